@@ -7,7 +7,7 @@
 set -eu
 
 build="gcc g++ cmake ninja-build pkg-config libopenbabel-dev libsqlite3-dev libyaml-dev libjansson-dev zlib1g-dev"
-test="$build ccache libcmocka-dev libopenblas0 sqlite3 python3 valgrind clang openmpi-bin libopenmpi-dev slurm-wlm munge iproute2 sshfs openssh-sftp-server"
+test="$build ccache libcmocka-dev libopenblas0 sqlite3 python3 valgrind clang clang-format clang-tidy openmpi-bin libopenmpi-dev slurm-wlm munge iproute2 sshfs openssh-sftp-server"
 case "${1:-build}" in
     build) wanted=$build ;;
     test)  wanted=$test ;;
@@ -19,7 +19,7 @@ have() { dpkg-query -W -f '${Status}' "$1" 2>/dev/null | grep -q '^install ok in
 # A tool that is already there counts, wherever it came from.
 present() {
     case $1 in
-        gcc|g++|cmake|ccache|python3|sqlite3|valgrind|clang) command -v "$1" >/dev/null 2>&1 || have "$1" ;;
+        gcc|g++|cmake|ccache|python3|sqlite3|valgrind|clang|clang-format|clang-tidy) command -v "$1" >/dev/null 2>&1 || have "$1" ;;
         ninja-build) command -v ninja >/dev/null 2>&1 ;;
         pkg-config) command -v pkg-config >/dev/null 2>&1 ;;
         libopenbabel-dev) pkg-config --exists openbabel-3 2>/dev/null ;;

@@ -79,17 +79,20 @@ ch_mol made_mol(int32_t n, double volume, uint64_t seed, pl_arena *mem)
 
 ch_mol made_permuted(const ch_mol *mol, const int32_t *to, pl_arena *mem)
 {
-    typedef struct row { int32_t ends[2]; uint8_t order; } row;
+    typedef struct row {
+        int32_t ends[2];
+        uint8_t order;
+    } row;
     ch_mol m = mol_room(mol->n_atoms, mol->n_bonds, mem);
     row *rows = PL_NEW(mem, row, mol->n_bonds + 1);
 
-    m.isotope = mol->isotope ? PL_NEW(mem, uint16_t, mol->n_atoms) : NULL;
+    m.isotope = mol->isotope != NULL ? PL_NEW(mem, uint16_t, mol->n_atoms) : NULL;
     for (int32_t i = 0; i < mol->n_atoms; i++) {
         m.z[to[i]] = mol->z[i];
         m.charge[to[i]] = mol->charge[i];
-        if (mol->xyz)
+        if (mol->xyz != NULL)
             memcpy(m.xyz[to[i]], mol->xyz[i], sizeof *m.xyz);
-        if (mol->isotope)
+        if (mol->isotope != NULL)
             m.isotope[to[i]] = mol->isotope[i];
     }
     for (int32_t b = 0; b < mol->n_bonds; b++) {

@@ -8,7 +8,7 @@
 typedef struct suite_molecule {
     const char *name;
     ch_mol mol;
-    double (*xyz)[3];               /* [n_atoms], all four decimals of the file */
+    double (*xyz)[3];                 /* [n_atoms], all four decimals of the file */
     double energy[CH_N_TERM_CLASSES]; /* of Halgren's program: van der Waals and electrostatic to 5 decimals, the others to 4 */
 } suite_molecule;
 

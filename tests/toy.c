@@ -78,10 +78,7 @@ static pl_code open_per_unit(void *state, pl_env *env, pl_error *err)
     return pl_store_features(env->store, err);
 }
 
-static void close_per_unit(void *state)
-{
-    (void)state;
-}
+static void close_per_unit(void *state) { (void)state; }
 
 static pl_code count_next(void *state, pl_unit *unit, bool *more, pl_error *err)
 {
@@ -127,15 +124,15 @@ static pl_code put_rows(per_unit *s, const char *table, pl_unit *unit, pl_error 
     pl_code code = PL_OK;
 
     for (int64_t i = 0; code == PL_OK && i < p->n; i++) {
-        char *sql = sqlite3_mprintf("INSERT INTO %s VALUES(%lld,%lld,%lld)", table, (long long)p->id[i],
-                                    (long long)unit->index, (long long)p->value[i]);
+        char *sql = sqlite3_mprintf("INSERT INTO %s VALUES(%lld,%lld,%lld)", table, (long long)p->id[i], (long long)unit->index,
+                                    (long long)p->value[i]);
         code = pl_db_exec(s->env->store->db, sql, err);
         sqlite3_free(sql);
     }
     unit->n_ok = p->n;
     if (code == PL_OK)
-        code = pl_block_put(s->env->store, table, s->env->step->key, unit->index, unit->first, p->n,
-                            (pl_bytes){ p, sizeof *p }, err);
+        code =
+            pl_block_put(s->env->store, table, s->env->step->key, unit->index, unit->first, p->n, (pl_bytes){ p, sizeof *p }, err);
     return code;
 }
 
@@ -165,7 +162,9 @@ static pl_code count_estimate(const pl_workflow *wf, const pl_step *step, pl_sto
     const toy_conf *c = step->conf;
 
     (void)wf, (void)store, (void)mem, (void)err;
-    *out = (pl_estimate){ .n_items = c->units * c->rows, .n_units = c->units, .bytes_results = 40.0 * (double)c->units,
+    *out = (pl_estimate){ .n_items = c->units * c->rows,
+                          .n_units = c->units,
+                          .bytes_results = 40.0 * (double)c->units,
                           .seconds = 0.001 * (double)c->units };
     return PL_OK;
 }
@@ -173,10 +172,24 @@ static pl_code count_estimate(const pl_workflow *wf, const pl_step *step, pl_sto
 static const char *const count_reset[] = { "DELETE FROM number", NULL };
 
 const pl_stage toy_count = {
-    .name = "count", .help = "count", .scope = PL_PER_UNIT, .version = 1, .fields = fields, .conf_size = sizeof(toy_conf),
-    .state_size = sizeof(per_unit), .worker_size = sizeof(void *), .item = "numbers", .estimate = count_estimate,
-    .open = open_per_unit, .next = count_next, .worker_open = worker_open, .work = count_work, .commit = count_commit,
-    .finish = count_finish, .close = close_per_unit, .reset_sql = count_reset,
+    .name = "count",
+    .help = "count",
+    .scope = PL_PER_UNIT,
+    .version = 1,
+    .fields = fields,
+    .conf_size = sizeof(toy_conf),
+    .state_size = sizeof(per_unit),
+    .worker_size = sizeof(void *),
+    .item = "numbers",
+    .estimate = count_estimate,
+    .open = open_per_unit,
+    .next = count_next,
+    .worker_open = worker_open,
+    .work = count_work,
+    .commit = count_commit,
+    .finish = count_finish,
+    .close = close_per_unit,
+    .reset_sql = count_reset,
 };
 
 /* ---- square ---- */
@@ -218,7 +231,8 @@ static pl_code square_commit(void *state, pl_unit *unit, pl_error *err)
 {
     per_unit *s = state;
     int64_t ahead = 0;
-    pl_code code = pl_db_int(s->env->store->db, &ahead, err, "SELECT max(unit) FROM unit JOIN stage USING(stage_id) "
+    pl_code code = pl_db_int(s->env->store->db, &ahead, err,
+                             "SELECT max(unit) FROM unit JOIN stage USING(stage_id) "
                              "WHERE name='count'");
 
     toy_lead = ahead - unit->index > toy_lead ? ahead - unit->index : toy_lead;
@@ -229,10 +243,23 @@ static const char *const square_needs[] = { "count", NULL };
 static const char *const square_reset[] = { "DELETE FROM square", NULL };
 
 const pl_stage toy_square = {
-    .name = "square", .help = "square", .scope = PL_PER_UNIT, .version = 1, .fields = fields,
-    .conf_size = sizeof(toy_conf), .state_size = sizeof(per_unit), .worker_size = sizeof(void *), .needs = square_needs,
-    .item = "numbers", .open = open_per_unit, .next = square_next, .worker_open = worker_open, .work = square_work,
-    .commit = square_commit, .close = close_per_unit, .reset_sql = square_reset,
+    .name = "square",
+    .help = "square",
+    .scope = PL_PER_UNIT,
+    .version = 1,
+    .fields = fields,
+    .conf_size = sizeof(toy_conf),
+    .state_size = sizeof(per_unit),
+    .worker_size = sizeof(void *),
+    .needs = square_needs,
+    .item = "numbers",
+    .open = open_per_unit,
+    .next = square_next,
+    .worker_open = worker_open,
+    .work = square_work,
+    .commit = square_commit,
+    .close = close_per_unit,
+    .reset_sql = square_reset,
 };
 
 /* ---- walk: step i adds the i-th square to a running value that depends on the order ---- */
@@ -248,8 +275,7 @@ static pl_code walk_step(per_unit *s, int64_t step, uint64_t *value, pl_error *e
 
 static pl_code walk_put(per_unit *s, int64_t step, uint64_t value, pl_error *err)
 {
-    char *sql = sqlite3_mprintf("DELETE FROM walk; INSERT INTO walk VALUES(%lld,%lld)", (long long)step,
-                                (long long)(value >> 1));
+    char *sql = sqlite3_mprintf("DELETE FROM walk; INSERT INTO walk VALUES(%lld,%lld)", (long long)step, (long long)(value >> 1));
     pl_code code = pl_db_begin(s->env->store->db, err);
 
     if (code == PL_OK)
@@ -291,9 +317,20 @@ static const char *const walk_needs[] = { "square", NULL };
 static const char *const walk_reset[] = { "DELETE FROM walk", NULL };
 
 const pl_stage toy_walk = {
-    .name = "walk", .help = "walk", .scope = PL_WHOLE, .version = 1, .fields = fields, .conf_size = sizeof(toy_conf),
-    .state_size = sizeof(per_unit), .needs = walk_needs, .item = "steps", .open = open_per_unit, .finish = walk_finish,
-    .close = close_per_unit, .reset_sql = walk_reset, .uses_seed = true,
+    .name = "walk",
+    .help = "walk",
+    .scope = PL_WHOLE,
+    .version = 1,
+    .fields = fields,
+    .conf_size = sizeof(toy_conf),
+    .state_size = sizeof(per_unit),
+    .needs = walk_needs,
+    .item = "steps",
+    .open = open_per_unit,
+    .finish = walk_finish,
+    .close = close_per_unit,
+    .reset_sql = walk_reset,
+    .uses_seed = true,
 };
 
 /* ---- the workflow ---- */
@@ -304,8 +341,15 @@ void toy_make(toy *t, const char *dir, int64_t units)
 
     *t = (toy){ .mem = pl_arena_new(1 << 16) };
     (void)snprintf(t->dir, sizeof t->dir, "%s", dir);
-    t->wf = (pl_workflow){ .path = "toy.yaml", .text = "format: 1\n", .format = 1, .name = "toy", .seed = 7,
-                           .workdir = t->dir, .workers = -1, .n_steps = 3, .step = t->step };
+    t->wf = (pl_workflow){ .path = "toy.yaml",
+                           .text = "format: 1\n",
+                           .format = 1,
+                           .name = "toy",
+                           .seed = 7,
+                           .workdir = t->dir,
+                           .workers = -1,
+                           .n_steps = 3,
+                           .step = t->step };
     t->wf.storage.results = pl_sprintf(t->mem, "%s/results.db", dir);
     t->wf.storage.features = pl_sprintf(t->mem, "%s/features.db", dir);
     t->wf.limits.max_fraction = 1;
@@ -316,10 +360,7 @@ void toy_make(toy *t, const char *dir, int64_t units)
     }
 }
 
-void toy_free(toy *t)
-{
-    pl_arena_free(t->mem);
-}
+void toy_free(toy *t) { pl_arena_free(t->mem); }
 
 pl_code toy_run(toy *t, int workers, pl_error *err)
 {
@@ -370,8 +411,7 @@ int64_t toy_int(toy *t, const char *sql)
     int64_t n = -1;
 
     /* A process that died while it made the database leaves nothing to ask. */
-    if (pl_store_open_read(&s, t->wf.storage.results, &toy_schema, &err) != PL_OK ||
-        pl_db_int(s->db, &n, &err, "%s", sql) != PL_OK)
+    if (pl_store_open_read(&s, t->wf.storage.results, &toy_schema, &err) != PL_OK || pl_db_int(s->db, &n, &err, "%s", sql) != PL_OK)
         n = -1;
     pl_store_close(s);
     return n;
@@ -417,7 +457,7 @@ void toy_directory(char out[256])
 {
     const char *tmp = getenv("TMPDIR");
 
-    (void)snprintf(out, 256, "%s/molsieve-test-XXXXXX", tmp ? tmp : "/tmp");
+    (void)snprintf(out, 256, "%s/molsieve-test-XXXXXX", tmp != NULL ? tmp : "/tmp");
     if (mkdtemp(out) == NULL)
         out[0] = '\0';
 }

@@ -27,7 +27,7 @@ static const double IDLE_SHARE = 0.01;
 typedef struct process {
     int pid, parent;
     char name[64], state;
-    double seconds;             /* of its own and of its children that ended */
+    double seconds; /* of its own and of its children that ended */
     bool ours;
 } process;
 
@@ -46,9 +46,9 @@ static bool process_read(process *p, const char *pid)
 
     snprintf(path, sizeof path, "/proc/%s/stat", pid);
     f = fopen(path, "r");
-    if (!f)
+    if (f == NULL)
         return false;
-    good = fgets(line, sizeof line, f) && (end = strrchr(line, ')')) != NULL;
+    good = fgets(line, sizeof line, f) != NULL && (end = strrchr(line, ')')) != NULL;
     (void)fclose(f);
     if (!good || sscanf(line, "%d (%63[^)]", &p->pid, p->name) != 2 ||
         sscanf(end + 1, " %c %d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu %ld %ld", &p->state, &p->parent, &user, &system,
@@ -79,10 +79,10 @@ static void family_read(family *f)
     const struct dirent *e;
 
     f->n = 0;
-    while (d && f->n < MOST && (e = readdir(d)) != NULL)
+    while (d != NULL && f->n < MOST && (e = readdir(d)) != NULL)
         if (isdigit((unsigned char)e->d_name[0]) && process_read(&f->all[f->n], e->d_name))
             f->n++;
-    if (d)
+    if (d != NULL)
         (void)closedir(d);
     family_mark(f);
 }
@@ -93,7 +93,8 @@ static double ended_seconds(void)
     struct rusage ended;
 
     (void)getrusage(RUSAGE_CHILDREN, &ended);
-    return (double)(ended.ru_utime.tv_sec + ended.ru_stime.tv_sec) + 1e-6 * (double)(ended.ru_utime.tv_usec + ended.ru_stime.tv_usec);
+    return (double)(ended.ru_utime.tv_sec + ended.ru_stime.tv_sec) +
+           1e-6 * (double)(ended.ru_utime.tv_usec + ended.ru_stime.tv_usec);
 }
 
 /* Seconds that the processes of the test have used so far; `running`: one of them wants a processor now. */

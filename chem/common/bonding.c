@@ -68,10 +68,10 @@ typedef struct partial {
 } partial;
 
 typedef struct atom_step {
-    int32_t atom, first, n_kept;   /* partials[first .. first + n_kept)                 */
-    int32_t bond[DEGREE_MAX];      /* free bonds that open here                         */
-    uint8_t slot[DEGREE_MAX];      /* position of their order in the key                */
-    uint64_t closing;              /* the slots of free bonds that end here, both bits  */
+    int32_t atom, first, n_kept;               /* partials[first .. first + n_kept)                 */
+    int32_t bond[DEGREE_MAX];                  /* free bonds that open here                         */
+    uint8_t slot[DEGREE_MAX];                  /* position of their order in the key                */
+    uint64_t closing;                          /* the slots of free bonds that end here, both bits  */
     int n_open, n_fixed, n_shells, n_patterns; /* fixed: bonds that can only be single  */
     const shell *shells[SHELL_MAX];
     uint16_t pattern[PATTERN_MAX]; /* two bits for each bond that opens: order - 1      */
@@ -391,7 +391,8 @@ static bool allocate(search *w)
     w->partials = malloc((size_t)w->cap * sizeof *w->partials);
     if (w->slot_of != NULL)
         memset(w->slot_of, -1, m + 1);
-    return w->first && w->incident && w->most && w->slot_of && w->done && w->step && w->partials;
+    return w->first != NULL && w->incident != NULL && w->most != NULL && w->slot_of != NULL && w->done != NULL && w->step != NULL &&
+           w->partials != NULL;
 }
 
 static void release(search *w)

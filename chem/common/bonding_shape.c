@@ -17,7 +17,8 @@ static const double tolerance = 0.45, tolerance_large = 0.3;
 /* Minimum distance beyond the radii of atoms that are neither connected nor have a common neighbour. Of 2,500 molecules of QM9 and those of
  * minidrugbank none is below 0.9, of 761 of the MMFF94 validation none below 0.88, of 1,000 ligands of the PDB the three below 0.65 are wrong. */
 static const double loose = 0.6;
-static const double loose_ions = 1.0; /* the same between two charged parts: contacts in salts are longer, including hydrogen bonds */
+static const double loose_ions =
+    1.0; /* the same between two charged parts: contacts in salts are longer, including hydrogen bonds */
 static const double bent_below = 125;       /* degrees; QM9 has 139 and benzyne 127, rings of six without hydrogens 120 somewhere */
 static const double nearest_distance = 0.4; /* closer atoms are duplicates of one atom */
 

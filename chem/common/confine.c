@@ -26,14 +26,16 @@ enum { ARCH = 0 }; /* no filter: system calls have other numbers there */
 
 /* Allowed with any arguments. Frequent calls come first. */
 static const int allowed[] = {
-    __NR_read, __NR_write, __NR_mmap, __NR_munmap, __NR_brk, __NR_madvise, __NR_mprotect, __NR_mremap,
-    __NR_setitimer, __NR_wait4, __NR_close, __NR_getppid, __NR_rt_sigreturn, __NR_clock_gettime, __NR_pipe2,
-    __NR_prctl, __NR_exit_group, __NR_exit, __NR_futex, __NR_set_robust_list, __NR_rt_sigprocmask, __NR_rt_sigaction,
-    __NR_sigaltstack, __NR_restart_syscall, __NR_getrandom, __NR_getpid, __NR_gettid, __NR_fstat,
-    __NR_newfstatat, __NR_lseek, __NR_pread64, __NR_readv, __NR_writev, __NR_dup, __NR_dup3, __NR_ppoll,
-    __NR_getdents64, __NR_faccessat, __NR_readlinkat, __NR_getcwd, __NR_clock_getres, __NR_clock_nanosleep,
-    __NR_nanosleep, __NR_gettimeofday, __NR_times, __NR_getrusage, __NR_sched_yield, __NR_sched_getaffinity,
-    __NR_uname, __NR_sysinfo, __NR_getuid, __NR_geteuid, __NR_getgid, __NR_getegid, __NR_waitid,
+    __NR_read,         __NR_write,           __NR_mmap,           __NR_munmap,       __NR_brk,          __NR_madvise,
+    __NR_mprotect,     __NR_mremap,          __NR_setitimer,      __NR_wait4,        __NR_close,        __NR_getppid,
+    __NR_rt_sigreturn, __NR_clock_gettime,   __NR_pipe2,          __NR_prctl,        __NR_exit_group,   __NR_exit,
+    __NR_futex,        __NR_set_robust_list, __NR_rt_sigprocmask, __NR_rt_sigaction, __NR_sigaltstack,  __NR_restart_syscall,
+    __NR_getrandom,    __NR_getpid,          __NR_gettid,         __NR_fstat,        __NR_newfstatat,   __NR_lseek,
+    __NR_pread64,      __NR_readv,           __NR_writev,         __NR_dup,          __NR_dup3,         __NR_ppoll,
+    __NR_getdents64,   __NR_faccessat,       __NR_readlinkat,     __NR_getcwd,       __NR_clock_getres, __NR_clock_nanosleep,
+    __NR_nanosleep,    __NR_gettimeofday,    __NR_times,          __NR_getrusage,    __NR_sched_yield,  __NR_sched_getaffinity,
+    __NR_uname,        __NR_sysinfo,         __NR_getuid,         __NR_geteuid,      __NR_getgid,       __NR_getegid,
+    __NR_waitid,
 #ifdef __NR_statx
     __NR_statx,
 #endif
@@ -44,8 +46,8 @@ static const int allowed[] = {
     __NR_faccessat2,
 #endif
 #ifdef __NR_fork /* calls that only older architectures have */
-    __NR_fork, __NR_vfork, __NR_pipe, __NR_dup2, __NR_poll, __NR_stat, __NR_lstat, __NR_access, __NR_readlink, __NR_time,
-    __NR_arch_prctl,
+    __NR_fork,         __NR_vfork,           __NR_pipe,           __NR_dup2,         __NR_poll,         __NR_stat,
+    __NR_lstat,        __NR_access,          __NR_readlink,       __NR_time,         __NR_arch_prctl,
 #endif
 };
 
@@ -67,12 +69,15 @@ static const struct {
 #ifdef __NR_open
     { __NR_open, 1, O_WRONLY | O_RDWR | O_CREAT | O_TRUNC },
 #endif
-    { __NR_clone, 0, CLONE_NEWNS | CLONE_NEWUTS | CLONE_NEWIPC | CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNET | CLONE_NEWCGROUP |
-                          CLONE_PARENT },
+    { __NR_clone, 0,
+      CLONE_NEWNS | CLONE_NEWUTS | CLONE_NEWIPC | CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNET | CLONE_NEWCGROUP | CLONE_PARENT },
 };
 
-enum { N_ALLOWED = sizeof allowed / sizeof *allowed, N_LIMITED = sizeof limited / sizeof *limited,
-       N_EXACT = sizeof exact / sizeof *exact };
+enum {
+    N_ALLOWED = sizeof allowed / sizeof *allowed,
+    N_LIMITED = sizeof limited / sizeof *limited,
+    N_EXACT = sizeof exact / sizeof *exact
+};
 
 typedef struct program {
     struct sock_filter line[7 + 2 * N_ALLOWED + 5 * N_LIMITED + 5 * N_EXACT];

@@ -18,14 +18,14 @@
 #ifndef CH_DESCRIPTORS_H
 #define CH_DESCRIPTORS_H
 
-#define CH_DESCRIPTORS(X)                                                                                               \
-    X(mw, REAL, "u", "MW", "molecular weight", TOP, 1, "molecular weight, average isotopic masses")                     \
-    X(logp, REAL, NULL, "log P", "log P", TOP, 1, "octanol-water log P by atom contributions (Wildman and Crippen 1999)") \
-    X(tpsa, REAL, "Angstrom^2", "TPSA", "TPSA", TOP, 1, "topological polar surface area (Ertl 2000)")                   \
-    X(hbd, WHOLE, NULL, "HBD", "hydrogen bond donors", TOP, 1,                                                          \
-      "hydrogen bond donors: atoms other than carbon that carry hydrogen")                                              \
+#define CH_DESCRIPTORS(X)                                                                                                      \
+    X(mw, REAL, "u", "MW", "molecular weight", TOP, 1, "molecular weight, average isotopic masses")                            \
+    X(logp, REAL, NULL, "log P", "log P", TOP, 1, "octanol-water log P by atom contributions (Wildman and Crippen 1999)")      \
+    X(tpsa, REAL, "Angstrom^2", "TPSA", "TPSA", TOP, 1, "topological polar surface area (Ertl 2000)")                          \
+    X(hbd, WHOLE, NULL, "HBD", "hydrogen bond donors", TOP, 1,                                                                 \
+      "hydrogen bond donors: atoms other than carbon that carry hydrogen")                                                     \
     X(hba, WHOLE, NULL, "HBA", "hydrogen bond acceptors", TOP, 1, "hydrogen bond acceptors by Lipinski's rule: N and O atoms") \
-    X(rotb, WHOLE, NULL, "rotatable bonds", "rotatable bonds", HITS, 1, "rotatable bonds")                              \
+    X(rotb, WHOLE, NULL, "rotatable bonds", "rotatable bonds", HITS, 1, "rotatable bonds")                                     \
     X(rings, WHOLE, NULL, "rings", "rings", FILES, 1, "rings, smallest set of smallest rings")
 
 /* CH_D_mw, CH_D_logp, ...: indices of ch_prepared.descriptor. */

@@ -61,8 +61,17 @@
 
 enum { CH_MESSAGE_MAX = 256 << 20 }; /* bytes; longer messages are neither sent nor accepted */
 
-enum ch_op { CH_OP_HELLO = 1, CH_OP_READS, CH_OP_PREPARE, CH_OP_LIST, CH_OP_WRITE, CH_OP_SVG, CH_OP_BUILD,
-             CH_OP_VERSION, CH_OP_RULES };
+enum ch_op {
+    CH_OP_HELLO = 1,
+    CH_OP_READS,
+    CH_OP_PREPARE,
+    CH_OP_LIST,
+    CH_OP_WRITE,
+    CH_OP_SVG,
+    CH_OP_BUILD,
+    CH_OP_VERSION,
+    CH_OP_RULES
+};
 
 enum ch_mol_has { CH_HAS_XYZ = 1, CH_HAS_ISOTOPE = 2 };
 

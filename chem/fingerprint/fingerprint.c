@@ -19,36 +19,37 @@ typedef struct environment {
 typedef struct skeleton {
     const ch_mol *mol;
     int32_t *row, *bond;
-    int32_t *hydrogens;              /* [n]                                                   */
-    int32_t *up, *place, *low, *at;  /* [n] for the ring search                               */
-    bool *ring;                      /* [n]                                                   */
-    int64_t *seen;                   /* [n_bonds] the last search that visited the bond       */
-    uint64_t *colour, *next;         /* [n]                                                   */
-    environment *found;              /* [n RADIUS]                                            */
+    int32_t *hydrogens;             /* [n]                                                   */
+    int32_t *up, *place, *low, *at; /* [n] for the ring search                               */
+    bool *ring;                     /* [n]                                                   */
+    int64_t *seen;                  /* [n_bonds] the last search that visited the bond       */
+    uint64_t *colour, *next;        /* [n]                                                   */
+    environment *found;             /* [n RADIUS]                                            */
 } skeleton;
 
-static bool is_heavy(const ch_mol *mol, int32_t b)
-{
-    return mol->z[mol->bond[b][0]] != 1 && mol->z[mol->bond[b][1]] != 1;
-}
+static bool is_heavy(const ch_mol *mol, int32_t b) { return mol->z[mol->bond[b][0]] != 1 && mol->z[mol->bond[b][1]] != 1; }
 
-static int32_t across(const ch_mol *mol, int32_t b, int32_t i)
-{
-    return mol->bond[b][mol->bond[b][0] == i];
-}
+static int32_t across(const ch_mol *mol, int32_t b, int32_t i) { return mol->bond[b][mol->bond[b][0] == i]; }
 
 static bool skeleton_alloc(skeleton *s, const ch_mol *mol, pl_arena *mem)
 {
     const int64_t n = mol->n_atoms, m = mol->n_bonds;
 
-    *s = (skeleton){ .mol = mol, .row = PL_NEW(mem, int32_t, n + 2), .bond = PL_NEW(mem, int32_t, 2 * m + 1),
+    *s = (skeleton){ .mol = mol,
+                     .row = PL_NEW(mem, int32_t, n + 2),
+                     .bond = PL_NEW(mem, int32_t, 2 * m + 1),
                      .hydrogens = PL_NEW(mem, int32_t, n + 1),
-                     .up = PL_NEW(mem, int32_t, n + 1), .place = PL_NEW(mem, int32_t, n + 1), .low = PL_NEW(mem, int32_t, n + 1),
-                     .at = PL_NEW(mem, int32_t, n + 1), .ring = PL_NEW(mem, bool, n + 1), .seen = PL_NEW(mem, int64_t, m + 1),
-                     .colour = PL_NEW(mem, uint64_t, n + 1), .next = PL_NEW(mem, uint64_t, n + 1),
+                     .up = PL_NEW(mem, int32_t, n + 1),
+                     .place = PL_NEW(mem, int32_t, n + 1),
+                     .low = PL_NEW(mem, int32_t, n + 1),
+                     .at = PL_NEW(mem, int32_t, n + 1),
+                     .ring = PL_NEW(mem, bool, n + 1),
+                     .seen = PL_NEW(mem, int64_t, m + 1),
+                     .colour = PL_NEW(mem, uint64_t, n + 1),
+                     .next = PL_NEW(mem, uint64_t, n + 1),
                      .found = PL_NEW(mem, environment, RADIUS * n + 1) };
-    return s->row && s->bond && s->hydrogens && s->up && s->place && s->low && s->at && s->ring &&
-           s->seen && s->colour && s->next && s->found;
+    return s->row != NULL && s->bond != NULL && s->hydrogens != NULL && s->up != NULL && s->place != NULL && s->low != NULL &&
+           s->at != NULL && s->ring != NULL && s->seen != NULL && s->colour != NULL && s->next != NULL && s->found != NULL;
 }
 
 static void join(skeleton *s)

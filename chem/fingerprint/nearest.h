@@ -14,7 +14,7 @@ typedef struct ch_near {
 /* The query and the most similar fingerprints so far, in descending order. Fingerprints without a common bit are ignored. */
 typedef struct ch_nearest {
     ch_sought sought;
-    int32_t n, skip;      /* skip: index of a fingerprint to ignore, -1: none */
+    int32_t n, skip; /* skip: index of a fingerprint to ignore, -1: none */
     ch_near near[CH_NEAREST];
 } ch_nearest;
 

@@ -12,31 +12,32 @@ enum { RING_MAX = 12, ROUNDS = 32, AROMATIC = 4 }; /* larger rings do not count 
 typedef struct frame {
     const ch_mol *mol;
     int32_t *row, *bond;
-    int32_t *left;    /* [n] bonds to atoms that are not removed yet  */
-    bool *kept;       /* [n] the atom belongs to the scaffold         */
-    uint64_t *colour; /* [n]                                          */
-    uint64_t *link;   /* [n_bonds] colour of the bond                 */
+    int32_t *left;          /* [n] bonds to atoms that are not removed yet  */
+    bool *kept;             /* [n] the atom belongs to the scaffold         */
+    uint64_t *colour;       /* [n]                                          */
+    uint64_t *link;         /* [n_bonds] colour of the bond                 */
     int32_t *queue, *depth; /* [n] for the ring search                */
 } frame;
 
-static bool is_heavy(const ch_mol *mol, int b)
-{
-    return mol->z[mol->bond[b][0]] != 1 && mol->z[mol->bond[b][1]] != 1;
-}
+static bool is_heavy(const ch_mol *mol, int b) { return mol->z[mol->bond[b][0]] != 1 && mol->z[mol->bond[b][1]] != 1; }
 
-static int32_t across(const frame *f, int32_t b, int32_t i)
-{
-    return f->mol->bond[b][f->mol->bond[b][0] == i];
-}
+static int32_t across(const frame *f, int32_t b, int32_t i) { return f->mol->bond[b][f->mol->bond[b][0] == i]; }
 
 static bool frame_alloc(frame *f, const ch_mol *mol, pl_arena *mem)
 {
     const int32_t n = mol->n_atoms, m = mol->n_bonds;
 
-    *f = (frame){ .mol = mol, .row = PL_NEW(mem, int32_t, n + 2), .bond = PL_NEW(mem, int32_t, 2 * (int64_t)m + 1),
-                  .left = PL_NEW(mem, int32_t, n + 1), .kept = PL_NEW(mem, bool, n + 1), .colour = PL_NEW(mem, uint64_t, n + 1),
-                  .link = PL_NEW(mem, uint64_t, m + 1), .queue = PL_NEW(mem, int32_t, n + 1), .depth = PL_NEW(mem, int32_t, n + 1) };
-    return f->row && f->bond && f->left && f->kept && f->colour && f->link && f->queue && f->depth;
+    *f = (frame){ .mol = mol,
+                  .row = PL_NEW(mem, int32_t, n + 2),
+                  .bond = PL_NEW(mem, int32_t, 2 * (int64_t)m + 1),
+                  .left = PL_NEW(mem, int32_t, n + 1),
+                  .kept = PL_NEW(mem, bool, n + 1),
+                  .colour = PL_NEW(mem, uint64_t, n + 1),
+                  .link = PL_NEW(mem, uint64_t, m + 1),
+                  .queue = PL_NEW(mem, int32_t, n + 1),
+                  .depth = PL_NEW(mem, int32_t, n + 1) };
+    return f->row != NULL && f->bond != NULL && f->left != NULL && f->kept != NULL && f->colour != NULL && f->link != NULL &&
+           f->queue != NULL && f->depth != NULL;
 }
 
 static void join(frame *f)
@@ -126,7 +127,7 @@ static void colour_first(frame *f)
     for (int32_t b = 0; b < mol->n_bonds; b++) {
         const int order = mol->order[b] < CH_AROMATIC_SINGLE ? mol->order[b] : AROMATIC;
         if (f->kept[mol->bond[b][0]] && f->kept[mol->bond[b][1]])
-            f->link[b] = pl_splitmix64((uint64_t)(1000 + 100 * order + ring_of(f, b)));
+            f->link[b] = pl_splitmix64(1000 + 100 * (uint64_t)order + (uint64_t)ring_of(f, b));
     }
 }
 

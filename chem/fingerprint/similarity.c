@@ -28,10 +28,7 @@ INLINE int32_t common(const ch_fingerprint *a, const ch_fingerprint *b)
     return n;
 }
 
-static double ratio(int64_t both, int64_t either)
-{
-    return either > 0 ? (double)both / (double)either : 0;
-}
+static double ratio(int64_t both, int64_t either) { return either > 0 ? (double)both / (double)either : 0; }
 
 double ch_fingerprint_alike(const ch_fingerprint *a, const ch_fingerprint *b)
 {
@@ -131,10 +128,10 @@ AVX512 INLINE unsigned may_be_avx512(const ch_sought *s, const ch_folds *f)
     __m512i both = _mm512_min_epi64(_mm512_loadu_si512(f->lost), _mm512_set1_epi64(s->lost)), enough;
 
     for (int w = 0; w < CH_FOLD; w++)
-        both = _mm512_add_epi64(both, _mm512_popcnt_epi64(_mm512_and_si512(_mm512_loadu_si512(f->word[w]),
-                                                                           _mm512_set1_epi64((int64_t)s->word[w]))));
-    enough = _mm512_mul_epu32(_mm512_set1_epi64(s->both),
-                              _mm512_add_epi64(_mm512_loadu_si512(f->ones), _mm512_set1_epi64(s->ones)));
+        both = _mm512_add_epi64(
+            both, _mm512_popcnt_epi64(_mm512_and_si512(_mm512_loadu_si512(f->word[w]), _mm512_set1_epi64((int64_t)s->word[w]))));
+    enough =
+        _mm512_mul_epu32(_mm512_set1_epi64(s->both), _mm512_add_epi64(_mm512_loadu_si512(f->ones), _mm512_set1_epi64(s->ones)));
     return _mm512_cmpgt_epu64_mask(_mm512_mul_epu32(both, _mm512_set1_epi64(s->both + s->either)), enough);
 }
 
@@ -148,8 +145,9 @@ AVX2 INLINE __m256i four(const void *from) { return _mm256_loadu_si256(from); }
 /* Number of bits in each byte, by a table for half bytes (Mula, Kurz, Lemire, Comput. J. 2018, 61, 111). */
 AVX2 INLINE __m256i bits_of_bytes(__m256i v)
 {
-    const __m256i table = _mm256_setr_epi8(0, 1, 1, 2, 1, 2, 2, 3, 1, 2, 2, 3, 2, 3, 3, 4,
-                                           0, 1, 1, 2, 1, 2, 2, 3, 1, 2, 2, 3, 2, 3, 3, 4), low = _mm256_set1_epi8(15);
+    const __m256i table = _mm256_setr_epi8(0, 1, 1, 2, 1, 2, 2, 3, 1, 2, 2, 3, 2, 3, 3, 4, 0, 1, 1, 2, 1, 2, 2, 3, 1, 2, 2, 3, 2, 3,
+                                           3, 4),
+                  low = _mm256_set1_epi8(15);
 
     return _mm256_add_epi8(_mm256_shuffle_epi8(table, _mm256_and_si256(v, low)),
                            _mm256_shuffle_epi8(table, _mm256_and_si256(_mm256_srli_epi16(v, 4), low)));
@@ -161,7 +159,8 @@ AVX2 INLINE unsigned may_be_four(const ch_sought *s, const ch_folds *f, int at)
     __m256i bits = _mm256_setzero_si256(), both, enough;
 
     for (int w = 0; w < CH_FOLD; w++)
-        bits = _mm256_add_epi8(bits, bits_of_bytes(_mm256_and_si256(four(&f->word[w][at]), _mm256_set1_epi64x((int64_t)s->word[w]))));
+        bits =
+            _mm256_add_epi8(bits, bits_of_bytes(_mm256_and_si256(four(&f->word[w][at]), _mm256_set1_epi64x((int64_t)s->word[w]))));
     both = _mm256_add_epi64(_mm256_sad_epu8(bits, _mm256_setzero_si256()),
                             _mm256_min_epu32(four(&f->lost[at]), _mm256_set1_epi64x(s->lost)));
     enough = _mm256_mul_epu32(_mm256_set1_epi64x(s->both), _mm256_add_epi64(four(&f->ones[at]), _mm256_set1_epi64x(s->ones)));
@@ -169,10 +168,7 @@ AVX2 INLINE unsigned may_be_four(const ch_sought *s, const ch_folds *f, int at)
     return (unsigned)_mm256_movemask_pd(_mm256_castsi256_pd(_mm256_cmpgt_epi64(both, enough)));
 }
 
-AVX2 INLINE unsigned may_be_avx2(const ch_sought *s, const ch_folds *f)
-{
-    return may_be_four(s, f, 0) | may_be_four(s, f, 4) << 4;
-}
+AVX2 INLINE unsigned may_be_avx2(const ch_sought *s, const ch_folds *f) { return may_be_four(s, f, 0) | may_be_four(s, f, 4) << 4; }
 
 AVX2 static void look_avx2(ch_sought *s, const ch_fingerprint *all, const ch_folds *folds, int32_t from, int32_t end)
 {

@@ -28,15 +28,13 @@ static pl_code check_positions(const ch_mol *mol, pl_error *err)
     for (int32_t i = 0; i < mol->n_atoms; i++)
         for (int a = 0; a < 3; a++)
             if (!(fabsf(mol->xyz[i][a]) <= FAR))
-                return pl_fail(err, PL_EINPUT, "geometry: atom %d has position %g", i + 1,
-                               (double)mol->xyz[i][a]);
+                return pl_fail(err, PL_EINPUT, "geometry: atom %d has position %g", i + 1, (double)mol->xyz[i][a]);
     return PL_OK;
 }
 
 static pl_code check_mol(const ch_mol *mol, const ch_graph_opts *o, pl_error *err)
 {
-    int32_t most = o->max_atoms > 0 && o->max_atoms < CH_GRAPH_MAX_NODES ? o->max_atoms
-                                                                         : CH_GRAPH_MAX_NODES;
+    int32_t most = o->max_atoms > 0 && o->max_atoms < CH_GRAPH_MAX_NODES ? o->max_atoms : CH_GRAPH_MAX_NODES;
 
     if (mol->n_atoms < 1)
         return pl_fail(err, PL_EINPUT, "atoms: the molecule has none");
@@ -92,17 +90,15 @@ static pl_code check_apart(const ch_mol *mol, pl_arena *mem, pl_error *err)
 {
     ch_neighbours near;
 
-    return ch_near_radius(&near, (const float(*)[3])mol->xyz, mol->n_atoms, 2 * APART, APART,
-                          CH_NEIGHBOURS_MAX, mem, err);
+    return ch_near_radius(&near, (const float(*)[3])mol->xyz, mol->n_atoms, 2 * APART, APART, CH_NEIGHBOURS_MAX, mem, err);
 }
 
-static pl_code radius_rows(ch_neighbours *out, const ch_mol *mol, const ch_graph_opts *o,
-                           int64_t most, pl_arena *mem, pl_error *err)
+static pl_code radius_rows(ch_neighbours *out, const ch_mol *mol, const ch_graph_opts *o, int64_t most, pl_arena *mem,
+                           pl_error *err)
 {
     const float(*xyz)[3] = (const float(*)[3])mol->xyz;
     bool limited = o->max_neighbours > 0;
-    pl_code code = ch_near_radius(out, xyz, mol->n_atoms, o->cutoff, APART,
-                                  limited ? CH_NEIGHBOURS_MAX : most, mem, err);
+    pl_code code = ch_near_radius(out, xyz, mol->n_atoms, o->cutoff, APART, limited ? CH_NEIGHBOURS_MAX : most, mem, err);
 
     if (code == PL_OK && limited)
         code = ch_near_limit(out, xyz, o->max_neighbours, mem, err);
@@ -122,16 +118,13 @@ static int64_t edges_ahead(const ch_mol *mol, const ch_graph_opts *o)
     }
 }
 
-static pl_code choose_edges(ch_neighbours *out, const ch_mol *mol, const ch_graph_opts *o,
-                            pl_arena *mem, pl_error *err)
+static pl_code choose_edges(ch_neighbours *out, const ch_mol *mol, const ch_graph_opts *o, pl_arena *mem, pl_error *err)
 {
-    int64_t most = o->max_edges > 0 && o->max_edges < CH_NEIGHBOURS_MAX ? o->max_edges
-                                                                        : CH_NEIGHBOURS_MAX;
+    int64_t most = o->max_edges > 0 && o->max_edges < CH_NEIGHBOURS_MAX ? o->max_edges : CH_NEIGHBOURS_MAX;
     pl_code code = PL_OK;
 
     if (edges_ahead(mol, o) > most)
-        return pl_fail(err, PL_EINPUT, "edges: %lld, more than max_edges %lld",
-                       (long long)edges_ahead(mol, o), (long long)most);
+        return pl_fail(err, PL_EINPUT, "edges: %lld, more than max_edges %lld", (long long)edges_ahead(mol, o), (long long)most);
     if (o->edges == CH_EDGES_RADIUS)
         code = radius_rows(out, mol, o, most, mem, err);
     else
@@ -143,8 +136,7 @@ static pl_code choose_edges(ch_neighbours *out, const ch_mol *mol, const ch_grap
     if (code == PL_OK && o->edges == CH_EDGES_FULL)
         code = all_rows(out, mol->n_atoms, mem, err);
     if (code == PL_OK && out->row[out->n] > most)
-        code = pl_fail(err, PL_EINPUT, "edges: %d, more than max_edges %lld", out->row[out->n],
-                       (long long)most);
+        code = pl_fail(err, PL_EINPUT, "edges: %d, more than max_edges %lld", out->row[out->n], (long long)most);
     return code;
 }
 
@@ -244,8 +236,7 @@ static pl_code build_alloc(build *b, int32_t n, int32_t n_edges, pl_arena *mem, 
     b->pair = PL_NEW(mem, int32_t, e);
     b->pair_edge = PL_NEW(mem, int32_t, e);
     b->dst_of_pair = PL_NEW(mem, int32_t, e);
-    if (b->z == NULL || b->charge == NULL || b->rev == NULL || b->pair == NULL ||
-        b->pair_edge == NULL || b->dst_of_pair == NULL)
+    if (b->z == NULL || b->charge == NULL || b->rev == NULL || b->pair == NULL || b->pair_edge == NULL || b->dst_of_pair == NULL)
         return pl_fail(err, PL_ENOMEM, "a graph of %d edges", n_edges);
     return PL_OK;
 }
@@ -282,8 +273,7 @@ static void build_publish(const build *b, const ch_neighbours *nb, const ch_mol 
     g->dist = b->dist;
 }
 
-pl_code ch_graph_build(ch_graph *out, const ch_mol *mol, const ch_graph_opts *opts,
-                       pl_arena *mem, pl_error *err)
+pl_code ch_graph_build(ch_graph *out, const ch_mol *mol, const ch_graph_opts *opts, pl_arena *mem, pl_error *err)
 {
     ch_neighbours nb = { 0 };
     build b = { .g = out };

@@ -28,15 +28,10 @@
 #include "pipeline/base/arena.h"
 #include "pipeline/base/error.h"
 
-typedef enum ch_edges {
-    CH_EDGES_RADIUS, CH_EDGES_BONDS, CH_EDGES_KNN, CH_EDGES_FULL
-} ch_edges;
+typedef enum ch_edges { CH_EDGES_RADIUS, CH_EDGES_BONDS, CH_EDGES_KNN, CH_EDGES_FULL } ch_edges;
 
 /* Kinds of pairs, as in QM9's bond features; 4 = neighbours without a bond. */
-enum {
-    CH_PAIR_SINGLE, CH_PAIR_DOUBLE, CH_PAIR_TRIPLE, CH_PAIR_AROMATIC, CH_PAIR_NOT_BONDED,
-    CH_PAIR_KINDS
-};
+enum { CH_PAIR_SINGLE, CH_PAIR_DOUBLE, CH_PAIR_TRIPLE, CH_PAIR_AROMATIC, CH_PAIR_NOT_BONDED, CH_PAIR_KINDS };
 
 enum { CH_GRAPH_MAX_NODES = 65535 }; /* src is 16 bits */
 
@@ -69,8 +64,7 @@ typedef struct ch_graph {
  *   "coincide: ..."  two atoms closer than 0.01 Angstrom (bonded or not)
  *   "edges: ..."     more than max_edges
  * ECONFIG for options out of range. A single atom is a graph without edges. */
-pl_code ch_graph_build(ch_graph *out, const ch_mol *mol, const ch_graph_opts *opts,
-                       pl_arena *mem, pl_error *err);
+pl_code ch_graph_build(ch_graph *out, const ch_mol *mol, const ch_graph_opts *opts, pl_arena *mem, pl_error *err);
 
 /* EDATA, with the place, if g does not have the properties above. Never reads out of
  * bounds, whatever the arrays contain, as long as they have the stated lengths. */

@@ -21,18 +21,39 @@ static_assert(sizeof(header) == 48, "the header has no holes");
 
 /* Offsets of the sections, in the order of the file. */
 enum section {
-    S_ID, S_NODE_AT, S_EDGE_AT, S_PAIR_AT, S_ROW, S_REV, S_PAIR, S_PAIR_EDGE, S_VEC, S_DIST, S_SRC,
-    S_TYPE, S_Z, S_CHARGE, S_END
+    S_ID,
+    S_NODE_AT,
+    S_EDGE_AT,
+    S_PAIR_AT,
+    S_ROW,
+    S_REV,
+    S_PAIR,
+    S_PAIR_EDGE,
+    S_VEC,
+    S_DIST,
+    S_SRC,
+    S_TYPE,
+    S_Z,
+    S_CHARGE,
+    S_END
 };
 
-static void layout(uint64_t at[S_END + 1], uint64_t n, uint64_t nodes, uint64_t edges,
-                   uint64_t pairs)
+static void layout(uint64_t at[S_END + 1], uint64_t n, uint64_t nodes, uint64_t edges, uint64_t pairs)
 {
     const uint64_t size[S_END] = {
-        [S_ID] = 8 * n, [S_NODE_AT] = 4 * (n + 1), [S_EDGE_AT] = 4 * (n + 1),
-        [S_PAIR_AT] = 4 * (n + 1), [S_ROW] = 4 * (nodes + n), [S_REV] = 4 * edges,
-        [S_PAIR] = 4 * edges, [S_PAIR_EDGE] = 4 * pairs, [S_VEC] = 12 * pairs,
-        [S_DIST] = 4 * pairs, [S_SRC] = 2 * edges, [S_TYPE] = pairs, [S_Z] = nodes,
+        [S_ID] = 8 * n,
+        [S_NODE_AT] = 4 * (n + 1),
+        [S_EDGE_AT] = 4 * (n + 1),
+        [S_PAIR_AT] = 4 * (n + 1),
+        [S_ROW] = 4 * (nodes + n),
+        [S_REV] = 4 * edges,
+        [S_PAIR] = 4 * edges,
+        [S_PAIR_EDGE] = 4 * pairs,
+        [S_VEC] = 12 * pairs,
+        [S_DIST] = 4 * pairs,
+        [S_SRC] = 2 * edges,
+        [S_TYPE] = pairs,
+        [S_Z] = nodes,
         [S_CHARGE] = nodes,
     };
 
@@ -56,15 +77,13 @@ typedef struct packing {
 static void *part(const packing *p, enum section s) { return p->base + p->at[s]; }
 
 /* Copies `count` numbers of `size` bytes to place `first` of a section. */
-static void put(const packing *p, enum section s, uint64_t first, const void *from, int32_t count,
-                size_t size)
+static void put(const packing *p, enum section s, uint64_t first, const void *from, int32_t count, size_t size)
 {
     if (count > 0)
         memcpy((unsigned char *)part(p, s) + first * size, from, (size_t)count * size);
 }
 
-static void put_graph(const packing *p, int32_t g, const ch_graph *x, uint32_t node, uint32_t edge,
-                      uint32_t pair)
+static void put_graph(const packing *p, int32_t g, const ch_graph *x, uint32_t node, uint32_t edge, uint32_t pair)
 {
     put(p, S_ROW, (uint64_t)node + (uint64_t)g, x->row, x->n_nodes + 1, 4);
     put(p, S_Z, node, x->z, x->n_nodes, 1);
@@ -92,8 +111,7 @@ static void put_all(const packing *p, const int64_t *id, const ch_graph *graph, 
     }
 }
 
-pl_code ch_graph_block_pack(pl_bytes *out, const int64_t *id, const ch_graph *graph, int32_t n,
-                            pl_arena *mem, pl_error *err)
+pl_code ch_graph_block_pack(pl_bytes *out, const int64_t *id, const ch_graph *graph, int32_t n, pl_arena *mem, pl_error *err)
 {
     header h = { .n = (uint32_t)n };
     packing p;
@@ -104,8 +122,7 @@ pl_code ch_graph_block_pack(pl_bytes *out, const int64_t *id, const ch_graph *gr
         h.pairs += (uint64_t)graph[g].n_pairs;
     }
     if (h.nodes > INT32_MAX || h.edges > INT32_MAX)
-        return pl_fail(err, PL_EINPUT, "a block of %llu edges is too large: use smaller units",
-                       (unsigned long long)h.edges);
+        return pl_fail(err, PL_EINPUT, "a block of %llu edges is too large: use smaller units", (unsigned long long)h.edges);
     layout(p.at, h.n, h.nodes, h.edges, h.pairs);
     h.bytes = p.at[S_END];
     p.base = PL_NEW(mem, unsigned char, h.bytes);
@@ -127,8 +144,7 @@ static pl_code get_header(header *h, pl_bytes in, uint64_t at[S_END + 1], pl_err
     if (code != PL_OK)
         return code;
     /* Each count is below the length, so the sums below cannot overflow. */
-    if (h->bytes != in.len || h->n > in.len || h->nodes > in.len || h->edges > in.len ||
-        h->pairs > in.len)
+    if (h->bytes != in.len || h->n > in.len || h->nodes > in.len || h->edges > in.len || h->pairs > in.len)
         return pl_fail(err, PL_EDATA, "block of graphs: sizes do not fit %zu bytes", in.len);
     layout(at, h->n, h->nodes, h->edges, h->pairs);
     if (at[S_END] != in.len || h->nodes > INT32_MAX || h->edges > INT32_MAX)
@@ -201,8 +217,12 @@ pl_code ch_graph_block_unpack(ch_graph_block *out, pl_bytes in, pl_arena *mem, p
     code = view_all(graph, &p, &h, err);
     if (code != PL_OK)
         return code;
-    *out = (ch_graph_block){ .n = (int32_t)h.n, .n_nodes = (int64_t)h.nodes,
-                             .n_edges = (int64_t)h.edges, .n_pairs = (int64_t)h.pairs,
-                             .crc = h.seal.crc, .id = part(&p, S_ID), .graph = graph };
+    *out = (ch_graph_block){ .n = (int32_t)h.n,
+                             .n_nodes = (int64_t)h.nodes,
+                             .n_edges = (int64_t)h.edges,
+                             .n_pairs = (int64_t)h.pairs,
+                             .crc = h.seal.crc,
+                             .id = part(&p, S_ID),
+                             .graph = graph };
     return PL_OK;
 }

@@ -36,8 +36,7 @@ typedef struct ch_graph_block {
 /* Size in bytes of a block with these totals, for estimates. */
 double ch_graph_block_bytes(double n, double n_nodes, double n_edges, double n_pairs);
 
-pl_code ch_graph_block_pack(pl_bytes *out, const int64_t *id, const ch_graph *graph, int32_t n,
-                            pl_arena *mem, pl_error *err);
+pl_code ch_graph_block_pack(pl_bytes *out, const int64_t *id, const ch_graph *graph, int32_t n, pl_arena *mem, pl_error *err);
 
 /* id and graph live in mem or point into the bytes; bytes not aligned to 8 are first copied to mem. */
 pl_code ch_graph_block_unpack(ch_graph_block *out, pl_bytes in, pl_arena *mem, pl_error *err);

@@ -7,11 +7,9 @@
 static pl_code check_sizes(const ch_graph *g, pl_error *err)
 {
     if (g->n_nodes < 1 || g->n_nodes > CH_GRAPH_MAX_NODES || g->n_edges < 0 || g->n_pairs < 0)
-        return pl_fail(err, PL_EDATA, "graph of %d atoms, %d edges, %d pairs", g->n_nodes,
-                       g->n_edges, g->n_pairs);
+        return pl_fail(err, PL_EDATA, "graph of %d atoms, %d edges, %d pairs", g->n_nodes, g->n_edges, g->n_pairs);
     if (g->n_pairs > g->n_edges || g->n_edges - g->n_pairs > g->n_pairs)
-        return pl_fail(err, PL_EDATA, "graph: %d edges cannot make %d pairs", g->n_edges,
-                       g->n_pairs);
+        return pl_fail(err, PL_EDATA, "graph: %d edges cannot make %d pairs", g->n_edges, g->n_pairs);
     return PL_OK;
 }
 

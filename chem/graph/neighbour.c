@@ -29,11 +29,11 @@ static pl_code rows_start(ch_neighbours *nb, int32_t n, pl_arena *mem, pl_error 
 /* ---- cells ---- */
 
 typedef struct cells {
-    double lo[3], edge;  /* corner of the box, edge of a cell       */
+    double lo[3], edge; /* corner of the box, edge of a cell       */
     int32_t dims[3];
-    int32_t *cell_of;    /* [n]                                     */
-    int32_t *start;      /* [cells+1] atoms of c: atom[start[c]]... */
-    int32_t *atom;       /* [n], ascending within a cell            */
+    int32_t *cell_of; /* [n]                                     */
+    int32_t *start;   /* [cells+1] atoms of c: atom[start[c]]... */
+    int32_t *atom;    /* [n], ascending within a cell            */
 } cells;
 
 static void box_of(const float (*xyz)[3], int32_t n, double lo[3], double hi[3])
@@ -76,8 +76,7 @@ static int32_t cell_at(const cells *c, const float at[3])
     return index;
 }
 
-static pl_code cells_make(cells *c, const float (*xyz)[3], int32_t n, float cutoff, pl_arena *mem,
-                          pl_error *err)
+static pl_code cells_make(cells *c, const float (*xyz)[3], int32_t n, float cutoff, pl_arena *mem, pl_error *err)
 {
     double hi[3];
     int32_t n_cells;
@@ -148,8 +147,8 @@ static int32_t visit(const search *s, int32_t i, ch_neighbours *nb, int32_t *fil
     return found;
 }
 
-pl_code ch_near_radius(ch_neighbours *out, const float (*xyz)[3], int32_t n, float cutoff,
-                       float apart, int64_t max_edges, pl_arena *mem, pl_error *err)
+pl_code ch_near_radius(ch_neighbours *out, const float (*xyz)[3], int32_t n, float cutoff, float apart, int64_t max_edges,
+                       pl_arena *mem, pl_error *err)
 {
     cells c;
     search s = { &c, xyz, cutoff, apart };
@@ -167,11 +166,10 @@ pl_code ch_near_radius(ch_neighbours *out, const float (*xyz)[3], int32_t n, flo
     for (int32_t i = 0; i < n; i++) {
         total += out->row[i + 1] = visit(&s, i, out, fill, &close);
         if (close >= 0)
-            return pl_fail(err, PL_EINPUT, "coincide: atoms %d and %d are closer than %g Angstrom",
-                           i + 1, close + 1, (double)apart);
+            return pl_fail(err, PL_EINPUT, "coincide: atoms %d and %d are closer than %g Angstrom", i + 1, close + 1,
+                           (double)apart);
         if (total > max_edges)
-            return pl_fail(err, PL_EINPUT, "edges: more than %lld within %g Angstrom",
-                           (long long)max_edges, (double)cutoff);
+            return pl_fail(err, PL_EINPUT, "edges: more than %lld within %g Angstrom", (long long)max_edges, (double)cutoff);
     }
     code = ch_near_rows(out, mem, err);
     for (int32_t i = 0; code == PL_OK && i < n; i++)
@@ -211,8 +209,7 @@ static void sort_into(uint16_t *to, const best *list, int32_t n)
     }
 }
 
-pl_code ch_near_knn(ch_neighbours *out, const float (*xyz)[3], int32_t n, int32_t k,
-                    pl_arena *mem, pl_error *err)
+pl_code ch_near_knn(ch_neighbours *out, const float (*xyz)[3], int32_t n, int32_t k, pl_arena *mem, pl_error *err)
 {
     int32_t most = k < n - 1 ? k : n - 1;
     best *list = PL_NEW(mem, best, most + 1);
@@ -237,8 +234,7 @@ pl_code ch_near_knn(ch_neighbours *out, const float (*xyz)[3], int32_t n, int32_
 /* ---- limit ---- */
 
 /* keep[e] = the source of e is among the `most` nearest of i. */
-static void mark_nearest(const ch_neighbours *nb, const float (*xyz)[3], int32_t i, int32_t most,
-                         best *list, uint8_t *keep)
+static void mark_nearest(const ch_neighbours *nb, const float (*xyz)[3], int32_t i, int32_t most, best *list, uint8_t *keep)
 {
     int32_t held = 0;
 
@@ -270,8 +266,7 @@ static void drop_unkept(ch_neighbours *nb, const uint8_t *keep, int32_t *cursor)
     nb->row[nb->n] = to;
 }
 
-pl_code ch_near_limit(ch_neighbours *nb, const float (*xyz)[3], int32_t most, pl_arena *mem,
-                      pl_error *err)
+pl_code ch_near_limit(ch_neighbours *nb, const float (*xyz)[3], int32_t most, pl_arena *mem, pl_error *err)
 {
     uint8_t *keep = PL_NEW(mem, uint8_t, nb->row[nb->n] + 1);
     int32_t *cursor = PL_NEW(mem, int32_t, nb->n);

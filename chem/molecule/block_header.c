@@ -21,8 +21,7 @@ void ch_seal_put(void *block, size_t len, const char *magic, uint32_t version)
     memcpy(block, &seal, sizeof seal);
 }
 
-pl_code ch_seal_open(void *header, size_t size, pl_bytes in, const char *magic, uint32_t version,
-                     const char *what, pl_error *err)
+pl_code ch_seal_open(void *header, size_t size, pl_bytes in, const char *magic, uint32_t version, const char *what, pl_error *err)
 {
     ch_seal seal;
     uint32_t crc;

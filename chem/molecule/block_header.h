@@ -22,8 +22,7 @@ void ch_seal_put(void *block, size_t len, const char *magic, uint32_t version);
 
 /* Checks a block and copies its header, which begins with the seal. EDATA, naming
  * the block as `what`, if it is shorter than the header or a field does not match. */
-pl_code ch_seal_open(void *header, size_t size, pl_bytes in, const char *magic, uint32_t version,
-                     const char *what, pl_error *err);
+pl_code ch_seal_open(void *header, size_t size, pl_bytes in, const char *magic, uint32_t version, const char *what, pl_error *err);
 
 /* The bytes aligned to 8: `in` itself, or a copy in mem; NULL if out of memory. */
 const void *ch_bytes_aligned(pl_bytes in, pl_arena *mem);

@@ -36,7 +36,8 @@ static size_t index_end(uint32_t n) { return ids_end(n) + 4 * ((size_t)n + 1); }
 
 static mol_header head_of(const ch_mol *m)
 {
-    return (mol_header){ .n_atoms = m->n_atoms, .n_bonds = m->n_bonds, .has_xyz = m->xyz != NULL, .has_isotope = m->isotope != NULL };
+    return (
+        mol_header){ .n_atoms = m->n_atoms, .n_bonds = m->n_bonds, .has_xyz = m->xyz != NULL, .has_isotope = m->isotope != NULL };
 }
 
 static unsigned char *put(unsigned char *to, const void *from, size_t n)
@@ -60,8 +61,7 @@ static void put_mol(unsigned char *to, const ch_mol *m)
     (void)put(to, m->isotope, h.has_isotope ? 2 * atoms : 0);
 }
 
-pl_code ch_block_pack(pl_bytes *out, const ch_block_item *items, int32_t n, pl_arena *mem,
-                      pl_error *err)
+pl_code ch_block_pack(pl_bytes *out, const ch_block_item *items, int32_t n, pl_arena *mem, pl_error *err)
 {
     header h = { .n = (uint32_t)n };
     uint64_t total = index_end(h.n), at = total;
@@ -123,10 +123,9 @@ static pl_code get_mol(ch_mol *m, const unsigned char *from, size_t len, pl_aren
     if (len < sizeof h)
         return pl_fail(err, PL_EDATA, "a molecule of %zu bytes", len);
     from = take(&h, from, sizeof h);
-    if (h.n_atoms < 0 || h.n_atoms > CH_MOL_MAX_ATOMS || h.n_bonds < 0 ||
-        h.n_bonds > CH_MOL_MAX_BONDS || h.has_xyz > 1 || h.has_isotope > 1 || mol_bytes(&h) != len)
-        return pl_fail(err, PL_EDATA, "a molecule of %d atoms and %d bonds in %zu bytes", h.n_atoms,
-                       h.n_bonds, len);
+    if (h.n_atoms < 0 || h.n_atoms > CH_MOL_MAX_ATOMS || h.n_bonds < 0 || h.n_bonds > CH_MOL_MAX_BONDS || h.has_xyz > 1 ||
+        h.has_isotope > 1 || mol_bytes(&h) != len)
+        return pl_fail(err, PL_EDATA, "a molecule of %d atoms and %d bonds in %zu bytes", h.n_atoms, h.n_bonds, len);
     code = ch_mol_alloc(m, h.n_atoms, h.n_bonds, mem, err);
     if (code != PL_OK)
         return code;
@@ -146,8 +145,7 @@ static pl_code get_mol(ch_mol *m, const unsigned char *from, size_t len, pl_aren
     return code == PL_EINPUT ? pl_fail(err, PL_EDATA, "block of molecules: a molecule in it is not valid") : code;
 }
 
-static pl_code get_all(ch_block_item *items, const unsigned char *base, const header *h, pl_arena *mem,
-                       pl_error *err)
+static pl_code get_all(ch_block_item *items, const unsigned char *base, const header *h, pl_arena *mem, pl_error *err)
 {
     uint32_t at, next;
     pl_code code = PL_OK;

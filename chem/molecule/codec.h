@@ -27,11 +27,9 @@ typedef struct ch_block_item {
     ch_mol mol;
 } ch_block_item;
 
-pl_code ch_block_pack(pl_bytes *out, const ch_block_item *items, int32_t n, pl_arena *mem,
-                      pl_error *err);
+pl_code ch_block_pack(pl_bytes *out, const ch_block_item *items, int32_t n, pl_arena *mem, pl_error *err);
 
 /* All molecules of a block. The arrays are copies in `mem`, so `in` may be freed. */
-pl_code ch_block_unpack(ch_block_item **out, int32_t *n, pl_bytes in, pl_arena *mem,
-                        pl_error *err);
+pl_code ch_block_unpack(ch_block_item **out, int32_t *n, pl_bytes in, pl_arena *mem, pl_error *err);
 
 #endif

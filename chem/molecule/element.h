@@ -4,7 +4,7 @@
 
 enum { CH_ELEMENTS = 118 };
 
-const char *ch_element_symbol(int z); /* "C"; never NULL */
+const char *ch_element_symbol(int z);      /* "C"; never NULL */
 int ch_element_number(const char *symbol); /* any letter case; 0 when unknown; D and T are 1 */
 
 #endif

@@ -13,7 +13,7 @@ pl_code ch_mol_alloc(ch_mol *out, int32_t n_atoms, int32_t n_bonds, pl_arena *me
     out->xyz = pl_arena_get(mem, (size_t)n_atoms, sizeof *out->xyz);
     out->bond = pl_arena_get(mem, (size_t)n_bonds, sizeof *out->bond);
     out->order = PL_NEW(mem, uint8_t, n_bonds);
-    if (!out->z || !out->charge || !out->xyz || !out->bond || !out->order) {
+    if (out->z == NULL || out->charge == NULL || out->xyz == NULL || out->bond == NULL || out->order == NULL) {
         *out = (ch_mol){ 0 };
         return pl_fail(err, PL_ENOMEM, "a molecule of %d atoms", n_atoms);
     }
@@ -45,8 +45,8 @@ static pl_code bonds_check(const ch_mol *mol, pl_error *err)
         const int32_t *before = b > 0 ? mol->bond[b - 1] : NULL;
 
         if (i < 0 || j <= i || j >= mol->n_atoms)
-            return pl_fail(err, PL_EINPUT, "bond %d joins atoms %lld and %lld of %d", b + 1, (long long)i + 1,
-                           (long long)j + 1, mol->n_atoms);
+            return pl_fail(err, PL_EINPUT, "bond %d joins atoms %lld and %lld of %d", b + 1, (long long)i + 1, (long long)j + 1,
+                           mol->n_atoms);
         if (before != NULL && (before[0] > i || (before[0] == i && before[1] >= j)))
             return pl_fail(err, PL_EINPUT, "bond %d is a duplicate or out of order", b + 1);
         if (mol->order[b] < 1 || mol->order[b] > CH_AROMATIC_DOUBLE)
@@ -59,8 +59,7 @@ pl_code ch_mol_check(const ch_mol *mol, pl_error *err)
 {
     pl_code code;
 
-    if (mol->n_atoms < 0 || mol->n_atoms > CH_MOL_MAX_ATOMS || mol->n_bonds < 0 ||
-        mol->n_bonds > CH_MOL_MAX_BONDS)
+    if (mol->n_atoms < 0 || mol->n_atoms > CH_MOL_MAX_ATOMS || mol->n_bonds < 0 || mol->n_bonds > CH_MOL_MAX_BONDS)
         return pl_fail(err, PL_EINPUT, "%d atoms and %d bonds", mol->n_atoms, mol->n_bonds);
     code = atoms_check(mol, err);
     return code == PL_OK ? bonds_check(mol, err) : code;

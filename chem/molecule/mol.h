@@ -20,12 +20,12 @@ enum {
 
 typedef struct ch_mol {
     int32_t n_atoms, n_bonds;
-    uint8_t *z;        /* [n_atoms]    atomic number, 1..118       */
-    int8_t *charge;    /* [n_atoms]    formal charge               */
-    float (*xyz)[3];   /* [n_atoms][3] position; NULL if no 3D     */
+    uint8_t *z;         /* [n_atoms]    atomic number, 1..118       */
+    int8_t *charge;     /* [n_atoms]    formal charge               */
+    float (*xyz)[3];    /* [n_atoms][3] position; NULL if no 3D     */
     int32_t (*bond)[2]; /* [n_bonds][2] begin < end, sorted        */
-    uint8_t *order;    /* [n_bonds]    ch_order                    */
-    uint16_t *isotope; /* [n_atoms]    mass number, 0: natural mixture; NULL: all 0 */
+    uint8_t *order;     /* [n_bonds]    ch_order                    */
+    uint16_t *isotope;  /* [n_atoms]    mass number, 0: natural mixture; NULL: all 0 */
 } ch_mol;
 
 /* Allocates zeroed arrays, including xyz but not isotope. EINPUT for counts that are negative or above the limits. */

@@ -29,7 +29,7 @@ static void add_line(pl_text *out, const char *s, size_t n)
 static void position(const ch_mol *mol, int i, double xyz[3])
 {
     for (int k = 0; k < 3; k++)
-        xyz[k] = mol->xyz ? (double)mol->xyz[i][k] : 0.0;
+        xyz[k] = mol->xyz != NULL ? (double)mol->xyz[i][k] : 0.0;
 }
 
 /* "%10.4f" can hold -9999.9999 to 99999.9999; larger values need V3000. */
@@ -48,7 +48,7 @@ static bool fits_v2000(const ch_mol *mol)
 /* ---- valences ---- */
 
 static int charge_of(const ch_mol *mol, int i) { return mol->charge[i]; }
-static int mass_of(const ch_mol *mol, int i) { return mol->isotope ? mol->isotope[i] : 0; }
+static int mass_of(const ch_mol *mol, int i) { return mol->isotope != NULL ? mol->isotope[i] : 0; }
 
 /* The sum of bond orders of each atom. */
 static void add_valences(int8_t *valence, const ch_mol *mol)
@@ -66,8 +66,8 @@ static bool is_usual(const ch_mol *mol, int i, int valence)
 {
     static const struct {
         uint8_t z, bonds;
-    } usual[] = { { 1, 1 }, { 5, 3 }, { 6, 4 }, { 7, 3 }, { 8, 2 }, { 9, 1 }, { 14, 4 }, { 15, 3 }, { 16, 2 }, { 17, 1 },
-                  { 33, 3 }, { 34, 2 }, { 35, 1 }, { 53, 1 } };
+    } usual[] = { { 1, 1 },  { 5, 3 },  { 6, 4 },  { 7, 3 },  { 8, 2 },  { 9, 1 },  { 14, 4 },
+                  { 15, 3 }, { 16, 2 }, { 17, 1 }, { 33, 3 }, { 34, 2 }, { 35, 1 }, { 53, 1 } };
     const int z = mol->z[i] - mol->charge[i];
 
     for (size_t k = 0; k < sizeof usual / sizeof *usual; k++)
@@ -118,8 +118,7 @@ static void add_v2000(pl_text *out, const ch_mol *mol)
                      ch_element_symbol(mol->z[i]), valence_of(mol, i, valence, VALENCE_MAX + 1));
     }
     for (int b = 0; b < mol->n_bonds; b++)
-        pl_text_addf(out, "%3d%3d%3d  0  0  0  0\n", mol->bond[b][0] + 1, mol->bond[b][1] + 1,
-                     ch_order_drawn(mol->order[b]));
+        pl_text_addf(out, "%3d%3d%3d  0  0  0  0\n", mol->bond[b][0] + 1, mol->bond[b][1] + 1, ch_order_drawn(mol->order[b]));
     add_property(out, mol, "CHG", charge_of);
     add_property(out, mol, "ISO", mass_of);
 }
@@ -160,8 +159,7 @@ static void add_v3000(pl_text *out, const ch_mol *mol)
     if (mol->n_bonds > 0)
         pl_text_add(out, "M  V30 BEGIN BOND\n");
     for (int b = 0; b < mol->n_bonds; b++)
-        pl_text_addf(out, "M  V30 %d %d %d %d\n", b + 1, ch_order_drawn(mol->order[b]), mol->bond[b][0] + 1,
-                     mol->bond[b][1] + 1);
+        pl_text_addf(out, "M  V30 %d %d %d %d\n", b + 1, ch_order_drawn(mol->order[b]), mol->bond[b][0] + 1, mol->bond[b][1] + 1);
     pl_text_add(out, mol->n_bonds > 0 ? "M  V30 END BOND\nM  V30 END CTAB\n" : "M  V30 END CTAB\n");
 }
 
@@ -172,7 +170,7 @@ static void add_field(pl_text *out, const char *name, const char *value)
 {
     pl_text_add(out, ">  <");
     for (; *name != '\0'; name++)
-        pl_text_add_n(out, strchr("<>\r\n", *name) ? "_" : name, 1);
+        pl_text_add_n(out, strchr("<>\r\n", *name) != NULL ? "_" : name, 1);
     pl_text_add(out, ">\n");
     if (value[0] != '\0') /* a blank line ends the item; an empty value already is one */
         add_line(out, value, strlen(value));
@@ -181,8 +179,8 @@ static void add_field(pl_text *out, const char *name, const char *value)
 
 void ch_sdf_write(pl_text *out, const ch_mol *mol, const char *title, const ch_sdf_field *fields, int n_fields)
 {
-    add_line(out, title ? title : "", TITLE_MAX);
-    pl_text_add(out, mol->xyz ? "  molsieve          3D\n\n" : "  molsieve          2D\n\n");
+    add_line(out, title != NULL ? title : "", TITLE_MAX);
+    pl_text_add(out, mol->xyz != NULL ? "  molsieve          3D\n\n" : "  molsieve          2D\n\n");
     if (fits_v2000(mol))
         add_v2000(out, mol);
     else

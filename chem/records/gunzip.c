@@ -146,7 +146,7 @@ static void find_member(ch_gunzip *g)
     if (g->inside)
         return;
     (void)snprintf(why, sizeof why, "what follows the compressed data is not gzip, from byte %lld on",
-                   (long long)(g->taken - g->z.avail_in + 1));
+                   (long long)g->taken - (long long)g->z.avail_in + 1);
     set_damage(g, why);
 }
 
@@ -162,7 +162,7 @@ static pl_code inflate_some(ch_gunzip *g, size_t *from, pl_error *err)
         *from = BLOCK - g->z.avail_out;
         (void)inflateReset(&g->z);
     } else if (got != Z_OK && got != Z_BUF_ERROR) {
-        set_damage(g, g->z.msg ? g->z.msg : "the compressed data are not valid");
+        set_damage(g, g->z.msg != NULL ? g->z.msg : "the compressed data are not valid");
         g->z.avail_out = (unsigned)(BLOCK - *from);
     }
     return PL_OK;

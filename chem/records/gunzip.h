@@ -33,9 +33,10 @@ pl_code ch_gunzip_seek(ch_gunzip *g, int64_t offset, pl_error *err);
  * plain file then reads the bytes in between. Bytes read again after a backward seek are not compared, unless the seek goes to 0. */
 void ch_gunzip_hash(ch_gunzip *g);
 int64_t ch_gunzip_hashed(const ch_gunzip *g, char out[65]); /* the hash so far; returns how many bytes from the start it covers */
-pl_code ch_gunzip_drain(ch_gunzip *g, pl_error *err); /* reads the rest of the file for the hash only; afterwards the reader is at the end */
+pl_code ch_gunzip_drain(ch_gunzip *g,
+                        pl_error *err); /* reads the rest of the file for the hash only; afterwards the reader is at the end */
 
 const char *ch_gunzip_damage(const ch_gunzip *g); /* "damaged gzip: ...", or NULL */
-bool ch_gunzip_whole(const ch_gunzip *g); /* all bytes returned so far are of members whose checksums are correct */
+bool ch_gunzip_whole(const ch_gunzip *g);         /* all bytes returned so far are of members whose checksums are correct */
 
 #endif

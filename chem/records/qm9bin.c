@@ -50,10 +50,7 @@ static double double_at(const ch_qm9 *q, int array, size_t i)
 }
 
 int32_t ch_qm9_index(const ch_qm9 *q, int32_t i) { return (int32_t)u32_at(q, GDB, (size_t)i); }
-int64_t ch_qm9_offset(const ch_qm9 *q, int32_t i)
-{
-    return (int64_t)(q->at[XYZ] + (size_t)12 * u32_at(q, ATOM, (size_t)i));
-}
+int64_t ch_qm9_offset(const ch_qm9 *q, int32_t i) { return (int64_t)(q->at[XYZ] + (size_t)12 * u32_at(q, ATOM, (size_t)i)); }
 
 /* The sizes determine the length of the file; offsets must increase up to the totals. */
 static pl_code check_layout(ch_qm9 *q, const char *path, pl_error *err)
@@ -68,14 +65,14 @@ static pl_code check_layout(ch_qm9 *q, const char *path, pl_error *err)
         q->n_atom > (uint32_t)MAX_MOLECULES * 100 || q->n_bond > (uint32_t)MAX_MOLECULES * 100)
         return pl_fail(err, PL_EINPUT, "%s: the header of QM9BIN01 is not valid", path);
     const size_t n = q->n_mol, a = q->n_atom, b = q->n_bond;
-    const size_t size[N_ARRAYS] = { 4 * n, 4 * (n + 1), 4 * (n + 1), n, a, a, 12 * a, 3 * b,
-                                    (size_t)N_FLOAT * 4 * n, (size_t)N_DOUBLE * 8 * n };
+    const size_t size[N_ARRAYS] = {
+        4 * n, 4 * (n + 1), 4 * (n + 1), n, a, a, 12 * a, 3 * b, (size_t)N_FLOAT * 4 * n, (size_t)N_DOUBLE * 8 * n
+    };
     q->at[0] = HEAD;
     for (int i = 0; i < N_ARRAYS; i++)
         q->at[i + 1] = q->at[i] + (size[i] + 7) / 8 * 8;
     if (q->at[N_ARRAYS] > q->len)
-        return pl_fail(err, PL_EINPUT, "%s: %zu bytes, %zu expected; the file is truncated", path, q->len,
-                       q->at[N_ARRAYS]);
+        return pl_fail(err, PL_EINPUT, "%s: %zu bytes, %zu expected; the file is truncated", path, q->len, q->at[N_ARRAYS]);
     for (size_t i = 0; i < n && good; i++)
         good = u32_at(q, ATOM, i) <= u32_at(q, ATOM, i + 1) && u32_at(q, BOND, i) <= u32_at(q, BOND, i + 1);
     if (!good || u32_at(q, ATOM, n) != a || u32_at(q, BOND, n) != b)
@@ -109,7 +106,7 @@ static pl_code read_all(ch_qm9 *q, ch_gunzip *in, const char *path, pl_error *er
 pl_code ch_qm9_read(ch_qm9 **out, struct ch_gunzip *in, const char *path, pl_error *err)
 {
     ch_qm9 *q = calloc(1, sizeof *q);
-    pl_code code = q ? read_all(q, in, path, err) : pl_fail(err, PL_ENOMEM, "%s: no memory for it", path);
+    pl_code code = q != NULL ? read_all(q, in, path, err) : pl_fail(err, PL_ENOMEM, "%s: no memory for it", path);
 
     if (code == PL_OK && (q->len < HEAD || !ch_qm9_starts((const char *)q->bytes, q->len)))
         code = pl_fail(err, PL_EINPUT, "%s: not a QM9BIN01 file", path);
@@ -148,7 +145,7 @@ void ch_qm9_close(ch_qm9 *q)
 static void add_atoms(pl_text *out, const ch_qm9 *q, size_t a0, size_t a1)
 {
     for (size_t a = a0; a < a1; a++) {
-        const int charge = (int8_t)q->bytes[q->at[CHARGE] + a];
+        const int8_t charge = (int8_t)q->bytes[q->at[CHARGE] + a];
         pl_text_addf(out, "M  V30 %zu %s %.9g %.9g %.9g 0", a - a0 + 1, ch_element_symbol(q->bytes[q->at[Z] + a]),
                      (double)float_at(q, XYZ, 3 * a), (double)float_at(q, XYZ, 3 * a + 1), (double)float_at(q, XYZ, 3 * a + 2));
         if (charge != 0)
@@ -170,13 +167,11 @@ static bool add_bonds(pl_text *out, const ch_qm9 *q, size_t b0, size_t b1, size_
 
 static void add_fields(pl_text *out, const ch_qm9 *q, size_t i)
 {
-    static const char *const floats[N_FLOAT] = { "A",    "B",    "C",   "mu", "alpha", "homo",
-                                                 "lumo", "gap", "r2", "zpve",  "Cv" };
+    static const char *const floats[N_FLOAT] = { "A", "B", "C", "mu", "alpha", "homo", "lumo", "gap", "r2", "zpve", "Cv" };
     static const char *const doubles[N_DOUBLE] = { "U0", "U", "H", "G" };
     char buf[32];
 
-    pl_text_addf(out, "> <gdb_index>\n%u\n\n> <split>\n%d\n\n", (unsigned)u32_at(q, GDB, i),
-                 q->bytes[q->at[FLAGS] + i] & 3);
+    pl_text_addf(out, "> <gdb_index>\n%u\n\n> <split>\n%d\n\n", (unsigned)u32_at(q, GDB, i), q->bytes[q->at[FLAGS] + i] & 3);
     for (size_t k = 0; k < N_FLOAT; k++)
         pl_text_addf(out, "> <%s>\n%s\n\n", floats[k], pl_float_str(float_at(q, FLOATS, i * N_FLOAT + k), buf));
     for (size_t k = 0; k < N_DOUBLE; k++)
@@ -195,8 +190,10 @@ pl_code ch_qm9_record(pl_text *out, const ch_qm9 *q, int32_t which, pl_error *er
     for (size_t k = 3 * a0; k < 3 * a1; k++)
         if (!(fabsf(float_at(q, XYZ, k)) < 9999.0f))
             return pl_fail(err, PL_EINPUT, "gdb_%u has a position that is not finite or too large", gdb);
-    pl_text_addf(out, "gdb_%u\n  QM9BIN01          3D\n\n  0  0  0     0  0            999 V3000\nM  V30 BEGIN CTAB\n"
-                 "M  V30 COUNTS %zu %zu 0 0 0\nM  V30 BEGIN ATOM\n", gdb, a1 - a0, b1 - b0);
+    pl_text_addf(out,
+                 "gdb_%u\n  QM9BIN01          3D\n\n  0  0  0     0  0            999 V3000\nM  V30 BEGIN CTAB\n"
+                 "M  V30 COUNTS %zu %zu 0 0 0\nM  V30 BEGIN ATOM\n",
+                 gdb, a1 - a0, b1 - b0);
     add_atoms(out, q, a0, a1);
     pl_text_add(out, "M  V30 END ATOM\nM  V30 BEGIN BOND\n");
     if (!add_bonds(out, q, b0, b1, a1 - a0))
@@ -213,7 +210,7 @@ pl_code ch_next_qm9(ch_reader *r, bool *more, pl_error *err)
 {
     int32_t i = (int32_t)r->ordinal;
     pl_error wrong = { 0 };
-    pl_code code = r->qm9 ? PL_OK : ch_qm9_read(&r->qm9, ch_source_file(r->src), r->path, &wrong);
+    pl_code code = r->qm9 != NULL ? PL_OK : ch_qm9_read(&r->qm9, ch_source_file(r->src), r->path, &wrong);
 
     if (code == PL_EINPUT) { /* a damaged file is one bad record */
         *more = i == 0;

@@ -27,8 +27,9 @@ bool ch_qm9_starts(const char *data, size_t n);
 struct ch_gunzip;
 
 pl_code ch_qm9_open(ch_qm9 **out, const char *path, pl_error *err);
-pl_code ch_qm9_read(ch_qm9 **out, struct ch_gunzip *in, const char *path, pl_error *err); /* reads an open file from its first byte */
-void ch_qm9_close(ch_qm9 *q); /* NULL is fine */
+pl_code ch_qm9_read(ch_qm9 **out, struct ch_gunzip *in, const char *path,
+                    pl_error *err); /* reads an open file from its first byte */
+void ch_qm9_close(ch_qm9 *q);       /* NULL is fine */
 int32_t ch_qm9_count(const ch_qm9 *q);
 int64_t ch_qm9_offset(const ch_qm9 *q, int32_t i); /* byte of the molecule's first position in the uncompressed file */
 

@@ -66,7 +66,8 @@ void ch_reader_begin(ch_reader *r, const ch_line *line);
 /* Appends the line and a newline, up to the size limit. */
 void ch_reader_add(ch_reader *r, const ch_line *line);
 void ch_reader_set_title(ch_reader *r, const char *s, size_t n); /* cleaned */
-void ch_reader_set_problem(ch_reader *r, const char *fmt, ...) __attribute__((format(printf, 2, 3))); /* the first problem is kept */
+void ch_reader_set_problem(ch_reader *r, const char *fmt, ...)
+    __attribute__((format(printf, 2, 3))); /* the first problem is kept */
 
 /* Reads one field of a csv row from *at on; false at the end of the row. Quotes are
  * removed. OPEN: a quote was not closed. LOOSE: text follows the closing quote. */

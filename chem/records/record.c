@@ -15,19 +15,20 @@
 enum { TITLE_MAX = 1000, PROBLEM_MAX = 300 };
 
 static const ch_format formats[] = {
-    { "smi", "smi", ch_next_line_record, NULL, NULL },  { "inchi", "inchi", ch_next_line_record, NULL, NULL },
-    { "sdf", "sdf", ch_next_sdf, NULL, NULL },          { "mol2", "mol2", ch_next_headed, NULL, "@<TRIPOS>MOLECULE" },
-    { "xyz", "xyz", ch_next_xyz, NULL, NULL },          { "pdb", "pdb", ch_next_pdb, NULL, NULL },
-    { "cif", "cif", ch_next_headed, NULL, "data_" },    { "mmcif", "mmcif", ch_next_headed, NULL, "data_" },
-    { "qm9bin", "sdf", ch_next_qm9, NULL, NULL },
-    { "csv", "smi", ch_next_csv, ch_begin_csv, NULL },  { "tsv", "smi", ch_next_csv, ch_begin_csv, NULL },
+    { "smi", "smi", ch_next_line_record, NULL, NULL }, { "inchi", "inchi", ch_next_line_record, NULL, NULL },
+    { "sdf", "sdf", ch_next_sdf, NULL, NULL },         { "mol2", "mol2", ch_next_headed, NULL, "@<TRIPOS>MOLECULE" },
+    { "xyz", "xyz", ch_next_xyz, NULL, NULL },         { "pdb", "pdb", ch_next_pdb, NULL, NULL },
+    { "cif", "cif", ch_next_headed, NULL, "data_" },   { "mmcif", "mmcif", ch_next_headed, NULL, "data_" },
+    { "qm9bin", "sdf", ch_next_qm9, NULL, NULL },      { "csv", "smi", ch_next_csv, ch_begin_csv, NULL },
+    { "tsv", "smi", ch_next_csv, ch_begin_csv, NULL },
 };
 static const ch_format listed = { "listed", "sdf", ch_next_listed, NULL, NULL };
 
 /* Other names of formats, and endings of file names. */
 static const char *const aliases[][2] = {
-    { "smiles", "smi" }, { "ism", "smi" }, { "can", "smi" }, { "rsmi", "smi" }, { "sd", "sdf" }, { "mol", "sdf" }, { "mdl", "sdf" },
-    { "ml2", "mol2" }, { "sy2", "mol2" }, { "ent", "pdb" }, { "tab", "tsv" }, { "exyz", "xyz" }, { "extxyz", "xyz" }, { "mcif", "mmcif" },
+    { "smiles", "smi" }, { "ism", "smi" },  { "can", "smi" },    { "rsmi", "smi" },   { "sd", "sdf" },
+    { "mol", "sdf" },    { "mdl", "sdf" },  { "ml2", "mol2" },   { "sy2", "mol2" },   { "ent", "pdb" },
+    { "tab", "tsv" },    { "exyz", "xyz" }, { "extxyz", "xyz" }, { "mcif", "mmcif" },
 };
 
 static const ch_format *format_named(const char *name)
@@ -50,7 +51,7 @@ static void path_ending(const char *path, char *out, size_t n)
     size_t len;
     const char *dot = NULL;
 
-    base = base ? base + 1 : path;
+    base = base != NULL ? base + 1 : path;
     len = strlen(base);
     if (len > 3 && strcasecmp(base + len - 3, ".gz") == 0)
         len -= 3;
@@ -66,10 +67,7 @@ static void path_ending(const char *path, char *out, size_t n)
     out[len] = '\0';
 }
 
-static bool holds(const char *data, size_t n, const char *what)
-{
-    return memmem(data, n, what, strlen(what)) != NULL;
-}
+static bool holds(const char *data, size_t n, const char *what) { return memmem(data, n, what, strlen(what)) != NULL; }
 
 /* Whether the line is the header of a table: "Name,SMILES,IC50". */
 static bool names_smiles(const char *line, size_t n)
@@ -142,8 +140,7 @@ static pl_code choose_format(ch_reader *r, const char *format, pl_error *err)
     return PL_OK;
 }
 
-pl_code ch_reader_open(ch_reader **out, const char *path, const char *format,
-                       const ch_reader_opts *opts, pl_error *err)
+pl_code ch_reader_open(ch_reader **out, const char *path, const char *format, const ch_reader_opts *opts, pl_error *err)
 {
     static const ch_reader_opts none = { 0 };
     ch_reader *r = calloc(1, sizeof *r);
@@ -152,14 +149,14 @@ pl_code ch_reader_open(ch_reader **out, const char *path, const char *format,
     *out = NULL;
     if (r == NULL)
         return pl_fail(err, PL_ENOMEM, "%s", path);
-    opts = opts ? opts : &none;
+    opts = opts != NULL ? opts : &none;
     r->limit = opts->max_record_bytes ? opts->max_record_bytes : (size_t)1 << 20;
     r->file_limit = opts->max_file_bytes ? opts->max_file_bytes : (size_t)64 << 20;
     r->lister = opts->lister;
     r->n_listed = -1;
     r->smiles_column = r->title_column = -1;
     r->path = strdup(path);
-    r->title_from = opts->title_from ? strdup(opts->title_from) : NULL;
+    r->title_from = opts->title_from != NULL ? strdup(opts->title_from) : NULL;
     if (r->path == NULL || (opts->title_from != NULL && r->title_from == NULL))
         code = pl_fail(err, PL_ENOMEM, "%s", path);
     else
@@ -204,7 +201,7 @@ const char *ch_reader_format(const ch_reader *r) { return r->format == &listed ?
 
 const char *ch_reader_guessed(const ch_reader *r) { return r->smiles_guessed ? r->columns[r->smiles_column] : NULL; }
 
-int64_t ch_reader_count(const ch_reader *r) { return r->qm9 ? ch_qm9_count(r->qm9) : -1; }
+int64_t ch_reader_count(const ch_reader *r) { return r->qm9 != NULL ? ch_qm9_count(r->qm9) : -1; }
 
 /* ---- assembling one record ---------------------------------------- */
 
@@ -268,9 +265,15 @@ static void record_give(ch_reader *r, ch_record *out)
         r->problem.len = 0; /* other problems are due to the missing bytes */
         ch_reader_set_problem(r, "record too long: %zu bytes, %zu allowed", r->text.len + r->dropped, r->limit);
     }
-    *out = (ch_record){ .text = pl_text_str(&r->text), .len = r->text.len, .format = r->format->parse_as,
-                        .raw = pl_text_str(raw), .raw_len = raw->len, .ordinal = ++r->ordinal,
-                        .offset = r->offset, .line = r->line, .title = pl_text_str(&r->title),
+    *out = (ch_record){ .text = pl_text_str(&r->text),
+                        .len = r->text.len,
+                        .format = r->format->parse_as,
+                        .raw = pl_text_str(raw),
+                        .raw_len = raw->len,
+                        .ordinal = ++r->ordinal,
+                        .offset = r->offset,
+                        .line = r->line,
+                        .title = pl_text_str(&r->title),
                         .problem = r->problem.len > 0 ? r->problem.s : NULL };
 }
 

@@ -62,30 +62,29 @@ typedef struct ch_reader_opts {
 } ch_reader_opts;
 
 typedef struct ch_record {
-    const char *text;    /* what to parse; ends with NUL, may contain NULs       */
+    const char *text; /* what to parse; ends with NUL, may contain NULs       */
     size_t len;
-    const char *format;  /* format to parse it as: "smi", "sdf", "mol2", "xyz", "pdb", "cif" */
-    const char *raw;     /* the bytes in the file; equal to text for most formats */
+    const char *format; /* format to parse it as: "smi", "sdf", "mol2", "xyz", "pdb", "cif" */
+    const char *raw;    /* the bytes in the file; equal to text for most formats */
     size_t raw_len;
     int64_t ordinal;     /* 1, 2, ...                                             */
     int64_t offset;      /* of the first byte, uncompressed                      */
     int64_t line;        /* of the first line, from 1                            */
     const char *title;   /* valid UTF-8, no control characters (pl_text_add_clean); may be empty */
     const char *problem; /* NULL, or why it is unusable: "record too long: ..."  */
-} ch_record; /* borrowed from the reader until its next call */
+} ch_record;             /* borrowed from the reader until its next call */
 
 typedef struct ch_field {
-    const char *name;  /* "gap", "IC50 (nM)"; cleaned like a title        */
-    const char *text;  /* trimmed                                         */
-    double value;      /* valid if is_number                              */
-    bool is_number;    /* "*^" exponents are accepted, inf and nan are not */
+    const char *name; /* "gap", "IC50 (nM)"; cleaned like a title        */
+    const char *text; /* trimmed                                         */
+    double value;     /* valid if is_number                              */
+    bool is_number;   /* "*^" exponents are accepted, inf and nan are not */
 } ch_field;
 
 /* format: one of the names above or any format that Open Babel reads; NULL: recognised by the
  * file name's ending (without .gz), else by the first bytes.
  * EIO: cannot be opened. ECONFIG: a column does not exist. */
-pl_code ch_reader_open(ch_reader **out, const char *path, const char *format,
-                       const ch_reader_opts *opts, pl_error *err);
+pl_code ch_reader_open(ch_reader **out, const char *path, const char *format, const ch_reader_opts *opts, pl_error *err);
 void ch_reader_close(ch_reader *r); /* NULL is fine */
 
 /* Whether molsieve itself splits this format. Accepts every name of it, in any letter case. */
@@ -114,8 +113,7 @@ pl_code ch_reader_seek(ch_reader *r, int64_t offset, int64_t ordinal, int64_t li
  * XYZ key=value, the second line of an original QM9 file (gdb, A, B, C, mu,
  * alpha, homo, lumo, gap, r2, zpve, U0, U, H, G, Cv; units as in the file: GHz,
  * Debye, bohr^3, Hartree, bohr^2, cal/(mol K)), csv columns. In file order. */
-pl_code ch_record_fields(ch_field **out, int *n_out, const ch_reader *r, const ch_record *rec,
-                         pl_arena *mem, pl_error *err);
+pl_code ch_record_fields(ch_field **out, int *n_out, const ch_reader *r, const ch_record *rec, pl_arena *mem, pl_error *err);
 
 /* The field of that name (letter case ignored when nothing matches exactly), or NULL. */
 const ch_field *ch_field_find(const ch_field *fields, int n, const char *name);

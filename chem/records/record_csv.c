@@ -121,7 +121,8 @@ static pl_code find_delimiter(ch_reader *r, pl_error *err)
         continue;
     while (*signs != '\0' && memchr(s, *signs, end) == NULL)
         signs++;
-    r->delimiter = *signs != '\0' ? *signs : ',';
+    if (*signs != '\0')
+        r->delimiter = *signs;
     return PL_OK;
 }
 
@@ -134,7 +135,7 @@ static bool grow_columns(ch_reader *r)
     if (n > 0 && (n & (n - 1)) != 0) /* grows at powers of two */
         return true;
     more = realloc(r->columns, (n > 0 ? 2 * (size_t)n : 1) * sizeof *more);
-    r->columns = more ? more : r->columns;
+    r->columns = more != NULL ? more : r->columns;
     return more != NULL;
 }
 
@@ -205,8 +206,8 @@ static pl_code column_asked(int *out, const ch_reader *r, const char *name, cons
 pl_code ch_begin_csv(ch_reader *r, const ch_reader_opts *opts, pl_error *err)
 {
     static const char *const smiles[] = { "smiles", "canonical_smiles", "SMILES_string", "mol", "structure" };
-    static const char *const titles[] = { "id", "name", "title", "mol_id", "molecule_id", "compound", "chembl_id",
-                                          "zinc_id", "compound id", "cid", "num" };
+    static const char *const titles[] = { "id",        "name",    "title",       "mol_id", "molecule_id", "compound",
+                                          "chembl_id", "zinc_id", "compound id", "cid",    "num" };
     bool more;
     pl_code code = find_delimiter(r, err);
 
@@ -253,8 +254,8 @@ static void take_molecule(ch_reader *r, pl_text *field)
     if (n <= r->smiles_column)
         ch_reader_set_problem(r, "csv: %d columns, and the SMILES is in column %d", n, r->smiles_column + 1);
     else if (used > r->n_columns)
-        ch_reader_set_problem(r, "csv: %d columns, but the first row names %d; put values with '%c' in quotes", used,
-                              r->n_columns, r->delimiter);
+        ch_reader_set_problem(r, "csv: %d columns, but the first row names %d; put values with '%c' in quotes", used, r->n_columns,
+                              r->delimiter);
     else if (r->text.len == 0)
         ch_reader_set_problem(r, "csv: no SMILES in this row");
     pl_text_add_n(&r->text, "\t", 1);

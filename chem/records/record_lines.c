@@ -169,10 +169,7 @@ static bool is_pdb_head(const ch_line *line)
 }
 
 /* "END" but not ENDMDL */
-static bool is_pdb_end(const ch_line *line)
-{
-    return ch_line_starts(line, "END") && ch_line_blank(line->s + 3, line->len - 3);
-}
+static bool is_pdb_end(const ch_line *line) { return ch_line_starts(line, "END") && ch_line_blank(line->s + 3, line->len - 3); }
 
 static void pdb_watch_title(ch_reader *r, const ch_line *line)
 {
@@ -239,8 +236,10 @@ static pl_code read_whole(ch_reader *r, pl_text *all, pl_error *err)
         if (!pl_text_ok(all))
             return pl_fail(err, PL_ENOMEM, "%s: %zu bytes", r->path, all->len);
         if (all->len > r->file_limit || line.whole > line.len)
-            return pl_fail(err, PL_EINPUT, "record too long: a file of more than %zu bytes in a format that "
-                                           "cannot be read in parts", r->file_limit);
+            return pl_fail(err, PL_EINPUT,
+                           "record too long: a file of more than %zu bytes in a format that "
+                           "cannot be read in parts",
+                           r->file_limit);
     }
     return PL_OK;
 }

@@ -15,7 +15,7 @@ typedef struct sdf_watch {
 /* The value of "> <NAME>" wanted as a title is the line after it. */
 static void sdf_watch_title(ch_reader *r, const ch_line *line, sdf_watch *w)
 {
-    const size_t n = r->title_from ? strlen(r->title_from) : 0;
+    const size_t n = r->title_from != NULL ? strlen(r->title_from) : 0;
     const char *name;
 
     if (w->wanted) {
@@ -26,7 +26,7 @@ static void sdf_watch_title(ch_reader *r, const ch_line *line, sdf_watch *w)
         return;
     name = memchr(line->s, '<', line->len);
     w->wanted = name != NULL && (size_t)(line->s + line->len - name) > n + 1 && name[n + 1] == '>' &&
-              memcmp(name + 1, r->title_from, n) == 0;
+                memcmp(name + 1, r->title_from, n) == 0;
 }
 
 /* A number in three columns of a counts line; blank is 0; -1: not a number. */
@@ -48,7 +48,8 @@ static void watch_counts(sdf_watch *w, const ch_line *line)
 {
     const long atoms = count_at(line, 0), bonds = count_at(line, 3);
 
-    if (memmem(line->s, line->len, "V2000", 5) != NULL && atoms >= 0 && bonds >= 0 && count_at(line, 6) == 0 && count_at(line, 15) == 0)
+    if (memmem(line->s, line->len, "V2000", 5) != NULL && atoms >= 0 && bonds >= 0 && count_at(line, 6) == 0 &&
+        count_at(line, 15) == 0)
         w->block_end = w->line + atoms + bonds;
 }
 

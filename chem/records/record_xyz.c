@@ -179,8 +179,7 @@ static pl_code read_atoms(ch_reader *r, long count, pl_error *err)
         }
         if (r->dropped == 0 && !add_atom(r, &line)) {
             ch_source_unread(r->src);
-            ch_reader_set_problem(r, "xyz: line %lld is not an atom (%ld announced, %ld found)",
-                                  (long long)line.number, count, i);
+            ch_reader_set_problem(r, "xyz: line %lld is not an atom (%ld announced, %ld found)", (long long)line.number, count, i);
             return read_tail(r, false, true, err);
         }
         add_raw(r, &line);

@@ -40,7 +40,7 @@ static void field_add(gather *g, const char *name, size_t name_len, const char *
 static const char *line_end(const char *s, const char *end)
 {
     const char *eol = memchr(s, '\n', (size_t)(end - s));
-    return eol ? eol : end;
+    return eol != NULL ? eol : end;
 }
 
 static const char *line_after(const char *s, const char *end)
@@ -67,7 +67,7 @@ static void sdf_fields(gather *g, const char *s, const char *end)
 {
     const char *body = memmem(s, (size_t)(end - s), "\nM  END", 7);
 
-    for (s = body ? body + 1 : s; s < end;) {
+    for (s = body != NULL ? body + 1 : s; s < end;) {
         const char *eol = line_end(s, end), *name, *value;
         size_t n;
 
@@ -86,8 +86,8 @@ static void sdf_fields(gather *g, const char *s, const char *end)
 /* Second line of an original QM9 file; Ramakrishnan et al., Sci. Data 1, 140022 (2014), table 2. */
 static void qm9_fields(gather *g, const char *s, const char *end)
 {
-    static const char *const names[] = { "gdb", "A", "B", "C", "mu", "alpha", "homo", "lumo",
-                                         "gap", "r2", "zpve", "U0", "U", "H", "G", "Cv" };
+    static const char *const names[] = { "gdb", "A",  "B",    "C",  "mu", "alpha", "homo", "lumo",
+                                         "gap", "r2", "zpve", "U0", "U",  "H",     "G",    "Cv" };
     size_t n;
 
     (void)ch_word(&s, end, &n); /* "gdb" */
@@ -101,8 +101,7 @@ static void qm9_fields(gather *g, const char *s, const char *end)
 
 static bool is_key(char c)
 {
-    return c != '\0' && (strchr("_-.", c) != NULL || (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') ||
-                         (c >= 'A' && c <= 'Z'));
+    return c != '\0' && (strchr("_-.", c) != NULL || (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'));
 }
 
 /* key=value, value with or without quotes; words without = are skipped. */
@@ -164,8 +163,7 @@ static void all_fields(gather *g, const ch_reader *r, const ch_record *rec)
         xyz_fields(g, s, end);
 }
 
-pl_code ch_record_fields(ch_field **out, int *n_out, const ch_reader *r, const ch_record *rec,
-                         pl_arena *mem, pl_error *err)
+pl_code ch_record_fields(ch_field **out, int *n_out, const ch_reader *r, const ch_record *rec, pl_arena *mem, pl_error *err)
 {
     gather g = { .mem = mem };
 

@@ -18,7 +18,7 @@ struct ch_source {
     int64_t last_offset;
     /* at_end: no more bytes to read; met_end: the last call for a line met the end; open_line: the last line has no line end */
     bool started, at_end, met_end, open_line, can_unread;
-    char stop; /* the byte that ends a line */
+    char stop;          /* the byte that ends a line */
     const char *damage; /* NULL: none, except that of the gzip file */
 };
 
@@ -225,7 +225,7 @@ pl_code ch_source_seek(ch_source *s, int64_t offset, int64_t number, pl_error *e
     return PL_OK;
 }
 
-const char *ch_source_damage(const ch_source *s) { return s->damage ? s->damage : ch_gunzip_damage(s->file); }
+const char *ch_source_damage(const ch_source *s) { return s->damage != NULL ? s->damage : ch_gunzip_damage(s->file); }
 
 ch_gunzip *ch_source_file(ch_source *s) { return s->file; }
 

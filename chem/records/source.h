@@ -16,10 +16,10 @@
 typedef struct ch_source ch_source;
 
 typedef struct ch_line {
-    const char *s;       /* not NUL-terminated; borrowed until the next call */
-    size_t len, whole;   /* bytes kept; bytes in the file                    */
-    int64_t offset;      /* of its first byte, uncompressed                  */
-    int64_t number;      /* from 1                                           */
+    const char *s;     /* not NUL-terminated; borrowed until the next call */
+    size_t len, whole; /* bytes kept; bytes in the file                    */
+    int64_t offset;    /* of its first byte, uncompressed                  */
+    int64_t number;    /* from 1                                           */
 } ch_line;
 
 pl_code ch_source_open(ch_source **out, const char *path, size_t line_limit, pl_error *err);
@@ -47,6 +47,6 @@ bool ch_source_met_end(const ch_source *s);
 /* Damage may have cut off the end of the lines returned; false if they end with a complete line and a complete gzip member. */
 bool ch_source_may_be_cut(const ch_source *s);
 void ch_source_where(const ch_source *s, int64_t *offset, int64_t *number); /* position of the next line, or of the end */
-const char *ch_source_damage(const ch_source *s); /* "damaged gzip: ...", or NULL */
+const char *ch_source_damage(const ch_source *s);                           /* "damaged gzip: ...", or NULL */
 
 #endif

@@ -4,17 +4,18 @@
 #include <math.h>
 #include <string.h>
 
-static const double STRETCH = 143.9325; /* kcal/mol in md A */
+static const double STRETCH = 143.9325;                                /* kcal/mol in md A */
 static const double BEND = 143.9325 * (M_PI / 180.0) * (M_PI / 180.0); /* 0.0438449: kcal/mol/degree^2 in md A/rad^2 */
 static const double STRETCH_BEND = 2.51210;
 static const double DEGREES = 180.0 / M_PI;
-static const double CUBIC_STRETCH = -2.0;      /* 1/A */
+static const double CUBIC_STRETCH = -2.0;               /* 1/A */
 static const double CUBIC_BEND = -0.4 / (180.0 / M_PI); /* 1/degree */
-static const double SMALLEST = 1e-12;          /* keeps lengths of vectors from zero */
+static const double SMALLEST = 1e-12;                   /* keeps lengths of vectors from zero */
 
 const char *ch_term_class_name(enum ch_term_class class)
 {
-    static const char *const names[CH_N_TERM_CLASSES] = { "bond", "angle", "stretch_bend", "out_of_plane", "torsion", "vdw", "electrostatic" };
+    static const char *const names[CH_N_TERM_CLASSES] = { "bond",    "angle", "stretch_bend", "out_of_plane",
+                                                          "torsion", "vdw",   "electrostatic" };
     return (unsigned)class < CH_N_TERM_CLASSES ? names[class] : "?";
 }
 
@@ -127,7 +128,8 @@ static double stretch_bends(double (*gradient)[3], const ch_terms *t, const doub
         const ch_stretch_bend_term *s = &t->stretch_bends[n];
         bent b;
         bend_look(&b, xyz[s->i], xyz[s->j], xyz[s->k]);
-        const double stretch = STRETCH_BEND * (s->k_ij * (b.ru - s->r0_ij) + s->k_kj * (b.rv - s->r0_kj)), d = b.degrees - s->theta0;
+        const double stretch = STRETCH_BEND * (s->k_ij * (b.ru - s->r0_ij) + s->k_kj * (b.rv - s->r0_kj)),
+                     d = b.degrees - s->theta0;
         sum += stretch * d;
         if (gradient == NULL)
             continue;
@@ -178,8 +180,8 @@ static double out_of_planes(double (*gradient)[3], const ch_terms *t, const doub
 /* ---- torsions ---- */
 
 /* Adds `slope` times the derivative of the cosine between m = b1 x b2 and n = b2 x b3. */
-static void add_torsion(double (*gradient)[3], const ch_torsion_term *t, double slope, double cosine, double b[3][3], const double m[3],
-                        const double n[3])
+static void add_torsion(double (*gradient)[3], const ch_torsion_term *t, double slope, double cosine, double b[3][3],
+                        const double m[3], const double n[3])
 {
     const double rm = length(m), rn = length(n);
     double at_m[3], at_n[3], at1[3], at2[3], more[3], at3[3];

@@ -30,8 +30,8 @@ static pl_code bonds_make(terms_work *w, pl_error *err)
         ch_bond_sight *bond = &w->bonds[b];
         bond->order = p->order[b];
         bond->aromatic = p->aromatic_bond[b] != 0;
-        bond->class = bond->order == 1 && !bond->aromatic &&
-                      ((x->single_between && y->single_between) || (x->aromatic && y->aromatic));
+        bond->class =
+            bond->order == 1 && !bond->aromatic && ((x->single_between && y->single_between) || (x->aromatic && y->aromatic));
         if (!ch_rule_bond(bond, w->mmff, w->type[i], w->type[j]))
             return ch_perceived_refuse(p, i, err, "MMFF94 has neither parameters nor a rule for one of its bonds");
         w->out->bonds[b] = (ch_bond_term){ i, j, bond->k, bond->r0 };
@@ -221,7 +221,9 @@ static pl_code pairs_make(terms_work *w, pl_arena *mem, pl_error *err)
         for (int32_t j = i + 1; j < n; j++) {
             if (distance[j] == 1 || distance[j] == 2)
                 continue;
-            out->pairs[out->n_pairs++] = (ch_pair_term){ .i = i, .j = j, .r_star = w->mmff->r_star[w->type[i]][w->type[j]],
+            out->pairs[out->n_pairs++] = (ch_pair_term){ .i = i,
+                                                         .j = j,
+                                                         .r_star = w->mmff->r_star[w->type[i]][w->type[j]],
                                                          .epsilon = w->mmff->epsilon[w->type[i]][w->type[j]],
                                                          .charges = (distance[j] == 3 ? 0.75 : 1.0) * q * out->charge[j] };
         }

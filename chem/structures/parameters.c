@@ -12,7 +12,7 @@ enum { MAX_COLUMNS = 9, WORD_BYTES = 24 };
 
 uint64_t ch_mmff_key(int class, int a, int b, int c, int d)
 {
-    return (((((uint64_t)class << 8 | (unsigned)a) << 8 | (unsigned)b) << 8 | (unsigned)c) << 8) | (unsigned)d;
+    return (((((uint64_t) class << 8 | (unsigned)a) << 8 | (unsigned)b) << 8 | (unsigned)c) << 8) | (unsigned)d;
 }
 
 const double *ch_mmff_find(const ch_mmff_table *table, uint64_t key)
@@ -40,7 +40,7 @@ typedef struct {
 } table_file;
 
 typedef struct {
-    int number[MAX_COLUMNS]; /* of the columns 't', in order */
+    int number[MAX_COLUMNS];   /* of the columns 't', in order */
     double value[MAX_COLUMNS]; /* of the columns 'v', in order */
     char word[WORD_BYTES];     /* of the last column 's' */
 } table_line;
@@ -111,8 +111,10 @@ static pl_code table_open(table_file *out, const char *folder, const char *file,
     if (path == NULL)
         return pl_fail(err, PL_ENOMEM, "a table of MMFF94");
     if (pl_path_is_gone(path))
-        return pl_fail(err, PL_ECONFIG, "%s is not there: it is a table of the force field and comes with Open Babel; set "
-                       "BABEL_DATADIR to its data folder", path);
+        return pl_fail(err, PL_ECONFIG,
+                       "%s is not there: it is a table of the force field and comes with Open Babel; set "
+                       "BABEL_DATADIR to its data folder",
+                       path);
     const pl_code code = pl_file_read(&bytes, path, mem, err);
     if (code != PL_OK)
         return code;

@@ -19,10 +19,10 @@ enum { CH_MMFF_TYPES = 100, CH_MMFF_LEVELS = 5 };
 typedef struct ch_mmff_type {
     bool known;
     uint8_t z, neighbours, valence;
-    bool lone_pair; /* on a pi system */
-    uint8_t multiple; /* 1: partly double, 2: double, 3: triple */
+    bool lone_pair;                        /* on a pi system */
+    uint8_t multiple;                      /* 1: partly double, 2: double, 3: triple */
     bool aromatic, linear, single_between; /* single_between: may have a single bond between multiple ones */
-    uint8_t equivalent[CH_MMFF_LEVELS]; /* MMFFDEF: from the type itself to 0, any */
+    uint8_t equivalent[CH_MMFF_LEVELS];    /* MMFFDEF: from the type itself to 0, any */
     double increment, share; /* MMFFPBCI: partial bond charge increment, share of the formal charge that goes to each neighbour */
     double alpha, electrons, a, g; /* MMFFVDW: alpha, N, A, G */
     char hydrogen_bond;            /* 'D', 'A' or '-' */
@@ -41,14 +41,14 @@ typedef struct ch_mmff_table {
 
 typedef struct ch_mmff {
     ch_mmff_type type[CH_MMFF_TYPES];
-    ch_mmff_table bond;         /* class, i <= j: kb, r0 */
-    ch_mmff_table bond_rule;    /* 0, atomic numbers i <= j: r0, kb of a single bond */
-    ch_mmff_table angle;        /* class, i, j, k with i <= k: ka (0: by rule), theta0 */
-    ch_mmff_table stretch_bend; /* class, i, j, k with i <= k: k_ij, k_kj */
-    ch_mmff_table stretch_bend_rule; /* 0, rows of the periodic table i, j, k with i <= k: k_ij, k_kj */
-    ch_mmff_table torsion[2];        /* class, i, j, k, l with j < k or j == k and i <= l: V1, V2, V3; [1]: MMFF94s */
-    ch_mmff_table out_of_plane[2];   /* centre, the others ascending: koop; [1]: MMFF94s */
-    ch_mmff_table charge;            /* class, i <= j: what the bond adds to the charge of j and takes from i */
+    ch_mmff_table bond;               /* class, i <= j: kb, r0 */
+    ch_mmff_table bond_rule;          /* 0, atomic numbers i <= j: r0, kb of a single bond */
+    ch_mmff_table angle;              /* class, i, j, k with i <= k: ka (0: by rule), theta0 */
+    ch_mmff_table stretch_bend;       /* class, i, j, k with i <= k: k_ij, k_kj */
+    ch_mmff_table stretch_bend_rule;  /* 0, rows of the periodic table i, j, k with i <= k: k_ij, k_kj */
+    ch_mmff_table torsion[2];         /* class, i, j, k, l with j < k or j == k and i <= l: V1, V2, V3; [1]: MMFF94s */
+    ch_mmff_table out_of_plane[2];    /* centre, the others ascending: koop; [1]: MMFF94s */
+    ch_mmff_table charge;             /* class, i <= j: what the bond adds to the charge of j and takes from i */
     double (*r_star)[CH_MMFF_TYPES];  /* [i][j] A, donor-acceptor scaling included */
     double (*epsilon)[CH_MMFF_TYPES]; /* [i][j] kcal/mol */
 } ch_mmff;

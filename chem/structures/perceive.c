@@ -18,10 +18,7 @@ int32_t ch_perceived_bond(const ch_perceived *p, int32_t i, int32_t j)
     return -1;
 }
 
-bool ch_perceived_terminal(const ch_perceived *p, int32_t i, int z)
-{
-    return p->z[i] == z && p->n_neighbours[i] == 1;
-}
+bool ch_perceived_terminal(const ch_perceived *p, int32_t i, int z) { return p->z[i] == z && p->n_neighbours[i] == 1; }
 
 int ch_perceived_terminals(const ch_perceived *p, int32_t i, int z)
 {
@@ -247,8 +244,9 @@ static pl_code shells_check(const ch_perceived *p, pl_error *err)
     for (int32_t i = 0; i < p->n_atoms; i++) {
         if (p->n_neighbours[i] == 0 || shell_is_closed(p->z[i], p->charge[i], p->valence[i]))
             continue;
-        return pl_fail(err, PL_EINPUT, "atom %d (%s): MMFF94 has no type for %d neighbours, a sum of bond orders of %d and a charge of %d",
-                       i + 1, ch_element_symbol(p->z[i]), p->n_neighbours[i], p->valence[i], p->charge[i]);
+        return pl_fail(err, PL_EINPUT,
+                       "atom %d (%s): MMFF94 has no type for %d neighbours, a sum of bond orders of %d and a charge of %d", i + 1,
+                       ch_element_symbol(p->z[i]), p->n_neighbours[i], p->valence[i], p->charge[i]);
     }
     return PL_OK;
 }
@@ -362,7 +360,8 @@ static pl_code rings_find(ch_perceived *p, pl_arena *mem, pl_error *err)
 static bool gives_lone_pair(const ch_perceived *p, int32_t i)
 {
     if (p->z[i] == N)
-        return (p->charge[i] == 0 && p->n_neighbours[i] == 3 && p->valence[i] == 3) || (p->charge[i] == -1 && p->n_neighbours[i] == 2);
+        return (p->charge[i] == 0 && p->n_neighbours[i] == 3 && p->valence[i] == 3) ||
+               (p->charge[i] == -1 && p->n_neighbours[i] == 2);
     return (p->z[i] == O || p->z[i] == S) && p->charge[i] == 0 && p->n_neighbours[i] == 2 && p->valence[i] == 2;
 }
 
@@ -409,7 +408,8 @@ static void aromatic_find(ch_perceived *p)
                 continue;
             ring->aromatic = found = true;
             for (int k = 0; k < ring->size; k++)
-                p->aromatic_bond[ch_perceived_bond(p, ring->atom[k], ring->atom[(k + 1) % ring->size])] |= (uint8_t)(1u << ring->size);
+                p->aromatic_bond[ch_perceived_bond(p, ring->atom[k], ring->atom[(k + 1) % ring->size])] |=
+                    (uint8_t)(1u << ring->size);
         }
     }
 }

@@ -23,17 +23,17 @@ typedef struct ch_ring {
 
 typedef struct ch_perceived {
     int32_t n_atoms, n_bonds;
-    const uint8_t *z;          /* [n_atoms] */
-    const int32_t (*bond)[2];  /* [n_bonds][2] */
-    int8_t *charge;            /* [n_atoms] formal charge in the one drawing */
-    uint8_t *order;            /* [n_bonds] 1 to 3 in the one drawing */
-    uint8_t *n_neighbours;     /* [n_atoms] 0 to 4 */
+    const uint8_t *z;                         /* [n_atoms] */
+    const int32_t (*bond)[2];                 /* [n_bonds][2] */
+    int8_t *charge;                           /* [n_atoms] formal charge in the one drawing */
+    uint8_t *order;                           /* [n_bonds] 1 to 3 in the one drawing */
+    uint8_t *n_neighbours;                    /* [n_atoms] 0 to 4 */
     int32_t (*neighbour)[CH_MOST_NEIGHBOURS]; /* [n_atoms][4] ascending */
     int32_t (*edge)[CH_MOST_NEIGHBOURS];      /* [n_atoms][4] the bonds to them */
-    uint8_t *valence;          /* [n_atoms] sum of the orders */
-    uint8_t *ring_sizes;       /* [n_atoms] bit 1 << size for rings of 3 to 6 atoms without a shortcut */
-    uint8_t *aromatic_bond;    /* [n_bonds] bit 1 << size for the aromatic rings that it is in; 0: none */
-    ch_ring *rings;            /* [n_rings] */
+    uint8_t *valence;                         /* [n_atoms] sum of the orders */
+    uint8_t *ring_sizes;                      /* [n_atoms] bit 1 << size for rings of 3 to 6 atoms without a shortcut */
+    uint8_t *aromatic_bond;                   /* [n_bonds] bit 1 << size for the aromatic rings that it is in; 0: none */
+    ch_ring *rings;                           /* [n_rings] */
     int32_t n_rings, most_rings;
 } ch_perceived;
 

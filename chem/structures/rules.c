@@ -30,11 +30,16 @@ typedef struct {
 static const element_rule *rule_of(int z)
 {
     static const element_rule rules[] = {
-        { 1, 0.33, 2.20, 1.395, 0, 0, 0, 0 },         { 6, 0.77, 2.50, 2.494, 1.016, 2.0, 2.12, 0 },
-        { 7, 0.73, 3.07, 2.711, 1.113, 2.0, 1.5, 0 }, { 8, 0.72, 3.50, 3.045, 1.337, 2.0, 0.2, 2.0 },
-        { 9, 0.74, 4.10, 2.847, 0, 0, 0, 0 },         { 14, 1.15, 1.74, 2.350, 0.811, 1.25, 1.22, 0 },
-        { 15, 1.09, 2.06, 2.350, 1.068, 1.25, 2.40, 0 }, { 16, 1.03, 2.44, 2.980, 1.249, 1.25, 0.49, 8.0 },
-        { 17, 1.01, 2.83, 2.909, 1.078, 0, 0, 0 },    { 35, 1.15, 2.74, 3.017, 0, 0, 0, 0 },
+        { 1, 0.33, 2.20, 1.395, 0, 0, 0, 0 },
+        { 6, 0.77, 2.50, 2.494, 1.016, 2.0, 2.12, 0 },
+        { 7, 0.73, 3.07, 2.711, 1.113, 2.0, 1.5, 0 },
+        { 8, 0.72, 3.50, 3.045, 1.337, 2.0, 0.2, 2.0 },
+        { 9, 0.74, 4.10, 2.847, 0, 0, 0, 0 },
+        { 14, 1.15, 1.74, 2.350, 0.811, 1.25, 1.22, 0 },
+        { 15, 1.09, 2.06, 2.350, 1.068, 1.25, 2.40, 0 },
+        { 16, 1.03, 2.44, 2.980, 1.249, 1.25, 0.49, 8.0 },
+        { 17, 1.01, 2.83, 2.909, 1.078, 0, 0, 0 },
+        { 35, 1.15, 2.74, 3.017, 0, 0, 0, 0 },
         { 53, 1.33, 2.21, 3.086, 0, 0, 0, 0 },
     };
     for (size_t i = 0; i < sizeof rules / sizeof *rules; i++)
@@ -168,7 +173,8 @@ bool ch_rule_angle(double *ka, double *theta0, const ch_mmff *p, int ring, const
     const double *row = NULL;
 
     for (int level = 0; level < CH_MMFF_LEVELS && row == NULL; level++)
-        row = ch_mmff_find(&p->angle, outer_key(class, at_level(p, type[0], level), at_level(p, type[1], level > 0), at_level(p, type[2], level)));
+        row = ch_mmff_find(&p->angle, outer_key(class, at_level(p, type[0], level), at_level(p, type[1], level > 0),
+                                                at_level(p, type[2], level)));
     *theta0 = row != NULL ? row[1] : theta_by_rule(sight(p, type[1]), ring);
     if (row != NULL && row[0] != 0) {
         *ka = row[0];

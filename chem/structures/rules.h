@@ -7,10 +7,10 @@
 
 /* A bond as the rules see it. */
 typedef struct ch_bond_sight {
-    int order;      /* 1 to 3 */
-    bool aromatic;  /* in an aromatic ring */
-    int class;      /* 1: single between two multiple ones */
-    double k, r0;   /* filled by ch_rule_bond */
+    int order;     /* 1 to 3 */
+    bool aromatic; /* in an aromatic ring */
+    int class;     /* 1: single between two multiple ones */
+    double k, r0;  /* filled by ch_rule_bond */
 } ch_bond_sight;
 
 enum { CH_NO_RING = 0 };

@@ -19,13 +19,13 @@ typedef struct {
 } ch_bond_term;
 
 typedef struct {
-    int32_t i, j, k; /* j is the centre */
+    int32_t i, j, k;   /* j is the centre */
     double ka, theta0; /* md A/rad^2, degrees */
     bool linear;       /* E = 143.9325 ka (1 + cos theta) */
 } ch_angle_term;
 
 typedef struct {
-    int32_t i, j, k; /* j is the centre */
+    int32_t i, j, k;   /* j is the centre */
     double k_ij, k_kj; /* md/rad: with the stretch of i-j, of k-j */
     double r0_ij, r0_kj, theta0;
 } ch_stretch_bend_term;
@@ -42,7 +42,7 @@ typedef struct {
 
 /* A pair of atoms that are at least three bonds apart. */
 typedef struct {
-    int32_t i, j;          /* i < j; sorted */
+    int32_t i, j;           /* i < j; sorted */
     double r_star, epsilon; /* of the buffered 14-7 potential, donor-acceptor scaling included */
     double charges;         /* 332.0716 q_i q_j, times 0.75 where the atoms are three bonds apart */
 } ch_pair_term;

@@ -356,7 +356,7 @@ static pl_code lone_atom(uint8_t *type, const ch_perceived *p, int32_t i, pl_err
         int8_t charge;
         uint8_t type;
     } ions[] = { { 26, 2, 87 }, { 26, 3, 88 }, { F, -1, 89 }, { CL, -1, 90 }, { BR, -1, 91 }, { 3, 1, 92 }, { 11, 1, 93 },
-                 { 19, 1, 94 }, { 30, 2, 95 }, { 20, 2, 96 }, { 29, 1, 97 }, { 29, 2, 98 }, { 12, 2, 99 } };
+                 { 19, 1, 94 }, { 30, 2, 95 }, { 20, 2, 96 }, { 29, 1, 97 },  { 29, 2, 98 },  { 12, 2, 99 } };
 
     for (size_t k = 0; k < sizeof ions / sizeof *ions; k++)
         if (p->z[i] == ions[k].z && p->charge[i] == ions[k].charge) {
@@ -399,7 +399,8 @@ static pl_code heavy_atom(uint8_t *type, const ch_perceived *p, int32_t i, pl_er
     case I: return halogen(type, p, i, err);
     case SILICON:
         *type = SI;
-        return neighbours(p, i) == 4 ? PL_OK : ch_perceived_refuse(p, i, err, "MMFF94 has a type for silicon with four neighbours only");
+        return neighbours(p, i) == 4 ? PL_OK
+                                     : ch_perceived_refuse(p, i, err, "MMFF94 has a type for silicon with four neighbours only");
     default: return ch_perceived_refuse(p, i, err, "MMFF94 has no type for this element");
     }
 }

@@ -79,6 +79,7 @@ pl_code ch_types_share_charges(double *shared, const uint8_t *type, const ch_per
         ring_shares(shared, type, p, &p->rings[r]);
     for (int32_t i = 0; i < p->n_atoms; i++)
         sum += shared[i] - p->charge[i];
-    return fabs(sum) <= 1e-6 ? PL_OK
-                             : pl_fail(err, PL_EINPUT, "MMFF94 has no way to share the formal charges of this molecule: %.3g is left over", sum);
+    return fabs(sum) <= 1e-6
+               ? PL_OK
+               : pl_fail(err, PL_EINPUT, "MMFF94 has no way to share the formal charges of this molecule: %.3g is left over", sum);
 }

@@ -205,8 +205,8 @@ static bool again(flight *f)
 
     if (o->status == CH_CRASH && o->signal == SIGKILL && ++f->killed < KILLED_MAX) /* child or its builder */
         return true;
-    if (o->attempts == 2 || (o->status != CH_TIMEOUT && o->status != CH_CRASH && o->status != CH_MEMORY &&
-                             o->status != CH_INTERNAL))
+    if (o->attempts == 2 ||
+        (o->status != CH_TIMEOUT && o->status != CH_CRASH && o->status != CH_MEMORY && o->status != CH_INTERNAL))
         return false;
     f->o.attempts = 2;
     return true;

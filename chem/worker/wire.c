@@ -7,8 +7,8 @@
 
 ch_wire ch_wire_of(const char *data, size_t n)
 {
-    const char *from = data ? data : "";
-    return (ch_wire){ from, from + (data ? n : 0), true };
+    const char *from = data != NULL ? data : "";
+    return (ch_wire){ from, from + (data != NULL ? n : 0), true };
 }
 
 static void take(ch_wire *in, void *to, size_t n)
@@ -126,7 +126,7 @@ void ch_wire_put_mol(pl_text *t, const ch_mol *mol)
 
     ch_wire_put_u32(t, (uint32_t)n);
     ch_wire_put_u32(t, (uint32_t)m);
-    ch_wire_put_u32(t, (mol->xyz ? CH_HAS_XYZ : 0u) | (mol->isotope ? CH_HAS_ISOTOPE : 0u));
+    ch_wire_put_u32(t, (mol->xyz != NULL ? CH_HAS_XYZ : 0u) | (mol->isotope != NULL ? CH_HAS_ISOTOPE : 0u));
     if (n > 0) {
         pl_text_add_n(t, (const char *)mol->z, n);
         pl_text_add_n(t, (const char *)mol->charge, n);

@@ -21,20 +21,24 @@ struct ch_worker {
 };
 
 static const char *const status_names[CH_N_STATUS] = {
-    "ok",       "parse",   "empty",  "too_large", "valence", "conformer", "geometry",
-    "timeout",  "memory",  "crash",  "format",    "record",  "internal",
+    "ok",      "parse",  "empty", "too_large", "valence", "conformer", "geometry",
+    "timeout", "memory", "crash", "format",    "record",  "internal",
 };
 
-const char *ch_status_name(ch_status s)
-{
-    return (unsigned)s < CH_N_STATUS ? status_names[s] : "internal";
-}
+const char *ch_status_name(ch_status s) { return (unsigned)s < CH_N_STATUS ? status_names[s] : "internal"; }
 
 ch_prepare_opts ch_prepare_defaults(void)
 {
-    return (ch_prepare_opts){ .largest_fragment = true, .max_heavy_atoms = 250, .max_atoms = 1000,
-                              .conformer = CH_3D_AUTO, .force_field = CH_FF_MMFF94,
-                              .steps = 250, .n_structures = 1, .window = 10, .seed = 0, .ph = -1 };
+    return (ch_prepare_opts){ .largest_fragment = true,
+                              .max_heavy_atoms = 250,
+                              .max_atoms = 1000,
+                              .conformer = CH_3D_AUTO,
+                              .force_field = CH_FF_MMFF94,
+                              .steps = 250,
+                              .n_structures = 1,
+                              .window = 10,
+                              .seed = 0,
+                              .ph = -1 };
 }
 
 /* ---- finding the program ------------------------------------------------ */
@@ -72,20 +76,20 @@ static bool on_path(char *out, size_t n)
 
 static pl_code find_program(ch_worker *w, pl_error *err)
 {
-    const char *named = w->link.opts.program ? w->link.opts.program : getenv("MOLSIEVE_CHEM");
+    const char *named = w->link.opts.program != NULL ? w->link.opts.program : getenv("MOLSIEVE_CHEM");
 
     if (w->link.opts.program == NULL && beside_us(w->program, sizeof w->program))
         return PL_OK;
     if (named != NULL && named[0] != '\0') {
-        if (snprintf(w->program, sizeof w->program, "%s", named) < (int)sizeof w->program &&
-            is_program(w->program))
+        if (snprintf(w->program, sizeof w->program, "%s", named) < (int)sizeof w->program && is_program(w->program))
             return PL_OK;
         return pl_fail(err, PL_ECONFIG, "the chemistry worker %s is not an executable file", named);
     }
     if (on_path(w->program, sizeof w->program))
         return PL_OK;
-    return pl_fail(err, PL_ECONFIG, "molsieve-chem is neither beside this program nor in PATH; "
-                                    "set MOLSIEVE_CHEM to its path");
+    return pl_fail(err, PL_ECONFIG,
+                   "molsieve-chem is neither beside this program nor in PATH; "
+                   "set MOLSIEVE_CHEM to its path");
 }
 
 pl_code ch_worker_open(ch_worker **out, const ch_worker_opts *opts, pl_error *err)
@@ -196,7 +200,9 @@ pl_code ch_worker_version(ch_worker *w, ch_worker_info *out, pl_error *err)
     protocol = ch_wire_str(&o.body, &m);
     *out = (ch_worker_info){ .n_formats = 0 };
     (void)snprintf(out->openbabel, sizeof out->openbabel, "%.*s", (int)n, library);
-    return o.body.ok && m == sizeof CH_PROTOCOL_VERSION - 1 && memcmp(protocol, CH_PROTOCOL_VERSION, m) == 0 ? PL_OK : other_protocol(w, err);
+    return o.body.ok && m == sizeof CH_PROTOCOL_VERSION - 1 && memcmp(protocol, CH_PROTOCOL_VERSION, m) == 0
+               ? PL_OK
+               : other_protocol(w, err);
 }
 
 /* ---- the requests ------------------------------------------------------- */
@@ -210,8 +216,8 @@ static pl_code broken_answer(pl_error *err) { return pl_fail(err, PL_EINPUT, "in
 
 static void put_opts(pl_text *t, const ch_prepare_opts *o)
 {
-    const int32_t values[] = { o->largest_fragment, o->max_heavy_atoms, o->max_atoms, (int32_t)o->conformer,
-                               (int32_t)o->force_field, o->steps, o->neutralise, o->n_structures };
+    const int32_t values[] = { o->largest_fragment,     o->max_heavy_atoms, o->max_atoms,  (int32_t)o->conformer,
+                               (int32_t)o->force_field, o->steps,           o->neutralise, o->n_structures };
 
     for (size_t i = 0; i < sizeof values / sizeof *values; i++)
         ch_wire_put_u32(t, (uint32_t)values[i]);
@@ -223,8 +229,7 @@ static void put_opts(pl_text *t, const ch_prepare_opts *o)
 
 static pl_code get_prepared(ch_prepared *out, ch_wire *in, pl_arena *mem, pl_error *err)
 {
-    const char **strings[] = { &out->smiles, &out->inchikey, &out->formula,
-                              &out->removed, &out->alerts,   &out->geometry };
+    const char **strings[] = { &out->smiles, &out->inchikey, &out->formula, &out->removed, &out->alerts, &out->geometry };
     int32_t *ints[] = { &out->n_heavy, &out->charge, &out->charge_read, &out->n_neutralised, &out->undefined_stereo };
 
     for (size_t i = 0; i < sizeof strings / sizeof *strings; i++) {
@@ -244,8 +249,15 @@ static pl_code get_prepared(ch_prepared *out, ch_wire *in, pl_arena *mem, pl_err
 
 static void prepared_clear(ch_prepared *out)
 {
-    *out = (ch_prepared){ .message = "", .smiles = "", .inchikey = "", .formula = "", .removed = "",
-                          .alerts = "", .geometry = "", .energy = NAN, .code = CH_INTERNAL };
+    *out = (ch_prepared){ .message = "",
+                          .smiles = "",
+                          .inchikey = "",
+                          .formula = "",
+                          .removed = "",
+                          .alerts = "",
+                          .geometry = "",
+                          .energy = NAN,
+                          .code = CH_INTERNAL };
 }
 
 /* ---- records: first all are read, then structures are built ------------- */
@@ -283,7 +295,7 @@ static void ask_prepare(void *ctx, int32_t i, pl_text *request)
 
     ch_request_begin(request, CH_OP_PREPARE);
     put_opts(request, b->opts);
-    ch_wire_put_str(request, b->opts->rules ? b->opts->rules : "", b->opts->rules ? strlen(b->opts->rules) : 0);
+    ch_wire_put_str(request, b->opts->rules != NULL ? b->opts->rules : "", b->opts->rules != NULL ? strlen(b->opts->rules) : 0);
     ch_wire_put_str(request, b->in[i].format, strlen(b->in[i].format));
     ch_wire_put_str(request, b->in[i].text, b->in[i].len);
 }
@@ -359,11 +371,11 @@ static pl_code find_known(batch *b, int32_t n, const ch_known *known, int32_t *n
     return code;
 }
 
-pl_code ch_worker_prepare_all(ch_worker *w, const ch_input *in, int32_t n, const ch_prepare_opts *opts,
-                              const ch_known *known, ch_prepared *out, pl_arena *mem, pl_error *err)
+pl_code ch_worker_prepare_all(ch_worker *w, const ch_input *in, int32_t n, const ch_prepare_opts *opts, const ch_known *known,
+                              ch_prepared *out, pl_arena *mem, pl_error *err)
 {
     const ch_prepare_opts defaults = ch_prepare_defaults();
-    batch b = { .in = in, .opts = opts ? opts : &defaults, .out = out, .mem = mem };
+    batch b = { .in = in, .opts = opts != NULL ? opts : &defaults, .out = out, .mem = mem };
     ch_work read = { .ctx = &b, .n = n, .ask = ask_prepare, .take = take_prepared };
     ch_work build = { .ctx = &b, .ask = ask_build, .take = take_built };
     pl_code code = ensure_tested(w, err);
@@ -381,8 +393,8 @@ pl_code ch_worker_prepare_all(ch_worker *w, const ch_input *in, int32_t n, const
     return code == PL_OK ? ch_exchange(&w->link, &build, err) : code;
 }
 
-pl_code ch_worker_prepare(ch_worker *w, const char *text, size_t len, const char *format,
-                          const ch_prepare_opts *opts, ch_prepared *out, pl_arena *mem, pl_error *err)
+pl_code ch_worker_prepare(ch_worker *w, const char *text, size_t len, const char *format, const ch_prepare_opts *opts,
+                          ch_prepared *out, pl_arena *mem, pl_error *err)
 {
     const ch_input in = { .text = text, .format = format, .len = len };
     pl_code code = ch_worker_prepare_all(w, &in, 1, opts, NULL, out, mem, err);
@@ -418,8 +430,8 @@ static pl_code get_listing(ch_listing *out, ch_outcome *o, pl_arena *mem, pl_err
     return o->body.ok ? PL_OK : broken_answer(err);
 }
 
-pl_code ch_worker_list(ch_worker *w, const char *text, size_t len, const char *format,
-                       ch_listing *out, pl_arena *mem, pl_error *err)
+pl_code ch_worker_list(ch_worker *w, const char *text, size_t len, const char *format, ch_listing *out, pl_arena *mem,
+                       pl_error *err)
 {
     ch_outcome o = { 0 };
     pl_code code = ensure_tested(w, err);
@@ -455,8 +467,8 @@ static pl_code exchange_text(ch_worker *w, const char **out, pl_arena *mem, pl_e
     return *out ? PL_OK : pl_fail(err, PL_ENOMEM, "a molecule as text");
 }
 
-pl_code ch_worker_write(ch_worker *w, const ch_mol *mol, const char *title, const char *to,
-                        const char **out, pl_arena *mem, pl_error *err)
+pl_code ch_worker_write(ch_worker *w, const ch_mol *mol, const char *title, const char *to, const char **out, pl_arena *mem,
+                        pl_error *err)
 {
     pl_code code = ensure_tested(w, err);
 
@@ -464,7 +476,7 @@ pl_code ch_worker_write(ch_worker *w, const ch_mol *mol, const char *title, cons
         return code;
     request_begin(w, CH_OP_WRITE);
     ch_wire_put_str(&w->link.request, to, strlen(to));
-    ch_wire_put_str(&w->link.request, title ? title : "", title ? strlen(title) : 0);
+    ch_wire_put_str(&w->link.request, title != NULL ? title : "", title != NULL ? strlen(title) : 0);
     ch_wire_put_mol(&w->link.request, mol);
     return exchange_text(w, out, mem, err);
 }

@@ -26,29 +26,29 @@
 const char *ch_status_name(ch_status s); /* "too_large"; never NULL */
 
 typedef struct ch_prepare_opts {
-    bool largest_fragment;     /* remove counter-ions and solvents, then keep the largest part */
-    int32_t max_heavy_atoms;   /* of the part that is kept                                   */
-    int32_t max_atoms;         /* with hydrogens                                             */
+    bool largest_fragment;   /* remove counter-ions and solvents, then keep the largest part */
+    int32_t max_heavy_atoms; /* of the part that is kept                                   */
+    int32_t max_atoms;       /* with hydrogens                                             */
     ch_conformer conformer;
     ch_force_field force_field; /* MMFF94 falls back to UFF where it has no parameters       */
-    int32_t steps;             /* of minimisation, at most; it ends earlier if the gradient is small */
-    bool neutralise;           /* give acids and bases their neutral form (docs/SCIENCE.md) */
-    int32_t n_structures;      /* maximum conformers of a built molecule; others get random torsions */
-    double window;             /* kcal/mol; conformers higher than this above the lowest are left out */
-    double structure_s;        /* CPU limit of each conformer but the first, beyond which it is left out; 0: the rest of the budget */
+    int32_t steps;              /* of minimisation, at most; it ends earlier if the gradient is small */
+    bool neutralise;            /* give acids and bases their neutral form (docs/SCIENCE.md) */
+    int32_t n_structures;       /* maximum conformers of a built molecule; others get random torsions */
+    double window;              /* kcal/mol; conformers higher than this above the lowest are left out */
+    double structure_s; /* CPU limit of each conformer but the first, beyond which it is left out; 0: the rest of the budget */
     uint64_t seed;
-    double ph;                 /* charge groups as in water of this pH; < 0: as drawn       */
-    const char *rules;         /* alerts, one per line: SMARTS, a blank, a name; NULL: none; borrowed */
+    double ph;         /* charge groups as in water of this pH; < 0: as drawn       */
+    const char *rules; /* alerts, one per line: SMARTS, a blank, a name; NULL: none; borrowed */
 } ch_prepare_opts;
 
 ch_prepare_opts ch_prepare_defaults(void); /* on, 250, 1000, auto, mmff94, 250, off, 1, 10, 0, 0, no pH, no alerts */
 
 typedef struct ch_worker_opts {
-    const char *program;       /* NULL: beside this program, else $MOLSIEVE_CHEM, else PATH    */
-    double cpu_first_s;        /* 0: 2                                                         */
-    double cpu_retry_s;        /* 0: 30                                                        */
-    double wall_slack_s;       /* 0: 20; a worker may be idle for this plus 4 times the budget */
-    size_t memory_bytes;       /* 0: 2 GiB; address space of the child                         */
+    const char *program;    /* NULL: beside this program, else $MOLSIEVE_CHEM, else PATH    */
+    double cpu_first_s;     /* 0: 2                                                         */
+    double cpu_retry_s;     /* 0: 30                                                        */
+    double wall_slack_s;    /* 0: 20; a worker may be idle for this plus 4 times the budget */
+    size_t memory_bytes;    /* 0: 2 GiB; address space of the child                         */
     const atomic_int *stop; /* non-zero ends every call with ESTOP; NULL: none      */
 } ch_worker_opts;
 
@@ -56,29 +56,29 @@ typedef struct ch_worker ch_worker;
 
 typedef struct ch_prepared {
     ch_status code;
-    const char *message;     /* why, or ""                                         */
-    int signal;              /* signal that ended the last child, or 0             */
-    int attempts;            /* 1 or 2                                             */
-    double cpu_s;            /* sum of all attempts                                */
+    const char *message; /* why, or ""                                         */
+    int signal;          /* signal that ended the last child, or 0             */
+    int attempts;        /* 1 or 2                                             */
+    double cpu_s;        /* sum of all attempts                                */
     /* Known for some failures, too; otherwise "" and zeros. */
-    const char *smiles;      /* canonical, of the input structure, stereo kept     */
-    const char *inchikey;    /* 27 characters                                      */
-    const char *formula;     /* Hill order                                         */
-    const char *removed;     /* "[Na+].O", or ""                                   */
-    const char *alerts;      /* names of the rules that match, ", " between; ""     */
+    const char *smiles;   /* canonical, of the input structure, stereo kept     */
+    const char *inchikey; /* 27 characters                                      */
+    const char *formula;  /* Hill order                                         */
+    const char *removed;  /* "[Na+].O", or ""                                   */
+    const char *alerts;   /* names of the rules that match, ", " between; ""     */
     int32_t n_heavy, charge;
-    int32_t charge_read, n_neutralised; /* net charge before neutralise and ph, and atoms whose charge they changed */
-    int32_t undefined_stereo; /* centres and double bonds that the SMILES leaves open    */
+    int32_t charge_read, n_neutralised;  /* net charge before neutralise and ph, and atoms whose charge they changed */
+    int32_t undefined_stereo;            /* centres and double bonds that the SMILES leaves open    */
     double descriptor[CH_N_DESCRIPTORS]; /* of the kept part, chem/common/descriptors.h; NaN where there is none */
     /* The 3D structure; if there are several, the one with the lowest energy. */
-    const char *geometry;    /* "input", "mmff94", "uff", "none" or ""             */
-    double energy;           /* kcal/mol; NaN when no force field was used         */
-    ch_mol mol;              /* explicit hydrogens; zero atoms unless code is CH_OK */
-    const ch_mol *other;     /* [n_other] the other conformers, by increasing energy   */
+    const char *geometry; /* "input", "mmff94", "uff", "none" or ""             */
+    double energy;        /* kcal/mol; NaN when no force field was used         */
+    ch_mol mol;           /* explicit hydrogens; zero atoms unless code is CH_OK */
+    const ch_mol *other;  /* [n_other] the other conformers, by increasing energy   */
     int32_t n_other;
-    const char *set_aside;   /* why ch_known.judge needs no structure of it, or NULL */
-    bool built, known;       /* a structure was built, or taken from ch_known; also set if code says that it failed */
-} ch_prepared;               /* strings and arrays live in the arena                */
+    const char *set_aside; /* why ch_known.judge needs no structure of it, or NULL */
+    bool built, known;     /* a structure was built, or taken from ch_known; also set if code says that it failed */
+} ch_prepared;             /* strings and arrays live in the arena                */
 
 /* One record of many. */
 typedef struct ch_input {
@@ -104,14 +104,13 @@ void ch_worker_close(ch_worker *w); /* ends the child; NULL is fine */
 /* PL_OK, or PL_EINPUT with out->code, out->message and err filled (text
  * "timeout: ..."), or ESTOP, ENOMEM, ECONFIG (the worker cannot work at all),
  * EIO (it cannot be started). opts may be NULL. */
-pl_code ch_worker_prepare(ch_worker *w, const char *text, size_t len, const char *format,
-                          const ch_prepare_opts *opts, ch_prepared *out, pl_arena *mem,
-                          pl_error *err);
+pl_code ch_worker_prepare(ch_worker *w, const char *text, size_t len, const char *format, const ch_prepare_opts *opts,
+                          ch_prepared *out, pl_arena *mem, pl_error *err);
 
 /* The same for n records, faster: several requests are sent ahead, and a structure is built only
  * if `known` (may be NULL) does not have it. PL_OK also if records fail: see out[i].code. */
-pl_code ch_worker_prepare_all(ch_worker *w, const ch_input *in, int32_t n, const ch_prepare_opts *opts,
-                              const ch_known *known, ch_prepared *out, pl_arena *mem, pl_error *err);
+pl_code ch_worker_prepare_all(ch_worker *w, const ch_input *in, int32_t n, const ch_prepare_opts *opts, const ch_known *known,
+                              ch_prepared *out, pl_arena *mem, pl_error *err);
 
 /* The molecules of a whole file as MDL texts. EINPUT: none could be read, or the worker died. */
 typedef struct ch_listing {
@@ -119,25 +118,24 @@ typedef struct ch_listing {
     const char **text;    /* [n] NUL-terminated                                                  */
     const char **problem; /* [n] why it is not a molecule (then text has only its title), or ""  */
     size_t *len;          /* [n]                                                                 */
-    const char *message; /* why the list may be short, or "" */
+    const char *message;  /* why the list may be short, or "" */
 } ch_listing;
-pl_code ch_worker_list(ch_worker *w, const char *text, size_t len, const char *format,
-                       ch_listing *out, pl_arena *mem, pl_error *err);
+pl_code ch_worker_list(ch_worker *w, const char *text, size_t len, const char *format, ch_listing *out, pl_arena *mem,
+                       pl_error *err);
 
 /* A molecule as text in format `to`, with positions, for export. title may be NULL. */
-pl_code ch_worker_write(ch_worker *w, const ch_mol *mol, const char *title, const char *to,
-                        const char **out, pl_arena *mem, pl_error *err);
+pl_code ch_worker_write(ch_worker *w, const ch_mol *mol, const char *title, const char *to, const char **out, pl_arena *mem,
+                        pl_error *err);
 
 /* A drawing of a SMILES: one <svg> element, no XML head, no external references. */
-pl_code ch_worker_svg(ch_worker *w, const char *smiles, const char **out, pl_arena *mem,
-                      pl_error *err);
+pl_code ch_worker_svg(ch_worker *w, const char *smiles, const char **out, pl_arena *mem, pl_error *err);
 
 /* Open Babel's version, which is part of stage keys. First the worker tests itself with known
  * molecules: ECONFIG if that fails (missing plug-ins or data tables). */
 typedef struct ch_worker_info {
-    char openbabel[32];   /* Open Babel's version: "3.1.1" */
-    int n_formats;        /* readable                    */
-    int confined;         /* sum of ch_confined: restrictions in force */
+    char openbabel[32]; /* Open Babel's version: "3.1.1" */
+    int n_formats;      /* readable                    */
+    int confined;       /* sum of ch_confined: restrictions in force */
 } ch_worker_info;
 pl_code ch_worker_hello(ch_worker *w, ch_worker_info *out, pl_error *err);
 /* Only the version, without that test, in milliseconds. n_formats and confined are 0. */

@@ -179,7 +179,7 @@ static long ticks_of(long pid)
     f = fopen(path, "re");
     if (f == NULL)
         return 0;
-    after = fgets(line, sizeof line, f) ? strrchr(line, ')') : NULL;
+    after = fgets(line, sizeof line, f) != NULL ? strrchr(line, ')') : NULL;
     if (after != NULL)
         (void)sscanf(after + 1, " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu", &user, &system);
     (void)fclose(f);

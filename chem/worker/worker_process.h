@@ -15,7 +15,7 @@
 #include "pipeline/base/text.h"
 
 typedef struct ch_child {
-    pid_t pid; /* 0: none */
+    pid_t pid;     /* 0: none */
     pid_t builder; /* the child's own child, which builds structures; 0: not known */
     int fd;
 } ch_child; /* all zeros: no child */

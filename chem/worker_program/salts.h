@@ -7,6 +7,7 @@
 #ifndef CH_SALTS_H
 #define CH_SALTS_H
 
+// clang-format off
 static const char *const ch_salts[] = {
     /* metals and small cations */
     "[Li+]", "[Na+]", "[K+]", "[Rb+]", "[Cs+]", "[Mg+2]", "[Ca+2]", "[Sr+2]", "[Ba+2]", "[Al+3]",
@@ -44,5 +45,6 @@ static const char *const ch_salts[] = {
     "CCOC(C)=O", "C1CCOC1", "C1COCCO1", "CCOCC", "Cc1ccccc1", "c1ccccc1", "c1ccncc1", "C1CCCCC1",
     "CCCCCC",
 };
+// clang-format on
 
 #endif

@@ -57,7 +57,7 @@ extern "C" int gettimeofday(timeval *__restrict t, void *__restrict) noexcept
 
 namespace worker {
 
-static int confined; // sum of ch_confined; known once Open Babel is initialised
+static int confined;                // sum of ch_confined; known once Open Babel is initialised
 static const int list_max = 100000; // maximum molecules of one file, which are held in memory together
 
 void fail(ch_status s, const std::string &text, int signal) { throw Failure{ s, text, signal }; }
@@ -98,8 +98,7 @@ struct Prepared {
     std::string mol; // in the format of chem/common/protocol.h
 };
 
-static void prepare(Prepared &p, const std::string &text, const std::string &format, const std::string &rules,
-                    const PrepareOpts &o)
+static void prepare(Prepared &p, const std::string &text, const std::string &format, const std::string &rules, const PrepareOpts &o)
 {
     OBMol mol;
     mol_read(mol, text, format);
@@ -203,8 +202,8 @@ static void op_hello(In &, Out &out, Failure &)
     const Placed placed = build_all(p.smiles, o);
     if (p.inchikey != "WPYMKLBDIGXBTP-UHFFFAOYSA-N" || p.removed != "[Na+]" || placed.geometry != "mmff94" ||
         !(p.descriptor[CH_D_logp] > 1 && p.descriptor[CH_D_logp] < 2))
-        fail(CH_INTERNAL, "the chemistry library is not complete: benzoic acid gave '" + p.inchikey + "', geometry '" +
-                              placed.geometry + "'");
+        fail(CH_INTERNAL,
+             "the chemistry library is not complete: benzoic acid gave '" + p.inchikey + "', geometry '" + placed.geometry + "'");
     check_readers();
     OBPlugin::ListAsVector("formats", "read", formats);
     out.str(BABEL_VERSION);
@@ -255,8 +254,8 @@ static std::string why_short(std::istream &text, size_t n, unsigned errors_befor
     text.clear();
     if (only_blanks_left(text) && obErrorLog.GetErrorMessageCount() == errors_before)
         return "";
-    return "what follows molecule " + number(static_cast<long>(n)) + " could not be read, and may be more than one: " +
-           (library_said().empty() ? "no reason given" : library_said());
+    return "what follows molecule " + number(static_cast<long>(n)) +
+           " could not be read, and may be more than one: " + (library_said().empty() ? "no reason given" : library_said());
 }
 
 // The columns of a V2000 molfile have four decimals.
@@ -283,8 +282,8 @@ static std::string with_all_digits(const std::string &molfile, OBMol &mol)
             OBAtom *a = mol.GetAtom(static_cast<int>(next++));
             const size_t equals = line.find('='), rest = equals == std::string::npos ? equals : line.rfind(' ', equals);
             char atom[128];
-            std::snprintf(atom, sizeof atom, "M  V30 %u %s %.12g %.12g %.12g 0", a->GetIdx(), OBElements::GetSymbol(a->GetAtomicNum()),
-                          a->GetX(), a->GetY(), a->GetZ());
+            std::snprintf(atom, sizeof atom, "M  V30 %u %s %.12g %.12g %.12g 0", a->GetIdx(),
+                          OBElements::GetSymbol(a->GetAtomicNum()), a->GetX(), a->GetY(), a->GetZ());
             line = atom + (rest == std::string::npos ? "" : line.substr(rest));
         }
     }
@@ -388,8 +387,7 @@ static void op_write(In &in, Out &out, Failure &)
     }
     for (size_t i = 0; i < order.size(); i++) {
         int32_t a = bond[2 * i], b = bond[2 * i + 1];
-        if (a < 0 || a >= n || b < 0 || b >= n || !mol.AddBond(a + 1, b + 1, ch_order_drawn(order[i]))
-            || mol.NumBonds() != i + 1)
+        if (a < 0 || a >= n || b < 0 || b >= n || !mol.AddBond(a + 1, b + 1, ch_order_drawn(order[i])) || mol.NumBonds() != i + 1)
             throw Malformed(); // Open Babel ignores a duplicate bond and still reports success
     }
     mol.EndModify();
@@ -414,8 +412,9 @@ static void op_svg(In &in, Out &out, Failure &)
 
 typedef void handler(In &, Out &, Failure &);
 
-static handler *const handlers[] = { nullptr, op_hello, op_reads, op_prepare, op_list, op_write, op_svg, op_build,
-                                     nullptr, op_rules };
+static handler *const handlers[] = {
+    nullptr, op_hello, op_reads, op_prepare, op_list, op_write, op_svg, op_build, nullptr, op_rules
+};
 
 double cpu_now()
 {

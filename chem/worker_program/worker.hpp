@@ -221,9 +221,9 @@ bool relax(OpenBabel::OBMol &mol, const char *field, int steps, double *energy);
 // ---- worker_build.cpp: 3D structures
 
 struct Placed {
-    std::string geometry = "none"; // "input", "mmff94", "uff", "none"; "build": still to be built
-    double energy;                 // kcal/mol or NaN
-    std::string mol;               // packed
+    std::string geometry = "none";  // "input", "mmff94", "uff", "none"; "build": still to be built
+    double energy;                  // kcal/mol or NaN
+    std::string mol;                // packed
     std::vector<std::string> other; // the other conformers, by increasing energy
 };
 

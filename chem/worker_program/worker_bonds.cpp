@@ -80,7 +80,8 @@ static int charge_of(const std::string &word)
     char *end;
     const double q = std::strtod(from, &end);
     if (end == from || *end != '\0' || !(std::fabs(q) <= charge_max) || q != std::round(q))
-        fail(CH_PARSE, "xyz: '" + word.substr(0, 40) + "' is not a whole charge from -" + number(charge_max) + " to " + number(charge_max));
+        fail(CH_PARSE,
+             "xyz: '" + word.substr(0, 40) + "' is not a whole charge from -" + number(charge_max) + " to " + number(charge_max));
     return static_cast<int>(q);
 }
 
@@ -94,7 +95,8 @@ static void refuse_other_ways(const std::string &comment)
         const size_t sign = comment.find_first_not_of(" \t", at + 6);
         const bool read = sign == at + 6 && comment[sign] == '=';
         const size_t value = sign == std::string::npos || read ? sign : comment.find_first_not_of(" \t=:", sign);
-        const bool number_follows = value != std::string::npos && value > at + 6 && std::strchr("+-0123456789", comment[value]) != nullptr;
+        const bool number_follows =
+            value != std::string::npos && value > at + 6 && std::strchr("+-0123456789", comment[value]) != nullptr;
         if (!read && number_follows)
             fail(CH_PARSE, "xyz: the comment states a charge; write charge=N, without blanks");
     }
@@ -259,14 +261,17 @@ static std::string two_atoms(const Bonds &b, const std::vector<Place> &atoms)
 {
     const std::string cause = ": hydrogens are missing, or positions are wrong", carbene = "; carbenes are not read";
     if (end == CH_BONDING_ELEMENT)
-        fail(CH_VALENCE, "the bonds of " + stranger(atoms) + " cannot be told from positions: use a format that has bonds (sdf, mol2)");
+        fail(CH_VALENCE,
+             "the bonds of " + stranger(atoms) + " cannot be told from positions: use a format that has bonds (sdf, mol2)");
     if (end == CH_BONDING_PARITY)
-        fail(CH_VALENCE, "an odd number of electrons: hydrogens are missing, or it is a radical or an ion whose charge the file does not state "
-                         "(write charge=N into the comment of an xyz record; charge=0 for a radical)");
+        fail(CH_VALENCE,
+             "an odd number of electrons: hydrogens are missing, or it is a radical or an ion whose charge the file does not state "
+             "(write charge=N into the comment of an xyz record; charge=0 for a radical)");
     if (end == CH_BONDING_LONG)
         fail(CH_VALENCE, "a multiple bond between " + two_atoms(b, atoms) + ", which are as far apart as a single bond" + cause);
     if (end == CH_BONDING_LOOSE)
-        fail(CH_VALENCE, two_atoms(b, atoms) + " are too far apart for a bond, and too near for two atoms without one: positions are wrong");
+        fail(CH_VALENCE,
+             two_atoms(b, atoms) + " are too far apart for a bond, and too near for two atoms without one: positions are wrong");
     if (end == CH_BONDING_BENT)
         fail(CH_VALENCE, name_of(atoms, b.where[0]) + " has two neighbours, which are not in line with it" + cause + carbene);
     if (end == CH_BONDING_SEARCH)
@@ -307,7 +312,8 @@ static void mark_isotopes(OBMol &mol, const std::string &text, const std::string
     const std::vector<std::string> symbols = symbols_of(text, format);
     FOR_ATOMS_OF_MOL(a, mol) {
         const std::string s = symbols.size() >= mol.NumAtoms() ? symbols[a->GetIdx() - 1] : "";
-        if (s.size() > 1 && std::isdigit(static_cast<unsigned char>(s[0])) && s.find_first_not_of("0123456789") != std::string::npos)
+        if (s.size() > 1 && std::isdigit(static_cast<unsigned char>(s[0])) &&
+            s.find_first_not_of("0123456789") != std::string::npos)
             fail(CH_PARSE, "'" + s.substr(0, 20) + "' is no element"); // Open Babel reads 13C as element 13
         if (a->GetAtomicNum() == 1 && (s == "D" || s == "T"))
             a->SetIsotope(s == "D" ? 2 : 3);

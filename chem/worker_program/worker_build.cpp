@@ -90,8 +90,8 @@ void mol_check_geometry(OBMol &mol)
     std::vector<vector3> at;
     FOR_ATOMS_OF_MOL(a, mol) {
         vector3 v = a->GetVector();
-        if (!std::isfinite(v.x()) || !std::isfinite(v.y()) || !std::isfinite(v.z()) ||
-            std::fabs(v.x()) > 1e4 || std::fabs(v.y()) > 1e4 || std::fabs(v.z()) > 1e4)
+        if (!std::isfinite(v.x()) || !std::isfinite(v.y()) || !std::isfinite(v.z()) || std::fabs(v.x()) > 1e4 ||
+            std::fabs(v.y()) > 1e4 || std::fabs(v.z()) > 1e4)
             fail(CH_GEOMETRY, "atom " + number(a->GetIdx()) + " has no sane position");
         at.push_back(v);
     }
@@ -215,10 +215,7 @@ static Geometry mol_build(OBMol &mol, const std::string &smiles, const PrepareOp
 }
 
 // One in several hundred drug-like molecules is built with a bond through a ring, which no force field can correct.
-static bool is_strained(const Geometry &g, const OBMol &mol)
-{
-    return g.energy > most_strain * mol.NumAtoms();
-}
+static bool is_strained(const Geometry &g, const OBMol &mol) { return g.energy > most_strain * mol.NumAtoms(); }
 
 static bool is_other(const OBTetrahedralStereo::Config &wanted, const OBTetrahedralStereo::Config &found)
 {
@@ -256,7 +253,8 @@ static Geometry mol_build_sane(OBMol &mol, const std::string &smiles, const Prep
     const Geometry g = mol_build(mol, smiles, o, how);
     mol_check_geometry(mol);
     if (!keeps_stereo(mol))
-        fail(CH_GEOMETRY, "built with a stereocentre or double bond other than defined; a 3D structure in the input is kept as it is");
+        fail(CH_GEOMETRY,
+             "built with a stereocentre or double bond other than defined; a 3D structure in the input is kept as it is");
     if (mol.NumAtoms() > 3 && z_spread(mol) <= 1e-3 && flat_is_impossible(mol))
         fail(CH_GEOMETRY, "flat, although a carbon has four neighbours");
     return g;
@@ -295,10 +293,10 @@ static Geometry mol_build_checked(OBMol &mol, const std::string &smiles, const P
 namespace {
 struct Order { // main process to nursery, followed by the SMILES
     PrepareOpts opts;
-    double seconds; // CPU, 0: no limit
+    double seconds;           // CPU, 0: no limit
     uint32_t n_smiles, first; // first: 1 for the first conformer
 };
-struct Result { // nursery to main process, followed by the child's output
+struct Result {     // nursery to main process, followed by the child's output
     int32_t status; // as waitpid gives it
     uint32_t n_said;
     double cpu_s;
@@ -394,8 +392,8 @@ static bool serve(int fd, const Order &order)
     Order order;
 
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    while (read_all(fd, &order, sizeof order) && order.n_smiles <= order_smiles_max &&
-           read_all(fd, order_smiles, order.n_smiles) && serve(fd, order))
+    while (read_all(fd, &order, sizeof order) && order.n_smiles <= order_smiles_max && read_all(fd, order_smiles, order.n_smiles) &&
+           serve(fd, order))
         continue;
     _exit(0);
 }

@@ -21,7 +21,7 @@ using namespace OpenBabel;
 
 namespace worker {
 
-static const double alike = 0.25;                            // Angstrom
+static const double alike = 0.25;                                  // Angstrom
 static const double turn = 2 * 3.14159265358979323846 / (1 << 24); // radians: a full rotation is 2^24 of these
 
 // P and S of acids are not stereocentres: the hydrogen moves between their oxygens.
@@ -54,8 +54,9 @@ static std::vector<OBStereoUnit> open_units(OBMol &mol)
         const bool said = u.type == OBStereo::Tetrahedral
                               ? stereo.HasTetrahedralStereo(u.id) && stereo.GetTetrahedralStereo(u.id)->GetConfig().specified
                               : stereo.HasCisTransStereo(u.id) && stereo.GetCisTransStereo(u.id)->GetConfig().specified;
-        const bool real = u.type == OBStereo::Tetrahedral ? !is_acid(*mol.GetAtomById(u.id))
-                                                          : u.type == OBStereo::CisTrans && !is_in_small_ring(mol, *mol.GetBondById(u.id));
+        const bool real = u.type == OBStereo::Tetrahedral
+                              ? !is_acid(*mol.GetAtomById(u.id))
+                              : u.type == OBStereo::CisTrans && !is_in_small_ring(mol, *mol.GetBondById(u.id));
         if (!said && real)
             open.push_back(u);
     }
@@ -211,8 +212,8 @@ static std::vector<Structure> distinct(std::vector<Structure> all, double window
     std::vector<Structure> kept;
     std::stable_sort(all.begin(), all.end(), [](const Structure &a, const Structure &b) { return a.energy < b.energy; });
     for (Structure &s : all) {
-        const bool known = std::any_of(kept.begin(), kept.end(),
-                                       [&](const Structure &k) { return difference(k.heavy, s.heavy) < alike; });
+        const bool known =
+            std::any_of(kept.begin(), kept.end(), [&](const Structure &k) { return difference(k.heavy, s.heavy) < alike; });
         if (!known && !(s.energy > all.front().energy + window))
             kept.push_back(s);
     }

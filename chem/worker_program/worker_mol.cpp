@@ -35,7 +35,8 @@ std::string library_said()
         for (std::string m : obErrorLog.GetMessagesOfLevel(level)) {
             size_t at = m.find("\n  "); // the text follows a separator line and the name of a function
             m = at == std::string::npos ? m : m.substr(at + 3);
-            std::replace_if(m.begin(), m.end(), [](char c) { return static_cast<unsigned char>(c) < ' '; }, ' ');
+            std::replace_if(
+                m.begin(), m.end(), [](char c) { return static_cast<unsigned char>(c) < ' '; }, ' ');
             while (!m.empty() && m.back() == ' ')
                 m.pop_back();
             if (all.size() < 200 && all.find(m) == std::string::npos)
@@ -221,8 +222,8 @@ std::string mol_keep_main_part(OBMol &mol)
 
 bool is_metal(unsigned z)
 {
-    static const std::set<unsigned> others = { 1,  2,  5,  6,  7,  8,  9,  10, 14, 15, 16, 17, 18,
-                                               32, 33, 34, 35, 36, 51, 52, 53, 54, 85, 86 };
+    static const std::set<unsigned> others = { 1,  2,  5,  6,  7,  8,  9,  10, 14, 15, 16, 17,
+                                               18, 32, 33, 34, 35, 36, 51, 52, 53, 54, 85, 86 };
     return z > 0 && others.count(z) == 0;
 }
 
@@ -239,7 +240,9 @@ static int valence_max(unsigned z, int charge)
     case 14: return 6;
     case 15: return 6;
     case 16: return 6;
-    case 17: case 35: case 53: return 7;
+    case 17:
+    case 35:
+    case 53: return 7;
     default: return 0;
     }
 }
@@ -271,8 +274,8 @@ void mol_check_atoms(OBMol &mol)
         if (a->GetIsotope() > mass_max)
             fail(CH_VALENCE, "atom " + number(a->GetIdx()) + " has the mass number " + number(a->GetIsotope()));
         if (max > 0 && z != 5 && valence_of(*a) > max)
-            fail(CH_VALENCE, "atom " + number(a->GetIdx()) + " (" + OBElements::GetSymbol(z) + ") has " +
-                                 number(valence_of(*a)) + " bonds");
+            fail(CH_VALENCE,
+                 "atom " + number(a->GetIdx()) + " (" + OBElements::GetSymbol(z) + ") has " + number(valence_of(*a)) + " bonds");
     }
 }
 

@@ -34,8 +34,11 @@ int usual_valence(unsigned z)
 {
     switch (z) {
     case 6: return 4;
-    case 7: case 15: return 3;
-    case 8: case 16: case 34: return 2;
+    case 7:
+    case 15: return 3;
+    case 8:
+    case 16:
+    case 34: return 2;
     default: return 0;
     }
 }

@@ -159,8 +159,7 @@ static bool change(OBMol &mol, const Match &m, int sign)
     else
         take_proton(mol, *a);
     mol.SetAromaticPerceived(false);
-    return a->GetFormalCharge() == sign &&
-           static_cast<int>(a->GetTotalValence()) == usual_valence(a->GetAtomicNum()) + sign;
+    return a->GetFormalCharge() == sign && static_cast<int>(a->GetTotalValence()) == usual_valence(a->GetAtomicNum()) + sign;
 }
 
 static bool titrate(OBMol &mol, const Groups &g, double ph)

@@ -23,8 +23,9 @@ namespace worker {
 namespace {
 using Numbers = std::vector<double>;
 
-enum { REMEMBERED = 8, TRIES = 12 };                // earlier steps used for the next one; maximum tries of a step length
-const double FIRST = 0.05, LONGEST = 0.2, FLAT = 0.05; // Angstrom per atom in the first and in any step; gradient, kcal/mol/Angstrom
+enum { REMEMBERED = 8, TRIES = 12 }; // earlier steps used for the next one; maximum tries of a step length
+const double FIRST = 0.05, LONGEST = 0.2,
+             FLAT = 0.05; // Angstrom per atom in the first and in any step; gradient, kcal/mol/Angstrom
 
 double dot(const Numbers &a, const Numbers &b)
 {
@@ -96,7 +97,10 @@ struct Step {
 
 class Descent {
 public:
-    Descent(Surface &surface, Numbers &from) : on(surface), x(from), g(x.size()), next(x.size()), next_g(x.size()), energy(on.at(x, g)) {}
+    Descent(Surface &surface, Numbers &from)
+        : on(surface), x(from), g(x.size()), next(x.size()), next_g(x.size()), energy(on.at(x, g))
+    {
+    }
 
     double run(int steps)
     {

@@ -118,8 +118,8 @@ void Walk::check() const
     if (!unknown_.empty())
         fail(CH_PARSE, "a V3000 molfile has no end of " + unknown_);
     if (said_atoms_ != v.atoms || said_bonds_ != v.bonds)
-        fail(CH_PARSE, "a V3000 molfile is to have " + number(said_atoms_) + " atoms and " + number(said_bonds_) + " bonds, and has " +
-                           number(v.atoms) + " and " + number(v.bonds));
+        fail(CH_PARSE, "a V3000 molfile is to have " + number(said_atoms_) + " atoms and " + number(said_bonds_) +
+                           " bonds, and has " + number(v.atoms) + " and " + number(v.bonds));
 }
 
 bool is_v3000(const std::string &text, const std::string &format)
@@ -130,7 +130,8 @@ bool is_v3000(const std::string &text, const std::string &format)
         at = text.find('\n', at);
         at += at != std::string::npos;
     }
-    return molfiles.count(format) && at != std::string::npos && text.substr(at, text.find('\n', at) - at).find("V3000") != std::string::npos;
+    return molfiles.count(format) && at != std::string::npos &&
+           text.substr(at, text.find('\n', at) - at).find("V3000") != std::string::npos;
 }
 
 V3000 v3000_of(const std::string &text)

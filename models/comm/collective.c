@@ -7,10 +7,7 @@
 
 /* ---- one rank ------------------------------------------------------------ */
 
-static const char *none_library(void)
-{
-    return "one process";
-}
+static const char *none_library(void) { return "one process"; }
 
 static pl_code none_open(nn_ranks *r, const nn_join *join, pl_error *err)
 {
@@ -21,10 +18,7 @@ static pl_code none_open(nn_ranks *r, const nn_join *join, pl_error *err)
     return PL_OK;
 }
 
-static void none_close(nn_ranks *r)
-{
-    (void)r;
-}
+static void none_close(nn_ranks *r) { (void)r; }
 
 static void none_give_up(nn_ranks *r, int status)
 {
@@ -62,8 +56,15 @@ static pl_code none_tell(nn_ranks *r, void *bytes, size_t n, pl_error *err)
 }
 
 const nn_collective nn_collective_none = {
-    .abi = NN_COLLECTIVE_ABI, .name = "none", .about = none_library, .open = none_open, .close = none_close,
-    .give_up = none_give_up, .sum = none_sum, .gather = none_gather, .tell = none_tell,
+    .abi = NN_COLLECTIVE_ABI,
+    .name = "none",
+    .about = none_library,
+    .open = none_open,
+    .close = none_close,
+    .give_up = none_give_up,
+    .sum = none_sum,
+    .gather = none_gather,
+    .tell = none_tell,
 };
 
 /* ---- plugins ------------------------------------------------------------- */
@@ -72,15 +73,15 @@ pl_code nn_collective_load(const nn_collective **out, const char *path, pl_error
 {
     /* RTLD_GLOBAL: an MPI opens parts of itself later, and they look for its symbols. */
     void *library = dlopen(path, RTLD_NOW | RTLD_GLOBAL);
-    const nn_collective *kind = library ? dlsym(library, NN_COLLECTIVE_SYMBOL) : NULL;
+    const nn_collective *kind = library != NULL ? dlsym(library, NN_COLLECTIVE_SYMBOL) : NULL;
 
-    if (!library)
+    if (library == NULL)
         return pl_fail(err, PL_ECONFIG, "plugin: %s", dlerror());
-    if (!kind)
+    if (kind == NULL)
         return pl_fail(err, PL_ECONFIG, "%s is not a plugin of this program", path);
     if (kind->abi != NN_COLLECTIVE_ABI)
-        return pl_fail(err, PL_ECONFIG, "%s was made for another version of this program: its interface is %d, ours %d",
-                       path, kind->abi, (int)NN_COLLECTIVE_ABI);
+        return pl_fail(err, PL_ECONFIG, "%s was made for another version of this program: its interface is %d, ours %d", path,
+                       kind->abi, (int)NN_COLLECTIVE_ABI);
     *out = kind;
     return PL_OK;
 }
@@ -99,47 +100,49 @@ static pl_code gather_words(nn_ranks *r, uint32_t mine, uint32_t **out, pl_error
 {
     int64_t *first = calloc((size_t)r->size + 1, sizeof *first);
     uint32_t *all = calloc((size_t)r->size, sizeof *all);
-    pl_code rc = first && all ? PL_OK : pl_fail(err, PL_ENOMEM, "ranks");
+    pl_code code = first != NULL && all != NULL ? PL_OK : pl_fail(err, PL_ENOMEM, "ranks");
 
-    for (int i = 0; !rc && i <= r->size; i++)
+    for (int i = 0; code == PL_OK && i <= r->size; i++)
         first[i] = i;
-    if (!rc) {
+    if (code == PL_OK) {
         all[r->rank] = mine;
-        rc = r->kind->gather(r, all, first, sizeof *all, err);
+        code = r->kind->gather(r, all, first, sizeof *all, err);
     }
     free(first);
-    *out = rc ? NULL : all;
-    if (rc)
+    *out = code != PL_OK ? NULL : all;
+    if (code != PL_OK)
         free(all);
-    return rc;
+    return code;
 }
 
 pl_code nn_ranks_any(nn_ranks *r, uint32_t *flags, pl_error *err)
 {
     uint32_t *all;
-    pl_code rc;
+    pl_code code;
 
     if (r->size == 1)
         return PL_OK;
-    rc = gather_words(r, *flags, &all, err);
-    for (int i = 0; !rc && i < r->size; i++)
+    code = gather_words(r, *flags, &all, err);
+    for (int i = 0; code == PL_OK && i < r->size; i++)
         *flags |= all[i];
     free(all);
-    return rc;
+    return code;
 }
 
 pl_code nn_ranks_agree(nn_ranks *r, const void *bytes, size_t n, const char *what, pl_error *err)
 {
     uint32_t *all;
-    pl_code rc;
+    pl_code code;
 
     if (r->size == 1)
         return PL_OK;
-    rc = gather_words(r, (uint32_t)crc32_z(0, bytes, n), &all, err);
-    for (int i = 1; !rc && i < r->size; i++)
+    code = gather_words(r, (uint32_t)crc32_z(0, bytes, n), &all, err);
+    for (int i = 1; code == PL_OK && i < r->size; i++)
         if (all[i] != all[0])
-            rc = pl_fail(err, PL_EDATA, "rank %d has other %s than rank 0; all ranks must use the same program, "
-                         "files and kind of processor", i, what);
+            code = pl_fail(err, PL_EDATA,
+                           "rank %d has other %s than rank 0; all ranks must use the same program, "
+                           "files and kind of processor",
+                           i, what);
     free(all);
-    return rc;
+    return code;
 }

@@ -29,20 +29,20 @@ enum { NN_COLLECTIVE_ABI = 4 };
 /* How a rank finds the other ranks. Read by open only, and not changed. */
 typedef struct nn_join {
     nn_launch launch;
-    const char *folder;            /* tcp: directory that all ranks see, for a small file   */
-    double patience;               /* seconds until all ranks must have joined              */
-    int device;                    /* nccl: the GPU of this rank                            */
-    nn_ranks *control;             /* nccl, which only sums: open ranks of another kind that
+    const char *folder; /* tcp: directory that all ranks see, for a small file   */
+    double patience;    /* seconds until all ranks must have joined              */
+    int device;         /* nccl: the GPU of this rank                            */
+    nn_ranks *control;  /* nccl, which only sums: open ranks of another kind that
                                       exchange bytes; closed together with the nccl ranks    */
 } nn_join;
 
 /* A part of the gradients, in the memory of the GPU given to open: rows of n items, each of `item`
  * floats. Rank r owns the items nn_share(n, size, r). */
 typedef struct nn_device_rows {
-    void *stream;                  /* cudaStream_t of the caller: the sum follows the work that is
+    void *stream;            /* cudaStream_t of the caller: the sum follows the work that is
                                       already in it; must not be in graph capture            */
-    float *part;                   /* [own shards][stride]                                  */
-    int64_t stride, item, n;       /* floats from row to row; floats of an item; items of a row */
+    float *part;             /* [own shards][stride]                                  */
+    int64_t stride, item, n; /* floats from row to row; floats of an item; items of a row */
     int shards;
 } nn_device_rows;
 
@@ -67,9 +67,9 @@ typedef struct nn_collective_device {
 } nn_collective_device;
 
 typedef struct nn_collective {
-    int abi;                       /* NN_COLLECTIVE_ABI                                     */
-    const char *name;              /* "mpi"                                                 */
-    const char *(*about)(void);    /* one line about the library; may be called before open */
+    int abi;                    /* NN_COLLECTIVE_ABI                                     */
+    const char *name;           /* "mpi"                                                 */
+    const char *(*about)(void); /* one line about the library; may be called before open */
 
     /* Joins the other ranks; fills rank, size, ctx. join: NULL for `none` and `mpi`, which do not use it. */
     pl_code (*open)(nn_ranks *r, const nn_join *join, pl_error *err);
@@ -95,8 +95,8 @@ typedef struct nn_collective {
 
 struct nn_ranks {
     const nn_collective *kind;
-    int rank, size;                /* 0..size-1                                             */
-    double patience;               /* seconds to wait for another rank; 0: for ever         */
+    int rank, size;  /* 0..size-1                                             */
+    double patience; /* seconds to wait for another rank; 0: for ever         */
     void *ctx;
 };
 

@@ -8,13 +8,13 @@
 #include <stdbool.h>
 
 typedef struct nn_launch {
-    const char *by;              /* the launcher: "torchrun"; NULL: none                */
-    bool mpi;                    /* an MPI library would find its ranks here            */
-    int rank, size;              /* 0 and 1 without a launcher                          */
-    int local_rank, local_size;  /* among the ranks of this node; -1: not given         */
-    char job[160];               /* a text that all ranks of this start share, and no
+    const char *by;             /* the launcher: "torchrun"; NULL: none                */
+    bool mpi;                   /* an MPI library would find its ranks here            */
+    int rank, size;             /* 0 and 1 without a launcher                          */
+    int local_rank, local_size; /* among the ranks of this node; -1: not given         */
+    char job[160];              /* a text that all ranks of this start share, and no
                                     other start has; "": not given                      */
-    char host[256], port[16];    /* address where rank 0 listens: MOLSIEVE_MASTER=host:port,
+    char host[256], port[16];   /* address where rank 0 listens: MOLSIEVE_MASTER=host:port,
                                     or MASTER_ADDR and MASTER_PORT; "": not given       */
 } nn_launch;
 

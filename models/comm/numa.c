@@ -11,9 +11,9 @@ static void line_read(char *line, int size, const char *path)
 {
     FILE *f = fopen(path, "re");
 
-    if (!f || !fgets(line, size, f))
+    if (f == NULL || fgets(line, size, f) == NULL)
         line[0] = '\0';
-    if (f)
+    if (f != NULL)
         (void)fclose(f);
 }
 

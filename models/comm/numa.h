@@ -10,8 +10,8 @@
 
 typedef struct nn_binding {
     bool bound;
-    int node;          /* -1: unknown                  */
-    cpu_set_t was;     /* affinity before, for nn_numa_restore */
+    int node;      /* -1: unknown                  */
+    cpu_set_t was; /* affinity before, for nn_numa_restore */
 } nn_binding;
 
 /* The NUMA node of PCI device "0000:3b:00.0" (upper or lower case), or -1 if unknown. sys: "/sys". */

@@ -7,9 +7,9 @@
 typedef struct conv_job {
     nn_engine *e;
     const nn_cpu_conv *c;
-    const float *x;   /* node features                 */
-    float *y;         /* forward: output of the edges  */
-    bool first;       /* backward: dx is not needed    */
+    const float *x; /* node features                 */
+    float *y;       /* forward: output of the edges  */
+    bool first;     /* backward: dx is not needed    */
 } conv_job;
 
 /* One tile on one thread. */
@@ -22,10 +22,7 @@ typedef struct tile {
     float *dsmall, *dback; /* backward: the piece's gradients */
 } tile;
 
-static int32_t tile_count(const nn_engine *e)
-{
-    return (e->prep.n_pairs + NN_TILE - 1) / NN_TILE;
-}
+static int32_t tile_count(const nn_engine *e) { return (e->prep.n_pairs + NN_TILE - 1) / NN_TILE; }
 
 /* Gradient arrays of the backward pass: a power of two that depends on the batch
  * alone, at most NN_PIECES, so that a small batch does not pay for large arrays. */
@@ -45,10 +42,7 @@ static const float *frame_of(const tile *t, int slot)
     return p->frame + (2 * (size_t)t->first + (size_t)slot) * (size_t)p->frame_size;
 }
 
-static int32_t edge_of(const tile *t, int slot)
-{
-    return t->job->e->prep.slot[2 * (size_t)t->first + (size_t)slot];
-}
+static int32_t edge_of(const tile *t, int slot) { return t->job->e->prep.slot[2 * (size_t)t->first + (size_t)slot]; }
 
 /* Vectors that edges read: row of[edge] (edge itself if NULL) of from. */
 typedef struct edge_rows {
@@ -64,7 +58,7 @@ static void row_prefetch(const edge_rows *r, int32_t edge, size_t n)
 
     if (edge < 0)
         return;
-    p = r->from + (size_t)(r->of ? r->of[edge] : edge) * r->ld;
+    p = r->from + (size_t)(r->of != NULL ? r->of[edge] : edge) * r->ld;
     for (size_t k = 0; k < n; k += NN_LANE)
         __builtin_prefetch(p + k);
 }
@@ -79,8 +73,8 @@ static void tile_gather(const tile *t, const nn_cpu_layout *f, const edge_rows *
         if (edge < 0)
             memset(out, 0, (size_t)f->size * sizeof *out);
         else
-            t->job->e->kernels->rotate(frame_of(t, i), f, r->from + (size_t)(r->of ? r->of[edge] : edge) * r->ld,
-                                       out, true);
+            t->job->e->kernels->rotate(frame_of(t, i), f, r->from + (size_t)(r->of != NULL ? r->of[edge] : edge) * r->ld, out,
+                                       true);
     }
 }
 
@@ -89,8 +83,7 @@ static void tile_scatter(const tile *t, const nn_cpu_layout *f, const float *fro
     for (int i = 0; i < 2 * t->n_pairs; i++) {
         int32_t edge = edge_of(t, i);
         if (edge >= 0)
-            t->job->e->kernels->rotate(frame_of(t, i), f, from + (size_t)i * (size_t)f->size,
-                                       to + (size_t)edge * to_ld, false);
+            t->job->e->kernels->rotate(frame_of(t, i), f, from + (size_t)i * (size_t)f->size, to + (size_t)edge * to_ld, false);
     }
 }
 
@@ -99,10 +92,8 @@ nn_cpu_hidden nn_cpu_net_of(const nn_engine *e, const nn_cpu_conv *c, int group,
     const nn_cpu_net *n = &c->net[group];
     const nn_group *g = &c->def->group[group];
 
-    return (nn_cpu_hidden){ c->def->edge_scalars, g->ln0_w >= 0,
-                            small + n->w0, small + n->b0, small + n->g0, small + n->c0,
-                            small + n->w1, small + n->b1, small + n->g1, small + n->c1,
-                            e->turned + n->wt1 };
+    return (nn_cpu_hidden){ c->def->edge_scalars, g->ln0_w >= 0, small + n->w0, small + n->b0, small + n->g0,     small + n->c0,
+                            small + n->w1,        small + n->b1, small + n->g1, small + n->c1, e->turned + n->wt1 };
 }
 
 static const float *scalars_of(const tile *t, int row)
@@ -133,8 +124,7 @@ static void tile_hidden(tile *t, int group)
     for (int row = 0; row < t->n_pairs; row++)
         for (int q = 0; q < n; q++)
             s->packed[row * NN_H + q] = s->h[row * NN_H + t->active[q]];
-    t->radial = (nn_cpu_radial){ .n_rows = t->n_pairs, .n_k = n, .k = t->active, .h = s->packed, .r = s->r,
-                                 .dh = s->dh };
+    t->radial = (nn_cpu_radial){ .n_rows = t->n_pairs, .n_k = n, .k = t->active, .h = s->packed, .r = s->r, .dh = s->dh };
     if (t->job->e->precision_radial != NN_PREC_FP32)
         nn_cpu_radial16_hidden(t->job->e, s, t->n_pairs);
 }
@@ -156,12 +146,18 @@ static nn_cpu_block block_open(tile *t, const nn_cpu_slab *s, int32_t first, con
     size_t at = s->at + (size_t)first * (size_t)per / NN_PANEL * NN_PANEL_FLOATS;
 
     t->radial.w = w + at;
-    t->radial.dw = dw ? dw + at - t->job->c->back_at : NULL;
+    t->radial.dw = dw != NULL ? dw + at - t->job->c->back_at : NULL;
     t->radial.n_panels = n * per / NN_PANEL;
-    t->radial.r_ld = (size_t)(n * per);
-    return (nn_cpu_block){ .n_in = n, .n_out = s->n_out, .m = s->m, .n_matrices = s->n_matrices, .n_pairs = t->n_pairs,
-                           .x = { s->x[0] + first, s->x[1] + first }, .y = { s->y[0], s->y[1] },
-                           .r = t->s->r, .r_ld = t->radial.r_ld };
+    t->radial.r_ld = (size_t)n * (size_t)per;
+    return (nn_cpu_block){ .n_in = n,
+                           .n_out = s->n_out,
+                           .m = s->m,
+                           .n_matrices = s->n_matrices,
+                           .n_pairs = t->n_pairs,
+                           .x = { s->x[0] + first, s->x[1] + first },
+                           .y = { s->y[0], s->y[1] },
+                           .r = t->s->r,
+                           .r_ld = t->radial.r_ld };
 }
 
 /* ---- forward ------------------------------------------------------------------------ */
@@ -190,10 +186,7 @@ static tile tile_open(const conv_job *j, int worker, int i)
     return t;
 }
 
-static edge_rows edge_sources(const conv_job *j)
-{
-    return (edge_rows){ j->x, j->e->batch->src, (size_t)j->c->in.size };
-}
+static edge_rows edge_sources(const conv_job *j) { return (edge_rows){ j->x, j->e->batch->src, (size_t)j->c->in.size }; }
 
 static void tile_forward(void *ctx, int worker, int i)
 {

@@ -28,7 +28,7 @@ bool nn_buf_grow(nn_buf *b, size_t n, size_t size)
     page = bytes < LARGE_PAGE ? 64 : LARGE_PAGE;
     bytes = (bytes + page - 1) / page * page;
     p = aligned_alloc(page, bytes);
-    if (!p) {
+    if (p == NULL) {
         pl_refused(bytes);
         return false;
     }
@@ -52,14 +52,13 @@ static bool bufs_grow(nn_cpu_prep *p, const nn_batch *in, size_t n_pairs)
     size_t n = (size_t)in->n_nodes + 1, e = (size_t)in->n_edges;
     nn_buf *b = p->bufs;
 
-    return nn_buf_grow(&b[SLOT], 2 * n_pairs, sizeof(int32_t))
-        && nn_buf_grow(&b[SCALAR], n_pairs * (size_t)p->n_scalars, sizeof(float))
-        && nn_buf_grow(&b[FRAME], 2 * n_pairs * (size_t)p->frame_size, sizeof(float))
-        && nn_buf_grow(&b[IN_ROW], n, sizeof(int32_t)) && nn_buf_grow(&b[OUT_ROW], n, sizeof(int32_t))
-        && nn_buf_grow(&b[IN_EDGE], e, sizeof(int32_t)) && nn_buf_grow(&b[OUT_EDGE], e, sizeof(int32_t))
-        && nn_buf_grow(&b[KEY], n_pairs, sizeof(sort_key))
-        && nn_buf_grow(&b[KEY_SWAP], n_pairs, sizeof(sort_key))
-        && nn_buf_grow(&b[FIRST], n_pairs, sizeof(int32_t));
+    return nn_buf_grow(&b[SLOT], 2 * n_pairs, sizeof(int32_t)) &&
+           nn_buf_grow(&b[SCALAR], n_pairs * (size_t)p->n_scalars, sizeof(float)) &&
+           nn_buf_grow(&b[FRAME], 2 * n_pairs * (size_t)p->frame_size, sizeof(float)) &&
+           nn_buf_grow(&b[IN_ROW], n, sizeof(int32_t)) && nn_buf_grow(&b[OUT_ROW], n, sizeof(int32_t)) &&
+           nn_buf_grow(&b[IN_EDGE], e, sizeof(int32_t)) && nn_buf_grow(&b[OUT_EDGE], e, sizeof(int32_t)) &&
+           nn_buf_grow(&b[KEY], n_pairs, sizeof(sort_key)) && nn_buf_grow(&b[KEY_SWAP], n_pairs, sizeof(sort_key)) &&
+           nn_buf_grow(&b[FIRST], n_pairs, sizeof(int32_t));
 }
 
 /* ---- edges by node --------------------------------------------------------------- */
@@ -124,12 +123,12 @@ static void keys_sort(sort_key *a, sort_key *swap, size_t n)
 /* The edge whose direction is the pair's; without pairs every edge is its own. */
 static int32_t pair_first(const nn_batch *in, int32_t pair)
 {
-    return in->pair_edge && in->pair ? in->pair_edge[pair] : pair;
+    return in->pair_edge != NULL && in->pair != NULL ? in->pair_edge[pair] : pair;
 }
 
 static int32_t pair_second(const nn_batch *in, int32_t pair, int32_t first)
 {
-    int32_t back = in->pair && in->pair_edge && in->rev ? in->rev[first] : -1;
+    int32_t back = in->pair != NULL && in->pair_edge != NULL && in->rev != NULL ? in->rev[first] : -1;
 
     return back >= 0 && back != first && in->pair[back] == pair ? back : -1;
 }
@@ -146,7 +145,7 @@ static void frame_fill(const frames_job *j, int32_t pair, const float *sign, flo
 {
     int n = j->p->frame_size;
 
-    if (j->in->frame && j->in->pair) {
+    if (j->in->frame != NULL && j->in->pair != NULL) {
         int stored = n < NN_FRAME_FLOATS ? n : NN_FRAME_FLOATS;
         memcpy(d, j->in->frame + (size_t)pair * NN_FRAME_FLOATS, (size_t)stored * sizeof *d);
         if (n > stored)
@@ -198,10 +197,9 @@ static int32_t pairs_fill(nn_cpu_prep *p, const nn_batch *in)
     return covered;
 }
 
-pl_code nn_cpu_prep_make(nn_cpu_prep *p, const nn_batch *in, int l_max, const nn_frame_rule *rule, nn_pool *pool,
-                         pl_error *err)
+pl_code nn_cpu_prep_make(nn_cpu_prep *p, const nn_batch *in, int l_max, const nn_frame_rule *rule, nn_pool *pool, pl_error *err)
 {
-    int32_t n_pairs = in->pair && in->pair_edge ? in->n_pairs : in->n_edges;
+    int32_t n_pairs = in->pair != NULL && in->pair_edge != NULL ? in->n_pairs : in->n_edges;
     sort_key *key;
 
     p->n_pairs = n_pairs;

@@ -14,17 +14,16 @@
 
 typedef struct nn_cpu_prep {
     int32_t n_pairs, n_scalars, frame_size, most_in; /* most_in: largest in-degree      */
-    const int32_t *slot;               /* [n_pairs][2]  edge along the frame, its reverse; -1: none */
-    const float *scalar;               /* [n_pairs][n_scalars]  edge features, distance  */
-    const float *frame;                /* [n_pairs][2][frame_size]  D of the edge, of its reverse */
-    const int32_t *in_row, *in_edge;   /* edges by dst, ascending                        */
-    const int32_t *out_row, *out_edge; /* edges by src, ascending                        */
+    const int32_t *slot;                             /* [n_pairs][2]  edge along the frame, its reverse; -1: none */
+    const float *scalar;                             /* [n_pairs][n_scalars]  edge features, distance  */
+    const float *frame;                              /* [n_pairs][2][frame_size]  D of the edge, of its reverse */
+    const int32_t *in_row, *in_edge;                 /* edges by dst, ascending                        */
+    const int32_t *out_row, *out_edge;               /* edges by src, ascending                        */
     nn_buf bufs[10];
 } nn_cpu_prep;
 
 /* Frames have degrees 1..l_max; stored ones (in->frame) are used if there are any. ENOMEM. */
-pl_code nn_cpu_prep_make(nn_cpu_prep *p, const nn_batch *in, int l_max, const nn_frame_rule *rule, nn_pool *pool,
-                         pl_error *err);
+pl_code nn_cpu_prep_make(nn_cpu_prep *p, const nn_batch *in, int l_max, const nn_frame_rule *rule, nn_pool *pool, pl_error *err);
 void nn_cpu_prep_free(nn_cpu_prep *p);
 size_t nn_cpu_prep_bytes(const nn_cpu_prep *p);
 

@@ -7,10 +7,7 @@
 
 /* ---- open, close --------------------------------------------------------------------- */
 
-static size_t round_up(size_t n)
-{
-    return (n + NN_LANE - 1) / NN_LANE * NN_LANE;
-}
+static size_t round_up(size_t n) { return (n + NN_LANE - 1) / NN_LANE * NN_LANE; }
 
 /* Cuts one buffer into aligned arrays of floats. */
 typedef struct cutter {
@@ -20,7 +17,7 @@ typedef struct cutter {
 
 static float *cut(cutter *c, size_t n)
 {
-    float *p = c->p ? c->p + c->at : NULL;
+    float *p = c->p != NULL ? c->p + c->at : NULL;
 
     c->at += round_up(n);
     return p;
@@ -30,11 +27,11 @@ static void cpu_close(nn_engine *e)
 {
     int threads;
 
-    if (!e)
+    if (e == NULL)
         return;
-    threads = e->pool ? nn_pool_threads(e->pool) : 0;
+    threads = e->pool != NULL ? nn_pool_threads(e->pool) : 0;
     nn_pool_free(e->pool);
-    for (int i = 0; i < threads && e->scratch; i++)
+    for (int i = 0; i < threads && e->scratch != NULL; i++)
         nn_buf_free(&e->scratch[i].buf);
     nn_cpu_prep_free(&e->prep);
     nn_cpu_cells_free(&e->cells);
@@ -53,7 +50,7 @@ static void cpu_close(nn_engine *e)
 static pl_code weights_open(nn_engine *e, size_t n_packed, pl_error *err)
 {
     const nn_cpu_plan *p = e->plan;
-    bool nodes = e->mode->tables, packed = nodes && e->of_radial->pack;
+    bool nodes = e->mode->tables, packed = nodes && e->of_radial->pack != NULL;
     cutter c = { NULL, 0 };
 
     for (int pass = 0; pass < 2; pass++) {
@@ -74,10 +71,7 @@ static pl_code weights_open(nn_engine *e, size_t n_packed, pl_error *err)
     return PL_OK;
 }
 
-static bool on_gpu_only(nn_precision p)
-{
-    return p == NN_PREC_TF32 || p == NN_PREC_FP16;
-}
+static bool on_gpu_only(nn_precision p) { return p == NN_PREC_TF32 || p == NN_PREC_FP16; }
 
 static pl_code cpu_check(const nn_engine_conf *conf, pl_error *err)
 {
@@ -96,20 +90,20 @@ static const nn_cpu_products *products_of(const nn_engine *e, nn_precision p)
 static pl_code engine_fill(nn_engine *e, const nn_se3 *model, const nn_engine_conf *conf, pl_error *err)
 {
     nn_cpu_plan *plan;
-    pl_code rc = cpu_check(conf, err);
+    pl_code code = cpu_check(conf, err);
 
-    if (rc)
-        return rc;
-    rc = nn_cpu_kernels_pick(&e->kernels, conf->kernels, err);
-    if (rc)
-        return rc;
+    if (code != PL_OK)
+        return code;
+    code = nn_cpu_kernels_pick(&e->kernels, conf->kernels, err);
+    if (code != PL_OK)
+        return code;
     e->mem = pl_arena_new(1 << 16);
     e->pool = nn_pool_new(conf->threads);
-    if (!e->mem || !e->pool)
+    if (e->mem == NULL || e->pool == NULL)
         return pl_fail(err, PL_ENOMEM, "no memory for the cpu engine");
-    rc = nn_cpu_plan_make(&plan, model, conf->recompute, e->mem, err);
-    if (rc)
-        return rc;
+    code = nn_cpu_plan_make(&plan, model, conf->recompute, e->mem, err);
+    if (code != PL_OK)
+        return code;
     e->conf = *conf;
     e->mode = &nn_cpu_modes[conf->radial];
     e->plan = plan;
@@ -118,7 +112,7 @@ static pl_code engine_fill(nn_engine *e, const nn_se3 *model, const nn_engine_co
     e->scratch = PL_NEW(e->mem, nn_cpu_scratch, nn_pool_threads(e->pool));
     e->act = PL_NEW(e->mem, float *, plan->n_modules);
     e->y = PL_NEW(e->mem, float *, plan->n_modules);
-    if (!e->scratch || !e->act || !e->y)
+    if (e->scratch == NULL || e->act == NULL || e->y == NULL)
         return pl_fail(err, PL_ENOMEM, "no memory for the cpu engine");
     nn_frame_rule_make(&e->rule);
     e->precision_radial = e->mode->tables ? NN_PREC_FP32 : conf->of_radial;
@@ -129,12 +123,12 @@ static pl_code engine_fill(nn_engine *e, const nn_se3 *model, const nn_engine_co
 static pl_code cpu_open(nn_engine **out, const nn_se3 *model, const nn_engine_conf *conf, pl_error *err)
 {
     nn_engine *e = calloc(1, sizeof *e);
-    pl_code rc = e ? engine_fill(e, model, conf, err) : pl_fail(err, PL_ENOMEM, "no memory for the cpu engine");
+    pl_code code = e != NULL ? engine_fill(e, model, conf, err) : pl_fail(err, PL_ENOMEM, "no memory for the cpu engine");
 
-    *out = rc ? NULL : e;
-    if (rc)
+    *out = code != PL_OK ? NULL : e;
+    if (code != PL_OK)
         cpu_close(e);
-    return rc;
+    return code;
 }
 
 /* ---- parameters ----------------------------------------------------------------------- */
@@ -274,10 +268,10 @@ static void nodes_cut(nn_engine *e, bool keep, cutter *c)
         sums = sums > (size_t)chunk->n_sums ? sums : (size_t)chunk->n_sums;
     }
     n->ld = round_up(p->table_most) + NN_LANE;
-    n->packed_ld = e->of_contract->pack ? p->packed_most : n->ld;
+    n->packed_ld = e->of_contract->pack != NULL ? p->packed_most : n->ld;
     n->h = cut(c, (size_t)p->groups_most * NN_CHUNK_SUMS * NN_H);
     n->table = cut(c, nodes * n->ld);
-    n->packed = e->of_contract->pack ? cut(c, nodes * n->packed_ld) : n->table;
+    n->packed = e->of_contract->pack != NULL ? cut(c, nodes * n->packed_ld) : n->table;
     n->kept = keep || e->conf.recompute ? NULL : (int32_t *)cut(c, (size_t)e->cells.n_nodes);
     n->dtable = cut(c, keep ? sums * n->ld : 0);
     n->dw = cut(c, keep ? p->table_most * NN_H : 0);
@@ -333,9 +327,9 @@ static bool forward_memory(nn_engine *e, const nn_batch *in, bool keep)
     acts_cut(e, in, keep, &nodes, &edges);
     grads_cut(e, in, &grads);
     pooled_cut(e, in, &pooled);
-    if (!scratch_grow(e) || !e->mode->memory(e, keep) || !nn_buf_grow(&e->acts, nodes.at, sizeof(float))
-        || !nn_buf_grow(&e->edges, edges.at, sizeof(float)) || !nn_buf_grow(&e->pooled, pooled.at, sizeof(float))
-        || (keep && !nn_buf_grow(&e->grads, grads.at, sizeof(float))))
+    if (!scratch_grow(e) || !e->mode->memory(e, keep) || !nn_buf_grow(&e->acts, nodes.at, sizeof(float)) ||
+        !nn_buf_grow(&e->edges, edges.at, sizeof(float)) || !nn_buf_grow(&e->pooled, pooled.at, sizeof(float)) ||
+        (keep && !nn_buf_grow(&e->grads, grads.at, sizeof(float))))
         return false;
     nodes = (cutter){ e->acts.p, 0 };
     edges = (cutter){ e->edges.p, 0 };
@@ -380,16 +374,16 @@ static pl_code batch_check(const nn_engine *e, const nn_batch *in, pl_error *err
     const nn_se3_conf *c = &e->plan->model->conf;
 
     if (in->n_node_features != c->node_features || in->n_edge_features != c->edge_features)
-        return pl_fail(err, PL_EBUG, "a batch has %d node and %d edge features, the model %d and %d",
-                       (int)in->n_node_features, (int)in->n_edge_features, (int)c->node_features,
-                       (int)c->edge_features);
+        return pl_fail(err, PL_EBUG, "a batch has %d node and %d edge features, the model %d and %d", (int)in->n_node_features,
+                       (int)in->n_edge_features, (int)c->node_features, (int)c->edge_features);
     return PL_OK;
 }
 
 static nn_cpu_step step_of(nn_engine *e, const nn_batch *in, int i)
 {
-    return (nn_cpu_step){ .e = e, .in = in, .m = &e->plan->module[i], .x = i ? e->act[i - 1] : e->input,
-                          .y = e->act[i], .edge = e->y[i] };
+    return (nn_cpu_step){
+        .e = e, .in = in, .m = &e->plan->module[i], .x = i ? e->act[i - 1] : e->input, .y = e->act[i], .edge = e->y[i]
+    };
 }
 
 static void modules_run(nn_engine *e, const nn_batch *in)
@@ -412,15 +406,15 @@ static void modules_run(nn_engine *e, const nn_batch *in)
 
 static pl_code cpu_forward(nn_engine *e, const nn_batch *in, bool keep, float *y, pl_error *err)
 {
-    pl_code rc = batch_check(e, in, err);
+    pl_code code = batch_check(e, in, err);
 
     e->kept = false;
-    if (!rc)
-        rc = nn_cpu_prep_make(&e->prep, in, e->plan->l_max, &e->rule, e->pool, err);
-    if (!rc && !forward_memory(e, in, keep))
-        rc = pl_fail(err, PL_ENOMEM, "no memory for a batch of %d molecules", (int)in->n_graphs);
-    if (rc)
-        return rc;
+    if (code == PL_OK)
+        code = nn_cpu_prep_make(&e->prep, in, e->plan->l_max, &e->rule, e->pool, err);
+    if (code == PL_OK && !forward_memory(e, in, keep))
+        code = pl_fail(err, PL_ENOMEM, "no memory for a batch of %d molecules", (int)in->n_graphs);
+    if (code != PL_OK)
+        return code;
     e->batch = in;
     input_copy(e, in);
     modules_run(e, in);
@@ -475,8 +469,9 @@ static pl_code cpu_backward(nn_engine *e, const nn_batch *in, const float *dy, f
 
 static size_t cpu_workspace_bytes(const nn_engine *e)
 {
-    size_t sum = nn_cpu_prep_bytes(&e->prep) + nn_cpu_cells_bytes(&e->cells) + e->nodes.buf.bytes + nn_cpu_keep_bytes(&e->nodes.keep) + e->weights.bytes + e->acts.bytes + e->edges.bytes + e->grads.bytes
-        + e->pieces.bytes + e->pooled.bytes;
+    size_t sum = nn_cpu_prep_bytes(&e->prep) + nn_cpu_cells_bytes(&e->cells) + e->nodes.buf.bytes +
+                 nn_cpu_keep_bytes(&e->nodes.keep) + e->weights.bytes + e->acts.bytes + e->edges.bytes + e->grads.bytes +
+                 e->pieces.bytes + e->pooled.bytes;
 
     for (int i = 0; i < nn_pool_threads(e->pool); i++)
         sum += e->scratch[i].buf.bytes;
@@ -484,10 +479,17 @@ static size_t cpu_workspace_bytes(const nn_engine *e)
 }
 
 const nn_cpu_mode nn_cpu_modes[] = {
-    [NN_RADIAL_NODES] = { .tables = true, .edge_floats = nodes_edge_floats, .memory = nodes_memory, .weights = nn_cpu_nodes_weights,
-                          .run = nn_cpu_nodes_run, .back = nn_cpu_nodes_back },
-    [NN_RADIAL_EXACT] = { .edge_floats = exact_edge_floats, .memory = exact_memory, .weights = exact_weights,
-                          .run = nn_cpu_exact_run, .back = nn_cpu_exact_back },
+    [NN_RADIAL_NODES] = { .tables = true,
+                          .edge_floats = nodes_edge_floats,
+                          .memory = nodes_memory,
+                          .weights = nn_cpu_nodes_weights,
+                          .run = nn_cpu_nodes_run,
+                          .back = nn_cpu_nodes_back },
+    [NN_RADIAL_EXACT] = { .edge_floats = exact_edge_floats,
+                          .memory = exact_memory,
+                          .weights = exact_weights,
+                          .run = nn_cpu_exact_run,
+                          .back = nn_cpu_exact_back },
 };
 
 const nn_engine_kind nn_engine_cpu = {

@@ -19,45 +19,45 @@
 #include "models/threads/pool.h"
 
 enum {
-    NN_TILE = 96,       /* pairs of a tile; a multiple of NN_ROWS and 4     */
+    NN_TILE = 96, /* pairs of a tile; a multiple of NN_ROWS and 4     */
     NN_PIECES = 8,
-    NN_CHUNK = 16,      /* nodes computed together                           */
+    NN_CHUNK = 16, /* nodes computed together                           */
     NN_CHUNK_ROWS = NN_CHUNK * (2 * NN_MAX_DEGREE + 1)
 };
 
 /* Scratch of one thread. */
 typedef struct nn_cpu_scratch {
-    float *x, *y, *gy, *gx;   /* [2 NN_TILE][edge_most]; [NN_TILE_ROWS][edge_ld] */
-    float *r;                 /* [NN_TILE][r_cols]                          */
-    float *h, *packed;        /* [NN_TILE][NN_H]                            */
-    float *dh;                /* [NN_TILE][NN_H][NN_LANE]; bf16: [NN_TILE][NN_H] */
+    float *x, *y, *gy, *gx;    /* [2 NN_TILE][edge_most]; [NN_TILE_ROWS][edge_ld] */
+    float *r;                  /* [NN_TILE][r_cols]                          */
+    float *h, *packed;         /* [NN_TILE][NN_H]                            */
+    float *dh;                 /* [NN_TILE][NN_H][NN_LANE]; bf16: [NN_TILE][NN_H] */
     nn_bf16 *h16, *h_turned16; /* [2 parts][NN_TILE][NN_H], [2][NN_H][NN_TILE] */
-    nn_bf16 *r16;             /* [2][NN_TILE][r_cols]                       */
-    float *q, *z, *dz, *dq;   /* [NN_CHUNK][size_most]                      */
-    float *alpha, *dalpha;    /* [most_in][pad of value channels]           */
+    nn_bf16 *r16;              /* [2][NN_TILE][r_cols]                       */
+    float *q, *z, *dz, *dq;    /* [NN_CHUNK][size_most]                      */
+    float *alpha, *dalpha;     /* [most_in][pad of value channels]           */
     nn_buf buf;
 } nn_cpu_scratch;
 
 /* Arrays of the convolution with radial nodes. */
 typedef struct nn_cpu_nodes {
-    float *w, *w_packed;      /* last radial layers of all tables, in panels; packed (= w if panels need no packing) */
-    float *h;                 /* [groups][NN_CHUNK_SUMS][NN_H]              */
-    float *table, *packed;    /* [nodes of a chunk][ld], [..][packed_ld]    */
-    float *dtable;            /* [sums of a chunk][ld]                      */
-    float *dw;                /* of one convolution, as w                   */
-    float *dh;                /* [runs of columns][NN_CHUNK_SUMS][NN_H]     */
+    float *w, *w_packed;   /* last radial layers of all tables, in panels; packed (= w if panels need no packing) */
+    float *h;              /* [groups][NN_CHUNK_SUMS][NN_H]              */
+    float *table, *packed; /* [nodes of a chunk][ld], [..][packed_ld]    */
+    float *dtable;         /* [sums of a chunk][ld]                      */
+    float *dw;             /* of one convolution, as w                   */
+    float *dh;             /* [runs of columns][NN_CHUNK_SUMS][NN_H]     */
     size_t ld, packed_ld;
-    int32_t *kept;            /* [nodes of the batch] number in the cache `keep`, or -1; NULL: a backward pass follows */
+    int32_t *kept; /* [nodes of the batch] number in the cache `keep`, or -1; NULL: a backward pass follows */
     nn_cpu_keep keep;
     nn_buf buf;
 } nn_cpu_nodes;
 
 /* What differs between the radial modes: one row for each nn_radial, chosen when an engine is opened. */
 typedef struct nn_cpu_mode {
-    bool tables;              /* the weights of convolutions are tables of radial nodes, in float32; else folded slabs,
+    bool tables; /* the weights of convolutions are tables of radial nodes, in float32; else folded slabs,
                                * in the precision of the configuration      */
-    size_t (*edge_floats)(const nn_cpu_plan *p); /* of one array of a tile's edges */
-    bool (*memory)(nn_engine *e, bool keep); /* of a batch; false: refused  */
+    size_t (*edge_floats)(const nn_cpu_plan *p);                              /* of one array of a tile's edges */
+    bool (*memory)(nn_engine *e, bool keep);                                  /* of a batch; false: refused  */
     void (*weights)(nn_engine *e, const nn_cpu_conv *c, const float *params); /* of one convolution */
     void (*run)(nn_engine *e, const nn_cpu_conv *c, const float *x, float *y);
     void (*back)(nn_engine *e, const nn_cpu_conv *c, const float *x, bool first, float *grad);
@@ -66,7 +66,7 @@ extern const nn_cpu_mode nn_cpu_modes[]; /* [nn_radial]; cpu_engine.c */
 
 struct nn_engine {
     nn_engine_conf conf;
-    const nn_cpu_mode *mode;  /* of conf.radial                             */
+    const nn_cpu_mode *mode; /* of conf.radial                             */
     const nn_cpu_plan *plan;
     const nn_cpu_kernels *kernels;
     const nn_cpu_products *of_radial, *of_contract;
@@ -76,32 +76,29 @@ struct nn_engine {
     nn_cpu_prep prep;
     nn_cpu_cells cells;
     nn_cpu_nodes nodes;
-    nn_cpu_scratch *scratch;  /* [threads]                                  */
-    const float *params;      /* borrowed from the last set_params          */
+    nn_cpu_scratch *scratch;   /* [threads]                                  */
+    const float *params;       /* borrowed from the last set_params          */
     const nn_cpu_conv *folded; /* recompute: the convolution whose weights are in fold, back, nodes.w */
     const nn_cpu_module *sent; /* recompute: the module whose values and keys are in y */
     float *small, *turned, *fold, *back;
-    nn_bf16 *small16;         /* matrices of small and turned, for bf16     */
-    nn_bf16 *fold16, *back16, *back_turned16; /* last radial layers, for bf16 */
+    nn_bf16 *small16;                                /* matrices of small and turned, for bf16     */
+    nn_bf16 *fold16, *back16, *back_turned16;        /* last radial layers, for bf16 */
     nn_precision precision_radial, precision_linear; /* of last radial layers, of linear layers of nodes */
     nn_buf weights, acts, edges, grads, pieces, pooled;
-    float *input;             /* [n_nodes][input.size]                      */
-    float **act;              /* [n_modules] outputs                        */
-    float **y;                /* [n_modules] values and keys of the edges   */
-    float *dedge;             /* [n_edges][edge_most]: of y, then of the gathered x */
-    float *dnode[2];          /* [n_nodes][size_most]                       */
-    float *dsmall, *dback;    /* [NN_PIECES][n_small], [NN_PIECES][back_most] */
+    float *input;                             /* [n_nodes][input.size]                      */
+    float **act;                              /* [n_modules] outputs                        */
+    float **y;                                /* [n_modules] values and keys of the edges   */
+    float *dedge;                             /* [n_edges][edge_most]: of y, then of the gathered x */
+    float *dnode[2];                          /* [n_nodes][size_most]                       */
+    float *dsmall, *dback;                    /* [NN_PIECES][n_small], [NN_PIECES][back_most] */
     float *pool_x, *pool_h, *pool_y, *pool_d; /* [n_graphs][wide]           */
-    int32_t *pool_from;       /* [n_graphs][wide] node of the maximum       */
-    const nn_batch *batch;    /* of the current call                         */
-    bool kept;                /* the last forward stored what backward needs */
+    int32_t *pool_from;                       /* [n_graphs][wide] node of the maximum       */
+    const nn_batch *batch;                    /* of the current call                         */
+    bool kept;                                /* the last forward stored what backward needs */
 };
 
 /* The first of `count` items that belongs to piece i of n; the same for any number of threads. */
-static inline int32_t nn_piece_at(int32_t count, int i, int n)
-{
-    return (int32_t)((int64_t)count * i / n);
-}
+static inline int32_t nn_piece_at(int32_t count, int i, int n) { return (int32_t)((int64_t)count * i / n); }
 
 /* cpu_engine.c: makes the folded weights of a convolution, unless they are there already. */
 void nn_cpu_weights(nn_engine *e, const nn_cpu_conv *c);
@@ -137,16 +134,16 @@ typedef struct nn_cpu_step {
     nn_engine *e;
     const nn_batch *in;
     const nn_cpu_module *m;
-    const float *x;           /* input of the module                        */
-    float *y, *edge;          /* its output; values and keys of the edges   */
-    const float *dy;          /* gradient of the output                     */
-    float *dx;                /* gradient of the input; NULL for the first  */
+    const float *x;            /* input of the module                        */
+    float *y, *edge;           /* its output; values and keys of the edges   */
+    const float *dy;           /* gradient of the output                     */
+    float *dx;                 /* gradient of the input; NULL for the first  */
     const nn_cpu_module *norm; /* attention: the norm after it, or NULL      */
-    float *normed;            /* and its output                             */
+    float *normed;             /* and its output                             */
 } nn_cpu_step;
 
-void nn_cpu_attention(nn_cpu_step *s);    /* and the norm after it */
-void nn_cpu_sum_layer(nn_cpu_step *s);    /* sum over edges, self interaction */
+void nn_cpu_attention(nn_cpu_step *s); /* and the norm after it */
+void nn_cpu_sum_layer(nn_cpu_step *s); /* sum over edges, self interaction */
 void nn_cpu_attention_back(nn_cpu_step *s, float *grad);
 void nn_cpu_norm_again(nn_cpu_step *s);
 void nn_cpu_norm_back(nn_cpu_step *s);
@@ -167,8 +164,7 @@ void nn_cpu_linear_grad(const nn_engine *e, const nn_cpu_linear *l, int d, const
 
 /* linear16.c: the same in bf16, if `linear` asks for it. shape: inputs, outputs. */
 void nn_cpu_linear16_load(nn_engine *e);
-void nn_cpu_linear16_run(const nn_engine *e, const nn_bf16 *w, const int32_t shape[2], int d, const nn_cpu_rows *r,
-                         bool add);
+void nn_cpu_linear16_run(const nn_engine *e, const nn_bf16 *w, const int32_t shape[2], int d, const nn_cpu_rows *r, bool add);
 void nn_cpu_linear16_grad(const nn_engine *e, const nn_cpu_linear *l, int d, const nn_cpu_rows *r, float *dw);
 
 /* head.c: pooling and the last two linear layers. */

@@ -13,20 +13,11 @@ typedef struct builder {
     size_t fold_most, back_most, table_most; /* shared: floats of the convolutions so far */
 } builder;
 
-static void most(int32_t *a, int32_t b)
-{
-    *a = *a > b ? *a : b;
-}
+static void most(int32_t *a, int32_t b) { *a = *a > b ? *a : b; }
 
-static int32_t pad_lane(int32_t n)
-{
-    return (n + NN_LANE - 1) / NN_LANE * NN_LANE;
-}
+static int32_t pad_lane(int32_t n) { return (n + NN_LANE - 1) / NN_LANE * NN_LANE; }
 
-static int low_of(const nn_path *p)
-{
-    return p->d_in < p->d_out ? p->d_in : p->d_out;
-}
+static int low_of(const nn_path *p) { return p->d_in < p->d_out ? p->d_in : p->d_out; }
 
 /* ---- layouts ------------------------------------------------------------------ */
 
@@ -89,8 +80,7 @@ static size_t vector_add(builder *b, int32_t param, int32_t skip, int32_t n)
     size_t at = small_take(b, (size_t)pad_lane(n));
 
     if (param >= 0)
-        p->map[p->n_maps++] = (nn_cpu_map){ at, b->model->param[param].at + (size_t)skip,
-                                            1, n, pad_lane(n), 0, 1, -1, 0, 0, 0 };
+        p->map[p->n_maps++] = (nn_cpu_map){ at, b->model->param[param].at + (size_t)skip, 1, n, pad_lane(n), 0, 1, -1, 0, 0, 0 };
     return at;
 }
 
@@ -106,8 +96,8 @@ static nn_cpu_linear linear_add(builder *b, int32_t param, int32_t skip, int32_t
     l.half = p->n_half;
     l.half_turned = l.half + nn_bf16_packed(n_in, l.out_pad, 2);
     p->n_half = l.half_turned + nn_bf16_packed(l.n_out, l.in_pad, 2);
-    p->map[p->n_maps++] = (nn_cpu_map){ l.w, w->at + (size_t)skip, n_in, l.n_out, l.out_pad, 1,
-                                        w->dims[1], (int64_t)l.turned, l.in_pad, l.half, l.half_turned };
+    p->map[p->n_maps++] = (nn_cpu_map){ l.w,        w->at + (size_t)skip, n_in,     l.n_out, l.out_pad,    1,
+                                        w->dims[1], (int64_t)l.turned,    l.in_pad, l.half,  l.half_turned };
     return l;
 }
 
@@ -149,17 +139,14 @@ static void slab_places(int32_t at[2], const nn_cpu_layout *f, int d, int m)
     at[1] = f->at[d] + (d - m) * f->pad[d];
 }
 
-static int32_t slab_columns(const nn_cpu_slab *s)
-{
-    return (s->step < s->n_in ? s->step : s->n_in) * s->n_matrices * s->n_out;
-}
+static int32_t slab_columns(const nn_cpu_slab *s) { return (s->step < s->n_in ? s->step : s->n_in) * s->n_matrices * s->n_out; }
 
 static const double (*coef_add(builder *b, const nn_group *g, const nn_path *p))[NN_CPU_FREQS]
 {
-    double(*coef)[NN_CPU_FREQS] = (double(*)[NN_CPU_FREQS])PL_NEW(b->mem, double, NN_CPU_FREQS * NN_CPU_FREQS);
+    double(*coef)[NN_CPU_FREQS] = (double(*)[NN_CPU_FREQS])PL_NEW(b->mem, double, NN_CPU_FREQS *NN_CPU_FREQS);
 
-    b->refused |= !coef;
-    if (!coef)
+    b->refused |= (coef == NULL);
+    if (coef == NULL)
         return NULL;
     nn_frame_coef(p->d_in, p->d_out, p->j_step, coef);
     if (g->unit_00 && p->d_in == 0 && p->d_out == 0)
@@ -225,10 +212,7 @@ static void places_open(builder *b)
         b->plan->n_fold = b->plan->n_back = b->plan->n_table = 0;
 }
 
-static void largest(size_t *most, size_t n)
-{
-    *most = *most > n ? *most : n;
-}
+static void largest(size_t *most, size_t n) { *most = *most > n ? *most : n; }
 
 static void places_close(builder *b)
 {
@@ -247,7 +231,7 @@ static void conv_add(builder *b, nn_cpu_conv *c, const nn_conv *def, nn_cpu_layo
     c->slab = PL_NEW(b->mem, nn_cpu_slab, n);
     c->back = PL_NEW(b->mem, nn_cpu_slab, n);
     c->net = PL_NEW(b->mem, nn_cpu_net, def->n_groups);
-    b->refused |= !c->slab || !c->back || !c->net;
+    b->refused |= c->slab == NULL || c->back == NULL || c->net == NULL;
     if (b->refused)
         return;
     places_open(b);
@@ -347,12 +331,12 @@ pl_code nn_cpu_plan_make(nn_cpu_plan **out, const nn_se3 *model, bool shared, pl
     builder b = { .plan = PL_NEW(mem, nn_cpu_plan, 1), .model = model, .mem = mem, .shared = shared };
     nn_cpu_plan *p = b.plan;
 
-    if (p) {
+    if (p != NULL) {
         p->model = model;
         p->module = PL_NEW(mem, nn_cpu_module, model->n_modules);
         p->map = PL_NEW(mem, nn_cpu_map, 6 * model->n_params); /* a grouped norm has 5, the rest at most 2 */
     }
-    if (!p || !p->module || !p->map)
+    if (p == NULL || p->module == NULL || p->map == NULL)
         return pl_fail(err, PL_ENOMEM, "no memory for the plan of a model");
     if (model->head[0] < 0)
         return pl_fail(err, PL_ECONFIG, "the cpu engine computes whole models, not single layers");

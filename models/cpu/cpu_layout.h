@@ -41,12 +41,12 @@ enum { NN_CPU_FREQS = 2 * NN_MAX_DEGREE + 1 };
 /* The matrices a and b (or only a) of one path and one order m. */
 typedef struct nn_cpu_slab {
     int32_t group, path, m, n_matrices, n_in, n_out, n_panels, step; /* step: inputs computed together */
-    int32_t x[2], y[2];                   /* first float of components +m, -m in an edge vector */
-    size_t at;                            /* first float of its panels  */
-    const double (*coef)[NN_CPU_FREQS];   /* of the path: nn_frame_coef, [q][f] */
+    int32_t x[2], y[2];                                              /* first float of components +m, -m in an edge vector */
+    size_t at;                                                       /* first float of its panels  */
+    const double (*coef)[NN_CPU_FREQS];                              /* of the path: nn_frame_coef, [q][f] */
 } nn_cpu_slab;
 
-typedef struct nn_cpu_net {               /* offsets in small; wt1: in turned */
+typedef struct nn_cpu_net { /* offsets in small; wt1: in turned */
     size_t w0, b0, g0, c0, w1, b1, g1, c1, wt1;
 } nn_cpu_net;
 
@@ -55,23 +55,23 @@ typedef struct nn_cpu_conv {
     nn_cpu_layout in, out;
     int32_t n_slabs;
     nn_cpu_slab *slab, *back;
-    nn_cpu_net *net;                      /* [n_groups]                 */
-    size_t fold_at, fold_size;            /* first float and floats of its slabs in the fold array */
+    nn_cpu_net *net;           /* [n_groups]                 */
+    size_t fold_at, fold_size; /* first float and floats of its slabs in the fold array */
     size_t back_at, back_size;
-    int32_t r_cols;                       /* columns of the widest block of R */
-    nn_cpu_edge_layout x, y;              /* edge vectors of in and out, with the orders that both have */
+    int32_t r_cols;          /* columns of the widest block of R */
+    nn_cpu_edge_layout x, y; /* edge vectors of in and out, with the orders that both have */
     nn_cpu_table table, turned;
-    int32_t number;                       /* index of the module                  */
-    size_t kept_at;                       /* first float of `table` in a node's cached tables (table_cache.h) */
-    nn_cpu_linear self[NN_DEGREES];       /* self-interaction, docs/model.md 3.4  */
+    int32_t number;                 /* index of the module                  */
+    size_t kept_at;                 /* first float of `table` in a node's cached tables (table_cache.h) */
+    nn_cpu_linear self[NN_DEGREES]; /* self-interaction, docs/model.md 3.4  */
 } nn_cpu_conv;
 
 typedef struct nn_cpu_module {
     nn_module_kind kind;
     nn_cpu_layout in, out;
-    nn_cpu_conv conv;                     /* attention, conv            */
-    nn_cpu_layout z;                      /* attention: value channels  */
-    float scale;                          /* attention: 1 / divisor of the logits */
+    nn_cpu_conv conv; /* attention, conv            */
+    nn_cpu_layout z;  /* attention: value channels  */
+    float scale;      /* attention: 1 / divisor of the logits */
     int32_t heads;
     nn_cpu_linear query[NN_DEGREES], project_z[NN_DEGREES], project_x[NN_DEGREES];
     size_t gain[NN_DEGREES], bias[NN_DEGREES]; /* norm                  */
@@ -83,14 +83,15 @@ typedef struct nn_cpu_plan {
     nn_cpu_module *module;
     nn_cpu_map *map;
     size_t n_small, n_turned, n_half, back_most;
-    size_t n_fold, n_back;                 /* floats of all convolutions; if shared, of the largest */
-    size_t n_table, table_most;            /* floats of W of all tables (if shared, of the largest); columns of the largest */
-    size_t packed_most;                    /* floats of the largest packed table                */
-    int32_t runs_most, groups_most;        /* maximum of a convolution                          */
+    size_t n_fold, n_back;          /* floats of all convolutions; if shared, of the largest */
+    size_t n_table, table_most;     /* floats of W of all tables (if shared, of the largest); columns of the largest */
+    size_t packed_most;             /* floats of the largest packed table                */
+    int32_t runs_most, groups_most; /* maximum of a convolution                          */
     nn_cpu_layout input;
     nn_cpu_linear head[2];
     size_t head_bias[2];
-    int32_t size_most, edge_most, edge_ld, r_cols; /* floats of the widest node and edge vectors, edge vector in a frame, block of R */
+    int32_t size_most, edge_most, edge_ld,
+        r_cols; /* floats of the widest node and edge vectors, edge vector in a frame, block of R */
 } nn_cpu_plan;
 
 /* Makes the plan in mem. shared: folded weights have room for one convolution only (nn_engine_conf.recompute).
@@ -105,8 +106,7 @@ int32_t nn_cpu_out_channel(const nn_cpu_layout *out, int d, int32_t o);
 
 /* Folds the slab slab_first and the others of its path: params -> fold, back. Unfold is the transpose: the gradient
  * of this convolution's part of back is ADDED to grad. */
-void nn_cpu_fold(const nn_cpu_conv *c, int slab_first, const float *params, const nn_se3 *model,
-                 float *fold, float *back);
+void nn_cpu_fold(const nn_cpu_conv *c, int slab_first, const float *params, const nn_se3 *model, float *fold, float *back);
 void nn_cpu_unfold(const nn_cpu_conv *c, int slab_first, const float *dback, const nn_se3 *model, float *grad);
 
 /* The same for radial nodes: params -> W of both tables w. Unfold: the gradient of W of `table` (of this
@@ -115,6 +115,6 @@ void nn_cpu_table_fold(const nn_cpu_conv *c, int slab_first, const float *params
 void nn_cpu_table_unfold(const nn_cpu_conv *c, int slab_first, const float *dw, const nn_se3 *model, float *grad);
 
 void nn_cpu_small_load(const nn_cpu_plan *p, const float *params, float *small, float *turned); /* params -> small, turned */
-void nn_cpu_small_store(const nn_cpu_plan *p, const float *dsmall, float *grad); /* adds */
+void nn_cpu_small_store(const nn_cpu_plan *p, const float *dsmall, float *grad);                /* adds */
 
 #endif

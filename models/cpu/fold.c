@@ -69,7 +69,7 @@ static void fold_one(const path_view *v, int o, int i, const float *w, float *fo
         int m = b ? q - v->low : q;
         float mixed[NN_H];
         mix(v->coef[q], v->p->n_freq, w + row_of(v, o, i), mixed);
-        if (fold)
+        if (fold != NULL)
             column_write(fold + column_of(v->slab + m, i, b, to), 1, mixed);
         else
             column_write(back + column_of(v->back + m, to, b, i), b ? -1.0f : 1.0f, mixed);
@@ -77,8 +77,7 @@ static void fold_one(const path_view *v, int o, int i, const float *w, float *fo
 }
 
 /* Twice over the weights, each time along the columns that are written. */
-void nn_cpu_fold(const nn_cpu_conv *c, int slab_first, const float *params, const nn_se3 *model,
-                 float *fold, float *back)
+void nn_cpu_fold(const nn_cpu_conv *c, int slab_first, const float *params, const nn_se3 *model, float *fold, float *back)
 {
     path_view v = path_open(c, slab_first);
     const float *w = params + model->param[v.g->w2].at;
@@ -138,7 +137,7 @@ static table_view table_open(const path_view *v, const nn_cpu_conv *c, int q, bo
 
 static size_t table_place(const table_view *t, int32_t k, int32_t n)
 {
-    size_t rows = (size_t)t->o->n_matrices * (size_t)t->o->k, row = (size_t)(t->part * t->o->k + t->k0 + k);
+    size_t rows = (size_t)t->o->n_matrices * (size_t)t->o->k, row = (size_t)t->part * (size_t)t->o->k + (size_t)(t->k0 + k);
 
     return t->o->at * NN_H + ((size_t)((t->n0 + n) / NN_LANE) * rows + row) * NN_H * NN_LANE;
 }
@@ -190,8 +189,7 @@ void nn_cpu_table_fold(const nn_cpu_conv *c, int slab_first, const float *params
                 tile_mix(&v, q, from, to, i, tile);
                 for (int32_t k = 0; k < NN_LANE; k++) {
                     lanes_turn(tile + k * NN_H, NN_LANE * NN_H, 1, w + c->table.w_at + table_place(&t, i + k, to));
-                    lanes_turn(tile + k * NN_LANE * NN_H, NN_H, b.part ? -1 : 1,
-                               w + c->turned.w_at + table_place(&b, to + k, i));
+                    lanes_turn(tile + k * NN_LANE * NN_H, NN_H, b.part ? -1 : 1, w + c->turned.w_at + table_place(&b, to + k, i));
                 }
             }
     }

@@ -11,15 +11,9 @@ typedef struct head_job {
 } head_job;
 
 /* Width of the pooled vector, padded, and of the output. */
-static size_t wide_of(const nn_engine *e)
-{
-    return (size_t)e->plan->head[0].in_pad;
-}
+static size_t wide_of(const nn_engine *e) { return (size_t)e->plan->head[0].in_pad; }
 
-static size_t out_pad_of(const nn_engine *e)
-{
-    return (size_t)e->plan->head[1].out_pad;
-}
+static size_t out_pad_of(const nn_engine *e) { return (size_t)e->plan->head[1].out_pad; }
 
 /* ---- pooling ------------------------------------------------------------------------ */
 

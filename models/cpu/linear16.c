@@ -5,10 +5,7 @@
 
 enum { BLOCK = 512, NARROW = 64, PARTS = 2 }; /* inputs at a time; of gradients, outputs too */
 
-static int parts_of(const nn_engine *e)
-{
-    return e->precision_linear == NN_PREC_BF16 ? 1 : PARTS;
-}
+static int parts_of(const nn_engine *e) { return e->precision_linear == NN_PREC_BF16 ? 1 : PARTS; }
 
 /* Packs every matrix and its transpose, each where its map says. */
 void nn_cpu_linear16_load(nn_engine *e)
@@ -34,8 +31,13 @@ static nn_bf16_source rows_in(const nn_cpu_rows *r, int d, int32_t first, int c,
     size_t size = (size_t)r->in->size;
     int32_t left = r->n_nodes - first;
 
-    return (nn_bf16_source){ r->from + (size_t)first * size + r->in->at[d] + c * r->in->pad[d], size, NULL, NULL, 1,
-                             left < NN_CHUNK ? left : NN_CHUNK, n_in };
+    return (nn_bf16_source){ r->from + (size_t)first * size + r->in->at[d] + c * r->in->pad[d],
+                             size,
+                             NULL,
+                             NULL,
+                             1,
+                             left < NN_CHUNK ? left : NN_CHUNK,
+                             n_in };
 }
 
 static float *rows_out(const nn_cpu_rows *r, int d, int32_t first, int c)
@@ -61,16 +63,18 @@ static void component_multiply(const nn_engine *e, const nn_bf16_source *from, n
     }
 }
 
-void nn_cpu_linear16_run(const nn_engine *e, const nn_bf16 *w, const int32_t shape[2], int d, const nn_cpu_rows *r,
-                         bool add)
+void nn_cpu_linear16_run(const nn_engine *e, const nn_bf16 *w, const int32_t shape[2], int d, const nn_cpu_rows *r, bool add)
 {
     size_t panel = nn_bf16_packed(shape[0], 16, parts_of(e));
 
     for (int32_t first = 0; first < r->n_nodes; first += NN_CHUNK)
         for (int c = 0; c < 2 * d + 1; c++) {
             nn_bf16_source from = rows_in(r, d, first, c, r->in->pad[d]);
-            nn_bf16_product g = { .b = { (nn_bf16 *)(uintptr_t)w, panel, parts_of(e) }, .n_rows = from.n_rows,
-                                  .n_out = shape[1], .c = rows_out(r, d, first, c), .c_ld = (size_t)r->out->size,
+            nn_bf16_product g = { .b = { (nn_bf16 *)(uintptr_t)w, panel, parts_of(e) },
+                                  .n_rows = from.n_rows,
+                                  .n_out = shape[1],
+                                  .c = rows_out(r, d, first, c),
+                                  .c_ld = (size_t)r->out->size,
                                   .c_panel = 16 };
             component_multiply(e, &from, &g, add);
         }
@@ -96,10 +100,7 @@ static void vectors_list(vectors *v, const nn_cpu_rows *r, int d, int32_t first,
         }
 }
 
-static int32_t narrow(int32_t n, int32_t at)
-{
-    return n - at < NARROW ? n - at : NARROW;
-}
+static int32_t narrow(int32_t n, int32_t at) { return n - at < NARROW ? n - at : NARROW; }
 
 /* dw from input at[0] and output at[1]: up to NARROW of each. */
 static void block_gradient(const nn_engine *e, const nn_cpu_linear *l, const vectors *v, const int32_t at[2], float *dw)
@@ -110,8 +111,9 @@ static void block_gradient(const nn_engine *e, const nn_cpu_linear *l, const vec
     nn_bf16_source dy = { .row = v->dy, .factor = 1, .n_rows = v->n, .n = narrow(l->out_pad, at[1]) };
     nn_bf16_mat turned = { a, LD, NARROW * LD, (int32_t)nn_bf16_in(v->n), parts_of(e) };
     nn_bf16_panels packed = { b, nn_bf16_packed(v->n, 16, parts_of(e)), parts_of(e) };
-    nn_bf16_product g = { turned, packed, narrow(l->n_in, at[0]), dy.n, dw + (size_t)at[0] * (size_t)l->out_pad + at[1],
-                          (size_t)l->out_pad, 16, true };
+    nn_bf16_product g = {
+        turned, packed, narrow(l->n_in, at[0]), dy.n, dw + (size_t)at[0] * (size_t)l->out_pad + at[1], (size_t)l->out_pad, 16, true
+    };
 
     e->kernels->bf16.turn(&x, &turned);
     e->kernels->bf16.pack(&dy, &packed);

@@ -16,10 +16,7 @@ typedef struct step_job {
     void (*chunk)(const chunk *c);
 } step_job;
 
-static int32_t chunk_count(const nn_cpu_step *s)
-{
-    return (s->in->n_nodes + NN_CHUNK - 1) / NN_CHUNK;
-}
+static int32_t chunk_count(const nn_cpu_step *s) { return (s->in->n_nodes + NN_CHUNK - 1) / NN_CHUNK; }
 
 static chunk chunk_open(const nn_cpu_step *s, int worker, int32_t i)
 {
@@ -65,16 +62,12 @@ static void run_pieces(nn_cpu_step *s, void (*work)(const chunk *c))
 
 /* ---- attention -------------------------------------------------------------------- */
 
-static nn_cpu_rows rows_of(const chunk *c, const float *from, const nn_cpu_layout *in, float *to,
-                           const nn_cpu_layout *out)
+static nn_cpu_rows rows_of(const chunk *c, const float *from, const nn_cpu_layout *in, float *to, const nn_cpu_layout *out)
 {
     return (nn_cpu_rows){ from, to, in, out, c->n };
 }
 
-static const float *input_of(const chunk *c)
-{
-    return c->s->x + (size_t)c->first * (size_t)c->s->m->in.size;
-}
+static const float *input_of(const chunk *c) { return c->s->x + (size_t)c->first * (size_t)c->s->m->in.size; }
 
 /* The queries of the chunk's nodes; zero for degrees without keys. */
 static void queries(const chunk *c)
@@ -95,11 +88,20 @@ static nn_cpu_attend attend_open(const chunk *c, int32_t i)
     int32_t node = c->first + i, row = p->in_row[node];
     size_t at = (size_t)i * (size_t)m->z.size;
 
-    return (nn_cpu_attend){ .n_heads = m->heads, .n_edges = p->in_row[node + 1] - row,
-                            .edge = p->in_edge + row, .kv = &m->conv.out, .z = &m->z, .y = c->s->edge,
-                            .q = c->scratch->q + at, .alpha = c->scratch->alpha, .out = c->scratch->z + at,
-                            .scale = m->scale, .dalpha = c->scratch->dalpha, .dout = c->scratch->dz + at,
-                            .dq = c->scratch->dq + at, .dy = c->s->e->dedge,
+    return (nn_cpu_attend){ .n_heads = m->heads,
+                            .n_edges = p->in_row[node + 1] - row,
+                            .edge = p->in_edge + row,
+                            .kv = &m->conv.out,
+                            .z = &m->z,
+                            .y = c->s->edge,
+                            .q = c->scratch->q + at,
+                            .alpha = c->scratch->alpha,
+                            .out = c->scratch->z + at,
+                            .scale = m->scale,
+                            .dalpha = c->scratch->dalpha,
+                            .dout = c->scratch->dz + at,
+                            .dq = c->scratch->dq + at,
+                            .dy = c->s->e->dedge,
                             .dy_ld = (size_t)c->s->e->plan->edge_most };
 }
 
@@ -149,7 +151,7 @@ static void attention_chunk(const chunk *c)
         if (m->project_x[d].n_in)
             nn_cpu_linear_run(c->s->e, &m->project_x[d], d, &from_x, true);
     }
-    if (c->s->norm)
+    if (c->s->norm != NULL)
         norm_after(c);
 }
 
@@ -170,7 +172,7 @@ static void project_back(const chunk *c, const float *dy)
 
     for (int d = 0; d < m->out.n_degrees; d++) {
         nn_cpu_linear_back(e, &m->project_z[d], d, &to_z, false);
-        if (m->project_x[d].n_in && c->s->dx) {
+        if (m->project_x[d].n_in && c->s->dx != NULL) {
             float *dx = c->s->dx + (size_t)c->first * (size_t)m->in.size;
             nn_cpu_rows to_x = rows_of(c, dy, &m->out, dx, &m->in);
             nn_cpu_linear_back(e, &m->project_x[d], d, &to_x, false);
@@ -194,7 +196,7 @@ static void weights_back(const chunk *c, const float *dy)
         if (!m->query[d].n_in)
             continue;
         nn_cpu_linear_grad(e, &m->query[d], d, &q, c->dsmall);
-        if (c->s->dx) {
+        if (c->s->dx != NULL) {
             float *dx = c->s->dx + (size_t)c->first * (size_t)m->in.size;
             nn_cpu_rows back = rows_of(c, c->scratch->dq, &m->z, dx, &m->in);
             nn_cpu_linear_back(e, &m->query[d], d, &back, true);
@@ -233,8 +235,8 @@ void nn_cpu_attention_back(nn_cpu_step *s, float *grad)
     if (s->e->conf.recompute && s->e->sent != s->m)
         nn_cpu_conv_run(s->e, &s->m->conv, s->x, s->edge);
     run_pieces(s, attention_back_chunk);
-    nn_cpu_conv_back(s->e, &s->m->conv, s->x, !s->dx, grad);
-    if (s->dx)
+    nn_cpu_conv_back(s->e, &s->m->conv, s->x, s->dx == NULL, grad);
+    if (s->dx != NULL)
         run_chunks(s, edges_collect);
 }
 
@@ -246,10 +248,17 @@ static nn_cpu_norm norm_open(const chunk *c, int d)
     const float *small = c->s->e->small;
     size_t at = (size_t)c->first * (size_t)m->in.size + (size_t)m->in.at[d];
 
-    return (nn_cpu_norm){ .n_nodes = c->n, .dim = 2 * d + 1, .ch = m->in.ch[d], .pad = m->in.pad[d],
-                          .ld = (size_t)m->in.size, .x = c->s->x + at, .gain = small + m->gain[d],
-                          .bias = small + m->bias[d], .y = c->s->y ? c->s->y + at : NULL,
-                          .dy = c->s->dy ? c->s->dy + at : NULL, .dx = c->s->dx ? c->s->dx + at : NULL };
+    return (nn_cpu_norm){ .n_nodes = c->n,
+                          .dim = 2 * d + 1,
+                          .ch = m->in.ch[d],
+                          .pad = m->in.pad[d],
+                          .ld = (size_t)m->in.size,
+                          .x = c->s->x + at,
+                          .gain = small + m->gain[d],
+                          .bias = small + m->bias[d],
+                          .y = c->s->y != NULL ? c->s->y + at : NULL,
+                          .dy = c->s->dy != NULL ? c->s->dy + at : NULL,
+                          .dx = c->s->dx != NULL ? c->s->dx + at : NULL };
 }
 
 static void norm_chunk(const chunk *c)
@@ -270,15 +279,9 @@ static void norm_back_chunk(const chunk *c)
     }
 }
 
-void nn_cpu_norm_again(nn_cpu_step *s)
-{
-    run_chunks(s, norm_chunk);
-}
+void nn_cpu_norm_again(nn_cpu_step *s) { run_chunks(s, norm_chunk); }
 
-void nn_cpu_norm_back(nn_cpu_step *s)
-{
-    run_pieces(s, norm_back_chunk);
-}
+void nn_cpu_norm_back(nn_cpu_step *s) { run_pieces(s, norm_back_chunk); }
 
 /* ---- the last convolution: sum over edges, self interaction times in-degree --------- */
 

@@ -3,15 +3,9 @@
  * all 32 hidden units at once, so the units that are zero are not skipped. */
 #include "models/cpu/cpu_engine.h"
 
-static int parts_of(const nn_engine *e)
-{
-    return e->precision_radial == NN_PREC_BF16 ? 1 : 2;
-}
+static int parts_of(const nn_engine *e) { return e->precision_radial == NN_PREC_BF16 ? 1 : 2; }
 
-static size_t tile_size(const nn_engine *e)
-{
-    return (size_t)NN_BF16_TILE * (size_t)parts_of(e);
-}
+static size_t tile_size(const nn_engine *e) { return (size_t)NN_BF16_TILE * (size_t)parts_of(e); }
 
 /* ---- weights ------------------------------------------------------------------------ */
 
@@ -66,7 +60,10 @@ void nn_cpu_radial16_run(const nn_engine *e, const nn_cpu_scratch *s, const nn_c
     size_t at = (size_t)(g->w - (back ? e->back : e->fold)) * (size_t)parts_of(e);
     nn_bf16_product p = { .a = { s->h16, NN_H, (size_t)NN_TILE * NN_H, NN_H, parts_of(e) },
                           .b = { (back ? e->back16 : e->fold16) + at, tile_size(e), parts_of(e) },
-                          .n_rows = g->n_rows, .n_out = g->n_panels * NN_PANEL, .c = g->r, .c_ld = g->r_ld,
+                          .n_rows = g->n_rows,
+                          .n_out = g->n_panels * NN_PANEL,
+                          .c = g->r,
+                          .c_ld = g->r_ld,
                           .c_panel = 16 };
 
     e->kernels->bf16.product(&p);
@@ -79,7 +76,13 @@ static void radial16_dh(const nn_engine *e, const nn_cpu_scratch *s, const nn_cp
     size_t at = (size_t)(g->w - e->back) - slab->at;
     nn_bf16_source r = { g->r, g->r_ld, NULL, NULL, 1, g->n_rows, cols };
     nn_bf16_mat a = { s->r16, (size_t)cols, (size_t)NN_TILE * (size_t)cols, cols, parts_of(e) };
-    nn_bf16_product p = { .a = a, .n_rows = g->n_rows, .n_out = NN_H, .c = s->dh, .c_ld = NN_H, .c_panel = 16, .add = true,
+    nn_bf16_product p = { .a = a,
+                          .n_rows = g->n_rows,
+                          .n_out = NN_H,
+                          .c = s->dh,
+                          .c_ld = NN_H,
+                          .c_panel = 16,
+                          .add = true,
                           .b = { e->back_turned16 + slab->at * (size_t)parts_of(e) + at / NN_PANEL_FLOATS * tile_size(e),
                                  (size_t)slab->n_panels * tile_size(e), parts_of(e) } };
 
@@ -97,9 +100,14 @@ static void radial16_dw(const nn_engine *e, const nn_cpu_scratch *s, const nn_cp
 
     e->kernels->bf16.pack(&r, &b);
     for (int32_t i = 0; i < g->n_panels; i++, b.at += 2 * panel) {
-        nn_bf16_product p = { .a = { s->h_turned16, NN_TILE, (size_t)NN_TILE * NN_H, rows, parts_of(e) }, .b = b,
-                              .n_rows = NN_H, .n_out = NN_PANEL, .c = g->dw + (size_t)i * NN_PANEL_FLOATS,
-                              .c_ld = NN_PANEL, .c_panel = 16, .add = true };
+        nn_bf16_product p = { .a = { s->h_turned16, NN_TILE, (size_t)NN_TILE * NN_H, rows, parts_of(e) },
+                              .b = b,
+                              .n_rows = NN_H,
+                              .n_out = NN_PANEL,
+                              .c = g->dw + (size_t)i * NN_PANEL_FLOATS,
+                              .c_ld = NN_PANEL,
+                              .c_panel = 16,
+                              .add = true };
         e->kernels->bf16.product(&p);
     }
 }

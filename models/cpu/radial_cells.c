@@ -17,8 +17,8 @@ typedef struct maker {
     int32_t *piece, *sum_node;
     nn_cpu_chunk *chunk;
     float *scalar;
-    double cell;      /* of the last pair                  */
-    int32_t left;     /* node of that cell; the right one follows */
+    double cell;  /* of the last pair                  */
+    int32_t left; /* node of that cell; the right one follows */
 } maker;
 
 static bool cells_grow(nn_cpu_cells *c, const nn_cpu_prep *p)
@@ -26,11 +26,10 @@ static bool cells_grow(nn_cpu_cells *c, const nn_cpu_prep *p)
     size_t n = (size_t)p->n_pairs, rows = 2 * n;
     nn_buf *b = c->bufs;
 
-    return nn_buf_grow(&b[SCALAR], rows * (size_t)p->n_scalars, sizeof(float))
-        && nn_buf_grow(&b[SLOT], rows, sizeof(int32_t)) && nn_buf_grow(&b[WEIGHT], 2 * rows, sizeof(float))
-        && nn_buf_grow(&b[TILE], n, sizeof(nn_cpu_tile)) && nn_buf_grow(&b[PIECE], n + 1, sizeof(int32_t))
-        && nn_buf_grow(&b[SUM_NODE], rows, sizeof(int32_t)) && nn_buf_grow(&b[CHUNK], n, sizeof(nn_cpu_chunk))
-        && nn_buf_grow(&b[TILE_SUM], n, sizeof(double));
+    return nn_buf_grow(&b[SCALAR], rows * (size_t)p->n_scalars, sizeof(float)) && nn_buf_grow(&b[SLOT], rows, sizeof(int32_t)) &&
+           nn_buf_grow(&b[WEIGHT], 2 * rows, sizeof(float)) && nn_buf_grow(&b[TILE], n, sizeof(nn_cpu_tile)) &&
+           nn_buf_grow(&b[PIECE], n + 1, sizeof(int32_t)) && nn_buf_grow(&b[SUM_NODE], rows, sizeof(int32_t)) &&
+           nn_buf_grow(&b[CHUNK], n, sizeof(nn_cpu_chunk)) && nn_buf_grow(&b[TILE_SUM], n, sizeof(double));
 }
 
 static const float *pair_scalars(const maker *m, int32_t pair)
@@ -98,7 +97,7 @@ static void tile_sums(maker *m, nn_cpu_chunk *k, nn_cpu_tile *t, bool piece_begi
         int32_t node = m->left + j;
         t->node[j] = node - k->node;
         t->fresh[j] = true;
-        for (int i = 0; last && i < 2; i++)
+        for (int i = 0; last != NULL && i < 2; i++)
             if (last->node[i] == t->node[j]) {
                 t->sum[j] = last->sum[i];
                 t->fresh[j] = false;
@@ -115,7 +114,7 @@ static void tile_open(maker *m)
     nn_cpu_chunk *k = c->n_chunks ? &m->chunk[c->n_chunks - 1] : NULL;
     bool piece;
 
-    if (!k || m->left + 2 - k->node > NN_CHUNK_NODES || k->n_sums + 2 > NN_CHUNK_SUMS) {
+    if (k == NULL || m->left + 2 - k->node > NN_CHUNK_NODES || k->n_sums + 2 > NN_CHUNK_SUMS) {
         k = &m->chunk[c->n_chunks++];
         *k = (nn_cpu_chunk){ .tile = c->n_tiles, .piece = c->n_pieces, .node = m->left, .sum = c->n_sums };
     }

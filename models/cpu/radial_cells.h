@@ -40,7 +40,7 @@ typedef struct nn_cpu_cells {
     const int32_t *piece;    /* [n_pieces+1] first tile                          */
     const int32_t *sum_node; /* [n_sums]     node of a chunk's sum, within the chunk */
     const nn_cpu_chunk *chunk;
-    double *tile_sum;        /* [n_tiles]    scratch                             */
+    double *tile_sum; /* [n_tiles]    scratch                             */
     nn_buf bufs[8];
 } nn_cpu_cells;
 

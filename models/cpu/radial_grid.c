@@ -10,16 +10,16 @@
 typedef struct nodes_job {
     nn_engine *e;
     const nn_cpu_conv *c;
-    const nn_cpu_table *table;  /* the one that is being made            */
+    const nn_cpu_table *table; /* the one that is being made            */
     const nn_cpu_chunk *chunk;
-    const float *x;             /* node features                         */
-    float *y;                   /* forward: output of the edges          */
-    bool first;                 /* backward: dx is not needed            */
+    const float *x; /* node features                         */
+    float *y;       /* forward: output of the edges          */
+    bool first;     /* backward: dx is not needed            */
     float *grad;
-    int32_t n_rows;             /* nodes whose tables are made now ..    */
-    int32_t row[NN_CHUNK_NODES]; /* .. and which of the chunk            */
+    int32_t n_rows;               /* nodes whose tables are made now ..    */
+    int32_t row[NN_CHUNK_NODES];  /* .. and which of the chunk            */
     float *place[NN_CHUNK_NODES]; /* packed tables of the chunk's nodes  */
-    int group;                  /* error: the network                    */
+    int group;                    /* error: the network                    */
 } nodes_job;
 
 /* One tile on one thread. */
@@ -75,9 +75,8 @@ size_t nn_cpu_nodes_places(nn_engine *e, nn_cpu_plan *p)
 
 void nn_cpu_nodes_find(nn_engine *e)
 {
-    for (int32_t i = 0; i < e->cells.n_nodes && e->nodes.kept; i++)
-        e->nodes.kept[i] = nn_cpu_keep_find(&e->nodes.keep,
-                                            e->cells.scalar + (size_t)i * (size_t)e->prep.n_scalars);
+    for (int32_t i = 0; i < e->cells.n_nodes && e->nodes.kept != NULL; i++)
+        e->nodes.kept[i] = nn_cpu_keep_find(&e->nodes.keep, e->cells.scalar + (size_t)i * (size_t)e->prep.n_scalars);
 }
 
 /* ---- weights ------------------------------------------------------------------------ */
@@ -114,7 +113,7 @@ void nn_cpu_nodes_weights(nn_engine *e, const nn_cpu_conv *c, const float *param
     const nn_cpu_table *const both[] = { &c->table, &c->turned };
 
     nn_pool_run(e->pool, c->n_slabs, path_fold, &j);
-    for (int i = 0; i < 2 && e->of_radial->pack; i++) {
+    for (int i = 0; i < 2 && e->of_radial->pack != NULL; i++) {
         j.table = both[i];
         nn_pool_run(e->pool, j.table->n_runs, run_pack, &j);
     }
@@ -131,12 +130,12 @@ static void chunk_open(nodes_job *j, int32_t number)
     j->chunk = &e->cells.chunk[number];
     j->n_rows = 0;
     for (int32_t i = 0; i < j->chunk->n_nodes; i++) {
-        int32_t k = e->nodes.kept ? e->nodes.kept[j->chunk->node + i] : -1;
+        int32_t k = e->nodes.kept != NULL ? e->nodes.kept[j->chunk->node + i] : -1;
         bool *filled = k < 0 ? NULL : keep->filled + (size_t)k * (size_t)keep->n_convs + j->c->number;
-        j->place[i] = filled ? keep->table[k] + j->c->kept_at : e->nodes.packed + (size_t)j->n_rows * e->nodes.packed_ld;
-        if (!filled || !*filled)
+        j->place[i] = filled != NULL ? keep->table[k] + j->c->kept_at : e->nodes.packed + (size_t)j->n_rows * e->nodes.packed_ld;
+        if (filled == NULL || !*filled)
             j->row[j->n_rows++] = i;
-        if (filled)
+        if (filled != NULL)
             *filled = true;
     }
 }
@@ -159,8 +158,13 @@ static void run_table(void *ctx, int worker, int i)
     const nodes_job *j = ctx;
     const nn_engine *e = j->e;
     const nn_cpu_run *r = &j->table->run[i];
-    nn_cpu_product p = { .n_rows = j->n_rows, .k = NN_H, .n = r->n, .a = { hidden_of(e, r->group, 0) },
-                         .c = { e->nodes.table + r->at }, .a_ld = NN_H, .c_ld = e->nodes.ld,
+    nn_cpu_product p = { .n_rows = j->n_rows,
+                         .k = NN_H,
+                         .n = r->n,
+                         .a = { hidden_of(e, r->group, 0) },
+                         .c = { e->nodes.table + r->at },
+                         .a_ld = NN_H,
+                         .c_ld = e->nodes.ld,
                          .b = e->nodes.w_packed + j->table->w_packed_at + r->packed_at };
 
     (void)worker;
@@ -178,7 +182,7 @@ static void node_pack(void *ctx, int worker, int i)
     for (int m = 0; m < j->table->n_orders; m++) {
         const nn_cpu_order *o = &j->table->order[m];
         int32_t k = o->n_matrices * o->k;
-        if (e->of_contract->pack)
+        if (e->of_contract->pack != NULL)
             e->of_contract->pack(table + o->at, k, o->n, to + o->packed_at);
         else if (to != table)
             memcpy(to + o->packed_at, table + o->at, (size_t)k * (size_t)o->n * sizeof *to);
@@ -196,10 +200,7 @@ static void tables_make(nodes_job *j, const nn_cpu_table *t)
 
 /* ---- tiles ------------------------------------------------------------------------ */
 
-static int32_t slot_of(const tile *t, int32_t row)
-{
-    return t->job->e->cells.slot[t->t->first + row];
-}
+static int32_t slot_of(const tile *t, int32_t row) { return t->job->e->cells.slot[t->t->first + row]; }
 
 static const float *frame_of(const tile *t, int32_t row)
 {
@@ -212,7 +213,7 @@ static const float *row_of(const tile *t, int32_t i, const float *from, const in
 {
     int32_t edge = t->job->e->prep.slot[slot_of(t, i)];
 
-    return from + (size_t)(of ? of[edge] : edge) * ld;
+    return from + (size_t)(of != NULL ? of[edge] : edge) * ld;
 }
 
 /* The rows lie anywhere in memory: ask for one while the one before is turned. */
@@ -223,8 +224,7 @@ static void row_prefetch(const float *p, int32_t n)
 }
 
 /* Row i of `to`: the vector of edge i's source node, or of the edge itself, in its frame. */
-static void tile_gather(const tile *t, const nn_cpu_edge_layout *f, const float *from, const int32_t *of, size_t ld,
-                        float *to)
+static void tile_gather(const tile *t, const nn_cpu_edge_layout *f, const float *from, const int32_t *of, size_t ld, float *to)
 {
     const nn_engine *e = t->job->e;
 
@@ -241,8 +241,7 @@ static void tile_scatter(const tile *t, const nn_cpu_edge_layout *f, const float
     const nn_engine *e = t->job->e;
 
     for (int32_t i = 0; i < t->t->n_rows; i++)
-        e->kernels->from_frame(frame_of(t, i), f, from + (size_t)i * f->ld,
-                               to + (size_t)e->prep.slot[slot_of(t, i)] * ld);
+        e->kernels->from_frame(frame_of(t, i), f, from + (size_t)i * f->ld, to + (size_t)e->prep.slot[slot_of(t, i)] * ld);
 }
 
 /* A real matrix of order m > 0 acts on +m, then on -m; the gradient of the matrix is the sum of both. */
@@ -258,32 +257,35 @@ static void order_run(void (*run)(const nn_cpu_product *p), const nn_cpu_order *
     plus.c[1] = minus.c[1] = NULL;
     minus.a[0] = p->a[1];
     minus.c[0] = p->c[1];
-    minus.add = p->add || p->db;
+    minus.add = p->add || p->db != NULL;
     run(&plus);
     run(&minus);
 }
 
 /* y = sum of both nodes of weight * x table, x and y in layouts f and g. */
-static void tile_multiply(const tile *t, const nn_cpu_table *table, const float *x, const nn_cpu_edge_layout *f,
-                          float *y, const nn_cpu_edge_layout *g)
+static void tile_multiply(const tile *t, const nn_cpu_table *table, const float *x, const nn_cpu_edge_layout *f, float *y,
+                          const nn_cpu_edge_layout *g)
 {
     const nn_engine *e = t->job->e;
 
     for (int m = 0; m < table->n_orders; m++)
         for (int j = 0; j < 2; j++) {
             const nn_cpu_order *o = &table->order[m];
-            nn_cpu_product p = { .n_rows = t->t->n_rows, .k = o->k, .n = o->n, .a = { x + o->x[0], m ? x + o->x[1] : NULL },
-                                 .c = { y + o->y[0], m ? y + o->y[1] : NULL }, .a_ld = f->ld, .c_ld = g->ld,
-                                 .scale = e->cells.weight[j] + t->t->first, .add = j,
+            nn_cpu_product p = { .n_rows = t->t->n_rows,
+                                 .k = o->k,
+                                 .n = o->n,
+                                 .a = { x + o->x[0], m ? x + o->x[1] : NULL },
+                                 .c = { y + o->y[0], m ? y + o->y[1] : NULL },
+                                 .a_ld = f->ld,
+                                 .c_ld = g->ld,
+                                 .scale = e->cells.weight[j] + t->t->first,
+                                 .add = j,
                                  .b = t->job->place[t->t->node[j]] + o->packed_at };
             order_run(e->of_contract->run, o, &p);
         }
 }
 
-static tile tile_open(const nodes_job *j, int worker, int i)
-{
-    return (tile){ j, &j->e->cells.tile[i], &j->e->scratch[worker] };
-}
+static tile tile_open(const nodes_job *j, int worker, int i) { return (tile){ j, &j->e->cells.tile[i], &j->e->scratch[worker] }; }
 
 static void tile_forward(void *ctx, int worker, int i)
 {
@@ -377,9 +379,15 @@ static void tile_outer(const tile *t)
         for (int j = 0; j < 2; j++) {
             const nn_cpu_order *o = &c->table.order[m];
             float *x = t->s->x, *dy = t->s->gy;
-            nn_cpu_product p = { .n_rows = t->t->n_rows, .k = o->k, .n = o->n, .a = { x + o->x[0], m ? x + o->x[1] : NULL },
-                                 .c = { dy + o->y[0], m ? dy + o->y[1] : NULL }, .a_ld = c->x.ld, .c_ld = c->y.ld,
-                                 .scale = e->cells.weight[j] + t->t->first, .add = !t->t->fresh[j],
+            nn_cpu_product p = { .n_rows = t->t->n_rows,
+                                 .k = o->k,
+                                 .n = o->n,
+                                 .a = { x + o->x[0], m ? x + o->x[1] : NULL },
+                                 .c = { dy + o->y[0], m ? dy + o->y[1] : NULL },
+                                 .a_ld = c->x.ld,
+                                 .c_ld = c->y.ld,
+                                 .scale = e->cells.weight[j] + t->t->first,
+                                 .add = !t->t->fresh[j],
                                  .db = e->nodes.dtable + (size_t)t->t->sum[j] * e->nodes.ld + o->at };
             order_run(e->of_contract->outer, o, &p);
         }
@@ -417,11 +425,22 @@ static void run_back(void *ctx, int worker, int i)
     const nodes_job *j = ctx;
     const nn_engine *e = j->e;
     const nn_cpu_run *r = &j->c->table.run[i];
-    nn_cpu_product dw = { .n_rows = j->chunk->n_sums, .k = NN_H, .n = r->n, .a = { hidden_of(e, r->group, 0) },
-                          .c = { e->nodes.dtable + r->at }, .a_ld = NN_H, .c_ld = e->nodes.ld,
-                          .db = e->nodes.dw + r->at * NN_H, .add = j->chunk != e->cells.chunk };
-    nn_cpu_product dh = { .n_rows = j->chunk->n_sums, .k = r->n, .n = NN_H, .a = { e->nodes.dtable + r->at },
-                          .c = { e->nodes.dh + (size_t)i * NN_CHUNK_SUMS * NN_H }, .a_ld = e->nodes.ld, .c_ld = NN_H,
+    nn_cpu_product dw = { .n_rows = j->chunk->n_sums,
+                          .k = NN_H,
+                          .n = r->n,
+                          .a = { hidden_of(e, r->group, 0) },
+                          .c = { e->nodes.dtable + r->at },
+                          .a_ld = NN_H,
+                          .c_ld = e->nodes.ld,
+                          .db = e->nodes.dw + r->at * NN_H,
+                          .add = j->chunk != e->cells.chunk };
+    nn_cpu_product dh = { .n_rows = j->chunk->n_sums,
+                          .k = r->n,
+                          .n = NN_H,
+                          .a = { e->nodes.dtable + r->at },
+                          .c = { e->nodes.dh + (size_t)i * NN_CHUNK_SUMS * NN_H },
+                          .a_ld = e->nodes.ld,
+                          .c_ld = NN_H,
                           .b = e->nodes.w + j->c->table.w_at + r->at * NN_H };
 
     (void)worker;
@@ -456,8 +475,7 @@ static void nodes_backward(void *ctx, int worker, int i)
         nn_cpu_hidden w = nn_cpu_net_of(e, j->c, g, e->small), grad = nn_cpu_net_of(e, j->c, g, dsmall);
         for (int32_t k = nn_piece_at(j->chunk->n_nodes, i, NN_PIECES); k < end; k++) {
             hidden_gradient(j, g, k, d);
-            e->kernels->hidden_back(&w, e->cells.scalar + (size_t)(j->chunk->node + k) * (size_t)e->prep.n_scalars, d,
-                                    &grad);
+            e->kernels->hidden_back(&w, e->cells.scalar + (size_t)(j->chunk->node + k) * (size_t)e->prep.n_scalars, d, &grad);
         }
     }
 }

@@ -35,14 +35,15 @@ static void order_places(int32_t at[2], const nn_cpu_edge_layout *e, int m)
     at[1] = e->to[m][0];
 }
 
-static void orders_fill(nn_cpu_table *t, const nn_cpu_layout *in, const nn_cpu_edge_layout *x,
-                        const nn_cpu_layout *out, const nn_cpu_edge_layout *y, bool natural)
+static void orders_fill(nn_cpu_table *t, const nn_cpu_layout *in, const nn_cpu_edge_layout *x, const nn_cpu_layout *out,
+                        const nn_cpu_edge_layout *y, bool natural)
 {
     t->n_orders = x->m_most + 1;
     for (int m = 0; m < t->n_orders; m++) {
         nn_cpu_order *o = &t->order[m];
-        *o = (nn_cpu_order){ .m = m, .k = channels_of(in, m), .n = channels_of(out, m), .at = t->size,
-                            .n_matrices = m && !natural ? 2 : 1 };
+        *o = (nn_cpu_order){
+            .m = m, .k = channels_of(in, m), .n = channels_of(out, m), .at = t->size, .n_matrices = m && !natural ? 2 : 1
+        };
         order_places(o->x, x, m);
         order_places(o->y, y, m);
         t->size += (size_t)o->n_matrices * (size_t)o->k * (size_t)o->n;
@@ -52,11 +53,11 @@ static void orders_fill(nn_cpu_table *t, const nn_cpu_layout *in, const nn_cpu_e
 /* n more columns of group g, to the last run if they fit. */
 static void run_extend(nn_cpu_table *t, int32_t group, int32_t n, size_t *at)
 {
-    nn_cpu_run *last = t->run && t->n_runs ? &t->run[t->n_runs - 1] : NULL;
+    nn_cpu_run *last = t->run != NULL && t->n_runs ? &t->run[t->n_runs - 1] : NULL;
 
-    if (last && last->group == group && last->n + n <= NN_TABLE_RUN)
+    if (last != NULL && last->group == group && last->n + n <= NN_TABLE_RUN)
         last->n += n;
-    else if (t->run)
+    else if (t->run != NULL)
         t->run[t->n_runs++] = (nn_cpu_run){ .at = *at, .n = n, .group = group };
     else
         t->n_runs++;
@@ -74,8 +75,7 @@ static int degree_of(const nn_cpu_layout *f, int m, int32_t k)
 }
 
 /* In the order of the columns; group[l_k][l_n] is the network of a piece. */
-static void runs_fill(nn_cpu_table *t, const nn_cpu_layout *in, const nn_cpu_layout *out,
-                      int32_t group[NN_DEGREES][NN_DEGREES])
+static void runs_fill(nn_cpu_table *t, const nn_cpu_layout *in, const nn_cpu_layout *out, int32_t group[NN_DEGREES][NN_DEGREES])
 {
     size_t at = 0;
 
@@ -88,12 +88,12 @@ static void runs_fill(nn_cpu_table *t, const nn_cpu_layout *in, const nn_cpu_lay
                         run_extend(t, group[l][degree_of(out, m, j)], in->pad[l] * NN_LANE, &at);
 }
 
-static bool runs_plan(nn_cpu_table *t, const nn_cpu_layout *in, const nn_cpu_layout *out,
-                      int32_t group[NN_DEGREES][NN_DEGREES], pl_arena *mem)
+static bool runs_plan(nn_cpu_table *t, const nn_cpu_layout *in, const nn_cpu_layout *out, int32_t group[NN_DEGREES][NN_DEGREES],
+                      pl_arena *mem)
 {
     runs_fill(t, in, out, group); /* counts only */
     t->run = PL_NEW(mem, nn_cpu_run, t->n_runs);
-    if (t->run)
+    if (t->run != NULL)
         runs_fill(t, in, out, group);
     return t->run != NULL;
 }

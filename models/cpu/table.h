@@ -19,22 +19,22 @@
 enum { NN_TABLE_RUN = 2048 }; /* columns computed together: their part of W stays in the L2 cache */
 
 typedef struct nn_cpu_order {
-    int32_t m, k, n;       /* padded channels in and out                          */
-    int32_t n_matrices;    /* 2: complex; 1: real, the same for both parts        */
-    int32_t x[2], y[2];    /* first float of real and imaginary part in an edge vector */
-    size_t at, packed_at;  /* first float of its panels in a table; in a packed table */
+    int32_t m, k, n;      /* padded channels in and out                          */
+    int32_t n_matrices;   /* 2: complex; 1: real, the same for both parts        */
+    int32_t x[2], y[2];   /* first float of real and imaginary part in an edge vector */
+    size_t at, packed_at; /* first float of its panels in a table; in a packed table */
 } nn_cpu_order;
 
 /* A range of columns of a table that one radial network computes. */
 typedef struct nn_cpu_run {
-    size_t at, packed_at;  /* first column; first float of its packed W           */
+    size_t at, packed_at; /* first column; first float of its packed W           */
     int32_t n, group;
 } nn_cpu_run;
 
 typedef struct nn_cpu_table {
     int32_t n_orders, n_runs;
     nn_cpu_order order[NN_DEGREES];
-    nn_cpu_run *run;       /* [n_runs]                                            */
+    nn_cpu_run *run;          /* [n_runs]                                            */
     size_t size, packed_size; /* columns of a table; floats of a packed table     */
     size_t w_at, w_packed_at; /* first float of W in the array of all convolutions; packed */
 } nn_cpu_table;

@@ -12,7 +12,7 @@ static bool lists_make(nn_cpu_keep *k)
     k->scalar = calloc(most + 1, (size_t)k->n_scalars * sizeof *k->scalar);
     k->table = calloc(most + 1, sizeof *k->table);
     k->filled = calloc(most + 1, (size_t)k->n_convs);
-    if (!k->scalar || !k->table || !k->filled)
+    if (k->scalar == NULL || k->table == NULL || k->filled == NULL)
         return false;
     k->most = (int32_t)most;
     return true;
@@ -25,21 +25,18 @@ int32_t nn_cpu_keep_find(nn_cpu_keep *k, const float *scalar)
     for (int32_t i = 0; i < k->n; i++)
         if (!memcmp(k->scalar + (size_t)i * n, scalar, n * sizeof *scalar))
             return i;
-    if ((!k->filled && !lists_make(k)) || k->n == k->most)
+    if ((k->filled == NULL && !lists_make(k)) || k->n == k->most)
         return -1;
-    if (!k->table[k->n])
+    if (k->table[k->n] == NULL)
         k->table[k->n] = aligned_alloc(64, (k->size * sizeof(float) + 63) / 64 * 64);
-    if (!k->table[k->n])
+    if (k->table[k->n] == NULL)
         return -1;
     memcpy(k->scalar + (size_t)k->n * n, scalar, n * sizeof *scalar);
     memset(k->filled + (size_t)k->n * (size_t)k->n_convs, 0, (size_t)k->n_convs);
     return k->n++;
 }
 
-void nn_cpu_keep_forget(nn_cpu_keep *k)
-{
-    k->n = 0;
-}
+void nn_cpu_keep_forget(nn_cpu_keep *k) { k->n = 0; }
 
 void nn_cpu_keep_free(nn_cpu_keep *k)
 {
@@ -56,6 +53,6 @@ size_t nn_cpu_keep_bytes(const nn_cpu_keep *k)
     size_t n = 0;
 
     for (int32_t i = 0; i < k->most; i++)
-        n += k->table[i] ? k->size * sizeof(float) : 0;
+        n += k->table[i] != NULL ? k->size * sizeof(float) : 0;
     return n;
 }

@@ -12,10 +12,10 @@
 
 typedef struct nn_cpu_keep {
     int32_t n, most, n_scalars, n_convs;
-    size_t size;     /* floats of all tables of a node            */
-    float *scalar;   /* [most][n_scalars] edge features, distance */
-    float **table;   /* [n][size]                                 */
-    bool *filled;    /* [most][n_convs] the table is computed     */
+    size_t size;   /* floats of all tables of a node            */
+    float *scalar; /* [most][n_scalars] edge features, distance */
+    float **table; /* [n][size]                                 */
+    bool *filled;  /* [most][n_convs] the table is computed     */
 } nn_cpu_keep;
 
 enum { NN_KEEP_BYTES = 64 << 20, NN_KEEP_MOST = 1024 };

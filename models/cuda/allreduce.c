@@ -51,7 +51,7 @@ void nn_cuda_slices_make(nn_engine *e)
     nn_cuda_training *t = &e->training;
     int64_t all = (int64_t)e->plan->model->n_floats;
 
-    if (t->conf.ranks)
+    if (t->conf.ranks != NULL)
         buckets_make(e);
     t->slice[0] = (nn_cuda_slice){ 0, all, 0 };
     t->n_slices = t->sharded ? 0 : 1;
@@ -62,25 +62,23 @@ void nn_cuda_slices_make(nn_engine *e)
 
 /* ---- sums ---------------------------------------------------------------------------------- */
 
-static const nn_collective_device *device_of(const nn_engine *e)
-{
-    return e->training.conf.ranks->kind->device;
-}
+static const nn_collective_device *device_of(const nn_engine *e) { return e->training.conf.ranks->kind->device; }
 
-static float *row_of(const nn_engine *e)
-{
-    return (float *)(void *)e->grads;
-}
+static float *row_of(const nn_engine *e) { return (float *)(void *)e->grads; }
 
 /* The slices of numbers at .. at+n-1 that are cut in items. */
 static void reduce(nn_engine *e, int64_t at, int64_t n, int64_t item)
 {
     nn_cuda_training *t = &e->training;
 
-    if (!t->lost.code)
-        (void)device_of(e)->reduce(t->conf.ranks, &(nn_device_rows){ .stream = e->ops->fork(e->gpu), .part = row_of(e) + at,
-                                                                    .stride = e->grad_stride, .item = item,
-                                                                    .n = (n + item - 1) / item, .shards = t->conf.shards },
+    if (t->lost.code == PL_OK)
+        (void)device_of(e)->reduce(t->conf.ranks,
+                                   &(nn_device_rows){ .stream = e->ops->fork(e->gpu),
+                                                      .part = row_of(e) + at,
+                                                      .stride = e->grad_stride,
+                                                      .item = item,
+                                                      .n = (n + item - 1) / item,
+                                                      .shards = t->conf.shards },
                                    &t->lost);
 }
 
@@ -88,7 +86,7 @@ static void spread(nn_engine *e, const nn_device_items *what, int n)
 {
     nn_cuda_training *t = &e->training;
 
-    if (!t->lost.code)
+    if (t->lost.code == PL_OK)
         (void)device_of(e)->spread(t->conf.ranks, e->ops->fork(e->gpu), what, n, &t->lost);
 }
 
@@ -130,15 +128,9 @@ static void pieces_spread(nn_engine *e, void *all, size_t size)
     spread(e, what, t->n_buckets);
 }
 
-void nn_cuda_squares_spread(nn_engine *e)
-{
-    pieces_spread(e, e->training.part, sizeof *e->training.part);
-}
+void nn_cuda_squares_spread(nn_engine *e) { pieces_spread(e, e->training.part, sizeof *e->training.part); }
 
-void nn_cuda_params_spread(nn_engine *e)
-{
-    pieces_spread(e, e->params, NN_GPU_SQUARES * sizeof *e->params);
-}
+void nn_cuda_params_spread(nn_engine *e) { pieces_spread(e, e->params, NN_GPU_SQUARES * sizeof *e->params); }
 
 /* No step is in flight: the gradient is not needed. */
 const float *nn_cuda_state_gather(nn_engine *e, const float *mine)
@@ -164,9 +156,9 @@ static bool go_on(void *ctx, double waited)
     nn_engine *e = ctx;
     nn_cuda_training *t = &e->training;
 
-    if (!t->lost.code)
+    if (t->lost.code == PL_OK)
         (void)device_of(e)->look(t->conf.ranks, waited, &t->lost);
-    return !t->lost.code;
+    return t->lost.code == PL_OK;
 }
 
 /* The first sums make connections and room, which must not be made while work is on its way; whole pieces
@@ -181,9 +173,9 @@ pl_code nn_cuda_ranks_open(nn_engine *e, pl_error *err)
     sum(e, 0, (int64_t)e->plan->model->n_floats);
     nn_cuda_losses_spread(e);
     e->ops->join(e->gpu);
-    if (!t->lost.code && !e->ops->status(e->gpu))
+    if (t->lost.code == PL_OK && e->ops->status(e->gpu) == NULL)
         return PL_OK;
-    if (t->lost.code && err)
+    if (t->lost.code != PL_OK && err != NULL)
         *err = t->lost;
-    return t->lost.code ? t->lost.code : nn_cuda_check(e, err);
+    return t->lost.code != PL_OK ? t->lost.code : nn_cuda_check(e, err);
 }

@@ -18,8 +18,9 @@ static void radial_grads(nn_cuda_step *s)
         nn_cuda_table_back(e, to, c, &k);
     }
     if (e->prep.n_cells && c->n_tiles)
-        e->ops->unfold(e->gpu, &(nn_gpu_fold){ .n_tiles = c->n_tiles, .tile = e->tile + c->tile, .path = e->path,
-                                               .dfolded = to->dfold, .grad = e->grad });
+        e->ops->unfold(
+            e->gpu, &(nn_gpu_fold){
+                        .n_tiles = c->n_tiles, .tile = e->tile + c->tile, .path = e->path, .dfolded = to->dfold, .grad = e->grad });
     e->ops->lane(e->gpu, NN_CUDA_MAIN);
 }
 
@@ -31,7 +32,7 @@ static void inputs_back(nn_cuda_step *s)
     nn_gpu_sum sum = nn_cuda_sum(e, s->in->n_nodes, true, &c->in, &c->in_edges, e->dx_edge);
     nn_cuda_chunk k = { 0 };
 
-    if (!s->dx)
+    if (s->dx == NULL)
         return;
     for (; nn_cuda_chunk_next(e, c, &k); k.first = k.end)
         nn_cuda_product(e, c, &k, true, s->edge, e->dx_edge);
@@ -43,8 +44,7 @@ static void inputs_back(nn_cuda_step *s)
 
 /* ---- attention ---------------------------------------------------------------------------- */
 
-static nn_cuda_rows rows_of(const nn_cuda_step *s, const nn_cuda_linear *l, int d, const nn_gpu_nodes *in,
-                            const nn_gpu_nodes *out)
+static nn_cuda_rows rows_of(const nn_cuda_step *s, const nn_cuda_linear *l, int d, const nn_gpu_nodes *in, const nn_gpu_nodes *out)
 {
     return (nn_cuda_rows){ s->e, l, d, s->in->n_nodes, in, out };
 }
@@ -68,12 +68,12 @@ static void edges_back(nn_cuda_step *s)
 {
     nn_engine *e = s->e;
     const nn_cuda_module *m = s->m;
-    nn_gpu_attend_back a = {
-        .dalpha = { nn_cuda_turn(e, e->prep.dst, &m->z, &m->conv.value, e->dz, s->edge), 1, e->dalpha },
-        .dvalue = nn_cuda_turn(e, e->prep.dst, &m->z, &m->conv.value, e->dz, s->edge),
-        .dkey = nn_cuda_turn(e, e->prep.dst, &m->q, &m->conv.key, s->q, s->edge),
-        .dq = nn_cuda_sum(e, s->in->n_nodes, false, &m->q, &m->conv.key, s->edge),
-        .alpha = s->alpha, .scale = m->scale };
+    nn_gpu_attend_back a = { .dalpha = { nn_cuda_turn(e, e->prep.dst, &m->z, &m->conv.value, e->dz, s->edge), 1, e->dalpha },
+                             .dvalue = nn_cuda_turn(e, e->prep.dst, &m->z, &m->conv.value, e->dz, s->edge),
+                             .dkey = nn_cuda_turn(e, e->prep.dst, &m->q, &m->conv.key, s->q, s->edge),
+                             .dq = nn_cuda_sum(e, s->in->n_nodes, false, &m->q, &m->conv.key, s->edge),
+                             .alpha = s->alpha,
+                             .scale = m->scale };
 
     a.dalpha.t.heads = a.dvalue.heads = a.dkey.heads = a.dq.t.heads = m->heads;
     a.dvalue.weight = s->alpha;
@@ -89,7 +89,7 @@ static void features_back(nn_cuda_step *s)
     const nn_cuda_module *m = s->m;
     nn_cuda_group all = { .e = e };
 
-    if (!s->dx)
+    if (s->dx == NULL)
         return;
     nn_cuda_beside(e, NN_CUDA_NEAR);
     for (int d = 0; d < NN_DEGREES; d++) {
@@ -149,8 +149,15 @@ void nn_cuda_norm_back(nn_cuda_step *s)
 {
     nn_engine *e = s->e;
     const nn_cuda_module *m = s->m;
-    nn_gpu_norm a = { .n_nodes = s->in->n_nodes, .channels = m->channels, .nodes = m->in, .params = e->params,
-                      .x = s->x, .dy = s->dy, .dx = s->dx, .work = e->work[NN_CUDA_MAIN], .grad = e->grad };
+    nn_gpu_norm a = { .n_nodes = s->in->n_nodes,
+                      .channels = m->channels,
+                      .nodes = m->in,
+                      .params = e->params,
+                      .x = s->x,
+                      .dy = s->dy,
+                      .dx = s->dx,
+                      .work = e->work[NN_CUDA_MAIN],
+                      .grad = e->grad };
 
     for (int d = 0; d < NN_DEGREES; d++) {
         a.gain[d] = m->gain[d];
@@ -216,10 +223,7 @@ void nn_cuda_sum_back(nn_cuda_step *s)
 
 /* ---- head, radial networks --------------------------------------------------------------------- */
 
-static nn_gpu_nodes flat(int32_t n)
-{
-    return (nn_gpu_nodes){ 1, n, { n }, { 0 } };
-}
+static nn_gpu_nodes flat(int32_t n) { return (nn_gpu_nodes){ 1, n, { n }, { 0 } }; }
 
 static void dense_back(nn_engine *e, int layer, int32_t rows, const float *dy, float *dx)
 {
@@ -251,13 +255,16 @@ void nn_cuda_head_back(nn_engine *e, const nn_batch *in, float *dx)
     int32_t wide = p->head[0].n_in;
 
     dense_back(e, 1, in->n_graphs, e->dy, e->dhidden);
-    e->ops->bias_back(e->gpu, &(nn_gpu_bias){ .rows = in->n_graphs, .cols = p->head[0].n_out, .y = e->hidden,
-                                              .dy = e->dhidden });
+    e->ops->bias_back(e->gpu, &(nn_gpu_bias){ .rows = in->n_graphs, .cols = p->head[0].n_out, .y = e->hidden, .dy = e->dhidden });
     dense_back(e, 0, in->n_graphs, e->dhidden, e->dpooled);
-    e->ops->pool_back(e->gpu, &(nn_gpu_pool){
-        .n_graphs = in->n_graphs, .channels = wide, .ld = p->module[p->n_modules - 1].out.size,
-        .kind = p->model->conf.pooling, .first = nn_cuda_at(e, e->prep.graph), .dy = e->dpooled, .dx = dx,
-        .from = e->pool_from });
+    e->ops->pool_back(e->gpu, &(nn_gpu_pool){ .n_graphs = in->n_graphs,
+                                              .channels = wide,
+                                              .ld = p->module[p->n_modules - 1].out.size,
+                                              .kind = p->model->conf.pooling,
+                                              .first = nn_cuda_at(e, e->prep.graph),
+                                              .dy = e->dpooled,
+                                              .dx = dx,
+                                              .from = e->pool_from });
 }
 
 void nn_cuda_head_grads(nn_engine *e, const nn_batch *in)
@@ -274,8 +281,14 @@ void nn_cuda_hidden_back(nn_engine *e, int32_t first, int32_t n)
 
     if (!n)
         return;
-    e->ops->hidden_back(e->gpu, &(nn_gpu_hidden){
-        .n_nets = n, .n_nodes = e->prep.n_nodes, .n_in = e->prep.n_scalars, .net = e->net + first,
-        .params = e->params, .scalar = nn_cuda_at(e, e->prep.scalar), .h = e->h + at, .dh = e->dh + at, .work = e->h_work,
-        .grad = e->grad });
+    e->ops->hidden_back(e->gpu, &(nn_gpu_hidden){ .n_nets = n,
+                                                  .n_nodes = e->prep.n_nodes,
+                                                  .n_in = e->prep.n_scalars,
+                                                  .net = e->net + first,
+                                                  .params = e->params,
+                                                  .scalar = nn_cuda_at(e, e->prep.scalar),
+                                                  .h = e->h + at,
+                                                  .dh = e->dh + at,
+                                                  .work = e->h_work,
+                                                  .grad = e->grad });
 }

@@ -19,7 +19,7 @@ static bool room(void **p, size_t *have, size_t bytes)
     free(*p);
     *have = bytes + bytes / 8;
     *p = malloc(*have);
-    if (!*p)
+    if (*p == NULL)
         *have = 0;
     return *p != NULL;
 }
@@ -27,10 +27,7 @@ static bool room(void **p, size_t *have, size_t bytes)
 /* ---- pairs ---------------------------------------------------------------------- */
 
 /* Without pairs every edge is its own. */
-static bool has_pairs(const nn_batch *in)
-{
-    return in->pair && in->pair_edge;
-}
+static bool has_pairs(const nn_batch *in) { return in->pair != NULL && in->pair_edge != NULL; }
 
 /* How many edges the pairs cover. */
 static int32_t pairs_fill(nn_cuda_prep *p, const nn_batch *in)
@@ -39,7 +36,7 @@ static int32_t pairs_fill(nn_cuda_prep *p, const nn_batch *in)
     bool pairs = has_pairs(in);
 
     for (int32_t i = 0; i < p->n_pairs; i++) {
-        int32_t first = pairs ? in->pair_edge[i] : i, back = pairs && in->rev ? in->rev[first] : -1;
+        int32_t first = pairs ? in->pair_edge[i] : i, back = pairs && in->rev != NULL ? in->rev[first] : -1;
         bool both = back >= 0 && back != first && in->pair[back] == i;
         p->pair[i] = (nn_cuda_pair){ 0, i, first, both ? back : -1, 0 };
         covered += both;
@@ -47,10 +44,7 @@ static int32_t pairs_fill(nn_cuda_prep *p, const nn_batch *in)
     return covered;
 }
 
-static const float *features_of(const nn_batch *in, int32_t e)
-{
-    return in->edge + (size_t)e * (size_t)in->n_edge_features;
-}
+static const float *features_of(const nn_batch *in, int32_t e) { return in->edge + (size_t)e * (size_t)in->n_edge_features; }
 
 static uint32_t float_bits(float x)
 {
@@ -199,7 +193,7 @@ typedef struct cutter {
 
 static void *cut(cutter *c, size_t n, size_t size)
 {
-    void *p = c->p ? c->p + c->at : NULL;
+    void *p = c->p != NULL ? c->p + c->at : NULL;
 
     c->at += (n * size + 255) / 256 * 256;
     return p;
@@ -208,7 +202,7 @@ static void *cut(cutter *c, size_t n, size_t size)
 static size_t block_cut(nn_cuda_prep *p, const nn_batch *in, char *host)
 {
     size_t pairs = (size_t)p->n_pairs, rows = (size_t)p->n_rows, nodes = (size_t)p->n_nodes;
-    bool stored = in->frame && has_pairs(in);
+    bool stored = in->frame != NULL && has_pairs(in);
     cutter c = { host, 0 };
 
     p->stored = cut(&c, stored ? pairs * NN_FRAME_FLOATS : 0, sizeof(float));
@@ -254,9 +248,9 @@ static void pair_fill(nn_cuda_prep *p, const nn_batch *in, int32_t i, int32_t ro
         phi[2 * k] = 1 - pair->t;
         phi[2 * k + 1] = pair->t;
     }
-    if (p->stored)
-        memcpy((float *)p->stored + (size_t)i * NN_FRAME_FLOATS,
-               in->frame + (size_t)pair->pair * NN_FRAME_FLOATS, NN_FRAME_FLOATS * sizeof(float));
+    if (p->stored != NULL)
+        memcpy((float *)p->stored + (size_t)i * NN_FRAME_FLOATS, in->frame + (size_t)pair->pair * NN_FRAME_FLOATS,
+               NN_FRAME_FLOATS * sizeof(float));
     else
         memcpy((float *)p->vec + 3 * (size_t)i, in->vec[pair->first], 3 * sizeof(float));
 }
@@ -322,7 +316,7 @@ static void rows_group(const nn_cuda_prep *p, const nn_batch *in, const int32_t 
 /* Rows into a node: mostly the batch has its edges grouped so. */
 static void in_rows(const nn_cuda_prep *p, const nn_batch *in)
 {
-    if (!in->row) {
+    if (in->row == NULL) {
         rows_group(p, in, in->dst, (int32_t *)p->in_first, (int32_t *)p->in_row);
         return;
     }
@@ -356,11 +350,11 @@ static bool rooms(nn_cuda_prep *p, const nn_batch *in)
 
     for (p->kind_bits = 1; (size_t)1 << p->kind_bits < 2 * pairs;)
         p->kind_bits++;
-    return room((void **)&p->pair, &p->pair_room, pairs * sizeof *p->pair)
-        && room((void **)&p->spare, &p->spare_room, pairs * sizeof *p->spare)
-        && room((void **)&p->kind, &p->kind_room, sizeof *p->kind << p->kind_bits)
-        && room((void **)&p->cell, &p->cell_room, pairs * sizeof *p->cell)
-        && room((void **)&p->row_of, &p->edge_room, ((size_t)in->n_edges + 1) * sizeof *p->row_of);
+    return room((void **)&p->pair, &p->pair_room, pairs * sizeof *p->pair) &&
+           room((void **)&p->spare, &p->spare_room, pairs * sizeof *p->spare) &&
+           room((void **)&p->kind, &p->kind_room, sizeof *p->kind << p->kind_bits) &&
+           room((void **)&p->cell, &p->cell_room, pairs * sizeof *p->cell) &&
+           room((void **)&p->row_of, &p->edge_room, ((size_t)in->n_edges + 1) * sizeof *p->row_of);
 }
 
 pl_code nn_cuda_prep_make(nn_cuda_prep *p, const nn_batch *in, nn_cuda_grow grow, void *ctx, pl_error *err)
@@ -378,9 +372,9 @@ pl_code nn_cuda_prep_make(nn_cuda_prep *p, const nn_batch *in, nn_cuda_grow grow
         p->most = p->bytes + p->bytes / 8;
     if (p->most > p->room) {
         p->host = grow(ctx, p->most);
-        p->room = p->host ? p->most : 0;
+        p->room = p->host != NULL ? p->most : 0;
     }
-    if (!p->host)
+    if (p->host == NULL)
         return pl_fail(err, PL_ENOMEM, "no memory for a batch of %d edges", (int)in->n_edges);
     block_cut(p, in, p->host);
     block_fill(p, in);

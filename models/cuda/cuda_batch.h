@@ -27,25 +27,25 @@ typedef struct nn_cuda_prep {
     nn_radial radial;
     double width;
     int32_t n_pairs, n_rows, n_nodes, n_tiles, n_cells, n_scalars; /* n_nodes: radial */
-    int32_t n_targets;           /* set by the caller, who also fills `target`   */
-    char *host;                  /* the block: the arrays below up to `span`, end to end */
-    size_t bytes, room, most;    /* bytes used, allocated, needed by the largest batch so far */
-    const float *vec, *stored;   /* [n_pairs][3]; [n_pairs][83] or NULL          */
-    const float *scalar;         /* [n_nodes][n_scalars]                         */
-    const float *node;           /* [batch nodes][features]                      */
-    const float *phi;            /* [n_rows][2] weights of the cell's two nodes  */
-    const int32_t *src, *dst, *frame;  /* [n_rows] frame: as in nn_gpu_turn      */
-    const int32_t *in_first, *in_row, *out_first, *out_row; /* rows by dst, and by src: first [nodes+1], row [n_rows] */
-    const int32_t *graph;        /* [n_graphs+1]                                 */
-    float *target;               /* [n_targets]                                  */
+    int32_t n_targets;                                             /* set by the caller, who also fills `target`   */
+    char *host;                                                    /* the block: the arrays below up to `span`, end to end */
+    size_t bytes, room, most;                                      /* bytes used, allocated, needed by the largest batch so far */
+    const float *vec, *stored;                                     /* [n_pairs][3]; [n_pairs][83] or NULL          */
+    const float *scalar;                                           /* [n_nodes][n_scalars]                         */
+    const float *node;                                             /* [batch nodes][features]                      */
+    const float *phi;                                              /* [n_rows][2] weights of the cell's two nodes  */
+    const int32_t *src, *dst, *frame;                              /* [n_rows] frame: as in nn_gpu_turn      */
+    const int32_t *in_first, *in_row, *out_first, *out_row;        /* rows by dst, and by src: first [nodes+1], row [n_rows] */
+    const int32_t *graph;                                          /* [n_graphs+1]                                 */
+    float *target;                                                 /* [n_targets]                                  */
     const nn_gpu_tile *tile;
-    const nn_gpu_span *span;     /* [n_nodes]                                    */
-    nn_cuda_cell *cell;          /* [n_cells+1]; this and all below are on the host only */
+    const nn_gpu_span *span; /* [n_nodes]                                    */
+    nn_cuda_cell *cell;      /* [n_cells+1]; this and all below are on the host only */
     struct nn_cuda_pair *pair, *spare;
-    nn_cuda_kind *kind;          /* [2^kind_bits]                                */
+    nn_cuda_kind *kind; /* [2^kind_bits]                                */
     int kind_bits;
-    uint64_t interval, stride;   /* the smallest j; distance between the sort keys of two kinds */
-    int32_t *row_of;             /* [n_edges]                                    */
+    uint64_t interval, stride; /* the smallest j; distance between the sort keys of two kinds */
+    int32_t *row_of;           /* [n_edges]                                    */
     size_t cell_room, pair_room, spare_room, kind_room, edge_room;
 } nn_cuda_prep;
 

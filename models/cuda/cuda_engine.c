@@ -12,9 +12,9 @@ enum { TEXT = 240 };
 
 static void cuda_close(nn_engine *e)
 {
-    if (!e)
+    if (e == NULL)
         return;
-    if (e->gpu) {
+    if (e->gpu != NULL) {
         for (int32_t i = 0; e->fences && i < e->n_fences; i++)
             e->ops->fence(e->gpu, e->fence[i], false);
         e->ops->free(e->gpu, e->model);
@@ -41,8 +41,7 @@ static void rule_make(nn_gpu_frame_rule *to)
     for (int l = 0; l < NN_DEGREES; l++) {
         to->n[l] = rule.n[l];
         for (int i = 0; i < rule.n[l]; i++)
-            to->term[l][i] = (nn_gpu_term){ rule.term[l][i].i, rule.term[l][i].j, rule.term[l][i].k, 0,
-                                            rule.term[l][i].w };
+            to->term[l][i] = (nn_gpu_term){ rule.term[l][i].i, rule.term[l][i].j, rule.term[l][i].k, 0, rule.term[l][i].w };
     }
 }
 
@@ -55,8 +54,8 @@ static pl_code model_open(nn_engine *e, pl_error *err)
 
     nn_cuda_model_cut(e, &c);
     e->model_bytes = c.at;
-    e->model = rule ? e->ops->alloc(e->gpu, c.at) : NULL;
-    if (!e->model)
+    e->model = rule != NULL ? e->ops->alloc(e->gpu, c.at) : NULL;
+    if (e->model == NULL)
         return nn_cuda_no_memory(e, "a model", c.at, 0, err);
     c = (nn_cuda_cutter){ NULL, e->model, 0 };
     nn_cuda_model_cut(e, &c);
@@ -73,35 +72,35 @@ static pl_code cuda_check(const nn_engine_conf *conf, pl_error *err)
 {
     const nn_gpu_ops *ops;
     char text[TEXT];
-    pl_code rc = nn_cuda_plugin(&ops, err);
+    pl_code code = nn_cuda_plugin(&ops, err);
 
-    if (!rc && !ops->find(conf->device, text, sizeof text))
-        rc = pl_fail(err, PL_ECONFIG, "engine cuda: %s", text);
-    if (!rc && conf->radial == NN_RADIAL_NODES && !(conf->width > 0))
-        rc = pl_fail(err, PL_ECONFIG, "engine cuda: the grid of radial nodes has no width");
-    return rc;
+    if (code == PL_OK && !ops->find(conf->device, text, sizeof text))
+        code = pl_fail(err, PL_ECONFIG, "engine cuda: %s", text);
+    if (code == PL_OK && conf->radial == NN_RADIAL_NODES && !(conf->width > 0))
+        code = pl_fail(err, PL_ECONFIG, "engine cuda: the grid of radial nodes has no width");
+    return code;
 }
 
 static pl_code engine_fill(nn_engine *e, const nn_se3 *model, pl_error *err)
 {
     char text[TEXT];
     nn_cuda_plan *plan;
-    pl_code rc = nn_cuda_plugin(&e->ops, err);
+    pl_code code = nn_cuda_plugin(&e->ops, err);
 
-    if (rc)
-        return rc;
+    if (code != PL_OK)
+        return code;
     e->mem = pl_arena_new(1 << 16);
-    if (!e->mem)
+    if (e->mem == NULL)
         return pl_fail(err, PL_ENOMEM, "no memory for the cuda engine");
-    rc = nn_cuda_plan_make(&plan, model, e->mem, err);
-    if (rc)
-        return rc;
+    code = nn_cuda_plan_make(&plan, model, e->mem, err);
+    if (code != PL_OK)
+        return code;
     e->plan = plan;
-    rc = nn_cuda_modules_open(e, err);
-    if (rc)
-        return rc;
+    code = nn_cuda_modules_open(e, err);
+    if (code != PL_OK)
+        return code;
     e->gpu = e->ops->open(e->conf.device, e->conf.yields, text, sizeof text);
-    if (!e->gpu)
+    if (e->gpu == NULL)
         return pl_fail(err, PL_EDEVICE, "engine cuda: %s", text);
     e->fences = getenv("MOLSIEVE_CUDA_FENCES") != NULL;
     e->parts = getenv("MOLSIEVE_CUDA_PARTS") != NULL;
@@ -112,37 +111,37 @@ static pl_code engine_fill(nn_engine *e, const nn_se3 *model, pl_error *err)
 static pl_code cuda_open(nn_engine **out, const nn_se3 *model, const nn_engine_conf *conf, pl_error *err)
 {
     nn_engine *e = NULL;
-    pl_code rc = cuda_check(conf, err);
+    pl_code code = cuda_check(conf, err);
 
-    if (!rc) {
+    if (code == PL_OK) {
         e = calloc(1, sizeof *e);
-        rc = e ? PL_OK : pl_fail(err, PL_ENOMEM, "no memory for the cuda engine");
+        code = e != NULL ? PL_OK : pl_fail(err, PL_ENOMEM, "no memory for the cuda engine");
     }
-    if (!rc) {
+    if (code == PL_OK) {
         e->conf = *conf;
         e->prep.radial = conf->radial;
         e->prep.width = conf->width;
-        rc = engine_fill(e, model, err);
+        code = engine_fill(e, model, err);
     }
-    *out = rc ? NULL : e;
-    if (rc)
+    *out = code != PL_OK ? NULL : e;
+    if (code != PL_OK)
         cuda_close(e);
-    return rc;
+    return code;
 }
 
 /* ---- what the device says ----------------------------------------------------------------- */
 
 pl_code nn_cuda_said(const char *fault, pl_error *err)
 {
-    return fault ? pl_fail(err, PL_EDEVICE, "engine cuda: %s", fault) : PL_OK;
+    return fault != NULL ? pl_fail(err, PL_EDEVICE, "engine cuda: %s", fault) : PL_OK;
 }
 
 pl_code nn_cuda_check(nn_engine *e, pl_error *err)
 {
-    pl_code rc = nn_cuda_said(e->ops->status(e->gpu), err);
+    pl_code code = nn_cuda_said(e->ops->status(e->gpu), err);
 
-    if (rc)
-        return rc;
+    if (code != PL_OK)
+        return code;
     for (int32_t i = 0; e->fences && i < e->n_fences; i++)
         if (!e->ops->intact(e->gpu, e->fence[i]))
             return pl_fail(err, PL_EBUG, "engine cuda: an operation wrote past the end of array %d in device memory", (int)i);
@@ -172,17 +171,22 @@ pl_code nn_cuda_shape_check(const nn_engine *e, const nn_batch *in, pl_error *er
     const nn_se3_conf *c = &e->plan->model->conf;
 
     if (in->n_node_features != c->node_features || in->n_edge_features != c->edge_features)
-        return pl_fail(err, PL_EBUG, "a batch has %d node and %d edge features, the model %d and %d",
-                       (int)in->n_node_features, (int)in->n_edge_features, (int)c->node_features,
-                       (int)c->edge_features);
+        return pl_fail(err, PL_EBUG, "a batch has %d node and %d edge features, the model %d and %d", (int)in->n_node_features,
+                       (int)in->n_edge_features, (int)c->node_features, (int)c->edge_features);
     return PL_OK;
 }
 
 nn_cuda_step nn_cuda_step_of(nn_engine *e, const nn_batch *in, int i)
 {
-    return (nn_cuda_step){ .e = e, .m = &e->plan->module[i], .in = in,
-                           .x = i ? e->act[i - 1] : nn_cuda_at(e, e->prep.node), .y = e->act[i], .edge = e->edge[i],
-                           .alpha = e->alpha[i], .z = e->z[i], .q = e->q[i] };
+    return (nn_cuda_step){ .e = e,
+                           .m = &e->plan->module[i],
+                           .in = in,
+                           .x = i ? e->act[i - 1] : nn_cuda_at(e, e->prep.node),
+                           .y = e->act[i],
+                           .edge = e->edge[i],
+                           .alpha = e->alpha[i],
+                           .z = e->z[i],
+                           .q = e->q[i] };
 }
 
 static void modules_run(nn_engine *e, const nn_batch *in)
@@ -201,19 +205,19 @@ static void modules_run(nn_engine *e, const nn_batch *in)
 pl_code nn_cuda_batch(nn_engine *e, const nn_batch *in, bool keep, int slot, int32_t n_targets, pl_error *err)
 {
     nn_cuda_slot *to = &e->slot[slot];
-    pl_code rc = nn_cuda_shape_check(e, in, err);
+    pl_code code = nn_cuda_shape_check(e, in, err);
 
     e->kept = false;
     e->prep.host = to->host;
     e->prep.room = to->host_room;
     e->prep.n_targets = n_targets;
-    if (!rc)
-        rc = nn_cuda_prep_make(&e->prep, in, prep_grow, e, err);
+    if (code == PL_OK)
+        code = nn_cuda_prep_make(&e->prep, in, prep_grow, e, err);
     to->host = e->prep.host;
     to->host_room = e->prep.room;
-    if (rc == PL_ENOMEM && e->ops->status(e->gpu))
+    if (code == PL_ENOMEM && e->ops->status(e->gpu) != NULL)
         return nn_cuda_check(e, err);
-    return rc ? rc : nn_cuda_batch_memory(e, in, keep, to, err);
+    return code != PL_OK ? code : nn_cuda_batch_memory(e, in, keep, to, err);
 }
 
 void nn_cuda_forward(nn_engine *e, const nn_batch *in)
@@ -229,18 +233,18 @@ void nn_cuda_forward(nn_engine *e, const nn_batch *in)
 static pl_code cuda_forward(nn_engine *e, const nn_batch *in, bool keep, float *y, pl_error *err)
 {
     size_t bytes = (size_t)in->n_graphs * (size_t)e->plan->head[1].n_out * sizeof *y;
-    pl_code rc = nn_cuda_batch(e, in, keep, 0, 0, err);
+    pl_code code = nn_cuda_batch(e, in, keep, 0, 0, err);
 
-    if (rc)
-        return rc;
+    if (code != PL_OK)
+        return code;
     e->ops->upload(e->gpu, e->batch, e->prep.host, e->prep.bytes);
     nn_cuda_forward(e, in);
     e->ops->download(e->gpu, e->host, e->y, bytes);
-    rc = nn_cuda_check(e, err);
-    if (!rc)
+    code = nn_cuda_check(e, err);
+    if (code == PL_OK)
         memcpy(y, e->host, bytes);
-    e->kept = keep && !rc;
-    return rc;
+    e->kept = keep && code == PL_OK;
+    return code;
 }
 
 /* Gradients of the model, made by the first backward. */
@@ -252,11 +256,11 @@ pl_code nn_cuda_grads(nn_engine *e, int32_t rows, pl_error *err)
         e->ops->free(e->gpu, e->grads);
         e->grads_bytes = floats * sizeof(float);
         e->grads = e->ops->alloc(e->gpu, e->grads_bytes);
-        e->grad_rows = e->grads ? rows : 0;
-        if (e->grads) /* what a sum over ranks rounds up to, too */
+        e->grad_rows = e->grads != NULL ? rows : 0;
+        if (e->grads != NULL) /* what a sum over ranks rounds up to, too */
             e->ops->zero(e->gpu, e->grads, e->grads_bytes);
     }
-    if (!e->grads || !nn_cuda_host(e, e->plan->model->n_floats))
+    if (e->grads == NULL || !nn_cuda_host(e, e->plan->model->n_floats))
         return nn_cuda_no_memory(e, "the gradients of a model", e->grads_bytes, 0, err);
     e->grad = (float *)(void *)e->grads;
     e->grad_stride = (int64_t)stride;
@@ -310,16 +314,16 @@ static void modules_back(nn_engine *e, const nn_batch *in, void (*done)(nn_engin
             nn_cuda_head_grads(e, in);
             nn_cuda_zero_wait(e);
         }
-        if (done ? i > e->training.bucket[bucket].module : i > 0)
+        if (done != NULL ? i > e->training.bucket[bucket].module : i > 0)
             continue;
         hidden_back(e, i, end);
         end = i;
-        if (done) {
+        if (done != NULL) {
             nn_cuda_lanes_end(e);
             done(e, bucket++);
             nn_cuda_lanes_begin(e);
         }
-        if (e->training.lost.code)
+        if (e->training.lost.code != PL_OK)
             return;
     }
 }
@@ -336,21 +340,21 @@ void nn_cuda_backward(nn_engine *e, const nn_batch *in, void (*done)(nn_engine *
 static pl_code cuda_backward(nn_engine *e, const nn_batch *in, const float *dy, float *grad, pl_error *err)
 {
     size_t n = e->plan->model->n_floats;
-    pl_code rc;
+    pl_code code;
 
     if (!e->kept)
         return pl_fail(err, PL_EBUG, "backward without a forward that keeps");
-    rc = nn_cuda_grads(e, 1, err);
-    if (rc)
-        return rc;
+    code = nn_cuda_grads(e, 1, err);
+    if (code != PL_OK)
+        return code;
     e->ops->upload(e->gpu, e->dy, dy, (size_t)in->n_graphs * (size_t)e->plan->head[1].n_out * sizeof *dy);
     nn_cuda_backward(e, in, NULL);
     e->ops->download(e->gpu, e->host, e->grad, n * sizeof *grad);
     e->kept = false; /* gradients took the place of what was kept */
-    rc = nn_cuda_check(e, err);
-    for (size_t i = 0; !rc && i < n; i++)
+    code = nn_cuda_check(e, err);
+    for (size_t i = 0; code == PL_OK && i < n; i++)
         grad[i] += e->host[i];
-    return rc;
+    return code;
 }
 
 static size_t cuda_workspace_bytes(const nn_engine *e)

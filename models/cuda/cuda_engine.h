@@ -17,29 +17,37 @@
 #include "models/cuda/cuda_layout.h"
 #include "models/engine/engine.h"
 
-enum { NN_CUDA_BLOCKS = 264, NN_CUDA_SPLIT_K = 256, NN_CUDA_SPLIT_MMA = 640, NN_CUDA_SLOTS = 3, NN_CUDA_TABLES = 2,
-       NN_CUDA_NODES = 3, NN_CUDA_RADIALS = 2, NN_CUDA_RADIAL_WORK = NN_CUDA_BLOCKS * 64 * NN_GPU_H };
+enum {
+    NN_CUDA_BLOCKS = 264,
+    NN_CUDA_SPLIT_K = 256,
+    NN_CUDA_SPLIT_MMA = 640,
+    NN_CUDA_SLOTS = 3,
+    NN_CUDA_TABLES = 2,
+    NN_CUDA_NODES = 3,
+    NN_CUDA_RADIALS = 2,
+    NN_CUDA_RADIAL_WORK = NN_CUDA_BLOCKS * 64 * NN_GPU_H
+};
 
 /* Lanes (streams) of a pass, and marks (events), which are numbered after those of the slots (side_by_side.c). */
 enum { NN_CUDA_MAIN, NN_CUDA_BESIDE, NN_CUDA_NEAR, NN_CUDA_RADIAL }; /* RADIAL is the first of NN_CUDA_RADIALS lanes */
 enum {
     NN_CUDA_BEGUN = 2 * NN_CUDA_SLOTS,
     NN_CUDA_ENDED,
-    NN_CUDA_MADE,                             /* a table is computed                      */
-    NN_CUDA_READ,                             /* a table was read and may be overwritten; one mark per table */
+    NN_CUDA_MADE,                                  /* a table is computed                      */
+    NN_CUDA_READ,                                  /* a table was read and may be overwritten; one mark per table */
     NN_CUDA_THERE = NN_CUDA_READ + NN_CUDA_TABLES, /* the inputs of gradients of parameters are complete */
-    NN_CUDA_LINEAR,                           /* the gradients of a module's linear layers are complete */
-    NN_CUDA_FOLDED,                           /* the first convolution's matrices are folded; next mark: all are */
-    NN_CUDA_ZEROED = NN_CUDA_FOLDED + 2,      /* all gradients are set to zero            */
-    NN_CUDA_ADDED,                            /* the part of a module's dx that needs no edges was added */
-    NN_CUDA_UNFOLDED                          /* the gradients of last radial layers are unfolded */
+    NN_CUDA_LINEAR,                                /* the gradients of a module's linear layers are complete */
+    NN_CUDA_FOLDED,                                /* the first convolution's matrices are folded; next mark: all are */
+    NN_CUDA_ZEROED = NN_CUDA_FOLDED + 2,           /* all gradients are set to zero            */
+    NN_CUDA_ADDED,                                 /* the part of a module's dx that needs no edges was added */
+    NN_CUDA_UNFOLDED                               /* the gradients of last radial layers are unfolded */
 };
 
 /* Scratch for the gradients of a convolution's radial networks; one per lane, used in turn. */
 typedef struct nn_cuda_radial {
-    float *x;                      /* [n_rows][most_edge], inputs of edges       */
-    float *dtable, *outer;         /* gradient of the table; partial sums of long cells */
-    float *dfold, *work;           /* gradient of the folded matrix; splits of products */
+    float *x;              /* [n_rows][most_edge], inputs of edges       */
+    float *dtable, *outer; /* gradient of the table; partial sums of long cells */
+    float *dfold, *work;   /* gradient of the folded matrix; splits of products */
 } nn_cuda_radial;
 
 /* Memory of one batch, on the host (pinned) and on the device. While a training step computes with
@@ -66,30 +74,30 @@ enum { NN_CUDA_BUCKETS = NN_GPU_SEGMENTS - 4 }; /* the optimiser needs up to thr
 /* A training whose parameters, moments and average are on the device (step.c). */
 typedef struct nn_cuda_training {
     nn_training conf;
-    nn_span own;                   /* shards of this rank                        */
-    char *memory;                  /* one block for the arrays that follow, up to `came` */
+    nn_span own;  /* shards of this rank                        */
+    char *memory; /* one block for the arrays that follow, up to `came` */
     size_t bytes;
-    float *m, *v, *average;        /* [n_state]; average NULL: none              */
+    float *m, *v, *average; /* [n_state]; average NULL: none              */
     double *part;
     int64_t *step;
     nn_gpu_loss_scale *scale;
     nn_gpu_lamb lamb;
     nn_gpu_rule *rule;
-    nn_gpu_step_result *shard;     /* [shards] losses of each                    */
+    nn_gpu_step_result *shard; /* [shards] losses of each                    */
     nn_gpu_step_result *result;
-    nn_gpu_step_result *came;      /* [NN_CUDA_SLOTS], on the host, pinned       */
-    int32_t graphs_of[NN_CUDA_SLOTS]; /* molecules of the steps in flight        */
-    int64_t queued, given;         /* steps queued, results returned; slot = number modulo NN_CUDA_SLOTS */
-    int64_t laid;                  /* batches laid out; the slot likewise        */
-    bool captured;                 /* all steps but the first run as graphs      */
-    int32_t segment;               /* the segment that is being captured         */
+    nn_gpu_step_result *came;               /* [NN_CUDA_SLOTS], on the host, pinned       */
+    int32_t graphs_of[NN_CUDA_SLOTS];       /* molecules of the steps in flight        */
+    int64_t queued, given;                  /* steps queued, results returned; slot = number modulo NN_CUDA_SLOTS */
+    int64_t laid;                           /* batches laid out; the slot likewise        */
+    bool captured;                          /* all steps but the first run as graphs      */
+    int32_t segment;                        /* the segment that is being captured         */
     nn_cuda_bucket bucket[NN_CUDA_BUCKETS]; /* of steps with other ranks, from the last module */
     int32_t n_buckets;
-    bool sharded;                  /* each rank stores only the state of its slices */
+    bool sharded;                         /* each rank stores only the state of its slices */
     nn_cuda_slice slice[NN_CUDA_BUCKETS]; /* one for all parameters, or one for each bucket */
     int32_t n_slices;
-    size_t n_state;                /* floats                                     */
-    pl_error lost;                 /* the first error of the other ranks; code PL_OK: none */
+    size_t n_state; /* floats                                     */
+    pl_error lost;  /* the first error of the other ranks; code PL_OK: none */
 } nn_cuda_training;
 
 struct nn_engine {
@@ -100,12 +108,12 @@ struct nn_engine {
     pl_arena *mem;
     nn_cuda_prep prep;
     bool fences, kept;
-    bool parts;                    /* compute a convolution by separate kernels instead of the fused one */
-    size_t table_bytes;            /* maximum bytes of one table                 */
+    bool parts;         /* compute a convolution by separate kernels instead of the fused one */
+    size_t table_bytes; /* maximum bytes of one table                 */
     nn_cuda_slot slot[NN_CUDA_SLOTS];
     nn_cuda_training training;
     char *model, *grads, *arena;
-    char *batch;                   /* `device` of the current slot               */
+    char *batch; /* `device` of the current slot               */
     size_t arena_room, model_bytes, grads_bytes;
     void **fence;
     int32_t n_fences, most_fences;
@@ -115,25 +123,25 @@ struct nn_engine {
     nn_gpu_net *net;
     nn_gpu_frame_rule *rule;
     float *params, *fold;
-    float *grad;                   /* the current row of grads; allocated by the first backward */
+    float *grad; /* the current row of grads; allocated by the first backward */
     int32_t grad_rows;
-    int64_t grad_stride;           /* floats from row to row                     */
-    float *host;                   /* pinned, for downloads of results and gradients */
+    int64_t grad_stride; /* floats from row to row                     */
+    float *host;         /* pinned, for downloads of results and gradients */
     size_t host_room;
     /* a batch, on the device */
-    float *frames;                 /* [n_pairs][2][size]                         */
-    float *h, *dh, *h_work;        /* [n_nets][radial nodes][32], ..[7][32]      */
+    float *frames;          /* [n_pairs][2][size]                         */
+    float *h, *dh, *h_work; /* [n_nets][radial nodes][32], ..[7][32]      */
     float *table[NN_CUDA_TABLES];
-    int32_t tables;                /* number of tables read since the pass began */
+    int32_t tables; /* number of tables read since the pass began */
     nn_cuda_radial radial[NN_CUDA_RADIALS];
-    int32_t radials;               /* number of convolutions whose gradients were queued */
-    bool stale, folding;           /* folded matrices are out of date; are made in this pass */
-    bool linear_behind;            /* mark NN_CUDA_LINEAR was recorded in this pass */
+    int32_t radials;                 /* number of convolutions whose gradients were queued */
+    bool stale, folding;             /* folded matrices are out of date; are made in this pass */
+    bool linear_behind;              /* mark NN_CUDA_LINEAR was recorded in this pass */
     float *work[NN_CUDA_BESIDE + 1]; /* partial gradients of norms and linear layers, per lane */
-    float *logit;                  /* [orders][n_rows][most_heads]               */
-    float *x_edge, *dx_edge;       /* [n_rows][most_edge]                        */
-    float *dalpha;                 /* [n_rows][most_heads]                       */
-    float *dz, *dq;                /* [nodes][most_node]                         */
+    float *logit;                    /* [orders][n_rows][most_heads]               */
+    float *x_edge, *dx_edge;         /* [n_rows][most_edge]                        */
+    float *dalpha;                   /* [n_rows][most_heads]                       */
+    float *dz, *dq;                  /* [nodes][most_node]                         */
     float *dnode[NN_CUDA_NODES];
     float *pooled, *hidden, *y, *dpooled, *dhidden, *dy; /* [graphs][..]         */
     int32_t *pool_from;
@@ -143,7 +151,7 @@ struct nn_engine {
 /* The device address of an array of the prep; NULL for NULL. */
 static inline const void *nn_cuda_at(const nn_engine *e, const void *host)
 {
-    return host ? e->batch + ((const char *)host - e->prep.host) : NULL;
+    return host != NULL ? e->batch + ((const char *)host - e->prep.host) : NULL;
 }
 
 /* Module i with its input and output. */
@@ -151,10 +159,10 @@ typedef struct nn_cuda_step {
     nn_engine *e;
     const nn_cuda_module *m;
     const nn_batch *in;
-    const float *x;                /* input                                      */
+    const float *x;                  /* input                                      */
     float *y, *edge, *alpha, *z, *q; /* edge: values and keys; backward overwrites them with their gradient */
-    const float *dy;               /* gradient of the output                     */
-    float *dx;                     /* of the input; NULL for the first module    */
+    const float *dy;                 /* gradient of the output                     */
+    float *dx;                       /* of the input; NULL for the first module    */
 } nn_cuda_step;
 
 nn_cuda_step nn_cuda_step_of(nn_engine *e, const nn_batch *in, int i);
@@ -170,14 +178,14 @@ typedef struct nn_cuda_cutter {
 } nn_cuda_cutter;
 
 void *nn_cuda_cut(nn_cuda_cutter *c, size_t n, size_t size);
-int64_t nn_cuda_pieces(int64_t n);                       /* ceil(n / NN_GPU_SQUARES): pieces of n numbers */
-size_t nn_cuda_table_bytes(void);                        /* maximum bytes of one table  */
+int64_t nn_cuda_pieces(int64_t n);                         /* ceil(n / NN_GPU_SQUARES): pieces of n numbers */
+size_t nn_cuda_table_bytes(void);                          /* maximum bytes of one table  */
 pl_code nn_cuda_modules_open(nn_engine *e, pl_error *err); /* allocates act, edge, alpha, z, q [n_modules] */
 void nn_cuda_model_cut(nn_engine *e, nn_cuda_cutter *c);
 /* Floats of e->grads with this many rows. Each row has room at its end, because sums over ranks round up (to one number
  * per rank, or to a whole piece). */
 size_t nn_cuda_grads_floats(const nn_engine *e, int32_t rows, size_t *stride);
-bool nn_cuda_host(nn_engine *e, size_t floats);          /* grows e->host; false: no memory */
+bool nn_cuda_host(nn_engine *e, size_t floats); /* grows e->host; false: no memory */
 /* Allocates device memory for the batch that was laid out, in its slot (NULL: another engine has it) and in the arena. */
 pl_code nn_cuda_batch_memory(nn_engine *e, const nn_batch *in, bool keep, nn_cuda_slot *to, pl_error *err);
 /* EDEVICE: says how many bytes are needed and free, and how large a batch would fit (molecules: of the batch that did not
@@ -190,11 +198,11 @@ pl_code nn_cuda_no_memory(nn_engine *e, const char *what, size_t bytes, int32_t 
  * must be finished. Does not upload it. */
 pl_code nn_cuda_batch(nn_engine *e, const nn_batch *in, bool keep, int slot, int32_t n_targets, pl_error *err);
 pl_code nn_cuda_grads(nn_engine *e, int32_t rows, pl_error *err); /* allocates at least this many rows */
-void nn_cuda_forward(nn_engine *e, const nn_batch *in);  /* from the batch on the device to e->y */
+void nn_cuda_forward(nn_engine *e, const nn_batch *in);           /* from the batch on the device to e->y */
 /* From e->dy to e->grad, which is overwritten. done (may be NULL) is called after each of the training's buckets. */
 void nn_cuda_backward(nn_engine *e, const nn_batch *in, void (*done)(nn_engine *e, int32_t bucket));
-pl_code nn_cuda_check(nn_engine *e, pl_error *err);      /* waits; EDEVICE: errors, overwritten fences */
-pl_code nn_cuda_said(const char *fault, pl_error *err);  /* NULL: PL_OK; any text: EDEVICE with it */
+pl_code nn_cuda_check(nn_engine *e, pl_error *err);     /* waits; EDEVICE: errors, overwritten fences */
+pl_code nn_cuda_said(const char *fault, pl_error *err); /* NULL: PL_OK; any text: EDEVICE with it */
 pl_code nn_cuda_shape_check(const nn_engine *e, const nn_batch *in, pl_error *err);
 
 /* together.c */
@@ -207,12 +215,12 @@ void nn_cuda_training_close(nn_engine *e);
 size_t nn_cuda_training_bytes(const nn_engine *e, int ranks);
 
 /* allreduce.c: a training's steps with other ranks. The first error is kept in training.lost. */
-void nn_cuda_slices_make(nn_engine *e);                     /* sets buckets and the slices that this rank updates */
-pl_code nn_cuda_ranks_open(nn_engine *e, pl_error *err);    /* a first sum over all ranks; from then on they are watched */
-void nn_cuda_bucket_sum(nn_engine *e, int32_t bucket);      /* sums a complete bucket over ranks, on the lent stream */
-void nn_cuda_losses_spread(nn_engine *e);                   /* gathers the losses of all shards, on the lent stream */
-void nn_cuda_squares_spread(nn_engine *e);                  /* gathers the squares of the pieces of all slices, likewise */
-void nn_cuda_params_spread(nn_engine *e);                   /* gathers the updated parameters, likewise */
+void nn_cuda_slices_make(nn_engine *e);                             /* sets buckets and the slices that this rank updates */
+pl_code nn_cuda_ranks_open(nn_engine *e, pl_error *err);            /* a first sum over all ranks; from then on they are watched */
+void nn_cuda_bucket_sum(nn_engine *e, int32_t bucket);              /* sums a complete bucket over ranks, on the lent stream */
+void nn_cuda_losses_spread(nn_engine *e);                           /* gathers the losses of all shards, on the lent stream */
+void nn_cuda_squares_spread(nn_engine *e);                          /* gathers the squares of the pieces of all slices, likewise */
+void nn_cuda_params_spread(nn_engine *e);                           /* gathers the updated parameters, likewise */
 const float *nn_cuda_state_gather(nn_engine *e, const float *mine); /* gathers all slices, into row 0 of the gradients */
 
 /* forward.c */
@@ -229,29 +237,29 @@ void nn_cuda_attention_back(nn_cuda_step *s);
 void nn_cuda_norm_back(nn_cuda_step *s);
 void nn_cuda_sum_back(nn_cuda_step *s);
 void nn_cuda_head_back(nn_engine *e, const nn_batch *in, float *dx);
-void nn_cuda_head_grads(nn_engine *e, const nn_batch *in); /* after it; of its parameters */
+void nn_cuda_head_grads(nn_engine *e, const nn_batch *in);        /* after it; of its parameters */
 void nn_cuda_hidden_back(nn_engine *e, int32_t first, int32_t n); /* networks first .. first+n-1 */
 
 /* side_by_side.c: concurrent work in several lanes (streams). MAIN (lane 0) is selected, except between a function that selects
  * another lane and the next selection of MAIN. */
-void nn_cuda_lanes_begin(nn_engine *e); /* all lanes wait for the work called so far */
-void nn_cuda_fold_beside(nn_engine *e); /* folds in another lane; to be called before tables, which wait for it */
-void nn_cuda_lanes_end(nn_engine *e);   /* MAIN waits for all lanes */
-float *nn_cuda_table_begin(nn_engine *e); /* selects BESIDE; returns the memory of the next table */
-void nn_cuda_table_made(nn_engine *e);    /* the table is complete: selects MAIN, which waits for it */
-void nn_cuda_table_read(nn_engine *e);    /* MAIN has read the last table: its memory may be reused */
-int32_t nn_cuda_radials(const nn_engine *e); /* lanes of that kind: one where memory is scarce */
+void nn_cuda_lanes_begin(nn_engine *e);                   /* all lanes wait for the work called so far */
+void nn_cuda_fold_beside(nn_engine *e);                   /* folds in another lane; to be called before tables, which wait for it */
+void nn_cuda_lanes_end(nn_engine *e);                     /* MAIN waits for all lanes */
+float *nn_cuda_table_begin(nn_engine *e);                 /* selects BESIDE; returns the memory of the next table */
+void nn_cuda_table_made(nn_engine *e);                    /* the table is complete: selects MAIN, which waits for it */
+void nn_cuda_table_read(nn_engine *e);                    /* MAIN has read the last table: its memory may be reused */
+int32_t nn_cuda_radials(const nn_engine *e);              /* lanes of that kind: one where memory is scarce */
 const nn_cuda_radial *nn_cuda_radial_begin(nn_engine *e); /* the lane of a convolution's gradients, after what is there */
-void nn_cuda_radial_end(nn_engine *e);    /* in RADIAL, which follows all lanes of that kind */
-void nn_cuda_there(nn_engine *e);         /* what gradients of parameters are made of is there, */
-void nn_cuda_beside(nn_engine *e, int32_t lane); /* and what is called in that lane from now on uses it */
+void nn_cuda_radial_end(nn_engine *e);                    /* in RADIAL, which follows all lanes of that kind */
+void nn_cuda_there(nn_engine *e);                         /* what gradients of parameters are made of is there, */
+void nn_cuda_beside(nn_engine *e, int32_t lane);          /* and what is called in that lane from now on uses it */
 /* A module's arrays that others use, too, are those of the linear layers' gradients until these are done. */
-void nn_cuda_linear_done(nn_engine *e);   /* called in BESIDE; then in MAIN */
+void nn_cuda_linear_done(nn_engine *e); /* called in BESIDE; then in MAIN */
 void nn_cuda_linear_wait(nn_engine *e);
-void nn_cuda_near_done(nn_engine *e);     /* called in NEAR; then in MAIN, */
-void nn_cuda_near_wait(nn_engine *e);     /* which follows what NEAR added */
-void nn_cuda_grads_zero(nn_engine *e);    /* in RADIAL; BESIDE follows it, */
-void nn_cuda_zero_wait(nn_engine *e);     /* and so does MAIN */
+void nn_cuda_near_done(nn_engine *e);  /* called in NEAR; then in MAIN, */
+void nn_cuda_near_wait(nn_engine *e);  /* which follows what NEAR added */
+void nn_cuda_grads_zero(nn_engine *e); /* in RADIAL; BESIDE follows it, */
+void nn_cuda_zero_wait(nn_engine *e);  /* and so does MAIN */
 
 /* parts.c: what both directions are made of */
 
@@ -271,9 +279,9 @@ nn_gpu_gemm nn_cuda_linear_grad(const nn_cuda_rows *r, const float *x, const flo
 /* Collects independent products of one precision, to run them in as few launches as possible. */
 typedef struct nn_cuda_group {
     const nn_engine *e;
-    float *work;                   /* for splits; NULL: no product is split      */
+    float *work; /* for splits; NULL: no product is split      */
     int32_t n;
-    int64_t used;                  /* of work                                    */
+    int64_t used; /* of work                                    */
     nn_gpu_gemm product[NN_GPU_GROUP];
 } nn_cuda_group;
 
@@ -281,10 +289,10 @@ void nn_cuda_join(nn_cuda_group *g, nn_gpu_gemm p);
 void nn_cuda_group_run(nn_cuda_group *g);
 
 /* The arguments of op 6 (docs/model.md 8) between nodes (layout, node of each row) and the frames of the batch's rows; other fields zero. */
-nn_gpu_turn nn_cuda_turn(const nn_engine *e, const int32_t *node, const nn_gpu_nodes *nodes,
-                         const nn_gpu_edges *edges, const float *x, float *y);
-nn_gpu_sum nn_cuda_sum(const nn_engine *e, int32_t n_nodes, bool out, const nn_gpu_nodes *nodes,
-                       const nn_gpu_edges *edges, const float *y);
+nn_gpu_turn nn_cuda_turn(const nn_engine *e, const int32_t *node, const nn_gpu_nodes *nodes, const nn_gpu_edges *edges,
+                         const float *x, float *y);
+nn_gpu_sum nn_cuda_sum(const nn_engine *e, int32_t n_nodes, bool out, const nn_gpu_nodes *nodes, const nn_gpu_edges *edges,
+                       const float *y);
 
 /* A chunk: cells first .. end-1, whose tables (radial nodes node .. node+n_nodes-1) are in memory together. */
 typedef struct nn_cuda_chunk {
@@ -295,8 +303,7 @@ typedef struct nn_cuda_chunk {
 bool nn_cuda_chunk_next(const nn_engine *e, const nn_cuda_conv *c, nn_cuda_chunk *k);
 /* Computes a chunk's tables and the products of its tiles (ops 5, 7). turned: the transpose, x has layout out_edges and y
  * in_edges. */
-void nn_cuda_product(nn_engine *e, const nn_cuda_conv *c, const nn_cuda_chunk *k, bool turned, const float *x,
-                     float *y);
+void nn_cuda_product(nn_engine *e, const nn_cuda_conv *c, const nn_cuda_chunk *k, bool turned, const float *x, float *y);
 /* The same with the rotations and logits in one kernel (ops 5 to 8); fills all->s. false: not supported for this precision or
  * shape, nothing was done. */
 bool nn_cuda_conv_fused(nn_engine *e, const nn_cuda_conv *c, const nn_cuda_chunk *k, nn_gpu_conv *all);

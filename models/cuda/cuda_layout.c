@@ -3,8 +3,8 @@
 
 #include <math.h>
 
-_Static_assert((int)NN_GPU_DEGREES == (int)NN_DEGREES && (int)NN_GPU_H == (int)NN_RADIAL_HIDDEN
-                   && (int)NN_GPU_FRAME == (int)NN_FRAME_ALL && (int)NN_GPU_FREQS == 2 * (int)NN_MAX_DEGREE + 1,
+_Static_assert((int)NN_GPU_DEGREES == (int)NN_DEGREES && (int)NN_GPU_H == (int)NN_RADIAL_HIDDEN &&
+                   (int)NN_GPU_FRAME == (int)NN_FRAME_ALL && (int)NN_GPU_FREQS == 2 * (int)NN_MAX_DEGREE + 1,
                "ops.h has its own copies of these");
 
 enum { HEADS_MOST = 255 }; /* a kernel has four of a lane's in a word */
@@ -13,14 +13,11 @@ typedef struct builder {
     nn_cuda_plan *plan;
     const nn_se3 *model;
     pl_arena *mem;
-    size_t split;                 /* of plan->most_split, in this module         */
+    size_t split; /* of plan->most_split, in this module         */
     bool refused;
 } builder;
 
-static void most(int32_t *a, int32_t b)
-{
-    *a = *a > b ? *a : b;
-}
+static void most(int32_t *a, int32_t b) { *a = *a > b ? *a : b; }
 
 /* ---- layouts -------------------------------------------------------------------- */
 
@@ -68,17 +65,14 @@ static nn_gpu_edges edges_part(const nn_gpu_edges *all, const nn_fiber *part, co
     for (int l = 0; l < NN_DEGREES; l++) {
         out.ch[l] = part->ch[l];
         for (int c = 0; c < 2 * l + 1; c++)
-            out.at[l][c] += skip ? skip->ch[l] : 0;
+            out.at[l][c] += skip != NULL ? skip->ch[l] : 0;
     }
     return out;
 }
 
 /* ---- parameters ------------------------------------------------------------------- */
 
-static int64_t place(const builder *b, int32_t param)
-{
-    return param < 0 ? 0 : (int64_t)b->model->param[param].at;
-}
+static int64_t place(const builder *b, int32_t param) { return param < 0 ? 0 : (int64_t)b->model->param[param].at; }
 
 /* A larger gradient has fewer splits: parts.c. */
 static size_t split_floats(int32_t m, int32_t n)
@@ -101,18 +95,20 @@ static nn_cuda_linear linear_of(builder *b, int32_t param, int32_t skip, int32_t
 
 static void net_add(builder *b, const nn_group *g)
 {
-    b->plan->net[b->plan->n_nets++] = (nn_gpu_net){
-        .w0 = place(b, g->w0), .b0 = place(b, g->b0), .g0 = place(b, g->ln0_w), .c0 = place(b, g->ln0_b),
-        .w1 = place(b, g->w1), .b1 = place(b, g->b1), .g1 = place(b, g->ln1_w), .c1 = place(b, g->ln1_b),
-        .ln = g->ln0_w >= 0 };
+    b->plan->net[b->plan->n_nets++] = (nn_gpu_net){ .w0 = place(b, g->w0),
+                                                    .b0 = place(b, g->b0),
+                                                    .g0 = place(b, g->ln0_w),
+                                                    .c0 = place(b, g->ln0_b),
+                                                    .w1 = place(b, g->w1),
+                                                    .b1 = place(b, g->b1),
+                                                    .g1 = place(b, g->ln1_w),
+                                                    .c1 = place(b, g->ln1_b),
+                                                    .ln = g->ln0_w >= 0 };
 }
 
 /* ---- convolutions ------------------------------------------------------------------- */
 
-static int64_t padded(int32_t n)
-{
-    return (n + NN_GPU_PAD - 1) / NN_GPU_PAD * NN_GPU_PAD;
-}
+static int64_t padded(int32_t n) { return (n + NN_GPU_PAD - 1) / NN_GPU_PAD * NN_GPU_PAD; }
 
 static void table_shape(nn_cuda_conv *c)
 {
@@ -132,7 +128,8 @@ static nn_cuda_region region_of(const nn_cuda_conv *c, const nn_path *p, int m, 
     int64_t n = c->out_edges.at[p->d_out][p->d_out + m] - c->out_edges.order[m];
     int32_t c_in = c->in.ch[p->d_in], c_out = c->out.ch[p->d_out];
 
-    return (nn_cuda_region){ .count = c_in * c_out, .inner = turned ? c_in : c_out,
+    return (nn_cuda_region){ .count = c_in * c_out,
+                             .inner = turned ? c_in : c_out,
                              .at = c->at[m] + b * n_k * n_n + (turned ? n * n_k + k : k * n_n + n),
                              .outer_step = turned ? n_k : n_n };
 }
@@ -155,8 +152,14 @@ static void path_add(builder *b, const nn_cuda_conv *c, const nn_group *g, const
     nn_gpu_path *to = &plan->path[plan->n_paths];
     int low = p->d_in < p->d_out ? p->d_in : p->d_out;
 
-    *to = (nn_gpu_path){ .n_freq = p->n_freq, .f0 = p->f0, .group_freqs = g->n_freq, .c_in = g->c_in, .c_out = g->c_out,
-                         .w = place(b, g->w2), .size = c->size, .table = { c->fold[0], c->fold[1] } };
+    *to = (nn_gpu_path){ .n_freq = p->n_freq,
+                         .f0 = p->f0,
+                         .group_freqs = g->n_freq,
+                         .c_in = g->c_in,
+                         .c_out = g->c_out,
+                         .w = place(b, g->w2),
+                         .size = c->size,
+                         .table = { c->fold[0], c->fold[1] } };
     for (int t = 0; t < 2; t++)
         for (int q = 0; q < p->n_freq; q++) {
             nn_cuda_region r = region_of(c, p, q > low ? q - low : q, q > low, t);
@@ -187,7 +190,7 @@ static void regions_fill(builder *b, nn_cuda_conv *c)
 {
     for (int t = 0; t < 2; t++) {
         c->region[t] = PL_NEW(b->mem, nn_cuda_region, NN_GPU_FREQS * c->n_paths + 1);
-        b->refused |= !c->region[t];
+        b->refused |= (c->region[t] == NULL);
     }
     if (b->refused)
         return;
@@ -198,8 +201,7 @@ static void regions_fill(builder *b, nn_cuda_conv *c)
         return;
     }
     c->n_regions = 1;
-    c->region[0][0] = c->region[1][0] =
-        (nn_cuda_region){ .net = c->net, .count = (int32_t)c->size, .inner = (int32_t)c->size };
+    c->region[0][0] = c->region[1][0] = (nn_cuda_region){ .net = c->net, .count = (int32_t)c->size, .inner = (int32_t)c->size };
 }
 
 static void conv_add(builder *b, nn_cuda_conv *c, const nn_conv *def)
@@ -354,14 +356,14 @@ pl_code nn_cuda_plan_make(nn_cuda_plan **out, const nn_se3 *model, pl_arena *mem
     int32_t nets = 0, paths = 0, tiles = 0;
 
     parts_count(model, &nets, &paths, &tiles);
-    if (p) {
+    if (p != NULL) {
         p->model = model;
         p->module = PL_NEW(mem, nn_cuda_module, model->n_modules);
         p->net = PL_NEW(mem, nn_gpu_net, nets + 1);
         p->path = PL_NEW(mem, nn_gpu_path, paths + 1);
         p->tile = PL_NEW(mem, nn_gpu_fold_tile, tiles + 1);
     }
-    if (!p || !p->module || !p->net || !p->path || !p->tile)
+    if (p == NULL || p->module == NULL || p->net == NULL || p->path == NULL || p->tile == NULL)
         return pl_fail(err, PL_ENOMEM, "no memory for the plan of a model");
     if (model->head[0] < 0)
         return pl_fail(err, PL_ECONFIG, "the cuda engine computes whole models, not single layers");

@@ -28,11 +28,11 @@ typedef struct nn_cuda_conv {
     const nn_conv *def;
     nn_gpu_nodes in, out;
     nn_gpu_edges in_edges, out_edges, value, key; /* value, key: parts of out_edges */
-    int32_t net;                  /* index of its first radial network           */
-    int32_t n_paths, tile, n_tiles; /* tile: index of its first fold tile        */
-    int64_t at[NN_GPU_DEGREES], size;    /* offset of order m in a table; floats of a table */
-    bool padded;                  /* the table contains padding                  */
-    int64_t fold[2];              /* offsets of the folded matrices: forward, transposed */
+    int32_t net;                                  /* index of its first radial network           */
+    int32_t n_paths, tile, n_tiles;               /* tile: index of its first fold tile        */
+    int64_t at[NN_GPU_DEGREES], size;             /* offset of order m in a table; floats of a table */
+    bool padded;                                  /* the table contains padding                  */
+    int64_t fold[2];                              /* offsets of the folded matrices: forward, transposed */
     int32_t n_regions;
     nn_cuda_region *region[2];
     nn_cuda_linear self[NN_GPU_DEGREES];
@@ -40,13 +40,13 @@ typedef struct nn_cuda_conv {
 
 typedef struct nn_cuda_module {
     nn_module_kind kind;
-    int32_t net;                  /* number of radial networks in modules before */
-    int64_t param;                /* first parameter; they end where the next module's begin */
-    nn_gpu_nodes in, out, z;      /* z: value channels                           */
-    nn_gpu_nodes q;               /* key channels                                */
+    int32_t net;             /* number of radial networks in modules before */
+    int64_t param;           /* first parameter; they end where the next module's begin */
+    nn_gpu_nodes in, out, z; /* z: value channels                           */
+    nn_gpu_nodes q;          /* key channels                                */
     nn_cuda_conv conv;
-    float scale;                  /* attention: 1 / divisor of the logits        */
-    int32_t heads, channels;      /* channels: norm, of all degrees together     */
+    float scale;             /* attention: 1 / divisor of the logits        */
+    int32_t heads, channels; /* channels: norm, of all degrees together     */
     nn_cuda_linear query[NN_GPU_DEGREES], project_z[NN_GPU_DEGREES], project_x[NN_GPU_DEGREES];
     int64_t gain[NN_GPU_DEGREES], bias[NN_GPU_DEGREES];
 } nn_cuda_module;
@@ -55,9 +55,9 @@ typedef struct nn_cuda_plan {
     const nn_se3 *model;
     int32_t n_modules, l_max, n_nets, n_paths, n_tiles, n_scalars;
     nn_cuda_module *module;
-    nn_gpu_net *net;              /* [n_nets]                                    */
-    nn_gpu_path *path;            /* [n_paths]                                   */
-    nn_gpu_fold_tile *tile;       /* [n_tiles]                                   */
+    nn_gpu_net *net;        /* [n_nets]                                    */
+    nn_gpu_path *path;      /* [n_paths]                                   */
+    nn_gpu_fold_tile *tile; /* [n_tiles]                                   */
     nn_gpu_nodes input;
     nn_cuda_linear head[2];
     int64_t head_bias[2];
@@ -65,7 +65,7 @@ typedef struct nn_cuda_plan {
     int64_t most_table;           /* floats of the largest table of one node     */
     int32_t most_node, most_edge; /* widest node and edge vectors                */
     int32_t most_heads, most_channels;
-    size_t most_split;            /* floats of a part of the gradients of all linear layers of a module */
+    size_t most_split; /* floats of a part of the gradients of all linear layers of a module */
 } nn_cuda_plan;
 
 /* Makes the plan in mem. ECONFIG: the engine does not support the model. ENOMEM. */

@@ -16,13 +16,21 @@ void nn_cuda_geometry(nn_engine *e)
 {
     const nn_cuda_prep *p = &e->prep;
 
-    e->ops->frames(e->gpu, &(nn_gpu_frames){
-        .n_pairs = p->n_pairs, .l_max = e->plan->l_max, .size = nn_frame_size(e->plan->l_max), .rule = e->rule,
-        .vec = nn_cuda_at(e, p->vec), .stored = nn_cuda_at(e, p->stored), .d = e->frames });
+    e->ops->frames(e->gpu, &(nn_gpu_frames){ .n_pairs = p->n_pairs,
+                                             .l_max = e->plan->l_max,
+                                             .size = nn_frame_size(e->plan->l_max),
+                                             .rule = e->rule,
+                                             .vec = nn_cuda_at(e, p->vec),
+                                             .stored = nn_cuda_at(e, p->stored),
+                                             .d = e->frames });
     e->ops->lane(e->gpu, NN_CUDA_BESIDE);
-    e->ops->hidden(e->gpu, &(nn_gpu_hidden){
-        .n_nets = e->plan->n_nets, .n_nodes = p->n_nodes, .n_in = p->n_scalars, .net = e->net, .params = e->params,
-        .scalar = nn_cuda_at(e, p->scalar), .h = e->h });
+    e->ops->hidden(e->gpu, &(nn_gpu_hidden){ .n_nets = e->plan->n_nets,
+                                             .n_nodes = p->n_nodes,
+                                             .n_in = p->n_scalars,
+                                             .net = e->net,
+                                             .params = e->params,
+                                             .scalar = nn_cuda_at(e, p->scalar),
+                                             .h = e->h });
     e->ops->lane(e->gpu, NN_CUDA_MAIN);
 }
 
@@ -56,8 +64,10 @@ static bool conv_fused(nn_cuda_step *s, bool attention)
     const nn_cuda_conv *c = &s->m->conv;
     nn_gpu_conv all = { .x = nn_cuda_turn(e, e->prep.src, &c->in, &c->in_edges, s->x, NULL),
                         .q = nn_cuda_turn(e, e->prep.dst, &s->m->q, &c->key, s->q, s->edge),
-                        .channels = most_channels(&c->in_edges), .key_channels = most_channels(&c->key),
-                        .scale = s->m->scale, .logit = attention ? e->logit : NULL };
+                        .channels = most_channels(&c->in_edges),
+                        .key_channels = most_channels(&c->key),
+                        .scale = s->m->scale,
+                        .logit = attention ? e->logit : NULL };
     nn_cuda_chunk k = { 0 };
 
     all.q.heads = attention ? s->m->heads : 1;
@@ -67,8 +77,7 @@ static bool conv_fused(nn_cuda_step *s, bool attention)
     return true;
 }
 
-static nn_cuda_rows rows_of(const nn_cuda_step *s, const nn_cuda_linear *l, int d, const nn_gpu_nodes *in,
-                            const nn_gpu_nodes *out)
+static nn_cuda_rows rows_of(const nn_cuda_step *s, const nn_cuda_linear *l, int d, const nn_gpu_nodes *in, const nn_gpu_nodes *out)
 {
     return (nn_cuda_rows){ s->e, l, d, s->in->n_nodes, in, out };
 }
@@ -105,7 +114,8 @@ void nn_cuda_attend(nn_cuda_step *s)
     nn_engine *e = s->e;
     const nn_cuda_module *m = s->m;
     nn_gpu_attend attend = { .sum = nn_cuda_sum(e, s->in->n_nodes, false, &m->z, &m->conv.value, s->edge),
-                             .logit = e->logit, .alpha = s->alpha };
+                             .logit = e->logit,
+                             .alpha = s->alpha };
 
     query_run(s);
     attend.sum.t.weight = s->alpha;
@@ -136,8 +146,9 @@ void nn_cuda_attention(nn_cuda_step *s)
 void nn_cuda_norm(nn_cuda_step *s)
 {
     const nn_cuda_module *m = s->m;
-    nn_gpu_norm a = { .n_nodes = s->in->n_nodes, .channels = m->channels, .nodes = m->in, .params = s->e->params,
-                      .x = s->x, .y = s->y };
+    nn_gpu_norm a = {
+        .n_nodes = s->in->n_nodes, .channels = m->channels, .nodes = m->in, .params = s->e->params, .x = s->x, .y = s->y
+    };
 
     for (int d = 0; d < NN_DEGREES; d++) {
         a.gain[d] = m->gain[d];
@@ -169,10 +180,7 @@ void nn_cuda_sum_layer(nn_cuda_step *s)
 
 /* ---- the end of the network ------------------------------------------------------------- */
 
-static nn_gpu_nodes flat(int32_t n)
-{
-    return (nn_gpu_nodes){ 1, n, { n }, { 0 } };
-}
+static nn_gpu_nodes flat(int32_t n) { return (nn_gpu_nodes){ 1, n, { n }, { 0 } }; }
 
 static void dense_run(nn_engine *e, int layer, int32_t rows, const float *x, float *y)
 {
@@ -183,18 +191,23 @@ static void dense_run(nn_engine *e, int layer, int32_t rows, const float *x, flo
 
     nn_cuda_join(&one, nn_cuda_linear_run(&r, x, y, false));
     nn_cuda_group_run(&one);
-    e->ops->bias(e->gpu, &(nn_gpu_bias){ .rows = rows, .cols = l->n_out, .relu = layer == 0,
-                                         .bias = e->params + e->plan->head_bias[layer], .y = y });
+    e->ops->bias(e->gpu,
+                 &(nn_gpu_bias){
+                     .rows = rows, .cols = l->n_out, .relu = layer == 0, .bias = e->params + e->plan->head_bias[layer], .y = y });
 }
 
 void nn_cuda_head(nn_engine *e, const nn_batch *in, const float *x)
 {
     const nn_cuda_plan *p = e->plan;
 
-    e->ops->pool(e->gpu, &(nn_gpu_pool){
-        .n_graphs = in->n_graphs, .channels = p->head[0].n_in, .ld = p->module[p->n_modules - 1].out.size,
-        .kind = p->model->conf.pooling, .first = nn_cuda_at(e, e->prep.graph), .x = x, .y = e->pooled,
-        .from = e->pool_from });
+    e->ops->pool(e->gpu, &(nn_gpu_pool){ .n_graphs = in->n_graphs,
+                                         .channels = p->head[0].n_in,
+                                         .ld = p->module[p->n_modules - 1].out.size,
+                                         .kind = p->model->conf.pooling,
+                                         .first = nn_cuda_at(e, e->prep.graph),
+                                         .x = x,
+                                         .y = e->pooled,
+                                         .from = e->pool_from });
     dense_run(e, 0, in->n_graphs, e->pooled, e->hidden);
     dense_run(e, 1, in->n_graphs, e->hidden, e->y);
 }

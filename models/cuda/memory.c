@@ -13,28 +13,22 @@ size_t nn_cuda_table_bytes(void)
 {
     const char *kb = getenv("MOLSIEVE_CUDA_TABLE_KB");
 
-    return kb ? (size_t)strtoul(kb, NULL, 10) << 10 : TABLE_BYTES;
+    return kb != NULL ? (size_t)strtoul(kb, NULL, 10) << 10 : TABLE_BYTES;
 }
 
 void *nn_cuda_cut(nn_cuda_cutter *c, size_t n, size_t size)
 {
-    char *p = c->p ? c->p + c->at : NULL;
+    char *p = c->p != NULL ? c->p + c->at : NULL;
 
-    if (c->p && c->e && c->e->n_fences < c->e->most_fences)
+    if (c->p != NULL && c->e != NULL && c->e->n_fences < c->e->most_fences)
         c->e->fence[c->e->n_fences++] = p + n * size;
     c->at += (n * size + NN_GPU_FENCE + 255) / 256 * 256;
     return p;
 }
 
-int64_t nn_cuda_pieces(int64_t n)
-{
-    return (n + NN_GPU_SQUARES - 1) / NN_GPU_SQUARES;
-}
+int64_t nn_cuda_pieces(int64_t n) { return (n + NN_GPU_SQUARES - 1) / NN_GPU_SQUARES; }
 
-static float *cut_floats(nn_cuda_cutter *c, size_t n)
-{
-    return nn_cuda_cut(c, n, sizeof(float));
-}
+static float *cut_floats(nn_cuda_cutter *c, size_t n) { return nn_cuda_cut(c, n, sizeof(float)); }
 
 /* ---- of a model ---- */
 
@@ -49,7 +43,7 @@ pl_code nn_cuda_modules_open(nn_engine *e, pl_error *err)
     e->alpha = PL_NEW(e->mem, float *, n);
     e->z = PL_NEW(e->mem, float *, n);
     e->q = PL_NEW(e->mem, float *, n);
-    if (!e->fence || !e->act || !e->edge || !e->alpha || !e->z || !e->q)
+    if (e->fence == NULL || e->act == NULL || e->edge == NULL || e->alpha == NULL || e->z == NULL || e->q == NULL)
         return pl_fail(err, PL_ENOMEM, "no memory for the cuda engine");
     return PL_OK;
 }
@@ -76,10 +70,10 @@ pl_code nn_cuda_no_memory(nn_engine *e, const char *what, size_t bytes, int32_t 
 {
     char hint[120] = "";
     size_t left, all, held = e->arena_room, fit;
-    pl_code rc = nn_cuda_check(e, err);
+    pl_code code = nn_cuda_check(e, err);
 
-    if (rc)
-        return rc;
+    if (code != PL_OK)
+        return code;
     e->ops->memory(e->gpu, &left, &all);
     fit = bytes ? (size_t)molecules * (left + held) / (bytes + bytes / 4) : 0; /* an eighth is added to every piece */
     if (molecules > 1 && fit >= 1)
@@ -192,10 +186,7 @@ static size_t arena_cut(nn_engine *e, const nn_batch *in, bool keep, char *base)
 }
 
 /* So that a batch a little larger needs no other piece. */
-static size_t eighth_more(size_t bytes)
-{
-    return bytes + bytes / 8;
-}
+static size_t eighth_more(size_t bytes) { return bytes + bytes / 8; }
 
 static bool device_grow(nn_engine *e, char **p, size_t *have, size_t bytes)
 {
@@ -204,7 +195,7 @@ static bool device_grow(nn_engine *e, char **p, size_t *have, size_t bytes)
     e->ops->free(e->gpu, *p);
     *have = eighth_more(bytes);
     *p = e->ops->alloc(e->gpu, *have);
-    if (!*p)
+    if (*p == NULL)
         *have = 0;
     return *p != NULL;
 }
@@ -222,7 +213,7 @@ bool nn_cuda_host(nn_engine *e, size_t floats)
     e->ops->host_free(e->gpu, e->host);
     e->host_room = floats * sizeof(float);
     e->host = e->ops->host_alloc(e->gpu, e->host_room);
-    if (!e->host)
+    if (e->host == NULL)
         e->host_room = 0;
     return e->host != NULL;
 }
@@ -234,13 +225,14 @@ pl_code nn_cuda_batch_memory(nn_engine *e, const nn_batch *in, bool keep, nn_cud
 
     fences_set(e, false);
     bytes = arena_cut(e, in, keep, NULL);
-    if ((to && !device_grow(e, &to->device, &to->device_room, e->prep.most)) || !device_grow(e, &e->arena, &e->arena_room, bytes)
-        || !nn_cuda_host(e, (size_t)in->n_graphs * (size_t)e->plan->head[1].n_out + 1)) {
+    if ((to != NULL && !device_grow(e, &to->device, &to->device_room, e->prep.most)) ||
+        !device_grow(e, &e->arena, &e->arena_room, bytes) ||
+        !nn_cuda_host(e, (size_t)in->n_graphs * (size_t)e->plan->head[1].n_out + 1)) {
         e->n_fences = 0;
         snprintf(what, sizeof what, "a batch of %d molecules and %d edges", (int)in->n_graphs, (int)in->n_edges);
-        return nn_cuda_no_memory(e, what, bytes + (to ? e->prep.most : 0), in->n_graphs, err);
+        return nn_cuda_no_memory(e, what, bytes + (to != NULL ? e->prep.most : 0), in->n_graphs, err);
     }
-    if (to)
+    if (to != NULL)
         e->batch = to->device;
     arena_cut(e, in, keep, e->arena);
     fences_set(e, true);
@@ -275,25 +267,28 @@ static void need_count(nn_cuda_need *out, nn_engine *e, const nn_batch *in, int 
     out->work = eighth_more(arena_cut(e, in, training, NULL));
 }
 
-pl_code nn_cuda_memory(nn_cuda_need *out, const nn_se3 *model, const nn_engine_conf *conf, const nn_batch *in,
-                       int training, pl_error *err)
+pl_code nn_cuda_memory(nn_cuda_need *out, const nn_se3 *model, const nn_engine_conf *conf, const nn_batch *in, int training,
+                       pl_error *err)
 {
-    counted c = { .e = { .conf = *conf, .prep = { .radial = conf->radial, .width = conf->width },
-                         .table_bytes = nn_cuda_table_bytes(), .mem = pl_arena_new(1 << 16) } };
+    counted c = { .e = { .conf = *conf,
+                         .prep = { .radial = conf->radial, .width = conf->width },
+                         .table_bytes = nn_cuda_table_bytes(),
+                         .mem = pl_arena_new(1 << 16) } };
     nn_cuda_plan *plan;
-    pl_code rc = c.e.mem ? nn_cuda_plan_make(&plan, model, c.e.mem, err) : pl_fail(err, PL_ENOMEM, "no memory for a plan");
+    pl_code code =
+        c.e.mem != NULL ? nn_cuda_plan_make(&plan, model, c.e.mem, err) : pl_fail(err, PL_ENOMEM, "no memory for a plan");
 
     c.e.prep.n_targets = training ? in->n_graphs * model->conf.outputs : 0;
-    if (!rc) {
+    if (code == PL_OK) {
         c.e.plan = plan;
-        rc = nn_cuda_modules_open(&c.e, err);
+        code = nn_cuda_modules_open(&c.e, err);
     }
-    if (!rc)
-        rc = nn_cuda_prep_make(&c.e.prep, in, host_grow, &c, err);
-    if (!rc)
+    if (code == PL_OK)
+        code = nn_cuda_prep_make(&c.e.prep, in, host_grow, &c, err);
+    if (code == PL_OK)
         need_count(out, &c.e, in, training);
     nn_cuda_prep_free(&c.e.prep);
     free(c.host);
     pl_arena_free(c.e.mem);
-    return rc;
+    return code;
 }

@@ -14,7 +14,7 @@ typedef struct nn_cuda_need { /* bytes                                          
  * that it adds to allocations of a batch. training: 0: prediction only; 1: training with AdamW and a moving average;
  * n > 1: the same on the first of n ranks with a sharded optimiser. Exact, because the engine's own functions for
  * cutting memory compute it (MOLSIEVE_CUDA_TABLE_KB is respected). ECONFIG: the engine does not support the model. */
-pl_code nn_cuda_memory(nn_cuda_need *out, const nn_se3 *model, const nn_engine_conf *conf, const nn_batch *in,
-                       int training, pl_error *err);
+pl_code nn_cuda_memory(nn_cuda_need *out, const nn_se3 *model, const nn_engine_conf *conf, const nn_batch *in, int training,
+                       pl_error *err);
 
 #endif

@@ -3,16 +3,10 @@
 
 static const nn_gpu_axis one = { INT32_MAX, 0, 1 }; /* contiguous */
 
-static nn_gpu_axis step(int64_t n)
-{
-    return (nn_gpu_axis){ INT32_MAX, 0, n };
-}
+static nn_gpu_axis step(int64_t n) { return (nn_gpu_axis){ INT32_MAX, 0, n }; }
 
 /* (node, component) of degree d. */
-static nn_gpu_axis rows_axis(const nn_gpu_nodes *f, int d)
-{
-    return (nn_gpu_axis){ 2 * d + 1, f->size, f->ch[d] };
-}
+static nn_gpu_axis rows_axis(const nn_gpu_nodes *f, int d) { return (nn_gpu_axis){ 2 * d + 1, f->size, f->ch[d] }; }
 
 /* So many parts of k that the blocks of all fill a GPU. */
 static int32_t splits_of(int64_t m, int64_t n, int64_t k, nn_gpu_precision p)
@@ -26,18 +20,17 @@ static int32_t splits_of(int64_t m, int64_t n, int64_t k, nn_gpu_precision p)
 
 static nn_gpu_precision precision_of(nn_precision p)
 {
-    static const nn_gpu_precision of[] = { [NN_PREC_FP32] = NN_GPU_FP32, [NN_PREC_BF16X3] = NN_GPU_BF16X3,
-                                           [NN_PREC_BF16] = NN_GPU_BF16, [NN_PREC_TF32] = NN_GPU_TF32,
+    static const nn_gpu_precision of[] = { [NN_PREC_FP32] = NN_GPU_FP32,
+                                           [NN_PREC_BF16X3] = NN_GPU_BF16X3,
+                                           [NN_PREC_BF16] = NN_GPU_BF16,
+                                           [NN_PREC_TF32] = NN_GPU_TF32,
                                            [NN_PREC_FP16] = NN_GPU_FP16 };
 
     return of[p];
 }
 
 /* Of gradients of radial networks, a small part of the work: never less bits than tf32. */
-static nn_gpu_precision radial_back_of(nn_precision p)
-{
-    return precision_of(p == NN_PREC_BF16 ? NN_PREC_TF32 : p);
-}
+static nn_gpu_precision radial_back_of(nn_precision p) { return precision_of(p == NN_PREC_BF16 ? NN_PREC_TF32 : p); }
 
 /* ---- groups of products --------------------------------------------------------------- */
 
@@ -66,33 +59,48 @@ void nn_cuda_join(nn_cuda_group *g, nn_gpu_gemm p)
 
 /* ---- linear layers ------------------------------------------------------------------ */
 
-static int32_t rows_count(const nn_cuda_rows *r)
-{
-    return r->n_nodes * (2 * r->d + 1);
-}
+static int32_t rows_count(const nn_cuda_rows *r) { return r->n_nodes * (2 * r->d + 1); }
 
 nn_gpu_gemm nn_cuda_linear_run(const nn_cuda_rows *r, const float *x, float *y, bool add)
 {
     const nn_cuda_linear *l = r->l;
 
-    return (nn_gpu_gemm){
-        .m = rows_count(r), .n = l->n_out, .k = l->n_in, .splits = 1, .add = add,
-        .precision = precision_of(r->e->conf.of_linear),
-        .a = x + r->in->at[r->d], .a_m = rows_axis(r->in, r->d), .a_k = one,
-        .b = r->e->params + l->w, .b_k = one, .b_n = step(l->ld),
-        .c = y + r->out->at[r->d], .c_m = rows_axis(r->out, r->d), .c_n = one };
+    return (nn_gpu_gemm){ .m = rows_count(r),
+                          .n = l->n_out,
+                          .k = l->n_in,
+                          .splits = 1,
+                          .add = add,
+                          .precision = precision_of(r->e->conf.of_linear),
+                          .a = x + r->in->at[r->d],
+                          .a_m = rows_axis(r->in, r->d),
+                          .a_k = one,
+                          .b = r->e->params + l->w,
+                          .b_k = one,
+                          .b_n = step(l->ld),
+                          .c = y + r->out->at[r->d],
+                          .c_m = rows_axis(r->out, r->d),
+                          .c_n = one };
 }
 
 nn_gpu_gemm nn_cuda_linear_back(const nn_cuda_rows *r, const float *dy, float *dx, bool add)
 {
     const nn_cuda_linear *l = r->l;
 
-    return (nn_gpu_gemm){
-        .m = rows_count(r), .n = l->n_in, .k = l->n_out, .splits = 1, .add = add,
-        .precision = precision_of(r->e->conf.of_linear),
-        .a = dy + r->out->at[r->d], .a_m = rows_axis(r->out, r->d), .a_k = one,
-        .b = r->e->params + l->w, .b_k = step(l->ld), .b_n = one,
-        .c = dx + r->in->at[r->d], .c_m = rows_axis(r->in, r->d), .c_n = one };
+    return (nn_gpu_gemm){ .m = rows_count(r),
+                          .n = l->n_in,
+                          .k = l->n_out,
+                          .splits = 1,
+                          .add = add,
+                          .precision = precision_of(r->e->conf.of_linear),
+                          .a = dy + r->out->at[r->d],
+                          .a_m = rows_axis(r->out, r->d),
+                          .a_k = one,
+                          .b = r->e->params + l->w,
+                          .b_k = step(l->ld),
+                          .b_n = one,
+                          .c = dx + r->in->at[r->d],
+                          .c_m = rows_axis(r->in, r->d),
+                          .c_n = one };
 }
 
 nn_gpu_gemm nn_cuda_linear_grad(const nn_cuda_rows *r, const float *x, const float *dy)
@@ -100,30 +108,47 @@ nn_gpu_gemm nn_cuda_linear_grad(const nn_cuda_rows *r, const float *x, const flo
     const nn_cuda_linear *l = r->l;
     nn_gpu_precision p = precision_of(r->e->conf.of_linear);
 
-    return (nn_gpu_gemm){
-        .m = l->n_out, .n = l->n_in, .k = rows_count(r), .splits = splits_of(l->n_out, l->n_in, rows_count(r), p),
-        .add = true, .precision = p,
-        .a = dy + r->out->at[r->d], .a_m = one, .a_k = rows_axis(r->out, r->d),
-        .b = x + r->in->at[r->d], .b_k = rows_axis(r->in, r->d), .b_n = one,
-        .c = r->e->grad + l->w, .c_m = step(l->ld), .c_n = one };
+    return (nn_gpu_gemm){ .m = l->n_out,
+                          .n = l->n_in,
+                          .k = rows_count(r),
+                          .splits = splits_of(l->n_out, l->n_in, rows_count(r), p),
+                          .add = true,
+                          .precision = p,
+                          .a = dy + r->out->at[r->d],
+                          .a_m = one,
+                          .a_k = rows_axis(r->out, r->d),
+                          .b = x + r->in->at[r->d],
+                          .b_k = rows_axis(r->in, r->d),
+                          .b_n = one,
+                          .c = r->e->grad + l->w,
+                          .c_m = step(l->ld),
+                          .c_n = one };
 }
 
 /* ---- along edges ---------------------------------------------------------------------- */
 
-nn_gpu_turn nn_cuda_turn(const nn_engine *e, const int32_t *node, const nn_gpu_nodes *nodes,
-                         const nn_gpu_edges *edges, const float *x, float *y)
+nn_gpu_turn nn_cuda_turn(const nn_engine *e, const int32_t *node, const nn_gpu_nodes *nodes, const nn_gpu_edges *edges,
+                         const float *x, float *y)
 {
-    return (nn_gpu_turn){ .n_rows = e->prep.n_rows, .frame_size = nn_frame_size(e->plan->l_max), .heads = 1,
-                          .node = nn_cuda_at(e, node), .frame = nn_cuda_at(e, e->prep.frame), .d = e->frames,
-                          .nodes = *nodes, .edges = *edges, .x = x, .y = y };
+    return (nn_gpu_turn){ .n_rows = e->prep.n_rows,
+                          .frame_size = nn_frame_size(e->plan->l_max),
+                          .heads = 1,
+                          .node = nn_cuda_at(e, node),
+                          .frame = nn_cuda_at(e, e->prep.frame),
+                          .d = e->frames,
+                          .nodes = *nodes,
+                          .edges = *edges,
+                          .x = x,
+                          .y = y };
 }
 
-nn_gpu_sum nn_cuda_sum(const nn_engine *e, int32_t n_nodes, bool out, const nn_gpu_nodes *nodes,
-                       const nn_gpu_edges *edges, const float *y)
+nn_gpu_sum nn_cuda_sum(const nn_engine *e, int32_t n_nodes, bool out, const nn_gpu_nodes *nodes, const nn_gpu_edges *edges,
+                       const float *y)
 {
     const nn_cuda_prep *p = &e->prep;
 
-    return (nn_gpu_sum){ .t = nn_cuda_turn(e, NULL, nodes, edges, NULL, (float *)y), .n_nodes = n_nodes,
+    return (nn_gpu_sum){ .t = nn_cuda_turn(e, NULL, nodes, edges, NULL, (float *)y),
+                         .n_nodes = n_nodes,
                          .first = nn_cuda_at(e, out ? p->out_first : p->in_first),
                          .row = nn_cuda_at(e, out ? p->out_row : p->in_row) };
 }
@@ -148,14 +173,10 @@ bool nn_cuda_chunk_next(const nn_engine *e, const nn_cuda_conv *c, nn_cuda_chunk
 }
 
 /* A table's numbers, as so2 wants them for a precision. */
-static nn_gpu_precision kept_as(nn_gpu_precision p)
-{
-    return p == NN_GPU_BF16X3 ? NN_GPU_FP32 : p;
-}
+static nn_gpu_precision kept_as(nn_gpu_precision p) { return p == NN_GPU_BF16X3 ? NN_GPU_FP32 : p; }
 
 /* Tensor cores read a table along the sum, ordinary ones along its results. */
-static void *table_make(nn_engine *e, const nn_cuda_conv *c, const nn_cuda_chunk *k, bool turned,
-                       nn_gpu_precision as)
+static void *table_make(nn_engine *e, const nn_cuda_conv *c, const nn_cuda_chunk *k, bool turned, nn_gpu_precision as)
 {
     bool t = turned != (as != NN_GPU_FP32);
     nn_cuda_group all = { .e = e };
@@ -165,13 +186,21 @@ static void *table_make(nn_engine *e, const nn_cuda_conv *c, const nn_cuda_chunk
         e->ops->zero(e->gpu, table, (size_t)k->n_nodes * (size_t)c->size * sizeof(float));
     for (int i = 0; i < c->n_regions; i++) {
         const nn_cuda_region *r = &c->region[t][i];
-        nn_cuda_join(&all, (nn_gpu_gemm){
-            .m = k->n_nodes, .n = r->count, .k = NN_GPU_H, .splits = 1,
-            .precision = precision_of(e->conf.of_radial), .c_as = kept_as(as),
-            .a = e->h + ((int64_t)r->net * e->prep.n_nodes + k->node) * NN_GPU_H, .a_m = step(NN_GPU_H), .a_k = one,
-            .b = e->fold + c->fold[t] + r->at, .b_k = step(c->size), .b_n = { r->inner, r->outer_step, 1 },
-            .c = (char *)table + (size_t)r->at * (as == NN_GPU_BF16 || as == NN_GPU_FP16 ? 2 : 4),
-            .c_m = step(c->size), .c_n = { r->inner, r->outer_step, 1 } });
+        nn_cuda_join(&all, (nn_gpu_gemm){ .m = k->n_nodes,
+                                          .n = r->count,
+                                          .k = NN_GPU_H,
+                                          .splits = 1,
+                                          .precision = precision_of(e->conf.of_radial),
+                                          .c_as = kept_as(as),
+                                          .a = e->h + ((int64_t)r->net * e->prep.n_nodes + k->node) * NN_GPU_H,
+                                          .a_m = step(NN_GPU_H),
+                                          .a_k = one,
+                                          .b = e->fold + c->fold[t] + r->at,
+                                          .b_k = step(c->size),
+                                          .b_n = { r->inner, r->outer_step, 1 },
+                                          .c = (char *)table + (size_t)r->at * (as == NN_GPU_BF16 || as == NN_GPU_FP16 ? 2 : 4),
+                                          .c_m = step(c->size),
+                                          .c_n = { r->inner, r->outer_step, 1 } });
     }
     nn_cuda_group_run(&all);
     nn_cuda_table_made(e);
@@ -196,12 +225,17 @@ static void so2_sides(nn_gpu_so2 *a, const nn_gpu_edges *x, const nn_gpu_edges *
 static nn_gpu_so2 so2_of(const nn_engine *e, const nn_cuda_conv *c, const nn_cuda_chunk *k, bool turned)
 {
     const nn_cuda_cell *cell = e->prep.cell;
-    nn_gpu_so2 a = { .n_tiles = cell[k->end].tile - cell[k->first].tile, .sign = turned ? -1.0f : 1.0f,
+    nn_gpu_so2 a = { .n_tiles = cell[k->end].tile - cell[k->first].tile,
+                     .sign = turned ? -1.0f : 1.0f,
                      .precision = precision_of(e->conf.of_contract),
                      .table_size = c->size,
                      .tile = (const nn_gpu_tile *)nn_cuda_at(e, e->prep.tile) + cell[k->first].tile,
-                     .span = nn_cuda_at(e, e->prep.span), .phi = nn_cuda_at(e, e->prep.phi), .first_node = k->node,
-                     .n_nodes = k->n_nodes, .first_row = cell[k->first].row, .end_row = cell[k->end].row };
+                     .span = nn_cuda_at(e, e->prep.span),
+                     .phi = nn_cuda_at(e, e->prep.phi),
+                     .first_node = k->node,
+                     .n_nodes = k->n_nodes,
+                     .first_row = cell[k->first].row,
+                     .end_row = cell[k->end].row };
 
     for (int m = 0; m < NN_GPU_DEGREES; m++)
         a.table_at[m] = c->at[m];
@@ -266,31 +300,51 @@ void nn_cuda_outer(const nn_engine *e, const nn_cuda_radial *to, const nn_cuda_c
 /* Gradient of hidden vectors from a region of a chunk's table. On tensor cores it is cut even where it is short, for
  * warps of gemm_thin share what is cut. */
 static nn_gpu_gemm hidden_back_of(const nn_engine *e, const nn_cuda_radial *to, const nn_cuda_conv *c, const nn_cuda_chunk *k,
-                                 const nn_cuda_region *r)
+                                  const nn_cuda_region *r)
 {
     const nn_gpu_axis cols = { r->inner, r->outer_step, 1 }, rows = step(c->size);
     nn_gpu_precision precision = radial_back_of(e->conf.of_radial);
     int32_t splits = splits_of(k->n_nodes, NN_GPU_H, r->count, precision);
     bool cut = splits == 1 && r->count > 64 && k->n_nodes <= 32 * NN_CUDA_BLOCKS && precision != NN_GPU_FP32;
 
-    return (nn_gpu_gemm){
-        .m = k->n_nodes, .n = NN_GPU_H, .k = r->count,
-        .splits = cut ? 2 : splits, .add = true, .precision = precision,
-        .a = to->dtable + r->at, .a_m = rows, .a_k = cols, .b = e->fold + c->fold[0] + r->at, .b_k = cols, .b_n = rows,
-        .c = e->dh + ((int64_t)r->net * e->prep.n_nodes + k->node) * NN_GPU_H, .c_m = step(NN_GPU_H), .c_n = one };
+    return (nn_gpu_gemm){ .m = k->n_nodes,
+                          .n = NN_GPU_H,
+                          .k = r->count,
+                          .splits = cut ? 2 : splits,
+                          .add = true,
+                          .precision = precision,
+                          .a = to->dtable + r->at,
+                          .a_m = rows,
+                          .a_k = cols,
+                          .b = e->fold + c->fold[0] + r->at,
+                          .b_k = cols,
+                          .b_n = rows,
+                          .c = e->dh + ((int64_t)r->net * e->prep.n_nodes + k->node) * NN_GPU_H,
+                          .c_m = step(NN_GPU_H),
+                          .c_n = one };
 }
 
 /* And of the region's part of the folded matrix. */
 static nn_gpu_gemm fold_back_of(const nn_engine *e, const nn_cuda_radial *to, const nn_cuda_conv *c, const nn_cuda_chunk *k,
-                               const nn_cuda_region *r)
+                                const nn_cuda_region *r)
 {
     const nn_gpu_axis cols = { r->inner, r->outer_step, 1 }, rows = step(c->size);
 
-    return (nn_gpu_gemm){
-        .m = NN_GPU_H, .n = r->count, .k = k->n_nodes, .splits = 1, .add = k->first > 0,
-        .precision = radial_back_of(e->conf.of_radial),
-        .a = e->h + ((int64_t)r->net * e->prep.n_nodes + k->node) * NN_GPU_H, .a_m = one, .a_k = step(NN_GPU_H),
-        .b = to->dtable + r->at, .b_k = rows, .b_n = cols, .c = to->dfold + r->at, .c_m = rows, .c_n = cols };
+    return (nn_gpu_gemm){ .m = NN_GPU_H,
+                          .n = r->count,
+                          .k = k->n_nodes,
+                          .splits = 1,
+                          .add = k->first > 0,
+                          .precision = radial_back_of(e->conf.of_radial),
+                          .a = e->h + ((int64_t)r->net * e->prep.n_nodes + k->node) * NN_GPU_H,
+                          .a_m = one,
+                          .a_k = step(NN_GPU_H),
+                          .b = to->dtable + r->at,
+                          .b_k = rows,
+                          .b_n = cols,
+                          .c = to->dfold + r->at,
+                          .c_m = rows,
+                          .c_n = cols };
 }
 
 /* Gradients of the folded matrix and of the hidden vectors from those of a chunk's table. Regions of a network, which

@@ -18,7 +18,7 @@ static void program_dir(char dir[PATH_MAX])
 
     dir[n > 0 ? n : 0] = '\0';
     slash = strrchr(dir, '/');
-    if (slash)
+    if (slash != NULL)
         *slash = '\0';
 }
 
@@ -28,7 +28,7 @@ static bool library_find(char path[2 * PATH_MAX])
     char dir[PATH_MAX];
 
     program_dir(dir);
-    for (int i = named && named[0] ? 0 : 1; i < 3; i++) {
+    for (int i = named != NULL && named[0] ? 0 : 1; i < 3; i++) {
         snprintf(path, 2 * PATH_MAX, "%s%s/%s", i ? dir : named, i == 2 ? "/../lib/molsieve" : "", library);
         if (!access(path, R_OK))
             return true;
@@ -43,18 +43,20 @@ pl_code nn_cuda_plugin(const nn_gpu_ops **out, pl_error *err)
     void *handle;
 
     if (!library_find(path))
-        return pl_fail(err, PL_ECONFIG, "engine cuda: %s is not beside the program, in ../lib/molsieve or in $MOLSIEVE_PLUGINS: "
-                       "build it where nvcc is installed", library);
+        return pl_fail(err, PL_ECONFIG,
+                       "engine cuda: %s is not beside the program, in ../lib/molsieve or in $MOLSIEVE_PLUGINS: "
+                       "build it where nvcc is installed",
+                       library);
     /* Kernels that load at their first call may wait for all work of the device (CUDA Programming Guide, Lazy Loading),
      * among it sums that wait for other ranks. */
     (void)setenv("CUDA_MODULE_LOADING", "EAGER", 0);
     /* Streams of one queue wait for each other; there are eight, and engines of a few workers have more lanes. */
     (void)setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
     handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-    if (!handle)
+    if (handle == NULL)
         return pl_fail(err, PL_ECONFIG, "engine cuda: %s", dlerror());
     *(void **)(void *)&get = dlsym(handle, "molsieve_gpu_ops");
-    if (!get)
+    if (get == NULL)
         return pl_fail(err, PL_ECONFIG, "engine cuda: %s is not the GPU part of this program", path);
     *out = get();
     if ((*out)->abi != NN_GPU_ABI || (*out)->bytes != (int32_t)sizeof(nn_gpu_ops))

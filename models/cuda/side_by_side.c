@@ -80,10 +80,7 @@ void nn_cuda_table_made(nn_engine *e)
     e->ops->follow(e->gpu, e->gpu, NN_CUDA_MADE);
 }
 
-void nn_cuda_table_read(nn_engine *e)
-{
-    e->ops->mark(e->gpu, NN_CUDA_READ + e->tables++ % NN_CUDA_TABLES);
-}
+void nn_cuda_table_read(nn_engine *e) { e->ops->mark(e->gpu, NN_CUDA_READ + e->tables++ % NN_CUDA_TABLES); }
 
 /* ---- gradients ---- */
 
@@ -99,15 +96,9 @@ void nn_cuda_grads_zero(nn_engine *e)
     e->ops->lane(e->gpu, NN_CUDA_MAIN);
 }
 
-void nn_cuda_zero_wait(nn_engine *e)
-{
-    e->ops->follow(e->gpu, e->gpu, NN_CUDA_ZEROED);
-}
+void nn_cuda_zero_wait(nn_engine *e) { e->ops->follow(e->gpu, e->gpu, NN_CUDA_ZEROED); }
 
-int32_t nn_cuda_radials(const nn_engine *e)
-{
-    return e->conf.recompute ? 1 : NN_CUDA_RADIALS;
-}
+int32_t nn_cuda_radials(const nn_engine *e) { return e->conf.recompute ? 1 : NN_CUDA_RADIALS; }
 
 const nn_cuda_radial *nn_cuda_radial_begin(nn_engine *e)
 {
@@ -126,25 +117,13 @@ void nn_cuda_radial_end(nn_engine *e)
     e->ops->lane(e->gpu, NN_CUDA_RADIAL);
 }
 
-void nn_cuda_there(nn_engine *e)
-{
-    e->ops->mark(e->gpu, NN_CUDA_THERE);
-}
+void nn_cuda_there(nn_engine *e) { e->ops->mark(e->gpu, NN_CUDA_THERE); }
 
-void nn_cuda_beside(nn_engine *e, int32_t lane)
-{
-    followed(e, lane, NN_CUDA_THERE);
-}
+void nn_cuda_beside(nn_engine *e, int32_t lane) { followed(e, lane, NN_CUDA_THERE); }
 
-void nn_cuda_near_done(nn_engine *e)
-{
-    marked(e, NN_CUDA_NEAR, NN_CUDA_ADDED);
-}
+void nn_cuda_near_done(nn_engine *e) { marked(e, NN_CUDA_NEAR, NN_CUDA_ADDED); }
 
-void nn_cuda_near_wait(nn_engine *e)
-{
-    e->ops->follow(e->gpu, e->gpu, NN_CUDA_ADDED);
-}
+void nn_cuda_near_wait(nn_engine *e) { e->ops->follow(e->gpu, e->gpu, NN_CUDA_ADDED); }
 
 void nn_cuda_linear_done(nn_engine *e)
 {

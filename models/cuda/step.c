@@ -25,14 +25,14 @@ static int32_t pieces_make(nn_gpu_piece *to, int32_t *first, const nn_se3 *model
 
     for (int32_t t = 0; t < model->n_params; t++) {
         const nn_param *p = &model->param[t];
-        if (first)
+        if (first != NULL)
             first[t] = n;
         for (size_t at = 0; at < p->size; at += NN_GPU_SQUARES, n++)
-            if (to)
-                to[n] = (nn_gpu_piece){ (int64_t)(p->at + at), (int32_t)(p->size - at < NN_GPU_SQUARES ? p->size - at
-                                                                         : NN_GPU_SQUARES), t };
+            if (to != NULL)
+                to[n] = (nn_gpu_piece){ (int64_t)(p->at + at),
+                                        (int32_t)(p->size - at < NN_GPU_SQUARES ? p->size - at : NN_GPU_SQUARES), t };
     }
-    if (first)
+    if (first != NULL)
         first[model->n_params] = n;
     return n;
 }
@@ -51,7 +51,7 @@ static pl_code lamb_upload(nn_engine *e, pl_error *err)
     const nn_se3 *model = e->plan->model;
     nn_gpu_piece *piece = calloc((size_t)l->n_pieces + 1, sizeof *piece);
     int32_t *tensor = calloc((size_t)model->n_params + 1, sizeof *tensor);
-    bool there = piece && tensor;
+    bool there = piece != NULL && tensor != NULL;
 
     if (there) {
         pieces_make(piece, tensor, model);
@@ -112,9 +112,9 @@ static void conf_take(nn_cuda_training *t, const nn_training *conf)
 
     t->conf = *conf;
     t->conf.shards = conf->shards > 0 ? conf->shards : 1;
-    t->own = conf->ranks ? nn_share(t->conf.shards, conf->ranks->size, conf->ranks->rank) : (nn_span){ 0, t->conf.shards };
-    t->sharded = conf->sharded && conf->ranks;
-    t->captured = !captured || strcmp(captured, "0") != 0;
+    t->own = conf->ranks != NULL ? nn_share(t->conf.shards, conf->ranks->size, conf->ranks->rank) : (nn_span){ 0, t->conf.shards };
+    t->sharded = conf->sharded && conf->ranks != NULL;
+    t->captured = captured == NULL || strcmp(captured, "0") != 0;
 }
 
 static pl_code training_open(nn_engine *e, const nn_training *conf, bool average, pl_error *err)
@@ -131,20 +131,20 @@ static pl_code training_open(nn_engine *e, const nn_training *conf, bool average
     training_cut(e, average, lamb, &c);
     t->memory = e->ops->alloc(e->gpu, c.at);
     t->came = e->ops->host_alloc(e->gpu, NN_CUDA_SLOTS * sizeof *t->came);
-    if (!t->memory || !t->came || !nn_cuda_host(e, e->plan->model->n_floats))
+    if (t->memory == NULL || t->came == NULL || !nn_cuda_host(e, e->plan->model->n_floats))
         return nn_cuda_no_memory(e, "a training", c.at, 0, err);
     t->bytes = c.at;
     c.p = t->memory;
     c.at = 0;
     training_cut(e, average, lamb, &c);
-    return nn_cuda_grads(e, (int32_t)(conf->ranks || t->own.n < 2 ? t->own.n : 2), err);
+    return nn_cuda_grads(e, (int32_t)(conf->ranks != NULL || t->own.n < 2 ? t->own.n : 2), err);
 }
 
 static void state_upload(nn_engine *e, float *to, const float *from)
 {
     const nn_cuda_training *t = &e->training;
 
-    for (int32_t i = 0; to && i < t->n_slices; i++)
+    for (int32_t i = 0; to != NULL && i < t->n_slices; i++)
         e->ops->upload(e->gpu, to + t->slice[i].state, from + t->slice[i].at, (size_t)t->slice[i].n * sizeof *to);
 }
 
@@ -153,12 +153,12 @@ static pl_code cuda_begin(nn_engine *e, const nn_training *conf, const nn_adamw_
     nn_cuda_training *t = &e->training;
     size_t bytes = e->plan->model->n_floats * sizeof(float);
     nn_loss_scale scale = nn_loss_scale_begin(conf->scale, conf->scale_after);
-    pl_code rc = training_open(e, conf, from->ema != NULL, err);
+    pl_code code = training_open(e, conf, from->ema != NULL, err);
 
-    if (!rc && conf->optimiser == NN_LAMB)
-        rc = lamb_upload(e, err);
-    if (rc)
-        return rc;
+    if (code == PL_OK && conf->optimiser == NN_LAMB)
+        code = lamb_upload(e, err);
+    if (code != PL_OK)
+        return code;
     e->ops->upload(e->gpu, e->params, from->p, bytes);
     state_upload(e, t->m, from->m);
     state_upload(e, t->v, from->v);
@@ -166,8 +166,8 @@ static pl_code cuda_begin(nn_engine *e, const nn_training *conf, const nn_adamw_
     e->ops->upload(e->gpu, t->step, &steps, sizeof steps);
     e->ops->upload(e->gpu, t->scale, &(nn_gpu_loss_scale){ scale.by, scale.good }, sizeof *t->scale);
     nn_cuda_fold(e);
-    rc = nn_cuda_check(e, err);
-    return rc || !conf->ranks ? rc : nn_cuda_ranks_open(e, err);
+    code = nn_cuda_check(e, err);
+    return code != PL_OK || conf->ranks == NULL ? code : nn_cuda_ranks_open(e, err);
 }
 
 /* ---- a step --------------------------------------------------------------------------- */
@@ -175,16 +175,13 @@ static pl_code cuda_begin(nn_engine *e, const nn_training *conf, const nn_adamw_
 /* What went wrong with the other ranks. */
 static pl_code lost(const nn_engine *e, pl_error *err)
 {
-    if (err)
+    if (err != NULL)
         *err = e->training.lost;
     return e->training.lost.code;
 }
 
 /* The first step loads its kernels, which nobody promises to be possible while a stream is captured. */
-static bool is_captured(const nn_cuda_training *t)
-{
-    return t->captured && t->queued > 0;
-}
+static bool is_captured(const nn_cuda_training *t) { return t->captured && t->queued > 0; }
 
 /* Loading a kernel may wait for all work of the device, without end where another rank is gone: in the first step
  * nothing of the others is on its way, and once a rank is lost no operation is called. */
@@ -195,7 +192,7 @@ static void segment_begin(nn_engine *e, int32_t segment)
     t->segment = segment;
     if (is_captured(t))
         e->ops->graph_begin(e->gpu);
-    else if (t->conf.ranks && !t->queued)
+    else if (t->conf.ranks != NULL && !t->queued)
         (void)e->ops->status(e->gpu);
 }
 
@@ -219,23 +216,24 @@ static void bucket_done(nn_engine *e, int32_t bucket)
 
 static void loss_run(nn_engine *e, const nn_batch *in, const nn_training_step *s)
 {
-    e->ops->loss(e->gpu, &(nn_gpu_loss){
-        .n = in->n_graphs * e->plan->head[1].n_out, .kind = (int32_t)e->training.conf.loss, .measured = s->measured,
-        .y = e->y, .t = nn_cuda_at(e, e->prep.target), .dy = e->dy, .scale = e->training.scale,
-        .result = e->training.shard + e->training.own.first + s->shard });
+    e->ops->loss(e->gpu, &(nn_gpu_loss){ .n = in->n_graphs * e->plan->head[1].n_out,
+                                         .kind = (int32_t)e->training.conf.loss,
+                                         .measured = s->measured,
+                                         .y = e->y,
+                                         .t = nn_cuda_at(e, e->prep.target),
+                                         .dy = e->dy,
+                                         .scale = e->training.scale,
+                                         .result = e->training.shard + e->training.own.first + s->shard });
 }
 
-static bool is_last(const nn_engine *e, const nn_training_step *s)
-{
-    return s->shard + 1 == e->training.own.n;
-}
+static bool is_last(const nn_engine *e, const nn_training_step *s) { return s->shard + 1 == e->training.own.n; }
 
 /* From the batch to its gradient, in e->grad. */
 static void shard_run(nn_engine *e, const nn_batch *in, const nn_training_step *s)
 {
     nn_cuda_forward(e, in);
     loss_run(e, in, s);
-    nn_cuda_backward(e, in, e->training.conf.ranks && is_last(e, s) ? bucket_done : NULL);
+    nn_cuda_backward(e, in, e->training.conf.ranks != NULL && is_last(e, s) ? bucket_done : NULL);
 }
 
 /* What a shard without molecules is to the sums. */
@@ -245,7 +243,7 @@ static void nothing_run(nn_engine *e, const nn_training_step *s)
 
     e->ops->zero(e->gpu, e->grad, e->plan->model->n_floats * sizeof *e->grad);
     e->ops->zero(e->gpu, t->shard + t->own.first + s->shard, sizeof *t->shard);
-    for (int32_t i = 0; t->conf.ranks && is_last(e, s) && i < t->n_buckets; i++)
+    for (int32_t i = 0; t->conf.ranks != NULL && is_last(e, s) && i < t->n_buckets; i++)
         bucket_done(e, i);
 }
 
@@ -254,12 +252,28 @@ static nn_gpu_optimise optimise_of(const nn_engine *e, float lr)
     const nn_cuda_training *t = &e->training;
     const nn_adamw_conf *c = &t->conf.adam;
 
-    return (nn_gpu_optimise){
-        .n = (int64_t)e->plan->model->n_floats, .lamb = t->lamb, .beta1 = c->beta1, .beta2 = c->beta2, .eps = c->eps,
-        .decay = c->decay, .lr = (double)lr, .grad_clip = t->conf.grad_clip, .ema = t->conf.ema, .p = e->params, .m = t->m,
-        .v = t->v, .average = t->average, .g = (const float *)(const void *)e->grads, .part = t->part, .step = t->step,
-        .scale = t->scale, .scale_after = t->conf.scale_after, .rule = t->rule, .n_shards = t->conf.shards,
-        .shard = t->shard, .result = t->result };
+    return (nn_gpu_optimise){ .n = (int64_t)e->plan->model->n_floats,
+                              .lamb = t->lamb,
+                              .beta1 = c->beta1,
+                              .beta2 = c->beta2,
+                              .eps = c->eps,
+                              .decay = c->decay,
+                              .lr = (double)lr,
+                              .grad_clip = t->conf.grad_clip,
+                              .ema = t->conf.ema,
+                              .p = e->params,
+                              .m = t->m,
+                              .v = t->v,
+                              .average = t->average,
+                              .g = (const float *)(const void *)e->grads,
+                              .part = t->part,
+                              .step = t->step,
+                              .scale = t->scale,
+                              .scale_after = t->conf.scale_after,
+                              .rule = t->rule,
+                              .n_shards = t->conf.shards,
+                              .shard = t->shard,
+                              .result = t->result };
 }
 
 static nn_gpu_optimise slice_of(const nn_gpu_optimise *all, const nn_cuda_slice *s)
@@ -272,7 +286,7 @@ static nn_gpu_optimise slice_of(const nn_gpu_optimise *all, const nn_cuda_slice 
     a.part += s->at / NN_GPU_SQUARES;
     a.m += s->state;
     a.v += s->state;
-    if (a.average)
+    if (a.average != NULL)
         a.average += s->state;
     return a;
 }
@@ -314,12 +328,12 @@ static pl_code shard_lay(nn_engine *e, const nn_batch *in, const nn_training_ste
     nn_cuda_training *t = &e->training;
     int32_t targets = in->n_graphs * e->plan->head[1].n_out;
     int slot = (int)(t->laid % NN_CUDA_SLOTS);
-    pl_code rc = t->laid < NN_CUDA_SLOTS ? PL_OK : nn_cuda_said(e->ops->wait(e->gpu, slot), err);
+    pl_code code = t->laid < NN_CUDA_SLOTS ? PL_OK : nn_cuda_said(e->ops->wait(e->gpu, slot), err);
 
-    if (!rc)
-        rc = nn_cuda_batch(e, in, true, slot, targets, err);
-    if (rc)
-        return rc;
+    if (code == PL_OK)
+        code = nn_cuda_batch(e, in, true, slot, targets, err);
+    if (code != PL_OK)
+        return code;
     memcpy(e->prep.target, s->target, (size_t)targets * sizeof *s->target);
     e->ops->upload_beside(e->gpu, e->batch, e->prep.host, e->prep.bytes);
     return PL_OK;
@@ -330,18 +344,18 @@ static void shard_queue(nn_engine *e, const nn_batch *in, const nn_training_step
 {
     nn_cuda_training *t = &e->training;
     int slot = (int)(t->queued % NN_CUDA_SLOTS);
-    bool last = is_last(e, s), alone = !t->conf.ranks;
+    bool last = is_last(e, s), alone = t->conf.ranks == NULL;
     float *rows = (float *)(void *)e->grads;
 
     e->grad = rows + (alone && s->shard > 1 ? 1 : s->shard) * e->grad_stride;
     segment_begin(e, last ? 0 : EARLIER);
-    if (in)
+    if (in != NULL)
         shard_run(e, in, s);
     else
         nothing_run(e, s);
     if (alone && s->shard > 0)
         e->ops->add(e->gpu, &(nn_gpu_add){ (int64_t)e->plan->model->n_floats, e->grad, rows });
-    if (last && !t->lost.code) {
+    if (last && t->lost.code == PL_OK) {
         optimise_run(e, s->lr);
         e->ops->download_later(e->gpu, &t->came[slot], t->result, sizeof *t->result);
     }
@@ -352,19 +366,19 @@ static pl_code cuda_step(nn_engine *e, const nn_batch *in, const nn_training_ste
 {
     nn_cuda_training *t = &e->training;
     int slot = (int)(t->queued % NN_CUDA_SLOTS);
-    pl_code rc = PL_OK;
+    pl_code code = PL_OK;
 
-    if (!t->memory || t->queued - t->given >= NN_CUDA_SLOTS || s->shard >= t->own.n)
+    if (t->memory == NULL || t->queued - t->given >= NN_CUDA_SLOTS || s->shard >= t->own.n)
         return pl_fail(err, PL_EBUG, "a training step without a place for its result");
-    if (in)
-        rc = shard_lay(e, in, s, err);
-    if (!rc)
+    if (in != NULL)
+        code = shard_lay(e, in, s, err);
+    if (code == PL_OK)
         shard_queue(e, in, s);
-    if (t->lost.code)
+    if (t->lost.code != PL_OK)
         return lost(e, err);
-    if (rc)
-        return rc;
-    if (in)
+    if (code != PL_OK)
+        return code;
+    if (in != NULL)
         e->ops->mark(e->gpu, (int32_t)(t->laid++ % NN_CUDA_SLOTS));
     if (is_last(e, s)) {
         e->ops->mark(e->gpu, NN_CUDA_SLOTS + slot);
@@ -384,13 +398,15 @@ static pl_code cuda_result(nn_engine *e, nn_training_result *out, pl_error *err)
     if (t->given == t->queued)
         return pl_fail(err, PL_EBUG, "a result without a training step");
     bad = e->ops->wait(e->gpu, NN_CUDA_SLOTS + slot);
-    if (t->lost.code)
+    if (t->lost.code != PL_OK)
         return lost(e, err);
-    if (bad)
+    if (bad != NULL)
         return nn_cuda_said(bad, err);
     t->given++;
-    *out = (nn_training_result){ .loss = { r->loss, r->abs, r->square, r->measured }, .n_graphs = t->graphs_of[slot],
-                                 .taken = r->taken != 0, .scale = { r->scale.by, r->scale.good } };
+    *out = (nn_training_result){ .loss = { r->loss, r->abs, r->square, r->measured },
+                                 .n_graphs = t->graphs_of[slot],
+                                 .taken = r->taken != 0,
+                                 .scale = { r->scale.by, r->scale.good } };
     return PL_OK;
 }
 
@@ -400,7 +416,7 @@ static void array_fetch(nn_engine *e, float *to, const float *from)
 {
     size_t bytes = e->plan->model->n_floats * sizeof *to;
 
-    if (!to || !from)
+    if (to == NULL || from == NULL)
         return;
     e->ops->download(e->gpu, e->host, from, bytes);
     memcpy(to, e->host, bytes);
@@ -409,7 +425,7 @@ static void array_fetch(nn_engine *e, float *to, const float *from)
 /* Sharded: gathered by all ranks. */
 static void state_fetch(nn_engine *e, float *to, const float *from)
 {
-    if (to && from)
+    if (to != NULL && from != NULL)
         array_fetch(e, to, e->training.sharded ? nn_cuda_state_gather(e, from) : from);
 }
 
@@ -417,7 +433,7 @@ static pl_code cuda_fetch(nn_engine *e, const nn_adamw_arrays *to, pl_error *err
 {
     const nn_cuda_training *t = &e->training;
 
-    if (!t->memory || t->given != t->queued)
+    if (t->memory == NULL || t->given != t->queued)
         return pl_fail(err, PL_EBUG, "parameters fetched with training steps in flight");
     array_fetch(e, to->p, e->params);
     state_fetch(e, to->m, t->m);
@@ -427,5 +443,9 @@ static pl_code cuda_fetch(nn_engine *e, const nn_adamw_arrays *to, pl_error *err
 }
 
 const nn_engine_training nn_cuda_trains = {
-    .depth = NN_CUDA_SLOTS, .begin = cuda_begin, .step = cuda_step, .result = cuda_result, .fetch = cuda_fetch,
+    .depth = NN_CUDA_SLOTS,
+    .begin = cuda_begin,
+    .step = cuda_step,
+    .result = cuda_result,
+    .fetch = cuda_fetch,
 };

@@ -12,18 +12,18 @@ static int laid_by(nn_engine *const *e, const nn_batch *const *in, int k)
 {
     int j = 0;
 
-    while (j < k && (in[j] != in[k] || e[j]->prep.radial != e[k]->prep.radial || e[j]->prep.width != e[k]->prep.width
-                     || e[j]->conf.device != e[k]->conf.device))
+    while (j < k && (in[j] != in[k] || e[j]->prep.radial != e[k]->prep.radial || e[j]->prep.width != e[k]->prep.width ||
+                     e[j]->conf.device != e[k]->conf.device))
         j++;
     return j;
 }
 
 static pl_code lay_out(nn_engine *e, const nn_batch *in, pl_error *err)
 {
-    pl_code rc = nn_cuda_batch(e, in, false, 0, 0, err);
+    pl_code code = nn_cuda_batch(e, in, false, 0, 0, err);
 
-    if (rc)
-        return rc;
+    if (code != PL_OK)
+        return code;
     e->ops->upload(e->gpu, e->batch, e->prep.host, e->prep.bytes);
     e->ops->mark(e->gpu, LAID);
     return PL_OK;
@@ -40,40 +40,40 @@ static void results_ask(nn_engine *e, const nn_batch *in)
 static pl_code follower_begin(nn_engine *e, nn_engine *from, const nn_batch *in, pl_error *err)
 {
     nn_cuda_prep own = e->prep;
-    pl_code rc = nn_cuda_shape_check(e, in, err);
+    pl_code code = nn_cuda_shape_check(e, in, err);
 
     e->kept = false;
     e->prep = from->prep;
     e->batch = from->batch;
-    if (!rc)
-        rc = nn_cuda_batch_memory(e, in, false, NULL, err);
-    if (!rc) {
+    if (code == PL_OK)
+        code = nn_cuda_batch_memory(e, in, false, NULL, err);
+    if (code == PL_OK) {
         e->ops->follow(e->gpu, from->gpu, LAID);
         results_ask(e, in);
     }
     e->prep = own;
-    return rc;
+    return code;
 }
 
 static pl_code one_begin(nn_engine *const *e, const nn_batch *const *in, int k, pl_error *err)
 {
     int by = laid_by(e, in, k);
-    pl_code rc;
+    pl_code code;
 
     if (by < k)
         return follower_begin(e[k], e[by], in[k], err);
-    rc = lay_out(e[k], in[k], err);
-    if (!rc)
+    code = lay_out(e[k], in[k], err);
+    if (code == PL_OK)
         results_ask(e[k], in[k]);
-    return rc;
+    return code;
 }
 
 static pl_code one_end(nn_engine *e, const nn_batch *in, float *y, pl_error *err)
 {
-    pl_code rc = nn_cuda_said(e->ops->wait(e->gpu, DONE), err);
+    pl_code code = nn_cuda_said(e->ops->wait(e->gpu, DONE), err);
 
-    if (rc)
-        return rc;
+    if (code != PL_OK)
+        return code;
     memcpy(y, e->host, (size_t)in->n_graphs * (size_t)e->plan->head[1].n_out * sizeof *y);
     return e->fences ? nn_cuda_check(e, err) : PL_OK;
 }
@@ -82,14 +82,14 @@ static pl_code one_end(nn_engine *e, const nn_batch *in, float *y, pl_error *err
  * engine that does not follow the one that has its batch shows. */
 pl_code nn_cuda_forward_all(nn_engine *const *e, const nn_batch *const *in, float *const *y, int n, pl_error *err)
 {
-    pl_code rc = PL_OK, end;
+    pl_code code = PL_OK, end;
     int begun = 0;
 
-    for (; begun < n && !rc; begun++)
-        rc = one_begin(e, in, begun, err);
-    for (int k = begun - (rc ? 2 : 1); k >= 0; k--) {
-        end = one_end(e[k], in[k], y[k], rc ? NULL : err);
-        rc = rc ? rc : end;
+    for (; begun < n && code == PL_OK; begun++)
+        code = one_begin(e, in, begun, err);
+    for (int k = begun - (code != PL_OK ? 2 : 1); k >= 0; k--) {
+        end = one_end(e[k], in[k], y[k], code != PL_OK ? NULL : err);
+        code = code != PL_OK ? code : end;
     }
-    return rc;
+    return code;
 }

@@ -26,7 +26,7 @@ static pl_code rooms(nn_domain *d, ch_fingerprint **print, ch_folds **folds, cha
     *key = pl_arena_get(mem, (size_t)d->n + 1, sizeof **key);
     d->print = *print;
     d->folds = *folds;
-    d->key = (const char (*)[NN_DOMAIN_KEY + 1])*key;
+    d->key = (const char(*)[NN_DOMAIN_KEY + 1]) * key;
     return *print && *folds && *key ? PL_OK : pl_fail(err, PL_ENOMEM, "the domain of a model, %d molecules", (int)d->n);
 }
 
@@ -44,7 +44,7 @@ pl_code nn_domain_make(nn_domain *out, nn_domain_molecule *molecule, int32_t n, 
 {
     ch_fingerprint *print;
     ch_folds *folds;
-    char (*key)[NN_DOMAIN_KEY + 1];
+    char(*key)[NN_DOMAIN_KEY + 1];
     pl_code code;
 
     *out = (nn_domain){ .n = n };
@@ -95,11 +95,12 @@ static pl_code check_keys(const nn_domain *d, const char *tensor, pl_error *err)
 }
 
 /* n rows of each. */
-static pl_code rows_take(nn_domain *out, int32_t n, const char *prints, const char *keys, const char *tensor, pl_arena *mem, pl_error *err)
+static pl_code rows_take(nn_domain *out, int32_t n, const char *prints, const char *keys, const char *tensor, pl_arena *mem,
+                         pl_error *err)
 {
     ch_fingerprint *print;
     ch_folds *folds;
-    char (*key)[NN_DOMAIN_KEY + 1];
+    char(*key)[NN_DOMAIN_KEY + 1];
     pl_code code;
 
     out->n = n;
@@ -158,7 +159,7 @@ pl_code nn_domain_take(nn_domain *out, const nn_tensors *all, pl_arena *mem, pl_
 
     *out = (nn_domain){ 0 };
     if (packed != NULL && (t[0] != NULL || t[1] != NULL))
-        return pl_fail(err, PL_EDATA, "tensors %s and %s are both there", PACKED, t[0] ? names[0] : names[1]);
+        return pl_fail(err, PL_EDATA, "tensors %s and %s are both there", PACKED, t[0] != NULL ? names[0] : names[1]);
     if (packed != NULL)
         return packed_take(out, packed, mem, err);
     return t[0] == NULL && t[1] == NULL ? PL_OK : plain_take(out, t, mem, err);
@@ -182,8 +183,12 @@ pl_code nn_domain_tensors(nn_tensor out[NN_DOMAIN_TENSORS], const nn_domain *d, 
         to[k] = (unsigned char)((uint32_t)d->n >> (8 * k));
     if (compress2(to + COUNT_BYTES, &packed, (const Bytef *)rows, (uLong)size, Z_BEST_COMPRESSION) != Z_OK)
         return pl_fail(err, PL_ENOMEM, "the domain of a model, %d molecules", (int)d->n);
-    out[0] = (nn_tensor){ .name = PACKED, .dtype = NN_U8, .n_dims = 1, .dims = { (int64_t)packed + COUNT_BYTES },
-                          .count = packed + COUNT_BYTES, .data = to };
+    out[0] = (nn_tensor){ .name = PACKED,
+                          .dtype = NN_U8,
+                          .n_dims = 1,
+                          .dims = { (int64_t)packed + COUNT_BYTES },
+                          .count = packed + COUNT_BYTES,
+                          .data = to };
     return PL_OK;
 }
 

@@ -24,10 +24,10 @@ typedef struct nn_domain_molecule {
 } nn_domain_molecule;
 
 typedef struct nn_domain {
-    int32_t n;                             /* molecules; 0: not in the file */
-    const ch_fingerprint *print;           /* [n] in ascending order of key */
-    const ch_folds *folds;                 /* of each                       */
-    const char (*key)[NN_DOMAIN_KEY + 1];  /* [n]                           */
+    int32_t n;                            /* molecules; 0: not in the file */
+    const ch_fingerprint *print;          /* [n] in ascending order of key */
+    const ch_folds *folds;                /* of each                       */
+    const char (*key)[NN_DOMAIN_KEY + 1]; /* [n]                           */
 } nn_domain;
 
 /* Makes *out, in mem, from n molecules; sorts molecule[]. The result does not depend on their order. ENOMEM. */

@@ -96,8 +96,10 @@ void nn_range_of(nn_range *out, const nn_census *c, const char *form)
 
 /* ---- using ------------------------------------------------------------------ */
 
-const char *const nn_range_words[] = { "heavy atoms", "net charge", "rings", "conjugated atoms", "fragments",
-                                       "unusual valences", "ring of", "atomic charge", "element", "structure", "acids and bases", "similarity", NULL };
+const char *const nn_range_words[] = { "heavy atoms", "net charge",       "rings",           "conjugated atoms",
+                                       "fragments",   "unusual valences", "ring of",         "atomic charge",
+                                       "element",     "structure",        "acids and bases", "similarity",
+                                       NULL };
 
 /* Whether "; "-separated reasons have that one. */
 static bool has_reason(const char *reasons, const char *one)
@@ -107,9 +109,9 @@ static bool has_reason(const char *reasons, const char *one)
 
     for (const char *s = reasons; !has && s != NULL && *s != '\0';) {
         const char *end = strstr(s, "; ");
-        const size_t len = end ? (size_t)(end - s) : strlen(s);
+        const size_t len = end != NULL ? (size_t)(end - s) : strlen(s);
         has = len == n && strncmp(s, one, n) == 0;
-        s = end ? end + 2 : NULL;
+        s = end != NULL ? end + 2 : NULL;
     }
     return has;
 }

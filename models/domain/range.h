@@ -33,8 +33,8 @@ typedef struct nn_kind {
 
 typedef struct nn_traits {
     int32_t number[NN_NUMBERS];
-    uint32_t ring_sizes;            /* bit k: there is a bond whose smallest ring has k atoms; bit NN_RING_MOST: that many or more */
-    int32_t n_kinds;                /* NN_KINDS_MAX + 1 means: more than NN_KINDS_MAX                               */
+    uint32_t ring_sizes; /* bit k: there is a bond whose smallest ring has k atoms; bit NN_RING_MOST: that many or more */
+    int32_t n_kinds;     /* NN_KINDS_MAX + 1 means: more than NN_KINDS_MAX                               */
     nn_kind kind[NN_KINDS_MAX + 1];
 } nn_traits;
 
@@ -42,12 +42,12 @@ typedef struct nn_traits {
 pl_code nn_traits_of(nn_traits *out, const ch_graph *g, pl_arena *mem, pl_error *err);
 
 typedef struct nn_range {
-    int64_t molecules;              /* training molecules; 0: not in the file     */
+    int64_t molecules; /* training molecules; 0: not in the file     */
     int32_t low[NN_NUMBERS], high[NN_NUMBERS];
-    uint32_t ring_sizes, sources;   /* sources: bit k is nn_source k              */
+    uint32_t ring_sizes, sources; /* sources: bit k is nn_source k              */
     int32_t n_kinds;
     nn_kind kind[NN_KINDS_MAX];
-    char form[NN_FORM_BYTES];       /* protonation state of acids and bases: "as drawn", "neutral", "at pH 7.4" */
+    char form[NN_FORM_BYTES]; /* protonation state of acids and bases: "as drawn", "neutral", "at pH 7.4" */
 } nn_range;
 
 /* ---- making ---- */
@@ -57,7 +57,10 @@ typedef struct nn_census {
     int64_t n, ring[NN_RING_MOST + 1], source[NN_SOURCES];
     int32_t least[NN_NUMBERS][NN_RANGE_LEAST], most[NN_NUMBERS][NN_RANGE_LEAST]; /* the smallest and the largest values, sorted */
     int32_t n_kinds;
-    struct nn_kind_count { nn_kind kind; int64_t n; } kind[1024];
+    struct nn_kind_count {
+        nn_kind kind;
+        int64_t n;
+    } kind[1024];
 } nn_census;
 
 void nn_census_add(nn_census *c, const nn_traits *t, nn_source source);
@@ -78,9 +81,9 @@ pl_code nn_range_take(nn_range *out, const char *text, pl_error *err);
 typedef struct nn_case {
     const nn_traits *traits;
     nn_source source;
-    const char *form;    /* protonation state that this workflow asks for        */
-    bool changed;        /* the molecule was neutralised or protonated for it    */
-    double alike;        /* similarity to the nearest training molecule; NaN: unknown */
+    const char *form; /* protonation state that this workflow asks for        */
+    bool changed;     /* the molecule was neutralised or protonated for it    */
+    double alike;     /* similarity to the nearest training molecule; NaN: unknown */
 } nn_case;
 
 /* Appends the reasons why the molecule is outside the domain: "heavy atoms 14 > 9; similarity 0.21 < 0.3"; nothing if it is

@@ -16,8 +16,8 @@
 #include "chem/molecule/element.h"
 #include "models/domain/range.h"
 
-static const char *const number_names[NN_NUMBERS] = { "heavy_atoms", "charge", "rings", "conjugated_atoms", "fragments",
-                                                         "unusual_valences" };
+static const char *const number_names[NN_NUMBERS] = { "heavy_atoms",      "charge",    "rings",
+                                                      "conjugated_atoms", "fragments", "unusual_valences" };
 static const char *const source_names[NN_SOURCES] = { "input", "mmff94", "uff", "none" };
 static const char PAIRED[] = " paired";
 
@@ -43,7 +43,7 @@ static json_t *json_bits(uint32_t bits, const char *const *name)
 
     for (int k = 0; k < 32; k++)
         if (bits >> k & 1)
-            json_array_append_new(list, name ? json_string(name[k]) : json_integer(k));
+            json_array_append_new(list, name != NULL ? json_string(name[k]) : json_integer(k));
     return list;
 }
 
@@ -54,12 +54,12 @@ const char *nn_range_text(const nn_range *r, pl_arena *mem)
     char *text;
     const char *copy;
 
-    for (int k = 0; k < NN_NUMBERS && all; k++)
+    for (int k = 0; k < NN_NUMBERS && all != NULL; k++)
         json_object_set_new(all, number_names[k], json_pack("[i, i]", (int)r->low[k], (int)r->high[k]));
     json_object_set_new(all, "ring_sizes", json_bits(r->ring_sizes, NULL));
     json_object_set_new(all, "atoms", json_kinds(r));
-    text = all ? json_dumps(all, JSON_COMPACT) : NULL;
-    copy = text ? pl_strdup(mem, text) : NULL;
+    text = all != NULL ? json_dumps(all, JSON_COMPACT) : NULL;
+    copy = text != NULL ? pl_strdup(mem, text) : NULL;
     free(text);
     json_decref(all);
     return copy;
@@ -72,7 +72,7 @@ static bool numbers_take(nn_range *r, const json_t *all)
     for (int k = 0; k < NN_NUMBERS; k++) {
         const json_t *pair = json_object_get(all, number_names[k]), *low = json_array_get(pair, 0), *high = json_array_get(pair, 1);
         const json_int_t a = json_integer_value(low), b = json_integer_value(high);
-        if (k == NN_VALENCES && !pair) /* of a version that did not count them */
+        if (k == NN_VALENCES && pair == NULL) /* of a version that did not count them */
             continue;
         if (!json_is_integer(low) || !json_is_integer(high) || a > b || a < INT32_MIN || b > INT32_MAX)
             return false;
@@ -117,7 +117,7 @@ static bool kind_take(nn_kind *out, const char *text)
     long charge;
     char *end;
 
-    while (text && n < sizeof symbol - 1 && ((text[n] >= 'A' && text[n] <= 'Z') || (text[n] >= 'a' && text[n] <= 'z'))) {
+    while (text != NULL && n < sizeof symbol - 1 && ((text[n] >= 'A' && text[n] <= 'Z') || (text[n] >= 'a' && text[n] <= 'z'))) {
         symbol[n] = text[n];
         n++;
     }
@@ -144,7 +144,7 @@ pl_code nn_range_take(nn_range *out, const char *text, pl_error *err)
     json_t *all = json_loads(text, JSON_REJECT_DUPLICATES, NULL);
     const json_t *molecules = json_object_get(all, "molecules");
     const char *form = json_string_value(json_object_get(all, "form"));
-    bool good = json_is_integer(molecules) && json_integer_value(molecules) > 0 && form && strlen(form) < NN_FORM_BYTES;
+    bool good = json_is_integer(molecules) && json_integer_value(molecules) > 0 && form != NULL && strlen(form) < NN_FORM_BYTES;
 
     *out = (nn_range){ .molecules = json_integer_value(molecules) };
     if (good)

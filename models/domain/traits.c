@@ -111,8 +111,10 @@ static bool is_conjugated(const ch_graph *g, int32_t i)
  * nitrogen, which N(=O)=O has for a nitro group. An element that is not in the list has any. */
 static bool is_usual(int z, int bonds)
 {
-    static const struct { uint8_t z, bonds; } usual[] = { { 5, 3 }, { 6, 4 }, { 7, 3 }, { 8, 2 }, { 9, 1 }, { 14, 4 }, { 15, 3 }, { 16, 2 },
-                                                          { 17, 1 }, { 33, 3 }, { 34, 2 }, { 35, 1 }, { 53, 1 } };
+    static const struct {
+        uint8_t z, bonds;
+    } usual[] = { { 5, 3 },  { 6, 4 },  { 7, 3 },  { 8, 2 },  { 9, 1 },  { 14, 4 }, { 15, 3 },
+                  { 16, 2 }, { 17, 1 }, { 33, 3 }, { 34, 2 }, { 35, 1 }, { 53, 1 } };
 
     for (size_t k = 0; k < sizeof usual / sizeof *usual; k++)
         if (usual[k].z == z)
@@ -149,11 +151,13 @@ static void kind_add(nn_traits *t, nn_kind k)
 
 pl_code nn_traits_of(nn_traits *out, const ch_graph *g, pl_arena *mem, pl_error *err)
 {
-    walk w = { .g = g, .root = PL_NEW(mem, int32_t, g->n_nodes + 1), .far = PL_NEW(mem, int32_t, g->n_nodes + 1),
+    walk w = { .g = g,
+               .root = PL_NEW(mem, int32_t, g->n_nodes + 1),
+               .far = PL_NEW(mem, int32_t, g->n_nodes + 1),
                .queue = PL_NEW(mem, int32_t, g->n_nodes + 1) };
 
     *out = (nn_traits){ 0 };
-    if (!w.root || !w.far || !w.queue)
+    if (w.root == NULL || w.far == NULL || w.queue == NULL)
         return pl_fail(err, PL_ENOMEM, "the traits of a molecule of %d atoms", (int)g->n_nodes);
     out->number[NN_RINGS] = fragments_join(&w);
     out->ring_sizes = out->number[NN_RINGS] ? ring_sizes(&w) : 0;

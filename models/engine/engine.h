@@ -29,15 +29,15 @@ typedef enum nn_precision { NN_PREC_FP32, NN_PREC_BF16X3, NN_PREC_BF16, NN_PREC_
 
 typedef struct nn_engine_conf {
     int threads;
-    const char *kernels;           /* cpu: name of the set (models/cpu/kernels/kernels.h); NULL: the best */
+    const char *kernels; /* cpu: name of the set (models/cpu/kernels/kernels.h); NULL: the best */
     nn_radial radial;
-    double width;                  /* Angstrom between two radial nodes              */
-    nn_precision of_radial;        /* last layer of the radial networks (ops 4, 5 of docs/model.md 8) */
-    nn_precision of_contract;      /* SO(2) products along edges (op 7)              */
-    nn_precision of_linear;        /* linear layers of nodes (op 10)                 */
-    int32_t device;                /* cuda: number of the GPU among the visible ones  */
-    bool yields;                   /* cuda: low priority, other engines on the same GPU run first */
-    bool recompute;                /* keep less for the backward pass and compute it again: less
+    double width;             /* Angstrom between two radial nodes              */
+    nn_precision of_radial;   /* last layer of the radial networks (ops 4, 5 of docs/model.md 8) */
+    nn_precision of_contract; /* SO(2) products along edges (op 7)              */
+    nn_precision of_linear;   /* linear layers of nodes (op 10)                 */
+    int32_t device;           /* cuda: number of the GPU among the visible ones  */
+    bool yields;              /* cuda: low priority, other engines on the same GPU run first */
+    bool recompute;           /* keep less for the backward pass and compute it again: less
                                     * memory, more time, the same bits                */
 } nn_engine_conf;
 
@@ -46,30 +46,30 @@ typedef struct nn_engine_conf {
 /* Settings of a training; constant from step to step. */
 typedef struct nn_training {
     nn_optimiser_kind optimiser;
-    nn_adamw_conf adam;            /* used by LAMB, too                              */
+    nn_adamw_conf adam; /* used by LAMB, too                              */
     nn_loss loss;
-    double grad_clip, ema;         /* as in nn_train_conf (models/training/train.h)           */
-    nn_ranks *ranks;               /* a kind with `device`; NULL: a single rank       */
-    int shards;                    /* shards of a batch, on all ranks together; 0 means 1 */
-    bool sharded;                  /* AdamW with ranks: each rank stores only its slices of moments and average; same bits */
-    nn_loss_scale scale;           /* loss scale of the first step                    */
-    int64_t scale_after;           /* as in nn_train_conf                             */
+    double grad_clip, ema; /* as in nn_train_conf (models/training/train.h)           */
+    nn_ranks *ranks;       /* a kind with `device`; NULL: a single rank       */
+    int shards;            /* shards of a batch, on all ranks together; 0 means 1 */
+    bool sharded;          /* AdamW with ranks: each rank stores only its slices of moments and average; same bits */
+    nn_loss_scale scale;   /* loss scale of the first step                    */
+    int64_t scale_after;   /* as in nn_train_conf                             */
 } nn_training;
 
 /* One of this rank's shards of a batch. */
 typedef struct nn_training_step {
-    const float *target;           /* [molecules of the shard][outputs]; NaN: not measured */
-    int64_t measured;              /* measured targets in the whole batch            */
-    int32_t n_graphs;              /* molecules of the whole batch                   */
-    int32_t shard;                 /* 0, 1, .. among this rank's shards; the last one ends the step */
-    float lr;                      /* learning rate                                  */
+    const float *target; /* [molecules of the shard][outputs]; NaN: not measured */
+    int64_t measured;    /* measured targets in the whole batch            */
+    int32_t n_graphs;    /* molecules of the whole batch                   */
+    int32_t shard;       /* 0, 1, .. among this rank's shards; the last one ends the step */
+    float lr;            /* learning rate                                  */
 } nn_training_step;
 
 typedef struct nn_training_result {
     nn_loss_sum loss;
     int32_t n_graphs;
-    bool taken;                    /* false: loss or gradient was not finite, the step was skipped */
-    nn_loss_scale scale;           /* loss scale of the next step                     */
+    bool taken;          /* false: loss or gradient was not finite, the step was skipped */
+    nn_loss_scale scale; /* loss scale of the next step                     */
 } nn_training_result;
 
 /* Whole training steps where the parameters are: forward, loss, backward, sum over shards, norm and
@@ -78,7 +78,7 @@ typedef struct nn_training_result {
  * caller may also call set_params and forward without keep, but only while no step is in flight, and
  * must set the parameters of the training again before the next step. */
 typedef struct nn_engine_training {
-    int32_t depth;                 /* maximum number of steps in flight              */
+    int32_t depth; /* maximum number of steps in flight              */
     /* from: the starting state, [n_floats] each; ema NULL: no moving average; g is not read. steps: steps
      * taken so far. */
     pl_code (*begin)(nn_engine *e, const nn_training *t, const nn_adamw_arrays *from, int64_t steps, pl_error *err);
@@ -94,11 +94,11 @@ typedef struct nn_engine_training {
 } nn_engine_training;
 
 typedef struct nn_engine_kind {
-    const char *name, *help;       /* "ref", "cpu", "cuda"                           */
+    const char *name, *help; /* "ref", "cpu", "cuda"                           */
     /* Whether this engine supports these settings on this machine. ECONFIG says what is missing. */
     pl_code (*check)(const nn_engine_conf *conf, pl_error *err);
     pl_code (*open)(nn_engine **out, const nn_se3 *model, const nn_engine_conf *conf, pl_error *err);
-    void (*close)(nn_engine *e);   /* NULL is fine                                   */
+    void (*close)(nn_engine *e); /* NULL is fine                                   */
 
     /* Sets the parameters [n_floats] and folds the last radial layers again. params is borrowed and must
      * not change until the next set_params: an engine may read it later. */
@@ -127,9 +127,9 @@ typedef struct nn_engine_kind {
     const nn_engine_training *training;
 } nn_engine_kind;
 
-extern const nn_engine_kind nn_engine_ref; /* plain loops in double, float32 inputs and outputs: the reference for tests */
-extern const nn_engine_kind nn_engine_cpu; /* edge frame, pair sharing, threads                    */
-extern const nn_engine_kind nn_engine_cuda; /* the same on a GPU; needs libmolsieve_cuda.so        */
+extern const nn_engine_kind nn_engine_ref;       /* plain loops in double, float32 inputs and outputs: the reference for tests */
+extern const nn_engine_kind nn_engine_cpu;       /* edge frame, pair sharing, threads                    */
+extern const nn_engine_kind nn_engine_cuda;      /* the same on a GPU; needs libmolsieve_cuda.so        */
 extern const nn_engine_kind *const nn_engines[]; /* NULL-terminated */
 
 /* The value of nn_train_conf.scale_after for these settings: not zero only with fp16. */

@@ -21,13 +21,9 @@ typedef struct header {
 
 static_assert(sizeof(header) == 40, "the header has no holes");
 
-static const char *const names[NN_BASIS_KINDS] = { "frame_q15", "frame_f32", "sh_f32",
-                                                   "pairwise_f32", "none" };
+static const char *const names[NN_BASIS_KINDS] = { "frame_q15", "frame_f32", "sh_f32", "pairwise_f32", "none" };
 
-const char *nn_basis_name(nn_basis_kind kind)
-{
-    return kind >= 0 && kind < NN_BASIS_KINDS ? names[kind] : "unknown";
-}
+const char *nn_basis_name(nn_basis_kind kind) { return kind >= 0 && kind < NN_BASIS_KINDS ? names[kind] : "unknown"; }
 
 int32_t nn_basis_width(nn_basis_kind kind, int32_t max_degree)
 {
@@ -46,15 +42,9 @@ int32_t nn_basis_width(nn_basis_kind kind, int32_t max_degree)
     }
 }
 
-static size_t number_bytes(nn_basis_kind kind)
-{
-    return kind == NN_BASIS_FRAME_Q15 ? sizeof(int16_t) : sizeof(float);
-}
+static size_t number_bytes(nn_basis_kind kind) { return kind == NN_BASIS_FRAME_Q15 ? sizeof(int16_t) : sizeof(float); }
 
-static int64_t entries(nn_basis_kind kind, const ch_graph *g)
-{
-    return kind == NN_BASIS_PAIRWISE_F32 ? g->n_edges : g->n_pairs;
-}
+static int64_t entries(nn_basis_kind kind, const ch_graph *g) { return kind == NN_BASIS_PAIRWISE_F32 ? g->n_edges : g->n_pairs; }
 
 double nn_basis_bytes(nn_basis_kind kind, int32_t max_degree, double n_pairs, double n_edges)
 {
@@ -73,8 +63,7 @@ typedef struct maker {
     const nn_couplings *q;
 } maker;
 
-static pl_code maker_open(maker *m, nn_basis_kind kind, int32_t max_degree, pl_arena *mem,
-                          pl_error *err)
+static pl_code maker_open(maker *m, nn_basis_kind kind, int32_t max_degree, pl_arena *mem, pl_error *err)
 {
     nn_couplings *q;
     pl_code code;
@@ -148,8 +137,7 @@ static void make_graph(const maker *m, unsigned char *to, const ch_graph *g)
 
 static size_t data_at(uint32_t n) { return sizeof(header) + 8 * ((size_t)n + 1); }
 
-static void write_all(unsigned char *base, const maker *m, const ch_graph_block *graphs,
-                      const header *h)
+static void write_all(unsigned char *base, const maker *m, const ch_graph_block *graphs, const header *h)
 {
     uint64_t *at = (uint64_t *)(void *)(base + sizeof *h);
     size_t stride = (size_t)m->width * number_bytes(m->kind);
@@ -162,12 +150,11 @@ static void write_all(unsigned char *base, const maker *m, const ch_graph_block 
     ch_seal_put(base, (size_t)h->bytes, magic, VERSION);
 }
 
-pl_code nn_basis_pack(pl_bytes *out, nn_basis_kind kind, int32_t max_degree,
-                      const ch_graph_block *graphs, pl_arena *mem, pl_error *err)
+pl_code nn_basis_pack(pl_bytes *out, nn_basis_kind kind, int32_t max_degree, const ch_graph_block *graphs, pl_arena *mem,
+                      pl_error *err)
 {
     maker m;
-    header h = { .kind = (uint32_t)kind, .max_degree = (uint32_t)max_degree,
-                 .n = (uint32_t)graphs->n, .graphs_crc = graphs->crc };
+    header h = { .kind = (uint32_t)kind, .max_degree = (uint32_t)max_degree, .n = (uint32_t)graphs->n, .graphs_crc = graphs->crc };
     uint64_t total = (uint64_t)(kind == NN_BASIS_PAIRWISE_F32 ? graphs->n_edges : graphs->n_pairs);
     unsigned char *base;
     pl_code code;
@@ -197,15 +184,13 @@ static pl_code get_header(header *h, pl_bytes in, const ch_graph_block *graphs, 
         return pl_fail(err, PL_EDATA, "block of bases: sizes do not fit %zu bytes", in.len);
     if (h->kind >= NN_BASIS_NONE || h->max_degree > NN_MAX_DEGREE ||
         h->width != (uint32_t)nn_basis_width((nn_basis_kind)h->kind, (int32_t)h->max_degree))
-        return pl_fail(err, PL_EDATA, "block of bases: kind %u, degree %u, width %u", h->kind,
-                       h->max_degree, h->width);
+        return pl_fail(err, PL_EDATA, "block of bases: kind %u, degree %u, width %u", h->kind, h->max_degree, h->width);
     if (h->graphs_crc != graphs->crc || h->n != (uint32_t)graphs->n)
         return pl_fail(err, PL_EDATA, "block of bases belongs to other graphs");
     return PL_OK;
 }
 
-static pl_code check_index(const uint64_t *at, const header *h, size_t len,
-                           const ch_graph_block *graphs, pl_error *err)
+static pl_code check_index(const uint64_t *at, const header *h, size_t len, const ch_graph_block *graphs, pl_error *err)
 {
     size_t stride = h->width * number_bytes((nn_basis_kind)h->kind);
     uint64_t sum = 0;
@@ -220,8 +205,7 @@ static pl_code check_index(const uint64_t *at, const header *h, size_t len,
     return PL_OK;
 }
 
-pl_code nn_basis_unpack(nn_basis_block *out, pl_bytes in, const ch_graph_block *graphs,
-                        pl_arena *mem, pl_error *err)
+pl_code nn_basis_unpack(nn_basis_block *out, pl_bytes in, const ch_graph_block *graphs, pl_arena *mem, pl_error *err)
 {
     header h;
     const unsigned char *base;

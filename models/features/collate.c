@@ -9,7 +9,7 @@
 struct nn_collate {
     unsigned char *base;
     size_t cap, used;
-    int32_t *item;       /* kept apart: needed before the sizes are known */
+    int32_t *item; /* kept apart: needed before the sizes are known */
     nn_left_out *left;
     int32_t item_cap;
 };
@@ -33,10 +33,7 @@ void nn_collate_free(nn_collate *c)
     free(c);
 }
 
-size_t nn_collate_bytes(const nn_collate *c)
-{
-    return c->cap + (size_t)c->item_cap * (sizeof *c->item + sizeof *c->left);
-}
+size_t nn_collate_bytes(const nn_collate *c) { return c->cap + (size_t)c->item_cap * (sizeof *c->item + sizeof *c->left); }
 
 nn_item nn_item_of(const ch_graph_block *graphs, const nn_basis_block *basis, int32_t i)
 {
@@ -49,16 +46,14 @@ nn_item nn_item_of(const ch_graph_block *graphs, const nn_basis_block *basis, in
     return item;
 }
 
-int32_t nn_collate_take(const nn_item *items, int32_t first, int32_t n, int32_t max_graphs,
-                        int64_t max_edges)
+int32_t nn_collate_take(const nn_item *items, int32_t first, int32_t n, int32_t max_graphs, int64_t max_edges)
 {
     int64_t edges = 0;
     int32_t i = first;
 
     for (; i < n; i++) {
         edges += items[i].graph->n_edges;
-        if (i > first && ((max_graphs > 0 && i - first >= max_graphs) ||
-                          (max_edges > 0 && edges > max_edges)))
+        if (i > first && ((max_graphs > 0 && i - first >= max_graphs) || (max_edges > 0 && edges > max_edges)))
             break;
     }
     return i - first;
@@ -86,8 +81,7 @@ static pl_code room_for_items(nn_collate *c, int32_t n, pl_error *err)
 }
 
 /* Sorts the items into kept and left out; sums the kept. */
-static pl_code choose(nn_collate *c, nn_collated *out, const nn_item *items, int32_t n,
-                      const nn_inputs *inputs, pl_error *err)
+static pl_code choose(nn_collate *c, nn_collated *out, const nn_item *items, int32_t n, const nn_inputs *inputs, pl_error *err)
 {
     int64_t nodes = 0, edges = 0;
 
@@ -204,8 +198,7 @@ static void fill_edge(const sheet *s, const ch_graph *g, int32_t e, int32_t edge
         f[k] = g->type[p] == k ? 1.0f : 0.0f;
 }
 
-static void fill_edges(const sheet *s, const ch_graph *g, int32_t node0, int32_t edge0,
-                       int32_t pair0)
+static void fill_edges(const sheet *s, const ch_graph *g, int32_t node0, int32_t edge0, int32_t pair0)
 {
     for (int32_t i = 0; i < g->n_nodes; i++) {
         s->row[node0 + i] = edge0 + g->row[i];
@@ -271,8 +264,7 @@ static void publish(nn_batch *b, const sheet *s)
     b->frame = s->frame;
 }
 
-pl_code nn_collate_run(nn_collate *c, nn_collated *out, const nn_item *items, int32_t n,
-                       const nn_inputs *inputs, pl_error *err)
+pl_code nn_collate_run(nn_collate *c, nn_collated *out, const nn_item *items, int32_t n, const nn_inputs *inputs, pl_error *err)
 {
     sheet s = { 0 };
     pl_code code;

@@ -36,9 +36,9 @@ typedef struct nn_inputs {
     bool bonds;                       /* one-hot of the bond kind on edges           */
 } nn_inputs;
 
-nn_inputs nn_inputs_qm9(void);                          /* H C N O F, z, bonds            */
-int32_t nn_inputs_node_features(const nn_inputs *in);   /* scalars per node               */
-int32_t nn_inputs_edge_features(const nn_inputs *in);   /* scalars per edge, no distance  */
+nn_inputs nn_inputs_qm9(void);                        /* H C N O F, z, bonds            */
+int32_t nn_inputs_node_features(const nn_inputs *in); /* scalars per node               */
+int32_t nn_inputs_edge_features(const nn_inputs *in); /* scalars per edge, no distance  */
 
 /* Whether both give the same batch for the same graphs. */
 bool nn_inputs_same(const nn_inputs *a, const nn_inputs *b);
@@ -56,7 +56,11 @@ int32_t nn_inputs_unknown(const nn_inputs *in, const ch_graph *graph);
  * sh_f32: spherical harmonics Y_0..Y_2L of each pair's vector. pairwise_f32: all
  * bases d_in, d_out <= L of each directed edge (models/network/basis.h), d_in outermost. */
 typedef enum nn_basis_kind {
-    NN_BASIS_FRAME_Q15, NN_BASIS_FRAME_F32, NN_BASIS_SH_F32, NN_BASIS_PAIRWISE_F32, NN_BASIS_NONE,
+    NN_BASIS_FRAME_Q15,
+    NN_BASIS_FRAME_F32,
+    NN_BASIS_SH_F32,
+    NN_BASIS_PAIRWISE_F32,
+    NN_BASIS_NONE,
     NN_BASIS_KINDS
 } nn_basis_kind;
 
@@ -76,18 +80,17 @@ double nn_basis_bytes(nn_basis_kind kind, int32_t max_degree, double n_pairs, do
 typedef struct nn_basis_block {
     nn_basis_kind kind;
     int32_t max_degree, n, width;
-    const uint64_t *at;     /* [n+1]                                        */
-    const int16_t *q15;     /* [at[n]][width] or NULL                       */
-    const float *f32;       /* [at[n]][width] or NULL                       */
-} nn_basis_block;           /* points into the bytes it was unpacked from   */
+    const uint64_t *at; /* [n+1]                                        */
+    const int16_t *q15; /* [at[n]][width] or NULL                       */
+    const float *f32;   /* [at[n]][width] or NULL                       */
+} nn_basis_block;       /* points into the bytes it was unpacked from   */
 
 /* Computes the bases of a block of graphs; *out in mem. kind is not NN_BASIS_NONE. max_degree 0..4; frames always have degrees 1..3. */
-pl_code nn_basis_pack(pl_bytes *out, nn_basis_kind kind, int32_t max_degree,
-                      const ch_graph_block *graphs, pl_arena *mem, pl_error *err);
+pl_code nn_basis_pack(pl_bytes *out, nn_basis_kind kind, int32_t max_degree, const ch_graph_block *graphs, pl_arena *mem,
+                      pl_error *err);
 
 /* Reads a block; *out points into `in`. EDATA: damaged, or made from other graphs than `graphs`. */
-pl_code nn_basis_unpack(nn_basis_block *out, pl_bytes in, const ch_graph_block *graphs,
-                        pl_arena *mem, pl_error *err);
+pl_code nn_basis_unpack(nn_basis_block *out, pl_bytes in, const ch_graph_block *graphs, pl_arena *mem, pl_error *err);
 
 /* ---- batches ---- */
 
@@ -108,31 +111,29 @@ typedef struct nn_left_out {
 
 typedef struct nn_collated {
     nn_batch batch;
-    const int32_t *item;      /* [batch.n_graphs] position of each graph in the list given */
+    const int32_t *item; /* [batch.n_graphs] position of each graph in the list given */
     int32_t n_left;
-    const nn_left_out *left;  /* [n_left] molecules that are not in the batch              */
+    const nn_left_out *left; /* [n_left] molecules that are not in the batch              */
 } nn_collated;
 
 /* Makes batches. Owns the arrays of the last batch and reuses them: it allocates nothing
  * after the largest batch. One per thread. */
 typedef struct nn_collate nn_collate;
 
-nn_collate *nn_collate_new(void);      /* NULL: no memory   */
-void nn_collate_free(nn_collate *c);   /* NULL is fine      */
+nn_collate *nn_collate_new(void);    /* NULL: no memory   */
+void nn_collate_free(nn_collate *c); /* NULL is fine      */
 
 /* Lays n items end to end, in their order. A molecule with an element that `inputs` lacks
  * is left out and listed in out->left. batch.frame is set only if every graph of the batch
  * has stored frames (converted to float32). `out` is valid until the next call. An
  * empty batch (n = 0, or all left out) is fine. ENOMEM. EINPUT: 2^31 - 1 atoms or directed
  * edges, or more. */
-pl_code nn_collate_run(nn_collate *c, nn_collated *out, const nn_item *items, int32_t n,
-                       const nn_inputs *inputs, pl_error *err);
+pl_code nn_collate_run(nn_collate *c, nn_collated *out, const nn_item *items, int32_t n, const nn_inputs *inputs, pl_error *err);
 
 size_t nn_collate_bytes(const nn_collate *c); /* bytes allocated now */
 
 /* How many of the items first..n-1 fit into one batch of at most max_graphs molecules
  * (0: no limit) and max_edges directed edges (0: no limit); at least one. */
-int32_t nn_collate_take(const nn_item *items, int32_t first, int32_t n, int32_t max_graphs,
-                        int64_t max_edges);
+int32_t nn_collate_take(const nn_item *items, int32_t first, int32_t n, int32_t max_graphs, int64_t max_edges);
 
 #endif

@@ -10,22 +10,22 @@ enum { STORED_DEGREES = 3 };
 
 struct nn_mirror {
     float (*vec)[3], *frame;
-    size_t n_vec, n_frame;           /* edges, pairs that there is room for */
-    float sign[NN_FRAME_FLOATS];     /* of a frame's entries                */
+    size_t n_vec, n_frame;       /* edges, pairs that there is room for */
+    float sign[NN_FRAME_FLOATS]; /* of a frame's entries                */
 };
 
 nn_mirror *nn_mirror_new(void)
 {
     nn_mirror *m = calloc(1, sizeof *m);
 
-    if (m)
+    if (m != NULL)
         nn_frame_reverse(STORED_DEGREES, m->sign);
     return m;
 }
 
 void nn_mirror_free(nn_mirror *m)
 {
-    if (!m)
+    if (m == NULL)
         return;
     free(m->vec);
     free(m->frame);
@@ -37,19 +37,19 @@ static bool room_for(nn_mirror *m, size_t n_edges, size_t n_pairs)
     if (n_edges > m->n_vec) {
         free(m->vec);
         m->vec = malloc(n_edges * sizeof *m->vec);
-        m->n_vec = m->vec ? n_edges : 0;
+        m->n_vec = m->vec != NULL ? n_edges : 0;
     }
     if (n_pairs > m->n_frame) {
         free(m->frame);
         m->frame = malloc(n_pairs * NN_FRAME_FLOATS * sizeof *m->frame);
-        m->n_frame = m->frame ? n_pairs : 0;
+        m->n_frame = m->frame != NULL ? n_pairs : 0;
     }
     return n_edges <= m->n_vec && n_pairs <= m->n_frame;
 }
 
 pl_code nn_mirror_batch(nn_mirror *m, nn_batch *out, const nn_batch *in, pl_error *err)
 {
-    size_t n_edges = (size_t)in->n_edges, n_pairs = in->frame ? (size_t)in->n_pairs : 0;
+    size_t n_edges = (size_t)in->n_edges, n_pairs = in->frame != NULL ? (size_t)in->n_pairs : 0;
 
     *out = *in;
     if (!room_for(m, n_edges, n_pairs))
@@ -61,6 +61,6 @@ pl_code nn_mirror_batch(nn_mirror *m, nn_batch *out, const nn_batch *in, pl_erro
         for (size_t k = 0; k < NN_FRAME_FLOATS; k++)
             m->frame[p * NN_FRAME_FLOATS + k] = m->sign[k] * in->frame[p * NN_FRAME_FLOATS + k];
     out->vec = (const float(*)[3])m->vec;
-    out->frame = in->frame ? m->frame : NULL;
+    out->frame = in->frame != NULL ? m->frame : NULL;
     return PL_OK;
 }

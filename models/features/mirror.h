@@ -22,8 +22,8 @@ static inline bool nn_mirror_wanted(nn_mirror_mode mode, const nn_se3_conf *conf
 /* Owns vectors and frames of the last image and reuses them. One per thread. */
 typedef struct nn_mirror nn_mirror;
 
-nn_mirror *nn_mirror_new(void);      /* NULL: no memory   */
-void nn_mirror_free(nn_mirror *m);   /* NULL is fine      */
+nn_mirror *nn_mirror_new(void);    /* NULL: no memory   */
+void nn_mirror_free(nn_mirror *m); /* NULL is fine      */
 
 /* out: `in` with its vectors and stored frames inverted; everything else is borrowed from `in`.
  * Valid until the next call. ENOMEM. */

@@ -41,21 +41,20 @@ static pl_code tensor_take(float *params, const nn_tensors *all, const nn_param 
     const nn_tensor *t = nn_tensors_find(all, p->name);
     const int64_t want[2] = { p->dims[0], p->dims[1] };
     char a[64], b[64];
-    pl_code rc;
+    pl_code code;
 
-    if (!t)
+    if (t == NULL)
         return pl_fail(err, PL_EDATA, "tensor %s is missing", p->name);
     if (!same_shape(t, p))
-        return pl_fail(err, PL_EDATA, "tensor %s is %s, the model needs %s", p->name,
-                       shape_text(a, sizeof a, t->dims, t->n_dims), shape_text(b, sizeof b, want, p->n_dims));
+        return pl_fail(err, PL_EDATA, "tensor %s is %s, the model needs %s", p->name, shape_text(a, sizeof a, t->dims, t->n_dims),
+                       shape_text(b, sizeof b, want, p->n_dims));
     if (t->dtype != NN_F32 && t->dtype != NN_BF16)
-        return pl_fail(err, PL_EDATA, "tensor %s has type %s, F32 or BF16 is needed", p->name,
-                       nn_dtype_name(t->dtype));
-    rc = nn_tensor_floats(params + p->at, p->size, t, err);
-    for (size_t k = 0; k < p->size && !rc; k++)
+        return pl_fail(err, PL_EDATA, "tensor %s has type %s, F32 or BF16 is needed", p->name, nn_dtype_name(t->dtype));
+    code = nn_tensor_floats(params + p->at, p->size, t, err);
+    for (size_t k = 0; k < p->size && code == PL_OK; k++)
         if (!isfinite(params[p->at + k]))
-            rc = pl_fail(err, PL_EDATA, "tensor %s: number %zu is not finite", p->name, k);
-    return rc;
+            code = pl_fail(err, PL_EDATA, "tensor %s: number %zu is not finite", p->name, k);
+    return code;
 }
 
 static pl_code no_extra_tensor(const nn_tensors *all, const nn_se3 *model, pl_error *err)
@@ -72,8 +71,7 @@ static void group_flip(float *w, const nn_group *g, int32_t row_size)
     for (int32_t p = 0; p < g->n_paths; p++)
         for (int32_t k = 0; k < g->path[p].n_freq; k++) {
             const nn_path *path = &g->path[p];
-            int j = (path->d_in > path->d_out ? path->d_in - path->d_out : path->d_out - path->d_in)
-                + k * path->j_step;
+            int j = (path->d_in > path->d_out ? path->d_in - path->d_out : path->d_out - path->d_in) + k * path->j_step;
             if (!nn_w3j_sign_differs(j, path->d_in, path->d_out))
                 continue;
             for (int32_t oc = 0; oc < g->c_out * g->c_in; oc++)
@@ -99,18 +97,18 @@ static void signs_move(const nn_se3 *model, float *params)
 static pl_code params_take(nn_model_file *m, const nn_tensors *all, bool other_signs, pl_arena *mem, pl_error *err)
 {
     const nn_se3 *model = m->model;
-    pl_code rc = PL_OK;
+    pl_code code = PL_OK;
 
     m->params = PL_NEW(mem, float, model->n_floats);
-    if (!m->params)
+    if (m->params == NULL)
         return pl_fail(err, PL_ENOMEM, "a model of %zu parameters", model->n_floats);
-    for (int32_t k = 0; k < model->n_params && !rc; k++)
-        rc = tensor_take(m->params, all, &model->param[k], err);
-    if (!rc)
-        rc = no_extra_tensor(all, model, err);
-    if (!rc && other_signs)
+    for (int32_t k = 0; k < model->n_params && code == PL_OK; k++)
+        code = tensor_take(m->params, all, &model->param[k], err);
+    if (code == PL_OK)
+        code = no_extra_tensor(all, model, err);
+    if (code == PL_OK && other_signs)
         signs_move(model, m->params);
-    return rc;
+    return code;
 }
 
 static pl_code read_all(nn_model_file *m, const char *path, pl_arena *mem, pl_error *err)
@@ -120,42 +118,42 @@ static pl_code read_all(nn_model_file *m, const char *path, pl_arena *mem, pl_er
     bool other_signs = false;
     pl_bytes file;
     pl_sha256 sha;
-    pl_code rc = pl_file_read(&file, path, mem, err);
+    pl_code code = pl_file_read(&file, path, mem, err);
 
-    if (!rc && (rc = nn_tensors_parse(&all, file, mem, err)))
+    if (code == PL_OK && (code = nn_tensors_parse(&all, file, mem, err)) != PL_OK)
         pl_at(err, "%s", path);
-    if (!rc)
-        rc = nn_model_meta_take(m, &other_signs, all, mem, err);
-    if (!rc && nn_se3_plan(&model, &m->conf, mem, err))
-        rc = err && err->code == PL_ENOMEM ? PL_ENOMEM : PL_EDATA;
-    if (rc)
-        return rc;
+    if (code == PL_OK)
+        code = nn_model_meta_take(m, &other_signs, all, mem, err);
+    if (code == PL_OK && nn_se3_plan(&model, &m->conf, mem, err) != PL_OK)
+        code = err != NULL && err->code == PL_ENOMEM ? PL_ENOMEM : PL_EDATA;
+    if (code != PL_OK)
+        return code;
     m->model = model;
     m->verified = all->verified;
     for (int k = 0; k < all->n; k++)
         m->bf16 = m->bf16 || all->t[k].dtype == NN_BF16;
-    rc = params_take(m, all, other_signs, mem, err);
-    if (!rc)
-        rc = nn_domain_take(&m->domain, all, mem, err);
+    code = params_take(m, all, other_signs, mem, err);
+    if (code == PL_OK)
+        code = nn_domain_take(&m->domain, all, mem, err);
     pl_sha256_start(&sha); /* of what was read, whatever the file holds by now */
     pl_sha256_add(&sha, file.data, file.len);
     pl_sha256_hex(&sha, m->sha256);
-    return rc;
+    return code;
 }
 
 pl_code nn_model_read(nn_model_file **out, const char *path, pl_arena *mem, pl_error *err)
 {
     nn_model_file *m = PL_NEW(mem, nn_model_file, 1);
     pl_error inner = { 0 };
-    pl_code rc = m ? read_all(m, path, mem, &inner) : pl_fail(&inner, PL_ENOMEM, "model");
+    pl_code code = m != NULL ? read_all(m, path, mem, &inner) : pl_fail(&inner, PL_ENOMEM, "model");
 
-    if (!rc)
+    if (code == PL_OK)
         *out = m;
-    else if (strstr(inner.text, path))
-        rc = pl_fail(err, rc, "%s", inner.text);
+    else if (strstr(inner.text, path) != NULL)
+        code = pl_fail(err, code, "%s", inner.text);
     else
-        rc = pl_fail(err, rc, "%s: %.250s", path, inner.text);
-    return rc;
+        code = pl_fail(err, code, "%s: %.250s", path, inner.text);
+    return code;
 }
 
 /* ---- writing ------------------------------------------------------------- */
@@ -181,15 +179,19 @@ static pl_code tensors_fill(nn_tensor *t, const nn_model_file *m, pl_arena *mem,
 {
     for (int32_t k = 0; k < m->model->n_params; k++) {
         const nn_param *p = &m->model->param[k];
-        t[k] = (nn_tensor){ .name = p->name, .dtype = m->bf16 ? NN_BF16 : NN_F32, .n_dims = p->n_dims,
-                            .dims = { p->dims[0], p->dims[1] }, .count = p->size, .data = m->params + p->at };
+        t[k] = (nn_tensor){ .name = p->name,
+                            .dtype = m->bf16 ? NN_BF16 : NN_F32,
+                            .n_dims = p->n_dims,
+                            .dims = { p->dims[0], p->dims[1] },
+                            .count = p->size,
+                            .data = m->params + p->at };
         for (size_t i = 0; i < p->size; i++)
             if (!isfinite(m->params[p->at + i]))
                 return pl_fail(err, PL_EDATA, "tensor %s: number %zu is not finite", p->name, i);
         if (!m->bf16)
             continue;
         uint16_t *half = PL_NEW(mem, uint16_t, p->size);
-        if (!half)
+        if (half == NULL)
             return pl_fail(err, PL_ENOMEM, "a model file");
         for (size_t i = 0; i < p->size; i++)
             half[i] = bf16_of(m->params[p->at + i]);
@@ -202,27 +204,27 @@ static pl_code write_in(const nn_model_file *m, const char *path, pl_arena *mem,
 {
     nn_tensor *t = PL_NEW(mem, nn_tensor, m->model->n_params + NN_DOMAIN_TENSORS);
     nn_tensors all = { .n = m->model->n_params, .t = t };
-    pl_code rc;
+    pl_code code;
 
-    if (!t)
+    if (t == NULL)
         return pl_fail(err, PL_ENOMEM, "a model file");
-    rc = tensors_fill(t, m, mem, err);
-    if (!rc && m->domain.n > 0) {
-        rc = nn_domain_tensors(t + all.n, &m->domain, mem, err);
+    code = tensors_fill(t, m, mem, err);
+    if (code == PL_OK && m->domain.n > 0) {
+        code = nn_domain_tensors(t + all.n, &m->domain, mem, err);
         all.n += NN_DOMAIN_TENSORS;
     }
-    if (!rc)
-        rc = nn_model_meta_list(&all.meta, &all.n_meta, m, mem, err);
-    return rc ? rc : nn_tensors_write(path, &all, err);
+    if (code == PL_OK)
+        code = nn_model_meta_list(&all.meta, &all.n_meta, m, mem, err);
+    return code != PL_OK ? code : nn_tensors_write(path, &all, err);
 }
 
 pl_code nn_model_write(const nn_model_file *m, const char *path, pl_error *err)
 {
     pl_arena *mem = pl_arena_new(1 << 16);
-    pl_code rc = mem ? write_in(m, path, mem, err) : pl_fail(err, PL_ENOMEM, "a model file");
+    pl_code code = mem != NULL ? write_in(m, path, mem, err) : pl_fail(err, PL_ENOMEM, "a model file");
 
     pl_arena_free(mem);
-    return rc;
+    return code;
 }
 
 /* ---- using --------------------------------------------------------------- */
@@ -252,14 +254,14 @@ pl_code nn_model_graph_check(const nn_model_file *m, const ch_graph_opts *opts, 
     const ch_graph_opts *t = &m->graph;
 
     if (t->edges != opts->edges)
-        return pl_fail(err, PL_ECONFIG, "edges: %s, but model %s was trained with edges: %s",
-                       nn_edges_name(opts->edges), m->name, nn_edges_name(t->edges));
+        return pl_fail(err, PL_ECONFIG, "edges: %s, but model %s was trained with edges: %s", nn_edges_name(opts->edges), m->name,
+                       nn_edges_name(t->edges));
     if (t->edges == CH_EDGES_RADIUS && t->cutoff != opts->cutoff)
-        return pl_fail(err, PL_ECONFIG, "cutoff: %g Angstrom, but model %s was trained with %g", (double)opts->cutoff,
-                       m->name, (double)t->cutoff);
+        return pl_fail(err, PL_ECONFIG, "cutoff: %g Angstrom, but model %s was trained with %g", (double)opts->cutoff, m->name,
+                       (double)t->cutoff);
     if (t->edges == CH_EDGES_RADIUS && t->max_neighbours != opts->max_neighbours)
-        return pl_fail(err, PL_ECONFIG, "max_neighbours: %d, but model %s was trained with %d",
-                       (int)opts->max_neighbours, m->name, (int)t->max_neighbours);
+        return pl_fail(err, PL_ECONFIG, "max_neighbours: %d, but model %s was trained with %d", (int)opts->max_neighbours, m->name,
+                       (int)t->max_neighbours);
     if (t->edges == CH_EDGES_KNN && t->k != opts->k)
         return pl_fail(err, PL_ECONFIG, "k: %d, but model %s was trained with %d", (int)opts->k, m->name, (int)t->k);
     return PL_OK;

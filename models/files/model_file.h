@@ -37,37 +37,37 @@
 #include "models/network/se3.h"
 
 typedef struct nn_scale {
-    double mean, stdev;                   /* of (target - linear part) over the training set */
-    double constant;                      /* linear part = constant + sum over the atoms of */
-    double offset[NN_MAX_ELEMENTS];       /* offset[element], elements in the order of inputs */
+    double mean, stdev;             /* of (target - linear part) over the training set */
+    double constant;                /* linear part = constant + sum over the atoms of */
+    double offset[NN_MAX_ELEMENTS]; /* offset[element], elements in the order of inputs */
 } nn_scale;
 
 enum { NN_TARGETS_MAX = 64 };
 
 /* One number that a model predicts. */
 typedef struct nn_target {
-    const char *name, *unit, *better;     /* better: "low", "high" or "none"                */
+    const char *name, *unit, *better; /* better: "low", "high" or "none"                */
     nn_scale scale;
-    nn_interval interval;                 /* prediction intervals; n = 0: none              */
-    double lowest;                        /* lowest calibrated similarity (models/metrics/conformal.h); 0: unknown  */
+    nn_interval interval; /* prediction intervals; n = 0: none              */
+    double lowest;        /* lowest calibrated similarity (models/metrics/conformal.h); 0: unknown  */
 } nn_target;
 
 typedef struct nn_model_file {
     const char *name;
-    nn_target *target;                    /* [conf.outputs]                                 */
-    bool classifies;                      /* targets are classes 0 and 1; values are probabilities of class 1 */
+    nn_target *target; /* [conf.outputs]                                 */
+    bool classifies;   /* targets are classes 0 and 1; values are probabilities of class 1 */
     nn_se3_conf conf;
     nn_inputs inputs;
-    ch_graph_opts graph;                  /* max_atoms and max_edges are not kept           */
-    nn_domain domain;                     /* fingerprints of the training molecules         */
-    nn_range range;                       /* ranges of their properties                     */
-    const char *provenance;               /* JSON object                                    */
-    bool bf16;                            /* parameters are stored as bfloat16              */
-    const nn_se3 *model;                  /* the plan of conf                               */
-    float *params;                        /* [model->n_floats]; after a read exactly the
+    ch_graph_opts graph;    /* max_atoms and max_edges are not kept           */
+    nn_domain domain;       /* fingerprints of the training molecules         */
+    nn_range range;         /* ranges of their properties                     */
+    const char *provenance; /* JSON object                                    */
+    bool bf16;              /* parameters are stored as bfloat16              */
+    const nn_se3 *model;    /* the plan of conf                               */
+    float *params;          /* [model->n_floats]; after a read exactly the
                                              values in the file                             */
-    char sha256[65];                      /* of the file; read only                         */
-    bool verified;                        /* the file has a checksum and it matches; read only */
+    char sha256[65];        /* of the file; read only                         */
+    bool verified;          /* the file has a checksum and it matches; read only */
 } nn_model_file;
 
 /* Reads a model; everything is in mem. EIO: the file cannot be read. EDATA: it is not a valid model file. */

@@ -14,10 +14,7 @@ static const char *const pooling_names[] = { "max", "mean", "sum", NULL };
 static const char *const fusion_names[] = { "none", "partial", "full", NULL };
 static const char *const parity_names[] = { "both", "natural", NULL };
 
-const char *nn_edges_name(ch_edges e)
-{
-    return (int)e >= 0 && e <= CH_EDGES_FULL ? edges_names[e] : "unknown";
-}
+const char *nn_edges_name(ch_edges e) { return (int)e >= 0 && e <= CH_EDGES_FULL ? edges_names[e] : "unknown"; }
 
 bool nn_model_name_fits(const char *s)
 {
@@ -38,7 +35,7 @@ typedef struct reader {
     json_t *root;
     int version; /* of the format */
     pl_arena *mem;
-    pl_code rc;
+    pl_code code;
     pl_error *err;
 } reader;
 
@@ -50,29 +47,29 @@ static void section_open(reader *r, const char *section)
     json_decref(r->root);
     r->root = NULL;
     r->section = section;
-    if (r->rc)
+    if (r->code != PL_OK)
         return;
-    if (!text)
-        r->rc = pl_fail(r->err, PL_EDATA, "metadata has no %s: not a model file of this program", section);
-    else if (!(r->root = json_loads(text, JSON_REJECT_DUPLICATES, &why)))
-        r->rc = pl_fail(r->err, PL_EDATA, "metadata %s is not JSON: %.100s", section, why.text);
+    if (text == NULL)
+        r->code = pl_fail(r->err, PL_EDATA, "metadata has no %s: not a model file of this program", section);
+    else if ((r->root = json_loads(text, JSON_REJECT_DUPLICATES, &why)) == NULL)
+        r->code = pl_fail(r->err, PL_EDATA, "metadata %s is not JSON: %.100s", section, why.text);
     else if (!json_is_object(r->root))
-        r->rc = pl_fail(r->err, PL_EDATA, "metadata %s is not a JSON object", section);
+        r->code = pl_fail(r->err, PL_EDATA, "metadata %s is not a JSON object", section);
 }
 
 static json_t *member(reader *r, const char *key)
 {
-    json_t *value = r->rc ? NULL : json_object_get(r->root, key);
+    json_t *value = r->code != PL_OK ? NULL : json_object_get(r->root, key);
 
-    if (!r->rc && !value)
-        r->rc = pl_fail(r->err, PL_EDATA, "metadata %s has no %s", r->section, key);
+    if (r->code == PL_OK && value == NULL)
+        r->code = pl_fail(r->err, PL_EDATA, "metadata %s has no %s", r->section, key);
     return value;
 }
 
 static void wrong_type(reader *r, const char *key, const char *wanted)
 {
-    if (!r->rc)
-        r->rc = pl_fail(r->err, PL_EDATA, "metadata %s.%s is not %s", r->section, key, wanted);
+    if (r->code == PL_OK)
+        r->code = pl_fail(r->err, PL_EDATA, "metadata %s.%s is not %s", r->section, key, wanted);
 }
 
 static double get_real(reader *r, const char *key)
@@ -114,20 +111,20 @@ static const char *get_text(reader *r, const char *key)
 
     if (!json_is_string(value))
         wrong_type(r, key, "a text");
-    else if (!text && !r->rc)
-        r->rc = pl_fail(r->err, PL_ENOMEM, "metadata of a model");
-    return text ? text : "";
+    else if (text == NULL && r->code == PL_OK)
+        r->code = pl_fail(r->err, PL_ENOMEM, "metadata of a model");
+    return text != NULL ? text : "";
 }
 
 static int32_t get_choice(reader *r, const char *key, const char *const *names)
 {
     const char *text = get_text(r, key);
 
-    for (int32_t k = 0; names[k]; k++)
+    for (int32_t k = 0; names[k] != NULL; k++)
         if (!strcmp(text, names[k]))
             return k;
-    if (!r->rc)
-        r->rc = pl_fail(r->err, PL_EDATA, "metadata %s.%s: %.50s is not known", r->section, key, text);
+    if (r->code == PL_OK)
+        r->code = pl_fail(r->err, PL_EDATA, "metadata %s.%s: %.50s is not known", r->section, key, text);
     return 0;
 }
 
@@ -144,7 +141,8 @@ static void take_conf(reader *r, nn_se3_conf *c)
     c->pooling = get_choice(r, "pooling", pooling_names);
     c->fusion = get_choice(r, "fusion", fusion_names);
     c->outputs = get_int(r, "outputs");
-    c->parity = r->root && json_object_get(r->root, "parity") ? get_choice(r, "parity", parity_names) : NN_PARITY_BOTH;
+    c->parity =
+        r->root != NULL && json_object_get(r->root, "parity") != NULL ? get_choice(r, "parity", parity_names) : NN_PARITY_BOTH;
 }
 
 static void take_elements(reader *r, nn_inputs *in)
@@ -159,7 +157,7 @@ static void take_elements(reader *r, nn_inputs *in)
     in->n_elements = (int32_t)n;
     for (size_t k = 0; k < n; k++) {
         const char *symbol = json_string_value(json_array_get(list, k));
-        int z = symbol ? ch_element_number(symbol) : 0;
+        int z = symbol != NULL ? ch_element_number(symbol) : 0;
         if (z < 1)
             wrong_type(r, "elements", "a list of chemical symbols");
         in->element[k] = (uint8_t)z;
@@ -173,8 +171,8 @@ static void take_inputs(reader *r, nn_inputs *in)
     in->z = get_bool(r, "z");
     in->charge = get_bool(r, "charge");
     in->bonds = get_bool(r, "bonds");
-    if (!r->rc && nn_inputs_check(in, r->err))
-        r->rc = PL_EDATA;
+    if (r->code == PL_OK && nn_inputs_check(in, r->err) != PL_OK)
+        r->code = PL_EDATA;
 }
 
 static void take_graph(reader *r, ch_graph_opts *g)
@@ -198,7 +196,7 @@ static void take_scale(reader *r, nn_target *t, const nn_inputs *in)
     s->stdev = get_real(r, "std");
     s->constant = get_real(r, "constant");
     offsets = member(r, "offsets");
-    if (!r->rc && !(s->stdev > 0))
+    if (r->code == PL_OK && !(s->stdev > 0))
         wrong_type(r, "std", "above 0");
     if (!json_is_array(offsets) || json_array_size(offsets) != (size_t)in->n_elements) {
         wrong_type(r, "offsets", "a list with a number for each element");
@@ -227,7 +225,7 @@ static void take_target(reader *r, nn_target *t, const nn_inputs *in)
         wrong_type(r, "name", "a name");
     if (!nn_model_name_fits(t->unit))
         wrong_type(r, "unit", "a unit");
-    t->lowest = json_object_get(r->root, LOWEST) ? get_real(r, LOWEST) : 0;
+    t->lowest = json_object_get(r->root, LOWEST) != NULL ? get_real(r, LOWEST) : 0;
     if (!(t->lowest >= 0 && t->lowest <= 1))
         wrong_type(r, LOWEST, "a similarity");
 }
@@ -253,13 +251,13 @@ static void take_interval(reader *r, nn_target *t, const nn_inputs *in)
 
     (void)in;
     i->part = get_text(r, "part");
-    if (!r->rc && (!json_is_array(bands) || json_array_size(bands) > NN_BANDS_MAX || !nn_model_name_fits(i->part)))
+    if (r->code == PL_OK && (!json_is_array(bands) || json_array_size(bands) > NN_BANDS_MAX || !nn_model_name_fits(i->part)))
         wrong_type(r, "bands", "a list of up to 3 bands");
-    for (size_t k = 0; k < json_array_size(bands) && !r->rc; k++) {
+    for (size_t k = 0; k < json_array_size(bands) && r->code == PL_OK; k++) {
         const json_t *band = json_array_get(bands, k);
-        i->band[k] = (nn_band){ band_real(r, band, "similarity"), band_real(r, band, "within"),
-                                (int64_t)band_real(r, band, "molecules") };
-        if (!r->rc && (k ? !(i->band[k].from > i->band[k - 1].from) : i->band[k].from != 0))
+        i->band[k] =
+            (nn_band){ band_real(r, band, "similarity"), band_real(r, band, "within"), (int64_t)band_real(r, band, "molecules") };
+        if (r->code == PL_OK && (k ? !(i->band[k].from > i->band[k - 1].from) : i->band[k].from != 0))
             wrong_type(r, "bands", "from 0 on");
         i->n = (int32_t)k + 1;
     }
@@ -274,9 +272,9 @@ static void take_each(reader *r, nn_model_file *m, void (*take)(reader *r, nn_ta
         take(r, m->target, &m->inputs);
         return;
     }
-    if (!r->rc && (!json_is_array(list) || json_array_size(list) != (size_t)m->conf.outputs))
+    if (r->code == PL_OK && (!json_is_array(list) || json_array_size(list) != (size_t)m->conf.outputs))
         wrong_type(r, "targets", "a list with an object for each output");
-    for (int32_t k = 0; k < m->conf.outputs && !r->rc; k++) {
+    for (int32_t k = 0; k < m->conf.outputs && r->code == PL_OK; k++) {
         r->root = json_array_get(list, (size_t)k);
         take(r, &m->target[k], &m->inputs);
     }
@@ -288,7 +286,7 @@ static void take_task(reader *r, nn_model_file *m)
 {
     static const char *const classification[] = { "classification", NULL }, *const logistic[] = { "logistic", NULL };
 
-    m->classifies = r->version == 2 || (r->version == 3 && json_object_get(r->root, "task"));
+    m->classifies = r->version == 2 || (r->version == 3 && json_object_get(r->root, "task") != NULL);
     if (!m->classifies)
         return;
     (void)get_choice(r, "task", classification);
@@ -299,26 +297,26 @@ static void take_targets(reader *r, nn_model_file *m)
 {
     const int32_t n = m->conf.outputs;
 
-    if (!r->rc && (n < 1 || n > NN_TARGETS_MAX || (n > 1) != (r->version == 3)))
-        r->rc = pl_fail(r->err, PL_EDATA, "%d outputs in a model file of format %d; this program reads up to %d", (int)n, r->version,
-                        NN_TARGETS_MAX);
-    m->target = r->rc ? NULL : PL_NEW(r->mem, nn_target, n);
-    if (!r->rc && !m->target)
-        r->rc = pl_fail(r->err, PL_ENOMEM, "metadata of a model");
-    if (r->rc)
+    if (r->code == PL_OK && (n < 1 || n > NN_TARGETS_MAX || (n > 1) != (r->version == 3)))
+        r->code = pl_fail(r->err, PL_EDATA, "%d outputs in a model file of format %d; this program reads up to %d", (int)n,
+                          r->version, NN_TARGETS_MAX);
+    m->target = r->code != PL_OK ? NULL : PL_NEW(r->mem, nn_target, n);
+    if (r->code == PL_OK && m->target == NULL)
+        r->code = pl_fail(r->err, PL_ENOMEM, "metadata of a model");
+    if (r->code != PL_OK)
         return;
     section_open(r, "target");
     take_task(r, m);
     take_each(r, m, take_target);
     section_open(r, "scale");
     take_each(r, m, take_scale);
-    if (nn_tensors_meta(r->all, "interval")) {
+    if (nn_tensors_meta(r->all, "interval") != NULL) {
         section_open(r, "interval");
         take_each(r, m, take_interval);
     }
-    for (int32_t k = 0; k < n * n && !r->rc; k++)
+    for (int32_t k = 0; k < n * n && r->code == PL_OK; k++)
         if (k / n < k % n && !strcmp(m->target[k / n].name, m->target[k % n].name))
-            r->rc = pl_fail(r->err, PL_EDATA, "metadata target: two are called %s", m->target[k / n].name);
+            r->code = pl_fail(r->err, PL_EDATA, "metadata target: two are called %s", m->target[k / n].name);
 }
 
 /* Files of earlier versions have none. */
@@ -327,8 +325,8 @@ static void take_range(reader *r, nn_range *range)
     const char *text = nn_tensors_meta(r->all, RANGE);
 
     *range = (nn_range){ 0 };
-    if (!r->rc && text)
-        r->rc = nn_range_take(range, text, r->err);
+    if (r->code == PL_OK && text != NULL)
+        r->code = nn_range_take(range, text, r->err);
 }
 
 static void take_names(reader *r, nn_model_file *m, bool *other_signs)
@@ -336,24 +334,24 @@ static void take_names(reader *r, nn_model_file *m, bool *other_signs)
     const char *format = nn_tensors_meta(r->all, "format"), *version = nn_tensors_meta(r->all, "format_version");
     const char *signs = nn_tensors_meta(r->all, "w3j"), *name = nn_tensors_meta(r->all, "name");
 
-    if (!format || strcmp(format, "molsieve-model") != 0)
-        r->rc = pl_fail(r->err, PL_EDATA, "not a model file of this program (metadata format is %.40s)",
-                        format ? format : "missing");
-    else if (!version || version[0] < '1' || version[0] > '3' || version[1])
-        r->rc = pl_fail(r->err, PL_EDATA, "model file format %.20s, this program reads 1 to 3", version ? version : "?");
-    else if (name && !nn_model_name_fits(name))
-        r->rc = pl_fail(r->err, PL_EDATA, "metadata name is not a name");
-    else if (!signs || (strcmp(signs, "e3nn-0.3.3") != 0 && strcmp(signs, "e3nn-0.5") != 0))
-        r->rc = pl_fail(r->err, PL_EDATA, "metadata w3j is %.40s, not e3nn-0.3.3 or e3nn-0.5", signs ? signs : "missing");
-    if (r->rc)
+    if (format == NULL || strcmp(format, "molsieve-model") != 0)
+        r->code = pl_fail(r->err, PL_EDATA, "not a model file of this program (metadata format is %.40s)",
+                          format != NULL ? format : "missing");
+    else if (version == NULL || version[0] < '1' || version[0] > '3' || version[1])
+        r->code = pl_fail(r->err, PL_EDATA, "model file format %.20s, this program reads 1 to 3", version != NULL ? version : "?");
+    else if (name != NULL && !nn_model_name_fits(name))
+        r->code = pl_fail(r->err, PL_EDATA, "metadata name is not a name");
+    else if (signs == NULL || (strcmp(signs, "e3nn-0.3.3") != 0 && strcmp(signs, "e3nn-0.5") != 0))
+        r->code = pl_fail(r->err, PL_EDATA, "metadata w3j is %.40s, not e3nn-0.3.3 or e3nn-0.5", signs != NULL ? signs : "missing");
+    if (r->code != PL_OK)
         return;
     *other_signs = !strcmp(signs, "e3nn-0.5");
-    m->name = pl_strdup(r->mem, name ? name : "");
+    m->name = pl_strdup(r->mem, name != NULL ? name : "");
     r->version = version[0] - '0';
     section_open(r, "provenance");
-    m->provenance = r->rc ? "{}" : pl_strdup(r->mem, nn_tensors_meta(r->all, "provenance"));
-    if (!r->rc && (!m->name || !m->provenance))
-        r->rc = pl_fail(r->err, PL_ENOMEM, "metadata of a model");
+    m->provenance = r->code != PL_OK ? "{}" : pl_strdup(r->mem, nn_tensors_meta(r->all, "provenance"));
+    if (r->code == PL_OK && (m->name == NULL || m->provenance == NULL))
+        r->code = pl_fail(r->err, PL_ENOMEM, "metadata of a model");
 }
 
 pl_code nn_model_meta_take(nn_model_file *m, bool *other_signs, const nn_tensors *all, pl_arena *mem, pl_error *err)
@@ -369,7 +367,7 @@ pl_code nn_model_meta_take(nn_model_file *m, bool *other_signs, const nn_tensors
     json_decref(r.root);
     m->conf.node_features = nn_inputs_node_features(&m->inputs);
     m->conf.edge_features = nn_inputs_edge_features(&m->inputs);
-    return r.rc;
+    return r.code;
 }
 
 /* ---- writing ------------------------------------------------------------- */
@@ -377,9 +375,9 @@ pl_code nn_model_meta_take(nn_model_file *m, bool *other_signs, const nn_tensors
 static json_t *json_conf(const nn_se3_conf *c)
 {
     return json_pack("{s:i, s:i, s:i, s:i, s:i, s:b, s:b, s:s, s:s, s:i, s:s}", "layers", c->layers, "degrees", c->degrees,
-                     "channels", c->channels, "heads", c->heads, "channels_div", c->channels_div, "norm", c->norm,
-                     "layer_norm", c->layer_norm, "pooling", pooling_names[c->pooling], "fusion",
-                     fusion_names[c->fusion], "outputs", c->outputs, "parity", parity_names[c->parity]);
+                     "channels", c->channels, "heads", c->heads, "channels_div", c->channels_div, "norm", c->norm, "layer_norm",
+                     c->layer_norm, "pooling", pooling_names[c->pooling], "fusion", fusion_names[c->fusion], "outputs", c->outputs,
+                     "parity", parity_names[c->parity]);
 }
 
 static json_t *json_inputs(const nn_inputs *in)
@@ -394,8 +392,8 @@ static json_t *json_inputs(const nn_inputs *in)
 static json_t *json_graph(const ch_graph_opts *g)
 {
     if (g->edges == CH_EDGES_RADIUS)
-        return json_pack("{s:s, s:f, s:i}", "edges", edges_names[g->edges], "cutoff", (double)g->cutoff,
-                         "max_neighbours", g->max_neighbours);
+        return json_pack("{s:s, s:f, s:i}", "edges", edges_names[g->edges], "cutoff", (double)g->cutoff, "max_neighbours",
+                         g->max_neighbours);
     if (g->edges == CH_EDGES_KNN)
         return json_pack("{s:s, s:i}", "edges", edges_names[g->edges], "k", g->k);
     return json_pack("{s:s}", "edges", edges_names[g->edges]);
@@ -407,8 +405,8 @@ static json_t *json_scale(const nn_target *t, const nn_inputs *in)
 
     for (int32_t k = 0; k < in->n_elements; k++)
         json_array_append_new(offsets, json_real(t->scale.offset[k]));
-    return json_pack("{s:f, s:f, s:f, s:o}", "mean", t->scale.mean, "std", t->scale.stdev, "constant", t->scale.constant,
-                     "offsets", offsets);
+    return json_pack("{s:f, s:f, s:f, s:o}", "mean", t->scale.mean, "std", t->scale.stdev, "constant", t->scale.constant, "offsets",
+                     offsets);
 }
 
 static json_t *json_target(const nn_target *t, const nn_inputs *in)
@@ -416,7 +414,7 @@ static json_t *json_target(const nn_target *t, const nn_inputs *in)
     json_t *o = json_pack("{s:s, s:s, s:s}", "name", t->name, "unit", t->unit, "better", t->better);
 
     (void)in;
-    if (o && t->lowest > 0)
+    if (o != NULL && t->lowest > 0)
         json_object_set_new(o, LOWEST, json_real(t->lowest));
     return o;
 }
@@ -429,7 +427,7 @@ static json_t *json_interval(const nn_target *t, const nn_inputs *in)
     for (int32_t k = 0; k < t->interval.n; k++)
         json_array_append_new(bands, json_pack("{s:f, s:f, s:I}", "similarity", t->interval.band[k].from, "within",
                                                t->interval.band[k].within, "molecules", (json_int_t)t->interval.band[k].n));
-    return json_pack("{s:s, s:o}", "part", t->interval.part ? t->interval.part : "", "bands", bands);
+    return json_pack("{s:s, s:o}", "part", t->interval.part != NULL ? t->interval.part : "", "bands", bands);
 }
 
 /* As take_each reads it. */
@@ -448,8 +446,8 @@ static json_t *json_each(const nn_model_file *m, json_t *(*make)(const nn_target
 /* Takes over `value`; NULL when refused. */
 static const char *json_text(json_t *value, pl_arena *mem)
 {
-    char *text = value ? json_dumps(value, JSON_COMPACT | JSON_REAL_PRECISION(17)) : NULL;
-    const char *copy = text ? pl_strdup(mem, text) : NULL;
+    char *text = value != NULL ? json_dumps(value, JSON_COMPACT | JSON_REAL_PRECISION(17)) : NULL;
+    const char *copy = text != NULL ? pl_strdup(mem, text) : NULL;
 
     free(text);
     json_decref(value);
@@ -492,11 +490,11 @@ pl_code nn_model_meta_list(const nn_meta **out, int *n, const nn_model_file *m, 
 {
     nn_meta *list = PL_NEW(mem, nn_meta, META_KEYS);
 
-    if (!list)
+    if (list == NULL)
         return pl_fail(err, PL_ENOMEM, "metadata of a model");
     *n = meta_fill(list, m, mem);
     for (int k = 0; k < *n; k++)
-        if (!list[k].value)
+        if (list[k].value == NULL)
             return pl_fail(err, PL_ENOMEM, "metadata of a model");
     *out = list;
     return PL_OK;
@@ -509,9 +507,9 @@ const char *nn_model_metadata(const nn_model_file *m, pl_arena *mem)
     const int n = meta_fill(list, m, mem);
 
     for (int k = 0; k < n; k++) {
-        json_t *value = k < 4 ? json_string(list[k].value ? list[k].value : "")
-                              : json_loads(list[k].value ? list[k].value : "{}", 0, NULL);
-        json_object_set_new(all, list[k].key, value ? value : json_null());
+        json_t *value = k < 4 ? json_string(list[k].value != NULL ? list[k].value : "")
+                              : json_loads(list[k].value != NULL ? list[k].value : "{}", 0, NULL);
+        json_object_set_new(all, list[k].key, value != NULL ? value : json_null());
     }
     return json_text(all, mem);
 }

@@ -62,7 +62,7 @@ pl_code nn_interval_fit(nn_interval *out, const double *y, const double *p, cons
     double *error = PL_NEW(mem, double, n + 1);
 
     out->n = 0;
-    if (!error)
+    if (error == NULL)
         return pl_fail(err, PL_ENOMEM, "an interval of %lld predictions", (long long)n);
     bands_choose(out, alike, n);
     for (int32_t k = 0; k < out->n; k++) {
@@ -98,7 +98,7 @@ pl_code nn_interval_lowest(double *out, const double *alike, int64_t n, pl_arena
     double *sorted = PL_NEW(mem, double, n + 1);
 
     *out = 0;
-    if (!sorted)
+    if (sorted == NULL)
         return pl_fail(err, PL_ENOMEM, "similarities of %lld molecules", (long long)n);
     for (int64_t i = 0; i < n; i++)
         if (isnan(alike[i]))

@@ -14,20 +14,20 @@
 
 enum {
     NN_BANDS_MAX = 3,
-    NN_BAND_LEAST = 30,        /* minimum number of molecules in a band, if there are several bands */
-    NN_INTERVAL_LEAST = 9,     /* minimum in all: with fewer, even the largest error is not the half-width of a 90 % interval */
-    NN_LOWEST_RANK = 10        /* calibration molecules at or below the lowest calibrated similarity */
+    NN_BAND_LEAST = 30,    /* minimum number of molecules in a band, if there are several bands */
+    NN_INTERVAL_LEAST = 9, /* minimum in all: with fewer, even the largest error is not the half-width of a 90 % interval */
+    NN_LOWEST_RANK = 10    /* calibration molecules at or below the lowest calibrated similarity */
 };
 
 typedef struct nn_band {
-    double from;               /* lower end of the similarities; the upper end is the next band's `from` */
-    double within;             /* half-width, unit of the target    */
-    int64_t n;                 /* calibration molecules             */
+    double from;   /* lower end of the similarities; the upper end is the next band's `from` */
+    double within; /* half-width, unit of the target    */
+    int64_t n;     /* calibration molecules             */
 } nn_band;
 
 typedef struct nn_interval {
-    const char *part;          /* the part of the data it was calibrated on: "test" */
-    int32_t n;                 /* number of bands, the first begins at 0; 0: no intervals */
+    const char *part; /* the part of the data it was calibrated on: "test" */
+    int32_t n;        /* number of bands, the first begins at 0; 0: no intervals */
     nn_band band[NN_BANDS_MAX];
 } nn_interval;
 

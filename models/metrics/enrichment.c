@@ -7,15 +7,17 @@ static const double ALPHA = 20;
 
 const char *nn_enrichment_name(int k)
 {
-    static const char *const name[NN_ENRICHMENTS] = { "roc_auc", "pr_auc", "ef1", "ef1_max", "ef5", "ef5_max", "bedroc20", "actives" };
+    static const char *const name[NN_ENRICHMENTS] = {
+        "roc_auc", "pr_auc", "ef1", "ef1_max", "ef5", "ef5_max", "bedroc20", "actives"
+    };
 
     return name[k];
 }
 
 double nn_enrichment_value(const nn_enrichment *e, int k)
 {
-    const double value[NN_ENRICHMENTS] = { e->roc_auc, e->pr_auc, e->ef1, e->ef1_max, e->ef5, e->ef5_max, e->bedroc20,
-                                           isnan(e->roc_auc) ? NAN : (double)e->actives };
+    const double value[NN_ENRICHMENTS] = { e->roc_auc, e->pr_auc,  e->ef1,      e->ef1_max,
+                                           e->ef5,     e->ef5_max, e->bedroc20, isnan(e->roc_auc) ? NAN : (double)e->actives };
 
     return value[k];
 }

@@ -12,17 +12,17 @@
 #include <stdint.h>
 
 typedef struct nn_tie {
-    int64_t above;           /* molecules with a better score                   */
-    int64_t n, actives;      /* molecules with this score; actives among them   */
+    int64_t above;      /* molecules with a better score                   */
+    int64_t n, actives; /* molecules with this score; actives among them   */
 } nn_tie;
 
 typedef struct nn_enrichment {
     int64_t n, actives;
-    double roc_auc;          /* probability that an active precedes an inactive; random ranking: 0.5 */
-    double pr_auc;           /* average precision; random ranking: actives / n  */
-    double ef1, ef1_max;     /* enrichment factor: fraction of actives in the first ceil(n / 100) over that in all; its maximum */
-    double ef5, ef5_max;     /* the same for the first ceil(n / 20)             */
-    double bedroc20;         /* 0..1, alpha = 20: the first 8 % have four fifths of the weight */
+    double roc_auc;      /* probability that an active precedes an inactive; random ranking: 0.5 */
+    double pr_auc;       /* average precision; random ranking: actives / n  */
+    double ef1, ef1_max; /* enrichment factor: fraction of actives in the first ceil(n / 100) over that in all; its maximum */
+    double ef5, ef5_max; /* the same for the first ceil(n / 20)             */
+    double bedroc20;     /* 0..1, alpha = 20: the first 8 % have four fifths of the weight */
 } nn_enrichment;
 
 /* The metrics of a ranking of n molecules; ties without actives may be left out. NaN unless both classes occur. */
@@ -30,6 +30,6 @@ nn_enrichment nn_enrichment_of(const nn_tie *tie, int64_t n_ties, int64_t n);
 
 enum { NN_ENRICHMENTS = 8 };
 const char *nn_enrichment_name(int k); /* k = 0..NN_ENRICHMENTS-1: "roc_auc" .. "bedroc20", "actives" */
-double      nn_enrichment_value(const nn_enrichment *e, int k);
+double nn_enrichment_value(const nn_enrichment *e, int k);
 
 #endif

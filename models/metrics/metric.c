@@ -78,9 +78,16 @@ double nn_metric_interval90(double *error, int64_t n)
     return k <= n ? error[k - 1] : NAN;
 }
 
-static const nn_fit nothing = { .mae = NAN, .rmse = NAN, .interval90 = NAN, .r2 = NAN, .spearman = NAN, .log_loss = NAN, .brier = NAN,
-                                .order = { .roc_auc = NAN, .pr_auc = NAN, .ef1 = NAN, .ef1_max = NAN, .ef5 = NAN,
-                                           .ef5_max = NAN, .bedroc20 = NAN } };
+static const nn_fit nothing = {
+    .mae = NAN,
+    .rmse = NAN,
+    .interval90 = NAN,
+    .r2 = NAN,
+    .spearman = NAN,
+    .log_loss = NAN,
+    .brier = NAN,
+    .order = { .roc_auc = NAN, .pr_auc = NAN, .ef1 = NAN, .ef1_max = NAN, .ef5 = NAN, .ef5_max = NAN, .bedroc20 = NAN }
+};
 
 pl_code nn_metric_fit(nn_fit *out, const double *y, const double *p, int64_t n, pl_arena *mem, pl_error *err)
 {
@@ -90,7 +97,7 @@ pl_code nn_metric_fit(nn_fit *out, const double *y, const double *p, int64_t n, 
 
     *out = nothing;
     out->n = n;
-    if (!ry || !rp || !sorted)
+    if (ry == NULL || rp == NULL || sorted == NULL)
         return pl_fail(err, PL_ENOMEM, "ranks of %lld predictions", (long long)n);
     if (n == 0)
         return PL_OK;
@@ -128,8 +135,7 @@ static int64_t ties_make(nn_tie *tie, const double *y, const ranked *sorted, int
     return n_ties;
 }
 
-pl_code nn_metric_class(nn_fit *out, const double *y, const double *p, int64_t n, bool probabilities, pl_arena *mem,
-                        pl_error *err)
+pl_code nn_metric_class(nn_fit *out, const double *y, const double *p, int64_t n, bool probabilities, pl_arena *mem, pl_error *err)
 {
     nn_tie *tie = PL_NEW(mem, nn_tie, n + 1);
     ranked *sorted = PL_NEW(mem, ranked, n + 1);
@@ -137,7 +143,7 @@ pl_code nn_metric_class(nn_fit *out, const double *y, const double *p, int64_t n
 
     *out = nothing;
     out->n = n;
-    if (!tie || !sorted)
+    if (tie == NULL || sorted == NULL)
         return pl_fail(err, PL_ENOMEM, "ranks of %lld predictions", (long long)n);
     sort(sorted, p, n);
     out->order = nn_enrichment_of(tie, ties_make(tie, y, sorted, n), n);
@@ -230,17 +236,16 @@ static void normal_solve(normal *s)
     }
 }
 
-pl_code nn_metric_linear(double *coef, const double *x, const double *y, int64_t n, int32_t k, pl_arena *mem,
-                         pl_error *err)
+pl_code nn_metric_linear(double *coef, const double *x, const double *y, int64_t n, int32_t k, pl_arena *mem, pl_error *err)
 {
     normal s = { .k = k };
     double *row = PL_NEW(mem, double, k + 1);
 
     s.mean = PL_NEW(mem, double, k + 1);
     s.scale = PL_NEW(mem, double, k + 1);
-    s.a = PL_NEW(mem, double, k * k + 1);
+    s.a = PL_NEW(mem, double, k *k + 1);
     s.b = PL_NEW(mem, double, k + 1);
-    if (!row || !s.mean || !s.scale || !s.a || !s.b)
+    if (row == NULL || s.mean == NULL || s.scale == NULL || s.a == NULL || s.b == NULL)
         return pl_fail(err, PL_ENOMEM, "a linear fit of %d columns", (int)k);
     if (n > 0) {
         normal_scale(&s, x, n);

@@ -15,18 +15,17 @@ static int coupling_size(int i, int o)
     return n;
 }
 
-pl_code nn_couplings_new(nn_couplings **out, int max_degree, nn_w3j_sign sign, pl_arena *mem,
-                         pl_error *err)
+pl_code nn_couplings_new(nn_couplings **out, int max_degree, nn_w3j_sign sign, pl_arena *mem, pl_error *err)
 {
     nn_couplings *q = PL_NEW(mem, nn_couplings, 1);
 
-    if (!q)
+    if (q == NULL)
         return pl_fail(err, PL_ENOMEM, "no memory for coupling tensors");
     q->max_degree = max_degree;
     for (int i = 0; i <= max_degree; i++)
         for (int o = 0; o <= max_degree; o++) {
             double *t = PL_NEW(mem, double, coupling_size(i, o));
-            if (!t)
+            if (t == NULL)
                 return pl_fail(err, PL_ENOMEM, "no memory for coupling tensors");
             q->q[i][o] = t;
             for (int f = 0; f < nn_freqs(i, o); f++) {
@@ -100,8 +99,7 @@ int nn_basis_size(const nn_couplings *q, nn_basis_layout layout, int d, bool pad
     return a.rows * a.n_freq * a.cols;
 }
 
-void nn_basis_fused(double *out, const nn_couplings *q, nn_basis_layout layout, int d, bool padded,
-                    const double *sh)
+void nn_basis_fused(double *out, const nn_couplings *q, nn_basis_layout layout, int d, bool padded, const double *sh)
 {
     axes a = axes_of(q, layout, d, padded);
     int f0 = 0;

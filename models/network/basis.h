@@ -17,8 +17,7 @@ typedef struct nn_couplings {
     const double *q[NN_DEGREES][NN_DEGREES]; /* [i][o]: for each f [2J+1][2i+1][2o+1] */
 } nn_couplings;
 
-pl_code nn_couplings_new(nn_couplings **out, int max_degree, nn_w3j_sign sign, pl_arena *mem,
-                         pl_error *err);
+pl_code nn_couplings_new(nn_couplings **out, int max_degree, nn_w3j_sign sign, pl_arena *mem, pl_error *err);
 
 static inline int nn_freqs(int d_in, int d_out) { return 2 * (d_in < d_out ? d_in : d_out) + 1; }
 
@@ -35,7 +34,6 @@ typedef enum nn_basis_layout {
 
 /* Number of doubles in one edge's basis of that layout; d is ignored for NN_BASIS_FULL. */
 int nn_basis_size(const nn_couplings *q, nn_basis_layout layout, int d, bool padded);
-void nn_basis_fused(double *out, const nn_couplings *q, nn_basis_layout layout, int d, bool padded,
-                    const double *sh);
+void nn_basis_fused(double *out, const nn_couplings *q, nn_basis_layout layout, int d, bool padded, const double *sh);
 
 #endif

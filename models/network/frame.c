@@ -6,15 +6,9 @@
 
 #include "models/network/w3j.h"
 
-int nn_frame_at(int l)
-{
-    return l < 1 ? 0 : (4 * l * l * l - l) / 3 - 1; /* sum of (2k+1)^2, k = 1..l-1 */
-}
+int nn_frame_at(int l) { return l < 1 ? 0 : (4 * l * l * l - l) / 3 - 1; /* sum of (2k+1)^2, k = 1..l-1 */ }
 
-int nn_frame_size(int l_max)
-{
-    return nn_frame_at(l_max + 1);
-}
+int nn_frame_size(int l_max) { return nn_frame_at(l_max + 1); }
 
 void nn_frame_rule_make(nn_frame_rule *rule)
 {
@@ -26,8 +20,8 @@ void nn_frame_rule_make(nn_frame_rule *rule)
         nn_w3j(w, l, l - 1, 1, NN_W3J_E3NN_033);
         for (int i = 0; i < rows * cols * 3; i++)
             if (fabs(w[i]) > 1e-12)
-                rule->term[l][rule->n[l]++] = (nn_frame_term){
-                    (uint8_t)(i / (cols * 3)), (uint8_t)(i / 3 % cols), (uint8_t)(i % 3), w[i] };
+                rule->term[l][rule->n[l]++] =
+                    (nn_frame_term){ (uint8_t)(i / (cols * 3)), (uint8_t)(i / 3 % cols), (uint8_t)(i % 3), w[i] };
     }
 }
 
@@ -61,8 +55,7 @@ static void frame_first(const float vec[3], double q[9])
     }
 }
 
-static void frame_step(const nn_frame_rule *rule, int l, const double *first, const double *below,
-                       double *out)
+static void frame_step(const nn_frame_rule *rule, int l, const double *first, const double *below, double *out)
 {
     int rows = 2 * l + 1, cols = 2 * l - 1;
     const nn_frame_term *term = rule->term[l];
@@ -71,8 +64,7 @@ static void frame_step(const nn_frame_rule *rule, int l, const double *first, co
     for (int a = 0; a < rule->n[l]; a++)
         for (int b = 0; b < rule->n[l]; b++) {
             const nn_frame_term *p = &term[a], *q = &term[b];
-            out[p->i * rows + q->i] += rows * p->w * q->w * below[p->j * cols + q->j]
-                * first[p->k * 3 + q->k];
+            out[p->i * rows + q->i] += rows * p->w * q->w * below[p->j * cols + q->j] * first[p->k * 3 + q->k];
         }
 }
 
@@ -125,7 +117,6 @@ void nn_frame_coef(int d_in, int d_out, int j_step, double coef[2 * NN_MAX_DEGRE
         const double *mid = w + j * (2 * d_in + 1) * (2 * d_out + 1);
         nn_w3j(w, j, d_in, d_out, NN_W3J_E3NN_033);
         for (int m = odd; m <= low; m++)
-            coef[odd ? low + m : m][f] =
-                scale * mid[(d_in + m) * (2 * d_out + 1) + d_out + (odd ? -m : m)];
+            coef[odd ? low + m : m][f] = scale * mid[(d_in + m) * (2 * d_out + 1) + d_out + (odd ? -m : m)];
     }
 }

@@ -39,7 +39,7 @@ typedef struct nn_frame_rule {
 
 void nn_frame_rule_make(nn_frame_rule *rule);
 
-int nn_frame_at(int l);      /* offset of D_l in a frame, l = 1..4: 0, 9, 34, 83     */
+int nn_frame_at(int l);       /* offset of D_l in a frame, l = 1..4: 0, 9, 34, 83     */
 int nn_frame_size(int l_max); /* floats of D_1..D_{l_max}, l_max = 0..4: 0, 9, 34, 83, 164 */
 
 /* d [nn_frame_size(l_max)] from an edge vector of any length > 0. A zero vector

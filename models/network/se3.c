@@ -6,8 +6,12 @@
 
 #include "pipeline/base/text.h"
 
-enum { GROUP_PARAMS = 9, GROUPS_MAX = NN_DEGREES * NN_DEGREES,
-       MODULE_PARAMS = GROUPS_MAX * GROUP_PARAMS + 3 * NN_DEGREES, HEAD_PARAMS = 4 };
+enum {
+    GROUP_PARAMS = 9,
+    GROUPS_MAX = NN_DEGREES * NN_DEGREES,
+    MODULE_PARAMS = GROUPS_MAX * GROUP_PARAMS + 3 * NN_DEGREES,
+    HEAD_PARAMS = 4
+};
 
 /* Collects parameters. A refused allocation is remembered and reported once. */
 typedef struct builder {
@@ -50,31 +54,30 @@ static pl_code check_ranges(const nn_se3_conf *c, pl_error *err)
 
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         if (all[i].value < all[i].low || all[i].value > all[i].high)
-            return pl_fail(err, PL_ECONFIG, "%s is %d, must be %d to %d", all[i].name,
-                           (int)all[i].value, (int)all[i].low, (int)all[i].high);
+            return pl_fail(err, PL_ECONFIG, "%s is %d, must be %d to %d", all[i].name, (int)all[i].value, (int)all[i].low,
+                           (int)all[i].high);
     return PL_OK;
 }
 
 pl_code nn_se3_check(const nn_se3_conf *conf, pl_error *err)
 {
-    pl_code rc = check_ranges(conf, err);
+    pl_code code = check_ranges(conf, err);
 
-    if (rc)
-        return rc;
+    if (code != PL_OK)
+        return code;
     if (conf->channels % conf->channels_div)
-        return pl_fail(err, PL_ECONFIG, "channels_div is %d, must divide channels, which is %d",
-                       (int)conf->channels_div, (int)conf->channels);
+        return pl_fail(err, PL_ECONFIG, "channels_div is %d, must divide channels, which is %d", (int)conf->channels_div,
+                       (int)conf->channels);
     if (conf->channels / conf->channels_div % conf->heads)
-        return pl_fail(err, PL_ECONFIG, "heads is %d, must divide channels / channels_div, which is %d",
-                       (int)conf->heads, (int)(conf->channels / conf->channels_div));
+        return pl_fail(err, PL_ECONFIG, "heads is %d, must divide channels / channels_div, which is %d", (int)conf->heads,
+                       (int)(conf->channels / conf->channels_div));
     return PL_OK;
 }
 
 /* ---- parameters ---------------------------------------------------------- */
 
 /* Adds prefix + name and returns its number; cols = 0 makes it 1-D. */
-static int32_t param_add(builder *b, int32_t rows, int32_t cols, const char *fmt, ...)
-    __attribute__((format(printf, 4, 5)));
+static int32_t param_add(builder *b, int32_t rows, int32_t cols, const char *fmt, ...) __attribute__((format(printf, 4, 5)));
 
 static int32_t param_add(builder *b, int32_t rows, int32_t cols, const char *fmt, ...)
 {
@@ -87,7 +90,7 @@ static int32_t param_add(builder *b, int32_t rows, int32_t cols, const char *fmt
     vsnprintf(name, sizeof name, fmt, ap);
     va_end(ap);
     p->name = pl_sprintf(b->mem, "%s%s", b->prefix, name);
-    b->refused |= !p->name;
+    b->refused |= (p->name == NULL);
     p->n_dims = cols ? 2 : 1;
     p->dims[0] = rows;
     p->dims[1] = cols ? cols : 1;
@@ -126,7 +129,7 @@ static bool all_equal(const nn_fiber *f, const nn_fiber *plus)
     int32_t first = 0;
 
     for (int d = 0; d < NN_DEGREES; d++) {
-        int32_t c = f->ch[d] ? f->ch[d] + (plus ? plus->ch[d] : 0) : 0;
+        int32_t c = f->ch[d] ? f->ch[d] + (plus != NULL ? plus->ch[d] : 0) : 0;
         if (c && first && c != first)
             return false;
         if (c)
@@ -196,8 +199,8 @@ static void group_fill(builder *b, const nn_conv *c, nn_group *g, serves s)
 {
     nn_path *p = PL_NEW(b->mem, nn_path, GROUPS_MAX);
 
-    b->refused |= !p;
-    if (!p)
+    b->refused |= (p == NULL);
+    if (p == NULL)
         return;
     g->path = p;
     g->c_in = lowest_channels(&c->in, s.in) + lowest_channels(&c->edge, s.in);
@@ -259,7 +262,7 @@ static void groups_add(builder *b, nn_conv *c, const char *inner)
 static void conv_build(builder *b, nn_conv *c, bool self_interaction, const char *inner)
 {
     c->group = PL_NEW(b->mem, nn_group, GROUPS_MAX);
-    b->refused |= !c->group;
+    b->refused |= (c->group == NULL);
     if (b->refused)
         return;
     c->natural = b->parity == NN_PARITY_NATURAL;
@@ -291,11 +294,9 @@ static void attention_build(builder *b, nn_attention *a, int32_t channels_div)
     if (b->refused)
         return;
     for (int d = 0; d < NN_DEGREES; d++)
-        a->query[d] = a->key.ch[d]
-            ? param_add(b, a->key.ch[d], a->in.ch[d], "to_query.weights.%d", d) : -1;
+        a->query[d] = a->key.ch[d] ? param_add(b, a->key.ch[d], a->in.ch[d], "to_query.weights.%d", d) : -1;
     for (int d = 0; d < NN_DEGREES; d++)
-        a->project[d] = a->out.ch[d]
-            ? param_add(b, a->out.ch[d], a->value.ch[d] + a->in.ch[d], "project.weights.%d", d) : -1;
+        a->project[d] = a->out.ch[d] ? param_add(b, a->out.ch[d], a->value.ch[d] + a->in.ch[d], "project.weights.%d", d) : -1;
 }
 
 static void norm_build(builder *b, nn_norm *n)
@@ -332,7 +333,7 @@ static pl_code build_start(builder *b, int n_modules, pl_error *err)
     b->model = PL_NEW(b->mem, nn_se3, 1);
     b->module = PL_NEW(b->mem, nn_module, n_modules);
     b->param = PL_NEW(b->mem, nn_param, n_modules * MODULE_PARAMS + HEAD_PARAMS);
-    if (!b->model || !b->module || !b->param)
+    if (b->model == NULL || b->module == NULL || b->param == NULL)
         return pl_fail(err, PL_ENOMEM, "no memory for the plan of a model");
     b->model->module = b->module;
     b->model->param = b->param;
@@ -362,8 +363,8 @@ static void prefix_next(builder *b)
 {
     const char *p = pl_sprintf(b->mem, "transformer.graph_modules.%d.", (int)b->model->n_modules);
 
-    b->refused |= !p;
-    b->prefix = p ? p : "";
+    b->refused |= (p == NULL);
+    b->prefix = p != NULL ? p : "";
 }
 
 static void body_build(builder *b, const nn_se3_conf *conf)
@@ -412,12 +413,12 @@ static void tail_build(builder *b, const nn_se3_conf *conf)
 pl_code nn_se3_plan(nn_se3 **out, const nn_se3_conf *conf, pl_arena *mem, pl_error *err)
 {
     builder b = { .mem = mem, .prefix = "" };
-    pl_code rc = nn_se3_check(conf, err);
+    pl_code code = nn_se3_check(conf, err);
 
-    if (!rc)
-        rc = build_start(&b, conf->layers * (conf->norm ? 2 : 1) + 1, err);
-    if (rc)
-        return rc;
+    if (code == PL_OK)
+        code = build_start(&b, conf->layers * (conf->norm ? 2 : 1) + 1, err);
+    if (code != PL_OK)
+        return code;
     b.model->conf = *conf;
     b.layer_norm = conf->layer_norm;
     b.wanted = (nn_fusion)conf->fusion;
@@ -437,8 +438,7 @@ static pl_code layer_check(nn_fiber in, nn_fiber to, const nn_layer_opts *o, pl_
         if (in.ch[d] < 0 || to.ch[d] < 0 || o->edge.ch[d] < 0)
             return pl_fail(err, PL_ECONFIG, "degree %d has a negative number of channels", d);
         if (d > o->max_degree && (in.ch[d] || to.ch[d]))
-            return pl_fail(err, PL_ECONFIG, "degree %d is above max_degree, which is %d", d,
-                           (int)o->max_degree);
+            return pl_fail(err, PL_ECONFIG, "degree %d is above max_degree, which is %d", d, (int)o->max_degree);
         if (d && o->edge.ch[d] && !in.ch[d])
             return pl_fail(err, PL_ECONFIG, "edges have features of degree %d, nodes have none", d);
     }
@@ -451,8 +451,8 @@ static pl_code heads_check(nn_fiber to, const nn_layer_opts *o, pl_error *err)
         return pl_fail(err, PL_ECONFIG, "heads and channels_div must be at least 1");
     for (int d = 0; d < NN_DEGREES; d++)
         if (to.ch[d] % o->channels_div || to.ch[d] / o->channels_div % o->heads)
-            return pl_fail(err, PL_ECONFIG, "%d channels of degree %d do not divide into %d times %d heads",
-                           (int)to.ch[d], d, (int)o->channels_div, (int)o->heads);
+            return pl_fail(err, PL_ECONFIG, "%d channels of degree %d do not divide into %d times %d heads", (int)to.ch[d], d,
+                           (int)o->channels_div, (int)o->heads);
     return PL_OK;
 }
 
@@ -472,17 +472,16 @@ static void conv_edges(nn_conv *c, const nn_fiber *edge)
     c->edge_scalars = edge->ch[0] + 1;
 }
 
-pl_code nn_se3_plan_conv(nn_se3 **out, nn_fiber in, nn_fiber to, const nn_layer_opts *opts,
-                         pl_arena *mem, pl_error *err)
+pl_code nn_se3_plan_conv(nn_se3 **out, nn_fiber in, nn_fiber to, const nn_layer_opts *opts, pl_arena *mem, pl_error *err)
 {
     builder b = { .mem = mem, .prefix = "" };
-    pl_code rc = layer_check(in, to, opts, err);
+    pl_code code = layer_check(in, to, opts, err);
     nn_conv *c;
 
-    if (!rc)
-        rc = layer_start(&b, opts, err);
-    if (rc)
-        return rc;
+    if (code == PL_OK)
+        code = layer_start(&b, opts, err);
+    if (code != PL_OK)
+        return code;
     c = &module_add(&b, NN_CONV)->u.conv;
     c->in = in;
     c->out = to;
@@ -492,19 +491,18 @@ pl_code nn_se3_plan_conv(nn_se3 **out, nn_fiber in, nn_fiber to, const nn_layer_
     return build_end(out, &b, err);
 }
 
-pl_code nn_se3_plan_attention(nn_se3 **out, nn_fiber in, nn_fiber to, const nn_layer_opts *opts,
-                              pl_arena *mem, pl_error *err)
+pl_code nn_se3_plan_attention(nn_se3 **out, nn_fiber in, nn_fiber to, const nn_layer_opts *opts, pl_arena *mem, pl_error *err)
 {
     builder b = { .mem = mem, .prefix = "" };
-    pl_code rc = layer_check(in, to, opts, err);
+    pl_code code = layer_check(in, to, opts, err);
     nn_attention *a;
 
-    if (!rc)
-        rc = heads_check(to, opts, err);
-    if (!rc)
-        rc = layer_start(&b, opts, err);
-    if (rc)
-        return rc;
+    if (code == PL_OK)
+        code = heads_check(to, opts, err);
+    if (code == PL_OK)
+        code = layer_start(&b, opts, err);
+    if (code != PL_OK)
+        return code;
     a = &module_add(&b, NN_ATTENTION)->u.attention;
     a->in = in;
     a->out = to;
@@ -517,11 +515,11 @@ pl_code nn_se3_plan_attention(nn_se3 **out, nn_fiber in, nn_fiber to, const nn_l
 pl_code nn_se3_plan_norm(nn_se3 **out, nn_fiber fiber, pl_arena *mem, pl_error *err)
 {
     builder b = { .mem = mem, .prefix = "" };
-    pl_code rc = build_start(&b, 1, err);
+    pl_code code = build_start(&b, 1, err);
     nn_norm *n;
 
-    if (rc)
-        return rc;
+    if (code != PL_OK)
+        return code;
     n = &module_add(&b, NN_NORM)->u.norm;
     n->fiber = fiber;
     norm_build(&b, n);

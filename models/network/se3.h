@@ -54,7 +54,7 @@ pl_code nn_se3_check(const nn_se3_conf *conf, pl_error *err);
 
 /* One tensor of the parameter list, row-major: floats at .. at+size-1 of the parameter array. */
 typedef struct nn_param {
-    const char *name;   /* "transformer.graph_modules.2.project.weights.1" */
+    const char *name; /* "transformer.graph_modules.2.project.weights.1" */
     int32_t n_dims, dims[2];
     size_t at, size;
 } nn_param;
@@ -71,17 +71,17 @@ typedef struct nn_path {
 typedef struct nn_group {
     int32_t c_in, c_out, n_freq, n_paths; /* n_freq: of all paths                   */
     const nn_path *path;
-    bool unit_00;                         /* basis of path 0->0 is 1, not 1/sqrt(4 pi): docs/model.md 3.3 */
-    int32_t w0, b0, ln0_w, ln0_b;         /* indices into nn_se3.param; -1: absent   */
+    bool unit_00;                 /* basis of path 0->0 is 1, not 1/sqrt(4 pi): docs/model.md 3.3 */
+    int32_t w0, b0, ln0_w, ln0_b; /* indices into nn_se3.param; -1: absent   */
     int32_t w1, b1, ln1_w, ln1_b, w2;
 } nn_group;
 
 /* A tensor-field convolution in -> out as a list of radial groups (docs/model.md 3.3). */
 typedef struct nn_conv {
-    nn_fiber in, out, edge;   /* edge: channels of degree > 0 edge features, else 0 */
-    int32_t edge_scalars;     /* inputs of the radial networks, distance included   */
-    int32_t level;            /* the nn_fusion that is used                         */
-    bool by_input;            /* level PARTIAL: groups conv_in.{i}, not conv_out.{o} */
+    nn_fiber in, out, edge; /* edge: channels of degree > 0 edge features, else 0 */
+    int32_t edge_scalars;   /* inputs of the radial networks, distance included   */
+    int32_t level;          /* the nn_fusion that is used                         */
+    bool by_input;          /* level PARTIAL: groups conv_in.{i}, not conv_out.{o} */
     int32_t n_groups;
     const nn_group *group;
     bool pool;                /* the messages are summed at dst                     */
@@ -90,16 +90,16 @@ typedef struct nn_conv {
 } nn_conv;
 
 typedef struct nn_attention {
-    nn_conv conv;                  /* out: value channels first, then key channels  */
+    nn_conv conv; /* out: value channels first, then key channels  */
     nn_fiber in, out, value, key;
     int32_t heads;
-    int32_t query[NN_DEGREES];     /* index of to_query.weights.{d} in param; -1: absent */
-    int32_t project[NN_DEGREES];   /* index of project.weights.{d} in param           */
+    int32_t query[NN_DEGREES];   /* index of to_query.weights.{d} in param; -1: absent */
+    int32_t project[NN_DEGREES]; /* index of project.weights.{d} in param           */
 } nn_attention;
 
 typedef struct nn_norm {
     nn_fiber fiber;
-    bool grouped;                  /* one array of gains and biases for all degrees */
+    bool grouped;                         /* one array of gains and biases for all degrees */
     int32_t w[NN_DEGREES], b[NN_DEGREES]; /* indices into param; grouped: only [0], degree after degree */
 } nn_norm;
 
@@ -117,10 +117,10 @@ typedef struct nn_module {
 typedef struct nn_se3 {
     nn_se3_conf conf;
     int32_t n_modules, n_params;
-    const nn_module *module;   /* [n_modules]                                      */
-    const nn_param *param;     /* [n_params], module after module                  */
-    size_t n_floats;           /* floats of the parameter array                    */
-    int32_t head[4];           /* indices of mlp.0.weight, mlp.0.bias, mlp.2.weight, mlp.2.bias in param */
+    const nn_module *module; /* [n_modules]                                      */
+    const nn_param *param;   /* [n_params], module after module                  */
+    size_t n_floats;         /* floats of the parameter array                    */
+    int32_t head[4];         /* indices of mlp.0.weight, mlp.0.bias, mlp.2.weight, mlp.2.bias in param */
 } nn_se3;
 
 /* Plans the layers and parameters of a network; everything is in mem. ECONFIG as nn_se3_check; ENOMEM. */
@@ -133,14 +133,12 @@ typedef struct nn_layer_opts {
     bool layer_norm, pool, self_interaction;
     int32_t max_degree;
     nn_parity parity;
-    nn_fiber edge;          /* ch[0]: scalar edge features without the distance    */
+    nn_fiber edge;               /* ch[0]: scalar edge features without the distance    */
     int32_t heads, channels_div; /* attention only                                 */
 } nn_layer_opts;
 
-pl_code nn_se3_plan_conv(nn_se3 **out, nn_fiber in, nn_fiber to, const nn_layer_opts *opts,
-                         pl_arena *mem, pl_error *err);
-pl_code nn_se3_plan_attention(nn_se3 **out, nn_fiber in, nn_fiber to, const nn_layer_opts *opts,
-                              pl_arena *mem, pl_error *err);
+pl_code nn_se3_plan_conv(nn_se3 **out, nn_fiber in, nn_fiber to, const nn_layer_opts *opts, pl_arena *mem, pl_error *err);
+pl_code nn_se3_plan_attention(nn_se3 **out, nn_fiber in, nn_fiber to, const nn_layer_opts *opts, pl_arena *mem, pl_error *err);
 pl_code nn_se3_plan_norm(nn_se3 **out, nn_fiber fiber, pl_arena *mem, pl_error *err);
 
 /* The index of the parameter with this name in model->param, or -1. */

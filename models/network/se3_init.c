@@ -78,9 +78,7 @@ static void init_conv(const initialiser *in, const nn_conv *c)
 static void init_module(const initialiser *in, const nn_module *m)
 {
     switch (m->kind) {
-    case NN_CONV:
-        init_conv(in, &m->u.conv);
-        break;
+    case NN_CONV: init_conv(in, &m->u.conv); break;
     case NN_NORM:
         for (int d = 0; d < NN_DEGREES; d++) {
             fill(in, m->u.norm.w[d], 1.0f);

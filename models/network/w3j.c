@@ -31,14 +31,13 @@ static double clebsch_gordan(int l1, int m1, int l2, int m2, int l3, int m3)
 
     if (m1 + m2 != m3)
         return 0.0;
-    front = (2 * l3 + 1) * factorial(l3 + l1 - l2) * factorial(l3 - l1 + l2) *
-            factorial(l1 + l2 - l3) / factorial(l1 + l2 + l3 + 1);
-    front *= factorial(l3 + m3) * factorial(l3 - m3) * factorial(l1 - m1) * factorial(l1 + m1) *
-             factorial(l2 - m2) * factorial(l2 + m2);
+    front =
+        (2 * l3 + 1) * factorial(l3 + l1 - l2) * factorial(l3 - l1 + l2) * factorial(l1 + l2 - l3) / factorial(l1 + l2 + l3 + 1);
+    front *=
+        factorial(l3 + m3) * factorial(l3 - m3) * factorial(l1 - m1) * factorial(l1 + m1) * factorial(l2 - m2) * factorial(l2 + m2);
     for (int k = low; k <= high; k++)
-        sum += (k % 2 ? -1.0 : 1.0) /
-               (factorial(k) * factorial(l1 + l2 - l3 - k) * factorial(l1 - m1 - k) *
-                factorial(l2 + m2 - k) * factorial(l3 - l2 + m1 + k) * factorial(l3 - l1 - m2 + k));
+        sum += (k % 2 ? -1.0 : 1.0) / (factorial(k) * factorial(l1 + l2 - l3 - k) * factorial(l1 - m1 - k) *
+                                       factorial(l2 + m2 - k) * factorial(l3 - l2 + m1 + k) * factorial(l3 - l1 - m2 + k));
     return sqrt(front) * sum;
 }
 
@@ -68,8 +67,8 @@ static double real_entry(const int l[3], const int r[3])
             int a = s1 * r[0], b = s2 * r[1], c = a + b;
             if (abs(c) != abs(r[2]))
                 continue;
-            sum += real_basis(l[0], a, r[0]) * real_basis(l[1], b, r[1]) *
-                   conj(real_basis(l[2], c, r[2])) * clebsch_gordan(l[0], a, l[1], b, l[2], c);
+            sum += real_basis(l[0], a, r[0]) * real_basis(l[1], b, r[1]) * conj(real_basis(l[2], c, r[2])) *
+                   clebsch_gordan(l[0], a, l[1], b, l[2], c);
         }
     return creal(sum);
 }
@@ -90,15 +89,9 @@ static void fill_e3nn_050(double *out, const int l[3])
         out[k] /= sqrt(norm);
 }
 
-static int entry_count(const int l[3])
-{
-    return (2 * l[0] + 1) * (2 * l[1] + 1) * (2 * l[2] + 1);
-}
+static int entry_count(const int l[3]) { return (2 * l[0] + 1) * (2 * l[1] + 1) * (2 * l[2] + 1); }
 
-static int entry_at(const int l[3], const int i[3])
-{
-    return (i[0] * (2 * l[1] + 1) + i[1]) * (2 * l[2] + 1) + i[2];
-}
+static int entry_at(const int l[3], const int i[3]) { return (i[0] * (2 * l[1] + 1) + i[1]) * (2 * l[2] + 1) + i[2]; }
 
 /* e3nn 0.3.3 fixes the sign of a sorted triple by its centre, else by its first entry. */
 static double sorted_sign(const double *t, const int l[3])

@@ -37,9 +37,8 @@ typedef struct nn_adamw_arrays {
 void nn_adamw_update(const nn_adamw_arrays *a, size_t first, size_t n, const nn_adamw_rule *r);
 
 /* One step over all n elements, without clipping and moving average. The double form is the reference for tests. */
-void nn_adamw_step(float *p, float *m, float *v, const float *g, size_t n, const nn_adamw_conf *c,
-                   int64_t step, float lr);
-void nn_adamw_step_double(double *p, double *m, double *v, const double *g, size_t n,
-                          const nn_adamw_conf *c, int64_t step, double lr);
+void nn_adamw_step(float *p, float *m, float *v, const float *g, size_t n, const nn_adamw_conf *c, int64_t step, float lr);
+void nn_adamw_step_double(double *p, double *m, double *v, const double *g, size_t n, const nn_adamw_conf *c, int64_t step,
+                          double lr);
 
 #endif

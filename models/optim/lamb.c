@@ -6,18 +6,20 @@
 nn_lamb_rule nn_lamb_rule_make(const nn_adamw_conf *c, int64_t step, float lr)
 {
     return (nn_lamb_rule){
-        .b1 = (float)c->beta1, .b2 = (float)c->beta2, .eps = (float)c->eps, .decay = (float)c->decay, .lr = lr,
-        .a1 = (float)(1.0 - c->beta1), .a2 = (float)(1.0 - c->beta2),
+        .b1 = (float)c->beta1,
+        .b2 = (float)c->beta2,
+        .eps = (float)c->eps,
+        .decay = (float)c->decay,
+        .lr = lr,
+        .a1 = (float)(1.0 - c->beta1),
+        .a2 = (float)(1.0 - c->beta2),
         .fix1 = (float)(1.0 / (1.0 - pow(c->beta1, (double)step))),
         .fix2 = (float)(1.0 / sqrt(1.0 - pow(c->beta2, (double)step))),
         .clip = 1.0f,
     };
 }
 
-float nn_lamb_ratio(nn_lamb_squares whole)
-{
-    return whole.p > 0 && whole.u > 0 ? (float)(sqrt(whole.p) / sqrt(whole.u)) : 1.0f;
-}
+float nn_lamb_ratio(nn_lamb_squares whole) { return whole.p > 0 && whole.u > 0 ? (float)(sqrt(whole.p) / sqrt(whole.u)) : 1.0f; }
 
 static float direction(float p, float m, float v, const nn_lamb_rule *r)
 {
@@ -39,8 +41,7 @@ nn_lamb_squares nn_lamb_moments(const nn_adamw_arrays *a, size_t first, size_t n
         sum_p[k % 4] += (double)p[k] * (double)p[k];
         sum_u[k % 4] += (double)u * (double)u;
     }
-    return (nn_lamb_squares){ (sum_p[0] + sum_p[1]) + (sum_p[2] + sum_p[3]),
-                              (sum_u[0] + sum_u[1]) + (sum_u[2] + sum_u[3]) };
+    return (nn_lamb_squares){ (sum_p[0] + sum_p[1]) + (sum_p[2] + sum_p[3]), (sum_u[0] + sum_u[1]) + (sum_u[2] + sum_u[3]) };
 }
 
 void nn_lamb_update(const nn_adamw_arrays *a, size_t first, size_t n, const nn_lamb_rule *r, float ratio)
@@ -50,6 +51,6 @@ void nn_lamb_update(const nn_adamw_arrays *a, size_t first, size_t n, const nn_l
 
     for (size_t k = 0; k < n; k++)
         p[k] -= by * direction(p[k], m[k], v[k], r);
-    for (size_t k = 0; a->ema && k < n; k++)
+    for (size_t k = 0; a->ema != NULL && k < n; k++)
         a->ema[first + k] += r->average * (p[k] - a->ema[first + k]);
 }

@@ -39,8 +39,8 @@ void nn_loss_add(nn_loss_sum *to, const nn_loss_sum *more);
 enum { NN_LOSS_SCALE_FIRST = 1 << 16, NN_LOSS_SCALE_MOST = 1 << 24, NN_LOSS_SCALE_AFTER = 2000 };
 
 typedef struct nn_loss_scale {
-    double by;                /* the scale, 1 .. NN_LOSS_SCALE_MOST; 0: not initialised */
-    int64_t good;             /* steps taken since the scale changed or a step was skipped */
+    double by;    /* the scale, 1 .. NN_LOSS_SCALE_MOST; 0: not initialised */
+    int64_t good; /* steps taken since the scale changed or a step was skipped */
 } nn_loss_scale;
 
 /* The scale to begin or resume with. was: from a checkpoint, or by = 0. after: good steps in a row that double

@@ -15,7 +15,7 @@ struct nn_optimiser {
     nn_optimiser_kind kind;
     int32_t n_pieces, n_tensors;
     piece *piece;
-    float *ratio;              /* [n_tensors] */
+    float *ratio; /* [n_tensors] */
     /* of one step */
     const nn_adamw_arrays *arrays;
     nn_adamw_rule adamw;
@@ -30,7 +30,7 @@ static int32_t tensor_cut(piece *to, size_t first, size_t size, int32_t tensor)
     int32_t n = 0;
 
     for (size_t at = 0; at < size; at += PIECE, n++)
-        if (to)
+        if (to != NULL)
             to[n] = (piece){ .first = first + at, .n = size - at < PIECE ? size - at : PIECE, .tensor = tensor };
     return n;
 }
@@ -41,7 +41,7 @@ static int32_t cut(piece *to, const nn_param *tensor, int32_t n_tensors)
     int32_t n = 0;
 
     for (int32_t t = 0; t < n_tensors; t++)
-        n += tensor_cut(to ? to + n : NULL, tensor[t].at, tensor[t].size, t);
+        n += tensor_cut(to != NULL ? to + n : NULL, tensor[t].at, tensor[t].size, t);
     return n;
 }
 
@@ -51,7 +51,7 @@ nn_optimiser *nn_optimiser_new(nn_optimiser_kind kind, size_t n, const nn_param 
     nn_optimiser *o = PL_NEW(mem, nn_optimiser, 1);
     bool one = kind == NN_ADAMW || n_tensors == 0;
 
-    if (!o)
+    if (o == NULL)
         return NULL;
     tensor = one ? &whole : tensor;
     o->kind = kind;
@@ -59,7 +59,7 @@ nn_optimiser *nn_optimiser_new(nn_optimiser_kind kind, size_t n, const nn_param 
     o->n_pieces = cut(NULL, tensor, o->n_tensors);
     o->piece = PL_NEW(mem, piece, o->n_pieces + 1);
     o->ratio = PL_NEW(mem, float, o->n_tensors);
-    if (!o->piece || !o->ratio)
+    if (o->piece == NULL || o->ratio == NULL)
         return NULL;
     (void)cut(o->piece, tensor, o->n_tensors);
     return o;

@@ -17,9 +17,9 @@ nn_optimiser *nn_optimiser_new(nn_optimiser_kind kind, size_t n, const nn_param 
 
 typedef struct nn_optimiser_step {
     nn_adamw_conf conf;
-    int64_t step;          /* counts from 1                                         */
-    double lr, clip;       /* clip: factor on the gradient                          */
-    double average;        /* ema <- ema + average (p - ema)                        */
+    int64_t step;    /* counts from 1                                         */
+    double lr, clip; /* clip: factor on the gradient                          */
+    double average;  /* ema <- ema + average (p - ema)                        */
 } nn_optimiser_step;
 
 void nn_optimiser_run(nn_optimiser *o, nn_pool *pool, const nn_adamw_arrays *arrays, const nn_optimiser_step *step);

@@ -19,11 +19,11 @@
 /* The edges of a batch; graph_new copies everything. */
 typedef struct nn_ref_edges {
     int32_t n_nodes, n_edges, n_scalars;
-    const int32_t *src, *dst;            /* [n_edges]                                      */
-    const double (*vec)[3];              /* [n_edges]  pos[dst] - pos[src], Angstrom       */
-    const double *scalar;                /* [n_edges][n_scalars], the distance not in it   */
-    nn_fiber fiber;                      /* channels of edge features of degree 1 and up   */
-    const double *feature[NN_DEGREES];   /* [n_edges][ch][2d+1]; NULL where there are none */
+    const int32_t *src, *dst;          /* [n_edges]                                      */
+    const double (*vec)[3];            /* [n_edges]  pos[dst] - pos[src], Angstrom       */
+    const double *scalar;              /* [n_edges][n_scalars], the distance not in it   */
+    nn_fiber fiber;                    /* channels of edge features of degree 1 and up   */
+    const double *feature[NN_DEGREES]; /* [n_edges][ch][2d+1]; NULL where there are none */
 } nn_ref_edges;
 
 #define real double

@@ -21,7 +21,7 @@ static ref_engine *self(nn_engine *e) { return (ref_engine *)(void *)e; }
 
 static void engine_close(nn_engine *e)
 {
-    if (!e)
+    if (e == NULL)
         return;
     pl_arena_free(self(e)->mem);
     free(self(e)->params);
@@ -39,20 +39,20 @@ static pl_code engine_check(const nn_engine_conf *conf, pl_error *err)
 /* One thread: this is the oracle. */
 static pl_code engine_open(nn_engine **out, const nn_se3 *model, const nn_engine_conf *conf, pl_error *err)
 {
-    pl_code rc = engine_check(conf, err);
-    ref_engine *r = rc ? NULL : calloc(1, sizeof *r);
+    pl_code code = engine_check(conf, err);
+    ref_engine *r = code != PL_OK ? NULL : calloc(1, sizeof *r);
 
     *out = NULL;
-    if (rc)
-        return rc;
+    if (code != PL_OK)
+        return code;
 
-    if (r) {
+    if (r != NULL) {
         r->model = model;
         r->mem = pl_arena_new(BLOCK);
         r->params = calloc(model->n_floats, sizeof *r->params);
         r->grad = calloc(model->n_floats, sizeof *r->grad);
     }
-    if (!r || !r->mem || !r->params || !r->grad) {
+    if (r == NULL || r->mem == NULL || r->params == NULL || r->grad == NULL) {
         engine_close((nn_engine *)(void *)r);
         return pl_fail(err, PL_ENOMEM, "no memory for a model of %zu numbers", model->n_floats);
     }
@@ -72,7 +72,7 @@ static double *widen(pl_arena *mem, const float *x, size_t n)
 {
     double *y = PL_NEW(mem, double, n + 1);
 
-    for (size_t k = 0; y && k < n; k++)
+    for (size_t k = 0; y != NULL && k < n; k++)
         y[k] = x[k];
     return y;
 }
@@ -80,29 +80,29 @@ static double *widen(pl_arena *mem, const float *x, size_t n)
 static pl_code batch_check(const nn_se3 *m, const nn_batch *in, pl_error *err)
 {
     if (in->n_node_features != m->conf.node_features || in->n_edge_features != m->conf.edge_features)
-        return pl_fail(err, PL_EBUG, "a batch of %d node and %d edge features for a model of %d and %d",
-                       (int)in->n_node_features, (int)in->n_edge_features, (int)m->conf.node_features,
-                       (int)m->conf.edge_features);
+        return pl_fail(err, PL_EBUG, "a batch of %d node and %d edge features for a model of %d and %d", (int)in->n_node_features,
+                       (int)in->n_edge_features, (int)m->conf.node_features, (int)m->conf.edge_features);
     return PL_OK;
 }
 
 static pl_code batch_graph(ref_engine *r, const nn_batch *in, pl_error *err)
 {
     size_t n = (size_t)in->n_edges;
-    nn_ref_edges edges = { .n_nodes = in->n_nodes, .n_edges = in->n_edges, .n_scalars = in->n_edge_features,
-                           .src = in->src, .dst = in->dst };
+    nn_ref_edges edges = {
+        .n_nodes = in->n_nodes, .n_edges = in->n_edges, .n_scalars = in->n_edge_features, .src = in->src, .dst = in->dst
+    };
     double *vec = widen(r->mem, n ? &in->vec[0][0] : NULL, 3 * n);
     double *scalar = widen(r->mem, in->edge, n * (size_t)in->n_edge_features);
     nn_ref_graph *g;
-    pl_code rc;
+    pl_code code;
 
-    if (!vec || !scalar)
+    if (vec == NULL || scalar == NULL)
         return pl_fail(err, PL_ENOMEM, "no memory for a batch of %d edges", (int)in->n_edges);
-    edges.vec = (const double (*)[3])vec;
+    edges.vec = (const double(*)[3])vec;
     edges.scalar = scalar;
-    rc = nn_ref_graph_new(&g, &edges, r->model->conf.degrees - 1, r->mem, err);
-    if (rc)
-        return rc;
+    code = nn_ref_graph_new(&g, &edges, r->model->conf.degrees - 1, r->mem, err);
+    if (code != PL_OK)
+        return code;
     r->ctx.graph = g;
     r->ctx.bytes = nn_ref_graph_bytes(g);
     return PL_OK;
@@ -112,24 +112,24 @@ static pl_code engine_forward(nn_engine *e, const nn_batch *in, bool keep, float
 {
     ref_engine *r = self(e);
     const nn_se3 *m = r->model;
-    pl_code rc = batch_check(m, in, err);
+    pl_code code = batch_check(m, in, err);
     double *node;
     (void)keep; /* the oracle always remembers */
 
     pl_arena_reset(r->mem);
     r->run = NULL;
     r->ctx = (nn_ref_ctx){ .model = m, .w = r->params, .dw = r->grad, .mem = r->mem };
-    if (!rc)
-        rc = batch_graph(r, in, err);
-    if (rc)
-        return rc;
+    if (code == PL_OK)
+        code = batch_graph(r, in, err);
+    if (code != PL_OK)
+        return code;
     node = widen(r->mem, in->node, (size_t)in->n_nodes * (size_t)in->n_node_features);
-    if (!node)
+    if (node == NULL)
         return pl_fail(err, PL_ENOMEM, "no memory for a batch of %d nodes", (int)in->n_nodes);
-    rc = nn_ref_model_forward(&r->ctx, &r->run, node, in->first, in->n_graphs, err);
-    if (rc) {
+    code = nn_ref_model_forward(&r->ctx, &r->run, node, in->first, in->n_graphs, err);
+    if (code != PL_OK) {
         r->run = NULL;
-        return rc;
+        return code;
     }
     for (int32_t k = 0; k < in->n_graphs * m->conf.outputs; k++)
         y[k] = (float)r->run->y[k];
@@ -141,20 +141,20 @@ static pl_code engine_backward(nn_engine *e, const nn_batch *in, const float *dy
 {
     ref_engine *r = self(e);
     double *wide;
-    pl_code rc;
+    pl_code code;
 
-    if (!r->run)
+    if (r->run == NULL)
         return pl_fail(err, PL_EBUG, "backward without a forward");
     wide = widen(r->mem, dy, (size_t)in->n_graphs * (size_t)r->model->conf.outputs);
-    if (!wide)
+    if (wide == NULL)
         return pl_fail(err, PL_ENOMEM, "no memory for a gradient");
     for (size_t k = 0; k < r->model->n_floats; k++)
         r->grad[k] = 0;
-    rc = nn_ref_model_backward(&r->ctx, r->run, wide, NULL, err);
-    for (size_t k = 0; !rc && k < r->model->n_floats; k++)
+    code = nn_ref_model_backward(&r->ctx, r->run, wide, NULL, err);
+    for (size_t k = 0; code == PL_OK && k < r->model->n_floats; k++)
         grad[k] += (float)r->grad[k];
     r->most = r->ctx.bytes > r->most ? r->ctx.bytes : r->most;
-    return rc;
+    return code;
 }
 
 /* Parameters, their gradient, and the bases, features and scratch of the largest batch. */

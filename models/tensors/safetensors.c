@@ -38,10 +38,7 @@ static void hash_around(pl_bytes file, size_t at, char out[DIGITS + 1])
     pl_sha256_hex(&sha, out);
 }
 
-static bool is_digits(const char *s)
-{
-    return strlen(s) == DIGITS && strspn(s, "0123456789abcdef") == DIGITS;
-}
+static bool is_digits(const char *s) { return strlen(s) == DIGITS && strspn(s, "0123456789abcdef") == DIGITS; }
 
 /* A string of 64 digits is the checksum under any name: the name too can be damaged. */
 static const nn_meta *find_checksum(const nn_tensors *all)
@@ -58,14 +55,16 @@ static pl_code checksum_verify(nn_tensors *all, pl_bytes file, size_t header, pl
     const char *text = (const char *)file.data + PREFIX, *at;
     char is[DIGITS + 1] = "";
 
-    if (!sum)
+    if (sum == NULL)
         return PL_OK;
     at = memmem(text, header, sum->value, strlen(sum->value));
-    if (at && is_digits(sum->value))
+    if (at != NULL && is_digits(sum->value))
         hash_around(file, (size_t)(at - text) + PREFIX, is);
     all->verified = !strcmp(sum->key, "sha256") && !strcmp(sum->value, is);
-    return all->verified ? PL_OK : pl_fail(err, PL_EDATA, "damaged, or changed by another program: its checksum (metadata sha256) "
-                                           "does not match; restore a copy, or train again");
+    return all->verified ? PL_OK
+                         : pl_fail(err, PL_EDATA,
+                                   "damaged, or changed by another program: its checksum (metadata sha256) "
+                                   "does not match; restore a copy, or train again");
 }
 
 /* ---- reading ------------------------------------------------------------- */
@@ -74,7 +73,7 @@ static pl_code dtype_parse(nn_dtype *out, const json_t *j, const char *name, pl_
 {
     const char *s = json_string_value(j);
 
-    if (!s)
+    if (s == NULL)
         return pl_fail(err, PL_EDATA, "tensor %s has no dtype", name);
     for (int k = 0; k < NN_DTYPES; k++)
         if (!strcmp(s, dtypes[k].name)) {
@@ -90,8 +89,7 @@ static pl_code shape_parse(nn_tensor *t, const json_t *j, size_t limit, pl_error
     size_t n = json_array_size(j);
 
     if (!json_is_array(j) || n > NN_TENSOR_DIMS)
-        return pl_fail(err, PL_EDATA, "the shape of tensor %s is no list of up to %d sizes", t->name,
-                       (int)NN_TENSOR_DIMS);
+        return pl_fail(err, PL_EDATA, "the shape of tensor %s is no list of up to %d sizes", t->name, (int)NN_TENSOR_DIMS);
     t->n_dims = (int)n;
     t->count = 1;
     for (size_t k = 0; k < n; k++) {
@@ -115,24 +113,24 @@ static pl_code offsets_parse(nn_tensor *t, const json_t *j, pl_bytes data, pl_er
     if (a < 0 || b < a || (uint64_t)b > data.len)
         return pl_fail(err, PL_EDATA, "tensor %s lies outside the file", t->name);
     if ((size_t)(b - a) != t->count * nn_dtype_bytes(t->dtype))
-        return pl_fail(err, PL_EDATA, "tensor %s has %lld bytes, its shape needs %zu", t->name,
-                       (long long)(b - a), t->count * nn_dtype_bytes(t->dtype));
+        return pl_fail(err, PL_EDATA, "tensor %s has %lld bytes, its shape needs %zu", t->name, (long long)(b - a),
+                       t->count * nn_dtype_bytes(t->dtype));
     t->data = (const char *)data.data + a;
     return PL_OK;
 }
 
 static pl_code tensor_parse(nn_tensor *t, const json_t *j, pl_bytes data, pl_error *err)
 {
-    pl_code rc;
+    pl_code code;
 
     if (!json_is_object(j))
         return pl_fail(err, PL_EDATA, "the entry of tensor %s is no object", t->name);
-    rc = dtype_parse(&t->dtype, json_object_get(j, "dtype"), t->name, err);
-    if (!rc)
-        rc = shape_parse(t, json_object_get(j, "shape"), data.len, err);
-    if (!rc)
-        rc = offsets_parse(t, json_object_get(j, "data_offsets"), data, err);
-    return rc;
+    code = dtype_parse(&t->dtype, json_object_get(j, "dtype"), t->name, err);
+    if (code == PL_OK)
+        code = shape_parse(t, json_object_get(j, "shape"), data.len, err);
+    if (code == PL_OK)
+        code = offsets_parse(t, json_object_get(j, "data_offsets"), data, err);
+    return code;
 }
 
 static pl_code meta_parse(nn_tensors *all, json_t *j, pl_arena *mem, pl_error *err)
@@ -143,15 +141,15 @@ static pl_code meta_parse(nn_tensors *all, json_t *j, pl_arena *mem, pl_error *e
 
     if (!json_is_object(j))
         return pl_fail(err, PL_EDATA, "__metadata__ is no object");
-    if (!m)
+    if (m == NULL)
         return pl_fail(err, PL_ENOMEM, "no memory for the metadata");
     all->meta = m;
-    json_object_foreach (j, key, value) {
+    json_object_foreach(j, key, value) {
         if (!json_is_string(value))
             return pl_fail(err, PL_EDATA, "metadata %s is no string", key);
         m[all->n_meta].key = pl_strdup(mem, key);
         m[all->n_meta].value = pl_strdup(mem, json_string_value(value));
-        if (!m[all->n_meta].key || !m[all->n_meta].value)
+        if (m[all->n_meta].key == NULL || m[all->n_meta].value == NULL)
             return pl_fail(err, PL_ENOMEM, "no memory for the metadata");
         all->n_meta++;
     }
@@ -163,22 +161,22 @@ static pl_code header_parse(nn_tensors *all, json_t *root, pl_bytes data, pl_are
     nn_tensor *t = PL_NEW(mem, nn_tensor, json_object_size(root) + 1);
     const char *key;
     json_t *value;
-    pl_code rc = PL_OK;
+    pl_code code = PL_OK;
 
-    if (!t)
+    if (t == NULL)
         return pl_fail(err, PL_ENOMEM, "no memory for the list of tensors");
     all->t = t;
-    json_object_foreach (root, key, value) {
+    json_object_foreach(root, key, value) {
         if (!strcmp(key, "__metadata__")) {
-            rc = meta_parse(all, value, mem, err);
+            code = meta_parse(all, value, mem, err);
         } else {
             t[all->n].name = pl_strdup(mem, key);
-            if (!t[all->n].name)
+            if (t[all->n].name == NULL)
                 return pl_fail(err, PL_ENOMEM, "no memory for the list of tensors");
-            rc = tensor_parse(&t[all->n++], value, data, err);
+            code = tensor_parse(&t[all->n++], value, data, err);
         }
-        if (rc)
-            return rc;
+        if (code != PL_OK)
+            return code;
     }
     return PL_OK;
 }
@@ -193,8 +191,7 @@ static pl_code header_length(size_t *out, pl_bytes file, pl_error *err)
     for (int k = PREFIX - 1; k >= 0; k--)
         n = n << 8 | b[k];
     if (n > HEADER_MAX || n > file.len - PREFIX)
-        return pl_fail(err, PL_EDATA, "no safetensors file: its header would have %llu bytes",
-                       (unsigned long long)n);
+        return pl_fail(err, PL_EDATA, "no safetensors file: its header would have %llu bytes", (unsigned long long)n);
     *out = (size_t)n;
     return PL_OK;
 }
@@ -205,34 +202,33 @@ pl_code nn_tensors_parse(nn_tensors **out, pl_bytes file, pl_arena *mem, pl_erro
     size_t n = 0;
     json_error_t why;
     json_t *root;
-    pl_code rc = header_length(&n, file, err);
+    pl_code code = header_length(&n, file, err);
 
-    if (rc)
-        return rc;
-    if (!all)
+    if (code != PL_OK)
+        return code;
+    if (all == NULL)
         return pl_fail(err, PL_ENOMEM, "no memory for the list of tensors");
     root = json_loadb((const char *)file.data + PREFIX, n, JSON_REJECT_DUPLICATES, &why);
     if (!json_is_object(root)) {
         json_decref(root);
         return pl_fail(err, PL_EDATA, "the safetensors header is no JSON object");
     }
-    rc = header_parse(all, root,
-                      (pl_bytes){ (const char *)file.data + PREFIX + n, file.len - PREFIX - n }, mem, err);
+    code = header_parse(all, root, (pl_bytes){ (const char *)file.data + PREFIX + n, file.len - PREFIX - n }, mem, err);
     json_decref(root);
     *out = all;
-    return rc ? rc : checksum_verify(all, file, n, err);
+    return code != PL_OK ? code : checksum_verify(all, file, n, err);
 }
 
 pl_code nn_tensors_read(nn_tensors **out, const char *path, pl_arena *mem, pl_error *err)
 {
     pl_bytes file;
-    pl_code rc = pl_file_read(&file, path, mem, err);
+    pl_code code = pl_file_read(&file, path, mem, err);
 
-    if (!rc)
-        rc = nn_tensors_parse(out, file, mem, err);
-    if (rc)
+    if (code == PL_OK)
+        code = nn_tensors_parse(out, file, mem, err);
+    if (code != PL_OK)
         pl_at(err, "%s", path);
-    return rc;
+    return code;
 }
 
 const nn_tensor *nn_tensors_find(const nn_tensors *all, const char *name)
@@ -258,8 +254,7 @@ static pl_code convert_check(const nn_tensor *t, size_t n, bool fits, const char
     if (t->count != n)
         return pl_fail(err, PL_EDATA, "tensor %s has %zu numbers, expected %zu", t->name, t->count, n);
     if (!fits)
-        return pl_fail(err, PL_EDATA, "tensor %s is %s, which does not convert to %s", t->name,
-                       nn_dtype_name(t->dtype), to);
+        return pl_fail(err, PL_EDATA, "tensor %s is %s, which does not convert to %s", t->name, nn_dtype_name(t->dtype), to);
     return PL_OK;
 }
 
@@ -285,36 +280,33 @@ static double real_at(const nn_tensor *t, size_t k)
     return f;
 }
 
-static bool is_real(const nn_tensor *t)
-{
-    return t->dtype == NN_F64 || t->dtype == NN_F32 || t->dtype == NN_BF16;
-}
+static bool is_real(const nn_tensor *t) { return t->dtype == NN_F64 || t->dtype == NN_F32 || t->dtype == NN_BF16; }
 
 pl_code nn_tensor_floats(float *out, size_t n, const nn_tensor *t, pl_error *err)
 {
-    pl_code rc = convert_check(t, n, is_real(t), "real numbers", err);
+    pl_code code = convert_check(t, n, is_real(t), "real numbers", err);
 
-    for (size_t k = 0; !rc && k < n; k++)
+    for (size_t k = 0; code == PL_OK && k < n; k++)
         out[k] = (float)real_at(t, k);
-    return rc;
+    return code;
 }
 
 pl_code nn_tensor_doubles(double *out, size_t n, const nn_tensor *t, pl_error *err)
 {
-    pl_code rc = convert_check(t, n, is_real(t), "real numbers", err);
+    pl_code code = convert_check(t, n, is_real(t), "real numbers", err);
 
-    for (size_t k = 0; !rc && k < n; k++)
+    for (size_t k = 0; code == PL_OK && k < n; k++)
         out[k] = real_at(t, k);
-    return rc;
+    return code;
 }
 
 pl_code nn_tensor_ints(int64_t *out, size_t n, const nn_tensor *t, pl_error *err)
 {
-    pl_code rc = convert_check(t, n, !is_real(t), "whole numbers", err);
+    pl_code code = convert_check(t, n, !is_real(t), "whole numbers", err);
     const char *at = t->data;
     int32_t narrow;
 
-    for (size_t k = 0; !rc && k < n; k++, at += nn_dtype_bytes(t->dtype)) {
+    for (size_t k = 0; code == PL_OK && k < n; k++, at += nn_dtype_bytes(t->dtype)) {
         if (t->dtype == NN_I64) {
             memcpy(&out[k], at, sizeof *out);
         } else if (t->dtype == NN_I32) {
@@ -324,7 +316,7 @@ pl_code nn_tensor_ints(int64_t *out, size_t n, const nn_tensor *t, pl_error *err
             out[k] = (unsigned char)*at;
         }
     }
-    return rc;
+    return code;
 }
 
 /* ---- writing ------------------------------------------------------------- */
@@ -345,8 +337,8 @@ static json_t *tensor_json(const nn_tensor *t, size_t from)
 
     for (int k = 0; k < t->n_dims; k++)
         json_array_append_new(shape, json_integer(t->dims[k]));
-    return json_pack("{s:s, s:o, s:[I, I]}", "dtype", nn_dtype_name(t->dtype), "shape", shape,
-                     "data_offsets", (json_int_t)from, (json_int_t)to);
+    return json_pack("{s:s, s:o, s:[I, I]}", "dtype", nn_dtype_name(t->dtype), "shape", shape, "data_offsets", (json_int_t)from,
+                     (json_int_t)to);
 }
 
 /* The place of the checksum is the first member: its digits are the first of the file. */
@@ -415,20 +407,20 @@ pl_code nn_tensors_write(const char *path, const nn_tensors *what, pl_error *err
 {
     size_t bytes, padded;
     char *header = header_text(what, &bytes), *file;
-    pl_code rc;
+    pl_code code;
 
-    if (!header)
+    if (header == NULL)
         return pl_fail(err, PL_EDATA, "%s: a tensor name or metadata is not UTF-8, or no memory", path);
     padded = (strlen(header) + 7) / 8 * 8;
     file = malloc(PREFIX + padded + bytes);
-    if (!file) {
+    if (file == NULL) {
         free(header);
         return pl_fail(err, PL_ENOMEM, "no memory to write %s", path);
     }
     file_fill(file, header, padded, what);
     checksum_put(file, PREFIX + padded + bytes);
-    rc = pl_file_write(path, (pl_bytes){ file, PREFIX + padded + bytes }, err);
+    code = pl_file_write(path, (pl_bytes){ file, PREFIX + padded + bytes }, err);
     free(file);
     free(header);
-    return rc;
+    return code;
 }

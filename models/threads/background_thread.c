@@ -7,7 +7,7 @@
 
 /* A pool of one worker and one slot. */
 struct nn_aside {
-    pl_pool *pool;             /* NULL: the system has no thread */
+    pl_pool *pool; /* NULL: the system has no thread */
     bool begun;
     void (*work)(void *ctx);
     void *ctx;
@@ -28,14 +28,14 @@ nn_aside *nn_aside_new(void)
 {
     nn_aside *a = calloc(1, sizeof *a);
 
-    if (a)
+    if (a != NULL)
         (void)pl_pool_open(&a->pool, 1, 1, aside_work, a, NULL);
     return a;
 }
 
 void nn_aside_free(nn_aside *a)
 {
-    if (!a)
+    if (a == NULL)
         return;
     nn_aside_wait(a);
     pl_pool_close(a->pool);
@@ -44,7 +44,7 @@ void nn_aside_free(nn_aside *a)
 
 void nn_aside_begin(nn_aside *a, void (*work)(void *ctx), void *ctx)
 {
-    if (!a->pool) {
+    if (a->pool == NULL) {
         work(ctx);
         return;
     }

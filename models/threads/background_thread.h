@@ -8,12 +8,12 @@
 
 typedef struct nn_aside nn_aside;
 
-nn_aside *nn_aside_new(void);      /* NULL: no memory                              */
-void nn_aside_free(nn_aside *a);   /* waits for work in progress; NULL is fine     */
+nn_aside *nn_aside_new(void);    /* NULL: no memory                              */
+void nn_aside_free(nn_aside *a); /* waits for work in progress; NULL is fine     */
 
 /* Starts work(ctx). The caller must first have waited for the work before it. */
 void nn_aside_begin(nn_aside *a, void (*work)(void *ctx), void *ctx);
-bool nn_aside_busy(nn_aside *a);   /* true while the work is not finished          */
-void nn_aside_wait(nn_aside *a);   /* until the work is finished; returns at once if none was started */
+bool nn_aside_busy(nn_aside *a); /* true while the work is not finished          */
+void nn_aside_wait(nn_aside *a); /* until the work is finished; returns at once if none was started */
 
 #endif

@@ -8,7 +8,7 @@
 
 enum {
     THREADS_MAX = 256,
-    SPINS = 400        /* looks before a thread sleeps, some 20 us: steps follow each other faster than threads wake */
+    SPINS = 400 /* looks before a thread sleeps, some 20 us: steps follow each other faster than threads wake */
 };
 
 typedef struct worker {
@@ -23,8 +23,8 @@ struct nn_pool {
     nn_pool_work *work;
     void *ctx;
     int n, n_workers;
-    atomic_int busy;        /* helpers still in the present run */
-    atomic_ulong run;       /* number of the present run        */
+    atomic_int busy;  /* helpers still in the present run */
+    atomic_ulong run; /* number of the present run        */
     bool closing;
     atomic_int next;
     worker worker[THREADS_MAX];
@@ -75,7 +75,7 @@ nn_pool *nn_pool_new(int threads)
 {
     nn_pool *p = calloc(1, sizeof *p);
 
-    if (!p)
+    if (p == NULL)
         return NULL;
     pthread_mutex_init(&p->lock, NULL);
     pthread_cond_init(&p->start, NULL);
@@ -93,7 +93,7 @@ nn_pool *nn_pool_new(int threads)
 
 void nn_pool_free(nn_pool *p)
 {
-    if (!p)
+    if (p == NULL)
         return;
     pthread_mutex_lock(&p->lock);
     p->closing = true;
@@ -107,10 +107,7 @@ void nn_pool_free(nn_pool *p)
     free(p);
 }
 
-int nn_pool_threads(const nn_pool *p)
-{
-    return p->n_workers;
-}
+int nn_pool_threads(const nn_pool *p) { return p->n_workers; }
 
 void nn_pool_run(nn_pool *p, int n, nn_pool_work *work, void *ctx)
 {

@@ -33,11 +33,23 @@ typedef struct numbers {
 
 static numbers numbers_of(const nn_train_state *s)
 {
-    return (numbers){ .n = (int64_t)s->n, .outputs = s->outputs, .step = s->step, .epoch = s->epoch,
-                      .cursor = s->cursor, .best_epoch = s->best_epoch, .bad_run = s->bad_run,
-                      .bad_total = s->bad_total, .seen_n = s->seen.n, .done = s->done, .has_ema = s->ema != NULL,
-                      .best_error = s->best_error, .seen_loss = s->seen.loss, .seen_abs = s->seen.abs,
-                      .seen_square = s->seen.square, .scale = s->scale.by, .scale_good = s->scale.good };
+    return (numbers){ .n = (int64_t)s->n,
+                      .outputs = s->outputs,
+                      .step = s->step,
+                      .epoch = s->epoch,
+                      .cursor = s->cursor,
+                      .best_epoch = s->best_epoch,
+                      .bad_run = s->bad_run,
+                      .bad_total = s->bad_total,
+                      .seen_n = s->seen.n,
+                      .done = s->done,
+                      .has_ema = s->ema != NULL,
+                      .best_error = s->best_error,
+                      .seen_loss = s->seen.loss,
+                      .seen_abs = s->seen.abs,
+                      .seen_square = s->seen.square,
+                      .scale = s->scale.by,
+                      .scale_good = s->scale.good };
 }
 
 static void numbers_take(nn_train_state *s, const numbers *k)
@@ -63,14 +75,11 @@ static void sections_of(section *list, const char *identity, numbers *k, const n
     list[2] = (section){ "params", s->params, bytes };
     list[3] = (section){ "m", s->m, bytes };
     list[4] = (section){ "v", s->v, bytes };
-    list[5] = (section){ "ema", s->ema, s->ema ? bytes : 0 };
+    list[5] = (section){ "ema", s->ema, s->ema != NULL ? bytes : 0 };
     list[6] = (section){ "best", s->best, bytes };
 }
 
-static uint32_t crc_of(const void *data, size_t n)
-{
-    return (uint32_t)crc32_z(crc32_z(0, NULL, 0), data, n);
-}
+static uint32_t crc_of(const void *data, size_t n) { return (uint32_t)crc32_z(crc32_z(0, NULL, 0), data, n); }
 
 /* ---- writing ------------------------------------------------------------- */
 
@@ -106,52 +115,50 @@ static void sections_put(unsigned char *out, const section *list)
 static pl_code rotate_files(const char *latest, const char *previous, pl_arena *mem, pl_error *err)
 {
     const char *tmp = pl_sprintf(mem, "%s.tmp", previous);
-    pl_code rc;
+    pl_code code;
 
-    if (!tmp)
+    if (tmp == NULL)
         return pl_fail(err, PL_ENOMEM, "checkpoint");
     (void)unlink(tmp);
     if (link(latest, tmp) == 0) {
-        rc = rename(tmp, previous) == 0 ? PL_OK : pl_fail_errno(err, previous);
+        code = rename(tmp, previous) == 0 ? PL_OK : pl_fail_errno(err, previous);
         (void)unlink(tmp); /* rename leaves it where both names are one file already */
-        return rc;
+        return code;
     }
     if (errno == ENOENT)
         return PL_OK;
     return rename(latest, previous) == 0 ? PL_OK : pl_fail_errno(err, previous); /* no hard links here */
 }
 
-static pl_code save_in(const char *dir, const char *identity, const nn_train_state *s, bool rotate, pl_arena *mem,
-                       pl_error *err)
+static pl_code save_in(const char *dir, const char *identity, const nn_train_state *s, bool rotate, pl_arena *mem, pl_error *err)
 {
     const char *latest = pl_sprintf(mem, "%s/latest.ckpt", dir), *previous = pl_sprintf(mem, "%s/previous.ckpt", dir);
     numbers k = numbers_of(s);
     section list[SECTIONS];
     size_t total = TABLE_END;
     unsigned char *out;
-    pl_code rc;
+    pl_code code;
 
     sections_of(list, identity, &k, s);
     for (int i = 0; i < SECTIONS; i++)
         total += list[i].bytes;
     out = PL_NEW(mem, unsigned char, total);
-    if (!latest || !previous || !out)
+    if (latest == NULL || previous == NULL || out == NULL)
         return pl_fail(err, PL_ENOMEM, "a checkpoint of %zu bytes", total);
     sections_put(out, list);
-    rc = pl_mkdirs(dir, err);
-    if (!rc && rotate)
-        rc = rotate_files(latest, previous, mem, err);
-    return rc ? rc : pl_file_write(latest, (pl_bytes){ out, total }, err);
+    code = pl_mkdirs(dir, err);
+    if (code == PL_OK && rotate)
+        code = rotate_files(latest, previous, mem, err);
+    return code != PL_OK ? code : pl_file_write(latest, (pl_bytes){ out, total }, err);
 }
 
-pl_code nn_checkpoint_save(const char *dir, const char *identity, const nn_train_state *s, bool rotate,
-                           pl_error *err)
+pl_code nn_checkpoint_save(const char *dir, const char *identity, const nn_train_state *s, bool rotate, pl_error *err)
 {
     pl_arena *mem = pl_arena_new(1 << 12);
-    pl_code rc = mem ? save_in(dir, identity, s, rotate, mem, err) : pl_fail(err, PL_ENOMEM, "checkpoint");
+    pl_code code = mem != NULL ? save_in(dir, identity, s, rotate, mem, err) : pl_fail(err, PL_ENOMEM, "checkpoint");
 
     pl_arena_free(mem);
-    return rc;
+    return code;
 }
 
 /* ---- reading ------------------------------------------------------------- */
@@ -204,8 +211,7 @@ static pl_code identity_check(pl_bytes is, const char *want, pl_error *err)
 {
     if (is.len == strlen(want) && !memcmp(is.data, want, is.len))
         return PL_OK;
-    return pl_fail(err, PL_EDATA, "belongs to another training (%.*s)", (int)(is.len < 80 ? is.len : 80),
-                   (const char *)is.data);
+    return pl_fail(err, PL_EDATA, "belongs to another training (%.*s)", (int)(is.len < 80 ? is.len : 80), (const char *)is.data);
 }
 
 static pl_code numbers_check(const numbers *k, const nn_train_state *s, pl_error *err)
@@ -224,24 +230,24 @@ pl_code nn_checkpoint_read(nn_train_state *s, const char *identity, pl_bytes in,
     numbers k = { 0 };
     section list[SECTIONS];
     pl_bytes part[SECTIONS];
-    pl_code rc = header_check(in, err);
+    pl_code code = header_check(in, err);
 
     sections_of(list, identity, &k, s);
-    for (int i = 0; i < SECTIONS && !rc; i++)
-        rc = section_get(&part[i], in, i, list[i].name, err);
-    if (!rc)
-        rc = identity_check(part[0], identity, err);
-    for (int i = 1; i < SECTIONS && !rc; i++) {
+    for (int i = 0; i < SECTIONS && code == PL_OK; i++)
+        code = section_get(&part[i], in, i, list[i].name, err);
+    if (code == PL_OK)
+        code = identity_check(part[0], identity, err);
+    for (int i = 1; i < SECTIONS && code == PL_OK; i++) {
         if (!is_long_enough(part[i], &list[i], i))
-            rc = pl_fail(err, PL_EDATA, "section %s has %zu bytes, this model needs %zu", list[i].name, part[i].len,
-                         list[i].bytes);
-        if (!rc && i == 1) {
+            code =
+                pl_fail(err, PL_EDATA, "section %s has %zu bytes, this model needs %zu", list[i].name, part[i].len, list[i].bytes);
+        if (code == PL_OK && i == 1) {
             memcpy(&k, part[1].data, part[1].len);
-            rc = numbers_check(&k, s, err);
+            code = numbers_check(&k, s, err);
         }
     }
-    if (rc)
-        return rc;
+    if (code != PL_OK)
+        return code;
     for (int i = 2; i < SECTIONS; i++)
         if (list[i].bytes)
             memcpy(list[i].data, part[i].data, list[i].bytes);
@@ -252,60 +258,56 @@ pl_code nn_checkpoint_read(nn_train_state *s, const char *identity, pl_bytes in,
 static pl_code load_file(nn_train_state *s, const char *path, const char *identity, pl_arena *mem, pl_error *err)
 {
     pl_bytes in;
-    pl_code rc = pl_file_read(&in, path, mem, err);
+    pl_code code = pl_file_read(&in, path, mem, err);
 
-    return rc ? rc : nn_checkpoint_read(s, identity, in, err);
+    return code != PL_OK ? code : nn_checkpoint_read(s, identity, in, err);
 }
 
-static bool is_there(const char *path)
-{
-    return access(path, F_OK) == 0;
-}
+static bool is_there(const char *path) { return access(path, F_OK) == 0; }
 
-static pl_code load_in(const char *dir, const char *identity, nn_train_state *s, nn_checkpoint_from *from,
-                       pl_error *why, pl_arena *mem, pl_error *err)
+static pl_code load_in(const char *dir, const char *identity, nn_train_state *s, nn_checkpoint_from *from, pl_error *why,
+                       pl_arena *mem, pl_error *err)
 {
     const char *latest = pl_sprintf(mem, "%s/latest.ckpt", dir), *previous = pl_sprintf(mem, "%s/previous.ckpt", dir);
     pl_error first = { 0 }, second = { 0 };
-    pl_code rc;
+    pl_code code;
 
-    if (!latest || !previous)
+    if (latest == NULL || previous == NULL)
         return pl_fail(err, PL_ENOMEM, "checkpoint");
     *from = NN_FROM_NOTHING;
     if (!is_there(latest) && !is_there(previous))
         return PL_OK;
     *from = NN_FROM_LATEST;
-    rc = is_there(latest) ? load_file(s, latest, identity, mem, &first)
-                          : pl_fail(&first, PL_EDATA, "latest.ckpt is missing");
-    if (rc != PL_EDATA) {
-        if (rc && err)
+    code = is_there(latest) ? load_file(s, latest, identity, mem, &first) : pl_fail(&first, PL_EDATA, "latest.ckpt is missing");
+    if (code != PL_EDATA) {
+        if (code != PL_OK && err != NULL)
             *err = first;
-        return rc;
+        return code;
     }
     *from = NN_FROM_PREVIOUS;
     *why = first;
-    rc = is_there(previous) ? load_file(s, previous, identity, mem, &second)
-                            : pl_fail(&second, PL_EDATA, "is missing");
-    if (rc)
-        return pl_fail(err, rc, "%s: latest.ckpt: %.150s; previous.ckpt: %.150s", dir, first.text, second.text);
+    code = is_there(previous) ? load_file(s, previous, identity, mem, &second) : pl_fail(&second, PL_EDATA, "is missing");
+    if (code != PL_OK)
+        return pl_fail(err, code, "%s: latest.ckpt: %.150s; previous.ckpt: %.150s", dir, first.text, second.text);
     return PL_OK;
 }
 
-pl_code nn_checkpoint_load(const char *dir, const char *identity, nn_train_state *s, nn_checkpoint_from *from,
-                           pl_error *why, pl_error *err)
+pl_code nn_checkpoint_load(const char *dir, const char *identity, nn_train_state *s, nn_checkpoint_from *from, pl_error *why,
+                           pl_error *err)
 {
     pl_arena *mem = pl_arena_new(1 << 12);
-    pl_code rc = mem ? load_in(dir, identity, s, from, why, mem, err) : pl_fail(err, PL_ENOMEM, "checkpoint");
+    pl_code code = mem != NULL ? load_in(dir, identity, s, from, why, mem, err) : pl_fail(err, PL_ENOMEM, "checkpoint");
 
     pl_arena_free(mem);
-    return rc;
+    return code;
 }
 
 static const char *identity_in(const char *path, pl_arena *mem)
 {
     pl_bytes in, part;
 
-    if (pl_file_read(&in, path, mem, NULL) || header_check(in, NULL) || section_get(&part, in, 0, "identity", NULL))
+    if (pl_file_read(&in, path, mem, NULL) != PL_OK || header_check(in, NULL) != PL_OK ||
+        section_get(&part, in, 0, "identity", NULL) != PL_OK)
         return NULL;
     return pl_strndup(mem, part.data, part.len);
 }
@@ -313,9 +315,9 @@ static const char *identity_in(const char *path, pl_arena *mem)
 const char *nn_checkpoint_identity(const char *dir, pl_arena *mem)
 {
     const char *latest = pl_sprintf(mem, "%s/latest.ckpt", dir), *previous = pl_sprintf(mem, "%s/previous.ckpt", dir);
-    const char *found = latest ? identity_in(latest, mem) : NULL;
+    const char *found = latest != NULL ? identity_in(latest, mem) : NULL;
 
-    if (!found && previous)
+    if (found == NULL && previous != NULL)
         found = identity_in(previous, mem);
-    return found ? found : "";
+    return found != NULL ? found : "";
 }

@@ -17,19 +17,18 @@
 #include "pipeline/base/file.h"
 
 typedef enum nn_checkpoint_from {
-    NN_FROM_NOTHING,  /* there is no checkpoint: training starts at step 0 */
+    NN_FROM_NOTHING, /* there is no checkpoint: training starts at step 0 */
     NN_FROM_LATEST,
-    NN_FROM_PREVIOUS  /* latest is missing or damaged, see `why`    */
+    NN_FROM_PREVIOUS /* latest is missing or damaged, see `why`    */
 } nn_checkpoint_from;
 
 /* Writes s to latest.ckpt. rotate: latest.ckpt is intact, so it is first renamed to previous.ckpt. */
-pl_code nn_checkpoint_save(const char *dir, const char *identity, const nn_train_state *s, bool rotate,
-                           pl_error *err);
+pl_code nn_checkpoint_save(const char *dir, const char *identity, const nn_train_state *s, bool rotate, pl_error *err);
 
 /* Loads a checkpoint into s, which is allocated for the same model. EDATA: checkpoints exist but all are
  * damaged; the text says what is wrong with each. why: if previous.ckpt was loaded, what was wrong with latest.ckpt. */
-pl_code nn_checkpoint_load(const char *dir, const char *identity, nn_train_state *s, nn_checkpoint_from *from,
-                           pl_error *why, pl_error *err);
+pl_code nn_checkpoint_load(const char *dir, const char *identity, nn_train_state *s, nn_checkpoint_from *from, pl_error *why,
+                           pl_error *err);
 
 /* Reads a checkpoint from the bytes of a file; used by tests and fuzzing. Any bytes give a state or EDATA. */
 pl_code nn_checkpoint_read(nn_train_state *s, const char *identity, pl_bytes in, pl_error *err);

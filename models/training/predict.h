@@ -7,13 +7,13 @@
 
 typedef struct nn_predictor {
     const nn_engine_kind *kind;
-    nn_engine *engine;             /* with its parameters set                        */
-    const nn_train_host *host;     /* host->stop is called before every batch; NULL: never */
-    int64_t molecules, max_edges;  /* limits of a batch, as in nn_train_conf         */
+    nn_engine *engine;            /* with its parameters set                        */
+    const nn_train_host *host;    /* host->stop is called before every batch; NULL: never */
+    int64_t molecules, max_edges; /* limits of a batch, as in nn_train_conf         */
     nn_ahead *ahead;
-    const int64_t *all;            /* from nn_predict_numbers                        */
-    nn_mirror *mirror;             /* not NULL: y is the mean over a molecule and its mirror image */
-    float *image;                  /* scratch for mirror: [samples->n][outputs]      */
+    const int64_t *all; /* from nn_predict_numbers                        */
+    nn_mirror *mirror;  /* not NULL: y is the mean over a molecule and its mirror image */
+    float *image;       /* scratch for mirror: [samples->n][outputs]      */
 } nn_predictor;
 
 /* The numbers 0, 1, .. n-1, in mem; NULL: no memory. */

@@ -21,7 +21,7 @@ nn_ahead *nn_ahead_new(void)
 {
     nn_ahead *a = calloc(1, sizeof *a);
 
-    if (a && !(a->aside = nn_aside_new())) {
+    if (a != NULL && (a->aside = nn_aside_new()) == NULL) {
         free(a);
         return NULL;
     }
@@ -30,7 +30,7 @@ nn_ahead *nn_ahead_new(void)
 
 void nn_ahead_free(nn_ahead *a)
 {
-    if (a)
+    if (a != NULL)
         nn_aside_free(a->aside);
     free(a);
 }
@@ -60,7 +60,7 @@ static void finish(nn_ahead *a)
 pl_code nn_ahead_take(nn_ahead *a, nn_batch *out, const nn_samples *s, nn_which now, nn_which next, pl_error *err)
 {
     bool mine = a->begun && a->samples == s && a->which.at == now.at && a->which.n == now.n;
-    pl_code rc;
+    pl_code code;
 
     if (a->begun)
         finish(a);
@@ -68,11 +68,11 @@ pl_code nn_ahead_take(nn_ahead *a, nn_batch *out, const nn_samples *s, nn_which 
         begin(a, s, now);
         finish(a);
     }
-    rc = a->code;
-    if (rc && err)
+    code = a->code;
+    if (code != PL_OK && err != NULL)
         *err = a->err;
     *out = a->batch;
-    if (!rc && next.n > 0)
+    if (code == PL_OK && next.n > 0)
         begin(a, s, next);
-    return rc;
+    return code;
 }

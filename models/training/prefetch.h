@@ -14,23 +14,23 @@
 typedef struct nn_samples {
     void *ctx;
     int64_t n;
-    const int32_t *edges;   /* [n] directed edges of each molecule, for the limit of a batch */
-    const float *target;    /* [n][outputs] normalised; NaN: not measured; may be NULL
+    const int32_t *edges; /* [n] directed edges of each molecule, for the limit of a batch */
+    const float *target;  /* [n][outputs] normalised; NaN: not measured; may be NULL
                                for prediction                                        */
     pl_code (*batch)(void *ctx, int slot, nn_batch *out, const int64_t *which, int32_t n, pl_error *err);
-    int32_t outputs;        /* of the model                                           */
+    int32_t outputs; /* of the model                                           */
 } nn_samples;
 
 /* Molecule numbers at[0..n-1], borrowed from the caller, who leaves them unchanged until the batch is made. */
 typedef struct nn_which {
     const int64_t *at;
-    int32_t n;              /* 0: none */
+    int32_t n; /* 0: none */
 } nn_which;
 
 typedef struct nn_ahead nn_ahead;
 
-nn_ahead *nn_ahead_new(void);      /* NULL: no memory                                    */
-void nn_ahead_free(nn_ahead *a);   /* waits for a batch that is being made; NULL is fine */
+nn_ahead *nn_ahead_new(void);    /* NULL: no memory                                    */
+void nn_ahead_free(nn_ahead *a); /* waits for a batch that is being made; NULL is fine */
 
 /* Returns the batch `now` in *out and starts making the batch `next` in the background. *out is valid
  * until the call after the next one. An error in making `next` is returned by the call that asks for it. */

@@ -43,13 +43,13 @@ pl_code nn_train_state_tell(nn_ranks *r, nn_train_state *s, pl_error *err)
 {
     float *array[] = { s->params, s->m, s->v, s->best, s->ema };
     nn_train_state told = *s;
-    pl_code rc = r->kind->tell(r, &told, sizeof told, err);
+    pl_code code = r->kind->tell(r, &told, sizeof told, err);
 
-    for (int k = 0; !rc && k < 5; k++)
-        if (array[k])
-            rc = r->kind->tell(r, array[k], s->n * sizeof(float), err);
-    if (rc)
-        return rc;
+    for (int k = 0; code == PL_OK && k < 5; k++)
+        if (array[k] != NULL)
+            code = r->kind->tell(r, array[k], s->n * sizeof(float), err);
+    if (code != PL_OK)
+        return code;
     told.tensor = s->tensor;
     *s = told;
     s->params = array[0];

@@ -13,24 +13,24 @@
 typedef struct nn_steps_of {
     nn_train_state *s;
     const nn_train_conf *conf;
-    const nn_engine_kind *kind;    /* with `training`                                */
+    const nn_engine_kind *kind; /* with `training`                                */
     nn_engine *engine;
-    const nn_train_host *host;     /* host->step is called for every result; or NULL */
+    const nn_train_host *host; /* host->step is called for every result; or NULL */
     int64_t n_train;
-    nn_ranks *ranks;               /* NULL: a single rank                            */
-    int shards, own;               /* shards of a batch; of these, this rank's       */
+    nn_ranks *ranks; /* NULL: a single rank                            */
+    int shards, own; /* shards of a batch; of these, this rank's       */
 } nn_steps_of;
 
 typedef struct nn_steps {
     nn_steps_of of;
-    int64_t cursor;                /* molecules of this epoch passed to the engine   */
+    int64_t cursor; /* molecules of this epoch passed to the engine   */
     int32_t in_flight;
-    bool behind;                   /* the state's arrays are out of date             */
+    bool behind; /* the state's arrays are out of date             */
 } nn_steps;
 
 /* Begins the engine's training with the arrays of the state. */
 pl_code nn_steps_new(nn_steps **out, const nn_steps_of *of, pl_error *err);
-void nn_steps_free(nn_steps *q);   /* steps in flight are lost; NULL is fine         */
+void nn_steps_free(nn_steps *q); /* steps in flight are lost; NULL is fine         */
 
 /* Queues one shard of a step; in: NULL for a shard without molecules. If the maximum number of steps is
  * in flight, it first waits for the oldest. May return an error of an earlier step; ELIMIT as nn_steps_skip. */

@@ -57,7 +57,7 @@ static pl_code loop_alloc(nn_loop *l, pl_error *err)
     l->mem = pl_arena_new(1 << 16);
     l->pool = nn_pool_new(l->conf->threads);
     l->ahead = nn_ahead_new();
-    if (!l->mem || !l->pool || !l->ahead)
+    if (l->mem == NULL || l->pool == NULL || l->ahead == NULL)
         return pl_fail(err, PL_ENOMEM, "training");
     l->order = PL_NEW(l->mem, int64_t, l->train->n + 1);
     l->dealt = PL_NEW(l->mem, int64_t, l->train->n + 1);
@@ -69,7 +69,8 @@ static pl_code loop_alloc(nn_loop *l, pl_error *err)
     l->grad = PL_NEW(l->mem, float, (size_t)l->own.n * l->s->n);
     l->square = PL_NEW(l->mem, double, l->s->n / NN_LOOP_PIECE + 1);
     l->optimiser = nn_optimiser_new((nn_optimiser_kind)l->conf->optimiser, l->s->n, l->s->tensor, l->s->n_tensors, l->mem);
-    if (!l->optimiser || !l->order || !l->dealt || !l->first || !l->card || !l->y || !l->t || !l->dy || !l->grad || !l->square)
+    if (l->optimiser == NULL || l->order == NULL || l->dealt == NULL || l->first == NULL || l->card == NULL || l->y == NULL ||
+        l->t == NULL || l->dy == NULL || l->grad == NULL || l->square == NULL)
         return pl_fail(err, PL_ENOMEM, "training on %lld molecules", (long long)l->train->n);
     return PL_OK;
 }
@@ -77,41 +78,53 @@ static pl_code loop_alloc(nn_loop *l, pl_error *err)
 /* An engine may do whole steps, with other ranks where gradients are summed on devices. */
 static pl_code steps_open(nn_loop *l, pl_error *err)
 {
-    bool alone = l->ranks->size == 1, whole = alone || l->ranks->kind->device;
-    const nn_steps_of of = { .s = l->s, .conf = l->conf, .kind = l->kind, .engine = l->engine, .host = l->host,
-                             .n_train = l->train->n, .ranks = alone ? NULL : l->ranks, .shards = l->shards,
+    bool alone = l->ranks->size == 1, whole = alone || l->ranks->kind->device != NULL;
+    const nn_steps_of of = { .s = l->s,
+                             .conf = l->conf,
+                             .kind = l->kind,
+                             .engine = l->engine,
+                             .host = l->host,
+                             .n_train = l->train->n,
+                             .ranks = alone ? NULL : l->ranks,
+                             .shards = l->shards,
                              .own = (int)l->own.n };
 
-    return whole && l->kind->training ? nn_steps_new(&l->steps, &of, err) : PL_OK;
+    return whole && l->kind->training != NULL ? nn_steps_new(&l->steps, &of, err) : PL_OK;
 }
 
 static pl_code held_open(nn_loop *l, pl_error *err)
 {
     const nn_train_host *host = l->host;
-    const nn_held_of of = { .part = { l->valid, host ? host->test : NULL }, .loss = (nn_loss)l->conf->loss, .ranks = l->ranks,
-                            .now = { .kind = l->kind, .engine = l->engine, .host = host, .molecules = l->conf->molecules,
-                                     .max_edges = l->conf->max_edges, .ahead = l->ahead } };
+    const nn_held_of of = { .part = { l->valid, host != NULL ? host->test : NULL },
+                            .loss = (nn_loss)l->conf->loss,
+                            .ranks = l->ranks,
+                            .now = { .kind = l->kind,
+                                     .engine = l->engine,
+                                     .host = host,
+                                     .molecules = l->conf->molecules,
+                                     .max_edges = l->conf->max_edges,
+                                     .ahead = l->ahead } };
 
-    l->beside = l->steps && host && host->beside ? BESIDE_UNTRIED : BESIDE_NOT;
+    l->beside = l->steps != NULL && host != NULL && host->beside != NULL ? BESIDE_UNTRIED : BESIDE_NOT;
     return nn_held_new(&l->held, &of, l->mem, err);
 }
 
 static pl_code loop_run(nn_loop *l, pl_error *err)
 {
-    pl_code rc = l->kind->set_params(l->engine, l->s->params, err);
+    pl_code code = l->kind->set_params(l->engine, l->s->params, err);
 
     l->s->scale = nn_loss_scale_begin(l->s->scale, l->conf->scale_after);
-    if (!rc)
-        rc = steps_open(l, err);
-    if (!rc)
-        rc = held_open(l, err);
-    while (!rc && !l->s->done)
-        rc = nn_loop_epoch(l, err);
-    if (!rc)
-        rc = nn_loop_saved(l, err);
-    if (!rc && l->s->best_epoch < 0)
-        rc = pl_fail(err, PL_ELIMIT, "no epoch gave finite predictions for the validation molecules: try a smaller lr");
-    return rc;
+    if (code == PL_OK)
+        code = steps_open(l, err);
+    if (code == PL_OK)
+        code = held_open(l, err);
+    while (code == PL_OK && !l->s->done)
+        code = nn_loop_epoch(l, err);
+    if (code == PL_OK)
+        code = nn_loop_saved(l, err);
+    if (code == PL_OK && l->s->best_epoch < 0)
+        code = pl_fail(err, PL_ELIMIT, "no epoch gave finite predictions for the validation molecules: try a smaller lr");
+    return code;
 }
 
 static void loop_free(nn_loop *l)
@@ -126,46 +139,48 @@ static void loop_free(nn_loop *l)
 pl_code nn_train(nn_train_state *s, const nn_train_conf *conf, const nn_engine_kind *kind, nn_engine *engine,
                  const nn_samples *train, const nn_samples *valid, const nn_train_host *host, pl_error *err)
 {
-    nn_loop l = { .s = s, .conf = conf, .kind = kind, .engine = engine, .train = train, .valid = valid,
-               .host = host, .outputs = s->outputs };
-    pl_code rc;
+    nn_loop l = {
+        .s = s, .conf = conf, .kind = kind, .engine = engine, .train = train, .valid = valid, .host = host, .outputs = s->outputs
+    };
+    pl_code code;
 
     l.alone = (nn_ranks){ .kind = &nn_collective_none, .size = 1 };
-    l.ranks = host && host->ranks ? host->ranks : &l.alone;
+    l.ranks = host != NULL && host->ranks != NULL ? host->ranks : &l.alone;
     l.shards = conf->shards > 0 ? (int)conf->shards : 1;
     l.own = nn_share(l.shards, l.ranks->size, l.ranks->rank);
     if (train->n < 1)
         return pl_fail(err, PL_ECONFIG, "no molecule to train on");
     if (l.own.n < 1)
-        return pl_fail(err, PL_ECONFIG, "%d ranks, but only %d shards of a batch; raise batch.shards or start fewer ranks", l.ranks->size, l.shards);
-    rc = loop_alloc(&l, err);
-    if (!rc)
-        rc = loop_run(&l, err);
+        return pl_fail(err, PL_ECONFIG, "%d ranks, but only %d shards of a batch; raise batch.shards or start fewer ranks",
+                       l.ranks->size, l.shards);
+    code = loop_alloc(&l, err);
+    if (code == PL_OK)
+        code = loop_run(&l, err);
     loop_free(&l);
-    return rc;
+    return code;
 }
 
 /* Of zeroed arrays. */
 static void state_begin(nn_train_state *s, const nn_se3 *model, uint64_t seed)
 {
     nn_se3_init(model, s->params, seed);
-    if (s->ema)
+    if (s->ema != NULL)
         memcpy(s->ema, s->params, s->n * sizeof *s->ema);
 }
 
-pl_code nn_train_state_alloc(nn_train_state *s, const nn_se3 *model, bool ema, uint64_t seed, pl_arena *mem,
-                             pl_error *err)
+pl_code nn_train_state_alloc(nn_train_state *s, const nn_se3 *model, bool ema, uint64_t seed, pl_arena *mem, pl_error *err)
 {
     size_t n = model->n_floats;
 
-    *s = (nn_train_state){ .n = n, .outputs = model->conf.outputs, .best_epoch = -1, .tensor = model->param,
-                             .n_tensors = model->n_params };
+    *s = (nn_train_state){
+        .n = n, .outputs = model->conf.outputs, .best_epoch = -1, .tensor = model->param, .n_tensors = model->n_params
+    };
     s->params = PL_NEW(mem, float, n);
     s->m = PL_NEW(mem, float, n);
     s->v = PL_NEW(mem, float, n);
     s->best = PL_NEW(mem, float, n);
     s->ema = ema ? PL_NEW(mem, float, n) : NULL;
-    if (!s->params || !s->m || !s->v || !s->best || (ema && !s->ema))
+    if (s->params == NULL || s->m == NULL || s->v == NULL || s->best == NULL || (ema && s->ema == NULL))
         return pl_fail(err, PL_ENOMEM, "a training state of %zu parameters", n);
     state_begin(s, model, seed);
     return PL_OK;
@@ -176,9 +191,17 @@ pl_code nn_train_state_again(nn_train_state *s, const nn_se3 *model, uint64_t se
     nn_train_state old = *s;
     size_t bytes = s->n * sizeof *s->params;
 
-    *s = (nn_train_state){ .n = old.n, .outputs = old.outputs, .params = old.params, .m = old.m, .v = old.v, .ema = old.ema,
-                           .best = PL_NEW(mem, float, old.n), .best_epoch = -1, .tensor = old.tensor, .n_tensors = old.n_tensors };
-    if (!s->best)
+    *s = (nn_train_state){ .n = old.n,
+                           .outputs = old.outputs,
+                           .params = old.params,
+                           .m = old.m,
+                           .v = old.v,
+                           .ema = old.ema,
+                           .best = PL_NEW(mem, float, old.n),
+                           .best_epoch = -1,
+                           .tensor = old.tensor,
+                           .n_tensors = old.n_tensors };
+    if (s->best == NULL)
         return pl_fail(err, PL_ENOMEM, "a training state of %zu parameters", s->n);
     memset(s->params, 0, bytes);
     memset(s->m, 0, bytes);

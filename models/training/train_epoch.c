@@ -12,48 +12,42 @@ enum { ASKED_STOP = 1, ASKED_SAVE = 2, ASKED_TIME = 4 };
 static pl_code host_ask(const nn_loop *l, bool epoch_over, uint32_t *asked, pl_error *err)
 {
     const nn_train_host *host = l->host;
-    bool due = host && host->due ? host->due(host->ctx, epoch_over) : epoch_over;
+    bool due = host != NULL && host->due != NULL ? host->due(host->ctx, epoch_over) : epoch_over;
 
-    *asked = (!epoch_over && nn_told_to_stop(host) ? ASKED_STOP : 0) | (due ? ASKED_SAVE : 0)
-             | (l->open && nn_held_busy(l->held) ? ASKED_TIME : 0);
+    *asked = (!epoch_over && nn_told_to_stop(host) ? ASKED_STOP : 0) | (due ? ASKED_SAVE : 0) |
+             (l->open && nn_held_busy(l->held) ? ASKED_TIME : 0);
     return nn_ranks_any(l->ranks, asked, err);
 }
 
 /* Molecules of this epoch that are done or being done. */
-static int64_t position(const nn_loop *l)
-{
-    return l->steps ? l->steps->cursor : l->s->cursor;
-}
+static int64_t position(const nn_loop *l) { return l->steps != NULL ? l->steps->cursor : l->s->cursor; }
 
-static pl_code settle(const nn_loop *l, pl_error *err)
-{
-    return l->steps ? nn_steps_settle(l->steps, err) : PL_OK;
-}
+static pl_code settle(const nn_loop *l, pl_error *err) { return l->steps != NULL ? nn_steps_settle(l->steps, err) : PL_OK; }
 
 pl_code nn_loop_saved(const nn_loop *l, pl_error *err)
 {
-    return l->host && l->host->saved ? l->host->saved(l->host->ctx, err) : PL_OK;
+    return l->host != NULL && l->host->saved != NULL ? l->host->saved(l->host->ctx, err) : PL_OK;
 }
 
 /* Steps of the engine's go on beside it: they do not touch the state's arrays. */
 static pl_code save(const nn_loop *l, pl_error *err)
 {
-    pl_code rc = nn_loop_saved(l, err);
+    pl_code code = nn_loop_saved(l, err);
 
-    if (!rc)
-        rc = settle(l, err);
-    if (!rc && l->host && l->host->save)
-        rc = l->host->save(l->host->ctx, l->s, err);
-    return rc || l->steps ? rc : nn_loop_saved(l, err);
+    if (code == PL_OK)
+        code = settle(l, err);
+    if (code == PL_OK && l->host != NULL && l->host->save != NULL)
+        code = l->host->save(l->host->ctx, l->s, err);
+    return code != PL_OK || l->steps != NULL ? code : nn_loop_saved(l, err);
 }
 
 static pl_code stop_here(const nn_loop *l, pl_error *err)
 {
-    pl_code rc = save(l, err);
+    pl_code code = save(l, err);
 
-    if (!rc)
-        rc = nn_loop_saved(l, err);
-    return rc ? rc : pl_fail(err, PL_ESTOP, "stopped in epoch %lld", (long long)l->s->epoch + 1);
+    if (code == PL_OK)
+        code = nn_loop_saved(l, err);
+    return code != PL_OK ? code : pl_fail(err, PL_ESTOP, "stopped in epoch %lld", (long long)l->s->epoch + 1);
 }
 
 /* The order of the epoch, and its batches dealt to the shards. */
@@ -69,10 +63,7 @@ static void epoch_deal(nn_loop *l)
 }
 
 /* What is measured, and kept if it is the best. */
-static const float *weights_of(const nn_train_state *s)
-{
-    return s->ema ? s->ema : s->params;
-}
+static const float *weights_of(const nn_train_state *s) { return s->ema != NULL ? s->ema : s->params; }
 
 /* Without a validation set every epoch is better than the one before. */
 static bool best_update(nn_train_state *s, const nn_epoch_report *r, nn_loss kind)
@@ -98,16 +89,16 @@ static pl_code training_end(nn_loop *l, pl_error *err)
     end.best_error = s->best_error;
     end.done = true;
     *s = end;
-    return l->steps ? nn_steps_drop(l->steps, err) : PL_OK;
+    return l->steps != NULL ? nn_steps_drop(l->steps, err) : PL_OK;
 }
 
 /* The last epoch's always; a stop is seen before the next step. */
 static pl_code epoch_save(nn_loop *l, pl_error *err)
 {
     uint32_t asked = ASKED_SAVE;
-    pl_code rc = l->s->done ? PL_OK : host_ask(l, true, &asked, err);
+    pl_code code = l->s->done ? PL_OK : host_ask(l, true, &asked, err);
 
-    return !rc && asked & ASKED_SAVE ? save(l, err) : rc;
+    return code == PL_OK && asked & ASKED_SAVE ? save(l, err) : code;
 }
 
 /* What the epoch that was measured means. */
@@ -115,25 +106,25 @@ static pl_code epoch_judge(nn_loop *l, pl_error *err)
 {
     const nn_train_conf *c = l->conf;
     const nn_epoch_report *r = &l->r;
-    pl_code rc = PL_OK;
+    pl_code code = PL_OK;
 
     l->open = false;
     l->r.best = best_update(l->s, r, (nn_loss)c->loss);
-    if (l->host && l->host->epoch)
-        rc = l->host->epoch(l->host->ctx, r, err);
-    if (!rc && (r->epoch >= c->epochs || (c->patience > 0 && r->epoch - 1 - l->s->best_epoch >= c->patience)))
-        rc = training_end(l, err);
-    return rc ? rc : epoch_save(l, err);
+    if (l->host != NULL && l->host->epoch != NULL)
+        code = l->host->epoch(l->host->ctx, r, err);
+    if (code == PL_OK && (r->epoch >= c->epochs || (c->patience > 0 && r->epoch - 1 - l->s->best_epoch >= c->patience)))
+        code = training_end(l, err);
+    return code != PL_OK ? code : epoch_save(l, err);
 }
 
 /* Waits for what is measured beside the steps. */
 static pl_code epoch_close(nn_loop *l, pl_error *err)
 {
     nn_loss_sum sum[NN_HELD_PARTS];
-    pl_code rc = nn_held_end(l->held, sum, err);
+    pl_code code = nn_held_end(l->held, sum, err);
 
-    if (rc)
-        return rc;
+    if (code != PL_OK)
+        return code;
     l->r.valid = sum[0];
     l->r.test = sum[1];
     return epoch_judge(l, err);
@@ -143,12 +134,12 @@ static pl_code epoch_close(nn_loop *l, pl_error *err)
 static pl_code look_up(nn_loop *l, pl_error *err)
 {
     uint32_t asked;
-    pl_code rc = host_ask(l, false, &asked, err);
+    pl_code code = host_ask(l, false, &asked, err);
 
-    if (!rc && l->open && asked != ASKED_TIME)
-        rc = epoch_close(l, err);
-    if (rc || l->s->done)
-        return rc;
+    if (code == PL_OK && l->open && asked != ASKED_TIME)
+        code = epoch_close(l, err);
+    if (code != PL_OK || l->s->done)
+        return code;
     if (asked & ASKED_STOP)
         return stop_here(l, err);
     return asked & ASKED_SAVE ? save(l, err) : PL_OK;
@@ -161,14 +152,14 @@ static pl_code epoch_steps(nn_loop *l, pl_error *err)
 
     epoch_deal(l);
     while (position(l) < l->train->n) {
-        pl_code rc = look_up(l, err);
-        if (rc || s->done)
-            return rc;
-        rc = nn_loop_step(l, err);
-        if (!rc && !l->steps && host && host->step)
+        pl_code code = look_up(l, err);
+        if (code != PL_OK || s->done)
+            return code;
+        code = nn_loop_step(l, err);
+        if (code == PL_OK && l->steps == NULL && host != NULL && host->step != NULL)
             host->step(host->ctx, s, l->train->n);
-        if (rc)
-            return rc;
+        if (code != PL_OK)
+            return code;
     }
     return l->open ? epoch_close(l, err) : PL_OK;
 }
@@ -182,22 +173,22 @@ static pl_code ranks_agree(const nn_loop *l, pl_error *err)
 static pl_code measure_now(nn_loop *l, nn_loss_sum sum[NN_HELD_PARTS], pl_error *err)
 {
     nn_train_state *s = l->s;
-    pl_code rc = settle(l, err);
+    pl_code code = settle(l, err);
 
-    if (!rc)
-        rc = ranks_agree(l, err);
-    if (!rc)
-        rc = nn_held_measure(l->held, sum, weights_of(s), err);
-    return rc ? rc : l->kind->set_params(l->engine, s->params, err);
+    if (code == PL_OK)
+        code = ranks_agree(l, err);
+    if (code == PL_OK)
+        code = nn_held_measure(l->held, sum, weights_of(s), err);
+    return code != PL_OK ? code : l->kind->set_params(l->engine, s->params, err);
 }
 
 static pl_code beside_first(nn_loop *l, pl_error *err)
 {
     nn_engine *second = l->host->beside(l->host->ctx, err);
-    pl_code rc = second ? nn_held_second(l->held, second, err) : PL_EDEVICE;
+    pl_code code = second != NULL ? nn_held_second(l->held, second, err) : PL_EDEVICE;
 
-    if (rc)
-        return rc;
+    if (code != PL_OK)
+        return code;
     nn_held_begin(l->held, weights_of(l->s));
     return nn_held_wait(l->held, err);
 }
@@ -208,10 +199,10 @@ static pl_code beside_try(nn_loop *l, nn_loss_sum sum[NN_HELD_PARTS], pl_error *
 {
     pl_error why = { 0 };
     uint32_t failed = beside_first(l, &why) != PL_OK, any = failed;
-    pl_code rc = nn_ranks_any(l->ranks, &any, err);
+    pl_code code = nn_ranks_any(l->ranks, &any, err);
 
-    if (rc)
-        return rc;
+    if (code != PL_OK)
+        return code;
     l->beside = any ? BESIDE_NOT : BESIDE_GOOD;
     if (!any)
         return nn_held_end(l->held, sum, err);
@@ -224,12 +215,12 @@ static pl_code beside_try(nn_loop *l, nn_loss_sum sum[NN_HELD_PARTS], pl_error *
 static pl_code measure_beside(nn_loop *l, nn_loss_sum sum[NN_HELD_PARTS], bool *open, pl_error *err)
 {
     nn_train_state *s = l->s;
-    pl_code rc = nn_steps_weights(l->steps, l->ranks->size > 1 || !s->ema, err);
+    pl_code code = nn_steps_weights(l->steps, l->ranks->size > 1 || s->ema == NULL, err);
 
-    if (!rc)
-        rc = ranks_agree(l, err);
-    if (rc)
-        return rc;
+    if (code == PL_OK)
+        code = ranks_agree(l, err);
+    if (code != PL_OK)
+        return code;
     if (l->beside == BESIDE_UNTRIED)
         return beside_try(l, sum, err);
     nn_held_begin(l->held, weights_of(s));
@@ -242,17 +233,21 @@ static pl_code epoch_end(nn_loop *l, pl_error *err)
     nn_train_state *s = l->s;
     nn_loss_sum sum[NN_HELD_PARTS] = { { 0 } };
     bool open = false;
-    pl_code rc = nn_loop_saved(l, err);
+    pl_code code = nn_loop_saved(l, err);
 
-    if (!rc)
-        rc = l->beside ? measure_beside(l, sum, &open, err) : measure_now(l, sum, err);
-    if (rc)
-        return rc == PL_ESTOP ? stop_here(l, err) : rc;
-    l->r = (nn_epoch_report){ .epoch = s->epoch + 1, .step = s->step, .train = s->seen, .valid = sum[0], .test = sum[1],
+    if (code == PL_OK)
+        code = l->beside ? measure_beside(l, sum, &open, err) : measure_now(l, sum, err);
+    if (code != PL_OK)
+        return code == PL_ESTOP ? stop_here(l, err) : code;
+    l->r = (nn_epoch_report){ .epoch = s->epoch + 1,
+                              .step = s->step,
+                              .train = s->seen,
+                              .valid = sum[0],
+                              .test = sum[1],
                               .lr = nn_train_lr(l->conf, (double)s->epoch) };
     s->epoch++;
     s->cursor = 0;
-    if (l->steps)
+    if (l->steps != NULL)
         l->steps->cursor = 0;
     s->seen = (nn_loss_sum){ 0 };
     l->end = *s;
@@ -262,7 +257,7 @@ static pl_code epoch_end(nn_loop *l, pl_error *err)
 
 pl_code nn_loop_epoch(nn_loop *l, pl_error *err)
 {
-    pl_code rc = epoch_steps(l, err);
+    pl_code code = epoch_steps(l, err);
 
-    return rc || l->s->done ? rc : epoch_end(l, err);
+    return code != PL_OK || l->s->done ? code : epoch_end(l, err);
 }

@@ -9,7 +9,7 @@
 
 typedef struct nn_loop nn_loop;
 
-enum { NN_LOOP_PIECE = 1 << 16 };  /* parameters that one thread takes at a time */
+enum { NN_LOOP_PIECE = 1 << 16 }; /* parameters that one thread takes at a time */
 
 /* The state of one call of nn_train. */
 struct nn_loop {
@@ -21,24 +21,24 @@ struct nn_loop {
     const nn_train_host *host;
     int32_t outputs;
     nn_ranks alone, *ranks;
-    int shards;         /* shards of a batch, on all ranks together     */
-    nn_span own;        /* the shards of this rank                      */
-    int64_t *order;     /* [train->n] of this epoch                     */
-    int64_t *dealt;     /* [train->n] the same, within each batch sorted by shard */
-    int64_t *first;     /* [ranks + 1] first item of each rank, for gather */
-    nn_card *card;      /* [molecules] scratch                          */
-    float *y, *t, *dy;  /* [molecules][outputs] of a batch              */
+    int shards;        /* shards of a batch, on all ranks together     */
+    nn_span own;       /* the shards of this rank                      */
+    int64_t *order;    /* [train->n] of this epoch                     */
+    int64_t *dealt;    /* [train->n] the same, within each batch sorted by shard */
+    int64_t *first;    /* [ranks + 1] first item of each rank, for gather */
+    nn_card *card;     /* [molecules] scratch                          */
+    float *y, *t, *dy; /* [molecules][outputs] of a batch              */
     nn_held *held;
     enum { BESIDE_NOT, BESIDE_UNTRIED, BESIDE_GOOD } beside; /* the second engine */
-    bool open;          /* an epoch is over and its validation is pending */
-    nn_epoch_report r;  /* report of that epoch                         */
-    nn_train_state end; /* the state at its end, without the arrays     */
-    float *grad;        /* [own shards][s->n]; row 0 becomes the sum over all shards */
-    double *square;     /* [pieces of s->n] sums of squares of the gradient */
+    bool open;                                               /* an epoch is over and its validation is pending */
+    nn_epoch_report r;                                       /* report of that epoch                         */
+    nn_train_state end;                                      /* the state at its end, without the arrays     */
+    float *grad;                                             /* [own shards][s->n]; row 0 becomes the sum over all shards */
+    double *square;                                          /* [pieces of s->n] sums of squares of the gradient */
     nn_pool *pool;
     nn_optimiser *optimiser;
     nn_ahead *ahead;
-    nn_steps *steps;    /* steps that the engine does by itself, or NULL */
+    nn_steps *steps; /* steps that the engine does by itself, or NULL */
     pl_arena *mem;
 };
 

@@ -102,15 +102,15 @@ static pl_code shard_compute(nn_loop *l, nn_which batch_of, int64_t i, int64_t m
     nn_which now = shard_at(l, from, batch_of.n, i), next = shard_after(l, from, batch_of.n, i);
     int64_t at = (now.at - batch_of.at) * l->outputs, n = (int64_t)now.n * l->outputs;
     nn_batch batch;
-    pl_code rc;
+    pl_code code;
 
     if (now.n == 0)
         return PL_OK;
-    rc = nn_ahead_take(l->ahead, &batch, l->train, now, next, err);
-    if (!rc)
-        rc = l->kind->forward(l->engine, &batch, true, l->y + at, err);
-    if (rc)
-        return rc;
+    code = nn_ahead_take(l->ahead, &batch, l->train, now, next, err);
+    if (code == PL_OK)
+        code = l->kind->forward(l->engine, &batch, true, l->y + at, err);
+    if (code != PL_OK)
+        return code;
     (void)nn_loss_backward((nn_loss)l->conf->loss, l->y + at, l->t + at, n, measured, l->dy + at);
     for (int64_t k = 0; k < n; k++)
         l->dy[at + k] *= (float)l->s->scale.by;
@@ -132,8 +132,7 @@ static pl_code batch_gather(nn_loop *l, int32_t k, pl_error *err)
 static int64_t targets_take(nn_loop *l, nn_which now)
 {
     for (int32_t i = 0; i < now.n; i++)
-        memcpy(l->t + (int64_t)i * l->outputs, l->train->target + now.at[i] * l->outputs,
-               (size_t)l->outputs * sizeof *l->t);
+        memcpy(l->t + (int64_t)i * l->outputs, l->train->target + now.at[i] * l->outputs, (size_t)l->outputs * sizeof *l->t);
     return nn_loss_measured(l->t, (int64_t)now.n * l->outputs);
 }
 
@@ -141,18 +140,18 @@ static int64_t targets_take(nn_loop *l, nn_which now)
 static pl_code step_compute(nn_loop *l, nn_which now, nn_loss_sum *sum, pl_error *err)
 {
     int64_t n = (int64_t)now.n * l->outputs, measured = targets_take(l, now);
-    pl_code rc = PL_OK;
+    pl_code code = PL_OK;
 
     pieces_run(l, piece_clear, l);
-    for (int64_t i = 0; i < l->own.n && !rc; i++)
-        rc = shard_compute(l, now, i, measured, err);
-    if (!rc)
-        rc = l->ranks->kind->sum(l->ranks, l->grad, (int64_t)l->s->n, l->shards, err);
-    if (!rc)
-        rc = batch_gather(l, now.n, err);
-    if (!rc)
+    for (int64_t i = 0; i < l->own.n && code == PL_OK; i++)
+        code = shard_compute(l, now, i, measured, err);
+    if (code == PL_OK)
+        code = l->ranks->kind->sum(l->ranks, l->grad, (int64_t)l->s->n, l->shards, err);
+    if (code == PL_OK)
+        code = batch_gather(l, now.n, err);
+    if (code == PL_OK)
         *sum = nn_loss_backward((nn_loss)l->conf->loss, l->y, l->t, n, measured, l->dy);
-    return rc;
+    return code;
 }
 
 static pl_code step_run(nn_loop *l, pl_error *err)
@@ -160,24 +159,24 @@ static pl_code step_run(nn_loop *l, pl_error *err)
     nn_train_state *s = l->s;
     nn_which now = { l->dealt + s->cursor, nn_loop_take(l, s->cursor).n };
     nn_loss_sum sum;
-    pl_code rc = step_compute(l, now, &sum, err);
+    pl_code code = step_compute(l, now, &sum, err);
     double norm;
     bool taken;
 
-    if (rc)
-        return rc;
+    if (code != PL_OK)
+        return code;
     norm = gradient_norm(l) / s->scale.by;
     taken = isfinite(sum.loss) && isfinite(norm);
     if (taken) {
         nn_loss_add(&s->seen, &sum);
         s->bad_run = 0;
-        rc = params_update(l, norm, err);
+        code = params_update(l, norm, err);
     } else {
-        rc = nn_steps_skip(s, err);
+        code = nn_steps_skip(s, err);
     }
     s->scale = nn_loss_scale_next(s->scale, l->conf->scale_after, taken);
     s->cursor += now.n;
-    return rc;
+    return code;
 }
 
 /* Own shard i of a step of the engine's. */
@@ -185,11 +184,11 @@ static pl_code shard_begin(nn_loop *l, int64_t from, nn_training_step step, int6
 {
     nn_which now = shard_at(l, from, step.n_graphs, i), next = shard_after(l, from, step.n_graphs, i);
     nn_batch batch;
-    pl_code rc = now.n ? nn_ahead_take(l->ahead, &batch, l->train, now, next, err) : PL_OK;
+    pl_code code = now.n ? nn_ahead_take(l->ahead, &batch, l->train, now, next, err) : PL_OK;
 
     step.target = l->t + (now.at - (l->dealt + from)) * l->outputs;
     step.shard = (int32_t)i;
-    return rc ? rc : nn_steps_add(l->steps, now.n ? &batch : NULL, &step, err);
+    return code != PL_OK ? code : nn_steps_add(l->steps, now.n ? &batch : NULL, &step, err);
 }
 
 /* A step of the engine's own is begun; what became of it is counted later. */
@@ -198,15 +197,12 @@ static pl_code step_begin(nn_loop *l, pl_error *err)
     int64_t from = l->steps->cursor;
     nn_which whole = { l->dealt + from, nn_loop_take(l, from).n };
     nn_training_step step = { .measured = targets_take(l, whole), .n_graphs = whole.n };
-    pl_code rc = PL_OK;
+    pl_code code = PL_OK;
 
     step.lr = (float)nn_train_lr(l->conf, (double)l->s->epoch + (double)from / (double)l->train->n);
-    for (int64_t i = 0; i < l->own.n && !rc; i++)
-        rc = shard_begin(l, from, step, i, err);
-    return rc;
+    for (int64_t i = 0; i < l->own.n && code == PL_OK; i++)
+        code = shard_begin(l, from, step, i, err);
+    return code;
 }
 
-pl_code nn_loop_step(nn_loop *l, pl_error *err)
-{
-    return l->steps ? step_begin(l, err) : step_run(l, err);
-}
+pl_code nn_loop_step(nn_loop *l, pl_error *err) { return l->steps != NULL ? step_begin(l, err) : step_run(l, err); }

@@ -5,30 +5,24 @@
 
 struct nn_held {
     nn_held_of of;
-    nn_predictor beside;       /* with the second engine                  */
-    float *y[NN_HELD_PARTS];   /* [samples][outputs]                      */
-    float *dy;                 /* [outputs], of no use                    */
-    int64_t *first;            /* [ranks + 1] where what each gives begins */
-    nn_aside *aside;           /* NULL: no second engine                  */
-    const float *weights;      /* what it computes with                   */
-    pl_code code;              /* what became of it                       */
+    nn_predictor beside;     /* with the second engine                  */
+    float *y[NN_HELD_PARTS]; /* [samples][outputs]                      */
+    float *dy;               /* [outputs], of no use                    */
+    int64_t *first;          /* [ranks + 1] where what each gives begins */
+    nn_aside *aside;         /* NULL: no second engine                  */
+    const float *weights;    /* what it computes with                   */
+    pl_code code;            /* what became of it                       */
     pl_error err;
 };
 
-static int64_t n_of(const nn_held *h, int k)
-{
-    return h->of.part[k] ? h->of.part[k]->n : 0;
-}
+static int64_t n_of(const nn_held *h, int k) { return h->of.part[k] != NULL ? h->of.part[k]->n : 0; }
 
-static int64_t largest(const nn_held *h)
-{
-    return n_of(h, 0) > n_of(h, 1) ? n_of(h, 0) : n_of(h, 1);
-}
+static int64_t largest(const nn_held *h) { return n_of(h, 0) > n_of(h, 1) ? n_of(h, 0) : n_of(h, 1); }
 
 pl_code nn_held_new(nn_held **out, const nn_held_of *of, pl_arena *mem, pl_error *err)
 {
     nn_held *h = PL_NEW(mem, nn_held, 1);
-    int32_t outputs = of->part[0] ? of->part[0]->outputs : 1;
+    int32_t outputs = of->part[0] != NULL ? of->part[0]->outputs : 1;
     bool there = h != NULL;
 
     *out = NULL;
@@ -39,16 +33,18 @@ pl_code nn_held_new(nn_held **out, const nn_held_of *of, pl_arena *mem, pl_error
     h->first = PL_NEW(mem, int64_t, of->ranks->size + 1);
     h->dy = PL_NEW(mem, float, outputs);
     for (int k = 0; k < NN_HELD_PARTS; k++)
-        there = (h->y[k] = PL_NEW(mem, float, (n_of(h, k) + 1) * outputs)) && there;
+        there = (h->y[k] = PL_NEW(mem, float, (n_of(h, k) + 1) * outputs)) != NULL && there;
     *out = h;
-    return there && h->of.now.all && h->first && h->dy ? PL_OK : pl_fail(err, PL_ENOMEM, "%lld held-out molecules", (long long)largest(h));
+    return there && h->of.now.all != NULL && h->first != NULL && h->dy != NULL
+               ? PL_OK
+               : pl_fail(err, PL_ENOMEM, "%lld held-out molecules", (long long)largest(h));
 }
 
 void nn_held_alone(nn_held *h)
 {
     nn_aside_free(h->aside); /* waits */
     nn_ahead_free(h->beside.ahead);
-    if (h->beside.engine)
+    if (h->beside.engine != NULL)
         h->of.now.kind->close(h->beside.engine);
     h->aside = NULL;
     h->beside = (nn_predictor){ 0 };
@@ -56,7 +52,7 @@ void nn_held_alone(nn_held *h)
 
 void nn_held_free(nn_held *h)
 {
-    if (h)
+    if (h != NULL)
         nn_held_alone(h);
 }
 
@@ -66,7 +62,7 @@ static pl_code share_predict(nn_held *h, const nn_predictor *p, int k, pl_error 
     const nn_ranks *r = h->of.ranks;
     const nn_samples *s = h->of.part[k];
 
-    return s ? nn_predict_part(h->y[k], p, s, nn_share(s->n, r->size, r->rank), err) : PL_OK;
+    return s != NULL ? nn_predict_part(h->y[k], p, s, nn_share(s->n, r->size, r->rank), err) : PL_OK;
 }
 
 static pl_code part_gather(nn_held *h, int k, pl_error *err)
@@ -74,7 +70,7 @@ static pl_code part_gather(nn_held *h, int k, pl_error *err)
     nn_ranks *r = h->of.ranks;
     const nn_samples *s = h->of.part[k];
 
-    if (!s)
+    if (s == NULL)
         return PL_OK;
     for (int i = 0; i < r->size; i++)
         h->first[i] = nn_share(s->n, r->size, i).first * s->outputs;
@@ -89,7 +85,8 @@ static void part_sum(nn_held *h, int k, nn_loss_sum *out)
     *out = (nn_loss_sum){ 0 };
     for (int64_t i = 0; i < n_of(h, k); i++) {
         const float *t = s->target + i * s->outputs;
-        nn_loss_sum one = nn_loss_backward(h->of.loss, h->y[k] + i * s->outputs, t, s->outputs, nn_loss_measured(t, s->outputs), h->dy);
+        nn_loss_sum one =
+            nn_loss_backward(h->of.loss, h->y[k] + i * s->outputs, t, s->outputs, nn_loss_measured(t, s->outputs), h->dy);
         nn_loss_add(out, &one);
     }
 }
@@ -97,36 +94,36 @@ static void part_sum(nn_held *h, int k, nn_loss_sum *out)
 /* Gathers the predictions of all ranks and computes the sums. */
 static pl_code sums_make(nn_held *h, nn_loss_sum sum[NN_HELD_PARTS], pl_error *err)
 {
-    pl_code rc = PL_OK;
+    pl_code code = PL_OK;
 
-    for (int k = 0; k < NN_HELD_PARTS && !rc; k++) {
-        rc = part_gather(h, k, err);
-        if (!rc)
+    for (int k = 0; k < NN_HELD_PARTS && code == PL_OK; k++) {
+        code = part_gather(h, k, err);
+        if (code == PL_OK)
             part_sum(h, k, &sum[k]);
     }
-    return rc;
+    return code;
 }
 
 /* Predicts this rank's share of every part with these weights; no communication between ranks. */
 static pl_code shares_predict(nn_held *h, const nn_predictor *p, const float *weights, pl_error *err)
 {
-    pl_code rc = p->kind->set_params(p->engine, weights, err);
+    pl_code code = p->kind->set_params(p->engine, weights, err);
 
-    for (int k = 0; k < NN_HELD_PARTS && !rc; k++)
-        rc = share_predict(h, p, k, err);
-    return rc;
+    for (int k = 0; k < NN_HELD_PARTS && code == PL_OK; k++)
+        code = share_predict(h, p, k, err);
+    return code;
 }
 
 pl_code nn_held_measure(nn_held *h, nn_loss_sum sum[NN_HELD_PARTS], const float *weights, pl_error *err)
 {
-    pl_code rc = shares_predict(h, &h->of.now, weights, err);
-    uint32_t stop = rc == PL_ESTOP;
+    pl_code code = shares_predict(h, &h->of.now, weights, err);
+    uint32_t stop = code == PL_ESTOP;
 
-    if (!rc || stop)
-        rc = nn_ranks_any(h->of.ranks, &stop, err);
-    if (!rc && stop)
+    if (code == PL_OK || stop)
+        code = nn_ranks_any(h->of.ranks, &stop, err);
+    if (code == PL_OK && stop)
         return pl_fail(err, PL_ESTOP, "stopped while predicting");
-    return rc ? rc : sums_make(h, sum, err);
+    return code != PL_OK ? code : sums_make(h, sum, err);
 }
 
 /* ---- in the background, with the second engine ---- */
@@ -138,7 +135,7 @@ pl_code nn_held_second(nn_held *h, nn_engine *engine, pl_error *err)
     h->beside.host = NULL;
     h->beside.ahead = nn_ahead_new();
     h->aside = nn_aside_new();
-    return h->beside.ahead && h->aside ? PL_OK : pl_fail(err, PL_ENOMEM, "a thread for held-out molecules");
+    return h->beside.ahead != NULL && h->aside != NULL ? PL_OK : pl_fail(err, PL_ENOMEM, "a thread for held-out molecules");
 }
 
 static void beside_run(void *ctx)
@@ -154,22 +151,19 @@ void nn_held_begin(nn_held *h, const float *weights)
     nn_aside_begin(h->aside, beside_run, h);
 }
 
-bool nn_held_busy(nn_held *h)
-{
-    return nn_aside_busy(h->aside);
-}
+bool nn_held_busy(nn_held *h) { return nn_aside_busy(h->aside); }
 
 pl_code nn_held_wait(nn_held *h, pl_error *err)
 {
     nn_aside_wait(h->aside);
-    if (h->code && err)
+    if (h->code != PL_OK && err != NULL)
         *err = h->err;
     return h->code;
 }
 
 pl_code nn_held_end(nn_held *h, nn_loss_sum sum[NN_HELD_PARTS], pl_error *err)
 {
-    pl_code rc = nn_held_wait(h, err);
+    pl_code code = nn_held_wait(h, err);
 
-    return rc ? rc : sums_make(h, sum, err);
+    return code != PL_OK ? code : sums_make(h, sum, err);
 }

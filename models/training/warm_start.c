@@ -5,19 +5,29 @@
 
 pl_code nn_start_check(const nn_se3_conf *now, const nn_se3_conf *then, pl_error *err)
 {
-    const struct { const char *name; int now, then; } same[] = {
-        { "layers", now->layers, then->layers }, { "degrees", now->degrees, then->degrees }, { "channels", now->channels, then->channels },
-        { "heads", now->heads, then->heads }, { "channels_div", now->channels_div, then->channels_div }, { "norm", now->norm, then->norm },
-        { "layer_norm", now->layer_norm, then->layer_norm }, { "bonds", now->edge_features > 0, then->edge_features > 0 } };
+    const struct {
+        const char *name;
+        int now, then;
+    } same[] = { { "layers", now->layers, then->layers },
+                 { "degrees", now->degrees, then->degrees },
+                 { "channels", now->channels, then->channels },
+                 { "heads", now->heads, then->heads },
+                 { "channels_div", now->channels_div, then->channels_div },
+                 { "norm", now->norm, then->norm },
+                 { "layer_norm", now->layer_norm, then->layer_norm },
+                 { "bonds", now->edge_features > 0, then->edge_features > 0 } };
     static const char *const fusion[] = { "none", "partial", "full" }, *const parity[] = { "both", "natural" };
 
     for (size_t k = 0; k < sizeof same / sizeof *same; k++)
         if (same[k].now != same[k].then)
-            return pl_fail(err, PL_ECONFIG, "model.%s is %d here and %d in the start model", same[k].name, same[k].now, same[k].then);
+            return pl_fail(err, PL_ECONFIG, "model.%s is %d here and %d in the start model", same[k].name, same[k].now,
+                           same[k].then);
     if (now->fusion != then->fusion)
-        return pl_fail(err, PL_ECONFIG, "model.fusion is %s here and %s in the start model", fusion[now->fusion], fusion[then->fusion]);
+        return pl_fail(err, PL_ECONFIG, "model.fusion is %s here and %s in the start model", fusion[now->fusion],
+                       fusion[then->fusion]);
     if (now->parity != then->parity)
-        return pl_fail(err, PL_ECONFIG, "model.parity is %s here and %s in the start model", parity[now->parity], parity[then->parity]);
+        return pl_fail(err, PL_ECONFIG, "model.parity is %s here and %s in the start model", parity[now->parity],
+                       parity[then->parity]);
     return PL_OK;
 }
 
@@ -85,7 +95,8 @@ static size_t features_copy(float *to, const float *from, const feature_tensor *
         taken += t->lead * t->inner;
         for (int32_t k = 0; k < m->n; k++)
             if (m->from[k] >= 0) {
-                memcpy(row + (t->lead + (size_t)k) * t->inner, old + (t->lead + (size_t)m->from[k]) * t->inner, t->inner * sizeof *row);
+                memcpy(row + (t->lead + (size_t)k) * t->inner, old + (t->lead + (size_t)m->from[k]) * t->inner,
+                       t->inner * sizeof *row);
                 taken += t->inner;
             }
     }
@@ -102,14 +113,15 @@ static const feature_tensor *find(const feature_tensor *list, int n, int32_t par
     return NULL;
 }
 
-static size_t tensor_copy(float *params, const nn_param *now, const feature_tensor *reads, const feature_map *map, const nn_model_file *from)
+static size_t tensor_copy(float *params, const nn_param *now, const feature_tensor *reads, const feature_map *map,
+                          const nn_model_file *from)
 {
     int32_t k = nn_se3_find(from->model, now->name);
     const nn_param *then = k < 0 ? NULL : &from->model->param[k];
 
-    if (!then)
+    if (then == NULL)
         return 0;
-    if (reads) {
+    if (reads != NULL) {
         size_t want = reads->outer * (reads->lead + (size_t)map->n_then) * reads->inner;
         return then->size == want ? features_copy(params + now->at, from->params + then->at, reads, map) : 0;
     }

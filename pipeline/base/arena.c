@@ -132,5 +132,5 @@ void *pl_arena_get(pl_arena *mem, size_t n, size_t size)
     if (size != 0 && n > SIZE_MAX / size)
         return NULL;
     p = pl_arena_raw(mem, n * size);
-    return p ? memset(p, 0, n * size) : NULL;
+    return p != NULL ? memset(p, 0, n * size) : NULL;
 }

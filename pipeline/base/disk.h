@@ -4,7 +4,7 @@
 
 #include <stdbool.h>
 
-bool   pl_is_network_fs(const char *path); /* of the nearest directory that exists; unknown types count as network */
-double pl_disk_free(const char *path);     /* bytes, -1 if unknown */
+bool pl_is_network_fs(const char *path); /* of the nearest directory that exists; unknown types count as network */
+double pl_disk_free(const char *path);   /* bytes, -1 if unknown */
 
 #endif

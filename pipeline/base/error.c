@@ -9,23 +9,11 @@
 #include <string.h>
 
 static const int exit_status[PL_NCODES] = {
-    [PL_OK] = 0,
-    [PL_EINPUT] = 1,
-    [PL_ECONFIG] = 2,
-    [PL_ELIMIT] = 3,
-    [PL_ELOCK] = 4,
-    [PL_EDATA] = 5,
-    [PL_EIO] = 6,
-    [PL_ENOMEM] = 6,
-    [PL_EDEVICE] = 7,
-    [PL_ESTOP] = 75,
-    [PL_EBUG] = 1,
+    [PL_OK] = 0,  [PL_EINPUT] = 1, [PL_ECONFIG] = 2, [PL_ELIMIT] = 3, [PL_ELOCK] = 4, [PL_EDATA] = 5,
+    [PL_EIO] = 6, [PL_ENOMEM] = 6, [PL_EDEVICE] = 7, [PL_ESTOP] = 75, [PL_EBUG] = 1,
 };
 
-int pl_code_exit(pl_code code)
-{
-    return (unsigned)code < PL_NCODES ? exit_status[code] : 1;
-}
+int pl_code_exit(pl_code code) { return (unsigned)code < PL_NCODES ? exit_status[code] : 1; }
 
 /* ---- out of memory ---- */
 

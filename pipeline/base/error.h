@@ -12,8 +12,7 @@ extern "C" {
 #endif
 
 /* Ignoring a returned pl_code is a compiler warning where the language has [[nodiscard]]: C23 and C++17. */
-#if (defined(__cplusplus) && __cplusplus >= 201703L) || \
-    (defined(__STDC_VERSION__) && __STDC_VERSION__ > 201710L)
+#if (defined(__cplusplus) && __cplusplus >= 201703L) || (defined(__STDC_VERSION__) && __STDC_VERSION__ > 201710L)
 #define PL_NODISCARD [[nodiscard]]
 #else
 #define PL_NODISCARD
@@ -45,12 +44,10 @@ typedef struct pl_error {
 int pl_code_exit(pl_code code);
 
 /* Fills err (if not NULL) with the code and the text, empties err->where, and returns code, so a check is one line. */
-pl_code pl_fail(pl_error *err, pl_code code, const char *fmt, ...)
-    __attribute__((format(printf, 3, 4)));
+pl_code pl_fail(pl_error *err, pl_code code, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 
 /* Fills err->where, unless an inner call already did. Does nothing when err is NULL. */
-void pl_at(pl_error *err, const char *fmt, ...)
-    __attribute__((format(printf, 2, 3)));
+void pl_at(pl_error *err, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 #ifdef __cplusplus
 }

@@ -204,7 +204,7 @@ const char *pl_field_allowed(const pl_field *f, char *buf, size_t size)
     case PL_PATH: add(buf, size, "a file name"); break;
     case PL_CHOICE: (void)list_choices(f->choices, buf, size); break;
     case PL_TEXTS:
-        add(buf, size, f->choices ? "a list of " : "a list of texts");
+        add(buf, size, f->choices != NULL ? "a list of " : "a list of texts");
         if (f->choices != NULL)
             (void)list_choices(f->choices, buf + strlen(buf), size - strlen(buf));
         break;
@@ -238,8 +238,7 @@ static bool group_seen(const pl_field *table, const pl_field *f, size_t n)
     return false;
 }
 
-static void walk(const pl_field *table, const char *prefix, size_t n_prefix, int depth,
-                 const pl_field_visit *visit, void *ctx)
+static void walk(const pl_field *table, const char *prefix, size_t n_prefix, int depth, const pl_field_visit *visit, void *ctx)
 {
     for (const pl_field *f = table; f->type != PL_END; f++) {
         const char *rest = f->key + n_prefix, *dot;

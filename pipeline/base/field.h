@@ -38,24 +38,24 @@ typedef struct pl_list {
 } pl_list;
 
 enum {
-    PL_REQUIRED = 1,   /* no default: must be given                                    */
-    PL_EXISTS = 2,     /* PL_PATH: the file must exist before any work; may be a glob in `inputs` */
-    PL_HOW = 4,        /* changes how the result is computed, not the result: not part of the stage's key */
-    PL_KEYED = 8,      /* PL_LIST: in YAML a map; its keys fill the sub field "name"   */
-    PL_LATER = 16      /* added after the stage's version was set. Its default (of a choice: the first word)
+    PL_REQUIRED = 1, /* no default: must be given                                    */
+    PL_EXISTS = 2,   /* PL_PATH: the file must exist before any work; may be a glob in `inputs` */
+    PL_HOW = 4,      /* changes how the result is computed, not the result: not part of the stage's key */
+    PL_KEYED = 8,    /* PL_LIST: in YAML a map; its keys fill the sub field "name"   */
+    PL_LATER = 16    /* added after the stage's version was set. Its default (of a choice: the first word)
                           changes no result and is then not part of the key            */
 };
 
 typedef struct pl_field {
     pl_field_type type;
     const char *key;
-    size_t at;                  /* offsetof in the settings struct                     */
-    double dflt, min, max;      /* numbers, durations (s), sizes (bytes), bools; CHOICE: position, from 0 */
-    const char *text;           /* default of PL_TEXT and PL_PATH; NULL = not set      */
-    const char *choices;        /* "radius|bonds|knn|full"; for INT, REAL, DURATION: a
+    size_t at;             /* offsetof in the settings struct                     */
+    double dflt, min, max; /* numbers, durations (s), sizes (bytes), bools; CHOICE: position, from 0 */
+    const char *text;      /* default of PL_TEXT and PL_PATH; NULL = not set      */
+    const char *choices;   /* "radius|bonds|knn|full"; for INT, REAL, DURATION: a
                                    word allowed instead of a number ("auto"), stored -1 */
-    const char *unit;           /* "Angstrom", "eV"; NULL for none                     */
-    const char *help;           /* one line, no full stop                              */
+    const char *unit;      /* "Angstrom", "eV"; NULL for none                     */
+    const char *help;      /* one line, no full stop                              */
     unsigned flags;
     const struct pl_field *sub; /* PL_LIST                                             */
     size_t sub_size;

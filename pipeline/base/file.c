@@ -10,10 +10,7 @@
 #include <unistd.h>
 
 
-pl_code pl_fail_errno(pl_error *err, const char *path)
-{
-    return pl_fail(err, PL_EIO, "%s: %s", path, strerror(errno));
-}
+pl_code pl_fail_errno(pl_error *err, const char *path) { return pl_fail(err, PL_EIO, "%s: %s", path, strerror(errno)); }
 
 int pl_open_regular(const char *path, pl_error *err)
 {
@@ -88,7 +85,7 @@ pl_code pl_file_sync_name(const char *path, pl_error *err)
     pl_code code = PL_OK;
     int fd;
 
-    (void)snprintf(dir, sizeof dir, "%.*s", slash ? (int)(slash - path) + 1 : 1, slash ? path : ".");
+    (void)snprintf(dir, sizeof dir, "%.*s", slash != NULL ? (int)(slash - path) + 1 : 1, slash != NULL ? path : ".");
     fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0)
         return PL_OK; /* a directory that cannot be read cannot be synced */

@@ -57,8 +57,8 @@ struct pl_pool {
     pool_slot *slot;
     pool_worker *worker;
     pthread_mutex_t lock;
-    pthread_cond_t work, result;      /* signalled when a slot waits or on stop; when a slot has been computed */
-    int64_t n_computed, n_reported;   /* slots computed so far; how many of them pl_pool_wait knows of */
+    pthread_cond_t work, result;    /* signalled when a slot waits or on stop; when a slot has been computed */
+    int64_t n_computed, n_reported; /* slots computed so far; how many of them pl_pool_wait knows of */
     bool stop;
 };
 

@@ -22,13 +22,13 @@ typedef pl_code pl_compute(void *ctx, int worker, int slot, pl_error *err);
 /* Starts up to `workers` threads; fewer if the system refuses more. PL_ENOMEM: not even one could be started. */
 pl_code pl_pool_open(pl_pool **out, int workers, int n_slots, pl_compute *compute, void *ctx, pl_error *err);
 /* Gives slot 0..n_slots-1 to the workers. */
-void    pl_pool_put(pl_pool *p, int slot, int64_t rank);
+void pl_pool_put(pl_pool *p, int slot, int64_t rank);
 /* True: the slot has been computed and belongs to the caller again; *code is what compute returned. */
-bool    pl_pool_take(pl_pool *p, int slot, pl_code *code, pl_error *err);
+bool pl_pool_take(pl_pool *p, int slot, pl_code *code, pl_error *err);
 /* Waits until some slot has been computed since the last wait. Call it only while slots are in the pool. */
-void    pl_pool_wait(pl_pool *p);
+void pl_pool_wait(pl_pool *p);
 /* Drops slots that no worker has begun, waits for the others and frees the pool. NULL is fine. */
-void    pl_pool_close(pl_pool *p);
+void pl_pool_close(pl_pool *p);
 
 /* Starts a background thread that receives no signals, and initialises the condition `wake`. Timed waits on it use
  * CLOCK_MONOTONIC, because the real-time clock may be set. False: neither the thread nor the condition exists. */

@@ -17,10 +17,7 @@ pl_rng pl_rng_at(uint64_t seed, uint64_t record, uint32_t purpose)
     return r;
 }
 
-uint64_t pl_rng_u64(pl_rng *r)
-{
-    return pl_splitmix64(r->key ^ pl_splitmix64(r->counter++));
-}
+uint64_t pl_rng_u64(pl_rng *r) { return pl_splitmix64(r->key ^ pl_splitmix64(r->counter++)); }
 
 uint64_t pl_rng_below(pl_rng *r, uint64_t n)
 {

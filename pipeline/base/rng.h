@@ -13,11 +13,11 @@ typedef struct pl_rng {
     uint64_t key, counter;
 } pl_rng; /* a value; copy freely */
 
-pl_rng   pl_rng_at(uint64_t seed, uint64_t record, uint32_t purpose); /* the start of a stream */
-uint64_t pl_rng_u64(pl_rng *r);    /* uniform over all 64-bit numbers */
-uint64_t pl_rng_below(pl_rng *r, uint64_t n); /* 0..n-1, unbiased; n >= 1 */
-double   pl_rng_real(pl_rng *r);   /* uniform in [0, 1), a multiple of 2^-53 */
-double   pl_rng_normal(pl_rng *r); /* mean 0, variance 1; Box-Muller, two draws of the stream */
+pl_rng pl_rng_at(uint64_t seed, uint64_t record, uint32_t purpose); /* the start of a stream */
+uint64_t pl_rng_u64(pl_rng *r);                                     /* uniform over all 64-bit numbers */
+uint64_t pl_rng_below(pl_rng *r, uint64_t n);                       /* 0..n-1, unbiased; n >= 1 */
+double pl_rng_real(pl_rng *r);                                      /* uniform in [0, 1), a multiple of 2^-53 */
+double pl_rng_normal(pl_rng *r);                                    /* mean 0, variance 1; Box-Muller, two draws of the stream */
 
 uint64_t pl_splitmix64(uint64_t x); /* mixes the bits of x; one-to-one */
 

@@ -82,8 +82,5 @@ pl_sha256_blocks *pl_sha256_blocks_x86(void)
     return is == 2 ? blocks : NULL;
 }
 #else
-pl_sha256_blocks *pl_sha256_blocks_x86(void)
-{
-    return NULL;
-}
+pl_sha256_blocks *pl_sha256_blocks_x86(void) { return NULL; }
 #endif

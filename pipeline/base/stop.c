@@ -59,25 +59,13 @@ void pl_stop_end(pl_stop *s)
     (void)sigaction(SIGPIPE, &s->old_pipe, NULL);
 }
 
-const atomic_int *pl_stop_flag(void)
-{
-    return &asked;
-}
+const atomic_int *pl_stop_flag(void) { return &asked; }
 
-void pl_stop_again(int status)
-{
-    again = status;
-}
+void pl_stop_again(int status) { again = status; }
 
-void pl_stop_stuck(bool yes)
-{
-    stuck = yes;
-}
+void pl_stop_stuck(bool yes) { stuck = yes; }
 
-bool pl_stop_is_stuck(void)
-{
-    return stuck;
-}
+bool pl_stop_is_stuck(void) { return stuck; }
 
 void pl_stop_cancel(bool yes)
 {

@@ -73,8 +73,11 @@ void pl_text_addf(pl_text *t, const char *fmt, ...)
 /* Length in bytes of the UTF-8 sequence that begins s[0..n-1]; 0 if these bytes are not UTF-8. */
 static size_t utf8_len(const unsigned char *s, size_t n)
 {
-    size_t len = s[0] < 0x80 ? 1 : s[0] >= 0xC2 && s[0] < 0xE0 ? 2 : s[0] >= 0xE0 && s[0] < 0xF0 ? 3
-               : s[0] >= 0xF0 && s[0] < 0xF5 ? 4 : 0;
+    size_t len = s[0] < 0x80                   ? 1
+                 : s[0] >= 0xC2 && s[0] < 0xE0 ? 2
+                 : s[0] >= 0xE0 && s[0] < 0xF0 ? 3
+                 : s[0] >= 0xF0 && s[0] < 0xF5 ? 4
+                                               : 0;
 
     if (len == 0 || len > n)
         return 0;
@@ -95,7 +98,7 @@ static bool is_control(const unsigned char *s, size_t n)
         return *s < 0x20 || *s == 0x7F;
     if (n == 2)
         return (s[0] == 0xC2 && s[1] < 0xA0) || (s[0] == 0xD8 && s[1] == 0x9C); /* U+0080 to 9F, 061C */
-    if (n == 3 && s[0] == 0xE2 && s[1] == 0x80) /* U+200E, 200F, 2028 to 202E */
+    if (n == 3 && s[0] == 0xE2 && s[1] == 0x80)                                 /* U+200E, 200F, 2028 to 202E */
         return s[2] == 0x8E || s[2] == 0x8F || (s[2] >= 0xA8 && s[2] <= 0xAE);
     return n == 3 && s[0] == 0xE2 && s[1] == 0x81 && s[2] >= 0xA6 && s[2] <= 0xA9; /* U+2066 to 2069 */
 }
@@ -173,7 +176,7 @@ void pl_text_add_json_text(pl_text *t, const char *json)
 }
 
 bool pl_text_ok(const pl_text *t) { return !t->refused; }
-const char *pl_text_str(const pl_text *t) { return t->s ? t->s : ""; }
+const char *pl_text_str(const pl_text *t) { return t->s != NULL ? t->s : ""; }
 
 char *pl_strndup(pl_arena *mem, const char *s, size_t n)
 {
@@ -269,16 +272,19 @@ static bool parse_units(const char *s, const unit *units, bool many, double *out
 
 bool pl_parse_duration(const char *s, double *seconds)
 {
-    static const unit units[] = { { "s", 1 },    { "ms", 1e-3 }, { "m", 60 }, { "min", 60 },
-                                  { "h", 3600 }, { "d", 86400 }, { NULL, 0 } };
+    static const unit units[] = {
+        { "s", 1 }, { "ms", 1e-3 }, { "m", 60 }, { "min", 60 }, { "h", 3600 }, { "d", 86400 }, { NULL, 0 }
+    };
     return parse_units(s, units, true, seconds);
 }
 
 bool pl_parse_size(const char *s, double *bytes)
 {
-    static const unit units[] = { { "B", 1 },     { "kB", 1e3 },      { "KB", 1e3 },
-                                  { "MB", 1e6 },  { "GB", 1e9 },      { "TB", 1e12 },        { "KiB", 1024 },
-                                  { "MiB", 1048576 }, { "GiB", 1073741824 }, { "TiB", 1099511627776.0 }, { NULL, 0 } };
+    static const unit units[] = {
+        { "B", 1 },     { "kB", 1e3 },   { "KB", 1e3 },      { "MB", 1e6 },         { "GB", 1e9 },
+        { "TB", 1e12 }, { "KiB", 1024 }, { "MiB", 1048576 }, { "GiB", 1073741824 }, { "TiB", 1099511627776.0 },
+        { NULL, 0 }
+    };
     return parse_units(s, units, false, bytes);
 }
 
@@ -357,6 +363,10 @@ const char *pl_count_str(int64_t n, char buf[32])
     return buf;
 }
 
+static int least(int a, int b) { return a < b ? a : b; }
+
+static bool is_same_letter(char a, char b) { return tolower((unsigned char)a) == tolower((unsigned char)b); }
+
 /* Levenshtein distance, without regard to case, of the first 63 bytes of each word. */
 static int distance(const char *a, const char *b)
 {
@@ -368,13 +378,9 @@ static int distance(const char *a, const char *b)
         int diagonal = row[0];
         row[0] = i;
         for (int j = 1; j <= n; j++) {
-            int best = diagonal + (tolower((unsigned char)a[i - 1]) != tolower((unsigned char)b[j - 1]));
+            const int replaced = diagonal + !is_same_letter(a[i - 1], b[j - 1]);
             diagonal = row[j];
-            if (row[j] + 1 < best)
-                best = row[j] + 1;
-            if (row[j - 1] + 1 < best)
-                best = row[j - 1] + 1;
-            row[j] = best;
+            row[j] = least(replaced, least(row[j], row[j - 1]) + 1);
         }
     }
     return row[n];

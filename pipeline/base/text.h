@@ -16,7 +16,7 @@
 #include "pipeline/base/error.h"
 
 typedef struct pl_text {
-    char *s;     /* NUL-terminated; NULL until something is added */
+    char *s; /* NUL-terminated; NULL until something is added */
     size_t len, cap;
     bool refused;
 } pl_text;

@@ -52,8 +52,8 @@ int pl_cmd_usage(const pl_args *args, const char *fmt, ...)
     (void)vsnprintf(text, sizeof text, fmt, ap);
     va_end(ap);
     pl_cmd_say("%s: %s", args->cmd->name, text);
-    (void)fprintf(stderr, "usage: molsieve %s%s%s\nmore: molsieve help %s\n", args->cmd->name,
-                  args->cmd->args[0] ? " " : "", args->cmd->args, args->cmd->name);
+    (void)fprintf(stderr, "usage: molsieve %s%s%s\nmore: molsieve help %s\n", args->cmd->name, args->cmd->args[0] ? " " : "",
+                  args->cmd->args, args->cmd->name);
     return USAGE;
 }
 
@@ -70,15 +70,17 @@ void pl_cmd_help(const pl_cmd *cmd, pl_text *out)
         char left[64], letter[8] = "    ";
         if (o->letter != 0)
             (void)snprintf(letter, sizeof letter, "-%c, ", o->letter);
-        (void)snprintf(left, sizeof left, "%s%s%s%s", letter, o->name, o->arg ? " " : "", o->arg ? o->arg : "");
+        (void)snprintf(left, sizeof left, "%s%s%s%s", letter, o->name, o->arg != NULL ? " " : "", o->arg != NULL ? o->arg : "");
         pl_text_addf(out, "  %-26s  %s\n", left, o->help);
     }
 }
 
 void pl_app_help(const pl_app *app, pl_text *out)
 {
-    pl_text_add(out, "molsieve ranks libraries of small molecules by predicted properties. Stop a run at any time; run it again to continue.\n\n"
-                     "usage: molsieve COMMAND [arguments]\n\n");
+    pl_text_add(
+        out,
+        "molsieve ranks libraries of small molecules by predicted properties. Stop a run at any time; run it again to continue.\n\n"
+        "usage: molsieve COMMAND [arguments]\n\n");
     for (const pl_cmd *const *c = app->commands; *c != NULL; c++)
         pl_text_addf(out, "  %-11s %s\n", (*c)->name, (*c)->help);
     pl_text_add(out, "\nStart with:  molsieve init demo && cd demo && molsieve run workflows/screen.yaml\n"
@@ -161,15 +163,15 @@ static int say_unknown(const pl_args *args, const char *option)
         names[n++] = o->name;
     names[n++] = "--help";
     near = pl_nearest(word, names, n);
-    return pl_cmd_usage(args, "unknown option '%s'%s%s%s", word, near ? ", did you mean '" : "", near ? near : "",
-                        near ? "'?" : "");
+    return pl_cmd_usage(args, "unknown option '%s'%s%s%s", word, near != NULL ? ", did you mean '" : "", near != NULL ? near : "",
+                        near != NULL ? "'?" : "");
 }
 
 /* --name, --name=value, --name value. Returns 0, or the exit status of a usage error. */
 static int take_long(pl_args *args, const char *word, char *const *next, bool *used_next)
 {
     const char *equals = strchr(word, '=');
-    int i = find_long(args->cmd, word, equals ? (size_t)(equals - word) : strlen(word));
+    int i = find_long(args->cmd, word, equals != NULL ? (size_t)(equals - word) : strlen(word));
 
     if (i < 0)
         return say_unknown(args, word);
@@ -181,7 +183,7 @@ static int take_long(pl_args *args, const char *word, char *const *next, bool *u
     }
     if (equals == NULL && *next == NULL)
         return pl_cmd_usage(args, "%s needs a value: %s", word, args->cmd->opts[i].arg);
-    args->value[i] = equals ? equals + 1 : *next;
+    args->value[i] = equals != NULL ? equals + 1 : *next;
     *used_next = equals == NULL;
     return 0;
 }
@@ -267,8 +269,8 @@ static int unknown_command(const pl_app *app, const char *word)
     for (; app->commands[n] != NULL && n < MAX_COMMANDS; n++)
         names[n] = app->commands[n]->name;
     near = pl_nearest(word, names, n);
-    pl_cmd_say("no command '%s'%s%s%s; see molsieve --help", word, near ? ", did you mean '" : "", near ? near : "",
-               near ? "'?" : "");
+    pl_cmd_say("no command '%s'%s%s%s; see molsieve --help", word, near != NULL ? ", did you mean '" : "", near != NULL ? near : "",
+               near != NULL ? "'?" : "");
     return USAGE;
 }
 

@@ -14,16 +14,16 @@ typedef struct pl_app pl_app;
 typedef struct pl_args pl_args;
 
 typedef struct pl_opt {
-    const char *name;      /* "--workers"                                     */
-    char letter;           /* 'j' or 0                                        */
-    const char *arg;       /* "N", or NULL for a flag                         */
+    const char *name; /* "--workers"                                     */
+    char letter;      /* 'j' or 0                                        */
+    const char *arg;  /* "N", or NULL for a flag                         */
     const char *help;
 } pl_opt;
 
 typedef struct pl_cmd {
-    const char *name, *args, *help;   /* "run", "FILE [stage.setting=value ...]", one line */
-    const char *about;                /* paragraphs and examples for `help run`            */
-    const pl_opt *opts;               /* {0}-terminated or NULL                            */
+    const char *name, *args, *help; /* "run", "FILE [stage.setting=value ...]", one line */
+    const char *about;              /* paragraphs and examples for `help run`            */
+    const pl_opt *opts;             /* {0}-terminated or NULL                            */
     int min_args;
     /* Returns the exit status (docs/design.md 3.4). */
     int (*run)(const pl_app *app, const pl_args *args);
@@ -32,19 +32,19 @@ typedef struct pl_cmd {
 /* Parsed command line: options by table (GNU style: --name=v, --name v, -jN, -j N, --). */
 struct pl_args {
     const pl_cmd *cmd;
-    int n;                   /* positional arguments */
+    int n; /* positional arguments */
     char *const *arg;
-    const char *value[PL_OPTS_MAX];   /* by position in cmd->opts; NULL: not given; "": a flag that was given */
+    const char *value[PL_OPTS_MAX]; /* by position in cmd->opts; NULL: not given; "": a flag that was given */
     int argc;
     char *const *argv;
 };
 
 struct pl_app {
-    const pl_cmd *const *commands;   /* NULL-terminated */
-    const pl_stage *const *stages;   /* NULL-terminated */
+    const pl_cmd *const *commands; /* NULL-terminated */
+    const pl_stage *const *stages; /* NULL-terminated */
     const pl_schema *schema;
     const char *version;
-    void (*details)(pl_text *out);   /* for `--version -v`: lines "name value"; may be NULL */
+    void (*details)(pl_text *out); /* for `--version -v`: lines "name value"; may be NULL */
 };
 
 /* Runs the command in argv and returns the exit status of the program. */

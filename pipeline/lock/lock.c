@@ -45,8 +45,9 @@ static pl_code write_holder(int fd, const char *path, char line[HOLDER], pl_erro
     int n;
 
     (void)gethostname(host, sizeof host - 1);
-    n = snprintf(line, HOLDER, "host %s, pid %ld%s%s%s%.64s, since %s\n", host, (long)getpid(), scheduler ? ", " : "",
-                 scheduler ? scheduler : "", scheduler ? " job " : "", scheduler ? job : "", pl_utc_now(now));
+    n = snprintf(line, HOLDER, "host %s, pid %ld%s%s%s%.64s, since %s\n", host, (long)getpid(), scheduler != NULL ? ", " : "",
+                 scheduler != NULL ? scheduler : "", scheduler != NULL ? " job " : "", scheduler != NULL ? job : "",
+                 pl_utc_now(now));
     if (ftruncate(fd, 0) != 0 || pwrite(fd, line, (size_t)n, 0) != n)
         return pl_fail_errno(err, path);
     line[n - 1] = '\0';
@@ -173,9 +174,10 @@ static pl_code check_held(const pl_lock *lock, pl_error *err)
 {
     if (lock->fd < 0 || (is_at(lock->fd, lock->path) && pl_claim_held(lock->claim)))
         return PL_OK;
-    return pl_fail(err, PL_ELOCK, "%s%s was deleted or replaced during this run, so another run may have started; this run stores "
-                   "nothing more. Lock files need not be deleted: a run that ends releases its locks", lock->path,
-                   is_at(lock->fd, lock->path) ? ".host" : "");
+    return pl_fail(err, PL_ELOCK,
+                   "%s%s was deleted or replaced during this run, so another run may have started; this run stores "
+                   "nothing more. Lock files need not be deleted: a run that ends releases its locks",
+                   lock->path, is_at(lock->fd, lock->path) ? ".host" : "");
 }
 
 pl_code pl_locks_held(const pl_locks *l, pl_error *err)

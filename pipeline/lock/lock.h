@@ -23,7 +23,7 @@ typedef struct pl_lock {
 
 /* Makes the work directory if it does not exist, and locks it. PL_ELOCK: another run holds it. */
 pl_code pl_lock_take(pl_lock *lock, const char *workdir, pl_error *err);
-void    pl_lock_drop(pl_lock *lock);
+void pl_lock_drop(pl_lock *lock);
 
 /* The locks of a run: its work directory; and for each database outside of it FILE.lock, and the .lock of the directory of
  * FILE, in case that is the work directory of another run. Runs whose databases lie in one directory share its .lock. */
@@ -32,7 +32,7 @@ typedef struct pl_locks {
 } pl_locks;
 
 pl_code pl_locks_take(pl_locks *l, const pl_workflow *wf, pl_error *err);
-void    pl_locks_drop(pl_locks *l);
+void pl_locks_drop(pl_locks *l);
 /* PL_ELOCK: one of the lock files was deleted or replaced, so another run may have started. */
 pl_code pl_locks_held(const pl_locks *l, pl_error *err);
 

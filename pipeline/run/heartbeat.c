@@ -146,9 +146,10 @@ static void describe(pl_heartbeat *h, const char *command)
     const char *job, *task, *scheduler = pl_scheduler(&job, &task);
 
     (void)gethostname(h->host, sizeof h->host - 1);
-    (void)snprintf(h->command, sizeof h->command, "%s", command ? command : "run");
+    (void)snprintf(h->command, sizeof h->command, "%s", command != NULL ? command : "run");
     if (scheduler != NULL)
-        (void)snprintf(h->job, sizeof h->job, "%s %.48s%s%.32s", scheduler, job ? job : "?", task ? " task " : "", task ? task : "");
+        (void)snprintf(h->job, sizeof h->job, "%s %.48s%s%.32s", scheduler, job != NULL ? job : "?", task != NULL ? " task " : "",
+                       task != NULL ? task : "");
     (void)pl_utc_now(h->started);
 }
 
@@ -193,7 +194,7 @@ void pl_heartbeat_stage(pl_heartbeat *h, const char *stage, const char *item, in
         s->done = done;
         s->total = total;
         (void)snprintf(s->item, sizeof s->item, "%s", item);
-        (void)snprintf(s->note, sizeof s->note, "%s", note ? note : "");
+        (void)snprintf(s->note, sizeof s->note, "%s", note != NULL ? note : "");
     }
     (void)pthread_mutex_unlock(&h->lock);
 }
@@ -219,7 +220,7 @@ void pl_heartbeat_end(pl_heartbeat *h, pl_code code, const char *reason)
     h->state = code == PL_OK ? "done" : code == PL_ESTOP ? "stopped" : "failed";
     if (code == PL_ELOCK)
         h->state = ""; /* the file may belong to another run now: do not write it again */
-    (void)snprintf(h->reason, sizeof h->reason, "%s", code != PL_OK && reason ? reason : "");
+    (void)snprintf(h->reason, sizeof h->reason, "%s", code != PL_OK && reason != NULL ? reason : "");
     (void)pthread_cond_signal(&h->wake);
     (void)pthread_mutex_unlock(&h->lock);
     (void)pthread_join(h->thread, NULL);

@@ -16,9 +16,9 @@ int pl_step_find(const pl_workflow *wf, const char *stage)
 
 static pl_code dump(const json_t *value, const char **out, pl_arena *mem, pl_error *err)
 {
-    char *text = value ? json_dumps(value, CANONICAL) : NULL;
+    char *text = value != NULL ? json_dumps(value, CANONICAL) : NULL;
 
-    *out = text ? pl_strdup(mem, text) : NULL;
+    *out = text != NULL ? pl_strdup(mem, text) : NULL;
     free(text);
     return *out ? PL_OK : pl_fail(err, PL_ENOMEM, "the plan");
 }
@@ -54,7 +54,7 @@ static pl_code make_extra(pl_workflow *wf, pl_step *step, pl_store *store, pl_ar
         code = step->stage->key(wf, step, store, &text, mem, err);
     if (code != PL_OK)
         return code;
-    extra = json_loads(text ? text : "{}", JSON_REJECT_DUPLICATES, NULL);
+    extra = json_loads(text != NULL ? text : "{}", JSON_REJECT_DUPLICATES, NULL);
     if (!json_is_object(extra)) {
         json_decref(extra);
         return pl_fail(err, PL_EBUG, "the key of stage %s is not a JSON object: %.80s", step->stage->name, text);
@@ -95,7 +95,7 @@ pl_code pl_plan_keys(pl_workflow *wf, pl_store *store, pl_arena *mem, pl_error *
         pl_step *step = &wf->step[i];
         pl_code code;
 
-        step->params_json = step->stage->fields ? pl_params_json(step->stage->fields, step->conf, mem) : "{}";
+        step->params_json = step->stage->fields != NULL ? pl_params_json(step->stage->fields, step->conf, mem) : "{}";
         if (step->params_json == NULL)
             return pl_fail(err, PL_ENOMEM, "the plan");
         code = make_extra(wf, step, store, mem, err);
@@ -112,7 +112,7 @@ pl_code pl_plan_keys(pl_workflow *wf, pl_store *store, pl_arena *mem, pl_error *
 static const char *column(sqlite3_stmt *st, int i, pl_arena *mem)
 {
     const unsigned char *text = sqlite3_column_text(st, i);
-    return pl_strdup(mem, text ? (const char *)text : "");
+    return pl_strdup(mem, text != NULL ? (const char *)text : "");
 }
 
 pl_code pl_stage_row_get(pl_store *s, const char *name, pl_stage_row *out, pl_arena *mem, pl_error *err)
@@ -132,12 +132,17 @@ pl_code pl_stage_row_get(pl_store *s, const char *name, pl_stage_row *out, pl_ar
         code = pl_db_step(st, &row, err);
     }
     if (code == PL_OK && row) {
-        *out = (pl_stage_row){ .stage_id = sqlite3_column_int64(st, 0), .key = column(st, 1, mem),
-                               .done = sqlite3_column_int(st, 2) != 0, .n_units = sqlite3_column_int64(st, 3),
-                               .n_blocks = sqlite3_column_int64(st, 4), .params_json = column(st, 5, mem),
-                               .extra_json = column(st, 6, mem), .needs_json = column(st, 7, mem),
-                               .code_version = sqlite3_column_int64(st, 8), .run_id = sqlite3_column_int64(st, 9) };
-        if (!out->key || !out->params_json || !out->extra_json || !out->needs_json)
+        *out = (pl_stage_row){ .stage_id = sqlite3_column_int64(st, 0),
+                               .key = column(st, 1, mem),
+                               .done = sqlite3_column_int(st, 2) != 0,
+                               .n_units = sqlite3_column_int64(st, 3),
+                               .n_blocks = sqlite3_column_int64(st, 4),
+                               .params_json = column(st, 5, mem),
+                               .extra_json = column(st, 6, mem),
+                               .needs_json = column(st, 7, mem),
+                               .code_version = sqlite3_column_int64(st, 8),
+                               .run_id = sqlite3_column_int64(st, 9) };
+        if (out->key == NULL || out->params_json == NULL || out->extra_json == NULL || out->needs_json == NULL)
             code = pl_fail(err, PL_ENOMEM, "the plan");
     }
     (void)sqlite3_finalize(st);
@@ -156,14 +161,14 @@ typedef struct diff {
 /* A PL_LATER setting that is not in a key has its default, a choice its first word. */
 static void add_default(diff *d, const char *path)
 {
-    const pl_field *f = d->stage ? d->stage->fields : NULL;
-    void *conf = f ? pl_arena_get(d->mem, d->stage->conf_size, 1) : NULL;
+    const pl_field *f = d->stage != NULL ? d->stage->fields : NULL;
+    void *conf = f != NULL ? pl_arena_get(d->mem, d->stage->conf_size, 1) : NULL;
     const char *value = "";
     char buf[64];
 
-    while (conf && f->type != PL_END && strcmp(f->key, path) != 0)
+    while (conf != NULL && f->type != PL_END && strcmp(f->key, path) != 0)
         f++;
-    if (conf && f->type != PL_END && f->flags & PL_LATER) {
+    if (conf != NULL && f->type != PL_END && f->flags & PL_LATER) {
         pl_fields_default(d->stage->fields, conf);
         if (f->type == PL_CHOICE)
             *(int32_t *)(void *)((char *)conf + f->at) = 0;
@@ -174,7 +179,7 @@ static void add_default(diff *d, const char *path)
 
 static void add_value(diff *d, const char *path, const json_t *value)
 {
-    char *text = value ? json_dumps(value, CANONICAL | JSON_ENCODE_ANY) : NULL;
+    char *text = value != NULL ? json_dumps(value, CANONICAL | JSON_ENCODE_ANY) : NULL;
     pl_text *out = d->out;
 
     if (value == NULL)
@@ -184,7 +189,7 @@ static void add_value(diff *d, const char *path, const json_t *value)
     else if (json_is_real(value))
         pl_text_add(out, pl_real_str(json_real_value(value), (char[32]){ 0 }));
     else
-        pl_text_add(out, text ? text : "?");
+        pl_text_add(out, text != NULL ? text : "?");
     free(text);
 }
 
@@ -246,7 +251,7 @@ static void compare_needs(diff *d, const char *was, const char *now)
         if (old != NULL && json_equal(old, key))
             continue;
         (*d->n)++;
-        pl_text_addf(d->out, old ? "needs %s, whose result changed\n" : "needs %s, which it did not use before\n", name);
+        pl_text_addf(d->out, old != NULL ? "needs %s, whose result changed\n" : "needs %s, which it did not use before\n", name);
     }
     json_object_foreach(a, name, key) {
         if (json_object_get(b, name) != NULL)
@@ -258,8 +263,8 @@ static void compare_needs(diff *d, const char *was, const char *now)
     json_decref(b);
 }
 
-pl_code pl_row_diff(const pl_stage_row *old, const pl_workflow *wf, const pl_step *step, pl_text *out, int *n,
-                    pl_arena *mem, pl_error *err)
+pl_code pl_row_diff(const pl_stage_row *old, const pl_workflow *wf, const pl_step *step, pl_text *out, int *n, pl_arena *mem,
+                    pl_error *err)
 {
     diff d = { out, n, mem, step->stage };
     const char *needs;

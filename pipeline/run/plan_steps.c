@@ -31,7 +31,7 @@ static pl_code find_stage(const pl_workflow *wf, const char *name, const char *o
     int n = 0;
     pl_code code;
 
-    *at = name ? pl_step_find(wf, name) : -1;
+    *at = name != NULL ? pl_step_find(wf, name) : -1;
     if (name == NULL || *at >= 0)
         return PL_OK;
     for (; n < wf->n_steps && n < 64; n++) {
@@ -40,7 +40,7 @@ static pl_code find_stage(const pl_workflow *wf, const char *name, const char *o
     }
     const char *close = pl_nearest(name, names, n);
     code = pl_fail(err, PL_ECONFIG, "%s %s: this workflow has no such stage%s%s; its stages: %s", option, name,
-                   close ? ", did you mean " : "", close ? close : "", pl_text_str(&all));
+                   close != NULL ? ", did you mean " : "", close != NULL ? close : "", pl_text_str(&all));
     pl_text_free(&all);
     return code;
 }
@@ -53,9 +53,9 @@ static bool forced(const planner *p, int i)
 
     if (p->opts == NULL || p->row[i].run_id > p->since)
         return false;
-    if (p->opts->force && strcmp(name, p->opts->force) == 0)
+    if (p->opts->force != NULL && strcmp(name, p->opts->force) == 0)
         return true;
-    return p->opts->from && i >= pl_step_find(p->wf, p->opts->from);
+    return p->opts->from != NULL && i >= pl_step_find(p->wf, p->opts->from);
 }
 
 /* The first needed step that is not done, or -1. */
@@ -89,8 +89,7 @@ static const char *need_reason(const planner *p, int need, bool had_row)
     const char *name = p->wf->step[need].stage->name;
     const char *how = p->plan[need].state == PL_STEP_STALE ? "runs again" : "is not complete yet";
 
-    return pl_sprintf(p->mem, had_row || p->plan[need].state == PL_STEP_STALE ? "needs %s, which %s" : "never run",
-                      name, how);
+    return pl_sprintf(p->mem, had_row || p->plan[need].state == PL_STEP_STALE ? "needs %s, which %s" : "never run", name, how);
 }
 
 static pl_code stale_reason(const planner *p, int i, const char **out, pl_error *err)
@@ -116,7 +115,7 @@ static const char *done_reason(const planner *p, int i, int64_t n_items)
 
     if (stage->scope == PL_WHOLE)
         return "done";
-    return pl_sprintf(p->mem, "done: %s %s in %s unit%s", pl_count_str(n_items, items), stage->item ? stage->item : "items",
+    return pl_sprintf(p->mem, "done: %s %s in %s unit%s", pl_count_str(n_items, items), stage->item != NULL ? stage->item : "items",
                       pl_count_str(p->row[i].n_units, units), p->row[i].n_units == 1 ? "" : "s");
 }
 
@@ -151,7 +150,7 @@ static pl_code find_missing(const planner *p, int i, const char **reason, pl_err
 
     if (p->row[i].done && step->stage->missing != NULL)
         code = step->stage->missing(p->wf, step, &path, p->mem, err);
-    *reason = path ? pl_sprintf(p->mem, "%s is missing", path) : NULL;
+    *reason = path != NULL ? pl_sprintf(p->mem, "%s is missing", path) : NULL;
     return code == PL_OK && path != NULL && *reason == NULL ? pl_fail(err, PL_ENOMEM, "the plan") : code;
 }
 
@@ -197,8 +196,9 @@ static const char *gone_reason(const planner *p)
 {
     const char *shards = pl_sprintf(p->mem, "%s/shards", p->wf->workdir);
 
-    return shards && access(shards, F_OK) == 0 ? "its blocks are not in features.db; `molsieve merge` fetches them from the shards"
-                                               : "its blocks are missing in features.db";
+    return shards != NULL && access(shards, F_OK) == 0
+               ? "its blocks are not in features.db; `molsieve merge` fetches them from the shards"
+               : "its blocks are missing in features.db";
 }
 
 static pl_code judge(planner *p, int i, pl_error *err)
@@ -207,7 +207,9 @@ static pl_code judge(planner *p, int i, pl_error *err)
     bool had_row = p->row[i].stage_id != 0;
     int need = unready_need(p, i);
 
-    *out = (pl_step_plan){ .state = had_row ? PL_STEP_STALE : PL_STEP_RUN, .n_units = -1, .own_reason = need < 0,
+    *out = (pl_step_plan){ .state = had_row ? PL_STEP_STALE : PL_STEP_RUN,
+                           .n_units = -1,
+                           .own_reason = need < 0,
                            .estimate = { .n_items = -1, .n_units = -1 } };
     if (need >= 0 && can_continue(p, i))
         return judge_same_key(p, i, err);
@@ -275,7 +277,8 @@ static pl_code judge_all(planner *p, bool *wanted, pl_error *err)
     pl_code code = PL_OK;
 
     if (p->store != NULL && p->opts != NULL)
-        code = pl_db_int(p->store->db, &p->since, err, "SELECT max(run_id) FROM run WHERE state='done' OR argv_json<>"
+        code = pl_db_int(p->store->db, &p->since, err,
+                         "SELECT max(run_id) FROM run WHERE state='done' OR argv_json<>"
                          "(SELECT argv_json FROM run ORDER BY run_id DESC LIMIT 1)");
     for (int i = 0; code == PL_OK && i < p->wf->n_steps; i++)
         code = pl_stage_row_get(p->store, p->wf->step[i].stage->name, &p->row[i], p->mem, err);
@@ -312,18 +315,18 @@ pl_code pl_plan_steps_with(pl_workflow *wf, pl_store *store, const pl_run_opts *
     p.gone = PL_NEW(mem, bool, wf->n_steps);
     if (p.row == NULL || p.gone == NULL)
         return pl_fail(err, PL_ENOMEM, "the plan");
-    code = find_stage(wf, opts ? opts->until : NULL, "--until", &until, err);
+    code = find_stage(wf, opts != NULL ? opts->until : NULL, "--until", &until, err);
     if (code == PL_OK)
-        code = find_stage(wf, opts ? opts->from : NULL, "--from", &other, err);
+        code = find_stage(wf, opts != NULL ? opts->from : NULL, "--from", &other, err);
     if (code == PL_OK)
-        code = find_stage(wf, opts ? opts->force : NULL, "--force", &other, err);
+        code = find_stage(wf, opts != NULL ? opts->force : NULL, "--force", &other, err);
     if (code != PL_OK)
         return code;
     for (int i = 0; i < wf->n_steps; i++)
         wanted[i] = until < 0;
     if (until >= 0)
         mark_wanted(wf, until, wanted);
-    for (int i = 0; opts && opts->shard.n > 0 && i < wf->n_steps; i++)
+    for (int i = 0; opts != NULL && opts->shard.n > 0 && i < wf->n_steps; i++)
         wanted[i] = wanted[i] && pl_step_in_shard(wf, i);
     return judge_all(&p, wanted, err);
 }
@@ -345,8 +348,7 @@ static void explain_row(const pl_stage_row *row, const pl_step *step, const char
         pl_text_addf(out, "%s: key %.12s, as stored: no change that affects the result\n", step->stage->name, step->key);
         return;
     }
-    pl_text_addf(out, "%s: key %.12s -> %.12s, %d difference%s\n", step->stage->name, row->key, step->key, n,
-                 n == 1 ? "" : "s");
+    pl_text_addf(out, "%s: key %.12s -> %.12s, %d difference%s\n", step->stage->name, row->key, step->key, n, n == 1 ? "" : "s");
     for (const char *at = lines; *at != '\0';) {
         int len = (int)strcspn(at, "\n");
         pl_text_addf(out, "  %.*s\n", len, at);

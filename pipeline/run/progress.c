@@ -141,7 +141,7 @@ void pl_progress_start(pl_progress *p, const char *stage, const char *item, int6
     w = &p->stage[p->n++];
     *w = (running_stage){ .first = done, .done = done, .total = total, .about = about, .began = pl_clock() };
     (void)snprintf(w->stage, sizeof w->stage, "%s", stage);
-    (void)snprintf(w->item, sizeof w->item, "%s", item ? item : "items");
+    (void)snprintf(w->item, sizeof w->item, "%s", item != NULL ? item : "items");
     p->last = w->began;
     send_heartbeat(p, w);
     if (!p->quiet && p->tty)
@@ -150,7 +150,7 @@ void pl_progress_start(pl_progress *p, const char *stage, const char *item, int6
 
 void pl_progress_units(pl_progress *p, const char *stage, int64_t done, int64_t total, bool about)
 {
-    running_stage *w = p ? find(p, stage) : NULL;
+    running_stage *w = p != NULL ? find(p, stage) : NULL;
 
     if (w == NULL)
         return;
@@ -163,7 +163,7 @@ void pl_progress_units(pl_progress *p, const char *stage, int64_t done, int64_t 
 
 void pl_progress_from(pl_progress *p, int64_t done)
 {
-    running_stage *w = p && p->n > 0 ? &p->stage[p->n - 1] : NULL;
+    running_stage *w = p != NULL && p->n > 0 ? &p->stage[p->n - 1] : NULL;
 
     if (w == NULL)
         return;
@@ -173,7 +173,7 @@ void pl_progress_from(pl_progress *p, int64_t done)
 
 void pl_progress_set(pl_progress *p, int64_t done, int64_t total, const char *note)
 {
-    running_stage *w = p && p->n > 0 ? &p->stage[p->n - 1] : NULL;
+    running_stage *w = p != NULL && p->n > 0 ? &p->stage[p->n - 1] : NULL;
 
     if (w == NULL)
         return;
@@ -187,7 +187,7 @@ void pl_progress_set(pl_progress *p, int64_t done, int64_t total, const char *no
 
 void pl_progress_end(pl_progress *p, const char *stage, const char *summary)
 {
-    running_stage *w = p ? find(p, stage) : NULL;
+    running_stage *w = p != NULL ? find(p, stage) : NULL;
 
     if (p == NULL)
         return;

@@ -18,10 +18,7 @@
 
 enum { RESERVE_BYTES = 1 << 20 };
 
-static void reserve_path(const pl_workflow *wf, char out[PATH_MAX])
-{
-    (void)snprintf(out, PATH_MAX, "%s/.reserve", wf->workdir);
-}
+static void reserve_path(const pl_workflow *wf, char out[PATH_MAX]) { (void)snprintf(out, PATH_MAX, "%s/.reserve", wf->workdir); }
 
 /* Whether the file has only zeros or is empty: a reserve file of ours, complete or begun. */
 static bool is_reserve(int fd)
@@ -85,8 +82,10 @@ static pl_code check_is_there(const pl_runner *r, pl_error *err)
 
     if (sqlite3_file_control(r->store->db, "main", SQLITE_FCNTL_HAS_MOVED, &moved) != SQLITE_OK || !moved)
         return PL_OK;
-    return pl_fail(err, PL_EIO, "%s was moved or deleted while this run wrote to it; put it back and run again, or the next run "
-                   "starts from the beginning", r->wf->storage.results);
+    return pl_fail(err, PL_EIO,
+                   "%s was moved or deleted while this run wrote to it; put it back and run again, or the next run "
+                   "starts from the beginning",
+                   r->wf->storage.results);
 }
 
 pl_code pl_disk_check(const pl_runner *r, pl_error *err)
@@ -99,7 +98,7 @@ pl_code pl_disk_check(const pl_runner *r, pl_error *err)
     if (code != PL_OK)
         return code;
     for (int i = 0; min_free > 0 && i < 2; i++) {
-        double left = places[i] ? pl_disk_free(places[i]) : -1;
+        double left = places[i] != NULL ? pl_disk_free(places[i]) : -1;
         if (left >= 0 && left < min_free)
             return pl_fail(err, PL_EIO,
                            "%s: only %s free, limits.disk_free_min is %s; free some space and run again, nothing is lost",
@@ -131,7 +130,7 @@ pl_code pl_workflow_fresh(pl_workflow *wf, pl_arena *mem, pl_error *err)
     wf->workdir = to;
     wf->storage.results = moved(wf->storage.results, from, to, mem);
     wf->storage.features = moved(wf->storage.features, from, to, mem);
-    return wf->storage.results ? PL_OK : pl_fail(err, PL_ENOMEM, "a path");
+    return wf->storage.results != NULL ? PL_OK : pl_fail(err, PL_ENOMEM, "a path");
 }
 
 /* ---- the steps ---- */
@@ -270,7 +269,7 @@ static pl_code run_recorded(pl_runner *r, pl_error *err)
     code = pl_run_row_judge(code, err);
     pl_run_row_end(r, code, err);
     pl_progress_free(r->progress);
-    pl_heartbeat_end(r->beat, code, err ? err->text : NULL);
+    pl_heartbeat_end(r->beat, code, err != NULL ? err->text : NULL);
     return code;
 }
 

@@ -10,28 +10,29 @@
 #include "pipeline/workflow/workflow.h"
 
 typedef enum pl_step_state {
-    PL_STEP_DONE,     /* done with this key: its results are reused         */
-    PL_STEP_RESUME,   /* begun with this key: continues after n_done units  */
-    PL_STEP_RUN,      /* never run                                          */
-    PL_STEP_STALE     /* its stored results cannot be used: runs again      */
+    PL_STEP_DONE,   /* done with this key: its results are reused         */
+    PL_STEP_RESUME, /* begun with this key: continues after n_done units  */
+    PL_STEP_RUN,    /* never run                                          */
+    PL_STEP_STALE   /* its stored results cannot be used: runs again      */
 } pl_step_state;
 
 typedef struct pl_step_plan {
     pl_step_state state;
-    int64_t n_done, n_units;      /* n_units -1: not known yet                */
-    bool own_reason;              /* all stages it needs are done             */
-    const char *reason;           /* "cutoff: 5 -> 4.5", "needs graph, which runs again" */
+    int64_t n_done, n_units; /* n_units -1: not known yet                */
+    bool own_reason;         /* all stages it needs are done             */
+    const char *reason;      /* "cutoff: 5 -> 4.5", "needs graph, which runs again" */
     pl_estimate estimate;
 } pl_step_plan;
 
 typedef struct pl_run_opts {
-    int workers;                  /* 0: from the workflow                     */
+    int workers; /* 0: from the workflow                     */
     bool keep_going, fresh;
     const char *until, *from, *force; /* stage names or NULL                  */
-    double max_time, grace;       /* seconds; 0: none                         */
-    int requeue_exit;             /* exit status when the grace period is over; 0: 75 */
-    int argc; char *const *argv;  /* for the run row                          */
-    const char *command;          /* for the run row and the heartbeat; NULL: "run" */
+    double max_time, grace;           /* seconds; 0: none                         */
+    int requeue_exit;                 /* exit status when the grace period is over; 0: 75 */
+    int argc;
+    char *const *argv;   /* for the run row                          */
+    const char *command; /* for the run row and the heartbeat; NULL: "run" */
     bool quiet, progress_tty;
     const pl_stage *const *known; /* all stages of the program, NULL-terminated: a stage that was removed from
                                      the workflow is still cleared when a stage it needs runs again */
@@ -47,8 +48,8 @@ pl_code pl_plan_keys(pl_workflow *wf, pl_store *store, pl_arena *mem, pl_error *
 /* out[n_steps]: what would run and why, after pl_plan_keys. store NULL: nothing has run yet. */
 pl_code pl_plan_steps(pl_workflow *wf, pl_store *store, pl_step_plan *out, pl_arena *mem, pl_error *err);
 /* The same with --force, --from, --until and a shard. wanted[n_steps]: false for steps that --until or the shard leaves out. */
-pl_code pl_plan_steps_with(pl_workflow *wf, pl_store *store, const pl_run_opts *opts, pl_step_plan *out,
-                           bool *wanted, pl_arena *mem, pl_error *err);
+pl_code pl_plan_steps_with(pl_workflow *wf, pl_store *store, const pl_run_opts *opts, pl_step_plan *out, bool *wanted,
+                           pl_arena *mem, pl_error *err);
 /* Fills the estimates of the steps that are not done. It reads the beginning of the inputs, so only `plan` calls it. */
 pl_code pl_plan_estimate(const pl_workflow *wf, pl_store *store, pl_step_plan *steps, pl_arena *mem, pl_error *err);
 /* The state of `stage` and the differences between its key and the stored one, one per line, as text for people. */

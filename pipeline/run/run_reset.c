@@ -103,8 +103,8 @@ static pl_code keep_previous(pl_runner *r, pl_error *err)
         return PL_OK; /* an earlier rerun was interrupted: the copy is of the last complete results */
     if (stat(r->store->results_path, &st) == 0 && have >= 0 && have < 1.1 * (double)st.st_size)
         return pl_fail(err, PL_EIO,
-                       "%s: %s free, %s needed to keep the old results until the new ones are complete; free some space",
-                       path, pl_size_str(have, left), pl_size_str(1.1 * (double)st.st_size, size));
+                       "%s: %s free, %s needed to keep the old results until the new ones are complete; free some space", path,
+                       pl_size_str(have, left), pl_size_str(1.1 * (double)st.st_size, size));
     pl_log(PL_INFO, "old results are kept in %s until the new ones are complete", path);
     return pl_store_copy(r->store, path, err);
 }
@@ -114,7 +114,7 @@ static pl_code clear_one(pl_runner *r, const char *name, int64_t stage_id, pl_er
     const pl_stage *stage = stage_named(r, name);
     pl_code code = PL_OK;
 
-    for (int i = 0; code == PL_OK && stage && stage->reset_sql && stage->reset_sql[i]; i++)
+    for (int i = 0; code == PL_OK && stage != NULL && stage->reset_sql != NULL && stage->reset_sql[i] != NULL; i++)
         code = pl_db_exec(r->store->db, stage->reset_sql[i], err);
     if (code != PL_OK)
         return code;

@@ -13,8 +13,10 @@
 
 static pl_code mark_lost_runs(pl_runner *r, int64_t *resumed_from, pl_error *err)
 {
-    pl_code code = pl_db_exec(r->store->db, "UPDATE run SET state='lost', stop_reason='the process ended without a message'"
-                                            " WHERE state='running'", err);
+    pl_code code = pl_db_exec(r->store->db,
+                              "UPDATE run SET state='lost', stop_reason='the process ended without a message'"
+                              " WHERE state='running'",
+                              err);
 
     if (code == PL_OK)
         code = pl_db_int(r->store->db, resumed_from, err,
@@ -51,7 +53,7 @@ static void bind_config(sqlite3_stmt *st, const pl_workflow *wf)
     pl_text dump = { 0 };
     pl_sha256 sha;
     char hex[65];
-    const char *text = wf->text ? wf->text : "";
+    const char *text = wf->text != NULL ? wf->text : "";
 
     if (wf->tree != NULL && pl_workflow_dump(wf, false, &dump) == PL_OK && pl_text_ok(&dump))
         text = pl_text_str(&dump);
@@ -71,7 +73,7 @@ static void bind_place(sqlite3_stmt *st)
     (void)gethostname(host, sizeof host - 1);
     bind(st, ":host", host);
     bind(st, ":scheduler", scheduler);
-    bind(st, ":job", scheduler ? job : NULL);
+    bind(st, ":job", scheduler != NULL ? job : NULL);
     if (scheduler != NULL && task != NULL)
         bind_int(st, ":task", strtoll(task, NULL, 10));
 }
@@ -94,7 +96,7 @@ static pl_code insert_row(pl_runner *r, int64_t resumed_from, pl_error *err)
     pl_uuid(uuid);
     put_argv(r->opts, &argv);
     bind(st, ":uuid", uuid);
-    bind(st, ":command", r->opts->command ? r->opts->command : "run");
+    bind(st, ":command", r->opts->command != NULL ? r->opts->command : "run");
     bind(st, ":argv", pl_text_str(&argv));
     bind_config(st, r->wf);
     if (resumed_from != 0)
@@ -104,13 +106,13 @@ static pl_code insert_row(pl_runner *r, int64_t resumed_from, pl_error *err)
     bind_int(st, ":ranks", r->opts->ranks > 0 ? r->opts->ranks : 1);
     bind_int(st, ":workers", r->workers);
     bind_int(st, ":seed", r->wf->seed);
-    bind(st, ":version", r->opts->program_version ? r->opts->program_version : "unknown");
+    bind(st, ":version", r->opts->program_version != NULL ? r->opts->program_version : "unknown");
     bind(st, ":commit", r->opts->git_commit);
     bind(st, ":babel", r->opts->openbabel_version);
     bind(st, ":sqlite", sqlite3_libversion());
     kernels = pl_levels_json(r->wf, r->mem);
     bind(st, ":kernels", kernels);
-    code = kernels ? pl_db_run(st, err) : pl_fail(err, PL_ENOMEM, "a run");
+    code = kernels != NULL ? pl_db_run(st, err) : pl_fail(err, PL_ENOMEM, "a run");
     (void)sqlite3_finalize(st);
     pl_text_free(&argv);
     return code;
@@ -143,8 +145,7 @@ void pl_run_row_look_back(const pl_runner *r)
     const char *job, *task, *scheduler = pl_scheduler(&job, &task);
     int64_t again = 0, got_further = 0;
 
-    if (scheduler == NULL ||
-        pl_db_int(r->store->db, &again, NULL, restarts, scheduler, (long long)r->run_id) != PL_OK || !again ||
+    if (scheduler == NULL || pl_db_int(r->store->db, &again, NULL, restarts, scheduler, (long long)r->run_id) != PL_OK || !again ||
         pl_db_int(r->store->db, &got_further, NULL, further, (long long)r->run_id) != PL_OK || got_further)
         return;
     pl_log(PL_WARN, "the last restart finished no unit and no training step; if this one finishes none either, it ends with exit "
@@ -156,7 +157,8 @@ pl_code pl_run_row_judge(pl_code code, pl_error *err)
 {
     if (code != PL_ESTOP || !pl_stop_is_stuck())
         return code;
-    return pl_fail(err, PL_EINPUT, "stopped by %s, and two restarts in a row finished no unit and no training step: a further one "
+    return pl_fail(err, PL_EINPUT,
+                   "stopped by %s, and two restarts in a row finished no unit and no training step: a further one "
                    "would not help. Give the job more time, or make units smaller (stages.read.unit); then start it again",
                    pl_stop_reason());
 }
@@ -172,7 +174,8 @@ static double cpu_seconds(int who)
 
 void pl_run_row_end(pl_runner *r, pl_code code, const pl_error *err)
 {
-    static const char sql[] = "UPDATE run SET state=?, exit_code=?, stop_reason=?, ended_utc=?, cpu_s=?, worker_cpu_s=? WHERE run_id=?";
+    static const char sql[] =
+        "UPDATE run SET state=?, exit_code=?, stop_reason=?, ended_utc=?, cpu_s=?, worker_cpu_s=? WHERE run_id=?";
     const char *state = code == PL_OK ? "done" : code == PL_ESTOP ? "stopped" : "failed";
     sqlite3_stmt *st;
     char now[32];

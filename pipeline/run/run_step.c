@@ -40,7 +40,7 @@ static void add_units(const pl_active *a, pl_text *line)
 {
     char text[32];
 
-    pl_text_addf(line, ": %s %s", pl_count_str(a->n_items, text), a->stage->item ? a->stage->item : "items");
+    pl_text_addf(line, ": %s %s", pl_count_str(a->n_items, text), a->stage->item != NULL ? a->stage->item : "items");
     if (a->n_failed > 0)
         pl_text_addf(line, ", %s failed", pl_count_str(a->n_failed, text));
     if (a->work_s + a->main_s >= 1) {
@@ -54,7 +54,10 @@ static void say_end(pl_runner *r, const pl_active *a, pl_code code)
     pl_text line = { 0 };
     char spent[32];
 
-    pl_text_addf(&line, "%s %s", code == PL_OK ? "done in" : code == PL_ESTOP ? "stopped after" : "failed after",
+    pl_text_addf(&line, "%s %s",
+                 code == PL_OK      ? "done in"
+                 : code == PL_ESTOP ? "stopped after"
+                                    : "failed after",
                  pl_duration_str(pl_clock() - a->began, spent));
     if (a->stage->scope == PL_PER_UNIT)
         add_units(a, &line);
@@ -127,9 +130,17 @@ static pl_code find_resumed(pl_runner *r, pl_env *env, pl_error *err)
 
 static pl_code prepare_env(pl_runner *r, int at, pl_env *env, pl_error *err)
 {
-    *env = (pl_env){ .wf = r->wf, .step = &r->wf->step[at], .store = r->store, .seed = (uint64_t)r->wf->seed,
-                     .workers = r->workers, .run_id = r->run_id, .stop = pl_stop_flag(), .progress = r->progress,
-                     .shard = r->opts->shard.k, .n_shards = r->opts->shard.n, .team = r->opts->team };
+    *env = (pl_env){ .wf = r->wf,
+                     .step = &r->wf->step[at],
+                     .store = r->store,
+                     .seed = (uint64_t)r->wf->seed,
+                     .workers = r->workers,
+                     .run_id = r->run_id,
+                     .stop = pl_stop_flag(),
+                     .progress = r->progress,
+                     .shard = r->opts->shard.k,
+                     .n_shards = r->opts->shard.n,
+                     .team = r->opts->team };
     env->mem = pl_arena_new(1 << 16);
     if (env->mem == NULL)
         return pl_fail(err, PL_ENOMEM, "the stage");
@@ -146,7 +157,7 @@ static pl_code active_open(pl_runner *r, pl_active *a, int at, pl_error *err)
     a->stage = r->wf->step[at].stage;
     a->began = pl_clock();
     a->state = calloc(1, a->stage->state_size + 1);
-    code = a->state ? prepare_env(r, at, &a->env, err) : pl_fail(err, PL_ENOMEM, "the stage");
+    code = a->state != NULL ? prepare_env(r, at, &a->env, err) : pl_fail(err, PL_ENOMEM, "the stage");
     if (code != PL_OK)
         return code;
     again = r->plan[at].state == PL_STEP_STALE && r->plan[at].own_reason;
@@ -156,7 +167,7 @@ static pl_code active_open(pl_runner *r, pl_active *a, int at, pl_error *err)
     pl_event_row(r->store, r->run_id, "info", a->stage->name, r->plan[at].reason);
     if (resumes)
         code = pl_level_resume(&a->env, err);
-    return code == PL_OK && a->stage->open ? a->stage->open(a->state, &a->env, err) : code;
+    return code == PL_OK && a->stage->open != NULL ? a->stage->open(a->state, &a->env, err) : code;
 }
 
 static void active_close(pl_active *a)
@@ -205,22 +216,22 @@ static void say_ends(pl_runner *r, pl_active *a, int n, int bad, pl_code code, c
             continue;
         say_end(r, &a[i], why ? code : PL_ESTOP);
         pl_event_row(r->store, r->run_id, !why || code == PL_ESTOP ? "info" : "error", a[i].stage->name,
-                     why && err ? err->text : "stopped, because another stage failed");
+                     why && err != NULL ? err->text : "stopped, because another stage failed");
     }
 }
 
 pl_code pl_steps_run(pl_runner *r, const int *step, int n, int *bad, pl_error *err)
 {
     pl_active *a = calloc((size_t)n, sizeof *a);
-    pl_error local = { 0 }, *e = err ? err : &local;
-    pl_code code = a ? PL_OK : pl_fail(e, PL_ENOMEM, "the stage");
+    pl_error local = { 0 }, *e = err != NULL ? err : &local;
+    pl_code code = a != NULL ? PL_OK : pl_fail(e, PL_ENOMEM, "the stage");
 
     *bad = 0;
     if (code == PL_OK && *pl_stop_flag())
-        code = pl_fail(e, PL_ESTOP, "stopped by %s before stage %s; run the same command again to continue",
-                       pl_stop_reason(), r->wf->step[step[0]].stage->name);
+        code = pl_fail(e, PL_ESTOP, "stopped by %s before stage %s; run the same command again to continue", pl_stop_reason(),
+                       r->wf->step[step[0]].stage->name);
     for (int i = 0; i < n && code == PL_OK; i++)
-        code = active_open(r, &a[*bad = i], step[i], e);
+        code = active_open(r, &a[ *bad = i], step[i], e);
     if (code == PL_OK)
         code = a->stage->scope == PL_WHOLE ? run_whole(r, a, e) : pl_stream_run(r, a, n, bad, e);
     if (code == PL_ESTOP && a != NULL && a->opened && pl_stop_reason() != NULL)

@@ -13,7 +13,7 @@
 typedef struct slot {
     pl_unit unit;
     int stage;
-    double wall;  /* seconds of work                  */
+    double wall; /* seconds of work                  */
     bool used;
     bool dropped; /* not computed, because of a stop  */
 } slot;
@@ -22,7 +22,7 @@ typedef struct stream {
     pl_runner *r;
     pl_active *stage; /* [n] in the order of the workflow */
     int n;
-    int at;           /* the stage that was served last; if one has failed, it is this one */
+    int at; /* the stage that was served last; if one has failed, it is this one */
     slot *slot;
     int n_slots, n_used;
     pl_pool *pool;
@@ -183,7 +183,7 @@ static pl_code make_slots(stream *s, pl_error *err)
     for (int i = 0; s->slot != NULL && i < s->n_slots; i++)
         if ((s->slot[i].unit.mem = pl_arena_new(1 << 18)) == NULL)
             return pl_fail(err, PL_ENOMEM, "units in flight");
-    return s->slot ? PL_OK : pl_fail(err, PL_ENOMEM, "units in flight");
+    return s->slot != NULL ? PL_OK : pl_fail(err, PL_ENOMEM, "units in flight");
 }
 
 static pl_code open_stages(stream *s, pl_error *err)

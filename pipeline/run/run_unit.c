@@ -8,7 +8,7 @@
 
 enum {
     MIN_FAILURES = 20, /* max_fraction applies only from so many failures on: 1 of 3 means little */
-    DISK_EVERY = 16      /* units between two checks of the free disk space */
+    DISK_EVERY = 16    /* units between two checks of the free disk space */
 };
 
 /* ---- work ---- */
@@ -21,7 +21,7 @@ pl_code pl_unit_work(const pl_active *a, int worker, pl_unit *unit, double *wall
     *dropped = *a->env.stop != 0;
     if (*dropped)
         return PL_OK;
-    code = a->stage->work ? a->stage->work(a->worker + (size_t)worker * a->worker_size, unit, err) : PL_OK;
+    code = a->stage->work != NULL ? a->stage->work(a->worker + (size_t)worker * a->worker_size, unit, err) : PL_OK;
     *wall = pl_clock() - began;
     *dropped = code == PL_ESTOP && *a->env.stop;
     return *dropped ? PL_OK : code;
@@ -65,7 +65,7 @@ static pl_code store_unit(pl_runner *r, pl_active *a, pl_unit *unit, double wall
     if (code == PL_OK && s->features != NULL)
         code = pl_db_begin(s->features, err);
     if (code == PL_OK)
-        code = a->stage->commit ? a->stage->commit(a->state, unit, err) : PL_OK;
+        code = a->stage->commit != NULL ? a->stage->commit(a->state, unit, err) : PL_OK;
     if (code == PL_OK && s->features != NULL && !sqlite3_get_autocommit(s->features))
         code = pl_db_commit(s->features, err);
     if (code == PL_OK) {
@@ -87,8 +87,10 @@ static pl_code fail_limit(const pl_runner *r, const pl_active *a, const char *li
     char reasons[160] = "", bad[32], all[32];
     bool row = true;
     int at = 0;
-    pl_code code = pl_db_prepare(r->store->db, &st, "SELECT code,count(*) FROM failure WHERE stage=? GROUP BY code"
-                                                       " ORDER BY 2 DESC,1 LIMIT 3", err);
+    pl_code code = pl_db_prepare(r->store->db, &st,
+                                 "SELECT code,count(*) FROM failure WHERE stage=? GROUP BY code"
+                                 " ORDER BY 2 DESC,1 LIMIT 3",
+                                 err);
 
     if (code == PL_OK)
         (void)sqlite3_bind_text(st, 1, a->stage->name, -1, SQLITE_STATIC);

@@ -21,8 +21,8 @@ pl_code pl_stage_row_get(pl_store *s, const char *name, pl_stage_row *out, pl_ar
 /* The needed stages of a step with their keys, {"graph":"<key>", ...}, as canonical JSON in mem. */
 pl_code pl_needs_json(const pl_workflow *wf, const pl_step *step, const char **out, pl_arena *mem, pl_error *err);
 /* What changed since the stored row: one line per difference, such as "cutoff: 5 -> 4.5"; *n is their number. */
-pl_code pl_row_diff(const pl_stage_row *old, const pl_workflow *wf, const pl_step *step, pl_text *out, int *n,
-                    pl_arena *mem, pl_error *err);
+pl_code pl_row_diff(const pl_stage_row *old, const pl_workflow *wf, const pl_step *step, pl_text *out, int *n, pl_arena *mem,
+                    pl_error *err);
 /* Whether a step needs step `need` and reads its blocks. */
 bool pl_step_reads(const pl_workflow *wf, int step, int need);
 int pl_step_find(const pl_workflow *wf, const char *stage); /* position in wf->step; -1: the workflow has no such stage */
@@ -38,10 +38,10 @@ typedef struct pl_runner {
     pl_heartbeat *beat;
     pl_arena *mem;
     pl_step_plan *plan;
-    bool *wanted;      /* [n_steps], as in pl_plan_steps_with */
+    bool *wanted; /* [n_steps], as in pl_plan_steps_with */
     int64_t run_id;
     int workers;
-    pl_error limit;    /* with keep_going: the limit of failures that was exceeded; code PL_OK: none */
+    pl_error limit; /* with keep_going: the limit of failures that was exceeded; code PL_OK: none */
 } pl_runner;
 
 /* A stage while it runs. */
@@ -49,7 +49,7 @@ typedef struct pl_active {
     const pl_stage *stage;
     pl_env env;
     void *state;
-    double began;                    /* pl_clock                                          */
+    double began; /* pl_clock                                          */
     bool opened, done;
     /* Only for PL_PER_UNIT stages: */
     char *worker;                    /* [env.workers][worker_size]                        */
@@ -83,7 +83,7 @@ pl_code pl_stream_run(pl_runner *r, pl_active *stage, int n, int *bad, pl_error 
 
 /* Counts what earlier runs committed, and calls worker_open for every worker. */
 pl_code pl_units_open(pl_runner *r, pl_active *a, pl_error *err);
-void    pl_units_close(pl_active *a); /* a zeroed one is fine */
+void pl_units_close(pl_active *a); /* a zeroed one is fine */
 /* Asks the stage for the expected number of items; call it when the stages it needs are done. */
 pl_code pl_units_expect(pl_runner *r, pl_active *a, pl_error *err);
 /* Computes one unit. *wall: its seconds; *dropped: it was not computed, because the run was asked to stop. */

@@ -27,10 +27,7 @@ static void bind_name(sqlite3_stmt *st, const char *kind, const char *key, int64
     (void)sqlite3_bind_int64(st, 3, unit);
 }
 
-static int64_t crc_of(pl_bytes data)
-{
-    return (int64_t)crc32_z(0, data.data, data.len);
-}
+static int64_t crc_of(pl_bytes data) { return (int64_t)crc32_z(0, data.data, data.len); }
 
 /* The CRC of the other columns of a row, as the text "KEY KIND UNIT FIRST N ". */
 static int64_t crc_of_head(sqlite3_value **head)
@@ -60,11 +57,12 @@ pl_code pl_block_ready(pl_store *s, pl_error *err)
     static const int flags = SQLITE_UTF8 | SQLITE_DETERMINISTIC;
 
     return sqlite3_create_function(s->features, "block_crc", 6, flags, s, block_crc, NULL, NULL) == SQLITE_OK
-               ? PL_OK : pl_db_fail(s->features, err);
+               ? PL_OK
+               : pl_db_fail(s->features, err);
 }
 
-pl_code pl_block_put(pl_store *s, const char *kind, const char *key, int64_t unit, int64_t first, int64_t n_items,
-                     pl_bytes data, pl_error *err)
+pl_code pl_block_put(pl_store *s, const char *kind, const char *key, int64_t unit, int64_t first, int64_t n_items, pl_bytes data,
+                     pl_error *err)
 {
     static const char sql[] = "INSERT OR REPLACE INTO block(key,kind,unit,first,n_items,crc32,data)"
                               " VALUES(?1,?2,?3,?4,?5,block_crc(?6,?1,?2,?3,?4,?5),?7)";
@@ -118,11 +116,11 @@ static bool is_named(sqlite3_stmt *st, const char *kind, const char *key, int64_
 {
     const char *has_key = (const char *)sqlite3_column_text(st, 5), *has_kind = (const char *)sqlite3_column_text(st, 6);
 
-    return has_key && has_kind && strcmp(has_key, key) == 0 && strcmp(has_kind, kind) == 0 && sqlite3_column_int64(st, 7) == unit;
+    return has_key != NULL && has_kind != NULL && strcmp(has_key, key) == 0 && strcmp(has_kind, kind) == 0 &&
+           sqlite3_column_int64(st, 7) == unit;
 }
 
-pl_code pl_block_get(pl_store *s, const char *kind, const char *key, int64_t unit, pl_block *out,
-                     pl_arena *mem, pl_error *err)
+pl_code pl_block_get(pl_store *s, const char *kind, const char *key, int64_t unit, pl_block *out, pl_arena *mem, pl_error *err)
 {
     /* The CRC uses the requested key, kind and unit, and the row must have the same: a damaged index may lead to another row, and an
      * intact index to a row whose own name is damaged. */

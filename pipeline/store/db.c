@@ -22,8 +22,8 @@ enum { NAP_MS = 50, SAY_AFTER = 5000 / NAP_MS, SAY_AGAIN = 600000 / NAP_MS }; /*
 
 static const char *file_of(sqlite3 *db)
 {
-    const char *name = db ? sqlite3_db_filename(db, "main") : NULL;
-    return name && name[0] ? name : "database";
+    const char *name = db != NULL ? sqlite3_db_filename(db, "main") : NULL;
+    return name != NULL && name[0] ? name : "database";
 }
 
 /* "sqlite3, pid 1234": the process that holds a lock, from /proc/locks. SQLite locks the file or, in WAL mode, its -shm file. */
@@ -96,8 +96,10 @@ static pl_code fail_size(sqlite3 *db, pl_error *err)
     char size[32];
     double left = pl_disk_free(file_of(db));
 
-    return pl_fail(err, PL_EIO, "%s: cannot grow: the limit of file sizes (ulimit -f) is reached or the disk is full (%s free); raise "
-                   "the limit or free some space and run again, nothing is lost", file_of(db), pl_size_str(left > 0 ? left : 0, size));
+    return pl_fail(err, PL_EIO,
+                   "%s: cannot grow: the limit of file sizes (ulimit -f) is reached or the disk is full (%s free); raise "
+                   "the limit or free some space and run again, nothing is lost",
+                   file_of(db), pl_size_str(left > 0 ? left : 0, size));
 }
 
 /* The commit hook of pl_store_guard refused. If the whole directory was moved, that is the message. */
@@ -106,10 +108,14 @@ static pl_code fail_guard(sqlite3 *db, pl_error *err)
     int moved = 0;
 
     if (sqlite3_file_control(db, "main", SQLITE_FCNTL_HAS_MOVED, &moved) == SQLITE_OK && moved)
-        return pl_fail(err, PL_EIO, "%s was moved or deleted while this run wrote to it; put it back and run again, or the next run "
-                       "starts from the beginning", file_of(db));
-    return pl_fail(err, PL_ELOCK, "%s: its lock file was deleted or replaced during this run, so another run may have started; this "
-                   "run stores nothing more. Lock files need not be deleted: a run that ends releases its locks", file_of(db));
+        return pl_fail(err, PL_EIO,
+                       "%s was moved or deleted while this run wrote to it; put it back and run again, or the next run "
+                       "starts from the beginning",
+                       file_of(db));
+    return pl_fail(err, PL_ELOCK,
+                   "%s: its lock file was deleted or replaced during this run, so another run may have started; this "
+                   "run stores nothing more. Lock files need not be deleted: a run that ends releases its locks",
+                   file_of(db));
 }
 
 static pl_code fail_page(pl_error *err)
@@ -117,7 +123,8 @@ static pl_code fail_page(pl_error *err)
     char said[512];
 
     pl_judge_said(said, sizeof said);
-    return pl_fail(err, PL_EDATA, "%s", said[0] ? said : "a database is damaged in its first page; put back a copy, or run with --fresh");
+    return pl_fail(err, PL_EDATA, "%s",
+                   said[0] ? said : "a database is damaged in its first page; put back a copy, or run with --fresh");
 }
 
 pl_code pl_db_fail(sqlite3 *db, pl_error *err)
@@ -138,10 +145,8 @@ pl_code pl_db_fail(sqlite3 *db, pl_error *err)
     case SQLITE_FULL: return fail_full(db, err);
     case SQLITE_NOMEM: return pl_fail(err, PL_ENOMEM, "%s: out of memory", file);
     case SQLITE_INTERRUPT: return pl_fail(err, PL_ESTOP, "%s: interrupted", file);
-    case SQLITE_CORRUPT:
-        return pl_fail(err, PL_EDATA, "%s: damaged (%s); put back a copy, or run with --fresh", file, said);
-    case SQLITE_NOTADB:
-        return pl_fail(err, PL_EDATA, "%s: not a database; move it away, or choose another workdir", file);
+    case SQLITE_CORRUPT: return pl_fail(err, PL_EDATA, "%s: damaged (%s); put back a copy, or run with --fresh", file, said);
+    case SQLITE_NOTADB: return pl_fail(err, PL_EDATA, "%s: not a database; move it away, or choose another workdir", file);
     case SQLITE_BUSY:
     case SQLITE_LOCKED:
         if (*pl_stop_flag() > 0)
@@ -149,8 +154,7 @@ pl_code pl_db_fail(sqlite3 *db, pl_error *err)
         return pl_fail(err, PL_EIO, "%s: locked by another program (%s); close it and run again", file, said);
     case SQLITE_READONLY:
     case SQLITE_PERM:
-    case SQLITE_CANTOPEN:
-        return pl_fail(err, PL_EIO, "%s: %s; check that file and directory exist and can be written", file, said);
+    case SQLITE_CANTOPEN: return pl_fail(err, PL_EIO, "%s: %s; check that file and directory exist and can be written", file, said);
     case SQLITE_IOERR:
         return pl_fail(err, PL_EIO, "%s: %s (%d): %s; check the disk and run again", file, said, full,
                        sqlite3_system_errno(db) != 0 ? strerror(sqlite3_system_errno(db)) : "no further details");
@@ -172,7 +176,7 @@ pl_code pl_db_execf(sqlite3 *db, pl_error *err, const char *fmt, ...)
     va_start(ap, fmt);
     sql = sqlite3_vmprintf(fmt, ap);
     va_end(ap);
-    code = sql ? pl_db_exec(db, sql, err) : pl_fail(err, PL_ENOMEM, "a query");
+    code = sql != NULL ? pl_db_exec(db, sql, err) : pl_fail(err, PL_ENOMEM, "a query");
     sqlite3_free(sql);
     return code;
 }
@@ -232,10 +236,7 @@ pl_code pl_db_int(sqlite3 *db, int64_t *out, pl_error *err, const char *fmt, ...
     return code;
 }
 
-pl_code pl_db_begin(sqlite3 *db, pl_error *err)
-{
-    return pl_db_exec(db, "BEGIN IMMEDIATE", err);
-}
+pl_code pl_db_begin(sqlite3 *db, pl_error *err) { return pl_db_exec(db, "BEGIN IMMEDIATE", err); }
 
 pl_code pl_db_commit(sqlite3 *db, pl_error *err)
 {

@@ -23,12 +23,12 @@ pl_code pl_db_step(sqlite3_stmt *st, bool *row, pl_error *err);
 pl_code pl_db_run(sqlite3_stmt *st, pl_error *err);
 /* *out: the first column of the first row, 0 if there is none; fmt as in sqlite3_mprintf. */
 pl_code pl_db_int(sqlite3 *db, int64_t *out, pl_error *err, const char *fmt, ...);
-pl_code pl_db_fail(sqlite3 *db, pl_error *err);        /* the last error of SQLite as pl_code and text */
+pl_code pl_db_fail(sqlite3 *db, pl_error *err); /* the last error of SQLite as pl_code and text */
 pl_code pl_db_begin(sqlite3 *db, pl_error *err);
-pl_code pl_db_commit(sqlite3 *db, pl_error *err);      /* rolls back when it fails */
-void    pl_db_rollback(sqlite3 *db);
+pl_code pl_db_commit(sqlite3 *db, pl_error *err); /* rolls back when it fails */
+void pl_db_rollback(sqlite3 *db);
 /* While another program uses the database, wait for it, without a limit, until the run is asked to stop (PL_ESTOP), and
  * name the program in the log. Without this call SQLite waits for one minute. */
-void    pl_db_patient(sqlite3 *db);
+void pl_db_patient(sqlite3 *db);
 
 #endif

@@ -25,11 +25,13 @@ static pl_code open_plain(sqlite3 **db, const char *path, int64_t *id, pl_error 
         pl_text_reset(&uri);
         pl_text_add(&uri, "file:");
         for (const char *c = path; *c != '\0'; c++)
-            pl_text_addf(&uri, strchr("%?#", *c) ? "%%%02X" : "%c", (unsigned char)*c);
+            pl_text_addf(&uri, strchr("%?#", *c) != NULL ? "%%%02X" : "%c", (unsigned char)*c);
         pl_text_add(&uri, immutable ? "?immutable=1" : "");
         (void)sqlite3_close(*db);
-        code = sqlite3_open_v2(pl_text_str(&uri), db, SQLITE_OPEN_READONLY | SQLITE_OPEN_URI | SQLITE_OPEN_NOMUTEX, NULL) == SQLITE_OK
-                   ? PL_OK : pl_db_fail(*db, err);
+        code =
+            sqlite3_open_v2(pl_text_str(&uri), db, SQLITE_OPEN_READONLY | SQLITE_OPEN_URI | SQLITE_OPEN_NOMUTEX, NULL) == SQLITE_OK
+                ? PL_OK
+                : pl_db_fail(*db, err);
         (void)sqlite3_busy_timeout(*db, WAIT_MS);
         if (code == PL_OK)
             code = pl_db_int(*db, id, err, "PRAGMA application_id");
@@ -96,8 +98,10 @@ bool pl_judge(const char *path)
     if (code == PL_OK)
         return true;
     (void)pthread_mutex_lock(&said.lock);
-    (void)snprintf(said.text, sizeof said.text, "%s: damaged, or changed by another program (%.250s); put back a copy (molsieve db "
-                   "backup makes them), or run with --fresh", path, err.text);
+    (void)snprintf(said.text, sizeof said.text,
+                   "%s: damaged, or changed by another program (%.250s); put back a copy (molsieve db "
+                   "backup makes them), or run with --fresh",
+                   path, err.text);
     (void)pthread_mutex_unlock(&said.lock);
     return false;
 }

@@ -30,14 +30,17 @@ pl_code pl_open_ours(const pl_identity *is, const char *path, int want_id, int n
     if (is->version > newest)
         return pl_fail(err, PL_EDATA,
                        "%s: written by a newer molsieve (format %lld, this one knows %d); use that version, or another "
-                       "workdir", path, (long long)is->version, newest);
+                       "workdir",
+                       path, (long long)is->version, newest);
     return PL_OK;
 }
 
 /* A database may come from somebody else: its views cannot call functions with side effects, and its triggers do not run. */
 static void distrust(sqlite3 *db)
 {
-    static const struct { int what, value; } set[] = {
+    static const struct {
+        int what, value;
+    } set[] = {
 #ifdef SQLITE_DBCONFIG_ENABLE_TRIGGER
         { SQLITE_DBCONFIG_ENABLE_TRIGGER, 0 },
 #endif
@@ -101,8 +104,10 @@ pl_code pl_open_writer(sqlite3 *db, bool fresh, const pl_kind *kind, bool networ
     if (code == PL_OK)
         code = pl_db_exec(db, use_wal ? kind->wal : network ? remote : local, err);
     if (code == PL_OK)
-        code = pl_db_exec(db, "PRAGMA wal_autocheckpoint=2000;"
-                              "PRAGMA foreign_keys=ON; PRAGMA analysis_limit=1000;", err);
+        code = pl_db_exec(db,
+                          "PRAGMA wal_autocheckpoint=2000;"
+                          "PRAGMA foreign_keys=ON; PRAGMA analysis_limit=1000;",
+                          err);
     return code;
 }
 
@@ -139,7 +144,7 @@ static pl_code open_immutable(sqlite3 **db, const char *path, pl_identity *is, p
     *db = NULL;
     pl_text_add(&uri, "file:");
     for (const char *c = path; *c != '\0'; c++)
-        pl_text_addf(&uri, strchr("%?#", *c) ? "%%%02X" : "%c", (unsigned char)*c); /* these have a meaning in a URI */
+        pl_text_addf(&uri, strchr("%?#", *c) != NULL ? "%%%02X" : "%c", (unsigned char)*c); /* these have a meaning in a URI */
     pl_text_add(&uri, "?immutable=1");
     if (!pl_text_ok(&uri))
         code = pl_fail(err, PL_ENOMEM, "a path");
@@ -178,4 +183,3 @@ pl_code pl_open_reader(sqlite3 **db, const char *path, pl_identity *is, pl_error
         return undo_half(db, path, is, err);
     return code == PL_EIO && *db != NULL && is_at_rest(*db, path) ? open_immutable(db, path, is, err) : code;
 }
-

@@ -8,22 +8,26 @@
 
 #include "pipeline/base/hash.h"
 
-enum { HEADER = 100, SIZE_AT = 16, RESERVED_AT = 20 }; /* SQLite's file format: bytes of the header; offsets of page size and reserved bytes */
+enum {
+    HEADER = 100,
+    SIZE_AT = 16,
+    RESERVED_AT = 20
+}; /* SQLite's file format: bytes of the header; offsets of page size and reserved bytes */
 
 /* Our data of an open file. It follows the file object of the VFS below in the same allocation, pages.at bytes in. */
 typedef struct page_file {
-    sqlite3_io_methods methods;        /* those of below, except read and write */
+    sqlite3_io_methods methods; /* those of below, except read and write */
     const sqlite3_io_methods *below;
     const char *path;
-    int page;                          /* bytes of a page; 0: not known yet    */
-    bool sums, ours;                   /* pages have room for checksums; pl_pages_renew was called */
-    bool excused;                      /* the content was found intact: compare no checksums */
+    int page;        /* bytes of a page; 0: not known yet    */
+    bool sums, ours; /* pages have room for checksums; pl_pages_renew was called */
+    bool excused;    /* the content was found intact: compare no checksums */
 } page_file;
 
 static struct {
     sqlite3_vfs vfs, *below;
     pl_pages_judge *judge;
-    size_t at;                         /* offset of page_file in a file object, bytes */
+    size_t at; /* offset of page_file in a file object, bytes */
     pthread_mutex_t lock;
 } pages = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
@@ -74,7 +78,7 @@ static void renew(sqlite3_file *file, page_file *p)
 {
     sqlite3_int64 size = 0;
     unsigned char *page = malloc((size_t)p->page);
-    int rc = page ? p->below->xFileSize(file, &size) : SQLITE_NOMEM;
+    int rc = page != NULL ? p->below->xFileSize(file, &size) : SQLITE_NOMEM;
 
     for (sqlite3_int64 at = 0; rc == SQLITE_OK && at + p->page <= size; at += p->page) {
         uint64_t sum;
@@ -142,7 +146,8 @@ static int open_file(sqlite3_vfs *vfs, const char *name, sqlite3_file *file, int
     if (rc != SQLITE_OK || (flags & SQLITE_OPEN_MAIN_DB) == 0)
         return rc;
     *p = (page_file){ .methods = *file->pMethods, .below = file->pMethods, .path = name };
-    p->methods.iVersion = p->methods.iVersion < 2 ? p->methods.iVersion : 2; /* no memory mapping (version 3): it would bypass read_some */
+    p->methods.iVersion =
+        p->methods.iVersion < 2 ? p->methods.iVersion : 2; /* no memory mapping (version 3): it would bypass read_some */
     p->methods.xRead = read_some;
     p->methods.xWrite = write_some;
     file->pMethods = &p->methods;

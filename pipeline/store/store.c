@@ -16,11 +16,10 @@
 #include "pipeline/store/sums.h"
 
 /* Files of version 1 are not migrated: their CRCs cover only the data (see block.c). */
-static const char features_sql[] =
-    "CREATE TABLE block("
-    " block_id INTEGER PRIMARY KEY, key TEXT NOT NULL, kind TEXT NOT NULL, unit INTEGER NOT NULL,"
-    " first INTEGER NOT NULL, n_items INTEGER NOT NULL, crc32 INTEGER NOT NULL, data BLOB NOT NULL,"
-    " UNIQUE(key,kind,unit));";
+static const char features_sql[] = "CREATE TABLE block("
+                                   " block_id INTEGER PRIMARY KEY, key TEXT NOT NULL, kind TEXT NOT NULL, unit INTEGER NOT NULL,"
+                                   " first INTEGER NOT NULL, n_items INTEGER NOT NULL, crc32 INTEGER NOT NULL, data BLOB NOT NULL,"
+                                   " UNIQUE(key,kind,unit));";
 
 /* Added later; files without it still work, so FEATURES_VERSION was not raised. */
 static const char cache_sql[] = "CREATE TABLE IF NOT EXISTS cache(cache_id INTEGER PRIMARY KEY, key BLOB NOT NULL UNIQUE,"
@@ -33,10 +32,9 @@ enum { FEATURES_VERSION = 2, WRITE = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE 
 static pl_code put_docs(sqlite3 *db, const pl_schema *schema, pl_error *err)
 {
     sqlite3_stmt *st;
-    pl_code code = pl_db_prepare(db, &st, "INSERT OR REPLACE INTO column_doc(tbl,col,unit,description) VALUES(?,?,?,?)",
-                                 err);
+    pl_code code = pl_db_prepare(db, &st, "INSERT OR REPLACE INTO column_doc(tbl,col,unit,description) VALUES(?,?,?,?)", err);
 
-    for (int i = 0; code == PL_OK && schema->docs && schema->docs[i][0]; i++) {
+    for (int i = 0; code == PL_OK && schema->docs != NULL && schema->docs[i][0] != NULL; i++) {
         for (int k = 0; k < 4; k++)
             (void)sqlite3_bind_text(st, k + 1, schema->docs[i][k], -1, SQLITE_STATIC);
         code = pl_db_run(st, err);
@@ -65,7 +63,7 @@ static pl_code create_results(sqlite3 *db, const pl_schema *schema, pl_error *er
     return code;
 }
 
-static const char *step_sql(const pl_schema *schema, int from) { return schema->migrate ? schema->migrate[from] : NULL; }
+static const char *step_sql(const pl_schema *schema, int from) { return schema->migrate != NULL ? schema->migrate[from] : NULL; }
 
 /* Whether the schema knows a step from this version to the next. */
 static bool is_known(const pl_schema *schema, int from)
@@ -170,7 +168,7 @@ static pl_code remember(pl_store *s, const char *key, const char *value, pl_erro
 static size_t dir_length(const char *path)
 {
     const char *slash = strrchr(path, '/');
-    return slash ? (size_t)(slash - path) + 1 : 0;
+    return slash != NULL ? (size_t)(slash - path) + 1 : 0;
 }
 
 /* Stores where features.db is: the whole path, for a copy of results.db elsewhere; and its name
@@ -295,14 +293,14 @@ static pl_code find_features(pl_store *s, pl_error *err)
         code = recall(s, "features_beside", name, sizeof name, err);
     if (code != PL_OK)
         return code;
-    if (snprintf(path, sizeof path, "%.*s%s", (int)dir_length(s->results_path), s->results_path,
-                 name[0] ? name : "features.db") >= (int)sizeof path)
+    if (snprintf(path, sizeof path, "%.*s%s", (int)dir_length(s->results_path), s->results_path, name[0] ? name : "features.db") >=
+        (int)sizeof path)
         return pl_fail(err, PL_EIO, "%s: path too long", s->results_path);
     if (access(noted, R_OK) == 0 && (name[0] == '\0' || access(path, R_OK) != 0))
         (void)snprintf(path, sizeof path, "%s", noted);
     free((char *)s->features_path);
     s->features_path = strdup(path);
-    return s->features_path ? PL_OK : pl_fail(err, PL_ENOMEM, "a path");
+    return s->features_path != NULL ? PL_OK : pl_fail(err, PL_ENOMEM, "a path");
 }
 
 static pl_code open_reader(pl_store *s, pl_error *err)
@@ -359,7 +357,7 @@ void pl_store_guard(pl_store *s, const struct pl_locks *locks)
     guard(s->features, s);
 }
 
-pl_code pl_store_held(const pl_store *s, pl_error *err) { return s->locks ? pl_locks_held(s->locks, err) : PL_OK; }
+pl_code pl_store_held(const pl_store *s, pl_error *err) { return s->locks != NULL ? pl_locks_held(s->locks, err) : PL_OK; }
 
 /* ---- features.db ---- */
 

@@ -87,7 +87,7 @@ pl_code pl_store_digest(pl_store *s, char out[65], pl_error *err)
 
     pl_sha256_start(&all);
     code = digest_one(s->db, "stage", "SELECT name,state,n_units FROM stage", &all, err);
-    for (int i = 0; code == PL_OK && s->schema->digest && s->schema->digest[i][0]; i++)
+    for (int i = 0; code == PL_OK && s->schema->digest != NULL && s->schema->digest[i][0] != NULL; i++)
         code = digest_one(s->db, s->schema->digest[i][0], s->schema->digest[i][1], &all, err);
     pl_sha256_hex(&all, out);
     return code;
@@ -112,8 +112,9 @@ static pl_code each_stage(pl_store *s, per_stage *call, void *ctx, pl_error *err
 static pl_code digest_stage_blocks(pl_store *s, const char *name, const char *key, void *ctx, pl_error *err)
 {
     char *sql = sqlite3_mprintf("SELECT kind,unit,first,n_items,block_crc(crc32,key,kind,unit,first,n_items),length(data)"
-                                " FROM block WHERE key=%Q", key);
-    pl_code code = sql ? digest_one(s->features, name, sql, ctx, err) : pl_fail(err, PL_ENOMEM, "a query");
+                                " FROM block WHERE key=%Q",
+                                key);
+    pl_code code = sql != NULL ? digest_one(s->features, name, sql, ctx, err) : pl_fail(err, PL_ENOMEM, "a query");
 
     sqlite3_free(sql);
     return code;
@@ -124,7 +125,7 @@ static pl_code note_key(pl_store *owner, const char *name, const char *key, void
 {
     pl_store *s = ctx;
     char *sql = sqlite3_mprintf("INSERT OR IGNORE INTO temp.used_key VALUES(%Q)", key);
-    pl_code code = sql ? pl_db_exec(s->features, sql, err) : pl_fail(err, PL_ENOMEM, "a query");
+    pl_code code = sql != NULL ? pl_db_exec(s->features, sql, err) : pl_fail(err, PL_ENOMEM, "a query");
 
     (void)owner;
     (void)name;
@@ -277,7 +278,7 @@ pl_code pl_store_check(pl_store *s, bool *good, pl_text *report, pl_error *err)
         code = check_sums(s, &c, err);
     for (size_t i = 0; code == PL_OK && c.good && i < sizeof own / sizeof own[0]; i++)
         code = check_none(s->db, own[i][0], own[i][1], &c, err);
-    for (int i = 0; code == PL_OK && s->schema->check && s->schema->check[i][0]; i++)
+    for (int i = 0; code == PL_OK && s->schema->check != NULL && s->schema->check[i][0] != NULL; i++)
         code = check_none(s->db, s->schema->check[i][0], s->schema->check[i][1], &c, err);
     if (code == PL_OK && s->features != NULL)
         code = check_integrity(s->features, s->features_path, &c, err);
@@ -307,7 +308,7 @@ static pl_code blocks_must_hold(pl_store *s, pl_error *err)
     bad = strstr(pl_text_str(&report), "BAD  ");
     if (code == PL_OK && !c.good)
         code = pl_fail(err, PL_EDATA, "%s: damaged (%.*s); delete the file and run again, it is made anew", s->features_path,
-                       bad ? (int)strcspn(bad + 5, "\n") : 0, bad ? bad + 5 : "");
+                       bad != NULL ? (int)strcspn(bad + 5, "\n") : 0, bad != NULL ? bad + 5 : "");
     pl_text_free(&report);
     return code;
 }
@@ -361,7 +362,7 @@ pl_code pl_store_copy(pl_store *s, const char *to, pl_error *err)
     if (!name_tmp(s, to, tmp))
         return pl_fail(err, PL_EIO, "%s: path too long", to);
     sql = sqlite3_mprintf("VACUUM INTO %Q", tmp);
-    code = sql ? pl_db_exec(s->db, sql, err) : pl_fail(err, PL_ENOMEM, "a copy");
+    code = sql != NULL ? pl_db_exec(s->db, sql, err) : pl_fail(err, PL_ENOMEM, "a copy");
     sqlite3_free(sql);
     if (code == PL_OK)
         code = sync_and_rename(tmp, to, err);

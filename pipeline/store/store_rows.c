@@ -15,7 +15,7 @@
 /* A message may quote bytes of an input file, and may be cut in the middle of a character. */
 static void bind_message(sqlite3_stmt *st, int i, const char *message, pl_text *clean)
 {
-    pl_text_add_clean(clean, message ? message : "", message ? strlen(message) : 0, SIZE_MAX);
+    pl_text_add_clean(clean, message != NULL ? message : "", message != NULL ? strlen(message) : 0, SIZE_MAX);
     (void)sqlite3_bind_text(st, i, pl_text_str(clean), -1, SQLITE_STATIC);
 }
 
@@ -93,8 +93,7 @@ void pl_further_add(pl_env *env, const char *fmt, ...)
     pl_stop_stuck(false);
 }
 
-pl_code pl_metric_add(pl_env *env, int64_t step, double epoch, const char *split, const char *name, double value,
-                      pl_error *err)
+pl_code pl_metric_add(pl_env *env, int64_t step, double epoch, const char *split, const char *name, double value, pl_error *err)
 {
     static const char sql[] = "INSERT OR REPLACE INTO metric(stage,step,epoch,split,name,value,run_id,at_utc)"
                               " VALUES(?,?,?,?,?,?,?,?)";

@@ -16,11 +16,11 @@ pl_code pl_schema_add(sqlite3 *db, const pl_schema *schema, int from, int to, pl
 
 pl_code pl_schema_create(sqlite3 *db, const pl_schema *schema, pl_error *err)
 {
-    pl_code code = schema->sql ? pl_db_exec(db, schema->sql, err) : PL_OK;
+    pl_code code = schema->sql != NULL ? pl_db_exec(db, schema->sql, err) : PL_OK;
 
     if (code == PL_OK)
         code = pl_schema_add(db, schema, 1, schema->version, err);
-    return code == PL_OK && schema->views ? pl_db_exec(db, schema->views, err) : code;
+    return code == PL_OK && schema->views != NULL ? pl_db_exec(db, schema->views, err) : code;
 }
 
 /* ---- databases of older versions that are only read ---- */
@@ -55,15 +55,16 @@ static pl_code complete_table(sqlite3 *db, const char *const (*doc)[4], int n, p
     if (code == PL_OK && !pl_text_ok(&lacking))
         code = pl_fail(err, PL_ENOMEM, "the columns of an older database");
     if (code == PL_OK && lacking.len > 0)
-        code = tables > 0 ? pl_db_execf(db, err, "CREATE TEMP VIEW \"%w\" AS SELECT *%s FROM main.\"%w\"", doc[0][0], lacking.s, doc[0][0])
-                          : pl_db_execf(db, err, "CREATE TEMP VIEW \"%w\" AS SELECT %s WHERE 0", doc[0][0], lacking.s + 2);
+        code = tables > 0
+                   ? pl_db_execf(db, err, "CREATE TEMP VIEW \"%w\" AS SELECT *%s FROM main.\"%w\"", doc[0][0], lacking.s, doc[0][0])
+                   : pl_db_execf(db, err, "CREATE TEMP VIEW \"%w\" AS SELECT %s WHERE 0", doc[0][0], lacking.s + 2);
     pl_text_free(&lacking);
     return code;
 }
 
 pl_code pl_schema_complete(sqlite3 *db, const pl_schema *schema, pl_error *err)
 {
-    const char *const (*doc)[4] = schema->docs;
+    const char *const(*doc)[4] = schema->docs;
     pl_code code = PL_OK;
 
     while (code == PL_OK && doc != NULL && doc[0][0] != NULL) {

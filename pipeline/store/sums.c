@@ -12,8 +12,9 @@
 enum { COLUMNS_MAX = 64, TEMP_TRIGGERS = 3035000 };
 
 /* SQL condition for our tables: those in column_doc or, if column_doc is empty, all; never row_sum and SQLite's own. */
-#define OURS "(name IN(SELECT tbl FROM column_doc) OR NOT EXISTS(SELECT 1 FROM column_doc)) AND name<>'row_sum'" \
-             " AND substr(name,1,6)<>'sqlite'"
+#define OURS                                                                                            \
+    "(name IN(SELECT tbl FROM column_doc) OR NOT EXISTS(SELECT 1 FROM column_doc)) AND name<>'row_sum'" \
+    " AND substr(name,1,6)<>'sqlite'"
 #define DEFINITIONS "SELECT type,name,tbl_name,sql FROM sqlite_master WHERE type IN('table','view') AND " OURS
 
 /* ---- hash of a row ---- */
@@ -55,7 +56,7 @@ static uint64_t hash_row(sqlite3_value **v, int n)
 static void add_row(sqlite3_context *ctx, int n, sqlite3_value **v)
 {
     uint64_t h = hash_row(v + 1, n - 1), sum = (uint64_t)sqlite3_value_int64(v[0]);
-    sqlite3_result_int64(ctx, (int64_t)(sqlite3_user_data(ctx) ? sum - h : sum + h));
+    sqlite3_result_int64(ctx, (int64_t)(sqlite3_user_data(ctx) != NULL ? sum - h : sum + h));
 }
 
 /* ---- sums of tables ---- */
@@ -89,7 +90,7 @@ static pl_code sum_rows(sqlite3 *db, const char *sql, total *out, pl_error *err)
 static pl_code sum_table(sqlite3 *db, const char *table, total *out, pl_error *err)
 {
     char *sql = sqlite3_mprintf("SELECT * FROM main.\"%w\" NOT INDEXED", table);
-    pl_code code = sql ? sum_rows(db, sql, out, err) : pl_fail(err, PL_ENOMEM, "a query");
+    pl_code code = sql != NULL ? sum_rows(db, sql, out, err) : pl_fail(err, PL_ENOMEM, "a query");
 
     sqlite3_free(sql);
     return code;
@@ -133,8 +134,10 @@ static pl_code sum_definitions(sqlite3 *db, total *out, pl_error *err)
 pl_code pl_sums_fill(sqlite3 *db, pl_error *err)
 {
     total t;
-    pl_code code = pl_db_exec(db, "DROP TABLE IF EXISTS main.row_sum; CREATE TABLE main.row_sum(tbl TEXT PRIMARY KEY,"
-                                  " n INTEGER NOT NULL, sum INTEGER NOT NULL) WITHOUT ROWID", err);
+    pl_code code = pl_db_exec(db,
+                              "DROP TABLE IF EXISTS main.row_sum; CREATE TABLE main.row_sum(tbl TEXT PRIMARY KEY,"
+                              " n INTEGER NOT NULL, sum INTEGER NOT NULL) WITHOUT ROWID",
+                              err);
 
     if (code == PL_OK)
         code = each_table(db, "SELECT name FROM sqlite_master WHERE type='table' AND " OURS, fill_table, NULL, err);
@@ -161,13 +164,12 @@ static pl_code list_columns(sqlite3 *db, const char *table, const char *row, pl_
 
 static pl_code watch_table(sqlite3 *db, const char *table, void *ctx, pl_error *err)
 {
-    static const char *const form =
-        "CREATE TEMP TRIGGER IF NOT EXISTS \"sum_%w_new\" AFTER INSERT ON main.\"%w\" BEGIN"
-        " UPDATE row_sum SET n=n+1,sum=row_plus(sum%s) WHERE tbl=%Q; END;"
-        "CREATE TEMP TRIGGER IF NOT EXISTS \"sum_%w_old\" AFTER DELETE ON main.\"%w\" BEGIN"
-        " UPDATE row_sum SET n=n-1,sum=row_minus(sum%s) WHERE tbl=%Q; END;"
-        "CREATE TEMP TRIGGER IF NOT EXISTS \"sum_%w_set\" AFTER UPDATE ON main.\"%w\" BEGIN"
-        " UPDATE row_sum SET sum=row_plus(row_minus(sum%s)%s) WHERE tbl=%Q; END;";
+    static const char *const form = "CREATE TEMP TRIGGER IF NOT EXISTS \"sum_%w_new\" AFTER INSERT ON main.\"%w\" BEGIN"
+                                    " UPDATE row_sum SET n=n+1,sum=row_plus(sum%s) WHERE tbl=%Q; END;"
+                                    "CREATE TEMP TRIGGER IF NOT EXISTS \"sum_%w_old\" AFTER DELETE ON main.\"%w\" BEGIN"
+                                    " UPDATE row_sum SET n=n-1,sum=row_minus(sum%s) WHERE tbl=%Q; END;"
+                                    "CREATE TEMP TRIGGER IF NOT EXISTS \"sum_%w_set\" AFTER UPDATE ON main.\"%w\" BEGIN"
+                                    " UPDATE row_sum SET sum=row_plus(row_minus(sum%s)%s) WHERE tbl=%Q; END;";
     pl_text new_row = { 0 }, old_row = { 0 };
     pl_code code = list_columns(db, table, "NEW", &new_row, err);
 
@@ -175,8 +177,8 @@ static pl_code watch_table(sqlite3 *db, const char *table, void *ctx, pl_error *
     if (code == PL_OK)
         code = list_columns(db, table, "OLD", &old_row, err);
     if (code == PL_OK)
-        code = pl_db_execf(db, err, form, table, table, new_row.s, table, table, table, old_row.s, table, table, table,
-                           old_row.s, new_row.s, table);
+        code = pl_db_execf(db, err, form, table, table, new_row.s, table, table, table, old_row.s, table, table, table, old_row.s,
+                           new_row.s, table);
     pl_text_free(&new_row);
     pl_text_free(&old_row);
     return code;
@@ -199,8 +201,10 @@ pl_code pl_sums_watch(sqlite3 *db, pl_error *err)
 
 pl_code pl_sums_add(sqlite3 *db, const char *table, pl_error *err)
 {
-    pl_code code = pl_db_execf(db, err, "INSERT OR IGNORE INTO main.row_sum(tbl,n,sum) SELECT %Q,0,0"
-                                        " WHERE EXISTS(SELECT 1 FROM main.row_sum)", table);
+    pl_code code = pl_db_execf(db, err,
+                               "INSERT OR IGNORE INTO main.row_sum(tbl,n,sum) SELECT %Q,0,0"
+                               " WHERE EXISTS(SELECT 1 FROM main.row_sum)",
+                               table);
     return code == PL_OK ? watch_table(db, table, NULL, err) : code;
 }
 
@@ -246,7 +250,8 @@ pl_code pl_sums_check(sqlite3 *db, int *n, pl_text *report, pl_error *err)
 {
     comparison c = { .report = report };
     int64_t without = 0;
-    pl_code code = pl_db_int(db, &without, err, "SELECT count(*) FROM sqlite_master WHERE type='table' AND " OURS
+    pl_code code = pl_db_int(db, &without, err,
+                             "SELECT count(*) FROM sqlite_master WHERE type='table' AND " OURS
                              " AND name NOT IN(SELECT tbl FROM row_sum) AND EXISTS(SELECT 1 FROM row_sum)");
 
     if (code == PL_OK)

@@ -9,8 +9,7 @@ static bool known(const pl_problems *p, const pl_problem *x)
 {
     for (int i = 0; i < p->n; i++) {
         const pl_problem *y = &p->list[i];
-        if (y->line == x->line && y->column == x->column && strcmp(y->text, x->text) == 0 &&
-            strcmp(y->origin, x->origin) == 0)
+        if (y->line == x->line && y->column == x->column && strcmp(y->text, x->text) == 0 && strcmp(y->origin, x->origin) == 0)
             return true;
     }
     return false;
@@ -38,7 +37,7 @@ static bool room_for_one(pl_problems *p)
 static void add(pl_problems *p, const char *origin, int line, int column, const char *fmt, va_list ap)
 {
     char text[1024];
-    pl_problem x = { origin ? origin : "", line, column, text };
+    pl_problem x = { origin != NULL ? origin : "", line, column, text };
 
     (void)vsnprintf(text, sizeof text, fmt, ap);
     pl_clean_line(text);
@@ -58,7 +57,7 @@ void pl_problem_add(pl_problems *p, const pl_node *at, const char *fmt, ...)
     va_list ap;
 
     va_start(ap, fmt);
-    add(p, at ? at->origin : "", at ? at->line : 0, at ? at->column : 0, fmt, ap);
+    add(p, at != NULL ? at->origin : "", at != NULL ? at->line : 0, at != NULL ? at->column : 0, fmt, ap);
     va_end(ap);
 }
 

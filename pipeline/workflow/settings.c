@@ -27,25 +27,21 @@ char *pl_settings_path(const pl_settings *ctx, const char *path)
     return pl_sprintf(ctx->mem, "%.*s/%s", (int)n, ctx->folder, path);
 }
 
-void pl_unknown_name(pl_problems *problems, const pl_node *at, const char *what, const char *word,
-                     const char *const *names, int n)
+void pl_unknown_name(pl_problems *problems, const pl_node *at, const char *what, const char *word, const char *const *names, int n)
 {
     const char *near = pl_nearest(word, names, n);
     pl_text all = { 0 };
 
     for (int i = 0; i < n; i++)
         pl_text_addf(&all, "%s%s", i ? ", " : "", names[i]);
-    pl_problem_add(problems, at, "%s%s%s%s; allowed: %s", what, near ? ", did you mean '" : "", near ? near : "",
-                   near ? "'?" : "", n ? pl_text_str(&all) : "nothing");
+    pl_problem_add(problems, at, "%s%s%s%s; allowed: %s", what, near != NULL ? ", did you mean '" : "", near != NULL ? near : "",
+                   near != NULL ? "'?" : "", n ? pl_text_str(&all) : "nothing");
     pl_text_free(&all);
 }
 
 /* ---- the names at one level of a table ---- */
 
-static bool is_under(const pl_field *f, const char *prefix)
-{
-    return strncmp(f->key, prefix, strlen(prefix)) == 0;
-}
+static bool is_under(const pl_field *f, const char *prefix) { return strncmp(f->key, prefix, strlen(prefix)) == 0; }
 
 static int names_under(const pl_field *table, const char *prefix, char names[][64], const char **list)
 {
@@ -110,8 +106,8 @@ typedef struct level {
     const pl_settings *ctx;
     const pl_field *table;
     void *conf;
-    bool *given;             /* [fields of the table]           */
-    const char *path;        /* "stages.graph"                  */
+    bool *given;      /* [fields of the table]           */
+    const char *path; /* "stages.graph"                  */
     const char *const *also;
 } level;
 
@@ -122,7 +118,7 @@ static const char *full_name(const level *l, const char *prefix, const char *nam
 
     if (full == NULL)
         pl_problem_add_file(l->ctx->problems, "", "out of memory");
-    return full ? full : "";
+    return full != NULL ? full : "";
 }
 
 static bool is_stage(const pl_settings *ctx, const char *word)
@@ -191,7 +187,7 @@ static void read_one(const level *l, const char *prefix, const pl_node *key, con
         pl_problem_add(l->ctx->problems, key, "out of memory");
         return;
     }
-    f = strchr(key->text, '.') ? NULL : field_named(l->table, name);
+    f = strchr(key->text, '.') != NULL ? NULL : field_named(l->table, name);
     if (f != NULL) {
         l->given[f - l->table] = true;
         pl_settings_value(l->ctx, f, (char *)l->conf + f->at, value, full_name(l, "", name));
@@ -218,8 +214,8 @@ static void finish(const level *l, const pl_node *at)
         if (l->given[f - l->table] || ((f->flags & PL_KEYED) && f->type != PL_LIST))
             continue;
         if (f->flags & PL_REQUIRED)
-            pl_problem_add(l->ctx->problems, at, "%s%s%s: required but not given; %s (%s)", l->path,
-                           l->path[0] ? "." : "", f->key, pl_field_allowed(f, allowed, sizeof allowed), f->help);
+            pl_problem_add(l->ctx->problems, at, "%s%s%s: required but not given; %s (%s)", l->path, l->path[0] ? "." : "", f->key,
+                           pl_field_allowed(f, allowed, sizeof allowed), f->help);
         else if (f->type == PL_PATH && *path != NULL && (*path)[0] != '\0')
             *path = pl_settings_path(l->ctx, *path);
     }
@@ -238,11 +234,11 @@ static void say_no_map(const level *l, const pl_node *at)
         pl_problem_add(l->ctx->problems, at, "%s: settings (key: value) are expected here", l->path);
 }
 
-void pl_settings_read(const pl_settings *ctx, const pl_field *table, void *conf, const pl_node *map,
-                      const char *path, const char *const *also)
+void pl_settings_read(const pl_settings *ctx, const pl_field *table, void *conf, const pl_node *map, const char *path,
+                      const char *const *also)
 {
     static const pl_field none[] = { { 0 } };
-    level l = { ctx, table ? table : none, conf, NULL, path, also };
+    level l = { ctx, table != NULL ? table : none, conf, NULL, path, also };
 
     pl_fields_default(l.table, conf);
     l.given = PL_NEW(ctx->mem, bool, pl_fields_count(l.table) + 1);

@@ -23,7 +23,8 @@ static void say_wrong(const pl_settings *ctx, const pl_field *f, const pl_node *
     else
         pl_problem_add(ctx->problems, node, "%s: '%s' is not understood; allowed: %s%s", path, node->text, allowed,
                        f->type == PL_DURATION ? ", written like 30s, 10m or 3h50m"
-                       : f->type == PL_SIZE ? ", written like 64MiB or 20GB" : "");
+                       : f->type == PL_SIZE   ? ", written like 64MiB or 20GB"
+                                              : "");
 }
 
 /* ---- numbers ---- */
@@ -38,14 +39,14 @@ static bool is_trap(const pl_settings *ctx, const pl_field *f, const pl_node *no
     if (f->type == PL_DURATION || f->type == PL_SIZE)
         return false;
     if (node->quoted)
-        pl_problem_add(ctx->problems, node, "%s: \"%s\" in quotes is text; write the number without quotes; allowed: %s",
-                       path, node->text, pl_field_allowed(f, allowed, sizeof allowed));
-    else if (digits > 1 && s[0] == '0' && s[digits] == '\0')
-        pl_problem_add(ctx->problems, node, "%s: %s would be octal in YAML 1.1; write %s without the leading zero",
-                       path, node->text, s + strspn(s, "0") - (s[strspn(s, "0")] == '\0'));
-    else if (digits > 0 && rest > 0 && s[digits + 1 + rest] == '\0')
-        pl_problem_add(ctx->problems, node, "%s: %s would be a base-60 number in YAML 1.1; allowed: %s", path,
+        pl_problem_add(ctx->problems, node, "%s: \"%s\" in quotes is text; write the number without quotes; allowed: %s", path,
                        node->text, pl_field_allowed(f, allowed, sizeof allowed));
+    else if (digits > 1 && s[0] == '0' && s[digits] == '\0')
+        pl_problem_add(ctx->problems, node, "%s: %s would be octal in YAML 1.1; write %s without the leading zero", path,
+                       node->text, s + strspn(s, "0") - (s[strspn(s, "0")] == '\0'));
+    else if (digits > 0 && rest > 0 && s[digits + 1 + rest] == '\0')
+        pl_problem_add(ctx->problems, node, "%s: %s would be a base-60 number in YAML 1.1; allowed: %s", path, node->text,
+                       pl_field_allowed(f, allowed, sizeof allowed));
     else
         return false;
     return true;
@@ -82,8 +83,7 @@ static bool read_number(const pl_settings *ctx, const pl_field *f, const pl_node
         return false;
     }
     if (pl_field_limited(f) && !(x >= f->min && x <= f->max)) {
-        pl_problem_add(ctx->problems, node, "%s: %s is outside %s", path, node->text,
-                       pl_field_allowed(f, allowed, sizeof allowed));
+        pl_problem_add(ctx->problems, node, "%s: %s is outside %s", path, node->text, pl_field_allowed(f, allowed, sizeof allowed));
         return false;
     }
     *out = x;
@@ -141,7 +141,7 @@ static bool is_choice(const pl_settings *ctx, const pl_field *f, const pl_node *
     for (; n < 32 && strcmp(pl_field_choice_name(f, n, words[n], sizeof words[n]), "?") != 0; n++)
         list[n] = words[n];
     what = pl_sprintf(ctx->mem, "%s: unknown choice '%s'", path, node->text);
-    pl_unknown_name(ctx->problems, node, what ? what : path, node->text, list, n);
+    pl_unknown_name(ctx->problems, node, what != NULL ? what : path, node->text, list, n);
     return false;
 }
 
@@ -178,8 +178,8 @@ static void read_text(const pl_settings *ctx, const pl_field *f, void *at, const
 static const char *nearest_file(const pl_settings *ctx, const char *absolute)
 {
     const char *slash = strrchr(absolute, '/'), *best = NULL;
-    char *folder = pl_strndup(ctx->mem, absolute, slash ? (size_t)(slash - absolute) + 1 : 0);
-    DIR *dir = folder && slash ? opendir(folder) : NULL;
+    char *folder = pl_strndup(ctx->mem, absolute, slash != NULL ? (size_t)(slash - absolute) + 1 : 0);
+    DIR *dir = folder != NULL && slash != NULL ? opendir(folder) : NULL;
     const char *names[1024];
     struct dirent *e;
     int n = 0;
@@ -196,7 +196,7 @@ static const char *nearest_file(const pl_settings *ctx, const char *absolute)
 
 static bool is_inside(const char *folder, const char *path)
 {
-    size_t n = folder ? strlen(folder) : 0;
+    size_t n = folder != NULL ? strlen(folder) : 0;
     return n > 0 && strncmp(path, folder, n) == 0 && path[n] == '/';
 }
 
@@ -210,8 +210,10 @@ bool pl_settings_find(const pl_settings *ctx, const char *absolute, const pl_nod
         return false;
     }
     if (stat(absolute, &st) == 0 && !S_ISREG(st.st_mode)) {
-        pl_problem_add(ctx->problems, at, "%s: %s is a pipe or a device, but inputs are read more than once; save the data to a file "
-                       "first", path, absolute);
+        pl_problem_add(ctx->problems, at,
+                       "%s: %s is a pipe or a device, but inputs are read more than once; save the data to a file "
+                       "first",
+                       path, absolute);
         return false;
     }
     if (access(absolute, R_OK) == 0 || (errno == ENOENT && is_inside(ctx->made, absolute)))
@@ -221,8 +223,8 @@ bool pl_settings_find(const pl_settings *ctx, const char *absolute, const pl_nod
         return false;
     }
     near = nearest_file(ctx, absolute);
-    pl_problem_add(ctx->problems, at, "%s: %s: %s%s%s%s; paths are relative to the workflow file", path, absolute,
-                   strerror(ENOENT), near ? ", did you mean '" : "", near ? near : "", near ? "'?" : "");
+    pl_problem_add(ctx->problems, at, "%s: %s: %s%s%s%s; paths are relative to the workflow file", path, absolute, strerror(ENOENT),
+                   near != NULL ? ", did you mean '" : "", near != NULL ? near : "", near != NULL ? "'?" : "");
     return false;
 }
 
@@ -234,8 +236,8 @@ static bool is_for_a_shell(const pl_settings *ctx, const pl_node *node, const ch
 
     if (s[0] != '$' && strcmp(s, "~") != 0 && strncmp(s, "~/", 2) != 0)
         return false;
-    pl_problem_add(ctx->problems, node, "%s: %s: only a shell expands %.*s; write ${env:%.*s}", path, s,
-                   (int)strcspn(s, "/"), s, n, name);
+    pl_problem_add(ctx->problems, node, "%s: %s: only a shell expands %.*s; write ${env:%.*s}", path, s, (int)strcspn(s, "/"), s, n,
+                   name);
     return true;
 }
 
@@ -260,8 +262,7 @@ static void read_path(const pl_settings *ctx, const pl_field *f, void *at, const
 
 /* ---- lists ---- */
 
-static bool is_ready(const pl_settings *ctx, const pl_field *f, const pl_node *node, const char *path,
-                     const void *items, int n)
+static bool is_ready(const pl_settings *ctx, const pl_field *f, const pl_node *node, const char *path, const void *items, int n)
 {
     if (items == NULL)
         pl_problem_add(ctx->problems, node, "out of memory");
@@ -283,7 +284,7 @@ static int items_of(const pl_node *node, pl_node *const **items, pl_node *const 
 
 static void read_texts(const pl_settings *ctx, const pl_field *f, void *at, const pl_node *node, const char *path)
 {
-    pl_node *self = (pl_node *)node, *const *item;
+    pl_node *self = (pl_node *)node, *const * item;
     int n = node->kind == PL_MAPPING ? -1 : items_of(node, &item, &self), position;
     const char **texts;
 
@@ -305,7 +306,7 @@ static void read_texts(const pl_settings *ctx, const pl_field *f, void *at, cons
 
 static void read_reals(const pl_settings *ctx, const pl_field *f, void *at, const pl_node *node, const char *path)
 {
-    pl_node *self = (pl_node *)node, *const *item;
+    pl_node *self = (pl_node *)node, *const * item;
     int n = node->kind == PL_MAPPING ? -1 : items_of(node, &item, &self);
     pl_field one = *f;
     double *reals;
@@ -345,10 +346,10 @@ static void read_list(const pl_settings *ctx, const pl_field *f, void *at, const
         return;
     for (int i = 0; i < node->n; i++) {
         void *record = records + (size_t)i * f->sub_size;
-        const char *key = expected == PL_MAPPING && node->key[i]->text ? node->key[i]->text : "?";
-        const char *one = expected == PL_MAPPING ? pl_sprintf(ctx->mem, "%s.%s", path, key)
-                                                 : pl_sprintf(ctx->mem, "%s.%d", path, i);
-        pl_settings_read(ctx, f->sub, record, node->item[i], one ? one : path, NULL);
+        const char *key = expected == PL_MAPPING && node->key[i]->text != NULL ? node->key[i]->text : "?";
+        const char *one =
+            expected == PL_MAPPING ? pl_sprintf(ctx->mem, "%s.%s", path, key) : pl_sprintf(ctx->mem, "%s.%d", path, i);
+        pl_settings_read(ctx, f->sub, record, node->item[i], one != NULL ? one : path, NULL);
         if (expected == PL_MAPPING)
             set_name(f->sub, record, key);
     }
@@ -359,9 +360,9 @@ void pl_settings_value(const pl_settings *ctx, const pl_field *f, void *at, cons
 {
     typedef void read_one(const pl_settings *, const pl_field *, void *, const pl_node *, const char *);
     static read_one *const readers[] = {
-        [PL_INT] = read_int,       [PL_REAL] = read_real,     [PL_BOOL] = read_bool,   [PL_TEXT] = read_text,
-        [PL_PATH] = read_path,     [PL_CHOICE] = read_choice, [PL_DURATION] = read_real, [PL_SIZE] = read_real,
-        [PL_TEXTS] = read_texts,   [PL_REALS] = read_reals,   [PL_LIST] = read_list,
+        [PL_INT] = read_int,     [PL_REAL] = read_real,     [PL_BOOL] = read_bool,     [PL_TEXT] = read_text,
+        [PL_PATH] = read_path,   [PL_CHOICE] = read_choice, [PL_DURATION] = read_real, [PL_SIZE] = read_real,
+        [PL_TEXTS] = read_texts, [PL_REALS] = read_reals,   [PL_LIST] = read_list,
     };
     if (!node->faulty)
         readers[f->type](ctx, f, at, node, path);

@@ -13,8 +13,7 @@ typedef struct array_names {
 } array_names;
 
 static const array_names arrays[] = {
-    { "SLURM_ARRAY_TASK_ID", "SLURM_ARRAY_TASK_MIN", "SLURM_ARRAY_TASK_MAX", "SLURM_ARRAY_TASK_STEP",
-      "SLURM_ARRAY_TASK_COUNT", 0 },
+    { "SLURM_ARRAY_TASK_ID", "SLURM_ARRAY_TASK_MIN", "SLURM_ARRAY_TASK_MAX", "SLURM_ARRAY_TASK_STEP", "SLURM_ARRAY_TASK_COUNT", 0 },
     { "PBS_ARRAY_INDEX", NULL, NULL, NULL, NULL, 0 },
     { "LSB_JOBINDEX", NULL, "LSB_JOBINDEX_END", "LSB_JOBINDEX_STEP", NULL, 1 },
     { "SGE_TASK_ID", "SGE_TASK_FIRST", "SGE_TASK_LAST", "SGE_TASK_STEPSIZE", NULL, 1 },
@@ -22,7 +21,7 @@ static const array_names arrays[] = {
 
 static int64_t number(const char *name, int64_t otherwise)
 {
-    const char *text = name ? getenv(name) : NULL;
+    const char *text = name != NULL ? getenv(name) : NULL;
     int64_t n;
 
     return text != NULL && pl_parse_int(text, &n) ? n : otherwise;
@@ -42,8 +41,8 @@ static const array_names *find_array(int64_t *task)
 static pl_code set(pl_shard *out, int64_t k, int64_t n, const char *text, pl_error *err)
 {
     if (n < 1 || n > PL_SHARDS_MAX || k < 0 || k >= n)
-        return pl_fail(err, PL_ECONFIG, "--shard %s: %lld/%lld is not a shard; write K/N with K from 0 to N-1 and N from 1 to %d", text,
-                       (long long)k, (long long)n, PL_SHARDS_MAX);
+        return pl_fail(err, PL_ECONFIG, "--shard %s: %lld/%lld is not a shard; write K/N with K from 0 to N-1 and N from 1 to %d",
+                       text, (long long)k, (long long)n, PL_SHARDS_MAX);
     *out = (pl_shard){ (int32_t)k, (int32_t)n };
     return PL_OK;
 }
@@ -58,8 +57,10 @@ static pl_code from_array(pl_shard *out, const array_names *a, int64_t task, con
     if (count <= 0 || step <= 0)
         return pl_fail(err, PL_ECONFIG, "--shard %s: %s is set but not the number of tasks; write auto/N", text, a->task);
     if (count != even)
-        return pl_fail(err, PL_ECONFIG, "--shard %s: the job array has %lld tasks, but its numbers are for %lld; write auto/N: the "
-                       "number of a task is then its shard", text, (long long)count, (long long)even);
+        return pl_fail(err, PL_ECONFIG,
+                       "--shard %s: the job array has %lld tasks, but its numbers are for %lld; write auto/N: the "
+                       "number of a task is then its shard",
+                       text, (long long)count, (long long)even);
     return set(out, (task - first) / step, count, text, err);
 }
 
@@ -69,8 +70,10 @@ static pl_code parse_auto(pl_shard *out, const char *text, pl_error *err)
     const array_names *a = find_array(&task);
 
     if (a == NULL)
-        return pl_fail(err, PL_ECONFIG, "--shard %s: this is not a task of a job array (none of SLURM_ARRAY_TASK_ID, "
-                       "PBS_ARRAY_INDEX, LSB_JOBINDEX and SGE_TASK_ID is the number of a task); write K/N", text);
+        return pl_fail(err, PL_ECONFIG,
+                       "--shard %s: this is not a task of a job array (none of SLURM_ARRAY_TASK_ID, "
+                       "PBS_ARRAY_INDEX, LSB_JOBINDEX and SGE_TASK_ID is the number of a task); write K/N",
+                       text);
     if (text[4] == '\0')
         return from_array(out, a, task, text, err);
     if (text[4] != '/' || !pl_parse_int(text + 5, &n))
@@ -120,7 +123,7 @@ pl_code pl_workflow_shard(pl_workflow *wf, pl_shard shard, pl_arena *mem, pl_err
         wf->storage.features = features_outside(wf->storage.features, shard, mem);
     wf->storage.results = pl_sprintf(mem, "%s/results.db", dir);
     wf->workdir = dir;
-    return wf->storage.results && wf->storage.features ? PL_OK : pl_fail(err, PL_ENOMEM, "a path");
+    return wf->storage.results != NULL && wf->storage.features != NULL ? PL_OK : pl_fail(err, PL_ENOMEM, "a path");
 }
 
 bool pl_step_in_shard(const pl_workflow *wf, int step)

@@ -38,48 +38,48 @@ typedef struct pl_problems pl_problems;
 /* What a stage may know and use while it runs. Valid from open to close. */
 typedef struct pl_env {
     const pl_workflow *wf;
-    const pl_step *step;          /* this stage in this workflow: settings, key, needs  */
-    pl_store *store;              /* databases; main thread only                        */
-    pl_arena *mem;                /* lives until close                                  */
+    const pl_step *step; /* this stage in this workflow: settings, key, needs  */
+    pl_store *store;     /* databases; main thread only                        */
+    pl_arena *mem;       /* lives until close                                  */
     uint64_t seed;
     int workers;
     int64_t run_id, stage_id;
-    int64_t units_done;           /* units already committed: next starts with this one */
-    const atomic_int *stop;       /* not 0: finish or drop the current work, return PL_ESTOP */
+    int64_t units_done;     /* units already committed: next starts with this one */
+    const atomic_int *stop; /* not 0: finish or drop the current work, return PL_ESTOP */
     pl_progress *progress;
-    int32_t shard, n_shards;      /* only units u with u % n_shards == shard; n_shards 0: all units */
-    void *team;                   /* pl_run_opts.team                                   */
+    int32_t shard, n_shards; /* only units u with u % n_shards == shard; n_shards 0: all units */
+    void *team;              /* pl_run_opts.team                                   */
 } pl_env;
 
 /* One unit of work. The runner owns it and resets mem before next. */
 typedef struct pl_unit {
-    int64_t index;                /* 0, 1, 2, ...                                       */
-    pl_arena *mem;                /* input and output of the unit live here             */
-    void *data;                   /* the stage's own                                    */
-    int64_t first, last;          /* record or molecule range, for the unit table       */
-    int64_t n_ok, n_failed;       /* items, filled by commit; n_failed: failures of this stage only */
+    int64_t index;          /* 0, 1, 2, ...                                       */
+    pl_arena *mem;          /* input and output of the unit live here             */
+    void *data;             /* the stage's own                                    */
+    int64_t first, last;    /* record or molecule range, for the unit table       */
+    int64_t n_ok, n_failed; /* items, filled by commit; n_failed: failures of this stage only */
 } pl_unit;
 
 /* What `plan` prints, as far as the stage can know it. */
 typedef struct pl_estimate {
-    int64_t n_items, n_units;     /* -1: not known before the stages it needs have run  */
+    int64_t n_items, n_units;                      /* -1: not known before the stages it needs have run  */
     double bytes_results, bytes_features, seconds; /* seconds with one worker           */
-    const char *note;             /* NULL or one line                                   */
-    bool guessed;                 /* extrapolated from a sample: progress says "about"  */
+    const char *note;                              /* NULL or one line                                   */
+    bool guessed;                                  /* extrapolated from a sample: progress says "about"  */
 } pl_estimate;
 
 typedef enum pl_scope { PL_PER_UNIT, PL_WHOLE } pl_scope;
 
 typedef struct pl_stage {
-    const char *name;             /* the key in a workflow: "graph"                     */
-    const char *help;             /* one line                                           */
+    const char *name; /* the key in a workflow: "graph"                     */
+    const char *help; /* one line                                           */
     pl_scope scope;
-    int version;                  /* part of the key; raised when the output changes    */
+    int version; /* part of the key; raised when the output changes    */
     const pl_field *fields;
     size_t conf_size, state_size, worker_size; /* bytes; the runner allocates them zeroed */
-    const char *const *needs;     /* stages that must run before, NULL-terminated; one
+    const char *const *needs;                  /* stages that must run before, NULL-terminated; one
                                      in parentheses, "(split)", is used if present      */
-    const char *item;             /* "records", "molecules", "steps": for progress      */
+    const char *item;                          /* "records", "molecules", "steps": for progress      */
 
     /* Optional; called when the settings of all steps have been read. Resets settings that have no effect in this
      * combination to their defaults, so that they do not change the key, and replaces `auto` by a value. */
@@ -92,12 +92,12 @@ typedef struct pl_stage {
     /* Optional. Writes a JSON object, in mem, of what the result depends on besides the
      * settings and the needed stages: hashes of inputs and models, versions of libraries.
      * The store serves as a cache of file hashes and may be NULL. */
-    pl_code (*key)(const pl_workflow *wf, const pl_step *step, pl_store *store,
-                   const char **extra_json, pl_arena *mem, pl_error *err);
+    pl_code (*key)(const pl_workflow *wf, const pl_step *step, pl_store *store, const char **extra_json, pl_arena *mem,
+                   pl_error *err);
 
     /* Optional; store is NULL if nothing has run yet. */
-    pl_code (*estimate)(const pl_workflow *wf, const pl_step *step, pl_store *store,
-                        pl_estimate *out, pl_arena *mem, pl_error *err);
+    pl_code (*estimate)(const pl_workflow *wf, const pl_step *step, pl_store *store, pl_estimate *out, pl_arena *mem,
+                        pl_error *err);
 
     /* Main thread, once, before the first unit; also when resuming. */
     pl_code (*open)(void *state, pl_env *env, pl_error *err);
@@ -108,7 +108,7 @@ typedef struct pl_stage {
     pl_code (*next)(void *state, pl_unit *unit, bool *more, pl_error *err);
     pl_code (*worker_open)(void *worker, void *state, pl_error *err);
     pl_code (*work)(void *worker, pl_unit *unit, pl_error *err);
-    void    (*worker_close)(void *worker);
+    void (*worker_close)(void *worker);
     pl_code (*commit)(void *state, pl_unit *unit, pl_error *err);
 
     /* PL_PER_UNIT, optional: once after the last unit, inside the transaction that

@@ -46,9 +46,9 @@ static void say_no_stage(const pl_node *stages, const char *text, const char *na
 
     for (int i = 0; names != NULL && i < stages->n; i++)
         names[i] = stages->key[i]->kind == PL_SCALAR ? stages->key[i]->text : "";
-    near = names ? pl_nearest(name, names, stages->n) : NULL;
+    near = names != NULL ? pl_nearest(name, names, stages->n) : NULL;
     pl_problem_add(problems, &here, "%s: this workflow has no stage '%s'%s%s%s; to add it write +%s", text, name,
-                   near ? ", did you mean '" : "", near ? near : "", near ? "'?" : "", text);
+                   near != NULL ? ", did you mean '" : "", near != NULL ? near : "", near != NULL ? "'?" : "", text);
 }
 
 /* Goes one step down the path and creates missing maps. NULL: the path leads nowhere. */
@@ -73,8 +73,7 @@ static pl_node *descend(pl_node *node, const char *name, bool last, pl_node *val
     return add_child(node, name, last ? value : node_new(mem, PL_MAPPING, NULL), mem);
 }
 
-static void apply(pl_node *root, const char *text, char *path, bool add, pl_node *value, pl_problems *problems,
-                  pl_arena *mem)
+static void apply(pl_node *root, const char *text, char *path, bool add, pl_node *value, pl_problems *problems, pl_arena *mem)
 {
     pl_node here = { .origin = pl_command_line }, *node = root;
     char *save = NULL, *name = strtok_r(path, ".", &save);
@@ -139,7 +138,7 @@ typedef struct context {
     int n_vars;          /* the first n_vars variables may be used */
     pl_problems *problems;
     pl_arena *mem;
-    size_t *filled;      /* bytes of all replaced texts so far */
+    size_t *filled; /* bytes of all replaced texts so far */
 } context;
 
 static void add_var(const context *c, const pl_node *at, const char *name, pl_text *out)
@@ -154,12 +153,12 @@ static void add_var(const context *c, const pl_node *at, const char *name, pl_te
             return;
         }
     }
-    near = names ? pl_nearest(name, names, c->n_vars) : NULL;
+    near = names != NULL ? pl_nearest(name, names, c->n_vars) : NULL;
     if (pl_node_get(c->vars, name) != NULL)
         pl_problem_add(c->problems, at, "${vars.%s}: vars.%s is set further down; move it up", name, name);
     else
         pl_problem_add(c->problems, at, "${vars.%s}: no such variable under vars%s%s%s", name,
-                       near ? ", did you mean '" : "", near ? near : "", near ? "'?" : "");
+                       near != NULL ? ", did you mean '" : "", near != NULL ? near : "", near != NULL ? "'?" : "");
 }
 
 static void add_env(const context *c, const pl_node *at, char *name, pl_text *out)
@@ -198,8 +197,7 @@ static void add_value(const context *c, const pl_node *at, char *name, pl_text *
     else if (strncmp(name, "env:", 4) == 0)
         add_env(c, at, name + 4, out);
     else
-        pl_problem_add(c->problems, at, "${%s}: not known; allowed: ${vars.name}, ${env:NAME}, ${env:NAME:-default}",
-                       name);
+        pl_problem_add(c->problems, at, "${%s}: not known; allowed: ${vars.name}, ${env:NAME}, ${env:NAME:-default}", name);
 }
 
 static void replace(const context *c, pl_node *node)
@@ -273,7 +271,7 @@ static void substitute_vars(context *c, pl_node *vars)
         const pl_node *key = vars->key[i];
         if (vars->item[i]->kind != PL_SCALAR)
             pl_problem_add(c->problems, vars->item[i], "vars.%s: a variable is one plain value, not a list or map",
-                           key->text ? key->text : "");
+                           key->text != NULL ? key->text : "");
         else if (key->kind == PL_SCALAR && !is_var_name(key->text))
             pl_problem_add(c->problems, key, "vars.%s: a name has letters, digits, _ and - only", key->text);
         c->n_vars = i;

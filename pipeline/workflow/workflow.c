@@ -18,7 +18,8 @@
 #define AT(member) offsetof(pl_input, member)
 static const pl_field input_fields[] = {
     { PL_PATH, "path", AT(path), .help = "file, or pattern such as data/*.sdf.gz", .flags = PL_REQUIRED | PL_EXISTS },
-    { PL_TEXT, "format", AT(format), .text = "auto", .help = "smi, sdf, mol2, xyz, pdb, csv or any Open Babel format; auto: by file name" },
+    { PL_TEXT, "format", AT(format), .text = "auto",
+      .help = "smi, sdf, mol2, xyz, pdb, csv or any Open Babel format; auto: by file name" },
     { PL_TEXT, "title_from", AT(title_from), .help = "SDF data field that holds the title" },
     { PL_TEXT, "columns.smiles", AT(smiles_column), .help = "CSV: name or number (from 1) of the SMILES column" },
     { PL_TEXT, "columns.title", AT(title_column), .help = "CSV: name or number (from 1) of the title column" },
@@ -46,7 +47,8 @@ const pl_field pl_workflow_fields[] = {
       .sub_size = sizeof(pl_model_ref) },
     { PL_REAL, "limits.failures.max_fraction", AT(limits.max_fraction), .dflt = 0.1, .max = 1,
       .help = "maximum fraction of failed records; above it, from 20 failures on, the run ends with exit status 3" },
-    { PL_INT, "limits.failures.max_count", AT(limits.max_count), .dflt = 100000, .max = 1e15, .help = "maximum number of failed records" },
+    { PL_INT, "limits.failures.max_count", AT(limits.max_count), .dflt = 100000, .max = 1e15,
+      .help = "maximum number of failed records" },
     { PL_SIZE, "limits.disk_free_min", AT(limits.disk_free_min), .dflt = 64 * 1048576.0, .max = 1e18,
       .help = "stop cleanly when less disk space is left" },
     { PL_DURATION, "limits.max_time", AT(limits.max_time), .dflt = -1, .min = 1, .max = 366 * 86400.0, .choices = "auto",
@@ -55,15 +57,18 @@ const pl_field pl_workflow_fields[] = {
     { PL_TEXT, "storage.features", AT(storage.features), .text = "features.db", .help = "feature database, in workdir" },
     { PL_CHOICE, "storage.journal", AT(storage.journal), .choices = "auto|wal|truncate",
       .help = "auto: wal on a local disk, truncate on a network disk" },
-    { PL_INT, "workers", AT(workers), .dflt = -1, .min = 1, .max = 4096, .choices = "auto", .help = "number of workers; auto: one per processor" },
+    { PL_INT, "workers", AT(workers), .dflt = -1, .min = 1, .max = 4096, .choices = "auto",
+      .help = "number of workers; auto: one per processor" },
     { PL_CHOICE, "scheduler.type", AT(scheduler.type), .choices = "auto|slurm|pbs|lsf|sge",
       .help = "scheduler for which `molsieve script` and `submit` write job scripts; auto: the one that is installed" },
     { PL_DURATION, "scheduler.time", AT(scheduler.time), .dflt = -1, .min = 60, .max = 366 * 86400.0, .choices = "auto",
       .help = "time limit of a job; auto: the default of the site" },
     { PL_DURATION, "scheduler.warn", AT(scheduler.warn), .dflt = 300, .min = 30, .max = 86400,
       .help = "how long before the time limit the job receives the signal to stop" },
-    { PL_INT, "scheduler.nodes", AT(scheduler.nodes), .dflt = 1, .min = 1, .max = 100000, .help = "number of nodes; more than one only for stage train" },
-    { PL_INT, "scheduler.tasks", AT(scheduler.tasks), .dflt = 1, .min = 1, .max = 1024, .help = "ranks per node; more than one only for stage train" },
+    { PL_INT, "scheduler.nodes", AT(scheduler.nodes), .dflt = 1, .min = 1, .max = 100000,
+      .help = "number of nodes; more than one only for stage train" },
+    { PL_INT, "scheduler.tasks", AT(scheduler.tasks), .dflt = 1, .min = 1, .max = 1024,
+      .help = "ranks per node; more than one only for stage train" },
     { PL_INT, "scheduler.cpus", AT(scheduler.cpus), .dflt = 1, .min = 1, .max = 4096, .help = "processors per task" },
     { PL_INT, "scheduler.gpus", AT(scheduler.gpus), .max = 1024, .help = "GPUs per node" },
     { PL_SIZE, "scheduler.memory", AT(scheduler.memory), .max = 1e15, .help = "memory per node; 0B: the default of the site" },
@@ -99,8 +104,8 @@ static const char *folder_of(const char *path, pl_arena *mem)
 
 static const char *name_of(const char *path, pl_arena *mem)
 {
-    const char *base = strrchr(path, '/') ? strrchr(path, '/') + 1 : path, *dot = strrchr(base, '.');
-    return pl_strndup(mem, base, dot && dot > base ? (size_t)(dot - base) : strlen(base));
+    const char *base = strrchr(path, '/') != NULL ? strrchr(path, '/') + 1 : path, *dot = strrchr(base, '.');
+    return pl_strndup(mem, base, dot != NULL && dot > base ? (size_t)(dot - base) : strlen(base));
 }
 
 static const char *in_workdir(const pl_workflow *wf, const char *name, pl_arena *mem)
@@ -128,8 +133,7 @@ static void check_names(const pl_workflow *wf, const pl_settings *ctx)
         pl_problem_add(ctx->problems, name, "name: '%s': at most 100 characters, no / and no dot in front, no control characters",
                        wf->name);
     if (strcmp(wf->storage.results, wf->storage.features) == 0)
-        pl_problem_add(ctx->problems, storage, "storage: results and features must be two files, both are %s",
-                       wf->storage.results);
+        pl_problem_add(ctx->problems, storage, "storage: results and features must be two files, both are %s", wf->storage.results);
 }
 
 /* Checks a storage path as it was given, before it is joined to the workdir. */
@@ -161,8 +165,8 @@ static bool settle_paths(pl_workflow *wf, const pl_settings *ctx)
         return false;
     check_place(wf, ctx, wf->storage.results);
     check_place(wf, ctx, wf->storage.features);
-    wf->storage.results = in_workdir(wf, wf->storage.results ? wf->storage.results : "results.db", ctx->mem);
-    wf->storage.features = in_workdir(wf, wf->storage.features ? wf->storage.features : "features.db", ctx->mem);
+    wf->storage.results = in_workdir(wf, wf->storage.results != NULL ? wf->storage.results : "results.db", ctx->mem);
+    wf->storage.features = in_workdir(wf, wf->storage.features != NULL ? wf->storage.features : "features.db", ctx->mem);
     if (wf->storage.results == NULL || wf->storage.features == NULL)
         return false;
     check_names(wf, ctx);
@@ -199,10 +203,7 @@ static void add_input(inputs *all, const pl_input *like, const char *path, const
 }
 
 /* Compares bytes, so that the order is the same in every locale. */
-static int by_bytes(const void *a, const void *b)
-{
-    return strcmp(*(char *const *)a, *(char *const *)b);
-}
+static int by_bytes(const void *a, const void *b) { return strcmp(*(char *const *)a, *(char *const *)b); }
 
 /* Reports a folder that cannot be accessed; glob() would skip it silently. need: as in access(2). */
 static bool check_folder(const char *folder, int need, const pl_node *node, const char *path, const pl_settings *ctx)
@@ -211,8 +212,10 @@ static bool check_folder(const char *folder, int need, const pl_node *node, cons
 
     if (stat(folder, &st) != 0 || !S_ISDIR(st.st_mode) || access(folder, need) == 0)
         return true;
-    pl_problem_add(ctx->problems, node, "%s: cannot read the folder %s: %s; change its permissions, or use patterns that do not "
-                   "include it", path, folder, strerror(errno));
+    pl_problem_add(ctx->problems, node,
+                   "%s: cannot read the folder %s: %s; change its permissions, or use patterns that do not "
+                   "include it",
+                   path, folder, strerror(errno));
     return false;
 }
 
@@ -252,8 +255,7 @@ static void expand_input(inputs *all, const pl_input *in, const pl_node *node, c
     if (!check_folders(in->path, node, path, ctx))
         return;
     if (glob(in->path, GLOB_NOSORT, NULL, &found) != 0) {
-        pl_problem_add(ctx->problems, node, "%s: no file matches %s; paths are relative to the workflow file", path,
-                       in->path);
+        pl_problem_add(ctx->problems, node, "%s: no file matches %s; paths are relative to the workflow file", path, in->path);
         return;
     }
     qsort(found.gl_pathv, found.gl_pathc, sizeof found.gl_pathv[0], by_bytes);
@@ -271,9 +273,9 @@ static void find_inputs(pl_workflow *wf, const pl_settings *ctx)
 
     for (int i = 0; i < wf->inputs.n; i++) {
         const char *path = pl_sprintf(ctx->mem, "inputs.%d.path", i);
-        node = list && list->kind == PL_SEQUENCE ? pl_node_get(list->item[i], "path") : NULL;
+        node = list != NULL && list->kind == PL_SEQUENCE ? pl_node_get(list->item[i], "path") : NULL;
         if (given[i].path != NULL && node != NULL)
-            expand_input(&all, &given[i], node, path ? path : "inputs", ctx);
+            expand_input(&all, &given[i], node, path != NULL ? path : "inputs", ctx);
     }
     wf->patterns = wf->inputs;
     wf->inputs = (pl_list){ all.list, all.n };
@@ -288,7 +290,7 @@ static void find_models(const pl_workflow *wf, const pl_settings *ctx)
         const pl_node *one = map->item[i], *pin = pl_node_get(one, "sha256");
         const char *path = pl_sprintf(ctx->mem, "models.%s.path", m[i].name);
         if (m[i].path != NULL)
-            (void)pl_settings_find(ctx, m[i].path, pl_node_get(one, "path"), path ? path : "models");
+            (void)pl_settings_find(ctx, m[i].path, pl_node_get(one, "path"), path != NULL ? path : "models");
         if (m[i].sha256 != NULL && (strlen(m[i].sha256) != 64 || strspn(m[i].sha256, "0123456789abcdef") != 64))
             pl_problem_add(ctx->problems, pin, "models.%s.sha256: a SHA-256 has 64 digits 0-9 a-f", m[i].name);
     }
@@ -325,8 +327,8 @@ static void read_all(pl_workflow *wf, const pl_stage *const *known, pl_settings 
         call_checks(wf, ctx->problems);
 }
 
-pl_workflow *pl_workflow_load(const char *path, char *const *overrides, int n_overrides,
-                              const pl_stage *const *known, pl_problems *problems, pl_arena *mem)
+pl_workflow *pl_workflow_load(const char *path, char *const *overrides, int n_overrides, const pl_stage *const *known,
+                              pl_problems *problems, pl_arena *mem)
 {
     pl_workflow *wf = PL_NEW(mem, pl_workflow, 1);
     pl_settings ctx = { .problems = problems, .mem = mem, .known = known };

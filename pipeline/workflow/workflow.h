@@ -15,9 +15,9 @@
 #include "pipeline/workflow/yaml.h"
 
 typedef struct pl_input {
-    const char *path;         /* may be a glob; expanded in name order     */
-    const char *format;       /* "auto", "smi", "sdf", ...                 */
-    const char *title_from;   /* SDF field that holds the title, or NULL   */
+    const char *path;                         /* may be a glob; expanded in name order     */
+    const char *format;                       /* "auto", "smi", "sdf", ...                 */
+    const char *title_from;                   /* SDF field that holds the title, or NULL   */
     const char *smiles_column, *title_column; /* CSV: name or number from 1; NULL: guess */
 } pl_input;
 
@@ -27,51 +27,59 @@ typedef struct pl_model_ref {
 
 struct pl_step {
     const pl_stage *stage;
-    void *conf;               /* the stage's settings struct               */
-    const pl_node *node;      /* the stage in the file                     */
+    void *conf;          /* the stage's settings struct               */
+    const pl_node *node; /* the stage in the file                     */
     int n_needs;
-    int needs[8];             /* positions in workflow.step                */
-    char key[65];             /* filled by pl_plan_keys                    */
-    const char *params_json;  /* pl_params_json; filled by pl_plan_keys    */
-    const char *extra_json;   /* what the stage's key callback added; filled by pl_plan_keys */
+    int needs[8];            /* positions in workflow.step                */
+    char key[65];            /* filled by pl_plan_keys                    */
+    const char *params_json; /* pl_params_json; filled by pl_plan_keys    */
+    const char *extra_json;  /* what the stage's key callback added; filled by pl_plan_keys */
 };
 
 /* The job that `molsieve script` and `submit` request from the scheduler; a run ignores it. */
 typedef struct pl_job_conf {
-    int32_t type;             /* auto|slurm|pbs|lsf|sge                    */
-    double time, warn;        /* seconds; time -1: the limit of the site   */
+    int32_t type;                     /* auto|slurm|pbs|lsf|sge                    */
+    double time, warn;                /* seconds; time -1: the limit of the site   */
     int64_t nodes, tasks, cpus, gpus; /* tasks and gpus per node; cpus per task */
-    double memory;            /* bytes per node; 0: the default of the site */
-    const char *partition, *account; /* or NULL                            */
-    int64_t array, max_running;      /* shards, 0: one job; tasks at once, 0: all */
+    double memory;                    /* bytes per node; 0: the default of the site */
+    const char *partition, *account;  /* or NULL                            */
+    int64_t array, max_running;       /* shards, 0: one job; tasks at once, 0: all */
     int64_t restarts;
-    const char *launcher;     /* or NULL                                   */
-    pl_list setup, options;   /* const char *                              */
+    const char *launcher;   /* or NULL                                   */
+    pl_list setup, options; /* const char *                              */
 } pl_job_conf;
 
 struct pl_workflow {
-    const char *path;         /* of the workflow file, as given            */
-    const char *text;         /* the bytes of the file                     */
+    const char *path; /* of the workflow file, as given            */
+    const char *text; /* the bytes of the file                     */
     int64_t format;
     const char *name;
     int64_t seed;
-    const char *workdir;      /* relative to the YAML file, made absolute  */
-    pl_list inputs;           /* pl_input, globs expanded                  */
-    pl_list patterns;         /* pl_input as written, paths absolute       */
-    pl_list models;           /* pl_model_ref                              */
+    const char *workdir; /* relative to the YAML file, made absolute  */
+    pl_list inputs;      /* pl_input, globs expanded                  */
+    pl_list patterns;    /* pl_input as written, paths absolute       */
+    pl_list models;      /* pl_model_ref                              */
     /* limits: max_fraction 0..1 and max_count of failed records; disk_free_min in bytes; max_time in seconds, -1: auto */
-    struct { double max_fraction; int64_t max_count; double disk_free_min; double max_time; } limits;
-    struct { const char *results, *features; int32_t journal; } storage; /* paths absolute; journal auto|wal|truncate */
-    int64_t workers;          /* -1: auto                                  */
+    struct {
+        double max_fraction;
+        int64_t max_count;
+        double disk_free_min;
+        double max_time;
+    } limits;
+    struct {
+        const char *results, *features;
+        int32_t journal;
+    } storage;       /* paths absolute; journal auto|wal|truncate */
+    int64_t workers; /* -1: auto                                  */
     pl_job_conf scheduler;
     int n_steps;
-    pl_step *step;            /* in an order that respects needs           */
-    pl_node *tree;            /* after substitution and overrides          */
+    pl_step *step; /* in an order that respects needs           */
+    pl_node *tree; /* after substitution and overrides          */
 };
 
 /* overrides: such as "stages.graph.cutoff=4.5". NULL if there are problems. Everything is in mem. */
-pl_workflow *pl_workflow_load(const char *path, char *const *overrides, int n_overrides,
-                              const pl_stage *const *known, pl_problems *problems, pl_arena *mem);
+pl_workflow *pl_workflow_load(const char *path, char *const *overrides, int n_overrides, const pl_stage *const *known,
+                              pl_problems *problems, pl_arena *mem);
 
 /* The whole effective file as YAML, every default shown; with_origin adds
  * `# default`, `# screen.yaml:12:5`, `# command line` to each value. */

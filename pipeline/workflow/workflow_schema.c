@@ -11,7 +11,10 @@
 
 enum { MAX_DEPTH = 16 };
 
-static json_t *number(double x) { return x == floor(x) && fabs(x) <= 9007199254740992.0 ? json_integer((json_int_t)x) : json_real(x); }
+static json_t *number(double x)
+{
+    return x == floor(x) && fabs(x) <= 9007199254740992.0 ? json_integer((json_int_t)x) : json_real(x);
+}
 
 static json_t *limits(json_t *schema, const pl_field *f)
 {
@@ -47,17 +50,16 @@ static json_t *bare(const pl_field *f)
     case PL_INT: return limits(json_pack("{s:s}", "type", "integer"), f);
     case PL_REAL: return limits(json_pack("{s:s}", "type", "number"), f);
     case PL_BOOL: return json_pack("{s:s}", "type", "boolean");
-    case PL_TEXT:
-        return json_pack("{s:[s,s,s,s]}", "type", "string", "number", "boolean", "null");
+    case PL_TEXT: return json_pack("{s:[s,s,s,s]}", "type", "string", "number", "boolean", "null");
     case PL_PATH: return json_pack("{s:[s,s]}", "type", "string", "null");
     case PL_CHOICE: return choices(f);
     case PL_DURATION: return pattern("^(0|([0-9]*\\.?[0-9]+(ms|s|min|m|h|d))+)$");
     case PL_SIZE: return pattern("^(0|[0-9]*\\.?[0-9]+(B|kB|KB|MB|GB|TB|KiB|MiB|GiB|TiB))$");
     case PL_TEXTS:
     case PL_REALS: {
-        json_t *item = f->choices && f->type == PL_TEXTS ? choices(f)
-            : f->type == PL_REALS ? limits(json_pack("{s:s}", "type", "number"), f)
-                                  : json_pack("{s:[s,s,s]}", "type", "string", "number", "boolean");
+        json_t *item = f->choices != NULL && f->type == PL_TEXTS ? choices(f)
+                       : f->type == PL_REALS                     ? limits(json_pack("{s:s}", "type", "number"), f)
+                                                                 : json_pack("{s:[s,s,s]}", "type", "string", "number", "boolean");
         return json_pack("{s:[{s:s, s:O}, o]}", "anyOf", "type", "array", "items", item, item);
     }
     case PL_LIST:
@@ -101,7 +103,8 @@ static json_t *field_schema(const pl_field *f)
         schema = json_pack("{s:o}", "anyOf", any);
     }
     add_default(schema, f);
-    pl_text_addf(&help, "%s%s%s%s", f->help, f->unit ? " (" : "", f->unit ? f->unit : "", f->unit ? ")" : "");
+    pl_text_addf(&help, "%s%s%s%s", f->help, f->unit != NULL ? " (" : "", f->unit != NULL ? f->unit : "",
+                 f->unit != NULL ? ")" : "");
     (void)json_object_set_new(schema, "description", json_string(pl_text_str(&help)));
     pl_text_free(&help);
     return schema;
@@ -170,8 +173,8 @@ static json_t *table_schema(const pl_field *table, const char *skip)
 
 static json_t *stages_schema(const pl_stage *const *known)
 {
-    json_t *stages = json_pack("{s:s, s:{}, s:b, s:i}", "type", "object", "properties", "additionalProperties", 0,
-                               "minProperties", 1);
+    json_t *stages =
+        json_pack("{s:s, s:{}, s:b, s:i}", "type", "object", "properties", "additionalProperties", 0, "minProperties", 1);
 
     for (; *known != NULL; known++) {
         json_t *one = table_schema((*known)->fields, NULL);
@@ -190,14 +193,14 @@ void pl_workflow_schema(const pl_stage *const *known, pl_text *out)
     char *text;
 
     (void)json_object_set_new(properties, "vars",
-        json_pack("{s:[s,s], s:{s:[s,s,s,s]}, s:s}", "type", "object", "null", "additionalProperties", "type",
-                  "string", "number", "boolean", "null", "description", "values used as ${vars.name}"));
+                              json_pack("{s:[s,s], s:{s:[s,s,s,s]}, s:s}", "type", "object", "null", "additionalProperties", "type",
+                                        "string", "number", "boolean", "null", "description", "values used as ${vars.name}"));
     (void)json_object_set_new(properties, "stages", stages_schema(known));
     require(root, "stages");
-    whole = json_pack("{s:s, s:s, s:{s:{s:s,s:s}, s:{s:[{s:s},{s:s,s:{s:s}}]}}}", "$schema",
-                      "https://json-schema.org/draft/2020-12/schema", "title", "molsieve workflow", "$defs",
-                      "substitution", "type", "string", "pattern", "\\$\\{", "names", "anyOf", "type", "string",
-                      "type", "array", "items", "type", "string");
+    whole =
+        json_pack("{s:s, s:s, s:{s:{s:s,s:s}, s:{s:[{s:s},{s:s,s:{s:s}}]}}}", "$schema",
+                  "https://json-schema.org/draft/2020-12/schema", "title", "molsieve workflow", "$defs", "substitution", "type",
+                  "string", "pattern", "\\$\\{", "names", "anyOf", "type", "string", "type", "array", "items", "type", "string");
     (void)json_object_update(whole, root);
     text = json_dumps(whole, JSON_INDENT(1) | JSON_REAL_PRECISION(15));
     if (text != NULL)

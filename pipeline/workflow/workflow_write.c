@@ -42,16 +42,13 @@ void pl_yaml_add_scalar(pl_text *out, const char *s)
 typedef struct writer {
     pl_text *out;
     const void *conf;
-    const pl_node *map;   /* what the file says, or NULL    */
-    bool with_origin;     /* the effective file             */
-    bool explain;         /* default.yaml: allowed and help */
-    const char *skip;     /* a field that is not written    */
+    const pl_node *map; /* what the file says, or NULL    */
+    bool with_origin;   /* the effective file             */
+    bool explain;       /* default.yaml: allowed and help */
+    const char *skip;   /* a field that is not written    */
 } writer;
 
-static void indent(pl_text *out, int depth)
-{
-    pl_text_addf(out, "%*s", depth * 2, "");
-}
+static void indent(pl_text *out, int depth) { pl_text_addf(out, "%*s", depth * 2, ""); }
 
 static void end_line(pl_text *out, size_t start, const char *comment)
 {
@@ -79,9 +76,9 @@ static const pl_node *find(const pl_node *map, const char *key)
 
     while (map != NULL && key != NULL) {
         const char *dot = strchr(key, '.');
-        (void)snprintf(part, sizeof part, "%.*s", dot ? (int)(dot - key) : (int)strlen(key), key);
+        (void)snprintf(part, sizeof part, "%.*s", dot != NULL ? (int)(dot - key) : (int)strlen(key), key);
         map = pl_node_get(map, part);
-        key = dot ? dot + 1 : NULL;
+        key = dot != NULL ? dot + 1 : NULL;
     }
     return map;
 }
@@ -234,7 +231,7 @@ pl_code pl_workflow_dump(const pl_workflow *wf, bool with_origin, pl_text *out)
 /* The settings of one record of a list, as comments. */
 typedef struct record_writer {
     pl_text *out;
-    int base;         /* depth of the list */
+    int base; /* depth of the list */
     const char *skip;
 } record_writer;
 
@@ -302,7 +299,7 @@ static void explain_fields(const pl_field *table, size_t conf_size, int depth, p
 {
     static const pl_field_visit visit = { explain_field, write_group };
     pl_arena *mem = pl_arena_new(0);
-    void *conf = mem ? PL_NEW(mem, char, conf_size + 1) : NULL;
+    void *conf = mem != NULL ? PL_NEW(mem, char, conf_size + 1) : NULL;
     writer w = { .out = out, .conf = conf, .explain = true };
 
     if (conf != NULL) {
@@ -324,7 +321,7 @@ void pl_workflow_defaults(const pl_stage *const *known, pl_text *out)
         const pl_stage *s = *known;
         pl_text_addf(out, "\n  # %s\n  %s:\n", s->help, s->name);
         for (const char *const *need = s->needs; need != NULL && *need != NULL; need++)
-            pl_text_addf(out, "%s%s%s", need == s->needs ? "    # needs: [" : ", ", *need, need[1] ? "" : "]\n");
+            pl_text_addf(out, "%s%s%s", need == s->needs ? "    # needs: [" : ", ", *need, need[1] != NULL ? "" : "]\n");
         explain_fields(s->fields, s->conf_size, 2, out);
     }
 }
@@ -363,7 +360,7 @@ void pl_stage_help(const pl_stage *stage, pl_text *out)
                                                  : "Works on the whole run at once.\n");
     for (const char *const *need = stage->needs; need != NULL && *need != NULL; need++)
         pl_text_addf(out, "%s%s%s", need == stage->needs ? "Needs: " : ", ", *need,
-                     need[1] ? "" : "  (in parentheses: used if present)\n");
+                     need[1] != NULL ? "" : "  (in parentheses: used if present)\n");
     if (pl_fields_count(stage->fields) == 0) {
         pl_text_addf(out, "\nNo settings: `stages: {%s: {}}`.\n", stage->name);
         return;

@@ -22,7 +22,7 @@ typedef struct reader {
     anchor *anchors;
     int n_nodes;
     size_t n_copied; /* bytes of the texts that aliases copied */
-    bool failed; /* a problem after which the reader stops */
+    bool failed;     /* a problem after which the reader stops */
 } reader;
 
 /* Also used as a place for messages: libyaml counts from 0, people from 1. */
@@ -59,7 +59,7 @@ bool pl_node_add(pl_node *node, pl_node *key, pl_node *item, pl_arena *mem)
     /* Doubles when n is a power of two, so no capacity need be kept. */
     if ((node->n & (node->n - 1)) == 0) {
         int cap = node->n ? node->n * 2 : 1;
-        pl_node **items = PL_NEW(mem, pl_node *, cap), **keys = key ? PL_NEW(mem, pl_node *, cap) : NULL;
+        pl_node **items = PL_NEW(mem, pl_node *, cap), **keys = key != NULL ? PL_NEW(mem, pl_node *, cap) : NULL;
         if (items == NULL || (key != NULL && keys == NULL))
             return false;
         for (int i = 0; i < node->n; i++) {
@@ -113,13 +113,14 @@ static bool next(reader *r, yaml_event_t *e)
         return give_up(r, at, "out of memory") != NULL;
     if (p->error == YAML_READER_ERROR) {
         at = mark_of(r->text, p->problem_offset);
-        (void)snprintf(text, sizeof text, "not UTF-8 text: %s", p->problem ? p->problem : "");
+        (void)snprintf(text, sizeof text, "not UTF-8 text: %s", p->problem != NULL ? p->problem : "");
     } else {
         at = p->problem_mark;
-        (void)snprintf(text, sizeof text, "not YAML: %s%s%s%s", p->problem ? p->problem : "syntax error",
-                       p->context ? ", " : "", p->context ? p->context : "",
+        (void)snprintf(text, sizeof text, "not YAML: %s%s%s%s", p->problem != NULL ? p->problem : "syntax error",
+                       p->context != NULL ? ", " : "", p->context != NULL ? p->context : "",
                        line_substitutes(r, at.line) ? "; inside { } or [ ] write \"${...}\" in quotes"
-                       : p->context && strstr(p->context, "alias") ? "; put a value that begins with * in quotes" : "");
+                       : p->context != NULL && strstr(p->context, "alias") != NULL ? "; put a value that begins with * in quotes"
+                                                                                   : "");
     }
     return give_up(r, at, text) != NULL;
 }
@@ -138,7 +139,7 @@ static pl_node *copy(reader *r, const pl_node *from, yaml_mark_t at)
     to->key = to->item = NULL;
     for (int i = 0; i < from->n; i++) {
         pl_node *item = copy(r, from->item[i], at);
-        if (item == NULL || !pl_node_add(to, from->key ? from->key[i] : NULL, item, r->mem))
+        if (item == NULL || !pl_node_add(to, from->key != NULL ? from->key[i] : NULL, item, r->mem))
             return NULL;
     }
     return to;
@@ -154,7 +155,7 @@ static pl_node *take_alias(reader *r, const yaml_event_t *e)
 
 static void keep_anchor(reader *r, const char *name, const pl_node *node)
 {
-    anchor *a = name ? PL_NEW(r->mem, anchor, 1) : NULL;
+    anchor *a = name != NULL ? PL_NEW(r->mem, anchor, 1) : NULL;
 
     if (a == NULL)
         return;
@@ -219,8 +220,7 @@ static void check_key(reader *r, const pl_node *map, const pl_node *key)
         pl_problem_add(r->problems, key, "merge keys (<<) are not supported: write the settings out");
     for (int i = 0; i < map->n; i++)
         if (map->key[i]->kind == PL_SCALAR && strcmp(map->key[i]->text, key->text) == 0)
-            pl_problem_add(r->problems, key, "%s: given twice, first in line %d; keep one", key->text,
-                           map->key[i]->line);
+            pl_problem_add(r->problems, key, "%s: given twice, first in line %d; keep one", key->text, map->key[i]->line);
 }
 
 static pl_node *take_mapping(reader *r, const yaml_event_t *start, int depth)
@@ -292,8 +292,8 @@ static pl_node *take_document(reader *r)
         yaml_event_type_t type = e.type;
         if (type == YAML_DOCUMENT_START_EVENT && ++n_documents > 1)
             (void)give_up(r, e.start_mark, "a second document (---) starts here; a workflow file has one");
-        else if (type != YAML_STREAM_START_EVENT && type != YAML_DOCUMENT_START_EVENT &&
-                 type != YAML_DOCUMENT_END_EVENT && type != YAML_STREAM_END_EVENT)
+        else if (type != YAML_STREAM_START_EVENT && type != YAML_DOCUMENT_START_EVENT && type != YAML_DOCUMENT_END_EVENT &&
+                 type != YAML_STREAM_END_EVENT)
             root = take(r, &e, 1);
         yaml_event_delete(&e);
         if (type == YAML_STREAM_END_EVENT)

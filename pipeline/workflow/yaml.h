@@ -18,23 +18,23 @@ enum {
     PL_YAML_MAX_NODES = 100000, /* after aliases are expanded    */
     PL_YAML_MAX_DEPTH = 64,
     PL_YAML_MAX_FILLED = 1 << 20, /* total bytes of the texts in which ${...} was replaced */
-    PL_PROBLEMS_MAX = 500       /* further problems are dropped  */
+    PL_PROBLEMS_MAX = 500         /* further problems are dropped  */
 };
 
 typedef enum pl_node_kind { PL_SCALAR, PL_SEQUENCE, PL_MAPPING } pl_node_kind;
 
 typedef struct pl_node {
     pl_node_kind kind;
-    const char *text;        /* scalar                                         */
-    bool quoted;             /* scalar written in quotes: never a number       */
-    int verbatim;            /* scalar: the column of its first character; 0: the file does not have it character by
+    const char *text;      /* scalar                                         */
+    bool quoted;           /* scalar written in quotes: never a number       */
+    int verbatim;          /* scalar: the column of its first character; 0: the file does not have it character by
                                 character on one line (escapes, several lines, substitution) */
-    bool faulty;             /* a problem of this value has been reported: report no other */
-    const char *origin;      /* file name as the user gave it, or "command line" */
-    int line, column;        /* from 1; 0: no place in a file                  */
-    int n;                   /* number of items or pairs                       */
-    struct pl_node **key;    /* mapping: scalars [n]                           */
-    struct pl_node **item;   /* [n]                                            */
+    bool faulty;           /* a problem of this value has been reported: report no other */
+    const char *origin;    /* file name as the user gave it, or "command line" */
+    int line, column;      /* from 1; 0: no place in a file                  */
+    int n;                 /* number of items or pairs                       */
+    struct pl_node **key;  /* mapping: scalars [n]                           */
+    struct pl_node **item; /* [n]                                            */
 } pl_node;
 
 /* Problems are collected and reported together, ordered by place. */
@@ -46,17 +46,15 @@ typedef struct pl_problems {
 
 typedef struct pl_problem {
     const char *origin;
-    int line, column;  /* 0: no place in a file */
-    const char *text;  /* "cutoff: 99 is outside 0.5..20 Angstrom" */
+    int line, column; /* 0: no place in a file */
+    const char *text; /* "cutoff: 99 is outside 0.5..20 Angstrom" */
 } pl_problem;
 
 /* Adds a problem at the place of a node (NULL: no place), unless the same problem at the same place is there already. */
-void pl_problem_add(pl_problems *p, const pl_node *at, const char *fmt, ...)
-    __attribute__((format(printf, 3, 4)));
+void pl_problem_add(pl_problems *p, const pl_node *at, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 
 /* Adds a problem of a whole file, without a line. */
-void pl_problem_add_file(pl_problems *p, const char *origin, const char *fmt, ...)
-    __attribute__((format(printf, 3, 4)));
+void pl_problem_add_file(pl_problems *p, const char *origin, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 
 /* Sorts by file, line and column; problems of the command line come last. */
 void pl_problems_sort(pl_problems *p);

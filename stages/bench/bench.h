@@ -23,22 +23,22 @@ typedef struct st_bench_mols {
 /* The first molecules of a file of any format that `read` takes, at most `most`, with
  * 3D structures from the file or generated. Arrays in m->mem. ECONFIG: not one could be used. */
 pl_code st_bench_mols_open(st_bench_mols *m, const char *path, int32_t most, pl_error *err);
-void    st_bench_mols_close(st_bench_mols *m); /* zeroed is fine */
+void st_bench_mols_close(st_bench_mols *m); /* zeroed is fine */
 
 typedef struct st_bench_case {
     const nn_se3 *model;
     const float *params;
     nn_batch batch;
-    float *y, *dy, *grad;  /* [n_graphs][outputs] twice, [model->n_floats] */
-    nn_collate *collate;   /* owns the batch                               */
+    float *y, *dy, *grad; /* [n_graphs][outputs] twice, [model->n_floats] */
+    nn_collate *collate;  /* owns the batch                               */
 } st_bench_case;
 
 /* One batch, the molecules repeated: n_graphs of them, or fewer if max_edges
  * (0: no limit) is reached before; at least one. model and params are borrowed. */
 pl_code st_bench_case_open(st_bench_case *c, const nn_se3 *model, const float *params, const nn_inputs *inputs,
                            const st_bench_mols *mols, const ch_graph_opts *graph, const int32_t limits[2],
-                           pl_error *err); /* limits: n_graphs, max_edges */
-void    st_bench_case_close(st_bench_case *c); /* zeroed is fine */
+                           pl_error *err);  /* limits: n_graphs, max_edges */
+void st_bench_case_close(st_bench_case *c); /* zeroed is fine */
 
 /* ---- work ---- */
 
@@ -81,13 +81,13 @@ enum { ST_BENCH_VARIANTS = 128, ST_BENCH_TOGETHER = 5 };
 
 typedef struct st_bench_variant {
     const nn_engine_kind *kind;
-    const char *set;       /* of kernels, or NULL                        */
+    const char *set; /* of kernels, or NULL                        */
     nn_engine_conf conf;
-    bool main;             /* of the kernel set that is chosen here      */
-    int models;            /* ST_BENCH_TOGETHER: forward of this many .. */
-    bool at_once;          /* .. at once, or one after the other         */
+    bool main;    /* of the kernel set that is chosen here      */
+    int models;   /* ST_BENCH_TOGETHER: forward of this many .. */
+    bool at_once; /* .. at once, or one after the other         */
     char name[48];
-    char refused[384];     /* why it cannot run here, or ""              */
+    char refused[384]; /* why it cannot run here, or ""              */
 } st_bench_variant;
 
 /* Seconds of the best step for one model; bytes of memory for all models. train 0: not measured. */
@@ -100,27 +100,27 @@ int st_bench_variants(st_bench_variant *out, int most);
 /* Whether it matches `words` ("nodes,avx2 exact"). NULL: all variants of the chosen set, and of other sets
  * and of the reference engine those that show their speed in float32, with one thread. */
 bool st_bench_variant_wanted(const st_bench_variant *v, const char *words, int threads);
-pl_code st_bench_variant_time(st_bench_times *out, st_bench_variant *v, const st_bench_case *c, int threads,
-                              double seconds, pl_error *err);
+pl_code st_bench_variant_time(st_bench_times *out, st_bench_variant *v, const st_bench_case *c, int threads, double seconds,
+                              pl_error *err);
 
 /* ---- whole steps ---- */
 
 /* Wall-clock seconds of a training step that the engine does by itself, with as many in flight as it
  * accepts: the mean over about `seconds` after a first round. The learning rate is 0. EDATA: steps are
  * skipped, as loss or gradient is not finite, which is faster than doing them. */
-pl_code st_bench_steps(double *each, const st_bench_case *c, const st_bench_variant *v, nn_engine *engine,
-                       double seconds, pl_error *err);
+pl_code st_bench_steps(double *each, const st_bench_case *c, const st_bench_variant *v, nn_engine *engine, double seconds,
+                       pl_error *err);
 
 /* ---- the reference formulation ---- */
 
 typedef struct st_bench_blas {
-    const char *library;              /* "libopenblas.so.0"                               */
-    double forward;                   /* seconds for all convolutions of the batch        */
-    double train;                     /* R and T kept from forward to backward             */
-    double train_cached;              /* backward at once after each chunk: no network
+    const char *library;            /* "libopenblas.so.0"                               */
+    double forward;                 /* seconds for all convolutions of the batch        */
+    double train;                   /* R and T kept from forward to backward             */
+    double train_cached;            /* backward at once after each chunk: no network
                                          can do this; a bound                              */
-    int chunk_forward, chunk_train;   /* edges at a time                                   */
-    double off;                       /* largest difference from plain loops, relative     */
+    int chunk_forward, chunk_train; /* edges at a time                                   */
+    double off;                     /* largest difference from plain loops, relative     */
 } st_bench_blas;
 
 /* Every convolution materialises R for a chunk of edges (one large sgemm), multiplies

@@ -7,8 +7,8 @@
 
 enum { H = NN_RADIAL_HIDDEN, CHUNK_MOST = 306, ROW_MAJOR = 101, AS_IS = 111, TURNED = 112 }; /* of cblas.h */
 
-typedef void sgemm_fn(int order, int turn_a, int turn_b, int m, int n, int k, float alpha, const float *a, int lda,
-                      const float *b, int ldb, float beta, float *c, int ldc);
+typedef void sgemm_fn(int order, int turn_a, int turn_b, int m, int n, int k, float alpha, const float *a, int lda, const float *b,
+                      int ldb, float beta, float *c, int ldc);
 
 typedef struct conv {
     st_bench_conv s;
@@ -22,9 +22,9 @@ typedef struct bench {
     sgemm_fn *sgemm;
     int n_edges, n_convs;
     conv *conv;
-    float *h, *dh;            /* [edges][H]                                */
-    float *x, *dx, *g, *y;    /* [edges][most]                             */
-    float *r, *t, *dt;        /* [CHUNK_MOST][..], [CHUNK_MOST][..], [..]  */
+    float *h, *dh;         /* [edges][H]                                */
+    float *x, *dx, *g, *y; /* [edges][most]                             */
+    float *r, *t, *dt;     /* [CHUNK_MOST][..], [CHUNK_MOST][..], [..]  */
 } bench;
 
 /* Where a chunk's R and T are. */
@@ -39,16 +39,16 @@ static sgemm_fn *blas_load(const char **name)
     static const char *const names[] = { "libopenblas.so.0", "libopenblas.so", "libmkl_rt.so.2", "libmkl_rt.so" };
     sgemm_fn *f = NULL;
 
-    for (size_t i = 0; i < sizeof names / sizeof *names && !f; i++) {
+    for (size_t i = 0; i < sizeof names / sizeof *names && f == NULL; i++) {
         void *lib = dlopen(names[i], RTLD_NOW | RTLD_LOCAL);
         void (*threads)(int) = NULL;
-        if (!lib)
+        if (lib == NULL)
             continue;
         *(void **)&f = dlsym(lib, "cblas_sgemm");
         *(void **)&threads = dlsym(lib, "openblas_set_num_threads");
-        if (!threads)
+        if (threads == NULL)
             *(void **)&threads = dlsym(lib, "MKL_Set_Num_Threads");
-        if (threads)
+        if (threads != NULL)
             threads(1);
         *name = names[i];
     }
@@ -80,9 +80,8 @@ static void chunk_backward(const bench *b, const conv *c, int first, int n, plac
         const float *g = b->g + (size_t)(first + e) * (size_t)c->y_size;
         b->sgemm(ROW_MAJOR, TURNED, AS_IS, cf, dn, co, 1, r, cf, g, dn, 0, b->dt, dn);
         b->sgemm(ROW_MAJOR, AS_IS, TURNED, co, cf, dn, 1, g, dn, at.t + (size_t)e * (size_t)c->t_size, dn, 0, r, cf);
-        b->sgemm(ROW_MAJOR, AS_IS, TURNED, ci, di, f * dn, 1, b->dt, f * dn,
-                 c->basis + (size_t)(first + e) * (size_t)c->basis_size, f * dn, 0,
-                 b->dx + (size_t)(first + e) * (size_t)c->x_size, di);
+        b->sgemm(ROW_MAJOR, AS_IS, TURNED, ci, di, f * dn, 1, b->dt, f * dn, c->basis + (size_t)(first + e) * (size_t)c->basis_size,
+                 f * dn, 0, b->dx + (size_t)(first + e) * (size_t)c->x_size, di);
     }
     b->sgemm(ROW_MAJOR, AS_IS, AS_IS, n, H, c->rows, 1, at.r, c->rows, c->w, H, 0, b->dh + (size_t)first * H, H);
     b->sgemm(ROW_MAJOR, TURNED, AS_IS, c->rows, H, n, 1, at.r, c->rows, b->h + (size_t)first * H, H, 1, c->dw, H);
@@ -161,15 +160,12 @@ static float *noise(pl_arena *mem, size_t n, double scale, uint64_t stream)
     float *x = PL_NEW(mem, float, n);
     pl_rng rng = pl_rng_at(7, stream, 0);
 
-    for (size_t i = 0; x && i < n; i++)
+    for (size_t i = 0; x != NULL && i < n; i++)
         x[i] = (float)(scale * (2 * pl_rng_real(&rng) - 1));
     return x;
 }
 
-static int larger(int a, int b)
-{
-    return a > b ? a : b;
-}
+static int larger(int a, int b) { return a > b ? a : b; }
 
 /* Convolutions with bases of the same shape share them, as the layers of a network do. */
 static bool conv_fill(bench *b, int k, pl_arena *mem)
@@ -183,15 +179,15 @@ static bool conv_fill(bench *b, int k, pl_arena *mem)
     c->t_size = c->s.c_in * c->s.f * c->s.d_out;
     c->basis_size = c->s.d_in * c->s.f * c->s.d_out;
     n = (size_t)c->rows * H;
-    for (int i = 0; i < k && !c->basis; i++)
+    for (int i = 0; i < k && c->basis == NULL; i++)
         c->basis = b->conv[i].basis_size == c->basis_size ? b->conv[i].basis : NULL;
-    if (!c->basis)
+    if (c->basis == NULL)
         c->basis = noise(mem, e * (size_t)c->basis_size, 0.5, 60 + (uint64_t)k);
     c->w = noise(mem, n, 0.2, 400 + (uint64_t)k);
     c->dw = PL_NEW(mem, float, n);
-    c->kept[0] = PL_NEW(mem, float, e * (size_t)c->rows);
-    c->kept[1] = PL_NEW(mem, float, e * (size_t)c->t_size);
-    return c->basis && c->w && c->dw && c->kept[0] && c->kept[1];
+    c->kept[0] = PL_NEW(mem, float, e *(size_t)c->rows);
+    c->kept[1] = PL_NEW(mem, float, e *(size_t)c->t_size);
+    return c->basis != NULL && c->w != NULL && c->dw != NULL && c->kept[0] != NULL && c->kept[1] != NULL;
 }
 
 static pl_code bench_open(bench *b, const st_bench_case *c, pl_arena *mem, pl_error *err)
@@ -216,13 +212,14 @@ static pl_code bench_open(bench *b, const st_bench_case *c, pl_arena *mem, pl_er
     b->h = noise(mem, e * H, 1, 50);
     b->x = noise(mem, e * (size_t)x, 1, 51);
     b->g = noise(mem, e * (size_t)y, 1, 52);
-    b->dh = PL_NEW(mem, float, e * H);
-    b->dx = PL_NEW(mem, float, e * (size_t)x);
-    b->y = PL_NEW(mem, float, e * (size_t)y);
-    b->r = PL_NEW(mem, float, CHUNK_MOST * (size_t)rows);
-    b->t = PL_NEW(mem, float, CHUNK_MOST * (size_t)t);
+    b->dh = PL_NEW(mem, float, e *H);
+    b->dx = PL_NEW(mem, float, e *(size_t)x);
+    b->y = PL_NEW(mem, float, e *(size_t)y);
+    b->r = PL_NEW(mem, float, CHUNK_MOST *(size_t)rows);
+    b->t = PL_NEW(mem, float, CHUNK_MOST *(size_t)t);
     b->dt = PL_NEW(mem, float, t);
-    if (!good || !b->h || !b->x || !b->g || !b->dh || !b->dx || !b->y || !b->r || !b->t || !b->dt)
+    if (!good || b->h == NULL || b->x == NULL || b->g == NULL || b->dh == NULL || b->dx == NULL || b->y == NULL || b->r == NULL ||
+        b->t == NULL || b->dt == NULL)
         return pl_fail(err, PL_ENOMEM, "no memory for the reference formulation of %d edges", b->n_edges);
     for (size_t i = 0; i < e * H; i++)
         b->h[i] = b->h[i] > 0 ? b->h[i] : 0;
@@ -281,11 +278,11 @@ static double difference(const bench *b)
 pl_code st_bench_blas_run(st_bench_blas *out, const st_bench_case *c, int repeats, pl_arena *mem, pl_error *err)
 {
     bench b = { .sgemm = blas_load(&out->library) };
-    pl_code rc = b.sgemm ? bench_open(&b, c, mem, err)
-                         : pl_fail(err, PL_EDEVICE, "not measured: OpenBLAS (libopenblas.so.0) is not installed");
+    pl_code code = b.sgemm != NULL ? bench_open(&b, c, mem, err)
+                                   : pl_fail(err, PL_EDEVICE, "not measured: OpenBLAS (libopenblas.so.0) is not installed");
 
-    if (rc)
-        return rc;
+    if (code != PL_OK)
+        return code;
     out->off = difference(&b);
     if (!(out->off < 1e-4))
         return pl_fail(err, PL_EDEVICE, "%s is off by %g from plain loops", out->library, out->off);

@@ -14,7 +14,8 @@ static bool mol_take(st_bench_mols *m, ch_worker *w, const ch_record *r, pl_erro
     ch_prepare_opts opts = ch_prepare_defaults();
     ch_prepared got = { 0 };
 
-    if (r->problem || ch_worker_prepare(w, r->text, r->len, r->format, &opts, &got, m->mem, err) || !got.mol.xyz)
+    if (r->problem != NULL || ch_worker_prepare(w, r->text, r->len, r->format, &opts, &got, m->mem, err) != PL_OK ||
+        got.mol.xyz == NULL)
         return false;
     m->mol[m->n++] = got.mol;
     return true;
@@ -26,36 +27,36 @@ static pl_code mols_read(st_bench_mols *m, ch_worker *w, ch_reader *r, int32_t m
     pl_error why = { 0 };
     ch_record record;
     bool more = true;
-    pl_code rc = PL_OK;
+    pl_code code = PL_OK;
 
-    while (!rc && more && m->n < most) {
-        rc = ch_reader_next(r, &record, &more, err);
-        if (!rc && more)
+    while (code == PL_OK && more && m->n < most) {
+        code = ch_reader_next(r, &record, &more, err);
+        if (code == PL_OK && more)
             (void)mol_take(m, w, &record, &why);
     }
-    if (!rc && m->n == 0)
-        rc = pl_fail(err, PL_ECONFIG, "no molecule with a 3D structure%s%s", why.text[0] ? ": " : "", why.text);
-    return rc;
+    if (code == PL_OK && m->n == 0)
+        code = pl_fail(err, PL_ECONFIG, "no molecule with a 3D structure%s%s", why.text[0] ? ": " : "", why.text);
+    return code;
 }
 
 pl_code st_bench_mols_open(st_bench_mols *m, const char *path, int32_t most, pl_error *err)
 {
     ch_worker *w = NULL;
     ch_reader *r = NULL;
-    pl_code rc;
+    pl_code code;
 
     *m = (st_bench_mols){ .mem = pl_arena_new(1 << 20) };
-    m->mol = m->mem ? PL_NEW(m->mem, ch_mol, most) : NULL;
-    if (!m->mol)
+    m->mol = m->mem != NULL ? PL_NEW(m->mem, ch_mol, most) : NULL;
+    if (m->mol == NULL)
         return pl_fail(err, PL_ENOMEM, "no memory for %d molecules", (int)most);
-    rc = ch_worker_open(&w, NULL, err);
-    if (!rc)
-        rc = ch_reader_open(&r, path, NULL, &(ch_reader_opts){ .lister = w }, err);
-    if (!rc)
-        rc = mols_read(m, w, r, most, err);
+    code = ch_worker_open(&w, NULL, err);
+    if (code == PL_OK)
+        code = ch_reader_open(&r, path, NULL, &(ch_reader_opts){ .lister = w }, err);
+    if (code == PL_OK)
+        code = mols_read(m, w, r, most, err);
     ch_reader_close(r);
     ch_worker_close(w);
-    return rc;
+    return code;
 }
 
 void st_bench_mols_close(st_bench_mols *m)
@@ -67,64 +68,67 @@ void st_bench_mols_close(st_bench_mols *m)
 /* ---- batches ------------------------------------------------------------- */
 
 /* The molecules' graphs, without molecules that have an element unknown to the model. */
-static pl_code items_make(nn_item **out, int32_t *n, const nn_inputs *inputs, const st_bench_mols *mols,
-                          const ch_graph_opts *opts, pl_arena *mem, pl_error *err)
+static pl_code items_make(nn_item **out, int32_t *n, const nn_inputs *inputs, const st_bench_mols *mols, const ch_graph_opts *opts,
+                          pl_arena *mem, pl_error *err)
 {
     nn_item *item = PL_NEW(mem, nn_item, mols->n);
     ch_graph *graph = PL_NEW(mem, ch_graph, mols->n);
 
     *n = 0;
-    if (!item || !graph)
+    if (item == NULL || graph == NULL)
         return pl_fail(err, PL_ENOMEM, "no memory for %d graphs", (int)mols->n);
     for (int32_t i = 0; i < mols->n; i++) {
-        pl_code rc = ch_graph_build(&graph[i], &mols->mol[i], opts, mem, err);
-        if (rc == PL_ENOMEM || rc == PL_ECONFIG)
-            return rc;
-        if (!rc && !nn_inputs_unknown(inputs, &graph[i]))
+        pl_code code = ch_graph_build(&graph[i], &mols->mol[i], opts, mem, err);
+        if (code == PL_ENOMEM || code == PL_ECONFIG)
+            return code;
+        if (code == PL_OK && !nn_inputs_unknown(inputs, &graph[i]))
             item[(*n)++] = (nn_item){ .graph = &graph[i] };
     }
     *out = item;
     return *n ? PL_OK : pl_fail(err, PL_ECONFIG, "none of the %d molecules is one that the model can read", (int)mols->n);
 }
 
-static pl_code batch_make(st_bench_case *c, const nn_item *item, int32_t n, const nn_inputs *inputs,
-                          const int32_t limits[2], pl_arena *mem, pl_error *err)
+static pl_code batch_make(st_bench_case *c, const nn_item *item, int32_t n, const nn_inputs *inputs, const int32_t limits[2],
+                          pl_arena *mem, pl_error *err)
 {
     nn_item *all = PL_NEW(mem, nn_item, limits[0]);
     nn_collated made;
-    pl_code rc;
+    pl_code code;
 
-    if (!all)
+    if (all == NULL)
         return pl_fail(err, PL_ENOMEM, "no memory for a batch of %d molecules", (int)limits[0]);
     for (int32_t i = 0; i < limits[0]; i++)
         all[i] = item[i % n];
-    rc = nn_collate_run(c->collate, &made, all, nn_collate_take(all, 0, limits[0], limits[0], limits[1]), inputs, err);
+    code = nn_collate_run(c->collate, &made, all, nn_collate_take(all, 0, limits[0], limits[0], limits[1]), inputs, err);
     c->batch = made.batch;
-    return rc;
+    return code;
 }
 
 pl_code st_bench_case_open(st_bench_case *c, const nn_se3 *model, const float *params, const nn_inputs *inputs,
-                           const st_bench_mols *mols, const ch_graph_opts *graph, const int32_t limits[2],
-                           pl_error *err)
+                           const st_bench_mols *mols, const ch_graph_opts *graph, const int32_t limits[2], pl_error *err)
 {
     size_t n = (size_t)limits[0] * (size_t)model->conf.outputs;
     pl_arena *mem = pl_arena_new(1 << 18);
     nn_item *item = NULL;
     int32_t n_items = 0;
-    pl_code rc;
+    pl_code code;
 
-    *c = (st_bench_case){ .model = model, .params = params, .collate = nn_collate_new(), .y = calloc(n, sizeof(float)),
-                          .dy = calloc(n, sizeof(float)), .grad = calloc(model->n_floats, sizeof(float)) };
-    if (!mem || !c->collate || !c->y || !c->dy || !c->grad)
-        rc = pl_fail(err, PL_ENOMEM, "no memory for a batch of %d molecules", (int)limits[0]);
+    *c = (st_bench_case){ .model = model,
+                          .params = params,
+                          .collate = nn_collate_new(),
+                          .y = calloc(n, sizeof(float)),
+                          .dy = calloc(n, sizeof(float)),
+                          .grad = calloc(model->n_floats, sizeof(float)) };
+    if (mem == NULL || c->collate == NULL || c->y == NULL || c->dy == NULL || c->grad == NULL)
+        code = pl_fail(err, PL_ENOMEM, "no memory for a batch of %d molecules", (int)limits[0]);
     else
-        rc = items_make(&item, &n_items, inputs, mols, graph, mem, err);
-    if (!rc)
-        rc = batch_make(c, item, n_items, inputs, limits, mem, err);
-    for (size_t i = 0; !rc && i < n; i++)
+        code = items_make(&item, &n_items, inputs, mols, graph, mem, err);
+    if (code == PL_OK)
+        code = batch_make(c, item, n_items, inputs, limits, mem, err);
+    for (size_t i = 0; code == PL_OK && i < n; i++)
         c->dy[i] = 1.0f / (float)n;
     pl_arena_free(mem);
-    return rc;
+    return code;
 }
 
 void st_bench_case_close(st_bench_case *c)
@@ -164,7 +168,7 @@ int st_bench_convs(st_bench_conv *out, const nn_se3 *model)
 
     for (int32_t i = 0; i < model->n_modules; i++) {
         const nn_conv *c = conv_of(&model->module[i]);
-        for (int32_t g = 0; c && g < c->n_groups && n < ST_BENCH_CONVS; g++)
+        for (int32_t g = 0; c != NULL && g < c->n_groups && n < ST_BENCH_CONVS; g++)
             out[n++] = conv_shape(&c->group[g]);
     }
     return n;
@@ -208,12 +212,12 @@ st_bench_work st_bench_work_engine(const st_bench_case *c, nn_radial radial)
 
     for (int32_t i = 0; i < c->model->n_modules; i++) {
         const nn_conv *v = conv_of(&c->model->module[i]);
-        if (!v)
+        if (v == NULL)
             continue;
         frame_work(&r, &y, v);
         w.forward += radial == NN_RADIAL_NODES ? 2 * y * edges : r * pairs + y * edges;
-        w.train += radial == NN_RADIAL_NODES ? (first ? 4 : 6) * y * edges
-                                             : (first ? 3 : 4) * r * pairs + (first ? 2 : 3) * y * edges;
+        w.train +=
+            radial == NN_RADIAL_NODES ? (first ? 4 : 6) * y * edges : (first ? 3 : 4) * r * pairs + (first ? 2 : 3) * y * edges;
         first = false;
     }
     return w;

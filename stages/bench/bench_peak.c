@@ -38,8 +38,12 @@ static void peak_bf16(void *ctx, int worker, int i)
     _Alignas(64) nn_bf16 a[SIDE * INNER], b[SIDE * INNER];
     _Alignas(64) float c[SIDE * SIDE];
     nn_bf16_product g = { .a = { .at = a, .ld = INNER, .part = SIDE * INNER, .n = INNER, .parts = 1 },
-                          .b = { .at = b, .panel = 16 * INNER, .parts = 1 }, .n_rows = SIDE, .n_out = SIDE, .c = c,
-                          .c_ld = SIDE, .c_panel = 16 };
+                          .b = { .at = b, .panel = 16 * INNER, .parts = 1 },
+                          .n_rows = SIDE,
+                          .n_out = SIDE,
+                          .c = c,
+                          .c_ld = SIDE,
+                          .c_panel = 16 };
     peak_job *j = ctx;
 
     (void)worker;
@@ -74,10 +78,10 @@ st_bench_peak st_bench_peak_find(int threads)
     const nn_cpu_kernels *best = nn_cpu_kernels_find(NULL);
     st_bench_peak p = { 0 };
 
-    if (!pool)
+    if (pool == NULL)
         return p;
     p.fp32 = rate_best(pool, n, peak_fp32, best);
-    if (!nn_amx_missing())
+    if (nn_amx_missing() == NULL)
         p.bf16 = rate_best(pool, n, peak_bf16, best);
     nn_pool_free(pool);
     return p;

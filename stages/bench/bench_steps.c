@@ -11,54 +11,58 @@ enum { WALL = 2 }; /* the clock of more than one thread: the work is not this pr
 static pl_code steps_run(const st_bench_case *c, const nn_engine_training *training, nn_engine *engine, double seconds,
                          double *each, bool *taken, pl_error *err)
 {
-    const nn_training_step step = { .target = c->dy, .measured = (int64_t)c->batch.n_graphs * c->model->conf.outputs,
+    const nn_training_step step = { .target = c->dy,
+                                    .measured = (int64_t)c->batch.n_graphs * c->model->conf.outputs,
                                     .n_graphs = c->batch.n_graphs };
     nn_training_result result;
-    pl_code rc = PL_OK;
+    pl_code code = PL_OK;
     double start;
     int n = 0;
 
-    for (int i = 0; i < training->depth && !rc; i++)
-        rc = training->step(engine, &c->batch, &step, err);
+    for (int i = 0; i < training->depth && code == PL_OK; i++)
+        code = training->step(engine, &c->batch, &step, err);
     start = st_bench_now(WALL);
-    for (; !rc && (n < 1 || st_bench_now(WALL) - start < seconds); n++) {
-        rc = training->result(engine, &result, err);
-        if (!rc)
-            rc = training->step(engine, &c->batch, &step, err);
+    for (; code == PL_OK && (n < 1 || st_bench_now(WALL) - start < seconds); n++) {
+        code = training->result(engine, &result, err);
+        if (code == PL_OK)
+            code = training->step(engine, &c->batch, &step, err);
     }
     *each = (st_bench_now(WALL) - start) / (n ? n : 1);
     *taken = false;
-    for (int i = 0; i < training->depth && !rc; i++) {
-        rc = training->result(engine, &result, err);
-        *taken |= !rc && result.taken;
+    for (int i = 0; i < training->depth && code == PL_OK; i++) {
+        code = training->result(engine, &result, err);
+        *taken |= code == PL_OK && result.taken;
     }
-    return rc;
+    return code;
 }
 
-pl_code st_bench_steps(double *each, const st_bench_case *c, const st_bench_variant *v, nn_engine *engine,
-                       double seconds, pl_error *err)
+pl_code st_bench_steps(double *each, const st_bench_case *c, const st_bench_variant *v, nn_engine *engine, double seconds,
+                       pl_error *err)
 {
     const nn_engine_training *training = v->kind->training;
-    const nn_training conf = { .adam = { 0.9, 0.999, 1e-8, 0.1 }, .loss = NN_LOSS_L1, .grad_clip = 1, .ema = 0.999,
+    const nn_training conf = { .adam = { 0.9, 0.999, 1e-8, 0.1 },
+                               .loss = NN_LOSS_L1,
+                               .grad_clip = 1,
+                               .ema = 0.999,
                                .scale_after = nn_engine_scale_after(&v->conf) };
     size_t n = c->model->n_floats;
     float *params = calloc(2 * n, sizeof *params), *zero = params + n;
     nn_adamw_arrays from = { .p = params, .m = zero, .v = zero, .ema = params };
     double first;
     bool taken;
-    pl_code rc;
+    pl_code code;
 
-    if (!params)
+    if (params == NULL)
         return pl_fail(err, PL_ENOMEM, "a bench");
     memcpy(params, c->params, n * sizeof *params);
-    rc = training->begin(engine, &conf, &from, 0, err);
-    if (!rc)
-        rc = steps_run(c, training, engine, 0, &first, &taken, err);
-    if (!rc)
-        rc = steps_run(c, training, engine, seconds, each, &taken, err);
-    if (!rc && !taken)
-        rc = pl_fail(err, PL_EDATA, "%s: training steps change nothing, as loss or gradient is not finite; their time says nothing",
-                     v->name);
+    code = training->begin(engine, &conf, &from, 0, err);
+    if (code == PL_OK)
+        code = steps_run(c, training, engine, 0, &first, &taken, err);
+    if (code == PL_OK)
+        code = steps_run(c, training, engine, seconds, each, &taken, err);
+    if (code == PL_OK && !taken)
+        code = pl_fail(err, PL_EDATA,
+                       "%s: training steps change nothing, as loss or gradient is not finite; their time says nothing", v->name);
     free(params);
-    return rc;
+    return code;
 }

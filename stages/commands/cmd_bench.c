@@ -18,21 +18,20 @@
 
 enum { THREADS = 8, MOLS_MOST = 1000, ORACLE_EDGES = 150 };
 
-static const pl_opt opts[] = {
-    { "--batch", 'b', "N", "molecules in a batch (240)" },
-    { "--seconds", 's', "S", "seconds to measure each figure, at least one step after the first (5)" },
-    { "--threads", 't', "N,..", "numbers of threads (1 and all processors)" },
-    { "--graphs", 'g', "WHAT", "bonds, radius5 or both (both)" },
-    { "--model", 'm', "FILE", "a model file (the default network with weights of no meaning)" },
-    { "--parity", 0, "WHAT", "of the default network: both or natural (both)" },
-    { "--molecules", 0, "FILE", "any file that `read` takes (30 of QM9)" },
-    { "--variants", 'v', "NAME,..", "only rows with one of these in their name, as \"nodes,avx2 exact\"; `all`: every one" },
-    { "--no-reference", 0, NULL, "leave out the reference formulation" },
-    { "--memory", 0, NULL, "only what engine cuda would allocate; measures nothing" },
-    { "--ranks", 0, "N", "with --memory: training on one of N ranks with optimiser.sharded (1: alone)" },
-    { "--json", 0, NULL, "one JSON object in place of the tables" },
-    { 0 }
-};
+static const pl_opt opts[] = { { "--batch", 'b', "N", "molecules in a batch (240)" },
+                               { "--seconds", 's', "S", "seconds to measure each figure, at least one step after the first (5)" },
+                               { "--threads", 't', "N,..", "numbers of threads (1 and all processors)" },
+                               { "--graphs", 'g', "WHAT", "bonds, radius5 or both (both)" },
+                               { "--model", 'm', "FILE", "a model file (the default network with weights of no meaning)" },
+                               { "--parity", 0, "WHAT", "of the default network: both or natural (both)" },
+                               { "--molecules", 0, "FILE", "any file that `read` takes (30 of QM9)" },
+                               { "--variants", 'v', "NAME,..",
+                                 "only rows with one of these in their name, as \"nodes,avx2 exact\"; `all`: every one" },
+                               { "--no-reference", 0, NULL, "leave out the reference formulation" },
+                               { "--memory", 0, NULL, "only what engine cuda would allocate; measures nothing" },
+                               { "--ranks", 0, "N", "with --memory: training on one of N ranks with optimiser.sharded (1: alone)" },
+                               { "--json", 0, NULL, "one JSON object in place of the tables" },
+                               { 0 } };
 
 typedef struct setup {
     const pl_args *args;
@@ -48,8 +47,8 @@ typedef struct setup {
     st_bench_mols mols;
     int n_variants;
     st_bench_variant variant[ST_BENCH_VARIANTS];
-    double load;           /* before the start                  */
-    json_t *json;          /* NULL: tables                      */
+    double load;  /* before the start                  */
+    json_t *json; /* NULL: tables                      */
 } setup;
 
 /* A row of the table; seconds are those of the best step. */
@@ -67,7 +66,7 @@ static bool number_get(const pl_args *args, const char *name, double least, doub
     const char *text = pl_arg(args, name);
     char *end;
 
-    if (!text)
+    if (text == NULL)
         return true;
     *out = strtod(text, &end);
     return end != text && !*end && *out >= least && *out <= most;
@@ -79,9 +78,9 @@ static bool threads_get(setup *s)
     int all = pl_cpu_count();
 
     s->threads[s->n_threads++] = 1;
-    if (!text && all > 1)
+    if (text == NULL && all > 1)
         s->threads[s->n_threads++] = all;
-    if (!text)
+    if (text == NULL)
         return true;
     for (s->n_threads = 0; s->n_threads < THREADS; text++) {
         char *end;
@@ -110,9 +109,9 @@ static int settings_get(setup *s)
         return pl_cmd_usage(s->args, "--ranks is 1 to 1024");
     if (!threads_get(s))
         return pl_cmd_usage(s->args, "--threads is a list like 1,2,8");
-    if (graphs && strcmp(graphs, "bonds") != 0 && strcmp(graphs, "radius5") != 0 && strcmp(graphs, "both") != 0)
+    if (graphs != NULL && strcmp(graphs, "bonds") != 0 && strcmp(graphs, "radius5") != 0 && strcmp(graphs, "both") != 0)
         return pl_cmd_usage(s->args, "--graphs is bonds, radius5 or both");
-    if (parity && strcmp(parity, "both") != 0 && strcmp(parity, "natural") != 0)
+    if (parity != NULL && strcmp(parity, "both") != 0 && strcmp(parity, "natural") != 0)
         return pl_cmd_usage(s->args, "--parity is both or natural");
     s->batch = (int32_t)batch;
     s->ranks = (int)ranks;
@@ -123,22 +122,30 @@ static int settings_get(setup *s)
 static pl_code model_default(setup *s, pl_error *err)
 {
     const char *parity = pl_arg(s->args, "--parity");
-    nn_se3_conf conf = { .layers = 7, .degrees = 4, .channels = 32, .heads = 8, .channels_div = 2, .norm = true,
-                         .layer_norm = true, .pooling = NN_POOL_MAX, .fusion = NN_FUSE_FULL, .outputs = 1 };
+    nn_se3_conf conf = { .layers = 7,
+                         .degrees = 4,
+                         .channels = 32,
+                         .heads = 8,
+                         .channels_div = 2,
+                         .norm = true,
+                         .layer_norm = true,
+                         .pooling = NN_POOL_MAX,
+                         .fusion = NN_FUSE_FULL,
+                         .outputs = 1 };
     nn_se3 *model;
     float *params;
-    pl_code rc;
+    pl_code code;
 
     s->inputs = nn_inputs_qm9();
-    if (parity && !strcmp(parity, "natural"))
+    if (parity != NULL && !strcmp(parity, "natural"))
         conf.parity = NN_PARITY_NATURAL;
     conf.node_features = nn_inputs_node_features(&s->inputs);
     conf.edge_features = nn_inputs_edge_features(&s->inputs);
-    rc = nn_se3_plan(&model, &conf, s->mem, err);
-    if (rc)
-        return rc;
+    code = nn_se3_plan(&model, &conf, s->mem, err);
+    if (code != PL_OK)
+        return code;
     params = PL_NEW(s->mem, float, model->n_floats);
-    if (!params)
+    if (params == NULL)
         return pl_fail(err, PL_ENOMEM, "no memory for a model");
     nn_se3_init(model, params, 1);
     s->model = model;
@@ -150,13 +157,13 @@ static pl_code model_get(setup *s, pl_error *err)
 {
     const char *path = pl_arg(s->args, "--model");
     nn_model_file *m;
-    pl_code rc;
+    pl_code code;
 
-    if (!path || !strcmp(path, "default"))
+    if (path == NULL || !strcmp(path, "default"))
         return model_default(s, err);
-    rc = nn_model_read(&m, path, s->mem, err);
-    if (rc)
-        return rc;
+    code = nn_model_read(&m, path, s->mem, err);
+    if (code != PL_OK)
+        return code;
     s->model = m->model;
     s->params = m->params;
     s->inputs = m->inputs;
@@ -167,15 +174,15 @@ static pl_code mols_get(setup *s, pl_error *err)
 {
     const char *path = pl_arg(s->args, "--molecules"), *share;
     int32_t most = s->batch < MOLS_MOST ? s->batch : MOLS_MOST;
-    pl_code rc = path ? PL_OK : st_share_find(&share, s->mem, err);
+    pl_code code = path != NULL ? PL_OK : st_share_find(&share, s->mem, err);
 
-    if (!rc && !path)
+    if (code == PL_OK && path == NULL)
         path = pl_sprintf(s->mem, "%s/workflows/data/qm9-30.sdf", share);
-    if (!rc)
-        rc = path ? st_bench_mols_open(&s->mols, path, most, err) : pl_fail(err, PL_ENOMEM, "no memory");
-    if (rc == PL_ECONFIG && path)
+    if (code == PL_OK)
+        code = path != NULL ? st_bench_mols_open(&s->mols, path, most, err) : pl_fail(err, PL_ENOMEM, "no memory");
+    if (code == PL_ECONFIG && path != NULL)
         pl_at(err, "%s", path);
-    return rc;
+    return code;
 }
 
 /* ---- measuring ----------------------------------------------------------- */
@@ -183,7 +190,7 @@ static pl_code mols_get(setup *s, pl_error *err)
 /* The engine's own work, and the peak of the unit that does it. bf16x3: three products for one. */
 static void row_work(row *r, const setup *s, const st_bench_case *c, const st_bench_variant *v, int t)
 {
-    double unit = v->conf.of_contract && !strcmp(v->set ? v->set : "", "amx") ? s->peak[t].bf16 : s->peak[t].fp32;
+    double unit = v->conf.of_contract && !strcmp(v->set != NULL ? v->set : "", "amx") ? s->peak[t].bf16 : s->peak[t].fp32;
     double products = v->conf.of_contract == NN_PREC_BF16X3 ? 3 : 1;
 
     if (v->kind != &nn_engine_cpu)
@@ -215,15 +222,15 @@ static void cell_print(double value, const char *format)
 
 static void table_head(const setup *s, const table *t)
 {
-    static const char *const head[] = { "forward", "training", "forward", "training", "forward", "training", "forward",
-                                        "training", "forward", "training", "memory" };
-    static const char *const unit[] = { "mol/s", "mol/s", "us/e/l", "us/e/l", "GFLOP/s*", "GFLOP/s*", "of peak",
-                                        "of peak", "x ref", "x ref", "MiB" };
+    static const char *const head[] = { "forward", "training", "forward", "training", "forward", "training",
+                                        "forward", "training", "forward", "training", "memory" };
+    static const char *const unit[] = { "mol/s",   "mol/s",   "us/e/l", "us/e/l", "GFLOP/s*", "GFLOP/s*",
+                                        "of peak", "of peak", "x ref",  "x ref",  "MiB" };
     const nn_batch *b = &t->c->batch;
 
     (void)printf("\n### %s: %d molecules of %.1f atoms and %.1f directed edges\n\n", t->graph, (int)b->n_graphs,
                  (double)b->n_nodes / b->n_graphs, (double)b->n_edges / b->n_graphs);
-    if (pl_arg(s->args, "--memory"))
+    if (pl_arg(s->args, "--memory") != NULL)
         return;
     (void)printf("| %-31s | threads |", "variant");
     for (int i = 0; i < 11; i++)
@@ -237,9 +244,16 @@ static void table_head(const setup *s, const table *t)
 
 static json_t *row_json(const row *r, const double *v)
 {
-    static const char *const key[] = { "forward_mol_s", "train_mol_s", "forward_us_edge_layer", "train_us_edge_layer",
-                                       "forward_gflops_reference_work", "train_gflops_reference_work",
-                                       "forward_of_peak", "train_of_peak", "forward_x_reference", "train_x_reference",
+    static const char *const key[] = { "forward_mol_s",
+                                       "train_mol_s",
+                                       "forward_us_edge_layer",
+                                       "train_us_edge_layer",
+                                       "forward_gflops_reference_work",
+                                       "train_gflops_reference_work",
+                                       "forward_of_peak",
+                                       "train_of_peak",
+                                       "forward_x_reference",
+                                       "train_x_reference",
                                        "memory_mib" };
     json_t *o = json_pack("{s:s, s:i}", "variant", r->name, "threads", r->threads);
 
@@ -251,18 +265,24 @@ static json_t *row_json(const row *r, const double *v)
 /* n_graphs, n_edges: of the batch that the row was measured with. */
 static void row_print(const table *t, const row *r, const st_bench_case *c)
 {
-    static const char *const format[] = { "%.1f", "%.1f", "%.2f", "%.2f", "%.0f", "%.0f", "%.0f %%", "%.0f %%", "%.2f",
-                                          "%.2f", "%.0f" };
+    static const char *const format[] = { "%.1f",    "%.1f",    "%.2f", "%.2f", "%.0f", "%.0f",
+                                          "%.0f %%", "%.0f %%", "%.2f", "%.2f", "%.0f" };
     int32_t layers = c->model->conf.layers > 1 ? c->model->conf.layers - 1 : 1;
     double n = c->batch.n_graphs, edges = c->batch.n_edges, el = edges * layers;
     st_bench_work ref = st_bench_work_reference(c);
-    double v[11] = { n / r->t.forward, n / r->t.train, 1e6 * r->t.forward / el, 1e6 * r->t.train / el,
-                     1e-9 * ref.forward / r->t.forward, 1e-9 * ref.train / r->t.train,
-                     100 * r->done.forward / r->t.forward / r->peak.forward, 100 * r->done.train / r->t.train / r->peak.train,
+    double v[11] = { n / r->t.forward,
+                     n / r->t.train,
+                     1e6 * r->t.forward / el,
+                     1e6 * r->t.train / el,
+                     1e-9 * ref.forward / r->t.forward,
+                     1e-9 * ref.train / r->t.train,
+                     100 * r->done.forward / r->t.forward / r->peak.forward,
+                     100 * r->done.train / r->t.train / r->peak.train,
                      r->threads == 1 ? t->reference_forward * edges / r->t.forward : 0,
-                     r->threads == 1 ? t->reference_train * edges / r->t.train : 0, r->t.bytes / (1 << 20) };
+                     r->threads == 1 ? t->reference_train * edges / r->t.train : 0,
+                     r->t.bytes / (1 << 20) };
 
-    if (t->rows) {
+    if (t->rows != NULL) {
         json_array_append_new(t->rows, row_json(r, v));
         return;
     }
@@ -290,19 +310,19 @@ static void reference_rows(const setup *s, table *t, const ch_graph_opts *graph)
     st_bench_case c = { 0 };
     st_bench_blas b = { 0 };
     pl_error err = { 0 };
-    pl_code rc = mem ? st_bench_case_open(&c, s->model, s->params, &s->inputs, &s->mols, graph, limits, &err)
-                     : pl_fail(&err, PL_ENOMEM, "no memory");
+    pl_code code = mem != NULL ? st_bench_case_open(&c, s->model, s->params, &s->inputs, &s->mols, graph, limits, &err)
+                               : pl_fail(&err, PL_ENOMEM, "no memory");
 
-    if (!rc)
-        rc = st_bench_blas_run(&b, &c, 3, mem, &err);
-    if (!rc) {
+    if (code == PL_OK)
+        code = st_bench_blas_run(&b, &c, 3, mem, &err);
+    if (code == PL_OK) {
         double unit = s->peak[0].fp32;
         st_bench_work w = st_bench_work_reference(&c), peak = { unit, unit };
         t->reference_forward = b.forward / c.batch.n_edges;
         t->reference_train = b.train / c.batch.n_edges;
         row_print(t, &(row){ "reference formulation, OpenBLAS", 1, { b.forward, b.train, 0 }, w, peak }, &c);
         row_print(t, &(row){ "the same, R in cache (a bound)", 1, { b.forward, b.train_cached, 0 }, w, peak }, &c);
-    } else if (!t->rows) {
+    } else if (t->rows == NULL) {
         (void)printf("| %-31s | %s |\n", "reference formulation", err.text);
     }
     st_bench_case_close(&c);
@@ -315,20 +335,20 @@ static pl_code engine_row(setup *s, const table *t, const ch_graph_opts *graph, 
     int32_t limits[2] = { s->batch, ORACLE_EDGES };
     st_bench_case small = { 0 };
     const st_bench_case *c = t->c;
-    pl_code rc = PL_OK;
+    pl_code code = PL_OK;
 
     if (v->kind == &nn_engine_ref) {
-        rc = st_bench_case_open(&small, s->model, s->params, &s->inputs, &s->mols, graph, limits, err);
+        code = st_bench_case_open(&small, s->model, s->params, &s->inputs, &s->mols, graph, limits, err);
         c = &small;
     }
-    if (!rc)
-        rc = st_bench_variant_time(&r.t, v, c, r.threads, s->seconds, err);
-    if (!rc) {
+    if (code == PL_OK)
+        code = st_bench_variant_time(&r.t, v, c, r.threads, s->seconds, err);
+    if (code == PL_OK) {
         row_work(&r, s, c, v, k);
         row_print(t, &r, c);
     }
     st_bench_case_close(&small);
-    return rc;
+    return code;
 }
 
 /* What engine cuda would allocate for this batch, with or without a GPU here. */
@@ -336,52 +356,54 @@ static pl_code memory_print(const st_bench_case *c, int ranks, json_t *rows, pl_
 {
     static const char *const what[] = { "train_mib", "train_recompute_mib", "forward_mib" };
     nn_engine_conf conf = { .threads = 1, .radial = NN_RADIAL_NODES, .width = 0.01 };
-    json_t *o = rows ? json_object() : NULL;
+    json_t *o = rows != NULL ? json_object() : NULL;
     double mib[3];
-    pl_code rc = PL_OK;
+    pl_code code = PL_OK;
 
-    for (int i = 0; i < 3 && !rc; i++) {
+    for (int i = 0; i < 3 && code == PL_OK; i++) {
         nn_cuda_need need = { 0 };
         conf.recompute = i == 1;
-        rc = nn_cuda_memory(&need, c->model, &conf, &c->batch, i < 2 ? ranks : 0, err);
+        code = nn_cuda_memory(&need, c->model, &conf, &c->batch, i < 2 ? ranks : 0, err);
         mib[i] = (double)(need.model + need.batch + need.work) / (1 << 20);
-        if (o)
+        if (o != NULL)
             json_object_set_new(o, what[i], json_real(mib[i]));
     }
-    if (o) {
+    if (o != NULL) {
         json_object_set_new(o, "variant", json_string("memory of engine cuda"));
         json_array_append_new(rows, o);
-    } else if (!rc) {
-        (void)printf("\nEngine cuda, radial nodes, allocates %.0f MiB for training steps of this batch, with recompute %.0f MiB, for "
-                     "forward %.0f MiB (counted; no GPU is needed).\n", mib[0], mib[1], mib[2]);
+    } else if (code == PL_OK) {
+        (void)printf(
+            "\nEngine cuda, radial nodes, allocates %.0f MiB for training steps of this batch, with recompute %.0f MiB, for "
+            "forward %.0f MiB (counted; no GPU is needed).\n",
+            mib[0], mib[1], mib[2]);
     }
-    return rc;
+    return code;
 }
 
 static pl_code graph_table(setup *s, const char *name, const ch_graph_opts *graph, pl_error *err)
 {
     int32_t limits[2] = { s->batch, 0 };
     st_bench_case c;
-    table t = { .graph = name, .c = &c, .rows = s->json ? json_array() : NULL };
-    pl_code rc = st_bench_case_open(&c, s->model, s->params, &s->inputs, &s->mols, graph, limits, err);
+    table t = { .graph = name, .c = &c, .rows = s->json != NULL ? json_array() : NULL };
+    pl_code code = st_bench_case_open(&c, s->model, s->params, &s->inputs, &s->mols, graph, limits, err);
 
-    if (!rc && !s->json)
+    if (code == PL_OK && s->json == NULL)
         table_head(s, &t);
-    if (!rc && !pl_arg(s->args, "--memory") && !pl_arg(s->args, "--no-reference"))
+    if (code == PL_OK && pl_arg(s->args, "--memory") == NULL && pl_arg(s->args, "--no-reference") == NULL)
         reference_rows(s, &t, graph);
-    for (int k = 0; k < s->n_threads && !rc && !pl_arg(s->args, "--memory"); k++)
-        for (int i = 0; i < s->n_variants && !rc; i++)
+    for (int k = 0; k < s->n_threads && code == PL_OK && pl_arg(s->args, "--memory") == NULL; k++)
+        for (int i = 0; i < s->n_variants && code == PL_OK; i++)
             if (st_bench_variant_wanted(&s->variant[i], pl_arg(s->args, "--variants"), s->threads[k]))
-                rc = engine_row(s, &t, graph, &s->variant[i], k, err);
-    if (!rc)
-        rc = memory_print(&c, s->ranks, t.rows, err);
-    if (!rc && s->json)
+                code = engine_row(s, &t, graph, &s->variant[i], k, err);
+    if (code == PL_OK)
+        code = memory_print(&c, s->ranks, t.rows, err);
+    if (code == PL_OK && s->json != NULL)
         json_object_set_new(json_object_get(s->json, "graphs"), name,
-                            json_pack("{s:i, s:i, s:i, s:O}", "molecules", (int)c.batch.n_graphs, "atoms",
-                                      (int)c.batch.n_nodes, "edges", (int)c.batch.n_edges, "rows", t.rows));
+                            json_pack("{s:i, s:i, s:i, s:O}", "molecules", (int)c.batch.n_graphs, "atoms", (int)c.batch.n_nodes,
+                                      "edges", (int)c.batch.n_edges, "rows", t.rows));
     json_decref(t.rows);
     st_bench_case_close(&c);
-    return rc;
+    return code;
 }
 
 /* ---- the command --------------------------------------------------------- */
@@ -419,7 +441,8 @@ static void foot_print(const setup *s)
         "\\* counts the reference formulation's work along edges for the same molecules, not the work really done.\n"
         "5 models: seconds per model; at once: from one batch, each on its own stream, compared with one after the other.\n"
         "Of peak: work really done along edges (zeros not skipped in the count; bf16x3 counts three products) against the\n"
-        "measured peak of the unit that does it. x ref: against the reference formulation, same run, one thread.\n", s->seconds);
+        "measured peak of the unit that does it. x ref: against the reference formulation, same run, one thread.\n",
+        s->seconds);
     for (int i = 0; i < s->n_variants; i++)
         if (s->variant[i].refused[0] && s->variant[i].main && strcmp(s->variant[i].refused, last) != 0)
             (void)printf("Not here: %s (%s).\n", s->variant[i].name, last = s->variant[i].refused);
@@ -431,8 +454,8 @@ static void json_print(const setup *s)
     json_t *peaks = json_array();
 
     for (int k = 0; k < s->n_threads; k++)
-        json_array_append_new(peaks, json_pack("{s:i, s:f, s:f}", "threads", s->threads[k], "fp32_gflops",
-                                               1e-9 * s->peak[k].fp32, "bf16_gflops", 1e-9 * s->peak[k].bf16));
+        json_array_append_new(peaks, json_pack("{s:i, s:f, s:f}", "threads", s->threads[k], "fp32_gflops", 1e-9 * s->peak[k].fp32,
+                                               "bf16_gflops", 1e-9 * s->peak[k].bf16));
     json_object_set_new(s->json, "peak", peaks);
     json_object_set_new(s->json, "load_before", json_real(s->load));
     json_object_set_new(s->json, "commit", json_string(st_commit));
@@ -441,27 +464,29 @@ static void json_print(const setup *s)
 
 static pl_code measure(setup *s, pl_error *err)
 {
-    static const struct { const char *name; ch_graph_opts opts; } graphs[] = {
-        { "bonds", { .edges = CH_EDGES_BONDS } }, { "radius5", { .edges = CH_EDGES_RADIUS, .cutoff = 5 } } };
+    static const struct {
+        const char *name;
+        ch_graph_opts opts;
+    } graphs[] = { { "bonds", { .edges = CH_EDGES_BONDS } }, { "radius5", { .edges = CH_EDGES_RADIUS, .cutoff = 5 } } };
     const char *wanted = pl_arg(s->args, "--graphs");
     bool only = pl_arg(s->args, "--memory") != NULL;
-    pl_code rc = model_get(s, err);
+    pl_code code = model_get(s, err);
 
-    if (!rc)
-        rc = mols_get(s, err);
-    if (rc)
-        return rc;
+    if (code == PL_OK)
+        code = mols_get(s, err);
+    if (code != PL_OK)
+        return code;
     s->n_variants = st_bench_variants(s->variant, ST_BENCH_VARIANTS);
     for (int k = 0; k < s->n_threads && !only; k++)
         s->peak[k] = st_bench_peak_find(s->threads[k]);
-    if (!s->json && !only)
+    if (s->json == NULL && !only)
         head_print(s);
-    for (int g = 0; g < 2 && !rc; g++)
-        if (!wanted || !strcmp(wanted, "both") || !strcmp(wanted, graphs[g].name))
-            rc = graph_table(s, graphs[g].name, &graphs[g].opts, err);
-    if (!rc && (s->json || !only))
-        (s->json ? json_print : foot_print)(s);
-    return rc;
+    for (int g = 0; g < 2 && code == PL_OK; g++)
+        if (wanted == NULL || !strcmp(wanted, "both") || !strcmp(wanted, graphs[g].name))
+            code = graph_table(s, graphs[g].name, &graphs[g].opts, err);
+    if (code == PL_OK && (s->json != NULL || !only))
+        (s->json != NULL ? json_print : foot_print)(s);
+    return code;
 }
 
 static int run(const pl_app *app, const pl_args *args)
@@ -474,11 +499,11 @@ static int run(const pl_app *app, const pl_args *args)
     if (status)
         return status;
     (void)getloadavg(&s.load, 1);
-    if (s.load > 0.5 && !pl_arg(args, "--memory"))
+    if (s.load > 0.5 && pl_arg(args, "--memory") == NULL)
         pl_cmd_say("warning: the load average is %.2f: other programs are at work, and the figures will be too low", s.load);
-    if (pl_arg(args, "--json"))
+    if (pl_arg(args, "--json") != NULL)
         s.json = json_pack("{s:{}}", "graphs");
-    status = (s.mem ? measure(&s, &err) : pl_fail(&err, PL_ENOMEM, "no memory")) ? pl_cmd_fail(&err) : 0;
+    status = (s.mem != NULL ? measure(&s, &err) : pl_fail(&err, PL_ENOMEM, "no memory")) ? pl_cmd_fail(&err) : 0;
     json_decref(s.json);
     st_bench_mols_close(&s.mols);
     pl_arena_free(s.mem);

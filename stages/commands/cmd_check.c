@@ -5,11 +5,9 @@
 #include "stages/commands/commands.h"
 #include "stages/commands/output/cmd_json.h"
 
-static const pl_opt opts[] = {
-    { "--show", 's', NULL, "print the whole effective file, each value with its origin" },
-    { "--json", 0, NULL, "print the verdict and all problems as JSON" },
-    { 0 }
-};
+static const pl_opt opts[] = { { "--show", 's', NULL, "print the whole effective file, each value with its origin" },
+                               { "--json", 0, NULL, "print the verdict and all problems as JSON" },
+                               { 0 } };
 
 static int print_effective(const pl_workflow *wf)
 {
@@ -48,8 +46,8 @@ static json_t *problem_list(const pl_problems *problems)
 
     for (int i = 0; i < problems->n; i++) {
         const pl_problem *p = &problems->list[i];
-        (void)json_array_append_new(list, json_pack("{s:s, s:i, s:i, s:s}", "file", p->origin, "line", p->line,
-                                                    "column", p->column, "text", p->text));
+        (void)json_array_append_new(list, json_pack("{s:s, s:i, s:i, s:s}", "file", p->origin, "line", p->line, "column", p->column,
+                                                    "text", p->text));
     }
     return list;
 }
@@ -63,7 +61,7 @@ static int print_json(const pl_app *app, const pl_args *args, pl_arena *mem)
     for (int i = 0; wf != NULL && i < wf->n_steps; i++)
         (void)json_array_append_new(stages, json_string(wf->step[i].stage->name));
     whole = json_pack("{s:s, s:b, s:o, s:s*, s:s*, s:o}", "workflow", args->arg[0], "ok", wf != NULL, "problems",
-                      problem_list(&problems), "name", wf ? wf->name : NULL, "workdir", wf ? wf->workdir : NULL,
+                      problem_list(&problems), "name", wf != NULL ? wf->name : NULL, "workdir", wf != NULL ? wf->workdir : NULL,
                       "stages", stages);
     st_json_print(whole, 0);
     json_decref(whole);
@@ -86,7 +84,7 @@ static int run(const pl_app *app, const pl_args *args)
     } else {
         wf = pl_cmd_load(app, args, mem, &status);
         if (wf != NULL)
-            status = pl_arg(args, "--show") ? print_effective(wf) : print_summary(wf);
+            status = pl_arg(args, "--show") != NULL ? print_effective(wf) : print_summary(wf);
     }
     pl_arena_free(mem);
     return status;

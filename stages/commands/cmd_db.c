@@ -5,12 +5,10 @@
 #include "stages/commands/commands.h"
 #include "stages/database/results.h"
 
-static const pl_opt opts[] = {
-    { "--to", 'o', "FILE", "backup: the copy to write (default: beside the database, with the date)" },
-    { "--alone", 0, NULL, "prune: no other workflow uses the features.db outside the work directory" },
-    { "--results-only", 0, NULL, "check and digest: leave features.db out" },
-    { 0 }
-};
+static const pl_opt opts[] = { { "--to", 'o', "FILE", "backup: the copy to write (default: beside the database, with the date)" },
+                               { "--alone", 0, NULL, "prune: no other workflow uses the features.db outside the work directory" },
+                               { "--results-only", 0, NULL, "check and digest: leave features.db out" },
+                               { 0 } };
 
 static pl_code open_features(const pl_args *args, pl_store *s, pl_error *err)
 {
@@ -79,14 +77,14 @@ static pl_code do_backup(const pl_args *args, pl_store *s, pl_error *err)
 {
     char to[4200];
     pl_error local = { 0 };
-    pl_error *e = err ? err : &local;
+    pl_error *e = err != NULL ? err : &local;
     const char *given = pl_arg(args, "--to");
     int64_t stamp = 0;
     pl_code code = pl_db_int(s->db, &stamp, e, "SELECT strftime('%%Y%%m%%d%%H%%M%%S','now')");
 
     if (code != PL_OK)
         return code;
-    (void)snprintf(to, sizeof to, "%s", given ? given : "");
+    (void)snprintf(to, sizeof to, "%s", given != NULL ? given : "");
     if (given == NULL)
         (void)snprintf(to, sizeof to, "%s.backup-%lld", s->results_path, (long long)stamp);
     if (access(to, F_OK) == 0)
@@ -123,7 +121,8 @@ static int run(const pl_app *app, const pl_args *args)
         return st_db_prune(app, args);
     names[n++] = "prune";
     const char *near = pl_nearest(args->arg[0], names, n);
-    return pl_cmd_usage(args, "db %s: no such action%s%s", args->arg[0], near ? ", did you mean " : "", near ? near : "");
+    return pl_cmd_usage(args, "db %s: no such action%s%s", args->arg[0], near != NULL ? ", did you mean " : "",
+                        near != NULL ? near : "");
 }
 
 const pl_cmd st_cmd_db = {

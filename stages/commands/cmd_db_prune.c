@@ -22,8 +22,10 @@ static pl_code check_shared(const pruning *p, pl_error *err)
 {
     if (p->n > 0 || p->alone || pl_path_is_in(p->wf->storage.features, p->wf->workdir))
         return PL_OK;
-    return pl_fail(err, PL_ECONFIG, "%s lies outside the work directory: other workflows may use it, and their blocks would go. "
-                   "Name their work directories or databases after the workflow, or say --alone", p->wf->storage.features);
+    return pl_fail(err, PL_ECONFIG,
+                   "%s lies outside the work directory: other workflows may use it, and their blocks would go. "
+                   "Name their work directories or databases after the workflow, or say --alone",
+                   p->wf->storage.features);
 }
 
 static pl_code open_others(pruning *p, pl_error *err)

@@ -7,10 +7,7 @@
 #include "stages/commands/about/doctor.h"
 #include "stages/commands/output/cmd_json.h"
 
-static const pl_opt opts[] = {
-    { "--json", 0, NULL, "as JSON" },
-    { 0 }
-};
+static const pl_opt opts[] = { { "--json", 0, NULL, "as JSON" }, { 0 } };
 
 static const char *const health_name[] = { "ok", "note", "bad" };
 
@@ -21,8 +18,8 @@ static void print_people(const st_findings *f)
 
     for (int i = 0; i < f->n; i++) {
         const st_finding *x = &f->list[i];
-        (void)printf("%s%-4s%s  %-13s  %s\n", color ? colors[x->health] : "", health_name[x->health],
-                     color ? "\033[0m" : "", x->name, x->text ? x->text : "");
+        (void)printf("%s%-4s%s  %-13s  %s\n", color ? colors[x->health] : "", health_name[x->health], color ? "\033[0m" : "",
+                     x->name, x->text != NULL ? x->text : "");
     }
 }
 
@@ -31,9 +28,9 @@ static void print_json(const st_findings *f, int n_bad)
     json_t *list = json_array(), *whole;
 
     for (int i = 0; i < f->n; i++)
-        (void)json_array_append_new(list, json_pack("{s:s, s:s, s:s}", "name", f->list[i].name, "health",
-                                                    health_name[f->list[i].health], "text",
-                                                    f->list[i].text ? f->list[i].text : ""));
+        (void)json_array_append_new(list,
+                                    json_pack("{s:s, s:s, s:s}", "name", f->list[i].name, "health", health_name[f->list[i].health],
+                                              "text", f->list[i].text != NULL ? f->list[i].text : ""));
     whole = json_pack("{s:b, s:o}", "ok", n_bad == 0, "findings", list);
     st_json_print(whole, 0);
     json_decref(whole);
@@ -51,7 +48,7 @@ static int run(const pl_app *app, const pl_args *args)
         return pl_code_exit(PL_ENOMEM);
     }
     st_doctor_machine(&f);
-    st_doctor_disk(&f, args->n > 0 ? args->arg[0] : getcwd(here, sizeof here) ? here : ".");
+    st_doctor_disk(&f, args->n > 0 ? args->arg[0] : getcwd(here, sizeof here) != NULL ? here : ".");
     st_doctor_chemistry(&f);
     for (int i = 0; i < f.n; i++)
         n_bad += f.list[i].health == ST_BAD;

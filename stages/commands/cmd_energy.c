@@ -17,13 +17,11 @@ enum { MOST_STEPS = 20000, TITLE_WIDTH = 20 };
 
 static const double GRADIENT = 0.01; /* kcal/mol/A, root mean square: where minimising ends */
 
-static const pl_opt opts[] = {
-    { "--csv", 0, NULL, "one row a record, energies to 5 decimals" },
-    { "--json", 0, NULL, "an array of one object a record" },
-    { "--force-field", 0, "NAME", "mmff94 or mmff94s (mmff94)" },
-    { "--minimise", 0, NULL, "move the atoms to the nearest minimum first" },
-    { 0 }
-};
+static const pl_opt opts[] = { { "--csv", 0, NULL, "one row a record, energies to 5 decimals" },
+                               { "--json", 0, NULL, "an array of one object a record" },
+                               { "--force-field", 0, "NAME", "mmff94 or mmff94s (mmff94)" },
+                               { "--minimise", 0, NULL, "move the atoms to the nearest minimum first" },
+                               { 0 } };
 
 /* All that a record needs; mem is emptied for each. */
 typedef struct {
@@ -66,7 +64,8 @@ static pl_code read_molecule(ch_mol *out, energy_work *w, const ch_record *recor
     if (prepared.code != CH_OK)
         return pl_fail(err, PL_EINPUT, "%s: %s", ch_status_name(prepared.code), prepared.message);
     if (prepared.mol.n_atoms == 0 || prepared.mol.xyz == NULL)
-        return pl_fail(err, PL_EINPUT, "the record lacks hydrogens or 3D positions, and an energy needs all of them; `molsieve run` builds "
+        return pl_fail(err, PL_EINPUT,
+                       "the record lacks hydrogens or 3D positions, and an energy needs all of them; `molsieve run` builds "
                        "structures");
     *out = prepared.mol;
     return PL_OK;
@@ -114,7 +113,8 @@ static pl_code energy_of(double sums[CH_N_TERM_CLASSES], energy_work *w, const c
     if (code != PL_OK)
         return code;
     ch_energy(sums, NULL, &terms, (const double(*)[3])xyz);
-    return isfinite(ch_energy_total(sums)) ? PL_OK : pl_fail(err, PL_EINPUT, "the energy is not finite: two atoms are in one place");
+    return isfinite(ch_energy_total(sums)) ? PL_OK
+                                           : pl_fail(err, PL_EINPUT, "the energy is not finite: two atoms are in one place");
 }
 
 /* ---- output ---- */
@@ -175,7 +175,8 @@ static pl_code next_record(bool *more, energy_work *w, ch_reader *reader, pl_err
     pl_arena_reset(w->mem);
     code = energy_of(sums, w, &record, err);
     if (code == PL_EINPUT) {
-        pl_cmd_say("%s:%lld: %s%s%s", w->file, (long long)record.line, record.title, record.title[0] != '\0' ? ": " : "", err->text);
+        pl_cmd_say("%s:%lld: %s%s%s", w->file, (long long)record.line, record.title, record.title[0] != '\0' ? ": " : "",
+                   err->text);
         w->n_failed++;
         *err = (pl_error){ 0 };
         return PL_OK;

@@ -13,25 +13,26 @@
 
 enum { MAX_FIELDS = 2000, HIDDEN = 2 }; /* SQLite gives no more columns; the last two of an SDF query are mol_id and unit */
 
-static const pl_opt opts[] = {
-    { "--output", 'o', "FILE", "output file, complete or not written at all; .gz is compressed; default: standard output" },
-    { "--top", 'n', "N", "the first N of the ranking" },
-    { "--all", 'a', NULL, "every molecule, not only the ranking" },
-    { "--where", 'w', "EXPR", "only molecules for which this holds, e.g. \"mw < 300 and logp < 3\"" },
-    { 0 }
-};
+static const pl_opt opts[] = { { "--output", 'o', "FILE",
+                                 "output file, complete or not written at all; .gz is compressed; default: standard output" },
+                               { "--top", 'n', "N", "the first N of the ranking" },
+                               { "--all", 'a', NULL, "every molecule, not only the ranking" },
+                               { "--where", 'w', "EXPR", "only molecules for which this holds, e.g. \"mw < 300 and logp < 3\"" },
+                               { 0 } };
 
-typedef struct export {
+typedef struct export
+{
     const pl_args *args;
     pl_store *store;
     pl_arena *mem;
-    st_out out;              /* used if to_file */
+    st_out out; /* used if to_file */
     bool to_file;
-    int format;              /* of formats */
+    int format; /* of formats */
     int64_t top, n_written, n_skipped;
     st_conformers conformers; /* SDF only */
     pl_arena *row_mem;        /* SDF only */
-} export;
+}
+export;
 
 static pl_code put(void *ctx, const pl_text *text, pl_error *err)
 {
@@ -58,10 +59,10 @@ static pl_code add_from(const export *x, pl_text *sql, pl_error *err)
     if (code != PL_OK)
         return code;
     if (all && x->top > 0)
-        return pl_fail(err, PL_ECONFIG, n_hits ? "--top and --all exclude each other"
-                                               : "--top: there is no ranking yet; see molsieve status");
-    pl_text_addf(sql, " FROM %s", all ? "molecule m LEFT JOIN hit h ON h.mol_id=m.mol_id"
-                                      : "hit h CROSS JOIN molecule m ON m.mol_id=h.mol_id");
+        return pl_fail(err, PL_ECONFIG,
+                       n_hits ? "--top and --all exclude each other" : "--top: there is no ranking yet; see molsieve status");
+    pl_text_addf(sql, " FROM %s",
+                 all ? "molecule m LEFT JOIN hit h ON h.mol_id=m.mol_id" : "hit h CROSS JOIN molecule m ON m.mol_id=h.mol_id");
     if (where != NULL)
         pl_text_addf(sql, " WHERE m.mol_id IN (SELECT mol_id FROM molecule WHERE (%s\n))", where);
     pl_text_add(sql, all ? " ORDER BY m.mol_id" : " ORDER BY h.rank");
@@ -114,7 +115,7 @@ static pl_code export_csv(export *x, pl_error *err)
 static const char *text_of(sqlite3_stmt *st, int i)
 {
     const char *s = (const char *)sqlite3_column_text(st, i);
-    return s ? s : "";
+    return s != NULL ? s : "";
 }
 
 static pl_code export_smi(export *x, pl_error *err)

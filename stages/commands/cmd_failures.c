@@ -3,14 +3,12 @@
 #include "stages/database/results.h"
 #include "stages/database/rows.h"
 
-static const pl_opt opts[] = {
-    { "--stage", 0, "STAGE", "list the failures of this stage only" },
-    { "--code", 0, "CODE", "list the failures with this code only" },
-    { "--limit", 'n', "N", "list at most this many (default 50; 0: all)" },
-    { "--csv", 0, NULL, "list all as CSV" },
-    { "--json", 0, NULL, "list all as JSON, one object a line" },
-    { 0 }
-};
+static const pl_opt opts[] = { { "--stage", 0, "STAGE", "list the failures of this stage only" },
+                               { "--code", 0, "CODE", "list the failures with this code only" },
+                               { "--limit", 'n', "N", "list at most this many (default 50; 0: all)" },
+                               { "--csv", 0, NULL, "list all as CSV" },
+                               { "--json", 0, NULL, "list all as JSON, one object a line" },
+                               { 0 } };
 
 static const char counts_sql[] =
     "SELECT stage,code,count(*),min(message) FROM v_failures WHERE (?1 IS NULL OR stage=?1) AND (?2 IS NULL OR code=?2)"
@@ -22,7 +20,7 @@ static const char list_sql[] =
 static const char *text_of(sqlite3_stmt *st, int i)
 {
     const unsigned char *text = sqlite3_column_text(st, i);
-    return text ? (const char *)text : "";
+    return text != NULL ? (const char *)text : "";
 }
 
 typedef void print_row(sqlite3_stmt *st);
@@ -71,10 +69,7 @@ static pl_code each_row(pl_store *s, const char *sql, const pl_args *args, int64
     return code;
 }
 
-static bool any_kind(const pl_args *args)
-{
-    return pl_arg(args, "--stage") == NULL && pl_arg(args, "--code") == NULL;
-}
+static bool any_kind(const pl_args *args) { return pl_arg(args, "--stage") == NULL && pl_arg(args, "--code") == NULL; }
 
 static pl_code print_people(pl_store *s, const pl_args *args, int64_t limit, pl_error *err)
 {
@@ -109,9 +104,9 @@ static pl_code print_all(pl_store *s, const pl_args *args, st_format format, pl_
 
 static pl_code failures(const st_ask *ask, pl_error *err)
 {
-    if (pl_arg(ask->args, "--csv"))
+    if (pl_arg(ask->args, "--csv") != NULL)
         return print_all(ask->store, ask->args, ST_CSV, err);
-    if (pl_arg(ask->args, "--json"))
+    if (pl_arg(ask->args, "--json") != NULL)
         return print_all(ask->store, ask->args, ST_JSONL, err);
     return print_people(ask->store, ask->args, *(int64_t *)ask->ctx, err);
 }

@@ -5,12 +5,10 @@
 #include "stages/commands/about/topics.h"
 #include "stages/commands/commands.h"
 
-static const pl_opt opts[] = {
-    { "--defaults", 0, NULL, "configs/default.yaml: every setting with default, range and help" },
-    { "--schema", 0, NULL, "the JSON Schema of workflow files, for editors" },
-    { "--man", 0, NULL, "the manual page; read it with: molsieve help --man | man -l -" },
-    { 0 }
-};
+static const pl_opt opts[] = { { "--defaults", 0, NULL, "configs/default.yaml: every setting with default, range and help" },
+                               { "--schema", 0, NULL, "the JSON Schema of workflow files, for editors" },
+                               { "--man", 0, NULL, "the manual page; read it with: molsieve help --man | man -l -" },
+                               { 0 } };
 
 static bool add_command(const pl_app *app, const char *name, pl_text *out)
 {
@@ -66,8 +64,8 @@ static int unknown(const pl_app *app, const pl_args *args, const char *word)
     for (const st_topic *t = st_topics; t->name != NULL && n < 120; t++)
         names[n++] = t->name;
     near = pl_nearest(word, names, n);
-    return pl_cmd_usage(args, "no command, stage or topic '%s'%s%s%s", word, near ? ", did you mean '" : "",
-                        near ? near : "", near ? "'?" : "");
+    return pl_cmd_usage(args, "no command, stage or topic '%s'%s%s%s", word, near != NULL ? ", did you mean '" : "",
+                        near != NULL ? near : "", near != NULL ? "'?" : "");
 }
 
 static int run(const pl_app *app, const pl_args *args)

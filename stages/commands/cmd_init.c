@@ -30,7 +30,7 @@ static pl_code copy_file(copier *c, const char *from, const char *to, pl_error *
 {
     pl_arena *mem = pl_arena_new(0); /* one file at a time */
     pl_bytes bytes;
-    pl_code code = mem ? pl_file_read(&bytes, from, mem, err) : pl_fail(err, PL_ENOMEM, "%s: out of memory", from);
+    pl_code code = mem != NULL ? pl_file_read(&bytes, from, mem, err) : pl_fail(err, PL_ENOMEM, "%s: out of memory", from);
 
     if (code == PL_OK)
         code = pl_file_write(to, bytes, err);
@@ -46,7 +46,7 @@ static pl_code copy_dir(copier *c, const char *from, const char *to, int depth, 
 {
     DIR *dir = opendir(from);
     struct dirent *e;
-    pl_code code = dir ? pl_mkdirs(to, err) : pl_fail_errno(err, from);
+    pl_code code = dir != NULL ? pl_mkdirs(to, err) : pl_fail_errno(err, from);
 
     while (code == PL_OK && (e = readdir(dir)) != NULL) {
         const char *a = pl_sprintf(c->mem, "%s/%s", from, e->d_name), *b = pl_sprintf(c->mem, "%s/%s", to, e->d_name);
@@ -126,7 +126,7 @@ static int run(const pl_app *app, const pl_args *args)
         pl_arena_free(c.mem);
         return pl_cmd_usage(args, "one folder is expected");
     }
-    code = c.mem ? make_project(&c, to, &err) : pl_fail(&err, PL_ENOMEM, "out of memory");
+    code = c.mem != NULL ? make_project(&c, to, &err) : pl_fail(&err, PL_ENOMEM, "out of memory");
     if (code == PL_OK)
         print_next(&c, to);
     pl_arena_free(c.mem);

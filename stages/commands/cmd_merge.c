@@ -6,12 +6,11 @@
 #include "stages/files/version.h"
 #include "stages/merge/merge.h"
 
-static const pl_opt opts[] = {
-    { "--of", 0, "N", "number of shards; needed if none has begun, or if shards of another number exist too" },
-    { "--missing", 0, NULL, "only print the numbers of the shards that are not finished, one a line" },
-    { "--quiet", 'q', NULL, "only warnings and errors" },
-    { 0 }
-};
+static const pl_opt opts[] = { { "--of", 0, "N",
+                                 "number of shards; needed if none has begun, or if shards of another number exist too" },
+                               { "--missing", 0, NULL, "only print the numbers of the shards that are not finished, one a line" },
+                               { "--quiet", 'q', NULL, "only warnings and errors" },
+                               { 0 } };
 
 static int print_missing(const st_shards *s)
 {
@@ -32,13 +31,21 @@ static int refuse(const st_shards *s, const char *file)
             pl_cmd_say("shard %d: %s", (int)k, s->why[k]);
             shown++;
         }
-    return pl_fail(&err, PL_ESTOP, "%d of %d shards are not finished; run them, then merge again (`molsieve merge %s --missing` "
-                   "prints their numbers)", s->n_missing, (int)s->n, file) ? pl_cmd_fail(&err) : 0;
+    return pl_fail(&err, PL_ESTOP,
+                   "%d of %d shards are not finished; run them, then merge again (`molsieve merge %s --missing` "
+                   "prints their numbers)",
+                   s->n_missing, (int)s->n, file) != PL_OK
+               ? pl_cmd_fail(&err)
+               : 0;
 }
 
 static int merge(const pl_app *app, const pl_args *args, pl_workflow *wf, int32_t of, pl_arena *mem)
 {
-    pl_run_opts o = { .grace = 25, .command = "merge", .argc = args->argc, .argv = args->argv, .program_version = app->version,
+    pl_run_opts o = { .grace = 25,
+                      .command = "merge",
+                      .argc = args->argc,
+                      .argv = args->argv,
+                      .program_version = app->version,
                       .git_commit = st_commit };
     st_log log = { .max = PL_WARN }; /* what a merge warns of goes to standard error */
     pl_error err = { 0 };
@@ -76,7 +83,7 @@ static int run(const pl_app *app, const pl_args *args)
     if (text != NULL && (!pl_parse_int(text, &of) || of < 1 || of > PL_SHARDS_MAX))
         return pl_cmd_usage(args, "--of %s: write a number from 1 to %d", text, PL_SHARDS_MAX);
     mem = pl_arena_new(1 << 16);
-    wf = mem ? pl_cmd_load(app, args, mem, &status) : NULL;
+    wf = mem != NULL ? pl_cmd_load(app, args, mem, &status) : NULL;
     if (wf != NULL)
         status = merge(app, args, wf, (int32_t)of, mem);
     pl_arena_free(mem);

@@ -14,12 +14,10 @@
 
 enum { SHOWN = 10, FILES_SHOWN = 20 }; /* tensors; files that it was trained on */
 
-static const pl_opt opts[] = {
-    { "--all", 0, NULL, "diff: every tensor that differs, not the ten that differ most" },
-    { "--json", 0, NULL, "info: all metadata as JSON" },
-    { "--sha256", 0, "HEX", "verify: the file must have this hash" },
-    { 0 }
-};
+static const pl_opt opts[] = { { "--all", 0, NULL, "diff: every tensor that differs, not the ten that differ most" },
+                               { "--json", 0, NULL, "info: all metadata as JSON" },
+                               { "--sha256", 0, "HEX", "verify: the file must have this hash" },
+                               { 0 } };
 
 /* Text of a file on a terminal: one line, no control characters. */
 static const char *plain(const char *s, pl_arena *mem)
@@ -27,10 +25,10 @@ static const char *plain(const char *s, pl_arena *mem)
     pl_text clean = { 0 };
     const char *copy;
 
-    pl_text_add_clean(&clean, s ? s : "?", s ? strlen(s) : 1, 200);
+    pl_text_add_clean(&clean, s != NULL ? s : "?", s != NULL ? strlen(s) : 1, 200);
     copy = pl_strdup(mem, pl_text_str(&clean));
     pl_text_free(&clean);
-    return copy ? copy : "?";
+    return copy != NULL ? copy : "?";
 }
 
 /* ---- info ---------------------------------------------------------------- */
@@ -58,7 +56,7 @@ static void print_classes(const json_t *e)
 static void print_size(const json_t *e)
 {
     (void)printf("  (%lld molecules", (long long)json_integer_value(json_object_get(e, "n")));
-    if (json_object_get(e, "actives"))
+    if (json_object_get(e, "actives") != NULL)
         (void)printf(", %.0f of class 1; EF at most %.4g and %.4g", json_number_value(json_object_get(e, "actives")),
                      json_number_value(json_object_get(e, "ef1_max")), json_number_value(json_object_get(e, "ef5_max")));
     (void)printf(")\n");
@@ -74,7 +72,7 @@ static double measure_of(const json_t *fit, bool classes)
 /* Errors on the test part, or on the validation part if there is no test part. */
 static void print_verdict(const json_t *errors, const char *unit, bool classes)
 {
-    const char *part = json_object_get(errors, "test") ? "test" : "valid", *who;
+    const char *part = json_object_get(errors, "test") != NULL ? "test" : "valid", *who;
     const json_t *e = json_object_get(errors, part);
     st_verdict v = st_verdict_of(classes, measure_of(e, classes));
     pl_text text = { 0 };
@@ -120,7 +118,7 @@ static void print_calibration(const json_t *p, pl_arena *mem)
     json_t *c = json_object_get(p, "calibration"), *n;
     const char *name;
 
-    if (!c)
+    if (c == NULL)
         return;
     (void)printf("  calibrated  %s, by workflow %s:", plain(json_string_value(json_object_get(c, "date")), mem),
                  plain(json_string_value(json_object_get(c, "workflow")), mem));
@@ -149,17 +147,18 @@ static void print_training(const json_t *p, pl_arena *mem)
     const json_t *file;
     size_t k;
 
-    if (!t)
+    if (t == NULL)
         return;
     (void)printf("  trained     %s, %lld molecules, best of %lld epochs is %lld\n",
                  plain(json_string_value(json_object_get(p, "date")), mem),
                  (long long)json_integer_value(json_object_get(t, "molecules")),
                  (long long)json_integer_value(json_object_get(t, "epochs")),
                  (long long)json_integer_value(json_object_get(t, "best_epoch")));
-    if (json_object_get(p, "molecules"))
+    if (json_object_get(p, "molecules") != NULL)
         (void)printf("  molecules   acids and bases %s\n", plain(json_string_value(json_object_get(p, "molecules")), mem));
-    if (json_object_get(p, "start"))
-        (void)printf("  start       the weights of %s\n", plain(json_string_value(json_object_get(json_object_get(p, "start"), "model")), mem));
+    if (json_object_get(p, "start") != NULL)
+        (void)printf("  start       the weights of %s\n",
+                     plain(json_string_value(json_object_get(json_object_get(p, "start"), "model")), mem));
     json_array_foreach(json_object_get(p, "data"), k, file)
         if (k < FILES_SHOWN)
             (void)printf("  data        %s\n", plain(json_string_value(json_object_get(file, "file")), mem));
@@ -183,7 +182,8 @@ static void print_range(const nn_range *r)
     static const char *const made[NN_SOURCES] = { "from file", "built (MMFF94)", "built (UFF)", "none" };
 
     if (r->molecules == 0) {
-        (void)printf("  range       not known: trained by an earlier version, so the domain of its scores is unknown; train it again\n");
+        (void)printf(
+            "  range       not known: trained by an earlier version, so the domain of its scores is unknown; train it again\n");
         return;
     }
     (void)printf("  range      ");
@@ -199,7 +199,9 @@ static void print_range(const nn_range *r)
 static void print_target(const nn_model_file *m, const nn_target *t)
 {
     (void)printf("%s%s%s%s%s\n", m->classifies ? "the probability of " : "", t->name, t->unit[0] ? ", " : "", t->unit,
-                 !strcmp(t->better, "none") ? "" : !strcmp(t->better, "low") ? ", low is better" : ", high is better");
+                 !strcmp(t->better, "none")  ? ""
+                 : !strcmp(t->better, "low") ? ", low is better"
+                                             : ", high is better");
 }
 
 static void print_targets(const nn_model_file *m)
@@ -251,11 +253,10 @@ static void print_info(const nn_model_file *m, const char *path, pl_arena *mem)
     (void)printf("%s\n  name        %s\n", path, m->name);
     print_targets(m);
     (void)printf("  network     SE(3)-Transformer, %d layers, %d degrees, %d channels, %d heads; %zu parameters as %s\n",
-                 (int)c->layers, (int)c->degrees, (int)c->channels, (int)c->heads, m->model->n_floats,
-                 m->bf16 ? "bf16" : "f32");
+                 (int)c->layers, (int)c->degrees, (int)c->channels, (int)c->heads, m->model->n_floats, m->bf16 ? "bf16" : "f32");
     (void)printf("  parity      %s\n", c->parity == NN_PARITY_NATURAL
-                     ? "natural: mirror images have the same score"
-                     : "both: tells mirror images apart; `score` averages over them (score.mirror)");
+                                           ? "natural: mirror images have the same score"
+                                           : "both: tells mirror images apart; `score` averages over them (score.mirror)");
     print_graph(m);
     (void)printf("  sha256      %s\n", m->sha256);
     print_training(p, mem);
@@ -270,7 +271,7 @@ static int print_json(const nn_model_file *m, pl_arena *mem)
 {
     json_t *all = json_loads(nn_model_metadata(m, mem), 0, NULL);
 
-    if (all) {
+    if (all != NULL) {
         json_object_set_new(all, "sha256", json_string(m->sha256));
         json_object_set_new(all, "parameters", json_integer((json_int_t)m->model->n_floats));
         json_object_set_new(all, "domain", json_integer(m->domain.n));
@@ -286,7 +287,7 @@ static int verify(const nn_model_file *m, const char *path, const char *wanted)
 {
     pl_error err = { 0 };
 
-    if (wanted && strcasecmp(wanted, m->sha256) != 0) {
+    if (wanted != NULL && strcasecmp(wanted, m->sha256) != 0) {
         (void)pl_fail(&err, PL_EDATA, "%s: sha256 is %s, not %s", path, m->sha256, wanted);
         return pl_cmd_fail(&err);
     }
@@ -308,7 +309,7 @@ static int text_diff(const char *key, const json_t *a, const json_t *b, pl_arena
         return 0;
     x = json_dumps(a, JSON_COMPACT | JSON_ENCODE_ANY | JSON_REAL_PRECISION(9));
     y = json_dumps(b, JSON_COMPACT | JSON_ENCODE_ANY | JSON_REAL_PRECISION(9));
-    (void)printf("%s: %.200s -> %.200s\n", plain(key, mem), x ? x : "nothing", y ? y : "nothing");
+    (void)printf("%s: %.200s -> %.200s\n", plain(key, mem), x != NULL ? x : "nothing", y != NULL ? y : "nothing");
     free(x);
     free(y);
     return 1;
@@ -331,7 +332,7 @@ static int object_diff(const char *prefix, json_t *a, json_t *b, pl_arena *mem)
     }
     json_object_foreach(b, key, value) {
         (void)snprintf(path, sizeof path, "%s%s%s", prefix, prefix[0] ? "." : "", key);
-        if (!json_object_get(a, key))
+        if (json_object_get(a, key) == NULL)
             n += text_diff(path, NULL, value, mem);
     }
     return n;
@@ -381,7 +382,8 @@ static void print_tensors(const tensor_diff *d, int n, int n_all, int shown)
         if (d[k].what != NULL)
             (void)printf("  %s: %s\n", d[k].name, d[k].what);
         else
-            (void)printf("  %s: largest difference %.3g, %.3g %% of the largest number\n", d[k].name, d[k].most, 100 * d[k].relative);
+            (void)printf("  %s: largest difference %.3g, %.3g %% of the largest number\n", d[k].name, d[k].most,
+                         100 * d[k].relative);
     if (n > shown)
         (void)printf("  and %d more; --all for every one\n", n - shown);
 }
@@ -462,13 +464,14 @@ static int run_with(const pl_args *args, pl_arena *mem)
         return pl_cmd_usage(args, "%s is not info, verify or diff", what);
     if (args->n != (two ? 3 : 2))
         return pl_cmd_usage(args, "model %s needs %s", what, two ? "two model files" : "one model file");
-    if (nn_model_read(&m, args->arg[1], mem, &err))
+    if (nn_model_read(&m, args->arg[1], mem, &err) != PL_OK)
         return pl_cmd_fail(&err);
     if (two)
-        return nn_model_read(&other, args->arg[2], mem, &err) ? pl_cmd_fail(&err) : diff(m, other, pl_arg(args, "--all") != NULL, mem);
+        return nn_model_read(&other, args->arg[2], mem, &err) != PL_OK ? pl_cmd_fail(&err)
+                                                                       : diff(m, other, pl_arg(args, "--all") != NULL, mem);
     if (!strcmp(what, "verify"))
         return verify(m, args->arg[1], pl_arg(args, "--sha256"));
-    if (pl_arg(args, "--json"))
+    if (pl_arg(args, "--json") != NULL)
         return print_json(m, mem);
     print_info(m, args->arg[1], mem);
     return 0;
@@ -481,7 +484,7 @@ static int run(const pl_app *app, const pl_args *args)
     int status;
 
     (void)app;
-    if (!mem) {
+    if (mem == NULL) {
         (void)pl_fail(&err, PL_ENOMEM, "no memory");
         return pl_cmd_fail(&err);
     }

@@ -2,11 +2,9 @@
 #include "stages/commands/commands.h"
 #include "stages/commands/output/plan_print.h"
 
-static const pl_opt opts[] = {
-    { "--dag", 0, "FORM", "draw the stages instead: text, dot or mermaid" },
-    { "--json", 0, NULL, "print the plan as JSON" },
-    { 0 }
-};
+static const pl_opt opts[] = { { "--dag", 0, "FORM", "draw the stages instead: text, dot or mermaid" },
+                               { "--json", 0, NULL, "print the plan as JSON" },
+                               { 0 } };
 
 static int print_plan(const pl_args *args, const st_plan *plan)
 {
@@ -31,7 +29,7 @@ static int run(const pl_app *app, const pl_args *args)
     pl_error err = { 0 };
     pl_run_opts none = { 0 };
     int status = pl_code_exit(PL_ENOMEM);
-    pl_workflow *wf = mem ? pl_cmd_load(app, args, mem, &status) : NULL;
+    pl_workflow *wf = mem != NULL ? pl_cmd_load(app, args, mem, &status) : NULL;
     st_plan plan;
 
     if (wf != NULL && st_plan_make(&plan, app, wf, &none, mem, &err) == PL_OK)

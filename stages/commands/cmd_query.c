@@ -7,13 +7,11 @@
 #include "stages/database/results.h"
 #include "stages/database/rows.h"
 
-static const pl_opt opts[] = {
-    { "--format", 'f', "FORMAT", "table, csv, json or jsonl" },
-    { "--csv", 0, NULL, "the same as --format csv" },
-    { "--json", 0, NULL, "the same as --format json" },
-    { "--file", 0, "FILE", "read the SQL from a file; - is standard input" },
-    { 0 }
-};
+static const pl_opt opts[] = { { "--format", 'f', "FORMAT", "table, csv, json or jsonl" },
+                               { "--csv", 0, NULL, "the same as --format csv" },
+                               { "--json", 0, NULL, "the same as --format json" },
+                               { "--file", 0, "FILE", "read the SQL from a file; - is standard input" },
+                               { 0 } };
 
 static const char examples[] =
     "\nExamples:\n"
@@ -25,8 +23,8 @@ static const char examples[] =
 /* Functions of SQLite, its shell or some builds that return an address of memory, read files or change the process. */
 static bool is_dangerous(const char *function)
 {
-    static const char *const names[] = { "load_extension", "fts3_tokenizer", "readfile", "writefile", "edit", "icu_load_collation",
-                                         "sqlite_log", "fts5" };
+    static const char *const names[] = { "load_extension", "fts3_tokenizer",     "readfile",   "writefile",
+                                         "edit",           "icu_load_collation", "sqlite_log", "fts5" };
     bool yes = false;
 
     for (size_t i = 0; function != NULL && i < sizeof names / sizeof *names; i++)
@@ -37,10 +35,10 @@ static bool is_dangerous(const char *function)
 /* Allows reading only, and nothing that opens another file or changes the connection. */
 static int only_reading(void *unused, int action, const char *a, const char *b, const char *c, const char *d)
 {
-    static const char *const pragmas[] = { "table_info", "table_list", "index_list", "index_info", "table_xinfo",
-                                           "foreign_key_list", "user_version", "application_id", "page_count",
-                                           "page_size", "schema_version", "database_list", "compile_options",
-                                           "freelist_count", "journal_mode", "encoding" };
+    static const char *const pragmas[] = { "table_info",      "table_list",       "index_list",     "index_info",
+                                           "table_xinfo",     "foreign_key_list", "user_version",   "application_id",
+                                           "page_count",      "page_size",        "schema_version", "database_list",
+                                           "compile_options", "freelist_count",   "journal_mode",   "encoding" };
     (void)unused, (void)c, (void)d;
     switch (action) {
     case SQLITE_SELECT:
@@ -49,8 +47,8 @@ static int only_reading(void *unused, int action, const char *a, const char *b, 
     case SQLITE_FUNCTION: return is_dangerous(b) ? SQLITE_DENY : SQLITE_OK;
     case SQLITE_PRAGMA:
         for (size_t i = 0; i < sizeof pragmas / sizeof *pragmas; i++)
-            if (strcmp(a, pragmas[i]) == 0 && (b == NULL || strstr(pragmas[i], "_list") || strstr(pragmas[i], "_info") ||
-                                               strstr(pragmas[i], "_xinfo")))
+            if (strcmp(a, pragmas[i]) == 0 && (b == NULL || strstr(pragmas[i], "_list") != NULL ||
+                                               strstr(pragmas[i], "_info") != NULL || strstr(pragmas[i], "_xinfo") != NULL))
                 return SQLITE_OK;
         return SQLITE_DENY;
     default: return SQLITE_DENY;
@@ -60,8 +58,10 @@ static int only_reading(void *unused, int action, const char *a, const char *b, 
 /* Table-valued functions are declared at their first use, which looks like creating a table: use them before only reading is allowed. */
 static void declare(sqlite3 *db)
 {
-    static const char *const tables[] = { "json_each", "json_tree", "pragma_table_info", "pragma_table_xinfo", "pragma_table_list",
-                                          "pragma_index_list", "pragma_index_info", "pragma_foreign_key_list" };
+    static const char *const tables[] = {
+        "json_each",         "json_tree",         "pragma_table_info", "pragma_table_xinfo",
+        "pragma_table_list", "pragma_index_list", "pragma_index_info", "pragma_foreign_key_list"
+    };
 
     for (size_t i = 0; i < sizeof tables / sizeof *tables; i++) {
         char sql[64];
@@ -130,7 +130,7 @@ static pl_code select_all(const char **sql, const char *name, pl_arena *mem, pl_
 {
     char *text = sqlite3_mprintf("SELECT * FROM \"%w\"", name);
 
-    *sql = text ? pl_strdup(mem, text) : NULL;
+    *sql = text != NULL ? pl_strdup(mem, text) : NULL;
     sqlite3_free(text);
     return *sql ? PL_OK : pl_fail(err, PL_ENOMEM, "a query");
 }
@@ -158,7 +158,8 @@ static pl_code get_sql(const pl_args *args, sqlite3 *db, const char **sql, pl_ar
 static pl_code list_tables(sqlite3 *db, pl_error *err)
 {
     sqlite3_stmt *st;
-    pl_code code = pl_db_prepare(db, &st,
+    pl_code code = pl_db_prepare(
+        db, &st,
         "SELECT s.name, s.type, (SELECT group_concat(name,', ') FROM pragma_table_info(s.name)) AS columns "
         "FROM sqlite_master s WHERE s.type IN('table','view') AND s.name NOT LIKE 'sqlite_%' ORDER BY s.type DESC, s.name",
         err);
@@ -172,10 +173,7 @@ static pl_code list_tables(sqlite3 *db, pl_error *err)
 }
 
 /* `query runs/x`: one argument that is a place, not a question. */
-static bool only_place(const pl_args *args)
-{
-    return args->n == 1 && access(args->arg[0], F_OK) == 0;
-}
+static bool only_place(const pl_args *args) { return args->n == 1 && access(args->arg[0], F_OK) == 0; }
 
 static bool is_about_sql(int why) { return why == SQLITE_AUTH || why == SQLITE_ERROR; }
 
@@ -213,7 +211,7 @@ static pl_code get_format(const pl_args *args, st_format *format, pl_error *err)
 {
     const char *word = pl_arg(args, "--format");
 
-    *format = pl_arg(args, "--csv") ? ST_CSV : pl_arg(args, "--json") ? ST_JSON : ST_TABLE;
+    *format = pl_arg(args, "--csv") != NULL ? ST_CSV : pl_arg(args, "--json") != NULL ? ST_JSON : ST_TABLE;
     return word != NULL ? st_format_parse(format, word, err) : PL_OK;
 }
 
@@ -229,7 +227,7 @@ static int run(const pl_app *app, const pl_args *args)
     st_format format;
     pl_error err = { 0 };
 
-    if (args->n > (pl_arg(args, "--file") ? 1 : 2))
+    if (args->n > (pl_arg(args, "--file") != NULL ? 1 : 2))
         return pl_cmd_usage(args, "one query at a time; put the SQL in quotes");
     if (get_format(args, &format, &err) != PL_OK)
         return pl_cmd_fail(&err);

@@ -6,16 +6,15 @@
 #include "stages/files/out_file.h"
 #include "stages/report/report.h"
 
-static const pl_opt opts[] = {
-    { "--output", 'o', "FILE", "write there (default: report.html beside the database); - is standard output" },
-    { "--top", 'n', "N", "ranked molecules to show, with structures (default 50, at most 1000)" },
-    { 0 }
-};
+static const pl_opt opts[] = { { "--output", 'o', "FILE",
+                                 "write there (default: report.html beside the database); - is standard output" },
+                               { "--top", 'n', "N", "ranked molecules to show, with structures (default 50, at most 1000)" },
+                               { 0 } };
 
 static const char *beside(const char *results, pl_arena *mem)
 {
     const char *slash = strrchr(results, '/');
-    return pl_sprintf(mem, "%.*sreport.html", slash ? (int)(slash - results) + 1 : 0, results);
+    return pl_sprintf(mem, "%.*sreport.html", slash != NULL ? (int)(slash - results) + 1 : 0, results);
 }
 
 static pl_code put(const char *path, const pl_text *page, pl_arena *mem, pl_error *err)
@@ -42,8 +41,9 @@ static pl_code report(const st_ask *ask, pl_error *err)
     char size[32];
     pl_code code;
 
-    path = path ? path : beside(ask->store->results_path, ask->mem);
-    code = path ? st_report_make(&page, ask->store, *(int64_t *)ask->ctx, &drawn, ask->mem, err) : pl_fail(err, PL_ENOMEM, "out of memory");
+    path = path != NULL ? path : beside(ask->store->results_path, ask->mem);
+    code = path != NULL ? st_report_make(&page, ask->store, *(int64_t *)ask->ctx, &drawn, ask->mem, err)
+                        : pl_fail(err, PL_ENOMEM, "out of memory");
     if (code == PL_OK)
         code = put(path, &page, ask->mem, err);
     if (code == PL_OK && drawn.n_plain > 0)

@@ -9,21 +9,19 @@
  * The stage that failed them runs again as a whole, with the other limits given,
  * and gives what a fresh run with those limits gives. */
 
-static const pl_opt opts[] = {
-    { "--stage", 0, "STAGE", "failures of this stage (default: the first stage that has any)" },
-    { "--code", 0, "CODE", "only if there are failures with this code" },
-    { "--dry-run", 'n', NULL, "count them and print the plan, do nothing" },
-    { "--jobs", 'j', "N", "worker threads and processes" },
-    { "--keep-going", 'k', NULL, "ignore the limits of failures" },
-    { "--until", 0, "STAGE", "run this stage and what it needs, no more" },
-    { "--max-time", 0, "TIME", "stop cleanly after this time, or auto: ask the scheduler" },
-    { "--grace", 0, "TIME", "time from a signal to the end (default 25s)" },
-    { "--quiet", 'q', NULL, "only warnings and errors" },
-    { "--verbose", 'v', NULL, "more messages" },
-    { "--log", 0, "FILE", "append the log to this file too" },
-    { "--log-format", 0, "FORM", "text or json" },
-    { 0 }
-};
+static const pl_opt opts[] = { { "--stage", 0, "STAGE", "failures of this stage (default: the first stage that has any)" },
+                               { "--code", 0, "CODE", "only if there are failures with this code" },
+                               { "--dry-run", 'n', NULL, "count them and print the plan, do nothing" },
+                               { "--jobs", 'j', "N", "worker threads and processes" },
+                               { "--keep-going", 'k', NULL, "ignore the limits of failures" },
+                               { "--until", 0, "STAGE", "run this stage and what it needs, no more" },
+                               { "--max-time", 0, "TIME", "stop cleanly after this time, or auto: ask the scheduler" },
+                               { "--grace", 0, "TIME", "time from a signal to the end (default 25s)" },
+                               { "--quiet", 'q', NULL, "only warnings and errors" },
+                               { "--verbose", 'v', NULL, "more messages" },
+                               { "--log", 0, "FILE", "append the log to this file too" },
+                               { "--log-format", 0, "FORM", "text or json" },
+                               { 0 } };
 
 /* How many failures of a step match --code. */
 static pl_code count(pl_store *s, const char *stage, const char *code_word, int64_t *n, pl_error *err)
@@ -52,7 +50,8 @@ static pl_code find_stage(const pl_app *app, const pl_workflow *wf, const pl_arg
             *stage = name;
     }
     if (code == PL_OK)
-        code = pl_db_int(s->db, begun, err, "SELECT command='retry' AND state IN('running','stopped','lost') FROM run ORDER BY run_id DESC LIMIT 1");
+        code = pl_db_int(s->db, begun, err,
+                         "SELECT command='retry' AND state IN('running','stopped','lost') FROM run ORDER BY run_id DESC LIMIT 1");
     pl_store_close(s);
     return code;
 }
@@ -65,7 +64,7 @@ static int run(const pl_app *app, const pl_args *args)
     int status = pl_code_exit(PL_ENOMEM);
     int64_t n = 0, begun = 0;
     char name[64] = "";
-    pl_workflow *wf = mem ? pl_cmd_load(app, args, mem, &status) : NULL;
+    pl_workflow *wf = mem != NULL ? pl_cmd_load(app, args, mem, &status) : NULL;
 
     if (wf != NULL && find_stage(app, wf, args, &stage, &n, &begun, &err) != PL_OK)
         status = pl_cmd_fail(&err);
@@ -79,7 +78,8 @@ static int run(const pl_app *app, const pl_args *args)
     if (begun)
         pl_cmd_say("the stopped retry continues");
     else
-        pl_cmd_say("%lld failure%s of stage %s: it runs again, and so do the stages that depend on it", (long long)n, n == 1 ? "" : "s", name);
+        pl_cmd_say("%lld failure%s of stage %s: it runs again, and so do the stages that depend on it", (long long)n,
+                   n == 1 ? "" : "s", name);
     return st_run_command(app, args, "retry", name[0] ? name : NULL);
 }
 

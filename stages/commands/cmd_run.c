@@ -36,7 +36,7 @@ static bool read_time(const pl_args *args, const char *name, double *out)
     const char *text = pl_arg(args, name);
 
     if (text == NULL || (strcmp(name, "--max-time") == 0 && strcmp(text, "auto") == 0)) {
-        *out = text ? -1 : *out;
+        *out = text != NULL ? -1 : *out;
         return true;
     }
     return pl_parse_duration(text, out) && *out > 0;
@@ -51,8 +51,10 @@ static int read_shard(const pl_args *args, pl_run_opts *out)
         return 0;
     if (pl_shard_parse(&out->shard, text, &err) != PL_OK)
         return pl_cmd_usage(args, "%s", err.text);
-    return out->fresh ? pl_cmd_usage(args, "--fresh cannot be used with --shard, as `merge` would not find the new directory; remove %s",
-                                     "the directory of the shard instead") : 0;
+    return out->fresh
+               ? pl_cmd_usage(args, "--fresh cannot be used with --shard, as `merge` would not find the new directory; remove %s",
+                              "the directory of the shard instead")
+               : 0;
 }
 
 /* Checks everything on the command line; returns 0 or the exit status. */
@@ -76,7 +78,7 @@ static int read_options(const pl_args *args, pl_run_opts *out)
     out->fresh = pl_arg(args, "--fresh") != NULL;
     out->until = pl_arg(args, "--until");
     out->from = pl_arg(args, "--from");
-    out->force = out->force ? out->force : pl_arg(args, "--force");
+    out->force = out->force != NULL ? out->force : pl_arg(args, "--force");
     out->quiet = pl_arg(args, "--quiet") != NULL;
     return read_shard(args, out);
 }
@@ -98,8 +100,11 @@ static int dry_run(const pl_app *app, pl_workflow *wf, const pl_run_opts *o, pl_
 static int run_for_real(const pl_app *app, const pl_args *args, pl_workflow *wf, pl_run_opts *o, pl_arena *mem)
 {
     const char *form = pl_arg(args, "--log-format");
-    st_log log = { .json = form != NULL && strcmp(form, "json") == 0, .tty = pl_cmd_tty(stderr),
-                   .max = o->quiet ? PL_WARN : pl_arg(args, "--verbose") ? PL_DEBUG : PL_INFO };
+    st_log log = { .json = form != NULL && strcmp(form, "json") == 0,
+                   .tty = pl_cmd_tty(stderr),
+                   .max = o->quiet                            ? PL_WARN
+                          : pl_arg(args, "--verbose") != NULL ? PL_DEBUG
+                                                              : PL_INFO };
     pl_error err = { 0 };
     pl_code code;
     int ran = 0;
@@ -144,8 +149,14 @@ static int run_as_rank(const pl_app *app, const pl_args *args, pl_workflow *wf, 
 int st_run_command(const pl_app *app, const pl_args *args, const char *command, const char *force)
 {
     pl_arena *mem = pl_arena_new(1 << 16);
-    pl_run_opts o = { .grace = 25, .force = force, .command = command, .argc = args->argc, .argv = args->argv,
-                      .known = app->stages, .program_version = app->version, .git_commit = st_commit };
+    pl_run_opts o = { .grace = 25,
+                      .force = force,
+                      .command = command,
+                      .argc = args->argc,
+                      .argv = args->argv,
+                      .known = app->stages,
+                      .program_version = app->version,
+                      .git_commit = st_commit };
     const char *form = pl_arg(args, "--log-format");
     pl_error err = { 0 };
     pl_workflow *wf;
@@ -158,7 +169,7 @@ int st_run_command(const pl_app *app, const pl_args *args, const char *command, 
     wf = status == 0 ? pl_cmd_load(app, args, mem, &status) : NULL;
     if (wf != NULL && o.shard.n > 0 && pl_workflow_shard(wf, o.shard, mem, &err) != PL_OK)
         status = pl_cmd_fail(&err);
-    else if (wf != NULL && pl_arg(args, "--dry-run"))
+    else if (wf != NULL && pl_arg(args, "--dry-run") != NULL)
         status = dry_run(app, wf, &o, mem);
     else if (wf != NULL && o.shard.n > 0)
         status = run_for_real(app, args, wf, &o, mem);
@@ -168,10 +179,7 @@ int st_run_command(const pl_app *app, const pl_args *args, const char *command, 
     return status == pl_code_exit(PL_ESTOP) ? o.requeue_exit : status;
 }
 
-static int run(const pl_app *app, const pl_args *args)
-{
-    return st_run_command(app, args, "run", NULL);
-}
+static int run(const pl_app *app, const pl_args *args) { return st_run_command(app, args, "run", NULL); }
 
 const pl_cmd st_cmd_run = {
     .name = "run",

@@ -8,31 +8,29 @@
 #include "stages/jobs/job.h"
 #include "stages/merge/merge.h"
 
-const pl_opt st_job_opts[] = {
-    { "--scheduler", 's', "NAME", "slurm, pbs, lsf or sge; default: the one whose commands are found" },
-    { "--time", 't', "TIME", "limit of the job, such as 12h" },
-    { "--nodes", 'N', "N", "nodes (training with ranks)" },
-    { "--tasks", 'n', "N", "ranks on a node (training with ranks)" },
-    { "--cpus", 'c', "N", "processors of a task" },
-    { "--gpus", 'g', "N", "GPUs of a node" },
-    { "--memory", 'm', "SIZE", "memory of a node, such as 32GiB" },
-    { "--partition", 'p', "NAME", "partition or queue" },
-    { "--account", 'A', "NAME", "account or project" },
-    { "--array", 'a', "N", "N shards, each a task of a job array, and a job that merges them" },
-    { "--max-running", 0, "N", "tasks of the array at once" },
-    { "--options", 0, "TEXT", "more options of the job, such as --constraint=a100" },
-    { "--missing", 0, NULL, "only the shards of the array that are not done" },
-    { "--merge", 0, NULL, "only the job that comes after the array" },
-    { 0 }
-};
+const pl_opt st_job_opts[] = { { "--scheduler", 's', "NAME", "slurm, pbs, lsf or sge; default: the one whose commands are found" },
+                               { "--time", 't', "TIME", "limit of the job, such as 12h" },
+                               { "--nodes", 'N', "N", "nodes (training with ranks)" },
+                               { "--tasks", 'n', "N", "ranks on a node (training with ranks)" },
+                               { "--cpus", 'c', "N", "processors of a task" },
+                               { "--gpus", 'g', "N", "GPUs of a node" },
+                               { "--memory", 'm', "SIZE", "memory of a node, such as 32GiB" },
+                               { "--partition", 'p', "NAME", "partition or queue" },
+                               { "--account", 'A', "NAME", "account or project" },
+                               { "--array", 'a', "N", "N shards, each a task of a job array, and a job that merges them" },
+                               { "--max-running", 0, "N", "tasks of the array at once" },
+                               { "--options", 0, "TEXT", "more options of the job, such as --constraint=a100" },
+                               { "--missing", 0, NULL, "only the shards of the array that are not done" },
+                               { "--merge", 0, NULL, "only the job that comes after the array" },
+                               { 0 } };
 
 /* Beside st_job_opts: the setting, and whether it is any text. */
 static const struct setting {
     const char *key;
     bool text;
-} settings[] = { { "type", false }, { "time", false }, { "nodes", false }, { "tasks", false }, { "cpus", false },
-                 { "gpus", false }, { "memory", false }, { "partition", true }, { "account", true }, { "array", false },
-                 { "max_running", false }, { "options", true } };
+} settings[] = { { "type", false },   { "time", false },  { "nodes", false },       { "tasks", false },
+                 { "cpus", false },   { "gpus", false },  { "memory", false },      { "partition", true },
+                 { "account", true }, { "array", false }, { "max_running", false }, { "options", true } };
 enum { N_SETTINGS = sizeof settings / sizeof *settings };
 
 /* The options are overrides; the file comes first. */
@@ -53,7 +51,7 @@ static char **words_of(const pl_args *args, int *n, pl_arena *mem)
         else
             pl_text_add(&value, args->value[i]);
         word[*n] = pl_sprintf(mem, "scheduler.%s=%s", settings[i].key, pl_text_str(&value));
-        word = word[*n] ? word : NULL;
+        word = word[*n] != NULL ? word : NULL;
         ++*n;
     }
     pl_text_free(&value);
@@ -96,7 +94,7 @@ static pl_code find_missing(st_job *job, pl_workflow *wf, const pl_schema *schem
 {
     int32_t *list = PL_NEW(mem, int32_t, job->of);
     st_shards all = { 0 };
-    pl_code code = list ? st_shards_find(&all, wf, schema, job->of, mem, err) : pl_fail(err, PL_ENOMEM, "shards");
+    pl_code code = list != NULL ? st_shards_find(&all, wf, schema, job->of, mem, err) : pl_fail(err, PL_ENOMEM, "shards");
 
     for (int32_t k = 0; code == PL_OK && k < all.n; k++)
         if (all.why[k] != NULL)
@@ -119,7 +117,8 @@ static pl_code job_fill(st_job *job, const pl_app *app, const pl_args *args, pl_
     if (job->program == NULL)
         return pl_fail(err, PL_ENOMEM, "a script");
     if (job->scheduler == 0)
-        return pl_fail(err, PL_ECONFIG, "no sbatch, bsub or qsub was found; name the scheduler: --scheduler slurm, pbs, lsf or sge");
+        return pl_fail(err, PL_ECONFIG,
+                       "no sbatch, bsub or qsub was found; name the scheduler: --scheduler slurm, pbs, lsf or sge");
     if (job->of == 0 && (job->merge || pl_arg(args, "--missing") != NULL))
         return pl_fail(err, PL_ECONFIG, "there is no array: give --array N or set scheduler.array");
     return pl_arg(args, "--missing") != NULL ? find_missing(job, wf, app->schema, mem, err) : PL_OK;
@@ -130,7 +129,7 @@ bool st_job_open(st_job *job, const pl_app *app, const pl_args *args, pl_arena *
     pl_args all = *args;
     pl_error err = { 0 };
     pl_workflow *wf;
-    char **word = mem ? words_of(args, &all.n, mem) : NULL;
+    char **word = mem != NULL ? words_of(args, &all.n, mem) : NULL;
 
     *job = (st_job){ 0 };
     *status = pl_code_exit(PL_ENOMEM);

@@ -10,11 +10,9 @@
 #include "stages/commands/output/cmd_json.h"
 #include "stages/database/results.h"
 
-static const pl_opt opts[] = {
-    { "--watch", 'w', NULL, "look again every two seconds until the run ends" },
-    { "--json", 0, NULL, "print JSON" },
-    { 0 }
-};
+static const pl_opt opts[] = { { "--watch", 'w', NULL, "look again every two seconds until the run ends" },
+                               { "--json", 0, NULL, "print JSON" },
+                               { 0 } };
 
 /* The newest row of the run table. */
 typedef struct last_run {
@@ -25,7 +23,7 @@ typedef struct last_run {
 static void copy_column(char *to, size_t size, sqlite3_stmt *st, int column)
 {
     const unsigned char *text = sqlite3_column_text(st, column);
-    (void)snprintf(to, size, "%s", text ? (const char *)text : "");
+    (void)snprintf(to, size, "%s", text != NULL ? (const char *)text : "");
 }
 
 static pl_code read_run(pl_store *s, last_run *out, pl_error *err)
@@ -62,7 +60,7 @@ static bool lock_is_held(const char *results)
     bool held = false;
     FILE *f;
 
-    (void)snprintf(path, sizeof path, "%.*s.lock", slash ? (int)(slash - results) + 1 : 0, results);
+    (void)snprintf(path, sizeof path, "%.*s.lock", slash != NULL ? (int)(slash - results) + 1 : 0, results);
     if (stat(path, &st) != 0 || (f = fopen("/proc/locks", "r")) == NULL)
         return false;
     (void)snprintf(want, sizeof want, ":%llu ", (unsigned long long)st.st_ino);
@@ -127,10 +125,10 @@ static pl_code print_json(pl_store *s, const last_run *r, pl_error *err)
     pl_code code = PL_OK;
     json_t *stages = query_json(s, stages_sql(r), &code, err);
     json_t *failures = query_json(s, "SELECT stage,code,count(*) AS n FROM failure GROUP BY 1,2 ORDER BY 3 DESC", &code, err);
-    json_t *all = json_pack("{s:s, s:{s:I, s:s, s:s, s:s, s:s, s:s, s:s}, s:o, s:o, s:o}", "results", s->results_path,
-                            "run", "run_id", (json_int_t)r->run_id, "state", r->state, "command", r->command, "host",
-                            r->host, "started_utc", r->started, "ended_utc", r->ended, "reason", r->reason, "stages", stages,
-                            "failures", failures, "funnel", query_json(s, "SELECT * FROM v_funnel", &code, err));
+    json_t *all = json_pack("{s:s, s:{s:I, s:s, s:s, s:s, s:s, s:s, s:s}, s:o, s:o, s:o}", "results", s->results_path, "run",
+                            "run_id", (json_int_t)r->run_id, "state", r->state, "command", r->command, "host", r->host,
+                            "started_utc", r->started, "ended_utc", r->ended, "reason", r->reason, "stages", stages, "failures",
+                            failures, "funnel", query_json(s, "SELECT * FROM v_funnel", &code, err));
 
     if (code == PL_OK)
         st_json_print(all, 0);
@@ -190,8 +188,8 @@ static pl_code print_text(pl_store *s, const last_run *r, pl_error *err)
     if (r->run_id == 0)
         (void)printf("no run yet\n");
     else
-        (void)printf("run %lld (%s): %s, on %s since %s%s%s%s%s\n", (long long)r->run_id, r->command, r->state, r->host,
-                     r->started, r->ended[0] ? ", ended " : "", r->ended, r->reason[0] ? ": " : "", r->reason);
+        (void)printf("run %lld (%s): %s, on %s since %s%s%s%s%s\n", (long long)r->run_id, r->command, r->state, r->host, r->started,
+                     r->ended[0] ? ", ended " : "", r->ended, r->reason[0] ? ": " : "", r->reason);
     code = print_stages(s, r, err);
     return code == PL_OK ? print_epoch(s, err) : code;
 }

@@ -59,7 +59,7 @@ static pl_code submit(const st_job *job, const char *name, const char *after, co
 {
     const char *path = pl_sprintf(mem, "%s/%s", job->wf->workdir, name);
     pl_text text = { 0 };
-    pl_code code = path ? st_job_script(job, &text, err) : pl_fail(err, PL_ENOMEM, "a script");
+    pl_code code = path != NULL ? st_job_script(job, &text, err) : pl_fail(err, PL_ENOMEM, "a script");
 
     if (code == PL_OK)
         code = pl_mkdirs(job->wf->workdir, err);

@@ -6,12 +6,10 @@
 #include "stages/steps/errors/domain_words.h"
 #include "stages/steps/rank/score_columns.h"
 
-static const pl_opt opts[] = {
-    { "--number", 'n', "N", "number of molecules to show (default 10)" },
-    { "--csv", 0, NULL, "as CSV, numbers in full precision" },
-    { "--json", 0, NULL, "as JSON, numbers in full precision" },
-    { 0 }
-};
+static const pl_opt opts[] = { { "--number", 'n', "N", "number of molecules to show (default 10)" },
+                               { "--csv", 0, NULL, "as CSV, numbers in full precision" },
+                               { "--json", 0, NULL, "as JSON, numbers in full precision" },
+                               { 0 } };
 
 static pl_code print_top(sqlite3 *db, int64_t n, st_format format, pl_error *err)
 {
@@ -25,8 +23,10 @@ static pl_code print_top(sqlite3 *db, int64_t n, st_format format, pl_error *err
     if (code == PL_OK)
         code = st_hit_columns(db, &sql, NULL, err);
     st_descriptors_in_top(&sql);
-    pl_text_addf(&sql, ", m.smiles, m.inchikey FROM hit h "
-                 "JOIN molecule m ON m.mol_id=h.mol_id ORDER BY h.rank LIMIT %lld", (long long)n);
+    pl_text_addf(&sql,
+                 ", m.smiles, m.inchikey FROM hit h "
+                 "JOIN molecule m ON m.mol_id=h.mol_id ORDER BY h.rank LIMIT %lld",
+                 (long long)n);
     if (code == PL_OK && !pl_text_ok(&sql))
         code = pl_fail(err, PL_ENOMEM, "out of memory");
     if (code == PL_OK)
@@ -61,13 +61,12 @@ static pl_code check_ranked(const pl_store *store, pl_error *err)
     if (done)
         return pl_fail(err, PL_EINPUT, "%s: the ranking is empty: no molecule has all the values and meets all conditions",
                        store->results_path);
-    return pl_fail(err, PL_EINPUT, "%s: no ranking yet: the stage rank has not finished; see molsieve status",
-                   store->results_path);
+    return pl_fail(err, PL_EINPUT, "%s: no ranking yet: the stage rank has not finished; see molsieve status", store->results_path);
 }
 
 static pl_code top(const st_ask *ask, pl_error *err)
 {
-    st_format format = pl_arg(ask->args, "--csv") ? ST_CSV : pl_arg(ask->args, "--json") ? ST_JSON : ST_TABLE;
+    st_format format = pl_arg(ask->args, "--csv") != NULL ? ST_CSV : pl_arg(ask->args, "--json") != NULL ? ST_JSON : ST_TABLE;
     pl_code code = check_ranked(ask->store, err);
 
     if (code == PL_OK)

@@ -13,7 +13,7 @@ static void add_unit(pl_text *out, const char *unit)
 void st_descriptor_heading(pl_text *out, const ch_descriptor *d)
 {
     pl_text_add(out, d->name);
-    add_unit(out, d->unit ? d->unit : "");
+    add_unit(out, d->unit != NULL ? d->unit : "");
 }
 
 bool st_descriptor_is(const char *name)
@@ -22,7 +22,7 @@ bool st_descriptor_is(const char *name)
 
     for (int i = 0; i < CH_N_DESCRIPTORS && !found; i++) {
         const ch_descriptor *d = &ch_descriptors[i];
-        const size_t n = strlen(d->name), n_unit = d->unit ? strlen(d->unit) : 0;
+        const size_t n = strlen(d->name), n_unit = d->unit != NULL ? strlen(d->unit) : 0;
         const char *rest = name + n;
         found = strncmp(name, d->name, n) == 0 &&
                 (rest[0] == '\0' || (n_unit > 0 && strncmp(rest, " (", 2) == 0 && strncmp(rest + 2, d->unit, n_unit) == 0 &&

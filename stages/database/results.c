@@ -25,8 +25,8 @@ static const char *newest(const char *pattern, pl_arena *mem)
             struct stat st;
             if (ends_with(found.gl_pathv[i], ".previous.db") || stat(found.gl_pathv[i], &st) != 0)
                 continue;
-            if (best != NULL && (st.st_mtim.tv_sec < when.tv_sec ||
-                                 (st.st_mtim.tv_sec == when.tv_sec && st.st_mtim.tv_nsec <= when.tv_nsec)))
+            if (best != NULL &&
+                (st.st_mtim.tv_sec < when.tv_sec || (st.st_mtim.tv_sec == when.tv_sec && st.st_mtim.tv_nsec <= when.tv_nsec)))
                 continue;
             best = found.gl_pathv[i];
             when = st.st_mtim;
@@ -51,8 +51,10 @@ static pl_code find_below(const char *dir, const char **path, pl_arena *mem, pl_
         *path = pl_sprintf(mem, "%.*sresults.db", (int)(strlen(parts) - strlen("shards")), parts);
     if (*path != NULL)
         return PL_OK;
-    return pl_fail(err, PL_EIO, "%s: no results.db and no runs/*/results.db here; name a database, a work directory or a "
-                                "workflow", strcmp(dir, ".") == 0 ? "current directory" : dir);
+    return pl_fail(err, PL_EIO,
+                   "%s: no results.db and no runs/*/results.db here; name a database, a work directory or a "
+                   "workflow",
+                   strcmp(dir, ".") == 0 ? "current directory" : dir);
 }
 
 /* Results that are in shards but not in results.db. */
@@ -61,7 +63,7 @@ static bool only_shards(const char *results)
     const char *slash = strrchr(results, '/');
     char shards[4200];
 
-    (void)snprintf(shards, sizeof shards, "%.*sshards", slash ? (int)(slash - results) + 1 : 0, results);
+    (void)snprintf(shards, sizeof shards, "%.*sshards", slash != NULL ? (int)(slash - results) + 1 : 0, results);
     return access(results, F_OK) != 0 && access(shards, F_OK) == 0;
 }
 
@@ -95,7 +97,7 @@ int st_results_ask(const pl_app *app, const pl_args *args, const char *where, st
     st_ask ask = { .args = args, .ctx = ctx, .mem = pl_arena_new(1 << 16) };
     const char *path = NULL;
     pl_error err = { 0 };
-    pl_code code = ask.mem ? st_results_find(app, where, &path, ask.mem, &err) : pl_fail(&err, PL_ENOMEM, "out of memory");
+    pl_code code = ask.mem != NULL ? st_results_find(app, where, &path, ask.mem, &err) : pl_fail(&err, PL_ENOMEM, "out of memory");
 
     if (code == PL_OK && only_shards(path))
         code = pl_fail(&err, PL_EIO, "%s: not there yet, only shards are: molsieve merge WORKFLOW", path);

@@ -336,12 +336,10 @@ static pl_code write_table(sqlite3_stmt *st, int max_cell, int64_t *n_rows, st_s
     return code;
 }
 
-pl_code st_rows_write(sqlite3_stmt *st, st_format format, int max_cell, int64_t *n_rows, st_sink *sink, void *ctx,
-                      pl_error *err)
+pl_code st_rows_write(sqlite3_stmt *st, st_format format, int max_cell, int64_t *n_rows, st_sink *sink, void *ctx, pl_error *err)
 {
     int64_t n = 0;
-    pl_code code = format == ST_TABLE ? write_table(st, max_cell, &n, sink, ctx, err)
-                                      : write_plain(st, format, &n, sink, ctx, err);
+    pl_code code = format == ST_TABLE ? write_table(st, max_cell, &n, sink, ctx, err) : write_plain(st, format, &n, sink, ctx, err);
 
     if (n_rows != NULL)
         *n_rows = n;

@@ -22,8 +22,7 @@ pl_code st_format_parse(st_format *out, const char *word, pl_error *err);
 typedef pl_code st_sink(void *ctx, const pl_text *text, pl_error *err);
 
 /* All rows of the statement, stepped to the end. max_cell: longest text of a table cell, 0 = any. */
-pl_code st_rows_write(sqlite3_stmt *st, st_format format, int max_cell, int64_t *n_rows, st_sink *sink, void *ctx,
-                      pl_error *err);
+pl_code st_rows_write(sqlite3_stmt *st, st_format format, int max_cell, int64_t *n_rows, st_sink *sink, void *ctx, pl_error *err);
 
 /* The same to standard output. */
 pl_code st_rows_print(sqlite3_stmt *st, st_format format, int max_cell, int64_t *n_rows, pl_error *err);

@@ -19,28 +19,27 @@ extern const char *const st_schema_docs[][4]; /* stages/database/schema_docs.c *
 
 static const char *const digest[][2] = {
     { "input_file", "SELECT sha256, format, n_records FROM input_file" },
-    { "record", "SELECT i.sha256, r.ordinal, r.byte_offset, r.line, r.title, r.raw_smiles, r.status, "
-                KEY("x.mol_id") ", r.reason FROM record x JOIN record r ON r.record_id=x.record_id "
-                "JOIN input_file i ON i.file_id=r.file_id" },
-    { "molecule", "SELECT " KEY("m.mol_id") ", inchikey, smiles, formula, n_atoms, n_heavy, charge"
-                  ST_DESCRIPTOR_NAMES ", removed, geometry, energy, neutralised, alerts, structures, "
-                  "undefined_stereo FROM molecule m" },
+    { "record", "SELECT i.sha256, r.ordinal, r.byte_offset, r.line, r.title, r.raw_smiles, r.status, " KEY(
+                    "x.mol_id") ", r.reason FROM record x JOIN record r ON r.record_id=x.record_id "
+                                "JOIN input_file i ON i.file_id=r.file_id" },
+    { "molecule", "SELECT " KEY("m.mol_id") ", inchikey, smiles, formula, n_atoms, n_heavy, charge" ST_DESCRIPTOR_NAMES
+                                            ", removed, geometry, energy, neutralised, alerts, structures, "
+                                            "undefined_stereo FROM molecule m" },
     { "property", "SELECT name, unit, task, better, description FROM property" },
     { "label", "SELECT " KEY("l.mol_id") ", p.name, l.value, l.n_measurements, l.spread "
-               "FROM label l JOIN property p USING(property_id)" },
+                                         "FROM label l JOIN property p USING(property_id)" },
     { "split", "SELECT " KEY("s.mol_id") ", s.part FROM split s" },
     { "model", "SELECT name FROM model" },
     { "prediction", "SELECT " KEY("x.mol_id") ", p.name, m.name, x.value, x.similarity, x.nearest, x.spread FROM prediction x "
-                    "JOIN property p USING(property_id) JOIN model m USING(model_id)" },
+                                              "JOIN property p USING(property_id) JOIN model m USING(model_id)" },
     { "score", "SELECT " KEY("s.mol_id") ", p.name, s.mean, s.stdev, s.n_models, s.similarity, s.interval90, "
-               "s.domain, s.reasons FROM score s JOIN property p USING(property_id)" },
+                                         "s.domain, s.reasons FROM score s JOIN property p USING(property_id)" },
     { "evaluation", "SELECT m.name, p.name, e.part, e.metric, e.unit, e.value, e.n FROM evaluation e "
                     "JOIN model m USING(model_id) JOIN property p USING(property_id)" },
     { "evaluated", "SELECT " KEY("e.mol_id") ", m.name, p.name, e.part, e.measured, e.predicted, e.similarity FROM evaluated e "
-                   "JOIN model m USING(model_id) JOIN property p USING(property_id)" },
+                                             "JOIN model m USING(model_id) JOIN property p USING(property_id)" },
     { "hit", "SELECT h.rank, " KEY("h.mol_id") ", h.objective, h.front, h.cluster, h.n_similar FROM hit h" },
-    { "failure", "SELECT f.stage, f.code, f.message, f.signal, " KEY("f.record_id") ", " KEY("f.mol_id")
-                 " FROM failure f" },
+    { "failure", "SELECT f.stage, f.code, f.message, f.signal, " KEY("f.record_id") ", " KEY("f.mol_id") " FROM failure f" },
     { "metric", "SELECT stage, step, epoch, split, name, value FROM metric WHERE name NOT LIKE '%\\_s' ESCAPE '\\'" },
     { NULL, NULL },
 };
@@ -55,7 +54,7 @@ union versions {
 enum { VERSION = sizeof(union versions) };
 
 #define ADDED(name, kind, unit, heading, title, shown, since, ...) { "molecule", #name " " ST_SQL(kind), since },
-static const pl_added added[] = { CH_DESCRIPTORS(ADDED) { 0 } };
+static const pl_added added[] = { CH_DESCRIPTORS(ADDED){ 0 } };
 
 /* From version i to i+1, besides `added` and the views. Old versions are never edited. */
 static const char *const migrate[VERSION] = {

@@ -21,7 +21,8 @@ const char *const st_schema_docs[][4] = {
     { "column_doc", "description", NULL, "what the column holds" },
     { "row_sum", "tbl", NULL, "table; empty for the definitions of tables and views" },
     { "row_sum", "n", NULL, "rows; of the definitions the version of the format" },
-    { "row_sum", "sum", NULL, "sum modulo 2^64 of a hash of each row; commands compare it when a page is not as molsieve wrote it" },
+    { "row_sum", "sum", NULL,
+      "sum modulo 2^64 of a hash of each row; commands compare it when a page is not as molsieve wrote it" },
 
     { "run", "run_id", NULL, "number of the run, counted in this database" },
     { "run", "uuid", NULL, "name of the run that is unique everywhere" },
@@ -58,7 +59,8 @@ const char *const st_schema_docs[][4] = {
     { "input_file", "n_records", NULL, "records found, unusable ones included; NULL until all are read" },
     { "file_hash", "path", NULL, "file whose hash is remembered" },
     { "file_hash", "size_bytes", "byte", "size when it was hashed" },
-    { "file_hash", "mtime_ns", "ns", "time of the last change to its bytes, name or rights (ctime) when it was hashed, since 1970" },
+    { "file_hash", "mtime_ns", "ns",
+      "time of the last change to its bytes, name or rights (ctime) when it was hashed, since 1970" },
     { "file_hash", "inode", NULL, "inode when it was hashed" },
     { "file_hash", "sha256", NULL, "SHA-256 of its bytes" },
 
@@ -143,7 +145,8 @@ const char *const st_schema_docs[][4] = {
     { "record", "raw_smiles", NULL, "SMILES as the file has it; NULL for other formats and beyond 4,000 bytes" },
     { "record", "mol_id", NULL, "molecule it became; NULL while it has none" },
     { "record", "status", NULL, "read (waiting for prepare), ok, duplicate, filtered or failed (see failure)" },
-    { "record", "reason", NULL, "why it is filtered: its structural alerts, or the condition of prepare.keep that does not hold; NULL for others" },
+    { "record", "reason", NULL,
+      "why it is filtered: its structural alerts, or the condition of prepare.keep that does not hold; NULL for others" },
 
     { "molecule", "mol_id", NULL, "number of the molecule: the record_id of the first record that gave it" },
     { "molecule", "inchikey", NULL, "standard InChIKey, 27 characters; empty where InChI gives none" },
@@ -152,16 +155,19 @@ const char *const st_schema_docs[][4] = {
     { "molecule", "n_atoms", NULL, "atoms, hydrogens included" },
     { "molecule", "n_heavy", NULL, "atoms other than hydrogen" },
     { "molecule", "charge", "e", "net formal charge" },
-    CH_DESCRIPTORS(OF_MOLECULE)
-    { "molecule", "removed", NULL, "counter-ions and solvents that were removed, as SMILES; NULL for none" },
+    CH_DESCRIPTORS(OF_MOLECULE){ "molecule", "removed", NULL,
+                                 "counter-ions and solvents that were removed, as SMILES; NULL for none" },
     { "molecule", "geometry", NULL, "where the 3D structure comes from: input, mmff94, uff, or none" },
     { "molecule", "energy", "kcal/mol", "force-field energy of the conformer; NULL where no force field was used" },
     { "molecule", "unit", NULL, "block of features.db that holds the conformer" },
-    { "molecule", "neutralised", "e", "net formal charge before prepare.neutralise or prepare.ph changed any; NULL where they changed none" },
-    { "molecule", "alerts", NULL, "names of the rules of prepare.alerts that match, in their order, separated by ', '; empty for none, NULL if "
+    { "molecule", "neutralised", "e",
+      "net formal charge before prepare.neutralise or prepare.ph changed any; NULL where they changed none" },
+    { "molecule", "alerts", NULL,
+      "names of the rules of prepare.alerts that match, in their order, separated by ', '; empty for none, NULL if "
       "no rules were set" },
     { "molecule", "structures", NULL, "number of its 3D structures, lowest energy first; NULL without 3D" },
-    { "molecule", "undefined_stereo", NULL, "number of stereo centres and double bonds whose configuration the input does not define; a built "
+    { "molecule", "undefined_stereo", NULL,
+      "number of stereo centres and double bonds whose configuration the input does not define; a built "
       "structure has an arbitrary one" },
 
     { "property", "property_id", NULL, "number of the property" },
@@ -172,9 +178,11 @@ const char *const st_schema_docs[][4] = {
     { "property", "description", NULL, "its meaning; NULL where not stated" },
     { "label", "mol_id", NULL, "molecule" },
     { "label", "property_id", NULL, "property that was measured or computed" },
-    { "label", "value", "property.unit", "value from the input; the mean, or by dedupe.on_conflict the first, of the molecule's records" },
+    { "label", "value", "property.unit",
+      "value from the input; the mean, or by dedupe.on_conflict the first, of the molecule's records" },
     { "label", "n_measurements", NULL, "records that gave a value" },
-    { "label", "spread", "property.unit", "sample standard deviation of those values, or from the first if that is kept; 0 for "
+    { "label", "spread", "property.unit",
+      "sample standard deviation of those values, or from the first if that is kept; 0 for "
       "one value" },
     { "split", "mol_id", NULL, "molecule" },
     { "split", "part", NULL, "train, valid, test or calibration" },
@@ -187,10 +195,12 @@ const char *const st_schema_docs[][4] = {
     { "prediction", "property_id", NULL, "property that was predicted" },
     { "prediction", "model_id", NULL, "model that predicted it" },
     { "prediction", "value", "property.unit", "predicted value" },
-    { "prediction", "similarity", NULL, "Tanimoto similarity (ECFP4) to the nearest molecule that the model was trained on, 0 to 1; NULL if the "
+    { "prediction", "similarity", NULL,
+      "Tanimoto similarity (ECFP4) to the nearest molecule that the model was trained on, 0 to 1; NULL if the "
       "model file has no fingerprints of these" },
     { "prediction", "nearest", NULL, "InChIKey of that molecule; if several are equally near, of the first" },
-    { "prediction", "spread", "property.unit", "sample standard deviation over the structures of the molecule; value is their mean; NULL for "
+    { "prediction", "spread", "property.unit",
+      "sample standard deviation over the structures of the molecule; value is their mean; NULL for "
       "one structure" },
     { "score", "mol_id", NULL, "molecule" },
     { "score", "property_id", NULL, "property" },
@@ -198,17 +208,22 @@ const char *const st_schema_docs[][4] = {
     { "score", "stdev", "property.unit", "sample standard deviation over the models; NULL for one model" },
     { "score", "n_models", NULL, "models that gave a value" },
     { "score", "similarity", NULL, "smallest similarity over the models; NULL if one of them has none" },
-    { "score", "interval90", "property.unit", "half-width of a 90 % prediction interval about the mean, calibrated on held-out molecules of the "
+    { "score", "interval90", "property.unit",
+      "half-width of a 90 % prediction interval about the mean, calibrated on held-out molecules of the "
       "models; largest over the models; NULL outside of the domain, and if a model has no interval" },
-    { "score", "domain", NULL, "inside or outside of the applicability domain, the molecules that the models were trained and calibrated on; "
+    { "score", "domain", NULL,
+      "inside or outside of the applicability domain, the molecules that the models were trained and calibrated on; "
       "outside there is no interval90; NULL if a model has no domain (it was trained by an earlier version)" },
-    { "score", "reasons", NULL, "why it is outside, separated by '; ': heavy atoms, net charge, rings, conjugated atoms, fragments, unusual "
+    { "score", "reasons", NULL,
+      "why it is outside, separated by '; ': heavy atoms, net charge, rings, conjugated atoms, fragments, unusual "
       "valences, ring of, atomic charge, element, structure, acids and bases, similarity; NULL inside" },
     { "evaluation", "model_id", NULL, "model" },
     { "evaluation", "property_id", NULL, "property" },
-    { "evaluation", "part", NULL, "molecules it was evaluated on: train, valid, test, calibration; for existing models also new: molecules they "
+    { "evaluation", "part", NULL,
+      "molecules it was evaluated on: train, valid, test, calibration; for existing models also new: molecules they "
       "were not trained on" },
-    { "evaluation", "metric", NULL, "mae, rmse, interval90 (half-width about the prediction that contains 90 % of the measured values), r2, "
+    { "evaluation", "metric", NULL,
+      "mae, rmse, interval90 (half-width about the prediction that contains 90 % of the measured values), r2, "
       "spearman; for a class roc_auc, pr_auc, ef1, ef5, "
       "bedroc20, log_loss, brier, actives; ensemble.mae, ... for the mean of all members; for simple predictions mean.mae, composition.mae, "
       "descriptors.mae, neighbours.mae, ...; mae.similarity<0.3 and so on: for molecules in this band of similarity; spearman.similarity: "
@@ -222,15 +237,18 @@ const char *const st_schema_docs[][4] = {
     { "evaluated", "model_id", NULL, "model" },
     { "evaluated", "property_id", NULL, "property" },
     { "evaluated", "mol_id", NULL, "molecule" },
-    { "evaluated", "part", NULL, "molecules it was evaluated on: train, valid, test, calibration; for existing models also new: molecules they "
+    { "evaluated", "part", NULL,
+      "molecules it was evaluated on: train, valid, test, calibration; for existing models also new: molecules they "
       "were not trained on" },
     { "evaluated", "measured", "property.unit", "the label, in the unit of the prediction" },
     { "evaluated", "predicted", "property.unit", "the model's prediction" },
-    { "evaluated", "similarity", NULL, "Tanimoto similarity (ECFP4) to the nearest molecule that the model was trained on; NULL if the model "
+    { "evaluated", "similarity", NULL,
+      "Tanimoto similarity (ECFP4) to the nearest molecule that the model was trained on; NULL if the model "
       "file has no fingerprints of these" },
     { "hit", "rank", NULL, "place in the ranking, from 1" },
     { "hit", "mol_id", NULL, "molecule" },
-    { "hit", "objective", NULL, "value that the ranking is by: the property itself, or the weighted sum (with Pareto fronts for information only)" },
+    { "hit", "objective", NULL,
+      "value that the ranking is by: the property itself, or the weighted sum (with Pareto fronts for information only)" },
 
     { "hit", "front", NULL, "Pareto front, from 1; NULL for a ranking by weights" },
     { "hit", "cluster", NULL, "rank of the first hit of its scaffold, or its own; NULL without diversity" },
@@ -248,8 +266,7 @@ const char *const st_schema_docs[][4] = {
     { "v_hits", "domain", NULL, "inside or outside of the applicability domain of the models, as score.domain" },
     { "v_hits", "reasons", NULL, "why it is outside, as score.reasons" },
     { "v_hits", "objective", NULL, "value that the ranking is by" },
-    CH_DESCRIPTORS(OF_HITS)
-    { "v_hits", "charge", "e", "net formal charge" },
+    CH_DESCRIPTORS(OF_HITS){ "v_hits", "charge", "e", "net formal charge" },
     { "v_hits", "formula", NULL, "formula in Hill order" },
     { "v_hits", "titles", NULL, "titles of all records of the molecule, separated by semicolons" },
     { "v_hits", "front", NULL, "Pareto front, from 1; NULL for a ranking by weights" },

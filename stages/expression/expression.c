@@ -79,8 +79,8 @@ static void fail_column(parser *p, const token *t)
     for (; p->columns[n].name != NULL && n < MAX_COLUMNS; n++)
         names[n] = p->columns[n].name;
     near = pl_nearest(word, names, n);
-    st_refuse(p, t->at, "no such column: %s%s%s%s%s", word, near ? ", did you mean " : "", near ? near : "", near ? "?" : "",
-           t->kind == QUOTED ? "; a text is written in 'single quotes'" : "");
+    st_refuse(p, t->at, "no such column: %s%s%s%s%s", word, near != NULL ? ", did you mean " : "", near != NULL ? near : "",
+              near != NULL ? "?" : "", t->kind == QUOTED ? "; a text is written in 'single quotes'" : "");
 }
 
 static st_type parse_column(parser *p)
@@ -116,7 +116,8 @@ static st_type parse_call(parser *p)
     int n = 0;
 
     if (f == NULL)
-        st_refuse(p, name.at, "no such function here: %.*s; there are %s", (int)(name.n < 40 ? name.n : 40), p->text + name.at, st_function_words);
+        st_refuse(p, name.at, "no such function here: %.*s; there are %s", (int)(name.n < 40 ? name.n : 40), p->text + name.at,
+                  st_function_words);
     st_advance(p);
     st_need(p, SIGN, "(");
     do {
@@ -490,7 +491,7 @@ pl_code st_expression_check(const char *text, const st_column *columns, uint64_t
 
 void st_expression_problem(pl_problems *problems, const pl_node *node, const char *stage, size_t at, const pl_error *err)
 {
-    pl_node here = node ? *node : (pl_node){ 0 };
+    pl_node here = node != NULL ? *node : (pl_node){ 0 };
     int n = 0;
 
     if (node != NULL && node->verbatim > 0 && node->line > 0) {

@@ -23,15 +23,15 @@ typedef enum kind { END, WORD, QUOTED, NUMBER, STRING, SIGN } kind;
 
 typedef struct token {
     kind kind;
-    size_t at, n;   /* bytes of the text; of a quoted name without its quotes */
-    st_type type;   /* of a number                                            */
+    size_t at, n; /* bytes of the text; of a quoted name without its quotes */
+    st_type type; /* of a number                                            */
 } token;
 
 typedef struct parser {
     const char *text;
     const st_column *columns;
     token now;
-    size_t next;    /* the first byte after `now`  */
+    size_t next; /* the first byte after `now`  */
     int depth;
     uint64_t used;
     size_t *at;

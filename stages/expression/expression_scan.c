@@ -10,20 +10,39 @@
 /* ---- functions: the same arguments always give the same result ---- */
 
 static const st_function functions[] = {
-    { "abs", 1, 1, ST_REAL, ST_ANY },           { "ceil", 1, 1, ST_REAL, ST_REAL },       { "ceiling", 1, 1, ST_REAL, ST_REAL },
-    { "coalesce", 2, ST_ARGUMENTS_MAX, ST_ANY, ST_ANY }, { "exp", 1, 1, ST_REAL, ST_REAL },        { "floor", 1, 1, ST_REAL, ST_REAL },
-    { "ifnull", 2, 2, ST_ANY, ST_ANY },         { "instr", 2, 2, ST_STRING, ST_WHOLE },   { "length", 1, 1, ST_STRING, ST_WHOLE },
-    { "ln", 1, 1, ST_REAL, ST_REAL },           { "log", 1, 2, ST_REAL, ST_REAL },        { "log10", 1, 1, ST_REAL, ST_REAL },
-    { "log2", 1, 1, ST_REAL, ST_REAL },         { "lower", 1, 1, ST_STRING, ST_STRING },  { "ltrim", 1, 2, ST_STRING, ST_STRING },
-    { "max", 2, ST_ARGUMENTS_MAX, ST_REAL, ST_ANY },    { "min", 2, ST_ARGUMENTS_MAX, ST_REAL, ST_ANY },  { "nullif", 2, 2, ST_ANY, ST_ANY },
-    { "pow", 2, 2, ST_REAL, ST_REAL },          { "power", 2, 2, ST_REAL, ST_REAL },      { "replace", 3, 3, ST_STRING, ST_STRING },
-    { "round", 1, 2, ST_REAL, ST_REAL },        { "rtrim", 1, 2, ST_STRING, ST_STRING },  { "sign", 1, 1, ST_REAL, ST_WHOLE },
-    { "sqrt", 1, 1, ST_REAL, ST_REAL },         { "substr", 2, 3, ST_ANY, ST_STRING },    { "substring", 2, 3, ST_ANY, ST_STRING },
-    { "trim", 1, 2, ST_STRING, ST_STRING },     { "upper", 1, 1, ST_STRING, ST_STRING },
+    { "abs", 1, 1, ST_REAL, ST_ANY },
+    { "ceil", 1, 1, ST_REAL, ST_REAL },
+    { "ceiling", 1, 1, ST_REAL, ST_REAL },
+    { "coalesce", 2, ST_ARGUMENTS_MAX, ST_ANY, ST_ANY },
+    { "exp", 1, 1, ST_REAL, ST_REAL },
+    { "floor", 1, 1, ST_REAL, ST_REAL },
+    { "ifnull", 2, 2, ST_ANY, ST_ANY },
+    { "instr", 2, 2, ST_STRING, ST_WHOLE },
+    { "length", 1, 1, ST_STRING, ST_WHOLE },
+    { "ln", 1, 1, ST_REAL, ST_REAL },
+    { "log", 1, 2, ST_REAL, ST_REAL },
+    { "log10", 1, 1, ST_REAL, ST_REAL },
+    { "log2", 1, 1, ST_REAL, ST_REAL },
+    { "lower", 1, 1, ST_STRING, ST_STRING },
+    { "ltrim", 1, 2, ST_STRING, ST_STRING },
+    { "max", 2, ST_ARGUMENTS_MAX, ST_REAL, ST_ANY },
+    { "min", 2, ST_ARGUMENTS_MAX, ST_REAL, ST_ANY },
+    { "nullif", 2, 2, ST_ANY, ST_ANY },
+    { "pow", 2, 2, ST_REAL, ST_REAL },
+    { "power", 2, 2, ST_REAL, ST_REAL },
+    { "replace", 3, 3, ST_STRING, ST_STRING },
+    { "round", 1, 2, ST_REAL, ST_REAL },
+    { "rtrim", 1, 2, ST_STRING, ST_STRING },
+    { "sign", 1, 1, ST_REAL, ST_WHOLE },
+    { "sqrt", 1, 1, ST_REAL, ST_REAL },
+    { "substr", 2, 3, ST_ANY, ST_STRING },
+    { "substring", 2, 3, ST_ANY, ST_STRING },
+    { "trim", 1, 2, ST_STRING, ST_STRING },
+    { "upper", 1, 1, ST_STRING, ST_STRING },
 };
 
 const char st_function_words[] = "abs, ceil, coalesce, exp, floor, ifnull, instr, length, ln, log, lower, max, min, nullif, pow, "
-                                     "replace, round, sign, sqrt, substr, trim, upper";
+                                 "replace, round, sign, sqrt, substr, trim, upper";
 
 const st_function *st_function_find(const char *name, size_t n)
 {
@@ -66,7 +85,7 @@ static size_t skip_blank(parser *p, size_t i)
             end = strstr(s + i + 2, "*/");
             if (end == NULL)
                 st_refuse(p, i, "a comment (/*) without its end (*/)");
-            i = end ? (size_t)(end - s) + 2 : i + strlen(s + i);
+            i = end != NULL ? (size_t)(end - s) + 2 : i + strlen(s + i);
         } else {
             return i;
         }
@@ -107,11 +126,22 @@ static size_t scan_quoted(parser *p, size_t i)
 
 static void scan_sign(parser *p, size_t i)
 {
-    static const char *const signs[] = { "||", "==", "<>", "!=", "<=", ">=", "<", ">", "=", "+", "-", "*", "/", "%", "(", ")", "," };
-    static const struct { char sign; const char *hint; } wrong[] = {
-        { ';', "one expression only, no \";\"" }, { '?', "no parameters (?)" }, { ':', "no parameters (:)" }, { '@', "no parameters (@)" },
-        { '&', "'&' is not known here; write and" }, { '|', "'|' is not known here; write or" }, { '!', "'!' is not known here; write not" },
-        { '#', "no parameters (#)" }, { '.', "a column has no table in front (write mw)" }, { '[', "no [ ] here; a list is written (1, 2)" } };
+    static const char *const signs[] = {
+        "||", "==", "<>", "!=", "<=", ">=", "<", ">", "=", "+", "-", "*", "/", "%", "(", ")", ","
+    };
+    static const struct {
+        char sign;
+        const char *hint;
+    } wrong[] = { { ';', "one expression only, no \";\"" },
+                  { '?', "no parameters (?)" },
+                  { ':', "no parameters (:)" },
+                  { '@', "no parameters (@)" },
+                  { '&', "'&' is not known here; write and" },
+                  { '|', "'|' is not known here; write or" },
+                  { '!', "'!' is not known here; write not" },
+                  { '#', "no parameters (#)" },
+                  { '.', "a column has no table in front (write mw)" },
+                  { '[', "no [ ] here; a list is written (1, 2)" } };
 
     for (size_t k = 0; k < sizeof signs / sizeof *signs; k++)
         if (strncmp(p->text + i, signs[k], strlen(signs[k])) == 0) {
@@ -156,7 +186,8 @@ void st_advance(parser *p)
 
 bool st_is(const parser *p, kind k, const char *text)
 {
-    return p->code == PL_OK && p->now.kind == k && strlen(text) == p->now.n && strncasecmp(p->text + p->now.at, text, p->now.n) == 0;
+    return p->code == PL_OK && p->now.kind == k && strlen(text) == p->now.n &&
+           strncasecmp(p->text + p->now.at, text, p->now.n) == 0;
 }
 
 bool st_take(parser *p, kind k, const char *text)

@@ -9,8 +9,8 @@
 #include "stages/expression/expression.h"
 
 #define NAME(name, ...) #name,
-const char *const st_where_columns[] = { "n_atoms", "n_heavy", "charge", CH_DESCRIPTORS(NAME) "energy", "structures", "undefined_stereo",
-                                         NULL };
+const char *const st_where_columns[] = { "n_atoms",    "n_heavy",          "charge", CH_DESCRIPTORS(NAME) "energy",
+                                         "structures", "undefined_stereo", NULL };
 
 const char *st_where_column(const char *name)
 {
@@ -22,10 +22,11 @@ const char *st_where_column(const char *name)
 
 #define COLUMN(name, kind, ...) { #name, ST_TYPE(kind) },
 static const st_column columns[] = {
-    { "alerts", ST_STRING },      { "charge", ST_WHOLE },           { "energy", ST_REAL },      { "formula", ST_STRING },
-    { "geometry", ST_STRING },    { "inchikey", ST_STRING },        { "mol_id", ST_WHOLE },     { "n_atoms", ST_WHOLE },
-    { "n_heavy", ST_WHOLE },      { "neutralised", ST_WHOLE },      { "removed", ST_STRING },   { "smiles", ST_STRING },
-    { "structures", ST_WHOLE },   { "undefined_stereo", ST_WHOLE }, CH_DESCRIPTORS(COLUMN)      { NULL, ST_ANY },
+    { "alerts", ST_STRING },     { "charge", ST_WHOLE },           { "energy", ST_REAL },
+    { "formula", ST_STRING },    { "geometry", ST_STRING },        { "inchikey", ST_STRING },
+    { "mol_id", ST_WHOLE },      { "n_atoms", ST_WHOLE },          { "n_heavy", ST_WHOLE },
+    { "neutralised", ST_WHOLE }, { "removed", ST_STRING },         { "smiles", ST_STRING },
+    { "structures", ST_WHOLE },  { "undefined_stereo", ST_WHOLE }, CH_DESCRIPTORS(COLUMN){ NULL, ST_ANY },
 };
 enum { ALERTS = 0 }; /* its place above */
 
@@ -55,8 +56,10 @@ static pl_code parse(const char *expression, bool *alerts, size_t *at, pl_error 
     pl_code code = st_expression_check(expression, columns, &used, at, &said);
 
     if (code != PL_OK)
-        return pl_fail(err, code, "where: %s; it is an SQL expression over %s, charge, n_heavy, n_atoms, formula, smiles, inchikey, "
-                       "removed, neutralised, alerts, structures, undefined_stereo", said.text, ST_DESCRIPTOR_LIST);
+        return pl_fail(err, code,
+                       "where: %s; it is an SQL expression over %s, charge, n_heavy, n_atoms, formula, smiles, inchikey, "
+                       "removed, neutralised, alerts, structures, undefined_stereo",
+                       said.text, ST_DESCRIPTOR_LIST);
     if (alerts != NULL)
         *alerts = used >> ALERTS & 1;
     return PL_OK;

@@ -40,5 +40,5 @@ pl_code st_share_find(const char **out, pl_arena *mem, pl_error *err)
             return PL_OK;
         }
     return pl_fail(err, PL_EIO, "the demonstration's files are not in %s nor in %s; MOLSIEVE_SHARE can name their folder",
-                   place[1] ? place[1] : "../share/molsieve", st_source_dir);
+                   place[1] != NULL ? place[1] : "../share/molsieve", st_source_dir);
 }

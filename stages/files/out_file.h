@@ -20,7 +20,7 @@ typedef struct st_out {
 pl_code st_out_open(st_out *out, const char *path, pl_arena *mem, pl_error *err);
 pl_code st_out_add(st_out *out, const pl_text *text, pl_error *err);
 pl_code st_out_keep(st_out *out, pl_error *err);
-void    st_out_close(st_out *out); /* fine when zeroed or kept */
+void st_out_close(st_out *out); /* fine when zeroed or kept */
 
 bool st_is_database(const char *path); /* of SQLite, by its first bytes */
 

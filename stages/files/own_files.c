@@ -20,7 +20,7 @@ static bool add_part(char *out, const char *part, size_t n)
     if (n == 0 || (n == 1 && part[0] == '.'))
         return true;
     if (n == 2 && part[0] == '.' && part[1] == '.') {
-        *(slash ? slash : out) = '\0';
+        *(slash != NULL ? slash : out) = '\0';
         return true;
     }
     if (len + n + 2 > PATH_MAX)

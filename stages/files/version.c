@@ -17,8 +17,8 @@ const char st_source_dir[] = MOLSIEVE_SOURCE_DIR;
 /* The words of the kernel's list, so that what it hides (old kernels, no AMX state) is not claimed. */
 const char *st_cpu_features(char *buf, size_t size)
 {
-    static const char *const wanted[] = { "avx2", "fma", "avx512f", "avx512bw", "avx512_bf16", "avx512_vnni",
-                                          "amx_tile", "amx_bf16", "asimd", "sve", "bf16" };
+    static const char *const wanted[] = { "avx2",     "fma",      "avx512f", "avx512bw", "avx512_bf16", "avx512_vnni",
+                                          "amx_tile", "amx_bf16", "asimd",   "sve",      "bf16" };
     char line[8192] = "", padded[64];
     FILE *f = fopen("/proc/cpuinfo", "r");
     size_t used = 0;

@@ -19,15 +19,9 @@ static const struct kind {
     [ST_SGE] = { "sge", "Grid Engine", "#$", "SGE_O_WORKDIR", "SGE_TASK_ID - 1", "qsub" },
 };
 
-const char *st_scheduler_word(st_scheduler s)
-{
-    return kinds[s].word;
-}
+const char *st_scheduler_word(st_scheduler s) { return kinds[s].word; }
 
-const char *st_scheduler_name(st_scheduler s)
-{
-    return kinds[s].name;
-}
+const char *st_scheduler_name(st_scheduler s) { return kinds[s].name; }
 
 void st_add_word(pl_text *out, const char *word)
 {
@@ -54,10 +48,7 @@ static int64_t n_ranks(const st_job *j)
 }
 
 /* How many tasks the array has; 1: no array. */
-static int32_t n_tasks(const st_job *j)
-{
-    return j->of == 0 || j->merge ? 1 : j->shard != NULL ? j->n_shards : j->of;
-}
+static int32_t n_tasks(const st_job *j) { return j->of == 0 || j->merge ? 1 : j->shard != NULL ? j->n_shards : j->of; }
 
 /* After a merge the stages that shards leave out remain: only networks need GPUs. */
 static int64_t n_gpus(const st_job *j)
@@ -76,22 +67,27 @@ static pl_code check(const st_job *j, pl_error *err)
 {
     const pl_job_conf *c = &j->wf->scheduler;
     const pl_step *train = pl_workflow_step(j->wf, "train");
-    long long ranks = n_ranks(j), shards = train ? ((const st_train_conf *)train->conf)->loop.shards : 0;
+    long long ranks = n_ranks(j), shards = train != NULL ? ((const st_train_conf *)train->conf)->loop.shards : 0;
 
     if (ranks > 1 && train == NULL)
-        return pl_fail(err, PL_ECONFIG, "scheduler: nodes times tasks is %lld, but only stage train works in several tasks; for "
-                       "the other stages use --array", ranks);
+        return pl_fail(err, PL_ECONFIG,
+                       "scheduler: nodes times tasks is %lld, but only stage train works in several tasks; for "
+                       "the other stages use --array",
+                       ranks);
     if (ranks > 1 && shards < ranks)
         return pl_fail(err, PL_ECONFIG, "scheduler: %lld ranks, but a batch is cut in %lld: set stages.train.batch.shards=%lld",
                        ranks, shards, ranks);
     if (c->time > 0 && c->warn >= c->time)
         return pl_fail(err, PL_ECONFIG, "scheduler.warn must be less than scheduler.time");
     if (j->scheduler == ST_SGE && c->nodes > 1)
-        return pl_fail(err, PL_ECONFIG, "scheduler.nodes: Grid Engine gives nodes through a parallel environment of the site; "
+        return pl_fail(err, PL_ECONFIG,
+                       "scheduler.nodes: Grid Engine gives nodes through a parallel environment of the site; "
                        "write scheduler.options: [-pe NAME SLOTS], scheduler.tasks and scheduler.launcher");
     if (j->wf->workdir[strspn(j->wf->workdir, safe)] != '\0' || strchr(j->wf->workdir, '%') != NULL)
-        return pl_fail(err, PL_ECONFIG, "%s: schedulers write no log to a folder with such a name; letters, digits and _./+-=:,@ "
-                       "are fine", j->wf->workdir);
+        return pl_fail(err, PL_ECONFIG,
+                       "%s: schedulers write no log to a folder with such a name; letters, digits and _./+-=:,@ "
+                       "are fine",
+                       j->wf->workdir);
     return PL_OK;
 }
 
@@ -105,17 +101,17 @@ static const char *hms(double seconds, char buf[32])
     return buf;
 }
 
-static long long mebibytes(double bytes)
-{
-    return (long long)(bytes / 1048576 + 0.5);
-}
+static long long mebibytes(double bytes) { return (long long)(bytes / 1048576 + 0.5); }
 
 /* "name", "name-shards", "name-merge"; signs that some scheduler does not like become -, and no digit comes first. */
 static const char *job_name(const st_job *j, char buf[128])
 {
     size_t n_plain = strcspn(safe, "./+");
 
-    (void)snprintf(buf, 128, "%s%s%s", j->wf->name[0] <= '9' ? "w-" : "", j->wf->name, j->of == 0 ? "" : j->merge ? "-merge" : "-shards");
+    (void)snprintf(buf, 128, "%s%s%s", j->wf->name[0] <= '9' ? "w-" : "", j->wf->name,
+                   j->of == 0 ? ""
+                   : j->merge ? "-merge"
+                              : "-shards");
     for (char *c = buf; *c != '\0'; c++)
         if (memchr(safe, *c, n_plain) == NULL)
             *c = '-';
@@ -242,7 +238,8 @@ static void add_name(const st_job *j, pl_text *out)
 static void header(const st_job *j, pl_text *out)
 {
     static void (*const lines[])(const st_job *, pl_text *) = {
-        [ST_SLURM] = slurm_header, [ST_PBS] = pbs_header, [ST_LSF] = lsf_header, [ST_SGE] = sge_header };
+        [ST_SLURM] = slurm_header, [ST_PBS] = pbs_header, [ST_LSF] = lsf_header, [ST_SGE] = sge_header
+    };
     const pl_list *more = &j->wf->scheduler.options;
 
     pl_text_addf(out, "#!/bin/bash\n# Made by molsieve; send it with: mkdir -p %s && %s FILE\n", j->wf->workdir,
@@ -288,7 +285,7 @@ static void add_shard(const st_job *j, pl_text *out)
     const char *index = kinds[j->scheduler].index;
 
     if (n_tasks(j) == 1)
-        pl_text_addf(out, "shard=%d\n", j->shard ? j->shard[0] : 0);
+        pl_text_addf(out, "shard=%d\n", j->shard != NULL ? j->shard[0] : 0);
     else if (j->shard == NULL)
         pl_text_addf(out, "shard=$((%s))\n", index);
     else {
@@ -317,8 +314,10 @@ static void add_merge(const st_job *j, pl_text *out)
 {
     pl_text_add(out, "missing=$(");
     st_add_command(j, "merge", out);
-    pl_text_addf(out, " --of %d --missing) || exit\nif [ -n \"$missing\" ]; then\n  echo shards that are not finished: $missing\n"
-                      "  echo send them again with: ", j->of);
+    pl_text_addf(out,
+                 " --of %d --missing) || exit\nif [ -n \"$missing\" ]; then\n  echo shards that are not finished: $missing\n"
+                 "  echo send them again with: ",
+                 j->of);
     st_add_command(j, "submit", out);
     pl_text_add(out, " --missing\n  exit 1\nfi\n");
     add_launcher(j, 1, out);
@@ -350,7 +349,8 @@ static void body(const st_job *j, pl_text *out)
         pl_text_addf(out, "%s\n", ((const char *const *)setup->items)[i]);
     pl_text_add(out, "set -u\n");
     if (j->scheduler == ST_LSF || j->scheduler == ST_SGE)
-        pl_text_addf(out, "trap : %s    # the warning is for the run, not for this shell\n", j->scheduler == ST_LSF ? "USR2" : "USR1");
+        pl_text_addf(out, "trap : %s    # the warning is for the run, not for this shell\n",
+                     j->scheduler == ST_LSF ? "USR2" : "USR1");
     if (j->of > 0 && !j->merge)
         add_shard(j, out);
     if (j->merge)

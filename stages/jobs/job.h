@@ -13,14 +13,14 @@ typedef enum st_scheduler { ST_SLURM = 1, ST_PBS, ST_LSF, ST_SGE } st_scheduler;
 
 typedef struct st_job {
     const pl_workflow *wf;
-    const char *program, *file;  /* absolute; as the user wrote it                        */
-    char *const *override;       /* [n_override] of the command line                      */
+    const char *program, *file; /* absolute; as the user wrote it                        */
+    char *const *override;      /* [n_override] of the command line                      */
     int n_override;
     st_scheduler scheduler;
-    int32_t of;                  /* 0: the whole workflow in one job; else shards of `of` */
-    const int32_t *shard;        /* [n_shards] those of this array, NULL: all             */
+    int32_t of;           /* 0: the whole workflow in one job; else shards of `of` */
+    const int32_t *shard; /* [n_shards] those of this array, NULL: all             */
     int32_t n_shards;
-    bool merge;                  /* not shards: what comes after all of them              */
+    bool merge; /* not shards: what comes after all of them              */
 } st_job;
 
 /* The script. ECONFIG: the settings ask for what there is not. */

@@ -38,7 +38,7 @@ static const char *results_of(const pl_workflow *wf, int32_t k, int32_t n, pl_ar
 {
     const char *dir = pl_shard_dir(wf, (pl_shard){ k, n }, mem);
 
-    return dir ? pl_sprintf(mem, "%s/results.db", dir) : NULL;
+    return dir != NULL ? pl_sprintf(mem, "%s/results.db", dir) : NULL;
 }
 
 /* The files that are read were hashed by the shards. */
@@ -102,26 +102,28 @@ static const char *why_missing(const pl_workflow *wf, const pl_schema *schema, c
     return why;
 }
 
-pl_code st_shards_find(st_shards *out, pl_workflow *wf, const pl_schema *schema, int32_t of, pl_arena *mem,
-                       pl_error *err)
+pl_code st_shards_find(st_shards *out, pl_workflow *wf, const pl_schema *schema, int32_t of, pl_arena *mem, pl_error *err)
 {
     const char *dir = pl_sprintf(mem, "%s/shards", wf->workdir);
-    int32_t n = of > 0 ? of : dir ? count_shards(dir) : 0;
+    int32_t n = of > 0 ? of : dir != NULL ? count_shards(dir) : 0;
     pl_code code;
 
     *out = (st_shards){ .n = n };
     if (dir == NULL)
         return pl_fail(err, PL_ENOMEM, "a path");
     if (n <= 0)
-        return pl_fail(err, PL_ECONFIG, n == 0 ? "%s: no shards; make them with `molsieve run FILE --shard K/N`, or give their number with --of "
-                                                 "N" : "%s: the shards come from different divisions; choose one with --of N", dir);
+        return pl_fail(err, PL_ECONFIG,
+                       n == 0 ? "%s: no shards; make them with `molsieve run FILE --shard K/N`, or give their number with --of "
+                                "N"
+                              : "%s: the shards come from different divisions; choose one with --of N",
+                       dir);
     code = plan_keys(wf, schema, n, mem, err);
     out->why = PL_NEW(mem, const char *, n);
     if (code == PL_OK && out->why == NULL)
         code = pl_fail(err, PL_ENOMEM, "%d shards", (int)n);
     for (int32_t k = 0; k < n && code == PL_OK; k++) {
         const char *path = results_of(wf, k, n, mem);
-        out->why[k] = path ? why_missing(wf, schema, path, mem) : "no memory";
+        out->why[k] = path != NULL ? why_missing(wf, schema, path, mem) : "no memory";
         out->n_missing += out->why[k] != NULL;
     }
     return code;
@@ -133,7 +135,7 @@ pl_code st_merge_attach(st_merging *m, int32_t shard, pl_error *err)
 {
     const char *path = results_of(m->wf, shard, m->n, m->mem);
 
-    return path ? pl_db_execf(m->store->db, err, "ATTACH %Q AS s", path) : pl_fail(err, PL_ENOMEM, "a path");
+    return path != NULL ? pl_db_execf(m->store->db, err, "ATTACH %Q AS s", path) : pl_fail(err, PL_ENOMEM, "a path");
 }
 
 void st_merge_detach(st_merging *m) { (void)pl_db_exec(m->store->db, "DETACH s", NULL); }
@@ -165,8 +167,8 @@ static pl_code fold_all(st_merging *m, pl_error *err)
     for (int32_t k = 0; k < m->n && code == PL_OK; k++) {
         int64_t there = 0;
         if (*pl_stop_flag())
-            return pl_fail(err, PL_ESTOP, "stopped by %s before shard %d; run the same command again to continue",
-                           pl_stop_reason(), (int)k);
+            return pl_fail(err, PL_ESTOP, "stopped by %s before shard %d; run the same command again to continue", pl_stop_reason(),
+                           (int)k);
         code = pl_db_int(m->store->db, &there, err, "SELECT count(*) FROM merge_done WHERE shard=%d", (int)k);
         if (code == PL_OK && there == 0)
             code = fold_one(m, k, err);
@@ -180,7 +182,8 @@ static pl_code fold_all(st_merging *m, pl_error *err)
 static pl_code check_whole(st_merging *m, pl_error *err)
 {
     int64_t n_units = 0, n_mols = 0;
-    pl_code code = pl_db_int(m->store->db, &n_units, err, "SELECT count(*) FROM (SELECT stage_id FROM unit GROUP BY stage_id "
+    pl_code code = pl_db_int(m->store->db, &n_units, err,
+                             "SELECT count(*) FROM (SELECT stage_id FROM unit GROUP BY stage_id "
                              "HAVING min(unit)<>0 OR max(unit)+1<>count(*))");
 
     if (code == PL_OK && n_units != 0)
@@ -188,7 +191,8 @@ static pl_code check_whole(st_merging *m, pl_error *err)
     if (code == PL_OK)
         code = pl_db_int(m->store->db, &n_mols, err, "SELECT EXISTS(SELECT 1 FROM molecule)");
     if (code == PL_OK && n_mols == 0)
-        return pl_fail(err, PL_EINPUT, "none of the records gave a molecule; check `format` of `inputs` and what `prepare` sets aside, and see "
+        return pl_fail(err, PL_EINPUT,
+                       "none of the records gave a molecule; check `format` of `inputs` and what `prepare` sets aside, and see "
                        "`molsieve failures` of a shard");
     return code;
 }
@@ -209,11 +213,14 @@ static pl_code finish(st_merging *m, pl_error *err)
     if (code == PL_OK)
         code = pl_levels_compare(m->wf, m->store, m->run_id, err);
     if (code == PL_OK)
-        code = pl_db_execf(m->store->db, err, "UPDATE stage SET state='done'; INSERT INTO event(run_id,at_utc,level,stage,message) "
-                            "SELECT %lld, strftime('%%Y-%%m-%%dT%%H:%%M:%%SZ','now'), 'info', name, 'merged from %d shards' FROM stage ORDER "
-                            "BY stage_id; DROP TABLE merge_index; DROP TABLE merge_done; DROP TABLE merge_step; DROP TABLE "
-                            "merge_property; DROP TABLE merge_label; DROP TABLE merge_same; DELETE FROM meta WHERE key LIKE "
-                            "'merge_%%'", (long long)m->run_id, (int)m->n);
+        code = pl_db_execf(
+            m->store->db, err,
+            "UPDATE stage SET state='done'; INSERT INTO event(run_id,at_utc,level,stage,message) "
+            "SELECT %lld, strftime('%%Y-%%m-%%dT%%H:%%M:%%SZ','now'), 'info', name, 'merged from %d shards' FROM stage ORDER "
+            "BY stage_id; DROP TABLE merge_index; DROP TABLE merge_done; DROP TABLE merge_step; DROP TABLE "
+            "merge_property; DROP TABLE merge_label; DROP TABLE merge_same; DELETE FROM meta WHERE key LIKE "
+            "'merge_%%'",
+            (long long)m->run_id, (int)m->n);
     pl_fault("merge", "finish.before_commit");
     if (code == PL_OK)
         code = pl_db_commit(db, err);
@@ -272,13 +279,15 @@ static pl_code open_or_begin(st_merging *m, const char *path, bool *complete, pl
 {
     const char *what = purpose(m);
     int64_t same = 0;
-    pl_code code = what ? open_file(m, path, err) : pl_fail(err, PL_ENOMEM, "a merge");
+    pl_code code = what != NULL ? open_file(m, path, err) : pl_fail(err, PL_ENOMEM, "a merge");
 
     *complete = code == PL_OK && what_lacks(m->store, m->wf, m->mem) == NULL;
     if (code != PL_OK || *complete)
         return code;
-    code = pl_db_int(m->store->db, &same, err, "SELECT count(*) FROM meta WHERE (key='merge_of' AND value=%Q) OR "
-                     "key='merge_begun'", what);
+    code = pl_db_int(m->store->db, &same, err,
+                     "SELECT count(*) FROM meta WHERE (key='merge_of' AND value=%Q) OR "
+                     "key='merge_begun'",
+                     what);
     if (code != PL_OK || same == 2)
         return code;
     pl_store_close(m->store);
@@ -369,7 +378,7 @@ static pl_code work(st_merging *m, const pl_run_opts *opts, const char *path, pl
 static pl_code look_whether_again(st_merging *m, pl_store *s, bool *again, pl_error *err)
 {
     pl_step_plan *plan = PL_NEW(m->mem, pl_step_plan, m->wf->n_steps);
-    pl_code code = plan ? pl_plan_steps(m->wf, s, plan, m->mem, err) : pl_fail(err, PL_ENOMEM, "the plan");
+    pl_code code = plan != NULL ? pl_plan_steps(m->wf, s, plan, m->mem, err) : pl_fail(err, PL_ENOMEM, "the plan");
 
     *again = false;
     for (int i = 0; i < m->wf->n_steps && code == PL_OK; i++)
@@ -400,7 +409,7 @@ static pl_code merge_locked(st_merging *m, const pl_run_opts *opts, bool *alread
 {
     const char *path = merging_path(m->wf, m->mem);
     pl_stop stop;
-    pl_code code = path ? look_whether_done(m, already, err) : pl_fail(err, PL_ENOMEM, "a path");
+    pl_code code = path != NULL ? look_whether_done(m, already, err) : pl_fail(err, PL_ENOMEM, "a path");
 
     if (code == PL_OK && *already)
         remove_file(path, m->mem);
@@ -413,8 +422,8 @@ static pl_code merge_locked(st_merging *m, const pl_run_opts *opts, bool *alread
     return code;
 }
 
-pl_code st_merge(pl_workflow *wf, const pl_schema *schema, const st_shards *shards, const pl_run_opts *opts,
-                 bool *already, pl_arena *mem, pl_error *err)
+pl_code st_merge(pl_workflow *wf, const pl_schema *schema, const st_shards *shards, const pl_run_opts *opts, bool *already,
+                 pl_arena *mem, pl_error *err)
 {
     st_merging m = { .wf = wf, .schema = schema, .n = shards->n, .mem = mem };
     pl_locks locks;

@@ -21,21 +21,20 @@ typedef struct st_shards {
 
 /* Looks into WORKDIR/shards. of: their number, or 0 when only one number is there. Fills the
  * keys of wf. ECONFIG: no shards, or several numbers. */
-pl_code st_shards_find(st_shards *out, pl_workflow *wf, const pl_schema *schema, int32_t of, pl_arena *mem,
-                       pl_error *err);
+pl_code st_shards_find(st_shards *out, pl_workflow *wf, const pl_schema *schema, int32_t of, pl_arena *mem, pl_error *err);
 
 /* Merges shards none of which is missing. *already: results.db had it all, nothing was done.
  * ELOCK, ESTOP (goes on next time), EINPUT: there is no molecule in any of them. */
-pl_code st_merge(pl_workflow *wf, const pl_schema *schema, const st_shards *shards, const pl_run_opts *opts,
-                 bool *already, pl_arena *mem, pl_error *err);
+pl_code st_merge(pl_workflow *wf, const pl_schema *schema, const st_shards *shards, const pl_run_opts *opts, bool *already,
+                 pl_arena *mem, pl_error *err);
 
 /* ---- between merge.c, merge_fold.c, merge_same.c and merge_blocks.c ---- */
 
 typedef struct st_merging {
     pl_workflow *wf;
     const pl_schema *schema;
-    int32_t n;       /* shards                                                                        */
-    pl_store *store; /* results.merging.db; features.db beside the final results                      */
+    int32_t n;                    /* shards                                                                        */
+    pl_store *store;              /* results.merging.db; features.db beside the final results                      */
     const struct pl_locks *locks; /* guard it                                                         */
     int64_t run_id;
     pl_arena *mem;

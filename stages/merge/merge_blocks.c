@@ -18,7 +18,7 @@ typedef struct copying {
     sqlite3_stmt *same; /* molecules of a unit that are another one */
     int64_t *gone;      /* [n_gone] ascending                       */
     int32_t n_gone;
-    pl_arena *mem;      /* of one block                             */
+    pl_arena *mem; /* of one block                             */
 } copying;
 
 /* ---- a block without some of its molecules, as its stage would have made it ---- */
@@ -96,7 +96,8 @@ static pl_code first_left(const copying *c, int64_t unit_of_all, int64_t *first,
     return pl_db_int(c->m->store->db, first, err,
                      "SELECT min(mol_id) FROM unit p CROSS JOIN molecule m ON m.mol_id BETWEEN p.first AND p.last WHERE "
                      "p.stage_id=(SELECT stage_id FROM stage WHERE name='prepare') AND p.unit=%lld AND m.mol_id NOT IN "
-                     "(SELECT mol_id FROM merge_same WHERE unit=%lld)", (long long)unit_of_all, (long long)unit_of_all);
+                     "(SELECT mol_id FROM merge_same WHERE unit=%lld)",
+                     (long long)unit_of_all, (long long)unit_of_all);
 }
 
 static pl_code without_gone(const copying *c, int64_t unit, int64_t unit_of_all, pl_block *block, pl_error *err)
@@ -116,8 +117,7 @@ static pl_code find_gone(copying *c, int64_t unit_of_all, pl_error *err)
 {
     int64_t n = 0;
     bool row = true;
-    pl_code code = pl_db_int(c->m->store->db, &n, err, "SELECT count(*) FROM merge_same WHERE unit=%lld",
-                             (long long)unit_of_all);
+    pl_code code = pl_db_int(c->m->store->db, &n, err, "SELECT count(*) FROM merge_same WHERE unit=%lld", (long long)unit_of_all);
 
     c->n_gone = 0;
     c->gone = code == PL_OK ? PL_NEW(c->mem, int64_t, n + 1) : NULL;
@@ -149,8 +149,9 @@ static pl_code copy_block(copying *c, int32_t shard, int64_t unit, pl_error *err
         code = find_gone(c, unit_of_all, err);
     if (code == PL_OK && c->n_gone > 0)
         code = without_gone(c, unit, unit_of_all, &block, err);
-    return code == PL_OK ? pl_block_put(c->m->store, c->kind, c->step->key, unit_of_all, block.first, block.n_items,
-                                        block.data, err) : code;
+    return code == PL_OK
+               ? pl_block_put(c->m->store, c->kind, c->step->key, unit_of_all, block.first, block.n_items, block.data, err)
+               : code;
 }
 
 static pl_code copy_shard(copying *c, int32_t shard, pl_error *err)
@@ -174,8 +175,8 @@ static pl_code copy_shard(copying *c, int32_t shard, pl_error *err)
 static pl_code from_shard(copying *c, int32_t shard, pl_error *err)
 {
     const char *dir = pl_shard_dir(c->m->wf, (pl_shard){ shard, c->m->n }, c->m->mem);
-    const char *path = dir ? pl_sprintf(c->m->mem, "%s/results.db", dir) : NULL;
-    pl_code code = path ? pl_store_open_read(&c->from, path, c->m->schema, err) : pl_fail(err, PL_ENOMEM, "a path");
+    const char *path = dir != NULL ? pl_sprintf(c->m->mem, "%s/results.db", dir) : NULL;
+    pl_code code = path != NULL ? pl_store_open_read(&c->from, path, c->m->schema, err) : pl_fail(err, PL_ENOMEM, "a path");
 
     if (code == PL_OK)
         code = pl_store_features(c->from, err);
@@ -189,7 +190,7 @@ static pl_code from_shard(copying *c, int32_t shard, pl_error *err)
 static pl_code copy_stage(st_merging *m, const pl_step *step, const char *kind, pl_error *err)
 {
     copying c = { .m = m, .step = step, .kind = kind, .mem = pl_arena_new(1 << 20) };
-    pl_code code = c.mem ? pl_store_features(m->store, err) : pl_fail(err, PL_ENOMEM, "a block");
+    pl_code code = c.mem != NULL ? pl_store_features(m->store, err) : pl_fail(err, PL_ENOMEM, "a block");
 
     if (code == PL_OK)
         code = pl_db_prepare(m->store->db, &c.same, "SELECT mol_id FROM merge_same WHERE unit=? ORDER BY 1", err);

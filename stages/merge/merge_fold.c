@@ -12,8 +12,10 @@ static pl_code drop_indexes(st_merging *m, pl_error *err)
     pl_text drops = { 0 };
     sqlite3_stmt *st;
     bool row = true;
-    pl_code code = pl_db_exec(db, "CREATE TABLE merge_index AS SELECT name, sql FROM sqlite_master WHERE type='index' AND "
-                                  "sql IS NOT NULL", err);
+    pl_code code = pl_db_exec(db,
+                              "CREATE TABLE merge_index AS SELECT name, sql FROM sqlite_master WHERE type='index' AND "
+                              "sql IS NOT NULL",
+                              err);
 
     if (code == PL_OK)
         code = pl_db_prepare(db, &st, "SELECT name FROM merge_index", err);
@@ -31,10 +33,12 @@ static pl_code drop_indexes(st_merging *m, pl_error *err)
 /* Of a property each shard says which record first had a label of it, and whether a model predicts it. */
 static pl_code note_properties(st_merging *m, int32_t shard, pl_error *err)
 {
-    return pl_db_execf(m->store->db, err,
+    return pl_db_execf(
+        m->store->db, err,
         "INSERT OR REPLACE INTO merge_property SELECT %d, p.property_id, name, unit, task, better, description, first, NULL,"
         " EXISTS(SELECT 1 FROM s.prediction x WHERE x.property_id=p.property_id) FROM s.property p LEFT JOIN (SELECT property_id, min(record_id) AS first FROM s.measurement GROUP BY 1)"
-        " USING(property_id)", (int)shard);
+        " USING(property_id)",
+        (int)shard);
 }
 
 /* In the order in which one run meets them: what models predict, then labels by their first record. A
@@ -67,7 +71,7 @@ static pl_code common(st_merging *m, pl_error *err)
     for (int i = 0; i < m->wf->n_steps && code == PL_OK; i++)
         if (pl_step_in_shard(m->wf, i))
             code = pl_db_execf(m->store->db, err, "INSERT INTO merge_step VALUES(%Q,%Q,%d)", m->wf->step[i].stage->name,
-                                m->wf->step[i].key, i);
+                               m->wf->step[i].key, i);
     return code;
 }
 
@@ -116,8 +120,8 @@ static const char runs_sql[] =
     "INSERT OR IGNORE INTO main.model(name,path,sha256,metadata_json) SELECT name,path,sha256,metadata_json FROM s.model"
     " ORDER BY model_id;"
     "INSERT INTO main.failure(run_id,stage,record_id,mol_id,code,message,signal,cpu_s,attempt,at_utc)"
-    " SELECT run_id+" RUN ",stage,record_id,mol_id,code,message,signal,cpu_s,attempt,at_utc FROM s.failure WHERE stage IN "
-    STEPS " ORDER BY failure_id;";
+    " SELECT run_id+" RUN ",stage,record_id,mol_id,code,message,signal,cpu_s,attempt,at_utc FROM s.failure WHERE stage IN " STEPS
+    " ORDER BY failure_id;";
 
 static const char stages_sql[] =
     "INSERT OR IGNORE INTO main.stage(name,key,params_json,extra_json,needs_json,code_version,state,n_units,n_blocks,run_id,"
@@ -131,13 +135,15 @@ static const char stages_sql[] =
     " done_utc=max(coalesce(done_utc,''),(SELECT a.done_utc FROM s.stage a WHERE a.key=main.stage.key));";
 
 /* Columns of `molecule` that are the same in all: the others. */
-#define COPIED "mol_id,inchikey,smiles,formula,n_atoms,n_heavy,charge,removed,geometry,energy,neutralised,alerts,structures," \
-               "undefined_stereo" ST_DESCRIPTOR_NAMES
+#define COPIED                                                                                                     \
+    "mol_id,inchikey,smiles,formula,n_atoms,n_heavy,charge,removed,geometry,energy,neutralised,alerts,structures," \
+    "undefined_stereo" ST_DESCRIPTOR_NAMES
 
 /* %1 is the number of shards, %2 this one: unit i here is unit i*n+k of all. */
 static pl_code fold_units(st_merging *m, int32_t shard, pl_error *err)
 {
-    return pl_db_execf(m->store->db, err,
+    return pl_db_execf(
+        m->store->db, err,
         "INSERT INTO main.unit SELECT c.stage_id, u.unit*%d+%d, u.first,u.last,u.n_ok,u.n_failed,u.wall_s,u.run_id+" RUN
         " FROM s.stage a JOIN s.unit u USING(stage_id) JOIN main.stage c ON c.key=a.key;"
         "INSERT INTO main.record SELECT * FROM s.record;"
@@ -147,7 +153,8 @@ static pl_code fold_units(st_merging *m, int32_t shard, pl_error *err)
 
 static pl_code fold_values(st_merging *m, int32_t shard, pl_error *err)
 {
-    return pl_db_execf(m->store->db, err,
+    return pl_db_execf(
+        m->store->db, err,
         "INSERT INTO main.merge_label SELECT x.record_id,p.id,x.value FROM s.measurement x JOIN merge_property p ON "
         "p.property_id=x.property_id AND p.shard=%d;"
         "INSERT INTO main.label SELECT x.mol_id,p.id,x.value,x.n_measurements,x.spread FROM s.label x JOIN merge_property p "
@@ -157,7 +164,8 @@ static pl_code fold_values(st_merging *m, int32_t shard, pl_error *err)
         "c.name=b.name WHERE 'score' IN " STEPS ";"
         "INSERT INTO main.score SELECT x.mol_id,p.id,x.mean,x.stdev,x.n_models,x.similarity,x.interval90,x.domain,x.reasons FROM s.score x JOIN merge_property p ON "
         "p.property_id=x.property_id AND p.shard=%d WHERE 'score' IN " STEPS ";"
-        "INSERT INTO main.merge_done VALUES(%d)", (int)shard, (int)shard, (int)shard, (int)shard, (int)shard);
+        "INSERT INTO main.merge_done VALUES(%d)",
+        (int)shard, (int)shard, (int)shard, (int)shard, (int)shard);
 }
 
 pl_code st_merge_fold(st_merging *m, int32_t shard, pl_error *err)

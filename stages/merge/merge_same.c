@@ -9,8 +9,10 @@ static pl_code make_indexes(st_merging *m, pl_error *err)
     sqlite3_stmt *st;
     bool row = true;
     pl_text sql = { 0 };
-    pl_code code = pl_db_prepare(m->store->db, &st, "SELECT sql FROM merge_index WHERE name NOT IN (SELECT name FROM "
-                                                       "sqlite_master)", err);
+    pl_code code = pl_db_prepare(m->store->db, &st,
+                                 "SELECT sql FROM merge_index WHERE name NOT IN (SELECT name FROM "
+                                 "sqlite_master)",
+                                 err);
 
     while (code == PL_OK && (code = pl_db_step(st, &row, err)) == PL_OK && row)
         pl_text_addf(&sql, "%s;\n", (const char *)sqlite3_column_text(st, 0));
@@ -38,11 +40,13 @@ pl_code st_merge_same(st_merging *m, pl_error *err)
     const st_prepare_conf *c = pl_workflow_step(m->wf, "prepare")->conf;
     const int n = st_dedupe_letters(c->dedupe);
     const char *key = n == 27 ? "inchikey" : pl_sprintf(m->mem, "substr(inchikey,1,%d)", n);
-    pl_code code = key ? make_indexes(m, err) : pl_fail(err, PL_ENOMEM, "a query");
+    pl_code code = key != NULL ? make_indexes(m, err) : pl_fail(err, PL_ENOMEM, "a query");
 
     if (code == PL_OK)
-        code = pl_db_exec(m->store->db, "DROP TABLE IF EXISTS merge_same;"
-                          "CREATE TABLE merge_same(mol_id INTEGER PRIMARY KEY, first INTEGER NOT NULL, unit INTEGER NOT NULL)", err);
+        code = pl_db_exec(m->store->db,
+                          "DROP TABLE IF EXISTS merge_same;"
+                          "CREATE TABLE merge_same(mol_id INTEGER PRIMARY KEY, first INTEGER NOT NULL, unit INTEGER NOT NULL)",
+                          err);
     if (code == PL_OK && c->dedupe != ST_DEDUPE_NONE)
         code = pl_db_execf(m->store->db, err, same_sql, key, c->dedupe == ST_DEDUPE_EXACT, key, key);
     return code == PL_OK ? pl_db_exec(m->store->db, "CREATE INDEX merge_same_unit ON merge_same(unit)", err) : code;
@@ -87,13 +91,17 @@ static pl_code unite_labels(st_merging *m, pl_error *err)
 {
     sqlite3 *db = m->store->db;
     sqlite3_stmt *get = NULL, *put = NULL;
-    pl_code code = pl_db_prepare(db, &get, "SELECT r.mol_id, x.property_id, x.value FROM (SELECT DISTINCT first FROM merge_same) f "
+    pl_code code = pl_db_prepare(db, &get,
+                                 "SELECT r.mol_id, x.property_id, x.value FROM (SELECT DISTINCT first FROM merge_same) f "
                                  "CROSS JOIN record r ON r.mol_id=f.first CROSS JOIN merge_label x ON x.record_id=r.record_id "
-                                 "ORDER BY 1, 2, x.record_id", err);
+                                 "ORDER BY 1, 2, x.record_id",
+                                 err);
 
     if (code == PL_OK)
-        code = pl_db_prepare(db, &put, "INSERT OR REPLACE INTO label(mol_id,property_id,value,n_measurements,spread) "
-                                       "VALUES(?,?,?,?,?)", err);
+        code = pl_db_prepare(db, &put,
+                             "INSERT OR REPLACE INTO label(mol_id,property_id,value,n_measurements,spread) "
+                             "VALUES(?,?,?,?,?)",
+                             err);
     if (code == PL_OK)
         code = add_labels(m, get, put, err);
     (void)sqlite3_finalize(get);
@@ -122,17 +130,23 @@ static const char units_sql[] =
     "  sum(g) AS no_graph, min(CASE WHEN g=0 THEN m.mol_id END) AS lo2, max(CASE WHEN g=0 THEN m.mol_id END) AS hi2,"
     "  sum(g=0 AND z>0) AS no_score"
     " FROM (SELECT DISTINCT unit FROM merge_same) h LEFT JOIN"
-    "  (SELECT m.mol_id, p.unit, " FAILED("graph") " AS g, " FAILED("score") " AS z FROM unit p CROSS JOIN molecule m"
-    "   ON m.mol_id BETWEEN p.first AND p.last WHERE p." STAGE("prepare") " AND p.unit IN (SELECT unit FROM merge_same)) m"
-    "  ON m.unit=h.unit GROUP BY h.unit;"
-    "CREATE INDEX temp.merge_hurt_unit ON merge_hurt(unit);"
-    "UPDATE unit SET first=" HURT("lo") ", last=" HURT("hi") ", n_ok=" HURT("n-no_graph") ", n_failed=" HURT("no_graph")
-    " WHERE " STAGE("graph") " AND unit IN (SELECT unit FROM merge_hurt);"
-    "UPDATE unit SET first=" HURT("lo2") ", last=" HURT("hi2") ", n_ok=" HURT("n-no_graph") ", n_failed=0"
-    " WHERE " STAGE("basis") " AND unit IN (SELECT unit FROM merge_hurt);"
-    "UPDATE unit SET first=" HURT("lo2") ", last=" HURT("hi2") ", n_ok=" HURT("n-no_graph-no_score") ","
-    " n_failed=" HURT("no_score") " WHERE " STAGE("score") " AND unit IN (SELECT unit FROM merge_hurt);"
-    "DROP TABLE temp.merge_hurt;";
+    "  (SELECT m.mol_id, p.unit, " FAILED("graph") " AS g, " FAILED(
+        "score") " AS z FROM unit p CROSS JOIN molecule m"
+                 "   ON m.mol_id BETWEEN p.first AND p.last WHERE p." STAGE(
+                     "prepare") " AND p.unit IN (SELECT unit FROM merge_same)) m"
+                                "  ON m.unit=h.unit GROUP BY h.unit;"
+                                "CREATE INDEX temp.merge_hurt_unit ON merge_hurt(unit);"
+                                "UPDATE unit SET first=" HURT("lo") ", last=" HURT("hi") ", n_ok=" HURT("n-no_graph") ", n_failed=" HURT("no_graph") " WHERE " STAGE(
+                                    "graph") " AND unit IN (SELECT unit FROM merge_hurt);"
+                                             "UPDATE unit SET first=" HURT("lo2") ", last=" HURT("hi2") ", n_ok=" HURT(
+                                                 "n-no_graph") ", n_failed=0"
+                                                               " WHERE " STAGE(
+                                                                   "basis") " AND unit IN (SELECT unit FROM merge_hurt);"
+                                                                            "UPDATE unit SET first=" HURT("lo2") ", last=" HURT("hi2") ", n_ok=" HURT(
+                                                                                "n-no_graph-no_score") ","
+                                                                                                       " n_failed=" HURT("no_score") " WHERE " STAGE(
+                                                                                                           "score") " AND unit IN (SELECT unit FROM merge_hurt);"
+                                                                                                                    "DROP TABLE temp.merge_hurt;";
 
 pl_code st_merge_unite(st_merging *m, pl_error *err)
 {

@@ -126,8 +126,8 @@ static bool add_line(drawing *d, const element *e)
 {
     long x1, y1, x2, y2, stroke;
 
-    if (!attr_tenths(e, "x1", &x1) || !attr_tenths(e, "y1", &y1) || !attr_tenths(e, "x2", &x2) ||
-        !attr_tenths(e, "y2", &y2) || !attr_tenths(e, "stroke-width", &stroke) || stroke < 1 || stroke > 100)
+    if (!attr_tenths(e, "x1", &x1) || !attr_tenths(e, "y1", &y1) || !attr_tenths(e, "x2", &x2) || !attr_tenths(e, "y2", &y2) ||
+        !attr_tenths(e, "stroke-width", &stroke) || stroke < 1 || stroke > 100)
         return false;
     if (d->stroke != (int)stroke) {
         close_path(d);
@@ -174,8 +174,8 @@ static bool add_text(drawing *d, const element *e)
 
     if (label.n == 0 || label.n > 12 || strspn(label.s, letters) != label.n || strncmp(label.s + label.n, "</text>", 7) != 0)
         return false;
-    if (!attr_tenths(e, "x", &x) || !attr_tenths(e, "y", &y) || !attr_tenths(e, "font-size", &size) || size < 10 ||
-        size > 1000 || !to_color(attr(e, "fill"), rgb))
+    if (!attr_tenths(e, "x", &x) || !attr_tenths(e, "y", &y) || !attr_tenths(e, "font-size", &size) || size < 10 || size > 1000 ||
+        !to_color(attr(e, "fill"), rgb))
         return false;
     close_path(d);
     pl_text_addf(&d->body, "<text x=\"%ld\" y=\"%ld\" font-size=\"%ld\" fill=\"#%02x%02x%02x\">%.*s</text>", x, y, size,

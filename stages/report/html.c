@@ -23,8 +23,7 @@ static int decode(const unsigned char *s, uint32_t *c)
 static bool unfit(uint32_t c)
 {
     return (c < 0x20 && c != '\n' && c != '\t') || (c >= 0x7f && c < 0xa0) || (c >= 0x202a && c <= 0x202e) ||
-           (c >= 0x2066 && c <= 0x2069) || c == 0x200e || c == 0x200f || c == 0x2028 || c == 0x2029 ||
-           (c & 0xfffe) == 0xfffe;
+           (c >= 0x2066 && c <= 0x2069) || c == 0x200e || c == 0x200f || c == 0x2028 || c == 0x2029 || (c & 0xfffe) == 0xfffe;
 }
 
 static const char *entity(uint32_t c)

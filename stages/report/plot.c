@@ -33,10 +33,7 @@ st_scale st_scale_nice(double lo, double hi, int steps)
 
 /* ---- the frame: ticks at the multiples of a scale's step ---- */
 
-static double x_of(const frame *f, double x)
-{
-    return LEFT + (x - f->x.lo) / (f->x.hi - f->x.lo) * (f->wide - LEFT - RIGHT);
-}
+static double x_of(const frame *f, double x) { return LEFT + (x - f->x.lo) / (f->x.hi - f->x.lo) * (f->wide - LEFT - RIGHT); }
 
 static double y_of(const frame *f, double y)
 {
@@ -81,8 +78,8 @@ static void add_grid(const frame *f)
         pl_text_add(f->out, "</text>");
     }
     for (double v; (v = y * f->y.step) <= f->y.hi + 1e-6 * f->y.step; y++) {
-        pl_text_addf(f->out, "<path class=\"grid\" d=\"M%d %.1fH%d\"/><text class=\"y\" x=\"%d\" y=\"%.1f\">", LEFT,
-                     y_of(f, v), f->wide - RIGHT, LEFT - 6, y_of(f, v) + 4);
+        pl_text_addf(f->out, "<path class=\"grid\" d=\"M%d %.1fH%d\"/><text class=\"y\" x=\"%d\" y=\"%.1f\">", LEFT, y_of(f, v),
+                     f->wide - RIGHT, LEFT - 6, y_of(f, v) + 4);
         add_number(f->out, v, f->y.step);
         pl_text_add(f->out, "</text>");
     }
@@ -226,7 +223,8 @@ static void add_legend(const frame *f, const st_curve *c, int k, int y)
 }
 
 /* legend: where its first row is. */
-static void add_curves(const frame *f, const char *title, const char *x_name, const char *y_name, const st_curve *c, int n, int legend)
+static void add_curves(const frame *f, const char *title, const char *x_name, const char *y_name, const st_curve *c, int n,
+                       int legend)
 {
     svg_begin(f);
     st_html_cut(f->out, title, 100);

@@ -23,7 +23,7 @@ typedef struct st_histogram {
     const char *name, *unit; /* unit may be "" */
     double lo, width;        /* bin i is [lo + i*width, lo + (i+1)*width), the last one closed */
     int n_bins;
-    bool whole;              /* the values are whole numbers: a bin lies around its number */
+    bool whole; /* the values are whole numbers: a bin lies around its number */
     int64_t all[ST_BINS_MAX], some[ST_BINS_MAX];
     int64_t n_all, n_some, below, above; /* values counted, inside the bins or not */
 } st_histogram;

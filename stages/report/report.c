@@ -18,7 +18,7 @@ static sqlite3_stmt *prepare(st_report *r, const char *fmt, va_list args)
     char *sql = r->code == PL_OK ? sqlite3_vmprintf(fmt, args) : NULL;
 
     if (r->code == PL_OK)
-        r->code = sql ? pl_db_prepare(r->db, &st, sql, r->err) : pl_fail(r->err, PL_ENOMEM, "a query of the report");
+        r->code = sql != NULL ? pl_db_prepare(r->db, &st, sql, r->err) : pl_fail(r->err, PL_ENOMEM, "a query of the report");
     sqlite3_free(sql);
     return st;
 }
@@ -65,7 +65,7 @@ int64_t st_report_int(st_report *r, const char *fmt, ...)
 const char *st_column(sqlite3_stmt *st, int i)
 {
     const unsigned char *text = sqlite3_column_text(st, i);
-    return text ? (const char *)text : "";
+    return text != NULL ? (const char *)text : "";
 }
 
 /* ---- pieces ---- */
@@ -77,8 +77,10 @@ void st_report_section(st_report *r, const char *id, const char *title)
 
 void st_report_table(st_report *r, const char *class, const char *caption)
 {
-    pl_text_addf(r->out, caption[0] ? "<div class=\"wide\"><table class=\"%s\"><caption>%s</caption>\n"
-                                    : "<div class=\"wide\"><table class=\"%s\">%s\n", class, caption);
+    pl_text_addf(r->out,
+                 caption[0] ? "<div class=\"wide\"><table class=\"%s\"><caption>%s</caption>\n"
+                            : "<div class=\"wide\"><table class=\"%s\">%s\n",
+                 class, caption);
 }
 
 void st_report_heads(st_report *r, const char *const *names)
@@ -126,7 +128,7 @@ static bool draw(st_report *r, const char *smiles)
     pl_arena *mem = pl_arena_new(1 << 16);
     const char *svg = NULL;
     pl_error why = { 0 };
-    pl_code code = mem ? ch_worker_svg(r->worker, smiles, &svg, mem, &why) : pl_fail(&why, PL_ENOMEM, "a drawing");
+    pl_code code = mem != NULL ? ch_worker_svg(r->worker, smiles, &svg, mem, &why) : pl_fail(&why, PL_ENOMEM, "a drawing");
     bool good = code == PL_OK && st_drawing_add(r->out, svg, smiles);
 
     if (code == PL_OK && !good)
@@ -202,8 +204,14 @@ static void add_run(st_report *r)
     static const char sql[] =
         "SELECT state, coalesce(stop_reason,''), (SELECT min(started_utc) FROM run), coalesce(ended_utc,''), "
         "coalesce(host,''), seed, program_version, (SELECT count(*) FROM run) FROM run ORDER BY run_id DESC LIMIT 1";
-    static const char *const before[] = { "Last run: ", ": ", " &middot; first begun ", " &middot; ended ", " &middot; on ",
-                                          " &middot; seed ", " &middot; molsieve ", " &middot; runs: " };
+    static const char *const before[] = { "Last run: ",
+                                          ": ",
+                                          " &middot; first begun ",
+                                          " &middot; ended ",
+                                          " &middot; on ",
+                                          " &middot; seed ",
+                                          " &middot; molsieve ",
+                                          " &middot; runs: " };
 
     pl_text_add(r->out, "<p class=\"sub\">");
     for (sqlite3_stmt *st = st_report_query(r, "%s", sql); st_report_row(r, &st);)
@@ -223,7 +231,8 @@ static const struct {
 } parts[] = {
     { "funnel", "Funnel", st_report_funnel, "SELECT EXISTS(SELECT 1 FROM record)" },
     { "hits", "Top of the ranking", st_report_hits, "SELECT EXISTS(SELECT 1 FROM hit)" },
-    { "models", "Models", st_report_models,  "SELECT EXISTS(SELECT 1 FROM model) OR EXISTS(SELECT 1 FROM metric WHERE stage<>'rank')" },
+    { "models", "Models", st_report_models,
+      "SELECT EXISTS(SELECT 1 FROM model) OR EXISTS(SELECT 1 FROM metric WHERE stage<>'rank')" },
     { "distributions", "Distributions", st_report_histograms, "SELECT EXISTS(SELECT 1 FROM molecule)" },
     { "failures", "Failures", st_report_failures, "SELECT EXISTS(SELECT 1 FROM failure)" },
     { "timings", "Stages, runs and time", st_report_timings, "SELECT EXISTS(SELECT 1 FROM run)" },
@@ -234,7 +243,9 @@ enum { N_PARTS = sizeof parts / sizeof *parts };
 static void add_cite(st_report *r)
 {
     st_report_section(r, "cite", "How to cite");
-    pl_text_add(r->out, "<p>Cite molsieve (CITATION.cff in its source), and the methods in it:</p>\n<ul>\n"
+    pl_text_add(
+        r->out,
+        "<p>Cite molsieve (CITATION.cff in its source), and the methods in it:</p>\n<ul>\n"
         "<li>F. B. Fuchs, D. E. Worrall, V. Fischer, M. Welling: SE(3)-Transformers: 3D Roto-Translation Equivariant "
         "Attention Networks. Advances in Neural Information Processing Systems 33 (2020).</li>\n"
         "<li>N. M. O&#39;Boyle, M. Banck, C. A. James, C. Morley, T. Vandermeersch, G. R. Hutchison: Open Babel: An open "
@@ -248,7 +259,7 @@ static void add_cite(st_report *r)
 static const char *scalar(st_report *r, const char *at)
 {
     const char *text = pl_strndup(r->mem, at, strcspn(at, "\n"));
-    json_t *quoted = text && text[0] == '"' ? json_loads(text, JSON_DECODE_ANY, NULL) : NULL;
+    json_t *quoted = text != NULL && text[0] == '"' ? json_loads(text, JSON_DECODE_ANY, NULL) : NULL;
 
     if (json_is_string(quoted))
         text = pl_strdup(r->mem, json_string_value(quoted));
@@ -260,12 +271,13 @@ static const char *workflow_name(st_report *r)
 {
     const char *name = NULL;
 
-    for (sqlite3_stmt *st = st_report_query(r, "SELECT config_yaml FROM run ORDER BY run_id DESC LIMIT 1"); st_report_row(r, &st);) {
+    for (sqlite3_stmt *st = st_report_query(r, "SELECT config_yaml FROM run ORDER BY run_id DESC LIMIT 1");
+         st_report_row(r, &st);) {
         const char *yaml = st_column(st, 0), *at = strstr(yaml, "\nname: ");
         if (at != NULL)
             name = scalar(r, at + 7);
     }
-    return name ? name : "run";
+    return name != NULL ? name : "run";
 }
 
 static void add_page(st_report *r)

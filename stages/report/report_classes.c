@@ -40,8 +40,12 @@ static void add_roc(st_report *r, const char *part, const char *of)
         return;
     x[0] = y[0] = 0;
     c.n = 1;
-    for (sqlite3_stmt *st = st_report_query(r, "SELECT sum(measured), count(*)-sum(measured) FROM evaluated WHERE %s GROUP BY predicted "
-                                            "ORDER BY predicted DESC", of); st_report_row(r, &st); c.n++) {
+    for (sqlite3_stmt *st =
+             st_report_query(r,
+                             "SELECT sum(measured), count(*)-sum(measured) FROM evaluated WHERE %s GROUP BY predicted "
+                             "ORDER BY predicted DESC",
+                             of);
+         st_report_row(r, &st); c.n++) {
         hits += sqlite3_column_double(st, 0);
         misses += sqlite3_column_double(st, 1);
         x[c.n] = misses / (double)(n - actives);
@@ -69,13 +73,17 @@ void st_report_roc(st_report *r, int64_t model, int64_t property, const char *pa
 
 void st_report_calibration(st_report *r, int64_t model, int64_t property)
 {
-    static const char *const heads[] = { "part", "predicted probability", "#molecules", "#mean prediction", "#share of class 1", NULL };
+    static const char *const heads[] = { "part", "predicted probability", "#molecules", "#mean prediction", "#share of class 1",
+                                         NULL };
 
     st_report_table(r, "mid", "Calibration: of the molecules with a probability of 0.7 seven in ten should be of class 1.");
     st_report_heads(r, heads);
-    for (sqlite3_stmt *st = st_report_query(r, "SELECT part, min(9,cast(predicted*10 AS INTEGER)) AS bin, count(*), avg(predicted), "
-                                            "avg(measured) FROM evaluated WHERE model_id=%lld AND property_id=%lld GROUP BY part, bin ORDER BY part, bin",
-                                            (long long)model, (long long)property); st_report_row(r, &st);) {
+    for (sqlite3_stmt *st = st_report_query(
+             r,
+             "SELECT part, min(9,cast(predicted*10 AS INTEGER)) AS bin, count(*), avg(predicted), "
+             "avg(measured) FROM evaluated WHERE model_id=%lld AND property_id=%lld GROUP BY part, bin ORDER BY part, bin",
+             (long long)model, (long long)property);
+         st_report_row(r, &st);) {
         int bin = sqlite3_column_int(st, 1);
         pl_text_add(r->out, "<tr>");
         st_report_cell(r, st, 0);
@@ -93,7 +101,8 @@ static double measured(st_report *r, const char *name)
 {
     double value = 0;
 
-    for (sqlite3_stmt *st = st_report_query(r, "SELECT value FROM metric WHERE stage='rank' AND split='ranking' AND name=%Q AND step=0", name);
+    for (sqlite3_stmt *st =
+             st_report_query(r, "SELECT value FROM metric WHERE stage='rank' AND split='ranking' AND name=%Q AND step=0", name);
          st_report_row(r, &st);)
         value = sqlite3_column_double(st, 0);
     return value;
@@ -139,8 +148,11 @@ void st_report_retrieval(st_report *r)
 
     if (!(actives > 0))
         return;
-    pl_text_addf(r->out, "<h3>Early enrichment of known actives</h3>\n<p class=\"note\">Of %.0f candidates %.0f are known to be active; %.0f have no "
-                 "label and count as not active.</p>\n", candidates, actives, measured(r, "unlabelled"));
+    pl_text_addf(
+        r->out,
+        "<h3>Early enrichment of known actives</h3>\n<p class=\"note\">Of %.0f candidates %.0f are known to be active; %.0f have no "
+        "label and count as not active.</p>\n",
+        candidates, actives, measured(r, "unlabelled"));
     st_report_table(r, "mid", "Over all candidates, not only the ranked ones; candidates of the same value share their ranks.");
     st_report_heads(r, heads);
     add_measure(r, "ROC-AUC", "roc_auc", chance.roc_auc, 1);

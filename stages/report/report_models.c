@@ -29,7 +29,7 @@ static void add_fact(st_report *r, const char *what, const char *text)
 static const char *word(const json_t *o, const char *key)
 {
     const char *s = json_string_value(json_object_get(o, key));
-    return s ? s : "";
+    return s != NULL ? s : "";
 }
 
 static long long number(const json_t *o, const char *key) { return json_integer_value(json_object_get(o, key)); }
@@ -43,10 +43,10 @@ static const char *join(st_report *r, const json_t *list, const char *member)
     size_t k;
 
     json_array_foreach(list, k, one) {
-        const char *s = member ? word(one, member) : json_string_value(one);
+        const char *s = member != NULL ? word(one, member) : json_string_value(one);
         if (all.len > 4 * FACT_MAX)
             break;
-        pl_text_addf(&all, "%s%s", k ? " " : "", s ? s : "?");
+        pl_text_addf(&all, "%s%s", k ? " " : "", s != NULL ? s : "?");
     }
     copy = pl_text_ok(&all) ? pl_strdup(r->mem, pl_text_str(&all)) : NULL;
     pl_text_free(&all);
@@ -62,9 +62,10 @@ static void add_target(st_report *r, const json_t *m, const json_t *target)
 {
     const char *better = word(target, "better"), *unit = word(target, "unit");
 
-    add_fact(r, "predicts", pl_sprintf(r->mem, "%s%s%s%s%s%s%s", is_class(m) ? "the probability of " : "", word(target, "name"), unit[0] ? ", " : "", unit,
-                                       strcmp(better, "none") ? ", " : "", strcmp(better, "none") ? better : "",
-                                       strcmp(better, "none") ? " is better" : ""));
+    add_fact(r, "predicts",
+             pl_sprintf(r->mem, "%s%s%s%s%s%s%s", is_class(m) ? "the probability of " : "", word(target, "name"),
+                        unit[0] ? ", " : "", unit, strcmp(better, "none") ? ", " : "", strcmp(better, "none") ? better : "",
+                        strcmp(better, "none") ? " is better" : ""));
 }
 
 /* "1.3 eV; 0.93 eV where the similarity is 0.3 or more; from the part test". */
@@ -75,7 +76,8 @@ static void add_interval(st_report *r, const json_t *interval, const char *unit)
     size_t k;
 
     json_array_foreach(json_object_get(interval, "bands"), k, band) {
-        pl_text_addf(&all, "%s%.4g%s%s", k ? "; " : "", json_number_value(json_object_get(band, "within")), unit[0] ? " " : "", unit);
+        pl_text_addf(&all, "%s%.4g%s%s", k ? "; " : "", json_number_value(json_object_get(band, "within")), unit[0] ? " " : "",
+                     unit);
         if (k)
             pl_text_addf(&all, " where the similarity is %g or more", json_number_value(json_object_get(band, "similarity")));
     }
@@ -91,7 +93,7 @@ static void add_facts(st_report *r, const json_t *m, const char *sha256)
     const json_t *t = json_object_get(p, "training"), *interval = json_object_get(m, "interval"), *one;
     size_t k;
 
-    if (json_object_get(target, "name")) {
+    if (json_object_get(target, "name") != NULL) {
         add_target(r, m, target);
         add_interval(r, interval, word(target, "unit"));
     }
@@ -99,15 +101,17 @@ static void add_facts(st_report *r, const json_t *m, const char *sha256)
         add_target(r, m, one);
         add_interval(r, json_array_get(json_object_get(interval, "targets"), k), word(one, "unit"));
     }
-    add_fact(r, "network", pl_sprintf(r->mem, "SE(3)-Transformer, %lld layers, %lld degrees, %lld channels, %lld heads; %lld parameters",
-                                      number(net, "layers"), number(net, "degrees"), number(net, "channels"), number(net, "heads"),
-                                      number(t, "parameters")));
+    add_fact(r, "network",
+             pl_sprintf(r->mem, "SE(3)-Transformer, %lld layers, %lld degrees, %lld channels, %lld heads; %lld parameters",
+                        number(net, "layers"), number(net, "degrees"), number(net, "channels"), number(net, "heads"),
+                        number(t, "parameters")));
     add_fact(r, "graph", word(json_object_get(m, "graph"), "edges"));
     add_fact(r, "elements", join(r, json_object_get(json_object_get(m, "inputs"), "elements"), NULL));
     if (t != NULL)
-        add_fact(r, "trained", pl_sprintf(r->mem, "%s, %lld molecules, %lld epochs, the best was %lld; %lld steps, seed %lld", word(p, "date"),
-                                          number(t, "molecules"), number(t, "epochs"), number(t, "best_epoch"), number(t, "steps"),
-                                          number(p, "seed")));
+        add_fact(r, "trained",
+                 pl_sprintf(r->mem, "%s, %lld molecules, %lld epochs, the best was %lld; %lld steps, seed %lld", word(p, "date"),
+                            number(t, "molecules"), number(t, "epochs"), number(t, "best_epoch"), number(t, "steps"),
+                            number(p, "seed")));
     add_fact(r, "data", join(r, json_object_get(p, "data"), "file"));
     add_fact(r, "SHA-256 of the file", sha256);
 }
@@ -132,14 +136,17 @@ typedef struct measures {
     int kind[ST_ERROR_KINDS]; /* -1 after the last                                    */
 } measures;
 
-static const char *const number_heads[] = { "part", "prediction by", "#MAE", "#RMSE", "#90 % within", "#R\xc2\xb2", "#Spearman",
-                                            "#molecules", NULL };
-static const char *const class_heads[] = { "part", "prediction by", "#ROC-AUC", "#PR-AUC", "#EF 1 %", "#at most", "#EF 5 %",
-                                           "#at most", "#BEDROC", "#log loss", "#Brier", "#of class 1", "#molecules", NULL };
-static const measures of_number = { number_heads, { ST_ERROR_mae, ST_ERROR_rmse, ST_ERROR_interval90, ST_ERROR_r2, ST_ERROR_spearman, -1 } };
-static const measures of_class = { class_heads, { ST_ERROR_ROC_AUC, ST_ERROR_ROC_AUC + 1, ST_ERROR_ROC_AUC + 2, ST_ERROR_ROC_AUC + 3,
-                                                  ST_ERROR_ROC_AUC + 4, ST_ERROR_ROC_AUC + 5, ST_ERROR_ROC_AUC + 6, ST_ERROR_log_loss,
-                                                  ST_ERROR_brier, ST_ERROR_ROC_AUC + 7, -1 } };
+static const char *const number_heads[] = { "part",       "prediction by", "#MAE",       "#RMSE", "#90 % within",
+                                            "#R\xc2\xb2", "#Spearman",     "#molecules", NULL };
+static const char *const class_heads[] = { "part",     "prediction by", "#ROC-AUC",   "#PR-AUC", "#EF 1 %",
+                                           "#at most", "#EF 5 %",       "#at most",   "#BEDROC", "#log loss",
+                                           "#Brier",   "#of class 1",   "#molecules", NULL };
+static const measures of_number = { number_heads,
+                                    { ST_ERROR_mae, ST_ERROR_rmse, ST_ERROR_interval90, ST_ERROR_r2, ST_ERROR_spearman, -1 } };
+static const measures of_class = { class_heads,
+                                   { ST_ERROR_ROC_AUC, ST_ERROR_ROC_AUC + 1, ST_ERROR_ROC_AUC + 2, ST_ERROR_ROC_AUC + 3,
+                                     ST_ERROR_ROC_AUC + 4, ST_ERROR_ROC_AUC + 5, ST_ERROR_ROC_AUC + 6, ST_ERROR_log_loss,
+                                     ST_ERROR_brier, ST_ERROR_ROC_AUC + 7, -1 } };
 
 typedef struct errors_row {
     char part[40], who[40];
@@ -196,22 +203,26 @@ static void add_found_verdict(st_report *r, int64_t model_id, int64_t property_i
     const char *metric = classes ? "roc_auc" : "mae", *part = NULL, *unit = "";
     st_verdict v = st_verdict_of(classes, NAN);
 
-    for (sqlite3_stmt *st = st_report_query(r,
-             "SELECT part, coalesce(unit,''), value, substr(metric,1,instr(metric,'.')-1) FROM evaluation WHERE model_id=%lld AND "
-             "property_id=%lld AND (metric=%Q OR metric LIKE '%%.%q') AND part=(SELECT min(part) FROM evaluation WHERE model_id=%lld AND "
-             "property_id=%lld AND part IN('new','test','valid')) ORDER BY metric<>%Q, metric<>'ensemble.%q'", (long long)model_id, (long long)property_id,
-             metric, metric, (long long)model_id, (long long)property_id, metric, metric); st_report_row(r, &st);) {
+    for (
+        sqlite3_stmt *st = st_report_query(
+            r,
+            "SELECT part, coalesce(unit,''), value, substr(metric,1,instr(metric,'.')-1) FROM evaluation WHERE model_id=%lld AND "
+            "property_id=%lld AND (metric=%Q OR metric LIKE '%%.%q') AND part=(SELECT min(part) FROM evaluation WHERE model_id=%lld AND "
+            "property_id=%lld AND part IN('new','test','valid')) ORDER BY metric<>%Q, metric<>'ensemble.%q'",
+            (long long)model_id, (long long)property_id, metric, metric, (long long)model_id, (long long)property_id, metric,
+            metric);
+        st_report_row(r, &st);) {
         const char *who = pl_strdup(r->mem, st_column(st, 3));
         if (part == NULL) {
             part = pl_strdup(r->mem, st_column(st, 0));
             unit = pl_strdup(r->mem, st_column(st, 1));
         }
-        if (who && (!who[0] || strcmp(who, "ensemble") == 0))
+        if (who != NULL && (!who[0] || strcmp(who, "ensemble") == 0))
             v.model = sqlite3_column_double(st, 2);
-        else if (who)
+        else if (who != NULL)
             st_verdict_compare(&v, who, sqlite3_column_double(st, 2));
     }
-    if (part && unit)
+    if (part != NULL && unit != NULL)
         add_verdict(r, &v, part, unit);
 }
 
@@ -220,17 +231,22 @@ static void add_errors(st_report *r, int64_t model_id, int64_t property_id, cons
 {
     errors_row row = { .n = -1 };
 
-    st_report_table(r, "", m == &of_class ? "How well the classes are separated, compared with simple predictions made from the same training "
-                       "molecules. "
-                                            "EF: enrichment of class 1 among the most probable."
-                                          : "Errors in the unit of the property, compared with those of simple predictions made from the same "
-                                            "training molecules.");
+    st_report_table(r, "",
+                    m == &of_class
+                        ? "How well the classes are separated, compared with simple predictions made from the same training "
+                          "molecules. "
+                          "EF: enrichment of class 1 among the most probable."
+                        : "Errors in the unit of the property, compared with those of simple predictions made from the same "
+                          "training molecules.");
     st_report_heads(r, m->heads);
-    for (sqlite3_stmt *st = st_report_query(r,
-             "SELECT part, CASE WHEN instr(metric,'.') THEN substr(metric,1,instr(metric,'.')-1) ELSE 'the model' END AS who, "
-             "substr(metric,instr(metric,'.')+1), value, n FROM evaluation WHERE model_id=%lld AND property_id=%lld AND metric NOT LIKE "
-             "'%%.similarity%%' AND metric NOT LIKE '%%.domain %%' AND metric NOT LIKE 'coverage90%%' ORDER BY part, who<>'the model', instr('ensemble mean composition descriptors neighbours',who), who", (long long)model_id,
-             (long long)property_id); st_report_row(r, &st);) {
+    for (
+        sqlite3_stmt *st = st_report_query(
+            r,
+            "SELECT part, CASE WHEN instr(metric,'.') THEN substr(metric,1,instr(metric,'.')-1) ELSE 'the model' END AS who, "
+            "substr(metric,instr(metric,'.')+1), value, n FROM evaluation WHERE model_id=%lld AND property_id=%lld AND metric NOT LIKE "
+            "'%%.similarity%%' AND metric NOT LIKE '%%.domain %%' AND metric NOT LIKE 'coverage90%%' ORDER BY part, who<>'the model', instr('ensemble mean composition descriptors neighbours',who), who",
+            (long long)model_id, (long long)property_id);
+        st_report_row(r, &st);) {
         if (row.n >= 0 && (strcmp(row.part, st_column(st, 0)) != 0 || strcmp(row.who, st_column(st, 1)) != 0)) {
             add_error_row(r, m, &row);
             row.n = -1;
@@ -250,14 +266,17 @@ static void add_errors(st_report *r, int64_t model_id, int64_t property_id, cons
 static void add_by_domain(st_report *r, int64_t model_id, int64_t property_id)
 {
     static const char *const heads[] = { "part", "measure", "#value", "unit", "#molecules", NULL };
-    static const char of[] = "FROM evaluation WHERE model_id=%lld AND property_id=%lld AND part<>'train' AND (metric LIKE 'coverage90%%' OR metric "
-                             "LIKE '%%.domain %%' OR metric LIKE 'mae.similarity%%')";
+    static const char of[] =
+        "FROM evaluation WHERE model_id=%lld AND property_id=%lld AND part<>'train' AND (metric LIKE 'coverage90%%' OR metric "
+        "LIKE '%%.domain %%' OR metric LIKE 'mae.similarity%%')";
     char sql[400];
 
     (void)snprintf(sql, sizeof sql, "SELECT EXISTS(SELECT 1 %s)", of);
     if (!st_report_int(r, sql, (long long)model_id, (long long)property_id))
         return;
-    st_report_table(r, "", "Coverage of interval90 (nominal: 0.9 inside of the domain; there is none outside), and errors by domain and similarity.");
+    st_report_table(
+        r, "",
+        "Coverage of interval90 (nominal: 0.9 inside of the domain; there is none outside), and errors by domain and similarity.");
     st_report_heads(r, heads);
     (void)snprintf(sql, sizeof sql, "SELECT part, metric, value, coalesce(unit,''), n %s ORDER BY part, metric", of);
     for (sqlite3_stmt *st = st_report_query(r, sql, (long long)model_id, (long long)property_id); st_report_row(r, &st);) {
@@ -288,7 +307,8 @@ static void add_known_errors(st_report *r, const json_t *errors, const measures 
 
     if (json_object_size(errors) == 0)
         return;
-    st_report_table(r, "", "Held-out errors when it was trained, from the file of the model, compared with those of simple predictions.");
+    st_report_table(r, "",
+                    "Held-out errors when it was trained, from the file of the model, compared with those of simple predictions.");
     st_report_heads(r, m->heads);
     json_object_foreach((json_t *)errors, part, e) {
         add_known_row(r, m, part, "the model", e);
@@ -304,9 +324,11 @@ static bool set_scale(st_report *r, st_parity *p, int64_t model, int64_t propert
 {
     bool any = false;
 
-    for (sqlite3_stmt *st = st_report_query(r, "SELECT min(min(measured,predicted)), max(max(measured,predicted)) FROM evaluated "
-                                            "WHERE model_id=%lld AND property_id=%lld AND part=%Q", (long long)model,
-                                            (long long)property, part); st_report_row(r, &st);) {
+    for (sqlite3_stmt *st = st_report_query(r,
+                                            "SELECT min(min(measured,predicted)), max(max(measured,predicted)) FROM evaluated "
+                                            "WHERE model_id=%lld AND property_id=%lld AND part=%Q",
+                                            (long long)model, (long long)property, part);
+         st_report_row(r, &st);) {
         double lo = sqlite3_column_double(st, 0), hi = sqlite3_column_double(st, 1);
         any = sqlite3_column_type(st, 0) != SQLITE_NULL && isfinite(hi - lo); /* else there is no scale for them */
         if (any)
@@ -328,8 +350,11 @@ static void add_parity(st_report *r, int64_t model, int64_t property, sqlite3_st
     p->unit = st_column(names, 1);
     if (!set_scale(r, p, model, property, part))
         return;
-    for (sqlite3_stmt *st = st_report_query(r, "SELECT measured, predicted FROM evaluated WHERE model_id=%lld AND property_id=%lld "
-                                            "AND part=%Q", (long long)model, (long long)property, part); st_report_row(r, &st);)
+    for (sqlite3_stmt *st = st_report_query(r,
+                                            "SELECT measured, predicted FROM evaluated WHERE model_id=%lld AND property_id=%lld "
+                                            "AND part=%Q",
+                                            (long long)model, (long long)property, part);
+         st_report_row(r, &st);)
         st_parity_put(p, sqlite3_column_double(st, 0), sqlite3_column_double(st, 1));
     pl_text_add(r->out, "<figure>");
     st_plot_parity(r->out, p);
@@ -344,11 +369,14 @@ static void add_worst(st_report *r, int64_t model, int64_t property)
 
     st_report_table(r, "mid", "The largest errors outside the training part: check these molecules first.");
     st_report_heads(r, heads);
-    for (sqlite3_stmt *st = st_report_query(r,
-             "SELECT e.part, m.smiles, (SELECT title FROM record WHERE record.mol_id=m.mol_id LIMIT 1), e.measured, e.predicted, "
-             "e.predicted-e.measured, p.unit FROM evaluated e JOIN molecule m USING(mol_id) JOIN property p USING(property_id) "
-             "WHERE e.model_id=%lld AND e.property_id=%lld AND e.part<>'train' ORDER BY abs(e.predicted-e.measured) DESC, e.mol_id LIMIT %d",
-             (long long)model, (long long)property, N_WORST); st_report_row(r, &st);) {
+    for (
+        sqlite3_stmt *st = st_report_query(
+            r,
+            "SELECT e.part, m.smiles, (SELECT title FROM record WHERE record.mol_id=m.mol_id LIMIT 1), e.measured, e.predicted, "
+            "e.predicted-e.measured, p.unit FROM evaluated e JOIN molecule m USING(mol_id) JOIN property p USING(property_id) "
+            "WHERE e.model_id=%lld AND e.property_id=%lld AND e.part<>'train' ORDER BY abs(e.predicted-e.measured) DESC, e.mol_id LIMIT %d",
+            (long long)model, (long long)property, N_WORST);
+        st_report_row(r, &st);) {
         pl_text_add(r->out, "<tr>");
         for (int i = 0; i < 7; i++)
             if (i == 1)
@@ -362,11 +390,15 @@ static void add_worst(st_report *r, int64_t model, int64_t property)
 
 static void add_evaluated(st_report *r, int64_t model, int64_t property, bool classes)
 {
-    if (!st_report_int(r, "SELECT EXISTS(SELECT 1 FROM evaluated WHERE model_id=%lld AND property_id=%lld)", (long long)model, (long long)property))
+    if (!st_report_int(r, "SELECT EXISTS(SELECT 1 FROM evaluated WHERE model_id=%lld AND property_id=%lld)", (long long)model,
+                       (long long)property))
         return;
     pl_text_add(r->out, "<div class=\"figs\">\n");
-    for (sqlite3_stmt *st = st_report_query(r, "SELECT DISTINCT p.name, p.unit, e.part FROM evaluated e JOIN property p USING(property_id) "
-                                            "WHERE model_id=%lld AND property_id=%lld ORDER BY 3", (long long)model, (long long)property);
+    for (sqlite3_stmt *st =
+             st_report_query(r,
+                             "SELECT DISTINCT p.name, p.unit, e.part FROM evaluated e JOIN property p USING(property_id) "
+                             "WHERE model_id=%lld AND property_id=%lld ORDER BY 3",
+                             (long long)model, (long long)property);
          st_report_row(r, &st);)
         if (classes)
             st_report_roc(r, model, property, st_column(st, 2));
@@ -393,8 +425,12 @@ static void add_found(st_report *r, int64_t model, bool classes)
 {
     int64_t n = st_report_int(r, "SELECT count(DISTINCT property_id) FROM evaluation WHERE model_id=%lld", (long long)model);
 
-    for (sqlite3_stmt *st = st_report_query(r, "SELECT DISTINCT p.property_id, p.name FROM evaluation JOIN property p USING(property_id) "
-                                            "WHERE model_id=%lld ORDER BY 1", (long long)model); st_report_row(r, &st);) {
+    for (sqlite3_stmt *st =
+             st_report_query(r,
+                             "SELECT DISTINCT p.property_id, p.name FROM evaluation JOIN property p USING(property_id) "
+                             "WHERE model_id=%lld ORDER BY 1",
+                             (long long)model);
+         st_report_row(r, &st);) {
         if (n > 1)
             add_title(r, st_column(st, 1));
         add_errors(r, model, sqlite3_column_int64(st, 0), classes ? &of_class : &of_number);
@@ -412,7 +448,7 @@ static void add_told(st_report *r, const json_t *m)
     const measures *how = is_class(m) ? &of_class : &of_number;
     size_t k;
 
-    if (!targets)
+    if (targets == NULL)
         add_known_errors(r, errors, how);
     json_array_foreach(targets, k, one) {
         add_title(r, word(one, "name"));
@@ -435,8 +471,10 @@ static st_curve read_curve(st_report *r, const char *stage, const char *name, co
         r->code = pl_fail(r->err, PL_ENOMEM, "the report");
     if (r->code != PL_OK)
         return c;
-    for (sqlite3_stmt *st = st_report_query(r, "SELECT coalesce(epoch,step), value FROM metric WHERE stage=%Q AND name=%Q AND "
-                                            "split=%Q ORDER BY 1, step LIMIT %lld", stage, name, split, (long long)n);
+    for (sqlite3_stmt *st = st_report_query(r,
+                                            "SELECT coalesce(epoch,step), value FROM metric WHERE stage=%Q AND name=%Q AND "
+                                            "split=%Q ORDER BY 1, step LIMIT %lld",
+                                            stage, name, split, (long long)n);
          st_report_row(r, &st); c.n++) {
         x[c.n] = sqlite3_column_double(st, 0);
         y[c.n] = sqlite3_column_double(st, 1);
@@ -448,8 +486,9 @@ static st_curve read_curve(st_report *r, const char *stage, const char *name, co
 
 static void add_curves(st_report *r, const char *stage)
 {
-    static const char *const metrics[][2] = { { "loss", "loss" }, { "mae", "mean absolute error" }, { "brier", "Brier score" },
-                                              { "lr", "learning rate" } };
+    static const char *const metrics[][2] = {
+        { "loss", "loss" }, { "mae", "mean absolute error" }, { "brier", "Brier score" }, { "lr", "learning rate" }
+    };
     static const char *const splits[] = { "train", "valid", "test" };
 
     pl_text_add(r->out, "<div class=\"figs\">\n");
@@ -471,13 +510,16 @@ static void add_curves(st_report *r, const char *stage)
 
 static void add_training(st_report *r)
 {
-    for (sqlite3_stmt *st = st_report_query(r, "SELECT DISTINCT stage FROM metric WHERE stage<>'rank' ORDER BY 1 LIMIT 10"); st_report_row(r, &st);) {
+    for (sqlite3_stmt *st = st_report_query(r, "SELECT DISTINCT stage FROM metric WHERE stage<>'rank' ORDER BY 1 LIMIT 10");
+         st_report_row(r, &st);) {
         pl_text_add(r->out, "<h3>Learning curves: ");
         st_html_cut(r->out, st_column(st, 0), 60);
         pl_text_add(r->out, "</h3>\n");
         if (st_report_int(r, "SELECT EXISTS(SELECT 1 FROM metric WHERE stage=%Q AND name LIKE 'member2.%%')", st_column(st, 0)))
-            pl_text_add(r->out, "<p class=\"note\">Of the first network of the ensemble; the others' are member2.mae and so on in the table "
-                                "<code>metric</code>.</p>\n");
+            pl_text_add(
+                r->out,
+                "<p class=\"note\">Of the first network of the ensemble; the others' are member2.mae and so on in the table "
+                "<code>metric</code>.</p>\n");
         add_curves(r, st_column(st, 0));
     }
 }
@@ -508,8 +550,9 @@ void st_report_models(st_report *r)
 
     if (n > MODELS_MAX)
         pl_text_addf(r->out, "<p class=\"note\">The first %d of %lld.</p>\n", MODELS_MAX, (long long)n);
-    for (sqlite3_stmt *st = st_report_query(r, "SELECT model_id, name, sha256, metadata_json FROM model ORDER BY model_id LIMIT %d",
-                                            MODELS_MAX); st_report_row(r, &st);)
+    for (sqlite3_stmt *st =
+             st_report_query(r, "SELECT model_id, name, sha256, metadata_json FROM model ORDER BY model_id LIMIT %d", MODELS_MAX);
+         st_report_row(r, &st);)
         add_model(r, st);
     add_training(r);
 }

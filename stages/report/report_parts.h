@@ -30,7 +30,7 @@ const char *st_column(sqlite3_stmt *st, int i); /* text, "" for NULL */
 /* ---- pieces of the page ---- */
 void st_report_section(st_report *r, const char *id, const char *title);
 void st_report_table(st_report *r, const char *class, const char *caption); /* class, caption: not escaped   */
-void st_report_heads(st_report *r, const char *const *names);            /* NULL-terminated; '#' in front: a number */
+void st_report_heads(st_report *r, const char *const *names);               /* NULL-terminated; '#' in front: a number */
 void st_report_table_end(st_report *r);
 /* A cell with the column's value: number, text or nothing. */
 void st_report_cell(st_report *r, sqlite3_stmt *st, int i);

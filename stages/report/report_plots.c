@@ -138,7 +138,8 @@ static void add_source(st_report *r, const source *s)
 /* One figure for each property in the table: scores, or measured values. */
 static void add_properties(st_report *r, const char *what, const char *rows)
 {
-    for (sqlite3_stmt *st = st_report_query(r, "SELECT property_id, name, unit FROM property ORDER BY name LIMIT %d", PROPERTIES_MAX);
+    for (sqlite3_stmt *st =
+             st_report_query(r, "SELECT property_id, name, unit FROM property ORDER BY name LIMIT %d", PROPERTIES_MAX);
          st_report_row(r, &st);) {
         source s = { .n = 1 };
         s.rows = pl_sprintf(r->mem, "%s%lld", rows, (long long)sqlite3_column_int64(st, 0));

@@ -23,43 +23,64 @@ static void add_rows(st_report *r, sqlite3_stmt *st)
 
 static void add_stages(st_report *r)
 {
-    static const char *const heads[] = { "stage", "state", "#units", "#ok", "#failed", "#workers", "#begin to end / s", "#work / s",
-                                         "#items a second and worker", "share of the work", NULL };
+    static const char *const heads[] = { "stage",
+                                         "state",
+                                         "#units",
+                                         "#ok",
+                                         "#failed",
+                                         "#workers",
+                                         "#begin to end / s",
+                                         "#work / s",
+                                         "#items a second and worker",
+                                         "share of the work",
+                                         NULL };
     double all = 0;
 
     for (sqlite3_stmt *st = st_report_query(r, "SELECT %s FROM stage s", WORK); st_report_row(r, &st);)
         all += sqlite3_column_double(st, 0);
-    st_report_table(r, "mid", "Stages that go unit by unit run at the same time: from begin to end they overlap, their work does not "
-                              "(seconds of all workers together). Items are records or molecules; workers are those of the run that "
-                              "began the stage.");
+    st_report_table(r, "mid",
+                    "Stages that go unit by unit run at the same time: from begin to end they overlap, their work does not "
+                    "(seconds of all workers together). Items are records or molecules; workers are those of the run that "
+                    "began the stage.");
     st_report_heads(r, heads);
-    for (sqlite3_stmt *st = st_report_query(r,
-             "SELECT name, state, n, ok, failed, workers, wall_s, work, (ok+failed)/nullif(work,0.0) FROM (SELECT s.stage_id, s.name, "
-             "s.state, nullif(count(u.unit),0) AS n, sum(u.n_ok) AS ok, sum(u.n_failed) AS failed, r.workers, s.wall_s, %s AS work "
-             "FROM stage s LEFT JOIN unit u USING(stage_id) LEFT JOIN run r ON r.run_id=s.run_id GROUP BY s.stage_id) "
-             "ORDER BY stage_id", WORK); st_report_row(r, &st);) {
+    for (
+        sqlite3_stmt *st = st_report_query(
+            r,
+            "SELECT name, state, n, ok, failed, workers, wall_s, work, (ok+failed)/nullif(work,0.0) FROM (SELECT s.stage_id, s.name, "
+            "s.state, nullif(count(u.unit),0) AS n, sum(u.n_ok) AS ok, sum(u.n_failed) AS failed, r.workers, s.wall_s, %s AS work "
+            "FROM stage s LEFT JOIN unit u USING(stage_id) LEFT JOIN run r ON r.run_id=s.run_id GROUP BY s.stage_id) "
+            "ORDER BY stage_id",
+            WORK);
+        st_report_row(r, &st);) {
         double share = all > 0 ? 100 * sqlite3_column_double(st, 7) / all : 0;
         pl_text_add(r->out, "<tr>");
         for (int i = 0; i < 9; i++)
             st_report_cell(r, st, i);
-        pl_text_addf(r->out, "<td><svg class=\"share\" role=\"img\" aria-label=\"%.0f %%\" viewBox=\"0 0 100 12\" "
-                     "preserveAspectRatio=\"none\"><rect width=\"%.2f\" height=\"12\"/></svg></td></tr>\n", share, share);
+        pl_text_addf(r->out,
+                     "<td><svg class=\"share\" role=\"img\" aria-label=\"%.0f %%\" viewBox=\"0 0 100 12\" "
+                     "preserveAspectRatio=\"none\"><rect width=\"%.2f\" height=\"12\"/></svg></td></tr>\n",
+                     share, share);
     }
     st_report_table_end(r);
 }
 
 static void add_runs(st_report *r)
 {
-    static const char *const heads[] = { "#run", "command", "state", "why it stopped", "started (UTC)", "ended (UTC)", "#wall clock / s",
-                                         "host", "#workers", "version", "continued run", NULL };
+    static const char *const heads[] = { "#run",          "command",     "state",           "why it stopped",
+                                         "started (UTC)", "ended (UTC)", "#wall clock / s", "host",
+                                         "#workers",      "version",     "continued run",   NULL };
     int64_t n = st_report_int(r, "SELECT count(*) FROM run");
 
     st_report_table(r, "", "All starts of the program on this database, resumed runs included.");
     st_report_heads(r, heads);
-    add_rows(r, st_report_query(r,
-        "SELECT run_id, command, state, stop_reason, started_utc, ended_utc, "
-        "round((julianday(ended_utc)-julianday(started_utc))*86400,1), host||coalesce(' '||scheduler||' '||scheduler_job_id,''), workers, program_version||coalesce(' '||git_commit,''), "
-        "resumed_from FROM (SELECT * FROM run ORDER BY run_id DESC LIMIT %d) ORDER BY run_id", MAX_RUNS));
+    add_rows(
+        r,
+        st_report_query(
+            r,
+            "SELECT run_id, command, state, stop_reason, started_utc, ended_utc, "
+            "round((julianday(ended_utc)-julianday(started_utc))*86400,1), host||coalesce(' '||scheduler||' '||scheduler_job_id,''), workers, program_version||coalesce(' '||git_commit,''), "
+            "resumed_from FROM (SELECT * FROM run ORDER BY run_id DESC LIMIT %d) ORDER BY run_id",
+            MAX_RUNS));
     if (n > MAX_RUNS)
         pl_text_addf(r->out, "<p class=\"note\">The last %d of %lld.</p>\n", MAX_RUNS, (long long)n);
 }
@@ -91,7 +112,8 @@ static void add_keys(st_report *r)
 
     st_report_table(r, "", "What each result depends on. The key is a hash of all this; equal keys give equal results.");
     st_report_heads(r, heads);
-    for (sqlite3_stmt *st = st_report_query(r, "SELECT name, key, params_json, extra_json, code_version FROM stage ORDER BY stage_id");
+    for (sqlite3_stmt *st =
+             st_report_query(r, "SELECT name, key, params_json, extra_json, code_version FROM stage ORDER BY stage_id");
          st_report_row(r, &st);) {
         pl_text_add(r->out, "<tr>");
         for (int i = 0; i < 5; i++) {
@@ -111,7 +133,8 @@ static void add_inputs(st_report *r)
 
     st_report_table(r, "any", "Input files.");
     st_report_heads(r, heads);
-    add_rows(r, st_report_query(r, "SELECT path, format, size_bytes, n_records, sha256 FROM input_file ORDER BY file_id LIMIT %d", MAX_FILES));
+    add_rows(r, st_report_query(r, "SELECT path, format, size_bytes, n_records, sha256 FROM input_file ORDER BY file_id LIMIT %d",
+                                MAX_FILES));
     if (n > MAX_FILES)
         pl_text_addf(r->out, "<p class=\"note\">The first %d of %lld.</p>\n", MAX_FILES, (long long)n);
 }

@@ -21,7 +21,8 @@ static void add_step(st_report *r, const char *what, int64_t n, int64_t records,
 
     pl_text_addf(r->out, "<tr%s><th scope=\"row\">%s</th><td class=\"n\">", left ? " class=\"out\"" : "", what);
     st_html_count(r->out, n);
-    pl_text_addf(r->out, "</td><td class=\"n\">%.1f</td><td><svg class=\"share\" role=\"img\" aria-label=\"%.1f %%\" "
+    pl_text_addf(r->out,
+                 "</td><td class=\"n\">%.1f</td><td><svg class=\"share\" role=\"img\" aria-label=\"%.1f %%\" "
                  "viewBox=\"0 0 100 12\" preserveAspectRatio=\"none\"><rect%s width=\"%.2f\" height=\"12\"/></svg></td></tr>\n",
                  wide, wide, left ? " class=\"neg\"" : "", wide);
 }
@@ -44,8 +45,9 @@ static void add_alerts(st_report *r)
         "WHERE status='filtered' AND reason LIKE '" ST_ALERTS_REASON "%%') SELECT value, sum(1-aside), sum(aside) FROM a, "
         "json_each('[\"'||replace(names,', ','\",\"')||'\"]') GROUP BY value ORDER BY count(*) DESC, value LIMIT %d";
 
-    st_report_table(r, "mid", "Groups that react or disturb assays, by the rules of prepare.alerts: a reason to check the molecule, not to "
-                       "reject it.");
+    st_report_table(r, "mid",
+                    "Groups that react or disturb assays, by the rules of prepare.alerts: a reason to check the molecule, not to "
+                    "reject it.");
     st_report_heads(r, heads);
     for (sqlite3_stmt *st = st_report_query(r, sql, (int)sizeof ST_ALERTS_REASON, MAX_GROUPS); st_report_row(r, &st);) {
         pl_text_add(r->out, "<tr>");
@@ -59,11 +61,18 @@ static void add_alerts(st_report *r)
 void st_report_funnel(st_report *r)
 {
     static const char *const heads[] = { "step", "#number", "#% of records", "", NULL };
-    static const char *const names[] = { "records read", "duplicates of another record", "set aside by a filter",
-                                         "failed, with a reason", "not prepared yet", "molecules", "scored", "ranked" };
+    static const char *const names[] = { "records read",
+                                         "duplicates of another record",
+                                         "set aside by a filter",
+                                         "failed, with a reason",
+                                         "not prepared yet",
+                                         "molecules",
+                                         "scored",
+                                         "ranked" };
     static const char sql[] = "SELECT records, duplicate, filtered, failed, waiting, molecules, scored, hits FROM v_funnel";
 
-    st_report_table(r, "mid", "Every record is accounted for: records = molecules + duplicates + filtered + failed (+ not prepared yet).");
+    st_report_table(r, "mid",
+                    "Every record is accounted for: records = molecules + duplicates + filtered + failed (+ not prepared yet).");
     st_report_heads(r, heads);
     for (sqlite3_stmt *st = st_report_query(r, "%s", sql); st_report_row(r, &st);)
         for (int i = 0; i < 8; i++) {
@@ -91,7 +100,7 @@ static void add_examples(st_report *r, const char *stage, const char *code)
         pl_text_add(r->out, "<div>");
         st_html_cut(r->out, st_column(st, 3), 300);
         pl_text_add(r->out, " <span class=\"note\">");
-        st_html_cut(r->out, slash ? slash + 1 : path, 100);
+        st_html_cut(r->out, slash != NULL ? slash + 1 : path, 100);
         if (sqlite3_column_int64(st, 1) > 0)
             pl_text_addf(r->out, ":%lld ", (long long)sqlite3_column_int64(st, 1));
         st_html_cut(r->out, st_column(st, 2), 80);
@@ -128,8 +137,9 @@ static sqlite3_stmt *query_hits(st_report *r)
     pl_text sql = { 0 };
     sqlite3_stmt *st = NULL;
 
-    pl_text_add(&sql, "SELECT h.rank, m.smiles, m.inchikey, "
-                      "(SELECT group_concat(title,'; ') FROM (SELECT title FROM record r WHERE r.mol_id=m.mol_id LIMIT 20)), m.formula");
+    pl_text_add(&sql,
+                "SELECT h.rank, m.smiles, m.inchikey, "
+                "(SELECT group_concat(title,'; ') FROM (SELECT title FROM record r WHERE r.mol_id=m.mol_id LIMIT 20)), m.formula");
     if (r->code == PL_OK)
         r->code = st_score_columns(r->db, false, &sql, r->err);
     pl_text_add(&sql, ", h.objective");
@@ -184,11 +194,13 @@ static void add_hit(st_report *r, sqlite3_stmt *st)
 static void add_term(pl_text *line, const json_t *term)
 {
     const char *goal = json_string_value(json_object_get(term, "goal")), *use = json_string_value(json_object_get(term, "use"));
-    const char *low = json_string_value(json_object_get(term, "at_least")), *high = json_string_value(json_object_get(term, "at_most"));
+    const char *low = json_string_value(json_object_get(term, "at_least")),
+               *high = json_string_value(json_object_get(term, "at_most"));
     const char *property = json_string_value(json_object_get(term, "property"));
-    double weight = json_number_value(json_object_get(term, "weight")), alike = json_number_value(json_object_get(term, "similarity_at_least"));
+    double weight = json_number_value(json_object_get(term, "weight")),
+           alike = json_number_value(json_object_get(term, "similarity_at_least"));
 
-    pl_text_addf(line, "%s%s%s", goal ? goal : "", goal ? " " : "", property ? property : "?");
+    pl_text_addf(line, "%s%s%s", goal != NULL ? goal : "", goal != NULL ? " " : "", property != NULL ? property : "?");
     if (goal != NULL && weight != 1)
         pl_text_addf(line, " times %g", weight);
     if (use != NULL && strcmp(use, "mean") != 0)
@@ -207,9 +219,10 @@ static void add_diversity(pl_text *line, const json_t *all)
     const json_t *n = json_object_get(all, "diversity.at_most"), *threshold = json_object_get(all, "diversity.threshold");
 
     if (by != NULL && strcmp(by, "scaffold") == 0) /* a default is not there */
-        pl_text_addf(line, ", at most %lld of a scaffold", n ? (long long)json_integer_value(n) : ST_RANK_AT_MOST);
+        pl_text_addf(line, ", at most %lld of a scaffold", n != NULL ? (long long)json_integer_value(n) : ST_RANK_AT_MOST);
     else if (by != NULL)
-        pl_text_addf(line, ", none above %g of similarity to a better one", threshold ? json_number_value(threshold) : ST_RANK_THRESHOLD);
+        pl_text_addf(line, ", none above %g of similarity to a better one",
+                     threshold != NULL ? json_number_value(threshold) : ST_RANK_THRESHOLD);
 }
 
 /* "maximise logS; mw, at most 500; where hbd <= 5; the first 50" */
@@ -270,7 +283,8 @@ void st_report_hits(st_report *r)
     pl_text_addf(r->out, "<p>The first %lld of %lld. All of them: <code>molsieve export csv</code> or <code>sdf</code>.</p>\n",
                  (long long)(n < r->top ? n : r->top), (long long)n);
     add_domain(r);
-    st_report_table(r, "mid", "Scores are means over the models of a property; a structure that could not be drawn is shown as SMILES.");
+    st_report_table(r, "mid",
+                    "Scores are means over the models of a property; a structure that could not be drawn is shown as SMILES.");
     if (st != NULL)
         add_heads(r, st);
     while (st_report_row(r, &st))

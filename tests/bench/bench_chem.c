@@ -91,9 +91,11 @@ int main(int argc, char **argv)
     (void)printf("split                 %8d records %10.0f /s\n", done, done / (now() - t));
     t = now();
     done = through_worker(argv[1], n, CH_3D_NONE, &cpu_s);
-    (void)printf("prepare, no 3D        %8d records %10.1f /s wall, %10.1f /s of worker CPU\n", done, done / (now() - t), done / cpu_s);
+    (void)printf("prepare, no 3D        %8d records %10.1f /s wall, %10.1f /s of worker CPU\n", done, done / (now() - t),
+                 done / cpu_s);
     t = now();
     done = through_worker(argv[1], n / 10, CH_3D_GENERATE, &cpu_s);
-    (void)printf("prepare, 3D           %8d records %10.1f /s wall, %10.1f /s of worker CPU\n", done, done / (now() - t), done / cpu_s);
+    (void)printf("prepare, 3D           %8d records %10.1f /s wall, %10.1f /s of worker CPU\n", done, done / (now() - t),
+                 done / cpu_s);
     return 0;
 }

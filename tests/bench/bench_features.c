@@ -23,7 +23,7 @@ typedef struct bench {
     ch_mol mol[N];
     int64_t id[N];
     ch_graph_opts opts;
-    const char *graph;    /* "bonds", "radius 5 A" */
+    const char *graph; /* "bonds", "radius 5 A" */
     pl_bytes block;
     ch_graph_block graphs;
     nn_basis_kind kind;
@@ -48,8 +48,7 @@ static void must(pl_code code, const pl_error *err)
 
 /* ---- molecules ---- */
 
-static void read_molecule(ch_mol *m, const int32_t *z, const double *pos, const int32_t *bond, const int32_t *kind,
-                          bench *b)
+static void read_molecule(ch_mol *m, const int32_t *z, const double *pos, const int32_t *bond, const int32_t *kind, bench *b)
 {
     pl_error err;
 
@@ -156,8 +155,8 @@ static double best_of(bench *b, void (*what)(bench *))
 
 static void row(const bench *b, const char *what, double seconds, double molecules, double bytes)
 {
-    (void)printf("| %s | %s | %.0f | %.2f | %.0f | %.0f |\n", what, b->graph, molecules / seconds,
-                 1e6 * seconds / molecules, bytes / molecules, 1e-6 * bytes / seconds);
+    (void)printf("| %s | %s | %.0f | %.2f | %.0f | %.0f |\n", what, b->graph, molecules / seconds, 1e6 * seconds / molecules,
+                 bytes / molecules, 1e-6 * bytes / seconds);
     (void)fflush(stdout);
 }
 

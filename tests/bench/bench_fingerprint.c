@@ -52,7 +52,7 @@ static void read_all(bench *b, pl_arena *mem, pl_arena *scratch)
     opts.conformer = CH_3D_NONE;
     if (ch_worker_open(&w, NULL, NULL) != PL_OK)
         exit(1);
-    while (b->n < ASKED + MOST && fgets(line, sizeof line, stdin)) {
+    while (b->n < ASKED + MOST && fgets(line, sizeof line, stdin) != NULL) {
         pl_arena *where = b->n < ASKED ? mem : scratch;
         pl_arena_reset(scratch);
         line[strcspn(line, " \t\r\n")] = '\0';
@@ -96,7 +96,7 @@ int main(void)
     pl_arena *mem = pl_arena_new(1 << 20), *scratch = pl_arena_new(1 << 20);
     nn_domain d;
 
-    if (!b || !mem || !scratch)
+    if (b == NULL || mem == NULL || scratch == NULL)
         return 1;
     read_all(b, mem, scratch);
     printf("| what | us a molecule |\n|---|--:|\n| fingerprint | %.1f |\n", time_fingerprints(b, scratch));

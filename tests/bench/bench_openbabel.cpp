@@ -83,7 +83,8 @@ int main(int argc, char **argv)
             else
                 mol.AddHydrogens(false, false);
         }
-        std::printf("bare calls, %s %8zu records %10.1f /s of CPU\n", with_3d ? "3D   " : "no 3D", m, static_cast<double>(m) / (cpu() - t));
+        std::printf("bare calls, %s %8zu records %10.1f /s of CPU\n", with_3d ? "3D   " : "no 3D", m,
+                    static_cast<double>(m) / (cpu() - t));
     }
     return 0;
 }

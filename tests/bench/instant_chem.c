@@ -86,10 +86,10 @@ static void put_prepared(pl_text *t, const char *text, size_t n)
     for (int i = 0; i < 3; i++) /* charge as read, made neutral, open stereo */
         ch_wire_put_u32(t, 0);
     for (int i = 0; i < CH_N_DESCRIPTORS; i++)
-        ch_wire_put_f64(t, ch_descriptors[i].whole ? (double)((h >> (8 * i % 56)) % 7) : 100 + (double)(mix(h + (uint64_t)i) % 500000) / 1000);
+        ch_wire_put_f64(t, ch_descriptors[i].whole ? (double)((h >> (8 * i % 56)) % 7)
+                                                   : 100 + (double)(mix(h + (uint64_t)i) % 500000) / 1000);
     ch_wire_put_f64(t, (double)NAN);
-    ch_wire_put_mol(t, &(ch_mol){ .n_atoms = ATOMS, .n_bonds = ATOMS - 1, .z = z, .charge = charge, .bond = bond,
-                                  .order = order });
+    ch_wire_put_mol(t, &(ch_mol){ .n_atoms = ATOMS, .n_bonds = ATOMS - 1, .z = z, .charge = charge, .bond = bond, .order = order });
 }
 
 static void answer(const char *request, size_t len, pl_text *t)

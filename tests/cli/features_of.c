@@ -37,7 +37,8 @@ static pl_code print_all(pl_store *store, pl_arena *mem, pl_error *err)
         ch_block_item *item = NULL;
         pl_block block;
         int32_t n = 0;
-        code = pl_block_get(store, "conformer", (const char *)sqlite3_column_text(st, 0), sqlite3_column_int64(st, 1), &block, mem, err);
+        code = pl_block_get(store, "conformer", (const char *)sqlite3_column_text(st, 0), sqlite3_column_int64(st, 1), &block, mem,
+                            err);
         if (code == PL_OK)
             code = ch_block_unpack(&item, &n, block.data, mem, err);
         for (int32_t i = 0; i < n && code == PL_OK; i++)

@@ -47,7 +47,7 @@ time_t time(time_t *t)
     struct timespec now;
 
     (void)clock_gettime(CLOCK_REALTIME, &now);
-    if (t)
+    if (t != NULL)
         *t = now.tv_sec;
     return now.tv_sec;
 }

@@ -82,7 +82,7 @@ static int stages_at_work(void)
 static void kills_at_random_moments_change_nothing(void **state)
 {
     const char *ask = getenv("MOLSIEVE_KILLS");
-    int want = ask ? (int)strtol(ask, NULL, 10) : 25, kills[3] = { 0 }, together = 0, finished = 0;
+    int want = ask != NULL ? (int)strtol(ask, NULL, 10) : 25, kills[3] = { 0 }, together = 0, finished = 0;
     pl_rng rng = pl_rng_at(20261121, 0, 1);
 
     (void)state;
@@ -120,10 +120,9 @@ static void kills_at_random_moments_change_nothing(void **state)
 static void every_fault_point_at_every_passage_changes_nothing(void **state)
 {
     static const char *const points[] = {
-        "count.unit.after_features", "count.unit.before_commit", "count.unit.after_commit", "count.finish.before_commit",
-        "count.finish.after_commit", "square.unit.after_features", "square.unit.before_commit",
-        "square.unit.after_commit", "square.finish.before_commit", "square.finish.after_commit",
-        "walk.finish.before_commit", "walk.finish.after_commit",
+        "count.unit.after_features",   "count.unit.before_commit",   "count.unit.after_commit",   "count.finish.before_commit",
+        "count.finish.after_commit",   "square.unit.after_features", "square.unit.before_commit", "square.unit.after_commit",
+        "square.finish.before_commit", "square.finish.after_commit", "walk.finish.before_commit", "walk.finish.after_commit",
     };
     char fault[80];
     int deaths = 0;

@@ -210,8 +210,8 @@ static void qm9_identity(ch_worker *w, const ch_record *rec, pl_arena *mem, char
 
 static void original_qm9_files_give_the_molecule_they_name(void **state)
 {
-    static const int ids[] = { 1,  2,  3,  4,  5,  6,  7,  8,  9,  10, 12, 13, 15, 16, 17, 18, 19, 20, 21, 23,
-                               212, 1460, 1513, 1616, 2091, 2624, 2693, 2993, 3299, 3454 };
+    static const int ids[] = { 1,  2,  3,  4,  5,  6,   7,    8,    9,    10,   12,   13,   15,   16,   17,
+                               18, 19, 20, 21, 23, 212, 1460, 1513, 1616, 2091, 2624, 2693, 2993, 3299, 3454 };
     ch_worker *w = open_worker(2, 4);
     pl_arena *mem = pl_arena_new(1 << 16);
     int files = 0;

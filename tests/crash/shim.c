@@ -26,7 +26,8 @@ enum { OPEN_NEW = 1, WRITE, TRUNCATE, SYNC, RENAME, UNLINK, MKDIR, LINK, FAILED,
 
 struct entry {
     uint32_t what, path_len;
-    uint64_t inode, at, n; /* n bytes of data follow the path; TRUNCATE, ALLOCATE: n is a length, RENAME, LINK: of the second path */
+    uint64_t inode, at,
+        n; /* n bytes of data follow the path; TRUNCATE, ALLOCATE: n is a length, RENAME, LINK: of the second path */
 };
 
 static pthread_mutex_t one_at_a_time = PTHREAD_MUTEX_INITIALIZER;

@@ -24,9 +24,21 @@
 enum { KILLS = 5 };
 
 static const char *const molecules[] = {
-    "C[C@H]1CC([NH2+][C@@H](C)c2c[nH]c3cc(F)ccc23)C[C@H](C)O1", "COCCOC[C@H]1CC[NH+](C2C[C@@H](C)O[C@H](C)C2)C1",
-    "C[C@H](NC(=O)N1CCCC[C@@H]1C1OCCO1)c1cccc(-n2ccnc2)c1", "CC(=O)Oc1ccccc1C(=O)O", "CC#N", "C[Hg]C", "C[Mg]C",
-    "[Na+].[O-]C(=O)CC", "C1CC", "c1cccc1", "C(C)(C)(C)(C)C", "OB(O)c1ccccc1", "CCO", "N[Pt](N)(Cl)Cl", "CN1C=NC2=C1C(=O)N(C)C(=O)N2C",
+    "C[C@H]1CC([NH2+][C@@H](C)c2c[nH]c3cc(F)ccc23)C[C@H](C)O1",
+    "COCCOC[C@H]1CC[NH+](C2C[C@@H](C)O[C@H](C)C2)C1",
+    "C[C@H](NC(=O)N1CCCC[C@@H]1C1OCCO1)c1cccc(-n2ccnc2)c1",
+    "CC(=O)Oc1ccccc1C(=O)O",
+    "CC#N",
+    "C[Hg]C",
+    "C[Mg]C",
+    "[Na+].[O-]C(=O)CC",
+    "C1CC",
+    "c1cccc1",
+    "C(C)(C)(C)(C)C",
+    "OB(O)c1ccccc1",
+    "CCO",
+    "N[Pt](N)(Cl)Cl",
+    "CN1C=NC2=C1C(=O)N(C)C(=O)N2C",
 };
 enum { N = sizeof molecules / sizeof *molecules };
 

@@ -136,8 +136,8 @@ EMU_OWN static emu_index emu_thread_now() { return emu.fiber[emu.now].thread; }
 
 [[noreturn]] static void emu_fail(const char *what)
 {
-    fprintf(stderr, "emulator: %s: %s (block %u,%u,%u thread %u,%u,%u)\n", emu.kernel, what, blockIdx.x, blockIdx.y,
-            blockIdx.z, threadIdx.x, threadIdx.y, threadIdx.z);
+    fprintf(stderr, "emulator: %s: %s (block %u,%u,%u thread %u,%u,%u)\n", emu.kernel, what, blockIdx.x, blockIdx.y, blockIdx.z,
+            threadIdx.x, threadIdx.y, threadIdx.z);
     abort();
 }
 
@@ -461,8 +461,8 @@ static void emu_launch(const char *kernel, dim3 grid, dim3 block, size_t shared,
     emu.block = { 0, 0, 0 };
     for (unsigned t = 0; t < emu.n && t < EMU_THREADS; t++)
         emu.fiber[t].thread = { t % block.x, t / block.x % block.y, t / (block.x * block.y) };
-    if (emu.n > EMU_THREADS || shared > EMU_SHARED || !emu.n || !grid.x || !grid.y || !grid.z || grid.x > INT32_MAX
-        || grid.y > 65535 || grid.z > 65535)
+    if (emu.n > EMU_THREADS || shared > EMU_SHARED || !emu.n || !grid.x || !grid.y || !grid.z || grid.x > INT32_MAX ||
+        grid.y > 65535 || grid.z > 65535)
         emu_fail("a launch that no device takes");
     for (uint64_t i = 0, n = (uint64_t)grid.x * grid.y * grid.z; i < n; i++) {
         uint64_t at = emu.seed == 1 ? n - 1 - i : i;
@@ -523,7 +523,8 @@ static void emu_launch_in(S stream, const char *name, dim3 grid, dim3 block, siz
         if (!emu_runs(name))
             return;
         auto call = [&] { std::apply(kernel, kept); };
-        emu_launch(name, grid, block, shared, [](void *p) { (*(decltype(call) *)p)(); }, &call);
+        emu_launch(
+            name, grid, block, shared, [](void *p) { (*(decltype(call) *)p)(); }, &call);
     });
 }
 

@@ -4,7 +4,7 @@
 
 __attribute__((constructor)) static void plugins_here(void)
 {
-    if (!getenv("MOLSIEVE_PLUGINS")) {
+    if (getenv("MOLSIEVE_PLUGINS") == NULL) {
         (void)setenv("MOLSIEVE_PLUGINS", EMULATED, 0);
         (void)setenv("MOLSIEVE_CUDA_FENCES", "1", 0);
     }

@@ -19,7 +19,7 @@ struct emu_stream {
     uint64_t done;
     emu_graph *graph; /* being captured, or NULL */
     int device;
-    bool busy;        /* its front is being run */
+    bool busy; /* its front is being run */
     /* Called by another library than the one that made the stream. */
     void (*push)(emu_stream *s, emu_task t);
 };

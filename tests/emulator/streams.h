@@ -70,9 +70,9 @@ struct cudaGraphExecUpdateResultInfo {};
 static std::map<const char *, size_t> emu_pinned;
 static std::set<emu_stream *> emu_streams;
 static std::map<uint64_t, emu_graph *> emu_captures; /* that have not ended */
-static thread_local bool emu_only_looks; /* who waits for another stream does not make it go on */
-static thread_local int emu_device = -1; /* none was chosen */
-static thread_local cudaError_t emu_last; /* what cudaGetLastError says */
+static thread_local bool emu_only_looks;             /* who waits for another stream does not make it go on */
+static thread_local int emu_device = -1;             /* none was chosen */
+static thread_local cudaError_t emu_last;            /* what cudaGetLastError says */
 static std::recursive_mutex emu_mutex;
 static std::map<void *, std::pair<int, size_t>> emu_memory; /* whose, and how much */
 #define EMU_TURN std::lock_guard<std::recursive_mutex> turn(emu_mutex)
@@ -251,10 +251,7 @@ static cudaError_t cudaStreamCreateWithFlags(cudaStream_t *s, int)
 
 static cudaError_t cudaStreamCreateWithPriority(cudaStream_t *s, int flags, int) { return cudaStreamCreateWithFlags(s, flags); }
 
-static cudaError_t cudaDeviceGetStreamPriorityRange(int *least, int *greatest)
-{
-    return *least = 0, *greatest = -5, cudaSuccess;
-}
+static cudaError_t cudaDeviceGetStreamPriorityRange(int *least, int *greatest) { return *least = 0, *greatest = -5, cudaSuccess; }
 
 static cudaError_t cudaStreamSynchronize(cudaStream_t s)
 {
@@ -513,15 +510,12 @@ static cudaError_t cudaGraphExecDestroy(cudaGraphExec_t g) { return delete g, cu
 
 enum { cudaGraphInstantiateFlagUseNodePriority = 8 };
 
-static cudaError_t cudaGraphInstantiate(cudaGraphExec_t *out, cudaGraph_t g, int)
-{
-    return *out = new emu_graph(*g), cudaSuccess;
-}
+static cudaError_t cudaGraphInstantiate(cudaGraphExec_t *out, cudaGraph_t g, int) { return *out = new emu_graph(*g), cudaSuccess; }
 
 static bool emu_alike(const emu_call &a, const emu_call &b)
 {
-    return a.kind == b.kind && a.on == b.on && a.record == b.record
-        && (a.kind != emu_call::WORK || !strcmp(a.work.name, b.work.name));
+    return a.kind == b.kind && a.on == b.on && a.record == b.record &&
+           (a.kind != emu_call::WORK || !strcmp(a.work.name, b.work.name));
 }
 
 /* Other arguments for the same kernels, copies and memsets in the same order; nothing else. */

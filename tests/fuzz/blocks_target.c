@@ -67,7 +67,7 @@ static void read_bases(pl_bytes in, pl_arena *mem)
     if (nn_basis_unpack(&b, in, made_graphs(), mem, NULL) != PL_OK)
         return;
     for (uint64_t i = 0; i < b.at[b.n] * (uint64_t)b.width; i++)
-        sum = sum + (b.f32 ? (double)b.f32[i] : (double)b.q15[i]);
+        sum = sum + (b.f32 != NULL ? (double)b.f32[i] : (double)b.q15[i]);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -35,9 +35,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     request.raw(opts, sizeof opts);
     request.put<uint64_t>(1);
     request.put<double>(data[0] / 8 % 16 - 1); // pH; a digit stands for 5
-    request.put<double>(10); // window
-    request.put<double>(0); // of a structure
-    request.str(""); // no alerts
+    request.put<double>(10);                   // window
+    request.put<double>(0);                    // of a structure
+    request.str("");                           // no alerts
     request.str(formats[data[0] % 8]);
     request.str(std::string(reinterpret_cast<const char *>(data) + 1, size - 1));
     obErrorLog.ClearLog();

@@ -94,8 +94,7 @@ static void flip_every_bit(pl_bytes good, const ch_graph_block *graphs)
     for (size_t bit = 0; bit < 8 * good.len; bit++) {
         pl_bytes in = { bad, good.len };
         bad[bit / 8] ^= (unsigned char)(1u << bit % 8);
-        pl_code code = graphs == NULL ? ch_graph_block_unpack(&g, in, turn, NULL)
-                                      : nn_basis_unpack(&b, in, graphs, turn, NULL);
+        pl_code code = graphs == NULL ? ch_graph_block_unpack(&g, in, turn, NULL) : nn_basis_unpack(&b, in, graphs, turn, NULL);
         assert_int_equal(code, PL_EDATA);
         bad[bit / 8] ^= (unsigned char)(1u << bit % 8);
         pl_arena_reset(turn);

@@ -19,7 +19,8 @@ enum { ROUNDS = 3000, DATA_MAX = 4096, LIMIT = 512 };
 
 static const char *const seeds[][2] = {
     { "smi", "CCO ethanol\nc1ccccc1 benzene\n# note\n[Na+].[Cl-]\n" },
-    { "sdf", "m\n\n\n  1  0  0  0  0  0  0  0  0  0999 V2000\n    0.0    0.0    0.0 C   0  0\nM  END\n> <a>\n1\n\n$$$$\nn\n$$$$\n" },
+    { "sdf",
+      "m\n\n\n  1  0  0  0  0  0  0  0  0  0999 V2000\n    0.0    0.0    0.0 C   0  0\nM  END\n> <a>\n1\n\n$$$$\nn\n$$$$\n" },
     { "mol2", "@<TRIPOS>MOLECULE\nx\n1 0\n@<TRIPOS>ATOM\n1 C 0 0 0 C.3\n@<TRIPOS>MOLECULE\ny\n" },
     { "xyz", "2\nkey=1 b=\"x y\"\nC 0 0 0\nH 0 0 1.1*^0\n1\ngdb 1\t2\t3\nO 0 0 0\n12.1\nC\tC\n" },
     { "pdb", "COMPND    A\nMODEL        1\nATOM      1  C\nENDMDL\nMODEL        2\nHETATM\nENDMDL\nEND\n" },
@@ -52,8 +53,7 @@ static size_t mutate(char *data, const char *seed, pl_rng *rng)
             for (int i = 0; i < 30 && n + len < DATA_MAX; i++, n += len)
                 memmove(data + at + len, data + at, n - at);
             break;
-        default:
-            n = at; /* the file ends here */
+        default: n = at; /* the file ends here */
         }
     }
     return n;
@@ -70,7 +70,7 @@ static void read_everything(const char *path, const char *format, size_t n)
     pl_error err = { 0 };
     pl_code code = ch_reader_open(&r, path, format, &opts, &err);
 
-    if (code == PL_ECONFIG && strstr(err.text, "the first row, which names the columns, is longer than")) {
+    if (code == PL_ECONFIG && strstr(err.text, "the first row, which names the columns, is longer than") != NULL) {
         pl_arena_free(mem); /* a table's first row above the limit cannot be skipped */
         return;
     }

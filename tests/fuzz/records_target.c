@@ -22,8 +22,7 @@ static void read_all(ch_reader *r, size_t size, pl_arena *mem)
     while (ch_reader_next(r, &rec, &more, NULL) == PL_OK && more) {
         ch_field *fields;
         int n_fields;
-        if (rec.ordinal != ++count || rec.offset < 0 || rec.line < 1 || rec.text[rec.len] != '\0' ||
-            count > (int64_t)size + 2)
+        if (rec.ordinal != ++count || rec.offset < 0 || rec.line < 1 || rec.text[rec.len] != '\0' || count > (int64_t)size + 2)
             abort();
         if (ch_record_fields(&fields, &n_fields, r, &rec, mem, NULL) != PL_OK)
             abort();

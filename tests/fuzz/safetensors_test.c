@@ -15,10 +15,9 @@
 
 enum { ROUNDS = 20000, DATA = 48 };
 
-static const char header[] =
-    "{\"__metadata__\":{\"format\":\"x\",\"n\":\"12\"},\"a.weight\":{\"dtype\":\"F32\",\"shape\":[2,3],"
-    "\"data_offsets\":[16,40]},\"b\":{\"dtype\":\"F64\",\"shape\":[2],\"data_offsets\":[0,16]},"
-    "\"c\":{\"dtype\":\"BF16\",\"shape\":[4],\"data_offsets\":[40,48]}}";
+static const char header[] = "{\"__metadata__\":{\"format\":\"x\",\"n\":\"12\"},\"a.weight\":{\"dtype\":\"F32\",\"shape\":[2,3],"
+                             "\"data_offsets\":[16,40]},\"b\":{\"dtype\":\"F64\",\"shape\":[2],\"data_offsets\":[0,16]},"
+                             "\"c\":{\"dtype\":\"BF16\",\"shape\":[4],\"data_offsets\":[40,48]}}";
 
 /* Reads every number of every tensor, so that a bad pointer is touched. */
 static void look_at_everything(const nn_tensors *all, const char *file, size_t len)
@@ -31,9 +30,9 @@ static void look_at_everything(const nn_tensors *all, const char *file, size_t l
         const char *at = t->data;
         assert_true(at >= file && at + t->count * nn_dtype_bytes(t->dtype) <= file + len);
         assert_true(t->count <= DATA);
-        pl_code rc = t->dtype == NN_I64 || t->dtype == NN_I32 || t->dtype == NN_U8
-            ? nn_tensor_ints(whole, t->count, t, NULL) : nn_tensor_doubles(wide, t->count, t, NULL);
-        assert_int_equal(rc, PL_OK);
+        pl_code code = t->dtype == NN_I64 || t->dtype == NN_I32 || t->dtype == NN_U8 ? nn_tensor_ints(whole, t->count, t, NULL)
+                                                                                     : nn_tensor_doubles(wide, t->count, t, NULL);
+        assert_int_equal(code, PL_OK);
     }
 }
 

@@ -17,7 +17,7 @@ enum { NODES = APPENDIX_NODES, EDGES = 10, GRAPHS = APPENDIX_GRAPHS, FEATURES = 
 
 static const double position[NODES][3] = {
     { .10, -.20, .05 }, { .85, .70, .30 }, { -.95, .10, -.35 }, { .40, -1.10, .60 },
-    { 2, 1, -1 }, { 2.7, 1.5, -.6 }, { 1.5, .4, -.4 },
+    { 2, 1, -1 },       { 2.7, 1.5, -.6 }, { 1.5, .4, -.4 },
 };
 static const double node[NODES][FEATURES] = {
     { 0, 1, 0, 0, 0, 6 }, { 0, 0, 0, 1, 0, 8 }, { 1, 0, 0, 0, 0, 1 }, { 1, 0, 0, 0, 0, 1 },
@@ -30,7 +30,8 @@ static const int bond[EDGES] = { 1, 0, 0, 1, 0, 0, 0, 0, 0, 0 };
 static const int32_t first[GRAPHS + 1] = { 0, 4, 7 };
 static const double wanted[GRAPHS] = { 0.5, -0.5 };
 
-const double appendix_outputs[3][APPENDIX_GRAPHS] = { /* nn_fusion */
+const double appendix_outputs[3][APPENDIX_GRAPHS] = {
+    /* nn_fusion */
     { -2.50349865834, -1.83232331843 },
     { 0.974677010116, -1.29143330231 },
     { 0.830677321804, -0.971003988413 },
@@ -85,16 +86,33 @@ static void weights_fill(const nn_se3 *model, double *w, pl_arena *mem)
 
 void appendix_open(model_file *f, nn_fusion level, pl_arena *mem)
 {
-    const nn_se3_conf conf = { .layers = 7, .degrees = 4, .channels = 32, .heads = 8, .channels_div = 2,
-                               .norm = true, .layer_norm = true, .pooling = NN_POOL_MAX, .fusion = level,
-                               .node_features = FEATURES, .edge_features = 4, .outputs = 1 };
+    const nn_se3_conf conf = { .layers = 7,
+                               .degrees = 4,
+                               .channels = 32,
+                               .heads = 8,
+                               .channels_div = 2,
+                               .norm = true,
+                               .layer_norm = true,
+                               .pooling = NN_POOL_MAX,
+                               .fusion = level,
+                               .node_features = FEATURES,
+                               .edge_features = 4,
+                               .outputs = 1 };
     double *w, *edge = PL_NEW(mem, double, 4 * EDGES);
 
-    *f = (model_file){ .n_graphs = GRAPHS, .n_nodes = NODES, .n_edges = EDGES, .src = source, .dst = target, .first = first,
-                       .node = &node[0][0], .edge = edge, .target = wanted, .pos = &position[0][0] };
+    *f = (model_file){ .n_graphs = GRAPHS,
+                       .n_nodes = NODES,
+                       .n_edges = EDGES,
+                       .src = source,
+                       .dst = target,
+                       .first = first,
+                       .node = &node[0][0],
+                       .edge = edge,
+                       .target = wanted,
+                       .pos = &position[0][0] };
     assert_int_equal(nn_se3_plan(&f->model, &conf, mem, NULL), PL_OK);
     w = PL_NEW(mem, double, f->model->n_floats);
-    f->vec = (double (*)[3])PL_NEW(mem, double, 3 * EDGES);
+    f->vec = (double(*)[3])PL_NEW(mem, double, 3 * EDGES);
     assert_true(w && edge && f->vec);
     weights_fill(f->model, w, mem);
     f->w = w;

@@ -29,14 +29,14 @@ static void engine_run(const model_file *f, float loss, float sum, double *y, do
     nn_engine *e;
     pl_error err = { 0 };
 
-    if (kind->open(&e, f->model, &(nn_engine_conf){ .threads = 2, .radial = NN_RADIAL_EXACT }, &err) || kind->set_params(e, w, &err)
-        || kind->forward(e, &b, true, out, &err))
+    if (kind->open(&e, f->model, &(nn_engine_conf){ .threads = 2, .radial = NN_RADIAL_EXACT }, &err) != PL_OK ||
+        kind->set_params(e, w, &err) != PL_OK || kind->forward(e, &b, true, out, &err) != PL_OK)
         fail_msg("%s", err.text);
     for (int32_t i = 0; i < f->n_graphs; i++) {
         y[i] = out[i];
         dy[i] = sum + (out[i] > f->target[i] ? loss : -loss) / (float)f->n_graphs;
     }
-    if (kind->backward(e, &b, dy, g, &err))
+    if (kind->backward(e, &b, dy, g, &err) != PL_OK)
         fail_msg("%s", err.text);
     for (size_t i = 0; i < n; i++)
         grad[i] = g[i];
@@ -146,7 +146,7 @@ static void the_network_of_the_specification_gives_the_listed_numbers(void **sta
         engine_run(&f, 1, 0, y, grad, mem);
         for (int g = 0; g < APPENDIX_GRAPHS; g++)
             near("y", y[g], appendix_outputs[level][g], 5e-5);
-        for (const appendix_gradient *want = appendix_gradients; level == NN_FUSE_FULL && want->name; want++) {
+        for (const appendix_gradient *want = appendix_gradients; level == NN_FUSE_FULL && want->name != NULL; want++) {
             const nn_param *p = &f.model->param[nn_se3_find(f.model, want->name)];
             near(want->name, norm_of(grad + p->at, p->size), want->norm, 1e-4);
         }
@@ -162,7 +162,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(the_network_of_the_specification_gives_the_listed_numbers),
     };
 
-    for (int i = 0; argc > 1 && nn_engines[i]; i++)
+    for (int i = 0; argc > 1 && nn_engines[i] != NULL; i++)
         if (!strcmp(argv[1], nn_engines[i]->name))
             kind = nn_engines[i];
     if (argc > 2)

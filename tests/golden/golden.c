@@ -20,7 +20,7 @@ enum { NAMES = 512, NAME = 256 };
 static const char *const kinds[] = { "b1_bases_", "b2_conv_", "b3_attn_", "b3_norm_", "b3_linear", "b4_", "molecules_" };
 static const char *const endings[] = { ".safetensors.gz", ".safetensors" };
 static const char weights[] = "_weights"; /* of a case, in a file of their own */
-static char names[NAMES][NAME]; /* of all files of a known kind, endings cut off, sorted */
+static char names[NAMES][NAME];           /* of all files of a known kind, endings cut off, sorted */
 static int n_names;
 
 /* Cuts the ending off. False: not a file with tensors. */
@@ -66,11 +66,11 @@ static void folder_list(const char *path)
     DIR *dir = opendir(path);
     struct dirent *e;
 
-    if (!dir) {
+    if (dir == NULL) {
         fprintf(stderr, "golden: cannot read %s: %s\n", path, strerror(errno));
         exit(1);
     }
-    while ((e = readdir(dir))) {
+    while ((e = readdir(dir)) != NULL) {
         char *name = names[n_names];
         if (e->d_name[0] == '.' || !strncmp(e->d_name, "README", 6))
             continue;
@@ -100,10 +100,10 @@ const char *golden_folder(void)
 
     if (path[0])
         return path;
-    snprintf(path, sizeof path, "%s/golden", shared && *shared ? shared : "");
-    if (golden && *golden)
+    snprintf(path, sizeof path, "%s/golden", shared != NULL && *shared ? shared : "");
+    if (golden != NULL && *golden)
         snprintf(path, sizeof path, "%s", golden);
-    else if (!shared || !*shared || access(path, R_OK))
+    else if (shared == NULL || !*shared || access(path, R_OK))
         snprintf(path, sizeof path, "%s", MOLSIEVE_TESTS "/data/golden");
     folder_list(path);
     return path;
@@ -130,10 +130,10 @@ static pl_bytes file_read(const char *path, pl_arena *mem)
     gzFile f = gzopen(path, "rb");
     int got = 0;
 
-    while (f && data && (got = gzread(f, data + n, (unsigned)(room - n))) > 0)
+    while (f != NULL && data != NULL && (got = gzread(f, data + n, (unsigned)(room - n))) > 0)
         if ((n += (size_t)got) == room)
             data = realloc(data, room *= 2);
-    if (!f || !data || got < 0 || gzclose(f) != Z_OK)
+    if (f == NULL || data == NULL || got < 0 || gzclose(f) != Z_OK)
         fail_msg("cannot read %s", path);
     copy = PL_NEW(mem, char, n + 1);
     assert_non_null(copy);
@@ -151,7 +151,7 @@ const nn_tensors *golden_open(const char *name, pl_arena *mem)
     snprintf(path, sizeof path, "%s/%s.safetensors", golden_folder(), name);
     if (access(path, R_OK))
         snprintf(path, sizeof path, "%s/%s.safetensors.gz", golden_folder(), name);
-    if (nn_tensors_parse(&all, file_read(path, mem), mem, &err))
+    if (nn_tensors_parse(&all, file_read(path, mem), mem, &err) != PL_OK)
         fail_msg("%s: %s", path, err.text);
     return all;
 }
@@ -179,13 +179,13 @@ const double *golden_get(const nn_tensors *all, size_t *n, pl_arena *mem, const 
     vsnprintf(name, sizeof name, fmt, ap);
     va_end(ap);
     t = nn_tensors_find(all, name);
-    if (!t)
+    if (t == NULL)
         fail_msg("no tensor %s", name);
     out = PL_NEW(mem, double, t->count + 1);
     assert_non_null(out);
-    if (nn_tensor_doubles(out, t->count, t, &err))
+    if (nn_tensor_doubles(out, t->count, t, &err) != PL_OK)
         fail_msg("%s", err.text);
-    if (n)
+    if (n != NULL)
         *n = t->count;
     return out;
 }
@@ -196,7 +196,7 @@ const int32_t *golden_ints(const nn_tensors *all, size_t *n, pl_arena *mem, cons
     int64_t *wide;
     int32_t *out;
 
-    if (!t)
+    if (t == NULL)
         fail_msg("no tensor %s", name);
     wide = PL_NEW(mem, int64_t, t->count + 1);
     out = PL_NEW(mem, int32_t, t->count + 1);
@@ -204,7 +204,7 @@ const int32_t *golden_ints(const nn_tensors *all, size_t *n, pl_arena *mem, cons
     assert_int_equal(nn_tensor_ints(wide, t->count, t, NULL), PL_OK);
     for (size_t k = 0; k < t->count; k++)
         out[k] = (int32_t)wide[k];
-    if (n)
+    if (n != NULL)
         *n = t->count;
     return out;
 }
@@ -217,8 +217,8 @@ void golden_check(const char *name, const double *got, const double *want, size_
         scale = fmax(scale, fabs(want[k]));
     for (size_t k = 0; k < n; k++)
         if (!(fabs(got[k] - want[k]) <= rel * scale))
-            fail_msg("%s[%zu]: got %.15g, want %.15g, off by %.2g of the largest entry %.6g", name, k,
-                     got[k], want[k], fabs(got[k] - want[k]) / scale, scale);
+            fail_msg("%s[%zu]: got %.15g, want %.15g, off by %.2g of the largest entry %.6g", name, k, got[k], want[k],
+                     fabs(got[k] - want[k]) / scale, scale);
 }
 
 double *golden_params(const nn_tensors *all, const nn_se3 *model, const char *prefix, pl_arena *mem)

@@ -24,7 +24,7 @@ static nn_fiber fiber_of(const nn_tensors *f, const char *key)
     const char *s = nn_tensors_meta(f, key);
     nn_fiber out = { { 0 } };
 
-    for (s = s ? strchr(s, '{') : NULL; s; s = strchr(s + 1, ',')) {
+    for (s = s != NULL ? strchr(s, '{') : NULL; s != NULL; s = strchr(s + 1, ',')) {
         char *end;
         long d = strtol(s + 1, &end, 10);
         if (end > s + 1 && d >= 0 && d < NN_DEGREES && *end == ':')
@@ -45,14 +45,14 @@ static bool meta_is(const nn_tensors *f, const char *key, const char *part)
 {
     const char *s = nn_tensors_meta(f, key);
 
-    return s && strstr(s, part);
+    return s != NULL && strstr(s, part) != NULL;
 }
 
 static int32_t meta_int(const nn_tensors *f, const char *key)
 {
     const char *s = nn_tensors_meta(f, key);
 
-    return s ? (int32_t)strtol(s, NULL, 10) : 0;
+    return s != NULL ? (int32_t)strtol(s, NULL, 10) : 0;
 }
 
 static int32_t rows_of(const nn_tensors *f, const char *prefix, nn_fiber fiber)
@@ -62,11 +62,11 @@ static int32_t rows_of(const nn_tensors *f, const char *prefix, nn_fiber fiber)
     for (int d = 0; d < NN_DEGREES; d++) {
         snprintf(name, sizeof name, "%s.%d", prefix, d);
         const nn_tensor *t = fiber.ch[d] ? nn_tensors_find(f, name) : NULL;
-        if (t)
+        if (t != NULL)
             return (int32_t)t->dims[0];
     }
     snprintf(name, sizeof name, "%s.fused", prefix);
-    if (nn_tensors_find(f, name))
+    if (nn_tensors_find(f, name) != NULL)
         return (int32_t)nn_tensors_find(f, name)->dims[0];
     fail_msg("no tensor %s", prefix);
     return 0;
@@ -83,15 +83,16 @@ static void level_check(const nn_tensors *f, const nn_se3 *m)
     const nn_module *one = &m->module[0];
     const nn_conv *c = one->kind == NN_CONV ? &one->u.conv : &one->u.attention.conv;
 
-    if (used && one->kind != NN_NORM)
+    if (used != NULL && one->kind != NN_NORM)
         assert_string_equal(names[c->level], used);
 }
 
 static nn_layer_opts layer_opts(const nn_tensors *f)
 {
     return (nn_layer_opts){
-        .wanted = meta_is(f, "fuse_level", "FULL") ? NN_FUSE_FULL
-                : meta_is(f, "fuse_level", "PARTIAL") ? NN_FUSE_PARTIAL : NN_FUSE_NONE,
+        .wanted = meta_is(f, "fuse_level", "FULL")      ? NN_FUSE_FULL
+                  : meta_is(f, "fuse_level", "PARTIAL") ? NN_FUSE_PARTIAL
+                                                        : NN_FUSE_NONE,
         .layer_norm = meta_is(f, "options", "\"use_layer_norm\": true") || meta_is(f, "use_layer_norm", "True"),
         .pool = meta_is(f, "options", "\"pool\": true"),
         .self_interaction = meta_is(f, "options", "\"self_interaction\": true"),
@@ -106,11 +107,11 @@ static nn_se3 *plan_of(nn_module_kind kind, nn_fiber in, nn_fiber out, const nn_
 {
     nn_se3 *m = NULL;
     pl_error err = { 0 };
-    pl_code rc = kind == NN_CONV ? nn_se3_plan_conv(&m, in, out, o, mem, &err)
-               : kind == NN_ATTENTION ? nn_se3_plan_attention(&m, in, out, o, mem, &err)
-               : nn_se3_plan_norm(&m, in, mem, &err);
+    pl_code code = kind == NN_CONV        ? nn_se3_plan_conv(&m, in, out, o, mem, &err)
+                   : kind == NN_ATTENTION ? nn_se3_plan_attention(&m, in, out, o, mem, &err)
+                                          : nn_se3_plan_norm(&m, in, mem, &err);
 
-    if (rc)
+    if (code != PL_OK)
         fail_msg("%s", err.text);
     return m;
 }
@@ -128,7 +129,7 @@ static nn_se3 *layer_plan(const nn_tensors *f, nn_module_kind kind, pl_arena *me
 static double (*layer_vec(const nn_tensors *f, const nn_ref_edges *e, bool wide, pl_arena *mem))[3]
 {
     const double *pos = golden_get(f, NULL, mem, "in.pos"), *rel = golden_get(f, NULL, mem, "in.rel_pos32");
-    double (*vec)[3] = (double (*)[3])PL_NEW(mem, double, 3 * e->n_edges + 1);
+    double(*vec)[3] = (double(*)[3])PL_NEW(mem, double, 3 * e->n_edges + 1);
 
     for (int32_t k = 0; k < 3 * e->n_edges; k++) {
         int32_t s = e->src[k / 3], d = e->dst[k / 3];
@@ -153,7 +154,7 @@ static nn_ref_edges layer_edges(const nn_tensors *f, bool wide, pl_arena *mem)
     for (int d = 1; d < NN_DEGREES; d++)
         if (in.fiber.ch[d])
             in.feature[d] = golden_get(f, NULL, mem, "in.edge.%d", d);
-    in.vec = (const double (*)[3])layer_vec(f, &in, wide, mem);
+    in.vec = (const double(*)[3])layer_vec(f, &in, wide, mem);
     return in;
 }
 
@@ -224,7 +225,8 @@ static void conv_shift(nn_conv *c, int32_t by, pl_arena *mem)
 
     for (int32_t i = 0; i < c->n_groups; i++) {
         g[i] = c->group[i];
-        int32_t *const ids[] = { &g[i].w0, &g[i].b0, &g[i].ln0_w, &g[i].ln0_b, &g[i].w1, &g[i].b1, &g[i].ln1_w, &g[i].ln1_b, &g[i].w2 };
+        int32_t *const ids[] = { &g[i].w0, &g[i].b0,    &g[i].ln0_w, &g[i].ln0_b, &g[i].w1,
+                                 &g[i].b1, &g[i].ln1_w, &g[i].ln1_b, &g[i].w2 };
         for (size_t k = 0; k < sizeof ids / sizeof *ids; k++)
             shift(ids[k], by);
     }
@@ -272,8 +274,10 @@ enum { WIDE = 8 }; /* channels of the head */
 
 static void head_append(host *h)
 {
-    static const nn_param head[4] = { { "mlp.0.weight", 2, { WIDE, WIDE }, 0, WIDE * WIDE }, { "mlp.0.bias", 1, { WIDE, 0 }, 0, WIDE },
-                                      { "mlp.2.weight", 2, { 1, WIDE }, 0, WIDE }, { "mlp.2.bias", 1, { 1, 0 }, 0, 1 } };
+    static const nn_param head[4] = { { "mlp.0.weight", 2, { WIDE, WIDE }, 0, WIDE * WIDE },
+                                      { "mlp.0.bias", 1, { WIDE, 0 }, 0, WIDE },
+                                      { "mlp.2.weight", 2, { 1, WIDE }, 0, WIDE },
+                                      { "mlp.2.bias", 1, { 1, 0 }, 0, 1 } };
 
     for (int k = 0; k < 4; k++)
         h->m.head[k] = param_append(h, head[k]);
@@ -291,8 +295,12 @@ static nn_fiber halves(nn_fiber in, nn_fiber out)
 static bool host_make(host *h, const nn_tensors *f, nn_module_kind kind, pl_arena *mem)
 {
     nn_fiber in = fiber_of(f, "fiber_in"), out = kind == NN_NORM ? in : fiber_of(f, "fiber_out"), whole = out;
-    nn_layer_opts o = layer_opts(f), plain = { .max_degree = NN_MAX_DEGREE - 1, .edge = { { o.edge.ch[0] } }, .heads = 1,
-                                               .channels_div = 1, .pool = true, .self_interaction = true };
+    nn_layer_opts o = layer_opts(f), plain = { .max_degree = NN_MAX_DEGREE - 1,
+                                               .edge = { { o.edge.ch[0] } },
+                                               .heads = 1,
+                                               .channels_div = 1,
+                                               .pool = true,
+                                               .self_interaction = true };
     nn_fiber scalars = degree_fiber(0, in.ch[0]);
 
     *h = (host){ .room = 4096 };
@@ -304,8 +312,15 @@ static bool host_make(host *h, const nn_tensors *f, nn_module_kind kind, pl_aren
     for (int d = 0; d < NN_DEGREES; d++)
         if ((d && o.edge.ch[d]) || (kind == NN_CONV && in.ch[d] && whole.ch[d] % 2))
             return false;
-    h->m.conf = (nn_se3_conf){ .degrees = NN_MAX_DEGREE, .heads = o.heads, .pooling = NN_POOL_MEAN, .node_features = in.ch[0],
-                               .edge_features = o.edge.ch[0], .outputs = 1, .layers = 2, .channels = WIDE, .channels_div = 1 };
+    h->m.conf = (nn_se3_conf){ .degrees = NN_MAX_DEGREE,
+                               .heads = o.heads,
+                               .pooling = NN_POOL_MEAN,
+                               .node_features = in.ch[0],
+                               .edge_features = o.edge.ch[0],
+                               .outputs = 1,
+                               .layers = 2,
+                               .channels = WIDE,
+                               .channels_div = 1 };
     (void)part_append(h, plan_of(NN_ATTENTION, scalars, in, &plain, mem), mem);
     h->from = part_append(h, plan_of(kind == NN_CONV ? NN_ATTENTION : kind, in, out, &o, mem), mem);
     h->to = part_append(h, plan_of(NN_CONV, out, degree_fiber(0, WIDE), &plain, mem), mem);
@@ -349,11 +364,11 @@ static nn_batch host_batch(const nn_tensors *f, const host *h, pl_arena *mem)
 {
     nn_ref_edges e = layer_edges(f, false, mem);
     int32_t n = e.n_nodes, wide = h->m.conf.edge_features, n_edges = e.n_edges ? e.n_edges : n * (n - 1);
-    int32_t (*key)[3] = (int32_t(*)[3])PL_NEW(mem, int32_t, 3 * n_edges), *src = PL_NEW(mem, int32_t, n_edges);
+    int32_t(*key)[3] = (int32_t(*)[3])PL_NEW(mem, int32_t, 3 * n_edges), *src = PL_NEW(mem, int32_t, n_edges);
     int32_t *dst = PL_NEW(mem, int32_t, n_edges), *none = PL_NEW(mem, int32_t, n_edges), *own = PL_NEW(mem, int32_t, n_edges);
     int32_t *first = PL_NEW(mem, int32_t, 2);
-    float (*vec)[3] = (float(*)[3])PL_NEW(mem, float, 3 * n_edges), *dist = PL_NEW(mem, float, n_edges);
-    float *edge = PL_NEW(mem, float, n_edges * wide + 1), *place = PL_NEW(mem, float, 3 * n);
+    float(*vec)[3] = (float(*)[3])PL_NEW(mem, float, 3 * n_edges), *dist = PL_NEW(mem, float, n_edges);
+    float *edge = PL_NEW(mem, float, n_edges *wide + 1), *place = PL_NEW(mem, float, 3 * n);
     const double *node = golden_get(f, NULL, mem, "in.node.0");
     pl_rng r = pl_rng_at(20261124, 1, 0);
 
@@ -379,9 +394,22 @@ static nn_batch host_batch(const nn_tensors *f, const host *h, pl_arena *mem)
     float *scalars = PL_NEW(mem, float, n * h->m.conf.node_features);
     for (int32_t i = 0; i < n * h->m.conf.node_features; i++)
         scalars[i] = (float)node[i];
-    return (nn_batch){ .n_graphs = 1, .n_nodes = n, .n_edges = n_edges, .n_pairs = n_edges, .n_node_features = h->m.conf.node_features,
-                       .n_edge_features = wide, .first = first, .node = scalars, .src = src, .dst = dst, .rev = none, .pair = own,
-                       .pair_edge = own, .edge = edge, .vec = (const float(*)[3])vec, .dist = dist };
+    return (nn_batch){ .n_graphs = 1,
+                       .n_nodes = n,
+                       .n_edges = n_edges,
+                       .n_pairs = n_edges,
+                       .n_node_features = h->m.conf.node_features,
+                       .n_edge_features = wide,
+                       .first = first,
+                       .node = scalars,
+                       .src = src,
+                       .dst = dst,
+                       .rev = none,
+                       .pair = own,
+                       .pair_edge = own,
+                       .edge = edge,
+                       .vec = (const float(*)[3])vec,
+                       .dist = dist };
 }
 
 /* [outputs and all gradients] by one engine, as doubles. */
@@ -392,8 +420,9 @@ static double *host_run(const nn_engine_kind *kind, const host *h, const nn_batc
     nn_engine *e;
     pl_error err = { 0 };
 
-    if (kind->open(&e, &h->m, &(nn_engine_conf){ .threads = 2, .radial = NN_RADIAL_EXACT }, &err) || kind->set_params(e, w, &err)
-        || kind->forward(e, b, true, &y, &err) || kind->backward(e, b, &dy, grad, &err))
+    if (kind->open(&e, &h->m, &(nn_engine_conf){ .threads = 2, .radial = NN_RADIAL_EXACT }, &err) != PL_OK ||
+        kind->set_params(e, w, &err) != PL_OK || kind->forward(e, b, true, &y, &err) != PL_OK ||
+        kind->backward(e, b, &dy, grad, &err) != PL_OK)
         fail_msg("%s: %s", kind->name, err.text);
     kind->close(e);
     for (size_t i = 0; i < h->m.n_floats; i++)
@@ -453,8 +482,8 @@ int main(int argc, char **argv)
     };
 
     golden_folder();
-    for (int i = 0; argc > 1 && nn_engines[i]; i++)
+    for (int i = 0; argc > 1 && nn_engines[i] != NULL; i++)
         if (!strcmp(argv[1], nn_engines[i]->name))
             engine = nn_engines[i];
-    return engine ? cmocka_run_group_tests(hosted, NULL, NULL) : cmocka_run_group_tests(alone, NULL, NULL);
+    return engine != NULL ? cmocka_run_group_tests(hosted, NULL, NULL) : cmocka_run_group_tests(alone, NULL, NULL);
 }

@@ -38,8 +38,9 @@ static nn_se3_conf conf_of(const nn_tensors *f)
         .norm = meta_is(f, "norm", "True"),
         .layer_norm = meta_is(f, "use_layer_norm", "True"),
         .pooling = meta_is(f, "pooling", "max") ? NN_POOL_MAX : NN_POOL_MEAN,
-        .fusion = meta_is(f, "fuse_level", "FULL") ? NN_FUSE_FULL
-                : meta_is(f, "fuse_level", "PARTIAL") ? NN_FUSE_PARTIAL : NN_FUSE_NONE,
+        .fusion = meta_is(f, "fuse_level", "FULL")      ? NN_FUSE_FULL
+                  : meta_is(f, "fuse_level", "PARTIAL") ? NN_FUSE_PARTIAL
+                                                        : NN_FUSE_NONE,
         .node_features = 6,
         .edge_features = 4,
         .outputs = 1,
@@ -59,12 +60,12 @@ static const int32_t *graph_starts(model_file *f, pl_arena *mem)
 /* The tensors of the file that the metadata name. */
 static const nn_tensors *weights_of(const nn_tensors *f, pl_arena *mem)
 {
-    const char *file = nn_tensors_meta(f, "weights"), *dot = file ? strchr(file, '.') : NULL;
+    const char *file = nn_tensors_meta(f, "weights"), *dot = file != NULL ? strchr(file, '.') : NULL;
     char name[256];
 
-    if (!file)
+    if (file == NULL)
         return f;
-    snprintf(name, sizeof name, "%.*s", dot ? (int)(dot - file) : (int)strlen(file), file);
+    snprintf(name, sizeof name, "%.*s", dot != NULL ? (int)(dot - file) : (int)strlen(file), file);
     return golden_open(name, mem);
 }
 
@@ -77,7 +78,7 @@ void model_file_open(model_file *f, const char *name, pl_arena *mem)
 
     *f = (model_file){ .file = golden_open(name, mem) };
     conf = conf_of(f->file);
-    if (nn_se3_plan(&f->model, &conf, mem, &err))
+    if (nn_se3_plan(&f->model, &conf, mem, &err) != PL_OK)
         fail_msg("%s", err.text);
     weights = weights_of(f->file, mem);
     f->w = golden_params(weights, f->model, weights == f->file ? "w." : "", mem);
@@ -91,21 +92,26 @@ void model_file_open(model_file *f, const char *name, pl_arena *mem)
     f->n_edges = (int32_t)n;
     f->edge = golden_get(f->file, NULL, mem, "in.edge");
     f->pos = golden_get(f->file, NULL, mem, "in.pos");
-    f->vec = (double (*)[3])PL_NEW(mem, double, 3 * n + 1);
+    f->vec = (double(*)[3])PL_NEW(mem, double, 3 * n + 1);
     for (size_t k = 0; k < 3 * n; k++)
         f->vec[k / 3][k % 3] = f->pos[3 * f->dst[k / 3] + (int)(k % 3)] - f->pos[3 * f->src[k / 3] + (int)(k % 3)];
 }
 
 nn_ref_edges model_edges(const model_file *f, bool wide, pl_arena *mem)
 {
-    nn_ref_edges in = { .n_nodes = f->n_nodes, .n_edges = f->n_edges, .n_scalars = 4, .src = f->src,
-                        .dst = f->dst, .vec = (const double (*)[3])f->vec, .scalar = f->edge };
-    double (*narrow)[3] = (double (*)[3])PL_NEW(mem, double, 3 * f->n_edges + 1);
+    nn_ref_edges in = { .n_nodes = f->n_nodes,
+                        .n_edges = f->n_edges,
+                        .n_scalars = 4,
+                        .src = f->src,
+                        .dst = f->dst,
+                        .vec = (const double(*)[3])f->vec,
+                        .scalar = f->edge };
+    double(*narrow)[3] = (double(*)[3])PL_NEW(mem, double, 3 * f->n_edges + 1);
 
     for (int32_t k = 0; k < 3 * f->n_edges; k++)
         narrow[k / 3][k % 3] = (float)f->vec[k / 3][k % 3];
     if (!wide)
-        in.vec = (const double (*)[3])narrow;
+        in.vec = (const double(*)[3])narrow;
     return in;
 }
 
@@ -140,8 +146,14 @@ static void pairs_find(nn_batch *b, pl_arena *mem)
 
 nn_batch model_batch(const model_file *f, pl_arena *mem)
 {
-    nn_batch b = { .n_graphs = f->n_graphs, .n_nodes = f->n_nodes, .n_edges = f->n_edges, .n_node_features = 6,
-                   .n_edge_features = 4, .first = f->first, .src = f->src, .dst = f->dst };
+    nn_batch b = { .n_graphs = f->n_graphs,
+                   .n_nodes = f->n_nodes,
+                   .n_edges = f->n_edges,
+                   .n_node_features = 6,
+                   .n_edge_features = 4,
+                   .first = f->first,
+                   .src = f->src,
+                   .dst = f->dst };
     float *vec = model_floats(&f->vec[0][0], 3 * (size_t)f->n_edges, mem), *dist = PL_NEW(mem, float, f->n_edges);
 
     for (int32_t e = 0; e < f->n_edges; e++) {

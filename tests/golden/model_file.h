@@ -11,11 +11,11 @@ enum { MODEL_LARGE = 1 << 20 }; /* parameters; the oracle needs minutes above th
 typedef struct model_file {
     const nn_tensors *file;
     nn_se3 *model;
-    const double *w;                 /* [model->n_floats]         */
+    const double *w; /* [model->n_floats]         */
     int32_t n_graphs, n_nodes, n_edges;
     const int32_t *src, *dst, *first;
     const double *node, *edge, *target, *pos;
-    double (*vec)[3];                /* [n_edges] in double       */
+    double (*vec)[3]; /* [n_edges] in double       */
 } model_file;
 
 /* Everything lives in mem; what is missing fails the test. */

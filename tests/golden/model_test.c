@@ -49,7 +49,7 @@ static bool rounded(const model_file *f)
 {
     const nn_tensor *t = nn_tensors_find(f->file, "64.layer.0.0");
 
-    return t && t->dtype == NN_F32;
+    return t != NULL && t->dtype == NN_F32;
 }
 
 static void agrees_in_double(const model_file *f, pl_arena *mem)

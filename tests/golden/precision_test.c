@@ -28,8 +28,8 @@ static result run(const model_file *f, const nn_engine_kind *kind, const nn_engi
 
     for (int32_t i = 0; i < f->n_graphs; i++)
         dy[i] = i % 2 ? 0.75f : -1;
-    if (kind->open(&e, f->model, conf, &err) || kind->set_params(e, w, &err)
-        || kind->forward(e, &b, true, r.y, &err) || kind->backward(e, &b, dy, r.grad, &err))
+    if (kind->open(&e, f->model, conf, &err) != PL_OK || kind->set_params(e, w, &err) != PL_OK ||
+        kind->forward(e, &b, true, r.y, &err) != PL_OK || kind->backward(e, &b, dy, r.grad, &err) != PL_OK)
         fail_msg("%s", err.text);
     kind->close(e);
     return r;
@@ -70,7 +70,11 @@ static void errors_check(const char *name, pl_arena *mem)
     want = run(&f, &nn_engine_ref, &(nn_engine_conf){ .threads = 1, .radial = NN_RADIAL_EXACT }, mem);
     print_message("%s\n", name);
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        nn_engine_conf conf = { .threads = 2, .radial = NN_RADIAL_EXACT, .width = 0.01, .of_radial = rows[i].radial, .of_contract = rows[i].contract,
+        nn_engine_conf conf = { .threads = 2,
+                                .radial = NN_RADIAL_EXACT,
+                                .width = 0.01,
+                                .of_radial = rows[i].radial,
+                                .of_contract = rows[i].contract,
                                 .of_linear = rows[i].linear };
         result got = run(&f, &nn_engine_cpu, &conf, mem);
         double y = error_of(got.y, want.y, (size_t)f.n_graphs);

@@ -38,7 +38,7 @@ static void check_sum(int shards, int64_t n)
     for (int64_t s = 0; s < own.n; s++)
         for (int64_t i = 0; i < n; i++)
             part[s * n + i] = value((int)(own.first + s), i);
-    if (ranks.kind->sum(&ranks, part, n, shards, &err))
+    if (ranks.kind->sum(&ranks, part, n, shards, &err) != PL_OK)
         fail_msg("%s", err.text);
     for (int64_t i = 0; i < n; i++) {
         want = value(0, i);
@@ -153,16 +153,19 @@ static int ranks_test(int size)
 static int rank_run(const char *plugin, int rank, int size, const char *folder)
 {
     nn_ranks control = { .kind = &nn_collective_tcp, .patience = 60 };
-    nn_join join = { .launch = { .by = "a test", .rank = rank, .size = size, .local_rank = rank }, .folder = folder,
-                     .patience = 60, .device = rank, .control = &control };
+    nn_join join = { .launch = { .by = "a test", .rank = rank, .size = size, .local_rank = rank },
+                     .folder = folder,
+                     .patience = 60,
+                     .device = rank,
+                     .control = &control };
     pl_error err = { 0 };
 
-    if (control.kind->open(&control, &join, &err))
+    if (control.kind->open(&control, &join, &err) != PL_OK)
         return failed_to("tcp", &err);
     ranks = control;
-    if (plugin) {
+    if (plugin != NULL) {
         ranks.patience = 60;
-        if (nn_collective_load(&ranks.kind, plugin, &err) || ranks.kind->open(&ranks, &join, &err))
+        if (nn_collective_load(&ranks.kind, plugin, &err) != PL_OK || ranks.kind->open(&ranks, &join, &err) != PL_OK)
             return failed_to(plugin, &err);
     }
     return ranks_test(size);
@@ -173,7 +176,7 @@ static int ranks_start(const char *plugin, int size)
     char folder[] = "/tmp/molsieve-ranks-XXXXXX";
     int failed = 0, status;
 
-    if (!mkdtemp(folder))
+    if (mkdtemp(folder) == NULL)
         return 1;
     for (int rank = 0; rank < size; rank++)
         if (fork() == 0)
@@ -192,7 +195,7 @@ int main(int argc, char **argv)
         return ranks_start(NULL, size);
     if (argc > 3 && strcmp(argv[3], "nccl") == 0)
         return ranks_start(argv[1], size);
-    if (nn_collective_load(&ranks.kind, argc > 1 ? argv[1] : "", &err) || ranks.kind->open(&ranks, NULL, &err))
+    if (nn_collective_load(&ranks.kind, argc > 1 ? argv[1] : "", &err) != PL_OK || ranks.kind->open(&ranks, NULL, &err) != PL_OK)
         return failed_to("open", &err);
     return ranks_test(size);
 }

@@ -33,9 +33,11 @@ static pl_code whole_way(const ch_mol *mol, ch_graph_opts o, pl_arena *mem)
 
 static void a_refused_allocation_is_reported(void **state)
 {
-    static const ch_graph_opts kinds[] = {
-        { .cutoff = 3 }, { .cutoff = 3, .max_neighbours = 4 }, { .edges = CH_EDGES_BONDS },
-        { .edges = CH_EDGES_KNN, .k = 3 }, { .edges = CH_EDGES_FULL } };
+    static const ch_graph_opts kinds[] = { { .cutoff = 3 },
+                                           { .cutoff = 3, .max_neighbours = 4 },
+                                           { .edges = CH_EDGES_BONDS },
+                                           { .edges = CH_EDGES_KNN, .k = 3 },
+                                           { .edges = CH_EDGES_FULL } };
     pl_arena *mem = pl_arena_new(1 << 16), *turn = pl_arena_new(0);
     ch_mol mol = made_mol(9, 9, 1, mem);
 

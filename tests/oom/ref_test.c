@@ -18,22 +18,38 @@ static const int32_t first[] = { 0, 2, 3 }, src[EDGES] = { 0, 1, 0, 1 }, dst[EDG
 static const float node[NODES][2] = { { 1, 0 }, { 0, 1 }, { 1, 1 } }, edge[EDGES][1] = { { 1 }, { 1 }, { 0 }, { 0 } };
 static const float vec[EDGES][3] = { { 1, 0.5f, 0 }, { -1, -0.5f, 0 }, { 0, 1, 1 }, { 0, -1, -1 } };
 
-static const nn_batch batch = { .n_graphs = 2, .n_nodes = NODES, .n_edges = EDGES, .n_node_features = 2,
-                                .n_edge_features = 1, .first = first, .node = &node[0][0], .src = src,
-                                .dst = dst, .edge = &edge[0][0], .vec = vec };
+static const nn_batch batch = { .n_graphs = 2,
+                                .n_nodes = NODES,
+                                .n_edges = EDGES,
+                                .n_node_features = 2,
+                                .n_edge_features = 1,
+                                .first = first,
+                                .node = &node[0][0],
+                                .src = src,
+                                .dst = dst,
+                                .edge = &edge[0][0],
+                                .vec = vec };
 
 static pl_code step(nn_engine *e, float *y, float *grad)
 {
     const float dy[2] = { 1, -1 };
-    pl_code rc = nn_engine_ref.forward(e, &batch, true, y, NULL);
+    pl_code code = nn_engine_ref.forward(e, &batch, true, y, NULL);
 
-    return rc ? rc : nn_engine_ref.backward(e, &batch, dy, grad, NULL);
+    return code != PL_OK ? code : nn_engine_ref.backward(e, &batch, dy, grad, NULL);
 }
 
 static void a_refused_allocation_is_an_error_and_no_more(void **state)
 {
-    const nn_se3_conf conf = { .layers = 1, .degrees = 2, .channels = 2, .heads = 1, .channels_div = 1, .norm = true,
-                               .layer_norm = true, .fusion = NN_FUSE_FULL, .node_features = 2, .edge_features = 1,
+    const nn_se3_conf conf = { .layers = 1,
+                               .degrees = 2,
+                               .channels = 2,
+                               .heads = 1,
+                               .channels_div = 1,
+                               .norm = true,
+                               .layer_norm = true,
+                               .fusion = NN_FUSE_FULL,
+                               .node_features = 2,
+                               .edge_features = 1,
                                .outputs = 1 };
     pl_arena *mem = pl_arena_new(1 << 16);
     nn_se3 *m;
@@ -50,11 +66,11 @@ static void a_refused_allocation_is_an_error_and_no_more(void **state)
     assert_int_equal(step(e, want, grad), PL_OK);
     for (long nth = 1;; nth++) {
         pl_arena_refuse(nth);
-        pl_code rc = step(e, y, grad);
+        pl_code code = step(e, y, grad);
         pl_arena_refuse(0);
-        if (rc == PL_OK)
+        if (code == PL_OK)
             break;
-        assert_int_equal(rc, PL_ENOMEM);
+        assert_int_equal(code, PL_ENOMEM);
         refused++;
     }
     assert_true(refused > 50);
@@ -69,17 +85,17 @@ static void a_tensor_file_reports_refused_memory(void **state)
     static const char header[] = "{\"__metadata__\":{\"a\":\"b\"},"
                                  "\"x\":{\"dtype\":\"U8\",\"shape\":[2],\"data_offsets\":[0,2]}}";
     char file[8 + sizeof header + 1] = { (char)(sizeof header - 1) };
-    pl_code rc = PL_ENOMEM;
+    pl_code code = PL_ENOMEM;
     (void)state;
 
     memcpy(file + 8, header, sizeof header - 1);
-    for (long nth = 1; rc; nth++) {
+    for (long nth = 1; code != PL_OK; nth++) {
         pl_arena *mem = pl_arena_new(0);
         nn_tensors *got;
         pl_arena_refuse(nth);
-        rc = nn_tensors_parse(&got, (pl_bytes){ file, 8 + sizeof header + 1 }, mem, NULL);
+        code = nn_tensors_parse(&got, (pl_bytes){ file, 8 + sizeof header + 1 }, mem, NULL);
         pl_arena_refuse(0);
-        assert_true(rc == PL_ENOMEM || (rc == PL_OK && nth > 3));
+        assert_true(code == PL_ENOMEM || (code == PL_OK && nth > 3));
         pl_arena_free(mem);
     }
 }

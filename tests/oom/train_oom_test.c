@@ -28,22 +28,22 @@ static int bench_open(void **state)
     bench *b = calloc(1, sizeof *b);
     nn_se3 *model;
 
-    if (!b || !(b->mem = pl_arena_new(0)))
+    if (b == NULL || (b->mem = pl_arena_new(0)) == NULL)
         return 1;
     strcpy(b->dir, "/tmp/molsieve-oom-XXXXXX");
-    if (!mkdtemp(b->dir))
+    if (mkdtemp(b->dir) == NULL)
         return 1;
     snprintf(b->path, sizeof b->path, "%s/m", b->dir);
     b->m = (nn_model_file){ .name = "m", .target = &b->target, .provenance = "{}", .bf16 = true };
     b->m.inputs = nn_inputs_qm9();
     b->m.graph.edges = CH_EDGES_BONDS;
     b->target = (nn_target){ .name = "t", .unit = "", .better = "none", .scale.stdev = 1 };
-    b->m.conf = (nn_se3_conf){ .layers = 1, .degrees = 2, .channels = 4, .heads = 2, .channels_div = 2, .norm = true,
-                               .outputs = 1 };
+    b->m.conf =
+        (nn_se3_conf){ .layers = 1, .degrees = 2, .channels = 4, .heads = 2, .channels_div = 2, .norm = true, .outputs = 1 };
     b->m.conf.node_features = nn_inputs_node_features(&b->m.inputs);
     b->m.conf.edge_features = nn_inputs_edge_features(&b->m.inputs);
-    if (nn_se3_plan(&model, &b->m.conf, b->mem, NULL) ||
-        nn_train_state_alloc(&b->s, model, true, 1, b->mem, NULL))
+    if (nn_se3_plan(&model, &b->m.conf, b->mem, NULL) != PL_OK ||
+        nn_train_state_alloc(&b->s, model, true, 1, b->mem, NULL) != PL_OK)
         return 1;
     b->m.model = model;
     b->m.params = b->s.params;
@@ -109,28 +109,28 @@ static pl_code metrics(bench *b, pl_arena *mem, pl_error *err)
     const double y[] = { 1, 2, 4 }, x[] = { 1, 2, 3 };
     double coef[2];
     nn_fit f;
-    pl_code rc = nn_metric_fit(&f, y, x, 3, mem, err);
+    pl_code code = nn_metric_fit(&f, y, x, 3, mem, err);
 
     (void)b;
-    return rc ? rc : nn_metric_linear(coef, x, y, 3, 1, mem, err);
+    return code != PL_OK ? code : nn_metric_linear(coef, x, y, 3, 1, mem, err);
 }
 
 static void refused_in_turn(bench *b, call *what, const char *name)
 {
-    pl_code rc = PL_ENOMEM;
+    pl_code code = PL_ENOMEM;
     long n = 0;
 
-    while (rc == PL_ENOMEM && n < 500) {
+    while (code == PL_ENOMEM && n < 500) {
         pl_arena *mem = pl_arena_new(0);
         pl_error err = { 0 };
         pl_arena_refuse(++n);
-        rc = what(b, mem, &err);
+        code = what(b, mem, &err);
         pl_arena_refuse(0);
-        if (rc != PL_OK && (rc != PL_ENOMEM || !err.text[0]))
-            fail_msg("%s, request %ld refused: code %d %s", name, n, (int)rc, err.text);
+        if (code != PL_OK && (code != PL_ENOMEM || !err.text[0]))
+            fail_msg("%s, request %ld refused: code %d %s", name, n, (int)code, err.text);
         pl_arena_free(mem);
     }
-    assert_int_equal(rc, PL_OK);
+    assert_int_equal(code, PL_OK);
     assert_true(n > 1);
 }
 

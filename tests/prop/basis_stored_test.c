@@ -56,9 +56,19 @@ static int open_parity(void **state, nn_parity parity)
 {
     static world w;
     nn_inputs in = nn_inputs_qm9();
-    nn_se3_conf conf = { .layers = 3, .degrees = 4, .channels = 8, .heads = 2, .channels_div = 2, .norm = true,
-                         .layer_norm = true, .pooling = NN_POOL_MAX, .fusion = NN_FUSE_FULL, .outputs = 2,
-                         .node_features = nn_inputs_node_features(&in), .edge_features = nn_inputs_edge_features(&in), .parity = parity };
+    nn_se3_conf conf = { .layers = 3,
+                         .degrees = 4,
+                         .channels = 8,
+                         .heads = 2,
+                         .channels_div = 2,
+                         .norm = true,
+                         .layer_norm = true,
+                         .pooling = NN_POOL_MAX,
+                         .fusion = NN_FUSE_FULL,
+                         .outputs = 2,
+                         .node_features = nn_inputs_node_features(&in),
+                         .edge_features = nn_inputs_edge_features(&in),
+                         .parity = parity };
     pl_error err;
 
     w.mem = pl_arena_new(1 << 20);
@@ -70,15 +80,9 @@ static int open_parity(void **state, nn_parity parity)
     return 0;
 }
 
-static int open_world(void **state)
-{
-    return open_parity(state, NN_PARITY_BOTH);
-}
+static int open_world(void **state) { return open_parity(state, NN_PARITY_BOTH); }
 
-static int open_natural(void **state)
-{
-    return open_parity(state, NN_PARITY_NATURAL);
-}
+static int open_natural(void **state) { return open_parity(state, NN_PARITY_NATURAL); }
 
 static int close_world(void **state)
 {
@@ -190,6 +194,6 @@ int main(void)
         cmocka_unit_test(mirror_images_with_stored_frames_are_those_of_computed_ones),
     };
 
-    return cmocka_run_group_tests_name("both", tests, open_world, close_world)
-        + cmocka_run_group_tests_name("natural", tests, open_natural, close_world);
+    return cmocka_run_group_tests_name("both", tests, open_world, close_world) +
+           cmocka_run_group_tests_name("natural", tests, open_natural, close_world);
 }

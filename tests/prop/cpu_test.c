@@ -59,7 +59,7 @@ static void step_run(const fixture *f, nn_engine *e, const nn_batch *b, result *
     for (size_t i = 0; i < r->n_y; i++)
         dy[i] = (float)cos(2.0 * (double)(dy_first + (int32_t)i));
     memset(r->grad, 0, r->n_grad * sizeof *r->grad);
-    if (nn_engine_cpu.forward(e, b, true, r->y, &err) || nn_engine_cpu.backward(e, b, dy, r->grad, &err))
+    if (nn_engine_cpu.forward(e, b, true, r->y, &err) != PL_OK || nn_engine_cpu.backward(e, b, dy, r->grad, &err) != PL_OK)
         fail_msg("%s", err.text);
 }
 
@@ -136,7 +136,7 @@ static void every_set_of_kernels_gives_nearly_the_same(void **state)
 
     for (int i = 0; i < 4; i++) {
         result r;
-        if (!nn_cpu_kernels_find(names[i]))
+        if (nn_cpu_kernels_find(names[i]) == NULL)
             continue;
         setenv("MOLSIEVE_CPU", names[i], 1);
         assert_string_equal(nn_cpu_kernels_name(), names[i]);
@@ -161,7 +161,7 @@ static void a_pinned_set_of_kernels_computes_or_is_refused(void **state)
     assert_int_equal(nn_cpu_kernels_pick(&k, NULL, NULL), PL_OK);
     assert_string_equal(k->name, "portable");
     assert_int_equal(nn_cpu_kernels_pick(&k, "portable", NULL), PL_OK);
-    if (nn_cpu_kernels_find("avx2"))
+    if (nn_cpu_kernels_find("avx2") != NULL)
         assert_int_equal(nn_cpu_kernels_pick(&k, "avx2", &err), PL_ECONFIG);
     unsetenv("MOLSIEVE_CPU");
 }
@@ -266,8 +266,9 @@ static void a_second_step_adds_the_same_gradient_and_needs_no_memory(void **stat
 /* Two steps with other parameters between, and a forward without keep in the middle. */
 static size_t recompute_run(const fixture *f, bool recompute, nn_precision p, result r[2])
 {
-    nn_engine_conf c = { .threads = 2, .radial = radial, .width = 0.01, .of_radial = p, .of_contract = p, .of_linear = p,
-                         .recompute = recompute };
+    nn_engine_conf c = {
+        .threads = 2, .radial = radial, .width = 0.01, .of_radial = p, .of_contract = p, .of_linear = p, .recompute = recompute
+    };
     float *other = PL_NEW(f->mem, float, f->model->n_floats);
     nn_engine *e;
     size_t bytes;
@@ -339,7 +340,7 @@ static void pointing_a_pair_the_other_way_changes_nothing(void **state)
 static float *frames_of(const fixture *f, double angle)
 {
     const nn_batch *b = &f->m.b;
-    float *out = PL_NEW(f->mem, float, (size_t)b->n_pairs * NN_FRAME_FLOATS + 1);
+    float *out = PL_NEW(f->mem, float, (size_t)b->n_pairs *NN_FRAME_FLOATS + 1);
     pl_rng rng = pl_rng_at(4, 0, 0);
     nn_frame_rule rule;
 

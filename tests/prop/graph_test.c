@@ -150,9 +150,11 @@ static void the_edge_at_exactly_the_cutoff_is_in(void **state)
 
 static void renaming_atoms_renames_edges(void **state)
 {
-    static const ch_graph_opts kinds[] = {
-        { .cutoff = 3 }, { .cutoff = 4, .max_neighbours = 6 }, { .edges = CH_EDGES_BONDS },
-        { .edges = CH_EDGES_KNN, .k = 5 }, { .edges = CH_EDGES_FULL } };
+    static const ch_graph_opts kinds[] = { { .cutoff = 3 },
+                                           { .cutoff = 4, .max_neighbours = 6 },
+                                           { .edges = CH_EDGES_BONDS },
+                                           { .edges = CH_EDGES_KNN, .k = 5 },
+                                           { .edges = CH_EDGES_FULL } };
     ch_mol m = made_mol(50, 9, 3, mem);
     const int32_t *to = made_order(50, 4, mem);
     ch_mol other = made_permuted(&m, to, mem);

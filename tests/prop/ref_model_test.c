@@ -28,9 +28,19 @@ static nn_parity parity; /* of every model that a test makes */
 
 static void subject_make(subject *t, int degrees, nn_fusion fusion, nn_pooling pooling)
 {
-    const nn_se3_conf conf = { .layers = 2, .degrees = degrees, .channels = 4, .heads = 2, .channels_div = 2,
-                               .norm = true, .layer_norm = true, .pooling = pooling, .fusion = fusion,
-                               .node_features = SAMPLE_FEATURES, .edge_features = SAMPLE_SCALARS, .outputs = 2, .parity = parity };
+    const nn_se3_conf conf = { .layers = 2,
+                               .degrees = degrees,
+                               .channels = 4,
+                               .heads = 2,
+                               .channels_div = 2,
+                               .norm = true,
+                               .layer_norm = true,
+                               .pooling = pooling,
+                               .fusion = fusion,
+                               .node_features = SAMPLE_FEATURES,
+                               .edge_features = SAMPLE_SCALARS,
+                               .outputs = 2,
+                               .parity = parity };
     float *w;
 
     t->mem = pl_arena_new(1 << 20);
@@ -253,7 +263,7 @@ static void natural_couplings_are_half_of_all(void **state)
     assert_int_equal(natural.model->n_params, both.model->n_params);
     for (int k = 0; k < both.model->n_params; k++)
         assert_string_equal(natural.model->param[k].name, both.model->param[k].name);
-    assert_int_equal(both.model->module[2].u.attention.conv.group[0].n_freq, 44); /* sum of 2 min + 1 */
+    assert_int_equal(both.model->module[2].u.attention.conv.group[0].n_freq, 44);    /* sum of 2 min + 1 */
     assert_int_equal(natural.model->module[2].u.attention.conv.group[0].n_freq, 30); /* sum of min + 1 */
     pl_arena_free(natural.mem);
     pl_arena_free(both.mem);
@@ -443,7 +453,7 @@ static void copy_model(subject *to, const subject *from)
     }
     for (int32_t m = 0; m < to->model->n_modules; m++) {
         const nn_conv *c = conv_of(&to->model->module[m]);
-        for (int k = 0; c && k < c->n_groups; k++)
+        for (int k = 0; c != NULL && k < c->n_groups; k++)
             for (int j = 0; j < c->group[k].n_paths; j++)
                 copy_path(to, &c->group[k], &c->group[k].path[j], from, conv_of(&from->model->module[m]));
     }
@@ -492,9 +502,17 @@ static void engine_gives_the_rounded_outputs(void **state)
     narrow(node, &s.node[0][0], sizeof node / sizeof *node);
     narrow(edge, &s.scalar[0][0], sizeof edge / sizeof *edge);
     narrow(&vec[0][0], &s.vec[0][0], sizeof vec / sizeof(float));
-    nn_batch in = { .n_graphs = 2, .n_nodes = s.n_nodes, .n_edges = s.n_edges, .n_node_features = SAMPLE_FEATURES,
-                    .n_edge_features = SAMPLE_SCALARS, .first = s.first, .node = node, .src = s.src, .dst = s.dst,
-                    .edge = edge, .vec = (const float (*)[3])vec };
+    nn_batch in = { .n_graphs = 2,
+                    .n_nodes = s.n_nodes,
+                    .n_edges = s.n_edges,
+                    .n_node_features = SAMPLE_FEATURES,
+                    .n_edge_features = SAMPLE_SCALARS,
+                    .first = s.first,
+                    .node = node,
+                    .src = s.src,
+                    .dst = s.dst,
+                    .edge = edge,
+                    .vec = (const float(*)[3])vec };
     float *w = PL_NEW(t.mem, float, t.model->n_floats), *grad = PL_NEW(t.mem, float, t.model->n_floats);
     float *twice = PL_NEW(t.mem, float, t.model->n_floats);
     narrow(w, t.w, t.model->n_floats);

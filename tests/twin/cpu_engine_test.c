@@ -23,8 +23,7 @@ typedef struct result {
     float *y, *grad;
 } result;
 
-static result engine_run(const nn_engine_kind *kind, const nn_se3 *model, const nn_batch *b, nn_radial radial,
-                         pl_arena *mem)
+static result engine_run(const nn_engine_kind *kind, const nn_se3 *model, const nn_batch *b, nn_radial radial, pl_arena *mem)
 {
     int n = b->n_graphs * model->conf.outputs;
     result r = { PL_NEW(mem, float, n), PL_NEW(mem, float, model->n_floats) };
@@ -37,10 +36,9 @@ static result engine_run(const nn_engine_kind *kind, const nn_se3 *model, const 
         params[i] += 0.02f * (float)sin((double)i);
     for (int i = 0; i < n; i++)
         dy[i] = (float)cos(3.0 * i);
-    assert_int_equal(kind->open(&e, model, &(nn_engine_conf){ .threads = 2, .radial = radial, .width = WIDTH }, &err),
-                     PL_OK);
+    assert_int_equal(kind->open(&e, model, &(nn_engine_conf){ .threads = 2, .radial = radial, .width = WIDTH }, &err), PL_OK);
     assert_int_equal(kind->set_params(e, params, &err), PL_OK);
-    if (kind->forward(e, b, true, r.y, &err) || kind->backward(e, b, dy, r.grad, &err))
+    if (kind->forward(e, b, true, r.y, &err) != PL_OK || kind->backward(e, b, dy, r.grad, &err) != PL_OK)
         fail_msg("%s", err.text);
     kind->close(e);
     return r;
@@ -61,8 +59,7 @@ static void near(const char *what, const float *got, const float *want, size_t n
 
     for (size_t i = 0; i < n; i++)
         if (!(fabs((double)got[i] - want[i]) <= tol * (scale + fabs((double)want[i]))))
-            fail_msg("%s: number %zu is %.9g, should be %.9g (scale %.3g)", what, i, (double)got[i],
-                     (double)want[i], scale);
+            fail_msg("%s: number %zu is %.9g, should be %.9g (scale %.3g)", what, i, (double)got[i], (double)want[i], scale);
 }
 
 static void results_near(const nn_se3 *model, const nn_batch *b, const result *got, const result *want)
@@ -127,7 +124,7 @@ static void every_set_of_kernels_gives_what_the_oracle_gives_for_models_of_every
     (void)state;
 
     for (int i = 0; i < 4; i++)
-        if (nn_cpu_kernels_find(names[i]))
+        if (nn_cpu_kernels_find(names[i]) != NULL)
             here[n++] = names[i];
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
         shape_check(&shapes[i], NN_PARITY_BOTH, here, n);

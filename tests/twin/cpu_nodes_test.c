@@ -31,7 +31,7 @@ static result engine_run(const nn_se3 *model, const nn_batch *b, double width, p
         dy[i] = (float)cos(3.0 * i) / (float)n;
     assert_int_equal(nn_engine_cpu.open(&e, model, &conf, &err), PL_OK);
     assert_int_equal(nn_engine_cpu.set_params(e, params, &err), PL_OK);
-    if (nn_engine_cpu.forward(e, b, true, r.y, &err) || nn_engine_cpu.backward(e, b, dy, r.grad, &err))
+    if (nn_engine_cpu.forward(e, b, true, r.y, &err) != PL_OK || nn_engine_cpu.backward(e, b, dy, r.grad, &err) != PL_OK)
         fail_msg("%s", err.text);
     nn_engine_cpu.close(e);
     return r;
@@ -81,8 +81,7 @@ static void the_grid_makes_little_difference_and_less_the_finer_it_is(void **sta
         y[i] = off(r.y, want.y, (size_t)(m.b.n_graphs * 2));
         grad[i] = off(r.grad, want.grad, model->n_floats);
         last[i] = off_last(model, r.grad, want.grad);
-        print_message("width %g: y off by %.2e, gradient by %.2e, of last layers by %.2e\n", widths[i], y[i], grad[i],
-                      last[i]);
+        print_message("width %g: y off by %.2e, gradient by %.2e, of last layers by %.2e\n", widths[i], y[i], grad[i], last[i]);
     }
     assert_true(y[2] < 2e-4 && y[0] > 12 * y[3]); /* of first order 8, of second 64 */
     assert_true(grad[2] < 3e-2 && last[2] < 1e-3 && last[3] < 2e-4);
@@ -105,8 +104,8 @@ static void crowded_cells_on_the_grid_are_exact(void **state)
     assert_int_equal(nn_se3_plan(&model, &c, mem, NULL), PL_OK);
     want = engine_run(model, &m.b, 0, mem);
     got = engine_run(model, &m.b, 0.5, mem);
-    print_message("%d edges: y off by %.2e, gradient by %.2e\n", (int)m.b.n_edges,
-                  off(got.y, want.y, (size_t)(m.b.n_graphs * 2)), off(got.grad, want.grad, model->n_floats));
+    print_message("%d edges: y off by %.2e, gradient by %.2e\n", (int)m.b.n_edges, off(got.y, want.y, (size_t)(m.b.n_graphs * 2)),
+                  off(got.grad, want.grad, model->n_floats));
     assert_true(off(got.y, want.y, (size_t)(m.b.n_graphs * 2)) < 1e-5);
     assert_true(off(got.grad, want.grad, model->n_floats) < 2e-5);
     pl_arena_free(mem);

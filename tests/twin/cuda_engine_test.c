@@ -25,8 +25,8 @@ typedef struct result {
 static const nn_engine_conf exact = { .threads = 1, .radial = NN_RADIAL_EXACT };
 
 /* With the gradient of the loss times `scale`, and its parameters' divided by it. */
-static result engine_run_scaled(const nn_engine_kind *kind, const nn_engine_conf *conf, const nn_se3 *model,
-                                const nn_batch *b, float scale, pl_arena *mem)
+static result engine_run_scaled(const nn_engine_kind *kind, const nn_engine_conf *conf, const nn_se3 *model, const nn_batch *b,
+                                float scale, pl_arena *mem)
 {
     int n = b->n_graphs * model->conf.outputs;
     result r = { PL_NEW(mem, float, n), PL_NEW(mem, float, model->n_floats) };
@@ -39,8 +39,8 @@ static result engine_run_scaled(const nn_engine_kind *kind, const nn_engine_conf
         params[i] += 0.02f * (float)sin((double)i);
     for (int i = 0; i < n; i++)
         dy[i] = scale * (float)cos(3.0 * i);
-    if (kind->open(&e, model, conf, &err) || kind->set_params(e, params, &err) || kind->forward(e, b, true, r.y, &err)
-        || kind->backward(e, b, dy, r.grad, &err))
+    if (kind->open(&e, model, conf, &err) != PL_OK || kind->set_params(e, params, &err) != PL_OK ||
+        kind->forward(e, b, true, r.y, &err) != PL_OK || kind->backward(e, b, dy, r.grad, &err) != PL_OK)
         fail_msg("%s", err.text);
     kind->close(e);
     for (size_t i = 0; i < model->n_floats; i++)
@@ -48,8 +48,8 @@ static result engine_run_scaled(const nn_engine_kind *kind, const nn_engine_conf
     return r;
 }
 
-static result engine_run(const nn_engine_kind *kind, const nn_engine_conf *conf, const nn_se3 *model,
-                         const nn_batch *b, pl_arena *mem)
+static result engine_run(const nn_engine_kind *kind, const nn_engine_conf *conf, const nn_se3 *model, const nn_batch *b,
+                         pl_arena *mem)
 {
     return engine_run_scaled(kind, conf, model, b, 1, mem);
 }
@@ -69,8 +69,7 @@ static void near(const char *what, const float *got, const float *want, size_t n
 
     for (size_t i = 0; i < n; i++)
         if (!(fabs((double)got[i] - want[i]) <= tol * (scale + fabs((double)want[i]))))
-            fail_msg("%s: number %zu is %.9g, should be %.9g (scale %.3g)", what, i, (double)got[i],
-                     (double)want[i], scale);
+            fail_msg("%s: number %zu is %.9g, should be %.9g (scale %.3g)", what, i, (double)got[i], (double)want[i], scale);
 }
 
 static void results_near(const nn_se3 *model, const nn_batch *b, const result *got, const result *want, double times)
@@ -126,8 +125,7 @@ static fixture fixture_open(int i)
     f.made = made_batch_new(&s->batch, f.mem);
     conf.parity = i < SHAPES ? NN_PARITY_BOTH : NN_PARITY_NATURAL;
     assert_int_equal(nn_se3_plan(&f.model, &conf, f.mem, NULL), PL_OK);
-    print_message("%d edges, %d pairs, %zu parameters\n", (int)f.made.b.n_edges, (int)f.made.b.n_pairs,
-                  f.model->n_floats);
+    print_message("%d edges, %d pairs, %zu parameters\n", (int)f.made.b.n_edges, (int)f.made.b.n_pairs, f.model->n_floats);
     return f;
 }
 
@@ -154,8 +152,12 @@ static void the_order_in_which_threads_run_changes_no_byte(void **state)
 {
     static const int shape_of[] = { 0, 5 };
     static const nn_engine_conf conf[] = { { .threads = 1, .radial = NN_RADIAL_EXACT },
-                                           { .threads = 1, .radial = NN_RADIAL_NODES, .width = 0.02, .of_radial = NN_PREC_BF16,
-                                             .of_contract = NN_PREC_BF16X3, .of_linear = NN_PREC_BF16 } };
+                                           { .threads = 1,
+                                             .radial = NN_RADIAL_NODES,
+                                             .width = 0.02,
+                                             .of_radial = NN_PREC_BF16,
+                                             .of_contract = NN_PREC_BF16X3,
+                                             .of_linear = NN_PREC_BF16 } };
     (void)state;
 
     for (int i = 0; i < 4; i++) {
@@ -174,7 +176,8 @@ static void the_order_in_which_threads_run_changes_no_byte(void **state)
 /* Little memory for tables: many chunks, in exact mode and on the grid. */
 static void tables_in_pieces_give_the_same_scores_and_gradients(void **state)
 {
-    static const nn_engine_conf conf[] = { { .threads = 1, .radial = NN_RADIAL_EXACT }, { .threads = 1, .radial = NN_RADIAL_NODES, .width = 0.05 } };
+    static const nn_engine_conf conf[] = { { .threads = 1, .radial = NN_RADIAL_EXACT },
+                                           { .threads = 1, .radial = NN_RADIAL_NODES, .width = 0.05 } };
     (void)state;
 
     for (int i = 0; i < 4; i++) {
@@ -213,8 +216,8 @@ static double loss_at(const fixture *f, const nn_engine_conf *conf, const float 
     nn_engine *e;
     pl_error err = { 0 };
 
-    if (nn_engine_cuda.open(&e, f->model, conf, &err) || nn_engine_cuda.set_params(e, params, &err)
-        || nn_engine_cuda.forward(e, &f->made.b, false, y, &err))
+    if (nn_engine_cuda.open(&e, f->model, conf, &err) != PL_OK || nn_engine_cuda.set_params(e, params, &err) != PL_OK ||
+        nn_engine_cuda.forward(e, &f->made.b, false, y, &err) != PL_OK)
         fail_msg("%s", err.text);
     nn_engine_cuda.close(e);
     for (int i = 0; i < n; i++)
@@ -286,8 +289,10 @@ static void lower_precision_stays_near(void **state)
     static const struct {
         nn_precision p;
         double y, tensor, y_steps, whole_steps;
-    } cases[] = { { NN_PREC_BF16X3, 1.6e-5, 8e-5, 6e-5, 7e-5 }, { NN_PREC_BF16, 6e-3, 0.06, 0.07, 0.1 },
-                  { NN_PREC_TF32, 1.2e-3, 4e-3, 0.015, 0.05 }, { NN_PREC_FP16, 1.2e-3, 4e-3, 0.015, 0.05 } };
+    } cases[] = { { NN_PREC_BF16X3, 1.6e-5, 8e-5, 6e-5, 7e-5 },
+                  { NN_PREC_BF16, 6e-3, 0.06, 0.07, 0.1 },
+                  { NN_PREC_TF32, 1.2e-3, 4e-3, 0.015, 0.05 },
+                  { NN_PREC_FP16, 1.2e-3, 4e-3, 0.015, 0.05 } };
     static const int shape_of[] = { 3, 4, 0, 5, 7, 9 };
     (void)state;
 
@@ -304,8 +309,7 @@ static void lower_precision_stays_near(void **state)
             y = distance(got.y, want.y, n);
             whole = distance(got.grad, want.grad, f.model->n_floats);
             tensor = worst_tensor(f.model, got.grad, want.grad);
-            print_message("precision %d: y off by %.2g, gradient by %.2g, worst tensor %.2g\n", (int)cases[i].p, y, whole,
-                          tensor);
+            print_message("precision %d: y off by %.2g, gradient by %.2g, worst tensor %.2g\n", (int)cases[i].p, y, whole, tensor);
             assert_true(y <= (k < 2 ? cases[i].y : cases[i].y_steps));
             assert_true(k < 2 ? tensor <= cases[i].tensor : whole <= cases[i].whole_steps);
             assert_memory_not_equal(got.y, want.y, sizeof(float));
@@ -381,7 +385,7 @@ static int launches(FILE *trace)
     int n = 0;
 
     rewind(trace);
-    while (fgets(line, sizeof line, trace))
+    while (fgets(line, sizeof line, trace) != NULL)
         n += !strncmp(line, "launch ", 7);
     assert_int_equal(ftruncate(fileno(trace), 0), 0);
     rewind(trace);
@@ -392,8 +396,9 @@ static int launches(FILE *trace)
  * there must be so many nodes that sums over them are cut. */
 static void launches_count(int layers, nn_precision p, int n[3])
 {
-    const nn_engine_conf conf = { .threads = 1, .radial = NN_RADIAL_NODES, .width = 0.5, .of_radial = p,
-                                  .of_contract = p, .of_linear = p };
+    const nn_engine_conf conf = {
+        .threads = 1, .radial = NN_RADIAL_NODES, .width = 0.5, .of_radial = p, .of_contract = p, .of_linear = p
+    };
     nn_se3_conf network = { layers, 4, 8, 2, 2, true, true, NN_POOL_MAX, NN_FUSE_FULL, 6, 4, 1, NN_PARITY_BOTH };
     const made_opts opts = { 24, 7, 6, 4, 1.2, false, 1 };
     pl_arena *mem = pl_arena_new(1 << 20);
@@ -459,7 +464,7 @@ static void stored_frames_give_what_computed_ones_give(void **state)
     nn_frame_rule_make(&rule);
     for (int i = 0; i < 4; i++) {
         fixture f = fixture_open(shape_of[i]);
-        float *frames = PL_NEW(f.mem, float, f.made.b.n_pairs * NN_FRAME_FLOATS + 1);
+        float *frames = PL_NEW(f.mem, float, f.made.b.n_pairs *NN_FRAME_FLOATS + 1);
         result want = engine_run(&nn_engine_cuda, &exact, f.model, &f.made.b, f.mem), got;
         for (int32_t p = 0; p < f.made.b.n_pairs; p++)
             nn_frame_make(&rule, f.made.b.vec[f.made.b.pair_edge[p]], 3, frames + p * NN_FRAME_FLOATS);
@@ -500,14 +505,14 @@ static void a_score_does_not_depend_on_the_batch(void **state)
 static void what_is_missing_is_said_in_one_sentence(void **state)
 {
     const char *plugins = getenv("MOLSIEVE_PLUGINS");
-    char *keep = plugins ? strdup(plugins) : NULL, folder[] = "/tmp/molsieve-test-XXXXXX", path[64];
+    char *keep = plugins != NULL ? strdup(plugins) : NULL, folder[] = "/tmp/molsieve-test-XXXXXX", path[64];
     FILE *broken;
-    pl_code rc;
+    pl_code code;
     pl_error err = { 0 };
     (void)state;
 
     setenv("MOLSIEVE_EMULATOR_NO_DRIVER", "1", 1);
-    if (nn_engine_cuda.check(&exact, &err)) /* the real plugin on a real GPU has a driver */
+    if (nn_engine_cuda.check(&exact, &err) != PL_OK) /* the real plugin on a real GPU has a driver */
         assert_non_null(strstr(err.text, "driver"));
     unsetenv("MOLSIEVE_EMULATOR_NO_DRIVER");
     assert_non_null(mkdtemp(folder));
@@ -516,20 +521,27 @@ static void what_is_missing_is_said_in_one_sentence(void **state)
     assert_non_null(broken);
     fclose(broken);
     setenv("MOLSIEVE_PLUGINS", folder, 1);
-    rc = nn_engine_cuda.check(&exact, &err);
+    code = nn_engine_cuda.check(&exact, &err);
     remove(path);
     remove(folder);
-    assert_int_equal(rc, PL_ECONFIG);
+    assert_int_equal(code, PL_ECONFIG);
     assert_non_null(strstr(err.text, path));
-    if (keep)
+    if (keep != NULL)
         setenv("MOLSIEVE_PLUGINS", keep, 1);
     free(keep);
 }
 
 static void more_heads_than_a_kernel_counts_are_refused(void **state)
 {
-    const nn_se3_conf conf = { .layers = 1, .degrees = 1, .channels = 512, .heads = 256, .channels_div = 2, .fusion = NN_FUSE_FULL,
-                               .node_features = 6, .edge_features = 4, .outputs = 1 };
+    const nn_se3_conf conf = { .layers = 1,
+                               .degrees = 1,
+                               .channels = 512,
+                               .heads = 256,
+                               .channels_div = 2,
+                               .fusion = NN_FUSE_FULL,
+                               .node_features = 6,
+                               .edge_features = 4,
+                               .outputs = 1 };
     pl_arena *mem = pl_arena_new(1 << 16);
     nn_engine *e = NULL;
     pl_error err = { 0 };
@@ -545,7 +557,8 @@ static void more_heads_than_a_kernel_counts_are_refused(void **state)
 
 static void molecules_without_edges(void **state)
 {
-    nn_engine_conf conf[] = { { .threads = 1, .radial = NN_RADIAL_EXACT }, { .threads = 1, .radial = NN_RADIAL_EXACT, .of_contract = NN_PREC_FP16 } };
+    nn_engine_conf conf[] = { { .threads = 1, .radial = NN_RADIAL_EXACT },
+                              { .threads = 1, .radial = NN_RADIAL_EXACT, .of_contract = NN_PREC_FP16 } };
     made_opts opts = shapes[0].batch;
     fixture f = fixture_open(0);
     result want;

@@ -46,16 +46,22 @@ static fixture fixture_open(const nn_se3_conf *conf, int32_t n_graphs)
 
 static nn_training training_of(nn_ranks *ranks)
 {
-    return (nn_training){ .adam = { 0.9, 0.999, 1e-8, 0.1 }, .loss = NN_LOSS_L2, .grad_clip = 1, .ema = 0.9, .ranks = ranks,
-                          .shards = ranks ? ranks->size : 1, .sharded = ranks != NULL };
+    return (nn_training){ .adam = { 0.9, 0.999, 1e-8, 0.1 },
+                          .loss = NN_LOSS_L2,
+                          .grad_clip = 1,
+                          .ema = 0.9,
+                          .ranks = ranks,
+                          .shards = ranks != NULL ? ranks->size : 1,
+                          .sharded = ranks != NULL };
 }
 
 /* ranks: that have the optimiser sharded, or NULL. */
 static trained train(const fixture *f, const nn_engine_conf *conf, nn_ranks *ranks)
 {
     const nn_training rule = training_of(ranks);
-    const nn_training_step step = { .target = f->target, .measured = f->made.b.n_graphs, .n_graphs = f->made.b.n_graphs,
-                                    .lr = 1e-3f };
+    const nn_training_step step = {
+        .target = f->target, .measured = f->made.b.n_graphs, .n_graphs = f->made.b.n_graphs, .lr = 1e-3f
+    };
     const nn_engine_training *t = nn_engine_cuda.training;
     size_t n = f->model->n_floats;
     float *at[8];
@@ -100,8 +106,12 @@ static void recompute_gives_the_same_bits_in_less_memory(void **state)
     for (int i = 0; i < 3; i++) {
         fixture f = fixture_open(&net[i], 4);
         nn_precision p = precisions[i];
-        nn_engine_conf conf = { .threads = 1, .radial = i ? NN_RADIAL_NODES : NN_RADIAL_EXACT, .width = 0.05, .of_radial = p,
-                                .of_contract = p, .of_linear = p };
+        nn_engine_conf conf = { .threads = 1,
+                                .radial = i ? NN_RADIAL_NODES : NN_RADIAL_EXACT,
+                                .width = 0.05,
+                                .of_radial = p,
+                                .of_contract = p,
+                                .of_linear = p };
         trained all = train(&f, &conf, NULL), less;
         assert_int_equal(all.bytes, need_of(&f, &conf, 1));
         conf.recompute = true;
@@ -198,15 +208,20 @@ typedef struct lanes_case {
 
 static trained lanes_train(const fixture *f, const lanes_case *c, const char *lanes, const char *ahead)
 {
-    nn_engine_conf conf = { .threads = 1, .radial = c->exact ? NN_RADIAL_EXACT : NN_RADIAL_NODES, .width = 0.05,
-                            .of_radial = c->p, .of_contract = c->p, .of_linear = c->p, .recompute = c->recompute };
+    nn_engine_conf conf = { .threads = 1,
+                            .radial = c->exact ? NN_RADIAL_EXACT : NN_RADIAL_NODES,
+                            .width = 0.05,
+                            .of_radial = c->p,
+                            .of_contract = c->p,
+                            .of_linear = c->p,
+                            .recompute = c->recompute };
     nn_ranks one = { .kind = &pretended, .size = 1 };
     trained t;
 
     setenv("MOLSIEVE_CUDA_LANES", lanes, 1);
-    if (ahead)
+    if (ahead != NULL)
         setenv("MOLSIEVE_EMULATOR_AHEAD", ahead, 1);
-    if (c->table_kb)
+    if (c->table_kb != NULL)
         setenv("MOLSIEVE_CUDA_TABLE_KB", c->table_kb, 1);
     t = train(f, &conf, c->ranks ? &one : NULL);
     unsetenv("MOLSIEVE_CUDA_LANES");
@@ -219,11 +234,36 @@ static trained lanes_train(const fixture *f, const lanes_case *c, const char *la
 static void lanes_change_no_bit(void **state)
 {
     static const lanes_case all[] = {
-        { { 3, 3, 8, 2, 2, true, true, NN_POOL_MAX, NN_FUSE_FULL, 6, 4, 1, NN_PARITY_BOTH }, NN_PREC_FP16, false, false, false, NULL },
-        { { 4, 2, 6, 2, 1, true, true, NN_POOL_SUM, NN_FUSE_FULL, 6, 4, 1, NN_PARITY_BOTH }, NN_PREC_TF32, false, true, false, "8" },
-        { { 4, 3, 4, 2, 1, false, false, NN_POOL_SUM, NN_FUSE_NONE, 6, 4, 1, NN_PARITY_BOTH }, NN_PREC_FP32, false, false, false, "8" },
-        { { 3, 2, 6, 2, 1, true, true, NN_POOL_MEAN, NN_FUSE_PARTIAL, 6, 4, 1, NN_PARITY_BOTH }, NN_PREC_BF16, true, false, true, NULL },
-        { { 3, 2, 6, 2, 1, false, true, NN_POOL_SUM, NN_FUSE_FULL, 6, 4, 1, NN_PARITY_BOTH }, NN_PREC_FP32, true, true, true, NULL },
+        { { 3, 3, 8, 2, 2, true, true, NN_POOL_MAX, NN_FUSE_FULL, 6, 4, 1, NN_PARITY_BOTH },
+          NN_PREC_FP16,
+          false,
+          false,
+          false,
+          NULL },
+        { { 4, 2, 6, 2, 1, true, true, NN_POOL_SUM, NN_FUSE_FULL, 6, 4, 1, NN_PARITY_BOTH },
+          NN_PREC_TF32,
+          false,
+          true,
+          false,
+          "8" },
+        { { 4, 3, 4, 2, 1, false, false, NN_POOL_SUM, NN_FUSE_NONE, 6, 4, 1, NN_PARITY_BOTH },
+          NN_PREC_FP32,
+          false,
+          false,
+          false,
+          "8" },
+        { { 3, 2, 6, 2, 1, true, true, NN_POOL_MEAN, NN_FUSE_PARTIAL, 6, 4, 1, NN_PARITY_BOTH },
+          NN_PREC_BF16,
+          true,
+          false,
+          true,
+          NULL },
+        { { 3, 2, 6, 2, 1, false, true, NN_POOL_SUM, NN_FUSE_FULL, 6, 4, 1, NN_PARITY_BOTH },
+          NN_PREC_FP32,
+          true,
+          true,
+          true,
+          NULL },
     };
     (void)state;
 
@@ -278,11 +318,11 @@ static void a_fault_is_not_taken_for_a_want_of_memory(void **state)
     DONE(nn_engine_cuda.set_params(e, params, &why));
     DONE(nn_engine_cuda.forward(e, &small.made.b, false, y, &why));
     setenv("MOLSIEVE_EMULATOR_FAULT", "1", 1);
-    if (nn_engine_cuda.set_params(e, params, NULL)) { /* a GPU has no such fault */
+    if (nn_engine_cuda.set_params(e, params, NULL) != PL_OK) { /* a GPU has no such fault */
         (void)nn_engine_cuda.forward(e, &large.made.b, false, y, &err[0]);
         (void)nn_engine_cuda.training->begin(e, &rule, &(nn_adamw_arrays){ .p = params, .m = params, .v = params }, 0, &err[1]);
     }
-    for (int i = 0; i < 2 && err[0].code; i++) {
+    for (int i = 0; i < 2 && err[0].code != PL_OK; i++) {
         assert_int_equal(err[i].code, PL_EDEVICE);
         assert_non_null(strstr(err[i].text, "an illegal memory access"));
     }

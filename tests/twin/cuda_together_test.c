@@ -50,10 +50,7 @@ static fixture fixture_open(void)
     return f;
 }
 
-static const nn_batch *batch_of(const fixture *f, int k, int b)
-{
-    return &f->made[b][shapes[k].node_features == 5].b;
-}
+static const nn_batch *batch_of(const fixture *f, int k, int b) { return &f->made[b][shapes[k].node_features == 5].b; }
 
 static void engines_open(const fixture *f, nn_engine **e)
 {
@@ -91,7 +88,7 @@ static void together_check(const fixture *f, nn_engine **e, int b, float want[MO
         in[k] = batch_of(f, k, b);
         to[k] = y[k];
     }
-    if (nn_engine_cuda.forward_all(e, in, to, MODELS, &err))
+    if (nn_engine_cuda.forward_all(e, in, to, MODELS, &err) != PL_OK)
         fail_msg("%s", err.text);
     for (int k = 0; k < MODELS; k++) {
         assert_true(isfinite(y[k][0]));

@@ -166,11 +166,23 @@ static nn_gpu_optimise device_open(const arrays *a, const optimiser_case *c)
 {
     int64_t zero = 0;
     nn_gpu_step_result result = { .loss = 1 };
-    nn_gpu_optimise o = { .n = (int64_t)c->n, .beta1 = adam.beta1, .beta2 = adam.beta2, .eps = adam.eps, .decay = c->decay,
-                          .grad_clip = c->grad_clip, .ema = c->ema, .p = to_device(a->p, c->n), .m = to_device(a->m, c->n),
-                          .v = to_device(a->v, c->n), .average = c->ema > 0 ? to_device(a->ema, c->n) : NULL,
-                          .part = room((c->n / NN_GPU_SQUARES + 1) * sizeof(double)), .step = room(sizeof(int64_t)),
-                          .scale = scale_upload(c->scale, 0), .rule = room(sizeof(nn_gpu_rule)), .n_shards = 1, .result = room(sizeof result) };
+    nn_gpu_optimise o = { .n = (int64_t)c->n,
+                          .beta1 = adam.beta1,
+                          .beta2 = adam.beta2,
+                          .eps = adam.eps,
+                          .decay = c->decay,
+                          .grad_clip = c->grad_clip,
+                          .ema = c->ema,
+                          .p = to_device(a->p, c->n),
+                          .m = to_device(a->m, c->n),
+                          .v = to_device(a->v, c->n),
+                          .average = c->ema > 0 ? to_device(a->ema, c->n) : NULL,
+                          .part = room((c->n / NN_GPU_SQUARES + 1) * sizeof(double)),
+                          .step = room(sizeof(int64_t)),
+                          .scale = scale_upload(c->scale, 0),
+                          .rule = room(sizeof(nn_gpu_rule)),
+                          .n_shards = 1,
+                          .result = room(sizeof result) };
 
     ops->upload(gpu, o.step, &zero, sizeof zero);
     o.shard = o.result;
@@ -190,8 +202,18 @@ static void optimise(const nn_gpu_optimise *o)
 
 static void device_close(const nn_gpu_optimise *o)
 {
-    void *all[] = { o->p, o->m, o->v, o->average, o->part, o->step, o->scale, o->rule, o->result, (void *)o->lamb.piece,
-                    (void *)o->lamb.tensor, o->lamb.squares };
+    void *all[] = { o->p,
+                    o->m,
+                    o->v,
+                    o->average,
+                    o->part,
+                    o->step,
+                    o->scale,
+                    o->rule,
+                    o->result,
+                    (void *)o->lamb.piece,
+                    (void *)o->lamb.tensor,
+                    o->lamb.squares };
 
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         ops->free(gpu, all[i]);
@@ -269,7 +291,7 @@ static void optimiser_check(const optimiser_case *c)
     all_near("p", o.p, a.p, c->n);
     all_near("m", o.m, a.m, c->n);
     all_near("v", o.v, a.v, c->n);
-    if (o.average)
+    if (o.average != NULL)
         all_near("average", o.average, a.ema, c->n);
     device_close(&o);
 }
@@ -277,7 +299,7 @@ static void optimiser_check(const optimiser_case *c)
 static void optimisers_clipping_and_average_are_those_of_the_host(void **state)
 {
     static const optimiser_case cases[] = {
-        { 1, 0, 0, 0, false, 1 }, { 255, 1, 0.99, 0.1, false, 1 }, { 4096, 0, 0.9, 0, false, 65536 },
+        { 1, 0, 0, 0, false, 1 },       { 255, 1, 0.99, 0.1, false, 1 },       { 4096, 0, 0.9, 0, false, 65536 },
         { 4097, 20, 0, 0.1, false, 1 }, { MOST, 5, 0.999, 0.1, false, 65536 }, { MOST, 5, 0.999, 0.1, true, 512 },
         { MOST, 0, 0, 0, true, 1 },
     };

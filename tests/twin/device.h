@@ -9,7 +9,7 @@ static nn_gpu *gpu;
 
 static void works(const char *fault)
 {
-    if (fault)
+    if (fault != NULL)
         fail_msg("%s", fault);
 }
 
@@ -17,7 +17,7 @@ static void *room(size_t bytes)
 {
     void *p = ops->alloc(gpu, bytes);
 
-    works(p ? NULL : ops->status(gpu));
+    works(p != NULL ? NULL : ops->status(gpu));
     assert_non_null(p);
     return p;
 }
@@ -37,13 +37,13 @@ static int gpu_open(void)
     char text[240];
     pl_error err = { 0 };
 
-    if (nn_cuda_plugin(&ops, &err)) {
+    if (nn_cuda_plugin(&ops, &err) != PL_OK) {
         print_error("%s\n", err.text);
         return -1;
     }
     gpu = ops->open(0, false, text, sizeof text);
     print_message("%s: %s\n", ops->name, text);
-    return gpu ? 0 : -1;
+    return gpu != NULL ? 0 : -1;
 }
 
 #endif

@@ -9,8 +9,8 @@
 
 typedef struct made_opts {
     int32_t n_graphs, most_nodes, node_features, edge_features;
-    double cutoff;      /* Angstrom; atoms lie in a box of side 3              */
-    bool one_way;       /* drop some reverse edges, as neighbour lists of knn do */
+    double cutoff; /* Angstrom; atoms lie in a box of side 3              */
+    bool one_way;  /* drop some reverse edges, as neighbour lists of knn do */
     uint64_t seed;
 } made_opts;
 
@@ -30,10 +30,10 @@ void made_batch_move(made_batch *m);
 void made_batch_snap(made_batch *m, double width);
 
 /* DONE(open(.., &why)): where it goes wrong the test says what `why` says. */
-#define DONE(call) \
-    do { \
-        pl_error why = { 0 }; \
-        if (call) \
+#define DONE(call)                    \
+    do {                              \
+        pl_error why = { 0 };         \
+        if (call)                     \
             fail_msg("%s", why.text); \
     } while (0)
 

@@ -36,8 +36,8 @@ static result run(const fixture *f, const nn_engine_kind *kind, const nn_engine_
     nn_engine *e;
     pl_error err = { 0 };
 
-    if (kind->open(&e, f->model, conf, &err) || kind->set_params(e, f->params, &err)
-        || kind->forward(e, &f->m.b, true, r.y, &err) || kind->backward(e, &f->m.b, f->dy, r.grad, &err))
+    if (kind->open(&e, f->model, conf, &err) != PL_OK || kind->set_params(e, f->params, &err) != PL_OK ||
+        kind->forward(e, &f->m.b, true, r.y, &err) != PL_OK || kind->backward(e, &f->m.b, f->dy, r.grad, &err) != PL_OK)
         fail_msg("%s", err.text);
     kind->close(e);
     return r;
@@ -46,7 +46,9 @@ static result run(const fixture *f, const nn_engine_kind *kind, const nn_engine_
 /* One operation (or all: 7) in one precision. */
 static nn_engine_conf conf_of(nn_radial radial, int ops, nn_precision p)
 {
-    return (nn_engine_conf){ .threads = 2, .radial = radial, .width = 0.01,
+    return (nn_engine_conf){ .threads = 2,
+                             .radial = radial,
+                             .width = 0.01,
                              .of_radial = ops & 1 ? p : NN_PREC_FP32,
                              .of_contract = ops & 2 ? p : NN_PREC_FP32,
                              .of_linear = ops & 4 ? p : NN_PREC_FP32 };
@@ -114,8 +116,8 @@ static void precision_check(const fixture *f, nn_radial radial, int ops, nn_prec
     double grad = error_of(got.grad, want->grad, f->model->n_floats);
     bool jumps = f->model->conf.norm && p == NN_PREC_BF16;
 
-    print_message("%-8s %-5s %-8s %-6s  y %.1e  gradient %.1e\n", nn_cpu_kernels_name(), radial ? "nodes" : "exact",
-                  op_names[ops], names[p], y, grad);
+    print_message("%-8s %-5s %-8s %-6s  y %.1e  gradient %.1e\n", nn_cpu_kernels_name(), radial ? "nodes" : "exact", op_names[ops],
+                  names[p], y, grad);
     if (!(y <= bound_y[p]) || !(grad <= (jumps ? bound_norm : bound_grad[p])))
         fail_msg("%s in %s: errors %g of y, %g of the gradient", op_names[ops], names[p], y, grad);
     if (ops && p && y == 0)
@@ -143,7 +145,7 @@ static void every_operation_has_the_error_of_its_format(void **state)
     for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++) {
         fixture f = fixture_open(&shapes[s].conf, &shapes[s].batch);
         for (int i = 0; i < 4; i++) {
-            if (!nn_cpu_kernels_find(sets[i]))
+            if (nn_cpu_kernels_find(sets[i]) == NULL)
                 continue;
             setenv("MOLSIEVE_CPU", sets[i], 1);
             shape_check(&f);
@@ -157,7 +159,7 @@ static void forward(const fixture *f, nn_engine *e, bool keep, float *y)
 {
     pl_error err = { 0 };
 
-    if (nn_engine_cpu.forward(e, &f->m.b, keep, y, &err))
+    if (nn_engine_cpu.forward(e, &f->m.b, keep, y, &err) != PL_OK)
         fail_msg("%s", err.text);
 }
 

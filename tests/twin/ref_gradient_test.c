@@ -42,10 +42,7 @@ static const nn_fiber *layer_edge_fiber(const nn_module *m)
     return m->kind == NN_CONV ? &m->u.conv.edge : m->kind == NN_ATTENTION ? &m->u.attention.conv.edge : &none;
 }
 
-static bool per_edge(const layer *l)
-{
-    return l->model->module[0].kind == NN_CONV && !l->model->module[0].u.conv.pool;
-}
+static bool per_edge(const layer *l) { return l->model->module[0].kind == NN_CONV && !l->model->module[0].u.conv.pool; }
 
 static void layer_fill(layer *l, uint64_t seed)
 {
@@ -101,7 +98,7 @@ static double layer_loss(layer *l, nn_ref_ctx *ctx, nn_ref_feat *dx, pl_arena *m
         for (int k = 0; k < y.n * y.fiber.ch[d] * (2 * d + 1); k++)
             loss += l->proj[d][k] * y.d[d][k];
     }
-    if (!dx)
+    if (dx == NULL)
         return loss;
     if (m->kind == NN_CONV)
         assert_int_equal(nn_ref_conv_backward(ctx, &m->u.conv, &x, &dy, dx, NULL), PL_OK);
@@ -177,9 +174,9 @@ static void check_layer(layer *l, uint64_t seed)
 
     layer_fill(l, seed);
     ctx.dw = PL_NEW(l->mem, double, l->model->n_floats);
-    ctx.de.scalar = PL_NEW(l->mem, double, l->s.n_edges * SAMPLE_SCALARS);
+    ctx.de.scalar = PL_NEW(l->mem, double, l->s.n_edges *SAMPLE_SCALARS);
     ctx.de.dist = PL_NEW(l->mem, double, l->s.n_edges);
-    ctx.de.turn = (double (*)[3])PL_NEW(l->mem, double, 3 * l->s.n_edges);
+    ctx.de.turn = (double(*)[3])PL_NEW(l->mem, double, 3 * l->s.n_edges);
     for (int d = 1; d < NN_DEGREES; d++)
         ctx.de.feature[d] = PL_NEW(l->mem, double, l->n_feature[d] + 1);
     assert_int_equal(nn_ref_feat_new(&dx, l->in, l->s.n_nodes, l->mem, NULL), PL_OK);
@@ -198,8 +195,12 @@ static void check_layer(layer *l, uint64_t seed)
     probe_positions(l, &ctx);
 }
 
-static const nn_layer_opts basic = { .wanted = NN_FUSE_FULL, .layer_norm = true, .max_degree = NN_MAX_DEGREE,
-                                     .edge = { { SAMPLE_SCALARS } }, .heads = 2, .channels_div = 2 };
+static const nn_layer_opts basic = { .wanted = NN_FUSE_FULL,
+                                     .layer_norm = true,
+                                     .max_degree = NN_MAX_DEGREE,
+                                     .edge = { { SAMPLE_SCALARS } },
+                                     .heads = 2,
+                                     .channels_div = 2 };
 
 static void check_conv(nn_fiber in, nn_fiber out, nn_layer_opts o, nn_fusion level)
 {

@@ -49,8 +49,12 @@ void sample_make(sample *s, const int *atoms, int n, uint64_t seed)
 
 nn_ref_edges sample_edges(const sample *s)
 {
-    return (nn_ref_edges){ .n_nodes = s->n_nodes, .n_edges = s->n_edges, .n_scalars = SAMPLE_SCALARS,
-                           .src = s->src, .dst = s->dst, .vec = (const double (*)[3])s->vec,
+    return (nn_ref_edges){ .n_nodes = s->n_nodes,
+                           .n_edges = s->n_edges,
+                           .n_scalars = SAMPLE_SCALARS,
+                           .src = s->src,
+                           .dst = s->dst,
+                           .vec = (const double(*)[3])s->vec,
                            .scalar = &s->scalar[0][0] };
 }
 

@@ -117,12 +117,12 @@ static void curves_near(const curve *got, const curve *want, double tol)
     assert_int_equal(got->n, want->n);
     assert_true(want->n >= 1 && want->train[want->n - 1] > 0);
     for (int i = 0; i < want->n; i++) {
-        print_message("epoch %d: train %.9g and %.9g, valid %.9g and %.9g\n", i + 1, got->train[i], want->train[i],
-                      got->valid[i], want->valid[i]);
-        if (!(fabs(got->train[i] - want->train[i]) <= tol * want->train[i])
-            || !(fabs(got->valid[i] - want->valid[i]) <= tol * want->valid[i]))
-            fail_msg("epoch %d: losses %.9g, %.9g, should be %.9g, %.9g", i + 1, got->train[i], got->valid[i],
-                     want->train[i], want->valid[i]);
+        print_message("epoch %d: train %.9g and %.9g, valid %.9g and %.9g\n", i + 1, got->train[i], want->train[i], got->valid[i],
+                      want->valid[i]);
+        if (!(fabs(got->train[i] - want->train[i]) <= tol * want->train[i]) ||
+            !(fabs(got->valid[i] - want->valid[i]) <= tol * want->valid[i]))
+            fail_msg("epoch %d: losses %.9g, %.9g, should be %.9g, %.9g", i + 1, got->train[i], got->valid[i], want->train[i],
+                     want->valid[i]);
     }
 }
 
@@ -208,11 +208,12 @@ static void shards_are_summed_in_their_order_on_the_device(void **state)
 /* Results come later than steps; how much later changes no bit, nor does a graph. */
 static void graphs_fences_and_early_copies_change_no_bit(void **state)
 {
-    static const char *const set[][2] = { { "MOLSIEVE_CUDA_FENCES", "1" }, { "MOLSIEVE_CUDA_GRAPHS", "0" },
+    static const char *const set[][2] = { { "MOLSIEVE_CUDA_FENCES", "1" },
+                                          { "MOLSIEVE_CUDA_GRAPHS", "0" },
                                           { "MOLSIEVE_EMULATOR_EAGER", "1" } };
     bench *b = *state;
     const char *had = getenv(set[0][0]);
-    char *keep = had ? strdup(had) : NULL;
+    char *keep = had != NULL ? strdup(had) : NULL;
     run whole = fresh(b, -1);
 
     b->conf.epochs = 2;
@@ -228,7 +229,7 @@ static void graphs_fences_and_early_copies_change_no_bit(void **state)
         (void)unsetenv(set[i][0]);
         same_weights(&other.s, &whole.s);
     }
-    if (keep)
+    if (keep != NULL)
         (void)setenv(set[0][0], keep, 1);
     free(keep);
 }
@@ -362,7 +363,7 @@ static void a_second_engine_that_fails_at_first_is_done_without(void **state)
     assert_int_equal(run_train(&beside, &kind, 1), PL_OK);
     same_weights(&beside.s, &between.s);
     same_curves(&beside, &between);
-    assert_true(other_engine.forwards > EPOCHS); /* the first engine's too */
+    assert_true(other_engine.forwards > EPOCHS);   /* the first engine's too */
     assert_int_equal(other_engine.closed_then, 1); /* its memory is free for the training */
     assert_int_equal(other_engine.closed, 2);
 }

@@ -24,7 +24,7 @@ struct nn_engine {
     float w[FEATURES];
     int64_t poison_at, calls; /* this call of backward gives a NaN; -1: none */
     int64_t poison_n;
-    float most;               /* larger gradients overflow; 0: any will do           */
+    float most; /* larger gradients overflow; 0: any will do           */
 };
 
 static pl_code line_set(nn_engine *e, const float *params, pl_error *err)
@@ -60,8 +60,7 @@ static pl_code line_backward(nn_engine *e, const nn_batch *in, const float *dy, 
     return PL_OK;
 }
 
-static const nn_engine_kind line = { .name = "line", .set_params = line_set, .forward = line_forward,
-                                     .backward = line_backward };
+static const nn_engine_kind line = { .name = "line", .set_params = line_set, .forward = line_forward, .backward = line_backward };
 
 /* One atom a molecule. */
 typedef struct data {
@@ -119,7 +118,7 @@ typedef struct bench {
     int n_reports;
     bool saved;
     int n_saves, due_at, killed_at; /* due: ends of so many epochs are saved; epochs, 0 is none */
-    double scales[128];       /* of the loss, after every step                       */
+    double scales[128];             /* of the loss, after every step                       */
     int n_scales;
 } bench;
 
@@ -142,11 +141,11 @@ static bool host_stop(void *ctx)
 static pl_code host_save(void *ctx, const nn_train_state *s, pl_error *err)
 {
     bench *b = ctx;
-    pl_code rc = nn_checkpoint_save(b->dir, "one", s, b->saved, err);
+    pl_code code = nn_checkpoint_save(b->dir, "one", s, b->saved, err);
 
-    b->saved = !rc;
+    b->saved = code == PL_OK;
     b->n_saves++;
-    return rc;
+    return code;
 }
 
 static pl_code host_epoch(void *ctx, const nn_epoch_report *r, pl_error *err)
@@ -174,7 +173,7 @@ static void state_make(bench *b)
     assert_int_equal(nn_train_state_alloc(&b->s, &plan, b->conf.ema > 0, 1, b->mem, NULL), PL_OK);
     for (int k = 0; k < FEATURES; k++)
         b->s.params[k] = 0.1f * (float)k;
-    if (b->s.ema)
+    if (b->s.ema != NULL)
         memcpy(b->s.ema, b->s.params, FEATURES * sizeof(float));
 }
 
@@ -182,22 +181,33 @@ static int bench_open(void **state)
 {
     bench *b = calloc(1, sizeof *b);
 
-    if (!b || !(b->mem = pl_arena_new(0)))
+    if (b == NULL || (b->mem = pl_arena_new(0)) == NULL)
         return 1;
     data_make(&b->train);
     b->valid = b->train;
     b->valid.first = TRAIN;
     b->train_s = (nn_samples){ &b->train, TRAIN, b->train.edges, b->train.target, data_batch, 1 };
     b->valid_s = (nn_samples){ &b->valid, VALID, b->valid.edges + TRAIN, b->valid.target + TRAIN, data_batch, 1 };
-    b->conf = (nn_train_conf){ .epochs = EPOCHS, .molecules = 7, .max_edges = 30, .lr = 0.05, .min_lr = 0.005,
-                               .warmup = 0.5, .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8, .weight_decay = 0.01,
-                               .grad_clip = 0.7, .ema = 0.9, .schedule = NN_LR_COSINE_STEP, .loss = NN_LOSS_L2,
+    b->conf = (nn_train_conf){ .epochs = EPOCHS,
+                               .molecules = 7,
+                               .max_edges = 30,
+                               .lr = 0.05,
+                               .min_lr = 0.005,
+                               .warmup = 0.5,
+                               .beta1 = 0.9,
+                               .beta2 = 0.999,
+                               .eps = 1e-8,
+                               .weight_decay = 0.01,
+                               .grad_clip = 0.7,
+                               .ema = 0.9,
+                               .schedule = NN_LR_COSINE_STEP,
+                               .loss = NN_LOSS_L2,
                                .seed = 42 };
     b->host = (nn_train_host){ .ctx = b, .stop = host_stop, .save = host_save, .epoch = host_epoch, .step = host_step };
     b->stop_after = -1;
     b->engine.poison_at = -1;
     strcpy(b->dir, "/tmp/molsieve-train-XXXXXX");
-    if (!mkdtemp(b->dir))
+    if (mkdtemp(b->dir) == NULL)
         return 1;
     state_make(b);
     *state = b;
@@ -270,7 +280,7 @@ static void stopped_anywhere_it_ends_with_the_same_bits(void **state)
     for (int64_t at = 0; stopped; at++) {
         nn_checkpoint_from from;
         pl_error why = { 0 }, err = { 0 };
-        pl_code rc;
+        pl_code code;
 
         state_make(b);
         memset(&b->engine.w, 0, sizeof b->engine.w);
@@ -278,9 +288,9 @@ static void stopped_anywhere_it_ends_with_the_same_bits(void **state)
         b->saved = false;
         b->stop_after = at;
         b->polls = 0;
-        rc = train(b, &err);
-        stopped = rc == PL_ESTOP;
-        assert_true(rc == PL_OK || rc == PL_ESTOP);
+        code = train(b, &err);
+        stopped = code == PL_ESTOP;
+        assert_true(code == PL_OK || code == PL_ESTOP);
         if (stopped) {
             state_make(b);
             assert_int_equal(nn_checkpoint_load(b->dir, "one", &b->s, &from, &why, &err), PL_OK);
@@ -520,8 +530,16 @@ static void full_batches_are_adamw_on_the_mean_gradient(void **state)
     float p[FEATURES], m[FEATURES] = { 0 }, v[FEATURES] = { 0 };
     const nn_adamw_conf adam = { 0.9, 0.999, 1e-8, 0.01 };
 
-    b->conf = (nn_train_conf){ .epochs = 3, .lr = 0.1, .min_lr = 0.1, .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8,
-                               .weight_decay = 0.01, .schedule = NN_LR_CONSTANT, .loss = NN_LOSS_L1, .seed = 9 };
+    b->conf = (nn_train_conf){ .epochs = 3,
+                               .lr = 0.1,
+                               .min_lr = 0.1,
+                               .beta1 = 0.9,
+                               .beta2 = 0.999,
+                               .eps = 1e-8,
+                               .weight_decay = 0.01,
+                               .schedule = NN_LR_CONSTANT,
+                               .loss = NN_LOSS_L1,
+                               .seed = 9 };
     state_make(b);
     memcpy(p, b->s.params, sizeof p);
     b->valid_s.n = 0;

@@ -31,12 +31,12 @@ typedef struct bench {
     pl_arena *mem;
     ch_graph graph[ALL];
     int32_t edges[ALL];
-    float target[2 * ALL];     /* [ALL][outputs] */
+    float target[2 * ALL]; /* [ALL][outputs] */
     nn_inputs inputs;
     nn_se3 *model;
     char dir[64];
     nn_train_conf conf;
-    nn_precision precision;    /* of linear layers */
+    nn_precision precision; /* of linear layers */
 } bench;
 
 typedef struct part {
@@ -66,7 +66,7 @@ static void molecule_make(bench *b, int i)
             m.order[k - 1] = (uint8_t)(1 + pl_rng_below(&r, 2));
         }
     }
-    if (ch_graph_build(&b->graph[i], &m, &opts, b->mem, &err))
+    if (ch_graph_build(&b->graph[i], &m, &opts, b->mem, &err) != PL_OK)
         fail_msg("%s", err.text);
     b->edges[i] = b->graph[i].n_edges;
     b->target[i] = (float)(0.3 * (hypot(hypot(m.xyz[n - 1][0], m.xyz[n - 1][1]), m.xyz[n - 1][2]) - 5.0));
@@ -75,23 +75,42 @@ static void molecule_make(bench *b, int i)
 static int bench_open(void **state)
 {
     bench *b = calloc(1, sizeof *b);
-    nn_se3_conf conf = { .layers = 2, .degrees = 3, .channels = 8, .heads = 2, .channels_div = 2, .norm = true,
-                         .layer_norm = true, .pooling = NN_POOL_SUM, .fusion = NN_FUSE_FULL, .outputs = 1 };
+    nn_se3_conf conf = { .layers = 2,
+                         .degrees = 3,
+                         .channels = 8,
+                         .heads = 2,
+                         .channels_div = 2,
+                         .norm = true,
+                         .layer_norm = true,
+                         .pooling = NN_POOL_SUM,
+                         .fusion = NN_FUSE_FULL,
+                         .outputs = 1 };
 
-    if (!b || !(b->mem = pl_arena_new(1 << 16)))
+    if (b == NULL || (b->mem = pl_arena_new(1 << 16)) == NULL)
         return 1;
     for (int i = 0; i < ALL; i++)
         molecule_make(b, i);
     b->inputs = (nn_inputs){ .n_elements = 4, .element = { 1, 6, 7, 8 }, .z = true, .bonds = true };
     conf.node_features = nn_inputs_node_features(&b->inputs);
     conf.edge_features = nn_inputs_edge_features(&b->inputs);
-    b->conf = (nn_train_conf){ .epochs = EPOCHS, .molecules = 16, .max_edges = 0, .lr = 0.003, .min_lr = 0.001,
-                               .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8, .weight_decay = 0.01, .grad_clip = 5,
-                               .ema = 0.9, .schedule = NN_LR_COSINE_EPOCH, .loss = NN_LOSS_L1, .seed = 3 };
+    b->conf = (nn_train_conf){ .epochs = EPOCHS,
+                               .molecules = 16,
+                               .max_edges = 0,
+                               .lr = 0.003,
+                               .min_lr = 0.001,
+                               .beta1 = 0.9,
+                               .beta2 = 0.999,
+                               .eps = 1e-8,
+                               .weight_decay = 0.01,
+                               .grad_clip = 5,
+                               .ema = 0.9,
+                               .schedule = NN_LR_COSINE_EPOCH,
+                               .loss = NN_LOSS_L1,
+                               .seed = 3 };
     if (engine_kind == &nn_engine_cuda) /* less for the emulator */
         conf.degrees = 2, conf.channels = 4;
     strcpy(b->dir, "/tmp/molsieve-engine-XXXXXX");
-    if (nn_se3_plan(&b->model, &conf, b->mem, NULL) || !mkdtemp(b->dir))
+    if (nn_se3_plan(&b->model, &conf, b->mem, NULL) != PL_OK || mkdtemp(b->dir) == NULL)
         return 1;
     *state = b;
     return 0;
@@ -118,13 +137,13 @@ static pl_code part_batch(void *ctx, int slot, nn_batch *out, const int64_t *whi
     part *p = ctx;
     nn_item item[ALL];
     nn_collated c;
-    pl_code rc;
+    pl_code code;
 
     for (int32_t i = 0; i < n; i++)
         item[i] = (nn_item){ .graph = &p->b->graph[p->first + which[i]] };
-    rc = nn_collate_run(p->collate[slot], &c, item, n, &p->b->inputs, err);
+    code = nn_collate_run(p->collate[slot], &c, item, n, &p->b->inputs, err);
     *out = c.batch;
-    return rc;
+    return code;
 }
 
 /* Losses of training and validation, epoch by epoch, of a whole training. */
@@ -138,7 +157,7 @@ typedef struct slow_save {
     nn_aside *aside;
     nn_train_state s;
     uint32_t sum;
-    int n, changed;            /* how many; of which arrays changed before they had been written */
+    int n, changed; /* how many; of which arrays changed before they had been written */
 } slow_save;
 
 typedef struct run {
@@ -146,12 +165,12 @@ typedef struct run {
     curve curve;
     nn_train_state s;
     int64_t polls, stop_at;
-    double scale[64];          /* of the loss, after every step */
+    double scale[64]; /* of the loss, after every step */
     int n_scales;
     long before, first, later; /* requests for memory: before a step, in steps of the first epoch, of others */
     int64_t steps_later;
-    slow_save *slow;           /* in place of a checkpoint; or NULL */
-    bool beside;               /* with a second engine for the validation molecules */
+    slow_save *slow; /* in place of a checkpoint; or NULL */
+    bool beside;     /* with a second engine for the validation molecules */
     const nn_engine_kind *kind;
     double last_valid, first_valid, least_loss; /* of valid; least_loss: of all epochs */
 } run;
@@ -226,7 +245,7 @@ static pl_code run_save(void *ctx, const nn_train_state *s, pl_error *err)
 {
     run *r = ctx;
 
-    if (r->slow)
+    if (r->slow != NULL)
         return slow_begin(r->slow, s);
     return nn_checkpoint_save(r->b->dir, "engine", s, true, err);
 }
@@ -253,7 +272,7 @@ static nn_engine *run_beside(void *ctx, pl_error *err)
     const nn_engine_conf conf = { .threads = 1, .radial = NN_RADIAL_EXACT, .of_linear = r->b->precision, .yields = true };
     nn_engine *second = NULL;
 
-    return r->kind->open(&second, r->b->model, &conf, err) ? NULL : second;
+    return r->kind->open(&second, r->b->model, &conf, err) != PL_OK ? NULL : second;
 }
 
 static pl_code run_train_err(run *r, const nn_engine_kind *kind, int threads, pl_error *err)
@@ -264,32 +283,34 @@ static pl_code run_train_err(run *r, const nn_engine_kind *kind, int threads, pl
     const int32_t outputs = b->model->conf.outputs;
     nn_samples train_s = { &train, TRAIN, b->edges, b->target, part_batch, outputs };
     nn_samples valid_s = { &valid, VALID, b->edges + TRAIN, b->target + TRAIN * outputs, part_batch, outputs };
-    nn_train_host host = { .ctx = r, .beside = r->beside ? run_beside : NULL, .stop = run_stop, .save = run_save, .epoch = run_epoch, .step = run_step };
+    nn_train_host host = {
+        .ctx = r, .beside = r->beside ? run_beside : NULL, .stop = run_stop, .save = run_save, .epoch = run_epoch, .step = run_step
+    };
     const nn_engine_conf conf = { .threads = threads, .radial = NN_RADIAL_EXACT, .of_linear = b->precision };
     nn_engine *engine = NULL;
-    pl_code rc = kind->open(&engine, b->model, &conf, err);
+    pl_code code = kind->open(&engine, b->model, &conf, err);
 
-    host.saved = r->slow ? run_saved : NULL;
-    host.due = r->slow ? slow_due : NULL;
+    host.saved = r->slow != NULL ? run_saved : NULL;
+    host.due = r->slow != NULL ? slow_due : NULL;
     r->kind = kind;
-    if (!rc)
-        rc = nn_train(&r->s, &b->conf, kind, engine, &train_s, &valid_s, &host, err);
+    if (code == PL_OK)
+        code = nn_train(&r->s, &b->conf, kind, engine, &train_s, &valid_s, &host, err);
     kind->close(engine);
     for (int i = 0; i < 2; i++) {
         nn_collate_free(train.collate[i]);
         nn_collate_free(valid.collate[i]);
     }
-    return rc;
+    return code;
 }
 
 static pl_code run_train(run *r, const nn_engine_kind *kind, int threads)
 {
     pl_error err = { 0 };
-    pl_code rc = run_train_err(r, kind, threads, &err);
+    pl_code code = run_train_err(r, kind, threads, &err);
 
-    if (rc && rc != PL_ESTOP)
+    if (code != PL_OK && code != PL_ESTOP)
         fail_msg("%s", err.text);
-    return rc;
+    return code;
 }
 
 static run fresh(bench *b, int64_t stop_at)

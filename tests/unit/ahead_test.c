@@ -25,18 +25,18 @@ typedef struct source {
 static pl_code source_batch(void *ctx, int slot, nn_batch *out, const int64_t *which, int32_t n, pl_error *err)
 {
     source *s = ctx;
-    pl_code rc = PL_OK;
+    pl_code code = PL_OK;
 
     for (int32_t i = 0; i < n; i++) {
         s->node[slot][i] = (float)which[i];
         if (which[i] == BAD)
-            rc = pl_fail(err, PL_EINPUT, "bad molecule");
+            code = pl_fail(err, PL_EINPUT, "bad molecule");
     }
     *out = (nn_batch){ .n_graphs = n, .node = s->node[slot] };
     if (!pthread_equal(pthread_self(), s->here))
         s->elsewhere = true;
     s->n_made++;
-    return rc;
+    return code;
 }
 
 static void made_wait(const source *s, int n)

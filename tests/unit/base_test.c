@@ -21,7 +21,11 @@
 
 static void sha256_gives_the_published_digests(void **unused)
 {
-    static const struct { const char *text; int times; const char *hex; } known[] = {
+    static const struct {
+        const char *text;
+        int times;
+        const char *hex;
+    } known[] = {
         { "", 1, "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855" },
         { "abc", 1, "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad" },
         { "abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq", 1,
@@ -48,7 +52,7 @@ static void sha256_instructions_give_what_plain_c_gives(void **unused)
     uint32_t h[8], as[8];
 
     (void)unused;
-    if (!fast)
+    if (fast == NULL)
         skip();
     for (int round = 0; round < 200; round++) {
         for (size_t i = 0; i < sizeof text; i++)
@@ -167,13 +171,21 @@ static void json_text_is_valid_for_any_bytes(void **unused)
     assert_string_equal(pl_text_str(&t), "a  \xef\xbf\xbd\xc3\xa9\xef\xbf\xbd");
     pl_text_reset(&t);
     /* U+009B and U+0085, U+061C, U+200E, U+202E, U+2028, U+2066; then U+00A0 and U+2010, which control nothing */
-    pl_text_add_clean(&t, "1\xc2\x9b\xc2\x85" "2\xd8\x9c\xe2\x80\x8e\xe2\x80\xae\xe2\x80\xa8\xe2\x81\xa6" "3\xc2\xa0\xe2\x80\x90", 26, SIZE_MAX);
+    pl_text_add_clean(&t,
+                      "1\xc2\x9b\xc2\x85"
+                      "2\xd8\x9c\xe2\x80\x8e\xe2\x80\xae\xe2\x80\xa8\xe2\x81\xa6"
+                      "3\xc2\xa0\xe2\x80\x90",
+                      26, SIZE_MAX);
     assert_string_equal(pl_text_str(&t), "1  2     3\xc2\xa0\xe2\x80\x90");
     pl_text_reset(&t);
     pl_text_add_clean(&t, "\xc3\xa9\xc3\xa9\xc3\xa9", 6, 3);
     assert_string_equal(pl_text_str(&t), "\xc3\xa9\xc3\xa9");
     pl_text_reset(&t);
-    pl_text_add_json(&t, "1\xc2\x9b" "2\xd8\x9c" "3\xe2\x80\xae" "4\x7f" "5\xc2\xa0\xe2\x80\x90");
+    pl_text_add_json(&t, "1\xc2\x9b"
+                         "2\xd8\x9c"
+                         "3\xe2\x80\xae"
+                         "4\x7f"
+                         "5\xc2\xa0\xe2\x80\x90");
     assert_string_equal(pl_text_str(&t), "\"1\\u009b2\\u061c3\\u202e4\\u007f5\xc2\xa0\xe2\x80\x90\"");
     pl_text_reset(&t);
     pl_text_add_json_text(&t, "{\n \"a\\n\xc2\x9b\": \"\xe2\x80\xae\x7f\xc3\xa9\xc2\xa0\"}");
@@ -183,7 +195,9 @@ static void json_text_is_valid_for_any_bytes(void **unused)
 
 static void a_message_has_nothing_that_a_terminal_obeys(void **unused)
 {
-    char text[] = "a\x1b[31m\n\xc2\x9b" "b\xe2\x80\xae" "c\xff\xc3\xa9\xc3";
+    char text[] = "a\x1b[31m\n\xc2\x9b"
+                  "b\xe2\x80\xae"
+                  "c\xff\xc3\xa9\xc3";
     pl_error err;
 
     (void)unused;

@@ -23,7 +23,7 @@ static void each(void (*check)(const nn_cpu_bf16 *k, pl_arena *mem))
     for (int i = 0; i < 4; i++) {
         const nn_cpu_kernels *k = nn_cpu_kernels_find(names[i]);
         pl_arena *mem = pl_arena_new(1 << 20);
-        if (k)
+        if (k != NULL)
             check(&k->bf16, mem);
         pl_arena_free(mem);
     }
@@ -59,16 +59,12 @@ static uint16_t plain_round(float x)
         return (uint16_t)(isinf(x) ? low : low & 0x8000);
     below = fabs((double)float_of(low << 16));
     above = (low & 0x7fff) == 0x7f7f ? ldexp(1, 128) : fabs((double)float_of((low + 1) << 16));
-    if (fabs((double)x) - below > above - fabs((double)x)
-        || (fabs((double)x) - below == above - fabs((double)x) && (low & 1)))
+    if (fabs((double)x) - below > above - fabs((double)x) || (fabs((double)x) - below == above - fabs((double)x) && (low & 1)))
         low++;
     return (uint16_t)low;
 }
 
-static float value(uint16_t x)
-{
-    return float_of((uint32_t)x << 16);
-}
+static float value(uint16_t x) { return float_of((uint32_t)x << 16); }
 
 /* c += one block of 32 inputs. */
 static float block_add(float c, const uint16_t *a, const uint16_t *b)
@@ -122,7 +118,7 @@ typedef struct dense {
 
 static dense dense_new(int32_t rows, int32_t n, uint64_t seed, pl_arena *mem)
 {
-    dense d = { rows, n, PL_NEW(mem, float, (size_t)rows * (size_t)n + 1) };
+    dense d = { rows, n, PL_NEW(mem, float, (size_t)rows *(size_t)n + 1) };
     pl_rng r = pl_rng_at(seed, 1, 1);
 
     for (int32_t i = 0; i < rows * n; i++)
@@ -159,8 +155,8 @@ static nn_bf16_panels panels_of(const nn_cpu_bf16 *k, const dense *d, int parts,
 enum { C_PAD = 3 };
 
 /* c [rows][n + C_PAD] = (add) a b, the padding and a row behind kept as they are. */
-static float *multiply(const nn_cpu_bf16 *k, const nn_bf16_mat *a, const nn_bf16_panels *b, const int32_t shape[2],
-                       bool add, pl_arena *mem)
+static float *multiply(const nn_cpu_bf16 *k, const nn_bf16_mat *a, const nn_bf16_panels *b, const int32_t shape[2], bool add,
+                       pl_arena *mem)
 {
     size_t n = (size_t)shape[1], ld = n + C_PAD, all = ((size_t)shape[0] + 1) * ld;
     float *c = PL_NEW(mem, float, all);
@@ -181,7 +177,7 @@ typedef struct shape {
     int32_t rows, in, out;
 } shape;
 
-static const shape shapes[] = { { 1, 16, 16 },   { 7, 32, 16 },   { 16, 32, 32 },  { 17, 48, 48 }, { 31, 64, 32 },
+static const shape shapes[] = { { 1, 16, 16 },   { 7, 32, 16 },   { 16, 32, 32 }, { 17, 48, 48 }, { 31, 64, 32 },
                                 { 33, 192, 96 }, { 5, 128, 128 }, { 40, 32, 96 }, { 2, 128, 64 }, { 47, 64, 80 } };
 
 static void numbers_same(const float *c, size_t ld, const dense *a, const dense *b, bool add, int parts)
@@ -192,8 +188,8 @@ static void numbers_same(const float *c, size_t ld, const dense *a, const dense 
             float was = add ? (float)at + 0.25f : 0;
             float want = plain_number(was, a->at + (size_t)i * (size_t)a->n, b->at + j, (size_t)b->n, a->n, parts);
             if (bits_of(c[at]) != bits_of(want))
-                fail_msg("%dx%dx%d, %d parts, number %d,%d: %.9g, should be %.9g", (int)a->rows, (int)a->n,
-                         (int)b->n, parts, (int)i, (int)j, (double)c[at], (double)want);
+                fail_msg("%dx%dx%d, %d parts, number %d,%d: %.9g, should be %.9g", (int)a->rows, (int)a->n, (int)b->n, parts,
+                         (int)i, (int)j, (double)c[at], (double)want);
         }
 }
 
@@ -226,8 +222,7 @@ static void turned_check(const nn_cpu_bf16 *k, pl_arena *mem)
             nn_bf16_panels y = panels_of(k, &b, parts, mem);
             for (int32_t i = 0; i < a.rows * a.n; i++)
                 t.at[i % a.n * a.rows + i / a.n] = a.at[i];
-            numbers_same(multiply(k, &x, &y, (int32_t[]){ t.rows, b.n }, true, mem), (size_t)b.n + C_PAD, &t, &b,
-                         true, parts);
+            numbers_same(multiply(k, &x, &y, (int32_t[]){ t.rows, b.n }, true, mem), (size_t)b.n + C_PAD, &t, &b, true, parts);
         }
 }
 

@@ -68,7 +68,10 @@ static const char *written(void)
 
 static void known_groups_get_their_orders_and_charges(void **state)
 {
-    static const struct { const char *name, *atoms, *bonds, *want; int charge, unpaired; } known[] = {
+    static const struct {
+        const char *name, *atoms, *bonds, *want;
+        int charge, unpaired;
+    } known[] = {
         { "nitromethane", "CNOOHHH", "ab bc bd ae af ag", NULL, 0, 0 },
         { "carbon monoxide", "CO", "ab", "3 -+", 0, 0 },
         { "methyl isocyanide", "CNCHHH", "ab bc ad ae af", "13111 0+-000", 0, 0 },
@@ -131,7 +134,7 @@ static void what_has_no_closed_shells_is_refused_with_a_reason(void **state)
     (void)state;
     assert_int_equal(solve("CHHH", "ab ac ad", 0, 0), CH_BONDING_PARITY);
     assert_int_equal(solve("CHHHH", "ab ac ad ae", 1, 0), CH_BONDING_PARITY);
-    assert_int_equal(solve("CHH", "ab ac", 0, 0), CH_BONDING_SHELL);       /* a carbene: more likely, hydrogens are missing */
+    assert_int_equal(solve("CHH", "ab ac", 0, 0), CH_BONDING_SHELL);          /* a carbene: more likely, hydrogens are missing */
     assert_int_equal(solve("CCHHHH", "ac ad be bf", 0, 0), CH_BONDING_SHELL); /* a double bond that was not found          */
     assert_int_equal(solve("MHH", "ab ac", 0, 0), CH_BONDING_ELEMENT);
     assert_int_equal(solve("CHHHHH", "ab ac ad ae af", 1, 0), CH_BONDING_SHELL);
@@ -297,7 +300,10 @@ static void atoms_too_near_for_their_valence_are_not_connected(void **state)
 static void missing_hydrogens_are_seen_by_lengths_and_angles(void **state)
 {
     static const uint8_t z[6] = { 6, 6, 6, 6, 6, 6 };
-    static const struct { double radius; ch_bonding want; } rings[] = { { 1.39, CH_BONDING_BENT }, { 1.54, CH_BONDING_LONG } };
+    static const struct {
+        double radius;
+        ch_bonding want;
+    } rings[] = { { 1.39, CH_BONDING_BENT }, { 1.54, CH_BONDING_LONG } };
     (void)state;
 
     for (int k = 0; k < 2; k++) {
@@ -311,7 +317,9 @@ static void missing_hydrogens_are_seen_by_lengths_and_angles(void **state)
         }
         assert_int_equal(ch_bonding_connect(6, z, (const double(*)[3])xyz, bond, &n), CH_BONDING_OK);
         assert_int_equal(n, 6);
-        const ch_skeleton s = { .n_atoms = 6, .n_bonds = n, .z = z, .xyz = (const double(*)[3])xyz, .bond = (const int32_t(*)[2])bond };
+        const ch_skeleton s = {
+            .n_atoms = 6, .n_bonds = n, .z = z, .xyz = (const double(*)[3])xyz, .bond = (const int32_t(*)[2])bond
+        };
         assert_int_equal(ch_bonding_solve(&s, order, formal), CH_BONDING_OK);
         assert_int_equal(ch_bonding_check(&s, order, formal, where), rings[k].want);
         assert_true(where[0] >= 0 && where[0] < 6);

@@ -10,7 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
-static char calls[1000];      /* "sync a.tmp, rename a, sync folder, "; names without their folder */
+static char calls[1000];       /* "sync a.tmp, rename a, sync folder, "; names without their folder */
 static const char *calls_fail; /* fsync of this name fails with EIO; NULL: none */
 static int calls_slept;        /* how often nanosleep was called */
 static void (*calls_on_sleep)(void);
@@ -27,7 +27,7 @@ static void calls_add(const char *what, const char *path)
     const char *slash = strrchr(path, '/');
     size_t n = strlen(calls);
 
-    (void)snprintf(calls + n, sizeof calls - n, "%s %s, ", what, slash ? slash + 1 : path);
+    (void)snprintf(calls + n, sizeof calls - n, "%s %s, ", what, slash != NULL ? slash + 1 : path);
 }
 
 int __wrap_fsync(int fd)
@@ -75,7 +75,7 @@ static const char *calls_durable(const char *folder, const char *name)
     static char want[300];
     const char *slash = strrchr(folder, '/');
 
-    (void)snprintf(want, sizeof want, "sync %s.tmp, rename %s, sync %s, ", name, name, slash ? slash + 1 : folder);
+    (void)snprintf(want, sizeof want, "sync %s.tmp, rename %s, sync %s, ", name, name, slash != NULL ? slash + 1 : folder);
     return want;
 }
 

@@ -52,10 +52,10 @@ static int bench_open(void **state)
 {
     bench *b = calloc(1, sizeof *b);
 
-    if (!b || !(b->mem = pl_arena_new(0)))
+    if (b == NULL || (b->mem = pl_arena_new(0)) == NULL)
         return 1;
     strcpy(b->dir, "/tmp/molsieve-ckpt-XXXXXX");
-    if (!mkdtemp(b->dir))
+    if (mkdtemp(b->dir) == NULL)
         return 1;
     snprintf(b->latest, sizeof b->latest, "%s/latest.ckpt", b->dir);
     snprintf(b->previous, sizeof b->previous, "%s/previous.ckpt", b->dir);
@@ -82,7 +82,7 @@ static void same(const nn_train_state *a, const nn_train_state *b)
     assert_memory_equal(a->m, b->m, N * sizeof(float));
     assert_memory_equal(a->v, b->v, N * sizeof(float));
     assert_memory_equal(a->best, b->best, N * sizeof(float));
-    if (a->ema)
+    if (a->ema != NULL)
         assert_memory_equal(a->ema, b->ema, N * sizeof(float));
     assert_int_equal(a->step, b->step);
     assert_int_equal(a->epoch, b->epoch);
@@ -122,10 +122,7 @@ static void what_is_saved_comes_back(void **state)
 
 enum { HEADER = 16, ENTRY = 40, NUMBERS = HEADER + ENTRY, SCALE = 15 * 8, SECTIONS = 7 };
 
-static uint32_t crc_of(const unsigned char *p, size_t n)
-{
-    return (uint32_t)crc32(crc32(0, NULL, 0), p, (uInt)n);
-}
+static uint32_t crc_of(const unsigned char *p, size_t n) { return (uint32_t)crc32(crc32(0, NULL, 0), p, (uInt)n); }
 
 static void checksums_make(unsigned char *file, uint64_t at, uint64_t bytes)
 {
@@ -314,7 +311,8 @@ static void another_model_is_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        WITH_BENCH(what_is_saved_comes_back), WITH_BENCH(each_single_bit_of_a_file_is_noticed),
+        WITH_BENCH(what_is_saved_comes_back),
+        WITH_BENCH(each_single_bit_of_a_file_is_noticed),
         WITH_BENCH(the_scale_of_the_loss_is_new_in_the_numbers),
         WITH_BENCH(a_torn_or_flipped_latest_gives_previous),
         WITH_BENCH(a_missing_latest_gives_previous),

@@ -34,9 +34,13 @@ static void energies_are_in_kcal(void **state)
 /* Of stiff molecules, which have one minimum; the library's own minimisers with 7,000 steps end there, too. */
 static void what_is_built_is_at_the_minimum(void **state)
 {
-    static const struct { const char *smiles; double mmff94, uff; } known[] = {
-        { "c1ccccc1", 16.2270, 10.5808 }, { "CC#N", 0.0246, -0.1607 }, { "C1C2CC3CC1CC(C2)C3", 17.7691, 22.6171 },
-        { "Cn1cnc2c1c(=O)n(C)c(=O)n2C", -122.5283, 66.4318 }, { "O=C1NC(=O)C=C1", -67.7395, 37.2277 },
+    static const struct {
+        const char *smiles;
+        double mmff94, uff;
+    } known[] = {
+        { "c1ccccc1", 16.2270, 10.5808 },           { "CC#N", 0.0246, -0.1607 },
+        { "C1C2CC3CC1CC(C2)C3", 17.7691, 22.6171 }, { "Cn1cnc2c1c(=O)n(C)c(=O)n2C", -122.5283, 66.4318 },
+        { "O=C1NC(=O)C=C1", -67.7395, 37.2277 },
     };
     ch_prepare_opts o = ch_prepare_defaults();
 
@@ -57,7 +61,8 @@ static void what_is_built_is_at_the_minimum(void **state)
 static void what_is_built_through_a_ring_is_built_again(void **state)
 {
     static const char *const smiles[] = {
-        "CCCCn1c(Cc2cc(OC)c(c(c2)OC)OC)nc2c1ncnc2N", "OC(=O)Cc1ccc(cc1CN1CCN([C@H](C1)C)S(=O)(=O)Cc1ccccc1)Cl",
+        "CCCCn1c(Cc2cc(OC)c(c(c2)OC)OC)nc2c1ncnc2N",
+        "OC(=O)Cc1ccc(cc1CN1CCN([C@H](C1)C)S(=O)(=O)Cc1ccccc1)Cl",
         "CC[C@@H](C(=O)[C@H]([C@H]([C@@H](CCc1ccc(c(c1C(=O)[O-])O)C)C)O)C)[C@H]1O[C@](C[C@@H]1C)(CC)[C@H]1CC[C@]([C@@H](O1)C)(O)CC",
     };
     ch_prepare_opts o = ch_prepare_defaults();
@@ -184,7 +189,7 @@ static void defined_stereo_stays_and_open_stereo_comes_out_either_way(void **sta
     static const struct {
         const char *smiles;
         int n; /* arrangements that differ by more than a mirror */
-    } cases[] = { { "C[C@@H]([C@H](Cl)F)O", 1 }, { "C/C=C/CCO", 1 }, { "C/C=C\\CCO", 1 }, { "C[C@@H]1CC[C@@H](CC1)C", 1 },
+    } cases[] = { { "C[C@@H]([C@H](Cl)F)O", 1 }, { "C/C=C/CCO", 1 }, { "C/C=C\\CCO", 1 },  { "C[C@@H]1CC[C@@H](CC1)C", 1 },
                   { "CC(C(Cl)F)O", 2 },          { "CC=CCCO", 2 },   { "CC1CCC(CC1)C", 2 } };
 
     (void)state;
@@ -223,14 +228,14 @@ static void what_is_open_is_counted(void **state)
         { "CC=NO", 1 },
         { "CC1CCC(C)CC1", 2 },
         { "C[C@H]1CC[C@@H](C)CC1", 0 },
-        { "C1CCC=CCC1", 0 },       /* no room for trans */
-        { "C1CCCCC=CCCC1", 1 },    /* there is */
+        { "C1CCC=CCC1", 0 },    /* no room for trans */
+        { "C1CCCCC=CCCC1", 1 }, /* there is */
         { "OC(=O)C(O)C(O)C(=O)O", 2 },
         { "CS(=O)c1ccccc1", 1 },
         { "CS(=O)(=O)c1ccccc1", 0 },
-        { "COP(=O)(O)C", 0 },      /* whose hydrogen moves */
+        { "COP(=O)(O)C", 0 }, /* whose hydrogen moves */
         { "COP(=O)(N)C", 1 },
-        { "CN(C)C", 0 },           /* inverts */
+        { "CN(C)C", 0 }, /* inverts */
         { "CNC(=O)C", 0 },
         { "NC(Cc1c[nH]cn1)C(=O)O", 1 },
         { "CC(N)C(=O)O.Cl", 1 },

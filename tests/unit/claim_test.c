@@ -64,10 +64,7 @@ static pl_code take(pl_claim **c, pl_error *err)
 }
 
 /* Its first beat comes after the test. */
-static pl_code take_slowly(pl_claim **c)
-{
-    return pl_claim_take(c, path, "screen", "host here, pid 1, since today", 60000, NULL);
-}
+static pl_code take_slowly(pl_claim **c) { return pl_claim_take(c, path, "screen", "host here, pid 1, since today", 60000, NULL); }
 
 static void a_claim_beats_and_is_gone_when_dropped(void **state)
 {
@@ -164,7 +161,8 @@ static void a_living_claim_of_another_host_is_respected_a_dead_one_is_not(void *
     (void)state;
     assert_int_equal(take(&c, &err), PL_ELOCK);
     assert_null(c);
-    assert_non_null(strstr(err.text, "screen is in use by another host, held by host there, pid 7, slurm job 9, since today; wait"));
+    assert_non_null(
+        strstr(err.text, "screen is in use by another host, held by host there, pid 7, slurm job 9, since today; wait"));
     (void)kill(pid, SIGKILL);
     (void)waitpid(pid, NULL, 0);
     assert_int_equal(take(&c, &err), PL_OK);

@@ -27,13 +27,11 @@ static int echo(const pl_app *app, const pl_args *args)
     return 0;
 }
 
-static const pl_opt opts[] = {
-    { "--workers", 'j', "N", "how many" },
-    { "--dry-run", 'n', NULL, "do nothing" },
-    { "--keep-going", 'k', NULL, "go on" },
-    { "--log", 0, "FILE", "where to" },
-    { 0 }
-};
+static const pl_opt opts[] = { { "--workers", 'j', "N", "how many" },
+                               { "--dry-run", 'n', NULL, "do nothing" },
+                               { "--keep-going", 'k', NULL, "go on" },
+                               { "--log", 0, "FILE", "where to" },
+                               { 0 } };
 
 static int failing(const pl_app *app, const pl_args *args)
 {
@@ -55,8 +53,9 @@ static int loading(const pl_app *app, const pl_args *args)
     return status;
 }
 
-static const pl_cmd cmd_echo = { .name = "echo", .args = "[WORD ...]", .help = "say it again", .about = "About it.\n",
-                                 .opts = opts, .run = echo };
+static const pl_cmd cmd_echo = {
+    .name = "echo", .args = "[WORD ...]", .help = "say it again", .about = "About it.\n", .opts = opts, .run = echo
+};
 static const pl_cmd cmd_fail = { .name = "fail", .args = "X", .help = "fails", .min_args = 1, .run = failing };
 static const pl_cmd cmd_load = { .name = "load", .args = "FILE", .help = "loads", .min_args = 1, .run = loading };
 static const pl_cmd cmd_two = { .name = "two", .args = "", .help = "wants two", .min_args = 2, .run = echo };
@@ -165,7 +164,8 @@ static void help_of_the_program_and_of_a_command_is_whole(void **unused)
         "  echo        say it again\n  fail        fails\n  load        loads\n  two         wants two\n\n"
         "Start with:  molsieve init demo && cd demo && molsieve run workflows/screen.yaml\n"
         "More:        molsieve help COMMAND | STAGE | yaml | exit-codes;  molsieve --version [-v]\n";
-    static const char echo_help[] = "usage: molsieve echo [WORD ...]\n\nsay it again\n\nAbout it.\n\nOptions:\n"
+    static const char echo_help[] =
+        "usage: molsieve echo [WORD ...]\n\nsay it again\n\nAbout it.\n\nOptions:\n"
         "  -j, --workers N             how many\n  -n, --dry-run               do nothing\n  -k, --keep-going            go on\n"
         "      --log FILE              where to\n";
 
@@ -188,17 +188,24 @@ static void each_mistake_of_options_has_its_answer(void **unused)
 {
     static const char usage[] = "usage: molsieve echo [WORD ...]\nmore: molsieve help echo\n";
     static const char *const cases[][2] = {
-        { "-j", "-j needs a value: N" }, { "-nj", "-j needs a value: N" }, { "--workers", "--workers needs a value: N" },
-        { "--log", "--log needs a value: FILE" }, { "-nz", "unknown option '-nz'" }, { "--wrokers=3", "unknown option '--wrokers', did you mean '--workers'?" },
-        { "--hlep", "unknown option '--hlep', did you mean '--help'?" }, { "--keep-going=1", "--keep-going takes no value" },
-        { "--", NULL }, { "-n", NULL }, { "-", NULL },
+        { "-j", "-j needs a value: N" },
+        { "-nj", "-j needs a value: N" },
+        { "--workers", "--workers needs a value: N" },
+        { "--log", "--log needs a value: FILE" },
+        { "-nz", "unknown option '-nz'" },
+        { "--wrokers=3", "unknown option '--wrokers', did you mean '--workers'?" },
+        { "--hlep", "unknown option '--hlep', did you mean '--help'?" },
+        { "--keep-going=1", "--keep-going takes no value" },
+        { "--", NULL },
+        { "-n", NULL },
+        { "-", NULL },
     };
     char want[300];
 
     (void)unused;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         assert_int_equal(run("echo", cases[i][0], NULL), cases[i][1] ? 2 : 0);
-        (void)snprintf(want, sizeof want, "molsieve: echo: %s\n%s", cases[i][1] ? cases[i][1] : "", usage);
+        (void)snprintf(want, sizeof want, "molsieve: echo: %s\n%s", cases[i][1] != NULL ? cases[i][1] : "", usage);
         assert_string_equal(err, cases[i][1] ? want : "");
     }
     assert_int_equal(run("fail", NULL), 2);

@@ -109,7 +109,7 @@ static void check_refused(const char *path, const char *text)
 
     assert_int_equal(nn_collective_load(&kind, path, &err), PL_ECONFIG);
     assert_null(kind);
-    if (!strstr(err.text, text) || strchr(err.text, '\n'))
+    if (strstr(err.text, text) == NULL || strchr(err.text, '\n') != NULL)
         fail_msg("%s", err.text);
 }
 

@@ -80,10 +80,10 @@ static const json_t *schema_of(const json_t *object, const char *key)
 
     while (object != NULL && key != NULL) {
         const char *dot = strchr(key, '.');
-        (void)snprintf(part, sizeof part, "%.*s", dot ? (int)(dot - key) : (int)strlen(key), key);
+        (void)snprintf(part, sizeof part, "%.*s", dot != NULL ? (int)(dot - key) : (int)strlen(key), key);
         assert_true(json_is_false(json_object_get(object, "additionalProperties")));
         object = json_object_get(json_object_get(object, "properties"), part);
-        key = dot ? dot + 1 : NULL;
+        key = dot != NULL ? dot + 1 : NULL;
     }
     return object;
 }
@@ -92,7 +92,7 @@ static const json_t *schema_of(const json_t *object, const char *key)
 static const json_t *bare(const json_t *schema)
 {
     const json_t *any = json_object_get(schema, "anyOf");
-    return any ? json_array_get(any, 0) : schema;
+    return any != NULL ? json_array_get(any, 0) : schema;
 }
 
 static void check_field(const json_t *object, const pl_field *f)

@@ -136,7 +136,9 @@ static int tries(void)
     can |= v4 >= 0 || local >= 0 || syscall(SYS_io_uring_setup, 1, NULL) >= 0 ? TALKS : 0;
     can |= runs_a_program() ? EXECS : 0;
     can |= rename(outside, made) == 0 || unlink(outside) == 0 || chmod(outside, 0) == 0 ? REMOVES : 0;
-    can |= kill(us, 0) == 0 || syscall(SYS_tgkill, us, us, 0) == 0 || fcntl(v4, F_SETOWN, us) == 0 || fcntl(1, F_SETOWN, us) == 0 ? SIGNALS : 0;
+    can |= kill(us, 0) == 0 || syscall(SYS_tgkill, us, us, 0) == 0 || fcntl(v4, F_SETOWN, us) == 0 || fcntl(1, F_SETOWN, us) == 0
+               ? SIGNALS
+               : 0;
     can |= ptrace(PTRACE_TRACEME, 0, NULL, NULL) == 0 ? TRACES : 0;
     can |= opens("/etc/passwd", O_RDONLY) || opens(outside, O_RDONLY) || opens("/", O_RDONLY | O_DIRECTORY) ? SEES : 0;
     return can;
@@ -347,8 +349,9 @@ static int files_of_a_worker(void)
     if (file <= 2 || low != 70 || high != 207 || getrlimit(RLIMIT_NOFILE, &few) != 0)
         return 251;
     few.rlim_cur = 64;
-    if (setrlimit(RLIMIT_NOFILE, &few) == 0 && ch_worker_open(&w, NULL, NULL) == PL_OK && ch_worker_hello(w, &info, NULL) == PL_OK &&
-        children(getpid(), &worker, 1) == 1 && children(worker, &builder, 1) == 1 && files_open(getpid()) >= 3)
+    if (setrlimit(RLIMIT_NOFILE, &few) == 0 && ch_worker_open(&w, NULL, NULL) == PL_OK &&
+        ch_worker_hello(w, &info, NULL) == PL_OK && children(getpid(), &worker, 1) == 1 && children(worker, &builder, 1) == 1 &&
+        files_open(getpid()) >= 3)
         n = files_open(worker) + files_open(builder);
     ch_worker_close(w);
     return n;

@@ -41,10 +41,7 @@ static void *bytes_kept(const void *x, size_t bytes)
     return kept_there[n_kept++] = p;
 }
 
-static float *kept(const float *x, size_t n)
-{
-    return bytes_kept(x, n * sizeof *x);
-}
+static float *kept(const float *x, size_t n) { return bytes_kept(x, n * sizeof *x); }
 
 static float *from_device(const float *p, size_t n)
 {
@@ -55,10 +52,7 @@ static float *from_device(const float *p, size_t n)
     return x;
 }
 
-static int64_t at(const nn_gpu_axis *x, int i)
-{
-    return i / x->inner * x->outer_step + i % x->inner * x->inner_step;
-}
+static int64_t at(const nn_gpu_axis *x, int i) { return i / x->inner * x->outer_step + i % x->inner * x->inner_step; }
 
 #include "tests/unit/products.h"
 
@@ -84,11 +78,23 @@ static void gradients_of_tables_of_long_cells(void **state)
     static const nn_gpu_span span[] = { { { 0, 0 }, { 1100, 0 } }, { { 1100, 0 }, { LONG, 1100 } }, { { 0, 1100 }, { 0, LONG } } };
     static const double tol[] = { 1e-5, 1e-4, 3e-2, 3e-3, 3e-3 };
     float *x = random_floats(LONG * 3 * LONG_K), *y = random_floats(LONG * 3 * LONG_N), *phi = random_floats(2 * LONG);
-    nn_gpu_so2 a = { .n_orders = 2, .x_size = 3 * LONG_K, .y_size = 3 * LONG_N, .most_n = LONG_N, .most_k = LONG_K,
-                     .k = { LONG_K, LONG_K }, .n = { LONG_N, LONG_N }, .x_at = { 0, LONG_K }, .y_at = { 0, LONG_N },
-                     .table_size = LONG_SIZE, .table_at = { 0, LONG_EACH }, .n_nodes = 3, .end_row = LONG,
-                     .slots = (LONG + NN_GPU_OUTER - 1) / NN_GPU_OUTER, .x = to_device(x, LONG * 3 * LONG_K),
-                     .y = to_device(y, LONG * 3 * LONG_N), .phi = to_device(phi, 2 * LONG) };
+    nn_gpu_so2 a = { .n_orders = 2,
+                     .x_size = 3 * LONG_K,
+                     .y_size = 3 * LONG_N,
+                     .most_n = LONG_N,
+                     .most_k = LONG_K,
+                     .k = { LONG_K, LONG_K },
+                     .n = { LONG_N, LONG_N },
+                     .x_at = { 0, LONG_K },
+                     .y_at = { 0, LONG_N },
+                     .table_size = LONG_SIZE,
+                     .table_at = { 0, LONG_EACH },
+                     .n_nodes = 3,
+                     .end_row = LONG,
+                     .slots = (LONG + NN_GPU_OUTER - 1) / NN_GPU_OUTER,
+                     .x = to_device(x, LONG * 3 * LONG_K),
+                     .y = to_device(y, LONG * 3 * LONG_N),
+                     .phi = to_device(phi, 2 * LONG) };
     nn_gpu_span *spans = ops->alloc(gpu, sizeof span);
     (void)state;
 
@@ -126,8 +132,7 @@ static const nn_gpu_frame_rule *rule_kept(void)
     for (int l = 0; l < NN_DEGREES; l++) {
         flat.n[l] = rule.n[l];
         for (int i = 0; i < rule.n[l]; i++)
-            flat.term[l][i] = (nn_gpu_term){ rule.term[l][i].i, rule.term[l][i].j, rule.term[l][i].k, 0,
-                                             rule.term[l][i].w };
+            flat.term[l][i] = (nn_gpu_term){ rule.term[l][i].i, rule.term[l][i].j, rule.term[l][i].k, 0, rule.term[l][i].w };
     }
     return bytes_kept(&flat, sizeof flat);
 }
@@ -192,10 +197,7 @@ static void attention_rows(attention *a)
     a->first[NODES] = n;
 }
 
-static int32_t *ints_kept(const int32_t *x, size_t n)
-{
-    return bytes_kept(x, n * sizeof *x);
-}
+static int32_t *ints_kept(const int32_t *x, size_t n) { return bytes_kept(x, n * sizeof *x); }
 
 /* Degrees 0, 1, 2; values, then keys. */
 static void attention_open(attention *a)
@@ -222,8 +224,11 @@ static void attention_open(attention *a)
 
 static nn_gpu_sum attention_sum(const attention *a, const nn_gpu_turn *t, const float *weight)
 {
-    nn_gpu_sum s = { .t = *t, .n_nodes = NODES, .first = ints_kept(a->first, NODES + 1),
-                     .row = ints_kept(a->row, ROWS), .to = kept(random_floats(NODES * 72), NODES * 72) };
+    nn_gpu_sum s = { .t = *t,
+                     .n_nodes = NODES,
+                     .first = ints_kept(a->first, NODES + 1),
+                     .row = ints_kept(a->row, ROWS),
+                     .to = kept(random_floats(NODES * 72), NODES * 72) };
 
     s.t.y = a->edges;
     s.t.weight = weight;
@@ -269,7 +274,8 @@ static void attention_in_one_is_softmax_and_a_sum(void **state)
 
     attention_open(&a);
     softmax(&a, logit, want);
-    one_call = (nn_gpu_attend){ .n_parts = PARTS, .logit = kept(logit, PARTS * ROWS * HEADS),
+    one_call = (nn_gpu_attend){ .n_parts = PARTS,
+                                .logit = kept(logit, PARTS * ROWS * HEADS),
                                 .alpha = kept(random_floats(ROWS * HEADS), ROWS * HEADS) };
     one_call.sum = attention_sum(&a, &a.value, one_call.alpha);
     ops->attend(gpu, &one_call);
@@ -288,8 +294,7 @@ static void softmax_back(const attention *a, const float *alpha, const float *do
             for (int32_t e = a->first[node]; e < a->first[node + 1]; e++)
                 mean += (double)alpha[a->row[e] * HEADS + h] * dot[a->row[e] * HEADS + h];
             for (int32_t e = a->first[node]; e < a->first[node + 1]; e++)
-                ds[a->row[e] * HEADS + h] = (float)(alpha[a->row[e] * HEADS + h]
-                                                    * (dot[a->row[e] * HEADS + h] - mean) * scale);
+                ds[a->row[e] * HEADS + h] = (float)(alpha[a->row[e] * HEADS + h] * (dot[a->row[e] * HEADS + h] - mean) * scale);
         }
 }
 
@@ -341,9 +346,21 @@ static void attention_back_in_one_is_dots_turns_and_a_sum(void **state)
 enum { LINES = 84, WIDE_X = 114, WIDE_Y = 400, WIDE_A = 40 * 200, WIDE_B = 40 * 104, WIDE = WIDE_A + 2 * WIDE_B };
 
 static const nn_gpu_tile wide_tiles[] = { { 0, 64, { 0, 1 } }, { 64, LINES - 64, { 1, -1 } } };
-static const nn_gpu_so2 wide = { .n_orders = 2, .n_tiles = 2, .x_size = WIDE_X, .y_size = WIDE_Y, .most_n = 200, .most_k = 40,
-                                 .k = { 40, 37 }, .n = { 200, 100 }, .x_at = { 0, 40 }, .y_at = { 0, 200 }, .sign = 1,
-                                 .table_size = WIDE, .table_at = { 0, WIDE_A }, .n_nodes = 2, .end_row = LINES };
+static const nn_gpu_so2 wide = { .n_orders = 2,
+                                 .n_tiles = 2,
+                                 .x_size = WIDE_X,
+                                 .y_size = WIDE_Y,
+                                 .most_n = 200,
+                                 .most_k = 40,
+                                 .k = { 40, 37 },
+                                 .n = { 200, 100 },
+                                 .x_at = { 0, 40 },
+                                 .y_at = { 0, 200 },
+                                 .sign = 1,
+                                 .table_size = WIDE,
+                                 .table_at = { 0, WIDE_A },
+                                 .n_nodes = 2,
+                                 .end_row = LINES };
 
 /* Number `at` of a row; *size: of all terms. */
 static double wide_want(const float *table, const float *x, const float *phi, int row, int at, double *size)
@@ -366,9 +383,18 @@ static double wide_want(const float *table, const float *x, const float *phi, in
 static void *wide_table(float *t, nn_gpu_precision p)
 {
     static const float eye[] = { 1, 0, 0, 1 };
-    nn_gpu_gemm g = { .m = 2, .n = WIDE, .k = 2, .splits = 1, .c_as = p == NN_GPU_BF16X3 ? NN_GPU_FP32 : p, .a_k = one,
-                      .a_m = { 1 << 30, 0, 2 }, .b_k = { 1 << 30, 0, WIDE }, .b_n = one, .c_m = { 1 << 30, 0, WIDE },
-                      .c_n = one, .a = kept(eye, 4) };
+    nn_gpu_gemm g = { .m = 2,
+                      .n = WIDE,
+                      .k = 2,
+                      .splits = 1,
+                      .c_as = p == NN_GPU_BF16X3 ? NN_GPU_FP32 : p,
+                      .a_k = one,
+                      .a_m = { 1 << 30, 0, 2 },
+                      .b_k = { 1 << 30, 0, WIDE },
+                      .b_n = one,
+                      .c_m = { 1 << 30, 0, WIDE },
+                      .c_n = one,
+                      .a = kept(eye, 4) };
 
     for (int i = 0; i < 2 * WIDE; i++) /* the filling is zero */
         t[i] = i % WIDE >= WIDE_A && (i % 40 >= 37 || (i % WIDE - WIDE_A) / 40 % 104 >= 100) ? 0 : t[i];
@@ -409,7 +435,7 @@ static int open_device(void **state)
     (void)state;
     mem = pl_arena_new(1 << 20);
     rng = pl_rng_at(11, 0, 1);
-    return mem ? gpu_open() : -1;
+    return mem != NULL ? gpu_open() : -1;
 }
 
 /* So many that a warp sums several. */
@@ -417,8 +443,12 @@ static void a_norm_of_many_nodes_is_that_of_few(void **state)
 {
     enum { MANY = 1300, FEW = 130, SIZE = 2 + 10, ALL = MANY * SIZE };
     static const float alive[] = { 0.7f, 1.2f, 0.1f, 0.2f, 0.9f, 1.1f, 0.3f, 0.2f }; /* no ReLU closes a channel for all */
-    nn_gpu_norm a = { .channels = 4, .nodes = { 3, SIZE, { 2, 0, 2 }, { 0, 2, 2 } }, .gain = { 0, 0, 4 }, .bias = { 2, 0, 6 },
-                      .params = kept(alive, 8), .work = kept(random_floats(ALL), 8 * NN_GPU_PARTS) };
+    nn_gpu_norm a = { .channels = 4,
+                      .nodes = { 3, SIZE, { 2, 0, 2 }, { 0, 2, 2 } },
+                      .gain = { 0, 0, 4 },
+                      .bias = { 2, 0, 6 },
+                      .params = kept(alive, 8),
+                      .work = kept(random_floats(ALL), 8 * NN_GPU_PARTS) };
     const float *x = kept(random_floats(ALL), ALL), *dy = kept(random_floats(ALL), ALL), none[8] = { 0 };
     float *dx = kept(random_floats(2 * ALL), 2 * ALL), *grad[2];
     (void)state;

@@ -57,7 +57,9 @@ static void assert_exact(const char *ending)
 
 static void texts_keep_all_digits(void **state)
 {
-    static const struct { const char *ending, *text; } formats[] = {
+    static const struct {
+        const char *ending, *text;
+    } formats[] = {
         { ".xyz", "2\nfluorine\nF " DIGITS "\nF " DIGITS "\n" },
         { ".mol2", "@<TRIPOS>MOLECULE\nfluorine\n 2 1 0 0 0\nSMALL\nNO_CHARGES\n\n@<TRIPOS>ATOM\n 1 F1 " DIGITS " F 1 A 0.0\n"
                    " 2 F2 " DIGITS " F 1 A 0.0\n@<TRIPOS>BOND\n 1 1 2 1\n" },
@@ -117,8 +119,10 @@ static void cml_without_line_ends_is_read_as_a_whole(void **state)
     assert_non_null(text);
     n += snprintf(text, ROOM, "<cml xmlns=\"http://www.xml-cml.org/schema\">");
     for (int i = 0; i < N; i++)
-        n += snprintf(text + n, (size_t)(ROOM - n), "<molecule id=\"m%d\"><atomArray><atom id=\"a1\" elementType=\"C\" hydrogenCount=\"4\" x3=\"0\" "
-                      "y3=\"0\" z3=\"0\"/></atomArray></molecule>", i);
+        n += snprintf(text + n, (size_t)(ROOM - n),
+                      "<molecule id=\"m%d\"><atomArray><atom id=\"a1\" elementType=\"C\" hydrogenCount=\"4\" x3=\"0\" "
+                      "y3=\"0\" z3=\"0\"/></atomArray></molecule>",
+                      i);
     n += snprintf(text + n, (size_t)(ROOM - n), "</cml>");
     assert_true(n > 1 << 20 && n < ROOM);
     write_file(".cml", text, (size_t)n);

@@ -130,13 +130,19 @@ static void a_large_domain_is_searched_to_its_end(void **state)
 /* The two tensors of files of earlier versions; data in b->mem. */
 static void plain_tensors(nn_tensor t[2], bench *b)
 {
-    char *keys = PL_NEW(b->mem, char, MANY * NN_DOMAIN_KEY);
+    char *keys = PL_NEW(b->mem, char, MANY *NN_DOMAIN_KEY);
 
     for (int i = 0; i < MANY; i++)
         memcpy(keys + i * NN_DOMAIN_KEY, b->d.key[i], NN_DOMAIN_KEY);
-    t[0] = (nn_tensor){ .name = "domain.fingerprint", .dtype = NN_U8, .n_dims = 2, .dims = { MANY, 256 }, .count = MANY * 256, .data = b->d.print };
-    t[1] = (nn_tensor){ .name = "domain.inchikey", .dtype = NN_U8, .n_dims = 2, .dims = { MANY, NN_DOMAIN_KEY },
-                        .count = MANY * NN_DOMAIN_KEY, .data = keys };
+    t[0] = (nn_tensor){
+        .name = "domain.fingerprint", .dtype = NN_U8, .n_dims = 2, .dims = { MANY, 256 }, .count = MANY * 256, .data = b->d.print
+    };
+    t[1] = (nn_tensor){ .name = "domain.inchikey",
+                        .dtype = NN_U8,
+                        .n_dims = 2,
+                        .dims = { MANY, NN_DOMAIN_KEY },
+                        .count = MANY * NN_DOMAIN_KEY,
+                        .data = keys };
 }
 
 static void tensors_of_earlier_versions_are_read(void **state)
@@ -262,14 +268,10 @@ static void a_refused_allocation_is_an_error(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(any_order_makes_the_same_domain),
-        cmocka_unit_test(of_the_nearest_the_smallest_key_is_told),
-        cmocka_unit_test(a_large_domain_is_searched_to_its_end),
-        cmocka_unit_test(tensors_hold_all_of_it),
-        cmocka_unit_test(tensors_of_earlier_versions_are_read),
-        cmocka_unit_test(tensors_that_are_wrong_are_refused),
-        cmocka_unit_test(a_damaged_packed_tensor_is_refused),
-        cmocka_unit_test(a_refused_allocation_is_an_error),
+        cmocka_unit_test(any_order_makes_the_same_domain),       cmocka_unit_test(of_the_nearest_the_smallest_key_is_told),
+        cmocka_unit_test(a_large_domain_is_searched_to_its_end), cmocka_unit_test(tensors_hold_all_of_it),
+        cmocka_unit_test(tensors_of_earlier_versions_are_read),  cmocka_unit_test(tensors_that_are_wrong_are_refused),
+        cmocka_unit_test(a_damaged_packed_tensor_is_refused),    cmocka_unit_test(a_refused_allocation_is_an_error),
     };
 
     return cmocka_run_group_tests(tests, setup, teardown);

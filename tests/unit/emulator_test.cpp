@@ -158,7 +158,7 @@ static void what_tensor_cores_cut_off_is_cut_off(void **)
     const double small[4] = { -0x1p-26, -0x1p-26, -0x1p-26, -0x1p-26 }, half[4] = { 0x1.8p-23, 0, 0, 0 };
     const double many[4] = { 0x1p-3, 0x1p-4, -0x1p-5, 0x1p-40 }, most[4] = { 0x1p127, 0x1p127, 0, 0 };
 
-    assert_true(emu_add<4>(1, small) == 1.0f); /* to nearest: 1 - 2^-24 */
+    assert_true(emu_add<4>(1, small) == 1.0f);           /* to nearest: 1 - 2^-24 */
     assert_true(emu_add<4>(1, half) == 1.0f + 0x1p-23f); /* to nearest: 2^-22 more than 1 */
     assert_true(emu_add<4>(-0.5f, many) == -0.34375f);
     assert_true(emu_add<1>(0, small) == -0x1p-26f && emu_add<0>(0.25f, small) == 0.25f);
@@ -208,7 +208,7 @@ static void numbers_are_rounded_to_nearest(void **)
     assert_int_equal(bf16_round(NAN), 0x7fc0);
     assert_int_equal(fp16_pair(1.0f, -65536.0f), 0xfc003c00);
     assert_int_equal(fp16_pair(0x1.002p0f, 0x1.006p0f), 0x3c023c00); /* half way: even */
-    assert_int_equal(tf32_round(0x1.002p0f), 0x3f802000);             /* half way: away from zero */
+    assert_int_equal(tf32_round(0x1.002p0f), 0x3f802000);            /* half way: away from zero */
     assert_int_equal(tf32_round(INFINITY), 0x7f800000);
 }
 

@@ -189,16 +189,10 @@ static int setup_within(void **state, double slack_s)
     return ch_worker_open(&b->w, &opts, NULL) == PL_OK ? 0 : -1;
 }
 
-static int setup(void **state)
-{
-    return setup_within(state, 0.1);
-}
+static int setup(void **state) { return setup_within(state, 0.1); }
 
 /* For records of which none stalls, however busy the machine is. */
-static int setup_patient(void **state)
-{
-    return setup_within(state, 60);
-}
+static int setup_patient(void **state) { return setup_within(state, 60); }
 
 static int teardown(void **state)
 {
@@ -209,10 +203,7 @@ static int teardown(void **state)
     return 0;
 }
 
-static void add(bench *b, const char *text)
-{
-    b->in[b->n++] = (ch_input){ .text = text, .format = "smi", .len = strlen(text) };
-}
+static void add(bench *b, const char *text) { b->in[b->n++] = (ch_input){ .text = text, .format = "smi", .len = strlen(text) }; }
 
 static void run(bench *b, const ch_known *known)
 {
@@ -241,7 +232,9 @@ static int64_t lost(const bench *b)
 /* Poison first, last, twice in a row, and with good ones in flight behind it. */
 static void a_poison_costs_itself_and_nobody_in_flight(void **state)
 {
-    static const char *const text[] = { "die first", "a", "b", "c", "d", "die 1", "die 2", "e", "f", "g", "h", "i", "j", "die last" };
+    static const char *const text[] = {
+        "die first", "a", "b", "c", "d", "die 1", "die 2", "e", "f", "g", "h", "i", "j", "die last"
+    };
     bench *b = *state;
 
     for (size_t i = 0; i < sizeof text / sizeof *text; i++)
@@ -382,8 +375,8 @@ static pl_code judge(void *ctx, ch_prepared *p, pl_arena *mem, pl_error *err)
 
 static void only_unknown_structures_are_built(void **state)
 {
-    static const char *const text[] = { "build x", "given", "build known", "build die", "build yy", "build budget",
-                                        "build unwanted", "unwanted" };
+    static const char *const text[] = { "build x",  "given",        "build known",    "build die",
+                                        "build yy", "build budget", "build unwanted", "unwanted" };
     bench *b = *state;
     int asked = 0;
     const ch_known known = { &asked, find, judge };
@@ -414,7 +407,7 @@ static void put_program(const char *path)
 {
     static char bytes[64 << 20];
     FILE *from = fopen("/proc/self/exe", "rb"), *to = fopen(path, "wb");
-    size_t n = from ? fread(bytes, 1, sizeof bytes, from) : 0;
+    size_t n = from != NULL ? fread(bytes, 1, sizeof bytes, from) : 0;
 
     assert_true(to != NULL && n > 0 && fwrite(bytes, 1, n, to) == n);
     assert_int_equal(fclose(to), 0);

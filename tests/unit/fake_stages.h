@@ -37,7 +37,8 @@ static const pl_field fake_named_fields[] = {
 
 #define AT(member) offsetof(fake_conf, member)
 static const pl_field fake_fields[] = {
-    { PL_INT, "unit", AT(unit), .dflt = 1000, .min = 1, .max = 1e6, .unit = "records", .flags = PL_HOW, .help = "records in a unit" },
+    { PL_INT, "unit", AT(unit), .dflt = 1000, .min = 1, .max = 1e6, .unit = "records", .flags = PL_HOW,
+      .help = "records in a unit" },
     { PL_REAL, "cutoff", AT(cutoff), .dflt = 5, .min = 0.5, .max = 20, .unit = "Angstrom", .help = "radius of the neighbourhood" },
     { PL_INT, "neighbours.max", AT(neighbours), .dflt = -1, .min = 1, .max = 1000, .choices = "auto", .help = "most neighbours" },
     { PL_CHOICE, "neighbours.edges", AT(edges), .choices = "radius|bonds|knn|full", .help = "which pairs" },
@@ -49,18 +50,24 @@ static const pl_field fake_fields[] = {
     { PL_TEXTS, "elements", AT(elements), .help = "element symbols" },
     { PL_REALS, "fractions", AT(fractions), .min = 0, .max = 1, .help = "parts" },
     { PL_LIST, "targets", AT(targets), .sub = fake_target_fields, .sub_size = sizeof(fake_target), .help = "properties" },
-    { PL_LIST, "by_name", AT(by_name), .flags = PL_KEYED, .sub = fake_named_fields, .sub_size = sizeof(fake_target), .help = "weights" },
+    { PL_LIST, "by_name", AT(by_name), .flags = PL_KEYED, .sub = fake_named_fields, .sub_size = sizeof(fake_target),
+      .help = "weights" },
     { 0 },
 };
 #undef AT
 
 static const pl_stage fake_read = { .name = "read", .help = "reads", .conf_size = 1 };
-static const pl_stage fake_graph = { .name = "graph", .help = "makes graphs", .fields = fake_fields,
-    .conf_size = sizeof(fake_conf), .needs = (const char *const[]){ "read", NULL } };
-static const pl_stage fake_split = { .name = "split", .help = "splits", .conf_size = 1,
-    .needs = (const char *const[]){ "read", NULL } };
-static const pl_stage fake_train = { .name = "train", .help = "trains", .conf_size = 1,
-    .needs = (const char *const[]){ "graph", "(split)", NULL } };
+static const pl_stage fake_graph = { .name = "graph",
+                                     .help = "makes graphs",
+                                     .fields = fake_fields,
+                                     .conf_size = sizeof(fake_conf),
+                                     .needs = (const char *const[]){ "read", NULL } };
+static const pl_stage fake_split = {
+    .name = "split", .help = "splits", .conf_size = 1, .needs = (const char *const[]){ "read", NULL }
+};
+static const pl_stage fake_train = {
+    .name = "train", .help = "trains", .conf_size = 1, .needs = (const char *const[]){ "graph", "(split)", NULL }
+};
 static const pl_stage *const fake_stages[] = { &fake_read, &fake_graph, &fake_split, &fake_train, NULL };
 
 #endif

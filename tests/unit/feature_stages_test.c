@@ -76,10 +76,17 @@ static pl_code fake_commit(void *state, pl_unit *unit, pl_error *err)
 
 static const char *const fake_reset[] = { "DELETE FROM molecule", NULL };
 
-static const pl_stage fake_prepare = {
-    .name = "prepare", .help = "random molecules", .scope = PL_PER_UNIT, .version = 1, .conf_size = 1,
-    .state_size = sizeof(fake_state), .item = "molecules", .open = fake_open, .next = fake_next,
-    .commit = fake_commit, .reset_sql = fake_reset };
+static const pl_stage fake_prepare = { .name = "prepare",
+                                       .help = "random molecules",
+                                       .scope = PL_PER_UNIT,
+                                       .version = 1,
+                                       .conf_size = 1,
+                                       .state_size = sizeof(fake_state),
+                                       .item = "molecules",
+                                       .open = fake_open,
+                                       .next = fake_next,
+                                       .commit = fake_commit,
+                                       .reset_sql = fake_reset };
 
 static const pl_stage *const known[] = { &fake_prepare, &st_graph, &st_basis, NULL };
 
@@ -107,9 +114,11 @@ static int done(void **state)
 static pl_workflow *loaded(const char *sub, const char *graph, const char *basis)
 {
     char *path = pl_sprintf(mem, "%s/flow.yaml", dir);
-    char *text = pl_sprintf(mem, "format: 1\nname: features\nworkdir: %s\ninputs: []\n"
-                                 "limits: {failures: {max_fraction: 1}, disk_free_min: 0}\n"
-                                 "stages:\n  prepare: {}\n  graph: {%s}\n  basis: {%s}\n", sub, graph, basis);
+    char *text = pl_sprintf(mem,
+                            "format: 1\nname: features\nworkdir: %s\ninputs: []\n"
+                            "limits: {failures: {max_fraction: 1}, disk_free_min: 0}\n"
+                            "stages:\n  prepare: {}\n  graph: {%s}\n  basis: {%s}\n",
+                            sub, graph, basis);
     pl_problems problems = { .mem = mem };
     pl_workflow *wf;
     pl_error err;
@@ -127,8 +136,8 @@ static pl_workflow *ran(const char *sub, const char *graph, const char *basis, i
 {
     pl_workflow *wf = loaded(sub, graph, basis);
     pl_error err = { 0 };
-    pl_code code = pl_run(wf, &st_schema, &(pl_run_opts){ .workers = workers, .quiet = true, .command = "run",
-                                                          .known = known }, mem, &err);
+    pl_code code =
+        pl_run(wf, &st_schema, &(pl_run_opts){ .workers = workers, .quiet = true, .command = "run", .known = known }, mem, &err);
 
     if (code != PL_OK)
         fail_msg("%s: %s", err.where, err.text);
@@ -180,7 +189,8 @@ static void every_unit_leaves_a_block_of_graphs_and_one_of_bases(void **state)
     assert_int_equal(number(s, "SELECT sum(n_ok) FROM unit JOIN stage USING(stage_id) WHERE name='graph'"), 20);
     assert_int_equal(number(s, "SELECT count(*) FROM v_failures WHERE code='coincide'"), 4);
     assert_int_equal(number(s, "SELECT count(*) FROM failure WHERE stage='graph' AND mol_id IN(2,102,302,402) AND"
-                               " message LIKE 'atoms 3 and 6 are closer%'"), 4);
+                               " message LIKE 'atoms 3 and 6 are closer%'"),
+                     4);
     pl_store_close(s);
 }
 

@@ -24,12 +24,18 @@ static const pl_field *named(const char *key)
 static void what_is_allowed_is_said_with_range_unit_and_words(void **unused)
 {
     static const char *const want[][2] = {
-        { "unit", "1..1000000 records" },   { "cutoff", "0.5..20 Angstrom" },
-        { "neighbours.max", "1..1000 or auto" }, { "neighbours.edges", "radius, bonds, knn or full" },
-        { "cpu_limit", "0.1s..1h" },        { "memory", "1MiB or more" },
-        { "strict", "true or false" },      { "label", "text" },
-        { "file", "a file name" },          { "elements", "a list of texts" },
-        { "fractions", "a list of numbers, each 0..1" }, { "by_name", "a map such as {NAME: {weight: ...}}" },
+        { "unit", "1..1000000 records" },
+        { "cutoff", "0.5..20 Angstrom" },
+        { "neighbours.max", "1..1000 or auto" },
+        { "neighbours.edges", "radius, bonds, knn or full" },
+        { "cpu_limit", "0.1s..1h" },
+        { "memory", "1MiB or more" },
+        { "strict", "true or false" },
+        { "label", "text" },
+        { "file", "a file name" },
+        { "elements", "a list of texts" },
+        { "fractions", "a list of numbers, each 0..1" },
+        { "by_name", "a map such as {NAME: {weight: ...}}" },
     };
     char buf[256];
 
@@ -74,8 +80,10 @@ static void values_are_written_as_they_are_read(void **unused)
 
 static void numbers_survive_being_written(void **unused)
 {
-    static const double values[] = { 0, 1, 20, 0.1, 1e-8, 1.5e300, 9007199254740991.0, 1e15, 1e17, -3.25,
-                                     60, 61, 90, 122, 3600, 86400, 5400, 0.05, 1024, 1536, 1e6, 123456789, 2147483648.0 };
+    static const double values[] = { 0,         1,           20,    0.1,  1e-8, 1.5e300, 9007199254740991.0,
+                                     1e15,      1e17,        -3.25, 60,   61,   90,      122,
+                                     3600,      86400,       5400,  0.05, 1024, 1536,    1e6,
+                                     123456789, 2147483648.0 };
     pl_field duration = { .type = PL_DURATION, .key = "d" }, size = { .type = PL_SIZE, .key = "s" };
     char buf[64];
 
@@ -114,8 +122,8 @@ static void see_group(void *ctx, const pl_field *f, const char *name, size_t n_n
 
 static void a_table_is_walked_as_the_tree_it_stands_for(void **unused)
 {
-    static const pl_field table[] = { { .type = PL_INT, .key = "a" }, { .type = PL_INT, .key = "g.x" },
-                                      { .type = PL_INT, .key = "b" }, { .type = PL_INT, .key = "g.h.y" },
+    static const pl_field table[] = { { .type = PL_INT, .key = "a" },   { .type = PL_INT, .key = "g.x" },
+                                      { .type = PL_INT, .key = "b" },   { .type = PL_INT, .key = "g.h.y" },
                                       { .type = PL_INT, .key = "g.z" }, { 0 } };
     static const pl_field_visit visit = { see_field, see_group };
     visits v = { "" };

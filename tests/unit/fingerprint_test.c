@@ -32,15 +32,15 @@ static void small_molecules_have_the_environments_that_one_counts(void **state)
     } cases[] = {
         { "[H][H]", 0 },
         { "C", 1 },
-        { "CC", 2 },             /* the atom; the bond, seen from both ends */
-        { "CO", 3 },             /* two atoms; the bond, once               */
-        { "CCC", 4 },            /* two atoms, a bond, both bonds: what an end sees at radius 2 is what the middle saw at 1 */
+        { "CC", 2 },  /* the atom; the bond, seen from both ends */
+        { "CO", 3 },  /* two atoms; the bond, once               */
+        { "CCC", 4 }, /* two atoms, a bond, both bonds: what an end sees at radius 2 is what the middle saw at 1 */
         { "CCO", 6 },
         { "CCCC", 5 },
         { "C=C=C", 4 },
         { "C1CC1", 3 },
         { "c1ccccc1", 3 },
-        { "CCCC(N)=O", 14 },     /* 5 + 6 + 3; the paper's example */
+        { "CCCC(N)=O", 14 },                /* 5 + 6 + 3; the paper's example */
         { "C1CCCCC1CC1CCCCC1", 3 + 4 + 5 }, /* a chain between rings is none */
     };
 
@@ -54,13 +54,21 @@ static void small_molecules_have_the_environments_that_one_counts(void **state)
 /* Words of a line have one fingerprint, lines have different ones. */
 static const char *const lines[][4] = {
     { "C", "[2H]C([2H])[2H]", "[H]C([H])([H])[H]", "[13CH4]" },
-    { "[CH3-]" }, { "N" }, { "[NH4+]" },
+    { "[CH3-]" },
+    { "N" },
+    { "[NH4+]" },
     { "CC1=CC=CC=C1C", "CC1=C(C)C=CC=C1", "c1(C)ccccc1C" }, /* either way to draw the double bonds */
-    { "OC1=NC=CC=C1" }, { "O=C1NC=CC=C1", "O=c1cccc[nH]1" },
-    { "C1CCCCC1" }, { "CCCCCC" },
-    { "CC=C" }, { "CC#C" }, { "C[C@H](N)O", "C[C@@H](N)O", "CC(N)O" }, /* stereo does not count */
-    { "C1CC1CCC1CC1" }, { "C1CC1CC" },
-    { "CC(C)(C)c1ccccc1" }, { "CC(C)c1ccccc1" },
+    { "OC1=NC=CC=C1" },
+    { "O=C1NC=CC=C1", "O=c1cccc[nH]1" },
+    { "C1CCCCC1" },
+    { "CCCCCC" },
+    { "CC=C" },
+    { "CC#C" },
+    { "C[C@H](N)O", "C[C@@H](N)O", "CC(N)O" }, /* stereo does not count */
+    { "C1CC1CCC1CC1" },
+    { "C1CC1CC" },
+    { "CC(C)(C)c1ccccc1" },
+    { "CC(C)c1ccccc1" },
 };
 enum { N = sizeof lines / sizeof *lines };
 
@@ -70,7 +78,7 @@ static void equal_molecules_have_equal_bits_and_others_have_not(void **state)
 
     for (int i = 0; i < N; i++) {
         first[i] = of(*state, lines[i][0]);
-        for (int k = 1; k < 4 && lines[i][k]; k++) {
+        for (int k = 1; k < 4 && lines[i][k] != NULL; k++) {
             const ch_fingerprint f = of(*state, lines[i][k]);
             if (!same(&f, &first[i]))
                 fail_msg("%s and %s have different bits", lines[i][k], lines[i][0]);
@@ -88,7 +96,7 @@ static void likeness_is_the_share_of_common_environments(void **state)
         const char *a, *b;
         double want;
     } cases[] = {
-        { "CC", "CCC", 1.0 / 5 }, { "CCC", "CCCC", 3.0 / 6 }, { "CO", "CCO", 2.0 / 7 }, { "CCO", "CCO", 1 },
+        { "CC", "CCC", 1.0 / 5 }, { "CCC", "CCCC", 3.0 / 6 }, { "CO", "CCO", 2.0 / 7 },  { "CCO", "CCO", 1 },
         { "C", "N", 0 },          { "C", "[H][H]", 0 },       { "[H][H]", "[H][H]", 0 },
     };
 
@@ -101,9 +109,13 @@ static void likeness_is_the_share_of_common_environments(void **state)
 
 static void the_order_of_atoms_does_not_matter(void **state)
 {
-    static const char *const smiles[] = {
-        "CC(=O)Oc1ccccc1C(=O)O", "CN1C=NC2=C1C(=O)N(C(=O)N2C)C", "CC1(C)SC2C(NC(=O)Cc3ccccc3)C(=O)N2C1C(=O)O",
-        "C1CC2CCC1CC2", "C12C3C4C1C5C2C3C45", "CC12CCC3C(CCC4=CC(=O)CCC34C)C1CCC2O", "[13CH3]CCC[N+](C)(C)C.[Cl-]" };
+    static const char *const smiles[] = { "CC(=O)Oc1ccccc1C(=O)O",
+                                          "CN1C=NC2=C1C(=O)N(C(=O)N2C)C",
+                                          "CC1(C)SC2C(NC(=O)Cc3ccccc3)C(=O)N2C1C(=O)O",
+                                          "C1CC2CCC1CC2",
+                                          "C12C3C4C1C5C2C3C45",
+                                          "CC12CCC3C(CCC4=CC(=O)CCC34C)C1CCC2O",
+                                          "[13CH3]CCC[N+](C)(C)C.[Cl-]" };
     bench_side *b = *state;
 
     for (size_t i = 0; i < sizeof smiles / sizeof *smiles; i++) {
@@ -136,7 +148,8 @@ static void the_bits_are_those_of_model_files(void **state)
 static void a_graph_has_the_bits_of_its_molecule(void **state)
 {
     static const char *const smiles[] = { "C", "CC(=O)Oc1ccccc1C(=O)O", "C[N+](C)(C)CC#N", "C1CC2CCC1CC2" };
-    static const ch_graph_opts opts[] = { { .edges = CH_EDGES_BONDS }, { .edges = CH_EDGES_RADIUS, .cutoff = 1000 },
+    static const ch_graph_opts opts[] = { { .edges = CH_EDGES_BONDS },
+                                          { .edges = CH_EDGES_RADIUS, .cutoff = 1000 },
                                           { .edges = CH_EDGES_FULL } };
     bench_side *b = *state;
 
@@ -176,7 +189,7 @@ static ch_sought sought_in(const ch_fingerprint *to, const ch_fingerprint *all, 
     ch_sought_open(&s, to);
     for (int32_t from = 0; from < n; from += part)
         ch_sought_in(&s, all, folds, from, n - from < part ? n : from + part);
-    for (int k = 0; ch_look_at(k); k++) {
+    for (int k = 0; ch_look_at(k) != NULL; k++) {
         ch_sought_open(&other, to);
         for (int32_t from = 0; from < n; from += part)
             ch_look_at(k)(&other, all, folds, from, n - from < part ? n : from + part);

@@ -185,13 +185,15 @@ static void settings_of_graphs_are_refused_at_their_edges(void **state)
 
     (void)state;
     expect_refused(&m, (ch_graph_opts){ .edges = CH_EDGES_RADIUS, .cutoff = 0 }, PL_ECONFIG, "cutoff 0 is not a distance");
-    expect_refused(&m, (ch_graph_opts){ .edges = CH_EDGES_RADIUS, .cutoff = 1.1e5f }, PL_ECONFIG, "cutoff 110000 is not a distance");
+    expect_refused(&m, (ch_graph_opts){ .edges = CH_EDGES_RADIUS, .cutoff = 1.1e5f }, PL_ECONFIG,
+                   "cutoff 110000 is not a distance");
     expect_refused(&m, (ch_graph_opts){ .edges = CH_EDGES_KNN, .k = 0 }, PL_ECONFIG, "k 0 is less than 1");
     expect_refused(&m, (ch_graph_opts){ .cutoff = 5, .max_neighbours = -1 }, PL_ECONFIG, "a limit is negative");
     expect_refused(&m, (ch_graph_opts){ .cutoff = 5, .max_atoms = -1 }, PL_ECONFIG, "a limit is negative");
     expect_refused(&m, (ch_graph_opts){ .cutoff = 5, .max_edges = -1 }, PL_ECONFIG, "a limit is negative");
     assert_int_equal(ch_graph_build(&g, &m, &(ch_graph_opts){ .edges = CH_EDGES_KNN, .k = 1 }, mem, NULL), PL_OK);
-    assert_int_equal(ch_graph_build(&g, &m, &(ch_graph_opts){ .edges = CH_EDGES_RADIUS, .cutoff = 1e5f, .max_atoms = 4 }, mem, NULL), PL_OK);
+    assert_int_equal(
+        ch_graph_build(&g, &m, &(ch_graph_opts){ .edges = CH_EDGES_RADIUS, .cutoff = 1e5f, .max_atoms = 4 }, mem, NULL), PL_OK);
 }
 
 static void coinciding_atoms_are_found_for_every_kind_of_edges(void **state)

@@ -117,9 +117,12 @@ static void what_follows_and_is_no_gzip_is_said(void **state)
         size_t n;
         const char *why;
     } tail[] = {
-        { "C lost\n", 7, "is not gzip, from byte " }, { "\x1f", 1, "unexpected end of file" },
-        { "\x1fxxxxxxxxxxxx", 13, "incorrect header check" }, { "\x1f\x8b\x09xxxxxxxxxxxx", 15, "unknown compression method" },
-        { "\0\0\0x", 4, "is not gzip" }, { "\0\0\x1f\x8b\x08\0\0\0\0\0\0\3\3\0\0\0\0\0\0\0\0\0", 22, "is not gzip" },
+        { "C lost\n", 7, "is not gzip, from byte " },
+        { "\x1f", 1, "unexpected end of file" },
+        { "\x1fxxxxxxxxxxxx", 13, "incorrect header check" },
+        { "\x1f\x8b\x09xxxxxxxxxxxx", 15, "unknown compression method" },
+        { "\0\0\0x", 4, "is not gzip" },
+        { "\0\0\x1f\x8b\x08\0\0\0\0\0\0\3\3\0\0\0\0\0\0\0\0\0", 22, "is not gzip" },
     };
     (void)state;
 
@@ -169,7 +172,9 @@ static void half_a_line_before_damage_fails(void **state)
 
     n_file = 0;
     add("\x1f\x8b\x08\0\0\0\0\0\0\3", 10);
-    add("\1\5\0\xfa\xff" "C m00", 10);             /* a stored block, the last one */
+    add("\1\5\0\xfa\xff"
+        "C m00",
+        10); /* a stored block, the last one */
     add(&crc, 4);
     add(&len, 4);
     add("no gzip", 7);

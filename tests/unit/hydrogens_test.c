@@ -10,13 +10,16 @@ enum { COPIES = 12 };
 #define MOL_HEAD "\n  test              3D\n\n"
 
 /* Without hydrogens: nothing but chance says where those of the first four point to. */
-static const struct { const char *format, *text; } bare[] = {
+static const struct {
+    const char *format, *text;
+} bare[] = {
     { "sdf", "methanol" MOL_HEAD "  2  1  0  0  0  0  0  0  0  0999 V2000\n"
              "    0.0000    0.0000    0.1000 C   0  0\n    1.0000    0.5000    0.9000 O   0  0\n  1  2  1  0\nM  END\n" },
     { "mol2", "@<TRIPOS>MOLECULE\nethane\n 2 1 0 0 0\nSMALL\nNO_CHARGES\n\n@<TRIPOS>ATOM\n"
               " 1 C1 0.0 0.0 0.1 C.3 1 A 0.0\n 2 C2 0.9 0.7 1.1 C.3 1 A 0.0\n@<TRIPOS>BOND\n 1 1 2 1\n" },
-    { "sdf", "propyne" MOL_HEAD "  3  2  0  0  0  0  0  0  0  0999 V2000\n    0.0000    0.0000    0.0000 C   0  0\n"
-             "    0.0000    0.0000    1.2000 C   0  0\n    0.0000    0.0000    2.6600 C   0  0\n  1  2  3  0\n  2  3  1  0\nM  END\n" },
+    { "sdf",
+      "propyne" MOL_HEAD "  3  2  0  0  0  0  0  0  0  0999 V2000\n    0.0000    0.0000    0.0000 C   0  0\n"
+      "    0.0000    0.0000    1.2000 C   0  0\n    0.0000    0.0000    2.6600 C   0  0\n  1  2  3  0\n  2  3  1  0\nM  END\n" },
     { "sdf", "hypervalent" MOL_HEAD "  2  1  0  0  0  0  0  0  0  0999 V2000\n    0.0000    0.0000    0.0000 P   0  0\n"
              "    0.0000    0.2000    2.0000 Cl  0  0\n  1  2  1  0\nM  END\n" },
     { "sdf", "isobutene" MOL_HEAD "  4  3  0  0  0  0  0  0  0  0999 V2000\n    0.0000    0.0000    0.0000 C   0  0\n"
@@ -88,8 +91,9 @@ static void added_hydrogens_do_not_depend_on_alerts_or_title(void **state)
 /* Cyanide, hydroxide: the proton of the neutral form has no direction but by chance. */
 static void protons_of_neutral_forms_do_not_depend_on_earlier_records(void **state)
 {
-    static const char text[] = "hypochlorite" MOL_HEAD "  2  1  0  0  0  0  0  0  0  0999 V2000\n    0.0000    0.0000    0.0000 O   0  5\n"
-                               "    0.0000    0.2000    1.7000 Cl  0  0\n  1  2  1  0\nM  CHG  1   1  -1\nM  END\n";
+    static const char text[] =
+        "hypochlorite" MOL_HEAD "  2  1  0  0  0  0  0  0  0  0999 V2000\n    0.0000    0.0000    0.0000 O   0  5\n"
+        "    0.0000    0.2000    1.7000 Cl  0  0\n  1  2  1  0\nM  CHG  1   1  -1\nM  END\n";
     ch_prepare_opts o = keep();
 
     (void)state;
@@ -113,13 +117,16 @@ static void protons_of_neutral_forms_do_not_depend_on_earlier_records(void **sta
 /* Each hydrogen of these is opposite to one of several atoms, or chance says where it points to. The last loses one of three. */
 static const char *const ordered[] = {
     "tert-butanol" MOL_HEAD "  5  4  0  0  0  0  0  0  0  0999 V2000\n" ATOM("0.0000", "0.0000", "0.0000", "C", "0")
-        ATOM("1.4300", "0.0000", "0.0000", "O", "0") ATOM("-.5100", "1.4400", "0.0000", "C", "0") ATOM("-.5100", "-.7200", "1.2500", "C", "0")
-        ATOM("-.5100", "-.7200", "-1.250", "C", "0") "  1  2  1  0\n  1  3  1  0\n  1  4  1  0\n  1  5  1  0\nM  END\n",
+        ATOM("1.4300", "0.0000", "0.0000", "O", "0") ATOM("-.5100", "1.4400", "0.0000", "C", "0")
+            ATOM("-.5100", "-.7200", "1.2500", "C", "0")
+                ATOM("-.5100", "-.7200", "-1.250", "C", "0") "  1  2  1  0\n  1  3  1  0\n  1  4  1  0\n  1  5  1  0\nM  END\n",
     "methylamine" MOL_HEAD "  2  1  0  0  0  0  0  0  0  0999 V2000\n" ATOM("0.0000", "0.0000", "0.1000", "C", "0")
         ATOM("1.2000", "0.5000", "0.8000", "N", "0") "  1  2  1  0\nM  END\n",
     "methylammonium" MOL_HEAD "  5  4  0  0  0  0  0  0  0  0999 V2000\n" ATOM("0.0000", "0.0000", "0.0000", "N", "3")
-        ATOM("1.4700", "0.0000", "0.0000", "C", "0") ATOM("-.3400", "0.9600", "0.0000", "H", "0") ATOM("-.3400", "-.4800", "0.8300", "H", "0")
-        ATOM("-.3400", "-.4800", "-.8300", "H", "0") "  1  2  1  0\n  1  3  1  0\n  1  4  1  0\n  1  5  1  0\nM  CHG  1   1   1\nM  END\n",
+        ATOM("1.4700", "0.0000", "0.0000", "C", "0") ATOM("-.3400", "0.9600", "0.0000", "H", "0")
+            ATOM("-.3400", "-.4800", "0.8300", "H", "0")
+                ATOM("-.3400", "-.4800", "-.8300", "H",
+                     "0") "  1  2  1  0\n  1  3  1  0\n  1  4  1  0\n  1  5  1  0\nM  CHG  1   1   1\nM  END\n",
 };
 enum { N_ORDERED = sizeof ordered / sizeof *ordered, MANY = 16 };
 

@@ -118,9 +118,7 @@ static void make_change(void)
         assert_int_equal(rename(now.path, now.aside), 0);
         put_lines(now.path, 7, LINES, now.c.gzip);
         return;
-    case REWRITTEN:
-        flip_letters();
-        return;
+    case REWRITTEN: flip_letters(); return;
     }
 }
 
@@ -186,8 +184,10 @@ static pl_code go(const char *dir, const char *workdir, bool gzip, const pl_stag
     const pl_stage *const known[] = { read, NULL };
     char text[300];
 
-    (void)snprintf(text, sizeof text, "format: 1\nname: t\nworkdir: %s\ninputs: [{path: a.smi%s}, {path: b.smi}]\n"
-                   "limits: {disk_free_min: 0B}\nstages: {read: {unit: %d}}\n", workdir, gzip ? ".gz" : "", UNIT);
+    (void)snprintf(text, sizeof text,
+                   "format: 1\nname: t\nworkdir: %s\ninputs: [{path: a.smi%s}, {path: b.smi}]\n"
+                   "limits: {disk_free_min: 0B}\nstages: {read: {unit: %d}}\n",
+                   workdir, gzip ? ".gz" : "", UNIT);
     return run_flow(dir, text, known, digest, err);
 }
 
@@ -299,8 +299,13 @@ static void hash_whole(const char *path, const char *format, char out[65], int64
 static void a_reader_hashes_each_byte_of_its_file_once(void **state)
 {
     static const char *const formats[] = { "smi", "sdf", "mol2", "xyz", "pdb", "csv", "cif", "inchi", "cml", "qm9bin" };
-    static const char *const texts[] = { "", "C\n", ("\xFF\xFE" "C\0\n\0"), "3\nx\nC 0 0 0\nno\n2\ny\nH 0 0 0\nH 0 0 1\n",
-                                         "QM9BIN01 and no more", "\x1f\x8b\x08 no gzip" };
+    static const char *const texts[] = { "",
+                                         "C\n",
+                                         ("\xFF\xFE"
+                                          "C\0\n\0"),
+                                         "3\nx\nC 0 0 0\nno\n2\ny\nH 0 0 0\nH 0 0 1\n",
+                                         "QM9BIN01 and no more",
+                                         "\x1f\x8b\x08 no gzip" };
     char dir[256], path[300], want[65], got[65];
     int64_t n;
 

@@ -20,7 +20,7 @@ static int mem_open(void **state)
 {
     (void)state;
     mem = pl_arena_new(1 << 16);
-    return mem ? 0 : 1;
+    return mem != NULL ? 0 : 1;
 }
 
 static int mem_close(void **state)

@@ -93,10 +93,7 @@ static void state_make(nn_train_state *s, int64_t step, pl_arena *mem)
     s->step = step;
 }
 
-static void tear(const char *path)
-{
-    assert_int_equal(truncate(path, 50), 0);
-}
+static void tear(const char *path) { assert_int_equal(truncate(path, 50), 0); }
 
 /* Step of the checkpoint that a new start finds; -1: it is an error. */
 static int64_t found(const st_saves *v, nn_checkpoint_from *from, pl_arena *mem)

@@ -21,7 +21,7 @@ static nn_launch launched(const char *variables)
 
     clearenv();
     snprintf(text, sizeof text, "%s", variables);
-    for (char *one = strtok_r(text, " ", &save); one; one = strtok_r(NULL, " ", &save)) {
+    for (char *one = strtok_r(text, " ", &save); one != NULL; one = strtok_r(NULL, " ", &save)) {
         char *value = strchr(one, '=');
         *value = '\0';
         setenv(one, value + 1, 1);
@@ -54,8 +54,8 @@ static void every_launcher_is_understood(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof c / sizeof *c; i++) {
         nn_launch l = launched(c[i].variables);
-        if (l.rank != c[i].rank || l.size != c[i].size || l.local_rank != c[i].local || l.mpi != c[i].mpi
-            || (l.by ? !c[i].by || strcmp(l.by, c[i].by) != 0 : c[i].by != NULL))
+        if (l.rank != c[i].rank || l.size != c[i].size || l.local_rank != c[i].local || l.mpi != c[i].mpi ||
+            (l.by != NULL ? c[i].by == NULL || strcmp(l.by, c[i].by) != 0 : c[i].by != NULL))
             fail_msg("%s: %s, %d of %d, %d here", c[i].variables, l.by ? l.by : "nobody", l.rank, l.size, l.local_rank);
     }
 }
@@ -91,7 +91,7 @@ static void the_master_is_host_and_port(void **state)
 typedef struct machine {
     char sys[64];
     cpu_set_t was;
-    int first, n;      /* of the processors this test may use */
+    int first, n; /* of the processors this test may use */
 } machine;
 
 static void put(const machine *m, const char *name, const char *text)
@@ -122,10 +122,10 @@ static int machine_open(void **state)
     machine *m = calloc(1, sizeof *m);
     char text[32];
 
-    if (!m || sched_getaffinity(0, sizeof m->was, &m->was) != 0)
+    if (m == NULL || sched_getaffinity(0, sizeof m->was, &m->was) != 0)
         return 1;
     strcpy(m->sys, "/tmp/molsieve-sys-XXXXXX");
-    if (!mkdtemp(m->sys))
+    if (mkdtemp(m->sys) == NULL)
         return 1;
     while (!CPU_ISSET(m->first, &m->was))
         m->first++;
@@ -204,12 +204,9 @@ static void what_the_launcher_chose_stays(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        WITH_MACHINE(the_node_of_a_device_is_read),
-        WITH_MACHINE(a_free_process_goes_near_and_back),
-        WITH_MACHINE(what_the_launcher_chose_stays),
-        cmocka_unit_test(every_launcher_is_understood),
-        cmocka_unit_test(starts_are_told_apart),
-        cmocka_unit_test(the_master_is_host_and_port),
+        WITH_MACHINE(the_node_of_a_device_is_read),  WITH_MACHINE(a_free_process_goes_near_and_back),
+        WITH_MACHINE(what_the_launcher_chose_stays), cmocka_unit_test(every_launcher_is_understood),
+        cmocka_unit_test(starts_are_told_apart),     cmocka_unit_test(the_master_is_host_and_port),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -86,7 +86,7 @@ static void what_a_dead_holder_wrote_holds_nothing(void **state)
     for (int i = 0; i < 8; i++) {
         FILE *f = fopen(path, "w");
         assert_non_null(f);
-        (void)fprintf(f, "host %s, pid %ld, since %s\n", hosts[i % 2] ? hosts[i % 2] : host,
+        (void)fprintf(f, "host %s, pid %ld, since %s\n", hosts[i % 2] != NULL ? hosts[i % 2] : host,
                       (long)(i < 4 ? getppid() : getpid()), i / 2 % 2 ? "1970-01-01T00:00:00Z" : "2999-12-31T23:59:59Z");
         assert_int_equal(fclose(f), 0);
         assert_int_equal(pl_lock_take(&lock, dir, NULL), PL_OK);
@@ -123,7 +123,8 @@ static void two_work_directories_do_not_share_a_database_elsewhere(void **state)
 
     (void)state;
     for (int i = 0; i < 5; i++)
-        (void)snprintf(path[i], sizeof path[i], "%s/%s", dir, (const char *const[]){ "a", "b", "x/both.db", "a/f.db", "b/f.db" }[i]);
+        (void)snprintf(path[i], sizeof path[i], "%s/%s", dir,
+                       (const char *const[]){ "a", "b", "x/both.db", "a/f.db", "b/f.db" }[i]);
     a.workdir = path[0], a.storage.results = path[2], a.storage.features = path[3];
     b.workdir = path[1], b.storage.results = path[2], b.storage.features = path[4];
     assert_int_equal(pl_locks_take(&first, &a, NULL), PL_OK);

@@ -29,7 +29,7 @@ enum { MOST = 4 };
 typedef struct rank {
     nn_launch launch;
     const char *folder;
-    double patience, late;        /* seconds; late: it comes after these */
+    double patience, late; /* seconds; late: it comes after these */
     pl_code (*work)(nn_ranks *r, pl_error *err);
     pid_t pid;
     pl_error *end;
@@ -52,11 +52,11 @@ static int bench_open(void **state)
 {
     bench *b = calloc(1, sizeof *b);
 
-    if (!b)
+    if (b == NULL)
         return 1;
     b->end = mmap(NULL, MOST * sizeof *b->end, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     strcpy(b->folder, "/tmp/molsieve-meet-XXXXXX");
-    if (b->end == MAP_FAILED || !mkdtemp(b->folder))
+    if (b->end == MAP_FAILED || mkdtemp(b->folder) == NULL)
         return 1;
     for (int i = 0; i < MOST; i++) {
         b->rank[i] = (rank){ .folder = b->folder, .patience = 20, .end = &b->end[i] };
@@ -81,7 +81,7 @@ static pl_code work_sum(nn_ranks *r, pl_error *err)
 {
     float x = (float)(r->rank + 1);
 
-    if (r->kind->sum(r, &x, 1, r->size, err))
+    if (r->kind->sum(r, &x, 1, r->size, err) != PL_OK)
         return err->code;
     return x == (float)(r->size * (r->size + 1) / 2) ? PL_OK : pl_fail(err, PL_EBUG, "the sum is %g", (double)x);
 }
@@ -90,17 +90,17 @@ static void rank_live(const rank *k)
 {
     nn_join join = { .launch = k->launch, .folder = k->folder, .patience = k->patience };
     nn_ranks r = { .kind = &nn_collective_tcp, .patience = k->patience };
-    pl_code rc;
+    pl_code code;
 
     nap(k->late);
-    rc = r.kind->open(&r, &join, k->end);
-    if (!rc && k->work)
-        rc = k->work(&r, k->end);
-    if (rc)
-        r.kind->give_up(&r, pl_code_exit(rc));
+    code = r.kind->open(&r, &join, k->end);
+    if (code == PL_OK && k->work != NULL)
+        code = k->work(&r, k->end);
+    if (code != PL_OK)
+        r.kind->give_up(&r, pl_code_exit(code));
     else
         r.kind->close(&r);
-    _exit(pl_code_exit(rc));
+    _exit(pl_code_exit(code));
 }
 
 static void rank_start(rank *k)
@@ -125,7 +125,7 @@ static void check_end(const rank *k, int status, const char *text)
 {
     int got = rank_end(k);
 
-    if (got != status || !strstr(k->end->text, text))
+    if (got != status || strstr(k->end->text, text) == NULL)
         fail_msg("rank %d ended with %d, \"%s\"; %d, \"%s\" expected", k->launch.rank, got, k->end->text, status, text);
 }
 
@@ -344,7 +344,8 @@ static void a_rank_of_another_size_is_refused(void **state)
 
 static int connect_silently(const char *port)
 {
-    struct sockaddr_in at = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK),
+    struct sockaddr_in at = { .sin_family = AF_INET,
+                              .sin_addr.s_addr = htonl(INADDR_LOOPBACK),
                               .sin_port = htons((uint16_t)atoi(port)) };
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
@@ -355,8 +356,12 @@ static int connect_silently(const char *port)
 /* What rank 1 of 2 of no job says, and then no more: its end has not reached rank 0's machine. */
 static int say_hello_and_hang_up(const char *port)
 {
-    struct { uint32_t kind, zero; uint64_t n; char key[33], job[160]; int32_t rank, size; } hello = {
-        .kind = NN_WIRE_HELLO, .rank = 1, .size = 2 };
+    struct {
+        uint32_t kind, zero;
+        uint64_t n;
+        char key[33], job[160];
+        int32_t rank, size;
+    } hello = { .kind = NN_WIRE_HELLO, .rank = 1, .size = 2 };
     int fd = connect_silently(port);
 
     hello.n = offsetof(__typeof__(hello), size) + sizeof hello.size - offsetof(__typeof__(hello), key);
@@ -368,7 +373,10 @@ static int say_hello_and_hang_up(const char *port)
 /* A stranger that begins like a rank and then says a byte now and again. */
 static void *dribble(void *port)
 {
-    const struct { uint32_t kind, zero; uint64_t n; } head = { NN_WIRE_HELLO, 0, 204 };
+    const struct {
+        uint32_t kind, zero;
+        uint64_t n;
+    } head = { NN_WIRE_HELLO, 0, 204 };
     int fd = connect_silently(port);
     bool heard = send(fd, &head, sizeof head, MSG_NOSIGNAL) == sizeof head;
 
@@ -410,7 +418,10 @@ static void a_rank_that_left_while_it_waited_may_come_again(void **state)
 static void idle_connections_do_not_keep_ranks_from_meeting(void **state)
 {
     enum { BEFORE = 14, ALL = 150 };
-    const struct { uint32_t kind, zero; uint64_t n; } head = { NN_WIRE_HELLO, 0, 204 };
+    const struct {
+        uint32_t kind, zero;
+        uint64_t n;
+    } head = { NN_WIRE_HELLO, 0, 204 };
     bench *b = *state;
     int fd[ALL];
     struct timespec began, ended;
@@ -472,20 +483,14 @@ static void check_lost(bench *b, pl_code (*work)(nn_ranks *r, pl_error *err), in
     assert_int_equal(rank_end(&b->rank[2]), last);
 }
 
-static void a_dead_rank_ends_all_at_once(void **state)
-{
-    check_lost(*state, work_die, -SIGKILL, "rank 2 is gone");
-}
+static void a_dead_rank_ends_all_at_once(void **state) { check_lost(*state, work_die, -SIGKILL, "rank 2 is gone"); }
 
 static void a_silent_rank_ends_all_when_patience_is_spent(void **state)
 {
     check_lost(*state, work_stop, 7, "rank 2 has been silent for ");
 }
 
-static void a_rank_that_gives_up_ends_all(void **state)
-{
-    check_lost(*state, work_fail, 7, "rank 2");
-}
+static void a_rank_that_gives_up_ends_all(void **state) { check_lost(*state, work_fail, 7, "rank 2"); }
 
 static pl_code work_differ(nn_ranks *r, pl_error *err)
 {

@@ -45,7 +45,10 @@ static void errors_of_four_numbers_are_as_by_hand(void **state)
 /* Of 9 errors the interval is the largest, of 19 the second largest, of 99 the tenth largest; of 8 there is none. */
 static void nine_of_ten_further_ones_are_in_the_interval(void **state)
 {
-    static const struct { int n; double want; } cases[] = { { 9, 9 }, { 10, 10 }, { 19, 18 }, { 20, 19 }, { 99, 90 }, { 100, 91 } };
+    static const struct {
+        int n;
+        double want;
+    } cases[] = { { 9, 9 }, { 10, 10 }, { 19, 18 }, { 20, 19 }, { 99, 90 }, { 100, 91 } };
     double y[100] = { 0 }, p[100];
     int64_t held = 0, all = 0;
     nn_fit f;
@@ -179,8 +182,10 @@ static void cross_entropy_is_right_for_any_logit(void **state)
             close_to((double)dy, k ? -p : p, 1e-7);
             below = (float)((double)logit[i] - h);
             above = (float)((double)logit[i] + h);
-            close_to((nn_loss_backward(NN_LOSS_BCE, &above, &t[k], 1, 1, &none).loss
-                      - nn_loss_backward(NN_LOSS_BCE, &below, &t[k], 1, 1, &none).loss) / ((double)above - (double)below), (double)dy, 1e-6);
+            close_to((nn_loss_backward(NN_LOSS_BCE, &above, &t[k], 1, 1, &none).loss -
+                      nn_loss_backward(NN_LOSS_BCE, &below, &t[k], 1, 1, &none).loss) /
+                         ((double)above - (double)below),
+                     (double)dy, 1e-6);
         }
     assert_true(nn_logistic(-1e4) == 0 && nn_logistic(1e4) == 1 && nn_logistic(0) == 0.5 && isnan(nn_logistic(NAN)));
     assert_true(nn_logistic(-700) > 0);

@@ -57,9 +57,11 @@ static ch_mol hydride(int z, int charge, int n)
 
 static void atoms_without_a_type_are_refused_with_their_number(void **state)
 {
-    static const struct { int z, charge, n; } wrong[] = { { 5, 0, 3 }, { 6, 0, 3 }, { 6, 1, 3 }, { 6, -1, 3 }, { 7, -1, 2 }, { 8, 0, 1 },
-        { 14, 0, 3 }, { 15, 1, 4 }, { 16, 1, 3 }, { 34, 0, 2 }, { 53, -1, 0 }, { 10, 0, 0 }, { 1, 0, 1 }, { 6, 0, 5 }, { 15, 0, 5 },
-        { 13, 0, 3 }, { 9, 0, 2 }, { 26, 0, 0 }, { 6, 0, 0 }, { 8, 2, 4 } };
+    static const struct {
+        int z, charge, n;
+    } wrong[] = { { 5, 0, 3 },  { 6, 0, 3 },  { 6, 1, 3 },  { 6, -1, 3 },  { 7, -1, 2 }, { 8, 0, 1 }, { 14, 0, 3 },
+                  { 15, 1, 4 }, { 16, 1, 3 }, { 34, 0, 2 }, { 53, -1, 0 }, { 10, 0, 0 }, { 1, 0, 1 }, { 6, 0, 5 },
+                  { 15, 0, 5 }, { 13, 0, 3 }, { 9, 0, 2 },  { 26, 0, 0 },  { 6, 0, 0 },  { 8, 2, 4 } };
     const ch_mmff_options options = { 0 };
 
     (void)state;
@@ -79,9 +81,11 @@ static void atoms_without_a_type_are_refused_with_their_number(void **state)
 
 static void simple_hydrides_have_their_types(void **state)
 {
-    static const struct { int z, charge, n, type, of_hydrogen; } right[] = { { 6, 0, 4, 1, 5 }, { 7, 0, 3, 8, 23 }, { 7, 1, 4, 34, 36 },
-        { 8, 0, 2, 70, 31 }, { 8, 1, 3, 49, 50 }, { 8, -1, 1, 35, 21 }, { 16, 0, 2, 15, 71 }, { 15, 0, 3, 26, 71 }, { 14, 0, 4, 19, 5 },
-        { 17, -1, 0, 90, 0 }, { 11, 1, 0, 93, 0 }, { 30, 2, 0, 95, 0 }, { 26, 3, 0, 88, 0 } };
+    static const struct {
+        int z, charge, n, type, of_hydrogen;
+    } right[] = { { 6, 0, 4, 1, 5 },    { 7, 0, 3, 8, 23 },   { 7, 1, 4, 34, 36 },  { 8, 0, 2, 70, 31 }, { 8, 1, 3, 49, 50 },
+                  { 8, -1, 1, 35, 21 }, { 16, 0, 2, 15, 71 }, { 15, 0, 3, 26, 71 }, { 14, 0, 4, 19, 5 }, { 17, -1, 0, 90, 0 },
+                  { 11, 1, 0, 93, 0 },  { 30, 2, 0, 95, 0 },  { 26, 3, 0, 88, 0 } };
     const ch_mmff_options options = { 0 };
 
     (void)state;
@@ -121,7 +125,8 @@ static void minimising_ends_at_a_minimum_or_says_that_it_does_not(void **state)
 {
     const ch_mmff_options options = { 0 };
     const ch_mol mol = hydride(6, 0, 4);
-    double xyz[5][3] = { { 0, 0, 0 }, { 1, 0.2, 0.1 }, { -0.8, 0.9, 0 }, { 0, -1.2, 0.4 }, { 0.1, 0, -1.3 } }, sums[CH_N_TERM_CLASSES];
+    double xyz[5][3] = { { 0, 0, 0 }, { 1, 0.2, 0.1 }, { -0.8, 0.9, 0 }, { 0, -1.2, 0.4 }, { 0.1, 0, -1.3 } },
+           sums[CH_N_TERM_CLASSES];
     ch_terms terms;
     ch_minimised result;
 
@@ -139,8 +144,9 @@ static void minimising_ends_at_a_minimum_or_says_that_it_does_not(void **state)
 
 /* ---- tables ---- */
 
-static const char *const files[] = { "mmffprop.par", "mmffdef.par", "mmffpbci.par", "mmffvdw.par", "mmffbond.par", "mmffbndk.par",
-    "mmffang.par", "mmffstbn.par", "mmffdfsb.par", "mmfftor.par", "mmffs_tor.par", "mmffoop.par", "mmffs_oop.par", "mmffchg.par" };
+static const char *const files[] = { "mmffprop.par",  "mmffdef.par", "mmffpbci.par",  "mmffvdw.par",  "mmffbond.par",
+                                     "mmffbndk.par",  "mmffang.par", "mmffstbn.par",  "mmffdfsb.par", "mmfftor.par",
+                                     "mmffs_tor.par", "mmffoop.par", "mmffs_oop.par", "mmffchg.par" };
 enum { N_FILES = sizeof files / sizeof *files };
 
 /* A folder with links to the tables. */
@@ -206,7 +212,8 @@ static void damage(const char *dir, const char *file)
         assert_int_equal(pl_file_write(path, (pl_bytes){ wrong, strlen(wrong) }, NULL), PL_OK);
         must_fail(dir, PL_EDATA, pl_sprintf(mem, "%s:%d", file, line), "this is not a row of the table");
     }
-    char *shorter = pl_sprintf(mem, "%.*s%.*s\n%s", (int)(row - text), text, (int)strcspn(word, " ") + (int)(word - row), row, after + 1);
+    char *shorter =
+        pl_sprintf(mem, "%.*s%.*s\n%s", (int)(row - text), text, (int)strcspn(word, " ") + (int)(word - row), row, after + 1);
     assert_int_equal(pl_file_write(path, (pl_bytes){ shorter, strlen(shorter) }, NULL), PL_OK);
     must_fail(dir, PL_EDATA, pl_sprintf(mem, "%s:%d", file, line), "this is not a row of the table");
 }

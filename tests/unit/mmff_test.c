@@ -91,8 +91,8 @@ static void every_class_of_every_molecule_of_the_suite_agrees(void **state)
             if (off <= fmax(0.001, 1e-4 * fabs(m->energy[c])))
                 strict[c]++;
             else if (!(off <= 0.00005 + 4 * sigma))
-                fail_msg("%s: %s is %.5f, not %.5f; the coordinates explain %.5f", m->name, ch_term_class_name((enum ch_term_class)c), sums[c],
-                         m->energy[c], sigma);
+                fail_msg("%s: %s is %.5f, not %.5f; the coordinates explain %.5f", m->name,
+                         ch_term_class_name((enum ch_term_class)c), sums[c], m->energy[c], sigma);
             else
                 most = fmax(most, off / sigma);
         }
@@ -126,7 +126,8 @@ static void gradient_check(const ch_terms *terms, const suite_molecule *m, int c
         xyz[0][i] = kept;
         const double difference = (e[1] - e[0]) / (2 * step);
         if (!(fabs(difference - gradient[0][i]) <= 1e-6 * largest))
-            fail_msg("%s, class %d: atom %d direction %d has %.8f, not %.8f", m->name, class, i / 3 + 1, i % 3, gradient[0][i], difference);
+            fail_msg("%s, class %d: atom %d direction %d has %.8f, not %.8f", m->name, class, i / 3 + 1, i % 3, gradient[0][i],
+                     difference);
     }
 }
 
@@ -137,7 +138,7 @@ static void gradients_are_those_of_differences(void **state)
         const suite_molecule *m = &w.suite.molecules[k];
         pl_arena_reset(w.scratch);
         const ch_terms terms = terms_of(&m->mol, m->name);
-        for (int class = 0; class <= CH_N_TERM_CLASSES; class++) {
+        for (int class = 0; class <= CH_N_TERM_CLASSES; class ++) {
             const ch_terms only = suite_only(&terms, class, w.scratch);
             gradient_check(&only, m, class);
         }
@@ -175,9 +176,10 @@ static int separate(ch_mol *mol)
         for (int side = 0; side < 2; side++) {
             const int32_t i = mol->bond[b][side], j = mol->bond[b][1 - side];
             const int z = mol->z[i], usual = z == 7 || z == 15 ? 3 : 2;
-            const bool ends = valence(mol, j) == mol->order[b] && mol->charge[j] == 0 && (mol->z[j] == 8 || mol->z[j] == 16 || mol->z[j] == 7);
-            if (!(z == 7 || z == 15 || z == 16 || z == 17) || mol->charge[i] < 0 || mol->charge[i] > 1 || !ends || mol->order[b] < 2 ||
-                valence(mol, i) < usual + 2)
+            const bool ends =
+                valence(mol, j) == mol->order[b] && mol->charge[j] == 0 && (mol->z[j] == 8 || mol->z[j] == 16 || mol->z[j] == 7);
+            if (!(z == 7 || z == 15 || z == 16 || z == 17) || mol->charge[i] < 0 || mol->charge[i] > 1 || !ends ||
+                mol->order[b] < 2 || valence(mol, i) < usual + 2)
                 continue;
             mol->order[b]--;
             mol->charge[i]++;
@@ -193,8 +195,8 @@ static void same_terms(const ch_terms *a, const ch_terms *b, const suite_molecul
 
     for (int32_t i = 0; i < a->n_atoms; i++)
         if (a->type[i] != b->type[i] || !(fabs(a->charge[i] - b->charge[i]) <= 1e-12))
-            fail_msg("%s: atom %d has type %d and charge %.4f, or type %d and charge %.4f", m->name, i + 1, a->type[i], a->charge[i],
-                     b->type[i], b->charge[i]);
+            fail_msg("%s: atom %d has type %d and charge %.4f, or type %d and charge %.4f", m->name, i + 1, a->type[i],
+                     a->charge[i], b->type[i], b->charge[i]);
     ch_energy(x, NULL, a, (const double(*)[3])m->xyz);
     ch_energy(y, NULL, b, (const double(*)[3])m->xyz);
     for (int c = 0; c < CH_N_TERM_CLASSES; c++)
@@ -297,10 +299,8 @@ static void mmff94s_differs_in_planes_and_torsions_only(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_class_of_every_molecule_of_the_suite_agrees),
-        cmocka_unit_test(gradients_are_those_of_differences),
-        cmocka_unit_test(charge_separated_drawings_are_the_same_molecules),
-        cmocka_unit_test(the_order_of_atoms_does_not_matter),
+        cmocka_unit_test(every_class_of_every_molecule_of_the_suite_agrees), cmocka_unit_test(gradients_are_those_of_differences),
+        cmocka_unit_test(charge_separated_drawings_are_the_same_molecules),  cmocka_unit_test(the_order_of_atoms_does_not_matter),
         cmocka_unit_test(mmff94s_differs_in_planes_and_torsions_only),
     };
     return cmocka_run_group_tests(tests, setup, teardown);

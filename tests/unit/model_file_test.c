@@ -29,22 +29,35 @@ static int bench_open(void **state)
     nn_se3 *model;
     int fd;
 
-    if (!b || !(b->mem = pl_arena_new(0)))
+    if (b == NULL || (b->mem = pl_arena_new(0)) == NULL)
         return 1;
     strcpy(b->path, "/tmp/molsieve-model-XXXXXX");
     if ((fd = mkstemp(b->path)) < 0 || close(fd))
         return 1;
-    b->target[0] = (nn_target){ "gap", "eV", "low", { 1.25, 0.5, -3.0, { 0.1, 0.2, 1.0 / 3 } }, { "test", 2, { { 0, 1.5, 40 }, { 0.3, 0.1 + 0.2, 30 } } }, 0.1 + 0.2 };
+    b->target[0] = (nn_target){ "gap",
+                                "eV",
+                                "low",
+                                { 1.25, 0.5, -3.0, { 0.1, 0.2, 1.0 / 3 } },
+                                { "test", 2, { { 0, 1.5, 40 }, { 0.3, 0.1 + 0.2, 30 } } },
+                                0.1 + 0.2 };
     b->target[1] = (nn_target){ "mu", "D", "none", { -2, 4, 0, { 0 } }, { .n = 0 }, 0 };
     b->target[2] = (nn_target){ "alpha", "", "high", { 0, 1, 0.5, { 0, 0, 7 } }, { "valid", 1, { { 0, 0, 9 } } }, 1 };
     b->m = (nn_model_file){ .name = "tiny", .target = b->target, .provenance = "{\"a\":1}" };
     b->m.inputs = (nn_inputs){ .n_elements = 3, .element = { 1, 6, 35 }, .z = true, .bonds = true };
     b->m.graph = (ch_graph_opts){ .edges = CH_EDGES_RADIUS, .cutoff = 4.5f, .max_neighbours = 20 };
-    b->m.conf = (nn_se3_conf){ .layers = 2, .degrees = 3, .channels = 4, .heads = 2, .channels_div = 2, .norm = true,
-                               .layer_norm = true, .pooling = NN_POOL_MEAN, .fusion = NN_FUSE_FULL, .outputs = 1 };
+    b->m.conf = (nn_se3_conf){ .layers = 2,
+                               .degrees = 3,
+                               .channels = 4,
+                               .heads = 2,
+                               .channels_div = 2,
+                               .norm = true,
+                               .layer_norm = true,
+                               .pooling = NN_POOL_MEAN,
+                               .fusion = NN_FUSE_FULL,
+                               .outputs = 1 };
     b->m.conf.node_features = nn_inputs_node_features(&b->m.inputs);
     b->m.conf.edge_features = nn_inputs_edge_features(&b->m.inputs);
-    if (nn_se3_plan(&model, &b->m.conf, b->mem, NULL) || !(b->m.params = PL_NEW(b->mem, float, model->n_floats)))
+    if (nn_se3_plan(&model, &b->m.conf, b->mem, NULL) != PL_OK || (b->m.params = PL_NEW(b->mem, float, model->n_floats)) == NULL)
         return 1;
     b->m.model = model;
     nn_se3_init(model, b->m.params, 5);
@@ -67,7 +80,7 @@ static nn_model_file *written_and_read(bench *b)
     nn_model_file *back = NULL;
     pl_error err = { 0 };
 
-    if (nn_model_write(&b->m, b->path, &err) || nn_model_read(&back, b->path, b->mem, &err))
+    if (nn_model_write(&b->m, b->path, &err) != PL_OK || nn_model_read(&back, b->path, b->mem, &err) != PL_OK)
         fail_msg("%s", err.text);
     return back;
 }
@@ -112,8 +125,8 @@ static void bfloat16_holds_exactly_the_rounded_numbers(void **state)
     memcpy(b->m.params, before, sizeof before);
     nn_model_round(&b->m);
     assert_true(b->m.params[0] == 1.0f);
-    assert_true(b->m.params[1] == 1.0f);        /* tie to even, down */
-    assert_true(b->m.params[2] == 1.015625f);   /* tie to even, up   */
+    assert_true(b->m.params[1] == 1.0f);      /* tie to even, down */
+    assert_true(b->m.params[2] == 1.015625f); /* tie to even, up   */
     assert_true(b->m.params[3] == -3.140625f);
     back = written_and_read(b);
     assert_true(back->bf16);
@@ -153,10 +166,7 @@ static void put_bytes(bench *b, const char *bytes, size_t n)
     assert_int_equal(fclose(f), 0);
 }
 
-static size_t header_of(const char *file)
-{
-    return (size_t)(unsigned char)file[0] | (size_t)(unsigned char)file[1] << 8;
-}
+static size_t header_of(const char *file) { return (size_t)(unsigned char)file[0] | (size_t)(unsigned char)file[1] << 8; }
 
 /* Whether the bytes are a model file that is read; a refusal names the file. */
 static bool is_taken(bench *b, const char *bytes, size_t n)
@@ -179,7 +189,7 @@ static void every_flipped_bit_is_noticed(void **state)
 {
     bench *b = *state;
     const char *asked = getenv("MOLSIEVE_FLIPS");
-    int64_t flips = asked ? atoll(asked) : 100, taken = 0;
+    int64_t flips = asked != NULL ? atoll(asked) : 100, taken = 0;
     size_t n;
     char *file = bytes_of(b, &n);
     pl_rng r = pl_rng_at(21, 0, 1);
@@ -203,7 +213,7 @@ static void a_file_without_a_checksum_is_read_and_known(void **state)
     bench *b = *state;
     size_t n, gone, left;
     char *file = bytes_of(b, &n);
-    char *at = memmem(file, n, "\"sha256\":\"", 10), *end = at ? strchr(at + 10, ',') : NULL;
+    char *at = memmem(file, n, "\"sha256\":\"", 10), *end = at != NULL ? strchr(at + 10, ',') : NULL;
     nn_model_file *back = NULL;
 
     assert_true(written_and_read(b)->verified);
@@ -244,8 +254,13 @@ static void the_range_is_written_and_read(void **state)
 
     assert_int_equal(back->range.molecules, 0); /* a file of an earlier version */
     assert_null(strstr(nn_model_metadata(back, b->mem), "range"));
-    b->m.range = (nn_range){ .molecules = 70, .low = { 1, -1 }, .high = { 9, 1, 2, 3, 1 }, .sources = 1u << NN_SOURCE_INPUT, .n_kinds = 1,
-                             .kind = { { 7, 1, true } }, .form = "neutral" };
+    b->m.range = (nn_range){ .molecules = 70,
+                             .low = { 1, -1 },
+                             .high = { 9, 1, 2, 3, 1 },
+                             .sources = 1u << NN_SOURCE_INPUT,
+                             .n_kinds = 1,
+                             .kind = { { 7, 1, true } },
+                             .form = "neutral" };
     back = written_and_read(b);
     assert_string_equal(nn_range_text(&back->range, b->mem), nn_range_text(&b->m.range, b->mem));
     assert_int_equal(back->range.molecules, 70);
@@ -256,8 +271,9 @@ static void half_a_domain(nn_tensor *t, int *n, nn_meta *meta)
     static const char key[NN_DOMAIN_KEY];
 
     (void)meta;
-    t[(*n)++] = (nn_tensor){ .name = "domain.inchikey", .dtype = NN_U8, .n_dims = 2, .dims = { 1, NN_DOMAIN_KEY },
-                             .count = NN_DOMAIN_KEY, .data = key };
+    t[(*n)++] = (nn_tensor){
+        .name = "domain.inchikey", .dtype = NN_U8, .n_dims = 2, .dims = { 1, NN_DOMAIN_KEY }, .count = NN_DOMAIN_KEY, .data = key
+    };
 }
 
 /* y stdev + mean + constant + offsets, for HBr with y = 2. */
@@ -340,7 +356,7 @@ static void refused_with(bench *b, change *how, const char *text)
     how(t, &out.n, meta);
     assert_int_equal(nn_tensors_write(b->path, &out, NULL), PL_OK);
     assert_int_equal(nn_model_read(&back, b->path, b->mem, &err), PL_EDATA);
-    if (!strstr(err.text, text) || !strstr(err.text, b->path))
+    if (strstr(err.text, text) == NULL || strstr(err.text, b->path) == NULL)
         fail_msg("'%s' does not say '%s' and the file", err.text, text);
 }
 
@@ -522,8 +538,9 @@ static void two_of_a_name(nn_tensor *t, int *n, nn_meta *meta)
 {
     (void)t;
     (void)n;
-    meta_named(meta, "target")->value = "{\"targets\":[{\"name\":\"a\",\"unit\":\"\",\"better\":\"low\"},{\"name\":\"b\",\"unit\":\"\","
-                                        "\"better\":\"low\"},{\"name\":\"a\",\"unit\":\"\",\"better\":\"low\"}]}";
+    meta_named(meta, "target")->value =
+        "{\"targets\":[{\"name\":\"a\",\"unit\":\"\",\"better\":\"low\"},{\"name\":\"b\",\"unit\":\"\","
+        "\"better\":\"low\"},{\"name\":\"a\",\"unit\":\"\",\"better\":\"low\"}]}";
 }
 
 static void an_older_format(nn_tensor *t, int *n, nn_meta *meta)

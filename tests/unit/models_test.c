@@ -17,16 +17,25 @@
 
 /* ---- plans --------------------------------------------------------------- */
 
-static const nn_se3_conf published = { .layers = 7, .degrees = 4, .channels = 32, .heads = 8, .channels_div = 2,
-                                       .norm = true, .layer_norm = true, .pooling = NN_POOL_MAX,
-                                       .fusion = NN_FUSE_FULL, .node_features = 6, .edge_features = 4, .outputs = 1 };
+static const nn_se3_conf published = { .layers = 7,
+                                       .degrees = 4,
+                                       .channels = 32,
+                                       .heads = 8,
+                                       .channels_div = 2,
+                                       .norm = true,
+                                       .layer_norm = true,
+                                       .pooling = NN_POOL_MAX,
+                                       .fusion = NN_FUSE_FULL,
+                                       .node_features = 6,
+                                       .edge_features = 4,
+                                       .outputs = 1 };
 
 static nn_se3 *plan(const nn_se3_conf *conf, pl_arena *mem)
 {
     nn_se3 *m = NULL;
     pl_error err = { 0 };
 
-    if (nn_se3_plan(&m, conf, mem, &err))
+    if (nn_se3_plan(&m, conf, mem, &err) != PL_OK)
         fail_msg("%s", err.text);
     return m;
 }
@@ -39,12 +48,12 @@ static void plans_have_the_published_sizes(void **state)
         int tensors; /* 0: not published */
         size_t floats;
     } all[] = {
-        { 4, NN_FUSE_FULL, 1, 1, 32, 2, 171, 9279553 }, { 4, NN_FUSE_PARTIAL, 1, 1, 32, 2, 333, 9304321 },
+        { 4, NN_FUSE_FULL, 1, 1, 32, 2, 171, 9279553 },  { 4, NN_FUSE_PARTIAL, 1, 1, 32, 2, 333, 9304321 },
         { 4, NN_FUSE_NONE, 1, 1, 32, 2, 1008, 9407521 }, { 4, NN_FUSE_FULL, 1, 0, 32, 2, 0, 9278145 },
-        { 4, NN_FUSE_FULL, 0, 0, 32, 2, 0, 9276353 },   { 1, NN_FUSE_FULL, 1, 1, 32, 2, 0, 262177 },
-        { 2, NN_FUSE_FULL, 1, 1, 32, 2, 0, 1365377 },   { 3, NN_FUSE_FULL, 1, 1, 32, 2, 0, 4109025 },
-        { 4, NN_FUSE_FULL, 1, 1, 16, 2, 0, 2335665 },   { 4, NN_FUSE_FULL, 1, 1, 64, 2, 0, 37037409 },
-        { 4, NN_FUSE_FULL, 1, 1, 32, 4, 0, 4933137 },   { 4, NN_FUSE_FULL, 1, 1, 32, 1, 0, 17972385 },
+        { 4, NN_FUSE_FULL, 0, 0, 32, 2, 0, 9276353 },    { 1, NN_FUSE_FULL, 1, 1, 32, 2, 0, 262177 },
+        { 2, NN_FUSE_FULL, 1, 1, 32, 2, 0, 1365377 },    { 3, NN_FUSE_FULL, 1, 1, 32, 2, 0, 4109025 },
+        { 4, NN_FUSE_FULL, 1, 1, 16, 2, 0, 2335665 },    { 4, NN_FUSE_FULL, 1, 1, 64, 2, 0, 37037409 },
+        { 4, NN_FUSE_FULL, 1, 1, 32, 4, 0, 4933137 },    { 4, NN_FUSE_FULL, 1, 1, 32, 1, 0, 17972385 },
     };
     (void)state;
 
@@ -147,7 +156,8 @@ static void initial_parameters_follow_their_distributions(void **state)
     assert_memory_not_equal(a, b, 4096);
     for (int32_t k = 0; k < m->n_params; k++) {
         const nn_param *p = &m->param[k];
-        bool normal = strstr(p->name, "to_query") || strstr(p->name, "project") || strstr(p->name, "kernel_self");
+        bool normal =
+            strstr(p->name, "to_query") != NULL || strstr(p->name, "project") != NULL || strstr(p->name, "kernel_self") != NULL;
         double sum = 0.0, most = 0.0;
         for (size_t e = 0; e < p->size; e++) {
             sum += (double)a[p->at + e] * (double)a[p->at + e];
@@ -175,10 +185,10 @@ static void plan_reports_refused_memory(void **state)
         nn_se3 *m = NULL;
         c.layers = 1;
         pl_arena_refuse(nth);
-        pl_code rc = nn_se3_plan(&m, &c, mem, NULL);
+        pl_code code = nn_se3_plan(&m, &c, mem, NULL);
         pl_arena_refuse(0);
-        refused = rc == PL_ENOMEM;
-        assert_true(refused || (rc == PL_OK && m && nth > 10));
+        refused = code == PL_ENOMEM;
+        assert_true(refused || (code == PL_OK && m && nth > 10));
         pl_arena_free(mem);
     }
 }
@@ -251,23 +261,27 @@ static pl_code parse(const char *header, uint64_t length, size_t data)
     char *file = calloc(1, 8 + n + data); /* exactly, so that a sanitizer sees one byte too far */
     nn_tensors *got = NULL;
     pl_error err = { 0 };
-    pl_code rc;
+    pl_code code;
 
     assert_non_null(file);
     for (int k = 0; k < 8; k++)
         file[k] = (char)((length ? length : n) >> (8 * k));
     memcpy(file + 8, header, n);
-    rc = nn_tensors_parse(&got, (pl_bytes){ file, 8 + n + data }, mem, &err);
-    assert_true(rc == PL_OK || err.text[0]);
+    code = nn_tensors_parse(&got, (pl_bytes){ file, 8 + n + data }, mem, &err);
+    assert_true(code == PL_OK || err.text[0]);
     free(file);
     pl_arena_free(mem);
-    return rc;
+    return code;
 }
 
 static void hostile_headers_are_refused(void **state)
 {
     static const char *const bad[] = {
-        "", "[]", "{", "{\"a\":1}", "{\"a\":{}}",
+        "",
+        "[]",
+        "{",
+        "{\"a\":1}",
+        "{\"a\":{}}",
         "{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,16]}}",
         "{\"a\":{\"dtype\":\"F32\",\"shape\":[4],\"data_offsets\":[4,20]}}",
         "{\"a\":{\"dtype\":\"F32\",\"shape\":[-1],\"data_offsets\":[0,16]}}",
@@ -281,7 +295,8 @@ static void hostile_headers_are_refused(void **state)
         "{\"a\":{\"dtype\":\"F32\",\"shape\":[4],\"data_offsets\":\"0,16\"}}",
         "{\"a\":{\"dtype\":\"Q4\",\"shape\":[4],\"data_offsets\":[0,16]}}",
         "{\"a\":{\"shape\":[4],\"data_offsets\":[0,16]}}",
-        "{\"__metadata__\":{\"x\":1}}", "{\"__metadata__\":[]}",
+        "{\"__metadata__\":{\"x\":1}}",
+        "{\"__metadata__\":[]}",
         ("{\"a\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[0,1]},"
          "\"a\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[0,1]}}"),
     };

@@ -78,7 +78,8 @@ static void expect_all_pairs(const float (*xyz)[3], float cutoff)
 
 static void neighbours_are_all_pairs_within_the_cutoff(void **state)
 {
-    static const float sides[][3] = { { 60, 0, 0 }, { 0, 60, 0 }, { 0, 0, 60 }, { 25, 25, 0 }, { 12, 12, 12 }, { 2, 30, 5 }, { 4, 4, 4 } };
+    static const float sides[][3] = { { 60, 0, 0 },   { 0, 60, 0 }, { 0, 0, 60 }, { 25, 25, 0 },
+                                      { 12, 12, 12 }, { 2, 30, 5 }, { 4, 4, 4 } };
     static const float cutoffs[] = { 1.5f, 5, 11 };
     float xyz[ATOMS][3];
 
@@ -277,12 +278,9 @@ static void a_worker_that_is_gone_or_no_worker_is_named(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        CASE(neighbours_are_all_pairs_within_the_cutoff),
-        CASE(what_follows_the_atoms_belongs_to_a_frame_of_qm9),
-        CASE(blank_lines_between_frames_are_no_records),
-        CASE(a_count_without_a_comment_is_a_problem),
-        CASE(a_child_that_cannot_be_waited_for_is_ended),
-        CASE(a_worker_that_is_gone_or_no_worker_is_named),
+        CASE(neighbours_are_all_pairs_within_the_cutoff),         CASE(what_follows_the_atoms_belongs_to_a_frame_of_qm9),
+        CASE(blank_lines_between_frames_are_no_records),          CASE(a_count_without_a_comment_is_a_problem),
+        CASE(a_child_that_cannot_be_waited_for_is_ended),         CASE(a_worker_that_is_gone_or_no_worker_is_named),
         CASE(the_worker_gets_its_own_few_variables_and_no_other),
     };
     return cmocka_run_group_tests_name("near", tests, NULL, NULL);

@@ -49,7 +49,7 @@ static int bench_open(void **state)
 {
     bench *b = calloc(1, sizeof *b);
 
-    if (!b || !(b->mem = pl_arena_new(0)))
+    if (b == NULL || (b->mem = pl_arena_new(0)) == NULL)
         return 1;
     bench_reset(b);
     *state = b;
@@ -74,10 +74,7 @@ static void gradient_make(bench *b, int step)
     memset(b->g + b->tensor[ZERO].at, 0, sizes[ZERO] * sizeof *b->g);
 }
 
-static double lr_of(int step)
-{
-    return 0.02 / step;
-}
+static double lr_of(int step) { return 0.02 / step; }
 
 /* Algorithm 2 of You et al. 2020, a line of it a line here. */
 static void published_step(bench *b, const nn_param *tensor, int t, double clip)

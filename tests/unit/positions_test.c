@@ -43,8 +43,8 @@ static void write_pdb(char *out, size_t cap, const atom *a, int n, const char *m
     size_t at = (size_t)snprintf(out, cap, "COMPND    TEST\n");
 
     for (int i = 0; i < n; i++)
-        at += (size_t)snprintf(out + at, cap - at, "HETATM%5d %-4s UNL A   1    %8.3f%8.3f%8.3f  1.00  0.00          %2s  \n", i + 1,
-                               a[i].element, a[i].x[0], a[i].x[1], a[i].x[2], a[i].element);
+        at += (size_t)snprintf(out + at, cap - at, "HETATM%5d %-4s UNL A   1    %8.3f%8.3f%8.3f  1.00  0.00          %2s  \n",
+                               i + 1, a[i].element, a[i].x[0], a[i].x[1], a[i].x[2], a[i].element);
     (void)snprintf(out + at, cap - at, "%sEND\n", more);
 }
 
@@ -104,8 +104,8 @@ static void pdb_and_listed_files_have_the_bonds_of_xyz(void **state)
         }
 }
 
-static const atom methanol[] = { { "C", { 0, 0, 0 } },          { "O", { 1.43, 0, 0 } },        { "H", { -.36, 1.03, 0 } },
-                                 { "H", { -.36, -.51, .89 } },  { "H", { -.36, -.51, -.89 } },  { "H", { 1.75, .45, .78 } } };
+static const atom methanol[] = { { "C", { 0, 0, 0 } },         { "O", { 1.43, 0, 0 } },       { "H", { -.36, 1.03, 0 } },
+                                 { "H", { -.36, -.51, .89 } }, { "H", { -.36, -.51, -.89 } }, { "H", { 1.75, .45, .78 } } };
 
 static void bonds_of_a_pdb_file_have_to_fit_its_positions(void **state)
 {
@@ -130,8 +130,10 @@ static void bonds_of_a_pdb_file_have_to_fit_its_positions(void **state)
 static const char *fchk(const atom *a, int n, const int *z, int charge)
 {
     static char text[2048];
-    size_t at = (size_t)snprintf(text, sizeof text, "test\nSP        UHF                                                         STO-3G\n"
-                                 "%-43sI     %12d\n%-43sI     %12d\n%-43sI   N=%12d\n", "Number of atoms", n, "Charge", charge, "Atomic numbers", n);
+    size_t at = (size_t)snprintf(text, sizeof text,
+                                 "test\nSP        UHF                                                         STO-3G\n"
+                                 "%-43sI     %12d\n%-43sI     %12d\n%-43sI   N=%12d\n",
+                                 "Number of atoms", n, "Charge", charge, "Atomic numbers", n);
 
     for (int i = 0; i < n; i++)
         at += (size_t)snprintf(text + at, sizeof text - at, "%12d", z[i]);
@@ -145,7 +147,10 @@ static const char *fchk(const atom *a, int n, const int *z, int charge)
 static void a_charge_that_a_listed_file_states_is_used(void **state)
 {
     static const int z[] = { 7, 1, 1, 1, 1 };
-    static const atom ammonium[] = { { "", { 0, 0, 0 } }, { "", { .59, .59, .59 } }, { "", { -.59, -.59, .59 } }, { "", { -.59, .59, -.59 } },
+    static const atom ammonium[] = { { "", { 0, 0, 0 } },
+                                     { "", { .59, .59, .59 } },
+                                     { "", { -.59, -.59, .59 } },
+                                     { "", { -.59, .59, -.59 } },
                                      { "", { .59, -.59, -.59 } } };
     const ch_listing found = list(fchk(ammonium, 5, z, 1), "fchk");
     const ch_prepare_opts o = ch_prepare_defaults();
@@ -161,7 +166,9 @@ static void a_charge_that_a_listed_file_states_is_used(void **state)
 static void a_listed_radical_is_refused(void **state)
 {
     static const int z[] = { 6, 1, 1, 1 };
-    static const atom methyl[] = { { "", { 0, 0, 0 } }, { "", { 1.08, 0, 0 } }, { "", { -.54, .93, 0 } }, { "", { -.54, -.93, 0 } } };
+    static const atom methyl[] = {
+        { "", { 0, 0, 0 } }, { "", { 1.08, 0, 0 } }, { "", { -.54, .93, 0 } }, { "", { -.54, -.93, 0 } }
+    };
     const ch_listing found = list(fchk(methyl, 4, z, 0), "fchk");
 
     (void)state;
@@ -181,7 +188,9 @@ static void a_listed_molecule_without_bonds_fails_with_a_reason(void **state)
 
 static void what_positions_do_not_tell_is_refused(void **state)
 {
-    static const struct { const char *text, *reason; } cases[] = {
+    static const struct {
+        const char *text, *reason;
+    } cases[] = {
         { "3\nnickel\nNi 0 0 0\nC 1.8 0 0\nO 2.95 0 0\n", "bonds of Ni1 cannot be told" },
         { "3\nzinc\nC 2 0 0\nZn 0 0 0\nC -2 0 0\n", "bonds of Zn2 cannot be told" },
         { "3\nmethylene\nC 0 0 0\nH 1.0 0.4 0\nH -1.0 0.4 0\n", "carbenes are not read" },
@@ -206,11 +215,12 @@ static void a_stretched_bond_is_a_bond_or_refused(void **state)
     (void)state;
     for (double away = 0; away < 1.66; away += 0.05) {
         char text[1024];
-        (void)snprintf(text, sizeof text,
-                       "16\nsulfonamide\nS 0 0 0\nO .48 1.36 0\nO .48 -.68 -1.18\nC -1.77 0 0\nH -2.12 .51 .89\nH -2.12 -1.02 0\nH -2.12 .51 -.89\n"
-                       "N %.3f -.76 1.32\nC %.3f -.10 2.62\nC %.3f -2.22 1.39\nH %.3f -.61 3.42\nH %.3f .93 2.52\nH %.3f -.08 2.87\n"
-                       "H %.3f -2.60 1.98\nH %.3f -2.61 .37\nH %.3f -2.52 1.83\n",
-                       .56 + away, .71 + away, .71 + away, .27 + away, .35 + away, 1.78 + away, -.13 + away, .63 + away, 1.67 + away);
+        (void)snprintf(
+            text, sizeof text,
+            "16\nsulfonamide\nS 0 0 0\nO .48 1.36 0\nO .48 -.68 -1.18\nC -1.77 0 0\nH -2.12 .51 .89\nH -2.12 -1.02 0\nH -2.12 .51 -.89\n"
+            "N %.3f -.76 1.32\nC %.3f -.10 2.62\nC %.3f -2.22 1.39\nH %.3f -.61 3.42\nH %.3f .93 2.52\nH %.3f -.08 2.87\n"
+            "H %.3f -2.60 1.98\nH %.3f -2.61 .37\nH %.3f -2.52 1.83\n",
+            .56 + away, .71 + away, .71 + away, .27 + away, .35 + away, 1.78 + away, -.13 + away, .63 + away, 1.67 + away);
         const ch_prepared p = answer(text, "xyz", &o);
         n_ok += p.code == CH_OK;
         n_refused += p.code == CH_VALENCE;
@@ -226,16 +236,22 @@ static void a_stretched_bond_is_a_bond_or_refused(void **state)
 /* Another InChIKey, so no duplicates of each other. */
 static void deuterium_stays_deuterium(void **state)
 {
-    static const struct { const char *format, *text, *smiles; } cases[] = {
+    static const struct {
+        const char *format, *text, *smiles;
+    } cases[] = {
         { "xyz", METHANE("H"), "C" },
         { "xyz", METHANE("D"), "C[2H]" },
         { "xyz", METHANE("T"), "C[3H]" },
         { "smi", "[2H]C", "C[2H]" },
         { "smi", "[2H]C([2H])Cl.Cl", "[2H]C(Cl)[2H]" },
-        { "sdf", MOLFILE "    0.0000    0.0000    0.0000 C   0  0\n    1.0000    0.0000    0.0000 D   0  0\n"
-                 "    0.0000    1.7000    0.0000 Cl  0  0\n  1  2  1  0\n  1  3  1  0\nM  END\n", "[2H]CCl" },
-        { "sdf", MOLFILE "    0.0000    0.0000    0.0000 C   0  0\n    1.0000    0.0000    0.0000 H   0  0\n"
-                 "    0.0000    1.7000    0.0000 Cl  0  0\n  1  2  1  0\n  1  3  1  0\nM  ISO  1   2   2\nM  END\n", "[2H]CCl" },
+        { "sdf",
+          MOLFILE "    0.0000    0.0000    0.0000 C   0  0\n    1.0000    0.0000    0.0000 D   0  0\n"
+                  "    0.0000    1.7000    0.0000 Cl  0  0\n  1  2  1  0\n  1  3  1  0\nM  END\n",
+          "[2H]CCl" },
+        { "sdf",
+          MOLFILE "    0.0000    0.0000    0.0000 C   0  0\n    1.0000    0.0000    0.0000 H   0  0\n"
+                  "    0.0000    1.7000    0.0000 Cl  0  0\n  1  2  1  0\n  1  3  1  0\nM  ISO  1   2   2\nM  END\n",
+          "[2H]CCl" },
     };
     ch_prepare_opts o = ch_prepare_defaults();
     char keys[8][28];

@@ -32,7 +32,7 @@ static void each(void (*check)(const nn_cpu_products *t))
 
     for (int i = 0; i < 4; i++) {
         const nn_cpu_kernels *k = nn_cpu_kernels_find(names[i]);
-        if (!k)
+        if (k == NULL)
             continue;
         tolerance = 2e-6;
         check(&k->products);
@@ -56,7 +56,7 @@ static float *noise(pl_arena *mem, size_t n, pl_rng *rng)
 /* Number (k, j) of part 0 or 1 in the panels of B. */
 static size_t place(const nn_cpu_product *p, int part, int k, int j)
 {
-    size_t rows = (size_t)(p->a[1] ? 2 : 1) * (size_t)p->k, row = (size_t)part * (size_t)p->k + (size_t)k;
+    size_t rows = (size_t)(p->a[1] != NULL ? 2 : 1) * (size_t)p->k, row = (size_t)part * (size_t)p->k + (size_t)k;
 
     return ((size_t)(j / NN_LANE) * rows + row) * NN_LANE + (size_t)(j % NN_LANE);
 }
@@ -68,8 +68,9 @@ static made made_new(int rows, int k, int n, bool complex)
     size_t a_ld = (size_t)k + 16, c_ld = (size_t)n + 48, parts = complex ? 2 : 1, size = parts * (size_t)(k * n);
     float *b = noise(m.mem, size, &rng);
 
-    m.p = (nn_cpu_product){ .n_rows = rows, .k = k, .n = n, .a_ld = a_ld, .c_ld = c_ld, .b = b,
-                            .scale = noise(m.mem, (size_t)rows, &rng), .add = true };
+    m.p = (nn_cpu_product){
+        .n_rows = rows, .k = k, .n = n, .a_ld = a_ld, .c_ld = c_ld, .b = b, .scale = noise(m.mem, (size_t)rows, &rng), .add = true
+    };
     for (size_t i = 0; i < parts; i++) {
         m.p.a[i] = noise(m.mem, (size_t)rows * a_ld, &rng);
         m.p.c[i] = noise(m.mem, (size_t)rows * c_ld, &rng);
@@ -85,8 +86,8 @@ static double c_of(const made *m, int part, int row, int j)
     double sum = 0;
 
     for (int k = 0; k < p->k; k++) {
-        double x = p->a[0][(size_t)row * p->a_ld + (size_t)k], y = p->a[1] ? p->a[1][(size_t)row * p->a_ld + (size_t)k] : 0;
-        double u = p->b[place(p, 0, k, j)], v = p->a[1] ? p->b[place(p, 1, k, j)] : 0;
+        double x = p->a[0][(size_t)row * p->a_ld + (size_t)k], y = p->a[1] != NULL ? p->a[1][(size_t)row * p->a_ld + (size_t)k] : 0;
+        double u = p->b[place(p, 0, k, j)], v = p->a[1] != NULL ? p->b[place(p, 1, k, j)] : 0;
         sum += part ? x * v + y * u : x * u - y * v;
     }
     return sum * p->scale[row];
@@ -99,7 +100,7 @@ static double db_of(const made *m, int part, int k, int j)
 
     for (int row = 0; row < p->n_rows; row++) {
         size_t a = (size_t)row * p->a_ld + (size_t)k, c = (size_t)row * p->c_ld + (size_t)j;
-        double x = p->a[0][a], y = p->a[1] ? p->a[1][a] : 0, u = p->c[0][c], v = p->a[1] ? p->c[1][c] : 0;
+        double x = p->a[0][a], y = p->a[1] != NULL ? p->a[1][a] : 0, u = p->c[0][c], v = p->a[1] != NULL ? p->c[1][c] : 0;
         sum += p->scale[row] * (part ? x * v - y * u : x * u + y * v);
     }
     return sum;
@@ -118,7 +119,7 @@ static void outer_check(const made *m, const nn_cpu_products *t)
         nn_cpu_product p = m->p;
         p.add = !fresh;
         t->outer(&p);
-        for (int part = 0; part < (p.a[1] ? 2 : 1); part++)
+        for (int part = 0; part < (p.a[1] != NULL ? 2 : 1); part++)
             for (int k = 0; k < p.k; k++)
                 for (int j = 0; j < p.n; j++) {
                     size_t at = place(&p, part, k, j);
@@ -131,10 +132,10 @@ static void outer_check(const made *m, const nn_cpu_products *t)
 static const float *packed(const made *m, const nn_cpu_products *t)
 {
     const nn_cpu_product *p = &m->p;
-    int32_t k = (p->a[1] ? 2 : 1) * p->k;
+    int32_t k = (p->a[1] != NULL ? 2 : 1) * p->k;
     float *to;
 
-    if (!t->pack)
+    if (t->pack == NULL)
         return p->b;
     to = PL_NEW(m->mem, float, t->packed_size(k, p->n));
     t->pack(p->b, k, p->n, to);
@@ -148,11 +149,11 @@ static void run_check(const made *m, const nn_cpu_products *t)
     size_t n = (size_t)p.n_rows * p.c_ld;
     float *before[2] = { PL_NEW(m->mem, float, n), PL_NEW(m->mem, float, n) };
 
-    for (int part = 0; part < 2 && p.c[part]; part++)
+    for (int part = 0; part < 2 && p.c[part] != NULL; part++)
         memcpy(before[part], p.c[part], n * sizeof **before);
     p.b = packed(m, t);
     t->run(&p);
-    for (int part = 0; part < 2 && p.c[part]; part++)
+    for (int part = 0; part < 2 && p.c[part] != NULL; part++)
         for (int row = 0; row < p.n_rows; row++)
             for (size_t j = 0; j < p.c_ld; j++) {
                 size_t at = (size_t)row * p.c_ld + j;
@@ -168,20 +169,20 @@ static void run_check(const made *m, const nn_cpu_products *t)
         float y[2][256];
         one.n_rows = 1;
         one.scale += row;
-        for (int part = 0; part < 2 && p.c[part]; part++) {
+        for (int part = 0; part < 2 && p.c[part] != NULL; part++) {
             one.a[part] += (size_t)row * p.a_ld;
             one.c[part] = y[part];
         }
         t->run(&one);
-        for (int part = 0; part < 2 && p.c[part]; part++)
+        for (int part = 0; part < 2 && p.c[part] != NULL; part++)
             assert_memory_equal(y[part], p.c[part] + (size_t)row * p.c_ld, (size_t)p.n * sizeof(float));
     }
 }
 
 static void shapes_check(const nn_cpu_products *t)
 {
-    static const int shapes[][3] = { { 1, 16, 16 }, { 5, 16, 48 }, { 12, 32, 32 }, { 23, 48, 16 }, { 67, 96, 112 },
-                                     { 128, 64, 64 }, { 131, 128, 128 }, { 40, 160, 144 } };
+    static const int shapes[][3] = { { 1, 16, 16 },   { 5, 16, 48 },   { 12, 32, 32 },    { 23, 48, 16 },
+                                     { 67, 96, 112 }, { 128, 64, 64 }, { 131, 128, 128 }, { 40, 160, 144 } };
 
     for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++)
         for (int complex = 0; complex < 2; complex++) {
@@ -203,9 +204,8 @@ static void turned_check(int rows, int k, int n, const nn_cpu_products *t)
 {
     made m = made_new(rows, n, k, false);
     pl_rng rng = pl_rng_at(6, 0, 0);
-    nn_cpu_product p = { .n_rows = rows, .k = k, .n = n, .a_ld = (size_t)k + 16, .c_ld = (size_t)n + 5,
-                         .b = m.p.b };
-    float *c = PL_NEW(m.mem, float, (size_t)rows * p.c_ld);
+    nn_cpu_product p = { .n_rows = rows, .k = k, .n = n, .a_ld = (size_t)k + 16, .c_ld = (size_t)n + 5, .b = m.p.b };
+    float *c = PL_NEW(m.mem, float, (size_t)rows *p.c_ld);
 
     p.a[0] = noise(m.mem, (size_t)rows * p.a_ld, &rng);
     p.c[0] = c;

@@ -37,8 +37,8 @@ static void product_check(nn_gpu_gemm g, const product_sizes *n)
             size_t to = n->shift + (size_t)(at(&g.c_m, i) + at(&g.c_n, j));
             double want = g.add ? c[to] : 0, size = fabs(want), v = got[to];
             for (int k = 0; k < g.k; k++) {
-                double term = (double)a[(int64_t)n->shift + at(&g.a_m, i) + at(&g.a_k, k)]
-                    * b[(int64_t)n->shift + at(&g.b_k, k) + at(&g.b_n, j)];
+                double term = (double)a[(int64_t)n->shift + at(&g.a_m, i) + at(&g.a_k, k)] *
+                              b[(int64_t)n->shift + at(&g.b_k, k) + at(&g.b_n, j)];
                 want += term;
                 size += fabs(term);
             }
@@ -57,17 +57,26 @@ static void gemm_check(const gemm_case *t)
 {
     const nn_gpu_axis by_m = { 1 << 30, 0, t->m }, by_n = { 1 << 30, 0, t->n }, by_k = { 1 << 30, 0, t->k };
 
-    product_check(
-        (nn_gpu_gemm){ .m = t->m, .n = t->n, .k = t->k, .splits = t->splits, .add = t->add, .precision = t->precision,
-                       .a_m = t->turned_a ? one : by_k, .a_k = t->turned_a ? by_m : one, .b_k = t->turned_b ? one : by_n,
-                       .b_n = t->turned_b ? by_k : one, .c_m = { 3, 3 * t->n + 5, t->n }, .c_n = one },
-        &(product_sizes){ (size_t)(t->m * t->k), (size_t)(t->k * t->n), (size_t)(t->m / 3 + 1) * (size_t)(3 * t->n + 5), 0 });
+    product_check((nn_gpu_gemm){ .m = t->m,
+                                 .n = t->n,
+                                 .k = t->k,
+                                 .splits = t->splits,
+                                 .add = t->add,
+                                 .precision = t->precision,
+                                 .a_m = t->turned_a ? one : by_k,
+                                 .a_k = t->turned_a ? by_m : one,
+                                 .b_k = t->turned_b ? one : by_n,
+                                 .b_n = t->turned_b ? by_k : one,
+                                 .c_m = { 3, 3 * t->n + 5, t->n },
+                                 .c_n = one },
+                  &(product_sizes){ (size_t)(t->m * t->k), (size_t)(t->k * t->n), (size_t)(t->m / 3 + 1) * (size_t)(3 * t->n + 5),
+                                    0 });
 }
 
 static void products_of_every_shape_and_precision(void **state)
 {
-    static const int sizes[][4] = { { 1, 1, 1, 1 }, { 65, 64, 16, 1 }, { 7, 130, 33, 1 }, { 64, 3, 100, 3 },
-                                    { 100, 70, 97, 2 }, { 5, 9, 0, 1 }, { 33, 17, 200, 7 } };
+    static const int sizes[][4] = { { 1, 1, 1, 1 },     { 65, 64, 16, 1 }, { 7, 130, 33, 1 }, { 64, 3, 100, 3 },
+                                    { 100, 70, 97, 2 }, { 5, 9, 0, 1 },    { 33, 17, 200, 7 } };
     (void)state;
 
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
@@ -102,8 +111,14 @@ static size_t gradient_side(const gradient_case *t, int side, int rows, nn_gpu_a
 
 static void gradient_check(const gradient_case *t, nn_gpu_precision p, bool add)
 {
-    nn_gpu_gemm g = { .m = t->m, .n = t->n, .k = t->k, .splits = t->splits, .add = add, .precision = p,
-                      .c_m = { 1 << 30, 0, (t->n / 16 + 1) * 20 }, .c_n = { 16, 20, 1 } };
+    nn_gpu_gemm g = { .m = t->m,
+                      .n = t->n,
+                      .k = t->k,
+                      .splits = t->splits,
+                      .add = add,
+                      .precision = p,
+                      .c_m = { 1 << 30, 0, (t->n / 16 + 1) * 20 },
+                      .c_n = { 16, 20, 1 } };
     product_sizes n = { 0, 0, (size_t)(t->m * (t->n / 16 + 1) * 20 + t->shift), (size_t)t->shift };
 
     n.a = n.shift + gradient_side(t, 0, t->m, &g.a_m, &g.a_k);
@@ -116,11 +131,11 @@ static void gradients_of_every_shape_and_precision(void **state)
 {
     enum { ALL = 1 << 20 };
     static const gradient_case cases[] = {
-        { 32, 32, 700, 2, { 7, 7 }, 0, 0 },   { 16, 48, 300, 1, { 0, 0 }, 0, 0 },      { 32, 32, 128, 1, { 1, 1 }, 0, 0 },
-        { 64, 36, 530, 2, { 3, 3 }, 0, 0 },   { 20, 300, 86, 1, { 0, 0 }, 0, 0 },      { 40, 256, 16, 1, { 5, 5 }, 0, 0 },
-        { 32, 16, 150, 3, { 5, 0 }, 0, 0 },   { 33, 17, 200, 1, { 3, 3 }, 0, 0 },      { 32, 32, 140, 1, { 0, 0 }, 1, 0 },
-        { 3, 257, 31, 1, { 4, 4 }, 0, 0 },    { 86, 32, 400, 3, { 16, 16 }, 0, ALL },  { 7, 32, 1024, 2, { 0, 0 }, 0, ALL },
-        { 32, 40, 301, 2, { 0, 0 }, 0, ALL }, { 9, 32, 400, 2, { 8, 16 }, 0, ALL },    { 32, 8, 300, 2, { 0, 0 }, 1, ALL },
+        { 32, 32, 700, 2, { 7, 7 }, 0, 0 },   { 16, 48, 300, 1, { 0, 0 }, 0, 0 },     { 32, 32, 128, 1, { 1, 1 }, 0, 0 },
+        { 64, 36, 530, 2, { 3, 3 }, 0, 0 },   { 20, 300, 86, 1, { 0, 0 }, 0, 0 },     { 40, 256, 16, 1, { 5, 5 }, 0, 0 },
+        { 32, 16, 150, 3, { 5, 0 }, 0, 0 },   { 33, 17, 200, 1, { 3, 3 }, 0, 0 },     { 32, 32, 140, 1, { 0, 0 }, 1, 0 },
+        { 3, 257, 31, 1, { 4, 4 }, 0, 0 },    { 86, 32, 400, 3, { 16, 16 }, 0, ALL }, { 7, 32, 1024, 2, { 0, 0 }, 0, ALL },
+        { 32, 40, 301, 2, { 0, 0 }, 0, ALL }, { 9, 32, 400, 2, { 8, 16 }, 0, ALL },   { 32, 8, 300, 2, { 0, 0 }, 1, ALL },
         { 30, 20, 200, 2, { 8, 8 }, 0, 3 },   { 5, 6, 1, 1, { 0, 0 }, 0, 0 },
     };
     (void)state;
@@ -139,9 +154,18 @@ static void layer_check(const layer_case *t, nn_gpu_precision p, bool turned, bo
 {
     const nn_gpu_axis by_n = { 1 << 30, 0, t->n }, by_k = { 1 << 30, 0, t->k };
     size_t groups = (size_t)(t->m / t->group + 1), shift = (size_t)t->shift;
-    nn_gpu_gemm g = { .m = t->m, .n = t->n, .k = t->k, .splits = 1, .add = add, .precision = p,
-                      .a_m = { t->group, t->group * t->k + 4, t->k }, .a_k = one, .b_k = turned ? one : by_n,
-                      .b_n = turned ? by_k : one, .c_m = { t->group, t->group * t->n + 4, t->n }, .c_n = one };
+    nn_gpu_gemm g = { .m = t->m,
+                      .n = t->n,
+                      .k = t->k,
+                      .splits = 1,
+                      .add = add,
+                      .precision = p,
+                      .a_m = { t->group, t->group * t->k + 4, t->k },
+                      .a_k = one,
+                      .b_k = turned ? one : by_n,
+                      .b_n = turned ? by_k : one,
+                      .c_m = { t->group, t->group * t->n + 4, t->n },
+                      .c_n = one };
 
     product_check(g, &(product_sizes){ shift + groups * (size_t)(t->group * t->k + 4), shift + (size_t)(t->k * t->n),
                                        shift + groups * (size_t)(t->group * t->n + 4), shift });
@@ -150,9 +174,9 @@ static void layer_check(const layer_case *t, nn_gpu_precision p, bool turned, bo
 static void layers_of_every_shape_and_precision(void **state)
 {
     static const layer_case cases[] = {
-        { 300, 32, 32, 7, 0 }, { 257, 16, 32, 5, 0 }, { 128, 32, 16, 1, 0 }, { 1, 8, 64, 3, 0 },  { 40, 128, 48, 1, 0 },
-        { 129, 33, 6, 3, 0 },  { 20, 31, 50, 7, 0 },  { 17, 32, 32, 3, 1 },  { 50, 1, 1, 2, 0 },  { 30, 32, 32, 1, 2 },
-        { 130, 32, 128, 7, 0 }, { 40, 1, 127, 1, 0 }, { 20, 128, 100, 3, 0 },
+        { 300, 32, 32, 7, 0 },  { 257, 16, 32, 5, 0 }, { 128, 32, 16, 1, 0 },  { 1, 8, 64, 3, 0 }, { 40, 128, 48, 1, 0 },
+        { 129, 33, 6, 3, 0 },   { 20, 31, 50, 7, 0 },  { 17, 32, 32, 3, 1 },   { 50, 1, 1, 2, 0 }, { 30, 32, 32, 1, 2 },
+        { 130, 32, 128, 7, 0 }, { 40, 1, 127, 1, 0 },  { 20, 128, 100, 3, 0 },
     };
     (void)state;
 
@@ -187,9 +211,21 @@ static void table_check(int m, int n, int inner, nn_gpu_precision p, nn_gpu_prec
     const nn_gpu_axis cols = { inner, inner + inner / 2, 1 }, by_h = { INT32_MAX, 0, NN_GPU_H }, by_n = { INT32_MAX, 0, ld };
     size_t size = (size_t)(m * ld);
     float *a = random_floats((size_t)(m * NN_GPU_H)), *b = random_floats((size_t)(NN_GPU_H * ld)), *c = random_floats(size), *got;
-    nn_gpu_gemm g = { .m = m, .n = n, .k = NN_GPU_H, .splits = 1, .precision = p, .c_as = as, .a_m = by_h, .a_k = one, .b_k = by_n,
-                      .b_n = cols, .c_m = by_n, .c_n = cols, .a = to_device(a, (size_t)(m * NN_GPU_H)),
-                      .b = to_device(b, (size_t)(NN_GPU_H * ld)), .c = to_device(c, size) };
+    nn_gpu_gemm g = { .m = m,
+                      .n = n,
+                      .k = NN_GPU_H,
+                      .splits = 1,
+                      .precision = p,
+                      .c_as = as,
+                      .a_m = by_h,
+                      .a_k = one,
+                      .b_k = by_n,
+                      .b_n = cols,
+                      .c_m = by_n,
+                      .c_n = cols,
+                      .a = to_device(a, (size_t)(m * NN_GPU_H)),
+                      .b = to_device(b, (size_t)(NN_GPU_H * ld)),
+                      .c = to_device(c, size) };
     size_t each = as == NN_GPU_FP16 || as == NN_GPU_BF16 ? 2 : 4;
 
     ops->gemm(gpu, &g, 1);
@@ -215,7 +251,8 @@ static void table_check(int m, int n, int inner, nn_gpu_precision p, nn_gpu_prec
 
 static void tables_of_every_shape_and_precision(void **state)
 {
-    static const int cases[][3] = { { 70, 256, 256 }, { 1, 136, 136 }, { 145, 264, 264 }, { 17, 320, 32 }, { 40, 160, 16 }, { 33, 150, 30 } };
+    static const int cases[][3] = { { 70, 256, 256 }, { 1, 136, 136 }, { 145, 264, 264 },
+                                    { 17, 320, 32 },  { 40, 160, 16 }, { 33, 150, 30 } };
     (void)state;
 
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
@@ -231,8 +268,17 @@ static void a_row_of_a_layer_does_not_depend_on_how_many_there_are(void **state)
     enum { M = 333, N = 32, K = 48 };
     const nn_gpu_axis rows = { 1 << 30, 0, K }, to = { 1 << 30, 0, N };
     float *c = to_device(random_floats(2 * M * N), 2 * M * N), *got; /* what is not written differs */
-    nn_gpu_gemm g = { .n = N, .k = K, .splits = 1, .a_m = rows, .a_k = one, .b_k = to, .b_n = one, .c_m = to, .c_n = one,
-                      .a = kept(random_floats(M * K), M * K), .b = kept(random_floats(K * N), K * N) };
+    nn_gpu_gemm g = { .n = N,
+                      .k = K,
+                      .splits = 1,
+                      .a_m = rows,
+                      .a_k = one,
+                      .b_k = to,
+                      .b_n = one,
+                      .c_m = to,
+                      .c_n = one,
+                      .a = kept(random_floats(M * K), M * K),
+                      .b = kept(random_floats(K * N), K * N) };
     (void)state;
 
     for (int p = 0; p < 5; p++) {
@@ -256,8 +302,19 @@ static void sum_goes_on(int m, int n, int k, int more)
 {
     const nn_gpu_axis rows = { 1 << 30, 0, k }, far = { 1 << 30, 0, m }, wide = { 1 << 30, 0, n };
     float *a = random_floats((size_t)(m * (k + more))), *b = random_floats((size_t)((k + more) * n)), *got;
-    nn_gpu_gemm g[2] = { { .m = m, .n = n, .k = k, .splits = 1, .more = true, .a_m = rows, .a_k = one, .b_k = wide, .b_n = one,
-                           .a = kept(a, (size_t)(m * k)), .b = kept(b, (size_t)(k * n)), .c_m = wide, .c_n = one } };
+    nn_gpu_gemm g[2] = { { .m = m,
+                           .n = n,
+                           .k = k,
+                           .splits = 1,
+                           .more = true,
+                           .a_m = rows,
+                           .a_k = one,
+                           .b_k = wide,
+                           .b_n = one,
+                           .a = kept(a, (size_t)(m * k)),
+                           .b = kept(b, (size_t)(k * n)),
+                           .c_m = wide,
+                           .c_n = one } };
 
     g[0].c = kept(random_floats((size_t)(m * n)), (size_t)(m * n));
     g[1] = g[0];
@@ -306,10 +363,21 @@ static void a_group_of_products_is_what_each_is_alone(void **state)
 
     for (int p = 0; p < 5; p++) {
         for (int i = 0; i < N; i++)
-            g[i] = (nn_gpu_gemm){ .m = M, .n = COLS, .k = (i < 8 ? 8 : 30) * (i + 1), .splits = i < 8 ? 1 : 1 + i % 4, .precision = (nn_gpu_precision)p,
-                                  .a_m = i % 2 ? one : by_k, .a_k = i % 2 ? by_m : one, .b_k = { 1 << 30, 0, COLS }, .b_n = one,
-                                  .c_m = { 1 << 30, 0, COLS }, .c_n = one, .a = a + i * M * K, .b = b,
-                                  .c = c + i * M * COLS, .work = work + i * 4 * M * COLS };
+            g[i] = (nn_gpu_gemm){ .m = M,
+                                  .n = COLS,
+                                  .k = (i < 8 ? 8 : 30) * (i + 1),
+                                  .splits = i < 8 ? 1 : 1 + i % 4,
+                                  .precision = (nn_gpu_precision)p,
+                                  .a_m = i % 2 ? one : by_k,
+                                  .a_k = i % 2 ? by_m : one,
+                                  .b_k = { 1 << 30, 0, COLS },
+                                  .b_n = one,
+                                  .c_m = { 1 << 30, 0, COLS },
+                                  .c_n = one,
+                                  .a = a + i * M * K,
+                                  .b = b,
+                                  .c = c + i * M * COLS,
+                                  .work = work + i * 4 * M * COLS };
         ops->gemm(gpu, g, N);
         for (int i = 0; i < N; i++) {
             g[i].c = c + (N + i) * M * COLS;

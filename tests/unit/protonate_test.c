@@ -33,11 +33,11 @@ typedef struct pair {
 
 static const pair pairs[] = {
     /* where Open Babel's own rules go wrong (openbabel#1611, #2397, #2869) */
-    { 7.4, "CO/C=C/C(C)=O", "CO/C=C/C(C)=O" },                      /* an ether is no acid */
+    { 7.4, "CO/C=C/C(C)=O", "CO/C=C/C(C)=O" }, /* an ether is no acid */
     { 7.4, "COC1=CC(=O)CCC1", "COC1=CC(=O)CCC1" },
-    { 7.4, "Cc1nnn[nH]1", "Cc1nnn[n-]1" },                          /* a ring that stays one */
+    { 7.4, "Cc1nnn[nH]1", "Cc1nnn[n-]1" }, /* a ring that stays one */
     { 7.4, "Cc1nn[nH]n1", "Cc1nn[n-]n1" },
-    { 7.4, "C1CNCCN1", "C1CNCC[NH2+]1" },                           /* one proton, not two */
+    { 7.4, "C1CNCCN1", "C1CNCC[NH2+]1" }, /* one proton, not two */
     { 7.4, "CC(=O)NS(C)(=O)=O", "CC(=O)[N-]S(C)(=O)=O" },
     { 7.4, "OP(O)(O)=O", "[O-]P([O-])(O)=O" },
     { 7.4, "C[N+](C)(C)CC(=O)[O-]", "C[N+](C)(C)CC(=O)[O-]" },
@@ -73,15 +73,15 @@ static const pair pairs[] = {
     /* nitrogen that is an acid, or is not */
     { 2, "CS(=O)(=O)NS(C)(=O)=O", "CS(=O)(=O)[N-]S(C)(=O)=O" },
     { 7.4, "CS(=O)(=O)Nc1ccc(cc1Oc1ccccc1)[N+](=O)[O-]", "CS(=O)(=O)[N-]c1ccc(cc1Oc1ccccc1)[N+](=O)[O-]" }, /* nimesulide */
-    { 7.4, "C/C([O-])=N/S(C)(=O)=O", "C/C([O-])=N/S(C)(=O)=O" },    /* the charge drawn elsewhere */
+    { 7.4, "C/C([O-])=N/S(C)(=O)=O", "C/C([O-])=N/S(C)(=O)=O" }, /* the charge drawn elsewhere */
     { 7.4, "O=S(=O)(N=c1scc[nH]1)c1ccccc1", "O=S(=O)(N=c1scc[n-]1)c1ccccc1" },
     { 7.4, "[O-]C1=NC(=O)CS1", "[O-]C1=NC(=O)CS1" },
     { 7.4, "Sc1nnnn1C", "[S-]c1nnnn1C" },
     { 7.4, "O=C1NS(=O)(=O)c2ccccc12", "O=C1[N-]S(=O)(=O)c2ccccc12" }, /* saccharin */
     { 7.4, "O=C1CCC(=O)N1", "O=C1CCC(=O)N1" },
-    { 7.4, "CCC1(CC)C(=O)NC(=O)NC1=O", "CCC1(CC)C(=O)NC(=O)NC1=O" },  /* barbital */
+    { 7.4, "CCC1(CC)C(=O)NC(=O)NC1=O", "CCC1(CC)C(=O)NC(=O)NC1=O" }, /* barbital */
     { 7.4, "NS(=O)(=O)c1ccccc1", "NS(=O)(=O)c1ccccc1" },
-    { 7.4, "O=c1cc[nH]c(=O)[nH]1", "O=c1cc[nH]c(=O)[nH]1" },          /* uracil */
+    { 7.4, "O=c1cc[nH]c(=O)[nH]1", "O=c1cc[nH]c(=O)[nH]1" }, /* uracil */
     { 7.4, "O=C1NC(=O)CS1", "O=C1[N-]C(=O)CS1" },
     { 7.4, "c1ccc2[nH]ccc2c1", "c1ccc2[nH]ccc2c1" },
     { 7.4, "c1cc[nH]c1", "c1cc[nH]c1" },
@@ -108,7 +108,7 @@ static const pair pairs[] = {
     { 7.4, "Nc1ncccn1", "Nc1ncccn1" },
     { 7.4, "NC(N)=N", "NC(N)=[NH2+]" },
     { 7.4, "CC(N)=N", "CC(N)=[NH2+]" },
-    { 7.4, "C1CCC2=NCCCN2CC1", "C1CCC2=[NH+]CCCN2CC1" },             /* DBU */
+    { 7.4, "C1CCC2=NCCCN2CC1", "C1CCC2=[NH+]CCCN2CC1" }, /* DBU */
     { 7.4, "NC(=N)NC#N", "NC(=N)NC#N" },
     { 7.4, "CC=NO", "CC=NO" },
     { 7.4, "NO", "NO" },
@@ -146,46 +146,47 @@ static const pair pairs[] = {
     { 7.4, "Nc1ncnc2n(cnc12)C1OC(COP(=O)(O)OP(=O)(O)OP(=O)(O)O)C(O)C1O",
       "Nc1ncnc2n(cnc12)C1OC(COP(=O)([O-])OP(=O)([O-])OP(=O)([O-])[O-])C(O)C1O" }, /* ATP */
     { 7.4, "Nc1ccn(C2OC(COP(=O)(O)O)C(O)C2O)c(=O)n1", "Nc1ccn(C2OC(COP(=O)([O-])[O-])C(O)C2O)c(=O)n1" },
-    { 7.4, "NCCc1cnc[nH]1", "[NH3+]CCc1cnc[nH]1" },                 /* histamine */
+    { 7.4, "NCCc1cnc[nH]1", "[NH3+]CCc1cnc[nH]1" },                   /* histamine */
     { 7.4, "NCCc1c[nH]c2ccc(O)cc12", "[NH3+]CCc1c[nH]c2ccc(O)cc12" }, /* serotonin */
     { 7.4, "NCCCNCCCCNCCCN", "[NH3+]CCC[NH2+]CCCC[NH2+]CCC[NH3+]" },  /* spermine */
     { 7.4, "OC(=O)CC(O)(CC(=O)O)C(=O)O", "[O-]C(=O)CC(O)(CC(=O)[O-])C(=O)[O-]" },
     { 7.4, "O=c1[nH]c(=O)c2[nH]c(=O)[nH]c2[nH]1", "O=c1[nH]c(=O)c2[nH]c(=O)[nH]c2[n-]1" }, /* uric acid */
     { 7.4, "C[N+](C)(C)CCOP(=O)(O)OC", "C[N+](C)(C)CCOP(=O)([O-])OC" },
     /* drugs */
-    { 7.4, "CC(=O)Oc1ccccc1C(=O)O", "CC(=O)Oc1ccccc1C(=O)[O-]" },   /* aspirin */
+    { 7.4, "CC(=O)Oc1ccccc1C(=O)O", "CC(=O)Oc1ccccc1C(=O)[O-]" }, /* aspirin */
     { 7.4, "OC(=O)c1ccccc1O", "[O-]C(=O)c1ccccc1O" },
     { 7.4, "CC(C)Cc1ccc(cc1)C(C)C(=O)O", "CC(C)Cc1ccc(cc1)C(C)C(=O)[O-]" },
     { 7.4, "CC(=O)Nc1ccc(O)cc1", "CC(=O)Nc1ccc(O)cc1" },
-    { 7.4, "CN(C)C(=N)NC(N)=N", NULL },                             /* metformin: +1, below */
+    { 7.4, "CN(C)C(=N)NC(N)=N", NULL }, /* metformin: +1, below */
     { 7.4, "CN1CC[C@]23c4c5ccc(O)c4O[C@H]2[C@@H](O)C=C[C@H]3[C@H]1C5",
       "C[NH+]1CC[C@]23c4c5ccc(O)c4O[C@H]2[C@@H](O)C=C[C@H]3[C@H]1C5" }, /* morphine */
     { 7.4, "OC(=O)c1cn(C2CC2)c2cc(N3CCNCC3)c(F)cc2c1=O", "[O-]C(=O)c1cn(C2CC2)c2cc(N3CC[NH2+]CC3)c(F)cc2c1=O" },
-    { 7.4, "CCCCc1nc(Cl)c(CO)n1Cc1ccc(cc1)-c1ccccc1-c1nnn[nH]1", "CCCCc1nc(Cl)c(CO)n1Cc1ccc(cc1)-c1ccccc1-c1nnn[n-]1" }, /* losartan */
+    { 7.4, "CCCCc1nc(Cl)c(CO)n1Cc1ccc(cc1)-c1ccccc1-c1nnn[nH]1",
+      "CCCCc1nc(Cl)c(CO)n1Cc1ccc(cc1)-c1ccccc1-c1nnn[n-]1" },                           /* losartan */
     { 7.4, "C[C@H](CS)C(=O)N1CCC[C@H]1C(=O)O", "C[C@H](CS)C(=O)N1CCC[C@H]1C(=O)[O-]" }, /* captopril */
     { 7.4, "CCCc1nn(C)c2c1[nH]c(nc2=O)-c1cc(ccc1OCC)S(=O)(=O)N1CCN(C)CC1",
-      "CCCc1nn(C)c2c1[nH]c(nc2=O)-c1cc(ccc1OCC)S(=O)(=O)N1CCN(C)CC1" }, /* sildenafil */
-    { 7.4, "Cc1cc(NS(=O)(=O)c2ccc(N)cc2)no1", "Cc1cc([N-]S(=O)(=O)c2ccc(N)cc2)no1" }, /* sulfamethoxazole */
-    { 7.4, "Nc1ccc(cc1)S(=O)(=O)Nc1ccccn1", "Nc1ccc(cc1)S(=O)(=O)Nc1ccccn1" },       /* sulfapyridine */
-    { 7.4, "CC(=O)CC(c1ccccc1)c1c(O)c2ccccc2oc1=O", "CC(=O)CC(c1ccccc1)c1c([O-])c2ccccc2oc1=O" }, /* warfarin */
-    { 7.4, "CCN(CC)CCCC(C)Nc1ccnc2cc(Cl)ccc12", "CC[NH+](CC)CCCC(C)Nc1cc[nH+]c2cc(Cl)ccc12" }, /* chloroquine */
-    { 7.4, "COc1cc(Cc2cnc(N)nc2N)cc(OC)c1OC", "COc1cc(Cc2cnc(N)nc2N)cc(OC)c1OC" },   /* trimethoprim */
-    { 7.4, "CC(C)NCC(O)COc1cccc2ccccc12", "CC(C)[NH2+]CC(O)COc1cccc2ccccc12" },       /* propranolol */
-    { 7.4, "CC(C)(C)NCC(O)c1ccc(O)c(CO)c1", "CC(C)(C)[NH2+]CC(O)c1ccc(O)c(CO)c1" },  /* salbutamol */
-    { 7.4, "Cc1ccc(cc1)S(=O)(=O)NC(=O)NCCCC", "Cc1ccc(cc1)S(=O)(=O)[N-]C(=O)NCCCC" }, /* tolbutamide */
-    { 7.4, "Clc1cccc(Cl)c1NC1=NCCN1", "Clc1cccc(Cl)c1NC1=[NH+]CCN1" },               /* clonidine */
-    { 7.4, "CN1C(=O)CN=C(c2ccccc2)c2cc(Cl)ccc12", "CN1C(=O)CN=C(c2ccccc2)c2cc(Cl)ccc12" }, /* diazepam */
-    { 7.4, "Cn1c(=O)c2[nH]cnc2n(C)c1=O", "Cn1c(=O)c2[nH]cnc2n(C)c1=O" },             /* theophylline */
-    { 7.4, "NCC1(CC(=O)O)CCCCC1", "[NH3+]CC1(CC(=O)[O-])CCCCC1" },                   /* gabapentin */
-    { 7.4, "NCCCC(O)(P(=O)(O)O)P(=O)(O)O", "[NH3+]CCCC(O)(P(=O)([O-])O)P(=O)([O-])O" }, /* alendronic acid */
+      "CCCc1nn(C)c2c1[nH]c(nc2=O)-c1cc(ccc1OCC)S(=O)(=O)N1CCN(C)CC1" },                                   /* sildenafil */
+    { 7.4, "Cc1cc(NS(=O)(=O)c2ccc(N)cc2)no1", "Cc1cc([N-]S(=O)(=O)c2ccc(N)cc2)no1" },                     /* sulfamethoxazole */
+    { 7.4, "Nc1ccc(cc1)S(=O)(=O)Nc1ccccn1", "Nc1ccc(cc1)S(=O)(=O)Nc1ccccn1" },                            /* sulfapyridine */
+    { 7.4, "CC(=O)CC(c1ccccc1)c1c(O)c2ccccc2oc1=O", "CC(=O)CC(c1ccccc1)c1c([O-])c2ccccc2oc1=O" },         /* warfarin */
+    { 7.4, "CCN(CC)CCCC(C)Nc1ccnc2cc(Cl)ccc12", "CC[NH+](CC)CCCC(C)Nc1cc[nH+]c2cc(Cl)ccc12" },            /* chloroquine */
+    { 7.4, "COc1cc(Cc2cnc(N)nc2N)cc(OC)c1OC", "COc1cc(Cc2cnc(N)nc2N)cc(OC)c1OC" },                        /* trimethoprim */
+    { 7.4, "CC(C)NCC(O)COc1cccc2ccccc12", "CC(C)[NH2+]CC(O)COc1cccc2ccccc12" },                           /* propranolol */
+    { 7.4, "CC(C)(C)NCC(O)c1ccc(O)c(CO)c1", "CC(C)(C)[NH2+]CC(O)c1ccc(O)c(CO)c1" },                       /* salbutamol */
+    { 7.4, "Cc1ccc(cc1)S(=O)(=O)NC(=O)NCCCC", "Cc1ccc(cc1)S(=O)(=O)[N-]C(=O)NCCCC" },                     /* tolbutamide */
+    { 7.4, "Clc1cccc(Cl)c1NC1=NCCN1", "Clc1cccc(Cl)c1NC1=[NH+]CCN1" },                                    /* clonidine */
+    { 7.4, "CN1C(=O)CN=C(c2ccccc2)c2cc(Cl)ccc12", "CN1C(=O)CN=C(c2ccccc2)c2cc(Cl)ccc12" },                /* diazepam */
+    { 7.4, "Cn1c(=O)c2[nH]cnc2n(C)c1=O", "Cn1c(=O)c2[nH]cnc2n(C)c1=O" },                                  /* theophylline */
+    { 7.4, "NCC1(CC(=O)O)CCCCC1", "[NH3+]CC1(CC(=O)[O-])CCCCC1" },                                        /* gabapentin */
+    { 7.4, "NCCCC(O)(P(=O)(O)O)P(=O)(O)O", "[NH3+]CCCC(O)(P(=O)([O-])O)P(=O)([O-])O" },                   /* alendronic acid */
     { 7.4, "CN1C(C(=O)Nc2ccccn2)=C(O)c2ccccc2S1(=O)=O", "CN1C(C(=O)Nc2ccccn2)=C([O-])c2ccccc2S1(=O)=O" }, /* piroxicam */
-    { 7.4, "CCCCC1C(=O)N(c2ccccc2)N(c2ccccc2)C1=O", "CCCCC1=C([O-])N(c2ccccc2)N(c2ccccc2)C1=O" }, /* phenylbutazone */
+    { 7.4, "CCCCC1C(=O)N(c2ccccc2)N(c2ccccc2)C1=O", "CCCCC1=C([O-])N(c2ccccc2)N(c2ccccc2)C1=O" },         /* phenylbutazone */
     { 7.4, "Clc1ccc(cc1)C(c1ccccc1)N1CCN(CCOCC(=O)O)CC1", "Clc1ccc(cc1)C(c1ccccc1)N1CC[NH+](CCOCC(=O)[O-])CC1" }, /* cetirizine */
     { 7.4, "Oc1c(I)cc(cc1I)Oc1c(I)cc(CC(N)C(=O)O)cc1I", "[O-]c1c(I)cc(cc1I)Oc1c(I)cc(CC([NH3+])C(=O)[O-])cc1I" }, /* thyroxine */
-    { 7.4, "NNC(=O)c1ccncc1", "NNC(=O)c1ccncc1" },                  /* isoniazid */
-    { 7.4, "N=C(N)c1ccc(OCCCCCOc2ccc(cc2)C(=N)N)cc1", "[NH2+]=C(N)c1ccc(OCCCCCOc2ccc(cc2)C(=[NH2+])N)cc1" }, /* pentamidine */
-    { 7.4, "NCc1cc(=O)[nH]o1", "[NH3+]Cc1cc(=O)[n-]o1" },           /* muscimol */
-    { 7.4, "Cc1nc(=O)[n-]s1", NULL },                               /* drawn oddly: no crash */
+    { 7.4, "NNC(=O)c1ccncc1", "NNC(=O)c1ccncc1" },                                                                /* isoniazid */
+    { 7.4, "N=C(N)c1ccc(OCCCCCOc2ccc(cc2)C(=N)N)cc1", "[NH2+]=C(N)c1ccc(OCCCCCOc2ccc(cc2)C(=[NH2+])N)cc1" },      /* pentamidine */
+    { 7.4, "NCc1cc(=O)[nH]o1", "[NH3+]Cc1cc(=O)[n-]o1" },                                                         /* muscimol */
+    { 7.4, "Cc1nc(=O)[n-]s1", NULL }, /* drawn oddly: no crash */
     /* an acid's and a base's water */
     { 2, "CC(=O)O", "CC(=O)O" },
     { 2, "NCC(=O)O", "[NH3+]CC(=O)O" },
@@ -373,7 +374,7 @@ static void the_halves_of_a_meso_form_are_told_apart(void **state)
 static void a_3d_input_changes_at_its_protons_only(void **state)
 {
     static const char *const smiles[] = { "NCC(=O)O", "CN(C)CCc1c[nH]cn1", "C[C@H](N)C(=O)NCCS(=O)(=O)O", "CC(=O)CC1CC(=O)CC(=O)C1",
-                                         "C[NH+](CC)CCC" };
+                                          "C[NH+](CC)CCC" };
 
     (void)state;
     for (size_t i = 0; i < sizeof smiles / sizeof *smiles; i++) {
@@ -425,13 +426,13 @@ static void molecules_whose_state_has_several_drawings_have_the_right_charge(voi
         { 7.4, "C1CNCCNCCNCCN1", 2 },               /* cyclen */
         { 7.4, "CNN", 1 },
         { 7.4, "NNc1ccccc1", 0 },
-        { 7.4, "CN1C2CCC1C(C(=O)OC)C(OC(=O)c1ccccc1)C2", 1 },       /* cocaine */
-        { 7.4, "COC(=O)C(c1ccccc1Cl)N1CCc2sccc2C1", 0 },            /* clopidogrel */
-        { 7.4, "CN1CCN(CC1)C1=Nc2cc(Cl)ccc2Nc2ccccc12", 1 },        /* clozapine */
-        { 7.4, "Cc1ccc(cc1Nc1nccc(n1)-c1cccnc1)NC(=O)c1ccc(CN2CCN(C)CC2)cc1", 1 }, /* imatinib */
+        { 7.4, "CN1C2CCC1C(C(=O)OC)C(OC(=O)c1ccccc1)C2", 1 },                            /* cocaine */
+        { 7.4, "COC(=O)C(c1ccccc1Cl)N1CCc2sccc2C1", 0 },                                 /* clopidogrel */
+        { 7.4, "CN1CCN(CC1)C1=Nc2cc(Cl)ccc2Nc2ccccc12", 1 },                             /* clozapine */
+        { 7.4, "Cc1ccc(cc1Nc1nccc(n1)-c1cccnc1)NC(=O)c1ccc(CN2CCN(C)CC2)cc1", 1 },       /* imatinib */
         { 7.4, "CN(C)C1C2CC3C(=C(O)C2(O)C(=O)C(C(N)=O)=C1O)C(=O)c1c(O)cccc1C3(C)O", 0 }, /* tetracycline */
         { 7.4, "NC(=O)C1=C(O)CCCC1=O", -1 },
-        { 7.4, "OP(=O)(O)C(O)(Cc1cccnc1)P(=O)(O)O", -2 },           /* risedronic acid */
+        { 7.4, "OP(=O)(O)C(O)(Cc1cccnc1)P(=O)(O)O", -2 }, /* risedronic acid */
         { 7.4, "OP(=O)(O)OP(=O)(O)O", -3 },
         { 7.4, "[O-]S(=O)[O-]", -1 },
         { 7.4, "F[B-](F)(F)CCN", 0 },

@@ -30,8 +30,8 @@ static size_t small_file(unsigned char out[256])
     memcpy(out + 64, &offsets[0], 4);
     memcpy(out + 72, &offsets[2], 8);
     memcpy(out + 80, &offsets[4], 8);
-    out[88] = 1;                  /* valid */
-    out[96] = 6, out[97] = 8;     /* C O   */
+    out[88] = 1;                   /* valid */
+    out[96] = 6, out[97] = 8;      /* C O   */
     out[104] = 0xFF, out[105] = 1; /* charges */
     memcpy(out + 112, xyz, sizeof xyz);
     out[136] = 0, out[137] = 1, out[138] = 3;
@@ -93,13 +93,23 @@ static void a_short_or_damaged_file_is_bad_input_and_never_read_beyond(void **st
 
 static void each_damage_of_a_file_is_named(void **state)
 {
-    static const struct { size_t at; uint32_t value; const char *text; } cases[] = {
-        { 0, 0x394d5158, "not a QM9BIN01 file" }, { 20, 12, "the header of QM9BIN01 is not valid" },
-        { 24, 5, "the header of QM9BIN01 is not valid" }, { 28, 63, "the header of QM9BIN01 is not valid" },
-        { 8, 0x7fffffff, "the header of QM9BIN01 is not valid" }, { 12, 0x7fffffff, "the header of QM9BIN01 is not valid" },
-        { 16, 0x7fffffff, "the header of QM9BIN01 is not valid" }, { 12, 9, "224 bytes, 328 expected; the file is truncated" },
-        { 72, 3, "the offsets of QM9BIN01 are damaged" }, { 76, 1, "the offsets of QM9BIN01 are damaged" },
-        { 80, 2, "the offsets of QM9BIN01 are damaged" }, { 84, 0, "the offsets of QM9BIN01 are damaged" },
+    static const struct {
+        size_t at;
+        uint32_t value;
+        const char *text;
+    } cases[] = {
+        { 0, 0x394d5158, "not a QM9BIN01 file" },
+        { 20, 12, "the header of QM9BIN01 is not valid" },
+        { 24, 5, "the header of QM9BIN01 is not valid" },
+        { 28, 63, "the header of QM9BIN01 is not valid" },
+        { 8, 0x7fffffff, "the header of QM9BIN01 is not valid" },
+        { 12, 0x7fffffff, "the header of QM9BIN01 is not valid" },
+        { 16, 0x7fffffff, "the header of QM9BIN01 is not valid" },
+        { 12, 9, "224 bytes, 328 expected; the file is truncated" },
+        { 72, 3, "the offsets of QM9BIN01 are damaged" },
+        { 76, 1, "the offsets of QM9BIN01 are damaged" },
+        { 80, 2, "the offsets of QM9BIN01 are damaged" },
+        { 84, 0, "the offsets of QM9BIN01 are damaged" },
     };
     unsigned char bytes[256];
     size_t n = small_file(bytes);
@@ -162,7 +172,8 @@ static void same_molecule(const ch_reader *ra, const ch_record *a, const ch_read
         }
     }
     assert_int_equal(sscanf(pa, "%3d%3d%3d", &sdf_bond[0], &sdf_bond[1], &sdf_bond[2]), 3);
-    assert_int_equal(sscanf(after_line(b->text, "BEGIN BOND\n"), "M  V30 1 %d %d %d", &binary_bond[2], &binary_bond[0], &binary_bond[1]), 3);
+    assert_int_equal(
+        sscanf(after_line(b->text, "BEGIN BOND\n"), "M  V30 1 %d %d %d", &binary_bond[2], &binary_bond[0], &binary_bond[1]), 3);
     assert_memory_equal(sdf_bond, binary_bond, sizeof sdf_bond);
 }
 
@@ -244,7 +255,7 @@ int main(void)
     int failed;
 
     (void)snprintf(binary, sizeof binary, "%s", MOLSIEVE_TESTS "/data/qm9/qm9_part.bin.gz");
-    if (shared && shared[0] != '\0') /* all of the training and validation parts */
+    if (shared != NULL && shared[0] != '\0') /* all of the training and validation parts */
         (void)snprintf(binary, sizeof binary, "%s/data/qm9/qm9_trainvalid.bin.gz", shared);
     (void)snprintf(made, sizeof made, "/tmp/qm9bin_test.%ld", (long)getpid());
     failed = cmocka_run_group_tests(tests, NULL, NULL);

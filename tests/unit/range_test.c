@@ -17,7 +17,7 @@ static int mem_open(void **state)
 {
     (void)state;
     mem = pl_arena_new(1 << 16);
-    return mem ? 0 : 1;
+    return mem != NULL ? 0 : 1;
 }
 
 static int mem_close(void **state)
@@ -32,8 +32,12 @@ enum { ATOMS = 40, BONDS = 44 };
 /* A molecule by hand; its bonds are the edges of the graph. */
 typedef struct made {
     int n_atoms, n_bonds;
-    struct { int z, charge; } atom[ATOMS];
-    struct { int a, b, order; } bond[BONDS];
+    struct {
+        int z, charge;
+    } atom[ATOMS];
+    struct {
+        int a, b, order;
+    } bond[BONDS];
 } made;
 
 static nn_traits traits_of(const made *m)
@@ -146,10 +150,12 @@ static void hydrogens_add(made *m, int i, int n)
 /* An atom with some hydrogens: methyl, amide, hydroxyl, ... */
 static void radicals_have_unusual_valences(void **state)
 {
-    static const struct { int z, charge, hydrogens, unusual; } cases[] = {
-        { 6, 0, 4, 0 },  { 6, 0, 3, 1 },  { 6, 0, 2, 1 },  { 6, -1, 3, 0 }, { 6, 1, 3, 0 },  { 7, 0, 3, 0 },  { 7, 0, 2, 1 },  { 7, 1, 4, 0 },
-        { 7, 0, 5, 0 },  { 8, 0, 1, 1 },  { 8, -1, 1, 0 }, { 8, 1, 3, 0 },  { 5, 0, 3, 0 },  { 5, -1, 4, 0 }, { 16, 0, 1, 1 }, { 16, 0, 2, 0 },
-        { 16, 0, 4, 0 }, { 16, 0, 3, 1 }, { 15, 0, 5, 0 }, { 15, -1, 6, 0 }, { 9, 0, 0, 1 },  { 9, -1, 0, 0 }, { 11, 1, 0, 0 }, { 26, 0, 2, 0 } };
+    static const struct {
+        int z, charge, hydrogens, unusual;
+    } cases[] = { { 6, 0, 4, 0 },  { 6, 0, 3, 1 },   { 6, 0, 2, 1 },  { 6, -1, 3, 0 }, { 6, 1, 3, 0 },  { 7, 0, 3, 0 },
+                  { 7, 0, 2, 1 },  { 7, 1, 4, 0 },   { 7, 0, 5, 0 },  { 8, 0, 1, 1 },  { 8, -1, 1, 0 }, { 8, 1, 3, 0 },
+                  { 5, 0, 3, 0 },  { 5, -1, 4, 0 },  { 16, 0, 1, 1 }, { 16, 0, 2, 0 }, { 16, 0, 4, 0 }, { 16, 0, 3, 1 },
+                  { 15, 0, 5, 0 }, { 15, -1, 6, 0 }, { 9, 0, 0, 1 },  { 9, -1, 0, 0 }, { 11, 1, 0, 0 }, { 26, 0, 2, 0 } };
 
     (void)state;
     for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
@@ -223,9 +229,10 @@ static void every_reason_is_given_once(void **state)
     m.atom[5].z = 7;
     m.atom[5].charge = 1;
     m.atom[8].z = 17;
-    assert_string_equal(reasons(&r, &m, NN_SOURCE_INPUT, 0.2149, 0.2951),
-                        "heavy atoms 14 > 9; net charge 1 > 0; unusual valences 14 > 9; atomic charge N+1 not in the training; element Cl rare in the training; "
-                        "structure from file, model trained on structures built (MMFF94); similarity 0.21 < 0.30");
+    assert_string_equal(
+        reasons(&r, &m, NN_SOURCE_INPUT, 0.2149, 0.2951),
+        "heavy atoms 14 > 9; net charge 1 > 0; unusual valences 14 > 9; atomic charge N+1 not in the training; element Cl rare in the training; "
+        "structure from file, model trained on structures built (MMFF94); similarity 0.21 < 0.30");
     m = ring(8);
     assert_string_equal(reasons(&r, &m, NN_SOURCE_MMFF94, 1, 0), "rings 1 > 0; ring of 8 not in the training");
     m = chain(2);
@@ -238,14 +245,17 @@ static void a_single_odd_molecule_of_many_widens_nothing(void **state)
     static nn_census c;
     const made small = chain(5), large = chain(30);
     const nn_traits a = traits_of(&small), b = traits_of(&large);
-    const struct { int n, odd, high; } cases[] = { { 99, 1, 30 }, { 300, 2, 5 }, { 300, 3, 30 }, { 3000, 4, 5 }, { 3000, 5, 30 } };
+    const struct {
+        int n, odd, high;
+    } cases[] = { { 99, 1, 30 }, { 300, 2, 5 }, { 300, 3, 30 }, { 3000, 4, 5 }, { 3000, 5, 30 } };
 
     (void)state;
     for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
         nn_range r;
         memset(&c, 0, sizeof c);
         for (int i = 0; i < cases[k].n; i++)
-            nn_census_add(&c, i >= 40 && i < 40 + cases[k].odd ? &b : &a, i >= 40 && i < 40 + cases[k].odd ? NN_SOURCE_UFF : NN_SOURCE_INPUT);
+            nn_census_add(&c, i >= 40 && i < 40 + cases[k].odd ? &b : &a,
+                          i >= 40 && i < 40 + cases[k].odd ? NN_SOURCE_UFF : NN_SOURCE_INPUT);
         nn_range_of(&r, &c, "neutral");
         assert_int_equal(r.high[NN_HEAVY], cases[k].high);
         assert_int_equal(r.low[NN_HEAVY], 5);
@@ -255,7 +265,10 @@ static void a_single_odd_molecule_of_many_widens_nothing(void **state)
 
 static void forms_of_acids_and_bases_are_compared(void **state)
 {
-    static const struct { const char *then, *now; bool changed, ions, outside; } cases[] = {
+    static const struct {
+        const char *then, *now;
+        bool changed, ions, outside;
+    } cases[] = {
         { "as drawn", "as drawn", false, true, false }, { "as drawn", "neutral", false, true, false },
         { "as drawn", "neutral", true, true, true },    { "as drawn", "neutral", true, false, false },
         { "as drawn", "at pH 7.4", true, false, true }, { "at pH 7.4", "at pH 7.4", true, true, false },
@@ -267,7 +280,9 @@ static void forms_of_acids_and_bases_are_compared(void **state)
     (void)state;
     for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
         nn_range r = range_of_chains(20);
-        const nn_case c = { .traits = &t, .source = NN_SOURCE_MMFF94, .form = cases[k].now, .changed = cases[k].changed, .alike = 1 };
+        const nn_case c = {
+            .traits = &t, .source = NN_SOURCE_MMFF94, .form = cases[k].now, .changed = cases[k].changed, .alike = 1
+        };
         pl_text out = { 0 };
         strcpy(r.form, cases[k].then);
         r.low[NN_CHARGE] = cases[k].ions ? -1 : 0;
@@ -312,11 +327,20 @@ static void a_file_that_tells_no_valences_has_seen_none(void **state)
 
 static void wrong_metadata_is_refused(void **state)
 {
-    static const char *const wrong[][2] = {
-        { "\"molecules\":70", "\"molecules\":0" }, { "\"molecules\":70", "\"molecules\":-1" }, { "[3,9]", "[9,3]" }, { "[3,9]", "[3]" },
-        { "[3,9]", "[3,9e99]" }, { "\"as drawn\"", "7" }, { "\"as drawn\"", "\"as drawn, and much longer than any form is\"" },
-        { "\"C\"", "\"Qq\"" }, { "\"C\"", "\"C+999\"" }, { "\"C\"", "\"C+1 pairs\"" }, { "\"C\"", "6" }, { "\"ring_sizes\":[]", "\"ring_sizes\":[32]" },
-        { "\"ring_sizes\":[]", "\"ring_sizes\":3" }, { "\"mmff94\"]", "\"mmff94\"" } };
+    static const char *const wrong[][2] = { { "\"molecules\":70", "\"molecules\":0" },
+                                            { "\"molecules\":70", "\"molecules\":-1" },
+                                            { "[3,9]", "[9,3]" },
+                                            { "[3,9]", "[3]" },
+                                            { "[3,9]", "[3,9e99]" },
+                                            { "\"as drawn\"", "7" },
+                                            { "\"as drawn\"", "\"as drawn, and much longer than any form is\"" },
+                                            { "\"C\"", "\"Qq\"" },
+                                            { "\"C\"", "\"C+999\"" },
+                                            { "\"C\"", "\"C+1 pairs\"" },
+                                            { "\"C\"", "6" },
+                                            { "\"ring_sizes\":[]", "\"ring_sizes\":[32]" },
+                                            { "\"ring_sizes\":[]", "\"ring_sizes\":3" },
+                                            { "\"mmff94\"]", "\"mmff94\"" } };
     const nn_range r = range_of_chains(70);
     const char *text = nn_range_text(&r, mem);
     nn_range back;

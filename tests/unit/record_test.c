@@ -54,7 +54,7 @@ static void read_path(seen *s, const ch_reader_opts *opts)
         assert_int_equal(rec.ordinal, s->n + 1);
         s->text[s->n] = strdup(rec.text);
         s->title[s->n] = strdup(rec.title);
-        s->problem[s->n] = rec.problem ? strdup(rec.problem) : NULL;
+        s->problem[s->n] = rec.problem != NULL ? strdup(rec.problem) : NULL;
         s->offset[s->n] = rec.offset;
         s->line[s->n++] = rec.line;
     }
@@ -84,7 +84,9 @@ static void smiles_lines_are_records_blanks_and_comments_are_not(void **state)
     seen s;
     (void)state;
 
-    read_text(&s, ".smi", "\xEF\xBB\xBF" "CCO ethanol\r\n\r\n# a comment\n  c1ccccc1\tbenzene ring \nCC");
+    read_text(&s, ".smi",
+              "\xEF\xBB\xBF"
+              "CCO ethanol\r\n\r\n# a comment\n  c1ccccc1\tbenzene ring \nCC");
     assert_int_equal(s.n, 3);
     assert_string_equal(s.text[0], "CCO ethanol\n");
     assert_string_equal(s.title[0], "ethanol");
@@ -165,14 +167,21 @@ static void an_sdf_record_of_which_readers_take_a_part_is_bad(void **state)
     assert_string_equal(s.problem[0], "sdf: 3 molecules in one record; a line $$$$ has to stand between them");
     assert_null(s.problem[1]);
     forget(&s);
-    read_text(&s, ".sdf", ETHANE "> <drawn>\n" ETHANE "\n$$$$\n" "$RXN\n\n\n\n$MOL\n" ETHANE "$MOL\n" ETHANE "$$$$\n");
+    read_text(&s, ".sdf",
+              ETHANE "> <drawn>\n" ETHANE "\n$$$$\n"
+                     "$RXN\n\n\n\n$MOL\n" ETHANE "$MOL\n" ETHANE "$$$$\n");
     assert_int_equal(s.n, 2);
     assert_null(s.problem[0]);
     assert_null(s.problem[1]); /* a reaction: the worker says so */
     forget(&s);
-    read_text(&s, ".sdf", MOLFILE("  3  1", ATOM ATOM ATOM "  1  2  1  0\n  2  3  1  0\n") "$$$$\n"
-              MOLFILE("  1  0", ATOM ATOM) "$$$$\n" MOLFILE("  2  1", ATOM ATOM "  1  2  1  0\nM  CHG  1   1   1\n") "$$$$\n"
-              MOLFILE("  2  1  1", ATOM ATOM "  1  2  1  0\n  2 T    1   6\n") "$$$$\n" MOLFILE("2 1 0", ATOM ATOM "  1  2  1  0\n"));
+    read_text(
+        &s, ".sdf",
+        MOLFILE("  3  1", ATOM ATOM ATOM "  1  2  1  0\n  2  3  1  0\n") "$$$$\n" MOLFILE("  1  0", ATOM ATOM) "$$$$\n" MOLFILE(
+            "  2  1", ATOM ATOM
+            "  1  2  1  0\nM  CHG  1   1   1\n") "$$$$\n" MOLFILE("  2  1  1", ATOM ATOM
+                                                                  "  1  2  1  0\n  2 T    1   6\n") "$$$$\n" MOLFILE("2 1 0",
+                                                                                                                     ATOM ATOM
+                                                                                                                     "  1  2  1  0\n"));
     assert_int_equal(s.n, 5);
     assert_string_equal(s.problem[0], "sdf: line 9 is one atom or bond more than the fourth line of the record announces");
     assert_string_equal(s.problem[1], "sdf: line 17 is one atom or bond more than the fourth line of the record announces");
@@ -304,8 +313,9 @@ static void a_mol2_record_with_more_than_it_announces_is_bad(void **state)
     seen s;
 
     (void)state;
-    read_text(&s, ".mol2", MOL2("1 1", TWO, "1 1 2 1\n") MOL2("2 0 0", TWO, "1 1 2 1\n") MOL2("2 1", TWO, "# one\n1 1 2 1\n\n")
-              MOL2("2", TWO, "1 1 2 1\n") MOL2("2 1", "1 C1 0 0 0 \\\nC.3\n2 C2 1.5 0 0 C.3\n", "1 1 2 1\n"));
+    read_text(&s, ".mol2",
+              MOL2("1 1", TWO, "1 1 2 1\n") MOL2("2 0 0", TWO, "1 1 2 1\n") MOL2("2 1", TWO, "# one\n1 1 2 1\n\n")
+                  MOL2("2", TWO, "1 1 2 1\n") MOL2("2 1", "1 C1 0 0 0 \\\nC.3\n2 C2 1.5 0 0 C.3\n", "1 1 2 1\n"));
     assert_int_equal(s.n, 5);
     assert_string_equal(s.problem[0], "mol2: 2 atoms, and the record announces 1");
     assert_string_equal(s.problem[1], "mol2: 1 bonds, and the record announces 0");

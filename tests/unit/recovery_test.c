@@ -262,8 +262,9 @@ static void until_the_first_stage_runs_that_one(void **state)
 static pl_code commit_failures(void *state, pl_unit *unit, pl_error *err)
 {
     pl_env *env = *(pl_env **)state; /* first member of the toy's state */
-    const pl_failure whole = { .record_id = 3, .mol_id = 4, .code = "died", .message = "worker\x01", .signal = 11, .cpu_s = 2.5,
-                               .attempt = 2 };
+    const pl_failure whole = {
+        .record_id = 3, .mol_id = 4, .code = "died", .message = "worker\x01", .signal = 11, .cpu_s = 2.5, .attempt = 2
+    };
     const pl_failure least = { .record_id = 5, .code = "late" };
     pl_code code = unit->index == 0 ? pl_failure_add(env, &whole, err) : PL_OK;
 
@@ -286,9 +287,11 @@ static void a_failure_is_stored_with_all_that_is_known(void **state)
     assert_int_equal(toy_int(&t, "SELECT count(*) FROM failure"), 2);
     assert_int_equal(toy_int(&t, "SELECT count(*) FROM failure WHERE run_id=1 AND stage='count' AND record_id=3 AND mol_id=4 AND "
                                  "code='died' AND message LIKE 'worker%' AND signal=11 AND cpu_s=2.5 AND attempt=2 AND "
-                                 "at_utc LIKE '20__-__-__T__:__:__Z'"), 1);
+                                 "at_utc LIKE '20__-__-__T__:__:__Z'"),
+                     1);
     assert_int_equal(toy_int(&t, "SELECT count(*) FROM failure WHERE run_id=1 AND stage='count' AND record_id=5 AND mol_id IS NULL "
-                                 "AND code='late' AND message='' AND signal IS NULL AND attempt=1"), 1);
+                                 "AND code='late' AND message='' AND signal IS NULL AND attempt=1"),
+                     1);
     toy_free(&t);
 }
 

@@ -42,8 +42,14 @@ static void text_cannot_become_markup(void **state)
     assert_string_equal(html("<script>alert(\"1\")</script> & 'x'"),
                         "&lt;script&gt;alert(&quot;1&quot;)&lt;/script&gt; &amp; &#39;x&#39;");
     assert_string_equal(html("\xce\xb1-pinene, 10 \xc3\x85, \xf0\x9f\xa7\xaa"), "\xce\xb1-pinene, 10 \xc3\x85, \xf0\x9f\xa7\xaa");
-    assert_string_equal(html("a\x01\x7f" "b"), "a\xef\xbf\xbd\xef\xbf\xbd" "b");
-    assert_string_equal(html("\xe2\x80\xae" "gnp"), "\xef\xbf\xbd" "gnp");             /* turns the direction of writing */
+    assert_string_equal(html("a\x01\x7f"
+                             "b"),
+                        "a\xef\xbf\xbd\xef\xbf\xbd"
+                        "b");
+    assert_string_equal(html("\xe2\x80\xae"
+                             "gnp"),
+                        "\xef\xbf\xbd"
+                        "gnp");                                                        /* turns the direction of writing */
     assert_string_equal(html("\xff\xc0\xbc"), "\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd"); /* '<' the long way */
     assert_string_equal(html("\xed\xa0\x80"), "\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd"); /* half a pair */
     assert_string_equal(html("end\xe2\x82"), "end\xef\xbf\xbd\xef\xbf\xbd");           /* cut in a character */
@@ -74,7 +80,8 @@ static void numbers_are_short_and_in_full(void **state)
 
 static void a_scale_is_round_and_holds_its_values(void **state)
 {
-    static const double ends[][2] = { { 0, 1 }, { -11.6, 1.58 }, { 3, 3 }, { 0, 0 }, { 1e-9, 2e-9 }, { -1e300, 1e300 }, { 199.99, 200.01 } };
+    static const double ends[][2] = { { 0, 1 },       { -11.6, 1.58 },   { 3, 3 },          { 0, 0 },
+                                      { 1e-9, 2e-9 }, { -1e300, 1e300 }, { 199.99, 200.01 } };
 
     (void)state;
     for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
@@ -146,7 +153,8 @@ static void names_in_figures_are_escaped(void **state)
     p.scale = st_scale_nice(0, 1, 6);
     st_parity_put(&p, 0.2, 0.3);
     st_plot_parity(&out, &p);
-    for (const char *const *bad = (const char *const[]){ "<script", "<u>", "<b>", "<t>", "<loss>", "<i>", "\"\"", NULL }; *bad; bad++)
+    for (const char *const *bad = (const char *const[]){ "<script", "<u>", "<b>", "<t>", "<loss>", "<i>", "\"\"", NULL }; *bad;
+         bad++)
         assert_null(strstr(pl_text_str(&out), *bad));
     assert_non_null(strstr(pl_text_str(&out), "&quot;&gt;&lt;script&gt;"));
 }
@@ -193,7 +201,8 @@ static void a_drawing_is_made_again_from_its_numbers(void **state)
 {
     (void)state;
     assert_true(st_drawing_add(&out, HEAD LINE LINE WEDGE("1 2 3.5 4 5 6 ") TEXT("rgb(255,12,12)", "OH") TAIL, "C<O>"));
-    assert_string_equal(pl_text_str(&out),
+    assert_string_equal(
+        pl_text_str(&out),
         "<svg class=\"mol\" role=\"img\" width=\"61\" height=\"54\" viewBox=\"-90 -80 1100 980\" aria-label=\"C&lt;O&gt;\">"
         "<path stroke-width=\"20\" d=\"M400 600L746 800M400 600L746 800\"/><path class=\"w\" d=\"M10 20L35 40L50 60Z\"/>"
         "<text x=\"686\" y=\"280\" font-size=\"160\" fill=\"#ff0c0c\">OH</text></svg>");
@@ -202,15 +211,34 @@ static void a_drawing_is_made_again_from_its_numbers(void **state)
 static void what_is_not_a_drawing_is_refused(void **state)
 {
     static const char *const bad[] = {
-        "", "hello", HEAD TAIL, "<svg>", HEAD LINE "<script>alert(1)</script>" TAIL, HEAD LINE "<image href=\"http://x/\"/>" TAIL,
-        HEAD LINE "<a href=\"javascript:x\">" TAIL, HEAD LINE "<!-- x -->" TAIL, HEAD LINE "<![CDATA[<b>]]>" TAIL,
-        HEAD LINE "<foreignObject>" TAIL, HEAD LINE "<style>*{}</style>" TAIL, HEAD LINE "<", HEAD LINE "<line", HEAD LINE "<line x1=\"1",
+        "",
+        "hello",
+        HEAD TAIL,
+        "<svg>",
+        HEAD LINE "<script>alert(1)</script>" TAIL,
+        HEAD LINE "<image href=\"http://x/\"/>" TAIL,
+        HEAD LINE "<a href=\"javascript:x\">" TAIL,
+        HEAD LINE "<!-- x -->" TAIL,
+        HEAD LINE "<![CDATA[<b>]]>" TAIL,
+        HEAD LINE "<foreignObject>" TAIL,
+        HEAD LINE "<style>*{}</style>" TAIL,
+        HEAD LINE "<",
+        HEAD LINE "<line",
+        HEAD LINE "<line x1=\"1",
         HEAD "<line x1=\"1e9\" y1=\"1\" x2=\"1\" y2=\"1\" stroke-width=\"2\"/>" TAIL,
         HEAD "<line x1=\"nan\" y1=\"1\" x2=\"1\" y2=\"1\" stroke-width=\"2\"/>" TAIL,
-        HEAD "<line x1=\"1\" y1=\"1\" x2=\"1\" stroke-width=\"2\"/>" TAIL, HEAD "<line x1=1 y1=\"1\" x2=\"1\" y2=\"1\" stroke-width=\"2\"/>" TAIL,
-        HEAD TEXT("url(#x)", "O") TAIL, HEAD TEXT("rgb(1,2,300)", "O") TAIL, HEAD TEXT("rgb(1,2,3)\" onload=\"x", "O<b>") TAIL,
-        HEAD TEXT("rgb(1,2,3)", "&#60;") TAIL, HEAD TEXT("rgb(1,2,3)", "") TAIL, HEAD TEXT("rgb(1,2,3)", "averylonglabel") TAIL,
-        HEAD TEXT("rgb(1,2,3)", "O<script>") TAIL, HEAD WEDGE("1 2 3") TAIL, HEAD WEDGE("1 2 x 4 5 6") TAIL, HEAD WEDGE("") TAIL,
+        HEAD "<line x1=\"1\" y1=\"1\" x2=\"1\" stroke-width=\"2\"/>" TAIL,
+        HEAD "<line x1=1 y1=\"1\" x2=\"1\" y2=\"1\" stroke-width=\"2\"/>" TAIL,
+        HEAD TEXT("url(#x)", "O") TAIL,
+        HEAD TEXT("rgb(1,2,300)", "O") TAIL,
+        HEAD TEXT("rgb(1,2,3)\" onload=\"x", "O<b>") TAIL,
+        HEAD TEXT("rgb(1,2,3)", "&#60;") TAIL,
+        HEAD TEXT("rgb(1,2,3)", "") TAIL,
+        HEAD TEXT("rgb(1,2,3)", "averylonglabel") TAIL,
+        HEAD TEXT("rgb(1,2,3)", "O<script>") TAIL,
+        HEAD WEDGE("1 2 3") TAIL,
+        HEAD WEDGE("1 2 x 4 5 6") TAIL,
+        HEAD WEDGE("") TAIL,
     };
 
     (void)state;
@@ -239,8 +267,8 @@ static void damaged_drawings_stay_drawings(void **state)
                 continue;
             }
             for (tail = pl_text_str(&out) + 4; (tail = strchr(tail, '<')) != NULL; tail++)
-                assert_true(strncmp(tail, "<path ", 6) == 0 || strncmp(tail, "<text ", 6) == 0 || strncmp(tail, "</text>", 7) == 0 ||
-                            strcmp(tail, "</svg>") == 0);
+                assert_true(strncmp(tail, "<path ", 6) == 0 || strncmp(tail, "<text ", 6) == 0 ||
+                            strncmp(tail, "</text>", 7) == 0 || strcmp(tail, "</svg>") == 0);
             assert_null(strpbrk(pl_text_str(&out), "&'\x01\xff"));
         }
 }

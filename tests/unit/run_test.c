@@ -146,7 +146,8 @@ static void a_failing_stage_stops_the_others_and_all_go_on_later(void **state)
     assert_true(toy_int(&t, "SELECT count(*) FROM number") < 320);
     assert_int_equal(toy_int(&t, "SELECT count(*) FROM event WHERE level='error' AND stage='square'"), 1);
     assert_int_equal(toy_int(&t, "SELECT count(*) FROM event WHERE level='info' AND stage='count' AND message LIKE "
-                                 "'stopped%'"), 1);
+                                 "'stopped%'"),
+                     1);
     plan_of(&t, plan);
     assert_int_equal(plan[0].state, PL_STEP_RESUME);
     assert_int_equal(plan[1].state, PL_STEP_RESUME);
@@ -260,8 +261,8 @@ static void old_results_are_kept_until_the_new_ones_are_complete(void **state)
     must_run(&t, 2);
     change_offset(&t);
     (void)snprintf(kept, sizeof kept, "%s/results.previous.db", dir);
-    assert_int_equal(pl_run(&t.wf, &toy_schema, &(pl_run_opts){ .workers = 2, .quiet = true, .until = "square" }, t.mem,
-                            &err), PL_OK);
+    assert_int_equal(pl_run(&t.wf, &toy_schema, &(pl_run_opts){ .workers = 2, .quiet = true, .until = "square" }, t.mem, &err),
+                     PL_OK);
     assert_int_equal(access(kept, F_OK), 0);
     must_run(&t, 2);
     assert_int_not_equal(access(kept, F_OK), 0);
@@ -397,7 +398,7 @@ static void too_many_failures_stop_with_their_reasons(void **state)
     assert_non_null(strstr(err.text, "toy 20"));
     assert_int_equal(toy_int(&t, "SELECT exit_code FROM run"), 3);
     assert_int_equal(toy_int(&t, "SELECT count(*) FROM unit WHERE stage_id=1"), 5); /* the unit is finished */
-    assert_int_equal(toy_run(&t, 1, &err), PL_ELIMIT);                               /* the same command, the same end */
+    assert_int_equal(toy_run(&t, 1, &err), PL_ELIMIT);                              /* the same command, the same end */
     assert_non_null(strstr(err.text, "20 of 40 failed"));
     assert_int_equal(toy_int(&t, "SELECT count(*) FROM unit WHERE run_id=2"), 0);
     assert_int_equal(pl_run(&t.wf, &toy_schema, &opts, t.mem, &err), PL_ELIMIT);
@@ -415,7 +416,8 @@ static void a_run_row_tells_who_what_and_how_it_ended(void **state)
     must_run(&t, 2);
     (void)unsetenv("SLURM_JOB_ID");
     assert_int_equal(toy_int(&t, "SELECT count(*) FROM run WHERE scheduler='slurm' AND scheduler_job_id='4711' AND "
-                                 "length(uuid)=36 AND exit_code=0 AND workers=2 AND seed=7 AND length(config_sha256)=64"), 1);
+                                 "length(uuid)=36 AND exit_code=0 AND workers=2 AND seed=7 AND length(config_sha256)=64"),
+                     1);
     toy_free(&t);
 }
 
@@ -436,9 +438,12 @@ static void got_further(const toy *t)
     sqlite3 *db = NULL;
 
     assert_int_equal(sqlite3_open(t->wf.storage.results, &db), SQLITE_OK);
-    assert_int_equal(sqlite3_exec(db, "INSERT INTO event(run_id,at_utc,level,message) SELECT max(run_id),'',"
-                                      "'" PL_FURTHER "','checkpoint' FROM run;"
-                                      "DELETE FROM row_sum", NULL, NULL, NULL), SQLITE_OK);
+    assert_int_equal(sqlite3_exec(db,
+                                  "INSERT INTO event(run_id,at_utc,level,message) SELECT max(run_id),'',"
+                                  "'" PL_FURTHER "','checkpoint' FROM run;"
+                                  "DELETE FROM row_sum",
+                                  NULL, NULL, NULL),
+                     SQLITE_OK);
     (void)sqlite3_close(db);
 }
 

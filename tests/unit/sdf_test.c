@@ -54,12 +54,11 @@ static void a_small_molecule_is_v2000_to_the_letter(void **unused)
     mol.charge[1] = -1;
     mol.order[0] = CH_AROMATIC_DOUBLE;
     ch_sdf_write(&out, &mol, "name\r\nnext", fields, 4);
-    assert_string_equal(pl_text_str(&out),
-        "name  next\n  molsieve          3D\n\n  2  1  0  0  0  0  0  0  0  0999 V2000\n"
-        "    0.0000    0.0000    0.0000 C   0  0  0  0  0  2  0  0  0  0  0  0\n"
-        "    1.0000    0.0000    0.0000 Cl  0  0  0  0  0  2  0  0  0  0  0  0\n"
-        "  1  2  2  0  0  0  0\nM  CHG  1   2  -1\nM  END\n"
-        ">  <score>\n1.5\n\n>  <a_b_>\ntwo lines\n\n>  <empty>\n\n$$$$\n");
+    assert_string_equal(pl_text_str(&out), "name  next\n  molsieve          3D\n\n  2  1  0  0  0  0  0  0  0  0999 V2000\n"
+                                           "    0.0000    0.0000    0.0000 C   0  0  0  0  0  2  0  0  0  0  0  0\n"
+                                           "    1.0000    0.0000    0.0000 Cl  0  0  0  0  0  2  0  0  0  0  0  0\n"
+                                           "  1  2  2  0  0  0  0\nM  CHG  1   2  -1\nM  END\n"
+                                           ">  <score>\n1.5\n\n>  <a_b_>\ntwo lines\n\n>  <empty>\n\n$$$$\n");
     pl_text_free(&out);
 }
 

@@ -101,8 +101,10 @@ static void every_descriptor_is_wherever_molecules_are(void **state)
         ch_prepared p = { .smiles = "C", .inchikey = "", .formula = "CH4", .removed = "" };
         pl_text heading = { 0 };
         int64_t columns = 0;
-        assert_int_equal(pl_db_int(db, &columns, &err, "SELECT count(*) FROM pragma_table_info('molecule') WHERE name=%Q AND type=%Q",
-                                   d->name, d->whole ? "INTEGER" : "REAL"), PL_OK);
+        assert_int_equal(pl_db_int(db, &columns, &err,
+                                   "SELECT count(*) FROM pragma_table_info('molecule') WHERE name=%Q AND type=%Q", d->name,
+                                   d->whole ? "INTEGER" : "REAL"),
+                         PL_OK);
         assert_int_equal(columns, 1);
         assert_int_equal(find_doc("v_hits", d->name), d->shown >= CH_SHOWN_HITS);
         assert_non_null(st_where_column(d->name));
@@ -214,14 +216,32 @@ static void any_damage_to_a_block_is_bad_data(void **state)
 
 static void a_condition_may_use_the_columns_of_molecule(void **state)
 {
-    static const char *const good[] = { "mw < 500", "mw between 200 and 450 and logp <= 4", "formula like '%Cl%'",
-                                        "abs(charge) = 0 -- neutral", "energy is null or energy < 100",
-        "MW<5E2 AND\"logp\"<=.5", "not (mw > 500 or logp > 5)", "removed is not null and removed <> 'Cl'",
-        "(mw <= 500) + (logp <= 5) + (hbd <= 5) + (hba <= 10) >= 3", "1.0 * hba / n_heavy < 0.3", "charge in (-1, 0, 1)",
-        "charge not between -1 and 1", "smiles not like '%it''s%' escape '!'", "smiles glob '*[N+]*' /* charged */",
-        "case when mw < 300 then 'a' else 'b' end = 'a'", "case charge when 0 then 1 else 0 end = 1", "cast(mw as integer) % 2 = 0",
-        "coalesce(alerts, '') = ''", "instr(smiles, 'Br') = 0 and length(smiles) < 80", "max(mw, 10 * tpsa) > 3", "true",
-        "round(logp) = 2", "- charge < + 1", "formula collate nocase = 'c6h6'", "(mw < 500) is not true", "undefined_stereo notnull" };
+    static const char *const good[] = { "mw < 500",
+                                        "mw between 200 and 450 and logp <= 4",
+                                        "formula like '%Cl%'",
+                                        "abs(charge) = 0 -- neutral",
+                                        "energy is null or energy < 100",
+                                        "MW<5E2 AND\"logp\"<=.5",
+                                        "not (mw > 500 or logp > 5)",
+                                        "removed is not null and removed <> 'Cl'",
+                                        "(mw <= 500) + (logp <= 5) + (hbd <= 5) + (hba <= 10) >= 3",
+                                        "1.0 * hba / n_heavy < 0.3",
+                                        "charge in (-1, 0, 1)",
+                                        "charge not between -1 and 1",
+                                        "smiles not like '%it''s%' escape '!'",
+                                        "smiles glob '*[N+]*' /* charged */",
+                                        "case when mw < 300 then 'a' else 'b' end = 'a'",
+                                        "case charge when 0 then 1 else 0 end = 1",
+                                        "cast(mw as integer) % 2 = 0",
+                                        "coalesce(alerts, '') = ''",
+                                        "instr(smiles, 'Br') = 0 and length(smiles) < 80",
+                                        "max(mw, 10 * tpsa) > 3",
+                                        "true",
+                                        "round(logp) = 2",
+                                        "- charge < + 1",
+                                        "formula collate nocase = 'c6h6'",
+                                        "(mw < 500) is not true",
+                                        "undefined_stereo notnull" };
     (void)state;
     for (size_t i = 0; i < sizeof good / sizeof good[0]; i++)
         assert_int_equal(st_where_check(good[i], NULL, NULL, NULL), PL_OK);
@@ -230,15 +250,64 @@ static void a_condition_may_use_the_columns_of_molecule(void **state)
 static void a_condition_may_not_read_or_change_anything_else(void **state)
 {
     static const char *const bad[] = {
-        "weight < 500", "mw <", "mw < 500; DELETE FROM molecule", "mol_id IN (SELECT mol_id FROM score)",
-        "1) UNION SELECT sha256 FROM (input_file", "load_extension('x')", "mw < (SELECT max(value) FROM label)", "",
-        "1) LIMIT (1", "1) UNION SELECT * FROM molecule WHERE (1", "mw > 1) ORDER BY (mw", "\"mv\" > 1", "\"mv\" = \"mv\"", "`mv` > 1",
-        "[mw] > 1", "mw > ?1", "mw > ?", "mw > :a", "mw > @a", "mw > $a", "random() > 0", "abs(random()) % 2 = 0", "mw > 5 and random",
-        "length(randomblob(3)) = 3", "mw > strftime('%s')", "current_time > '12'", "mw > 1 -- )\n) or (1", "mw > 1 /* never ended",
-        "exists (select 1)", "mw in (select 1)", "mw in molecule", "(mw, logp) > (1, 2)", "mw > 1; ", "molecule.mw > 1", "rowid > 5",
-        "mw > x'41'", "mw > 0x10", "mw > 1e", "mw > 12abc", "mw > 'unended", "fts3_tokenizer('simple') is not null", "sqlite_version() > '1'",
-        "count(*) > 1", "max(mw) > 3", "mw > 1 group", "sum(mw) over () > 1", "raise(ignore)", "printf('%d', 1) = '1'", "mw > \u2264 1",
-        "mw > 1 limit 1", "()", "(mw > 1", "mw > 1)", "not", "mw between 1", "mw not 5", "case end", "like('a', smiles)",
+        "weight < 500",
+        "mw <",
+        "mw < 500; DELETE FROM molecule",
+        "mol_id IN (SELECT mol_id FROM score)",
+        "1) UNION SELECT sha256 FROM (input_file",
+        "load_extension('x')",
+        "mw < (SELECT max(value) FROM label)",
+        "",
+        "1) LIMIT (1",
+        "1) UNION SELECT * FROM molecule WHERE (1",
+        "mw > 1) ORDER BY (mw",
+        "\"mv\" > 1",
+        "\"mv\" = \"mv\"",
+        "`mv` > 1",
+        "[mw] > 1",
+        "mw > ?1",
+        "mw > ?",
+        "mw > :a",
+        "mw > @a",
+        "mw > $a",
+        "random() > 0",
+        "abs(random()) % 2 = 0",
+        "mw > 5 and random",
+        "length(randomblob(3)) = 3",
+        "mw > strftime('%s')",
+        "current_time > '12'",
+        "mw > 1 -- )\n) or (1",
+        "mw > 1 /* never ended",
+        "exists (select 1)",
+        "mw in (select 1)",
+        "mw in molecule",
+        "(mw, logp) > (1, 2)",
+        "mw > 1; ",
+        "molecule.mw > 1",
+        "rowid > 5",
+        "mw > x'41'",
+        "mw > 0x10",
+        "mw > 1e",
+        "mw > 12abc",
+        "mw > 'unended",
+        "fts3_tokenizer('simple') is not null",
+        "sqlite_version() > '1'",
+        "count(*) > 1",
+        "max(mw) > 3",
+        "mw > 1 group",
+        "sum(mw) over () > 1",
+        "raise(ignore)",
+        "printf('%d', 1) = '1'",
+        "mw > \u2264 1",
+        "mw > 1 limit 1",
+        "()",
+        "(mw > 1",
+        "mw > 1)",
+        "not",
+        "mw between 1",
+        "mw not 5",
+        "case end",
+        "like('a', smiles)",
     };
     pl_error err;
 
@@ -251,10 +320,33 @@ static void a_condition_may_not_read_or_change_anything_else(void **state)
 static void a_condition_that_sql_answers_but_nobody_means_is_refused(void **state)
 {
     static const char *const bad[] = {
-        "200 < mw < 500", "mw < 200 = true", "mw = 200 or 300", "mw", "not rings", "1", "mw > 'heavy'", "mw > '500'", "formula > 5",
-        "removed = null", "removed <> null", "hba / n_heavy > 0.3", "mw & 1", "mw > 1 & logp < 2", "mw > 1 && logp < 2", "smiles + 1 > 2",
-        "'a' and 'b'", "mw like '3%'", "mw in (1, 'a')", "charge || 'a' = 'b'", "abs(smiles) > 1", "length(mw) > 1", "case when mw then 1 end = 1",
-        "coalesce(alerts, 0) = 0", "mw between 'a' and 'b'", "mw in (1, null)", "mw is 'a'",
+        "200 < mw < 500",
+        "mw < 200 = true",
+        "mw = 200 or 300",
+        "mw",
+        "not rings",
+        "1",
+        "mw > 'heavy'",
+        "mw > '500'",
+        "formula > 5",
+        "removed = null",
+        "removed <> null",
+        "hba / n_heavy > 0.3",
+        "mw & 1",
+        "mw > 1 & logp < 2",
+        "mw > 1 && logp < 2",
+        "smiles + 1 > 2",
+        "'a' and 'b'",
+        "mw like '3%'",
+        "mw in (1, 'a')",
+        "charge || 'a' = 'b'",
+        "abs(smiles) > 1",
+        "length(mw) > 1",
+        "case when mw then 1 end = 1",
+        "coalesce(alerts, 0) = 0",
+        "mw between 'a' and 'b'",
+        "mw in (1, null)",
+        "mw is 'a'",
     };
     pl_error err;
 
@@ -270,10 +362,14 @@ static void a_condition_says_at_which_character_it_is_wrong(void **state)
         const char *text;
         size_t at;
         const char *says;
-    } bad[] = { { "mw < 5 and mv > 1", 11, "did you mean mw" },    { "\"mv\" > 1", 1, "single quotes" },
-                { "1) union select 1", 1, "goes on with" },         { "mw > 1 and\n random() > 2", 12, "no such function here: random" },
-                { "200 < mw < 500", 9, "write a < b and b < c" },   { "mw = 200 or 300", 12, "a condition is expected" },
-                { "mw > ?1", 5, "no parameters" },                  { "mw >", 4, "missing at the end" } };
+    } bad[] = { { "mw < 5 and mv > 1", 11, "did you mean mw" },
+                { "\"mv\" > 1", 1, "single quotes" },
+                { "1) union select 1", 1, "goes on with" },
+                { "mw > 1 and\n random() > 2", 12, "no such function here: random" },
+                { "200 < mw < 500", 9, "write a < b and b < c" },
+                { "mw = 200 or 300", 12, "a condition is expected" },
+                { "mw > ?1", 5, "no parameters" },
+                { "mw >", 4, "missing at the end" } };
 
     (void)state;
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
@@ -310,11 +406,26 @@ static void an_objective_uses_the_mean_and_a_multiple_of_the_spread_or_the_inter
     static const struct {
         const char *use, *column;
         double k;
-    } good[] = { { "mean", "stdev", 0 },         { "mean - 1.5*stdev", "stdev", -1.5 },  { "mean+stdev", "stdev", 1 },
-                 { "mean-stdev", "stdev", -1 }, { " mean + 2 * stdev ", "stdev", 2 }, { NULL, "stdev", 0 },
-                 { "mean - interval90", "interval90", -1 }, { "mean + 0.5*interval90", "interval90", 0.5 } };
-    static const char *const bad[] = { "", "median", "mean -", "mean * 2", "mean - -1*stdev", "mean - x*stdev", "stdev",
-                                       "mean - 1stdev", "mean + 1e999*stdev", "interval90", "mean - interval9", "mean - 1*interval95",
+    } good[] = { { "mean", "stdev", 0 },
+                 { "mean - 1.5*stdev", "stdev", -1.5 },
+                 { "mean+stdev", "stdev", 1 },
+                 { "mean-stdev", "stdev", -1 },
+                 { " mean + 2 * stdev ", "stdev", 2 },
+                 { NULL, "stdev", 0 },
+                 { "mean - interval90", "interval90", -1 },
+                 { "mean + 0.5*interval90", "interval90", 0.5 } };
+    static const char *const bad[] = { "",
+                                       "median",
+                                       "mean -",
+                                       "mean * 2",
+                                       "mean - -1*stdev",
+                                       "mean - x*stdev",
+                                       "stdev",
+                                       "mean - 1stdev",
+                                       "mean + 1e999*stdev",
+                                       "interval90",
+                                       "mean - interval9",
+                                       "mean - 1*interval95",
                                        "mean - stdev*interval90" };
     st_use use;
 
@@ -389,10 +500,14 @@ static void a_split_file_that_changes_under_its_key_is_refused(void **state)
     (void)state;
     meddled.commit = prepare_and_append;
     the_second_run_is_right(&(change){
-        .file = "parts.txt", .before = "one train\ntwo train\n", .says = "parts.txt was changed since the run began",
+        .file = "parts.txt",
+        .before = "one train\ntwo train\n",
+        .says = "parts.txt was changed since the run began",
         .flow = "format: 1\nname: x\nworkdir: run\ninputs: [{path: a.smi}]\nlimits: {disk_free_min: 0B}\nstages:\n  read:\n"
                 "  prepare: {conformers: {source: none}}\n  split: {method: file, path: parts.txt}\n",
-        .count = "SELECT count(*) FROM split WHERE part='test'", .known = { known, known }, .rows = 1 });
+        .count = "SELECT count(*) FROM split WHERE part='test'",
+        .known = { known, known },
+        .rows = 1 });
 }
 
 static pl_code commit_and_append(void *state, pl_unit *unit, pl_error *err)
@@ -413,9 +528,13 @@ static void a_file_that_grows_while_it_is_read_is_read_again(void **state)
 
     (void)state;
     meddled.commit = commit_and_append;
-    the_second_run_is_right(&(change){
-        .file = "a.smi", .before = "C\nCC\n", .flow = FLOW, .says = "a.smi was changed while it was read",
-        .count = "SELECT count(*) FROM record JOIN stage ON state='done'", .known = { known, plain }, .rows = 3 });
+    the_second_run_is_right(&(change){ .file = "a.smi",
+                                       .before = "C\nCC\n",
+                                       .flow = FLOW,
+                                       .says = "a.smi was changed while it was read",
+                                       .count = "SELECT count(*) FROM record JOIN stage ON state='done'",
+                                       .known = { known, plain },
+                                       .rows = 3 });
 }
 
 /* ---- how long a job has ---- */

@@ -21,9 +21,18 @@ static nn_model_file made(const nn_inputs *in, nn_fusion fusion, int channels, u
     nn_model_file m = { .inputs = *in };
     nn_se3 *model;
 
-    m.conf = (nn_se3_conf){ .layers = 2, .degrees = 3, .channels = channels, .heads = 2, .channels_div = 2, .norm = true, .layer_norm = true,
-                            .pooling = NN_POOL_SUM, .fusion = fusion, .node_features = nn_inputs_node_features(in),
-                            .edge_features = nn_inputs_edge_features(in), .outputs = 1 };
+    m.conf = (nn_se3_conf){ .layers = 2,
+                            .degrees = 3,
+                            .channels = channels,
+                            .heads = 2,
+                            .channels_div = 2,
+                            .norm = true,
+                            .layer_norm = true,
+                            .pooling = NN_POOL_SUM,
+                            .fusion = fusion,
+                            .node_features = nn_inputs_node_features(in),
+                            .edge_features = nn_inputs_edge_features(in),
+                            .outputs = 1 };
     assert_int_equal(nn_se3_plan(&model, &m.conf, mem, NULL), PL_OK);
     m.model = model;
     m.params = PL_NEW(mem, float, model->n_floats);
@@ -67,7 +76,8 @@ static void the_same_network_is_taken_whole(void **state)
     const float kept = to.params[to.model->param[head[2]].at];
 
     (void)state;
-    assert_int_equal(nn_start_fill(to.params, to.model, &then, &from, false), to.model->n_floats - floats_of(&to, head[2]) - floats_of(&to, head[3]));
+    assert_int_equal(nn_start_fill(to.params, to.model, &then, &from, false),
+                     to.model->n_floats - floats_of(&to, head[2]) - floats_of(&to, head[3]));
     assert_true(to.params[to.model->param[head[2]].at] == kept);
     assert_int_equal(nn_start_fill(to.params, to.model, &then, &from, true), to.model->n_floats);
     assert_memory_equal(to.params, from.params, to.model->n_floats * sizeof *to.params);
@@ -154,10 +164,8 @@ static void what_must_be_alike_is_named(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_same_network_is_taken_whole),
-        cmocka_unit_test(what_is_known_of_an_element_goes_with_it),
-        cmocka_unit_test(features_may_become_fewer),
-        cmocka_unit_test(a_first_layer_of_another_make_stays_new),
+        cmocka_unit_test(the_same_network_is_taken_whole), cmocka_unit_test(what_is_known_of_an_element_goes_with_it),
+        cmocka_unit_test(features_may_become_fewer),       cmocka_unit_test(a_first_layer_of_another_make_stays_new),
         cmocka_unit_test(what_must_be_alike_is_named),
     };
 

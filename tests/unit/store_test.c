@@ -190,11 +190,17 @@ static int64_t count(sqlite3 *db, const char *sql)
 
 static pl_schema grown(void)
 {
-    static const pl_added added[] = { { "number", "old INTEGER", 1 }, { "number", "half REAL", 2 }, { "walk", "note TEXT", 3 }, { 0 } };
+    static const pl_added added[] = {
+        { "number", "old INTEGER", 1 }, { "number", "half REAL", 2 }, { "walk", "note TEXT", 3 }, { 0 }
+    };
     static const char *const up[5] = { NULL, NULL, "CREATE TABLE extra(x)" };
-    static const char *const docs[][4] = { { "number", "id", NULL, "a number" }, { "number", "half", "u", "half of it" },
-                                           { "walk", "note", NULL, "a word" }, { "extra", "x", NULL, "x" }, { "extra", "y", NULL, "y" },
-                                           { "v_half", "half", NULL, "half" }, { NULL, NULL, NULL, NULL } };
+    static const char *const docs[][4] = { { "number", "id", NULL, "a number" },
+                                           { "number", "half", "u", "half of it" },
+                                           { "walk", "note", NULL, "a word" },
+                                           { "extra", "x", NULL, "x" },
+                                           { "extra", "y", NULL, "y" },
+                                           { "v_half", "half", NULL, "half" },
+                                           { NULL, NULL, NULL, NULL } };
     pl_schema later = toy_schema;
 
     later.version = 3;
@@ -421,8 +427,11 @@ static void a_flipped_bit_in_a_block_is_seen(void **state)
     assert_int_equal(pl_store_features(s, NULL), PL_OK);
     assert_int_equal(pl_store_check(s, &good, &report, NULL), PL_OK);
     assert_true(good);
-    assert_int_equal(pl_db_exec(s->features, "UPDATE block SET data=CAST(x'01'||substr(data,2) AS BLOB) WHERE kind='number'"
-                                             " AND unit=1", NULL), PL_OK);
+    assert_int_equal(pl_db_exec(s->features,
+                                "UPDATE block SET data=CAST(x'01'||substr(data,2) AS BLOB) WHERE kind='number'"
+                                " AND unit=1",
+                                NULL),
+                     PL_OK);
     assert_int_equal(pl_block_get(s, "number", t.step[0].key, 1, &got, t.mem, &err), PL_OK);
     assert_int_equal(pl_block_check(&got, &err), PL_EDATA);
     assert_non_null(strstr(err.text, "number, unit 1: checksum"));
@@ -460,8 +469,11 @@ static void the_digest_sees_content_and_not_order(void **state)
     assert_int_equal(pl_store_digest(s, b, NULL), PL_OK);
     assert_int_equal(pl_db_exec(s->db, "UPDATE walk SET value=11 WHERE step=1", NULL), PL_OK);
     assert_int_equal(pl_store_digest(s, c, NULL), PL_OK);
-    assert_int_equal(pl_db_exec(s->db, "UPDATE walk SET value=10 WHERE step=1; INSERT INTO square SELECT 1,10,0 WHERE 0;"
-                                       "DELETE FROM walk WHERE step=3", NULL), PL_OK);
+    assert_int_equal(pl_db_exec(s->db,
+                                "UPDATE walk SET value=10 WHERE step=1; INSERT INTO square SELECT 1,10,0 WHERE 0;"
+                                "DELETE FROM walk WHERE step=3",
+                                NULL),
+                     PL_OK);
     assert_int_equal(pl_store_digest(s, d, NULL), PL_OK);
     assert_string_equal(a, b);
     assert_string_not_equal(a, c);
@@ -472,7 +484,9 @@ static void the_digest_sees_content_and_not_order(void **state)
 /* Computed from the definition in another language: who keeps a digest compares it for years. */
 static void the_digest_of_known_rows_is_a_known_one(void **state)
 {
-    static const char *const digest[][2] = { { "all", "SELECT 1,2.5,NULL,'x',x'00ff',''" }, { "two", "SELECT 7 UNION SELECT 9" }, { NULL, NULL } };
+    static const char *const digest[][2] = { { "all", "SELECT 1,2.5,NULL,'x',x'00ff',''" },
+                                             { "two", "SELECT 7 UNION SELECT 9" },
+                                             { NULL, NULL } };
     pl_schema known = toy_schema;
     char a[65];
 
@@ -494,8 +508,11 @@ static void rows_of_a_table_that_came_later_are_summed_too(void **state)
     assert_int_equal(pl_db_exec(s->db, "CREATE TABLE later(a,b)", &err), PL_OK);
     assert_int_equal(pl_sums_add(s->db, "later", &err), PL_OK);
     assert_int_equal(pl_sums_fill(s->db, &err), PL_OK); /* the list of tables has changed */
-    assert_int_equal(pl_db_exec(s->db, "INSERT INTO later VALUES(1,'x'),(2,'y'),(3,'z'); UPDATE later SET b='w' WHERE a=2;"
-                                       "DELETE FROM later WHERE a=1", &err), PL_OK);
+    assert_int_equal(pl_db_exec(s->db,
+                                "INSERT INTO later VALUES(1,'x'),(2,'y'),(3,'z'); UPDATE later SET b='w' WHERE a=2;"
+                                "DELETE FROM later WHERE a=1",
+                                &err),
+                     PL_OK);
     assert_int_equal(pl_sums_check(s->db, &n, &report, &err), PL_OK);
     assert_int_equal(n, before + 1);
     assert_string_equal(pl_text_str(&report), "");
@@ -542,7 +559,8 @@ static void a_good_database_is_said_to_be_good_in_every_point(void **state)
     assert_int_equal(pl_store_features(s, NULL), PL_OK);
     assert_int_equal(pl_store_check(s, &good, &report, NULL), PL_OK);
     assert_true(good);
-    (void)snprintf(want, sizeof want, "good %s: sound\n"
+    (void)snprintf(want, sizeof want,
+                   "good %s: sound\n"
                    "good rows of 13 tables match their checksums\ngood rows refer only to rows that exist\n"
                    "good stages that are done have all their units\ngood units of a stage follow each other without a gap\n"
                    "good every number belongs to a committed unit\ngood every committed unit has all its numbers\n"
@@ -651,8 +669,11 @@ static void metrics_are_replaced_and_never_nan(void **state)
     int64_t n;
 
     (void)state;
-    assert_int_equal(pl_db_exec(s->db, "INSERT INTO run(uuid,command,argv_json,config_yaml,config_sha256,state,started_utc,"
-                                       "program_version) VALUES('u','run','[]','','','running','','')", NULL), PL_OK);
+    assert_int_equal(pl_db_exec(s->db,
+                                "INSERT INTO run(uuid,command,argv_json,config_yaml,config_sha256,state,started_utc,"
+                                "program_version) VALUES('u','run','[]','','','running','','')",
+                                NULL),
+                     PL_OK);
     assert_int_equal(pl_metric_add(&env, 10, 0.5, "valid", "mae", 1.5, NULL), PL_OK);
     assert_int_equal(pl_metric_add(&env, 10, 0.5, "valid", "mae", 1.25, NULL), PL_OK);
     assert_int_equal(pl_metric_add(&env, 11, 0.5, "valid", "mae", 0.0 / (double)(n = 0), NULL), PL_EBUG);

@@ -55,8 +55,15 @@ static uint8_t order[1] = { 2 };
 
 static void keep(st_structures *s, const char *smiles, ch_status code, int by_signal, double cpu_s)
 {
-    ch_prepared p = { .code = code, .message = "why", .signal = by_signal, .attempts = 2, .cpu_s = cpu_s, .smiles = smiles,
-                      .geometry = "mmff94", .energy = -7.5, .built = true };
+    ch_prepared p = { .code = code,
+                      .message = "why",
+                      .signal = by_signal,
+                      .attempts = 2,
+                      .cpu_s = cpu_s,
+                      .smiles = smiles,
+                      .geometry = "mmff94",
+                      .energy = -7.5,
+                      .built = true };
 
     if (code == CH_OK)
         p.mol = (ch_mol){ .n_atoms = 2, .n_bonds = 1, .z = z, .charge = charge, .xyz = xyz, .bond = bond, .order = order };

@@ -28,12 +28,14 @@ static const char *says(bool classes, double model, double mean, double near)
 static void a_model_that_is_beaten_is_said_to_be(void **state)
 {
     (void)state;
-    assert_string_equal(says(false, 0.5, 1.2, 0.4), "On the test part the model is no better than a simple prediction (nearest neighbours "
-                                                    "MAE 0.4 eV, the model 0.5 eV): do not screen with it.");
-    assert_string_equal(says(true, 0.6, 0.5, 0.8), "On the test part the model is no better than a simple prediction (nearest neighbours "
-                                                   "ROC-AUC 0.8, the model 0.6): do not screen with it.");
-    assert_true(strstr(says(false, 0.4, 0.4, NAN), "the mean MAE 0.4 eV") != NULL);  /* as good is not better */
-    assert_true(strstr(says(false, NAN, 1.2, 0.4), "do not screen") != NULL);        /* no number beats nothing */
+    assert_string_equal(says(false, 0.5, 1.2, 0.4),
+                        "On the test part the model is no better than a simple prediction (nearest neighbours "
+                        "MAE 0.4 eV, the model 0.5 eV): do not screen with it.");
+    assert_string_equal(says(true, 0.6, 0.5, 0.8),
+                        "On the test part the model is no better than a simple prediction (nearest neighbours "
+                        "ROC-AUC 0.8, the model 0.6): do not screen with it.");
+    assert_true(strstr(says(false, 0.4, 0.4, NAN), "the mean MAE 0.4 eV") != NULL); /* as good is not better */
+    assert_true(strstr(says(false, NAN, 1.2, 0.4), "do not screen") != NULL);       /* no number beats nothing */
     assert_true(strstr(says(true, NAN, 0.5, NAN), "do not screen") != NULL);
 }
 

@@ -51,7 +51,8 @@ static double seconds_of_children(void)
     struct rusage use;
 
     assert_int_equal(getrusage(RUSAGE_CHILDREN, &use), 0);
-    return (double)use.ru_utime.tv_sec + (double)use.ru_stime.tv_sec + 1e-6 * ((double)use.ru_utime.tv_usec + (double)use.ru_stime.tv_usec);
+    return (double)use.ru_utime.tv_sec + (double)use.ru_stime.tv_sec +
+           1e-6 * ((double)use.ru_utime.tv_usec + (double)use.ru_stime.tv_usec);
 }
 
 static void kill_children(void)
@@ -160,8 +161,8 @@ static void every_failure_has_its_own_word(void **state)
     static const struct {
         const char *smiles;
         ch_status code;
-    } cases[] = { { "C1CC", CH_PARSE },          { "c1cccc1", CH_PARSE },     { "", CH_EMPTY },
-                  { "C(C)(C)(C)(C)C", CH_VALENCE }, { "*CC", CH_VALENCE },      { "not a molecule", CH_PARSE } };
+    } cases[] = { { "C1CC", CH_PARSE },  { "c1cccc1", CH_PARSE },       { "", CH_EMPTY }, { "C(C)(C)(C)(C)C", CH_VALENCE },
+                  { "*CC", CH_VALENCE }, { "not a molecule", CH_PARSE } };
 
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         ch_prepared p;

@@ -81,10 +81,7 @@ static pl_workflow *good(fixture *f, const char *text)
     return wf;
 }
 
-static const fake_conf *conf_of(const pl_workflow *wf)
-{
-    return pl_workflow_step(wf, "graph")->conf;
-}
+static const fake_conf *conf_of(const pl_workflow *wf) { return pl_workflow_step(wf, "graph")->conf; }
 
 static void says(fixture *f, const char *text)
 {
@@ -112,11 +109,11 @@ static void defaults_come_from_the_table(void **state)
 static void values_with_units_words_and_lists_are_read(void **state)
 {
     fixture *f = *state;
-    const pl_workflow *wf = good(f, HEAD
-        "    cutoff: 4.5\n    unit: 1e3\n    neighbours: {max: 12, edges: knn}\n    cpu_limit: 1m30s\n"
-        "    memory: 64MiB\n    strict: false\n    label: \"yes: no\"\n    elements: [C, N]\n"
-        "    fractions: [0.8, 0.2]\n    targets:\n      - {name: gap, unit: eV, better: low}\n      - name: mu\n"
-        "    by_name: {b: {weight: 2}, a: {}}\n");
+    const pl_workflow *wf =
+        good(f, HEAD "    cutoff: 4.5\n    unit: 1e3\n    neighbours: {max: 12, edges: knn}\n    cpu_limit: 1m30s\n"
+                     "    memory: 64MiB\n    strict: false\n    label: \"yes: no\"\n    elements: [C, N]\n"
+                     "    fractions: [0.8, 0.2]\n    targets:\n      - {name: gap, unit: eV, better: low}\n      - name: mu\n"
+                     "    by_name: {b: {weight: 2}, a: {}}\n");
     const fake_conf *c = conf_of(wf);
     const fake_target *t = c->targets.items, *n = c->by_name.items;
 
@@ -139,10 +136,12 @@ static void all_problems_are_reported_together_in_order_of_place(void **state)
 {
     fixture *f = *state;
 
-    assert_null(load(f, "format: 2\nsede: 3\nstages:\n  grahp: {}\n  read: {x: 1}\n  graph:\n    cutof: 4\n"
-                        "    unit: many\n    strict: yes\n    neighbours: {edges: bond, max: 0}\n"
-                        "    cpu_limit: 1:30\n    memory: 0064\n    file: none.txt\n    targets: [{unit: eV}]\n"
-                        "    fractions: [0.5, 1.5]\n    label: [a]\n    elements: {a: 1}\n", NULL, 0));
+    assert_null(load(f,
+                     "format: 2\nsede: 3\nstages:\n  grahp: {}\n  read: {x: 1}\n  graph:\n    cutof: 4\n"
+                     "    unit: many\n    strict: yes\n    neighbours: {edges: bond, max: 0}\n"
+                     "    cpu_limit: 1:30\n    memory: 0064\n    file: none.txt\n    targets: [{unit: eV}]\n"
+                     "    fractions: [0.5, 1.5]\n    label: [a]\n    elements: {a: 1}\n",
+                     NULL, 0));
     says(f, "w.yaml:1:9: format: 2 is outside 1");
     says(f, "w.yaml:2:1: sede: unknown setting, did you mean 'seed'?; allowed: format, name, seed");
     says(f, "w.yaml:4:3: stages.grahp: unknown stage, did you mean 'graph'?; allowed: read, graph, split, train");
@@ -167,8 +166,9 @@ static void all_problems_are_reported_together_in_order_of_place(void **state)
 /* Every type of setting with every kind of value: what is said of each, in a line; "" where it is read. */
 static void each_type_of_setting_says_what_it_expects(void **state)
 {
-    static const char *const settings[] = { "unit", "cutoff", "neighbours.max", "neighbours.edges", "cpu_limit", "memory", "strict",
-                                            "label", "file", "elements", "fractions", "targets", "by_name" };
+    static const char *const settings[] = { "unit",   "cutoff", "neighbours.max", "neighbours.edges", "cpu_limit", "memory",
+                                            "strict", "label",  "file",           "elements",         "fractions", "targets",
+                                            "by_name" };
     static const char *const values[] = { "[]", "{}", "null", "''", "x", "-1", "1e99", "no", "'true'" };
     fixture *f = *state;
     pl_text all = { 0 };
@@ -207,8 +207,10 @@ static void variables_and_the_environment_are_put_in(void **state)
     assert_int_equal(wf->seed, 7);
     assert_true(conf_of(wf)->cutoff == 4.5);
     assert_string_equal(conf_of(wf)->label, "d e");
-    assert_null(load(f, "format: 1\nvars: {a: '${vars.b}', b: 1}\nname: ${vars.bb} ${env:MOLSIEVE_TEST_Y} ${x} ${\n"
-                        "stages:\n  read:\n", NULL, 0));
+    assert_null(load(f,
+                     "format: 1\nvars: {a: '${vars.b}', b: 1}\nname: ${vars.bb} ${env:MOLSIEVE_TEST_Y} ${x} ${\n"
+                     "stages:\n  read:\n",
+                     NULL, 0));
     says(f, "w.yaml:2:11: ${vars.b}: vars.b is set further down; move it up");
     says(f, "${vars.bb}: no such variable under vars, did you mean 'b'?");
     says(f, "${env:MOLSIEVE_TEST_Y}: the environment variable MOLSIEVE_TEST_Y is not set");
@@ -219,12 +221,18 @@ static void variables_and_the_environment_are_put_in(void **state)
 static void overrides_win_and_are_named_as_command_line(void **state)
 {
     fixture *f = *state;
-    char *set[] = { "stages.graph.cutoff=4.5", "stages.graph.neighbours.edges=full", "vars.a=9", "seed=3",
-                    "stages.graph.targets.0.name=mu", "stages.graph.targets.1={name: extra}",
+    char *set[] = { "stages.graph.cutoff=4.5",
+                    "stages.graph.neighbours.edges=full",
+                    "vars.a=9",
+                    "seed=3",
+                    "stages.graph.targets.0.name=mu",
+                    "stages.graph.targets.1={name: extra}",
                     "+stages.split.needs=graph" };
-    char *bad[] = { "stages.graph.cutof=4", "stages.spilt.x=1", "nonsense", "stages.graph.targets.9.name=x",
-                    "stages.graph.cutoff.x=1", "stages.graph.label=[1", "stages.graph.cutoff=99" };
-    const char *text = "format: 1\nvars: {a: 1}\nname: v${vars.a}\nstages:\n  read:\n  graph: {cutoff: 3, targets: [{name: gap}]}\n";
+    char *bad[] = { "stages.graph.cutof=4",          "stages.spilt.x=1",        "nonsense",
+                    "stages.graph.targets.9.name=x", "stages.graph.cutoff.x=1", "stages.graph.label=[1",
+                    "stages.graph.cutoff=99" };
+    const char *text =
+        "format: 1\nvars: {a: 1}\nname: v${vars.a}\nstages:\n  read:\n  graph: {cutoff: 3, targets: [{name: gap}]}\n";
     const pl_workflow *wf = load(f, text, set, 7);
 
     if (wf == NULL)
@@ -257,11 +265,32 @@ static void a_bare_word_for_settings_is_answered_with_an_example(void **state)
 static void words_that_yaml_takes_for_something_else_are_quoted(void **state)
 {
     static const char *const cases[][2] = {
-        { "plain", "plain" }, { "a/b.c_d+e-f", "a/b.c_d+e-f" }, { "1a", "1a" }, { "e", "\"e\"" }, { "x1e5", "x1e5" },
-        { "true", "\"true\"" }, { "False", "\"False\"" }, { "YES", "\"YES\"" }, { "no", "\"no\"" }, { "on", "\"on\"" },
-        { "off", "\"off\"" }, { "y", "\"y\"" }, { "N", "\"N\"" }, { "null", "\"null\"" }, { "~", "\"~\"" }, { "", "\"\"" },
-        { "1e5", "\"1e5\"" }, { "2026-11-24", "\"2026-11-24\"" }, { "-x", "\"-x\"" }, { "+x", "\"+x\"" }, { ".x", "\".x\"" },
-        { "a b", "\"a b\"" }, { "a:b", "\"a:b\"" }, { "a\"b", "\"a\\\"b\"" }, { "n${x}m${", "\"n$${x}m$${\"" }, { "\xc3\xa9", "\"\xc3\xa9\"" },
+        { "plain", "plain" },
+        { "a/b.c_d+e-f", "a/b.c_d+e-f" },
+        { "1a", "1a" },
+        { "e", "\"e\"" },
+        { "x1e5", "x1e5" },
+        { "true", "\"true\"" },
+        { "False", "\"False\"" },
+        { "YES", "\"YES\"" },
+        { "no", "\"no\"" },
+        { "on", "\"on\"" },
+        { "off", "\"off\"" },
+        { "y", "\"y\"" },
+        { "N", "\"N\"" },
+        { "null", "\"null\"" },
+        { "~", "\"~\"" },
+        { "", "\"\"" },
+        { "1e5", "\"1e5\"" },
+        { "2026-11-24", "\"2026-11-24\"" },
+        { "-x", "\"-x\"" },
+        { "+x", "\"+x\"" },
+        { ".x", "\".x\"" },
+        { "a b", "\"a b\"" },
+        { "a:b", "\"a:b\"" },
+        { "a\"b", "\"a\\\"b\"" },
+        { "n${x}m${", "\"n$${x}m$${\"" },
+        { "\xc3\xa9", "\"\xc3\xa9\"" },
     };
 
     (void)state;
@@ -325,8 +354,10 @@ static void inputs_are_relative_to_the_file_and_patterns_come_in_name_order(void
     assert_non_null(strstr(in[1].path, "/b.smi"));
     assert_non_null(strstr(in[2].path, "/we[i]rd.smi"));
     assert_string_equal(in[3].smiles_column, "2");
-    assert_null(load(f, "format: 1\ninputs:\n  - {path: 'x*.smi'}\n  - {path: aa.smi}\n  - {path: .}\n  - {path: /dev/null}\n"
-                        "models: {m: {path: m.safetensors, sha256: 12}}\nstages:\n  read:\n", NULL, 0));
+    assert_null(load(f,
+                     "format: 1\ninputs:\n  - {path: 'x*.smi'}\n  - {path: aa.smi}\n  - {path: .}\n  - {path: /dev/null}\n"
+                     "models: {m: {path: m.safetensors, sha256: 12}}\nstages:\n  read:\n",
+                     NULL, 0));
     says(f, "w.yaml:3:12: inputs.0.path: no file matches");
     says(f, "w.yaml:4:12: inputs.1.path:");
     says(f, "did you mean 'a.smi'?");
@@ -364,10 +395,9 @@ static void params_are_canonical_and_leave_out_how_and_paths(void **state)
     const pl_workflow *wf = good(f, HEAD "    unit: 7\n    cutoff: 4.50\n    targets: [{name: gap}]\n");
     const char *json = pl_params_json(fake_fields, conf_of(wf), f->mem);
 
-    assert_string_equal(json,
-        "{\"by_name\":[],\"cpu_limit\":2,\"cutoff\":4.5,\"elements\":[],\"fractions\":[],\"label\":null,"
-        "\"memory\":2147483648,\"neighbours.edges\":\"radius\",\"neighbours.max\":-1,\"strict\":true,"
-        "\"targets\":[{\"better\":\"none\",\"name\":\"gap\",\"unit\":\"1\",\"weight\":1}]}");
+    assert_string_equal(json, "{\"by_name\":[],\"cpu_limit\":2,\"cutoff\":4.5,\"elements\":[],\"fractions\":[],\"label\":null,"
+                              "\"memory\":2147483648,\"neighbours.edges\":\"radius\",\"neighbours.max\":-1,\"strict\":true,"
+                              "\"targets\":[{\"better\":\"none\",\"name\":\"gap\",\"unit\":\"1\",\"weight\":1}]}");
 }
 
 static void later_settings_are_in_the_key_when_they_are_not_at_their_default(void **state)
@@ -379,10 +409,9 @@ static void later_settings_are_in_the_key_when_they_are_not_at_their_default(voi
     memcpy(later, fake_fields, sizeof later);
     for (pl_field *one = later; one->type != PL_END; one++)
         one->flags |= PL_LATER;
-    assert_string_equal(pl_params_json(later, conf_of(wf), f->mem),
-                        "{}");
+    assert_string_equal(pl_params_json(later, conf_of(wf), f->mem), "{}");
     wf = good(f, HEAD "    cutoff: 5.5\n    neighbours: {max: 3, edges: knn}\n    cpu_limit: 3s\n    memory: 2MiB\n"
-              "    strict: false\n    label: x\n");
+                      "    strict: false\n    label: x\n");
     assert_string_equal(pl_params_json(later, conf_of(wf), f->mem),
                         "{\"cpu_limit\":3,\"cutoff\":5.5,\"label\":\"x\","
                         "\"memory\":2097152,\"neighbours.edges\":\"knn\",\"neighbours.max\":3,\"strict\":false}");
@@ -431,8 +460,10 @@ static void values_in_quotes_are_text_and_null_is_not_set(void **state)
 
     assert_null(conf_of(wf)->label);
     assert_true(conf_of(wf)->cpu_limit == 2);
-    assert_null(load(f, HEAD "    cutoff: '5'\n    unit: 1.5\n    strict: 'true'\n    fractions: [x, '1']\n"
-                        "    neighbours: 7\n    edges: knn\n    cpu_limit:\n    unit.x: 3\n", NULL, 0));
+    assert_null(load(f,
+                     HEAD "    cutoff: '5'\n    unit: 1.5\n    strict: 'true'\n    fractions: [x, '1']\n"
+                          "    neighbours: 7\n    edges: knn\n    cpu_limit:\n    unit.x: 3\n",
+                     NULL, 0));
     says(f, "cutoff: \"5\" in quotes is text; write the number without quotes");
     says(f, "unit: '1.5' is not understood; allowed: 1..1000000 records");
     says(f, "strict: \"true\": write true (without quotes)");
@@ -451,8 +482,9 @@ static void refused_memory_is_an_error_and_never_half_a_workflow(void **state)
     long refusals = 0;
 
     put(f, "a.smi", "C\n");
-    put(f, "w.yaml", "format: 1\ninputs: [{path: '*.smi'}]\nvars: {a: x}\nname: n${vars.a}\nstages:\n  train:\n  read:\n"
-                     "  graph: {cutoff: 4, targets: [{name: gap}], fractions: [1]}\n");
+    put(f, "w.yaml",
+        "format: 1\ninputs: [{path: '*.smi'}]\nvars: {a: x}\nname: n${vars.a}\nstages:\n  train:\n  read:\n"
+        "  graph: {cutoff: 4, targets: [{name: gap}], fractions: [1]}\n");
     for (long nth = 1; nth < 400; nth++) {
         pl_arena *mem = pl_arena_new(0);
         pl_problems problems = { .mem = mem };

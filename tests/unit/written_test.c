@@ -67,7 +67,7 @@ static const char *rows(const char *sql)
     while (sqlite3_step(st) == SQLITE_ROW)
         for (int i = 0, n = sqlite3_column_count(st); i < n; i++) {
             const char *text = (const char *)sqlite3_column_text(st, i);
-            pl_text_addf(&answer, "%s%s", text ? text : "NULL", i + 1 < n ? "|" : "\n");
+            pl_text_addf(&answer, "%s%s", text != NULL ? text : "NULL", i + 1 < n ? "|" : "\n");
         }
     (void)sqlite3_finalize(st);
     (void)sqlite3_close(db);
@@ -93,8 +93,15 @@ static void hear(const char *text)
 static void the_row_of_a_run_has_all_that_is_known_of_it(void **state)
 {
     static char *const argv[] = { (char *)"run", (char *)"a \"b\".yaml" };
-    pl_run_opts opts = { .workers = 2, .quiet = true, .argc = 2, .argv = argv, .command = "go", .program_version = "1.2",
-                         .git_commit = "abc", .openbabel_version = "3.1", .ranks = 4 };
+    pl_run_opts opts = { .workers = 2,
+                         .quiet = true,
+                         .argc = 2,
+                         .argv = argv,
+                         .command = "go",
+                         .program_version = "1.2",
+                         .git_commit = "abc",
+                         .openbabel_version = "3.1",
+                         .ranks = 4 };
     char hex[65];
     pl_sha256 sha;
     toy t;
@@ -117,7 +124,8 @@ static void the_row_of_a_run_has_all_that_is_known_of_it(void **state)
     (void)rows("SELECT config_sha256 FROM run");
     assert_memory_equal(pl_text_str(&answer), hex, 64);
     assert_string_equal(rows("SELECT started_utc GLOB " UTC ", ended_utc GLOB " UTC ", started_utc<=ended_utc, length(host)>0,"
-                             " host<>'?', sqlite_version=sqlite_version() FROM run"), "1|1|1|1|1|1\n");
+                             " host<>'?', sqlite_version=sqlite_version() FROM run"),
+                        "1|1|1|1|1|1\n");
     toy_free(&t);
 }
 
@@ -172,7 +180,8 @@ static void rows_of_units_and_stages_say_what_was_done(void **state)
                         "1|count|done|3|3|1|1|{}|1|1|1\n2|square|done|3|3|1|1|{}|1|1|1\n3|walk|done|0|0|1|1|{\"seed\":7}|1|1|1\n");
     assert_string_equal(rows("SELECT needs_json='{\"square\":\"'||(SELECT key FROM stage WHERE name='square')||'\"}',"
                              "params_json LIKE '%\"units\":3%', json_extract(params_json,'$.fail_at') IS NULL FROM stage WHERE "
-                             "name='walk'"), "1|1|1\n");
+                             "name='walk'"),
+                        "1|1|1\n");
     assert_string_equal(rows("SELECT run_id,level,stage,message,at_utc GLOB " UTC " FROM event ORDER BY event_id"),
                         "1|info|count|never run|1\n1|info|square|never run|1\n1|further|count|done|1\n1|further|square|done|1\n"
                         "1|info|walk|never run|1\n1|further|walk|done|1\n");
@@ -245,8 +254,9 @@ static const char *level_of(const pl_step *step, pl_arena *mem)
     return level_now;
 }
 
-static const char advice[] = "results may differ from the seventh digit on; to avoid this, set `kernels` of the stage to one set of "
-                             "kernels (`molsieve help score`)";
+static const char advice[] =
+    "results may differ from the seventh digit on; to avoid this, set `kernels` of the stage to one set of "
+    "kernels (`molsieve help score`)";
 
 static void other_kernels_are_told_where_a_stage_goes_on(void **state)
 {
@@ -423,14 +433,20 @@ static void limits_of_failures_hold_at_their_edges(void **state)
 {
     (void)state;
     assert_int_equal(limited(1, 3, 3, 8, NULL), PL_OK);
-    assert_int_equal(limited(1, 2, 3, 8, "3 of 24 failed, more than limits.failures.max_count allows (toy 3); see `molsieve failures`; "
-                                         "raise the limit or use --keep-going"), PL_ELIMIT);
-    assert_int_equal(limited(1, 0, 3, 8, "1 of 8 failed, more than limits.failures.max_count allows (toy 1); see `molsieve failures`; raise "
-                                         "the limit or use --keep-going"), PL_ELIMIT);
-    assert_int_equal(limited(0.5, -1, 6, 2, NULL), PL_OK); /* exactly the half */
+    assert_int_equal(limited(1, 2, 3, 8,
+                             "3 of 24 failed, more than limits.failures.max_count allows (toy 3); see `molsieve failures`; "
+                             "raise the limit or use --keep-going"),
+                     PL_ELIMIT);
+    assert_int_equal(limited(1, 0, 3, 8,
+                             "1 of 8 failed, more than limits.failures.max_count allows (toy 1); see `molsieve failures`; raise "
+                             "the limit or use --keep-going"),
+                     PL_ELIMIT);
+    assert_int_equal(limited(0.5, -1, 6, 2, NULL), PL_OK);  /* exactly the half */
     assert_int_equal(limited(0.1, -1, 19, 8, NULL), PL_OK); /* 19 failures are too few to judge */
-    assert_int_equal(limited(0.1, -1, 20, 8, "20 of 160 failed, more than limits.failures.max_fraction allows (toy 20); see `molsieve "
-                                             "failures`; raise the limit or use --keep-going"), PL_ELIMIT);
+    assert_int_equal(limited(0.1, -1, 20, 8,
+                             "20 of 160 failed, more than limits.failures.max_fraction allows (toy 20); see `molsieve "
+                             "failures`; raise the limit or use --keep-going"),
+                     PL_ELIMIT);
     assert_int_equal(limited(-1, -1, 20, 2, NULL), PL_OK);
 }
 
@@ -456,10 +472,22 @@ static void the_log_of_a_run_names_its_stages_and_their_items(void **state)
     assert_null(strstr(pl_text_str(&heard), "0 failed"));
     assert_null(strstr(pl_text_str(&heard), "database"));
     pl_text_reset(&heard);
-    t.wf.step[1].stage = &(pl_stage){ .name = "square", .help = "", .scope = PL_PER_UNIT, .version = 2, .fields = toy_square.fields,
-        .conf_size = toy_square.conf_size, .state_size = toy_square.state_size, .worker_size = toy_square.worker_size,
-        .needs = toy_square.needs, .open = toy_square.open, .next = toy_square.next, .worker_open = toy_square.worker_open,
-        .work = toy_square.work, .commit = toy_square.commit, .close = toy_square.close, .reset_sql = toy_square.reset_sql };
+    t.wf.step[1].stage = &(pl_stage){ .name = "square",
+                                      .help = "",
+                                      .scope = PL_PER_UNIT,
+                                      .version = 2,
+                                      .fields = toy_square.fields,
+                                      .conf_size = toy_square.conf_size,
+                                      .state_size = toy_square.state_size,
+                                      .worker_size = toy_square.worker_size,
+                                      .needs = toy_square.needs,
+                                      .open = toy_square.open,
+                                      .next = toy_square.next,
+                                      .worker_open = toy_square.worker_open,
+                                      .work = toy_square.work,
+                                      .commit = toy_square.commit,
+                                      .close = toy_square.close,
+                                      .reset_sql = toy_square.reset_sql };
     t.conf[1].fail_at = 1;
     assert_int_equal(pl_run(&t.wf, &toy_schema, &opts, t.mem, &err), PL_EINPUT);
     assert_string_equal(err.where, "stage square");
@@ -476,10 +504,15 @@ static void the_heartbeat_tells_what_is_done_and_how_it_ended(void **state)
 {
     pl_run_opts opts = { .workers = 1, .quiet = true, .command = "go" };
     static const char *const says[] = {
-        "{\"host\":\"", "\",\"pid\":", ",\"job\":\"pbs 12.server task 4\",\"run_id\":1,\"command\":\"go\",\"state\":\"failed\",\"reason\":\""
-        "unit 1 is meant to fail\",\"started_utc\":\"20", "Z\",\"at_utc\":\"20",
+        "{\"host\":\"",
+        "\",\"pid\":",
+        ",\"job\":\"pbs 12.server task 4\",\"run_id\":1,\"command\":\"go\",\"state\":\"failed\",\"reason\":\""
+        "unit 1 is meant to fail\",\"started_utc\":\"20",
+        "Z\",\"at_utc\":\"20",
         ",\"stages\":[{\"stage\":\"count\",\"state\":\"done\",\"item\":\"numbers\",\"note\":\"\",\"done\":16,\"total\":16},{\"stage\":\"square\","
-        "\"state\":\"running\",\"item\":\"numbers\",\"note\":\"\",\"done\":8,\"total\":", "],\"crc32\":\"" };
+        "\"state\":\"running\",\"item\":\"numbers\",\"note\":\"\",\"done\":8,\"total\":",
+        "],\"crc32\":\""
+    };
     pl_error err = { 0 };
     pl_bytes file;
     char *text;
@@ -487,7 +520,8 @@ static void the_heartbeat_tells_what_is_done_and_how_it_ended(void **state)
 
     (void)state;
     toy_make(&t, dir, 2);
-    assert_int_equal(pl_run(&t.wf, &toy_schema, &(pl_run_opts){ .workers = 1, .quiet = true, .until = "count" }, t.mem, &err), PL_OK);
+    assert_int_equal(pl_run(&t.wf, &toy_schema, &(pl_run_opts){ .workers = 1, .quiet = true, .until = "count" }, t.mem, &err),
+                     PL_OK);
     assert_int_equal(unlink(t.wf.storage.results), 0); /* begins anew: both stages in one pass */
     (void)unlink(t.wf.storage.features);
     t.conf[1].fail_at = 1;
@@ -548,20 +582,25 @@ static void explain_says_what_differs_setting_by_setting(void **state)
     toy_make(&t, dir, 2);
     explained(&t, "count", "count will run: never run\nsettings in the key: {");
     assert_int_equal(toy_run(&t, 1, &err), PL_OK);
-    keys_of(&t, 0, "", "count done, reused: done: 16 numbers in 2 units\ncount: key %.12s, as stored: no change that affects the result\n"
-            "settings in the key: {", want);
+    keys_of(&t, 0, "",
+            "count done, reused: done: 16 numbers in 2 units\ncount: key %.12s, as stored: no change that affects the result\n"
+            "settings in the key: {",
+            want);
     explained(&t, "count", want);
     (void)snprintf(key, sizeof key, "%s", t.step[1].key);
     t.conf[1].offset = 5;
     t.conf[1].rows = 9;
     assert_int_equal(pl_plan_keys(&t.wf, NULL, t.mem, &err), PL_OK);
-    (void)snprintf(want, sizeof want, "square will run again: offset: 0 -> 5 (and 1 more)\nsquare: key %.12s -> %.12s, 2 differences\n"
-                   "  offset: 0 -> 5\n  rows: 8 -> 9\nsettings in the key: {", key, t.step[1].key);
+    (void)snprintf(want, sizeof want,
+                   "square will run again: offset: 0 -> 5 (and 1 more)\nsquare: key %.12s -> %.12s, 2 differences\n"
+                   "  offset: 0 -> 5\n  rows: 8 -> 9\nsettings in the key: {",
+                   key, t.step[1].key);
     explained(&t, "square", want);
     t.conf[1].rows = 8;
     assert_int_equal(pl_plan_keys(&t.wf, NULL, t.mem, &err), PL_OK);
-    (void)snprintf(want, sizeof want, "square will run again: offset: 0 -> 5\nsquare: key %.12s -> %.12s, 1 difference\n  offset: 0 -> 5\n",
-                   key, t.step[1].key);
+    (void)snprintf(want, sizeof want,
+                   "square will run again: offset: 0 -> 5\nsquare: key %.12s -> %.12s, 1 difference\n  offset: 0 -> 5\n", key,
+                   t.step[1].key);
     explained(&t, "square", want);
     (void)snprintf(key, sizeof key, "%s", t.step[2].key);
     walk.version = 4;
@@ -635,10 +674,15 @@ static void needs_that_changed_are_named(void **state)
 
 static void stages_that_are_not_there_are_named_with_those_that_are(void **state)
 {
-    static const struct { pl_run_opts opts; const char *text; } cases[] = {
-        { { .until = "cuont" }, "--until cuont: this workflow has no such stage, did you mean count; its stages: count, square, walk" },
+    static const struct {
+        pl_run_opts opts;
+        const char *text;
+    } cases[] = {
+        { { .until = "cuont" },
+          "--until cuont: this workflow has no such stage, did you mean count; its stages: count, square, walk" },
         { { .from = "elsewhere" }, "--from elsewhere: this workflow has no such stage; its stages: count, square, walk" },
-        { { .force = "wall" }, "--force wall: this workflow has no such stage, did you mean walk; its stages: count, square, walk" },
+        { { .force = "wall" },
+          "--force wall: this workflow has no such stage, did you mean walk; its stages: count, square, walk" },
     };
     pl_step_plan plan[3];
     bool wanted[3];
@@ -667,7 +711,8 @@ static void from_a_stage_runs_it_and_all_after_it_once(void **state)
     assert_int_equal(toy_run(&t, 1, &err), PL_OK);
     t.conf[1].fail_at = 2;
     assert_int_equal(pl_run(&t.wf, &toy_schema, &opts, t.mem, &err), PL_EINPUT);
-    assert_string_equal(rows("SELECT stage,message FROM event WHERE run_id=2 AND event_id=7"), "square|requested by --force or --from\n");
+    assert_string_equal(rows("SELECT stage,message FROM event WHERE run_id=2 AND event_id=7"),
+                        "square|requested by --force or --from\n");
     t.conf[1].fail_at = 0;
     assert_int_equal(pl_run(&t.wf, &toy_schema, &opts, t.mem, &err), PL_OK); /* the same command goes on */
     assert_string_equal(rows("SELECT stage_id,run_id,count(*) FROM unit GROUP BY 1,2 ORDER BY 1,2"), "1|1|4\n2|2|2\n2|3|2\n");

@@ -79,20 +79,31 @@ static void atoms_keep_the_order_and_positions_of_the_file(void **state)
     assert_true(p.mol.xyz[1][2] == 0.125f);
 }
 
-#define PHENYL "C 1.39 0 0\nC 0.695 1.2038 0\nC -0.695 1.2038 0\nC -1.39 0 0\nC -0.695 -1.2038 0\nC 0.695 -1.2038 0\n" \
-               "H 2.47 0 0\nH 1.235 2.139 0\nH -1.235 2.139 0\nH -2.47 0 0\nH -1.235 -2.139 0\n"
+#define PHENYL                                                                                              \
+    "C 1.39 0 0\nC 0.695 1.2038 0\nC -0.695 1.2038 0\nC -1.39 0 0\nC -0.695 -1.2038 0\nC 0.695 -1.2038 0\n" \
+    "H 2.47 0 0\nH 1.235 2.139 0\nH -1.235 2.139 0\nH -2.47 0 0\nH -1.235 -2.139 0\n"
 
 static void the_comment_states_the_charge(void **state)
 {
-    static const struct { const char *comment, *smiles, *reason; } cases[] = {
-        { "phenyl", "", "odd number of electrons" },      { "charge=-1", "c1[c-]cccc1", "" },
-        { "Total_Charge=-1.0", "c1[c-]cccc1", "" },       { "charge=+1 energy=-231.1", "c1ccc[c+]c1", "" },
-        { "charge=0", "[C]1=CC=CC=C1", "" },              { "charge=0.5", "", "not a whole charge" },
-        { "charge=99", "", "not a whole charge" },        { "charge=nan", "", "not a whole charge" },
-        { "charge=1 charge=-1", "", "two charges" },      { "charge = -1", "", "without blanks" },
-        { "Charge: -1", "", "without blanks" },           { "net charge -1", "", "without blanks" },
-        { "charge:-1", "", "without blanks" },            { "total_charge =-1", "", "without blanks" },
-        { "surcharge=-1", "", "odd number of electrons" }, { "charge=", "", "not a whole charge" },
+    static const struct {
+        const char *comment, *smiles, *reason;
+    } cases[] = {
+        { "phenyl", "", "odd number of electrons" },
+        { "charge=-1", "c1[c-]cccc1", "" },
+        { "Total_Charge=-1.0", "c1[c-]cccc1", "" },
+        { "charge=+1 energy=-231.1", "c1ccc[c+]c1", "" },
+        { "charge=0", "[C]1=CC=CC=C1", "" },
+        { "charge=0.5", "", "not a whole charge" },
+        { "charge=99", "", "not a whole charge" },
+        { "charge=nan", "", "not a whole charge" },
+        { "charge=1 charge=-1", "", "two charges" },
+        { "charge = -1", "", "without blanks" },
+        { "Charge: -1", "", "without blanks" },
+        { "net charge -1", "", "without blanks" },
+        { "charge:-1", "", "without blanks" },
+        { "total_charge =-1", "", "without blanks" },
+        { "surcharge=-1", "", "odd number of electrons" },
+        { "charge=", "", "not a whole charge" },
     };
     const ch_prepare_opts o = ch_prepare_defaults();
     (void)state;
@@ -101,7 +112,8 @@ static void the_comment_states_the_charge(void **state)
         char text[2048];
         (void)snprintf(text, sizeof text, "11\n%s\n" PHENYL, cases[i].comment);
         const ch_prepared p = answer(text, &o);
-        if (cases[i].reason[0] != '\0' ? p.code == CH_OK || strstr(p.message, cases[i].reason) == NULL : strcmp(p.smiles, cases[i].smiles) != 0)
+        if (cases[i].reason[0] != '\0' ? p.code == CH_OK || strstr(p.message, cases[i].reason) == NULL
+                                       : strcmp(p.smiles, cases[i].smiles) != 0)
             fail_msg("'%s' gave '%s' and '%s'", cases[i].comment, p.smiles, p.message);
     }
 }

@@ -126,7 +126,8 @@ static void bytes_that_are_not_utf8_are_refused_where_they_are(void **unused)
 
 static void a_byte_order_mark_and_windows_line_ends_are_fine(void **unused)
 {
-    const pl_node *root = parse("\xEF\xBB\xBF" "a: 1\r\nb: \xC3\xA9\r\n");
+    const pl_node *root = parse("\xEF\xBB\xBF"
+                                "a: 1\r\nb: \xC3\xA9\r\n");
 
     (void)unused;
     assert_non_null(root);
@@ -152,8 +153,8 @@ static void an_alias_bomb_is_refused(void **unused)
     (void)unused;
     pl_text_add(&bomb, "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n");
     for (int i = 1; i < 30; i++)
-        pl_text_addf(&bomb, "a%d: &a%d [*a%d, *a%d, *a%d, *a%d, *a%d, *a%d, *a%d, *a%d, *a%d]\n", i, i, i - 1, i - 1,
-                     i - 1, i - 1, i - 1, i - 1, i - 1, i - 1, i - 1);
+        pl_text_addf(&bomb, "a%d: &a%d [*a%d, *a%d, *a%d, *a%d, *a%d, *a%d, *a%d, *a%d, *a%d]\n", i, i, i - 1, i - 1, i - 1, i - 1,
+                     i - 1, i - 1, i - 1, i - 1, i - 1);
     assert_null(parse(pl_text_str(&bomb)));
     says("more than 100,000 values");
     pl_text_free(&bomb);

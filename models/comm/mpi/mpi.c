@@ -46,22 +46,22 @@ static void rest(double waited)
         (void)nanosleep(&t, NULL);
 }
 
-static pl_code finish(nn_ranks *r, int code, MPI_Request *request, const char *what, pl_error *err)
+static pl_code finish(nn_ranks *r, int status, MPI_Request *request, const char *what, pl_error *err)
 {
     double began = MPI_Wtime(), waited;
     int done = 0;
-    pl_code rc = said(code, what, err);
+    pl_code code = said(status, what, err);
 
-    while (!rc && !done) {
-        rc = said(MPI_Test(request, &done, MPI_STATUS_IGNORE), what, err);
+    while (code == PL_OK && !done) {
+        code = said(MPI_Test(request, &done, MPI_STATUS_IGNORE), what, err);
         waited = MPI_Wtime() - began;
-        if (!rc && !done && r->patience > 0 && waited > r->patience)
-            rc = pl_fail(err, PL_EDEVICE, "rank %d waited %.0f s for the other ranks (%s): one is lost or stuck", r->rank,
-                         waited, what);
-        if (!rc && !done)
+        if (code == PL_OK && !done && r->patience > 0 && waited > r->patience)
+            code = pl_fail(err, PL_EDEVICE, "rank %d waited %.0f s for the other ranks (%s): one is lost or stuck", r->rank, waited,
+                           what);
+        if (code == PL_OK && !done)
             rest(waited);
     }
-    return rc;
+    return code;
 }
 
 /* ---- open, close --------------------------------------------------------- */
@@ -79,7 +79,7 @@ static const char *mpi_library(void)
 
 static void state_free(state *s)
 {
-    if (!s)
+    if (s == NULL)
         return;
     free(s->send_n);
     free(s->slices);
@@ -91,7 +91,7 @@ static state *state_new(int size)
     state *s = calloc(1, sizeof *s);
     int *all = calloc(4 * (size_t)size, sizeof *all);
 
-    if (!s || !all) {
+    if (s == NULL || all == NULL) {
         free(s);
         free(all);
         return NULL;
@@ -106,16 +106,16 @@ static state *state_new(int size)
 static pl_code mpi_open(nn_ranks *r, const nn_join *join, pl_error *err)
 {
     int got;
-    pl_code rc = said(MPI_Init_thread(NULL, NULL, MPI_THREAD_FUNNELED, &got), "start", err);
+    pl_code code = said(MPI_Init_thread(NULL, NULL, MPI_THREAD_FUNNELED, &got), "start", err);
 
     (void)join;
-    if (rc)
-        return rc;
+    if (code != PL_OK)
+        return code;
     (void)MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
     (void)MPI_Comm_rank(MPI_COMM_WORLD, &r->rank);
     (void)MPI_Comm_size(MPI_COMM_WORLD, &r->size);
     r->ctx = state_new(r->size);
-    return r->ctx ? PL_OK : pl_fail(err, PL_ENOMEM, "ranks");
+    return r->ctx != NULL ? PL_OK : pl_fail(err, PL_ENOMEM, "ranks");
 }
 
 static void mpi_close(nn_ranks *r)
@@ -137,7 +137,7 @@ static pl_code slices_grow(state *s, size_t n, pl_error *err)
 {
     float *more = n > s->cap ? realloc(s->slices, n * sizeof *more) : s->slices;
 
-    if (!more && n)
+    if (more == NULL && n)
         return pl_fail(err, PL_ENOMEM, "gradients of other ranks");
     s->slices = more;
     s->cap = n > s->cap ? n : s->cap;
@@ -159,8 +159,10 @@ static pl_code round_run(nn_ranks *r, float *part, int64_t n, int shards, int64_
         s->recv_n[i] = k < theirs.n ? (int)own.n : 0;
         s->recv_at[i] = k < theirs.n ? (int)((theirs.first + k) * own.n) : 0;
     }
-    return finish(r, MPI_Ialltoallv(has ? part + k * n : part, s->send_n, s->send_at, MPI_FLOAT, s->slices, s->recv_n,
-                                    s->recv_at, MPI_FLOAT, MPI_COMM_WORLD, &request), &request, "sum", err);
+    return finish(r,
+                  MPI_Ialltoallv(has ? part + k * n : part, s->send_n, s->send_at, MPI_FLOAT, s->slices, s->recv_n, s->recv_at,
+                                 MPI_FLOAT, MPI_COMM_WORLD, &request),
+                  &request, "sum", err);
 }
 
 static pl_code sum_spread(nn_ranks *r, float *sum, int64_t n, pl_error *err)
@@ -172,8 +174,9 @@ static pl_code sum_spread(nn_ranks *r, float *sum, int64_t n, pl_error *err)
         s->recv_n[i] = (int)nn_share(n, r->size, i).n;
         s->recv_at[i] = (int)nn_share(n, r->size, i).first;
     }
-    return finish(r, MPI_Iallgatherv(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, sum, s->recv_n, s->recv_at, MPI_FLOAT,
-                                     MPI_COMM_WORLD, &request), &request, "sum", err);
+    return finish(
+        r, MPI_Iallgatherv(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, sum, s->recv_n, s->recv_at, MPI_FLOAT, MPI_COMM_WORLD, &request),
+        &request, "sum", err);
 }
 
 static pl_code mpi_sum(nn_ranks *r, float *part, int64_t n, int shards, pl_error *err)
@@ -181,15 +184,15 @@ static pl_code mpi_sum(nn_ranks *r, float *part, int64_t n, int shards, pl_error
     state *s = r->ctx;
     nn_span own = nn_share(n, r->size, r->rank);
     float *sum = part + own.first;
-    pl_code rc;
+    pl_code code;
 
     if ((int64_t)shards * (own.n + 1) > INT32_MAX || n > INT32_MAX)
         return pl_fail(err, PL_ECONFIG, "%lld parameters in %d shards are too many for MPI", (long long)n, shards);
-    rc = slices_grow(s, (size_t)shards * (size_t)own.n, err);
-    for (int64_t k = 0; !rc && k < nn_share(shards, r->size, 0).n; k++)
-        rc = round_run(r, part, n, shards, k, err);
-    if (rc)
-        return rc;
+    code = slices_grow(s, (size_t)shards * (size_t)own.n, err);
+    for (int64_t k = 0; code == PL_OK && k < nn_share(shards, r->size, 0).n; k++)
+        code = round_run(r, part, n, shards, k, err);
+    if (code != PL_OK)
+        return code;
     memcpy(sum, s->slices, (size_t)own.n * sizeof *sum);
     for (int k = 1; k < shards; k++)
         for (int64_t i = 0; i < own.n; i++)
@@ -210,25 +213,33 @@ static pl_code mpi_gather(nn_ranks *r, void *all, const int64_t *first, size_t i
         s->recv_n[i] = (int)((size_t)(first[i + 1] - first[i]) * item);
         s->recv_at[i] = (int)((size_t)first[i] * item);
     }
-    return finish(r, MPI_Iallgatherv(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, all, s->recv_n, s->recv_at, MPI_BYTE,
-                                     MPI_COMM_WORLD, &request), &request, "gathering", err);
+    return finish(
+        r, MPI_Iallgatherv(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, all, s->recv_n, s->recv_at, MPI_BYTE, MPI_COMM_WORLD, &request),
+        &request, "gathering", err);
 }
 
 static pl_code mpi_tell(nn_ranks *r, void *bytes, size_t n, pl_error *err)
 {
-    pl_code rc = PL_OK;
+    pl_code code = PL_OK;
 
-    for (size_t at = 0; at < n && !rc; at += STEP_BYTES) {
+    for (size_t at = 0; at < n && code == PL_OK; at += STEP_BYTES) {
         MPI_Request request;
         int step = (int)(n - at < STEP_BYTES ? n - at : STEP_BYTES);
-        rc = finish(r, MPI_Ibcast((char *)bytes + at, step, MPI_BYTE, 0, MPI_COMM_WORLD, &request), &request,
-                    "hearing from rank 0", err);
+        code = finish(r, MPI_Ibcast((char *)bytes + at, step, MPI_BYTE, 0, MPI_COMM_WORLD, &request), &request,
+                      "hearing from rank 0", err);
     }
-    return rc;
+    return code;
 }
 
 extern const nn_collective nn_collective_plugin;
 __attribute__((visibility("default"))) const nn_collective nn_collective_plugin = {
-    .abi = NN_COLLECTIVE_ABI, .name = "mpi", .about = mpi_library, .open = mpi_open, .close = mpi_close,
-    .give_up = mpi_give_up, .sum = mpi_sum, .gather = mpi_gather, .tell = mpi_tell,
+    .abi = NN_COLLECTIVE_ABI,
+    .name = "mpi",
+    .about = mpi_library,
+    .open = mpi_open,
+    .close = mpi_close,
+    .give_up = mpi_give_up,
+    .sum = mpi_sum,
+    .gather = mpi_gather,
+    .tell = mpi_tell,
 };

@@ -21,7 +21,8 @@ typedef struct nn_nccl_rows {
 #ifdef __CUDACC__
 __device__
 #endif
-static inline float nn_nccl_row_sum(const nn_nccl_rows *a, int64_t i)
+    static inline float
+    nn_nccl_row_sum(const nn_nccl_rows *a, int64_t i)
 {
     float sum = 0;
 

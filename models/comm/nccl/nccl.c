@@ -24,11 +24,11 @@ typedef struct state {
     int device;
     ncclComm_t comm;
     cudaStream_t stream;
-    float *mine;               /* [own shards][size * slice]: what this rank has, where that is
+    float *mine;             /* [own shards][size * slice]: what this rank has, where that is
                                   on the host                                    */
-    float *slices;             /* [shards][slice]: of all shards but the own     */
-    size_t n_mine, n_slices;   /* room, in floats                                */
-    double looked;             /* into the present wait, when the others were asked */
+    float *slices;           /* [shards][slice]: of all shards but the own     */
+    size_t n_mine, n_slices; /* room, in floats                                */
+    double looked;           /* into the present wait, when the others were asked */
 } state;
 
 /* ---- errors and waiting -------------------------------------------------- */
@@ -38,19 +38,16 @@ static pl_code cuda_said(cudaError_t e, const char *what, pl_error *err)
     return e == cudaSuccess ? PL_OK : pl_fail(err, PL_EDEVICE, "NCCL, %s: %s", what, cudaGetErrorString(e));
 }
 
-static bool is_taken(ncclResult_t e)
-{
-    return e == ncclSuccess || e == ncclInProgress;
-}
+static bool is_taken(ncclResult_t e) { return e == ncclSuccess || e == ncclInProgress; }
 
 static pl_code nccl_said(const state *s, ncclResult_t e, const char *what, pl_error *err)
 {
-    const char *more = s->comm ? ncclGetLastError(s->comm) : NULL;
+    const char *more = s->comm != NULL ? ncclGetLastError(s->comm) : NULL;
 
     if (is_taken(e))
         return PL_OK;
-    return pl_fail(err, PL_EDEVICE, "NCCL, %s: %s%s%.150s", what, ncclGetErrorString(e), more && more[0] ? "; " : "",
-                   more ? more : "");
+    return pl_fail(err, PL_EDEVICE, "NCCL, %s: %s%s%.150s", what, ncclGetErrorString(e), more != NULL && more[0] ? "; " : "",
+                   more != NULL ? more : "");
 }
 
 static double seconds(void)
@@ -75,20 +72,20 @@ static pl_code others_look(nn_ranks *r, double waited, const char *what, pl_erro
 {
     state *s = r->ctx;
     ncclResult_t now = ncclSuccess;
-    pl_code rc = nccl_said(s, ncclCommGetAsyncError(s->comm, &now), what, err);
+    pl_code code = nccl_said(s, ncclCommGetAsyncError(s->comm, &now), what, err);
 
-    if (!rc)
-        rc = nccl_said(s, now, what, err);
+    if (code == PL_OK)
+        code = nccl_said(s, now, what, err);
     if (waited < s->looked)
         s->looked = 0;
-    if (!rc && waited - s->looked > 0.1) {
+    if (code == PL_OK && waited - s->looked > 0.1) {
         s->looked = waited;
-        rc = s->control->kind->watch ? s->control->kind->watch(s->control, err) : PL_OK;
+        code = s->control->kind->watch != NULL ? s->control->kind->watch(s->control, err) : PL_OK;
     }
-    if (!rc && r->patience > 0 && waited > r->patience)
-        rc = pl_fail(err, PL_EDEVICE, "rank %d waited %.0f s for the other ranks (NCCL, %s): one is lost or stuck", r->rank,
-                     waited, what);
-    return rc;
+    if (code == PL_OK && r->patience > 0 && waited > r->patience)
+        code = pl_fail(err, PL_EDEVICE, "rank %d waited %.0f s for the other ranks (NCCL, %s): one is lost or stuck", r->rank,
+                       waited, what);
+    return code;
 }
 
 /* PL_OK and *done, PL_OK and not yet, or what went wrong. */
@@ -96,11 +93,11 @@ static pl_code look(const state *s, bool stream, const char *what, bool *done, p
 {
     ncclResult_t now = ncclSuccess;
     cudaError_t e;
-    pl_code rc = nccl_said(s, ncclCommGetAsyncError(s->comm, &now), what, err);
+    pl_code code = nccl_said(s, ncclCommGetAsyncError(s->comm, &now), what, err);
 
-    *done = !rc && now == ncclSuccess;
+    *done = code == PL_OK && now == ncclSuccess;
     if (!*done || !stream)
-        return rc;
+        return code;
     e = cudaStreamQuery(s->stream);
     *done = e == cudaSuccess;
     if (e == cudaErrorNotReady)
@@ -114,17 +111,17 @@ static pl_code settle(nn_ranks *r, bool stream, const char *what, pl_error *err)
 {
     double began = seconds(), waited = 0;
     bool done = false;
-    pl_code rc = PL_OK;
+    pl_code code = PL_OK;
 
-    while (!rc && !done) {
-        rc = look(r->ctx, stream, what, &done, err);
-        if (!rc && !done)
-            rc = others_look(r, waited, what, err);
-        if (!rc && !done)
+    while (code == PL_OK && !done) {
+        code = look(r->ctx, stream, what, &done, err);
+        if (code == PL_OK && !done)
+            code = others_look(r, waited, what, err);
+        if (code == PL_OK && !done)
             rest(waited);
         waited = seconds() - began;
     }
-    return rc;
+    return code;
 }
 
 /* ---- open ---------------------------------------------------------------- */
@@ -186,9 +183,9 @@ static uint64_t place_of(const char *pci)
 {
     char boot[64] = "";
     FILE *f = fopen("/proc/sys/kernel/random/boot_id", "re");
-    size_t n = f ? fread(boot, 1, sizeof boot, f) : 0;
+    size_t n = f != NULL ? fread(boot, 1, sizeof boot, f) : 0;
 
-    if (f)
+    if (f != NULL)
         (void)fclose(f);
     return (uint64_t)crc32_z(0, (const unsigned char *)boot, n) << 32 | crc32_z(0, (const unsigned char *)pci, strlen(pci));
 }
@@ -197,34 +194,35 @@ static uint64_t place_of(const char *pci)
 static pl_code places_gather(nn_ranks *control, uint64_t *place, pl_error *err)
 {
     int64_t *first = calloc((size_t)control->size + 1, sizeof *first);
-    pl_code rc;
+    pl_code code;
 
-    if (!first)
+    if (first == NULL)
         return pl_fail(err, PL_ENOMEM, "ranks");
     for (int i = 0; i <= control->size; i++)
         first[i] = i;
-    rc = control->kind->gather(control, place, first, sizeof *place, err);
+    code = control->kind->gather(control, place, first, sizeof *place, err);
     free(first);
-    return rc;
+    return code;
 }
 
 static pl_code alone_check(nn_ranks *control, const char *pci, pl_error *err)
 {
     uint64_t *place = calloc((size_t)control->size, sizeof *place);
     int own = control->rank;
-    pl_code rc;
+    pl_code code;
 
-    if (!place)
+    if (place == NULL)
         return pl_fail(err, PL_ENOMEM, "ranks");
     place[own] = place_of(pci);
-    rc = places_gather(control, place, err);
-    for (int i = 0; !rc && pci[0] && i < control->size; i++)
+    code = places_gather(control, place, err);
+    for (int i = 0; code == PL_OK && pci[0] && i < control->size; i++)
         if (i != own && place[i] == place[own])
-            rc = pl_fail(err, PL_ECONFIG, "ranks %d and %d have the same GPU (%s): there are fewer GPUs than ranks on this machine; "
-                         "start one rank a GPU, or share it with stages.train.ranks=%s", i < own ? i : own, i < own ? own : i,
-                         pci, control->kind->name);
+            code = pl_fail(err, PL_ECONFIG,
+                           "ranks %d and %d have the same GPU (%s): there are fewer GPUs than ranks on this machine; "
+                           "start one rank a GPU, or share it with stages.train.ranks=%s",
+                           i < own ? i : own, i < own ? own : i, pci, control->kind->name);
     free(place);
-    return rc;
+    return code;
 }
 
 static pl_code comm_open(nn_ranks *r, pl_error *err)
@@ -232,26 +230,26 @@ static pl_code comm_open(nn_ranks *r, pl_error *err)
     state *s = r->ctx;
     ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
     ncclUniqueId id;
-    pl_code rc = PL_OK;
+    pl_code code = PL_OK;
 
     memset(&id, 0, sizeof id);
     if (r->rank == 0)
-        rc = nccl_said(s, ncclGetUniqueId(&id), "start", err);
-    if (!rc)
-        rc = s->control->kind->tell(s->control, &id, sizeof id, err);
+        code = nccl_said(s, ncclGetUniqueId(&id), "start", err);
+    if (code == PL_OK)
+        code = s->control->kind->tell(s->control, &id, sizeof id, err);
     config.blocking = 0;
-    if (!rc)
-        rc = nccl_said(s, ncclCommInitRankConfig(&s->comm, r->size, id, r->rank, &config), "start", err);
-    return rc ? rc : settle(r, false, "start", err);
+    if (code == PL_OK)
+        code = nccl_said(s, ncclCommInitRankConfig(&s->comm, r->size, id, r->rank, &config), "start", err);
+    return code != PL_OK ? code : settle(r, false, "start", err);
 }
 
 static void memory_free(state *s)
 {
-    if (s->mine)
+    if (s->mine != NULL)
         (void)cudaFree(s->mine);
-    if (s->slices)
+    if (s->slices != NULL)
         (void)cudaFree(s->slices);
-    if (s->stream)
+    if (s->stream != NULL)
         (void)cudaStreamDestroy(s->stream);
     free(s);
 }
@@ -260,9 +258,9 @@ static pl_code nccl_open(nn_ranks *r, const nn_join *join, pl_error *err)
 {
     state *s = calloc(1, sizeof *s);
     char pci[32] = "";
-    pl_code rc;
+    pl_code code;
 
-    if (!s)
+    if (s == NULL)
         return pl_fail(err, PL_ENOMEM, "ranks");
     s->control = join->control;
     s->device = join->device;
@@ -271,20 +269,20 @@ static pl_code nccl_open(nn_ranks *r, const nn_join *join, pl_error *err)
     r->patience = s->control->patience = join->patience;
     r->ctx = s;
     (void)setenv("CUDA_MODULE_LOADING", "EAGER", 0); /* as models/cuda/plugin.c, which may come later */
-    rc = version_check(s->control, err);
-    if (!rc)
-        rc = device_take(s, pci, err);
-    if (!rc)
-        rc = alone_check(s->control, pci, err);
-    if (!rc)
-        rc = comm_open(r, err);
-    if (rc) {
-        if (s->comm)
+    code = version_check(s->control, err);
+    if (code == PL_OK)
+        code = device_take(s, pci, err);
+    if (code == PL_OK)
+        code = alone_check(s->control, pci, err);
+    if (code == PL_OK)
+        code = comm_open(r, err);
+    if (code != PL_OK) {
+        if (s->comm != NULL)
             (void)ncclCommAbort(s->comm);
         memory_free(s);
         r->ctx = NULL;
     }
-    return rc;
+    return code;
 }
 
 /* ---- close --------------------------------------------------------------- */
@@ -322,7 +320,7 @@ static void nccl_give_up(nn_ranks *r, int status)
     last_status = status;
     (void)sigaction(SIGALRM, &act, NULL);
     (void)alarm(10);
-    if (s) {
+    if (s != NULL) {
         nn_ranks *control = s->control;
         (void)ncclCommAbort(s->comm);
         r->ctx = NULL;
@@ -350,8 +348,8 @@ static pl_code room_make(float **p, size_t *have, size_t n, cudaStream_t stream,
         (void)cudaGetLastError();
         (void)cudaGetDevice(&device);
         (void)cudaMemGetInfo(&left, &all);
-        return pl_fail(err, PL_EDEVICE, "no memory on GPU %d for gradients: %zu MB are needed, %zu of its %zu MB are free",
-                       device, (n * sizeof **p >> 20) + 1, left >> 20, all >> 20);
+        return pl_fail(err, PL_EDEVICE, "no memory on GPU %d for gradients: %zu MB are needed, %zu of its %zu MB are free", device,
+                       (n * sizeof **p >> 20) + 1, left >> 20, all >> 20);
     }
     *have = n;
     return cuda_said(cudaMemsetAsync(*p, 0, n * sizeof **p, stream), "memory", err);
@@ -392,9 +390,16 @@ static pl_code slices_add(nn_ranks *r, const nn_device_rows *d, pl_error *err)
     nn_span own = nn_share(d->shards, r->size, r->rank), mine = slice_of(r, d, r->rank);
     float *to = d->part + mine.first;
 
-    return cuda_said(nn_nccl_add(&(nn_nccl_rows){ .to = to, .own = to, .others = s->slices, .n = mine.n, .stride = d->stride,
-                                                  .n_rows = d->shards, .first = (int)own.first, .n_own = (int)own.n },
-                                 d->stream), "sum", err);
+    return cuda_said(nn_nccl_add(&(nn_nccl_rows){ .to = to,
+                                                  .own = to,
+                                                  .others = s->slices,
+                                                  .n = mine.n,
+                                                  .stride = d->stride,
+                                                  .n_rows = d->shards,
+                                                  .first = (int)own.first,
+                                                  .n_own = (int)own.n },
+                                 d->stream),
+                     "sum", err);
 }
 
 /* The room for slices is that of the largest sum so far, and on all ranks that of the first, which has the
@@ -403,15 +408,15 @@ static pl_code device_reduce(nn_ranks *r, const nn_device_rows *d, pl_error *err
 {
     state *s = r->ctx;
     size_t slice = (size_t)slice_of(r, d, 0).n;
-    pl_code rc = cuda_said(cudaSetDevice(s->device), "sum", err);
+    pl_code code = cuda_said(cudaSetDevice(s->device), "sum", err);
 
-    if (!rc)
-        rc = room_make(&s->slices, &s->n_slices, slice * (size_t)d->shards, d->stream, err);
-    if (!rc)
-        rc = slices_exchange(r, d, err);
-    if (!rc)
-        rc = settle(r, false, "sum", err);
-    return rc ? rc : slices_add(r, d, err);
+    if (code == PL_OK)
+        code = room_make(&s->slices, &s->n_slices, slice * (size_t)d->shards, d->stream, err);
+    if (code == PL_OK)
+        code = slices_exchange(r, d, err);
+    if (code == PL_OK)
+        code = settle(r, false, "sum", err);
+    return code != PL_OK ? code : slices_add(r, d, err);
 }
 
 /* Where all ranks have as much, NCCL knows the shortest way; else each sends to each. */
@@ -445,10 +450,7 @@ static pl_code device_spread(nn_ranks *r, void *stream, const nn_device_items *w
     return is_taken(e) ? settle(r, false, "spread", err) : nccl_said(r->ctx, e, "spread", err);
 }
 
-static pl_code device_look(nn_ranks *r, double waited, pl_error *err)
-{
-    return others_look(r, waited, "step", err);
-}
+static pl_code device_look(nn_ranks *r, double waited, pl_error *err) { return others_look(r, waited, "step", err); }
 
 static const nn_collective_device on_device = { .reduce = device_reduce, .spread = device_spread, .look = device_look };
 
@@ -461,25 +463,25 @@ static pl_code nccl_sum(nn_ranks *r, float *part, int64_t n, int shards, pl_erro
     int64_t whole = (n + r->size - 1) / r->size * r->size;
     nn_device_rows d = { .stream = s->stream, .stride = whole, .item = 1, .n = whole, .shards = shards };
     cudaError_t e = cudaSuccess;
-    pl_code rc = cuda_said(cudaSetDevice(s->device), "sum", err);
+    pl_code code = cuda_said(cudaSetDevice(s->device), "sum", err);
 
-    if (!rc)
-        rc = room_make(&s->mine, &s->n_mine, (size_t)(own * d.stride), s->stream, err);
-    if (rc)
-        return rc;
+    if (code == PL_OK)
+        code = room_make(&s->mine, &s->n_mine, (size_t)(own * d.stride), s->stream, err);
+    if (code != PL_OK)
+        return code;
     d.part = s->mine;
     for (int64_t k = 0; k < own && e == cudaSuccess; k++)
         e = cudaMemcpyAsync(d.part + k * d.stride, part + k * n, (size_t)n * sizeof *part, cudaMemcpyHostToDevice, s->stream);
-    rc = cuda_said(e, "sum", err);
-    if (!rc)
-        rc = device_reduce(r, &d, err);
-    if (!rc)
-        rc = device_spread(r, s->stream, &(nn_device_items){ d.part, sizeof *d.part, whole }, 1, err);
-    if (!rc)
-        rc = settle(r, true, "sum", err);
-    if (!rc)
-        rc = cuda_said(cudaMemcpyAsync(part, d.part, (size_t)n * sizeof *part, cudaMemcpyDeviceToHost, s->stream), "sum", err);
-    return rc ? rc : settle(r, true, "sum", err);
+    code = cuda_said(e, "sum", err);
+    if (code == PL_OK)
+        code = device_reduce(r, &d, err);
+    if (code == PL_OK)
+        code = device_spread(r, s->stream, &(nn_device_items){ d.part, sizeof *d.part, whole }, 1, err);
+    if (code == PL_OK)
+        code = settle(r, true, "sum", err);
+    if (code == PL_OK)
+        code = cuda_said(cudaMemcpyAsync(part, d.part, (size_t)n * sizeof *part, cudaMemcpyDeviceToHost, s->stream), "sum", err);
+    return code != PL_OK ? code : settle(r, true, "sum", err);
 }
 
 /* ---- bytes --------------------------------------------------------------- */
@@ -510,12 +512,20 @@ static pl_code nccl_watch(nn_ranks *r, pl_error *err)
 {
     nn_ranks *c = control(r);
 
-    return c->kind->watch ? c->kind->watch(c, err) : PL_OK;
+    return c->kind->watch != NULL ? c->kind->watch(c, err) : PL_OK;
 }
 
 extern const nn_collective nn_collective_plugin;
 __attribute__((visibility("default"))) const nn_collective nn_collective_plugin = {
-    .abi = NN_COLLECTIVE_ABI, .name = "nccl", .about = nccl_library, .open = nccl_open, .close = nccl_close,
-    .give_up = nccl_give_up, .sum = nccl_sum, .gather = nccl_gather, .tell = nccl_tell, .watch = nccl_watch,
+    .abi = NN_COLLECTIVE_ABI,
+    .name = "nccl",
+    .about = nccl_library,
+    .open = nccl_open,
+    .close = nccl_close,
+    .give_up = nccl_give_up,
+    .sum = nccl_sum,
+    .gather = nccl_gather,
+    .tell = nccl_tell,
+    .watch = nccl_watch,
     .device = &on_device,
 };

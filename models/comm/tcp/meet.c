@@ -33,7 +33,7 @@ typedef struct hello {
 
 /* Why rank 0 does not want it. */
 typedef struct refusal {
-    int32_t final;          /* 0: it may be looking for somebody else: try again */
+    int32_t final; /* 0: it may be looking for somebody else: try again */
     char text[256];
 } refusal;
 
@@ -49,9 +49,10 @@ static void nap(double seconds)
 /* Small messages go at once; a machine that vanished is noticed in half a minute. */
 static void socket_tune(int fd)
 {
-    static const struct { int level, name, value; } set[] = {
-        { IPPROTO_TCP, TCP_NODELAY, 1 }, { SOL_SOCKET, SO_KEEPALIVE, 1 }, { IPPROTO_TCP, TCP_KEEPIDLE, 10 },
-        { IPPROTO_TCP, TCP_KEEPINTVL, 5 }, { IPPROTO_TCP, TCP_KEEPCNT, 4 }, { IPPROTO_TCP, TCP_USER_TIMEOUT, 30000 } };
+    static const struct {
+        int level, name, value;
+    } set[] = { { IPPROTO_TCP, TCP_NODELAY, 1 },   { SOL_SOCKET, SO_KEEPALIVE, 1 }, { IPPROTO_TCP, TCP_KEEPIDLE, 10 },
+                { IPPROTO_TCP, TCP_KEEPINTVL, 5 }, { IPPROTO_TCP, TCP_KEEPCNT, 4 }, { IPPROTO_TCP, TCP_USER_TIMEOUT, 30000 } };
 
     for (size_t i = 0; i < sizeof set / sizeof *set; i++)
         (void)setsockopt(fd, set[i].level, set[i].name, &set[i].value, sizeof set[i].value);
@@ -64,7 +65,8 @@ static int socket_of(const struct addrinfo *a)
 
 static int addresses(struct addrinfo **out, const char *host, const char *port, int flags)
 {
-    const struct addrinfo want = { .ai_socktype = SOCK_STREAM, .ai_flags = flags,
+    const struct addrinfo want = { .ai_socktype = SOCK_STREAM,
+                                   .ai_flags = flags,
                                    .ai_family = flags & AI_PASSIVE ? AF_INET : AF_UNSPEC };
 
     return getaddrinfo(host, port, &want, out);
@@ -85,7 +87,7 @@ static pl_code listen_open(int *out, const char *port, pl_error *err)
                       bad ? gai_strerror(bad) : strerror(errno));
     if (!waits && fd >= 0)
         (void)close(fd);
-    if (a)
+    if (a != NULL)
         freeaddrinfo(a);
     return waits ? PL_OK : PL_ECONFIG;
 }
@@ -134,17 +136,17 @@ static void notice_addresses(pl_text *to)
 
     if (getifaddrs(&all) != 0)
         all = NULL;
-    for (const struct ifaddrs *a = all; a && n < ADDRESSES - 1; a = a->ifa_next) {
+    for (const struct ifaddrs *a = all; a != NULL && n < ADDRESSES - 1; a = a->ifa_next) {
         const struct sockaddr_in *in = (const struct sockaddr_in *)(const void *)a->ifa_addr;
-        if (!in || in->sin_family != AF_INET || !(a->ifa_flags & IFF_UP) || a->ifa_flags & IFF_LOOPBACK)
+        if (in == NULL || in->sin_family != AF_INET || !(a->ifa_flags & IFF_UP) || a->ifa_flags & IFF_LOOPBACK)
             continue;
-        if (inet_ntop(AF_INET, &in->sin_addr, name, sizeof name)) {
+        if (inet_ntop(AF_INET, &in->sin_addr, name, sizeof name) != NULL) {
             pl_text_addf(to, "at %s\n", name);
             n++;
         }
     }
     pl_text_add(to, "at 127.0.0.1\n");
-    if (all)
+    if (all != NULL)
         freeifaddrs(all);
 }
 
@@ -154,18 +156,18 @@ static pl_code notice_write(const nn_meeting *m, int listening, const char *key,
     socklen_t n = sizeof at;
     char path[4096];
     pl_text text = { 0 };
-    pl_code rc = pl_mkdirs(m->folder, err);
+    pl_code code = pl_mkdirs(m->folder, err);
 
-    if (!rc && (!nn_meet_path(path, sizeof path, m) || getsockname(listening, (struct sockaddr *)(void *)&at, &n) != 0))
-        rc = pl_fail(err, PL_EIO, "%s: cannot write the file by which the ranks find rank 0", m->folder);
-    if (!rc) {
+    if (code == PL_OK && (!nn_meet_path(path, sizeof path, m) || getsockname(listening, (struct sockaddr *)(void *)&at, &n) != 0))
+        code = pl_fail(err, PL_EIO, "%s: cannot write the file by which the ranks find rank 0", m->folder);
+    if (code == PL_OK) {
         pl_text_addf(&text, "molsieve ranks 1\njob %s\nkey %s\nport %d\n", m->job, key, (int)ntohs(at.sin_port));
         notice_addresses(&text);
-        rc = pl_text_ok(&text) ? pl_file_write_secret(path, (pl_bytes){ pl_text_str(&text), strlen(pl_text_str(&text)) }, err)
-                               : pl_fail(err, PL_ENOMEM, "ranks");
+        code = pl_text_ok(&text) ? pl_file_write_secret(path, (pl_bytes){ pl_text_str(&text), strlen(pl_text_str(&text)) }, err)
+                                 : pl_fail(err, PL_ENOMEM, "ranks");
     }
     pl_text_free(&text);
-    return rc;
+    return code;
 }
 
 /* One word after `label ` at the beginning of a line. */
@@ -187,16 +189,16 @@ static const char *notice_read(notice *out, const nn_meeting *m, const char *pat
 {
     char line[256] = "";
     FILE *f = fopen(path, "re");
-    bool ours = f && fgets(line, sizeof line, f) && strcmp(line, "molsieve ranks 1\n") == 0;
+    bool ours = f != NULL && fgets(line, sizeof line, f) != NULL && strcmp(line, "molsieve ranks 1\n") == 0;
 
     *out = (notice){ .n = 0 };
-    while (ours && fgets(line, sizeof line, f))
-        if (!after(line, "job", out->job, sizeof out->job) && !after(line, "key", out->key, sizeof out->key)
-            && !after(line, "port", out->port, sizeof out->port) && out->n < ADDRESSES)
+    while (ours && fgets(line, sizeof line, f) != NULL)
+        if (!after(line, "job", out->job, sizeof out->job) && !after(line, "key", out->key, sizeof out->key) &&
+            !after(line, "port", out->port, sizeof out->port) && out->n < ADDRESSES)
             out->n += after(line, "at", out->host[out->n], sizeof out->host[0]);
-    if (f)
+    if (f != NULL)
         (void)fclose(f);
-    if (!f)
+    if (f == NULL)
         return "it is not there";
     if (!ours || !out->n)
         return "it is not what rank 0 writes";
@@ -228,8 +230,10 @@ static bool is_wanted(const hello *h, const nn_wires *w, const nn_meeting *m, co
         snprintf(why->text, sizeof why->text, "rank %d of %d connected to rank 0 of %d: the launcher's variables do not match",
                  (int)h->rank, (int)h->size, m->size);
     else if (w->fd[h->rank] >= 0)
-        snprintf(why->text, sizeof why->text, "a second rank %d connected to rank 0: if two runs share a directory or port, "
-                 "set a different MOLSIEVE_RUN=NAME for each", (int)h->rank);
+        snprintf(why->text, sizeof why->text,
+                 "a second rank %d connected to rank 0: if two runs share a directory or port, "
+                 "set a different MOLSIEVE_RUN=NAME for each",
+                 (int)h->rank);
     return why->text[0] == '\0';
 }
 
@@ -292,7 +296,8 @@ static bool guest_hear(nn_wires *w, const nn_meeting *m, const char *key, int fd
     one->fd[0] = fd;
     one->patience = 1;
     /* One that has hung up already is taken when it comes again. */
-    if (nn_wires_whole(fd, 0) && nn_wires_recv(one, 0, NN_WIRE_HELLO, &h, sizeof h, NULL) == PL_OK && nn_wires_watch(one, NULL) == PL_OK) {
+    if (nn_wires_whole(fd, 0) && nn_wires_recv(one, 0, NN_WIRE_HELLO, &h, sizeof h, NULL) == PL_OK &&
+        nn_wires_watch(one, NULL) == PL_OK) {
         wanted = is_wanted(&h, w, m, key, &why);
         wanted = nn_wires_send(one, 0, wanted ? NN_WIRE_WELCOME : NN_WIRE_REFUSED, &why, sizeof why, NULL) == PL_OK && wanted;
     }
@@ -330,7 +335,7 @@ static int missing(const nn_wires *w, pl_text *names)
     int n = 0;
 
     for (int i = 1; i < w->size; i++)
-        if (w->fd[i] < 0 && n++ < 20 && names)
+        if (w->fd[i] < 0 && n++ < 20 && names != NULL)
             pl_text_addf(names, "%s%d", n > 1 ? ", " : "", i);
     return n;
 }
@@ -355,21 +360,21 @@ static pl_code all_take(nn_wires *w, const nn_meeting *m, int listening, const c
 {
     double end = nn_wires_clock() + m->patience;
     guests g = { .n = 0 };
-    pl_code rc = PL_OK;
+    pl_code code = PL_OK;
 
-    while (!rc && missing(w, NULL) > 0) {
+    while (code == PL_OK && missing(w, NULL) > 0) {
         bool news = guests_serve(&g, w, m, listening, key);
         double late = nn_wires_clock() - end;
-        rc = nn_wires_watch(w, err);
+        code = nn_wires_watch(w, err);
         /* Whoever knocked in time is heard, though this process was slow; strangers cannot draw it out. */
-        if (!rc && late > (news ? GRACE_S : 0) && missing(w, NULL) > 0)
-            rc = somebody_missing(w, m, err);
+        if (code == PL_OK && late > (news ? GRACE_S : 0) && missing(w, NULL) > 0)
+            code = somebody_missing(w, m, err);
     }
     while (g.n > 0)
         guest_drop(&g, g.n - 1);
-    for (int i = 1; !rc && i < w->size; i++)
-        rc = nn_wires_send(w, i, NN_WIRE_START, NULL, 0, err);
-    return rc;
+    for (int i = 1; code == PL_OK && i < w->size; i++)
+        code = nn_wires_send(w, i, NN_WIRE_START, NULL, 0, err);
+    return code;
 }
 
 static pl_code host_all(nn_wires *w, const nn_meeting *m, pl_error *err)
@@ -377,19 +382,19 @@ static pl_code host_all(nn_wires *w, const nn_meeting *m, pl_error *err)
     bool by_file = !m->host[0];
     char key[KEY] = "", path[4096];
     int listening;
-    pl_code rc = listen_open(&listening, m->port, err);
+    pl_code code = listen_open(&listening, m->port, err);
 
-    if (!rc && by_file)
-        rc = key_make(key, err);
-    if (!rc && by_file)
-        rc = notice_write(m, listening, key, err);
-    if (!rc)
-        rc = all_take(w, m, listening, key, err);
+    if (code == PL_OK && by_file)
+        code = key_make(key, err);
+    if (code == PL_OK && by_file)
+        code = notice_write(m, listening, key, err);
+    if (code == PL_OK)
+        code = all_take(w, m, listening, key, err);
     if (by_file && listening >= 0 && nn_meet_path(path, sizeof path, m))
         (void)unlink(path);
     if (listening >= 0)
         (void)close(listening);
-    return rc;
+    return code;
 }
 
 /* ---- the others ---------------------------------------------------------- */
@@ -407,7 +412,7 @@ static pl_code address_try(nn_wires *w, const nn_meeting *m, const struct addrin
     refusal answer = { 0 };
     pl_error seen = { 0 };
     uint32_t kind;
-    pl_code rc;
+    pl_code code;
 
     snprintf(h.key, sizeof h.key, "%s", key);
     snprintf(h.job, sizeof h.job, "%s", m->job);
@@ -416,53 +421,53 @@ static pl_code address_try(nn_wires *w, const nn_meeting *m, const struct addrin
         return not_yet(why, "no process answers there");
     socket_tune(w->fd[0]);
     w->patience = 2 * ANSWER_S;
-    rc = nn_wires_send(w, 0, NN_WIRE_HELLO, &h, sizeof h, &seen);
-    if (!rc)
-        rc = nn_wires_any(w, 0, &kind, (char *)&answer, sizeof answer, &seen);
-    if (!rc && kind == NN_WIRE_WELCOME)
+    code = nn_wires_send(w, 0, NN_WIRE_HELLO, &h, sizeof h, &seen);
+    if (code == PL_OK)
+        code = nn_wires_any(w, 0, &kind, (char *)&answer, sizeof answer, &seen);
+    if (code == PL_OK && kind == NN_WIRE_WELCOME)
         return PL_OK;
-    if (rc)
+    if (code != PL_OK)
         (void)not_yet(why, seen.text);
     else
         (void)pl_fail(why, PL_ECONFIG, "%.255s", answer.text);
     (void)close(w->fd[0]);
     w->fd[0] = -1;
-    return !rc && answer.final ? PL_ECONFIG : PL_EDEVICE;
+    return code == PL_OK && answer.final ? PL_ECONFIG : PL_EDEVICE;
 }
 
 static pl_code host_try(nn_wires *w, const nn_meeting *m, const char *host, const char *port, const char *key, pl_error *why)
 {
     struct addrinfo *all = NULL;
     int bad = addresses(&all, host, port, 0);
-    pl_code rc = bad ? not_yet(why, gai_strerror(bad)) : PL_EDEVICE;
+    pl_code code = bad ? not_yet(why, gai_strerror(bad)) : PL_EDEVICE;
 
-    for (const struct addrinfo *a = all; a && rc == PL_EDEVICE; a = a->ai_next)
-        rc = address_try(w, m, a, key, why);
-    if (all)
+    for (const struct addrinfo *a = all; a != NULL && code == PL_EDEVICE; a = a->ai_next)
+        code = address_try(w, m, a, key, why);
+    if (all != NULL)
         freeaddrinfo(all);
-    return rc;
+    return code;
 }
 
 static pl_code notice_try(nn_wires *w, const nn_meeting *m, const char *path, pl_error *why)
 {
     notice at;
     const char *bad = notice_read(&at, m, path);
-    pl_code rc = bad ? not_yet(why, bad) : PL_EDEVICE;
+    pl_code code = bad != NULL ? not_yet(why, bad) : PL_EDEVICE;
 
-    for (int i = 0; i < at.n && !bad && rc == PL_EDEVICE; i++)
-        rc = host_try(w, m, at.host[i], at.port, at.key, why);
-    return rc;
+    for (int i = 0; i < at.n && bad == NULL && code == PL_EDEVICE; i++)
+        code = host_try(w, m, at.host[i], at.port, at.key, why);
+    return code;
 }
 
 static pl_code start_wait(nn_wires *w, double patience, pl_error *err)
 {
     refusal answer = { 0 };
     uint32_t kind;
-    pl_code rc;
+    pl_code code;
 
     w->patience = patience;
-    rc = nn_wires_any(w, 0, &kind, (char *)&answer, sizeof answer, err);
-    return rc || kind == NN_WIRE_START ? rc : pl_fail(err, PL_EDEVICE, "%.255s", answer.text);
+    code = nn_wires_any(w, 0, &kind, (char *)&answer, sizeof answer, err);
+    return code != PL_OK || kind == NN_WIRE_START ? code : pl_fail(err, PL_EDEVICE, "%.255s", answer.text);
 }
 
 static pl_code guest(nn_wires *w, const nn_meeting *m, pl_error *err)
@@ -471,37 +476,40 @@ static pl_code guest(nn_wires *w, const nn_meeting *m, pl_error *err)
     bool by_file = !m->host[0];
     char path[4096] = "";
     pl_error why = { 0 };
-    pl_code rc = PL_EDEVICE;
+    pl_code code = PL_EDEVICE;
 
     if (by_file && !nn_meet_path(path, sizeof path, m))
         return pl_fail(err, PL_EIO, "%s: cannot write the file by which the ranks find rank 0", m->folder);
-    while (rc == PL_EDEVICE) {
-        rc = by_file ? notice_try(w, m, path, &why) : host_try(w, m, m->host, m->port, "", &why);
-        if (rc != PL_EDEVICE || nn_wires_clock() > end)
+    while (code == PL_EDEVICE) {
+        code = by_file ? notice_try(w, m, path, &why) : host_try(w, m, m->host, m->port, "", &why);
+        if (code != PL_EDEVICE || nn_wires_clock() > end)
             break;
         nap(0.05);
     }
-    if (rc == PL_EDEVICE && by_file)
-        return pl_fail(err, rc, "rank 0 was not found within %.0f s by the file %s (%s); without a shared directory set "
-                       "MOLSIEVE_MASTER=host:port", m->patience, path, why.text);
-    if (rc)
-        return pl_fail(err, rc, "rank 0%s%s%s%s: %s", m->host[0] ? " at " : "", m->host, m->host[0] ? ":" : "", m->port, why.text);
+    if (code == PL_EDEVICE && by_file)
+        return pl_fail(err, code,
+                       "rank 0 was not found within %.0f s by the file %s (%s); without a shared directory set "
+                       "MOLSIEVE_MASTER=host:port",
+                       m->patience, path, why.text);
+    if (code != PL_OK)
+        return pl_fail(err, code, "rank 0%s%s%s%s: %s", m->host[0] ? " at " : "", m->host, m->host[0] ? ":" : "", m->port,
+                       why.text);
     return start_wait(w, m->patience + ANSWER_S, err);
 }
 
 pl_code nn_meet(nn_wires **out, const nn_meeting *m, pl_error *err)
 {
     nn_wires *w = nn_wires_new(m->rank, m->size);
-    pl_code rc;
+    pl_code code;
 
     *out = NULL;
-    if (!w)
+    if (w == NULL)
         return pl_fail(err, PL_ENOMEM, "ranks");
-    rc = m->rank == 0 ? host_all(w, m, err) : guest(w, m, err);
-    if (rc)
+    code = m->rank == 0 ? host_all(w, m, err) : guest(w, m, err);
+    if (code != PL_OK)
         nn_wires_free(w);
     else
         w->patience = m->patience;
-    *out = rc ? NULL : w;
-    return rc;
+    *out = code != PL_OK ? NULL : w;
+    return code;
 }

@@ -12,10 +12,10 @@
 
 typedef struct nn_meeting {
     int rank, size;
-    const char *job;           /* text that only this start has; "": not given      */
-    const char *host, *port;   /* address of rank 0; "": use the file               */
-    const char *folder;        /* directory of the file; created if it is missing   */
-    double patience;           /* seconds until all ranks must be connected         */
+    const char *job;         /* text that only this start has; "": not given      */
+    const char *host, *port; /* address of rank 0; "": use the file               */
+    const char *folder;      /* directory of the file; created if it is missing   */
+    double patience;         /* seconds until all ranks must be connected         */
 } nn_meeting;
 
 /* Connects rank 0 to all others, the others to rank 0; patience of *out is that of m.

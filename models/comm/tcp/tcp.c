@@ -9,23 +9,25 @@
 #include "models/comm/collective.h"
 #include "models/comm/tcp/meet.h"
 
-static const char *tcp_library(void)
-{
-    return "TCP";
-}
+static const char *tcp_library(void) { return "TCP"; }
 
 static pl_code tcp_open(nn_ranks *r, const nn_join *join, pl_error *err)
 {
     const nn_launch *l = &join->launch;
-    const nn_meeting m = { .rank = l->rank, .size = l->size, .job = l->job, .host = l->host, .port = l->port,
-                           .folder = join->folder, .patience = join->patience };
+    const nn_meeting m = { .rank = l->rank,
+                           .size = l->size,
+                           .job = l->job,
+                           .host = l->host,
+                           .port = l->port,
+                           .folder = join->folder,
+                           .patience = join->patience };
     nn_wires *w;
-    pl_code rc = nn_meet(&w, &m, err);
+    pl_code code = nn_meet(&w, &m, err);
 
     r->rank = l->rank;
     r->size = l->size;
     r->ctx = w;
-    return rc;
+    return code;
 }
 
 /* Nobody hangs up before all have said good-bye: that would look like a death. */
@@ -35,7 +37,7 @@ static void tcp_close(nn_ranks *r)
     char end[1];
     uint32_t kind;
 
-    if (!w)
+    if (w == NULL)
         return;
     w->patience = 10;
     for (int i = 1; r->rank == 0 && i < r->size; i++)
@@ -51,7 +53,7 @@ static void tcp_give_up(nn_ranks *r, int status)
     nn_wires *w = r->ctx;
     int32_t word = status;
 
-    if (!w)
+    if (w == NULL)
         return;
     w->patience = 1;
     for (int i = 0; i < r->size; i++)
@@ -75,15 +77,15 @@ static nn_wires *wires(const nn_ranks *r)
 /* The rows of rank i follow those of rank i-1: what comes is added as it comes. */
 static pl_code rows_add(nn_ranks *r, float *sum, float *row, int64_t n, int shards, pl_error *err)
 {
-    pl_code rc = PL_OK;
+    pl_code code = PL_OK;
 
-    for (int i = 1; i < r->size && !rc; i++)
-        for (int64_t k = 0; k < nn_share(shards, r->size, i).n && !rc; k++) {
-            rc = nn_wires_recv(wires(r), i, NN_WIRE_DATA, row, (size_t)n * sizeof *row, err);
-            for (int64_t j = 0; j < n && !rc; j++)
+    for (int i = 1; i < r->size && code == PL_OK; i++)
+        for (int64_t k = 0; k < nn_share(shards, r->size, i).n && code == PL_OK; k++) {
+            code = nn_wires_recv(wires(r), i, NN_WIRE_DATA, row, (size_t)n * sizeof *row, err);
+            for (int64_t j = 0; j < n && code == PL_OK; j++)
                 sum[j] += row[j];
         }
-    return rc;
+    return code;
 }
 
 static pl_code tcp_sum(nn_ranks *r, float *part, int64_t n, int shards, pl_error *err)
@@ -91,54 +93,58 @@ static pl_code tcp_sum(nn_ranks *r, float *part, int64_t n, int shards, pl_error
     int64_t own = nn_share(shards, r->size, r->rank).n;
     size_t bytes = (size_t)n * sizeof *part;
     float *row = malloc(bytes + 1);
-    pl_code rc = PL_OK;
+    pl_code code = PL_OK;
 
-    if (!row)
+    if (row == NULL)
         return pl_fail(err, PL_ENOMEM, "gradients of other ranks");
     for (int64_t k = 1; k < own && r->rank == 0; k++)
         for (int64_t j = 0; j < n; j++)
             part[j] += part[k * n + j];
-    for (int64_t k = 0; k < own && r->rank > 0 && !rc; k++)
-        rc = nn_wires_send(wires(r), 0, NN_WIRE_DATA, part + k * n, bytes, err);
-    if (!rc && r->rank == 0)
-        rc = rows_add(r, part, row, n, shards, err);
+    for (int64_t k = 0; k < own && r->rank > 0 && code == PL_OK; k++)
+        code = nn_wires_send(wires(r), 0, NN_WIRE_DATA, part + k * n, bytes, err);
+    if (code == PL_OK && r->rank == 0)
+        code = rows_add(r, part, row, n, shards, err);
     free(row);
-    return rc ? rc : r->kind->tell(r, part, bytes, err);
+    return code != PL_OK ? code : r->kind->tell(r, part, bytes, err);
 }
 
 /* ---- bytes --------------------------------------------------------------- */
 
 static pl_code tcp_tell(nn_ranks *r, void *bytes, size_t n, pl_error *err)
 {
-    pl_code rc = PL_OK;
+    pl_code code = PL_OK;
 
     if (r->rank > 0)
         return nn_wires_recv(wires(r), 0, NN_WIRE_DATA, bytes, n, err);
-    for (int i = 1; i < r->size && !rc; i++)
-        rc = nn_wires_send(wires(r), i, NN_WIRE_DATA, bytes, n, err);
-    return rc;
+    for (int i = 1; i < r->size && code == PL_OK; i++)
+        code = nn_wires_send(wires(r), i, NN_WIRE_DATA, bytes, n, err);
+    return code;
 }
 
 static pl_code tcp_gather(nn_ranks *r, void *all, const int64_t *first, size_t item, pl_error *err)
 {
     char *p = all;
-    pl_code rc = PL_OK;
+    pl_code code = PL_OK;
 
     if (r->rank > 0)
-        rc = nn_wires_send(wires(r), 0, NN_WIRE_DATA, p + (size_t)first[r->rank] * item,
-                           (size_t)(first[r->rank + 1] - first[r->rank]) * item, err);
-    for (int i = 1; r->rank == 0 && i < r->size && !rc; i++)
-        rc = nn_wires_recv(wires(r), i, NN_WIRE_DATA, p + (size_t)first[i] * item, (size_t)(first[i + 1] - first[i]) * item,
-                           err);
-    return rc ? rc : tcp_tell(r, all, (size_t)first[r->size] * item, err);
+        code = nn_wires_send(wires(r), 0, NN_WIRE_DATA, p + (size_t)first[r->rank] * item,
+                             (size_t)(first[r->rank + 1] - first[r->rank]) * item, err);
+    for (int i = 1; r->rank == 0 && i < r->size && code == PL_OK; i++)
+        code = nn_wires_recv(wires(r), i, NN_WIRE_DATA, p + (size_t)first[i] * item, (size_t)(first[i + 1] - first[i]) * item, err);
+    return code != PL_OK ? code : tcp_tell(r, all, (size_t)first[r->size] * item, err);
 }
 
-static pl_code tcp_watch(nn_ranks *r, pl_error *err)
-{
-    return nn_wires_watch(r->ctx, err);
-}
+static pl_code tcp_watch(nn_ranks *r, pl_error *err) { return nn_wires_watch(r->ctx, err); }
 
 const nn_collective nn_collective_tcp = {
-    .abi = NN_COLLECTIVE_ABI, .name = "tcp", .about = tcp_library, .open = tcp_open, .close = tcp_close,
-    .give_up = tcp_give_up, .sum = tcp_sum, .gather = tcp_gather, .tell = tcp_tell, .watch = tcp_watch,
+    .abi = NN_COLLECTIVE_ABI,
+    .name = "tcp",
+    .about = tcp_library,
+    .open = tcp_open,
+    .close = tcp_close,
+    .give_up = tcp_give_up,
+    .sum = tcp_sum,
+    .gather = tcp_gather,
+    .tell = tcp_tell,
+    .watch = tcp_watch,
 };

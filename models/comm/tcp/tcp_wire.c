@@ -27,7 +27,7 @@ nn_wires *nn_wires_new(int rank, int size)
     nn_wires *w = calloc(1, sizeof *w);
     int *fd = calloc((size_t)size, sizeof *fd);
 
-    if (!w || !fd) {
+    if (w == NULL || fd == NULL) {
         free(w);
         free(fd);
         return NULL;
@@ -40,7 +40,7 @@ nn_wires *nn_wires_new(int rank, int size)
 
 void nn_wires_free(nn_wires *w)
 {
-    if (!w)
+    if (w == NULL)
         return;
     for (int i = 0; i < w->size; i++)
         if (w->fd[i] >= 0)
@@ -51,46 +51,43 @@ void nn_wires_free(nn_wires *w)
 
 /* ---- waiting ------------------------------------------------------------- */
 
-static pl_code gone(int rank, pl_error *err)
-{
-    return pl_fail(err, PL_EDEVICE, "rank %d is gone: its connection is closed", rank);
-}
+static pl_code gone(int rank, pl_error *err) { return pl_fail(err, PL_EDEVICE, "rank %d is gone: its connection is closed", rank); }
 
 /* One look at all connections, for up to `ms`; *ready: `who` can go on. who -1: nobody. */
 static pl_code look(nn_wires *w, int who, short events, int ms, bool *ready, pl_error *err)
 {
     struct pollfd *p = calloc((size_t)w->size, sizeof *p);
-    pl_code rc = PL_OK;
+    pl_code code = PL_OK;
     int n;
 
     *ready = false;
-    if (!p)
+    if (p == NULL)
         return pl_fail(err, PL_ENOMEM, "ranks");
     for (int i = 0; i < w->size; i++)
         p[i] = (struct pollfd){ .fd = w->fd[i], .events = (short)(i == who ? events | POLLRDHUP : POLLRDHUP) };
     n = poll(p, (nfds_t)w->size, ms);
     *ready = n > 0 && who >= 0 && p[who].revents & events;
-    for (int i = 0; n > 0 && !rc && i < w->size; i++) /* its last words may still be there to read */
+    for (int i = 0; n > 0 && code == PL_OK && i < w->size; i++) /* its last words may still be there to read */
         if (p[i].revents & (POLLRDHUP | POLLHUP | POLLERR | POLLNVAL) && !(i == who && *ready && events & POLLIN))
-            rc = gone(i, err);
+            code = gone(i, err);
     free(p);
-    return rc;
+    return code;
 }
 
 static pl_code wait_for(nn_wires *w, int who, short events, pl_error *err)
 {
     double began = nn_wires_clock(), waited = 0;
     bool ready = false;
-    pl_code rc = PL_OK;
+    pl_code code = PL_OK;
 
-    while (!rc && !ready) {
+    while (code == PL_OK && !ready) {
         double left = w->patience > 0 ? w->patience - waited : 1;
-        rc = look(w, who, events, left < 1 ? (int)(1000 * left) + 1 : 1000, &ready, err);
+        code = look(w, who, events, left < 1 ? (int)(1000 * left) + 1 : 1000, &ready, err);
         waited = nn_wires_clock() - began;
-        if (!rc && !ready && w->patience > 0 && waited >= w->patience)
-            rc = pl_fail(err, PL_EDEVICE, "rank %d has been silent for %.0f s: it is lost or stuck", who, waited);
+        if (code == PL_OK && !ready && w->patience > 0 && waited >= w->patience)
+            code = pl_fail(err, PL_EDEVICE, "rank %d has been silent for %.0f s: it is lost or stuck", who, waited);
     }
-    return rc;
+    return code;
 }
 
 pl_code nn_wires_watch(nn_wires *w, pl_error *err)
@@ -109,82 +106,79 @@ bool nn_wires_whole(int fd, size_t n)
 
 /* ---- bytes --------------------------------------------------------------- */
 
-static bool try_again(void)
-{
-    return errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR;
-}
+static bool try_again(void) { return errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR; }
 
 static pl_code put(nn_wires *w, int to, const void *bytes, size_t n, pl_error *err)
 {
     const char *p = bytes;
-    pl_code rc = w->fd[to] < 0 ? gone(to, err) : PL_OK;
+    pl_code code = w->fd[to] < 0 ? gone(to, err) : PL_OK;
 
-    while (!rc && n > 0) {
+    while (code == PL_OK && n > 0) {
         ssize_t k = send(w->fd[to], p, n, MSG_NOSIGNAL | MSG_DONTWAIT);
         if (k > 0) {
             p += k;
             n -= (size_t)k;
         } else {
-            rc = k < 0 && try_again() ? wait_for(w, to, POLLOUT, err) : gone(to, err);
+            code = k < 0 && try_again() ? wait_for(w, to, POLLOUT, err) : gone(to, err);
         }
     }
-    return rc;
+    return code;
 }
 
 static pl_code get(nn_wires *w, int from, void *bytes, size_t n, pl_error *err)
 {
     char *p = bytes;
-    pl_code rc = w->fd[from] < 0 ? gone(from, err) : PL_OK;
+    pl_code code = w->fd[from] < 0 ? gone(from, err) : PL_OK;
 
-    while (!rc && n > 0) {
+    while (code == PL_OK && n > 0) {
         ssize_t k = recv(w->fd[from], p, n, MSG_DONTWAIT);
         if (k > 0) {
             p += k;
             n -= (size_t)k;
         } else {
-            rc = k < 0 && try_again() ? wait_for(w, from, POLLIN, err) : gone(from, err);
+            code = k < 0 && try_again() ? wait_for(w, from, POLLIN, err) : gone(from, err);
         }
     }
-    return rc;
+    return code;
 }
 
 pl_code nn_wires_send(nn_wires *w, int to, uint32_t kind, const void *bytes, size_t n, pl_error *err)
 {
     head h = { kind, 0, n };
-    pl_code rc = put(w, to, &h, sizeof h, err);
+    pl_code code = put(w, to, &h, sizeof h, err);
 
-    return rc ? rc : put(w, to, bytes, n, err);
+    return code != PL_OK ? code : put(w, to, bytes, n, err);
 }
 
 static pl_code head_get(nn_wires *w, int from, head *h, pl_error *err)
 {
-    pl_code rc = get(w, from, h, sizeof *h, err);
+    pl_code code = get(w, from, h, sizeof *h, err);
 
-    if (!rc && h->kind == NN_WIRE_GIVE_UP)
+    if (code == PL_OK && h->kind == NN_WIRE_GIVE_UP)
         return pl_fail(err, PL_EDEVICE, "rank %d has given up; its own message says why", from);
-    return rc;
+    return code;
 }
 
 pl_code nn_wires_recv(nn_wires *w, int from, uint32_t kind, void *bytes, size_t n, pl_error *err)
 {
     head h;
-    pl_code rc = head_get(w, from, &h, err);
+    pl_code code = head_get(w, from, &h, err);
 
-    if (!rc && (h.kind != kind || h.n != n))
+    if (code == PL_OK && (h.kind != kind || h.n != n))
         return pl_fail(err, PL_EBUG, "rank %d sent message %u of %llu bytes, %u of %zu was expected", from, h.kind - NN_WIRE_HELLO,
                        (unsigned long long)h.n, kind - NN_WIRE_HELLO, n);
-    return rc ? rc : get(w, from, bytes, n, err);
+    return code != PL_OK ? code : get(w, from, bytes, n, err);
 }
 
 pl_code nn_wires_any(nn_wires *w, int from, uint32_t *kind, char *bytes, size_t most, pl_error *err)
 {
     head h;
-    pl_code rc = head_get(w, from, &h, err);
+    pl_code code = head_get(w, from, &h, err);
 
-    if (!rc && h.n > most)
+    if (code == PL_OK && h.n > most)
         return pl_fail(err, PL_EDEVICE, "the process that answered is not a rank of this program");
-    *kind = rc ? 0 : h.kind;
-    if (!rc && h.n < most)
+    *kind = code != PL_OK ? 0 : h.kind;
+    if (code == PL_OK && h.n < most)
         bytes[h.n] = '\0';
-    return rc ? rc : get(w, from, bytes, (size_t)h.n, err);
+    return code != PL_OK ? code : get(w, from, bytes, (size_t)h.n, err);
 }

@@ -14,13 +14,12 @@
 
 #include "pipeline/base/error.h"
 
-enum { NN_WIRE_HELLO = 0x6d6f6c31, NN_WIRE_WELCOME, NN_WIRE_REFUSED, NN_WIRE_START, NN_WIRE_DATA, NN_WIRE_GIVE_UP,
-       NN_WIRE_BYE };
+enum { NN_WIRE_HELLO = 0x6d6f6c31, NN_WIRE_WELCOME, NN_WIRE_REFUSED, NN_WIRE_START, NN_WIRE_DATA, NN_WIRE_GIVE_UP, NN_WIRE_BYE };
 
 typedef struct nn_wires {
     int rank, size;
-    int *fd;               /* [size] by rank; -1: no connection             */
-    double patience;       /* maximum seconds without a byte; 0: no limit   */
+    int *fd;         /* [size] by rank; -1: no connection             */
+    double patience; /* maximum seconds without a byte; 0: no limit   */
 } nn_wires;
 
 /* Every fd is -1. NULL: no memory. */

@@ -26,8 +26,8 @@ static void look(void)
 {
     unsigned a, b, c, d;
 
-    if (!__get_cpuid(1, &a, &b, &c, &d) || !(c & bit_OSXSAVE) || !__get_cpuid_count(7, 0, &a, &b, &c, &d)
-        || !(d >> 24 & 1) || !(d >> 22 & 1))
+    if (!__get_cpuid(1, &a, &b, &c, &d) || !(c & bit_OSXSAVE) || !__get_cpuid_count(7, 0, &a, &b, &c, &d) || !(d >> 24 & 1) ||
+        !(d >> 22 & 1))
         missing = "the processor has no AMX with bf16";
     else if (!system_saves_tiles())
         missing = "the system does not save AMX tiles (Linux 5.16 does)";
@@ -41,8 +41,5 @@ const char *nn_amx_missing(void)
     return missing;
 }
 #else
-const char *nn_amx_missing(void)
-{
-    return "AMX exists on x86-64 under Linux only";
-}
+const char *nn_amx_missing(void) { return "AMX exists on x86-64 under Linux only"; }
 #endif

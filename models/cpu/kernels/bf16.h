@@ -21,20 +21,14 @@
 typedef uint16_t nn_bf16; /* the upper half of a float */
 
 enum {
-    NN_BF16_IN = 32,    /* inputs are padded to this with zeros, in A and in B */
-    NN_BF16_ROWS = 16,  /* rows of A must be readable up to a multiple of this; the extra rows have no effect */
-    NN_BF16_TILE = 512  /* numbers of a piece of B: 16 pairs of inputs, 16 outputs */
+    NN_BF16_IN = 32,   /* inputs are padded to this with zeros, in A and in B */
+    NN_BF16_ROWS = 16, /* rows of A must be readable up to a multiple of this; the extra rows have no effect */
+    NN_BF16_TILE = 512 /* numbers of a piece of B: 16 pairs of inputs, 16 outputs */
 };
 
-static inline size_t nn_bf16_in(int32_t n)
-{
-    return ((size_t)n + NN_BF16_IN - 1) / NN_BF16_IN * NN_BF16_IN;
-}
+static inline size_t nn_bf16_in(int32_t n) { return ((size_t)n + NN_BF16_IN - 1) / NN_BF16_IN * NN_BF16_IN; }
 
-static inline size_t nn_bf16_rows(int32_t n)
-{
-    return ((size_t)n + NN_BF16_ROWS - 1) / NN_BF16_ROWS * NN_BF16_ROWS;
-}
+static inline size_t nn_bf16_rows(int32_t n) { return ((size_t)n + NN_BF16_ROWS - 1) / NN_BF16_ROWS * NN_BF16_ROWS; }
 
 /* Number of bf16 of a packed B [n_in][n_out]; n_out a multiple of 16. */
 static inline size_t nn_bf16_packed(int32_t n_in, int32_t n_out, int parts)
@@ -57,7 +51,7 @@ typedef struct nn_bf16_source {
 typedef struct nn_bf16_mat {
     nn_bf16 *at;
     size_t ld, part;
-    int32_t n;  /* numbers of a row */
+    int32_t n; /* numbers of a row */
     int parts;
 } nn_bf16_mat;
 

@@ -10,27 +10,18 @@
 #include <gnu/libc-version.h>
 #endif
 
-static bool has_any(void)
-{
-    return true;
-}
+static bool has_any(void) { return true; }
 
 #if defined(__x86_64__)
-static bool has_avx2(void)
-{
-    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
-}
+static bool has_avx2(void) { return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"); }
 
 static bool has_avx512(void)
 {
-    return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq")
-        && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl");
+    return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512bw") &&
+           __builtin_cpu_supports("avx512vl");
 }
 
-static bool has_amx(void)
-{
-    return has_avx512() && __builtin_cpu_supports("avx512bf16") && !nn_amx_missing();
-}
+static bool has_amx(void) { return has_avx512() && __builtin_cpu_supports("avx512bf16") && nn_amx_missing() == NULL; }
 #endif
 
 typedef struct choice {
@@ -52,7 +43,7 @@ static const choice choices[] = {
 const nn_cpu_kernels *nn_cpu_kernels_find(const char *name)
 {
     for (size_t i = 0; i < sizeof choices / sizeof *choices; i++)
-        if ((!name || !strcmp(name, choices[i].kernels->name)) && choices[i].supported())
+        if ((name == NULL || !strcmp(name, choices[i].kernels->name)) && choices[i].supported())
             return choices[i].kernels;
     return NULL;
 }
@@ -69,14 +60,14 @@ const nn_cpu_kernels *nn_cpu_kernels_choose(void)
 {
     const char *name = getenv("MOLSIEVE_CPU");
 
-    return nn_cpu_kernels_find(name && *name ? name : NULL);
+    return nn_cpu_kernels_find(name != NULL && *name ? name : NULL);
 }
 
 const char *nn_cpu_kernels_name(void)
 {
     const nn_cpu_kernels *k = nn_cpu_kernels_choose();
 
-    return k ? k->name : "none";
+    return k != NULL ? k->name : "none";
 }
 
 static const char *needs_of(const char *name)
@@ -91,14 +82,17 @@ pl_code nn_cpu_kernels_pick(const nn_cpu_kernels **out, const char *pinned, pl_e
 {
     const char *forced = getenv("MOLSIEVE_CPU");
 
-    *out = pinned ? nn_cpu_kernels_find(pinned) : nn_cpu_kernels_choose();
-    if (!pinned && !*out)
-        return pl_fail(err, PL_ECONFIG, "MOLSIEVE_CPU=%s is not a set of kernels that this processor supports; "
-                       "`molsieve doctor` lists them", forced ? forced : "");
-    if (!*out)
-        return pl_fail(err, PL_ECONFIG, "kernels: %s needs %s, which this processor lacks; `molsieve doctor` lists the sets that run here",
-                       pinned, needs_of(pinned));
-    if (pinned && forced && *forced && strcmp(forced, pinned) != 0)
+    *out = pinned != NULL ? nn_cpu_kernels_find(pinned) : nn_cpu_kernels_choose();
+    if (pinned == NULL && *out == NULL)
+        return pl_fail(err, PL_ECONFIG,
+                       "MOLSIEVE_CPU=%s is not a set of kernels that this processor supports; "
+                       "`molsieve doctor` lists them",
+                       forced != NULL ? forced : "");
+    if (*out == NULL)
+        return pl_fail(err, PL_ECONFIG,
+                       "kernels: %s needs %s, which this processor lacks; `molsieve doctor` lists the sets that run here", pinned,
+                       needs_of(pinned));
+    if (pinned != NULL && forced != NULL && *forced && strcmp(forced, pinned) != 0)
         return pl_fail(err, PL_ECONFIG, "kernels: %s, but MOLSIEVE_CPU=%s forces another set; unset MOLSIEVE_CPU", pinned, forced);
     return PL_OK;
 }

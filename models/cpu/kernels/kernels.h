@@ -20,10 +20,10 @@
 #include "pipeline/base/error.h"
 
 enum {
-    NN_LANE = 16,   /* channels are padded to multiples of this           */
-    NN_PANEL = 32,  /* columns in a panel of folded weights                */
+    NN_LANE = 16,  /* channels are padded to multiples of this           */
+    NN_PANEL = 32, /* columns in a panel of folded weights                */
     NN_H = NN_RADIAL_HIDDEN,
-    NN_ROWS = 12,   /* rows of radial products are padded to multiples of this */
+    NN_ROWS = 12, /* rows of radial products are padded to multiples of this */
     NN_PANEL_FLOATS = NN_H * NN_PANEL
 };
 
@@ -47,24 +47,24 @@ typedef struct nn_cpu_edge_layout {
  * those that are not zero in the whole tile (docs/performance.md 2.3). This is exact, and about
  * half of the units remain after ReLU. h is packed: [rows][NN_H], active units first. */
 typedef struct nn_cpu_radial {
-    const float *w;    /* [n_panels][NN_H][NN_PANEL]                         */
-    float *dw;         /* same shape                                         */
+    const float *w; /* [n_panels][NN_H][NN_PANEL]                         */
+    float *dw;      /* same shape                                         */
     int32_t n_panels, n_rows, n_k;
-    const int32_t *k;  /* [n_k]                                              */
-    const float *h;    /* [n_rows rounded up to NN_ROWS][NN_H]               */
-    float *r;          /* [rows][r_ld]; gradient of R for the backward ones  */
+    const int32_t *k; /* [n_k]                                              */
+    const float *h;   /* [n_rows rounded up to NN_ROWS][NN_H]               */
+    float *r;         /* [rows][r_ld]; gradient of R for the backward ones  */
     size_t r_ld;
-    float *dh;         /* [rows][NN_H][NN_LANE] partial sums, see radial_dh  */
+    float *dh; /* [rows][NN_H][NN_LANE] partial sums, see radial_dh  */
 } nn_cpu_radial;
 
 /* One path and order m of the product along edges: y+ += A x+ - B x-, y- += A x- + B x+ (m > 0),
  * y0 += A x0 (m = 0). R of a pair is [n_in][A: n_out | B: n_out]; with n_matrices 1, B is 0 and not stored. */
 typedef struct nn_cpu_block {
     int32_t n_in, n_out, m, n_matrices, n_pairs;
-    int32_t x[2], y[2];       /* first channel of components +m, -m           */
+    int32_t x[2], y[2]; /* first channel of components +m, -m           */
     float *r;
-    const float *x_edges;     /* [2 n_pairs][x_ld]                            */
-    float *y_edges;           /* [2 n_pairs][y_ld]                            */
+    const float *x_edges; /* [2 n_pairs][x_ld]                            */
+    float *y_edges;       /* [2 n_pairs][y_ld]                            */
     size_t r_ld, x_ld, y_ld;
 } nn_cpu_block;
 
@@ -88,16 +88,16 @@ typedef struct nn_cpu_hidden {
 
 /* Attention over the edges into one node (op 9 of docs/model.md 8; 4). */
 typedef struct nn_cpu_attend {
-    int32_t n_heads, n_edges;      /* n_edges: edges into the node               */
-    const int32_t *edge;           /* [n_edges]                                  */
+    int32_t n_heads, n_edges; /* n_edges: edges into the node               */
+    const int32_t *edge;      /* [n_edges]                                  */
     const nn_cpu_layout *kv, *z;
-    const float *y;                /* [all edges][kv->size]                      */
-    const float *q;                /* [z->size], zero where there are no keys    */
-    float *alpha;                  /* [n_edges][pad of value channels]           */
-    float *out;                    /* [z->size]                                  */
+    const float *y; /* [all edges][kv->size]                      */
+    const float *q; /* [z->size], zero where there are no keys    */
+    float *alpha;   /* [n_edges][pad of value channels]           */
+    float *out;     /* [z->size]                                  */
     float scale;
-    const float *dout;             /* backward: [z->size]                        */
-    float *dalpha, *dq, *dy;       /* [n_edges][pad], [z->size], [..][dy_ld]     */
+    const float *dout;       /* backward: [z->size]                        */
+    float *dalpha, *dq, *dy; /* [n_edges][pad], [z->size], [..][dy_ld]     */
     size_t dy_ld;
 } nn_cpu_attend;
 
@@ -113,16 +113,16 @@ typedef struct nn_cpu_norm {
 
 typedef struct nn_cpu_kernels {
     const char *name;
-    double (*peak)(int64_t n, float *sink);    /* runs n rounds of multiply-adds, to measure the peak; returns
+    double (*peak)(int64_t n, float *sink); /* runs n rounds of multiply-adds, to measure the peak; returns
                                                   the number of float32 operations. sink [NN_LANE]: small numbers */
     void (*radial)(const nn_cpu_radial *g);
     void (*radial_dh)(const nn_cpu_radial *g); /* dh[row][q][lane] += r[row][.] w[.][k[q]][.] */
     void (*radial_dw)(const nn_cpu_radial *g); /* dw[.][k[q]][.]   += h[row][q] r[row][.]     */
     void (*contract)(const nn_cpu_block *b);
-    void (*outer)(const nn_cpu_block *b);      /* r = gradient of R, from x_edges and the gradients y_edges */
+    void (*outer)(const nn_cpu_block *b); /* r = gradient of R, from x_edges and the gradients y_edges */
     void (*rotate)(const float *d, const nn_cpu_layout *f, const float *x, float *y, bool transposed); /* y = D x or D^T x */
-    void (*to_frame)(const float *d, const nn_cpu_edge_layout *f, const float *x, float *y);   /* y = D^T x */
-    void (*from_frame)(const float *d, const nn_cpu_edge_layout *f, const float *x, float *y); /* y = D x   */
+    void (*to_frame)(const float *d, const nn_cpu_edge_layout *f, const float *x, float *y);           /* y = D^T x */
+    void (*from_frame)(const float *d, const nn_cpu_edge_layout *f, const float *x, float *y);         /* y = D x   */
     void (*gemm)(const nn_cpu_gemm *g);
     void (*gemm_tn)(const nn_cpu_gemm *g, const float *const *b, float *dw); /* dw += a^T b   */
     void (*hidden)(const nn_cpu_hidden *w, const float *s, float *h);

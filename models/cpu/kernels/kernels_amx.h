@@ -89,8 +89,8 @@ static inline __attribute__((always_inline)) void amx_multiply(const bool rows, 
         _tile_dpbf16ps(3, 5, 7);
 }
 
-static inline __attribute__((always_inline)) void
-amx_run(const amx_block *k, const nn_bf16_product *g, bool add, const bool rows, const bool outs)
+static inline __attribute__((always_inline)) void amx_run(const amx_block *k, const nn_bf16_product *g, bool add, const bool rows,
+                                                          const bool outs)
 {
     const nn_bf16 *a = k->a, *b = k->b, *end = a + g->a.n;
 
@@ -149,8 +149,12 @@ static void amx_ragged(amx_block k, const nn_bf16_product *g, int32_t n, bool ou
 
 static void bf16_product(const nn_bf16_product *g)
 {
-    amx_block k = { .a_step = 2 * g->a.ld, .a_tile = 16 * g->a.ld, .b_panel = g->b.panel, .c_step = 4 * g->c_ld,
-                    .c_tile = 16 * g->c_ld, .c_panel = g->c_panel };
+    amx_block k = { .a_step = 2 * g->a.ld,
+                    .a_tile = 16 * g->a.ld,
+                    .b_panel = g->b.panel,
+                    .c_step = 4 * g->c_ld,
+                    .c_tile = 16 * g->c_ld,
+                    .c_panel = g->c_panel };
 
     tiles_ready();
     for (int32_t out = 0; out < g->n_out; out += 32)

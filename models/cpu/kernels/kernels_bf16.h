@@ -8,10 +8,7 @@ typedef uint16_t vh_any __attribute__((vector_size(NK_W * 2), aligned(2), may_al
 #if defined(__AVX512BF16__)
 #include <immintrin.h>
 
-static inline vh bf16_narrow(vf x)
-{
-    return (vh)_mm512_cvtneps_pbh((__m512)x);
-}
+static inline vh bf16_narrow(vf x) { return (vh)_mm512_cvtneps_pbh((__m512)x); }
 #else
 /* The nearest; sub-normal ones become 0. What AVX512_BF16 has an instruction for. */
 static inline vh bf16_narrow(vf x)
@@ -25,10 +22,7 @@ static inline vh bf16_narrow(vf x)
 }
 #endif
 
-static inline vf bf16_widen(vh x)
-{
-    return (vf)(__builtin_convertvector(x, vu) << 16);
-}
+static inline vf bf16_widen(vh x) { return (vf)(__builtin_convertvector(x, vu) << 16); }
 
 static inline void bf16_split(vf x, int parts, vh part[2])
 {
@@ -39,12 +33,12 @@ static inline void bf16_split(vf x, int parts, vh part[2])
 
 static inline const float *source_row(const nn_bf16_source *s, int32_t row)
 {
-    return s->row ? s->row[row] : s->at + (size_t)row * s->ld;
+    return s->row != NULL ? s->row[row] : s->at + (size_t)row * s->ld;
 }
 
 static inline float source_factor(const nn_bf16_source *s, int32_t row)
 {
-    return s->scale ? s->factor * s->scale[row] : s->factor;
+    return s->scale != NULL ? s->factor * s->scale[row] : s->factor;
 }
 
 static void bf16_rows(const nn_bf16_source *from, const nn_bf16_mat *to)
@@ -92,8 +86,8 @@ static void bf16_pack(const nn_bf16_source *from, const nn_bf16_panels *to)
 {
     for (int32_t j = 0; j < from->n; j += NK_W)
         for (int32_t i = 0; i < (int32_t)nn_bf16_in(from->n_rows); i += 2) {
-            nn_bf16 *at = to->at + (size_t)(j / 16) * to->panel
-                + (size_t)(i / NN_BF16_IN * to->parts) * NN_BF16_TILE + 16 * (i % NN_BF16_IN) + 2 * (j % 16);
+            nn_bf16 *at = to->at + (size_t)(j / 16) * to->panel + (size_t)(i / NN_BF16_IN * to->parts) * NN_BF16_TILE +
+                          16 * (i % NN_BF16_IN) + 2 * (j % 16);
             vu pair[2] = { { 0 } };
             bf16_pair(from, i, j, to->parts, pair);
             for (int p = 0; p < to->parts; p++)

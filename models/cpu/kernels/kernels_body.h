@@ -14,15 +14,9 @@ typedef float vf __attribute__((vector_size(NK_W * 4)));
 typedef int32_t vi __attribute__((vector_size(NK_W * 4)));
 typedef float vf_any __attribute__((vector_size(NK_W * 4), aligned(4), may_alias));
 
-static inline vf load(const float *p)
-{
-    return *(const vf_any *)p;
-}
+static inline vf load(const float *p) { return *(const vf_any *)p; }
 
-static inline void store(float *p, vf v)
-{
-    *(vf_any *)p = v;
-}
+static inline void store(float *p, vf v) { *(vf_any *)p = v; }
 
 /* Twelve sums that do not wait for each other, in registers. */
 static double peak(int64_t n, float *sink)

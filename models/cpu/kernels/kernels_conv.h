@@ -95,8 +95,7 @@ static void radial_dh(const nn_cpu_radial *g)
     }
 }
 
-static inline __attribute__((always_inline)) void
-dw_block(const nn_cpu_radial *g, float *dw, const float *r, int q0, const int n)
+static inline __attribute__((always_inline)) void dw_block(const nn_cpu_radial *g, float *dw, const float *r, int q0, const int n)
 {
     vf a[NK_R][2];
 
@@ -139,8 +138,8 @@ static void radial_dw(const nn_cpu_radial *g)
 
 /* ---- SO(2) products -------------------------------------------------------- */
 
-static inline __attribute__((always_inline)) void
-contract_zero(const nn_cpu_block *b, const float *r, const float *x, float *y, const int nv)
+static inline __attribute__((always_inline)) void contract_zero(const nn_cpu_block *b, const float *r, const float *x, float *y,
+                                                                const int nv)
 {
     const float *x0 = x + b->x[0], *x1 = x0 + b->x_ld;
     float *y0 = y + b->y[0], *y1 = y0 + b->y_ld;
@@ -164,8 +163,8 @@ contract_zero(const nn_cpu_block *b, const float *r, const float *x, float *y, c
     }
 }
 
-static inline __attribute__((always_inline)) void
-contract_edge(vf *plus, vf *minus, const float *x, const nn_cpu_block *b, int c, const vf w[2])
+static inline __attribute__((always_inline)) void contract_edge(vf *plus, vf *minus, const float *x, const nn_cpu_block *b, int c,
+                                                                const vf w[2])
 {
     float xp = x[b->x[0] + c], xm = x[b->x[1] + c];
 
@@ -175,8 +174,8 @@ contract_edge(vf *plus, vf *minus, const float *x, const nn_cpu_block *b, int c,
     *minus += w[1] * xp;
 }
 
-static inline __attribute__((always_inline)) void
-contract_pair(const nn_cpu_block *b, const float *r, const float *x, float *y, const int nv)
+static inline __attribute__((always_inline)) void contract_pair(const nn_cpu_block *b, const float *r, const float *x, float *y,
+                                                                const int nv)
 {
     float *y1 = y + b->y_ld;
     vf a[4][2];
@@ -202,8 +201,8 @@ contract_pair(const nn_cpu_block *b, const float *r, const float *x, float *y, c
 }
 
 /* Without B: both parts of both edges alike. */
-static inline __attribute__((always_inline)) void
-contract_alike(const nn_cpu_block *b, const float *r, const float *x, float *y, const int nv)
+static inline __attribute__((always_inline)) void contract_alike(const nn_cpu_block *b, const float *r, const float *x, float *y,
+                                                                 const int nv)
 {
     const float *from[4] = { x + b->x[0], x + b->x[1], x + b->x_ld + b->x[0], x + b->x_ld + b->x[1] };
     float *to[4] = { y + b->y[0], y + b->y[1], y + b->y_ld + b->y[0], y + b->y_ld + b->y[1] };
@@ -227,8 +226,8 @@ contract_alike(const nn_cpu_block *b, const float *r, const float *x, float *y, 
             store(to[s] + v * NK_W, a[s][v]);
 }
 
-static inline __attribute__((always_inline)) void
-contract_columns(const nn_cpu_block *b, const float *r, const float *x, float *y, const int nv)
+static inline __attribute__((always_inline)) void contract_columns(const nn_cpu_block *b, const float *r, const float *x, float *y,
+                                                                   const int nv)
 {
     if (b->n_matrices == 2)
         contract_pair(b, r, x, y, nv);
@@ -315,8 +314,8 @@ static void outer(const nn_cpu_block *b)
 
 /* ---- rotation of one feature vector ----------------------------------------- */
 
-static inline __attribute__((always_inline)) void
-rotate_degree(const float *d, int row, int col, const int dim, int pad, const float *x, float *y)
+static inline __attribute__((always_inline)) void rotate_degree(const float *d, int row, int col, const int dim, int pad,
+                                                                const float *x, float *y)
 {
     for (int k = 0; k < pad; k += NK_W) {
         vf v[2 * NN_MAX_DEGREE + 1];
@@ -356,8 +355,8 @@ static void rotate(const float *d, const nn_cpu_layout *f, const float *x, float
 /* ---- the same, to and from the order of nn_cpu_edge_layout ---------------------- */
 
 /* Components l-m .. l+m of D^T x. */
-static inline __attribute__((always_inline)) void
-degree_to_frame(const float *d, const int32_t *to, const int l, const int m, int pad, const float *x, float *y)
+static inline __attribute__((always_inline)) void degree_to_frame(const float *d, const int32_t *to, const int l, const int m,
+                                                                  int pad, const float *x, float *y)
 {
     const int dim = 2 * l + 1;
 
@@ -375,8 +374,8 @@ degree_to_frame(const float *d, const int32_t *to, const int l, const int m, int
 }
 
 /* D x, of components l-m .. l+m; the others are zero. */
-static inline __attribute__((always_inline)) void
-degree_from_frame(const float *d, const int32_t *to, const int l, const int m, int pad, const float *x, float *y)
+static inline __attribute__((always_inline)) void degree_from_frame(const float *d, const int32_t *to, const int l, const int m,
+                                                                    int pad, const float *x, float *y)
 {
     const int dim = 2 * l + 1;
 
@@ -394,8 +393,8 @@ degree_from_frame(const float *d, const int32_t *to, const int l, const int m, i
 }
 
 /* m orders (a constant in the usual cases: all of the degree, or only 0). */
-static inline __attribute__((always_inline)) void
-turn_degree(const float *d, const nn_cpu_edge_layout *f, const int l, int m, bool to_frame, const float *x, float *y)
+static inline __attribute__((always_inline)) void turn_degree(const float *d, const nn_cpu_edge_layout *f, const int l, int m,
+                                                              bool to_frame, const float *x, float *y)
 {
     static const int at[NN_DEGREES] = { 0, 0, 9, 34, 83 };
 
@@ -405,8 +404,8 @@ turn_degree(const float *d, const nn_cpu_edge_layout *f, const int l, int m, boo
         degree_from_frame(d + at[l], f->to[l], l, m, f->pad[l], x, y + f->at[l]);
 }
 
-static inline __attribute__((always_inline)) void
-turn_degrees(const float *d, const nn_cpu_edge_layout *f, bool to_frame, const float *x, float *y)
+static inline __attribute__((always_inline)) void turn_degrees(const float *d, const nn_cpu_edge_layout *f, bool to_frame,
+                                                               const float *x, float *y)
 {
     for (int k = 0; k < f->pad[0]; k += NK_W)
         store(y + k, load(x + k));
@@ -426,12 +425,6 @@ turn_degrees(const float *d, const nn_cpu_edge_layout *f, bool to_frame, const f
         turn_degree(d, f, 4, 4, to_frame, x, y);
 }
 
-static void to_frame(const float *d, const nn_cpu_edge_layout *f, const float *x, float *y)
-{
-    turn_degrees(d, f, true, x, y);
-}
+static void to_frame(const float *d, const nn_cpu_edge_layout *f, const float *x, float *y) { turn_degrees(d, f, true, x, y); }
 
-static void from_frame(const float *d, const nn_cpu_edge_layout *f, const float *x, float *y)
-{
-    turn_degrees(d, f, false, x, y);
-}
+static void from_frame(const float *d, const nn_cpu_edge_layout *f, const float *x, float *y) { turn_degrees(d, f, false, x, y); }

@@ -2,8 +2,7 @@
 
 /* ---- linear layers ----------------------------------------------------------- */
 
-static inline __attribute__((always_inline)) void
-gemm_block(const nn_cpu_gemm *g, int row, int o, const int n, const int nv)
+static inline __attribute__((always_inline)) void gemm_block(const nn_cpu_gemm *g, int row, int o, const int n, const int nv)
 {
     vf s[NK_R][2];
 
@@ -48,8 +47,8 @@ static void gemm(const nn_cpu_gemm *g)
         gemm_rows(g, row, 1);
 }
 
-static inline __attribute__((always_inline)) void
-gemm_tn_block(const nn_cpu_gemm *g, const float *const *b, float *dw, int k, const int n)
+static inline __attribute__((always_inline)) void gemm_tn_block(const nn_cpu_gemm *g, const float *const *b, float *dw, int k,
+                                                                const int n)
 {
     for (int o = 0; o < g->n_out; o += NK_W) {
         vf s[4];
@@ -342,8 +341,8 @@ static void attend_back(const nn_cpu_attend *a)
             a->dalpha[e * pad + k] = a->alpha[e * pad + k] * (a->dalpha[e * pad + k] - mean) * a->scale;
     }
     for (int e = 0; e < a->n_edges; e++)
-        edge_back(a, a->y + (size_t)a->edge[e] * (size_t)a->kv->size, a->dy + (size_t)a->edge[e] * a->dy_ld,
-                  a->alpha + e * pad, a->dalpha + e * pad);
+        edge_back(a, a->y + (size_t)a->edge[e] * (size_t)a->kv->size, a->dy + (size_t)a->edge[e] * a->dy_ld, a->alpha + e * pad,
+                  a->dalpha + e * pad);
 }
 
 /* ---- NormSE3, docs/model.md 5.1 --------------------------------------------------- */
@@ -375,10 +374,7 @@ static inline void norm_sizes(const nn_cpu_norm *n, const float *x, float *size)
 }
 
 /* x where u is above 0, else 0. */
-static inline vf positive(vf u, vf x)
-{
-    return (vf)((u > 0) & (vi)x);
-}
+static inline vf positive(vf u, vf x) { return (vf)((u > 0) & (vi)x); }
 
 /* Padding channels take no part in mean and variance. */
 static void norm_run(const nn_cpu_norm *n, const float *x, norm_state *s)
@@ -422,8 +418,7 @@ typedef struct norm_grad {
 } norm_grad;
 
 /* Channels from k: q = dy . x, the gradient of the normalised norms, of gain and bias. */
-static inline void norm_back_lanes(const nn_cpu_norm *n, const norm_state *s, const float *x, const float *dy,
-                                   int k, norm_grad *g)
+static inline void norm_back_lanes(const nn_cpu_norm *n, const norm_state *s, const float *x, const float *dy, int k, norm_grad *g)
 {
     vf q = { 0 }, hat = load(s->hat + k), size = load(s->size + k), gain = load(n->gain + k);
     vf u = gain * hat + load(n->bias + k), ds;

@@ -8,8 +8,7 @@ typedef uint32_t vu_pair __attribute__((aligned(2), may_alias));
 enum { PLAIN_ROWS = NK_W == 16 ? 8 : 4 };
 
 /* c += 32 inputs of n rows times one vector of outputs. */
-static inline __attribute__((always_inline)) void
-plain_block(const nn_bf16 *a, size_t ld, const nn_bf16 *b, vf *c, const int n)
+static inline __attribute__((always_inline)) void plain_block(const nn_bf16 *a, size_t ld, const nn_bf16 *b, vf *c, const int n)
 {
     float x[PLAIN_ROWS][NN_BF16_IN];
     vf even[PLAIN_ROWS], odd[PLAIN_ROWS];
@@ -32,8 +31,7 @@ plain_block(const nn_bf16 *a, size_t ld, const nn_bf16 *b, vf *c, const int n)
         c[i] += even[i] + odd[i];
 }
 
-static inline __attribute__((always_inline)) void
-plain_rows(const nn_bf16_product *g, int32_t row, int32_t out, const int n)
+static inline __attribute__((always_inline)) void plain_rows(const nn_bf16_product *g, int32_t row, int32_t out, const int n)
 {
     const nn_bf16 *a = g->a.at + (size_t)row * g->a.ld;
     const nn_bf16 *b = g->b.at + (size_t)(out / 16) * g->b.panel + 2 * (out % 16);

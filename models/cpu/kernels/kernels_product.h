@@ -8,22 +8,21 @@ static inline size_t panel_at(int32_t rows, int o)
     return (size_t)(o / NN_LANE) * (size_t)rows * NN_LANE + (size_t)(o % NN_LANE);
 }
 
-static inline __attribute__((always_inline)) void
-product_store(const nn_cpu_product *p, int part, int row, int o, vf s[2], const int nv)
+static inline __attribute__((always_inline)) void product_store(const nn_cpu_product *p, int part, int row, int o, vf s[2],
+                                                                const int nv)
 {
     float *c = p->c[part] + (size_t)row * p->c_ld + o;
 
     for (int v = 0; v < nv; v++) {
         vf x = s[v];
-        if (p->scale)
+        if (p->scale != NULL)
             x = x * p->scale[row];
         store(c + v * NK_W, p->add ? load(c + v * NK_W) + x : x);
     }
 }
 
 /* n rows, nv vectors of columns. */
-static inline __attribute__((always_inline)) void
-real_block(const nn_cpu_product *p, int row, int o, const int n, const int nv)
+static inline __attribute__((always_inline)) void real_block(const nn_cpu_product *p, int row, int o, const int n, const int nv)
 {
     const float *a = p->a[0] + (size_t)row * p->a_ld;
     const float *b0 = p->b + panel_at(p->k, o), *b1 = p->b + panel_at(p->k, o + (nv - 1) * NK_W);
@@ -45,8 +44,7 @@ real_block(const nn_cpu_product *p, int row, int o, const int n, const int nv)
         product_store(p, 0, row + i, o, s[i], nv);
 }
 
-static inline __attribute__((always_inline)) void
-complex_block(const nn_cpu_product *p, int row, int o, const int n, const int nv)
+static inline __attribute__((always_inline)) void complex_block(const nn_cpu_product *p, int row, int o, const int n, const int nv)
 {
     const float *a = p->a[0] + (size_t)row * p->a_ld, *ai = p->a[1] + (size_t)row * p->a_ld;
     const float *b[2] = { p->b + panel_at(2 * p->k, o), p->b + panel_at(2 * p->k, o + (nv - 1) * NK_W) };
@@ -82,7 +80,7 @@ static inline __attribute__((always_inline)) void product_columns(const nn_cpu_p
 {
     int row = 0;
 
-    if (p->a[1]) {
+    if (p->a[1] != NULL) {
         for (; row + NK_C <= p->n_rows; row += NK_C)
             complex_block(p, row, o, NK_C, nv);
         for (; row + 2 <= p->n_rows; row += 2)
@@ -110,8 +108,8 @@ static void product_run(const nn_cpu_product *p)
 }
 
 /* Sums of 4 rows (n of them real, the rest repeats) times q columns of C, over the lanes of k. */
-static inline __attribute__((always_inline)) void
-turned_block(const nn_cpu_product *p, const float *const a[4], int row, int rows, int o, const int q)
+static inline __attribute__((always_inline)) void turned_block(const nn_cpu_product *p, const float *const a[4], int row, int rows,
+                                                               int o, const int q)
 {
     vf s[4][NK_Q];
 
@@ -156,20 +154,17 @@ static inline void outer_pack(const nn_cpu_product *p, int part, int row, int ro
 {
     for (int i = 0; i < rows; i++, to += 2 * NK_W) {
         const float *c = p->c[part] + (size_t)(row + i) * p->c_ld + o;
-        float s = p->scale ? p->scale[row + i] : 1;
+        float s = p->scale != NULL ? p->scale[row + i] : 1;
         for (int v = 0; v < nv; v++)
             store(to + v * NK_W, load(c + v * NK_W) * s);
     }
 }
 
 /* The first rows start B anew unless it is added to. */
-static inline bool outer_fresh(const nn_cpu_product *p, int row)
-{
-    return row == 0 && !p->add;
-}
+static inline bool outer_fresh(const nn_cpu_product *p, int row) { return row == 0 && !p->add; }
 
-static inline __attribute__((always_inline)) void
-outer_real(const nn_cpu_product *p, int row, int rows, const float *c, int o, int k, const int n, const int nv)
+static inline __attribute__((always_inline)) void outer_real(const nn_cpu_product *p, int row, int rows, const float *c, int o,
+                                                             int k, const int n, const int nv)
 {
     const float *a = p->a[0] + (size_t)row * p->a_ld + k;
     float *d[2] = { p->db + panel_at(p->k, o) + (size_t)k * NN_LANE,
@@ -194,8 +189,8 @@ outer_real(const nn_cpu_product *p, int row, int rows, const float *c, int o, in
 }
 
 /* Real part: ar cr + ai ci; imaginary part: ar ci - ai cr. */
-static inline __attribute__((always_inline)) void
-outer_complex(const nn_cpu_product *p, int row, int rows, const float *c, int o, int k, const int n, const int nv)
+static inline __attribute__((always_inline)) void outer_complex(const nn_cpu_product *p, int row, int rows, const float *c, int o,
+                                                                int k, const int n, const int nv)
 {
     const float *a = p->a[0] + (size_t)row * p->a_ld + k, *ai = p->a[1] + (size_t)row * p->a_ld + k;
     size_t imaginary = (size_t)p->k * NN_LANE;
@@ -227,14 +222,13 @@ outer_complex(const nn_cpu_product *p, int row, int rows, const float *c, int o,
         }
 }
 
-static inline __attribute__((always_inline)) void
-outer_columns(const nn_cpu_product *p, int row, int rows, int o, const int nv)
+static inline __attribute__((always_inline)) void outer_columns(const nn_cpu_product *p, int row, int rows, int o, const int nv)
 {
     float c[2 * OUTER_ROWS * 2 * NK_W];
     int k = 0;
 
     outer_pack(p, 0, row, rows, o, nv, c);
-    if (p->a[1]) {
+    if (p->a[1] != NULL) {
         outer_pack(p, 1, row, rows, o, nv, c + OUTER_ROWS * 2 * NK_W);
         for (; k + NK_C <= p->k; k += NK_C)
             outer_complex(p, row, rows, c, o, k, NK_C, nv);
@@ -261,7 +255,4 @@ static void product_outer(const nn_cpu_product *p)
     }
 }
 
-static size_t product_packed_size(int32_t k, int32_t n)
-{
-    return (size_t)k * (size_t)n;
-}
+static size_t product_packed_size(int32_t k, int32_t n) { return (size_t)k * (size_t)n; }

@@ -21,20 +21,20 @@
 
 typedef struct nn_cpu_product {
     int32_t n_rows, k, n;
-    const float *a[2];      /* [n_rows][a_ld], k numbers of a row               */
-    float *c[2];            /* [n_rows][c_ld], n numbers of a row; an input of `outer` */
-    size_t a_ld, c_ld;      /* multiples of NN_LANE; best not powers of two, which share cache sets */
-    const float *scale;     /* s [n_rows], or NULL: 1                           */
-    const float *b;         /* run: packed; run_turned: panels                  */
-    float *db;              /* outer: panels                                    */
-    bool add;               /* add to C instead of overwriting it                */
+    const float *a[2];  /* [n_rows][a_ld], k numbers of a row               */
+    float *c[2];        /* [n_rows][c_ld], n numbers of a row; an input of `outer` */
+    size_t a_ld, c_ld;  /* multiples of NN_LANE; best not powers of two, which share cache sets */
+    const float *scale; /* s [n_rows], or NULL: 1                           */
+    const float *b;     /* run: packed; run_turned: panels                  */
+    float *db;          /* outer: panels                                    */
+    bool add;           /* add to C instead of overwriting it                */
 } nn_cpu_product;
 
 typedef struct nn_cpu_products {
     const char *name;
-    size_t (*packed_size)(int32_t k, int32_t n); /* floats of a packed matrix of k (complex: 2k) rows */
+    size_t (*packed_size)(int32_t k, int32_t n);                        /* floats of a packed matrix of k (complex: 2k) rows */
     void (*pack)(const float *panels, int32_t k, int32_t n, float *to); /* NULL: panels are used as they are */
-    void (*run)(const nn_cpu_product *p);        /* C (+)= s A B                                     */
+    void (*run)(const nn_cpu_product *p);                               /* C (+)= s A B                                     */
     void (*run_turned)(const nn_cpu_product *p); /* real: C [n_rows][n] (+)= A [n_rows][k] B^T, B panels of n x k,
                                                     k long, n short; n need not be a multiple of NN_LANE */
     void (*outer)(const nn_cpu_product *p);      /* B (+)= (s A)^H C, conjugate of A                */

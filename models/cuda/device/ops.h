@@ -29,22 +29,22 @@ extern "C" {
 
 enum {
     NN_GPU_ABI = 11,
-    NN_GPU_DEGREES = 5,      /* NN_DEGREES                                   */
-    NN_GPU_FREQS = 9,        /* 2 NN_MAX_DEGREE + 1                          */
-    NN_GPU_H = 32,           /* NN_RADIAL_HIDDEN: one warp has one hidden vector */
-    NN_GPU_FRAME = 164,      /* NN_FRAME_ALL: floats of a frame              */
-    NN_GPU_TERMS = 40,       /* maximum terms of nn_gpu_frame_rule per degree */
-    NN_GPU_TILE = 64,        /* maximum rows of a tile: rows of one cell that a block computes together */
-    NN_GPU_FOLD = 8,         /* channels in and channels out of a fold tile   */
-    NN_GPU_PAD = 8,          /* rows and columns of tables are multiples of this: 16 bytes of 16-bit numbers */
-    NN_GPU_GROUP = 16,       /* maximum products in one launch                */
-    NN_GPU_OUTER = 256,      /* rows of a cell that one block sums            */
-    NN_GPU_PARTS = 256,      /* partial sums of a sum over nodes              */
-    NN_GPU_FENCE = 64,       /* guard bytes between two arrays                */
-    NN_GPU_MARKS = 24,       /* marks (events)                                */
-    NN_GPU_LANES = 5,        /* lanes (streams)                               */
-    NN_GPU_SEGMENTS = 11,    /* maximum segments of a step; each is a graph   */
-    NN_GPU_SQUARES = 4096,   /* numbers of a piece, whose squares are summed together */
+    NN_GPU_DEGREES = 5,         /* NN_DEGREES                                   */
+    NN_GPU_FREQS = 9,           /* 2 NN_MAX_DEGREE + 1                          */
+    NN_GPU_H = 32,              /* NN_RADIAL_HIDDEN: one warp has one hidden vector */
+    NN_GPU_FRAME = 164,         /* NN_FRAME_ALL: floats of a frame              */
+    NN_GPU_TERMS = 40,          /* maximum terms of nn_gpu_frame_rule per degree */
+    NN_GPU_TILE = 64,           /* maximum rows of a tile: rows of one cell that a block computes together */
+    NN_GPU_FOLD = 8,            /* channels in and channels out of a fold tile   */
+    NN_GPU_PAD = 8,             /* rows and columns of tables are multiples of this: 16 bytes of 16-bit numbers */
+    NN_GPU_GROUP = 16,          /* maximum products in one launch                */
+    NN_GPU_OUTER = 256,         /* rows of a cell that one block sums            */
+    NN_GPU_PARTS = 256,         /* partial sums of a sum over nodes              */
+    NN_GPU_FENCE = 64,          /* guard bytes between two arrays                */
+    NN_GPU_MARKS = 24,          /* marks (events)                                */
+    NN_GPU_LANES = 5,           /* lanes (streams)                               */
+    NN_GPU_SEGMENTS = 11,       /* maximum segments of a step; each is a graph   */
+    NN_GPU_SQUARES = 4096,      /* numbers of a piece, whose squares are summed together */
     NN_GPU_SCALE_MOST = 1 << 24 /* NN_LOSS_SCALE_MOST                        */
 };
 
@@ -122,13 +122,13 @@ typedef struct nn_gpu_net {
  * parameters, from dh, to grad. */
 typedef struct nn_gpu_hidden {
     int32_t n_nets, n_nodes, n_in;
-    const nn_gpu_net *net;  /* [n_nets]                                          */
+    const nn_gpu_net *net; /* [n_nets]                                          */
     const float *params;
-    const float *scalar;    /* [n_nodes][n_in]                                   */
-    float *h;               /* [n_nets][n_nodes][32]                             */
-    const float *dh;        /* the same shape; backward                          */
-    float *work;            /* [n_nets][n_nodes][7][32]; backward                */
-    float *grad;            /* the layout of params                              */
+    const float *scalar; /* [n_nodes][n_in]                                   */
+    float *h;            /* [n_nets][n_nodes][32]                             */
+    const float *dh;     /* the same shape; backward                          */
+    float *work;         /* [n_nets][n_nodes][7][32]; backward                */
+    float *grad;         /* the layout of params                              */
 } nn_gpu_hidden;
 
 /* A path (d_in, d_out) of a convolution's last radial layers. w: offset of its group's matrix in the parameters;
@@ -167,10 +167,10 @@ typedef struct nn_gpu_fold {
 /* Op 6. y[row] = D^T x[node[row]], times weight[row][head of the channel] if weight is given. */
 typedef struct nn_gpu_turn {
     int32_t n_rows, frame_size, heads;
-    const int32_t *node;    /* [n_rows]                                          */
-    const int32_t *frame;   /* [n_rows]  2 pair + (1: against the pair's edge)   */
-    const float *d;         /* [..][frame_size]                                  */
-    const float *weight;    /* [n_rows][heads] or NULL                           */
+    const int32_t *node;  /* [n_rows]                                          */
+    const int32_t *frame; /* [n_rows]  2 pair + (1: against the pair's edge)   */
+    const float *d;       /* [..][frame_size]                                  */
+    const float *weight;  /* [n_rows][heads] or NULL                           */
     nn_gpu_nodes nodes;
     nn_gpu_edges edges;
     const float *x;
@@ -187,10 +187,10 @@ typedef struct nn_gpu_dot {
 /* Op 15, and the transpose of op 6. to[node] (=, +=) sum over the node's rows of weight * D t.y[row] (t.x is
  * not read). count: to[node] is first multiplied by the number of its rows (self-interaction, docs/model.md 3.4). */
 typedef struct nn_gpu_sum {
-    nn_gpu_turn t;          /* node unused; weight or NULL                       */
+    nn_gpu_turn t; /* node unused; weight or NULL                       */
     int32_t n_nodes;
-    const int32_t *first;   /* [n_nodes+1]                                       */
-    const int32_t *row;     /* rows of node i: row[first[i]..first[i+1]-1], in the order of summation */
+    const int32_t *first; /* [n_nodes+1]                                       */
+    const int32_t *row;   /* rows of node i: row[first[i]..first[i+1]-1], in the order of summation */
     bool add, count;
     float *to;
 } nn_gpu_sum;
@@ -234,8 +234,8 @@ typedef struct nn_gpu_so2 {
                                   * and work are then multiples of 16 bytes      */
     const float *x;
     float *y;
-    void *table;                 /* [n_nodes][table_size]                        */
-    float *work;                 /* outer: [2 slots][table_size]                 */
+    void *table; /* [n_nodes][table_size]                        */
+    float *work; /* outer: [2 slots][table_size]                 */
 } nn_gpu_so2;
 
 /* Ops 6, 7 and 8 in one kernel: product s, whose x is made from node features by `x` (x.y is unused).
@@ -279,7 +279,7 @@ typedef struct nn_gpu_norm {
     int64_t gain[NN_GPU_DEGREES], bias[NN_GPU_DEGREES];
     const float *params, *x, *dy;
     float *y, *dx;
-    float *work, *grad;            /* work [2][NN_GPU_PARTS][channels]: bias, gain; degrees end to end */
+    float *work, *grad; /* work [2][NN_GPU_PARTS][channels]: bias, gain; degrees end to end */
 } nn_gpu_norm;
 
 typedef enum nn_gpu_pooling { NN_GPU_POOL_MAX, NN_GPU_POOL_MEAN, NN_GPU_POOL_SUM } nn_gpu_pooling;
@@ -287,10 +287,10 @@ typedef enum nn_gpu_pooling { NN_GPU_POOL_MAX, NN_GPU_POOL_MEAN, NN_GPU_POOL_SUM
 /* Op 12, of degree 0. from: the node that has the maximum. A graph without nodes gives zeros. */
 typedef struct nn_gpu_pool {
     int32_t n_graphs, channels, ld, kind;
-    const int32_t *first;   /* [n_graphs+1]                                      */
-    const float *x, *dy;    /* x [node][ld], dy [n_graphs][channels]             */
+    const int32_t *first; /* [n_graphs+1]                                      */
+    const float *x, *dy;  /* x [node][ld], dy [n_graphs][channels]             */
     float *y, *dx;
-    int32_t *from;          /* [n_graphs][channels]                              */
+    int32_t *from; /* [n_graphs][channels]                              */
 } nn_gpu_pool;
 
 /* y[row][col] += bias[col], then ReLU if relu; bias_back: dy = 0 where y is not positive. */
@@ -323,7 +323,7 @@ typedef struct nn_gpu_step_result {
  * measured of result. */
 typedef struct nn_gpu_loss {
     int32_t n, kind;
-    int64_t measured;        /* measured numbers of the whole batch              */
+    int64_t measured; /* measured numbers of the whole batch              */
     const float *y, *t;
     float *dy;
     const nn_gpu_loss_scale *scale;
@@ -358,9 +358,9 @@ typedef struct nn_gpu_squares { /* nn_lamb_squares, of a piece */
 /* LAMB needs the tensors. n_pieces 0: AdamW. */
 typedef struct nn_gpu_lamb {
     int32_t n_pieces;
-    const nn_gpu_piece *piece;                       /* [n_pieces], tensor after tensor */
-    const int32_t *tensor;                           /* [tensors+1] their first pieces  */
-    nn_gpu_squares *squares;                         /* [n_pieces]                  */
+    const nn_gpu_piece *piece; /* [n_pieces], tensor after tensor */
+    const int32_t *tensor;     /* [tensors+1] their first pieces  */
+    nn_gpu_squares *squares;   /* [n_pieces]                  */
 } nn_gpu_lamb;
 
 /* Ops 16 and 17: a step of the optimiser is three operations. squares: sums of squares of the pieces of g.
@@ -374,23 +374,23 @@ typedef struct nn_gpu_optimise {
     int64_t n;
     nn_gpu_lamb lamb;
     double beta1, beta2, eps, decay, lr, grad_clip, ema; /* grad_clip 0: none       */
-    float *p, *m, *v, *average;                      /* [n]; average NULL: none     */
-    const float *g;                                  /* [n]                         */
-    double *part;                                    /* [n / NN_GPU_SQUARES + 1]    */
+    float *p, *m, *v, *average;                          /* [n]; average NULL: none     */
+    const float *g;                                      /* [n]                         */
+    double *part;                                        /* [n / NN_GPU_SQUARES + 1]    */
     int64_t *step;
     nn_gpu_loss_scale *scale;
-    int64_t scale_after;                             /* good steps until it grows; 0: stays */
+    int64_t scale_after; /* good steps until it grows; 0: stays */
     nn_gpu_rule *rule;
     int32_t n_shards;
-    const nn_gpu_step_result *shard;                 /* [n_shards] from nn_gpu_loss; may be result itself */
+    const nn_gpu_step_result *shard; /* [n_shards] from nn_gpu_loss; may be result itself */
     nn_gpu_step_result *result;
 } nn_gpu_optimise;
 
 typedef struct nn_gpu_ops {
-    int32_t abi, bytes;     /* NN_GPU_ABI, sizeof(nn_gpu_ops)                    */
-    const char *name;       /* "cuda", "emulated"                                */
+    int32_t abi, bytes; /* NN_GPU_ABI, sizeof(nn_gpu_ops)                    */
+    const char *name;   /* "cuda", "emulated"                                */
 
-    int32_t (*count)(void);                    /* number of visible devices      */
+    int32_t (*count)(void); /* number of visible devices      */
     /* The device's PCI address, "0000:3b:00.0"; "" if the driver does not give it. */
     void (*pci)(int32_t device, char *text, size_t n);
     /* Whether the device exists and is usable; `text` (host) describes it in one line, or says
@@ -398,27 +398,27 @@ typedef struct nn_gpu_ops {
     bool (*find)(int32_t device, char *text, size_t n);
     /* Opens the device with its own streams; NULL: text says why not. yields: streams of low priority. */
     nn_gpu *(*open)(int32_t device, bool yields, char *text, size_t n);
-    void (*close)(nn_gpu *g);                  /* NULL is fine                   */
-    const char *(*status)(nn_gpu *g);          /* waits for all work; NULL, or the first error */
+    void (*close)(nn_gpu *g);                             /* NULL is fine                   */
+    const char *(*status)(nn_gpu *g);                     /* waits for all work; NULL, or the first error */
     void (*memory)(nn_gpu *g, size_t *left, size_t *all); /* bytes free, and in all */
 
-    void *(*alloc)(nn_gpu *g, size_t bytes);   /* NULL: no memory                */
+    void *(*alloc)(nn_gpu *g, size_t bytes); /* NULL: no memory                */
     void (*free)(nn_gpu *g, void *p);
     void *(*host_alloc)(nn_gpu *g, size_t bytes); /* host memory, pinned         */
     void (*host_free)(nn_gpu *g, void *p);
     /* host must not change until the work has been waited for. */
     void (*upload)(nn_gpu *g, void *to, const void *host, size_t bytes);
     void (*download)(nn_gpu *g, void *host, const void *from, size_t bytes); /* waits */
-    void (*zero)(nn_gpu *g, void *p, size_t bytes); /* p and bytes are multiples of 4 */
-    void (*fence)(nn_gpu *g, void *p, bool on); /* writes a fence of NN_GPU_FENCE guard bytes */
-    bool (*intact)(nn_gpu *g, void *p);        /* waits; false: the fence was overwritten */
+    void (*zero)(nn_gpu *g, void *p, size_t bytes);                          /* p and bytes are multiples of 4 */
+    void (*fence)(nn_gpu *g, void *p, bool on);                              /* writes a fence of NN_GPU_FENCE guard bytes */
+    bool (*intact)(nn_gpu *g, void *p);                                      /* waits; false: the fence was overwritten */
 
     /* Uploads in another stream, concurrently with earlier work, which must not use `to`; later work
      * waits for it. host is pinned and must not change until then. */
     void (*upload_beside)(nn_gpu *g, void *to, const void *host, size_t bytes);
     /* Asynchronous download, in the order of the calls; host is pinned. */
     void (*download_later)(nn_gpu *g, void *host, const void *from, size_t bytes);
-    void (*mark)(nn_gpu *g, int32_t i);        /* records event i < NN_GPU_MARKS in the current lane */
+    void (*mark)(nn_gpu *g, int32_t i);                  /* records event i < NN_GPU_MARKS in the current lane */
     void (*follow)(nn_gpu *g, nn_gpu *other, int32_t i); /* later work in the current lane waits for event i of `other` */
     /* Selects lane (stream) i for operations, zero, mark and follow. Work of one lane runs in the order of its calls,
      * concurrently with other lanes; a lane that needs another's result waits for a mark (follow(g, g, i)). Lane 0 is
@@ -434,7 +434,7 @@ typedef struct nn_gpu_ops {
 
     /* A stream (cudaStream_t) for work of another library; it follows all work called so far. */
     void *(*fork)(nn_gpu *g);
-    void (*join)(nn_gpu *g);                   /* later calls wait for the work in that stream */
+    void (*join)(nn_gpu *g); /* later calls wait for the work in that stream */
     /* From now on every wait calls go_on repeatedly with the seconds waited. Once it returns false, nothing
      * waits any more and memory is never freed. go_on NULL: no watch. */
     void (*watch)(nn_gpu *g, bool (*go_on)(void *ctx, double waited), void *ctx);

@@ -37,8 +37,7 @@ static void add_choices(const char *args, pl_text *out)
     size_t n = strcspn(args, " ");
     char word[128];
 
-    if (n == 0 || n >= sizeof word || memchr(args, '|', n) == NULL ||
-        strspn(args, "abcdefghijklmnopqrstuvwxyz|-") < n)
+    if (n == 0 || n >= sizeof word || memchr(args, '|', n) == NULL || strspn(args, "abcdefghijklmnopqrstuvwxyz|-") < n)
         return;
     memcpy(word, args, n);
     word[n] = '\0';
@@ -115,10 +114,12 @@ static void add_zsh_case(const pl_app *app, const pl_cmd *cmd, pl_text *out)
 
     pl_text_addf(out, "    %s)\n      _arguments '--help[help]'", cmd->name);
     for (const pl_opt *o = cmd->opts; o != NULL && o->name != NULL; o++) {
-        pl_text_addf(out, " \\\n        '%s%s[", o->name, o->arg ? "=" : "");
+        pl_text_addf(out, " \\\n        '%s%s[", o->name, o->arg != NULL ? "=" : "");
         add_zsh_text(out, o->help);
-        pl_text_addf(out, "]%s%s%s'", o->arg ? ":" : "", o->arg ? o->arg : "",
-                     wants_stage(o) ? ":($stages)" : o->arg ? ":_files" : "");
+        pl_text_addf(out, "]%s%s%s'", o->arg != NULL ? ":" : "", o->arg != NULL ? o->arg : "",
+                     wants_stage(o)   ? ":($stages)"
+                     : o->arg != NULL ? ":_files"
+                                      : "");
     }
     add_words(app, cmd, &words);
     if (words.len > 0)
@@ -129,7 +130,8 @@ static void add_zsh_case(const pl_app *app, const pl_cmd *cmd, pl_text *out)
 
 static void add_zsh(const pl_app *app, pl_text *out)
 {
-    pl_text_add(out, "#compdef molsieve\n# made by `molsieve completion zsh`\n_molsieve() {\n  local -a commands stages\n  stages=(");
+    pl_text_add(out,
+                "#compdef molsieve\n# made by `molsieve completion zsh`\n_molsieve() {\n  local -a commands stages\n  stages=(");
     add_stages(app, out);
     pl_text_add(out, ")\n  commands=(\n");
     for (const pl_cmd *const *c = app->commands; *c != NULL; c++) {
@@ -165,14 +167,13 @@ static void add_fish_command(const pl_app *app, const pl_cmd *cmd, pl_text *out)
         pl_text_addf(out, "complete -c molsieve -n '__fish_seen_subcommand_from %s' -l %s", cmd->name, o->name + 2);
         if (o->letter != 0)
             pl_text_addf(out, " -s %c", o->letter);
-        pl_text_add(out, o->arg ? " -r -d " : " -d ");
+        pl_text_add(out, o->arg != NULL ? " -r -d " : " -d ");
         add_fish_text(out, o->help);
         pl_text_add(out, "\n");
     }
     add_words(app, cmd, &words);
     if (words.len > 0)
-        pl_text_addf(out, "complete -c molsieve -n '__fish_seen_subcommand_from %s' -a '%s'\n", cmd->name,
-                     pl_text_str(&words));
+        pl_text_addf(out, "complete -c molsieve -n '__fish_seen_subcommand_from %s' -a '%s'\n", cmd->name, pl_text_str(&words));
     pl_text_free(&words);
 }
 

@@ -89,8 +89,8 @@ static void find_gpu(st_findings *f)
     for (int32_t i = 0; err.code == PL_OK && (i == 0 || i < ops->count()) && i < GPUS_SHOWN; i++) {
         bool good = ops->find(i, text, sizeof text);
         ops->pci(i, pci, sizeof pci);
-        st_find(f, "gpu", good || !device ? ST_GOOD : ST_NOTE, "%s%s%s%s", text, good && pci[0] ? ", at " : "",
-                good ? pci : "", good && pci[0] ? where_word(pci, node, sizeof node) : "");
+        st_find(f, "gpu", good || !device ? ST_GOOD : ST_NOTE, "%s%s%s%s", text, good && pci[0] ? ", at " : "", good ? pci : "",
+                good && pci[0] ? where_word(pci, node, sizeof node) : "");
     }
 }
 
@@ -104,7 +104,7 @@ static void find_ranks(st_findings *f)
     if (path == NULL)
         st_find(f, "ranks", ST_GOOD, "no plugin %s: ranks sum over TCP", ST_MPI_PLUGIN);
     else if (nn_collective_load(&kind, path, &err) != PL_OK)
-        st_find(f, "ranks", strstr(err.text, "cannot open shared object file") ? ST_NOTE : ST_BAD, "%s", err.text);
+        st_find(f, "ranks", strstr(err.text, "cannot open shared object file") != NULL ? ST_NOTE : ST_BAD, "%s", err.text);
     else
         st_find(f, "ranks", ST_GOOD, "plugin %s, %s", path, kind->about());
 }
@@ -131,9 +131,9 @@ static const char *kernels_words(st_findings *f, bool here)
 
     for (int i = 0; nn_cpu_kernels_list(i, &c); i++)
         if (c.here == here)
-            words = pl_sprintf(f->mem, "%s%s%s%s%s", words ? words : "", words && words[0] ? ", " : "", c.kernels->name,
-                               here ? "" : " needs ", here ? "" : c.needs);
-    return words ? words : "";
+            words = pl_sprintf(f->mem, "%s%s%s%s%s", words != NULL ? words : "", words != NULL && words[0] ? ", " : "",
+                               c.kernels->name, here ? "" : " needs ", here ? "" : c.needs);
+    return words != NULL ? words : "";
 }
 
 static void find_kernels(st_findings *f)
@@ -143,14 +143,14 @@ static void find_kernels(st_findings *f)
 
     if (k == NULL)
         st_find(f, "kernels", ST_BAD, "MOLSIEVE_CPU=%s: no such set of kernels on this processor; unset it",
-                forced ? forced : "");
-    else if (forced && forced[0])
+                forced != NULL ? forced : "");
+    else if (forced != NULL && forced[0])
         st_find(f, "kernels", ST_GOOD, "%s, forced by MOLSIEVE_CPU; without it %s", k->name, nn_cpu_kernels_find(NULL)->name);
     else
         st_find(f, "kernels", ST_GOOD, "%s, the best of those that run here: %s%s%s", k->name, kernels_words(f, true),
                 lacking[0] ? "; not here: " : "", lacking);
-    st_find(f, "matrix tiles", ST_GOOD, "%s", nn_amx_missing() ? nn_amx_missing()
-            : "AMX with bf16, permission granted; precision bf16 and bf16x3 use it");
+    st_find(f, "matrix tiles", ST_GOOD, "%s",
+            nn_amx_missing() != NULL ? nn_amx_missing() : "AMX with bf16, permission granted; precision bf16 and bf16x3 use it");
 }
 
 void st_doctor_machine(st_findings *f)
@@ -163,8 +163,7 @@ void st_doctor_machine(st_findings *f)
             sqlite3_threadsafe() ? "" : ", built without threads");
     if (uname(&os) == 0)
         st_find(f, "system", ST_GOOD, "%s %s %s", os.sysname, os.release, os.machine);
-    st_find(f, "processors", ST_GOOD, "%d usable; as many workers and threads unless a workflow says otherwise",
-            pl_cpu_count());
+    st_find(f, "processors", ST_GOOD, "%d usable; as many workers and threads unless a workflow says otherwise", pl_cpu_count());
     st_find(f, "features", ST_GOOD, "%s", st_cpu_features(cpu, sizeof cpu));
     find_kernels(f);
     find_memory(f);
@@ -184,9 +183,9 @@ static const char *fs_name(long magic, char buf[32])
     static const struct {
         long magic;
         const char *name;
-    } known[] = { { 0xEF53, "ext4" }, { 0x58465342, "xfs" }, { 0x9123683E, "btrfs" }, { 0x01021994, "tmpfs" },
-                  { 0x6969, "nfs" }, { 0x0BD00BD0, "lustre" }, { 0x47504653, "gpfs" }, { 0x794C7630, "overlayfs" },
-                  { 0xFF534D42, "cifs" }, { 0x65735546, "fuse" }, { 0x2FC12FC1, "zfs" }, { 0x19830326, "beegfs" } };
+    } known[] = { { 0xEF53, "ext4" },     { 0x58465342, "xfs" },    { 0x9123683E, "btrfs" }, { 0x01021994, "tmpfs" },
+                  { 0x6969, "nfs" },      { 0x0BD00BD0, "lustre" }, { 0x47504653, "gpfs" },  { 0x794C7630, "overlayfs" },
+                  { 0xFF534D42, "cifs" }, { 0x65735546, "fuse" },   { 0x2FC12FC1, "zfs" },   { 0x19830326, "beegfs" } };
 
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
         if (known[i].magic == magic)
@@ -249,7 +248,8 @@ static void find_range_lock(st_findings *f, const char *path)
     else if (child < 0 || waitpid(child, &status, 0) != child)
         st_find(f, "range locks", ST_NOTE, "not tried: %s", strerror(errno));
     else if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
-        st_find(f, "range locks", ST_BAD, "two processes get the same one here (Lustre: mount with flock); use a local disk for "
+        st_find(f, "range locks", ST_BAD,
+                "two processes get the same one here (Lustre: mount with flock); use a local disk for "
                 "workdir");
     else
         st_find(f, "range locks", ST_GOOD, "work between processes");
@@ -269,14 +269,16 @@ static void find_database(st_findings *f, const char *path)
     (void)clock_gettime(CLOCK_MONOTONIC, &t0);
     rc = sqlite3_open(path, &db);
     if (rc == SQLITE_OK)
-        rc = sqlite3_exec(db, "PRAGMA journal_mode=TRUNCATE; PRAGMA synchronous=FULL; CREATE TABLE t(x);"
-                              "INSERT INTO t VALUES(1); PRAGMA integrity_check;", NULL, NULL, &text);
+        rc = sqlite3_exec(db,
+                          "PRAGMA journal_mode=TRUNCATE; PRAGMA synchronous=FULL; CREATE TABLE t(x);"
+                          "INSERT INTO t VALUES(1); PRAGMA integrity_check;",
+                          NULL, NULL, &text);
     (void)clock_gettime(CLOCK_MONOTONIC, &t1);
     if (rc == SQLITE_OK)
         st_find(f, "database", ST_GOOD, "created and committed durably in %.0f ms",
                 (double)(t1.tv_sec - t0.tv_sec) * 1e3 + (double)(t1.tv_nsec - t0.tv_nsec) / 1e6);
     else
-        st_find(f, "database", ST_BAD, "cannot be written here: %s", text ? text : sqlite3_errstr(rc));
+        st_find(f, "database", ST_BAD, "cannot be written here: %s", text != NULL ? text : sqlite3_errstr(rc));
     sqlite3_free(text);
     (void)sqlite3_close(db);
     (void)unlink(path);
@@ -319,7 +321,7 @@ static void find_molecule(st_findings *f, ch_worker *w)
                 got.inchikey, key);
     else if (got.mol.n_atoms != 21 || got.mol.xyz == NULL)
         st_find(f, "chemistry", ST_BAD, "aspirin came back with %d atoms%s", got.mol.n_atoms,
-                got.mol.xyz ? "" : " and no 3D structure: is BABEL_DATADIR right?");
+                got.mol.xyz != NULL ? "" : " and no 3D structure: is BABEL_DATADIR right?");
     else
         st_find(f, "chemistry", ST_GOOD, "aspirin: right InChIKey, 21 atoms, 3D by %s in %.2f CPU s", got.geometry, got.cpu_s);
 }
@@ -346,7 +348,7 @@ void st_doctor_chemistry(st_findings *f)
         st_find(f, "worker", ST_BAD, "%s", err.text);
     } else {
         st_find(f, "worker", ST_GOOD, "molsieve-chem with Open Babel %s, %d formats", info.openbabel, info.n_formats);
-        st_find(f, "data folder", ST_GOOD, "%s", data ? data : "the library's own");
+        st_find(f, "data folder", ST_GOOD, "%s", data != NULL ? data : "the library's own");
         find_confined(f, info.confined);
         find_molecule(f, w);
     }

@@ -19,8 +19,7 @@ typedef struct st_findings {
     int n;
 } st_findings;
 
-void st_find(st_findings *f, const char *name, st_health health, const char *fmt, ...)
-    __attribute__((format(printf, 4, 5)));
+void st_find(st_findings *f, const char *name, st_health health, const char *fmt, ...) __attribute__((format(printf, 4, 5)));
 
 /* Program, processor, memory, limits, accelerators. */
 void st_doctor_machine(st_findings *f);

@@ -47,7 +47,7 @@ static void add_command(pl_text *out, const pl_cmd *cmd)
         pl_text_reset(&line);
         if (o->letter != 0)
             pl_text_addf(&line, "-%c, ", o->letter);
-        pl_text_addf(&line, "%s %s", o->name, o->arg ? o->arg : "");
+        pl_text_addf(&line, "%s %s", o->name, o->arg != NULL ? o->arg : "");
         pl_text_add(out, ".TP\n");
         add_roff(out, pl_text_str(&line));
         add_roff(out, o->help);

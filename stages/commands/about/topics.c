@@ -28,17 +28,16 @@ static const char yaml_text[] =
     "the file; `molsieve check FILE --show` prints where each value came from. A stage\n"
     "that the file does not have is added with + in front: +stages.rank.top=20.\n";
 
-static const char exit_text[] =
-    "  0    all done\n"
-    "  1    a stage failed; doctor: something is bad; model diff: they differ\n"
-    "  2    usage or configuration\n"
-    "  3    more records failed than allowed (limits.failures); run --keep-going goes on beyond\n"
-    "  4    another run holds the work directory\n"
-    "  5    a database, checkpoint or model file is damaged, or not the expected one\n"
-    "  6    no disk space, quota, input or output error\n"
-    "  7    GPU, or another rank of a training\n"
-    "  75   stopped early, state good: run the same command again to continue\n"
-    "  130, 143   second signal: stopped without waiting; run it again to continue\n";
+static const char exit_text[] = "  0    all done\n"
+                                "  1    a stage failed; doctor: something is bad; model diff: they differ\n"
+                                "  2    usage or configuration\n"
+                                "  3    more records failed than allowed (limits.failures); run --keep-going goes on beyond\n"
+                                "  4    another run holds the work directory\n"
+                                "  5    a database, checkpoint or model file is damaged, or not the expected one\n"
+                                "  6    no disk space, quota, input or output error\n"
+                                "  7    GPU, or another rank of a training\n"
+                                "  75   stopped early, state good: run the same command again to continue\n"
+                                "  130, 143   second signal: stopped without waiting; run it again to continue\n";
 
 static const char environment_text[] =
     "  NO_COLOR          no colours\n"
@@ -59,10 +58,8 @@ static const char environment_text[] =
 
 static const char workflow_text[] = "";
 
-const st_topic st_topics[] = {
-    { "yaml", "how a workflow file is written", yaml_text },
-    { "workflow", "the settings of the whole file", workflow_text },
-    { "exit-codes", "what the exit status says", exit_text },
-    { "environment", "environment variables", environment_text },
-    { NULL, NULL, NULL }
-};
+const st_topic st_topics[] = { { "yaml", "how a workflow file is written", yaml_text },
+                               { "workflow", "the settings of the whole file", workflow_text },
+                               { "exit-codes", "what the exit status says", exit_text },
+                               { "environment", "environment variables", environment_text },
+                               { NULL, NULL, NULL } };

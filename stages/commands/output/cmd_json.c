@@ -8,10 +8,10 @@
 
 void st_json_print(const json_t *json, size_t flags)
 {
-    char *text = json ? json_dumps(json, JSON_INDENT(1) | flags) : NULL;
+    char *text = json != NULL ? json_dumps(json, JSON_INDENT(1) | flags) : NULL;
     pl_text safe = { 0 };
 
-    pl_text_add_json_text(&safe, text ? text : "null");
+    pl_text_add_json_text(&safe, text != NULL ? text : "null");
     (void)puts(pl_text_ok(&safe) ? pl_text_str(&safe) : "null");
     pl_text_free(&safe);
     free(text);

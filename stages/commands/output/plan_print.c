@@ -8,8 +8,7 @@
 
 static const char *const state_word[] = { "done", "resume", "run", "again" };
 
-pl_code st_plan_make(st_plan *out, const pl_app *app, pl_workflow *wf, const pl_run_opts *opts, pl_arena *mem,
-                     pl_error *err)
+pl_code st_plan_make(st_plan *out, const pl_app *app, pl_workflow *wf, const pl_run_opts *opts, pl_arena *mem, pl_error *err)
 {
     pl_store *store = NULL;
     pl_code code = PL_OK;
@@ -40,10 +39,7 @@ typedef struct totals {
     pl_text untimed; /* ", without train": stages without an estimate of their duration */
 } totals;
 
-static bool will_run(const st_plan *p, int i)
-{
-    return p->wanted[i] && p->step[i].state != PL_STEP_DONE;
-}
+static bool will_run(const st_plan *p, int i) { return p->wanted[i] && p->step[i].state != PL_STEP_DONE; }
 
 static totals add_up(const st_plan *p)
 {
@@ -65,10 +61,7 @@ static totals add_up(const st_plan *p)
 
 /* ---- the table ---- */
 
-static const char *or_dash(bool known, const char *text)
-{
-    return known ? text : "-";
-}
+static const char *or_dash(bool known, const char *text) { return known ? text : "-"; }
 
 static void put_step(const st_plan *p, int i, pl_text *out)
 {
@@ -98,8 +91,7 @@ void st_plan_table(const st_plan *p, pl_text *out)
     char a[32], b[32], c[32], d[32];
 
     pl_text_addf(out, "%s -> %s\n", p->wf->path, p->wf->storage.results);
-    pl_text_addf(out, "  %-9s %-7s %11s %10s %10s %9s  %s\n", "stage", "state", "items", "results", "features", "1 worker",
-                 "why");
+    pl_text_addf(out, "  %-9s %-7s %11s %10s %10s %9s  %s\n", "stage", "state", "items", "results", "features", "1 worker", "why");
     for (int i = 0; i < p->wf->n_steps; i++)
         put_step(p, i, out);
     put_notes(p, out);
@@ -108,8 +100,8 @@ void st_plan_table(const st_plan *p, pl_text *out)
         return;
     }
     pl_text_addf(out, "%d of %d stages to run; about %s in results.db, %s in features.db, %s with %d worker%s%s; %s free\n",
-                 t.n_run, p->wf->n_steps, pl_size_str(t.results, a), pl_size_str(t.features, b),
-                 pl_duration_str(t.seconds, c), p->workers, p->workers == 1 ? "" : "s", pl_text_str(&t.untimed),
+                 t.n_run, p->wf->n_steps, pl_size_str(t.results, a), pl_size_str(t.features, b), pl_duration_str(t.seconds, c),
+                 p->workers, p->workers == 1 ? "" : "s", pl_text_str(&t.untimed),
                  left >= 0 ? pl_size_str(left, d) : "unknown space");
     pl_text_free(&t.untimed);
     if (left >= 0 && t.results + t.features > left)

@@ -13,8 +13,7 @@ typedef struct st_plan {
 } st_plan;
 
 /* Plans against the results that exist, if any; reads only. */
-pl_code st_plan_make(st_plan *out, const pl_app *app, pl_workflow *wf, const pl_run_opts *opts, pl_arena *mem,
-                     pl_error *err);
+pl_code st_plan_make(st_plan *out, const pl_app *app, pl_workflow *wf, const pl_run_opts *opts, pl_arena *mem, pl_error *err);
 
 void st_plan_table(const st_plan *p, pl_text *out);
 void st_plan_json(const st_plan *p, pl_text *out);

@@ -50,7 +50,9 @@ static void print_coverage(pl_store *s, sqlite3_stmt *row)
     bool more = false;
     char n[32];
 
-    if (pl_db_prepare(s->db, &st, "SELECT value,n FROM evaluation WHERE model_id=?1 AND property_id=?2 AND part=?3 AND metric='coverage90'", NULL) != PL_OK)
+    if (pl_db_prepare(s->db, &st,
+                      "SELECT value,n FROM evaluation WHERE model_id=?1 AND property_id=?2 AND part=?3 AND metric='coverage90'",
+                      NULL) != PL_OK)
         return;
     (void)sqlite3_bind_int64(st, 1, sqlite3_column_int64(row, 9));
     (void)sqlite3_bind_int64(st, 2, sqlite3_column_int64(row, 10));
@@ -68,12 +70,13 @@ static void print_row(pl_store *s, sqlite3_stmt *row, const char *metric, bool c
     pl_text says = { 0 };
     char n[32], who[48] = "";
 
-    (void)printf("model %s: %s, %s %s %.4g%s%s", text(row, 0), text(row, 1), text(row, 2), classes ? "ROC-AUC" : "MAE", v.model, space, unit);
+    (void)printf("model %s: %s, %s %s %.4g%s%s", text(row, 0), text(row, 1), text(row, 2), classes ? "ROC-AUC" : "MAE", v.model,
+                 space, unit);
     if (sqlite3_column_int64(row, 6) > 1)
         (void)printf(" together, each %.4g to %.4g", sqlite3_column_double(row, 7), sqlite3_column_double(row, 8));
     (void)printf(" (%s molecules)", pl_count_str(sqlite3_column_int64(row, 5), n));
     simple_compare(s, row, metric, &v, who, sizeof who);
-    if (v.who)
+    if (v.who != NULL)
         (void)printf("; the best simple prediction, %s: %.4g", st_verdict_words(who), v.best);
     print_coverage(s, row);
     st_verdict_add(&says, &v, text(row, 2), unit);

@@ -66,16 +66,17 @@ static bool is_own(const pl_workflow *wf, FILE *file)
 
 pl_code st_log_open(st_log *log, const pl_workflow *wf, const char *path, pl_error *err)
 {
-    const bool new = path != NULL && access(path, F_OK) != 0;
+    const bool new = path != NULL &&access(path, F_OK) != 0;
 
     if (path != NULL && (st_is_database(path) || st_is_read(wf, path)))
         return pl_fail(err, PL_ECONFIG, "--log %s: %s; name another file", path,
                        st_is_database(path) ? "a database" : "the run reads it");
     if (path != NULL && st_is_own(wf, path))
-        return pl_fail(err, PL_ECONFIG, "--log %s: %s; name another file", path, "a database of the run, or another file of its own, has that name");
+        return pl_fail(err, PL_ECONFIG, "--log %s: %s; name another file", path,
+                       "a database of the run, or another file of its own, has that name");
     if (path != NULL && (log->file = fopen(path, "ae")) == NULL)
         return pl_fail(err, PL_ECONFIG, "--log %s: %s", path, strerror(errno));
-    if (new && is_own(wf, log->file)) {
+    if (new &&is_own(wf, log->file)) {
         (void)unlink(path);
         st_log_close(log);
         return pl_fail(err, PL_ECONFIG, "--log %s: a database of the run has that name; name another file", path);
@@ -100,8 +101,8 @@ const char *st_left_out(const pl_workflow *wf, pl_arena *mem)
 
     for (int i = 0; i < wf->n_steps; i++)
         if (!pl_step_in_shard(wf, i))
-            words = pl_sprintf(mem, "%s%s", words ? pl_sprintf(mem, "%s, ", words) : "left out: ", wf->step[i].stage->name);
-    return words ? words : "no stage was left out";
+            words = pl_sprintf(mem, "%s%s", words != NULL ? pl_sprintf(mem, "%s, ", words) : "left out: ", wf->step[i].stage->name);
+    return words != NULL ? words : "no stage was left out";
 }
 
 /* ---- the last words ---- */
@@ -117,8 +118,8 @@ static bool has_rows(pl_store *s, const char *table)
 static void print_funnel(const pl_workflow *wf, pl_store *s)
 {
     static const char sql[] = "SELECT records,ok,duplicate,filtered,failed,molecules,scored,hits FROM v_funnel";
-    static const char *const names[] = { " records: ", " ok, ", " duplicate, ", " filtered, ", " failed -> ",
-                                         " molecules", " scored", " ranked" };
+    static const char *const names[] = { " records: ",  " ok, ",      " duplicate, ", " filtered, ",
+                                         " failed -> ", " molecules", " scored",      " ranked" };
     sqlite3_stmt *st;
     bool row = false;
     char n[32];
@@ -135,9 +136,10 @@ static void print_funnel(const pl_workflow *wf, pl_store *s)
 
 static void print_top(pl_store *s)
 {
-    static const char sql[] = "SELECT rank,smiles,coalesce(property,'objective'),coalesce(nullif(' '||unit,' '),''),coalesce(score,objective),"
-                              "coalesce(titles,''),interval90,domain FROM v_hits WHERE rank<=5"
-                              " ORDER BY rank,property";
+    static const char sql[] =
+        "SELECT rank,smiles,coalesce(property,'objective'),coalesce(nullif(' '||unit,' '),''),coalesce(score,objective),"
+        "coalesce(titles,''),interval90,domain FROM v_hits WHERE rank<=5"
+        " ORDER BY rank,property";
     sqlite3_stmt *st;
     bool row = false;
     int64_t last = 0;
@@ -173,7 +175,7 @@ static void print_domain(pl_store *s)
 static const char *from_here(const char *path)
 {
     char *here = getcwd(NULL, 0);
-    size_t n = here ? strlen(here) : 0;
+    size_t n = here != NULL ? strlen(here) : 0;
 
     if (n > 1 && strncmp(path, here, n) == 0 && path[n] == '/')
         path += n + 1;
@@ -194,13 +196,13 @@ static void print_all_next(const pl_workflow *wf, bool ranked)
 {
     const pl_step *train = pl_workflow_step(wf, "train");
     pl_arena *mem = pl_arena_new(1 << 12);
-    const char *model = train && mem ? st_train_model_path(wf, train, 0, mem) : NULL, *path = wf->storage.results;
+    const char *model = train != NULL && mem != NULL ? st_train_model_path(wf, train, 0, mem) : NULL, *path = wf->storage.results;
 
     (void)printf("next:\n");
     if (model != NULL && access(model, F_OK) == 0)
         print_next("model info", model);
     print_next(ranked ? "top -n 20" : "status", path);
-    print_next(ranked ? "query \"SELECT * FROM v_hits LIMIT 10\"" : train ? "query metric" : "query v_funnel", path);
+    print_next(ranked ? "query \"SELECT * FROM v_hits LIMIT 10\"" : train != NULL ? "query metric" : "query v_funnel", path);
     print_next("failures", path);
     print_next("report", path);
     pl_arena_free(mem);

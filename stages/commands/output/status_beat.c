@@ -22,14 +22,14 @@ enum { PATIENCE_S = 60 };
 static const char *text_of(const json_t *beat, const char *name)
 {
     const char *s = json_string_value(json_object_get(beat, name));
-    return s ? s : "";
+    return s != NULL ? s : "";
 }
 
 static double silence(const json_t *beat)
 {
     struct tm tm = { 0 };
 
-    return strptime(text_of(beat, "at_utc"), "%Y-%m-%dT%H:%M:%SZ", &tm) ? difftime(time(NULL), timegm(&tm)) : 1e9;
+    return strptime(text_of(beat, "at_utc"), "%Y-%m-%dT%H:%M:%SZ", &tm) != NULL ? difftime(time(NULL), timegm(&tm)) : 1e9;
 }
 
 /* "running", "done", ... as in the heartbeat, or "lost". */
@@ -142,11 +142,12 @@ static bool show_shards(const char *dir, bool json, bool *running)
     globfree(&found);
     *running = c.running > 0;
     (void)printf(json ? "{\"shards\":{\"running\":%d,\"done\":%d,\"stopped\":%d,\"failed\":%d,\"lost\":%d,\"damaged\":%d}}\n"
-                      : "shards: %d at work, %d ended well, %d stopped, %d failed, %d lost, %d with a damaged heartbeat", c.running, c.done,
-                 c.stopped, c.failed, c.lost, c.damaged);
+                      : "shards: %d at work, %d ended well, %d stopped, %d failed, %d lost, %d with a damaged heartbeat",
+                 c.running, c.done, c.stopped, c.failed, c.lost, c.damaged);
     if (!json)
         (void)printf("; %s records prepared by those that ran last\n`molsieve merge FILE --missing` prints those that are not "
-                     "finished\n", pl_count_str(c.items, n));
+                     "finished\n",
+                     pl_count_str(c.items, n));
     return true;
 }
 
@@ -157,7 +158,7 @@ bool st_beat_show(const char *results, bool json, bool *running)
     json_t *beat;
     bool show, damaged;
 
-    (void)snprintf(dir, sizeof dir, "%.*s", slash ? (int)(slash - results) : 1, slash ? results : ".");
+    (void)snprintf(dir, sizeof dir, "%.*s", slash != NULL ? (int)(slash - results) : 1, slash != NULL ? results : ".");
     if (access(results, F_OK) != 0 && show_shards(dir, json, running))
         return true;
     (void)snprintf(path, sizeof path, "%s/heartbeat.json", dir);

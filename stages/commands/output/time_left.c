@@ -44,24 +44,24 @@ static const struct asked {
     const char *command;
     time_t (*end)(const char *text);
 } schedulers[] = {
-    { "SLURM_JOB_ID", "SLURM_ARRAY_JOB_ID", "SLURM_ARRAY_TASK_ID", "_", "",
-      "scontrol show job '%s' 2>/dev/null", slurm_end },
+    { "SLURM_JOB_ID", "SLURM_ARRAY_JOB_ID", "SLURM_ARRAY_TASK_ID", "_", "", "scontrol show job '%s' 2>/dev/null", slurm_end },
     { "PBS_JOBID", NULL, NULL, NULL, NULL, "qstat -f '%s' 2>/dev/null", pbs_end }, /* "12[3].server" of a task */
     { "LSB_JOBID", NULL, "LSB_JOBINDEX", "[", "]", "bjobs -noheader -o time_left '%s' 2>/dev/null", lsf_end },
 };
 
 static bool job_name(const struct asked *a, char *out, size_t size)
 {
-    const char *job = getenv(a->job), *task = a->task ? getenv(a->task) : NULL;
-    const char *whole = a->array_job ? getenv(a->array_job) : job;
+    const char *job = getenv(a->job), *task = a->task != NULL ? getenv(a->task) : NULL;
+    const char *whole = a->array_job != NULL ? getenv(a->array_job) : job;
     int n;
 
     if (job != NULL && whole != NULL && task != NULL && (a->array_job != NULL || strcmp(task, "0") != 0))
         n = snprintf(out, size, "%s%s%s%s", whole, a->open, task, a->close);
     else
-        n = snprintf(out, size, "%s", job ? job : "");
-    return n > 0 && (size_t)n < size && out[strspn(out, "0123456789abcdefghijklmnopqrstuvwxyz"
-                                                      "ABCDEFGHIJKLMNOPQRSTUVWXYZ_.-[]")] == '\0';
+        n = snprintf(out, size, "%s", job != NULL ? job : "");
+    return n > 0 && (size_t)n < size &&
+           out[strspn(out, "0123456789abcdefghijklmnopqrstuvwxyz"
+                           "ABCDEFGHIJKLMNOPQRSTUVWXYZ_.-[]")] == '\0';
 }
 
 static time_t ask(const struct asked *a, const char *name)

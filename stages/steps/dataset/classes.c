@@ -12,10 +12,10 @@
 bool st_label_classifies(const pl_workflow *wf, const char *label)
 {
     const pl_step *prepare = pl_workflow_step(wf, "prepare");
-    const st_prepare_conf *c = prepare ? prepare->conf : NULL;
-    const st_property *p = c ? c->properties.items : NULL;
+    const st_prepare_conf *c = prepare != NULL ? prepare->conf : NULL;
+    const st_property *p = c != NULL ? c->properties.items : NULL;
 
-    for (int32_t i = 0; c && i < c->properties.n; i++)
+    for (int32_t i = 0; c != NULL && i < c->properties.n; i++)
         if (!strcmp(p[i].name, label))
             return p[i].task == ST_CLASSIFICATION;
     return false;
@@ -23,35 +23,38 @@ bool st_label_classifies(const pl_workflow *wf, const char *label)
 
 static pl_code query(pl_env *env, sqlite3_stmt **st, const char *sql, const char *label, pl_error *err)
 {
-    pl_code rc = pl_db_prepare(env->store->db, st, sql, err);
+    pl_code code = pl_db_prepare(env->store->db, st, sql, err);
 
-    if (!rc)
+    if (code == PL_OK)
         (void)sqlite3_bind_text(*st, 1, label, -1, SQLITE_STATIC);
-    return rc;
+    return code;
 }
 
 static const char *column(sqlite3_stmt *st, int i)
 {
     const char *text = (const char *)sqlite3_column_text(st, i);
 
-    return text ? text : "";
+    return text != NULL ? text : "";
 }
 
 pl_code st_classes_check(pl_env *env, const char *label, int64_t *undecided, pl_error *err)
 {
     sqlite3_stmt *st = NULL;
     bool row = false;
-    pl_code rc = query(env, &st, "SELECT l.value, r.title, i.path, r.line FROM label l JOIN record r ON r.record_id=l.mol_id "
-                       "JOIN input_file i USING(file_id)" OF_LABEL("?1") "AND NOT (l.n_measurements>1 AND l.value>0 AND l.value<1) ORDER BY l.mol_id LIMIT 1", label, err);
+    pl_code code = query(env, &st,
+                         "SELECT l.value, r.title, i.path, r.line FROM label l JOIN record r ON r.record_id=l.mol_id "
+                         "JOIN input_file i USING(file_id)" OF_LABEL(
+                             "?1") "AND NOT (l.n_measurements>1 AND l.value>0 AND l.value<1) ORDER BY l.mol_id LIMIT 1",
+                         label, err);
 
-    if (!rc)
-        rc = pl_db_step(st, &row, err);
-    if (!rc && row)
-        rc = pl_fail(err, PL_ECONFIG, "%s of %s (%s:%lld) is %g; a class is 0 or 1", label,
-                     column(st, 1)[0] ? column(st, 1) : "a molecule", column(st, 2), (long long)sqlite3_column_int64(st, 3),
-                     sqlite3_column_double(st, 0));
+    if (code == PL_OK)
+        code = pl_db_step(st, &row, err);
+    if (code == PL_OK && row)
+        code = pl_fail(err, PL_ECONFIG, "%s of %s (%s:%lld) is %g; a class is 0 or 1", label,
+                       column(st, 1)[0] ? column(st, 1) : "a molecule", column(st, 2), (long long)sqlite3_column_int64(st, 3),
+                       sqlite3_column_double(st, 0));
     sqlite3_finalize(st);
-    return rc ? rc : pl_db_int(env->store->db, undecided, err, "SELECT count(*) FROM label l" OF_LABEL("%Q"), label);
+    return code != PL_OK ? code : pl_db_int(env->store->db, undecided, err, "SELECT count(*) FROM label l" OF_LABEL("%Q"), label);
 }
 
 void st_dataset_decided(st_dataset *d)
@@ -66,16 +69,18 @@ pl_code st_classes_failures(pl_env *env, const char *label, pl_error *err)
 {
     sqlite3_stmt *st = NULL;
     bool row = true;
-    pl_code rc = query(env, &st, "SELECT l.mol_id, l.value, l.n_measurements FROM label l JOIN split USING(mol_id)" OF_LABEL("?1")
-                       "ORDER BY l.mol_id", label, err);
+    pl_code code =
+        query(env, &st,
+              "SELECT l.mol_id, l.value, l.n_measurements FROM label l JOIN split USING(mol_id)" OF_LABEL("?1") "ORDER BY l.mol_id",
+              label, err);
 
-    while (!rc && (rc = pl_db_step(st, &row, err)) == PL_OK && row) {
+    while (code == PL_OK && (code = pl_db_step(st, &row, err)) == PL_OK && row) {
         char message[320];
         (void)snprintf(message, sizeof message, "%.200s: the mean of %lld measurements is %.3g, so it is neither 0 nor 1; left out",
                        label, (long long)sqlite3_column_int64(st, 2), sqlite3_column_double(st, 1));
-        rc = pl_failure_add(env, &(pl_failure){ .mol_id = sqlite3_column_int64(st, 0), .code = "class", .message = message,
-                                                .attempt = 1 }, err);
+        code = pl_failure_add(
+            env, &(pl_failure){ .mol_id = sqlite3_column_int64(st, 0), .code = "class", .message = message, .attempt = 1 }, err);
     }
     sqlite3_finalize(st);
-    return rc;
+    return code;
 }

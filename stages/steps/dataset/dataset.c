@@ -20,7 +20,7 @@ const char *const st_baseline_name[ST_BASELINES] = { "mean", "composition", "des
 static int part_number(const char *name)
 {
     for (int p = 0; p < ST_PARTS; p++)
-        if (name && !strcmp(name, st_part_name[p]))
+        if (name != NULL && !strcmp(name, st_part_name[p]))
             return p;
     return ST_TRAIN;
 }
@@ -33,7 +33,7 @@ static pl_code rows_alloc(st_dataset *d, int64_t n, pl_error *err)
     d->part = PL_NEW(d->mem, uint8_t, n + 1);
     d->item = PL_NEW(d->mem, nn_item, n + 1);
     d->other = PL_NEW(d->mem, struct st_others, n + 1);
-    if (!d->mol_id || !d->value || !d->descriptor || !d->part || !d->item || !d->other)
+    if (d->mol_id == NULL || d->value == NULL || d->descriptor == NULL || d->part == NULL || d->item == NULL || d->other == NULL)
         return pl_fail(err, PL_ENOMEM, "a data set of %lld molecules", (long long)n);
     return PL_OK;
 }
@@ -54,16 +54,17 @@ static void row_take(st_dataset *d, sqlite3_stmt *st)
 /* "3,5": the properties that the labels are; -1 for one that is none. */
 static pl_code ids_of(const char **out, pl_env *env, const st_wanted_label *label, int32_t n, pl_error *err)
 {
-    pl_code rc = PL_OK;
+    pl_code code = PL_OK;
 
     *out = "";
-    for (int32_t k = 0; k < n && !rc; k++) {
+    for (int32_t k = 0; k < n && code == PL_OK; k++) {
         int64_t id = -1;
-        if (label[k].name)
-            rc = pl_db_int(env->store->db, &id, err, "SELECT coalesce((SELECT property_id FROM property WHERE name=%Q),-1)", label[k].name);
+        if (label[k].name != NULL)
+            code = pl_db_int(env->store->db, &id, err, "SELECT coalesce((SELECT property_id FROM property WHERE name=%Q),-1)",
+                             label[k].name);
         *out = *out ? pl_sprintf(env->mem, "%s%s%lld", *out, k ? "," : "", (long long)id) : NULL;
     }
-    return rc || *out ? rc : pl_fail(err, PL_ENOMEM, "labels");
+    return code != PL_OK || *out ? code : pl_fail(err, PL_ENOMEM, "labels");
 }
 
 /* The molecules of the split that have one of the labels; the values are read later. */
@@ -73,40 +74,48 @@ static pl_code rows_query(st_dataset *d, pl_env *env, const st_wanted_label *lab
     sqlite3_stmt *st = NULL;
     int64_t n = 0;
     bool row = true;
-    pl_code rc = ids_of(&ids, env, label, d->n_targets, err);
+    pl_code code = ids_of(&ids, env, label, d->n_targets, err);
 
-    if (!rc)
-        rc = pl_db_int(env->store->db, &n, err, "SELECT count(*) FROM %s s WHERE EXISTS(SELECT 1 FROM label l WHERE l.mol_id=s.mol_id "
-                       "AND l.property_id IN (%s))", d->from, ids);
-    if (!rc)
-        rc = rows_alloc(d, n, err);
-    sql = rc ? NULL : pl_sprintf(env->mem, "SELECT s.mol_id, s.part" ST_DESCRIPTOR_COLUMNS " FROM %s s CROSS JOIN molecule m USING(mol_id) "
-                                 "WHERE EXISTS(SELECT 1 FROM label l WHERE l.mol_id=s.mol_id AND l.property_id IN (%s)) "
-                                 "ORDER BY s.mol_id", d->from, ids);
-    if (!rc)
-        rc = sql ? pl_db_prepare(env->store->db, &st, sql, err) : pl_fail(err, PL_ENOMEM, "labels");
-    while (!rc && row && d->n < n) {
-        rc = pl_db_step(st, &row, err);
-        if (!rc && row)
+    if (code == PL_OK)
+        code = pl_db_int(env->store->db, &n, err,
+                         "SELECT count(*) FROM %s s WHERE EXISTS(SELECT 1 FROM label l WHERE l.mol_id=s.mol_id "
+                         "AND l.property_id IN (%s))",
+                         d->from, ids);
+    if (code == PL_OK)
+        code = rows_alloc(d, n, err);
+    sql = code != PL_OK
+              ? NULL
+              : pl_sprintf(env->mem,
+                           "SELECT s.mol_id, s.part" ST_DESCRIPTOR_COLUMNS " FROM %s s CROSS JOIN molecule m USING(mol_id) "
+                           "WHERE EXISTS(SELECT 1 FROM label l WHERE l.mol_id=s.mol_id AND l.property_id IN (%s)) "
+                           "ORDER BY s.mol_id",
+                           d->from, ids);
+    if (code == PL_OK)
+        code = sql != NULL ? pl_db_prepare(env->store->db, &st, sql, err) : pl_fail(err, PL_ENOMEM, "labels");
+    while (code == PL_OK && row && d->n < n) {
+        code = pl_db_step(st, &row, err);
+        if (code == PL_OK && row)
             row_take(d, st);
     }
     sqlite3_finalize(st);
-    return rc;
+    return code;
 }
 
 /* Molecules and labels both grow by id. */
 static pl_code label_query(st_dataset *d, pl_env *env, const st_wanted_label *label, int32_t k, pl_error *err)
 {
-    const char *sql = pl_sprintf(env->mem, "SELECT s.mol_id, l.value FROM %s s JOIN label l USING(mol_id) "
-                                 "WHERE l.property_id=(SELECT property_id FROM property WHERE name=?) ORDER BY s.mol_id", d->from);
+    const char *sql = pl_sprintf(env->mem,
+                                 "SELECT s.mol_id, l.value FROM %s s JOIN label l USING(mol_id) "
+                                 "WHERE l.property_id=(SELECT property_id FROM property WHERE name=?) ORDER BY s.mol_id",
+                                 d->from);
     sqlite3_stmt *st = NULL;
     int64_t at = 0, found = 0;
     bool row = true;
-    pl_code rc = sql ? pl_db_prepare(env->store->db, &st, sql, err) : pl_fail(err, PL_ENOMEM, "labels");
+    pl_code code = sql != NULL ? pl_db_prepare(env->store->db, &st, sql, err) : pl_fail(err, PL_ENOMEM, "labels");
 
-    if (!rc)
+    if (code == PL_OK)
         (void)sqlite3_bind_text(st, 1, label->name, -1, SQLITE_STATIC);
-    while (!rc && (rc = pl_db_step(st, &row, err)) == PL_OK && row) {
+    while (code == PL_OK && (code = pl_db_step(st, &row, err)) == PL_OK && row) {
         while (at < d->n && d->mol_id[at] < sqlite3_column_int64(st, 0))
             at++;
         if (at == d->n || d->mol_id[at] != sqlite3_column_int64(st, 0))
@@ -115,10 +124,10 @@ static pl_code label_query(st_dataset *d, pl_env *env, const st_wanted_label *la
         found++;
     }
     sqlite3_finalize(st);
-    if (!rc && found == 0)
-        rc = pl_fail(err, PL_ECONFIG, "no molecule of the split has a label called %s; there are: %s", label->name,
-                     st_labels_stored(env->store, env->mem));
-    return rc;
+    if (code == PL_OK && found == 0)
+        code = pl_fail(err, PL_ECONFIG, "no molecule of the split has a label called %s; there are: %s", label->name,
+                       st_labels_stored(env->store, env->mem));
+    return code;
 }
 
 bool st_dataset_is_labelled(const st_dataset *d, int64_t i)
@@ -133,27 +142,27 @@ bool st_dataset_is_labelled(const st_dataset *d, int64_t i)
 static pl_code rows_tell(st_dataset *d, nn_ranks *r, pl_error *err)
 {
     int64_t n = d->n;
-    pl_code rc = r->kind->tell(r, &n, sizeof n, err);
+    pl_code code = r->kind->tell(r, &n, sizeof n, err);
 
-    if (!rc && r->rank > 0)
-        rc = rows_alloc(d, n, err);
+    if (code == PL_OK && r->rank > 0)
+        code = rows_alloc(d, n, err);
     d->n = n;
-    if (!rc)
-        rc = r->kind->tell(r, d->mol_id, (size_t)n * sizeof *d->mol_id, err);
-    if (!rc)
-        rc = r->kind->tell(r, d->value, (size_t)(n * d->n_targets) * sizeof *d->value, err);
-    if (!rc)
-        rc = r->kind->tell(r, d->descriptor, (size_t)n * sizeof *d->descriptor, err);
-    return rc ? rc : r->kind->tell(r, d->part, (size_t)n * sizeof *d->part, err);
+    if (code == PL_OK)
+        code = r->kind->tell(r, d->mol_id, (size_t)n * sizeof *d->mol_id, err);
+    if (code == PL_OK)
+        code = r->kind->tell(r, d->value, (size_t)(n * d->n_targets) * sizeof *d->value, err);
+    if (code == PL_OK)
+        code = r->kind->tell(r, d->descriptor, (size_t)n * sizeof *d->descriptor, err);
+    return code != PL_OK ? code : r->kind->tell(r, d->part, (size_t)n * sizeof *d->part, err);
 }
 
 static pl_code rows_read(st_dataset *d, pl_env *env, const st_wanted_label *label, nn_ranks *r, pl_error *err)
 {
-    pl_code rc = r->rank == 0 ? rows_query(d, env, label, err) : PL_OK;
+    pl_code code = r->rank == 0 ? rows_query(d, env, label, err) : PL_OK;
 
-    for (int32_t k = 0; k < d->n_targets && r->rank == 0 && !rc; k++)
-        rc = !label[k].name ? PL_OK : label_query(d, env, &label[k], k, err);
-    return rc ? rc : rows_tell(d, r, err);
+    for (int32_t k = 0; k < d->n_targets && r->rank == 0 && code == PL_OK; k++)
+        code = label[k].name == NULL ? PL_OK : label_query(d, env, &label[k], k, err);
+    return code != PL_OK ? code : rows_tell(d, r, err);
 }
 
 /* ---- graphs -------------------------------------------------------------- */
@@ -162,36 +171,35 @@ static pl_code rows_read(st_dataset *d, pl_env *env, const st_wanted_label *labe
 static pl_code block_get(const st_blocks *b, int64_t unit, pl_bytes *out, nn_ranks *r, pl_arena *mem, pl_error *err)
 {
     pl_block block = { 0 };
-    pl_code rc = r->rank == 0 ? st_blocks_get(b, unit, &block, mem, err) : PL_OK;
+    pl_code code = r->rank == 0 ? st_blocks_get(b, unit, &block, mem, err) : PL_OK;
     uint64_t n = block.data.len;
     void *copy = NULL;
 
     *out = block.data;
-    if (!rc)
-        rc = pl_block_check(&block, err);
-    if (!rc)
-        rc = r->kind->tell(r, &n, sizeof n, err);
-    if (rc || r->size == 1)
-        return rc;
+    if (code == PL_OK)
+        code = pl_block_check(&block, err);
+    if (code == PL_OK)
+        code = r->kind->tell(r, &n, sizeof n, err);
+    if (code != PL_OK || r->size == 1)
+        return code;
     copy = r->rank == 0 ? (void *)(uintptr_t)out->data : pl_arena_get(mem, (size_t)n + 1, 1);
-    if (!copy)
+    if (copy == NULL)
         return pl_fail(err, PL_ENOMEM, "a block of graphs");
     *out = (pl_bytes){ copy, (size_t)n };
     return r->kind->tell(r, copy, (size_t)n, err);
 }
 
 /* Whether there is a unit u: of graphs, of bases. Rank 0 looks. */
-static pl_code unit_ahead(bool there[2], const st_blocks *graphs, const st_blocks *bases, int64_t u, nn_ranks *r,
-                          pl_error *err)
+static pl_code unit_ahead(bool there[2], const st_blocks *graphs, const st_blocks *bases, int64_t u, nn_ranks *r, pl_error *err)
 {
-    pl_code rc = PL_OK;
+    pl_code code = PL_OK;
 
     there[0] = there[1] = false;
     if (r->rank == 0)
-        rc = st_blocks_has(graphs, u, &there[0], err);
-    if (!rc && there[0] && bases->store)
-        rc = st_blocks_has(bases, u, &there[1], err);
-    return rc ? rc : r->kind->tell(r, there, 2 * sizeof *there, err);
+        code = st_blocks_has(graphs, u, &there[0], err);
+    if (code == PL_OK && there[0] && bases->store != NULL)
+        code = st_blocks_has(bases, u, &there[1], err);
+    return code != PL_OK ? code : r->kind->tell(r, there, 2 * sizeof *there, err);
 }
 
 static bool holds_any(const st_dataset *d, const ch_graph_block *b, int64_t *cursor)
@@ -204,8 +212,8 @@ static bool holds_any(const st_dataset *d, const ch_graph_block *b, int64_t *cur
 }
 
 /* Graphs k .. end-1 are of molecule i. */
-static pl_code structures_take(st_dataset *d, int64_t i, const ch_graph_block *b, const nn_basis_block *basis, int32_t k, int32_t end,
-                               pl_error *err)
+static pl_code structures_take(st_dataset *d, int64_t i, const ch_graph_block *b, const nn_basis_block *basis, int32_t k,
+                               int32_t end, pl_error *err)
 {
     struct st_others *other = &d->other[i];
 
@@ -213,7 +221,7 @@ static pl_code structures_take(st_dataset *d, int64_t i, const ch_graph_block *b
     if (end == k + 1)
         return PL_OK;
     other->item = PL_NEW(d->mem, nn_item, end - k);
-    if (!other->item)
+    if (other->item == NULL)
         return pl_fail(err, PL_ENOMEM, "%d structures of a molecule", (int)(end - k));
     while (++k < end)
         other->item[other->n++] = nn_item_of(b, basis, k);
@@ -223,40 +231,40 @@ static pl_code structures_take(st_dataset *d, int64_t i, const ch_graph_block *b
 /* Molecules and blocks both grow by id, so one pass over both joins them. */
 static pl_code block_join(st_dataset *d, const ch_graph_block *b, const nn_basis_block *basis, int64_t cursor, pl_error *err)
 {
-    pl_code rc = PL_OK;
+    pl_code code = PL_OK;
 
-    for (int32_t k = 0, end; k < b->n && cursor < d->n && !rc; k = end) {
+    for (int32_t k = 0, end; k < b->n && cursor < d->n && code == PL_OK; k = end) {
         for (end = k; end < b->n && b->id[end] == b->id[k];)
             end++;
         while (cursor < d->n && d->mol_id[cursor] < b->id[k])
             cursor++;
         if (cursor < d->n && d->mol_id[cursor] == b->id[k])
-            rc = structures_take(d, cursor, b, basis, k, end, err);
+            code = structures_take(d, cursor, b, basis, k, end, err);
     }
-    return rc;
+    return code;
 }
 
-static pl_code unit_load(st_dataset *d, const st_blocks *graphs, const st_blocks *bases, int64_t unit,
-                         int64_t *cursor, nn_ranks *ranks, pl_error *err)
+static pl_code unit_load(st_dataset *d, const st_blocks *graphs, const st_blocks *bases, int64_t unit, int64_t *cursor,
+                         nn_ranks *ranks, pl_error *err)
 {
     ch_graph_block *b = PL_NEW(d->mem, ch_graph_block, 1);
     nn_basis_block *basis = NULL;
     pl_bytes bytes;
-    pl_code rc = b ? block_get(graphs, unit, &bytes, ranks, d->mem, err) : pl_fail(err, PL_ENOMEM, "a block of graphs");
+    pl_code code = b != NULL ? block_get(graphs, unit, &bytes, ranks, d->mem, err) : pl_fail(err, PL_ENOMEM, "a block of graphs");
 
-    if (!rc)
-        rc = ch_graph_block_unpack(b, bytes, d->mem, err);
-    if (rc || !holds_any(d, b, cursor))
-        return rc;
-    if (bases) {
+    if (code == PL_OK)
+        code = ch_graph_block_unpack(b, bytes, d->mem, err);
+    if (code != PL_OK || !holds_any(d, b, cursor))
+        return code;
+    if (bases != NULL) {
         basis = PL_NEW(d->mem, nn_basis_block, 1);
-        rc = basis ? block_get(bases, unit, &bytes, ranks, d->mem, err) : pl_fail(err, PL_ENOMEM, "a block of bases");
-        if (!rc)
-            rc = nn_basis_unpack(basis, bytes, b, d->mem, err);
+        code = basis != NULL ? block_get(bases, unit, &bytes, ranks, d->mem, err) : pl_fail(err, PL_ENOMEM, "a block of bases");
+        if (code == PL_OK)
+            code = nn_basis_unpack(basis, bytes, b, d->mem, err);
     }
-    if (!rc)
-        rc = block_join(d, b, basis, *cursor, err);
-    return rc;
+    if (code == PL_OK)
+        code = block_join(d, b, basis, *cursor, err);
+    return code;
 }
 
 static pl_code graphs_load(st_dataset *d, pl_env *env, nn_ranks *ranks, pl_error *err)
@@ -264,21 +272,21 @@ static pl_code graphs_load(st_dataset *d, pl_env *env, nn_ranks *ranks, pl_error
     st_blocks graphs = { 0 }, bases = { 0 };
     int64_t cursor = 0;
     bool there[2] = { true, false };
-    pl_code rc = ranks->rank == 0 ? st_blocks_open(&graphs, env, "graph", "graph", err) : PL_OK;
+    pl_code code = ranks->rank == 0 ? st_blocks_open(&graphs, env, "graph", "graph", err) : PL_OK;
 
-    if (!rc && ranks->rank == 0 && pl_workflow_step(env->wf, "basis"))
-        rc = st_blocks_open(&bases, env, "basis", "basis", err);
-    for (int64_t u = 0; !rc && there[0]; u++) {
+    if (code == PL_OK && ranks->rank == 0 && pl_workflow_step(env->wf, "basis") != NULL)
+        code = st_blocks_open(&bases, env, "basis", "basis", err);
+    for (int64_t u = 0; code == PL_OK && there[0]; u++) {
         uint32_t stop = *env->stop != 0;
-        rc = nn_ranks_any(ranks, &stop, err);
-        if (!rc && stop)
+        code = nn_ranks_any(ranks, &stop, err);
+        if (code == PL_OK && stop)
             return pl_fail(err, PL_ESTOP, "stopped while loading graphs");
-        if (!rc)
-            rc = unit_ahead(there, &graphs, &bases, u, ranks, err);
-        if (!rc && there[0])
-            rc = unit_load(d, &graphs, there[1] ? &bases : NULL, u, &cursor, ranks, err);
+        if (code == PL_OK)
+            code = unit_ahead(there, &graphs, &bases, u, ranks, err);
+        if (code == PL_OK && there[0])
+            code = unit_load(d, &graphs, there[1] ? &bases : NULL, u, &cursor, ranks, err);
     }
-    return rc;
+    return code;
 }
 
 void st_dataset_keep(st_dataset *d, bool (*wanted)(const st_dataset *d, int64_t i))
@@ -309,20 +317,21 @@ static void without_graph_drop(st_dataset *d)
     d->n_no_graph = n - d->n;
 }
 
-static pl_code open_from(st_dataset *d, pl_env *env, const char *from, const st_wanted_label *label, int32_t n, nn_ranks *ranks, pl_error *err)
+static pl_code open_from(st_dataset *d, pl_env *env, const char *from, const st_wanted_label *label, int32_t n, nn_ranks *ranks,
+                         pl_error *err)
 {
-    nn_ranks alone = { .kind = &nn_collective_none, .size = 1 }, *r = ranks ? ranks : &alone;
-    pl_code rc;
+    nn_ranks alone = { .kind = &nn_collective_none, .size = 1 }, *r = ranks != NULL ? ranks : &alone;
+    pl_code code;
 
     *d = (st_dataset){ .n_targets = n, .from = from, .mem = pl_arena_new(1 << 20) };
-    if (!d->mem)
+    if (d->mem == NULL)
         return pl_fail(err, PL_ENOMEM, "a data set");
-    rc = rows_read(d, env, label, r, err);
-    if (!rc)
-        rc = graphs_load(d, env, r, err);
-    if (!rc)
+    code = rows_read(d, env, label, r, err);
+    if (code == PL_OK)
+        code = graphs_load(d, env, r, err);
+    if (code == PL_OK)
         without_graph_drop(d);
-    return rc;
+    return code;
 }
 
 pl_code st_dataset_open(st_dataset *d, pl_env *env, const st_wanted_label *label, int32_t n, nn_ranks *ranks, pl_error *err)
@@ -332,8 +341,9 @@ pl_code st_dataset_open(st_dataset *d, pl_env *env, const st_wanted_label *label
 
 pl_code st_dataset_open_all(st_dataset *d, pl_env *env, const st_wanted_label *label, int32_t n, pl_error *err)
 {
-    return open_from(d, env, "(SELECT mol_id, iif(part='calibration',part,'new') AS part FROM molecule LEFT JOIN split USING(mol_id))", label, n,
-                     NULL, err);
+    return open_from(d, env,
+                     "(SELECT mol_id, iif(part='calibration',part,'new') AS part FROM molecule LEFT JOIN split USING(mol_id))",
+                     label, n, NULL, err);
 }
 
 void st_dataset_close(st_dataset *d)
@@ -354,8 +364,10 @@ pl_code st_dataset_elements(nn_inputs *in, const st_dataset *d, st_part part, pl
         if (!there[z])
             continue;
         if (in->n_elements == NN_MAX_ELEMENTS)
-            return pl_fail(err, PL_ECONFIG, "more than %d elements in the training molecules; list those to keep in "
-                           "model.elements", (int)NN_MAX_ELEMENTS);
+            return pl_fail(err, PL_ECONFIG,
+                           "more than %d elements in the training molecules; list those to keep in "
+                           "model.elements",
+                           (int)NN_MAX_ELEMENTS);
         in->element[in->n_elements++] = (uint8_t)z;
     }
     return PL_OK;
@@ -368,22 +380,22 @@ static pl_code samples_batch(void *ctx, int slot, nn_batch *out, const int64_t *
     st_samples *s = ctx;
     nn_item *item = s->slot[slot].gathered;
     nn_collated c;
-    pl_code rc;
+    pl_code code;
 
     if (n > s->slot[slot].cap) {
         item = realloc(item, (size_t)n * sizeof *item);
-        if (!item)
+        if (item == NULL)
             return pl_fail(err, PL_ENOMEM, "a batch of %d molecules", (int)n);
         s->slot[slot].gathered = item;
         s->slot[slot].cap = n;
     }
     for (int32_t i = 0; i < n; i++)
         item[i] = *s->item[which[i]];
-    rc = nn_collate_run(s->slot[slot].collate, &c, item, n, s->inputs, err);
-    if (!rc && c.n_left)
-        rc = pl_fail(err, PL_EBUG, "a molecule with an unknown element came into a batch");
+    code = nn_collate_run(s->slot[slot].collate, &c, item, n, s->inputs, err);
+    if (code == PL_OK && c.n_left)
+        code = pl_fail(err, PL_EBUG, "a molecule with an unknown element came into a batch");
     *out = c.batch;
-    return rc;
+    return code;
 }
 
 static void sample_add(st_samples *s, int32_t *edges, int64_t at, const nn_item *item)
@@ -426,7 +438,8 @@ pl_code st_samples_open(st_samples *s, const st_dataset *d, st_part part, const 
     s->at = PL_NEW(d->mem, int64_t, most + 1);
     s->item = PL_NEW(d->mem, const nn_item *, most + 1);
     s->target = PL_NEW(d->mem, float, most * d->n_targets + 1);
-    if (!s->slot[0].collate || !s->slot[1].collate || !s->at || !s->item || !s->target || !edges)
+    if (s->slot[0].collate == NULL || s->slot[1].collate == NULL || s->at == NULL || s->item == NULL || s->target == NULL ||
+        edges == NULL)
         return pl_fail(err, PL_ENOMEM, "samples of %lld molecules", (long long)d->n);
     s->samples = (nn_samples){ .ctx = s, .edges = edges, .target = s->target, .batch = samples_batch, .outputs = d->n_targets };
     samples_take(s, part, edges);
@@ -459,11 +472,11 @@ pl_code st_baselines_fit(st_baselines *b, const st_samples *train, int32_t targe
     const st_dataset *d = train->d;
     int64_t n = train->n, used = 0;
     int32_t k = train->inputs->n_elements;
-    double *y = PL_NEW(mem, double, n + 1), *count = PL_NEW(mem, double, n * k + 1), stdev;
-    double *descriptor = PL_NEW(mem, double, n * ST_DESCRIPTORS + 1);
-    pl_code rc;
+    double *y = PL_NEW(mem, double, n + 1), *count = PL_NEW(mem, double, n *k + 1), stdev;
+    double *descriptor = PL_NEW(mem, double, n *ST_DESCRIPTORS + 1);
+    pl_code code;
 
-    if (!y || !count || !descriptor)
+    if (y == NULL || count == NULL || descriptor == NULL)
         return pl_fail(err, PL_ENOMEM, "baselines of %lld molecules", (long long)n);
     b->inputs = train->inputs;
     b->target = target;
@@ -477,25 +490,25 @@ pl_code st_baselines_fit(st_baselines *b, const st_samples *train, int32_t targe
         memcpy(descriptor + used++ * ST_DESCRIPTORS, d->descriptor[at], sizeof d->descriptor[at]);
     }
     nn_metric_moments(y, used, &b->mean, &stdev);
-    rc = nn_metric_linear(b->composition, count, y, used, k, mem, err);
-    return rc ? rc : nn_metric_linear(b->descriptors, descriptor, y, used, ST_DESCRIPTORS, mem, err);
+    code = nn_metric_linear(b->composition, count, y, used, k, mem, err);
+    return code != PL_OK ? code : nn_metric_linear(b->descriptors, descriptor, y, used, ST_DESCRIPTORS, mem, err);
 }
 
 pl_code st_baselines_fit_all(st_baselines *b, const st_samples *train, pl_error *err)
 {
-    pl_code rc = PL_OK;
+    pl_code code = PL_OK;
 
-    for (int32_t k = 0; k < train->d->n_targets && !rc; k++) {
-        rc = st_baselines_fit(&b[k], train, k, train->d->mem, err);
-        if (!rc)
-            rc = st_pool_make(&b[k].pool, train, k, k ? b[k - 1].pool : NULL, err);
+    for (int32_t k = 0; k < train->d->n_targets && code == PL_OK; k++) {
+        code = st_baselines_fit(&b[k], train, k, train->d->mem, err);
+        if (code == PL_OK)
+            code = st_pool_make(&b[k].pool, train, k, k ? b[k - 1].pool : NULL, err);
     }
-    return rc;
+    return code;
 }
 
 pl_code st_baselines_look(const st_baselines *b, st_part part, pl_error *err)
 {
-    return b->pool ? st_pool_find(b->pool, part, err) : PL_OK;
+    return b->pool != NULL ? st_pool_find(b->pool, part, err) : PL_OK;
 }
 
 double st_baseline_value(const st_baselines *b, st_baseline kind, const st_dataset *d, int64_t at)

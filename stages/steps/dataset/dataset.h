@@ -15,7 +15,7 @@
 
 /* ST_NEW: labelled molecules that an existing model was not trained on; no part of a split. */
 typedef enum st_part { ST_TRAIN, ST_VALID, ST_TEST, ST_CALIBRATION, ST_NEW, ST_PARTS } st_part;
-enum { ST_SPLIT_PARTS = ST_NEW };  /* those that a split has: the ones before ST_NEW */
+enum { ST_SPLIT_PARTS = ST_NEW }; /* those that a split has: the ones before ST_NEW */
 extern const char *const st_part_name[ST_PARTS];
 
 /* Those of version 1, so that baselines of models stay comparable. */
@@ -24,25 +24,25 @@ enum { ST_DESCRIPTORS = 0 CH_DESCRIPTORS(ST_IS_FIRST) };
 
 /* A label to learn, by its name in the property table. */
 typedef struct st_wanted_label {
-    const char *name;            /* NULL: no molecule has it                          */
-    double factor;               /* label times this is the target                    */
+    const char *name; /* NULL: no molecule has it                          */
+    double factor;    /* label times this is the target                    */
 } st_wanted_label;
 
 typedef struct st_dataset {
-    int64_t n;                   /* molecules with a part, a label at least, and a graph */
+    int64_t n; /* molecules with a part, a label at least, and a graph */
     int32_t n_targets;
-    int64_t n_no_graph;          /* had a part and a label, but no graph              */
-    const char *from;            /* SQL: the rows (mol_id, part)                      */
-    int64_t *mol_id;             /* [n] growing                                       */
-    double *value;               /* [n][n_targets] in the unit of each; NaN: not measured */
+    int64_t n_no_graph;                   /* had a part and a label, but no graph              */
+    const char *from;                     /* SQL: the rows (mol_id, part)                      */
+    int64_t *mol_id;                      /* [n] growing                                       */
+    double *value;                        /* [n][n_targets] in the unit of each; NaN: not measured */
     double (*descriptor)[ST_DESCRIPTORS]; /* [n]                                      */
-    uint8_t *part;               /* [n] st_part                                       */
-    nn_item *item;               /* [n] the structure with the lowest energy          */
+    uint8_t *part;                        /* [n] st_part                                       */
+    nn_item *item;                        /* [n] the structure with the lowest energy          */
     struct st_others {
         nn_item *item;
         int32_t n;
-    } *other;                    /* [n] its other structures                          */
-    pl_arena *mem;               /* the blocks                                        */
+    } * other;     /* [n] its other structures                          */
+    pl_arena *mem; /* the blocks                                        */
 } st_dataset;
 
 /* ECONFIG when one of the n labels is on no molecule. ranks: all ranks call it, rank 0 reads (env->store of the
@@ -50,7 +50,7 @@ typedef struct st_dataset {
 pl_code st_dataset_open(st_dataset *d, pl_env *env, const st_wanted_label *label, int32_t n, nn_ranks *ranks, pl_error *err);
 /* The labelled molecules of a workflow without training. Their part is ST_CALIBRATION if a split says so, else ST_NEW. */
 pl_code st_dataset_open_all(st_dataset *d, pl_env *env, const st_wanted_label *label, int32_t n, pl_error *err);
-void    st_dataset_close(st_dataset *d); /* zeroed is fine */
+void st_dataset_close(st_dataset *d); /* zeroed is fine */
 
 /* The target k of molecule i. */
 static inline double st_dataset_value(const st_dataset *d, int64_t i, int32_t k) { return d->value[i * d->n_targets + k]; }
@@ -66,24 +66,24 @@ pl_code st_dataset_elements(nn_inputs *in, const st_dataset *d, st_part part, pl
 
 /* The molecules of a part that a model with these inputs can read, as samples: each once, then their other structures. */
 typedef struct st_samples {
-    nn_samples samples;          /* its ctx points back here: do not move             */
+    nn_samples samples; /* its ctx points back here: do not move             */
     const st_dataset *d;
-    int64_t n;                   /* molecules; samples.n: structures                  */
-    int64_t *at;                 /* [samples.n] positions in the data set             */
-    const nn_item **item;        /* [samples.n]                                       */
-    int64_t n_unknown;           /* left out: an element the model does not know      */
-    float *target;               /* [samples.n][d->n_targets]                         */
+    int64_t n;            /* molecules; samples.n: structures                  */
+    int64_t *at;          /* [samples.n] positions in the data set             */
+    const nn_item **item; /* [samples.n]                                       */
+    int64_t n_unknown;    /* left out: an element the model does not know      */
+    float *target;        /* [samples.n][d->n_targets]                         */
     const nn_inputs *inputs;
     struct {
         nn_collate *collate;
         nn_item *gathered;
         int32_t cap;
-    } slot[2];                   /* one batch is computed, the next one made          */
+    } slot[2]; /* one batch is computed, the next one made          */
 } st_samples;
 
 /* part = ST_PARTS: all parts. Targets are not set. Arrays in d->mem. */
 pl_code st_samples_open(st_samples *s, const st_dataset *d, st_part part, const nn_inputs *inputs, pl_error *err);
-void    st_samples_close(st_samples *s); /* zeroed is fine */
+void st_samples_close(st_samples *s); /* zeroed is fine */
 
 /* Simple predictions of one target to compare a model with: the mean of the training molecules that have it, least
  * squares on their element counts and on their descriptors, and the nearest of them (stages/steps/dataset/neighbours.h). */
@@ -94,7 +94,7 @@ typedef struct st_baselines {
     const nn_inputs *inputs;
     double mean, composition[1 + NN_MAX_ELEMENTS], descriptors[1 + ST_DESCRIPTORS];
     int32_t target;
-    struct st_pool *pool;        /* NULL without neighbours */
+    struct st_pool *pool; /* NULL without neighbours */
 } st_baselines;
 
 /* Without neighbours. */
@@ -103,6 +103,6 @@ pl_code st_baselines_fit(st_baselines *b, const st_samples *train, int32_t targe
 pl_code st_baselines_fit_all(st_baselines *b, const st_samples *train, pl_error *err);
 /* For a part's molecules; call it before st_baseline_value is asked for ST_BY_NEIGHBOURS. */
 pl_code st_baselines_look(const st_baselines *b, st_part part, pl_error *err);
-double  st_baseline_value(const st_baselines *b, st_baseline kind, const st_dataset *d, int64_t at);
+double st_baseline_value(const st_baselines *b, st_baseline kind, const st_dataset *d, int64_t at);
 
 #endif

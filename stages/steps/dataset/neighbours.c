@@ -12,10 +12,15 @@ static pl_code rooms(st_pool *p, int32_t n, pl_arena *mem, pl_error *err)
     p->print = PL_NEW(mem, ch_fingerprint, n + 1);
     p->folds = PL_NEW(mem, ch_folds, n / CH_FOLD + 1);
     p->near = PL_NEW(mem, st_near, p->d->n + 1);
-    return p->at && p->print && p->folds && p->near ? PL_OK : pl_fail(err, PL_ENOMEM, "the neighbours of %lld molecules", (long long)p->d->n);
+    return p->at != NULL && p->print != NULL && p->folds != NULL && p->near != NULL
+               ? PL_OK
+               : pl_fail(err, PL_ENOMEM, "the neighbours of %lld molecules", (long long)p->d->n);
 }
 
-static bool has(const st_samples *train, int64_t i, int32_t target) { return !isnan(st_dataset_value(train->d, train->at[i], target)); }
+static bool has(const st_samples *train, int64_t i, int32_t target)
+{
+    return !isnan(st_dataset_value(train->d, train->at[i], target));
+}
 
 /* Whether the molecules with the target are those of the pool. */
 static bool is_of(const st_pool *p, const st_samples *train, int32_t target)
@@ -30,42 +35,42 @@ static bool is_of(const st_pool *p, const st_samples *train, int32_t target)
 
 static pl_code fill(st_pool *p, const st_samples *train, int32_t target, pl_arena *scratch, pl_error *err)
 {
-    pl_code rc = PL_OK;
+    pl_code code = PL_OK;
 
-    for (int64_t i = 0; i < train->n && !rc; i++) {
+    for (int64_t i = 0; i < train->n && code == PL_OK; i++) {
         if (!has(train, i, target))
             continue;
         pl_arena_reset(scratch);
-        rc = ch_fingerprint_of_graph(&p->print[p->n], p->d->item[train->at[i]].graph, scratch, err);
+        code = ch_fingerprint_of_graph(&p->print[p->n], p->d->item[train->at[i]].graph, scratch, err);
         ch_folds_put(p->folds, p->n, &p->print[p->n]);
         p->at[p->n++] = train->at[i];
     }
-    return rc;
+    return code;
 }
 
 pl_code st_pool_make(st_pool **out, const st_samples *train, int32_t target, st_pool *before, pl_error *err)
 {
     pl_arena *mem = train->d->mem, *scratch;
     int32_t n = 0;
-    pl_code rc;
+    pl_code code;
 
     *out = before;
-    if (before && is_of(before, train, target))
+    if (before != NULL && is_of(before, train, target))
         return PL_OK;
     for (int64_t i = 0; i < train->n; i++)
         n += has(train, i, target);
     *out = PL_NEW(mem, st_pool, 1);
     scratch = pl_arena_new(1 << 16);
-    if (!*out || !scratch) {
+    if (*out == NULL || scratch == NULL) {
         pl_arena_free(scratch);
         return pl_fail(err, PL_ENOMEM, "the neighbours of %lld molecules", (long long)train->d->n);
     }
     (*out)->d = train->d;
-    rc = rooms(*out, n, mem, err);
-    if (!rc)
-        rc = fill(*out, train, target, scratch, err);
+    code = rooms(*out, n, mem, err);
+    if (code == PL_OK)
+        code = fill(*out, train, target, scratch, err);
     pl_arena_free(scratch);
-    return rc;
+    return code;
 }
 
 /* ---- looking ------------------------------------------------------------- */
@@ -101,19 +106,19 @@ static pl_code some_find(st_pool *p, const int64_t *at, int32_t n, pl_arena *scr
 {
     ch_fingerprint print[ASKED];
     ch_nearest s[ASKED];
-    pl_code rc = PL_OK;
+    pl_code code = PL_OK;
 
-    for (int32_t i = 0; i < n && !rc; i++) {
+    for (int32_t i = 0; i < n && code == PL_OK; i++) {
         pl_arena_reset(scratch);
-        rc = ch_fingerprint_of_graph(&print[i], p->d->item[at[i]].graph, scratch, err);
+        code = ch_fingerprint_of_graph(&print[i], p->d->item[at[i]].graph, scratch, err);
         ch_nearest_open(&s[i], &print[i], number_of(p, at[i]));
     }
-    for (int32_t from = 0; from < p->n && !rc; from += PART)
+    for (int32_t from = 0; from < p->n && code == PL_OK; from += PART)
         for (int32_t i = 0; i < n; i++)
             ch_nearest_in(&s[i], p->print, p->folds, from, p->n - from < PART ? p->n : from + PART);
-    for (int32_t i = 0; i < n && !rc; i++)
+    for (int32_t i = 0; i < n && code == PL_OK; i++)
         p->near[at[i]] = near_of(&s[i]);
-    return rc;
+    return code;
 }
 
 pl_code st_pool_find(st_pool *p, st_part part, pl_error *err)
@@ -121,25 +126,25 @@ pl_code st_pool_find(st_pool *p, st_part part, pl_error *err)
     pl_arena *scratch = p->found[part] ? NULL : pl_arena_new(1 << 16);
     int64_t at[ASKED];
     int32_t n = 0;
-    pl_code rc = PL_OK;
+    pl_code code = PL_OK;
 
     if (p->found[part])
         return PL_OK;
-    if (!scratch)
+    if (scratch == NULL)
         return pl_fail(err, PL_ENOMEM, "nearest neighbours");
-    for (int64_t i = 0; i < p->d->n && !rc; i++) {
+    for (int64_t i = 0; i < p->d->n && code == PL_OK; i++) {
         if (p->d->part[i] == part)
             at[n++] = i;
         if (n == ASKED) {
-            rc = some_find(p, at, n, scratch, err);
+            code = some_find(p, at, n, scratch, err);
             n = 0;
         }
     }
-    if (!rc)
-        rc = some_find(p, at, n, scratch, err);
-    p->found[part] = !rc;
+    if (code == PL_OK)
+        code = some_find(p, at, n, scratch, err);
+    p->found[part] = code == PL_OK;
     pl_arena_free(scratch);
-    return rc;
+    return code;
 }
 
 double st_pool_mean(const st_pool *p, int64_t at, int32_t target, double otherwise)

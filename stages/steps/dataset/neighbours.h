@@ -10,7 +10,7 @@
 
 typedef struct st_near {
     int32_t n;
-    int32_t at[CH_NEAREST];    /* numbers in the pool */
+    int32_t at[CH_NEAREST]; /* numbers in the pool */
     float alike[CH_NEAREST];
 } st_near;
 
@@ -18,10 +18,10 @@ typedef struct st_near {
 typedef struct st_pool {
     const st_dataset *d;
     int32_t n;
-    int64_t *at;               /* [n] positions in d, growing */
-    ch_fingerprint *print;     /* [n] */
+    int64_t *at;           /* [n] positions in d, growing */
+    ch_fingerprint *print; /* [n] */
     ch_folds *folds;
-    st_near *near;             /* [d->n] set for the parts in `found`         */
+    st_near *near; /* [d->n] set for the parts in `found`         */
     bool found[ST_PARTS];
 } st_pool;
 

@@ -39,8 +39,8 @@ static pl_code read_unit(const reading *r, int64_t unit, pl_error *err)
 pl_code st_scaffolds_read(const pl_env *env, void (*give)(void *ctx, int64_t mol_id, uint64_t scaffold), void *ctx, pl_error *err)
 {
     reading r = { .unit = pl_arena_new(1 << 20), .molecule = pl_arena_new(1 << 16), .give = give, .ctx = ctx };
-    pl_code code = r.unit && r.molecule ? st_blocks_open(&r.blocks, env, "prepare", "conformer", err)
-                                        : pl_fail(err, PL_ENOMEM, "scaffolds");
+    pl_code code = r.unit != NULL && r.molecule != NULL ? st_blocks_open(&r.blocks, env, "prepare", "conformer", err)
+                                                        : pl_fail(err, PL_ENOMEM, "scaffolds");
     bool more = true;
 
     for (int64_t unit = 0; code == PL_OK && more; unit++) {

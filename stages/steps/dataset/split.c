@@ -15,9 +15,10 @@
 #define AT(member) offsetof(split_conf, member)
 static const pl_field fields[] = {
     { PL_CHOICE, "method", AT(method), .dflt = BY_RANDOM, .choices = "random|column|file|scaffold|time",
-      .help = "random: by seed; column: by a numeric label (0 train, 1 valid, 2 test); file: by a file of lines `InChIKey-or-title part`; "
-              "scaffold: whole Bemis-Murcko scaffolds, the large ones to train, the others at random; time: by a numeric label such as the "
-              "year, the smallest values to train" },
+      .help =
+          "random: by seed; column: by a numeric label (0 train, 1 valid, 2 test); file: by a file of lines `InChIKey-or-title part`; "
+          "scaffold: whole Bemis-Murcko scaffolds, the large ones to train, the others at random; time: by a numeric label such as the "
+          "year, the smallest values to train" },
     { PL_REAL, "fractions.train", AT(fraction[ST_TRAIN]), .dflt = 0.8, .min = 0, .max = 1,
       .help = "random, scaffold, time: training share" },
     { PL_REAL, "fractions.valid", AT(fraction[ST_VALID]), .dflt = 0.1, .min = 0, .max = 1,
@@ -35,8 +36,9 @@ static const pl_field fields[] = {
     { PL_TEXT, "column", AT(column), .text = "split", .help = "column, time: name of the label" },
     { PL_PATH, "path", AT(path), .flags = PL_EXISTS, .help = "file: its name" },
     { PL_CHOICE, "leaks", AT(leaks), .dflt = LEAK_DROP, .choices = "drop|refuse|allow",
-      .help = "training molecules whose InChIKey skeleton (first 14 letters) is also in a held-out part: drop them, refuse the split, or "
-              "allow them" },
+      .help =
+          "training molecules whose InChIKey skeleton (first 14 letters) is also in a held-out part: drop them, refuse the split, or "
+          "allow them" },
     { 0 },
 };
 
@@ -65,25 +67,25 @@ static void check(const pl_workflow *wf, const pl_step *step, pl_problems *probl
         pl_problem_add(problems, step->node, "fractions add up to %g, not to 1", sum);
     if (shares && !(c->fraction[ST_TRAIN] > 0))
         pl_problem_add(problems, step->node, "fractions.train is 0: nothing to train on");
-    if (c->method == BY_FILE && !c->path)
+    if (c->method == BY_FILE && c->path == NULL)
         pl_problem_add(problems, step->node, "method: file needs `path`");
 }
 
-static pl_code key(const pl_workflow *wf, const pl_step *step, pl_store *store, const char **extra_json,
-                   pl_arena *mem, pl_error *err)
+static pl_code key(const pl_workflow *wf, const pl_step *step, pl_store *store, const char **extra_json, pl_arena *mem,
+                   pl_error *err)
 {
     const split_conf *c = step->conf;
     char hash[65];
-    pl_code rc;
+    pl_code code;
 
     (void)wf;
     if (c->method == BY_SCAFFOLD)
         *extra_json = "{\"small scaffolds\":\"at random\"}"; /* before: largest first */
-    if (c->method != BY_FILE || !c->path)
+    if (c->method != BY_FILE || c->path == NULL)
         return PL_OK;
-    rc = pl_file_hash(store, c->path, hash, err);
-    if (rc)
-        return rc;
+    code = pl_file_hash(store, c->path, hash, err);
+    if (code != PL_OK)
+        return code;
     *extra_json = pl_sprintf(mem, "{\"file\":\"%s\"}", hash);
     return *extra_json ? PL_OK : pl_fail(err, PL_ENOMEM, "key of split");
 }
@@ -107,24 +109,24 @@ static pl_code members_read(split_state *s, pl_error *err)
     sqlite3_stmt *st = NULL;
     int64_t total;
     bool row = true;
-    pl_code rc = pl_db_int(s->env->store->db, &total, err, "SELECT count(*) FROM molecule");
+    pl_code code = pl_db_int(s->env->store->db, &total, err, "SELECT count(*) FROM molecule");
 
-    if (rc)
-        return rc;
+    if (code != PL_OK)
+        return code;
     s->m = PL_NEW(s->env->mem, member, total + 1);
-    if (!s->m)
+    if (s->m == NULL)
         return pl_fail(err, PL_ENOMEM, "a split of %lld molecules", (long long)total);
-    rc = pl_db_prepare(s->env->store->db, &st, "SELECT mol_id, inchikey, smiles FROM molecule ORDER BY mol_id", err);
-    while (!rc && row && s->n < total) {
-        rc = pl_db_step(st, &row, err);
-        if (rc || !row)
+    code = pl_db_prepare(s->env->store->db, &st, "SELECT mol_id, inchikey, smiles FROM molecule ORDER BY mol_id", err);
+    while (code == PL_OK && row && s->n < total) {
+        code = pl_db_step(st, &row, err);
+        if (code != PL_OK || !row)
             break;
         member *m = &s->m[s->n++];
         m->mol_id = sqlite3_column_int64(st, 0);
         member_fill(s, m, (const char *)sqlite3_column_text(st, 1), (const char *)sqlite3_column_text(st, 2));
     }
     sqlite3_finalize(st);
-    return rc;
+    return code;
 }
 
 static int compare_order(const void *a, const void *b)
@@ -142,10 +144,7 @@ static int compare_order(const void *a, const void *b)
     return (x->mol_id > y->mol_id) - (x->mol_id < y->mol_id);
 }
 
-static bool same_group(const member *a, const member *b)
-{
-    return a->order == b->order && !strncmp(a->key, b->key, SKELETON);
-}
+static bool same_group(const member *a, const member *b) { return a->order == b->order && !strncmp(a->key, b->key, SKELETON); }
 
 /* A group goes to the part of its first member. */
 static void split_random(split_state *s)
@@ -187,8 +186,10 @@ static pl_code leaks_mend(split_state *s, int64_t *n_leaks, pl_error *err)
                 continue;
             ++*n_leaks;
             if (s->conf->leaks == LEAK_REFUSE)
-                return pl_fail(err, PL_ECONFIG, "skeleton %.14s is both in train and held out; leaks: drop leaves such "
-                               "molecules out of train", s->m[k].key);
+                return pl_fail(err, PL_ECONFIG,
+                               "skeleton %.14s is both in train and held out; leaks: drop leaves such "
+                               "molecules out of train",
+                               s->m[k].key);
             if (s->conf->leaks == LEAK_DROP)
                 s->m[k].part = NO_PART;
         }
@@ -215,39 +216,39 @@ static void limits_apply(split_state *s, int64_t count[ST_SPLIT_PARTS])
 static pl_code rows_write(split_state *s, pl_error *err)
 {
     sqlite3_stmt *st = NULL;
-    pl_code rc = pl_db_begin(s->env->store->db, err);
+    pl_code code = pl_db_begin(s->env->store->db, err);
 
-    if (!rc)
-        rc = pl_db_exec(s->env->store->db, "DELETE FROM split", err);
-    if (!rc)
-        rc = pl_db_prepare(s->env->store->db, &st, "INSERT INTO split(mol_id,part) VALUES(?,?)", err);
-    for (int64_t i = 0; i < s->n && !rc; i++) {
+    if (code == PL_OK)
+        code = pl_db_exec(s->env->store->db, "DELETE FROM split", err);
+    if (code == PL_OK)
+        code = pl_db_prepare(s->env->store->db, &st, "INSERT INTO split(mol_id,part) VALUES(?,?)", err);
+    for (int64_t i = 0; i < s->n && code == PL_OK; i++) {
         if (s->m[i].part == NO_PART)
             continue;
         (void)sqlite3_bind_int64(st, 1, s->m[i].mol_id);
         (void)sqlite3_bind_text(st, 2, st_part_name[s->m[i].part], -1, SQLITE_STATIC);
-        rc = pl_db_run(st, err);
+        code = pl_db_run(st, err);
     }
     sqlite3_finalize(st);
-    return rc;
+    return code;
 }
 
 static pl_code assign(split_state *s, pl_error *err)
 {
-    pl_code rc = PL_OK;
+    pl_code code = PL_OK;
 
     if (s->conf->method == BY_COLUMN)
-        rc = st_split_column(s, err);
+        code = st_split_column(s, err);
     else if (s->conf->method == BY_FILE)
-        rc = st_split_file(s, err);
+        code = st_split_file(s, err);
     else if (s->conf->method == BY_SCAFFOLD)
-        rc = st_split_scaffold(s, err);
+        code = st_split_scaffold(s, err);
     else if (s->conf->method == BY_TIME)
-        rc = st_split_time(s, err);
+        code = st_split_time(s, err);
     qsort(s->m, (size_t)s->n, sizeof *s->m, compare_order);
     if (s->conf->method == BY_RANDOM)
         split_random(s);
-    return rc;
+    return code;
 }
 
 static pl_code finish(void *state, pl_error *err)
@@ -255,20 +256,20 @@ static pl_code finish(void *state, pl_error *err)
     split_state *s = state;
     int64_t n_leaks = 0, count[ST_SPLIT_PARTS];
     char note[128];
-    pl_code rc = members_read(s, err);
+    pl_code code = members_read(s, err);
 
-    if (!rc)
-        rc = assign(s, err);
-    if (!rc)
-        rc = leaks_mend(s, &n_leaks, err);
-    if (rc)
-        return rc;
+    if (code == PL_OK)
+        code = assign(s, err);
+    if (code == PL_OK)
+        code = leaks_mend(s, &n_leaks, err);
+    if (code != PL_OK)
+        return code;
     limits_apply(s, count);
     qsort(s->m, (size_t)s->n, sizeof *s->m, st_split_by_id);
     if (count[ST_TRAIN] == 0)
         return pl_fail(err, PL_ECONFIG, "no molecule to train on among %lld", (long long)s->n);
-    snprintf(note, sizeof note, "%lld train, %lld valid, %lld test", (long long)count[ST_TRAIN],
-             (long long)count[ST_VALID], (long long)count[ST_TEST]);
+    snprintf(note, sizeof note, "%lld train, %lld valid, %lld test", (long long)count[ST_TRAIN], (long long)count[ST_VALID],
+             (long long)count[ST_TEST]);
     if (n_leaks)
         (void)pl_event_add(s->env, s->conf->leaks == LEAK_ALLOW ? PL_WARN : PL_INFO,
                            "%lld training molecules share their skeleton with a held-out one%s", (long long)n_leaks,
@@ -287,10 +288,7 @@ static pl_code stage_open(void *state, pl_env *env, pl_error *err)
     return PL_OK;
 }
 
-static void stage_close(void *state)
-{
-    (void)state; /* everything lives in env->mem */
-}
+static void stage_close(void *state) { (void)state; /* everything lives in env->mem */ }
 
 static bool reads_blocks(const pl_step *step)
 {
@@ -303,8 +301,21 @@ static const char *const needs[] = { "prepare", NULL };
 static const char *const reset_sql[] = { "DELETE FROM split", NULL };
 
 const pl_stage st_split = {
-    .name = "split", .help = "assign molecules to training, validation and test", .scope = PL_WHOLE, .version = 3,
-    .fields = fields, .conf_size = sizeof(split_conf), .state_size = sizeof(split_state), .needs = needs, .reads_blocks = reads_blocks,
-    .item = "molecules", .check = check, .key = key, .open = stage_open, .finish = finish, .close = stage_close,
-    .reset_sql = reset_sql, .uses_seed = true,
+    .name = "split",
+    .help = "assign molecules to training, validation and test",
+    .scope = PL_WHOLE,
+    .version = 3,
+    .fields = fields,
+    .conf_size = sizeof(split_conf),
+    .state_size = sizeof(split_state),
+    .needs = needs,
+    .reads_blocks = reads_blocks,
+    .item = "molecules",
+    .check = check,
+    .key = key,
+    .open = stage_open,
+    .finish = finish,
+    .close = stage_close,
+    .reset_sql = reset_sql,
+    .uses_seed = true,
 };

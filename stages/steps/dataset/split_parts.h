@@ -18,11 +18,11 @@ typedef struct split_conf {
 
 typedef struct member {
     int64_t mol_id;
-    uint64_t order;          /* hash of (seed, skeleton)    */
-    uint64_t own;            /* hash of (seed, InChIKey)    */
+    uint64_t order; /* hash of (seed, skeleton)    */
+    uint64_t own;   /* hash of (seed, InChIKey)    */
     union {
-        uint64_t scaffold;   /* ch_scaffold                 */
-        double value;        /* of the label; NaN: has none */
+        uint64_t scaffold; /* ch_scaffold                 */
+        double value;      /* of the label; NaN: has none */
     };
     char key[28];
     int part;

@@ -34,36 +34,36 @@ static pl_code values_read(split_state *s, const char *what, pl_error *err)
     sqlite3_stmt *st = NULL;
     int64_t found = 0;
     bool row = true;
-    pl_code rc = pl_db_prepare(s->env->store->db, &st,
-                               "SELECT l.mol_id, l.value FROM label l JOIN property p USING(property_id) WHERE p.name=?", err);
+    pl_code code = pl_db_prepare(s->env->store->db, &st,
+                                 "SELECT l.mol_id, l.value FROM label l JOIN property p USING(property_id) WHERE p.name=?", err);
 
     for (int64_t i = 0; i < s->n; i++)
         s->m[i].value = NAN;
-    if (!rc)
+    if (code == PL_OK)
         (void)sqlite3_bind_text(st, 1, s->conf->column, -1, SQLITE_STATIC);
-    while (!rc && (rc = pl_db_step(st, &row, err)) == PL_OK && row) {
+    while (code == PL_OK && (code = pl_db_step(st, &row, err)) == PL_OK && row) {
         member *m = member_of(s, sqlite3_column_int64(st, 0));
         found++;
-        if (m)
+        if (m != NULL)
             m->value = sqlite3_column_double(st, 1);
     }
     sqlite3_finalize(st);
-    if (!rc && found == 0)
-        rc = pl_fail(err, PL_ECONFIG, "no molecule has a label called %s; `column` names the one with %s; there are: %s",
-                     s->conf->column, what, st_labels_stored(s->env->store, s->env->mem));
-    return rc;
+    if (code == PL_OK && found == 0)
+        code = pl_fail(err, PL_ECONFIG, "no molecule has a label called %s; `column` names the one with %s; there are: %s",
+                       s->conf->column, what, st_labels_stored(s->env->store, s->env->mem));
+    return code;
 }
 
 /* Duplicates average their labels: half a part is no part. */
 pl_code st_split_column(split_state *s, pl_error *err)
 {
-    pl_code rc = values_read(s, "0, 1, 2", err);
+    pl_code code = values_read(s, "0, 1, 2", err);
 
-    for (int64_t i = 0; i < s->n && !rc; i++) {
+    for (int64_t i = 0; i < s->n && code == PL_OK; i++) {
         const double value = s->m[i].value;
         s->m[i].part = value == ST_TRAIN || value == ST_VALID || value == ST_TEST ? (int)value : NO_PART;
     }
-    return rc;
+    return code;
 }
 
 /* NaN sorts after all numbers. */
@@ -79,16 +79,16 @@ static int compare_value(const void *a, const void *b)
 static pl_code times_tell(const split_state *s, int64_t n)
 {
     pl_text text = { 0 };
-    pl_code rc = PL_OK;
+    pl_code code = PL_OK;
 
     for (int64_t i = 0; i < n; i++)
         if (i == 0 || s->m[i].part != s->m[i - 1].part)
             pl_text_addf(&text, "%s%s from %.10g", i ? ", " : "", st_part_name[s->m[i].part], s->m[i].value);
     if (n > 0)
-        rc = pl_event_add(s->env, PL_INFO, "%s to %.10g; %lld molecules have no %s", pl_text_str(&text), s->m[n - 1].value,
-                          (long long)(s->n - n), s->conf->column);
+        code = pl_event_add(s->env, PL_INFO, "%s to %.10g; %lld molecules have no %s", pl_text_str(&text), s->m[n - 1].value,
+                            (long long)(s->n - n), s->conf->column);
     pl_text_free(&text);
-    return rc;
+    return code;
 }
 
 /* The smallest values train, the largest test; equal values, such as molecules of one year, go to the part of the first. */
@@ -98,10 +98,10 @@ pl_code st_split_time(split_state *s, pl_error *err)
     int64_t n = 0;
     int k = 0;
     double end = s->conf->fraction[order[0]];
-    pl_code rc = values_read(s, "the year, or any number that grows with time", err);
+    pl_code code = values_read(s, "the year, or any number that grows with time", err);
 
-    if (rc)
-        return rc;
+    if (code != PL_OK)
+        return code;
     qsort(s->m, (size_t)s->n, sizeof *s->m, compare_value);
     while (n < s->n && !isnan(s->m[n].value))
         n++;
@@ -124,10 +124,7 @@ static int part_of(const char *word)
     return NO_PART;
 }
 
-static bool is_separator(char c)
-{
-    return c == ' ' || c == '\t' || c == ',' || c == '\r';
-}
+static bool is_separator(char c) { return c == ' ' || c == '\t' || c == ',' || c == '\r'; }
 
 /* Ends the text before the separators at its end. */
 static void cut_separators(char *text)
@@ -146,8 +143,8 @@ static pl_code line_add(const split_state *s, sqlite3_stmt *add, char *line, int
     for (char *c = line; *c; c++)
         if (is_separator(*c))
             cut = c;
-    part = cut ? part_of(cut + 1) : NO_PART;
-    if (cut)
+    part = cut != NULL ? part_of(cut + 1) : NO_PART;
+    if (cut != NULL)
         *cut = '\0';
     cut_separators(line);
     if (part == NO_PART || !line[0]) /* an empty name would match every molecule without one */
@@ -168,33 +165,36 @@ static pl_code check_same(const split_state *s, pl_bytes text, pl_error *err)
     pl_sha256_start(&sha);
     pl_sha256_add(&sha, text.data, text.len);
     pl_sha256_hex(&sha, now);
-    return strstr(s->env->step->extra_json, now) ? PL_OK : pl_fail(err, PL_EINPUT, "%s was changed since the run began; run again when no "
-                                                                                   "program writes to it", s->conf->path);
+    return strstr(s->env->step->extra_json, now) != NULL ? PL_OK
+                                                         : pl_fail(err, PL_EINPUT,
+                                                                   "%s was changed since the run began; run again when no "
+                                                                   "program writes to it",
+                                                                   s->conf->path);
 }
 
 static pl_code lines_add(const split_state *s, pl_error *err)
 {
     sqlite3_stmt *add = NULL;
     pl_bytes text;
-    pl_code rc = pl_file_read(&text, s->conf->path, s->env->mem, err);
+    pl_code code = pl_file_read(&text, s->conf->path, s->env->mem, err);
 
-    if (!rc)
-        rc = check_same(s, text, err);
-    if (!rc)
-        rc = pl_db_prepare(s->env->store->db, &add, "INSERT INTO temp.split_line VALUES(?1,?2,?3)", err);
-    if (rc)
-        return rc;
+    if (code == PL_OK)
+        code = check_same(s, text, err);
+    if (code == PL_OK)
+        code = pl_db_prepare(s->env->store->db, &add, "INSERT INTO temp.split_line VALUES(?1,?2,?3)", err);
+    if (code != PL_OK)
+        return code;
     char *line = (char *)text.data, *next;
     line += strncmp(line, "\xEF\xBB\xBF", 3) == 0 ? 3 : 0; /* a byte-order mark */
-    for (int number = 1; line && !rc; line = next, number++) {
+    for (int number = 1; line != NULL && code == PL_OK; line = next, number++) {
         next = strchr(line, '\n');
-        if (next)
+        if (next != NULL)
             *next++ = '\0';
         if (line[strspn(line, " \t\r")] && line[0] != '#')
-            rc = line_add(s, add, line, number, err);
+            code = line_add(s, add, line, number, err);
     }
     sqlite3_finalize(add);
-    return rc;
+    return code;
 }
 
 /* If several lines name a molecule, the last one counts. */
@@ -202,50 +202,54 @@ static pl_code lines_apply(split_state *s, pl_error *err)
 {
     sqlite3_stmt *find = NULL;
     bool row = true;
-    pl_code rc = pl_db_prepare(s->env->store->db, &find,
-                               "SELECT mol_id, part, number FROM molecule JOIN temp.split_line ON word=inchikey UNION ALL "
-                               "SELECT mol_id, part, number FROM record JOIN temp.split_line ON word=title "
-                               "WHERE mol_id IS NOT NULL ORDER BY number", err);
+    pl_code code = pl_db_prepare(s->env->store->db, &find,
+                                 "SELECT mol_id, part, number FROM molecule JOIN temp.split_line ON word=inchikey UNION ALL "
+                                 "SELECT mol_id, part, number FROM record JOIN temp.split_line ON word=title "
+                                 "WHERE mol_id IS NOT NULL ORDER BY number",
+                                 err);
 
-    while (!rc && row) {
-        rc = pl_db_step(find, &row, err);
-        member *m = !rc && row ? member_of(s, sqlite3_column_int64(find, 0)) : NULL;
-        if (m)
+    while (code == PL_OK && row) {
+        code = pl_db_step(find, &row, err);
+        member *m = code == PL_OK && row ? member_of(s, sqlite3_column_int64(find, 0)) : NULL;
+        if (m != NULL)
             m->part = sqlite3_column_int(find, 1);
     }
     sqlite3_finalize(find);
-    return rc;
+    return code;
 }
 
 /* Names that are misspelled, or whose records failed. */
 static pl_code lines_strange(const split_state *s, pl_error *err)
 {
     int64_t n = 0;
-    pl_code rc = pl_db_int(s->env->store->db, &n, err,
-                           "SELECT count(*) FROM temp.split_line WHERE NOT EXISTS(SELECT 1 FROM molecule WHERE inchikey=word) AND "
-                           "word NOT IN (SELECT title FROM record WHERE mol_id IS NOT NULL AND title IS NOT NULL)");
+    pl_code code =
+        pl_db_int(s->env->store->db, &n, err,
+                  "SELECT count(*) FROM temp.split_line WHERE NOT EXISTS(SELECT 1 FROM molecule WHERE inchikey=word) AND "
+                  "word NOT IN (SELECT title FROM record WHERE mol_id IS NOT NULL AND title IS NOT NULL)");
 
-    if (!rc && n)
-        rc = pl_event_add(s->env, PL_WARN, "%lld lines of %s name no molecule that was read", (long long)n, s->conf->path);
-    return rc;
+    if (code == PL_OK && n)
+        code = pl_event_add(s->env, PL_WARN, "%lld lines of %s name no molecule that was read", (long long)n, s->conf->path);
+    return code;
 }
 
 /* Joined as a table: titles have no index. */
 pl_code st_split_file(split_state *s, pl_error *err)
 {
     sqlite3 *db = s->env->store->db;
-    pl_code rc = pl_db_exec(db, "DROP TABLE IF EXISTS temp.split_line;"
-                                "CREATE TEMP TABLE split_line(word TEXT NOT NULL, part INTEGER, number INTEGER);", err);
+    pl_code code = pl_db_exec(db,
+                              "DROP TABLE IF EXISTS temp.split_line;"
+                              "CREATE TEMP TABLE split_line(word TEXT NOT NULL, part INTEGER, number INTEGER);",
+                              err);
 
-    if (!rc)
-        rc = lines_add(s, err);
-    if (!rc)
-        rc = pl_db_exec(db, "CREATE INDEX temp.split_word ON split_line(word)", err);
-    if (!rc)
-        rc = lines_apply(s, err);
-    if (!rc)
-        rc = lines_strange(s, err);
-    return rc ? rc : pl_db_exec(db, "DROP TABLE temp.split_line", err);
+    if (code == PL_OK)
+        code = lines_add(s, err);
+    if (code == PL_OK)
+        code = pl_db_exec(db, "CREATE INDEX temp.split_word ON split_line(word)", err);
+    if (code == PL_OK)
+        code = lines_apply(s, err);
+    if (code == PL_OK)
+        code = lines_strange(s, err);
+    return code != PL_OK ? code : pl_db_exec(db, "DROP TABLE temp.split_line", err);
 }
 
 /* ---- whole scaffolds ---- */
@@ -259,7 +263,7 @@ static void scaffold_set(void *ctx, int64_t mol_id, uint64_t scaffold)
 {
     member *m = member_of(ctx, mol_id);
 
-    if (m)
+    if (m != NULL)
         m->scaffold = scaffold;
 }
 
@@ -345,14 +349,15 @@ pl_code st_split_scaffold(split_state *s, pl_error *err)
 {
     group *g = PL_NEW(s->env->mem, group, s->n + 1);
     int64_t n = 0;
-    pl_code rc = g ? st_scaffolds_read(s->env, scaffold_set, s, err) : pl_fail(err, PL_ENOMEM, "scaffolds");
+    pl_code code = g != NULL ? st_scaffolds_read(s->env, scaffold_set, s, err) : pl_fail(err, PL_ENOMEM, "scaffolds");
 
-    if (rc)
-        return rc;
+    if (code != PL_OK)
+        return code;
     qsort(s->m, (size_t)s->n, sizeof *s->m, compare_scaffold);
     for (int64_t i = 0; i < s->n; i++) {
         if (!i || s->m[i].scaffold != s->m[i - 1].scaffold)
-            g[n++] = (group){ .scaffold = s->m[i].scaffold, .first = i,
+            g[n++] = (group){ .scaffold = s->m[i].scaffold,
+                              .first = i,
                               .order = pl_splitmix64(s->m[i].scaffold ^ pl_splitmix64(s->env->seed)) };
         g[n - 1].n++;
     }

@@ -12,6 +12,7 @@ pl_code st_errors_domain(st_errors *e, int32_t k, const pl_env *env, const st_da
 /* Sets the lowest calibrated similarity of target k of m, then its interval (none for a class), from the molecules of e inside of the
  * resulting domain: a score outside has no interval, so molecules outside must not widen it for others. m->range must have its
  * final value. */
-pl_code st_calibrate(nn_model_file *m, int32_t k, st_errors *e, st_part part, const pl_env *env, const st_dataset *d, pl_error *err);
+pl_code st_calibrate(nn_model_file *m, int32_t k, st_errors *e, st_part part, const pl_env *env, const st_dataset *d,
+                     pl_error *err);
 
 #endif

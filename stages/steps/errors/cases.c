@@ -14,7 +14,7 @@ pl_code st_cases_open(st_cases *c, const pl_env *env, pl_error *err)
     char form[32];
 
     *c = (st_cases){ 0 };
-    if (prepare)
+    if (prepare != NULL)
         (void)snprintf(c->form, sizeof c->form, "%s", st_prepare_form(prepare->conf, form));
     return pl_db_prepare(env->store->db, &c->find, "SELECT geometry, neutralised IS NOT NULL FROM molecule WHERE mol_id=?", err);
 }
@@ -62,7 +62,8 @@ pl_code st_range_make(nn_range *out, const pl_env *env, const st_samples *train,
     nn_census *census = PL_NEW(env->mem, nn_census, 1);
     pl_arena *scratch = pl_arena_new(1 << 14);
     st_cases c = { 0 };
-    pl_code code = census && scratch ? st_cases_open(&c, env, err) : pl_fail(err, PL_ENOMEM, "the range of a model");
+    pl_code code =
+        census != NULL && scratch != NULL ? st_cases_open(&c, env, err) : pl_fail(err, PL_ENOMEM, "the range of a model");
 
     for (int64_t i = 0; i < train->n && code == PL_OK; i++)
         code = one_count(census, &c, train, i, scratch, err);

@@ -16,7 +16,7 @@ typedef struct st_cases {
 } st_cases;
 
 pl_code st_cases_open(st_cases *c, const pl_env *env, pl_error *err);
-void    st_cases_close(st_cases *c); /* zeroed is fine */
+void st_cases_close(st_cases *c); /* zeroed is fine */
 
 /* Sets everything in out except the traits and the similarity. */
 pl_code st_case_read(nn_case *out, st_cases *c, int64_t mol_id, pl_error *err);

@@ -52,7 +52,8 @@ pl_code st_domain_make(nn_domain *out, const pl_env *env, const st_samples *trai
     pl_arena *scratch = pl_arena_new(1 << 16);
     nn_domain_molecule *chosen = PL_NEW(env->mem, nn_domain_molecule, n + 1);
     sqlite3_stmt *st = NULL;
-    pl_code code = scratch && chosen ? PL_OK : pl_fail(err, PL_ENOMEM, "the domain of a model, %lld molecules", (long long)n);
+    pl_code code =
+        scratch != NULL && chosen != NULL ? PL_OK : pl_fail(err, PL_ENOMEM, "the domain of a model, %lld molecules", (long long)n);
 
     *out = (nn_domain){ 0 };
     if (code == PL_OK)
@@ -66,12 +67,14 @@ pl_code st_domain_make(nn_domain *out, const pl_env *env, const st_samples *trai
     return code;
 }
 
-pl_code st_domain_nearest(const nn_near **out, const nn_domain *domain, const nn_item *item, int32_t n, pl_arena *mem, pl_error *err)
+pl_code st_domain_nearest(const nn_near **out, const nn_domain *domain, const nn_item *item, int32_t n, pl_arena *mem,
+                          pl_error *err)
 {
     pl_arena *scratch = pl_arena_new(1 << 16);
     ch_fingerprint *print = PL_NEW(mem, ch_fingerprint, n + 1);
     nn_near *near = PL_NEW(mem, nn_near, n + 1);
-    pl_code code = scratch && print && near ? PL_OK : pl_fail(err, PL_ENOMEM, "the nearest of %d molecules", (int)n);
+    pl_code code =
+        scratch != NULL && print != NULL && near != NULL ? PL_OK : pl_fail(err, PL_ENOMEM, "the nearest of %d molecules", (int)n);
 
     *out = near;
     for (int32_t i = 0; i < n && code == PL_OK && domain->n > 0; i++)
@@ -83,13 +86,13 @@ pl_code st_domain_nearest(const nn_near **out, const nn_domain *domain, const nn
 }
 
 /* To each of at[n], positions in d. */
-static pl_code alike_of(const double **out, const nn_domain *domain, const st_dataset *d, const int64_t *at, int64_t n, pl_arena *mem,
-                        pl_error *err)
+static pl_code alike_of(const double **out, const nn_domain *domain, const st_dataset *d, const int64_t *at, int64_t n,
+                        pl_arena *mem, pl_error *err)
 {
     nn_item *item = PL_NEW(mem, nn_item, n + 1);
     double *alike = PL_NEW(mem, double, n + 1);
     const nn_near *near = NULL;
-    pl_code code = item && alike ? PL_OK : pl_fail(err, PL_ENOMEM, "the nearest of %lld molecules", (long long)n);
+    pl_code code = item != NULL && alike != NULL ? PL_OK : pl_fail(err, PL_ENOMEM, "the nearest of %lld molecules", (long long)n);
 
     *out = alike;
     for (int64_t i = 0; i < n && code == PL_OK; i++)
@@ -106,7 +109,8 @@ pl_code st_domain_alike(st_errors *e, const st_dataset *d, st_part part, const n
     int64_t *at = PL_NEW(d->mem, int64_t, d->n + 1), n = 0;
     double *of_target = PL_NEW(d->mem, double, d->n * d->n_targets + 1);
     const double *alike = NULL;
-    pl_code code = at && of_target ? PL_OK : pl_fail(err, PL_ENOMEM, "similarities of %lld molecules", (long long)d->n);
+    pl_code code =
+        at != NULL && of_target != NULL ? PL_OK : pl_fail(err, PL_ENOMEM, "similarities of %lld molecules", (long long)d->n);
 
     for (int64_t i = 0; i < d->n && code == PL_OK; i++)
         if (d->part[i] == part)

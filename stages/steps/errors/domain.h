@@ -13,7 +13,8 @@
 pl_code st_domain_make(nn_domain *out, const pl_env *env, const st_samples *train, int64_t most, pl_error *err);
 
 /* For each of item[n], the nearest molecule of the training; in mem. */
-pl_code st_domain_nearest(const nn_near **out, const nn_domain *domain, const nn_item *item, int32_t n, pl_arena *mem, pl_error *err);
+pl_code st_domain_nearest(const nn_near **out, const nn_domain *domain, const nn_item *item, int32_t n, pl_arena *mem,
+                          pl_error *err);
 
 /* Sets e[k].alike for every target k of a part of d; NaN without a domain. Each molecule is searched once; in d->mem. */
 pl_code st_domain_alike(st_errors *e, const st_dataset *d, st_part part, const nn_domain *domain, pl_error *err);

@@ -68,7 +68,8 @@ static void line_add(pl_text *out, sqlite3_stmt *st, bool hits)
         pl_text_add(out, "\n");
     }
     if (unknown > 0)
-        pl_text_addf(out, "%s of %s %s of %s have no known domain: the model, or the score, is of an earlier version; train it again\n",
+        pl_text_addf(out,
+                     "%s of %s %s of %s have no known domain: the model, or the score, is of an earlier version; train it again\n",
                      pl_count_str(unknown, some), pl_count_str(n, all), hits ? "hits' scores" : "scores", name);
 }
 

@@ -72,34 +72,34 @@ static void pairs_take(st_errors *out, const st_judge *j, int32_t k, const st_sa
 static pl_code baselines_of(st_errors *out, const st_judge *j, int32_t k, st_part part, pl_arena *mem, pl_error *err)
 {
     double *p = PL_NEW(mem, double, out->model.n + 1);
-    pl_code rc = p ? PL_OK : pl_fail(err, PL_ENOMEM, "errors of %lld molecules", (long long)out->model.n);
+    pl_code code = p != NULL ? PL_OK : pl_fail(err, PL_ENOMEM, "errors of %lld molecules", (long long)out->model.n);
 
-    for (int b = 0; b < ST_BASELINES && !rc && !j->base; b++)
-        rc = nn_metric_fit(&out->baseline[b], p, p, 0, mem, err); /* of no molecule: nothing is known */
-    if (rc || !j->base)
-        return rc;
-    rc = st_baselines_look(&j->base[k], part, err);
-    for (int b = 0; b < ST_BASELINES && !rc; b++) {
+    for (int b = 0; b < ST_BASELINES && code == PL_OK && j->base == NULL; b++)
+        code = nn_metric_fit(&out->baseline[b], p, p, 0, mem, err); /* of no molecule: nothing is known */
+    if (code != PL_OK || j->base == NULL)
+        return code;
+    code = st_baselines_look(&j->base[k], part, err);
+    for (int b = 0; b < ST_BASELINES && code == PL_OK; b++) {
         for (int64_t i = 0; i < out->model.n; i++)
             p[i] = st_baseline_value(&j->base[k], (st_baseline)b, j->d, out->at[i]);
-        rc = fit_one(&out->baseline[b], j, out, p, b == ST_BY_MEAN || b == ST_BY_NEIGHBOURS, mem, err);
+        code = fit_one(&out->baseline[b], j, out, p, b == ST_BY_MEAN || b == ST_BY_NEIGHBOURS, mem, err);
     }
-    return rc;
+    return code;
 }
 
-static pl_code fits_of(st_errors *out, const st_judge *j, int32_t k, const st_samples *s, const float *raw, st_part part, pl_arena *mem,
-                       pl_error *err)
+static pl_code fits_of(st_errors *out, const st_judge *j, int32_t k, const st_samples *s, const float *raw, st_part part,
+                       pl_arena *mem, pl_error *err)
 {
     const int64_t most = s->n;
     double *y = PL_NEW(mem, double, most + 1), *p = PL_NEW(mem, double, most + 1);
     int64_t *at = PL_NEW(mem, int64_t, most + 1);
-    pl_code rc;
+    pl_code code;
 
-    if (!y || !p || !at)
+    if (y == NULL || p == NULL || at == NULL)
         return pl_fail(err, PL_ENOMEM, "errors of %lld molecules", (long long)most);
     pairs_take(out, j, k, s, raw, at, y, p);
-    rc = fit_one(&out->model, j, out, p, true, mem, err);
-    return rc ? rc : baselines_of(out, j, k, part, mem, err);
+    code = fit_one(&out->model, j, out, p, true, mem, err);
+    return code != PL_OK ? code : baselines_of(out, j, k, part, mem, err);
 }
 
 pl_code st_errors_find(st_errors *out, const st_judge *j, st_part part, pl_arena *mem, pl_error *err)
@@ -109,28 +109,29 @@ pl_code st_errors_find(st_errors *out, const st_judge *j, st_part part, pl_arena
     float *raw;
     pl_code (*predict)(float *, const nn_engine_kind *, nn_engine *, const nn_samples *, int64_t, int64_t, const nn_train_host *,
                        pl_error *);
-    pl_code rc = st_samples_open(&s, j->d, part, &j->m->inputs, err);
+    pl_code code = st_samples_open(&s, j->d, part, &j->m->inputs, err);
 
     for (int32_t k = 0; k < n_targets; k++)
         out[k] = (st_errors){ .n_unknown = s.n_unknown };
-    if (!rc) {
-        raw = PL_NEW(mem, float, s.samples.n * n_targets + 1);
+    if (code == PL_OK) {
+        raw = PL_NEW(mem, float, s.samples.n *n_targets + 1);
         predict = nn_mirror_wanted(j->mirror, &j->m->conf) ? nn_predict_average : nn_predict;
-        rc = raw ? predict(raw, j->kind, j->engine, &s.samples, j->molecules, j->max_edges, j->host, err)
-                 : pl_fail(err, PL_ENOMEM, "errors of %lld molecules", (long long)s.samples.n);
-        for (int32_t k = 0; k < n_targets && !rc; k++)
-            rc = fits_of(&out[k], j, k, &s, raw, part, mem, err);
+        code = raw != NULL ? predict(raw, j->kind, j->engine, &s.samples, j->molecules, j->max_edges, j->host, err)
+                           : pl_fail(err, PL_ENOMEM, "errors of %lld molecules", (long long)s.samples.n);
+        for (int32_t k = 0; k < n_targets && code == PL_OK; k++)
+            code = fits_of(&out[k], j, k, &s, raw, part, mem, err);
     }
     st_samples_close(&s);
-    return rc;
+    return code;
 }
 
-static pl_code mean_of(st_errors *out, const st_errors *const *e, int64_t n, int32_t k, const st_judge *j, pl_arena *mem, pl_error *err)
+static pl_code mean_of(st_errors *out, const st_errors *const *e, int64_t n, int32_t k, const st_judge *j, pl_arena *mem,
+                       pl_error *err)
 {
     double *p = PL_NEW(mem, double, e[0][k].model.n + 1);
 
     *out = e[0][k];
-    if (!p)
+    if (p == NULL)
         return pl_fail(err, PL_ENOMEM, "errors of %lld molecules", (long long)out->model.n);
     for (int64_t i = 0; i < out->model.n; i++) {
         for (int64_t m = 0; m < n; m++)
@@ -143,9 +144,9 @@ static pl_code mean_of(st_errors *out, const st_errors *const *e, int64_t n, int
 
 pl_code st_errors_mean(st_errors *out, const st_errors *const *e, int64_t n, const st_judge *j, pl_arena *mem, pl_error *err)
 {
-    pl_code rc = PL_OK;
+    pl_code code = PL_OK;
 
-    for (int32_t k = 0; k < j->d->n_targets && !rc; k++)
-        rc = mean_of(&out[k], e, n, k, j, mem, err);
-    return rc;
+    for (int32_t k = 0; k < j->d->n_targets && code == PL_OK; k++)
+        code = mean_of(&out[k], e, n, k, j, mem, err);
+    return code;
 }

@@ -7,22 +7,22 @@
 #include "stages/steps/dataset/dataset.h"
 
 typedef struct st_errors {
-    int64_t n_unknown;                 /* molecules with elements the model does not know */
-    const int64_t *at;                 /* [model.n] positions in the data set             */
+    int64_t n_unknown;                  /* molecules with elements the model does not know */
+    const int64_t *at;                  /* [model.n] positions in the data set             */
     const double *measured, *predicted; /* [model.n] in the target's unit                 */
-    const double *alike;               /* [model.n] set by st_domain_alike; NULL before          */
-    const bool *outside;               /* [model.n] of the model's domain; NULL: not known */
+    const double *alike;                /* [model.n] set by st_domain_alike; NULL before          */
+    const bool *outside;                /* [model.n] of the model's domain; NULL: not known */
     nn_fit model, baseline[ST_BASELINES];
 } st_errors;
 
 typedef struct st_judge {
     const nn_model_file *m;
     const nn_engine_kind *kind;
-    nn_engine *engine;                 /* has the parameters of m                         */
+    nn_engine *engine; /* has the parameters of m                         */
     const st_dataset *d;
-    const st_baselines *base;          /* [d->n_targets]; NULL: compare with nothing      */
-    const nn_train_host *host;         /* for stop; may be NULL                           */
-    int64_t molecules, max_edges;      /* of a batch                                      */
+    const st_baselines *base;     /* [d->n_targets]; NULL: compare with nothing      */
+    const nn_train_host *host;    /* for stop; may be NULL                           */
+    int64_t molecules, max_edges; /* of a batch                                      */
     nn_mirror_mode mirror;
 } st_judge;
 
@@ -48,6 +48,6 @@ enum { ST_FIT_NUMBERS(ST_ERROR_KIND) ST_ERROR_ROC_AUC, ST_ERROR_KINDS = ST_ERROR
 /* By kind: 0 to ST_ERROR_KINDS - 1; the value is NaN when there is none. */
 const char *st_error_name(int kind);
 double st_error_value(const nn_fit *f, int kind);
-bool st_error_has_unit(int kind);      /* in the target's unit, not a pure number         */
+bool st_error_has_unit(int kind); /* in the target's unit, not a pure number         */
 
 #endif

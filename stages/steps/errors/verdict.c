@@ -5,7 +5,9 @@
 #include <string.h>
 
 static const char *const words[][2] = {
-    { "mean", "the mean" }, { "composition", "element counts" }, { "descriptors", "linear fit on descriptors" },
+    { "mean", "the mean" },
+    { "composition", "element counts" },
+    { "descriptors", "linear fit on descriptors" },
     { "neighbours", "nearest neighbours" },
 };
 
@@ -17,10 +19,7 @@ const char *st_verdict_words(const char *who)
     return who;
 }
 
-st_verdict st_verdict_of(bool classes, double model)
-{
-    return (st_verdict){ .classes = classes, .model = model, .best = NAN };
-}
+st_verdict st_verdict_of(bool classes, double model) { return (st_verdict){ .classes = classes, .model = model, .best = NAN }; }
 
 /* a is better than b, or b is not known. */
 static bool is_better(bool classes, double a, double b)
@@ -46,7 +45,9 @@ void st_verdict_add(pl_text *out, const st_verdict *v, const char *part, const c
 
     if (!st_verdict_is_beaten(v))
         return;
-    pl_text_addf(out, "On the %s part the model is no better than a simple prediction (%s %s %.4g%s%s, the model %.4g%s%s): "
-                 "do not screen with it.", part, st_verdict_words(v->who), v->classes ? "ROC-AUC" : "MAE", v->best, space,
-                 v->classes ? "" : unit, v->model, space, v->classes ? "" : unit);
+    pl_text_addf(out,
+                 "On the %s part the model is no better than a simple prediction (%s %s %.4g%s%s, the model %.4g%s%s): "
+                 "do not screen with it.",
+                 part, st_verdict_words(v->who), v->classes ? "ROC-AUC" : "MAE", v->best, space, v->classes ? "" : unit, v->model,
+                 space, v->classes ? "" : unit);
 }

@@ -8,8 +8,8 @@
 
 typedef struct st_verdict {
     bool classes;
-    double model, best;        /* MAE, of classes ROC-AUC; NaN: not known */
-    const char *who;           /* st_baseline_name of the best, or NULL   */
+    double model, best; /* MAE, of classes ROC-AUC; NaN: not known */
+    const char *who;    /* st_baseline_name of the best, or NULL   */
 } st_verdict;
 
 st_verdict st_verdict_of(bool classes, double model);

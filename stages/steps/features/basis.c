@@ -134,14 +134,13 @@ static const char *sizes_note(int32_t max_degree, const st_graph_sizes *s, pl_ar
     for (int k = 0; k < NN_BASIS_NONE && note != NULL; k++) {
         char size[32];
         double bytes = nn_basis_bytes((nn_basis_kind)k, max_degree, s->pairs, s->edges);
-        note = pl_sprintf(mem, "%s%s%s %s", note, k > 0 ? ", " : "", nn_basis_name((nn_basis_kind)k),
-                          pl_size_str(bytes, size));
+        note = pl_sprintf(mem, "%s%s%s %s", note, k > 0 ? ", " : "", nn_basis_name((nn_basis_kind)k), pl_size_str(bytes, size));
     }
     return note;
 }
 
-static pl_code basis_estimate(const pl_workflow *wf, const pl_step *step, pl_store *store, pl_estimate *out,
-                              pl_arena *mem, pl_error *err)
+static pl_code basis_estimate(const pl_workflow *wf, const pl_step *step, pl_store *store, pl_estimate *out, pl_arena *mem,
+                              pl_error *err)
 {
     const basis_conf *c = step->conf;
     const pl_step *graph = pl_workflow_step(wf, "graph");

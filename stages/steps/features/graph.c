@@ -68,7 +68,7 @@ typedef struct refused {
 typedef struct graph_unit {
     pl_block in;
     pl_bytes out;
-    int64_t first, last; /* ids of the molecules that came in */
+    int64_t first, last;               /* ids of the molecules that came in */
     int32_t n_graphs, n_ok, n_refused; /* ok and refused: molecules, which may have several structures */
     refused *refused;
 } graph_unit;
@@ -77,10 +77,12 @@ ch_graph_opts st_graph_opts(const pl_step *step)
 {
     const graph_conf *c = step->conf;
 
-    return (ch_graph_opts){
-        .edges = (ch_edges)c->edges, .cutoff = (float)c->cutoff, .k = (int32_t)c->k,
-        .max_neighbours = (int32_t)c->max_neighbours, .max_atoms = (int32_t)c->max_atoms,
-        .max_edges = c->max_edges };
+    return (ch_graph_opts){ .edges = (ch_edges)c->edges,
+                            .cutoff = (float)c->cutoff,
+                            .k = (int32_t)c->k,
+                            .max_neighbours = (int32_t)c->max_neighbours,
+                            .max_atoms = (int32_t)c->max_atoms,
+                            .max_edges = c->max_edges };
 }
 
 static pl_code graph_open(void *state, pl_env *env, pl_error *err)
@@ -145,8 +147,7 @@ static pl_code build_structures(graph_worker *w, const ch_block_item *item, int3
     return code;
 }
 
-static pl_code build_all(graph_worker *w, graph_unit *u, const ch_block_item *item, int32_t n, pl_unit *unit,
-                         pl_error *err)
+static pl_code build_all(graph_worker *w, graph_unit *u, const ch_block_item *item, int32_t n, pl_unit *unit, pl_error *err)
 {
     ch_graph *graph = PL_NEW(w->scratch, ch_graph, n + 1);
     int64_t *id = PL_NEW(w->scratch, int64_t, n + 1);
@@ -201,8 +202,10 @@ static pl_code graph_commit(void *state, pl_unit *unit, pl_error *err)
     pl_code code = pl_block_put(s->env->store, "graph", s->env->step->key, unit->index, u->first, u->n_graphs, u->out, err);
 
     for (int32_t i = 0; code == PL_OK && i < u->n_refused; i++)
-        code = pl_failure_add(s->env, &(pl_failure){ .mol_id = u->refused[i].id, .code = u->refused[i].code,
-                                                     .message = u->refused[i].message, .attempt = 1 }, err);
+        code = pl_failure_add(
+            s->env,
+            &(pl_failure){ .mol_id = u->refused[i].id, .code = u->refused[i].code, .message = u->refused[i].message, .attempt = 1 },
+            err);
     unit->first = u->first;
     unit->last = u->last;
     unit->n_ok = u->n_ok;
@@ -214,10 +217,7 @@ static pl_code graph_commit(void *state, pl_unit *unit, pl_error *err)
 
 /* Neighbours within r of an atom in a molecule of n atoms: what QM9 and Tox21 have
  * at 3 to 6 Angstrom, to 10 %. Few atoms: all of them; many: the surface grows as r^2.25. */
-static double neighbours_within(double r, double n)
-{
-    return n <= 1 ? 0 : (n - 1) * (1 - exp(-0.9 * pow(r, 2.25) / (n - 1)));
-}
+static double neighbours_within(double r, double n) { return n <= 1 ? 0 : (n - 1) * (1 - exp(-0.9 * pow(r, 2.25) / (n - 1))); }
 
 static double edges_an_atom(const graph_conf *c, const st_sizes *s)
 {
@@ -234,8 +234,7 @@ static double edges_an_atom(const graph_conf *c, const st_sizes *s)
     return fmin(neighbours_within(c->cutoff, n), most);
 }
 
-pl_code st_graph_expect(st_graph_sizes *out, const pl_workflow *wf, const pl_step *step, pl_store *store,
-                        pl_error *err)
+pl_code st_graph_expect(st_graph_sizes *out, const pl_workflow *wf, const pl_step *step, pl_store *store, pl_error *err)
 {
     const graph_conf *c = step->conf;
     st_sizes s;
@@ -251,8 +250,8 @@ pl_code st_graph_expect(st_graph_sizes *out, const pl_workflow *wf, const pl_ste
     return PL_OK;
 }
 
-static pl_code graph_estimate(const pl_workflow *wf, const pl_step *step, pl_store *store, pl_estimate *out,
-                              pl_arena *mem, pl_error *err)
+static pl_code graph_estimate(const pl_workflow *wf, const pl_step *step, pl_store *store, pl_estimate *out, pl_arena *mem,
+                              pl_error *err)
 {
     st_graph_sizes s;
     pl_code code = st_graph_expect(&s, wf, step, store, err);

@@ -21,7 +21,6 @@ typedef struct st_graph_sizes {
     double atoms, edges, pairs;
     int64_t n_units; /* -1: not known yet */
 } st_graph_sizes;
-pl_code st_graph_expect(st_graph_sizes *out, const pl_workflow *wf, const pl_step *step, pl_store *store,
-                        pl_error *err);
+pl_code st_graph_expect(st_graph_sizes *out, const pl_workflow *wf, const pl_step *step, pl_store *store, pl_error *err);
 
 #endif

@@ -133,7 +133,7 @@ static void read_file(reader *in, const char *path, pl_arena *mem)
         s += 3;
     while (s < end) {
         const char *eol = memchr(s, '\n', (size_t)(end - s));
-        const size_t n = (size_t)((eol ? eol : end) - s);
+        const size_t n = (size_t)((eol != NULL ? eol : end) - s);
         at.line++;
         if (split_line(&r, s, n)) {
             at.column = (int)(r.smarts - s) + 1;
@@ -146,7 +146,7 @@ static void read_file(reader *in, const char *path, pl_arena *mem)
 /* The value of `rules`, or of one of its items. */
 static const pl_node *node_of_rule(const pl_step *step, int32_t i)
 {
-    const pl_node *alerts = pl_node_get(step->node, "alerts"), *list = alerts ? pl_node_get(alerts, "rules") : NULL;
+    const pl_node *alerts = pl_node_get(step->node, "alerts"), *list = alerts != NULL ? pl_node_get(alerts, "rules") : NULL;
 
     if (list == NULL)
         return step->node;
@@ -169,8 +169,8 @@ bool st_alerts_wanted(const st_prepare_conf *c) { return c->alert_file != NULL |
 void st_alerts_read(st_alerts *out, const pl_step *step, pl_problems *problems, pl_arena *mem)
 {
     const st_prepare_conf *c = step->conf;
-    const pl_node *alerts = step->node ? pl_node_get(step->node, "alerts") : NULL;
-    const pl_node *action = alerts ? pl_node_get(alerts, "action") : NULL;
+    const pl_node *alerts = step->node != NULL ? pl_node_get(step->node, "alerts") : NULL;
+    const pl_node *action = alerts != NULL ? pl_node_get(alerts, "action") : NULL;
     reader in = { .out = out, .problems = problems };
     const int before = problems->n;
 
@@ -190,7 +190,7 @@ void st_alerts_read(st_alerts *out, const pl_step *step, pl_problems *problems, 
     if (out->at == NULL || out->text == NULL)
         pl_problem_add(problems, alerts, "alerts: out of memory");
     else if (out->n == 0 && problems->n == before)
-        pl_problem_add(problems, alerts, "alerts: there is no rule in %s", c->alert_file ? c->alert_file : "`rules`");
+        pl_problem_add(problems, alerts, "alerts: there is no rule in %s", c->alert_file != NULL ? c->alert_file : "`rules`");
 }
 
 static void tell_bad(const st_alerts *a, const ch_bad_rule *bad, pl_problems *problems)
@@ -216,7 +216,7 @@ static pl_code check_each(ch_worker *w, const st_alerts *a, pl_problems *problem
         const char *one = pl_strndup(mem, line, n);
         ch_bad_rule *bad = NULL;
         int32_t n_bad = 0;
-        code = one ? ch_worker_rules(w, one, &bad, &n_bad, mem, err) : pl_fail(err, PL_ENOMEM, "a rule");
+        code = one != NULL ? ch_worker_rules(w, one, &bad, &n_bad, mem, err) : pl_fail(err, PL_ENOMEM, "a rule");
         if (code == PL_EINPUT)
             pl_problem_add(problems, &a->at[i], "alerts: not a SMARTS that Open Babel can read: %s", err->text);
         if (n_bad > 0)

@@ -4,7 +4,7 @@
 pl_code st_conformers_open(st_conformers *c, pl_store *store, const char *prepare_key, pl_error *err)
 {
     *c = (st_conformers){ .store = store, .key = prepare_key, .mem = pl_arena_new(1 << 20), .unit = -1 };
-    return c->mem ? pl_store_features(store, err) : pl_fail(err, PL_ENOMEM, "no memory for structures");
+    return c->mem != NULL ? pl_store_features(store, err) : pl_fail(err, PL_ENOMEM, "no memory for structures");
 }
 
 void st_conformers_close(st_conformers *c)

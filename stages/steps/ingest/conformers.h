@@ -19,7 +19,7 @@ typedef struct st_conformers {
 
 /* Opens features.db. */
 pl_code st_conformers_open(st_conformers *c, pl_store *store, const char *prepare_key, pl_error *err);
-void    st_conformers_close(st_conformers *c); /* zeroed is fine */
+void st_conformers_close(st_conformers *c); /* zeroed is fine */
 
 /* *mol: its structure with the lowest energy, valid until the next call; NULL when the molecule has none, or features.db has lost it. */
 pl_code st_conformer_find(st_conformers *c, int64_t unit, int64_t mol_id, const ch_mol **mol, pl_error *err);

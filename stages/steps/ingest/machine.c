@@ -24,8 +24,20 @@ static double argument(int i)
 static void values_at(double x, double out[FUNCTIONS])
 {
     const double a = fabs(x), unit = x * 0.125; /* acos and asin take -1 to 1 */
-    const double all[FUNCTIONS] = { exp(x), log(a), pow(a, 1.7), sin(x), cos(x), tan(x), asin(unit), acos(unit), atan(x), atan2(x, 0.3),
-                                    cbrt(x), hypot(x, 0.7), (double)expf((float)x), (double)powf((float)a, 0.6F) };
+    const double all[FUNCTIONS] = { exp(x),
+                                    log(a),
+                                    pow(a, 1.7),
+                                    sin(x),
+                                    cos(x),
+                                    tan(x),
+                                    asin(unit),
+                                    acos(unit),
+                                    atan(x),
+                                    atan2(x, 0.3),
+                                    cbrt(x),
+                                    hypot(x, 0.7),
+                                    (double)expf((float)x),
+                                    (double)powf((float)a, 0.6F) };
 
     for (int k = 0; k < FUNCTIONS; k++)
         out[k] = all[k];

@@ -15,8 +15,9 @@ struct st_keep {
 
 #define COLUMN(name, kind, ...) { #name, ST_TYPE(kind) },
 static const st_column columns[] = {
-    { "inchikey", ST_STRING }, { "smiles", ST_STRING }, { "formula", ST_STRING }, { "n_heavy", ST_WHOLE }, { "charge", ST_WHOLE },
-    { "removed", ST_STRING }, { "neutralised", ST_WHOLE }, { "undefined_stereo", ST_WHOLE }, CH_DESCRIPTORS(COLUMN) { NULL, ST_ANY },
+    { "inchikey", ST_STRING },   { "smiles", ST_STRING },          { "formula", ST_STRING },
+    { "n_heavy", ST_WHOLE },     { "charge", ST_WHOLE },           { "removed", ST_STRING },
+    { "neutralised", ST_WHOLE }, { "undefined_stereo", ST_WHOLE }, CH_DESCRIPTORS(COLUMN){ NULL, ST_ANY },
 };
 
 /* CAST, so that values compare as those of a table's columns do. */
@@ -34,8 +35,10 @@ static pl_code prepare(st_keep *k, const char *expression, size_t *at, pl_error 
     char *sql;
 
     if (code != PL_OK)
-        return pl_fail(err, code, "keep: %s; it is an SQL expression over %s, charge, n_heavy, formula, smiles, inchikey, removed, "
-                       "neutralised, undefined_stereo", said.text, ST_DESCRIPTOR_LIST);
+        return pl_fail(err, code,
+                       "keep: %s; it is an SQL expression over %s, charge, n_heavy, formula, smiles, inchikey, removed, "
+                       "neutralised, undefined_stereo",
+                       said.text, ST_DESCRIPTOR_LIST);
     sql = sqlite3_mprintf("SELECT 1 FROM (%s) WHERE (%s\n)", values, expression);
     if (sql == NULL)
         return pl_fail(err, PL_ENOMEM, "no memory for a condition");

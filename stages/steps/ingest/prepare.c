@@ -34,23 +34,28 @@ static const pl_field fields[] = {
     { PL_BOOL, "neutralise", AT(neutralise), .flags = PL_LATER,
       .help = "convert acids and bases to their uncharged form; quaternary nitrogen keeps its charge and one counter-charge" },
     { PL_REAL, "ph", AT(ph), .dflt = -1, .min = 0, .max = 14, .choices = "none", .flags = PL_LATER,
-      .help = "protonate acids and bases as in water of this pH (7.4: blood) by typical pKa values of their groups, whatever form the input "
-              "has; instead of neutralise" },
+      .help =
+          "protonate acids and bases as in water of this pH (7.4: blood) by typical pKa values of their groups, whatever form the input "
+          "has; instead of neutralise" },
     { PL_PATH, "alerts.file", AT(alert_file), .flags = PL_EXISTS,
-      .help = "file of structural alerts, in each line a SMARTS, white space and a name; molecule.alerts lists the names that match" },
-    { PL_TEXTS, "alerts.rules", AT(alert_rules), .flags = PL_LATER, .help = "inline rules, added to those of the file: \"[N+](=O)[O-] nitro\"" },
+      .help =
+          "file of structural alerts, in each line a SMARTS, white space and a name; molecule.alerts lists the names that match" },
+    { PL_TEXTS, "alerts.rules", AT(alert_rules), .flags = PL_LATER,
+      .help = "inline rules, added to those of the file: \"[N+](=O)[O-] nitro\"" },
     { PL_CHOICE, "alerts.action", AT(alert_action), .choices = "flag|filter", .flags = PL_LATER,
       .help = "molecules with an alert: flag: only list the alert; filter: set their records aside before a structure is built" },
     { PL_TEXT, "keep", AT(keep), .flags = PL_LATER,
-      .help = "SQL expression over descriptors that a molecule must satisfy, else its record is set aside before a structure is built: "
-              "\"mw < 600 and rotb <= 12\"" },
+      .help =
+          "SQL expression over descriptors that a molecule must satisfy, else its record is set aside before a structure is built: "
+          "\"mw < 600 and rotb <= 12\"" },
     { PL_CHOICE, "conformers.source", AT(conformer), .choices = "auto|keep|generate|none",
       .help = "3D structure: auto: the input's if it is 3D, else built; keep: always the input's; generate: always built; none" },
     { PL_CHOICE, "conformers.force_field", AT(force_field), .choices = "mmff94|uff",
       .help = "minimises built structures; mmff94 falls back to uff where it has no parameters" },
     { PL_INT, "conformers.count", AT(structures), .dflt = 1, .min = 1, .max = 100, .unit = "structures", .flags = PL_LATER,
-      .help = "conformers built for a molecule with rotatable bonds or undefined stereo; models train on all of them, and a score is the "
-              "mean over them" },
+      .help =
+          "conformers built for a molecule with rotatable bonds or undefined stereo; models train on all of them, and a score is the "
+          "mean over them" },
     { PL_REAL, "conformers.window", AT(window), .dflt = 10, .min = 0, .max = 1000, .unit = "kcal/mol", .flags = PL_LATER,
       .help = "of several structures, those are left out whose energy is this much above the lowest" },
     { PL_DURATION, "conformers.cpu_limit", AT(cpu_limit), .dflt = 2, .min = 0.05, .max = 3600,
@@ -58,10 +63,12 @@ static const pl_field fields[] = {
     { PL_DURATION, "conformers.retry_cpu_limit", AT(retry_cpu_limit), .dflt = 30, .min = 0.05, .max = 86400,
       .help = "CPU time at the second and last attempt; multiplied by `count`" },
     { PL_CHOICE, "dedupe.by", AT(dedupe), .choices = "inchikey|exact|none|protonation|skeleton",
-      .help = "records are the same molecule if they have: inchikey: the same InChIKey; exact: also the same canonical SMILES; none: never; "
-              "protonation: the same InChIKey except for the last letter (the protonation); skeleton: the same first 14 letters of the "
-              "InChIKey, whatever their stereo and isotopes" },
-    { PL_CHOICE, "dedupe.on_conflict", AT(on_conflict), .choices = "mean|first", .help = "label of a molecule with several records" },
+      .help =
+          "records are the same molecule if they have: inchikey: the same InChIKey; exact: also the same canonical SMILES; none: never; "
+          "protonation: the same InChIKey except for the last letter (the protonation); skeleton: the same first 14 letters of the "
+          "InChIKey, whatever their stereo and isotopes" },
+    { PL_CHOICE, "dedupe.on_conflict", AT(on_conflict), .choices = "mean|first",
+      .help = "label of a molecule with several records" },
     { PL_INT, "max_heavy_atoms", AT(max_heavy_atoms), .dflt = 250, .min = 1, .max = 100000, .unit = "atoms",
       .help = "molecules with more heavy atoms fail" },
     { PL_INT, "max_atoms", AT(max_atoms), .dflt = 1000, .min = 1, .max = 1000000, .unit = "atoms",
@@ -123,10 +130,11 @@ static void check(const pl_workflow *wf, const pl_step *step, pl_problems *probl
     (void)wf;
     for (int32_t i = 0; i < c->labels.n && c->labels.n > 1; i++)
         if (strcmp(label[i], "all") == 0 || strcmp(label[i], "none") == 0)
-            pl_problem_add(problems, pl_node_get(step->node, "labels"), "prepare.labels: \"%s\" cannot be combined with other names",
-                           label[i]);
+            pl_problem_add(problems, pl_node_get(step->node, "labels"),
+                           "prepare.labels: \"%s\" cannot be combined with other names", label[i]);
     if (c->retry_cpu_limit < c->cpu_limit)
-        pl_problem_add(problems, step->node, "prepare.conformers: retry_cpu_limit is below cpu_limit; the second attempt "
+        pl_problem_add(problems, step->node,
+                       "prepare.conformers: retry_cpu_limit is below cpu_limit; the second attempt "
                        "must have more time");
     if (ch_worker_open(&w, NULL, &err) != PL_OK)
         pl_problem_add(problems, step->node, "prepare: %s", err.text);
@@ -135,10 +143,7 @@ static void check(const pl_workflow *wf, const pl_step *step, pl_problems *probl
     check_alerts(step, problems);
 }
 
-static bool generates(const st_prepare_conf *c)
-{
-    return c->conformer == CH_3D_AUTO || c->conformer == CH_3D_GENERATE;
-}
+static bool generates(const st_prepare_conf *c) { return c->conformer == CH_3D_AUTO || c->conformer == CH_3D_GENERATE; }
 
 int64_t st_prepare_unit(const st_prepare_conf *c)
 {
@@ -184,8 +189,8 @@ static const char *descriptors_json(pl_arena *mem)
 }
 
 /* Built structures depend on the seed, everything on the library. */
-static pl_code key(const pl_workflow *wf, const pl_step *step, pl_store *store, const char **extra_json,
-                   pl_arena *mem, pl_error *err)
+static pl_code key(const pl_workflow *wf, const pl_step *step, pl_store *store, const char **extra_json, pl_arena *mem,
+                   pl_error *err)
 {
     const st_prepare_conf *c = step->conf;
     ch_worker *w = NULL;
@@ -205,20 +210,22 @@ static pl_code key(const pl_workflow *wf, const pl_step *step, pl_store *store, 
         return code;
     if (generates(c))
         (void)snprintf(seed, sizeof seed, ",\"seed\":%lld", (long long)wf->seed);
-    *extra_json = descriptors == NULL ? NULL : pl_sprintf(mem, "{\"library\":\"%s\",\"protocol\":\"%s\"%s%s%s%s}", info.openbabel,
-                                                          CH_ANSWERS_VERSION, seed, alerts, groups, descriptors);
+    *extra_json = descriptors == NULL ? NULL
+                                      : pl_sprintf(mem, "{\"library\":\"%s\",\"protocol\":\"%s\"%s%s%s%s}", info.openbabel,
+                                                   CH_ANSWERS_VERSION, seed, alerts, groups, descriptors);
     return *extra_json ? PL_OK : pl_fail(err, PL_ENOMEM, "no memory for the key of prepare");
 }
 
-static pl_code estimate(const pl_workflow *wf, const pl_step *step, pl_store *store, pl_estimate *out,
-                        pl_arena *mem, pl_error *err)
+static pl_code estimate(const pl_workflow *wf, const pl_step *step, pl_store *store, pl_estimate *out, pl_arena *mem, pl_error *err)
 {
     const st_prepare_conf *c = step->conf;
     st_sizes sizes;
     int64_t n = 0;
     /* While records are still being read their number is not final. */
-    pl_code code = store ? pl_db_int(store->db, &n, err, "SELECT (SELECT count(*) FROM record) WHERE EXISTS(SELECT 1 FROM "
-                                     "stage WHERE name='read' AND state='done')") : PL_OK;
+    pl_code code = store != NULL ? pl_db_int(store->db, &n, err,
+                                             "SELECT (SELECT count(*) FROM record) WHERE EXISTS(SELECT 1 FROM "
+                                             "stage WHERE name='read' AND state='done')")
+                                 : PL_OK;
 
     (void)mem;
     sizes.n_records = (double)n;
@@ -230,7 +237,8 @@ static pl_code estimate(const pl_workflow *wf, const pl_step *step, pl_store *st
     out->n_items = (int64_t)sizes.n_records;
     out->n_units = -1;
     out->bytes_results = 360.0 * sizes.n_records;
-    out->bytes_features = (generates(c) ? 1900.0 * st_structures_a_molecule(wf) : 900.0) * sizes.n_records; /* blocks, and the cache of structures */
+    out->bytes_features =
+        (generates(c) ? 1900.0 * st_structures_a_molecule(wf) : 900.0) * sizes.n_records; /* blocks, and the cache of structures */
     /* Measured means of one core: 0.045 s where a structure is built. */
     out->seconds = sizes.n_records * (generates(c) ? 0.045 * (double)c->structures : 0.002);
     return PL_OK;
@@ -243,8 +251,9 @@ static const char *level(const pl_step *step, pl_arena *mem)
     return c->conformer == CH_3D_NONE ? NULL : st_machine_level(mem);
 }
 
-static const char level_advice[] = "the same molecule may get another structure (positions that differ by a tenth of an Angstrom were seen); run "
-                                   "all shards on one kind of machine and one C library (docs/RELIABILITY.md)";
+static const char level_advice[] =
+    "the same molecule may get another structure (positions that differ by a tenth of an Angstrom were seen); run "
+    "all shards on one kind of machine and one C library (docs/RELIABILITY.md)";
 
 /* ---- the run ---- */
 
@@ -273,7 +282,8 @@ static void read_conf(prepare_state *s)
     s->opts.seed = s->env->seed;
     s->budget = (ch_worker_opts){ .cpu_first_s = c->cpu_limit * (double)c->structures,
                                   .cpu_retry_s = c->retry_cpu_limit * (double)c->structures,
-                                  .memory_bytes = (size_t)c->memory_limit, .stop = s->env->stop };
+                                  .memory_bytes = (size_t)c->memory_limit,
+                                  .stop = s->env->stop };
 }
 
 /* Built structures do not depend on alerts and descriptors, nor, for a given SMILES, on the pH; they do depend on the kind of machine. */
@@ -284,14 +294,14 @@ static pl_code open_structures(prepare_state *s, pl_error *err)
     char *library;
     pl_code code;
 
-    (void)json_object_set_new(extra, "machine", json_string(machine ? machine : ""));
+    (void)json_object_set_new(extra, "machine", json_string(machine != NULL ? machine : ""));
     (void)json_object_del(extra, "alerts");
     (void)json_object_del(extra, "groups");
     (void)json_object_del(extra, "descriptors");
     library = json_dumps(extra, JSON_SORT_KEYS | JSON_COMPACT);
     json_decref(extra);
-    code = library ? st_structures_open(&s->structures, s->env->store, library, &s->opts, &s->budget, err)
-                   : pl_fail(err, PL_ENOMEM, "no memory for structures");
+    code = library != NULL ? st_structures_open(&s->structures, s->env->store, library, &s->opts, &s->budget, err)
+                           : pl_fail(err, PL_ENOMEM, "no memory for structures");
     free(library);
     return code;
 }
@@ -310,7 +320,8 @@ static pl_code open_alerts(prepare_state *s, pl_error *err)
     if (problems.n == 0 && strstr(s->env->step->extra_json, hash) != NULL &&
         (alerts.text != NULL) == (strstr(s->env->step->extra_json, "\"alerts\"") != NULL))
         return PL_OK;
-    return pl_fail(err, PL_EINPUT, "alerts: the rules were changed since the run began; run again when no program writes to their file");
+    return pl_fail(err, PL_EINPUT,
+                   "alerts: the rules were changed since the run began; run again when no program writes to their file");
 }
 
 static pl_code open_stage(void *state, pl_env *env, pl_error *err)
@@ -358,7 +369,7 @@ static pl_code worker_open(void *worker, void *state, pl_error *err)
     pl_code code;
 
     w->state = state;
-    code = c->keep ? st_keep_open(&w->keep, c->keep, NULL, err) : PL_OK;
+    code = c->keep != NULL ? st_keep_open(&w->keep, c->keep, NULL, err) : PL_OK;
     return code == PL_OK ? ch_worker_open(&w->chem, &w->state->budget, err) : code;
 }
 
@@ -381,12 +392,12 @@ static pl_code judge(void *ctx, ch_prepared *p, pl_arena *mem, pl_error *err)
     const st_prepare_conf *c = w->state->env->step->conf;
 
     bool keep = true;
-    pl_code code = w->keep ? st_keep_ask(w->keep, p, &keep, err) : PL_OK;
+    pl_code code = w->keep != NULL ? st_keep_ask(w->keep, p, &keep, err) : PL_OK;
 
     if (code != PL_OK || (keep && (c->alert_action != ST_ALERT_FILTER || p->alerts[0] == '\0')))
         return code;
     p->set_aside = keep ? pl_sprintf(mem, ST_ALERTS_REASON "%s", p->alerts) : pl_sprintf(mem, "not (%s)", c->keep);
-    return p->set_aside ? PL_OK : pl_fail(err, PL_ENOMEM, "no memory for a reason");
+    return p->set_aside != NULL ? PL_OK : pl_fail(err, PL_ENOMEM, "no memory for a reason");
 }
 
 static pl_code work(void *worker, pl_unit *unit, pl_error *err)
@@ -434,17 +445,22 @@ static pl_code fail_empty(prepare_state *s, pl_error *err)
     if (code == PL_OK)
         code = pl_db_int(s->env->store->db, &aside, err, "SELECT count(*) FROM record WHERE status='filtered'");
     if (code == PL_OK && aside > 0)
-        return pl_fail(err, PL_EINPUT, "none of the %lld records gave a molecule: %lld were set aside by prepare, the others "
-                       "failed; see record.reason and `molsieve failures`", (long long)n, (long long)aside);
+        return pl_fail(err, PL_EINPUT,
+                       "none of the %lld records gave a molecule: %lld were set aside by prepare, the others "
+                       "failed; see record.reason and `molsieve failures`",
+                       (long long)n, (long long)aside);
     if (code == PL_OK)
-        code = pl_db_prepare(s->env->store->db, &st, "SELECT code, message FROM failure WHERE stage IN('read','prepare') "
-                             "GROUP BY code, message ORDER BY count(*) DESC, code, message LIMIT 1", err);
+        code = pl_db_prepare(s->env->store->db, &st,
+                             "SELECT code, message FROM failure WHERE stage IN('read','prepare') "
+                             "GROUP BY code, message ORDER BY count(*) DESC, code, message LIMIT 1",
+                             err);
     if (code == PL_OK)
         code = pl_db_step(st, &row, err);
     if (code == PL_OK)
-        code = pl_fail(err, PL_EINPUT, "none of the %lld records gave a molecule, most often: %s: %.160s; check `format` of "
-                       "`inputs` and see `molsieve failures`", (long long)n,
-                       row ? (const char *)sqlite3_column_text(st, 0) : "unknown",
+        code = pl_fail(err, PL_EINPUT,
+                       "none of the %lld records gave a molecule, most often: %s: %.160s; check `format` of "
+                       "`inputs` and see `molsieve failures`",
+                       (long long)n, row ? (const char *)sqlite3_column_text(st, 0) : "unknown",
                        row ? (const char *)sqlite3_column_text(st, 1) : "");
     (void)sqlite3_finalize(st);
     return code;
@@ -473,13 +489,17 @@ static pl_code warn_labels(prepare_state *s, pl_error *err)
     pl_code code = named ? pl_db_int(s->env->store->db, &all, err, "SELECT count(*) FROM molecule") : PL_OK;
 
     for (int32_t i = 0; named && i < labels->n && code == PL_OK; i++) {
-        code = pl_db_int(s->env->store->db, &have, err, "SELECT count(*) FROM label JOIN property USING(property_id) "
-                         "WHERE name=%Q", name[i]);
+        code = pl_db_int(s->env->store->db, &have, err,
+                         "SELECT count(*) FROM label JOIN property USING(property_id) "
+                         "WHERE name=%Q",
+                         name[i]);
         if (code == PL_OK && have == 0)
             code = pl_event_add(s->env, PL_WARN, "labels: no molecule has a number in a data field called %s", name[i]);
         else if (code == PL_OK && have < all)
-            code = pl_event_add(s->env, PL_INFO, "labels: %lld of %lld molecules have a number in %s, the others have nothing or "
-                                "text there", (long long)have, (long long)all, name[i]);
+            code = pl_event_add(s->env, PL_INFO,
+                                "labels: %lld of %lld molecules have a number in %s, the others have nothing or "
+                                "text there",
+                                (long long)have, (long long)all, name[i]);
     }
     return code;
 }
@@ -525,13 +545,18 @@ static void settle(const pl_workflow *wf, void *conf)
 static const char *const needs[] = { "read", NULL };
 
 static const char *const reset_sql[] = {
-    "DELETE FROM hit", "DELETE FROM score", "DELETE FROM prediction", "DELETE FROM evaluated", "DELETE FROM split",
+    "DELETE FROM hit",
+    "DELETE FROM score",
+    "DELETE FROM prediction",
+    "DELETE FROM evaluated",
+    "DELETE FROM split",
     "DELETE FROM label",
-    "UPDATE record SET mol_id=NULL, reason=NULL, status='read' WHERE status<>'failed' OR record_id IN "
-    "(SELECT record_id FROM failure WHERE stage='prepare' AND record_id IS NOT NULL)",
+    ("UPDATE record SET mol_id=NULL, reason=NULL, status='read' WHERE status<>'failed' OR record_id IN "
+     "(SELECT record_id FROM failure WHERE stage='prepare' AND record_id IS NOT NULL)"),
     "DELETE FROM molecule",
     "DELETE FROM property WHERE property_id NOT IN (SELECT property_id FROM evaluation)",
-    "DELETE FROM failure WHERE stage='prepare'", NULL,
+    "DELETE FROM failure WHERE stage='prepare'",
+    NULL,
 };
 
 const pl_stage st_prepare = {

@@ -41,8 +41,8 @@ typedef struct st_prepare_conf {
     pl_list alert_rules;    /* const char *                                          */
     const char *keep;       /* stages/steps/ingest/prefilter.h, or NULL                                */
     int32_t alert_action;   /* flag, filter                                          */
-    pl_list labels;     /* const char *; empty, or "all", "none", names      */
-    pl_list properties; /* st_property: from the user, about data fields     */
+    pl_list labels;         /* const char *; empty, or "all", "none", names      */
+    pl_list properties;     /* st_property: from the user, about data fields     */
 } st_prepare_conf;
 
 typedef struct st_property {
@@ -85,7 +85,7 @@ typedef struct st_prepared_unit {
 typedef struct st_molecules st_molecules; /* statements and known properties */
 
 pl_code st_molecules_open(st_molecules **out, pl_env *env, pl_error *err);
-void    st_molecules_close(st_molecules *m); /* NULL is fine */
+void st_molecules_close(st_molecules *m); /* NULL is fine */
 /* All rows of one unit and its block of conformers. */
 pl_code st_molecules_put(st_molecules *m, pl_unit *unit, pl_error *err);
 

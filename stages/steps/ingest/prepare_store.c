@@ -22,7 +22,7 @@ struct st_molecules {
     sqlite3_stmt *find, *put, *set_record, *get_label, *put_label, *put_property;
     sqlite3_stmt *put_measurement; /* of a shard */
     bool alerts;                   /* have been looked for */
-    property *known; /* data fields seen in this run */
+    property *known;               /* data fields seen in this run */
     size_t n_known, cap_known;
 };
 
@@ -32,14 +32,16 @@ static const struct {
     size_t at;
     const char *sql;
 } statements[] = {
-    { offsetof(st_molecules, put), "INSERT INTO molecule(mol_id, inchikey, smiles, formula, n_atoms, n_heavy, charge, removed, "
+    { offsetof(st_molecules, put),
+      "INSERT INTO molecule(mol_id, inchikey, smiles, formula, n_atoms, n_heavy, charge, removed, "
       "geometry, energy, unit, neutralised, alerts, structures, undefined_stereo" ST_DESCRIPTOR_NAMES ") "
       "VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?" ST_DESCRIPTOR_MARKS ")" },
     { offsetof(st_molecules, set_record), "UPDATE record SET status=?, mol_id=?, reason=? WHERE record_id=?" },
     { offsetof(st_molecules, get_label), "SELECT value, n_measurements, spread FROM label WHERE mol_id=? AND property_id=?" },
     { offsetof(st_molecules, put_label), "INSERT OR REPLACE INTO label(mol_id, property_id, value, n_measurements, spread) "
-      "VALUES(?,?,?,?,?)" },
-    { offsetof(st_molecules, put_property), "INSERT INTO property(name, unit, task, better, description) VALUES(?,?,?,?,?) "
+                                         "VALUES(?,?,?,?,?)" },
+    { offsetof(st_molecules, put_property),
+      "INSERT INTO property(name, unit, task, better, description) VALUES(?,?,?,?,?) "
       "ON CONFLICT(name) DO UPDATE SET task=excluded.task, description=excluded.description" },
 };
 
@@ -57,8 +59,10 @@ static const char *find_sql(const st_prepare_conf *conf, pl_arena *mem)
         return "SELECT mol_id FROM molecule WHERE inchikey=?1 AND smiles=?2 ORDER BY mol_id LIMIT 1";
     if (n == 27)
         return "SELECT mol_id FROM molecule WHERE inchikey=?1 AND (?1<>'' OR smiles=?2) ORDER BY mol_id LIMIT 1";
-    return pl_sprintf(mem, "SELECT mol_id FROM molecule WHERE inchikey>=substr(?1,1,%d) AND inchikey<=CASE ?1 WHEN '' THEN '' ELSE "
-                      "substr(?1,1,%d)||'~' END AND (?1<>'' OR smiles=?2) ORDER BY mol_id LIMIT 1", n, n);
+    return pl_sprintf(mem,
+                      "SELECT mol_id FROM molecule WHERE inchikey>=substr(?1,1,%d) AND inchikey<=CASE ?1 WHEN '' THEN '' ELSE "
+                      "substr(?1,1,%d)||'~' END AND (?1<>'' OR smiles=?2) ORDER BY mol_id LIMIT 1",
+                      n, n);
 }
 
 pl_code st_molecules_open(st_molecules **out, pl_env *env, pl_error *err)
@@ -74,10 +78,10 @@ pl_code st_molecules_open(st_molecules **out, pl_env *env, pl_error *err)
     m->conf = env->step->conf;
     m->alerts = st_alerts_wanted(m->conf);
     find = find_sql(m->conf, env->mem);
-    code = find ? pl_db_prepare(env->store->db, &m->find, find, err) : pl_fail(err, PL_ENOMEM, "no memory to store molecules");
+    code =
+        find != NULL ? pl_db_prepare(env->store->db, &m->find, find, err) : pl_fail(err, PL_ENOMEM, "no memory to store molecules");
     for (size_t i = 0; i < sizeof statements / sizeof statements[0] && code == PL_OK; i++)
-        code = pl_db_prepare(env->store->db, (sqlite3_stmt **)(void *)((char *)m + statements[i].at), statements[i].sql,
-                             err);
+        code = pl_db_prepare(env->store->db, (sqlite3_stmt **)(void *)((char *)m + statements[i].at), statements[i].sql, err);
     if (code == PL_OK && env->n_shards > 0)
         code = pl_db_exec(env->store->db, measurement_sql, err);
     if (code == PL_OK && env->n_shards > 0)
@@ -101,7 +105,7 @@ void st_molecules_close(st_molecules *m)
 
 static void bind_text(sqlite3_stmt *st, int i, const char *text)
 {
-    (void)sqlite3_bind_text(st, i, text ? text : "", -1, SQLITE_STATIC);
+    (void)sqlite3_bind_text(st, i, text != NULL ? text : "", -1, SQLITE_STATIC);
 }
 
 static void bind_real(sqlite3_stmt *st, int i, double x)
@@ -142,9 +146,9 @@ const char *st_labels_stored(pl_store *s, pl_arena *mem)
     bool row = false;
 
     if (pl_db_prepare(s->db, &st, sql, NULL) == PL_OK && pl_db_step(st, &row, NULL) == PL_OK && row)
-        names = pl_strdup(mem, sqlite3_column_text(st, 0) ? (const char *)sqlite3_column_text(st, 0) : "none");
+        names = pl_strdup(mem, sqlite3_column_text(st, 0) != NULL ? (const char *)sqlite3_column_text(st, 0) : "none");
     (void)sqlite3_finalize(st);
-    return names ? names : "";
+    return names != NULL ? names : "";
 }
 
 static bool is_qm9(const st_record *r)
@@ -172,13 +176,16 @@ static pl_code make_room(st_molecules *m, const char *name, const char *unit, in
 {
     sqlite3 *db = m->env->store->db;
     int64_t other = 0;
-    pl_code code = pl_db_int(db, &other, err, "SELECT property_id FROM property p WHERE name=%Q AND unit<>%Q AND NOT "
-                             "EXISTS(SELECT 1 FROM label WHERE property_id=p.property_id)", name, unit);
+    pl_code code = pl_db_int(db, &other, err,
+                             "SELECT property_id FROM property p WHERE name=%Q AND unit<>%Q AND NOT "
+                             "EXISTS(SELECT 1 FROM label WHERE property_id=p.property_id)",
+                             name, unit);
 
     if (code == PL_OK && other != 0 && unit[0] != '\0')
         code = pl_db_execf(db, err,
                            "UPDATE property SET name=name||' ('||coalesce(nullif(unit,''),'model')||')' WHERE property_id=%lld;"
-                           "UPDATE property SET name=%Q WHERE name='%q (%q)'", (long long)other, name, name, unit);
+                           "UPDATE property SET name=%Q WHERE name='%q (%q)'",
+                           (long long)other, name, name, unit);
     return code == PL_OK ? pl_db_int(db, id, err, "SELECT property_id FROM property WHERE name=%Q", name) : code;
 }
 
@@ -188,15 +195,15 @@ static pl_code store_property(st_molecules *m, const char *name, const st_record
     static const char *const ends[] = { "none", "low", "high" };
     const st_property *p = said(m->conf, name);
     const char *known_unit = is_qm9(r) ? st_qm9_unit(name) : NULL;
-    const char *unit = p && p->unit && p->unit[0] ? p->unit : known_unit ? known_unit : "";
+    const char *unit = p != NULL && p->unit != NULL && p->unit[0] ? p->unit : known_unit != NULL ? known_unit : "";
     pl_code code = make_room(m, name, unit, id, err);
 
     if (code != PL_OK)
         return code;
     bind_text(m->put_property, 1, name);
     bind_text(m->put_property, 2, unit);
-    bind_text(m->put_property, 3, tasks[p ? p->task : 0]);
-    bind_text(m->put_property, 4, ends[p ? p->better : 0]);
+    bind_text(m->put_property, 3, tasks[p != NULL ? p->task : 0]);
+    bind_text(m->put_property, 4, ends[p != NULL ? p->better : 0]);
     if (p != NULL && p->description != NULL)
         bind_text(m->put_property, 5, p->description);
     code = pl_db_run(m->put_property, err);
@@ -369,15 +376,18 @@ static pl_code set_record(st_molecules *m, int64_t id, const char *status, int64
 
 static pl_code store_failed(st_molecules *m, int64_t id, const ch_prepared *p, pl_error *err)
 {
-    pl_failure f = { .record_id = id, .code = ch_status_name(p->code), .message = p->message,
-                     .signal = p->signal, .attempt = p->attempts, .cpu_s = p->cpu_s };
+    pl_failure f = { .record_id = id,
+                     .code = ch_status_name(p->code),
+                     .message = p->message,
+                     .signal = p->signal,
+                     .attempt = p->attempts,
+                     .cpu_s = p->cpu_s };
     pl_code code = set_record(m, id, "failed", 0, NULL, err);
     return code == PL_OK ? pl_failure_add(m->env, &f, err) : code;
 }
 
 /* *fresh: the record made a new molecule. */
-static pl_code store_good(st_molecules *m, const st_record *r, const ch_prepared *p, int64_t unit, bool *fresh,
-                          pl_error *err)
+static pl_code store_good(st_molecules *m, const st_record *r, const ch_prepared *p, int64_t unit, bool *fresh, pl_error *err)
 {
     int64_t mol_id;
     pl_code code = find_molecule(m, p, &mol_id, err);
@@ -408,7 +418,7 @@ pl_code st_molecules_put(st_molecules *m, pl_unit *unit, pl_error *err)
     ch_block_item *item = items_new(u, unit->mem);
     pl_bytes block;
     int32_t n = 0;
-    pl_code code = item ? PL_OK : pl_fail(err, PL_ENOMEM, "no memory for a block of conformers");
+    pl_code code = item != NULL ? PL_OK : pl_fail(err, PL_ENOMEM, "no memory for a block of conformers");
 
     for (int32_t i = 0; i < u->n && code == PL_OK; i++) {
         const ch_prepared *p = &u->result[i];

@@ -5,9 +5,9 @@
 #include <string.h>
 
 static const char *const units[][2] = {
-    { "A", "GHz" },      { "B", "GHz" },      { "C", "GHz" },       { "mu", "Debye" },  { "alpha", "bohr^3" },
-    { "homo", "Ha" },    { "lumo", "Ha" },    { "gap", "Ha" },      { "r2", "bohr^2" }, { "zpve", "Ha" },
-    { "U0", "Ha" },      { "U", "Ha" },       { "H", "Ha" },        { "G", "Ha" },      { "Cv", "cal/(mol K)" },
+    { "A", "GHz" },   { "B", "GHz" },   { "C", "GHz" },  { "mu", "Debye" },  { "alpha", "bohr^3" },
+    { "homo", "Ha" }, { "lumo", "Ha" }, { "gap", "Ha" }, { "r2", "bohr^2" }, { "zpve", "Ha" },
+    { "U0", "Ha" },   { "U", "Ha" },    { "H", "Ha" },   { "G", "Ha" },      { "Cv", "cal/(mol K)" },
 };
 
 const char *st_qm9_unit(const char *name)

@@ -21,7 +21,8 @@ enum { UNIT_BYTES = 8 << 20, RAW_SMILES_MAX = 4000 };
 #define AT(member) offsetof(st_read_conf, member)
 static const pl_field fields[] = {
     { PL_INT, "unit", AT(unit), .dflt = -1, .min = 1, .max = 100000, .choices = "auto", .unit = "records",
-      .help = "per resumable unit, which one worker processes; auto: 1000, or 200 if prepare may build structures, or 50 if it builds all" },
+      .help =
+          "per resumable unit, which one worker processes; auto: 1000, or 200 if prepare may build structures, or 50 if it builds all" },
     { PL_SIZE, "max_record", AT(max_record), .dflt = 1 << 20, .min = 1024, .max = 256 << 20,
       .help = "maximum size of a record; longer records fail" },
     { PL_SIZE, "max_file", AT(max_file), .dflt = 64 << 20, .min = 1024, .max = 256 << 20,
@@ -54,14 +55,13 @@ typedef struct read_state {
     int32_t file;         /* the one that is open, or comes next */
     int32_t files_stored; /* rows of input_file                  */
     int64_t next_id;
-    int64_t at;           /* the next unit of the undivided run that the reader will reach */
-    st_found *found;      /* [workflow.inputs.n] */
+    int64_t at;      /* the next unit of the undivided run that the reader will reach */
+    st_found *found; /* [workflow.inputs.n] */
     sqlite3_stmt *put_record, *put_file;
     bool comma_told;
 } read_state;
 
-static pl_code estimate(const pl_workflow *wf, const pl_step *step, pl_store *store, pl_estimate *out,
-                        pl_arena *mem, pl_error *err)
+static pl_code estimate(const pl_workflow *wf, const pl_step *step, pl_store *store, pl_estimate *out, pl_arena *mem, pl_error *err)
 {
     const st_read_conf *c = step->conf;
     double bytes = 0;
@@ -78,8 +78,8 @@ static pl_code estimate(const pl_workflow *wf, const pl_step *step, pl_store *st
     out->bytes_features = bytes;
     out->bytes_results = 100.0 * sizes.n_records;
     out->seconds = bytes / 20e6;
-    out->note = pl_sprintf(mem, "%d input file%s; what is not yet read is guessed from the first records",
-                           (int)wf->inputs.n, wf->inputs.n == 1 ? "" : "s");
+    out->note = pl_sprintf(mem, "%d input file%s; what is not yet read is guessed from the first records", (int)wf->inputs.n,
+                           wf->inputs.n == 1 ? "" : "s");
     return code;
 }
 
@@ -90,7 +90,7 @@ static void settle(const pl_workflow *wf, void *conf)
     st_read_conf *c = conf;
 
     if (c->unit < 0)
-        c->unit = prepare ? st_prepare_unit(prepare->conf) : 1000;
+        c->unit = prepare != NULL ? st_prepare_unit(prepare->conf) : 1000;
 }
 
 /* ---- reading ---- */
@@ -107,8 +107,10 @@ static pl_code go_on(read_state *s, pl_error *err)
     sqlite3_stmt *st = NULL;
     ch_record record;
     bool row = false, more = true;
-    pl_code code = pl_db_prepare(s->env->store->db, &st, "SELECT file_id, byte_offset, ordinal, line, record_id FROM "
-                                 "record ORDER BY record_id DESC LIMIT 1", err);
+    pl_code code = pl_db_prepare(s->env->store->db, &st,
+                                 "SELECT file_id, byte_offset, ordinal, line, record_id FROM "
+                                 "record ORDER BY record_id DESC LIMIT 1",
+                                 err);
 
     if (code == PL_OK)
         code = pl_db_step(st, &row, err);
@@ -122,8 +124,8 @@ static pl_code go_on(read_state *s, pl_error *err)
         if (code == PL_OK)
             code = st_seen_format(s->env, s->file, s->reader, err);
         if (code == PL_OK)
-            code = ch_reader_seek(s->reader, sqlite3_column_int64(st, 1), sqlite3_column_int64(st, 2),
-                                  sqlite3_column_int64(st, 3), err);
+            code = ch_reader_seek(s->reader, sqlite3_column_int64(st, 1), sqlite3_column_int64(st, 2), sqlite3_column_int64(st, 3),
+                                  err);
         if (code == PL_OK)
             code = ch_reader_next(s->reader, &record, &more, err);
         if (code == PL_OK)
@@ -146,18 +148,23 @@ static pl_code open_stage(void *state, pl_env *env, pl_error *err)
     s->conf = env->step->conf;
     s->next_id = 1;
     s->found = PL_NEW(env->mem, st_found, env->wf->inputs.n + 1);
-    code = s->found ? ch_worker_open(&s->lister, &opts, err) : pl_fail(err, PL_ENOMEM, "no memory for %d files", (int)env->wf->inputs.n);
+    code = s->found != NULL ? ch_worker_open(&s->lister, &opts, err)
+                            : pl_fail(err, PL_ENOMEM, "no memory for %d files", (int)env->wf->inputs.n);
     if (code == PL_OK)
         code = pl_store_features(env->store, err);
     if (code == PL_OK)
         code = pl_db_int(env->store->db, &n, err, "SELECT count(*) FROM input_file");
     s->files_stored = (int32_t)n;
     if (code == PL_OK)
-        code = pl_db_prepare(env->store->db, &s->put_file, "INSERT INTO input_file(file_id, path, size_bytes, sha256, "
-                             "format) VALUES(?,?,?,?,?)", err);
+        code = pl_db_prepare(env->store->db, &s->put_file,
+                             "INSERT INTO input_file(file_id, path, size_bytes, sha256, "
+                             "format) VALUES(?,?,?,?,?)",
+                             err);
     if (code == PL_OK)
-        code = pl_db_prepare(env->store->db, &s->put_record, "INSERT INTO record(record_id, file_id, ordinal, "
-                             "byte_offset, line, title, raw_smiles, status) VALUES(?,?,?,?,?,?,?,?)", err);
+        code = pl_db_prepare(env->store->db, &s->put_record,
+                             "INSERT INTO record(record_id, file_id, ordinal, "
+                             "byte_offset, line, title, raw_smiles, status) VALUES(?,?,?,?,?,?,?,?)",
+                             err);
     return code == PL_OK ? go_on(s, err) : code;
 }
 
@@ -223,7 +230,7 @@ static pl_code copy_record(const read_state *s, item *it, const ch_record *r, pl
     it->title = r->title != NULL && r->title[0] != '\0' ? pl_strdup(mem, r->title) : NULL;
     if (r->problem != NULL) {
         it->problem = pl_strdup(mem, r->problem);
-        return it->problem ? PL_OK : pl_fail(err, PL_ENOMEM, "no memory for a record");
+        return it->problem != NULL ? PL_OK : pl_fail(err, PL_ENOMEM, "no memory for a record");
     }
     it->record.id = it->id;
     it->record.format = pl_strdup(mem, r->format);
@@ -257,7 +264,7 @@ static pl_code take_record(read_state *s, read_unit *u, size_t *bytes, pl_arena 
     pl_code code = ch_reader_next(s->reader, &r, &more, err);
 
     if (code == PL_OK && more) {
-        item *it = u->item ? &u->item[u->n] : NULL;
+        item *it = u->item != NULL ? &u->item[u->n] : NULL;
         u->n++;
         *bytes += r.len;
         if (it != NULL) {
@@ -416,8 +423,11 @@ static void bind_text(sqlite3_stmt *st, int i, const char *text)
 /* A table without a row of names would lose its first molecule without a message. */
 static pl_code warn_guessed(read_state *s, const char *path, const char *column)
 {
-    return column == NULL ? PL_OK : pl_event_add(s->env, PL_WARN, "%s: no column has the name smiles; the first column, \"%.60s\", is used, and "
-                                                                  "the first row is read as names", path, column);
+    return column == NULL ? PL_OK
+                          : pl_event_add(s->env, PL_WARN,
+                                         "%s: no column has the name smiles; the first column, \"%.60s\", is used, and "
+                                         "the first row is read as names",
+                                         path, column);
 }
 
 /* Rows of input_file up to and including `file`; files without records get theirs too. */
@@ -460,8 +470,10 @@ static pl_code store_failure(read_state *s, const item *it, pl_error *err)
 static pl_code warn_comma(read_state *s, const item *it)
 {
     s->comma_told = true;
-    return pl_event_add(s->env, PL_WARN, "%s:%lld: %s: a number with a decimal comma is read as text, not as a label, here and in later "
-                                         "records; write 1.5 for 1,5", st_input_at(s->env->wf, it->file)->path, (long long)it->line, it->comma);
+    return pl_event_add(s->env, PL_WARN,
+                        "%s:%lld: %s: a number with a decimal comma is read as text, not as a label, here and in later "
+                        "records; write 1.5 for 1,5",
+                        st_input_at(s->env->wf, it->file)->path, (long long)it->line, it->comma);
 }
 
 static pl_code store_item(read_state *s, const item *it, pl_error *err)
@@ -478,7 +490,7 @@ static pl_code store_item(read_state *s, const item *it, pl_error *err)
     (void)sqlite3_bind_int64(st, 5, it->line);
     bind_text(st, 6, it->title);
     bind_text(st, 7, it->raw_smiles);
-    bind_text(st, 8, it->problem ? "failed" : "read");
+    bind_text(st, 8, it->problem != NULL ? "failed" : "read");
     code = pl_db_run(st, err);
     if (code == PL_OK && it->problem != NULL)
         code = store_failure(s, it, err);
@@ -498,8 +510,7 @@ static pl_code commit(void *state, pl_unit *unit, pl_error *err)
     if (code == PL_OK)
         code = st_seen_put(s->env, unit->index, &u->seen, err);
     if (code == PL_OK)
-        code = pl_block_put(s->env->store, "record", s->env->step->key, unit->index, unit->first, u->n_good, u->block,
-                            err);
+        code = pl_block_put(s->env->store, "record", s->env->step->key, unit->index, unit->first, u->n_good, u->block, err);
     return code;
 }
 
@@ -543,17 +554,26 @@ static pl_code finish(void *state, pl_error *err)
     if (code == PL_OK)
         code = pl_db_int(db, &n, err, "SELECT EXISTS(SELECT 1 FROM record)");
     if (code == PL_OK && n == 0)
-        return pl_fail(err, PL_EINPUT, "no records in %s%s; check `inputs` and their `format`",
-                       st_input_at(s->env->wf, 0)->path, s->env->wf->inputs.n > 1 ? " and all other input files" : "");
+        return pl_fail(err, PL_EINPUT, "no records in %s%s; check `inputs` and their `format`", st_input_at(s->env->wf, 0)->path,
+                       s->env->wf->inputs.n > 1 ? " and all other input files" : "");
     return code == PL_OK ? warn_of(s, empty_sql, err) : code;
 }
 
 /* All later stages depend on the records, so their results are removed first. */
 static const char *const reset_sql[] = {
-    "DELETE FROM hit", "DELETE FROM score", "DELETE FROM prediction", "DELETE FROM evaluated", "DELETE FROM split",
+    "DELETE FROM hit",
+    "DELETE FROM score",
+    "DELETE FROM prediction",
+    "DELETE FROM evaluated",
+    "DELETE FROM split",
     "DELETE FROM label",
-    "UPDATE record SET mol_id=NULL", "DELETE FROM molecule", "DELETE FROM record", "DELETE FROM input_file",
-    "DELETE FROM failure WHERE stage='read'", "DELETE FROM meta WHERE key='read_seen'", NULL,
+    "UPDATE record SET mol_id=NULL",
+    "DELETE FROM molecule",
+    "DELETE FROM record",
+    "DELETE FROM input_file",
+    "DELETE FROM failure WHERE stage='read'",
+    "DELETE FROM meta WHERE key='read_seen'",
+    NULL,
 };
 
 const pl_stage st_read = {

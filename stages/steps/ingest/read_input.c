@@ -9,10 +9,7 @@
 #include "pipeline/base/stop.h"
 #include "pipeline/store/store.h"
 
-const pl_input *st_input_at(const pl_workflow *wf, int32_t i)
-{
-    return (const pl_input *)wf->inputs.items + i;
-}
+const pl_input *st_input_at(const pl_workflow *wf, int32_t i) { return (const pl_input *)wf->inputs.items + i; }
 
 static const char *wanted_format(const pl_input *in)
 {
@@ -72,10 +69,7 @@ bool st_is_read(const pl_workflow *wf, const char *path)
 
 /* ---- what can be wrong with the inputs ---- */
 
-static int compare_paths(const void *a, const void *b)
-{
-    return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
+static int compare_paths(const void *a, const void *b) { return strcmp(*(const char *const *)a, *(const char *const *)b); }
 
 static void check_formats(const pl_workflow *wf, pl_problems *problems)
 {
@@ -84,7 +78,7 @@ static void check_formats(const pl_workflow *wf, pl_problems *problems)
 
     for (int32_t i = 0; i < wf->patterns.n; i++) {
         const char *format = wanted_format((const pl_input *)wf->patterns.items + i);
-        const pl_node *at = list && i < list->n ? pl_node_get(list->item[i], "format") : NULL;
+        const pl_node *at = list != NULL && i < list->n ? pl_node_get(list->item[i], "format") : NULL;
         bool yes = false;
         /* Only other formats are worth starting the worker for. */
         if (format == NULL || ch_format_is_ours(format))
@@ -92,8 +86,10 @@ static void check_formats(const pl_workflow *wf, pl_problems *problems)
         if (worker == NULL && ch_worker_open(&worker, NULL, NULL) != PL_OK)
             break; /* without a worker the run itself says so */
         if (ch_worker_reads(worker, format, &yes, NULL) == PL_OK && !yes)
-            pl_problem_add(problems, at, "inputs.%d.format: '%s' is no known format; allowed: auto, smi, sdf, mol2, xyz, pdb, csv, "
-                           "or a name that `obabel -L formats` lists", (int)i, format);
+            pl_problem_add(problems, at,
+                           "inputs.%d.format: '%s' is no known format; allowed: auto, smi, sdf, mol2, xyz, pdb, csv, "
+                           "or a name that `obabel -L formats` lists",
+                           (int)i, format);
     }
     ch_worker_close(worker);
 }
@@ -117,8 +113,10 @@ static void check_files(const pl_workflow *wf, pl_problems *problems)
         if (wanted_format(in) == NULL && !ch_format_is_ours(ch_reader_format(reader)) &&
             (worker != NULL || ch_worker_open(&worker, NULL, NULL) == PL_OK) &&
             ch_worker_reads(worker, ch_reader_format(reader), &yes, NULL) == PL_OK && !yes)
-            pl_problem_add(problems, at, "inputs: %s: '%s' is no known format; unpack the file (only .gz is unpacked here), or set its "
-                                         "`format`", in->path, ch_reader_format(reader));
+            pl_problem_add(problems, at,
+                           "inputs: %s: '%s' is no known format; unpack the file (only .gz is unpacked here), or set its "
+                           "`format`",
+                           in->path, ch_reader_format(reader));
         ch_reader_close(reader);
     }
     ch_worker_close(worker);
@@ -145,8 +143,8 @@ void st_read_check(const pl_workflow *wf, const pl_step *step, pl_problems *prob
 
 /* ---- what the records depend on ---- */
 
-static pl_code describe_input(json_t *list, const pl_input *in, const st_read_conf *conf, pl_store *store,
-                              bool *foreign, bool *exact, pl_error *err)
+static pl_code describe_input(json_t *list, const pl_input *in, const st_read_conf *conf, pl_store *store, bool *foreign,
+                              bool *exact, pl_error *err)
 {
     char hash[65];
     ch_reader *reader = NULL;
@@ -160,8 +158,8 @@ static pl_code describe_input(json_t *list, const pl_input *in, const st_read_co
     /* Formats that we split ourselves do not depend on the library. */
     *foreign = *foreign || !ch_format_is_ours(ch_reader_format(reader));
     *exact = *exact || *foreign || strcmp(ch_reader_format(reader), "qm9bin") == 0;
-    o = json_pack("{s:s, s:s, s:s?, s:s?, s:s?}", "sha256", hash, "format", ch_reader_format(reader), "title_from",
-                  in->title_from, "smiles_column", in->smiles_column, "title_column", in->title_column);
+    o = json_pack("{s:s, s:s, s:s?, s:s?, s:s?}", "sha256", hash, "format", ch_reader_format(reader), "title_from", in->title_from,
+                  "smiles_column", in->smiles_column, "title_column", in->title_column);
     ch_reader_close(reader);
     if (o == NULL || json_array_append_new(list, o) != 0)
         return pl_fail(err, PL_ENOMEM, "no memory for the key of read");
@@ -176,15 +174,16 @@ static pl_code describe_library(json_t *root, pl_error *err)
 
     if (code == PL_OK)
         code = ch_worker_version(w, &info, err);
-    if (code == PL_OK && (json_object_set_new(root, "library", json_string(info.openbabel)) != 0 ||
-                          json_object_set_new(root, "bonds", json_string("own")) != 0)) /* earlier versions left them to the library */
+    if (code == PL_OK &&
+        (json_object_set_new(root, "library", json_string(info.openbabel)) != 0 ||
+         json_object_set_new(root, "bonds", json_string("own")) != 0)) /* earlier versions left them to the library */
         code = pl_fail(err, PL_ENOMEM, "no memory for the key of read");
     ch_worker_close(w);
     return code;
 }
 
-pl_code st_read_key(const pl_workflow *wf, const pl_step *step, pl_store *store, const char **extra_json,
-                   pl_arena *mem, pl_error *err)
+pl_code st_read_key(const pl_workflow *wf, const pl_step *step, pl_store *store, const char **extra_json, pl_arena *mem,
+                    pl_error *err)
 {
     json_t *list = json_array(), *root = json_pack("{s:o}", "inputs", list);
     bool foreign = false, exact = false; /* exact: earlier versions rounded their positions to four decimals */
@@ -202,7 +201,7 @@ pl_code st_read_key(const pl_workflow *wf, const pl_step *step, pl_store *store,
     json_decref(root);
     if (code != PL_OK)
         return code;
-    *extra_json = text ? pl_strdup(mem, text) : NULL;
+    *extra_json = text != NULL ? pl_strdup(mem, text) : NULL;
     free(text);
     return *extra_json ? PL_OK : pl_fail(err, PL_ENOMEM, "no memory for the key of read");
 }

@@ -25,7 +25,7 @@ pl_code st_input_open(ch_reader **out, const pl_input *in, const st_read_conf *c
 bool st_is_read(const pl_workflow *wf, const char *path);
 
 /* The stage's check and key. */
-void    st_read_check(const pl_workflow *wf, const pl_step *step, pl_problems *problems);
+void st_read_check(const pl_workflow *wf, const pl_step *step, pl_problems *problems);
 pl_code st_read_key(const pl_workflow *wf, const pl_step *step, pl_store *store, const char **extra_json, pl_arena *mem,
                     pl_error *err);
 

@@ -16,7 +16,7 @@ static bool key_value(const pl_step *step, int32_t file, const char *name, char 
     json_t *key = json_loads(step->extra_json, 0, NULL);
     const char *value = json_string_value(json_object_get(json_array_get(json_object_get(key, "inputs"), (size_t)file), name));
 
-    (void)snprintf(out, size, "%s", value ? value : "");
+    (void)snprintf(out, size, "%s", value != NULL ? value : "");
     json_decref(key);
     return value != NULL;
 }
@@ -28,7 +28,9 @@ pl_code st_seen_changed(const pl_env *env, int32_t file, pl_error *err)
     const char *path = st_input_at(env->wf, file)->path;
 
     pl_file_forget(env->store, path);
-    return pl_fail(err, PL_EINPUT, "%s was changed while it was read; run again when no program writes to it: it is read again from the start", path);
+    return pl_fail(err, PL_EINPUT,
+                   "%s was changed while it was read; run again when no program writes to it: it is read again from the start",
+                   path);
 }
 
 pl_code st_seen_whole(const pl_env *env, int32_t file, ch_reader *reader, int64_t *bytes, pl_error *err)
@@ -110,7 +112,8 @@ static pl_code put_counts(const pl_env *env, const int64_t *n, const st_found *f
     for (int32_t i = 0; i < env->wf->inputs.n && code == PL_OK; i++) {
         if (env->n_shards == 0 && found[i].whole && found[i].records != n[i])
             return fail_count(env, i, n[i], found[i].records, err);
-        code = pl_db_execf(env->store->db, err, "UPDATE input_file SET n_records=%lld WHERE file_id=%d", (long long)n[i], (int)i + 1);
+        code =
+            pl_db_execf(env->store->db, err, "UPDATE input_file SET n_records=%lld WHERE file_id=%d", (long long)n[i], (int)i + 1);
         if (code == PL_OK && found[i].whole)
             code = pl_db_execf(env->store->db, err, "UPDATE input_file SET size_bytes=%lld WHERE file_id=%d",
                                (long long)found[i].bytes, (int)i + 1);
@@ -121,7 +124,8 @@ static pl_code put_counts(const pl_env *env, const int64_t *n, const st_found *f
 pl_code st_seen_count(const pl_env *env, const st_found *found, pl_error *err)
 {
     int64_t *n = PL_NEW(env->mem, int64_t, env->wf->inputs.n + 1), in_units = 0, all = 0;
-    pl_code code = n ? count_stored(env, n, err) : pl_fail(err, PL_ENOMEM, "no memory for %d files", (int)env->wf->inputs.n);
+    pl_code code =
+        n != NULL ? count_stored(env, n, err) : pl_fail(err, PL_ENOMEM, "no memory for %d files", (int)env->wf->inputs.n);
 
     if (code == PL_OK)
         code = pl_db_int(env->store->db, &in_units, err, "SELECT sum(n_ok+n_failed) FROM unit WHERE stage_id=%lld",

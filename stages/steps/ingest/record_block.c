@@ -178,8 +178,7 @@ pl_code st_records_unpack(st_record **out, int32_t *n_out, pl_bytes in, pl_arena
     n = get_uint(&c, 4);
     raw = get_uint(&c, 4);
     if (version != VERSION || raw > MAX_BYTES || n > raw / 20 + 1)
-        return pl_fail(err, PL_EDATA, "a block of records of version %u, %u is readable", (unsigned)version,
-                       (unsigned)VERSION);
+        return pl_fail(err, PL_EDATA, "a block of records of version %u, %u is readable", (unsigned)version, (unsigned)VERSION);
     code = inflate_block(&c, c.p, in.len - HEAD, raw, mem, err);
     if (code != PL_OK)
         return code;

@@ -40,7 +40,7 @@ static double atoms_of(const ch_record *r)
     if (strcmp(r->format, "xyz") == 0)
         return fmax(1, strtod(r->text, NULL));
     for (int i = 0; i < 3 && line != NULL && strcmp(r->format, "sdf") == 0; i++)
-        line = (line = strchr(line, '\n')) ? line + 1 : NULL;
+        line = (line = strchr(line, '\n')) != NULL ? line + 1 : NULL;
     if (strcmp(r->format, "sdf") == 0 && line != NULL) {
         char count[4] = { 0 };
         (void)snprintf(count, sizeof count, "%.3s", line);
@@ -54,7 +54,7 @@ static double unpacked_bytes(const char *path)
     unsigned char magic[2] = { 0 };
     struct stat st;
     FILE *f = fopen(path, "rbe");
-    size_t got = f ? fread(magic, 1, 2, f) : 0;
+    size_t got = f != NULL ? fread(magic, 1, 2, f) : 0;
 
     if (f != NULL)
         (void)fclose(f);
@@ -66,9 +66,8 @@ static double unpacked_bytes(const char *path)
 /* The first records of a file, scaled to its size; a file that ends before is counted. */
 static void sample_file(sample *s, const pl_input *in)
 {
-    ch_reader_opts opts = { .title_from = in->title_from, .smiles_column = in->smiles_column,
-                            .title_column = in->title_column };
-    const char *format = in->format && strcmp(in->format, "auto") != 0 ? in->format : NULL;
+    ch_reader_opts opts = { .title_from = in->title_from, .smiles_column = in->smiles_column, .title_column = in->title_column };
+    const char *format = in->format != NULL && strcmp(in->format, "auto") != 0 ? in->format : NULL;
     double n = 0, atoms = 0, end = 0, scale = 1;
     ch_reader *reader = NULL;
     ch_record r;
@@ -95,7 +94,7 @@ double st_structures_a_molecule(const pl_workflow *wf)
 {
     const pl_step *prepare = pl_workflow_step(wf, "prepare");
 
-    return prepare ? 1 + 0.45 * (double)(((const st_prepare_conf *)prepare->conf)->structures - 1) : 1;
+    return prepare != NULL ? 1 + 0.45 * (double)(((const st_prepare_conf *)prepare->conf)->structures - 1) : 1;
 }
 
 static void guess(st_sizes *out, const pl_workflow *wf)
@@ -116,7 +115,7 @@ static void guess(st_sizes *out, const pl_workflow *wf)
     out->atoms = s.atoms * all;
     out->bonds = out->atoms + out->n; /* about two rings */
     out->structures = out->n * st_structures_a_molecule(wf);
-    out->n_units = read ? (int64_t)ceil(out->n_records / (double)((const st_read_conf *)read->conf)->unit) : 0;
+    out->n_units = read != NULL ? (int64_t)ceil(out->n_records / (double)((const st_read_conf *)read->conf)->unit) : 0;
 }
 
 pl_code st_sizes_get(st_sizes *out, const pl_workflow *wf, pl_store *store, pl_error *err)
@@ -135,9 +134,12 @@ pl_code st_sizes_get(st_sizes *out, const pl_workflow *wf, pl_store *store, pl_e
         if (code == PL_OK)
             code = pl_db_step(st, &row, err);
         if (code == PL_OK && row && sqlite3_column_type(st, 3) != SQLITE_NULL)
-            *out = (st_sizes){ .n = sqlite3_column_double(st, 0), .atoms = sqlite3_column_double(st, 1),
-                               .bonds = sqlite3_column_double(st, 2), .n_units = sqlite3_column_int64(st, 3),
-                               .n_records = sqlite3_column_double(st, 4), .structures = sqlite3_column_double(st, 5) };
+            *out = (st_sizes){ .n = sqlite3_column_double(st, 0),
+                               .atoms = sqlite3_column_double(st, 1),
+                               .bonds = sqlite3_column_double(st, 2),
+                               .n_units = sqlite3_column_int64(st, 3),
+                               .n_records = sqlite3_column_double(st, 4),
+                               .structures = sqlite3_column_double(st, 5) };
         (void)sqlite3_finalize(st);
         if (code != PL_OK || out->n_units >= 0)
             return code;

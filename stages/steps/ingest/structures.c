@@ -120,8 +120,7 @@ pl_code st_structure_keep(st_structures *s, const ch_prepared *p, pl_error *err)
     ch_wire_put_str(&t, p->geometry, strlen(p->geometry));
     ch_wire_put_mol(&t, &p->mol);
     ch_wire_put_mols(&t, p->other, p->n_other);
-    code = pl_text_ok(&t) ? pl_cache_put(s->store, key, (pl_bytes){ t.s, t.len }, err)
-                          : pl_fail(err, PL_ENOMEM, "a structure");
+    code = pl_text_ok(&t) ? pl_cache_put(s->store, key, (pl_bytes){ t.s, t.len }, err) : pl_fail(err, PL_ENOMEM, "a structure");
     pl_text_free(&t);
     return code;
 }

@@ -23,17 +23,21 @@ enum { SIMILAR_MAX = 100000 };
 #define OF(member) offsetof(st_objective, member)
 #define AT(member) offsetof(st_rank_conf, member)
 
-#define SIMILARITY_FIELD \
-    { PL_REAL, "similarity_at_least", OF(similarity_at_least), .min = 0, .max = 1, .flags = PL_LATER, \
-      .help = "minimum Tanimoto similarity (ECFP4) to the nearest training molecule of the models; 0: no minimum" }
+#define SIMILARITY_FIELD                                                                                                \
+    {                                                                                                                   \
+        PL_REAL, "similarity_at_least", OF(similarity_at_least),                                                        \
+            .min = 0, .max = 1, .flags = PL_LATER,                                                                      \
+            .help = "minimum Tanimoto similarity (ECFP4) to the nearest training molecule of the models; 0: no minimum" \
+    }
 
 static const pl_field objective_fields[] = {
     { PL_TEXT, "property", OF(property), .flags = PL_REQUIRED, .help = "scored property, or a descriptor: " ST_WHERE_COLUMNS },
     { PL_CHOICE, "goal", OF(goal), .choices = "maximise|minimise", .flags = PL_REQUIRED, .help = "which end is wanted" },
     { PL_REAL, "weight", OF(weight), .dflt = 1, .min = 1e-9, .max = 1e9, .help = "factor in the sum of several objectives" },
     { PL_TEXT, "use", OF(use), .text = "mean",
-      .help = "value to rank by: mean, over the models; mean - 1.0*stdev, if two or more models predict it; mean - 1.0*interval90: the "
-              "lower end of the 90 % prediction interval" },
+      .help =
+          "value to rank by: mean, over the models; mean - 1.0*stdev, if two or more models predict it; mean - 1.0*interval90: the "
+          "lower end of the 90 % prediction interval" },
     { PL_TEXT, "at_least", OF(at_least), .help = "smallest value of a candidate" },
     { PL_TEXT, "at_most", OF(at_most), .help = "largest value of a candidate" },
     SIMILARITY_FIELD,
@@ -51,23 +55,27 @@ static const pl_field constraint_fields[] = {
 static const pl_field fields[] = {
     { PL_LIST, "objectives", AT(objectives), .min = 1, .max = ST_TERMS_MAX, .flags = PL_REQUIRED, .sub = objective_fields,
       .sub_size = sizeof(st_objective), .help = "what to rank by" },
-    { PL_LIST, "constraints", AT(constraints), .min = 0, .max = ST_TERMS_MAX, .sub = constraint_fields, .sub_size = sizeof(st_objective),
-      .help = "what a candidate must satisfy" },
-    { PL_TEXT, "where", AT(where), .help = "SQL expression over descriptors that a candidate must satisfy: \"mw < 500 and logp <= 5\"" },
+    { PL_LIST, "constraints", AT(constraints), .min = 0, .max = ST_TERMS_MAX, .sub = constraint_fields,
+      .sub_size = sizeof(st_objective), .help = "what a candidate must satisfy" },
+    { PL_TEXT, "where", AT(where),
+      .help = "SQL expression over descriptors that a candidate must satisfy: \"mw < 500 and logp <= 5\"" },
     { PL_INT, "top", AT(top), .dflt = 1000, .min = 1, .max = 1000000, .unit = "molecules", .help = "length of the ranking" },
     { PL_TEXT, "actives", AT(actives), .flags = PL_LATER,
-      .help = "label that is 1 for known actives, else 0 or missing: the early enrichment of actives among all candidates is reported" },
+      .help =
+          "label that is 1 for known actives, else 0 or missing: the early enrichment of actives among all candidates is reported" },
     { PL_CHOICE, "method", AT(method), .dflt = ST_WEIGHTED, .choices = "weighted|pareto", .flags = PL_LATER,
-      .help = "several objectives: weighted: by the weighted sum of their values; pareto: by Pareto fronts, the non-dominated molecules "
-              "first, and in a front by crowding distance, the largest first" },
+      .help =
+          "several objectives: weighted: by the weighted sum of their values; pareto: by Pareto fronts, the non-dominated molecules "
+          "first, and in a front by crowding distance, the largest first" },
     { PL_CHOICE, "domain", AT(domain), .dflt = ST_DOMAIN_ANY, .choices = "any|inside", .flags = PL_LATER,
       .help = "inside: only molecules inside of the applicability domain of their models (score.domain)" },
     { PL_CHOICE, "diversity.by", AT(diverse_by), .dflt = ST_DIVERSE_NONE, .choices = "none|scaffold|similarity", .flags = PL_LATER,
-      .help = "which candidates are left out in favour of better ones: none; scaffold: those beyond `at_most` hits of one Bemis-Murcko "
-              "scaffold (a molecule without rings has none); similarity: those whose Tanimoto similarity (ECFP4) to a better hit is above "
-              "`threshold`" },
-    { PL_INT, "diversity.at_most", AT(at_most), .dflt = ST_RANK_AT_MOST, .min = 1, .max = 1000000, .unit = "molecules", .flags = PL_LATER,
-      .help = "scaffold: maximum hits with the same scaffold" },
+      .help =
+          "which candidates are left out in favour of better ones: none; scaffold: those beyond `at_most` hits of one Bemis-Murcko "
+          "scaffold (a molecule without rings has none); similarity: those whose Tanimoto similarity (ECFP4) to a better hit is above "
+          "`threshold`" },
+    { PL_INT, "diversity.at_most", AT(at_most), .dflt = ST_RANK_AT_MOST, .min = 1, .max = 1000000, .unit = "molecules",
+      .flags = PL_LATER, .help = "scaffold: maximum hits with the same scaffold" },
     { PL_REAL, "diversity.threshold", AT(threshold), .dflt = ST_RANK_THRESHOLD, .min = 0, .max = 1, .flags = PL_LATER,
       .help = "similarity: maximum between two hits" },
     { 0 },
@@ -116,7 +124,7 @@ pl_code st_rank_use(st_use *out, const char *use, pl_error *err)
     int c = 0;
     bool good;
 
-    for (const char *s = use ? use : "mean"; *s != '\0' && n < sizeof word - 1; s++)
+    for (const char *s = use != NULL ? use : "mean"; *s != '\0' && n < sizeof word - 1; s++)
         if (*s != ' ')
             word[n++] = *s;
     word[n] = '\0';
@@ -144,14 +152,10 @@ static void check_bounds(const st_objective *o, const pl_step *step, pl_problems
     if (o->at_most != NULL && !pl_parse_real(o->at_most, &high))
         pl_problem_add(problems, step->node, "rank: at_most: \"%s\" is not a number", o->at_most);
     if (low > high)
-        pl_problem_add(problems, step->node, "rank: %s cannot be at least %s and at most %s", o->property, o->at_least,
-                       o->at_most);
+        pl_problem_add(problems, step->node, "rank: %s cannot be at least %s and at most %s", o->property, o->at_least, o->at_most);
 }
 
-static bool has_bound(const st_objective *o)
-{
-    return o->at_least != NULL || o->at_most != NULL || o->similarity_at_least > 0;
-}
+static bool has_bound(const st_objective *o) { return o->at_least != NULL || o->at_most != NULL || o->similarity_at_least > 0; }
 
 /* A misspelt property must be found before all molecules have been scored. */
 typedef struct known_names {
@@ -174,18 +178,17 @@ static bool is_known(const known_names *k, const char *property)
     return known;
 }
 
-static void check_property(const pl_list *terms, const char *list, const known_names *k, const pl_step *step,
-                           pl_problems *problems)
+static void check_property(const pl_list *terms, const char *list, const known_names *k, const pl_step *step, pl_problems *problems)
 {
     const pl_node *nodes = pl_node_get(step->node, list);
 
     for (int32_t i = 0; i < terms->n; i++) {
         const char *property = ((const st_objective *)terms->items)[i].property;
-        const pl_node *at = nodes && i < nodes->n ? pl_node_get(nodes->item[i], "property") : NULL;
+        const pl_node *at = nodes != NULL && i < nodes->n ? pl_node_get(nodes->item[i], "property") : NULL;
         char what[160];
         (void)snprintf(what, sizeof what, "rank: \"%.60s\" is predicted by no model here and is no descriptor", property);
         if (!is_known(k, property))
-            pl_unknown_name(problems, at ? at : step->node, what, property, k->name, k->n);
+            pl_unknown_name(problems, at != NULL ? at : step->node, what, property, k->name, k->n);
     }
 }
 
@@ -208,9 +211,11 @@ static void check_use(const pl_list *objectives, const known_names *k, const pl_
                            strcmp(use.column, "stdev") == 0 ? "two models" : "a model", o[i].property,
                            strcmp(use.column, "stdev") == 0 ? " or more" : "", n ? "one" : "none");
         else if (strcmp(use.column, "stdev") != 0 && n_silent > 0)
-            pl_problem_add(problems, step->node, "rank: use: \"%s\": a model of %s has no prediction interval: it predicts classes, had too few "
-                                                 "molecules for calibration, or was trained by an older molsieve; train it "
-                                                 "again", o[i].use, o[i].property);
+            pl_problem_add(problems, step->node,
+                           "rank: use: \"%s\": a model of %s has no prediction interval: it predicts classes, had too few "
+                           "molecules for calibration, or was trained by an older molsieve; train it "
+                           "again",
+                           o[i].use, o[i].property);
     }
 }
 
@@ -226,11 +231,15 @@ static void check_similarity(const pl_list *terms, const known_names *k, const p
             n_silent += is_called(k, j, o[i].property) && !k->predicted[j].domain;
         }
         if (o[i].similarity_at_least > 0 && n == 0 && st_where_column(o[i].property) != NULL)
-            pl_problem_add(problems, step->node, "rank: similarity_at_least: %s is a descriptor; only predicted properties have a similarity to "
-                                                 "training molecules", o[i].property);
+            pl_problem_add(problems, step->node,
+                           "rank: similarity_at_least: %s is a descriptor; only predicted properties have a similarity to "
+                           "training molecules",
+                           o[i].property);
         if (o[i].similarity_at_least > 0 && n_silent > 0)
-            pl_problem_add(problems, step->node, "rank: similarity_at_least: a model of %s has no fingerprints of its training molecules; train "
-                                                 "it again (train.domain)", o[i].property);
+            pl_problem_add(problems, step->node,
+                           "rank: similarity_at_least: a model of %s has no fingerprints of its training molecules; train "
+                           "it again (train.domain)",
+                           o[i].property);
     }
 }
 
@@ -247,7 +256,8 @@ static void check_domain(const st_rank_conf *c, const known_names *k, const pl_s
         for (int j = 0; k != NULL && j < k->n_predicted; j++) {
             n += is_called(k, j, o->property);
             if (is_called(k, j, o->property) && !k->predicted[j].range)
-                pl_problem_add(problems, step->node, "rank: domain: a model of %s has no applicability domain; train it again", o->property);
+                pl_problem_add(problems, step->node, "rank: domain: a model of %s has no applicability domain; train it again",
+                               o->property);
         }
     }
     if (k != NULL && n == 0)
@@ -257,10 +267,10 @@ static void check_domain(const st_rank_conf *c, const known_names *k, const pl_s
 static void check_properties(const pl_workflow *wf, const pl_step *step, pl_problems *problems)
 {
     const st_rank_conf *c = step->conf;
-    pl_arena *mem = pl_workflow_step(wf, "score") ? pl_arena_new(1 << 16) : NULL;
+    pl_arena *mem = pl_workflow_step(wf, "score") != NULL ? pl_arena_new(1 << 16) : NULL;
     known_names k;
 
-    k.n = k.n_predicted = mem ? st_score_properties(wf, k.predicted, mem) : -1;
+    k.n = k.n_predicted = mem != NULL ? st_score_properties(wf, k.predicted, mem) : -1;
     for (int i = 0; i < k.n; i++)
         k.name[i] = k.predicted[i].name;
     check_similarity(&c->objectives, k.n >= 0 ? &k : NULL, step, problems);
@@ -372,9 +382,10 @@ static pl_code store_hits(const st_ranking *s, pl_error *err)
     if (code == PL_OK)
         code = pl_db_exec(db, "DELETE FROM hit; DELETE FROM metric WHERE stage='rank'", err);
     if (code == PL_OK)
-        code = pl_db_prepare(db, &st, "INSERT INTO hit(rank, mol_id, objective, cluster, n_similar, front) VALUES(?,?,?,?,?,?)", err);
+        code =
+            pl_db_prepare(db, &st, "INSERT INTO hit(rank, mol_id, objective, cluster, n_similar, front) VALUES(?,?,?,?,?,?)", err);
     for (int64_t i = 0; i < s->n_hits && code == PL_OK; i++)
-        code = store_hit(st, i + 1, &hit[i], s->cluster ? &s->cluster[i] : NULL, err);
+        code = store_hit(st, i + 1, &hit[i], s->cluster != NULL ? &s->cluster[i] : NULL, err);
     (void)sqlite3_finalize(st);
     return code; /* the runner marks the stage done in the same transaction */
 }
@@ -389,8 +400,8 @@ static pl_code say(const st_ranking *s, pl_error *err)
         return pl_event_add(s->env, PL_WARN, "no molecule satisfies the constraints; the ranking is empty");
     (void)pl_count_str(s->n_passed, passed);
     return pl_event_add(s->env, PL_INFO, "%s ranked of %s candidates%s%s%s", pl_count_str(s->n_hits, hits),
-                        pl_count_str(s->n_candidates, all), is_diverse(s->conf) ? ", " : "",
-                        is_diverse(s->conf) ? passed : "", is_diverse(s->conf) ? " left out as too similar to better ones" : "");
+                        pl_count_str(s->n_candidates, all), is_diverse(s->conf) ? ", " : "", is_diverse(s->conf) ? passed : "",
+                        is_diverse(s->conf) ? " left out as too similar to better ones" : "");
 }
 
 static pl_code finish(void *state, pl_error *err)
@@ -423,7 +434,8 @@ const pl_stage st_rank = {
     .fields = fields,
     .conf_size = sizeof(st_rank_conf),
     .state_size = sizeof(st_ranking),
-    .needs = needs, .reads_blocks = reads_blocks,
+    .needs = needs,
+    .reads_blocks = reads_blocks,
     .item = "molecules",
     .settle = settle,
     .check = check,

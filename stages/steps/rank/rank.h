@@ -28,8 +28,8 @@ enum { ST_RANK_AT_MOST = 3 };
 
 /* "mean", "mean - 1.5*stdev", "mean + interval90": factor times a column of score. */
 typedef struct st_use {
-    double factor;         /* 0: the mean alone        */
-    const char *column;    /* "stdev" or "interval90"  */
+    double factor;      /* 0: the mean alone        */
+    const char *column; /* "stdev" or "interval90"  */
 } st_use;
 
 /* use: NULL is "mean". ECONFIG. */

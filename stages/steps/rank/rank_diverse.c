@@ -35,11 +35,11 @@ typedef struct diverse {
     st_conformers structures;
     pl_arena *mem; /* of one molecule */
     sqlite3_stmt *unit;
-    place *place;     /* [CHUNK_MAX] */
-    feature *feature; /* [CHUNK_MAX] */
+    place *place;          /* [CHUNK_MAX] */
+    feature *feature;      /* [CHUNK_MAX] */
     ch_fingerprint *print; /* [cap] of the hits, by similarity */
     ch_folds *folds;       /* of them                          */
-    slot *slot;       /* [n_slots] by scaffold: a power of two, at most half of them taken */
+    slot *slot;            /* [n_slots] by scaffold: a power of two, at most half of them taken */
     int64_t cap, n_slots, n_taken;
 } diverse;
 
@@ -170,10 +170,10 @@ static pl_code more_hits(diverse *d, pl_error *err)
     ch_fingerprint *print = compared ? realloc(d->print, cap * sizeof *print) : NULL;
     ch_folds *folds = compared ? realloc(d->folds, cap / CH_FOLD * sizeof *folds) : NULL;
 
-    d->s->hit = hit ? hit : d->s->hit;
-    d->s->cluster = cluster ? cluster : d->s->cluster;
-    d->print = print ? print : d->print;
-    d->folds = folds ? folds : d->folds;
+    d->s->hit = hit != NULL ? hit : d->s->hit;
+    d->s->cluster = cluster != NULL ? cluster : d->s->cluster;
+    d->print = print != NULL ? print : d->print;
+    d->folds = folds != NULL ? folds : d->folds;
     if (hit == NULL || cluster == NULL || (compared && (print == NULL || folds == NULL)))
         return pl_fail(err, PL_ENOMEM, "no memory for a ranking of %zu molecules", cap);
     d->cap = (int64_t)cap;
@@ -244,8 +244,8 @@ static void share_counts(st_ranking *s)
 static pl_code open_diverse(diverse *d, pl_error *err)
 {
     const pl_step *prepare = pl_workflow_step(d->s->env->wf, "prepare");
-    pl_code code = prepare ? st_conformers_open(&d->structures, d->s->env->store, prepare->key, err)
-                           : pl_fail(err, PL_EBUG, "no stage prepare");
+    pl_code code = prepare != NULL ? st_conformers_open(&d->structures, d->s->env->store, prepare->key, err)
+                                   : pl_fail(err, PL_EBUG, "no stage prepare");
 
     d->mem = pl_arena_new(1 << 16);
     d->place = calloc(CHUNK_MAX, sizeof *d->place);

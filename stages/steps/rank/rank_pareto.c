@@ -74,8 +74,8 @@ static pl_code front_add(front *f, const st_candidate *c, const double *v, int d
         int64_t cap = f->cap ? 2 * f->cap : 16;
         st_candidate *more = realloc(f->c, (size_t)cap * sizeof *more);
         double *values;
-        f->c = more ? more : f->c;
-        values = more ? realloc(f->v, (size_t)cap * (size_t)d * sizeof *values) : NULL;
+        f->c = more != NULL ? more : f->c;
+        values = more != NULL ? realloc(f->v, (size_t)cap * (size_t)d * sizeof *values) : NULL;
         if (values == NULL)
             return pl_fail(err, PL_ENOMEM, "a front of %lld molecules", (long long)cap);
         f->v = values;
@@ -123,8 +123,10 @@ static pl_code put(void *ctx, const st_candidate *c, pl_error *err)
         front_free(&x->f[x->n]);
     }
     if (x->f[x->n - 1].n > FRONT_MAX)
-        return pl_fail(err, PL_ELIMIT, "front %lld has more than %d molecules: if almost no candidate dominates another, fronts "
-                       "order little; use fewer objectives, add constraints, or set method: weighted", (long long)x->n, (int)FRONT_MAX);
+        return pl_fail(err, PL_ELIMIT,
+                       "front %lld has more than %d molecules: if almost no candidate dominates another, fronts "
+                       "order little; use fewer objectives, add constraints, or set method: weighted",
+                       (long long)x->n, (int)FRONT_MAX);
     return PL_OK;
 }
 

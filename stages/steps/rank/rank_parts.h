@@ -46,16 +46,16 @@ typedef struct st_ranking {
     const st_rank_conf *conf;
     int n_terms; /* objectives, then constraints */
     const st_objective *term[ST_TERMS_MAX];
-    st_use use[ST_TERMS_MAX];    /* of constraints: the mean */
+    st_use use[ST_TERMS_MAX]; /* of constraints: the mean */
     pl_text from, select, values, where, order;
     sqlite3_stmt *query;
-    st_candidate *best;           /* [n_best] what st_rank_next found           */
+    st_candidate *best;            /* [n_best] what st_rank_next found           */
     int64_t n_best, cap, n_before; /* n_before: found by earlier calls          */
-    int64_t n_seen, n_candidates; /* in all; n_seen includes those with a NULL value */
-    st_candidate *hit;            /* [n_hits] a diverse ranking, best first     */
-    st_cluster *cluster;          /* [n_hits]                                   */
+    int64_t n_seen, n_candidates;  /* in all; n_seen includes those with a NULL value */
+    st_candidate *hit;             /* [n_hits] a diverse ranking, best first     */
+    st_cluster *cluster;           /* [n_hits]                                   */
     int64_t n_hits, n_passed;
-    st_retrieval *retrieval;      /* NULL without actives                       */
+    st_retrieval *retrieval; /* NULL without actives                       */
 } st_ranking;
 
 /* Puts the next best candidates, after those of earlier calls, into s->best, best first: `most` of them, or all

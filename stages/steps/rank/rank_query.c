@@ -18,8 +18,10 @@ static pl_code fail_unknown(st_ranking *s, const char *name, pl_error *err)
 {
     sqlite3_stmt *st = NULL;
     char known[128] = "nothing is scored";
-    pl_code code = pl_db_prepare(s->env->store->db, &st, "SELECT group_concat(name,', ') FROM property WHERE property_id IN "
-                                 "(SELECT property_id FROM score)", err);
+    pl_code code = pl_db_prepare(s->env->store->db, &st,
+                                 "SELECT group_concat(name,', ') FROM property WHERE property_id IN "
+                                 "(SELECT property_id FROM score)",
+                                 err);
     bool row = false;
 
     if (code == PL_OK)
@@ -29,8 +31,10 @@ static pl_code fail_unknown(st_ranking *s, const char *name, pl_error *err)
     (void)sqlite3_finalize(st);
     if (code != PL_OK)
         return code;
-    return pl_fail(err, PL_ECONFIG, "no molecule has a score of \"%s\" (%s), and it is no descriptor such as mw or "
-                   "logp", name, known);
+    return pl_fail(err, PL_ECONFIG,
+                   "no molecule has a score of \"%s\" (%s), and it is no descriptor such as mw or "
+                   "logp",
+                   name, known);
 }
 
 /* The scored property with that name; else the only one that has it beside a label in another unit. */
@@ -39,7 +43,8 @@ static pl_code find_property(st_ranking *s, const char *name, int64_t *id, pl_er
     return pl_db_int(s->env->store->db, id, err,
                      "SELECT coalesce(max(CASE name WHEN %Q THEN property_id END), CASE count(*) WHEN 1 THEN max(property_id) END) "
                      "FROM property p WHERE name IN (%Q, %Q||' ('||coalesce(nullif(unit,''),'model')||')') AND "
-                     "EXISTS(SELECT 1 FROM score s WHERE s.property_id=p.property_id)", name, name, name);
+                     "EXISTS(SELECT 1 FROM score s WHERE s.property_id=p.property_id)",
+                     name, name, name);
 }
 
 /* ---- the query ---- */
@@ -59,11 +64,12 @@ static void add_order(st_ranking *s, int i, const char *value)
 static pl_code check_told(st_ranking *s, const st_objective *o, int64_t id, const char *column, const char *asked, pl_error *err)
 {
     int64_t any = 0;
-    pl_code code = pl_db_int(s->env->store->db, &any, err, "SELECT EXISTS(SELECT 1 FROM score WHERE property_id=%lld AND %s IS NOT NULL)",
-                             (long long)id, column);
+    pl_code code = pl_db_int(s->env->store->db, &any, err,
+                             "SELECT EXISTS(SELECT 1 FROM score WHERE property_id=%lld AND %s IS NOT NULL)", (long long)id, column);
 
     if (code == PL_OK && !any)
-        code = pl_fail(err, PL_ECONFIG, "%s: no score of %s has %s: the model file was written without it; train it again (--from train)", asked,
+        code = pl_fail(err, PL_ECONFIG,
+                       "%s: no score of %s has %s: the model file was written without it; train it again (--from train)", asked,
                        o->property, column);
     return code;
 }
@@ -103,7 +109,7 @@ static pl_code add_term(st_ranking *s, int i, pl_error *err)
     pl_text_addf(&s->where, " AND %s IS NOT NULL", value);
     if (id != 0 && s->use[i].factor != 0)
         pl_text_addf(&s->where, " AND s%d.%s IS NOT NULL", i, s->use[i].column); /* its uncertainty is unknown   */
-    if (id != 0 && o->similarity_at_least > 0) /* NULL: unknown, does not satisfy it   */
+    if (id != 0 && o->similarity_at_least > 0)                                   /* NULL: unknown, does not satisfy it   */
         pl_text_addf(&s->where, " AND s%d.similarity>=%s", i, pl_real_str(o->similarity_at_least, number));
     if (id != 0 && s->conf->domain == ST_DOMAIN_INSIDE)
         pl_text_addf(&s->where, " AND s%d.domain='inside'", i);
@@ -123,12 +129,13 @@ static pl_code prepare_for(st_ranking *s, int64_t label, sqlite3_stmt **out, pl_
     pl_text_addf(&sql, "SELECT m.mol_id, m.inchikey%s%s%s FROM ", pl_text_str(&s->select), pl_text_str(&s->values),
                  label ? ", known.value" : "");
     /* The condition sees the columns of molecule and nothing else. */
-    pl_text_addf(&sql, s->conf->where ? "(SELECT * FROM molecule WHERE (%s\n)) m" : "molecule m", s->conf->where);
+    pl_text_addf(&sql, s->conf->where != NULL ? "(SELECT * FROM molecule WHERE (%s\n)) m" : "molecule m", s->conf->where);
     pl_text_add(&sql, pl_text_str(&s->from));
     if (label != 0)
         pl_text_addf(&sql, " JOIN label known ON known.mol_id=m.mol_id AND known.property_id=%lld", (long long)label);
     pl_text_addf(&sql, " WHERE 1%s%s", pl_text_str(&s->where), pl_text_str(&s->order));
-    if (!pl_text_ok(&sql) || !pl_text_ok(&s->select) || !pl_text_ok(&s->values) || !pl_text_ok(&s->order) || !pl_text_ok(&s->from) || !pl_text_ok(&s->where))
+    if (!pl_text_ok(&sql) || !pl_text_ok(&s->select) || !pl_text_ok(&s->values) || !pl_text_ok(&s->order) ||
+        !pl_text_ok(&s->from) || !pl_text_ok(&s->where))
         code = pl_fail(err, PL_ENOMEM, "no memory for the ranking");
     else
         code = pl_db_prepare(s->env->store->db, out, sql.s, err);
@@ -141,10 +148,7 @@ static pl_code prepare_for(st_ranking *s, int64_t label, sqlite3_stmt **out, pl_
 
 /* ---- the best ---- */
 
-static bool lower_is_better(const st_ranking *s)
-{
-    return s->conf->objectives.n == 1 && s->term[0]->goal == ST_MINIMISE;
-}
+static bool lower_is_better(const st_ranking *s) { return s->conf->objectives.n == 1 && s->term[0]->goal == ST_MINIMISE; }
 
 /* < 0: a ranks before b. */
 static int compare(const st_ranking *s, const st_candidate *a, const st_candidate *b)
@@ -286,8 +290,10 @@ static pl_code find_label(st_ranking *s, int64_t *id, pl_error *err)
 {
     pl_store *store = s->env->store;
     int64_t undecided = 0;
-    pl_code code = pl_db_int(store->db, id, err, "SELECT property_id FROM property p WHERE name=%Q AND EXISTS(SELECT 1 FROM label l "
-                             "WHERE l.property_id=p.property_id)", s->conf->actives);
+    pl_code code = pl_db_int(store->db, id, err,
+                             "SELECT property_id FROM property p WHERE name=%Q AND EXISTS(SELECT 1 FROM label l "
+                             "WHERE l.property_id=p.property_id)",
+                             s->conf->actives);
 
     if (code == PL_OK && *id == 0)
         code = pl_fail(err, PL_ECONFIG, "actives: no molecule has a label called %s; there are: %s", s->conf->actives,
@@ -343,7 +349,7 @@ static pl_code next_by_weights(st_ranking *s, int64_t most, pl_error *err)
 
 pl_code st_rank_next(st_ranking *s, int64_t most, pl_error *err)
 {
-    pl_code code = s->query ? PL_OK : prepare(s, err);
+    pl_code code = s->query != NULL ? PL_OK : prepare(s, err);
 
     s->n_before += s->n_best;
     if (code != PL_OK)

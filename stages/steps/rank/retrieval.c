@@ -10,8 +10,8 @@ enum { POINTS_MAX = 200 }; /* of the curve that is stored */
 
 /* An objective that actives have; when the counting has begun, best first and each once. */
 typedef struct step {
-    double objective;          /* larger is better                                */
-    int64_t better, same;      /* candidates between the step before and this; at it */
+    double objective;     /* larger is better                                */
+    int64_t better, same; /* candidates between the step before and this; at it */
     int64_t actives;
 } step;
 
@@ -174,15 +174,19 @@ static pl_code put_all(const st_retrieval *r, const nn_tie *tie, pl_env *env, co
         code = row(env, 0, nn_enrichment_name(k), nn_enrichment_value(&e, k), err);
     if (code == PL_OK)
         code = put_curve(r, tie, e.actives, env, err);
-    return code != PL_OK ? code : pl_event_add(env, PL_INFO, "actives: %lld of %lld candidates have %s = 1; ROC-AUC %.4g, EF 1 %% %.4g "
-                                               "of at most %.4g, EF 5 %% %.4g of %.4g, BEDROC %.4g", (long long)e.actives,
-                                               (long long)e.n, label, e.roc_auc, e.ef1, e.ef1_max, e.ef5, e.ef5_max, e.bedroc20);
+    return code != PL_OK ? code
+                         : pl_event_add(env, PL_INFO,
+                                        "actives: %lld of %lld candidates have %s = 1; ROC-AUC %.4g, EF 1 %% %.4g "
+                                        "of at most %.4g, EF 5 %% %.4g of %.4g, BEDROC %.4g",
+                                        (long long)e.actives, (long long)e.n, label, e.roc_auc, e.ef1, e.ef1_max, e.ef5, e.ef5_max,
+                                        e.bedroc20);
 }
 
 pl_code st_retrieval_put(const st_retrieval *r, pl_env *env, const char *label, pl_error *err)
 {
     nn_tie *tie = ties_of(r);
-    pl_code code = tie ? put_all(r, tie, env, label, err) : pl_fail(err, PL_ENOMEM, "no memory for the actives of a ranking");
+    pl_code code =
+        tie != NULL ? put_all(r, tie, env, label, err) : pl_fail(err, PL_ENOMEM, "no memory for the actives of a ranking");
 
     free(tie);
     return code;

@@ -15,7 +15,7 @@
 typedef struct st_retrieval st_retrieval;
 
 pl_code st_retrieval_new(st_retrieval **out, bool lower_is_better, pl_error *err);
-void    st_retrieval_free(st_retrieval *r); /* NULL is fine */
+void st_retrieval_free(st_retrieval *r); /* NULL is fine */
 
 /* Call it first, for every candidate with a label: 0, 1 or between. */
 pl_code st_retrieval_label(st_retrieval *r, double objective, double label, pl_error *err);

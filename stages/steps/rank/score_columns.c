@@ -9,9 +9,9 @@
 
 bool st_column_is_ours(const char *name)
 {
-    static const char *const ours[] = {
-        "rank", "title", "inchikey", "smiles", "formula", "objective", "n_heavy", "charge (e)", "removed", "geometry",
-        "energy (kcal/mol)", "cluster", "n_similar", "front", "alerts", "undefined_stereo" };
+    static const char *const ours[] = { "rank",      "title",      "inchikey", "smiles",          "formula",           "objective",
+                                        "n_heavy",   "charge (e)", "removed",  "geometry",        "energy (kcal/mol)", "cluster",
+                                        "n_similar", "front",      "alerts",   "undefined_stereo" };
     bool found = false;
 
     for (size_t i = 0; i < sizeof ours / sizeof *ours && !found; i++)
@@ -70,7 +70,7 @@ static void add_name(pl_text *sql, const char *name, const char *more, const cha
 {
     pl_text whole = { 0 };
 
-    st_column_name(&whole, name, more, unit ? unit : "");
+    st_column_name(&whole, name, more, unit != NULL ? unit : "");
     pl_text_add(sql, " AS \"");
     for (const char *c = pl_text_str(&whole); *c != '\0'; c++)
         pl_text_add_n(sql, *c == '"' ? "\"\"" : c, *c == '"' ? 2 : 1);
@@ -89,13 +89,15 @@ pl_code st_score_columns(sqlite3 *db, bool labels, pl_text *sql, pl_error *err)
 {
     sqlite3_stmt *st;
     bool row = true;
-    pl_code code = pl_db_prepare(db, &st,
+    pl_code code = pl_db_prepare(
+        db, &st,
         "SELECT property_id, name, unit, (SELECT max(n_models) FROM score s WHERE s.property_id=p.property_id), "
         "EXISTS(SELECT 1 FROM label l WHERE l.property_id=p.property_id), "
         "EXISTS(SELECT 1 FROM score s WHERE s.property_id=p.property_id AND s.similarity IS NOT NULL), "
         "EXISTS(SELECT 1 FROM score s WHERE s.property_id=p.property_id AND s.interval90 IS NOT NULL), "
         "EXISTS(SELECT 1 FROM score s WHERE s.property_id=p.property_id AND s.domain IS NOT NULL), "
-        "EXISTS(SELECT 1 FROM score s WHERE s.property_id=p.property_id AND s.reasons IS NOT NULL) FROM property p ORDER BY name", err);
+        "EXISTS(SELECT 1 FROM score s WHERE s.property_id=p.property_id AND s.reasons IS NOT NULL) FROM property p ORDER BY name",
+        err);
 
     while (code == PL_OK) {
         const char *name, *unit;

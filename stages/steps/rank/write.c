@@ -21,7 +21,15 @@
 #include "stages/steps/rank/score_columns.h"
 #include "stages/steps/train/score_models.h"
 
-enum { BEFORE = 6, AFTER = 4, FIXED = BEFORE + CH_N_DESCRIPTORS + AFTER, VALUES = 6, MAX_COLUMNS = FIXED + VALUES * ST_SCORES_MAX + 5, FORMATS = 3, PROGRESS_EVERY = 1024 };
+enum {
+    BEFORE = 6,
+    AFTER = 4,
+    FIXED = BEFORE + CH_N_DESCRIPTORS + AFTER,
+    VALUES = 6,
+    MAX_COLUMNS = FIXED + VALUES * ST_SCORES_MAX + 5,
+    FORMATS = 3,
+    PROGRESS_EVERY = 1024
+};
 enum { CSV, SDF, SMI };
 
 typedef struct write_conf {
@@ -44,7 +52,7 @@ typedef struct write_state {
     int n_properties, n_more, n_columns; /* n_more: st_hit_columns, last */
     int64_t property[MAX_COLUMNS];
     bool shows[MAX_COLUMNS][VALUES]; /* of a property, see value_name */
-    const char *name[MAX_COLUMNS]; /* of a column, unit included */
+    const char *name[MAX_COLUMNS];   /* of a column, unit included */
     const char *value[MAX_COLUMNS];
     pl_arena *row_mem;
     st_conformers conformers;
@@ -72,7 +80,8 @@ static const char *canonical(const pl_workflow *wf, const char *path, char out[P
 {
     char full[PATH_MAX];
 
-    if (snprintf(full, sizeof full, "%s%s%s", path[0] == '/' ? "" : wf->workdir, path[0] == '/' ? "" : "/", path) >= (int)sizeof full)
+    if (snprintf(full, sizeof full, "%s%s%s", path[0] == '/' ? "" : wf->workdir, path[0] == '/' ? "" : "/", path) >=
+        (int)sizeof full)
         return NULL;
     return st_path_canonical(out, full) ? out : NULL;
 }
@@ -116,7 +125,7 @@ static void check_path(const pl_workflow *wf, const pl_step *step, int i, pl_pro
 {
     const write_conf *c = step->conf;
     const char *path = c->path[i];
-    const pl_node *own = pl_node_get(step->node, fields[i].key), *at = own ? own : step->node;
+    const pl_node *own = pl_node_get(step->node, fields[i].key), *at = own != NULL ? own : step->node;
 
     if (strncmp(path, "~/", 2) == 0 || path[0] == '$')
         pl_problem_add(problems, at, "write: %s: ~ and $ are not expanded here; write ${env:HOME} for ~", path);
@@ -160,8 +169,9 @@ static pl_code properties_prepare(write_state *s, sqlite3_stmt **st, pl_error *e
 
     pl_text_add(&sql, "SELECT property_id, name, unit");
     for (int k = VALUES_ALWAYS; k < VALUES; k++)
-        pl_text_addf(&sql, ", EXISTS(SELECT 1 FROM hit h JOIN score s USING(mol_id) WHERE s.property_id=p.property_id AND s.%s IS NOT NULL)",
-                     value_column[k]);
+        pl_text_addf(
+            &sql, ", EXISTS(SELECT 1 FROM hit h JOIN score s USING(mol_id) WHERE s.property_id=p.property_id AND s.%s IS NOT NULL)",
+            value_column[k]);
     pl_text_add(&sql, " FROM property p WHERE EXISTS(SELECT 1 FROM score s WHERE s.property_id=p.property_id) ORDER BY name");
     code = pl_text_ok(&sql) ? pl_db_prepare(s->env->store->db, st, pl_text_str(&sql), err) : pl_fail(err, PL_ENOMEM, "the columns");
     pl_text_free(&sql);
@@ -288,7 +298,10 @@ static pl_code open_stage(void *state, pl_env *env, pl_error *err)
     if (code == PL_OK)
         code = prepare_hits(s, err);
     if (code == PL_OK)
-        code = pl_db_prepare(env->store->db, &s->score, "SELECT mean, stdev, interval90, similarity, domain, reasons FROM score WHERE property_id=? AND mol_id=?", err);
+        code =
+            pl_db_prepare(env->store->db, &s->score,
+                          "SELECT mean, stdev, interval90, similarity, domain, reasons FROM score WHERE property_id=? AND mol_id=?",
+                          err);
     if (code == PL_OK)
         code = name_columns(s, err);
     return code == PL_OK ? open_files(s, env->step->conf, err) : code;
@@ -369,7 +382,7 @@ static pl_code write_sdf(write_state *s, pl_error *err)
         if (s->value[i][0] != '\0')
             field[n++] = (ch_sdf_field){ s->name[i], s->value[i] };
     pl_text_reset(&s->line);
-    ch_sdf_write(&s->line, mol ? mol : &none, s->value[1], field, n); /* a hit is written, without atoms if need be */
+    ch_sdf_write(&s->line, mol != NULL ? mol : &none, s->value[1], field, n); /* a hit is written, without atoms if need be */
     return st_out_add(&s->out[SDF], &s->line, err);
 }
 

@@ -33,15 +33,18 @@ static const pl_field target_fields[] = {
 
 static const pl_field fields[] = {
     { PL_TEXTS, "on", AT(on),
-      .help = "parts: train, valid, test, calibration; with `models`: train, calibration, new; if none is given: valid and test, or new" },
+      .help =
+          "parts: train, valid, test, calibration; with `models`: train, calibration, new; if none is given: valid and test, or new" },
     { PL_TEXTS, "models", AT(models), .flags = PL_LATER,
-      .help = "names from the workflow's `models` to evaluate on the labels of the input, in a workflow that trains none; if none: all of "
-              "them" },
+      .help =
+          "names from the workflow's `models` to evaluate on the labels of the input, in a workflow that trains none; if none: all of "
+          "them" },
     { PL_LIST, "targets", AT(targets), .flags = PL_LATER, .sub = target_fields, .sub_size = sizeof(st_evaluate_target),
       .help = "with `models`: labels whose name or unit differs from that of the target" },
     { PL_BOOL, "calibrate", AT(calibrate), .flags = PL_LATER,
-      .help = "with `models`: write each to models/NAME-calibrated.safetensors with intervals and domain from the labelled molecules: those "
-              "of the part calibration if there is a split, else all that the model was not trained on" },
+      .help =
+          "with `models`: write each to models/NAME-calibrated.safetensors with intervals and domain from the labelled molecules: those "
+          "of the part calibration if there is a split, else all that the model was not trained on" },
     { PL_INT, "batch.molecules", AT(molecules), .dflt = 240, .min = 1, .max = 100000, .unit = "molecules", .flags = PL_HOW,
       .help = "in a batch; bit-identical for any" },
     { PL_INT, "batch.max_edges", AT(max_edges), .dflt = 70000, .min = 0, .max = 1e9, .unit = "edges", .flags = PL_HOW,
@@ -59,20 +62,20 @@ typedef struct member {
     nn_model_file *m;
     const char *path;
     int64_t model_id;
-    st_errors *e[ST_PARTS];        /* [targets] of the parts that are wanted */
+    st_errors *e[ST_PARTS]; /* [targets] of the parts that are wanted */
 } member;
 
 typedef struct evaluate_state {
     pl_env *env;
     const evaluate_conf *conf;
-    member *member;                /* [n_members] */
+    member *member; /* [n_members] */
     int64_t n_members;
     st_errors *together[ST_PARTS]; /* [targets] of the members' mean, where there are several */
     const nn_engine_kind *kind;
     nn_engine *engine;
     st_dataset d;
     st_samples train;
-    st_baselines *base;            /* [targets] */
+    st_baselines *base; /* [targets] */
     nn_train_host host;
     st_evaluation rows;
 } evaluate_state;
@@ -95,10 +98,7 @@ static bool part_wanted(const evaluate_conf *c, st_part part)
     return c->on.n == 0 && (part == ST_VALID || part == ST_TEST);
 }
 
-bool st_evaluate_wants(const st_evaluate_conf *c, st_part part)
-{
-    return c->on.n == 0 ? part == ST_NEW : part_wanted(c, part);
-}
+bool st_evaluate_wants(const st_evaluate_conf *c, st_part part) { return c->on.n == 0 ? part == ST_NEW : part_wanted(c, part); }
 
 /* In a workflow that trains, a model is evaluated on the parts of its split; in others on molecules it was not trained on. */
 static bool is_part(const pl_workflow *wf, int part)
@@ -120,7 +120,8 @@ static void check(const pl_workflow *wf, const pl_step *step, pl_problems *probl
             pl_problem_add(problems, step->node, "on: %s is not %s", word[k],
                            trains ? "train, valid, test or calibration" : "train, calibration or new");
     if (trains && (c->models.n || c->targets.n || c->calibrate))
-        pl_problem_add(problems, step->node, "evaluate: models, targets and calibrate are for a workflow without a train stage; this one evaluates "
+        pl_problem_add(problems, step->node,
+                       "evaluate: models, targets and calibrate are for a workflow without a train stage; this one evaluates "
                        "the model that it trains");
     else if (!trains)
         st_evaluate_models_check(wf, step, problems);
@@ -148,17 +149,18 @@ static pl_code file_open(evaluate_state *s, const pl_step *train, int64_t k, pl_
 {
     const char *name = st_train_name(s->env->wf, train->conf, k, s->env->mem);
     member *one = &s->member[k];
-    pl_code rc;
+    pl_code code;
 
     one->path = st_train_model_path(s->env->wf, train, k, s->env->mem);
-    if (!one->path || !name)
+    if (one->path == NULL || name == NULL)
         return pl_fail(err, PL_ENOMEM, "evaluation");
-    rc = nn_model_read(&one->m, one->path, s->env->mem, err);
-    if (!rc)
-        rc = st_model_same(s->env->store, name, one->m, one->path, err);
-    if (!rc && one->m->conf.outputs != ((const st_train_conf *)train->conf)->targets.n)
-        rc = pl_fail(err, PL_EDATA, "%s predicts %d numbers, the workflow has other targets", one->path, (int)one->m->conf.outputs);
-    return rc;
+    code = nn_model_read(&one->m, one->path, s->env->mem, err);
+    if (code == PL_OK)
+        code = st_model_same(s->env->store, name, one->m, one->path, err);
+    if (code == PL_OK && one->m->conf.outputs != ((const st_train_conf *)train->conf)->targets.n)
+        code =
+            pl_fail(err, PL_EDATA, "%s predicts %d numbers, the workflow has other targets", one->path, (int)one->m->conf.outputs);
+    return code;
 }
 
 static pl_code models_open(evaluate_state *s, const pl_step *train, pl_error *err)
@@ -166,16 +168,16 @@ static pl_code models_open(evaluate_state *s, const pl_step *train, pl_error *er
     nn_engine_conf conf = st_compute_conf(&s->conf->compute, s->conf->threads > 0 ? (int)s->conf->threads : s->env->workers);
     int32_t device[ST_DEVICES];
     int n;
-    pl_code rc = st_compute_devices(&s->conf->compute, device, &n, err);
+    pl_code code = st_compute_devices(&s->conf->compute, device, &n, err);
 
     s->n_members = ((const st_train_conf *)train->conf)->members;
     s->member = PL_NEW(s->env->mem, member, s->n_members);
-    if (!rc && !s->member)
-        rc = pl_fail(err, PL_ENOMEM, "evaluation");
-    for (int64_t k = 0; k < s->n_members && !rc; k++)
-        rc = file_open(s, train, k, err);
-    if (rc)
-        return rc;
+    if (code == PL_OK && s->member == NULL)
+        code = pl_fail(err, PL_ENOMEM, "evaluation");
+    for (int64_t k = 0; k < s->n_members && code == PL_OK; k++)
+        code = file_open(s, train, k, err);
+    if (code != PL_OK)
+        return code;
     conf.device = device[0];
     st_compute_say(&s->conf->compute, "evaluate");
     s->kind = st_compute_engine(&s->conf->compute);
@@ -186,42 +188,46 @@ static pl_code data_open(evaluate_state *s, const pl_step *train, pl_error *err)
 {
     const st_train_conf *c = train->conf;
     const st_wanted_label *label = st_train_labels(c, s->env->mem);
-    pl_code rc = label ? st_dataset_open(&s->d, s->env, label, c->targets.n, NULL, err) : pl_fail(err, PL_ENOMEM, "targets");
+    pl_code code =
+        label != NULL ? st_dataset_open(&s->d, s->env, label, c->targets.n, NULL, err) : pl_fail(err, PL_ENOMEM, "targets");
 
-    if (!rc && s->member->m->classifies)
+    if (code == PL_OK && s->member->m->classifies)
         st_dataset_decided(&s->d);
-    if (!rc)
-        rc = st_samples_open(&s->train, &s->d, ST_TRAIN, &s->member->m->inputs, err);
-    if (!rc && !(s->base = PL_NEW(s->d.mem, st_baselines, s->d.n_targets)))
-        rc = pl_fail(err, PL_ENOMEM, "baselines");
-    return rc ? rc : st_baselines_fit_all(s->base, &s->train, err);
+    if (code == PL_OK)
+        code = st_samples_open(&s->train, &s->d, ST_TRAIN, &s->member->m->inputs, err);
+    if (code == PL_OK && (s->base = PL_NEW(s->d.mem, st_baselines, s->d.n_targets)) == NULL)
+        code = pl_fail(err, PL_ENOMEM, "baselines");
+    return code != PL_OK ? code : st_baselines_fit_all(s->base, &s->train, err);
 }
 
 static pl_code target_put(evaluate_state *s, const member *one, int32_t k, pl_error *err)
 {
     const st_target *target = st_train_target(pl_workflow_step(s->env->wf, "train")->conf);
-    st_found f = { .target = &one->m->target[k], .model_id = one->model_id, .classifies = one->m->classifies,
-                   .has_domain = one->m->domain.n > 0, .d = &s->d };
-    pl_code rc = st_property_put(s->env->store, one->m, k, st_target_converts(&target[k]), &f.property_id, s->env->mem, err);
+    st_found f = { .target = &one->m->target[k],
+                   .model_id = one->model_id,
+                   .classifies = one->m->classifies,
+                   .has_domain = one->m->domain.n > 0,
+                   .d = &s->d };
+    pl_code code = st_property_put(s->env->store, one->m, k, st_target_converts(&target[k]), &f.property_id, s->env->mem, err);
 
-    for (int p = 0; p < ST_PARTS && !rc; p++) {
+    for (int p = 0; p < ST_PARTS && code == PL_OK; p++) {
         if (!part_wanted(s->conf, (st_part)p))
             continue;
         f.part = (st_part)p;
         f.e = &one->e[p][k];
-        f.together = s->together[p] ? &s->together[p][k] : NULL;
-        rc = st_evaluation_put(&s->rows, &f, err);
+        f.together = s->together[p] != NULL ? &s->together[p][k] : NULL;
+        code = st_evaluation_put(&s->rows, &f, err);
     }
-    return rc;
+    return code;
 }
 
 static pl_code member_put(evaluate_state *s, member *one, pl_error *err)
 {
-    pl_code rc = st_model_put(s->env->store, one->m, one->path, &one->model_id, s->env->mem, err);
+    pl_code code = st_model_put(s->env->store, one->m, one->path, &one->model_id, s->env->mem, err);
 
-    for (int32_t k = 0; k < s->d.n_targets && !rc; k++)
-        rc = target_put(s, one, k, err);
-    return rc;
+    for (int32_t k = 0; k < s->d.n_targets && code == PL_OK; k++)
+        code = target_put(s, one, k, err);
+    return code;
 }
 
 /* All members have the same inputs. */
@@ -236,11 +242,11 @@ static pl_code unseen_put(const evaluate_state *s, pl_error *err)
 
 static pl_code rows_put(evaluate_state *s, pl_error *err)
 {
-    pl_code rc = st_evaluation_begin(&s->rows, s->env->store->db, err);
+    pl_code code = st_evaluation_begin(&s->rows, s->env->store->db, err);
 
-    for (int64_t k = 0; k < s->n_members && !rc; k++)
-        rc = member_put(s, &s->member[k], err);
-    return rc ? rc : unseen_put(s, err);
+    for (int64_t k = 0; k < s->n_members && code == PL_OK; k++)
+        code = member_put(s, &s->member[k], err);
+    return code != PL_OK ? code : unseen_put(s, err);
 }
 
 /* "", or what the members are alone. */
@@ -261,14 +267,14 @@ static void range_of_members(const evaluate_state *s, st_part part, int kind, ch
 static void note_put(const evaluate_state *s)
 {
     st_errors *const *e = s->n_members > 1 ? s->together : s->member->e;
-    const st_part part = e[ST_TEST] && e[ST_TEST]->model.n ? ST_TEST : ST_VALID;
+    const st_part part = e[ST_TEST] != NULL && e[ST_TEST]->model.n ? ST_TEST : ST_VALID;
     const nn_model_file *m = s->member->m;
     const int kind = m->classifies ? ST_ERROR_ROC_AUC : ST_ERROR_mae;
-    const nn_fit *by = e[part] ? e[part]->baseline : NULL;
+    const nn_fit *by = e[part] != NULL ? e[part]->baseline : NULL;
     char more[64] = "", range[80];
     pl_text note = { 0 };
 
-    if (!by || !e[part]->model.n)
+    if (by == NULL || !e[part]->model.n)
         return;
     range_of_members(s, part, kind, range, sizeof range);
     if (s->d.n_targets > 1)
@@ -284,75 +290,83 @@ static void note_put(const evaluate_state *s)
 
 static st_judge judge_of(const evaluate_state *s, const member *one)
 {
-    return (st_judge){ .m = one->m, .kind = s->kind, .engine = s->engine, .d = &s->d, .base = s->base, .host = &s->host,
-                       .molecules = s->conf->molecules, .max_edges = s->conf->max_edges, .mirror = (nn_mirror_mode)s->conf->mirror };
+    return (st_judge){ .m = one->m,
+                       .kind = s->kind,
+                       .engine = s->engine,
+                       .d = &s->d,
+                       .base = s->base,
+                       .host = &s->host,
+                       .molecules = s->conf->molecules,
+                       .max_edges = s->conf->max_edges,
+                       .mirror = (nn_mirror_mode)s->conf->mirror };
 }
 
 /* All members learned from the same molecules: only the first searches for the nearest. */
 static pl_code likeness_find(evaluate_state *s, member *one, st_part part, pl_error *err)
 {
-    pl_code rc = PL_OK;
+    pl_code code = PL_OK;
 
     if (one == s->member)
-        rc = st_domain_alike(one->e[part], &s->d, part, &one->m->domain, err);
+        code = st_domain_alike(one->e[part], &s->d, part, &one->m->domain, err);
     for (int32_t k = 0; k < s->d.n_targets && one != s->member; k++)
         one->e[part][k].alike = s->member->e[part][k].alike;
-    for (int32_t k = 0; k < s->d.n_targets && !rc; k++)
-        rc = st_errors_domain(&one->e[part][k], k, s->env, &s->d, one->m, err);
-    return rc;
+    for (int32_t k = 0; k < s->d.n_targets && code == PL_OK; k++)
+        code = st_errors_domain(&one->e[part][k], k, s->env, &s->d, one->m, err);
+    return code;
 }
 
 static pl_code member_find(evaluate_state *s, member *one, pl_error *err)
 {
     const st_judge judge = judge_of(s, one);
-    pl_code rc = s->kind->set_params(s->engine, one->m->params, err);
+    pl_code code = s->kind->set_params(s->engine, one->m->params, err);
 
-    for (int p = 0; p < ST_PARTS && !rc; p++) {
+    for (int p = 0; p < ST_PARTS && code == PL_OK; p++) {
         if (!part_wanted(s->conf, (st_part)p))
             continue;
         one->e[p] = PL_NEW(s->d.mem, st_errors, s->d.n_targets);
-        rc = one->e[p] ? st_errors_find(one->e[p], &judge, (st_part)p, s->d.mem, err) : pl_fail(err, PL_ENOMEM, "errors");
-        if (!rc)
-            rc = likeness_find(s, one, (st_part)p, err);
+        code = one->e[p] != NULL ? st_errors_find(one->e[p], &judge, (st_part)p, s->d.mem, err) : pl_fail(err, PL_ENOMEM, "errors");
+        if (code == PL_OK)
+            code = likeness_find(s, one, (st_part)p, err);
     }
-    return rc;
+    return code;
 }
 
 static pl_code together_find(evaluate_state *s, pl_error *err)
 {
     const st_judge judge = judge_of(s, s->member);
-    pl_code rc = PL_OK;
+    pl_code code = PL_OK;
 
-    for (int p = 0; p < ST_PARTS && !rc && s->n_members > 1; p++) {
+    for (int p = 0; p < ST_PARTS && code == PL_OK && s->n_members > 1; p++) {
         const st_errors *each[ST_MEMBERS_MAX];
         for (int64_t k = 0; k < s->n_members; k++)
             each[k] = s->member[k].e[p];
         if (!part_wanted(s->conf, (st_part)p))
             continue;
         s->together[p] = PL_NEW(s->d.mem, st_errors, s->d.n_targets);
-        rc = s->together[p] ? st_errors_mean(s->together[p], each, s->n_members, &judge, s->d.mem, err) : pl_fail(err, PL_ENOMEM, "errors");
+        code = s->together[p] != NULL ? st_errors_mean(s->together[p], each, s->n_members, &judge, s->d.mem, err)
+                                      : pl_fail(err, PL_ENOMEM, "errors");
     }
-    return rc;
+    return code;
 }
 
 static pl_code evaluate_finish(void *state, pl_error *err)
 {
     evaluate_state *s = state;
     const pl_step *train = pl_workflow_step(s->env->wf, "train");
-    pl_code rc;
+    pl_code code;
 
-    if (!train)
+    if (train == NULL)
         return st_evaluate_models(s->env, &s->rows, &s->host, err);
-    rc = models_open(s, train, err);
-    if (!rc)
-        rc = data_open(s, train, err);
-    for (int64_t k = 0; k < s->n_members && !rc; k++)
-        rc = member_find(s, &s->member[k], err);
-    if (!rc)
-        rc = together_find(s, err);
-    if (!rc)
+    code = models_open(s, train, err);
+    if (code == PL_OK)
+        code = data_open(s, train, err);
+    for (int64_t k = 0; k < s->n_members && code == PL_OK; k++)
+        code = member_find(s, &s->member[k], err);
+    if (code == PL_OK)
+        code = together_find(s, err);
+    if (code == PL_OK)
         note_put(s);
-    return rc ? rc : rows_put(s, err);
+    return code != PL_OK ? code : rows_put(s, err);
 }
 
 static void evaluate_close(void *state)
@@ -360,7 +374,7 @@ static void evaluate_close(void *state)
     evaluate_state *s = state;
 
     st_evaluation_end(&s->rows);
-    if (s->kind)
+    if (s->kind != NULL)
         s->kind->close(s->engine);
     st_samples_close(&s->train);
     st_dataset_close(&s->d);
@@ -370,9 +384,12 @@ static const char *const needs[] = { "graph", "(train)", "(split)", "(basis)", N
 /* Properties that came with the models are removed with them; those of a train stage belong to it. */
 #define NOT_TRAINED " AND NOT EXISTS(SELECT 1 FROM stage WHERE name='train')"
 static const char *const reset_sql[] = {
-    "DELETE FROM evaluation", "DELETE FROM evaluated", "DELETE FROM model WHERE model_id NOT IN (SELECT model_id FROM prediction)" NOT_TRAINED,
+    "DELETE FROM evaluation", "DELETE FROM evaluated",
+    "DELETE FROM model WHERE model_id NOT IN (SELECT model_id FROM prediction)" NOT_TRAINED,
     "DELETE FROM property WHERE NOT EXISTS(SELECT 1 FROM label l WHERE l.property_id=property.property_id) AND property_id NOT "
-    "IN (SELECT property_id FROM score)" NOT_TRAINED, NULL };
+    "IN (SELECT property_id FROM score)" NOT_TRAINED,
+    NULL
+};
 
 /* What the last digits depend on (stages/steps/train/compute.h). */
 static const char *evaluate_level(const pl_step *step, pl_arena *mem)
@@ -381,8 +398,21 @@ static const char *evaluate_level(const pl_step *step, pl_arena *mem)
 }
 
 const pl_stage st_evaluate = {
-    .name = "evaluate", .help = "errors of the trained model beside those of simple predictions, or of existing models on new labels", .scope = PL_WHOLE,
-    .version = 3, .fields = fields, .conf_size = sizeof(evaluate_conf), .state_size = sizeof(evaluate_state),
-    .needs = needs, .item = "molecules", .check = check, .key = st_evaluate_models_key, .missing = st_evaluate_missing, .open = evaluate_open, .finish = evaluate_finish,
-    .close = evaluate_close, .reset_sql = reset_sql, .level = evaluate_level,
+    .name = "evaluate",
+    .help = "errors of the trained model beside those of simple predictions, or of existing models on new labels",
+    .scope = PL_WHOLE,
+    .version = 3,
+    .fields = fields,
+    .conf_size = sizeof(evaluate_conf),
+    .state_size = sizeof(evaluate_state),
+    .needs = needs,
+    .item = "molecules",
+    .check = check,
+    .key = st_evaluate_models_key,
+    .missing = st_evaluate_missing,
+    .open = evaluate_open,
+    .finish = evaluate_finish,
+    .close = evaluate_close,
+    .reset_sql = reset_sql,
+    .level = evaluate_level,
 };

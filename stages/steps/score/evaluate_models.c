@@ -20,10 +20,10 @@ enum { SKELETON = 14 }; /* letters of an InChIKey that know no stereo, isotopes 
 
 /* One model and what came of it. */
 typedef struct judged {
-    nn_model_file *m, *calibrated;   /* calibrated: NULL or the new one */
+    nn_model_file *m, *calibrated; /* calibrated: NULL or the new one */
     const char *name, *path;
-    st_wanted_label *label;          /* [outputs] */
-    bool *converts;                  /* [outputs] where the label's name or unit differs           */
+    st_wanted_label *label; /* [outputs] */
+    bool *converts;         /* [outputs] where the label's name or unit differs           */
     st_dataset d;
     st_errors *e[ST_PARTS];
 } judged;
@@ -52,18 +52,20 @@ static const st_evaluate_target *named(const st_evaluate_conf *c, const char *na
 static pl_code unit_read(char *out, size_t n, bool *found, pl_env *env, const char *label, pl_error *err)
 {
     sqlite3_stmt *st = NULL;
-    pl_code rc = pl_db_prepare(env->store->db, &st, "SELECT unit FROM property p WHERE name=? AND EXISTS(SELECT 1 FROM label l WHERE "
-                               "l.property_id=p.property_id)", err);
+    pl_code code = pl_db_prepare(env->store->db, &st,
+                                 "SELECT unit FROM property p WHERE name=? AND EXISTS(SELECT 1 FROM label l WHERE "
+                                 "l.property_id=p.property_id)",
+                                 err);
 
     *found = false;
-    if (!rc)
+    if (code == PL_OK)
         (void)sqlite3_bind_text(st, 1, label, -1, SQLITE_STATIC);
-    if (!rc)
-        rc = pl_db_step(st, found, err);
-    if (!rc && *found)
+    if (code == PL_OK)
+        code = pl_db_step(st, found, err);
+    if (code == PL_OK && *found)
         (void)snprintf(out, n, "%s", (const char *)sqlite3_column_text(st, 0));
     sqlite3_finalize(st);
-    return rc;
+    return code;
 }
 
 /* The label of target k, with its unit checked; name NULL if no molecule has it. */
@@ -71,53 +73,60 @@ static pl_code label_find(models_state *s, judged *j, int32_t k, pl_error *err)
 {
     const nn_target *t = &j->m->target[k];
     const st_evaluate_target *said = named(s->conf, t->name);
-    const char *label = said && said->column ? said->column : t->name;
-    const double factor = said ? said->factor : 0;
+    const char *label = said != NULL && said->column != NULL ? said->column : t->name;
+    const double factor = said != NULL ? said->factor : 0;
     char unit[256] = "";
     bool found;
-    pl_code rc = unit_read(unit, sizeof unit, &found, s->env, label, err);
+    pl_code code = unit_read(unit, sizeof unit, &found, s->env, label, err);
 
     j->label[k] = (st_wanted_label){ found ? label : NULL, factor != 0 ? factor : 1 };
     j->converts[k] = (factor != 0 && factor != 1) || strcmp(label, t->name) != 0;
-    if (rc || (!found && !said))
-        return rc;
+    if (code != PL_OK || (!found && said == NULL))
+        return code;
     if (!found)
-        return pl_fail(err, PL_ECONFIG, "evaluate: no molecule has a label called %s, for target %s of model %s; there are: %s", label, t->name,
-                       j->name, st_labels_stored(s->env->store, s->env->mem));
+        return pl_fail(err, PL_ECONFIG, "evaluate: no molecule has a label called %s, for target %s of model %s; there are: %s",
+                       label, t->name, j->name, st_labels_stored(s->env->store, s->env->mem));
     if (factor == 0 && unit[0] && strcmp(unit, t->unit) != 0)
-        return pl_fail(err, PL_ECONFIG, "evaluate: label %s is in %s, model %s predicts %s in %s; say how to convert: targets: [{name: %s, factor: "
-                       "..}]", label, unit, j->name, t->name, t->unit[0] ? t->unit : "no unit", t->name);
+        return pl_fail(err, PL_ECONFIG,
+                       "evaluate: label %s is in %s, model %s predicts %s in %s; say how to convert: targets: [{name: %s, factor: "
+                       "..}]",
+                       label, unit, j->name, t->name, t->unit[0] ? t->unit : "no unit", t->name);
     if (factor == 0 && !unit[0] && t->unit[0])
-        return pl_event_add(s->env, PL_WARN, "label %s has no unit; it is compared with %s of model %s as %s (prepare: properties says the unit)", label,
-                            t->name, j->name, t->unit);
+        return pl_event_add(s->env, PL_WARN,
+                            "label %s has no unit; it is compared with %s of model %s as %s (prepare: properties says the unit)",
+                            label, t->name, j->name, t->unit);
     if (j->m->classifies) {
         int64_t undecided;
-        rc = st_classes_check(s->env, label, &undecided, err);
+        code = st_classes_check(s->env, label, &undecided, err);
     }
-    return rc;
+    return code;
 }
 
 static pl_code labels_find(models_state *s, judged *j, pl_error *err)
 {
     const int32_t n = j->m->conf.outputs;
     int32_t there = 0;
-    pl_code rc = PL_OK;
+    pl_code code = PL_OK;
 
     j->label = PL_NEW(s->env->mem, st_wanted_label, n);
     j->converts = PL_NEW(s->env->mem, bool, n);
-    if (!j->label || !j->converts)
+    if (j->label == NULL || j->converts == NULL)
         return pl_fail(err, PL_ENOMEM, "labels");
-    for (int32_t k = 0; k < n && !rc; k++) {
-        rc = label_find(s, j, k, err);
+    for (int32_t k = 0; k < n && code == PL_OK; k++) {
+        code = label_find(s, j, k, err);
         there += j->label[k].name != NULL;
     }
-    if (!rc && !there)
-        return pl_fail(err, PL_ECONFIG, "evaluate: no molecule has a label called %s, which model %s predicts; there are: %s; name another with targets: "
-                       "[{name: %s, column: ..}]", j->m->target->name, j->name, st_labels_stored(s->env->store, s->env->mem), j->m->target->name);
-    for (int32_t k = 0; k < n && !rc; k++)
-        if (!j->label[k].name)
-            rc = pl_event_add(s->env, PL_WARN, "no molecule has a label called %s: that target of model %s is not evaluated", j->m->target[k].name, j->name);
-    return rc;
+    if (code == PL_OK && !there)
+        return pl_fail(
+            err, PL_ECONFIG,
+            "evaluate: no molecule has a label called %s, which model %s predicts; there are: %s; name another with targets: "
+            "[{name: %s, column: ..}]",
+            j->m->target->name, j->name, st_labels_stored(s->env->store, s->env->mem), j->m->target->name);
+    for (int32_t k = 0; k < n && code == PL_OK; k++)
+        if (j->label[k].name == NULL)
+            code = pl_event_add(s->env, PL_WARN, "no molecule has a label called %s: that target of model %s is not evaluated",
+                                j->m->target[k].name, j->name);
+    return code;
 }
 
 /* Every target that is named belongs to a model. */
@@ -157,20 +166,20 @@ static pl_code parts_find(const models_state *s, judged *j, pl_error *err)
 {
     const bool splits = pl_workflow_step(s->env->wf, "split") != NULL;
     sqlite3_stmt *st = NULL;
-    pl_code rc = pl_db_prepare(s->env->store->db, &st, "SELECT inchikey FROM molecule WHERE mol_id=?", err);
+    pl_code code = pl_db_prepare(s->env->store->db, &st, "SELECT inchikey FROM molecule WHERE mol_id=?", err);
 
-    for (int64_t i = 0; i < j->d.n && !rc; i++) {
+    for (int64_t i = 0; i < j->d.n && code == PL_OK; i++) {
         bool row = false;
         const bool calibrates = s->conf->calibrate && (!splits || j->d.part[i] == ST_CALIBRATION);
         (void)sqlite3_bind_int64(st, 1, j->d.mol_id[i]);
-        rc = pl_db_step(st, &row, err);
+        code = pl_db_step(st, &row, err);
         j->d.part[i] = calibrates ? ST_CALIBRATION : ST_NEW;
-        if (!rc && row && is_trained_on(&j->m->domain, (const char *)sqlite3_column_text(st, 0)))
+        if (code == PL_OK && row && is_trained_on(&j->m->domain, (const char *)sqlite3_column_text(st, 0)))
             j->d.part[i] = ST_TRAIN;
         (void)sqlite3_reset(st);
     }
     sqlite3_finalize(st);
-    return rc;
+    return code;
 }
 
 /* Warns of what makes the numbers look better than they are. */
@@ -180,37 +189,44 @@ static pl_code warn(models_state *s, const judged *j, pl_error *err)
     const long long trained = (long long)json_integer_value(json_object_get(json_object_get(all, "training"), "molecules"));
     int64_t again = 0, n;
     size_t k;
-    pl_code rc = PL_OK;
+    pl_code code = PL_OK;
 
     json_array_foreach(json_object_get(json_object_get(all, "calibration"), "data"), k, file) {
         const char *hash = json_string_value(json_object_get(file, "sha256"));
-        if (!rc)
-            rc = pl_db_int(s->env->store->db, &n, err, "SELECT count(*) FROM input_file WHERE sha256=%Q", hash ? hash : "");
+        if (code == PL_OK)
+            code =
+                pl_db_int(s->env->store->db, &n, err, "SELECT count(*) FROM input_file WHERE sha256=%Q", hash != NULL ? hash : "");
         again += n;
     }
-    if (!rc && again)
-        rc = pl_event_add(s->env, PL_WARN, "model %s was calibrated on one of the input files: its coverage on these molecules is no "
-                                           "independent test", j->name);
-    if (!rc && trained > j->m->domain.n)
-        rc = pl_event_add(s->env, PL_WARN, "the file of model %s lists %d of its %lld training molecules: others of them may be in the part new",
-                          j->name, (int)j->m->domain.n, trained);
+    if (code == PL_OK && again)
+        code = pl_event_add(s->env, PL_WARN,
+                            "model %s was calibrated on one of the input files: its coverage on these molecules is no "
+                            "independent test",
+                            j->name);
+    if (code == PL_OK && trained > j->m->domain.n)
+        code = pl_event_add(s->env, PL_WARN,
+                            "the file of model %s lists %d of its %lld training molecules: others of them may be in the part new",
+                            j->name, (int)j->m->domain.n, trained);
     json_decref(all);
-    return rc;
+    return code;
 }
 
 /* ---- errors -------------------------------------------------------------- */
 
-static bool wanted(const models_state *s, int p) { return st_evaluate_wants(s->conf, (st_part)p) || (s->conf->calibrate && p == ST_CALIBRATION); }
+static bool wanted(const models_state *s, int p)
+{
+    return st_evaluate_wants(s->conf, (st_part)p) || (s->conf->calibrate && p == ST_CALIBRATION);
+}
 
 static pl_code part_find(judged *j, const st_judge *judge, st_part p, pl_error *err)
 {
-    pl_code rc;
+    pl_code code;
 
     j->e[p] = PL_NEW(j->d.mem, st_errors, j->d.n_targets);
-    rc = j->e[p] ? st_errors_find(j->e[p], judge, p, j->d.mem, err) : pl_fail(err, PL_ENOMEM, "errors");
-    if (!rc)
-        rc = st_domain_alike(j->e[p], &j->d, p, &j->m->domain, err);
-    return rc;
+    code = j->e[p] != NULL ? st_errors_find(j->e[p], judge, p, j->d.mem, err) : pl_fail(err, PL_ENOMEM, "errors");
+    if (code == PL_OK)
+        code = st_domain_alike(j->e[p], &j->d, p, &j->m->domain, err);
+    return code;
 }
 
 static pl_code errors_find(models_state *s, judged *j, pl_error *err)
@@ -218,100 +234,109 @@ static pl_code errors_find(models_state *s, judged *j, pl_error *err)
     const st_evaluate_conf *c = s->conf;
     nn_engine_conf conf = st_compute_conf(&c->compute, c->threads > 0 ? (int)c->threads : s->env->workers);
     const nn_engine_kind *kind = st_compute_engine(&c->compute);
-    st_judge judge = { .m = j->m, .kind = kind, .d = &j->d, .host = s->host, .molecules = c->molecules, .max_edges = c->max_edges,
+    st_judge judge = { .m = j->m,
+                       .kind = kind,
+                       .d = &j->d,
+                       .host = s->host,
+                       .molecules = c->molecules,
+                       .max_edges = c->max_edges,
                        .mirror = (nn_mirror_mode)c->mirror };
     int32_t device[ST_DEVICES];
     int n;
-    pl_code rc = st_compute_devices(&c->compute, device, &n, err);
+    pl_code code = st_compute_devices(&c->compute, device, &n, err);
 
-    if (rc)
-        return rc;
+    if (code != PL_OK)
+        return code;
     conf.device = device[0];
-    rc = kind->open(&judge.engine, j->m->model, &conf, err);
-    if (!rc)
-        rc = kind->set_params(judge.engine, j->m->params, err);
-    for (int p = 0; p < ST_PARTS && !rc; p++)
+    code = kind->open(&judge.engine, j->m->model, &conf, err);
+    if (code == PL_OK)
+        code = kind->set_params(judge.engine, j->m->params, err);
+    for (int p = 0; p < ST_PARTS && code == PL_OK; p++)
         if (wanted(s, p))
-            rc = part_find(j, &judge, (st_part)p, err);
+            code = part_find(j, &judge, (st_part)p, err);
     kind->close(judge.engine);
-    return rc;
+    return code;
 }
 
 /* With the domain of the model that a screen would use. */
 static pl_code domains_find(models_state *s, judged *j, pl_error *err)
 {
-    const nn_model_file *m = j->calibrated ? j->calibrated : j->m;
-    pl_code rc = PL_OK;
+    const nn_model_file *m = j->calibrated != NULL ? j->calibrated : j->m;
+    pl_code code = PL_OK;
 
     for (int p = 0; p < ST_PARTS; p++)
-        for (int32_t k = 0; k < j->d.n_targets && !rc && j->e[p]; k++)
-            rc = st_errors_domain(&j->e[p][k], k, s->env, &j->d, m, err);
-    return rc;
+        for (int32_t k = 0; k < j->d.n_targets && code == PL_OK && j->e[p] != NULL; k++)
+            code = st_errors_domain(&j->e[p][k], k, s->env, &j->d, m, err);
+    return code;
 }
 
 static pl_code judge_one(models_state *s, judged *j, pl_error *err)
 {
     const char *path = st_calibrated_path(s->env->wf, j->name, s->env->mem);
-    pl_code rc = labels_find(s, j, err);
+    pl_code code = labels_find(s, j, err);
 
-    if (!rc)
-        rc = st_model_form_check(s->env, j->m);
-    if (!rc)
-        rc = st_dataset_open_all(&j->d, s->env, j->label, j->m->conf.outputs, err);
-    if (!rc && j->m->classifies)
+    if (code == PL_OK)
+        code = st_model_form_check(s->env, j->m);
+    if (code == PL_OK)
+        code = st_dataset_open_all(&j->d, s->env, j->label, j->m->conf.outputs, err);
+    if (code == PL_OK && j->m->classifies)
         st_dataset_decided(&j->d);
-    if (!rc)
-        rc = parts_find(s, j, err);
-    if (!rc)
-        rc = warn(s, j, err);
-    if (!rc)
-        rc = errors_find(s, j, err);
-    if (!rc && s->conf->calibrate)
-        rc = path ? st_recalibrate(&j->calibrated, path, s->env, j->m, j->path, &j->d, j->e[ST_CALIBRATION], err)
-                  : pl_fail(err, PL_ENOMEM, "the model file");
-    if (!rc)
-        rc = domains_find(s, j, err);
+    if (code == PL_OK)
+        code = parts_find(s, j, err);
+    if (code == PL_OK)
+        code = warn(s, j, err);
+    if (code == PL_OK)
+        code = errors_find(s, j, err);
+    if (code == PL_OK && s->conf->calibrate)
+        code = path != NULL ? st_recalibrate(&j->calibrated, path, s->env, j->m, j->path, &j->d, j->e[ST_CALIBRATION], err)
+                            : pl_fail(err, PL_ENOMEM, "the model file");
+    if (code == PL_OK)
+        code = domains_find(s, j, err);
     s->molecules += j->d.n;
-    if (!rc)
+    if (code == PL_OK)
         pl_progress_set(s->env->progress, s->molecules, s->molecules, j->name);
-    return rc;
+    return code;
 }
 
 /* ---- rows ---------------------------------------------------------------- */
 
 static pl_code target_put(models_state *s, st_evaluation *rows, judged *j, int64_t model_id, int32_t k, pl_error *err)
 {
-    const nn_model_file *m = j->calibrated ? j->calibrated : j->m;
-    st_found f = { .target = &m->target[k], .before = j->calibrated ? &j->m->target[k].interval : NULL, .model_id = model_id,
-                   .classifies = m->classifies, .has_domain = m->domain.n > 0, .d = &j->d };
-    pl_code rc = st_property_put(s->env->store, m, k, j->converts[k], &f.property_id, s->env->mem, err);
+    const nn_model_file *m = j->calibrated != NULL ? j->calibrated : j->m;
+    st_found f = { .target = &m->target[k],
+                   .before = j->calibrated != NULL ? &j->m->target[k].interval : NULL,
+                   .model_id = model_id,
+                   .classifies = m->classifies,
+                   .has_domain = m->domain.n > 0,
+                   .d = &j->d };
+    pl_code code = st_property_put(s->env->store, m, k, j->converts[k], &f.property_id, s->env->mem, err);
 
-    for (int p = 0; p < ST_PARTS && !rc; p++) {
-        if (!j->e[p] || !st_evaluate_wants(s->conf, (st_part)p) || !j->e[p][k].model.n)
+    for (int p = 0; p < ST_PARTS && code == PL_OK; p++) {
+        if (j->e[p] == NULL || !st_evaluate_wants(s->conf, (st_part)p) || !j->e[p][k].model.n)
             continue;
         f.part = (st_part)p;
         f.e = &j->e[p][k];
-        rc = st_evaluation_put(rows, &f, err);
+        code = st_evaluation_put(rows, &f, err);
     }
-    return rc;
+    return code;
 }
 
 static pl_code model_put(models_state *s, st_evaluation *rows, judged *j, pl_error *err)
 {
-    nn_model_file *m = j->calibrated ? j->calibrated : j->m;
-    const char *path = j->calibrated ? st_calibrated_path(s->env->wf, j->name, s->env->mem) : j->path;
+    nn_model_file *m = j->calibrated != NULL ? j->calibrated : j->m;
+    const char *path = j->calibrated != NULL ? st_calibrated_path(s->env->wf, j->name, s->env->mem) : j->path;
     unsigned parts = 0;
     int64_t id = 0;
-    pl_code rc;
+    pl_code code;
 
     for (int p = 0; p < ST_PARTS; p++)
         parts |= wanted(s, p) ? 1u << p : 0;
     m->name = j->name;
-    rc = path ? st_model_put(s->env->store, m, path, &id, s->env->mem, err) : pl_fail(err, PL_ENOMEM, "a model");
-    for (int32_t k = 0; k < m->conf.outputs && !rc; k++)
-        if (j->label[k].name)
-            rc = target_put(s, rows, j, id, k, err);
-    return rc ? rc : st_unseen_put(s->env, &j->d, parts, &m->inputs, j->name, err);
+    code = path != NULL ? st_model_put(s->env->store, m, path, &id, s->env->mem, err) : pl_fail(err, PL_ENOMEM, "a model");
+    for (int32_t k = 0; k < m->conf.outputs && code == PL_OK; k++)
+        if (j->label[k].name != NULL)
+            code = target_put(s, rows, j, id, k, err);
+    return code != PL_OK ? code : st_unseen_put(s->env, &j->d, parts, &m->inputs, j->name, err);
 }
 
 static int64_t count_of(const judged *j, st_part part)
@@ -326,57 +351,58 @@ static int64_t count_of(const judged *j, st_part part)
 /* Logs, outside of the transaction, how many molecules each part has. */
 static pl_code counts_tell(const models_state *s)
 {
-    pl_code rc = PL_OK;
+    pl_code code = PL_OK;
 
-    for (int i = 0; i < s->n && !rc; i++) {
+    for (int i = 0; i < s->n && code == PL_OK; i++) {
         const judged *j = &s->one[i];
-        rc = pl_event_add(s->env, count_of(j, ST_NEW) || s->conf->calibrate ? PL_INFO : PL_WARN,
-                          "model %s: %lld labelled molecules, %lld of them in its training, %lld for calibration, %lld new", j->name, (long long)j->d.n,
-                          (long long)count_of(j, ST_TRAIN), (long long)count_of(j, ST_CALIBRATION), (long long)count_of(j, ST_NEW));
+        code = pl_event_add(s->env, count_of(j, ST_NEW) || s->conf->calibrate ? PL_INFO : PL_WARN,
+                            "model %s: %lld labelled molecules, %lld of them in its training, %lld for calibration, %lld new",
+                            j->name, (long long)j->d.n, (long long)count_of(j, ST_TRAIN), (long long)count_of(j, ST_CALIBRATION),
+                            (long long)count_of(j, ST_NEW));
     }
-    return rc;
+    return code;
 }
 
 static pl_code models_read(models_state *s, pl_error *err)
 {
     st_model_list l;
-    pl_code rc = PL_OK;
+    pl_code code = PL_OK;
 
     st_model_list_fill(&l, s->env->wf, &s->conf->models, s->env->mem);
-    for (int k = 0; k < l.n && !rc; k++) {
+    for (int k = 0; k < l.n && code == PL_OK; k++) {
         judged *j = &s->one[s->n++];
         j->name = l.name[k];
         j->path = l.path[k];
-        rc = nn_model_read(&j->m, j->path, s->env->mem, err);
-        if (!rc)
+        code = nn_model_read(&j->m, j->path, s->env->mem, err);
+        if (code == PL_OK)
             j->m->name = j->name;
     }
-    return rc;
+    return code;
 }
 
 pl_code st_evaluate_models(pl_env *env, st_evaluation *rows, const nn_train_host *host, pl_error *err)
 {
     models_state *s = PL_NEW(env->mem, models_state, 1);
-    pl_code rc = s ? PL_OK : pl_fail(err, PL_ENOMEM, "evaluation");
+    pl_code code = s != NULL ? PL_OK : pl_fail(err, PL_ENOMEM, "evaluation");
 
-    if (rc)
-        return rc;
+    if (code != PL_OK)
+        return code;
     *s = (models_state){ .env = env, .conf = env->step->conf, .host = host };
     st_compute_say(&s->conf->compute, "evaluate");
-    rc = models_read(s, err);
-    if (!rc)
-        rc = names_check(s, err);
-    for (int k = 0; k < s->n && !rc; k++)
-        rc = judge_one(s, &s->one[k], err);
-    if (!rc)
-        rc = counts_tell(s);
-    if (!rc)
-        rc = st_evaluation_begin(rows, env->store->db, err);
-    for (int k = 0; k < s->n && !rc; k++)
-        rc = model_put(s, rows, &s->one[k], err);
+    code = models_read(s, err);
+    if (code == PL_OK)
+        code = names_check(s, err);
+    for (int k = 0; k < s->n && code == PL_OK; k++)
+        code = judge_one(s, &s->one[k], err);
+    if (code == PL_OK)
+        code = counts_tell(s);
+    if (code == PL_OK)
+        code = st_evaluation_begin(rows, env->store->db, err);
+    for (int k = 0; k < s->n && code == PL_OK; k++)
+        code = model_put(s, rows, &s->one[k], err);
     for (int k = 0; k < s->n; k++)
         st_dataset_close(&s->one[k].d);
-    return rc;
+    return code;
 }
 
 /* ---- the stage ----------------------------------------------------------- */
@@ -389,14 +415,14 @@ void st_evaluate_models_check(const pl_workflow *wf, const pl_step *step, pl_pro
 
     st_model_list_check(wf, step, &conf_of(step)->models, problems);
     for (int32_t k = 0; k < conf_of(step)->targets.n; k++)
-        st_label_check(wf, step, t[k].column ? t[k].column : t[k].name, problems);
+        st_label_check(wf, step, t[k].column != NULL ? t[k].column : t[k].name, problems);
 }
 
 pl_code st_evaluate_models_key(const pl_workflow *wf, const pl_step *step, pl_store *store, const char **extra_json, pl_arena *mem,
                                pl_error *err)
 {
     *extra_json = NULL;
-    if (pl_workflow_step(wf, "train"))
+    if (pl_workflow_step(wf, "train") != NULL)
         return PL_OK;
     return st_model_list_key(wf, &conf_of(step)->models, store, extra_json, mem, err);
 }
@@ -406,12 +432,12 @@ pl_code st_evaluate_missing(const pl_workflow *wf, const pl_step *step, const ch
     st_model_list l;
 
     *out = NULL;
-    if (pl_workflow_step(wf, "train") || !conf_of(step)->calibrate)
+    if (pl_workflow_step(wf, "train") != NULL || !conf_of(step)->calibrate)
         return PL_OK;
     st_model_list_fill(&l, wf, &conf_of(step)->models, mem);
-    for (int k = 0; k < l.n && !*out; k++) {
+    for (int k = 0; k < l.n && *out == NULL; k++) {
         const char *path = st_calibrated_path(wf, l.name[k], mem);
-        if (!path)
+        if (path == NULL)
             return pl_fail(err, PL_ENOMEM, "no memory for a path");
         if (pl_path_is_gone(path))
             *out = path + strlen(wf->workdir) + 1;

@@ -13,16 +13,16 @@
 #include "stages/steps/train/compute.h"
 
 typedef struct st_evaluate_target {
-    const char *name, *column;    /* column NULL: as name              */
-    double factor;                /* 0: 1, and units must be the same  */
+    const char *name, *column; /* column NULL: as name              */
+    double factor;             /* 0: 1, and units must be the same  */
 } st_evaluate_target;
 
 typedef struct st_evaluate_conf {
-    pl_list on, models, targets;  /* targets: st_evaluate_target       */
+    pl_list on, models, targets; /* targets: st_evaluate_target       */
     int64_t molecules, max_edges, threads;
     st_compute compute;
     bool calibrate;
-    int32_t mirror;               /* nn_mirror_mode */
+    int32_t mirror; /* nn_mirror_mode */
 } st_evaluate_conf;
 
 /* Of a workflow without a train stage. */
@@ -41,7 +41,7 @@ const char *st_calibrated_path(const pl_workflow *wf, const char *name, pl_arena
 
 /* Makes of m, in *out, the model calibrated on the molecules of ST_CALIBRATION, whose errors are e [d->n_targets], and writes it.
  * ECONFIG: a target has fewer than NN_INTERVAL_LEAST of them. */
-pl_code st_recalibrate(nn_model_file **out, const char *path, const pl_env *env, const nn_model_file *m, const char *from, const st_dataset *d,
-                       st_errors *e, pl_error *err);
+pl_code st_recalibrate(nn_model_file **out, const char *path, const pl_env *env, const nn_model_file *m, const char *from,
+                       const st_dataset *d, st_errors *e, pl_error *err);
 
 #endif

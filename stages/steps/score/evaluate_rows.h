@@ -13,7 +13,7 @@ typedef struct st_evaluation {
 /* Errors of one target on one part, and where they go. */
 typedef struct st_found {
     const nn_target *target;
-    const nn_interval *before;     /* the interval before a calibration; NULL: there was none */
+    const nn_interval *before; /* the interval before a calibration; NULL: there was none */
     int64_t model_id, property_id;
     st_part part;
     bool classifies, has_domain;
@@ -23,7 +23,7 @@ typedef struct st_found {
 
 /* Begins the transaction of the stage and removes the rows of an earlier run. */
 pl_code st_evaluation_begin(st_evaluation *s, sqlite3 *db, pl_error *err);
-void    st_evaluation_end(st_evaluation *s); /* zeroed is fine */
+void st_evaluation_end(st_evaluation *s); /* zeroed is fine */
 
 /* Errors, also by similarity and domain, coverage of interval90, and every molecule. */
 pl_code st_evaluation_put(const st_evaluation *s, const st_found *f, pl_error *err);

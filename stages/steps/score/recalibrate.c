@@ -18,20 +18,22 @@ const char *st_calibrated_path(const pl_workflow *wf, const char *name, pl_arena
 
 /* ---- provenance ---------------------------------------------------------- */
 
-/* Objects of the rows of a query, with the names of its columns. *rc keeps the first error, after which nothing is read. */
-static json_t *json_rows(const pl_env *env, const char *sql, pl_code *rc, pl_error *err)
+/* Objects of the rows of a query, with the names of its columns. *code keeps the first error, after which nothing is read. */
+static json_t *json_rows(const pl_env *env, const char *sql, pl_code *code, pl_error *err)
 {
     json_t *list = json_array();
     sqlite3_stmt *st = NULL;
     bool row = true;
 
-    if (!*rc)
-        *rc = pl_db_prepare(env->store->db, &st, sql, err);
-    while (!*rc && (*rc = pl_db_step(st, &row, err)) == PL_OK && row) {
+    if (*code == PL_OK)
+        *code = pl_db_prepare(env->store->db, &st, sql, err);
+    while (*code == PL_OK && (*code = pl_db_step(st, &row, err)) == PL_OK && row) {
         json_t *one = json_object();
         for (int k = 0; k < sqlite3_column_count(st); k++)
-            (void)json_object_set_new(one, sqlite3_column_name(st, k), sqlite3_column_type(st, k) == SQLITE_INTEGER
-                                      ? json_integer(sqlite3_column_int64(st, k)) : json_string((const char *)sqlite3_column_text(st, k)));
+            (void)json_object_set_new(one, sqlite3_column_name(st, k),
+                                      sqlite3_column_type(st, k) == SQLITE_INTEGER
+                                          ? json_integer(sqlite3_column_int64(st, k))
+                                          : json_string((const char *)sqlite3_column_text(st, k)));
         (void)json_array_append_new(list, one);
     }
     (void)sqlite3_finalize(st);
@@ -44,19 +46,20 @@ static pl_code molecules_hash(char hex[65], const pl_env *env, const st_dataset 
     sqlite3_stmt *st = NULL;
     pl_sha256 sum;
     bool row = true;
-    pl_code rc = pl_db_exec(env->store->db, "CREATE TEMP TABLE IF NOT EXISTS calibrated(mol_id INTEGER PRIMARY KEY); DELETE FROM calibrated", err);
+    pl_code code = pl_db_exec(
+        env->store->db, "CREATE TEMP TABLE IF NOT EXISTS calibrated(mol_id INTEGER PRIMARY KEY); DELETE FROM calibrated", err);
 
-    for (int64_t i = 0; i < d->n && !rc; i++)
+    for (int64_t i = 0; i < d->n && code == PL_OK; i++)
         if (d->part[i] == ST_CALIBRATION)
-            rc = pl_db_execf(env->store->db, err, "INSERT INTO calibrated VALUES(%lld)", (long long)d->mol_id[i]);
-    if (!rc)
-        rc = pl_db_prepare(env->store->db, &st, "SELECT inchikey FROM calibrated JOIN molecule USING(mol_id) ORDER BY 1", err);
+            code = pl_db_execf(env->store->db, err, "INSERT INTO calibrated VALUES(%lld)", (long long)d->mol_id[i]);
+    if (code == PL_OK)
+        code = pl_db_prepare(env->store->db, &st, "SELECT inchikey FROM calibrated JOIN molecule USING(mol_id) ORDER BY 1", err);
     pl_sha256_start(&sum);
-    while (!rc && (rc = pl_db_step(st, &row, err)) == PL_OK && row)
+    while (code == PL_OK && (code = pl_db_step(st, &row, err)) == PL_OK && row)
         pl_sha256_add_str(&sum, (const char *)sqlite3_column_text(st, 0));
     (void)sqlite3_finalize(st);
     pl_sha256_hex(&sum, hex);
-    return rc;
+    return code;
 }
 
 static json_t *json_counts(const nn_model_file *m, const st_errors *e)
@@ -68,38 +71,45 @@ static json_t *json_counts(const nn_model_file *m, const st_errors *e)
     return o;
 }
 
-static json_t *json_calibration(const pl_env *env, const nn_model_file *m, const char *from, const char *molecules, const st_errors *e,
-                                pl_code *rc, pl_error *err)
+static json_t *json_calibration(const pl_env *env, const nn_model_file *m, const char *from, const char *molecules,
+                                const st_errors *e, pl_code *code, pl_error *err)
 {
-    static const char run_sql[] = "SELECT program_version AS version, substr(started_utc,1,10) AS date FROM run ORDER BY run_id DESC LIMIT 1";
-    json_t *runs = json_rows(env, run_sql, rc, err);
-    json_t *o = json_pack("{s:s, s:s, s:s, s:s, s:s, s:o, s:o}", "program", "molsieve", "workflow", env->wf->name ? env->wf->name : "", "model", from,
-                          "model_sha256", m->sha256, "inchikeys_sha256", molecules, "molecules", json_counts(m, e), "data",
-                          json_rows(env, "SELECT replace(path,rtrim(path,replace(path,'/','')),'') AS file, sha256, n_records AS records FROM "
-                                         "input_file ORDER BY file_id LIMIT 200", rc, err));
+    static const char run_sql[] =
+        "SELECT program_version AS version, substr(started_utc,1,10) AS date FROM run ORDER BY run_id DESC LIMIT 1";
+    json_t *runs = json_rows(env, run_sql, code, err);
+    json_t *o =
+        json_pack("{s:s, s:s, s:s, s:s, s:s, s:o, s:o}", "program", "molsieve", "workflow",
+                  env->wf->name != NULL ? env->wf->name : "", "model", from, "model_sha256", m->sha256, "inchikeys_sha256",
+                  molecules, "molecules", json_counts(m, e), "data",
+                  json_rows(env,
+                            "SELECT replace(path,rtrim(path,replace(path,'/','')),'') AS file, sha256, n_records AS records FROM "
+                            "input_file ORDER BY file_id LIMIT 200",
+                            code, err));
 
-    if (o && json_array_size(runs) > 0)
+    if (o != NULL && json_array_size(runs) > 0)
         (void)json_object_update(o, json_array_get(runs, 0));
     json_decref(runs);
     return o;
 }
 
-static pl_code provenance_make(nn_model_file *m, const pl_env *env, const char *from, const st_dataset *d, const st_errors *e, pl_error *err)
+static pl_code provenance_make(nn_model_file *m, const pl_env *env, const char *from, const st_dataset *d, const st_errors *e,
+                               pl_error *err)
 {
     json_t *all = json_loads(m->provenance, 0, NULL);
     char hash[65], *text = NULL;
-    pl_code rc = all ? molecules_hash(hash, env, d, err) : pl_fail(err, PL_EDATA, "the provenance of model %s cannot be read", m->name);
+    pl_code code = all != NULL ? molecules_hash(hash, env, d, err)
+                               : pl_fail(err, PL_EDATA, "the provenance of model %s cannot be read", m->name);
 
-    if (!rc) {
-        (void)json_object_set_new(all, "calibration", json_calibration(env, m, from, hash, e, &rc, err));
+    if (code == PL_OK) {
+        (void)json_object_set_new(all, "calibration", json_calibration(env, m, from, hash, e, &code, err));
         text = json_dumps(all, JSON_COMPACT | JSON_REAL_PRECISION(9));
-        m->provenance = text ? pl_strdup(env->mem, text) : NULL;
-        if (!rc && !m->provenance)
-            rc = pl_fail(err, PL_ENOMEM, "provenance of the model");
+        m->provenance = text != NULL ? pl_strdup(env->mem, text) : NULL;
+        if (code == PL_OK && m->provenance == NULL)
+            code = pl_fail(err, PL_ENOMEM, "provenance of the model");
     }
     free(text);
     json_decref(all);
-    return rc;
+    return code;
 }
 
 /* ---- the model ----------------------------------------------------------- */
@@ -107,8 +117,10 @@ static pl_code provenance_make(nn_model_file *m, const pl_env *env, const char *
 static pl_code enough_check(const nn_target *t, const st_errors *e, const char *model, pl_error *err)
 {
     if (e->model.n < NN_INTERVAL_LEAST)
-        return pl_fail(err, PL_ECONFIG, "calibrate: model %s: %lld labelled molecules for %s; an interval needs %d or more that it was not trained on",
-                       model, (long long)e->model.n, t->name, (int)NN_INTERVAL_LEAST);
+        return pl_fail(
+            err, PL_ECONFIG,
+            "calibrate: model %s: %lld labelled molecules for %s; an interval needs %d or more that it was not trained on", model,
+            (long long)e->model.n, t->name, (int)NN_INTERVAL_LEAST);
     return PL_OK;
 }
 
@@ -117,14 +129,14 @@ static pl_code range_make(nn_model_file *m, const pl_env *env, const st_dataset 
 {
     const int64_t trained = m->range.molecules;
     st_samples s;
-    pl_code rc = st_samples_open(&s, d, ST_CALIBRATION, &m->inputs, err);
+    pl_code code = st_samples_open(&s, d, ST_CALIBRATION, &m->inputs, err);
 
-    if (!rc)
-        rc = st_range_make(&m->range, env, &s, err);
+    if (code == PL_OK)
+        code = st_range_make(&m->range, env, &s, err);
     if (trained > 0)
         m->range.molecules = trained;
     st_samples_close(&s);
-    return rc;
+    return code;
 }
 
 /* The file that is read must not be overwritten. */
@@ -133,37 +145,38 @@ static pl_code write_to(const nn_model_file *m, const char *path, const char *fr
     struct stat a, b;
 
     if (stat(path, &a) == 0 && stat(from, &b) == 0 && a.st_dev == b.st_dev && a.st_ino == b.st_ino)
-        return pl_fail(err, PL_ECONFIG, "calibrate would overwrite %s, which it reads; copy that file, or take another workdir", from);
+        return pl_fail(err, PL_ECONFIG, "calibrate would overwrite %s, which it reads; copy that file, or take another workdir",
+                       from);
     return nn_model_write(m, path, err);
 }
 
-pl_code st_recalibrate(nn_model_file **out, const char *path, const pl_env *env, const nn_model_file *m, const char *from, const st_dataset *d,
-                       st_errors *e, pl_error *err)
+pl_code st_recalibrate(nn_model_file **out, const char *path, const pl_env *env, const nn_model_file *m, const char *from,
+                       const st_dataset *d, st_errors *e, pl_error *err)
 {
     const char *dir = pl_sprintf(env->mem, "%s/models", env->wf->workdir), *slash = strrchr(from, '/');
     nn_model_file *to = PL_NEW(env->mem, nn_model_file, 1);
     nn_target *target = PL_NEW(env->mem, nn_target, m->conf.outputs);
-    pl_code rc = dir && to && target ? pl_mkdirs(dir, err) : pl_fail(err, PL_ENOMEM, "a model");
+    pl_code code = dir != NULL && to != NULL && target != NULL ? pl_mkdirs(dir, err) : pl_fail(err, PL_ENOMEM, "a model");
 
-    if (!rc && m->classifies)
-        rc = pl_fail(err, PL_ECONFIG, "calibrate: model %s predicts classes, which have no interval", m->name);
-    if (rc)
-        return rc;
+    if (code == PL_OK && m->classifies)
+        code = pl_fail(err, PL_ECONFIG, "calibrate: model %s predicts classes, which have no interval", m->name);
+    if (code != PL_OK)
+        return code;
     *to = *m;
     to->target = target;
     memcpy(target, m->target, (size_t)m->conf.outputs * sizeof *target);
-    for (int32_t k = 0; k < m->conf.outputs && !rc; k++)
-        rc = enough_check(&target[k], &e[k], m->name, err);
-    if (!rc)
-        rc = range_make(to, env, d, err);
-    for (int32_t k = 0; k < m->conf.outputs && !rc; k++)
-        rc = st_calibrate(to, k, &e[k], ST_CALIBRATION, env, d, err);
-    if (!rc)
-        rc = provenance_make(to, env, slash ? slash + 1 : from, d, e, err);
-    if (!rc)
-        rc = write_to(to, path, from, err);
-    if (!rc)
-        rc = pl_sha256_file(path, to->sha256, err);
+    for (int32_t k = 0; k < m->conf.outputs && code == PL_OK; k++)
+        code = enough_check(&target[k], &e[k], m->name, err);
+    if (code == PL_OK)
+        code = range_make(to, env, d, err);
+    for (int32_t k = 0; k < m->conf.outputs && code == PL_OK; k++)
+        code = st_calibrate(to, k, &e[k], ST_CALIBRATION, env, d, err);
+    if (code == PL_OK)
+        code = provenance_make(to, env, slash != NULL ? slash + 1 : from, d, e, err);
+    if (code == PL_OK)
+        code = write_to(to, path, from, err);
+    if (code == PL_OK)
+        code = pl_sha256_file(path, to->sha256, err);
     *out = to;
-    return rc;
+    return code;
 }

@@ -15,9 +15,9 @@
 
 /* A property that the score stage will predict. */
 typedef struct st_predicted {
-    const char *name, *own;    /* own: what it is called beside a label in another unit (stages/steps/train/model_row.h) */
-    bool domain, interval;     /* its model has training fingerprints; a prediction interval                */
-    bool range;                /* its model has a range (models/domain/range.h)                                      */
+    const char *name, *own; /* own: what it is called beside a label in another unit (stages/steps/train/model_row.h) */
+    bool domain, interval;  /* its model has training fingerprints; a prediction interval                */
+    bool range;             /* its model has a range (models/domain/range.h)                                      */
 } st_predicted;
 
 /* All of this workflow, at most ST_SCORES_MAX. -1 when a model cannot be read (the stage's own check says why). */

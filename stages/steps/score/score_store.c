@@ -15,33 +15,31 @@ static pl_code failure_put(score_state *s, int64_t mol_id, const outcome *o, con
     if (o->unknown)
         (void)sqlite3_snprintf(sizeof message, message, "model %s has not seen element %s", m->name, ch_element_symbol(o->unknown));
     else
-        (void)sqlite3_snprintf(sizeof message, message, "model %s gives no finite number%s%s", m->name, m->conf.outputs > 1 ? " for " : "",
-                               m->conf.outputs > 1 ? m->target[t->output].name : "");
-    return pl_failure_add(s->env, &(pl_failure){ .mol_id = mol_id, .code = o->unknown ? "element" : "not_finite",
-                                                 .message = message, .attempt = 1 }, err);
+        (void)sqlite3_snprintf(sizeof message, message, "model %s gives no finite number%s%s", m->name,
+                               m->conf.outputs > 1 ? " for " : "", m->conf.outputs > 1 ? m->target[t->output].name : "");
+    return pl_failure_add(
+        s->env, &(pl_failure){ .mol_id = mol_id, .code = o->unknown ? "element" : "not_finite", .message = message, .attempt = 1 },
+        err);
 }
 
-static bool is_good(const outcome *o)
-{
-    return !o->unknown && isfinite(o->value);
-}
+static bool is_good(const outcome *o) { return !o->unknown && isfinite(o->value); }
 
 /* Without a nearest molecule NaN and NULL, both of which are stored as NULL. */
 static nn_near near_of(const score_unit *u, int32_t i, int k)
 {
-    return u->near[k] ? u->near[k][i] : (nn_near){ NAN, NULL };
+    return u->near[k] != NULL ? u->near[k][i] : (nn_near){ NAN, NULL };
 }
 
 static pl_code predictions_put(score_state *s, const score_unit *u, int32_t i, bool *failed, pl_error *err)
 {
     const outcome *o = u->outcome + (int64_t)i * s->n_targets;
     const int64_t mol_id = u->id[i];
-    pl_code rc = PL_OK;
+    pl_code code = PL_OK;
 
-    for (int k = 0; k < s->n_targets && !rc; k++) {
+    for (int k = 0; k < s->n_targets && code == PL_OK; k++) {
         const int model = s->target[k].model;
         if (!is_good(&o[k])) {
-            rc = failure_put(s, mol_id, &o[k], &s->target[k], err);
+            code = failure_put(s, mol_id, &o[k], &s->target[k], err);
             *failed = true;
             continue;
         }
@@ -52,9 +50,9 @@ static pl_code predictions_put(score_state *s, const score_unit *u, int32_t i, b
         (void)sqlite3_bind_double(s->put_prediction, 5, near_of(u, i, model).alike);
         (void)sqlite3_bind_text(s->put_prediction, 6, near_of(u, i, model).key, -1, SQLITE_STATIC);
         (void)sqlite3_bind_double(s->put_prediction, 7, o[k].spread);
-        rc = pl_db_run(s->put_prediction, err);
+        code = pl_db_run(s->put_prediction, err);
     }
-    return rc;
+    return code;
 }
 
 /* The half-width of the 90 % prediction interval that the model has for this similarity. */
@@ -135,10 +133,10 @@ static pl_code score_put(score_state *s, const score_unit *u, int32_t i, int k, 
 
 static pl_code case_read(score_state *s, const score_unit *u, int32_t i, nn_case *c, pl_error *err)
 {
-    pl_code rc = st_case_read(c, &s->cases, u->id[i], err);
+    pl_code code = st_case_read(c, &s->cases, u->id[i], err);
 
     c->traits = &u->traits[i];
-    return rc;
+    return code;
 }
 
 static bool is_first_good(const score_state *s, const outcome *o, int k)
@@ -162,25 +160,25 @@ pl_code st_score_commit(void *state, pl_unit *unit, pl_error *err)
 {
     score_state *s = state;
     score_unit *u = unit->data;
-    pl_code rc = PL_OK;
+    pl_code code = PL_OK;
 
-    for (int32_t i = 0; i < u->n && !rc; i++) {
+    for (int32_t i = 0; i < u->n && code == PL_OK; i++) {
         const outcome *o = u->outcome + (int64_t)i * s->n_targets;
         bool failed = false; /* a molecule that one of the models predicts is none of limits.failures */
         nn_case c = { 0 };
-        rc = predictions_put(s, u, i, &failed, err);
-        if (!rc && s->has_range)
-            rc = case_read(s, u, i, &c, err);
-        for (int k = 0; k < s->n_targets && !rc; k++)
+        code = predictions_put(s, u, i, &failed, err);
+        if (code == PL_OK && s->has_range)
+            code = case_read(s, u, i, &c, err);
+        for (int k = 0; k < s->n_targets && code == PL_OK; k++)
             if (is_first_good(s, o, k))
-                rc = score_put(s, u, i, k, &c, err);
+                code = score_put(s, u, i, k, &c, err);
         failed = failed && !any_good(s, o);
         unit->n_ok += !failed;
         unit->n_failed += failed;
     }
-    if (!rc)
-        rc = st_compute_radial(s->env, &s->conf->compute, u->radial_error, &s->radial_error);
+    if (code == PL_OK)
+        code = st_compute_radial(s->env, &s->conf->compute, u->radial_error, &s->radial_error);
     unit->first = u->n ? u->id[0] : 0;
     unit->last = u->n ? u->id[u->n - 1] : 0;
-    return rc;
+    return code;
 }

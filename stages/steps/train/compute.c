@@ -9,10 +9,7 @@
 #include "pipeline/base/text.h"
 #include "pipeline/store/store.h"
 
-static nn_precision precision_of(const st_compute *c, int32_t own)
-{
-    return (nn_precision)(own ? own - 1 : c->precision);
-}
+static nn_precision precision_of(const st_compute *c, int32_t own) { return (nn_precision)(own ? own - 1 : c->precision); }
 
 /* The pinned set, or NULL. */
 static const char *kernels_of(const st_compute *c)
@@ -26,8 +23,12 @@ nn_engine_conf st_compute_conf(const st_compute *c, int threads)
 {
     nn_radial radial = c->engine == ST_ENGINE_REF ? NN_RADIAL_EXACT : (nn_radial)c->radial;
 
-    return (nn_engine_conf){ .threads = threads < 1 ? 1 : threads, .kernels = kernels_of(c), .radial = radial, .width = c->width,
-                             .of_radial = precision_of(c, c->of_radial), .of_contract = precision_of(c, c->of_contract),
+    return (nn_engine_conf){ .threads = threads < 1 ? 1 : threads,
+                             .kernels = kernels_of(c),
+                             .radial = radial,
+                             .width = c->width,
+                             .of_radial = precision_of(c, c->of_radial),
+                             .of_contract = precision_of(c, c->of_contract),
                              .of_linear = precision_of(c, c->of_linear) };
 }
 
@@ -36,8 +37,10 @@ pl_code st_compute_radial(pl_env *env, const st_compute *c, double off, double *
     if (off <= 1e-3 || off <= *worst)
         return PL_OK;
     *worst = off;
-    return pl_event_add(env, PL_WARN, "radial nodes %g Angstrom apart are too coarse: the interpolated hidden units have an error of %.2g (root "
-                                      "mean square), more than 1e-3; set radial.width to %g", c->width, off, c->width / 2);
+    return pl_event_add(env, PL_WARN,
+                        "radial nodes %g Angstrom apart are too coarse: the interpolated hidden units have an error of %.2g (root "
+                        "mean square), more than 1e-3; set radial.width to %g",
+                        c->width, off, c->width / 2);
 }
 
 const nn_engine_kind *st_compute_engine(const st_compute *c)
@@ -48,7 +51,7 @@ const nn_engine_kind *st_compute_engine(const st_compute *c)
 
     if (c->engine != ST_ENGINE_AUTO)
         return kinds[c->engine];
-    return nn_engine_cuda.check(&conf, &err) ? &nn_engine_cpu : &nn_engine_cuda;
+    return nn_engine_cuda.check(&conf, &err) != PL_OK ? &nn_engine_cpu : &nn_engine_cuda;
 }
 
 /* ---- GPUs ---------------------------------------------------------------- */
@@ -78,38 +81,40 @@ pl_code st_compute_devices(const st_compute *c, int32_t *device, int *n, pl_erro
     bool all = devices_all(&c->devices);
     const nn_gpu_ops *ops;
     int32_t count;
-    pl_code rc = PL_OK;
+    pl_code code = PL_OK;
 
     *n = 1;
     device[0] = 0;
     if (st_compute_engine(c) != &nn_engine_cuda)
         return PL_OK;
-    rc = nn_cuda_plugin(&ops, err);
-    if (rc)
-        return rc;
+    code = nn_cuda_plugin(&ops, err);
+    if (code != PL_OK)
+        return code;
     count = ops->count();
     *n = all ? (int)count : (int)c->devices.n;
     if (*n < 1 || *n > ST_DEVICES)
         return pl_fail(err, PL_ECONFIG, "devices: %d GPUs; 1 to %d can be used", *n, (int)ST_DEVICES);
-    for (int i = 0; i < *n && !rc; i++) {
+    for (int i = 0; i < *n && code == PL_OK; i++) {
         device[i] = i;
         if (!all)
-            rc = device_read(word[i], count, &device[i], err);
+            code = device_read(word[i], count, &device[i], err);
     }
-    return rc;
+    return code;
 }
 
 pl_code st_compute_device(const st_compute *c, const nn_launch *launch, int32_t *device, pl_error *err)
 {
     int32_t list[ST_DEVICES];
     int n, own = launch->local_rank > 0 ? launch->local_rank : 0;
-    pl_code rc = st_compute_devices(c, list, &n, err);
+    pl_code code = st_compute_devices(c, list, &n, err);
 
-    if (rc)
-        return rc;
+    if (code != PL_OK)
+        return code;
     if (own >= n && n > 1)
-        return pl_fail(err, PL_ECONFIG, "rank %d is number %d on this machine, but there are only %d GPUs for ranks: start fewer ranks, or use "
-                                        "more machines", launch->rank, own, n);
+        return pl_fail(err, PL_ECONFIG,
+                       "rank %d is number %d on this machine, but there are only %d GPUs for ranks: start fewer ranks, or use "
+                       "more machines",
+                       launch->rank, own, n);
     *device = list[n == 1 ? 0 : own];
     return PL_OK;
 }
@@ -137,9 +142,9 @@ static void drop_memory(char *text)
 {
     char *end = strstr(text, " GB, "), *from = end;
 
-    while (from && from > text && *from != ',')
+    while (from != NULL && from > text && *from != ',')
         from--;
-    if (from)
+    if (from != NULL)
         memmove(from, end + 3, strlen(end + 3) + 1);
 }
 
@@ -168,7 +173,7 @@ static bool is_slow(const st_compute *c, const nn_engine_conf *conf)
 
     if (nn_cpu_kernels_pick(&k, conf->kernels, NULL) != PL_OK)
         return false;
-    return st_compute_engine(c) == &nn_engine_cpu && k && strcmp(k->name, "amx") != 0 &&
+    return st_compute_engine(c) == &nn_engine_cpu && k != NULL && strcmp(k->name, "amx") != 0 &&
            (is_of_bf16(conf->of_radial) || is_of_bf16(conf->of_contract) || is_of_bf16(conf->of_linear));
 }
 
@@ -177,7 +182,7 @@ void st_compute_say(const st_compute *c, const char *stage)
     nn_engine_conf conf = st_compute_conf(c, 1);
     pl_error err = { 0 };
 
-    if (c->engine == ST_ENGINE_AUTO && nn_engine_cuda.check(&conf, &err))
+    if (c->engine == ST_ENGINE_AUTO && nn_engine_cuda.check(&conf, &err) != PL_OK)
         pl_log(PL_INFO, "%-9s engine auto: the cpu; %s", stage, err.text);
     else if (c->engine == ST_ENGINE_AUTO)
         pl_log(PL_INFO, "%-9s engine auto: the GPU", stage);
@@ -195,11 +200,13 @@ void st_compute_check(const st_compute *c, const pl_step *step, pl_problems *pro
     const pl_node *pin = pl_node_get(step->node, "kernels");
     const nn_cpu_kernels *k;
 
-    if (conf.kernels && c->engine != ST_ENGINE_CPU)
-        pl_problem_add(problems, pin, "%s: kernels: %s is for engine cpu, but engine is set to another; remove one of the "
-                                      "two", step->stage->name, conf.kernels);
+    if (conf.kernels != NULL && c->engine != ST_ENGINE_CPU)
+        pl_problem_add(problems, pin,
+                       "%s: kernels: %s is for engine cpu, but engine is set to another; remove one of the "
+                       "two",
+                       step->stage->name, conf.kernels);
     else if (c->engine == ST_ENGINE_CPU && nn_cpu_kernels_pick(&k, conf.kernels, &err) != PL_OK)
-        pl_problem_add(problems, pin ? pin : step->node, "%s: %s", step->stage->name, err.text);
-    if (st_compute_engine(c)->check(&conf, &err) || st_compute_devices(c, device, &n, &err))
+        pl_problem_add(problems, pin != NULL ? pin : step->node, "%s: %s", step->stage->name, err.text);
+    if (st_compute_engine(c)->check(&conf, &err) != PL_OK || st_compute_devices(c, device, &n, &err) != PL_OK)
         pl_problem_add(problems, step->node, "%s", err.text);
 }

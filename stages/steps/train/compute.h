@@ -14,13 +14,13 @@
 enum { ST_ENGINE_CPU, ST_ENGINE_REF = 1, ST_ENGINE_AUTO = 3 };
 
 typedef struct st_compute {
-    int32_t engine;           /* of st_compute_engine                        */
-    int32_t radial;           /* nn_radial                                   */
-    int32_t kernels;          /* 0: the best; else of st_compute_kernels     */
-    double width;             /* Angstrom, of the grid of radial nodes       */
-    int32_t precision;        /* nn_precision of all operations ..           */
+    int32_t engine;                            /* of st_compute_engine                        */
+    int32_t radial;                            /* nn_radial                                   */
+    int32_t kernels;                           /* 0: the best; else of st_compute_kernels     */
+    double width;                              /* Angstrom, of the grid of radial nodes       */
+    int32_t precision;                         /* nn_precision of all operations ..           */
     int32_t of_radial, of_contract, of_linear; /* .. but these: 0 same, else 1 + nn_precision */
-    pl_list devices;          /* texts: numbers of GPUs, or all              */
+    pl_list devices;                           /* texts: numbers of GPUs, or all              */
 } st_compute;
 
 enum { ST_DEVICES = 64 };
@@ -29,27 +29,41 @@ enum { ST_DEVICES = 64 };
 #define ST_COMPUTE_AT(type, member) offsetof(type, compute.member)
 
 /* Fields of a settings struct `type` that has a member `st_compute compute`. */
-#define ST_COMPUTE_FIELDS(type) \
-    { PL_CHOICE, "engine", ST_COMPUTE_AT(type, engine), .choices = "cpu|ref|cuda|auto", .flags = PL_HOW, \
-      .help = "cpu: fast kernels; ref: plain loops in double precision, always exact, for checks; cuda: a GPU; auto: a GPU if there is one, " \
-              "else cpu" }, \
-    { PL_CHOICE, "radial.mode", ST_COMPUTE_AT(type, radial), .choices = NN_RADIAL_WORDS, \
-      .help = "nodes: radial networks are evaluated at the nodes of a grid and interpolated between them; exact: at every distance" }, \
-    { PL_CHOICE, "kernels", ST_COMPUTE_AT(type, kernels), .choices = "auto|portable|avx2|avx512|amx", .flags = PL_LATER, \
-      .help = "engine cpu: the set of kernels; auto: the fastest that the processor has; results of different sets differ from the seventh " \
-              "digit on" }, \
-    { PL_TEXTS, "devices", ST_COMPUTE_AT(type, devices), .flags = PL_HOW, \
-      .help = "all, or numbers of visible GPUs ([0, 1]); score uses all of them, each rank of train one, evaluate the first" }, \
-    { PL_REAL, "radial.width", ST_COMPUTE_AT(type, width), .dflt = 0.01, .min = 0.001, .max = 0.1, .unit = "Angstrom", \
-      .help = "distance between two nodes of the radial grid" }, \
-    { PL_CHOICE, "precision", ST_COMPUTE_AT(type, precision), .choices = ST_PRECISIONS, \
-      .help = "of the factors in matrix products; sums are fp32; tf32 and fp16 need a GPU" }, \
-    { PL_CHOICE, "precision_of.radial", ST_COMPUTE_AT(type, of_radial), .choices = "same|" ST_PRECISIONS, \
-      .help = "of the radial networks' last layer" }, \
-    { PL_CHOICE, "precision_of.contract", ST_COMPUTE_AT(type, of_contract), .choices = "same|" ST_PRECISIONS, \
-      .help = "of the convolution along edges" }, \
-    { PL_CHOICE, "precision_of.linear", ST_COMPUTE_AT(type, of_linear), .choices = "same|" ST_PRECISIONS, \
-      .help = "of the linear layers of nodes" }
+#define ST_COMPUTE_FIELDS(type)                                                                                                              \
+    { PL_CHOICE,                                                                                                                             \
+      "engine",                                                                                                                              \
+      ST_COMPUTE_AT(type, engine),                                                                                                           \
+      .choices = "cpu|ref|cuda|auto",                                                                                                        \
+      .flags = PL_HOW,                                                                                                                       \
+      .help =                                                                                                                                \
+          "cpu: fast kernels; ref: plain loops in double precision, always exact, for checks; cuda: a GPU; auto: a GPU if there is one, "    \
+          "else cpu" },                                                                                                                      \
+        { PL_CHOICE, "radial.mode", ST_COMPUTE_AT(type, radial), .choices = NN_RADIAL_WORDS,                                                 \
+          .help =                                                                                                                            \
+              "nodes: radial networks are evaluated at the nodes of a grid and interpolated between them; exact: at every distance" },       \
+        { PL_CHOICE,                                                                                                                         \
+          "kernels",                                                                                                                         \
+          ST_COMPUTE_AT(type, kernels),                                                                                                      \
+          .choices = "auto|portable|avx2|avx512|amx",                                                                                        \
+          .flags = PL_LATER,                                                                                                                 \
+          .help =                                                                                                                            \
+              "engine cpu: the set of kernels; auto: the fastest that the processor has; results of different sets differ from the seventh " \
+              "digit on" },                                                                                                                  \
+        { PL_TEXTS, "devices", ST_COMPUTE_AT(type, devices), .flags = PL_HOW,                                                                \
+          .help =                                                                                                                            \
+              "all, or numbers of visible GPUs ([0, 1]); score uses all of them, each rank of train one, evaluate the first" },              \
+        { PL_REAL,      "radial.width", ST_COMPUTE_AT(type, width), .dflt = 0.01,                                                            \
+          .min = 0.001, .max = 0.1,     .unit = "Angstrom",         .help = "distance between two nodes of the radial grid" },               \
+        { PL_CHOICE, "precision", ST_COMPUTE_AT(type, precision), .choices = ST_PRECISIONS,                                                  \
+          .help = "of the factors in matrix products; sums are fp32; tf32 and fp16 need a GPU" },                                            \
+        { PL_CHOICE, "precision_of.radial", ST_COMPUTE_AT(type, of_radial), .choices = "same|" ST_PRECISIONS,                                \
+          .help = "of the radial networks' last layer" },                                                                                    \
+        { PL_CHOICE, "precision_of.contract", ST_COMPUTE_AT(type, of_contract), .choices = "same|" ST_PRECISIONS,                            \
+          .help = "of the convolution along edges" },                                                                                        \
+    {                                                                                                                                        \
+        PL_CHOICE, "precision_of.linear", ST_COMPUTE_AT(type, of_linear), .choices = "same|" ST_PRECISIONS,                                  \
+                                                                          .help = "of the linear layers of nodes"                            \
+    }
 
 const nn_engine_kind *st_compute_engine(const st_compute *c);
 /* The GPUs to compute with; one, 0, where the engine is not cuda. device [ST_DEVICES]. ECONFIG

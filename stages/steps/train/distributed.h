@@ -19,9 +19,9 @@ enum { ST_RANKS_AUTO, ST_RANKS_NONE, ST_RANKS_MPI, ST_RANKS_TCP, ST_RANKS_NCCL }
 #define ST_NCCL_PLUGIN "libmolsieve_nccl.so"
 
 typedef struct st_team {
-    nn_ranks ranks, control;     /* control: carries bytes beside NCCL     */
+    nn_ranks ranks, control;                                                   /* control: carries bytes beside NCCL     */
     enum { ST_TEAM_NONE, ST_TEAM_REFUSED, ST_TEAM_READY, ST_TEAM_BUSY } state; /* busy: in a training */
-    pl_stop stop;                /* kept to the end of the process: a signal that reaches a rank after another
+    pl_stop stop; /* kept to the end of the process: a signal that reaches a rank after another
                                     has already stopped all of them must not kill it       */
 } st_team;
 

@@ -15,25 +15,26 @@ const char *st_property_own_name(const char *target, const char *unit, pl_arena 
 static pl_code has_other_unit(pl_store *s, const nn_target *t, bool converted, bool *other, pl_error *err)
 {
     int64_t n = 0;
-    pl_code rc = pl_db_int(s->db, &n, err, "SELECT count(*) FROM property p WHERE name=%Q AND CASE unit WHEN '' THEN %d AND "
-                           "EXISTS(SELECT 1 FROM label l WHERE l.property_id=p.property_id) ELSE unit<>%Q END", t->name,
-                           converted, t->unit);
+    pl_code code = pl_db_int(s->db, &n, err,
+                             "SELECT count(*) FROM property p WHERE name=%Q AND CASE unit WHEN '' THEN %d AND "
+                             "EXISTS(SELECT 1 FROM label l WHERE l.property_id=p.property_id) ELSE unit<>%Q END",
+                             t->name, converted, t->unit);
 
     *other = n > 0;
-    return rc;
+    return code;
 }
 
 static pl_code run_with(pl_store *s, const char *sql, const char *const *text, int n, pl_error *err)
 {
     sqlite3_stmt *st = NULL;
-    pl_code rc = pl_db_prepare(s->db, &st, sql, err);
+    pl_code code = pl_db_prepare(s->db, &st, sql, err);
 
-    for (int k = 0; k < n && !rc; k++)
+    for (int k = 0; k < n && code == PL_OK; k++)
         (void)sqlite3_bind_text(st, k + 1, text[k], -1, SQLITE_STATIC);
-    if (!rc)
-        rc = pl_db_run(st, err);
+    if (code == PL_OK)
+        code = pl_db_run(st, err);
     sqlite3_finalize(st);
-    return rc;
+    return code;
 }
 
 pl_code st_property_put(pl_store *s, const nn_model_file *m, int32_t k, bool converted, int64_t *property_id, pl_arena *mem,
@@ -42,27 +43,31 @@ pl_code st_property_put(pl_store *s, const nn_model_file *m, int32_t k, bool con
     const nn_target *t = &m->target[k];
     const char *text[] = { t->name, t->unit, t->better, m->classifies ? "classification" : "regression" };
     bool other = false;
-    pl_code rc = has_other_unit(s, t, converted, &other, err);
+    pl_code code = has_other_unit(s, t, converted, &other, err);
 
-    if (!rc && other)
+    if (code == PL_OK && other)
         text[0] = st_property_own_name(t->name, t->unit, mem);
-    if (!rc && !text[0])
-        rc = pl_fail(err, PL_ENOMEM, "property %s", t->name);
-    if (!rc)
-        rc = run_with(s, "INSERT INTO property(name,unit,task,better) VALUES(?1,?2,?4,?3) "
-                         "ON CONFLICT(name) DO UPDATE SET unit=?2, better=?3", text, 4, err);
-    return rc ? rc : pl_db_int(s->db, property_id, err, "SELECT property_id FROM property WHERE name=%Q", text[0]);
+    if (code == PL_OK && text[0] == NULL)
+        code = pl_fail(err, PL_ENOMEM, "property %s", t->name);
+    if (code == PL_OK)
+        code = run_with(s,
+                        "INSERT INTO property(name,unit,task,better) VALUES(?1,?2,?4,?3) "
+                        "ON CONFLICT(name) DO UPDATE SET unit=?2, better=?3",
+                        text, 4, err);
+    return code != PL_OK ? code : pl_db_int(s->db, property_id, err, "SELECT property_id FROM property WHERE name=%Q", text[0]);
 }
 
 pl_code st_model_same(pl_store *s, const char *name, const nn_model_file *m, const char *path, pl_error *err)
 {
     int64_t other = 0;
-    pl_code rc = pl_db_int(s->db, &other, err, "SELECT count(*) FROM model WHERE name=%Q AND sha256<>%Q", name, m->sha256);
+    pl_code code = pl_db_int(s->db, &other, err, "SELECT count(*) FROM model WHERE name=%Q AND sha256<>%Q", name, m->sha256);
 
-    if (!rc && other)
-        rc = pl_fail(err, PL_EDATA, "%s is not the file that the training of this run wrote; restore that file, or train again with --from "
-                                    "train", path);
-    return rc;
+    if (code == PL_OK && other)
+        code = pl_fail(err, PL_EDATA,
+                       "%s is not the file that the training of this run wrote; restore that file, or train again with --from "
+                       "train",
+                       path);
+    return code;
 }
 
 pl_code st_model_keyed(const pl_env *env, const nn_model_file *m, const char *path, pl_error *err)
@@ -73,15 +78,16 @@ pl_code st_model_keyed(const pl_env *env, const nn_model_file *m, const char *pa
     return pl_fail(err, PL_EINPUT, "%s was changed since the run began; run again when no program writes to it", path);
 }
 
-pl_code st_model_put(pl_store *s, const nn_model_file *m, const char *path, int64_t *model_id, pl_arena *mem,
-                     pl_error *err)
+pl_code st_model_put(pl_store *s, const nn_model_file *m, const char *path, int64_t *model_id, pl_arena *mem, pl_error *err)
 {
     const char *const text[] = { m->name, path, m->sha256, nn_model_metadata(m, mem) };
-    pl_code rc;
+    pl_code code;
 
-    if (!text[3])
+    if (text[3] == NULL)
         return pl_fail(err, PL_ENOMEM, "metadata of model %s", m->name);
-    rc = run_with(s, "INSERT INTO model(name,path,sha256,metadata_json) VALUES(?1,?2,?3,?4) "
-                     "ON CONFLICT(name) DO UPDATE SET path=?2, sha256=?3, metadata_json=?4", text, 4, err);
-    return rc ? rc : pl_db_int(s->db, model_id, err, "SELECT model_id FROM model WHERE name=%Q", m->name);
+    code = run_with(s,
+                    "INSERT INTO model(name,path,sha256,metadata_json) VALUES(?1,?2,?3,?4) "
+                    "ON CONFLICT(name) DO UPDATE SET path=?2, sha256=?3, metadata_json=?4",
+                    text, 4, err);
+    return code != PL_OK ? code : pl_db_int(s->db, model_id, err, "SELECT model_id FROM model WHERE name=%Q", m->name);
 }

@@ -22,7 +22,6 @@ pl_code st_model_same(pl_store *s, const char *name, const nn_model_file *m, con
 pl_code st_model_keyed(const pl_env *env, const nn_model_file *m, const char *path, pl_error *err);
 
 /* Stores the row of m, found by name; an existing row is updated and keeps its id. */
-pl_code st_model_put(pl_store *s, const nn_model_file *m, const char *path, int64_t *model_id, pl_arena *mem,
-                     pl_error *err);
+pl_code st_model_put(pl_store *s, const nn_model_file *m, const char *path, int64_t *model_id, pl_arena *mem, pl_error *err);
 
 #endif

@@ -68,14 +68,14 @@ void st_model_list_fill(st_model_list *l, const pl_workflow *wf, const pl_list *
 
     *l = (st_model_list){ 0 };
     for (int32_t k = 0; k < wanted->n; k++)
-        if (st_model_ref(wf, word[k]))
+        if (st_model_ref(wf, word[k]) != NULL)
             list_add(l, st_model_ref(wf, word[k]));
     if (wanted->n)
         return;
     l->trained_here = train != NULL;
-    if (!train)
+    if (train == NULL)
         list_all(l, wf);
-    for (int64_t k = 0; train && k < ((const st_train_conf *)train->conf)->members; k++)
+    for (int64_t k = 0; train != NULL && k < ((const st_train_conf *)train->conf)->members; k++)
         list_add(l, &(pl_model_ref){ st_train_name(wf, train->conf, k, mem), st_train_model_path(wf, train, k, mem), NULL });
 }
 
@@ -84,9 +84,9 @@ static bool is_trained_here(const pl_workflow *wf, const char *name, pl_arena *m
 {
     const pl_step *train = pl_workflow_step(wf, "train");
 
-    for (int64_t k = 0; train && k < ((const st_train_conf *)train->conf)->members; k++) {
+    for (int64_t k = 0; train != NULL && k < ((const st_train_conf *)train->conf)->members; k++) {
         const char *own = st_train_name(wf, train->conf, k, mem);
-        if (own && strcmp(own, name) == 0)
+        if (own != NULL && strcmp(own, name) == 0)
             return true;
     }
     return false;
@@ -98,17 +98,17 @@ static void names_check(const pl_workflow *wf, const pl_step *step, const pl_lis
     const pl_step *train = pl_workflow_step(wf, "train");
 
     for (int32_t k = 0; k < wanted->n; k++) {
-        const char *near = st_model_ref(wf, word[k]) ? NULL : st_model_near(wf, word[k]);
-        if (!st_model_ref(wf, word[k]))
+        const char *near = st_model_ref(wf, word[k]) != NULL ? NULL : st_model_near(wf, word[k]);
+        if (st_model_ref(wf, word[k]) == NULL)
             pl_problem_add(problems, step->node, "models: %s is not in the workflow's `models`%s%s", word[k],
-                           near ? "; did you mean " : "", near ? near : "");
+                           near != NULL ? "; did you mean " : "", near != NULL ? near : "");
         if (is_trained_here(wf, word[k], mem))
             pl_problem_add(problems, step->node, "models: %s is the name of the model that this workflow trains, too", word[k]);
         for (int32_t j = 0; j < k; j++)
             if (strcmp(word[j], word[k]) == 0)
                 pl_problem_add(problems, step->node, "models: %s is listed twice", word[k]);
     }
-    if (!wanted->n && !wf->models.n && !train)
+    if (!wanted->n && !wf->models.n && train == NULL)
         pl_problem_add(problems, step->node, "no model: give the workflow a `models` section or a train stage");
     if (wanted->n > ST_MODELS_MAX || wf->models.n > ST_MODELS_MAX)
         pl_problem_add(problems, step->node, "models: at most %d", ST_MODELS_MAX);
@@ -123,16 +123,16 @@ static int model_check(const pl_workflow *wf, const pl_step *step, const st_mode
     nn_model_file *m;
     pl_error err = { 0 };
 
-    if (nn_model_read(&m, l->path[k], mem, &err)) {
+    if (nn_model_read(&m, l->path[k], mem, &err) != PL_OK) {
         pl_problem_add(problems, step->node, "model %s: %s", l->name[k], err.text);
         return 0;
     }
-    if (l->sha256[k] && strcasecmp(l->sha256[k], m->sha256) != 0)
-        pl_problem_add(problems, step->node, "model %s: the file has sha256 %s, the workflow wants %s", l->name[k],
-                       m->sha256, l->sha256[k]);
-    if (graph) {
+    if (l->sha256[k] != NULL && strcasecmp(l->sha256[k], m->sha256) != 0)
+        pl_problem_add(problems, step->node, "model %s: the file has sha256 %s, the workflow wants %s", l->name[k], m->sha256,
+                       l->sha256[k]);
+    if (graph != NULL) {
         opts = st_graph_opts(graph);
-        if (nn_model_graph_check(m, &opts, &err))
+        if (nn_model_graph_check(m, &opts, &err) != PL_OK)
             pl_problem_add(problems, graph->node, "graph: %s", err.text);
     }
     return m->conf.outputs;
@@ -144,7 +144,7 @@ void st_model_list_check(const pl_workflow *wf, const pl_step *step, const pl_li
     st_model_list l;
     int n = 0;
 
-    if (!mem)
+    if (mem == NULL)
         return;
     names_check(wf, step, wanted, mem, problems);
     st_model_list_fill(&l, wf, wanted, mem);
@@ -158,40 +158,42 @@ void st_model_list_check(const pl_workflow *wf, const pl_step *step, const pl_li
     pl_arena_free(mem);
 }
 
-pl_code st_model_list_key(const pl_workflow *wf, const pl_list *wanted, pl_store *store, const char **extra_json, pl_arena *mem, pl_error *err)
+pl_code st_model_list_key(const pl_workflow *wf, const pl_list *wanted, pl_store *store, const char **extra_json, pl_arena *mem,
+                          pl_error *err)
 {
     st_model_list l;
     json_t *all = json_object();
     char *text;
-    pl_code rc = PL_OK;
+    pl_code code = PL_OK;
 
     st_model_list_fill(&l, wf, wanted, mem);
-    for (int k = 0; k < l.n && !l.trained_here && !rc; k++) {
+    for (int k = 0; k < l.n && !l.trained_here && code == PL_OK; k++) {
         char hash[65];
-        rc = pl_file_hash(store, l.path[k], hash, err);
-        if (!rc)
+        code = pl_file_hash(store, l.path[k], hash, err);
+        if (code == PL_OK)
             json_object_set_new(all, l.name[k], json_string(hash));
     }
-    text = rc ? NULL : json_dumps(all, JSON_COMPACT | JSON_SORT_KEYS);
-    *extra_json = text ? pl_strdup(mem, text) : NULL;
+    text = code != PL_OK ? NULL : json_dumps(all, JSON_COMPACT | JSON_SORT_KEYS);
+    *extra_json = text != NULL ? pl_strdup(mem, text) : NULL;
     free(text);
     json_decref(all);
-    return rc || *extra_json ? rc : pl_fail(err, PL_ENOMEM, "key of the models");
+    return code != PL_OK || *extra_json ? code : pl_fail(err, PL_ENOMEM, "key of the models");
 }
 
 pl_code st_model_form_check(pl_env *env, const nn_model_file *m)
 {
     const pl_step *prepare = pl_workflow_step(env->wf, "prepare");
-    json_t *all = m->provenance ? json_loads(m->provenance, 0, NULL) : NULL;
+    json_t *all = m->provenance != NULL ? json_loads(m->provenance, 0, NULL) : NULL;
     const char *then = json_string_value(json_object_get(all, "molecules")), *now;
     char form[32];
-    pl_code rc = PL_OK;
+    pl_code code = PL_OK;
 
-    now = prepare ? st_prepare_form(prepare->conf, form) : NULL;
-    if (then && now && nn_model_name_fits(then) && strcmp(then, now) != 0)
-        rc = pl_event_add(env, PL_WARN, "model %s was trained on acids and bases %.40s, but here they are %s (stages.prepare): its scores may "
-                                        "be far off; use the same settings in both", m->name,
-                          then, now);
+    now = prepare != NULL ? st_prepare_form(prepare->conf, form) : NULL;
+    if (then != NULL && now != NULL && nn_model_name_fits(then) && strcmp(then, now) != 0)
+        code = pl_event_add(env, PL_WARN,
+                            "model %s was trained on acids and bases %.40s, but here they are %s (stages.prepare): its scores may "
+                            "be far off; use the same settings in both",
+                            m->name, then, now);
     json_decref(all);
-    return rc;
+    return code;
 }

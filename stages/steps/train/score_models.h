@@ -7,12 +7,16 @@
 #include "pipeline/workflow/stage.h"
 #include "pipeline/workflow/workflow.h"
 
-enum { ST_MODELS_MAX = 64, ST_MEMBERS_MAX = ST_MODELS_MAX, ST_SCORES_MAX = 256 }; /* models; of one ensemble; predictions of a molecule by all of them */
+enum {
+    ST_MODELS_MAX = 64,
+    ST_MEMBERS_MAX = ST_MODELS_MAX,
+    ST_SCORES_MAX = 256
+}; /* models; of one ensemble; predictions of a molecule by all of them */
 
 typedef struct st_model_list {
     int n;
     const char *name[ST_MODELS_MAX], *path[ST_MODELS_MAX], *sha256[ST_MODELS_MAX]; /* sha256 NULL: not pinned */
-    bool trained_here;                                                /* the file comes later    */
+    bool trained_here;                                                             /* the file comes later    */
 } st_model_list;
 
 /* The entry of the workflow's `models` with that name, or NULL. */
@@ -29,7 +33,8 @@ void st_model_list_fill(st_model_list *l, const pl_workflow *wf, const pl_list *
 void st_model_list_check(const pl_workflow *wf, const pl_step *step, const pl_list *wanted, pl_problems *problems);
 
 /* The hashes of their files as JSON, for the key of a stage. */
-pl_code st_model_list_key(const pl_workflow *wf, const pl_list *wanted, pl_store *store, const char **extra_json, pl_arena *mem, pl_error *err);
+pl_code st_model_list_key(const pl_workflow *wf, const pl_list *wanted, pl_store *store, const char **extra_json, pl_arena *mem,
+                          pl_error *err);
 
 /* Adds a warning if m was trained on molecules in another form (neutral, at a pH) than this workflow makes. */
 pl_code st_model_form_check(pl_env *env, const nn_model_file *m);

@@ -23,7 +23,7 @@
 #include "stages/steps/train/train_save.h"
 
 typedef struct train_state {
-    pl_env *env;                   /* store: rank 0 only                              */
+    pl_env *env; /* store: rank 0 only                              */
     st_team *team, alone;
     const st_train_conf *conf;
     nn_train_conf loop;
@@ -34,20 +34,20 @@ typedef struct train_state {
     nn_se3 *model;
     const nn_engine_kind *kind;
     nn_engine *engine;
-    nn_engine_conf beside;         /* of another, for held-out molecules                */
-    nn_train_state s;              /* of the member that learns                       */
-    nn_train_state *learned;       /* [members] final states; of the arrays only `best` is a separate copy */
+    nn_engine_conf beside;   /* of another, for held-out molecules                */
+    nn_train_state s;        /* of the member that learns                       */
+    nn_train_state *learned; /* [members] final states; of the arrays only `best` is a separate copy */
     int64_t member;
-    nn_model_file *start;          /* rank 0, or NULL                                 */
-    size_t n_started;              /* numbers that are the start's                    */
+    nn_model_file *start; /* rank 0, or NULL                                 */
+    size_t n_started;     /* numbers that are the start's                    */
     nn_train_host host;
-    st_saves saves;                /* rank 0                                          */
-    double radial_error;           /* the largest that was already warned about       */
-    nn_binding near;               /* to the GPU                                      */
-    double valid_error;            /* of the last epoch: MAE in the target's unit, else the loss; or NaN */
+    st_saves saves;      /* rank 0                                          */
+    double radial_error; /* the largest that was already warned about       */
+    nn_binding near;     /* to the GPU                                      */
+    double valid_error;  /* of the last epoch: MAE in the target's unit, else the loss; or NaN */
 } train_state;
 
-enum { RADIAL_STEPS = 200 };       /* between two looks at the grid of radial nodes   */
+enum { RADIAL_STEPS = 200 }; /* between two looks at the grid of radial nodes   */
 
 /* ---- what the loop asks for ---------------------------------------------- */
 
@@ -84,7 +84,7 @@ static nn_engine *host_beside(void *ctx, pl_error *err)
     const train_state *t = ctx;
     nn_engine *second = NULL;
 
-    return t->kind->open(&second, t->model, &t->beside, err) ? NULL : second;
+    return t->kind->open(&second, t->model, &t->beside, err) != PL_OK ? NULL : second;
 }
 
 /* Errors are those of one number; the sums over several are of standard deviations. */
@@ -104,14 +104,18 @@ static void host_step(void *ctx, const nn_train_state *s, int64_t n_train)
 
     if (t->conf->members > 1)
         snprintf(member, sizeof member, "member %lld/%lld ", (long long)t->member + 1, (long long)t->conf->members);
-    if (s->step % RADIAL_STEPS == 1 && t->kind->radial_error)
+    if (s->step % RADIAL_STEPS == 1 && t->kind->radial_error != NULL)
         (void)st_compute_radial(t->env, &t->conf->compute, t->kind->radial_error(t->engine), &t->radial_error);
     if (isfinite(t->valid_error))
         snprintf(note, sizeof note, "%sepoch %lld/%lld loss %.4f valid %s %.4g%s%s", member, (long long)s->epoch + 1,
-                 (long long)t->loop.epochs, loss, t->m.classifies ? "log loss" : has_unit(t) ? "MAE" : "loss", t->valid_error,
-                 has_unit(t) && t->m.target->unit[0] ? " " : "", has_unit(t) ? t->m.target->unit : "");
+                 (long long)t->loop.epochs, loss,
+                 t->m.classifies ? "log loss"
+                 : has_unit(t)   ? "MAE"
+                                 : "loss",
+                 t->valid_error, has_unit(t) && t->m.target->unit[0] ? " " : "", has_unit(t) ? t->m.target->unit : "");
     else
-        snprintf(note, sizeof note, "%sepoch %lld/%lld loss %.4f", member, (long long)s->epoch + 1, (long long)t->loop.epochs, loss);
+        snprintf(note, sizeof note, "%sepoch %lld/%lld loss %.4f", member, (long long)s->epoch + 1, (long long)t->loop.epochs,
+                 loss);
     pl_progress_set(t->env->progress, done_so_far(t, s, n_train), t->conf->members * t->loop.epochs * n_train, note);
 }
 
@@ -120,22 +124,26 @@ static pl_code epoch_value_add(const train_state *t, const nn_epoch_report *r, c
 {
     const char *own = st_train_metric(name, t->member, t->env->mem);
 
-    return own ? pl_metric_add(t->env, r->step, (double)r->epoch, part, own, value, err) : pl_fail(err, PL_ENOMEM, "a metric");
+    return own != NULL ? pl_metric_add(t->env, r->step, (double)r->epoch, part, own, value, err)
+                       : pl_fail(err, PL_ENOMEM, "a metric");
 }
 
-static pl_code sums_add(const train_state *t, const nn_epoch_report *r, const char *part, const nn_loss_sum *sum,
-                        pl_error *err)
+static pl_code sums_add(const train_state *t, const nn_epoch_report *r, const char *part, const nn_loss_sum *sum, pl_error *err)
 {
     double n = (double)sum->n, scale = has_unit(t) ? t->m.target->scale.stdev : NAN;
-    const struct { const char *name; double value; } rows[] = {
-        { "loss", sum->loss / n }, { "mae", scale * sum->abs / n }, { "rmse", scale * sqrt(sum->square / n) },
-        { "brier", t->m.classifies ? sum->square / n : NAN } };
-    pl_code rc = PL_OK;
+    const struct {
+        const char *name;
+        double value;
+    } rows[] = { { "loss", sum->loss / n },
+                 { "mae", scale * sum->abs / n },
+                 { "rmse", scale * sqrt(sum->square / n) },
+                 { "brier", t->m.classifies ? sum->square / n : NAN } };
+    pl_code code = PL_OK;
 
-    for (int k = 0; k < 4 && sum->n && !rc; k++)
+    for (int k = 0; k < 4 && sum->n && code == PL_OK; k++)
         if (isfinite(rows[k].value))
-            rc = epoch_value_add(t, r, part, rows[k].name, rows[k].value, err);
-    return rc;
+            code = epoch_value_add(t, r, part, rows[k].name, rows[k].value, err);
+    return code;
 }
 
 /* Own transaction; the same rows again after a resume from an older checkpoint. */
@@ -143,19 +151,19 @@ static pl_code host_epoch(void *ctx, const nn_epoch_report *r, pl_error *err)
 {
     train_state *t = ctx;
     sqlite3 *db = t->env->store->db;
-    pl_code rc = pl_db_begin(db, err);
+    pl_code code = pl_db_begin(db, err);
 
-    if (!rc)
-        rc = sums_add(t, r, "train", &r->train, err);
-    if (!rc)
-        rc = sums_add(t, r, "valid", &r->valid, err);
-    if (!rc)
-        rc = sums_add(t, r, "test", &r->test, err);
-    if (!rc)
-        rc = epoch_value_add(t, r, "train", "lr", r->lr, err);
-    if (rc) {
+    if (code == PL_OK)
+        code = sums_add(t, r, "train", &r->train, err);
+    if (code == PL_OK)
+        code = sums_add(t, r, "valid", &r->valid, err);
+    if (code == PL_OK)
+        code = sums_add(t, r, "test", &r->test, err);
+    if (code == PL_OK)
+        code = epoch_value_add(t, r, "train", "lr", r->lr, err);
+    if (code != PL_OK) {
         pl_db_rollback(db);
-        return rc;
+        return code;
     }
     t->valid_error = has_unit(t) ? t->m.target->scale.stdev * r->valid.abs : r->valid.loss;
     t->valid_error = r->valid.n ? t->valid_error / (double)r->valid.n : NAN;
@@ -169,30 +177,30 @@ static pl_code data_open(train_state *t, pl_error *err)
 {
     const st_train_conf *c = t->conf;
     const st_wanted_label *label = st_train_labels(c, t->env->mem);
-    pl_code rc = label ? st_targets_check(t->env, c, err) : pl_fail(err, PL_ENOMEM, "targets");
+    pl_code code = label != NULL ? st_targets_check(t->env, c, err) : pl_fail(err, PL_ENOMEM, "targets");
 
-    if (!rc)
-        rc = st_dataset_open(&t->d, t->env, label, c->targets.n, &t->team->ranks, err);
-    if (!rc && st_train_classifies(c))
+    if (code == PL_OK)
+        code = st_dataset_open(&t->d, t->env, label, c->targets.n, &t->team->ranks, err);
+    if (code == PL_OK && st_train_classifies(c))
         st_dataset_decided(&t->d);
     t->inputs = st_train_inputs(c);
-    if (!rc && t->inputs.n_elements == 0)
-        rc = st_dataset_elements(&t->inputs, &t->d, ST_TRAIN, err);
-    if (!rc)
-        rc = st_samples_open(&t->train, &t->d, ST_TRAIN, &t->inputs, err);
-    if (!rc)
-        rc = st_samples_open(&t->valid, &t->d, ST_VALID, &t->inputs, err);
-    if (!rc)
-        rc = st_samples_open(&t->test, &t->d, ST_TEST, &t->inputs, err);
-    if (!rc)
-        rc = st_targets_scale(&t->m, c, &t->train, err);
-    if (rc)
-        return rc;
+    if (code == PL_OK && t->inputs.n_elements == 0)
+        code = st_dataset_elements(&t->inputs, &t->d, ST_TRAIN, err);
+    if (code == PL_OK)
+        code = st_samples_open(&t->train, &t->d, ST_TRAIN, &t->inputs, err);
+    if (code == PL_OK)
+        code = st_samples_open(&t->valid, &t->d, ST_VALID, &t->inputs, err);
+    if (code == PL_OK)
+        code = st_samples_open(&t->test, &t->d, ST_TEST, &t->inputs, err);
+    if (code == PL_OK)
+        code = st_targets_scale(&t->m, c, &t->train, err);
+    if (code != PL_OK)
+        return code;
     st_targets_fill(&t->train, &t->m);
     st_targets_fill(&t->valid, &t->m);
     st_targets_fill(&t->test, &t->m);
     t->host.test = &t->test.samples;
-    if (t->env->store && t->d.n_no_graph)
+    if (t->env->store != NULL && t->d.n_no_graph)
         (void)pl_event_add(t->env, PL_WARN, "left out: %lld molecules without a graph", (long long)t->d.n_no_graph);
     return PL_OK;
 }
@@ -204,7 +212,7 @@ static pl_code model_describe(train_state *t, pl_error *err)
     const pl_step *graph = pl_workflow_step(t->env->wf, "graph");
 
     t->m.target = PL_NEW(t->env->mem, nn_target, t->conf->targets.n);
-    if (!t->m.target)
+    if (t->m.target == NULL)
         return pl_fail(err, PL_ENOMEM, "targets");
     for (int32_t k = 0; k < t->conf->targets.n; k++)
         t->m.target[k] = (nn_target){ .name = target[k].name, .unit = target[k].unit, .better = better[target[k].better] };
@@ -235,24 +243,24 @@ static pl_code model_open(train_state *t, pl_error *err)
     int threads = t->conf->threads > 0 ? (int)t->conf->threads : t->env->workers;
     nn_engine_conf conf = st_compute_conf(&t->conf->compute, threads);
     nn_launch launch = nn_launch_read();
-    pl_code rc = st_compute_device(&t->conf->compute, &launch, &conf.device, err);
+    pl_code code = st_compute_device(&t->conf->compute, &launch, &conf.device, err);
 
-    if (rc)
-        return rc;
+    if (code != PL_OK)
+        return code;
     near_bind(t, conf.device);
     conf.recompute = t->conf->recompute;
     t->loop.threads = threads;
     t->loop.scale_after = nn_engine_scale_after(&conf);
     t->m.inputs = t->inputs;
     t->m.conf = st_train_network(t->conf, &t->inputs);
-    rc = nn_se3_plan(&t->model, &t->m.conf, mem, err);
+    code = nn_se3_plan(&t->model, &t->m.conf, mem, err);
     t->learned = PL_NEW(mem, nn_train_state, t->conf->members);
-    if (!rc && !t->learned)
-        rc = pl_fail(err, PL_ENOMEM, "training");
-    if (!rc && t->team->ranks.rank == 0)
-        rc = st_start_open(&t->start, t->env, &t->m.conf, err);
-    if (rc)
-        return rc;
+    if (code == PL_OK && t->learned == NULL)
+        code = pl_fail(err, PL_ENOMEM, "training");
+    if (code == PL_OK && t->team->ranks.rank == 0)
+        code = st_start_open(&t->start, t->env, &t->m.conf, err);
+    if (code != PL_OK)
+        return code;
     t->m.model = t->model;
     st_compute_say(&t->conf->compute, "train");
     t->kind = st_compute_engine(&t->conf->compute);
@@ -265,27 +273,28 @@ static pl_code model_open(train_state *t, pl_error *err)
 
 /* Structures seen in all epochs, and the size of the network; how long it takes
  * depends on the machine and is shown by the first epoch. */
-static pl_code train_estimate(const pl_workflow *wf, const pl_step *step, pl_store *store, pl_estimate *out,
-                              pl_arena *mem, pl_error *err)
+static pl_code train_estimate(const pl_workflow *wf, const pl_step *step, pl_store *store, pl_estimate *out, pl_arena *mem,
+                              pl_error *err)
 {
     const st_train_conf *c = step->conf;
     nn_inputs in = nn_inputs_qm9();
     nn_se3_conf network = st_train_network(c, &in);
     nn_se3 *model;
     int64_t n = 0;
-    pl_code rc = nn_se3_plan(&model, &network, mem, err);
+    pl_code code = nn_se3_plan(&model, &network, mem, err);
 
     (void)wf;
     *out = (pl_estimate){ .n_items = -1, .n_units = -1 };
-    if (!rc && store)
-        rc = pl_db_int(store->db, &n, err, "SELECT coalesce(sum(coalesce(structures,1)),0) FROM split JOIN molecule USING(mol_id) WHERE "
-                       "part='train'");
-    if (rc)
-        return rc;
+    if (code == PL_OK && store != NULL)
+        code = pl_db_int(store->db, &n, err,
+                         "SELECT coalesce(sum(coalesce(structures,1)),0) FROM split JOIN molecule USING(mol_id) WHERE "
+                         "part='train'");
+    if (code != PL_OK)
+        return code;
     if (n > 0)
         out->n_items = n * c->loop.epochs * c->members;
-    out->note = c->members > 1 ? pl_sprintf(mem, "%lld members of about %zu parameters, %lld epochs each", (long long)c->members, model->n_floats,
-                                            (long long)c->loop.epochs)
+    out->note = c->members > 1 ? pl_sprintf(mem, "%lld members of about %zu parameters, %lld epochs each", (long long)c->members,
+                                            model->n_floats, (long long)c->loop.epochs)
                                : pl_sprintf(mem, "about %zu parameters, %lld epochs", model->n_floats, (long long)c->loop.epochs);
     return PL_OK;
 }
@@ -296,7 +305,7 @@ static void state_open(train_state *t, pl_env *env)
 {
     t->env = env;
     t->alone.ranks = (nn_ranks){ .kind = &nn_collective_none, .size = 1 };
-    t->team = env->team ? env->team : &t->alone;
+    t->team = env->team != NULL ? env->team : &t->alone;
     t->conf = env->step->conf;
     t->loop = t->conf->loop;
     t->host = (nn_train_host){ .ctx = t, .stop = host_stop, .ranks = &t->team->ranks };
@@ -325,12 +334,20 @@ static pl_code member_write(st_trained *out, train_state *t, int64_t k, pl_error
     m.params = t->learned[k].best;
     m.name = st_train_name(t->env->wf, t->conf, k, mem);
     m.target = PL_NEW(mem, nn_target, t->conf->targets.n);
-    if (!m.name || !m.target)
+    if (m.name == NULL || m.target == NULL)
         return pl_fail(err, PL_ENOMEM, "the model file");
     memcpy(m.target, t->m.target, (size_t)t->conf->targets.n * sizeof *m.target);
     nn_model_round(&m);
-    *out = (st_trained){ .env = t->env, .m = m, .member = k, .kind = t->kind, .engine = t->engine, .d = &t->d, .train = &t->train,
-                         .state = &t->learned[k], .host = &t->host, .start = t->start };
+    *out = (st_trained){ .env = t->env,
+                         .m = m,
+                         .member = k,
+                         .kind = t->kind,
+                         .engine = t->engine,
+                         .d = &t->d,
+                         .train = &t->train,
+                         .state = &t->learned[k],
+                         .host = &t->host,
+                         .start = t->start };
     return st_train_write(out, err);
 }
 
@@ -338,17 +355,20 @@ static pl_code train_end(train_state *t, pl_error *err)
 {
     const int64_t n = t->conf->members;
     st_trained *one = PL_NEW(t->env->mem, st_trained, n);
-    pl_code rc = one ? st_domain_make(&t->m.domain, t->env, &t->train, t->conf->domain, err) : pl_fail(err, PL_ENOMEM, "training");
+    pl_code code =
+        one != NULL ? st_domain_make(&t->m.domain, t->env, &t->train, t->conf->domain, err) : pl_fail(err, PL_ENOMEM, "training");
 
-    if (!rc)
-        rc = st_range_make(&t->m.range, t->env, &t->train, err);
-    for (int64_t k = 0; k < n && !rc; k++)
-        rc = member_write(&one[k], t, k, err);
-    if (!rc)
-        rc = pl_db_begin(t->env->store->db, err);
-    for (int64_t k = 0; k < n && !rc; k++)
-        rc = st_train_rows(&one[k], err);
-    return rc ? rc : st_unseen_put(t->env, &t->d, (1u << ST_PARTS) - 1, &t->inputs, t->m.name ? t->m.name : one->m.name, err);
+    if (code == PL_OK)
+        code = st_range_make(&t->m.range, t->env, &t->train, err);
+    for (int64_t k = 0; k < n && code == PL_OK; k++)
+        code = member_write(&one[k], t, k, err);
+    if (code == PL_OK)
+        code = pl_db_begin(t->env->store->db, err);
+    for (int64_t k = 0; k < n && code == PL_OK; k++)
+        code = st_train_rows(&one[k], err);
+    return code != PL_OK
+               ? code
+               : st_unseen_put(t->env, &t->d, (1u << ST_PARTS) - 1, &t->inputs, t->m.name != NULL ? t->m.name : one->m.name, err);
 }
 
 /* Before a checkpoint is loaded, which replaces it. */
@@ -356,69 +376,71 @@ static void start_take(train_state *t)
 {
     nn_train_state *s = &t->s;
 
-    if (!t->start)
+    if (t->start == NULL)
         return;
     t->n_started = st_start_fill(s->params, &t->m, t->start);
-    if (s->ema)
+    if (s->ema != NULL)
         memcpy(s->ema, s->params, s->n * sizeof *s->ema);
 }
 
 static pl_code start_tell(const train_state *t)
 {
-    if (!t->start || t->member || t->s.step || t->s.epoch)
+    if (t->start == NULL || t->member || t->s.step || t->s.epoch)
         return PL_OK;
-    return pl_event_add(t->env, PL_INFO, "training starts from %s: %zu of %zu weights are taken from it; the others are "
-                                         "new", t->start->name, t->n_started, t->s.n);
+    return pl_event_add(t->env, PL_INFO,
+                        "training starts from %s: %zu of %zu weights are taken from it; the others are "
+                        "new",
+                        t->start->name, t->n_started, t->s.n);
 }
 
 static pl_code member_begin(train_state *t, int64_t k, pl_error *err)
 {
-    pl_code rc;
+    pl_code code;
 
     t->member = k;
     t->loop.seed = st_train_seed(t->env, k);
     t->valid_error = NAN;
-    rc = k ? nn_train_state_again(&t->s, t->model, t->loop.seed, t->env->mem, err)
-           : nn_train_state_alloc(&t->s, t->model, t->loop.ema > 0, t->loop.seed, t->env->mem, err);
-    if (!rc)
+    code = k ? nn_train_state_again(&t->s, t->model, t->loop.seed, t->env->mem, err)
+             : nn_train_state_alloc(&t->s, t->model, t->loop.ema > 0, t->loop.seed, t->env->mem, err);
+    if (code == PL_OK)
         start_take(t);
-    return rc;
+    return code;
 }
 
 /* From its checkpoint, if there is one; that of a member that has learned is its end. */
 static pl_code member_learn(train_state *t, int64_t k, pl_error *err)
 {
     const bool reads = t->team->ranks.rank == 0;
-    pl_code rc = member_begin(t, k, err);
+    pl_code code = member_begin(t, k, err);
 
-    if (!rc && reads)
-        rc = st_saves_begin_member(&t->saves, t->env, k, err);
-    if (!rc && reads)
-        rc = st_saves_load(&t->saves, &t->s, err);
-    if (!rc && reads)
-        rc = start_tell(t);
-    if (!rc)
-        rc = nn_train_state_tell(&t->team->ranks, &t->s, err);
+    if (code == PL_OK && reads)
+        code = st_saves_begin_member(&t->saves, t->env, k, err);
+    if (code == PL_OK && reads)
+        code = st_saves_load(&t->saves, &t->s, err);
+    if (code == PL_OK && reads)
+        code = start_tell(t);
+    if (code == PL_OK)
+        code = nn_train_state_tell(&t->team->ranks, &t->s, err);
     t->team->ranks.patience = t->conf->rank_timeout;
     pl_progress_from(t->env->progress, done_so_far(t, &t->s, t->train.samples.n));
-    if (!rc)
-        rc = nn_train(&t->s, &t->loop, t->kind, t->engine, &t->train.samples, &t->valid.samples, &t->host, err);
+    if (code == PL_OK)
+        code = nn_train(&t->s, &t->loop, t->kind, t->engine, &t->train.samples, &t->valid.samples, &t->host, err);
     t->learned[k] = t->s;
-    return rc;
+    return code;
 }
 
 /* The work of every rank. */
 static pl_code learn(train_state *t, pl_error *err)
 {
-    pl_code rc = model_describe(t, err);
+    pl_code code = model_describe(t, err);
 
-    if (!rc)
-        rc = data_open(t, err);
-    if (!rc)
-        rc = model_open(t, err);
-    for (int64_t k = 0; k < t->conf->members && !rc; k++)
-        rc = member_learn(t, k, err);
-    return rc;
+    if (code == PL_OK)
+        code = data_open(t, err);
+    if (code == PL_OK)
+        code = model_open(t, err);
+    for (int64_t k = 0; k < t->conf->members && code == PL_OK; k++)
+        code = member_learn(t, k, err);
+    return code;
 }
 
 /* What to lower. */
@@ -427,24 +449,25 @@ static pl_code say_less(const train_state *t, pl_error *err)
     const st_train_conf *c = t->conf;
     pl_error what = *err;
 
-    return pl_fail(err, PL_ENOMEM, "%.200s; lower stages.train.batch.molecules (now %lld) or batch.max_edges (now %lld)%s", what.text,
-                   (long long)c->loop.molecules, (long long)c->loop.max_edges, c->recompute ? "" : ", or set recompute: true");
+    return pl_fail(err, PL_ENOMEM, "%.200s; lower stages.train.batch.molecules (now %lld) or batch.max_edges (now %lld)%s",
+                   what.text, (long long)c->loop.molecules, (long long)c->loop.max_edges,
+                   c->recompute ? "" : ", or set recompute: true");
 }
 
 static pl_code train_finish(void *state, pl_error *err)
 {
     train_state *t = state;
-    pl_code rc = st_team_call(t->team, t->env->wf, t->env->step, err);
+    pl_code code = st_team_call(t->team, t->env->wf, t->env->step, err);
 
-    if (!rc && t->team->ranks.size > 1)
+    if (code == PL_OK && t->team->ranks.size > 1)
         (void)pl_event_add(t->env, PL_INFO, "training with %d ranks", t->team->ranks.size);
-    if (!rc)
-        rc = learn(t, err);
-    if (rc == PL_ENOMEM)
-        rc = say_less(t, err);
-    if (!rc || rc == PL_ESTOP || rc == PL_ELIMIT) /* all ranks came to the same end */
+    if (code == PL_OK)
+        code = learn(t, err);
+    if (code == PL_ENOMEM)
+        code = say_less(t, err);
+    if (code == PL_OK || code == PL_ESTOP || code == PL_ELIMIT) /* all ranks came to the same end */
         t->team->state = ST_TEAM_READY;
-    return rc ? rc : train_end(t, err);
+    return code != PL_OK ? code : train_end(t, err);
 }
 
 static void train_close(void *state)
@@ -452,7 +475,7 @@ static void train_close(void *state)
     train_state *t = state;
 
     st_saves_close(&t->saves);
-    if (t->kind)
+    if (t->kind != NULL)
         t->kind->close(t->engine);
     nn_numa_restore(&t->near);
     st_samples_close(&t->train);
@@ -463,18 +486,23 @@ static void train_close(void *state)
 
 pl_code st_train_follow(const pl_workflow *wf, const pl_step *step, st_team *team, int workers, pl_error *err)
 {
-    pl_env env = { .wf = wf, .step = step, .mem = pl_arena_new(1 << 16), .seed = (uint64_t)wf->seed, .workers = workers,
-                   .stop = pl_stop_flag(), .team = team };
+    pl_env env = { .wf = wf,
+                   .step = step,
+                   .mem = pl_arena_new(1 << 16),
+                   .seed = (uint64_t)wf->seed,
+                   .workers = workers,
+                   .stop = pl_stop_flag(),
+                   .team = team };
     train_state t = { 0 };
-    pl_code rc;
+    pl_code code;
 
-    if (!env.mem)
+    if (env.mem == NULL)
         return pl_fail(err, PL_ENOMEM, "a rank");
     state_open(&t, &env);
-    rc = learn(&t, err);
+    code = learn(&t, err);
     train_close(&t);
     pl_arena_free(env.mem);
-    return rc;
+    return code;
 }
 
 static const char *const needs[] = { "graph", "split", "(basis)", NULL };
@@ -482,7 +510,9 @@ static const char *const reset_sql[] = {
     "DELETE FROM model WHERE model_id NOT IN (SELECT model_id FROM prediction) "
     "AND model_id NOT IN (SELECT model_id FROM evaluation)",
     "DELETE FROM property WHERE NOT EXISTS(SELECT 1 FROM label l WHERE l.property_id=property.property_id) AND property_id NOT "
-    "IN (SELECT property_id FROM score) AND property_id NOT IN (SELECT property_id FROM evaluation)", NULL };
+    "IN (SELECT property_id FROM score) AND property_id NOT IN (SELECT property_id FROM evaluation)",
+    NULL
+};
 
 static pl_code train_missing(const pl_workflow *wf, const pl_step *step, const char **out, pl_arena *mem, pl_error *err)
 {
@@ -504,9 +534,24 @@ static const char *train_level(const pl_step *step, pl_arena *mem)
 }
 
 const pl_stage st_train = {
-    .name = "train", .help = "fits an SE(3)-Transformer to a label, or to several at once", .scope = PL_WHOLE, .version = 1,
-    .fields = st_train_fields, .conf_size = sizeof(st_train_conf), .state_size = sizeof(train_state), .needs = needs,
-    .item = "molecules", .settle = st_train_settle, .check = st_train_check, .key = st_start_key, .estimate = train_estimate,
-    .open = train_open, .finish = train_finish, .close = train_close, .level = train_level,
-    .missing = train_missing, .reset_sql = reset_sql, .uses_seed = true,
+    .name = "train",
+    .help = "fits an SE(3)-Transformer to a label, or to several at once",
+    .scope = PL_WHOLE,
+    .version = 1,
+    .fields = st_train_fields,
+    .conf_size = sizeof(st_train_conf),
+    .state_size = sizeof(train_state),
+    .needs = needs,
+    .item = "molecules",
+    .settle = st_train_settle,
+    .check = st_train_check,
+    .key = st_start_key,
+    .estimate = train_estimate,
+    .open = train_open,
+    .finish = train_finish,
+    .close = train_close,
+    .level = train_level,
+    .missing = train_missing,
+    .reset_sql = reset_sql,
+    .uses_seed = true,
 };

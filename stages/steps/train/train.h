@@ -25,34 +25,38 @@ extern const pl_field st_train_fields[];
 typedef struct st_target {
     const char *name, *column, *unit; /* column NULL: as name */
     double factor;
-    int32_t better, transform;        /* low|high|none, none|composition */
+    int32_t better, transform; /* low|high|none, none|composition */
 } st_target;
 
 typedef struct st_train_conf {
-    pl_list targets;                  /* st_target, 1 to NN_TARGETS_MAX         */
-    const char *name;                 /* NULL: the workflow's                   */
-    nn_train_conf loop;               /* seed is set from the workflow          */
-    int64_t members;                  /* of an ensemble                         */
-    const char *start;                /* in the workflow's `models`, or NULL    */
-    struct { int64_t layers, degrees, channels, heads, channels_div; int32_t pooling, fusion, parity;
-             bool norm, layer_norm, z, charge, bonds; pl_list elements; } model;
+    pl_list targets;    /* st_target, 1 to NN_TARGETS_MAX         */
+    const char *name;   /* NULL: the workflow's                   */
+    nn_train_conf loop; /* seed is set from the workflow          */
+    int64_t members;    /* of an ensemble                         */
+    const char *start;  /* in the workflow's `models`, or NULL    */
+    struct {
+        int64_t layers, degrees, channels, heads, channels_div;
+        int32_t pooling, fusion, parity;
+        bool norm, layer_norm, z, charge, bonds;
+        pl_list elements;
+    } model;
     double checkpoint_every, rank_timeout;
-    int64_t domain;                   /* molecules that the file keeps, at most         */
+    int64_t domain; /* molecules that the file keeps, at most         */
     bool recompute, beside;
-    int32_t ranks;                    /* ST_RANKS_AUTO, ..NONE, ..MPI           */
+    int32_t ranks; /* ST_RANKS_AUTO, ..NONE, ..MPI           */
     int32_t dtype;
     st_compute compute;
-    int64_t threads;                  /* -1: as many as the run has workers     */
+    int64_t threads; /* -1: as many as the run has workers     */
 } st_train_conf;
 
 /* The part of a rank other than 0 in a training: reads nothing, writes nothing. */
 pl_code st_train_follow(const pl_workflow *wf, const pl_step *step, st_team *team, int workers, pl_error *err);
 
 void st_train_check(const pl_workflow *wf, const pl_step *step, pl_problems *problems);
-const st_target *st_train_target(const st_train_conf *c);               /* [targets.n]               */
-const char *st_target_label(const st_target *t);                         /* the property to learn     */
-bool st_target_converts(const st_target *t);                             /* to a target of its name   */
-const st_wanted_label *st_train_labels(const st_train_conf *c, pl_arena *mem);  /* [targets.n]; NULL when refused */
+const st_target *st_train_target(const st_train_conf *c);                      /* [targets.n]               */
+const char *st_target_label(const st_target *t);                               /* the property to learn     */
+bool st_target_converts(const st_target *t);                                   /* to a target of its name   */
+const st_wanted_label *st_train_labels(const st_train_conf *c, pl_arena *mem); /* [targets.n]; NULL when refused */
 /* The seed of network number `member`, from 0. */
 static inline uint64_t st_train_seed(const pl_env *env, int64_t member) { return env->seed + (uint64_t)member; }
 /* Of the network number `member`, from 0: the name of the model, of an ensemble NAME-1, NAME-2, ... NULL when refused. */
@@ -75,18 +79,19 @@ pl_code st_targets_scale(nn_model_file *m, const st_train_conf *c, const st_samp
 void st_targets_fill(st_samples *s, const nn_model_file *m);
 
 /* ---- train_start.c: fine-tuning ---- */
-void    st_start_check(const pl_workflow *wf, const pl_step *step, pl_problems *problems);
+void st_start_check(const pl_workflow *wf, const pl_step *step, pl_problems *problems);
 /* The hash of the file, or nothing. */
-pl_code st_start_key(const pl_workflow *wf, const pl_step *step, pl_store *store, const char **extra_json, pl_arena *mem, pl_error *err);
+pl_code st_start_key(const pl_workflow *wf, const pl_step *step, pl_store *store, const char **extra_json, pl_arena *mem,
+                     pl_error *err);
 /* *out: the model to start from, NULL for random weights. ECONFIG: it does not fit. */
 pl_code st_start_open(nn_model_file **out, const pl_env *env, const nn_se3_conf *network, pl_error *err);
 /* params: of m's network, initialised at random. Copies weights of `from` where they fit; returns how many. */
-size_t  st_start_fill(float *params, const nn_model_file *m, const nn_model_file *from);
+size_t st_start_fill(float *params, const nn_model_file *m, const nn_model_file *from);
 
 /* The end of the training of one network. */
 typedef struct st_trained {
     pl_env *env;
-    nn_model_file m;                  /* params: what the file will hold        */
+    nn_model_file m; /* params: what the file will hold        */
     int64_t member;
     const nn_engine_kind *kind;
     nn_engine *engine;
@@ -94,9 +99,9 @@ typedef struct st_trained {
     const st_samples *train;
     const nn_train_state *state;
     const nn_train_host *host;
-    const nn_model_file *start;       /* or NULL                                */
-    const char *path;                 /* set by st_train_write, as are the      */
-    const st_errors *test;            /* [targets] errors on the test part      */
+    const nn_model_file *start; /* or NULL                                */
+    const char *path;           /* set by st_train_write, as are the      */
+    const st_errors *test;      /* [targets] errors on the test part      */
 } st_trained;
 /* Adds the errors on all parts to the provenance and writes the file. */
 pl_code st_train_write(st_trained *t, pl_error *err);

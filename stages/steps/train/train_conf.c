@@ -31,9 +31,11 @@ const pl_field st_train_fields[] = {
       .help = "what to learn: one target, or several with one network; a molecule needs a value of at least one" },
     { PL_TEXT, "name", AT(name), .help = "name of the model and its file; the workflow's if not given" },
     { PL_INT, "model.layers", AT(model.layers), .dflt = 7, .min = 1, .max = 64, .help = "attention blocks" },
-    { PL_INT, "model.degrees", AT(model.degrees), .dflt = 4, .min = 1, .max = NN_DEGREES, .help = "number of degrees: 0 to this less 1" },
+    { PL_INT, "model.degrees", AT(model.degrees), .dflt = 4, .min = 1, .max = NN_DEGREES,
+      .help = "number of degrees: 0 to this less 1" },
     { PL_INT, "model.channels", AT(model.channels), .dflt = 32, .min = 1, .max = 512, .help = "channels of each degree" },
-    { PL_INT, "model.heads", AT(model.heads), .dflt = 8, .min = 1, .max = 64, .help = "attention heads; divides channels / channels_div" },
+    { PL_INT, "model.heads", AT(model.heads), .dflt = 8, .min = 1, .max = 64,
+      .help = "attention heads; divides channels / channels_div" },
     { PL_INT, "model.channels_div", AT(model.channels_div), .dflt = 2, .min = 1, .max = 16,
       .help = "values and keys have channels / this" },
     { PL_BOOL, "model.norm", AT(model.norm), .dflt = 1, .help = "norm after each attention block" },
@@ -43,24 +45,29 @@ const pl_field st_train_fields[] = {
     { PL_CHOICE, "model.fusion", AT(model.fusion), .dflt = NN_FUSE_FULL, .choices = "none|partial|full",
       .help = "how radial networks are shared" },
     { PL_CHOICE, "model.parity", AT(model.parity), .dflt = NN_PARITY_NATURAL, .choices = "both|natural", .flags = PL_LATER,
-      .help = "natural: mirror images get the same score, by construction; both: the published network, which tells them apart and has "
-              "about twice the couplings" },
+      .help =
+          "natural: mirror images get the same score, by construction; both: the published network, which tells them apart and has "
+          "about twice the couplings" },
     { PL_TEXTS, "model.elements", AT(model.elements),
       .help = "chemical symbols the model can read; empty or auto: those of the training molecules" },
     { PL_BOOL, "model.z", AT(model.z), .dflt = 1, .help = "use the atomic number as an input, beside the one-hot element" },
     { PL_BOOL, "model.charge", AT(model.charge), .help = "use the formal charge as an input" },
     { PL_BOOL, "model.bonds", AT(model.bonds), .dflt = 1, .help = "use the bond type as an input of edges, one-hot" },
-    { PL_INT, "batch.molecules", AT(loop.molecules), .dflt = 240, .min = 1, .max = 100000, .unit = "molecules", .help = "in a batch" },
+    { PL_INT, "batch.molecules", AT(loop.molecules), .dflt = 240, .min = 1, .max = 100000, .unit = "molecules",
+      .help = "in a batch" },
     { PL_INT, "batch.max_edges", AT(loop.max_edges), .dflt = 70000, .min = 0, .max = 1e9, .unit = "edges",
       .help = "maximum directed edges in a batch; 0: no limit" },
     { PL_INT, "batch.shards", AT(loop.shards), .dflt = 1, .min = 1, .max = 1024, .unit = "shards",
-      .help = "parts of a batch whose gradients are summed; also the maximum number of ranks; bit-identical for any number of ranks" },
+      .help =
+          "parts of a batch whose gradients are summed; also the maximum number of ranks; bit-identical for any number of ranks" },
     { PL_INT, "members", AT(members), .dflt = 1, .min = 1, .max = ST_MEMBERS_MAX, .unit = "networks", .flags = PL_LATER,
-      .help = "of an ensemble, each with its own initial weights and order of molecules: NAME-1, NAME-2, .. with seed, seed + 1, ..; their "
-              "mean is the score" },
+      .help =
+          "of an ensemble, each with its own initial weights and order of molecules: NAME-1, NAME-2, .. with seed, seed + 1, ..; their "
+          "mean is the score" },
     { PL_TEXT, "start", AT(start), .flags = PL_LATER,
-      .help = "name of a model in the workflow's `models` whose weights this training starts from (fine-tuning); the network must be the "
-              "same, elements, features and targets may differ" },
+      .help =
+          "name of a model in the workflow's `models` whose weights this training starts from (fine-tuning); the network must be the "
+          "same, elements, features and targets may differ" },
     { PL_INT, "epochs", AT(loop.epochs), .dflt = 100, .min = 1, .max = 1000000, .unit = "epochs",
       .help = "passes over the training molecules" },
     { PL_CHOICE, "optimiser.type", AT(loop.optimiser), .dflt = NN_ADAMW, .choices = "adamw|lamb",
@@ -70,20 +77,24 @@ const pl_field st_train_fields[] = {
       .help = "learning rate at the end of the cosine schedule" },
     { PL_REAL, "optimiser.weight_decay", AT(loop.weight_decay), .dflt = 0.1, .min = 0, .max = 100, .help = "of every parameter" },
     { PL_REAL, "optimiser.beta1", AT(loop.beta1), .dflt = 0.9, .min = 0, .max = 0.999999, .help = "decay of the mean gradient" },
-    { PL_REAL, "optimiser.beta2", AT(loop.beta2), .dflt = 0.999, .min = 0, .max = 0.9999999, .help = "decay of the mean squared gradient" },
-    { PL_REAL, "optimiser.eps", AT(loop.eps), .dflt = 1e-8, .min = 0, .max = 1, .help = "added to the root of the mean squared gradient" },
+    { PL_REAL, "optimiser.beta2", AT(loop.beta2), .dflt = 0.999, .min = 0, .max = 0.9999999,
+      .help = "decay of the mean squared gradient" },
+    { PL_REAL, "optimiser.eps", AT(loop.eps), .dflt = 1e-8, .min = 0, .max = 1,
+      .help = "added to the root of the mean squared gradient" },
     { PL_REAL, "optimiser.grad_clip", AT(loop.grad_clip), .dflt = 10, .min = 0, .max = 1e9,
       .help = "maximum global norm of the gradient; 0: no maximum" },
     { PL_BOOL, "optimiser.sharded", AT(loop.sharded), .flags = PL_HOW,
-      .help = "with ranks over NCCL and engine cuda each GPU keeps the moments and the weight average of its own part of the parameters "
-              "only: less memory, bit-identical; elsewhere without effect; not for lamb" },
+      .help =
+          "with ranks over NCCL and engine cuda each GPU keeps the moments and the weight average of its own part of the parameters "
+          "only: less memory, bit-identical; elsewhere without effect; not for lamb" },
     { PL_CHOICE, "schedule.type", AT(loop.schedule), .dflt = NN_LR_COSINE_EPOCH, .choices = "constant|cosine_epoch|cosine_step",
       .help = "cosine from lr to min_lr, changed every epoch (as in the published code) or every step" },
     { PL_REAL, "schedule.warmup", AT(loop.warmup), .min = 0, .max = 1e6, .unit = "epochs",
       .help = "the learning rate rises from 0 over this many" },
     { PL_CHOICE, "loss", AT(loop.loss), .dflt = LOSS_AUTO, .choices = "l1|l2|bce|auto",
-      .help = "mean absolute error or mean squared error of the normalised target; binary cross-entropy of a class; auto: bce for a label "
-              "with task: classification, else l1" },
+      .help =
+          "mean absolute error or mean squared error of the normalised target; binary cross-entropy of a class; auto: bce for a label "
+          "with task: classification, else l1" },
     { PL_REAL, "ema", AT(loop.ema), .min = 0, .max = 0.9999999,
       .help = "decay of an exponential moving average of the weights, which becomes the model; 0: no average" },
     { PL_INT, "early_stop.patience", AT(loop.patience), .min = 0, .max = 1000000, .unit = "epochs",
@@ -100,21 +111,20 @@ const pl_field st_train_fields[] = {
     { PL_BOOL, "recompute", AT(recompute), .flags = PL_HOW,
       .help = "compute messages, norms and folded weights again in the backward pass: half the memory, more time, bit-identical" },
     { PL_BOOL, "evaluate_beside", AT(beside), .dflt = 1, .flags = PL_HOW,
-      .help = "on a GPU, evaluate validation and test molecules during the steps of the next epoch: less time, more memory (that of "
-              "scoring), bit-identical" },
+      .help =
+          "on a GPU, evaluate validation and test molecules during the steps of the next epoch: less time, more memory (that of "
+          "scoring), bit-identical" },
     { PL_CHOICE, "ranks", AT(ranks), .dflt = ST_RANKS_AUTO, .choices = ST_RANKS_WORDS, .flags = PL_HOW,
-      .help = "processes that train together; auto: if a launcher started several, over NCCL on GPUs, else over its MPI, else TCP" },
+      .help =
+          "processes that train together; auto: if a launcher started several, over NCCL on GPUs, else over its MPI, else TCP" },
     { PL_DURATION, "rank_timeout", AT(rank_timeout), .dflt = 60, .min = 1, .max = 86400, .flags = PL_HOW,
       .help = "how long a rank waits for the others before all end with status 7" },
     { 0 },
 };
 
-const st_target *st_train_target(const st_train_conf *c)
-{
-    return c->targets.items;
-}
+const st_target *st_train_target(const st_train_conf *c) { return c->targets.items; }
 
-const char *st_target_label(const st_target *t) { return t->column ? t->column : t->name; }
+const char *st_target_label(const st_target *t) { return t->column != NULL ? t->column : t->name; }
 
 bool st_target_converts(const st_target *t) { return t->factor != 1 && !strcmp(st_target_label(t), t->name); }
 
@@ -123,7 +133,7 @@ const st_wanted_label *st_train_labels(const st_train_conf *c, pl_arena *mem)
     const st_target *t = st_train_target(c);
     st_wanted_label *label = PL_NEW(mem, st_wanted_label, c->targets.n);
 
-    for (int32_t k = 0; label && k < c->targets.n; k++)
+    for (int32_t k = 0; label != NULL && k < c->targets.n; k++)
         label[k] = (st_wanted_label){ st_target_label(&t[k]), t[k].factor };
     return label;
 }
@@ -140,7 +150,7 @@ void st_train_settle(const pl_workflow *wf, void *conf)
 
 static const char *base_name(const pl_workflow *wf, const st_train_conf *c)
 {
-    return c->name ? c->name : wf->name ? wf->name : "model";
+    return c->name != NULL ? c->name : wf->name != NULL ? wf->name : "model";
 }
 
 const char *st_train_name(const pl_workflow *wf, const st_train_conf *c, int64_t member, pl_arena *mem)
@@ -152,17 +162,24 @@ const char *st_train_model_path(const pl_workflow *wf, const pl_step *train, int
 {
     const char *name = st_train_name(wf, train->conf, member, mem);
 
-    return name ? pl_sprintf(mem, "%s/models/%s.safetensors", wf->workdir, name) : NULL;
+    return name != NULL ? pl_sprintf(mem, "%s/models/%s.safetensors", wf->workdir, name) : NULL;
 }
 
 nn_se3_conf st_train_network(const st_train_conf *c, const nn_inputs *in)
 {
-    return (nn_se3_conf){
-        .layers = (int32_t)c->model.layers, .degrees = (int32_t)c->model.degrees,
-        .channels = (int32_t)c->model.channels, .heads = (int32_t)c->model.heads,
-        .channels_div = (int32_t)c->model.channels_div, .norm = c->model.norm, .layer_norm = c->model.layer_norm,
-        .pooling = c->model.pooling, .fusion = c->model.fusion, .node_features = nn_inputs_node_features(in),
-        .edge_features = nn_inputs_edge_features(in), .outputs = c->targets.n, .parity = c->model.parity };
+    return (nn_se3_conf){ .layers = (int32_t)c->model.layers,
+                          .degrees = (int32_t)c->model.degrees,
+                          .channels = (int32_t)c->model.channels,
+                          .heads = (int32_t)c->model.heads,
+                          .channels_div = (int32_t)c->model.channels_div,
+                          .norm = c->model.norm,
+                          .layer_norm = c->model.layer_norm,
+                          .pooling = c->model.pooling,
+                          .fusion = c->model.fusion,
+                          .node_features = nn_inputs_node_features(in),
+                          .edge_features = nn_inputs_edge_features(in),
+                          .outputs = c->targets.n,
+                          .parity = c->model.parity };
 }
 
 static bool elements_auto(const pl_list *list)
@@ -197,7 +214,7 @@ static void elements_check(const st_train_conf *c, const pl_step *step, pl_probl
         }
     if (c->model.elements.n > NN_MAX_ELEMENTS)
         pl_problem_add(problems, step->node, "model.elements: %d, at most %d", (int)c->model.elements.n, NN_MAX_ELEMENTS);
-    else if (nn_inputs_check(&in, &err))
+    else if (nn_inputs_check(&in, &err) != PL_OK)
         pl_problem_add(problems, step->node, "model.elements: %s", err.text);
 }
 
@@ -214,8 +231,9 @@ static void sharded_check(const st_train_conf *c, const pl_step *step, pl_proble
     const pl_node *optimiser = pl_node_get(step->node, "optimiser");
 
     if (c->loop.sharded && c->loop.optimiser == NN_LAMB)
-        pl_problem_add(problems, pl_node_get(optimiser, "sharded"), "optimiser.sharded: lamb needs the norms of whole tensors, which no rank "
-                                                        "has then; use adamw, or sharded: false");
+        pl_problem_add(problems, pl_node_get(optimiser, "sharded"),
+                       "optimiser.sharded: lamb needs the norms of whole tensors, which no rank "
+                       "has then; use adamw, or sharded: false");
 }
 
 static void loss_check(const pl_workflow *wf, const pl_step *step, const st_target *t, pl_problems *problems)
@@ -225,11 +243,12 @@ static void loss_check(const pl_workflow *wf, const pl_step *step, const st_targ
     bool is_class = st_label_classifies(wf, label);
 
     if (is_class && !st_train_classifies(c))
-        pl_problem_add(problems, step->node, "loss: the label %s is a class (stages.prepare.properties); its loss is bce, or auto%s", label,
+        pl_problem_add(problems, step->node,
+                       "loss: the label %s is a class (stages.prepare.properties); its loss is bce, or auto%s", label,
                        c->targets.n > 1 ? ", and a model learns classes or numbers, not both" : "");
     if (!is_class && st_train_classifies(c))
-        pl_problem_add(problems, step->node, "loss: bce is for a class; stages.prepare needs properties: {%s: {task: classification}}",
-                       label);
+        pl_problem_add(problems, step->node,
+                       "loss: bce is for a class; stages.prepare needs properties: {%s: {task: classification}}", label);
     if (is_class && (t->factor != 1 || t->transform || t->unit[0]))
         pl_problem_add(problems, step->node, "targets: %s is a class, which has no unit, factor or transform; remove them", label);
 }
@@ -263,10 +282,11 @@ void st_train_check(const pl_workflow *wf, const pl_step *step, pl_problems *pro
     for (int32_t k = 0; k < c->targets.n; k++)
         target_check(wf, step, k, problems);
     st_compute_check(&c->compute, step, problems);
-    if (c->targets.n > 0 && nn_se3_check(&network, &err))
+    if (c->targets.n > 0 && nn_se3_check(&network, &err) != PL_OK)
         pl_problem_add(problems, step->node, "model: %s", err.text);
     if (!is_file_name(base_name(wf, c), c->members))
-        pl_problem_add(problems, step->node, "name: %s cannot be a file name; use up to 200 letters, digits, . _ -", base_name(wf, c));
+        pl_problem_add(problems, step->node, "name: %s cannot be a file name; use up to 200 letters, digits, . _ -",
+                       base_name(wf, c));
     if (c->members * c->targets.n > ST_SCORES_MAX)
         pl_problem_add(problems, step->node, "members: %lld of %d targets each predict more than %d numbers", (long long)c->members,
                        (int)c->targets.n, ST_SCORES_MAX);

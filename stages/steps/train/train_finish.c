@@ -20,31 +20,30 @@ enum { FILES_MOST = 200 };
 
 /* ---- provenance ---------------------------------------------------------- */
 
-/* One text of the database; "" when there is none. As below, *rc keeps the first error, after which nothing is read. */
-static const char *text_of(const pl_env *env, const char *sql, int64_t id, pl_code *rc, pl_error *err)
+/* One text of the database; "" when there is none. As below, *code keeps the first error, after which nothing is read. */
+static const char *text_of(const pl_env *env, const char *sql, int64_t id, pl_code *code, pl_error *err)
 {
     sqlite3_stmt *st = NULL;
     const char *text = NULL;
     bool row = false;
 
-    if (!*rc)
-        *rc = pl_db_prepare(env->store->db, &st, sql, err);
+    if (*code == PL_OK)
+        *code = pl_db_prepare(env->store->db, &st, sql, err);
     (void)sqlite3_bind_int64(st, 1, id);
-    if (!*rc && (*rc = pl_db_step(st, &row, err)) == PL_OK && row && sqlite3_column_text(st, 0))
+    if (*code == PL_OK && (*code = pl_db_step(st, &row, err)) == PL_OK && row && sqlite3_column_text(st, 0) != NULL)
         text = pl_strdup(env->mem, (const char *)sqlite3_column_text(st, 0));
     sqlite3_finalize(st);
-    return text ? text : "";
+    return text != NULL ? text : "";
 }
 
 static json_t *json_file(const char *name, const char *sha256, const char *format, int64_t records)
 {
-    return json_pack("{s:s, s:s, s:s, s:I}", "file", name, "sha256", sha256, "format", format, "records",
-                     (json_int_t)records);
+    return json_pack("{s:s, s:s, s:s, s:I}", "file", name, "sha256", sha256, "format", format, "records", (json_int_t)records);
 }
 
 /* The files by name and hash, without their directories. QM9 came as 134,000 files: after the first
  * FILES_MOST all others are one entry, with a hash over their hashes. */
-static json_t *json_data(const pl_env *env, pl_code *rc, pl_error *err)
+static json_t *json_data(const pl_env *env, pl_code *code, pl_error *err)
 {
     json_t *list = json_array();
     int64_t more = 0, records = 0;
@@ -54,18 +53,20 @@ static json_t *json_data(const pl_env *env, pl_code *rc, pl_error *err)
     bool row = true;
 
     pl_sha256_start(&sum);
-    if (!*rc)
-        *rc = pl_db_prepare(env->store->db, &st, "SELECT path, sha256, format, n_records FROM input_file ORDER BY file_id", err);
-    while (!*rc && (*rc = pl_db_step(st, &row, err)) == PL_OK && row) {
-        const char *path = (const char *)sqlite3_column_text(st, 0), *slash = path ? strrchr(path, '/') : NULL;
+    if (*code == PL_OK)
+        *code = pl_db_prepare(env->store->db, &st, "SELECT path, sha256, format, n_records FROM input_file ORDER BY file_id", err);
+    while (*code == PL_OK && (*code = pl_db_step(st, &row, err)) == PL_OK && row) {
+        const char *path = (const char *)sqlite3_column_text(st, 0), *slash = path != NULL ? strrchr(path, '/') : NULL;
         const char *sha256 = (const char *)sqlite3_column_text(st, 1);
         int64_t n = sqlite3_column_int64(st, 3);
         if (json_array_size(list) < FILES_MOST) {
-            json_array_append_new(list, json_file(slash ? slash + 1 : path ? path : "", sha256,
-                                                  (const char *)sqlite3_column_text(st, 2), n));
+            json_array_append_new(list, json_file(slash != NULL  ? slash + 1
+                                                  : path != NULL ? path
+                                                                 : "",
+                                                  sha256, (const char *)sqlite3_column_text(st, 2), n));
             continue;
         }
-        pl_sha256_add_str(&sum, sha256 ? sha256 : "");
+        pl_sha256_add_str(&sum, sha256 != NULL ? sha256 : "");
         records += n;
         more++;
     }
@@ -80,13 +81,13 @@ static json_t *json_data(const pl_env *env, pl_code *rc, pl_error *err)
 static json_t *json_settings(const pl_workflow *wf, const char *stage)
 {
     const pl_step *step = pl_workflow_step(wf, stage);
-    json_t *settings = step && step->params_json ? json_loads(step->params_json, 0, NULL) : NULL;
+    json_t *settings = step != NULL && step->params_json != NULL ? json_loads(step->params_json, 0, NULL) : NULL;
 
-    return settings ? settings : json_object();
+    return settings != NULL ? settings : json_object();
 }
 
 /* Identifies the split independently of the machine: a hash over "InChIKey part" of every molecule. */
-static json_t *json_split(const pl_env *env, pl_code *rc, pl_error *err)
+static json_t *json_split(const pl_env *env, pl_code *code, pl_error *err)
 {
     sqlite3_stmt *st = NULL;
     pl_sha256 sum;
@@ -94,10 +95,10 @@ static json_t *json_split(const pl_env *env, pl_code *rc, pl_error *err)
     bool row = true;
 
     pl_sha256_start(&sum);
-    if (!*rc)
-        *rc = pl_db_prepare(env->store->db, &st, "SELECT m.inchikey, s.part FROM split s JOIN molecule m USING(mol_id) ORDER BY 1, 2",
-                            err);
-    while (!*rc && (*rc = pl_db_step(st, &row, err)) == PL_OK && row) {
+    if (*code == PL_OK)
+        *code = pl_db_prepare(env->store->db, &st,
+                              "SELECT m.inchikey, s.part FROM split s JOIN molecule m USING(mol_id) ORDER BY 1, 2", err);
+    while (*code == PL_OK && (*code = pl_db_step(st, &row, err)) == PL_OK && row) {
         pl_sha256_add_str(&sum, (const char *)sqlite3_column_text(st, 0));
         pl_sha256_add_str(&sum, (const char *)sqlite3_column_text(st, 1));
     }
@@ -136,8 +137,8 @@ static json_t *json_training(const st_trained *t)
 {
     return json_pack("{s:I, s:I, s:I, s:I, s:I, s:b, s:I, s:i}", "molecules", (json_int_t)t->train->n, "epochs",
                      (json_int_t)t->state->epoch, "best_epoch", (json_int_t)t->state->best_epoch + 1, "steps",
-                     (json_int_t)t->state->step, "skipped_steps", (json_int_t)t->state->bad_total, "ema",
-                     t->state->ema != NULL, "parameters", (json_int_t)t->state->n, "domain", (int)t->m.domain.n);
+                     (json_int_t)t->state->step, "skipped_steps", (json_int_t)t->state->bad_total, "ema", t->state->ema != NULL,
+                     "parameters", (json_int_t)t->state->n, "domain", (int)t->m.domain.n);
 }
 
 static json_t *json_parts(st_errors *const e[ST_PARTS], int32_t k)
@@ -168,34 +169,32 @@ static pl_code provenance_make(st_trained *t, st_errors *const e[ST_PARTS], pl_e
     const pl_env *env = t->env;
     json_t *errors = json_targets(t, e), *all;
     const char *levels = "";
-    pl_code rc = pl_levels_of(env->store, env->stage_id, &levels, env->mem, err);
+    pl_code code = pl_levels_of(env->store, env->stage_id, &levels, env->mem, err);
     char *text, form[32];
 
-    if (rc) {
+    if (code != PL_OK) {
         json_decref(errors);
-        return rc;
+        return code;
     }
-    all = json_pack("{s:s, s:s, s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:I}",
-                    "program", "molsieve",
-                    "version", text_of(env, "SELECT program_version FROM run WHERE run_id=?", env->run_id, &rc, err),
-                    "date", text_of(env, "SELECT substr(created_utc,1,10) FROM stage WHERE stage_id=?", env->stage_id, &rc, err),
-                    "workflow", env->wf->name ? env->wf->name : "", "data", json_data(env, &rc, err),
-                    "split", json_split(env, &rc, err),
-                    "settings", json_settings(env->wf, "train"), "training", json_training(t), "errors", errors,
-                    "seed", (json_int_t)st_train_seed(env, t->member));
-    if (all)
+    all = json_pack("{s:s, s:s, s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:I}", "program", "molsieve", "version",
+                    text_of(env, "SELECT program_version FROM run WHERE run_id=?", env->run_id, &code, err), "date",
+                    text_of(env, "SELECT substr(created_utc,1,10) FROM stage WHERE stage_id=?", env->stage_id, &code, err),
+                    "workflow", env->wf->name != NULL ? env->wf->name : "", "data", json_data(env, &code, err), "split",
+                    json_split(env, &code, err), "settings", json_settings(env->wf, "train"), "training", json_training(t),
+                    "errors", errors, "seed", (json_int_t)st_train_seed(env, t->member));
+    if (all != NULL)
         (void)json_object_set_new(all, "molecules", json_string(st_prepare_form(pl_workflow_step(env->wf, "prepare")->conf, form)));
-    if (all)
+    if (all != NULL)
         (void)json_object_set_new(all, "kernels", json_string(levels));
-    if (all && t->start)
+    if (all != NULL && t->start != NULL)
         (void)json_object_set_new(all, "start", json_pack("{s:s, s:s}", "model", t->start->name, "sha256", t->start->sha256));
-    text = all ? json_dumps(all, JSON_COMPACT | JSON_REAL_PRECISION(9)) : NULL;
-    t->m.provenance = text ? pl_strdup(env->mem, text) : NULL;
+    text = all != NULL ? json_dumps(all, JSON_COMPACT | JSON_REAL_PRECISION(9)) : NULL;
+    t->m.provenance = text != NULL ? pl_strdup(env->mem, text) : NULL;
     free(text);
     json_decref(all);
-    if (!rc && !t->m.provenance)
-        rc = pl_fail(err, PL_ENOMEM, "provenance of the model");
-    return rc;
+    if (code == PL_OK && t->m.provenance == NULL)
+        code = pl_fail(err, PL_ENOMEM, "provenance of the model");
+    return code;
 }
 
 /* ---- rows ---------------------------------------------------------------- */
@@ -212,61 +211,63 @@ static pl_code metric_put(const st_trained *t, int32_t target, const nn_fit *fit
 
     if (t->d->n_targets > 1)
         name = pl_sprintf(t->env->mem, "%s.%s", t->m.target[target].name, name);
-    name = name ? st_train_metric(name, t->member, t->env->mem) : NULL;
-    return name ? pl_metric_add(t->env, t->state->step, (double)t->state->best_epoch + 1, "test", name, st_error_value(fit, kind), err)
-                : pl_fail(err, PL_ENOMEM, "a metric");
+    name = name != NULL ? st_train_metric(name, t->member, t->env->mem) : NULL;
+    return name != NULL ? pl_metric_add(t->env, t->state->step, (double)t->state->best_epoch + 1, "test", name,
+                                        st_error_value(fit, kind), err)
+                        : pl_fail(err, PL_ENOMEM, "a metric");
 }
 
 static pl_code metrics_put(const st_trained *t, pl_error *err)
 {
-    pl_code rc = PL_OK;
+    pl_code code = PL_OK;
 
     for (int32_t i = 0; i < t->d->n_targets; i++)
-        for (int k = 0; k < ST_ERROR_KINDS && !rc; k++)
+        for (int k = 0; k < ST_ERROR_KINDS && code == PL_OK; k++)
             if (isfinite(st_error_value(&t->test[i].model, k)))
-                rc = metric_put(t, i, &t->test[i].model, k, err);
-    return rc;
+                code = metric_put(t, i, &t->test[i].model, k, err);
+    return code;
 }
 
 static pl_code targets_put(const st_trained *t, pl_error *err)
 {
     const st_target *target = st_train_target(t->env->step->conf);
     int64_t property;
-    pl_code rc = t->m.classifies ? pl_db_execf(t->env->store->db, err, "DELETE FROM failure WHERE stage=%Q AND code='class'",
-                                                t->env->step->stage->name) : PL_OK;
+    pl_code code = t->m.classifies ? pl_db_execf(t->env->store->db, err, "DELETE FROM failure WHERE stage=%Q AND code='class'",
+                                                 t->env->step->stage->name)
+                                   : PL_OK;
 
-    for (int32_t k = 0; k < t->d->n_targets && !rc; k++) {
-        rc = st_property_put(t->env->store, &t->m, k, st_target_converts(&target[k]), &property, t->env->mem, err);
-        if (!rc && t->m.classifies)
-            rc = st_classes_failures(t->env, st_target_label(&target[k]), err);
+    for (int32_t k = 0; k < t->d->n_targets && code == PL_OK; k++) {
+        code = st_property_put(t->env->store, &t->m, k, st_target_converts(&target[k]), &property, t->env->mem, err);
+        if (code == PL_OK && t->m.classifies)
+            code = st_classes_failures(t->env, st_target_label(&target[k]), err);
     }
-    return rc;
+    return code;
 }
 
 pl_code st_train_rows(st_trained *t, pl_error *err)
 {
     int64_t model;
-    pl_code rc = pl_sha256_file(t->path, t->m.sha256, err);
+    pl_code code = pl_sha256_file(t->path, t->m.sha256, err);
 
-    if (!rc)
-        rc = targets_put(t, err);
-    if (!rc)
-        rc = st_model_put(t->env->store, &t->m, t->path, &model, t->env->mem, err);
-    return rc ? rc : metrics_put(t, err);
+    if (code == PL_OK)
+        code = targets_put(t, err);
+    if (code == PL_OK)
+        code = st_model_put(t->env->store, &t->m, t->path, &model, t->env->mem, err);
+    return code != PL_OK ? code : metrics_put(t, err);
 }
 
 static pl_code file_write(const st_trained *t, pl_error *err)
 {
     const char *dir = pl_sprintf(t->env->mem, "%s/models", t->env->wf->workdir);
-    pl_code rc = dir ? pl_mkdirs(dir, err) : pl_fail(err, PL_ENOMEM, "the model file");
+    pl_code code = dir != NULL ? pl_mkdirs(dir, err) : pl_fail(err, PL_ENOMEM, "the model file");
 
     pl_fault("train", "model.before");
-    if (!rc)
-        rc = pl_store_held(t->env->store, err);
-    if (!rc)
-        rc = nn_model_write(&t->m, t->path, err);
+    if (code == PL_OK)
+        code = pl_store_held(t->env->store, err);
+    if (code == PL_OK)
+        code = nn_model_write(&t->m, t->path, err);
     pl_fault("train", "model.after");
-    return rc;
+    return code;
 }
 
 /* The errors of all targets on all held-out parts. */
@@ -275,20 +276,27 @@ static pl_code errors_find(st_errors *e[ST_PARTS], const st_trained *t, pl_error
     const st_train_conf *c = t->env->step->conf;
     const int32_t n = t->d->n_targets;
     st_baselines *base = PL_NEW(t->d->mem, st_baselines, n);
-    st_judge judge = { .m = &t->m, .kind = t->kind, .engine = t->engine, .d = t->d, .base = base, .host = t->host,
-                       .molecules = c->loop.molecules, .max_edges = c->loop.max_edges, .mirror = NN_MIRROR_AVERAGE };
-    pl_code rc = base ? t->kind->set_params(t->engine, t->m.params, err) : pl_fail(err, PL_ENOMEM, "errors");
+    st_judge judge = { .m = &t->m,
+                       .kind = t->kind,
+                       .engine = t->engine,
+                       .d = t->d,
+                       .base = base,
+                       .host = t->host,
+                       .molecules = c->loop.molecules,
+                       .max_edges = c->loop.max_edges,
+                       .mirror = NN_MIRROR_AVERAGE };
+    pl_code code = base != NULL ? t->kind->set_params(t->engine, t->m.params, err) : pl_fail(err, PL_ENOMEM, "errors");
 
-    if (!rc)
-        rc = st_baselines_fit_all(base, t->train, err);
-    for (int p = 0; p < ST_PARTS && !rc; p++) {
+    if (code == PL_OK)
+        code = st_baselines_fit_all(base, t->train, err);
+    for (int p = 0; p < ST_PARTS && code == PL_OK; p++) {
         e[p] = PL_NEW(t->d->mem, st_errors, n);
-        if (!e[p])
-            rc = pl_fail(err, PL_ENOMEM, "errors");
+        if (e[p] == NULL)
+            code = pl_fail(err, PL_ENOMEM, "errors");
         else if (p >= ST_VALID)
-            rc = st_errors_find(e[p], &judge, (st_part)p, t->d->mem, err);
+            code = st_errors_find(e[p], &judge, (st_part)p, t->d->mem, err);
     }
-    return rc;
+    return code;
 }
 
 /* From the part that influenced no choice, if it is large enough; the validation part chose the epoch. */
@@ -306,30 +314,30 @@ static st_part judges_of(st_errors *const e[ST_PARTS], int32_t k)
 
 static pl_code intervals_find(st_trained *t, st_errors *const e[ST_PARTS], pl_error *err)
 {
-    pl_code rc = PL_OK;
+    pl_code code = PL_OK;
 
-    for (int32_t k = 0; k < t->d->n_targets && !rc; k++) {
+    for (int32_t k = 0; k < t->d->n_targets && code == PL_OK; k++) {
         const st_part part = judges_of(e, k);
-        if (!e[part][k].alike)
-            rc = st_domain_alike(e[part], t->d, part, &t->m.domain, err);
-        if (!rc)
-            rc = st_calibrate(&t->m, k, &e[part][k], part, t->env, t->d, err);
+        if (e[part][k].alike == NULL)
+            code = st_domain_alike(e[part], t->d, part, &t->m.domain, err);
+        if (code == PL_OK)
+            code = st_calibrate(&t->m, k, &e[part][k], part, t->env, t->d, err);
     }
-    return rc;
+    return code;
 }
 
 pl_code st_train_write(st_trained *t, pl_error *err)
 {
     st_errors *e[ST_PARTS];
-    pl_code rc = errors_find(e, t, err);
+    pl_code code = errors_find(e, t, err);
 
     t->path = st_train_model_path(t->env->wf, t->env->step, t->member, t->env->mem);
-    if (!rc && !t->path)
-        rc = pl_fail(err, PL_ENOMEM, "the model file");
-    if (!rc)
-        rc = intervals_find(t, e, err);
-    if (!rc)
-        rc = provenance_make(t, e, err);
-    t->test = rc ? NULL : e[ST_TEST];
-    return rc ? rc : file_write(t, err);
+    if (code == PL_OK && t->path == NULL)
+        code = pl_fail(err, PL_ENOMEM, "the model file");
+    if (code == PL_OK)
+        code = intervals_find(t, e, err);
+    if (code == PL_OK)
+        code = provenance_make(t, e, err);
+    t->test = code != PL_OK ? NULL : e[ST_TEST];
+    return code != PL_OK ? code : file_write(t, err);
 }

@@ -26,22 +26,22 @@ pl_code st_saves_begin_member(st_saves *v, pl_env *env, int64_t member, pl_error
 {
     sqlite3_stmt *st = NULL;
     bool row = false;
-    pl_code rc = pl_db_prepare(env->store->db, &st, "SELECT uuid FROM stage JOIN run USING(run_id) WHERE stage_id=?", err);
+    pl_code code = pl_db_prepare(env->store->db, &st, "SELECT uuid FROM stage JOIN run USING(run_id) WHERE stage_id=?", err);
 
     *v = (st_saves){ .env = env, .at = clock_seconds(), .aside = v->aside };
-    if (!rc)
+    if (code == PL_OK)
         (void)sqlite3_bind_int64(st, 1, env->stage_id);
-    if (!rc)
-        rc = pl_db_step(st, &row, err);
-    if (!rc)
+    if (code == PL_OK)
+        code = pl_db_step(st, &row, err);
+    if (code == PL_OK)
         v->identity = pl_sprintf(env->mem, "%s %s", env->step->key,
-                                 row && sqlite3_column_text(st, 0) ? (const char *)sqlite3_column_text(st, 0) : "");
+                                 row && sqlite3_column_text(st, 0) != NULL ? (const char *)sqlite3_column_text(st, 0) : "");
     sqlite3_finalize(st);
     v->dir = pl_sprintf(env->mem, member ? "%s/checkpoints/%.16s-%lld" : "%s/checkpoints/%.16s", env->wf->workdir, env->step->key,
                         (long long)member + 1);
-    if (!rc && (!v->identity || !v->dir))
-        rc = pl_fail(err, PL_ENOMEM, "checkpoint");
-    return rc;
+    if (code == PL_OK && (v->identity == NULL || v->dir == NULL))
+        code = pl_fail(err, PL_ENOMEM, "checkpoint");
+    return code;
 }
 
 void st_saves_close(st_saves *v)
@@ -55,20 +55,21 @@ pl_code st_saves_load(st_saves *v, nn_train_state *s, pl_error *err)
     const char *found = nn_checkpoint_identity(v->dir, v->env->mem);
     nn_checkpoint_from from;
     pl_error why = { 0 };
-    pl_code rc;
+    pl_code code;
 
     if (found[0] && strcmp(found, v->identity) != 0 && !strncmp(found, v->identity, strlen(v->env->step->key)))
-        return pl_event_add(v->env, PL_INFO, "a checkpoint of an earlier run of this stage is not used: the stage was "
+        return pl_event_add(v->env, PL_INFO,
+                            "a checkpoint of an earlier run of this stage is not used: the stage was "
                             "started again");
-    rc = nn_checkpoint_load(v->dir, v->identity, s, &from, &why, err);
-    v->latest_good = !rc && from == NN_FROM_LATEST;
+    code = nn_checkpoint_load(v->dir, v->identity, s, &from, &why, err);
+    v->latest_good = code == PL_OK && from == NN_FROM_LATEST;
     v->step = s->step;
-    if (!rc && from == NN_FROM_PREVIOUS)
-        rc = pl_event_add(v->env, PL_WARN, "checkpoint latest.ckpt: %s; going on from previous.ckpt", why.text);
-    if (!rc && from != NN_FROM_NOTHING)
-        rc = pl_event_add(v->env, PL_INFO, "training continues in epoch %lld at step %lld", (long long)s->epoch + 1,
-                          (long long)s->step);
-    return rc;
+    if (code == PL_OK && from == NN_FROM_PREVIOUS)
+        code = pl_event_add(v->env, PL_WARN, "checkpoint latest.ckpt: %s; going on from previous.ckpt", why.text);
+    if (code == PL_OK && from != NN_FROM_NOTHING)
+        code = pl_event_add(v->env, PL_INFO, "training continues in epoch %lld at step %lld", (long long)s->epoch + 1,
+                            (long long)s->step);
+    return code;
 }
 
 static void write_run(void *ctx)
@@ -85,14 +86,14 @@ static void write_run(void *ctx)
 
 pl_code st_saves_write(st_saves *v, const nn_train_state *s, pl_error *err)
 {
-    pl_code rc = st_saves_wait(v, err);
+    pl_code code = st_saves_wait(v, err);
 
-    if (!rc)
-        rc = pl_store_held(v->env->store, err);
-    if (!rc && !v->aside && !(v->aside = nn_aside_new()))
-        rc = pl_fail(err, PL_ENOMEM, "checkpoint");
-    if (rc)
-        return rc;
+    if (code == PL_OK)
+        code = pl_store_held(v->env->store, err);
+    if (code == PL_OK && v->aside == NULL && (v->aside = nn_aside_new()) == NULL)
+        code = pl_fail(err, PL_ENOMEM, "checkpoint");
+    if (code != PL_OK)
+        return code;
     v->s = *s;
     v->begun = true;
     nn_aside_begin(v->aside, write_run, v);
@@ -105,10 +106,10 @@ pl_code st_saves_wait(st_saves *v, pl_error *err)
         return PL_OK;
     nn_aside_wait(v->aside);
     v->begun = false;
-    v->latest_good = !v->code;
-    if (v->code && err)
+    v->latest_good = v->code == PL_OK;
+    if (v->code != PL_OK && err != NULL)
         *err = v->err;
-    if (!v->code && v->s.step > v->step) {
+    if (v->code == PL_OK && v->s.step > v->step) {
         pl_further_add(v->env, "checkpoint at step %lld", (long long)v->s.step);
         v->step = v->s.step;
     }
@@ -122,7 +123,7 @@ bool st_saves_due(st_saves *v, double every, bool epoch_over, size_t n)
 
     if (v->begun && nn_aside_busy(v->aside))
         return false;
-    if (v->begun && !v->code)
+    if (v->begun && v->code == PL_OK)
         (void)st_saves_wait(v, NULL);
     since = clock_seconds() - v->at;
     often = n < SMALL ? 0 : SHARE * v->took;

@@ -13,13 +13,14 @@
 #include "stages/steps/train/train.h"
 
 /* Whether the model in the file can be the start of this training. */
-static pl_code fits(const nn_model_file *from, const pl_workflow *wf, const nn_se3_conf *network, const pl_model_ref *ref, pl_error *err)
+static pl_code fits(const nn_model_file *from, const pl_workflow *wf, const nn_se3_conf *network, const pl_model_ref *ref,
+                    pl_error *err)
 {
     const ch_graph_opts graph = st_graph_opts(pl_workflow_step(wf, "graph"));
 
-    if (ref->sha256 && strcasecmp(ref->sha256, from->sha256) != 0)
+    if (ref->sha256 != NULL && strcasecmp(ref->sha256, from->sha256) != 0)
         return pl_fail(err, PL_ECONFIG, "the file has sha256 %s, the workflow wants %s", from->sha256, ref->sha256);
-    if (nn_model_graph_check(from, &graph, err))
+    if (nn_model_graph_check(from, &graph, err) != PL_OK)
         return PL_ECONFIG;
     return nn_start_check(network, &from->conf, err);
 }
@@ -27,31 +28,33 @@ static pl_code fits(const nn_model_file *from, const pl_workflow *wf, const nn_s
 void st_start_check(const pl_workflow *wf, const pl_step *step, pl_problems *problems)
 {
     const st_train_conf *c = step->conf;
-    const pl_model_ref *ref = c->start ? st_model_ref(wf, c->start) : NULL;
-    const char *near = c->start && !ref ? st_model_near(wf, c->start) : NULL;
+    const pl_model_ref *ref = c->start != NULL ? st_model_ref(wf, c->start) : NULL;
+    const char *near = c->start != NULL && ref == NULL ? st_model_near(wf, c->start) : NULL;
     const nn_inputs one = st_train_inputs(c);
     const nn_se3_conf network = st_train_network(c, &one);
-    pl_arena *mem = ref ? pl_arena_new(1 << 16) : NULL;
+    pl_arena *mem = ref != NULL ? pl_arena_new(1 << 16) : NULL;
     nn_model_file *from;
     pl_error err = { 0 };
 
-    if (c->start && !ref)
-        pl_problem_add(problems, step->node, "start: %s is not in the workflow's `models`%s%s", c->start, near ? "; did you mean " : "",
-                       near ? near : "");
-    if (mem && (nn_model_read(&from, ref->path, mem, &err) || (pl_workflow_step(wf, "graph") && fits(from, wf, &network, ref, &err))))
+    if (c->start != NULL && ref == NULL)
+        pl_problem_add(problems, step->node, "start: %s is not in the workflow's `models`%s%s", c->start,
+                       near != NULL ? "; did you mean " : "", near != NULL ? near : "");
+    if (mem != NULL && (nn_model_read(&from, ref->path, mem, &err) != PL_OK ||
+                        (pl_workflow_step(wf, "graph") != NULL && fits(from, wf, &network, ref, &err) != PL_OK)))
         pl_problem_add(problems, step->node, "start: %s: %s", c->start, err.text);
     pl_arena_free(mem);
 }
 
-pl_code st_start_key(const pl_workflow *wf, const pl_step *step, pl_store *store, const char **extra_json, pl_arena *mem, pl_error *err)
+pl_code st_start_key(const pl_workflow *wf, const pl_step *step, pl_store *store, const char **extra_json, pl_arena *mem,
+                     pl_error *err)
 {
     const st_train_conf *c = step->conf;
-    const pl_model_ref *ref = c->start ? st_model_ref(wf, c->start) : NULL;
+    const pl_model_ref *ref = c->start != NULL ? st_model_ref(wf, c->start) : NULL;
     char hash[65];
-    pl_code rc = ref ? pl_file_hash(store, ref->path, hash, err) : PL_OK;
+    pl_code code = ref != NULL ? pl_file_hash(store, ref->path, hash, err) : PL_OK;
 
-    if (rc || !ref)
-        return rc;
+    if (code != PL_OK || ref == NULL)
+        return code;
     *extra_json = pl_sprintf(mem, "{\"start\":\"%s\"}", hash);
     return *extra_json ? PL_OK : pl_fail(err, PL_ENOMEM, "key of train");
 }
@@ -59,18 +62,18 @@ pl_code st_start_key(const pl_workflow *wf, const pl_step *step, pl_store *store
 pl_code st_start_open(nn_model_file **out, const pl_env *env, const nn_se3_conf *network, pl_error *err)
 {
     const st_train_conf *c = env->step->conf;
-    const pl_model_ref *ref = c->start ? st_model_ref(env->wf, c->start) : NULL;
-    pl_code rc;
+    const pl_model_ref *ref = c->start != NULL ? st_model_ref(env->wf, c->start) : NULL;
+    pl_code code;
 
     *out = NULL;
-    if (!ref)
+    if (ref == NULL)
         return PL_OK;
-    rc = nn_model_read(out, ref->path, env->mem, err);
-    if (!rc)
-        rc = st_model_keyed(env, *out, ref->path, err);
-    if (!rc)
+    code = nn_model_read(out, ref->path, env->mem, err);
+    if (code == PL_OK)
+        code = st_model_keyed(env, *out, ref->path, err);
+    if (code == PL_OK)
         (*out)->name = ref->name;
-    return rc ? rc : fits(*out, env->wf, network, ref, err);
+    return code != PL_OK ? code : fits(*out, env->wf, network, ref, err);
 }
 
 /* The last layer is that of the targets. */

@@ -10,27 +10,28 @@
 /* Rank 0 alone has labels to check. */
 pl_code st_targets_check(pl_env *env, const st_train_conf *c, pl_error *err)
 {
-    pl_code rc = PL_OK;
+    pl_code code = PL_OK;
 
-    for (int32_t k = 0; k < c->targets.n && st_train_classifies(c) && env->store && !rc; k++) {
+    for (int32_t k = 0; k < c->targets.n && st_train_classifies(c) && env->store != NULL && code == PL_OK; k++) {
         const char *label = st_target_label(&st_train_target(c)[k]);
         int64_t undecided = 0;
-        rc = st_classes_check(env, label, &undecided, err);
-        if (!rc && undecided)
-            rc = pl_event_add(env, PL_WARN, "left out: %lld molecules whose measurements of %s disagree, so that they have no class",
-                              (long long)undecided, label);
+        code = st_classes_check(env, label, &undecided, err);
+        if (code == PL_OK && undecided)
+            code =
+                pl_event_add(env, PL_WARN, "left out: %lld molecules whose measurements of %s disagree, so that they have no class",
+                             (long long)undecided, label);
     }
-    return rc;
+    return code;
 }
 
 /* Least squares on element counts, if wanted. */
 static pl_code linear_part(nn_scale *scale, const st_target *target, int32_t k, const st_samples *train, pl_error *err)
 {
     st_baselines base;
-    pl_code rc = target->transform ? st_baselines_fit(&base, train, k, train->d->mem, err) : PL_OK;
+    pl_code code = target->transform ? st_baselines_fit(&base, train, k, train->d->mem, err) : PL_OK;
 
-    if (rc || !target->transform)
-        return rc;
+    if (code != PL_OK || !target->transform)
+        return code;
     scale->constant = base.composition[0];
     memcpy(scale->offset, base.composition + 1, (size_t)train->inputs->n_elements * sizeof(double));
     return PL_OK;
@@ -49,9 +50,9 @@ static pl_code scale_fit(nn_scale *scale, const st_target *target, int32_t k, bo
     double *rest = PL_NEW(train->d->mem, double, train->n + 1), first = NAN;
     bool same = true; /* stdev alone would not do: the mean of n times 0.1 is not 0.1 */
     int64_t n = 0;
-    pl_code rc = rest ? linear_part(scale, target, k, train, err) : pl_fail(err, PL_ENOMEM, "targets");
+    pl_code code = rest != NULL ? linear_part(scale, target, k, train, err) : pl_fail(err, PL_ENOMEM, "targets");
 
-    for (int64_t i = 0; i < train->n && !rc; i++) {
+    for (int64_t i = 0; i < train->n && code == PL_OK; i++) {
         const double value = st_dataset_value(train->d, train->at[i], k);
         if (isnan(value))
             continue;
@@ -59,17 +60,19 @@ static pl_code scale_fit(nn_scale *scale, const st_target *target, int32_t k, bo
         same = same && value == first;
         rest[n++] = rest_of(train, i, k, scale);
     }
-    if (rc)
-        return rc;
+    if (code != PL_OK)
+        return code;
     nn_metric_moments(rest, n, &scale->mean, &scale->stdev);
     if (is_class && !same)
         *scale = (nn_scale){ .stdev = 1 };
     if (!isfinite(scale->stdev))
-        return pl_fail(err, PL_ECONFIG, "the target %s has values too large to compute with; does a label use a large number for \"not "
-                                        "measured\"?", target->name);
+        return pl_fail(err, PL_ECONFIG,
+                       "the target %s has values too large to compute with; does a label use a large number for \"not "
+                       "measured\"?",
+                       target->name);
     if (same || !(scale->stdev > 0))
-        return pl_fail(err, PL_ECONFIG, "the target %s is the same for all %lld training molecules: nothing to learn",
-                       target->name, (long long)n);
+        return pl_fail(err, PL_ECONFIG, "the target %s is the same for all %lld training molecules: nothing to learn", target->name,
+                       (long long)n);
     return PL_OK;
 }
 
@@ -85,15 +88,15 @@ static bool is_there(const st_samples *s, int32_t k)
 pl_code st_targets_scale(nn_model_file *m, const st_train_conf *c, const st_samples *train, pl_error *err)
 {
     const st_target *target = st_train_target(c);
-    pl_code rc = PL_OK;
+    pl_code code = PL_OK;
 
-    for (int32_t k = 0; k < c->targets.n && !rc; k++) {
+    for (int32_t k = 0; k < c->targets.n && code == PL_OK; k++) {
         if (!is_there(train, k))
             return pl_fail(err, PL_ECONFIG, "no training molecule has a label called %s, a graph and only known elements",
                            st_target_label(&target[k]));
-        rc = scale_fit(&m->target[k].scale, &target[k], k, st_train_classifies(c), train, err);
+        code = scale_fit(&m->target[k].scale, &target[k], k, st_train_classifies(c), train, err);
     }
-    return rc;
+    return code;
 }
 
 void st_targets_fill(st_samples *s, const nn_model_file *m)

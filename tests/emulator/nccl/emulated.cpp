@@ -126,9 +126,9 @@ cudaError_t nn_nccl_add(const nn_nccl_rows *rows, cudaStream_t s)
     if (!loaded)
         abort();
     put(s, once([=] {
-        for (int64_t i = 0; i < a.n; i++)
-            a.to[i] = nn_nccl_row_sum(&a, i);
-    }));
+            for (int64_t i = 0; i < a.n; i++)
+                a.to[i] = nn_nccl_row_sum(&a, i);
+        }));
     return cudaGetLastError(); /* as models/comm/nccl/add.cu */
 }
 
@@ -191,8 +191,9 @@ ncclResult_t ncclCommInitRankConfig(ncclComm_t *comm, int size, ncclUniqueId id,
     if (config->blocking)
         return ncclInvalidUsage;
     size_t n = (size_t)size;
-    *comm = new emu_comm{ id.internal, rank, size, false, false, std::vector<uint64_t>(n, 1), std::vector<uint64_t>(n, 1),
-                          std::vector<char>(n, 0) };
+    *comm = new emu_comm{
+        id.internal, rank, size, false, false, std::vector<uint64_t>(n, 1), std::vector<uint64_t>(n, 1), std::vector<char>(n, 0)
+    };
     for (int i = 0; i < size; i++)
         if (!message_put(*comm, i, 0, "", 0))
             return ncclSystemError;

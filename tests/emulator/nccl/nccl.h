@@ -16,7 +16,10 @@ extern "C" {
 
 #define NCCL_MAJOR 2
 #define NCCL_VERSION_CODE 21403
-#define NCCL_CONFIG_INITIALIZER { 1 }
+#define NCCL_CONFIG_INITIALIZER \
+    {                           \
+        1                       \
+    }
 
 typedef enum ncclResult_t { ncclSuccess, ncclSystemError = 2, ncclInvalidUsage = 5, ncclInProgress = 7 } ncclResult_t;
 typedef enum ncclDataType_t { ncclInt8 = 0, ncclFloat32 = 7 } ncclDataType_t;
