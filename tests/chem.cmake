@@ -34,6 +34,7 @@ target_include_directories(molsieve_mmff_suite PUBLIC ${CMAKE_CURRENT_SOURCE_DIR
 target_compile_definitions(molsieve_mmff_suite PRIVATE MOLSIEVE_FORCE_FIELD_TABLES="${MOLSIEVE_FORCE_FIELD_TABLES}")
 molsieve_test(mmff unit/mmff_test.c LABEL unit USES molsieve_mmff_suite)
 target_compile_definitions(test_mmff PRIVATE MOLSIEVE_TESTS="${CMAKE_CURRENT_SOURCE_DIR}")
+molsieve_test(mmff_refused unit/mmff_refused_test.c LABEL unit USES molsieve_mmff_suite)
 
 add_library(molsieve_sdf_mol STATIC sdf_mol.c)
 target_link_libraries(molsieve_sdf_mol PUBLIC molsieve_mmff_suite PRIVATE molsieve::warnings ZLIB::ZLIB)
@@ -42,7 +43,6 @@ foreach(name structure_energy relax embed structure_check structure_build)
   molsieve_test(${name} unit/${name}_test.c LABEL unit USES molsieve_sdf_mol)
   target_compile_definitions(test_${name} PRIVATE MOLSIEVE_TESTS="${CMAKE_CURRENT_SOURCE_DIR}")
 endforeach()
-molsieve_test(mmff_refused unit/mmff_refused_test.c LABEL unit USES molsieve_mmff_suite)
 
 # By hand, never pass or fail.
 add_executable(bench_structures EXCLUDE_FROM_ALL bench/bench_structures.c)

@@ -186,7 +186,7 @@ static ch_search_result improve(ch_embedder *e, float fourth, double gradient, i
                           .work = e->work };
 
     e->plan.fourth_weight = fourth;
-    return ch_minimise(&s, e->x);
+    return ch_descend(&s, e->x);
 }
 
 static double most_violated(const ch_bounds *b, const float *x)

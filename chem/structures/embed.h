@@ -9,7 +9,7 @@
 #define CH_EMBED_H
 
 #include "chem/structures/bounds.h"
-#include "chem/structures/minimise.h"
+#include "chem/structures/descent.h"
 #include "pipeline/base/rng.h"
 
 typedef struct ch_embedder {

@@ -22,7 +22,8 @@ static inline int32_t ch_stride(int32_t n_atoms) { return (n_atoms + CH_LANES - 
 float *ch_floats(pl_arena *mem, int64_t n);
 
 /* ch_terms as a kernel reads them (plan.h makes it). One vector of terms is W of them, where W is the width of the kernels;
- * rows that only fill a vector repeat another term with all force constants 0. Force constants are in kcal/mol, A and radians. An atom index here is 4 times the atom. */
+ * lanes that only fill a vector repeat another term with all force constants 0. Force constants are in kcal/mol, Angstrom and
+ * radians. An atom index here is 4 times the atom. */
 typedef struct ch_energy_plan {
     int32_t n_atoms, stride, width;
     int32_t n_bonds, n_angles, n_planes, n_torsions; /* vectors of W terms */

@@ -27,7 +27,7 @@ static void step(float *y, const float *x, float s, const float *d, int32_t n)
 static void times(float *y, const float *m, const float *x, int32_t n, int32_t stride)
 {
     for (int32_t i = 0; i < n; i++) {
-        float row[4] __attribute__((aligned(16))) = { 0 };
+        float out[4] __attribute__((aligned(16))) = { 0 };
         vf a = { 0 }, b = { 0 }, c = { 0 }, d = { 0 };
         for (int32_t j = 0; j < stride; j += SK_W) {
             const vf v = load(m + (size_t)i * stride + j);
@@ -36,9 +36,9 @@ static void times(float *y, const float *m, const float *x, int32_t n, int32_t s
             c += v * load(x + 2 * stride + j);
             d += v * load(x + 3 * stride + j);
         }
-        add_sums(row, a, b, c, d);
+        add_sums(out, a, b, c, d);
         for (int k = 0; k < 4; k++)
-            y[k * stride + i] = row[k];
+            y[k * stride + i] = out[k];
     }
 }
 

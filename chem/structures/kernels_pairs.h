@@ -17,25 +17,53 @@ static inline vf pair(vf r2, const float *of, vf *force)
     return van + charge;
 }
 
+/* A row's position and the force on it. */
+typedef struct row {
+    vec3 at, force;
+} row;
+
+static inline row row_of(const float *x, int32_t s, int32_t i)
+{
+    return (row){ { all(x[i]), all(x[s + i]), all(x[2 * s + i]) }, { { 0 }, { 0 }, { 0 } } };
+}
+
+/* Row r with the W atoms at q; their gradient changes by the opposite of what the row's does. */
+static inline vf row_pair(row *r, vec3 q, const float *of, vec3 *back)
+{
+    vec3 d = minus(r->at, q);
+    vf force;
+    const vf e = pair(inner(d, d), of, &force);
+
+    d = scaled(d, force);
+    r->force = plus(r->force, d);
+    *back = minus(*back, d);
+    return e;
+}
+
+/* Two rows at once, which begin in the same vector: the other atoms' gradient is loaded and stored half as often. The last
+ * atom of an odd number has no pair of its own. */
 static double pairs(const ch_energy_plan *m, const float *x, float *g, float *f)
 {
     const int32_t n = m->n_atoms, s = m->stride;
     const float *of = m->pairs;
     sums sum = { 0 };
 
-    for (int32_t i = 0; i < n; i++) {
-        const vf xi = all(x[i]), yi = all(x[s + i]), zi = all(x[2 * s + i]);
-        vf fx = { 0 }, fy = { 0 }, fz = { 0 }, e = { 0 };
-        for (int32_t j = i / SK_W * SK_W; j < n; j += SK_W, of += 3 * SK_W) {
-            vf dx = xi - load(x + j), dy = yi - load(x + s + j), dz = zi - load(x + 2 * s + j), force;
-            e += pair(dx * dx + dy * dy + dz * dz, of, &force);
-            dx *= force, dy *= force, dz *= force;
-            fx += dx, fy += dy, fz += dz;
-            store(g + j, load(g + j) - dx);
-            store(g + s + j, load(g + s + j) - dy);
-            store(g + 2 * s + j, load(g + 2 * s + j) - dz);
+    for (int32_t i = 0; i + 1 < n; i += 2) {
+        const int32_t vectors = (n + SK_W - 1) / SK_W - i / SK_W;
+        row a = row_of(x, s, i), b = row_of(x, s, i + 1);
+        vf e = { 0 };
+        for (int32_t v = 0, j = i / SK_W * SK_W; v < vectors; v++, j += SK_W) {
+            const vec3 q = { load(x + j), load(x + s + j), load(x + 2 * s + j) };
+            vec3 back = { load(g + j), load(g + s + j), load(g + 2 * s + j) };
+            e += row_pair(&a, q, of + (size_t)v * 3 * SK_W, &back);
+            e += row_pair(&b, q, of + (size_t)(vectors + v) * 3 * SK_W, &back);
+            store(g + j, back.x);
+            store(g + s + j, back.y);
+            store(g + 2 * s + j, back.z);
         }
-        add_sums(f + 4 * (size_t)i, fx, fy, fz, all(0));
+        of += (size_t)vectors * 6 * SK_W;
+        add_sums(f + 4 * (size_t)i, a.force.x, a.force.y, a.force.z, all(0));
+        add_sums(f + 4 * (size_t)(i + 1), b.force.x, b.force.y, b.force.z, all(0));
         add_to(&sum, e);
     }
     return total(&sum);

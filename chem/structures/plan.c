@@ -5,9 +5,8 @@
 #include <string.h>
 
 static const double radian = 57.29577951308232;
-static const double stretch_unit = 143.9325;                                      /* kcal/mol of 1 md A */
-static const double bend_unit = 0.043844 * 57.29577951308232 * 57.29577951308232; /* of 1 md A/rad^2, from degrees */
-static const double stretch_bend_unit = 2.51210 * 57.29577951308232;              /* of 1 md, from degrees */
+static const double energy_unit = 143.9325;                          /* kcal/mol of 1 md A */
+static const double stretch_bend_unit = 2.51210 * 57.29577951308232; /* of 1 md, from degrees */
 
 void ch_to_columns(float *x, int32_t stride, const float (*xyz)[3], int32_t n)
 {
@@ -86,7 +85,7 @@ static bool plan_bonds(ch_energy_plan *out, const ch_terms *t, pl_arena *mem)
         for (int32_t lane = 0; lane < l.width; lane++) {
             const ch_bond_term *b = &t->bonds[term_of(&l, v, lane, &fills)];
             put_atoms(&l, v, lane, (int32_t[]){ b->i, b->j });
-            put_params(&l, v, lane, (double[]){ stretch_unit * b->k, b->r0 }, fills, 1);
+            put_params(&l, v, lane, (double[]){ energy_unit * b->k, b->r0 }, fills, 1);
         }
     out->n_bonds = l.vectors;
     out->bond_atoms = l.atoms;
@@ -103,7 +102,7 @@ typedef struct bent {
 static void add_angle(bent *to, const ch_angle_term *a)
 {
     *to = (bent){ { a->i, a->j, a->k }, { 0 } };
-    to->of[a->linear ? 2 : 0] = (a->linear ? stretch_unit : bend_unit) * a->ka;
+    to->of[a->linear ? 2 : 0] = energy_unit * a->ka;
     to->of[1] = a->theta0 / radian;
 }
 
@@ -200,7 +199,7 @@ static bool plan_planes(ch_energy_plan *out, const ch_terms *t, pl_arena *mem)
     for (int32_t k = 0; all != NULL && k < t->n_out_of_planes; k++) {
         int slot = 0;
         plane *p = plane_of(all, &n, &t->out_of_planes[k], &slot);
-        p->of[slot] += bend_unit * t->out_of_planes[k].koop;
+        p->of[slot] += energy_unit * t->out_of_planes[k].koop;
     }
     if (all == NULL || !layout_make(&l, n, out->width, 4, 3, mem))
         return false;

@@ -117,7 +117,7 @@ pl_code ch_relax(ch_relaxed *out, float (*xyz)[3], ch_relaxer *relaxer, const ch
     part(xyz, t);
     memset(relaxer->x, 0, 3 * (size_t)search.stride * sizeof(float));
     ch_to_columns(relaxer->x, search.stride, (const float(*)[3])xyz, t->n_atoms);
-    r = ch_minimise(&search, relaxer->x);
+    r = ch_descend(&search, relaxer->x);
     ch_from_columns(xyz, relaxer->x, search.stride, t->n_atoms);
     shift(xyz, t->n_atoms, middle, 1);
     *out = (ch_relaxed){ r.value, r.gradient, r.steps, r.n_values, r.stop == CH_CONVERGED };

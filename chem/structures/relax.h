@@ -7,7 +7,7 @@
 #ifndef CH_RELAX_H
 #define CH_RELAX_H
 
-#include "chem/structures/minimise.h"
+#include "chem/structures/descent.h"
 #include "chem/structures/plan.h"
 #include "chem/structures/terms.h"
 

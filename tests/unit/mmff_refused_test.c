@@ -12,6 +12,7 @@
 
 #include <cmocka.h>
 
+#include "chem/structures/relax.h"
 #include "mmff_graph.h"
 #include "mmff_suite.h"
 #include "pipeline/base/file.h"

@@ -1,9 +1,9 @@
-/* chem/structures/minimise.h - limited-memory BFGS (Nocedal, Math. Comput. 35, 773 (1980)) over the positions of a molecule.
+/* chem/structures/descent.h - limited-memory BFGS (Nocedal, Math. Comput. 35, 773 (1980)) over the positions of a molecule.
  *
  * Positions are x[dims][stride] as the kernels have them. The search always ends: at a small gradient, after max_steps, or when
  * no shorter step lowers the energy. A start whose energy or gradient is not finite ends at once. Deterministic. */
-#ifndef CH_MINIMISE_H
-#define CH_MINIMISE_H
+#ifndef CH_DESCENT_H
+#define CH_DESCENT_H
 
 #include "chem/structures/kernels.h"
 #include "chem/structures/precondition.h"
@@ -40,6 +40,6 @@ typedef struct ch_search_result {
 int64_t ch_search_floats(int32_t stride, int32_t dims);
 
 /* x is where it begins and ends. */
-ch_search_result ch_minimise(const ch_search *s, float *x);
+ch_search_result ch_descend(const ch_search *s, float *x);
 
 #endif

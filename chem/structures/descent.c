@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "chem/structures/minimise.h"
+#include "chem/structures/descent.h"
 
 #include <math.h>
 #include <string.h>
@@ -165,7 +165,7 @@ static state begin(const ch_search *s, float *x)
                     .since_refresh = s->refresh_steps };
 }
 
-ch_search_result ch_minimise(const ch_search *s, float *x)
+ch_search_result ch_descend(const ch_search *s, float *x)
 {
     ch_search_result r = { .stop = CH_OUT_OF_STEPS };
     state t = begin(s, x);
