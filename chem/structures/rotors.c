@@ -34,7 +34,7 @@ static int sense(const ch_stereo *s, const int32_t *atoms, int32_t centre, int32
     const int32_t want[4] = { across, atoms[0], atoms[1], atoms[2] };
 
     for (int32_t k = 0; k < s->n_centres; k++) {
-        int place[4] = { -1, -1, -1, -1 }, sign = s->centres[k].sign;
+        int place[4] = { -1, -1, -1, -1 }, sign = s->centres[k].sign > 0 ? 1 : -1;
         if (s->centres[k].atom != centre)
             continue;
         for (int a = 0; a < 4; a++)

@@ -10,7 +10,7 @@
 
 static const double alike = 0.25;     /* Angstrom */
 static const double torsion_heat = 1; /* kcal/mol; lower prefers good torsions more, and makes ensembles less diverse */
-enum { USUAL_ATTEMPTS = 20, SINGLE_STARTS = 2, FIRST_STEPS = 20 };
+enum { USUAL_ATTEMPTS = 20, FIRST_STARTS = 2, FIRST_STEPS = 20 };
 
 /* All that is made once for a molecule. */
 typedef struct site {
@@ -78,9 +78,9 @@ static bool relax(site *s, int32_t max_steps, ch_relaxed *r)
 }
 
 /* Of several starts the one with the lowest energy after a few steps, in s->xyz. */
-static bool begin(site *s, pl_rng *random, ch_structure_tries *tries)
+static bool begin(site *s, int32_t which, pl_rng *random, ch_structure_tries *tries)
 {
-    const int32_t usual = s->o->count > 1 ? 1 : SINGLE_STARTS, starts = s->o->starts > 0 ? s->o->starts : usual;
+    const int32_t usual = which > 0 ? 1 : FIRST_STARTS, starts = s->o->starts > 0 ? s->o->starts : usual;
     double least = INFINITY;
 
     for (int32_t k = 0; k < starts; k++) {
@@ -100,12 +100,13 @@ static bool begin(site *s, pl_rng *random, ch_structure_tries *tries)
 }
 
 /* True: s->xyz is a structure that passed all checks. */
-static bool attempt(site *s, pl_rng random, ch_structure *out, ch_structure_tries *tries)
+static bool attempt(site *s, int32_t which, int32_t a, ch_structure *out, ch_structure_tries *tries)
 {
+    pl_rng random = pl_rng_at(s->o->seed, s->o->name, (uint32_t)which * 4096u + (uint32_t)a);
     ch_relaxed r = { 0 };
 
     tries->attempts++;
-    if (!begin(s, &random, tries) || !relax(s, s->o->max_steps, &r))
+    if (!begin(s, which, &random, tries) || !relax(s, s->o->max_steps, &r))
         return false;
     const ch_checked c = ch_check((const float(*)[3])s->xyz, &s->cycles, s->terms, s->stereo);
     if (c.fault != CH_NO_FAULT) {
@@ -123,7 +124,7 @@ static bool build_one(site *s, int32_t which, ch_structure *out, ch_structure_tr
     const int32_t n = s->o->attempts > 0 ? s->o->attempts : USUAL_ATTEMPTS;
 
     for (int32_t a = 0; a < n && !is_spent(s); a++)
-        if (attempt(s, pl_rng_at(s->o->seed, s->o->name, (uint32_t)which * 4096u + (uint32_t)a), out, tries)) {
+        if (attempt(s, which, a, out, tries)) {
             out->attempts = a + 1;
             return true;
         }

@@ -21,8 +21,8 @@ typedef struct ch_structure_options {
     uint64_t seed, name;       /* name: of the molecule, a hash of its canonical SMILES */
     int32_t count;             /* structures to build; 0: 1 */
     int32_t attempts;          /* for each structure; 0: 20 */
-    int32_t starts;            /* of each attempt: only the lowest after a few steps is relaxed further; 0: 2 for a single
-                                 * structure, 1 in an ensemble, which is more diverse then */
+    int32_t starts;            /* of each attempt: only the lowest after a few steps is relaxed further; 0: 2 for the
+                                 * first structure, 1 for the others of an ensemble, which is more diverse then */
     int64_t max_work;          /* energies and embedding errors of the whole call, counted per atom; 0: no limit but the others */
     double window;             /* kcal/mol above the lowest; 0: all */
     double gradient;           /* see relax.h; 0: 0.01 */
