@@ -3,7 +3,7 @@
 
 A site is a few characters of one line and what replaces them. Comments, preprocessor lines and
 strings are not touched, except that SQL is altered and messages are emptied. Sizes of declared arrays and powers of
-two from 32 on are left alone: most of them are the sizes of buffers."""
+two from 32 on are left alone: most of them are the sizes of buffers; so are the sizes of arenas' blocks."""
 import functools
 import glob
 import os
@@ -94,7 +94,7 @@ def constants(code):
             continue
         for m in re.finditer(r"(?<![\w.])\d+(?![\w.])", line):
             n = int(m[0])
-            if n >= 32 and n & (n - 1) == 0:
+            if n >= 32 and n & (n - 1) == 0 or re.search(r"pl_arena_new\([\d< ]*$", line[:m.start()]):
                 continue
             yield "constant", at + m.start(), at + m.end(), str(n + 1)
             if n > 0:
