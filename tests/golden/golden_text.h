@@ -76,7 +76,7 @@ static void golden_check(const char *path, pl_text *text)
 }
 
 /* Bytes as one line of ASCII, at most `most` of them. */
-static void golden_bytes(pl_text *out, const char *s, size_t n, size_t most)
+static inline void golden_bytes(pl_text *out, const char *s, size_t n, size_t most)
 {
     for (size_t i = 0; i < n && i < most; i++)
         if (s[i] == '\n')
