@@ -97,6 +97,9 @@ static const made cases[] = {
     { ".tsv", "smiles\tname\nCC\ta b\nCO\t\"q\"\nCN\n", { 0 }, NULL },
     { ".csv", "smiles\tname\nCC\ta b\n", { 0 }, NULL },
     { ".csv", "smiles|name\nCC|a b\n", { 0 }, NULL },
+    { ".tsv", "smiles,a,b,c\tname\nCC\tx,y\n", { 0 }, NULL },
+    { ".csv", "smiles;a;b,c\nCC;x,y;z\n", { 0 }, NULL },
+    { ".csv", "a,smiles;\tname\n1,CC;\t2\n", { 0 }, NULL },
 
     /* frames */
     { ".xyz", "2\nwater?\nO 0 0 0\nH 0 0 1\n\n1\nhelium x=2 \"y z\"=3\nHe 1 2 3\n", { 0 }, NULL },
