@@ -147,6 +147,21 @@ static void calls_that_do_not_fit_are_refused_with_words(void **state)
     pl_arena_free(f.mem);
 }
 
+static void a_single_layer_is_no_model_for_the_cpu_engine(void **state)
+{
+    static const nn_engine_conf exact = CONF(.radial = NN_RADIAL_EXACT);
+    pl_arena *mem = pl_arena_new(1 << 16);
+    const nn_layer_opts o = { .max_degree = 1 };
+    nn_se3 *layer;
+    nn_engine *e;
+    (void)state;
+
+    DONE(nn_se3_plan_conv(&layer, (nn_fiber){ { 4 } }, (nn_fiber){ { 4, 4 } }, &o, mem, &why));
+    SAYS(nn_engine_cpu.open(&e, layer, &exact, &err), PL_ECONFIG, "the cpu engine computes whole models, not single layers");
+    assert_null(e);
+    pl_arena_free(mem);
+}
+
 static void a_backward_needs_a_forward_that_keeps(void **state)
 {
     static const nn_engine_conf exact = CONF(.radial = NN_RADIAL_EXACT);
@@ -261,6 +276,33 @@ static void the_workspace_of_each_setting_has_the_known_size(void **state)
         as_known = as_known && memcmp(got, known, sizeof got) == 0;
     }
     assert_true(as_known);
+}
+
+/* Two doubles for each parameter; features and scratch of the largest batch. */
+static void the_oracle_has_the_known_size_too(void **state)
+{
+    static const nn_engine_conf exact = CONF(.radial = NN_RADIAL_EXACT);
+    fixture f = fixture_open(&small);
+    nn_engine *e = engine_open(&f, &nn_engine_ref, &exact);
+    const size_t params = 16 * f.model->n_floats;
+    float dy[8] = { 1, -1, 2, 0.5f };
+    nn_batch less = f.m.b;
+    size_t got[3];
+    (void)state;
+
+    assert_int_equal(nn_engine_ref.workspace_bytes(e), params);
+    for (int k = 0; k < 3; k++) {
+        less.n_graphs = k == 2 ? 1 : f.m.b.n_graphs;
+        DONE(nn_engine_ref.forward(e, &less, true, f.y, &why));
+        got[k] = nn_engine_ref.workspace_bytes(e) - params;
+        if (k == 1) {
+            DONE(nn_engine_ref.backward(e, &less, dy, f.grad, &why));
+            got[k] = nn_engine_ref.workspace_bytes(e) - params;
+        }
+    }
+    assert_true(got[0] == 64320 && got[1] == 139168 && got[2] == got[1]); /* the most stays */
+    nn_engine_ref.close(e);
+    pl_arena_free(f.mem);
 }
 
 /* A second thread has a scratch of its own and nothing else. */
@@ -492,10 +534,12 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(settings_that_an_engine_lacks_are_refused_with_words),
         cmocka_unit_test(calls_that_do_not_fit_are_refused_with_words),
+        cmocka_unit_test(a_single_layer_is_no_model_for_the_cpu_engine),
         cmocka_unit_test(a_backward_needs_a_forward_that_keeps),
         cmocka_unit_test(pairs_that_leave_an_edge_out_are_refused),
         cmocka_unit_test(arrays_of_pairs_count_only_together),
         cmocka_unit_test(the_workspace_of_each_setting_has_the_known_size),
+        cmocka_unit_test(the_oracle_has_the_known_size_too),
         cmocka_unit_test(the_workspace_grows_with_threads_by_their_scratch_alone),
         cmocka_unit_test(a_buffer_grows_and_refuses_what_overflows),
         cmocka_unit_test(the_cache_of_tables_finds_and_forgets),
