@@ -144,6 +144,7 @@ static const made cases[] = {
     { ".pdb", "HEADER    ONE\n" PDB_ATOM "END\nHEADER    TWO\n" PDB_ATOM "TITLE     THREE\n" PDB_ATOM, { 0 }, NULL },
     { ".pdb", "HEADER    M\nMODEL        1\n" PDB_ATOM "ENDMDL\nMODEL        2\n" PDB_ATOM "ENDMDL\nEND\n", { 0 }, NULL },
     { ".pdb", "HEADER    NO ATOMS\nREMARK\nEND\n", { 0 }, NULL },
+    { ".pdb", PDB_ATOM "END \n" PDB_ATOM "ENDX\n" PDB_ATOM "END 1\n" PDB_ATOM "EN\nEND\r\n" PDB_ATOM "END", { 0 }, NULL },
     { ".pdb", "COMPND    A\n" PDB_ATOM PDB_ATOM "TER\nEND\n" PDB_ATOM, { .max_record_bytes = 100 }, NULL },
 };
 
