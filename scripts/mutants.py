@@ -3,7 +3,7 @@
 
 A site is a few characters of one line and what replaces them. Comments, preprocessor lines and
 strings are not touched, except that SQL is altered and messages are emptied. Sizes of declared arrays and powers of
-two from 32 on are left alone: most of them are the sizes of buffers."""
+two from 32 on are left alone: most of them are the sizes of buffers; so are the sizes of arenas' blocks."""
 import functools
 import glob
 import os
@@ -19,7 +19,8 @@ ROOMS = {
 # How often a kind is drawn while it has sites left.
 WEIGHT = {"relation": 3, "logic": 3, "arithmetic": 2, "constant": 2, "bool": 1, "statement": 4, "check": 3, "sync": 1.5,
           "bind": 1.5, "sql": 3, "message": 2}
-WITH_WORKER = {"chem_worker", "scaffold", "fingerprint", "standardise", "one_drawing", "protonate", "chem_structures", "chem_confine",
+WITH_WORKER = {"chem_worker", "chem_hydrogens", "chem_digits", "chem_xyz_bonds", "chem_positions", "molecules_golden",
+               "scaffold", "fingerprint", "standardise", "one_drawing", "protonate", "chem_structures", "chem_confine",
                "chem_kill", "chem_messy", "chem_exchange", "stages", "structures", "report", "feature_stages", "bench", "config"}
 
 SKIPPED = re.compile(r'//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])+\'|^[ \t]*#(?:[^\n]*\\\n)*[^\n]*', re.S | re.M)
@@ -94,7 +95,7 @@ def constants(code):
             continue
         for m in re.finditer(r"(?<![\w.])\d+(?![\w.])", line):
             n = int(m[0])
-            if n >= 32 and n & (n - 1) == 0:
+            if n >= 32 and n & (n - 1) == 0 or re.search(r"pl_arena_new\([\d< ]*$", line[:m.start()]):
                 continue
             yield "constant", at + m.start(), at + m.end(), str(n + 1)
             if n > 0:

@@ -6,6 +6,9 @@ target_link_libraries(molsieve_made_mol PUBLIC molsieve::chem PRIVATE molsieve::
 molsieve_test(graph unit/graph_test.c LABEL unit USES molsieve_made_mol)
 molsieve_test(graph_prop prop/graph_test.c LABEL prop USES molsieve_made_mol)
 molsieve_test(feature unit/feature_test.c LABEL unit USES molsieve_made_mol molsieve::models)
+molsieve_test(blocks_golden golden/blocks_test.c LABEL golden USES molsieve_made_mol molsieve::models m)
+target_compile_definitions(test_blocks_golden PRIVATE MOLSIEVE_TESTS="${CMAKE_CURRENT_SOURCE_DIR}")
+target_include_directories(test_blocks_golden PRIVATE ${CMAKE_CURRENT_SOURCE_DIR})
 molsieve_test(graph_block_fuzz fuzz/graph_block_test.c LABEL fuzz
   USES molsieve_made_mol molsieve::models ZLIB::ZLIB)
 molsieve_test(codec fuzz/codec_test.c LABEL fuzz USES molsieve_made_mol ZLIB::ZLIB)

@@ -5,6 +5,9 @@ target_link_libraries(molsieve_made_batch PUBLIC molsieve::models PRIVATE molsie
 
 molsieve_test(cpu_product unit/product_test.c LABEL unit USES molsieve::models)
 molsieve_test(bf16 unit/bf16_test.c LABEL unit USES molsieve::models m)
+molsieve_test(engines unit/engines_test.c LABEL unit USES molsieve_made_batch m)
+molsieve_test(cpu_oom oom/cpu_test.c LABEL oom USES molsieve_made_batch)
+target_link_options(test_cpu_oom PRIVATE -Wl,--wrap=calloc,--wrap=aligned_alloc)
 molsieve_test(cpu_engine twin/cpu_engine_test.c LABEL twin threads USES molsieve_made_batch)
 molsieve_test(cpu_precision twin/precision_test.c LABEL twin USES molsieve_made_batch)
 molsieve_test(cpu_nodes twin/cpu_nodes_test.c LABEL twin USES molsieve_made_batch)

@@ -14,4 +14,8 @@ molsieve_test(ref_gradient twin/ref_gradient_test.c LABEL twin USES molsieve_gol
 molsieve_test(ref_model prop/ref_model_test.c LABEL prop USES molsieve_golden)
 molsieve_test(models unit/models_test.c LABEL unit USES molsieve::models)
 molsieve_test(ref_oom oom/ref_test.c LABEL oom USES molsieve::models)
+molsieve_test(model_words golden/model_words_test.c LABEL golden USES molsieve::models PkgConfig::JANSSON m)
+target_compile_definitions(test_model_words PRIVATE MOLSIEVE_TESTS="${CMAKE_CURRENT_SOURCE_DIR}")
+target_link_options(test_model_words PRIVATE -Wl,--wrap=fsync)
+target_include_directories(test_model_words PRIVATE ${CMAKE_CURRENT_SOURCE_DIR})
 molsieve_test(safetensors_fuzz fuzz/safetensors_test.c LABEL fuzz USES molsieve::models)

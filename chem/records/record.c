@@ -263,7 +263,7 @@ static void record_give(ch_reader *r, ch_record *out)
 
     if (r->dropped > 0) {
         r->problem.len = 0; /* other problems are due to the missing bytes */
-        ch_reader_set_problem(r, "record too long: %zu bytes, %zu allowed", r->text.len + r->dropped, r->limit);
+        ch_reader_set_problem(r, "record too long: %zu bytes, %zu allowed", raw->len + r->dropped, r->limit);
     }
     *out = (ch_record){ .text = pl_text_str(&r->text),
                         .len = r->text.len,

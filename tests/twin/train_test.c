@@ -273,6 +273,7 @@ static void stopped_anywhere_it_ends_with_the_same_bits(void **state)
     nn_train_state whole;
     nn_epoch_report reports[EPOCHS];
     bool stopped = true;
+    int in_epoch = 0;
 
     assert_int_equal(train(b, NULL), PL_OK);
     whole = b->s;
@@ -292,15 +293,20 @@ static void stopped_anywhere_it_ends_with_the_same_bits(void **state)
         stopped = code == PL_ESTOP;
         assert_true(code == PL_OK || code == PL_ESTOP);
         if (stopped) {
+            char said[64];
             state_make(b);
             assert_int_equal(nn_checkpoint_load(b->dir, "one", &b->s, &from, &why, &err), PL_OK);
             assert_int_equal(from, NN_FROM_LATEST);
+            (void)snprintf(said, sizeof said, "stopped in epoch %d", (int)b->s.epoch + 1);
+            assert_true(strcmp(err.text, said) == 0 || strcmp(err.text, "stopped while predicting") == 0);
+            in_epoch += strcmp(err.text, said) == 0;
             b->stop_after = -1;
             assert_int_equal(train(b, &err), PL_OK);
         }
         same_bits(&b->s, &whole);
         assert_memory_equal(&b->report[EPOCHS - 1], &reports[EPOCHS - 1], sizeof reports[0]);
     }
+    assert_true(in_epoch > EPOCHS);
 }
 
 /* Where the ends of some epochs are not saved a training that is killed goes on from one before. */

@@ -154,6 +154,36 @@ static void text_for_people_is_short(void **unused)
     assert_string_equal(pl_size_str(1234, buf), "1.2 kB");
     assert_string_equal(pl_size_str(999, buf), "999 B");
     assert_string_equal(pl_duration_str(3723, buf), "1h02m");
+    static const struct {
+        double value;
+        const char *size, *duration;
+    } cases[] = {
+        { 0, "0 B", "0.0s" },
+        { 9.4, "9 B", "9.4s" },
+        { 9.94, "10 B", "9.9s" },
+        { 10, "10 B", "10s" },
+        { 59.4, "59 B", "59s" },
+        { 59.6, "60 B", "1m00s" },
+        { 999.4, "999 B", "16m39s" },
+        { 999.5, "1.0 kB", "16m40s" },
+        { 3599.4, "3.6 kB", "59m59s" },
+        { 3600, "3.6 kB", "1h00m" },
+        { 9949, "9.9 kB", "2h45m" },
+        { 9951, "10 kB", "2h45m" },
+        { 86399, "86 kB", "23h59m" },
+        { 86400, "86 kB", "1d00h" },
+        { 180000, "180 kB", "2d02h" },
+        { 5.5e6, "5.5 MB", "63d15h" },
+        { 7e9, "7.0 GB", "81018d12h" },
+        { 8e12, "8.0 TB", "92592592d14h" },
+        { 2e15, "2.0 PB", "23148148148d03h" },
+        { 5e18, "5000 PB", "57870370370370d08h" },
+    };
+
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        assert_string_equal(pl_size_str(cases[i].value, buf), cases[i].size);
+        assert_string_equal(pl_duration_str(cases[i].value, buf), cases[i].duration);
+    }
     assert_string_equal(pl_count_str(1234567, buf), "1,234,567");
     assert_string_equal(pl_count_str(-1234, buf), "-1,234");
 }

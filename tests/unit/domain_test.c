@@ -78,8 +78,16 @@ static void any_order_makes_the_same_domain(void **state)
         assert_string_equal(other.key[i], key);
         assert_int_equal(other.folds[i / CH_FOLD].ones[i % CH_FOLD], ch_fingerprint_ones(&other.print[i]));
     }
+    ((char *)(uintptr_t)&other.print[MANY - 1])[CH_FINGERPRINT_BYTES - 1] ^= 1; /* other's own memory */
+    assert_false(nn_domain_same(&b->d, &other));
+    ((char *)(uintptr_t)&other.print[MANY - 1])[CH_FINGERPRINT_BYTES - 1] ^= 1;
+    assert_true(nn_domain_same(&b->d, &other));
+    ((char *)(uintptr_t)other.key[MANY - 1])[NN_DOMAIN_KEY - 1] ^= 1;
+    assert_false(nn_domain_same(&b->d, &other));
     assert_int_equal(nn_domain_make(&other, b->all, MANY - 1, b->mem, NULL), PL_OK);
     assert_false(nn_domain_same(&b->d, &other));
+    assert_true(nn_domain_same(&(nn_domain){ 0 }, &(nn_domain){ 0 }));
+    assert_false(nn_domain_same(&(nn_domain){ 0 }, &other));
 }
 
 static void ties_of_the_nearest_go_to_the_smallest_key(void **state)

@@ -126,6 +126,19 @@ static void nine_in_ten_further_molecules_are_within_in_each_band(void **state)
     }
 }
 
+/* The value with k - 1 smaller ones among alike[n]. */
+static double nth_smallest(int64_t n, int64_t k)
+{
+    for (int64_t i = 0; i < n; i++) {
+        int64_t smaller = 0;
+        for (int64_t j = 0; j < n; j++)
+            smaller += alike[j] < alike[i];
+        if (smaller == k - 1)
+            return alike[i];
+    }
+    return NAN;
+}
+
 static double lowest_of(int64_t n)
 {
     double lowest = -1;
@@ -142,7 +155,9 @@ static void the_lowest_calibrated_similarity_is_that_of_the_tenth(void **state)
     assert_true(fabs(lowest_of(1000) - 0.009) < 1e-12);
     for (int k = 0; k < 50; k++)
         alike[k] = 0.5 - 0.01 * k;
-    assert_true(fabs(lowest_of(50) - 0.05) < 1e-12); /* 0.01 .. 0.5: the fifth */
+    assert_true(fabs(lowest_of(50) - 0.05) < 1e-12);  /* 0.01 .. 0.5: the fifth */
+    for (int64_t n = NN_INTERVAL_LEAST; n < 300; n++) /* alike[i] is (i + 1) / n, or the like: sorted it is the same */
+        assert_true(lowest_of(n) == nth_smallest(n, n < 10 ? 1 : n < 100 ? n / 10 : 10));
     assert_true(lowest_of(NN_INTERVAL_LEAST) > 0 && lowest_of(NN_INTERVAL_LEAST - 1) == 0 && lowest_of(0) == 0);
     alike[7] = NAN;
     assert_true(lowest_of(50) == 0);

@@ -141,6 +141,43 @@ static void bad_settings_are_named(void **state)
     }
 }
 
+static void bad_layers_are_named(void **state)
+{
+    static const struct {
+        nn_fiber in, to, edge;
+        int32_t max_degree, heads, div;
+        const char *conv, *attention; /* NULL: fine */
+    } all[] = {
+        { { { 4, 4 } }, { { 4, 4 } }, { { 1 } }, 1, 2, 2, NULL, NULL },
+        { { { 4, -1 } }, { { 4 } }, { { 0 } }, 2, 1, 1, "degree 1 has a negative number of channels", "=" },
+        { { { 4 } }, { { 4, 0, -2 } }, { { 0 } }, 2, 1, 1, "degree 2 has a negative number of channels", "=" },
+        { { { 4 } }, { { 4 } }, { { 0, 0, 0, -1 } }, 2, 1, 1, "degree 3 has a negative number of channels", "=" },
+        { { { 4, 4, 4 } }, { { 4 } }, { { 0 } }, 1, 1, 1, "degree 2 is above max_degree, which is 1", "=" },
+        { { { 4 } }, { { 4, 4 } }, { { 0 } }, 0, 1, 1, "degree 1 is above max_degree, which is 0", "=" },
+        { { { 4 } }, { { 4 } }, { { 1, 1 } }, 1, 1, 1, "edges have features of degree 1, nodes have none", "=" },
+        { { { 4 } }, { { 4 } }, { { 0 } }, 1, 0, 1, NULL, "heads and channels_div must be at least 1" },
+        { { { 4 } }, { { 4 } }, { { 0 } }, 1, 1, 0, NULL, "heads and channels_div must be at least 1" },
+        { { { 4 } }, { { 4, 6 } }, { { 0 } }, 1, 2, 2, NULL, "6 channels of degree 1 do not divide into 2 times 2 heads" },
+        { { { 4 } }, { { 5 } }, { { 0 } }, 1, 1, 2, NULL, "5 channels of degree 0 do not divide into 2 times 1 heads" },
+    };
+    (void)state;
+
+    for (size_t k = 0; k < sizeof all / sizeof *all; k++) {
+        const nn_layer_opts o = {
+            .max_degree = all[k].max_degree, .edge = all[k].edge, .heads = all[k].heads, .channels_div = all[k].div
+        };
+        const char *attention = all[k].attention != NULL && all[k].attention[0] == '=' ? all[k].conv : all[k].attention;
+        pl_arena *mem = pl_arena_new(1 << 16);
+        pl_error err[2] = { { 0 } };
+        nn_se3 *m;
+        assert_int_equal(nn_se3_plan_conv(&m, all[k].in, all[k].to, &o, mem, &err[0]), all[k].conv != NULL ? PL_ECONFIG : PL_OK);
+        assert_string_equal(err[0].text, all[k].conv != NULL ? all[k].conv : "");
+        assert_int_equal(nn_se3_plan_attention(&m, all[k].in, all[k].to, &o, mem, &err[1]), attention != NULL ? PL_ECONFIG : PL_OK);
+        assert_string_equal(err[1].text, attention != NULL ? attention : "");
+        pl_arena_free(mem);
+    }
+}
+
 /* Bounds and spread of every kind of tensor, and the same numbers for the same seed. */
 static void initial_parameters_follow_their_distributions(void **state)
 {
@@ -366,6 +403,7 @@ int main(void)
         cmocka_unit_test(parameters_have_the_published_names_and_shapes),
         cmocka_unit_test(parameters_cover_the_array_once),
         cmocka_unit_test(bad_settings_are_named),
+        cmocka_unit_test(bad_layers_are_named),
         cmocka_unit_test(initial_parameters_follow_their_distributions),
         cmocka_unit_test(plan_reports_refused_memory),
         cmocka_unit_test(tensors_read_back_as_written),

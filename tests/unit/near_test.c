@@ -273,15 +273,95 @@ static void a_worker_that_is_gone_or_no_worker_is_named(void **state)
     ch_worker_close(w);
 }
 
+/* This program as another process, in a folder of its own: says which worker it finds, by its failure, or why none. */
+static int find_and_say(void)
+{
+    ch_worker *w = NULL;
+    ch_worker_info info;
+    pl_error err = { 0 };
+
+    if (ch_worker_open(&w, NULL, &err) == PL_OK)
+        (void)ch_worker_hello(w, &info, &err);
+    ch_worker_close(w);
+    (void)printf("%s", err.text);
+    return 0;
+}
+
+/* A program that is no worker, in dir/NAME. */
+static void put_program(const char *folder, const char *name, int mode)
+{
+    char path[200];
+    FILE *f;
+
+    (void)snprintf(path, sizeof path, "%s/%s", dir, folder);
+    (void)mkdir(path, 0700);
+    (void)snprintf(path, sizeof path, "%s/%s/%s", dir, folder, name);
+    f = fopen(path, "w");
+    assert_non_null(f);
+    (void)fputs("#!/bin/sh\nexit 3\n", f);
+    assert_int_equal(fclose(f), 0);
+    assert_int_equal(chmod(path, (mode_t)mode), 0);
+}
+
+/* want: how the text begins; %s: dir. */
+static void finds(const char *environment, const char *want)
+{
+    char command[1200], env[700], said[600] = "", expected[600];
+    FILE *f;
+
+    (void)snprintf(env, sizeof env, environment, dir, dir, dir, dir);
+    (void)snprintf(expected, sizeof expected, want, dir);
+    (void)snprintf(command, sizeof command, "/usr/bin/env -i %s %s/alone/near find", env, dir);
+    f = popen(command, "r");
+    assert_non_null(f);
+    (void)fread(said, 1, sizeof said - 1, f);
+    assert_int_equal(pclose(f), 0);
+    if (strncmp(said, expected, strlen(expected)) != 0)
+        fail_msg("%s\nfinds: %s\nshould be: %s", env, said, expected);
+}
+
+static void the_worker_is_found_beside_by_its_variable_and_on_the_path(void **state)
+{
+    static const char none[] = "molsieve-chem is neither beside this program nor in PATH; set MOLSIEVE_CHEM to its path";
+    char command[400];
+
+    (void)state;
+    put_program("alone", "near", 0700);
+    put_program("a", "molsieve-chem", 0600);
+    put_program("b", "molsieve-chem", 0700);
+    put_program("c", "other", 0700);
+    (void)snprintf(command, sizeof command, "cp /proc/%d/exe %s/alone/near", (int)getpid(), dir);
+    assert_int_equal(system(command), 0);
+    finds("", none);
+    finds("PATH=", none);
+    finds("PATH=%s/c:/nowhere:", none);
+    finds("PATH=%s/a:%s/c", none);
+    finds("PATH=%s/b", "%s/b/molsieve-chem does not work: ");
+    finds("PATH=%s/a:/nowhere:%s/c:%s/b", "%s/b/molsieve-chem does not work: ");
+    finds("PATH=%s/b:%s/c MOLSIEVE_CHEM=", "%s/b/molsieve-chem does not work: ");
+    finds("PATH=%s/b MOLSIEVE_CHEM=%s/c/other", "%s/c/other does not work: ");
+    finds("PATH=%s/b MOLSIEVE_CHEM=%s/c/none", "the chemistry worker %s/c/none is not an executable file");
+    put_program("alone", "molsieve-chem", 0700);
+    finds("PATH=%s/b MOLSIEVE_CHEM=%s/c/other", "%s/alone/molsieve-chem does not work: ");
+    (void)snprintf(command, sizeof command, "rm -r %s/alone %s/a %s/b %s/c", dir, dir, dir, dir);
+    assert_int_equal(system(command), 0);
+}
+
 #define CASE(f) cmocka_unit_test_setup_teardown(f, make, drop)
 
-int main(void)
+int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        CASE(neighbours_are_all_pairs_within_the_cutoff),         CASE(what_follows_the_atoms_belongs_to_a_frame_of_qm9),
-        CASE(blank_lines_between_frames_are_no_records),          CASE(a_count_without_a_comment_is_a_problem),
-        CASE(a_child_that_cannot_be_waited_for_is_ended),         CASE(a_worker_that_is_gone_or_no_worker_is_named),
+        CASE(the_worker_is_found_beside_by_its_variable_and_on_the_path),
+        CASE(neighbours_are_all_pairs_within_the_cutoff),
+        CASE(what_follows_the_atoms_belongs_to_a_frame_of_qm9),
+        CASE(blank_lines_between_frames_are_no_records),
+        CASE(a_count_without_a_comment_is_a_problem),
+        CASE(a_child_that_cannot_be_waited_for_is_ended),
+        CASE(a_worker_that_is_gone_or_no_worker_is_named),
         CASE(the_worker_gets_its_own_few_variables_and_no_other),
     };
+    if (argc == 2 && strcmp(argv[1], "find") == 0)
+        return find_and_say();
     return cmocka_run_group_tests_name("near", tests, NULL, NULL);
 }

@@ -15,6 +15,7 @@
 
 #include <cmocka.h>
 
+#include "pipeline/base/log.h"
 #include "pipeline/base/stop.h"
 #include "pipeline/store/sums.h"
 #include "toy.h"
@@ -445,6 +446,64 @@ static void a_flipped_bit_in_a_block_is_seen(void **state)
     pl_text_free(&report);
 }
 
+static char last_log[1024];
+
+static void keep_log(void *ctx, pl_level level, const char *line)
+{
+    (void)ctx;
+    (void)snprintf(last_log, sizeof last_log, "%d %s", (int)level, line);
+}
+
+static void cached(const unsigned char *key, const char *want)
+{
+    pl_arena *mem = pl_arena_new(0);
+    pl_bytes got;
+
+    assert_int_equal(pl_cache_get(s, key, &got, mem, NULL), PL_OK);
+    assert_int_equal(got.data != NULL, want != NULL);
+    if (want != NULL) {
+        assert_int_equal(got.len, strlen(want));
+        assert_memory_equal(got.data, want, got.len);
+    }
+    pl_arena_free(mem);
+}
+
+static void entries_of_the_cache_come_back_unless_they_are_damaged(void **state)
+{
+    unsigned char key[3][32] = { { 1 }, { 2 }, { 3 } };
+    int64_t n, n_bad;
+
+    (void)state;
+    last_log[0] = '\0';
+    pl_log_to(keep_log, NULL, PL_INFO);
+    for (int i = 0; i < 2; i++) {
+        const char *text = i == 0 ? "one" : "two two";
+        assert_int_equal(pl_cache_put(s, key[i], (pl_bytes){ text, strlen(text) }, NULL), PL_OK);
+    }
+    cached(key[0], "one");
+    cached(key[1], "two two");
+    cached(key[2], NULL);
+    assert_int_equal(pl_cache_put(s, key[0], (pl_bytes){ "other", 5 }, NULL), PL_OK);
+    cached(key[0], "other");
+    assert_int_equal(pl_cache_check(s, &n, &n_bad, NULL), PL_OK);
+    assert_int_equal(n, 2);
+    assert_int_equal(n_bad, 0);
+    assert_string_equal(last_log, "");
+    assert_int_equal(pl_db_exec(s->features, "UPDATE cache SET crc32=crc32+1 WHERE length(data)=5", NULL), PL_OK);
+    cached(key[0], NULL);
+    assert_string_equal(last_log, "1 features.db: a damaged entry of the cache is ignored and computed again");
+    cached(key[1], "two two");
+    assert_int_equal(pl_cache_check(s, &n, &n_bad, NULL), PL_OK);
+    assert_int_equal(n, 2);
+    assert_int_equal(n_bad, 1);
+    /* a row under another key is damaged, too */
+    assert_int_equal(pl_db_exec(s->features, "UPDATE cache SET key=zeroblob(32) WHERE length(data)=7", NULL), PL_OK);
+    cached((const unsigned char[32]){ 0 }, NULL);
+    assert_int_equal(pl_cache_check(s, &n, &n_bad, NULL), PL_OK);
+    assert_int_equal(n_bad, 2);
+    pl_log_to(NULL, NULL, PL_ERROR);
+}
+
 static void a_row_without_its_unit_is_seen(void **state)
 {
     bool good;
@@ -702,6 +761,7 @@ int main(void)
         CASE(one_who_reads_is_named_and_waited_for_until_a_stop),
         CASE(blocks_come_back_as_they_were_put),
         CASE(a_flipped_bit_in_a_block_is_seen),
+        CASE(entries_of_the_cache_come_back_unless_they_are_damaged),
         CASE(a_row_without_its_unit_is_seen),
         CASE(the_digest_sees_content_and_not_order),
         CASE(the_digest_of_known_rows_is_a_known_one),

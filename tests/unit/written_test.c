@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -90,6 +92,21 @@ static void hear(const char *text)
 
 /* ---- rows ---- */
 
+/* A child that uses 30 ms of processor time. */
+static void child_burns(void)
+{
+    const pid_t pid = fork();
+    int status;
+
+    assert_true(pid >= 0);
+    if (pid == 0) {
+        while (clock() < CLOCKS_PER_SEC / 33)
+            ;
+        _exit(0);
+    }
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+}
+
 static void the_row_of_a_run_has_all_that_is_known_of_it(void **state)
 {
     static char *const argv[] = { (char *)"run", (char *)"a \"b\".yaml" };
@@ -108,6 +125,7 @@ static void the_row_of_a_run_has_all_that_is_known_of_it(void **state)
 
     (void)state;
     toy_make(&t, dir, 2);
+    child_burns();
     (void)setenv("SLURM_JOB_ID", "4711", 1);
     (void)setenv("SLURM_ARRAY_TASK_ID", "3", 1);
     assert_int_equal(pl_run(&t.wf, &toy_schema, &opts, t.mem, NULL), PL_OK);
@@ -126,6 +144,7 @@ static void the_row_of_a_run_has_all_that_is_known_of_it(void **state)
     assert_string_equal(rows("SELECT started_utc GLOB " UTC ", ended_utc GLOB " UTC ", started_utc<=ended_utc, length(host)>0,"
                              " host<>'?', sqlite_version=sqlite_version() FROM run"),
                         "1|1|1|1|1|1\n");
+    assert_string_equal(rows("SELECT cpu_s>0, worker_cpu_s>=0.02, cpu_s<>worker_cpu_s FROM run"), "1|1|1\n");
     toy_free(&t);
 }
 
