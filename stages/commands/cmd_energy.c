@@ -54,7 +54,7 @@ static pl_code read_molecule(ch_mol *out, energy_work *w, const ch_record *recor
 
     if (record->problem != NULL)
         return pl_fail(err, PL_EINPUT, "%s", record->problem);
-    opts_of_worker.largest_fragment = false;
+    opts_of_worker.largest_fragment = opts_of_worker.one_drawing = false; /* MMFF94 reads charges and orders as drawn */
     opts_of_worker.max_heavy_atoms = opts_of_worker.max_atoms = CH_TERMS_MOST_ATOMS;
     opts_of_worker.conformer = CH_3D_AUTO;
     const pl_code code = ch_worker_prepare_all(w->worker, &input, 1, &opts_of_worker, &known, &prepared, w->mem, err);

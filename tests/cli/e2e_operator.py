@@ -150,8 +150,8 @@ def cpu_seconds_match_the_operating_system():
     """run.cpu_s and run.worker_cpu_s, and failure.cpu_s of a record that takes longer than it may."""
     with Project() as p:
         p.put("a.smi", "CC(C)Cc1ccc(cc1)C(C)C(=O)O a\nCN1CCC[C@H]1c1cccnc1 b\nCCN(CC)CCNC(=O)c1ccc(N)cc1 c\n" + "C1CCC2C(C1)CCC3C2CCC4C3CCC5C4CCC6C5CCCC6" +
-              "CCCCCCCCCCCCCCCCCCCCCCCCCCCCCC slow\n")
-        w = p.workflow([p.path("a.smi")], "  read: {}\n  prepare: {conformers: {source: generate, cpu_limit: 0.2s, retry_cpu_limit: 0.3s}}\n",
+              "C" * 120 + " slow\n")
+        w = p.workflow([p.path("a.smi")], "  read: {}\n  prepare: {conformers: {source: generate, builder: openbabel, cpu_limit: 0.2s, retry_cpu_limit: 0.3s}}\n",
                        extra="limits: {failures: {max_fraction: 1}}\n")
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
         p.run("run", w, "-q")
