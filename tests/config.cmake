@@ -6,31 +6,32 @@ target_include_directories(test_workflow_words PRIVATE ${CMAKE_CURRENT_SOURCE_DI
 molsieve_test(field unit/field_test.c LABEL unit USES molsieve::pipeline)
 molsieve_test(yaml unit/yaml_test.c LABEL unit USES molsieve::pipeline)
 molsieve_test(sdf unit/sdf_test.c LABEL unit USES molsieve::chem)
+molsieve_test(valence unit/valence_test.c LABEL unit USES molsieve::chem)
 molsieve_test(cmd unit/cmd_test.c LABEL unit USES molsieve::pipeline)
 if(TARGET molsieve::stages)
   molsieve_test(bench unit/bench_test.c LABEL unit USES molsieve::stages)
   molsieve_test(config unit/config_test.c LABEL unit USES molsieve::stages PkgConfig::JANSSON)
 endif()
 if(TARGET molsieve)
-  foreach(name all_problems_of_a_file_are_reported_together_with_their_places
+  foreach(name all_problems_of_a_file_are_reported_with_their_places
                syntax_that_is_not_a_workflow_is_refused_in_one_line where_each_value_comes_from_is_shown
-               nothing_that_a_terminal_obeys_comes_out_of_a_workflow nothing_that_a_terminal_obeys_comes_out_as_json
+               terminal_controls_in_a_workflow_are_never_printed terminal_controls_are_escaped_in_json
                every_command_stage_and_topic_has_help completion_scripts_are_valid_and_complete
-               committed_files_are_what_the_tables_say the_demonstration_is_copied_and_can_run
-               a_workflow_writes_where_it_says_and_nowhere_else doctor_finds_this_machine_fit bench_measures_what_it_is_asked_for results_can_be_asked_and_exported
-               what_newcomers_write_is_answered_with_what_to_write a_path_with_blanks_can_be_copied_from_the_screen
+               committed_files_match_the_tables_they_are_made_from the_demonstration_is_copied_and_runs
+               a_workflow_writes_where_it_says_and_nowhere_else doctor_finds_no_fault_on_this_machine bench_measures_what_it_is_asked_for results_can_be_asked_and_exported
+               common_mistakes_are_answered_with_what_to_write a_path_with_blanks_can_be_copied_from_the_screen
                a_dumb_terminal_gets_lines_and_a_full_disk_one_message)
     molsieve_script_test(cli_${name} cli/config_cli.py LABEL cli ARGS ${name})
   endforeach()
 endif()
 foreach(name links_and_names_of_files_lead_somewhere sections_and_operations_that_are_named_exist
              decisions_that_are_named_exist_and_all_are_in_the_index commands_options_and_settings_that_are_named_exist
-             variables_that_are_named_are_read_and_those_that_are_read_are_named tests_that_are_named_exist
+             documented_variables_are_those_that_are_read tests_that_are_named_exist
              pages_and_program_agree_on_version_and_exit_codes
              own_data_is_trained_on_and_screened_as_the_page_says)
   molsieve_script_test(docs.${name} cli/docs.py LABEL cli ARGS ${name})
 endforeach()
-molsieve_script_test(cli_install cli/install.py LABEL cli ARGS an_installed_tree_works_wherever_it_is_moved_and_goes_away_whole)
+molsieve_script_test(cli_install cli/install.py LABEL cli ARGS an_installed_tree_can_be_moved_and_removed)
 molsieve_script_test(cli_plan_guess cli/plan_guess.sh LABEL cli)
 molsieve_test(config_fuzz fuzz/config_fuzz.c LABEL fuzz USES molsieve::pipeline)
 target_include_directories(test_config_fuzz PRIVATE ${CMAKE_CURRENT_SOURCE_DIR})

@@ -14,17 +14,17 @@ foreach(n 1 2 3 4)
   molsieve_add_test(collective_ranks.tcp.${n} collective_ranks tcp ${n})
   set_tests_properties(collective_ranks.tcp.${n} PROPERTIES LABELS hpc TIMEOUT 300)
 endforeach()
-foreach(case ranks_over_tcp_give_the_same_model a_rank_lost_over_tcp_ends_all_with_7_and_the_run_goes_on
+foreach(case ranks_over_tcp_give_the_same_model a_rank_lost_over_tcp_ends_all_and_the_run_resumes
         ranks_that_do_not_fit_are_refused_over_tcp)
   molsieve_script_test(ranks.${case} cli/ranks_e2e.py LABEL hpc ARGS ${case})
 endforeach()
-molsieve_script_test(ranks.ranks_on_hosts_give_the_same_model_and_a_cut_cable_ends_all_with_7 cli/hosts_e2e.py LABEL hpc
-  ARGS ranks_on_hosts_give_the_same_model_and_a_cut_cable_ends_all_with_7)
+molsieve_script_test(ranks.ranks_on_two_hosts_agree_and_a_cut_cable_ends_all cli/hosts_e2e.py LABEL hpc
+  ARGS ranks_on_two_hosts_agree_and_a_cut_cable_ends_all)
 
 # Job scripts, in a Slurm that is started for it and under stubs of qsub and bsub.
 foreach(case scripts_ask_for_what_the_settings_say
-        a_job_of_pbs_lsf_and_grid_engine_starts_itself_again_and_arrays_are_merged
-        jobs_in_slurm_start_themselves_again_until_it_is_no_use lost_tasks_of_an_array_in_slurm_are_sent_again)
+        pbs_lsf_and_grid_engine_jobs_resubmit_and_merge
+        slurm_jobs_resubmit_until_nothing_more_can_be_done lost_slurm_array_tasks_are_resubmitted)
   molsieve_script_test(jobs.${case} cli/jobs_e2e.py LABEL hpc ARGS ${case})
 endforeach()
 
@@ -44,10 +44,10 @@ foreach(n 1 2 3 4)
 endforeach()
 foreach(case ranks_over_nccl_give_the_same_model ranks_on_emulated_gpus_give_the_same_model
         members_learn_one_after_the_other_on_emulated_gpus
-        a_gpu_without_room_for_a_second_engine_goes_without a_sharded_optimiser_gives_the_same_model a_sharded_optimiser_goes_on_with_other_ranks
-        a_checkpoint_within_an_epoch_of_a_sharded_optimiser_is_whole
-        a_rank_lost_between_gpus_ends_all_with_7_and_the_run_goes_on
-        a_rank_lost_over_nccl_ends_all_with_7_and_the_run_goes_on what_nccl_lacks_is_said)
+        without_room_for_a_second_engine_validation_waits a_sharded_optimiser_gives_the_same_model a_sharded_optimiser_resumes_with_other_ranks
+        a_sharded_optimiser_checkpoints_within_an_epoch
+        a_rank_lost_between_gpus_ends_all_and_the_run_resumes
+        a_rank_lost_over_nccl_ends_all_and_the_run_resumes missing_parts_of_nccl_are_reported)
   molsieve_script_test(ranks.${case} cli/nccl_e2e.py LABEL hpc ARGS ${case})
   set_property(TEST ranks.${case} APPEND PROPERTY ENVIRONMENT "MOLSIEVE_EMULATED=${CMAKE_CURRENT_BINARY_DIR}/emulated")
 endforeach()
@@ -65,7 +65,7 @@ foreach(n 1 2 3 4)
 endforeach()
 foreach(case any_number_of_ranks_gives_the_same_model a_killed_rank_ends_all_and_the_run_goes_on
         a_signal_to_any_rank_stops_all_with_75 a_rank_that_is_stuck_ends_all_with_7
-        what_cannot_work_is_said_before_any_work srun_starts_ranks_in_a_real_slurm
+        impossible_rank_settings_are_refused_before_work srun_starts_ranks_in_a_real_slurm
         a_rank_killed_under_srun_ends_all_and_the_run_goes_on)
   molsieve_script_test(ranks.${case} cli/ranks_e2e.py LABEL hpc ARGS ${case})
 endforeach()

@@ -12,29 +12,29 @@ molsieve_test(train_engine twin/train_engine_test.c LABEL twin threads USES mols
 target_link_options(test_train_engine PRIVATE
   -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=aligned_alloc,--wrap=pthread_create)
 molsieve_test(train_oom oom/train_oom_test.c LABEL oom USES molsieve::models)
-foreach(case a_split_depends_on_the_seed_and_the_molecules_alone whole_scaffolds_are_in_one_part a_split_by_time_trains_on_what_came_first the_weights_are_the_same_after_kills every_fault_point_of_training_is_survived
-        a_model_file_that_is_gone_is_made_again
+foreach(case a_split_depends_on_the_seed_and_the_molecules_alone whole_scaffolds_are_in_one_part shares_that_whole_groups_cannot_have_are_warned_of a_split_by_time_trains_on_what_came_first the_weights_are_the_same_after_kills every_fault_point_of_training_is_survived
+        a_missing_model_file_is_written_again
         a_signal_ends_with_75_and_nothing_is_lost
-        a_torn_checkpoint_gives_way_to_the_one_before_and_two_are_an_error gap_of_2500_molecules_is_learned
-        a_prediction_in_another_unit_than_its_label_is_another_property another_file_in_the_place_of_the_trained_model_is_refused
-        many_files_are_summed_up
-        radial_nodes_train_and_score_and_a_coarse_grid_is_told
+        one_torn_checkpoint_is_survived_and_two_are_an_error the_gap_of_2500_molecules_is_learned
+        a_prediction_in_another_unit_is_another_property a_replaced_model_file_is_refused
+        many_input_files_become_one_provenance_entry
+        radial_nodes_work_and_a_coarse_grid_is_warned_of
         scores_depend_on_nothing_but_the_molecule models_that_do_not_fit_are_refused_before_any_work)
   molsieve_script_test(${case} cli/train_e2e.py LABEL cli ARGS ${case})
 endforeach()
-foreach(case a_classifier_is_trained_evaluated_and_told what_is_no_class_is_refused_or_left_out_with_a_reason
-        a_ranking_is_held_against_known_actives)
+foreach(case a_classifier_is_trained_evaluated_and_reported values_that_are_no_class_are_refused_or_left_out
+        a_ranking_is_compared_with_known_actives)
   molsieve_script_test(${case} cli/classify_e2e.py LABEL cli ARGS ${case})
 endforeach()
-foreach(case numbers_that_not_every_molecule_has_are_learned_together classes_that_not_every_molecule_has_are_learned_together
-        a_ranking_weighs_the_targets_of_one_model_and_models_share_a_property what_does_not_go_together_is_told_before_any_work)
+foreach(case targets_with_missing_values_are_learned_together classes_with_missing_values_are_learned_together
+        rankings_weigh_targets_and_models_share_a_property conflicting_target_settings_are_refused_before_work)
   molsieve_script_test(targets.${case} cli/targets_e2e.py LABEL cli ARGS ${case})
 endforeach()
-foreach(case a_set_of_kernels_gives_the_same_bytes_for_any_jobs shards_and_resumed_runs_of_unlike_kernels_are_told
-        structures_of_unlike_machines_are_told a_model_says_with_which_kernels_it_was_trained)
+foreach(case a_set_of_kernels_gives_the_same_bytes_for_any_jobs shards_and_resumes_with_other_kernels_are_reported
+        structures_of_different_machines_are_reported a_model_file_names_its_training_kernels)
   molsieve_script_test(kernels.${case} cli/kernels_e2e.py LABEL cli ARGS ${case})
 endforeach()
-foreach(case a_training_starts_from_another_model members_start_from_one_model_in_orders_of_their_own what_cannot_be_a_start_is_told_before_any_work
+foreach(case a_training_starts_from_another_model members_share_a_start_model_but_not_the_order an_unsuitable_start_model_is_refused_before_work
         a_model_of_molecules_in_another_form_is_warned_of)
   molsieve_script_test(start.${case} cli/start_e2e.py LABEL cli ARGS ${case})
 endforeach()
@@ -43,18 +43,18 @@ foreach(case a_published_network_is_averaged_by_default a_natural_network_needs_
   molsieve_script_test(mirror.${case} cli/mirror_e2e.py LABEL cli ARGS ${case})
 endforeach()
 foreach(case scores_are_means_over_the_structures each_structure_gives_a_value_and_the_score_is_their_mean
-        kills_workers_and_shards_give_the_same_structures what_a_smiles_leaves_open_is_told
+        kills_workers_and_shards_give_the_same_structures undefined_stereo_of_a_smiles_is_reported
         defined_stereo_is_built_or_the_record_fails)
   molsieve_script_test(structures.${case} cli/structures_e2e.py LABEL cli ARGS ${case})
 endforeach()
-foreach(case members_are_learned_and_scored_together classes_have_members_too wrong_numbers_are_told)
+foreach(case members_are_learned_and_scored_together classes_have_members_too wrong_member_counts_and_names_are_refused)
   molsieve_script_test(members.${case} cli/members_e2e.py LABEL cli ARGS ${case})
 endforeach()
-foreach(case a_score_tells_the_nearest_molecule_of_the_training a_ranking_may_ask_for_likeness_and_shards_give_the_same
-        errors_are_told_by_likeness intervals_go_with_the_model_and_come_with_every_score)
+foreach(case a_score_names_the_nearest_training_molecule a_similarity_minimum_ranks_the_same_with_shards
+        scores_of_earlier_rules_are_made_again errors_are_reported_by_similarity intervals_are_in_the_model_and_with_every_score)
   molsieve_script_test(${case} cli/domain_e2e.py LABEL cli ARGS ${case})
 endforeach()
-foreach(case built_structures_are_outside_of_a_model_of_others size_charge_rings_and_form_are_judged unseen_elements_are_rows_with_a_reason)
+foreach(case generated_3d_is_outside_a_model_of_measured_3d size_charge_rings_and_form_decide_the_domain unseen_elements_are_failure_rows_with_a_reason)
   molsieve_script_test(range.${case} cli/range_e2e.py LABEL cli ARGS ${case})
 endforeach()
 
@@ -62,7 +62,7 @@ endforeach()
 add_executable(bench_fingerprint EXCLUDE_FROM_ALL bench/bench_fingerprint.c)
 target_link_libraries(bench_fingerprint PRIVATE molsieve::models molsieve::warnings)
 add_dependencies(bench_fingerprint molsieve-chem)
-foreach(case nearest_neighbours_are_beside_the_model_everywhere a_model_that_is_beaten_is_not_recommended
-        an_existing_model_is_evaluated_on_new_labels labels_that_do_not_fit_are_refused a_model_is_calibrated_again_with_the_same_weights)
+foreach(case nearest_neighbours_are_beside_the_model_everywhere a_model_worse_than_a_baseline_is_not_recommended
+        an_existing_model_is_evaluated_on_new_labels labels_that_do_not_fit_are_refused molecules_that_chose_the_epoch_do_not_calibrate a_model_is_calibrated_again_with_the_same_weights)
   molsieve_script_test(${case} cli/judge_e2e.py LABEL cli ARGS ${case})
 endforeach()

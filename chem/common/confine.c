@@ -145,7 +145,12 @@ struct beneath {
 /* Withdraws all rights that the kernel's version supports. */
 static struct ruleset rights(long version)
 {
-    const int n_files = version >= 5 ? 16 : version >= 3 ? 15 : version == 2 ? 14 : 13;
+    int n_files = 13;
+
+    if (version >= 5)
+        n_files = 16;
+    else if (version >= 2)
+        n_files = version >= 3 ? 15 : 14;
     return (struct ruleset){ (UINT64_C(1) << n_files) - 1, version >= 4 ? 3 : 0, version >= 6 ? 3 : 0 };
 }
 
@@ -163,11 +168,14 @@ static int close_files(const char *const *folders)
 {
     const long version = syscall(CREATE_RULESET, NULL, 0, ASK_VERSION);
     const struct ruleset all = rights(version);
+    size_t size = 8; /* bytes of the struct that this version knows */
     int set, done;
 
     if (version < 1)
         return 0;
-    set = (int)syscall(CREATE_RULESET, &all, version >= 6 ? 24 : version >= 4 ? 16 : 8, 0);
+    if (version >= 4)
+        size = version >= 6 ? 24 : 16;
+    set = (int)syscall(CREATE_RULESET, &all, size, 0);
     if (set < 0)
         return 0;
     for (int i = 0; folders[i] != NULL; i++)

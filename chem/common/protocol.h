@@ -30,7 +30,7 @@
  *     write, svg   str
  *     rules    i32 n, then n times i32 rule (from 0) that is not a valid SMARTS, i32 column (from 1)
  *   opts     = i32 largest_fragment, max_heavy_atoms, max_atoms, conformer,
- *              force_field, steps, neutralise, n_structures; u64 seed; f64 ph (< 0: none), window,
+ *              force_field, steps, neutralise, n_structures, one_drawing; u64 seed; f64 ph (< 0: none), window,
  *              structure_s
  *   rules    = str, one rule per line: SMARTS, a blank, a name; empty: no alerts
  *   str      = u32 length, bytes
@@ -49,7 +49,7 @@
 
 /* "8 mw logp ...": programs with different descriptors refuse each other. */
 #define CH_PROTOCOL_NAME(name, ...) " " #name
-#define CH_PROTOCOL_VERSION "9" CH_DESCRIPTORS(CH_PROTOCOL_NAME)
+#define CH_PROTOCOL_VERSION "10" CH_DESCRIPTORS(CH_PROTOCOL_NAME)
 
 /* Version of the answers: raise it when an unchanged request would get a different answer. It is part of the keys of stages and of
  * stored structures, where it is called "protocol" (formerly it was the same number). Do not raise it for a new descriptor: its name is

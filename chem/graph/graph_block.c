@@ -12,7 +12,7 @@ enum { VERSION = 1 };
 static const char magic[] = "MSGB";
 
 typedef struct header {
-    ch_seal seal;
+    ch_block_header seal;
     uint32_t n;
     uint64_t bytes, nodes, edges, pairs;
 } header;
@@ -130,7 +130,7 @@ pl_code ch_graph_block_pack(pl_bytes *out, const int64_t *id, const ch_graph *gr
         return pl_fail(err, PL_ENOMEM, "a block of %d graphs", n);
     put_all(&p, id, graph, n);
     memcpy(p.base, &h, sizeof h);
-    ch_seal_put(p.base, (size_t)h.bytes, magic, VERSION);
+    ch_block_header_put(p.base, (size_t)h.bytes, magic, VERSION);
     *out = (pl_bytes){ p.base, (size_t)h.bytes };
     return PL_OK;
 }
@@ -139,7 +139,7 @@ pl_code ch_graph_block_pack(pl_bytes *out, const int64_t *id, const ch_graph *gr
 
 static pl_code get_header(header *h, pl_bytes in, uint64_t at[S_END + 1], pl_error *err)
 {
-    pl_code code = ch_seal_open(h, sizeof *h, in, magic, VERSION, "graphs", err);
+    pl_code code = ch_block_header_open(h, sizeof *h, in, magic, VERSION, "graphs", err);
 
     if (code != PL_OK)
         return code;

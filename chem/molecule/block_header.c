@@ -6,24 +6,25 @@
 #include <zlib.h>
 
 static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "blocks are written and read as they are");
-static_assert(sizeof(ch_seal) == 12, "no holes");
+static_assert(sizeof(ch_block_header) == 12, "no holes");
 
 static uint32_t crc_of(const void *block, size_t len)
 {
-    return (uint32_t)crc32_z(0, (const unsigned char *)block + sizeof(ch_seal), (z_size_t)(len - sizeof(ch_seal)));
+    return (uint32_t)crc32_z(0, (const unsigned char *)block + sizeof(ch_block_header), (z_size_t)(len - sizeof(ch_block_header)));
 }
 
-void ch_seal_put(void *block, size_t len, const char *magic, uint32_t version)
+void ch_block_header_put(void *block, size_t len, const char *magic, uint32_t version)
 {
-    ch_seal seal = { .version = version, .crc = crc_of(block, len) };
+    ch_block_header seal = { .version = version, .crc = crc_of(block, len) };
 
     memcpy(seal.magic, magic, sizeof seal.magic);
     memcpy(block, &seal, sizeof seal);
 }
 
-pl_code ch_seal_open(void *header, size_t size, pl_bytes in, const char *magic, uint32_t version, const char *what, pl_error *err)
+pl_code ch_block_header_open(void *header, size_t size, pl_bytes in, const char *magic, uint32_t version, const char *what,
+                             pl_error *err)
 {
-    ch_seal seal;
+    ch_block_header seal;
     uint32_t crc;
 
     if (in.len < size)

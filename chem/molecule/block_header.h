@@ -12,17 +12,18 @@
 #include "pipeline/base/error.h"
 #include "pipeline/base/file.h"
 
-typedef struct ch_seal {
+typedef struct ch_block_header {
     char magic[4];
     uint32_t version, crc;
-} ch_seal;
+} ch_block_header;
 
 /* Writes the three fields to the first 12 bytes of a block that is otherwise complete. */
-void ch_seal_put(void *block, size_t len, const char *magic, uint32_t version);
+void ch_block_header_put(void *block, size_t len, const char *magic, uint32_t version);
 
 /* Checks a block and copies its header, which begins with the seal. EDATA, naming
  * the block as `what`, if it is shorter than the header or a field does not match. */
-pl_code ch_seal_open(void *header, size_t size, pl_bytes in, const char *magic, uint32_t version, const char *what, pl_error *err);
+pl_code ch_block_header_open(void *header, size_t size, pl_bytes in, const char *magic, uint32_t version, const char *what,
+                             pl_error *err);
 
 /* The bytes aligned to 8: `in` itself, or a copy in mem; NULL if out of memory. */
 const void *ch_bytes_aligned(pl_bytes in, pl_arena *mem);

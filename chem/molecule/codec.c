@@ -11,7 +11,7 @@ enum { VERSION = 1 };
 static const char magic[] = "MSCB";
 
 typedef struct header {
-    ch_seal seal;
+    ch_block_header seal;
     uint32_t n, bytes, zero;
 } header;
 
@@ -88,7 +88,7 @@ pl_code ch_block_pack(pl_bytes *out, const ch_block_item *items, int32_t n, pl_a
     }
     h.bytes = (uint32_t)total;
     memcpy(base, &h, sizeof h);
-    ch_seal_put(base, (size_t)total, magic, VERSION);
+    ch_block_header_put(base, (size_t)total, magic, VERSION);
     *out = (pl_bytes){ base, (size_t)total };
     return PL_OK;
 }
@@ -97,7 +97,7 @@ pl_code ch_block_pack(pl_bytes *out, const ch_block_item *items, int32_t n, pl_a
 
 static pl_code get_header(header *h, pl_bytes in, pl_error *err)
 {
-    pl_code code = ch_seal_open(h, sizeof *h, in, magic, VERSION, "molecules", err);
+    pl_code code = ch_block_header_open(h, sizeof *h, in, magic, VERSION, "molecules", err);
 
     if (code != PL_OK)
         return code;

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include <zlib.h>
 
@@ -14,7 +15,7 @@
 
 /* Every block is full, except at the end of the file: so the start of a block, and what is lost by damage, does not depend on
  * the sizes of the reads. */
-enum { BLOCK = 128 << 10, GZIP_ONLY = 16 + MAX_WBITS };
+enum { BLOCK = 128 << 10, GZIP_ONLY = 16 + MAX_WBITS, EXPANDS_MOST = 1032 };
 
 struct ch_gunzip {
     int fd;
@@ -75,6 +76,17 @@ static pl_code check_stop(const ch_gunzip *g, pl_error *err)
 }
 
 const char *ch_gunzip_damage(const ch_gunzip *g) { return g->damage[0] != '\0' ? g->damage : NULL; }
+
+int64_t ch_gunzip_most(const ch_gunzip *g)
+{
+    struct stat st;
+
+    if (fstat(g->fd, &st) != 0 || !S_ISREG(st.st_mode) || st.st_size > INT64_MAX / EXPANDS_MOST)
+        return INT64_MAX;
+    return g->gzip ? (int64_t)st.st_size * EXPANDS_MOST : (int64_t)st.st_size;
+}
+
+bool ch_gunzip_packed(const ch_gunzip *g) { return g->gzip; }
 
 bool ch_gunzip_whole(const ch_gunzip *g) { return !g->inside; }
 
@@ -219,7 +231,9 @@ pl_code ch_gunzip_read(ch_gunzip *g, void *to, size_t n, size_t *got, pl_error *
 {
     pl_code code = g->left == 0 ? next_block(g, err) : PL_OK;
 
-    *got = code != PL_OK ? 0 : g->left < n ? g->left : n;
+    *got = g->left < n ? g->left : n;
+    if (code != PL_OK)
+        *got = 0;
     if (*got > 0)
         memcpy(to, g->at, *got);
     g->at += *got;

@@ -36,6 +36,11 @@ int64_t ch_gunzip_hashed(const ch_gunzip *g, char out[65]); /* the hash so far; 
 pl_code ch_gunzip_drain(ch_gunzip *g,
                         pl_error *err); /* reads the rest of the file for the hash only; afterwards the reader is at the end */
 
+/* The decompressed file has at most this many bytes: the size of a plain file, 1,032 times that of a gzip file (the most that it can
+ * expand); INT64_MAX for what is no regular file, such as a pipe. Call it after the first read. */
+int64_t ch_gunzip_most(const ch_gunzip *g);
+bool ch_gunzip_packed(const ch_gunzip *g); /* it is gzip; known after the first read */
+
 const char *ch_gunzip_damage(const ch_gunzip *g); /* "damaged gzip: ...", or NULL */
 bool ch_gunzip_whole(const ch_gunzip *g);         /* all bytes returned so far are of members whose checksums are correct */
 

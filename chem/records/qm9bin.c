@@ -8,9 +8,8 @@
 
 #include "chem/molecule/element.h"
 #include "chem/records/gunzip.h"
-#include "chem/records/reader.h"
 
-enum { HEAD = 64, N_FLOAT = 11, N_DOUBLE = 4, MAX_MOLECULES = 1 << 22, MAX_ATOMS = 999 };
+enum { HEAD = 64, N_FLOAT = 11, N_DOUBLE = 4, MAX_MOLECULES = 1 << 22, MAX_ATOMS = 999, FIRST_ROOM = 1 << 20 };
 enum { GDB, ATOM, BOND, FLAGS, Z, CHARGE, XYZ, ORDER, FLOATS, DOUBLES, N_ARRAYS };
 
 static const char magic[] = "QM9BIN01";
@@ -52,12 +51,13 @@ static double double_at(const ch_qm9 *q, int array, size_t i)
 int32_t ch_qm9_index(const ch_qm9 *q, int32_t i) { return (int32_t)u32_at(q, GDB, (size_t)i); }
 int64_t ch_qm9_offset(const ch_qm9 *q, int32_t i) { return (int64_t)(q->at[XYZ] + (size_t)12 * u32_at(q, ATOM, (size_t)i)); }
 
-/* The sizes determine the length of the file; offsets must increase up to the totals. */
-static pl_code check_layout(ch_qm9 *q, const char *path, pl_error *err)
+/* The header determines where each array begins and the length of the file. */
+static pl_code take_header(ch_qm9 *q, const char *path, pl_error *err)
 {
     uint32_t head[6];
-    bool good = true;
 
+    if (q->len < HEAD || !ch_qm9_starts((const char *)q->bytes, q->len))
+        return pl_fail(err, PL_EINPUT, "%s: not a QM9BIN01 file", path);
     for (size_t i = 0; i < 6; i++)
         head[i] = u32_at(q, 0, 2 + i); /* at[0] is still 0: the header */
     q->n_mol = head[0], q->n_atom = head[1], q->n_bond = head[2];
@@ -71,47 +71,93 @@ static pl_code check_layout(ch_qm9 *q, const char *path, pl_error *err)
     q->at[0] = HEAD;
     for (int i = 0; i < N_ARRAYS; i++)
         q->at[i + 1] = q->at[i] + (size[i] + 7) / 8 * 8;
-    if (q->at[N_ARRAYS] > q->len)
-        return pl_fail(err, PL_EINPUT, "%s: %zu bytes, %zu expected; the file is truncated", path, q->len, q->at[N_ARRAYS]);
+    return PL_OK;
+}
+
+static pl_code truncated(const char *path, const char *at_most, int64_t bytes, const ch_qm9 *q, pl_error *err)
+{
+    return pl_fail(err, PL_EINPUT, "%s: %s%lld bytes, %zu expected; the file is truncated", path, at_most, (long long)bytes,
+                   q->at[N_ARRAYS]);
+}
+
+/* Offsets must increase up to the totals. */
+static pl_code check_offsets(const ch_qm9 *q, const char *path, pl_error *err)
+{
+    const size_t n = q->n_mol;
+    bool good = true;
+
     for (size_t i = 0; i < n && good; i++)
         good = u32_at(q, ATOM, i) <= u32_at(q, ATOM, i + 1) && u32_at(q, BOND, i) <= u32_at(q, BOND, i + 1);
-    if (!good || u32_at(q, ATOM, n) != a || u32_at(q, BOND, n) != b)
+    if (!good || u32_at(q, ATOM, n) != q->n_atom || u32_at(q, BOND, n) != q->n_bond)
         return pl_fail(err, PL_EINPUT, "%s: the offsets of QM9BIN01 are damaged", path);
     return PL_OK;
 }
 
-static pl_code read_all(ch_qm9 *q, ch_gunzip *in, const char *path, pl_error *err)
+/* Makes room for more bytes, at most `upto` in all. The room doubles, so that a header alone cannot make the program ask for much. */
+static pl_code grow(ch_qm9 *q, size_t *cap, size_t upto, const char *path, pl_error *err)
 {
-    size_t cap = 1 << 20, got = 1;
-    pl_code code = ch_gunzip_seek(in, 0, err);
+    const size_t wanted = 2 * *cap < FIRST_ROOM ? FIRST_ROOM : 2 * *cap;
+    unsigned char *grown;
 
-    q->bytes = malloc(cap);
-    while (q->bytes != NULL && code == PL_OK && got > 0) {
-        if (q->len == cap) {
-            unsigned char *grown = realloc(q->bytes, cap *= 2);
-            if (grown == NULL)
-                break;
-            q->bytes = grown;
-        }
-        code = ch_gunzip_read(in, q->bytes + q->len, cap - q->len, &got, err);
-        q->len += got;
+    *cap = wanted < upto ? wanted : upto;
+    grown = realloc(q->bytes, *cap);
+    if (grown == NULL)
+        return pl_fail(err, PL_ENOMEM, "%s: no memory for it", path);
+    q->bytes = grown;
+    return PL_OK;
+}
+
+/* Reads on until `upto` bytes are there, or the file ends. */
+static pl_code read_to(ch_qm9 *q, ch_gunzip *in, size_t upto, const char *path, pl_error *err)
+{
+    size_t cap = q->len, got = 1;
+    pl_code code = PL_OK;
+
+    while (code == PL_OK && got > 0 && q->len < upto) {
+        if (q->len == cap)
+            code = grow(q, &cap, upto, path, err);
+        if (code == PL_OK)
+            code = ch_gunzip_read(in, q->bytes + q->len, cap - q->len, &got, err);
+        q->len += code == PL_OK ? got : 0;
     }
-    if (code == PL_OK && got > 0)
-        code = pl_fail(err, PL_ENOMEM, "%s: no memory for it", path);
     if (code == PL_OK && ch_gunzip_damage(in) != NULL)
         code = pl_fail(err, PL_EINPUT, "%s: %s", path, ch_gunzip_damage(in));
+    return code;
+}
+
+/* The arrays, and nothing after them. A file that cannot hold them is refused before they are read. */
+static pl_code read_arrays(ch_qm9 *q, ch_gunzip *in, const char *path, pl_error *err)
+{
+    const int64_t most = ch_gunzip_most(in);
+    unsigned char more;
+    size_t got = 0;
+    pl_code code = most < (int64_t)q->at[N_ARRAYS] ? truncated(path, ch_gunzip_packed(in) ? "at most " : "", most, q, err)
+                                                   : read_to(q, in, q->at[N_ARRAYS], path, err);
+
+    if (code == PL_OK && q->len < q->at[N_ARRAYS])
+        code = truncated(path, "", (int64_t)q->len, q, err);
+    if (code == PL_OK)
+        code = ch_gunzip_read(in, &more, 1, &got, err);
+    if (code == PL_OK && ch_gunzip_damage(in) != NULL)
+        code = pl_fail(err, PL_EINPUT, "%s: %s", path, ch_gunzip_damage(in));
+    if (code == PL_OK && got > 0)
+        code = pl_fail(err, PL_EINPUT, "%s: more than the %zu bytes that the header of QM9BIN01 tells", path, q->at[N_ARRAYS]);
     return code;
 }
 
 pl_code ch_qm9_read(ch_qm9 **out, struct ch_gunzip *in, const char *path, pl_error *err)
 {
     ch_qm9 *q = calloc(1, sizeof *q);
-    pl_code code = q != NULL ? read_all(q, in, path, err) : pl_fail(err, PL_ENOMEM, "%s: no memory for it", path);
+    pl_code code = q != NULL ? ch_gunzip_seek(in, 0, err) : pl_fail(err, PL_ENOMEM, "%s: no memory for it", path);
 
-    if (code == PL_OK && (q->len < HEAD || !ch_qm9_starts((const char *)q->bytes, q->len)))
-        code = pl_fail(err, PL_EINPUT, "%s: not a QM9BIN01 file", path);
     if (code == PL_OK)
-        code = check_layout(q, path, err);
+        code = read_to(q, in, HEAD, path, err);
+    if (code == PL_OK)
+        code = take_header(q, path, err);
+    if (code == PL_OK)
+        code = read_arrays(q, in, path, err);
+    if (code == PL_OK)
+        code = check_offsets(q, path, err);
     if (code != PL_OK) {
         ch_qm9_close(q);
         q = NULL;
@@ -202,38 +248,4 @@ pl_code ch_qm9_record(pl_text *out, const ch_qm9 *q, int32_t which, pl_error *er
     add_fields(out, q, i);
     pl_text_add(out, "$$$$\n");
     return pl_text_ok(out) ? PL_OK : pl_fail(err, PL_ENOMEM, "no memory for gdb_%u", gdb);
-}
-
-/* ---- as a format of chem/records/record.h ---- */
-
-pl_code ch_next_qm9(ch_reader *r, bool *more, pl_error *err)
-{
-    int32_t i = (int32_t)r->ordinal;
-    pl_error wrong = { 0 };
-    pl_code code = r->qm9 != NULL ? PL_OK : ch_qm9_read(&r->qm9, ch_source_file(r->src), r->path, &wrong);
-
-    if (code == PL_EINPUT) { /* a damaged file is one bad record */
-        *more = i == 0;
-        r->line = 1;
-        ch_reader_set_problem(r, "%s", wrong.text);
-        return PL_OK;
-    }
-    if (code != PL_OK)
-        return pl_fail(err, code, "%s", wrong.text);
-    *more = i < ch_qm9_count(r->qm9);
-    if (!*more)
-        return PL_OK;
-    r->offset = ch_qm9_offset(r->qm9, i);
-    r->line = 1; /* a binary file has no lines */
-    code = ch_qm9_record(&r->text, r->qm9, i, &wrong);
-    if (code == PL_OK || code == PL_EINPUT) {
-        char title[32];
-        int n = snprintf(title, sizeof title, "gdb_%d", (int)ch_qm9_index(r->qm9, i));
-        ch_reader_set_title(r, title, (size_t)n);
-    }
-    if (code == PL_EINPUT)
-        ch_reader_set_problem(r, "%s", wrong.text);
-    else if (code != PL_OK)
-        return pl_fail(err, code, "%s", wrong.text);
-    return PL_OK;
 }

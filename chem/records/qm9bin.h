@@ -8,7 +8,8 @@
  * (Ramakrishnan et al., Sci. Data 1, 140022 (2014)).
  *
  * The whole file is held in memory: 47 MB for 117,748 molecules. Any bytes may be given: the
- * result has valid offsets, or the error is EINPUT. */
+ * result has valid offsets, or the error is EINPUT. The header is compared with the size of the file before the rest is read; a
+ * file with more or fewer bytes than the header tells is refused. */
 #ifndef CH_QM9BIN_H
 #define CH_QM9BIN_H
 

@@ -10,7 +10,7 @@
 
 #include "chem/records/gunzip.h"
 #include "chem/records/qm9bin.h"
-#include "chem/records/reader.h"
+#include "chem/records/record_parts.h"
 
 enum { TITLE_MAX = 1000, PROBLEM_MAX = 300 };
 

@@ -4,7 +4,7 @@
 #include <string.h>
 #include <strings.h>
 
-#include "chem/records/reader.h"
+#include "chem/records/record_parts.h"
 
 enum { QUOTED_LINES_MAX = 100 };
 

@@ -4,7 +4,7 @@
 #include <string.h>
 #include <strings.h>
 
-#include "chem/records/reader.h"
+#include "chem/records/record_parts.h"
 #include "chem/worker/worker_client.h"
 
 bool ch_line_blank(const char *s, size_t n)
@@ -80,6 +80,13 @@ typedef struct mol2_watch {
     int section; /* 0: atoms, 1: bonds, -1: another */
 } mol2_watch;
 
+static int section_of(const ch_line *line)
+{
+    if (ch_line_starts(line, "@<TRIPOS>ATOM"))
+        return 0;
+    return ch_line_starts(line, "@<TRIPOS>BOND") ? 1 : -1;
+}
+
 static void watch_mol2(mol2_watch *w, const ch_line *line)
 {
     const char *at = line->s, *end = line->s + line->len, *word;
@@ -92,7 +99,7 @@ static void watch_mol2(mol2_watch *w, const ch_line *line)
     if (line->len > 0 && end[-1] == '\\') /* continues on the next line */
         w->said[0] = w->said[1] = -1;
     if (ch_line_starts(line, "@<TRIPOS>"))
-        w->section = ch_line_starts(line, "@<TRIPOS>ATOM") ? 0 : ch_line_starts(line, "@<TRIPOS>BOND") ? 1 : -1;
+        w->section = section_of(line);
     else if (w->section >= 0 && !ch_line_blank(line->s, line->len) && line->s[0] != '#')
         w->seen[w->section]++;
 }

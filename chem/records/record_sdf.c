@@ -2,7 +2,7 @@
 /* SDF and molfiles: from line to $$$$. */
 #include <string.h>
 
-#include "chem/records/reader.h"
+#include "chem/records/record_parts.h"
 
 /* Where the molecule of a record ends according to its lines (CTfile formats, BIOVIA 2020: the counts line, V2000). */
 typedef struct sdf_watch {

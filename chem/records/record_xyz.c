@@ -5,7 +5,7 @@
 #include <string.h>
 #include <strings.h>
 
-#include "chem/records/reader.h"
+#include "chem/records/record_parts.h"
 
 enum { WORD_MAX = 64 };
 
@@ -101,26 +101,6 @@ static void check_columns(ch_reader *r, const ch_line *line)
         ch_reader_set_problem(r, "xyz: columns other than species:S:1:pos:R:3 first are not understood");
 }
 
-/* Adds charge=-1 or total_charge=-1, which the worker expects after the title; and what looks similar ("charge = -1", "charge: -1"), with
- * the two words after it, so that the worker can refuse it. */
-static void add_charges(ch_reader *r, const ch_line *line)
-{
-    const char *at = line->s, *end = line->s + line->len, *word;
-    int more = 0;
-    size_t n;
-
-    while ((word = ch_word(&at, end, &n)) != NULL) {
-        const size_t skip = n > 6 && strncasecmp(word, "total_", 6) == 0 ? 6 : 0;
-        const bool is = n >= skip + 6 && n < WORD_MAX && strncasecmp(word + skip, "charge", 6) == 0 &&
-                        (n == skip + 6 || word[skip + 6] == '=' || word[skip + 6] == ':');
-        if (is || more > 0) {
-            pl_text_add(&r->text, " ");
-            pl_text_add_n(&r->text, word, n < WORD_MAX ? n : WORD_MAX);
-        }
-        more = is && n <= skip + 7 ? 2 : more - (more > 0);
-    }
-}
-
 /* The title: "gdb 212" of QM9, the first word of extended xyz, else the whole comment. */
 static void set_comment(ch_reader *r, const ch_line *line)
 {
@@ -138,9 +118,10 @@ static void set_comment(ch_reader *r, const ch_line *line)
     } else {
         ch_reader_set_title(r, line->s, line->len);
     }
-    pl_text_add_n(&r->text, r->title.len ? r->title.s : "", r->title.len);
-    if (!comment_is_qm9(line) && memchr(line->s, '=', line->len) != NULL)
-        add_charges(r, line);
+    if (comment_is_qm9(line))
+        pl_text_add_n(&r->text, r->title.len ? r->title.s : "", r->title.len);
+    else
+        pl_text_add_n(&r->text, line->s, line->len); /* all of it: the worker looks for a charge */
     pl_text_add(&r->text, "\n");
 }
 

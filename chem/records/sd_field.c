@@ -3,7 +3,7 @@
 #include <string.h>
 #include <strings.h>
 
-#include "chem/records/reader.h"
+#include "chem/records/record_parts.h"
 
 enum { FIELDS_MAX = 4096, NAME_BYTES = 1000 };
 

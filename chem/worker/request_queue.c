@@ -38,7 +38,7 @@ void ch_link_close(ch_link *l)
     int by_signal;
     double cpu_s;
 
-    ch_child_end(&l->child, false, &by_signal, &cpu_s);
+    ch_worker_process_end(&l->child, false, &by_signal, &cpu_s);
     pl_text_free(&l->request);
     pl_text_free(&l->answer);
 }
@@ -56,7 +56,7 @@ static void drop_child(ch_link *l, flights *q, bool dying)
     ch_outcome *o = &q->at[0].o;
     double cpu_s;
 
-    ch_child_end(&l->child, dying, &o->signal, &cpu_s);
+    ch_worker_process_end(&l->child, dying, &o->signal, &cpu_s);
     o->cpu_s += cpu_s > l->child_cpu_s ? cpu_s - l->child_cpu_s : 0;
     l->child_cpu_s = 0;
     l->lost++;
@@ -126,7 +126,7 @@ static ch_talk send_one(ch_link *l, flights *q, flight *f)
     f->sent = true;
     f->bytes = l->request.len;
     l->requests++;
-    return ch_child_send(&l->child, &l->request, wall_limit(l, &q->at[0]), l->opts.stop);
+    return ch_worker_process_send(&l->child, &l->request, wall_limit(l, &q->at[0]), l->opts.stop);
 }
 
 /* Sends all requests that the child may have now. *how: on DIED still read its answers, it may have answered before. */
@@ -163,7 +163,7 @@ static pl_code start_child(ch_link *l, pl_error *err)
     if (stat(l->program, &now) != 0 || now.st_dev != l->is.st_dev || now.st_ino != l->is.st_ino ||
         now.st_mtim.tv_sec != l->is.st_mtim.tv_sec || now.st_mtim.tv_nsec != l->is.st_mtim.tv_nsec)
         return pl_fail(err, PL_EIO, "%s was replaced while this run used it; run again", l->program);
-    code = ch_child_start(&l->child, l->program, l->opts.memory_bytes, err);
+    code = ch_worker_process_start(&l->child, l->program, l->opts.memory_bytes, err);
     l->started += code == PL_OK;
     return code;
 }
@@ -185,7 +185,7 @@ static pl_code attempt(ch_link *l, flights *q, const ch_work *work, pl_error *er
         return PL_OK;
     }
     if (how == CH_TALK_OK || how == CH_TALK_DIED)
-        how = ch_child_receive(&l->child, &l->answer, wall_limit(l, f), l->opts.stop);
+        how = ch_worker_process_receive(&l->child, &l->answer, wall_limit(l, f), l->opts.stop);
     if (how == CH_TALK_OK)
         read_answer(l, q);
     else if (how == CH_TALK_STOP)

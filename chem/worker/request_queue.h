@@ -16,7 +16,7 @@ typedef struct ch_link {
     const char *program; /* not copied */
     struct stat is;      /* the program file as first found: a replaced one must not answer the rest */
     ch_worker_opts opts; /* defaults filled in */
-    ch_child child;
+    ch_worker_process child;
     double child_cpu_s; /* of the running child, as reported with its last answer */
     pl_text request, answer;
     int64_t started, requests, lost;

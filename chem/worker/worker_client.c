@@ -35,6 +35,7 @@ ch_prepare_opts ch_prepare_defaults(void)
                               .conformer = CH_3D_AUTO,
                               .force_field = CH_FF_MMFF94,
                               .steps = 250,
+                              .one_drawing = true,
                               .n_structures = 1,
                               .window = 10,
                               .seed = 0,
@@ -216,8 +217,9 @@ static pl_code broken_answer(pl_error *err) { return pl_fail(err, PL_EINPUT, "in
 
 static void put_opts(pl_text *t, const ch_prepare_opts *o)
 {
-    const int32_t values[] = { o->largest_fragment,     o->max_heavy_atoms, o->max_atoms,  (int32_t)o->conformer,
-                               (int32_t)o->force_field, o->steps,           o->neutralise, o->n_structures };
+    const int32_t values[] = { o->largest_fragment,   o->max_heavy_atoms,      o->max_atoms,
+                               (int32_t)o->conformer, (int32_t)o->force_field, o->steps,
+                               o->neutralise,         o->n_structures,         o->one_drawing };
 
     for (size_t i = 0; i < sizeof values / sizeof *values; i++)
         ch_wire_put_u32(t, (uint32_t)values[i]);

@@ -33,6 +33,7 @@ typedef struct ch_prepare_opts {
     ch_force_field force_field; /* MMFF94 falls back to UFF where it has no parameters       */
     int32_t steps;              /* of minimisation, at most; it ends earlier if the gradient is small */
     bool neutralise;            /* give acids and bases their neutral form (docs/SCIENCE.md) */
+    bool one_drawing;           /* give groups with several drawings (nitro, sulfoxide) one (docs/SCIENCE.md) */
     int32_t n_structures;       /* maximum conformers of a built molecule; others get random torsions */
     double window;              /* kcal/mol; conformers higher than this above the lowest are left out */
     double structure_s; /* CPU limit of each conformer but the first, beyond which it is left out; 0: the rest of the budget */
@@ -41,7 +42,7 @@ typedef struct ch_prepare_opts {
     const char *rules; /* alerts, one per line: SMARTS, a blank, a name; NULL: none; borrowed */
 } ch_prepare_opts;
 
-ch_prepare_opts ch_prepare_defaults(void); /* on, 250, 1000, auto, mmff94, 250, off, 1, 10, 0, 0, no pH, no alerts */
+ch_prepare_opts ch_prepare_defaults(void); /* on, 250, 1000, auto, mmff94, 250, off, on, 1, 10, 0, 0, no pH, no alerts */
 
 typedef struct ch_worker_opts {
     const char *program;    /* NULL: beside this program, else $MOLSIEVE_CHEM, else PATH    */

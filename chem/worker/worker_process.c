@@ -121,7 +121,7 @@ static int above_standard(int fd)
     return up;
 }
 
-pl_code ch_child_start(ch_child *c, const char *program, size_t memory_bytes, pl_error *err)
+pl_code ch_worker_process_start(ch_worker_process *c, const char *program, size_t memory_bytes, pl_error *err)
 {
     char **env = environment();
     int pair[2], bad = 0;
@@ -163,7 +163,7 @@ typedef struct patience {
     const atomic_int *stop;
 } patience;
 
-static patience patience_of(const ch_child *c, double wall_s, const atomic_int *stop)
+static patience patience_of(const ch_worker_process *c, double wall_s, const atomic_int *stop)
 {
     return (patience){ .pid = c->pid, .wall_s = wall_s, .ticks = -1, .stop = stop };
 }
@@ -301,7 +301,7 @@ static bool text_reserve(pl_text *t, size_t n)
     return true;
 }
 
-ch_talk ch_child_send(ch_child *c, const pl_text *request, double wall_s, const atomic_int *stop)
+ch_talk ch_worker_process_send(ch_worker_process *c, const pl_text *request, double wall_s, const atomic_int *stop)
 {
     patience p = patience_of(c, wall_s, stop);
     const uint32_t n = (uint32_t)request->len;
@@ -314,7 +314,7 @@ ch_talk ch_child_send(ch_child *c, const pl_text *request, double wall_s, const 
     return t == CH_TALK_OK ? send_all(c->fd, pl_text_str(request), request->len, &p) : t;
 }
 
-ch_talk ch_child_receive(ch_child *c, pl_text *answer, double wall_s, const atomic_int *stop)
+ch_talk ch_worker_process_receive(ch_worker_process *c, pl_text *answer, double wall_s, const atomic_int *stop)
 {
     patience p = patience_of(c, wall_s, stop);
     unsigned char back[4];
@@ -372,7 +372,7 @@ static double collect_orphan(pid_t pid)
     return 0;
 }
 
-void ch_child_end(ch_child *c, bool dying, int *by_signal, double *cpu_s)
+void ch_worker_process_end(ch_worker_process *c, bool dying, int *by_signal, double *cpu_s)
 {
     const pid_t building = (pid_t)child_of(c->builder);
     struct rusage use = { 0 };
@@ -386,5 +386,5 @@ void ch_child_end(ch_child *c, bool dying, int *by_signal, double *cpu_s)
     }
     *by_signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
     *cpu_s = seconds_of(&use) + orphans_s;
-    *c = (ch_child){ 0 };
+    *c = (ch_worker_process){ 0 };
 }

@@ -14,24 +14,24 @@
 #include "pipeline/base/error.h"
 #include "pipeline/base/text.h"
 
-typedef struct ch_child {
+typedef struct ch_worker_process {
     pid_t pid;     /* 0: none */
     pid_t builder; /* the child's own child, which builds structures; 0: not known */
     int fd;
-} ch_child; /* all zeros: no child */
+} ch_worker_process; /* all zeros: no child */
 
 typedef enum ch_talk { CH_TALK_OK, CH_TALK_DIED, CH_TALK_LATE, CH_TALK_STOP, CH_TALK_NOMEM, CH_TALK_GARBLED } ch_talk;
 
 /* Starts the program with memory_bytes as its argument. EIO if it cannot be started. */
-pl_code ch_child_start(ch_child *c, const char *program, size_t memory_bytes, pl_error *err);
+pl_code ch_worker_process_start(ch_worker_process *c, const char *program, size_t memory_bytes, pl_error *err);
 
 /* Send a request; wait for the next answer. CH_TALK_LATE: the child used no CPU for wall_s seconds. */
-ch_talk ch_child_send(ch_child *c, const pl_text *request, double wall_s, const atomic_int *stop);
-ch_talk ch_child_receive(ch_child *c, pl_text *answer, double wall_s, const atomic_int *stop);
+ch_talk ch_worker_process_send(ch_worker_process *c, const pl_text *request, double wall_s, const atomic_int *stop);
+ch_talk ch_worker_process_receive(ch_worker_process *c, pl_text *answer, double wall_s, const atomic_int *stop);
 
 /* Ends the child if it still lives and reaps it. Gives the signal that ended it (0: none) and its CPU seconds, including those of
  * the processes that built structures for it. These outlive the child for a moment and then become children of this process, which is
  * made a subreaper (prctl PR_SET_CHILD_SUBREAPER), so that `time` and a cluster's accounting include them. */
-void ch_child_end(ch_child *c, bool dying, int *by_signal, double *cpu_s);
+void ch_worker_process_end(ch_worker_process *c, bool dying, int *by_signal, double *cpu_s);
 
 #endif

@@ -103,6 +103,8 @@ static void prepare(Prepared &p, const std::string &text, const std::string &for
     OBMol mol;
     mol_read(mol, text, format);
     mol_check_size(mol, o, 8); // all parts together: far too large for screening
+    if (o.one_drawing)
+        (void)mol_one_drawing(mol);
     if (o.largest_fragment)
         p.removed = mol_keep_main_part(mol);
     mol_check_size(mol, o, 1);
@@ -145,7 +147,7 @@ static PrepareOpts get_opts(In &in)
 {
     PrepareOpts o;
     for (int32_t *x : { &o.largest_fragment, &o.max_heavy, &o.max_atoms, &o.conformer, &o.force_field, &o.steps, &o.neutralise,
-                        &o.n_structures })
+                        &o.n_structures, &o.one_drawing })
         *x = in.get<int32_t>();
     o.seed = in.get<uint64_t>();
     o.ph = in.get<double>();

@@ -87,7 +87,7 @@ bool write_all(int fd, const char *p, size_t n);
 
 struct PrepareOpts { // the defaults are those of the worker's self-test
     int32_t largest_fragment = 1, max_heavy = 250, max_atoms = 1000, conformer = CH_3D_GENERATE, force_field = CH_FF_MMFF94;
-    int32_t steps = 40, neutralise = 0, n_structures = 1;
+    int32_t steps = 40, neutralise = 0, n_structures = 1, one_drawing = 1;
     uint64_t seed = 0;
     double ph = -1;         // < 0: none
     double window = 0;      // kcal/mol
@@ -170,6 +170,12 @@ struct V3000 {
 
 bool is_v3000(const std::string &text, const std::string &format);
 V3000 v3000_of(const std::string &text); // CH_PARSE if Open Babel would read out of bounds
+
+// ---- worker_drawing.cpp
+
+// Gives groups with several drawings (nitro, N-oxide, azide, sulfoxide ...) one drawing. Only bond orders and formal charges change. Returns
+// the number of changes.
+int mol_one_drawing(OpenBabel::OBMol &mol);
 
 // ---- worker_neutral.cpp
 

@@ -11,6 +11,7 @@
 #include <cctype>
 #include <cmath>
 #include <cstdlib>
+#include <cstring>
 #include <new>
 #include <set>
 #include <sstream>
@@ -65,13 +66,25 @@ namespace worker {
 
 static const int charge_max = 10; // maximum absolute charge that a comment may state
 
-// ---- the charge that the comment states: charge=-1 or total_charge=-1
+// ---- what the comment states: charge=-1, total_charge=-1 or net_charge=-1; multiplicity=2
+
+// The text of a comment that may name a charge in another form, which must not be ignored.
+static std::string comment_of(const std::string &text)
+{
+    const size_t from = text.find('\n') + 1, end = std::min(text.find('\n', from), text.size());
+    return text.substr(from, end - from);
+}
+
+static bool is_blank(char c) { return std::strchr(" \t\r", c) != nullptr; }
 
 static bool is_charge(const std::string &word)
 {
     const size_t equals = word.find('=');
     const std::string name = equals == std::string::npos ? "" : word.substr(0, equals);
-    return strcasecmp(name.c_str(), "charge") == 0 || strcasecmp(name.c_str(), "total_charge") == 0;
+    for (const char *known : { "charge", "total_charge", "net_charge" })
+        if (strcasecmp(name.c_str(), known) == 0)
+            return true;
+    return false;
 }
 
 static int charge_of(const std::string &word)
@@ -85,32 +98,75 @@ static int charge_of(const std::string &word)
     return static_cast<int>(q);
 }
 
-// "charge = -2", "Charge: 1", "net charge -1": the comment states a charge in a form that this program does not read.
+// The word between blanks around a position.
+static std::string word_at(const std::string &comment, size_t at)
+{
+    size_t from = at, end = at;
+    while (from > 0 && !is_blank(comment[from - 1]))
+        from--;
+    while (end < comment.size() && !is_blank(comment[end]))
+        end++;
+    return comment.substr(from, end - from);
+}
+
+// Where the number begins that belongs to a name that ends at `at`: behind blanks, "=", ":", brackets, quotes, "is" and "of"; 0: there is
+// none. A sign is needed between a name of few letters and its number.
+static size_t value_after(const std::string &comment, size_t at, bool needs_sign)
+{
+    bool sign = false;
+    size_t i = at;
+    for (; i < comment.size(); i++) {
+        const bool word =
+            i > at && is_blank(comment[i - 1]) && (comment.compare(i, 3, "is ") == 0 || comment.compare(i, 3, "of ") == 0);
+        sign = sign || comment[i] == '=' || comment[i] == ':';
+        if (word)
+            i++;
+        else if (std::strchr(" \t\r=:([{'\"", comment[i]) == nullptr)
+            break;
+    }
+    return i > at && i < comment.size() && (sign || !needs_sign) && std::strchr("+-.0123456789", comment[i]) != nullptr ? i : 0;
+}
+
+// "charge = -2", "Charge: 1", "net charge of -1", "q=1", "id=7,charge=2": the comment states a charge in a form that this program does not
+// read.
 static void refuse_other_ways(const std::string &comment)
 {
-    for (size_t at = 0; at < comment.size(); at++) {
-        const bool starts = at == 0 || !(std::isalnum(static_cast<unsigned char>(comment[at - 1])));
-        if (!starts || strncasecmp(comment.c_str() + at, "charge", 6) != 0)
-            continue;
-        const size_t sign = comment.find_first_not_of(" \t", at + 6);
-        const bool read = sign == at + 6 && comment[sign] == '=';
-        const size_t value = sign == std::string::npos || read ? sign : comment.find_first_not_of(" \t=:", sign);
-        const bool number_follows =
-            value != std::string::npos && value > at + 6 && std::strchr("+-0123456789", comment[value]) != nullptr;
-        if (!read && number_follows)
-            fail(CH_PARSE, "xyz: the comment states a charge; write charge=N, without blanks");
-    }
+    static const char *const names[] = { "charge",    "totalcharge", "netcharge", "molcharge", "formalcharge",
+                                         "ioncharge", "chg",         "totchg",    "q",         "qtot",
+                                         "qtotal",    "total_q",     "net_q",     "tot_charge" };
+    for (size_t at = 0; at < comment.size(); at++)
+        for (const char *name : names) {
+            const size_t n = std::strlen(name);
+            const bool starts = at == 0 || !std::isalnum(static_cast<unsigned char>(comment[at - 1]));
+            if (starts && strncasecmp(comment.c_str() + at, name, n) == 0 && value_after(comment, at + n, n < 5) != 0 &&
+                !is_charge(word_at(comment, at)))
+                fail(CH_PARSE, "xyz: '" + comment.substr(at, 30) + "' states a charge; write charge=N as a word of its own");
+        }
+}
+
+// "-1 1" and nothing else: charge and multiplicity, as inputs of quantum chemistry have them.
+static void refuse_pair(const std::string &comment)
+{
+    std::istringstream words(comment);
+    std::string first, second, third;
+    words >> first >> second >> third;
+    const bool numbers = first.size() == 2 && std::strchr("+-", first[0]) != nullptr &&
+                         std::isdigit(static_cast<unsigned char>(first[1])) && second.size() == 1 &&
+                         std::isdigit(static_cast<unsigned char>(second[0]));
+    if (numbers && third.empty())
+        fail(CH_PARSE, "xyz: '" + first + " " + second + "' looks like a charge and a multiplicity; write charge=N");
 }
 
 // false: the comment states no charge.
 static bool stated_charge(const std::string &text, int *charge)
 {
-    const size_t from = text.find('\n') + 1, end = std::min(text.find('\n', from), text.size());
+    const std::string comment = comment_of(text);
+    std::istringstream words(comment);
+    std::string word;
     bool found = false;
-    refuse_other_ways(text.substr(from, end - from));
-    for (size_t at = from, stop; at < end; at = stop + 1) {
-        stop = std::min(text.find_first_of(" \t\r", at), end);
-        const std::string word = text.substr(at, stop - at);
+    refuse_other_ways(comment);
+    refuse_pair(comment);
+    while (words >> word)
         if (is_charge(word)) {
             const int q = charge_of(word);
             if (found && q != *charge)
@@ -118,8 +174,24 @@ static bool stated_charge(const std::string &text, int *charge)
             *charge = q;
             found = true;
         }
-    }
     return found;
+}
+
+// A closed shell, or the doublet of a radical: bonding.h knows no other, so a triplet would be read as a singlet.
+static void check_multiplicity(const std::string &text, const std::string &format, bool unpaired)
+{
+    const std::string comment = format == "xyz" ? comment_of(text) : "";
+    for (size_t at = 0; at < comment.size(); at++)
+        for (const char *name : { "multiplicity", "mult" }) {
+            const size_t n = std::strlen(name);
+            const bool starts = at == 0 || !std::isalnum(static_cast<unsigned char>(comment[at - 1]));
+            const bool here = starts && strncasecmp(comment.c_str() + at, name, n) == 0;
+            const size_t value = here ? value_after(comment, at + n, n < 5) : 0;
+            if (value != 0 && std::strtod(comment.c_str() + value, nullptr) != (unpaired ? 2 : 1))
+                fail(CH_VALENCE, "xyz: '" + comment.substr(at, 30) +
+                                     "': only closed shells, and radicals with one unpaired electron and a "
+                                     "stated charge, are read");
+        }
 }
 
 // false: the record does not state the charge, which is then taken as 0. Quantum chemistry outputs state the total, pdb and cif atomic ones.
@@ -257,12 +329,27 @@ static std::string two_atoms(const Bonds &b, const std::vector<Place> &atoms)
     return name_of(atoms, b.where[0]) + " and " + name_of(atoms, b.where[1]);
 }
 
+// A record of an organic molecule without a single hydrogen, as most PDB files are.
+static bool has_no_hydrogens(const std::vector<Place> &atoms)
+{
+    bool carbon = false, hydrogen = false;
+    for (const Place &p : atoms) {
+        carbon = carbon || p.z == 6;
+        hydrogen = hydrogen || p.z == 1;
+    }
+    return carbon && !hydrogen;
+}
+
 [[noreturn]] static void refuse(ch_bonding end, const Bonds &b, const std::vector<Place> &atoms)
 {
     const std::string cause = ": hydrogens are missing, or positions are wrong", carbene = "; carbenes are not read";
     if (end == CH_BONDING_ELEMENT)
         fail(CH_VALENCE,
              "the bonds of " + stranger(atoms) + " cannot be told from positions: use a format that has bonds (sdf, mol2)");
+    if (has_no_hydrogens(atoms) && end != CH_BONDING_LOOSE && end != CH_BONDING_SEARCH)
+        fail(CH_VALENCE,
+             "hydrogens are missing (the record has none), so bonds are uncertain: use an sdf or mol2 file, or add all hydrogens "
+             "with a program that knows the bonds");
     if (end == CH_BONDING_PARITY)
         fail(CH_VALENCE,
              "an odd number of electrons: hydrogens are missing, or it is a radical or an ion whose charge the file does not state "
@@ -354,6 +441,7 @@ bool bonds_complete(OBMol &mol, const std::string &text, const std::string &form
     const std::vector<std::pair<int32_t, int32_t>> given = given_bonds(mol, atoms);
     Bonds b;
     describe_atoms(b, atoms, charge, stated);
+    check_multiplicity(text, format, b.s.unpaired != 0);
     ch_bonding end = connect(b, given);
     if (end == CH_BONDING_OK)
         end = find_orders(b);

@@ -71,7 +71,7 @@ const nn_collective nn_collective_none = {
 
 pl_code nn_collective_load(const nn_collective **out, const char *path, pl_error *err)
 {
-    /* RTLD_GLOBAL: an MPI opens parts of itself later, and they look for its symbols. */
+    /* RTLD_GLOBAL: MPI libraries load parts of themselves later, and those look up its symbols. */
     void *library = dlopen(path, RTLD_NOW | RTLD_GLOBAL);
     const nn_collective *kind = library != NULL ? dlsym(library, NN_COLLECTIVE_SYMBOL) : NULL;
 
@@ -95,7 +95,7 @@ nn_span nn_share(int64_t n, int size, int rank)
     return (nn_span){ rank * each + (rank < more ? rank : more), each + (rank < more) };
 }
 
-/* One number of every rank. */
+/* Gathers one number of every rank. */
 static pl_code gather_words(nn_ranks *r, uint32_t mine, uint32_t **out, pl_error *err)
 {
     int64_t *first = calloc((size_t)r->size + 1, sizeof *first);

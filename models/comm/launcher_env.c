@@ -7,8 +7,8 @@
 
 #include "pipeline/base/text.h"
 
-/* The first line whose rank and size are both there counts. A batch script has
- * SLURM_NTASKS and SLURM_PROCID too, but only a step has SLURM_STEP_NUM_TASKS. */
+/* The first line whose variables for rank and size are both set is used. A batch script has SLURM_NTASKS and SLURM_PROCID too,
+ * but only a step has SLURM_STEP_NUM_TASKS. */
 static const struct launcher {
     const char *by, *rank, *size, *local_rank, *local_size;
     bool mpi;
@@ -36,7 +36,7 @@ static const char *word(const char *name)
     return text != NULL ? text : "";
 }
 
-/* The most particular name of this start; a requeued or restarted one is another. */
+/* The most specific name of this start; a requeued or restarted job gets another name. */
 static void job_read(nn_launch *l)
 {
     static const char *const names[][3] = {
@@ -52,7 +52,7 @@ static void job_read(nn_launch *l)
                      names[i][2] != NULL ? word(names[i][2]) : "");
 }
 
-/* torchrun's own agent may already listen at the master's port. */
+/* torchrun's own agent may already listen at the master's port, so that port is not used. */
 static void master_read(nn_launch *l)
 {
     bool taken = strcmp(word("TORCHELASTIC_USE_AGENT_STORE"), "True") == 0;

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* First line of a small file of the kernel; "" if there is none. */
+/* First line of a small kernel file; "" if it cannot be read. */
 static void line_read(char *line, int size, const char *path)
 {
     FILE *f = fopen(path, "re");
@@ -31,7 +31,7 @@ int nn_numa_node(const char *sys, const char *pci)
     return line[0] ? (int)strtol(line, NULL, 10) : -1;
 }
 
-/* "0-3,8,10-11". */
+/* Parses a list such as "0-3,8,10-11". */
 static bool list_parse(const char *text, cpu_set_t *out)
 {
     CPU_ZERO(out);
@@ -54,7 +54,7 @@ bool nn_numa_processors(const char *sys, int node, cpu_set_t *out)
     return list_parse(line, out);
 }
 
-/* Whether this process may use all processors that the machine has online. */
+/* Whether this process may use all online processors of the machine. */
 static bool is_free(const char *sys, const cpu_set_t *now)
 {
     char path[512], line[4096];

@@ -9,7 +9,7 @@ typedef struct conv_job {
     const nn_cpu_conv *c;
     const float *x; /* node features                 */
     float *y;       /* forward: output of the edges  */
-    bool first;     /* backward: dx is not needed    */
+    bool first;     /* backward: the gradient dx of the input is not needed */
 } conv_job;
 
 /* One tile on one thread. */
@@ -19,13 +19,13 @@ typedef struct tile {
     int32_t first, n_pairs;
     nn_cpu_radial radial;
     int32_t active[NN_H];
-    float *dsmall, *dback; /* backward: the piece's gradients */
+    float *dsmall, *dback; /* backward: gradients of this piece */
 } tile;
 
 static int32_t tile_count(const nn_engine *e) { return (e->prep.n_pairs + NN_TILE - 1) / NN_TILE; }
 
-/* Gradient arrays of the backward pass: a power of two that depends on the batch
- * alone, at most NN_PIECES, so that a small batch does not pay for large arrays. */
+/* Number of gradient arrays of the backward pass: a power of two that depends only on the batch, at most NN_PIECES. Small
+ * batches use few, because adding the arrays takes time. */
 static int piece_count(const nn_engine *e)
 {
     int n = NN_PIECES;
@@ -51,7 +51,7 @@ typedef struct edge_rows {
     size_t ld;
 } edge_rows;
 
-/* The rows lie anywhere in memory: ask for one while the one before is turned. */
+/* Rows are anywhere in memory: prefetch one while the previous one is rotated. */
 static void row_prefetch(const edge_rows *r, int32_t edge, size_t n)
 {
     const float *p;
@@ -103,8 +103,7 @@ static const float *scalars_of(const tile *t, int row)
     return p->scalar + (size_t)(t->first + row) * (size_t)p->n_scalars;
 }
 
-/* Hidden vectors of the tile's pairs; lists and packs the units that are not zero
- * everywhere (the test keeps NaN). */
+/* Hidden vectors of the tile's pairs; lists and packs the units that are not zero in all of them (a NaN counts as not zero). */
 static void tile_hidden(tile *t, int group)
 {
     nn_cpu_hidden w = nn_cpu_net_of(t->job->e, t->job->c, group, t->job->e->small);
@@ -139,7 +138,7 @@ static void radial_run(const tile *t, bool back)
         e->kernels->radial(&t->radial);
 }
 
-/* Inputs first .. of a slab: the block, and the radial product's weights and shape. */
+/* Inputs from `first` on of a slab: the block, and the weights and shape of the radial product. */
 static nn_cpu_block block_open(tile *t, const nn_cpu_slab *s, int32_t first, const float *w, float *dw)
 {
     int32_t n = first + s->step < s->n_in ? s->step : s->n_in - first, per = s->n_matrices * s->n_out;
@@ -312,7 +311,7 @@ static void piece_backward(void *ctx, int worker, int i)
     }
 }
 
-/* One path: the pieces' gradients added in order, then back to the model's basis. */
+/* One path: adds the gradients of all pieces in order, then transforms them back to the model's basis. */
 typedef struct unfold_job {
     nn_engine *e;
     const nn_cpu_conv *c;
@@ -321,7 +320,7 @@ typedef struct unfold_job {
 
 static void pieces_add(const unfold_job *j, size_t at, size_t end)
 {
-    enum { STRIDE = 4096 }; /* floats that stay in the first cache */
+    enum { STRIDE = 4096 }; /* floats that fit the L1 cache */
     float *d = j->e->dback;
 
     for (; at < end; at += STRIDE) {

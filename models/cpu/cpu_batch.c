@@ -24,7 +24,7 @@ bool nn_buf_grow(nn_buf *b, size_t n, size_t size)
         return false;
     if (n * size <= b->bytes)
         return true;
-    bytes = n * size + n * size / 8; /* a little room, so that batches of like size fit */
+    bytes = n * size + n * size / 8; /* an eighth more, so that slightly larger batches fit */
     page = bytes < LARGE_PAGE ? 64 : LARGE_PAGE;
     bytes = (bytes + page - 1) / page * page;
     p = aligned_alloc(page, bytes);
@@ -33,7 +33,7 @@ bool nn_buf_grow(nn_buf *b, size_t n, size_t size)
         return false;
     }
     if (page == LARGE_PAGE)
-        (void)madvise(p, bytes, MADV_HUGEPAGE); /* rows are read in any order */
+        (void)madvise(p, bytes, MADV_HUGEPAGE); /* rows are read in random order */
     memset(p, 0, bytes);
     free(b->p);
     b->p = p;
@@ -92,7 +92,7 @@ static uint32_t float_bits(float x)
     return u;
 }
 
-/* Edges of one kind together, then by length. */
+/* Sort key of an edge: by kind, then by length. */
 static uint64_t edge_key(const nn_batch *in, int32_t e)
 {
     const float *f = in->n_edge_features ? in->edge + (size_t)e * (size_t)in->n_edge_features : NULL;
@@ -103,7 +103,7 @@ static uint64_t edge_key(const nn_batch *in, int32_t e)
     return (uint64_t)kind << 32 | float_bits(in->dist[e]);
 }
 
-/* Stable, byte by byte from the lowest; eight passes leave the result in a. */
+/* Stable radix sort, byte by byte from the lowest; after eight passes the result is in a. */
 static void keys_sort(sort_key *a, sort_key *swap, size_t n)
 {
     for (int shift = 0; shift < 64; shift += 8) {
@@ -120,7 +120,7 @@ static void keys_sort(sort_key *a, sort_key *swap, size_t n)
     }
 }
 
-/* The edge whose direction is the pair's; without pairs every edge is its own. */
+/* The edge that defines the direction of the pair; without pairs, the edge itself. */
 static int32_t pair_first(const nn_batch *in, int32_t pair)
 {
     return in->pair_edge != NULL && in->pair != NULL ? in->pair_edge[pair] : pair;
@@ -133,7 +133,7 @@ static int32_t pair_second(const nn_batch *in, int32_t pair, int32_t first)
     return back >= 0 && back != first && in->pair[back] == pair ? back : -1;
 }
 
-/* Frames of a block of pairs; blocks are given to threads. */
+/* Frames of blocks of pairs; each thread takes one block at a time. */
 typedef struct frames_job {
     nn_cpu_prep *p;
     const nn_batch *in;

@@ -36,7 +36,7 @@ static void cpu_close(nn_engine *e)
     nn_cpu_prep_free(&e->prep);
     nn_cpu_cells_free(&e->cells);
     nn_buf_free(&e->nodes.buf);
-    nn_cpu_keep_free(&e->nodes.keep);
+    nn_cpu_table_cache_free(&e->nodes.keep);
     nn_buf_free(&e->weights);
     nn_buf_free(&e->acts);
     nn_buf_free(&e->edges);
@@ -179,7 +179,7 @@ static pl_code cpu_set_params(nn_engine *e, const float *params, pl_error *err)
     e->folded = NULL;
     nn_cpu_small_load(e->plan, params, e->small, e->turned);
     nn_cpu_linear16_load(e);
-    nn_cpu_keep_forget(&e->nodes.keep);
+    nn_cpu_table_cache_forget(&e->nodes.keep);
     for (int i = 0; i < e->plan->n_modules && !e->conf.recompute; i++)
         if (e->plan->module[i].conv.n_slabs)
             e->mode->weights(e, &e->plan->module[i].conv, params);
@@ -232,8 +232,8 @@ static bool scratch_grow(nn_engine *e)
     return true;
 }
 
-/* Without keep two arrays take turns, and all blocks share one for their edges; with
- * recompute norms take turns, and blocks share. */
+/* Without `keep` two arrays alternate, and all blocks share one array of edges; with recompute the norms alternate, and blocks
+ * share. */
 static void acts_cut(nn_engine *e, const nn_batch *in, bool keep, cutter *nodes, cutter *edges)
 {
     const nn_cpu_plan *p = e->plan;
@@ -255,7 +255,7 @@ static void acts_cut(nn_engine *e, const nn_batch *in, bool keep, cutter *nodes,
     }
 }
 
-/* Of the largest chunk of the batch. Without keep there is no backward pass. */
+/* Memory for the largest chunk of the batch. Without `keep` there is no backward pass. */
 static void nodes_cut(nn_engine *e, bool keep, cutter *c)
 {
     const nn_cpu_plan *p = e->plan;
@@ -338,7 +338,7 @@ static bool forward_memory(nn_engine *e, const nn_batch *in, bool keep)
     acts_cut(e, in, keep, &nodes, &edges);
     grads_cut(e, in, &grads);
     pooled_cut(e, in, &pooled);
-    /* the last convolution's messages are not kept: they use the gradients' place */
+    /* the messages of the last convolution are not kept: they are in the array of the gradients */
     if (keep)
         e->y[e->plan->n_modules - 1] = e->dedge;
     return true;
@@ -470,7 +470,7 @@ static pl_code cpu_backward(nn_engine *e, const nn_batch *in, const float *dy, f
 static size_t cpu_workspace_bytes(const nn_engine *e)
 {
     size_t sum = nn_cpu_prep_bytes(&e->prep) + nn_cpu_cells_bytes(&e->cells) + e->nodes.buf.bytes +
-                 nn_cpu_keep_bytes(&e->nodes.keep) + e->weights.bytes + e->acts.bytes + e->edges.bytes + e->grads.bytes +
+                 nn_cpu_table_cache_bytes(&e->nodes.keep) + e->weights.bytes + e->acts.bytes + e->edges.bytes + e->grads.bytes +
                  e->pieces.bytes + e->pooled.bytes;
 
     for (int i = 0; i < nn_pool_threads(e->pool); i++)

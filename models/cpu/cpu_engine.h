@@ -48,7 +48,7 @@ typedef struct nn_cpu_nodes {
     float *dh;             /* [runs of columns][NN_CHUNK_SUMS][NN_H]     */
     size_t ld, packed_ld;
     int32_t *kept; /* [nodes of the batch] number in the cache `keep`, or -1; NULL: a backward pass follows */
-    nn_cpu_keep keep;
+    nn_cpu_table_cache keep;
     nn_buf buf;
 } nn_cpu_nodes;
 

@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-enum { BLOCK_COLUMNS = 512 }; /* of R at a time: a tile of them stays in the L2 cache */
+enum { BLOCK_COLUMNS = 512 }; /* columns of R per block: a tile of them stays in the L2 cache */
 
 typedef struct builder {
     nn_cpu_plan *plan;
@@ -73,7 +73,7 @@ static size_t small_take(builder *b, size_t n)
     return at;
 }
 
-/* A vector parameter of n numbers, from its number `skip` on. */
+/* Adds a vector parameter of n numbers, beginning at its number `skip`. */
 static size_t vector_add(builder *b, int32_t param, int32_t skip, int32_t n)
 {
     nn_cpu_plan *p = b->plan;
@@ -84,7 +84,7 @@ static size_t vector_add(builder *b, int32_t param, int32_t skip, int32_t n)
     return at;
 }
 
-/* Columns skip .. skip+n_in-1 of the [n_out][...] matrix `param`. */
+/* Adds columns skip .. skip+n_in-1 of the [n_out][...] matrix `param`. */
 static nn_cpu_linear linear_add(builder *b, int32_t param, int32_t skip, int32_t n_in)
 {
     nn_cpu_plan *p = b->plan;
@@ -205,7 +205,7 @@ static void tables_add(builder *b, nn_cpu_conv *c)
     most(&b->plan->groups_most, c->def->n_groups);
 }
 
-/* Convolutions that share their place all begin at its start. */
+/* All convolutions that share memory begin at the same place. */
 static void places_open(builder *b)
 {
     if (b->shared)
@@ -334,7 +334,7 @@ pl_code nn_cpu_plan_make(nn_cpu_plan **out, const nn_se3 *model, bool shared, pl
     if (p != NULL) {
         p->model = model;
         p->module = PL_NEW(mem, nn_cpu_module, model->n_modules);
-        p->map = PL_NEW(mem, nn_cpu_map, 6 * model->n_params); /* a grouped norm has 5, the rest at most 2 */
+        p->map = PL_NEW(mem, nn_cpu_map, 6 * model->n_params); /* a grouped norm has 5 maps, every other parameter at most 2 */
     }
     if (p == NULL || p->module == NULL || p->map == NULL)
         return pl_fail(err, PL_ENOMEM, "no memory for the plan of a model");

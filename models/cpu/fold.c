@@ -3,8 +3,8 @@
 
 #include <string.h>
 
-/* One path of a last radial layer, between the model's basis and the frame's: as many numbers q of the
- * frame (nn_frame_coef) as frequencies. */
+/* One path of a last radial layer, as seen by both bases: the model's frequencies and as many numbers q of the edge frame
+ * (nn_frame_coef). */
 typedef struct path_view {
     const nn_group *g;
     const nn_path *p;
@@ -31,7 +31,7 @@ static size_t row_of(const path_view *v, int o, int c)
     return (((size_t)o * (size_t)v->g->c_in + (size_t)c) * (size_t)v->g->n_freq + (size_t)v->p->f0) * NN_H;
 }
 
-/* The place of hidden unit 0 in a column; unit k is k * NN_PANEL further. */
+/* Index of hidden unit 0 of a column; unit k is k * NN_PANEL further. */
 static size_t column_of(const nn_cpu_slab *s, int in, bool b, int out)
 {
     size_t col = ((size_t)in * (size_t)s->n_matrices + b) * (size_t)s->n_out + (size_t)out;
@@ -58,8 +58,8 @@ static void column_write(float *to, float sign, const float mixed[NN_H])
         to[k * NN_PANEL] = sign * mixed[k];
 }
 
-/* Everything of one channel in and one channel out, to the forward columns or
- * to the backward ones, where matrices b have the other sign. */
+/* Transforms one pair of input and output channels into the forward columns or the backward ones, where matrices b have the
+ * other sign. */
 static void fold_one(const path_view *v, int o, int i, const float *w, float *fold, float *back)
 {
     int to = nn_cpu_out_channel(v->out, v->p->d_out, o);
@@ -76,7 +76,7 @@ static void fold_one(const path_view *v, int o, int i, const float *w, float *fo
     }
 }
 
-/* Twice over the weights, each time along the columns that are written. */
+/* Reads the weights twice, each time in the order of the columns that it writes. */
 void nn_cpu_fold(const nn_cpu_conv *c, int slab_first, const float *params, const nn_se3 *model, float *fold, float *back)
 {
     path_view v = path_open(c, slab_first);
@@ -121,7 +121,7 @@ void nn_cpu_unfold(const nn_cpu_conv *c, int slab_first, const float *dback, con
 
 /* ---- tables of radial nodes -------------------------------------------------------- */
 
-/* Of order m and part q of a path: where W of row k and a panel of columns begins. */
+/* Where W begins for order m, part q of a path, row k and a panel of columns. */
 typedef struct table_view {
     const nn_cpu_order *o;
     int32_t part, k0, n0; /* k0, n0: first channel of the degrees */
@@ -155,7 +155,7 @@ static int32_t channel_at(const nn_cpu_layout *out, int d, int32_t to)
 
 enum { TILE_FLOATS = NN_LANE * NN_LANE * NN_H };
 
-/* Number q of 16 channels out and 16 in: tile [out][in][NN_H], zero where there is no channel. */
+/* Number q of 16 output and 16 input channels: tile [out][in][NN_H], zero beyond the last channel. */
 static void tile_mix(const path_view *v, int q, const float *w, int32_t to, int32_t i0, float *tile)
 {
     for (int32_t a = 0; a < NN_LANE; a++) {
@@ -168,7 +168,7 @@ static void tile_mix(const path_view *v, int q, const float *w, int32_t to, int3
     }
 }
 
-/* to[k][lane] = sign * from[lane][k], lanes `step` floats apart. */
+/* Transposes: to[k][lane] = sign * from[lane][k]; lanes are `step` floats apart. */
 static void lanes_turn(const float *from, size_t step, float sign, float *to)
 {
     for (int k = 0; k < NN_H; k++)
@@ -195,7 +195,7 @@ void nn_cpu_table_fold(const nn_cpu_conv *c, int slab_first, const float *params
     }
 }
 
-/* grad of channel (o, i) from the numbers q, 32 hidden units each, `step` floats apart. */
+/* grad of channel pair (o, i) from the numbers q, each of 32 hidden units and `step` floats apart. */
 static void unmix(const path_view *v, const float *d, size_t step, float *row)
 {
     for (int f = 0; f < v->p->n_freq; f++)

@@ -10,7 +10,7 @@ typedef struct head_job {
     float *y, *dx;
 } head_job;
 
-/* Width of the pooled vector, padded, and of the output. */
+/* Padded widths of the pooled vector and of the output. */
 static size_t wide_of(const nn_engine *e) { return (size_t)e->plan->head[0].in_pad; }
 
 static size_t out_pad_of(const nn_engine *e) { return (size_t)e->plan->head[1].out_pad; }
@@ -106,7 +106,7 @@ void nn_cpu_head(nn_engine *e, const nn_batch *in, const float *x, float *y)
     nn_pool_run(e->pool, in->n_graphs, graph_forward, &j);
 }
 
-/* Gradients of a linear layer's input, weights and bias for one row. */
+/* Gradients with respect to input, weights and bias of a linear layer, for one row. */
 static void linear_row_back(const nn_engine *e, int layer, const float *x, const float *dy, float *dx, float *dsmall)
 {
     const nn_cpu_linear *l = &e->plan->head[layer];

@@ -7,7 +7,7 @@ typedef struct rows {
     int32_t n;
 } rows;
 
-/* The vectors of degree d of up to NN_CHUNK nodes from node `first` of r. */
+/* The vectors of degree d of at most NN_CHUNK nodes, from node `first` of r on. */
 static void rows_fill(rows *p, const nn_cpu_rows *r, int d, int32_t first)
 {
     int32_t end = first + NN_CHUNK < r->n_nodes ? first + NN_CHUNK : r->n_nodes;

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The linear layers of nodes with bf16 factors (bf16.h). Products take one component
- * of a chunk's nodes at a time: those rows lie evenly spaced in memory. */
+/* The linear layers of nodes with bf16 factors (bf16.h). Each product takes one component of all nodes of a chunk, because
+ * those rows are evenly spaced in memory. */
 #include "models/cpu/cpu_engine.h"
 
-enum { BLOCK = 512, NARROW = 64, PARTS = 2 }; /* inputs at a time; of gradients, outputs too */
+enum { BLOCK = 512, NARROW = 64, PARTS = 2 }; /* inputs per block; in gradients also outputs */
 
 static int parts_of(const nn_engine *e) { return e->precision_linear == NN_PREC_BF16 ? 1 : PARTS; }
 
-/* Packs every matrix and its transpose, each where its map says. */
+/* Packs every matrix and its transpose to the places in its map. */
 void nn_cpu_linear16_load(nn_engine *e)
 {
     int parts = parts_of(e);
@@ -82,7 +82,7 @@ void nn_cpu_linear16_run(const nn_engine *e, const nn_bf16 *w, const int32_t sha
 
 /* ---- gradients of weights ----------------------------------------------------------- */
 
-/* The vectors of degree d of a chunk, from channels `in` and `out` on. */
+/* The vectors of degree d of a chunk, beginning at channels `in` and `out`. */
 typedef struct vectors {
     const float *x[NN_CHUNK_ROWS], *dy[NN_CHUNK_ROWS];
     int32_t n;
@@ -102,7 +102,7 @@ static void vectors_list(vectors *v, const nn_cpu_rows *r, int d, int32_t first,
 
 static int32_t narrow(int32_t n, int32_t at) { return n - at < NARROW ? n - at : NARROW; }
 
-/* dw from input at[0] and output at[1]: up to NARROW of each. */
+/* dw of at most NARROW inputs at[0] and outputs at[1]. */
 static void block_gradient(const nn_engine *e, const nn_cpu_linear *l, const vectors *v, const int32_t at[2], float *dw)
 {
     enum { LD = (NN_CHUNK_ROWS + NN_BF16_IN - 1) / NN_BF16_IN * NN_BF16_IN };

@@ -8,7 +8,7 @@ typedef struct chunk {
     const nn_cpu_step *s;
     nn_cpu_scratch *scratch;
     int32_t first, n;
-    float *dsmall; /* backward: the piece's gradients */
+    float *dsmall; /* backward: gradients of this piece */
 } chunk;
 
 typedef struct step_job {
@@ -105,7 +105,7 @@ static nn_cpu_attend attend_open(const chunk *c, int32_t i)
                             .dy_ld = (size_t)c->s->e->plan->edge_most };
 }
 
-/* The edges of the next node, which lie anywhere in memory, while the present one is worked on. */
+/* Prefetches the edges of the next node, which are anywhere in memory, while the present one is computed. */
 static void edges_prefetch(const chunk *c, int32_t i)
 {
     const nn_cpu_prep *p = &c->s->e->prep;
@@ -120,7 +120,7 @@ static void edges_prefetch(const chunk *c, int32_t i)
 
 static void norm_chunk(const chunk *c);
 
-/* The norm that follows, while the chunk's features are still in the cache. */
+/* Computes the following norm while the chunk's features are still in the cache. */
 static void norm_after(const chunk *c)
 {
     nn_cpu_step s = *c->s;
@@ -162,8 +162,7 @@ void nn_cpu_attention(nn_cpu_step *s)
     run_chunks(s, attention_chunk);
 }
 
-/* Gradients that pass through the projection: to dz, and (not for the first
- * module) the direct part of dx. */
+/* Propagates gradients through the projection to dz and, except in the first module, directly to dx. */
 static void project_back(const chunk *c, const float *dy)
 {
     const nn_cpu_module *m = c->s->m;
@@ -180,7 +179,7 @@ static void project_back(const chunk *c, const float *dy)
     }
 }
 
-/* Gradients of the weights; dq goes on to dx. */
+/* Gradients of the weights; adds the part of dq to dx. */
 static void weights_back(const chunk *c, const float *dy)
 {
     const nn_cpu_module *m = c->s->m;
@@ -219,7 +218,7 @@ static void attention_back_chunk(const chunk *c)
     weights_back(c, dy);
 }
 
-/* dx += what every edge that leaves the node brings back, in the edges' order. */
+/* dx += the gradients of all edges that leave the node, in the order of the edges. */
 static void edges_collect(const chunk *c)
 {
     const nn_cpu_prep *p = &c->s->e->prep;

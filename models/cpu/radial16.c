@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The last radial layer of exact mode with bf16 factors (bf16.h). A tile product takes
- * all 32 hidden units at once, so the units that are zero are not skipped. */
+/* The last radial layer of exact mode with bf16 factors (bf16.h). A tile product always takes all 32 hidden units, zeros
+ * included. */
 #include "models/cpu/cpu_engine.h"
 
 static int parts_of(const nn_engine *e) { return e->precision_radial == NN_PREC_BF16 ? 1 : 2; }
@@ -9,7 +9,7 @@ static size_t tile_size(const nn_engine *e) { return (size_t)NN_BF16_TILE * (siz
 
 /* ---- weights ------------------------------------------------------------------------ */
 
-/* Panels of 32 hidden units and 32 columns, as the product with hidden vectors reads them. */
+/* Panels of 32 hidden units and 32 columns, in the order in which the product with hidden vectors reads them. */
 static void slab_pack(const nn_engine *e, const nn_cpu_slab *s, const float *w, nn_bf16 *to)
 {
     for (int32_t p = 0; p < s->n_panels; p++) {
@@ -19,7 +19,7 @@ static void slab_pack(const nn_engine *e, const nn_cpu_slab *s, const float *w, 
     }
 }
 
-/* The same transposed: columns are what the product runs over. */
+/* The same, transposed: the product sums over columns. */
 static void slab_pack_turned(const nn_engine *e, const nn_cpu_slab *s)
 {
     float t[NN_PANEL * NN_H];

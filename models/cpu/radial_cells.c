@@ -8,7 +8,7 @@
 
 enum { SCALAR, SLOT, WEIGHT, TILE, PIECE, SUM_NODE, CHUNK, TILE_SUM, N_BUFS };
 
-/* The cells being made, tile after tile. Nodes are numbered over the batch here. */
+/* State while cells are made, tile after tile. Nodes are numbered over the whole batch here. */
 typedef struct maker {
     nn_cpu_cells *c;
     const nn_cpu_prep *prep;
@@ -17,8 +17,8 @@ typedef struct maker {
     int32_t *piece, *sum_node;
     nn_cpu_chunk *chunk;
     float *scalar;
-    double cell;  /* of the last pair                  */
-    int32_t left; /* node of that cell; the right one follows */
+    double cell;  /* cell of the last pair */
+    int32_t left; /* left node of that cell; the right one is the next */
 } maker;
 
 static bool cells_grow(nn_cpu_cells *c, const nn_cpu_prep *p)
@@ -54,7 +54,7 @@ static void node_add(maker *m, int32_t pair, double j)
     s[n - 1] = (float)(j * m->width);
 }
 
-/* Whether the pair begins a cell; the cell's nodes are made if they are new. */
+/* Whether the pair is the first of a cell; adds the cell's nodes unless they exist. */
 static bool cell_open(maker *m, int32_t pair, double j)
 {
     bool same = same_kind(m, pair), next = same && j == m->cell + 1;
@@ -88,7 +88,7 @@ static int32_t sum_add(maker *m, nn_cpu_chunk *k, int32_t node)
     return k->n_sums++;
 }
 
-/* The sums of a new tile: those of the tile before where it is in the same piece. */
+/* Gradient sums of a new tile: those of the previous tile if both are in the same piece. */
 static void tile_sums(maker *m, nn_cpu_chunk *k, nn_cpu_tile *t, bool piece_begins)
 {
     const nn_cpu_tile *last = piece_begins ? NULL : t - 1;

@@ -4,22 +4,21 @@
 #include <math.h>
 #include <string.h>
 
-/* A convolution with radial nodes (docs/performance.md 2.4), chunk of nodes after chunk:
- * hidden vectors of the nodes, their tables, then tiles of edges, whose rows are
- * multiplied by the tables of the two nodes of their cell. */
+/* A convolution with radial nodes (docs/performance.md 2.4), one chunk of nodes after another: hidden vectors of the nodes,
+ * their tables, then tiles of edges, whose rows are multiplied by the tables of the two nodes of their cell. */
 typedef struct nodes_job {
     nn_engine *e;
     const nn_cpu_conv *c;
-    const nn_cpu_table *table; /* the one that is being made            */
+    const nn_cpu_table *table; /* the table that is being made */
     const nn_cpu_chunk *chunk;
     const float *x; /* node features                         */
     float *y;       /* forward: output of the edges          */
-    bool first;     /* backward: dx is not needed            */
+    bool first;     /* backward: dx of the input is not needed */
     float *grad;
-    int32_t n_rows;               /* nodes whose tables are made now ..    */
-    int32_t row[NN_CHUNK_NODES];  /* .. and which of the chunk            */
+    int32_t n_rows;               /* number of nodes whose tables are made now */
+    int32_t row[NN_CHUNK_NODES];  /* [n_rows] index of these in the chunk */
     float *place[NN_CHUNK_NODES]; /* packed tables of the chunk's nodes  */
-    int group;                    /* error: the network                    */
+    int group;                    /* error: number of the radial network */
 } nodes_job;
 
 /* One tile on one thread. */
@@ -69,14 +68,14 @@ size_t nn_cpu_nodes_places(nn_engine *e, nn_cpu_plan *p)
             kept += both[0]->packed_size;
             most = most > n ? most : n;
         }
-    e->nodes.keep = (nn_cpu_keep){ .n_scalars = p->model->conf.edge_features + 1, .n_convs = p->n_modules, .size = kept };
+    e->nodes.keep = (nn_cpu_table_cache){ .n_scalars = p->model->conf.edge_features + 1, .n_convs = p->n_modules, .size = kept };
     return most;
 }
 
 void nn_cpu_nodes_find(nn_engine *e)
 {
     for (int32_t i = 0; i < e->cells.n_nodes && e->nodes.kept != NULL; i++)
-        e->nodes.kept[i] = nn_cpu_keep_find(&e->nodes.keep, e->cells.scalar + (size_t)i * (size_t)e->prep.n_scalars);
+        e->nodes.kept[i] = nn_cpu_table_cache_find(&e->nodes.keep, e->cells.scalar + (size_t)i * (size_t)e->prep.n_scalars);
 }
 
 /* ---- weights ------------------------------------------------------------------------ */
@@ -121,11 +120,11 @@ void nn_cpu_nodes_weights(nn_engine *e, const nn_cpu_conv *c, const float *param
 
 /* ---- tables of a chunk ------------------------------------------------------------ */
 
-/* Where the chunk's tables are, and which of them have to be made. */
+/* Sets the places of the chunk's tables, and lists those that have to be made. */
 static void chunk_open(nodes_job *j, int32_t number)
 {
     nn_engine *e = j->e;
-    nn_cpu_keep *keep = &e->nodes.keep;
+    nn_cpu_table_cache *keep = &e->nodes.keep;
 
     j->chunk = &e->cells.chunk[number];
     j->n_rows = 0;
@@ -216,14 +215,14 @@ static const float *row_of(const tile *t, int32_t i, const float *from, const in
     return from + (size_t)(of != NULL ? of[edge] : edge) * ld;
 }
 
-/* The rows lie anywhere in memory: ask for one while the one before is turned. */
+/* Rows are anywhere in memory: prefetch one while the previous one is rotated. */
 static void row_prefetch(const float *p, int32_t n)
 {
     for (int32_t k = 0; k < n; k += NN_LANE)
         __builtin_prefetch(p + k);
 }
 
-/* Row i of `to`: the vector of edge i's source node, or of the edge itself, in its frame. */
+/* Row i of `to`: the vector of edge i's source node, or of the edge itself, rotated into the edge frame. */
 static void tile_gather(const tile *t, const nn_cpu_edge_layout *f, const float *from, const int32_t *of, size_t ld, float *to)
 {
     const nn_engine *e = t->job->e;
@@ -312,7 +311,7 @@ void nn_cpu_nodes_run(nn_engine *e, const nn_cpu_conv *c, const float *x, float 
 
 /* ---- how good the grid is ------------------------------------------------------------ */
 
-/* Sum over a tile of the squares of what one network's hidden vectors are off. */
+/* Sum over a tile of the squared interpolation errors of one network's hidden vectors. */
 static void tile_error(void *ctx, int worker, int i)
 {
     const nodes_job *j = ctx;
@@ -359,7 +358,7 @@ double nn_cpu_nodes_error(nn_engine *e)
         j.c = &e->plan->module[m].conv;
         for (j.group = 0; e->plan->module[m].kind != NN_NORM && j.group < j.c->def->n_groups; j.group++) {
             double off = network_error(&j);
-            if (!(off <= most)) /* NaN is worse than any number */
+            if (!(off <= most)) /* a NaN replaces any number */
                 most = off;
         }
     }
@@ -368,7 +367,7 @@ double nn_cpu_nodes_error(nn_engine *e)
 
 /* ---- backward --------------------------------------------------------------------- */
 
-/* Adds the gradients of both nodes' tables to the sums of the piece. */
+/* Adds the gradients with respect to the tables of both nodes to the sums of the piece. */
 static void tile_outer(const tile *t)
 {
     const nodes_job *job = t->job;
@@ -419,7 +418,7 @@ static void piece_backward(void *ctx, int worker, int i)
     }
 }
 
-/* From the gradients of tables those of W and of hidden vectors, for one run of columns. */
+/* Gradients of W and of the hidden vectors from those of the tables, for one run of columns. */
 static void run_back(void *ctx, int worker, int i)
 {
     const nodes_job *j = ctx;
@@ -448,7 +447,7 @@ static void run_back(void *ctx, int worker, int i)
     e->of_radial->run_turned(&dh);
 }
 
-/* Gradient of the hidden vector of a chunk's node, of all its sums and runs in order. */
+/* Gradient of one hidden vector of the chunk: adds all its sums and runs in order. */
 static void hidden_gradient(const nodes_job *j, int group, int32_t node, float d[NN_H])
 {
     const nn_engine *e = j->e;
@@ -480,7 +479,7 @@ static void nodes_backward(void *ctx, int worker, int i)
     }
 }
 
-/* Hidden vectors row by row of the sums instead of the nodes; a sum's node is never behind it. */
+/* Reorders hidden vectors from rows of nodes to rows of sums, in place: the node of a sum never comes after it. */
 static void hidden_spread(const nodes_job *j)
 {
     const int32_t *node = j->e->cells.sum_node + j->chunk->sum;

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static bool lists_make(nn_cpu_keep *k)
+static bool lists_make(nn_cpu_table_cache *k)
 {
     size_t most = NN_KEEP_BYTES / (k->size * sizeof(float) + 1);
 
@@ -18,7 +18,7 @@ static bool lists_make(nn_cpu_keep *k)
     return true;
 }
 
-int32_t nn_cpu_keep_find(nn_cpu_keep *k, const float *scalar)
+int32_t nn_cpu_table_cache_find(nn_cpu_table_cache *k, const float *scalar)
 {
     size_t n = (size_t)k->n_scalars;
 
@@ -36,19 +36,19 @@ int32_t nn_cpu_keep_find(nn_cpu_keep *k, const float *scalar)
     return k->n++;
 }
 
-void nn_cpu_keep_forget(nn_cpu_keep *k) { k->n = 0; }
+void nn_cpu_table_cache_forget(nn_cpu_table_cache *k) { k->n = 0; }
 
-void nn_cpu_keep_free(nn_cpu_keep *k)
+void nn_cpu_table_cache_free(nn_cpu_table_cache *k)
 {
     for (int32_t i = 0; i < k->most; i++)
         free(k->table[i]);
     free(k->scalar);
     free(k->table);
     free(k->filled);
-    *k = (nn_cpu_keep){ 0 };
+    *k = (nn_cpu_table_cache){ 0 };
 }
 
-size_t nn_cpu_keep_bytes(const nn_cpu_keep *k)
+size_t nn_cpu_table_cache_bytes(const nn_cpu_table_cache *k)
 {
     size_t n = 0;
 

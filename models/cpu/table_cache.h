@@ -10,20 +10,20 @@
 #include <stddef.h>
 #include <stdint.h>
 
-typedef struct nn_cpu_keep {
+typedef struct nn_cpu_table_cache {
     int32_t n, most, n_scalars, n_convs;
     size_t size;   /* floats of all tables of a node            */
     float *scalar; /* [most][n_scalars] edge features, distance */
     float **table; /* [n][size]                                 */
     bool *filled;  /* [most][n_convs] the table is computed     */
-} nn_cpu_keep;
+} nn_cpu_table_cache;
 
 enum { NN_KEEP_BYTES = 64 << 20, NN_KEEP_MOST = 1024 };
 
 /* The number of the node with these scalars; a new node is added. -1: the cache is full, or no memory. */
-int32_t nn_cpu_keep_find(nn_cpu_keep *k, const float *scalar);
-void nn_cpu_keep_forget(nn_cpu_keep *k); /* empties the cache; to be called when the parameters change */
-void nn_cpu_keep_free(nn_cpu_keep *k);
-size_t nn_cpu_keep_bytes(const nn_cpu_keep *k);
+int32_t nn_cpu_table_cache_find(nn_cpu_table_cache *k, const float *scalar);
+void nn_cpu_table_cache_forget(nn_cpu_table_cache *k); /* empties the cache; to be called when the parameters change */
+void nn_cpu_table_cache_free(nn_cpu_table_cache *k);
+size_t nn_cpu_table_cache_bytes(const nn_cpu_table_cache *k);
 
 #endif

@@ -1,21 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Steps with other ranks: the gradient is summed on the devices, bucket after bucket, while the
- * backward pass goes on.
- *
- * A bucket is handed over between two graphs, not inside one. NCCL can be captured, but a step
- * is captured anew for every batch: each time NCCL would make a plan that lives as long as its graph,
- * ncclCommDestroy would wait for those graphs, and whether cudaGraphExecUpdate keeps a plan alive
- * is nowhere promised. Cut at the buckets the order of work, and so the overlap, is the same.
- *
- * Sharded, a rank sums its slice of each bucket alone and updates its parameters there; squares of its
- * pieces and then the parameters are spread in the same way, between graphs. */
+/* Training steps of several ranks: gradients are summed on the devices, one bucket after another, while the backward pass
+ * continues.  A bucket is summed between two graphs, not inside one. NCCL calls can be captured, but a step is captured again
+ * for every batch: NCCL would make a plan each time that lives as long as its graph, ncclCommDestroy would wait for those
+ * graphs, and no documentation promises that cudaGraphExecUpdate keeps a plan alive. With graphs cut at the buckets, the order
+ * of work and so the overlap is the same.  With a sharded optimiser, each rank sums its own slice of each bucket and updates
+ * its parameters there; the squares of its pieces, and then the parameters, are gathered in the same way, between graphs. */
 #include "models/cuda/cuda_engine.h"
 
 /* ---- buckets ----------------------------------------------------------------------------- */
 
-/* Modules are put together until they have their part of the numbers. Slices are of whole numbers or,
- * sharded, of whole pieces. Buckets begin at multiples of one a rank, so that no slice of one reaches into the
- * next, and all ranks have as much; what is cut off goes with the modules before, which come later. */
+/* Joins modules into buckets of about equal size. Slices are whole numbers or, for a sharded optimiser, whole pieces. A bucket
+ * begins at a multiple of one slice unit per rank, so slices of different buckets never overlap and are equal for all ranks;
+ * the numbers cut off belong to the modules before, which are summed later. */
 static void buckets_make(nn_engine *e)
 {
     const nn_cuda_plan *p = e->plan;
@@ -35,7 +31,7 @@ static void buckets_make(nn_engine *e)
     }
 }
 
-/* This rank's pieces of the bucket, behind the slices before. */
+/* Adds this rank's pieces of the bucket after its earlier slices. */
 static void slice_add(nn_cuda_training *t, const nn_cuda_bucket *b)
 {
     nn_span own = nn_share(nn_cuda_pieces(b->n), t->conf.ranks->size, t->conf.ranks->rank);
@@ -66,7 +62,7 @@ static const nn_collective_device *device_of(const nn_engine *e) { return e->tra
 
 static float *row_of(const nn_engine *e) { return (float *)(void *)e->grads; }
 
-/* The slices of numbers at .. at+n-1 that are cut in items. */
+/* Reduces numbers at .. at+n-1, which ranks share in slices of whole items. */
 static void reduce(nn_engine *e, int64_t at, int64_t n, int64_t item)
 {
     nn_cuda_training *t = &e->training;
@@ -90,7 +86,7 @@ static void spread(nn_engine *e, const nn_device_items *what, int n)
         (void)device_of(e)->spread(t->conf.ranks, e->ops->fork(e->gpu), what, n, &t->lost);
 }
 
-/* Sums of numbers at .. at+n-1 and, up to a number a rank, of what is behind them. */
+/* Sums numbers at .. at+n-1 and, up to one number per rank, what follows them. */
 static void sum(nn_engine *e, int64_t at, int64_t n)
 {
     int64_t size = e->training.conf.ranks->size, whole = (n + size - 1) / size * size;
@@ -116,7 +112,7 @@ void nn_cuda_losses_spread(nn_engine *e)
     spread(e, &(nn_device_items){ t->shard, sizeof *t->shard, t->conf.shards }, 1);
 }
 
-/* An array with `size` bytes for each piece of the parameters. */
+/* Gathers an array with `size` bytes for each piece of the parameters. */
 static void pieces_spread(nn_engine *e, void *all, size_t size)
 {
     const nn_cuda_training *t = &e->training;
@@ -132,7 +128,7 @@ void nn_cuda_squares_spread(nn_engine *e) { pieces_spread(e, e->training.part, s
 
 void nn_cuda_params_spread(nn_engine *e) { pieces_spread(e, e->params, NN_GPU_SQUARES * sizeof *e->params); }
 
-/* No step is in flight: the gradient is not needed. */
+/* No step is in flight, so the gradient's memory can be used. */
 const float *nn_cuda_state_gather(nn_engine *e, const float *mine)
 {
     const nn_cuda_training *t = &e->training;
@@ -150,7 +146,7 @@ const float *nn_cuda_state_gather(nn_engine *e, const float *mine)
 
 /* ---- others ---------------------------------------------------------------------------------- */
 
-/* Asked while the device waits; a rank that is lost leaves kernels that never end. */
+/* Called while the device waits: kernels that wait for a lost rank never end. */
 static bool go_on(void *ctx, double waited)
 {
     nn_engine *e = ctx;
@@ -161,8 +157,8 @@ static bool go_on(void *ctx, double waited)
     return t->lost.code == PL_OK;
 }
 
-/* The first sums make connections and room, which must not be made while work is on its way; whole pieces
- * need more room than numbers. */
+/* The first sums open connections and allocate memory, which must not happen while work is in flight; whole pieces need more
+ * memory than single numbers. */
 pl_code nn_cuda_ranks_open(nn_engine *e, pl_error *err)
 {
     nn_cuda_training *t = &e->training;

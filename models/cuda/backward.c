@@ -3,7 +3,7 @@
 
 /* ---- convolutions ---------------------------------------------------------------------- */
 
-/* From the gradient of the edges' outputs, which is in s->edge: of the parameters of radial networks' last layers. */
+/* Gradients of the parameters of the radial networks' last layers, from the gradient of the edges' outputs in s->edge. */
 static void radial_grads(nn_cuda_step *s)
 {
     nn_engine *e = s->e;
@@ -24,7 +24,7 @@ static void radial_grads(nn_cuda_step *s)
     e->ops->lane(e->gpu, NN_CUDA_MAIN);
 }
 
-/* And of the features; adds to dx. */
+/* Gradients of the input features from the same; added to dx. */
 static void inputs_back(nn_cuda_step *s)
 {
     nn_engine *e = s->e;
@@ -49,7 +49,7 @@ static nn_cuda_rows rows_of(const nn_cuda_step *s, const nn_cuda_linear *l, int 
     return (nn_cuda_rows){ s->e, l, d, s->in->n_nodes, in, out };
 }
 
-/* To dz. */
+/* Propagates the gradient through the projection to dz. */
 static void project_back(nn_cuda_step *s)
 {
     nn_engine *e = s->e;
@@ -63,7 +63,7 @@ static void project_back(nn_cuda_step *s)
     nn_cuda_group_run(&all);
 }
 
-/* From dz: gradients of values and keys in their place, of queries in dq. */
+/* From dz: gradients of values and keys, which replace them, and of queries, in dq. */
 static void edges_back(nn_cuda_step *s)
 {
     nn_engine *e = s->e;
@@ -82,7 +82,7 @@ static void edges_back(nn_cuda_step *s)
     e->ops->attend_back(e->gpu, &a);
 }
 
-/* And of the features, by projection and queries. */
+/* Gradients of the input features, by projection and queries. */
 static void features_back(nn_cuda_step *s)
 {
     nn_engine *e = s->e;
@@ -108,7 +108,7 @@ static void features_back(nn_cuda_step *s)
     nn_cuda_near_done(e);
 }
 
-/* Of the matrices of projection and queries. */
+/* Gradients of the matrices of projection and queries. */
 static void attention_grads(nn_cuda_step *s)
 {
     nn_engine *e = s->e;
@@ -165,7 +165,7 @@ void nn_cuda_norm_back(nn_cuda_step *s)
     }
     e->ops->norm_back(e->gpu, &a);
     nn_cuda_there(e);
-    nn_cuda_beside(e, NN_CUDA_NEAR); /* long before the parts of the next norm */
+    nn_cuda_beside(e, NN_CUDA_NEAR); /* long before the next norm needs its parts */
     e->ops->norm_sums(e->gpu, &a);
     e->ops->lane(e->gpu, NN_CUDA_MAIN);
 }

@@ -7,7 +7,7 @@
 #include "models/network/frame.h"
 
 typedef struct nn_cuda_pair {
-    uint64_t key;                /* kind, then interval: see intervals_of         */
+    uint64_t key;                /* kind and interval: see intervals_of */
     int32_t pair, first, second; /* its edges; second -1 if none                  */
     float t;                     /* place in the interval, 0 to 1                 */
 } nn_cuda_pair;
@@ -26,10 +26,10 @@ static bool room(void **p, size_t *have, size_t bytes)
 
 /* ---- pairs ---------------------------------------------------------------------- */
 
-/* Without pairs every edge is its own. */
+/* Without pairs every edge is a pair of its own. */
 static bool has_pairs(const nn_batch *in) { return in->pair != NULL && in->pair_edge != NULL; }
 
-/* How many edges the pairs cover. */
+/* Returns the number of edges that the pairs cover. */
 static int32_t pairs_fill(nn_cuda_prep *p, const nn_batch *in)
 {
     int32_t covered = p->n_pairs;
@@ -62,7 +62,7 @@ static bool same_bits(const float *a, const float *b, int32_t n)
     return true;
 }
 
-/* Where the first edge of its kind (the same features, bit by bit) is, or has its place, in a table of 2^bits. */
+/* Index in a hash table of 2^bits of the first edge with the same features, bit by bit; a free place if there is none. */
 static uint32_t kind_at(const nn_cuda_kind *kind, int bits, const nn_batch *in, int32_t e)
 {
     const float *f = features_of(in, e);
@@ -76,7 +76,7 @@ static uint32_t kind_at(const nn_cuda_kind *kind, int bits, const nn_batch *in, 
     return at;
 }
 
-/* Kinds by number, in the order they come in; how many. */
+/* Numbers the kinds in order of appearance; returns how many there are. */
 static int32_t kinds_of(nn_cuda_prep *p, const nn_batch *in)
 {
     int32_t n = 0;
@@ -93,8 +93,8 @@ static int32_t kinds_of(nn_cuda_prep *p, const nn_batch *in)
     return n;
 }
 
-/* Keys: neighbours on the grid differ by one, and nothing else does, because a kind begins two behind the one before it.
- * Returns what is more than all of them. */
+/* Keys of neighbouring intervals of one kind differ by one. Kinds are two apart, so keys of different kinds never do. Returns
+ * the largest key plus one. */
 static uint64_t intervals_of(nn_cuda_prep *p, const nn_batch *in)
 {
     uint64_t least = UINT64_MAX, most = 0, kinds = (uint64_t)kinds_of(p, in);
@@ -116,9 +116,9 @@ static uint64_t intervals_of(nn_cuda_prep *p, const nn_batch *in)
 
 /* ---- sorting --------------------------------------------------------------------- */
 
-enum { DIGIT = 12, VALUES = 1 << DIGIT }; /* of a key */
+enum { DIGIT = 12, VALUES = 1 << DIGIT }; /* bits of a key per pass */
 
-/* By the digit at a bit into `to`, equal ones in the order they have. */
+/* Stable sort into `to` by the digit that begins at a bit. */
 static void digit_sort(nn_cuda_pair *to, const nn_cuda_pair *from, int32_t n, int bit)
 {
     int32_t at[VALUES] = { 0 }, sum = 0;
@@ -145,7 +145,7 @@ static void pairs_swap(nn_cuda_prep *p)
     p->spare_room = bytes;
 }
 
-/* By key, equal ones by number; in exact mode every pair is a cell, in the batch's order. */
+/* Sorts by key, equal keys by number; in exact mode every pair is a cell, in the order of the batch. */
 static void pairs_sort(nn_cuda_prep *p, const nn_batch *in)
 {
     uint64_t most = p->radial == NN_RADIAL_EXACT || p->n_pairs == 0 ? 0 : intervals_of(p, in);
@@ -158,7 +158,7 @@ static void pairs_sort(nn_cuda_prep *p, const nn_batch *in)
 
 /* ---- cells ----------------------------------------------------------------------- */
 
-/* Opens cells; calls `node` numbers only, their numbers are filled later. */
+/* Opens cells; nodes are only numbered here and filled later. */
 static void cells_cut(nn_cuda_prep *p)
 {
     bool exact = p->radial == NN_RADIAL_EXACT;
@@ -280,7 +280,7 @@ static void cell_fill(nn_cuda_prep *p, const nn_batch *in, const nn_cuda_cell *c
     }
 }
 
-/* The tiles of a cell: pairs stay whole. */
+/* Cuts a cell into tiles; the edges of a pair stay in one tile. */
 static void tiles_fill(nn_cuda_prep *p, const nn_cuda_cell *cell, int32_t pair)
 {
     nn_gpu_tile *tile = (nn_gpu_tile *)p->tile + cell->tile - 1;
@@ -298,7 +298,7 @@ static void tiles_fill(nn_cuda_prep *p, const nn_cuda_cell *cell, int32_t pair)
     }
 }
 
-/* Rows by node, in the batch's order of edges. */
+/* Groups rows by node, in the batch's order of edges. */
 static void rows_group(const nn_cuda_prep *p, const nn_batch *in, const int32_t *node, int32_t *first, int32_t *row)
 {
     memset(first, 0, ((size_t)in->n_nodes + 1) * sizeof *first);
@@ -313,7 +313,7 @@ static void rows_group(const nn_cuda_prep *p, const nn_batch *in, const int32_t 
     first[0] = 0;
 }
 
-/* Rows into a node: mostly the batch has its edges grouped so. */
+/* Rows by target node; most batches already have their edges in this order. */
 static void in_rows(const nn_cuda_prep *p, const nn_batch *in)
 {
     if (in->row == NULL) {

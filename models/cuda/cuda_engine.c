@@ -45,11 +45,11 @@ static void rule_make(nn_gpu_frame_rule *to)
     }
 }
 
-/* The model's tables go to the device once. */
+/* Copies the model's tables to the device, once. */
 static pl_code model_open(nn_engine *e, pl_error *err)
 {
     const nn_cuda_plan *p = e->plan;
-    nn_cuda_cutter c = { 0 }; /* what the device only reads has no fences */
+    nn_cuda_cutter c = { 0 }; /* read-only arrays need no fences */
     nn_gpu_frame_rule *rule = PL_NEW(e->mem, nn_gpu_frame_rule, 1);
 
     nn_cuda_model_cut(e, &c);
@@ -64,7 +64,7 @@ static pl_code model_open(nn_engine *e, pl_error *err)
     e->ops->upload(e->gpu, e->tile, p->tile, (size_t)p->n_tiles * sizeof *p->tile);
     e->ops->upload(e->gpu, e->net, p->net, (size_t)p->n_nets * sizeof *p->net);
     e->ops->upload(e->gpu, e->rule, rule, sizeof *rule);
-    e->ops->zero(e->gpu, e->fold, p->fold_size * sizeof *e->fold); /* the filling of tables stays so */
+    e->ops->zero(e->gpu, e->fold, p->fold_size * sizeof *e->fold); /* padding of tables stays zero */
     return PL_OK;
 }
 
@@ -247,7 +247,7 @@ static pl_code cuda_forward(nn_engine *e, const nn_batch *in, bool keep, float *
     return code;
 }
 
-/* Gradients of the model, made by the first backward. */
+/* Allocates the gradients of the model, at the first backward pass. */
 pl_code nn_cuda_grads(nn_engine *e, int32_t rows, pl_error *err)
 {
     size_t stride, floats = nn_cuda_grads_floats(e, rows, &stride);
@@ -257,7 +257,7 @@ pl_code nn_cuda_grads(nn_engine *e, int32_t rows, pl_error *err)
         e->grads_bytes = floats * sizeof(float);
         e->grads = e->ops->alloc(e->gpu, e->grads_bytes);
         e->grad_rows = e->grads != NULL ? rows : 0;
-        if (e->grads != NULL) /* what a sum over ranks rounds up to, too */
+        if (e->grads != NULL) /* also what a sum over ranks reads beyond the last number */
             e->ops->zero(e->gpu, e->grads, e->grads_bytes);
     }
     if (e->grads == NULL || !nn_cuda_host(e, e->plan->model->n_floats))
@@ -267,14 +267,14 @@ pl_code nn_cuda_grads(nn_engine *e, int32_t rows, pl_error *err)
     return PL_OK;
 }
 
-/* What the forward pass left of a module's input and edges, once more. */
+/* Computes a module's input and edges of the forward pass again. */
 static void module_again(nn_engine *e, const nn_batch *in, int i)
 {
     nn_cuda_step s = nn_cuda_step_of(e, in, i);
 
     if (s.m->kind == NN_NORM)
         return;
-    nn_cuda_lanes_end(e); /* what it left for the module behind is overwritten */
+    nn_cuda_lanes_end(e); /* work on other lanes must be done: arrays that it reads are overwritten here */
     if (i && s.m[-1].kind == NN_NORM) {
         nn_cuda_step before = nn_cuda_step_of(e, in, i - 1);
         nn_cuda_norm(&before);
@@ -283,7 +283,7 @@ static void module_again(nn_engine *e, const nn_batch *in, int i)
         nn_cuda_attend(&s);
 }
 
-/* From radial networks of the modules first .. end-1 to their parameters. */
+/* Gradients of the radial networks of modules first .. end-1 with respect to their parameters. */
 static void hidden_back(nn_engine *e, int first, int end)
 {
     const nn_cuda_plan *p = e->plan;
@@ -350,7 +350,7 @@ static pl_code cuda_backward(nn_engine *e, const nn_batch *in, const float *dy, 
     e->ops->upload(e->gpu, e->dy, dy, (size_t)in->n_graphs * (size_t)e->plan->head[1].n_out * sizeof *dy);
     nn_cuda_backward(e, in, NULL);
     e->ops->download(e->gpu, e->host, e->grad, n * sizeof *grad);
-    e->kept = false; /* gradients took the place of what was kept */
+    e->kept = false; /* gradients have overwritten what forward kept */
     code = nn_cuda_check(e, err);
     for (size_t i = 0; code == PL_OK && i < n; i++)
         grad[i] += e->host[i];

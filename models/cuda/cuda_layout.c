@@ -7,13 +7,13 @@ _Static_assert((int)NN_GPU_DEGREES == (int)NN_DEGREES && (int)NN_GPU_H == (int)N
                    (int)NN_GPU_FRAME == (int)NN_FRAME_ALL && (int)NN_GPU_FREQS == 2 * (int)NN_MAX_DEGREE + 1,
                "ops.h has its own copies of these");
 
-enum { HEADS_MOST = 255 }; /* a kernel has four of a lane's in a word */
+enum { HEADS_MOST = 255 }; /* a kernel packs four heads of a lane into one word */
 
 typedef struct builder {
     nn_cuda_plan *plan;
     const nn_se3 *model;
     pl_arena *mem;
-    size_t split; /* of plan->most_split, in this module         */
+    size_t split; /* floats of plan->most_split that this module needs */
     bool refused;
 } builder;
 
@@ -35,7 +35,7 @@ static nn_gpu_nodes nodes_of(const nn_fiber *f)
     return out;
 }
 
-/* By order m, plus then minus, degrees ascending. */
+/* Ordered by order m, plus before minus, degrees ascending. */
 static nn_gpu_edges edges_of(const nn_fiber *f)
 {
     nn_gpu_edges out = { 0 };
@@ -57,7 +57,7 @@ static nn_gpu_edges edges_of(const nn_fiber *f)
     return out;
 }
 
-/* The channels skip[l] .. skip[l]+part[l]-1 of every degree. */
+/* Channels skip[l] .. skip[l]+part[l]-1 of every degree l. */
 static nn_gpu_edges edges_part(const nn_gpu_edges *all, const nn_fiber *part, const nn_fiber *skip)
 {
     nn_gpu_edges out = *all;
@@ -74,7 +74,7 @@ static nn_gpu_edges edges_part(const nn_gpu_edges *all, const nn_fiber *part, co
 
 static int64_t place(const builder *b, int32_t param) { return param < 0 ? 0 : (int64_t)b->model->param[param].at; }
 
-/* A larger gradient has fewer splits: parts.c. */
+/* Floats for split sums; larger gradients have fewer splits (parts.c). */
 static size_t split_floats(int32_t m, int32_t n)
 {
     size_t all = (size_t)m * (size_t)n, most = 64 * 64;
@@ -120,7 +120,7 @@ static void table_shape(nn_cuda_conv *c)
     }
 }
 
-/* Where the columns of one path, order m and matrix (b or a) are. */
+/* The columns of one path, order m and matrix (b or a). */
 static nn_cuda_region region_of(const nn_cuda_conv *c, const nn_path *p, int m, int b, bool turned)
 {
     int64_t n_k = padded(c->in_edges.half[m]), n_n = padded(c->out_edges.half[m]);
@@ -185,7 +185,7 @@ static void regions_of_path(nn_cuda_conv *c, int32_t net, const nn_path *p)
             }
 }
 
-/* One network: the whole table at once. */
+/* With one network the whole table is one region. */
 static void regions_fill(builder *b, nn_cuda_conv *c)
 {
     for (int t = 0; t < 2; t++) {
@@ -280,7 +280,7 @@ static void begins(const builder *b, nn_cuda_module *m, int32_t param)
         m->param = place(b, param);
 }
 
-/* m->param is the least of all its parameters' places. */
+/* m->param is the smallest offset of the module's parameters. */
 static void beginning_find(const builder *b, nn_cuda_module *m, const nn_module *def)
 {
     const nn_conv *c = def->kind == NN_CONV ? &def->u.conv : &def->u.attention.conv;
@@ -333,7 +333,7 @@ static void head_add(builder *b)
     }
 }
 
-/* How many radial networks, paths and tiles of folding there are. */
+/* Counts radial networks, paths and tiles of folding. */
 static void parts_count(const nn_se3 *model, int32_t *nets, int32_t *paths, int32_t *tiles)
 {
     for (int i = 0; i < model->n_modules; i++) {

@@ -36,7 +36,7 @@ void nn_cuda_geometry(nn_engine *e)
 
 /* ---- modules ---------------------------------------------------------------------------- */
 
-/* Values (and keys) of the edges, in their frames, from the features of their sources. */
+/* Values (and keys) of the edges, in their frames, from the features of their source nodes. */
 static void conv_parts(nn_engine *e, const nn_cuda_conv *c, const float *x, float *y)
 {
     nn_gpu_turn t = nn_cuda_turn(e, e->prep.src, &c->in, &c->in_edges, x, e->x_edge);
@@ -56,8 +56,7 @@ static int32_t most_channels(const nn_gpu_edges *f)
     return most;
 }
 
-/* The same, and where there is attention the parts of its logits; false, before anything is
- * done, where it takes the parts. */
+/* The same in one kernel, with the parts of the attention logits if there is attention. False: nothing was done; use conv_parts. */
 static bool conv_fused(nn_cuda_step *s, bool attention)
 {
     nn_engine *e = s->e;
@@ -95,7 +94,7 @@ static void query_run(nn_cuda_step *s)
     nn_cuda_group_run(&all);
 }
 
-/* The logits of the edges, in as many parts as it says. */
+/* Computes the logits of the edges in several parts; returns how many. */
 static int32_t logits_run(nn_cuda_step *s)
 {
     nn_engine *e = s->e;

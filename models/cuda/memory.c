@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How device memory is cut into arrays, for a device or only to count. */
+/* Divides device memory into arrays; without a device it only counts. */
 #include "models/cuda/memory.h"
 
 #include <stdio.h>
@@ -75,7 +75,7 @@ pl_code nn_cuda_no_memory(nn_engine *e, const char *what, size_t bytes, int32_t 
     if (code != PL_OK)
         return code;
     e->ops->memory(e->gpu, &left, &all);
-    fit = bytes ? (size_t)molecules * (left + held) / (bytes + bytes / 4) : 0; /* an eighth is added to every piece */
+    fit = bytes ? (size_t)molecules * (left + held) / (bytes + bytes / 4) : 0; /* each piece of memory is enlarged by an eighth */
     if (molecules > 1 && fit >= 1)
         snprintf(hint, sizeof hint, "; about %zu molecules would fit: batch.molecules", fit);
     return pl_fail(err, PL_EDEVICE, "no memory on GPU %d for %s: %zu MB are needed, %zu of its %zu MB are free%s",
@@ -84,8 +84,8 @@ pl_code nn_cuda_no_memory(nn_engine *e, const char *what, size_t bytes, int32_t 
 
 /* ---- of a batch ---- */
 
-/* What a backward pass reads has an array for each module; with `recompute` only the outputs of
- * convolutions and attention blocks have. The rest is shared: what one module left the next overwrites. */
+/* Arrays that a backward pass reads exist for each module; with `recompute` only the outputs of convolutions and attention
+ * blocks do. All other arrays are shared: a module overwrites those of the one before. */
 static void acts_cut(nn_engine *e, const nn_batch *in, bool keep, nn_cuda_cutter *c)
 {
     const nn_cuda_plan *p = e->plan;
@@ -112,12 +112,14 @@ static void acts_cut(nn_engine *e, const nn_batch *in, bool keep, nn_cuda_cutter
     }
 }
 
-/* Floats of one table: of all radial nodes, of what is allowed, but at least two nodes. */
+/* Floats of one table: of all radial nodes or as many as the limit allows, but at least two nodes. */
 static size_t table_floats(const nn_engine *e)
 {
     size_t one = (size_t)e->plan->most_table, all = one * (size_t)e->prep.n_nodes, most = e->table_bytes / sizeof(float);
 
-    return all < most ? all : most > 2 * one ? most : 2 * one;
+    if (all < most)
+        return all;
+    return most > 2 * one ? most : 2 * one;
 }
 
 static void works_cut(nn_engine *e, nn_cuda_cutter *c)
@@ -126,7 +128,7 @@ static void works_cut(nn_engine *e, nn_cuda_cutter *c)
     e->work[NN_CUDA_BESIDE] = cut_floats(c, (size_t)NN_CUDA_BLOCKS * e->plan->most_split);
 }
 
-/* The first has the inputs of edges where the forward pass has them. */
+/* The first array has the edges' inputs, where the forward pass has them. */
 static void radials_cut(nn_engine *e, nn_cuda_cutter *c)
 {
     size_t slots = (size_t)nn_cuda_slots(e, e->prep.n_rows), most = (size_t)e->plan->most_table;
@@ -185,7 +187,7 @@ static size_t arena_cut(nn_engine *e, const nn_batch *in, bool keep, char *base)
     return c.at;
 }
 
-/* So that a batch a little larger needs no other piece. */
+/* An eighth more, so that a slightly larger batch fits without a new allocation. */
 static size_t eighth_more(size_t bytes) { return bytes + bytes / 8; }
 
 static bool device_grow(nn_engine *e, char **p, size_t *have, size_t bytes)

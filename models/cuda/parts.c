@@ -5,10 +5,10 @@ static const nn_gpu_axis one = { INT32_MAX, 0, 1 }; /* contiguous */
 
 static nn_gpu_axis step(int64_t n) { return (nn_gpu_axis){ INT32_MAX, 0, n }; }
 
-/* (node, component) of degree d. */
+/* Rows of (node, component) of degree d. */
 static nn_gpu_axis rows_axis(const nn_gpu_nodes *f, int d) { return (nn_gpu_axis){ 2 * d + 1, f->size, f->ch[d] }; }
 
-/* So many parts of k that the blocks of all fill a GPU. */
+/* Number of parts of k, so that the blocks of all parts fill a GPU. */
 static int32_t splits_of(int64_t m, int64_t n, int64_t k, nn_gpu_precision p)
 {
     int64_t blocks = (m + 63) / 64 * ((n + 63) / 64), most = NN_CUDA_BLOCKS / (blocks ? blocks : 1);
@@ -29,7 +29,7 @@ static nn_gpu_precision precision_of(nn_precision p)
     return of[p];
 }
 
-/* Of gradients of radial networks, a small part of the work: never less bits than tf32. */
+/* Precision of the gradients of radial networks, a small part of the work: at least tf32. */
 static nn_gpu_precision radial_back_of(nn_precision p) { return precision_of(p == NN_PREC_BF16 ? NN_PREC_TF32 : p); }
 
 /* ---- groups of products --------------------------------------------------------------- */
@@ -172,10 +172,10 @@ bool nn_cuda_chunk_next(const nn_engine *e, const nn_cuda_conv *c, nn_cuda_chunk
     return true;
 }
 
-/* A table's numbers, as so2 wants them for a precision. */
+/* Number format of a table, as the edge products of a precision read it. */
 static nn_gpu_precision kept_as(nn_gpu_precision p) { return p == NN_GPU_BF16X3 ? NN_GPU_FP32 : p; }
 
-/* Tensor cores read a table along the sum, ordinary ones along its results. */
+/* Tensor cores read a table along the sum, other kernels along its results. */
 static void *table_make(nn_engine *e, const nn_cuda_conv *c, const nn_cuda_chunk *k, bool turned, nn_gpu_precision as)
 {
     bool t = turned != (as != NN_GPU_FP32);
@@ -279,7 +279,7 @@ bool nn_cuda_conv_fused(nn_engine *e, const nn_cuda_conv *c, const nn_cuda_chunk
     return done;
 }
 
-/* Cells of exact radial networks are one pair. */
+/* In exact mode a cell has one pair. */
 int32_t nn_cuda_slots(const nn_engine *e, int32_t rows)
 {
     return e->prep.radial == NN_RADIAL_EXACT ? 0 : (rows + NN_GPU_OUTER - 1) / NN_GPU_OUTER;
@@ -297,8 +297,8 @@ void nn_cuda_outer(const nn_engine *e, const nn_cuda_radial *to, const nn_cuda_c
     e->ops->so2_outer(e->gpu, &a);
 }
 
-/* Gradient of hidden vectors from a region of a chunk's table. On tensor cores it is cut even where it is short, for
- * warps of gemm_thin share what is cut. */
+/* Gradient of hidden vectors from a region of a chunk's table. On tensor cores the sum is split even if it is short, because
+ * the warps of gemm_thin share its parts. */
 static nn_gpu_gemm hidden_back_of(const nn_engine *e, const nn_cuda_radial *to, const nn_cuda_conv *c, const nn_cuda_chunk *k,
                                   const nn_cuda_region *r)
 {
@@ -324,7 +324,7 @@ static nn_gpu_gemm hidden_back_of(const nn_engine *e, const nn_cuda_radial *to, 
                           .c_n = one };
 }
 
-/* And of the region's part of the folded matrix. */
+/* Gradient of the region's part of the folded matrix. */
 static nn_gpu_gemm fold_back_of(const nn_engine *e, const nn_cuda_radial *to, const nn_cuda_conv *c, const nn_cuda_chunk *k,
                                 const nn_cuda_region *r)
 {
@@ -347,8 +347,8 @@ static nn_gpu_gemm fold_back_of(const nn_engine *e, const nn_cuda_radial *to, co
                           .c_n = cols };
 }
 
-/* Gradients of the folded matrix and of the hidden vectors from those of a chunk's table. Regions of a network, which
- * follow each other, add to the same vectors, so no two of them are in one launch. */
+/* Gradients of the folded matrix and of the hidden vectors from those of a chunk's table. Consecutive regions of a network add
+ * to the same vectors, so two of them are never in one launch. */
 void nn_cuda_table_back(const nn_engine *e, const nn_cuda_radial *to, const nn_cuda_conv *c, const nn_cuda_chunk *k)
 {
     nn_cuda_group all = { .e = e, .work = to->work };

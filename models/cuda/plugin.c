@@ -10,7 +10,7 @@
 
 static const char library[] = "libmolsieve_cuda.so";
 
-/* dir = the program's folder; empty where it cannot be told. */
+/* dir = the folder of the program; "" if it is unknown. */
 static void program_dir(char dir[PATH_MAX])
 {
     ssize_t n = readlink("/proc/self/exe", dir, PATH_MAX - 1);
@@ -47,10 +47,11 @@ pl_code nn_cuda_plugin(const nn_gpu_ops **out, pl_error *err)
                        "engine cuda: %s is not beside the program, in ../lib/molsieve or in $MOLSIEVE_PLUGINS: "
                        "build it where nvcc is installed",
                        library);
-    /* Kernels that load at their first call may wait for all work of the device (CUDA Programming Guide, Lazy Loading),
-     * among it sums that wait for other ranks. */
+    /* A kernel that is loaded at its first call may wait for all work of the device (CUDA Programming Guide, Lazy Loading),
+     * including sums that wait for other ranks. */
     (void)setenv("CUDA_MODULE_LOADING", "EAGER", 0);
-    /* Streams of one queue wait for each other; there are eight, and engines of a few workers have more lanes. */
+    /* Streams that share a hardware queue wait for each other; the default is 8 queues, and the engines of a few workers have
+     * more streams. */
     (void)setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
     handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     if (handle == NULL)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Work of a pass that need not wait for what is called before it. Lane 0 has what everything else waits for: features,
- * values, and their gradients. Beside it go tables, which need no features, and gradients of parameters, which nothing
- * needs before the optimiser; those of radial networks, the longer ones, have two lanes by turns. Near lane 0 goes what it
- * needs soon: gradients of features that do not come from edges, beside those that do.
+/* Work that runs beside the main stream, lane 0. Lane 0 computes what everything else waits for: features, values, and their
+ * gradients. Other lanes compute tables, which need no features, and gradients of parameters, which only the optimiser reads;
+ * those of radial networks take longest and alternate between two lanes. Lane NN_CUDA_NEAR computes what lane 0 needs soon:
+ * gradients of features that do not come from edges, while lane 0 computes those that do.
  *
  * Sums are the same and in the same order as on one lane (MOLSIEVE_CUDA_LANES=0). */
 #include "models/cuda/cuda_engine.h"
@@ -41,7 +41,7 @@ void nn_cuda_lanes_end(nn_engine *e)
 
 /* ---- tables ---- */
 
-/* All of the first convolution and then the rest, a while before they are needed. */
+/* Begins all tables of the first convolution, then those of the others, some time before they are needed. */
 void nn_cuda_fold_beside(nn_engine *e)
 {
     const nn_cuda_plan *p = e->plan;

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Training steps on the device, several in flight: each has a mark after which its result is on the
- * host. A step is this rank's shards one after the other, each with a slot for its batch and a
- * row for its gradient; the last one goes on to the sum and the optimiser. Alone two rows do: the sum
- * so far, and the present shard. */
+/* Training steps on the device, several in flight: after each, an event says that its result is on the host. A step computes
+ * this rank's shards one after another, each with a slot for its batch and a row for its gradient; the last shard continues
+ * with the sum over ranks and the optimiser. A single rank needs two rows: the sum so far and the present shard. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,8 +16,7 @@ enum { EARLIER = NN_GPU_SEGMENTS - 1 }; /* the graphs of all shards but the last
 
 /* ---- LAMB's pieces -------------------------------------------------------------------- */
 
-/* How many pieces the model's tensors have; written where there is room, and where each tensor's
- * begin. */
+/* Number of pieces of the model's tensors; writes them, and where each tensor's pieces begin, unless the pointers are NULL. */
 static int32_t pieces_make(nn_gpu_piece *to, int32_t *first, const nn_se3 *model)
 {
     int32_t n = 0;
@@ -58,7 +56,7 @@ static pl_code lamb_upload(nn_engine *e, pl_error *err)
         e->ops->upload(e->gpu, (void *)l->piece, piece, (size_t)l->n_pieces * sizeof *piece);
         e->ops->upload(e->gpu, (void *)l->tensor, tensor, ((size_t)model->n_params + 1) * sizeof *tensor);
     }
-    (void)e->ops->status(e->gpu); /* both have been read */
+    (void)e->ops->status(e->gpu); /* waits until both uploads have read their source */
     free(piece);
     free(tensor);
     return there ? PL_OK : pl_fail(err, PL_ENOMEM, "training");
@@ -172,7 +170,7 @@ static pl_code cuda_begin(nn_engine *e, const nn_training *conf, const nn_adamw_
 
 /* ---- a step --------------------------------------------------------------------------- */
 
-/* What went wrong with the other ranks. */
+/* Reports what failed in the sum over ranks. */
 static pl_code lost(const nn_engine *e, pl_error *err)
 {
     if (err != NULL)
@@ -180,11 +178,11 @@ static pl_code lost(const nn_engine *e, pl_error *err)
     return e->training.lost.code;
 }
 
-/* The first step loads its kernels, which nobody promises to be possible while a stream is captured. */
+/* The first step is not captured: it loads its kernels, and CUDA does not promise that this works during capture. */
 static bool is_captured(const nn_cuda_training *t) { return t->captured && t->queued > 0; }
 
-/* Loading a kernel may wait for all work of the device, without end where another rank is gone: in the first step
- * nothing of the others is on its way, and once a rank is lost no operation is called. */
+/* Loading a kernel may wait for all work of the device, forever if another rank is lost. So kernels are loaded in the first
+ * step, when nothing of other ranks is in flight, and after a rank is lost no operation is called. */
 static void segment_begin(nn_engine *e, int32_t segment)
 {
     nn_cuda_training *t = &e->training;
@@ -202,7 +200,7 @@ static void segment_end(nn_engine *e)
         e->ops->graph_run(e->gpu, e->training.segment);
 }
 
-/* The bucket's sum begins, the backward pass goes on beside it; what follows the last one needs all. */
+/* The bucket's sum begins while the backward pass continues; what follows the last bucket waits for all sums. */
 static void bucket_done(nn_engine *e, int32_t bucket)
 {
     segment_end(e);
@@ -228,7 +226,7 @@ static void loss_run(nn_engine *e, const nn_batch *in, const nn_training_step *s
 
 static bool is_last(const nn_engine *e, const nn_training_step *s) { return s->shard + 1 == e->training.own.n; }
 
-/* From the batch to its gradient, in e->grad. */
+/* Computes the gradient of one batch, in e->grad. */
 static void shard_run(nn_engine *e, const nn_batch *in, const nn_training_step *s)
 {
     nn_cuda_forward(e, in);
@@ -236,7 +234,7 @@ static void shard_run(nn_engine *e, const nn_batch *in, const nn_training_step *
     nn_cuda_backward(e, in, e->training.conf.ranks != NULL && is_last(e, s) ? bucket_done : NULL);
 }
 
-/* What a shard without molecules is to the sums. */
+/* The contribution of a shard without molecules to the sums. */
 static void nothing_run(nn_engine *e, const nn_training_step *s)
 {
     nn_cuda_training *t = &e->training;
@@ -291,7 +289,7 @@ static nn_gpu_optimise slice_of(const nn_gpu_optimise *all, const nn_cuda_slice 
     return a;
 }
 
-/* What all slices have, where they are those of several ranks. */
+/* With a sharded optimiser: gathers what the slices of all ranks have, between two graphs. */
 static void slices_spread(nn_engine *e, void (*spread)(nn_engine *e))
 {
     if (!e->training.sharded)
@@ -302,7 +300,7 @@ static void slices_spread(nn_engine *e, void (*spread)(nn_engine *e))
     segment_begin(e, e->training.segment + 1);
 }
 
-/* From the gradient of the whole batch, in row 0, to the next parameters. */
+/* From the gradient of the whole batch, in row 0, to the updated parameters. */
 static void optimise_run(nn_engine *e, float lr)
 {
     const nn_cuda_training *t = &e->training;
@@ -322,7 +320,7 @@ static void optimise_run(nn_engine *e, float lr)
     e->stale = true;
 }
 
-/* The batch in the next slot, and on its way up. */
+/* Lays out the batch in the next slot and begins its upload. */
 static pl_code shard_lay(nn_engine *e, const nn_batch *in, const nn_training_step *s, pl_error *err)
 {
     nn_cuda_training *t = &e->training;
@@ -339,7 +337,7 @@ static pl_code shard_lay(nn_engine *e, const nn_batch *in, const nn_training_ste
     return PL_OK;
 }
 
-/* All but the laying out; after the first step what is called here waits for nothing. */
+/* Calls all operations of a shard but the layout; after the first step none of them blocks. */
 static void shard_queue(nn_engine *e, const nn_batch *in, const nn_training_step *s)
 {
     nn_cuda_training *t = &e->training;
@@ -422,7 +420,7 @@ static void array_fetch(nn_engine *e, float *to, const float *from)
     memcpy(to, e->host, bytes);
 }
 
-/* Sharded: gathered by all ranks. */
+/* With a sharded optimiser: gathered from all ranks. */
 static void state_fetch(nn_engine *e, float *to, const float *from)
 {
     if (to != NULL && from != NULL)

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Several models at once: each on its own stream, with its own arena; a batch that several
- * read is laid out and goes up once. */
+/* Several models at once: each on its own stream with its own memory; a batch that several models read is laid out and
+ * uploaded once. */
 #include <string.h>
 
 #include "models/cuda/cuda_engine.h"
 
-enum { LAID = 0, DONE = 1 }; /* marks: the batch is on the device; the results are on the host */
+enum { LAID = 0, DONE = 1 }; /* events: the batch is on the device; the results are on the host */
 
-/* The first engine that has the same batch laid out in the same way: k itself, or one before. */
+/* The first engine with the same batch in the same layout: k itself, or an earlier one. */
 static int laid_by(nn_engine *const *e, const nn_batch *const *in, int k)
 {
     int j = 0;
@@ -36,7 +36,7 @@ static void results_ask(nn_engine *e, const nn_batch *in)
     e->ops->mark(e->gpu, DONE);
 }
 
-/* With the batch of `from` in place of its own as long as operations are called. */
+/* Calls the operations of an engine with the batch of `from` in place of its own. */
 static pl_code follower_begin(nn_engine *e, nn_engine *from, const nn_batch *in, pl_error *err)
 {
     nn_cuda_prep own = e->prep;
@@ -78,8 +78,8 @@ static pl_code one_end(nn_engine *e, const nn_batch *in, float *y, pl_error *err
     return e->fences ? nn_cuda_check(e, err) : PL_OK;
 }
 
-/* The last is waited for first: on the emulator, where work waits until somebody waits for it, an
- * engine that does not follow the one that has its batch shows. */
+/* The last engine is waited for first. On the emulator work runs only when it is waited for, so an engine that forgets to wait
+ * for the engine with its batch gives wrong results in tests. */
 pl_code nn_cuda_forward_all(nn_engine *const *e, const nn_batch *const *in, float *const *y, int n, pl_error *err)
 {
     pl_code code = PL_OK, end;

@@ -4,18 +4,22 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <zlib.h>
 
-enum { PART = 512, ASKED = 128 }; /* of a domain, folded 40 kB; molecules that it is held against at once */
+#include "models/domain/packed.h"
 
-static const char PACKED[] = "domain.zlib"; /* see models/domain/domain.h */
-enum { PLAIN = 2, COUNT_BYTES = 4, ROW_BYTES = CH_FINGERPRINT_BYTES + NN_DOMAIN_KEY, SHRINKS_MOST = 1032 /* by zlib, at most */ };
+enum {
+    PART = 512,
+    ASKED = 128
+}; /* molecules in one part of a domain (folded: 40 kB); candidates that are compared with a part at once */
+
+enum { PLAIN = 2, ROW_BYTES = CH_FINGERPRINT_BYTES + NN_DOMAIN_KEY };
+static const nn_packed packed = { .name = "domain.zlib", .row = ROW_BYTES, .most = NN_DOMAIN_MAX };
 static const char *const names[PLAIN] = { "domain.fingerprint", "domain.inchikey" };
 static const int64_t widths[PLAIN] = { CH_FINGERPRINT_BYTES, NN_DOMAIN_KEY };
 
 bool nn_domain_has(const char *tensor)
 {
-    return strcmp(tensor, PACKED) == 0 || strcmp(tensor, names[0]) == 0 || strcmp(tensor, names[1]) == 0;
+    return strcmp(tensor, packed.name) == 0 || strcmp(tensor, names[0]) == 0 || strcmp(tensor, names[1]) == 0;
 }
 
 static pl_code rooms(nn_domain *d, ch_fingerprint **print, ch_folds **folds, char (**key)[NN_DOMAIN_KEY + 1], pl_arena *mem,
@@ -75,7 +79,7 @@ static pl_code check_shapes(const nn_tensor *const t[PLAIN], pl_error *err)
     return PL_OK;
 }
 
-/* Capital letters and dashes, or nothing. */
+/* Whether the key is made of capital letters and dashes only; an empty one is valid. */
 static bool is_key(const char *key)
 {
     static const char none[NN_DOMAIN_KEY + 1];
@@ -94,7 +98,7 @@ static pl_code check_keys(const nn_domain *d, const char *tensor, pl_error *err)
     return PL_OK;
 }
 
-/* n rows of each. */
+/* Copies n rows of fingerprints and keys. */
 static pl_code rows_take(nn_domain *out, int32_t n, const char *prints, const char *keys, const char *tensor, pl_arena *mem,
                          pl_error *err)
 {
@@ -120,34 +124,16 @@ static pl_code plain_take(nn_domain *out, const nn_tensor *const t[PLAIN], pl_ar
     return code != PL_OK ? code : rows_take(out, (int32_t)t[0]->dims[0], t[0]->data, t[1]->data, names[1], mem, err);
 }
 
-/* How many molecules a packed tensor says it has; -1: more than its bytes can hold. */
-static int64_t packed_count(const nn_tensor *t)
-{
-    const unsigned char *b = t->data;
-    int64_t n;
-
-    if (t->dtype != NN_U8 || t->n_dims != 1 || t->dims[0] < COUNT_BYTES)
-        return -1;
-    n = (int64_t)b[0] | (int64_t)b[1] << 8 | (int64_t)b[2] << 16 | (int64_t)b[3] << 24;
-    return n > NN_DOMAIN_MAX || n * ROW_BYTES > SHRINKS_MOST * t->dims[0] ? -1 : n;
-}
-
 static pl_code packed_take(nn_domain *out, const nn_tensor *t, pl_arena *mem, pl_error *err)
 {
-    const int64_t n = packed_count(t);
-    uLongf size = n > 0 ? (uLongf)(n * ROW_BYTES) : 0;
-    char *rows = n >= 0 ? malloc(size + 1) : NULL;
-    pl_code code;
+    const void *extra;
+    void *rows;
+    int32_t n;
+    pl_code code = nn_packed_take(&rows, &extra, &n, &packed, t, err);
 
-    if (n < 0)
-        return pl_fail(err, PL_EDATA, "tensor %s is not U8 with a number of molecules", PACKED);
-    if (rows == NULL)
-        return pl_fail(err, PL_ENOMEM, "the domain of a model, %lld molecules", (long long)n);
-    if (uncompress((Bytef *)rows, &size, (const Bytef *)t->data + COUNT_BYTES, (uLong)(t->dims[0] - COUNT_BYTES)) != Z_OK ||
-        size != (uLongf)(n * ROW_BYTES))
-        code = pl_fail(err, PL_EDATA, "tensor %s is damaged: it does not hold %lld molecules", PACKED, (long long)n);
-    else
-        code = rows_take(out, (int32_t)n, rows, rows + n * CH_FINGERPRINT_BYTES, PACKED, mem, err);
+    if (code != PL_OK)
+        return code;
+    code = rows_take(out, n, rows, (const char *)rows + (size_t)n * CH_FINGERPRINT_BYTES, packed.name, mem, err);
     free(rows);
     return code;
 }
@@ -155,13 +141,13 @@ static pl_code packed_take(nn_domain *out, const nn_tensor *t, pl_arena *mem, pl
 pl_code nn_domain_take(nn_domain *out, const nn_tensors *all, pl_arena *mem, pl_error *err)
 {
     const nn_tensor *const t[PLAIN] = { nn_tensors_find(all, names[0]), nn_tensors_find(all, names[1]) };
-    const nn_tensor *packed = nn_tensors_find(all, PACKED);
+    const nn_tensor *one = nn_tensors_find(all, packed.name);
 
     *out = (nn_domain){ 0 };
-    if (packed != NULL && (t[0] != NULL || t[1] != NULL))
-        return pl_fail(err, PL_EDATA, "tensors %s and %s are both there", PACKED, t[0] != NULL ? names[0] : names[1]);
-    if (packed != NULL)
-        return packed_take(out, packed, mem, err);
+    if (one != NULL && (t[0] != NULL || t[1] != NULL))
+        return pl_fail(err, PL_EDATA, "tensors %s and %s are both there", packed.name, t[0] != NULL ? names[0] : names[1]);
+    if (one != NULL)
+        return packed_take(out, one, mem, err);
     return t[0] == NULL && t[1] == NULL ? PL_OK : plain_take(out, t, mem, err);
 }
 
@@ -169,27 +155,15 @@ pl_code nn_domain_take(nn_domain *out, const nn_tensors *all, pl_arena *mem, pl_
 
 pl_code nn_domain_tensors(nn_tensor out[NN_DOMAIN_TENSORS], const nn_domain *d, pl_arena *mem, pl_error *err)
 {
-    const size_t prints = (size_t)d->n * CH_FINGERPRINT_BYTES, size = (size_t)d->n * ROW_BYTES;
-    uLongf packed = compressBound((uLong)size);
-    char *rows = PL_NEW(mem, char, size + 1);
-    unsigned char *to = PL_NEW(mem, unsigned char, packed + COUNT_BYTES);
+    const size_t prints = (size_t)d->n * CH_FINGERPRINT_BYTES;
+    char *rows = PL_NEW(mem, char, (size_t)d->n *ROW_BYTES + 1);
 
-    if (rows == NULL || to == NULL)
+    if (rows == NULL)
         return pl_fail(err, PL_ENOMEM, "the domain of a model, %d molecules", (int)d->n);
     memcpy(rows, d->print, prints);
     for (int32_t i = 0; i < d->n; i++)
         memcpy(rows + prints + (size_t)i * NN_DOMAIN_KEY, d->key[i], NN_DOMAIN_KEY);
-    for (int k = 0; k < COUNT_BYTES; k++)
-        to[k] = (unsigned char)((uint32_t)d->n >> (8 * k));
-    if (compress2(to + COUNT_BYTES, &packed, (const Bytef *)rows, (uLong)size, Z_BEST_COMPRESSION) != Z_OK)
-        return pl_fail(err, PL_ENOMEM, "the domain of a model, %d molecules", (int)d->n);
-    out[0] = (nn_tensor){ .name = PACKED,
-                          .dtype = NN_U8,
-                          .n_dims = 1,
-                          .dims = { (int64_t)packed + COUNT_BYTES },
-                          .count = packed + COUNT_BYTES,
-                          .data = to };
-    return PL_OK;
+    return nn_packed_tensor(out, &packed, NULL, rows, d->n, mem, err);
 }
 
 /* ---- using --------------------------------------------------------------- */

@@ -25,7 +25,7 @@ static void kind_count(nn_census *c, nn_kind k)
         c->kind[j].n++;
 }
 
-/* Into a list of the smallest n so far, of which the first `have` are there; sign -1: of the largest. */
+/* Inserts x into the list of the n smallest numbers so far, of which the first `have` are set; sign -1: of the n largest. */
 static void extreme_add(int32_t *list, int64_t have, int32_t x, int sign)
 {
     int64_t k = have < NN_RANGE_LEAST ? have : NN_RANGE_LEAST;
@@ -45,13 +45,16 @@ void nn_census_add(nn_census *c, const nn_traits *t, nn_source source)
     }
     for (int k = 0; k <= NN_RING_MOST; k++)
         c->ring[k] += t->ring_sizes >> k & 1;
+    for (int k = 0; k < NN_EXPANDED; k++)
+        for (int bonds = 0; bonds <= NN_EXPANDED_MOST; bonds++)
+            c->expanded[k][bonds] += t->expanded[k] >> bonds & 1;
     for (int32_t k = 0; k < t->n_kinds; k++)
         kind_count(c, t->kind[k]);
     c->source[source]++;
     c->n++;
 }
 
-/* The most frequent first; among equals by element and charge. */
+/* Most frequent first; ties by element and charge. */
 static int compare_kinds(const void *a, const void *b)
 {
     const struct nn_kind_count *x = a, *y = b;
@@ -85,6 +88,9 @@ void nn_range_of(nn_range *out, const nn_census *c, const char *form)
     }
     for (int k = 0; k <= NN_RING_MOST; k++)
         out->ring_sizes |= c->ring[k] >= least ? 1u << k : 0;
+    for (int k = 0; k < NN_EXPANDED; k++)
+        for (int bonds = 0; bonds <= NN_EXPANDED_MOST; bonds++)
+            out->expanded[k] |= (uint16_t)(c->expanded[k][bonds] >= least ? 1u << bonds : 0);
     for (int k = 0; k < NN_SOURCES; k++)
         out->sources |= c->source[k] >= least ? 1u << k : 0;
     qsort(sorted.kind, (size_t)sorted.n_kinds, sizeof *sorted.kind, compare_kinds);
@@ -96,12 +102,12 @@ void nn_range_of(nn_range *out, const nn_census *c, const char *form)
 
 /* ---- using ------------------------------------------------------------------ */
 
-const char *const nn_range_words[] = { "heavy atoms", "net charge",       "rings",           "conjugated atoms",
-                                       "fragments",   "unusual valences", "ring of",         "atomic charge",
-                                       "element",     "structure",        "acids and bases", "similarity",
-                                       NULL };
+const char *const nn_range_words[] = {
+    "heavy atoms",   "net charge", "rings",        "conjugated atoms", "fragments",       "unusual valences", "ring of",
+    "atomic charge", "element",    "high valence", "structure",        "acids and bases", "similarity",       NULL
+};
 
-/* Whether "; "-separated reasons have that one. */
+/* Whether `one` is among the reasons, which are separated by "; ". */
 static bool has_reason(const char *reasons, const char *one)
 {
     const size_t n = strlen(one);
@@ -159,6 +165,15 @@ static void kinds_judge(pl_text *out, const nn_range *r, const nn_traits *t)
     }
 }
 
+static void expanded_judge(pl_text *out, const nn_range *r, const nn_traits *t)
+{
+    for (int k = 0; k < NN_EXPANDED; k++)
+        for (int bonds = 0; bonds <= NN_EXPANDED_MOST; bonds++)
+            if ((t->expanded[k] & ~r->expanded[k]) >> bonds & 1)
+                reason_add(out, "high valence %s with %d%s bonds not in the training", ch_element_symbol(nn_expanded_z[k]), bonds,
+                           bonds == NN_EXPANDED_MOST ? " or more" : "");
+}
+
 static void structures_judge(pl_text *out, const nn_range *r, nn_source source)
 {
     static const char *const now[NN_SOURCES] = { "from file", "built (MMFF94)", "built (UFF)", "missing" };
@@ -170,7 +185,7 @@ static void structures_judge(pl_text *out, const nn_range *r, nn_source source)
         reason_add(out, "structure %s, model trained on structures %s", now[source], now[then]);
 }
 
-/* Of a molecule that is as it was drawn here, only one that was trained at a pH may differ. */
+/* A molecule whose preparation changed nothing differs from the model's form only if the model was trained at a pH. */
 static void form_judge(pl_text *out, const nn_range *r, const nn_case *c)
 {
     const bool was_ph = strncmp(r->form, "at pH", 5) == 0;
@@ -186,6 +201,7 @@ void nn_range_reasons(pl_text *out, const nn_range *r, double lowest, const nn_c
 {
     numbers_judge(out, r, c->traits);
     kinds_judge(out, r, c->traits);
+    expanded_judge(out, r, c->traits);
     structures_judge(out, r, c->source);
     form_judge(out, r, c);
     if (c->alike < lowest)

@@ -13,11 +13,18 @@
 #include "chem/graph/graph.h"
 #include "pipeline/base/text.h"
 
-enum { NN_RANGE_LEAST = 5, NN_KINDS_MAX = 64, NN_RING_MOST = 31, NN_FORM_BYTES = 32 };
+enum { NN_RANGE_LEAST = 5, NN_KINDS_MAX = 64, NN_RING_MOST = 31, NN_FORM_BYTES = 32, NN_EXPANDED = 9, NN_EXPANDED_MOST = 15 };
+
+/* Version of what is counted and judged here: raise it when a molecule could get another verdict. It is part of the keys of the
+ * stages score and evaluate, so that scores stored under earlier rules are made again. 1: without unusual and high valences. */
+enum { NN_RANGE_RULES = 2 };
 
 /* Counted properties of a molecule. Conjugated atoms: heavy atoms with a double, triple or aromatic bond. Valences: atoms of the
  * common nonmetals with more or fewer bonds than closed shells take, as in radicals and carbenes. */
 typedef enum nn_number { NN_HEAVY, NN_CHARGE, NN_RINGS, NN_CONJUGATED, NN_FRAGMENTS, NN_VALENCES, NN_NUMBERS } nn_number;
+
+/* Elements that can have more bonds than their lowest valence: sulfur with 6 in a sulfone, phosphorus with 5, nitrogen in N(=O)=O. */
+extern const uint8_t nn_expanded_z[NN_EXPANDED];
 
 /* The source of a 3D structure: column molecule.geometry of results.db. */
 typedef enum nn_source { NN_SOURCE_INPUT, NN_SOURCE_MMFF94, NN_SOURCE_UFF, NN_SOURCE_NONE, NN_SOURCES } nn_source;
@@ -34,7 +41,9 @@ typedef struct nn_kind {
 typedef struct nn_traits {
     int32_t number[NN_NUMBERS];
     uint32_t ring_sizes; /* bit k: there is a bond whose smallest ring has k atoms; bit NN_RING_MOST: that many or more */
-    int32_t n_kinds;     /* NN_KINDS_MAX + 1 means: more than NN_KINDS_MAX                               */
+    uint16_t expanded[NN_EXPANDED]; /* bit k: an atom of nn_expanded_z has k bonds (the sum of their orders), more than its lowest
+                                       valence; bit NN_EXPANDED_MOST: that many or more */
+    int32_t n_kinds;                /* NN_KINDS_MAX + 1 means: more than NN_KINDS_MAX                               */
     nn_kind kind[NN_KINDS_MAX + 1];
 } nn_traits;
 
@@ -44,7 +53,8 @@ pl_code nn_traits_of(nn_traits *out, const ch_graph *g, pl_arena *mem, pl_error 
 typedef struct nn_range {
     int64_t molecules; /* training molecules; 0: not in the file     */
     int32_t low[NN_NUMBERS], high[NN_NUMBERS];
-    uint32_t ring_sizes, sources; /* sources: bit k is nn_source k              */
+    uint32_t ring_sizes, sources;   /* sources: bit k is nn_source k              */
+    uint16_t expanded[NN_EXPANDED]; /* as in nn_traits; none in a file of an earlier version */
     int32_t n_kinds;
     nn_kind kind[NN_KINDS_MAX];
     char form[NN_FORM_BYTES]; /* protonation state of acids and bases: "as drawn", "neutral", "at pH 7.4" */
@@ -54,7 +64,7 @@ typedef struct nn_range {
 
 /* Counts over the training molecules; set to zero before the first nn_census_add. */
 typedef struct nn_census {
-    int64_t n, ring[NN_RING_MOST + 1], source[NN_SOURCES];
+    int64_t n, ring[NN_RING_MOST + 1], source[NN_SOURCES], expanded[NN_EXPANDED][NN_EXPANDED_MOST + 1];
     int32_t least[NN_NUMBERS][NN_RANGE_LEAST], most[NN_NUMBERS][NN_RANGE_LEAST]; /* the smallest and the largest values, sorted */
     int32_t n_kinds;
     struct nn_kind_count {

@@ -7,6 +7,8 @@
  *   heavy_atoms, charge, rings, conjugated_atoms, fragments    [smallest, largest]
  *   unusual_valences    the same; a file without it was trained on none, as far as is known
  *   ring_sizes    [3, 5, 6]
+ *   high_valences ["S6", "P5"]: elements with more bonds than their lowest valence; a file without it was trained on none, as far as
+ *                 is known
  *   atoms         ["C", "N", "N+1", "N+1 paired"] */
 #include <jansson.h>
 #include <stdio.h>
@@ -19,7 +21,7 @@
 static const char *const number_names[NN_NUMBERS] = { "heavy_atoms",      "charge",    "rings",
                                                       "conjugated_atoms", "fragments", "unusual_valences" };
 static const char *const source_names[NN_SOURCES] = { "input", "mmff94", "uff", "none" };
-static const char PAIRED[] = " paired";
+static const char PAIRED[] = " paired", EXPANDED[] = "high_valences";
 
 /* ---- writing ----------------------------------------------------------------- */
 
@@ -47,6 +49,22 @@ static json_t *json_bits(uint32_t bits, const char *const *name)
     return list;
 }
 
+/* "S6" */
+static json_t *json_expanded(const nn_range *r)
+{
+    json_t *list = json_array();
+    char text[32];
+
+    for (int k = 0; k < NN_EXPANDED; k++)
+        for (int bonds = 0; bonds <= NN_EXPANDED_MOST; bonds++) {
+            if (!(r->expanded[k] >> bonds & 1))
+                continue;
+            (void)snprintf(text, sizeof text, "%s%d", ch_element_symbol(nn_expanded_z[k]), bonds);
+            json_array_append_new(list, json_string(text));
+        }
+    return list;
+}
+
 const char *nn_range_text(const nn_range *r, pl_arena *mem)
 {
     json_t *all = json_pack("{s:I, s:o, s:s}", "molecules", (json_int_t)r->molecules, "structures",
@@ -57,6 +75,7 @@ const char *nn_range_text(const nn_range *r, pl_arena *mem)
     for (int k = 0; k < NN_NUMBERS && all != NULL; k++)
         json_object_set_new(all, number_names[k], json_pack("[i, i]", (int)r->low[k], (int)r->high[k]));
     json_object_set_new(all, "ring_sizes", json_bits(r->ring_sizes, NULL));
+    json_object_set_new(all, EXPANDED, json_expanded(r));
     json_object_set_new(all, "atoms", json_kinds(r));
     text = all != NULL ? json_dumps(all, JSON_COMPACT) : NULL;
     copy = text != NULL ? pl_strdup(mem, text) : NULL;
@@ -72,7 +91,7 @@ static bool numbers_take(nn_range *r, const json_t *all)
     for (int k = 0; k < NN_NUMBERS; k++) {
         const json_t *pair = json_object_get(all, number_names[k]), *low = json_array_get(pair, 0), *high = json_array_get(pair, 1);
         const json_int_t a = json_integer_value(low), b = json_integer_value(high);
-        if (k == NN_VALENCES && pair == NULL) /* of a version that did not count them */
+        if (k == NN_VALENCES && pair == NULL) /* a file of a version that did not count them */
             continue;
         if (!json_is_integer(low) || !json_is_integer(high) || a > b || a < INT32_MIN || b > INT32_MAX)
             return false;
@@ -91,7 +110,7 @@ static int source_number(const char *name)
     return k;
 }
 
-/* A source that this program does not know is none that it can make. */
+/* A structure source that this program does not know is one it cannot make, so it is left out. */
 static bool bits_take(nn_range *r, const json_t *all)
 {
     const json_t *rings = json_object_get(all, "ring_sizes"), *structures = json_object_get(all, "structures"), *one;
@@ -109,7 +128,7 @@ static bool bits_take(nn_range *r, const json_t *all)
     return json_is_array(rings) && json_is_array(structures);
 }
 
-/* "N+1 paired" */
+/* Parses an atom kind such as "N+1 paired". */
 static bool kind_take(nn_kind *out, const char *text)
 {
     char symbol[4] = "";
@@ -139,6 +158,32 @@ static bool kinds_take(nn_range *r, const json_t *list)
     return true;
 }
 
+static bool expanded_one(nn_range *r, const char *text)
+{
+    for (int k = 0; k < NN_EXPANDED && text != NULL; k++) {
+        const char *symbol = ch_element_symbol(nn_expanded_z[k]), *digits = text + strlen(symbol);
+        if (strncmp(text, symbol, strlen(symbol)) != 0 || strspn(digits, "0123456789") != strlen(digits) || *digits == '\0')
+            continue;
+        const long bonds = strtol(digits, NULL, 10);
+        if (bonds > NN_EXPANDED_MOST)
+            return false;
+        r->expanded[k] |= (uint16_t)(1u << bonds);
+        return true;
+    }
+    return false;
+}
+
+static bool expanded_take(nn_range *r, const json_t *list)
+{
+    const json_t *one;
+    size_t i;
+
+    json_array_foreach(list, i, one)
+        if (!expanded_one(r, json_string_value(one)))
+            return false;
+    return list == NULL || json_is_array(list);
+}
+
 pl_code nn_range_take(nn_range *out, const char *text, pl_error *err)
 {
     json_t *all = json_loads(text, JSON_REJECT_DUPLICATES, NULL);
@@ -149,7 +194,8 @@ pl_code nn_range_take(nn_range *out, const char *text, pl_error *err)
     *out = (nn_range){ .molecules = json_integer_value(molecules) };
     if (good)
         (void)snprintf(out->form, sizeof out->form, "%s", form);
-    good = good && numbers_take(out, all) && bits_take(out, all) && kinds_take(out, json_object_get(all, "atoms"));
+    good = good && numbers_take(out, all) && bits_take(out, all) && kinds_take(out, json_object_get(all, "atoms")) &&
+           expanded_take(out, json_object_get(all, EXPANDED));
     for (const char *c = out->form; good && *c; c++)
         good = *c >= ' ' && *c < 0x7f;
     json_decref(all);

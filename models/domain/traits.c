@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a graph says of its molecule as a whole. */
+/* Properties of a molecule as a whole, computed from its graph. */
 #include <string.h>
 
+#include "chem/molecule/valence.h"
 #include "models/domain/range.h"
 
 static const char *const sources[NN_SOURCES] = { "input", "mmff94", "uff", "none" };
@@ -17,7 +18,7 @@ nn_source nn_source_of(const char *geometry)
 
 typedef struct walk {
     const ch_graph *g;
-    int32_t *root;        /* [n] of the fragment                                 */
+    int32_t *root;        /* [n] root atom of the fragment */
     int32_t *far, *queue; /* [n] bonds from the start, -1: not reached; [n]      */
 } walk;
 
@@ -30,10 +31,10 @@ static int32_t root_of(const walk *w, int32_t i)
     return i;
 }
 
-/* Each bond once, whichever directions there are. */
+/* True for one of the directed edges of each bond, whichever directions are there. */
 static bool is_first(const ch_graph *g, int32_t edge) { return is_bond(g, edge) && g->pair_edge[g->pair[edge]] == edge; }
 
-/* Returns bonds less bonds that join fragments: rings. */
+/* Number of rings: the bonds minus those that join fragments. */
 static int32_t fragments_join(const walk *w)
 {
     const ch_graph *g = w->g;
@@ -107,37 +108,46 @@ static bool is_conjugated(const ch_graph *g, int32_t i)
     return is;
 }
 
-/* Bonds of an atom, as usual: those of the neutral element with as many electrons; below the second row two more are fine, and of
- * nitrogen, which N(=O)=O has for a nitro group. An element that is not in the list has any. */
-static bool is_usual(int z, int bonds)
-{
-    static const struct {
-        uint8_t z, bonds;
-    } usual[] = { { 5, 3 },  { 6, 4 },  { 7, 3 },  { 8, 2 },  { 9, 1 },  { 14, 4 }, { 15, 3 },
-                  { 16, 2 }, { 17, 1 }, { 33, 3 }, { 34, 2 }, { 35, 1 }, { 53, 1 } };
+typedef struct bonds {
+    int sum, neighbours, aromatic; /* sum of the orders of bonds that are not aromatic; aromatic: bonds */
+} bonds;
 
-    for (size_t k = 0; k < sizeof usual / sizeof *usual; k++)
-        if (usual[k].z == z)
-            return bonds == usual[k].bonds || ((z > 10 || z == 7) && bonds > usual[k].bonds && (bonds - usual[k].bonds) % 2 == 0);
-    return true;
-}
-
-/* Of aromatic atoms only carbon is sure: it has three neighbours. The others may have their lone pair in the ring or not. */
-static bool is_unusual(const ch_graph *g, int32_t i)
+static bonds bonds_of(const ch_graph *g, int32_t i)
 {
-    const int z = g->z[i] - g->charge[i];
-    int bonds = 0, neighbours = 0;
-    bool aromatic = false;
+    bonds b = { 0 };
 
     for (int32_t e = g->row[i]; e < g->row[i + 1]; e++) {
         const int type = g->type[g->pair[e]];
         if (type == CH_PAIR_NOT_BONDED)
             continue;
-        neighbours++;
-        bonds += type == CH_PAIR_AROMATIC ? 0 : 1 + type - CH_PAIR_SINGLE;
-        aromatic = aromatic || type == CH_PAIR_AROMATIC;
+        b.neighbours++;
+        b.aromatic += type == CH_PAIR_AROMATIC;
+        b.sum += type == CH_PAIR_AROMATIC ? 0 : 1 + type - CH_PAIR_SINGLE;
     }
-    return aromatic ? z == 6 && neighbours != 3 : !is_usual(z, bonds);
+    return b;
+}
+
+/* Of aromatic atoms only carbon is sure: it has three neighbours. The others may have their lone pair in the ring or not. */
+static bool is_unusual(const ch_graph *g, int32_t i)
+{
+    const bonds b = bonds_of(g, i);
+
+    return b.aromatic > 0 ? g->z[i] - g->charge[i] == 6 && b.neighbours != 3 : ch_free_valences(g->z[i], g->charge[i], b.sum) != 0;
+}
+
+const uint8_t nn_expanded_z[NN_EXPANDED] = { 7, 14, 15, 16, 17, 33, 34, 35, 53 };
+
+/* An aromatic atom has one bond more if its lone pair is not in the ring: pyridine oxide drawn as n(=O) has five. */
+static void expanded_add(nn_traits *t, const ch_graph *g, int32_t i)
+{
+    const bonds b = bonds_of(g, i);
+    const int fewest = ch_fewest_bonds(g->z[i], g->charge[i]);
+    int sum = b.sum + b.aromatic;
+
+    sum += b.aromatic > 0 && sum > fewest && (sum - fewest) % 2 != 0;
+    for (int k = 0; k < NN_EXPANDED && fewest >= 0 && sum > fewest; k++)
+        if (nn_expanded_z[k] == g->z[i])
+            t->expanded[k] |= (uint16_t)(1u << (sum < NN_EXPANDED_MOST ? sum : NN_EXPANDED_MOST));
 }
 
 static void kind_add(nn_traits *t, nn_kind k)
@@ -170,6 +180,7 @@ pl_code nn_traits_of(nn_traits *out, const ch_graph *g, pl_arena *mem, pl_error 
         out->number[NN_HEAVY]++;
         out->number[NN_CONJUGATED] += is_conjugated(g, i);
         out->number[NN_VALENCES] += is_unusual(g, i);
+        expanded_add(out, g, i);
     }
     return PL_OK;
 }

@@ -14,7 +14,7 @@ enum { VERSION = 1 };
 static const char magic[] = "MSBB";
 
 typedef struct header {
-    ch_seal seal;
+    ch_block_header seal;
     uint32_t kind, max_degree, n, width, graphs_crc;
     uint64_t bytes;
 } header;
@@ -55,7 +55,7 @@ double nn_basis_bytes(nn_basis_kind kind, int32_t max_degree, double n_pairs, do
 
 /* ---- computing ---- */
 
-/* What the kinds need; made once a block. */
+/* Scratch data of the kinds of blocks, made once per block. */
 typedef struct maker {
     nn_basis_kind kind;
     int32_t max_degree, width;
@@ -147,7 +147,7 @@ static void write_all(unsigned char *base, const maker *m, const ch_graph_block 
         at[g + 1] = at[g] + (uint64_t)entries(m->kind, &graphs->graph[g]);
     }
     memcpy(base, h, sizeof *h);
-    ch_seal_put(base, (size_t)h->bytes, magic, VERSION);
+    ch_block_header_put(base, (size_t)h->bytes, magic, VERSION);
 }
 
 pl_code nn_basis_pack(pl_bytes *out, nn_basis_kind kind, int32_t max_degree, const ch_graph_block *graphs, pl_arena *mem,
@@ -176,7 +176,7 @@ pl_code nn_basis_pack(pl_bytes *out, nn_basis_kind kind, int32_t max_degree, con
 
 static pl_code get_header(header *h, pl_bytes in, const ch_graph_block *graphs, pl_error *err)
 {
-    pl_code code = ch_seal_open(h, sizeof *h, in, magic, VERSION, "bases", err);
+    pl_code code = ch_block_header_open(h, sizeof *h, in, magic, VERSION, "bases", err);
 
     if (code != PL_OK)
         return code;

@@ -9,12 +9,12 @@
 struct nn_collate {
     unsigned char *base;
     size_t cap, used;
-    int32_t *item; /* kept apart: needed before the sizes are known */
+    int32_t *item; /* separate: needed before the sizes are known */
     nn_left_out *left;
     int32_t item_cap;
 };
 
-/* The writable side of an nn_batch. */
+/* The arrays of an nn_batch, writable. */
 typedef struct sheet {
     int32_t n_nodes, n_edges, n_pairs, node_width, edge_width;
     int32_t *first, *src, *dst, *row, *rev, *pair, *pair_edge;
@@ -80,7 +80,7 @@ static pl_code room_for_items(nn_collate *c, int32_t n, pl_error *err)
     return PL_OK;
 }
 
-/* Sorts the items into kept and left out; sums the kept. */
+/* Sorts the items into kept and left out; adds up the sizes of the kept ones. */
 static pl_code choose(nn_collate *c, nn_collated *out, const nn_item *items, int32_t n, const nn_inputs *inputs, pl_error *err)
 {
     int64_t nodes = 0, edges = 0;
@@ -118,7 +118,7 @@ static bool all_have_frames(const nn_collated *out, const nn_item *items)
 
 /* ---- memory ---- */
 
-/* Called twice: without memory it only counts. Never NULL with memory. */
+/* Returns the next piece of memory. Called twice: without memory it only counts, with memory it never returns NULL. */
 static void *cut(nn_collate *c, size_t n, size_t size)
 {
     void *p = c->base == NULL ? NULL : c->base + c->used;

@@ -10,8 +10,8 @@ enum { STORED_DEGREES = 3 };
 
 struct nn_mirror {
     float (*vec)[3], *frame;
-    size_t n_vec, n_frame;       /* edges, pairs that there is room for */
-    float sign[NN_FRAME_FLOATS]; /* of a frame's entries                */
+    size_t n_vec, n_frame;       /* edges and pairs that the arrays can hold */
+    float sign[NN_FRAME_FLOATS]; /* factor of each entry of a frame */
 };
 
 nn_mirror *nn_mirror_new(void)

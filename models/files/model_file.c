@@ -60,7 +60,7 @@ static pl_code tensor_take(float *params, const nn_tensors *all, const nn_param 
 static pl_code no_extra_tensor(const nn_tensors *all, const nn_se3 *model, pl_error *err)
 {
     for (int k = 0; k < all->n; k++)
-        if (nn_se3_find(model, all->t[k].name) < 0 && !nn_domain_has(all->t[k].name))
+        if (nn_se3_find(model, all->t[k].name) < 0 && !nn_domain_has(all->t[k].name) && !nn_seen_is(all->t[k].name))
             return pl_fail(err, PL_EDATA, "tensor %.100s does not belong to this model", all->t[k].name);
     return PL_OK;
 }
@@ -135,7 +135,9 @@ static pl_code read_all(nn_model_file *m, const char *path, pl_arena *mem, pl_er
     code = params_take(m, all, other_signs, mem, err);
     if (code == PL_OK)
         code = nn_domain_take(&m->domain, all, mem, err);
-    pl_sha256_start(&sha); /* of what was read, whatever the file holds by now */
+    if (code == PL_OK)
+        code = nn_seen_take(&m->seen, all, mem, err);
+    pl_sha256_start(&sha); /* hash of the bytes that were read, whatever the file holds by now */
     pl_sha256_add(&sha, file.data, file.len);
     pl_sha256_hex(&sha, m->sha256);
     return code;
@@ -158,7 +160,7 @@ pl_code nn_model_read(nn_model_file **out, const char *path, pl_arena *mem, pl_e
 
 /* ---- writing ------------------------------------------------------------- */
 
-/* Nearest, ties to even; the numbers are finite. */
+/* Rounds to nearest, ties to even; x is finite. */
 static uint16_t bf16_of(float x)
 {
     uint32_t bits;
@@ -202,7 +204,7 @@ static pl_code tensors_fill(nn_tensor *t, const nn_model_file *m, pl_arena *mem,
 
 static pl_code write_in(const nn_model_file *m, const char *path, pl_arena *mem, pl_error *err)
 {
-    nn_tensor *t = PL_NEW(mem, nn_tensor, m->model->n_params + NN_DOMAIN_TENSORS);
+    nn_tensor *t = PL_NEW(mem, nn_tensor, m->model->n_params + NN_DOMAIN_TENSORS + NN_SEEN_TENSORS);
     nn_tensors all = { .n = m->model->n_params, .t = t };
     pl_code code;
 
@@ -213,6 +215,8 @@ static pl_code write_in(const nn_model_file *m, const char *path, pl_arena *mem,
         code = nn_domain_tensors(t + all.n, &m->domain, mem, err);
         all.n += NN_DOMAIN_TENSORS;
     }
+    if (code == PL_OK && m->seen.known)
+        code = nn_seen_tensor(t + all.n++, &m->seen, mem, err);
     if (code == PL_OK)
         code = nn_model_meta_list(&all.meta, &all.n_meta, m, mem, err);
     return code != PL_OK ? code : nn_tensors_write(path, &all, err);

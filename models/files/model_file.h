@@ -19,7 +19,7 @@
  *   provenance data, sizes, split, recipe, date, errors
  *   sha256     of the file itself: models/tensors/safetensors.h; absent in files of earlier versions
  *
- * The file may also contain the applicability domain (models/domain/domain.h).
+ * The file may also contain the applicability domain (models/domain/domain.h) and the validation molecules (models/domain/seen.h).
  * Classifiers have format 2, because a program that knows only format 1 would take log odds for the target.
  * Models of several targets have format 3.
  * A file cannot contain executable code. Reading checks every tensor's name, shape and
@@ -32,6 +32,7 @@
 #include "chem/graph/graph.h"
 #include "models/domain/domain.h"
 #include "models/domain/range.h"
+#include "models/domain/seen.h"
 #include "models/features/feature.h"
 #include "models/metrics/conformal.h"
 #include "models/network/se3.h"
@@ -60,6 +61,7 @@ typedef struct nn_model_file {
     nn_inputs inputs;
     ch_graph_opts graph;    /* max_atoms and max_edges are not kept           */
     nn_domain domain;       /* fingerprints of the training molecules         */
+    nn_seen seen;           /* molecules that it met besides these            */
     nn_range range;         /* ranges of their properties                     */
     const char *provenance; /* JSON object                                    */
     bool bf16;              /* parameters are stored as bfloat16              */

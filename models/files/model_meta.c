@@ -27,13 +27,12 @@ bool nn_model_name_fits(const char *s)
 
 /* ---- reading ------------------------------------------------------------- */
 
-/* One JSON object of the metadata. The first thing found wrong is kept in err
- * and every later call does nothing. */
+/* Reads one JSON object of the metadata. The first error is kept in err; every later call then does nothing. */
 typedef struct reader {
     const nn_tensors *all;
     const char *section;
     json_t *root;
-    int version; /* of the format */
+    int version; /* format_version of the file */
     pl_arena *mem;
     pl_code code;
     pl_error *err;
@@ -230,7 +229,7 @@ static void take_target(reader *r, nn_target *t, const nn_inputs *in)
         wrong_type(r, LOWEST, "a similarity");
 }
 
-static const double MOST = 1e15; /* any more is no similarity, no error and no number of molecules */
+static const double MOST = 1e15; /* upper limit of similarities, errors and counts of molecules */
 
 static double band_real(reader *r, const json_t *band, const char *key)
 {
@@ -263,7 +262,7 @@ static void take_interval(reader *r, nn_target *t, const nn_inputs *in)
     }
 }
 
-/* In the open section, for each target: the section itself, or the objects of its list. */
+/* Calls `take` for each target, on the open section itself or on the objects of its list. */
 static void take_each(reader *r, nn_model_file *m, void (*take)(reader *r, nn_target *t, const nn_inputs *in))
 {
     json_t *section = r->root, *list = r->version < 3 ? NULL : member(r, "targets");
@@ -281,7 +280,7 @@ static void take_each(reader *r, nn_model_file *m, void (*take)(reader *r, nn_ta
     r->root = section;
 }
 
-/* Who reads no task takes the log odds for the target, so there is a format for it. */
+/* A program that does not know `task` would take the log odds for the target; format version 2 makes it refuse the file. */
 static void take_task(reader *r, nn_model_file *m)
 {
     static const char *const classification[] = { "classification", NULL }, *const logistic[] = { "logistic", NULL };
@@ -319,7 +318,7 @@ static void take_targets(reader *r, nn_model_file *m)
             r->code = pl_fail(r->err, PL_EDATA, "metadata target: two are called %s", m->target[k / n].name);
 }
 
-/* Files of earlier versions have none. */
+/* Files of earlier versions have no range. */
 static void take_range(reader *r, nn_range *range)
 {
     const char *text = nn_tensors_meta(r->all, RANGE);
@@ -430,7 +429,7 @@ static json_t *json_interval(const nn_target *t, const nn_inputs *in)
     return json_pack("{s:s, s:o}", "part", t->interval.part != NULL ? t->interval.part : "", "bands", bands);
 }
 
-/* As take_each reads it. */
+/* The targets as take_each reads them: one object, or a list. */
 static json_t *json_each(const nn_model_file *m, json_t *(*make)(const nn_target *t, const nn_inputs *in))
 {
     json_t *list;
@@ -443,7 +442,7 @@ static json_t *json_each(const nn_model_file *m, json_t *(*make)(const nn_target
     return json_pack("{s:o}", "targets", list);
 }
 
-/* Takes over `value`; NULL when refused. */
+/* The value as text in mem; frees the value. NULL: memory was refused. */
 static const char *json_text(json_t *value, pl_arena *mem)
 {
     char *text = value != NULL ? json_dumps(value, JSON_COMPACT | JSON_REAL_PRECISION(17)) : NULL;
@@ -456,7 +455,7 @@ static const char *json_text(json_t *value, pl_arena *mem)
 
 enum { META_KEYS = 12 };
 
-/* How many; the last two only if they are known. */
+/* Returns the number of entries; the last two are written only if they are known. */
 static int meta_fill(nn_meta list[META_KEYS], const nn_model_file *m, pl_arena *mem)
 {
     bool known = false;
@@ -468,7 +467,9 @@ static int meta_fill(nn_meta list[META_KEYS], const nn_model_file *m, pl_arena *
         json_object_set_new(target, "task", json_string("classification"));
         json_object_set_new(target, "output", json_string("logistic"));
     }
-    list[1] = (nn_meta){ "format_version", m->conf.outputs > 1 ? "3" : m->classifies ? "2" : "1" };
+    list[1] = (nn_meta){ "format_version", m->classifies ? "2" : "1" };
+    if (m->conf.outputs > 1)
+        list[1].value = "3";
     list[2] = (nn_meta){ "name", m->name };
     list[3] = (nn_meta){ "w3j", "e3nn-0.3.3" };
     list[4] = (nn_meta){ "model", json_text(json_conf(&m->conf), mem) };

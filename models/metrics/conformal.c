@@ -18,7 +18,7 @@ int nn_interval_band(double alike)
     return k;
 }
 
-/* Band k goes to the one below. */
+/* Joins band k to the band below. */
 static void band_join(nn_interval *i, int32_t k)
 {
     i->band[k - 1].n += i->band[k].n;
@@ -27,7 +27,7 @@ static void band_join(nn_interval *i, int32_t k)
     i->n--;
 }
 
-/* The bands that have enough molecules. */
+/* Chooses bands of similarity with enough molecules each. */
 static void bands_choose(nn_interval *i, const double *alike, int64_t n)
 {
     i->n = NN_BANDS_MAX;

@@ -69,7 +69,7 @@ static int number_compare(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* The largest error but those of one in ten, counting a further one as the largest. */
+/* The 90 % quantile of the errors, where one more error is counted as the largest (split conformal). */
 double nn_metric_interval90(double *error, int64_t n)
 {
     const int64_t k = (9 * (n + 1) + 9) / 10;
@@ -120,7 +120,7 @@ pl_code nn_metric_fit(nn_fit *out, const double *y, const double *p, int64_t n, 
 
 /* ---- classes ------------------------------------------------------------- */
 
-/* Best first; how many. */
+/* Groups of equal scores, best first; returns their number. */
 static int64_t ties_make(nn_tie *tie, const double *y, const ranked *sorted, int64_t n)
 {
     int64_t n_ties = 0;
@@ -158,8 +158,8 @@ pl_code nn_metric_class(nn_fit *out, const double *y, const double *p, int64_t n
 
 /* ---- least squares ------------------------------------------------------- */
 
-/* Normal equations of columns with mean 0 and variance 1: well enough scaled
- * for double, and the mean takes the constant term out of the system. */
+/* Normal equations of columns scaled to mean 0 and variance 1, which is accurate enough in double; centring removes the
+ * constant term from the system. */
 typedef struct normal {
     int32_t k;
     double *mean, *scale; /* [k]; scale 0: the column is left out   */

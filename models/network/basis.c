@@ -38,7 +38,7 @@ pl_code nn_couplings_new(nn_couplings **out, int max_degree, nn_w3j_sign sign, p
     return PL_OK;
 }
 
-/* out[l][f][k] for one f; strides in numbers. */
+/* Where out[l][f][k] of one f is; strides in floats. */
 typedef struct place {
     double *out;
     ptrdiff_t stride_l, stride_f;
@@ -68,7 +68,7 @@ void nn_basis_pair(double *out, const nn_couplings *q, int i, int o, const doubl
     pair_write((place){ out, n_freq * wide, wide }, q, i, o, sh);
 }
 
-/* Which pairs a layout holds, and the length of its axes. */
+/* Which pairs of degrees a layout holds, and the lengths of its axes. */
 typedef struct axes {
     int in0, in1, out0, out1; /* degrees in0..in1, out0..out1 */
     int rows, n_freq, cols;

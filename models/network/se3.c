@@ -258,7 +258,7 @@ static void groups_add(builder *b, nn_conv *c, const char *inner)
     }
 }
 
-/* c->in, out, edge, edge_scalars and pool are set; `inner` is the layer's own prefix. */
+/* Builds a convolution whose in, out, edge, edge_scalars and pool are set; `inner` is the layer's own prefix. */
 static void conv_build(builder *b, nn_conv *c, bool self_interaction, const char *inner)
 {
     c->group = PL_NEW(b->mem, nn_group, GROUPS_MAX);

@@ -7,7 +7,7 @@
 
 enum { PURPOSE_INIT = 0x696e6974 }; /* "init" */
 
-/* Every tensor has a stream of its own, so adding a layer leaves the others alone. */
+/* Every tensor has its own random stream, so that adding a layer does not change the others. */
 typedef struct initialiser {
     const nn_se3 *model;
     float *params;

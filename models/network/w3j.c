@@ -57,7 +57,7 @@ static double complex real_basis(int l, int m, int real_m)
     return q * phase[l % 4];
 }
 
-/* One entry: each real component mixes the two complex ones +-m. */
+/* One entry: each real component is a combination of the two complex ones +-m. */
 static double real_entry(const int l[3], const int r[3])
 {
     double complex sum = 0.0;

@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-enum { BLOCK = 2048 }; /* floats of each array at a time: what the average reads is still in the cache */
+enum { BLOCK = 2048 }; /* floats of each array per block: the moving average reads them while they are still in the cache */
 
 nn_adamw_rule nn_adamw_rule_make(const nn_adamw_conf *c, int64_t step, float lr)
 {

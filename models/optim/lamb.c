@@ -26,7 +26,7 @@ static float direction(float p, float m, float v, const nn_lamb_rule *r)
     return m * r->fix1 / (sqrtf(v) * r->fix2 + r->eps) + r->decay * p;
 }
 
-/* Four sums so that the compiler may keep four lanes; the order is fixed. */
+/* Four partial sums, so that the compiler can vectorise; the order is fixed. */
 nn_lamb_squares nn_lamb_moments(const nn_adamw_arrays *a, size_t first, size_t n, const nn_lamb_rule *r)
 {
     const float *restrict p = a->p + first, *restrict g = a->g + first;

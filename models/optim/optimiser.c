@@ -3,7 +3,7 @@
 
 #include "models/optim/lamb.h"
 
-enum { PIECE = 1 << 16 }; /* parameters that one thread takes at a time */
+enum { PIECE = 1 << 16 }; /* parameters per piece; one thread takes one piece at a time */
 
 typedef struct piece {
     size_t first, n;
@@ -16,7 +16,7 @@ struct nn_optimiser {
     int32_t n_pieces, n_tensors;
     piece *piece;
     float *ratio; /* [n_tensors] */
-    /* of one step */
+    /* arguments of the present step */
     const nn_adamw_arrays *arrays;
     nn_adamw_rule adamw;
     nn_lamb_rule lamb;
@@ -24,7 +24,7 @@ struct nn_optimiser {
 
 /* ---- pieces -------------------------------------------------------------- */
 
-/* Counts the pieces of a tensor; writes them where there is room. */
+/* Counts the pieces of a tensor, and writes them unless `to` is NULL. */
 static int32_t tensor_cut(piece *to, size_t first, size_t size, int32_t tensor)
 {
     int32_t n = 0;
@@ -35,7 +35,7 @@ static int32_t tensor_cut(piece *to, size_t first, size_t size, int32_t tensor)
     return n;
 }
 
-/* AdamW knows no tensors: for it all are one. */
+/* AdamW treats all tensors as one. */
 static int32_t cut(piece *to, const nn_param *tensor, int32_t n_tensors)
 {
     int32_t n = 0;

@@ -6,8 +6,8 @@
 
 enum { BLOCK = 1 << 22 };
 
-/* Double inside. Memory of a batch lives in one arena that is reset by forward
- * and keeps its blocks, so a batch no larger than the largest seen needs no more. */
+/* Computes in double. Memory of a batch lives in one arena that forward resets; its blocks are kept, so a batch no larger than
+ * the largest so far allocates nothing. */
 typedef struct ref_engine {
     const nn_se3 *model;
     double *params, *grad;
@@ -36,7 +36,7 @@ static pl_code engine_check(const nn_engine_conf *conf, pl_error *err)
     return PL_OK;
 }
 
-/* One thread: this is the oracle. */
+/* One thread: this engine is the reference that others are tested against. */
 static pl_code engine_open(nn_engine **out, const nn_se3 *model, const nn_engine_conf *conf, pl_error *err)
 {
     pl_code code = engine_check(conf, err);
@@ -114,7 +114,7 @@ static pl_code engine_forward(nn_engine *e, const nn_batch *in, bool keep, float
     const nn_se3 *m = r->model;
     pl_code code = batch_check(m, in, err);
     double *node;
-    (void)keep; /* the oracle always remembers */
+    (void)keep; /* always keeps what backward needs */
 
     pl_arena_reset(r->mem);
     r->run = NULL;

@@ -9,7 +9,7 @@
 #include "pipeline/base/text.h"
 
 enum { PREFIX = 8, DIGITS = 64 };
-static const uint64_t HEADER_MAX = 100u << 20; /* the limit of the format's own library */
+static const uint64_t HEADER_MAX = 100u << 20; /* the limit of the safetensors library */
 
 static const struct {
     const char *name;
@@ -26,7 +26,7 @@ const char *nn_dtype_name(nn_dtype type) { return dtypes[type].name; }
 
 static const char no_digits[DIGITS + 1] = "0000000000000000000000000000000000000000000000000000000000000000";
 
-/* The hash of a file whose own digits lie at `at`. */
+/* Hash of a file without the hash digits in it, which begin at `at`. */
 static void hash_around(pl_bytes file, size_t at, char out[DIGITS + 1])
 {
     pl_sha256 sha;
@@ -40,7 +40,7 @@ static void hash_around(pl_bytes file, size_t at, char out[DIGITS + 1])
 
 static bool is_digits(const char *s) { return strlen(s) == DIGITS && strspn(s, "0123456789abcdef") == DIGITS; }
 
-/* A string of 64 digits is the checksum under any name: the name too can be damaged. */
+/* A string of 64 digits is the checksum whatever its name, because the name can be damaged too. */
 static const nn_meta *find_checksum(const nn_tensors *all)
 {
     for (int k = 0; k < all->n_meta; k++)
@@ -83,7 +83,7 @@ static pl_code dtype_parse(nn_dtype *out, const json_t *j, const char *name, pl_
     return pl_fail(err, PL_EDATA, "tensor %s has the unsupported dtype %s", name, s);
 }
 
-/* limit: no tensor of this file can have more entries. */
+/* limit: maximum number of entries of a tensor in this file. */
 static pl_code shape_parse(nn_tensor *t, const json_t *j, size_t limit, pl_error *err)
 {
     size_t n = json_array_size(j);
@@ -341,7 +341,7 @@ static json_t *tensor_json(const nn_tensor *t, size_t from)
                      (json_int_t)to);
 }
 
-/* The place of the checksum is the first member: its digits are the first of the file. */
+/* The checksum is the first member, so its digits are the first 64 in the file. */
 static json_t *meta_json(const nn_tensors *what)
 {
     json_t *j = json_pack("{s:s}", "sha256", no_digits);
@@ -351,7 +351,7 @@ static json_t *meta_json(const nn_tensors *what)
             json_decref(j);
             return NULL;
         }
-    json_object_set_new(j, "sha256", json_string(no_digits)); /* that of a file that was read is no longer true */
+    json_object_set_new(j, "sha256", json_string(no_digits)); /* the checksum of a file that was read is not valid for this one */
     return j;
 }
 

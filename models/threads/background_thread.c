@@ -6,8 +6,8 @@
 #include "pipeline/base/par.h"
 
 /* A pool of one worker and one slot. */
-struct nn_aside {
-    pl_pool *pool; /* NULL: the system has no thread */
+struct nn_background {
+    pl_pool *pool; /* NULL: the system refused a thread */
     bool begun;
     void (*work)(void *ctx);
     void *ctx;
@@ -15,34 +15,34 @@ struct nn_aside {
 
 static pl_code aside_work(void *ctx, int worker, int slot, pl_error *err)
 {
-    nn_aside *a = ctx;
+    nn_background *a = ctx;
 
     (void)worker;
     (void)slot;
     (void)err;
-    a->work(a->ctx); /* the caller keeps away meanwhile */
+    a->work(a->ctx); /* without a thread it runs here; the caller does nothing meanwhile */
     return PL_OK;
 }
 
-nn_aside *nn_aside_new(void)
+nn_background *nn_background_new(void)
 {
-    nn_aside *a = calloc(1, sizeof *a);
+    nn_background *a = calloc(1, sizeof *a);
 
     if (a != NULL)
         (void)pl_pool_open(&a->pool, 1, 1, aside_work, a, NULL);
     return a;
 }
 
-void nn_aside_free(nn_aside *a)
+void nn_background_free(nn_background *a)
 {
     if (a == NULL)
         return;
-    nn_aside_wait(a);
+    nn_background_wait(a);
     pl_pool_close(a->pool);
     free(a);
 }
 
-void nn_aside_begin(nn_aside *a, void (*work)(void *ctx), void *ctx)
+void nn_background_begin(nn_background *a, void (*work)(void *ctx), void *ctx)
 {
     if (a->pool == NULL) {
         work(ctx);
@@ -54,7 +54,7 @@ void nn_aside_begin(nn_aside *a, void (*work)(void *ctx), void *ctx)
     pl_pool_put(a->pool, 0, 0);
 }
 
-bool nn_aside_busy(nn_aside *a)
+bool nn_background_busy(nn_background *a)
 {
     pl_code code;
 
@@ -62,8 +62,8 @@ bool nn_aside_busy(nn_aside *a)
     return a->begun;
 }
 
-void nn_aside_wait(nn_aside *a)
+void nn_background_wait(nn_background *a)
 {
-    while (nn_aside_busy(a))
+    while (nn_background_busy(a))
         pl_pool_wait(a->pool);
 }

@@ -8,7 +8,7 @@
 
 enum {
     THREADS_MAX = 256,
-    SPINS = 400 /* looks before a thread sleeps, some 20 us: steps follow each other faster than threads wake */
+    SPINS = 400 /* checks before a thread sleeps, about 20 us: the next run often begins sooner than a thread wakes up */
 };
 
 typedef struct worker {
@@ -80,7 +80,8 @@ nn_pool *nn_pool_new(int threads)
     pthread_mutex_init(&p->lock, NULL);
     pthread_cond_init(&p->start, NULL);
     pthread_cond_init(&p->finished, NULL);
-    threads = threads < 1 ? 1 : threads > THREADS_MAX ? THREADS_MAX : threads;
+    if (threads > THREADS_MAX)
+        threads = THREADS_MAX;
     for (p->n_workers = 1; p->n_workers < threads; p->n_workers++) {
         worker *w = &p->worker[p->n_workers];
         w->pool = p;

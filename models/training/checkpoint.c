@@ -14,16 +14,14 @@ enum { SECTIONS = 7, NAME_BYTES = 16, HEADER_BYTES = 16, ENTRY_BYTES = 40, TABLE
 
 static const char magic[8] = "MSCKPT01";
 
-/* One section as it is in memory. Floats, doubles and integers are stored as
- * they are: every machine this runs on is little-endian. */
+/* One section and where it is in memory. Numbers are stored as they are: every supported machine is little-endian. */
 typedef struct section {
     const char *name;
     void *data;
     size_t bytes;
 } section;
 
-/* The scalars of a state, in an order that is part of the format. Files from before the loss was scaled
- * end before scale, which is then 0. */
+/* The scalars of a state, in the order of the file format. Files from before loss scaling end before `scale`, which is then 0. */
 typedef struct numbers {
     int64_t n, outputs, step, epoch, cursor, best_epoch, bad_run, bad_total, seen_n, done, has_ema;
     double best_error, seen_loss, seen_abs, seen_square;
@@ -111,7 +109,7 @@ static void sections_put(unsigned char *out, const section *list)
     put(out, 12, &crc, 4);
 }
 
-/* The old latest stays reachable under one of the two names at every moment. */
+/* At every moment the previous checkpoint exists under at least one of the two names. */
 static pl_code rotate_files(const char *latest, const char *previous, pl_arena *mem, pl_error *err)
 {
     const char *tmp = pl_sprintf(mem, "%s.tmp", previous);
@@ -122,12 +120,12 @@ static pl_code rotate_files(const char *latest, const char *previous, pl_arena *
     (void)unlink(tmp);
     if (link(latest, tmp) == 0) {
         code = rename(tmp, previous) == 0 ? PL_OK : pl_fail_errno(err, previous);
-        (void)unlink(tmp); /* rename leaves it where both names are one file already */
+        (void)unlink(tmp); /* rename keeps it if both names already are the same file */
         return code;
     }
     if (errno == ENOENT)
         return PL_OK;
-    return rename(latest, previous) == 0 ? PL_OK : pl_fail_errno(err, previous); /* no hard links here */
+    return rename(latest, previous) == 0 ? PL_OK : pl_fail_errno(err, previous); /* the file system has no hard links */
 }
 
 static pl_code save_in(const char *dir, const char *identity, const nn_train_state *s, bool rotate, pl_arena *mem, pl_error *err)
@@ -179,7 +177,7 @@ static pl_code header_check(pl_bytes in, pl_error *err)
     return PL_OK;
 }
 
-/* The section's bytes, after their checksum. The table itself is sound. */
+/* Returns the bytes of a section after checking their checksum. The table itself was checked before. */
 static pl_code section_get(pl_bytes *out, pl_bytes in, int i, const char *name, pl_error *err)
 {
     const unsigned char *entry = (const unsigned char *)in.data + HEADER_BYTES + (size_t)i * ENTRY_BYTES;
@@ -201,7 +199,7 @@ static pl_code section_get(pl_bytes *out, pl_bytes in, int i, const char *name, 
     return PL_OK;
 }
 
-/* Whether a section has as many bytes as it needs, or as an older file has. */
+/* Whether a section has the required number of bytes, or that of an older file. */
 static bool is_long_enough(pl_bytes part, const section *of, int i)
 {
     return part.len == of->bytes || (i == 1 && part.len == offsetof(numbers, scale));

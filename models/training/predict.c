@@ -17,7 +17,7 @@ static nn_which take(const nn_predictor *p, const nn_samples *s, int64_t from, i
     return (nn_which){ p->all + from, nn_train_take(s, p->all + from, end - from, p->molecules, p->max_edges) };
 }
 
-/* y: of the batch in; image: room for as many. */
+/* Averages y over the batch and its mirror image. y: predictions of the batch; image: room for as many. */
 static pl_code image_join(float *y, float *image, const nn_predictor *p, const nn_batch *in, int64_t n, pl_error *err)
 {
     nn_batch other;
@@ -41,7 +41,7 @@ pl_code nn_predict_part(float *y, const nn_predictor *p, const nn_samples *sampl
         next = take(p, samples, at + now.n, end);
         if (nn_told_to_stop(p->host))
             return pl_fail(err, PL_ESTOP, "stopped while predicting");
-        code = nn_ahead_take(p->ahead, &batch, samples, now, next, err);
+        code = nn_prefetch_take(p->ahead, &batch, samples, now, next, err);
         if (code == PL_OK)
             code = p->kind->forward(p->engine, &batch, false, y + at * samples->outputs, err);
         if (code == PL_OK && p->mirror != NULL)
@@ -57,7 +57,7 @@ static pl_code predict(float *y, nn_predictor p, const nn_samples *samples, bool
     bool ready = mem != NULL;
     pl_code code;
 
-    p.ahead = nn_ahead_new();
+    p.ahead = nn_prefetch_new();
     p.all = mem != NULL ? nn_predict_numbers(samples->n, mem) : NULL;
     if (mem != NULL && mirror) {
         p.mirror = nn_mirror_new();
@@ -66,7 +66,7 @@ static pl_code predict(float *y, nn_predictor p, const nn_samples *samples, bool
     }
     code = ready && p.ahead != NULL && p.all != NULL ? nn_predict_part(y, &p, samples, (nn_span){ 0, samples->n }, err)
                                                      : pl_fail(err, PL_ENOMEM, "predicting %lld molecules", (long long)samples->n);
-    nn_ahead_free(p.ahead);
+    nn_prefetch_free(p.ahead);
     nn_mirror_free(p.mirror);
     pl_arena_free(mem);
     return code;

@@ -10,7 +10,7 @@ typedef struct nn_predictor {
     nn_engine *engine;            /* with its parameters set                        */
     const nn_train_host *host;    /* host->stop is called before every batch; NULL: never */
     int64_t molecules, max_edges; /* limits of a batch, as in nn_train_conf         */
-    nn_ahead *ahead;
+    nn_prefetch *ahead;
     const int64_t *all; /* from nn_predict_numbers                        */
     nn_mirror *mirror;  /* not NULL: y is the mean over a molecule and its mirror image */
     float *image;       /* scratch for mirror: [samples->n][outputs]      */

@@ -6,10 +6,10 @@
 
 #include "models/threads/background_thread.h"
 
-struct nn_ahead {
-    nn_aside *aside;
-    bool begun;                /* there is a batch that is being made, or made      */
-    const nn_samples *samples; /* of that batch, and the rest too                   */
+struct nn_prefetch {
+    nn_background *aside;
+    bool begun;                /* a batch is being made, or is ready */
+    const nn_samples *samples; /* arguments of that batch, up to the end */
     nn_which which;
     int slot;
     nn_batch batch;
@@ -17,47 +17,47 @@ struct nn_ahead {
     pl_error err;
 };
 
-nn_ahead *nn_ahead_new(void)
+nn_prefetch *nn_prefetch_new(void)
 {
-    nn_ahead *a = calloc(1, sizeof *a);
+    nn_prefetch *a = calloc(1, sizeof *a);
 
-    if (a != NULL && (a->aside = nn_aside_new()) == NULL) {
+    if (a != NULL && (a->aside = nn_background_new()) == NULL) {
         free(a);
         return NULL;
     }
     return a;
 }
 
-void nn_ahead_free(nn_ahead *a)
+void nn_prefetch_free(nn_prefetch *a)
 {
     if (a != NULL)
-        nn_aside_free(a->aside);
+        nn_background_free(a->aside);
     free(a);
 }
 
 static void make(void *ctx)
 {
-    nn_ahead *a = ctx;
+    nn_prefetch *a = ctx;
 
     a->code = a->samples->batch(a->samples->ctx, a->slot, &a->batch, a->which.at, a->which.n, &a->err);
 }
 
-static void begin(nn_ahead *a, const nn_samples *s, nn_which which)
+static void begin(nn_prefetch *a, const nn_samples *s, nn_which which)
 {
     a->samples = s;
     a->which = which;
     a->slot ^= 1;
     a->begun = true;
-    nn_aside_begin(a->aside, make, a);
+    nn_background_begin(a->aside, make, a);
 }
 
-static void finish(nn_ahead *a)
+static void finish(nn_prefetch *a)
 {
-    nn_aside_wait(a->aside);
+    nn_background_wait(a->aside);
     a->begun = false;
 }
 
-pl_code nn_ahead_take(nn_ahead *a, nn_batch *out, const nn_samples *s, nn_which now, nn_which next, pl_error *err)
+pl_code nn_prefetch_take(nn_prefetch *a, nn_batch *out, const nn_samples *s, nn_which now, nn_which next, pl_error *err)
 {
     bool mine = a->begun && a->samples == s && a->which.at == now.at && a->which.n == now.n;
     pl_code code;

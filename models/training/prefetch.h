@@ -27,13 +27,13 @@ typedef struct nn_which {
     int32_t n; /* 0: none */
 } nn_which;
 
-typedef struct nn_ahead nn_ahead;
+typedef struct nn_prefetch nn_prefetch;
 
-nn_ahead *nn_ahead_new(void);    /* NULL: no memory                                    */
-void nn_ahead_free(nn_ahead *a); /* waits for a batch that is being made; NULL is fine */
+nn_prefetch *nn_prefetch_new(void);    /* NULL: no memory                                    */
+void nn_prefetch_free(nn_prefetch *a); /* waits for a batch that is being made; NULL is fine */
 
 /* Returns the batch `now` in *out and starts making the batch `next` in the background. *out is valid
  * until the call after the next one. An error in making `next` is returned by the call that asks for it. */
-pl_code nn_ahead_take(nn_ahead *a, nn_batch *out, const nn_samples *s, nn_which now, nn_which next, pl_error *err);
+pl_code nn_prefetch_take(nn_prefetch *a, nn_batch *out, const nn_samples *s, nn_which now, nn_which next, pl_error *err);
 
 #endif

@@ -17,7 +17,7 @@ nn_span nn_shards_part(int64_t n, int shards, int shard)
 {
     int64_t rows = n / shards, rest = n % shards, left_out = shards - rest, before;
 
-    if (rows % 2 == 0) /* the last row is dealt from the left */
+    if (rows % 2 == 0) /* the last row is dealt starting from the left */
         return nn_share(n, shards, shard);
     before = shard > left_out ? shard - left_out : 0;
     return (nn_span){ shard * rows + before, rows + (shard >= left_out) };

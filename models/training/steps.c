@@ -49,7 +49,7 @@ pl_code nn_steps_new(nn_steps **out, const nn_steps_of *of, pl_error *err)
 
 void nn_steps_free(nn_steps *q) { free(q); }
 
-/* The result of the oldest step in flight. */
+/* Waits for the oldest step in flight and counts its result. */
 static pl_code oldest_count(nn_steps *q, pl_error *err)
 {
     const nn_train_host *host = q->of.host;

@@ -56,7 +56,7 @@ static pl_code loop_alloc(nn_loop *l, pl_error *err)
 
     l->mem = pl_arena_new(1 << 16);
     l->pool = nn_pool_new(l->conf->threads);
-    l->ahead = nn_ahead_new();
+    l->ahead = nn_prefetch_new();
     if (l->mem == NULL || l->pool == NULL || l->ahead == NULL)
         return pl_fail(err, PL_ENOMEM, "training");
     l->order = PL_NEW(l->mem, int64_t, l->train->n + 1);
@@ -75,7 +75,7 @@ static pl_code loop_alloc(nn_loop *l, pl_error *err)
     return PL_OK;
 }
 
-/* An engine may do whole steps, with other ranks where gradients are summed on devices. */
+/* Prepares whole steps on the engine, if it can do them; with several ranks only where gradients are summed on devices. */
 static pl_code steps_open(nn_loop *l, pl_error *err)
 {
     bool alone = l->ranks->size == 1, whole = alone || l->ranks->kind->device != NULL;
@@ -95,18 +95,18 @@ static pl_code steps_open(nn_loop *l, pl_error *err)
 static pl_code held_open(nn_loop *l, pl_error *err)
 {
     const nn_train_host *host = l->host;
-    const nn_held_of of = { .part = { l->valid, host != NULL ? host->test : NULL },
-                            .loss = (nn_loss)l->conf->loss,
-                            .ranks = l->ranks,
-                            .now = { .kind = l->kind,
-                                     .engine = l->engine,
-                                     .host = host,
-                                     .molecules = l->conf->molecules,
-                                     .max_edges = l->conf->max_edges,
-                                     .ahead = l->ahead } };
+    const nn_validation_of of = { .part = { l->valid, host != NULL ? host->test : NULL },
+                                  .loss = (nn_loss)l->conf->loss,
+                                  .ranks = l->ranks,
+                                  .now = { .kind = l->kind,
+                                           .engine = l->engine,
+                                           .host = host,
+                                           .molecules = l->conf->molecules,
+                                           .max_edges = l->conf->max_edges,
+                                           .ahead = l->ahead } };
 
     l->beside = l->steps != NULL && host != NULL && host->beside != NULL ? BESIDE_UNTRIED : BESIDE_NOT;
-    return nn_held_new(&l->held, &of, l->mem, err);
+    return nn_validation_new(&l->held, &of, l->mem, err);
 }
 
 static pl_code loop_run(nn_loop *l, pl_error *err)
@@ -129,9 +129,9 @@ static pl_code loop_run(nn_loop *l, pl_error *err)
 
 static void loop_free(nn_loop *l)
 {
-    nn_held_free(l->held);
+    nn_validation_free(l->held);
     nn_steps_free(l->steps);
-    nn_ahead_free(l->ahead);
+    nn_prefetch_free(l->ahead);
     nn_pool_free(l->pool);
     pl_arena_free(l->mem);
 }
@@ -160,7 +160,7 @@ pl_code nn_train(nn_train_state *s, const nn_train_conf *conf, const nn_engine_k
     return code;
 }
 
-/* Of zeroed arrays. */
+/* Sets the first state; its arrays are zeroed. */
 static void state_begin(nn_train_state *s, const nn_se3 *model, uint64_t seed)
 {
     nn_se3_init(model, s->params, seed);

@@ -8,18 +8,18 @@
 
 enum { ASKED_STOP = 1, ASKED_SAVE = 2, ASKED_TIME = 4 };
 
-/* The same answer for all ranks: one alone cannot fetch what is sharded. */
+/* Combines the answers of the hosts of all ranks: a sharded state can only be fetched by all ranks together. */
 static pl_code host_ask(const nn_loop *l, bool epoch_over, uint32_t *asked, pl_error *err)
 {
     const nn_train_host *host = l->host;
     bool due = host != NULL && host->due != NULL ? host->due(host->ctx, epoch_over) : epoch_over;
 
     *asked = (!epoch_over && nn_told_to_stop(host) ? ASKED_STOP : 0) | (due ? ASKED_SAVE : 0) |
-             (l->open && nn_held_busy(l->held) ? ASKED_TIME : 0);
+             (l->open && nn_validation_busy(l->held) ? ASKED_TIME : 0);
     return nn_ranks_any(l->ranks, asked, err);
 }
 
-/* Molecules of this epoch that are done or being done. */
+/* Molecules of this epoch whose steps are finished or in flight. */
 static int64_t position(const nn_loop *l) { return l->steps != NULL ? l->steps->cursor : l->s->cursor; }
 
 static pl_code settle(const nn_loop *l, pl_error *err) { return l->steps != NULL ? nn_steps_settle(l->steps, err) : PL_OK; }
@@ -29,7 +29,7 @@ pl_code nn_loop_saved(const nn_loop *l, pl_error *err)
     return l->host != NULL && l->host->saved != NULL ? l->host->saved(l->host->ctx, err) : PL_OK;
 }
 
-/* Steps of the engine's go on beside it: they do not touch the state's arrays. */
+/* The engine's steps continue meanwhile: they do not use the arrays of the state. */
 static pl_code save(const nn_loop *l, pl_error *err)
 {
     pl_code code = nn_loop_saved(l, err);
@@ -50,7 +50,7 @@ static pl_code stop_here(const nn_loop *l, pl_error *err)
     return code != PL_OK ? code : pl_fail(err, PL_ESTOP, "stopped in epoch %lld", (long long)l->s->epoch + 1);
 }
 
-/* The order of the epoch, and its batches dealt to the shards. */
+/* Shuffles the epoch and deals its batches to the shards. */
 static void epoch_deal(nn_loop *l)
 {
     nn_which batch;
@@ -62,10 +62,10 @@ static void epoch_deal(nn_loop *l)
     }
 }
 
-/* What is measured, and kept if it is the best. */
+/* The weights that are validated, and kept if they are the best: the moving average if there is one. */
 static const float *weights_of(const nn_train_state *s) { return s->ema != NULL ? s->ema : s->params; }
 
-/* Without a validation set every epoch is better than the one before. */
+/* Without a validation set every epoch counts as better than the one before. */
 static bool best_update(nn_train_state *s, const nn_epoch_report *r, nn_loss kind)
 {
     const nn_loss_sum *valid = &r->valid;
@@ -80,7 +80,7 @@ static bool best_update(nn_train_state *s, const nn_epoch_report *r, nn_loss kin
     return true;
 }
 
-/* No epoch comes after it; steps of the next one may have been begun, and never were. */
+/* Ends training; steps of the next epoch that are already in flight are discarded. */
 static pl_code training_end(nn_loop *l, pl_error *err)
 {
     nn_train_state *s = l->s, end = l->end;
@@ -92,7 +92,7 @@ static pl_code training_end(nn_loop *l, pl_error *err)
     return l->steps != NULL ? nn_steps_drop(l->steps, err) : PL_OK;
 }
 
-/* The last epoch's always; a stop is seen before the next step. */
+/* The last epoch is always saved; a stop request is noticed before the next step. */
 static pl_code epoch_save(nn_loop *l, pl_error *err)
 {
     uint32_t asked = ASKED_SAVE;
@@ -101,7 +101,7 @@ static pl_code epoch_save(nn_loop *l, pl_error *err)
     return code == PL_OK && asked & ASKED_SAVE ? save(l, err) : code;
 }
 
-/* What the epoch that was measured means. */
+/* Evaluates the validation of an epoch: best so far, patience, end of training. */
 static pl_code epoch_judge(nn_loop *l, pl_error *err)
 {
     const nn_train_conf *c = l->conf;
@@ -117,11 +117,11 @@ static pl_code epoch_judge(nn_loop *l, pl_error *err)
     return code != PL_OK ? code : epoch_save(l, err);
 }
 
-/* Waits for what is measured beside the steps. */
+/* Waits for the validation that runs beside the steps. */
 static pl_code epoch_close(nn_loop *l, pl_error *err)
 {
-    nn_loss_sum sum[NN_HELD_PARTS];
-    pl_code code = nn_held_end(l->held, sum, err);
+    nn_loss_sum sum[NN_VALIDATION_PARTS];
+    pl_code code = nn_validation_end(l->held, sum, err);
 
     if (code != PL_OK)
         return code;
@@ -130,7 +130,7 @@ static pl_code epoch_close(nn_loop *l, pl_error *err)
     return epoch_judge(l, err);
 }
 
-/* Before a step: what the host asks for, and an epoch that has been measured meanwhile. */
+/* Before a step: handles requests of the host, and an epoch whose validation has finished. */
 static pl_code look_up(nn_loop *l, pl_error *err)
 {
     uint32_t asked;
@@ -169,8 +169,8 @@ static pl_code ranks_agree(const nn_loop *l, pl_error *err)
     return nn_ranks_agree(l->ranks, l->s->params, l->s->n * sizeof *l->s->params, "weights", err);
 }
 
-/* On the engine that trains. */
-static pl_code measure_now(nn_loop *l, nn_loss_sum sum[NN_HELD_PARTS], pl_error *err)
+/* Validates on the engine that trains. */
+static pl_code measure_now(nn_loop *l, nn_loss_sum sum[NN_VALIDATION_PARTS], pl_error *err)
 {
     nn_train_state *s = l->s;
     pl_code code = settle(l, err);
@@ -178,24 +178,24 @@ static pl_code measure_now(nn_loop *l, nn_loss_sum sum[NN_HELD_PARTS], pl_error 
     if (code == PL_OK)
         code = ranks_agree(l, err);
     if (code == PL_OK)
-        code = nn_held_measure(l->held, sum, weights_of(s), err);
+        code = nn_validation_measure(l->held, sum, weights_of(s), err);
     return code != PL_OK ? code : l->kind->set_params(l->engine, s->params, err);
 }
 
 static pl_code beside_first(nn_loop *l, pl_error *err)
 {
     nn_engine *second = l->host->beside(l->host->ctx, err);
-    pl_code code = second != NULL ? nn_held_second(l->held, second, err) : PL_EDEVICE;
+    pl_code code = second != NULL ? nn_validation_second(l->held, second, err) : PL_EDEVICE;
 
     if (code != PL_OK)
         return code;
-    nn_held_begin(l->held, weights_of(l->s));
-    return nn_held_wait(l->held, err);
+    nn_validation_begin(l->held, weights_of(l->s));
+    return nn_validation_wait(l->held, err);
 }
 
-/* The first time all wait: memory is taken, of what training leaves, and kernels are loaded while nothing else is under
- * way. Where that is not possible on any rank we go on without. */
-static pl_code beside_try(nn_loop *l, nn_loss_sum sum[NN_HELD_PARTS], pl_error *err)
+/* The first validation blocks: the second engine takes memory that training leaves free and loads its kernels while nothing
+ * else runs. If any rank cannot do this, no rank uses a second engine. */
+static pl_code beside_try(nn_loop *l, nn_loss_sum sum[NN_VALIDATION_PARTS], pl_error *err)
 {
     pl_error why = { 0 };
     uint32_t failed = beside_first(l, &why) != PL_OK, any = failed;
@@ -205,14 +205,14 @@ static pl_code beside_try(nn_loop *l, nn_loss_sum sum[NN_HELD_PARTS], pl_error *
         return code;
     l->beside = any ? BESIDE_NOT : BESIDE_GOOD;
     if (!any)
-        return nn_held_end(l->held, sum, err);
+        return nn_validation_end(l->held, sum, err);
     pl_log(PL_WARN, "train     held-out molecules are measured between epochs: %s", failed ? why.text : "another rank cannot");
-    nn_held_alone(l->held);
+    nn_validation_alone(l->held);
     return measure_now(l, sum, err);
 }
 
-/* By the second engine, beside the steps of the next epoch if there is one: then *open. */
-static pl_code measure_beside(nn_loop *l, nn_loss_sum sum[NN_HELD_PARTS], bool *open, pl_error *err)
+/* Validates on the second engine, beside the steps of the next epoch if there is one: then *open is set. */
+static pl_code measure_beside(nn_loop *l, nn_loss_sum sum[NN_VALIDATION_PARTS], bool *open, pl_error *err)
 {
     nn_train_state *s = l->s;
     pl_code code = nn_steps_weights(l->steps, l->ranks->size > 1 || s->ema == NULL, err);
@@ -223,15 +223,15 @@ static pl_code measure_beside(nn_loop *l, nn_loss_sum sum[NN_HELD_PARTS], bool *
         return code;
     if (l->beside == BESIDE_UNTRIED)
         return beside_try(l, sum, err);
-    nn_held_begin(l->held, weights_of(s));
+    nn_validation_begin(l->held, weights_of(s));
     *open = s->epoch + 1 < l->conf->epochs;
-    return *open ? PL_OK : nn_held_end(l->held, sum, err);
+    return *open ? PL_OK : nn_validation_end(l->held, sum, err);
 }
 
 static pl_code epoch_end(nn_loop *l, pl_error *err)
 {
     nn_train_state *s = l->s;
-    nn_loss_sum sum[NN_HELD_PARTS] = { { 0 } };
+    nn_loss_sum sum[NN_VALIDATION_PARTS] = { { 0 } };
     bool open = false;
     pl_code code = nn_loop_saved(l, err);
 

@@ -35,7 +35,7 @@ static void piece_clear(void *ctx, int worker, int i)
         memset(l->grad + (size_t)row * l->s->n + (size_t)i * PIECE, 0, piece_size(l, i) * sizeof *l->grad);
 }
 
-/* Four sums so that the compiler may keep four lanes; the order is fixed. */
+/* Four partial sums, so that the compiler can vectorise; the order is fixed. */
 static void piece_square(void *ctx, int worker, int i)
 {
     nn_loop *l = ctx;
@@ -79,7 +79,7 @@ static pl_code params_update(nn_loop *l, double norm, pl_error *err)
     return l->kind->set_params(l->engine, s->params, err);
 }
 
-/* Own shard i of the batch of k that begins at `from`. */
+/* Own shard i of the batch of k molecules that begins at `from`. */
 static nn_which shard_at(const nn_loop *l, int64_t from, int64_t k, int64_t i)
 {
     nn_span part = nn_shards_part(k, l->shards, (int)(l->own.first + i));
@@ -87,7 +87,7 @@ static nn_which shard_at(const nn_loop *l, int64_t from, int64_t k, int64_t i)
     return (nn_which){ l->dealt + from + part.first, (int32_t)part.n };
 }
 
-/* What is computed after own shard i of that batch. */
+/* What is computed after own shard i of that batch, for prefetching. */
 static nn_which shard_after(const nn_loop *l, int64_t from, int64_t k, int64_t i)
 {
     int64_t after = from + k;
@@ -95,7 +95,7 @@ static nn_which shard_after(const nn_loop *l, int64_t from, int64_t k, int64_t i
     return i + 1 < l->own.n ? shard_at(l, from, k, i + 1) : shard_at(l, after, nn_loop_take(l, after).n, 0);
 }
 
-/* Forward and backward; y, t and dy at the place of the shard in the batch. */
+/* Forward and backward of one shard; its part of y, t and dy is at the shard's place in the batch. */
 static pl_code shard_compute(nn_loop *l, nn_which batch_of, int64_t i, int64_t measured, pl_error *err)
 {
     int64_t from = l->s->cursor;
@@ -106,7 +106,7 @@ static pl_code shard_compute(nn_loop *l, nn_which batch_of, int64_t i, int64_t m
 
     if (now.n == 0)
         return PL_OK;
-    code = nn_ahead_take(l->ahead, &batch, l->train, now, next, err);
+    code = nn_prefetch_take(l->ahead, &batch, l->train, now, next, err);
     if (code == PL_OK)
         code = l->kind->forward(l->engine, &batch, true, l->y + at, err);
     if (code != PL_OK)
@@ -117,7 +117,7 @@ static pl_code shard_compute(nn_loop *l, nn_which batch_of, int64_t i, int64_t m
     return l->kind->backward(l->engine, &batch, l->dy + at, l->grad + (size_t)i * l->s->n, err);
 }
 
-/* The predictions of all shards of a batch of k. */
+/* Gathers the predictions of all shards of a batch of k molecules. */
 static pl_code batch_gather(nn_loop *l, int32_t k, pl_error *err)
 {
     int size = l->ranks->size;
@@ -128,7 +128,7 @@ static pl_code batch_gather(nn_loop *l, int32_t k, pl_error *err)
     return l->ranks->kind->gather(l->ranks, l->y, l->first, sizeof *l->y, err);
 }
 
-/* t of a batch; how many are measured. */
+/* Fills t of a batch; returns the number of measured values. */
 static int64_t targets_take(nn_loop *l, nn_which now)
 {
     for (int32_t i = 0; i < now.n; i++)
@@ -136,7 +136,7 @@ static int64_t targets_take(nn_loop *l, nn_which now)
     return nn_loss_measured(l->t, (int64_t)now.n * l->outputs);
 }
 
-/* now: a dealt batch. The gradient, scaled, is then in row 0 of grad. */
+/* Computes the gradient of a dealt batch, scaled, into row 0 of grad. */
 static pl_code step_compute(nn_loop *l, nn_which now, nn_loss_sum *sum, pl_error *err)
 {
     int64_t n = (int64_t)now.n * l->outputs, measured = targets_take(l, now);
@@ -179,19 +179,19 @@ static pl_code step_run(nn_loop *l, pl_error *err)
     return code;
 }
 
-/* Own shard i of a step of the engine's. */
+/* Begins own shard i of a step of the engine. */
 static pl_code shard_begin(nn_loop *l, int64_t from, nn_training_step step, int64_t i, pl_error *err)
 {
     nn_which now = shard_at(l, from, step.n_graphs, i), next = shard_after(l, from, step.n_graphs, i);
     nn_batch batch;
-    pl_code code = now.n ? nn_ahead_take(l->ahead, &batch, l->train, now, next, err) : PL_OK;
+    pl_code code = now.n ? nn_prefetch_take(l->ahead, &batch, l->train, now, next, err) : PL_OK;
 
     step.target = l->t + (now.at - (l->dealt + from)) * l->outputs;
     step.shard = (int32_t)i;
     return code != PL_OK ? code : nn_steps_add(l->steps, now.n ? &batch : NULL, &step, err);
 }
 
-/* A step of the engine's own is begun; what became of it is counted later. */
+/* Begins a step of the engine; its result is counted later. */
 static pl_code step_begin(nn_loop *l, pl_error *err)
 {
     int64_t from = l->steps->cursor;

@@ -3,25 +3,25 @@
 
 #include "models/threads/background_thread.h"
 
-struct nn_held {
-    nn_held_of of;
-    nn_predictor beside;     /* with the second engine                  */
-    float *y[NN_HELD_PARTS]; /* [samples][outputs]                      */
-    float *dy;               /* [outputs], of no use                    */
-    int64_t *first;          /* [ranks + 1] where what each gives begins */
-    nn_aside *aside;         /* NULL: no second engine                  */
-    const float *weights;    /* what it computes with                   */
-    pl_code code;            /* what became of it                       */
+struct nn_validation {
+    nn_validation_of of;
+    nn_predictor beside;           /* runs on the second engine */
+    float *y[NN_VALIDATION_PARTS]; /* [samples][outputs]                      */
+    float *dy;                     /* [outputs] scratch */
+    int64_t *first;                /* [ranks + 1] first prediction of each rank */
+    nn_background *aside;          /* NULL: no second engine                  */
+    const float *weights;          /* weights used by the second engine */
+    pl_code code;                  /* result of the second engine */
     pl_error err;
 };
 
-static int64_t n_of(const nn_held *h, int k) { return h->of.part[k] != NULL ? h->of.part[k]->n : 0; }
+static int64_t n_of(const nn_validation *h, int k) { return h->of.part[k] != NULL ? h->of.part[k]->n : 0; }
 
-static int64_t largest(const nn_held *h) { return n_of(h, 0) > n_of(h, 1) ? n_of(h, 0) : n_of(h, 1); }
+static int64_t largest(const nn_validation *h) { return n_of(h, 0) > n_of(h, 1) ? n_of(h, 0) : n_of(h, 1); }
 
-pl_code nn_held_new(nn_held **out, const nn_held_of *of, pl_arena *mem, pl_error *err)
+pl_code nn_validation_new(nn_validation **out, const nn_validation_of *of, pl_arena *mem, pl_error *err)
 {
-    nn_held *h = PL_NEW(mem, nn_held, 1);
+    nn_validation *h = PL_NEW(mem, nn_validation, 1);
     int32_t outputs = of->part[0] != NULL ? of->part[0]->outputs : 1;
     bool there = h != NULL;
 
@@ -32,7 +32,7 @@ pl_code nn_held_new(nn_held **out, const nn_held_of *of, pl_arena *mem, pl_error
     h->of.now.all = nn_predict_numbers(largest(h), mem);
     h->first = PL_NEW(mem, int64_t, of->ranks->size + 1);
     h->dy = PL_NEW(mem, float, outputs);
-    for (int k = 0; k < NN_HELD_PARTS; k++)
+    for (int k = 0; k < NN_VALIDATION_PARTS; k++)
         there = (h->y[k] = PL_NEW(mem, float, (n_of(h, k) + 1) * outputs)) != NULL && there;
     *out = h;
     return there && h->of.now.all != NULL && h->first != NULL && h->dy != NULL
@@ -40,24 +40,24 @@ pl_code nn_held_new(nn_held **out, const nn_held_of *of, pl_arena *mem, pl_error
                : pl_fail(err, PL_ENOMEM, "%lld held-out molecules", (long long)largest(h));
 }
 
-void nn_held_alone(nn_held *h)
+void nn_validation_alone(nn_validation *h)
 {
-    nn_aside_free(h->aside); /* waits */
-    nn_ahead_free(h->beside.ahead);
+    nn_background_free(h->aside); /* waits for it */
+    nn_prefetch_free(h->beside.ahead);
     if (h->beside.engine != NULL)
         h->of.now.kind->close(h->beside.engine);
     h->aside = NULL;
     h->beside = (nn_predictor){ 0 };
 }
 
-void nn_held_free(nn_held *h)
+void nn_validation_free(nn_validation *h)
 {
     if (h != NULL)
-        nn_held_alone(h);
+        nn_validation_alone(h);
 }
 
 /* Predicts this rank's share of the molecules of part k. */
-static pl_code share_predict(nn_held *h, const nn_predictor *p, int k, pl_error *err)
+static pl_code share_predict(nn_validation *h, const nn_predictor *p, int k, pl_error *err)
 {
     const nn_ranks *r = h->of.ranks;
     const nn_samples *s = h->of.part[k];
@@ -65,7 +65,7 @@ static pl_code share_predict(nn_held *h, const nn_predictor *p, int k, pl_error 
     return s != NULL ? nn_predict_part(h->y[k], p, s, nn_share(s->n, r->size, r->rank), err) : PL_OK;
 }
 
-static pl_code part_gather(nn_held *h, int k, pl_error *err)
+static pl_code part_gather(nn_validation *h, int k, pl_error *err)
 {
     nn_ranks *r = h->of.ranks;
     const nn_samples *s = h->of.part[k];
@@ -78,7 +78,7 @@ static pl_code part_gather(nn_held *h, int k, pl_error *err)
     return r->kind->gather(r, h->y[k], h->first, sizeof *h->y[k], err);
 }
 
-static void part_sum(nn_held *h, int k, nn_loss_sum *out)
+static void part_sum(nn_validation *h, int k, nn_loss_sum *out)
 {
     const nn_samples *s = h->of.part[k];
 
@@ -92,11 +92,11 @@ static void part_sum(nn_held *h, int k, nn_loss_sum *out)
 }
 
 /* Gathers the predictions of all ranks and computes the sums. */
-static pl_code sums_make(nn_held *h, nn_loss_sum sum[NN_HELD_PARTS], pl_error *err)
+static pl_code sums_make(nn_validation *h, nn_loss_sum sum[NN_VALIDATION_PARTS], pl_error *err)
 {
     pl_code code = PL_OK;
 
-    for (int k = 0; k < NN_HELD_PARTS && code == PL_OK; k++) {
+    for (int k = 0; k < NN_VALIDATION_PARTS && code == PL_OK; k++) {
         code = part_gather(h, k, err);
         if (code == PL_OK)
             part_sum(h, k, &sum[k]);
@@ -105,16 +105,16 @@ static pl_code sums_make(nn_held *h, nn_loss_sum sum[NN_HELD_PARTS], pl_error *e
 }
 
 /* Predicts this rank's share of every part with these weights; no communication between ranks. */
-static pl_code shares_predict(nn_held *h, const nn_predictor *p, const float *weights, pl_error *err)
+static pl_code shares_predict(nn_validation *h, const nn_predictor *p, const float *weights, pl_error *err)
 {
     pl_code code = p->kind->set_params(p->engine, weights, err);
 
-    for (int k = 0; k < NN_HELD_PARTS && code == PL_OK; k++)
+    for (int k = 0; k < NN_VALIDATION_PARTS && code == PL_OK; k++)
         code = share_predict(h, p, k, err);
     return code;
 }
 
-pl_code nn_held_measure(nn_held *h, nn_loss_sum sum[NN_HELD_PARTS], const float *weights, pl_error *err)
+pl_code nn_validation_measure(nn_validation *h, nn_loss_sum sum[NN_VALIDATION_PARTS], const float *weights, pl_error *err)
 {
     pl_code code = shares_predict(h, &h->of.now, weights, err);
     uint32_t stop = code == PL_ESTOP;
@@ -128,42 +128,42 @@ pl_code nn_held_measure(nn_held *h, nn_loss_sum sum[NN_HELD_PARTS], const float 
 
 /* ---- in the background, with the second engine ---- */
 
-pl_code nn_held_second(nn_held *h, nn_engine *engine, pl_error *err)
+pl_code nn_validation_second(nn_validation *h, nn_engine *engine, pl_error *err)
 {
     h->beside = h->of.now;
     h->beside.engine = engine;
     h->beside.host = NULL;
-    h->beside.ahead = nn_ahead_new();
-    h->aside = nn_aside_new();
+    h->beside.ahead = nn_prefetch_new();
+    h->aside = nn_background_new();
     return h->beside.ahead != NULL && h->aside != NULL ? PL_OK : pl_fail(err, PL_ENOMEM, "a thread for held-out molecules");
 }
 
 static void beside_run(void *ctx)
 {
-    nn_held *h = ctx;
+    nn_validation *h = ctx;
 
     h->code = shares_predict(h, &h->beside, h->weights, &h->err);
 }
 
-void nn_held_begin(nn_held *h, const float *weights)
+void nn_validation_begin(nn_validation *h, const float *weights)
 {
     h->weights = weights;
-    nn_aside_begin(h->aside, beside_run, h);
+    nn_background_begin(h->aside, beside_run, h);
 }
 
-bool nn_held_busy(nn_held *h) { return nn_aside_busy(h->aside); }
+bool nn_validation_busy(nn_validation *h) { return nn_background_busy(h->aside); }
 
-pl_code nn_held_wait(nn_held *h, pl_error *err)
+pl_code nn_validation_wait(nn_validation *h, pl_error *err)
 {
-    nn_aside_wait(h->aside);
+    nn_background_wait(h->aside);
     if (h->code != PL_OK && err != NULL)
         *err = h->err;
     return h->code;
 }
 
-pl_code nn_held_end(nn_held *h, nn_loss_sum sum[NN_HELD_PARTS], pl_error *err)
+pl_code nn_validation_end(nn_validation *h, nn_loss_sum sum[NN_VALIDATION_PARTS], pl_error *err)
 {
-    pl_code code = nn_held_wait(h, err);
+    pl_code code = nn_validation_wait(h, err);
 
     return code != PL_OK ? code : sums_make(h, sum, err);
 }

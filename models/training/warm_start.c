@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-pl_code nn_start_check(const nn_se3_conf *now, const nn_se3_conf *then, pl_error *err)
+pl_code nn_warm_start_check(const nn_se3_conf *now, const nn_se3_conf *then, pl_error *err)
 {
     const struct {
         const char *name;
@@ -35,7 +35,7 @@ pl_code nn_start_check(const nn_se3_conf *now, const nn_se3_conf *then, pl_error
 
 enum { FEATURES_MAX = NN_MAX_ELEMENTS + 2 };
 
-/* Where the features of `now` are among those of `then`; -1: not there. Order: elements, z, charge. */
+/* Index of each feature of `now` among the features of `then`; -1: it has none. Order: elements, z, charge. */
 typedef struct feature_map {
     int32_t n, n_then, from[FEATURES_MAX];
 } feature_map;
@@ -61,7 +61,7 @@ static feature_map map_make(const nn_inputs *now, const nn_inputs *then)
     return m;
 }
 
-/* A tensor as [outer][lead + features][inner]. */
+/* A tensor viewed as [outer][lead + features][inner]. */
 typedef struct feature_tensor {
     int32_t param;
     size_t outer, lead, inner;
@@ -69,7 +69,7 @@ typedef struct feature_tensor {
 
 enum { TENSORS_MAX = 2 * NN_DEGREES * NN_DEGREES + 2 };
 
-/* Those of the first attention block, which reads the features. */
+/* The tensors of the first attention block, which reads the node features. */
 static int tensors_list(feature_tensor out[TENSORS_MAX], const nn_se3 *model)
 {
     const nn_attention *a = &model->module[0].u.attention;
@@ -131,7 +131,7 @@ static size_t tensor_copy(float *params, const nn_param *now, const feature_tens
     return now->size;
 }
 
-size_t nn_start_fill(float *params, const nn_se3 *model, const nn_inputs *inputs, const nn_model_file *from, bool same_targets)
+size_t nn_warm_start_fill(float *params, const nn_se3 *model, const nn_inputs *inputs, const nn_model_file *from, bool same_targets)
 {
     const feature_map map = map_make(inputs, &from->inputs);
     feature_tensor list[TENSORS_MAX];

@@ -10,10 +10,11 @@
 
 /* ECONFIG: a setting differs that must be the same; the text names the first one. now: the new network, then: the
  * other model. */
-pl_code nn_start_check(const nn_se3_conf *now, const nn_se3_conf *then, pl_error *err);
+pl_code nn_warm_start_check(const nn_se3_conf *now, const nn_se3_conf *then, pl_error *err);
 
 /* Copies parameters of `from` to params [model->n_floats], which hold start values of a network with `inputs`.
  * same_targets: the last layer is copied, too. Returns the number of floats copied. */
-size_t nn_start_fill(float *params, const nn_se3 *model, const nn_inputs *inputs, const nn_model_file *from, bool same_targets);
+size_t nn_warm_start_fill(float *params, const nn_se3 *model, const nn_inputs *inputs, const nn_model_file *from,
+                          bool same_targets);
 
 #endif

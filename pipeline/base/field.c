@@ -155,8 +155,8 @@ static size_t list_choices(const char *choices, char *buf, size_t size)
 
     for (const char *s = choices; *s != '\0' && used < size;) {
         size_t len = strcspn(s, "|"), rest = strcspn(s + len, "|") + len;
-        const char *join = s == choices ? "" : s[rest] == '\0' ? " or " : ", ";
-        int n = snprintf(buf + used, size - used, "%s%.*s", join, (int)len, s);
+        const char *join = s[rest] == '\0' ? " or " : ", ";
+        int n = snprintf(buf + used, size - used, "%s%.*s", s == choices ? "" : join, (int)len, s);
         used += n > 0 ? (size_t)n : 0;
         s += len + (s[len] == '|');
     }
@@ -176,10 +176,13 @@ static void add_range(const pl_field *f, const char *anything, char *buf, size_t
     if (!pl_field_limited(f)) {
         add(buf, size, anything);
     } else {
-        bool open = f->max >= 1e15; /* "or more" reads better than 9007199254740991 */
         add(buf, size, pl_field_number(f, f->min, a));
-        add(buf, size, open ? " or more" : f->min < f->max ? ".." : "");
-        add(buf, size, open || f->min == f->max ? "" : pl_field_number(f, f->max, b));
+        if (f->max >= 1e15) { /* reads better than 9007199254740991 */
+            add(buf, size, " or more");
+        } else if (f->min < f->max) {
+            add(buf, size, "..");
+            add(buf, size, pl_field_number(f, f->max, b));
+        }
     }
     if (f->unit != NULL && f->unit[0] != '\0') {
         add(buf, size, " ");

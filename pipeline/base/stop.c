@@ -16,12 +16,15 @@ static atomic_int asked, grace_s, again = AGAIN, stuck;
 static const int caught[] = { SIGTERM, SIGINT, SIGUSR1, SIGUSR2, SIGXCPU, SIGALRM };
 enum { N_CAUGHT = sizeof caught / sizeof caught[0] };
 
+/* Exit status when the grace period is over. */
+static int grace_code(void) { return stuck ? 1 : again; }
+
 static void on_signal(int sig)
 {
     int before = errno;
 
     if (asked > 0)
-        _exit(sig != SIGALRM ? 128 + sig : stuck ? 1 : again);
+        _exit(sig != SIGALRM ? 128 + sig : grace_code());
     asked = sig;
     if (grace_s > 0)
         (void)alarm((unsigned)grace_s);

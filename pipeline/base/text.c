@@ -73,12 +73,12 @@ void pl_text_addf(pl_text *t, const char *fmt, ...)
 /* Length in bytes of the UTF-8 sequence that begins s[0..n-1]; 0 if these bytes are not UTF-8. */
 static size_t utf8_len(const unsigned char *s, size_t n)
 {
-    size_t len = s[0] < 0x80                   ? 1
-                 : s[0] >= 0xC2 && s[0] < 0xE0 ? 2
-                 : s[0] >= 0xE0 && s[0] < 0xF0 ? 3
-                 : s[0] >= 0xF0 && s[0] < 0xF5 ? 4
-                                               : 0;
+    size_t len = 0;
 
+    if (s[0] < 0x80)
+        len = 1;
+    else if (s[0] >= 0xC2 && s[0] < 0xF5)
+        len = 2 + (s[0] >= 0xE0) + (s[0] >= 0xF0);
     if (len == 0 || len > n)
         return 0;
     for (size_t i = 1; i < len; i++)

@@ -13,7 +13,6 @@
 #include <stdint.h>
 
 #include "pipeline/base/arena.h"
-#include "pipeline/base/error.h"
 
 typedef struct pl_text {
     char *s; /* NUL-terminated; NULL until something is added */

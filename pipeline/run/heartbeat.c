@@ -217,7 +217,9 @@ void pl_heartbeat_end(pl_heartbeat *h, pl_code code, const char *reason)
     if (h == NULL)
         return;
     (void)pthread_mutex_lock(&h->lock);
-    h->state = code == PL_OK ? "done" : code == PL_ESTOP ? "stopped" : "failed";
+    h->state = code == PL_ESTOP ? "stopped" : "failed";
+    if (code == PL_OK)
+        h->state = "done";
     if (code == PL_ELOCK)
         h->state = ""; /* the file may belong to another run now: do not write it again */
     (void)snprintf(h->reason, sizeof h->reason, "%s", code != PL_OK && reason != NULL ? reason : "");

@@ -11,9 +11,9 @@
 
 /* The stages to clear: [0] is the one that runs again, then its stored rows and those of all stages that depend on it. */
 typedef struct clear_list {
-    const char *name[256];
-    int64_t stage_id[256];
-    int n;
+    const char **name; /* [n] */
+    int64_t *stage_id; /* [n] */
+    int64_t n;
     bool complete; /* a done stage with rows is among them: keep a copy of the results */
 } clear_list;
 
@@ -22,7 +22,7 @@ static bool depends_on(const clear_list *d, const char *needs_json)
     json_t *needs = json_loads(needs_json, 0, NULL);
     bool found = false;
 
-    for (int i = 0; i < d->n && !found; i++)
+    for (int64_t i = 0; i < d->n && !found; i++)
         found = json_object_get(needs, d->name[i]) != NULL;
     json_decref(needs);
     return found;
@@ -64,9 +64,9 @@ static pl_code find_dependents(const pl_runner *r, clear_list *d, pl_error *err)
             const char *name = (const char *)sqlite3_column_text(st, 1);
             bool known = false, named = strcmp(name, d->name[0]) == 0;
 
-            for (int i = 0; i < d->n; i++)
+            for (int64_t i = 0; i < d->n; i++)
                 known = known || d->stage_id[i] == id;
-            if (known || d->n == 256 || !(named || depends_on(d, (const char *)sqlite3_column_text(st, 2))))
+            if (known || !(named || depends_on(d, (const char *)sqlite3_column_text(st, 2))))
                 continue;
             d->name[d->n] = pl_strdup(r->mem, name);
             if (d->name[d->n] == NULL) {
@@ -149,19 +149,31 @@ static pl_code insert_stage(pl_runner *r, const pl_step *step, int64_t *stage_id
     return code;
 }
 
+/* A list with room for all stages of the database, and `first` on it. */
+static pl_code list_open(clear_list *d, const pl_runner *r, const char *first, pl_error *err)
+{
+    int64_t stored = 0;
+    pl_code code = pl_db_int(r->store->db, &stored, err, "SELECT count(*) FROM stage");
+
+    if (code != PL_OK)
+        return code;
+    *d = (clear_list){ .name = PL_NEW(r->mem, const char *, stored + 1), .stage_id = PL_NEW(r->mem, int64_t, stored + 1), .n = 1 };
+    if (d->name == NULL || d->stage_id == NULL)
+        return pl_fail(err, PL_ENOMEM, "no memory for the stages that run again");
+    d->name[0] = first;
+    d->stage_id[0] = -1;
+    return PL_OK;
+}
+
 pl_code pl_step_restart(pl_runner *r, int at, int64_t *stage_id, pl_error *err)
 {
     const pl_step *step = &r->wf->step[at];
-    clear_list *d = PL_NEW(r->mem, clear_list, 1);
-    pl_code code;
+    clear_list d = { 0 };
+    pl_code code = list_open(&d, r, step->stage->name, err);
 
-    if (d == NULL)
-        return pl_fail(err, PL_ENOMEM, "the run");
-    d->name[0] = step->stage->name;
-    d->stage_id[0] = -1;
-    d->n = 1;
-    code = find_dependents(r, d, err);
-    if (code == PL_OK && d->complete)
+    if (code == PL_OK)
+        code = find_dependents(r, &d, err);
+    if (code == PL_OK && d.complete)
         code = keep_previous(r, err);
     if (code == PL_OK)
         code = pl_db_begin(r->store->db, err);
@@ -169,8 +181,8 @@ pl_code pl_step_restart(pl_runner *r, int at, int64_t *stage_id, pl_error *err)
         return code;
     /* Rows of different stages refer to each other: foreign keys are checked only at the commit. */
     code = pl_db_exec(r->store->db, "PRAGMA defer_foreign_keys=ON", err);
-    for (int i = d->n - 1; code == PL_OK && i > 0; i--)
-        code = clear_one(r, d->name[i], d->stage_id[i], err);
+    for (int64_t i = d.n - 1; code == PL_OK && i > 0; i--)
+        code = clear_one(r, d.name[i], d.stage_id[i], err);
     if (code == PL_OK)
         code = insert_stage(r, step, stage_id, err);
     if (code == PL_OK)

@@ -176,7 +176,7 @@ void pl_run_row_end(pl_runner *r, pl_code code, const pl_error *err)
 {
     static const char sql[] =
         "UPDATE run SET state=?, exit_code=?, stop_reason=?, ended_utc=?, cpu_s=?, worker_cpu_s=? WHERE run_id=?";
-    const char *state = code == PL_OK ? "done" : code == PL_ESTOP ? "stopped" : "failed";
+    const char *broken = code == PL_ESTOP ? "stopped" : "failed", *state = code == PL_OK ? "done" : broken;
     sqlite3_stmt *st;
     char now[32];
 

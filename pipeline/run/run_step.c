@@ -51,14 +51,11 @@ static void add_units(const pl_active *a, pl_text *line)
 
 static void say_end(pl_runner *r, const pl_active *a, pl_code code)
 {
+    const char *broken = code == PL_ESTOP ? "stopped after" : "failed after";
     pl_text line = { 0 };
     char spent[32];
 
-    pl_text_addf(&line, "%s %s",
-                 code == PL_OK      ? "done in"
-                 : code == PL_ESTOP ? "stopped after"
-                                    : "failed after",
-                 pl_duration_str(pl_clock() - a->began, spent));
+    pl_text_addf(&line, "%s %s", code == PL_OK ? "done in" : broken, pl_duration_str(pl_clock() - a->began, spent));
     if (a->stage->scope == PL_PER_UNIT)
         add_units(a, &line);
     pl_progress_end(r->progress, a->stage->name, pl_text_str(&line));

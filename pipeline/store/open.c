@@ -92,6 +92,7 @@ pl_code pl_open_writer(sqlite3 *db, bool fresh, const pl_kind *kind, bool networ
     static const char local[] = "PRAGMA journal_mode=TRUNCATE; PRAGMA synchronous=FULL;";
     static const char remote[] = "PRAGMA locking_mode=EXCLUSIVE; PRAGMA journal_mode=TRUNCATE; PRAGMA synchronous=FULL;";
     bool use_wal = journal == JOURNAL_WAL || (journal == JOURNAL_AUTO && !network);
+    const char *rollback = network ? remote : local;
     char size[96];
     pl_code code = PL_OK;
 
@@ -102,7 +103,7 @@ pl_code pl_open_writer(sqlite3 *db, bool fresh, const pl_kind *kind, bool networ
     if (code == PL_OK)
         code = pl_db_exec(db, size, err);
     if (code == PL_OK)
-        code = pl_db_exec(db, use_wal ? kind->wal : network ? remote : local, err);
+        code = pl_db_exec(db, use_wal ? kind->wal : rollback, err);
     if (code == PL_OK)
         code = pl_db_exec(db,
                           "PRAGMA wal_autocheckpoint=2000;"

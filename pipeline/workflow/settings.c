@@ -16,8 +16,8 @@ char *pl_settings_path(const pl_settings *ctx, const char *path)
     if (path[0] == '/')
         return pl_strdup(ctx->mem, path);
     while (path[0] == '.') {
-        size_t up = strncmp(path, "../", 3) == 0 ? 3 : strncmp(path, "./", 2) == 0 ? 2 : 0;
-        if (up == 0)
+        size_t up = strncmp(path, "../", 3) == 0 ? 3 : 2;
+        if (up == 2 && strncmp(path, "./", 2) != 0)
             break;
         while (up == 3 && n > 0 && ctx->folder[--n] != '/')
             ;

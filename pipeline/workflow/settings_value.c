@@ -10,6 +10,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+static const char *example_of(pl_field_type type)
+{
+    if (type == PL_DURATION)
+        return ", written like 30s, 10m or 3h50m";
+    return type == PL_SIZE ? ", written like 64MiB or 20GB" : "";
+}
+
 static void say_wrong(const pl_settings *ctx, const pl_field *f, const pl_node *node, const char *path)
 {
     static const char *const kinds[] = { "", "a list", "a map" };
@@ -22,9 +29,7 @@ static void say_wrong(const pl_settings *ctx, const pl_field *f, const pl_node *
         pl_problem_add(ctx->problems, node, "%s: no value; allowed: %s", path, allowed);
     else
         pl_problem_add(ctx->problems, node, "%s: '%s' is not understood; allowed: %s%s", path, node->text, allowed,
-                       f->type == PL_DURATION ? ", written like 30s, 10m or 3h50m"
-                       : f->type == PL_SIZE   ? ", written like 64MiB or 20GB"
-                                              : "");
+                       example_of(f->type));
 }
 
 /* ---- numbers ---- */
@@ -114,8 +119,12 @@ static void read_bool(const pl_settings *ctx, const pl_field *f, void *at, const
         say_wrong(ctx, f, node, path);
         return;
     }
-    for (int i = 0; i < 4; i++)
-        meant = strcasecmp(node->text, yes[i]) == 0 ? "true" : strcasecmp(node->text, no[i]) == 0 ? "false" : meant;
+    for (int i = 0; i < 4; i++) {
+        if (strcasecmp(node->text, yes[i]) == 0)
+            meant = "true";
+        else if (strcasecmp(node->text, no[i]) == 0)
+            meant = "false";
+    }
     if (meant == NULL)
         say_wrong(ctx, f, node, path);
     else if (strcmp(meant, node->text) != 0 || node->quoted)
@@ -279,7 +288,9 @@ static int items_of(const pl_node *node, pl_node *const **items, pl_node *const 
     bool many = node->kind == PL_SEQUENCE;
 
     *items = many ? node->item : self;
-    return many ? node->n : pl_node_is_null(node) ? 0 : 1;
+    if (many)
+        return node->n;
+    return pl_node_is_null(node) ? 0 : 1;
 }
 
 static void read_texts(const pl_settings *ctx, const pl_field *f, void *at, const pl_node *node, const char *path)

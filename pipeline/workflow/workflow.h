@@ -25,12 +25,14 @@ typedef struct pl_model_ref {
     const char *name, *path, *sha256; /* sha256: the only one accepted, as hexadecimal digits; NULL: any */
 } pl_model_ref;
 
+enum { PL_STEPS_MAX = 64 }; /* stages of a workflow: each at most once, so no stage needs more than that */
+
 struct pl_step {
     const pl_stage *stage;
     void *conf;          /* the stage's settings struct               */
     const pl_node *node; /* the stage in the file                     */
     int n_needs;
-    int needs[8];            /* positions in workflow.step                */
+    int needs[PL_STEPS_MAX]; /* positions in workflow.step                */
     char key[65];            /* filled by pl_plan_keys                    */
     const char *params_json; /* pl_params_json; filled by pl_plan_keys    */
     const char *extra_json;  /* what the stage's key callback added; filled by pl_plan_keys */

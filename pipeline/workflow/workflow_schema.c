@@ -41,6 +41,14 @@ static json_t *choices(const pl_field *f)
     return json_pack("{s:o}", "enum", list);
 }
 
+/* The schema of one item of a PL_TEXTS or PL_REALS. */
+static json_t *item_schema(const pl_field *f)
+{
+    if (f->type == PL_REALS)
+        return limits(json_pack("{s:s}", "type", "number"), f);
+    return f->choices != NULL ? choices(f) : json_pack("{s:[s,s,s]}", "type", "string", "number", "boolean");
+}
+
 static json_t *table_schema(const pl_field *table, const char *skip);
 
 /* The schema of a value, without "auto", substitution and documentation. */
@@ -57,9 +65,7 @@ static json_t *bare(const pl_field *f)
     case PL_SIZE: return pattern("^(0|[0-9]*\\.?[0-9]+(B|kB|KB|MB|GB|TB|KiB|MiB|GiB|TiB))$");
     case PL_TEXTS:
     case PL_REALS: {
-        json_t *item = f->choices != NULL && f->type == PL_TEXTS ? choices(f)
-                       : f->type == PL_REALS                     ? limits(json_pack("{s:s}", "type", "number"), f)
-                                                                 : json_pack("{s:[s,s,s]}", "type", "string", "number", "boolean");
+        json_t *item = item_schema(f);
         return json_pack("{s:[{s:s, s:O}, o]}", "anyOf", "type", "array", "items", item, item);
     }
     case PL_LIST:

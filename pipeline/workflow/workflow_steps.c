@@ -4,8 +4,6 @@
 
 #include "pipeline/workflow/workflow_parts.h"
 
-enum { MAX_STEPS = 64, MAX_NEEDS = 8 };
-
 const char *const pl_step_keys[] = { "needs", NULL };
 
 static int position_of(const pl_workflow *wf, const char *name)
@@ -20,10 +18,10 @@ static int position_of(const pl_workflow *wf, const char *name)
 
 static void check_known(const pl_node *stages, const pl_stage *const *known, const pl_settings *ctx)
 {
-    const char *names[MAX_STEPS];
+    const char *names[PL_STEPS_MAX];
     int n = 0;
 
-    for (; known[n] != NULL && n < MAX_STEPS; n++)
+    for (; known[n] != NULL && n < PL_STEPS_MAX; n++)
         names[n] = known[n]->name;
     for (int i = 0; i < stages->n; i++) {
         const pl_node *key = stages->key[i];
@@ -60,8 +58,7 @@ static void add_need(pl_step *step, int position)
     for (int i = 0; i < step->n_needs; i++)
         if (step->needs[i] == position)
             return;
-    if (step->n_needs < MAX_NEEDS)
-        step->needs[step->n_needs++] = position;
+    step->needs[step->n_needs++] = position; /* there is room: no position twice */
 }
 
 /* Adds the stages that the stage's own record needs; "(split)" only if the workflow has it. */
@@ -83,7 +80,7 @@ static void need_by_table(const pl_workflow *wf, pl_step *step, const pl_setting
 
 static void need_one(const pl_workflow *wf, pl_step *step, const pl_node *node, const pl_settings *ctx)
 {
-    const char *names[MAX_STEPS];
+    const char *names[PL_STEPS_MAX];
     char what[160];
     int position;
 
@@ -130,7 +127,7 @@ static bool ready(const pl_step *step, const int *new_place)
 static void say_cycle(const pl_workflow *wf, const int *new_place, int at, const pl_settings *ctx)
 {
     pl_text path = { 0 };
-    int seen[MAX_STEPS] = { 0 };
+    int seen[PL_STEPS_MAX] = { 0 };
 
     for (int phase = 0; phase < 2; phase++) /* first into the circle, then around it */
         while (seen[at] == phase) {
@@ -153,7 +150,7 @@ static void say_cycle(const pl_workflow *wf, const int *new_place, int at, const
 /* Ready steps run in the order of the registry, so the order of keys in the file does not matter. */
 static bool put_in_order(pl_workflow *wf, const pl_settings *ctx)
 {
-    int new_place[MAX_STEPS], old_place[MAX_STEPS], n = 0, stuck = 0;
+    int new_place[PL_STEPS_MAX], old_place[PL_STEPS_MAX], n = 0, stuck = 0;
     pl_step *sorted = PL_NEW(ctx->mem, pl_step, wf->n_steps + 1);
 
     if (sorted == NULL)
@@ -191,8 +188,8 @@ void pl_steps_read(pl_workflow *wf, const pl_node *stages, const pl_stage *const
         return;
     }
     check_known(stages, known, ctx);
-    wf->step = PL_NEW(ctx->mem, pl_step, MAX_STEPS);
-    for (int i = 0; known[i] != NULL && wf->step != NULL && good && i < MAX_STEPS; i++) {
+    wf->step = PL_NEW(ctx->mem, pl_step, PL_STEPS_MAX);
+    for (int i = 0; known[i] != NULL && wf->step != NULL && good && i < PL_STEPS_MAX; i++) {
         const pl_node *node = pl_node_get(stages, known[i]->name);
         if (node != NULL)
             good = add_step(wf, known[i], node, ctx);

@@ -99,6 +99,16 @@ static bool line_substitutes(const reader *r, size_t line)
     return false;
 }
 
+/* What to write instead, for two common slips; "" for others. */
+static const char *advice(const reader *r, size_t line)
+{
+    const char *context = r->parser.context;
+
+    if (line_substitutes(r, line))
+        return "; inside { } or [ ] write \"${...}\" in quotes";
+    return context != NULL && strstr(context, "alias") != NULL ? "; put a value that begins with * in quotes" : "";
+}
+
 static bool next(reader *r, yaml_event_t *e)
 {
     const yaml_parser_t *p = &r->parser;
@@ -117,10 +127,7 @@ static bool next(reader *r, yaml_event_t *e)
     } else {
         at = p->problem_mark;
         (void)snprintf(text, sizeof text, "not YAML: %s%s%s%s", p->problem != NULL ? p->problem : "syntax error",
-                       p->context != NULL ? ", " : "", p->context != NULL ? p->context : "",
-                       line_substitutes(r, at.line) ? "; inside { } or [ ] write \"${...}\" in quotes"
-                       : p->context != NULL && strstr(p->context, "alias") != NULL ? "; put a value that begins with * in quotes"
-                                                                                   : "");
+                       p->context != NULL ? ", " : "", p->context != NULL ? p->context : "", advice(r, at.line));
     }
     return give_up(r, at, text) != NULL;
 }

@@ -237,7 +237,9 @@ int32_t st_bench_blas_edges(const nn_se3 *model, double bytes)
         most = fmax(most, kept);
     }
     edge = (bytes - CHUNK_MOST * most) / (edge + 1);
-    return edge < 1 ? 1 : edge > 1200 ? 1200 : (int32_t)edge;
+    if (edge < 1)
+        return 1;
+    return edge > 1200 ? 1200 : (int32_t)edge;
 }
 
 /* Element k of output o of the first edge, in double precision. */

@@ -144,7 +144,9 @@ void st_bench_case_close(st_bench_case *c)
 
 static const nn_conv *conv_of(const nn_module *m)
 {
-    return m->kind == NN_ATTENTION ? &m->u.attention.conv : m->kind == NN_CONV ? &m->u.conv : NULL;
+    if (m->kind == NN_ATTENTION)
+        return &m->u.attention.conv;
+    return m->kind == NN_CONV ? &m->u.conv : NULL;
 }
 
 /* Components of the degrees that a group reads and makes. */

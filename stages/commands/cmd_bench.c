@@ -174,7 +174,7 @@ static pl_code mols_get(setup *s, pl_error *err)
 {
     const char *path = pl_arg(s->args, "--molecules"), *share;
     int32_t most = s->batch < MOLS_MOST ? s->batch : MOLS_MOST;
-    pl_code code = path != NULL ? PL_OK : st_share_find(&share, s->mem, err);
+    pl_code code = path != NULL ? PL_OK : st_data_dir_find(&share, s->mem, err);
 
     if (code == PL_OK && path == NULL)
         path = pl_sprintf(s->mem, "%s/workflows/data/qm9-30.sdf", share);

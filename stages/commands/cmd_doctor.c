@@ -40,6 +40,7 @@ static int run(const pl_app *app, const pl_args *args)
 {
     st_findings f = { .mem = pl_arena_new(1 << 16) };
     char here[4096];
+    const char *folder = ".";
     int n_bad = 0;
 
     (void)app;
@@ -48,7 +49,9 @@ static int run(const pl_app *app, const pl_args *args)
         return pl_code_exit(PL_ENOMEM);
     }
     st_doctor_machine(&f);
-    st_doctor_disk(&f, args->n > 0 ? args->arg[0] : getcwd(here, sizeof here) != NULL ? here : ".");
+    if (args->n == 0 && getcwd(here, sizeof here) != NULL)
+        folder = here;
+    st_doctor_disk(&f, args->n > 0 ? args->arg[0] : folder);
     st_doctor_chemistry(&f);
     for (int i = 0; i < f.n; i++)
         n_bad += f.list[i].health == ST_BAD;

@@ -84,7 +84,7 @@ static pl_code write_ignored(copier *c, const char *to, pl_error *err)
 static pl_code make_project(copier *c, const char *to, pl_error *err)
 {
     const char *share, *from, *workflows = pl_sprintf(c->mem, "%s/workflows", to);
-    pl_code code = st_share_find(&share, c->mem, err);
+    pl_code code = st_data_dir_find(&share, c->mem, err);
 
     if (code != PL_OK)
         return code;
@@ -116,7 +116,7 @@ static int run(const pl_app *app, const pl_args *args)
 {
     const char *first = args->n > 0 ? args->arg[0] : ".";
     bool kind = strcmp(first, "screen") == 0 || strcmp(first, "train") == 0;
-    const char *to = !kind ? first : args->n > 1 ? args->arg[1] : ".";
+    const char *second = args->n > 1 ? args->arg[1] : ".", *to = kind ? second : first;
     copier c = { .kind = kind ? first : "", .mem = pl_arena_new(1 << 14) };
     pl_error err = { 0 };
     pl_code code;

@@ -177,6 +177,15 @@ static void print_domain(const nn_model_file *m)
     (void)printf("\n");
 }
 
+static void print_seen(const nn_seen *s)
+{
+    if (!s->known)
+        (void)printf("  validation  molecules not listed: trained by an earlier version\n");
+    else if (s->n > 0 || !s->all)
+        (void)printf("  validation  %d molecules%s, which count as known when it is evaluated or calibrated\n", (int)s->n,
+                     s->all ? "" : ", not all");
+}
+
 static void print_range(const nn_range *r)
 {
     static const char *const made[NN_SOURCES] = { "from file", "built (MMFF94)", "built (UFF)", "none" };
@@ -189,6 +198,10 @@ static void print_range(const nn_range *r)
     (void)printf("  range      ");
     for (int k = 0; k < NN_NUMBERS; k++)
         (void)printf("%s %s %d to %d", k ? "," : "", nn_range_words[k], (int)r->low[k], (int)r->high[k]);
+    for (int k = 0, n = 0; k < NN_EXPANDED; k++)
+        for (int bonds = 0; bonds <= NN_EXPANDED_MOST; bonds++)
+            if (r->expanded[k] >> bonds & 1)
+                (void)printf("%s %s with %d bonds", n++ ? "," : "; high valences", ch_element_symbol(nn_expanded_z[k]), bonds);
     (void)printf("; acids and bases %s; structures", r->form[0] ? r->form : "as they come");
     for (int k = 0; k < NN_SOURCES; k++)
         if (r->sources >> k & 1)
@@ -198,10 +211,10 @@ static void print_range(const nn_range *r)
 
 static void print_target(const nn_model_file *m, const nn_target *t)
 {
+    const char *better = strcmp(t->better, "low") == 0 ? ", low is better" : ", high is better";
+
     (void)printf("%s%s%s%s%s\n", m->classifies ? "the probability of " : "", t->name, t->unit[0] ? ", " : "", t->unit,
-                 !strcmp(t->better, "none")  ? ""
-                 : !strcmp(t->better, "low") ? ", low is better"
-                                             : ", high is better");
+                 strcmp(t->better, "none") == 0 ? "" : better);
 }
 
 static void print_targets(const nn_model_file *m)
@@ -261,6 +274,7 @@ static void print_info(const nn_model_file *m, const char *path, pl_arena *mem)
     (void)printf("  sha256      %s\n", m->sha256);
     print_training(p, mem);
     print_domain(m);
+    print_seen(&m->seen);
     print_calibration(p, mem);
     print_range(&m->range);
     print_all_errors(m, p, mem);
@@ -275,6 +289,7 @@ static int print_json(const nn_model_file *m, pl_arena *mem)
         json_object_set_new(all, "sha256", json_string(m->sha256));
         json_object_set_new(all, "parameters", json_integer((json_int_t)m->model->n_floats));
         json_object_set_new(all, "domain", json_integer(m->domain.n));
+        json_object_set_new(all, "validation", m->seen.known ? json_integer(m->seen.n) : json_null());
     }
     st_json_print(all, 0);
     json_decref(all);
@@ -432,11 +447,20 @@ static int domain_diff(const nn_domain *a, const nn_domain *b)
     return 1;
 }
 
+static int seen_diff(const nn_seen *a, const nn_seen *b)
+{
+    if (nn_seen_same(a, b))
+        return 0;
+    (void)printf("validation: %d -> %d molecules%s\n", (int)a->n, (int)b->n, a->n == b->n ? ", not the same" : "");
+    return 1;
+}
+
 /* 0 when they are the same, 1 when they differ, as diff does. */
 static int diff(const nn_model_file *a, const nn_model_file *b, bool all, pl_arena *mem)
 {
     json_t *x = json_loads(nn_model_metadata(a, mem), 0, NULL), *y = json_loads(nn_model_metadata(b, mem), 0, NULL);
-    const int n_settings = object_diff("", x, y, mem), n = n_settings + domain_diff(&a->domain, &b->domain);
+    const int n_settings = object_diff("", x, y, mem),
+              n = n_settings + domain_diff(&a->domain, &b->domain) + seen_diff(&a->seen, &b->seen);
     const int n_tensors = tensors_diff(a, b, all, mem);
     pl_error err = { 0 };
 

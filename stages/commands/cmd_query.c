@@ -211,7 +211,9 @@ static pl_code get_format(const pl_args *args, st_format *format, pl_error *err)
 {
     const char *word = pl_arg(args, "--format");
 
-    *format = pl_arg(args, "--csv") != NULL ? ST_CSV : pl_arg(args, "--json") != NULL ? ST_JSON : ST_TABLE;
+    *format = pl_arg(args, "--json") != NULL ? ST_JSON : ST_TABLE;
+    if (pl_arg(args, "--csv") != NULL)
+        *format = ST_CSV;
     return word != NULL ? st_format_parse(format, word, err) : PL_OK;
 }
 
@@ -219,7 +221,9 @@ static pl_code get_format(const pl_args *args, st_format *format, pl_error *err)
 static const char *place(const pl_args *args)
 {
     bool file = pl_arg(args, "--file") != NULL;
-    return only_place(args) || (file && args->n == 1) ? args->arg[0] : args->n > 1 ? args->arg[1] : NULL;
+    if (only_place(args) || (file && args->n == 1))
+        return args->arg[0];
+    return args->n > 1 ? args->arg[1] : NULL;
 }
 
 static int run(const pl_app *app, const pl_args *args)

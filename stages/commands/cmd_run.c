@@ -100,11 +100,10 @@ static int dry_run(const pl_app *app, pl_workflow *wf, const pl_run_opts *o, pl_
 static int run_for_real(const pl_app *app, const pl_args *args, pl_workflow *wf, pl_run_opts *o, pl_arena *mem)
 {
     const char *form = pl_arg(args, "--log-format");
+    const pl_level spoken = pl_arg(args, "--verbose") != NULL ? PL_DEBUG : PL_INFO;
     st_log log = { .json = form != NULL && strcmp(form, "json") == 0,
                    .tty = pl_cmd_tty(stderr),
-                   .max = o->quiet                            ? PL_WARN
-                          : pl_arg(args, "--verbose") != NULL ? PL_DEBUG
-                                                              : PL_INFO };
+                   .max = o->quiet ? PL_WARN : spoken };
     pl_error err = { 0 };
     pl_code code;
     int ran = 0;

@@ -66,9 +66,11 @@ static pl_code check_ranked(const pl_store *store, pl_error *err)
 
 static pl_code top(const st_ask *ask, pl_error *err)
 {
-    st_format format = pl_arg(ask->args, "--csv") != NULL ? ST_CSV : pl_arg(ask->args, "--json") != NULL ? ST_JSON : ST_TABLE;
+    st_format format = pl_arg(ask->args, "--json") != NULL ? ST_JSON : ST_TABLE;
     pl_code code = check_ranked(ask->store, err);
 
+    if (pl_arg(ask->args, "--csv") != NULL)
+        format = ST_CSV;
     if (code == PL_OK)
         code = print_top(ask->store->db, *(int64_t *)ask->ctx, format, err);
     if (code == PL_OK && format == ST_TABLE)

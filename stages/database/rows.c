@@ -148,7 +148,8 @@ static void add_row(pl_text *out, sqlite3_stmt *st, st_format format, bool first
         pl_text_add(out, first ? "\n " : ",\n ");
     pl_text_add(out, format == ST_CSV ? "" : "{");
     for (int i = 0; i < n; i++) {
-        pl_text_add(out, i == 0 ? "" : format == ST_CSV ? "," : ", ");
+        if (i > 0)
+            pl_text_add(out, format == ST_CSV ? "," : ", ");
         if (format == ST_CSV) {
             add_csv_cell(out, st, i);
             continue;
@@ -157,7 +158,8 @@ static void add_row(pl_text *out, sqlite3_stmt *st, st_format format, bool first
         pl_text_add(out, ": ");
         add_json_cell(out, st, i);
     }
-    pl_text_add(out, format == ST_CSV ? "\n" : format == ST_JSONL ? "}\n" : "}");
+    pl_text_add(out, format == ST_CSV ? "" : "}");
+    pl_text_add(out, format == ST_JSON ? "" : "\n");
 }
 
 static void add_head(pl_text *out, sqlite3_stmt *st, st_format format)

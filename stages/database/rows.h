@@ -11,6 +11,7 @@
 #include <sqlite3.h>
 
 #include "pipeline/base/arena.h"
+#include "pipeline/base/error.h"
 #include "pipeline/base/text.h"
 
 typedef enum st_format { ST_TABLE, ST_CSV, ST_JSON, ST_JSONL } st_format;

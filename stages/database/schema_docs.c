@@ -146,7 +146,8 @@ const char *const st_schema_docs[][4] = {
     { "record", "mol_id", NULL, "molecule it became; NULL while it has none" },
     { "record", "status", NULL, "read (waiting for prepare), ok, duplicate, filtered or failed (see failure)" },
     { "record", "reason", NULL,
-      "why it is filtered: its structural alerts, or the condition of prepare.keep that does not hold; NULL for others" },
+      "why it is filtered: its structural alerts, or the condition of prepare.keep that does not hold; of a duplicate: `drawn as` and "
+      "its SMILES, if that is not the SMILES of the molecule; NULL for others" },
 
     { "molecule", "mol_id", NULL, "number of the molecule: the record_id of the first record that gave it" },
     { "molecule", "inchikey", NULL, "standard InChIKey, 27 characters; empty where InChI gives none" },
@@ -216,7 +217,7 @@ const char *const st_schema_docs[][4] = {
       "outside there is no interval90; NULL if a model has no domain (it was trained by an earlier version)" },
     { "score", "reasons", NULL,
       "why it is outside, separated by '; ': heavy atoms, net charge, rings, conjugated atoms, fragments, unusual "
-      "valences, ring of, atomic charge, element, structure, acids and bases, similarity; NULL inside" },
+      "valences, ring of, atomic charge, element, high valence, structure, acids and bases, similarity; NULL inside" },
     { "evaluation", "model_id", NULL, "model" },
     { "evaluation", "property_id", NULL, "property" },
     { "evaluation", "part", NULL,

@@ -26,7 +26,7 @@ static bool has_workflows(const char *dir, pl_arena *mem)
     return path != NULL && access(path, R_OK | X_OK) == 0;
 }
 
-pl_code st_share_find(const char **out, pl_arena *mem, pl_error *err)
+pl_code st_data_dir_find(const char **out, pl_arena *mem, pl_error *err)
 {
     char dir[4096];
     const char *place[3];

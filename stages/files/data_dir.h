@@ -9,7 +9,7 @@
 #include "pipeline/base/error.h"
 
 /* The folder that holds `workflows`. EIO: none of them has it; the text says where it was looked for. */
-pl_code st_share_find(const char **out, pl_arena *mem, pl_error *err);
+pl_code st_data_dir_find(const char **out, pl_arena *mem, pl_error *err);
 
 /* The folder of the running program, or "". */
 const char *st_program_dir(char *buf, size_t size);

@@ -13,19 +13,10 @@
 static const char *folder_of(const char *path, pl_arena *mem)
 {
     const char *slash = strrchr(path, '/');
-    return slash == NULL ? "." : slash == path ? "/" : pl_strndup(mem, path, (size_t)(slash - path));
-}
 
-bool st_is_database(const char *path)
-{
-    static const char magic[] = "SQLite format 3";
-    char head[sizeof magic] = "";
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    bool is = fd >= 0 && read(fd, head, sizeof head) == (ssize_t)sizeof head && memcmp(head, magic, sizeof magic) == 0;
-
-    if (fd >= 0)
-        (void)close(fd);
-    return is;
+    if (slash == NULL)
+        return ".";
+    return slash == path ? "/" : pl_strndup(mem, path, (size_t)(slash - path));
 }
 
 pl_code st_out_open(st_out *out, const char *path, pl_arena *mem, pl_error *err)

@@ -22,6 +22,4 @@ pl_code st_out_add(st_out *out, const pl_text *text, pl_error *err);
 pl_code st_out_keep(st_out *out, pl_error *err);
 void st_out_close(st_out *out); /* fine when zeroed or kept */
 
-bool st_is_database(const char *path); /* of SQLite, by its first bytes */
-
 #endif

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "stages/files/own_files.h"
 
+#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <unistd.h>
 
-#include "stages/files/out_file.h"
 
 /* ---- one name ---- */
 
@@ -36,6 +37,7 @@ bool st_path_canonical(char *out, const char *path)
 {
     char head[PATH_MAX], there[PATH_MAX];
     size_t n = (size_t)snprintf(head, sizeof head, "%s%s", path[0] == '/' ? "" : "./", path);
+    const size_t n_added = path[0] == '/' ? 0 : 2;
     const char *rest;
     bool fits = n < sizeof head;
 
@@ -49,7 +51,7 @@ bool st_path_canonical(char *out, const char *path)
             return false;
     }
     (void)snprintf(out, PATH_MAX, "%s", fits && strcmp(there, "/") != 0 ? there : "");
-    rest = path + (n - (path[0] == '/' ? 0 : 2 <= n ? 2 : n));
+    rest = path + (n > n_added ? n - n_added : 0);
     while (fits && *rest != '\0') {
         size_t len = strcspn(rest, "/");
         fits = add_part(out, rest, len);
@@ -131,6 +133,18 @@ bool st_is_own(const pl_workflow *wf, const char *path)
     name = split(folder);
     return is_of_workdir(full, wf->workdir) || is_of_database(folder, name, wf->storage.results) ||
            is_of_database(folder, name, wf->storage.features);
+}
+
+bool st_is_database(const char *path)
+{
+    static const char magic[] = "SQLite format 3";
+    char head[sizeof magic] = "";
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    bool is = fd >= 0 && read(fd, head, sizeof head) == (ssize_t)sizeof head && memcmp(head, magic, sizeof magic) == 0;
+
+    if (fd >= 0)
+        (void)close(fd);
+    return is;
 }
 
 bool st_is_beside_results(const char *path)

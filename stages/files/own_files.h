@@ -14,4 +14,7 @@ bool st_is_own(const pl_workflow *wf, const char *path);
 /* The same for a path without a workflow: whether it is an own file beside an existing results.db. */
 bool st_is_beside_results(const char *path);
 
+/* Whether the file is an SQLite database, by its first bytes; false if it cannot be read. */
+bool st_is_database(const char *path);
+
 #endif

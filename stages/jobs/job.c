@@ -48,7 +48,12 @@ static int64_t n_ranks(const st_job *j)
 }
 
 /* How many tasks the array has; 1: no array. */
-static int32_t n_tasks(const st_job *j) { return j->of == 0 || j->merge ? 1 : j->shard != NULL ? j->n_shards : j->of; }
+static int32_t n_tasks(const st_job *j)
+{
+    if (j->of == 0 || j->merge)
+        return 1;
+    return j->shard != NULL ? j->n_shards : j->of;
+}
 
 /* After a merge the stages that shards leave out remain: only networks need GPUs. */
 static int64_t n_gpus(const st_job *j)
@@ -107,11 +112,9 @@ static long long mebibytes(double bytes) { return (long long)(bytes / 1048576 + 
 static const char *job_name(const st_job *j, char buf[128])
 {
     size_t n_plain = strcspn(safe, "./+");
+    const char *part = j->merge ? "-merge" : "-shards";
 
-    (void)snprintf(buf, 128, "%s%s%s", j->wf->name[0] <= '9' ? "w-" : "", j->wf->name,
-                   j->of == 0 ? ""
-                   : j->merge ? "-merge"
-                              : "-shards");
+    (void)snprintf(buf, 128, "%s%s%s", j->wf->name[0] <= '9' ? "w-" : "", j->wf->name, j->of == 0 ? "" : part);
     for (char *c = buf; *c != '\0'; c++)
         if (memchr(safe, *c, n_plain) == NULL)
             *c = '-';

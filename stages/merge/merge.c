@@ -14,6 +14,7 @@
 #include "pipeline/run/level.h"
 #include "pipeline/run/run_row.h"
 #include "pipeline/run/runner.h"
+#include "stages/steps/ingest/prepare.h"
 
 /* ---- what is there ---- */
 
@@ -105,9 +106,11 @@ static const char *why_missing(const pl_workflow *wf, const pl_schema *schema, c
 pl_code st_shards_find(st_shards *out, pl_workflow *wf, const pl_schema *schema, int32_t of, pl_arena *mem, pl_error *err)
 {
     const char *dir = pl_sprintf(mem, "%s/shards", wf->workdir);
-    int32_t n = of > 0 ? of : dir != NULL ? count_shards(dir) : 0;
+    int32_t n = of;
     pl_code code;
 
+    if (of <= 0)
+        n = dir != NULL ? count_shards(dir) : 0;
     *out = (st_shards){ .n = n };
     if (dir == NULL)
         return pl_fail(err, PL_ENOMEM, "a path");
@@ -197,6 +200,18 @@ static pl_code check_whole(st_merging *m, pl_error *err)
     return code;
 }
 
+static pl_code warn_drawings(st_merging *m, pl_error *err)
+{
+    char text[256];
+    pl_code code = st_drawings_text(m->store, text, err);
+
+    if (code != PL_OK || text[0] == '\0')
+        return code;
+    pl_log(PL_WARN, "%-9s %s", "prepare", text);
+    pl_event_row(m->store, m->run_id, "warn", "prepare", text);
+    return PL_OK;
+}
+
 static pl_code finish(st_merging *m, pl_error *err)
 {
     sqlite3 *db = m->store->db;
@@ -212,6 +227,8 @@ static pl_code finish(st_merging *m, pl_error *err)
         code = st_merge_unite(m, err);
     if (code == PL_OK)
         code = pl_levels_compare(m->wf, m->store, m->run_id, err);
+    if (code == PL_OK)
+        code = warn_drawings(m, err);
     if (code == PL_OK)
         code = pl_db_execf(
             m->store->db, err,

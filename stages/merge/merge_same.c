@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "stages/merge/merge.h"
 #include "stages/steps/ingest/prepare.h"
+#include "stages/steps/ingest/shells.h"
 
 /* ---- which molecules are one ---- */
 
@@ -23,11 +24,11 @@ static pl_code make_indexes(st_merging *m, pl_error *err)
     return code;
 }
 
-/* As find_sql of prepare_store.c: by InChIKey or a part of it, by SMILES where there is none or both must be the same. The
- * first step looks at the index alone; what it leaves are few. */
+/* As find_sql of prepare_store.c: by InChIKey or a part of it, and by SMILES where there is none or both must be the same, else by
+ * the number of free valences. The first step looks at the index alone; what it leaves are few. */
 static const char same_sql[] =
-    "CREATE TEMP TABLE merge_some AS SELECT mol_id, unit, %s AS inchikey, CASE WHEN inchikey='' OR %d THEN smiles ELSE '' END AS "
-    " smiles FROM molecule WHERE %s IN (SELECT %s FROM molecule GROUP BY 1 HAVING count(*)>1);"
+    "CREATE TEMP TABLE merge_some AS SELECT mol_id, unit, %s AS inchikey, CASE WHEN inchikey='' OR %d THEN smiles ELSE "
+    "free_valences(smiles) END AS smiles FROM molecule WHERE %s IN (SELECT %s FROM molecule GROUP BY 1 HAVING count(*)>1);"
     "CREATE TEMP TABLE merge_first AS SELECT inchikey, smiles, min(mol_id) AS first FROM merge_some GROUP BY 1,2"
     " HAVING count(*)>1;"
     "CREATE INDEX temp.merge_first_key ON merge_first(inchikey,smiles);"
@@ -47,6 +48,8 @@ pl_code st_merge_same(st_merging *m, pl_error *err)
                           "DROP TABLE IF EXISTS merge_same;"
                           "CREATE TABLE merge_same(mol_id INTEGER PRIMARY KEY, first INTEGER NOT NULL, unit INTEGER NOT NULL)",
                           err);
+    if (code == PL_OK)
+        code = st_shells_open(m->store->db, err);
     if (code == PL_OK && c->dedupe != ST_DEDUPE_NONE)
         code = pl_db_execf(m->store->db, err, same_sql, key, c->dedupe == ST_DEDUPE_EXACT, key, key);
     return code == PL_OK ? pl_db_exec(m->store->db, "CREATE INDEX merge_same_unit ON merge_same(unit)", err) : code;
@@ -111,7 +114,14 @@ static pl_code unite_labels(st_merging *m, pl_error *err)
 
 /* ---- they become one ---- */
 
+/* How a record is drawn: its reason, or as the molecule of its shard. */
+#define DRAWN "coalesce(substr(r.reason,length('" ST_DRAWN_REASON "')+1),m.smiles)"
+
 static const char unite_sql[] =
+    "UPDATE record SET reason=(SELECT '" ST_DRAWN_REASON "'||nullif(" DRAWN
+    ",f.smiles) FROM record r JOIN merge_same s USING(mol_id)"
+    " JOIN molecule m USING(mol_id) JOIN molecule f ON f.mol_id=s.first WHERE r.record_id=record.record_id)"
+    " WHERE mol_id IN (SELECT mol_id FROM merge_same);"
     "UPDATE record SET status='duplicate', mol_id=(SELECT first FROM merge_same s WHERE s.mol_id=record.mol_id)"
     " WHERE mol_id IN (SELECT mol_id FROM merge_same);"
     "DELETE FROM label WHERE mol_id IN (SELECT mol_id FROM merge_same);"

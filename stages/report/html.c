@@ -5,13 +5,27 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Bytes of the character at s, and what it is; 0: not UTF-8. */
+/* Number of bytes of a UTF-8 character that begins with `first`; 0: none begins so. */
+static int bytes_after(unsigned char first)
+{
+    if (first < 0x80)
+        return 1;
+    if (first >= 0xc2 && first < 0xe0)
+        return 2;
+    if ((first & 0xf0) == 0xe0)
+        return 3;
+    return (first & 0xf8) == 0xf0 ? 4 : 0;
+}
+
+/* Number of bytes of the character at s, and its code point; 0: not UTF-8. */
 static int decode(const unsigned char *s, uint32_t *c)
 {
     static const uint32_t least[5] = { 0, 0, 0x80, 0x800, 0x10000 };
-    int n = s[0] < 0x80 ? 1 : s[0] >= 0xc2 && s[0] < 0xe0 ? 2 : (s[0] & 0xf0) == 0xe0 ? 3 : (s[0] & 0xf8) == 0xf0 ? 4 : 0;
+    int n = bytes_after(s[0]);
 
-    *c = n == 1 ? s[0] : n > 1 ? s[0] & (0xffu >> (n + 1)) : 0;
+    *c = n > 1 ? s[0] & (0xffu >> (n + 1)) : s[0];
+    if (n == 0)
+        *c = 0;
     for (int i = 1; i < n; i++) {
         if ((s[i] & 0xc0) != 0x80)
             return 0;
@@ -28,7 +42,14 @@ static bool unfit(uint32_t c)
 
 static const char *entity(uint32_t c)
 {
-    return c == '&' ? "&amp;" : c == '<' ? "&lt;" : c == '>' ? "&gt;" : c == '"' ? "&quot;" : c == '\'' ? "&#39;" : NULL;
+    switch (c) {
+    case '&': return "&amp;";
+    case '<': return "&lt;";
+    case '>': return "&gt;";
+    case '"': return "&quot;";
+    case '\'': return "&#39;";
+    default: return NULL;
+    }
 }
 
 /* Adds the first max characters; true: that was the whole text. */

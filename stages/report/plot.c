@@ -27,7 +27,11 @@ st_scale st_scale_nice(double lo, double hi, int steps)
     }
     raw = (hi - lo) / steps;
     power = pow(10, floor(log10(raw)));
-    step = raw <= power * 1.0001 ? power : raw <= 2.0001 * power ? 2 * power : raw <= 5.0001 * power ? 5 * power : 10 * power;
+    step = 10 * power;
+    if (raw <= 2.0001 * power)
+        step = raw <= power * 1.0001 ? power : 2 * power;
+    else if (raw <= 5.0001 * power)
+        step = 5 * power;
     return (st_scale){ floor(lo / step + 1e-9) * step, ceil(hi / step - 1e-9) * step, step };
 }
 
@@ -115,8 +119,10 @@ void st_histogram_put(st_histogram *h, double x, bool chosen)
 {
     double at = floor((x - h->lo) / h->width + 1e-9);
     bool last = at == h->n_bins && !h->whole && x <= h->lo + h->n_bins * h->width * (1 + 1e-12);
-    int i = last ? h->n_bins - 1 : at < 0 ? -1 : at >= h->n_bins ? h->n_bins : (int)at;
+    int i = at < 0 ? -1 : (int)fmin(at, h->n_bins);
 
+    if (last)
+        i = h->n_bins - 1;
     h->n_all++;
     h->n_some += chosen;
     h->below += i < 0;
@@ -263,7 +269,9 @@ static int cell_of(const st_scale *s, double x)
 {
     double at = (x - s->lo) / (s->hi - s->lo) * ST_CELLS;
 
-    return !(at > 0) ? 0 : at >= ST_CELLS ? ST_CELLS - 1 : (int)at;
+    if (!(at > 0))
+        return 0;
+    return at >= ST_CELLS ? ST_CELLS - 1 : (int)at;
 }
 
 void st_parity_put(st_parity *p, double measured, double predicted)

@@ -68,7 +68,7 @@ static void find_tails(st_report *r, const source *s, range *of)
         for (int k = 0; k < s->n; k++)
             if (sqlite3_column_type(st, k) != SQLITE_NULL && is_drawn(of[k].lo, of[k].hi)) {
                 double at = (sqlite3_column_double(st, k) - of[k].lo) / (of[k].hi - of[k].lo) * FINE;
-                of[k].fine[at >= FINE ? FINE - 1 : at > 0 ? (int)at : 0]++;
+                of[k].fine[(int)fmin(fmax(at, 0), FINE - 1)]++;
             }
     for (int k = 0; k < s->n; k++)
         if (is_drawn(of[k].lo, of[k].hi))

@@ -109,6 +109,7 @@ void st_report_timings(st_report *r)
 static void add_keys(st_report *r)
 {
     static const char *const heads[] = { "stage", "key", "settings that matter", "inputs, libraries", "#code version", NULL };
+    static const char *const cell[] = { "<td>", "<td class=\"key\"><code>", "<td><code>", "<td><code>", "<td class=\"n\">" };
 
     st_report_table(r, "", "What each result depends on. The key is a hash of all this; equal keys give equal results.");
     st_report_heads(r, heads);
@@ -117,7 +118,7 @@ static void add_keys(st_report *r)
          st_report_row(r, &st);) {
         pl_text_add(r->out, "<tr>");
         for (int i = 0; i < 5; i++) {
-            pl_text_add(r->out, i == 4 ? "<td class=\"n\">" : i == 1 ? "<td class=\"key\"><code>" : i ? "<td><code>" : "<td>");
+            pl_text_add(r->out, cell[i]);
             st_html_cut(r->out, st_column(st, i), 3000);
             pl_text_add(r->out, i % 4 ? "</code></td>" : "</td>");
         }

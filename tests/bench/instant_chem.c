@@ -112,7 +112,7 @@ static void answer(const char *request, size_t len, pl_text *t)
             ch_wire_put_u32(t, 1);
         return;
     }
-    for (int i = 0; i < 16; i++) /* the options */
+    for (int i = 0; i < 17; i++) /* the options */
         (void)ch_wire_u32(&in);
     for (int i = 0; i < 2; i++) /* rules and format */
         (void)ch_wire_str(&in, &n);

@@ -60,7 +60,7 @@ def metrics(pairs):
             "ef5": sum(y for y, _ in order[:first]) / first * n / actives, "ef5_max": min(actives, first) / first * n / actives}
 
 
-def a_classifier_is_trained_evaluated_and_told():
+def a_classifier_is_trained_evaluated_and_reported():
     with sieve.Project() as p:
         p.put("in.sdf", labelled(110, lambda i, n: int(n)))
         p.workflow(["in.sdf"], STAGES + TRAIN)
@@ -114,7 +114,7 @@ def a_classifier_is_trained_evaluated_and_told():
         assert trained(p, "killed") == want
 
 
-def what_is_no_class_is_refused_or_left_out_with_a_reason():
+def values_that_are_no_class_are_refused_or_left_out():
     with sieve.Project() as p:
         p.put("in.sdf", labelled(60, lambda i, n: 2 if i == 7 else int(n)))
         p.workflow(["in.sdf"], STAGES + TRAIN)
@@ -160,7 +160,7 @@ RANKING = "SELECT name, value FROM metric WHERE stage='rank' AND step=0 AND name
 RANK = "  rank: {objectives: [{property: %s, goal: %s}], where: \"rings <= 3\", top: 10, actives: basic}\n"
 
 
-def a_ranking_is_held_against_known_actives():
+def a_ranking_is_compared_with_known_actives():
     with sieve.Project() as p:
         # 150 molecules; every seventh has no label, one has two that disagree.
         records = labelled(150, lambda i, n: None if i % 7 == 5 else int(n))
@@ -198,5 +198,5 @@ def a_ranking_is_held_against_known_actives():
 
 
 if __name__ == "__main__":
-    sieve.main([a_classifier_is_trained_evaluated_and_told, what_is_no_class_is_refused_or_left_out_with_a_reason,
-                a_ranking_is_held_against_known_actives])
+    sieve.main([a_classifier_is_trained_evaluated_and_reported, values_that_are_no_class_are_refused_or_left_out,
+                a_ranking_is_compared_with_known_actives])

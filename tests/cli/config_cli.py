@@ -79,7 +79,7 @@ WANTED = [
 ]
 
 
-def all_problems_of_a_file_are_reported_together_with_their_places():
+def all_problems_of_a_file_are_reported_with_their_places():
     with Project() as p:
         p.put("lib.smi", "C methane\n")
         # In flow style ${...} needs quotes; this file is about everything else.
@@ -156,7 +156,7 @@ EVIL = r'''"\e]0;owned\a\x9b2J\u202E\u2066z"'''
 CONTROLS = re.compile("[\\x00-\\x09\\x0b-\\x1f\\x7f-\\x9f\\u061c\\u200e\\u200f\\u2028-\\u202e\\u2066-\\u2069]")
 
 
-def nothing_that_a_terminal_obeys_comes_out_of_a_workflow():
+def terminal_controls_in_a_workflow_are_never_printed():
     """Names, keys and values, wrong and right ones, in each command that reads a workflow."""
     with Project() as p:
         p.put("lib.smi", "C methane\nCC\n")
@@ -179,7 +179,7 @@ def nothing_that_a_terminal_obeys_comes_out_of_a_workflow():
             assert not CONTROLS.search(out + err), (words, out + err)
 
 
-def nothing_that_a_terminal_obeys_comes_out_as_json():
+def terminal_controls_are_escaped_in_json():
     """Paths and names that come from others, in JSON of `check`, `status` and `doctor`; it still says the same."""
     name = "a\x9b2J\u202e\x85.yaml"
     with Project() as p:
@@ -285,7 +285,7 @@ def completion_scripts_are_valid_and_complete():
         assert "allowed: bash, zsh or fish" in err
 
 
-def committed_files_are_what_the_tables_say():
+def committed_files_match_the_tables_they_are_made_from():
     with Project() as p:
         for option, name in (("--defaults", "default.yaml"), ("--schema", "workflow.schema.json")):
             want = p.run("help", option)[1]
@@ -310,7 +310,7 @@ def committed_files_are_what_the_tables_say():
         assert len(list(check.iter_errors(bad))) == 3
 
 
-def what_newcomers_write_is_answered_with_what_to_write():
+def common_mistakes_are_answered_with_what_to_write():
     with Project() as p:
         p.put("lib.smi", "C methane\n")
         start = "format: 1\ninputs: [{path: lib.smi}]\nstages:\n  read: {}\n  prepare: {conformers: {source: none}}\n"
@@ -377,7 +377,7 @@ def a_dumb_terminal_gets_lines_and_a_full_disk_one_message():
             assert full.returncode == 6 and full.stderr.count(b"\n") == 1 and b"standard output" in full.stderr, full
 
 
-def the_demonstration_is_copied_and_can_run():
+def the_demonstration_is_copied_and_runs():
     with Project() as p:
         _, out, _ = p.run("init", "demo")
         assert "molsieve run workflows/screen.yaml" in out and "demo/.gitignore: keeps runs/ and databases out" in out, out
@@ -443,7 +443,7 @@ def a_workflow_writes_where_it_says_and_nowhere_else():
         assert sorted(os.listdir(p.dir)) == ["a.smi", "link", "run", "w.yaml"]
 
 
-def doctor_finds_this_machine_fit():
+def doctor_finds_no_fault_on_this_machine():
     with Project() as p:
         status, out, _ = p.run("doctor", "--json", expect=None)
         found = json.loads(out)

@@ -170,7 +170,7 @@ def commands_options_and_settings_that_are_named_exist():
     assert n > 200, n
 
 
-def variables_that_are_named_are_read_and_those_that_are_read_are_named():
+def documented_variables_are_those_that_are_read():
     known = set(re.findall(r"MOLSIEVE_[A-Z_]+", read("CMakeLists.txt")))
     for room in ("pipeline", "chem", "models", "stages", "tests", "cmake"):
         for x in glob.glob(os.path.join(SOURCE, room, "**", "*.*"), recursive=True):
@@ -237,6 +237,6 @@ def own_data_is_trained_on_and_screened_as_the_page_says():
 
 main([links_and_names_of_files_lead_somewhere, sections_and_operations_that_are_named_exist,
       decisions_that_are_named_exist_and_all_are_in_the_index, commands_options_and_settings_that_are_named_exist,
-      variables_that_are_named_are_read_and_those_that_are_read_are_named, tests_that_are_named_exist,
+      documented_variables_are_those_that_are_read, tests_that_are_named_exist,
       pages_and_program_agree_on_version_and_exit_codes,
       own_data_is_trained_on_and_screened_as_the_page_says])

@@ -57,7 +57,7 @@ def screen(p, name, models, tail="", more=()):
     return p.rows(ROWS, workdir=name)
 
 
-def a_score_tells_the_nearest_molecule_of_the_training():
+def a_score_names_the_nearest_training_molecule():
     with sieve.Project() as p:
         prepared(p)
         part, every = domain(train(p, "part")), domain(train(p, "every", "stages.split.fractions.train=1", "stages.split.fractions.valid=0",
@@ -71,7 +71,7 @@ def a_score_tells_the_nearest_molecule_of_the_training():
         none = train(p, "none", "stages.train.domain=0")
         assert domain(none) == {}
         # The weights do not know of it.
-        weights = [{k: v for k, v in tensors(p.path(m + ".safetensors"))[0].items() if not k.startswith("domain.")} for m in ("part", "few", "none")]
+        weights = [{k: v for k, v in tensors(p.path(m + ".safetensors"))[0].items() if not k.startswith(("domain.", "seen."))} for m in ("part", "few", "none")]
         assert weights[0] == weights[1] == weights[2]
         # Scores: one model, several with the same and other domains, one without.
         want = {k: nearest(bits, part) for k, bits in every.items()}
@@ -99,7 +99,7 @@ def a_score_tells_the_nearest_molecule_of_the_training():
 RANK = "  rank: {objectives: [{property: gap_ev, goal: maximise%s}]}\n  write: {sdf: hits.sdf}\n"
 
 
-def a_ranking_may_ask_for_likeness_and_shards_give_the_same():
+def a_similarity_minimum_ranks_the_same_with_shards():
     with sieve.Project() as p:
         prepared(p, 40)
         train(p, "some", "stages.train.domain=10")
@@ -142,7 +142,34 @@ def a_ranking_may_ask_for_likeness_and_shards_give_the_same():
         assert p.run("db", "digest", "--results-only", "shards")[1] == digest
 
 
-def errors_are_told_by_likeness():
+def scores_of_earlier_rules_are_made_again():
+    """A build that did not know radicals stored intervals for them: a run on its database must not keep these."""
+    with sieve.Project() as p:
+        prepared(p, 40)
+        train(p, "m")
+        p.put("radicals.smi", "c1ccccc1O phenol\nc1ccccc1[O] phenoxyl\n")
+        p.workflow(["radicals.smi"], "  read: {}\n  prepare: {conformers: {source: generate}}\n" + GRAPH + "  score: {}\n", name="s.yaml", workdir="s",
+                   extra="models: {m: {path: m.safetensors}}\n")
+        p.run("run", "s.yaml", "-q")
+        read = "SELECT title, domain, reasons, interval90 FROM score JOIN record USING(mol_id) ORDER BY 1"
+        want = p.rows(read, workdir="s")
+        assert [(r[0], r[1], r[3]) for r in want] == [("phenol", "outside", None), ("phenoxyl", "outside", None)] and "unusual" in want[1][2], want
+        rules = {name: json.loads(extra).get("rules of the domain") for name, extra in
+                 p.rows("SELECT name, extra_json FROM stage WHERE name IN ('score','evaluate')", workdir="s") +
+                 p.rows("SELECT name, extra_json FROM stage WHERE name IN ('score','evaluate')", workdir="m")}
+        assert set(rules) == {"score", "evaluate"} and all(n >= 2 for n in rules.values()), rules
+        # As that build left it: other rules in the key, and an interval.
+        with sqlite3.connect(p.path("s", "results.db")) as db:
+            db.execute("UPDATE score SET domain='inside', reasons=NULL, interval90=0.1")
+            db.execute("UPDATE stage SET key='earlier', extra_json=replace(extra_json,'\"rules of the domain\":2','\"x\":1') WHERE name='score'")
+            db.execute("DELETE FROM row_sum")
+        db.close()
+        assert "rules of the domain" in p.run("explain", "s.yaml", "score")[1]
+        p.run("run", "s.yaml", "-q")
+        assert p.rows(read, workdir="s") == want, p.rows(read, workdir="s")
+
+
+def errors_are_reported_by_similarity():
     with sieve.Project() as p:
         prepared(p)
         p.run("run", "w.yaml", "-q", "stages.train.epochs=1", "stages.train.domain=15")
@@ -172,7 +199,7 @@ def bands_of(pairs):
     return [(low, sorted(e)[math.ceil(0.9 * (len(e) + 1)) - 1], len(e)) for low, e in bands]
 
 
-def intervals_go_with_the_model_and_come_with_every_score():
+def intervals_are_in_the_model_and_with_every_score():
     with sieve.Project() as p:
         prepared(p, 600)
         more = ("stages.train.epochs=3", "stages.split.fractions={train: 0.35, valid: 0.05, test: 0.6}")
@@ -237,5 +264,5 @@ def intervals_go_with_the_model_and_come_with_every_score():
 
 
 if __name__ == "__main__":
-    sieve.main([a_score_tells_the_nearest_molecule_of_the_training, a_ranking_may_ask_for_likeness_and_shards_give_the_same, errors_are_told_by_likeness,
-                intervals_go_with_the_model_and_come_with_every_score])
+    sieve.main([a_score_names_the_nearest_training_molecule, a_similarity_minimum_ranks_the_same_with_shards, scores_of_earlier_rules_are_made_again, errors_are_reported_by_similarity,
+                intervals_are_in_the_model_and_with_every_score])

@@ -41,7 +41,7 @@ def between_neighbours(p, bad, code, stages=KEEP, name="bad.sdf"):
     assert len(got) == 1 and got[0][1] in code and ("%s:" % p.path(name)) in got[0][3], got
 
 
-def one_bad_molecule_costs_one_molecule():
+def one_bad_molecule_fails_alone():
     far = [("C", "%.4f" % (1.5 * (i % 60)), "%.4f" % (1.5 * (i // 60 % 60)), "%.4f" % (1.5 * (i // 3600))) for i in range(5000)]
     huge = "huge\n  test\n\n  0  0  0     0  0            999 V3000\nM  V30 BEGIN CTAB\nM  V30 COUNTS 5000 0 0 0 0\n" \
            "M  V30 BEGIN ATOM\n" + "".join("M  V30 %d C %s %s %s 0\n" % (i + 1, x, y, z) for i, (_, x, y, z) in enumerate(far)) + \
@@ -112,7 +112,7 @@ def a_v3000_molfile_is_read_whole_or_refused():
         assert len(said) == len(bad) and all(c == "parse" and want in m for (c, m), (_, want) in zip(said, bad)), said
 
 
-def a_missing_file_is_said_with_its_place():
+def a_missing_file_is_reported_with_its_place():
     with Project() as p:
         w = p.workflow([p.path("libary.smi")], FLAT)
         p.put("library.smi", "CCO\n")
@@ -125,7 +125,7 @@ def a_missing_file_is_said_with_its_place():
         assert "no file matches" in err, err
 
 
-def an_empty_file_is_a_warning_and_nothing_at_all_an_error():
+def an_empty_file_warns_and_no_record_is_an_error():
     with Project() as p:
         empty = p.put("empty.smi", "")
         good = p.put("good.smi", "CCO ethanol\n")
@@ -138,7 +138,7 @@ def an_empty_file_is_a_warning_and_nothing_at_all_an_error():
         assert "no records" in err and "empty.smi" in err and "inputs" in err, err
 
 
-def a_table_without_names_of_columns_is_warned_of():
+def a_table_without_column_names_is_warned_of():
     with Project() as p:
         p.put("bare.csv", "CCO,a\nCCN,b\n")
         p.put("named.csv", "id,Smiles\na,CCO\n")
@@ -147,7 +147,7 @@ def a_table_without_names_of_columns_is_warned_of():
         assert p.one("SELECT count(*) FROM event WHERE level='warn' AND message LIKE '%bare.csv%'") == 1
 
 
-def a_wrong_format_fails_records_and_says_so():
+def a_wrong_format_fails_records_and_is_reported():
     with Project() as p:
         good = p.put("water.sdf", WATER + METHANE)
         w = p.workflow(['{path: "%s", format: smi}' % good], FLAT)
@@ -165,7 +165,7 @@ CML = '<molecule id="%s"><atomArray><atom id="a1" elementType="C"/><atom id="a2"
       '<bondArray><bond atomRefs2="a1 a2" order="1"/></bondArray></molecule>'
 
 
-def a_file_that_the_library_reads_in_part_has_a_failed_record_for_the_rest():
+def the_unread_rest_of_a_file_is_one_failed_record():
     with Project() as p:
         p.put("whole.cml", "<cml>" + "".join(CML % i for i in "abc") + "</cml>\n")
         p.put("broken.cml", "<cml>" + CML % "a" + "<&" + CML % "b" + "</cml>\n")
@@ -226,7 +226,7 @@ def a_truncated_gzip_keeps_what_was_whole():
             assert last == [("damaged gzip: unexpected end of file",)], (n, last)
 
 
-def what_follows_gzip_data_and_is_none_is_said():
+def bytes_after_gzip_data_are_reported():
     text = b"".join(b"C%s m%d\n" % (b"C" * (i % 30), i) for i in range(300))
     with Project() as p:
         for name, tail, n_failed in (("zeros", b"\0" * 512, 0), ("more", gzip.compress(b"CCO ethanol\n"), 0), ("page", b"</html>\n", 1)):
@@ -238,7 +238,7 @@ def what_follows_gzip_data_and_is_none_is_said():
             assert all(code == "record" and "not gzip, from byte" in message for code, message in found), found
 
 
-def a_reaction_is_no_molecule():
+def a_reaction_is_refused():
     rxn = "$RXN\n\n  test\n\n  1  1\n$MOL\n" + WATER.replace("$$$$\n", "$MOL\n") + METHANE.replace("$$$$\n", "")
     with Project() as p:
         inputs = [p.put("a.smi", "CCO>>CC=O r\nA.B>C>D r\nCC.O>[Pd]>CO r\n>>CC r\nCC>> r\nCCO a name with a > in it\n"),
@@ -262,7 +262,7 @@ def a_smiles_that_was_cut_short_is_refused():
         assert all(m.startswith("a SMILES ") for _, m in failed), failed
 
 
-def what_no_reader_can_read_is_said_with_what_to_do():
+def an_unreadable_format_is_refused_with_advice():
     good = "CCO ethanol\nCCN ethylamine\n"
     with Project() as p:
         for name, text, status, want in (
@@ -300,7 +300,7 @@ def too_many_failures_stop_with_status_3():
         accounted(p)
 
 
-def a_database_of_a_newer_version_or_of_another_kind_is_left_alone():
+def a_newer_or_foreign_database_is_left_unchanged():
     with Project() as p:
         w = p.workflow([p.put("a.smi", "CCO\n")], FLAT)
         p.run("run", w, "-q")
@@ -317,7 +317,7 @@ def a_database_of_a_newer_version_or_of_another_kind_is_left_alone():
         assert open(p.path("run", "results.db"), "rb").read().startswith(b"this is a diary")
 
 
-def a_directory_that_cannot_be_written_is_said():
+def an_unwritable_directory_is_reported():
     with Project() as p:
         w = p.workflow([p.put("a.smi", "CCO\n")], FLAT)
         os.mkdir(p.path("run"))
@@ -335,7 +335,7 @@ def a_directory_that_cannot_be_written_is_said():
         assert len(bad) == 1 and "folder" in bad[0] and "choose a folder that can be written" in bad[0], bad
 
 
-def a_folder_that_cannot_be_read_is_no_empty_one():
+def an_unreadable_folder_is_an_error_and_not_empty():
     with Project() as p:
         for folder in ("a", "b", "b/c"):
             os.makedirs(p.path("in", folder))
@@ -363,7 +363,7 @@ def a_folder_that_cannot_be_read_is_no_empty_one():
         assert p.rows("SELECT title FROM record") == [("b/c",)]
 
 
-def a_decimal_comma_is_told_once():
+def a_decimal_comma_is_reported_once():
     with Project() as p:
         rows = "CCO;1.5;2,0;a\nCCN;1,5;1;b\nCCC;-2,5;1;c\n" + "".join("%s;0,5;1;d\n" % ("C" * n) for n in range(4, 150))
         p.put("a.csv", "smiles;y;z;name\n" + rows)
@@ -381,8 +381,9 @@ def a_decimal_comma_is_told_once():
         assert told(FLAT, "text") == []
 
 
-def a_charge_that_an_xyz_comment_states_in_another_way_is_refused():
-    ways = ("charge = 2", "charge= 2", "w charge =2 e=1", "charge: 2", "net charge +2", "k=3 total_charge: 2")
+def an_unusual_charge_in_an_xyz_comment_is_refused():
+    ways = ("charge = 2", "charge= 2", "w charge =2 e=1", "charge: 2", "net charge +2", "k=3 total_charge: 2", "q=2", "w e=1 Q: 2", "k=3,charge=2",
+            "e=1 net-charge=2", "totalcharge=2")
     water = "O 0 0 0.117\nH 0 0.757 -0.469\nH 0 -0.757 -0.469\n"
     with Project() as p:
         p.put("a.xyz", "".join("3\n%s\n%s" % (c, water) for c in ways + ("charge=0", "water energy=2", "discharged 2")))
@@ -398,10 +399,10 @@ def parents(path):
         path = os.path.dirname(path)
 
 
-main([a_folder_that_cannot_be_read_is_no_empty_one, a_decimal_comma_is_told_once, a_charge_that_an_xyz_comment_states_in_another_way_is_refused, one_bad_molecule_costs_one_molecule, a_v3000_molfile_is_read_whole_or_refused, a_missing_file_is_said_with_its_place,
-      an_empty_file_is_a_warning_and_nothing_at_all_an_error, a_table_without_names_of_columns_is_warned_of, a_wrong_format_fails_records_and_says_so,
-      a_file_that_the_library_reads_in_part_has_a_failed_record_for_the_rest,
+main([an_unreadable_folder_is_an_error_and_not_empty, a_decimal_comma_is_reported_once, an_unusual_charge_in_an_xyz_comment_is_refused, one_bad_molecule_fails_alone, a_v3000_molfile_is_read_whole_or_refused, a_missing_file_is_reported_with_its_place,
+      an_empty_file_warns_and_no_record_is_an_error, a_table_without_column_names_is_warned_of, a_wrong_format_fails_records_and_is_reported,
+      the_unread_rest_of_a_file_is_one_failed_record,
       binary_junk_of_every_name_is_refused_record_by_record, a_line_of_100_megabytes_is_one_record_and_little_memory,
-      a_truncated_gzip_keeps_what_was_whole, what_follows_gzip_data_and_is_none_is_said,
-      a_reaction_is_no_molecule, a_smiles_that_was_cut_short_is_refused, what_no_reader_can_read_is_said_with_what_to_do, too_many_failures_stop_with_status_3,
-      a_database_of_a_newer_version_or_of_another_kind_is_left_alone, a_directory_that_cannot_be_written_is_said])
+      a_truncated_gzip_keeps_what_was_whole, bytes_after_gzip_data_are_reported,
+      a_reaction_is_refused, a_smiles_that_was_cut_short_is_refused, an_unreadable_format_is_refused_with_advice, too_many_failures_stop_with_status_3,
+      a_newer_or_foreign_database_is_left_unchanged, an_unwritable_directory_is_reported])

@@ -362,7 +362,28 @@ def an_exported_sdf_reads_back_as_the_same_molecules():
         assert [r[1] for r in before if "2H" in r[1] and r[4] != "mmff94"] == ["[2H][2H]"]
 
 
-main([formats_and_their_records_add_up, duplicates_are_one_molecule_with_the_mean_of_their_labels, workers_do_not_change_a_byte, kills_at_any_moment_change_nothing,
+def radicals_are_no_duplicates_of_closed_shells():
+    """InChI knows no unpaired electrons: O=O and [O][O] have one key, as have CO and the carbene, ethene and its biradical."""
+    rows = ["smiles,name,x", "O=O,singlet,1", "[O][O],triplet,3", "[O][O],again,5", "O=O,too,2", "[CH2][CH2],biradical,7", "C=C,ethene,8",
+            "[C-]#[O+],monoxide,1", "[C]=O,carbene,2", "C[N+](=O)[O-],nitro,4", "CN(=O)=O,five,6", "CC([O])=C,enoxyl,1", "CC(=O)[CH2],acetonyl,2"]
+    want = ["ok", "ok", "duplicate", "duplicate", "ok", "ok", "ok", "ok", "ok", "duplicate", "ok", "duplicate"]
+    with Project() as p:
+        p.put("a.csv", "\n".join(rows) + "\n")
+        for by in ("inchikey", "skeleton", "protonation"):
+            w = p.workflow([p.path("a.csv")], "  read: {unit: 2}\n  prepare: {conformers: {source: none}, dedupe: {by: %s}}\n" % by,
+                           workdir=by, name=by + ".yaml")
+            p.run("run", w, "-q")
+            read = "SELECT r.status, l.value FROM record r JOIN label l USING(mol_id) ORDER BY r.record_id"
+            one = p.rows(read, workdir=by)
+            assert [status for status, _ in one] == want, one
+            assert [x for _, x in one[:4]] == [1.5, 4.0, 4.0, 1.5] and one[8][1] == 5.0, one
+            for k in range(3):
+                p.run("run", w, "-q", "--shard", "%d/3" % k, "workdir=%s-3" % by)
+            p.run("merge", w, "-q", "workdir=%s-3" % by)
+            assert p.rows(read, workdir=by + "-3") == one, p.rows(read, workdir=by + "-3")
+
+
+main([formats_and_their_records_add_up, radicals_are_no_duplicates_of_closed_shells, duplicates_are_one_molecule_with_the_mean_of_their_labels, workers_do_not_change_a_byte, kills_at_any_moment_change_nothing,
       faults_before_and_after_each_commit_change_nothing, signals_stop_cleanly_and_the_run_goes_on,
       every_messy_file_is_accounted_for, other_tools_read_the_database, structures_are_built_once,
       an_exported_sdf_reads_back_as_the_same_molecules])

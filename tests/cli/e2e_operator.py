@@ -15,7 +15,7 @@ FLAT = "  read: {}\n  prepare: {conformers: {source: none}}\n"
 BONDS = "  read: {}\n  prepare: {}\n  graph: {edges: bonds%s}\n"
 
 
-def other_content_with_the_old_time_is_other_content():
+def changed_content_is_noticed_despite_the_same_mtime():
     with Project() as p:
         a = p.put("a.smi", "CCO one\n")
         w = p.workflow([a], FLAT)
@@ -28,7 +28,7 @@ def other_content_with_the_old_time_is_other_content():
         assert p.rows("SELECT smiles FROM molecule") == [("CCN",)], p.rows("SELECT smiles FROM molecule")
 
 
-def a_setting_without_effect_runs_nothing_again():
+def a_setting_without_effect_reruns_nothing():
     with Project() as p:
         a = p.put("a.smi", "C one\n")
         p.run("run", p.workflow([a], BONDS % ""), "-q")
@@ -37,7 +37,7 @@ def a_setting_without_effect_runs_nothing_again():
         assert "cutoff: 5 -> 4" in p.run("plan", w, "stages.graph.edges=radius")[1] + p.run("explain", w, "graph", "stages.graph.edges=radius")[1]
 
 
-def closed_descriptors_are_not_taken_for_files():
+def a_run_starts_with_standard_descriptors_closed():
     for closed in (1,), (2,), (0, 1, 2):
         with Project() as p:
             w = p.workflow([p.put("a.smi", "CCO one\n")], FLAT)
@@ -50,7 +50,7 @@ def closed_descriptors_are_not_taken_for_files():
             assert p.one("SELECT state FROM run") == "done"
 
 
-def who_reads_the_progress_may_leave():
+def a_closed_progress_pipe_does_not_stop_the_run():
     with Project() as p:
         w = p.workflow([p.put("a.smi", "CCO one\n")], FLAT)
         end, ours = os.pipe()
@@ -60,7 +60,7 @@ def who_reads_the_progress_may_leave():
         assert ended.returncode == 0 and p.one("SELECT state FROM run") == "done", ended
 
 
-def a_worker_is_waited_for_whatever_was_said_of_children():
+def workers_are_reaped_when_sigchld_is_ignored():
     with Project() as p:
         slow = "C(C)" * 900 + ".CC slow\n"  # the parts are named before they are counted
         w = p.workflow([p.put("a.smi", "CCO one\n" + slow)], "  read: {}\n  prepare: {conformers: {source: none, "
@@ -69,7 +69,7 @@ def a_worker_is_waited_for_whatever_was_said_of_children():
         assert p.rows("SELECT code, signal FROM failure") == [("timeout", int(signal.SIGPROF))], p.rows("SELECT * FROM failure")
 
 
-def a_limit_of_file_sizes_is_said_and_the_run_goes_on():
+def a_file_size_limit_is_reported_and_the_run_resumes():
     with Project() as p:
         w = p.workflow([p.put("a.smi", "".join("C" * n + "O %d\n" % n for n in range(1, 40)) * 20)], "  read: {unit: 20}\n")
         for most in (60_000, 250_000):
@@ -79,7 +79,7 @@ def a_limit_of_file_sizes_is_said_and_the_run_goes_on():
         assert p.one("SELECT count(*) FROM record") == 780
 
 
-def a_fresh_directory_lies_beside_the_old_one():
+def a_fresh_run_gets_a_directory_beside_the_old_one():
     with Project() as p:
         w = p.workflow([p.put("a.smi", "CCO one\n")], FLAT, workdir="run/")
         p.run("run", w, "-q")
@@ -87,7 +87,7 @@ def a_fresh_directory_lies_beside_the_old_one():
         assert sorted(d for d in os.listdir(p.dir) if d.startswith("run")) == ["run", "run-2"], os.listdir(p.dir)
 
 
-def the_log_is_no_file_that_the_run_needs():
+def a_log_over_a_file_of_the_run_is_refused():
     with Project() as p:
         p.put("a.smi", "CCO one\nCCN two\n")
         p.put("parts.txt", "one train\n")
@@ -116,7 +116,7 @@ def columns(path):
     return out, docs
 
 
-def a_database_of_an_older_format_is_read_and_goes_on():
+def a_database_of_an_older_format_resumes():
     with Project() as p:
         p.put("a.smi", "CCO one\nCCN two\nC(x bad\nOCCO three\nOCC again\n")
         w = p.workflow([p.path("a.smi")], FLAT + "  rank: {objectives: [{property: mw, goal: maximise}]}\n  write: {}\n",
@@ -146,7 +146,7 @@ def a_database_of_an_older_format_is_read_and_goes_on():
             p.run("db", "check", "run")
 
 
-def cpu_seconds_are_those_that_the_system_counts():
+def cpu_seconds_match_the_operating_system():
     """run.cpu_s and run.worker_cpu_s, and failure.cpu_s of a record that takes longer than it may."""
     with Project() as p:
         p.put("a.smi", "CC(C)Cc1ccc(cc1)C(C)C(=O)O a\nCN1CCC[C@H]1c1cccnc1 b\nCCN(CC)CCNC(=O)c1ccc(N)cc1 c\n" + "C1CCC2C(C1)CCC3C2CCC4C3CCC5C4CCC6C5CCCC6" +
@@ -164,7 +164,7 @@ def cpu_seconds_are_those_that_the_system_counts():
         assert 0.4 < failed[0][2] < workers, (failed, workers)
 
 
-main([cpu_seconds_are_those_that_the_system_counts, the_log_is_no_file_that_the_run_needs, a_database_of_an_older_format_is_read_and_goes_on, other_content_with_the_old_time_is_other_content, a_setting_without_effect_runs_nothing_again,
-      closed_descriptors_are_not_taken_for_files, who_reads_the_progress_may_leave,
-      a_worker_is_waited_for_whatever_was_said_of_children, a_limit_of_file_sizes_is_said_and_the_run_goes_on,
-      a_fresh_directory_lies_beside_the_old_one])
+main([cpu_seconds_match_the_operating_system, a_log_over_a_file_of_the_run_is_refused, a_database_of_an_older_format_resumes, changed_content_is_noticed_despite_the_same_mtime, a_setting_without_effect_reruns_nothing,
+      a_run_starts_with_standard_descriptors_closed, a_closed_progress_pipe_does_not_stop_the_run,
+      workers_are_reaped_when_sigchld_is_ignored, a_file_size_limit_is_reported_and_the_run_resumes,
+      a_fresh_run_gets_a_directory_beside_the_old_one])

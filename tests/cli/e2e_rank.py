@@ -52,7 +52,7 @@ def one_objective_orders_by_its_value_with_ties_by_inchikey():
         assert p.one("SELECT count(*) FROM event WHERE stage='prepare' AND message='done'") == 1
 
 
-def sums_weights_caution_and_bounds_are_what_they_say():
+def sums_weights_caution_and_bounds_are_as_documented():
     with Project() as p:
         p.put("a.smi", lines_of(data("library.smi"), 120))
         w = p.workflow([p.path("a.smi")], READ)
@@ -136,7 +136,7 @@ def conformers_of_hits_are_written_as_sdf():
         assert p.run("export", "sdf", "--all", "wide")[1].count(">  <c") == 301  # and charge
 
 
-def a_model_that_is_exchanged_leaves_nothing_behind():
+def a_replaced_model_leaves_no_rows_behind():
     """Another name, another unit: the same as if the first had never been."""
     with Project() as p:
         model = open(os.path.join(os.path.dirname(__file__), "../../workflows/models/esol.safetensors"), "rb").read()
@@ -419,7 +419,7 @@ def outputs_are_never_files_of_the_run():
         assert files() == was
 
 
-def a_database_from_somebody_else_reaches_nothing():
+def a_foreign_database_cannot_read_or_write_files():
     with Project() as p:
         p.put("a.smi", "CCO one\nCCN two\nCCOC three\n")
         w = p.workflow(["a.smi"], RANKED)
@@ -448,7 +448,7 @@ def a_database_from_somebody_else_reaches_nothing():
         assert "unsafe use" in err or "not authorized" in err or "fts3_tokenizer" in err, (out, err)
 
 
-def a_condition_before_building_means_what_it_means_in_the_ranking():
+def a_condition_means_the_same_in_prepare_and_in_rank():
     with Project() as p:
         p.put("a.smi", lines_of(data("library.smi"), 150))
         p.run("run", p.workflow([p.path("a.smi")], READ), "-q")
@@ -462,5 +462,5 @@ def a_condition_before_building_means_what_it_means_in_the_ranking():
             assert 5 < len(kept) < 145, (expression, len(kept))
 
 
-main([outputs_are_never_files_of_the_run, a_database_from_somebody_else_reaches_nothing, a_condition_is_refused_with_its_line_and_column, a_condition_before_building_means_what_it_means_in_the_ranking, pareto_fronts_are_those_of_the_definition, a_diverse_ranking_is_a_plain_walk_best_first, a_diverse_ranking_needs_structures_and_says_so, one_objective_orders_by_its_value_with_ties_by_inchikey, sums_weights_caution_and_bounds_are_what_they_say,
-      conformers_of_hits_are_written_as_sdf, a_model_that_is_exchanged_leaves_nothing_behind, mistakes_in_the_settings_are_all_reported_at_once])
+main([outputs_are_never_files_of_the_run, a_foreign_database_cannot_read_or_write_files, a_condition_is_refused_with_its_line_and_column, a_condition_means_the_same_in_prepare_and_in_rank, pareto_fronts_are_those_of_the_definition, a_diverse_ranking_is_a_plain_walk_best_first, a_diverse_ranking_needs_structures_and_says_so, one_objective_orders_by_its_value_with_ties_by_inchikey, sums_weights_caution_and_bounds_are_as_documented,
+      conformers_of_hits_are_written_as_sdf, a_replaced_model_leaves_no_rows_behind, mistakes_in_the_settings_are_all_reported_at_once])

@@ -9,7 +9,7 @@ import re
 from sieve import Project, accounted, data, lines_of, main, sdf_records
 
 
-def neutral_forms_are_recorded_and_are_duplicates_of_neutral_records():
+def neutral_forms_are_recorded_and_deduplicated():
     with Project() as p:
         p.put("a.smi", "CC(=O)[O-].[Na+] acetate\nCC(=O)O acid\nC[N+](C)(C)CC(=O)[O-] betaine\n[NH3+]CC([O-])=O glycine\nXx bad\n")
         stages = "  read: {unit: 2}\n  prepare: {conformers: {source: none}%s}\n"
@@ -34,7 +34,59 @@ def neutral_forms_are_recorded_and_are_duplicates_of_neutral_records():
         assert p.run("db", "digest", "--results-only", "shards")[1] == digest
 
 
-def molecules_are_as_they_are_at_a_ph_however_they_are_drawn():
+DRAWINGS = (("O=N(=O)c1ccccc1", "[O-][N+](=O)c1ccccc1"), ("CCON(=O)=O", "CCO[N+](=O)[O-]"), ("O=n1ccccc1", "[O-][n+]1ccccc1"),
+            ("CN(C)(C)=O", "C[N+](C)(C)[O-]"), ("CC=N(=O)C", "CC=[N+](C)[O-]"), ("CCCN=N#N", "CCCN=[N+]=[N-]"),
+            ("CCOC(=O)C=N#N", "CCOC(=O)[CH-][N+]#N"), ("CC[N+]#[C-]", "CCN=[C]"), ("CCS(=O)C", "CC[S+]([O-])C"),
+            ("CCS(=O)(=O)C", "CC[S+2]([O-])([O-])C"), ("CS(=O)(=O)Nc1ccccc1", "C[S+]([O-])(=O)Nc1ccccc1"),
+            ("CP(C)(C)=O", "C[P+](C)(C)[O-]"), ("COP(=O)(OC)OC", "CO[P+]([O-])(OC)OC"), ("O=c1ccccn1C", "[O-]c1cccc[n+]1C"),
+            ("CC(=O)NC", "CC([O-])=[NH+]C"))
+
+
+def a_score_does_not_depend_on_the_drawing():
+    with Project() as p:
+        for k in range(2):
+            p.put("%d.smi" % k, "".join("%s m%d\n" % (pair[k], i) for i, pair in enumerate(DRAWINGS)))
+        model = "models: {esol: {path: %s}}\n" % os.path.join(os.environ["MOLSIEVE_SOURCE"], "workflows/models/esol.safetensors")
+        stages = "  read: {}\n  prepare: {%s}\n  graph: {edges: bonds}\n  basis: {}\n  score: {}\n"
+        sql = ("SELECT title, smiles, inchikey, mean, interval90, similarity, domain, reasons FROM record JOIN molecule USING(mol_id) "
+               "JOIN score USING(mol_id) ORDER BY title")
+        rows = []
+        for drawing in ("", "drawing: as_drawn"):
+            for k in range(2):
+                workdir = "%s%d" % (drawing[:4] or "one", k)
+                p.run("run", p.workflow([p.path("%d.smi" % k)], stages % drawing, extra=model, workdir=workdir), "-q")
+                rows.append(p.rows(sql, workdir=workdir))
+        assert len(rows[0]) == len(DRAWINGS) and rows[0] == rows[1], [pair for pair in zip(rows[0], rows[1]) if pair[0] != pair[1]]
+        same = sum(a == b for a, b in zip(rows[2], rows[3]))
+        assert same == 0, "%d scores do not depend on the drawing even as it is drawn" % same
+
+
+def a_molecule_in_several_drawings_is_told():
+    with Project() as p:
+        p.put("a.smi", "Oc1ccccn1 enol\nO=c1cccc[nH]1 amide\nCCO ethanol\nc1ccccc1N(=O)=O nitro\nOc1ccccn1 enol2\nXx bad\n"
+              "c1ccccc1[N+](=O)[O-] charged\nO=c1cccc[nH]1 amide2\nCc1cnc[nH]1 imidazole\nCc1c[nH]cn1 imidazole2\n")
+        rows = [("enol", "ok", 1, None), ("amide", "duplicate", 1, "drawn as O=c1cccc[nH]1"), ("ethanol", "ok", 3, None),
+                ("nitro", "ok", 4, None), ("enol2", "duplicate", 1, None), ("bad", "failed", None, None),
+                ("charged", "duplicate", 4, None), ("amide2", "duplicate", 1, "drawn as O=c1cccc[nH]1"),
+                ("imidazole", "ok", 9, None), ("imidazole2", "duplicate", 9, "drawn as Cc1c[nH]cn1")]
+        sql = "SELECT title, status, mol_id, reason FROM record ORDER BY record_id"
+        told = "SELECT count(*) FROM event WHERE level='warn' AND stage='prepare' AND message LIKE 'molecules given in more than one drawing%: 2;%'"
+        w = p.workflow([p.path("a.smi")], "  read: {unit: 2}\n  prepare: {conformers: {source: none}}\n")
+        for workers in ("1", "3"):
+            p.run("run", w, "-q", "-j", workers, "workdir=run" + workers)
+            assert p.rows(sql, workdir="run" + workers) == rows and p.one(told, workdir="run" + workers) == 1
+        digest = p.run("db", "digest", "--results-only", "run1")[1]
+        for n in (2, 5):
+            for k in range(n):
+                p.run("run", w, "-q", "--shard", "%d/%d" % (k, n), "workdir=shards%d" % n)
+            p.run("merge", w, "-q", "workdir=shards%d" % n)
+            assert p.run("db", "digest", "--results-only", "shards%d" % n)[1] == digest
+            assert p.rows(sql, workdir="shards%d" % n) == rows and p.one(told, workdir="shards%d" % n) == 1
+        p.run("run", w, "-q", "stages.prepare.dedupe.by=exact")
+        assert p.one("SELECT count(*) FROM record WHERE reason IS NOT NULL") == 0 and p.one(told) == 0
+
+
+def protonation_at_a_ph_ignores_how_a_molecule_is_drawn():
     with Project() as p:
         p.put("a.smi", "CC(=O)O acid\nCC(=O)[O-].[Na+] acetate\nCCN amine\nCC[NH3+].[Cl-] ammonium\nNCC(=O)O glycine\n"
               "[NH3+]CC([O-])=O zwitterion\nC1CNCCN1 piperazine\nCCO ethanol\nOCC.Cl salt\nXx bad\n")
@@ -89,7 +141,7 @@ def a_structure_is_built_of_the_state_at_the_ph():
             "1 structures built, 2 known from earlier runs"
 
 
-def a_ph_that_is_none_is_said_with_its_place():
+def a_wrong_ph_is_reported_with_its_place():
     with Project() as p:
         p.put("a.smi", "CCO ethanol\n")
         for bad, words in (("15", "15 is outside 0..14 or none"), ("-0.1", "-0.1 is outside 0..14 or none"),
@@ -185,7 +237,7 @@ CLEAN = ("CC(=O)Oc1ccccc1C(=O)O CC(C)Cc1ccc(cc1)C(C)C(=O)O Cn1cnc2c1c(=O)n(C)c(=
          "CCOC(=O)c1ccccc1N CC(=O)CC(c1ccccc1)C1=C(O)c2ccccc2OC1=O")
 
 
-def the_rules_that_come_along_find_what_they_are_for():
+def the_supplied_rules_find_their_groups():
     with open(RULES_FILE) as f:
         rules = [line.split(None, 1)[1].split(" #")[0].strip() for line in f if line.strip() and line[0] != "#"]
     assert set(rules) == set(RULES) and 20 <= len(RULES) <= 40, set(rules) ^ set(RULES)
@@ -201,7 +253,7 @@ def the_rules_that_come_along_find_what_they_are_for():
                 (smiles, title, found)
 
 
-def alerts_are_told_wherever_molecules_are():
+def alerts_are_shown_wherever_molecules_are():
     with Project() as p:
         p.put("a.smi", "CCO ethanol\nCC=O aldehyde\nC1OC1C=O both\nCCC=O other\n[NH4+].CC(=O)OO acid\n")
         p.put("rules.smarts", "\ufeff# ours\r\n[CX3;H1](=O)[#6]\t aldehyde # reacts\r\n\r\n  C1OC1  epoxide\n[#6][CX3;H1]=O aldehyde\n")
@@ -269,7 +321,7 @@ def molecules_with_alerts_can_be_set_aside():
         assert "1 were set aside" in p.run("run", w, "-q", expect=1)[2]
 
 
-def a_condition_keeps_molecules_from_being_built():
+def a_condition_excludes_molecules_before_building():
     with Project() as p:
         p.put("a.smi", "CCO ethanol\nCCCCCCCC octane\nCC(=O)[O-].[Na+] acetate\nCCCl chloride\nXx bad\n")
         stages = "  read: {unit: 2}\n  prepare: {neutralise: true, keep: \"mw < 70 and rotb <= 12 and (removed is null or neutralised = -1)\"%s}\n"
@@ -291,7 +343,7 @@ def a_condition_keeps_molecules_from_being_built():
         assert "integer overflow, for CCO" in p.run("run", w, "-q", "stages.prepare.keep=abs(-9223372036854775807-1-charge) > 0", expect=1)[2]
 
 
-def rules_that_are_none_are_said_with_their_place():
+def wrong_rules_are_reported_with_their_place():
     with Project() as p:
         p.put("a.smi", "CCO ethanol\n")
         p.put("bad.smarts", "# none\n[CX3](=O)[Cl  chloride\n\n  C(   two\n")
@@ -321,7 +373,7 @@ def rules_that_are_none_are_said_with_their_place():
         assert "no alert rules are set" in check("null", "[]", "stages.rank.where=mw < 500 and alerts = ''")
 
 
-def a_rule_that_takes_for_ever_costs_its_molecule():
+def an_endless_rule_fails_only_its_molecule():
     cage = ("c12c3c4c5c1c1c6c7c2c2c8c3c3c9c4c4c%10c5c5c1c1c6c6c%11c7c2c2c7c8c3c3c8c9c4c4c9c%10c5c5c1c1c6c6c%11c2c2c7c3c3c8c4c4c9c5"
             "c1c1c6c2c3c41")
     with Project() as p:
@@ -348,9 +400,10 @@ def hydrogens_of_the_input_do_not_matter_to_alerts():
 
 
 if __name__ == "__main__":
-    main([neutral_forms_are_recorded_and_are_duplicates_of_neutral_records, molecules_are_as_they_are_at_a_ph_however_they_are_drawn,
-          a_structure_is_built_of_the_state_at_the_ph, a_ph_that_is_none_is_said_with_its_place, real_molecules_keep_their_atoms_at_any_ph,
-          the_rules_that_come_along_find_what_they_are_for,
-          alerts_are_told_wherever_molecules_are, molecules_with_alerts_can_be_set_aside,
-          a_condition_keeps_molecules_from_being_built, rules_that_are_none_are_said_with_their_place, a_rule_that_takes_for_ever_costs_its_molecule,
+    main([neutral_forms_are_recorded_and_deduplicated, protonation_at_a_ph_ignores_how_a_molecule_is_drawn,
+          a_structure_is_built_of_the_state_at_the_ph, a_wrong_ph_is_reported_with_its_place, real_molecules_keep_their_atoms_at_any_ph,
+          the_supplied_rules_find_their_groups,
+          a_score_does_not_depend_on_the_drawing, a_molecule_in_several_drawings_is_told,
+          alerts_are_shown_wherever_molecules_are, molecules_with_alerts_can_be_set_aside,
+          a_condition_excludes_molecules_before_building, wrong_rules_are_reported_with_their_place, an_endless_rule_fails_only_its_molecule,
           hydrogens_of_the_input_do_not_matter_to_alerts])

@@ -114,7 +114,7 @@ class Engine(unittest.TestCase):
         plan = json.loads(self.sieve("plan", "sub/v.yaml", "--json").stdout)
         self.assertEqual({s["state"] for s in plan["stages"]}, {"done"})
 
-    def test_a_setting_is_explained_and_runs_its_stage_and_those_after(self):
+    def test_a_setting_is_explained_and_reruns_its_stages(self):
         self.sieve("run", "w.yaml", "-q")
         self.assertEqual(self.states("stages.graph.cutoff=4"),
                          {"read": "done", "prepare": "done", "graph": "again", "basis": "again"})
@@ -199,7 +199,7 @@ class Engine(unittest.TestCase):
         self.assertEqual(self.sql("SELECT count(*) FROM failure"), [(1,)])
         self.assertEqual(self.digest(), before)
 
-    def test_what_runs_again_and_is_stopped_goes_on_with_the_same_command(self):
+    def test_a_stopped_rerun_resumes_with_the_same_command(self):
         self.sieve("run", "w.yaml", "-q")
         before = self.digest()
         for words in (["retry", "w.yaml", "--code", "parse"], ["run", "w.yaml", "--force", "prepare"], ["run", "w.yaml", "--from", "prepare"]):

@@ -66,7 +66,7 @@ def ended(children):
     return [c.returncode for c in children], texts
 
 
-def ranks_on_hosts_give_the_same_model_and_a_cut_cable_ends_all_with_7():
+def ranks_on_two_hosts_agree_and_a_cut_cable_ends_all():
     with sieve.Project() as p, Hosts(3) as hosts:
         ranks_e2e.prepare(p, mpi=False)
         p.run("run", "w.yaml", "-q", ranks_e2e.copy(p, "whole"), LONG)
@@ -90,4 +90,4 @@ def ranks_on_hosts_give_the_same_model_and_a_cut_cable_ends_all_with_7():
 
 
 if __name__ == "__main__":
-    sieve.main([ranks_on_hosts_give_the_same_model_and_a_cut_cable_ends_all_with_7])
+    sieve.main([ranks_on_two_hosts_agree_and_a_cut_cable_ends_all])

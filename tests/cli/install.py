@@ -28,7 +28,7 @@ def doctor(program, cwd):
     return {x["name"]: x for x in json.loads(done.stdout)["findings"]}
 
 
-def an_installed_tree_works_wherever_it_is_moved_and_goes_away_whole():
+def an_installed_tree_can_be_moved_and_removed():
     with Project() as p:
         install("/opt/molsieve", DESTDIR=p.path("stage"))
         assert os.listdir(p.path("stage")) == ["opt"]
@@ -57,4 +57,4 @@ def an_installed_tree_works_wherever_it_is_moved_and_goes_away_whole():
             assert set(f.read().splitlines()) == files_below(p.path("gone"))
 
 
-main([an_installed_tree_works_wherever_it_is_moved_and_goes_away_whole])
+main([an_installed_tree_can_be_moved_and_removed])

@@ -178,7 +178,7 @@ LIMIT = {
 }
 
 
-def a_job_of_pbs_lsf_and_grid_engine_starts_itself_again_and_arrays_are_merged():
+def pbs_lsf_and_grid_engine_jobs_resubmit_and_merge():
     for kind in ("pbs", "lsf", "sge"):
         with Gated() as p:
             program = p.path("gated", "molsieve")
@@ -218,7 +218,7 @@ def until(good, what, seconds=200):
         time.sleep(0.5)
 
 
-def jobs_in_slurm_start_themselves_again_until_it_is_no_use():
+def slurm_jobs_resubmit_until_nothing_more_can_be_done():
     """A job that the scheduler warns before its limit, one that stops itself because it knows its
     limit and never gets further, one that is cancelled: all at once."""
     why = slurm.missing()
@@ -256,7 +256,7 @@ def jobs_in_slurm_start_themselves_again_until_it_is_no_use():
         assert p.digest("stuck") == p.want
 
 
-def lost_tasks_of_an_array_in_slurm_are_sent_again():
+def lost_slurm_array_tasks_are_resubmitted():
     """8 shards of which 2 die; the merge names them; --missing sends them; the rows of one run."""
     why = slurm.missing()
     if why:
@@ -282,6 +282,6 @@ def lost_tasks_of_an_array_in_slurm_are_sent_again():
 
 
 if __name__ == "__main__":
-    sieve.main([scripts_ask_for_what_the_settings_say, jobs_in_slurm_start_themselves_again_until_it_is_no_use,
-                a_job_of_pbs_lsf_and_grid_engine_starts_itself_again_and_arrays_are_merged,
-                lost_tasks_of_an_array_in_slurm_are_sent_again])
+    sieve.main([scripts_ask_for_what_the_settings_say, slurm_jobs_resubmit_until_nothing_more_can_be_done,
+                pbs_lsf_and_grid_engine_jobs_resubmit_and_merge,
+                lost_slurm_array_tasks_are_resubmitted])

@@ -81,7 +81,7 @@ def nearest_neighbours_are_beside_the_model_everywhere():
         assert "neighbours" in read_page(p, "part")[0].text
 
 
-def a_model_that_is_beaten_is_not_recommended():
+def a_model_worse_than_a_baseline_is_not_recommended():
     with sieve.Project() as p:
         prepared(p, 60)
         path = train(p, "bad", "stages.train.optimiser={lr: 1e-9, min_lr: 1e-10}")
@@ -115,7 +115,7 @@ def stored(p, name):
 
 def seen(p, name, path):
     """What the scores of the same workflow say: (is new, error, interval or None, domain, similarity) of each molecule."""
-    known = {k[:14] for k in domain(path)}
+    known = {k[:14] for k in domain(path)} | blocks(path)[1]
     rows = p.rows("SELECT inchikey, mean-value*%s, interval90, domain, similarity FROM score JOIN molecule USING(mol_id) JOIN label USING(mol_id)" % EV, workdir=name)
     return [(k[:14] not in known, abs(e), i, d, s) for k, e, i, d, s in rows]
 
@@ -154,7 +154,64 @@ def an_existing_model_is_evaluated_on_new_labels():
         assert "nothing ran" in out
         # The molecules of the training are asked for by name.
         judge(p, MAP + ", on: [train, new]")
-        assert stored(p, "judge")["train", "mae"][1] == 120 - len(new)
+        assert stored(p, "judge")["train", "mae"][1] == len(domain(path)) < 120 - len(new)
+
+
+def blocks(path):
+    """(all, first blocks of the InChIKeys) of the validation molecules that a model file lists."""
+    raw = tensors(path)[0]["seen.zlib"][1]
+    n, every, body = struct.unpack("<I", raw[:4])[0], raw[4], zlib.decompress(raw[5:])
+    assert len(body) == 14 * n
+    return every == 1, {body[14 * i:14 * i + 14].decode() for i in range(n)}
+
+
+def molecules_that_chose_the_epoch_do_not_calibrate():
+    with sieve.Project() as p:
+        prepared(p, 120)
+        path = train(p, "some", "stages.split.fractions={train: 0.4, valid: 0.3, test: 0.3}")
+        parts = {}
+        for part, key in p.rows("SELECT part, substr(inchikey,1,14) FROM split JOIN molecule USING(mol_id)", workdir="some"):
+            parts.setdefault(part, set()).add(key)
+        assert blocks(path) == (True, parts["valid"]) and len(parts["valid"]) > 25
+        says = judge(p, MAP + ", calibrate: true, on: [calibration]")[2]
+        used = {k for k, in p.rows("SELECT substr(inchikey,1,14) FROM evaluated JOIN molecule USING(mol_id) WHERE part='calibration'", workdir="judge")}
+        assert used == parts["test"], (len(used), len(parts["test"]))
+        told = "120 labelled molecules, %d of them in its training, %d in its validation, %d for calibration, 0 new" % tuple(
+            len(parts[k]) for k in ("train", "valid", "test"))
+        assert p.one("SELECT count(*) FROM event WHERE instr(message,?)", told, workdir="judge") == 1 and "best epoch" not in says, says
+        # They are not new either; a calibrated file still lists them.
+        judge(p, MAP, name="new")
+        assert stored(p, "new")["new", "mae"][1] == len(parts["test"])
+        assert blocks(p.path("judge/models/old-calibrated.safetensors")) == blocks(path)
+        # A model that starts from it has met all that it met.
+        p.workflow(["in.sdf"], train_stages().replace("  train:\n", "  train:\n    start: some\n"), name="w2.yaml", extra="models: {some: {path: some.safetensors}}\n")
+        p.run("run", "w2.yaml", "-q", "workdir=next", "stages.train.epochs=1", "stages.split.fractions={train: 0.1, valid: 0.1, test: 0.8}")
+        every, met = blocks(p.path("next/models/e2e.safetensors"))
+        assert every and met >= parts["train"] | parts["valid"]
+        # A file that lists some, or is of an earlier version, is warned of.
+        train(p, "few", "stages.train.domain=5")
+        assert blocks(p.path("few.safetensors"))[0] is False and len(blocks(p.path("few.safetensors"))[1]) == 5
+        assert "does not list all molecules that chose its best epoch" in judge(p, MAP + ", calibrate: true", name="afew", model="few")[2]
+        forget(path, p.path("before.safetensors"))
+        says = judge(p, MAP + ", calibrate: true", name="abefore", model="before")[2]
+        assert "is of an earlier version and does not list the molecules that chose its best epoch" in says and "new intervals are too small" in says, says
+        assert "molecules not listed" in p.run("model", "info", "before.safetensors")[1]
+
+
+def forget(path, to):
+    """As files of earlier versions are: without the validation molecules and without checksum."""
+    raw = open(path, "rb").read()
+    n = struct.unpack("<Q", raw[:8])[0]
+    head, data = json.loads(raw[8:8 + n]), raw[8 + n:]
+    begin, end = head.pop("seen.zlib")["data_offsets"]
+    del head["__metadata__"]["sha256"]
+    for name, one in head.items():
+        if name != "__metadata__" and one["data_offsets"][0] >= end:
+            one["data_offsets"] = [at - (end - begin) for at in one["data_offsets"]]
+    text = json.dumps(head).encode()
+    text += b" " * (-len(text) % 8)
+    with open(to, "wb") as f:
+        f.write(struct.pack("<Q", len(text)) + text + data[:begin] + data[end:])
 
 
 def labels_that_do_not_fit_are_refused():
@@ -214,5 +271,5 @@ def a_model_is_calibrated_again_with_the_same_weights():
 
 
 if __name__ == "__main__":
-    sieve.main([nearest_neighbours_are_beside_the_model_everywhere, a_model_that_is_beaten_is_not_recommended, an_existing_model_is_evaluated_on_new_labels,
-                labels_that_do_not_fit_are_refused, a_model_is_calibrated_again_with_the_same_weights])
+    sieve.main([nearest_neighbours_are_beside_the_model_everywhere, a_model_worse_than_a_baseline_is_not_recommended, an_existing_model_is_evaluated_on_new_labels,
+                molecules_that_chose_the_epoch_do_not_calibrate, labels_that_do_not_fit_are_refused, a_model_is_calibrated_again_with_the_same_weights])

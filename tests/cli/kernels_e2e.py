@@ -71,7 +71,7 @@ def a_set_of_kernels_gives_the_same_bytes_for_any_jobs():
             assert "which this processor lacks" in p.run("check", s, "stages.score.kernels=" + name, expect=2)[2]
 
 
-def shards_and_resumed_runs_of_unlike_kernels_are_told():
+def shards_and_resumes_with_other_kernels_are_reported():
     with sieve.Project() as p:
         s = begin(p)
         best = sets(p)[0]
@@ -98,7 +98,7 @@ def shards_and_resumed_runs_of_unlike_kernels_are_told():
             assert (told in err) == says, err
 
 
-def a_model_says_with_which_kernels_it_was_trained():
+def a_model_file_names_its_training_kernels():
     with sieve.Project() as p:
         p.put("in.sdf", labelled(60)[0])
         w = p.workflow(["in.sdf"], STAGES + TRAIN)
@@ -118,7 +118,7 @@ def a_model_says_with_which_kernels_it_was_trained():
 SMILES = "CCO a\nCC(C)CC(=O)NC1CCCCC1 b\nc1ccccc1CCN c\nCOC(=O)C1CCN(C)C1 d\nCC1CC2CCC1C2 e\nOCC1OC(O)C(O)C(O)C1O f\n"
 
 
-def structures_of_unlike_machines_are_told():
+def structures_of_different_machines_are_reported():
     """Built structures depend on the C library's functions, which it takes by the processor: here it is told that there is no FMA."""
     plain = dict(os.environ, GLIBC_TUNABLES="glibc.cpu.hwcaps=-FMA,-FMA4,-FMA_Usable,-FMA4_Usable")
     with sieve.Project() as p:
@@ -147,5 +147,5 @@ def structures_of_unlike_machines_are_told():
         assert p.run("db", "digest", "here")[1] == p.run("db", "digest", "there")[1]
 
 
-sieve.main([a_set_of_kernels_gives_the_same_bytes_for_any_jobs, shards_and_resumed_runs_of_unlike_kernels_are_told,
-            structures_of_unlike_machines_are_told, a_model_says_with_which_kernels_it_was_trained])
+sieve.main([a_set_of_kernels_gives_the_same_bytes_for_any_jobs, shards_and_resumes_with_other_kernels_are_reported,
+            structures_of_different_machines_are_reported, a_model_file_names_its_training_kernels])

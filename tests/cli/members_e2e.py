@@ -144,7 +144,7 @@ def classes_have_members_too():
         assert len(told) == 2 and all(abs(v - auc) < 1e-9 for v, in told), (auc, told)
 
 
-def wrong_numbers_are_told():
+def wrong_member_counts_and_names_are_refused():
     with sieve.Project() as p:
         p.put("in.sdf", labelled(30)[0])
         for targets, members, told in ((GAP, 0, "1..64"), (GAP, 65, "1..64"),
@@ -160,4 +160,4 @@ def wrong_numbers_are_told():
 
 
 if __name__ == "__main__":
-    sieve.main([members_are_learned_and_scored_together, classes_have_members_too, wrong_numbers_are_told])
+    sieve.main([members_are_learned_and_scored_together, classes_have_members_too, wrong_member_counts_and_names_are_refused])

@@ -77,7 +77,7 @@ def ranks_on_emulated_gpus_give_the_same_model():
             assert status == [7, 7] and "no memory on GPU 1 for a model" in text[rank], (status, text)
 
 
-def a_gpu_without_room_for_a_second_engine_goes_without():
+def without_room_for_a_second_engine_validation_waits():
     """The least memory that a training fits in has no room for what would measure held-out molecules beside it."""
     with sieve.Project() as p:
         prepare(p, 30, shards=2, mpi=False)
@@ -153,7 +153,7 @@ def a_sharded_optimiser_gives_the_same_model():
         assert re.search(r"lamb\.yaml:\d+:38: optimiser\.sharded: lamb needs", said), said
 
 
-def a_sharded_optimiser_goes_on_with_other_ranks():
+def a_sharded_optimiser_resumes_with_other_ranks():
     """Checkpoints are whole: mute, stopped, killed, and gone on with other numbers of ranks, sharded and not."""
     with sieve.Project() as p:
         prepare(p, 30, shards=3, mpi=False)
@@ -177,7 +177,7 @@ def a_sharded_optimiser_goes_on_with_other_ranks():
         assert train_e2e.trained(p, "killed") == want
 
 
-def a_checkpoint_within_an_epoch_of_a_sharded_optimiser_is_whole():
+def a_sharded_optimiser_checkpoints_within_an_epoch():
     """It is due on rank 0 alone, but all give their slices; killed right after it, and gone on without slices."""
     with sieve.Project() as p:
         prepare(p, 90, shards=3, mpi=False)
@@ -195,7 +195,7 @@ def a_checkpoint_within_an_epoch_of_a_sharded_optimiser_is_whole():
         assert int(went_on.split()[-1]) > 0, went_on
 
 
-def a_rank_lost_between_gpus_ends_all_with_7_and_the_run_goes_on():
+def a_rank_lost_between_gpus_ends_all_and_the_run_resumes():
     """In its first batch; there, but no longer heard on NCCL: the others' steps wait for it on their GPUs. And killed."""
     with sieve.Project() as p:
         prepare(p, 30, shards=3, mpi=False)
@@ -221,7 +221,7 @@ def a_rank_lost_between_gpus_ends_all_with_7_and_the_run_goes_on():
         assert train_e2e.trained(p, "killed") == want
 
 
-def a_rank_lost_over_nccl_ends_all_with_7_and_the_run_goes_on():
+def a_rank_lost_over_nccl_ends_all_and_the_run_resumes():
     with sieve.Project() as p:
         prepare(p, mpi=False)
         p.run("run", "w.yaml", "-q", copy(p, "whole"), LONG)
@@ -244,7 +244,7 @@ def a_rank_lost_over_nccl_ends_all_with_7_and_the_run_goes_on():
         assert train_e2e.trained(p, "killed") == want
 
 
-def what_nccl_lacks_is_said():
+def missing_parts_of_nccl_are_reported():
     with sieve.Project() as p:
         prepare(p, 60, mpi=False)
 
@@ -275,8 +275,8 @@ if __name__ == "__main__":
     if not os.path.isdir(EMULATED):
         sieve.skip("no emulated plugin in " + EMULATED)
     sieve.main([ranks_over_nccl_give_the_same_model, ranks_on_emulated_gpus_give_the_same_model,
-                members_learn_one_after_the_other_on_emulated_gpus, a_gpu_without_room_for_a_second_engine_goes_without,
-                a_sharded_optimiser_gives_the_same_model, a_sharded_optimiser_goes_on_with_other_ranks,
-                a_checkpoint_within_an_epoch_of_a_sharded_optimiser_is_whole,
-                a_rank_lost_between_gpus_ends_all_with_7_and_the_run_goes_on,
-                a_rank_lost_over_nccl_ends_all_with_7_and_the_run_goes_on, what_nccl_lacks_is_said])
+                members_learn_one_after_the_other_on_emulated_gpus, without_room_for_a_second_engine_validation_waits,
+                a_sharded_optimiser_gives_the_same_model, a_sharded_optimiser_resumes_with_other_ranks,
+                a_sharded_optimiser_checkpoints_within_an_epoch,
+                a_rank_lost_between_gpus_ends_all_and_the_run_resumes,
+                a_rank_lost_over_nccl_ends_all_and_the_run_resumes, missing_parts_of_nccl_are_reported])

@@ -39,7 +39,7 @@ def forget_range(path, to):
         f.write(struct.pack("<Q", len(text)) + text + data[8 + n:])
 
 
-def built_structures_are_outside_of_a_model_of_others():
+def generated_3d_is_outside_a_model_of_measured_3d():
     with sieve.Project() as p:
         prepared(p, 150)
         train(p, "dft", FRACTIONS)
@@ -82,7 +82,7 @@ def built_structures_are_outside_of_a_model_of_others():
         assert {s for s, in p.rows("SELECT smiles FROM hit JOIN molecule USING(mol_id)", workdir="same")} == inside
 
 
-def size_charge_rings_and_form_are_judged():
+def size_charge_rings_and_form_decide_the_domain():
     with sieve.Project() as p:
         smiles = ["C" * (1 + i % 6) + "O" * (i % 2) + "c1ccccc1" * (i % 3 == 0) + "C" * (i % 4) for i in range(240)]
         smiles = sorted(set(smiles))
@@ -119,7 +119,7 @@ def size_charge_rings_and_form_are_judged():
         assert {r[0]: r[1] for r in p.rows(ROWS, workdir="both")} == {s: "outside" if d == "outside" else None for s, d in alone.items()}
 
 
-def unseen_elements_are_rows_with_a_reason():
+def unseen_elements_are_failure_rows_with_a_reason():
     with sieve.Project() as p:
         prepared(p, 90)
         p.run("run", "w.yaml", "-q", "stages.train.epochs=1", "stages.train.model.elements=[H, C, O]")
@@ -141,4 +141,4 @@ def unseen_elements_are_rows_with_a_reason():
         p.run("run", "two.yaml", "-q", "workdir=few", "stages.score.models=[few]", expect=3)  # it alone may not leave out so many
 
 
-sieve.main([built_structures_are_outside_of_a_model_of_others, size_charge_rings_and_form_are_judged, unseen_elements_are_rows_with_a_reason])
+sieve.main([generated_3d_is_outside_a_model_of_measured_3d, size_charge_rings_and_form_decide_the_domain, unseen_elements_are_failure_rows_with_a_reason])

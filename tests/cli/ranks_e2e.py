@@ -200,7 +200,7 @@ def a_rank_that_is_stuck_ends_all_with_7():
         p.run("run", "w.yaml", "-q", "workdir=stuck")
 
 
-def what_cannot_work_is_said_before_any_work():
+def impossible_rank_settings_are_refused_before_work():
     with sieve.Project() as p:
         prepare(p, 60, shards=2)
         text = run(p, mpirun(3), "workdir=no", expect=2)
@@ -276,7 +276,7 @@ def ranks_over_tcp_give_the_same_model():
             assert not [f for f in os.listdir(p.path("ranks")) if f.startswith("ranks-")], "a file is left"
 
 
-def a_rank_lost_over_tcp_ends_all_with_7_and_the_run_goes_on():
+def a_rank_lost_over_tcp_ends_all_and_the_run_resumes():
     with sieve.Project() as p:
         prepare(p, mpi=False)
         p.run("run", "w.yaml", "-q", copy(p, "whole"), LONG)
@@ -395,6 +395,6 @@ def a_rank_killed_under_srun_ends_all_and_the_run_goes_on():
 if __name__ == "__main__":
     sieve.main([any_number_of_ranks_gives_the_same_model, a_killed_rank_ends_all_and_the_run_goes_on,
                 a_signal_to_any_rank_stops_all_with_75, a_rank_that_is_stuck_ends_all_with_7,
-                what_cannot_work_is_said_before_any_work, ranks_over_tcp_give_the_same_model,
-                a_rank_lost_over_tcp_ends_all_with_7_and_the_run_goes_on, ranks_that_do_not_fit_are_refused_over_tcp,
+                impossible_rank_settings_are_refused_before_work, ranks_over_tcp_give_the_same_model,
+                a_rank_lost_over_tcp_ends_all_and_the_run_resumes, ranks_that_do_not_fit_are_refused_over_tcp,
                 srun_starts_ranks_in_a_real_slurm, a_rank_killed_under_srun_ends_all_and_the_run_goes_on])

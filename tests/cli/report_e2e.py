@@ -114,7 +114,7 @@ def small_screen(p, n=24):
     p.run("run", "workflows/screen.yaml", "-q", "limits.failures.max_fraction=1")
 
 
-def a_screen_is_told_in_one_page():
+def a_screen_has_a_one_page_report():
     with sieve.Project() as p:
         small_screen(p)
         p.run("run", "workflows/screen.yaml", "-q", "limits.failures.max_fraction=1")  # does nothing, and knows no Open Babel
@@ -172,7 +172,7 @@ def a_screen_is_told_in_one_page():
         assert [r[3:] for r in Page(alone.stdout).table("rank", "structure")] == [["" if x is None else x for x in numbers] for _, _, *numbers in want]
 
 
-def a_training_is_told_in_one_page():
+def a_training_has_a_one_page_report():
     with sieve.Project() as p:
         p.put("in.sdf", sieve.sdf_records(sieve.data("qm9/qm9_dev_2500.sdf.gz"), 90))
         p.workflow(["in.sdf"], """  read: {unit: 40}
@@ -230,7 +230,7 @@ def a_training_is_told_in_one_page():
         assert p.one("SELECT count(*) FROM evaluated") == 90
 
 
-def values_too_far_apart_for_a_difference_are_told_truly():
+def values_whose_difference_overflows_are_shown_correctly():
     with sieve.Project() as p:
         p.put("a.csv", "smiles,y,z\nCCO,1e308,1\nCCN,-1e308,2\nCCC,1e308,3\nCCCC,-1e308,6\n")
         p.workflow(["a.csv"], "  read: {}\n  prepare: {conformers: {source: none}}\n")
@@ -255,4 +255,4 @@ def a_run_that_has_only_begun_has_a_report():
 
 
 if __name__ == "__main__":
-    sieve.main([a_screen_is_told_in_one_page, a_training_is_told_in_one_page, values_too_far_apart_for_a_difference_are_told_truly, a_run_that_has_only_begun_has_a_report])
+    sieve.main([a_screen_has_a_one_page_report, a_training_has_a_one_page_report, values_whose_difference_overflows_are_shown_correctly, a_run_that_has_only_begun_has_a_report])

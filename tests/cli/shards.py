@@ -205,7 +205,7 @@ def shard_auto_understands_job_arrays():
         assert "8/8 is not a shard" in told(p, "auto/8", expect=2, PBS_ARRAY_INDEX="8")
 
 
-def the_heartbeat_tells_what_another_host_may_know():
+def the_heartbeat_shows_the_run_to_other_hosts():
     with Project() as p:
         smiles(p)
         child = subprocess.Popen(p.command("run", "w.yaml", "-q", "--shard", "0/2"), cwd=p.dir)
@@ -316,5 +316,5 @@ def features_of_shards_may_lie_outside_of_the_work_directory():
 
 if __name__ == "__main__":
     main([any_number_of_shards_gives_the_rows_of_one_run, labels_models_and_blocks_are_those_of_one_run,
-          features_of_shards_may_lie_outside_of_the_work_directory, shards_that_are_missing_are_named, shard_auto_understands_job_arrays, the_heartbeat_tells_what_another_host_may_know,
+          features_of_shards_may_lie_outside_of_the_work_directory, shards_that_are_missing_are_named, shard_auto_understands_job_arrays, the_heartbeat_shows_the_run_to_other_hosts,
           kills_in_shards_and_in_the_merge_change_nothing])

@@ -82,7 +82,7 @@ def stored(p, workdir="run"):
             p.rows("SELECT mol_id, p.name, mean FROM score JOIN property p USING(property_id) ORDER BY 1, 2", workdir=workdir))
 
 
-def numbers_that_not_every_molecule_has_are_learned_together():
+def targets_with_missing_values_are_learned_together():
     with sieve.Project() as p:
         known = begin(p, NUMBERS, epochs=40)
         for other in ("killed", "ranks"):
@@ -144,7 +144,7 @@ def numbers_that_not_every_molecule_has_are_learned_together():
         assert stored(p, "ranks")[:1] == want[:1]
 
 
-def classes_that_not_every_molecule_has_are_learned_together():
+def classes_with_missing_values_are_learned_together():
     with sieve.Project() as p:
         known = begin(p, CLASSES, epochs=30)
         p.run("run", "w.yaml", "-q")
@@ -164,7 +164,7 @@ def classes_that_not_every_molecule_has_are_learned_together():
         assert sum('aria-label="ROC curve, part test"' in s for s in svgs) == 2
 
 
-def a_ranking_weighs_the_targets_of_one_model_and_models_share_a_property():
+def rankings_weigh_targets_and_models_share_a_property():
     with sieve.Project() as p:
         begin(p, NUMBERS, epochs=1)
         p.run("run", "w.yaml", "-q")
@@ -203,7 +203,7 @@ def a_ranking_weighs_the_targets_of_one_model_and_models_share_a_property():
         assert p.one("SELECT count(*) FROM score", workdir="odd") == 2
 
 
-def what_does_not_go_together_is_told_before_any_work():
+def conflicting_target_settings_are_refused_before_work():
     with sieve.Project() as p:
         p.put("in.sdf", labelled(30)[0])
         for targets, told in (("[]", "stages.train.targets: the list is empty"),
@@ -229,5 +229,5 @@ def what_does_not_go_together_is_told_before_any_work():
 
 
 if __name__ == "__main__":
-    sieve.main([numbers_that_not_every_molecule_has_are_learned_together, classes_that_not_every_molecule_has_are_learned_together,
-                a_ranking_weighs_the_targets_of_one_model_and_models_share_a_property, what_does_not_go_together_is_told_before_any_work])
+    sieve.main([targets_with_missing_values_are_learned_together, classes_with_missing_values_are_learned_together,
+                rankings_weigh_targets_and_models_share_a_property, conflicting_target_settings_are_refused_before_work])

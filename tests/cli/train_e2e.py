@@ -91,7 +91,7 @@ def the_weights_are_the_same_after_kills():
         print("kills:", kills)
 
 
-def a_model_file_that_is_gone_is_made_again():
+def a_missing_model_file_is_written_again():
     """From the last checkpoint; a kill meanwhile changes nothing."""
     with sieve.Project() as p:
         want = small(p)
@@ -157,7 +157,7 @@ def a_signal_ends_with_75_and_nothing_is_lost():
         assert "train: runs again: requested by --force or --from" in err, err
 
 
-def a_torn_checkpoint_gives_way_to_the_one_before_and_two_are_an_error():
+def one_torn_checkpoint_is_survived_and_two_are_an_error():
     with sieve.Project() as p:
         small(p)
         assert stop_when_training(p, signal.SIGTERM) == 75
@@ -175,7 +175,7 @@ def a_torn_checkpoint_gives_way_to_the_one_before_and_two_are_an_error():
         assert "latest.ckpt" in err and "previous.ckpt" in err, err
 
 
-def gap_of_2500_molecules_is_learned():
+def the_gap_of_2500_molecules_is_learned():
     """Real molecules: the loss falls, and held-out errors are below those of the element counts."""
     with sieve.Project() as p:
         p.put("in.sdf.gz", open(sieve.data(SDF), "rb").read())
@@ -203,7 +203,7 @@ def gap_of_2500_molecules_is_learned():
         assert p.run("model", "diff", *["run/models/e2e.safetensors"] * 2)[1] == "no difference\n"
         changed = bytearray(sieve.without_checksum(open(p.path("run/models/e2e.safetensors"), "rb").read()))
         head = json.loads(changed[8:8 + int.from_bytes(changed[:8], "little")])
-        end = max(t["data_offsets"][1] for name, t in head.items() if not name.startswith(("__", "domain.")))
+        end = max(t["data_offsets"][1] for name, t in head.items() if not name.startswith(("__", "domain.", "seen.")))
         changed[8 + int.from_bytes(changed[:8], "little") + end - 1] ^= 0x01  # of the last weight: its exponent
         p.put("changed.safetensors", bytes(changed))
         told = p.run("model", "diff", "run/models/e2e.safetensors", "changed.safetensors", expect=1)[1].splitlines()
@@ -266,7 +266,7 @@ def scores_depend_on_nothing_but_the_molecule():
         assert p.rows("SELECT n_ok, n_failed FROM unit JOIN stage USING(stage_id) WHERE name='score'", workdir="strange") == [(2, 1)]
 
 
-def radial_nodes_train_and_score_and_a_coarse_grid_is_told():
+def radial_nodes_work_and_a_coarse_grid_is_warned_of():
     """Near the exact scores on a fine grid, the same bits for any batch; a warning where the grid is too coarse."""
     with sieve.Project() as p:
         p.put("in.sdf", sieve.sdf_records(sieve.data(SDF), 60))
@@ -370,6 +370,30 @@ def whole_scaffolds_are_in_one_part():
         assert "add up to 1.4" in err, err
 
 
+def shares_that_whole_groups_cannot_have_are_warned_of():
+    """A small training share is not filled by large scaffolds; what differs from the fractions is said in numbers."""
+    rings = ["c1ccccc1", "c1ccncc1", "C1CCCCC1", "c1ccoc1", "c1ccsc1", "C1CCCC1", "C1CCNCC1", "C1CCOCC1", "c1cnccn1", "C1CCC2CCCCC2C1"]
+    with sieve.Project() as p:
+        p.put("a.smi", "".join(chain + ring + "\n" for ring in rings for chain in ("", "C", "CC", "CCC")))
+        stages = "  read: {}\n  prepare: {conformers: {source: none}}\n  split: {method: %s, fractions: {train: %s, valid: %s, test: %s}}\n"
+
+        def split(method, *shares):
+            p.workflow(["a.smi"], stages % ((method,) + shares), workdir="%s-%s" % (method, shares[0]))
+            p.run("run", "w.yaml", "-q")
+            where = "%s-%s" % (method, shares[0])
+            return (dict(p.rows("SELECT part, count(*) FROM split GROUP BY 1", workdir=where)),
+                    [m for m, in p.rows("SELECT message FROM event WHERE level='warn' AND message LIKE 'split: asked%'", workdir=where)])
+
+        got, told = split("scaffold", 0.05, 0.05, 0.9)  # before: 20 of 40 to train
+        assert got["train"] == 4 and sum(got.values()) == 40, got
+        assert told == ["split: asked for train 5 %%, valid 5 %%, test 90 %%, but there are train 10 %% (4), %stest %.3g %% (%d): molecules of one "
+                        "scaffold or skeleton stay together; a random split, or other fractions, may come nearer" %
+                        ("valid %.3g %% (%d), " % (2.5 * got.get("valid", 0), got.get("valid", 0)), 2.5 * got["test"], got["test"])], told
+        got, told = split("scaffold", 0.8, 0.1, 0.1)
+        assert got == {"train": 32, "valid": 4, "test": 4} and told == [], (got, told)
+        assert split("random", 0.5, 0.25, 0.25) == ({"train": 20, "valid": 10, "test": 10}, [])
+
+
 def a_split_by_time_trains_on_what_came_first():
     """Equal years stay together, the latest are tested, duplicates and other forms of held-out molecules leave the training."""
     years = [1990, 1990, 1990, 1991, 1992, 1993, 1993, 1994, 1995, 1995, 1996, None, 1997, 1998, 1999]
@@ -450,7 +474,7 @@ def a_split_depends_on_the_seed_and_the_molecules_alone():
         assert "fractions add up to 0.9" in split("sum", "a.csv", "fractions: {train: 0.7}", expect=2)
 
 
-def a_prediction_in_another_unit_than_its_label_is_another_property():
+def a_prediction_in_another_unit_is_another_property():
     with sieve.Project() as p:
         p.put("in.sdf", sieve.sdf_records(sieve.data(SDF), 60))
         p.workflow(["in.sdf"], train_stages().replace("name: gap_ev, column: gap", "name: gap") + "  score: {}\n")
@@ -482,7 +506,7 @@ def a_prediction_in_another_unit_than_its_label_is_another_property():
         assert "nothing to learn" in p.run("run", "w.yaml", "-q", expect=2)[2]
 
 
-def another_file_in_the_place_of_the_trained_model_is_refused():
+def a_replaced_model_file_is_refused():
     with sieve.Project() as p:
         small(p, 60)
         p.workflow(["in.sdf"], train_stages() + "  score: {}\n", workdir="whole")
@@ -510,7 +534,7 @@ def another_file_in_the_place_of_the_trained_model_is_refused():
         assert "The first 20 of 64." in page and "Of 65 properties the first 20" in page
 
 
-def many_files_are_summed_up():
+def many_input_files_become_one_provenance_entry():
     """QM9 came as 134,000 files: neither the model nor what is told of it grows with them."""
     with sieve.Project() as p:
         records = sieve.sdf_records(sieve.data(SDF), 205).split(b"$$$$\n")[:205]
@@ -538,12 +562,12 @@ def many_files_are_summed_up():
 
 
 if __name__ == "__main__":
-    sieve.main([a_split_depends_on_the_seed_and_the_molecules_alone, whole_scaffolds_are_in_one_part,
+    sieve.main([a_split_depends_on_the_seed_and_the_molecules_alone, whole_scaffolds_are_in_one_part, shares_that_whole_groups_cannot_have_are_warned_of,
                 a_split_by_time_trains_on_what_came_first,
-                the_weights_are_the_same_after_kills, a_model_file_that_is_gone_is_made_again, every_fault_point_of_training_is_survived,
+                the_weights_are_the_same_after_kills, a_missing_model_file_is_written_again, every_fault_point_of_training_is_survived,
                 a_signal_ends_with_75_and_nothing_is_lost,
-                a_torn_checkpoint_gives_way_to_the_one_before_and_two_are_an_error, gap_of_2500_molecules_is_learned,
-                a_prediction_in_another_unit_than_its_label_is_another_property,
-                another_file_in_the_place_of_the_trained_model_is_refused, many_files_are_summed_up,
-                radial_nodes_train_and_score_and_a_coarse_grid_is_told,
+                one_torn_checkpoint_is_survived_and_two_are_an_error, the_gap_of_2500_molecules_is_learned,
+                a_prediction_in_another_unit_is_another_property,
+                a_replaced_model_file_is_refused, many_input_files_become_one_provenance_entry,
+                radial_nodes_work_and_a_coarse_grid_is_warned_of,
                 scores_depend_on_nothing_but_the_molecule, models_that_do_not_fit_are_refused_before_any_work])

@@ -143,7 +143,7 @@ def screened(p):
     p.workflow(["a.smi", "b.csv", "c.sdf"], SCREEN, extra=EXTRA, workdir="runs/one")
 
 
-def a_screen_says_and_stores_what_it_did_before():
+def a_screen_prints_and_stores_the_same_as_before():
     with Project() as p:
         screened(p)
         t = Transcript(p, "screen")
@@ -231,7 +231,7 @@ TRAIN = """  read: {unit: 10}
 """
 
 
-def a_training_says_and_stores_what_it_did_before():
+def a_training_prints_and_stores_the_same_as_before():
     with Project() as p:
         t = Transcript(p, "training")
         records = open(os.path.join(SOURCE, "workflows/data/qm9-30.sdf")).read().split("$$$$\n")[:30]
@@ -502,7 +502,7 @@ JUDGE = """  read: {unit: 6}
 """
 
 
-def shards_and_new_labels_give_what_they_gave_before():
+def shards_and_new_labels_give_the_same_as_before():
     with Project() as p:
         t = Transcript(p, "shards")
         screened(p)
@@ -528,6 +528,6 @@ def shards_and_new_labels_give_what_they_gave_before():
         t.end()
 
 
-main([a_screen_says_and_stores_what_it_did_before,
-      a_training_says_and_stores_what_it_did_before, mistakes_are_answered_as_before,
-      shards_and_new_labels_give_what_they_gave_before])
+main([a_screen_prints_and_stores_the_same_as_before,
+      a_training_prints_and_stores_the_same_as_before, mistakes_are_answered_as_before,
+      shards_and_new_labels_give_the_same_as_before])

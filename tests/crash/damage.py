@@ -100,7 +100,7 @@ def a_flipped_bit_in_a_block_is_found_and_named():
             assert v.answer("run") == want, (kind, stage)
 
 
-def features_that_are_gone_are_made_again_when_they_are_needed():
+def missing_features_are_computed_again_when_needed():
     with Victim(60) as v:
         v.go("whole")
         want, results = v.answer("whole"), v.digest("whole").splitlines()[0]
@@ -128,7 +128,7 @@ def set_version(path, version, application=None):
     db.close()
 
 
-def databases_of_other_programs_and_other_times_are_left_alone():
+def foreign_and_newer_databases_are_left_unchanged():
     with Victim(60) as v:
         v.go("whole", "--until", "graph")
         cases = [("results.db", lambda p: set_version(p, 99), "newer molsieve"),
@@ -167,7 +167,7 @@ def a_truncated_database_is_reported_and_kept():
                 assert status == 0 or "damaged" in err or "checksum" in err, err
 
 
-def a_directory_that_cannot_be_written_is_said():
+def an_unwritable_directory_is_reported():
     with Victim(60) as v:
         v.go("run")
         other = os.geteuid() == 0
@@ -200,6 +200,6 @@ def a_directory_that_cannot_be_written_is_said():
 
 if __name__ == "__main__":
     sieve.main([a_damaged_checkpoint_gives_way_to_the_previous_one, a_flipped_bit_in_a_block_is_found_and_named,
-                features_that_are_gone_are_made_again_when_they_are_needed,
-                databases_of_other_programs_and_other_times_are_left_alone,
-                a_truncated_database_is_reported_and_kept, a_directory_that_cannot_be_written_is_said])
+                missing_features_are_computed_again_when_needed,
+                foreign_and_newer_databases_are_left_unchanged,
+                a_truncated_database_is_reported_and_kept, an_unwritable_directory_is_reported])

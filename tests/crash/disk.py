@@ -246,7 +246,7 @@ def one_cut(v, calls, rng, want):
     return states
 
 
-def a_half_transaction_is_undone_by_who_reads():
+def a_reader_rolls_back_a_half_written_transaction():
     """With a rollback journal the file itself is half changed when a writer dies."""
     with Victim(12, STAGES) as v:
         def bytes_of(workdir):
@@ -273,4 +273,4 @@ def a_half_transaction_is_undone_by_who_reads():
 
 
 if __name__ == "__main__":
-    sieve.main([failing_calls_are_survived, power_cuts_lose_nothing, a_half_transaction_is_undone_by_who_reads])
+    sieve.main([failing_calls_are_survived, power_cuts_lose_nothing, a_reader_rolls_back_a_half_written_transaction])

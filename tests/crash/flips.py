@@ -289,7 +289,7 @@ def other_programs_may_write_tables_of_their_own():
         assert any(status for status, _ in ask(v, "run")) or v.run("db", "check", "run", expect=None)[0] == 5
 
 
-def who_changes_a_table_of_ours_is_told_and_may_insist():
+def a_table_changed_by_others_is_reported_and_can_be_kept():
     with Victim(60) as v:
         v.go("run")
         path = v.path("run/results.db")
@@ -313,4 +313,4 @@ if __name__ == "__main__":
                 a_damaged_name_in_the_sums_of_rows_is_refused, a_flipped_bit_of_features_is_noticed_or_harmless,
                 a_flipped_bit_of_a_name_of_a_block_is_noticed, a_flipped_bit_of_a_model_is_noticed_or_harmless,
                 a_flipped_bit_of_a_checkpoint_is_noticed_or_harmless, a_flipped_bit_of_the_heartbeat_is_noticed_or_harmless,
-                other_programs_may_write_tables_of_their_own, who_changes_a_table_of_ours_is_told_and_may_insist])
+                other_programs_may_write_tables_of_their_own, a_table_changed_by_others_is_reported_and_can_be_kept])

@@ -178,7 +178,7 @@ static void corpus_check(const corpus *c)
     ch_worker_close(w);
 }
 
-static void every_record_of_the_messy_corpus_is_a_molecule_or_has_a_reason(void **state)
+static void every_messy_record_is_a_molecule_or_has_a_reason(void **state)
 {
     const char *shared = getenv("MOLSIEVE_SHARED");
     char more[1024];
@@ -249,7 +249,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(original_qm9_files_give_the_molecule_they_name),
-        cmocka_unit_test(every_record_of_the_messy_corpus_is_a_molecule_or_has_a_reason),
+        cmocka_unit_test(every_messy_record_is_a_molecule_or_has_a_reason),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

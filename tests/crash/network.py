@@ -133,7 +133,7 @@ def a_second_host_is_refused_and_harms_nothing():
         v.right()
 
 
-def a_host_that_died_holds_nothing_for_long():
+def the_claim_of_a_dead_host_expires():
     with Network() as net, Remote(net, 100) as v:
         first = v.on("a")
         assert any(b"stage train:" in line for line in first.stderr)
@@ -162,5 +162,5 @@ def a_lost_connection_ends_with_6_and_the_run_goes_on():
 
 
 if __name__ == "__main__":
-    sieve.main([a_second_host_is_refused_and_harms_nothing, a_host_that_died_holds_nothing_for_long,
+    sieve.main([a_second_host_is_refused_and_harms_nothing, the_claim_of_a_dead_host_expires,
                 a_lost_connection_ends_with_6_and_the_run_goes_on])

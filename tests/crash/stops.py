@@ -118,7 +118,7 @@ def signals_end_with_75_and_the_run_goes_on():
 SLOW = "  read: {unit: 2}\n  prepare: {conformers: {source: generate, cpu_limit: 20s}}\n"
 
 
-def a_second_signal_ends_at_once_and_takes_the_workers_along():
+def a_second_signal_ends_the_run_and_its_workers_at_once():
     with sieve.Project() as p:
         p.put("a.smi", sieve.lines_of(sieve.data("library.smi"), 12))
         p.workflow(["a.smi"], SLOW, name="w.yaml", workdir="whole")
@@ -140,7 +140,7 @@ def a_second_signal_ends_at_once_and_takes_the_workers_along():
         assert p.run("db", "digest", "killed")[1] == p.run("db", "digest", "whole")[1]
 
 
-def the_clock_may_be_set():
+def setting_the_system_clock_is_survived():
     """To another year at any look (clock.c), also while a killed run is taken up."""
     clock = os.path.abspath(os.path.join(os.path.dirname(sieve.PROGRAM), "../tests/libclock.so"))
     if not os.path.exists(clock):
@@ -252,7 +252,7 @@ def a_screen_gives_the_same_bytes_for_1_2_and_5_workers():
 if __name__ == "__main__":
     sieve.main([fault_points_of_records_are_survived, fault_points_of_molecules_are_survived,
                 fault_points_of_whole_stages_are_survived,
-                signals_end_with_75_and_the_run_goes_on, a_second_signal_ends_at_once_and_takes_the_workers_along,
-                the_clock_may_be_set, a_second_run_is_refused_and_harms_nothing, a_full_disk_ends_with_6_and_the_run_goes_on,
+                signals_end_with_75_and_the_run_goes_on, a_second_signal_ends_the_run_and_its_workers_at_once,
+                setting_the_system_clock_is_survived, a_second_run_is_refused_and_harms_nothing, a_full_disk_ends_with_6_and_the_run_goes_on,
                 too_little_free_space_ends_with_6_before_it_is_full,
                 a_screen_gives_the_same_bytes_for_1_2_and_5_workers])

@@ -29,7 +29,7 @@ def late_labels(n):
     return b"$$$$\n".join(cut)
 
 
-def at_once_gives_the_bytes_of_one_after_another():
+def parallel_stages_give_the_bytes_of_serial_ones():
     """Also where the model is called as a label that turns up late, with its unit, another one, or none."""
     with Screen(200) as v:
         v.put("in.sdf", late_labels(200))
@@ -66,7 +66,7 @@ def fault_points_while_all_are_at_work_are_survived():
     print("%d deaths, %d with more than two stages begun" % (deaths, at_once))
 
 
-def a_run_that_dies_again_and_again_gets_there():
+def a_run_that_is_killed_repeatedly_finishes():
     """Every life ends after two more commits of some stage."""
     rng, lives = random.Random(5), 0
     with Screen(200) as v:
@@ -162,7 +162,7 @@ def memory_does_not_grow_with_the_number_of_molecules():
 
 
 if __name__ == "__main__":
-    sieve.main([at_once_gives_the_bytes_of_one_after_another, fault_points_while_all_are_at_work_are_survived,
-                a_run_that_dies_again_and_again_gets_there, signals_stop_all_of_them_and_all_go_on,
+    sieve.main([parallel_stages_give_the_bytes_of_serial_ones, fault_points_while_all_are_at_work_are_survived,
+                a_run_that_is_killed_repeatedly_finishes, signals_stop_all_of_them_and_all_go_on,
                 a_failing_stage_stops_the_others_and_names_itself, a_late_failure_ends_long_work_of_other_stages,
                 memory_does_not_grow_with_the_number_of_molecules])

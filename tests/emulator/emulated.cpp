@@ -11,9 +11,9 @@ struct cudaDeviceProp {
 
 static const char *cudaGetErrorString(cudaError_t e)
 {
-    return e == cudaErrorNotReady         ? "device not ready"
-           : e == cudaErrorIllegalAddress ? "an illegal memory access was encountered"
-                                          : "refused";
+    if (e == cudaErrorNotReady)
+        return "device not ready";
+    return e == cudaErrorIllegalAddress ? "an illegal memory access was encountered" : "refused";
 }
 
 /* MOLSIEVE_EMULATOR_NO_DRIVER=12040: one, but for no newer CUDA than 12.4. */

@@ -19,7 +19,10 @@ static float emu_fp16(uint32_t pair, unsigned high)
     float x;
 
     memcpy(&x, &bits, sizeof x);
-    x = bits < 0x7c00u << 13 ? x * 5.192296858534828e33f /* 2^112 */ : bits == 0x7c00u << 13 ? INFINITY : NAN;
+    if (bits < 0x7c00u << 13)
+        x *= 5.192296858534828e33f; /* 2^112 */
+    else
+        x = bits == 0x7c00u << 13 ? INFINITY : NAN;
     return half & 0x8000 ? -x : x;
 }
 
@@ -65,7 +68,9 @@ static uint32_t tf32_round(float x) /* to nearest, halves away from zero */
     uint32_t u;
 
     memcpy(&u, &x, sizeof u);
-    return x != x ? 0x7fffe000u : (u & 0x7f800000u) == 0x7f800000u ? u : (u + 0x1000u) & ~0x1fffu;
+    if (x != x)
+        return 0x7fffe000u;
+    return (u & 0x7f800000u) == 0x7f800000u ? u : (u + 0x1000u) & ~0x1fffu;
 }
 
 /* The exponent of a double, as it is stored. */

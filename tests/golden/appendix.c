@@ -79,7 +79,9 @@ static void weights_fill(const nn_se3 *model, double *w, pl_arena *mem)
         bool gain = strstr(p->name, ".weight") != NULL;
         for (size_t e = 0; e < p->size; e++) {
             double s = hashed((uint64_t)k, e);
-            w[p->at + e] = p->n_dims == 2 ? s * sqrt(3.0 / p->dims[1]) : gain ? 1.0 + 0.2 * s : 0.2 * s;
+            w[p->at + e] = gain ? 1.0 + 0.2 * s : 0.2 * s;
+            if (p->n_dims == 2)
+                w[p->at + e] = s * sqrt(3.0 / p->dims[1]);
         }
     }
 }

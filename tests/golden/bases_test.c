@@ -191,7 +191,7 @@ static void sign_conventions_differ_in_the_known_triples(void **state)
 }
 
 /* d/da Y(R u) at a = 0 is G Y(u), for every degree and axis. */
-static void generators_turn_the_harmonics(void **state)
+static void generators_rotate_the_harmonics(void **state)
 {
     const double u[3] = { 0.36, 0.48, 0.8 }, h = 1e-5;
     (void)state;
@@ -221,7 +221,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(every_stored_harmonic_coupling_and_basis_agrees, open_arena, close_arena),
         cmocka_unit_test(sign_conventions_differ_in_the_known_triples),
-        cmocka_unit_test(generators_turn_the_harmonics),
+        cmocka_unit_test(generators_rotate_the_harmonics),
     };
 
     golden_folder();

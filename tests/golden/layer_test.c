@@ -48,6 +48,13 @@ static bool meta_is(const nn_tensors *f, const char *key, const char *part)
     return s != NULL && strstr(s, part) != NULL;
 }
 
+static nn_fusion meta_fusion(const nn_tensors *f)
+{
+    if (meta_is(f, "fuse_level", "FULL"))
+        return NN_FUSE_FULL;
+    return meta_is(f, "fuse_level", "PARTIAL") ? NN_FUSE_PARTIAL : NN_FUSE_NONE;
+}
+
 static int32_t meta_int(const nn_tensors *f, const char *key)
 {
     const char *s = nn_tensors_meta(f, key);
@@ -90,9 +97,7 @@ static void level_check(const nn_tensors *f, const nn_se3 *m)
 static nn_layer_opts layer_opts(const nn_tensors *f)
 {
     return (nn_layer_opts){
-        .wanted = meta_is(f, "fuse_level", "FULL")      ? NN_FUSE_FULL
-                  : meta_is(f, "fuse_level", "PARTIAL") ? NN_FUSE_PARTIAL
-                                                        : NN_FUSE_NONE,
+        .wanted = meta_fusion(f),
         .layer_norm = meta_is(f, "options", "\"use_layer_norm\": true") || meta_is(f, "use_layer_norm", "True"),
         .pool = meta_is(f, "options", "\"pool\": true"),
         .self_interaction = meta_is(f, "options", "\"self_interaction\": true"),
@@ -107,10 +112,13 @@ static nn_se3 *plan_of(nn_module_kind kind, nn_fiber in, nn_fiber out, const nn_
 {
     nn_se3 *m = NULL;
     pl_error err = { 0 };
-    pl_code code = kind == NN_CONV        ? nn_se3_plan_conv(&m, in, out, o, mem, &err)
-                   : kind == NN_ATTENTION ? nn_se3_plan_attention(&m, in, out, o, mem, &err)
-                                          : nn_se3_plan_norm(&m, in, mem, &err);
+    pl_code code;
 
+    switch (kind) {
+    case NN_CONV: code = nn_se3_plan_conv(&m, in, out, o, mem, &err); break;
+    case NN_ATTENTION: code = nn_se3_plan_attention(&m, in, out, o, mem, &err); break;
+    default: code = nn_se3_plan_norm(&m, in, mem, &err);
+    }
     if (code != PL_OK)
         fail_msg("%s", err.text);
     return m;

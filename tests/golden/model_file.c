@@ -27,6 +27,13 @@ static bool meta_is(const nn_tensors *f, const char *key, const char *want)
     return !strcmp(s, want);
 }
 
+static nn_fusion meta_fusion(const nn_tensors *f)
+{
+    if (meta_is(f, "fuse_level", "FULL"))
+        return NN_FUSE_FULL;
+    return meta_is(f, "fuse_level", "PARTIAL") ? NN_FUSE_PARTIAL : NN_FUSE_NONE;
+}
+
 static nn_se3_conf conf_of(const nn_tensors *f)
 {
     return (nn_se3_conf){
@@ -38,9 +45,7 @@ static nn_se3_conf conf_of(const nn_tensors *f)
         .norm = meta_is(f, "norm", "True"),
         .layer_norm = meta_is(f, "use_layer_norm", "True"),
         .pooling = meta_is(f, "pooling", "max") ? NN_POOL_MAX : NN_POOL_MEAN,
-        .fusion = meta_is(f, "fuse_level", "FULL")      ? NN_FUSE_FULL
-                  : meta_is(f, "fuse_level", "PARTIAL") ? NN_FUSE_PARTIAL
-                                                        : NN_FUSE_NONE,
+        .fusion = meta_fusion(f),
         .node_features = 6,
         .edge_features = 4,
         .outputs = 1,

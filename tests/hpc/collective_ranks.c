@@ -61,7 +61,7 @@ static void a_sum_has_the_bits_of_its_shards_in_their_order(void **state)
             check_sum(shards, sizes[k]);
 }
 
-static void everybody_has_what_each_gave(void **state)
+static void every_rank_has_what_each_rank_gave(void **state)
 {
     int64_t first[64], n;
     uint16_t all[64 * 65 / 2];
@@ -82,7 +82,7 @@ static void everybody_has_what_each_gave(void **state)
     assert_int_equal(all[n], 0xffff);
 }
 
-static void everybody_hears_rank_0(void **state)
+static void every_rank_receives_from_rank_0(void **state)
 {
     static unsigned char bytes[100003];
     pl_error err;
@@ -100,7 +100,9 @@ static void a_flag_on_any_rank_is_a_flag_on_all(void **state)
 {
     (void)state;
     for (int who = -1; who < ranks.size; who++) {
-        uint32_t flags = ranks.rank == who ? 2 : ranks.rank == 0 ? 4 : 0;
+        uint32_t flags = ranks.rank == 0 ? 4 : 0;
+        if (ranks.rank == who)
+            flags = 2;
         assert_int_equal(nn_ranks_any(&ranks, &flags, NULL), PL_OK);
         assert_int_equal(flags, (who >= 0 ? 2 : 0) | (who != 0 ? 4 : 0));
     }
@@ -130,8 +132,8 @@ static int ranks_test(int size)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_sum_has_the_bits_of_its_shards_in_their_order),
-        cmocka_unit_test(everybody_has_what_each_gave),
-        cmocka_unit_test(everybody_hears_rank_0),
+        cmocka_unit_test(every_rank_has_what_each_rank_gave),
+        cmocka_unit_test(every_rank_receives_from_rank_0),
         cmocka_unit_test(a_flag_on_any_rank_is_a_flag_on_all),
         cmocka_unit_test(a_rank_that_differs_is_named),
     };

@@ -385,7 +385,7 @@ static void the_roll_of_a_frame_changes_nothing(void **state)
 
 /* ---- symmetry ---------------------------------------------------------------------------- */
 
-static void turning_and_moving_a_molecule_changes_nothing(void **state)
+static void rotating_and_moving_a_molecule_changes_nothing(void **state)
 {
     const float q[3][3] = { { 0.36f, 0.48f, -0.8f }, { -0.8f, 0.6f, 0.0f }, { 0.48f, 0.64f, 0.6f } };
     fixture f = fixture_open(&conf_deep, &graphs);
@@ -518,10 +518,10 @@ int main(void)
         cmocka_unit_test_setup(the_roll_of_a_frame_changes_nothing, nodes),
         cmocka_unit_test_setup(the_roll_of_a_frame_changes_nothing, natural_exact),
         cmocka_unit_test_setup(the_roll_of_a_frame_changes_nothing, natural_nodes),
-        cmocka_unit_test_setup(turning_and_moving_a_molecule_changes_nothing, exact),
-        cmocka_unit_test_setup(turning_and_moving_a_molecule_changes_nothing, nodes),
-        cmocka_unit_test_setup(turning_and_moving_a_molecule_changes_nothing, natural_exact),
-        cmocka_unit_test_setup(turning_and_moving_a_molecule_changes_nothing, natural_nodes),
+        cmocka_unit_test_setup(rotating_and_moving_a_molecule_changes_nothing, exact),
+        cmocka_unit_test_setup(rotating_and_moving_a_molecule_changes_nothing, nodes),
+        cmocka_unit_test_setup(rotating_and_moving_a_molecule_changes_nothing, natural_exact),
+        cmocka_unit_test_setup(rotating_and_moving_a_molecule_changes_nothing, natural_nodes),
         cmocka_unit_test_setup(a_gradient_is_the_slope_of_the_output, exact),
         cmocka_unit_test_setup(a_gradient_is_the_slope_of_the_output, nodes),
         cmocka_unit_test_setup(a_gradient_is_the_slope_of_the_output, natural_exact),

@@ -220,7 +220,7 @@ static void five_thousand_atoms_take_no_time(void **state)
     assert_true(seconds < 2); /* about 0.02; the double loop would still pass, a cubic one not */
 }
 
-static void far_flung_atoms_cost_no_memory(void **state)
+static void distant_atoms_do_not_use_more_memory(void **state)
 {
     static float xyz[3][3] = { { -9e4f, 0, 0 }, { 9e4f, 9e4f, 9e4f }, { 9e4f, 9e4f, 8.9999e4f } };
     uint8_t z[3] = { 6, 6, 6 };
@@ -242,7 +242,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(both_directions_of_a_pair_have_opposite_vectors, fresh, done),
         cmocka_unit_test_setup_teardown(bonds_keep_their_kind_in_every_graph, fresh, done),
         cmocka_unit_test_setup_teardown(five_thousand_atoms_take_no_time, fresh, done),
-        cmocka_unit_test_setup_teardown(far_flung_atoms_cost_no_memory, fresh, done),
+        cmocka_unit_test_setup_teardown(distant_atoms_do_not_use_more_memory, fresh, done),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -128,7 +128,7 @@ static void check_rotation(subject *t, const sample *s)
                 turned(&a->x[m], &b->x[m], d);
 }
 
-static void outputs_stay_and_features_turn_with_the_molecule(void **state)
+static void outputs_are_invariant_and_features_equivariant(void **state)
 {
     (void)state;
     for_all_models(check_rotation);
@@ -368,7 +368,7 @@ static void outputs_do_not_know_the_rest_of_the_batch(void **state)
 }
 
 /* Atoms without neighbours get finite outputs and gradients, alone or in a batch. */
-static void lonely_atoms_are_fine(void **state)
+static void atoms_without_neighbours_are_allowed(void **state)
 {
     static const int atoms[][3] = { { 1, 0, 0 }, { 1, 4, 1 }, { 1, 1, 1 } };
     static const double dy[6] = { 1, 1, 1, 1, 1, 1 };
@@ -400,7 +400,9 @@ static void lonely_atoms_are_fine(void **state)
 
 static const nn_conv *conv_of(const nn_module *m)
 {
-    return m->kind == NN_CONV ? &m->u.conv : m->kind == NN_ATTENTION ? &m->u.attention.conv : NULL;
+    if (m->kind == NN_ATTENTION)
+        return &m->u.attention.conv;
+    return m->kind == NN_CONV ? &m->u.conv : NULL;
 }
 
 /* The group of a layout that serves (d_in, d_out), and where in it. */
@@ -540,8 +542,8 @@ static void engine_gives_the_rounded_outputs(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(outputs_stay_and_features_turn_with_the_molecule, both),
-        cmocka_unit_test_setup(outputs_stay_and_features_turn_with_the_molecule, natural),
+        cmocka_unit_test_setup(outputs_are_invariant_and_features_equivariant, both),
+        cmocka_unit_test_setup(outputs_are_invariant_and_features_equivariant, natural),
         cmocka_unit_test_setup(outputs_stay_when_the_molecule_moves, both),
         cmocka_unit_test_setup(outputs_stay_when_the_molecule_moves, natural),
         cmocka_unit_test_setup(outputs_do_not_know_the_order_of_atoms, both),
@@ -550,8 +552,8 @@ int main(void)
         cmocka_unit_test_setup(outputs_do_not_know_the_order_of_edges, natural),
         cmocka_unit_test_setup(outputs_do_not_know_the_rest_of_the_batch, both),
         cmocka_unit_test_setup(outputs_do_not_know_the_rest_of_the_batch, natural),
-        cmocka_unit_test_setup(lonely_atoms_are_fine, both),
-        cmocka_unit_test_setup(lonely_atoms_are_fine, natural),
+        cmocka_unit_test_setup(atoms_without_neighbours_are_allowed, both),
+        cmocka_unit_test_setup(atoms_without_neighbours_are_allowed, natural),
         cmocka_unit_test_setup(finer_layouts_can_hold_the_same_function, both),
         cmocka_unit_test_setup(finer_layouts_can_hold_the_same_function, natural),
         cmocka_unit_test_setup(engine_gives_the_rounded_outputs, both),

@@ -116,7 +116,7 @@ static void shape_check(const shape *s, nn_parity parity, const char *const *set
     pl_arena_free(mem);
 }
 
-static void every_set_of_kernels_gives_what_the_oracle_gives_for_models_of_every_shape(void **state)
+static void every_kernel_set_agrees_with_the_oracle_for_every_shape(void **state)
 {
     static const char *const names[] = { "portable", "avx2", "avx512", "amx" };
     const char *here[4];
@@ -151,7 +151,7 @@ static void a_set_of_kernels_that_is_not_there_is_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_set_of_kernels_gives_what_the_oracle_gives_for_models_of_every_shape),
+        cmocka_unit_test(every_kernel_set_agrees_with_the_oracle_for_every_shape),
         cmocka_unit_test(a_set_of_kernels_that_is_not_there_is_refused),
     };
 

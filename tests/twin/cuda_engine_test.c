@@ -129,7 +129,7 @@ static fixture fixture_open(int i)
     return f;
 }
 
-static void exact_mode_gives_what_the_oracle_gives_for_models_of_every_shape(void **state)
+static void exact_mode_agrees_with_the_oracle_for_every_shape(void **state)
 {
     (void)state;
     for (int i = 0; i < CASES; i++) {
@@ -193,7 +193,7 @@ static void tables_in_pieces_give_the_same_scores_and_gradients(void **state)
 }
 
 /* On a grid so coarse that interpolation changes every number. */
-static void radial_nodes_give_what_the_cpu_engine_gives_with_the_same_grid(void **state)
+static void radial_nodes_agree_with_the_cpu_engine_on_one_grid(void **state)
 {
     const nn_engine_conf nodes = { .threads = 1, .radial = NN_RADIAL_NODES, .width = 0.17 };
     (void)state;
@@ -226,7 +226,7 @@ static double loss_at(const fixture *f, const nn_engine_conf *conf, const float 
 }
 
 /* Along a line in the parameters: the slope of the interpolated model is its gradient. */
-static void on_a_coarse_grid_the_gradient_is_that_of_the_interpolated_model(void **state)
+static void the_coarse_grid_gradient_is_that_of_interpolation(void **state)
 {
     const nn_engine_conf nodes = { .threads = 1, .radial = NN_RADIAL_NODES, .width = 0.3 };
     const double h = 2e-4;
@@ -502,7 +502,7 @@ static void a_score_does_not_depend_on_the_batch(void **state)
     pl_arena_free(f.mem);
 }
 
-static void what_is_missing_is_said_in_one_sentence(void **state)
+static void a_missing_driver_or_plugin_is_named_in_one_sentence(void **state)
 {
     const char *plugins = getenv("MOLSIEVE_PLUGINS");
     char *keep = plugins != NULL ? strdup(plugins) : NULL, folder[] = "/tmp/molsieve-test-XXXXXX", path[64];
@@ -608,9 +608,9 @@ static void backward_needs_a_forward_that_keeps(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(exact_mode_gives_what_the_oracle_gives_for_models_of_every_shape),
-        cmocka_unit_test(radial_nodes_give_what_the_cpu_engine_gives_with_the_same_grid),
-        cmocka_unit_test(on_a_coarse_grid_the_gradient_is_that_of_the_interpolated_model),
+        cmocka_unit_test(exact_mode_agrees_with_the_oracle_for_every_shape),
+        cmocka_unit_test(radial_nodes_agree_with_the_cpu_engine_on_one_grid),
+        cmocka_unit_test(the_coarse_grid_gradient_is_that_of_interpolation),
         cmocka_unit_test(the_order_in_which_threads_run_changes_no_byte),
         cmocka_unit_test(tables_in_pieces_give_the_same_scores_and_gradients),
         cmocka_unit_test(lower_precision_stays_near),
@@ -619,7 +619,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(launches_of_a_block_are_as_documented),
         cmocka_unit_test(stored_frames_give_what_computed_ones_give),
         cmocka_unit_test(a_score_does_not_depend_on_the_batch),
-        cmocka_unit_test(what_is_missing_is_said_in_one_sentence),
+        cmocka_unit_test(a_missing_driver_or_plugin_is_named_in_one_sentence),
         cmocka_unit_test(more_heads_than_a_kernel_counts_are_refused),
         cmocka_unit_test(molecules_without_edges),
         cmocka_unit_test(what_only_a_gpu_has_is_refused_elsewhere),

@@ -231,7 +231,7 @@ static trained lanes_train(const fixture *f, const lanes_case *c, const char *la
 }
 
 /* On the emulator what waits for another lane is done as late as its events allow, and then as early. */
-static void lanes_change_no_bit(void **state)
+static void streams_do_not_change_a_bit(void **state)
 {
     static const lanes_case all[] = {
         { { 3, 3, 8, 2, 2, true, true, NN_POOL_MAX, NN_FUSE_FULL, 6, 4, 1, NN_PARITY_BOTH },
@@ -338,7 +338,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(recompute_gives_the_same_bits_in_less_memory),
         cmocka_unit_test(a_sharded_optimiser_takes_a_part_of_the_memory),
-        cmocka_unit_test(lanes_change_no_bit),
+        cmocka_unit_test(streams_do_not_change_a_bit),
         cmocka_unit_test(forward_takes_what_it_needs),
         cmocka_unit_test(a_fault_is_not_taken_for_a_want_of_memory),
     };

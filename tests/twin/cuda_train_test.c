@@ -61,7 +61,10 @@ static void loss_check(nn_loss kind, int32_t n, double scale, pl_rng *r)
 
     for (int32_t i = 0; i < n; i++) {
         y[i] = (float)pl_rng_normal(r);
-        t[i] = i % 7 == 3 ? NAN : i % 5 == 1 ? y[i] : (float)pl_rng_normal(r);
+        if (i % 7 == 3)
+            t[i] = NAN;
+        else
+            t[i] = i % 5 == 1 ? y[i] : (float)pl_rng_normal(r);
         if (kind == NN_LOSS_BCE) {
             y[i] *= i % 11 == 2 ? 1e4f : 3;
             t[i] = isnan(t[i]) ? NAN : t[i] > 0;
@@ -463,7 +466,7 @@ static void lanes_times(float *x, float *between, float *y, const int32_t *first
     ops->scale(gpu, &twice);
 }
 
-static void lanes_follow_marks_in_graphs_and_without(void **state)
+static void streams_wait_for_events_with_and_without_graphs(void **state)
 {
     static const int32_t count[] = { 0, 1, 3, 6, 10 };
     static const float x[] = { 5, 6, 7, 8 };
@@ -504,7 +507,7 @@ static int device_teardown(void **state)
     return 0;
 }
 
-static void a_fence_that_was_written_on_is_reported(void **state)
+static void a_write_beyond_a_buffer_is_reported(void **state)
 {
     char *p = ops->alloc(gpu, 1024), byte = 1;
     (void)state;
@@ -533,9 +536,9 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_step_that_is_not_finite_changes_nothing),
         cmocka_unit_test(the_scale_of_the_next_step_is_that_of_the_host),
         cmocka_unit_test(graphs_run_again_with_other_arguments_and_shapes),
-        cmocka_unit_test(lanes_follow_marks_in_graphs_and_without),
+        cmocka_unit_test(streams_wait_for_events_with_and_without_graphs),
         cmocka_unit_test(copies_beside_the_work_come_before_what_is_called_after_them),
-        cmocka_unit_test(a_fence_that_was_written_on_is_reported),
+        cmocka_unit_test(a_write_beyond_a_buffer_is_reported),
     };
 
     if (argc > 1)

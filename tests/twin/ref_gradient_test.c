@@ -39,7 +39,9 @@ static const nn_fiber *layer_edge_fiber(const nn_module *m)
 {
     static const nn_fiber none = { { 0 } };
 
-    return m->kind == NN_CONV ? &m->u.conv.edge : m->kind == NN_ATTENTION ? &m->u.attention.conv.edge : &none;
+    if (m->kind == NN_ATTENTION)
+        return &m->u.attention.conv.edge;
+    return m->kind == NN_CONV ? &m->u.conv.edge : &none;
 }
 
 static bool per_edge(const layer *l) { return l->model->module[0].kind == NN_CONV && !l->model->module[0].u.conv.pool; }

@@ -18,7 +18,7 @@ static void goes_on(bench *b, const run *whole, int64_t at, const nn_engine_kind
     same_weights(&second.s, &whole->s);
 }
 
-static void a_stopped_training_goes_on_with_the_same_bits_for_any_threads(void **state)
+static void a_resumed_training_has_the_same_bits_for_any_threads(void **state)
 {
     bench *b = *state;
     run whole = fresh(b, -1);
@@ -88,7 +88,7 @@ static void two_targets_make(bench *b)
     assert_int_equal(nn_se3_plan(&b->model, &conf, b->mem, NULL), PL_OK);
 }
 
-static void several_targets_are_learned_by_ref_and_cpu_alike_with_the_same_bits_after_a_stop(void **state)
+static void ref_and_cpu_learn_several_targets_alike_also_resumed(void **state)
 {
     bench *b = *state;
     run whole;
@@ -313,7 +313,7 @@ static void held_out_molecules_beside_the_steps_change_no_bit(void **state)
 }
 
 /* Steps of the epoch after the last one were begun and count for nothing. */
-static void a_patience_that_ends_in_the_next_epoch_leaves_what_it_leaves_between_epochs(void **state)
+static void early_stopping_is_the_same_beside_the_next_epoch(void **state)
 {
     bench *b = *state;
     const nn_engine_kind kind = watched(0, 100000);
@@ -343,13 +343,13 @@ static void arrays_stay_as_they_are_until_a_checkpoint_is_written(void **state)
     b->conf.molecules = 10;
     b->conf.epochs = 2;
     for (int how = 0; how < 3; how++) {
-        slow_save slow = { .aside = nn_aside_new() };
+        slow_save slow = { .aside = nn_background_new() };
         run r = how ? fresh(b, -1) : fresh_beside(b, -1);
         r.slow = &slow;
         assert_int_equal(run_train(&r, how < 2 ? &nn_engine_cuda : &nn_engine_cpu, 1), PL_OK);
         assert_true(slow.n >= 3);
         assert_int_equal(slow.changed, 0);
-        nn_aside_free(slow.aside);
+        nn_background_free(slow.aside);
     }
 }
 
@@ -468,7 +468,7 @@ static void at_scale_1_ten_bad_steps_in_a_row_end_it(void **state)
     assert_true(none.s.scale.by == 1);
 }
 
-static void steps_that_are_not_finite_are_left_out_and_many_end_the_training(void **state)
+static void non_finite_steps_are_skipped_and_many_end_training(void **state)
 {
     bench *b = *state;
     float was = b->target[5];
@@ -491,31 +491,31 @@ static void steps_that_are_not_finite_are_left_out_and_many_end_the_training(voi
 #define WITH_BENCH(f) cmocka_unit_test_setup_teardown(f, bench_open, bench_close)
 
 static const struct CMUnitTest host_tests[] = {
-    WITH_BENCH(a_stopped_training_goes_on_with_the_same_bits_for_any_threads),
+    WITH_BENCH(a_resumed_training_has_the_same_bits_for_any_threads),
     WITH_BENCH(a_step_asks_for_no_memory_once_it_has_seen_the_batches),
     WITH_BENCH(the_distance_is_learned),
     WITH_BENCH(ref_and_cpu_learn_alike),
-    WITH_BENCH(several_targets_are_learned_by_ref_and_cpu_alike_with_the_same_bits_after_a_stop),
+    WITH_BENCH(ref_and_cpu_learn_several_targets_alike_also_resumed),
     WITH_BENCH(classes_are_learned_and_the_same_bits_after_a_stop),
-    WITH_BENCH(steps_that_are_not_finite_are_left_out_and_many_end_the_training),
+    WITH_BENCH(non_finite_steps_are_skipped_and_many_end_training),
 };
 
 static const struct CMUnitTest device_tests[] = {
     WITH_BENCH(the_losses_are_those_of_the_cpu),
     WITH_BENCH(losses_of_several_targets_are_those_of_the_cpu),
-    WITH_BENCH(a_stopped_training_goes_on_with_the_same_bits_for_any_threads),
+    WITH_BENCH(a_resumed_training_has_the_same_bits_for_any_threads),
     WITH_BENCH(a_step_asks_for_no_memory_once_it_has_seen_the_batches),
     WITH_BENCH(shards_are_summed_in_their_order_on_the_device),
     WITH_BENCH(graphs_fences_and_early_copies_change_no_bit),
     WITH_BENCH(held_out_molecules_beside_the_steps_change_no_bit),
-    WITH_BENCH(a_patience_that_ends_in_the_next_epoch_leaves_what_it_leaves_between_epochs),
+    WITH_BENCH(early_stopping_is_the_same_beside_the_next_epoch),
     WITH_BENCH(arrays_stay_as_they_are_until_a_checkpoint_is_written),
     WITH_BENCH(a_second_engine_that_fails_at_first_is_done_without),
     WITH_BENCH(a_second_engine_that_fails_later_ends_the_training),
     WITH_BENCH(all_skip_halve_and_double_at_the_same_steps),
     WITH_BENCH(a_scale_changes_no_bit_of_fp32),
     WITH_BENCH(at_scale_1_ten_bad_steps_in_a_row_end_it),
-    WITH_BENCH(steps_that_are_not_finite_are_left_out_and_many_end_the_training),
+    WITH_BENCH(non_finite_steps_are_skipped_and_many_end_training),
 };
 
 /* [cuda [which tests]] */

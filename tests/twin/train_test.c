@@ -310,7 +310,7 @@ static void stopped_anywhere_it_ends_with_the_same_bits(void **state)
 }
 
 /* Where the ends of some epochs are not saved a training that is killed goes on from one before. */
-static void killed_epochs_after_its_checkpoint_it_ends_with_the_same_bits(void **state)
+static void a_kill_epochs_after_a_checkpoint_changes_no_bit(void **state)
 {
     bench *b = *state;
     nn_checkpoint_from from;
@@ -573,7 +573,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         WITH_BENCH(the_law_is_learned),
         WITH_BENCH(stopped_anywhere_it_ends_with_the_same_bits),
-        WITH_BENCH(killed_epochs_after_its_checkpoint_it_ends_with_the_same_bits),
+        WITH_BENCH(a_kill_epochs_after_a_checkpoint_changes_no_bit),
         WITH_BENCH(stopped_anywhere_with_lamb_too),
         WITH_BENCH(stopped_anywhere_while_the_loss_is_scaled_too),
         WITH_BENCH(what_overflows_is_skipped_and_halves_the_scale),

@@ -154,7 +154,7 @@ typedef struct curve {
 
 /* A checkpoint that is written while steps go on. */
 typedef struct slow_save {
-    nn_aside *aside;
+    nn_background *aside;
     nn_train_state s;
     uint32_t sum;
     int n, changed; /* how many; of which arrays changed before they had been written */
@@ -216,11 +216,11 @@ static void slow_run(void *ctx)
 
 static pl_code slow_begin(slow_save *w, const nn_train_state *s)
 {
-    w->changed += nn_aside_busy(w->aside);
+    w->changed += nn_background_busy(w->aside);
     w->s = *s;
     w->sum = arrays_sum(s);
     w->n++;
-    nn_aside_begin(w->aside, slow_run, w);
+    nn_background_begin(w->aside, slow_run, w);
     return PL_OK;
 }
 
@@ -237,7 +237,7 @@ static pl_code run_saved(void *ctx, pl_error *err)
     run *r = ctx;
 
     (void)err;
-    nn_aside_wait(r->slow->aside);
+    nn_background_wait(r->slow->aside);
     return PL_OK;
 }
 

@@ -59,21 +59,21 @@ static void the_next_batch_is_made_while_this_one_is_used(void **state)
     const nn_which a = { number, 3 }, b = { number + 3, 2 }, c = { number + 5, 1 }, none = { number, 0 };
     source s = { .here = pthread_self() };
     const nn_samples samples = { .ctx = &s, .n = 10, .batch = source_batch };
-    nn_ahead *ahead = nn_ahead_new();
+    nn_prefetch *ahead = nn_prefetch_new();
     nn_batch out;
 
     (void)state;
-    assert_int_equal(nn_ahead_take(ahead, &out, &samples, a, b, NULL), PL_OK);
+    assert_int_equal(nn_prefetch_take(ahead, &out, &samples, a, b, NULL), PL_OK);
     made_wait(&s, 2);
     holds(&out, a);
-    assert_int_equal(nn_ahead_take(ahead, &out, &samples, b, c, NULL), PL_OK);
+    assert_int_equal(nn_prefetch_take(ahead, &out, &samples, b, c, NULL), PL_OK);
     made_wait(&s, 3);
     holds(&out, b);
     assert_true(s.elsewhere);
-    assert_int_equal(nn_ahead_take(ahead, &out, &samples, a, none, NULL), PL_OK); /* not what was begun */
+    assert_int_equal(nn_prefetch_take(ahead, &out, &samples, a, none, NULL), PL_OK); /* not what was begun */
     made_wait(&s, 4);
     holds(&out, a);
-    nn_ahead_free(ahead);
+    nn_prefetch_free(ahead);
 }
 
 static void an_error_comes_with_its_own_batch(void **state)
@@ -82,19 +82,19 @@ static void an_error_comes_with_its_own_batch(void **state)
     const nn_which a = { number, 1 }, bad = { number + 1, 1 }, c = { number + 2, 1 }, none = { number, 0 };
     source s = { .here = pthread_self() };
     const nn_samples samples = { .ctx = &s, .n = 3, .batch = source_batch };
-    nn_ahead *ahead = nn_ahead_new();
+    nn_prefetch *ahead = nn_prefetch_new();
     pl_error err = { 0 };
     nn_batch out;
 
     (void)state;
-    assert_int_equal(nn_ahead_take(ahead, &out, &samples, a, bad, &err), PL_OK);
-    assert_int_equal(nn_ahead_take(ahead, &out, &samples, bad, c, &err), PL_EINPUT);
+    assert_int_equal(nn_prefetch_take(ahead, &out, &samples, a, bad, &err), PL_OK);
+    assert_int_equal(nn_prefetch_take(ahead, &out, &samples, bad, c, &err), PL_EINPUT);
     assert_string_equal(err.text, "bad molecule");
-    assert_int_equal(nn_ahead_take(ahead, &out, &samples, c, none, &err), PL_OK);
+    assert_int_equal(nn_prefetch_take(ahead, &out, &samples, c, none, &err), PL_OK);
     holds(&out, c);
-    assert_int_equal(nn_ahead_take(ahead, &out, &samples, a, c, &err), PL_OK); /* freed with one begun */
-    nn_ahead_free(ahead);
-    nn_ahead_free(NULL);
+    assert_int_equal(nn_prefetch_take(ahead, &out, &samples, a, c, &err), PL_OK); /* freed with one begun */
+    nn_prefetch_free(ahead);
+    nn_prefetch_free(NULL);
 }
 
 int main(void)

@@ -223,7 +223,7 @@ static void json_text_is_valid_for_any_bytes(void **unused)
     pl_text_free(&t);
 }
 
-static void a_message_has_nothing_that_a_terminal_obeys(void **unused)
+static void terminal_controls_are_removed_from_messages(void **unused)
 {
     char text[] = "a\x1b[31m\n\xc2\x9b"
                   "b\xe2\x80\xae"
@@ -334,7 +334,7 @@ static pl_code pool_compute(void *ctx, int worker, int slot, pl_error *err)
 }
 
 /* Item i lies in slot i % SLOTS; taken in order. */
-static void every_slot_comes_out_with_its_own_result_for_any_number_of_workers(void **unused)
+static void every_slot_gets_its_own_result_with_any_workers(void **unused)
 {
     (void)unused;
     for (int workers = 1; workers <= 5; workers++) {
@@ -445,12 +445,12 @@ int main(void)
         cmocka_unit_test(durations_and_sizes_have_units),
         cmocka_unit_test(text_for_people_is_short),
         cmocka_unit_test(json_text_is_valid_for_any_bytes),
-        cmocka_unit_test(a_message_has_nothing_that_a_terminal_obeys),
+        cmocka_unit_test(terminal_controls_are_removed_from_messages),
         cmocka_unit_test(the_nearest_name_is_found_or_none),
         cmocka_unit_test(random_streams_have_the_right_moments_and_bounds),
         cmocka_unit_test(a_file_is_written_whole_and_read_back),
         cmocka_unit_test(a_pipe_is_refused_and_not_waited_for),
-        cmocka_unit_test(every_slot_comes_out_with_its_own_result_for_any_number_of_workers),
+        cmocka_unit_test(every_slot_gets_its_own_result_with_any_workers),
         cmocka_unit_test(the_smallest_rank_is_computed_first),
         cmocka_unit_test(closing_drops_what_waits),
         cmocka_unit_test(a_refused_request_is_null_and_nothing_else_changes),

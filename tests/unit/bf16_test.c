@@ -226,7 +226,7 @@ static void turned_check(const nn_cpu_bf16 *k, pl_arena *mem)
         }
 }
 
-static void the_product_of_a_turned_factor_is_that_of_the_transposed_matrix(void **state)
+static void a_transposed_factor_gives_the_transposed_product(void **state)
 {
     (void)state;
     each(turned_check);
@@ -242,8 +242,14 @@ static void round_check(const nn_cpu_bf16 *k, pl_arena *mem)
     for (int round = 0; round < 100; round++) {
         for (int i = 0; i < N; i++) {
             uint32_t u = (uint32_t)pl_rng_u64(&r);
-            u = i % 4 == 0 ? (u & 0xffff0000u) | 0x8000u : i % 4 == 1 ? u | 0x7f800000u : u; /* ties; not finite */
-            u = i % 64 == 5 ? u & 0x807fffffu : i % 64 == 9 ? (u & 0x80000000u) | 0x7f800000u : u;
+            if (i % 4 == 0) /* a tie */
+                u = (u & 0xffff0000u) | 0x8000u;
+            if (i % 4 == 1) /* infinite or NaN */
+                u |= 0x7f800000u;
+            if (i % 64 == 5) /* subnormal or 0 */
+                u &= 0x807fffffu;
+            if (i % 64 == 9) /* infinite */
+                u = (u & 0x80000000u) | 0x7f800000u;
             x[i] = float_of(u);
         }
         k->rows(&(nn_bf16_source){ x, N, NULL, NULL, 1, 1, N }, &m);
@@ -312,7 +318,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(products_are_those_of_the_definition_to_the_bit),
-        cmocka_unit_test(the_product_of_a_turned_factor_is_that_of_the_transposed_matrix),
+        cmocka_unit_test(a_transposed_factor_gives_the_transposed_product),
         cmocka_unit_test(numbers_are_rounded_to_the_nearest_and_ties_to_even),
         cmocka_unit_test(what_is_not_finite_stays_so_and_spoils_only_its_row),
         cmocka_unit_test(a_row_does_not_depend_on_how_many_there_are),

@@ -61,7 +61,7 @@ static const char *written(void)
         text[n++] = (char)('0' + m.order[b]);
     text[n++] = ' ';
     for (int32_t a = 0; a < m.s.n_atoms; a++)
-        text[n++] = m.formal[a] == 0 ? '0' : m.formal[a] > 0 ? '+' : '-';
+        text[n++] = "-0+"[(m.formal[a] > 0) - (m.formal[a] < 0) + 1];
     text[n] = '\0';
     return text;
 }
@@ -151,12 +151,14 @@ static uint32_t chance(void)
 
 static int valence_of(int z, int q)
 {
+    if (z == 6 && q == 1)
+        return -1;
     if (z == 6)
-        return q == 0 ? 4 : q == -1 ? 3 : -1;
+        return 4 + q;
     if (z == 7)
-        return q == 0 ? 3 : q == 1 ? 4 : 2;
+        return 3 + q;
     if (z == 8)
-        return q == 0 ? 2 : q == 1 ? 3 : 1;
+        return 2 + q;
     return q == 0 ? 1 : -1;
 }
 

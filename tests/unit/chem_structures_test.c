@@ -112,7 +112,7 @@ static double difference(const ch_mol *a, const ch_mol *b)
     return sqrt(sum / n);
 }
 
-static void a_molecule_that_turns_has_several_structures(void **state)
+static void flexible_molecules_have_several_conformers(void **state)
 {
     static const char *const smiles[] = { "CCCCCC(=O)NCCO", "CC(C)Cc1ccc(cc1)[C@H](C)C(=O)O", "OCCOCCO", "C=CCN(C)CC1CC1" };
 
@@ -133,7 +133,7 @@ static void a_molecule_that_turns_has_several_structures(void **state)
     }
 }
 
-static void what_is_stiff_has_one(void **state)
+static void rigid_molecules_have_one_conformer(void **state)
 {
     static const char *const smiles[] = { "c1ccccc1", "C", "[Na+].[Cl-]", "CN(C)C", "CC(=O)N", "O=C1CCCCN1", "N#CC#N" };
 
@@ -145,7 +145,7 @@ static void what_is_stiff_has_one(void **state)
     }
 }
 
-static void the_window_leaves_out_what_has_more_energy(void **state)
+static void conformers_above_the_energy_window_are_left_out(void **state)
 {
     const ch_prepared wide = built("CCCCCC(=O)NCCO", MANY, 1000), narrow = built("CCCCCC(=O)NCCO", MANY, 1),
                       none = built("CCCCCC(=O)NCCO", MANY, 0);
@@ -156,7 +156,7 @@ static void the_window_leaves_out_what_has_more_energy(void **state)
     assert_memory_equal(wide.mol.xyz, none.mol.xyz, (size_t)none.mol.n_atoms * sizeof *none.mol.xyz);
 }
 
-static void one_that_takes_too_long_costs_itself(void **state)
+static void a_record_that_takes_too_long_fails_alone(void **state)
 {
     const ch_prepared one = built("CCCCCC(=O)NCCOCCc1ccccc1", 1, 10);
     ch_prepare_opts o = ch_prepare_defaults();
@@ -259,10 +259,10 @@ int main(void)
         cmocka_unit_test(energies_are_in_kcal),
         cmocka_unit_test(what_is_built_is_at_the_minimum),
         cmocka_unit_test(what_is_built_through_a_ring_is_built_again),
-        cmocka_unit_test(a_molecule_that_turns_has_several_structures),
-        cmocka_unit_test(what_is_stiff_has_one),
-        cmocka_unit_test(the_window_leaves_out_what_has_more_energy),
-        cmocka_unit_test(one_that_takes_too_long_costs_itself),
+        cmocka_unit_test(flexible_molecules_have_several_conformers),
+        cmocka_unit_test(rigid_molecules_have_one_conformer),
+        cmocka_unit_test(conformers_above_the_energy_window_are_left_out),
+        cmocka_unit_test(a_record_that_takes_too_long_fails_alone),
         cmocka_unit_test(the_same_molecule_has_the_same_structures),
         cmocka_unit_test(defined_stereo_stays_and_open_stereo_comes_out_either_way),
         cmocka_unit_test(what_is_open_is_counted),

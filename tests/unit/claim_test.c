@@ -66,7 +66,7 @@ static pl_code take(pl_claim **c, pl_error *err)
 /* Its first beat comes after the test. */
 static pl_code take_slowly(pl_claim **c) { return pl_claim_take(c, path, "screen", "host here, pid 1, since today", 60000, NULL); }
 
-static void a_claim_beats_and_is_gone_when_dropped(void **state)
+static void a_claim_is_rewritten_and_removed_when_dropped(void **state)
 {
     char first[700], later[700];
     pl_claim *c;
@@ -97,7 +97,7 @@ static void count_waits(void *ctx, pl_level level, const char *line)
 }
 
 /* The boot of the machine tells a process that died from one of another machine of the same name. */
-static void a_dead_claim_of_this_boot_costs_no_wait(void **state)
+static void a_dead_claim_of_this_boot_needs_no_wait(void **state)
 {
     char boot[64] = "", text[700], want[700];
     FILE *f = fopen("/proc/sys/kernel/random/boot_id", "r");
@@ -152,7 +152,7 @@ static pid_t other(const char *who)
     return pid;
 }
 
-static void a_living_claim_of_another_host_is_respected_a_dead_one_is_not(void **state)
+static void only_a_live_claim_of_another_host_blocks(void **state)
 {
     pid_t pid = other("host there, pid 7, slurm job 9, since today");
     pl_error err = { 0 };
@@ -170,7 +170,7 @@ static void a_living_claim_of_another_host_is_respected_a_dead_one_is_not(void *
     assert_int_not_equal(access(path, F_OK), 0);
 }
 
-static void who_was_taken_for_dead_ends_at_once_when_it_wakes(void **state)
+static void a_process_taken_for_dead_ends_when_it_wakes(void **state)
 {
     pid_t pid = other("host there, pid 7, since today");
     char mine[700];
@@ -219,7 +219,7 @@ static void a_dead_claim_is_taken_over_once(void **state)
 }
 
 /* Texts of claims that nobody finished, or that are none. */
-static void half_a_claim_waits_and_holds_nothing(void **state)
+static void a_partly_written_claim_expires(void **state)
 {
     static const char *const texts[] = { "", "host there, pid 99999999999999999999\nboot" };
 
@@ -232,7 +232,7 @@ static void half_a_claim_waits_and_holds_nothing(void **state)
     }
 }
 
-static void a_claim_that_is_gone_or_anothers_is_not_held(void **state)
+static void a_deleted_or_replaced_claim_is_not_held(void **state)
 {
     char text[700];
     pl_claim *c;
@@ -253,7 +253,7 @@ static void a_claim_that_is_gone_or_anothers_is_not_held(void **state)
     pl_claim_drop(c);
 }
 
-static void what_is_no_claim_is_left_as_it_is(void **state)
+static void a_file_that_is_no_claim_is_left_unchanged(void **state)
 {
     char text[700], target[320];
     pl_error err = { 0 };
@@ -287,14 +287,14 @@ static void a_directory_in_the_way_is_an_error(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(a_claim_beats_and_is_gone_when_dropped, make, drop),
-        cmocka_unit_test_setup_teardown(a_dead_claim_of_this_boot_costs_no_wait, make, drop),
-        cmocka_unit_test_setup_teardown(a_living_claim_of_another_host_is_respected_a_dead_one_is_not, make, drop),
-        cmocka_unit_test_setup_teardown(who_was_taken_for_dead_ends_at_once_when_it_wakes, make, drop),
+        cmocka_unit_test_setup_teardown(a_claim_is_rewritten_and_removed_when_dropped, make, drop),
+        cmocka_unit_test_setup_teardown(a_dead_claim_of_this_boot_needs_no_wait, make, drop),
+        cmocka_unit_test_setup_teardown(only_a_live_claim_of_another_host_blocks, make, drop),
+        cmocka_unit_test_setup_teardown(a_process_taken_for_dead_ends_when_it_wakes, make, drop),
         cmocka_unit_test_setup_teardown(a_dead_claim_is_taken_over_once, make, drop),
-        cmocka_unit_test_setup_teardown(half_a_claim_waits_and_holds_nothing, make, drop),
-        cmocka_unit_test_setup_teardown(a_claim_that_is_gone_or_anothers_is_not_held, make, drop),
-        cmocka_unit_test_setup_teardown(what_is_no_claim_is_left_as_it_is, make, drop),
+        cmocka_unit_test_setup_teardown(a_partly_written_claim_expires, make, drop),
+        cmocka_unit_test_setup_teardown(a_deleted_or_replaced_claim_is_not_held, make, drop),
+        cmocka_unit_test_setup_teardown(a_file_that_is_no_claim_is_left_unchanged, make, drop),
         cmocka_unit_test_setup_teardown(a_directory_in_the_way_is_an_error, make, drop),
     };
 

@@ -198,7 +198,7 @@ static void need_all(void)
         skip();
 }
 
-static void only_reading_of_the_data_is_left(void **state)
+static void a_confined_process_can_only_read_its_data(void **state)
 {
     (void)state;
     need_all();
@@ -215,7 +215,7 @@ static int tries_freely(void)
     return can & (SIGNALS | MAKES | TALKS | EXECS | REMOVES | TRACES | SEES);
 }
 
-static void without_it_all_of_that_works(void **state)
+static void an_unconfined_process_may_do_all_of_that(void **state)
 {
     char made[80];
 
@@ -243,7 +243,7 @@ static int without_seccomp(void)
     return in_force == (CH_CONFINED_FILES | CH_CONFINED_GROWTH) ? tries() : 255;
 }
 
-static void what_the_kernel_lacks_is_said_and_the_rest_is_in_force(void **state)
+static void missing_kernel_features_are_named_and_the_rest_applies(void **state)
 {
     (void)state;
     need_all();
@@ -365,14 +365,14 @@ static int files_without_close_range(void)
     return files_of_a_worker();
 }
 
-static void the_worker_closes_what_it_inherits(void **state)
+static void the_worker_closes_inherited_descriptors(void **state)
 {
     (void)state;
     assert_int_equal(in_child(files_of_a_worker), 0);
 }
 
 /* As on kernels before 5.9. */
-static void the_worker_closes_it_without_close_range_too(void **state)
+static void the_worker_closes_descriptors_without_close_range(void **state)
 {
     (void)state;
     if (in_child(has_seccomp) != 0)
@@ -406,13 +406,13 @@ static void the_worker_and_its_builder_are_confined(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(only_reading_of_the_data_is_left),
-        cmocka_unit_test(without_it_all_of_that_works),
-        cmocka_unit_test(what_the_kernel_lacks_is_said_and_the_rest_is_in_force),
+        cmocka_unit_test(a_confined_process_can_only_read_its_data),
+        cmocka_unit_test(an_unconfined_process_may_do_all_of_that),
+        cmocka_unit_test(missing_kernel_features_are_named_and_the_rest_applies),
         cmocka_unit_test(an_open_file_does_not_grow),
         cmocka_unit_test(a_confined_process_may_still_abort),
-        cmocka_unit_test(the_worker_closes_what_it_inherits),
-        cmocka_unit_test(the_worker_closes_it_without_close_range_too),
+        cmocka_unit_test(the_worker_closes_inherited_descriptors),
+        cmocka_unit_test(the_worker_closes_descriptors_without_close_range),
         cmocka_unit_test(the_worker_and_its_builder_are_confined),
     };
     us = getpid();

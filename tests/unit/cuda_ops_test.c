@@ -264,7 +264,7 @@ static void softmax(const attention *a, const float *logit, float *alpha)
         }
 }
 
-static void attention_in_one_is_softmax_and_a_sum(void **state)
+static void fused_attention_equals_softmax_and_a_sum(void **state)
 {
     attention a;
     float *logit = random_floats(PARTS * ROWS * HEADS), want[ROWS * HEADS];
@@ -298,7 +298,7 @@ static void softmax_back(const attention *a, const float *alpha, const float *do
         }
 }
 
-static void attention_back_in_one_is_dots_turns_and_a_sum(void **state)
+static void fused_attention_backward_equals_its_parts(void **state)
 {
     attention a;
     float *logit = random_floats(PARTS * ROWS * HEADS), alpha[ROWS * HEADS], ds[ROWS * HEADS], *x[2], *made[2];
@@ -609,8 +609,8 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_row_of_a_layer_does_not_depend_on_how_many_there_are),
         cmocka_unit_test(a_sum_goes_on),
         cmocka_unit_test(frames_are_those_of_the_host),
-        cmocka_unit_test(attention_in_one_is_softmax_and_a_sum),
-        cmocka_unit_test(attention_back_in_one_is_dots_turns_and_a_sum),
+        cmocka_unit_test(fused_attention_equals_softmax_and_a_sum),
+        cmocka_unit_test(fused_attention_backward_equals_its_parts),
         cmocka_unit_test(products_wider_than_shared_memory),
         cmocka_unit_test(a_norm_of_many_nodes_is_that_of_few),
         cmocka_unit_test(norms_of_every_width),

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "models/domain/domain.h"
+#include "models/domain/seen.h"
 #include "pipeline/base/rng.h"
 
 enum { MANY = 40 };
@@ -89,7 +90,7 @@ static void any_order_makes_the_same_domain(void **state)
     assert_false(nn_domain_same(&(nn_domain){ 0 }, &other));
 }
 
-static void of_the_nearest_the_smallest_key_is_told(void **state)
+static void ties_of_the_nearest_go_to_the_smallest_key(void **state)
 {
     bench *b = *state;
     const nn_domain none = { 0 };
@@ -273,13 +274,78 @@ static void a_refused_allocation_is_an_error(void **state)
     pl_arena_refuse(0);
 }
 
+/* Keys of a few molecules, out of order, one twice, and one that has none. */
+static void validation_molecules_are_found_by_their_first_block(void **state)
+{
+    static const char *const keys[] = { "CCCCCCCCCCCCCC", "AAAAAAAAAAAAAA", "BBBBBBBBBBBBBB", "AAAAAAAAAAAAAA", "" };
+    static const struct {
+        int n;
+        int64_t most;
+        bool all, has_b, has_c;
+        int kept;
+    } cases[] = { { 4, 100, true, true, true, 3 },
+                  { 4, 2, false, true, false, 2 },
+                  { 5, 100, false, true, true, 3 },
+                  { 4, 0, false, false, false, 0 },
+                  { 0, 0, true, false, false, 0 } };
+    pl_arena *mem = pl_arena_new(0);
+
+    (void)state;
+    for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
+        char key[5][NN_SEEN_KEY + 1] = { "" };
+        nn_seen s, back, none;
+        nn_tensor t;
+        for (int i = 0; i < cases[k].n; i++)
+            strcpy(key[i], keys[i]);
+        assert_int_equal(nn_seen_make(&s, key, cases[k].n, cases[k].most, true, mem, NULL), PL_OK);
+        assert_true(s.known && s.all == cases[k].all && s.n == cases[k].kept);
+        assert_int_equal(nn_seen_has(&s, "BBBBBBBBBBBBBB-UHFFFAOYSA-N"), cases[k].has_b);
+        assert_int_equal(nn_seen_has(&s, "CCCCCCCCCCCCCC-ZZZZZZZZZZ-N"), cases[k].has_c);
+        assert_false(nn_seen_has(&s, "DDDDDDDDDDDDDD-UHFFFAOYSA-N") || nn_seen_has(&s, "BBBB") || nn_seen_has(&s, ""));
+        assert_int_equal(nn_seen_tensor(&t, &s, mem, NULL), PL_OK);
+        assert_true(nn_seen_is(t.name));
+        assert_int_equal(nn_seen_take(&back, &(nn_tensors){ .n = 1, .t = &t }, mem, NULL), PL_OK);
+        assert_true(nn_seen_same(&s, &back));
+        assert_int_equal(nn_seen_take(&none, &(nn_tensors){ 0 }, mem, NULL), PL_OK);
+        assert_true(!none.known && !nn_seen_same(&s, &none));
+    }
+    pl_arena_free(mem);
+}
+
+/* Each byte of the tensor in turn: refused, or read as something that is in order. */
+static void damaged_validation_molecules_are_refused(void **state)
+{
+    char key[2][NN_SEEN_KEY + 1] = { "AAAAAAAAAAAAAA", "BBBBBBBBBBBBBB" };
+    pl_arena *mem = pl_arena_new(0);
+    nn_seen s, back;
+    nn_tensor t;
+    unsigned char bytes[256];
+
+    (void)state;
+    assert_int_equal(nn_seen_make(&s, key, 2, 2, true, mem, NULL), PL_OK);
+    assert_int_equal(nn_seen_tensor(&t, &s, mem, NULL), PL_OK);
+    assert_true(t.count < sizeof bytes);
+    for (size_t at = 0; at < t.count; at++) {
+        nn_tensor wrong = t;
+        memcpy(bytes, t.data, t.count);
+        bytes[at] ^= 0x15;
+        wrong.data = bytes;
+        assert_int_equal(nn_seen_take(&back, &(nn_tensors){ .n = 1, .t = &wrong }, mem, NULL), PL_EDATA);
+        wrong.dims[0] = (int64_t)at;
+        assert_int_equal(nn_seen_take(&back, &(nn_tensors){ .n = 1, .t = &wrong }, mem, NULL), PL_EDATA);
+    }
+    pl_arena_free(mem);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(any_order_makes_the_same_domain),       cmocka_unit_test(of_the_nearest_the_smallest_key_is_told),
+        cmocka_unit_test(any_order_makes_the_same_domain),       cmocka_unit_test(ties_of_the_nearest_go_to_the_smallest_key),
         cmocka_unit_test(a_large_domain_is_searched_to_its_end), cmocka_unit_test(tensors_hold_all_of_it),
         cmocka_unit_test(tensors_of_earlier_versions_are_read),  cmocka_unit_test(tensors_that_are_wrong_are_refused),
         cmocka_unit_test(a_damaged_packed_tensor_is_refused),    cmocka_unit_test(a_refused_allocation_is_an_error),
+        cmocka_unit_test(validation_molecules_are_found_by_their_first_block),
+        cmocka_unit_test(damaged_validation_molecules_are_refused),
     };
 
     return cmocka_run_group_tests(tests, setup, teardown);

@@ -107,7 +107,9 @@ template <int P> static uint32_t word_at(const float *m, int ld, place (*at)(boo
     place p = at(P == 3, (int)threadIdx.x, i), q = at(P == 3, (int)threadIdx.x, i + (P != 3));
     float x = m[p.row * ld + p.col], y = m[q.row * ld + q.col];
 
-    return P == 3 ? tf32_round(x) : P == 4 ? fp16_pair(x, y) : bf16_pair(x, y);
+    if (P == 3)
+        return tf32_round(x);
+    return P == 4 ? fp16_pair(x, y) : bf16_pair(x, y);
 }
 
 /* a [16][k], b [k][8], c [16][8], small whole numbers: exact in all precisions. */
@@ -143,7 +145,10 @@ static void matrix_products_have_the_layout_of_the_ptx_manual(void **)
         b[i] = (float)((i * 5) % 11 - 5);
     for (int p = 2; p < 5; p++) {
         int n = p == 3 ? 8 : 16;
-        LAUNCH(p == 2 ? one_mma<2> : p == 3 ? one_mma<3> : one_mma<4>, 1, 32, 0, 0, a, b, c);
+        if (p == 2)
+            LAUNCH(one_mma<2>, 1, 32, 0, 0, a, b, c);
+        else
+            LAUNCH(p == 3 ? one_mma<3> : one_mma<4>, 1, 32, 0, 0, a, b, c);
         for (int i = 0; i < 128; i++) {
             float want = 0;
             for (int k = 0; k < n; k++)
@@ -366,7 +371,7 @@ static int read_beside(bool follows, bool captured, bool ahead)
     return y;
 }
 
-static void work_of_other_streams_is_done_as_early_or_as_late_as_its_events_allow(void **)
+static void streams_run_as_early_or_late_as_events_allow(void **)
 {
     for (int captured = 0; captured < 2; captured++) {
         assert_int_equal(read_beside(true, captured, false), 5);
@@ -423,7 +428,7 @@ int main()
         cmocka_unit_test(a_barrier_that_some_threads_miss_ends_the_program),
         cmocka_unit_test(shared_memory_is_allowed_for_good),
         cmocka_unit_test(what_the_runtime_may_refuse_ends_the_program),
-        cmocka_unit_test(work_of_other_streams_is_done_as_early_or_as_late_as_its_events_allow),
+        cmocka_unit_test(streams_run_as_early_or_late_as_events_allow),
         cmocka_unit_test(captures_that_cuda_refuses_end_the_program),
     };
 

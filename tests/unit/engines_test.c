@@ -357,45 +357,45 @@ static void a_buffer_grows_and_refuses_what_overflows(void **state)
 
 static void the_cache_of_tables_finds_and_forgets(void **state)
 {
-    nn_cpu_keep k = { .n_scalars = 2, .n_convs = 3, .size = 10 };
+    nn_cpu_table_cache k = { .n_scalars = 2, .n_convs = 3, .size = 10 };
     float at[2][2] = { { 1, 2 }, { 1, 3 } };
     (void)state;
 
-    assert_int_equal(nn_cpu_keep_bytes(&k), 0);
-    assert_int_equal(nn_cpu_keep_find(&k, at[0]), 0);
-    assert_int_equal(nn_cpu_keep_find(&k, at[1]), 1);
-    assert_int_equal(nn_cpu_keep_find(&k, at[0]), 0);
-    assert_int_equal(nn_cpu_keep_bytes(&k), 2 * 40);
+    assert_int_equal(nn_cpu_table_cache_bytes(&k), 0);
+    assert_int_equal(nn_cpu_table_cache_find(&k, at[0]), 0);
+    assert_int_equal(nn_cpu_table_cache_find(&k, at[1]), 1);
+    assert_int_equal(nn_cpu_table_cache_find(&k, at[0]), 0);
+    assert_int_equal(nn_cpu_table_cache_bytes(&k), 2 * 40);
     memset(k.filled, 1, 6);
     for (int i = 0; i < 10; i++)
         k.table[1][i] = 7;
-    nn_cpu_keep_forget(&k);
-    assert_int_equal(nn_cpu_keep_find(&k, at[1]), 0);
+    nn_cpu_table_cache_forget(&k);
+    assert_int_equal(nn_cpu_table_cache_find(&k, at[1]), 0);
     for (int i = 0; i < 3; i++)
         assert_false(k.filled[i]);
-    assert_int_equal(nn_cpu_keep_find(&k, at[0]), 1);
+    assert_int_equal(nn_cpu_table_cache_find(&k, at[0]), 1);
     for (int i = 0; i < 3; i++)
         assert_false(k.filled[3 + i]);
-    nn_cpu_keep_free(&k);
+    nn_cpu_table_cache_free(&k);
     assert_null(k.table);
     assert_int_equal(k.n, 0);
 }
 
 static void the_cache_of_tables_is_full_at_its_limit(void **state)
 {
-    nn_cpu_keep many = { .n_scalars = 1, .n_convs = 1, .size = 1 };
-    nn_cpu_keep large = { .n_scalars = 1, .n_convs = 1, .size = NN_KEEP_BYTES / 4 / 10 };
+    nn_cpu_table_cache many = { .n_scalars = 1, .n_convs = 1, .size = 1 };
+    nn_cpu_table_cache large = { .n_scalars = 1, .n_convs = 1, .size = NN_KEEP_BYTES / 4 / 10 };
     (void)state;
 
     for (int i = 0; i < NN_KEEP_MOST; i++)
-        assert_int_equal(nn_cpu_keep_find(&many, &(float){ (float)i }), i);
-    assert_int_equal(nn_cpu_keep_find(&many, &(float){ -1 }), -1);
-    assert_int_equal(nn_cpu_keep_find(&many, &(float){ 5 }), 5);
+        assert_int_equal(nn_cpu_table_cache_find(&many, &(float){ (float)i }), i);
+    assert_int_equal(nn_cpu_table_cache_find(&many, &(float){ -1 }), -1);
+    assert_int_equal(nn_cpu_table_cache_find(&many, &(float){ 5 }), 5);
     for (int i = 0; i < 10; i++)
-        assert_int_equal(nn_cpu_keep_find(&large, &(float){ (float)i }), i < 9 || large.most == 10 ? i : -1);
+        assert_int_equal(nn_cpu_table_cache_find(&large, &(float){ (float)i }), i < 9 || large.most == 10 ? i : -1);
     assert_int_equal(large.most, NN_KEEP_BYTES / (large.size * 4 + 1));
-    nn_cpu_keep_free(&many);
-    nn_cpu_keep_free(&large);
+    nn_cpu_table_cache_free(&many);
+    nn_cpu_table_cache_free(&large);
 }
 
 /* ---- sets of kernels ---------------------------------------------------------------------- */

@@ -136,7 +136,7 @@ static void answer(const char *request, size_t len, pl_text *t)
         ch_wire_put_u32(t, 0);
         return;
     }
-    for (int i = 0; i < 16; i++) /* the options */
+    for (int i = 0; i < 17; i++) /* the options */
         (void)ch_wire_u32(&in);
     for (int i = 0; op == CH_OP_PREPARE && i < 2; i++) /* rules and format */
         (void)ch_wire_str(&in, &n);
@@ -230,7 +230,7 @@ static int64_t lost(const bench *b)
 }
 
 /* Poison first, last, twice in a row, and with good ones in flight behind it. */
-static void a_poison_costs_itself_and_nobody_in_flight(void **state)
+static void a_crashing_record_fails_alone(void **state)
 {
     static const char *const text[] = {
         "die first", "a", "b", "c", "d", "die 1", "die 2", "e", "f", "g", "h", "i", "j", "die last"
@@ -249,7 +249,7 @@ static void a_poison_costs_itself_and_nobody_in_flight(void **state)
     assert_int_equal(lost(b), 2 * 4);
 }
 
-static void one_that_needs_more_time_gets_it_and_answers_stay_with_their_questions(void **state)
+static void a_second_try_has_more_time_and_answers_stay_matched(void **state)
 {
     static const char *const text[] = { "a", "budget 1", "b", "budget 2", "c", "d", "e", "garbage", "f", "stall", "g" };
     bench *b = *state;
@@ -270,7 +270,7 @@ static void one_that_needs_more_time_gets_it_and_answers_stay_with_their_questio
 }
 
 /* Its budget of CPU is what counts, not how long others kept the processors. */
-static void one_that_has_to_wait_for_a_processor_is_waited_for(void **state)
+static void a_record_that_waits_for_a_processor_does_not_time_out(void **state)
 {
     bench *b = *state;
 
@@ -299,7 +299,7 @@ static void signal_all(pid_t us, int signal)
 }
 
 /* As a scheduler suspends a job. */
-static void the_time_in_which_all_were_stopped_does_not_count(void **state)
+static void time_while_all_processes_are_stopped_does_not_count(void **state)
 {
     bench *b = *state;
     const pid_t us = getpid(), other = fork();
@@ -339,7 +339,8 @@ static void large_records_do_not_block_the_line(void **state)
     bench *b = *state;
 
     for (int i = 0; i < 24; i++) {
-        size_t n = i % 3 == 0 ? HUGE_TEXT : i % 3 == 1 ? 60000 : 3;
+        static const size_t sizes[] = { HUGE_TEXT, 60000, 3 };
+        size_t n = sizes[i % 3];
         char *text = PL_NEW(b->mem, char, n + 1);
         assert_non_null(text);
         memset(text, 'a' + i, n);
@@ -442,10 +443,10 @@ static void a_program_that_is_replaced_is_not_started_again(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(a_poison_costs_itself_and_nobody_in_flight, setup, teardown),
-        cmocka_unit_test_setup_teardown(one_that_needs_more_time_gets_it_and_answers_stay_with_their_questions, setup, teardown),
-        cmocka_unit_test_setup_teardown(one_that_has_to_wait_for_a_processor_is_waited_for, setup, teardown),
-        cmocka_unit_test_setup_teardown(the_time_in_which_all_were_stopped_does_not_count, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_crashing_record_fails_alone, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_second_try_has_more_time_and_answers_stay_matched, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_record_that_waits_for_a_processor_does_not_time_out, setup, teardown),
+        cmocka_unit_test_setup_teardown(time_while_all_processes_are_stopped_does_not_count, setup, teardown),
         cmocka_unit_test_setup_teardown(killers_from_outside_are_not_counted_against_a_record, setup, teardown),
         cmocka_unit_test_setup_teardown(large_records_do_not_block_the_line, setup_patient, teardown),
         cmocka_unit_test_setup_teardown(only_unknown_structures_are_built, setup, teardown),

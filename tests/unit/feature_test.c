@@ -111,7 +111,7 @@ static void bases_are_turned(const float *x, const float *y, int i, int o)
 }
 
 /* The one relation between the two directions. */
-static void stored_pairwise_bases_turn_with_the_edge(void **state)
+static void stored_pairwise_bases_rotate_with_the_edge(void **state)
 {
     nn_basis_block b = stored(NN_BASIS_PAIRWISE_F32, 2);
     const ch_graph *g = &graphs.graph[4];
@@ -303,7 +303,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(widths_are_those_of_the_specification, fresh, done),
         cmocka_unit_test_setup_teardown(stored_frames_are_the_computed_ones, fresh, done),
         cmocka_unit_test_setup_teardown(stored_harmonics_are_the_computed_ones, fresh, done),
-        cmocka_unit_test_setup_teardown(stored_pairwise_bases_turn_with_the_edge, fresh, done),
+        cmocka_unit_test_setup_teardown(stored_pairwise_bases_rotate_with_the_edge, fresh, done),
         cmocka_unit_test_setup_teardown(bases_of_other_graphs_are_refused, fresh, done),
         cmocka_unit_test_setup_teardown(inputs_are_checked, fresh, done),
         cmocka_unit_test_setup_teardown(a_batch_is_its_molecules_end_to_end, fresh, done),

@@ -90,7 +90,7 @@ static void equal_molecules_have_equal_bits_and_others_have_not(void **state)
 }
 
 /* By hand: what both have over what either has. */
-static void likeness_is_the_share_of_common_environments(void **state)
+static void similarity_is_the_share_of_common_environments(void **state)
 {
     static const struct {
         const char *a, *b;
@@ -289,7 +289,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(small_molecules_have_the_environments_that_one_counts),
         cmocka_unit_test(equal_molecules_have_equal_bits_and_others_have_not),
-        cmocka_unit_test(likeness_is_the_share_of_common_environments),
+        cmocka_unit_test(similarity_is_the_share_of_common_environments),
         cmocka_unit_test(the_order_of_atoms_does_not_matter),
         cmocka_unit_test(a_graph_has_the_bits_of_its_molecule),
         cmocka_unit_test(the_bits_are_those_of_model_files),

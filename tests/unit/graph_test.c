@@ -240,7 +240,7 @@ static void a_single_atom_is_a_graph_without_edges(void **state)
 }
 
 /* Each line breaks one promise of the header; every break must be seen. */
-static void a_broken_promise_is_seen(void **state)
+static void each_broken_promise_of_a_graph_is_found(void **state)
 {
     (void)state;
     for (int how = 0; how < 14; how++) {
@@ -393,7 +393,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(coinciding_atoms_are_found_for_every_kind_of_edges, fresh, done),
         cmocka_unit_test_setup_teardown(limits_are_kept, fresh, done),
         cmocka_unit_test_setup_teardown(a_single_atom_is_a_graph_without_edges, fresh, done),
-        cmocka_unit_test_setup_teardown(a_broken_promise_is_seen, fresh, done),
+        cmocka_unit_test_setup_teardown(each_broken_promise_of_a_graph_is_found, fresh, done),
         cmocka_unit_test(an_edge_from_an_atom_to_itself_is_seen),
         cmocka_unit_test_setup_teardown(a_block_gives_back_its_graphs, fresh, done),
         cmocka_unit_test_setup_teardown(an_empty_block_is_fine, fresh, done),

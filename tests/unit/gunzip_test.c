@@ -214,7 +214,7 @@ static void the_last_record_of_a_whole_member_stays(void **state)
     (void)unlink(path);
 }
 
-static void bytes_that_are_not_there_cannot_be_sought(void **state)
+static void seeking_outside_of_the_data_is_an_error(void **state)
 {
     ch_gunzip *g;
     char c;
@@ -246,7 +246,7 @@ int main(void)
         cmocka_unit_test(damage_in_a_member_leaves_those_before_it),
         cmocka_unit_test(half_a_line_before_damage_fails),
         cmocka_unit_test(the_last_record_of_a_whole_member_stays),
-        cmocka_unit_test(bytes_that_are_not_there_cannot_be_sought),
+        cmocka_unit_test(seeking_outside_of_the_data_is_an_error),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -49,7 +49,7 @@ static int64_t put(int64_t at, int64_t n, double likeness, double size)
     return at;
 }
 
-static void each_band_has_its_own(void **state)
+static void each_similarity_band_has_its_own_interval(void **state)
 {
     int64_t n = put(0, 40, 0.299, 1);
     nn_interval i;
@@ -66,7 +66,7 @@ static void each_band_has_its_own(void **state)
     assert_true(isnan(nn_interval_within(&i, NAN)));
 }
 
-static void few_go_to_the_band_beside(void **state)
+static void a_band_with_few_molecules_joins_its_neighbour(void **state)
 {
     int64_t n = put(0, 40, 0.1, 1);
     nn_interval i;
@@ -85,7 +85,7 @@ static void few_go_to_the_band_beside(void **state)
     assert_true(nn_interval_within(&i, NAN) == 3); /* one for all */
 }
 
-static void nothing_is_made_up(void **state)
+static void no_interval_without_enough_molecules(void **state)
 {
     nn_interval i;
 
@@ -99,7 +99,7 @@ static void nothing_is_made_up(void **state)
 }
 
 /* Errors that shrink with similarity: nine in ten of further ones in every band, by 2,000 of each. */
-static void further_molecules_lie_within(void **state)
+static void nine_in_ten_further_molecules_are_within_in_each_band(void **state)
 {
     pl_rng r = pl_rng_at(5, 0, 0);
     nn_interval i;
@@ -166,10 +166,10 @@ static void the_lowest_calibrated_similarity_is_that_of_the_tenth(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(each_band_has_its_own),
-        cmocka_unit_test(few_go_to_the_band_beside),
-        cmocka_unit_test(nothing_is_made_up),
-        cmocka_unit_test(further_molecules_lie_within),
+        cmocka_unit_test(each_similarity_band_has_its_own_interval),
+        cmocka_unit_test(a_band_with_few_molecules_joins_its_neighbour),
+        cmocka_unit_test(no_interval_without_enough_molecules),
+        cmocka_unit_test(nine_in_ten_further_molecules_are_within_in_each_band),
         cmocka_unit_test(the_lowest_calibrated_similarity_is_that_of_the_tenth),
     };
 

@@ -62,7 +62,7 @@ static pl_code written(const char *name, pl_arena *mem, pl_error *err)
     return code;
 }
 
-static void a_file_of_hits_is_synced_before_and_its_folder_after_the_rename(void **state)
+static void a_hits_file_is_synced_before_and_after_its_rename(void **state)
 {
     static const char *const names[] = { "hits.csv", "hits.csv.gz" };
     pl_arena *mem = pl_arena_new(0);
@@ -184,23 +184,23 @@ static void held_out_molecules_close_their_engine_on_every_way_out(void **state)
 {
     static const nn_engine_kind kind = { .name = "counted", .close = count_close };
     static nn_ranks alone = { .kind = &nn_collective_none, .size = 1 };
-    const nn_held_of of = { .now.kind = &kind, .ranks = &alone };
+    const nn_validation_of of = { .now.kind = &kind, .ranks = &alone };
     pl_arena *mem = pl_arena_new(0);
     pl_error err = { 0 };
     char engine;
 
     (void)state;
     for (int early = 0; early < 2; early++) {
-        nn_held *h = NULL;
+        nn_validation *h = NULL;
         closed = 0;
-        assert_int_equal(nn_held_new(&h, &of, mem, &err), PL_OK);
-        assert_int_equal(nn_held_second(h, (nn_engine *)(void *)&engine, &err), PL_OK);
+        assert_int_equal(nn_validation_new(&h, &of, mem, &err), PL_OK);
+        assert_int_equal(nn_validation_second(h, (nn_engine *)(void *)&engine, &err), PL_OK);
         if (early)
-            nn_held_alone(h);
-        nn_held_free(h);
+            nn_validation_alone(h);
+        nn_validation_free(h);
         assert_int_equal(closed, 1);
     }
-    nn_held_free(NULL);
+    nn_validation_free(NULL);
     pl_arena_free(mem);
 }
 
@@ -209,7 +209,7 @@ static void held_out_molecules_close_their_engine_on_every_way_out(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        CASE(a_file_of_hits_is_synced_before_and_its_folder_after_the_rename),
+        CASE(a_hits_file_is_synced_before_and_after_its_rename),
         CASE(a_torn_checkpoint_never_replaces_the_whole_one),
         CASE(held_out_molecules_close_their_engine_on_every_way_out),
     };

@@ -60,7 +60,7 @@ static void every_launcher_is_understood(void **state)
     }
 }
 
-static void starts_are_told_apart(void **state)
+static void each_job_restart_has_its_own_name(void **state)
 {
     (void)state;
     assert_string_equal(launched("SLURM_JOB_ID=17 SLURM_STEP_ID=2").job, "17.2.");
@@ -204,9 +204,9 @@ static void what_the_launcher_chose_stays(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        WITH_MACHINE(the_node_of_a_device_is_read),  WITH_MACHINE(a_free_process_goes_near_and_back),
-        WITH_MACHINE(what_the_launcher_chose_stays), cmocka_unit_test(every_launcher_is_understood),
-        cmocka_unit_test(starts_are_told_apart),     cmocka_unit_test(the_master_is_host_and_port),
+        WITH_MACHINE(the_node_of_a_device_is_read),          WITH_MACHINE(a_free_process_goes_near_and_back),
+        WITH_MACHINE(what_the_launcher_chose_stays),         cmocka_unit_test(every_launcher_is_understood),
+        cmocka_unit_test(each_job_restart_has_its_own_name), cmocka_unit_test(the_master_is_host_and_port),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -43,7 +43,7 @@ static void errors_of_four_numbers_are_as_by_hand(void **state)
 }
 
 /* Of 9 errors the interval is the largest, of 19 the second largest, of 99 the tenth largest; of 8 there is none. */
-static void nine_of_ten_further_ones_are_in_the_interval(void **state)
+static void nine_in_ten_further_values_are_in_the_interval(void **state)
 {
     static const struct {
         int n;
@@ -335,7 +335,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(errors_of_four_numbers_are_as_by_hand, arena_open, arena_close),
         cmocka_unit_test_setup_teardown(a_constant_has_no_correlation, arena_open, arena_close),
-        cmocka_unit_test_setup_teardown(nine_of_ten_further_ones_are_in_the_interval, arena_open, arena_close),
+        cmocka_unit_test_setup_teardown(nine_in_ten_further_values_are_in_the_interval, arena_open, arena_close),
         cmocka_unit_test_setup_teardown(any_increasing_function_has_spearman_one, arena_open, arena_close),
         cmocka_unit_test_setup_teardown(a_linear_law_is_found_back, arena_open, arena_close),
         cmocka_unit_test_setup_teardown(constant_and_dependent_columns_get_nothing, arena_open, arena_close),

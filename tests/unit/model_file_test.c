@@ -234,14 +234,18 @@ static void the_domain_is_written_and_read(void **state)
 {
     bench *b = *state;
     nn_domain_molecule two[2] = { { { { 5, 6 } }, "ZZZZZZZZZZZZZZ-UHFFFAOYSA-N" }, { { { 7 } }, "AAAAAAAAAAAAAA-UHFFFAOYSA-N" } };
+    char met[1][NN_SEEN_KEY + 1] = { "MMMMMMMMMMMMMM" };
 
     assert_int_equal(written_and_read(b)->domain.n, 0);
     assert_int_equal(nn_domain_make(&b->m.domain, two, 2, b->mem, NULL), PL_OK);
     for (int k = 0; k < 2; k++) {
         nn_model_file *back;
         b->m.bf16 = k;
+        if (k == 1)
+            assert_int_equal(nn_seen_make(&b->m.seen, met, 1, 1, true, b->mem, NULL), PL_OK);
         nn_model_round(&b->m);
         back = written_and_read(b);
+        assert_true(nn_seen_same(&back->seen, &b->m.seen) && back->seen.known == k);
         assert_true(nn_domain_same(&back->domain, &b->m.domain) && back->domain.n == 2 && back->bf16 == b->m.bf16);
         assert_memory_equal(back->params, b->m.params, b->m.model->n_floats * sizeof(float));
     }

@@ -229,7 +229,7 @@ static void turned_shapes_check(const nn_cpu_products *t)
     turned_check(90, 512, 33, t);
 }
 
-static void the_product_with_a_turned_matrix_is_that_of_plain_loops(void **state)
+static void a_transposed_matrix_product_is_that_of_plain_loops(void **state)
 {
     (void)state;
     each(turned_shapes_check);
@@ -239,7 +239,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(products_are_those_of_plain_loops_whatever_the_shape),
-        cmocka_unit_test(the_product_with_a_turned_matrix_is_that_of_plain_loops),
+        cmocka_unit_test(a_transposed_matrix_product_is_that_of_plain_loops),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

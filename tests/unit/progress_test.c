@@ -57,7 +57,7 @@ static void a_terminal_gets_one_line_with_rate_and_time_left(void **state)
 }
 
 /* The line stands there while the stage works, whatever the buffer of the file. */
-static void what_is_drawn_is_seen_at_once(void **state)
+static void the_progress_line_is_flushed_at_once(void **state)
 {
     char text[8192] = "";
     FILE *f = fmemopen(text, sizeof text, "w");
@@ -91,7 +91,7 @@ static void what_an_earlier_run_did_is_not_in_the_rate(void **state)
     pl_progress_from(NULL, 1);
 }
 
-static void of_several_stages_the_last_is_told_in_full(void **state)
+static void of_several_stages_only_the_last_is_shown_in_full(void **state)
 {
     char text[8192] = "";
     FILE *f = fmemopen(text, sizeof text, "w");
@@ -178,9 +178,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_terminal_gets_one_line_with_rate_and_time_left),
-        cmocka_unit_test(what_is_drawn_is_seen_at_once),
+        cmocka_unit_test(the_progress_line_is_flushed_at_once),
         cmocka_unit_test(what_an_earlier_run_did_is_not_in_the_rate),
-        cmocka_unit_test(of_several_stages_the_last_is_told_in_full),
+        cmocka_unit_test(of_several_stages_only_the_last_is_shown_in_full),
         cmocka_unit_test(a_line_fits_a_usual_terminal),
         cmocka_unit_test(elsewhere_the_log_gets_few_lines),
         cmocka_unit_test(quiet_says_nothing),

@@ -407,7 +407,7 @@ static void an_amine_that_has_a_proton_has_no_hand(void **state)
     assert_non_null(strchr(at(7.4, "C[N@+](CC)(CCC)CCCC").smiles, '@')); /* one without does not invert */
 }
 
-static void molecules_whose_state_has_several_drawings_have_the_right_charge(void **state)
+static void molecules_with_several_resonance_forms_get_one_charge(void **state)
 {
     static const struct {
         double ph;
@@ -451,7 +451,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(groups_are_as_they_are_in_water_of_that_ph),
-        cmocka_unit_test(molecules_whose_state_has_several_drawings_have_the_right_charge),
+        cmocka_unit_test(molecules_with_several_resonance_forms_get_one_charge),
         cmocka_unit_test(what_is_at_a_ph_stays_as_it_is),
         cmocka_unit_test(the_way_it_is_drawn_does_not_matter),
         cmocka_unit_test(protons_come_and_go_and_nothing_else),

@@ -7,7 +7,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
+#include <zlib.h>
 
 #include <cmocka.h>
 
@@ -129,6 +131,59 @@ static void each_damage_of_a_file_is_named(void **state)
     }
 }
 
+static long peak_kib(void)
+{
+    struct rusage r;
+
+    assert_int_equal(getrusage(RUSAGE_SELF, &r), 0);
+    return r.ru_maxrss;
+}
+
+/* A gibibyte of zeros follows the header: of a file that the header makes longer still, or that should have ended before. */
+static void a_wrong_length_is_refused_before_the_file_is_read(void **state)
+{
+    static const struct {
+        uint32_t atoms;
+        const char *text;
+    } cases[] = { { 1u << 28, "1073741824 bytes, 3758096568 expected; the file is truncated" },
+                  { 2, "more than the 224 bytes that the header of QM9BIN01 tells" } };
+    unsigned char bytes[256];
+    const size_t n = small_file(bytes);
+    char want[200];
+    ch_qm9 *q;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const long before = peak_kib();
+        pl_error err = { 0 };
+        memcpy(bytes + 12, &cases[i].atoms, 4);
+        (void)write_bytes(bytes, n);
+        assert_int_equal(truncate(made, (off_t)1 << 30), 0);
+        assert_int_equal(ch_qm9_open(&q, made, &err), PL_EINPUT);
+        (void)snprintf(want, sizeof want, "%s: %s", made, cases[i].text);
+        assert_string_equal(err.text, want);
+        assert_true(peak_kib() - before < 100 * 1024);
+    }
+}
+
+/* A few bytes of gzip cannot hold what this header tells. */
+static void a_gzip_file_that_cannot_hold_its_molecules_is_refused(void **state)
+{
+    unsigned char bytes[256];
+    const size_t n = small_file(bytes);
+    const uint32_t atoms = 1u << 28;
+    pl_error err = { 0 };
+    gzFile f = gzopen(made, "wb");
+    ch_qm9 *q;
+
+    (void)state;
+    memcpy(bytes + 12, &atoms, 4);
+    assert_int_equal(gzwrite(f, bytes, (unsigned)n), n);
+    assert_int_equal(gzclose(f), Z_OK);
+    assert_int_equal(ch_qm9_open(&q, made, &err), PL_EINPUT);
+    assert_non_null(strstr(err.text, " at most "));
+}
+
 static double field_value(const ch_field *f, int n, const char *name)
 {
     const ch_field *found = ch_field_find(f, n, name);
@@ -224,7 +279,7 @@ static void a_reader_goes_on_where_it_was_told_to(void **state)
 }
 
 /* The whole file is loaded before the first record. */
-static void a_stop_ends_the_loading(void **state)
+static void a_stop_request_ends_loading_of_a_qm9bin_file(void **state)
 {
     static const char some[] = "QM9BIN01, and the rest does not matter";
     atomic_int stop = 1;
@@ -247,9 +302,11 @@ int main(void)
         cmocka_unit_test(a_small_file_becomes_the_record_it_describes),
         cmocka_unit_test(a_short_or_damaged_file_is_bad_input_and_never_read_beyond),
         cmocka_unit_test(each_damage_of_a_file_is_named),
+        cmocka_unit_test(a_wrong_length_is_refused_before_the_file_is_read),
+        cmocka_unit_test(a_gzip_file_that_cannot_hold_its_molecules_is_refused),
         cmocka_unit_test(the_binary_holds_the_molecules_of_the_sdf),
         cmocka_unit_test(a_reader_goes_on_where_it_was_told_to),
-        cmocka_unit_test(a_stop_ends_the_loading),
+        cmocka_unit_test(a_stop_request_ends_loading_of_a_qm9bin_file),
     };
     const char *shared = getenv("MOLSIEVE_SHARED");
     int failed;

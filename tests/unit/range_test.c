@@ -185,6 +185,47 @@ static void aromatic_carbon_has_three_neighbours(void **state)
     assert_int_equal(traits_of(&phenyl).number[NN_VALENCES], 0);
 }
 
+/* Expanded octets: sulfone, sulfoxide, sulfide, phosphoric acid as P with five bonds, a phosphonium, perchloric acid, N(=O)=O. */
+static void high_valences_are_told_by_element(void **state)
+{
+    static const struct {
+        int z, charge, bonds, at; /* at: in nn_expanded_z */
+    } cases[] = { { 16, 0, 6, 3 },  { 16, 0, 4, 3 },  { 16, 0, 2, -1 }, { 15, 0, 5, 2 }, { 15, 0, 3, -1 }, { 15, 1, 4, -1 },
+                  { 15, -1, 6, 2 }, { 17, 0, 7, 4 },  { 17, 0, 1, -1 }, { 7, 0, 5, 0 },  { 7, 1, 4, -1 },  { 7, 0, 3, -1 },
+                  { 6, 0, 4, -1 },  { 16, 1, 3, -1 }, { 16, 1, 5, 3 },  { 53, 0, 3, 8 } };
+
+    (void)state;
+    for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
+        made m = { .n_atoms = 1 };
+        m.atom[0].z = cases[k].z;
+        m.atom[0].charge = cases[k].charge;
+        hydrogens_add(&m, 0, cases[k].bonds);
+        const nn_traits t = traits_of(&m);
+        for (int i = 0; i < NN_EXPANDED; i++)
+            assert_int_equal(t.expanded[i], i == cases[k].at ? 1 << cases[k].bonds : 0);
+    }
+}
+
+/* Pyridine oxide drawn as n(=O) has five bonds, as N(=O)=O; pyridine and thiophene have their lowest valences. */
+static void aromatic_atoms_have_high_valences_too(void **state)
+{
+    made m = ring(6), thiophene = ring(5);
+
+    (void)state;
+    for (int k = 0; k < m.n_bonds; k++)
+        m.bond[k].order = CH_AROMATIC_SINGLE;
+    for (int k = 0; k < thiophene.n_bonds; k++)
+        thiophene.bond[k].order = CH_AROMATIC_SINGLE;
+    thiophene.atom[0].z = 16;
+    m.atom[0].z = 7;
+    assert_int_equal(traits_of(&m).expanded[0], 0);
+    assert_int_equal(traits_of(&thiophene).expanded[3], 0);
+    m.atom[6].z = 8;
+    m.n_atoms = 7;
+    bond_add(&m, 0, 6, 2);
+    assert_int_equal(traits_of(&m).expanded[0], 1 << 5);
+}
+
 /* Of n chains of 3 to 9 atoms. */
 static nn_range range_of_chains(int n)
 {
@@ -232,6 +273,7 @@ static void every_reason_is_given_once(void **state)
     assert_string_equal(
         reasons(&r, &m, NN_SOURCE_INPUT, 0.2149, 0.2951),
         "heavy atoms 14 > 9; net charge 1 > 0; unusual valences 14 > 9; atomic charge N+1 not in the training; element Cl rare in the training; "
+        "high valence Cl with 2 bonds not in the training; "
         "structure from file, model trained on structures built (MMFF94); similarity 0.21 < 0.30");
     m = ring(8);
     assert_string_equal(reasons(&r, &m, NN_SOURCE_MMFF94, 1, 0), "rings 1 > 0; ring of 8 not in the training");
@@ -240,7 +282,7 @@ static void every_reason_is_given_once(void **state)
 }
 
 /* One in a hundred, from 1 to 5. */
-static void a_single_odd_molecule_of_many_widens_nothing(void **state)
+static void one_percent_of_outliers_does_not_widen_the_range(void **state)
 {
     static nn_census c;
     const made small = chain(5), large = chain(30);
@@ -311,6 +353,49 @@ static void the_metadata_holds_all_of_it(void **state)
     assert_true(back.low[NN_CHARGE] == -2 && back.sources == r.sources && back.ring_sizes == r.ring_sizes && back.kind[2].paired);
 }
 
+static int reason_count(const nn_range *r, const nn_traits *t)
+{
+    const nn_case c = { .traits = t, .source = NN_SOURCE_MMFF94, .form = "as drawn", .alike = 1 };
+    pl_text out = { 0 };
+    int n;
+
+    nn_range_reasons(&out, r, 0, &c);
+    n = out.len == 0 ? 0 : strcmp(pl_text_str(&out), "high valence S with 6 bonds not in the training") == 0 ? 1 : 2;
+    pl_text_free(&out);
+    return n;
+}
+
+/* Sulfides and sulfoxides in the training, then a sulfone; a file that tells none has seen none. */
+static void a_valence_that_the_training_never_had_is_outside(void **state)
+{
+    static nn_census c;
+    nn_range r, back;
+    nn_traits t[3];
+    char *text, *at;
+
+    (void)state;
+    memset(&c, 0, sizeof c);
+    for (int k = 0; k < 3; k++) {
+        made m = { .n_atoms = 1 };
+        m.atom[0].z = 16;
+        hydrogens_add(&m, 0, 2 + 2 * k);
+        t[k] = traits_of(&m);
+        if (k < 2)
+            nn_census_add(&c, &t[k], NN_SOURCE_MMFF94);
+    }
+    nn_range_of(&r, &c, "as drawn");
+    for (int k = 0; k < 3; k++)
+        assert_int_equal(reason_count(&r, &t[k]), k == 2);
+    text = (char *)nn_range_text(&r, mem);
+    assert_int_equal(nn_range_take(&back, text, NULL), PL_OK);
+    assert_memory_equal(back.expanded, r.expanded, sizeof r.expanded);
+    at = strstr(text, "\"high_valences\":[\"S4\"],");
+    assert_non_null(at);
+    memmove(at, at + strlen("\"high_valences\":[\"S4\"],"), strlen(at + strlen("\"high_valences\":[\"S4\"],")) + 1);
+    assert_int_equal(nn_range_take(&back, text, NULL), PL_OK);
+    assert_true(reason_count(&back, &t[0]) == 0 && reason_count(&back, &t[1]) == 2);
+}
+
 /* As files of earlier versions are: no molecule of their training had such an atom, as far as they tell. */
 static void a_file_that_tells_no_valences_has_seen_none(void **state)
 {
@@ -340,6 +425,11 @@ static void wrong_metadata_is_refused(void **state)
                                             { "\"C\"", "6" },
                                             { "\"ring_sizes\":[]", "\"ring_sizes\":[32]" },
                                             { "\"ring_sizes\":[]", "\"ring_sizes\":3" },
+                                            { "\"high_valences\":[]", "\"high_valences\":3" },
+                                            { "\"high_valences\":[]", "\"high_valences\":[\"S\"]" },
+                                            { "\"high_valences\":[]", "\"high_valences\":[\"S16\"]" },
+                                            { "\"high_valences\":[]", "\"high_valences\":[\"C5\"]" },
+                                            { "\"high_valences\":[]", "\"high_valences\":[6]" },
                                             { "\"mmff94\"]", "\"mmff94\"" } };
     const nn_range r = range_of_chains(70);
     const char *text = nn_range_text(&r, mem);
@@ -364,10 +454,13 @@ int main(void)
         cmocka_unit_test(a_charge_beside_an_opposite_one_is_paired),
         cmocka_unit_test(radicals_have_unusual_valences),
         cmocka_unit_test(aromatic_carbon_has_three_neighbours),
+        cmocka_unit_test(high_valences_are_told_by_element),
+        cmocka_unit_test(aromatic_atoms_have_high_valences_too),
         cmocka_unit_test(every_reason_is_given_once),
-        cmocka_unit_test(a_single_odd_molecule_of_many_widens_nothing),
+        cmocka_unit_test(one_percent_of_outliers_does_not_widen_the_range),
         cmocka_unit_test(forms_of_acids_and_bases_are_compared),
         cmocka_unit_test(the_metadata_holds_all_of_it),
+        cmocka_unit_test(a_valence_that_the_training_never_had_is_outside),
         cmocka_unit_test(a_file_that_tells_no_valences_has_seen_none),
         cmocka_unit_test(wrong_metadata_is_refused),
     };

@@ -115,7 +115,7 @@ static void an_empty_or_blank_file_has_no_records(void **state)
     }
 }
 
-static void a_line_of_ten_megabytes_is_one_bad_record_and_its_neighbours_live(void **state)
+static void a_10_megabyte_line_is_one_failed_record(void **state)
 {
     const size_t n = 10u << 20;
     char *data = malloc(n + 64);
@@ -135,7 +135,7 @@ static void a_line_of_ten_megabytes_is_one_bad_record_and_its_neighbours_live(vo
     free(data);
 }
 
-static void an_sdf_record_ends_at_its_delimiter_or_at_the_end_of_the_file(void **state)
+static void an_sdf_record_ends_at_delimiter_or_end_of_file(void **state)
 {
     seen s;
     (void)state;
@@ -634,8 +634,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(smiles_lines_are_records_blanks_and_comments_are_not),
         cmocka_unit_test(an_empty_or_blank_file_has_no_records),
-        cmocka_unit_test(a_line_of_ten_megabytes_is_one_bad_record_and_its_neighbours_live),
-        cmocka_unit_test(an_sdf_record_ends_at_its_delimiter_or_at_the_end_of_the_file),
+        cmocka_unit_test(a_10_megabyte_line_is_one_failed_record),
+        cmocka_unit_test(an_sdf_record_ends_at_delimiter_or_end_of_file),
         cmocka_unit_test(an_sdf_record_of_which_readers_take_a_part_is_bad),
         cmocka_unit_test(a_title_can_come_from_a_data_field),
         cmocka_unit_test(a_mol2_record_begins_at_its_header),

@@ -178,7 +178,7 @@ static void a_file_is_synced_before_and_its_folder_after_the_rename(void **state
     assert_int_equal(pl_file_write(in_dir("b"), (pl_bytes){ "two", 3 }, &err), PL_EIO);
 }
 
-static void a_copy_of_results_is_synced_before_and_its_folder_after_the_rename(void **state)
+static void a_results_copy_is_synced_before_and_after_its_rename(void **state)
 {
     pl_error err = { 0 };
     pl_store *s = NULL;
@@ -338,7 +338,7 @@ int main(void)
         CASE(on_a_network_a_lock_is_a_claim_for_other_hosts_too),
         CASE(a_run_on_a_network_is_told_what_is_safe),
         CASE(a_file_is_synced_before_and_its_folder_after_the_rename),
-        CASE(a_copy_of_results_is_synced_before_and_its_folder_after_the_rename),
+        CASE(a_results_copy_is_synced_before_and_after_its_rename),
         CASE(keep_going_ends_at_errors_of_disk_memory_and_program),
         CASE(until_the_first_stage_runs_that_one),
         CASE(a_failure_is_stored_with_all_that_is_known),

@@ -43,7 +43,7 @@ static ch_mol chain(int n)
     return mol;
 }
 
-static void a_small_molecule_is_v2000_to_the_letter(void **unused)
+static void a_small_molecule_is_exactly_as_v2000_prescribes(void **unused)
 {
     const ch_sdf_field fields[] = { { "score", "1.5" }, { "a<b>", "two\nlines" }, { "none", NULL }, { "empty", "" } };
     ch_mol mol = chain(2);
@@ -63,7 +63,7 @@ static void a_small_molecule_is_v2000_to_the_letter(void **unused)
 }
 
 /* A molecule of that name must not end its record. */
-static void no_text_ends_the_record(void **unused)
+static void a_delimiter_inside_a_text_does_not_end_the_record(void **unused)
 {
     const ch_sdf_field fields[] = { { "title", "$$$$ b" } };
     ch_mol mol = chain(2);
@@ -131,7 +131,7 @@ static void isotopes_and_odd_valences_are_said(void **unused)
     pl_text_free(&out);
 }
 
-static void what_v2000_cannot_hold_is_v3000(void **unused)
+static void molecules_beyond_v2000_limits_are_written_as_v3000(void **unused)
 {
     ch_mol big = chain(1000), far = chain(2);
     pl_text out = { 0 };
@@ -168,11 +168,11 @@ static void without_positions_it_is_flat(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(a_small_molecule_is_v2000_to_the_letter, setup, teardown),
-        cmocka_unit_test_setup_teardown(no_text_ends_the_record, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_small_molecule_is_exactly_as_v2000_prescribes, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_delimiter_inside_a_text_does_not_end_the_record, setup, teardown),
         cmocka_unit_test_setup_teardown(charges_stand_eight_to_a_line, setup, teardown),
         cmocka_unit_test_setup_teardown(isotopes_and_odd_valences_are_said, setup, teardown),
-        cmocka_unit_test_setup_teardown(what_v2000_cannot_hold_is_v3000, setup, teardown),
+        cmocka_unit_test_setup_teardown(molecules_beyond_v2000_limits_are_written_as_v3000, setup, teardown),
         cmocka_unit_test_setup_teardown(without_positions_it_is_flat, setup, teardown),
     };
 

@@ -401,7 +401,7 @@ static void a_condition_of_any_depth_is_answered(void **state)
     free(deep);
 }
 
-static void an_objective_uses_the_mean_and_a_multiple_of_the_spread_or_the_interval(void **state)
+static void an_objective_adds_a_multiple_of_spread_or_interval(void **state)
 {
     static const struct {
         const char *use, *column;
@@ -619,7 +619,7 @@ int main(void)
         cmocka_unit_test(a_condition_that_sql_answers_but_nobody_means_is_refused),
         cmocka_unit_test(a_condition_says_at_which_character_it_is_wrong),
         cmocka_unit_test(a_condition_of_any_depth_is_answered),
-        cmocka_unit_test(an_objective_uses_the_mean_and_a_multiple_of_the_spread_or_the_interval),
+        cmocka_unit_test(an_objective_adds_a_multiple_of_spread_or_interval),
         cmocka_unit_test(a_file_that_grows_while_it_is_read_is_read_again),
         cmocka_unit_test(a_line_of_the_log_has_time_level_and_message),
         cmocka_unit_test(auto_keeps_what_the_warning_says_and_a_quarter_at_most),

@@ -76,10 +76,10 @@ static void the_same_network_is_taken_whole(void **state)
     const float kept = to.params[to.model->param[head[2]].at];
 
     (void)state;
-    assert_int_equal(nn_start_fill(to.params, to.model, &then, &from, false),
+    assert_int_equal(nn_warm_start_fill(to.params, to.model, &then, &from, false),
                      to.model->n_floats - floats_of(&to, head[2]) - floats_of(&to, head[3]));
     assert_true(to.params[to.model->param[head[2]].at] == kept);
-    assert_int_equal(nn_start_fill(to.params, to.model, &then, &from, true), to.model->n_floats);
+    assert_int_equal(nn_warm_start_fill(to.params, to.model, &then, &from, true), to.model->n_floats);
     assert_memory_equal(to.params, from.params, to.model->n_floats * sizeof *to.params);
     pl_arena_free(mem);
 }
@@ -96,7 +96,7 @@ static void what_is_known_of_an_element_goes_with_it(void **state)
         float before[MOLECULES], untrained[MOLECULES], after[MOLECULES];
         predict(before, &from, mem);
         predict(untrained, &to, mem);
-        assert_int_equal(nn_start_fill(to.params, to.model, &now, &from, true), from.model->n_floats);
+        assert_int_equal(nn_warm_start_fill(to.params, to.model, &now, &from, true), from.model->n_floats);
         predict(after, &to, mem);
         for (int i = 0; i < MOLECULES; i++) {
             assert_true(fabsf(after[i] - before[i]) <= 1e-5f * (1 + fabsf(before[i])));
@@ -114,7 +114,7 @@ static void features_may_become_fewer(void **state)
     const nn_model_file from = made(&then, NN_FUSE_FULL, 8, 1, mem), to = made(&now, NN_FUSE_FULL, 8, 2, mem);
 
     (void)state;
-    assert_int_equal(nn_start_fill(to.params, to.model, &now, &from, true), to.model->n_floats);
+    assert_int_equal(nn_warm_start_fill(to.params, to.model, &now, &from, true), to.model->n_floats);
     pl_arena_free(mem);
 }
 
@@ -124,14 +124,14 @@ static void a_first_layer_of_another_make_stays_new(void **state)
     const nn_inputs now = { .n_elements = 7, .element = { 1, 6, 7, 8, 9, 16, 17 }, .z = true, .bonds = true };
     pl_arena *mem = pl_arena_new(0);
     const nn_model_file from = made(&then, NN_FUSE_FULL, 8, 1, mem), to = made(&now, NN_FUSE_FULL, 8, 2, mem);
-    size_t taken = nn_start_fill(to.params, to.model, &now, &from, true);
+    size_t taken = nn_warm_start_fill(to.params, to.model, &now, &from, true);
 
     (void)state;
     assert_true(taken > from.model->n_floats / 2 && taken <= from.model->n_floats);
     pl_arena_free(mem);
 }
 
-static void what_must_be_alike_is_named(void **state)
+static void a_start_model_of_another_shape_is_refused_by_setting(void **state)
 {
     pl_arena *mem = pl_arena_new(0);
     const nn_se3_conf conf = made(&then, NN_FUSE_FULL, 8, 1, mem).conf;
@@ -142,21 +142,21 @@ static void what_must_be_alike_is_named(void **state)
     other.outputs = 3;
     other.node_features = 11;
     other.pooling = NN_POOL_MAX;
-    assert_int_equal(nn_start_check(&other, &conf, &err), PL_OK);
+    assert_int_equal(nn_warm_start_check(&other, &conf, &err), PL_OK);
     other.channels = 16;
-    assert_int_equal(nn_start_check(&other, &conf, &err), PL_ECONFIG);
+    assert_int_equal(nn_warm_start_check(&other, &conf, &err), PL_ECONFIG);
     assert_string_equal(err.text, "model.channels is 16 here and 8 in the start model");
     other = conf;
     other.fusion = NN_FUSE_NONE;
-    assert_int_equal(nn_start_check(&other, &conf, &err), PL_ECONFIG);
+    assert_int_equal(nn_warm_start_check(&other, &conf, &err), PL_ECONFIG);
     assert_string_equal(err.text, "model.fusion is none here and full in the start model");
     other = conf;
     other.parity = NN_PARITY_NATURAL;
-    assert_int_equal(nn_start_check(&other, &conf, &err), PL_ECONFIG);
+    assert_int_equal(nn_warm_start_check(&other, &conf, &err), PL_ECONFIG);
     assert_string_equal(err.text, "model.parity is natural here and both in the start model");
     other = conf;
     other.edge_features = 0;
-    assert_int_equal(nn_start_check(&other, &conf, &err), PL_ECONFIG);
+    assert_int_equal(nn_warm_start_check(&other, &conf, &err), PL_ECONFIG);
     assert_string_equal(err.text, "model.bonds is 0 here and 1 in the start model");
     pl_arena_free(mem);
 }
@@ -164,9 +164,11 @@ static void what_must_be_alike_is_named(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_same_network_is_taken_whole), cmocka_unit_test(what_is_known_of_an_element_goes_with_it),
-        cmocka_unit_test(features_may_become_fewer),       cmocka_unit_test(a_first_layer_of_another_make_stays_new),
-        cmocka_unit_test(what_must_be_alike_is_named),
+        cmocka_unit_test(the_same_network_is_taken_whole),
+        cmocka_unit_test(what_is_known_of_an_element_goes_with_it),
+        cmocka_unit_test(features_may_become_fewer),
+        cmocka_unit_test(a_first_layer_of_another_make_stays_new),
+        cmocka_unit_test(a_start_model_of_another_shape_is_refused_by_setting),
     };
 
     return cmocka_run_group_tests_name("start", tests, NULL, NULL);

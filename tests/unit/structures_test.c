@@ -79,7 +79,7 @@ static bool has(st_structures *s, const char *smiles, ch_prepared *out)
     return found;
 }
 
-static void what_was_kept_comes_back(void **state)
+static void stored_structures_read_back_as_written(void **state)
 {
     st_structures s;
     ch_prepared p;
@@ -200,7 +200,7 @@ static void any_thread_may_look_while_units_are_committed(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(what_was_kept_comes_back, make, drop),
+        cmocka_unit_test_setup_teardown(stored_structures_read_back_as_written, make, drop),
         cmocka_unit_test_setup_teardown(other_settings_are_other_structures, make, drop),
         cmocka_unit_test_setup_teardown(failures_hold_for_the_budget_they_were_given, make, drop),
         cmocka_unit_test_setup_teardown(any_thread_may_look_while_units_are_committed, make, drop),

@@ -25,7 +25,7 @@ static const char *says(bool classes, double model, double mean, double near)
     return out;
 }
 
-static void a_model_that_is_beaten_is_said_to_be(void **state)
+static void a_model_worse_than_a_baseline_is_reported(void **state)
 {
     (void)state;
     assert_string_equal(says(false, 0.5, 1.2, 0.4),
@@ -39,7 +39,7 @@ static void a_model_that_is_beaten_is_said_to_be(void **state)
     assert_true(strstr(says(true, NAN, 0.5, NAN), "do not screen") != NULL);
 }
 
-static void a_model_that_wins_is_not_spoken_of(void **state)
+static void a_model_that_beats_the_baselines_needs_no_warning(void **state)
 {
     (void)state;
     assert_string_equal(says(false, 0.3, 1.2, 0.4), "");
@@ -51,8 +51,8 @@ static void a_model_that_wins_is_not_spoken_of(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_model_that_is_beaten_is_said_to_be),
-        cmocka_unit_test(a_model_that_wins_is_not_spoken_of),
+        cmocka_unit_test(a_model_worse_than_a_baseline_is_reported),
+        cmocka_unit_test(a_model_that_beats_the_baselines_needs_no_warning),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -302,7 +302,7 @@ static void words_that_yaml_takes_for_something_else_are_quoted(void **state)
     }
 }
 
-static void stages_run_in_the_order_of_their_needs_whatever_the_file_order(void **state)
+static void stages_run_in_the_order_of_their_needs(void **state)
 {
     fixture *f = *state;
     const pl_workflow *wf = good(f, "format: 1\nstages:\n  train:\n  split: {needs: graph}\n  graph:\n  read:\n");
@@ -315,6 +315,37 @@ static void stages_run_in_the_order_of_their_needs_whatever_the_file_order(void 
     assert_int_equal(wf->step[3].n_needs, 2);
     assert_int_equal(wf->step[3].needs[0], 1);
     assert_int_equal(wf->step[3].needs[1], 2);
+}
+
+/* Stage a is the first of the registry and needs all others. */
+static void a_stage_may_need_any_number_of_stages(void **state)
+{
+    enum { MANY = 20 };
+    fixture *f = *state;
+    static char name[MANY][2];
+    static pl_stage stage[MANY];
+    const pl_stage *known[MANY + 1] = { NULL };
+    pl_text text = { 0 };
+    const pl_workflow *wf;
+
+    pl_text_add(&text, "format: 1\nstages:\n");
+    for (int k = 0; k < MANY; k++) {
+        name[k][0] = (char)('a' + k);
+        stage[k] = (pl_stage){ .name = name[k], .help = "does", .conf_size = 1 };
+        known[k] = &stage[k];
+        if (k > 0)
+            pl_text_addf(&text, "  %s:\n", name[k]);
+    }
+    for (int k = 1; k < MANY; k++)
+        pl_text_addf(&text, "%s%s", k > 1 ? ", " : "  a: {needs: [", name[k]);
+    pl_text_add(&text, "]}\n");
+    put(f, "w.yaml", pl_text_str(&text));
+    f->problems = (pl_problems){ .mem = f->mem };
+    wf = pl_workflow_load(f->file, NULL, 0, known, &f->problems, f->mem);
+    assert_non_null(wf);
+    assert_string_equal(wf->step[MANY - 1].stage->name, "a");
+    assert_int_equal(wf->step[MANY - 1].n_needs, MANY - 1);
+    pl_text_free(&text);
 }
 
 static void impossible_orders_are_refused(void **state)
@@ -334,7 +365,7 @@ static void impossible_orders_are_refused(void **state)
     says(f, "stages: required but not given");
 }
 
-static void inputs_are_relative_to_the_file_and_patterns_come_in_name_order(void **state)
+static void inputs_are_relative_to_the_file_and_sorted_by_name(void **state)
 {
     fixture *f = *state;
     char want[160];
@@ -400,7 +431,7 @@ static void params_are_canonical_and_leave_out_how_and_paths(void **state)
                               "\"targets\":[{\"better\":\"none\",\"name\":\"gap\",\"unit\":\"1\",\"weight\":1}]}");
 }
 
-static void later_settings_are_in_the_key_when_they_are_not_at_their_default(void **state)
+static void later_settings_enter_the_key_unless_at_their_default(void **state)
 {
     fixture *f = *state;
     pl_field later[sizeof fake_fields / sizeof *fake_fields];
@@ -520,16 +551,17 @@ int main(void)
         TEST(overrides_win_and_are_named_as_command_line),
         TEST(a_bare_word_for_settings_is_answered_with_an_example),
         TEST(words_that_yaml_takes_for_something_else_are_quoted),
-        TEST(stages_run_in_the_order_of_their_needs_whatever_the_file_order),
+        TEST(stages_run_in_the_order_of_their_needs),
+        TEST(a_stage_may_need_any_number_of_stages),
         TEST(impossible_orders_are_refused),
-        TEST(inputs_are_relative_to_the_file_and_patterns_come_in_name_order),
+        TEST(inputs_are_relative_to_the_file_and_sorted_by_name),
         TEST(paths_are_written_without_detours),
         TEST(a_model_the_run_makes_itself_need_not_exist_yet),
         TEST(the_effective_file_names_origins_and_reads_back_the_same),
         TEST(values_in_quotes_are_text_and_null_is_not_set),
         TEST(refused_memory_is_an_error_and_never_half_a_workflow),
         TEST(params_are_canonical_and_leave_out_how_and_paths),
-        TEST(later_settings_are_in_the_key_when_they_are_not_at_their_default),
+        TEST(later_settings_enter_the_key_unless_at_their_default),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

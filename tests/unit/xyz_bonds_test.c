@@ -97,11 +97,34 @@ static void the_comment_states_the_charge(void **state)
         { "charge=99", "", "not a whole charge" },
         { "charge=nan", "", "not a whole charge" },
         { "charge=1 charge=-1", "", "two charges" },
-        { "charge = -1", "", "without blanks" },
-        { "Charge: -1", "", "without blanks" },
-        { "net charge -1", "", "without blanks" },
-        { "charge:-1", "", "without blanks" },
-        { "total_charge =-1", "", "without blanks" },
+        { "net_charge=-1", "c1[c-]cccc1", "" },
+        { "NET_CHARGE=+1.0", "c1ccc[c+]c1", "" },
+        { "charge = -1", "", "a word of its own" },
+        { "Charge: -1", "", "a word of its own" },
+        { "net charge -1", "", "a word of its own" },
+        { "charge:-1", "", "a word of its own" },
+        { "total_charge =-1", "", "a word of its own" },
+        { "q=1", "", "'q=1' states a charge" },
+        { "E=-1.5 Q: +1", "", "'Q: +1' states a charge" },
+        { "q = -1", "", "a word of its own" },
+        { "chg=1", "", "a word of its own" },
+        { "qtot=1 e=2", "", "a word of its own" },
+        { "totalCharge=1", "", "a word of its own" },
+        { "formal_charge=1", "", "a word of its own" },
+        { "total-charge=1", "", "a word of its own" },
+        { "id=7,charge=1", "", "a word of its own" },
+        { "the charge is 1", "", "a word of its own" },
+        { "a net charge of +1", "", "a word of its own" },
+        { "charge (+1)", "", "a word of its own" },
+        { "charge=\"1\"", "", "not a whole charge" },
+        { "-1 1", "", "looks like a charge and a multiplicity" },
+        { "+2 1", "", "looks like a charge and a multiplicity" },
+        { "charge=-1 multiplicity=1", "c1[c-]cccc1", "" },
+        { "charge=0 mult: 2", "[C]1=CC=CC=C1", "" },
+        { "charge=-1 multiplicity=3", "", "only closed shells" },
+        { "charge=0 Mult = 4", "", "only closed shells" },
+        { "Properties=species:S:1:pos:R:3:charge:R:1 faq=3 iq=2", "", "odd number of electrons" },
+        { "12 1", "", "odd number of electrons" },
         { "surcharge=-1", "", "odd number of electrons" },
         { "charge=", "", "not a whole charge" },
     };
@@ -131,7 +154,7 @@ static void a_charge_of_extended_xyz_reaches_the_worker(void **state)
     (void)snprintf(path, sizeof path, "/tmp/molsieve_charge_%ld.xyz", (long)getpid());
     f = fopen(path, "w");
     assert_non_null(f);
-    (void)fputs("11\nanion Properties=species:S:1:pos:R:3 charge=-1 pbc=\"F F F\"\n" PHENYL, f);
+    (void)fputs("11\nanion Properties=species:S:1:pos:R:3 energy=2 charge=-1 pbc=\"F F F\"\n" PHENYL, f);
     assert_int_equal(fclose(f), 0);
     assert_int_equal(ch_reader_open(&r, path, NULL, NULL, NULL), PL_OK);
     assert_int_equal(ch_reader_next(r, &rec, &more, NULL), PL_OK);
@@ -144,20 +167,57 @@ static void a_charge_of_extended_xyz_reaches_the_worker(void **state)
     (void)unlink(path);
 }
 
+/* Water with a charge that is none of a word that is read: never taken as neutral. */
+static void no_charge_of_extended_xyz_is_ignored(void **state)
+{
+    static const char *const ways[] = { "w q=2 energy=-1", "w energy=-1 Charge: 2", "energy=1 net charge = 2",
+                                        "energy=1 total-charge=2", "e=1;q=2" };
+    char path[64];
+    const ch_prepare_opts o = ch_prepare_defaults();
+    (void)state;
+
+    (void)snprintf(path, sizeof path, "/tmp/molsieve_charges_%ld.xyz", (long)getpid());
+    for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
+        ch_reader *r;
+        ch_record rec;
+        bool more;
+        FILE *f = fopen(path, "w");
+        assert_non_null(f);
+        (void)fprintf(f, "3\n%s\nO 0 0 0\nH 0.96 0 0\nH -0.24 0.93 0\n", ways[i]);
+        assert_int_equal(fclose(f), 0);
+        assert_int_equal(ch_reader_open(&r, path, NULL, NULL, NULL), PL_OK);
+        assert_int_equal(ch_reader_next(r, &rec, &more, NULL), PL_OK);
+        assert_true(more && rec.problem == NULL);
+        const ch_prepared p = answer(rec.text, &o);
+        if (p.code != CH_PARSE || strstr(p.message, "states a charge") == NULL)
+            fail_msg("'%s' gave '%s' and '%s'", ways[i], p.smiles, p.message);
+        ch_reader_close(r);
+    }
+    (void)unlink(path);
+}
+
 static void records_without_their_hydrogens_are_refused(void **state)
 {
-    static const char *const texts[] = {
-        "2\nmethanol\nC 0 0 0\nO 1.43 0 0\n",
-        "6\nbenzene\nC 1.39 0 0\nC 0.695 1.2038 0\nC -0.695 1.2038 0\nC -1.39 0 0\nC -0.695 -1.2038 0\nC 0.695 -1.2038 0\n",
-        "3\nmethylene\nC 0 0 0\nH 1.0 0.4 0\nH -1.0 0.4 0\n",
+    static const struct {
+        const char *text, *format, *told;
+    } cases[] = {
+        { "2\nmethanol\nC 0 0 0\nO 1.43 0 0\n", "xyz", "hydrogens are missing (the record has none)" },
+        { "6\nbenzene\nC 1.39 0 0\nC 0.695 1.2038 0\nC -0.695 1.2038 0\nC -1.39 0 0\nC -0.695 -1.2038 0\nC 0.695 -1.2038 0\n",
+          "xyz", "use an sdf or mol2 file, or add all hydrogens with a program that knows the bonds" },
+        { "3\nmethylene\nC 0 0 0\nH 1.0 0.4 0\nH -1.0 0.4 0\n", "xyz", "hydrogens are missing, or positions are wrong" },
+        { "HETATM    1  C1  LIG A   1       0.000   0.000   0.000  1.00  0.00           C\n"
+          "HETATM    2  C2  LIG A   1       1.530   0.000   0.000  1.00  0.00           C\n"
+          "HETATM    3  O1  LIG A   1       2.030   1.340   0.000  1.00  0.00           O\nCONECT    1    2\nCONECT    2    1    3\nEND\n",
+          "pdb", "use an sdf or mol2 file, or add all hydrogens with a program that knows the bonds" },
     };
     const ch_prepare_opts o = ch_prepare_defaults();
     (void)state;
 
-    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
-        const ch_prepared p = answer(texts[i], &o);
-        if (p.code != CH_VALENCE || strstr(p.message, "hydrogens are missing") == NULL)
-            fail_msg("%s gave %s and '%s'", texts[i], p.smiles, p.message);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        ch_prepared p;
+        (void)ch_worker_prepare(worker, cases[i].text, strlen(cases[i].text), cases[i].format, &o, &p, mem, NULL);
+        if (p.code != CH_VALENCE || strstr(p.message, cases[i].told) == NULL || strlen(p.message) > 160)
+            fail_msg("%s gave %s and '%s'", cases[i].text, p.smiles, p.message);
     }
 }
 
@@ -168,6 +228,7 @@ int main(void)
         cmocka_unit_test(atoms_keep_the_order_and_positions_of_the_file),
         cmocka_unit_test(the_comment_states_the_charge),
         cmocka_unit_test(a_charge_of_extended_xyz_reaches_the_worker),
+        cmocka_unit_test(no_charge_of_extended_xyz_is_ignored),
         cmocka_unit_test(records_without_their_hydrogens_are_refused),
     };
     return cmocka_run_group_tests(tests, setup, teardown);

@@ -34,7 +34,7 @@ static pl_code said(int code, const char *what, pl_error *err)
     return pl_fail(err, PL_EDEVICE, "MPI, %s: %.200s", what, text);
 }
 
-/* Short waits spin, longer ones sleep for up to a hundredth of what they lasted. */
+/* Short waits spin; longer ones sleep for up to a hundredth of the time waited so far. */
 static void rest(double waited)
 {
     double nap = waited / 128;
@@ -144,7 +144,7 @@ static pl_code slices_grow(state *s, size_t n, pl_error *err)
     return PL_OK;
 }
 
-/* Round k: everybody's k-th shard. A rank with fewer sends nothing. */
+/* Round k sums the k-th shard of every rank. A rank with fewer shards sends nothing. */
 static pl_code round_run(nn_ranks *r, float *part, int64_t n, int shards, int64_t k, pl_error *err)
 {
     state *s = r->ctx;

@@ -28,7 +28,7 @@ typedef struct state {
                                   on the host                                    */
     float *slices;           /* [shards][slice]: of all shards but the own     */
     size_t n_mine, n_slices; /* room, in floats                                */
-    double looked;           /* into the present wait, when the others were asked */
+    double looked;           /* seconds into the present wait at which the other ranks were last asked */
 } state;
 
 /* ---- errors and waiting -------------------------------------------------- */
@@ -58,7 +58,7 @@ static double seconds(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-/* Short waits do not sleep: a sum takes less than a millisecond. */
+/* Short waits spin: a sum takes less than a millisecond. */
 static void rest(double waited)
 {
     struct timespec t = { 0, waited < 0.1 ? 50000 : 2000000 };
@@ -67,7 +67,7 @@ static void rest(double waited)
         (void)nanosleep(&t, NULL);
 }
 
-/* What broke, who is gone, how long it takes; the other ranks are asked ten times a second. */
+/* Looks for an error, a lost rank or an expired time limit; the other ranks are asked ten times a second. */
 static pl_code others_look(nn_ranks *r, double waited, const char *what, pl_error *err)
 {
     state *s = r->ctx;
@@ -88,7 +88,7 @@ static pl_code others_look(nn_ranks *r, double waited, const char *what, pl_erro
     return code;
 }
 
-/* PL_OK and *done, PL_OK and not yet, or what went wrong. */
+/* PL_OK with *done says whether the operation is complete; another code says what failed. */
 static pl_code look(const state *s, bool stream, const char *what, bool *done, pl_error *err)
 {
     ncclResult_t now = ncclSuccess;
@@ -101,12 +101,12 @@ static pl_code look(const state *s, bool stream, const char *what, bool *done, p
     e = cudaStreamQuery(s->stream);
     *done = e == cudaSuccess;
     if (e == cudaErrorNotReady)
-        (void)cudaGetLastError(); /* some runtimes keep it as an error of the next launch */
+        (void)cudaGetLastError(); /* some runtimes report it again as an error of the next launch */
     return e == cudaErrorNotReady ? PL_OK : cuda_said(e, what, err);
 }
 
-/* Until NCCL has taken what it was given: only then is it in the stream, before what follows.
- * stream: until the GPU has done it, too. */
+/* Waits until NCCL has accepted the operation: only then is it in the stream, before what follows. stream: also waits until
+ * the GPU has completed it. */
 static pl_code settle(nn_ranks *r, bool stream, const char *what, pl_error *err)
 {
     double began = seconds(), waited = 0;
@@ -178,7 +178,7 @@ static pl_code device_take(state *s, char pci[32], pl_error *err)
     return cuda_said(e == cudaSuccess ? nn_nccl_add(&(nn_nccl_rows){ .n = 0 }, s->stream) : e, "taking a GPU", err);
 }
 
-/* The machine and the place of the GPU in it, as a number. */
+/* The machine and the PCI address of the GPU as one number. */
 static uint64_t place_of(const char *pci)
 {
     char boot[64] = "";
@@ -190,7 +190,7 @@ static uint64_t place_of(const char *pci)
     return (uint64_t)crc32_z(0, (const unsigned char *)boot, n) << 32 | crc32_z(0, (const unsigned char *)pci, strlen(pci));
 }
 
-/* place [size] of all ranks. */
+/* Gathers the places of all ranks: place [size]. */
 static pl_code places_gather(nn_ranks *control, uint64_t *place, pl_error *err)
 {
     int64_t *first = calloc((size_t)control->size + 1, sizeof *first);
@@ -268,7 +268,7 @@ static pl_code nccl_open(nn_ranks *r, const nn_join *join, pl_error *err)
     r->size = s->control->size;
     r->patience = s->control->patience = join->patience;
     r->ctx = s;
-    (void)setenv("CUDA_MODULE_LOADING", "EAGER", 0); /* as models/cuda/plugin.c, which may come later */
+    (void)setenv("CUDA_MODULE_LOADING", "EAGER", 0); /* as models/cuda/plugin.c does, which may be loaded later */
     code = version_check(s->control, err);
     if (code == PL_OK)
         code = device_take(s, pci, err);
@@ -310,8 +310,7 @@ static void end_now(int signal)
     _exit((int)last_status);
 }
 
-/* Kernels that wait for a rank that is gone end only by the abort; one that hangs itself
- * is cut short. */
+/* Kernels that wait for a lost rank end only when the communicator is aborted; an abort that hangs is cut short. */
 static void nccl_give_up(nn_ranks *r, int status)
 {
     state *s = r->ctx;
@@ -331,7 +330,7 @@ static void nccl_give_up(nn_ranks *r, int status)
 
 /* ---- sum ----------------------------------------------------------------- */
 
-/* What follows in the stream finds no number that was never written. */
+/* The array is zeroed, so that later work in the stream reads no uninitialised number. */
 static pl_code room_make(float **p, size_t *have, size_t n, cudaStream_t stream, pl_error *err)
 {
     size_t left = 0, all = 0;
@@ -365,7 +364,7 @@ static nn_span slice_of(const nn_ranks *r, const nn_device_rows *d, int i)
     return (nn_span){ items.first * d->item, items.n * d->item };
 }
 
-/* Every rank gets its slice of every shard. */
+/* Sends every rank its slice of every shard. */
 static pl_code slices_exchange(nn_ranks *r, const nn_device_rows *d, pl_error *err)
 {
     state *s = r->ctx;
@@ -383,7 +382,7 @@ static pl_code slices_exchange(nn_ranks *r, const nn_device_rows *d, pl_error *e
     return nccl_said(s, is_taken(e) ? end : e, "sum", err);
 }
 
-/* This rank's slice of all shards, in its place in row 0. */
+/* Adds this rank's slice of all shards, in shard order, and stores the sum in row 0. */
 static pl_code slices_add(nn_ranks *r, const nn_device_rows *d, pl_error *err)
 {
     const state *s = r->ctx;
@@ -402,8 +401,8 @@ static pl_code slices_add(nn_ranks *r, const nn_device_rows *d, pl_error *err)
                      "sum", err);
 }
 
-/* The room for slices is that of the largest sum so far, and on all ranks that of the first, which has the
- * most: memory is not freed while work is on its way. */
+/* The memory for slices is that of the largest sum so far. Every rank allocates as much as rank 0, whose slice is the largest,
+ * so all grow in the same sum: freeing memory must not meet operations in flight on another rank. */
 static pl_code device_reduce(nn_ranks *r, const nn_device_rows *d, pl_error *err)
 {
     state *s = r->ctx;
@@ -419,7 +418,7 @@ static pl_code device_reduce(nn_ranks *r, const nn_device_rows *d, pl_error *err
     return code != PL_OK ? code : slices_add(r, d, err);
 }
 
-/* Where all ranks have as much, NCCL knows the shortest way; else each sends to each. */
+/* Equal slices are gathered by NCCL itself, which chooses the fastest way; unequal ones are sent from each rank to each. */
 static ncclResult_t items_spread(const nn_ranks *r, void *stream, const nn_device_items *what)
 {
     const state *s = r->ctx;

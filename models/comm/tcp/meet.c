@@ -25,15 +25,15 @@
 
 enum { KEY = 33, ANSWER_S = 5, GRACE_S = 1, ADDRESSES = 16, GUESTS = 64 };
 
-/* What a rank says of itself. */
+/* The first message of a rank: who it is. */
 typedef struct hello {
     char key[KEY], job[160];
     int32_t rank, size;
 } hello;
 
-/* Why rank 0 does not want it. */
+/* Why rank 0 refuses a connection. */
 typedef struct refusal {
-    int32_t final; /* 0: it may be looking for somebody else: try again */
+    int32_t final; /* 0: the sender may be looking for another run, so it should try again */
     char text[256];
 } refusal;
 
@@ -46,7 +46,7 @@ static void nap(double seconds)
 
 /* ---- sockets ------------------------------------------------------------- */
 
-/* Small messages go at once; a machine that vanished is noticed in half a minute. */
+/* Small messages are sent at once; a vanished machine is noticed within half a minute. */
 static void socket_tune(int fd)
 {
     static const struct {
@@ -127,7 +127,7 @@ bool nn_meet_path(char *path, size_t size, const nn_meeting *m)
     return snprintf(path, size, "%s/ranks-%.12s.txt", m->folder, hex) < (int)size;
 }
 
-/* Other machines reach this one by the first addresses, its own ranks by the last. */
+/* Other machines reach this one by the first addresses, ranks on the same machine by the last. */
 static void notice_addresses(pl_text *to)
 {
     struct ifaddrs *all = NULL;
@@ -170,7 +170,7 @@ static pl_code notice_write(const nn_meeting *m, int listening, const char *key,
     return code;
 }
 
-/* One word after `label ` at the beginning of a line. */
+/* Reads one word after `label ` at the beginning of a line. */
 static bool after(const char *line, const char *label, char *to, size_t size)
 {
     size_t n = strlen(label), len;
@@ -184,7 +184,7 @@ static bool after(const char *line, const char *label, char *to, size_t size)
     return true;
 }
 
-/* Why it cannot be used, or NULL. */
+/* Returns why the notice cannot be used, or NULL. */
 static const char *notice_read(notice *out, const nn_meeting *m, const char *path)
 {
     char line[256] = "";
@@ -239,13 +239,13 @@ static bool is_wanted(const hello *h, const nn_wires *w, const nn_meeting *m, co
 
 /* ---- those who connected and have not said who they are ---- */
 
-/* Connections in any order; each has until its deadline to say hello, and the oldest makes room for a new one. */
+/* Connections that have not said hello yet. Each has a deadline; when all places are taken, a new one replaces the oldest. */
 typedef struct guests {
     int n, fd[GUESTS];
     double until[GUESTS];
 } guests;
 
-/* fd[i] is another's now, or closed. */
+/* Forgets connection i, whose descriptor was handed over or closed. */
 static void guest_forget(guests *g, int i)
 {
     g->n--;
@@ -283,7 +283,7 @@ static void guests_accept(guests *g, int listening)
     }
 }
 
-/* Its hello, or its end, is there: a rank that was missing, or none of ours. True: w has the connection. */
+/* Reads the hello, or the end, of a connection. True: it is a missing rank of this run, and w has taken the connection. */
 static bool guest_hear(nn_wires *w, const nn_meeting *m, const char *key, int fd)
 {
     nn_wires *one = nn_wires_new(0, 1);
@@ -295,7 +295,7 @@ static bool guest_hear(nn_wires *w, const nn_meeting *m, const char *key, int fd
         return false;
     one->fd[0] = fd;
     one->patience = 1;
-    /* One that has hung up already is taken when it comes again. */
+    /* a rank that has already hung up is accepted when it connects again */
     if (nn_wires_whole(fd, 0) && nn_wires_recv(one, 0, NN_WIRE_HELLO, &h, sizeof h, NULL) == PL_OK &&
         nn_wires_watch(one, NULL) == PL_OK) {
         wanted = is_wanted(&h, w, m, key, &why);
@@ -308,7 +308,7 @@ static bool guest_hear(nn_wires *w, const nn_meeting *m, const char *key, int fd
     return wanted;
 }
 
-/* Waits a little for news, and answers all who have said hello. False: there was none. */
+/* Waits briefly for messages and answers every connection that has said hello. False: none had. */
 static bool guests_serve(guests *g, nn_wires *w, const nn_meeting *m, int listening, const char *key)
 {
     struct pollfd p[GUESTS + 1];
@@ -319,7 +319,7 @@ static bool guests_serve(guests *g, nn_wires *w, const nn_meeting *m, int listen
     p[n] = (struct pollfd){ .fd = listening, .events = POLLIN };
     if (poll(p, (nfds_t)n + 1, 200) <= 0)
         return false;
-    for (int i = n - 1; i >= 0; i--) { /* the last takes the place of one that goes */
+    for (int i = n - 1; i >= 0; i--) { /* downwards: a removed entry is replaced by the last */
         if (p[i].revents != 0 && guest_hear(w, m, key, g->fd[i]))
             guest_forget(g, i);
         else if (p[i].revents != 0 || nn_wires_clock() > g->until[i])
@@ -340,7 +340,7 @@ static int missing(const nn_wires *w, pl_text *names)
     return n;
 }
 
-/* All are told why, so that each says it. */
+/* Tells all connected ranks which one is missing, so that each reports it. */
 static pl_code somebody_missing(nn_wires *w, const nn_meeting *m, pl_error *err)
 {
     refusal why = { .final = 1 };
@@ -366,7 +366,8 @@ static pl_code all_take(nn_wires *w, const nn_meeting *m, int listening, const c
         bool news = guests_serve(&g, w, m, listening, key);
         double late = nn_wires_clock() - end;
         code = nn_wires_watch(w, err);
-        /* Whoever knocked in time is heard, though this process was slow; strangers cannot draw it out. */
+        /* Connections made in time are answered even when this process was slow; connections of other programs do not extend
+         * the wait. */
         if (code == PL_OK && late > (news ? GRACE_S : 0) && missing(w, NULL) > 0)
             code = somebody_missing(w, m, err);
     }
@@ -399,13 +400,13 @@ static pl_code host_all(nn_wires *w, const nn_meeting *m, pl_error *err)
 
 /* ---- the others ---------------------------------------------------------- */
 
-/* Not yet. What a rank 0 said of itself (ECONFIG) says more than that nobody is there now. */
+/* The error "not yet". An earlier refusal by a rank 0 (ECONFIG) is kept: it says more than that no rank 0 answers now. */
 static pl_code not_yet(pl_error *why, const char *text)
 {
     return why->code == PL_ECONFIG ? PL_EDEVICE : pl_fail(why, PL_EDEVICE, "%s", text);
 }
 
-/* One address of rank 0: PL_OK, welcome; EDEVICE: not yet, `why` says what was seen; ECONFIG: never. */
+/* Tries one address of rank 0. PL_OK: accepted; EDEVICE: not yet, `why` says what was found; ECONFIG: refused for good. */
 static pl_code address_try(nn_wires *w, const nn_meeting *m, const struct addrinfo *a, const char *key, pl_error *why)
 {
     hello h = { .rank = m->rank, .size = m->size };

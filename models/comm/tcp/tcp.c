@@ -30,7 +30,7 @@ static pl_code tcp_open(nn_ranks *r, const nn_join *join, pl_error *err)
     return code;
 }
 
-/* Nobody hangs up before all have said good-bye: that would look like a death. */
+/* Waits until all ranks have said good-bye: an earlier close would look like a lost rank. */
 static void tcp_close(nn_ranks *r)
 {
     nn_wires *w = r->ctx;
@@ -63,7 +63,7 @@ static void tcp_give_up(nn_ranks *r, int status)
     r->ctx = NULL;
 }
 
-/* Rank 0 knows best who is to blame: the others wait a little longer for it. */
+/* The other ranks wait a little longer than rank 0, which knows best which rank is lost. */
 static nn_wires *wires(const nn_ranks *r)
 {
     nn_wires *w = r->ctx;
@@ -74,7 +74,7 @@ static nn_wires *wires(const nn_ranks *r)
 
 /* ---- sum ----------------------------------------------------------------- */
 
-/* The rows of rank i follow those of rank i-1: what comes is added as it comes. */
+/* Adds the rows of rank i after those of rank i-1, as they arrive. */
 static pl_code rows_add(nn_ranks *r, float *sum, float *row, int64_t n, int shards, pl_error *err)
 {
     pl_code code = PL_OK;

@@ -53,7 +53,7 @@ void nn_wires_free(nn_wires *w)
 
 static pl_code gone(int rank, pl_error *err) { return pl_fail(err, PL_EDEVICE, "rank %d is gone: its connection is closed", rank); }
 
-/* One look at all connections, for up to `ms`; *ready: `who` can go on. who -1: nobody. */
+/* Polls all connections for up to `ms`; *ready: `who` can continue. who -1: no rank in particular. */
 static pl_code look(nn_wires *w, int who, short events, int ms, bool *ready, pl_error *err)
 {
     struct pollfd *p = calloc((size_t)w->size, sizeof *p);
@@ -67,7 +67,7 @@ static pl_code look(nn_wires *w, int who, short events, int ms, bool *ready, pl_
         p[i] = (struct pollfd){ .fd = w->fd[i], .events = (short)(i == who ? events | POLLRDHUP : POLLRDHUP) };
     n = poll(p, (nfds_t)w->size, ms);
     *ready = n > 0 && who >= 0 && p[who].revents & events;
-    for (int i = 0; n > 0 && code == PL_OK && i < w->size; i++) /* its last words may still be there to read */
+    for (int i = 0; n > 0 && code == PL_OK && i < w->size; i++) /* a closed connection may still have a last message to read */
         if (p[i].revents & (POLLRDHUP | POLLHUP | POLLERR | POLLNVAL) && !(i == who && *ready && events & POLLIN))
             code = gone(i, err);
     free(p);

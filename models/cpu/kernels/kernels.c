@@ -30,7 +30,7 @@ typedef struct choice {
     const char *needs;
 } choice;
 
-/* Best first. */
+/* Fastest first. */
 static const choice choices[] = {
 #if defined(__x86_64__)
     { &nn_cpu_amx, has_amx, "what avx512 needs, amx_tile, amx_bf16 and the system's permission" },

@@ -301,13 +301,19 @@ static int32_t group_rows(const gemm_group *s)
     for (int32_t i = 0; i < s->n; i++)
         tiles += goes_on(s, i) ? 0 : tiles_of(&s->product[i], GEMM_TILE);
     tiles = (tiles + GEMM_BLOCKS - 1) / GEMM_BLOCKS;
-    return GEMM_TILE * (tiles < 1 ? 1 : tiles > GEMM_DOWN ? GEMM_DOWN : (int32_t)tiles);
+    if (tiles < 1)
+        return GEMM_TILE;
+    return GEMM_TILE * (tiles > GEMM_DOWN ? GEMM_DOWN : (int32_t)tiles);
 }
 
 static int64_t blocks_of(const gemm_product *p, int kind)
 {
-    return kind == GEMM_THIN ? thin_blocks(p) : kind == GEMM_ROWS ? rows_blocks(p) : kind == GEMM_TABLES ? tables_blocks(p)
-                                                                                  : tiles_of(p, p->rows);
+    switch (kind) {
+    case GEMM_THIN: return thin_blocks(p);
+    case GEMM_ROWS: return rows_blocks(p);
+    case GEMM_TABLES: return tables_blocks(p);
+    default: return tiles_of(p, p->rows);
+    }
 }
 
 static void group_place(gemm_group *s, int kind, int32_t rows)
@@ -323,12 +329,18 @@ static void group_place(gemm_group *s, int kind, int32_t rows)
 
 static gemm_product product_of_kind(const gemm_product *p, int kind)
 {
-    return kind == GEMM_THIN ? product_as_thin(*p) : kind == GEMM_ROWS ? product_as_rows(*p) : *p;
+    if (kind == GEMM_THIN)
+        return product_as_thin(*p);
+    return kind == GEMM_ROWS ? product_as_rows(*p) : *p;
 }
 
 static int kind_of(const nn_gpu_gemm *a, const gemm_product *p)
 {
-    return product_thin(p) ? GEMM_THIN : products_rows(a) ? GEMM_ROWS : product_tables(p) ? GEMM_TABLES : GEMM_ANY;
+    if (product_thin(p))
+        return GEMM_THIN;
+    if (products_rows(a))
+        return GEMM_ROWS;
+    return product_tables(p) ? GEMM_TABLES : GEMM_ANY;
 }
 
 /* All n products have the same precision. A product that is added to the one before uses the same kernel. */

@@ -179,7 +179,8 @@ static __device__ __forceinline__ edge_lanes staged(const edge_stage &g, const e
 
 /* A piece: components from .. from+n-1 of degree L (all, or of degrees 3 and 4 half HALF); slot: its number. */
 template <int L, int HALF> struct piece_is {
-    static constexpr int l = L, from = HALF ? L + 1 : 0, n = L < 3 ? 2 * L + 1 : HALF ? L : L + 1, slot = L < 3 ? L : 2 * L - 3 + HALF;
+    static constexpr int l = L, from = HALF ? L + 1 : 0, slot = L < 3 ? L : 2 * L - 3 + HALF;
+    static constexpr int half = HALF ? L : L + 1, n = L < 3 ? 2 * L + 1 : half;
 };
 
 /* Calls do_it for each piece of this warp. The piece is a type, so the body is compiled for each. */

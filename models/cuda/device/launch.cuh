@@ -49,8 +49,10 @@ static bool turn_fours(const nn_gpu_turn *t)
  * of four, so fewer nodes share a warp, which takes as long as the node with the most edges. */
 static edge_shape edge_shape_of(const nn_gpu_turn *t, const float *to)
 {
-    edge_shape s = { 1, 0, 1, 1, !turn_fours(t) || (uintptr_t)to % 16 ? 1 : to ? 2 : 4 };
+    edge_shape s = { 1, 0, 1, 1, to ? 2 : 4 };
 
+    if (!turn_fours(t) || (uintptr_t)to % 16)
+        s.v = 1;
     for (int l = 0; l < NN_GPU_DEGREES; l++) {
         s.degrees = t->edges.ch[l] ? (l + 1 > s.degrees ? l + 1 : s.degrees) : s.degrees;
         s.channels = t->edges.ch[l] > s.channels ? t->edges.ch[l] : s.channels;
@@ -67,8 +69,10 @@ static size_t edge_room(edge_shape *s, int frame_size, bool dots)
 {
     size_t each = ((size_t)stage_ld(frame_size) + 1 + (dots ? (size_t)shape_slots(s->degrees) * (size_t)s->channels : 0)) * sizeof(float);
 
-    if (!s->room)
-        s->room = each * EDGE_ROOM <= EDGE_SHARED ? EDGE_ROOM : each < EDGE_SHARED ? (int)(EDGE_SHARED / each) : 1;
+    if (!s->room && each >= EDGE_SHARED)
+        s->room = 1;
+    else if (!s->room)
+        s->room = each * EDGE_ROOM <= EDGE_SHARED ? EDGE_ROOM : (int)(EDGE_SHARED / each);
     return (size_t)s->room * each;
 }
 

@@ -20,7 +20,9 @@ template <int P> struct mma_kind {
 
 template <int P> static __device__ __forceinline__ uint32_t word_of(float x, float y)
 {
-    return P == NN_GPU_TF32 ? tf32_round(x) : P == NN_GPU_FP16 ? fp16_pair(x, y) : bf16_pair(x, y);
+    if (P == NN_GPU_TF32)
+        return tf32_round(x);
+    return P == NN_GPU_FP16 ? fp16_pair(x, y) : bf16_pair(x, y);
 }
 
 /* The rounding remainders of word_of, as bf16. */

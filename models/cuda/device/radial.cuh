@@ -52,8 +52,10 @@ UNROLL
     if (fabs(r[2]) < fabs(k ? r[1] : r[0]))
         k = 2;
 UNROLL
-    for (int c = 0; c < 3; c++)
-        x[c] = c == (k + 1) % 3 ? r[(c + 1) % 3] : c == (k + 2) % 3 ? -r[(c + 2) % 3] : 0;
+    for (int c = 0; c < 3; c++) {
+        double other = c == (k + 2) % 3 ? -r[(c + 2) % 3] : 0;
+        x[c] = c == (k + 1) % 3 ? r[(c + 1) % 3] : other;
+    }
     s = 1 / sqrt(x[0] * x[0] + x[1] * x[1] + x[2] * x[2]);
 UNROLL
     for (int c = 0; c < 3; c++) {
@@ -262,9 +264,14 @@ static __device__ hidden_sum hidden_sum_of(const nn_gpu_hidden &a, const nn_gpu_
         return hidden_sum{ net.w0 + (int64_t)k * a.n_in + (j - H), DT0, j - H, a.scalar, a.n_in };
     if (q >= (net.ln ? 6 : 2))
         return hidden_sum{ -1, 0, -1, NULL, 0 };
-    if (q % 2)
-        return hidden_sum{ (q < 2 ? net.b1 : q < 4 ? net.g1 : net.c1) + k, q < 2 ? DT1 : q < 4 ? DG1 : DU1, -1, NULL, 0 };
-    return hidden_sum{ (q < 2 ? net.b0 : q < 4 ? net.g0 : net.c0) + k, q < 2 ? DT0 : q < 4 ? DG0 : DU0, -1, NULL, 0 };
+    switch (q) {
+    case 0: return hidden_sum{ net.b0 + k, DT0, -1, NULL, 0 };
+    case 1: return hidden_sum{ net.b1 + k, DT1, -1, NULL, 0 };
+    case 2: return hidden_sum{ net.g0 + k, DG0, -1, NULL, 0 };
+    case 3: return hidden_sum{ net.g1 + k, DG1, -1, NULL, 0 };
+    case 4: return hidden_sum{ net.c0 + k, DU0, -1, NULL, 0 };
+    default: return hidden_sum{ net.c1 + k, DU1, -1, NULL, 0 };
+    }
 }
 
 /* The sum over nodes slice, slice + HIDDEN_SLICES, .. */

@@ -210,10 +210,15 @@ UNROLL
     }
 }
 
+/* Blocks that a multiprocessor must have registers for. */
+template <int P, int C, bool PLAIN> struct rows_blocks_at_once {
+    static constexpr int plain = mma_kind<P>::per == 2 ? 4 : 2, few = PLAIN ? plain : 3, n = C > ROWS_FEW ? 1 : few;
+};
+
 /* Map and shared memory: the head of this file. P: precision; C: chunks along k. Equals: linear_forward and the dx of
  * linear_backward (models/ref/layers.inc). */
 template <int P, int C, bool PLAIN>
-__global__ void __launch_bounds__(GEMM_THREADS, C > ROWS_FEW ? 1 : PLAIN ? (mma_kind<P>::per == 2 ? 4 : 2) : 3)
+__global__ void __launch_bounds__(GEMM_THREADS, (rows_blocks_at_once<P, C, PLAIN>::n))
     gemm_rows(const __grid_constant__ gemm_group s)
 {
     __shared__ rows_matrix<P, C> b;

@@ -74,7 +74,7 @@ static __device__ __forceinline__ thin_side thin_side_of(const gemm_axis &rows, 
     s.at[0] = (int)axis_at(rows, first) + (HOW == THIN_STRAIGHT ? thin_k() : 0);
 UNROLL
     for (int i = 1; i < 4; i++)
-        s.at[i] = s.at[0] + (HOW == THIN_ALONG ? 0 : FOURS || first + i < end ? i * rows.inner_step : 0);
+        s.at[i] = s.at[0] + (HOW != THIN_ALONG && (FOURS || first + i < end) ? i * rows.inner_step : 0);
     return s;
 }
 

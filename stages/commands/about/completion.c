@@ -114,12 +114,11 @@ static void add_zsh_case(const pl_app *app, const pl_cmd *cmd, pl_text *out)
 
     pl_text_addf(out, "    %s)\n      _arguments '--help[help]'", cmd->name);
     for (const pl_opt *o = cmd->opts; o != NULL && o->name != NULL; o++) {
+        const char *files = o->arg != NULL ? ":_files" : "";
         pl_text_addf(out, " \\\n        '%s%s[", o->name, o->arg != NULL ? "=" : "");
         add_zsh_text(out, o->help);
         pl_text_addf(out, "]%s%s%s'", o->arg != NULL ? ":" : "", o->arg != NULL ? o->arg : "",
-                     wants_stage(o)   ? ":($stages)"
-                     : o->arg != NULL ? ":_files"
-                                      : "");
+                     wants_stage(o) ? ":($stages)" : files);
     }
     add_words(app, cmd, &words);
     if (words.len > 0)

@@ -202,7 +202,10 @@ static void print_all_next(const pl_workflow *wf, bool ranked)
     if (model != NULL && access(model, F_OK) == 0)
         print_next("model info", model);
     print_next(ranked ? "top -n 20" : "status", path);
-    print_next(ranked ? "query \"SELECT * FROM v_hits LIMIT 10\"" : train != NULL ? "query metric" : "query v_funnel", path);
+    if (ranked)
+        print_next("query \"SELECT * FROM v_hits LIMIT 10\"", path);
+    else
+        print_next(train != NULL ? "query metric" : "query v_funnel", path);
     print_next("failures", path);
     print_next("report", path);
     pl_arena_free(mem);

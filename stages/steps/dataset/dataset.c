@@ -9,11 +9,9 @@
 #include "pipeline/workflow/workflow.h"
 #include "stages/database/blocks.h"
 #include "stages/database/descriptor_columns.h"
-#include "stages/steps/dataset/neighbours.h"
 #include "stages/steps/ingest/prepare.h"
 
 const char *const st_part_name[ST_PARTS] = { "train", "valid", "test", "calibration", "new" };
-const char *const st_baseline_name[ST_BASELINES] = { "mean", "composition", "descriptors", "neighbours" };
 
 /* ---- rows ---------------------------------------------------------------- */
 
@@ -453,74 +451,4 @@ void st_samples_close(st_samples *s)
         free(s->slot[i].gathered);
     }
     *s = (st_samples){ 0 };
-}
-
-/* ---- baselines ----------------------------------------------------------- */
-
-static void counts_of(double *count, const nn_inputs *in, const ch_graph *g)
-{
-    int64_t all[256] = { 0 };
-
-    for (int32_t k = 0; k < g->n_nodes; k++)
-        all[g->z[k]]++;
-    for (int32_t k = 0; k < in->n_elements; k++)
-        count[k] = (double)all[in->element[k]];
-}
-
-pl_code st_baselines_fit(st_baselines *b, const st_samples *train, int32_t target, pl_arena *mem, pl_error *err)
-{
-    const st_dataset *d = train->d;
-    int64_t n = train->n, used = 0;
-    int32_t k = train->inputs->n_elements;
-    double *y = PL_NEW(mem, double, n + 1), *count = PL_NEW(mem, double, n *k + 1), stdev;
-    double *descriptor = PL_NEW(mem, double, n *ST_DESCRIPTORS + 1);
-    pl_code code;
-
-    if (y == NULL || count == NULL || descriptor == NULL)
-        return pl_fail(err, PL_ENOMEM, "baselines of %lld molecules", (long long)n);
-    b->inputs = train->inputs;
-    b->target = target;
-    b->pool = NULL;
-    for (int64_t i = 0; i < n; i++) {
-        int64_t at = train->at[i];
-        y[used] = st_dataset_value(d, at, target);
-        if (isnan(y[used]))
-            continue;
-        counts_of(count + used * k, train->inputs, d->item[at].graph);
-        memcpy(descriptor + used++ * ST_DESCRIPTORS, d->descriptor[at], sizeof d->descriptor[at]);
-    }
-    nn_metric_moments(y, used, &b->mean, &stdev);
-    code = nn_metric_linear(b->composition, count, y, used, k, mem, err);
-    return code != PL_OK ? code : nn_metric_linear(b->descriptors, descriptor, y, used, ST_DESCRIPTORS, mem, err);
-}
-
-pl_code st_baselines_fit_all(st_baselines *b, const st_samples *train, pl_error *err)
-{
-    pl_code code = PL_OK;
-
-    for (int32_t k = 0; k < train->d->n_targets && code == PL_OK; k++) {
-        code = st_baselines_fit(&b[k], train, k, train->d->mem, err);
-        if (code == PL_OK)
-            code = st_pool_make(&b[k].pool, train, k, k ? b[k - 1].pool : NULL, err);
-    }
-    return code;
-}
-
-pl_code st_baselines_look(const st_baselines *b, st_part part, pl_error *err)
-{
-    return b->pool != NULL ? st_pool_find(b->pool, part, err) : PL_OK;
-}
-
-double st_baseline_value(const st_baselines *b, st_baseline kind, const st_dataset *d, int64_t at)
-{
-    double count[NN_MAX_ELEMENTS];
-
-    if (kind == ST_BY_MEAN)
-        return b->mean;
-    if (kind == ST_BY_NEIGHBOURS)
-        return st_pool_mean(b->pool, at, b->target, b->mean);
-    if (kind == ST_BY_DESCRIPTORS)
-        return nn_metric_apply(b->descriptors, d->descriptor[at], ST_DESCRIPTORS);
-    counts_of(count, b->inputs, d->item[at].graph);
-    return nn_metric_apply(b->composition, count, b->inputs->n_elements);
 }

@@ -85,24 +85,4 @@ typedef struct st_samples {
 pl_code st_samples_open(st_samples *s, const st_dataset *d, st_part part, const nn_inputs *inputs, pl_error *err);
 void st_samples_close(st_samples *s); /* zeroed is fine */
 
-/* Simple predictions of one target to compare a model with: the mean of the training molecules that have it, least
- * squares on their element counts and on their descriptors, and the nearest of them (stages/steps/dataset/neighbours.h). */
-typedef enum st_baseline { ST_BY_MEAN, ST_BY_COMPOSITION, ST_BY_DESCRIPTORS, ST_BY_NEIGHBOURS, ST_BASELINES } st_baseline;
-extern const char *const st_baseline_name[ST_BASELINES];
-
-typedef struct st_baselines {
-    const nn_inputs *inputs;
-    double mean, composition[1 + NN_MAX_ELEMENTS], descriptors[1 + ST_DESCRIPTORS];
-    int32_t target;
-    struct st_pool *pool; /* NULL without neighbours */
-} st_baselines;
-
-/* Without neighbours. */
-pl_code st_baselines_fit(st_baselines *b, const st_samples *train, int32_t target, pl_arena *mem, pl_error *err);
-/* b [d->n_targets], all of them. */
-pl_code st_baselines_fit_all(st_baselines *b, const st_samples *train, pl_error *err);
-/* For a part's molecules; call it before st_baseline_value is asked for ST_BY_NEIGHBOURS. */
-pl_code st_baselines_look(const st_baselines *b, st_part part, pl_error *err);
-double st_baseline_value(const st_baselines *b, st_baseline kind, const st_dataset *d, int64_t at);
-
 #endif

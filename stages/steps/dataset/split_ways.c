@@ -329,11 +329,13 @@ static int part_for(const split_state *s, const int64_t *have, int64_t n)
     return best;
 }
 
-/* Large groups go to train, as long as half of what the held-out parts want is left for these. The other groups are dealt in
+/* Large groups go to train, as long as it gets at most a quarter more than its share, and three quarters of what
+ * the held-out parts want are left for these. The other groups are dealt in
  * random order, so that the held-out parts are exchangeable: prediction intervals that one of them calibrates hold on the others. */
 static void groups_deal(split_state *s, group *g, int64_t n)
 {
-    const double large = large_from(s), train_most = (double)s->n * (1 - 0.5 * (1 - s->conf->fraction[ST_TRAIN]));
+    const double large = large_from(s), share = s->conf->fraction[ST_TRAIN];
+    const double train_most = (double)s->n * fmin(1 - 0.75 * (1 - share), 1.25 * share);
     int64_t have[ST_SPLIT_PARTS] = { 0 }, first = 0;
 
     while (first < n && (first == 0 || ((double)g[first].n > large && (double)(have[ST_TRAIN] + g[first].n) <= train_most))) {

@@ -67,6 +67,61 @@ pl_code st_domain_make(nn_domain *out, const pl_env *env, const st_samples *trai
     return code;
 }
 
+/* ---- molecules that a model has met besides ---- */
+
+typedef struct blocks {
+    char (*key)[NN_SEEN_KEY + 1];
+    int64_t n;
+} blocks;
+
+static void block_add(blocks *b, const char *inchikey)
+{
+    (void)snprintf(b->key[b->n++], NN_SEEN_KEY + 1, "%.*s", NN_SEEN_KEY, inchikey);
+}
+
+/* Returns whether the file of the start lists all molecules that it was trained on and met. */
+static bool start_add(blocks *b, const nn_model_file *start)
+{
+    for (int32_t i = 0; start != NULL && i < start->domain.n; i++)
+        block_add(b, start->domain.key[i]);
+    for (int32_t i = 0; start != NULL && i < start->seen.n; i++)
+        block_add(b, start->seen.key[i]);
+    return start == NULL ||
+           (start->seen.known && start->seen.all && start->domain.n > 0 && start->domain.n >= start->range.molecules);
+}
+
+static pl_code validation_add(blocks *b, const pl_env *env, const st_dataset *d, pl_error *err)
+{
+    sqlite3_stmt *st = NULL;
+    pl_code code = pl_db_prepare(env->store->db, &st, "SELECT inchikey FROM molecule WHERE mol_id=?", err);
+
+    for (int64_t i = 0; i < d->n && code == PL_OK; i++) {
+        char key[NN_DOMAIN_KEY + 1] = "";
+        if (d->part[i] != ST_VALID)
+            continue;
+        code = key_read(key, st, d->mol_id[i], err);
+        block_add(b, key);
+    }
+    (void)sqlite3_finalize(st);
+    return code;
+}
+
+pl_code st_seen_make(nn_seen *out, const pl_env *env, const st_dataset *d, const nn_model_file *start, int64_t most, pl_error *err)
+{
+    const int64_t room = d->n + (start != NULL ? start->domain.n + start->seen.n : 0) + 1;
+    blocks b = { .key = pl_arena_get(env->mem, (size_t)room, sizeof *b.key) };
+    bool all;
+    pl_code code = b.key != NULL ? validation_add(&b, env, d, err)
+                                 : pl_fail(err, PL_ENOMEM, "the validation molecules of a model, %lld", (long long)d->n);
+
+    if (code != PL_OK)
+        return code;
+    all = start_add(&b, start);
+    return nn_seen_make(out, b.key, b.n, most, all, env->mem, err);
+}
+
+/* ---- similarity ---- */
+
 pl_code st_domain_nearest(const nn_near **out, const nn_domain *domain, const nn_item *item, int32_t n, pl_arena *mem,
                           pl_error *err)
 {

@@ -4,6 +4,7 @@
 
 #include <sqlite3.h>
 
+#include "pipeline/base/error.h"
 #include "pipeline/base/text.h"
 
 /* One line for each property with scores that are outside or unknown, each with its end: "769 of 773 scores of gap are outside of

@@ -4,7 +4,7 @@
 
 #include "models/features/mirror.h"
 #include "models/files/model_file.h"
-#include "stages/steps/dataset/dataset.h"
+#include "stages/steps/dataset/baselines.h"
 
 typedef struct st_errors {
     int64_t n_unknown;                  /* molecules with elements the model does not know */

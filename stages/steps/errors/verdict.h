@@ -1,4 +1,4 @@
-/* stages/steps/errors/verdict.h - whether a model beats the simple predictions it is compared with (stages/steps/dataset/dataset.h: st_baseline). */
+/* stages/steps/errors/verdict.h - whether a model beats the simple predictions it is compared with (stages/steps/dataset/baselines.h). */
 #ifndef ST_VERDICT_H
 #define ST_VERDICT_H
 

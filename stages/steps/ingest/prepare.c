@@ -31,6 +31,10 @@ static const pl_field property_fields[] = {
 static const pl_field fields[] = {
     { PL_CHOICE, "fragment", AT(fragment), .choices = "largest|keep",
       .help = "keep the largest part, without known counter-ions and solvents, or all parts" },
+    { PL_CHOICE, "drawing", AT(drawing), .choices = "standard|as_drawn",
+      .help =
+          "groups that are drawn in several ways: standard: nitro, N-oxide, azide, diazo and isonitrile with charges, S=O and P=O "
+          "without; as_drawn: as in the record" },
     { PL_BOOL, "neutralise", AT(neutralise), .flags = PL_LATER,
       .help = "convert acids and bases to their uncharged form; quaternary nitrogen keeps its charge and one counter-charge" },
     { PL_REAL, "ph", AT(ph), .dflt = -1, .min = 0, .max = 14, .choices = "none", .flags = PL_LATER,
@@ -64,7 +68,8 @@ static const pl_field fields[] = {
       .help = "CPU time at the second and last attempt; multiplied by `count`" },
     { PL_CHOICE, "dedupe.by", AT(dedupe), .choices = "inchikey|exact|none|protonation|skeleton",
       .help =
-          "records are the same molecule if they have: inchikey: the same InChIKey; exact: also the same canonical SMILES; none: never; "
+          "records are the same molecule if they have as many unpaired electrons and: inchikey: the same InChIKey; exact: also the same "
+          "canonical SMILES; none: never; "
           "protonation: the same InChIKey except for the last letter (the protonation); skeleton: the same first 14 letters of the "
           "InChIKey, whatever their stereo and isotopes" },
     { PL_CHOICE, "dedupe.on_conflict", AT(on_conflict), .choices = "mean|first",
@@ -270,6 +275,7 @@ static void read_conf(prepare_state *s)
 
     s->opts = ch_prepare_defaults();
     s->opts.largest_fragment = c->fragment == 0;
+    s->opts.one_drawing = c->drawing == ST_DRAWING_STANDARD;
     s->opts.neutralise = c->neutralise;
     s->opts.ph = c->ph;
     s->opts.max_heavy_atoms = (int32_t)c->max_heavy_atoms;
@@ -438,7 +444,7 @@ static pl_code commit(void *state, pl_unit *unit, pl_error *err)
 static pl_code fail_empty(prepare_state *s, pl_error *err)
 {
     sqlite3_stmt *st = NULL;
-    bool row = false;
+    bool row = false, read = false; /* read: as a molecule of the format */
     int64_t n = 0, aside = 0;
     pl_code code = pl_db_int(s->env->store->db, &n, err, "SELECT count(*) FROM record");
 
@@ -456,12 +462,12 @@ static pl_code fail_empty(prepare_state *s, pl_error *err)
                              err);
     if (code == PL_OK)
         code = pl_db_step(st, &row, err);
+    read = row && strcmp((const char *)sqlite3_column_text(st, 0), "valence") == 0;
     if (code == PL_OK)
-        code = pl_fail(err, PL_EINPUT,
-                       "none of the %lld records gave a molecule, most often: %s: %.160s; check `format` of "
-                       "`inputs` and see `molsieve failures`",
-                       (long long)n, row ? (const char *)sqlite3_column_text(st, 0) : "unknown",
-                       row ? (const char *)sqlite3_column_text(st, 1) : "");
+        code =
+            pl_fail(err, PL_EINPUT, "none of the %lld records gave a molecule, most often: %s: %.160s; %ssee `molsieve failures`",
+                    (long long)n, row ? (const char *)sqlite3_column_text(st, 0) : "unknown",
+                    row ? (const char *)sqlite3_column_text(st, 1) : "", read ? "" : "check `format` of `inputs` and ");
     (void)sqlite3_finalize(st);
     return code;
 }
@@ -518,6 +524,8 @@ static pl_code finish(void *state, pl_error *err)
         code = fail_empty(s, err);
     if (code == PL_OK && s->env->n_shards == 0)
         code = warn_labels(s, err);
+    if (code == PL_OK && s->env->n_shards == 0)
+        code = st_drawings_warn(s->env, err);
     return code == PL_OK ? say_structures(s) : code;
 }
 
@@ -563,7 +571,7 @@ const pl_stage st_prepare = {
     .name = "prepare",
     .help = "turn records into molecules: structure, identity, descriptors, conformer, labels",
     .scope = PL_PER_UNIT,
-    .version = 3,
+    .version = 4,
     .fields = fields,
     .conf_size = sizeof(st_prepare_conf),
     .state_size = sizeof(prepare_state),

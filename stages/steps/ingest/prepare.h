@@ -27,6 +27,7 @@ static inline int st_dedupe_letters(int32_t dedupe)
 }
 enum { ST_CONFLICT_MEAN, ST_CONFLICT_FIRST };
 enum { ST_REGRESSION, ST_CLASSIFICATION };
+enum { ST_DRAWING_STANDARD, ST_DRAWING_AS_DRAWN };
 enum { ST_ALERT_FLAG, ST_ALERT_FILTER };
 
 typedef struct st_prepare_conf {
@@ -35,6 +36,7 @@ typedef struct st_prepare_conf {
     double window;      /* kcal/mol                                                  */
     double cpu_limit, retry_cpu_limit, memory_limit;
     int64_t max_heavy_atoms, max_atoms;
+    int32_t drawing; /* ST_DRAWING_...                                              */
     bool neutralise;
     double ph;              /* -1: none                                              */
     const char *alert_file; /* stages/steps/ingest/alerts.h                                       */
@@ -49,6 +51,9 @@ typedef struct st_property {
     const char *name, *unit, *description;
     int32_t task, better; /* regression|classification, none|low|high */
 } st_property;
+
+/* record.reason of a duplicate whose canonical SMILES is not that of its molecule, before the SMILES. */
+#define ST_DRAWN_REASON "drawn as "
 
 /* Records per unit, by the work that each takes. */
 int64_t st_prepare_unit(const st_prepare_conf *c);
@@ -88,5 +93,8 @@ pl_code st_molecules_open(st_molecules **out, pl_env *env, pl_error *err);
 void st_molecules_close(st_molecules *m); /* NULL is fine */
 /* All rows of one unit and its block of conformers. */
 pl_code st_molecules_put(st_molecules *m, pl_unit *unit, pl_error *err);
+/* A warning with the number of molecules that were given in several drawings; "" for none. */
+pl_code st_drawings_text(pl_store *s, char text[256], pl_error *err);
+pl_code st_drawings_warn(pl_env *env, pl_error *err); /* as an event of the stage */
 
 #endif

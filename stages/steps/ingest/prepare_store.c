@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <float.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "chem/molecule/codec.h"
+#include "pipeline/base/log.h"
 #include "pipeline/store/sums.h"
 #include "pipeline/workflow/workflow.h"
 #include "stages/database/descriptor_columns.h"
 #include "stages/steps/ingest/alerts.h"
 #include "stages/steps/ingest/qm9_units.h"
+#include "stages/steps/ingest/shells.h"
 
 typedef struct property {
     const char *name;
@@ -53,16 +56,18 @@ static const char measurement_sql[] = "CREATE TABLE IF NOT EXISTS measurement(re
  * with it come before it with a letter behind that no key has. */
 static const char *find_sql(const st_prepare_conf *conf, pl_arena *mem)
 {
+    static const char same[] =
+        "CASE ?1 WHEN '' THEN smiles=?2 ELSE free_valences(smiles)=free_valences(?2) END ORDER BY mol_id LIMIT 1";
     const int n = st_dedupe_letters(conf->dedupe);
 
     if (conf->dedupe == ST_DEDUPE_EXACT)
-        return "SELECT mol_id FROM molecule WHERE inchikey=?1 AND smiles=?2 ORDER BY mol_id LIMIT 1";
+        return "SELECT mol_id, smiles FROM molecule WHERE inchikey=?1 AND smiles=?2 ORDER BY mol_id LIMIT 1";
     if (n == 27)
-        return "SELECT mol_id FROM molecule WHERE inchikey=?1 AND (?1<>'' OR smiles=?2) ORDER BY mol_id LIMIT 1";
+        return pl_sprintf(mem, "SELECT mol_id, smiles FROM molecule WHERE inchikey=?1 AND %s", same);
     return pl_sprintf(mem,
-                      "SELECT mol_id FROM molecule WHERE inchikey>=substr(?1,1,%d) AND inchikey<=CASE ?1 WHEN '' THEN '' ELSE "
-                      "substr(?1,1,%d)||'~' END AND (?1<>'' OR smiles=?2) ORDER BY mol_id LIMIT 1",
-                      n, n);
+                      "SELECT mol_id, smiles FROM molecule WHERE inchikey>=substr(?1,1,%d) AND inchikey<=CASE ?1 WHEN '' THEN '' ELSE "
+                      "substr(?1,1,%d)||'~' END AND %s",
+                      n, n, same);
 }
 
 pl_code st_molecules_open(st_molecules **out, pl_env *env, pl_error *err)
@@ -78,8 +83,9 @@ pl_code st_molecules_open(st_molecules **out, pl_env *env, pl_error *err)
     m->conf = env->step->conf;
     m->alerts = st_alerts_wanted(m->conf);
     find = find_sql(m->conf, env->mem);
-    code =
-        find != NULL ? pl_db_prepare(env->store->db, &m->find, find, err) : pl_fail(err, PL_ENOMEM, "no memory to store molecules");
+    code = find != NULL ? st_shells_open(env->store->db, err) : pl_fail(err, PL_ENOMEM, "no memory to store molecules");
+    if (code == PL_OK)
+        code = pl_db_prepare(env->store->db, &m->find, find, err);
     for (size_t i = 0; i < sizeof statements / sizeof statements[0] && code == PL_OK; i++)
         code = pl_db_prepare(env->store->db, (sqlite3_stmt **)(void *)((char *)m + statements[i].at), statements[i].sql, err);
     if (code == PL_OK && env->n_shards > 0)
@@ -319,21 +325,28 @@ static pl_code store_labels(st_molecules *m, int64_t mol_id, const st_record *r,
 
 /* ---- molecules and records ---- */
 
-static pl_code find_molecule(st_molecules *m, const ch_prepared *p, int64_t *mol_id, pl_error *err)
+/* *drawn: if the molecule is there with another SMILES, how the record draws it (ST_DRAWN_REASON); else NULL. */
+static pl_code find_molecule(st_molecules *m, const ch_prepared *p, int64_t *mol_id, const char **drawn, pl_arena *mem,
+                             pl_error *err)
 {
-    bool row = false;
+    bool row = false, differs = false;
     pl_code code;
 
     *mol_id = 0;
+    *drawn = NULL;
     if (m->conf->dedupe == ST_DEDUPE_NONE)
         return PL_OK;
     bind_text(m->find, 1, p->inchikey);
     bind_text(m->find, 2, p->smiles);
     code = pl_db_step(m->find, &row, err);
-    if (code == PL_OK && row)
+    if (code == PL_OK && row) {
         *mol_id = sqlite3_column_int64(m->find, 0);
+        differs = strcmp((const char *)sqlite3_column_text(m->find, 1), p->smiles) != 0;
+    }
     (void)sqlite3_reset(m->find);
-    return code;
+    if (differs)
+        *drawn = pl_sprintf(mem, ST_DRAWN_REASON "%s", p->smiles);
+    return code == PL_OK && differs && *drawn == NULL ? pl_fail(err, PL_ENOMEM, "no memory for a reason") : code;
 }
 
 static pl_code store_molecule(st_molecules *m, int64_t id, const ch_prepared *p, int64_t unit, pl_error *err)
@@ -387,18 +400,19 @@ static pl_code store_failed(st_molecules *m, int64_t id, const ch_prepared *p, p
 }
 
 /* *fresh: the record made a new molecule. */
-static pl_code store_good(st_molecules *m, const st_record *r, const ch_prepared *p, int64_t unit, bool *fresh, pl_error *err)
+static pl_code store_good(st_molecules *m, const st_record *r, const ch_prepared *p, pl_unit *unit, bool *fresh, pl_error *err)
 {
     int64_t mol_id;
-    pl_code code = find_molecule(m, p, &mol_id, err);
+    const char *drawn;
+    pl_code code = find_molecule(m, p, &mol_id, &drawn, unit->mem, err);
 
     *fresh = mol_id == 0;
     if (code == PL_OK && *fresh) {
         mol_id = r->id;
-        code = store_molecule(m, mol_id, p, unit, err);
+        code = store_molecule(m, mol_id, p, unit->index, err);
     }
     if (code == PL_OK)
-        code = set_record(m, r->id, *fresh ? "ok" : "duplicate", mol_id, NULL, err);
+        code = set_record(m, r->id, *fresh ? "ok" : "duplicate", mol_id, drawn, err);
     return code == PL_OK ? store_labels(m, mol_id, r, err) : code;
 }
 
@@ -428,7 +442,7 @@ pl_code st_molecules_put(st_molecules *m, pl_unit *unit, pl_error *err)
         else if (p->set_aside != NULL)
             code = set_record(m, u->record[i].id, "filtered", 0, p->set_aside, err);
         else
-            code = store_good(m, &u->record[i], p, unit->index, &fresh, err);
+            code = store_good(m, &u->record[i], p, unit, &fresh, err);
         if (fresh)
             item[n++] = (ch_block_item){ u->record[i].id, p->mol };
         for (int32_t k = 0; fresh && k < p->n_other; k++)
@@ -443,4 +457,28 @@ pl_code st_molecules_put(st_molecules *m, pl_unit *unit, pl_error *err)
     if (code == PL_OK)
         code = pl_block_put(m->env->store, "conformer", m->env->step->key, unit->index, n ? item[0].id : 0, n, block, err);
     return code;
+}
+
+pl_code st_drawings_text(pl_store *s, char text[256], pl_error *err)
+{
+    int64_t n = 0;
+    pl_code code =
+        pl_db_int(s->db, &n, err, "SELECT count(DISTINCT mol_id) FROM record WHERE status='duplicate' AND reason IS NOT NULL");
+
+    text[0] = '\0';
+    if (code == PL_OK && n > 0)
+        (void)snprintf(
+            text, 256,
+            "molecules given in more than one drawing (such as tautomers): %lld; each is scored as in its first record; see "
+            "SELECT title, mol_id, reason FROM record WHERE reason LIKE '" ST_DRAWN_REASON "%%'",
+            (long long)n);
+    return code;
+}
+
+pl_code st_drawings_warn(pl_env *env, pl_error *err)
+{
+    char text[256];
+    pl_code code = st_drawings_text(env->store, text, err);
+
+    return code == PL_OK && text[0] != '\0' ? pl_event_add(env, PL_WARN, "%s", text) : code;
 }

@@ -227,7 +227,8 @@ static pl_code walk_batch(diverse *d, pl_error *err)
 
     for (int64_t at = 0, n; at < s->n_best && s->n_hits < s->conf->top && code == PL_OK; at += n) {
         n = 2 * (s->conf->top - s->n_hits);
-        n = n < CHUNK_MIN ? CHUNK_MIN : n > CHUNK_MAX ? CHUNK_MAX : n;
+        n = n < CHUNK_MIN ? CHUNK_MIN : n;
+        n = n < CHUNK_MAX ? n : CHUNK_MAX;
         n = n < s->n_best - at ? n : s->n_best - at;
         code = walk(d, s->best + at, (int32_t)n, err);
     }

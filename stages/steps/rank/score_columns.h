@@ -5,6 +5,7 @@
 #include <sqlite3.h>
 #include <stdbool.h>
 
+#include "pipeline/base/error.h"
 #include "pipeline/base/text.h"
 
 /* Adds ", (...) AS "esol (log10(mol/L))"" for each scored property to a SELECT in

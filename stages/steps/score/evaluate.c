@@ -44,7 +44,7 @@ static const pl_field fields[] = {
     { PL_BOOL, "calibrate", AT(calibrate), .flags = PL_LATER,
       .help =
           "with `models`: write each to models/NAME-calibrated.safetensors with intervals and domain from the labelled molecules: those "
-          "of the part calibration if there is a split, else all that the model was not trained on" },
+          "of the part calibration if there is a split, else all that the model was neither trained on nor validated with" },
     { PL_INT, "batch.molecules", AT(molecules), .dflt = 240, .min = 1, .max = 100000, .unit = "molecules", .flags = PL_HOW,
       .help = "in a batch; bit-identical for any" },
     { PL_INT, "batch.max_edges", AT(max_edges), .dflt = 70000, .min = 0, .max = 1e9, .unit = "edges", .flags = PL_HOW,

@@ -174,12 +174,29 @@ static pl_code parts_find(const models_state *s, judged *j, pl_error *err)
         (void)sqlite3_bind_int64(st, 1, j->d.mol_id[i]);
         code = pl_db_step(st, &row, err);
         j->d.part[i] = calibrates ? ST_CALIBRATION : ST_NEW;
-        if (code == PL_OK && row && is_trained_on(&j->m->domain, (const char *)sqlite3_column_text(st, 0)))
+        const char *key = code == PL_OK && row ? (const char *)sqlite3_column_text(st, 0) : "";
+        if (is_trained_on(&j->m->domain, key))
             j->d.part[i] = ST_TRAIN;
+        else if (nn_seen_has(&j->m->seen, key))
+            j->d.part[i] = ST_VALID;
         (void)sqlite3_reset(st);
     }
     sqlite3_finalize(st);
     return code;
+}
+
+/* Validation molecules that the file does not list pass for new ones. */
+static pl_code seen_warn(const models_state *s, const judged *j)
+{
+    if (j->m->seen.known && j->m->seen.all)
+        return PL_OK;
+    return pl_event_add(
+        s->env, PL_WARN,
+        "the file of model %s %s molecules that chose its best epoch%s: if some of them are among the labelled ones, "
+        "they count as new, and errors%s are too small; %s",
+        j->name, j->m->seen.known ? "does not list all" : "is of an earlier version and does not list the",
+        j->m->seen.known ? ", or that it met in the model it started from" : "", s->conf->calibrate ? " and the new intervals" : "",
+        "give only molecules that it has never met, or train it again");
 }
 
 /* Warns of what makes the numbers look better than they are. */
@@ -208,7 +225,7 @@ static pl_code warn(models_state *s, const judged *j, pl_error *err)
                             "the file of model %s lists %d of its %lld training molecules: others of them may be in the part new",
                             j->name, (int)j->m->domain.n, trained);
     json_decref(all);
-    return code;
+    return code == PL_OK ? seen_warn(s, j) : code;
 }
 
 /* ---- errors -------------------------------------------------------------- */
@@ -356,9 +373,10 @@ static pl_code counts_tell(const models_state *s)
     for (int i = 0; i < s->n && code == PL_OK; i++) {
         const judged *j = &s->one[i];
         code = pl_event_add(s->env, count_of(j, ST_NEW) || s->conf->calibrate ? PL_INFO : PL_WARN,
-                            "model %s: %lld labelled molecules, %lld of them in its training, %lld for calibration, %lld new",
-                            j->name, (long long)j->d.n, (long long)count_of(j, ST_TRAIN), (long long)count_of(j, ST_CALIBRATION),
-                            (long long)count_of(j, ST_NEW));
+                            "model %s: %lld labelled molecules, %lld of them in its training, %lld in its validation, %lld for "
+                            "calibration, %lld new",
+                            j->name, (long long)j->d.n, (long long)count_of(j, ST_TRAIN), (long long)count_of(j, ST_VALID),
+                            (long long)count_of(j, ST_CALIBRATION), (long long)count_of(j, ST_NEW));
     }
     return code;
 }
@@ -421,10 +439,10 @@ void st_evaluate_models_check(const pl_workflow *wf, const pl_step *step, pl_pro
 pl_code st_evaluate_models_key(const pl_workflow *wf, const pl_step *step, pl_store *store, const char **extra_json, pl_arena *mem,
                                pl_error *err)
 {
-    *extra_json = NULL;
-    if (pl_workflow_step(wf, "train") != NULL)
-        return PL_OK;
-    return st_model_list_key(wf, &conf_of(step)->models, store, extra_json, mem, err);
+    static const pl_list trained_here = { 0 };
+
+    return st_model_list_key(wf, pl_workflow_step(wf, "train") != NULL ? &trained_here : &conf_of(step)->models, store, extra_json,
+                             mem, err);
 }
 
 pl_code st_evaluate_missing(const pl_workflow *wf, const pl_step *step, const char **out, pl_arena *mem, pl_error *err)

@@ -1,14 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "stages/steps/score/score.h"
 
-#include <math.h>
-#include <string.h>
-
-#include "chem/molecule/element.h"
-#include "chem/graph/graph_block.h"
 #include "pipeline/base/log.h"
 #include "pipeline/base/text.h"
-#include "stages/steps/errors/domain.h"
 #include "stages/steps/ingest/size_estimate.h"
 #include "stages/steps/dataset/dataset.h"
 #include "stages/steps/features/graph.h"
@@ -16,7 +10,7 @@
 #include "stages/steps/score/score_parts.h"
 #include "stages/steps/train/train.h"
 
-/* Seconds a molecule and edge for one layer of 32 channels, one worker: for plans only. */
+/* Seconds per structure and model with one worker; used for estimates only. */
 static const double MOLECULE_S = 3e-3;
 
 #define AT(member) offsetof(score_conf, member)
@@ -50,7 +44,7 @@ static int property_add(st_predicted *out, int n, st_predicted p, const char *un
     return p.own != NULL ? n + 1 : -1;
 }
 
-/* Of the models that this workflow trains. */
+/* Properties of the models that this workflow trains. */
 static int trained_properties(const st_train_conf *c, st_predicted *out, pl_arena *mem)
 {
     int n = 0;
@@ -114,19 +108,7 @@ static pl_code estimate(const pl_workflow *wf, const pl_step *step, pl_store *st
     return PL_OK;
 }
 
-/* ---- the run ------------------------------------------------------------- */
-
-typedef struct score_worker {
-    const score_state *state;
-    const nn_engine_kind *kind;
-    nn_engine *engine[ST_MODELS_MAX];
-    int laid[ST_MODELS_MAX];            /* the first model with the same inputs      */
-    nn_collate *collate[ST_MODELS_MAX]; /* of those that are the first               */
-    nn_mirror *mirror[ST_MODELS_MAX];   /* the same, if some model is mirrored       */
-    pl_arena *scratch;
-} score_worker;
-
-/* Of models trained on the same molecules, only the first searches for the nearest. */
+/* Among models trained on the same molecules, only the first searches for nearest molecules. */
 static void domain_join(score_state *s, int k)
 {
     int j = 0;
@@ -147,7 +129,7 @@ static pl_code targets_add(score_state *s, int k, pl_error *err)
     return PL_OK;
 }
 
-/* One warning for all models without a range. */
+/* Adds one warning for all models without a range. */
 static pl_code ranges_open(score_state *s, pl_error *err)
 {
     const nn_model_file *silent = NULL;
@@ -203,7 +185,7 @@ static pl_code models_open(score_state *s, pl_error *err)
     return code != PL_OK ? code : ranges_open(s, err);
 }
 
-/* A molecule that only some of the models scored is no failure of the run, so it is reported here. */
+/* A molecule that some models could score does not count as failed, so the missing predictions are reported here. */
 static pl_code refusals_tell(const score_state *s, pl_error *err)
 {
     sqlite3_stmt *st = NULL;
@@ -221,7 +203,7 @@ static pl_code refusals_tell(const score_state *s, pl_error *err)
     return code;
 }
 
-/* The index is made at the end, sorted once: molecule by molecule it would be most of the writing. */
+/* Creates the index after the last row: updating it row by row would take most of the writing time. */
 static pl_code score_finish(void *state, pl_error *err)
 {
     score_state *s = state;
@@ -230,7 +212,7 @@ static pl_code score_finish(void *state, pl_error *err)
     return code != PL_OK ? code : pl_db_exec(s->env->store->db, "CREATE INDEX score_rank ON score(property_id,mean)", err);
 }
 
-/* The labels that the model of this workflow learned. */
+/* Whether the labels were converted before this workflow's model learned them. */
 static bool is_converted(const score_state *s, int32_t output)
 {
     const pl_step *train = pl_workflow_step(s->env->wf, "train");
@@ -309,279 +291,6 @@ static pl_code score_next(void *state, pl_unit *unit, bool *more, pl_error *err)
     return code != PL_OK || !stored ? code : st_blocks_get(&s->bases, unit->index, &u->bases, unit->mem, err);
 }
 
-/* ---- workers ------------------------------------------------------------- */
-
-/* Models with the same inputs read one batch. */
-static pl_code collates_open(score_worker *w, pl_error *err)
-{
-    const score_state *s = w->state;
-
-    for (int k = 0; k < s->n_models; k++) {
-        int j = 0;
-        while (j < k && !nn_inputs_same(&s->model[j].m->inputs, &s->model[k].m->inputs))
-            j++;
-        w->laid[k] = j;
-        w->collate[k] = j == k ? nn_collate_new() : NULL;
-        w->mirror[k] = j == k && s->mirrors ? nn_mirror_new() : NULL;
-        if (j == k && (w->collate[k] == NULL || (s->mirrors && w->mirror[k] == NULL)))
-            return pl_fail(err, PL_ENOMEM, "a worker");
-    }
-    return PL_OK;
-}
-
-static pl_code worker_open(void *worker, void *state, pl_error *err)
-{
-    score_worker *w = worker;
-    const score_state *s = state;
-    nn_engine_conf conf = st_compute_conf(&s->conf->compute, 1);
-    int number = atomic_fetch_add(&((score_state *)state)->n_workers, 1);
-    pl_code code;
-
-    conf.device = s->device[number % s->n_devices];
-    w->state = s;
-    w->kind = st_compute_engine(&s->conf->compute);
-    w->scratch = pl_arena_new(1 << 20);
-    code = w->scratch != NULL ? collates_open(w, err) : pl_fail(err, PL_ENOMEM, "a worker");
-    for (int k = 0; k < s->n_models && code == PL_OK; k++) {
-        code = w->kind->open(&w->engine[k], s->model[k].m->model, &conf, err);
-        if (code == PL_OK)
-            code = w->kind->set_params(w->engine[k], s->model[k].m->params, err);
-    }
-    return code;
-}
-
-static void worker_close(void *worker)
-{
-    score_worker *w = worker;
-
-    for (int k = 0; w->kind != NULL && k < ST_MODELS_MAX; k++)
-        w->kind->close(w->engine[k]);
-    for (int k = 0; k < ST_MODELS_MAX; k++) {
-        nn_collate_free(w->collate[k]);
-        nn_mirror_free(w->mirror[k]);
-    }
-    pl_arena_free(w->scratch);
-}
-
-/* A batch for all models: items first .. of the unit. */
-typedef struct score_batch {
-    score_unit *u;
-    const nn_item *item;
-    int32_t first, count;
-    nn_collated made[ST_MODELS_MAX]; /* of those that are the first with their inputs */
-    nn_batch image[ST_MODELS_MAX];   /* their mirror images                           */
-    float *y[2][ST_MODELS_MAX];      /* [structures of a unit][outputs of the model]; [1]: of mirror images */
-} score_batch;
-
-static void radial_note(score_worker *w, score_unit *u, int k)
-{
-    double off = w->kind->radial_error != NULL ? w->kind->radial_error(w->engine[k]) : 0;
-
-    if (!(off <= u->radial_error))
-        u->radial_error = off;
-}
-
-/* At the same time if the engine can, else one after the other. image: mirror images, for the models that need them. */
-static pl_code forward_run(score_worker *w, score_batch *b, bool image, pl_error *err)
-{
-    nn_engine *engine[ST_MODELS_MAX];
-    const nn_batch *in[ST_MODELS_MAX];
-    float *y[ST_MODELS_MAX];
-    int n = 0;
-    pl_code code = PL_OK;
-
-    for (int k = 0; k < w->state->n_models && code == PL_OK; k++) {
-        const nn_batch *batch = image ? &b->image[w->laid[k]] : &b->made[w->laid[k]].batch;
-        if (!batch->n_graphs || (image && !w->state->model[k].mirrored))
-            continue;
-        engine[n] = w->engine[k];
-        in[n] = batch;
-        y[n++] = b->y[image][k];
-        if (w->kind->forward_all != NULL)
-            continue;
-        code = w->kind->forward(w->engine[k], batch, false, b->y[image][k], err);
-        if (code == PL_OK && b->first == 0 && !image)
-            radial_note(w, b->u, k);
-    }
-    return code != PL_OK || w->kind->forward_all == NULL ? code : w->kind->forward_all(engine, in, y, n, err);
-}
-
-/* Means over structures and mirror images, of the network's own numbers: before they get their unit or probability. */
-static void images_join(const score_worker *w, score_batch *b)
-{
-    for (int k = 0; k < w->state->n_models; k++) {
-        int32_t n = b->made[w->laid[k]].batch.n_graphs * w->state->model[k].m->conf.outputs;
-        for (int32_t i = 0; w->state->model[k].mirrored && i < n; i++)
-            b->y[0][k][i] = 0.5f * (b->y[0][k][i] + b->y[1][k][i]);
-    }
-}
-
-static pl_code images_run(score_worker *w, score_batch *b, pl_error *err)
-{
-    pl_code code = PL_OK;
-
-    for (int k = 0; k < w->state->n_models && code == PL_OK; k++)
-        if (w->laid[k] == k)
-            code = nn_mirror_batch(w->mirror[k], &b->image[k], &b->made[k].batch, err);
-    if (code == PL_OK)
-        code = forward_run(w, b, true, err);
-    if (code == PL_OK)
-        images_join(w, b);
-    return code;
-}
-
-static void outcomes_take(score_batch *b, const score_state *s, int target, const nn_collated *c)
-{
-    const scored_target *t = &s->target[target];
-    const nn_model_file *m = s->model[t->model].m;
-    outcome *o = b->u->outcome + (int64_t)b->first * s->n_targets + target;
-
-    for (int32_t i = 0; i < c->batch.n_graphs; i++) {
-        const ch_graph *g = b->item[b->first + c->item[i]].graph;
-        o[(int64_t)c->item[i] * s->n_targets].value =
-            nn_model_value(m, t->output, g->z, g->n_nodes, (double)b->y[0][t->model][i * m->conf.outputs + t->output]);
-    }
-    for (int32_t i = 0; i < c->n_left; i++)
-        o[(int64_t)c->left[i].item * s->n_targets].unknown = c->left[i].element;
-}
-
-static pl_code batch_run(score_worker *w, score_batch *b, pl_error *err)
-{
-    const score_state *s = w->state;
-    pl_code code = PL_OK;
-
-    for (int k = 0; k < s->n_models && code == PL_OK; k++)
-        if (w->laid[k] == k)
-            code = nn_collate_run(w->collate[k], &b->made[k], b->item + b->first, b->count, &s->model[k].m->inputs, err);
-    if (code == PL_OK)
-        code = forward_run(w, b, false, err);
-    if (code == PL_OK && s->mirrors)
-        code = images_run(w, b, err);
-    for (int j = 0; j < s->n_targets && code == PL_OK; j++)
-        outcomes_take(b, s, j, &b->made[w->laid[s->target[j].model]]);
-    return code;
-}
-
-static pl_code unit_unpack(score_worker *w, score_unit *u, nn_item **item, pl_arena *mem, pl_error *err)
-{
-    ch_graph_block graphs;
-    nn_basis_block basis;
-    pl_code code = pl_block_check(&u->graphs, err);
-
-    if (code == PL_OK)
-        code = pl_block_check(&u->bases, err);
-    if (code == PL_OK)
-        code = ch_graph_block_unpack(&graphs, u->graphs.data, w->scratch, err);
-    if (code == PL_OK && u->bases.found)
-        code = nn_basis_unpack(&basis, u->bases.data, &graphs, w->scratch, err);
-    if (code != PL_OK)
-        return code;
-    u->n_structures = graphs.n;
-    u->id = PL_NEW(mem, int64_t, graphs.n + 1);
-    u->structure = PL_NEW(mem, int32_t, graphs.n + 1);
-    u->outcome = PL_NEW(mem, outcome, (int64_t)graphs.n * w->state->n_targets + 1);
-    *item = PL_NEW(w->scratch, nn_item, graphs.n + 1);
-    if (u->id == NULL || u->structure == NULL || u->outcome == NULL || *item == NULL)
-        return pl_fail(err, PL_ENOMEM, "scores of %d molecules", (int)graphs.n);
-    for (int32_t i = 0; i < graphs.n; i++) {
-        if (i == 0 || graphs.id[i] != graphs.id[i - 1]) {
-            u->structure[u->n] = i;
-            u->id[u->n++] = graphs.id[i];
-        }
-        (*item)[i] = nn_item_of(&graphs, u->bases.found ? &basis : NULL, i);
-    }
-    u->structure[u->n] = graphs.n;
-    return PL_OK;
-}
-
-/* Models with the same domain search once. All structures of a molecule have the same fingerprint. */
-static pl_code nearest_find(score_worker *w, score_unit *u, const nn_item *item, pl_arena *mem, pl_error *err)
-{
-    nn_item *first = PL_NEW(w->scratch, nn_item, u->n + 1);
-    pl_code code = first != NULL ? PL_OK : pl_fail(err, PL_ENOMEM, "scores of %d molecules", (int)u->n);
-
-    for (int32_t i = 0; i < u->n && code == PL_OK; i++)
-        first[i] = item[u->structure[i]];
-    for (int k = 0; k < w->state->n_models && code == PL_OK; k++) {
-        const int j = w->state->model[k].domain;
-        if (j == k)
-            code = st_domain_nearest(&u->near[k], &w->state->model[k].m->domain, first, u->n, mem, err);
-        else if (j >= 0)
-            u->near[k] = u->near[j];
-    }
-    return code;
-}
-
-/* Mean and sample deviation of n structures, n_targets apart. */
-static outcome together(const outcome *o, int32_t n, int n_targets)
-{
-    outcome all = { .value = o->value, .spread = NAN, .unknown = o->unknown };
-    double square = 0;
-
-    if (n == 1)
-        return all;
-    for (int32_t i = 1; i < n; i++)
-        all.value += o[i * n_targets].value;
-    all.value /= n;
-    for (int32_t i = 0; i < n; i++)
-        square += (o[i * n_targets].value - all.value) * (o[i * n_targets].value - all.value);
-    all.spread = sqrt(square / (n - 1));
-    return all;
-}
-
-/* Those of the first structure are those of all. */
-static pl_code traits_find(score_worker *w, score_unit *u, const nn_item *item, pl_arena *mem, pl_error *err)
-{
-    pl_code code = PL_OK;
-
-    u->traits = PL_NEW(mem, nn_traits, u->n + 1);
-    if (u->traits == NULL)
-        return pl_fail(err, PL_ENOMEM, "scores of %d molecules", (int)u->n);
-    for (int32_t i = 0; i < u->n && code == PL_OK; i++)
-        code = nn_traits_of(&u->traits[i], item[u->structure[i]].graph, w->scratch, err);
-    return code;
-}
-
-/* In place: molecules are never more than structures. */
-static void structures_join(score_unit *u, int n_targets)
-{
-    for (int32_t i = 0; i < u->n; i++)
-        for (int k = 0; k < n_targets; k++)
-            u->outcome[(int64_t)i * n_targets + k] =
-                together(u->outcome + (int64_t)u->structure[i] * n_targets + k, u->structure[i + 1] - u->structure[i], n_targets);
-}
-
-static pl_code score_work(void *worker, pl_unit *unit, pl_error *err)
-{
-    score_worker *w = worker;
-    const score_conf *c = w->state->conf;
-    score_batch b = { .u = unit->data };
-    nn_item *item;
-    pl_code code;
-
-    pl_arena_reset(w->scratch);
-    code = unit_unpack(w, b.u, &item, unit->mem, err);
-    if (code != PL_OK)
-        return code;
-    b.item = item;
-    code = nearest_find(w, b.u, item, unit->mem, err);
-    if (code == PL_OK && w->state->has_range)
-        code = traits_find(w, b.u, item, unit->mem, err);
-    for (int k = 0; k < w->state->n_models && code == PL_OK; k++) {
-        size_t n = (size_t)b.u->n_structures * (size_t)w->state->model[k].m->conf.outputs + 1;
-        b.y[0][k] = PL_NEW(w->scratch, float, n);
-        b.y[1][k] = PL_NEW(w->scratch, float, w->state->model[k].mirrored ? n : 1);
-        code = b.y[0][k] != NULL && b.y[1][k] != NULL ? PL_OK : pl_fail(err, PL_ENOMEM, "scores of %d molecules", (int)b.u->n);
-    }
-    for (; b.first < b.u->n_structures && code == PL_OK; b.first += b.count) {
-        b.count = nn_collate_take(item, b.first, b.u->n_structures, (int32_t)c->molecules, c->max_edges);
-        code = batch_run(w, &b, err);
-    }
-    if (code == PL_OK)
-        structures_join(b.u, w->state->n_targets);
-    return code;
-}
-
 static void score_close(void *state)
 {
     score_state *s = state;
@@ -593,7 +302,7 @@ static void score_close(void *state)
 }
 
 static const char *const needs[] = { "graph", "(basis)", "(train)", NULL };
-/* Properties that came with the models are removed with them; those of a train stage belong to it. */
+/* Removes models and properties unless a train stage, which owns them, exists. */
 #define NOT_TRAINED " AND NOT EXISTS(SELECT 1 FROM stage WHERE name='train')"
 static const char *const reset_sql[] = {
     "DELETE FROM score", "DELETE FROM prediction",
@@ -625,9 +334,9 @@ const pl_stage st_score = {
     .estimate = estimate,
     .open = score_open,
     .next = score_next,
-    .worker_open = worker_open,
-    .work = score_work,
-    .worker_close = worker_close,
+    .worker_open = st_score_worker_open,
+    .work = st_score_work,
+    .worker_close = st_score_worker_close,
     .commit = st_score_commit,
     .finish = score_finish,
     .close = score_close,

@@ -167,6 +167,7 @@ pl_code st_model_list_key(const pl_workflow *wf, const pl_list *wanted, pl_store
     pl_code code = PL_OK;
 
     st_model_list_fill(&l, wf, wanted, mem);
+    json_object_set_new(all, "rules of the domain", json_integer(NN_RANGE_RULES));
     for (int k = 0; k < l.n && !l.trained_here && code == PL_OK; k++) {
         char hash[65];
         code = pl_file_hash(store, l.path[k], hash, err);

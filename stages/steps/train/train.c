@@ -90,6 +90,14 @@ static nn_engine *host_beside(void *ctx, pl_error *err)
 /* Errors are those of one number; the sums over several are of standard deviations. */
 static bool has_unit(const train_state *t) { return !t->m.classifies && t->conf->targets.n == 1; }
 
+/* What the number after "valid" in the progress line is. */
+static const char *valid_name(const train_state *t)
+{
+    if (t->m.classifies)
+        return "log loss";
+    return has_unit(t) ? "MAE" : "loss";
+}
+
 /* Molecules in all epochs of all members. */
 static int64_t done_so_far(const train_state *t, const nn_train_state *s, int64_t n_train)
 {
@@ -108,11 +116,8 @@ static void host_step(void *ctx, const nn_train_state *s, int64_t n_train)
         (void)st_compute_radial(t->env, &t->conf->compute, t->kind->radial_error(t->engine), &t->radial_error);
     if (isfinite(t->valid_error))
         snprintf(note, sizeof note, "%sepoch %lld/%lld loss %.4f valid %s %.4g%s%s", member, (long long)s->epoch + 1,
-                 (long long)t->loop.epochs, loss,
-                 t->m.classifies ? "log loss"
-                 : has_unit(t)   ? "MAE"
-                                 : "loss",
-                 t->valid_error, has_unit(t) && t->m.target->unit[0] ? " " : "", has_unit(t) ? t->m.target->unit : "");
+                 (long long)t->loop.epochs, loss, valid_name(t), t->valid_error, has_unit(t) && t->m.target->unit[0] ? " " : "",
+                 has_unit(t) ? t->m.target->unit : "");
     else
         snprintf(note, sizeof note, "%sepoch %lld/%lld loss %.4f", member, (long long)s->epoch + 1, (long long)t->loop.epochs,
                  loss);
@@ -358,6 +363,8 @@ static pl_code train_end(train_state *t, pl_error *err)
     pl_code code =
         one != NULL ? st_domain_make(&t->m.domain, t->env, &t->train, t->conf->domain, err) : pl_fail(err, PL_ENOMEM, "training");
 
+    if (code == PL_OK)
+        code = st_seen_make(&t->m.seen, t->env, &t->d, t->start, t->conf->domain, err);
     if (code == PL_OK)
         code = st_range_make(&t->m.range, t->env, &t->train, err);
     for (int64_t k = 0; k < n && code == PL_OK; k++)

@@ -150,7 +150,9 @@ void st_train_settle(const pl_workflow *wf, void *conf)
 
 static const char *base_name(const pl_workflow *wf, const st_train_conf *c)
 {
-    return c->name != NULL ? c->name : wf->name != NULL ? wf->name : "model";
+    if (c->name != NULL)
+        return c->name;
+    return wf->name != NULL ? wf->name : "model";
 }
 
 const char *st_train_name(const pl_workflow *wf, const st_train_conf *c, int64_t member, pl_arena *mem)

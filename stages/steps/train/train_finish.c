@@ -41,6 +41,14 @@ static json_t *json_file(const char *name, const char *sha256, const char *forma
     return json_pack("{s:s, s:s, s:s, s:I}", "file", name, "sha256", sha256, "format", format, "records", (json_int_t)records);
 }
 
+/* Column i as text; "" for NULL. */
+static const char *column_text(sqlite3_stmt *st, int i)
+{
+    const char *text = (const char *)sqlite3_column_text(st, i);
+
+    return text != NULL ? text : "";
+}
+
 /* The files by name and hash, without their directories. QM9 came as 134,000 files: after the first
  * FILES_MOST all others are one entry, with a hash over their hashes. */
 static json_t *json_data(const pl_env *env, pl_code *code, pl_error *err)
@@ -56,14 +64,12 @@ static json_t *json_data(const pl_env *env, pl_code *code, pl_error *err)
     if (*code == PL_OK)
         *code = pl_db_prepare(env->store->db, &st, "SELECT path, sha256, format, n_records FROM input_file ORDER BY file_id", err);
     while (*code == PL_OK && (*code = pl_db_step(st, &row, err)) == PL_OK && row) {
-        const char *path = (const char *)sqlite3_column_text(st, 0), *slash = path != NULL ? strrchr(path, '/') : NULL;
+        const char *path = column_text(st, 0), *slash = strrchr(path, '/');
         const char *sha256 = (const char *)sqlite3_column_text(st, 1);
         int64_t n = sqlite3_column_int64(st, 3);
         if (json_array_size(list) < FILES_MOST) {
-            json_array_append_new(list, json_file(slash != NULL  ? slash + 1
-                                                  : path != NULL ? path
-                                                                 : "",
-                                                  sha256, (const char *)sqlite3_column_text(st, 2), n));
+            json_array_append_new(list,
+                                  json_file(slash != NULL ? slash + 1 : path, sha256, (const char *)sqlite3_column_text(st, 2), n));
             continue;
         }
         pl_sha256_add_str(&sum, sha256 != NULL ? sha256 : "");

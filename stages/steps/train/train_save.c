@@ -46,7 +46,7 @@ pl_code st_saves_begin_member(st_saves *v, pl_env *env, int64_t member, pl_error
 
 void st_saves_close(st_saves *v)
 {
-    nn_aside_free(v->aside);
+    nn_background_free(v->aside);
     *v = (st_saves){ 0 };
 }
 
@@ -90,13 +90,13 @@ pl_code st_saves_write(st_saves *v, const nn_train_state *s, pl_error *err)
 
     if (code == PL_OK)
         code = pl_store_held(v->env->store, err);
-    if (code == PL_OK && v->aside == NULL && (v->aside = nn_aside_new()) == NULL)
+    if (code == PL_OK && v->aside == NULL && (v->aside = nn_background_new()) == NULL)
         code = pl_fail(err, PL_ENOMEM, "checkpoint");
     if (code != PL_OK)
         return code;
     v->s = *s;
     v->begun = true;
-    nn_aside_begin(v->aside, write_run, v);
+    nn_background_begin(v->aside, write_run, v);
     return PL_OK;
 }
 
@@ -104,7 +104,7 @@ pl_code st_saves_wait(st_saves *v, pl_error *err)
 {
     if (!v->begun)
         return PL_OK;
-    nn_aside_wait(v->aside);
+    nn_background_wait(v->aside);
     v->begun = false;
     v->latest_good = v->code == PL_OK;
     if (v->code != PL_OK && err != NULL)
@@ -121,7 +121,7 @@ bool st_saves_due(st_saves *v, double every, bool epoch_over, size_t n)
 {
     double since, often;
 
-    if (v->begun && nn_aside_busy(v->aside))
+    if (v->begun && nn_background_busy(v->aside))
         return false;
     if (v->begun && v->code == PL_OK)
         (void)st_saves_wait(v, NULL);

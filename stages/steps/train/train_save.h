@@ -14,7 +14,7 @@ typedef struct st_saves {
     bool latest_good;           /* latest.ckpt may become previous.ckpt        */
     double at, took;            /* seconds: the end of the last one            */
     int64_t step;               /* of the last one; when none, 0               */
-    nn_aside *aside;            /* made when it is first needed                */
+    nn_background *aside;       /* made when it is first needed                */
     bool begun;
     nn_train_state s; /* what is written                             */
     pl_code code;     /* its result                                  */

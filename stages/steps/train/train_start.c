@@ -22,7 +22,7 @@ static pl_code fits(const nn_model_file *from, const pl_workflow *wf, const nn_s
         return pl_fail(err, PL_ECONFIG, "the file has sha256 %s, the workflow wants %s", from->sha256, ref->sha256);
     if (nn_model_graph_check(from, &graph, err) != PL_OK)
         return PL_ECONFIG;
-    return nn_start_check(network, &from->conf, err);
+    return nn_warm_start_check(network, &from->conf, err);
 }
 
 void st_start_check(const pl_workflow *wf, const pl_step *step, pl_problems *problems)
@@ -88,5 +88,5 @@ static bool same_targets(const nn_model_file *a, const nn_model_file *b)
 
 size_t st_start_fill(float *params, const nn_model_file *m, const nn_model_file *from)
 {
-    return nn_start_fill(params, m->model, &m->inputs, from, same_targets(m, from));
+    return nn_warm_start_fill(params, m->model, &m->inputs, from, same_targets(m, from));
 }

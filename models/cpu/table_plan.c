@@ -50,7 +50,7 @@ static void orders_fill(nn_cpu_table *t, const nn_cpu_layout *in, const nn_cpu_e
     }
 }
 
-/* n more columns of group g, to the last run if they fit. */
+/* Adds n columns of group g to the last run if they fit, else to a new one. */
 static void run_extend(nn_cpu_table *t, int32_t group, int32_t n, size_t *at)
 {
     nn_cpu_run *last = t->run != NULL && t->n_runs ? &t->run[t->n_runs - 1] : NULL;
@@ -64,7 +64,7 @@ static void run_extend(nn_cpu_table *t, int32_t group, int32_t n, size_t *at)
     *at += (size_t)n;
 }
 
-/* The degree that owns channel k of order m. */
+/* The degree to which channel k of order m belongs. */
 static int degree_of(const nn_cpu_layout *f, int m, int32_t k)
 {
     int l = m;
@@ -74,7 +74,7 @@ static int degree_of(const nn_cpu_layout *f, int m, int32_t k)
     return l;
 }
 
-/* In the order of the columns; group[l_k][l_n] is the network of a piece. */
+/* Adds runs in the order of the columns; group[l_k][l_n] is the network of a block of columns. */
 static void runs_fill(nn_cpu_table *t, const nn_cpu_layout *in, const nn_cpu_layout *out, int32_t group[NN_DEGREES][NN_DEGREES])
 {
     size_t at = 0;
@@ -91,7 +91,7 @@ static void runs_fill(nn_cpu_table *t, const nn_cpu_layout *in, const nn_cpu_lay
 static bool runs_plan(nn_cpu_table *t, const nn_cpu_layout *in, const nn_cpu_layout *out, int32_t group[NN_DEGREES][NN_DEGREES],
                       pl_arena *mem)
 {
-    runs_fill(t, in, out, group); /* counts only */
+    runs_fill(t, in, out, group); /* the first call only counts */
     t->run = PL_NEW(mem, nn_cpu_run, t->n_runs);
     if (t->run != NULL)
         runs_fill(t, in, out, group);

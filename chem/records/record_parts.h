@@ -1,6 +1,6 @@
-/* chem/records/reader.h - internals of a record reader, shared by the files record*.c. */
-#ifndef CH_READER_H
-#define CH_READER_H
+/* chem/records/record_parts.h - internals of a record reader, shared by the files record*.c. */
+#ifndef CH_RECORD_PARTS_H
+#define CH_RECORD_PARTS_H
 
 #include "chem/records/record.h"
 #include "chem/records/source.h"
