@@ -35,7 +35,26 @@ molsieve_chem_test(chem_kill crash/worker_kill_test.c LABEL crash)
 molsieve_chem_test(chem_messy crash/messy_test.c LABEL crash)
 target_compile_definitions(test_chem_messy PRIVATE MOLSIEVE_TESTS="${CMAKE_CURRENT_SOURCE_DIR}")
 
+# The force field: the tables are Open Babel's, the molecules and energies Halgren's.
+add_library(molsieve_mmff_suite STATIC mmff_graph.c mmff_suite.c)
+target_link_libraries(molsieve_mmff_suite PUBLIC molsieve::chem PRIVATE molsieve::warnings m)
+target_include_directories(molsieve_mmff_suite PUBLIC ${CMAKE_CURRENT_SOURCE_DIR})
+target_compile_definitions(molsieve_mmff_suite PRIVATE MOLSIEVE_FORCE_FIELD_TABLES="${MOLSIEVE_FORCE_FIELD_TABLES}")
+molsieve_test(mmff unit/mmff_test.c LABEL unit USES molsieve_mmff_suite)
+target_compile_definitions(test_mmff PRIVATE MOLSIEVE_TESTS="${CMAKE_CURRENT_SOURCE_DIR}")
+molsieve_test(mmff_refused unit/mmff_refused_test.c LABEL unit USES molsieve_mmff_suite)
+
+add_library(molsieve_sdf_mol STATIC sdf_mol.c)
+target_link_libraries(molsieve_sdf_mol PUBLIC molsieve_mmff_suite PRIVATE molsieve::warnings ZLIB::ZLIB)
+target_include_directories(molsieve_sdf_mol PUBLIC ${CMAKE_CURRENT_SOURCE_DIR})
+foreach(name structure_energy relax embed structure_check structure_build)
+  molsieve_test(${name} unit/${name}_test.c LABEL unit USES molsieve_sdf_mol)
+  target_compile_definitions(test_${name} PRIVATE MOLSIEVE_TESTS="${CMAKE_CURRENT_SOURCE_DIR}")
+endforeach()
+
 # By hand, never pass or fail.
+add_executable(bench_structures EXCLUDE_FROM_ALL bench/bench_structures.c)
+target_link_libraries(bench_structures PRIVATE molsieve_sdf_mol molsieve::warnings)
 add_executable(instant_chem EXCLUDE_FROM_ALL bench/instant_chem.c)
 target_link_libraries(instant_chem PRIVATE molsieve::chem molsieve::warnings)
 add_executable(bench_chem EXCLUDE_FROM_ALL bench/bench_chem.c)

@@ -31,7 +31,7 @@ foreach(case targets_with_missing_values_are_learned_together classes_with_missi
   molsieve_script_test(targets.${case} cli/targets_e2e.py LABEL cli ARGS ${case})
 endforeach()
 foreach(case a_set_of_kernels_gives_the_same_bytes_for_any_jobs shards_and_resumes_with_other_kernels_are_reported
-        structures_of_different_machines_are_reported a_model_file_names_its_training_kernels)
+        structures_of_different_machines_are_reported native_structures_of_other_kernels_are_reported a_model_file_names_its_training_kernels)
   molsieve_script_test(kernels.${case} cli/kernels_e2e.py LABEL cli ARGS ${case})
 endforeach()
 foreach(case a_training_starts_from_another_model members_share_a_start_model_but_not_the_order an_unsuitable_start_model_is_refused_before_work

@@ -19,24 +19,27 @@
  *   answer   = u32 ch_status, i32 signal that ended the 3D builder or 0, f64 CPU seconds
  *              of the worker and its children so far, str message, then
  *     hello    str library version; i32 readable formats; i32 ch_confined (chem/common/confine.h)
- *     version  str library version; str protocol
+ *     version  str library version; str protocol; str folder of the library's tables
  *     reads    i32 yes
  *     prepare  str smiles, inchikey, formula, removed, alerts, geometry;
  *              i32 n_heavy, charge, charge_read, n_neutralised, undefined_stereo;
  *              f64 of each descriptor; f64 energy; mol (also when the status is not ok);
- *              geometry "build" and no atoms: `build` this SMILES for the rest
+ *              stereo. geometry "build": this SMILES needs a structure; `build` asks for one of Open Babel. For the native builder mol is then the
+ *              SMILES with all hydrogens, heavy atoms first, without positions, and stereo what its structure must have
  *     build    str geometry; f64 energy; mol; i32 n, then n times mol: the other conformers, by increasing energy
  *     list     i32 n, then n times str molecule, str why it is not a molecule (then molecule has only its title)
  *     write, svg   str
  *     rules    i32 n, then n times i32 rule (from 0) that is not a valid SMARTS, i32 column (from 1)
  *   opts     = i32 largest_fragment, max_heavy_atoms, max_atoms, conformer,
- *              force_field, steps, neutralise, n_structures, one_drawing; u64 seed; f64 ph (< 0: none), window,
+ *              force_field, steps, neutralise, n_structures, one_drawing, builder; u64 seed; f64 ph (< 0: none), window,
  *              structure_s
  *   rules    = str, one rule per line: SMARTS, a blank, a name; empty: no alerts
  *   str      = u32 length, bytes
  *   mol      = i32 n_atoms, n_bonds, has (sum of CH_HAS_...); u8 z[n]; i8 charge[n];
  *              f32 xyz[n][3] if it has them; i32 bond[m][2]; u8 order[m];
  *              u16 isotope[n] (mass number, 0: natural mixture) if it has them
+ *   stereo   = i32 n_centres, n_double_bonds; i32 atom, neighbour[4], sign of each centre; i32 a, b, c, d, cis of each double
+ *              bond (chem/structures/stereo.h)
  *
  * A worker that exceeds its CPU seconds dies of SIGPROF. It ends when its
  * stdin ends, or within a second after its parent has ended. */
@@ -49,7 +52,7 @@
 
 /* "8 mw logp ...": programs with different descriptors refuse each other. */
 #define CH_PROTOCOL_NAME(name, ...) " " #name
-#define CH_PROTOCOL_VERSION "10" CH_DESCRIPTORS(CH_PROTOCOL_NAME)
+#define CH_PROTOCOL_VERSION "11" CH_DESCRIPTORS(CH_PROTOCOL_NAME)
 
 /* Version of the answers: raise it when an unchanged request would get a different answer. It is part of the keys of stages and of
  * stored structures, where it is called "protocol" (formerly it was the same number). Do not raise it for a new descriptor: its name is
@@ -101,6 +104,10 @@ typedef enum ch_conformer {
     CH_3D_NONE      /* hydrogens, but no positions (mol.xyz is NULL)         */
 } ch_conformer;
 
-typedef enum ch_force_field { CH_FF_MMFF94 = 0, CH_FF_UFF } ch_force_field;
+/* Who builds structures: molsieve itself, from the plan in the answer to prepare, or Open Babel. */
+typedef enum ch_builder { CH_NATIVE = 0, CH_OPENBABEL } ch_builder;
+
+/* Open Babel's builder reads MMFF94S as MMFF94: it has no MMFF94s of its own that relaxes. */
+typedef enum ch_force_field { CH_FF_MMFF94 = 0, CH_FF_MMFF94S, CH_FF_UFF } ch_force_field;
 
 #endif

@@ -109,6 +109,53 @@ pl_code ch_wire_mols(const ch_mol **out, int32_t *n, ch_wire *in, pl_arena *mem,
     return code;
 }
 
+static int32_t atom_of(ch_wire *in, int32_t n_atoms)
+{
+    const int32_t atom = ch_wire_i32(in);
+
+    in->ok = in->ok && atom >= 0 && atom < n_atoms;
+    return in->ok ? atom : 0;
+}
+
+static void take_centre(ch_centre *c, int32_t n_atoms, ch_wire *in)
+{
+    c->atom = atom_of(in, n_atoms);
+    for (int k = 0; k < 4; k++)
+        c->neighbour[k] = atom_of(in, n_atoms);
+    c->sign = ch_wire_i32(in) < 0 ? -1 : 1;
+}
+
+static void take_double_bond(ch_double_bond *d, int32_t n_atoms, ch_wire *in)
+{
+    d->a = atom_of(in, n_atoms);
+    d->b = atom_of(in, n_atoms);
+    d->c = atom_of(in, n_atoms);
+    d->d = atom_of(in, n_atoms);
+    d->cis = ch_wire_i32(in) != 0;
+}
+
+pl_code ch_wire_stereo(ch_stereo *out, int32_t n_atoms, ch_wire *in, pl_arena *mem, pl_error *err)
+{
+    const int32_t n = ch_wire_i32(in), m = ch_wire_i32(in);
+    const size_t left = (size_t)(in->end - in->at) / 20;
+    ch_centre *centre;
+    ch_double_bond *bond;
+
+    *out = (ch_stereo){ 0 };
+    if (!in->ok || n < 0 || m < 0 || (size_t)n > left || (size_t)m > left)
+        return pl_fail(err, PL_EINPUT, "internal: stereo is cut short");
+    centre = PL_NEW(mem, ch_centre, n + 1);
+    bond = PL_NEW(mem, ch_double_bond, m + 1);
+    if (centre == NULL || bond == NULL)
+        return pl_fail(err, PL_ENOMEM, "%d stereocentres", n);
+    for (int32_t i = 0; i < n; i++)
+        take_centre(&centre[i], n_atoms, in);
+    for (int32_t i = 0; i < m; i++)
+        take_double_bond(&bond[i], n_atoms, in);
+    *out = (ch_stereo){ n, m, centre, bond };
+    return in->ok ? PL_OK : pl_fail(err, PL_EINPUT, "internal: stereo is cut short");
+}
+
 void ch_wire_put_u32(pl_text *t, uint32_t x) { pl_text_add_n(t, (const char *)&x, sizeof x); }
 void ch_wire_put_u64(pl_text *t, uint64_t x) { pl_text_add_n(t, (const char *)&x, sizeof x); }
 void ch_wire_put_f64(pl_text *t, double x) { pl_text_add_n(t, (const char *)&x, sizeof x); }

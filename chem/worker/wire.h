@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #include "chem/molecule/mol.h"
+#include "chem/structures/stereo.h"
 #include "pipeline/base/text.h"
 
 typedef struct ch_wire {
@@ -28,6 +29,9 @@ pl_code ch_wire_mol(ch_mol *out, ch_wire *in, pl_arena *mem, pl_error *err);
 
 /* i32 n, then n molecules. */
 pl_code ch_wire_mols(const ch_mol **out, int32_t *n, ch_wire *in, pl_arena *mem, pl_error *err);
+
+/* EINPUT if an atom is not one of the n_atoms. */
+pl_code ch_wire_stereo(ch_stereo *out, int32_t n_atoms, ch_wire *in, pl_arena *mem, pl_error *err);
 
 void ch_wire_put_u32(pl_text *t, uint32_t x);
 void ch_wire_put_u64(pl_text *t, uint64_t x);

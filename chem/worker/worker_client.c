@@ -33,6 +33,7 @@ ch_prepare_opts ch_prepare_defaults(void)
                               .max_heavy_atoms = 250,
                               .max_atoms = 1000,
                               .conformer = CH_3D_AUTO,
+                              .builder = CH_OPENBABEL,
                               .force_field = CH_FF_MMFF94,
                               .steps = 250,
                               .one_drawing = true,
@@ -192,15 +193,17 @@ pl_code ch_worker_version(ch_worker *w, ch_worker_info *out, pl_error *err)
 {
     ch_outcome o = { 0 };
     pl_code code = exchange_start(w, &o, CH_OP_VERSION, err);
-    const char *library, *protocol;
-    size_t n, m;
+    const char *library, *protocol, *tables;
+    size_t n, m, k;
 
     if (code != PL_OK)
         return code;
     library = ch_wire_str(&o.body, &n);
     protocol = ch_wire_str(&o.body, &m);
+    tables = ch_wire_str(&o.body, &k);
     *out = (ch_worker_info){ .n_formats = 0 };
     (void)snprintf(out->openbabel, sizeof out->openbabel, "%.*s", (int)n, library);
+    (void)snprintf(out->tables, sizeof out->tables, "%.*s", k < sizeof out->tables ? (int)k : 0, tables);
     return o.body.ok && m == sizeof CH_PROTOCOL_VERSION - 1 && memcmp(protocol, CH_PROTOCOL_VERSION, m) == 0
                ? PL_OK
                : other_protocol(w, err);
@@ -217,9 +220,9 @@ static pl_code broken_answer(pl_error *err) { return pl_fail(err, PL_EINPUT, "in
 
 static void put_opts(pl_text *t, const ch_prepare_opts *o)
 {
-    const int32_t values[] = { o->largest_fragment,   o->max_heavy_atoms,      o->max_atoms,
-                               (int32_t)o->conformer, (int32_t)o->force_field, o->steps,
-                               o->neutralise,         o->n_structures,         o->one_drawing };
+    const int32_t values[] = { o->largest_fragment,     o->max_heavy_atoms, o->max_atoms,  (int32_t)o->conformer,
+                               (int32_t)o->force_field, o->steps,           o->neutralise, o->n_structures,
+                               o->one_drawing,          (int32_t)o->builder };
 
     for (size_t i = 0; i < sizeof values / sizeof *values; i++)
         ch_wire_put_u32(t, (uint32_t)values[i]);
@@ -229,8 +232,9 @@ static void put_opts(pl_text *t, const ch_prepare_opts *o)
     ch_wire_put_f64(t, o->structure_s);
 }
 
-static pl_code get_prepared(ch_prepared *out, ch_wire *in, pl_arena *mem, pl_error *err)
+static pl_code get_prepared(ch_prepared *out, ch_stereo *stereo, ch_wire *in, pl_arena *mem, pl_error *err)
 {
+    pl_code code;
     const char **strings[] = { &out->smiles, &out->inchikey, &out->formula, &out->removed, &out->alerts, &out->geometry };
     int32_t *ints[] = { &out->n_heavy, &out->charge, &out->charge_read, &out->n_neutralised, &out->undefined_stereo };
 
@@ -246,7 +250,8 @@ static pl_code get_prepared(ch_prepared *out, ch_wire *in, pl_arena *mem, pl_err
     for (int i = 0; i < CH_N_DESCRIPTORS; i++)
         out->descriptor[i] = ch_wire_f64(in);
     out->energy = ch_wire_f64(in);
-    return ch_wire_mol(&out->mol, in, mem, err);
+    code = ch_wire_mol(&out->mol, in, mem, err);
+    return code == PL_OK ? ch_wire_stereo(stereo, out->mol.n_atoms, in, mem, err) : code;
 }
 
 static void prepared_clear(ch_prepared *out)
@@ -259,6 +264,7 @@ static void prepared_clear(ch_prepared *out)
                           .alerts = "",
                           .geometry = "",
                           .energy = NAN,
+                          .steps = -1,
                           .code = CH_INTERNAL };
 }
 
@@ -268,7 +274,8 @@ typedef struct batch {
     const ch_input *in;
     const ch_prepare_opts *opts;
     ch_prepared *out;
-    int32_t *build; /* the records that need a structure */
+    int32_t *build;    /* the records whose structure the worker builds */
+    ch_stereo *stereo; /* [n] of the records */
     pl_arena *mem;
 } batch;
 
@@ -305,7 +312,7 @@ static void ask_prepare(void *ctx, int32_t i, pl_text *request)
 static pl_code take_prepared(void *ctx, int32_t i, ch_outcome *o, pl_error *err)
 {
     const batch *b = ctx;
-    pl_code code = o->answered && o->body.at < o->body.end ? get_prepared(&b->out[i], &o->body, b->mem, err) : PL_OK;
+    pl_code code = o->answered && o->body.at < o->body.end ? get_prepared(&b->out[i], &b->stereo[i], &o->body, b->mem, err) : PL_OK;
 
     return fill_outcome(&b->out[i], o, code, b->mem, err);
 }
@@ -329,6 +336,7 @@ static pl_code take_built(void *ctx, int32_t i, ch_outcome *o, pl_error *err)
     size_t n;
 
     out->built = true;
+    out->built_by = "openbabel";
     if (o->status == CH_OK) {
         geometry = ch_wire_str(&o->body, &n);
         out->geometry = pl_strndup(b->mem, geometry, n);
@@ -342,19 +350,29 @@ static pl_code take_built(void *ctx, int32_t i, ch_outcome *o, pl_error *err)
     return fill_outcome(out, o, code, b->mem, err);
 }
 
-static pl_code find_one(const batch *b, const ch_known *known, ch_prepared *p, bool *build, pl_error *err)
+/* Looks among the known structures, then asks the native builder. *build: the worker has to build it. */
+static pl_code find_one(const batch *b, const ch_known *known, int32_t i, bool *build, pl_error *err)
 {
+    ch_prepared *p = &b->out[i];
+    const ch_mol plan = p->mol;
     pl_code code = PL_OK;
 
     *build = strcmp(p->geometry, "build") == 0;
-    if (*build)
+    if (*build) {
         p->geometry = "";
+        p->mol = (ch_mol){ 0 };
+    }
     if (p->code == CH_OK && known != NULL && known->judge != NULL)
         code = known->judge(known->ctx, p, b->mem, err);
     *build = *build && p->code == CH_OK && p->set_aside == NULL;
-    if (code == PL_OK && *build && known != NULL)
+    if (code == PL_OK && *build && known != NULL && known->find != NULL)
         code = known->find(known->ctx, p->smiles, &p->known, p, b->mem, err);
     *build = *build && !p->known;
+    if (code == PL_OK && *build && plan.n_atoms > 0 && known != NULL && known->build != NULL) {
+        code = known->build(known->ctx, &plan, &b->stereo[i], p, b->mem, err);
+        *build = p->fallback != NULL;
+        p->built = !*build;
+    }
     return code;
 }
 
@@ -366,7 +384,7 @@ static pl_code find_known(batch *b, int32_t n, const ch_known *known, int32_t *n
     *n_build = 0;
     for (int32_t i = 0; i < n && code == PL_OK; i++) {
         bool build;
-        code = find_one(b, known, &b->out[i], &build, err);
+        code = find_one(b, known, i, &build, err);
         if (build)
             b->build[(*n_build)++] = i;
     }
@@ -387,7 +405,8 @@ pl_code ch_worker_prepare_all(ch_worker *w, const ch_input *in, int32_t n, const
     if (code != PL_OK)
         return code;
     b.build = PL_NEW(mem, int32_t, n);
-    if (b.build == NULL)
+    b.stereo = PL_NEW(mem, ch_stereo, n);
+    if (b.build == NULL || b.stereo == NULL)
         return pl_fail(err, PL_ENOMEM, "%d records", n);
     code = ch_exchange(&w->link, &read, err);
     if (code == PL_OK)

@@ -19,10 +19,11 @@
 
 #include "chem/common/protocol.h"
 #include "chem/molecule/mol.h"
+#include "chem/structures/stereo.h"
 #include "pipeline/base/arena.h"
 #include "pipeline/base/error.h"
 
-/* ch_status, ch_conformer and ch_force_field are in chem/common/protocol.h. */
+/* ch_status, ch_conformer, ch_builder and ch_force_field are in chem/common/protocol.h. */
 const char *ch_status_name(ch_status s); /* "too_large"; never NULL */
 
 typedef struct ch_prepare_opts {
@@ -30,6 +31,7 @@ typedef struct ch_prepare_opts {
     int32_t max_heavy_atoms; /* of the part that is kept                                   */
     int32_t max_atoms;       /* with hydrogens                                             */
     ch_conformer conformer;
+    ch_builder builder;
     ch_force_field force_field; /* MMFF94 falls back to UFF where it has no parameters       */
     int32_t steps;              /* of minimisation, at most; it ends earlier if the gradient is small */
     bool neutralise;            /* give acids and bases their neutral form (docs/SCIENCE.md) */
@@ -42,7 +44,8 @@ typedef struct ch_prepare_opts {
     const char *rules; /* alerts, one per line: SMARTS, a blank, a name; NULL: none; borrowed */
 } ch_prepare_opts;
 
-ch_prepare_opts ch_prepare_defaults(void); /* on, 250, 1000, auto, mmff94, 250, off, on, 1, 10, 0, 0, no pH, no alerts */
+ch_prepare_opts ch_prepare_defaults(
+    void); /* on, 250, 1000, auto, Open Babel, mmff94, 250, off, on, 1, 10, 0, 0, no pH, no alerts */
 
 typedef struct ch_worker_opts {
     const char *program;    /* NULL: beside this program, else $MOLSIEVE_CHEM, else PATH    */
@@ -78,6 +81,10 @@ typedef struct ch_prepared {
     const ch_mol *other;  /* [n_other] the other conformers, by increasing energy   */
     int32_t n_other;
     const char *set_aside; /* why ch_known.judge needs no structure of it, or NULL */
+    const char *built_by;  /* "native", "openbabel"; NULL: not built                */
+    const char *fallback;  /* why the native builder left it to Open Babel, or NULL */
+    int32_t steps;         /* of minimisation; -1: not known                         */
+    bool converged;        /* the gradient was small at the end                      */
     bool built, known;     /* a structure was built, or taken from ch_known; also set if code says that it failed */
 } ch_prepared;             /* strings and arrays live in the arena                */
 
@@ -96,6 +103,9 @@ typedef struct ch_known {
     /* May be NULL. Called for each record that was read, before anything is built; sets set_aside (allocated in mem)
      * for records that need no structure. */
     pl_code (*judge)(void *ctx, ch_prepared *p, pl_arena *mem, pl_error *err);
+    /* May be NULL; asked where opts have CH_NATIVE. Builds the structure of mol, which has no positions yet: fills geometry, energy,
+     * mol, other, built_by, steps and converged of `out`. Or sets out->fallback: then Open Babel builds it. */
+    pl_code (*build)(void *ctx, const ch_mol *mol, const ch_stereo *stereo, ch_prepared *out, pl_arena *mem, pl_error *err);
 } ch_known;
 
 /* Does not start the worker yet. ECONFIG if its program cannot be found. */
@@ -135,6 +145,7 @@ pl_code ch_worker_svg(ch_worker *w, const char *smiles, const char **out, pl_are
  * molecules: ECONFIG if that fails (missing plug-ins or data tables). */
 typedef struct ch_worker_info {
     char openbabel[32]; /* Open Babel's version: "3.1.1" */
+    char tables[256];   /* folder of its tables, "" if they were not found; only of ch_worker_version */
     int n_formats;      /* readable                    */
     int confined;       /* sum of ch_confined: restrictions in force */
 } ch_worker_info;

@@ -58,6 +58,7 @@ extern "C" int gettimeofday(timeval *__restrict t, void *__restrict) noexcept
 namespace worker {
 
 static int confined;                // sum of ch_confined; known once Open Babel is initialised
+static const int folder_max = 256;  // bytes of the name of a folder, with its end
 static const int list_max = 100000; // maximum molecules of one file, which are held in memory together
 
 void fail(ch_status s, const std::string &text, int signal) { throw Failure{ s, text, signal }; }
@@ -95,7 +96,7 @@ struct Prepared {
     std::string smiles, inchikey, formula, removed, alerts, geometry;
     int32_t n_heavy = 0, charge = 0, charge_read = 0, n_neutralised = 0, undefined_stereo = 0;
     double descriptor[CH_N_DESCRIPTORS] = {}, energy = NAN;
-    std::string mol; // in the format of chem/common/protocol.h
+    std::string mol, stereo; // in the format of chem/common/protocol.h
 };
 
 static void prepare(Prepared &p, const std::string &text, const std::string &format, const std::string &rules, const PrepareOpts &o)
@@ -129,6 +130,11 @@ static void prepare(Prepared &p, const std::string &text, const std::string &for
     p.geometry = placed.geometry;
     p.energy = placed.energy;
     p.mol = placed.mol;
+    if (p.geometry == "build" && o.builder == CH_NATIVE) {
+        const Plan plan = plan_of(p.smiles);
+        p.mol = plan.mol;
+        p.stereo = plan.stereo;
+    }
 }
 
 static void put_prepared(Out &out, const Prepared &p)
@@ -141,13 +147,14 @@ static void put_prepared(Out &out, const Prepared &p)
         out.put(x);
     out.put(p.energy);
     out.s += p.mol.empty() ? std::string(12, '\0') : p.mol;
+    out.s += p.stereo.empty() ? std::string(8, '\0') : p.stereo;
 }
 
 static PrepareOpts get_opts(In &in)
 {
     PrepareOpts o;
     for (int32_t *x : { &o.largest_fragment, &o.max_heavy, &o.max_atoms, &o.conformer, &o.force_field, &o.steps, &o.neutralise,
-                        &o.n_structures, &o.one_drawing })
+                        &o.n_structures, &o.one_drawing, &o.builder })
         *x = in.get<int32_t>();
     o.seed = in.get<uint64_t>();
     o.ph = in.get<double>();
@@ -166,6 +173,7 @@ static void op_prepare(In &in, Out &out, Failure &why)
     } catch (const Failure &f) {
         why = f; // the answer still has the values computed before the failure
         p.mol.clear();
+        p.stereo.clear();
     }
     put_prepared(out, p);
 }
@@ -523,13 +531,33 @@ static char *put_str(char *p, const char *s)
     return p + sizeof n + n;
 }
 
+// Where Open Babel looks for its tables: in the folder of $BABEL_DATADIR or of its build, or in that of its version in there. ""
+// if there are none.
+static void find_tables(char found[folder_max])
+{
+    const char *const named = getenv("BABEL_DATADIR"), *const folder[] = { named != nullptr ? named : BABEL_DATADIR,
+                                                                           BABEL_DATADIR };
+    for (const char *where : folder)
+        for (const char *version : { "/" BABEL_VERSION, "" }) {
+            char table[folder_max + 32];
+            if (std::snprintf(found, folder_max, "%s%s", where, version) >= folder_max)
+                continue;
+            std::snprintf(table, sizeof table, "%s/mmffbond.par", found);
+            if (access(table, R_OK) == 0)
+                return;
+        }
+    found[0] = '\0';
+}
+
 // Answers version requests before Open Babel is initialised and without using the heap, whose state affects coordinates.
 static bool answer_version(int in, int out)
 {
     const size_t head = 4 + 4 + 4 + 8; // number of bytes that follow, status, signal, CPU seconds
-    char request[16], reply[64 + sizeof BABEL_VERSION + sizeof CH_PROTOCOL_VERSION] = "";
+    char request[16], reply[folder_max + 64 + sizeof BABEL_VERSION + sizeof CH_PROTOCOL_VERSION] = "";
     uint32_t peek[2];
-    char *end = put_str(put_str(put_str(reply + head, ""), BABEL_VERSION), CH_PROTOCOL_VERSION);
+    char tables[folder_max];
+    find_tables(tables);
+    char *end = put_str(put_str(put_str(put_str(reply + head, ""), BABEL_VERSION), CH_PROTOCOL_VERSION), tables);
     const uint32_t n = static_cast<uint32_t>(end - reply - 4);
     std::memcpy(reply, &n, sizeof n);
     while (recv(in, peek, sizeof peek, MSG_PEEK | MSG_WAITALL) == sizeof peek && peek[0] == 12 && peek[1] == CH_OP_VERSION)

@@ -87,7 +87,7 @@ bool write_all(int fd, const char *p, size_t n);
 
 struct PrepareOpts { // the defaults are those of the worker's self-test
     int32_t largest_fragment = 1, max_heavy = 250, max_atoms = 1000, conformer = CH_3D_GENERATE, force_field = CH_FF_MMFF94;
-    int32_t steps = 40, neutralise = 0, n_structures = 1, one_drawing = 1;
+    int32_t steps = 40, neutralise = 0, n_structures = 1, one_drawing = 1, builder = CH_OPENBABEL;
     uint64_t seed = 0;
     double ph = -1;         // < 0: none
     double window = 0;      // kcal/mol
@@ -217,6 +217,14 @@ void turn_all(OpenBabel::OBMol &mol, uint64_t state);
 
 // Chooses undefined stereo at random, before the structure is built.
 void define_stereo(OpenBabel::OBMol &mol, uint64_t state);
+
+// ---- worker_plan.cpp
+
+// What a structure of this SMILES is built from: mol and stereo in the format of chem/common/protocol.h.
+struct Plan {
+    std::string mol, stereo;
+};
+Plan plan_of(const std::string &smiles);
 
 // ---- worker_relax.cpp
 

@@ -195,9 +195,10 @@ static Geometry mol_build(OBMol &mol, const std::string &smiles, const PrepareOp
         turn_all(mol, hash_text(smiles) ^ o.seed);
     mol_shake(mol, hash_text(smiles) ^ o.seed);
     const OBMol start = mol;
+    const int first = o.force_field == CH_FF_UFF ? CH_FF_UFF : CH_FF_MMFF94;
     for (int field : { static_cast<int>(CH_FF_MMFF94), static_cast<int>(CH_FF_UFF) }) {
         const char *name = field == CH_FF_MMFF94 ? "mmff94" : "uff";
-        if (field < o.force_field)
+        if (field < first)
             continue;
         const std::vector<unsigned> isotopes = take_isotopes(mol);
         const bool relaxed = relax(mol, field == CH_FF_MMFF94 ? "MMFF94" : "UFF", o.steps, &g.energy);

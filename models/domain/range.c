@@ -176,7 +176,7 @@ static void expanded_judge(pl_text *out, const nn_range *r, const nn_traits *t)
 
 static void structures_judge(pl_text *out, const nn_range *r, nn_source source)
 {
-    static const char *const now[NN_SOURCES] = { "from file", "built (MMFF94)", "built (UFF)", "missing" };
+    static const char *const now[NN_SOURCES] = { "from file", "built (MMFF94)", "built (UFF)", "built (MMFF94s)", "missing" };
     int then = 0;
 
     while (then < NN_SOURCE_NONE && !(r->sources & 1u << then))

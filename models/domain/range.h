@@ -27,7 +27,14 @@ typedef enum nn_number { NN_HEAVY, NN_CHARGE, NN_RINGS, NN_CONJUGATED, NN_FRAGME
 extern const uint8_t nn_expanded_z[NN_EXPANDED];
 
 /* The source of a 3D structure: column molecule.geometry of results.db. */
-typedef enum nn_source { NN_SOURCE_INPUT, NN_SOURCE_MMFF94, NN_SOURCE_UFF, NN_SOURCE_NONE, NN_SOURCES } nn_source;
+typedef enum nn_source {
+    NN_SOURCE_INPUT,
+    NN_SOURCE_MMFF94,
+    NN_SOURCE_UFF,
+    NN_SOURCE_MMFF94S,
+    NN_SOURCE_NONE,
+    NN_SOURCES
+} nn_source;
 
 nn_source nn_source_of(const char *geometry); /* NN_SOURCE_NONE for NULL and unknown texts */
 

@@ -20,7 +20,7 @@
 
 static const char *const number_names[NN_NUMBERS] = { "heavy_atoms",      "charge",    "rings",
                                                       "conjugated_atoms", "fragments", "unusual_valences" };
-static const char *const source_names[NN_SOURCES] = { "input", "mmff94", "uff", "none" };
+static const char *const source_names[NN_SOURCES] = { "input", "mmff94", "uff", "mmff94s", "none" };
 static const char PAIRED[] = " paired", EXPANDED[] = "high_valences";
 
 /* ---- writing ----------------------------------------------------------------- */

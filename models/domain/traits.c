@@ -5,7 +5,7 @@
 #include "chem/molecule/valence.h"
 #include "models/domain/range.h"
 
-static const char *const sources[NN_SOURCES] = { "input", "mmff94", "uff", "none" };
+static const char *const sources[NN_SOURCES] = { "input", "mmff94", "uff", "mmff94s", "none" };
 
 nn_source nn_source_of(const char *geometry)
 {

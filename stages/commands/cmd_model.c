@@ -188,7 +188,7 @@ static void print_seen(const nn_seen *s)
 
 static void print_range(const nn_range *r)
 {
-    static const char *const made[NN_SOURCES] = { "from file", "built (MMFF94)", "built (UFF)", "none" };
+    static const char *const made[NN_SOURCES] = { "from file", "built (MMFF94)", "built (UFF)", "built (MMFF94s)", "none" };
 
     if (r->molecules == 0) {
         (void)printf(

@@ -24,7 +24,7 @@ static const char *const digest[][2] = {
                                 "JOIN input_file i ON i.file_id=r.file_id" },
     { "molecule", "SELECT " KEY("m.mol_id") ", inchikey, smiles, formula, n_atoms, n_heavy, charge" ST_DESCRIPTOR_NAMES
                                             ", removed, geometry, energy, neutralised, alerts, structures, "
-                                            "undefined_stereo FROM molecule m" },
+                                            "undefined_stereo, built_by, steps, converged, fallback FROM molecule m" },
     { "property", "SELECT name, unit, task, better, description FROM property" },
     { "label", "SELECT " KEY("l.mol_id") ", p.name, l.value, l.n_measurements, l.spread "
                                          "FROM label l JOIN property p USING(property_id)" },
@@ -45,7 +45,7 @@ static const char *const digest[][2] = {
 };
 
 /* Version of results.db: CHANGES, or a descriptor's `since` where that is larger. */
-enum { CHANGES = 7 };
+enum { CHANGES = 8 };
 #define SINCE(name, kind, unit, heading, title, shown, since, ...) char name[since];
 union versions {
     char changes[CHANGES];
@@ -72,6 +72,8 @@ static const char *const migrate[VERSION] = {
     "ALTER TABLE prediction ADD COLUMN spread REAL;",
     "ALTER TABLE score ADD COLUMN domain TEXT; ALTER TABLE score ADD COLUMN reasons TEXT; ALTER TABLE run ADD COLUMN kernels TEXT;",
     "ALTER TABLE run ADD COLUMN cpu_s REAL; ALTER TABLE run ADD COLUMN worker_cpu_s REAL;",
+    "ALTER TABLE molecule ADD COLUMN built_by TEXT; ALTER TABLE molecule ADD COLUMN steps INTEGER; "
+    "ALTER TABLE molecule ADD COLUMN converged INTEGER; ALTER TABLE molecule ADD COLUMN fallback TEXT;",
 };
 
 const pl_schema st_schema = {

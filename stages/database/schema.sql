@@ -11,7 +11,8 @@ CREATE TABLE molecule(
   charge INTEGER NOT NULL, mw REAL, logp REAL, tpsa REAL, hbd INTEGER, hba INTEGER, rotb INTEGER, rings INTEGER,
   removed TEXT, geometry TEXT NOT NULL, -- 'input', 'mmff94', 'uff' or 'none'
   energy REAL, unit INTEGER NOT NULL,   -- the block of features.db that holds its conformer
-  neutralised INTEGER, alerts TEXT, structures INTEGER, undefined_stereo INTEGER);
+  neutralised INTEGER, alerts TEXT, structures INTEGER, undefined_stereo INTEGER,
+  built_by TEXT, steps INTEGER, converged INTEGER, fallback TEXT);
 CREATE TABLE property(
   property_id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, unit TEXT NOT NULL,
   task TEXT NOT NULL CHECK(task IN('regression','classification')),

@@ -137,7 +137,7 @@ static const char stages_sql[] =
 /* Columns of `molecule` that are the same in all: the others. */
 #define COPIED                                                                                                     \
     "mol_id,inchikey,smiles,formula,n_atoms,n_heavy,charge,removed,geometry,energy,neutralised,alerts,structures," \
-    "undefined_stereo" ST_DESCRIPTOR_NAMES
+    "undefined_stereo,built_by,steps,converged,fallback" ST_DESCRIPTOR_NAMES
 
 /* %1 is the number of shards, %2 this one: unit i here is unit i*n+k of all. */
 static pl_code fold_units(st_merging *m, int32_t shard, pl_error *err)

@@ -36,8 +36,10 @@
     X(query)           \
     X(report)          \
     X(export)          \
+    X(conformers)      \
     X(db)              \
     X(model)           \
+    X(energy)          \
     X(bench)           \
     X(doctor)          \
     X(help)            \

@@ -210,7 +210,7 @@ def faults_before_and_after_each_commit_change_nothing():
 
 def signals_stop_cleanly_and_the_run_goes_on():
     with Project() as p:
-        p.put("b.smi", lines_of(data("library.smi"), 60))
+        p.put("b.smi", lines_of(data("library.smi"), 2000))
         stages = "  read: {unit: 5}\n  prepare: {conformers: {source: generate, cpu_limit: 20s}}\n"
         whole = p.workflow([p.path("b.smi")], stages, name="whole.yaml", workdir="whole")
         p.run("run", whole, "-j", "2", "-q")

@@ -123,7 +123,7 @@ def structures_of_different_machines_are_reported():
     plain = dict(os.environ, GLIBC_TUNABLES="glibc.cpu.hwcaps=-FMA,-FMA4,-FMA_Usable,-FMA4_Usable")
     with sieve.Project() as p:
         p.put("in.smi", SMILES)
-        s = p.workflow(["in.smi"], "  read: {unit: 2}\n  prepare: {conformers: {source: generate}}\n", name="s.yaml")
+        s = p.workflow(["in.smi"], "  read: {unit: 2}\n  prepare: {conformers: {source: generate, builder: openbabel}}\n", name="s.yaml")
         p.run("run", s, "-q", "workdir=here")
         p.run("run", s, "-q", "workdir=there", env=plain)
         here, there = (json.loads(p.one("SELECT kernels FROM run", workdir=w))["prepare"] for w in ("here", "there"))
@@ -147,5 +147,24 @@ def structures_of_different_machines_are_reported():
         assert p.run("db", "digest", "here")[1] == p.run("db", "digest", "there")[1]
 
 
+def native_structures_of_other_kernels_are_reported():
+    with sieve.Project() as p:
+        p.put("in.smi", SMILES)
+        s = p.workflow(["in.smi"], "  read: {unit: 2}\n  prepare: {conformers: {source: generate}}\n", name="s.yaml")
+        if sets(p)[0] == "portable":
+            sieve.skip("this processor has one set of kernels")
+        p.run("run", s, "-q", "workdir=best")
+        p.run("run", s, "-q", "workdir=portable", env=env("portable"))
+        best, portable = (json.loads(p.one("SELECT kernels FROM run", workdir=w))["prepare"] for w in ("best", "portable"))
+        assert portable.endswith("structures portable") and best != portable, (best, portable)
+        assert p.run("db", "digest", "best")[1] != p.run("db", "digest", "portable")[1]
+        p.run("run", s, "-q", "--shard", "0/2", "workdir=two", env=env("portable"))
+        p.run("run", s, "-q", "--shard", "1/2", "workdir=two")
+        assert "another structure" in p.run("merge", s, "workdir=two")[2]
+        p.run("run", s, "-q", "workdir=portable", "stages.prepare.keep=mw < 900") # not from the cache of the other set
+        p.run("run", s, "-q", "workdir=best", "stages.prepare.keep=mw < 900", env=env("portable"))
+        assert p.run("db", "digest", "best")[1] != p.run("db", "digest", "portable")[1]
+
+
 sieve.main([a_set_of_kernels_gives_the_same_bytes_for_any_jobs, shards_and_resumes_with_other_kernels_are_reported,
-            structures_of_different_machines_are_reported, a_model_file_names_its_training_kernels])
+            structures_of_different_machines_are_reported, native_structures_of_other_kernels_are_reported, a_model_file_names_its_training_kernels])

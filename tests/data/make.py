@@ -110,6 +110,13 @@ def ligands():
     put("ligands.sdf.gz", b"$$$$\n".join(kept) + b"$$$$\n", packed=True)
 
 
+def mmff94():
+    """The validation suite of the force field, as it is there; its licence stays."""
+    for name in ("molecules.sdf.gz", "energies.csv"):
+        with open(os.path.join(SHARED, "data/mmff94", name), "rb") as f:
+            put("mmff94/" + name, f.read())
+
+
 WORKFLOW = """format: 1
 name: library
 seed: 1
@@ -159,5 +166,5 @@ def library():
 if __name__ == "__main__":
     for folder in ("golden", "qm9"):
         shutil.rmtree(os.path.join(HERE, folder), ignore_errors=True)
-    for make in (golden, qm9, qm9_binary, labels, ligands, library):
+    for make in (golden, qm9, qm9_binary, labels, ligands, mmff94, library):
         make()

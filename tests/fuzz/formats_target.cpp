@@ -25,7 +25,7 @@ static bool quiet()
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static const char *const formats[] = { "smi", "sdf", "mol2", "xyz", "pdb", "cml", "inchi", "mol" };
-    static const int32_t opts[] = { 1, 250, 1000, CH_3D_KEEP, CH_FF_MMFF94, 40, 0, 1, 1 };
+    static const int32_t opts[] = { 1, 250, 1000, CH_3D_KEEP, CH_FF_MMFF94, 40, 0, 1, 1, CH_NATIVE };
     static const bool is_quiet = quiet();
     Out request, reply;
     if (size < 1 || !is_quiet)

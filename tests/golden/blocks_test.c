@@ -90,7 +90,7 @@ static void words_say(pl_text *out, const kind *k, pl_arena *mem)
 {
     static const char *const how[] = { "0", "1", "all bits", "one more", "one less", "largest" };
     unsigned char *bad = PL_NEW(mem, unsigned char, k->good.len + 8);
-    ch_seal seal;
+    ch_block_header seal;
 
     pl_text_addf(out, "== %s, %zu bytes\n", k->name, k->good.len);
     memcpy(&seal, k->good.data, sizeof seal);
@@ -102,18 +102,18 @@ static void words_say(pl_text *out, const kind *k, pl_arena *mem)
             memcpy(&word, bad + at, 4);
             word = (const uint32_t[]){ 0, 1, UINT32_MAX, word + 1, word - 1, INT32_MAX }[h];
             memcpy(bad + at, &word, 4);
-            ch_seal_put(bad, k->good.len, seal.magic, seal.version);
+            ch_block_header_put(bad, k->good.len, seal.magic, seal.version);
             (void)snprintf(what, sizeof what, "%zu %s", at, how[h]);
             read_say(out, k, (pl_bytes){ bad, k->good.len }, what);
         }
     memcpy(bad, k->good.data, k->good.len);
-    ch_seal_put(bad, k->good.len, "none", seal.version);
+    ch_block_header_put(bad, k->good.len, "none", seal.version);
     read_say(out, k, (pl_bytes){ bad, k->good.len }, "another magic");
-    ch_seal_put(bad, k->good.len, seal.magic, seal.version + 1);
+    ch_block_header_put(bad, k->good.len, seal.magic, seal.version + 1);
     read_say(out, k, (pl_bytes){ bad, k->good.len }, "another version");
-    ch_seal_put(bad, k->good.len - 8, seal.magic, seal.version);
+    ch_block_header_put(bad, k->good.len - 8, seal.magic, seal.version);
     read_say(out, k, (pl_bytes){ bad, k->good.len - 8 }, "shorter");
-    ch_seal_put(bad, k->good.len + 8, seal.magic, seal.version);
+    ch_block_header_put(bad, k->good.len + 8, seal.magic, seal.version);
     read_say(out, k, (pl_bytes){ bad, k->good.len + 8 }, "longer");
     for (size_t n = 0; n < 48; n += 4)
         read_say(out, k, (pl_bytes){ k->good.data, n }, "the first bytes");

@@ -340,10 +340,14 @@ static void damaged_validation_molecules_are_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(any_order_makes_the_same_domain),       cmocka_unit_test(ties_of_the_nearest_go_to_the_smallest_key),
-        cmocka_unit_test(a_large_domain_is_searched_to_its_end), cmocka_unit_test(tensors_hold_all_of_it),
-        cmocka_unit_test(tensors_of_earlier_versions_are_read),  cmocka_unit_test(tensors_that_are_wrong_are_refused),
-        cmocka_unit_test(a_damaged_packed_tensor_is_refused),    cmocka_unit_test(a_refused_allocation_is_an_error),
+        cmocka_unit_test(any_order_makes_the_same_domain),
+        cmocka_unit_test(ties_of_the_nearest_go_to_the_smallest_key),
+        cmocka_unit_test(a_large_domain_is_searched_to_its_end),
+        cmocka_unit_test(tensors_hold_all_of_it),
+        cmocka_unit_test(tensors_of_earlier_versions_are_read),
+        cmocka_unit_test(tensors_that_are_wrong_are_refused),
+        cmocka_unit_test(a_damaged_packed_tensor_is_refused),
+        cmocka_unit_test(a_refused_allocation_is_an_error),
         cmocka_unit_test(validation_molecules_are_found_by_their_first_block),
         cmocka_unit_test(damaged_validation_molecules_are_refused),
     };

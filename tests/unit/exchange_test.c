@@ -75,6 +75,8 @@ static void put_prepared(pl_text *t, const char *text, size_t n)
         ch_wire_put_mol(t, &(ch_mol){ 0 });
     else
         ch_wire_put_mol(t, &mol);
+    ch_wire_put_u32(t, 0); /* no stereo */
+    ch_wire_put_u32(t, 0);
 }
 
 static void put_built(pl_text *t, size_t n)
@@ -136,7 +138,7 @@ static void answer(const char *request, size_t len, pl_text *t)
         ch_wire_put_u32(t, 0);
         return;
     }
-    for (int i = 0; i < 17; i++) /* the options */
+    for (int i = 0; i < 18; i++) /* the options */
         (void)ch_wire_u32(&in);
     for (int i = 0; op == CH_OP_PREPARE && i < 2; i++) /* rules and format */
         (void)ch_wire_str(&in, &n);
@@ -380,7 +382,7 @@ static void only_unknown_structures_are_built(void **state)
                                         "build yy", "build budget", "build unwanted", "unwanted" };
     bench *b = *state;
     int asked = 0;
-    const ch_known known = { &asked, find, judge };
+    const ch_known known = { .ctx = &asked, .find = find, .judge = judge };
 
     for (size_t i = 0; i < sizeof text / sizeof *text; i++)
         add(b, text[i]);

@@ -13,6 +13,7 @@
 #include "stages/expression/expression.h"
 #include "stages/steps/ingest/alerts.h"
 #include "stages/steps/ingest/machine.h"
+#include "stages/steps/ingest/native.h"
 #include "stages/steps/ingest/prefilter.h"
 #include "stages/steps/ingest/structures.h"
 
@@ -54,8 +55,13 @@ static const pl_field fields[] = {
           "\"mw < 600 and rotb <= 12\"" },
     { PL_CHOICE, "conformers.source", AT(conformer), .choices = "auto|keep|generate|none",
       .help = "3D structure: auto: the input's if it is 3D, else built; keep: always the input's; generate: always built; none" },
-    { PL_CHOICE, "conformers.force_field", AT(force_field), .choices = "mmff94|uff",
-      .help = "minimises built structures; mmff94 falls back to uff where it has no parameters" },
+    { PL_CHOICE, "conformers.builder", AT(builder), .choices = "native|openbabel",
+      .help =
+          "who builds structures: native: this program's own builder, and Open Babel where that cannot (molecule.fallback says why); "
+          "openbabel: Open Babel, about twenty times as slow" },
+    { PL_CHOICE, "conformers.force_field", AT(force_field), .choices = "mmff94|mmff94s|uff",
+      .help = "minimises built structures; mmff94s has flatter nitrogens, as in crystals; uff is Open Babel's; where mmff94 has no "
+              "parameters, Open Babel builds with uff" },
     { PL_INT, "conformers.count", AT(structures), .dflt = 1, .min = 1, .max = 100, .unit = "structures", .flags = PL_LATER,
       .help =
           "conformers built for a molecule with rotatable bonds or undefined stereo; models train on all of them, and a score is the "
@@ -93,11 +99,13 @@ typedef struct prepare_state {
     ch_prepare_opts opts;
     ch_worker_opts budget;
     st_structures structures;
+    st_native native; /* if opts.builder is CH_NATIVE */
 } prepare_state;
 
 typedef struct prepare_worker {
     ch_worker *chem;
     st_keep *keep; /* or NULL */
+    pl_arena *scratch;
     prepare_state *state;
 } prepare_worker;
 
@@ -141,6 +149,9 @@ static void check(const pl_workflow *wf, const pl_step *step, pl_problems *probl
         pl_problem_add(problems, step->node,
                        "prepare.conformers: retry_cpu_limit is below cpu_limit; the second attempt "
                        "must have more time");
+    if (c->force_field == CH_FF_MMFF94S && c->builder == CH_OPENBABEL)
+        pl_problem_add(problems, pl_node_get(step->node, "conformers.force_field"),
+                       "prepare.conformers: only the native builder has mmff94s; set builder to native or force_field to mmff94");
     if (ch_worker_open(&w, NULL, &err) != PL_OK)
         pl_problem_add(problems, step->node, "prepare: %s", err.text);
     ch_worker_close(w);
@@ -201,7 +212,7 @@ static pl_code key(const pl_workflow *wf, const pl_step *step, pl_store *store, 
     ch_worker *w = NULL;
     ch_worker_info info;
     const char *alerts = "", *descriptors = descriptors_json(mem);
-    char seed[32] = "";
+    char seed[64] = "";
     const char *groups = c->ph >= 0 ? ",\"groups\":\"" CH_GROUPS_VERSION "\"" : "";
     pl_code code = ch_worker_open(&w, NULL, err);
 
@@ -214,7 +225,8 @@ static pl_code key(const pl_workflow *wf, const pl_step *step, pl_store *store, 
     if (code != PL_OK)
         return code;
     if (generates(c))
-        (void)snprintf(seed, sizeof seed, ",\"seed\":%lld", (long long)wf->seed);
+        (void)snprintf(seed, sizeof seed, ",\"seed\":%lld%s", (long long)wf->seed,
+                       c->builder == CH_NATIVE ? ",\"structures\":\"" ST_NATIVE_VERSION "\"" : "");
     *extra_json = descriptors == NULL ? NULL
                                       : pl_sprintf(mem, "{\"library\":\"%s\",\"protocol\":\"%s\"%s%s%s%s}", info.openbabel,
                                                    CH_ANSWERS_VERSION, seed, alerts, groups, descriptors);
@@ -253,7 +265,10 @@ static pl_code estimate(const pl_workflow *wf, const pl_step *step, pl_store *st
 static const char *level(const pl_step *step, pl_arena *mem)
 {
     const st_prepare_conf *c = step->conf;
-    return c->conformer == CH_3D_NONE ? NULL : st_machine_level(mem);
+    const ch_kernels *kernels = generates(c) && c->builder == CH_NATIVE ? ch_kernels_choose() : NULL;
+    const char *machine = c->conformer == CH_3D_NONE ? NULL : st_machine_level(mem);
+
+    return machine == NULL || kernels == NULL ? machine : pl_sprintf(mem, "%s, structures %s", machine, kernels->name);
 }
 
 static const char level_advice[] =
@@ -281,6 +296,7 @@ static void read_conf(prepare_state *s)
     s->opts.max_heavy_atoms = (int32_t)c->max_heavy_atoms;
     s->opts.max_atoms = (int32_t)c->max_atoms;
     s->opts.conformer = (ch_conformer)c->conformer;
+    s->opts.builder = (ch_builder)c->builder;
     s->opts.force_field = (ch_force_field)c->force_field;
     s->opts.n_structures = (int32_t)c->structures;
     s->opts.window = c->window;
@@ -292,11 +308,24 @@ static void read_conf(prepare_state *s)
                                   .stop = s->env->stop };
 }
 
+static pl_code open_native(prepare_state *s, pl_error *err)
+{
+    const st_prepare_conf *c = s->env->step->conf;
+    ch_worker *w = NULL;
+    ch_worker_info info = { 0 };
+    pl_code code = ch_worker_open(&w, NULL, err);
+
+    if (code == PL_OK)
+        code = ch_worker_version(w, &info, err);
+    ch_worker_close(w);
+    return code == PL_OK ? st_native_open(&s->native, info.tables, &s->opts, c->retry_cpu_limit, s->env->mem, err) : code;
+}
+
 /* Built structures do not depend on alerts and descriptors, nor, for a given SMILES, on the pH; they do depend on the kind of machine. */
 static pl_code open_structures(prepare_state *s, pl_error *err)
 {
     json_t *extra = json_loads(s->env->step->extra_json, 0, NULL);
-    const char *machine = st_machine_level(s->env->mem);
+    const char *machine = level(s->env->step, s->env->mem);
     char *library;
     pl_code code;
 
@@ -342,6 +371,8 @@ static pl_code open_stage(void *state, pl_env *env, pl_error *err)
         code = st_blocks_open(&s->records, env, "read", "record", err);
     if (code == PL_OK)
         code = note_library(env, err);
+    if (code == PL_OK && s->opts.builder == CH_NATIVE)
+        code = open_native(s, err);
     if (code == PL_OK)
         code = open_structures(s, err);
     return code == PL_OK ? st_molecules_open(&s->molecules, env, err) : code;
@@ -376,6 +407,9 @@ static pl_code worker_open(void *worker, void *state, pl_error *err)
 
     w->state = state;
     code = c->keep != NULL ? st_keep_open(&w->keep, c->keep, NULL, err) : PL_OK;
+    w->scratch = pl_arena_new(1 << 16);
+    if (code == PL_OK && w->scratch == NULL)
+        code = pl_fail(err, PL_ENOMEM, "no memory for structures");
     return code == PL_OK ? ch_worker_open(&w->chem, &w->state->budget, err) : code;
 }
 
@@ -383,6 +417,7 @@ static void worker_close(void *worker)
 {
     prepare_worker *w = worker;
     st_keep_close(w->keep);
+    pl_arena_free(w->scratch);
     ch_worker_close(w->chem);
 }
 
@@ -406,10 +441,16 @@ static pl_code judge(void *ctx, ch_prepared *p, pl_arena *mem, pl_error *err)
     return p->set_aside != NULL ? PL_OK : pl_fail(err, PL_ENOMEM, "no memory for a reason");
 }
 
+static pl_code build(void *ctx, const ch_mol *mol, const ch_stereo *stereo, ch_prepared *out, pl_arena *mem, pl_error *err)
+{
+    const prepare_worker *w = ctx;
+    return st_native_build(&w->state->native, mol, stereo, out, mem, w->scratch, err);
+}
+
 static pl_code work(void *worker, pl_unit *unit, pl_error *err)
 {
     prepare_worker *w = worker;
-    const ch_known known = { w, find_structure, judge };
+    const ch_known known = { w, find_structure, judge, build };
     st_prepared_unit *u = unit->data;
     st_record *record;
     ch_input *in;
@@ -542,8 +583,13 @@ static void settle(const pl_workflow *wf, void *conf)
 
     (void)wf;
     pl_fields_default(fields, &dflt);
-    if (!generates(c))
+    if (!generates(c)) {
         c->structures = dflt.structures;
+        c->builder = dflt.builder;
+    }
+    if (c->force_field == CH_FF_UFF)
+        c->builder = CH_OPENBABEL;
+
     if (c->structures == 1)
         c->window = dflt.window;
     if (!st_alerts_wanted(c))

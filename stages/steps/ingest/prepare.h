@@ -31,7 +31,7 @@ enum { ST_DRAWING_STANDARD, ST_DRAWING_AS_DRAWN };
 enum { ST_ALERT_FLAG, ST_ALERT_FILTER };
 
 typedef struct st_prepare_conf {
-    int32_t fragment, conformer, force_field, dedupe, on_conflict;
+    int32_t fragment, conformer, builder, force_field, dedupe, on_conflict;
     int64_t structures; /* maximum number built per molecule                         */
     double window;      /* kcal/mol                                                  */
     double cpu_limit, retry_cpu_limit, memory_limit;

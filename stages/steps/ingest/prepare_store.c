@@ -29,7 +29,7 @@ struct st_molecules {
     size_t n_known, cap_known;
 };
 
-enum { FIRST_DESCRIPTOR = 16 }; /* of the parameters of `put` */
+enum { FIRST_DESCRIPTOR = 20 }; /* of the parameters of `put` */
 
 static const struct {
     size_t at;
@@ -37,8 +37,9 @@ static const struct {
 } statements[] = {
     { offsetof(st_molecules, put),
       "INSERT INTO molecule(mol_id, inchikey, smiles, formula, n_atoms, n_heavy, charge, removed, "
-      "geometry, energy, unit, neutralised, alerts, structures, undefined_stereo" ST_DESCRIPTOR_NAMES ") "
-      "VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?" ST_DESCRIPTOR_MARKS ")" },
+      "geometry, energy, unit, neutralised, alerts, structures, undefined_stereo, built_by, steps, converged, "
+      "fallback" ST_DESCRIPTOR_NAMES ") "
+      "VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?" ST_DESCRIPTOR_MARKS ")" },
     { offsetof(st_molecules, set_record), "UPDATE record SET status=?, mol_id=?, reason=? WHERE record_id=?" },
     { offsetof(st_molecules, get_label), "SELECT value, n_measurements, spread FROM label WHERE mol_id=? AND property_id=?" },
     { offsetof(st_molecules, put_label), "INSERT OR REPLACE INTO label(mol_id, property_id, value, n_measurements, spread) "
@@ -64,10 +65,11 @@ static const char *find_sql(const st_prepare_conf *conf, pl_arena *mem)
         return "SELECT mol_id, smiles FROM molecule WHERE inchikey=?1 AND smiles=?2 ORDER BY mol_id LIMIT 1";
     if (n == 27)
         return pl_sprintf(mem, "SELECT mol_id, smiles FROM molecule WHERE inchikey=?1 AND %s", same);
-    return pl_sprintf(mem,
-                      "SELECT mol_id, smiles FROM molecule WHERE inchikey>=substr(?1,1,%d) AND inchikey<=CASE ?1 WHEN '' THEN '' ELSE "
-                      "substr(?1,1,%d)||'~' END AND %s",
-                      n, n, same);
+    return pl_sprintf(
+        mem,
+        "SELECT mol_id, smiles FROM molecule WHERE inchikey>=substr(?1,1,%d) AND inchikey<=CASE ?1 WHEN '' THEN '' ELSE "
+        "substr(?1,1,%d)||'~' END AND %s",
+        n, n, same);
 }
 
 pl_code st_molecules_open(st_molecules **out, pl_env *env, pl_error *err)
@@ -372,6 +374,14 @@ static pl_code store_molecule(st_molecules *m, int64_t id, const ch_prepared *p,
     if (p->mol.xyz != NULL)
         (void)sqlite3_bind_int(st, 14, 1 + p->n_other);
     (void)sqlite3_bind_int(st, 15, p->undefined_stereo);
+    if (p->built_by != NULL)
+        bind_text(st, 16, p->built_by);
+    if (p->built_by != NULL && p->steps >= 0) {
+        (void)sqlite3_bind_int(st, 17, p->steps);
+        (void)sqlite3_bind_int(st, 18, p->converged);
+    }
+    if (p->fallback != NULL)
+        bind_text(st, 19, p->fallback);
     st_descriptors_bind(st, FIRST_DESCRIPTOR, p->descriptor);
     return pl_db_run(st, err);
 }

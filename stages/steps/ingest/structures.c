@@ -8,7 +8,7 @@
 #include "chem/worker/wire.h"
 #include "pipeline/base/sha256.h"
 
-enum { VERSION = 4 }; /* of an entry's bytes and of how structures are made */
+enum { VERSION = 5 }; /* of an entry's bytes and of how structures are made */
 
 pl_code st_structures_open(st_structures *s, pl_store *store, const char *library, const ch_prepare_opts *opts,
                            const ch_worker_opts *budget, pl_error *err)
@@ -18,7 +18,8 @@ pl_code st_structures_open(st_structures *s, pl_store *store, const char *librar
     pl_sha256 sha;
 
     *s = (st_structures){ .store = store, .first_s = budget->cpu_first_s, .retry_s = budget->cpu_retry_s };
-    n = snprintf(steps, sizeof steps, "%d %d %d", (int)VERSION, (int)opts->force_field, (int)opts->steps);
+    n = snprintf(steps, sizeof steps, "%d %d %d", (int)VERSION, (int)opts->force_field,
+                 opts->builder == CH_NATIVE ? -1 : (int)opts->steps);
     if (opts->n_structures > 1)
         (void)snprintf(steps + n, sizeof steps - (size_t)n, " %d %.17g", (int)opts->n_structures, opts->window);
     pl_sha256_start(&sha);
@@ -50,8 +51,8 @@ static pl_code unpack(const st_structures *s, pl_bytes data, bool *found, ch_pre
     ch_wire in = ch_wire_of(data.data, data.len);
     const uint32_t version = ch_wire_u32(&in), code = ch_wire_u32(&in);
     ch_prepared p = *out;
-    const char *message, *geometry;
-    size_t n, m;
+    const char *message, *geometry, *fallback;
+    size_t n, m, k;
     double budget;
     pl_code unpacked;
 
@@ -63,11 +64,16 @@ static pl_code unpack(const st_structures *s, pl_bytes data, bool *found, ch_pre
     p.energy = ch_wire_f64(&in);
     message = ch_wire_str(&in, &n);
     geometry = ch_wire_str(&in, &m);
+    p.built_by = ch_wire_u32(&in) != 0 ? "native" : "openbabel";
+    p.steps = ch_wire_i32(&in);
+    p.converged = ch_wire_u32(&in) != 0;
+    fallback = ch_wire_str(&in, &k);
     if (!in.ok || version != VERSION || code >= CH_N_STATUS || !holds(s, p.code, p.cpu_s, budget))
         return PL_OK;
     p.message = pl_strndup(mem, message, n);
     p.geometry = pl_strndup(mem, geometry, m);
-    if (p.message == NULL || p.geometry == NULL)
+    p.fallback = k > 0 ? pl_strndup(mem, fallback, k) : NULL;
+    if (p.message == NULL || p.geometry == NULL || (k > 0 && p.fallback == NULL))
         return pl_fail(err, PL_ENOMEM, "a structure");
     unpacked = ch_wire_mol(&p.mol, &in, mem, err);
     if (unpacked == PL_OK)
@@ -118,6 +124,10 @@ pl_code st_structure_keep(st_structures *s, const ch_prepared *p, pl_error *err)
     ch_wire_put_f64(&t, p->energy);
     ch_wire_put_str(&t, p->message, strlen(p->message));
     ch_wire_put_str(&t, p->geometry, strlen(p->geometry));
+    ch_wire_put_u32(&t, p->built_by != NULL && strcmp(p->built_by, "native") == 0);
+    ch_wire_put_u32(&t, (uint32_t)p->steps);
+    ch_wire_put_u32(&t, p->converged);
+    ch_wire_put_str(&t, p->fallback != NULL ? p->fallback : "", p->fallback != NULL ? strlen(p->fallback) : 0);
     ch_wire_put_mol(&t, &p->mol);
     ch_wire_put_mols(&t, p->other, p->n_other);
     code = pl_text_ok(&t) ? pl_cache_put(s->store, key, (pl_bytes){ t.s, t.len }, err) : pl_fail(err, PL_ENOMEM, "a structure");

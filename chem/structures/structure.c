@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "chem/structures/structure.h"
+
+#include "chem/structures/bounds.h"
+#include "chem/structures/embed.h"
+#include "chem/structures/relax.h"
+
+#include <math.h>
+#include <string.h>
+
+static const double alike = 0.25;     /* Angstrom */
+static const double torsion_heat = 1; /* kcal/mol; lower prefers good torsions more, and makes ensembles less diverse */
+enum { USUAL_ATTEMPTS = 20, FIRST_STARTS = 2, FIRST_STEPS = 20 };
+
+/* All that is made once for a molecule. */
+typedef struct site {
+    const ch_mol *mol;
+    const ch_stereo *stereo;
+    const ch_terms *terms;
+    const ch_structure_options *o;
+    const ch_kernels *kernels;
+    ch_cycles cycles;
+    ch_bounds bounds;
+    ch_embedder embedder;
+    ch_relaxer relaxer;
+    float (*xyz)[3], (*best)[3];
+    int64_t work;
+} site;
+
+static pl_code prepare(site *s, pl_arena *mem, pl_error *err)
+{
+    pl_code code = PL_OK;
+
+    s->kernels = s->o->kernels != NULL ? s->o->kernels : ch_kernels_choose();
+    if (s->kernels == NULL)
+        return pl_fail(err, PL_ECONFIG,
+                       "MOLSIEVE_CPU names a set of kernels that this processor lacks; `molsieve doctor` lists them");
+    if (s->mol->n_atoms == 0)
+        return pl_fail(err, PL_EINPUT, "the molecule has no atoms");
+    code = ch_cycles_make(&s->cycles, s->mol, mem, err);
+    if (code == PL_OK && !s->cycles.connected)
+        return pl_fail(err, PL_EINPUT, "the molecule has several parts; structures are built of one");
+    if (code == PL_OK)
+        code = ch_bounds_make(&s->bounds, &s->cycles, s->terms, s->stereo, s->kernels, mem, err);
+    if (code == PL_OK)
+        code = ch_embedder_make(&s->embedder, &s->bounds, s->kernels, mem, err);
+    if (code == PL_OK)
+        code = ch_relaxer_make(&s->relaxer, s->terms, s->kernels, mem, err);
+    if (code != PL_OK)
+        return code;
+    s->xyz = pl_arena_get(mem, (size_t)s->mol->n_atoms, sizeof *s->xyz);
+    s->best = pl_arena_get(mem, (size_t)s->mol->n_atoms, sizeof *s->best);
+    return s->xyz != NULL && s->best != NULL
+               ? PL_OK
+               : pl_fail(err, PL_ENOMEM, "no memory for the positions of %d atoms", (int)s->mol->n_atoms);
+}
+
+static bool is_spent(const site *s) { return s->o->max_work > 0 && s->work >= s->o->max_work; }
+
+/* Embeds into s->xyz. */
+static bool embed(site *s, pl_rng *random, ch_structure_tries *tries)
+{
+    const ch_embedded e = ch_embed(s->xyz, &s->embedder, torsion_heat, random);
+
+    s->work += (int64_t)e.n_values * s->mol->n_atoms;
+    tries->far_from_bounds += e.what == CH_FAR_FROM_BOUNDS;
+    tries->wrong_chirality += e.what == CH_WRONG_CHIRALITY;
+    return e.what == CH_EMBEDDED;
+}
+
+static bool relax(site *s, int32_t max_steps, ch_relaxed *r)
+{
+    const ch_relax_options o = { s->o->gradient, max_steps };
+    const pl_code code = ch_relax(r, s->xyz, &s->relaxer, &o, NULL);
+
+    s->work += (int64_t)r->n_energies * s->mol->n_atoms;
+    return code == PL_OK && isfinite(r->energy);
+}
+
+/* Of several starts the one with the lowest energy after a few steps, in s->xyz. */
+static bool begin(site *s, int32_t which, pl_rng *random, ch_structure_tries *tries)
+{
+    const int32_t usual = which > 0 ? 1 : FIRST_STARTS, starts = s->o->starts > 0 ? s->o->starts : usual;
+    double least = INFINITY;
+
+    for (int32_t k = 0; k < starts; k++) {
+        ch_relaxed r = { 0 };
+        if (!embed(s, random, tries))
+            continue;
+        if (starts == 1)
+            return true;
+        if (relax(s, FIRST_STEPS, &r) && r.energy < least) {
+            least = r.energy;
+            memcpy(s->best, s->xyz, (size_t)s->mol->n_atoms * sizeof *s->best);
+        }
+    }
+    if (least < INFINITY)
+        memcpy(s->xyz, s->best, (size_t)s->mol->n_atoms * sizeof *s->best);
+    return least < INFINITY;
+}
+
+/* True: s->xyz is a structure that passed all checks. */
+static bool attempt(site *s, int32_t which, int32_t a, ch_structure *out, ch_structure_tries *tries)
+{
+    pl_rng random = pl_rng_at(s->o->seed, s->o->name, (uint32_t)which * 4096u + (uint32_t)a);
+    ch_relaxed r = { 0 };
+
+    tries->attempts++;
+    if (!begin(s, which, &random, tries) || !relax(s, s->o->max_steps, &r))
+        return false;
+    const ch_checked c = ch_check((const float(*)[3])s->xyz, &s->cycles, s->terms, s->stereo);
+    if (c.fault != CH_NO_FAULT) {
+        tries->fault[c.fault]++;
+        tries->last = c;
+        return false;
+    }
+    *out = (ch_structure){ .energy = r.energy, .gradient = r.gradient, .steps = r.steps, .converged = r.converged };
+    return true;
+}
+
+/* One structure of the ensemble. False: no attempt led to one. */
+static bool build_one(site *s, int32_t which, ch_structure *out, ch_structure_tries *tries)
+{
+    const int32_t n = s->o->attempts > 0 ? s->o->attempts : USUAL_ATTEMPTS;
+
+    for (int32_t a = 0; a < n && !is_spent(s); a++)
+        if (attempt(s, which, a, out, tries)) {
+            out->attempts = a + 1;
+            return true;
+        }
+    return false;
+}
+
+static double apart(const float (*xyz)[3], int32_t i, int32_t j)
+{
+    const double x = (double)xyz[i][0] - (double)xyz[j][0], y = (double)xyz[i][1] - (double)xyz[j][1];
+    const double z = (double)xyz[i][2] - (double)xyz[j][2];
+
+    return sqrt(x * x + y * y + z * z);
+}
+
+double ch_shape_difference(const ch_mol *mol, const float (*a)[3], const float (*b)[3])
+{
+    double sum = 0;
+    int64_t n = 0;
+
+    for (int32_t i = 0; i < mol->n_atoms; i++)
+        for (int32_t j = 0; mol->z[i] != 1 && j < i; j++)
+            if (mol->z[j] != 1) {
+                const double d = apart(a, i, j) - apart(b, i, j);
+                sum += d * d;
+                n++;
+            }
+    return n > 0 ? sqrt(sum / (double)n) : 0;
+}
+
+/* Stable: of equal energies the earlier one comes first. */
+static void sort_by_energy(ch_structure *all, int32_t n)
+{
+    for (int32_t k = 1; k < n; k++) {
+        const ch_structure s = all[k];
+        int32_t at = k;
+        for (; at > 0 && all[at - 1].energy > s.energy; at--)
+            all[at] = all[at - 1];
+        all[at] = s;
+    }
+}
+
+static int32_t keep_distinct(const site *s, ch_structure *all, int32_t n)
+{
+    int32_t kept = 0;
+
+    sort_by_energy(all, n);
+    for (int32_t k = 0; k < n; k++) {
+        bool known = s->o->window > 0 && all[k].energy > all[0].energy + s->o->window;
+        for (int32_t j = 0; !known && j < kept; j++)
+            known = ch_shape_difference(s->mol, (const float(*)[3])all[j].xyz, (const float(*)[3])all[k].xyz) < alike;
+        if (!known)
+            all[kept++] = all[k];
+    }
+    return kept;
+}
+
+static pl_code refuse(const site *s, const ch_structure_tries *t, pl_error *err)
+{
+    if (is_spent(s))
+        return pl_fail(err, PL_EINPUT, "no structure within the limit of work; %d attempts were made", (int)t->attempts);
+    if (t->last.fault != CH_NO_FAULT)
+        return pl_fail(err, PL_EINPUT, "no structure in %d attempts: at last %s (atom %d)", (int)t->attempts,
+                       ch_fault_text(t->last.fault), (int)t->last.a + 1);
+    return pl_fail(err, PL_EINPUT, "no structure in %d attempts: %s", (int)t->attempts,
+                   t->wrong_chirality > t->far_from_bounds ? "the defined stereo could not be reached"
+                                                           : "distances contradict each other");
+}
+
+pl_code ch_structure_build(ch_structures *out, const ch_mol *mol, const ch_stereo *stereo, const ch_terms *terms,
+                           const ch_structure_options *options, pl_arena *mem, pl_arena *scratch, pl_error *err)
+{
+    const int32_t count = options->count > 0 ? options->count : 1;
+    const size_t bytes = (size_t)mol->n_atoms * sizeof(float[3]);
+    site s = { .mol = mol, .stereo = stereo, .terms = terms, .o = options };
+    const pl_code code = prepare(&s, scratch, err);
+
+    *out = (ch_structures){ .all = PL_NEW(mem, ch_structure, count) };
+    if (code != PL_OK)
+        return code;
+    if (out->all == NULL)
+        return pl_fail(err, PL_ENOMEM, "no memory for %d structures", (int)count);
+    for (int32_t k = 0; k < count; k++) {
+        ch_structure *to = &out->all[out->n];
+        if (!build_one(&s, k, to, &out->tries)) {
+            if (k == 0)
+                return refuse(&s, &out->tries, err);
+            continue;
+        }
+        to->xyz = pl_arena_get(mem, (size_t)mol->n_atoms, sizeof *to->xyz);
+        if (to->xyz == NULL)
+            return pl_fail(err, PL_ENOMEM, "no memory for the positions of %d atoms", (int)mol->n_atoms);
+        memcpy(to->xyz, s.xyz, bytes);
+        out->n++;
+    }
+    out->n = keep_distinct(&s, out->all, out->n);
+    return PL_OK;
+}

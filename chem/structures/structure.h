@@ -1,0 +1,62 @@
+/* chem/structures/structure.h - structures of one molecule, from its bonds, its stereo and the terms of its force field.
+ *
+ * Each structure is embedded, relaxed and checked; an attempt that fails is followed by another with other random numbers. One
+ * structure, or an ensemble: `count` structures are built, and those are kept whose energy is at most `window` above the lowest
+ * and whose shape differs from that of every kept one of lower energy.
+ *
+ * Deterministic: the result depends on the arguments alone (the stream of random numbers is named by seed, name, structure and
+ * attempt), never on threads, order or time; limits count work, not seconds. Two sets of kernels give structures that differ
+ * in the last digits, and rarely another minimum. Atoms in another order give another structure: number them canonically first.
+ * Every call has its own arenas, so threads may build different molecules. Angstrom, kcal/mol. */
+#ifndef CH_STRUCTURE_H
+#define CH_STRUCTURE_H
+
+#include "chem/molecule/mol.h"
+#include "chem/structures/check.h"
+#include "chem/structures/kernels.h"
+#include "chem/structures/stereo.h"
+#include "chem/structures/terms.h"
+
+typedef struct ch_structure_options {
+    uint64_t seed, name;       /* name: of the molecule, a hash of its canonical SMILES */
+    int32_t count;             /* structures to build; 0: 1 */
+    int32_t attempts;          /* for each structure; 0: 20 */
+    int32_t starts;            /* of each attempt: only the lowest after a few steps is relaxed further; 0: 2 for the
+                                 * first structure, 1 for the others of an ensemble, which is more diverse then */
+    int64_t max_work;          /* energies and embedding errors of the whole call, counted per atom; 0: no limit but the others */
+    double window;             /* kcal/mol above the lowest; 0: all */
+    double gradient;           /* see relax.h; 0: 0.01 */
+    int32_t max_steps;         /* of one relaxation; 0: 2000 */
+    const ch_kernels *kernels; /* NULL: ch_kernels_choose() */
+} ch_structure_options;
+
+typedef struct ch_structure {
+    float (*xyz)[3]; /* [n_atoms] */
+    double energy, gradient;
+    int32_t steps, attempts; /* of the relaxation; tries that it took, 1 or more */
+    bool converged;          /* the gradient is below the option's; a structure that is not is still checked */
+} ch_structure;
+
+/* Why attempts failed, for reports. */
+typedef struct ch_structure_tries {
+    int32_t attempts, far_from_bounds, wrong_chirality, fault[CH_N_FAULTS];
+    ch_checked last; /* the last failed check */
+} ch_structure_tries;
+
+typedef struct ch_structures {
+    int32_t n;         /* 1 to count */
+    ch_structure *all; /* [n] lowest energy first */
+    ch_structure_tries tries;
+} ch_structures;
+
+/* Results live in `mem`, work in `scratch`, which the caller may reset afterwards. EINPUT, with the reason: the molecule has
+ * no atoms or several parts, stereo or terms do not fit it, or no attempt led to a structure. ECONFIG: this processor lacks
+ * the kernels that MOLSIEVE_CPU names. ENOMEM. */
+pl_code ch_structure_build(ch_structures *out, const ch_mol *mol, const ch_stereo *stereo, const ch_terms *terms,
+                           const ch_structure_options *options, pl_arena *mem, pl_arena *scratch, pl_error *err);
+
+/* How different two shapes are: the root mean square difference of the distances between heavy atoms, Angstrom. Position,
+ * orientation and reflection do not matter. */
+double ch_shape_difference(const ch_mol *mol, const float (*a)[3], const float (*b)[3]);
+
+#endif

@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Whole structures: every molecule is built, with its stereo, in a minimum, the same every time; ensembles; refusals. */
+#include <math.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "chem/structures/structure.h"
+#include "pipeline/base/rng.h"
+#include "sdf_mol.h"
+
+enum { MOST = 340 };
+
+static pl_arena *mem;
+static sdf_mol *all;
+static int32_t n_all;
+
+static int make(void **state)
+{
+    (void)state;
+    mem = pl_arena_new(1 << 20);
+    all = PL_NEW(mem, sdf_mol, MOST);
+    n_all = sdf_read_terms(all, MOST, 300, MOLSIEVE_TESTS, mem);
+    return n_all > 250 ? 0 : -1;
+}
+
+static int drop(void **state)
+{
+    (void)state;
+    pl_arena_free(mem);
+    return 0;
+}
+
+static int32_t number_of(const char *name)
+{
+    for (int32_t k = 0; k < n_all; k++)
+        if (strcmp(all[k].name, name) == 0)
+            return k;
+    fail_msg("%s is not in the data", name);
+    return -1;
+}
+
+static ch_structures build(int32_t k, const ch_structure_options *o, pl_arena *own)
+{
+    const ch_stereo stereo = sdf_stereo(&all[k].mol, own);
+    ch_structures out;
+    pl_error err = { 0 };
+
+    if (ch_structure_build(&out, &all[k].mol, &stereo, &all[k].terms, o, own, own, &err) != PL_OK)
+        fail_msg("%s: %s", all[k].name, err.text);
+    return out;
+}
+
+static void every_molecule_is_built_with_its_stereo(void **state)
+{
+    (void)state;
+    for (int s = 0; ch_kernels_at(s) != NULL; s++) {
+        int first = 0;
+        for (int32_t k = 0; k < n_all; k++) {
+            pl_arena *own = pl_arena_new(1 << 18);
+            const ch_structure_options o = { .seed = 1, .name = (uint64_t)k, .kernels = ch_kernels_at(s) };
+            const ch_structures r = build(k, &o, own);
+            const ch_stereo stereo = sdf_stereo(&all[k].mol, own);
+            ch_cycles c;
+            assert_int_equal(ch_cycles_make(&c, &all[k].mol, own, NULL), PL_OK);
+            assert_int_equal(ch_check((const float(*)[3])r.all[0].xyz, &c, &all[k].terms, &stereo).fault, CH_NO_FAULT);
+            assert_int_equal(r.n, 1);
+            assert_true(r.all[0].converged && r.all[0].gradient < 0.01);
+            first += r.all[0].attempts == 1;
+            pl_arena_free(own);
+        }
+        if (!(first >= n_all * 95 / 100))
+            fail_msg("only %d of %d at the first attempt", first, (int)n_all);
+    }
+}
+
+static void an_ensemble_is_sorted_distinct_and_within_its_window(void **state)
+{
+    int several = 0;
+
+    (void)state;
+    for (int32_t k = 0; k < n_all; k += 20) {
+        pl_arena *own = pl_arena_new(1 << 18);
+        const ch_structure_options o = { .seed = 1, .name = (uint64_t)k, .count = 12, .window = 8 };
+        const ch_structures r = build(k, &o, own);
+        assert_true(r.n >= 1 && r.n <= 12);
+        for (int32_t i = 0; i < r.n; i++) {
+            assert_true(r.all[i].energy <= r.all[0].energy + 8 && (i == 0 || r.all[i].energy >= r.all[i - 1].energy));
+            for (int32_t j = 0; j < i; j++)
+                assert_true(ch_shape_difference(&all[k].mol, (const float(*)[3])r.all[i].xyz, (const float(*)[3])r.all[j].xyz) >=
+                            0.25);
+        }
+        several += r.n > 3;
+        pl_arena_free(own);
+    }
+    assert_true(several > 5);
+}
+
+/* Whether an energy is within 0.1 kcal/mol of one that was seen. */
+static bool is_known(const double *seen, int n, double energy)
+{
+    for (int k = 0; k < n; k++)
+        if (fabs(seen[k] - energy) < 0.1)
+            return true;
+    return false;
+}
+
+/* Rings pucker by chance: cyclooctene has three minima that differ by 2 and 5 kcal/mol, macrocycles have many. */
+static void rings_take_all_of_their_forms(void **state)
+{
+    static const struct {
+        const char *smiles;
+        int forms;
+    } rings[] = { { "C1=CCCCCCC1", 3 }, { "O=C1CCCCCCCCCCCCCC1", 10 }, { "C1COCCOCCOCCOCCOCCO1", 10 }, { "C1CCC2CCCCC2C1", 2 } };
+
+    (void)state;
+    for (int k = 0; k < 4; k++) {
+        double seen[20];
+        int n = 0;
+        for (uint64_t seed = 0; seed < 20; seed++) {
+            pl_arena *own = pl_arena_new(1 << 18);
+            const int32_t m = number_of(rings[k].smiles);
+            const ch_stereo none = { 0 };
+            const ch_structure_options o = { .seed = seed };
+            ch_structures r;
+            assert_int_equal(ch_structure_build(&r, &all[m].mol, &none, &all[m].terms, &o, own, own, NULL), PL_OK);
+            if (!is_known(seen, n, r.all[0].energy))
+                seen[n++] = r.all[0].energy;
+            pl_arena_free(own);
+        }
+        if (!(n >= rings[k].forms))
+            fail_msg("%s: %d forms", rings[k].smiles, n);
+    }
+}
+
+typedef struct share {
+    int32_t from;
+    uint64_t hash;
+} share;
+
+/* Every second molecule, in an arena that others used before it. */
+static void *build_share(void *arg)
+{
+    share *s = arg;
+    pl_arena *own = pl_arena_new(1 << 18);
+
+    for (int32_t k = s->from; k < 60; k += 2) {
+        const ch_structure_options o = { .seed = 1, .name = (uint64_t)k, .count = 2 };
+        const ch_stereo stereo = sdf_stereo(&all[k].mol, own);
+        ch_structures r;
+        if (ch_structure_build(&r, &all[k].mol, &stereo, &all[k].terms, &o, own, own, NULL) == PL_OK)
+            for (int32_t i = 0; i < 3 * all[k].mol.n_atoms; i++) {
+                uint32_t bits;
+                memcpy(&bits, &r.all[0].xyz[i / 3][i % 3], sizeof bits);
+                s->hash = pl_splitmix64(s->hash ^ bits);
+            }
+        pl_arena_reset(own);
+    }
+    pl_arena_free(own);
+    return NULL;
+}
+
+static void threads_and_order_change_nothing(void **state)
+{
+    share alone[2] = { { 0, 0 }, { 1, 0 } }, together[2] = { { 0, 0 }, { 1, 0 } };
+    pthread_t threads[2];
+
+    (void)state;
+    for (int k = 0; k < 2; k++)
+        (void)build_share(&alone[k]);
+    for (int k = 0; k < 2; k++)
+        assert_int_equal(pthread_create(&threads[k], NULL, build_share, &together[k]), 0);
+    for (int k = 0; k < 2; k++)
+        assert_int_equal(pthread_join(threads[k], NULL), 0);
+    assert_true(alone[0].hash == together[0].hash && alone[1].hash == together[1].hash && alone[0].hash != alone[1].hash);
+}
+
+static void seed_and_name_change_the_structure(void **state)
+{
+    const ch_structure_options o[3] = { { .seed = 1, .name = 5 }, { .seed = 2, .name = 5 }, { .seed = 1, .name = 6 } };
+    const int32_t k = 5;
+    const ch_structures a = build(k, &o[0], mem), b = build(k, &o[1], mem), c = build(k, &o[2], mem);
+    const size_t bytes = (size_t)all[k].mol.n_atoms * sizeof *a.all[0].xyz;
+
+    (void)state;
+    assert_memory_not_equal(a.all[0].xyz, b.all[0].xyz, bytes);
+    assert_memory_not_equal(a.all[0].xyz, c.all[0].xyz, bytes);
+}
+
+static void assert_refused(const sdf_mol *m, const ch_stereo *s, const ch_structure_options *o, const char *text)
+{
+    ch_structures out;
+    pl_error err = { 0 };
+
+    assert_int_equal(ch_structure_build(&out, &m->mol, s, &m->terms, o, mem, mem, &err), PL_EINPUT);
+    if (strstr(err.text, text) == NULL)
+        fail_msg("'%s' does not say '%s'", err.text, text);
+}
+
+static void what_cannot_be_built_is_refused_with_a_reason(void **state)
+{
+    const ch_stereo none = { 0 };
+    const ch_structure_options usual = { .seed = 1 };
+    const sdf_mol empty = { .name = "" };
+    sdf_mol parts = all[0];
+
+    (void)state;
+    assert_refused(&empty, &none, &usual, "no atoms");
+    parts.mol.n_bonds--;
+    assert_refused(&parts, &none, &usual, "several parts");
+}
+
+/* Norbornane whose two bridgeheads are told to be of forms that no ring can join. */
+static void stereo_that_cannot_be_is_refused_and_never_exchanged(void **state)
+{
+    const sdf_mol *m = &all[number_of("C1CC2CCC1C2")];
+    ch_stereo s = sdf_stereo(&m->mol, mem);
+    ch_centre *centres = PL_NEW(mem, ch_centre, s.n_centres);
+    const ch_structure_options o = { .seed = 1, .attempts = 10 }, little = { .seed = 1, .attempts = 10, .max_work = 1 };
+
+    (void)state;
+    assert_int_equal(s.n_centres, 2);
+    memcpy(centres, s.centres, 2 * sizeof *centres);
+    centres[0].sign = (int8_t)-centres[0].sign;
+    s.centres = centres;
+    assert_refused(m, &s, &o, "no structure in 10 attempts");
+    assert_refused(m, &s, &little, "no structure within the limit of work; 1 attempts were made");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_molecule_is_built_with_its_stereo),
+        cmocka_unit_test(an_ensemble_is_sorted_distinct_and_within_its_window),
+        cmocka_unit_test(rings_take_all_of_their_forms),
+        cmocka_unit_test(threads_and_order_change_nothing),
+        cmocka_unit_test(seed_and_name_change_the_structure),
+        cmocka_unit_test(what_cannot_be_built_is_refused_with_a_reason),
+        cmocka_unit_test(stereo_that_cannot_be_is_refused_and_never_exchanged),
+    };
+
+    return cmocka_run_group_tests(tests, make, drop);
+}
