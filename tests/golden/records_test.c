@@ -50,6 +50,8 @@ static const made cases[] = {
     { ".SMI", "CC upper\n", { 0 }, NULL },
     { ".can", "CC\n", { 0 }, NULL },
     { ".tab.sdf", "CC\n", { 0 }, "smiles" },
+    { ".abcdefghijklmnopqrstuvwxyzabcde", "CC 31\n", { 0 }, NULL },
+    { ".abcdefghijklmnopqrstuvwxyzabcdef", "CC 32\n", { 0 }, NULL },
     { ".abcdefghijklmnopqrstuvwxyzabcdefghijklmnop", "CC long ending\n", { 0 }, NULL },
     { ".smi", "CC\n", { 0 }, "a-format-with-a-name-of-more-than-thirty-two-characters" },
     { ".smi", "CC\n", { 0 }, "" },

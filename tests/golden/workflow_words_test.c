@@ -251,6 +251,8 @@ static void what_is_said_of_overrides_is_known(void **state)
         "name=.hidden",
         "name=${vars.who}",
         "workdir=/tmp/elsewhere",
+        "workdir=/elsewhere//",
+        "workdir=/",
         "stages.graph.strict=yes",
         "odd=1",
         "stages..cutoff=1",
