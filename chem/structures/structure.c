@@ -25,6 +25,7 @@ typedef struct site {
     ch_relaxer relaxer;
     float (*xyz)[3], (*best)[3];
     int64_t work;
+    int32_t began; /* steps that the chosen start has had */
 } site;
 
 static pl_code prepare(site *s, pl_arena *mem, pl_error *err)
@@ -83,6 +84,7 @@ static bool begin(site *s, int32_t which, pl_rng *random, ch_structure_tries *tr
     const int32_t usual = which > 0 ? 1 : FIRST_STARTS, starts = s->o->starts > 0 ? s->o->starts : usual;
     double least = INFINITY;
 
+    s->began = 0;
     for (int32_t k = 0; k < starts; k++) {
         ch_relaxed r = { 0 };
         if (!embed(s, random, tries))
@@ -91,6 +93,7 @@ static bool begin(site *s, int32_t which, pl_rng *random, ch_structure_tries *tr
             return true;
         if (relax(s, FIRST_STEPS, &r) && r.energy < least) {
             least = r.energy;
+            s->began = r.steps;
             memcpy(s->best, s->xyz, (size_t)s->mol->n_atoms * sizeof *s->best);
         }
     }
@@ -114,7 +117,7 @@ static bool attempt(site *s, int32_t which, int32_t a, ch_structure *out, ch_str
         tries->last = c;
         return false;
     }
-    *out = (ch_structure){ .energy = r.energy, .gradient = r.gradient, .steps = r.steps, .converged = r.converged };
+    *out = (ch_structure){ .energy = r.energy, .gradient = r.gradient, .steps = s->began + r.steps, .converged = r.converged };
     return true;
 }
 

@@ -80,13 +80,14 @@ typedef struct ch_prepared {
     ch_mol mol;           /* explicit hydrogens; zero atoms unless code is CH_OK */
     const ch_mol *other;  /* [n_other] the other conformers, by increasing energy   */
     int32_t n_other;
-    const char *set_aside; /* why ch_known.judge needs no structure of it, or NULL */
-    const char *built_by;  /* "native", "openbabel"; NULL: not built                */
-    const char *fallback;  /* why the native builder left it to Open Babel, or NULL */
-    int32_t steps;         /* of minimisation; -1: not known                         */
-    bool converged;        /* the gradient was small at the end                      */
-    bool built, known;     /* a structure was built, or taken from ch_known; also set if code says that it failed */
-} ch_prepared;             /* strings and arrays live in the arena                */
+    const double *other_energy; /* [n_other] kcal/mol; NULL: not known */
+    const char *set_aside;      /* why ch_known.judge needs no structure of it, or NULL */
+    const char *built_by;       /* "native", "openbabel"; NULL: not built                */
+    const char *fallback;       /* why the native builder left it to Open Babel, or NULL */
+    int32_t steps;              /* of minimisation; -1: not known                         */
+    bool converged;             /* the gradient was small at the end                      */
+    bool built, known;          /* a structure was built, or taken from ch_known; also set if code says that it failed */
+} ch_prepared;                  /* strings and arrays live in the arena                */
 
 /* One record of many. */
 typedef struct ch_input {

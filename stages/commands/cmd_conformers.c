@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -63,13 +64,14 @@ static pl_code build(void *ctx, const ch_mol *mol, const ch_stereo *stereo, ch_p
     return st_native_build(b->native, mol, stereo, out, mem, b->scratch, err);
 }
 
-static void add_structure(group *g, const char *title, const ch_prepared *p, const ch_mol *mol, int rank)
+/* kcal: its energy; NaN where it is not known. */
+static void add_structure(group *g, const char *title, const ch_prepared *p, const ch_mol *mol, int rank, double kcal)
 {
     char energy[32], place[16];
     const ch_sdf_field field[] = {
         { "smiles", p->smiles },
         { "rank", place },
-        { "energy (kcal/mol)", rank == 1 ? energy : NULL },
+        { "energy (kcal/mol)", isfinite(kcal) ? energy : NULL },
         { "built_by", p->built_by },
         { "force_field", p->geometry },
         { "removed", p->removed[0] != '\0' ? p->removed : NULL },
@@ -77,7 +79,7 @@ static void add_structure(group *g, const char *title, const ch_prepared *p, con
     };
 
     (void)snprintf(place, sizeof place, "%d", rank);
-    (void)snprintf(energy, sizeof energy, "%.4f", p->energy);
+    (void)snprintf(energy, sizeof energy, "%.4f", kcal);
     ch_sdf_write(&g->sdf, mol, title, field, sizeof field / sizeof *field);
     g->n_structures++;
 }
@@ -92,9 +94,9 @@ static void add_record(const conformers *c, group *g, int32_t i, const ch_prepar
         g->n_failed++;
         return;
     }
-    add_structure(g, g->title[i], p, &p->mol, 1);
+    add_structure(g, g->title[i], p, &p->mol, 1, p->energy);
     for (int32_t k = 0; k < p->n_other; k++)
-        add_structure(g, g->title[i], p, &p->other[k], k + 2);
+        add_structure(g, g->title[i], p, &p->other[k], k + 2, p->other_energy != NULL ? p->other_energy[k] : NAN);
 }
 
 static pl_code group_build(void *ctx, int worker, int slot, pl_error *err)
@@ -324,19 +326,22 @@ const pl_cmd st_cmd_conformers = {
     .name = "conformers",
     .args = "FILE [options]",
     .help = "3D structures of the molecules of a file, without a workflow",
-    .about =
-        "Builds 3D structures by distance geometry and MMFF94, minimised until the gradient is below 0.01 kcal/mol/A, and writes them\n"
-        "as SDF in the order of the file. FILE is SMILES, CSV with a column `smiles`, SDF or any format that Open Babel reads, plain\n"
-        "or gzip; - is standard input. Counter-ions and solvents are removed. Defined stereo is kept; undefined stereo is arbitrary.\n"
-        "The same input gives the same bytes for any number of threads.\n"
-        "\n"
-        "Each record has data fields: smiles, rank (1 is the lowest energy), energy (kcal/mol), built_by (native, or openbabel with\n"
-        "the reason in fallback), force_field. A record without a structure is reported with its line, and the status is then 3.\n"
-        "\n"
-        "Examples:\n"
-        "  molsieve conformers library.smi -o library.sdf.gz\n"
-        "  molsieve conformers ligands.csv --count 20 --window 6 > ensembles.sdf\n"
-        "  echo 'CCO ethanol' | molsieve conformers -\n",
+    .about = "Builds 3D structures by distance geometry and MMFF94, minimised until the\n"
+             "gradient is below 0.01 kcal/mol/A, and writes them as SDF in the order of the\n"
+             "file. FILE is SMILES, CSV with a column `smiles`, SDF or any format that Open\n"
+             "Babel reads, plain or gzip; - is standard input. Counter-ions and solvents are\n"
+             "removed. Defined stereo is kept; undefined stereo is arbitrary. The same input\n"
+             "gives the same bytes for any number of threads.\n"
+             "\n"
+             "Each structure has data fields: smiles, rank (1 is the lowest energy), energy\n"
+             "(kcal/mol), built_by (native; or openbabel, with the reason in fallback),\n"
+             "force_field. A record without a structure is reported with its line, and the\n"
+             "status is then 3.\n"
+             "\n"
+             "Examples:\n"
+             "  molsieve conformers library.smi -o library.sdf.gz\n"
+             "  molsieve conformers ligands.csv --count 20 --window 6 > ensembles.sdf\n"
+             "  echo 'CCO ethanol' | molsieve conformers -\n",
     .opts = opts,
     .min_args = 1,
     .run = run,

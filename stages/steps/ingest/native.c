@@ -53,14 +53,18 @@ static ch_mol with_positions(const ch_mol *from, const ch_structure *s)
 static pl_code take(ch_prepared *out, const ch_mol *mol, const ch_structures *built, bool mmff94s, pl_arena *mem, pl_error *err)
 {
     ch_mol *other = PL_NEW(mem, ch_mol, built->n);
+    double *energy = PL_NEW(mem, double, built->n);
 
-    if (other == NULL)
+    if (other == NULL || energy == NULL)
         return pl_fail(err, PL_ENOMEM, "%d structures", (int)built->n);
-    for (int32_t k = 1; k < built->n; k++)
+    for (int32_t k = 1; k < built->n; k++) {
         other[k - 1] = with_positions(mol, &built->all[k]);
+        energy[k - 1] = built->all[k].energy;
+    }
     out->mol = with_positions(mol, &built->all[0]);
     out->other = other;
     out->n_other = built->n - 1;
+    out->other_energy = energy;
     out->energy = built->all[0].energy;
     out->steps = built->all[0].steps;
     out->converged = built->all[0].converged;

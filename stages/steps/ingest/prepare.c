@@ -150,7 +150,7 @@ static void check(const pl_workflow *wf, const pl_step *step, pl_problems *probl
                        "prepare.conformers: retry_cpu_limit is below cpu_limit; the second attempt "
                        "must have more time");
     if (c->force_field == CH_FF_MMFF94S && c->builder == CH_OPENBABEL)
-        pl_problem_add(problems, pl_node_get(step->node, "conformers.force_field"),
+        pl_problem_add(problems, pl_node_get(pl_node_get(step->node, "conformers"), "force_field"),
                        "prepare.conformers: only the native builder has mmff94s; set builder to native or force_field to mmff94");
     if (ch_worker_open(&w, NULL, &err) != PL_OK)
         pl_problem_add(problems, step->node, "prepare: %s", err.text);
