@@ -67,7 +67,7 @@ static double rounding(const ch_terms *terms, int class, const suite_molecule *m
 
     ch_energy(sums, gradient, &only, (const double(*)[3])m->xyz);
     for (int32_t i = 0; i < 3 * m->mol.n_atoms; i++)
-        square += gradient[0][i] * gradient[0][i];
+        square += gradient[i / 3][i % 3] * gradient[i / 3][i % 3];
     return 1e-4 / sqrt(12.0) * sqrt(square);
 }
 
@@ -114,20 +114,20 @@ static void gradient_check(const ch_terms *terms, const suite_molecule *m, int c
     memcpy(xyz, m->xyz, (size_t)n * sizeof *xyz);
     ch_energy(sums, gradient, terms, (const double(*)[3])xyz);
     for (int32_t i = 0; i < 3 * n; i++)
-        largest = fmax(largest, fabs(gradient[0][i]));
+        largest = fmax(largest, fabs(gradient[i / 3][i % 3]));
     for (int32_t i = 0; i < 3 * n; i++) {
-        const double kept = xyz[0][i];
+        const double kept = xyz[i / 3][i % 3];
         double e[2];
         for (int side = 0; side < 2; side++) {
-            xyz[0][i] = kept + (side ? step : -step);
+            xyz[i / 3][i % 3] = kept + (side ? step : -step);
             ch_energy(sums, NULL, terms, (const double(*)[3])xyz);
             e[side] = ch_energy_total(sums);
         }
-        xyz[0][i] = kept;
+        xyz[i / 3][i % 3] = kept;
         const double difference = (e[1] - e[0]) / (2 * step);
-        if (!(fabs(difference - gradient[0][i]) <= 1e-6 * largest))
-            fail_msg("%s, class %d: atom %d direction %d has %.8f, not %.8f", m->name, class, i / 3 + 1, i % 3, gradient[0][i],
-                     difference);
+        if (!(fabs(difference - gradient[i / 3][i % 3]) <= 1e-6 * largest))
+            fail_msg("%s, class %d: atom %d direction %d has %.8f, not %.8f", m->name, class, i / 3 + 1, i % 3,
+                     gradient[i / 3][i % 3], difference);
     }
 }
 
