@@ -104,7 +104,7 @@ def the_row_says_who_built_a_structure_and_why():
         # Structures that are kept say the same when they are used again.
         before = p.rows(sql, workdir="native"), p.run("db", "digest", "native")[1]
         _, _, err = p.run("run", "native.yaml", "stages.prepare.max_atoms=900")
-        assert "0 structures built, 2 known" in err, err
+        assert "0 structures built, 2 from the cache" in err, err
         assert p.rows(sql, workdir="native") == before[0]
         err = p.run("check", p.workflow(["in.smi"], stages % ", builder: openbabel, force_field: mmff94s", name="no.yaml"), expect=2)[2]
         assert "only the native builder has mmff94s" in err and "no.yaml:" in err, err

@@ -314,10 +314,10 @@ def structures_are_built_once():
     with Project() as p:
         a, b = p.put("a.smi", b"".join(lines[:20])), p.put("b.smi", b"".join(lines[15:]))
         p.run("run", p.workflow([a], stages % 6), "-q", "-j", "2")
-        assert said() == "20 structures built, 0 known from earlier runs", said()
+        assert said() == "20 structures built, 0 from the cache", said()
         # Another file, with new structures and old ones.
         p.run("run", p.workflow([a, b], stages % 6), "-q", "-j", "2")
-        assert said() == "10 structures built, 25 known from earlier runs", said()
+        assert said() == "10 structures built, 25 from the cache", said()
         p.run("run", p.workflow([a, b], stages % 6, name="fresh.yaml", workdir="fresh"), "-q")
         want, digest = dump(p, "fresh"), p.run("db", "digest", "fresh")[1]
         p.run("db", "prune", "w.yaml")
@@ -330,16 +330,17 @@ def structures_are_built_once():
               "(SELECT min(cache_id) FROM cache)")
         assert "cache: 1 of 30 checksums differ" in p.run("db", "check", "run", expect=5)[1]
         _, _, err = p.run("run", "w.yaml", "stages.read.unit=9")
-        n = int(re.search(r"(\d+) structures built, (\d+) known", err).group(1))
+        n = int(re.search(r"(\d+) structures built, (\d+) from", err).group(1))
         assert "damaged entry" in err and n in (1, 2), err  # a record of file b may be the same structure
         p.run("db", "check", "run")
         p.run("run", "w.yaml", "-q", "stages.read.unit=6")
-        assert said() == "0 structures built, 35 known from earlier runs", said()
+        assert said() == "0 structures built, 35 from the cache", said()
         p.run("db", "prune", "w.yaml")
         same(want, dump(p), "after damage")
         # Another seed is another structure.
         p.run("run", "w.yaml", "-q", "seed=12")
-        assert "0 known" in said(), said()
+        n = int(said().split()[0])
+        assert 30 <= n <= 35, said()  # five are in both files: the second may find that of the first
 
 
 def an_exported_sdf_reads_back_as_the_same_molecules():

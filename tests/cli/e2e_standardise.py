@@ -138,7 +138,7 @@ def a_structure_is_built_of_the_state_at_the_ph():
         assert open(p.path("run", "hits.sdf")).read().count("M  CHG  1") == 1
         p.run("run", w, "-q", "stages.prepare.ph=none")  # the structures of ethanol and acetate are those built before
         assert p.one("SELECT message FROM event WHERE message LIKE '%structures built%' ORDER BY event_id DESC") == \
-            "1 structures built, 2 known from earlier runs"
+            "1 structures built, 2 from the cache"
 
 
 def a_wrong_ph_is_reported_with_its_place():
@@ -282,7 +282,7 @@ def alerts_are_shown_wherever_molecules_are():
         assert "alerts" in why, why
         p.run("run", w, "-q", "stages.prepare.alerts.file=null", "stages.rank.where=alerts = '' or alerts is null")
         assert p.one("SELECT message FROM event WHERE message LIKE '%structures built%' ORDER BY event_id DESC") == \
-            "0 structures built, 5 known from earlier runs"
+            "0 structures built, 5 from the cache"
         assert p.rows("SELECT titles FROM v_hits ORDER BY 1") == [("aldehyde",), ("both",), ("ethanol",), ("other",)]
         # Without rules there is nothing to tell.
         plain = p.workflow([p.path("a.smi")], stages.replace(", alerts: {file: rules.smarts, rules: [\"OO per oxide\"]}", "") % "")
@@ -332,7 +332,7 @@ def a_condition_excludes_molecules_before_building():
         assert p.rows("SELECT title, status, reason FROM record ORDER BY record_id") == [
             ("ethanol", "ok", None), ("octane", "filtered", reason), ("acetate", "ok", None),
             ("chloride", "filtered", "alerts: chloride"), ("bad", "failed", None)]
-        assert p.one("SELECT message FROM event WHERE message LIKE '%structures%'") == "2 structures built, 0 known from earlier runs"
+        assert p.one("SELECT message FROM event WHERE message LIKE '%structures%'") == "2 structures built, 0 from the cache"
         key = p.one("SELECT key FROM stage WHERE name='prepare'")
         p.run("run", w, "-q", "stages.prepare.keep=mw < 46 or formula = 'C8H18' -- all but acetic acid and the chloride")
         assert [s for (s,) in p.rows("SELECT status FROM record ORDER BY record_id")] == ["filtered", "ok", "filtered", "filtered", "failed"]

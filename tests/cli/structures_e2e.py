@@ -169,7 +169,7 @@ def kills_workers_and_shards_give_the_same_structures():
         # From the structures that are kept: the same again, and none is built.
         p.run("run", "w.yaml", "-q", "--from", "prepare")
         sieve.same(want, sieve.dump(p), "kept")
-        assert "0 structures built, 30 known" in p.rows("SELECT message FROM event WHERE message LIKE '%structures built%' ORDER BY event_id")[-1][0]
+        assert "0 structures built, 30 from the cache" in p.rows("SELECT message FROM event WHERE message LIKE '%structures built%' ORDER BY event_id")[-1][0]
 
 
 def undefined_stereo_of_a_smiles_is_reported():

@@ -526,7 +526,7 @@ static pl_code say_structures(prepare_state *s)
 
     if (t->n_built + t->n_known == 0)
         return PL_OK;
-    return pl_event_add(s->env, PL_INFO, "%lld structures built, %lld known from earlier runs", (long long)t->n_built,
+    return pl_event_add(s->env, PL_INFO, "%lld structures built, %lld from the cache", (long long)t->n_built,
                         (long long)t->n_known);
 }
 
