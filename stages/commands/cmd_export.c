@@ -18,25 +18,24 @@ static const pl_opt opts[] = { { "--output", 'o', "FILE",
                                { "--top", 'n', "N", "the first N of the ranking" },
                                { "--all", 'a', NULL, "every molecule, not only the ranking" },
                                { "--where", 'w', "EXPR", "only molecules for which this holds, e.g. \"mw < 300 and logp < 3\"" },
+                               { "--conformers", 0, "WHICH", "sdf: lowest (default), or all structures of each molecule" },
                                { 0 } };
 
-typedef struct export
-{
+typedef struct exporting {
     const pl_args *args;
     pl_store *store;
     pl_arena *mem;
     st_out out; /* used if to_file */
-    bool to_file;
+    bool to_file, all_structures;
     int format; /* of formats */
     int64_t top, n_written, n_skipped;
     st_conformers conformers; /* SDF only */
     pl_arena *row_mem;        /* SDF only */
-}
-export;
+} exporting;
 
 static pl_code put(void *ctx, const pl_text *text, pl_error *err)
 {
-    export *x = ctx;
+    exporting *x = ctx;
 
     if (x->to_file)
         return st_out_add(&x->out, text, err);
@@ -47,7 +46,7 @@ static pl_code put(void *ctx, const pl_text *text, pl_error *err)
 
 /* ---- which molecules ---- */
 
-static pl_code add_from(const export *x, pl_text *sql, pl_error *err)
+static pl_code add_from(const exporting *x, pl_text *sql, pl_error *err)
 {
     const char *where = pl_arg(x->args, "--where");
     int64_t n_hits = 0;
@@ -73,7 +72,7 @@ static pl_code add_from(const export *x, pl_text *sql, pl_error *err)
 
 static const char title_sql[] = "(SELECT group_concat(title,'; ') FROM record r WHERE r.mol_id=m.mol_id)";
 
-static pl_code prepare(const export *x, bool wide, bool hidden, sqlite3_stmt **st, pl_error *err)
+static pl_code prepare(const exporting *x, bool wide, bool hidden, sqlite3_stmt **st, pl_error *err)
 {
     pl_text sql = { 0 };
     pl_code code = PL_OK;
@@ -101,7 +100,7 @@ static pl_code prepare(const export *x, bool wide, bool hidden, sqlite3_stmt **s
 
 /* ---- csv and smi ---- */
 
-static pl_code export_csv(export *x, pl_error *err)
+static pl_code export_csv(exporting *x, pl_error *err)
 {
     sqlite3_stmt *st = NULL;
     pl_code code = prepare(x, true, false, &st, err);
@@ -118,7 +117,7 @@ static const char *text_of(sqlite3_stmt *st, int i)
     return s != NULL ? s : "";
 }
 
-static pl_code export_smi(export *x, pl_error *err)
+static pl_code export_smi(exporting *x, pl_error *err)
 {
     sqlite3_stmt *st = NULL;
     pl_text line = { 0 };
@@ -143,7 +142,7 @@ static pl_code export_smi(export *x, pl_error *err)
 
 /* ---- sdf ---- */
 
-static pl_code open_conformers(export *x, pl_error *err)
+static pl_code open_conformers(exporting *x, pl_error *err)
 {
     sqlite3_stmt *st;
     const char *key = NULL;
@@ -160,35 +159,51 @@ static pl_code open_conformers(export *x, pl_error *err)
     return code == PL_OK ? st_conformers_open(&x->conformers, x->store, key, err) : code;
 }
 
-static pl_code write_sdf(export *x, sqlite3_stmt *st, int n_columns, pl_text *record, pl_error *err)
+/* The columns of a row as data fields. place: of the structure, from 0; the energy in the row is that of the first. */
+static int fields_make(ch_sdf_field *field, exporting *x, sqlite3_stmt *st, int32_t place)
 {
-    int64_t mol_id = sqlite3_column_int64(st, n_columns - 2), unit = sqlite3_column_int64(st, n_columns - 1);
-    ch_sdf_field field[MAX_FIELDS];
-    const ch_mol *mol;
+    const int n_columns = sqlite3_column_count(st);
     int n = 0;
-    pl_code code = st_conformer_find(&x->conformers, unit, mol_id, &mol, err);
 
-    if (code != PL_OK)
-        return code;
-    if (mol == NULL) { /* no conformer could be made, or it is not kept */
-        x->n_skipped++;
-        return PL_OK;
+    if (x->all_structures) {
+        field[n++] = (ch_sdf_field){ "conformer", pl_sprintf(x->row_mem, "%d", place + 1) };
+        if (field[0].value == NULL)
+            return -1;
     }
-    pl_arena_reset(x->row_mem);
     for (int i = 1; i < n_columns - HIDDEN && n < MAX_FIELDS; i++) {
-        if (sqlite3_column_type(st, i) == SQLITE_NULL)
+        const char *name = sqlite3_column_name(st, i);
+        if (sqlite3_column_type(st, i) == SQLITE_NULL || (place > 0 && strcmp(name, "energy (kcal/mol)") == 0))
             continue;
-        field[n] = (ch_sdf_field){ sqlite3_column_name(st, i), st_cell_str(st, i, x->row_mem) };
+        field[n] = (ch_sdf_field){ name, st_cell_str(st, i, x->row_mem) };
         if (field[n++].value == NULL)
-            return pl_fail(err, PL_ENOMEM, "out of memory");
+            return -1;
     }
-    pl_text_reset(record);
-    ch_sdf_write(record, mol, text_of(st, 0), field, n);
-    x->n_written++;
-    return pl_text_ok(record) ? put(x, record, err) : pl_fail(err, PL_ENOMEM, "out of memory");
+    return n;
 }
 
-static pl_code export_sdf(export *x, pl_error *err)
+static pl_code write_sdf(exporting *x, sqlite3_stmt *st, pl_text *record, pl_error *err)
+{
+    const int n_columns = sqlite3_column_count(st);
+    const int64_t mol_id = sqlite3_column_int64(st, n_columns - 2), unit = sqlite3_column_int64(st, n_columns - 1);
+    ch_sdf_field field[MAX_FIELDS];
+    const ch_block_item *first;
+    int32_t n;
+    pl_code code = st_conformers_find(&x->conformers, unit, mol_id, &first, &n, err);
+
+    x->n_skipped += code == PL_OK && n == 0; /* no conformer could be made, or it is not kept */
+    x->n_written += code == PL_OK && n > 0;
+    for (int32_t k = 0; k < n && (k == 0 || x->all_structures) && code == PL_OK; k++) {
+        pl_arena_reset(x->row_mem);
+        const int n_fields = fields_make(field, x, st, k);
+        pl_text_reset(record);
+        if (n_fields >= 0)
+            ch_sdf_write(record, &first[k].mol, text_of(st, 0), field, n_fields);
+        code = n_fields >= 0 && pl_text_ok(record) ? put(x, record, err) : pl_fail(err, PL_ENOMEM, "out of memory");
+    }
+    return code;
+}
+
+static pl_code export_sdf(exporting *x, pl_error *err)
 {
     sqlite3_stmt *st = NULL;
     pl_text record = { 0 };
@@ -204,7 +219,7 @@ static pl_code export_sdf(export *x, pl_error *err)
         code = pl_db_step(st, &row, err);
         if (code != PL_OK || !row)
             break;
-        code = write_sdf(x, st, sqlite3_column_count(st), &record, err);
+        code = write_sdf(x, st, &record, err);
     }
     (void)sqlite3_finalize(st);
     pl_text_free(&record);
@@ -217,7 +232,7 @@ static pl_code export_sdf(export *x, pl_error *err)
 
 static const struct {
     const char *name;
-    pl_code (*write)(export *x, pl_error *err);
+    pl_code (*write)(exporting *x, pl_error *err);
 } formats[] = { { "csv", export_csv }, { "sdf", export_sdf }, { "smi", export_smi } };
 
 static int format_of(const char *name)
@@ -230,7 +245,7 @@ static int format_of(const char *name)
 
 static pl_code do_export(const st_ask *ask, pl_error *err)
 {
-    export *x = ask->ctx;
+    exporting *x = ask->ctx;
     const char *file = pl_arg(x->args, "--output");
     pl_code code = PL_OK;
 
@@ -254,8 +269,8 @@ static pl_code do_export(const st_ask *ask, pl_error *err)
 
 static int run(const pl_app *app, const pl_args *args)
 {
-    const char *top = pl_arg(args, "--top");
-    export x = { .args = args, .format = format_of(args->arg[0]) };
+    const char *top = pl_arg(args, "--top"), *which = pl_arg(args, "--conformers");
+    exporting x = { .args = args, .format = format_of(args->arg[0]) };
 
     if (x.format < 0)
         return pl_cmd_usage(args, "'%s' is not a format; allowed: csv, sdf or smi", args->arg[0]);
@@ -263,6 +278,11 @@ static int run(const pl_app *app, const pl_args *args)
         return pl_cmd_usage(args, "at most one database, work directory or workflow");
     if (top != NULL && (!pl_parse_int(top, &x.top) || x.top < 1))
         return pl_cmd_usage(args, "--top %s: a whole number from 1 is expected", top);
+    x.all_structures = which != NULL && strcmp(which, "all") == 0;
+    if (which != NULL && !x.all_structures && strcmp(which, "lowest") != 0)
+        return pl_cmd_usage(args, "--conformers %s: allowed are lowest and all", which);
+    if (x.all_structures && strcmp(args->arg[0], "sdf") != 0)
+        return pl_cmd_usage(args, "--conformers: only sdf has structures");
     return st_results_ask(app, args, args->n > 1 ? args->arg[1] : NULL, do_export, &x);
 }
 
@@ -273,6 +293,7 @@ const pl_cmd st_cmd_export = {
     .about = "Writes the ranking, or all molecules when there is none (or with --all). SDF takes the structures\n"
              "from features.db and has every column as a data field.\n\n"
              "  molsieve export sdf --top 50 -o top50.sdf\n"
+             "  molsieve export sdf --all --conformers all -o ensembles.sdf.gz\n"
              "  molsieve export csv --all --where \"mw < 300\" -o light.csv.gz\n",
     .opts = opts,
     .min_args = 1,

@@ -110,7 +110,25 @@ def the_row_says_who_built_a_structure_and_why():
         assert "only the native builder has mmff94s" in err and "no.yaml:" in err, err
 
 
+def all_structures_of_a_run_can_be_exported():
+    with Project() as p:
+        p.put("in.smi", "CCCCCC hexane\nc1ccccc1 benzene\nOCCN amino\n")
+        w = p.workflow(["in.smi"], "  read: {}\n  prepare: {conformers: {source: generate, count: 6}}\n")
+        p.run("run", w, "-q")
+        have = dict(p.rows("SELECT title, structures FROM molecule JOIN record USING(mol_id)"))
+        assert have["hexane"] > 2 and have["benzene"] == 1, have
+        every, lowest = (records(p.run("export", "sdf", "run", "--all", *more)[1]) for more in (("--conformers", "all"), ()))
+        for title, n in have.items():
+            mine = [(f, mol) for t, f, mol in every if t == title]
+            assert [f["conformer"] for f, _ in mine] == [str(k + 1) for k in range(n)], mine
+            assert [k for k, (f, _) in enumerate(mine) if "energy (kcal/mol)" in f] == [0]
+            assert len({mol for _, mol in mine}) == n and mine[0][1] == dict((t, mol) for t, _, mol in lowest)[title]
+        assert len(lowest) == 3 and not any("conformer" in f for _, f, _ in lowest)
+        assert "lowest and all" in p.run("export", "sdf", "run", "--conformers", "some", expect=2)[2]
+        assert "only sdf" in p.run("export", "csv", "run", "--conformers", "all", expect=2)[2]
+
+
 if __name__ == "__main__":
     main([any_number_of_threads_writes_the_same_in_order, an_ensemble_has_increasing_energies_within_the_window,
           defined_stereo_is_that_of_the_positions, what_has_no_structure_is_named_and_the_rest_written, standard_input_is_read,
-          the_row_says_who_built_a_structure_and_why])
+          the_row_says_who_built_a_structure_and_why, all_structures_of_a_run_can_be_exported])

@@ -115,7 +115,7 @@ def signals_end_with_75_and_the_run_goes_on():
     print("16 signals, the slowest run ended after %.2f s" % longest)
 
 
-SLOW = "  read: {unit: 2}\n  prepare: {conformers: {source: generate, cpu_limit: 20s}}\n"
+SLOW = "  read: {unit: 2}\n  prepare: {conformers: {source: generate, builder: openbabel, cpu_limit: 20s}}\n"
 
 
 def a_second_signal_ends_the_run_and_its_workers_at_once():

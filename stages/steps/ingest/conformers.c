@@ -31,7 +31,7 @@ static pl_code load(st_conformers *c, int64_t unit, pl_error *err)
     return code;
 }
 
-pl_code st_conformer_find(st_conformers *c, int64_t unit, int64_t mol_id, const ch_mol **mol, pl_error *err)
+pl_code st_conformers_find(st_conformers *c, int64_t unit, int64_t mol_id, const ch_block_item **first, int32_t *n, pl_error *err)
 {
     pl_code code = unit == c->unit ? PL_OK : load(c, unit, err);
     int32_t lo = 0, hi;
@@ -43,6 +43,18 @@ pl_code st_conformer_find(st_conformers *c, int64_t unit, int64_t mol_id, const 
         else
             hi = mid;
     }
-    *mol = code == PL_OK && lo < c->n && c->item[lo].id == mol_id ? &c->item[lo].mol : NULL;
+    *first = code == PL_OK && lo < c->n ? &c->item[lo] : NULL;
+    for (*n = 0; *first != NULL && lo + *n < c->n && c->item[lo + *n].id == mol_id;)
+        (*n)++;
+    return code;
+}
+
+pl_code st_conformer_find(st_conformers *c, int64_t unit, int64_t mol_id, const ch_mol **mol, pl_error *err)
+{
+    const ch_block_item *first;
+    int32_t n;
+    pl_code code = st_conformers_find(c, unit, mol_id, &first, &n, err);
+
+    *mol = n > 0 ? &first->mol : NULL;
     return code;
 }

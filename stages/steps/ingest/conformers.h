@@ -24,4 +24,7 @@ void st_conformers_close(st_conformers *c); /* zeroed is fine */
 /* *mol: its structure with the lowest energy, valid until the next call; NULL when the molecule has none, or features.db has lost it. */
 pl_code st_conformer_find(st_conformers *c, int64_t unit, int64_t mol_id, const ch_mol **mol, pl_error *err);
 
+/* All of them, lowest energy first: (*first)[*n], valid until the next call. */
+pl_code st_conformers_find(st_conformers *c, int64_t unit, int64_t mol_id, const ch_block_item **first, int32_t *n, pl_error *err);
+
 #endif
