@@ -6,4 +6,6 @@ molsieve_add_test(format ${PROJECT_SOURCE_DIR}/scripts/format --check)
 set_tests_properties(layers words format PROPERTIES LABELS unit)
 if(CMAKE_BINARY_DIR STREQUAL "${PROJECT_SOURCE_DIR}/build/dev") # whose commands scripts/lint reads
   molsieve_add_test(lint ${PROJECT_SOURCE_DIR}/scripts/lint)
+  molsieve_add_test(nearest_quick ${PROJECT_SOURCE_DIR}/scripts/nearest --quick) # as run-tests calls it
+  molsieve_add_test(nearest_file ${PROJECT_SOURCE_DIR}/scripts/nearest pipeline/base/text.c)
 endif()
