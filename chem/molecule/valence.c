@@ -59,10 +59,12 @@ static void bond_add(smiles *s, int i, int j, int order)
 {
     const bool aromatic = order == AROMATIC || (order == UNSAID && s->atom[i].aromatic && s->atom[j].aromatic);
 
+    const int said = order > UNSAID ? order : 1;
+
     for (int k = 0; k < 2; k++) {
         atom *a = &s->atom[k == 0 ? i : j];
         a->neighbours++;
-        a->bonds += aromatic ? 0 : order > UNSAID ? order : 1;
+        a->bonds += aromatic ? 0 : said;
     }
 }
 

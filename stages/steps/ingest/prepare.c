@@ -58,7 +58,7 @@ static const pl_field fields[] = {
     { PL_CHOICE, "conformers.builder", AT(builder), .choices = "native|openbabel",
       .help =
           "who builds structures: native: this program's own builder, and Open Babel where that cannot (molecule.fallback says why); "
-          "openbabel: Open Babel, about twenty times as slow" },
+          "openbabel: Open Babel, more than ten times as slow" },
     { PL_CHOICE, "conformers.force_field", AT(force_field), .choices = "mmff94|mmff94s|uff",
       .help = "minimises built structures; mmff94s has flatter nitrogens, as in crystals; uff is Open Babel's; where mmff94 has no "
               "parameters, Open Babel builds with uff" },

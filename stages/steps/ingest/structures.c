@@ -20,6 +20,8 @@ pl_code st_structures_open(st_structures *s, pl_store *store, const char *librar
     *s = (st_structures){ .store = store, .first_s = budget->cpu_first_s, .retry_s = budget->cpu_retry_s };
     n = snprintf(steps, sizeof steps, "%d %d %d", (int)VERSION, (int)opts->force_field,
                  opts->builder == CH_NATIVE ? -1 : (int)opts->steps);
+    if (opts->builder == CH_NATIVE) /* its limit of work: with another one, a structure may be another builder's */
+        n += snprintf(steps + n, sizeof steps - (size_t)n, " %.17g", s->retry_s);
     if (opts->n_structures > 1)
         (void)snprintf(steps + n, sizeof steps - (size_t)n, " %d %.17g", (int)opts->n_structures, opts->window);
     pl_sha256_start(&sha);
