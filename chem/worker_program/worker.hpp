@@ -169,7 +169,9 @@ struct V3000 {
 };
 
 bool is_v3000(const std::string &text, const std::string &format);
-V3000 v3000_of(const std::string &text); // CH_PARSE if Open Babel would read out of bounds
+bool fits_columns(OpenBabel::OBMol &mol);                                       // whether four decimals hold all positions
+std::string with_all_digits(const std::string &molfile, OpenBabel::OBMol &mol); // of a V3000 molfile
+V3000 v3000_of(const std::string &text);                                        // CH_PARSE if Open Babel would read out of bounds
 
 // ---- worker_drawing.cpp
 

@@ -8,10 +8,18 @@
 #include "chem/worker_program/worker.hpp"
 
 #include <algorithm>
+#include <cmath>
+#include <cstdio>
 #include <cstdlib>
 #include <set>
 #include <sstream>
 #include <vector>
+
+#include <openbabel/atom.h>
+#include <openbabel/elements.h>
+#include <openbabel/obiter.h>
+
+using namespace OpenBabel;
 
 namespace worker {
 
@@ -142,6 +150,38 @@ V3000 v3000_of(const std::string &text)
         walk.line(s);
     walk.check();
     return walk.v;
+}
+
+// The columns of a V2000 molfile have four decimals.
+bool fits_columns(OBMol &mol)
+{
+    FOR_ATOMS_OF_MOL(a, mol)
+        for (double x : { a->GetX(), a->GetY(), a->GetZ() })
+            if (!(std::fabs(x * 1e4 - std::round(x * 1e4)) < 1e-5))
+                return false;
+    return true;
+}
+
+// V3000 allows more digits, but Open Babel writes six.
+std::string with_all_digits(const std::string &molfile, OBMol &mol)
+{
+    std::istringstream lines(molfile);
+    std::string line, all;
+    for (unsigned next = 0; std::getline(lines, line); all += line + "\n") {
+        if (line == "M  V30 BEGIN ATOM")
+            next = 1;
+        else if (line == "M  V30 END ATOM")
+            next = 0;
+        else if (next > 0) {
+            OBAtom *a = mol.GetAtom(static_cast<int>(next++));
+            const size_t equals = line.find('='), rest = equals == std::string::npos ? equals : line.rfind(' ', equals);
+            char atom[128];
+            std::snprintf(atom, sizeof atom, "M  V30 %u %s %.12g %.12g %.12g 0", a->GetIdx(),
+                          OBElements::GetSymbol(a->GetAtomicNum()), a->GetX(), a->GetY(), a->GetZ());
+            line = atom + (rest == std::string::npos ? "" : line.substr(rest));
+        }
+    }
+    return all;
 }
 
 } // namespace worker

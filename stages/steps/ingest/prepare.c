@@ -487,38 +487,6 @@ static pl_code commit(void *state, pl_unit *unit, pl_error *err)
     return code;
 }
 
-/* No molecule is left to continue with: most often the format or the settings are wrong. */
-static pl_code fail_empty(prepare_state *s, pl_error *err)
-{
-    sqlite3_stmt *st = NULL;
-    bool row = false, read = false; /* read: as a molecule of the format */
-    int64_t n = 0, aside = 0;
-    pl_code code = pl_db_int(s->env->store->db, &n, err, "SELECT count(*) FROM record");
-
-    if (code == PL_OK)
-        code = pl_db_int(s->env->store->db, &aside, err, "SELECT count(*) FROM record WHERE status='filtered'");
-    if (code == PL_OK && aside > 0)
-        return pl_fail(err, PL_EINPUT,
-                       "none of the %lld records gave a molecule: %lld were set aside by prepare, the others "
-                       "failed; see record.reason and `molsieve failures`",
-                       (long long)n, (long long)aside);
-    if (code == PL_OK)
-        code = pl_db_prepare(s->env->store->db, &st,
-                             "SELECT code, message FROM failure WHERE stage IN('read','prepare') "
-                             "GROUP BY code, message ORDER BY count(*) DESC, code, message LIMIT 1",
-                             err);
-    if (code == PL_OK)
-        code = pl_db_step(st, &row, err);
-    read = row && strcmp((const char *)sqlite3_column_text(st, 0), "valence") == 0;
-    if (code == PL_OK)
-        code =
-            pl_fail(err, PL_EINPUT, "none of the %lld records gave a molecule, most often: %s: %.160s; %ssee `molsieve failures`",
-                    (long long)n, row ? (const char *)sqlite3_column_text(st, 0) : "unknown",
-                    row ? (const char *)sqlite3_column_text(st, 1) : "", read ? "" : "check `format` of `inputs` and ");
-    (void)sqlite3_finalize(st);
-    return code;
-}
-
 /* Counts of this run; structures built before a stop are counted in the earlier run. */
 static pl_code say_structures(prepare_state *s)
 {
@@ -528,33 +496,6 @@ static pl_code say_structures(prepare_state *s)
         return PL_OK;
     return pl_event_add(s->env, PL_INFO, "%lld structures built, %lld from the cache", (long long)t->n_built,
                         (long long)t->n_known);
-}
-
-/* Checks labels requested by name. If no molecule has one, it was probably misspelled or uses decimal commas; if some lack it, the field may
- * be empty, but also >10 or n.d. */
-static pl_code warn_labels(prepare_state *s, pl_error *err)
-{
-    const st_prepare_conf *c = s->env->step->conf;
-    const pl_list *labels = &c->labels;
-    const char *const *name = labels->items;
-    bool named = labels->n > 0 && strcmp(name[0], "all") != 0 && strcmp(name[0], "none") != 0;
-    int64_t all = 0, have = 0;
-    pl_code code = named ? pl_db_int(s->env->store->db, &all, err, "SELECT count(*) FROM molecule") : PL_OK;
-
-    for (int32_t i = 0; named && i < labels->n && code == PL_OK; i++) {
-        code = pl_db_int(s->env->store->db, &have, err,
-                         "SELECT count(*) FROM label JOIN property USING(property_id) "
-                         "WHERE name=%Q",
-                         name[i]);
-        if (code == PL_OK && have == 0)
-            code = pl_event_add(s->env, PL_WARN, "labels: no molecule has a number in a data field called %s", name[i]);
-        else if (code == PL_OK && have < all)
-            code = pl_event_add(s->env, PL_INFO,
-                                "labels: %lld of %lld molecules have a number in %s, the others have nothing or "
-                                "text there",
-                                (long long)have, (long long)all, name[i]);
-    }
-    return code;
 }
 
 static pl_code finish(void *state, pl_error *err)
@@ -568,9 +509,9 @@ static pl_code finish(void *state, pl_error *err)
     if (code == PL_OK)
         code = pl_db_int(s->env->store->db, &any, err, "SELECT EXISTS(SELECT 1 FROM molecule)");
     if (code == PL_OK && any == 0 && s->env->n_shards == 0)
-        code = fail_empty(s, err);
+        code = st_prepare_fail_empty(s->env, err);
     if (code == PL_OK && s->env->n_shards == 0)
-        code = warn_labels(s, err);
+        code = st_prepare_warn_labels(s->env, err);
     if (code == PL_OK && s->env->n_shards == 0)
         code = st_drawings_warn(s->env, err);
     return code == PL_OK ? say_structures(s) : code;

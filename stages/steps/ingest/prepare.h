@@ -85,6 +85,13 @@ typedef struct st_prepared_unit {
     int32_t n;
 } st_prepared_unit;
 
+/* ---- prepare_end.c; main thread, after the last unit ---- */
+
+/* EINPUT with the most frequent reason: no record gave a molecule. */
+pl_code st_prepare_fail_empty(const pl_env *env, pl_error *err);
+/* Events about labels that were asked for by name and that molecules lack. */
+pl_code st_prepare_warn_labels(pl_env *env, pl_error *err);
+
 /* ---- prepare_store.c; main thread ---- */
 
 typedef struct st_molecules st_molecules; /* statements and known properties */
