@@ -18,7 +18,9 @@ static int by_ends(const void *a, const void *b)
 {
     const int32_t *x = a, *y = b;
 
-    return x[0] != y[0] ? (x[0] < y[0] ? -1 : 1) : (x[1] > y[1]) - (x[1] < y[1]);
+    if (x[0] != y[0])
+        return x[0] < y[0] ? -1 : 1;
+    return (x[1] > y[1]) - (x[1] < y[1]);
 }
 
 static ch_mol mol_room(int32_t n_atoms, int32_t n_bonds, pl_arena *mem)

@@ -55,7 +55,7 @@ private:
     {
         fail(CH_PARSE, "line " + number(n_) + " of a V3000 molfile " + what);
     }
-    void least(const Words &w, size_t n) const
+    void at_least(const Words &w, size_t n) const
     {
         if (w.size() < n)
             refuse("has " + number(static_cast<long>(w.size())) + " words, " + number(static_cast<long>(n)) + " are needed");
@@ -81,15 +81,25 @@ bool Walk::left_out(const Words &w)
     return true;
 }
 
+// How many words a line of this block has at least.
+static size_t words_needed(const std::string &block, const std::string &first)
+{
+    if (first == "END")
+        return 3;
+    if (block == "ATOM")
+        return 8;
+    return block == "BOND" ? 6 : 3;
+}
+
 void Walk::data(const Words &w)
 {
-    least(w, block_ == "ATOM" && w[2] != "END" ? 8 : block_ == "BOND" && w[2] != "END" ? 6 : 3);
+    at_least(w, words_needed(block_, w[2]));
     if (w[2] == "BEGIN" || w[2] == "END") {
-        least(w, 4);
+        at_least(w, 4);
         block_ = w[2] == "BEGIN" ? w[3] : "";
         ctab_over_ = ctab_over_ || (w[2] == "END" && w[3] == "CTAB");
     } else if (w[2] == "COUNTS" && said_atoms_ < 0) {
-        least(w, 5);
+        at_least(w, 5);
         said_atoms_ = std::atol(w[3].c_str());
         said_bonds_ = std::atol(w[4].c_str());
     } else if (!ctab_over_) {

@@ -494,6 +494,7 @@ static int run(const pl_app *app, const pl_args *args)
     setup s = { .args = args, .mem = pl_arena_new(1 << 20) };
     pl_error err = { 0 };
     int status = settings_get(&s);
+    pl_code code;
 
     (void)app;
     if (status)
@@ -503,7 +504,8 @@ static int run(const pl_app *app, const pl_args *args)
         pl_cmd_say("warning: the load average is %.2f: other programs are at work, and the figures will be too low", s.load);
     if (pl_arg(args, "--json") != NULL)
         s.json = json_pack("{s:{}}", "graphs");
-    status = (s.mem != NULL ? measure(&s, &err) : pl_fail(&err, PL_ENOMEM, "no memory")) ? pl_cmd_fail(&err) : 0;
+    code = s.mem != NULL ? measure(&s, &err) : pl_fail(&err, PL_ENOMEM, "no memory");
+    status = code != PL_OK ? pl_cmd_fail(&err) : 0;
     json_decref(s.json);
     st_bench_mols_close(&s.mols);
     pl_arena_free(s.mem);

@@ -143,12 +143,13 @@ static void frames_are_those_of_the_host(void **state)
     enum { PAIRS = 45, ALL = 2 * PAIRS * NN_FRAME_ALL };
     float *vec = random_floats(3 * PAIRS), want[NN_FRAME_ALL], sign[NN_FRAME_ALL], *got;
     nn_gpu_frames f = { .n_pairs = PAIRS, .rule = rule_kept(), .d = kept(random_floats(ALL), ALL) };
+    const float end[2] = { 0.5f, -2.0f };
     nn_frame_rule host;
     (void)state;
 
     for (int i = 0; i < 6; i++)
         for (int k = 0; k < 3; k++)
-            vec[3 * i + k] = k == i / 2 ? (i % 2 ? -2.0f : 0.5f) : 0;
+            vec[3 * i + k] = k != i / 2 ? 0 : end[i % 2];
     memset(vec + 18, 0, 3 * sizeof *vec);
     f.vec = kept(vec, 3 * PAIRS);
     nn_frame_rule_make(&host);

@@ -360,7 +360,9 @@ static int reason_count(const nn_range *r, const nn_traits *t)
     int n;
 
     nn_range_reasons(&out, r, 0, &c);
-    n = out.len == 0 ? 0 : strcmp(pl_text_str(&out), "high valence S with 6 bonds not in the training") == 0 ? 1 : 2;
+    n = out.len == 0 ? 0 : 2;
+    if (n > 0 && strcmp(pl_text_str(&out), "high valence S with 6 bonds not in the training") == 0)
+        n = 1;
     pl_text_free(&out);
     return n;
 }

@@ -263,10 +263,12 @@ static __device__ __forceinline__ void turn_edges(const nn_gpu_turn &t, const ed
 static __device__ __forceinline__ edge_lanes rows_open(const nn_gpu_turn &t, const edge_shape &s, edge_stage *to)
 {
     int n = 32 / s.group, first = (int)blockIdx.x * n, row = first + (int)threadIdx.x % 32 / s.group, v = s.v;
-    bool here = row < t.n_rows;
+    int node = row < t.n_rows ? 0 : -1;
 
+    if (node == 0 && t.node)
+        node = t.node[row];
     stage_fill(to, t, NULL, first, t.n_rows, n);
-    return edge_lanes{ here ? (t.node ? t.node[row] : 0) : -1, row, row + 1, (int)threadIdx.x % s.group * v, s.group * v };
+    return edge_lanes{ node, row, row + 1, (int)threadIdx.x % s.group * v, s.group * v };
 }
 
 /* Op 6: y[row] = D^T x[node[row]], times weight if given. Map: the head of this file, 32 / group rows a block, without

@@ -54,7 +54,8 @@ static edge_shape edge_shape_of(const nn_gpu_turn *t, const float *to)
     if (!turn_fours(t) || (uintptr_t)to % 16)
         s.v = 1;
     for (int l = 0; l < NN_GPU_DEGREES; l++) {
-        s.degrees = t->edges.ch[l] ? (l + 1 > s.degrees ? l + 1 : s.degrees) : s.degrees;
+        if (t->edges.ch[l] && s.degrees < l + 1)
+            s.degrees = l + 1;
         s.channels = t->edges.ch[l] > s.channels ? t->edges.ch[l] : s.channels;
     }
     while (s.group < 32 && s.group * s.v < s.channels)

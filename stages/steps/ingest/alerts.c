@@ -4,8 +4,10 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "chem/worker/worker_client.h"
 #include "pipeline/base/file.h"
 #include "pipeline/base/text.h"
+#include "pipeline/store/store.h"
 #include "pipeline/workflow/workflow.h"
 
 enum { FILE_MAX = 1 << 20 };

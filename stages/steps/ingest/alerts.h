@@ -10,7 +10,7 @@
 #include <sqlite3.h>
 
 #include "pipeline/workflow/yaml.h"
-#include "stages/steps/ingest/prepare.h"
+#include "stages/steps/ingest/prepare_conf.h"
 
 enum { ST_RULES_MAX = 2000, ST_SMARTS_MAX = 1000, ST_ALERT_MAX = 100 /* bytes of a name */, ST_RULES_BYTES = 256 << 10 };
 

@@ -7,7 +7,7 @@
  * records. The conformers of a unit are one block of features.db, kind
  * "conformer" (chem/molecule/codec.h), key = this stage's key, unit = molecule.unit.
  *
- * The work is in prepare.c, what it stores in prepare_store.c. */
+ * The settings are in prepare_conf.h, the work in prepare.c, what it stores in prepare_store.c. */
 #ifndef ST_PREPARE_H
 #define ST_PREPARE_H
 
@@ -15,48 +15,11 @@
 #include "pipeline/store/store.h"
 #include "pipeline/workflow/stage.h"
 #include "stages/registry/registry.h"
+#include "stages/steps/ingest/prepare_conf.h"
 #include "stages/steps/ingest/record_block.h"
-
-enum { ST_DEDUPE_INCHIKEY, ST_DEDUPE_EXACT, ST_DEDUPE_NONE, ST_DEDUPE_PROTONATION, ST_DEDUPE_SKELETON };
-
-/* How many letters of two InChIKeys must be the same for records to be one molecule: all 27, all but the protonation
- * (-2, the hyphen and the letter), or the first block, which knows neither stereo nor isotopes. */
-static inline int st_dedupe_letters(int32_t dedupe)
-{
-    return dedupe == ST_DEDUPE_SKELETON ? 14 : dedupe == ST_DEDUPE_PROTONATION ? 25 : 27;
-}
-enum { ST_CONFLICT_MEAN, ST_CONFLICT_FIRST };
-enum { ST_REGRESSION, ST_CLASSIFICATION };
-enum { ST_DRAWING_STANDARD, ST_DRAWING_AS_DRAWN };
-enum { ST_ALERT_FLAG, ST_ALERT_FILTER };
-
-typedef struct st_prepare_conf {
-    int32_t fragment, conformer, builder, force_field, dedupe, on_conflict;
-    int64_t structures; /* maximum number built per molecule                         */
-    double window;      /* kcal/mol                                                  */
-    double cpu_limit, retry_cpu_limit, memory_limit;
-    int64_t max_heavy_atoms, max_atoms;
-    int32_t drawing; /* ST_DRAWING_...                                              */
-    bool neutralise;
-    double ph;              /* -1: none                                              */
-    const char *alert_file; /* stages/steps/ingest/alerts.h                                       */
-    pl_list alert_rules;    /* const char *                                          */
-    const char *keep;       /* stages/steps/ingest/prefilter.h, or NULL                                */
-    int32_t alert_action;   /* flag, filter                                          */
-    pl_list labels;         /* const char *; empty, or "all", "none", names      */
-    pl_list properties;     /* st_property: from the user, about data fields     */
-} st_prepare_conf;
-
-typedef struct st_property {
-    const char *name, *unit, *description;
-    int32_t task, better; /* regression|classification, none|low|high */
-} st_property;
 
 /* record.reason of a duplicate whose canonical SMILES is not that of its molecule, before the SMILES. */
 #define ST_DRAWN_REASON "drawn as "
-
-/* Records per unit, by the work that each takes. */
-int64_t st_prepare_unit(const st_prepare_conf *c);
 
 /* A label of a molecule: mean, sample deviation and number of values; by on_conflict the first
  * value, and the root of the mean square distance of the others from it. Always finite. */
@@ -65,8 +28,6 @@ typedef struct st_label {
     int64_t n;
 } st_label;
 
-/* The form of acids and bases after prepare: "as drawn", "neutral", "at pH 7.4". */
-const char *st_prepare_form(const st_prepare_conf *c, char out[32]);
 /* Does prepare.labels take this data field? */
 bool st_label_wanted(const st_prepare_conf *c, const char *name);
 /* Adds a problem of `step` if it needs a label that prepare will not take. */

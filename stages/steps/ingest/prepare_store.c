@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "stages/steps/ingest/prepare.h"
+
 #include <float.h>
 #include <math.h>
 #include <stdio.h>
@@ -202,10 +204,14 @@ static pl_code store_property(st_molecules *m, const char *name, const st_record
     static const char *const tasks[] = { "regression", "classification" };
     static const char *const ends[] = { "none", "low", "high" };
     const st_property *p = said(m->conf, name);
-    const char *known_unit = is_qm9(r) ? st_qm9_unit(name) : NULL;
-    const char *unit = p != NULL && p->unit != NULL && p->unit[0] ? p->unit : known_unit != NULL ? known_unit : "";
-    pl_code code = make_room(m, name, unit, id, err);
+    const char *unit = is_qm9(r) ? st_qm9_unit(name) : NULL;
+    pl_code code;
 
+    if (p != NULL && p->unit != NULL && p->unit[0] != '\0')
+        unit = p->unit;
+    if (unit == NULL)
+        unit = "";
+    code = make_room(m, name, unit, id, err);
     if (code != PL_OK)
         return code;
     bind_text(m->put_property, 1, name);

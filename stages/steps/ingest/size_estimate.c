@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 
 #include "chem/records/record.h"
-#include "stages/steps/ingest/prepare.h"
+#include "stages/steps/ingest/prepare_conf.h"
 #include "stages/steps/ingest/read_input.h"
 
 enum { SAMPLE_FILES = 8, SAMPLE_RECORDS = 200 };

@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "stages/steps/ingest/prepare_conf.h"
+
+#include <stdio.h>
+
+#include "chem/worker/worker_client.h"
+
+#define AT(member) offsetof(st_prepare_conf, member)
+#define OF(member) offsetof(st_property, member)
+
+static const pl_field property_fields[] = {
+    { PL_TEXT, "name", OF(name), .help = "the key above" },
+    { PL_TEXT, "unit", OF(unit), .text = "", .help = "unit of its values" },
+    { PL_CHOICE, "task", OF(task), .choices = "regression|classification", .help = "kind of values" },
+    { PL_CHOICE, "better", OF(better), .choices = "none|low|high", .help = "which end is better" },
+    { PL_TEXT, "description", OF(description), .help = "what it is" },
+    { 0 },
+};
+
+const pl_field st_prepare_fields[] = {
+    { PL_CHOICE, "fragment", AT(fragment), .choices = "largest|keep",
+      .help = "keep the largest part, without known counter-ions and solvents, or all parts" },
+    { PL_CHOICE, "drawing", AT(drawing), .choices = "standard|as_drawn",
+      .help =
+          "groups that are drawn in several ways: standard: nitro, N-oxide, azide, diazo and isonitrile with charges, S=O and P=O "
+          "without; as_drawn: as in the record" },
+    { PL_BOOL, "neutralise", AT(neutralise), .flags = PL_LATER,
+      .help = "convert acids and bases to their uncharged form; quaternary nitrogen keeps its charge and one counter-charge" },
+    { PL_REAL, "ph", AT(ph), .dflt = -1, .min = 0, .max = 14, .choices = "none", .flags = PL_LATER,
+      .help =
+          "protonate acids and bases as in water of this pH (7.4: blood) by typical pKa values of their groups, whatever form the input "
+          "has; instead of neutralise" },
+    { PL_PATH, "alerts.file", AT(alert_file), .flags = PL_EXISTS,
+      .help =
+          "file of structural alerts, in each line a SMARTS, white space and a name; molecule.alerts lists the names that match" },
+    { PL_TEXTS, "alerts.rules", AT(alert_rules), .flags = PL_LATER,
+      .help = "inline rules, added to those of the file: \"[N+](=O)[O-] nitro\"" },
+    { PL_CHOICE, "alerts.action", AT(alert_action), .choices = "flag|filter", .flags = PL_LATER,
+      .help = "molecules with an alert: flag: only list the alert; filter: set their records aside before a structure is built" },
+    { PL_TEXT, "keep", AT(keep), .flags = PL_LATER,
+      .help =
+          "SQL expression over descriptors that a molecule must satisfy, else its record is set aside before a structure is built: "
+          "\"mw < 600 and rotb <= 12\"" },
+    { PL_CHOICE, "conformers.source", AT(conformer), .choices = "auto|keep|generate|none",
+      .help = "3D structure: auto: the input's if it is 3D, else built; keep: always the input's; generate: always built; none" },
+    { PL_CHOICE, "conformers.builder", AT(builder), .choices = "native|openbabel",
+      .help =
+          "who builds structures: native: this program's own builder, and Open Babel where that cannot (molecule.fallback says why); "
+          "openbabel: Open Babel, more than ten times as slow" },
+    { PL_CHOICE, "conformers.force_field", AT(force_field), .choices = "mmff94|mmff94s|uff",
+      .help = "minimises built structures; mmff94s has flatter nitrogens, as in crystals; uff is Open Babel's; where mmff94 has no "
+              "parameters, Open Babel builds with uff" },
+    { PL_INT, "conformers.count", AT(structures), .dflt = 1, .min = 1, .max = 100, .unit = "structures", .flags = PL_LATER,
+      .help =
+          "conformers built for a molecule with rotatable bonds or undefined stereo; models train on all of them, and a score is the "
+          "mean over them" },
+    { PL_REAL, "conformers.window", AT(window), .dflt = 10, .min = 0, .max = 1000, .unit = "kcal/mol", .flags = PL_LATER,
+      .help = "of several structures, those are left out whose energy is this much above the lowest" },
+    { PL_DURATION, "conformers.cpu_limit", AT(cpu_limit), .dflt = 2, .min = 0.05, .max = 3600,
+      .help = "CPU time of one record at the first attempt; multiplied by `count`" },
+    { PL_DURATION, "conformers.retry_cpu_limit", AT(retry_cpu_limit), .dflt = 30, .min = 0.05, .max = 86400,
+      .help = "CPU time at the second and last attempt; multiplied by `count`" },
+    { PL_CHOICE, "dedupe.by", AT(dedupe), .choices = "inchikey|exact|none|protonation|skeleton",
+      .help =
+          "records are the same molecule if they have as many unpaired electrons and: inchikey: the same InChIKey; exact: also the same "
+          "canonical SMILES; none: never; "
+          "protonation: the same InChIKey except for the last letter (the protonation); skeleton: the same first 14 letters of the "
+          "InChIKey, whatever their stereo and isotopes" },
+    { PL_CHOICE, "dedupe.on_conflict", AT(on_conflict), .choices = "mean|first",
+      .help = "label of a molecule with several records" },
+    { PL_INT, "max_heavy_atoms", AT(max_heavy_atoms), .dflt = 250, .min = 1, .max = 100000, .unit = "atoms",
+      .help = "molecules with more heavy atoms fail" },
+    { PL_INT, "max_atoms", AT(max_atoms), .dflt = 1000, .min = 1, .max = 1000000, .unit = "atoms",
+      .help = "molecules with more atoms, hydrogens included, fail" },
+    { PL_SIZE, "memory_limit", AT(memory_limit), .dflt = 2147483648.0, .min = 268435456.0, .max = 1099511627776.0,
+      .help = "address space of one chemistry worker" },
+    { PL_TEXTS, "labels", AT(labels), .help = "numeric data fields that become labels: all (default), none, or their names" },
+    { PL_LIST, "properties", AT(properties), .flags = PL_KEYED, .sub = property_fields, .sub_size = sizeof(st_property),
+      .help = "units and meaning of data fields" },
+    { 0 },
+};
+
+bool st_prepare_builds(const st_prepare_conf *c) { return c->conformer == CH_3D_AUTO || c->conformer == CH_3D_GENERATE; }
+
+int64_t st_prepare_unit(const st_prepare_conf *c)
+{
+    if (c->conformer == CH_3D_GENERATE)
+        return 50;
+    return c->conformer == CH_3D_AUTO ? 200 : 1000;
+}
+
+const char *st_prepare_form(const st_prepare_conf *c, char out[32])
+{
+    if (c->ph < 0)
+        return c->neutralise ? "neutral" : "as drawn";
+    (void)snprintf(out, 32, "at pH %.6g", c->ph);
+    return out;
+}

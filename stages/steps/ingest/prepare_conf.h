@@ -1,0 +1,54 @@
+/* stages/steps/ingest/prepare_conf.h - the settings of the stage `prepare`. Plain data: who reads it needs no more of the stage. */
+#ifndef ST_PREPARE_CONF_H
+#define ST_PREPARE_CONF_H
+
+#include "pipeline/workflow/stage.h"
+
+enum { ST_DEDUPE_INCHIKEY, ST_DEDUPE_EXACT, ST_DEDUPE_NONE, ST_DEDUPE_PROTONATION, ST_DEDUPE_SKELETON };
+
+/* How many letters of two InChIKeys must be the same for records to be one molecule: all 27, all but the protonation
+ * (-2, the hyphen and the letter), or the first block, which knows neither stereo nor isotopes. */
+static inline int st_dedupe_letters(int32_t dedupe)
+{
+    if (dedupe == ST_DEDUPE_SKELETON)
+        return 14;
+    return dedupe == ST_DEDUPE_PROTONATION ? 25 : 27;
+}
+
+enum { ST_CONFLICT_MEAN, ST_CONFLICT_FIRST };
+enum { ST_REGRESSION, ST_CLASSIFICATION };
+enum { ST_DRAWING_STANDARD, ST_DRAWING_AS_DRAWN };
+enum { ST_ALERT_FLAG, ST_ALERT_FILTER };
+
+typedef struct st_prepare_conf {
+    int32_t fragment, conformer, builder, force_field, dedupe, on_conflict;
+    int64_t structures;                              /* maximum number built per molecule               */
+    double window;                                   /* kcal/mol                                        */
+    double cpu_limit, retry_cpu_limit, memory_limit; /* s, s, bytes                                     */
+    int64_t max_heavy_atoms, max_atoms;
+    int32_t drawing; /* ST_DRAWING_...                                  */
+    bool neutralise;
+    double ph;              /* -1: none                                        */
+    const char *alert_file; /* stages/steps/ingest/alerts.h, or NULL           */
+    pl_list alert_rules;    /* const char *                                    */
+    const char *keep;       /* stages/steps/ingest/prefilter.h, or NULL        */
+    int32_t alert_action;   /* ST_ALERT_...                                    */
+    pl_list labels;         /* const char *; empty, or "all", "none", names    */
+    pl_list properties;     /* st_property: from the user, about data fields   */
+} st_prepare_conf;
+
+typedef struct st_property {
+    const char *name, *unit, *description;
+    int32_t task, better; /* regression|classification, none|low|high */
+} st_property;
+
+extern const pl_field st_prepare_fields[]; /* of st_prepare_conf; ends with {0} */
+
+/* Does it build structures (conformers.source is auto or generate)? */
+bool st_prepare_builds(const st_prepare_conf *c);
+/* Records per unit, by the work that each takes. */
+int64_t st_prepare_unit(const st_prepare_conf *c);
+/* The form of acids and bases after prepare: "as drawn", "neutral", "at pH 7.4"; out is its memory. */
+const char *st_prepare_form(const st_prepare_conf *c, char out[32]);
+
+#endif
