@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "models/family/boosted.h"
+
+#include <jansson.h>
+#include <math.h>
+#include <string.h>
+
+#include "models/family/exact.h"
+#include "models/family/labels.h"
+#include "pipeline/base/text.h"
+
+/* An environment that fewer training molecules have is no column. */
+enum { SEEN_AT_LEAST = 3, OPTIONS_MAX = 24 };
+static const double LEAST_PROBABILITY = 0.001;
+
+struct nn_member {
+    nn_tree_set set;
+    float start;        /* margin of every row before the first tree        */
+    double mean, scale; /* value = mean + scale * margin, if not log_odds   */
+    bool classifies, log_odds;
+    const char *library; /* "1.7.4" */
+};
+
+/* ---- learning ---------------------------------------------------------------------------- */
+
+/* What the library learns: standardised values; of classes 0 and 1. */
+static float *targets(const nn_member *m, const double *y, int32_t n, pl_arena *mem)
+{
+    float *out = PL_NEW(mem, float, n);
+
+    for (int32_t i = 0; out != NULL && i < n; i++)
+        out[i] = (float)((y[i] - m->mean) / m->scale);
+    return out;
+}
+
+/* recipe's options and those of every recipe; returns how many. */
+static int options_of(nn_option out[OPTIONS_MAX], const nn_recipe *recipe, const nn_member *m, const nn_fit_conf *conf,
+                      char seed[16])
+{
+    int n = 0;
+
+    (void)snprintf(seed, 16, "%u", (unsigned)(conf->seed % INT32_MAX));
+    out[n++] = (nn_option){ "objective", m->log_odds ? "binary:logistic" : "reg:squarederror" };
+    out[n++] = (nn_option){ "base_score", "0.5" };
+    out[n++] = (nn_option){ "tree_method", "hist" };
+    out[n++] = (nn_option){ "nthread", "1" };
+    out[n++] = (nn_option){ "seed", seed };
+    out[n++] = (nn_option){ "seed_per_iteration", "1" };
+    out[n++] = (nn_option){ "disable_default_eval_metric", "1" };
+    for (const nn_option *o = recipe->options; o->name != NULL && n < OPTIONS_MAX; o++)
+        out[n++] = *o;
+    return n;
+}
+
+static pl_code rounds(nn_booster *b, int n, const nn_fit_conf *conf, pl_error *err)
+{
+    pl_code code = PL_OK;
+
+    for (int r = 0; code == PL_OK && r < n; r++) {
+        if (conf->stop != NULL && conf->stop(conf->ctx))
+            return pl_fail(err, PL_ESTOP, "stopped after %d of %d rounds of trees", r, n);
+        code = nn_booster_round(b, r, err);
+    }
+    return code;
+}
+
+static pl_code learn(nn_member *m, const nn_recipe *recipe, const nn_table *x, const double *y, const nn_fit_conf *conf,
+                     pl_arena *mem, pl_arena *scratch, pl_error *err)
+{
+    nn_option option[OPTIONS_MAX];
+    char seed[16];
+    nn_columns columns;
+    nn_sparse rows;
+    const float *target = targets(m, y, x->n, scratch);
+    const char *const *tree = NULL;
+    nn_booster *b = NULL;
+    int n_trees = 0;
+    pl_code code = nn_columns_of(&columns, x, SEEN_AT_LEAST, scratch, err);
+
+    if (code == PL_OK)
+        code = nn_columns_rows(&rows, &columns, x, scratch, err);
+    if (code == PL_OK && target == NULL)
+        code = pl_fail(err, PL_ENOMEM, "no memory for the values of %d molecules", (int)x->n);
+    if (code == PL_OK)
+        code = nn_booster_open(&b, &rows, target, m->start, option, options_of(option, recipe, m, conf, seed), err);
+    if (code == PL_OK)
+        code = rounds(b, recipe->rounds, conf, err);
+    if (code == PL_OK)
+        code = nn_booster_trees(b, &tree, &n_trees, err);
+    if (code == PL_OK)
+        code = nn_tree_set_parse(&m->set, tree, n_trees, &columns, mem, err);
+    nn_booster_close(b);
+    return code;
+}
+
+pl_code nn_boosted_fit(nn_member **out, const nn_recipe *recipe, const nn_table *x, const double *y, const nn_fit_conf *conf,
+                       pl_arena *mem, pl_error *err)
+{
+    nn_member *m = PL_NEW(mem, nn_member, 1);
+    pl_arena *scratch = pl_arena_new(1 << 20);
+    double mean = 0, stdev = 1;
+    pl_code code = nn_labels_check(y, x->n, conf->classifies, &mean, &stdev, err);
+
+    if (code == PL_OK && (m == NULL || scratch == NULL))
+        code = pl_fail(err, PL_ENOMEM, "no memory for trees");
+    if (code == PL_OK) {
+        m->classifies = conf->classifies;
+        m->log_odds = conf->classifies && recipe->log_odds;
+        m->mean = conf->classifies ? 0 : mean;
+        m->scale = conf->classifies ? 1 : stdev;
+        if (conf->classifies)
+            m->start = (float)(m->log_odds ? nn_log(mean / (1 - mean)) : mean);
+        m->library = pl_strdup(mem, nn_xgboost_version());
+        code = m->library != NULL ? PL_OK : pl_fail(err, PL_ENOMEM, "no memory for trees");
+    }
+    if (code == PL_OK)
+        code = learn(m, recipe, x, y, conf, mem, scratch, err);
+    pl_arena_free(scratch);
+    *out = m;
+    return code;
+}
+
+/* ---- storage ------------------------------------------------------------------------------- */
+
+pl_code nn_boosted_save(const nn_member *m, const char *prefix, nn_tensor **out, int *n, const char **json, pl_arena *mem,
+                        pl_error *err)
+{
+    char start[32], mean[32], scale[32];
+    pl_code code;
+
+    *out = PL_NEW(mem, nn_tensor, NN_TREE_TENSORS);
+    *n = NN_TREE_TENSORS;
+    *json = pl_sprintf(mem, "{\"classifies\":%s,\"log_odds\":%s,\"start\":%s,\"mean\":%s,\"scale\":%s,\"library\":\"XGBoost %s\"}",
+                       m->classifies ? "true" : "false", m->log_odds ? "true" : "false", pl_float_str(m->start, start),
+                       pl_real_str(m->mean, mean), pl_real_str(m->scale, scale), m->library);
+    code = *out != NULL && *json != NULL ? PL_OK : pl_fail(err, PL_ENOMEM, "no memory to store trees");
+    return code == PL_OK ? nn_tree_set_tensors(*out, &m->set, prefix, mem, err) : code;
+}
+
+static pl_code take_number(double *out, const json_t *j, const char *key, pl_error *err)
+{
+    const json_t *number = json_object_get(j, key);
+
+    *out = json_number_value(number);
+    return json_is_number(number) && isfinite(*out) ? PL_OK : pl_fail(err, PL_EDATA, "setting %s is not a number", key);
+}
+
+static pl_code take_settings(nn_member *m, const json_t *j, pl_arena *mem, pl_error *err)
+{
+    const char *library = json_string_value(json_object_get(j, "library"));
+    double start = 0;
+    pl_code code = take_number(&start, j, "start", err);
+
+    if (code == PL_OK)
+        code = take_number(&m->mean, j, "mean", err);
+    if (code == PL_OK)
+        code = take_number(&m->scale, j, "scale", err);
+    if (code != PL_OK)
+        return code;
+    m->start = (float)start;
+    m->classifies = json_is_true(json_object_get(j, "classifies"));
+    m->log_odds = json_is_true(json_object_get(j, "log_odds"));
+    if (!isfinite(m->start) || library == NULL || strncmp(library, "XGBoost ", 8) != 0)
+        return pl_fail(err, PL_EDATA, "settings start and library are not those of trees");
+    m->library = pl_strdup(mem, library + 8);
+    return m->library != NULL ? PL_OK : pl_fail(err, PL_ENOMEM, "no memory for trees");
+}
+
+pl_code nn_boosted_open(nn_member **out, const char *prefix, const nn_tensors *all, const char *json, pl_arena *mem, pl_error *err)
+{
+    nn_member *m = PL_NEW(mem, nn_member, 1);
+    json_error_t why;
+    json_t *j = json_loads(json, JSON_REJECT_DUPLICATES, &why);
+    pl_code code = m != NULL ? PL_OK : pl_fail(err, PL_ENOMEM, "no memory for trees");
+
+    if (code == PL_OK && !json_is_object(j))
+        code = pl_fail(err, PL_EDATA, "the settings of %s are no JSON object", prefix);
+    if (code == PL_OK)
+        code = take_settings(m, j, mem, err);
+    if (code == PL_OK)
+        code = nn_tree_set_take(&m->set, all, prefix, mem, err);
+    json_decref(j);
+    *out = m;
+    return code;
+}
+
+/* ---- prediction ------------------------------------------------------------------------------ */
+
+static double value_of(const nn_member *m, double margin)
+{
+    const double x = m->mean + m->scale * margin;
+
+    if (m->log_odds)
+        return 1 / (1 + nn_exp(-margin));
+    if (!m->classifies)
+        return x;
+    if (x < LEAST_PROBABILITY)
+        return LEAST_PROBABILITY;
+    return x > 1 - LEAST_PROBABILITY ? 1 - LEAST_PROBABILITY : x;
+}
+
+pl_code nn_boosted_predict(const nn_member *m, const nn_table *x, double *value, double *variance, pl_arena *mem, pl_error *err)
+{
+    float *number = PL_NEW(mem, float, nn_columns_count(&m->set.columns) + 1);
+    pl_code code = nn_columns_fit(&m->set.columns, x, err);
+
+    if (code == PL_OK && number == NULL)
+        code = pl_fail(err, PL_ENOMEM, "no memory to predict with trees");
+    for (int32_t i = 0; code == PL_OK && i < x->n; i++) {
+        nn_columns_row(number, &m->set.columns, x, i);
+        value[i] = value_of(m, nn_tree_set_margin(&m->set, m->start, number));
+        if (variance != NULL)
+            variance[i] = NAN;
+    }
+    return code;
+}
+
+/* ---- words ------------------------------------------------------------------------------------- */
+
+const char *nn_boosted_describe(const nn_member *m, pl_arena *mem)
+{
+    char nodes[32], columns[32];
+
+    return pl_sprintf(mem, "%d trees, %s nodes, %s columns, XGBoost %s", (int)m->set.n_trees, pl_count_str(m->set.n_nodes, nodes),
+                      pl_count_str(nn_columns_count(&m->set.columns), columns), m->library);
+}

@@ -1,0 +1,6 @@
+# Members of a model family.
+add_library(molsieve_family_toy STATIC family_toy.c)
+target_include_directories(molsieve_family_toy PUBLIC ${CMAKE_CURRENT_SOURCE_DIR})
+target_link_libraries(molsieve_family_toy PUBLIC molsieve::models PRIVATE molsieve::warnings m)
+
+molsieve_test(trees unit/trees_test.c LABEL unit USES molsieve_family_toy molsieve::models m)
