@@ -23,6 +23,9 @@ if(TARGET molsieve)
                a_dumb_terminal_gets_lines_and_a_full_disk_one_message)
     molsieve_script_test(cli_${name} cli/config_cli.py LABEL cli ARGS ${name})
   endforeach()
+  foreach(name help_fits_80_columns_in_terminals_and_pipes output_of_a_screen_fits_80_columns a_pipe_gets_each_message_on_one_line)
+    molsieve_script_test(cli_${name} cli/columns_cli.py LABEL cli ARGS ${name})
+  endforeach()
 endif()
 foreach(name links_and_names_of_files_lead_somewhere sections_and_operations_that_are_named_exist
              decisions_that_are_named_exist_and_all_are_in_the_index commands_options_and_settings_that_are_named_exist

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "pipeline/base/wrap.h"
 #include "pipeline/store/judge.h"
 
 enum { MAX_COMMANDS = 64, USAGE = 2 };
@@ -24,18 +25,68 @@ bool pl_cmd_color(FILE *to)
     return !(no != NULL && no[0] != '\0') && pl_cmd_tty(to);
 }
 
+/* Adds the text as `to` shows it: wrapped on a terminal; elsewhere at `otherwise` columns, or as it is if that is 0. */
+static void add_for(pl_text *out, FILE *to, const char *text, int otherwise)
+{
+    int columns = pl_columns(to);
+
+    columns = columns > 0 ? columns : otherwise;
+    if (columns > 0)
+        pl_text_wrap(out, text, columns);
+    else
+        pl_text_add(out, text);
+}
+
 void pl_cmd_say(const char *fmt, ...)
 {
-    const char *who = pl_cmd_color(stderr) ? "\033[1;31mmolsieve:\033[0m" : "molsieve:";
+    static const char who[] = "molsieve:";
+    const bool color = pl_cmd_color(stderr);
     char line[4096];
+    pl_text text = { 0 };
     va_list ap;
+    int n = snprintf(line, sizeof line, "%s ", who);
 
     va_start(ap, fmt);
-    (void)vsnprintf(line, sizeof line, fmt, ap);
+    (void)vsnprintf(line + n, sizeof line - (size_t)n, fmt, ap);
     va_end(ap);
     pl_clean_line(line);
-    (void)fprintf(stderr, "%s %s\n", who, line);
+    add_for(&text, stderr, line, 0);
+    (void)fprintf(stderr, "%s%s%s%s\n", color ? "\033[1;31m" : "", who, color ? "\033[0m" : "",
+                  pl_text_ok(&text) ? pl_text_str(&text) + sizeof who - 1 : line + sizeof who - 1);
+    pl_text_free(&text);
 }
+
+/* The part of a line that pl_cmd_print has got so far; only used on a terminal. */
+static pl_text pending;
+
+static void print_text(const char *text, int otherwise)
+{
+    pl_text out = { 0 };
+
+    add_for(&out, stdout, text, otherwise);
+    (void)fputs(pl_text_ok(&out) ? pl_text_str(&out) : text, stdout);
+    pl_text_free(&out);
+}
+
+void pl_cmd_print(const char *fmt, ...)
+{
+    va_list ap;
+    char *text = NULL;
+
+    va_start(ap, fmt);
+    if (pl_columns(stdout) == 0)
+        (void)vprintf(fmt, ap);
+    else if (vasprintf(&text, fmt, ap) >= 0)
+        pl_text_add(&pending, text);
+    va_end(ap);
+    free(text);
+    if (pending.len > 0 && pending.s[pending.len - 1] == '\n') {
+        print_text(pl_text_str(&pending), 0);
+        pl_text_reset(&pending);
+    }
+}
+
+void pl_cmd_help_print(const pl_text *help) { print_text(pl_text_str(help), PL_COLUMNS); }
 
 int pl_cmd_fail(const pl_error *err)
 {
@@ -77,20 +128,14 @@ void pl_cmd_help(const pl_cmd *cmd, pl_text *out)
 
 void pl_app_help(const pl_app *app, pl_text *out)
 {
-    pl_text_add(
-        out,
-        "molsieve ranks libraries of small molecules by predicted properties. Stop a run at any time; run it again to continue.\n\n"
-        "usage: molsieve COMMAND [arguments]\n\n");
+    pl_text_add(out, "molsieve ranks libraries of small molecules by predicted properties. Stop a run\n"
+                     "at any time; run it again to continue.\n\n"
+                     "usage: molsieve COMMAND [arguments]\n\n");
     for (const pl_cmd *const *c = app->commands; *c != NULL; c++)
         pl_text_addf(out, "  %-11s %s\n", (*c)->name, (*c)->help);
     pl_text_add(out, "\nStart with:  molsieve init demo && cd demo && molsieve run workflows/screen.yaml\n"
-                     "More:        molsieve help COMMAND | STAGE | yaml | exit-codes;  molsieve --version [-v]\n");
-}
-
-static int print(const pl_text *text)
-{
-    (void)fputs(pl_text_str(text), stdout);
-    return 0;
+                     "More:        molsieve help COMMAND | STAGE | stages | yaml | exit-codes\n"
+                     "             molsieve --version [-v]\n");
 }
 
 static int print_cmd_help(const pl_cmd *cmd)
@@ -98,18 +143,20 @@ static int print_cmd_help(const pl_cmd *cmd)
     pl_text text = { 0 };
 
     pl_cmd_help(cmd, &text);
-    (void)print(&text);
+    pl_cmd_help_print(&text);
     pl_text_free(&text);
     return 0;
 }
 
 static int print_app_help(const pl_app *app, FILE *to, int status)
 {
-    pl_text text = { 0 };
+    pl_text text = { 0 }, wrapped = { 0 };
 
     pl_app_help(app, &text);
-    (void)fputs(pl_text_str(&text), to);
+    add_for(&wrapped, to, pl_text_str(&text), PL_COLUMNS);
+    (void)fputs(pl_text_str(&wrapped), to);
     pl_text_free(&text);
+    pl_text_free(&wrapped);
     return status;
 }
 
@@ -120,7 +167,7 @@ static int print_version(const pl_app *app, bool all)
     pl_text_addf(&text, "molsieve %s\n", app->version);
     if (all && app->details != NULL)
         app->details(&text);
-    (void)print(&text);
+    print_text(pl_text_str(&text), 0);
     pl_text_free(&text);
     return 0;
 }
@@ -331,6 +378,9 @@ int pl_main(const pl_app *app, int argc, char **argv)
 
     settle_inherited();
     status = judged(dispatch(app, argc, argv));
+    if (pending.len > 0)
+        print_text(pl_text_str(&pending), 0);
+    pl_text_free(&pending);
 
     if ((fflush(stdout) != 0 || ferror(stdout)) && status == 0) { /* otherwise the failure has been reported */
         pl_cmd_say("the result could not be written to standard output");
@@ -343,10 +393,12 @@ int pl_main(const pl_app *app, int argc, char **argv)
 
 void pl_cmd_problems(const pl_problems *p)
 {
-    pl_text text = { 0 };
+    pl_text text = { 0 }, shown = { 0 };
 
     pl_problems_write(p, &text);
-    (void)fputs(pl_text_str(&text), stderr);
+    add_for(&shown, stderr, pl_text_str(&text), 0);
+    (void)fputs(pl_text_str(&shown), stderr);
+    pl_text_free(&shown);
     pl_cmd_say("%d problem%s in the configuration; nothing was done", p->n < 0 ? 1 : p->n, p->n == 1 ? "" : "s");
     pl_text_free(&text);
 }

@@ -59,7 +59,12 @@ void pl_app_help(const pl_app *app, pl_text *out);
 
 /* ---- for commands: messages on stderr, and the exit status to return ---- */
 
-/* Prints "molsieve: text" on stderr. */
+/* Prints text for people on stdout. On a terminal, lines that are too long are broken between words, once they are
+ * complete; into a file or a pipe the text goes as it is. Never for formats that programs read. */
+void pl_cmd_print(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+/* Prints help on stdout, wrapped at the terminal's width, into a file or a pipe at 80 columns. */
+void pl_cmd_help_print(const pl_text *help);
+/* Prints "molsieve: text" on stderr; one line, but wrapped on a terminal. */
 void pl_cmd_say(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 /* Prints the error and returns its exit status. */
 int pl_cmd_fail(const pl_error *err);

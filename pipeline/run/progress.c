@@ -4,13 +4,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
 
 #include "pipeline/base/clock.h"
 #include "pipeline/base/log.h"
-#include "pipeline/base/text.h"
+#include "pipeline/base/wrap.h"
 
-enum { MAX_STAGES = 16, WIDTH = 110, USUAL_WIDTH = 80 };
+enum { MAX_STAGES = 16, WIDTH = 110 };
 
 typedef struct running_stage {
     char stage[32], item[32], note[96];
@@ -81,9 +80,9 @@ static void put_stage(const running_stage *w, pl_text *out)
 /* The columns to use: a line that wraps could not be overwritten. */
 static int width(FILE *to)
 {
-    struct winsize w = { 0 };
-    int columns = ioctl(fileno(to), TIOCGWINSZ, &w) == 0 && w.ws_col > 0 ? w.ws_col : USUAL_WIDTH;
+    int columns = pl_columns(to);
 
+    columns = columns > 0 ? columns : PL_COLUMNS;
     return columns <= WIDTH ? columns - 1 : WIDTH;
 }
 
@@ -185,6 +184,18 @@ void pl_progress_set(pl_progress *p, int64_t done, int64_t total, const char *no
     show_if_due(p);
 }
 
+/* "graph     done in 2.6s: 400 molecules" */
+static void put_summary(const pl_progress *p, const char *stage, const char *summary)
+{
+    pl_text line = { 0 }, wrapped = { 0 };
+
+    pl_text_addf(&line, "%-9s %s\n", stage, summary);
+    pl_text_wrap(&wrapped, pl_text_str(&line), width(p->to) + 1);
+    (void)fputs(pl_text_str(&wrapped), p->to);
+    pl_text_free(&line);
+    pl_text_free(&wrapped);
+}
+
 void pl_progress_end(pl_progress *p, const char *stage, const char *summary)
 {
     running_stage *w = p != NULL ? find(p, stage) : NULL;
@@ -193,7 +204,7 @@ void pl_progress_end(pl_progress *p, const char *stage, const char *summary)
         return;
     wipe(p);
     if (!p->quiet && p->tty)
-        (void)fprintf(p->to, "%-9s %s\n", stage, summary);
+        put_summary(p, stage, summary);
     else if (!p->quiet)
         pl_log(PL_INFO, "%-9s %s", stage, summary);
     if (w != NULL)

@@ -515,12 +515,14 @@ static int run(const pl_app *app, const pl_args *args)
 const pl_cmd st_cmd_bench = {
     .name = "bench",
     .args = "",
-    .help = "measure the speed of models on this machine, against the reference formulation",
-    .about = "Every engine, set of kernels, radial mode and precision that this machine has, on real molecules, with the\n"
-             "reference formulation (radial matrices and bases in memory, OpenBLAS) measured in the same run if OpenBLAS\n"
-             "is installed. The tables are Markdown. Run it when nothing else runs.\n\n"
+    .help = "measure the speed of models, against the reference formulation",
+    .about = "Measures every engine, set of kernels, radial mode and precision that this\n"
+             "machine has, on real molecules. If OpenBLAS is installed, the same run measures\n"
+             "the reference formulation (radial matrices and bases in memory, OpenBLAS). The\n"
+             "tables are Markdown. Run it on an idle machine.\n"
+             "\n"
              "  molsieve bench --graphs bonds --seconds 2\n"
-             "  molsieve bench --model workflows/models/esol.safetensors --molecules workflows/data/library.smi --variants nodes",
+             "  molsieve bench --model workflows/models/esol.safetensors --variants nodes\n",
     .opts = opts,
     .run = run,
 };

@@ -27,16 +27,16 @@ static int print_summary(const pl_workflow *wf)
 {
     const char *green = pl_cmd_color(stdout) ? "\033[32m" : "", *plain = green[0] ? "\033[0m" : "";
 
-    (void)printf("%s: %sOK%s\n", wf->path, green, plain);
-    (void)printf("  name     %s\n  workdir  %s\n", wf->name, wf->workdir);
-    (void)printf("  inputs   %d file%s\n", wf->inputs.n, wf->inputs.n == 1 ? "" : "s");
+    pl_cmd_print("%s: %sOK%s\n", wf->path, green, plain);
+    pl_cmd_print("  name     %s\n  workdir  %s\n", wf->name, wf->workdir);
+    pl_cmd_print("  inputs   %d file%s\n", wf->inputs.n, wf->inputs.n == 1 ? "" : "s");
     for (int i = 0; i < wf->models.n; i++)
-        (void)printf("  model    %s: %s\n", ((const pl_model_ref *)wf->models.items)[i].name,
+        pl_cmd_print("  model    %s: %s\n", ((const pl_model_ref *)wf->models.items)[i].name,
                      ((const pl_model_ref *)wf->models.items)[i].path);
-    (void)printf("  stages  ");
+    pl_cmd_print("  stages  ");
     for (int i = 0; i < wf->n_steps; i++)
-        (void)printf("%s %s", i ? "," : "", wf->step[i].stage->name);
-    (void)printf("\n");
+        pl_cmd_print("%s %s", i ? "," : "", wf->step[i].stage->name);
+    pl_cmd_print("\n");
     return 0;
 }
 
@@ -94,8 +94,9 @@ const pl_cmd st_cmd_check = {
     .name = "check",
     .args = "FILE [stage.setting=value ...]",
     .help = "validate a workflow and everything it names; do no work",
-    .about = "Reports every problem at once as file:line:column, with what is allowed and the nearest name.\n"
-             "Exit status 0: the workflow can run; 2: it cannot.\n\n"
+    .about = "Reports every problem at once as file:line:column, with the allowed values and\n"
+             "the nearest name. Exit status 0: the workflow can run; 2: it cannot.\n"
+             "\n"
              "  molsieve check workflows/screen.yaml\n"
              "  molsieve check workflows/screen.yaml stages.rank.top=500 --show\n",
     .opts = opts,

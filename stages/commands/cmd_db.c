@@ -25,7 +25,7 @@ static pl_code do_check(const pl_args *args, pl_store *s, pl_error *err)
 
     if (code == PL_OK)
         code = pl_store_check(s, &good, &report, err);
-    (void)fputs(pl_text_str(&report), stdout);
+    pl_cmd_print("%s", pl_text_str(&report));
     pl_text_free(&report);
     if (code == PL_OK && !good)
         code = pl_fail(err, PL_EDATA, "%s: damaged; restore a backup, or run the workflow with --fresh", s->results_path);
@@ -40,11 +40,11 @@ static pl_code do_digest(const pl_args *args, pl_store *s, pl_error *err)
     if (code == PL_OK)
         code = pl_store_digest(s, results, err);
     if (code == PL_OK)
-        (void)printf("%s  results\n", results);
+        pl_cmd_print("%s  results\n", results);
     if (code == PL_OK && s->features != NULL)
         code = pl_store_digest_blocks(s, blocks, err);
     if (code == PL_OK && s->features != NULL)
-        (void)printf("%s  features\n", blocks);
+        pl_cmd_print("%s  features\n", blocks);
     return code;
 }
 
@@ -65,9 +65,9 @@ static pl_code do_schema(const pl_args *args, pl_store *s, pl_error *err)
         for (int i = 0; i < 6; i++)
             text[i] = (const char *)sqlite3_column_text(st, i);
         if (strcmp(last, text[1]) != 0)
-            (void)printf("%s%s %s\n", last[0] ? "\n" : "", text[0], text[1]);
+            pl_cmd_print("%s%s %s\n", last[0] ? "\n" : "", text[0], text[1]);
         (void)snprintf(last, sizeof last, "%s", text[1]);
-        (void)printf("  %-18s %-8s %-10s %s\n", text[2], text[3], text[4], text[5]);
+        pl_cmd_print("  %-18s %-8s %-10s %s\n", text[2], text[3], text[4], text[5]);
     }
     (void)sqlite3_finalize(st);
     return code;
@@ -91,7 +91,7 @@ static pl_code do_backup(const pl_args *args, pl_store *s, pl_error *err)
         return pl_fail(e, PL_EIO, "%s: exists already, nothing is overwritten", to);
     code = pl_store_copy(s, to, e);
     if (code == PL_OK)
-        (void)printf("%s\n", to);
+        pl_cmd_print("%s\n", to);
     return code;
 }
 
@@ -129,13 +129,17 @@ const pl_cmd st_cmd_db = {
     .name = "db",
     .args = "check|digest|schema|backup|prune [WHERE]",
     .help = "check, describe, back up and prune the databases of a run",
-    .about = "check   integrity, references, units against stages, checksums of blocks; status 5 if damaged\n"
-             "digest  a hash of the logical content that does not depend on order, paths, times or workers\n"
+    .about = "check   integrity, references, units against stages, checksums of blocks;\n"
+             "        status 5 if damaged\n"
+             "digest  a hash of the logical content that does not depend on order, paths,\n"
+             "        times or workers\n"
              "schema  every table and column with unit and meaning\n"
              "backup  a consistent copy, also while a run is writing\n"
-             "prune   WORKFLOW [WHERE ...]: remove blocks of features.db that no stage of its results.db, nor of those named\n"
-             "        after it, uses any more, and the cache of structures, which saves building them again when settings\n"
-             "        or inputs change; name all that share the features.db\n\n"
+             "prune   WORKFLOW [WHERE ...]: remove the blocks of features.db that no stage of\n"
+             "        the results.db of WORKFLOW and of the other WHEREs uses any more, and\n"
+             "        the cache of structures (it saves building them again when settings or\n"
+             "        inputs change). Name every workflow that shares the features.db\n"
+             "\n"
              "  molsieve db digest runs/screen\n"
              "  molsieve db backup runs/screen --to screen-copy.db\n",
     .opts = opts,

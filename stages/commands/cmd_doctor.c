@@ -18,7 +18,7 @@ static void print_people(const st_findings *f)
 
     for (int i = 0; i < f->n; i++) {
         const st_finding *x = &f->list[i];
-        (void)printf("%s%-4s%s  %-13s  %s\n", color ? colors[x->health] : "", health_name[x->health], color ? "\033[0m" : "",
+        pl_cmd_print("%s%-4s%s  %-13s  %s\n", color ? colors[x->health] : "", health_name[x->health], color ? "\033[0m" : "",
                      x->name, x->text != NULL ? x->text : "");
     }
 }
@@ -67,8 +67,8 @@ const pl_cmd st_cmd_doctor = {
     .name = "doctor",
     .args = "[DIR]",
     .help = "look at this machine: chemistry, disk, locks, limits, processor",
-    .about = "DIR is where runs would be written; the current folder by default. Exit status 1 when something\n"
-             "is bad. Run it once on a cluster node before the first job.\n",
+    .about = "DIR is where runs will be written; the current folder by default. Exit status 1\n"
+             "if something is bad. Run it once on a cluster node before the first job.\n",
     .opts = opts,
     .run = run,
 };

@@ -13,7 +13,7 @@
 #include "stages/database/rows.h"
 #include "stages/steps/ingest/native.h"
 
-enum { MOST_STEPS = 20000, TITLE_WIDTH = 20 };
+enum { MOST_STEPS = 20000, TITLE_WIDTH = 16, TOTAL_WIDTH = 8 };
 
 static const pl_opt opts[] = { { "--csv", 0, NULL, "one row a record, energies to 5 decimals" },
                                { "--json", 0, NULL, "an array of one object a record" },
@@ -130,15 +130,28 @@ static pl_code energy_of(double sums[CH_N_TERM_CLASSES], energy_work *w, const c
 
 /* ---- output ---- */
 
+/* The table is 80 columns wide, with 2 decimals. */
+static const struct {
+    const char *head;
+    int width;
+} term_column[CH_N_TERM_CLASSES] = { { "bond", 7 },    { "angle", 7 }, { "str-bnd", 7 }, { "oop", 5 },
+                                     { "torsion", 7 }, { "vdw", 7 },   { "elec", 8 } };
+
 static void print_head(const energy_work *w)
 {
     if (w->format == ST_JSON) {
         (void)printf("[");
         return;
     }
-    (void)printf(w->format == ST_CSV ? "title,total" : "%-*s %12s", TITLE_WIDTH, "title", "total");
+    if (w->format == ST_CSV)
+        (void)printf("title,total");
+    else
+        (void)printf("%-*s %*s", TITLE_WIDTH, "title", TOTAL_WIDTH, "total");
     for (int c = 0; c < CH_N_TERM_CLASSES; c++)
-        (void)printf(w->format == ST_CSV ? ",%s" : " %12s", ch_term_class_name((enum ch_term_class)c));
+        if (w->format == ST_CSV)
+            (void)printf(",%s", ch_term_class_name((enum ch_term_class)c));
+        else
+            (void)printf(" %*s", term_column[c].width, term_column[c].head);
     (void)printf("\n");
 }
 
@@ -164,9 +177,9 @@ static void print_record(const energy_work *w, const char *title, const double s
             st_csv_add(&out, title);
         else
             pl_text_addf(&out, "%-*.*s", TITLE_WIDTH, TITLE_WIDTH, title);
-        pl_text_addf(&out, csv ? ",%.5f" : " %12.4f", ch_energy_total(sums));
+        pl_text_addf(&out, csv ? ",%.*f" : " %*.2f", csv ? 5 : TOTAL_WIDTH, ch_energy_total(sums));
         for (int c = 0; c < CH_N_TERM_CLASSES; c++)
-            pl_text_addf(&out, csv ? ",%.5f" : " %12.4f", sums[c]);
+            pl_text_addf(&out, csv ? ",%.*f" : " %*.2f", csv ? 5 : term_column[c].width, sums[c]);
         pl_text_add(&out, "\n");
     }
     (void)fputs(pl_text_str(&out), stdout);
@@ -271,26 +284,30 @@ const pl_cmd st_cmd_energy = {
     .name = "energy",
     .args = "FILE [options]",
     .help = "MMFF94 energies of structures, term by term",
-    .about =
-        "Prints the energy of each record of a file of 3D structures, in kcal/mol: the total and its seven terms, which are bond\n"
-        "stretching, angle bending, stretch-bend, out-of-plane bending, torsion, van der Waals and electrostatic. Any format that\n"
-        "Open Babel reads will do, plain or gzip. All hydrogens must be there; atoms stay where the file has them.\n"
-        "\n"
-        "Energies of different molecules cannot be compared, those of conformers of one molecule can: the lowest is the most\n"
-        "stable one in vacuum. A large term says where a structure is strained: bond and angle for wrong geometry, van der Waals\n"
-        "for atoms that clash, electrostatic for charges that face each other. Crystal structures are high in bond and angle until\n"
-        "they are minimised.\n"
-        "\n"
-        "mmff94s is MMFF94 with nitrogens that like to be flat, as they are on average in crystals: for structures to compare\n"
-        "with those. --minimise goes to the nearest minimum, where the root mean square gradient is below 0.01 kcal/mol/A.\n"
-        "\n"
-        "The parameters are read from Open Babel's data folder (mmff*.par; BABEL_DATADIR names another). A record that MMFF94\n"
-        "does not know (boron, metals, radicals) is named on standard error with its line and the atom; the others are printed,\n"
-        "and the status is 3.\n"
-        "\n"
-        "  molsieve energy ligands.sdf.gz\n"
-        "  molsieve energy --minimise --csv poses.sdf > energies.csv\n"
-        "  molsieve energy --force-field mmff94s --json conformers.sdf\n",
+    .about = "Prints the energy of each record of a file of 3D structures, in kcal/mol: the\n"
+             "total and its seven terms, which are bond stretching, angle bending,\n"
+             "stretch-bend, out-of-plane bending, torsion, van der Waals and electrostatic.\n"
+             "Reads any format that Open Babel reads, plain or gzip. The file must have all\n"
+             "hydrogens; atoms stay where they are.\n"
+             "\n"
+             "Energies of different molecules cannot be compared. Those of conformers of one\n"
+             "molecule can: the lowest is the most stable one in vacuum. A large term says\n"
+             "where a structure is strained: bond and angle for wrong geometry, van der Waals\n"
+             "for atoms that clash, electrostatic for like charges that are close. Crystal\n"
+             "structures are high in bond and angle until they are minimised.\n"
+             "\n"
+             "mmff94s is MMFF94 with flatter nitrogens, as they are on average in crystals:\n"
+             "use it to compare with crystal structures. --minimise moves to the nearest\n"
+             "minimum, where the root mean square gradient is below 0.01 kcal/mol/A.\n"
+             "\n"
+             "The parameters are read from Open Babel's data folder (mmff*.par; BABEL_DATADIR\n"
+             "names another). A record for which MMFF94 has no parameters (boron, metals,\n"
+             "radicals) is reported on standard error with its line and the atom; the others\n"
+             "are printed, and the status is 3.\n"
+             "\n"
+             "  molsieve energy ligands.sdf.gz\n"
+             "  molsieve energy --minimise --csv poses.sdf > energies.csv\n"
+             "  molsieve energy --force-field mmff94s --json conformers.sdf\n",
     .opts = opts,
     .min_args = 1,
     .run = run,

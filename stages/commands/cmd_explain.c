@@ -20,7 +20,7 @@ static int explain(const pl_app *app, pl_workflow *wf, const char *stage, pl_are
             code = pl_explain(wf, store, wf->step[i].stage->name, &out, mem, &err);
     if (code == PL_OK && stage != NULL)
         code = pl_explain(wf, store, stage, &out, mem, &err);
-    (void)fputs(pl_text_str(&out), stdout);
+    pl_cmd_print("%s", pl_text_str(&out));
     pl_text_free(&out);
     pl_store_close(store);
     return code == PL_OK ? 0 : pl_cmd_fail(&err);
@@ -61,8 +61,10 @@ const pl_cmd st_cmd_explain = {
     .name = "explain",
     .args = "FILE [STAGE] [stage.setting=value ...]",
     .help = "why a stage runs again, field by field",
-    .about = "Compares what determines a stage's result now (settings, inputs, models, stages it needs) with what it\n"
-             "was when the stored result was made. Comments, order, paths and worker counts never matter.\n\n"
+    .about = "Compares what determines the result of a stage now (settings, inputs, models,\n"
+             "the stages that it needs) with the values of the stored result. Comments, order,\n"
+             "paths and the number of workers never matter.\n"
+             "\n"
              "  molsieve explain workflows/screen.yaml prepare stages.prepare.fragment=keep\n",
     .min_args = 1,
     .run = run,

@@ -27,13 +27,13 @@ typedef void print_row(sqlite3_stmt *st);
 
 static void print_count(sqlite3_stmt *st)
 {
-    (void)printf("%8lld  %-9s %-12s %.90s\n", (long long)sqlite3_column_int64(st, 2), text_of(st, 0), text_of(st, 1),
+    pl_cmd_print("%8lld  %-9s %-12s %.90s\n", (long long)sqlite3_column_int64(st, 2), text_of(st, 0), text_of(st, 1),
                  text_of(st, 3));
 }
 
 static void print_line(sqlite3_stmt *st)
 {
-    (void)printf("%s%s%s%s%s: %s: %s: %s\n", text_of(st, 2), text_of(st, 2)[0] ? " " : "", text_of(st, 4),
+    pl_cmd_print("%s%s%s%s%s: %s: %s: %s\n", text_of(st, 2), text_of(st, 2)[0] ? " " : "", text_of(st, 4),
                  text_of(st, 4)[0] ? " " : "", text_of(st, 5), text_of(st, 0), text_of(st, 1), text_of(st, 6));
 }
 
@@ -77,17 +77,17 @@ static pl_code print_people(pl_store *s, const pl_args *args, int64_t limit, pl_
     pl_code code = each_row(s, counts_sql, args, 0, print_count, &kinds, err);
 
     if (code == PL_OK && kinds == 0)
-        (void)printf(any_kind(args) ? "no failures\n" : "no such failures; without --stage and --code: all kinds that there are\n");
+        pl_cmd_print(any_kind(args) ? "no failures\n" : "no such failures; without --stage and --code: all kinds that there are\n");
     if (code != PL_OK || kinds == 0)
         return code;
     if (any_kind(args)) {
-        (void)printf("list them: molsieve failures --code CODE; all of them: molsieve failures --csv\n");
+        pl_cmd_print("list them: molsieve failures --code CODE; all of them: molsieve failures --csv\n");
         return code;
     }
-    (void)printf("\n");
+    pl_cmd_print("\n");
     code = each_row(s, list_sql, args, limit, print_line, &listed, err);
     if (code == PL_OK && limit > 0 && listed == limit)
-        (void)printf("... the first %lld; --limit 0 lists all\n", (long long)limit);
+        pl_cmd_print("... the first %lld; --limit 0 lists all\n", (long long)limit);
     return code;
 }
 
@@ -125,8 +125,10 @@ const pl_cmd st_cmd_failures = {
     .name = "failures",
     .args = "[WHERE]",
     .help = "records and molecules that failed, with reasons",
-    .about = "Without options: how many, by stage and code, with an example of each. Every failed record has a place\n"
-             "(file:line), a code and a message. WHERE as for `molsieve status`.\n\n"
+    .about = "Without options: the number of failures by stage and code, with an example of\n"
+             "each. Every failed record has a place (file:line), a code and a message. WHERE\n"
+             "as for `molsieve status`.\n"
+             "\n"
              "  molsieve failures\n"
              "  molsieve failures runs/screen --code timeout\n"
              "  molsieve failures --csv > failures.csv\n",

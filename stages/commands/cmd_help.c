@@ -68,27 +68,38 @@ static int unknown(const pl_app *app, const pl_args *args, const char *word)
                         near != NULL ? near : "", near != NULL ? "'?" : "");
 }
 
+/* What goes into a file: never wrapped. */
+static bool add_file(const pl_app *app, const pl_args *args, pl_text *out)
+{
+    if (pl_arg(args, "--defaults") != NULL)
+        pl_workflow_defaults(app->stages, out);
+    else if (pl_arg(args, "--schema") != NULL)
+        pl_workflow_schema(app->stages, out);
+    else if (pl_arg(args, "--man") != NULL)
+        st_man_write(app, out);
+    else
+        return false;
+    return true;
+}
+
 static int run(const pl_app *app, const pl_args *args)
 {
     pl_text out = { 0 };
+    bool file = add_file(app, args, &out);
     int status = 0;
 
-    if (pl_arg(args, "--defaults") != NULL)
-        pl_workflow_defaults(app->stages, &out);
-    else if (pl_arg(args, "--schema") != NULL)
-        pl_workflow_schema(app->stages, &out);
-    else if (pl_arg(args, "--man") != NULL)
-        st_man_write(app, &out);
-    else if (args->n == 0)
+    if (!file && args->n == 0)
         pl_app_help(app, &out);
-    for (int i = 0; i < args->n && status == 0; i++) {
+    for (int i = 0; i < args->n && !file && status == 0; i++) {
         bool found = add_command(app, args->arg[i], &out);
         found = add_stage(app, args->arg[i], &out) || found; /* `train` may be both */
         if (!found && !add_topic(app, args->arg[i], &out))
             status = unknown(app, args, args->arg[i]);
     }
-    if (status == 0)
+    if (status == 0 && file)
         (void)fputs(pl_text_str(&out), stdout);
+    else if (status == 0)
+        pl_cmd_help_print(&out);
     pl_text_free(&out);
     return status;
 }

@@ -102,14 +102,14 @@ static void print_next(const copier *c, const char *to)
     char size[32];
     bool train = strcmp(c->kind, "train") == 0;
 
-    (void)printf("%s: %d files, %s\n%s/.gitignore: %s\n\nnext:\n", to, c->n_files, pl_size_str(c->bytes, size), to,
+    pl_cmd_print("%s: %d files, %s\n%s/.gitignore: %s\n\nnext:\n", to, c->n_files, pl_size_str(c->bytes, size), to,
                  c->kept_ignored ? "existed and was not changed; add runs/ to it" : "keeps runs/ and databases out of git");
     if (strcmp(to, ".") != 0)
-        (void)printf("  cd %s\n", to);
-    (void)printf("  molsieve check workflows/%s.yaml\n", train ? "train-esol" : "screen");
-    (void)printf("  molsieve run workflows/%s.yaml\n", train ? "train-esol" : "screen");
+        pl_cmd_print("  cd %s\n", to);
+    pl_cmd_print("  molsieve check workflows/%s.yaml\n", train ? "train-esol" : "screen");
+    pl_cmd_print("  molsieve run workflows/%s.yaml\n", train ? "train-esol" : "screen");
     if (!train)
-        (void)printf("  molsieve top -n 20\n");
+        pl_cmd_print("  molsieve top -n 20\n");
 }
 
 static int run(const pl_app *app, const pl_args *args)
@@ -137,8 +137,9 @@ const pl_cmd st_cmd_init = {
     .name = "init",
     .args = "[screen|train] [DIR]",
     .help = "make a small real project: workflows, molecules, a trained model",
-    .about = "Writes DIR/workflows (DIR is the current folder by default) and, if there is none, a DIR/.gitignore for\n"
-             "what runs leave behind. Never overwrites anything.\n\n"
+    .about = "Writes DIR/workflows (DIR is the current folder by default) and, if there is\n"
+             "none, a DIR/.gitignore for what runs write. Never overwrites a file.\n"
+             "\n"
              "  molsieve init demo && cd demo && molsieve run workflows/screen.yaml\n",
     .run = run,
 };

@@ -16,7 +16,7 @@ static int print_missing(const st_shards *s)
 {
     for (int32_t k = 0; k < s->n; k++)
         if (s->why[k] != NULL)
-            (void)printf("%d\n", (int)k);
+            pl_cmd_print("%d\n", (int)k);
     return 0;
 }
 
@@ -65,9 +65,9 @@ static int merge(const pl_app *app, const pl_args *args, pl_workflow *wf, int32_
     if (code != PL_OK)
         return pl_cmd_fail(&err);
     if (pl_arg(args, "--quiet") == NULL) {
-        (void)printf("%d shards %s\n", (int)shards.n, already ? "were merged already" : "merged");
+        pl_cmd_print("%d shards %s\n", (int)shards.n, already ? "were merged already" : "merged");
         st_summary_print(app, wf, already ? 0 : 1);
-        (void)printf("%s; `molsieve run %s` runs them\n", st_left_out(wf, mem), args->arg[0]);
+        pl_cmd_print("%s; `molsieve run %s` runs them\n", st_left_out(wf, mem), args->arg[0]);
     }
     return 0;
 }
@@ -94,9 +94,12 @@ const pl_cmd st_cmd_merge = {
     .name = "merge",
     .args = "FILE [stage.setting=value ...]",
     .help = "combine the shards of a workflow into the results of one run",
-    .about = "When all shards (`molsieve run FILE --shard K/N`) are finished, their rows go into results.db of the work\n"
-             "directory: the same rows as of one undivided run. Then `molsieve run FILE` does the stages that no shard\n"
-             "does. Stop it and run it again at will; a second merge finds nothing to do. Status 75: shards are missing.\n\n"
+    .about = "Run it when all shards (`molsieve run FILE --shard K/N`) are finished. It copies\n"
+             "their rows into results.db of the work directory: the same rows as those of one\n"
+             "run without shards. Then `molsieve run FILE` runs the stages that work on the\n"
+             "whole input. You can stop a merge and run it again; a second merge changes\n"
+             "nothing. Status 75: shards are missing.\n"
+             "\n"
              "  molsieve merge workflows/screen.yaml\n"
              "  molsieve merge workflows/screen.yaml --of 100 --missing\n",
     .opts = opts,

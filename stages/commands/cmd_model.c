@@ -33,33 +33,33 @@ static const char *plain(const char *s, pl_arena *mem)
 
 /* ---- info ---------------------------------------------------------------- */
 
-static void print_real(const char *label, const json_t *o, const char *key, const char *unit)
+static void add_real(pl_text *row, const char *label, const json_t *o, const char *key, const char *unit)
 {
     const json_t *value = json_object_get(o, key);
 
     if (json_is_number(value))
-        (void)printf("  %s %.4g%s%s", label, json_number_value(value), unit[0] ? " " : "", unit);
+        pl_text_addf(row, "%s%s %.4g%s%s", row->len > 0 ? "; " : "", label, json_number_value(value), unit[0] ? " " : "", unit);
 }
 
-static void print_classes(const json_t *e)
+static void add_classes(pl_text *row, const json_t *e)
 {
-    print_real("ROC-AUC", e, "roc_auc", "");
-    print_real("PR-AUC", e, "pr_auc", "");
-    print_real("EF 1 %", e, "ef1", "");
-    print_real("EF 5 %", e, "ef5", "");
-    print_real("BEDROC", e, "bedroc20", "");
-    print_real("log loss", e, "log_loss", "");
-    print_real("Brier", e, "brier", "");
+    add_real(row, "ROC-AUC", e, "roc_auc", "");
+    add_real(row, "PR-AUC", e, "pr_auc", "");
+    add_real(row, "EF 1 %", e, "ef1", "");
+    add_real(row, "EF 5 %", e, "ef5", "");
+    add_real(row, "BEDROC", e, "bedroc20", "");
+    add_real(row, "log loss", e, "log_loss", "");
+    add_real(row, "Brier", e, "brier", "");
 }
 
 /* The number of values, and for a class the largest possible enrichment. */
-static void print_size(const json_t *e)
+static void add_size(pl_text *row, const json_t *e)
 {
-    (void)printf("  (%lld molecules", (long long)json_integer_value(json_object_get(e, "n")));
+    pl_text_addf(row, " (%lld molecules", (long long)json_integer_value(json_object_get(e, "n")));
     if (json_object_get(e, "actives") != NULL)
-        (void)printf(", %.0f of class 1; EF at most %.4g and %.4g", json_number_value(json_object_get(e, "actives")),
+        pl_text_addf(row, ", %.0f of class 1; EF at most %.4g and %.4g", json_number_value(json_object_get(e, "actives")),
                      json_number_value(json_object_get(e, "ef1_max")), json_number_value(json_object_get(e, "ef5_max")));
-    (void)printf(")\n");
+    pl_text_add(row, ")");
 }
 
 static double measure_of(const json_t *fit, bool classes)
@@ -82,34 +82,41 @@ static void print_verdict(const json_t *errors, const char *unit, bool classes)
         st_verdict_compare(&v, who, measure_of(base, classes));
     st_verdict_add(&text, &v, part, unit);
     if (text.len > 0)
-        (void)printf("  %s\n", pl_text_str(&text));
+        pl_cmd_print("  %s\n", pl_text_str(&text));
     pl_text_free(&text);
+}
+
+static void print_baseline(const char *name, const json_t *base, const char *unit, pl_text *row)
+{
+    pl_text_reset(row);
+    add_real(row, "MAE", base, "mae", unit);
+    add_real(row, "RMSE", base, "rmse", unit);
+    add_classes(row, base);
+    pl_cmd_print("    %-13s  %s\n", name, pl_text_str(row));
 }
 
 /* On the parts that it was not trained on. */
 static void print_errors(const json_t *errors, const char *unit, pl_arena *mem)
 {
+    pl_text row = { 0 };
     const char *part;
     json_t *e, *base;
 
     json_object_foreach((json_t *)errors, part, e) {
         const char *name;
-        (void)printf("  %-11s", plain(part, mem));
-        print_real("MAE", e, "mae", unit);
-        print_real("RMSE", e, "rmse", unit);
-        print_real("90 % within", e, "interval90", unit);
-        print_real("R2", e, "r2", "");
-        print_real("Spearman", e, "spearman", "");
-        print_classes(e);
-        print_size(e);
-        json_object_foreach(json_object_get(e, "baselines"), name, base) {
-            (void)printf("    %-13s", plain(name, mem));
-            print_real("MAE", base, "mae", unit);
-            print_real("RMSE", base, "rmse", unit);
-            print_classes(base);
-            (void)printf("\n");
-        }
+        pl_text_reset(&row);
+        add_real(&row, "MAE", e, "mae", unit);
+        add_real(&row, "RMSE", e, "rmse", unit);
+        add_real(&row, "90 % within", e, "interval90", unit);
+        add_real(&row, "R2", e, "r2", "");
+        add_real(&row, "Spearman", e, "spearman", "");
+        add_classes(&row, e);
+        add_size(&row, e);
+        pl_cmd_print("  %-11s %s\n", plain(part, mem), pl_text_str(&row));
+        json_object_foreach(json_object_get(e, "baselines"), name, base)
+            print_baseline(plain(name, mem), base, unit, &row);
     }
+    pl_text_free(&row);
 }
 
 /* The molecules that intervals and range come from, if these are not those of the training. */
@@ -120,24 +127,24 @@ static void print_calibration(const json_t *p, pl_arena *mem)
 
     if (c == NULL)
         return;
-    (void)printf("  calibrated  %s, by workflow %s:", plain(json_string_value(json_object_get(c, "date")), mem),
+    pl_cmd_print("  calibrated  %s, by workflow %s:", plain(json_string_value(json_object_get(c, "date")), mem),
                  plain(json_string_value(json_object_get(c, "workflow")), mem));
     json_object_foreach(json_object_get(c, "molecules"), name, n)
-        (void)printf(" %lld molecules with %s", (long long)json_integer_value(n), plain(name, mem));
-    (void)printf("; range and intervals come from these\n");
+        pl_cmd_print(" %lld molecules with %s", (long long)json_integer_value(n), plain(name, mem));
+    pl_cmd_print("; range and intervals come from these\n");
 }
 
 static void print_graph(const nn_model_file *m)
 {
-    (void)printf("  graph       %s", nn_edges_name(m->graph.edges));
+    pl_cmd_print("  graph       %s", nn_edges_name(m->graph.edges));
     if (m->graph.edges == CH_EDGES_RADIUS)
-        (void)printf(", cutoff %g Angstrom", (double)m->graph.cutoff);
+        pl_cmd_print(", cutoff %g Angstrom", (double)m->graph.cutoff);
     if (m->graph.edges == CH_EDGES_KNN)
-        (void)printf(", k %d", (int)m->graph.k);
-    (void)printf("\n  elements   ");
+        pl_cmd_print(", k %d", (int)m->graph.k);
+    pl_cmd_print("\n  elements   ");
     for (int32_t k = 0; k < m->inputs.n_elements; k++)
-        (void)printf(" %s", ch_element_symbol(m->inputs.element[k]));
-    (void)printf("\n  inputs      one-hot element%s%s%s\n", m->inputs.z ? ", atomic number" : "",
+        pl_cmd_print(" %s", ch_element_symbol(m->inputs.element[k]));
+    pl_cmd_print("\n  inputs      one-hot element%s%s%s\n", m->inputs.z ? ", atomic number" : "",
                  m->inputs.charge ? ", formal charge" : "", m->inputs.bonds ? ", bond kind" : "");
 }
 
@@ -149,21 +156,21 @@ static void print_training(const json_t *p, pl_arena *mem)
 
     if (t == NULL)
         return;
-    (void)printf("  trained     %s, %lld molecules, best of %lld epochs is %lld\n",
+    pl_cmd_print("  trained     %s, %lld molecules, best of %lld epochs is %lld\n",
                  plain(json_string_value(json_object_get(p, "date")), mem),
                  (long long)json_integer_value(json_object_get(t, "molecules")),
                  (long long)json_integer_value(json_object_get(t, "epochs")),
                  (long long)json_integer_value(json_object_get(t, "best_epoch")));
     if (json_object_get(p, "molecules") != NULL)
-        (void)printf("  molecules   acids and bases %s\n", plain(json_string_value(json_object_get(p, "molecules")), mem));
+        pl_cmd_print("  molecules   acids and bases %s\n", plain(json_string_value(json_object_get(p, "molecules")), mem));
     if (json_object_get(p, "start") != NULL)
-        (void)printf("  start       the weights of %s\n",
+        pl_cmd_print("  start       the weights of %s\n",
                      plain(json_string_value(json_object_get(json_object_get(p, "start"), "model")), mem));
     json_array_foreach(json_object_get(p, "data"), k, file)
         if (k < FILES_SHOWN)
-            (void)printf("  data        %s\n", plain(json_string_value(json_object_get(file, "file")), mem));
+            pl_cmd_print("  data        %s\n", plain(json_string_value(json_object_get(file, "file")), mem));
     if (k > FILES_SHOWN)
-        (void)printf("              and %zu more\n", k - FILES_SHOWN);
+        pl_cmd_print("              and %zu more\n", k - FILES_SHOWN);
 }
 
 /* With only some of the training molecules in the file, a similarity is a lower bound. */
@@ -171,18 +178,18 @@ static void print_domain(const nn_model_file *m)
 {
     if (m->domain.n == 0)
         return;
-    (void)printf("  domain      %d molecules it was trained on: a score has the similarity to the nearest", (int)m->domain.n);
+    pl_cmd_print("  domain      %d training molecules; each score gets the similarity to the nearest one", (int)m->domain.n);
     if (m->range.molecules > m->domain.n)
-        (void)printf("; a lower bound, as the file has %d of %lld", (int)m->domain.n, (long long)m->range.molecules);
-    (void)printf("\n");
+        pl_cmd_print("; a lower bound, as the file has only %d of %lld", (int)m->domain.n, (long long)m->range.molecules);
+    pl_cmd_print("\n");
 }
 
 static void print_seen(const nn_seen *s)
 {
     if (!s->known)
-        (void)printf("  validation  molecules not listed: trained by an earlier version\n");
+        pl_cmd_print("  validation  molecules not listed: trained by an earlier version\n");
     else if (s->n > 0 || !s->all)
-        (void)printf("  validation  %d molecules%s, which count as known when it is evaluated or calibrated\n", (int)s->n,
+        pl_cmd_print("  validation  %d molecules%s; evaluate and calibrate treat them as known\n", (int)s->n,
                      s->all ? "" : ", not all");
 }
 
@@ -191,36 +198,36 @@ static void print_range(const nn_range *r)
     static const char *const made[NN_SOURCES] = { "from file", "built (MMFF94)", "built (UFF)", "built (MMFF94s)", "none" };
 
     if (r->molecules == 0) {
-        (void)printf(
-            "  range       not known: trained by an earlier version, so the domain of its scores is unknown; train it again\n");
+        pl_cmd_print(
+            "  range       not known: an earlier version trained the model, so its scores have no domain; train it again\n");
         return;
     }
-    (void)printf("  range      ");
+    pl_cmd_print("  range      ");
     for (int k = 0; k < NN_NUMBERS; k++)
-        (void)printf("%s %s %d to %d", k ? "," : "", nn_range_words[k], (int)r->low[k], (int)r->high[k]);
+        pl_cmd_print("%s %s %d to %d", k ? "," : "", nn_range_words[k], (int)r->low[k], (int)r->high[k]);
     for (int k = 0, n = 0; k < NN_EXPANDED; k++)
         for (int bonds = 0; bonds <= NN_EXPANDED_MOST; bonds++)
             if (r->expanded[k] >> bonds & 1)
-                (void)printf("%s %s with %d bonds", n++ ? "," : "; high valences", ch_element_symbol(nn_expanded_z[k]), bonds);
-    (void)printf("; acids and bases %s; structures", r->form[0] ? r->form : "as they come");
+                pl_cmd_print("%s %s with %d bonds", n++ ? "," : "; high valences", ch_element_symbol(nn_expanded_z[k]), bonds);
+    pl_cmd_print("; acids and bases %s; structures", r->form[0] ? r->form : "as they come");
     for (int k = 0; k < NN_SOURCES; k++)
         if (r->sources >> k & 1)
-            (void)printf(" %s", made[k]);
-    (void)printf("\n");
+            pl_cmd_print(" %s", made[k]);
+    pl_cmd_print("\n");
 }
 
 static void print_target(const nn_model_file *m, const nn_target *t)
 {
     const char *better = strcmp(t->better, "low") == 0 ? ", low is better" : ", high is better";
 
-    (void)printf("%s%s%s%s%s\n", m->classifies ? "the probability of " : "", t->name, t->unit[0] ? ", " : "", t->unit,
+    pl_cmd_print("%s%s%s%s%s\n", m->classifies ? "the probability of " : "", t->name, t->unit[0] ? ", " : "", t->unit,
                  strcmp(t->better, "none") == 0 ? "" : better);
 }
 
 static void print_targets(const nn_model_file *m)
 {
     for (int32_t k = 0; k < m->conf.outputs; k++) {
-        (void)printf("%s", k ? "              " : "  predicts    ");
+        pl_cmd_print("%s", k ? "              " : "  predicts    ");
         print_target(m, &m->target[k]);
     }
 }
@@ -233,14 +240,14 @@ static void print_interval(const nn_target *t)
     for (int32_t k = 0; k < t->interval.n; k++) {
         const nn_band *b = &t->interval.band[k];
         if (k == 0)
-            (void)printf("  interval    90 %% within %.4g%s%s", b->within, space, t->unit);
+            pl_cmd_print("  interval    90 %% within %.4g%s%s", b->within, space, t->unit);
         else
-            (void)printf("; %.4g%s%s where the similarity is %g or more", b->within, space, t->unit, b->from);
+            pl_cmd_print("; %.4g%s%s where the similarity is %g or more", b->within, space, t->unit, b->from);
     }
     if (t->interval.n > 0 && t->lowest > 0)
-        (void)printf("; none below a similarity of %.2g", t->lowest);
+        pl_cmd_print("; none below a similarity of %.2g", t->lowest);
     if (t->interval.n > 0)
-        (void)printf(" (%s)\n", t->interval.part);
+        pl_cmd_print(" (%s)\n", t->interval.part);
 }
 
 /* Those of several targets each under its name. */
@@ -251,7 +258,7 @@ static void print_all_errors(const nn_model_file *m, const json_t *provenance, p
     for (int32_t k = 0; k < m->conf.outputs; k++) {
         const nn_target *t = &m->target[k];
         if (m->conf.outputs > 1)
-            (void)printf("%s\n", plain(t->name, mem));
+            pl_cmd_print("%s\n", plain(t->name, mem));
         print_interval(t);
         print_errors(m->conf.outputs > 1 ? json_object_get(errors, t->name) : errors, t->unit, mem);
         print_verdict(m->conf.outputs > 1 ? json_object_get(errors, t->name) : errors, t->unit, m->classifies);
@@ -263,15 +270,15 @@ static void print_info(const nn_model_file *m, const char *path, pl_arena *mem)
     const nn_se3_conf *c = &m->conf;
     json_t *p = json_loads(m->provenance, 0, NULL);
 
-    (void)printf("%s\n  name        %s\n", path, m->name);
+    pl_cmd_print("%s\n  name        %s\n", path, m->name);
     print_targets(m);
-    (void)printf("  network     SE(3)-Transformer, %d layers, %d degrees, %d channels, %d heads; %zu parameters as %s\n",
+    pl_cmd_print("  network     SE(3)-Transformer, %d layers, %d degrees, %d channels, %d heads; %zu parameters as %s\n",
                  (int)c->layers, (int)c->degrees, (int)c->channels, (int)c->heads, m->model->n_floats, m->bf16 ? "bf16" : "f32");
-    (void)printf("  parity      %s\n", c->parity == NN_PARITY_NATURAL
+    pl_cmd_print("  parity      %s\n", c->parity == NN_PARITY_NATURAL
                                            ? "natural: mirror images have the same score"
                                            : "both: tells mirror images apart; `score` averages over them (score.mirror)");
     print_graph(m);
-    (void)printf("  sha256      %s\n", m->sha256);
+    pl_cmd_print("  sha256      %s\n", m->sha256);
     print_training(p, mem);
     print_domain(m);
     print_seen(&m->seen);
@@ -306,11 +313,11 @@ static int verify(const nn_model_file *m, const char *path, const char *wanted)
         (void)pl_fail(&err, PL_EDATA, "%s: sha256 is %s, not %s", path, m->sha256, wanted);
         return pl_cmd_fail(&err);
     }
-    (void)printf("%s: good\n  %d tensors, %zu finite numbers\n", path, (int)m->model->n_params, m->model->n_floats);
+    pl_cmd_print("%s: good\n  %d tensors, %zu finite numbers\n", path, (int)m->model->n_params, m->model->n_floats);
     print_domain(m);
-    (void)printf("  sha256 %s\n", m->sha256);
-    (void)puts(m->verified ? "  the checksum in the file is right"
-                           : "  the file has no checksum: an earlier version or another program wrote it; compare the sha256");
+    pl_cmd_print("  sha256 %s\n", m->sha256);
+    pl_cmd_print(m->verified ? "  the checksum in the file is right\n"
+                             : "  the file has no checksum: an earlier version or another program wrote it; compare the sha256\n");
     return 0;
 }
 
@@ -324,7 +331,7 @@ static int text_diff(const char *key, const json_t *a, const json_t *b, pl_arena
         return 0;
     x = json_dumps(a, JSON_COMPACT | JSON_ENCODE_ANY | JSON_REAL_PRECISION(9));
     y = json_dumps(b, JSON_COMPACT | JSON_ENCODE_ANY | JSON_REAL_PRECISION(9));
-    (void)printf("%s: %.200s -> %.200s\n", plain(key, mem), x != NULL ? x : "nothing", y != NULL ? y : "nothing");
+    pl_cmd_print("%s: %.200s -> %.200s\n", plain(key, mem), x != NULL ? x : "nothing", y != NULL ? y : "nothing");
     free(x);
     free(y);
     return 1;
@@ -392,15 +399,15 @@ static tensor_diff tensor_differs(const nn_model_file *a, const nn_model_file *b
 
 static void print_tensors(const tensor_diff *d, int n, int n_all, int shown)
 {
-    (void)printf("weights: %d of %d tensors differ%s\n", n, n_all, n > shown ? "; most of all" : "");
+    pl_cmd_print("weights: %d of %d tensors differ%s\n", n, n_all, n > shown ? "; most of all" : "");
     for (int k = 0; k < shown; k++)
         if (d[k].what != NULL)
-            (void)printf("  %s: %s\n", d[k].name, d[k].what);
+            pl_cmd_print("  %s: %s\n", d[k].name, d[k].what);
         else
-            (void)printf("  %s: largest difference %.3g, %.3g %% of the largest number\n", d[k].name, d[k].most,
+            pl_cmd_print("  %s: largest difference %.3g, %.3g %% of the largest number\n", d[k].name, d[k].most,
                          100 * d[k].relative);
     if (n > shown)
-        (void)printf("  and %d more; --all for every one\n", n - shown);
+        pl_cmd_print("  and %d more; --all for every one\n", n - shown);
 }
 
 static int tensors_diff(const nn_model_file *a, const nn_model_file *b, bool all, pl_arena *mem)
@@ -442,7 +449,7 @@ static int domain_diff(const nn_domain *a, const nn_domain *b)
 {
     if (nn_domain_same(a, b))
         return 0;
-    (void)printf("domain: %d -> %d molecules; %d only in the first, %d only in the second\n", (int)a->n, (int)b->n,
+    pl_cmd_print("domain: %d -> %d molecules; %d only in the first, %d only in the second\n", (int)a->n, (int)b->n,
                  (int)missing_from(a, b), (int)missing_from(b, a));
     return 1;
 }
@@ -451,7 +458,7 @@ static int seen_diff(const nn_seen *a, const nn_seen *b)
 {
     if (nn_seen_same(a, b))
         return 0;
-    (void)printf("validation: %d -> %d molecules%s\n", (int)a->n, (int)b->n, a->n == b->n ? ", not the same" : "");
+    pl_cmd_print("validation: %d -> %d molecules%s\n", (int)a->n, (int)b->n, a->n == b->n ? ", not the same" : "");
     return 1;
 }
 
@@ -471,7 +478,7 @@ static int diff(const nn_model_file *a, const nn_model_file *b, bool all, pl_are
         return pl_cmd_fail(&err);
     }
     if (n + n_tensors == 0)
-        (void)printf("no difference\n");
+        pl_cmd_print("no difference\n");
     return n + n_tensors > 0 ? 1 : 0;
 }
 
@@ -522,11 +529,13 @@ const pl_cmd st_cmd_model = {
     .args = "info|verify|diff FILE [FILE]",
     .help = "show or verify a model file, or compare two",
     .about = "info    what it predicts, from which inputs, how it was trained, its errors\n"
-             "verify  the file's own checksum, every tensor's name, shape and numbers; --sha256 HEX also the file's hash\n"
-             "diff    settings, provenance and the weights that differ most, relative to the largest of their tensor;\n"
-             "        exit 1 if they differ\n\n"
+             "verify  the file's own checksum, every tensor's name, shape and numbers;\n"
+             "        --sha256 HEX also the file's hash\n"
+             "diff    settings, provenance and the weights that differ most, relative to the\n"
+             "        largest weight of their tensor; exit 1 if they differ\n"
+             "\n"
              "  molsieve model info workflows/models/esol.safetensors\n"
-             "  molsieve model diff old.safetensors new.safetensors",
+             "  molsieve model diff old.safetensors new.safetensors\n",
     .opts = opts,
     .min_args = 2,
     .run = run,

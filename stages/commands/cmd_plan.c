@@ -17,7 +17,7 @@ static int print_plan(const pl_args *args, const st_plan *plan)
     else if (form == NULL && pl_arg(args, "--json") != NULL)
         st_plan_json(plan, &out);
     else if (form == NULL)
-        st_plan_table(plan, &out);
+        st_plan_print(plan);
     (void)fputs(pl_text_str(&out), stdout);
     pl_text_free(&out);
     return status;
@@ -44,8 +44,9 @@ const pl_cmd st_cmd_plan = {
     .name = "plan",
     .args = "FILE [stage.setting=value ...]",
     .help = "what would run and why, what it would cost; do no work",
-    .about = "For each stage: done (reused), resume, run, or again (its key changed), the reason, and an estimate\n"
-             "of items, bytes and time. Nothing is written.\n\n"
+    .about = "For each stage: done (its result is reused), resume, run, or again (its key\n"
+             "changed), the reason, and an estimate of items, bytes and time. Writes nothing.\n"
+             "\n"
              "  molsieve plan workflows/screen.yaml\n"
              "  molsieve plan workflows/screen.yaml stages.basis.kind=pairwise_f32\n"
              "  molsieve plan workflows/screen.yaml --dag dot | dot -Tsvg > plan.svg\n",

@@ -13,12 +13,11 @@ static const pl_opt opts[] = { { "--format", 'f', "FORMAT", "table, csv, json or
                                { "--file", 0, "FILE", "read the SQL from a file; - is standard input" },
                                { 0 } };
 
-static const char examples[] =
-    "\nExamples:\n"
-    "  molsieve query v_funnel\n"
-    "  molsieve query \"SELECT code, count(*) AS n FROM failure GROUP BY code ORDER BY n DESC\"\n"
-    "  molsieve query --csv \"SELECT inchikey, smiles, mw, logp FROM molecule WHERE logp < 3 ORDER BY mw\"\n"
-    "  molsieve query \"SELECT * FROM column_doc WHERE tbl='molecule'\"\n";
+static const char examples[] = "\nExamples:\n"
+                               "  molsieve query v_funnel\n"
+                               "  molsieve query \"SELECT code, count(*) AS n FROM failure GROUP BY code\"\n"
+                               "  molsieve query --csv \"SELECT smiles, mw FROM molecule WHERE mw < 300\"\n"
+                               "  molsieve query \"SELECT * FROM column_doc WHERE tbl='molecule'\"\n";
 
 /* Functions of SQLite, its shell or some builds that return an address of memory, read files or change the process. */
 static bool is_dangerous(const char *function)
@@ -242,9 +241,11 @@ const pl_cmd st_cmd_query = {
     .name = "query",
     .args = "[SQL | TABLE | VIEW] [WORKDIR | WORKFLOW | DATABASE]",
     .help = "query the results database with SQL, read-only",
-    .about = "Without an argument: lists the tables and views. The database is opened for reading only, so this is safe\n"
-             "during a run; any SQLite tool can read it too.\n\n"
-             "  molsieve query\n  molsieve query v_hits\n"
+    .about = "Without an argument: lists the tables and views. The database is opened for\n"
+             "reading only, so this is safe during a run; any SQLite tool can read it too.\n"
+             "\n"
+             "  molsieve query\n"
+             "  molsieve query v_hits\n"
              "  molsieve query --json \"SELECT inchikey, mw FROM molecule WHERE mw < 200\"\n",
     .opts = opts,
     .run = run,

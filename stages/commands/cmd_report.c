@@ -70,11 +70,14 @@ static int run(const pl_app *app, const pl_args *args)
 const pl_cmd st_cmd_report = {
     .name = "report",
     .args = "[WORKDIR | WORKFLOW | DATABASE]",
-    .help = "one HTML page of a run: funnel, ranking with structures, plots, failures, timings",
-    .about = "The page is complete in itself (no network, no scripts) and depends on the database alone: the same\n"
-             "database gives the same bytes. Safe during a run. Without an argument: ./results.db, or the newest\n"
-             "runs/*/results.db. Structures are drawn by the chemistry worker; one that cannot be drawn is shown as SMILES.\n\n"
-             "  molsieve report\n  molsieve report runs/screen --top 200 -o screen.html\n",
+    .help = "write one HTML page: funnel, ranking, plots, failures, timings",
+    .about = "The page is one file (no network, no scripts) and depends only on the database:\n"
+             "the same database gives the same bytes. Safe during a run. Without an argument:\n"
+             "./results.db, or the newest runs/*/results.db. The chemistry worker draws the\n"
+             "structures; one that cannot be drawn is shown as SMILES.\n"
+             "\n"
+             "  molsieve report\n"
+             "  molsieve report runs/screen --top 200 -o screen.html\n",
     .opts = opts,
     .run = run,
 };

@@ -87,11 +87,14 @@ const pl_cmd st_cmd_retry = {
     .name = "retry",
     .args = "FILE [stage.setting=value ...]",
     .help = "run the stage of failed records again, with other limits",
-    .about = "Give the limits that were too tight as overrides. The whole stage runs again, so that the result is the\n"
-             "one a fresh run with these limits gives: which of several records of a structure comes first must\n"
-             "not depend on the number of attempts. Old results stay in results.previous.db until the new ones are complete.\n\n"
-             "  molsieve retry workflows/screen.yaml --code timeout stages.prepare.conformers.retry_cpu_limit=120s\n"
-             "  molsieve retry workflows/screen.yaml --stage prepare -n\n",
+    .about = "Give the limits that were too tight as overrides. The whole stage runs again, so\n"
+             "that the result is the same as that of a new run with these limits: which of\n"
+             "several records of a structure comes first must not depend on the number of\n"
+             "attempts. results.previous.db keeps the old results until the new ones are\n"
+             "complete.\n"
+             "\n"
+             "  molsieve retry workflows/screen.yaml --stage prepare -n\n"
+             "  molsieve retry screen.yaml stages.prepare.conformers.retry_cpu_limit=120s\n",
     .opts = opts,
     .min_args = 1,
     .run = run,

@@ -87,13 +87,10 @@ static int dry_run(const pl_app *app, pl_workflow *wf, const pl_run_opts *o, pl_
 {
     st_plan plan;
     pl_error err = { 0 };
-    pl_text out = { 0 };
 
     if (st_plan_make(&plan, app, wf, o, mem, &err) != PL_OK)
         return pl_cmd_fail(&err);
-    st_plan_table(&plan, &out);
-    (void)fputs(pl_text_str(&out), stdout);
-    pl_text_free(&out);
+    st_plan_print(&plan);
     return 0;
 }
 
@@ -121,7 +118,7 @@ static int run_for_real(const pl_app *app, const pl_args *args, pl_workflow *wf,
     if (!o->quiet && o->shard.n == 0)
         st_summary_print(app, wf, ran);
     else if (!o->quiet)
-        (void)printf("shard %d of %d is done: %s\n%s; `molsieve merge %s` when all shards are done\n", (int)o->shard.k,
+        pl_cmd_print("shard %d of %d is done: %s\n%s; `molsieve merge %s` when all shards are done\n", (int)o->shard.k,
                      (int)o->shard.n, wf->storage.results, st_left_out(wf, mem), args->arg[0]);
     return 0;
 }
@@ -183,16 +180,21 @@ static int run(const pl_app *app, const pl_args *args) { return st_run_command(a
 const pl_cmd st_cmd_run = {
     .name = "run",
     .args = "FILE [stage.setting=value ...]",
-    .help = "run a workflow; finished stages are reused, unfinished ones continue",
-    .about = "Stop it at any moment by any means; the same command continues. TERM, INT, USR1, USR2 and XCPU finish\n"
-             "the units in progress and end with status 75; a second signal ends at once, and that is safe too.\n"
-             "Changed settings run their stage and those after it again; `molsieve plan` shows it before.\n\n"
-             "A shard works independently in WORKDIR/shards/KKKKK-of-NNNNN; when all are done, `molsieve merge` combines\n"
-             "them into the results of one run, and `molsieve run` runs the stages that were left out.\n\n"
+    .help = "run a workflow: reuse finished stages, continue unfinished ones",
+    .about = "You can stop a run at any moment and in any way; the same command continues it.\n"
+             "After TERM, INT, USR1, USR2 or XCPU the run finishes the units in progress and\n"
+             "ends with status 75; a second signal ends it at once, which is safe too. If you\n"
+             "change a setting, its stage and those after it run again; `molsieve plan` shows\n"
+             "this before.\n"
+             "\n"
+             "A shard works independently in WORKDIR/shards/KKKKK-of-NNNNN. When all shards\n"
+             "are done, `molsieve merge` combines them into the results of one run, and\n"
+             "`molsieve run` runs the stages that were left out.\n"
+             "\n"
              "  molsieve run workflows/screen.yaml\n"
              "  molsieve run workflows/screen.yaml stages.rank.top=500 -j 8\n"
              "  molsieve run workflows/screen.yaml --shard 3/100\n"
-             "  molsieve run workflows/train-esol.yaml --max-time auto --log train.log --log-format json\n",
+             "  molsieve run workflows/train-esol.yaml --max-time auto --log train.log\n",
     .opts = opts,
     .min_args = 1,
     .run = run,

@@ -169,9 +169,11 @@ static int run(const pl_app *app, const pl_args *args)
 const pl_cmd st_cmd_script = {
     .name = "script",
     .args = "FILE [stage.setting=value ...]",
-    .help = "print the job script of a workflow for Slurm, PBS, LSF or Grid Engine",
-    .about = "The job runs the workflow, stops before its time limit and is queued again until all is done.\n"
-             "Its resources come from `scheduler` in the workflow, or from these options. Nothing is submitted: see `submit`.\n\n"
+    .help = "print the job script of a workflow (Slurm, PBS, LSF, Grid Engine)",
+    .about = "The job runs the workflow, stops before its time limit and is queued again until\n"
+             "all is done. Its resources come from `scheduler` in the workflow, or from these\n"
+             "options. Nothing is submitted: see `submit`.\n"
+             "\n"
              "  molsieve script workflows/screen.yaml --time 12h --cpus 16\n"
              "  molsieve script workflows/screen.yaml --array 400 --max-running 64\n",
     .opts = st_job_opts,

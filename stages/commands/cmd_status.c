@@ -149,9 +149,9 @@ static pl_code print_stages(pl_store *s, const last_run *r, pl_error *err)
     char a[32], b[32], c[32], d[32];
     pl_code code = pl_db_prepare(s->db, &st, stages_sql(r), err);
 
-    (void)printf("  %-9s %-8s %8s %14s %10s %9s\n", "stage", "state", "units", "ok", "failed", "time");
+    pl_cmd_print("  %-9s %-8s %8s %14s %10s %9s\n", "stage", "state", "units", "ok", "failed", "time");
     while (code == PL_OK && (code = pl_db_step(st, &row, err)) == PL_OK && row)
-        (void)printf("  %-9s %-8s %8s %14s %10s %9s\n", (const char *)sqlite3_column_text(st, 0),
+        pl_cmd_print("  %-9s %-8s %8s %14s %10s %9s\n", (const char *)sqlite3_column_text(st, 0),
                      (const char *)sqlite3_column_text(st, 1), count_str(st, 3, a), count_str(st, 4, b), count_str(st, 5, c),
                      pl_duration_str(sqlite3_column_double(st, 6), d));
     (void)sqlite3_finalize(st);
@@ -173,7 +173,7 @@ static pl_code print_epoch(pl_store *s, pl_error *err)
     if (code == PL_OK)
         code = pl_db_step(st, &row, err);
     if (row)
-        (void)printf("  %s: epoch %lld of %lld: %s\n", (const char *)sqlite3_column_text(st, 0),
+        pl_cmd_print("  %s: epoch %lld of %lld: %s\n", (const char *)sqlite3_column_text(st, 0),
                      (long long)sqlite3_column_int64(st, 1), (long long)sqlite3_column_int64(st, 2),
                      (const char *)sqlite3_column_text(st, 3));
     (void)sqlite3_finalize(st);
@@ -184,11 +184,11 @@ static pl_code print_text(pl_store *s, const last_run *r, pl_error *err)
 {
     pl_code code;
 
-    (void)printf("%s\n", s->results_path);
+    pl_cmd_print("%s\n", s->results_path);
     if (r->run_id == 0)
-        (void)printf("no run yet\n");
+        pl_cmd_print("no run yet\n");
     else
-        (void)printf("run %lld (%s): %s, on %s since %s%s%s%s%s\n", (long long)r->run_id, r->command, r->state, r->host, r->started,
+        pl_cmd_print("run %lld (%s): %s, on %s since %s%s%s%s%s\n", (long long)r->run_id, r->command, r->state, r->host, r->started,
                      r->ended[0] ? ", ended " : "", r->ended, r->reason[0] ? ": " : "", r->reason);
     code = print_stages(s, r, err);
     return code == PL_OK ? print_epoch(s, err) : code;
@@ -242,10 +242,12 @@ const pl_cmd st_cmd_status = {
     .name = "status",
     .args = "[WHERE]",
     .help = "show the progress of a run; safe while it runs",
-    .about = "WHERE is a workflow, a work directory or a results.db; without it the newest one below the current\n"
-             "directory. A run whose process is gone is shown as lost: run the same command again to continue.\n"
-             "Of a run on another host, or on a network file system, its heartbeat.json is read and not the database; where\n"
-             "there are shards and no results yet, the heartbeats of the shards.\n\n"
+    .about = "WHERE is a workflow, a work directory or a results.db; without it, the newest\n"
+             "one below the current directory. A run whose process is gone is shown as lost:\n"
+             "run the same command again to continue it. For a run on another host or on a\n"
+             "network file system, reads its heartbeat.json instead of the database; if there\n"
+             "are shards but no results yet, the heartbeats of the shards.\n"
+             "\n"
              "  molsieve status\n"
              "  molsieve status runs/screen --watch\n"
              "  molsieve status workflows/screen.yaml --json\n",

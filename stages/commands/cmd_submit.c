@@ -73,9 +73,9 @@ static pl_code submit(const st_job *job, const char *name, const char *after, co
 
 static void say(const st_job *job, const char *what, const char *id)
 {
-    (void)printf("%s %s%s\n  ", st_scheduler_name(job->scheduler), what, id);
-    (void)printf(kinds[job->scheduler].watch, id);
-    (void)printf("\n");
+    pl_cmd_print("%s %s%s\n  ", st_scheduler_name(job->scheduler), what, id);
+    pl_cmd_print(kinds[job->scheduler].watch, id);
+    pl_cmd_print("\n");
     (void)fflush(stdout);
 }
 
@@ -114,7 +114,7 @@ static void say_status(const st_job *job)
         pl_text_addf(&line, "molsieve status --watch %s", job->wf->workdir);
     if (job->of > 0)
         pl_text_addf(&line, " --of %d --missing", job->of);
-    (void)printf("  %s\n", pl_text_str(&line));
+    pl_cmd_print("  %s\n", pl_text_str(&line));
     pl_text_free(&line);
 }
 
@@ -138,12 +138,14 @@ static int run(const pl_app *app, const pl_args *args)
 const pl_cmd st_cmd_submit = {
     .name = "submit",
     .args = "FILE [stage.setting=value ...]",
-    .help = "write the job script of a workflow into its work directory and submit it",
-    .about = "Like `script`, and submits the job with sbatch, qsub or bsub. With --array it also submits a job that merges\n"
-             "the shards and continues the workflow when all of them have ended.\n\n"
+    .help = "write the job script into the work directory and submit it",
+    .about = "Like `script`, but also submits the job with sbatch, qsub or bsub. With --array\n"
+             "it submits a second job, which merges the shards and continues the workflow when\n"
+             "all of them have ended.\n"
+             "\n"
              "  molsieve submit workflows/screen.yaml --time 12h --cpus 16\n"
              "  molsieve submit workflows/screen.yaml --array 400 --max-running 64\n"
-             "  molsieve submit workflows/screen.yaml --array 400 --missing    # tasks that were lost\n",
+             "  molsieve submit workflows/screen.yaml --array 400 --missing  # lost tasks\n",
     .opts = st_job_opts,
     .min_args = 1,
     .run = run,

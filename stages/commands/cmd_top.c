@@ -44,7 +44,7 @@ static pl_code print_domain(sqlite3 *db, int64_t n, pl_error *err)
     pl_code code = st_domain_words(&text, db, true, n, err);
 
     if (code == PL_OK)
-        (void)printf("%s", pl_text_str(&text));
+        pl_cmd_print("%s", pl_text_str(&text));
     pl_text_free(&text);
     return code;
 }

@@ -6,9 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "pipeline/base/wrap.h"
 #include "pipeline/store/store.h"
 
-enum { MAX_COLUMNS = 256, LOOK_AHEAD = 500, FLUSH_BYTES = 1 << 16 };
+enum { MAX_COLUMNS = 256, LOOK_AHEAD = 500, FLUSH_BYTES = 1 << 16, NARROWEST = 16 };
 
 pl_code st_format_parse(st_format *out, const char *word, pl_error *err)
 {
@@ -216,7 +217,9 @@ static pl_code write_plain(sqlite3_stmt *st, st_format format, int64_t *n_rows, 
 
 typedef struct table {
     int n_columns, max_cell, n_kept;
-    int width[MAX_COLUMNS];
+    int room, n_shown;      /* columns of the terminal, or 0; the columns of the table that fit */
+    int head_lines;         /* 1, or more if names stand one word a line */
+    int width[MAX_COLUMNS]; /* of the cells, then of the column */
     bool right[MAX_COLUMNS];
     char **cell; /* [n_kept][n_columns], the rows kept to measure */
     pl_text text;
@@ -247,10 +250,78 @@ static pl_code read_row(table *t, sqlite3_stmt *st, char **cells, pl_error *err)
 static void add_cells(table *t, char **cells)
 {
     for (int i = 0; i < t->n_columns; i++) {
-        add_padded(&t->text, cells[i], t->width[i], t->right[i], i == t->n_columns - 1);
+        if (t->room > 0 && width_of(cells[i]) > t->width[i])
+            cut(cells[i], t->width[i]);
+        if (i < t->n_shown)
+            add_padded(&t->text, cells[i], t->width[i], t->right[i], i == t->n_shown - 1);
         free(cells[i]);
         cells[i] = NULL;
     }
+}
+
+/* The word of the name that stands in this line of the head, counted from the last line; "" if it has fewer words. */
+static const char *head_word(const char *name, int line, int *n)
+{
+    const char *end = name + strlen(name), *start;
+
+    for (;; line--, end = start > name ? start - 1 : name) {
+        for (start = end; start > name && start[-1] != ' ';)
+            start--;
+        *n = (int)(end - start);
+        if (line == 0 || start == name)
+            return line == 0 ? start : (*n = 0, start);
+    }
+}
+
+/* Widths of the columns with their names, each name on one line or one word a line. Returns the width of the table. */
+static int widen(int width[], table *t, sqlite3_stmt *st, bool stacked)
+{
+    int all = 0;
+
+    t->head_lines = 1;
+    for (int i = 0; i < t->n_columns; i++) {
+        const char *name = sqlite3_column_name(st, i);
+        int lines = stacked ? 0 : 1, n = stacked ? 0 : width_of(name), one = 1;
+        for (; stacked && one > 0; lines += one > 0, n = one > n ? one : n)
+            (void)head_word(name, lines, &one);
+        t->head_lines = lines > t->head_lines ? lines : t->head_lines;
+        width[i] = n > t->width[i] ? n : t->width[i];
+        all += width[i] + (i > 0 ? 2 : 0);
+    }
+    return all;
+}
+
+/* On a terminal only the columns that fit. The last of these may be cut, if it is text. */
+static void fit_columns(table *t, sqlite3_stmt *st)
+{
+    int left = t->room, width[MAX_COLUMNS];
+
+    if (widen(width, t, st, false) > t->room && t->room > 0)
+        (void)widen(width, t, st, true);
+    memcpy(t->width, width, (size_t)t->n_columns * sizeof width[0]);
+    t->n_shown = t->n_columns;
+    for (int i = 0; i < t->n_columns && t->room > 0; i++) {
+        if (t->width[i] > left) {
+            bool some = (!t->right[i] && left >= NARROWEST) || i == 0;
+            t->n_shown = some ? i + 1 : i;
+            t->width[i] = some ? left : t->width[i];
+            return;
+        }
+        left -= t->width[i] + 2;
+    }
+}
+
+static void add_not_shown(table *t, sqlite3_stmt *st)
+{
+    pl_text names = { 0 };
+
+    for (int i = t->n_shown; i < t->n_columns; i++)
+        pl_text_addf(&names, "%s%s", i > t->n_shown ? ", " : "not shown: ", sqlite3_column_name(st, i));
+    if (names.len > 0) {
+        pl_text_add(&names, "; a wider terminal, --csv and --json show all columns\n");
+        pl_text_wrap(&t->text, pl_text_str(&names), t->room);
+    }
+    pl_text_free(&names);
 }
 
 static void measure(table *t, sqlite3_stmt *st, char **cells)
@@ -281,12 +352,21 @@ static pl_code keep_first_rows(table *t, sqlite3_stmt *st, bool *more, pl_error 
 
 static void add_table_head(table *t, sqlite3_stmt *st)
 {
-    for (int i = 0; i < t->n_columns; i++)
-        add_padded(&t->text, sqlite3_column_name(st, i), t->width[i], t->right[i], i == t->n_columns - 1);
-    for (int i = 0; i < t->n_columns; i++) {
+    char head[256];
+
+    for (int line = t->head_lines - 1; line >= 0; line--)
+        for (int i = 0; i < t->n_shown; i++) {
+            const char *name = sqlite3_column_name(st, i), *word = name;
+            int n = (int)strlen(name);
+            if (t->head_lines > 1)
+                word = head_word(name, line, &n);
+            (void)snprintf(head, sizeof head, "%.*s", n, word);
+            add_padded(&t->text, head, t->width[i], t->right[i], i == t->n_shown - 1);
+        }
+    for (int i = 0; i < t->n_shown; i++) {
         for (int k = 0; k < t->width[i]; k++)
             pl_text_add(&t->text, "-");
-        pl_text_add(&t->text, i == t->n_columns - 1 ? "\n" : "  ");
+        pl_text_add(&t->text, i == t->n_shown - 1 ? "\n" : "  ");
     }
 }
 
@@ -308,12 +388,13 @@ static pl_code write_rest(table *t, sqlite3_stmt *st, bool more, int64_t *n_rows
         if (code == PL_OK)
             code = flush(&t->text, FLUSH_BYTES, sink, ctx, err);
     }
+    add_not_shown(t, st);
     return code == PL_OK ? flush(&t->text, 0, sink, ctx, err) : code;
 }
 
-static pl_code write_table(sqlite3_stmt *st, int max_cell, int64_t *n_rows, st_sink *sink, void *ctx, pl_error *err)
+static pl_code write_table(sqlite3_stmt *st, int max_cell, int room, int64_t *n_rows, st_sink *sink, void *ctx, pl_error *err)
 {
-    table t = { .n_columns = sqlite3_column_count(st), .max_cell = max_cell };
+    table t = { .n_columns = sqlite3_column_count(st), .max_cell = max_cell, .room = room };
     bool more = true;
     pl_code code = PL_OK;
 
@@ -322,12 +403,11 @@ static pl_code write_table(sqlite3_stmt *st, int max_cell, int64_t *n_rows, st_s
     t.cell = calloc((size_t)LOOK_AHEAD * (size_t)t.n_columns, sizeof *t.cell);
     if (t.cell == NULL)
         return pl_fail(err, PL_ENOMEM, "out of memory while writing rows");
-    for (int i = 0; i < t.n_columns; i++) {
-        t.width[i] = width_of(sqlite3_column_name(st, i));
+    for (int i = 0; i < t.n_columns; i++)
         t.right[i] = true;
-    }
     code = keep_first_rows(&t, st, &more, err);
     if (code == PL_OK) {
+        fit_columns(&t, st);
         add_table_head(&t, st);
         code = write_rest(&t, st, more, n_rows, sink, ctx, err);
     }
@@ -341,7 +421,8 @@ static pl_code write_table(sqlite3_stmt *st, int max_cell, int64_t *n_rows, st_s
 pl_code st_rows_write(sqlite3_stmt *st, st_format format, int max_cell, int64_t *n_rows, st_sink *sink, void *ctx, pl_error *err)
 {
     int64_t n = 0;
-    pl_code code = format == ST_TABLE ? write_table(st, max_cell, &n, sink, ctx, err) : write_plain(st, format, &n, sink, ctx, err);
+    pl_code code =
+        format == ST_TABLE ? write_table(st, max_cell, 0, &n, sink, ctx, err) : write_plain(st, format, &n, sink, ctx, err);
 
     if (n_rows != NULL)
         *n_rows = n;
@@ -358,5 +439,11 @@ static pl_code print_text(void *ctx, const pl_text *text, pl_error *err)
 
 pl_code st_rows_print(sqlite3_stmt *st, st_format format, int max_cell, int64_t *n_rows, pl_error *err)
 {
-    return st_rows_write(st, format, max_cell, n_rows, print_text, NULL, err);
+    int64_t n = 0;
+    pl_code code = format == ST_TABLE ? write_table(st, max_cell, pl_columns(stdout), &n, print_text, NULL, err)
+                                      : write_plain(st, format, &n, print_text, NULL, err);
+
+    if (n_rows != NULL)
+        *n_rows = n;
+    return code;
 }

@@ -1,7 +1,7 @@
 /* stages/database/rows.h - the rows of a statement as text: for people, or for programs.
  *
  * table  columns padded, numbers to the right with 6 digits, long texts cut;
- *        the widths are those of the first 500 rows, later ones may jut out
+ *        the widths are those of the first 500 rows, later ones may be wider
  * csv    RFC 4180, numbers in full
  * json   an array of objects; jsonl: one object a line; numbers in full
  * NULL is empty in table and csv. Rows are not kept, whatever their number. */
@@ -25,7 +25,7 @@ typedef pl_code st_sink(void *ctx, const pl_text *text, pl_error *err);
 /* All rows of the statement, stepped to the end. max_cell: longest text of a table cell, 0 = any. */
 pl_code st_rows_write(sqlite3_stmt *st, st_format format, int max_cell, int64_t *n_rows, st_sink *sink, void *ctx, pl_error *err);
 
-/* The same to standard output. */
+/* The same to standard output. On a terminal a table has only the columns that fit, and names the others below. */
 pl_code st_rows_print(sqlite3_stmt *st, st_format format, int max_cell, int64_t *n_rows, pl_error *err);
 
 /* A column's value: numbers in the shortest form that reads back as the same number; NULL is "".

@@ -220,12 +220,12 @@ def the_heartbeat_shows_the_run_to_other_hosts():
         assert all(s["state"] == "done" and s["done"] > 0 for s in beat["stages"])
         # No results yet: status tells of the shards.
         p.run("run", "w.yaml", "-q", "--shard", "1/2", "stages.prepare.max_heavy_atoms=1", expect=3)
-        assert "1 ended well, 0 stopped, 1 failed" in p.run("status", "w.yaml")[1]
+        assert "1 done, 0 stopped, 1 failed" in p.run("status", "w.yaml")[1]
         assert json.loads(p.run("status", "run", "--json")[1])["shards"]["failed"] == 1
         assert "only shards are: molsieve merge" in p.run("top", "run", expect=6)[2]
         os.mkdir(p.path("runs"))
         os.symlink("../run", p.path("runs/run"))
-        assert "1 ended well, 0 stopped, 1 failed" in p.run("status")[1]
+        assert "1 done, 0 stopped, 1 failed" in p.run("status")[1]
         shards(p, 2, "run", [1])
         p.run("merge", "w.yaml", "-q")
         p.run("run", "w.yaml", "-q")

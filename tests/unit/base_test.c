@@ -18,6 +18,7 @@
 #include "pipeline/base/sha256.h"
 #include "pipeline/base/sha256_blocks.h"
 #include "pipeline/base/text.h"
+#include "pipeline/base/wrap.h"
 
 static void sha256_gives_the_published_digests(void **unused)
 {
@@ -237,6 +238,36 @@ static void terminal_controls_are_removed_from_messages(void **unused)
     assert_string_equal(text, err.text);
 }
 
+static void long_lines_are_wrapped_between_words(void **unused)
+{
+    static const struct {
+        const char *text, *wrapped; /* at 20 columns */
+    } cases[] = {
+        { "twenty columns fit x\n\n", "twenty columns fit x\n\n" },
+        { "the rest goes on the next line", "the rest goes on the\n  next line" },
+        { "  an indented line goes on\n", "  an indented line\n  goes on\n" },
+        { "-j N  worker threads of it", "-j N  worker threads\n      of it" },
+        { "-j N  c1ccccc1OCCCCCCCCCCC", "-j N\n  c1ccccc1OCCCCCCCCCCC" },
+        { "a b  c  d c1ccccc1CCCCC x", "a b  c  d\n     c1ccccc1CCCCC x" },
+        { "call it by `molsieve x` now", "call it by\n  `molsieve x` now" },
+        { "`molsieve run a file` is too long", "`molsieve run a\n  file` is too long" },
+        { "onewordthatislongerthantwentycolumns", "onewordthatislongerthantwentycolumns" },
+        { "\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9 a line of twenty", "\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9 a line of\n  twenty" },
+        { "\x1b[32mok\x1b[0m  \xc3\xa9 coloured line", "\x1b[32mok\x1b[0m  \xc3\xa9 coloured line" },
+        { "no blank ends a line    \nx", "no blank ends a line\nx" },
+        { "nor is a sign lost: 90 %", "nor is a sign lost:\n  90 %" },
+    };
+    pl_text t = { 0 };
+
+    (void)unused;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        pl_text_reset(&t);
+        pl_text_wrap(&t, cases[i].text, 20);
+        assert_string_equal(pl_text_str(&t), cases[i].wrapped);
+    }
+    pl_text_free(&t);
+}
+
 static void the_nearest_name_is_found_or_none(void **unused)
 {
     static const char *const names[] = { "cutoff", "edges", "max_neighbours" };
@@ -446,6 +477,7 @@ int main(void)
         cmocka_unit_test(text_for_people_is_short),
         cmocka_unit_test(json_text_is_valid_for_any_bytes),
         cmocka_unit_test(terminal_controls_are_removed_from_messages),
+        cmocka_unit_test(long_lines_are_wrapped_between_words),
         cmocka_unit_test(the_nearest_name_is_found_or_none),
         cmocka_unit_test(random_streams_have_the_right_moments_and_bounds),
         cmocka_unit_test(a_file_is_written_whole_and_read_back),

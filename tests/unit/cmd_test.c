@@ -159,11 +159,12 @@ static void help_and_version_are_results_on_stdout(void **unused)
 static void help_of_the_program_and_of_a_command_is_whole(void **unused)
 {
     static const char app_help[] =
-        "molsieve ranks libraries of small molecules by predicted properties. Stop a run at any time; run it again to continue.\n\n"
+        "molsieve ranks libraries of small molecules by predicted properties. Stop a run\n"
+        "at any time; run it again to continue.\n\n"
         "usage: molsieve COMMAND [arguments]\n\n"
         "  echo        say it again\n  fail        fails\n  load        loads\n  two         wants two\n\n"
         "Start with:  molsieve init demo && cd demo && molsieve run workflows/screen.yaml\n"
-        "More:        molsieve help COMMAND | STAGE | yaml | exit-codes;  molsieve --version [-v]\n";
+        "More:        molsieve help COMMAND | STAGE | stages | yaml | exit-codes\n             molsieve --version [-v]\n";
     static const char echo_help[] =
         "usage: molsieve echo [WORD ...]\n\nsay it again\n\nAbout it.\n\nOptions:\n"
         "  -j, --workers N             how many\n  -n, --dry-run               do nothing\n  -k, --keep-going            go on\n"

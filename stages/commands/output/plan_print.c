@@ -69,12 +69,13 @@ static void put_step(const st_plan *p, int i, pl_text *out)
     const pl_estimate *e = &s->estimate;
     char a[32], b[32], c[32], d[32];
     bool runs = will_run(p, i);
+    const char *why = s->state == PL_STEP_DONE && strncmp(s->reason, "done: ", 6) == 0 ? s->reason + 6 : s->reason;
 
-    pl_text_addf(out, "  %-9s %-7s %11s %10s %10s %9s  %s\n", p->wf->step[i].stage->name,
-                 p->wanted[i] ? state_word[s->state] : "left", or_dash(runs && e->n_items >= 0, pl_count_str(e->n_items, a)),
+    pl_text_addf(out, "  %-8s %-6s %9s %7s %8s %8s  %s\n", p->wf->step[i].stage->name, p->wanted[i] ? state_word[s->state] : "left",
+                 or_dash(runs && e->n_items >= 0, pl_count_str(e->n_items, a)),
                  or_dash(runs && e->bytes_results > 0, pl_size_str(e->bytes_results, b)),
                  or_dash(runs && e->bytes_features > 0, pl_size_str(e->bytes_features, c)),
-                 or_dash(runs && e->seconds > 0, pl_duration_str(e->seconds, d)), s->reason);
+                 or_dash(runs && e->seconds > 0, pl_duration_str(e->seconds, d)), why);
 }
 
 static void put_notes(const st_plan *p, pl_text *out)
@@ -84,14 +85,14 @@ static void put_notes(const st_plan *p, pl_text *out)
             pl_text_addf(out, "%s: %s\n", p->wf->step[i].stage->name, p->step[i].estimate.note);
 }
 
-void st_plan_table(const st_plan *p, pl_text *out)
+static void put_table(const st_plan *p, pl_text *out)
 {
     totals t = add_up(p);
     double left = pl_disk_free(p->wf->storage.results);
     char a[32], b[32], c[32], d[32];
 
     pl_text_addf(out, "%s -> %s\n", p->wf->path, p->wf->storage.results);
-    pl_text_addf(out, "  %-9s %-7s %11s %10s %10s %9s  %s\n", "stage", "state", "items", "results", "features", "1 worker", "why");
+    pl_text_addf(out, "  %-8s %-6s %9s %7s %8s %8s  %s\n", "stage", "state", "items", "results", "features", "1 worker", "why");
     for (int i = 0; i < p->wf->n_steps; i++)
         put_step(p, i, out);
     put_notes(p, out);
@@ -106,6 +107,15 @@ void st_plan_table(const st_plan *p, pl_text *out)
     pl_text_free(&t.untimed);
     if (left >= 0 && t.results + t.features > left)
         pl_text_add(out, "WARNING: that is more than the disk has; choose another basis or another workdir\n");
+}
+
+void st_plan_print(const st_plan *p)
+{
+    pl_text out = { 0 };
+
+    put_table(p, &out);
+    pl_cmd_print("%s", pl_text_str(&out));
+    pl_text_free(&out);
 }
 
 /* ---- JSON ---- */

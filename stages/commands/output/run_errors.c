@@ -58,7 +58,7 @@ static void print_coverage(pl_store *s, sqlite3_stmt *row)
     (void)sqlite3_bind_int64(st, 2, sqlite3_column_int64(row, 10));
     (void)sqlite3_bind_text(st, 3, text(row, 2), -1, SQLITE_TRANSIENT);
     if (pl_db_step(st, &more, NULL) == PL_OK && more)
-        (void)printf("; interval90 holds %.1f %% of %s inside of the domain", 100 * sqlite3_column_double(st, 0),
+        pl_cmd_print("; interval90 holds %.1f %% of %s inside of the domain", 100 * sqlite3_column_double(st, 0),
                      pl_count_str(sqlite3_column_int64(st, 1), n));
     (void)sqlite3_finalize(st);
 }
@@ -70,17 +70,17 @@ static void print_row(pl_store *s, sqlite3_stmt *row, const char *metric, bool c
     pl_text says = { 0 };
     char n[32], who[48] = "";
 
-    (void)printf("model %s: %s, %s %s %.4g%s%s", text(row, 0), text(row, 1), text(row, 2), classes ? "ROC-AUC" : "MAE", v.model,
+    pl_cmd_print("model %s: %s, %s %s %.4g%s%s", text(row, 0), text(row, 1), text(row, 2), classes ? "ROC-AUC" : "MAE", v.model,
                  space, unit);
     if (sqlite3_column_int64(row, 6) > 1)
-        (void)printf(" together, each %.4g to %.4g", sqlite3_column_double(row, 7), sqlite3_column_double(row, 8));
-    (void)printf(" (%s molecules)", pl_count_str(sqlite3_column_int64(row, 5), n));
+        pl_cmd_print(" together, each %.4g to %.4g", sqlite3_column_double(row, 7), sqlite3_column_double(row, 8));
+    pl_cmd_print(" (%s molecules)", pl_count_str(sqlite3_column_int64(row, 5), n));
     simple_compare(s, row, metric, &v, who, sizeof who);
     if (v.who != NULL)
-        (void)printf("; the best simple prediction, %s: %.4g", st_verdict_words(who), v.best);
+        pl_cmd_print("; the best simple prediction, %s: %.4g", st_verdict_words(who), v.best);
     print_coverage(s, row);
     st_verdict_add(&says, &v, text(row, 2), unit);
-    (void)printf("\n%s%s", pl_text_str(&says), says.len > 0 ? "\n" : "");
+    pl_cmd_print("\n%s%s", pl_text_str(&says), says.len > 0 ? "\n" : "");
     pl_text_free(&says);
 }
 

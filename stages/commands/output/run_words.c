@@ -6,6 +6,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "pipeline/base/wrap.h"
 #include "stages/commands/output/run_words.h"
 #include "stages/files/out_file.h"
 #include "stages/files/own_files.h"
@@ -34,6 +35,19 @@ static void put_text(FILE *to, const char *at, const char *level, const char *li
     (void)fflush(to);
 }
 
+/* On a terminal. The progress line is where the cursor is. */
+static void put_person(pl_level level, const char *word, const char *line)
+{
+    pl_text said = { 0 }, wrapped = { 0 };
+    int columns = pl_columns(stderr);
+
+    pl_text_addf(&said, "%s%s%s", level <= PL_WARN ? word : "", level <= PL_WARN ? ": " : "", line);
+    pl_text_wrap(&wrapped, pl_text_str(&said), columns > 0 ? columns : PL_COLUMNS);
+    (void)fprintf(stderr, "\r\033[K%s\n", pl_text_str(&wrapped));
+    pl_text_free(&said);
+    pl_text_free(&wrapped);
+}
+
 static void sink(void *ctx, pl_level level, const char *line)
 {
     static const char *const words[] = { "error", "warn", "info", "debug" };
@@ -46,8 +60,8 @@ static void sink(void *ctx, pl_level level, const char *line)
     (void)strftime(at, sizeof at, "%Y-%m-%dT%H:%M:%SZ", &tm);
     if (log->file != NULL)
         (log->json ? put_json : put_text)(log->file, at, words[level], line);
-    if (log->tty) /* the progress line stands where the cursor is */
-        (void)fprintf(stderr, "\r\033[K%s%s%s\n", level <= PL_WARN ? words[level] : "", level <= PL_WARN ? ": " : "", line);
+    if (log->tty)
+        put_person(level, words[level], line);
     else
         (log->json ? put_json : put_text)(stderr, at, words[level], line);
 }
@@ -129,8 +143,8 @@ static void print_funnel(const pl_workflow *wf, pl_store *s)
     if (pl_db_step(st, &row, NULL) == PL_OK && row)
         for (int i = 0; i < 8; i++)
             if (i < 6 || pl_workflow_step(wf, i == 6 ? "score" : "rank") != NULL)
-                (void)printf("%s%s%s", i < 6 ? "" : " -> ", pl_count_str(sqlite3_column_int64(st, i), n), names[i]);
-    (void)printf("\n");
+                pl_cmd_print("%s%s%s", i < 6 ? "" : " -> ", pl_count_str(sqlite3_column_int64(st, i), n), names[i]);
+    pl_cmd_print("\n");
     (void)sqlite3_finalize(st);
 }
 
@@ -143,22 +157,24 @@ static void print_top(pl_store *s)
     sqlite3_stmt *st;
     bool row = false;
     int64_t last = 0;
+    char smiles[84] = ""; /* of the molecule of the last row; it ends the line */
 
     if (!has_rows(s, "hit") || pl_db_prepare(s->db, &st, sql, NULL) != PL_OK)
         return;
     while (pl_db_step(st, &row, NULL) == PL_OK && row) {
         if (sqlite3_column_int64(st, 0) != last)
-            (void)printf("%s%4lld  %-44.80s  %.24s", last ? "\n" : "", (long long)sqlite3_column_int64(st, 0),
-                         (const char *)sqlite3_column_text(st, 1), (const char *)sqlite3_column_text(st, 5));
+            pl_cmd_print("%s%s%4lld  %-16.24s", smiles, last ? "\n" : "", (long long)sqlite3_column_int64(st, 0),
+                         (const char *)sqlite3_column_text(st, 5));
         last = sqlite3_column_int64(st, 0);
-        (void)printf("  %s %.3f", (const char *)sqlite3_column_text(st, 2), sqlite3_column_double(st, 4));
+        (void)snprintf(smiles, sizeof smiles, "  %.80s", (const char *)sqlite3_column_text(st, 1));
+        pl_cmd_print("  %s %.3f", (const char *)sqlite3_column_text(st, 2), sqlite3_column_double(st, 4));
         if (sqlite3_column_type(st, 6) != SQLITE_NULL)
-            (void)printf(" +- %.2g", sqlite3_column_double(st, 6));
-        (void)printf("%s", (const char *)sqlite3_column_text(st, 3));
+            pl_cmd_print(" +- %.2g", sqlite3_column_double(st, 6));
+        pl_cmd_print("%s", (const char *)sqlite3_column_text(st, 3));
         if (sqlite3_column_type(st, 7) != SQLITE_NULL && strcmp((const char *)sqlite3_column_text(st, 7), "outside") == 0)
-            (void)printf(" (no interval: outside domain)");
+            pl_cmd_print(" (no interval: outside domain)");
     }
-    (void)printf("\n");
+    pl_cmd_print("%s\n", smiles);
     (void)sqlite3_finalize(st);
 }
 
@@ -168,7 +184,7 @@ static void print_domain(pl_store *s)
     pl_text text = { 0 };
 
     if (st_domain_words(&text, s->db, false, 0, NULL) == PL_OK)
-        (void)printf("%s", pl_text_str(&text));
+        pl_cmd_print("%s", pl_text_str(&text));
     pl_text_free(&text);
 }
 
@@ -198,7 +214,7 @@ static void print_all_next(const pl_workflow *wf, bool ranked)
     pl_arena *mem = pl_arena_new(1 << 12);
     const char *model = train != NULL && mem != NULL ? st_train_model_path(wf, train, 0, mem) : NULL, *path = wf->storage.results;
 
-    (void)printf("next:\n");
+    pl_cmd_print("next:\n");
     if (model != NULL && access(model, F_OK) == 0)
         print_next("model info", model);
     print_next(ranked ? "top -n 20" : "status", path);
@@ -220,11 +236,11 @@ void st_summary_print(const pl_app *app, const pl_workflow *wf, int stages_ran)
     if (stages_ran > 0)
         print_funnel(wf, s);
     else
-        (void)printf("everything is done already: nothing ran\n");
+        pl_cmd_print("everything is done already: nothing ran\n");
     print_top(s);
     print_domain(s);
     st_model_errors_print(s);
-    (void)printf("results: %s\n", from_here(wf->storage.results));
+    pl_cmd_print("results: %s\n", from_here(wf->storage.results));
     print_all_next(wf, has_rows(s, "hit"));
     pl_store_close(s);
 }

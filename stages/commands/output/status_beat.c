@@ -13,6 +13,7 @@
 
 #include "pipeline/base/file.h"
 #include "pipeline/base/text.h"
+#include "pipeline/cli/cmd.h"
 #include "pipeline/run/heartbeat.h"
 #include "pipeline/store/store.h"
 
@@ -85,15 +86,15 @@ static void print_text(const json_t *beat, const char *results)
     char a[32], b[32];
     size_t i;
 
-    (void)printf("%s\nrun %lld (%s): %s, on %s%s%s since %s%s%s; by its heartbeat, %s ago\n", results,
+    pl_cmd_print("%s\nrun %lld (%s): %s, on %s%s%s since %s%s%s; by its heartbeat, %s ago\n", results,
                  (long long)json_integer_value(json_object_get(beat, "run_id")), text_of(beat, "command"), state_of(beat),
                  text_of(beat, "host"), job[0] ? ", " : "", job, text_of(beat, "started_utc"),
                  text_of(beat, "reason")[0] ? ": " : "", text_of(beat, "reason"), pl_duration_str(silence(beat), a));
     if (strcmp(state_of(beat), "lost") == 0)
-        (void)printf("  no heartbeat: the process or its host is dead; the same command continues when the lock is free\n");
+        pl_cmd_print("  no heartbeat: the process or its host is dead; the same command continues when the lock is free\n");
     json_array_foreach(json_object_get(beat, "stages"), i, stage) {
         int64_t total = json_integer_value(json_object_get(stage, "total"));
-        (void)printf("  %-9s %-8s %14s %s%s%s  %s\n", text_of(stage, "stage"), text_of(stage, "state"),
+        pl_cmd_print("  %-9s %-8s %14s %s%s%s  %s\n", text_of(stage, "stage"), text_of(stage, "state"),
                      pl_count_str(json_integer_value(json_object_get(stage, "done")), a), text_of(stage, "item"),
                      total >= 0 ? " of " : "", total >= 0 ? pl_count_str(total, b) : "", text_of(stage, "note"));
     }
@@ -141,13 +142,14 @@ static bool show_shards(const char *dir, bool json, bool *running)
     }
     globfree(&found);
     *running = c.running > 0;
-    (void)printf(json ? "{\"shards\":{\"running\":%d,\"done\":%d,\"stopped\":%d,\"failed\":%d,\"lost\":%d,\"damaged\":%d}}\n"
-                      : "shards: %d at work, %d ended well, %d stopped, %d failed, %d lost, %d with a damaged heartbeat",
-                 c.running, c.done, c.stopped, c.failed, c.lost, c.damaged);
-    if (!json)
-        (void)printf("; %s records prepared by those that ran last\n`molsieve merge FILE --missing` prints those that are not "
-                     "finished\n",
-                     pl_count_str(c.items, n));
+    if (json)
+        (void)printf("{\"shards\":{\"running\":%d,\"done\":%d,\"stopped\":%d,\"failed\":%d,\"lost\":%d,\"damaged\":%d}}\n",
+                     c.running, c.done, c.stopped, c.failed, c.lost, c.damaged);
+    else
+        pl_cmd_print(
+            "shards: %d running, %d done, %d stopped, %d failed, %d lost, %d with a damaged heartbeat; %s records prepared "
+            "by their latest runs\n`molsieve merge FILE --missing` prints the shards that are not finished\n",
+            c.running, c.done, c.stopped, c.failed, c.lost, c.damaged, pl_count_str(c.items, n));
     return true;
 }
 

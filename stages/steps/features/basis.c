@@ -166,7 +166,7 @@ static const char *const needs[] = { "graph", NULL };
 
 const pl_stage st_basis = {
     .name = "basis",
-    .help = "equivariant bases of the edges, stored so that models need not compute them",
+    .help = "store the equivariant bases of the edges for the models",
     .scope = PL_PER_UNIT,
     .version = 1,
     .fields = fields,

@@ -474,7 +474,7 @@ static const char *const reset_sql[] = {
 
 const pl_stage st_prepare = {
     .name = "prepare",
-    .help = "turn records into molecules: structure, identity, descriptors, conformer, labels",
+    .help = "turn records into molecules: structure, identity, descriptors",
     .scope = PL_PER_UNIT,
     .version = 4,
     .fields = st_prepare_fields,

@@ -399,7 +399,7 @@ static const char *evaluate_level(const pl_step *step, pl_arena *mem)
 
 const pl_stage st_evaluate = {
     .name = "evaluate",
-    .help = "errors of the trained model beside those of simple predictions, or of existing models on new labels",
+    .help = "errors of the trained model, or of existing models on new labels",
     .scope = PL_WHOLE,
     .version = 3,
     .fields = fields,

@@ -542,7 +542,7 @@ static const char *train_level(const pl_step *step, pl_arena *mem)
 
 const pl_stage st_train = {
     .name = "train",
-    .help = "fits an SE(3)-Transformer to a label, or to several at once",
+    .help = "fit an SE(3)-Transformer to a label, or to several at once",
     .scope = PL_WHOLE,
     .version = 1,
     .fields = st_train_fields,
