@@ -4,3 +4,8 @@ target_include_directories(molsieve_family_toy PUBLIC ${CMAKE_CURRENT_SOURCE_DIR
 target_link_libraries(molsieve_family_toy PUBLIC molsieve::models PRIVATE molsieve::warnings m)
 
 molsieve_test(trees unit/trees_test.c LABEL unit USES molsieve_family_toy molsieve::models m)
+molsieve_test(gp unit/gp_test.c LABEL unit USES molsieve_family_toy molsieve::models m)
+
+# Not a test: learns what tests/bench/family.py writes.
+add_executable(bench_family EXCLUDE_FROM_ALL bench/bench_family.c)
+target_link_libraries(bench_family PRIVATE molsieve::models molsieve::warnings)

@@ -6,11 +6,18 @@
 #include <math.h>
 
 /* ln 2 in two parts, of which the first has zeros at its end: its product with a small whole number is exact. */
-static const double LN2_HIGH = 6.93147180369123816490e-01, LN2_LOW = 1.90821492927058770002e-10;
+#define LN2_HIGH 6.93147180369123816490e-01
+#define LN2_LOW 1.90821492927058770002e-10
 
 double nn_exp(double x)
 {
-    double n, r, sum = 1;
+    /* 1 / k! */
+    static const double term[] = {
+        1.0,        1.0,         1.0 / 2,      1.0 / 6,       1.0 / 24,       1.0 / 120,       1.0 / 720,
+        1.0 / 5040, 1.0 / 40320, 1.0 / 362880, 1.0 / 3628800, 1.0 / 39916800, 1.0 / 479001600, 1.0 / 6227020800.0
+    };
+    enum { LAST = sizeof term / sizeof *term - 1 };
+    double n, r, sum = term[LAST];
 
     if (isnan(x))
         return x;
@@ -18,10 +25,10 @@ double nn_exp(double x)
         return 0;
     if (x > 709)
         return INFINITY;
-    n = floor(x / (LN2_HIGH + LN2_LOW) + 0.5);
+    n = floor(x * (1 / (LN2_HIGH + LN2_LOW)) + 0.5);
     r = x - n * LN2_HIGH - n * LN2_LOW; /* at most ln 2 / 2 */
-    for (int k = 14; k > 0; k--)
-        sum = 1 + r * sum / k;
+    for (int k = LAST - 1; k >= 0; k--)
+        sum = term[k] + r * sum;
     return ldexp(sum, (int)n);
 }
 

@@ -1,0 +1,553 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Gaussian process: against its definition in plain loops. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "family_toy.h"
+#include "models/family/exact.h"
+#include "models/family/gp_parts.h"
+#include "pipeline/base/rng.h"
+#include "pipeline/base/text.h"
+
+static int setup(void **state)
+{
+    *state = pl_arena_new(0);
+    return *state != NULL ? 0 : -1;
+}
+
+static int teardown(void **state)
+{
+    pl_arena_free(*state);
+    return 0;
+}
+
+/* ---- exact functions ---- */
+
+static void exponential_and_logarithm_agree_with_libm(void **state)
+{
+    (void)state;
+    for (double x = -707; x < 709; x += 0.37)
+        assert_true(fabs(nn_exp(x) / exp(x) - 1) < 1e-15);
+    for (double x = 1e-300; x < 1e300; x *= 1.7)
+        assert_true(fabs(nn_log(x) - log(x)) < 1e-15 * fabs(log(x)) + 1e-16);
+    for (double x = 0.5; x < 2; x += 0.001)
+        assert_true(fabs(nn_log(x) - log(x)) < 3e-16);
+    assert_true(nn_exp(-INFINITY) == 0 && nn_exp(-1e9) == 0 && isinf(nn_exp(710)) && isnan(nn_exp(NAN)) && nn_exp(0) == 1);
+    assert_true(nn_log(1) == 0);
+}
+
+/* ---- tiles ---- */
+
+/* The factor by definition, each number by the same operations in the same order. */
+static void factor_plainly(double *a, int n)
+{
+    for (int i = 0; i < n; i++)
+        for (int j = 0; j <= i; j++) {
+            double sum = a[i * n + j];
+            for (int p = 0; p < j; p++) {
+                const volatile double product = a[i * n + p] * a[j * n + p]; /* not fused */
+                sum -= product;
+            }
+            a[i * n + j] = i == j ? sqrt(sum) : sum / a[j * n + j];
+        }
+}
+
+static void factor_of(int n, pl_arena *mem)
+{
+    double *a = PL_NEW(mem, double, n *n), *room, *x = PL_NEW(mem, double, n), *y = PL_NEW(mem, double, n), log_sum = 0;
+    pl_rng rng = pl_rng_at(3, (uint64_t)n, 0);
+    nn_tiles t;
+
+    assert_int_equal(nn_tiles_make(&t, n, mem, NULL), PL_OK);
+    room = PL_NEW(mem, double, t.n_tiles *NN_TILE *NN_TILE);
+    for (int i = 0; i < n; i++)
+        for (int j = 0; j <= i; j++) {
+            a[i * n + j] = a[j * n + i] = pl_rng_normal(&rng) + (i == j ? 2 * n : 0);
+            *nn_tiles_at(&t, i, j) = a[i * n + j];
+        }
+    for (int i = 0; i < n; i++) {
+        x[i] = i % 5 - 2;
+        for (int j = 0; j < n; j++)
+            y[i] += a[i * n + j] * (j % 5 - 2);
+    }
+    assert_int_equal(nn_tiles_factor(&t, room, NULL, NULL, NULL), PL_OK);
+    factor_plainly(a, n);
+    nn_tiles_forward(&t, y);
+    nn_tiles_backward(&t, y);
+    for (int i = 0; i < n; i++) {
+        assert_true(fabs(y[i] - x[i]) < 1e-9);
+        for (int j = 0; j <= i; j++)
+            assert_memory_equal(nn_tiles_at(&t, i, j), &a[i * n + j], sizeof *a);
+        log_sum += log(a[i * n + i]);
+    }
+    assert_true(fabs(nn_tiles_log(&t) - log_sum) < 1e-9 * n);
+}
+
+static void factors_have_the_bits_of_plain_loops(void **state)
+{
+    static const int size[] = { 1, 2, 63, 64, 65, 128, 200, 321 };
+
+    for (size_t i = 0; i < sizeof size / sizeof *size; i++)
+        factor_of(size[i], *state);
+}
+
+static void a_matrix_that_is_not_definite_is_said(void **state)
+{
+    double room[NN_TILE * NN_TILE];
+    nn_tiles t;
+
+    assert_int_equal(nn_tiles_make(&t, 2, *state, NULL), PL_OK);
+    *nn_tiles_at(&t, 0, 0) = *nn_tiles_at(&t, 1, 1) = 1;
+    *nn_tiles_at(&t, 1, 0) = 2;
+    assert_int_equal(nn_tiles_factor(&t, room, NULL, NULL, NULL), PL_EDATA);
+    *nn_tiles_at(&t, 0, 0) = NAN;
+    assert_int_equal(nn_tiles_factor(&t, room, NULL, NULL, NULL), PL_EDATA);
+}
+
+/* ---- against the definition ---- */
+
+static double count_of(const ch_environments *e, uint32_t id)
+{
+    for (int32_t k = 0; k < e->n; k++)
+        if (e->at[k].id == id)
+            return e->at[k].count < 255 ? e->at[k].count : 255;
+    return 0;
+}
+
+static double tanimoto(const ch_environments *a, const ch_environments *b)
+{
+    double both = 0, either = 0;
+
+    for (int32_t k = 0; k < a->n; k++) {
+        const double x = count_of(a, a->at[k].id), y = count_of(b, a->at[k].id);
+        both += x < y ? x : y;
+        either += x < y ? y : x;
+    }
+    for (int32_t k = 0; k < b->n; k++)
+        either += count_of(a, b->at[k].id) > 0 ? 0 : count_of(b, b->at[k].id);
+    return either > 0 ? both / either : 1;
+}
+
+/* Descriptors and columns of row i, scaled by the molecules of `by`. */
+static double distance(const nn_table *by, const nn_table *a, int i, const nn_table *b, int j)
+{
+    enum { ALL = CH_N_FEATURES + FAMILY_COLUMNS };
+    double sum = 0;
+    int used = 0;
+
+    for (int k = 0; k < ALL; k++) {
+        double mean = 0, square = 0, z[2];
+        int n = 0;
+#define AT(x, i) (k < CH_N_FEATURES ? (x)->features[i][k] : (x)->column[(i)*FAMILY_COLUMNS + k - CH_N_FEATURES])
+        for (int m = 0; m < by->n; m++)
+            if (!isnan(AT(by, m))) {
+                mean += AT(by, m);
+                n++;
+            }
+        mean /= n;
+        for (int m = 0; m < by->n; m++)
+            if (!isnan(AT(by, m)))
+                square += (AT(by, m) - mean) * (AT(by, m) - mean);
+        if (square == 0)
+            continue;
+        z[0] = isnan(AT(a, i)) ? 0 : (AT(a, i) - mean) / sqrt(square / n);
+        z[1] = isnan(AT(b, j)) ? 0 : (AT(b, j) - mean) / sqrt(square / n);
+        sum += (z[0] - z[1]) * (z[0] - z[1]);
+        used++;
+#undef AT
+    }
+    return sum / used;
+}
+
+static double kernel(const nn_gp_kernel *k, const nn_table *by, const nn_table *a, int i, const nn_table *b, int j)
+{
+    return k->w * tanimoto(&a->environments[i], &b->environments[j]) +
+           (1 - k->w) * exp(-distance(by, a, i, b, j) / (2 * k->length * k->length));
+}
+
+static void solve_plainly(double *a, double *x, int n) /* Gauss; a is definite */
+{
+    for (int i = 0; i < n; i++)
+        for (int r = i + 1; r < n; r++) {
+            const double f = a[r * n + i] / a[i * n + i];
+            for (int c = i; c < n; c++)
+                a[r * n + c] -= f * a[i * n + c];
+            x[r] -= f * x[i];
+        }
+    for (int i = n - 1; i >= 0; i--) {
+        for (int c = i + 1; c < n; c++)
+            x[i] -= a[i * n + c] * x[c];
+        x[i] /= a[i * n + i];
+    }
+}
+
+static void predictions_are_those_of_the_definition(void **state)
+{
+    enum { LEARN = 90, NEW = 12 };
+    pl_arena *mem = *state;
+    double *a = PL_NEW(mem, double, LEARN *LEARN), *alpha = PL_NEW(mem, double, LEARN), is[NEW], variance[NEW];
+    family_toy l, t;
+    nn_member *m;
+
+    assert_true(family_toy_make(&l, LEARN, 1, mem) && family_toy_make(&t, NEW, 2, mem));
+    ((ch_environments *)(uintptr_t)t.x.environments)[3].n = 0; /* made here */
+    ((ch_environment *)(uintptr_t)l.x.environments[3].at)[0].count = 1000;
+    assert_int_equal(nn_gp.fit(&m, &l.x, l.y, &(nn_fit_conf){ .seed = 4 }, mem, NULL), PL_OK);
+    assert_int_equal(nn_gp.predict(m, &t.x, is, variance, mem, NULL), PL_OK);
+    for (int i = 0; i < LEARN; i++) {
+        alpha[i] = (l.y[i] - m->mean) / m->scale;
+        for (int j = 0; j < LEARN; j++)
+            a[i * LEARN + j] = kernel(&m->k, &l.x, &l.x, i, &l.x, j) + (i == j ? m->k.noise : 0);
+    }
+    solve_plainly(a, alpha, LEARN);
+    for (int i = 0; i < NEW; i++) {
+        double value = 0, known = 0, *solved = PL_NEW(mem, double, LEARN), *again = PL_NEW(mem, double, LEARN *LEARN);
+        for (int j = 0; j < LEARN; j++) {
+            solved[j] = kernel(&m->k, &l.x, &t.x, i, &l.x, j);
+            value += alpha[j] * solved[j];
+            for (int c = 0; c < LEARN; c++)
+                again[j * LEARN + c] = kernel(&m->k, &l.x, &l.x, j, &l.x, c) + (j == c ? m->k.noise : 0);
+        }
+        solve_plainly(again, solved, LEARN);
+        for (int j = 0; j < LEARN; j++)
+            known += solved[j] * kernel(&m->k, &l.x, &t.x, i, &l.x, j);
+        assert_true(fabs(is[i] - (m->mean + m->scale * value)) < 1e-9 * m->scale);
+        assert_true(fabs(variance[i] / (m->scale * m->scale * m->k.signal) - (1 + m->k.noise - known)) < 1e-4);
+    }
+}
+
+/* Minus the logarithm of the likelihood, less a constant: ln |a| / 2 + n / 2 ln (y a^-1 y / n). */
+static double loss_of(const nn_gp_kernel *k, const nn_table *x, const double *y, pl_arena *mem)
+{
+    const int n = x->n;
+    double *a = PL_NEW(mem, double, n *n), *solved = PL_NEW(mem, double, n), squares = 0, sum = 0;
+
+    for (int i = 0; i < n; i++) {
+        solved[i] = y[i];
+        for (int j = 0; j < n; j++)
+            a[i * n + j] = kernel(k, x, x, i, x, j) + (i == j ? k->noise : 0);
+    }
+    solve_plainly(a, solved, n); /* its pivots multiply to the determinant */
+    for (int i = 0; i < n; i++) {
+        squares += y[i] * solved[i];
+        sum += log(a[i * n + i]) / 2;
+    }
+    return sum + n / 2.0 * log(squares / n);
+}
+
+static void the_kernel_is_the_most_likely_one(void **state)
+{
+    enum { N = 60 };
+    pl_arena *mem = *state;
+    double y[N], best;
+    family_toy a;
+    nn_member *m;
+
+    assert_true(family_toy_make(&a, N, 1, mem));
+    assert_int_equal(nn_gp.fit(&m, &a.x, a.y, &(nn_fit_conf){ .seed = 4 }, mem, NULL), PL_OK);
+    for (int i = 0; i < N; i++)
+        y[i] = (a.y[i] - m->mean) / m->scale;
+    best = loss_of(&m->k, &a.x, y, mem);
+    print_message("%s, length %.2f, loss %.3f\n", nn_gp.describe(m, mem), m->k.length, best);
+    for (int k = 0; k < 6; k++) {
+        nn_gp_kernel other = m->k;
+        const double factor = k % 2 ? 1.3 : 1 / 1.3;
+        other.w = k / 2 == 0 ? other.w / (other.w + (1 - other.w) * factor) : other.w;
+        other.length *= k / 2 == 1 ? factor : 1;
+        other.noise *= k / 2 == 2 ? factor : 1;
+        assert_true(loss_of(&other, &a.x, y, mem) > best - 0.05);
+    }
+}
+
+/* ---- the member ---- */
+
+static double error_of(const double *is, const double *y, int n)
+{
+    double sum = 0;
+
+    for (int i = 0; i < n; i++)
+        sum += (is[i] - y[i]) * (is[i] - y[i]) / n;
+    return sqrt(sum);
+}
+
+static void a_process_learns_and_is_the_same_again(void **state)
+{
+    enum { LEARN = 760, NEW = 150 };
+    pl_arena *mem = *state;
+    const nn_fit_conf conf = { .seed = 4 };
+    double first[NEW], again[NEW], variance[2][NEW], spread = 0, z = 0;
+    pl_rng rng = pl_rng_at(8, 0, 0);
+    family_toy a, b;
+    nn_member *m[3];
+
+    assert_true(family_toy_make(&a, LEARN, 1, mem) && family_toy_make(&b, NEW, 2, mem));
+    for (int i = 0; i < LEARN; i++) /* as measured: errors of 1 */
+        a.y[i] += pl_rng_normal(&rng);
+    for (int i = 0; i < NEW; i++)
+        b.y[i] += pl_rng_normal(&rng);
+    for (int k = 0; k < 2; k++)
+        assert_int_equal(nn_gp.fit(&m[k], &a.x, a.y, &conf, mem, NULL), PL_OK);
+    assert_true(family_toy_again(&m[2], &nn_gp, m[1], mem));
+    assert_int_equal(nn_gp.predict(m[0], &b.x, first, variance[0], mem, NULL), PL_OK);
+    for (int k = 1; k < 3; k++) {
+        assert_int_equal(nn_gp.predict(m[k], &b.x, again, variance[1], mem, NULL), PL_OK);
+        assert_memory_equal(first, again, sizeof first);
+        assert_memory_equal(variance[0], variance[1], sizeof variance[0]);
+    }
+    assert_string_equal(nn_gp.describe(m[0], mem), nn_gp.describe(m[2], mem));
+    for (int i = 0; i < NEW; i++) {
+        spread += b.y[i] * b.y[i] / NEW;
+        z += (first[i] - b.y[i]) * (first[i] - b.y[i]) / variance[0][i] / NEW;
+    }
+    print_message("%s: error %.3f of %.3f, square of error / variance %.2f\n", nn_gp.describe(m[0], mem), error_of(first, b.y, NEW),
+                  sqrt(spread), z);
+    assert_true(error_of(first, b.y, NEW) < 0.6 * sqrt(spread));
+    assert_true(z > 0.5 && z < 2); /* the variance is that of the errors */
+}
+
+/* The value of a molecule depends on it alone. */
+static void predictions_depend_on_no_other_molecule(void **state)
+{
+    enum { LEARN = 70, NEW = 30 };
+    pl_arena *mem = *state;
+    double all[NEW], one, variance[NEW], its;
+    family_toy a, b;
+    nn_member *m;
+
+    assert_true(family_toy_make(&a, LEARN, 1, mem) && family_toy_make(&b, NEW, 2, mem));
+    assert_int_equal(nn_gp.fit(&m, &a.x, a.y, &(nn_fit_conf){ 0 }, mem, NULL), PL_OK);
+    assert_int_equal(nn_gp.predict(m, &b.x, all, variance, mem, NULL), PL_OK);
+    for (int i = NEW - 1; i >= 0; i--) {
+        const nn_table x = { 1, b.x.environments + i, b.x.features + i, FAMILY_COLUMNS, b.x.column + i * FAMILY_COLUMNS };
+        assert_int_equal(nn_gp.predict(m, &x, &one, &its, mem, NULL), PL_OK);
+        assert_memory_equal(&one, &all[i], sizeof one);
+        assert_memory_equal(&its, &variance[i], sizeof its);
+    }
+}
+
+static void classes_are_between_their_limits(void **state)
+{
+    enum { LEARN = 300, NEW = 200 };
+    pl_arena *mem = *state;
+    double is[NEW];
+    family_toy a, b;
+    nn_member *m;
+    int right = 0;
+
+    assert_true(family_toy_make(&a, LEARN, 1, mem) && family_toy_make(&b, NEW, 2, mem));
+    assert_int_equal(nn_gp.fit(&m, &a.x, a.classes, &(nn_fit_conf){ .classifies = true }, mem, NULL), PL_OK);
+    assert_true(family_toy_again(&m, &nn_gp, m, mem));
+    assert_int_equal(nn_gp.predict(m, &b.x, is, NULL, mem, NULL), PL_OK);
+    for (int i = 0; i < NEW; i++) {
+        assert_true(is[i] >= 0.001 && is[i] <= 0.999);
+        right += (is[i] > 0.5) == (b.classes[i] == 1);
+    }
+    print_message("%d of %d right\n", right, NEW);
+    assert_true(right > 0.75 * NEW);
+}
+
+/* ---- what cannot be learned ---- */
+
+static pl_code fit_rows(const nn_table *all, int32_t n, const double *y, bool classifies, pl_error *err, pl_arena *mem)
+{
+    nn_table x = *all;
+    nn_member *m;
+
+    x.n = n;
+    return nn_gp.fit(&m, &x, y, &(nn_fit_conf){ .classifies = classifies }, mem, err);
+}
+
+static void values_that_teach_nothing_are_refused(void **state)
+{
+    enum { N = 20, MANY = NN_GP_MOST + 1 };
+    pl_arena *mem = *state;
+    double same[N], *many = PL_NEW(mem, double, MANY);
+    pl_error err = { 0 };
+    family_toy a;
+
+    assert_true(family_toy_make(&a, N, 1, mem));
+    for (int i = 0; i < N; i++)
+        same[i] = 1;
+    assert_int_equal(fit_rows(&a.x, 2, a.y, false, &err, mem), PL_ECONFIG);
+    assert_int_equal(fit_rows(&a.x, 1, a.y, false, &err, mem), PL_ECONFIG);
+    assert_int_equal(fit_rows(&a.x, N, same, false, &err, mem), PL_ECONFIG);
+    assert_int_equal(fit_rows(&a.x, N, same, true, &err, mem), PL_ECONFIG);
+    assert_non_null(strstr(err.text, "both classes"));
+    assert_int_equal(fit_rows(&a.x, MANY, many, false, &err, mem), PL_ECONFIG); /* before any of them is looked at */
+    assert_non_null(strstr(err.text, "10001 training molecules; a Gaussian process learns from at most 10000: use trees"));
+}
+
+/* Ten molecules without descriptors or environments; the same molecules with different values. */
+static void molecules_without_differences_are_learned(void **state)
+{
+    enum { N = 10 };
+    pl_arena *mem = *state;
+    float features[2 * N][CH_N_FEATURES] = { { 0 } };
+    ch_environments none[2 * N] = { { 0 } };
+    nn_table x = { .n = N, .environments = none, .features = (const float(*)[CH_N_FEATURES])features };
+    double y[2 * N], is[2 * N], variance[2 * N];
+    family_toy a;
+    nn_member *m;
+
+    for (int i = 0; i < N; i++)
+        y[i] = i;
+    assert_int_equal(nn_gp.fit(&m, &x, y, &(nn_fit_conf){ 0 }, mem, NULL), PL_OK);
+    assert_true(family_toy_again(&m, &nn_gp, m, mem));
+    assert_int_equal(nn_gp.predict(m, &x, is, variance, mem, NULL), PL_OK);
+    for (int i = 0; i < N; i++)
+        assert_true(fabs(is[i] - 4.5) < 0.1 && variance[i] > 1);
+    assert_true(family_toy_make(&a, N, 1, mem));
+    for (int i = 0; i < 2 * N; i++) {
+        none[i] = a.x.environments[i % N];
+        memcpy(features[i], a.x.features[i % N], sizeof features[i]);
+        y[i] = i % 2;
+    }
+    x.n = 2 * N;
+    assert_int_equal(nn_gp.fit(&m, &x, y, &(nn_fit_conf){ 0 }, mem, NULL), PL_OK);
+    assert_int_equal(nn_gp.predict(m, &x, is, variance, mem, NULL), PL_OK);
+    for (int i = 0; i < N; i++)
+        assert_true(fabs(is[i] - is[i + N]) < 1e-9 && isfinite(is[i]) && variance[i] > 0);
+}
+
+static bool nth_time(void *ctx)
+{
+    int *left = ctx;
+
+    return --*left == 0;
+}
+
+static void a_stop_ends_learning_anywhere(void **state)
+{
+    pl_arena *mem = *state;
+    family_toy a;
+    nn_member *m;
+    int stops = 0;
+    pl_code code = PL_ESTOP;
+
+    assert_true(family_toy_make(&a, 130, 1, mem));
+    for (int nth = 1; code == PL_ESTOP; nth += 1 + nth / 4) {
+        int left = nth;
+        code = nn_gp.fit(&m, &a.x, a.y, &(nn_fit_conf){ .stop = nth_time, .ctx = &left }, mem, NULL);
+        stops += code == PL_ESTOP;
+    }
+    assert_int_equal(code, PL_OK);
+    assert_true(stops > 10);
+}
+
+/* ---- memory ---- */
+
+static void refused_memory_is_said(void **state)
+{
+    pl_arena *mem = *state;
+    double is[12], variance[12];
+    int refusals = 0;
+    family_toy a;
+
+    assert_true(family_toy_make(&a, 12, 1, mem));
+    for (long nth = 1; nth < 300; nth++) {
+        pl_arena *own = pl_arena_new(0);
+        nn_member *m = NULL;
+        pl_code code;
+        pl_arena_refuse(nth);
+        code = nn_gp.fit(&m, &a.x, a.y, &(nn_fit_conf){ 0 }, own, NULL);
+        if (code == PL_OK)
+            code = family_toy_again(&m, &nn_gp, m, own) ? PL_OK : PL_ENOMEM;
+        if (code == PL_OK)
+            code = nn_gp.predict(m, &a.x, is, variance, own, NULL);
+        pl_arena_refuse(0);
+        pl_arena_free(own);
+        if (code == PL_OK)
+            break;
+        assert_int_equal(code, PL_ENOMEM);
+        refusals++;
+    }
+    print_message("%d requests refused\n", refusals);
+    assert_in_range(refusals, 50, 200);
+}
+
+/* ---- damaged files ---- */
+
+typedef struct saved {
+    nn_tensor *t;
+    int n;
+    const char *json;
+} saved;
+
+/* Opens it, and predicts if it is accepted: nothing is read out of bounds (ASan looks). */
+static pl_code try_it(const saved *s, const nn_table *x, pl_arena *mem)
+{
+    double is[40], variance[40];
+    nn_member *m;
+    pl_code code = nn_gp.open(&m, "p", &(nn_tensors){ .n = s->n, .t = s->t }, s->json, mem, NULL);
+
+    if (code == PL_OK) {
+        const pl_code predicted = nn_gp.predict(m, x, is, variance, mem, NULL);
+        assert_true(predicted == PL_OK || predicted == PL_ECONFIG); /* another column of the user's table */
+        for (int i = 0; predicted == PL_OK && i < x->n; i++)
+            assert_true(!isnan(variance[i]));
+    }
+    return code;
+}
+
+static void a_damaged_process_is_refused_or_harmless(void **state)
+{
+    pl_arena *mem = *state;
+    int refusals = 0, tries = 0;
+    family_toy a;
+    nn_member *m;
+    saved s;
+
+    assert_true(family_toy_make(&a, 40, 1, mem));
+    assert_int_equal(nn_gp.fit(&m, &a.x, a.y, &(nn_fit_conf){ 0 }, mem, NULL), PL_OK);
+    assert_int_equal(nn_gp.save(m, "p", &s.t, &s.n, &s.json, mem, NULL), PL_OK);
+    assert_int_equal(try_it(&s, &a.x, mem), PL_OK);
+    for (int k = 0; k < s.n; k++) {
+        const size_t bytes = s.t[k].count * nn_dtype_bytes(s.t[k].dtype), step = bytes / 200 + 1;
+        uint8_t *at = (uint8_t *)(uintptr_t)s.t[k].data; /* our own memory */
+        const size_t count = s.t[k].count--;
+        assert_int_equal(try_it(&s, &a.x, mem), PL_EDATA);
+        s.t[k].count = count;
+        for (size_t i = 0; i < bytes; i += step) {
+            const uint8_t was = at[i];
+            pl_arena *own = pl_arena_new(0);
+            at[i] = (uint8_t)(i % 3 == 0 ? 255 : was ^ 1 << i % 8);
+            refusals += try_it(&s, &a.x, own) == PL_EDATA;
+            at[i] = was;
+            tries++;
+            pl_arena_free(own);
+        }
+    }
+    print_message("%d of %d damages refused\n", refusals, tries);
+    assert_true(refusals > tries / 5);
+    for (int left = (int)strlen(s.json) - 1; left > 0; left -= 5) {
+        s.json = pl_sprintf(mem, "%.*s", left, s.json);
+        assert_int_equal(try_it(&s, &a.x, mem), PL_EDATA);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(exponential_and_logarithm_agree_with_libm),
+        cmocka_unit_test_setup_teardown(factors_have_the_bits_of_plain_loops, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_matrix_that_is_not_definite_is_said, setup, teardown),
+        cmocka_unit_test_setup_teardown(predictions_are_those_of_the_definition, setup, teardown),
+        cmocka_unit_test_setup_teardown(the_kernel_is_the_most_likely_one, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_process_learns_and_is_the_same_again, setup, teardown),
+        cmocka_unit_test_setup_teardown(predictions_depend_on_no_other_molecule, setup, teardown),
+        cmocka_unit_test_setup_teardown(classes_are_between_their_limits, setup, teardown),
+        cmocka_unit_test_setup_teardown(values_that_teach_nothing_are_refused, setup, teardown),
+        cmocka_unit_test_setup_teardown(molecules_without_differences_are_learned, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_stop_ends_learning_anywhere, setup, teardown),
+        cmocka_unit_test_setup_teardown(refused_memory_is_said, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_damaged_process_is_refused_or_harmless, setup, teardown),
+    };
+
+    return cmocka_run_group_tests_name("gp", tests, NULL, NULL);
+}
