@@ -9,12 +9,6 @@
 
 enum { RADIUS = 2, AROMATIC = 4 };
 
-/* An atom and its surroundings; environments with equal bonds are equal. */
-typedef struct environment {
-    uint64_t bonds, value; /* bonds: sum of their hashes, 0 for none */
-    int32_t radius;
-} environment;
-
 /* The heavy atoms as a graph: bonds of atom i are bond[row[i]] .. bond[row[i+1]-1]. */
 typedef struct skeleton {
     const ch_mol *mol;
@@ -24,7 +18,7 @@ typedef struct skeleton {
     bool *ring;                     /* [n]                                                   */
     int64_t *seen;                  /* [n_bonds] the last search that visited the bond       */
     uint64_t *colour, *next;        /* [n]                                                   */
-    environment *found;             /* [n RADIUS]                                            */
+    ch_circle *found;               /* [n (RADIUS + 1)]                                      */
 } skeleton;
 
 static bool is_heavy(const ch_mol *mol, int32_t b) { return mol->z[mol->bond[b][0]] != 1 && mol->z[mol->bond[b][1]] != 1; }
@@ -47,7 +41,7 @@ static bool skeleton_alloc(skeleton *s, const ch_mol *mol, pl_arena *mem)
                      .seen = PL_NEW(mem, int64_t, m + 1),
                      .colour = PL_NEW(mem, uint64_t, n + 1),
                      .next = PL_NEW(mem, uint64_t, n + 1),
-                     .found = PL_NEW(mem, environment, RADIUS * n + 1) };
+                     .found = PL_NEW(mem, ch_circle, (RADIUS + 1) * n + 1) };
     return s->row != NULL && s->bond != NULL && s->hydrogens != NULL && s->up != NULL && s->place != NULL && s->low != NULL &&
            s->at != NULL && s->ring != NULL && s->seen != NULL && s->colour != NULL && s->next != NULL && s->found != NULL;
 }
@@ -153,13 +147,71 @@ static uint64_t bonds_near(skeleton *s, int32_t i, int32_t radius)
 /* Of environments with equal bonds the smaller radius comes first, then the smaller number; the first is kept, as in the paper. */
 static int by_bonds(const void *a, const void *b)
 {
-    const environment *x = a, *y = b;
+    const ch_circle *x = a, *y = b;
 
     if (x->bonds != y->bonds)
         return x->bonds < y->bonds ? -1 : 1;
     if (x->radius != y->radius)
         return x->radius - y->radius;
     return x->value < y->value ? -1 : x->value > y->value;
+}
+
+/* Radius 0: every heavy atom. Returns how many there are. */
+static int32_t begin(skeleton *s)
+{
+    int32_t n = 0;
+
+    for (int32_t i = 0; i < s->mol->n_atoms; i++) {
+        s->colour[i] = first_colour(s, i);
+        if (s->mol->z[i] != 1)
+            s->found[n++] = (ch_circle){ 0, s->colour[i], 0 };
+    }
+    return n;
+}
+
+/* One round: extends every atom's environment by one bond and stores each environment that has bonds. Returns how many are stored. */
+static int32_t grow(skeleton *s, int32_t radius, int32_t n)
+{
+    for (int32_t i = 0; i < s->mol->n_atoms; i++) {
+        if (s->row[i] == s->row[i + 1])
+            continue;
+        s->next[i] = next_colour(s, i, radius);
+        s->found[n++] = (ch_circle){ bonds_near(s, i, radius), s->next[i], radius };
+    }
+    memcpy(s->colour, s->next, (size_t)s->mol->n_atoms * sizeof *s->next);
+    return n;
+}
+
+/* Keeps the first of those from `from` on that have equal bonds. Returns how many remain. */
+static int32_t drop_duplicates(ch_circle *found, int32_t from, int32_t n)
+{
+    int32_t kept = from;
+
+    qsort(found + from, (size_t)(n - from), sizeof *found, by_bonds);
+    for (int32_t k = from; k < n; k++)
+        if (kept == from || found[k].bonds != found[kept - 1].bonds)
+            found[kept++] = found[k];
+    return kept;
+}
+
+pl_code ch_circles_of(ch_circle **out, int32_t *n, const ch_mol *mol, pl_arena *mem, pl_error *err)
+{
+    skeleton s;
+    int32_t count = 0, n_atoms;
+
+    *n = 0;
+    if (!skeleton_alloc(&s, mol, mem))
+        return pl_fail(err, PL_ENOMEM, "a fingerprint");
+    join(&s);
+    for (int32_t i = 0; i < mol->n_atoms; i++)
+        if (!s.place[i])
+            count = visit(&s, i, count);
+    *n = n_atoms = begin(&s);
+    for (int32_t radius = 1; radius <= RADIUS; radius++)
+        *n = grow(&s, radius, *n);
+    *n = drop_duplicates(s.found, n_atoms, *n);
+    *out = s.found;
+    return PL_OK;
 }
 
 static void add(ch_fingerprint *out, uint64_t value)
@@ -169,44 +221,16 @@ static void add(ch_fingerprint *out, uint64_t value)
     out->word[bit / 64] |= UINT64_C(1) << bit % 64;
 }
 
-/* One round: extends every atom's environment by one bond and stores each environment that has bonds. Returns how many are stored. */
-static size_t grow(skeleton *s, int32_t radius, size_t n)
-{
-    for (int32_t i = 0; i < s->mol->n_atoms; i++) {
-        if (s->row[i] == s->row[i + 1])
-            continue;
-        s->next[i] = next_colour(s, i, radius);
-        s->found[n++] = (environment){ bonds_near(s, i, radius), s->next[i], radius };
-    }
-    memcpy(s->colour, s->next, (size_t)s->mol->n_atoms * sizeof *s->next);
-    return n;
-}
-
 pl_code ch_fingerprint_of(ch_fingerprint *out, const ch_mol *mol, pl_arena *mem, pl_error *err)
 {
-    skeleton s;
-    int32_t count = 0;
-    size_t n = 0;
+    ch_circle *circle = NULL;
+    int32_t n;
+    const pl_code code = ch_circles_of(&circle, &n, mol, mem, err);
 
     *out = (ch_fingerprint){ { 0 } };
-    if (!skeleton_alloc(&s, mol, mem))
-        return pl_fail(err, PL_ENOMEM, "a fingerprint");
-    join(&s);
-    for (int32_t i = 0; i < mol->n_atoms; i++)
-        if (!s.place[i])
-            count = visit(&s, i, count);
-    for (int32_t i = 0; i < mol->n_atoms; i++) {
-        s.colour[i] = first_colour(&s, i);
-        if (mol->z[i] != 1)
-            add(out, s.colour[i]);
-    }
-    for (int32_t radius = 1; radius <= RADIUS; radius++)
-        n = grow(&s, radius, n);
-    qsort(s.found, n, sizeof *s.found, by_bonds);
-    for (size_t k = 0; k < n; k++)
-        if (k == 0 || s.found[k].bonds != s.found[k - 1].bonds)
-            add(out, s.found[k].value);
-    return PL_OK;
+    for (int32_t k = 0; code == PL_OK && k < n; k++)
+        add(out, circle[k].value);
+    return code;
 }
 
 /* Of the two edges of a bond, the one that represents the pair. */
@@ -215,22 +239,38 @@ static bool is_bond(const ch_graph *g, int32_t e)
     return g->pair_edge[g->pair[e]] == e && g->type[g->pair[e]] != CH_PAIR_NOT_BONDED;
 }
 
-pl_code ch_fingerprint_of_graph(ch_fingerprint *out, const ch_graph *g, pl_arena *mem, pl_error *err)
+/* The atoms and bonds of a graph. */
+static pl_code mol_of_graph(ch_mol *out, const ch_graph *g, pl_arena *mem, pl_error *err)
 {
-    ch_mol mol;
-    pl_code code = ch_mol_alloc(&mol, g->n_nodes, g->n_pairs, mem, err);
+    const pl_code code = ch_mol_alloc(out, g->n_nodes, g->n_pairs, mem, err);
 
     if (code != PL_OK)
         return code;
-    memcpy(mol.z, g->z, (size_t)g->n_nodes * sizeof *mol.z);
-    memcpy(mol.charge, g->charge, (size_t)g->n_nodes * sizeof *mol.charge);
-    mol.n_bonds = 0;
+    memcpy(out->z, g->z, (size_t)g->n_nodes * sizeof *out->z);
+    memcpy(out->charge, g->charge, (size_t)g->n_nodes * sizeof *out->charge);
+    out->n_bonds = 0;
     for (int32_t i = 0; i < g->n_nodes; i++)
         for (int32_t e = g->row[i]; e < g->row[i + 1]; e++)
             if (is_bond(g, e)) {
-                mol.bond[mol.n_bonds][0] = g->src[e];
-                mol.bond[mol.n_bonds][1] = i;
-                mol.order[mol.n_bonds++] = (uint8_t)(CH_SINGLE + g->type[g->pair[e]] - CH_PAIR_SINGLE);
+                out->bond[out->n_bonds][0] = g->src[e];
+                out->bond[out->n_bonds][1] = i;
+                out->order[out->n_bonds++] = (uint8_t)(CH_SINGLE + g->type[g->pair[e]] - CH_PAIR_SINGLE);
             }
-    return ch_fingerprint_of(out, &mol, mem, err);
+    return PL_OK;
+}
+
+pl_code ch_fingerprint_of_graph(ch_fingerprint *out, const ch_graph *g, pl_arena *mem, pl_error *err)
+{
+    ch_mol mol;
+    const pl_code code = mol_of_graph(&mol, g, mem, err);
+
+    return code == PL_OK ? ch_fingerprint_of(out, &mol, mem, err) : code;
+}
+
+pl_code ch_circles_of_graph(ch_circle **out, int32_t *n, const ch_graph *g, pl_arena *mem, pl_error *err)
+{
+    ch_mol mol;
+    const pl_code code = mol_of_graph(&mol, g, mem, err);
+
+    return code == PL_OK ? ch_circles_of(out, n, &mol, mem, err) : code;
 }

@@ -26,6 +26,18 @@ pl_code ch_fingerprint_of(ch_fingerprint *out, const ch_mol *mol, pl_arena *mem,
 /* The same from a graph. A bond that is not an edge of the graph (longer than the cutoff) is ignored. */
 pl_code ch_fingerprint_of_graph(ch_fingerprint *out, const ch_graph *g, pl_arena *mem, pl_error *err);
 
+/* An environment: what the bits are made from. */
+typedef struct ch_circle {
+    uint64_t bonds,
+        value; /* bonds: identifies the set of bonds, 0: a single atom; value: hash of the environment, its bit is value % 2048 */
+    int32_t radius; /* 0 to 2 bonds */
+} ch_circle;
+
+/* All environments that set a bit: every heavy atom, then one for each set of bonds (of those with equal bonds the one of the smallest
+ * radius, then of the smallest value). Equal values occur as often as the environment does in the molecule. out[n] is in mem. ENOMEM. */
+pl_code ch_circles_of(ch_circle **out, int32_t *n, const ch_mol *mol, pl_arena *mem, pl_error *err);
+pl_code ch_circles_of_graph(ch_circle **out, int32_t *n, const ch_graph *g, pl_arena *mem, pl_error *err);
+
 int32_t ch_fingerprint_ones(const ch_fingerprint *f); /* number of bits that are set */
 
 /* Tanimoto similarity: bits in both / bits in either, 0 to 1; 0 if neither has a bit. Equal ratios give equal doubles. */

@@ -40,7 +40,7 @@ static pl_code check_mol(const ch_mol *mol, const ch_graph_opts *o, pl_error *er
         return pl_fail(err, PL_EINPUT, "atoms: the molecule has none");
     if (mol->n_atoms > most)
         return pl_fail(err, PL_EINPUT, "atoms: %d, more than max_atoms %d", mol->n_atoms, most);
-    return check_positions(mol, err);
+    return o->edges == CH_EDGES_TOPOLOGY ? PL_OK : check_positions(mol, err);
 }
 
 /* ---- which edges ---- */
@@ -111,7 +111,8 @@ static int64_t edges_ahead(const ch_mol *mol, const ch_graph_opts *o)
     int64_t n = mol->n_atoms;
 
     switch (o->edges) {
-    case CH_EDGES_BONDS: return 2 * (int64_t)mol->n_bonds;
+    case CH_EDGES_BONDS:
+    case CH_EDGES_TOPOLOGY: return 2 * (int64_t)mol->n_bonds;
     case CH_EDGES_KNN: return n * (o->k < n - 1 ? o->k : n - 1);
     case CH_EDGES_FULL: return n * (n - 1);
     default: return 0;
@@ -127,9 +128,9 @@ static pl_code choose_edges(ch_neighbours *out, const ch_mol *mol, const ch_grap
         return pl_fail(err, PL_EINPUT, "edges: %lld, more than max_edges %lld", (long long)edges_ahead(mol, o), (long long)most);
     if (o->edges == CH_EDGES_RADIUS)
         code = radius_rows(out, mol, o, most, mem, err);
-    else
+    else if (o->edges != CH_EDGES_TOPOLOGY)
         code = check_apart(mol, mem, err);
-    if (code == PL_OK && o->edges == CH_EDGES_BONDS)
+    if (code == PL_OK && (o->edges == CH_EDGES_BONDS || o->edges == CH_EDGES_TOPOLOGY))
         code = bond_rows(out, mol, mem, err);
     if (code == PL_OK && o->edges == CH_EDGES_KNN)
         code = ch_near_knn(out, (const float(*)[3])mol->xyz, mol->n_atoms, o->k, mem, err);
@@ -296,7 +297,8 @@ pl_code ch_graph_build(ch_graph *out, const ch_mol *mol, const ch_graph_opts *op
     code = pairs_alloc(&b, out->n_pairs, mem, err);
     if (code != PL_OK)
         return code;
-    measure_pairs(&b, &nb, mol);
+    if (opts->edges != CH_EDGES_TOPOLOGY) /* else all 0 */
+        measure_pairs(&b, &nb, mol);
     mark_bonds(&b, &nb, mol);
     build_publish(&b, &nb, mol);
     return PL_OK;

@@ -15,6 +15,8 @@
  *   bonds   every bond, both directions.
  *   knn     each atom receives from its k nearest (same tie rule); not symmetric.
  *   full    every ordered pair.
+ *   topology  every bond, both directions, without positions: vec and dist are 0. Descriptors and fingerprints read such a graph
+ *           (chem/features/features.h); a network cannot (ch_graph_is_flat).
  * radius and bonds take O(n) by a cell list, knn and full O(n^2).
  *
  * Units: Angstrom. Ownership: a built graph lives in the arena it was built in
@@ -22,13 +24,14 @@
 #ifndef CH_GRAPH_H
 #define CH_GRAPH_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "chem/molecule/mol.h"
 #include "pipeline/base/arena.h"
 #include "pipeline/base/error.h"
 
-typedef enum ch_edges { CH_EDGES_RADIUS, CH_EDGES_BONDS, CH_EDGES_KNN, CH_EDGES_FULL } ch_edges;
+typedef enum ch_edges { CH_EDGES_RADIUS, CH_EDGES_BONDS, CH_EDGES_KNN, CH_EDGES_FULL, CH_EDGES_TOPOLOGY } ch_edges;
 
 /* Kinds of pairs, as in QM9's bond features; 4 = neighbours without a bond. */
 enum { CH_PAIR_SINGLE, CH_PAIR_DOUBLE, CH_PAIR_TRIPLE, CH_PAIR_AROMATIC, CH_PAIR_NOT_BONDED, CH_PAIR_KINDS };
@@ -55,7 +58,7 @@ typedef struct ch_graph {
     const int32_t *pair_edge; /* [n_pairs]    the pair's edge; increases          */
     const uint8_t *type;      /* [n_pairs]    CH_PAIR_*                           */
     const float (*vec)[3];    /* [n_pairs][3] xyz[dst] - xyz[src] of the pair's edge */
-    const float *dist;        /* [n_pairs]    |vec|, > 0                          */
+    const float *dist;        /* [n_pairs]    |vec|, > 0; topology: all 0         */
 } ch_graph;
 
 /* EINPUT with a text that starts with a short code for the failure table:
@@ -65,6 +68,9 @@ typedef struct ch_graph {
  *   "edges: ..."     more than max_edges
  * ECONFIG for options out of range. A single atom is a graph without edges. */
 pl_code ch_graph_build(ch_graph *out, const ch_mol *mol, const ch_graph_opts *opts, pl_arena *mem, pl_error *err);
+
+/* Whether the graph has edges but no positions. A single atom is a graph of either kind. */
+static inline bool ch_graph_is_flat(const ch_graph *g) { return g->n_pairs > 0 && g->dist[0] == 0; }
 
 /* EDATA, with the place, if g does not have the properties above. Never reads out of
  * bounds, whatever the arrays contain, as long as they have the stated lengths. */

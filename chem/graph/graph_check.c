@@ -51,6 +51,14 @@ static pl_code check_edges(const ch_graph *g, pl_error *err)
     return PL_OK;
 }
 
+/* Of a graph without positions: a bond, without a vector. */
+static bool flat_pair_good(const ch_graph *g, int32_t p)
+{
+    const float *v = g->vec[p];
+
+    return g->dist[p] == 0 && v[0] == 0 && v[1] == 0 && v[2] == 0 && g->type[p] != CH_PAIR_NOT_BONDED;
+}
+
 static bool pair_good(const ch_graph *g, int32_t p)
 {
     const float *v = g->vec[p];
@@ -58,8 +66,9 @@ static bool pair_good(const ch_graph *g, int32_t p)
 
     if (p > 0 && g->pair_edge[p - 1] >= g->pair_edge[p])
         return false;
-    return g->pair[g->pair_edge[p]] == p && g->type[p] < CH_PAIR_KINDS && g->dist[p] > 0 &&
-           fabs(d - g->dist[p]) <= 1e-6 * g->dist[p];
+    if (g->pair[g->pair_edge[p]] != p || g->type[p] >= CH_PAIR_KINDS)
+        return false;
+    return ch_graph_is_flat(g) ? flat_pair_good(g, p) : g->dist[p] > 0 && fabs(d - g->dist[p]) <= 1e-6 * g->dist[p];
 }
 
 static pl_code check_pairs(const ch_graph *g, pl_error *err)

@@ -1,0 +1,21 @@
+/* chem/features/parts.h - the blocks of the table of descriptors, each with a file of its own. Internal to chem/features. */
+#ifndef CH_FEATURE_PARTS_H
+#define CH_FEATURE_PARTS_H
+
+#include "chem/features/features.h"
+#include "chem/features/rings.h"
+#include "chem/features/shape.h"
+
+/* Each fills its places of out[CH_N_FEATURES], which are zero before. */
+void ch_features_basic(float *out, const ch_shape *s, const ch_rings *rings);
+void ch_features_bonding(float *out, const ch_shape *s, const ch_rings *rings); /* donors, acceptors, rotors, tpsa, amides */
+void ch_features_counts(float *out, const ch_shape *s, const ch_rings *rings);
+pl_code ch_features_meetings(float *out, const ch_shape *s, const ch_rings *rings, pl_arena *mem, pl_error *err); /* of rings */
+pl_code ch_features_stereo(float *out, const ch_shape *s, const ch_rings *rings, pl_arena *mem, pl_error *err);
+pl_code ch_features_surface(float *out, const ch_shape *s, pl_arena *mem, pl_error *err);
+pl_code ch_features_estate(float *out, const ch_shape *s, pl_arena *mem, pl_error *err);
+
+/* Gasteiger charges of heavy atoms, in mem; hydrogens keep their own. */
+pl_code ch_charges_of(const double **out, const ch_shape *s, pl_arena *mem, pl_error *err);
+
+#endif
