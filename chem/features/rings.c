@@ -300,7 +300,7 @@ static void find_cycles(search *f)
         for (int32_t i = 0; i < f->s->n && !f->full && !f->refused; i++)
             if (is_inside(f, i))
                 cycles_of(f, i, size);
-        if (f->full) {
+        if (f->full || f->refused) {
             f->n_rings = f->first;
             return;
         }

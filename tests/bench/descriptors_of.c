@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* descriptors_of < smiles.txt: prepares the SMILES of each line (without neutralising anything) and prints, a line each, as tests/bench/features_rdkit.py
- * reads it: the SMILES, the descriptors, "|", and the environments as id:count. The last line of standard error says what a molecule takes. */
+/* descriptors_of < smiles.txt: prepares the SMILES of each line and prints, a line each, as tests/bench/features_rdkit.py reads it: the SMILES,
+ * the descriptors, "|", and the environments as id:count. The last line of standard error says what a molecule takes. */
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
