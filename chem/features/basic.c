@@ -4,7 +4,7 @@
 #include "chem/features/parts.h"
 
 /* Sums of contributions are whole numbers, so that they do not depend on the order. */
-static void crippen(float *out, const ch_shape *s)
+static void crippen(double *out, const ch_shape *s)
 {
     const ch_crippen bonded = ch_crippen_loose(true), lone = ch_crippen_loose(false);
     const int64_t n_bonded = s->n_loose_bonded, n_lone = s->n_loose - s->n_loose_bonded;
@@ -15,11 +15,11 @@ static void crippen(float *out, const ch_shape *s)
         logp += c.logp + (int64_t)s->hydrogens[i] * h.logp;
         mr += c.mr + (int64_t)s->hydrogens[i] * h.mr;
     }
-    out[CH_F_logp] = (float)((double)logp * 1e-5);
-    out[CH_F_mr] = (float)((double)mr * 1e-4);
+    out[CH_F_logp] = ((double)logp * 1e-5);
+    out[CH_F_mr] = ((double)mr * 1e-4);
 }
 
-static void masses(float *out, const ch_shape *s)
+static void masses(double *out, const ch_shape *s)
 {
     int64_t mass = (int64_t)s->n_hydrogens * ch_element_rows[1].mass, electrons = s->n_hydrogens - s->charge_loose;
 
@@ -27,25 +27,25 @@ static void masses(float *out, const ch_shape *s)
         mass += ch_element_rows[s->z[i]].mass;
         electrons += ch_element_rows[s->z[i]].outer - s->charge[i];
     }
-    out[CH_F_mw] = (float)((double)mass * 1e-4);
-    out[CH_F_valence_electrons] = (float)electrons;
+    out[CH_F_mw] = ((double)mass * 1e-4);
+    out[CH_F_valence_electrons] = (double)electrons;
 }
 
-static void atoms(float *out, const ch_shape *s)
+static void atoms(double *out, const ch_shape *s)
 {
     int32_t n_carbon = 0, n_sp3 = 0;
 
-    out[CH_F_n_heavy] = (float)s->n;
+    out[CH_F_n_heavy] = s->n;
     for (int32_t i = 0; i < s->n; i++) {
         const bool polar = s->z[i] == 7 || s->z[i] == 8;
         out[CH_F_n_hetero] += s->z[i] != 6;
         out[CH_F_nitrogen_oxygen] += polar;
-        out[CH_F_nh_oh] += polar ? (float)s->hydrogens[i] : 0;
+        out[CH_F_nh_oh] += polar ? s->hydrogens[i] : 0;
         n_carbon += s->z[i] == 6;
         n_sp3 += s->z[i] == 6 && ch_shape_connections(s, i) == 4;
     }
-    out[CH_F_sp3_carbons] = (float)n_sp3;
-    out[CH_F_fsp3] = n_carbon > 0 ? (float)n_sp3 / (float)n_carbon : 0;
+    out[CH_F_sp3_carbons] = n_sp3;
+    out[CH_F_fsp3] = n_carbon > 0 ? (double)n_sp3 / n_carbon : 0;
 }
 
 static bool is_of_carbon(const ch_shape *s, const ch_ring *r)
@@ -64,12 +64,12 @@ static bool all_bonds(const ch_shape *s, const ch_ring *r, int type)
     return true;
 }
 
-void ch_features_basic(float *out, const ch_shape *s, const ch_rings *rings)
+void ch_features_basic(double *out, const ch_shape *s, const ch_rings *rings)
 {
     masses(out, s);
     crippen(out, s);
     atoms(out, s);
-    out[CH_F_rings] = (float)rings->n;
+    out[CH_F_rings] = rings->n;
     for (int32_t r = 0; r < rings->n; r++) {
         const ch_ring *ring = &rings->ring[r];
         const bool carbo = is_of_carbon(s, ring), aromatic = all_bonds(s, ring, CH_PAIR_AROMATIC);

@@ -155,8 +155,7 @@ static int32_t amides_of(const ch_shape *s, const ch_rings *rings, int32_t i)
 /* Surroundings of N or O: element, heavy neighbours, hydrogens, charge, bonds to heavy atoms of each kind, in a ring of three
  * (2: either), and the area in 0.01 Angstrom^2. */
 typedef struct polar {
-    int8_t z, degree, hydrogens, charge, bonds[4], three;
-    int16_t area;
+    int z, degree, hydrogens, charge, bonds[4], three, area;
 } polar;
 
 /* clang-format off */
@@ -204,17 +203,17 @@ static int32_t polar_area(const ch_shape *s, const ch_rings *rings, int32_t i)
     return area > 0 ? area : 0;
 }
 
-void ch_features_bonding(float *out, const ch_shape *s, const ch_rings *rings)
+void ch_features_bonding(double *out, const ch_shape *s, const ch_rings *rings)
 {
     int64_t area = 0;
 
     for (int32_t i = 0; i < s->n; i++) {
         out[CH_F_donors] += is_donor(s, i);
         out[CH_F_acceptors] += is_acceptor(s, rings, i);
-        out[CH_F_amides] += (float)amides_of(s, rings, i);
+        out[CH_F_amides] += amides_of(s, rings, i);
         area += polar_area(s, rings, i);
     }
-    out[CH_F_tpsa] = (float)((double)area * 0.01);
+    out[CH_F_tpsa] = ((double)area * 0.01);
     for (int32_t b = 0; b < s->n_bonds; b++)
         out[CH_F_rotors] += is_rotor(s, rings, b);
 }

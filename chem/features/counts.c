@@ -20,10 +20,10 @@ static int place_of_element(int z)
     }
 }
 
-static void count_atoms(float *out, const ch_shape *s)
+static void count_atoms(double *out, const ch_shape *s)
 {
-    out[CH_F_n_h] = (float)s->n_hydrogens;
-    out[CH_F_charge] = (float)s->charge_loose;
+    out[CH_F_n_h] = s->n_hydrogens;
+    out[CH_F_charge] = s->charge_loose;
     for (int32_t i = 0; i < s->n; i++) {
         const int32_t degree = ch_shape_degree(s, i);
         out[place_of_element(s->z[i])]++;
@@ -46,10 +46,12 @@ static bool is_carbonyl(const ch_shape *s, int32_t b)
 }
 
 /* Hydrogens without a heavy neighbour come in pairs or alone. */
-void ch_features_counts(float *out, const ch_shape *s, const ch_rings *rings)
+void ch_features_counts(double *out, const ch_shape *s, const ch_rings *rings)
 {
+    const int32_t n_pairs = s->n_loose_bonded / 2;
+
     count_atoms(out, s);
-    out[CH_F_parts] = (float)(rings->n_parts + s->n_loose_bonded / 2 + s->n_loose - s->n_loose_bonded);
+    out[CH_F_parts] = rings->n_parts + n_pairs + s->n_loose - s->n_loose_bonded;
     for (int32_t b = 0; b < s->n_bonds; b++) {
         out[CH_F_bonds_single + s->type[b]]++;
         out[CH_F_carbonyls] += is_carbonyl(s, b);

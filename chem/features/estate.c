@@ -44,20 +44,20 @@ static double state_of(const ch_shape *s, const double *own, int32_t i, int32_t 
     return own[i] + ch_real(sum);
 }
 
-static void take(float *out, double state, bool first)
+static void take(double *out, double state, bool first)
 {
     if (first) {
-        out[CH_F_estate_max] = out[CH_F_estate_min] = (float)state;
-        out[CH_F_estate_abs_max] = out[CH_F_estate_abs_min] = (float)fabs(state);
+        out[CH_F_estate_max] = out[CH_F_estate_min] = state;
+        out[CH_F_estate_abs_max] = out[CH_F_estate_abs_min] = fabs(state);
         return;
     }
-    out[CH_F_estate_max] = fmaxf(out[CH_F_estate_max], (float)state);
-    out[CH_F_estate_min] = fminf(out[CH_F_estate_min], (float)state);
-    out[CH_F_estate_abs_max] = fmaxf(out[CH_F_estate_abs_max], (float)fabs(state));
-    out[CH_F_estate_abs_min] = fminf(out[CH_F_estate_abs_min], (float)fabs(state));
+    out[CH_F_estate_max] = fmax(out[CH_F_estate_max], state);
+    out[CH_F_estate_min] = fmin(out[CH_F_estate_min], state);
+    out[CH_F_estate_abs_max] = fmax(out[CH_F_estate_abs_max], fabs(state));
+    out[CH_F_estate_abs_min] = fmin(out[CH_F_estate_abs_min], fabs(state));
 }
 
-pl_code ch_features_estate(float *out, const ch_shape *s, pl_arena *mem, pl_error *err)
+pl_code ch_features_estate(double *out, const ch_shape *s, pl_arena *mem, pl_error *err)
 {
     double *own = PL_NEW(mem, double, s->n + 1);
     int32_t *distance = PL_NEW(mem, int32_t, s->n + 1), *queue = PL_NEW(mem, int32_t, s->n + 1);

@@ -69,7 +69,7 @@ static void meet_all(marks *m)
     }
 }
 
-pl_code ch_features_meetings(float *out, const ch_shape *s, const ch_rings *rings, pl_arena *mem, pl_error *err)
+pl_code ch_features_meetings(double *out, const ch_shape *s, const ch_rings *rings, pl_arena *mem, pl_error *err)
 {
     marks m = { .s = s, .rings = rings };
 

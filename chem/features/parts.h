@@ -7,13 +7,13 @@
 #include "chem/features/shape.h"
 
 /* Each fills its places of out[CH_N_FEATURES], which are zero before. */
-void ch_features_basic(float *out, const ch_shape *s, const ch_rings *rings);
-void ch_features_bonding(float *out, const ch_shape *s, const ch_rings *rings); /* donors, acceptors, rotors, tpsa, amides */
-void ch_features_counts(float *out, const ch_shape *s, const ch_rings *rings);
-pl_code ch_features_meetings(float *out, const ch_shape *s, const ch_rings *rings, pl_arena *mem, pl_error *err); /* of rings */
-pl_code ch_features_stereo(float *out, const ch_shape *s, const ch_rings *rings, pl_arena *mem, pl_error *err);
-pl_code ch_features_surface(float *out, const ch_shape *s, pl_arena *mem, pl_error *err);
-pl_code ch_features_estate(float *out, const ch_shape *s, pl_arena *mem, pl_error *err);
+void ch_features_basic(double *out, const ch_shape *s, const ch_rings *rings);
+void ch_features_bonding(double *out, const ch_shape *s, const ch_rings *rings); /* donors, acceptors, rotors, tpsa, amides */
+void ch_features_counts(double *out, const ch_shape *s, const ch_rings *rings);
+pl_code ch_features_meetings(double *out, const ch_shape *s, const ch_rings *rings, pl_arena *mem, pl_error *err); /* of rings */
+pl_code ch_features_stereo(double *out, const ch_shape *s, const ch_rings *rings, pl_arena *mem, pl_error *err);
+pl_code ch_features_surface(double *out, const ch_shape *s, pl_arena *mem, pl_error *err);
+pl_code ch_features_estate(double *out, const ch_shape *s, pl_arena *mem, pl_error *err);
 
 /* Gasteiger charges of heavy atoms, in mem; hydrogens keep their own. */
 pl_code ch_charges_of(const double **out, const ch_shape *s, pl_arena *mem, pl_error *err);

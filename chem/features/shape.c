@@ -9,8 +9,7 @@ typedef struct draft {
     int32_t n, n_bonds;
     int32_t *place; /* [n_nodes] number of a heavy atom; -1: hydrogen */
     uint8_t *z, *type;
-    int8_t *charge;
-    int32_t *hydrogens, *row, (*bond)[2], *valence;
+    int32_t *charge, *hydrogens, *row, (*bond)[2], *valence;
     ch_link *link;
     bool *aromatic, *conjugated;
     ch_hybrid *hybrid;
@@ -22,7 +21,7 @@ static bool draft_alloc(draft *d, pl_arena *mem)
 
     d->place = PL_NEW(mem, int32_t, n);
     d->z = PL_NEW(mem, uint8_t, n);
-    d->charge = PL_NEW(mem, int8_t, n);
+    d->charge = PL_NEW(mem, int32_t, n);
     d->hydrogens = PL_NEW(mem, int32_t, n);
     d->row = PL_NEW(mem, int32_t, n);
     d->valence = PL_NEW(mem, int32_t, n);
@@ -47,7 +46,7 @@ static void number_atoms(draft *d, ch_shape *s)
             continue;
         }
         d->z[d->n] = d->g->z[i];
-        d->charge[d->n++] = d->g->charge[i];
+        d->charge[d->n++] = (int32_t)d->g->charge[i];
     }
 }
 

@@ -24,7 +24,7 @@ typedef struct ch_shape {
     int32_t n_hydrogens, n_loose, n_loose_bonded; /* all; without a heavy neighbour; of these, bonded to one another */
     int32_t charge_loose;                         /* sum over all hydrogens */
     const uint8_t *z;                             /* [n]                                              */
-    const int8_t *charge;                         /* [n]                                              */
+    const int32_t *charge;                        /* [n]                                              */
     const int32_t *hydrogens;                     /* [n]                                              */
     const int32_t *row;                           /* [n + 1] links of atom i: row[i] .. row[i+1]-1    */
     const ch_link *link;                          /* [2 n_bonds]                                      */

@@ -107,7 +107,7 @@ static bool is_in_small_ring(const ch_rings *rings, int32_t b)
     return false;
 }
 
-pl_code ch_features_stereo(float *out, const ch_shape *s, const ch_rings *rings, pl_arena *mem, pl_error *err)
+pl_code ch_features_stereo(double *out, const ch_shape *s, const ch_rings *rings, pl_arena *mem, pl_error *err)
 {
     colours c = { .s = s, .now = PL_NEW(mem, uint64_t, s->n + 1), .next = PL_NEW(mem, uint64_t, s->n + 1) };
 

@@ -71,15 +71,15 @@ static int bin_of_charge(double q)
     return k;
 }
 
-static void put(float *out, const int64_t *sum, int n)
+static void put(double *out, const int64_t *sum, int n)
 {
     for (int k = 0; k < n; k++)
-        out[k] = (float)ch_real(sum[k]);
+        out[k] = ch_real(sum[k]);
 }
 
 /* ---- charges ---- */
 
-static void extremes(float *out, const double *charge, int32_t n)
+static void extremes(double *out, const double *charge, int32_t n)
 {
     double most = charge[0], least = charge[0];
 
@@ -87,13 +87,13 @@ static void extremes(float *out, const double *charge, int32_t n)
         most = fmax(most, charge[i]);
         least = fmin(least, charge[i]);
     }
-    out[CH_F_charge_max] = (float)most;
-    out[CH_F_charge_min] = (float)least;
-    out[CH_F_charge_abs_max] = (float)fmax(fabs(most), fabs(least));
-    out[CH_F_charge_abs_min] = (float)fmin(fabs(most), fabs(least));
+    out[CH_F_charge_max] = most;
+    out[CH_F_charge_min] = least;
+    out[CH_F_charge_abs_max] = fmax(fabs(most), fabs(least));
+    out[CH_F_charge_abs_min] = fmin(fabs(most), fabs(least));
 }
 
-pl_code ch_features_surface(float *out, const ch_shape *s, pl_arena *mem, pl_error *err)
+pl_code ch_features_surface(double *out, const ch_shape *s, pl_arena *mem, pl_error *err)
 {
     int64_t total = 0, logp[N_LOGP] = { 0 }, mr[N_MR] = { 0 }, by_charge[N_CHARGE] = { 0 };
     const double *charge = NULL;
@@ -109,7 +109,7 @@ pl_code ch_features_surface(float *out, const ch_shape *s, pl_arena *mem, pl_err
         mr[bin_of(c.mr, mr_edges, N_MR)] += area;
         by_charge[bin_of_charge(charge[i])] += area;
     }
-    out[CH_F_labute_asa] = (float)(ch_real(total) + area_of_hydrogens(s));
+    out[CH_F_labute_asa] = (ch_real(total) + area_of_hydrogens(s));
     put(out + CH_F_slogp_vsa1, logp, N_LOGP);
     put(out + CH_F_smr_vsa1, mr, N_MR);
     put(out + CH_F_peoe_vsa1, by_charge, N_CHARGE);

@@ -159,6 +159,9 @@ pl_code nn_basis_pack(pl_bytes *out, nn_basis_kind kind, int32_t max_degree, con
     unsigned char *base;
     pl_code code;
 
+    for (int32_t g = 0; g < graphs->n; g++)
+        if (ch_graph_is_flat(&graphs->graph[g]))
+            return pl_fail(err, PL_ECONFIG, "a graph without positions (edges: topology) has no bases");
     if (kind < 0 || kind >= NN_BASIS_NONE || max_degree < 0 || max_degree > NN_MAX_DEGREE)
         return pl_fail(err, PL_EBUG, "bases of kind %d, degree %d", (int)kind, max_degree);
     code = maker_open(&m, kind, max_degree, mem, err);

@@ -88,6 +88,8 @@ static pl_code choose(nn_collate *c, nn_collated *out, const nn_item *items, int
     for (int32_t i = 0; i < n; i++) {
         const ch_graph *g = items[i].graph;
         int32_t unknown = nn_inputs_unknown(inputs, g);
+        if (ch_graph_is_flat(g))
+            return pl_fail(err, PL_ECONFIG, "a graph without positions (edges: topology): a network cannot read it");
         if (unknown != 0) {
             c->left[out->n_left++] = (nn_left_out){ i, unknown };
             continue;

@@ -257,6 +257,10 @@ pl_code nn_model_graph_check(const nn_model_file *m, const ch_graph_opts *opts, 
 {
     const ch_graph_opts *t = &m->graph;
 
+    if (opts->edges == CH_EDGES_TOPOLOGY)
+        return pl_fail(err, PL_ECONFIG,
+                       "edges: topology has no positions, but model %s is a network that was trained with edges: %s", m->name,
+                       nn_edges_name(t->edges));
     if (t->edges != opts->edges)
         return pl_fail(err, PL_ECONFIG, "edges: %s, but model %s was trained with edges: %s", nn_edges_name(opts->edges), m->name,
                        nn_edges_name(t->edges));

@@ -337,6 +337,26 @@ def common_mistakes_are_answered_with_what_to_write():
         p.run("run", "w.yaml", "--max-time", "90", expect=2)
 
 
+def graphs_without_positions_are_refused_where_a_network_reads():
+    start = "format: 1\ninputs: [{path: lib.smi}]\nstages:\n  read: {}\n  prepare: {conformers: {source: none}, labels: [mu]}\n"
+    flat = start + "  graph: {edges: topology}\n"
+    model = "models: {m: {path: %s}}\n" % os.path.join(os.environ["MOLSIEVE_SOURCE"], "workflows/models/esol.safetensors")
+    with Project() as p:
+        p.put("lib.smi", "C methane\nCCO ethanol\n[Na+] ion\n")
+        for text, want in (
+                (start + "  graph: {edges: bonds}\n", "edges: bonds needs 3D structures, but prepare has conformers.source: none"),
+                (flat + "  basis: {}\n", "graphs with edges: topology have no positions, so there are no bases"),
+                (flat + "  split: {}\n  train: {targets: [{name: mu}]}\n", "a network needs positions, and graphs with edges: topology have none"),
+                (flat + "  score: {models: [m]}\n" + model, "edges: topology has no positions, but model esol is a network")):
+            p.put("w.yaml", text)
+            _, _, err = p.run("run", "w.yaml", expect=2)
+            assert want in err and "nothing was done" in err, (text, err)
+        p.put("w.yaml", flat)
+        _, out, _ = p.run("run", "w.yaml")
+        assert "3 records: 3 ok" in out, out
+        p.run("db", "check", "w.yaml")
+
+
 def a_path_with_blanks_can_be_copied_from_the_screen():
     with Project() as p:
         os.mkdir(p.path("M\u00e4rz 2"))
@@ -418,7 +438,7 @@ def the_demonstration_is_copied_and_runs():
 def a_workflow_writes_where_it_says_and_nowhere_else():
     start = "format: 1\nname: e2e\nworkdir: run\ninputs: [{path: a.smi}]\n"
     rank = "stages:\n  read: {}\n  prepare: {conformers: {source: none}}\n"
-    score = rank + "  graph: {edges: bonds}\n  score: {models: [m]}\n  rank: {objectives: [{property: logS, goal: maximise}]}\n"
+    score = rank.replace("source: none", "source: auto") + "  graph: {edges: bonds}\n  score: {models: [m]}\n  rank: {objectives: [{property: logS, goal: maximise}]}\n"
     model = "models: {m: {path: %s}}\n" % os.path.join(os.environ["MOLSIEVE_SOURCE"], "workflows/models/esol.safetensors")
     with Project() as p:
         p.put("a.smi", "CCO ethanol\n")

@@ -127,7 +127,8 @@ static void a_lattice_with_a_long_ring_takes_no_time(void **state)
     for (int32_t i = 0; i < ATOMS; i++)
         m.z[i] = 6;
     for (int32_t i = 0; i < SIDE * SIDE; i++) {
-        const int32_t to[] = { i % SIDE + 1 < SIDE ? i + 1 : -1, i + SIDE < SIDE * SIDE ? i + SIDE : -1, i == 0 ? SIDE * SIDE : -1 };
+        const int32_t to[] = { i % SIDE + 1 < SIDE ? i + 1 : -1, i + SIDE < SIDE * SIDE ? i + SIDE : -1,
+                               i == 0 ? SIDE * SIDE : -1 };
         for (int k = 0; k < 3; k++)
             if (to[k] >= 0) {
                 m.bond[n][0] = i;

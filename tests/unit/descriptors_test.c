@@ -130,6 +130,26 @@ static void values_are_those_of_rdkit(void **state)
     assert_true(n > 60);
 }
 
+/* docs/DESCRIPTORS.md has a row for every descriptor, in order. */
+static void the_page_lists_every_descriptor(void **state)
+{
+    static char line[LINE];
+    FILE *file = fopen(MOLSIEVE_TESTS "/../docs/DESCRIPTORS.md", "r");
+    int k = 0;
+
+    (void)state;
+    assert_non_null(file);
+    while (k < CH_N_FEATURES && fgets(line, sizeof line, file) != NULL) {
+        char want[LINE];
+        (void)snprintf(want, sizeof want, "| `%s` | %s | %s |", ch_features[k].name,
+                       ch_features[k].unit != NULL ? ch_features[k].unit : "", ch_features[k].meaning);
+        k += strncmp(line, want, strlen(want)) == 0;
+    }
+    (void)fclose(file);
+    if (k < CH_N_FEATURES)
+        fail_msg("the page lacks %s", ch_features[k].name);
+}
+
 /* ---- by hand ---- */
 
 static void kinds_of_atoms_bonds_and_rings_are_counted(void **state)
@@ -139,8 +159,8 @@ static void kinds_of_atoms_bonds_and_rings_are_counted(void **state)
         int which;
         double want;
     } cases[] = {
-        { "C12C3C4C1C5C2C3C45", CH_F_rings, 6 },           /* cubane: six faces, five of them independent */
-        { "C1CC2CCC1CC2", CH_F_rings, 3 },                 /* three rings of six, two of them independent */
+        { "C12C3C4C1C5C2C3C45", CH_F_rings, 6 }, /* cubane: six faces, five of them independent */
+        { "C1CC2CCC1CC2", CH_F_rings, 3 },       /* three rings of six, two of them independent */
         { "C1CC2CCC1CC2", CH_F_bridgeheads, 2 },
         { "C1CCCCCCCCCCCCCCCCCCCCC1", CH_F_rings_8, 1 },
         { "C1CC2(C1)CCC2", CH_F_spiro_atoms, 1 },
@@ -288,6 +308,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(values_are_those_of_rdkit),
+        cmocka_unit_test(the_page_lists_every_descriptor),
         cmocka_unit_test(kinds_of_atoms_bonds_and_rings_are_counted),
         cmocka_unit_test(an_environment_counts_as_often_as_it_occurs),
         cmocka_unit_test(folded_counts_stand_where_the_fingerprint_has_bits),

@@ -297,6 +297,30 @@ static void batches_respect_their_budget_and_always_advance(void **state)
     assert_int_equal(nn_collate_take(items, 4, N_GRAPHS, 0, 1), 1);
 }
 
+static void graphs_without_positions_are_refused(void **state)
+{
+    ch_mol m = made_mol(12, 9, 1, mem);
+    ch_graph flat;
+    ch_graph_block block = { .n = 1, .graph = &flat };
+    nn_collate *c = nn_collate_new();
+    nn_inputs in = nn_inputs_qm9();
+    nn_item item;
+    nn_collated out;
+    pl_bytes bytes;
+    pl_error err = { 0 };
+
+    (void)state;
+    assert_int_equal(ch_graph_build(&flat, &m, &(ch_graph_opts){ .edges = CH_EDGES_TOPOLOGY }, mem, NULL), PL_OK);
+    block.n_edges = flat.n_edges;
+    block.n_pairs = flat.n_pairs;
+    item = nn_item_of(&block, NULL, 0);
+    assert_int_equal(nn_collate_run(c, &out, &item, 1, &in, &err), PL_ECONFIG);
+    assert_non_null(strstr(err.text, "without positions"));
+    assert_int_equal(nn_basis_pack(&bytes, NN_BASIS_FRAME_Q15, 3, &block, mem, &err), PL_ECONFIG);
+    assert_non_null(strstr(err.text, "without positions"));
+    nn_collate_free(c);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -308,6 +332,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(inputs_are_checked, fresh, done),
         cmocka_unit_test_setup_teardown(a_batch_is_its_molecules_end_to_end, fresh, done),
         cmocka_unit_test_setup_teardown(a_molecule_with_an_unknown_element_is_left_out_and_named, fresh, done),
+        cmocka_unit_test_setup_teardown(graphs_without_positions_are_refused, fresh, done),
         cmocka_unit_test_setup_teardown(stored_frames_reach_the_batch, fresh, done),
         cmocka_unit_test_setup_teardown(a_smaller_batch_needs_no_new_memory, fresh, done),
         cmocka_unit_test_setup_teardown(batches_respect_their_budget_and_always_advance, fresh, done),

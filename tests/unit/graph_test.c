@@ -239,6 +239,68 @@ static void a_single_atom_is_a_graph_without_edges(void **state)
     }
 }
 
+static void same_graph(const ch_graph *a, const ch_graph *b)
+{
+    size_t n = (size_t)a->n_nodes, e = (size_t)a->n_edges, p = (size_t)a->n_pairs;
+
+    assert_int_equal(a->n_nodes, b->n_nodes);
+    assert_int_equal(a->n_edges, b->n_edges);
+    assert_int_equal(a->n_pairs, b->n_pairs);
+    assert_memory_equal(a->z, b->z, n);
+    assert_memory_equal(a->charge, b->charge, n);
+    assert_memory_equal(a->row, b->row, 4 * (n + 1));
+    assert_memory_equal(a->src, b->src, 2 * e);
+    assert_memory_equal(a->rev, b->rev, 4 * e);
+    assert_memory_equal(a->pair, b->pair, 4 * e);
+    assert_memory_equal(a->pair_edge, b->pair_edge, 4 * p);
+    assert_memory_equal(a->type, b->type, p);
+    assert_memory_equal(a->vec, b->vec, 12 * p);
+    assert_memory_equal(a->dist, b->dist, 4 * p);
+}
+
+/* Bonds without positions, which need not be there nor be any good. */
+static void a_topology_has_the_edges_of_the_bonds_and_no_vectors(void **state)
+{
+    ch_mol m = made_mol(30, 9, 1, mem);
+    ch_graph flat, bonds;
+    ch_graph_block back;
+    pl_bytes bytes;
+    const int64_t id = 7;
+
+    (void)state;
+    assert_int_equal(ch_graph_build(&bonds, &m, &(ch_graph_opts){ .edges = CH_EDGES_BONDS }, mem, NULL), PL_OK);
+    m.xyz = NULL;
+    assert_int_equal(ch_graph_build(&flat, &m, &(ch_graph_opts){ .edges = CH_EDGES_TOPOLOGY }, mem, NULL), PL_OK);
+    assert_true(ch_graph_is_flat(&flat) && !ch_graph_is_flat(&bonds));
+    assert_int_equal(ch_graph_check(&flat, NULL), PL_OK);
+    assert_int_equal(ch_graph_block_pack(&bytes, &id, &flat, 1, mem, NULL), PL_OK);
+    assert_int_equal(ch_graph_block_unpack(&back, bytes, mem, NULL), PL_OK);
+    same_graph(&back.graph[0], &flat);
+    assert_memory_equal(flat.type, bonds.type, (size_t)flat.n_pairs);
+    for (int32_t p = 0; p < flat.n_pairs; p++)
+        assert_true(flat.dist[p] == 0 && flat.vec[p][0] == 0 && flat.vec[p][1] == 0 && flat.vec[p][2] == 0);
+    expect_refused(&m, (ch_graph_opts){ .edges = CH_EDGES_TOPOLOGY, .max_edges = flat.n_edges - 1 }, PL_EINPUT, "edges: ");
+    expect_refused(&m, (ch_graph_opts){ .edges = CH_EDGES_TOPOLOGY, .max_atoms = 29 }, PL_EINPUT, "atoms: 30");
+}
+
+/* A length, a part of a vector, or a pair without a bond: no topology. */
+static void a_graph_with_some_positions_is_refused(void **state)
+{
+    (void)state;
+    for (int how = 0; how < 4; how++) {
+        ch_mol m = made_mol(12, 9, 4, mem);
+        ch_graph g;
+        assert_int_equal(ch_graph_build(&g, &m, &(ch_graph_opts){ .edges = CH_EDGES_TOPOLOGY }, mem, NULL), PL_OK);
+        switch (how) {
+        case 0: ((float *)g.dist)[2] = 1; break;
+        case 1: ((float(*)[3])g.vec)[2][1] = 0.5f; break;
+        case 2: ((uint8_t *)g.type)[2] = CH_PAIR_NOT_BONDED; break;
+        default: ((float *)g.dist)[0] = NAN; break;
+        }
+        assert_int_equal(ch_graph_check(&g, NULL), PL_EDATA);
+    }
+}
+
 /* Each line breaks one promise of the header; every break must be seen. */
 static void each_broken_promise_of_a_graph_is_found(void **state)
 {
@@ -304,25 +366,6 @@ static pl_bytes packed(ch_graph graph[N_GRAPHS], int64_t id[N_GRAPHS])
     }
     assert_int_equal(ch_graph_block_pack(&bytes, id, graph, N_GRAPHS, mem, NULL), PL_OK);
     return bytes;
-}
-
-static void same_graph(const ch_graph *a, const ch_graph *b)
-{
-    size_t n = (size_t)a->n_nodes, e = (size_t)a->n_edges, p = (size_t)a->n_pairs;
-
-    assert_int_equal(a->n_nodes, b->n_nodes);
-    assert_int_equal(a->n_edges, b->n_edges);
-    assert_int_equal(a->n_pairs, b->n_pairs);
-    assert_memory_equal(a->z, b->z, n);
-    assert_memory_equal(a->charge, b->charge, n);
-    assert_memory_equal(a->row, b->row, 4 * (n + 1));
-    assert_memory_equal(a->src, b->src, 2 * e);
-    assert_memory_equal(a->rev, b->rev, 4 * e);
-    assert_memory_equal(a->pair, b->pair, 4 * e);
-    assert_memory_equal(a->pair_edge, b->pair_edge, 4 * p);
-    assert_memory_equal(a->type, b->type, p);
-    assert_memory_equal(a->vec, b->vec, 12 * p);
-    assert_memory_equal(a->dist, b->dist, 4 * p);
 }
 
 static void a_block_gives_back_its_graphs(void **state)
@@ -393,6 +436,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(coinciding_atoms_are_found_for_every_kind_of_edges, fresh, done),
         cmocka_unit_test_setup_teardown(limits_are_kept, fresh, done),
         cmocka_unit_test_setup_teardown(a_single_atom_is_a_graph_without_edges, fresh, done),
+        cmocka_unit_test_setup_teardown(a_topology_has_the_edges_of_the_bonds_and_no_vectors, fresh, done),
+        cmocka_unit_test_setup_teardown(a_graph_with_some_positions_is_refused, fresh, done),
         cmocka_unit_test_setup_teardown(each_broken_promise_of_a_graph_is_found, fresh, done),
         cmocka_unit_test(an_edge_from_an_atom_to_itself_is_seen),
         cmocka_unit_test_setup_teardown(a_block_gives_back_its_graphs, fresh, done),

@@ -24,6 +24,15 @@ static const pl_field fields[] = {
     { 0 },
 };
 
+static void check(const pl_workflow *wf, const pl_step *step, pl_problems *problems)
+{
+    const basis_conf *c = step->conf;
+
+    if (c->kind != NN_BASIS_NONE && st_graph_is_flat(wf))
+        pl_problem_add(problems, step->node,
+                       "graphs with edges: topology have no positions, so there are no bases; leave the stage out");
+}
+
 typedef struct basis_state {
     pl_env *env;
     nn_basis_kind kind;
@@ -175,6 +184,7 @@ const pl_stage st_basis = {
     .worker_size = sizeof(basis_worker),
     .needs = needs,
     .item = "molecules",
+    .check = check,
     .estimate = basis_estimate,
     .open = basis_open,
     .next = basis_next,

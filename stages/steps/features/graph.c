@@ -8,6 +8,7 @@
 #include "chem/molecule/codec.h"
 #include "pipeline/base/text.h"
 #include "stages/database/blocks.h"
+#include "stages/steps/ingest/prepare_conf.h"
 #include "stages/steps/ingest/size_estimate.h"
 
 /* Measured, one worker (tests/bench/results/features-2026-11-21.md): seconds a molecule and an edge. */
@@ -21,8 +22,9 @@ typedef struct graph_conf {
 
 #define AT(member) offsetof(graph_conf, member)
 static const pl_field fields[] = {
-    { PL_CHOICE, "edges", AT(edges), .dflt = CH_EDGES_RADIUS, .choices = "radius|bonds|knn|full",
-      .help = "which atoms are connected: radius: all within the cutoff; bonds: bonded atoms; knn: the k nearest; full: all" },
+    { PL_CHOICE, "edges", AT(edges), .dflt = CH_EDGES_RADIUS, .choices = "radius|bonds|knn|full|topology",
+      .help = "which atoms are connected: radius: all within the cutoff; bonds: bonded atoms; knn: the k nearest; full: all; "
+              "topology: bonded atoms, without positions: needs no 3D structures, but networks cannot read it" },
     { PL_REAL, "cutoff", AT(cutoff), .dflt = 5, .min = 0.5, .max = 20, .unit = "Angstrom", .help = "radius: longest edge" },
     { PL_INT, "k", AT(k), .dflt = 12, .min = 1, .max = 256, .help = "knn: neighbours per atom" },
     { PL_INT, "max_neighbours", AT(max_neighbours), .min = 0, .max = 1024,
@@ -46,6 +48,30 @@ static void settle(const pl_workflow *wf, void *conf)
     }
     if (c->edges != CH_EDGES_KNN)
         c->k = dflt.k;
+}
+
+static const char *const edges_names[] = { "radius", "bonds", "knn", "full", "topology" };
+
+/* Without 3D structures every molecule would fail. */
+static void check(const pl_workflow *wf, const pl_step *step, pl_problems *problems)
+{
+    const graph_conf *c = step->conf;
+    const pl_step *prepare = pl_workflow_step(wf, "prepare");
+    const st_prepare_conf *p = prepare != NULL ? prepare->conf : NULL;
+
+    if (p != NULL && st_prepare_is_flat(p) && c->edges != CH_EDGES_TOPOLOGY)
+        pl_problem_add(
+            problems, step->node,
+            "edges: %s needs 3D structures, but prepare has conformers.source: none; use edges: topology, or let prepare "
+            "build structures",
+            edges_names[c->edges]);
+}
+
+bool st_graph_is_flat(const pl_workflow *wf)
+{
+    const pl_step *graph = pl_workflow_step(wf, "graph");
+
+    return graph != NULL && ((const graph_conf *)graph->conf)->edges == CH_EDGES_TOPOLOGY;
 }
 
 typedef struct graph_state {
@@ -224,7 +250,8 @@ static double edges_an_atom(const graph_conf *c, const st_sizes *s)
     double n = s->atoms / s->n, most = n - 1;
 
     switch (c->edges) {
-    case CH_EDGES_BONDS: return 2 * s->bonds / s->atoms;
+    case CH_EDGES_BONDS:
+    case CH_EDGES_TOPOLOGY: return 2 * s->bonds / s->atoms;
     case CH_EDGES_KNN: return fmin((double)c->k, most);
     case CH_EDGES_FULL: return most;
     default: break;
@@ -283,6 +310,7 @@ const pl_stage st_graph = {
     .needs = needs,
     .item = "molecules",
     .settle = settle,
+    .check = check,
     .estimate = graph_estimate,
     .open = graph_open,
     .next = graph_next,

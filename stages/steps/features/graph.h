@@ -1,10 +1,12 @@
-/* stages/steps/features/graph.h - the stage `graph`: conformers into radius, bond, knn or full graphs.
+/* stages/steps/features/graph.h - the stage `graph`: conformers into graphs of radius, bonds, nearest or all, or bonds without positions.
  *
  * Unit i reads block "conformer" of prepare's unit i and leaves block "graph"
  * (chem/graph/graph_block.h), with the molecules that have a graph, in the order of
  * their ids. A molecule without one is a failure row. */
 #ifndef ST_GRAPH_H
 #define ST_GRAPH_H
+
+#include <stdbool.h>
 
 #include "chem/graph/graph.h"
 #include "pipeline/store/store.h"
@@ -13,6 +15,9 @@
 
 /* What the settings of that step ask ch_graph_build for. */
 ch_graph_opts st_graph_opts(const pl_step *step);
+
+/* Whether the workflow's graphs have no positions (edges: topology), so that no network can read them. */
+bool st_graph_is_flat(const pl_workflow *wf);
 
 /* Directed edges and pairs that the graph stage of `step` will make or has made,
  * from the sizes of the molecules: exact for full, good to some 20 % otherwise. */

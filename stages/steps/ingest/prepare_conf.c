@@ -80,6 +80,8 @@ const pl_field st_prepare_fields[] = {
     { 0 },
 };
 
+bool st_prepare_is_flat(const st_prepare_conf *c) { return c->conformer == CH_3D_NONE; }
+
 bool st_prepare_builds(const st_prepare_conf *c) { return c->conformer == CH_3D_AUTO || c->conformer == CH_3D_GENERATE; }
 
 int64_t st_prepare_unit(const st_prepare_conf *c)

@@ -46,6 +46,7 @@ extern const pl_field st_prepare_fields[]; /* of st_prepare_conf; ends with {0} 
 
 /* Does it build structures (conformers.source is auto or generate)? */
 bool st_prepare_builds(const st_prepare_conf *c);
+bool st_prepare_is_flat(const st_prepare_conf *c); /* no 3D structures at all: conformers.source is none */
 /* Records per unit, by the work that each takes. */
 int64_t st_prepare_unit(const st_prepare_conf *c);
 /* The form of acids and bases after prepare: "as drawn", "neutral", "at pH 7.4"; out is its memory. */
