@@ -5,7 +5,7 @@
 
 #include "pipeline/base/rng.h"
 
-enum { KINDS = 300, MOST = 40, FACTOR = 40503 /* id of kind k: FACTOR * (k + 1) */ };
+enum { KINDS = 300, MOST = 40, VARIED = 2, FACTOR = 40503 /* id of kind k: FACTOR * (k + 1) */ };
 
 /* Environments of one molecule: low numbers are common, as carbons are; ascending ids. */
 static void environments(ch_environments *out, ch_environment *room, pl_rng *rng)
@@ -41,8 +41,8 @@ bool family_toy_make(family_toy *out, int32_t n, uint64_t seed, pl_arena *mem)
         pl_rng rng = pl_rng_at(seed, (uint64_t)i, 0);
         float *c = column + FAMILY_COLUMNS * (size_t)i;
         environments(&e[i], room + MOST * (size_t)i, &rng);
-        for (int k = 0; k < CH_N_FEATURES; k++)
-            features[i][k] = (float)pl_rng_normal(&rng) * (float)(k % 7 + 1) + (float)(k % 5);
+        for (int k = 0; k < CH_N_FEATURES; k++) /* the first VARIED differ between molecules, however many the table has */
+            features[i][k] = (k < VARIED ? (float)pl_rng_normal(&rng) * (float)(k % 7 + 1) : 0) + (float)(k % 5);
         for (int k = 0; k < FAMILY_COLUMNS; k++)
             c[k] = pl_rng_real(&rng) < 0.125 ? NAN : (float)pl_rng_normal(&rng);
         out->y[i] = effect(&e[i]) + features[i][0] + features[i][1] * 0.5 + 0.1 * pl_rng_normal(&rng);
