@@ -226,7 +226,7 @@ static pl_code settle(flights *q, const ch_work *work, pl_error *err)
     return PL_OK;
 }
 
-pl_code ch_exchange(ch_link *l, const ch_work *work, pl_error *err)
+pl_code ch_link_exchange(ch_link *l, const ch_work *work, pl_error *err)
 {
     flights q = { .n = 0 };
     int32_t next = 0;

@@ -8,8 +8,9 @@
 
 #include <sys/stat.h>
 
+#include "chem/common/protocol.h"
 #include "chem/worker/wire.h"
-#include "chem/worker/worker_client.h"
+#include "chem/worker/worker_opts.h"
 #include "chem/worker/worker_process.h"
 
 typedef struct ch_link {
@@ -43,7 +44,7 @@ typedef struct ch_work {
 } ch_work;
 
 /* Not PL_OK: an error that no request caused, or the value that take returned. */
-pl_code ch_exchange(ch_link *l, const ch_work *work, pl_error *err);
+pl_code ch_link_exchange(ch_link *l, const ch_work *work, pl_error *err);
 void ch_link_close(ch_link *l); /* ends the child */
 
 /* Begins a request: writes op, and a placeholder for the CPU seconds. */

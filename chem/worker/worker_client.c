@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "chem/worker/request_queue.h"
 #include "pipeline/base/text.h"
@@ -43,75 +42,17 @@ ch_prepare_opts ch_prepare_defaults(void)
                               .ph = -1 };
 }
 
-/* ---- finding the program ------------------------------------------------ */
-
-static bool is_program(const char *path) { return path[0] != '\0' && access(path, X_OK) == 0; }
-
-static bool beside_us(char *out, size_t n)
-{
-    char self[PATH_MAX];
-    ssize_t len = readlink("/proc/self/exe", self, sizeof self - 1);
-    char *slash;
-
-    if (len <= 0)
-        return false;
-    self[len] = '\0';
-    slash = strrchr(self, '/');
-    if (slash == NULL)
-        return false;
-    *slash = '\0';
-    return snprintf(out, n, "%s/molsieve-chem", self) < (int)n && is_program(out);
-}
-
-static bool on_path(char *out, size_t n)
-{
-    const char *at = getenv("PATH");
-
-    while (at != NULL && *at != '\0') {
-        size_t len = strcspn(at, ":");
-        if (snprintf(out, n, "%.*s/molsieve-chem", (int)len, at) < (int)n && is_program(out))
-            return true;
-        at += len + (at[len] == ':');
-    }
-    return false;
-}
-
-static pl_code find_program(ch_worker *w, pl_error *err)
-{
-    const char *named = w->link.opts.program != NULL ? w->link.opts.program : getenv("MOLSIEVE_CHEM");
-
-    if (w->link.opts.program == NULL && beside_us(w->program, sizeof w->program))
-        return PL_OK;
-    if (named != NULL && named[0] != '\0') {
-        if (snprintf(w->program, sizeof w->program, "%s", named) < (int)sizeof w->program && is_program(w->program))
-            return PL_OK;
-        return pl_fail(err, PL_ECONFIG, "the chemistry worker %s is not an executable file", named);
-    }
-    if (on_path(w->program, sizeof w->program))
-        return PL_OK;
-    return pl_fail(err, PL_ECONFIG,
-                   "molsieve-chem is neither beside this program nor in PATH; "
-                   "set MOLSIEVE_CHEM to its path");
-}
-
 pl_code ch_worker_open(ch_worker **out, const ch_worker_opts *opts, pl_error *err)
 {
     ch_worker *w = calloc(1, sizeof *w);
-    ch_worker_opts *o;
     pl_code code;
 
     *out = NULL;
     if (w == NULL)
         return pl_fail(err, PL_ENOMEM, "chemistry worker");
-    o = &w->link.opts;
-    if (opts != NULL)
-        *o = *opts;
-    o->cpu_first_s = o->cpu_first_s > 0 ? o->cpu_first_s : 2;
-    o->cpu_retry_s = o->cpu_retry_s > 0 ? o->cpu_retry_s : 30;
-    o->wall_slack_s = o->wall_slack_s > 0 ? o->wall_slack_s : 20;
-    o->memory_bytes = o->memory_bytes > 0 ? o->memory_bytes : (size_t)2 << 30;
+    w->link.opts = ch_worker_opts_complete(opts);
     w->link.program = w->program;
-    code = find_program(w, err);
+    code = ch_worker_find(w->program, w->link.opts.program, err);
     if (code == PL_OK && stat(w->program, &w->link.is) != 0)
         code = pl_fail(err, PL_ECONFIG, "the chemistry worker %s no longer exists", w->program);
     if (code != PL_OK)
@@ -144,7 +85,7 @@ static pl_code keep(void *out, int32_t i, ch_outcome *o, pl_error *err)
 static pl_code exchange(ch_worker *w, ch_outcome *o, pl_error *err)
 {
     const ch_work work = { .ctx = o, .n = 1, .take = keep };
-    return ch_exchange(&w->link, &work, err);
+    return ch_link_exchange(&w->link, &work, err);
 }
 
 /* The same with its own budget: the caller's is for molecules. */
@@ -408,10 +349,10 @@ pl_code ch_worker_prepare_all(ch_worker *w, const ch_input *in, int32_t n, const
     b.stereo = PL_NEW(mem, ch_stereo, n);
     if (b.build == NULL || b.stereo == NULL)
         return pl_fail(err, PL_ENOMEM, "%d records", n);
-    code = ch_exchange(&w->link, &read, err);
+    code = ch_link_exchange(&w->link, &read, err);
     if (code == PL_OK)
         code = find_known(&b, n, known, &build.n, err);
-    return code == PL_OK ? ch_exchange(&w->link, &build, err) : code;
+    return code == PL_OK ? ch_link_exchange(&w->link, &build, err) : code;
 }
 
 pl_code ch_worker_prepare(ch_worker *w, const char *text, size_t len, const char *format, const ch_prepare_opts *opts,

@@ -12,7 +12,6 @@
 #ifndef CH_WORKER_CLIENT_H
 #define CH_WORKER_CLIENT_H
 
-#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -20,6 +19,7 @@
 #include "chem/common/protocol.h"
 #include "chem/molecule/mol.h"
 #include "chem/structures/stereo.h"
+#include "chem/worker/worker_opts.h"
 #include "pipeline/base/arena.h"
 #include "pipeline/base/error.h"
 
@@ -46,15 +46,6 @@ typedef struct ch_prepare_opts {
 
 ch_prepare_opts ch_prepare_defaults(
     void); /* on, 250, 1000, auto, Open Babel, mmff94, 250, off, on, 1, 10, 0, 0, no pH, no alerts */
-
-typedef struct ch_worker_opts {
-    const char *program;    /* NULL: beside this program, else $MOLSIEVE_CHEM, else PATH    */
-    double cpu_first_s;     /* 0: 2                                                         */
-    double cpu_retry_s;     /* 0: 30                                                        */
-    double wall_slack_s;    /* 0: 20; a worker may be idle for this plus 4 times the budget */
-    size_t memory_bytes;    /* 0: 2 GiB; address space of the child                         */
-    const atomic_int *stop; /* non-zero ends every call with ESTOP; NULL: none      */
-} ch_worker_opts;
 
 typedef struct ch_worker ch_worker;
 

@@ -48,7 +48,7 @@ typedef struct nn_training {
     nn_optimiser_kind optimiser;
     nn_adamw_conf adam; /* used by LAMB, too                              */
     nn_loss loss;
-    double grad_clip, ema; /* as in nn_train_conf (models/training/train.h)           */
+    double grad_clip, ema; /* as in nn_train_conf (models/training/train_state.h)           */
     nn_ranks *ranks;       /* a kind with `device`; NULL: a single rank       */
     int shards;            /* shards of a batch, on all ranks together; 0 means 1 */
     bool sharded;          /* AdamW with ranks: each rank stores only its slices of moments and average; same bits */

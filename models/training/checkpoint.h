@@ -13,7 +13,7 @@
 #ifndef NN_CHECKPOINT_H
 #define NN_CHECKPOINT_H
 
-#include "models/training/train.h"
+#include "models/training/train_state.h"
 #include "pipeline/base/file.h"
 
 typedef enum nn_checkpoint_from {

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "models/training/predict.h"
 
-bool nn_told_to_stop(const nn_train_host *host) { return host != NULL && host->stop != NULL && host->stop(host->ctx); }
-
 const int64_t *nn_predict_numbers(int64_t n, pl_arena *mem)
 {
     int64_t *all = PL_NEW(mem, int64_t, n + 1);
@@ -14,7 +12,7 @@ const int64_t *nn_predict_numbers(int64_t n, pl_arena *mem)
 
 static nn_which take(const nn_predictor *p, const nn_samples *s, int64_t from, int64_t end)
 {
-    return (nn_which){ p->all + from, nn_train_take(s, p->all + from, end - from, p->molecules, p->max_edges) };
+    return (nn_which){ p->all + from, nn_samples_take(s, p->all + from, end - from, p->molecules, p->max_edges) };
 }
 
 /* Averages y over the batch and its mirror image. y: predictions of the batch; image: room for as many. */
@@ -41,7 +39,7 @@ pl_code nn_predict_part(float *y, const nn_predictor *p, const nn_samples *sampl
         next = take(p, samples, at + now.n, end);
         if (nn_told_to_stop(p->host))
             return pl_fail(err, PL_ESTOP, "stopped while predicting");
-        code = nn_prefetch_take(p->ahead, &batch, samples, now, next, err);
+        code = nn_prefetch_take(p->prefetch, &batch, samples, now, next, err);
         if (code == PL_OK)
             code = p->kind->forward(p->engine, &batch, false, y + at * samples->outputs, err);
         if (code == PL_OK && p->mirror != NULL)
@@ -57,16 +55,17 @@ static pl_code predict(float *y, nn_predictor p, const nn_samples *samples, bool
     bool ready = mem != NULL;
     pl_code code;
 
-    p.ahead = nn_prefetch_new();
+    p.prefetch = nn_prefetch_new();
     p.all = mem != NULL ? nn_predict_numbers(samples->n, mem) : NULL;
     if (mem != NULL && mirror) {
         p.mirror = nn_mirror_new();
         p.image = PL_NEW(mem, float, samples->n * samples->outputs + 1);
         ready = p.mirror != NULL && p.image != NULL;
     }
-    code = ready && p.ahead != NULL && p.all != NULL ? nn_predict_part(y, &p, samples, (nn_span){ 0, samples->n }, err)
-                                                     : pl_fail(err, PL_ENOMEM, "predicting %lld molecules", (long long)samples->n);
-    nn_prefetch_free(p.ahead);
+    code = ready && p.prefetch != NULL && p.all != NULL
+               ? nn_predict_part(y, &p, samples, (nn_span){ 0, samples->n }, err)
+               : pl_fail(err, PL_ENOMEM, "predicting %lld molecules", (long long)samples->n);
+    nn_prefetch_free(p.prefetch);
     nn_mirror_free(p.mirror);
     pl_arena_free(mem);
     return code;

@@ -7,7 +7,7 @@
 #include "models/threads/background_thread.h"
 
 struct nn_prefetch {
-    nn_background *aside;
+    nn_background *thread;
     bool begun;                /* a batch is being made, or is ready */
     const nn_samples *samples; /* arguments of that batch, up to the end */
     nn_which which;
@@ -17,11 +17,25 @@ struct nn_prefetch {
     pl_error err;
 };
 
+int32_t nn_samples_take(const nn_samples *s, const int64_t *which, int64_t n, int64_t molecules, int64_t max_edges)
+{
+    int64_t edges = 0;
+    int32_t k = 0;
+
+    while (k < n && (molecules <= 0 || k < molecules)) {
+        edges += s->edges[which[k]];
+        if (k > 0 && max_edges > 0 && edges > max_edges)
+            break;
+        k++;
+    }
+    return k;
+}
+
 nn_prefetch *nn_prefetch_new(void)
 {
     nn_prefetch *a = calloc(1, sizeof *a);
 
-    if (a != NULL && (a->aside = nn_background_new()) == NULL) {
+    if (a != NULL && (a->thread = nn_background_new()) == NULL) {
         free(a);
         return NULL;
     }
@@ -31,7 +45,7 @@ nn_prefetch *nn_prefetch_new(void)
 void nn_prefetch_free(nn_prefetch *a)
 {
     if (a != NULL)
-        nn_background_free(a->aside);
+        nn_background_free(a->thread);
     free(a);
 }
 
@@ -48,12 +62,12 @@ static void begin(nn_prefetch *a, const nn_samples *s, nn_which which)
     a->which = which;
     a->slot ^= 1;
     a->begun = true;
-    nn_background_begin(a->aside, make, a);
+    nn_background_begin(a->thread, make, a);
 }
 
 static void finish(nn_prefetch *a)
 {
-    nn_background_wait(a->aside);
+    nn_background_wait(a->thread);
     a->begun = false;
 }
 

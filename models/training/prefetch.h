@@ -27,6 +27,9 @@ typedef struct nn_which {
     int32_t n; /* 0: none */
 } nn_which;
 
+/* How many molecules the next batch takes from the front of which[0..n-1]: at least 1. */
+int32_t nn_samples_take(const nn_samples *s, const int64_t *which, int64_t n, int64_t molecules, int64_t max_edges);
+
 typedef struct nn_prefetch nn_prefetch;
 
 nn_prefetch *nn_prefetch_new(void);    /* NULL: no memory                                    */

@@ -38,24 +38,3 @@ void nn_shards_deal(int64_t *out, const int64_t *which, int32_t n, const int32_t
         out[to.first + row] = which[card[i].at];
     }
 }
-
-pl_code nn_train_state_tell(nn_ranks *r, nn_train_state *s, pl_error *err)
-{
-    float *array[] = { s->params, s->m, s->v, s->best, s->ema };
-    nn_train_state told = *s;
-    pl_code code = r->kind->tell(r, &told, sizeof told, err);
-
-    for (int k = 0; code == PL_OK && k < 5; k++)
-        if (array[k] != NULL)
-            code = r->kind->tell(r, array[k], s->n * sizeof(float), err);
-    if (code != PL_OK)
-        return code;
-    told.tensor = s->tensor;
-    *s = told;
-    s->params = array[0];
-    s->m = array[1];
-    s->v = array[2];
-    s->best = array[3];
-    s->ema = array[4];
-    return PL_OK;
-}

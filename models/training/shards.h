@@ -7,7 +7,6 @@
 #define NN_SHARDS_H
 
 #include "models/comm/collective.h"
-#include "models/training/train.h"
 
 typedef struct nn_card {
     int32_t edges, at;
@@ -18,8 +17,5 @@ void nn_shards_deal(int64_t *out, const int64_t *which, int32_t n, const int32_t
 
 /* The part of out that belongs to a shard, for a batch of n molecules; it may be empty. */
 nn_span nn_shards_part(int64_t n, int shards, int shard);
-
-/* Broadcasts the training state of rank 0; on every rank s is allocated for the same model. */
-pl_code nn_train_state_tell(nn_ranks *r, nn_train_state *s, pl_error *err);
 
 #endif

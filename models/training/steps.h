@@ -7,7 +7,7 @@
 #ifndef NN_STEPS_H
 #define NN_STEPS_H
 
-#include "models/training/train.h"
+#include "models/training/train_state.h"
 
 /* What the steps belong to; everything it points to must outlive the queue. */
 typedef struct nn_steps_of {

@@ -24,20 +24,6 @@ void nn_train_order(int64_t *order, int64_t n, uint64_t seed, int64_t epoch)
     }
 }
 
-int32_t nn_train_take(const nn_samples *s, const int64_t *which, int64_t n, int64_t molecules, int64_t max_edges)
-{
-    int64_t edges = 0;
-    int32_t k = 0;
-
-    while (k < n && (molecules <= 0 || k < molecules)) {
-        edges += s->edges[which[k]];
-        if (k > 0 && max_edges > 0 && edges > max_edges)
-            break;
-        k++;
-    }
-    return k;
-}
-
 double nn_train_lr(const nn_train_conf *c, double at)
 {
     double lr = c->lr, part = c->schedule == NN_LR_COSINE_EPOCH ? floor(at) : at;
@@ -56,8 +42,8 @@ static pl_code loop_alloc(nn_loop *l, pl_error *err)
 
     l->mem = pl_arena_new(1 << 16);
     l->pool = nn_pool_new(l->conf->threads);
-    l->ahead = nn_prefetch_new();
-    if (l->mem == NULL || l->pool == NULL || l->ahead == NULL)
+    l->prefetch = nn_prefetch_new();
+    if (l->mem == NULL || l->pool == NULL || l->prefetch == NULL)
         return pl_fail(err, PL_ENOMEM, "training");
     l->order = PL_NEW(l->mem, int64_t, l->train->n + 1);
     l->dealt = PL_NEW(l->mem, int64_t, l->train->n + 1);
@@ -92,7 +78,7 @@ static pl_code steps_open(nn_loop *l, pl_error *err)
     return whole && l->kind->training != NULL ? nn_steps_new(&l->steps, &of, err) : PL_OK;
 }
 
-static pl_code held_open(nn_loop *l, pl_error *err)
+static pl_code validation_open(nn_loop *l, pl_error *err)
 {
     const nn_train_host *host = l->host;
     const nn_validation_of of = { .part = { l->valid, host != NULL ? host->test : NULL },
@@ -103,10 +89,10 @@ static pl_code held_open(nn_loop *l, pl_error *err)
                                            .host = host,
                                            .molecules = l->conf->molecules,
                                            .max_edges = l->conf->max_edges,
-                                           .ahead = l->ahead } };
+                                           .prefetch = l->prefetch } };
 
     l->beside = l->steps != NULL && host != NULL && host->beside != NULL ? BESIDE_UNTRIED : BESIDE_NOT;
-    return nn_validation_new(&l->held, &of, l->mem, err);
+    return nn_validation_new(&l->validation, &of, l->mem, err);
 }
 
 static pl_code loop_run(nn_loop *l, pl_error *err)
@@ -117,7 +103,7 @@ static pl_code loop_run(nn_loop *l, pl_error *err)
     if (code == PL_OK)
         code = steps_open(l, err);
     if (code == PL_OK)
-        code = held_open(l, err);
+        code = validation_open(l, err);
     while (code == PL_OK && !l->s->done)
         code = nn_loop_epoch(l, err);
     if (code == PL_OK)
@@ -129,9 +115,9 @@ static pl_code loop_run(nn_loop *l, pl_error *err)
 
 static void loop_free(nn_loop *l)
 {
-    nn_validation_free(l->held);
+    nn_validation_free(l->validation);
     nn_steps_free(l->steps);
-    nn_prefetch_free(l->ahead);
+    nn_prefetch_free(l->prefetch);
     nn_pool_free(l->pool);
     pl_arena_free(l->mem);
 }
@@ -158,54 +144,4 @@ pl_code nn_train(nn_train_state *s, const nn_train_conf *conf, const nn_engine_k
         code = loop_run(&l, err);
     loop_free(&l);
     return code;
-}
-
-/* Sets the first state; its arrays are zeroed. */
-static void state_begin(nn_train_state *s, const nn_se3 *model, uint64_t seed)
-{
-    nn_se3_init(model, s->params, seed);
-    if (s->ema != NULL)
-        memcpy(s->ema, s->params, s->n * sizeof *s->ema);
-}
-
-pl_code nn_train_state_alloc(nn_train_state *s, const nn_se3 *model, bool ema, uint64_t seed, pl_arena *mem, pl_error *err)
-{
-    size_t n = model->n_floats;
-
-    *s = (nn_train_state){
-        .n = n, .outputs = model->conf.outputs, .best_epoch = -1, .tensor = model->param, .n_tensors = model->n_params
-    };
-    s->params = PL_NEW(mem, float, n);
-    s->m = PL_NEW(mem, float, n);
-    s->v = PL_NEW(mem, float, n);
-    s->best = PL_NEW(mem, float, n);
-    s->ema = ema ? PL_NEW(mem, float, n) : NULL;
-    if (s->params == NULL || s->m == NULL || s->v == NULL || s->best == NULL || (ema && s->ema == NULL))
-        return pl_fail(err, PL_ENOMEM, "a training state of %zu parameters", n);
-    state_begin(s, model, seed);
-    return PL_OK;
-}
-
-pl_code nn_train_state_again(nn_train_state *s, const nn_se3 *model, uint64_t seed, pl_arena *mem, pl_error *err)
-{
-    nn_train_state old = *s;
-    size_t bytes = s->n * sizeof *s->params;
-
-    *s = (nn_train_state){ .n = old.n,
-                           .outputs = old.outputs,
-                           .params = old.params,
-                           .m = old.m,
-                           .v = old.v,
-                           .ema = old.ema,
-                           .best = PL_NEW(mem, float, old.n),
-                           .best_epoch = -1,
-                           .tensor = old.tensor,
-                           .n_tensors = old.n_tensors };
-    if (s->best == NULL)
-        return pl_fail(err, PL_ENOMEM, "a training state of %zu parameters", s->n);
-    memset(s->params, 0, bytes);
-    memset(s->m, 0, bytes);
-    memset(s->v, 0, bytes);
-    state_begin(s, model, seed);
-    return PL_OK;
 }

@@ -15,7 +15,7 @@ static pl_code host_ask(const nn_loop *l, bool epoch_over, uint32_t *asked, pl_e
     bool due = host != NULL && host->due != NULL ? host->due(host->ctx, epoch_over) : epoch_over;
 
     *asked = (!epoch_over && nn_told_to_stop(host) ? ASKED_STOP : 0) | (due ? ASKED_SAVE : 0) |
-             (l->open && nn_validation_busy(l->held) ? ASKED_TIME : 0);
+             (l->open && nn_validation_busy(l->validation) ? ASKED_TIME : 0);
     return nn_ranks_any(l->ranks, asked, err);
 }
 
@@ -121,7 +121,7 @@ static pl_code epoch_judge(nn_loop *l, pl_error *err)
 static pl_code epoch_close(nn_loop *l, pl_error *err)
 {
     nn_loss_sum sum[NN_VALIDATION_PARTS];
-    pl_code code = nn_validation_end(l->held, sum, err);
+    pl_code code = nn_validation_end(l->validation, sum, err);
 
     if (code != PL_OK)
         return code;
@@ -178,19 +178,19 @@ static pl_code measure_now(nn_loop *l, nn_loss_sum sum[NN_VALIDATION_PARTS], pl_
     if (code == PL_OK)
         code = ranks_agree(l, err);
     if (code == PL_OK)
-        code = nn_validation_measure(l->held, sum, weights_of(s), err);
+        code = nn_validation_measure(l->validation, sum, weights_of(s), err);
     return code != PL_OK ? code : l->kind->set_params(l->engine, s->params, err);
 }
 
 static pl_code beside_first(nn_loop *l, pl_error *err)
 {
     nn_engine *second = l->host->beside(l->host->ctx, err);
-    pl_code code = second != NULL ? nn_validation_second(l->held, second, err) : PL_EDEVICE;
+    pl_code code = second != NULL ? nn_validation_second(l->validation, second, err) : PL_EDEVICE;
 
     if (code != PL_OK)
         return code;
-    nn_validation_begin(l->held, weights_of(l->s));
-    return nn_validation_wait(l->held, err);
+    nn_validation_begin(l->validation, weights_of(l->s));
+    return nn_validation_wait(l->validation, err);
 }
 
 /* The first validation blocks: the second engine takes memory that training leaves free and loads its kernels while nothing
@@ -205,9 +205,9 @@ static pl_code beside_try(nn_loop *l, nn_loss_sum sum[NN_VALIDATION_PARTS], pl_e
         return code;
     l->beside = any ? BESIDE_NOT : BESIDE_GOOD;
     if (!any)
-        return nn_validation_end(l->held, sum, err);
+        return nn_validation_end(l->validation, sum, err);
     pl_log(PL_WARN, "train     held-out molecules are measured between epochs: %s", failed ? why.text : "another rank cannot");
-    nn_validation_alone(l->held);
+    nn_validation_alone(l->validation);
     return measure_now(l, sum, err);
 }
 
@@ -223,9 +223,9 @@ static pl_code measure_beside(nn_loop *l, nn_loss_sum sum[NN_VALIDATION_PARTS], 
         return code;
     if (l->beside == BESIDE_UNTRIED)
         return beside_try(l, sum, err);
-    nn_validation_begin(l->held, weights_of(s));
+    nn_validation_begin(l->validation, weights_of(s));
     *open = s->epoch + 1 < l->conf->epochs;
-    return *open ? PL_OK : nn_validation_end(l->held, sum, err);
+    return *open ? PL_OK : nn_validation_end(l->validation, sum, err);
 }
 
 static pl_code epoch_end(nn_loop *l, pl_error *err)

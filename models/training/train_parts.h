@@ -5,6 +5,7 @@
 #include "models/threads/pool.h"
 #include "models/training/shards.h"
 #include "models/training/steps.h"
+#include "models/training/train.h"
 #include "models/training/validation.h"
 
 typedef struct nn_loop nn_loop;
@@ -28,7 +29,7 @@ struct nn_loop {
     int64_t *first;    /* [ranks + 1] first item of each rank, for gather */
     nn_card *card;     /* [molecules] scratch                          */
     float *y, *t, *dy; /* [molecules][outputs] of a batch              */
-    nn_validation *held;
+    nn_validation *validation;
     enum { BESIDE_NOT, BESIDE_UNTRIED, BESIDE_GOOD } beside; /* the second engine */
     bool open;                                               /* an epoch is over and its validation is pending */
     nn_epoch_report r;                                       /* report of that epoch                         */
@@ -37,7 +38,7 @@ struct nn_loop {
     double *square;                                          /* [pieces of s->n] sums of squares of the gradient */
     nn_pool *pool;
     nn_optimiser *optimiser;
-    nn_prefetch *ahead;
+    nn_prefetch *prefetch;
     nn_steps *steps; /* steps that the engine does by itself, or NULL */
     pl_arena *mem;
 };

@@ -11,7 +11,7 @@ nn_which nn_loop_take(const nn_loop *l, int64_t from)
 {
     const int64_t *at = l->order + from;
 
-    return (nn_which){ at, nn_train_take(l->train, at, l->train->n - from, l->conf->molecules, l->conf->max_edges) };
+    return (nn_which){ at, nn_samples_take(l->train, at, l->train->n - from, l->conf->molecules, l->conf->max_edges) };
 }
 
 static size_t piece_size(const nn_loop *l, int i)
@@ -106,7 +106,7 @@ static pl_code shard_compute(nn_loop *l, nn_which batch_of, int64_t i, int64_t m
 
     if (now.n == 0)
         return PL_OK;
-    code = nn_prefetch_take(l->ahead, &batch, l->train, now, next, err);
+    code = nn_prefetch_take(l->prefetch, &batch, l->train, now, next, err);
     if (code == PL_OK)
         code = l->kind->forward(l->engine, &batch, true, l->y + at, err);
     if (code != PL_OK)
@@ -184,7 +184,7 @@ static pl_code shard_begin(nn_loop *l, int64_t from, nn_training_step step, int6
 {
     nn_which now = shard_at(l, from, step.n_graphs, i), next = shard_after(l, from, step.n_graphs, i);
     nn_batch batch;
-    pl_code code = now.n ? nn_prefetch_take(l->ahead, &batch, l->train, now, next, err) : PL_OK;
+    pl_code code = now.n ? nn_prefetch_take(l->prefetch, &batch, l->train, now, next, err) : PL_OK;
 
     step.target = l->t + (now.at - (l->dealt + from)) * l->outputs;
     step.shard = (int32_t)i;

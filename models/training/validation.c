@@ -9,7 +9,7 @@ struct nn_validation {
     float *y[NN_VALIDATION_PARTS]; /* [samples][outputs]                      */
     float *dy;                     /* [outputs] scratch */
     int64_t *first;                /* [ranks + 1] first prediction of each rank */
-    nn_background *aside;          /* NULL: no second engine                  */
+    nn_background *thread;         /* NULL: no second engine                  */
     const float *weights;          /* weights used by the second engine */
     pl_code code;                  /* result of the second engine */
     pl_error err;
@@ -42,11 +42,11 @@ pl_code nn_validation_new(nn_validation **out, const nn_validation_of *of, pl_ar
 
 void nn_validation_alone(nn_validation *h)
 {
-    nn_background_free(h->aside); /* waits for it */
-    nn_prefetch_free(h->beside.ahead);
+    nn_background_free(h->thread); /* waits for it */
+    nn_prefetch_free(h->beside.prefetch);
     if (h->beside.engine != NULL)
         h->of.now.kind->close(h->beside.engine);
-    h->aside = NULL;
+    h->thread = NULL;
     h->beside = (nn_predictor){ 0 };
 }
 
@@ -133,9 +133,9 @@ pl_code nn_validation_second(nn_validation *h, nn_engine *engine, pl_error *err)
     h->beside = h->of.now;
     h->beside.engine = engine;
     h->beside.host = NULL;
-    h->beside.ahead = nn_prefetch_new();
-    h->aside = nn_background_new();
-    return h->beside.ahead != NULL && h->aside != NULL ? PL_OK : pl_fail(err, PL_ENOMEM, "a thread for held-out molecules");
+    h->beside.prefetch = nn_prefetch_new();
+    h->thread = nn_background_new();
+    return h->beside.prefetch != NULL && h->thread != NULL ? PL_OK : pl_fail(err, PL_ENOMEM, "a thread for held-out molecules");
 }
 
 static void beside_run(void *ctx)
@@ -148,14 +148,14 @@ static void beside_run(void *ctx)
 void nn_validation_begin(nn_validation *h, const float *weights)
 {
     h->weights = weights;
-    nn_background_begin(h->aside, beside_run, h);
+    nn_background_begin(h->thread, beside_run, h);
 }
 
-bool nn_validation_busy(nn_validation *h) { return nn_background_busy(h->aside); }
+bool nn_validation_busy(nn_validation *h) { return nn_background_busy(h->thread); }
 
 pl_code nn_validation_wait(nn_validation *h, pl_error *err)
 {
-    nn_background_wait(h->aside);
+    nn_background_wait(h->thread);
     if (h->code != PL_OK && err != NULL)
         *err = h->err;
     return h->code;

@@ -23,7 +23,7 @@ void pl_stop_end(pl_stop *s); /* restores the old handlers */
 const atomic_int *pl_stop_flag(void);
 /* The exit status when the grace period is over, instead of 75; until the next pl_stop_begin. */
 void pl_stop_again(int status);
-/* True: the run has made no progress, and a restart would not help (pipeline/run/run_row.h).
+/* True: the run has made no progress, and a restart would not help (pipeline/run/runner.h).
  * If the grace period then ends, the exit status is 1. */
 void pl_stop_stuck(bool yes);
 bool pl_stop_is_stuck(void);

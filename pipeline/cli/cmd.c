@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "pipeline/base/wrap.h"
-#include "pipeline/store/judge.h"
+#include "pipeline/store/pages.h"
 
 enum { MAX_COMMANDS = 64, USAGE = 2 };
 
@@ -363,12 +363,12 @@ static void settle_inherited(void)
 /* No command ends with status 0 after it met a damaged page of results.db, even where it could do without the rows. */
 static int judged(int status)
 {
-    char said[512];
+    char why[PL_PAGES_WHY];
 
-    pl_judge_said(said, sizeof said);
-    if (status != 0 || said[0] == '\0')
+    pl_pages_why(why);
+    if (status != 0 || why[0] == '\0')
         return status;
-    pl_cmd_say("%s", said);
+    pl_cmd_say("%s", why);
     return pl_code_exit(PL_EDATA);
 }
 

@@ -1,6 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "pipeline/run/run_row.h"
-
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -10,6 +8,7 @@
 #include "pipeline/base/log.h"
 #include "pipeline/base/stop.h"
 #include "pipeline/run/level.h"
+#include "pipeline/run/runner.h"
 
 static pl_code mark_lost_runs(pl_runner *r, int64_t *resumed_from, pl_error *err)
 {

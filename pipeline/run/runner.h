@@ -27,7 +27,7 @@ pl_code pl_row_diff(const pl_stage_row *old, const pl_workflow *wf, const pl_ste
 bool pl_step_reads(const pl_workflow *wf, int step, int need);
 int pl_step_find(const pl_workflow *wf, const char *stage); /* position in wf->step; -1: the workflow has no such stage */
 
-/* ---- one run (run.c, run_step.c, run_stream.c, run_unit.c, run_reset.c) ---- */
+/* ---- one run (runner.c, run_step.c, run_stream.c, run_unit.c, run_reset.c) ---- */
 
 typedef struct pl_runner {
     pl_workflow *wf;
@@ -89,5 +89,22 @@ pl_code pl_units_expect(pl_runner *r, pl_active *a, pl_error *err);
 /* Computes one unit. *wall: its seconds; *dropped: it was not computed, because the run was asked to stop. */
 pl_code pl_unit_work(const pl_active *a, int worker, pl_unit *unit, double *wall, bool *dropped, pl_error *err);
 pl_code pl_unit_commit(pl_runner *r, pl_active *a, pl_unit *unit, double wall, pl_error *err);
+
+/* ---- the row of the run table: who ran what, where, when, and how it ended (run_row.c) ---- */
+
+/* Inserts the row of this run and sets r->run_id. Rows still `running` belong to runs that
+ * died (we hold the lock), so they become `lost`. resumed_from is the run that this one continues. */
+pl_code pl_run_row_begin(pl_runner *r, pl_error *err);
+/* Calls pl_stop_stuck(true) if this is the second restart in a row under a scheduler and the
+ * first one made no progress: it finished no unit, no checkpoint and no stage. Any progress of
+ * this run clears that again. */
+void pl_run_row_look_back(const pl_runner *r);
+/* The final code of the run. A run that stops while pl_stop_is_stuck would be restarted for
+ * ever: its PL_ESTOP becomes PL_EINPUT (exit status 1), and the next start does not count it
+ * as a restart. */
+pl_code pl_run_row_judge(pl_code code, pl_error *err);
+/* Writes the end of the run into its row. If that fails (disk full), the row stays `running`
+ * and the next run marks it `lost`. */
+void pl_run_row_end(pl_runner *r, pl_code code, const pl_error *err);
 
 #endif

@@ -13,7 +13,6 @@
 #include "pipeline/base/stop.h"
 #include "pipeline/base/text.h"
 #include "pipeline/store/db.h"
-#include "pipeline/store/judge.h"
 #include "pipeline/store/pages.h"
 
 /* ---- waiting for others ---- */
@@ -120,11 +119,11 @@ static pl_code fail_guard(sqlite3 *db, pl_error *err)
 
 static pl_code fail_page(pl_error *err)
 {
-    char said[512];
+    char why[PL_PAGES_WHY];
 
-    pl_judge_said(said, sizeof said);
+    pl_pages_why(why);
     return pl_fail(err, PL_EDATA, "%s",
-                   said[0] ? said : "a database is damaged in its first page; put back a copy, or run with --fresh");
+                   why[0] ? why : "a database is damaged in its first page; put back a copy, or run with --fresh");
 }
 
 pl_code pl_db_fail(sqlite3 *db, pl_error *err)

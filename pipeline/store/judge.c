@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "pipeline/store/judge.h"
 
-#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -9,11 +8,6 @@
 #include "pipeline/store/sums.h"
 
 enum { WAIT_MS = 5000 };
-
-static struct {
-    pthread_mutex_t lock;
-    char text[sizeof((pl_error *)NULL)->text];
-} said = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
 /* Opens without our VFS. If SQLite cannot create the -shm file of a WAL, the database is read without what is only in the WAL. */
 static pl_code open_plain(sqlite3 **db, const char *path, int64_t *id, pl_error *err)
@@ -90,25 +84,16 @@ static pl_code judge(const char *path, pl_error *err)
     return code;
 }
 
-bool pl_judge(const char *path)
+bool pl_judge(const char *path, char why[PL_PAGES_WHY])
 {
     pl_error err = { 0 };
     pl_code code = judge(path, &err);
 
     if (code == PL_OK)
         return true;
-    (void)pthread_mutex_lock(&said.lock);
-    (void)snprintf(said.text, sizeof said.text,
+    (void)snprintf(why, PL_PAGES_WHY,
                    "%s: damaged, or changed by another program (%.250s); put back a copy (molsieve db "
                    "backup makes them), or run with --fresh",
                    path, err.text);
-    (void)pthread_mutex_unlock(&said.lock);
     return false;
-}
-
-void pl_judge_said(char *out, int size)
-{
-    (void)pthread_mutex_lock(&said.lock);
-    (void)snprintf(out, (size_t)size, "%s", said.text);
-    (void)pthread_mutex_unlock(&said.lock);
 }

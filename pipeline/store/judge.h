@@ -2,12 +2,10 @@
 #ifndef PL_JUDGE_H
 #define PL_JUDGE_H
 
-#include <stdbool.h>
+#include "pipeline/store/pages.h"
 
 /* Checks the structure, the indexes, and the sums of all rows (pipeline/store/sums.h). True: intact, or the database of another
- * program. The type is pl_pages_judge. */
-bool pl_judge(const char *path);
-/* The message of the last check that failed: the file, what is wrong and what to do; "" if none failed. */
-void pl_judge_said(char *out, int size);
+ * program. It is a pl_pages_judge. */
+bool pl_judge(const char *path, char why[PL_PAGES_WHY]);
 
 #endif

@@ -27,7 +27,8 @@ typedef struct page_file {
 static struct {
     sqlite3_vfs vfs, *below;
     pl_pages_judge *judge;
-    size_t at; /* offset of page_file in a file object, bytes */
+    size_t at;              /* offset of page_file in a file object, bytes */
+    char why[PL_PAGES_WHY]; /* of the last judge that found damage */
     pthread_mutex_t lock;
 } pages = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
@@ -92,9 +93,29 @@ static void renew(sqlite3_file *file, page_file *p)
     p->excused = rc != SQLITE_OK;
 }
 
+/* Whether the content is intact; keeps the message if it is not. */
+static bool is_intact(const page_file *p)
+{
+    char why[PL_PAGES_WHY] = "";
+
+    if (pages.judge(p->path, why))
+        return true;
+    (void)pthread_mutex_lock(&pages.lock);
+    memcpy(pages.why, why, sizeof why);
+    (void)pthread_mutex_unlock(&pages.lock);
+    return false;
+}
+
+void pl_pages_why(char out[PL_PAGES_WHY])
+{
+    (void)pthread_mutex_lock(&pages.lock);
+    memcpy(out, pages.why, PL_PAGES_WHY);
+    (void)pthread_mutex_unlock(&pages.lock);
+}
+
 static int judge_page(sqlite3_file *file, page_file *p)
 {
-    if (!pages.judge(p->path))
+    if (!is_intact(p))
         return SQLITE_IOERR_DATA;
     p->excused = true;
     if (p->ours)
@@ -114,7 +135,7 @@ static int read_some(sqlite3_file *file, void *to, int n, sqlite3_int64 at)
     if (at == 0 && n >= HEADER)
         read_header(p, to);
     if (hides_sums(p, to, n, at))
-        return pages.judge(p->path), SQLITE_IOERR_DATA;
+        return (void)is_intact(p), SQLITE_IOERR_DATA;
     if (!p->sums || p->excused || !is_page(p, n, at) || holds(to, n, at))
         return SQLITE_OK;
     return judge_page(file, p);

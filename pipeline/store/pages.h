@@ -27,11 +27,16 @@ enum { PL_PAGE_SUM = 8 };
 #define SQLITE_FCNTL_RESERVE_BYTES 38
 #endif
 
-/* Whether the content of a database is intact, even if another program wrote some of its pages. */
-typedef bool pl_pages_judge(const char *path);
+enum { PL_PAGES_WHY = 512 }; /* bytes of a message */
+
+/* Whether the content of a database is intact, even if another program wrote some of its pages. False: why says the file, what
+ * is wrong and what to do. */
+typedef bool pl_pages_judge(const char *path, char why[PL_PAGES_WHY]);
 
 /* Registers the VFS; call it before the first open. Later calls do nothing. */
 pl_code pl_pages_start(pl_pages_judge *judge, pl_error *err);
+/* The message of the last judge that returned false, on any connection; "" if none did. */
+void pl_pages_why(char out[PL_PAGES_WHY]);
 /* For one of our databases, open for writing: from now on, pages that other programs wrote get new checksums. */
 void pl_pages_renew(sqlite3 *db);
 /* Reserves room for checksums; for a database without tables, or before a VACUUM. */

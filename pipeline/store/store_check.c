@@ -6,7 +6,7 @@
 #include <unistd.h>
 #include <zlib.h>
 
-#include "pipeline/store/judge.h"
+#include "pipeline/store/pages.h"
 #include "pipeline/store/store.h"
 #include "pipeline/store/sums.h"
 
@@ -268,12 +268,12 @@ pl_code pl_store_check(pl_store *s, bool *good, pl_text *report, pl_error *err)
           "max(unit)+1<>count(*))" },
     };
     checker c = { report, true };
-    char said[512];
+    char why[PL_PAGES_WHY];
     pl_code code = check_integrity(s->db, s->results_path, &c, err);
 
-    pl_judge_said(said, sizeof said); /* the message about a page that could not be read */
-    if (said[0] != '\0')
-        pl_text_addf(report, "BAD  %s\n", said);
+    pl_pages_why(why); /* the message about a page that could not be read */
+    if (why[0] != '\0')
+        pl_text_addf(report, "BAD  %s\n", why);
     if (code == PL_OK && c.good)
         code = check_sums(s, &c, err);
     for (size_t i = 0; code == PL_OK && c.good && i < sizeof own / sizeof own[0]; i++)

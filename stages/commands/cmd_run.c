@@ -11,6 +11,7 @@
 #include "stages/commands/output/run_words.h"
 #include "stages/files/version.h"
 #include "stages/steps/train/distributed.h"
+#include "stages/steps/train/train.h"
 
 static const pl_opt opts[] = {
     { "--dry-run", 'n', NULL, "print the plan, do nothing" },
@@ -138,7 +139,7 @@ static int run_as_rank(const pl_app *app, const pl_args *args, pl_workflow *wf, 
     else if (team.ranks.rank == 0)
         status = run_for_real(app, args, wf, o, mem);
     else
-        status = st_team_follow(&team, wf, pl_workers(wf, o), &err) == PL_OK ? 0 : pl_cmd_fail(&err);
+        status = st_train_follow(&team, wf, pl_workers(wf, o), &err) == PL_OK ? 0 : pl_cmd_fail(&err);
     return st_team_close(&team, status);
 }
 

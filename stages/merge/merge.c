@@ -12,7 +12,6 @@
 #include "pipeline/base/stop.h"
 #include "pipeline/lock/lock.h"
 #include "pipeline/run/level.h"
-#include "pipeline/run/run_row.h"
 #include "pipeline/run/runner.h"
 #include "stages/steps/ingest/prepare.h"
 

@@ -15,6 +15,7 @@
 
 #include "models/optim/adam.h"
 #include "models/training/checkpoint.h"
+#include "models/training/predict.h"
 #include "models/training/train.h"
 #include "pipeline/base/rng.h"
 
@@ -508,10 +509,10 @@ static void batches_keep_both_budgets(void **state)
     const nn_samples s = { .n = 5, .edges = edges };
 
     (void)state;
-    assert_int_equal(nn_train_take(&s, which, 5, 10, 20), 1); /* too large alone: alone */
-    assert_int_equal(nn_train_take(&s, which + 1, 4, 10, 10), 2);
-    assert_int_equal(nn_train_take(&s, which + 1, 4, 3, 100), 3);
-    assert_int_equal(nn_train_take(&s, which + 1, 4, 0, 0), 4);
+    assert_int_equal(nn_samples_take(&s, which, 5, 10, 20), 1); /* too large alone: alone */
+    assert_int_equal(nn_samples_take(&s, which + 1, 4, 10, 10), 2);
+    assert_int_equal(nn_samples_take(&s, which + 1, 4, 3, 100), 3);
+    assert_int_equal(nn_samples_take(&s, which + 1, 4, 0, 0), 4);
 }
 
 static void rates_follow_the_cosine(void **state)

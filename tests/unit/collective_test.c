@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "models/training/shards.h"
+#include "models/training/train_state.h"
 
 static void shares_follow_each_other_and_differ_by_one(void **state)
 {

@@ -10,7 +10,7 @@
 #include "chem/common/descriptors.h"
 #include "models/features/feature.h"
 #include "models/metrics/metric.h"
-#include "models/training/train.h"
+#include "models/training/train_state.h"
 #include "pipeline/store/store.h"
 
 /* ST_NEW: labelled molecules that an existing model was not trained on; no part of a split. */

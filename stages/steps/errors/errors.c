@@ -4,6 +4,8 @@
 #include <math.h>
 #include <stddef.h>
 
+#include "models/training/predict.h"
+
 #define NUMBER(name, has_unit) { #name, offsetof(nn_fit, name), has_unit },
 static const struct {
     const char *name;

@@ -7,7 +7,7 @@
 #ifndef ST_EVALUATE_MODELS_H
 #define ST_EVALUATE_MODELS_H
 
-#include "models/training/train.h"
+#include "models/training/train_state.h"
 #include "stages/steps/dataset/dataset.h"
 #include "stages/steps/score/evaluate_rows.h"
 #include "stages/steps/train/compute.h"

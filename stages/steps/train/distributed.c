@@ -13,7 +13,7 @@
 #include "stages/files/data_dir.h"
 #include "stages/files/version.h"
 #include "stages/steps/train/compute.h"
-#include "stages/steps/train/train.h"
+#include "stages/steps/train/train_conf.h"
 
 /* ---- plugins ------------------------------------------------------------- */
 
@@ -238,32 +238,22 @@ pl_code st_team_call(st_team *team, const pl_workflow *wf, const pl_step *step, 
     return code != PL_OK ? code : team->ranks.kind->tell(&team->ranks, &o, sizeof o, err);
 }
 
-static pl_code train_along(st_team *team, const pl_workflow *wf, const order *o, int workers, pl_error *err)
-{
-    const pl_step *step = pl_workflow_step(wf, "train");
-    char own[65];
-    pl_code code = digest_make(own, wf, step, err);
-
-    if (code == PL_OK && strcmp(own, o->digest) != 0)
-        return pl_fail(err, PL_ECONFIG, "read another workflow than rank 0, or is another version of the program");
-    team->ranks.patience = patience_begin(step);
-    return code != PL_OK ? code : st_train_follow(wf, step, team, workers, err);
-}
-
-pl_code st_team_follow(st_team *team, const pl_workflow *wf, int workers, pl_error *err)
+pl_code st_team_wait(st_team *team, const pl_workflow *wf, const pl_step *step, bool *train, pl_error *err)
 {
     order o = { .train = 1 };
-    pl_code code = PL_OK;
+    char own[65];
+    pl_code code;
 
-    while (code == PL_OK && o.train) {
-        team->ranks.patience = 0;
-        code = team->ranks.kind->tell(&team->ranks, &o, sizeof o, err);
-        if (code == PL_OK && o.train)
-            code = train_along(team, wf, &o, workers, err);
-        if (code == PL_ESTOP || code == PL_ELIMIT) /* so for all; rank 0 says it */
-            code = PL_OK;
-    }
-    pl_at(err, "rank %d", team->ranks.rank);
+    *train = false;
+    team->ranks.patience = 0;
+    code = team->ranks.kind->tell(&team->ranks, &o, sizeof o, err);
+    if (code != PL_OK || !o.train)
+        return code;
+    code = digest_make(own, wf, step, err);
+    if (code == PL_OK && strcmp(own, o.digest) != 0)
+        code = pl_fail(err, PL_ECONFIG, "read another workflow than rank 0, or is another version of the program");
+    team->ranks.patience = patience_begin(step);
+    *train = code == PL_OK;
     return code;
 }
 

@@ -11,10 +11,6 @@
 #include "pipeline/base/stop.h"
 #include "pipeline/workflow/workflow.h"
 
-/* The setting `ranks` of stage train. */
-#define ST_RANKS_WORDS "auto|none|mpi|tcp|nccl"
-enum { ST_RANKS_AUTO, ST_RANKS_NONE, ST_RANKS_MPI, ST_RANKS_TCP, ST_RANKS_NCCL };
-
 #define ST_MPI_PLUGIN "libmolsieve_mpi.so"
 #define ST_NCCL_PLUGIN "libmolsieve_nccl.so"
 
@@ -34,8 +30,9 @@ pl_code st_team_open(st_team *team, const pl_workflow *wf, pl_error *err);
 /* Rank 0: makes the others join the training `step`. */
 pl_code st_team_call(st_team *team, const pl_workflow *wf, const pl_step *step, pl_error *err);
 
-/* The main loop of any other rank, until rank 0 releases it. */
-pl_code st_team_follow(st_team *team, const pl_workflow *wf, int workers, pl_error *err);
+/* Another rank: waits for an order of rank 0. *train: it is to join the training `step`, now; false: rank 0 released it.
+ * ECONFIG: rank 0 has read another workflow. */
+pl_code st_team_wait(st_team *team, const pl_workflow *wf, const pl_step *step, bool *train, pl_error *err);
 
 /* Call it last. Rank 0 releases the others, or ends them when the run failed in the
  * middle of a training; another rank that failed ends all. Returns status. */

@@ -11,7 +11,7 @@
 #include "pipeline/store/store.h"
 #include "stages/steps/features/graph.h"
 #include "stages/steps/ingest/prepare.h"
-#include "stages/steps/train/train.h"
+#include "stages/steps/train/train_conf.h"
 
 const pl_model_ref *st_model_ref(const pl_workflow *wf, const char *name)
 {

@@ -6,12 +6,7 @@
 #include "pipeline/store/store.h"
 #include "pipeline/workflow/stage.h"
 #include "pipeline/workflow/workflow.h"
-
-enum {
-    ST_MODELS_MAX = 64,
-    ST_MEMBERS_MAX = ST_MODELS_MAX,
-    ST_SCORES_MAX = 256
-}; /* models; of one ensemble; predictions of a molecule by all of them */
+#include "stages/steps/train/train_conf.h"
 
 typedef struct st_model_list {
     int n;

@@ -8,7 +8,7 @@
 
 #include "models/comm/numa.h"
 #include "models/cuda/plugin.h"
-#include "models/training/shards.h"
+#include "models/training/train.h"
 #include "pipeline/base/log.h"
 #include "pipeline/base/stop.h"
 #include "pipeline/base/text.h"
@@ -491,7 +491,8 @@ static void train_close(void *state)
     st_dataset_close(&t->d);
 }
 
-pl_code st_train_follow(const pl_workflow *wf, const pl_step *step, st_team *team, int workers, pl_error *err)
+/* One training on a rank other than 0. */
+static pl_code train_along(const pl_workflow *wf, const pl_step *step, st_team *team, int workers, pl_error *err)
 {
     pl_env env = { .wf = wf,
                    .step = step,
@@ -509,6 +510,23 @@ pl_code st_train_follow(const pl_workflow *wf, const pl_step *step, st_team *tea
     code = learn(&t, err);
     train_close(&t);
     pl_arena_free(env.mem);
+    return code;
+}
+
+pl_code st_train_follow(st_team *team, const pl_workflow *wf, int workers, pl_error *err)
+{
+    const pl_step *step = pl_workflow_step(wf, "train");
+    bool train = true;
+    pl_code code = PL_OK;
+
+    while (code == PL_OK && train) {
+        code = st_team_wait(team, wf, step, &train, err);
+        if (code == PL_OK && train)
+            code = train_along(wf, step, team, workers, err);
+        if (code == PL_ESTOP || code == PL_ELIMIT) /* so on all ranks; rank 0 reports it */
+            code = PL_OK;
+    }
+    pl_at(err, "rank %d", team->ranks.rank);
     return code;
 }
 

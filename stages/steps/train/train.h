@@ -5,70 +5,29 @@
  * stop loses nothing, a kill at most `checkpoint.every`, and either way the
  * weights end up the same bit for bit.
  *
- * The settings are in train_conf.c, the targets in train_targets.c, the loop in
+ * The settings are in train_conf.h, the targets in train_targets.c, the loop in
  * models/training/train.c, what is stored at the end in train_finish.c. */
 #ifndef ST_TRAIN_H
 #define ST_TRAIN_H
 
 #include "models/files/model_file.h"
-#include "models/training/train.h"
+#include "models/training/train_state.h"
 #include "pipeline/workflow/stage.h"
 #include "pipeline/workflow/workflow.h"
 #include "stages/registry/registry.h"
 #include "stages/steps/dataset/dataset.h"
 #include "stages/steps/errors/errors.h"
-#include "stages/steps/train/compute.h"
 #include "stages/steps/train/distributed.h"
+#include "stages/steps/train/train_conf.h"
 
-extern const pl_field st_train_fields[];
+/* The main loop of a rank other than 0: takes part in each training that rank 0 begins, until rank 0 releases it. It reads and
+ * writes no file of the work directory. */
+pl_code st_train_follow(st_team *team, const pl_workflow *wf, int workers, pl_error *err);
 
-typedef struct st_target {
-    const char *name, *column, *unit; /* column NULL: as name */
-    double factor;
-    int32_t better, transform; /* low|high|none, none|composition */
-} st_target;
-
-typedef struct st_train_conf {
-    pl_list targets;    /* st_target, 1 to NN_TARGETS_MAX         */
-    const char *name;   /* NULL: the workflow's                   */
-    nn_train_conf loop; /* seed is set from the workflow          */
-    int64_t members;    /* of an ensemble                         */
-    const char *start;  /* in the workflow's `models`, or NULL    */
-    struct {
-        int64_t layers, degrees, channels, heads, channels_div;
-        int32_t pooling, fusion, parity;
-        bool norm, layer_norm, z, charge, bonds;
-        pl_list elements;
-    } model;
-    double checkpoint_every, rank_timeout;
-    int64_t domain; /* molecules that the file keeps, at most         */
-    bool recompute, beside;
-    int32_t ranks; /* ST_RANKS_AUTO, ..NONE, ..MPI           */
-    int32_t dtype;
-    st_compute compute;
-    int64_t threads; /* -1: as many as the run has workers     */
-} st_train_conf;
-
-/* The part of a rank other than 0 in a training: reads nothing, writes nothing. */
-pl_code st_train_follow(const pl_workflow *wf, const pl_step *step, st_team *team, int workers, pl_error *err);
-
+/* ---- train_check.c: mistakes in the settings ---- */
 void st_train_check(const pl_workflow *wf, const pl_step *step, pl_problems *problems);
-const st_target *st_train_target(const st_train_conf *c);                      /* [targets.n]               */
-const char *st_target_label(const st_target *t);                               /* the property to learn     */
-bool st_target_converts(const st_target *t);                                   /* to a target of its name   */
-const st_wanted_label *st_train_labels(const st_train_conf *c, pl_arena *mem); /* [targets.n]; NULL when refused */
 /* The seed of network number `member`, from 0. */
 static inline uint64_t st_train_seed(const pl_env *env, int64_t member) { return env->seed + (uint64_t)member; }
-/* Of the network number `member`, from 0: the name of the model, of an ensemble NAME-1, NAME-2, ... NULL when refused. */
-const char *st_train_name(const pl_workflow *wf, const st_train_conf *c, int64_t member, pl_arena *mem);
-/* <workdir>/models/<name>.safetensors of the train step of a workflow; NULL when refused. */
-const char *st_train_model_path(const pl_workflow *wf, const pl_step *train, int64_t member, pl_arena *mem);
-/* Whether the labels are classes. Call it after st_train_settle. */
-bool st_train_classifies(const st_train_conf *c);
-void st_train_settle(const pl_workflow *wf, void *conf);
-nn_se3_conf st_train_network(const st_train_conf *c, const nn_inputs *inputs);
-/* Elements not yet: those named, or none for `auto`. */
-nn_inputs st_train_inputs(const st_train_conf *c);
 
 /* ---- train_targets.c ---- */
 /* ECONFIG: a label that should be a class is not (stages/steps/dataset/classes.h). */

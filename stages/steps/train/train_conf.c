@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "stages/steps/train/train_conf.h"
+
 #include <string.h>
 
 #include "chem/molecule/element.h"
+#include "models/domain/domain.h"
 #include "pipeline/base/text.h"
-#include "stages/steps/features/graph.h"
 #include "stages/steps/dataset/classes.h"
-#include "stages/steps/ingest/prepare.h"
-#include "stages/steps/train/distributed.h"
-#include "stages/steps/train/score_models.h"
-#include "stages/steps/train/train.h"
 
 #define TARGET(member) offsetof(st_target, member)
 static const pl_field target_fields[] = {
@@ -149,7 +147,7 @@ void st_train_settle(const pl_workflow *wf, void *conf)
         c->loop.loss = c->targets.n > 0 && st_label_classifies(wf, st_target_label(st_train_target(c))) ? NN_LOSS_BCE : NN_LOSS_L1;
 }
 
-static const char *base_name(const pl_workflow *wf, const st_train_conf *c)
+const char *st_train_base_name(const pl_workflow *wf, const st_train_conf *c)
 {
     if (c->name != NULL)
         return c->name;
@@ -158,7 +156,8 @@ static const char *base_name(const pl_workflow *wf, const st_train_conf *c)
 
 const char *st_train_name(const pl_workflow *wf, const st_train_conf *c, int64_t member, pl_arena *mem)
 {
-    return c->members > 1 ? pl_sprintf(mem, "%s-%lld", base_name(wf, c), (long long)member + 1) : base_name(wf, c);
+    return c->members > 1 ? pl_sprintf(mem, "%s-%lld", st_train_base_name(wf, c), (long long)member + 1)
+                          : st_train_base_name(wf, c);
 }
 
 const char *st_train_model_path(const pl_workflow *wf, const pl_step *train, int64_t member, pl_arena *mem)
@@ -185,8 +184,9 @@ nn_se3_conf st_train_network(const st_train_conf *c, const nn_inputs *in)
                           .parity = c->model.parity };
 }
 
-static bool elements_auto(const pl_list *list)
+bool st_train_elements_auto(const st_train_conf *c)
 {
+    const pl_list *list = &c->model.elements;
     const char *const *word = list->items;
 
     return list->n == 0 || (list->n == 1 && !strcmp(word[0], "auto"));
@@ -197,109 +197,7 @@ nn_inputs st_train_inputs(const st_train_conf *c)
     nn_inputs in = { .z = c->model.z, .charge = c->model.charge, .bonds = c->model.bonds };
     const char *const *word = c->model.elements.items;
 
-    for (int32_t k = 0; !elements_auto(&c->model.elements) && k < c->model.elements.n && k < NN_MAX_ELEMENTS; k++)
+    for (int32_t k = 0; !st_train_elements_auto(c) && k < c->model.elements.n && k < NN_MAX_ELEMENTS; k++)
         in.element[in.n_elements++] = (uint8_t)ch_element_number(word[k]);
     return in;
-}
-
-static void elements_check(const st_train_conf *c, const pl_step *step, pl_problems *problems)
-{
-    const char *const *word = c->model.elements.items;
-    nn_inputs in = st_train_inputs(c);
-    pl_error err;
-
-    if (elements_auto(&c->model.elements))
-        return;
-    for (int32_t k = 0; k < c->model.elements.n; k++)
-        if (!ch_element_number(word[k])) {
-            pl_problem_add(problems, step->node, "model.elements: %s is not a chemical symbol", word[k]);
-            return;
-        }
-    if (c->model.elements.n > NN_MAX_ELEMENTS)
-        pl_problem_add(problems, step->node, "model.elements: %d, at most %d", (int)c->model.elements.n, NN_MAX_ELEMENTS);
-    else if (nn_inputs_check(&in, &err) != PL_OK)
-        pl_problem_add(problems, step->node, "model.elements: %s", err.text);
-}
-
-/* Whether the name can be that of a file, with "-64" appended if there are several members. */
-static bool is_file_name(const char *name, int64_t members)
-{
-    size_t ok = strspn(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-");
-
-    return name[0] && name[0] != '.' && !name[ok] && nn_model_name_fits(name) && (members == 1 || ok <= 197);
-}
-
-static void sharded_check(const st_train_conf *c, const pl_step *step, pl_problems *problems)
-{
-    const pl_node *optimiser = pl_node_get(step->node, "optimiser");
-
-    if (c->loop.sharded && c->loop.optimiser == NN_LAMB)
-        pl_problem_add(problems, pl_node_get(optimiser, "sharded"),
-                       "optimiser.sharded: lamb needs the norms of whole tensors, which no rank "
-                       "has then; use adamw, or sharded: false");
-}
-
-static void loss_check(const pl_workflow *wf, const pl_step *step, const st_target *t, pl_problems *problems)
-{
-    const st_train_conf *c = step->conf;
-    const char *label = st_target_label(t);
-    bool is_class = st_label_classifies(wf, label);
-
-    if (is_class && !st_train_classifies(c))
-        pl_problem_add(problems, step->node,
-                       "loss: the label %s is a class (stages.prepare.properties); its loss is bce, or auto%s", label,
-                       c->targets.n > 1 ? ", and a model learns classes or numbers, not both" : "");
-    if (!is_class && st_train_classifies(c))
-        pl_problem_add(problems, step->node,
-                       "loss: bce is for a class; stages.prepare needs properties: {%s: {task: classification}}", label);
-    if (is_class && (t->factor != 1 || t->transform || t->unit[0]))
-        pl_problem_add(problems, step->node, "targets: %s is a class, which has no unit, factor or transform; remove them", label);
-}
-
-static void target_check(const pl_workflow *wf, const pl_step *step, int32_t k, pl_problems *problems)
-{
-    const st_target *t = st_train_target(step->conf) + k;
-
-    if (!nn_model_name_fits(t->name) || !nn_model_name_fits(t->unit) || !t->name[0])
-        pl_problem_add(problems, step->node, "targets: name and unit are texts of one line, at most 200 bytes");
-    for (int32_t i = 0; i < k; i++)
-        if (!strcmp(st_train_target(step->conf)[i].name, t->name))
-            pl_problem_add(problems, step->node, "targets: two have the name %s; rename one", t->name);
-    if (!(t->factor != 0))
-        pl_problem_add(problems, step->node, "targets: factor is 0");
-    else {
-        st_label_check(wf, step, st_target_label(t), problems);
-        loss_check(wf, step, t, problems);
-    }
-}
-
-void st_train_check(const pl_workflow *wf, const pl_step *step, pl_problems *problems)
-{
-    const st_train_conf *c = step->conf;
-    nn_inputs one = { .n_elements = 1, .element = { 6 } };
-    nn_se3_conf network = st_train_network(c, &one);
-    pl_error err;
-
-    if (c->targets.n < 1 || c->targets.n > NN_TARGETS_MAX)
-        pl_problem_add(problems, step->node, "targets: %d given, a model learns 1 to %d", (int)c->targets.n, NN_TARGETS_MAX);
-    for (int32_t k = 0; k < c->targets.n; k++)
-        target_check(wf, step, k, problems);
-    st_compute_check(&c->compute, step, problems);
-    if (st_graph_is_flat(wf))
-        pl_problem_add(
-            problems, step->node,
-            "a network needs positions, and graphs with edges: topology have none; use edges: radius, bonds, knn or full");
-    if (c->targets.n > 0 && nn_se3_check(&network, &err) != PL_OK)
-        pl_problem_add(problems, step->node, "model: %s", err.text);
-    if (!is_file_name(base_name(wf, c), c->members))
-        pl_problem_add(problems, step->node, "name: %s cannot be a file name; use up to 200 letters, digits, . _ -",
-                       base_name(wf, c));
-    if (c->members * c->targets.n > ST_SCORES_MAX)
-        pl_problem_add(problems, step->node, "members: %lld of %d targets each predict more than %d numbers", (long long)c->members,
-                       (int)c->targets.n, ST_SCORES_MAX);
-    if (c->loop.min_lr > c->loop.lr)
-        pl_problem_add(problems, step->node, "optimiser: min_lr %g is above lr %g", c->loop.min_lr, c->loop.lr);
-    sharded_check(c, step, problems);
-    elements_check(c, step, problems);
-    st_start_check(wf, step, problems);
 }

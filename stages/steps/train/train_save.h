@@ -5,7 +5,7 @@
 #define ST_TRAIN_SAVE_H
 
 #include "models/threads/background_thread.h"
-#include "models/training/train.h"
+#include "models/training/train_state.h"
 #include "pipeline/workflow/stage.h"
 
 typedef struct st_saves {

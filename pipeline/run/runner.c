@@ -11,7 +11,6 @@
 #include "pipeline/base/stop.h"
 #include "pipeline/lock/lock.h"
 #include "pipeline/run/progress.h"
-#include "pipeline/run/run_row.h"
 #include "pipeline/run/runner.h"
 
 /* ---- WORKDIR/.reserve: disk space for the last rows of a run when the disk is full ---- */

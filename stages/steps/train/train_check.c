@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <string.h>
+
+#include "chem/molecule/element.h"
+#include "stages/steps/dataset/classes.h"
+#include "stages/steps/features/graph.h"
+#include "stages/steps/ingest/prepare.h"
+#include "stages/steps/train/train.h"
+
+static void elements_check(const st_train_conf *c, const pl_step *step, pl_problems *problems)
+{
+    const char *const *word = c->model.elements.items;
+    nn_inputs in = st_train_inputs(c);
+    pl_error err;
+
+    if (st_train_elements_auto(c))
+        return;
+    for (int32_t k = 0; k < c->model.elements.n; k++)
+        if (!ch_element_number(word[k])) {
+            pl_problem_add(problems, step->node, "model.elements: %s is not a chemical symbol", word[k]);
+            return;
+        }
+    if (c->model.elements.n > NN_MAX_ELEMENTS)
+        pl_problem_add(problems, step->node, "model.elements: %d, at most %d", (int)c->model.elements.n, NN_MAX_ELEMENTS);
+    else if (nn_inputs_check(&in, &err) != PL_OK)
+        pl_problem_add(problems, step->node, "model.elements: %s", err.text);
+}
+
+/* Whether the name can be that of a file, with "-64" appended if there are several members. */
+static bool is_file_name(const char *name, int64_t members)
+{
+    size_t ok = strspn(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-");
+
+    return name[0] && name[0] != '.' && !name[ok] && nn_model_name_fits(name) && (members == 1 || ok <= 197);
+}
+
+static void sharded_check(const st_train_conf *c, const pl_step *step, pl_problems *problems)
+{
+    const pl_node *optimiser = pl_node_get(step->node, "optimiser");
+
+    if (c->loop.sharded && c->loop.optimiser == NN_LAMB)
+        pl_problem_add(problems, pl_node_get(optimiser, "sharded"),
+                       "optimiser.sharded: lamb needs the norms of whole tensors, which no rank "
+                       "has then; use adamw, or sharded: false");
+}
+
+static void loss_check(const pl_workflow *wf, const pl_step *step, const st_target *t, pl_problems *problems)
+{
+    const st_train_conf *c = step->conf;
+    const char *label = st_target_label(t);
+    bool is_class = st_label_classifies(wf, label);
+
+    if (is_class && !st_train_classifies(c))
+        pl_problem_add(problems, step->node,
+                       "loss: the label %s is a class (stages.prepare.properties); its loss is bce, or auto%s", label,
+                       c->targets.n > 1 ? ", and a model learns classes or numbers, not both" : "");
+    if (!is_class && st_train_classifies(c))
+        pl_problem_add(problems, step->node,
+                       "loss: bce is for a class; stages.prepare needs properties: {%s: {task: classification}}", label);
+    if (is_class && (t->factor != 1 || t->transform || t->unit[0]))
+        pl_problem_add(problems, step->node, "targets: %s is a class, which has no unit, factor or transform; remove them", label);
+}
+
+static void target_check(const pl_workflow *wf, const pl_step *step, int32_t k, pl_problems *problems)
+{
+    const st_target *t = st_train_target(step->conf) + k;
+
+    if (!nn_model_name_fits(t->name) || !nn_model_name_fits(t->unit) || !t->name[0])
+        pl_problem_add(problems, step->node, "targets: name and unit are texts of one line, at most 200 bytes");
+    for (int32_t i = 0; i < k; i++)
+        if (!strcmp(st_train_target(step->conf)[i].name, t->name))
+            pl_problem_add(problems, step->node, "targets: two have the name %s; rename one", t->name);
+    if (!(t->factor != 0))
+        pl_problem_add(problems, step->node, "targets: factor is 0");
+    else {
+        st_label_check(wf, step, st_target_label(t), problems);
+        loss_check(wf, step, t, problems);
+    }
+}
+
+void st_train_check(const pl_workflow *wf, const pl_step *step, pl_problems *problems)
+{
+    const st_train_conf *c = step->conf;
+    nn_inputs one = { .n_elements = 1, .element = { 6 } };
+    nn_se3_conf network = st_train_network(c, &one);
+    pl_error err;
+
+    if (c->targets.n < 1 || c->targets.n > NN_TARGETS_MAX)
+        pl_problem_add(problems, step->node, "targets: %d given, a model learns 1 to %d", (int)c->targets.n, NN_TARGETS_MAX);
+    for (int32_t k = 0; k < c->targets.n; k++)
+        target_check(wf, step, k, problems);
+    st_compute_check(&c->compute, step, problems);
+    if (st_graph_is_flat(wf))
+        pl_problem_add(
+            problems, step->node,
+            "a network needs positions, and graphs with edges: topology have none; use edges: radius, bonds, knn or full");
+    if (c->targets.n > 0 && nn_se3_check(&network, &err) != PL_OK)
+        pl_problem_add(problems, step->node, "model: %s", err.text);
+    if (!is_file_name(st_train_base_name(wf, c), c->members))
+        pl_problem_add(problems, step->node, "name: %s cannot be a file name; use up to 200 letters, digits, . _ -",
+                       st_train_base_name(wf, c));
+    if (c->members * c->targets.n > ST_SCORES_MAX)
+        pl_problem_add(problems, step->node, "members: %lld of %d targets each predict more than %d numbers", (long long)c->members,
+                       (int)c->targets.n, ST_SCORES_MAX);
+    if (c->loop.min_lr > c->loop.lr)
+        pl_problem_add(problems, step->node, "optimiser: min_lr %g is above lr %g", c->loop.min_lr, c->loop.lr);
+    sharded_check(c, step, problems);
+    elements_check(c, step, problems);
+    st_start_check(wf, step, problems);
+}

@@ -1,0 +1,69 @@
+/* stages/steps/train/train_conf.h - the settings of the stage `train`, and what follows from them alone. */
+#ifndef ST_TRAIN_CONF_H
+#define ST_TRAIN_CONF_H
+
+#include "models/training/train_state.h"
+#include "pipeline/workflow/stage.h"
+#include "pipeline/workflow/workflow.h"
+#include "stages/steps/dataset/dataset.h"
+#include "stages/steps/train/compute.h"
+
+enum {
+    ST_MODELS_MAX = 64,             /* models of a workflow                            */
+    ST_MEMBERS_MAX = ST_MODELS_MAX, /* networks of an ensemble                         */
+    ST_SCORES_MAX = 256             /* predictions of a molecule by all of its models  */
+};
+
+/* The setting `ranks` of stage train. */
+#define ST_RANKS_WORDS "auto|none|mpi|tcp|nccl"
+enum { ST_RANKS_AUTO, ST_RANKS_NONE, ST_RANKS_MPI, ST_RANKS_TCP, ST_RANKS_NCCL };
+
+extern const pl_field st_train_fields[]; /* of st_train_conf; ends with {0} */
+
+typedef struct st_target {
+    const char *name, *column, *unit; /* column NULL: as name */
+    double factor;
+    int32_t better, transform; /* low|high|none, none|composition */
+} st_target;
+
+typedef struct st_train_conf {
+    pl_list targets;    /* st_target, 1 to NN_TARGETS_MAX         */
+    const char *name;   /* NULL: the workflow's                   */
+    nn_train_conf loop; /* seed is set from the workflow          */
+    int64_t members;    /* of an ensemble                         */
+    const char *start;  /* in the workflow's `models`, or NULL    */
+    struct {
+        int64_t layers, degrees, channels, heads, channels_div;
+        int32_t pooling, fusion, parity;
+        bool norm, layer_norm, z, charge, bonds;
+        pl_list elements;
+    } model;
+    double checkpoint_every, rank_timeout;
+    int64_t domain; /* molecules that the file keeps, at most         */
+    bool recompute, beside;
+    int32_t ranks; /* ST_RANKS_AUTO, ..NONE, ..MPI           */
+    int32_t dtype;
+    st_compute compute;
+    int64_t threads; /* -1: as many as the run has workers     */
+} st_train_conf;
+
+const st_target *st_train_target(const st_train_conf *c);                      /* [targets.n]               */
+const char *st_target_label(const st_target *t);                               /* the property to learn     */
+bool st_target_converts(const st_target *t);                                   /* to a target of its name   */
+const st_wanted_label *st_train_labels(const st_train_conf *c, pl_arena *mem); /* [targets.n]; NULL when refused */
+/* The name of the model, or the beginning of the names of an ensemble; borrowed. */
+const char *st_train_base_name(const pl_workflow *wf, const st_train_conf *c);
+/* Of the network number `member`, from 0: the name of the model, of an ensemble NAME-1, NAME-2, ... NULL when refused. */
+const char *st_train_name(const pl_workflow *wf, const st_train_conf *c, int64_t member, pl_arena *mem);
+/* <workdir>/models/<name>.safetensors of the train step of a workflow; NULL when refused. */
+const char *st_train_model_path(const pl_workflow *wf, const pl_step *train, int64_t member, pl_arena *mem);
+/* Whether the labels are classes. Call it after st_train_settle. */
+bool st_train_classifies(const st_train_conf *c);
+void st_train_settle(const pl_workflow *wf, void *conf);
+nn_se3_conf st_train_network(const st_train_conf *c, const nn_inputs *inputs);
+/* Whether model.elements is `auto`: those of the training molecules. */
+bool st_train_elements_auto(const st_train_conf *c);
+/* Elements not yet: those named, or none for `auto`. */
+nn_inputs st_train_inputs(const st_train_conf *c);
+
+#endif
