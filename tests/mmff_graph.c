@@ -7,13 +7,13 @@
 
 #include "chem/structures/energy.h"
 
-enum { MOST_BONDS = 4 * GRAPH_MOST_ATOMS };
+enum { MAX_BONDS = 4 * GRAPH_MAX_ATOMS };
 
 typedef struct {
     int32_t n, n_bonds;
-    uint8_t z[GRAPH_MOST_ATOMS], used[GRAPH_MOST_ATOMS];
-    int8_t charge[GRAPH_MOST_ATOMS];
-    int32_t bond[MOST_BONDS][3];
+    uint8_t z[GRAPH_MAX_ATOMS], used[GRAPH_MAX_ATOMS];
+    int8_t charge[GRAPH_MAX_ATOMS];
+    int32_t bond[MAX_BONDS][3];
 } graph;
 
 static const uint8_t elements[16] = { 6, 6, 6, 6, 6, 6, 7, 7, 7, 8, 8, 16, 15, 14, 9, 5 };
@@ -34,7 +34,7 @@ static int usual_valence(int z, int charge)
 
 static void join(graph *g, int32_t i, int32_t j, int order)
 {
-    if (i == j || g->n_bonds == MOST_BONDS)
+    if (i == j || g->n_bonds == MAX_BONDS)
         return;
     for (int32_t b = 0; b < g->n_bonds; b++)
         if ((g->bond[b][0] == i && g->bond[b][1] == j) || (g->bond[b][0] == j && g->bond[b][1] == i))
@@ -66,7 +66,7 @@ static void step(graph *g, uint8_t what, uint8_t where)
             join(g, at, last, order > 1 && left > 1 ? 2 : 1);
     } else if (what >> 6 == 2 && (what & 15) < 3) {
         g->charge[at] = (int8_t)((what & 15) - 1);
-    } else if (g->n < GRAPH_MOST_ATOMS / 4) {
+    } else if (g->n < GRAPH_MAX_ATOMS / 4) {
         const int left = usual_valence(g->z[at], g->charge[at]) - g->used[at];
         int drawn = order < left ? order : left;
         drawn = drawn < 1 ? 1 : drawn;
@@ -80,7 +80,7 @@ static void fill(graph *g)
 
     for (int32_t i = 0; i < heavy; i++) {
         const int left = usual_valence(g->z[i], g->charge[i]) - g->used[i];
-        for (int k = 0; k < left && g->n < GRAPH_MOST_ATOMS; k++)
+        for (int k = 0; k < left && g->n < GRAPH_MAX_ATOMS; k++)
             join(g, i, add_atom(g, 1), 1);
     }
 }

@@ -4,7 +4,7 @@
 
 #include "chem/structures/mmff.h"
 
-enum { GRAPH_MOST_ATOMS = 500 };
+enum { GRAPH_MAX_ATOMS = 500 };
 
 /* Two bytes a step: a new atom with a bond to an earlier one, a bond that closes a ring, or a charge. Then hydrogens fill what is
  * missing to the usual valences, so that many graphs are molecules. Positions are on a spiral. Aborts when memory is refused. */

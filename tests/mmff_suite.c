@@ -10,7 +10,7 @@
 #include "pipeline/base/file.h"
 #include "pipeline/base/text.h"
 
-enum { MOST_MOLECULES = 2000 };
+enum { MAX_MOLECULES = 2000 };
 
 const char *suite_tables(void)
 {
@@ -138,8 +138,8 @@ pl_code suite_read(suite *out, const char *folder, pl_arena *mem, pl_error *err)
     bool more;
     pl_code code = ch_reader_open(&reader, pl_sprintf(mem, "%s/molecules.sdf.gz", folder), NULL, NULL, err);
 
-    *out = (suite){ .molecules = PL_NEW(mem, suite_molecule, MOST_MOLECULES) };
-    while (code == PL_OK && (code = ch_reader_next(reader, &record, &more, err)) == PL_OK && more && out->n < MOST_MOLECULES)
+    *out = (suite){ .molecules = PL_NEW(mem, suite_molecule, MAX_MOLECULES) };
+    while (code == PL_OK && (code = ch_reader_next(reader, &record, &more, err)) == PL_OK && more && out->n < MAX_MOLECULES)
         code = read_molecule(&out->molecules[out->n++], &record, mem, err);
     ch_reader_close(reader);
     return code != PL_OK ? code : read_energies(out, folder, mem, err);

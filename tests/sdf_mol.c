@@ -74,7 +74,7 @@ static void read_one(sdf_mol *out, gzFile f, char *line, int size, pl_arena *mem
             read_charges(&out->mol, line);
 }
 
-int32_t sdf_read(sdf_mol *out, int32_t most, const char *path, pl_arena *mem)
+int32_t sdf_read(sdf_mol *out, int32_t max, const char *path, pl_arena *mem)
 {
     gzFile f = gzopen(path, "rb");
     char line[512];
@@ -84,7 +84,7 @@ int32_t sdf_read(sdf_mol *out, int32_t most, const char *path, pl_arena *mem)
         (void)fprintf(stderr, "%s: not readable\n", path);
         exit(1);
     }
-    while (n < most && gzgets(f, line, sizeof line) != NULL)
+    while (n < max && gzgets(f, line, sizeof line) != NULL)
         read_one(&out[n++], f, line, sizeof line, mem);
     (void)gzclose(f);
     return n;
@@ -110,7 +110,7 @@ static int32_t keep_typed(sdf_mol *all, int32_t n, const ch_mmff *tables, pl_are
     return kept;
 }
 
-int32_t sdf_read_terms(sdf_mol *out, int32_t most, int32_t ligands, const char *folder, pl_arena *mem)
+int32_t sdf_read_terms(sdf_mol *out, int32_t max, int32_t ligands, const char *folder, pl_arena *mem)
 {
     ch_mmff *tables = PL_NEW(mem, ch_mmff, 1);
     pl_error err;
@@ -122,9 +122,9 @@ int32_t sdf_read_terms(sdf_mol *out, int32_t most, int32_t ligands, const char *
         exit(1);
     }
     (void)snprintf(path, sizeof path, "%s/data/ligands.sdf.gz", folder);
-    n = keep_typed(out, sdf_read(out, most < ligands ? most : ligands, path, mem), tables, mem);
+    n = keep_typed(out, sdf_read(out, max < ligands ? max : ligands, path, mem), tables, mem);
     (void)snprintf(path, sizeof path, "%s/data/shapes.sdf.gz", folder);
-    return n + keep_typed(out + n, sdf_read(out + n, most - n, path, mem), tables, mem);
+    return n + keep_typed(out + n, sdf_read(out + n, max - n, path, mem), tables, mem);
 }
 
 static bool centre_of(ch_centre *out, const ch_cycles *c, int32_t i)

@@ -15,11 +15,11 @@ typedef struct sdf_mol {
 } sdf_mol;
 
 /* The molecules of a gzipped file, at most `most`; the program ends if the file is not readable. */
-int32_t sdf_read(sdf_mol *out, int32_t most, const char *path, pl_arena *mem);
+int32_t sdf_read(sdf_mol *out, int32_t max, const char *path, pl_arena *mem);
 
 /* Ligands of the PDB (ligands.sdf.gz) and then ring systems (shapes.sdf.gz) of the folder of test data, those in one part
  * that MMFF94 knows, with their terms. At most `ligands` of the first. */
-int32_t sdf_read_terms(sdf_mol *out, int32_t most, int32_t ligands, const char *folder, pl_arena *mem);
+int32_t sdf_read_terms(sdf_mol *out, int32_t max, int32_t ligands, const char *folder, pl_arena *mem);
 
 /* The stereo that a molecule's positions have: carbons with four neighbours of which at most one is a hydrogen, and double
  * bonds between carbons outside rings of up to seven atoms. */

@@ -19,7 +19,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { IDLE_S = 60, LOOK_S = 5, HANGS = 124, MOST = 4096 };
+enum { IDLE_S = 60, LOOK_S = 5, HANGS = 124, MAX = 4096 };
 
 /* One hundredth of a processor over the whole time: heartbeats and loops that poll stay below it. */
 static const double IDLE_SHARE = 0.01;
@@ -33,7 +33,7 @@ typedef struct process {
 
 typedef struct family {
     int n;
-    process all[MOST];
+    process all[MAX];
 } family;
 
 static bool process_read(process *p, const char *pid)
@@ -79,7 +79,7 @@ static void family_read(family *f)
     const struct dirent *e;
 
     f->n = 0;
-    while (d != NULL && f->n < MOST && (e = readdir(d)) != NULL)
+    while (d != NULL && f->n < MAX && (e = readdir(d)) != NULL)
         if (isdigit((unsigned char)e->d_name[0]) && process_read(&f->all[f->n], e->d_name))
             f->n++;
     if (d != NULL)

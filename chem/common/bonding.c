@@ -82,7 +82,7 @@ typedef struct atom_step {
 typedef struct search {
     const ch_skeleton *s;
     int32_t *first, *incident; /* bonds of each atom, concatenated */
-    uint8_t *most;             /* [n_bonds] highest order that both ends allow */
+    uint8_t *max;              /* [n_bonds] highest order that both ends allow */
     int8_t *slot_of;           /* [n_bonds] -1: not open */
     bool *done;                /* [n_atoms] */
     atom_step *step;           /* [n_atoms] */
@@ -143,13 +143,13 @@ static ch_bonding bound_orders(search *w)
             return CH_BONDING_SHELL;
     }
     for (int32_t b = 0; b < s->n_bonds; b++) {
-        int most = 3;
+        int max = 3;
         for (int e = 0; e < 2; e++) {
             const int32_t a = s->bond[b][e];
             const int room = 1 + ch_bonding_valence(s->z[a]) - degree_of(w, a);
-            most = room < most ? room : most;
+            max = room < max ? room : max;
         }
-        w->most[b] = (uint8_t)most;
+        w->max[b] = (uint8_t)max;
     }
     return CH_BONDING_OK;
 }
@@ -161,7 +161,7 @@ static int open_after(const search *w, int32_t a)
     int change = 0;
 
     for (int32_t i = w->first[a]; i < w->first[a + 1]; i++)
-        if (w->most[w->incident[i]] > 1)
+        if (w->max[w->incident[i]] > 1)
             change += w->slot_of[w->incident[i]] >= 0 ? -1 : 1;
     return change;
 }
@@ -169,16 +169,16 @@ static int open_after(const search *w, int32_t a)
 static int32_t next_atom(const search *w, int32_t *lowest)
 {
     int32_t best = -1;
-    int least = 0;
+    int min = 0;
 
     for (int32_t b = 0; w->slots_used != 0 && b < w->s->n_bonds; b++) {
         if (w->slot_of[b] < 0)
             continue;
         const int32_t a = w->s->bond[b][w->done[w->s->bond[b][0]]];
         const int open = open_after(w, a);
-        if (best < 0 || open < least || (open == least && a < best)) {
+        if (best < 0 || open < min || (open == min && a < best)) {
             best = a;
-            least = open;
+            min = open;
         }
     }
     while (best < 0) {
@@ -213,7 +213,7 @@ static bool list_patterns(const search *w, atom_step *t, int high)
         bool fits = true;
         for (int i = 0; i < t->n_open && fits; i++) {
             const int order = 1 + (int)(code >> 2 * i & 3);
-            fits = order <= w->most[t->bond[i]] && (sum += order) <= high;
+            fits = order <= w->max[t->bond[i]] && (sum += order) <= high;
             cost += fits ? length_cost(w->s, t->bond[i], order) : 0;
         }
         if (!fits)
@@ -239,7 +239,7 @@ static ch_bonding begin_step(search *w, atom_step *t, int32_t a)
             t->shells[t->n_shells++] = &shells[i];
     for (int32_t i = w->first[a]; i < w->first[a + 1]; i++) {
         const int32_t b = w->incident[i];
-        if (w->most[b] == 1) {
+        if (w->max[b] == 1) {
             t->n_fixed++;
         } else if (w->slot_of[b] >= 0) {
             t->closing |= (uint64_t)3 << 2 * w->slot_of[b];
@@ -384,20 +384,20 @@ static bool allocate(search *w)
     w->cap = 1024;
     w->first = calloc(n + 2, sizeof *w->first);
     w->incident = calloc(2 * m + 1, sizeof *w->incident);
-    w->most = calloc(m + 1, 1);
+    w->max = calloc(m + 1, 1);
     w->slot_of = malloc(m + 1);
     w->done = calloc(n + 1, sizeof *w->done);
     w->step = calloc(n + 1, sizeof *w->step);
     w->partials = malloc((size_t)w->cap * sizeof *w->partials);
     if (w->slot_of != NULL)
         memset(w->slot_of, -1, m + 1);
-    return w->first != NULL && w->incident != NULL && w->most != NULL && w->slot_of != NULL && w->done != NULL && w->step != NULL &&
+    return w->first != NULL && w->incident != NULL && w->max != NULL && w->slot_of != NULL && w->done != NULL && w->step != NULL &&
            w->partials != NULL;
 }
 
 static void release(search *w)
 {
-    void *all[] = { w->first, w->incident, w->most, w->slot_of, w->done, w->step, w->partials, w->table };
+    void *all[] = { w->first, w->incident, w->max, w->slot_of, w->done, w->step, w->partials, w->table };
 
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         free(all[i]);

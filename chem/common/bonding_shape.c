@@ -97,9 +97,9 @@ static bool find_pairs(pairs *out, int32_t n, const uint8_t *z, const double (*x
 {
     for (int32_t a = 0; a < n; a++) {
         for (int32_t b = 0; b < a; b++) {
-            const double most = z[a] < 10 && z[b] < 10 ? tolerance : tolerance_large;
+            const double max = z[a] < 10 && z[b] < 10 ? tolerance : tolerance_large;
             const double d = distance(xyz[a], xyz[b]), excess = d - single_length(z[a], z[b]);
-            if (d >= nearest_distance && excess <= most && !add_pair(out, (pair){ excess, b, a }))
+            if (d >= nearest_distance && excess <= max && !add_pair(out, (pair){ excess, b, a }))
                 return false;
         }
     }
@@ -198,9 +198,9 @@ static bool may_be_loose(int z) { return z != 1 && ch_bonding_valence(z) > 0; }
 static bool is_loose(const ch_skeleton *s, int32_t a, int32_t b, const int32_t *part, const int32_t *q)
 {
     const bool ions = part[a] != part[b] && q[part[a]] != 0 && q[part[b]] != 0;
-    const double least = single_length(s->z[a], s->z[b]) + (ions ? loose_ions : loose);
+    const double min = single_length(s->z[a], s->z[b]) + (ions ? loose_ions : loose);
 
-    return may_be_loose(s->z[a]) && may_be_loose(s->z[b]) && distance(s->xyz[a], s->xyz[b]) < least;
+    return may_be_loose(s->z[a]) && may_be_loose(s->z[b]) && distance(s->xyz[a], s->xyz[b]) < min;
 }
 
 static ch_bonding find_loose(const ch_skeleton *s, const int8_t *formal, int32_t where[2])

@@ -34,12 +34,12 @@ static pl_code check_positions(const ch_mol *mol, pl_error *err)
 
 static pl_code check_mol(const ch_mol *mol, const ch_graph_opts *o, pl_error *err)
 {
-    int32_t most = o->max_atoms > 0 && o->max_atoms < CH_GRAPH_MAX_NODES ? o->max_atoms : CH_GRAPH_MAX_NODES;
+    int32_t max = o->max_atoms > 0 && o->max_atoms < CH_GRAPH_MAX_NODES ? o->max_atoms : CH_GRAPH_MAX_NODES;
 
     if (mol->n_atoms < 1)
         return pl_fail(err, PL_EINPUT, "atoms: the molecule has none");
-    if (mol->n_atoms > most)
-        return pl_fail(err, PL_EINPUT, "atoms: %d, more than max_atoms %d", mol->n_atoms, most);
+    if (mol->n_atoms > max)
+        return pl_fail(err, PL_EINPUT, "atoms: %d, more than max_atoms %d", mol->n_atoms, max);
     return o->edges == CH_EDGES_TOPOLOGY ? PL_OK : check_positions(mol, err);
 }
 
@@ -93,12 +93,12 @@ static pl_code check_apart(const ch_mol *mol, pl_arena *mem, pl_error *err)
     return ch_near_radius(&near, (const float(*)[3])mol->xyz, mol->n_atoms, 2 * APART, APART, CH_NEIGHBOURS_MAX, mem, err);
 }
 
-static pl_code radius_rows(ch_neighbours *out, const ch_mol *mol, const ch_graph_opts *o, int64_t most, pl_arena *mem,
+static pl_code radius_rows(ch_neighbours *out, const ch_mol *mol, const ch_graph_opts *o, int64_t max, pl_arena *mem,
                            pl_error *err)
 {
     const float(*xyz)[3] = (const float(*)[3])mol->xyz;
     bool limited = o->max_neighbours > 0;
-    pl_code code = ch_near_radius(out, xyz, mol->n_atoms, o->cutoff, APART, limited ? CH_NEIGHBOURS_MAX : most, mem, err);
+    pl_code code = ch_near_radius(out, xyz, mol->n_atoms, o->cutoff, APART, limited ? CH_NEIGHBOURS_MAX : max, mem, err);
 
     if (code == PL_OK && limited)
         code = ch_near_limit(out, xyz, o->max_neighbours, mem, err);
@@ -121,13 +121,13 @@ static int64_t edges_ahead(const ch_mol *mol, const ch_graph_opts *o)
 
 static pl_code choose_edges(ch_neighbours *out, const ch_mol *mol, const ch_graph_opts *o, pl_arena *mem, pl_error *err)
 {
-    int64_t most = o->max_edges > 0 && o->max_edges < CH_NEIGHBOURS_MAX ? o->max_edges : CH_NEIGHBOURS_MAX;
+    int64_t max = o->max_edges > 0 && o->max_edges < CH_NEIGHBOURS_MAX ? o->max_edges : CH_NEIGHBOURS_MAX;
     pl_code code = PL_OK;
 
-    if (edges_ahead(mol, o) > most)
-        return pl_fail(err, PL_EINPUT, "edges: %lld, more than max_edges %lld", (long long)edges_ahead(mol, o), (long long)most);
+    if (edges_ahead(mol, o) > max)
+        return pl_fail(err, PL_EINPUT, "edges: %lld, more than max_edges %lld", (long long)edges_ahead(mol, o), (long long)max);
     if (o->edges == CH_EDGES_RADIUS)
-        code = radius_rows(out, mol, o, most, mem, err);
+        code = radius_rows(out, mol, o, max, mem, err);
     else if (o->edges != CH_EDGES_TOPOLOGY)
         code = check_apart(mol, mem, err);
     if (code == PL_OK && (o->edges == CH_EDGES_BONDS || o->edges == CH_EDGES_TOPOLOGY))
@@ -136,8 +136,8 @@ static pl_code choose_edges(ch_neighbours *out, const ch_mol *mol, const ch_grap
         code = ch_near_knn(out, (const float(*)[3])mol->xyz, mol->n_atoms, o->k, mem, err);
     if (code == PL_OK && o->edges == CH_EDGES_FULL)
         code = all_rows(out, mol->n_atoms, mem, err);
-    if (code == PL_OK && out->row[out->n] > most)
-        code = pl_fail(err, PL_EINPUT, "edges: %d, more than max_edges %lld", out->row[out->n], (long long)most);
+    if (code == PL_OK && out->row[out->n] > max)
+        code = pl_fail(err, PL_EINPUT, "edges: %d, more than max_edges %lld", out->row[out->n], (long long)max);
     return code;
 }
 

@@ -211,21 +211,21 @@ static void sort_into(uint16_t *to, const best *list, int32_t n)
 
 pl_code ch_near_knn(ch_neighbours *out, const float (*xyz)[3], int32_t n, int32_t k, pl_arena *mem, pl_error *err)
 {
-    int32_t most = k < n - 1 ? k : n - 1;
-    best *list = PL_NEW(mem, best, most + 1);
+    int32_t max = k < n - 1 ? k : n - 1;
+    best *list = PL_NEW(mem, best, max + 1);
     pl_code code = rows_start(out, n, mem, err);
 
     if (code == PL_OK && list == NULL)
         code = pl_fail(err, PL_ENOMEM, "nearest atoms");
     for (int32_t i = 0; code == PL_OK && i < n; i++)
-        out->row[i + 1] = most;
+        out->row[i + 1] = max;
     if (code == PL_OK)
         code = ch_near_rows(out, mem, err);
-    for (int32_t i = 0; code == PL_OK && i < n && most > 0; i++) {
+    for (int32_t i = 0; code == PL_OK && i < n && max > 0; i++) {
         int32_t held = 0;
         for (int32_t j = 0; j < n; j++)
             if (j != i)
-                held = keep_best(list, held, most, (best){ ch_distance(xyz, i, j), j });
+                held = keep_best(list, held, max, (best){ ch_distance(xyz, i, j), j });
         sort_into(out->src + out->row[i], list, held);
     }
     return code;
@@ -234,12 +234,12 @@ pl_code ch_near_knn(ch_neighbours *out, const float (*xyz)[3], int32_t n, int32_
 /* ---- limit ---- */
 
 /* keep[e] = the source of e is among the `most` nearest of i. */
-static void mark_nearest(const ch_neighbours *nb, const float (*xyz)[3], int32_t i, int32_t most, best *list, uint8_t *keep)
+static void mark_nearest(const ch_neighbours *nb, const float (*xyz)[3], int32_t i, int32_t max, best *list, uint8_t *keep)
 {
     int32_t held = 0;
 
     for (int32_t e = nb->row[i]; e < nb->row[i + 1]; e++)
-        held = keep_best(list, held, most, (best){ ch_distance(xyz, i, nb->src[e]), nb->src[e] });
+        held = keep_best(list, held, max, (best){ ch_distance(xyz, i, nb->src[e]), nb->src[e] });
     for (int32_t e = nb->row[i]; held > 0 && e < nb->row[i + 1]; e++) {
         best x = { ch_distance(xyz, i, nb->src[e]), nb->src[e] };
         keep[e] = !nearer(list[held - 1], x);
@@ -266,16 +266,16 @@ static void drop_unkept(ch_neighbours *nb, const uint8_t *keep, int32_t *cursor)
     nb->row[nb->n] = to;
 }
 
-pl_code ch_near_limit(ch_neighbours *nb, const float (*xyz)[3], int32_t most, pl_arena *mem, pl_error *err)
+pl_code ch_near_limit(ch_neighbours *nb, const float (*xyz)[3], int32_t max, pl_arena *mem, pl_error *err)
 {
     uint8_t *keep = PL_NEW(mem, uint8_t, nb->row[nb->n] + 1);
     int32_t *cursor = PL_NEW(mem, int32_t, nb->n);
-    best *list = PL_NEW(mem, best, most + 1);
+    best *list = PL_NEW(mem, best, max + 1);
 
     if (keep == NULL || cursor == NULL || list == NULL)
         return pl_fail(err, PL_ENOMEM, "nearest atoms");
     for (int32_t i = 0; i < nb->n; i++)
-        mark_nearest(nb, xyz, i, most, list, keep);
+        mark_nearest(nb, xyz, i, max, list, keep);
     drop_unkept(nb, keep, cursor);
     return PL_OK;
 }

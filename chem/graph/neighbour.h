@@ -34,7 +34,7 @@ pl_code ch_near_radius(ch_neighbours *out, const float (*xyz)[3], int32_t n, flo
 pl_code ch_near_knn(ch_neighbours *out, const float (*xyz)[3], int32_t n, int32_t k, pl_arena *mem, pl_error *err);
 
 /* Keeps an entry only if each of its two atoms is among the `most` nearest of the other. In place. */
-pl_code ch_near_limit(ch_neighbours *nb, const float (*xyz)[3], int32_t most, pl_arena *mem, pl_error *err);
+pl_code ch_near_limit(ch_neighbours *nb, const float (*xyz)[3], int32_t max, pl_arena *mem, pl_error *err);
 
 /* Turns the counts in row[i+1] into offsets and allocates src with row[n] entries. */
 pl_code ch_near_rows(ch_neighbours *nb, pl_arena *mem, pl_error *err);

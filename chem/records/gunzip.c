@@ -15,7 +15,7 @@
 
 /* Every block is full, except at the end of the file: so the start of a block, and what is lost by damage, does not depend on
  * the sizes of the reads. */
-enum { BLOCK = 128 << 10, GZIP_ONLY = 16 + MAX_WBITS, EXPANDS_MOST = 1032 };
+enum { BLOCK = 128 << 10, GZIP_ONLY = 16 + MAX_WBITS, EXPANDS_MAX = 1032 };
 
 struct ch_gunzip {
     int fd;
@@ -77,13 +77,13 @@ static pl_code check_stop(const ch_gunzip *g, pl_error *err)
 
 const char *ch_gunzip_damage(const ch_gunzip *g) { return g->damage[0] != '\0' ? g->damage : NULL; }
 
-int64_t ch_gunzip_most(const ch_gunzip *g)
+int64_t ch_gunzip_max(const ch_gunzip *g)
 {
     struct stat st;
 
-    if (fstat(g->fd, &st) != 0 || !S_ISREG(st.st_mode) || st.st_size > INT64_MAX / EXPANDS_MOST)
+    if (fstat(g->fd, &st) != 0 || !S_ISREG(st.st_mode) || st.st_size > INT64_MAX / EXPANDS_MAX)
         return INT64_MAX;
-    return g->gzip ? (int64_t)st.st_size * EXPANDS_MOST : (int64_t)st.st_size;
+    return g->gzip ? (int64_t)st.st_size * EXPANDS_MAX : (int64_t)st.st_size;
 }
 
 bool ch_gunzip_packed(const ch_gunzip *g) { return g->gzip; }

@@ -38,7 +38,7 @@ pl_code ch_gunzip_drain(ch_gunzip *g,
 
 /* The decompressed file has at most this many bytes: the size of a plain file, 1,032 times that of a gzip file (the most that it can
  * expand); INT64_MAX for what is no regular file, such as a pipe. Call it after the first read. */
-int64_t ch_gunzip_most(const ch_gunzip *g);
+int64_t ch_gunzip_max(const ch_gunzip *g);
 bool ch_gunzip_packed(const ch_gunzip *g); /* it is gzip; known after the first read */
 
 const char *ch_gunzip_damage(const ch_gunzip *g); /* "damaged gzip: ...", or NULL */

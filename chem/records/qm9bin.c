@@ -128,11 +128,11 @@ static pl_code read_to(ch_qm9 *q, ch_gunzip *in, size_t upto, const char *path, 
 /* The arrays, and nothing after them. A file that cannot hold them is refused before they are read. */
 static pl_code read_arrays(ch_qm9 *q, ch_gunzip *in, const char *path, pl_error *err)
 {
-    const int64_t most = ch_gunzip_most(in);
+    const int64_t max = ch_gunzip_max(in);
     unsigned char more;
     size_t got = 0;
-    pl_code code = most < (int64_t)q->at[N_ARRAYS] ? truncated(path, ch_gunzip_packed(in) ? "at most " : "", most, q, err)
-                                                   : read_to(q, in, q->at[N_ARRAYS], path, err);
+    pl_code code = max < (int64_t)q->at[N_ARRAYS] ? truncated(path, ch_gunzip_packed(in) ? "at most " : "", max, q, err)
+                                                  : read_to(q, in, q->at[N_ARRAYS], path, err);
 
     if (code == PL_OK && q->len < q->at[N_ARRAYS])
         code = truncated(path, "", (int64_t)q->len, q, err);

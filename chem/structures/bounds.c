@@ -155,12 +155,12 @@ static bool is_amide_or_ester(const builder *x, int32_t a, int32_t c, int32_t y,
 }
 
 /* The smallest cycle of at most `most` atoms with the bond j-k in it, a flat one if there is one; NULL: none. */
-static const ch_cycle *cycle_of(const builder *x, int32_t j, int32_t k, int32_t most)
+static const ch_cycle *cycle_of(const builder *x, int32_t j, int32_t k, int32_t max)
 {
     const ch_cycles *c = x->c;
     const ch_cycle *found = NULL;
 
-    for (int32_t r = 0; c->of_bond[ch_cycles_bond(c, j, k)] > 0 && r < c->n && c->cycle[r].size <= most; r++) {
+    for (int32_t r = 0; c->of_bond[ch_cycles_bond(c, j, k)] > 0 && r < c->n && c->cycle[r].size <= max; r++) {
         const int32_t p = ch_cycle_place(&c->cycle[r], j), q = ch_cycle_place(&c->cycle[r], k), size = c->cycle[r].size;
         if (p >= 0 && q >= 0 && ((p + 1) % size == q || (q + 1) % size == p) && (found == NULL || c->cycle[r].flat)) {
             found = &c->cycle[r];
@@ -229,7 +229,7 @@ static bool is_bridged(const ch_cycles *c, const ch_cycle *ring)
 /* Largest torsions of rings that are not flat, by size. Six atoms like the chair, whose torsions are 55 degrees. */
 static bool is_in_ring(const builder *x, const int32_t *a, range *out)
 {
-    static const double most[9] = { 0, 0, 0, 0, 40, 60, 78, 105, 130 };
+    static const double max[9] = { 0, 0, 0, 0, 40, 60, 78, 105, 130 };
     const ch_cycles *c = x->c;
 
     for (int32_t r = 0; r < c->n && c->cycle[r].size <= 8; r++) {
@@ -240,7 +240,7 @@ static bool is_in_ring(const builder *x, const int32_t *a, range *out)
         if (other_side(ring, a[1], a[2]) == a[0] && other_side(ring, a[2], a[1]) == a[3]) {
             const bool chair =
                 ring->size == 6 && !ch_cycles_is_trigonal(c, a[1]) && !ch_cycles_is_trigonal(c, a[2]) && !is_bridged(c, ring);
-            *out = (range){ chair ? 40 : 0, most[ring->size], false };
+            *out = (range){ chair ? 40 : 0, max[ring->size], false };
             return true;
         }
     }
@@ -356,11 +356,11 @@ static void set_volumes(const builder *x)
 
     for (int32_t k = 0; k < x->stereo->n_centres; k++) {
         const ch_centre *c = &x->stereo->centres[k];
-        const float least = c->neighbour[3] == c->atom ? lone_pair_volume : chiral_volume;
+        const float min = c->neighbour[3] == c->atom ? lone_pair_volume : chiral_volume;
         ch_volume *v = &b->volumes[b->n_volumes++];
         memcpy(v->atom, c->neighbour, sizeof v->atom);
-        v->low = c->sign > 0 ? least : -any_volume;
-        v->high = c->sign > 0 ? any_volume : -least;
+        v->low = c->sign > 0 ? min : -any_volume;
+        v->high = c->sign > 0 ? any_volume : -min;
         v->weight = 1;
     }
     b->n_chiral = b->n_volumes;

@@ -5,7 +5,7 @@
 
 static const double length_margin = 0.3, contact = 0.5, largest_height = 0.35; /* Angstrom; of R*; Angstrom */
 static const double largest_turn = 50;                                         /* degrees */
-static const double least_volume = 1, least_lone_pair_volume = 0.5;            /* cubic Angstrom */
+static const double min_volume = 1, min_lone_pair_volume = 0.5;                /* cubic Angstrom */
 static const double degrees = 57.29577951308232;
 enum { MAX_DISC = 8 };
 
@@ -86,7 +86,7 @@ static ch_checked centres(const float (*xyz)[3], const ch_stereo *s)
     for (int32_t k = 0; k < s->n_centres; k++) {
         const ch_centre *c = &s->centres[k];
         const double v = ch_centre_volume(xyz, c);
-        if (!(v * c->sign >= (c->neighbour[3] == c->atom ? least_lone_pair_volume : least_volume)))
+        if (!(v * c->sign >= (c->neighbour[3] == c->atom ? min_lone_pair_volume : min_volume)))
             return (ch_checked){ CH_CENTRE, c->atom, -1, v };
     }
     return none();

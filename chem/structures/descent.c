@@ -67,15 +67,15 @@ static void direction(state *t)
 static double longest_move(const state *t)
 {
     const int32_t s = t->s->stride;
-    float most = 0;
+    float max = 0;
 
     for (int32_t i = 0; i < t->s->n_atoms; i++) {
         float m = 0;
         for (int32_t c = 0; c < t->s->dims; c++)
             m += t->d[c * s + i] * t->d[c * s + i];
-        most = m > most ? m : most;
+        max = m > max ? m : max;
     }
-    return sqrt((double)most);
+    return sqrt((double)max);
 }
 
 /* Shortens the step until the energy falls enough, or until it is the same in float and the slope is less steep. */

@@ -192,16 +192,16 @@ static ch_search_result improve(ch_embedder *e, float fourth, double gradient, i
 static double most_violated(const ch_bounds *b, const float *x)
 {
     const int32_t s = b->stride;
-    double most = 0;
+    double max = 0;
 
     for (int32_t i = 0; i < b->n; i++)
         for (int32_t j = 0; j < i; j++) {
             const float dx = x[i] - x[j], dy = x[s + i] - x[s + j], dz = x[2 * s + i] - x[2 * s + j];
             const double d = sqrt((double)(dx * dx + dy * dy + dz * dz));
             const size_t at = (size_t)i * (size_t)s + (size_t)j;
-            most = fmax(most, fmax(d - (double)b->upper[at], (double)b->lower[at] - d));
+            max = fmax(max, fmax(d - (double)b->upper[at], (double)b->lower[at] - d));
         }
-    return most;
+    return max;
 }
 
 static enum ch_embedding judge(const ch_embedder *e, const ch_embedded *r)

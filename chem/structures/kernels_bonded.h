@@ -6,9 +6,9 @@
 /* atan2(y, x) for y >= 0, within 2e-7. */
 static inline vf polar(vf y, vf x)
 {
-    const vf ax = magnitude(x), low = least(ax, y), high = most(ax, y);
+    const vf ax = magnitude(x), low = min(ax, y), high = max(ax, y);
     const vi steep = high * 0.41421356f < low;
-    const vf t = choose(steep, low - high, low) / most(choose(steep, low + high, high), all(1e-30f)), z = t * t;
+    const vf t = choose(steep, low - high, low) / max(choose(steep, low + high, high), all(1e-30f)), z = t * t;
     vf r = (((8.05374449538e-2f * z - 1.38776856032e-1f) * z + 1.99777106478e-1f) * z - 3.33329491539e-1f) * z * t + t;
 
     r = choose(steep, r + 0.78539816339f, r);
@@ -19,7 +19,7 @@ static inline vf polar(vf y, vf x)
 static inline void bond(const float *p, float *f, const int32_t *at, const float *of, sums *sum)
 {
     const vec3 d = minus(gather(p, at), gather(p, at + SK_W));
-    const vf k = load(of), r = root(most(inner(d, d), all(1e-8f))), x = r - load(of + SK_W);
+    const vf k = load(of), r = root(max(inner(d, d), all(1e-8f))), x = r - load(of + SK_W);
     const vec3 g = scaled(d, k * x * (1.0f - 3.0f * x + (14.0f / 3) * x * x) / r);
 
     add_to(sum, 0.5f * k * x * x * (1.0f - 2.0f * x + (7.0f / 3) * x * x));
@@ -31,8 +31,8 @@ static inline void bond(const float *p, float *f, const int32_t *at, const float
 static inline void bend(const float *p, float *f, const int32_t *at, const float *of, sums *sum)
 {
     const vec3 q = gather(p, at + SK_W), a = minus(gather(p, at), q), b = minus(gather(p, at + 2 * SK_W), q), n = cross(a, b);
-    const vf a2 = most(inner(a, a), all(1e-8f)), b2 = most(inner(b, b), all(1e-8f)), c = inner(a, b);
-    const vf s = root(most(inner(n, n), 1e-8f * a2 * b2)), la = root(a2), lb = root(b2);
+    const vf a2 = max(inner(a, a), all(1e-8f)), b2 = max(inner(b, b), all(1e-8f)), c = inner(a, b);
+    const vf s = root(max(inner(n, n), 1e-8f * a2 * b2)), la = root(a2), lb = root(b2);
     const vf ab = 1.0f / (la * lb), ia = ab * lb, ib = ab * la, cosine = c * ab;
     const vf t = polar(s, c) - load(of + SK_W), linear = load(of + 2 * SK_W);
     const vf ka = load(of), k1 = load(of + 3 * SK_W), k2 = load(of + 4 * SK_W);
@@ -55,8 +55,8 @@ static inline void bend(const float *p, float *f, const int32_t *at, const float
 static inline vf wilson(const vec3 *p, vec3 *g, int out, vec3 n, vf det, vf k, sums *sum)
 {
     const int i = (out + 1) % 3, j = (out + 2) % 3;
-    const vf n2 = most(inner(n, n), all(1e-8f)), c2 = most(inner(p[out], p[out]), all(1e-8f)), f = 1.0f / root(n2 * c2);
-    const vf s = det * f, cosine = root(most(1.0f - s * s, all(1e-6f)));
+    const vf n2 = max(inner(n, n), all(1e-8f)), c2 = max(inner(p[out], p[out]), all(1e-8f)), f = 1.0f / root(n2 * c2);
+    const vf s = det * f, cosine = root(max(1.0f - s * s, all(1e-6f)));
     const vf chi = with_sign(polar(magnitude(s), cosine), s), h = k * chi / cosine, hs = h * s;
 
     g[out] = minus(g[out], scaled(p[out], hs / c2));
@@ -90,7 +90,7 @@ static inline void torsion(const float *p, float *f, const int32_t *at, const fl
     const vec3 j = gather(p, at + SK_W), k = gather(p, at + 2 * SK_W);
     const vec3 a = minus(gather(p, at), j), b = minus(k, j), c = minus(gather(p, at + 3 * SK_W), k);
     const vec3 m = cross(a, b), n = cross(c, b);
-    const vf im = 1.0f / root(most(inner(m, m), all(1e-6f))), in = 1.0f / root(most(inner(n, n), all(1e-6f)));
+    const vf im = 1.0f / root(max(inner(m, m), all(1e-6f))), in = 1.0f / root(max(inner(n, n), all(1e-6f)));
     const vec3 um = scaled(m, im), un = scaled(n, in);
     const vf x = inner(um, un), x2 = x * x, v1 = load(of), v2 = load(of + SK_W), v3 = load(of + 2 * SK_W);
     const vf slope = 0.5f * (v1 - 4.0f * v2 * x + v3 * (12.0f * x2 - 3.0f));

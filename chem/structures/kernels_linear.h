@@ -54,8 +54,8 @@ static void smooth(float *upper, float *lower, int32_t n, int32_t stride)
                 continue;
             for (int32_t j = 0; j < stride; j += SK_W) {
                 const vf kj = load(uk + j);
-                store(u + j, least(load(u + j), ui + kj));
-                store(l + j, most(load(l + j), most(li - kj, load(lk + j) - ui)));
+                store(u + j, min(load(u + j), ui + kj));
+                store(l + j, max(load(l + j), max(li - kj, load(lk + j) - ui)));
             }
         }
         for (int32_t i = 0; i < n; i++)

@@ -6,7 +6,7 @@
 /* Buffered 14-7 and buffered Coulomb with one division. *force: (dE/dR) / R. */
 static inline vf pair(vf r2, const float *of, vf *force)
 {
-    const vf r = root(least(most(r2, all(1e-2f)), all(1e6f))), scale = load(of), eps = load(of + SK_W), qq = load(of + 2 * SK_W);
+    const vf r = root(min(max(r2, all(1e-2f)), all(1e6f))), scale = load(of), eps = load(of + SK_W), qq = load(of + 2 * SK_W);
     const vf u = r * scale, u2 = u * u, u6 = u2 * u2 * u2;
     const vf a = u + 0.07f, d = u6 * u + 0.12f, b = r + 0.05f, ad = a * d, rb = r * b, one = 1.0f / (ad * rb);
     const vf iad = one * rb, irb = one * ad, ia = iad * d, id = iad * a, ib = irb * r;
@@ -96,7 +96,7 @@ static double energy(const ch_energy_plan *m, const float *x, float *g, float *s
 static inline vf violation(vf d2, const float *of, vf *force)
 {
     const vf upper = load(of), lower = load(of + SK_W), q = 1.0f / (lower + d2 + 1e-6f);
-    const vf far = most(d2 * upper - 1.0f, all(0)), ratio = 2.0f * lower * q, near = most(ratio - 1.0f, all(0));
+    const vf far = max(d2 * upper - 1.0f, all(0)), ratio = 2.0f * lower * q, near = max(ratio - 1.0f, all(0));
 
     *force = 4.0f * (far * upper - near * ratio * q);
     return far * far + near * near;

@@ -20,9 +20,9 @@ static inline sums widen(vf a)
 
 static inline vf choose(vi mask, vf a, vf b) /* a where the mask is set */ { return (vf)((mask & (vi)a) | (~mask & (vi)b)); }
 
-static inline vf least(vf a, vf b) { return choose(a < b, a, b); }
+static inline vf min(vf a, vf b) { return choose(a < b, a, b); }
 
-static inline vf most(vf a, vf b) { return choose(a > b, a, b); }
+static inline vf max(vf a, vf b) { return choose(a > b, a, b); }
 
 static inline vf magnitude(vf a) { return (vf)((vi)a & 0x7fffffff); }
 

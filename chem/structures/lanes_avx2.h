@@ -10,9 +10,9 @@ static inline sums widen(vf a)
 
 static inline vf choose(vi mask, vf a, vf b) { return _mm256_blendv_ps(b, a, (__m256)mask); }
 
-static inline vf least(vf a, vf b) { return _mm256_min_ps(a, b); }
+static inline vf min(vf a, vf b) { return _mm256_min_ps(a, b); }
 
-static inline vf most(vf a, vf b) { return _mm256_max_ps(a, b); }
+static inline vf max(vf a, vf b) { return _mm256_max_ps(a, b); }
 
 static inline vf magnitude(vf a) { return _mm256_andnot_ps(_mm256_set1_ps(-0.0f), a); }
 

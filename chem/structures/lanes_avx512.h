@@ -10,9 +10,9 @@ static inline sums widen(vf a)
 
 static inline vf choose(vi mask, vf a, vf b) { return _mm512_mask_blend_ps(_mm512_movepi32_mask((__m512i)mask), b, a); }
 
-static inline vf least(vf a, vf b) { return _mm512_min_ps(a, b); }
+static inline vf min(vf a, vf b) { return _mm512_min_ps(a, b); }
 
-static inline vf most(vf a, vf b) { return _mm512_max_ps(a, b); }
+static inline vf max(vf a, vf b) { return _mm512_max_ps(a, b); }
 
 static inline vf magnitude(vf a) { return _mm512_abs_ps(a); }
 

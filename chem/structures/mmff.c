@@ -207,10 +207,10 @@ static int reach(uint8_t *distance, int32_t *reached, const ch_perceived *p, int
 
 static pl_code pairs_make(terms_work *w, pl_arena *mem, pl_error *err)
 {
-    enum { MOST_REACHED = 1 + 4 + 12 + 36 };
+    enum { MAX_REACHED = 1 + 4 + 12 + 36 };
     const int32_t n = w->p->n_atoms;
     uint8_t *distance = PL_NEW(mem, uint8_t, n);
-    int32_t reached[MOST_REACHED];
+    int32_t reached[MAX_REACHED];
     ch_terms *out = w->out;
 
     if (distance == NULL)
@@ -287,8 +287,8 @@ pl_code ch_terms_make(ch_terms *out, const ch_mol *mol, const ch_mmff *parameter
     terms_work w = { .p = &perceived, .mmff = parameters, .mmff94s = options->mmff94s, .out = out };
 
     *out = (ch_terms){ .n_atoms = mol->n_atoms };
-    if (mol->n_atoms > CH_TERMS_MOST_ATOMS)
-        return pl_fail(err, PL_EINPUT, "%d atoms: more than the %d that terms are made of", mol->n_atoms, CH_TERMS_MOST_ATOMS);
+    if (mol->n_atoms > CH_TERMS_MAX_ATOMS)
+        return pl_fail(err, PL_EINPUT, "%d atoms: more than the %d that terms are made of", mol->n_atoms, CH_TERMS_MAX_ATOMS);
     out->type = PL_NEW(mem, uint8_t, mol->n_atoms);
     double *shared = PL_NEW(mem, double, mol->n_atoms);
     if (out->type == NULL || shared == NULL)

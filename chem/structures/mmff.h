@@ -9,7 +9,7 @@
 #include "chem/structures/parameters.h"
 #include "chem/structures/terms.h"
 
-enum { CH_TERMS_MOST_ATOMS = 4096 }; /* all pairs of so many are 335 MB */
+enum { CH_TERMS_MAX_ATOMS = 4096 }; /* all pairs of so many are 335 MB */
 
 typedef struct ch_mmff_options {
     bool mmff94s; /* out-of-plane and torsion parameters of MMFF94s: planar nitrogens, for structures to compare with crystals */
@@ -17,7 +17,7 @@ typedef struct ch_mmff_options {
 
 /* Fills `out`; its arrays live in `mem`, as does what is needed on the way. The molecule must have all its hydrogens.
  * EINPUT, with the atom and the reason, for what MMFF94 does not know: other elements, radicals, ions without a type; and for more
- * than CH_TERMS_MOST_ATOMS atoms.
+ * than CH_TERMS_MAX_ATOMS atoms.
  * Left out are terms that are zero wherever the atoms are: out-of-plane and torsion terms whose constants are 0, stretch-bends and
  * torsions at linear centres. */
 pl_code ch_terms_make(ch_terms *out, const ch_mol *mol, const ch_mmff *parameters, const ch_mmff_options *options, pl_arena *mem,

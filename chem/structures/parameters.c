@@ -268,10 +268,10 @@ static pl_code rows_read(ch_mmff_table *out, const table_kind *kind, const char 
     *out = (ch_mmff_table){ 0 };
     if (code != PL_OK)
         return code;
-    int32_t most = 1;
+    int32_t max = 1;
     for (const char *s = file.text; *s != '\0'; s++)
-        most += *s == '\n';
-    out->rows = PL_NEW(mem, ch_mmff_row, most);
+        max += *s == '\n';
+    out->rows = PL_NEW(mem, ch_mmff_row, max);
     if (out->rows == NULL)
         return pl_fail(err, PL_ENOMEM, "a table of MMFF94");
     while ((code = table_next(&line, &more, &file, err)) == PL_OK && more) {

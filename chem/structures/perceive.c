@@ -51,8 +51,8 @@ static pl_code arrays_make(ch_perceived *p, const ch_mol *mol, pl_arena *mem, pl
     p->valence = PL_NEW(mem, uint8_t, n);
     p->ring_sizes = PL_NEW(mem, uint8_t, n);
     p->aromatic_bond = PL_NEW(mem, uint8_t, mol->n_bonds);
-    p->most_rings = 2 * mol->n_atoms + 4;
-    p->rings = PL_NEW(mem, ch_ring, p->most_rings);
+    p->max_rings = 2 * mol->n_atoms + 4;
+    p->rings = PL_NEW(mem, ch_ring, p->max_rings);
     if (p->charge == NULL || p->order == NULL || p->n_neighbours == NULL || p->neighbour == NULL || p->edge == NULL ||
         p->valence == NULL || p->ring_sizes == NULL || p->aromatic_bond == NULL || p->rings == NULL)
         return pl_fail(err, PL_ENOMEM, "types of a molecule");
@@ -66,7 +66,7 @@ static pl_code neighbours_fill(ch_perceived *p, const ch_mol *mol, pl_error *err
         p->order[b] = (uint8_t)ch_order_drawn(mol->order[b]);
         for (int side = 0; side < 2; side++) {
             const int32_t i = mol->bond[b][side];
-            if (p->n_neighbours[i] == CH_MOST_NEIGHBOURS)
+            if (p->n_neighbours[i] == CH_MAX_NEIGHBOURS)
                 return ch_perceived_refuse(p, i, err, "more than four neighbours");
             p->neighbour[i][p->n_neighbours[i]] = mol->bond[b][1 - side];
             p->edge[i][p->n_neighbours[i]++] = b;
@@ -142,13 +142,13 @@ static void azide_turn(ch_perceived *p, int32_t i)
 
 static void charges_join_with(ch_perceived *p, int32_t i, bool ends)
 {
-    const int most = p->z[i] == P ? 5 : 7;
+    const int max = p->z[i] == P ? 5 : 7;
 
     for (int k = 0; k < p->n_neighbours[i]; k++) {
         const int32_t j = p->neighbour[i][k];
         const bool is_end = ch_perceived_terminal(p, j, O) || ch_perceived_terminal(p, j, S);
         const bool joins = ends ? is_end : p->z[j] == N || p->z[j] == C;
-        while (joins && p->charge[i] > 0 && p->charge[j] < 0 && p->valence[i] < most && p->order[p->edge[i][k]] < 3) {
+        while (joins && p->charge[i] > 0 && p->charge[j] < 0 && p->valence[i] < max && p->order[p->edge[i][k]] < 3) {
             draw(p, i, j, 1);
             p->charge[i]--;
             p->charge[j]++;
@@ -265,8 +265,8 @@ static void ring_keep(ring_search *s, int n)
 {
     ch_perceived *p = s->p;
 
-    if (p->n_rings == p->most_rings) {
-        ch_ring *more = pl_arena_get(s->mem, 2 * (size_t)p->most_rings, sizeof *more);
+    if (p->n_rings == p->max_rings) {
+        ch_ring *more = pl_arena_get(s->mem, 2 * (size_t)p->max_rings, sizeof *more);
         if (more == NULL) {
             s->refused = true;
             return;
@@ -274,7 +274,7 @@ static void ring_keep(ring_search *s, int n)
         for (int32_t r = 0; r < p->n_rings; r++)
             more[r] = p->rings[r];
         p->rings = more;
-        p->most_rings *= 2;
+        p->max_rings *= 2;
     }
     ch_ring *ring = &p->rings[p->n_rings++];
     *ring = (ch_ring){ .size = n, .lone = -1 };

@@ -12,7 +12,7 @@
 
 #include "chem/molecule/mol.h"
 
-enum { CH_MOST_NEIGHBOURS = 4, CH_LARGEST_RING = 6 };
+enum { CH_MAX_NEIGHBOURS = 4, CH_LARGEST_RING = 6 };
 
 typedef struct ch_ring {
     int32_t size; /* 3 to 6 */
@@ -23,18 +23,18 @@ typedef struct ch_ring {
 
 typedef struct ch_perceived {
     int32_t n_atoms, n_bonds;
-    const uint8_t *z;                         /* [n_atoms] */
-    const int32_t (*bond)[2];                 /* [n_bonds][2] */
-    int8_t *charge;                           /* [n_atoms] formal charge in the one drawing */
-    uint8_t *order;                           /* [n_bonds] 1 to 3 in the one drawing */
-    uint8_t *n_neighbours;                    /* [n_atoms] 0 to 4 */
-    int32_t (*neighbour)[CH_MOST_NEIGHBOURS]; /* [n_atoms][4] ascending */
-    int32_t (*edge)[CH_MOST_NEIGHBOURS];      /* [n_atoms][4] the bonds to them */
-    uint8_t *valence;                         /* [n_atoms] sum of the orders */
-    uint8_t *ring_sizes;                      /* [n_atoms] bit 1 << size for rings of 3 to 6 atoms without a shortcut */
-    uint8_t *aromatic_bond;                   /* [n_bonds] bit 1 << size for the aromatic rings that it is in; 0: none */
-    ch_ring *rings;                           /* [n_rings] */
-    int32_t n_rings, most_rings;
+    const uint8_t *z;                        /* [n_atoms] */
+    const int32_t (*bond)[2];                /* [n_bonds][2] */
+    int8_t *charge;                          /* [n_atoms] formal charge in the one drawing */
+    uint8_t *order;                          /* [n_bonds] 1 to 3 in the one drawing */
+    uint8_t *n_neighbours;                   /* [n_atoms] 0 to 4 */
+    int32_t (*neighbour)[CH_MAX_NEIGHBOURS]; /* [n_atoms][4] ascending */
+    int32_t (*edge)[CH_MAX_NEIGHBOURS];      /* [n_atoms][4] the bonds to them */
+    uint8_t *valence;                        /* [n_atoms] sum of the orders */
+    uint8_t *ring_sizes;                     /* [n_atoms] bit 1 << size for rings of 3 to 6 atoms without a shortcut */
+    uint8_t *aromatic_bond;                  /* [n_bonds] bit 1 << size for the aromatic rings that it is in; 0: none */
+    ch_ring *rings;                          /* [n_rings] */
+    int32_t n_rings, max_rings;
 } ch_perceived;
 
 /* EINPUT with the atom for what MMFF94 cannot mean: more than four neighbours, open shells, charges without a drawing. */

@@ -5,16 +5,16 @@
 #include <string.h>
 
 static const double radian = 57.29577951308232;
-enum { MOST = 3, STEP = 180 / (CH_ROTOR_ANGLES - 1) };
+enum { MAX = 3, STEP = 180 / (CH_ROTOR_ANGLES - 1) };
 
 /* One end of the bond: its other neighbours and where they stand around it, the first at 0 degrees. */
 typedef struct end {
-    int32_t n, atom[MOST];
-    double turn[MOST];
+    int32_t n, atom[MAX];
+    double turn[MAX];
 } end;
 
 typedef struct barrier {
-    double v[MOST][MOST][3];
+    double v[MAX][MAX][3];
 } barrier;
 
 double ch_ideal_distance(const ch_ideal *x, const int32_t *a, double degrees)
@@ -64,7 +64,7 @@ static end end_of(const ch_ideal *x, const ch_stereo *s, int32_t centre, int32_t
     const ch_cycles *c = x->cycles;
     end e = { 0 };
 
-    for (int32_t k = c->first[centre]; k < c->first[centre + 1] && e.n < MOST; k++)
+    for (int32_t k = c->first[centre]; k < c->first[centre + 1] && e.n < MAX; k++)
         if (c->neighbour[k] != across)
             e.atom[e.n++] = c->neighbour[k];
     swap_heaviest_first(c, &e);
@@ -153,9 +153,9 @@ static double energy_at(const chain *all, int n, int step)
 
 static void fill(ch_rotor *r, const ch_ideal *x, const ch_terms *t, const barrier *b, const end *j, const end *k)
 {
-    chain all[MOST * MOST];
+    chain all[MAX * MAX];
     int n = 0;
-    double least = INFINITY;
+    double min = INFINITY;
 
     for (int32_t p = 0; p < j->n; p++)
         for (int32_t q = 0; q < k->n; q++)
@@ -164,10 +164,10 @@ static void fill(ch_rotor *r, const ch_ideal *x, const ch_terms *t, const barrie
     for (int a = 0; a < CH_ROTOR_ANGLES; a++) {
         r->distance[a] = (float)ch_ideal_distance(x, r->atom, a * STEP);
         r->energy[a] = fmin(energy_at(all, n, a), energy_at(all, n, -a));
-        least = fmin(least, r->energy[a]);
+        min = fmin(min, r->energy[a]);
     }
     for (int a = 0; a < CH_ROTOR_ANGLES; a++)
-        r->energy[a] -= least;
+        r->energy[a] -= min;
 }
 
 pl_code ch_rotors_make(ch_rotors *out, const ch_ideal *ideal, const ch_terms *terms, const ch_stereo *stereo, const bool *turns,

@@ -82,7 +82,7 @@ static bool relax(site *s, int32_t max_steps, ch_relaxed *r)
 static bool begin(site *s, int32_t which, pl_rng *random, ch_structure_tries *tries)
 {
     const int32_t usual = which > 0 ? 1 : FIRST_STARTS, starts = s->o->starts > 0 ? s->o->starts : usual;
-    double least = INFINITY;
+    double min = INFINITY;
 
     s->began = 0;
     for (int32_t k = 0; k < starts; k++) {
@@ -91,15 +91,15 @@ static bool begin(site *s, int32_t which, pl_rng *random, ch_structure_tries *tr
             continue;
         if (starts == 1)
             return true;
-        if (relax(s, FIRST_STEPS, &r) && r.energy < least) {
-            least = r.energy;
+        if (relax(s, FIRST_STEPS, &r) && r.energy < min) {
+            min = r.energy;
             s->began = r.steps;
             memcpy(s->best, s->xyz, (size_t)s->mol->n_atoms * sizeof *s->best);
         }
     }
-    if (least < INFINITY)
+    if (min < INFINITY)
         memcpy(s->xyz, s->best, (size_t)s->mol->n_atoms * sizeof *s->best);
-    return least < INFINITY;
+    return min < INFINITY;
 }
 
 /* True: s->xyz is a structure that passed all checks. */

@@ -217,9 +217,9 @@ static long ticks_of_family(long pid)
 static void look(patience *p, double waited_s)
 {
     const long ticks = ticks_of_family(p->pid);
-    const double most = 2 * POLL_MS / 1000.0;
+    const double max = 2 * POLL_MS / 1000.0;
 
-    p->idle_s = ticks != p->ticks ? 0 : p->idle_s + (waited_s < most ? waited_s : most);
+    p->idle_s = ticks != p->ticks ? 0 : p->idle_s + (waited_s < max ? waited_s : max);
     p->ticks = ticks;
 }
 

@@ -50,7 +50,7 @@ extern "C" void GOMP_parallel(void (*body)(void *), void *data, unsigned, unsign
 namespace worker {
 
 static const int build_tries = 3, shuffled_tries = 8, keep_tries = 8;
-static const double most_strain = 6; // kcal/mol per atom: most drugs have less than 3, ions with several charges more
+static const double max_strain = 6; // kcal/mol per atom: most drugs have less than 3, ions with several charges more
 
 // ---- positions ------------------------------------------------------------
 
@@ -216,7 +216,7 @@ static Geometry mol_build(OBMol &mol, const std::string &smiles, const PrepareOp
 }
 
 // One in several hundred drug-like molecules is built with a bond through a ring, which no force field can correct.
-static bool is_strained(const Geometry &g, const OBMol &mol) { return g.energy > most_strain * mol.NumAtoms(); }
+static bool is_strained(const Geometry &g, const OBMol &mol) { return g.energy > max_strain * mol.NumAtoms(); }
 
 static bool is_other(const OBTetrahedralStereo::Config &wanted, const OBTetrahedralStereo::Config &found)
 {

@@ -120,14 +120,14 @@ bool has_five_bonds(OBAtom *a)
 bool separate(OBAtom *nitrogen, Order &order)
 {
     OBAtom *best = nullptr;
-    int least = 4;
+    int min = 4;
     if (!has_five_bonds(nitrogen))
         return false;
     FOR_NBORS_OF_ATOM(n, nitrogen) {
         const int rank = rank_of_partner(nitrogen, &*n);
-        if (rank >= 0 && (rank < least || (rank == least && order.before(&*n, best)))) {
+        if (rank >= 0 && (rank < min || (rank == min && order.before(&*n, best)))) {
             best = &*n;
-            least = rank;
+            min = rank;
         }
     }
     if (best == nullptr)

@@ -81,13 +81,13 @@ static Kind kind_of(OBAtom &a)
 // Order of strength: sulfonic and phosphoric acids, carboxylic acids, others; bases that are not aromatic before those like pyridine.
 static int weakness_of(OBAtom &a)
 {
-    int least = 2;
+    int min = 2;
     if (a.GetFormalCharge() > 0)
         return a.IsAromatic();
     FOR_NBORS_OF_ATOM(n, &a)
         if (a.GetAtomicNum() > 7 && has_bond(*n, 2, 8))
-            least = std::min(least, n->GetAtomicNum() == 6 ? 1 : 0);
-    return least;
+            min = std::min(min, n->GetAtomicNum() == 6 ? 1 : 0);
+    return min;
 }
 
 // Sorts them; the first `keep` keep their charge.

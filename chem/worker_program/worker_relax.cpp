@@ -45,10 +45,10 @@ void add(Numbers &to, double s, const Numbers &a)
 // The largest displacement of an atom.
 double farthest(const Numbers &d)
 {
-    double most = 0;
+    double max = 0;
     for (size_t i = 0; i < d.size(); i += 3)
-        most = std::max(most, std::sqrt(d[i] * d[i] + d[i + 1] * d[i + 1] + d[i + 2] * d[i + 2]));
-    return most;
+        max = std::max(max, std::sqrt(d[i] * d[i] + d[i + 1] * d[i + 1] + d[i + 2] * d[i + 2]));
+    return max;
 }
 
 // Energy in kcal/mol of positions in Angstrom, [atom][3], and its gradient.

@@ -283,7 +283,7 @@ static void tile_backward(tile *t)
     const conv_job *j = t->job;
     const nn_cpu_conv *c = j->c;
     nn_engine *e = j->e;
-    edge_rows sources = edge_sources(j), edges = { e->dedge, NULL, (size_t)e->plan->edge_most };
+    edge_rows sources = edge_sources(j), edges = { e->dedge, NULL, (size_t)e->plan->edge_max };
 
     tile_gather(t, &c->in, &sources, t->s->x);
     tile_gather(t, &c->out, &edges, t->s->gy);
@@ -292,7 +292,7 @@ static void tile_backward(tile *t)
         if (k == 0 || c->back[k].group != c->back[k - 1].group)
             tile_group_back(t, k);
     if (!j->first)
-        tile_scatter(t, &c->in, t->s->gx, e->dedge, (size_t)e->plan->edge_most);
+        tile_scatter(t, &c->in, t->s->gx, e->dedge, (size_t)e->plan->edge_max);
 }
 
 static void piece_backward(void *ctx, int worker, int i)

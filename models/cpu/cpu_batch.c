@@ -65,13 +65,13 @@ static bool bufs_grow(nn_cpu_prep *p, const nn_batch *in, size_t n_pairs)
 
 static int32_t edges_group(const int32_t *node, int32_t n_nodes, int32_t n_edges, int32_t *row, int32_t *edge)
 {
-    int32_t most = 0;
+    int32_t max = 0;
 
     memset(row, 0, ((size_t)n_nodes + 1) * sizeof *row);
     for (int32_t e = 0; e < n_edges; e++)
         row[node[e] + 1]++;
     for (int32_t i = 0; i < n_nodes; i++) {
-        most = row[i + 1] > most ? row[i + 1] : most;
+        max = row[i + 1] > max ? row[i + 1] : max;
         row[i + 1] += row[i];
     }
     for (int32_t e = 0; e < n_edges; e++)
@@ -79,7 +79,7 @@ static int32_t edges_group(const int32_t *node, int32_t n_nodes, int32_t n_edges
     for (int32_t i = n_nodes; i > 0; i--)
         row[i] = row[i - 1];
     row[0] = 0;
-    return most;
+    return max;
 }
 
 /* ---- pairs ------------------------------------------------------------------------ */
@@ -211,7 +211,7 @@ pl_code nn_cpu_prep_make(nn_cpu_prep *p, const nn_batch *in, int l_max, const nn
     for (int32_t i = 0; i < n_pairs; i++)
         key[i] = (sort_key){ edge_key(in, pair_first(in, i)), i };
     keys_sort(key, p->bufs[KEY_SWAP].p, (size_t)n_pairs);
-    p->most_in = edges_group(in->dst, in->n_nodes, in->n_edges, p->bufs[IN_ROW].p, p->bufs[IN_EDGE].p);
+    p->max_in = edges_group(in->dst, in->n_nodes, in->n_edges, p->bufs[IN_ROW].p, p->bufs[IN_EDGE].p);
     edges_group(in->src, in->n_nodes, in->n_edges, p->bufs[OUT_ROW].p, p->bufs[OUT_EDGE].p);
     if (pairs_fill(p, in) != in->n_edges)
         return pl_fail(err, PL_EBUG, "pairs do not cover the %d edges of a batch once each", (int)in->n_edges);

@@ -13,12 +13,12 @@
 #include "pipeline/base/error.h"
 
 typedef struct nn_cpu_prep {
-    int32_t n_pairs, n_scalars, frame_size, most_in; /* most_in: largest in-degree      */
-    const int32_t *slot;                             /* [n_pairs][2]  edge along the frame, its reverse; -1: none */
-    const float *scalar;                             /* [n_pairs][n_scalars]  edge features, distance  */
-    const float *frame;                              /* [n_pairs][2][frame_size]  D of the edge, of its reverse */
-    const int32_t *in_row, *in_edge;                 /* edges by dst, ascending                        */
-    const int32_t *out_row, *out_edge;               /* edges by src, ascending                        */
+    int32_t n_pairs, n_scalars, frame_size, max_in; /* max_in: largest in-degree      */
+    const int32_t *slot;                            /* [n_pairs][2]  edge along the frame, its reverse; -1: none */
+    const float *scalar;                            /* [n_pairs][n_scalars]  edge features, distance  */
+    const float *frame;                             /* [n_pairs][2][frame_size]  D of the edge, of its reverse */
+    const int32_t *in_row, *in_edge;                /* edges by dst, ascending                        */
+    const int32_t *out_row, *out_edge;              /* edges by src, ascending                        */
     nn_buf bufs[10];
 } nn_cpu_prep;
 

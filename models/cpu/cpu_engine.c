@@ -189,15 +189,15 @@ static pl_code cpu_set_params(nn_engine *e, const float *params, pl_error *err)
 
 /* ---- memory of a batch ------------------------------------------------------------------ */
 
-static size_t exact_edge_floats(const nn_cpu_plan *p) { return 2 * (size_t)NN_TILE * (size_t)p->edge_most; }
+static size_t exact_edge_floats(const nn_cpu_plan *p) { return 2 * (size_t)NN_TILE * (size_t)p->edge_max; }
 
 static size_t nodes_edge_floats(const nn_cpu_plan *p) { return (size_t)NN_TILE_ROWS * (size_t)p->edge_ld; }
 
 static void scratch_cut(const nn_engine *e, nn_cpu_scratch *s, cutter *c)
 {
     const nn_cpu_plan *p = e->plan;
-    size_t edges = e->mode->edge_floats(p), nodes = (size_t)NN_CHUNK * (size_t)p->size_most;
-    size_t weights = (size_t)(e->prep.most_in + 1) * (size_t)p->size_most;
+    size_t edges = e->mode->edge_floats(p), nodes = (size_t)NN_CHUNK * (size_t)p->size_max;
+    size_t weights = (size_t)(e->prep.max_in + 1) * (size_t)p->size_max;
 
     s->x = cut(c, edges);
     s->y = cut(c, edges);
@@ -237,15 +237,15 @@ static bool scratch_grow(nn_engine *e)
 static void acts_cut(nn_engine *e, const nn_batch *in, bool keep, cutter *nodes, cutter *edges)
 {
     const nn_cpu_plan *p = e->plan;
-    size_t n = (size_t)in->n_nodes, most = n * (size_t)p->size_most;
+    size_t n = (size_t)in->n_nodes, max = n * (size_t)p->size_max;
     bool all = keep && !e->conf.recompute;
     float *turn[2] = { NULL, NULL }, *shared = NULL;
 
     e->input = cut(nodes, n * (size_t)p->input.size);
     if (!all) {
-        turn[0] = cut(nodes, most);
-        turn[1] = cut(nodes, most);
-        shared = cut(edges, (size_t)in->n_edges * (size_t)p->edge_most);
+        turn[0] = cut(nodes, max);
+        turn[1] = cut(nodes, max);
+        shared = cut(edges, (size_t)in->n_edges * (size_t)p->edge_max);
     }
     for (int i = 0; i < p->n_modules; i++) {
         const nn_cpu_module *m = &p->module[i];
@@ -267,15 +267,15 @@ static void nodes_cut(nn_engine *e, bool keep, cutter *c)
         nodes = nodes > (size_t)chunk->n_nodes ? nodes : (size_t)chunk->n_nodes;
         sums = sums > (size_t)chunk->n_sums ? sums : (size_t)chunk->n_sums;
     }
-    n->ld = round_up(p->table_most) + NN_LANE;
-    n->packed_ld = e->of_contract->pack != NULL ? p->packed_most : n->ld;
-    n->h = cut(c, (size_t)p->groups_most * NN_CHUNK_SUMS * NN_H);
+    n->ld = round_up(p->table_max) + NN_LANE;
+    n->packed_ld = e->of_contract->pack != NULL ? p->packed_max : n->ld;
+    n->h = cut(c, (size_t)p->groups_max * NN_CHUNK_SUMS * NN_H);
     n->table = cut(c, nodes * n->ld);
     n->packed = e->of_contract->pack != NULL ? cut(c, nodes * n->packed_ld) : n->table;
     n->kept = keep || e->conf.recompute ? NULL : (int32_t *)cut(c, (size_t)e->cells.n_nodes);
     n->dtable = cut(c, keep ? sums * n->ld : 0);
-    n->dw = cut(c, keep ? p->table_most * NN_H : 0);
-    n->dh = cut(c, keep ? (size_t)p->runs_most * NN_CHUNK_SUMS * NN_H : 0);
+    n->dw = cut(c, keep ? p->table_max * NN_H : 0);
+    n->dh = cut(c, keep ? (size_t)p->runs_max * NN_CHUNK_SUMS * NN_H : 0);
 }
 
 static bool exact_memory(nn_engine *e, bool keep)
@@ -302,11 +302,11 @@ static bool nodes_memory(nn_engine *e, bool keep)
 
 static void grads_cut(nn_engine *e, const nn_batch *in, cutter *c)
 {
-    size_t most = (size_t)in->n_nodes * (size_t)e->plan->size_most;
+    size_t max = (size_t)in->n_nodes * (size_t)e->plan->size_max;
 
-    e->dnode[0] = cut(c, most);
-    e->dnode[1] = cut(c, most);
-    e->dedge = cut(c, (size_t)in->n_edges * (size_t)e->plan->edge_most);
+    e->dnode[0] = cut(c, max);
+    e->dnode[1] = cut(c, max);
+    e->dedge = cut(c, (size_t)in->n_edges * (size_t)e->plan->edge_max);
 }
 
 static void pooled_cut(nn_engine *e, const nn_batch *in, cutter *c)
@@ -350,7 +350,7 @@ static bool pieces_memory(nn_engine *e)
 
     for (int pass = 0; pass < 2; pass++) {
         e->dsmall = cut(&c, NN_PIECES * e->plan->n_small);
-        e->dback = cut(&c, e->mode->tables ? 0 : NN_PIECES * e->plan->back_most);
+        e->dback = cut(&c, e->mode->tables ? 0 : NN_PIECES * e->plan->back_max);
         if (pass == 0 && !nn_buf_grow(&e->pieces, c.at, sizeof(float)))
             return false;
         c = (cutter){ e->pieces.p, 0 };

@@ -27,14 +27,14 @@ enum {
 
 /* Scratch of one thread. */
 typedef struct nn_cpu_scratch {
-    float *x, *y, *gy, *gx;    /* [2 NN_TILE][edge_most]; [NN_TILE_ROWS][edge_ld] */
+    float *x, *y, *gy, *gx;    /* [2 NN_TILE][edge_max]; [NN_TILE_ROWS][edge_ld] */
     float *r;                  /* [NN_TILE][r_cols]                          */
     float *h, *packed;         /* [NN_TILE][NN_H]                            */
     float *dh;                 /* [NN_TILE][NN_H][NN_LANE]; bf16: [NN_TILE][NN_H] */
     nn_bf16 *h16, *h_turned16; /* [2 parts][NN_TILE][NN_H], [2][NN_H][NN_TILE] */
     nn_bf16 *r16;              /* [2][NN_TILE][r_cols]                       */
-    float *q, *z, *dz, *dq;    /* [NN_CHUNK][size_most]                      */
-    float *alpha, *dalpha;     /* [most_in][pad of value channels]           */
+    float *q, *z, *dz, *dq;    /* [NN_CHUNK][size_max]                      */
+    float *alpha, *dalpha;     /* [max_in][pad of value channels]           */
     nn_buf buf;
 } nn_cpu_scratch;
 
@@ -88,9 +88,9 @@ struct nn_engine {
     float *input;                             /* [n_nodes][input.size]                      */
     float **act;                              /* [n_modules] outputs                        */
     float **y;                                /* [n_modules] values and keys of the edges   */
-    float *dedge;                             /* [n_edges][edge_most]: of y, then of the gathered x */
-    float *dnode[2];                          /* [n_nodes][size_most]                       */
-    float *dsmall, *dback;                    /* [NN_PIECES][n_small], [NN_PIECES][back_most] */
+    float *dedge;                             /* [n_edges][edge_max]: of y, then of the gathered x */
+    float *dnode[2];                          /* [n_nodes][size_max]                       */
+    float *dsmall, *dback;                    /* [NN_PIECES][n_small], [NN_PIECES][back_max] */
     float *pool_x, *pool_h, *pool_y, *pool_d; /* [n_graphs][wide]           */
     int32_t *pool_from;                       /* [n_graphs][wide] node of the maximum       */
     const nn_batch *batch;                    /* of the current call                         */

@@ -10,10 +10,10 @@ typedef struct builder {
     const nn_se3 *model;
     pl_arena *mem;
     bool shared, refused;
-    size_t fold_most, back_most, table_most; /* shared: floats of the convolutions so far */
+    size_t fold_max, back_max, table_max; /* shared: floats of the convolutions so far */
 } builder;
 
-static void most(int32_t *a, int32_t b) { *a = *a > b ? *a : b; }
+static void max(int32_t *a, int32_t b) { *a = *a > b ? *a : b; }
 
 static int32_t pad_lane(int32_t n) { return (n + NN_LANE - 1) / NN_LANE * NN_LANE; }
 
@@ -198,11 +198,11 @@ static void tables_add(builder *b, nn_cpu_conv *c)
     for (int i = 0; i < 2; i++) {
         both[i]->w_at = b->plan->n_table;
         b->plan->n_table += both[i]->size * NN_H;
-        if (both[i]->size > b->plan->table_most)
-            b->plan->table_most = both[i]->size;
+        if (both[i]->size > b->plan->table_max)
+            b->plan->table_max = both[i]->size;
     }
-    most(&b->plan->runs_most, c->table.n_runs);
-    most(&b->plan->groups_most, c->def->n_groups);
+    max(&b->plan->runs_max, c->table.n_runs);
+    max(&b->plan->groups_max, c->def->n_groups);
 }
 
 /* All convolutions that share memory begin at the same place. */
@@ -212,13 +212,13 @@ static void places_open(builder *b)
         b->plan->n_fold = b->plan->n_back = b->plan->n_table = 0;
 }
 
-static void largest(size_t *most, size_t n) { *most = *most > n ? *most : n; }
+static void largest(size_t *max, size_t n) { *max = *max > n ? *max : n; }
 
 static void places_close(builder *b)
 {
-    largest(&b->fold_most, b->plan->n_fold);
-    largest(&b->back_most, b->plan->n_back);
-    largest(&b->table_most, b->plan->n_table);
+    largest(&b->fold_max, b->plan->n_fold);
+    largest(&b->back_max, b->plan->n_back);
+    largest(&b->table_max, b->plan->n_table);
 }
 
 static void conv_add(builder *b, nn_cpu_conv *c, const nn_conv *def, nn_cpu_layout out)
@@ -305,14 +305,14 @@ static void module_add(builder *b, nn_cpu_module *m, const nn_module *def)
         conv_add(b, &m->conv, &def->u.conv, m->out);
         m->in = m->conv.in;
     }
-    most(&p->size_most, m->in.size);
-    most(&p->size_most, m->out.size);
-    most(&p->edge_most, m->conv.in.size);
-    most(&p->edge_most, m->conv.out.size);
-    most(&p->edge_ld, m->conv.x.ld);
-    most(&p->edge_ld, m->conv.y.ld);
-    most(&p->r_cols, m->conv.r_cols);
-    largest(&p->back_most, m->conv.back_size);
+    max(&p->size_max, m->in.size);
+    max(&p->size_max, m->out.size);
+    max(&p->edge_max, m->conv.in.size);
+    max(&p->edge_max, m->conv.out.size);
+    max(&p->edge_ld, m->conv.x.ld);
+    max(&p->edge_ld, m->conv.y.ld);
+    max(&p->r_cols, m->conv.r_cols);
+    largest(&p->back_max, m->conv.back_size);
 }
 
 static void head_add(builder *b)
@@ -346,9 +346,9 @@ pl_code nn_cpu_plan_make(nn_cpu_plan **out, const nn_se3 *model, bool shared, pl
         module_add(&b, &p->module[i], &model->module[i]);
     if (b.refused)
         return pl_fail(err, PL_ENOMEM, "no memory for the plan of a model");
-    p->n_fold = b.fold_most;
-    p->n_back = b.back_most;
-    p->n_table = b.table_most;
+    p->n_fold = b.fold_max;
+    p->n_back = b.back_max;
+    p->n_table = b.table_max;
     head_add(&b);
     *out = p;
     return PL_OK;

@@ -82,15 +82,15 @@ typedef struct nn_cpu_plan {
     int32_t n_modules, n_maps, l_max;
     nn_cpu_module *module;
     nn_cpu_map *map;
-    size_t n_small, n_turned, n_half, back_most;
-    size_t n_fold, n_back;          /* floats of all convolutions; if shared, of the largest */
-    size_t n_table, table_most;     /* floats of W of all tables (if shared, of the largest); columns of the largest */
-    size_t packed_most;             /* floats of the largest packed table                */
-    int32_t runs_most, groups_most; /* maximum of a convolution                          */
+    size_t n_small, n_turned, n_half, back_max;
+    size_t n_fold, n_back;        /* floats of all convolutions; if shared, of the largest */
+    size_t n_table, table_max;    /* floats of W of all tables (if shared, of the largest); columns of the largest */
+    size_t packed_max;            /* floats of the largest packed table                */
+    int32_t runs_max, groups_max; /* maximum of a convolution                          */
     nn_cpu_layout input;
     nn_cpu_linear head[2];
     size_t head_bias[2];
-    int32_t size_most, edge_most, edge_ld,
+    int32_t size_max, edge_max, edge_ld,
         r_cols; /* floats of the widest node and edge vectors, edge vector in a frame, block of R */
 } nn_cpu_plan;
 

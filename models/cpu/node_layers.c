@@ -102,7 +102,7 @@ static nn_cpu_attend attend_open(const chunk *c, int32_t i)
                             .dout = c->scratch->dz + at,
                             .dq = c->scratch->dq + at,
                             .dy = c->s->e->dedge,
-                            .dy_ld = (size_t)c->s->e->plan->edge_most };
+                            .dy_ld = (size_t)c->s->e->plan->edge_max };
 }
 
 /* Prefetches the edges of the next node, which are anywhere in memory, while the present one is computed. */
@@ -222,7 +222,7 @@ static void attention_back_chunk(const chunk *c)
 static void edges_collect(const chunk *c)
 {
     const nn_cpu_prep *p = &c->s->e->prep;
-    size_t size = (size_t)c->s->m->in.size, ld = (size_t)c->s->e->plan->edge_most;
+    size_t size = (size_t)c->s->m->in.size, ld = (size_t)c->s->e->plan->edge_max;
 
     for (int32_t i = c->first; i < c->first + c->n; i++)
         for (int32_t k = p->out_row[i]; k < p->out_row[i + 1]; k++)
@@ -327,7 +327,7 @@ static void sum_back_chunk(const chunk *c)
         for (size_t k = 0; k < size; k++)
             scaled[(size_t)i * size + k] = dy[k] * (float)(end - row);
         for (; row < end; row++)
-            memcpy(e->dedge + (size_t)e->prep.in_edge[row] * (size_t)e->plan->edge_most, dy, size * sizeof *dy);
+            memcpy(e->dedge + (size_t)e->prep.in_edge[row] * (size_t)e->plan->edge_max, dy, size * sizeof *dy);
     }
     for (int d = 0; d < m->out.n_degrees; d++) {
         if (!m->conv.self[d].n_in)

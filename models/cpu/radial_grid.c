@@ -52,7 +52,7 @@ static void table_places(const nn_engine *e, nn_cpu_table *t, size_t *w_packed)
 
 size_t nn_cpu_nodes_places(nn_engine *e, nn_cpu_plan *p)
 {
-    size_t n = 0, most = 0, kept = 0;
+    size_t n = 0, max = 0, kept = 0;
 
     for (int i = 0; i < p->n_modules; i++)
         if (p->module[i].kind != NN_NORM) {
@@ -62,14 +62,14 @@ size_t nn_cpu_nodes_places(nn_engine *e, nn_cpu_plan *p)
             n = e->conf.recompute ? 0 : n;
             for (int k = 0; k < 2; k++) {
                 table_places(e, both[k], &n);
-                if (both[k]->packed_size > p->packed_most)
-                    p->packed_most = both[k]->packed_size;
+                if (both[k]->packed_size > p->packed_max)
+                    p->packed_max = both[k]->packed_size;
             }
             kept += both[0]->packed_size;
-            most = most > n ? most : n;
+            max = max > n ? max : n;
         }
     e->nodes.keep = (nn_cpu_table_cache){ .n_scalars = p->model->conf.edge_features + 1, .n_convs = p->n_modules, .size = kept };
-    return most;
+    return max;
 }
 
 void nn_cpu_nodes_find(nn_engine *e)
@@ -352,17 +352,17 @@ static double network_error(nodes_job *j)
 double nn_cpu_nodes_error(nn_engine *e)
 {
     nodes_job j = { .e = e };
-    double most = 0;
+    double max = 0;
 
     for (int m = 0; m < e->plan->n_modules; m++) {
         j.c = &e->plan->module[m].conv;
         for (j.group = 0; e->plan->module[m].kind != NN_NORM && j.group < j.c->def->n_groups; j.group++) {
             double off = network_error(&j);
-            if (!(off <= most)) /* a NaN replaces any number */
-                most = off;
+            if (!(off <= max)) /* a NaN replaces any number */
+                max = off;
         }
     }
-    return most;
+    return max;
 }
 
 /* ---- backward --------------------------------------------------------------------- */
@@ -396,7 +396,7 @@ static void tile_backward(const tile *t)
 {
     const nodes_job *j = t->job;
     const nn_cpu_conv *c = j->c;
-    size_t ld = (size_t)j->e->plan->edge_most;
+    size_t ld = (size_t)j->e->plan->edge_max;
 
     tile_gather(t, &c->x, j->x, j->e->batch->src, (size_t)c->in.size, t->s->x);
     tile_gather(t, &c->y, j->e->dedge, NULL, ld, t->s->gy);

@@ -6,15 +6,15 @@
 
 static bool lists_make(nn_cpu_table_cache *k)
 {
-    size_t most = NN_KEEP_BYTES / (k->size * sizeof(float) + 1);
+    size_t max = NN_KEEP_BYTES / (k->size * sizeof(float) + 1);
 
-    most = most < NN_KEEP_MOST ? most : NN_KEEP_MOST;
-    k->scalar = calloc(most + 1, (size_t)k->n_scalars * sizeof *k->scalar);
-    k->table = calloc(most + 1, sizeof *k->table);
-    k->filled = calloc(most + 1, (size_t)k->n_convs);
+    max = max < NN_KEEP_MAX ? max : NN_KEEP_MAX;
+    k->scalar = calloc(max + 1, (size_t)k->n_scalars * sizeof *k->scalar);
+    k->table = calloc(max + 1, sizeof *k->table);
+    k->filled = calloc(max + 1, (size_t)k->n_convs);
     if (k->scalar == NULL || k->table == NULL || k->filled == NULL)
         return false;
-    k->most = (int32_t)most;
+    k->max = (int32_t)max;
     return true;
 }
 
@@ -25,7 +25,7 @@ int32_t nn_cpu_table_cache_find(nn_cpu_table_cache *k, const float *scalar)
     for (int32_t i = 0; i < k->n; i++)
         if (!memcmp(k->scalar + (size_t)i * n, scalar, n * sizeof *scalar))
             return i;
-    if ((k->filled == NULL && !lists_make(k)) || k->n == k->most)
+    if ((k->filled == NULL && !lists_make(k)) || k->n == k->max)
         return -1;
     if (k->table[k->n] == NULL)
         k->table[k->n] = aligned_alloc(64, (k->size * sizeof(float) + 63) / 64 * 64);
@@ -40,7 +40,7 @@ void nn_cpu_table_cache_forget(nn_cpu_table_cache *k) { k->n = 0; }
 
 void nn_cpu_table_cache_free(nn_cpu_table_cache *k)
 {
-    for (int32_t i = 0; i < k->most; i++)
+    for (int32_t i = 0; i < k->max; i++)
         free(k->table[i]);
     free(k->scalar);
     free(k->table);
@@ -52,7 +52,7 @@ size_t nn_cpu_table_cache_bytes(const nn_cpu_table_cache *k)
 {
     size_t n = 0;
 
-    for (int32_t i = 0; i < k->most; i++)
+    for (int32_t i = 0; i < k->max; i++)
         n += k->table[i] != NULL ? k->size * sizeof(float) : 0;
     return n;
 }

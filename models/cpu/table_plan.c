@@ -10,16 +10,16 @@ static int32_t channels_of(const nn_cpu_layout *f, int m)
     return n;
 }
 
-/* Components of order 0..m_most of f, order after order. */
-static nn_cpu_edge_layout edge_layout_of(const nn_cpu_layout *f, int m_most)
+/* Components of order 0..m_max of f, order after order. */
+static nn_cpu_edge_layout edge_layout_of(const nn_cpu_layout *f, int m_max)
 {
-    nn_cpu_edge_layout e = { .n_degrees = f->n_degrees, .m_most = m_most };
+    nn_cpu_edge_layout e = { .n_degrees = f->n_degrees, .m_max = m_max };
 
     for (int l = 0; l < NN_DEGREES; l++) {
         e.pad[l] = f->pad[l];
         e.at[l] = f->at[l];
     }
-    for (int m = 0; m <= m_most; m++)
+    for (int m = 0; m <= m_max; m++)
         for (int part = 0; part < (m ? 2 : 1); part++)
             for (int l = m; l < f->n_degrees; l++) {
                 e.to[l][part ? l - m : l + m] = e.size;
@@ -38,7 +38,7 @@ static void order_places(int32_t at[2], const nn_cpu_edge_layout *e, int m)
 static void orders_fill(nn_cpu_table *t, const nn_cpu_layout *in, const nn_cpu_edge_layout *x, const nn_cpu_layout *out,
                         const nn_cpu_edge_layout *y, bool natural)
 {
-    t->n_orders = x->m_most + 1;
+    t->n_orders = x->m_max + 1;
     for (int m = 0; m < t->n_orders; m++) {
         nn_cpu_order *o = &t->order[m];
         *o = (nn_cpu_order){

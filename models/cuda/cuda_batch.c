@@ -97,19 +97,19 @@ static int32_t kinds_of(nn_cuda_prep *p, const nn_batch *in)
  * the largest key plus one. */
 static uint64_t intervals_of(nn_cuda_prep *p, const nn_batch *in)
 {
-    uint64_t least = UINT64_MAX, most = 0, kinds = (uint64_t)kinds_of(p, in);
+    uint64_t min = UINT64_MAX, max = 0, kinds = (uint64_t)kinds_of(p, in);
 
     for (int32_t i = 0; i < p->n_pairs; i++) {
         uint64_t j = (uint64_t)(in->dist[p->pair[i].first] / p->width);
-        least = j < least ? j : least;
-        most = j > most ? j : most;
+        min = j < min ? j : min;
+        max = j > max ? j : max;
     }
-    p->interval = least;
-    p->stride = most - least + 2;
+    p->interval = min;
+    p->stride = max - min + 2;
     for (int32_t i = 0; i < p->n_pairs; i++) {
         double at = in->dist[p->pair[i].first] / p->width;
         p->pair[i].t = (float)(at - (double)(uint64_t)at);
-        p->pair[i].key = p->pair[i].key * p->stride + (uint64_t)at - least;
+        p->pair[i].key = p->pair[i].key * p->stride + (uint64_t)at - min;
     }
     return kinds * p->stride;
 }
@@ -148,9 +148,9 @@ static void pairs_swap(nn_cuda_prep *p)
 /* Sorts by key, equal keys by number; in exact mode every pair is a cell, in the order of the batch. */
 static void pairs_sort(nn_cuda_prep *p, const nn_batch *in)
 {
-    uint64_t most = p->radial == NN_RADIAL_EXACT || p->n_pairs == 0 ? 0 : intervals_of(p, in);
+    uint64_t max = p->radial == NN_RADIAL_EXACT || p->n_pairs == 0 ? 0 : intervals_of(p, in);
 
-    for (int bit = 0; bit < 64 && most >> bit; bit += DIGIT) {
+    for (int bit = 0; bit < 64 && max >> bit; bit += DIGIT) {
         digit_sort(p->spare, p->pair, p->n_pairs, bit);
         pairs_swap(p);
     }
@@ -368,11 +368,11 @@ pl_code nn_cuda_prep_make(nn_cuda_prep *p, const nn_batch *in, nn_cuda_grow grow
     pairs_sort(p, in);
     cells_cut(p);
     p->bytes = block_cut(p, in, NULL);
-    if (p->bytes > p->most)
-        p->most = p->bytes + p->bytes / 8;
-    if (p->most > p->room) {
-        p->host = grow(ctx, p->most);
-        p->room = p->host != NULL ? p->most : 0;
+    if (p->bytes > p->max)
+        p->max = p->bytes + p->bytes / 8;
+    if (p->max > p->room) {
+        p->host = grow(ctx, p->max);
+        p->room = p->host != NULL ? p->max : 0;
     }
     if (p->host == NULL)
         return pl_fail(err, PL_ENOMEM, "no memory for a batch of %d edges", (int)in->n_edges);

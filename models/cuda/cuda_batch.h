@@ -29,7 +29,7 @@ typedef struct nn_cuda_prep {
     int32_t n_pairs, n_rows, n_nodes, n_tiles, n_cells, n_scalars; /* n_nodes: radial */
     int32_t n_targets;                                             /* set by the caller, who also fills `target`   */
     char *host;                                                    /* the block: the arrays below up to `span`, end to end */
-    size_t bytes, room, most;                                      /* bytes used, allocated, needed by the largest batch so far */
+    size_t bytes, room, max;                                       /* bytes used, allocated, needed by the largest batch so far */
     const float *vec, *stored;                                     /* [n_pairs][3]; [n_pairs][83] or NULL          */
     const float *scalar;                                           /* [n_nodes][n_scalars]                         */
     const float *node;                                             /* [batch nodes][features]                      */

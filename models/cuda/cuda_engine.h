@@ -45,7 +45,7 @@ enum {
 
 /* Scratch for the gradients of a convolution's radial networks; one per lane, used in turn. */
 typedef struct nn_cuda_radial {
-    float *x;              /* [n_rows][most_edge], inputs of edges       */
+    float *x;              /* [n_rows][max_edge], inputs of edges       */
     float *dtable, *outer; /* gradient of the table; partial sums of long cells */
     float *dfold, *work;   /* gradient of the folded matrix; splits of products */
 } nn_cuda_radial;
@@ -116,7 +116,7 @@ struct nn_engine {
     char *batch; /* `device` of the current slot               */
     size_t arena_room, model_bytes, grads_bytes;
     void **fence;
-    int32_t n_fences, most_fences;
+    int32_t n_fences, max_fences;
     /* the model, on the device */
     nn_gpu_path *path;
     nn_gpu_fold_tile *tile;
@@ -138,10 +138,10 @@ struct nn_engine {
     bool stale, folding;             /* folded matrices are out of date; are made in this pass */
     bool linear_behind;              /* mark NN_CUDA_LINEAR was recorded in this pass */
     float *work[NN_CUDA_BESIDE + 1]; /* partial gradients of norms and linear layers, per lane */
-    float *logit;                    /* [orders][n_rows][most_heads]               */
-    float *x_edge, *dx_edge;         /* [n_rows][most_edge]                        */
-    float *dalpha;                   /* [n_rows][most_heads]                       */
-    float *dz, *dq;                  /* [nodes][most_node]                         */
+    float *logit;                    /* [orders][n_rows][max_heads]               */
+    float *x_edge, *dx_edge;         /* [n_rows][max_edge]                        */
+    float *dalpha;                   /* [n_rows][max_heads]                       */
+    float *dz, *dq;                  /* [nodes][max_node]                         */
     float *dnode[NN_CUDA_NODES];
     float *pooled, *hidden, *y, *dpooled, *dhidden, *dy; /* [graphs][..]         */
     int32_t *pool_from;

@@ -7,17 +7,17 @@ _Static_assert((int)NN_GPU_DEGREES == (int)NN_DEGREES && (int)NN_GPU_H == (int)N
                    (int)NN_GPU_FRAME == (int)NN_FRAME_ALL && (int)NN_GPU_FREQS == 2 * (int)NN_MAX_DEGREE + 1,
                "ops.h has its own copies of these");
 
-enum { HEADS_MOST = 255 }; /* a kernel packs four heads of a lane into one word */
+enum { HEADS_MAX = 255 }; /* a kernel packs four heads of a lane into one word */
 
 typedef struct builder {
     nn_cuda_plan *plan;
     const nn_se3 *model;
     pl_arena *mem;
-    size_t split; /* floats of plan->most_split that this module needs */
+    size_t split; /* floats of plan->max_split that this module needs */
     bool refused;
 } builder;
 
-static void most(int32_t *a, int32_t b) { *a = *a > b ? *a : b; }
+static void max(int32_t *a, int32_t b) { *a = *a > b ? *a : b; }
 
 /* ---- layouts -------------------------------------------------------------------- */
 
@@ -77,9 +77,9 @@ static int64_t place(const builder *b, int32_t param) { return param < 0 ? 0 : (
 /* Floats for split sums; larger gradients have fewer splits (parts.c). */
 static size_t split_floats(int32_t m, int32_t n)
 {
-    size_t all = (size_t)m * (size_t)n, most = 64 * 64;
+    size_t all = (size_t)m * (size_t)n, max = 64 * 64;
 
-    return all < most ? all : most;
+    return all < max ? all : max;
 }
 
 static nn_cuda_linear linear_of(builder *b, int32_t param, int32_t skip, int32_t n_in)
@@ -88,8 +88,8 @@ static nn_cuda_linear linear_of(builder *b, int32_t param, int32_t skip, int32_t
     nn_cuda_linear l = { n_in, w->dims[0], w->dims[1], (int64_t)w->at + skip };
 
     b->split += split_floats(l.n_out, l.n_in);
-    if (b->split > b->plan->most_split)
-        b->plan->most_split = b->split;
+    if (b->split > b->plan->max_split)
+        b->plan->max_split = b->split;
     return l;
 }
 
@@ -228,12 +228,12 @@ static void conv_add(builder *b, nn_cuda_conv *c, const nn_conv *def)
     }
     c->n_tiles = p->n_tiles - c->tile;
     regions_fill(b, c);
-    p->most_table = p->most_table > c->size ? p->most_table : c->size;
+    p->max_table = p->max_table > c->size ? p->max_table : c->size;
     for (int d = 0; d < NN_DEGREES; d++)
         if (def->self[d] >= 0 && def->in.ch[d] && def->out.ch[d])
             c->self[d] = linear_of(b, def->self[d], 0, def->in.ch[d]);
-    most(&p->most_edge, c->in_edges.size);
-    most(&p->most_edge, c->out_edges.size);
+    max(&p->max_edge, c->in_edges.size);
+    max(&p->max_edge, c->out_edges.size);
 }
 
 /* ---- modules ---------------------------------------------------------------------------- */
@@ -317,11 +317,11 @@ static void module_add(builder *b, nn_cuda_module *m, const nn_module *def)
         m->in = m->conv.in;
         m->out = m->conv.out;
     }
-    most(&p->most_node, m->in.size);
-    most(&p->most_node, m->out.size);
-    most(&p->most_node, m->z.size);
-    most(&p->most_heads, m->heads);
-    most(&p->most_channels, m->channels);
+    max(&p->max_node, m->in.size);
+    max(&p->max_node, m->out.size);
+    max(&p->max_node, m->z.size);
+    max(&p->max_heads, m->heads);
+    max(&p->max_channels, m->channels);
 }
 
 static void head_add(builder *b)
@@ -367,8 +367,8 @@ pl_code nn_cuda_plan_make(nn_cuda_plan **out, const nn_se3 *model, pl_arena *mem
         return pl_fail(err, PL_ENOMEM, "no memory for the plan of a model");
     if (model->head[0] < 0)
         return pl_fail(err, PL_ECONFIG, "the cuda engine computes whole models, not single layers");
-    if (model->conf.heads > HEADS_MOST)
-        return pl_fail(err, PL_ECONFIG, "engine cuda: %d attention heads, at most %d", (int)model->conf.heads, (int)HEADS_MOST);
+    if (model->conf.heads > HEADS_MAX)
+        return pl_fail(err, PL_ECONFIG, "engine cuda: %d attention heads, at most %d", (int)model->conf.heads, (int)HEADS_MAX);
     p->l_max = model->conf.degrees - 1;
     p->n_scalars = model->conf.edge_features + 1;
     p->input = nodes_of(&(nn_fiber){ { model->conf.node_features } });

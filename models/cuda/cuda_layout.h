@@ -61,11 +61,11 @@ typedef struct nn_cuda_plan {
     nn_gpu_nodes input;
     nn_cuda_linear head[2];
     int64_t head_bias[2];
-    size_t fold_size;             /* floats of all folded matrices               */
-    int64_t most_table;           /* floats of the largest table of one node     */
-    int32_t most_node, most_edge; /* widest node and edge vectors                */
-    int32_t most_heads, most_channels;
-    size_t most_split; /* floats of a part of the gradients of all linear layers of a module */
+    size_t fold_size;           /* floats of all folded matrices               */
+    int64_t max_table;          /* floats of the largest table of one node     */
+    int32_t max_node, max_edge; /* widest node and edge vectors                */
+    int32_t max_heads, max_channels;
+    size_t max_split; /* floats of a part of the gradients of all linear layers of a module */
 } nn_cuda_plan;
 
 /* Makes the plan in mem. ECONFIG: the engine does not support the model. ENOMEM. */

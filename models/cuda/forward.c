@@ -47,13 +47,13 @@ static void conv_parts(nn_engine *e, const nn_cuda_conv *c, const float *x, floa
         nn_cuda_product(e, c, &k, false, e->x_edge, y);
 }
 
-static int32_t most_channels(const nn_gpu_edges *f)
+static int32_t max_channels(const nn_gpu_edges *f)
 {
-    int32_t most = 1;
+    int32_t max = 1;
 
     for (int l = 0; l < NN_GPU_DEGREES; l++)
-        most = f->ch[l] > most ? f->ch[l] : most;
-    return most;
+        max = f->ch[l] > max ? f->ch[l] : max;
+    return max;
 }
 
 /* The same in one kernel, with the parts of the attention logits if there is attention. False: nothing was done; use conv_parts. */
@@ -63,8 +63,8 @@ static bool conv_fused(nn_cuda_step *s, bool attention)
     const nn_cuda_conv *c = &s->m->conv;
     nn_gpu_conv all = { .x = nn_cuda_turn(e, e->prep.src, &c->in, &c->in_edges, s->x, NULL),
                         .q = nn_cuda_turn(e, e->prep.dst, &s->m->q, &c->key, s->q, s->edge),
-                        .channels = most_channels(&c->in_edges),
-                        .key_channels = most_channels(&c->key),
+                        .channels = max_channels(&c->in_edges),
+                        .key_channels = max_channels(&c->key),
                         .scale = s->m->scale,
                         .logit = attention ? e->logit : NULL };
     nn_cuda_chunk k = { 0 };

@@ -7,7 +7,7 @@
 
 #include "models/cuda/cuda_engine.h"
 
-enum { TABLE_BYTES = 256 << 20, MOST_RANKS = 1024 };
+enum { TABLE_BYTES = 256 << 20, MAX_RANKS = 1024 };
 
 size_t nn_cuda_table_bytes(void)
 {
@@ -20,7 +20,7 @@ void *nn_cuda_cut(nn_cuda_cutter *c, size_t n, size_t size)
 {
     char *p = c->p != NULL ? c->p + c->at : NULL;
 
-    if (c->p != NULL && c->e != NULL && c->e->n_fences < c->e->most_fences)
+    if (c->p != NULL && c->e != NULL && c->e->n_fences < c->e->max_fences)
         c->e->fence[c->e->n_fences++] = p + n * size;
     c->at += (n * size + NN_GPU_FENCE + 255) / 256 * 256;
     return p;
@@ -36,8 +36,8 @@ pl_code nn_cuda_modules_open(nn_engine *e, pl_error *err)
 {
     int n = e->plan->n_modules;
 
-    e->most_fences = 48 + 6 * n;
-    e->fence = PL_NEW(e->mem, void *, e->most_fences);
+    e->max_fences = 48 + 6 * n;
+    e->fence = PL_NEW(e->mem, void *, e->max_fences);
     e->act = PL_NEW(e->mem, float *, n);
     e->edge = PL_NEW(e->mem, float *, n);
     e->alpha = PL_NEW(e->mem, float *, n);
@@ -62,7 +62,7 @@ void nn_cuda_model_cut(nn_engine *e, nn_cuda_cutter *c)
 
 size_t nn_cuda_grads_floats(const nn_engine *e, int32_t rows, size_t *stride)
 {
-    *stride = (size_t)nn_cuda_pieces((int64_t)e->plan->model->n_floats + MOST_RANKS) * NN_GPU_SQUARES;
+    *stride = (size_t)nn_cuda_pieces((int64_t)e->plan->model->n_floats + MAX_RANKS) * NN_GPU_SQUARES;
     return (size_t)rows * *stride + 64;
 }
 
@@ -94,12 +94,12 @@ static void acts_cut(nn_engine *e, const nn_batch *in, bool keep, nn_cuda_cutter
     float *turn[2] = { NULL, NULL }, *edge = NULL, *alpha = NULL, *z = NULL, *q = NULL;
 
     if (!all) {
-        turn[0] = cut_floats(c, n * (size_t)p->most_node);
-        turn[1] = keep ? turn[0] : cut_floats(c, n * (size_t)p->most_node);
-        edge = cut_floats(c, rows * (size_t)p->most_edge);
-        alpha = cut_floats(c, rows * (size_t)p->most_heads);
-        z = cut_floats(c, n * (size_t)p->most_node);
-        q = cut_floats(c, n * (size_t)p->most_node);
+        turn[0] = cut_floats(c, n * (size_t)p->max_node);
+        turn[1] = keep ? turn[0] : cut_floats(c, n * (size_t)p->max_node);
+        edge = cut_floats(c, rows * (size_t)p->max_edge);
+        alpha = cut_floats(c, rows * (size_t)p->max_heads);
+        z = cut_floats(c, n * (size_t)p->max_node);
+        q = cut_floats(c, n * (size_t)p->max_node);
     }
     for (int i = 0; i < p->n_modules; i++) {
         const nn_cuda_module *m = &p->module[i];
@@ -115,30 +115,30 @@ static void acts_cut(nn_engine *e, const nn_batch *in, bool keep, nn_cuda_cutter
 /* Floats of one table: of all radial nodes or as many as the limit allows, but at least two nodes. */
 static size_t table_floats(const nn_engine *e)
 {
-    size_t one = (size_t)e->plan->most_table, all = one * (size_t)e->prep.n_nodes, most = e->table_bytes / sizeof(float);
+    size_t one = (size_t)e->plan->max_table, all = one * (size_t)e->prep.n_nodes, max = e->table_bytes / sizeof(float);
 
-    if (all < most)
+    if (all < max)
         return all;
-    return most > 2 * one ? most : 2 * one;
+    return max > 2 * one ? max : 2 * one;
 }
 
 static void works_cut(nn_engine *e, nn_cuda_cutter *c)
 {
-    e->work[NN_CUDA_MAIN] = cut_floats(c, 2 * NN_GPU_PARTS * (size_t)e->plan->most_channels);
-    e->work[NN_CUDA_BESIDE] = cut_floats(c, (size_t)NN_CUDA_BLOCKS * e->plan->most_split);
+    e->work[NN_CUDA_MAIN] = cut_floats(c, 2 * NN_GPU_PARTS * (size_t)e->plan->max_channels);
+    e->work[NN_CUDA_BESIDE] = cut_floats(c, (size_t)NN_CUDA_BLOCKS * e->plan->max_split);
 }
 
 /* The first array has the edges' inputs, where the forward pass has them. */
 static void radials_cut(nn_engine *e, nn_cuda_cutter *c)
 {
-    size_t slots = (size_t)nn_cuda_slots(e, e->prep.n_rows), most = (size_t)e->plan->most_table;
+    size_t slots = (size_t)nn_cuda_slots(e, e->prep.n_rows), max = (size_t)e->plan->max_table;
 
     for (int i = 0; i < nn_cuda_radials(e); i++) {
         nn_cuda_radial *r = &e->radial[i];
-        r->x = i ? cut_floats(c, (size_t)e->prep.n_rows * (size_t)e->plan->most_edge) : e->x_edge;
+        r->x = i ? cut_floats(c, (size_t)e->prep.n_rows * (size_t)e->plan->max_edge) : e->x_edge;
         r->dtable = cut_floats(c, table_floats(e));
-        r->outer = cut_floats(c, 2 * slots * most);
-        r->dfold = cut_floats(c, most * NN_GPU_H);
+        r->outer = cut_floats(c, 2 * slots * max);
+        r->dfold = cut_floats(c, max * NN_GPU_H);
         r->work = cut_floats(c, NN_CUDA_RADIAL_WORK);
     }
 }
@@ -151,14 +151,14 @@ static void back_cut(nn_engine *e, const nn_batch *in, nn_cuda_cutter *c)
 
     e->dh = cut_floats(c, hidden);
     e->h_work = cut_floats(c, 7 * hidden);
-    e->dx_edge = cut_floats(c, rows * (size_t)p->most_edge);
+    e->dx_edge = cut_floats(c, rows * (size_t)p->max_edge);
     works_cut(e, c);
     radials_cut(e, c);
-    e->dalpha = cut_floats(c, rows * (size_t)p->most_heads);
-    e->dz = cut_floats(c, n * (size_t)p->most_node);
-    e->dq = cut_floats(c, n * (size_t)p->most_node);
+    e->dalpha = cut_floats(c, rows * (size_t)p->max_heads);
+    e->dz = cut_floats(c, n * (size_t)p->max_node);
+    e->dq = cut_floats(c, n * (size_t)p->max_node);
     for (int i = 0; i < NN_CUDA_NODES; i++)
-        e->dnode[i] = cut_floats(c, n * (size_t)p->most_node);
+        e->dnode[i] = cut_floats(c, n * (size_t)p->max_node);
     e->dpooled = cut_floats(c, g * (size_t)p->head[0].n_in);
     e->dhidden = cut_floats(c, g * (size_t)p->head[0].n_out);
     e->dy = cut_floats(c, g * (size_t)p->head[1].n_out);
@@ -175,8 +175,8 @@ static size_t arena_cut(nn_engine *e, const nn_batch *in, bool keep, char *base)
     e->h = cut_floats(&c, (size_t)p->n_nets * (size_t)e->prep.n_nodes * NN_GPU_H);
     for (int i = 0; i < NN_CUDA_TABLES; i++)
         e->table[i] = cut_floats(&c, table_floats(e));
-    e->x_edge = cut_floats(&c, (size_t)e->prep.n_rows * (size_t)p->most_edge);
-    e->logit = cut_floats(&c, (size_t)(p->l_max + 1) * (size_t)e->prep.n_rows * (size_t)p->most_heads);
+    e->x_edge = cut_floats(&c, (size_t)e->prep.n_rows * (size_t)p->max_edge);
+    e->logit = cut_floats(&c, (size_t)(p->l_max + 1) * (size_t)e->prep.n_rows * (size_t)p->max_heads);
     e->pooled = cut_floats(&c, g * (size_t)p->head[0].n_in);
     e->hidden = cut_floats(&c, g * (size_t)p->head[0].n_out);
     e->y = cut_floats(&c, g * (size_t)p->head[1].n_out);
@@ -227,12 +227,12 @@ pl_code nn_cuda_batch_memory(nn_engine *e, const nn_batch *in, bool keep, nn_cud
 
     fences_set(e, false);
     bytes = arena_cut(e, in, keep, NULL);
-    if ((to != NULL && !device_grow(e, &to->device, &to->device_room, e->prep.most)) ||
+    if ((to != NULL && !device_grow(e, &to->device, &to->device_room, e->prep.max)) ||
         !device_grow(e, &e->arena, &e->arena_room, bytes) ||
         !nn_cuda_host(e, (size_t)in->n_graphs * (size_t)e->plan->head[1].n_out + 1)) {
         e->n_fences = 0;
         snprintf(what, sizeof what, "a batch of %d molecules and %d edges", (int)in->n_graphs, (int)in->n_edges);
-        return nn_cuda_no_memory(e, what, bytes + (to != NULL ? e->prep.most : 0), in->n_graphs, err);
+        return nn_cuda_no_memory(e, what, bytes + (to != NULL ? e->prep.max : 0), in->n_graphs, err);
     }
     if (to != NULL)
         e->batch = to->device;
@@ -265,7 +265,7 @@ static void need_count(nn_cuda_need *out, nn_engine *e, const nn_batch *in, int 
     out->model = c.at;
     if (training)
         out->model += nn_cuda_grads_floats(e, 1, &stride) * sizeof(float) + nn_cuda_training_bytes(e, training);
-    out->batch = eighth_more(e->prep.most) * (training ? NN_CUDA_SLOTS : 1);
+    out->batch = eighth_more(e->prep.max) * (training ? NN_CUDA_SLOTS : 1);
     out->work = eighth_more(arena_cut(e, in, training, NULL));
 }
 

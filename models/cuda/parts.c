@@ -11,10 +11,10 @@ static nn_gpu_axis rows_axis(const nn_gpu_nodes *f, int d) { return (nn_gpu_axis
 /* Number of parts of k, so that the blocks of all parts fill a GPU. */
 static int32_t splits_of(int64_t m, int64_t n, int64_t k, nn_gpu_precision p)
 {
-    int64_t blocks = (m + 63) / 64 * ((n + 63) / 64), most = NN_CUDA_BLOCKS / (blocks ? blocks : 1);
+    int64_t blocks = (m + 63) / 64 * ((n + 63) / 64), max = NN_CUDA_BLOCKS / (blocks ? blocks : 1);
     int64_t parts = p == NN_GPU_FP32 ? k / NN_CUDA_SPLIT_K : (k + NN_CUDA_SPLIT_MMA - 1) / NN_CUDA_SPLIT_MMA;
 
-    parts = parts < most ? parts : most;
+    parts = parts < max ? parts : max;
     return parts < 1 ? 1 : (int32_t)parts;
 }
 
@@ -158,14 +158,14 @@ nn_gpu_sum nn_cuda_sum(const nn_engine *e, int32_t n_nodes, bool out, const nn_g
 bool nn_cuda_chunk_next(const nn_engine *e, const nn_cuda_conv *c, nn_cuda_chunk *k)
 {
     const nn_cuda_cell *cell = e->prep.cell;
-    int64_t most = (int64_t)e->table_bytes / (int64_t)sizeof(float) / (c->size ? c->size : 1);
+    int64_t max = (int64_t)e->table_bytes / (int64_t)sizeof(float) / (c->size ? c->size : 1);
 
     if (k->first >= e->prep.n_cells)
         return false;
     k->node = cell[k->first].node[0];
     for (k->end = k->first; k->end < e->prep.n_cells; k->end++) {
         int32_t last = cell[k->end].node[1] < 0 ? cell[k->end].node[0] : cell[k->end].node[1];
-        if (k->end > k->first && last + 1 - k->node > most)
+        if (k->end > k->first && last + 1 - k->node > max)
             break;
         k->n_nodes = last + 1 - k->node;
     }
@@ -217,8 +217,8 @@ static void so2_sides(nn_gpu_so2 *a, const nn_gpu_edges *x, const nn_gpu_edges *
         a->n[m] = y->half[m];
         a->x_at[m] = x->order[m];
         a->y_at[m] = y->order[m];
-        a->most_k = a->most_k > x->half[m] ? a->most_k : x->half[m];
-        a->most_n = a->most_n > y->half[m] ? a->most_n : y->half[m];
+        a->max_k = a->max_k > x->half[m] ? a->max_k : x->half[m];
+        a->max_n = a->max_n > y->half[m] ? a->max_n : y->half[m];
     }
 }
 

@@ -9,7 +9,7 @@
 
 _Static_assert((int)NN_GPU_L1 == (int)NN_LOSS_L1 && (int)NN_GPU_L2 == (int)NN_LOSS_L2 && (int)NN_GPU_BCE == (int)NN_LOSS_BCE,
                "ops.h has its own names of these");
-_Static_assert((int)NN_GPU_SCALE_MOST == (int)NN_LOSS_SCALE_MOST, "likewise");
+_Static_assert((int)NN_GPU_SCALE_MAX == (int)NN_LOSS_SCALE_MAX, "likewise");
 _Static_assert((int)NN_CUDA_UNFOLDED < (int)NN_GPU_MARKS, "a mark for each batch and step, and those of lanes");
 
 enum { EARLIER = NN_GPU_SEGMENTS - 1 }; /* the graphs of all shards but the last */

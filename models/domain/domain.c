@@ -13,7 +13,7 @@ enum {
 }; /* molecules in one part of a domain (folded: 40 kB); candidates that are compared with a part at once */
 
 enum { PLAIN = 2, ROW_BYTES = CH_FINGERPRINT_BYTES + NN_DOMAIN_KEY };
-static const nn_packed packed = { .name = "domain.zlib", .row = ROW_BYTES, .most = NN_DOMAIN_MAX };
+static const nn_packed packed = { .name = "domain.zlib", .row = ROW_BYTES, .max = NN_DOMAIN_MAX };
 static const char *const names[PLAIN] = { "domain.fingerprint", "domain.inchikey" };
 static const int64_t widths[PLAIN] = { CH_FINGERPRINT_BYTES, NN_DOMAIN_KEY };
 

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <zlib.h>
 
-enum { COUNT_BYTES = 4, SHRINKS_MOST = 1032 /* by zlib, at most */ };
+enum { COUNT_BYTES = 4, SHRINKS_MAX = 1032 /* by zlib, at most */ };
 
 pl_code nn_packed_tensor(nn_tensor *out, const nn_packed *p, const void *extra, const void *rows, int32_t n, pl_arena *mem,
                          pl_error *err)
@@ -38,7 +38,7 @@ static int64_t count_of(const nn_packed *p, const nn_tensor *t)
     if (t->dtype != NN_U8 || t->n_dims != 1 || t->dims[0] < COUNT_BYTES + p->extra)
         return -1;
     n = (int64_t)b[0] | (int64_t)b[1] << 8 | (int64_t)b[2] << 16 | (int64_t)b[3] << 24;
-    return n > p->most || n * p->row > SHRINKS_MOST * t->dims[0] ? -1 : n;
+    return n > p->max || n * p->row > SHRINKS_MAX * t->dims[0] ? -1 : n;
 }
 
 pl_code nn_packed_take(void **rows, const void **extra, int32_t *n, const nn_packed *p, const nn_tensor *t, pl_error *err)

@@ -7,9 +7,9 @@
 #include "models/tensors/safetensors.h"
 
 typedef struct nn_packed {
-    const char *name;  /* of the tensor                   */
-    int32_t row, most; /* bytes of a row; rows at most    */
-    int32_t extra;     /* bytes between n and the stream  */
+    const char *name; /* of the tensor                   */
+    int32_t row, max; /* bytes of a row; rows at most    */
+    int32_t extra;    /* bytes between n and the stream  */
 } nn_packed;
 
 /* The tensor of n rows, in mem. ENOMEM. */

@@ -28,25 +28,25 @@ static void kind_count(nn_census *c, nn_kind k)
 /* Inserts x into the list of the n smallest numbers so far, of which the first `have` are set; sign -1: of the n largest. */
 static void extreme_add(int32_t *list, int64_t have, int32_t x, int sign)
 {
-    int64_t k = have < NN_RANGE_LEAST ? have : NN_RANGE_LEAST;
+    int64_t k = have < NN_RANGE_MIN ? have : NN_RANGE_MIN;
 
     for (; k > 0 && sign * x < sign * list[k - 1]; k--)
-        if (k < NN_RANGE_LEAST)
+        if (k < NN_RANGE_MIN)
             list[k] = list[k - 1];
-    if (k < NN_RANGE_LEAST)
+    if (k < NN_RANGE_MIN)
         list[k] = x;
 }
 
 void nn_census_add(nn_census *c, const nn_traits *t, nn_source source)
 {
     for (int k = 0; k < NN_NUMBERS; k++) {
-        extreme_add(c->least[k], c->n, t->number[k], 1);
-        extreme_add(c->most[k], c->n, t->number[k], -1);
+        extreme_add(c->min[k], c->n, t->number[k], 1);
+        extreme_add(c->max[k], c->n, t->number[k], -1);
     }
-    for (int k = 0; k <= NN_RING_MOST; k++)
+    for (int k = 0; k <= NN_RING_MAX; k++)
         c->ring[k] += t->ring_sizes >> k & 1;
     for (int k = 0; k < NN_EXPANDED; k++)
-        for (int bonds = 0; bonds <= NN_EXPANDED_MOST; bonds++)
+        for (int bonds = 0; bonds <= NN_EXPANDED_MAX; bonds++)
             c->expanded[k][bonds] += t->expanded[k] >> bonds & 1;
     for (int32_t k = 0; k < t->n_kinds; k++)
         kind_count(c, t->kind[k]);
@@ -66,35 +66,35 @@ static int compare_kinds(const void *a, const void *b)
     return x->kind.charge != y->kind.charge ? x->kind.charge - y->kind.charge : x->kind.paired - y->kind.paired;
 }
 
-static int64_t least_of(int64_t n)
+static int64_t min_of(int64_t n)
 {
     const int64_t one_in_100 = n / 100;
 
-    if (one_in_100 > NN_RANGE_LEAST)
-        return NN_RANGE_LEAST;
+    if (one_in_100 > NN_RANGE_MIN)
+        return NN_RANGE_MIN;
     return one_in_100 > 1 ? one_in_100 : 1;
 }
 
 void nn_range_of(nn_range *out, const nn_census *c, const char *form)
 {
-    const int64_t least = least_of(c->n);
+    const int64_t min = min_of(c->n);
     nn_census sorted = *c;
 
     *out = (nn_range){ .molecules = c->n };
     (void)strncpy(out->form, form, sizeof out->form - 1);
     for (int k = 0; k < NN_NUMBERS && c->n > 0; k++) {
-        out->low[k] = c->least[k][least - 1];
-        out->high[k] = c->most[k][least - 1];
+        out->low[k] = c->min[k][min - 1];
+        out->high[k] = c->max[k][min - 1];
     }
-    for (int k = 0; k <= NN_RING_MOST; k++)
-        out->ring_sizes |= c->ring[k] >= least ? 1u << k : 0;
+    for (int k = 0; k <= NN_RING_MAX; k++)
+        out->ring_sizes |= c->ring[k] >= min ? 1u << k : 0;
     for (int k = 0; k < NN_EXPANDED; k++)
-        for (int bonds = 0; bonds <= NN_EXPANDED_MOST; bonds++)
-            out->expanded[k] |= (uint16_t)(c->expanded[k][bonds] >= least ? 1u << bonds : 0);
+        for (int bonds = 0; bonds <= NN_EXPANDED_MAX; bonds++)
+            out->expanded[k] |= (uint16_t)(c->expanded[k][bonds] >= min ? 1u << bonds : 0);
     for (int k = 0; k < NN_SOURCES; k++)
-        out->sources |= c->source[k] >= least ? 1u << k : 0;
+        out->sources |= c->source[k] >= min ? 1u << k : 0;
     qsort(sorted.kind, (size_t)sorted.n_kinds, sizeof *sorted.kind, compare_kinds);
-    while (out->n_kinds < sorted.n_kinds && out->n_kinds < NN_KINDS_MAX && sorted.kind[out->n_kinds].n >= least) {
+    while (out->n_kinds < sorted.n_kinds && out->n_kinds < NN_KINDS_MAX && sorted.kind[out->n_kinds].n >= min) {
         out->kind[out->n_kinds] = sorted.kind[out->n_kinds].kind;
         out->n_kinds++;
     }
@@ -143,9 +143,9 @@ static void numbers_judge(pl_text *out, const nn_range *r, const nn_traits *t)
         if (t->number[k] < r->low[k])
             reason_add(out, "%s %d < %d", nn_range_words[k], (int)t->number[k], (int)r->low[k]);
     }
-    for (int k = 0; k <= NN_RING_MOST; k++)
+    for (int k = 0; k <= NN_RING_MAX; k++)
         if ((t->ring_sizes & ~r->ring_sizes) >> k & 1)
-            reason_add(out, "ring of %d%s not in the training", k, k == NN_RING_MOST ? " or more" : "");
+            reason_add(out, "ring of %d%s not in the training", k, k == NN_RING_MAX ? " or more" : "");
 }
 
 static void kinds_judge(pl_text *out, const nn_range *r, const nn_traits *t)
@@ -168,10 +168,10 @@ static void kinds_judge(pl_text *out, const nn_range *r, const nn_traits *t)
 static void expanded_judge(pl_text *out, const nn_range *r, const nn_traits *t)
 {
     for (int k = 0; k < NN_EXPANDED; k++)
-        for (int bonds = 0; bonds <= NN_EXPANDED_MOST; bonds++)
+        for (int bonds = 0; bonds <= NN_EXPANDED_MAX; bonds++)
             if ((t->expanded[k] & ~r->expanded[k]) >> bonds & 1)
                 reason_add(out, "high valence %s with %d%s bonds not in the training", ch_element_symbol(nn_expanded_z[k]), bonds,
-                           bonds == NN_EXPANDED_MOST ? " or more" : "");
+                           bonds == NN_EXPANDED_MAX ? " or more" : "");
 }
 
 static void structures_judge(pl_text *out, const nn_range *r, nn_source source)

@@ -5,7 +5,7 @@
  * is not valid. The other part of the domain is the similarity to the nearest training molecule (models/domain/domain.h).
  *
  * A value is inside the range if at least `least` training molecules have it or a more extreme one; `least` is 1 % of
- * the training molecules, but from 1 to NN_RANGE_LEAST. So a single unusual molecule does not widen a range, and a large
+ * the training molecules, but from 1 to NN_RANGE_MIN. So a single unusual molecule does not widen a range, and a large
  * training set does not need hundreds of them. */
 #ifndef NN_RANGE_H
 #define NN_RANGE_H
@@ -13,7 +13,7 @@
 #include "chem/graph/graph.h"
 #include "pipeline/base/text.h"
 
-enum { NN_RANGE_LEAST = 5, NN_KINDS_MAX = 64, NN_RING_MOST = 31, NN_FORM_BYTES = 32, NN_EXPANDED = 9, NN_EXPANDED_MOST = 15 };
+enum { NN_RANGE_MIN = 5, NN_KINDS_MAX = 64, NN_RING_MAX = 31, NN_FORM_BYTES = 32, NN_EXPANDED = 9, NN_EXPANDED_MAX = 15 };
 
 /* Version of what is counted and judged here: raise it when a molecule could get another verdict. It is part of the keys of the
  * stages score and evaluate, so that scores stored under earlier rules are made again. 1: without unusual and high valences. */
@@ -47,9 +47,9 @@ typedef struct nn_kind {
 
 typedef struct nn_traits {
     int32_t number[NN_NUMBERS];
-    uint32_t ring_sizes; /* bit k: there is a bond whose smallest ring has k atoms; bit NN_RING_MOST: that many or more */
+    uint32_t ring_sizes;            /* bit k: there is a bond whose smallest ring has k atoms; bit NN_RING_MAX: that many or more */
     uint16_t expanded[NN_EXPANDED]; /* bit k: an atom of nn_expanded_z has k bonds (the sum of their orders), more than its lowest
-                                       valence; bit NN_EXPANDED_MOST: that many or more */
+                                       valence; bit NN_EXPANDED_MAX: that many or more */
     int32_t n_kinds;                /* NN_KINDS_MAX + 1 means: more than NN_KINDS_MAX                               */
     nn_kind kind[NN_KINDS_MAX + 1];
 } nn_traits;
@@ -71,8 +71,8 @@ typedef struct nn_range {
 
 /* Counts over the training molecules; set to zero before the first nn_census_add. */
 typedef struct nn_census {
-    int64_t n, ring[NN_RING_MOST + 1], source[NN_SOURCES], expanded[NN_EXPANDED][NN_EXPANDED_MOST + 1];
-    int32_t least[NN_NUMBERS][NN_RANGE_LEAST], most[NN_NUMBERS][NN_RANGE_LEAST]; /* the smallest and the largest values, sorted */
+    int64_t n, ring[NN_RING_MAX + 1], source[NN_SOURCES], expanded[NN_EXPANDED][NN_EXPANDED_MAX + 1];
+    int32_t min[NN_NUMBERS][NN_RANGE_MIN], max[NN_NUMBERS][NN_RANGE_MIN]; /* the smallest and the largest values, sorted */
     int32_t n_kinds;
     struct nn_kind_count {
         nn_kind kind;

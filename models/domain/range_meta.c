@@ -56,7 +56,7 @@ static json_t *json_expanded(const nn_range *r)
     char text[32];
 
     for (int k = 0; k < NN_EXPANDED; k++)
-        for (int bonds = 0; bonds <= NN_EXPANDED_MOST; bonds++) {
+        for (int bonds = 0; bonds <= NN_EXPANDED_MAX; bonds++) {
             if (!(r->expanded[k] >> bonds & 1))
                 continue;
             (void)snprintf(text, sizeof text, "%s%d", ch_element_symbol(nn_expanded_z[k]), bonds);
@@ -117,7 +117,7 @@ static bool bits_take(nn_range *r, const json_t *all)
     size_t i;
 
     json_array_foreach(rings, i, one) {
-        if (!json_is_integer(one) || json_integer_value(one) < 0 || json_integer_value(one) > NN_RING_MOST)
+        if (!json_is_integer(one) || json_integer_value(one) < 0 || json_integer_value(one) > NN_RING_MAX)
             return false;
         r->ring_sizes |= 1u << json_integer_value(one);
     }
@@ -165,7 +165,7 @@ static bool expanded_one(nn_range *r, const char *text)
         if (strncmp(text, symbol, strlen(symbol)) != 0 || strspn(digits, "0123456789") != strlen(digits) || *digits == '\0')
             continue;
         const long bonds = strtol(digits, NULL, 10);
-        if (bonds > NN_EXPANDED_MOST)
+        if (bonds > NN_EXPANDED_MAX)
             return false;
         r->expanded[k] |= (uint16_t)(1u << bonds);
         return true;

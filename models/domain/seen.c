@@ -6,11 +6,11 @@
 
 #include "models/domain/packed.h"
 
-static const nn_packed packed = { .name = "seen.zlib", .row = NN_SEEN_KEY, .most = NN_SEEN_MAX, .extra = 1 };
+static const nn_packed packed = { .name = "seen.zlib", .row = NN_SEEN_KEY, .max = NN_SEEN_MAX, .extra = 1 };
 
 static int compare_keys(const void *a, const void *b) { return strcmp(a, b); }
 
-pl_code nn_seen_make(nn_seen *out, char (*key)[NN_SEEN_KEY + 1], int64_t n, int64_t most, bool all, pl_arena *mem, pl_error *err)
+pl_code nn_seen_make(nn_seen *out, char (*key)[NN_SEEN_KEY + 1], int64_t n, int64_t max, bool all, pl_arena *mem, pl_error *err)
 {
     char(*to)[NN_SEEN_KEY + 1] = pl_arena_get(mem, (size_t)n + 1, sizeof *to);
 
@@ -20,7 +20,7 @@ pl_code nn_seen_make(nn_seen *out, char (*key)[NN_SEEN_KEY + 1], int64_t n, int6
     qsort(key, (size_t)n, sizeof *key, compare_keys);
     for (int64_t i = 0; i < n; i++) {
         const bool again = i > 0 && strcmp(key[i], key[i - 1]) == 0, fits = strlen(key[i]) == NN_SEEN_KEY;
-        if (fits && !again && out->n < most && out->n < NN_SEEN_MAX)
+        if (fits && !again && out->n < max && out->n < NN_SEEN_MAX)
             memcpy(to[out->n++], key[i], sizeof *to);
         else if (!again)
             out->all = false;

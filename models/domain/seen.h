@@ -26,7 +26,7 @@ typedef struct nn_seen {
 
 /* Makes *out, in mem, from n InChIKeys or first blocks of them; sorts key[]. Of more than `most` different ones it keeps the first, and
  * an empty key cannot be kept: then out->all is false, else `all`. ENOMEM. */
-pl_code nn_seen_make(nn_seen *out, char (*key)[NN_SEEN_KEY + 1], int64_t n, int64_t most, bool all, pl_arena *mem, pl_error *err);
+pl_code nn_seen_make(nn_seen *out, char (*key)[NN_SEEN_KEY + 1], int64_t n, int64_t max, bool all, pl_arena *mem, pl_error *err);
 
 bool nn_seen_has(const nn_seen *s, const char *inchikey); /* whether the molecule is among them */
 bool nn_seen_same(const nn_seen *a, const nn_seen *b);

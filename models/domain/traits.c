@@ -85,7 +85,7 @@ static uint32_t ring_sizes(const walk *w)
             if (!is_first(g, e) || g->z[i] == 1 || g->z[g->src[e]] == 1)
                 continue;
             const int32_t size = ring_size(w, i, g->src[e], g->pair[e]);
-            sizes |= size ? 1u << (size < NN_RING_MOST ? size : NN_RING_MOST) : 0;
+            sizes |= size ? 1u << (size < NN_RING_MAX ? size : NN_RING_MAX) : 0;
         }
     return sizes;
 }
@@ -147,7 +147,7 @@ static void expanded_add(nn_traits *t, const ch_graph *g, int32_t i)
     sum += b.aromatic > 0 && sum > fewest && (sum - fewest) % 2 != 0;
     for (int k = 0; k < NN_EXPANDED && fewest >= 0 && sum > fewest; k++)
         if (nn_expanded_z[k] == g->z[i])
-            t->expanded[k] |= (uint16_t)(1u << (sum < NN_EXPANDED_MOST ? sum : NN_EXPANDED_MOST));
+            t->expanded[k] |= (uint16_t)(1u << (sum < NN_EXPANDED_MAX ? sum : NN_EXPANDED_MAX));
 }
 
 static void kind_add(nn_traits *t, nn_kind k)

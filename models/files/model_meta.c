@@ -234,7 +234,7 @@ static void take_target(reader *r, nn_target *t, const nn_inputs *in)
         wrong_type(r, LOWEST, "a similarity");
 }
 
-static const double MOST = 1e15; /* upper limit of similarities, errors and counts of molecules */
+static const double MAX = 1e15; /* upper limit of similarities, errors and counts of molecules */
 
 static double band_real(reader *r, const json_t *band, const char *key)
 {
@@ -242,7 +242,7 @@ static double band_real(reader *r, const json_t *band, const char *key)
 
     const double x = json_number_value(value);
 
-    if (json_is_number(value) && x >= 0 && x <= MOST)
+    if (json_is_number(value) && x >= 0 && x <= MAX)
         return x;
     wrong_type(r, key, "a number from 0");
     return 0;

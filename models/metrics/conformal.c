@@ -41,9 +41,9 @@ static void bands_choose(nn_interval *i, const double *alike, int64_t n)
         i->band[nn_interval_band(alike[j])].n++;
     }
     for (int32_t k = NN_BANDS_MAX - 1; k > 0; k--)
-        if (i->band[k].n < NN_BAND_LEAST)
+        if (i->band[k].n < NN_BAND_MIN)
             band_join(i, k);
-    while (i->n > 1 && i->band[0].n < NN_BAND_LEAST)
+    while (i->n > 1 && i->band[0].n < NN_BAND_MIN)
         band_join(i, 1);
 }
 
@@ -103,7 +103,7 @@ pl_code nn_interval_lowest(double *out, const double *alike, int64_t n, pl_arena
     for (int64_t i = 0; i < n; i++)
         if (isnan(alike[i]))
             return PL_OK;
-    if (n < NN_INTERVAL_LEAST)
+    if (n < NN_INTERVAL_MIN)
         return PL_OK;
     memcpy(sorted, alike, (size_t)n * sizeof *sorted);
     qsort(sorted, (size_t)n, sizeof *sorted, compare_reals);

@@ -14,9 +14,9 @@
 
 enum {
     NN_BANDS_MAX = 3,
-    NN_BAND_LEAST = 30,    /* minimum number of molecules in a band, if there are several bands */
-    NN_INTERVAL_LEAST = 9, /* minimum in all: with fewer, even the largest error is not the half-width of a 90 % interval */
-    NN_LOWEST_RANK = 10    /* calibration molecules at or below the lowest calibrated similarity */
+    NN_BAND_MIN = 30,    /* minimum number of molecules in a band, if there are several bands */
+    NN_INTERVAL_MIN = 9, /* minimum in all: with fewer, even the largest error is not the half-width of a 90 % interval */
+    NN_LOWEST_RANK = 10  /* calibration molecules at or below the lowest calibrated similarity */
 };
 
 typedef struct nn_band {
@@ -36,7 +36,7 @@ int nn_interval_band(double alike);
 
 /* y measured values, p predictions, alike similarities, all [n]; if a similarity is NaN there is one band. Bands begin at
  * 0, 0.3 and 0.5; a band with too few molecules is joined with the one below, the lowest with the one above. With fewer
- * than NN_INTERVAL_LEAST molecules out->n is 0. out->part is not changed. */
+ * than NN_INTERVAL_MIN molecules out->n is 0. out->part is not changed. */
 pl_code nn_interval_fit(nn_interval *out, const double *y, const double *p, const double *alike, int64_t n, pl_arena *mem,
                         pl_error *err);
 

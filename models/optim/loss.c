@@ -74,5 +74,5 @@ nn_loss_scale nn_loss_scale_next(nn_loss_scale s, int64_t after, bool taken)
         return (nn_loss_scale){ fmax(s.by / 2, 1), 0 };
     if (++s.good < after)
         return s;
-    return (nn_loss_scale){ fmin(2 * s.by, NN_LOSS_SCALE_MOST), 0 };
+    return (nn_loss_scale){ fmin(2 * s.by, NN_LOSS_SCALE_MAX), 0 };
 }

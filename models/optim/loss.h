@@ -36,10 +36,10 @@ void nn_loss_add(nn_loss_sum *to, const nn_loss_sum *more);
  * bit unless an fp16 factor over- or underflows. A gradient that is not finite halves the scale,
  * `after` good steps in a row double it: Micikevicius et al. 2018, section 3.2, with the constants
  * of PyTorch's GradScaler. */
-enum { NN_LOSS_SCALE_FIRST = 1 << 16, NN_LOSS_SCALE_MOST = 1 << 24, NN_LOSS_SCALE_AFTER = 2000 };
+enum { NN_LOSS_SCALE_FIRST = 1 << 16, NN_LOSS_SCALE_MAX = 1 << 24, NN_LOSS_SCALE_AFTER = 2000 };
 
 typedef struct nn_loss_scale {
-    double by;    /* the scale, 1 .. NN_LOSS_SCALE_MOST; 0: not initialised */
+    double by;    /* the scale, 1 .. NN_LOSS_SCALE_MAX; 0: not initialised */
     int64_t good; /* steps taken since the scale changed or a step was skipped */
 } nn_loss_scale;
 

@@ -14,7 +14,7 @@ typedef struct ref_engine {
     pl_arena *mem;
     nn_ref_ctx ctx;
     nn_ref_run *run; /* of the last forward; NULL before it or after a failure */
-    size_t most;
+    size_t max;
 } ref_engine;
 
 static ref_engine *self(nn_engine *e) { return (ref_engine *)(void *)e; }
@@ -133,7 +133,7 @@ static pl_code engine_forward(nn_engine *e, const nn_batch *in, bool keep, float
     }
     for (int32_t k = 0; k < in->n_graphs * m->conf.outputs; k++)
         y[k] = (float)r->run->y[k];
-    r->most = r->ctx.bytes > r->most ? r->ctx.bytes : r->most;
+    r->max = r->ctx.bytes > r->max ? r->ctx.bytes : r->max;
     return PL_OK;
 }
 
@@ -153,7 +153,7 @@ static pl_code engine_backward(nn_engine *e, const nn_batch *in, const float *dy
     code = nn_ref_model_backward(&r->ctx, r->run, wide, NULL, err);
     for (size_t k = 0; code == PL_OK && k < r->model->n_floats; k++)
         grad[k] += (float)r->grad[k];
-    r->most = r->ctx.bytes > r->most ? r->ctx.bytes : r->most;
+    r->max = r->ctx.bytes > r->max ? r->ctx.bytes : r->max;
     return code;
 }
 
@@ -162,7 +162,7 @@ static size_t engine_bytes(const nn_engine *e)
 {
     const ref_engine *r = (const ref_engine *)(const void *)e;
 
-    return r->most + 2 * r->model->n_floats * sizeof(double);
+    return r->max + 2 * r->model->n_floats * sizeof(double);
 }
 
 const nn_engine_kind nn_engine_ref = {

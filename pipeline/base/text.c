@@ -363,7 +363,7 @@ const char *pl_count_str(int64_t n, char buf[32])
     return buf;
 }
 
-static int least(int a, int b) { return a < b ? a : b; }
+static int min(int a, int b) { return a < b ? a : b; }
 
 static bool is_same_letter(char a, char b) { return tolower((unsigned char)a) == tolower((unsigned char)b); }
 
@@ -380,7 +380,7 @@ static int distance(const char *a, const char *b)
         for (int j = 1; j <= n; j++) {
             const int replaced = diagonal + !is_same_letter(a[i - 1], b[j - 1]);
             diagonal = row[j];
-            row[j] = least(replaced, least(row[j], row[j - 1]) + 1);
+            row[j] = min(replaced, min(row[j], row[j - 1]) + 1);
         }
     }
     return row[n];

@@ -22,7 +22,7 @@ typedef struct st_bench_mols {
 
 /* The first molecules of a file of any format that `read` takes, at most `most`, with
  * 3D structures from the file or generated. Arrays in m->mem. ECONFIG: not one could be used. */
-pl_code st_bench_mols_open(st_bench_mols *m, const char *path, int32_t most, pl_error *err);
+pl_code st_bench_mols_open(st_bench_mols *m, const char *path, int32_t max, pl_error *err);
 void st_bench_mols_close(st_bench_mols *m); /* zeroed is fine */
 
 typedef struct st_bench_case {
@@ -96,7 +96,7 @@ typedef struct st_bench_times {
 } st_bench_times;
 
 /* All variants of the engines, refused ones included. Returns their number. */
-int st_bench_variants(st_bench_variant *out, int most);
+int st_bench_variants(st_bench_variant *out, int max);
 /* Whether it matches `words` ("nodes,avx2 exact"). NULL: all variants of the chosen set, and of other sets
  * and of the reference engine those that show their speed in float32, with one thread. */
 bool st_bench_variant_wanted(const st_bench_variant *v, const char *words, int threads);

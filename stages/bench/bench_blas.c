@@ -5,7 +5,7 @@
 #include "pipeline/base/rng.h"
 #include "stages/bench/bench.h"
 
-enum { H = NN_RADIAL_HIDDEN, CHUNK_MOST = 306, ROW_MAJOR = 101, AS_IS = 111, TURNED = 112 }; /* of cblas.h */
+enum { H = NN_RADIAL_HIDDEN, CHUNK_MAX = 306, ROW_MAJOR = 101, AS_IS = 111, TURNED = 112 }; /* of cblas.h */
 
 typedef void sgemm_fn(int order, int turn_a, int turn_b, int m, int n, int k, float alpha, const float *a, int lda, const float *b,
                       int ldb, float beta, float *c, int ldc);
@@ -24,7 +24,7 @@ typedef struct bench {
     conv *conv;
     float *h, *dh;         /* [edges][H]                                */
     float *x, *dx, *g, *y; /* [edges][most]                             */
-    float *r, *t, *dt;     /* [CHUNK_MOST][..], [CHUNK_MOST][..], [..]  */
+    float *r, *t, *dt;     /* [CHUNK_MAX][..], [CHUNK_MAX][..], [..]  */
 } bench;
 
 /* Where a chunk's R and T are. */
@@ -139,14 +139,14 @@ static double pass_seconds(const bench *b, int chunk, int n_edges, mode m, int r
 /* Arrays for as many edges as the largest chunk has. */
 static int chunk_best(const bench *b, mode m)
 {
-    static const int sizes[] = { 16, 64, 128, CHUNK_MOST };
-    int probe = b->n_edges < CHUNK_MOST ? b->n_edges : CHUNK_MOST, best = sizes[0];
-    double least = HUGE_VAL;
+    static const int sizes[] = { 16, 64, 128, CHUNK_MAX };
+    int probe = b->n_edges < CHUNK_MAX ? b->n_edges : CHUNK_MAX, best = sizes[0];
+    double min = HUGE_VAL;
 
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
         double t = pass_seconds(b, sizes[i], probe, m, 2);
-        if (t < least) {
-            least = t;
+        if (t < min) {
+            min = t;
             best = sizes[i];
         }
     }
@@ -215,8 +215,8 @@ static pl_code bench_open(bench *b, const st_bench_case *c, pl_arena *mem, pl_er
     b->dh = PL_NEW(mem, float, e *H);
     b->dx = PL_NEW(mem, float, e *(size_t)x);
     b->y = PL_NEW(mem, float, e *(size_t)y);
-    b->r = PL_NEW(mem, float, CHUNK_MOST *(size_t)rows);
-    b->t = PL_NEW(mem, float, CHUNK_MOST *(size_t)t);
+    b->r = PL_NEW(mem, float, CHUNK_MAX *(size_t)rows);
+    b->t = PL_NEW(mem, float, CHUNK_MAX *(size_t)t);
     b->dt = PL_NEW(mem, float, t);
     if (!good || b->h == NULL || b->x == NULL || b->g == NULL || b->dh == NULL || b->dx == NULL || b->y == NULL || b->r == NULL ||
         b->t == NULL || b->dt == NULL)
@@ -229,14 +229,14 @@ static pl_code bench_open(bench *b, const st_bench_case *c, pl_arena *mem, pl_er
 int32_t st_bench_blas_edges(const nn_se3 *model, double bytes)
 {
     st_bench_conv shape[ST_BENCH_CONVS];
-    double edge = 0, most = 0;
+    double edge = 0, max = 0;
 
     for (int i = st_bench_convs(shape, model) - 1; i >= 0; i--) {
         double kept = 4.0 * shape[i].c_in * shape[i].f * (shape[i].c_out + shape[i].d_out);
         edge += kept + 4.0 * shape[i].d_in * shape[i].f * shape[i].d_out;
-        most = fmax(most, kept);
+        max = fmax(max, kept);
     }
-    edge = (bytes - CHUNK_MOST * most) / (edge + 1);
+    edge = (bytes - CHUNK_MAX * max) / (edge + 1);
     if (edge < 1)
         return 1;
     return edge > 1200 ? 1200 : (int32_t)edge;

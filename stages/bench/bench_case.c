@@ -22,14 +22,14 @@ static bool mol_take(st_bench_mols *m, ch_worker *w, const ch_record *r, pl_erro
 }
 
 /* Unusable records are skipped; if all are unusable, the last reason is reported. */
-static pl_code mols_read(st_bench_mols *m, ch_worker *w, ch_reader *r, int32_t most, pl_error *err)
+static pl_code mols_read(st_bench_mols *m, ch_worker *w, ch_reader *r, int32_t max, pl_error *err)
 {
     pl_error why = { 0 };
     ch_record record;
     bool more = true;
     pl_code code = PL_OK;
 
-    while (code == PL_OK && more && m->n < most) {
+    while (code == PL_OK && more && m->n < max) {
         code = ch_reader_next(r, &record, &more, err);
         if (code == PL_OK && more)
             (void)mol_take(m, w, &record, &why);
@@ -39,21 +39,21 @@ static pl_code mols_read(st_bench_mols *m, ch_worker *w, ch_reader *r, int32_t m
     return code;
 }
 
-pl_code st_bench_mols_open(st_bench_mols *m, const char *path, int32_t most, pl_error *err)
+pl_code st_bench_mols_open(st_bench_mols *m, const char *path, int32_t max, pl_error *err)
 {
     ch_worker *w = NULL;
     ch_reader *r = NULL;
     pl_code code;
 
     *m = (st_bench_mols){ .mem = pl_arena_new(1 << 20) };
-    m->mol = m->mem != NULL ? PL_NEW(m->mem, ch_mol, most) : NULL;
+    m->mol = m->mem != NULL ? PL_NEW(m->mem, ch_mol, max) : NULL;
     if (m->mol == NULL)
-        return pl_fail(err, PL_ENOMEM, "no memory for %d molecules", (int)most);
+        return pl_fail(err, PL_ENOMEM, "no memory for %d molecules", (int)max);
     code = ch_worker_open(&w, NULL, err);
     if (code == PL_OK)
         code = ch_reader_open(&r, path, NULL, &(ch_reader_opts){ .lister = w }, err);
     if (code == PL_OK)
-        code = mols_read(m, w, r, most, err);
+        code = mols_read(m, w, r, max, err);
     ch_reader_close(r);
     ch_worker_close(w);
     return code;

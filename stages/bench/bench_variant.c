@@ -9,7 +9,7 @@
 
 typedef struct list {
     st_bench_variant *variant;
-    int n, most;
+    int n, max;
 } list;
 
 static void set_use(const char *set)
@@ -40,7 +40,7 @@ static void variant_add(list *s, const st_bench_variant *what)
     st_bench_variant *v = &s->variant[s->n];
     pl_error err = { 0 };
 
-    if (s->n == s->most)
+    if (s->n == s->max)
         return;
     *v = *what;
     set_use(v->set);
@@ -77,10 +77,10 @@ static void modes_add(list *s, const nn_engine_kind *kind, const char *set, bool
                                             .conf = conf_of(NN_RADIAL_NODES, NN_PREC_BF16, false) });
 }
 
-int st_bench_variants(st_bench_variant *out, int most)
+int st_bench_variants(st_bench_variant *out, int max)
 {
     const nn_cpu_kernels *best = nn_cpu_kernels_find(NULL);
-    list s = { out, 0, most };
+    list s = { out, 0, max };
     nn_cpu_choice c;
 
     for (int k = 0; nn_engines[k] != NULL; k++)

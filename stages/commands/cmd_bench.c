@@ -16,7 +16,7 @@
 #include "stages/files/data_dir.h"
 #include "stages/files/version.h"
 
-enum { THREADS = 8, MOLS_MOST = 1000, ORACLE_EDGES = 150 };
+enum { THREADS = 8, MOLS_MAX = 1000, ORACLE_EDGES = 150 };
 
 static const pl_opt opts[] = { { "--batch", 'b', "N", "molecules in a batch (240)" },
                                { "--seconds", 's', "S", "seconds to measure each figure, at least one step after the first (5)" },
@@ -61,7 +61,7 @@ typedef struct row {
 
 /* ---- settings ------------------------------------------------------------ */
 
-static bool number_get(const pl_args *args, const char *name, double least, double most, double *out)
+static bool number_get(const pl_args *args, const char *name, double min, double max, double *out)
 {
     const char *text = pl_arg(args, name);
     char *end;
@@ -69,7 +69,7 @@ static bool number_get(const pl_args *args, const char *name, double least, doub
     if (text == NULL)
         return true;
     *out = strtod(text, &end);
-    return end != text && !*end && *out >= least && *out <= most;
+    return end != text && !*end && *out >= min && *out <= max;
 }
 
 static bool threads_get(setup *s)
@@ -173,13 +173,13 @@ static pl_code model_get(setup *s, pl_error *err)
 static pl_code mols_get(setup *s, pl_error *err)
 {
     const char *path = pl_arg(s->args, "--molecules"), *share;
-    int32_t most = s->batch < MOLS_MOST ? s->batch : MOLS_MOST;
+    int32_t max = s->batch < MOLS_MAX ? s->batch : MOLS_MAX;
     pl_code code = path != NULL ? PL_OK : st_data_dir_find(&share, s->mem, err);
 
     if (code == PL_OK && path == NULL)
         path = pl_sprintf(s->mem, "%s/workflows/data/qm9-30.sdf", share);
     if (code == PL_OK)
-        code = path != NULL ? st_bench_mols_open(&s->mols, path, most, err) : pl_fail(err, PL_ENOMEM, "no memory");
+        code = path != NULL ? st_bench_mols_open(&s->mols, path, max, err) : pl_fail(err, PL_ENOMEM, "no memory");
     if (code == PL_ECONFIG && path != NULL)
         pl_at(err, "%s", path);
     return code;

@@ -14,7 +14,7 @@
 #include "stages/steps/ingest/native.h"
 
 /* Records of a group, which one worker builds; groups in the works for each worker. */
-enum { GROUP = 32, AHEAD = 3, MOST_WORKERS = 1024, MOST_COUNT = 1000 };
+enum { GROUP = 32, AHEAD = 3, MAX_WORKERS = 1024, MAX_COUNT = 1000 };
 
 static const double CPU_SECONDS = 30; /* of one molecule, as conformers.retry_cpu_limit */
 
@@ -203,10 +203,10 @@ static pl_code groups_run(conformers *c, pl_error *err)
 
 /* ---- the command ---- */
 
-static bool number_of(const pl_args *args, const char *name, int64_t most, int64_t *out)
+static bool number_of(const pl_args *args, const char *name, int64_t max, int64_t *out)
 {
     const char *text = pl_arg(args, name);
-    return text == NULL || (pl_parse_int(text, out) && *out >= (strcmp(name, "--seed") == 0 ? 0 : 1) && *out <= most);
+    return text == NULL || (pl_parse_int(text, out) && *out >= (strcmp(name, "--seed") == 0 ? 0 : 1) && *out <= max);
 }
 
 static pl_code options_read(conformers *c, const pl_args *args, pl_error *err)
@@ -214,9 +214,9 @@ static pl_code options_read(conformers *c, const pl_args *args, pl_error *err)
     const char *field = pl_arg(args, "--force-field"), *window = pl_arg(args, "--window");
     int64_t count = 1, seed = 1, jobs = pl_cpu_count();
 
-    if (!number_of(args, "--count", MOST_COUNT, &count) || !number_of(args, "--jobs", MOST_WORKERS, &jobs) ||
+    if (!number_of(args, "--count", MAX_COUNT, &count) || !number_of(args, "--jobs", MAX_WORKERS, &jobs) ||
         !number_of(args, "--seed", INT64_MAX, &seed))
-        return pl_fail(err, PL_ECONFIG, "--count takes 1 to %d, --jobs 1 to %d, --seed 0 or more", MOST_COUNT, MOST_WORKERS);
+        return pl_fail(err, PL_ECONFIG, "--count takes 1 to %d, --jobs 1 to %d, --seed 0 or more", MAX_COUNT, MAX_WORKERS);
     if (field != NULL && strcmp(field, "mmff94") != 0 && strcmp(field, "mmff94s") != 0)
         return pl_fail(err, PL_ECONFIG, "--force-field %s: allowed are mmff94 and mmff94s", field);
     c->opts = ch_prepare_defaults();

@@ -13,7 +13,7 @@
 #include "stages/database/rows.h"
 #include "stages/steps/ingest/native.h"
 
-enum { MOST_STEPS = 20000, TITLE_WIDTH = 16, TOTAL_WIDTH = 8 };
+enum { MAX_STEPS = 20000, TITLE_WIDTH = 16, TOTAL_WIDTH = 8 };
 
 static const pl_opt opts[] = { { "--csv", 0, NULL, "one row a record, energies to 5 decimals" },
                                { "--json", 0, NULL, "an array of one object a record" },
@@ -55,7 +55,7 @@ static pl_code read_molecule(ch_mol *out, energy_work *w, const ch_record *recor
     if (record->problem != NULL)
         return pl_fail(err, PL_EINPUT, "%s", record->problem);
     opts_of_worker.largest_fragment = opts_of_worker.one_drawing = false; /* MMFF94 reads charges and orders as drawn */
-    opts_of_worker.max_heavy_atoms = opts_of_worker.max_atoms = CH_TERMS_MOST_ATOMS;
+    opts_of_worker.max_heavy_atoms = opts_of_worker.max_atoms = CH_TERMS_MAX_ATOMS;
     opts_of_worker.conformer = CH_3D_AUTO;
     const pl_code code = ch_worker_prepare_all(w->worker, &input, 1, &opts_of_worker, &known, &prepared, w->mem, err);
     if (code != PL_OK)
@@ -82,7 +82,7 @@ static double decimal_of(float x)
 /* Single precision while it moves, as in every run; the energies are computed in double. */
 static pl_code go_down(double (*xyz)[3], const ch_terms *terms, const energy_work *w, const ch_record *record, pl_error *err)
 {
-    const ch_relax_options options = { .max_steps = MOST_STEPS };
+    const ch_relax_options options = { .max_steps = MAX_STEPS };
     const size_t n = (size_t)terms->n_atoms;
     float(*at)[3] = pl_arena_get(w->mem, n, sizeof *at);
     ch_relaxer relaxer;

@@ -206,7 +206,7 @@ static void print_range(const nn_range *r)
     for (int k = 0; k < NN_NUMBERS; k++)
         pl_cmd_print("%s %s %d to %d", k ? "," : "", nn_range_words[k], (int)r->low[k], (int)r->high[k]);
     for (int k = 0, n = 0; k < NN_EXPANDED; k++)
-        for (int bonds = 0; bonds <= NN_EXPANDED_MOST; bonds++)
+        for (int bonds = 0; bonds <= NN_EXPANDED_MAX; bonds++)
             if (r->expanded[k] >> bonds & 1)
                 pl_cmd_print("%s %s with %d bonds", n++ ? "," : "; high valences", ch_element_symbol(nn_expanded_z[k]), bonds);
     pl_cmd_print("; acids and bases %s; structures", r->form[0] ? r->form : "as they come");
@@ -363,7 +363,7 @@ static int object_diff(const char *prefix, json_t *a, json_t *b, pl_arena *mem)
 /* How a tensor differs. All numbers are finite, as files with others are refused. */
 typedef struct tensor_diff {
     const char *name, *what; /* NULL: by numbers */
-    double most, relative;   /* largest difference; and as a part of the largest number of the first file */
+    double max, relative;    /* largest difference; and as a part of the largest number of the first file */
 } tensor_diff;
 
 /* Those that cannot be compared first, then by part, then by name. */
@@ -385,15 +385,15 @@ static tensor_diff tensor_differs(const nn_model_file *a, const nn_model_file *b
 
     if (j < 0 || b->model->param[j].size != p->size) {
         d.what = j < 0 ? "only in the first" : "of another shape";
-        d.most = d.relative = INFINITY;
+        d.max = d.relative = INFINITY;
         return d;
     }
     for (size_t i = 0; i < p->size; i++) {
         const double x = (double)a->params[p->at + i];
-        d.most = fmax(d.most, fabs(x - (double)b->params[b->model->param[j].at + i]));
+        d.max = fmax(d.max, fabs(x - (double)b->params[b->model->param[j].at + i]));
         largest = fmax(largest, fabs(x));
     }
-    d.relative = d.most > 0 ? d.most / largest : 0; /* infinite where the first has zeros only */
+    d.relative = d.max > 0 ? d.max / largest : 0; /* infinite where the first has zeros only */
     return d;
 }
 
@@ -404,7 +404,7 @@ static void print_tensors(const tensor_diff *d, int n, int n_all, int shown)
         if (d[k].what != NULL)
             pl_cmd_print("  %s: %s\n", d[k].name, d[k].what);
         else
-            pl_cmd_print("  %s: largest difference %.3g, %.3g %% of the largest number\n", d[k].name, d[k].most,
+            pl_cmd_print("  %s: largest difference %.3g, %.3g %% of the largest number\n", d[k].name, d[k].max,
                          100 * d[k].relative);
     if (n > shown)
         pl_cmd_print("  and %d more; --all for every one\n", n - shown);
@@ -419,7 +419,7 @@ static int tensors_diff(const nn_model_file *a, const nn_model_file *b, bool all
         return -1;
     for (int32_t k = 0; k < a->model->n_params; k++) {
         d[n] = tensor_differs(a, b, k);
-        n += d[n].most > 0;
+        n += d[n].max > 0;
     }
     for (int32_t k = 0; k < b->model->n_params; k++)
         if (nn_se3_find(a->model, b->model->param[k].name) < 0) {

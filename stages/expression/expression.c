@@ -129,8 +129,8 @@ static st_type parse_call(parser *p)
         all = f->result == ST_ANY ? join(p, at, all, t) : all;
     } while (st_take(p, SIGN, ","));
     st_need(p, SIGN, ")");
-    if (p->code == PL_OK && (n < f->least || n > f->most))
-        st_refuse(p, name.at, "%s takes %d%s values, not %d", f->name, f->least, f->most > f->least ? " or more" : "", n);
+    if (p->code == PL_OK && (n < f->min || n > f->max))
+        st_refuse(p, name.at, "%s takes %d%s values, not %d", f->name, f->min, f->max > f->min ? " or more" : "", n);
     return f->result == ST_ANY ? all : f->result;
 }
 

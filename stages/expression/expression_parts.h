@@ -11,7 +11,7 @@ enum { ST_ARGUMENTS_MAX = 100 };
 /* result: ST_ANY is the type of the arguments, which then must have the same type. */
 typedef struct st_function {
     const char *name;
-    int least, most;
+    int min, max;
     st_type takes, result;
 } st_function;
 

@@ -20,7 +20,7 @@ static int bytes_after(unsigned char first)
 /* Number of bytes of the character at s, and its code point; 0: not UTF-8. */
 static int decode(const unsigned char *s, uint32_t *c)
 {
-    static const uint32_t least[5] = { 0, 0, 0x80, 0x800, 0x10000 };
+    static const uint32_t min[5] = { 0, 0, 0x80, 0x800, 0x10000 };
     int n = bytes_after(s[0]);
 
     *c = n > 1 ? s[0] & (0xffu >> (n + 1)) : s[0];
@@ -31,7 +31,7 @@ static int decode(const unsigned char *s, uint32_t *c)
             return 0;
         *c = *c << 6 | (s[i] & 0x3f);
     }
-    return n > 0 && *c >= least[n] && *c <= 0x10ffff && !(*c >= 0xd800 && *c < 0xe000) ? n : 0;
+    return n > 0 && *c >= min[n] && *c <= 0x10ffff && !(*c >= 0xd800 && *c < 0xe000) ? n : 0;
 }
 
 static bool unfit(uint32_t c)

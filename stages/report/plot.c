@@ -168,12 +168,12 @@ static void add_outline(const frame *f, const st_histogram *h)
 void st_plot_histogram(pl_text *out, const st_histogram *h)
 {
     frame f = { .out = out, .wide = WIDE, .high = HIGH, .x = { bin_edge(h, 0), bin_edge(h, h->n_bins), 0 } };
-    double most = 1e-9;
+    double max = 1e-9;
 
     f.x.step = fmax(st_scale_nice(f.x.lo, f.x.hi, 7).step, h->whole ? 1 : 0);
     for (int i = 0; i < h->n_bins; i++)
-        most = fmax(most, fmax(share(h->all[i], h->n_all), share(h->some[i], h->n_some)));
-    f.y = st_scale_nice(0, most, 4);
+        max = fmax(max, fmax(share(h->all[i], h->n_all), share(h->some[i], h->n_some)));
+    f.y = st_scale_nice(0, max, 4);
     svg_begin(&f);
     pl_text_add(out, "histogram of ");
     add_with_unit(out, h->name, h->unit);

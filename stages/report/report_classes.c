@@ -108,9 +108,9 @@ static double measured(st_report *r, const char *name)
     return value;
 }
 
-static void add_measure(st_report *r, const char *name, const char *key, double chance, double most)
+static void add_measure(st_report *r, const char *name, const char *key, double chance, double max)
 {
-    const double value[] = { measured(r, key), chance, most };
+    const double value[] = { measured(r, key), chance, max };
 
     pl_text_addf(r->out, "<tr><th scope=\"row\">%s</th>", name);
     for (int i = 0; i < 3; i++) {

@@ -34,13 +34,13 @@ static int read_only(const char *path, int n)
 enum { UNIT = 100 };
 
 /* The next records, copied; how many. */
-static int32_t read_unit(ch_reader *r, ch_input *in, int32_t most, pl_arena *mem)
+static int32_t read_unit(ch_reader *r, ch_input *in, int32_t max, pl_arena *mem)
 {
     ch_record rec;
     bool more = true;
     int32_t n = 0;
 
-    while (n < most && ch_reader_next(r, &rec, &more, NULL) == PL_OK && more)
+    while (n < max && ch_reader_next(r, &rec, &more, NULL) == PL_OK && more)
         in[n++] = (ch_input){ pl_strndup(mem, rec.text, rec.len), pl_strdup(mem, rec.format), rec.len };
     return n;
 }

@@ -9,10 +9,10 @@
 #include "chem/worker/worker_client.h"
 #include "models/domain/domain.h"
 
-enum { MOST = 20000, ASKED = 500, ROUNDS = 7 };
+enum { MAX = 20000, ASKED = 500, ROUNDS = 7 };
 
 typedef struct bench {
-    nn_domain_molecule kept[MOST];
+    nn_domain_molecule kept[MAX];
     ch_fingerprint asked[ASKED];
     ch_mol mol[ASKED];
     int32_t n; /* read: ASKED that are asked for, then those that are kept */
@@ -52,7 +52,7 @@ static void read_all(bench *b, pl_arena *mem, pl_arena *scratch)
     opts.conformer = CH_3D_NONE;
     if (ch_worker_open(&w, NULL, NULL) != PL_OK)
         exit(1);
-    while (b->n < ASKED + MOST && fgets(line, sizeof line, stdin) != NULL) {
+    while (b->n < ASKED + MAX && fgets(line, sizeof line, stdin) != NULL) {
         pl_arena *where = b->n < ASKED ? mem : scratch;
         pl_arena_reset(scratch);
         line[strcspn(line, " \t\r\n")] = '\0';

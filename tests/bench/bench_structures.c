@@ -19,7 +19,7 @@
 #include "mmff_suite.h"
 #include "sdf_mol.h"
 
-enum { MOST = 4000 };
+enum { MAX = 4000 };
 
 typedef struct job {
     sdf_mol *m;
@@ -192,9 +192,9 @@ static void report(const char *name, const sums *s)
 int main(int argc, char **argv)
 {
     pl_arena *mem = pl_arena_new(1 << 20);
-    sdf_mol *all = PL_NEW(mem, sdf_mol, MOST);
+    sdf_mol *all = PL_NEW(mem, sdf_mol, MAX);
     ch_mmff *tables = PL_NEW(mem, ch_mmff, 1);
-    ch_stereo *stereo = PL_NEW(mem, ch_stereo, MOST);
+    ch_stereo *stereo = PL_NEW(mem, ch_stereo, MAX);
     pl_error err = { 0 };
     int32_t n = 0;
 
@@ -202,7 +202,7 @@ int main(int argc, char **argv)
         (void)fprintf(stderr, "bench_structures MOLECULES.sdf.gz STEREO POSITIONS; tables: %s\n", err.text);
         return 1;
     }
-    n = sdf_read(all, MOST, argv[1], mem);
+    n = sdf_read(all, MAX, argv[1], mem);
     FILE *f = fopen(argv[2], "r");
     for (int32_t k = 0; f != NULL && k < n; k++)
         stereo[k] = read_stereo(f, mem);

@@ -20,10 +20,10 @@ class DGLGraph:
 
 class MaxPooling(torch.nn.Module):
     def forward(self, graph, x):
-        return most_of(graph.graphs, graph.graph_of, x)
+        return max_of(graph.graphs, graph.graph_of, x)
 
 
-def most_of(n, at, x):
+def max_of(n, at, x):
     at = at.view(-1, *[1] * (x.dim() - 1)).expand_as(x)
     return x.new_zeros(n, *x.shape[1:]).scatter_reduce(0, at, x, "amax", include_self=False)
 
@@ -38,7 +38,7 @@ def e_dot_v(graph, x, y):
 
 def edge_softmax(graph, x):
     at = graph.ends[1]
-    x = (x - most_of(graph.n, at, x.detach())[at]).exp().to(x.dtype)
+    x = (x - max_of(graph.n, at, x.detach())[at]).exp().to(x.dtype)
     return x / copy_e_sum(graph, x)[at]
 
 

@@ -48,7 +48,7 @@ def scores(p, file, *change, basis="", mode="nodes", model="run/models/e2e.safet
     return found
 
 
-def most_apart(p, *change, **more):
+def max_apart(p, *change, **more):
     a, b = (scores(p, f, *change, **more) for f in ("in.sdf", "image.sdf"))
     spread = max(a.values()) - min(a.values())
     assert set(a) == set(b) and spread > 0
@@ -67,11 +67,11 @@ def begin(p, parity=None):
 def a_published_network_is_averaged_by_default():
     with sieve.Project() as p:
         begin(p, "both")
-        assert most_apart(p, "stages.score.mirror=as_is") > 1e-4
-        assert most_apart(p) < 1e-5
-        assert most_apart(p, mode="exact") < 1e-5
-        assert most_apart(p, basis="  basis: {kind: frame_f32}\n") < 1e-5
-        assert most_apart(p, basis="  basis: {kind: frame_q15}\n") < 1e-3
+        assert max_apart(p, "stages.score.mirror=as_is") > 1e-4
+        assert max_apart(p) < 1e-5
+        assert max_apart(p, mode="exact") < 1e-5
+        assert max_apart(p, basis="  basis: {kind: frame_f32}\n") < 1e-5
+        assert max_apart(p, basis="  basis: {kind: frame_q15}\n") < 1e-3
         # What `evaluate` judges is what `score` gives, with either setting.
         for how in ("average", "as_is"):
             p.workflow(["in.sdf"], TRAIN % ", parity: both" + "  score: {}\n")
@@ -83,17 +83,17 @@ def a_published_network_is_averaged_by_default():
 def a_natural_network_needs_no_average():
     with sieve.Project() as p:
         begin(p, "natural")
-        assert most_apart(p, "stages.score.mirror=as_is") < 1e-5
+        assert max_apart(p, "stages.score.mirror=as_is") < 1e-5
         assert scores(p, "in.sdf") == scores(p, "in.sdf", "stages.score.mirror=as_is")
-        assert most_apart(p, basis="  basis: {kind: sh_f32}\n") < 1e-5
-        assert most_apart(p, basis="  basis: {kind: pairwise_f32}\n") < 1e-5
+        assert max_apart(p, basis="  basis: {kind: sh_f32}\n") < 1e-5
+        assert max_apart(p, basis="  basis: {kind: pairwise_f32}\n") < 1e-5
         assert "parity" in p.run("model", "info", "run/models/e2e.safetensors")[1]
 
 
 def the_default_network_cannot_tell_mirror_images_apart():
     with sieve.Project() as p:
         begin(p)
-        assert most_apart(p, "stages.score.mirror=as_is") < 1e-5
+        assert max_apart(p, "stages.score.mirror=as_is") < 1e-5
         assert "natural" in p.run("model", "info", "run/models/e2e.safetensors")[1]
 
 

@@ -76,16 +76,16 @@ static void golden_check(const char *path, pl_text *text)
 }
 
 /* Bytes as one line of ASCII, at most `most` of them. */
-static inline void golden_bytes(pl_text *out, const char *s, size_t n, size_t most)
+static inline void golden_bytes(pl_text *out, const char *s, size_t n, size_t max)
 {
-    for (size_t i = 0; i < n && i < most; i++)
+    for (size_t i = 0; i < n && i < max; i++)
         if (s[i] == '\n')
             pl_text_add(out, "\\n");
         else if (s[i] < ' ' || s[i] == '\\' || s[i] == 127)
             pl_text_addf(out, "\\x%02x", (unsigned)(unsigned char)s[i]);
         else
             pl_text_add_n(out, &s[i], 1);
-    if (n > most)
+    if (n > max)
         pl_text_addf(out, "... %zu bytes", n);
 }
 

@@ -194,7 +194,7 @@ static void record_say(pl_text *out, const ch_reader *r, const ch_record *rec, p
 }
 
 /* What a reader says of each record from where it is; the places of the records. The path is not said. */
-static int all_say(pl_text *out, ch_reader *r, const char *path, place *at, int most)
+static int all_say(pl_text *out, ch_reader *r, const char *path, place *at, int max)
 {
     pl_arena *mem = pl_arena_new(0);
     pl_error err = { 0 };
@@ -205,7 +205,7 @@ static int all_say(pl_text *out, ch_reader *r, const char *path, place *at, int 
 
     while ((code = ch_reader_next(r, &rec, &more, &err)) == PL_OK && more) {
         record_say(out, r, &rec, mem);
-        if (n < most)
+        if (n < max)
             at[n] = (place){ rec.offset, rec.ordinal, rec.line };
         n++;
         pl_arena_reset(mem);

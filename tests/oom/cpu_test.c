@@ -98,11 +98,11 @@ static fixture fixture_open(const nn_engine_kind *kind, const nn_engine_conf *c)
 }
 
 /* least: how many requests there are at least, of the system and in arenas. The cpu engine may do without some. */
-static void each_refused(const nn_engine_kind *kind, const nn_engine_conf *c, const long least[2])
+static void each_refused(const nn_engine_kind *kind, const nn_engine_conf *c, const long min[2])
 {
     fixture f = fixture_open(kind, c);
     float *grad = PL_NEW(f.mem, float, f.model->n_floats), y[8];
-    long most;
+    long max;
 
     DONE(kind->open(&f.e, f.model, c, &why));
     DONE(kind->set_params(f.e, f.params, &why));
@@ -111,13 +111,13 @@ static void each_refused(const nn_engine_kind *kind, const nn_engine_conf *c, co
     memcpy(y, f.y, sizeof y);
     memcpy(grad, f.grad, f.model->n_floats * sizeof *grad);
     assert_int_equal(refused_once(&f, 0, false, y, grad), PL_OK);
-    most = needed;
-    assert_true(most >= least[0]);
-    for (long n = 1; n <= most; n++)
+    max = needed;
+    assert_true(max >= min[0]);
+    for (long n = 1; n <= max; n++)
         assert_int_equal(refused_once(&f, n, false, y, grad), PL_ENOMEM);
-    for (most = 1; refused_once(&f, most, true, y, grad) != PL_OK; most++)
-        assert_true(most < 500);
-    assert_true(most > least[1]);
+    for (max = 1; refused_once(&f, max, true, y, grad) != PL_OK; max++)
+        assert_true(max < 500);
+    assert_true(max > min[1]);
     pl_arena_free(f.mem);
 }
 

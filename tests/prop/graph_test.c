@@ -109,15 +109,15 @@ static void knn_edges_come_from_the_k_nearest(void **state)
 static void a_limit_keeps_pairs_that_both_atoms_keep(void **state)
 {
     (void)state;
-    for (int32_t most = 1; most <= 30; most += 3) {
+    for (int32_t max = 1; max <= 30; max += 3) {
         ch_mol m = made_mol(80, 9, 5, mem);
-        ch_graph_opts o = { .cutoff = 4, .max_neighbours = most };
+        ch_graph_opts o = { .cutoff = 4, .max_neighbours = max };
         ch_graph g = built(&m, o);
         for (int32_t i = 0; i < 80; i++) {
-            assert_true(g.row[i + 1] - g.row[i] <= most);
+            assert_true(g.row[i + 1] - g.row[i] <= max);
             for (int32_t j = 0; j < 80; j++) {
                 bool near = i != j && distance(&m, i, j) <= 4;
-                bool want = near && rank(&m, i, j) < most && rank(&m, j, i) < most;
+                bool want = near && rank(&m, i, j) < max && rank(&m, j, i) < max;
                 assert_int_equal(has_edge(&g, j, i), want);
             }
         }

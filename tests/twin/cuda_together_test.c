@@ -14,7 +14,7 @@
 #include "models/engine/engine.h"
 #include "twin/made_batch.h"
 
-enum { MODELS = 4, BATCHES = 2, MOST = 16 };
+enum { MODELS = 4, BATCHES = 2, MAX = 16 };
 
 /* Three models of one batch, of other shapes, and one that reads other features. */
 static const nn_se3_conf shapes[MODELS] = { { 2, 2, 4, 2, 2, true, true, NN_POOL_MAX, NN_FUSE_FULL, 6, 4, 1, NN_PARITY_BOTH },
@@ -68,7 +68,7 @@ static void engines_close(nn_engine **e)
 }
 
 /* One after the other, by engines of their own. */
-static void alone(const fixture *f, int b, float y[MODELS][MOST])
+static void alone(const fixture *f, int b, float y[MODELS][MAX])
 {
     nn_engine *e[MODELS];
 
@@ -78,10 +78,10 @@ static void alone(const fixture *f, int b, float y[MODELS][MOST])
     engines_close(e);
 }
 
-static void together_check(const fixture *f, nn_engine **e, int b, float want[MODELS][MOST])
+static void together_check(const fixture *f, nn_engine **e, int b, float want[MODELS][MAX])
 {
     const nn_batch *in[MODELS];
-    float y[MODELS][MOST], *to[MODELS];
+    float y[MODELS][MAX], *to[MODELS];
     pl_error err = { 0 };
 
     for (int k = 0; k < MODELS; k++) {
@@ -102,7 +102,7 @@ static void models_at_once_give_the_bytes_of_one_after_the_other(void **state)
 {
     static const int order[] = { 0, 1, 0 };
     fixture f = fixture_open();
-    float want[BATCHES][MODELS][MOST], y[MOST];
+    float want[BATCHES][MODELS][MAX], y[MAX];
     nn_engine *e[MODELS];
     (void)state;
 
@@ -125,7 +125,7 @@ static void engines_of_other_settings_lay_out_their_own(void **state)
 {
     fixture f = fixture_open();
     const nn_batch *in[2] = { batch_of(&f, 0, 0), batch_of(&f, 0, 0) };
-    float y[2][MOST], want[MOST], *to[2] = { y[0], y[1] };
+    float y[2][MAX], want[MAX], *to[2] = { y[0], y[1] };
     nn_engine *e[2];
     (void)state;
 
@@ -149,7 +149,7 @@ static void models_on_several_devices_do_not_get_in_each_others_way(void **state
 {
     static const int device[] = { 0, 1, 0 };
     fixture f = fixture_open();
-    float want[MODELS][MOST], y[3][MOST], *to[] = { y[0], y[1], y[2] };
+    float want[MODELS][MAX], y[3][MAX], *to[] = { y[0], y[1], y[2] };
     const nn_batch *in[] = { batch_of(&f, 0, 1), batch_of(&f, 0, 1), batch_of(&f, 0, 1) };
     const nn_gpu_ops *ops;
     nn_engine *e[3];
@@ -185,7 +185,7 @@ static void an_error_of_one_is_an_error_of_all(void **state)
     fixture f = fixture_open();
     nn_engine *e[MODELS];
     const nn_batch *in[MODELS];
-    float y[MODELS][MOST], *to[MODELS], want[MODELS][MOST];
+    float y[MODELS][MAX], *to[MODELS], want[MODELS][MAX];
     pl_error err = { 0 };
     (void)state;
 

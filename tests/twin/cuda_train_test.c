@@ -19,10 +19,10 @@
 #include "pipeline/base/rng.h"
 #include "tests/twin/device.h"
 
-enum { MOST = 12345, STEPS = 6 };
+enum { MAX = 12345, STEPS = 6 };
 
 typedef struct arrays {
-    float p[MOST], m[MOST], v[MOST], ema[MOST], g[MOST];
+    float p[MAX], m[MAX], v[MAX], ema[MAX], g[MAX];
 } arrays;
 
 static void near(const char *what, double got, double want, double tol)
@@ -33,7 +33,7 @@ static void near(const char *what, double got, double want, double tol)
 
 static void all_near(const char *what, const float *device, const float *want, size_t n)
 {
-    static float got[MOST];
+    static float got[MAX];
 
     ops->download(gpu, got, device, n * sizeof *got);
     works(ops->status(gpu));
@@ -143,7 +143,7 @@ typedef struct optimiser_case {
 
 /* Where the tensors of the tests of LAMB end; the first begins with p = 0. */
 enum { TENSORS = 5 };
-static const int32_t tensor_end[TENSORS] = { 3, 64, 64 + NN_GPU_SQUARES, 65 + 2 * NN_GPU_SQUARES, MOST };
+static const int32_t tensor_end[TENSORS] = { 3, 64, 64 + NN_GPU_SQUARES, 65 + 2 * NN_GPU_SQUARES, MAX };
 
 static const nn_adamw_conf adam = { 0.9, 0.999, 1e-8, 0.1 };
 
@@ -260,7 +260,7 @@ static double host_step(arrays *a, const optimiser_case *c, int64_t step, double
 
 static void arrays_fill(arrays *a, pl_rng *r)
 {
-    for (int i = 0; i < MOST; i++) {
+    for (int i = 0; i < MAX; i++) {
         a->p[i] = a->ema[i] = (float)pl_rng_normal(r);
         a->m[i] = a->v[i] = 0;
     }
@@ -302,9 +302,9 @@ static void optimiser_check(const optimiser_case *c)
 static void optimisers_clipping_and_average_are_those_of_the_host(void **state)
 {
     static const optimiser_case cases[] = {
-        { 1, 0, 0, 0, false, 1 },       { 255, 1, 0.99, 0.1, false, 1 },       { 4096, 0, 0.9, 0, false, 65536 },
-        { 4097, 20, 0, 0.1, false, 1 }, { MOST, 5, 0.999, 0.1, false, 65536 }, { MOST, 5, 0.999, 0.1, true, 512 },
-        { MOST, 0, 0, 0, true, 1 },
+        { 1, 0, 0, 0, false, 1 },       { 255, 1, 0.99, 0.1, false, 1 },      { 4096, 0, 0.9, 0, false, 65536 },
+        { 4097, 20, 0, 0.1, false, 1 }, { MAX, 5, 0.999, 0.1, false, 65536 }, { MAX, 5, 0.999, 0.1, true, 512 },
+        { MAX, 0, 0, 0, true, 1 },
     };
     (void)state;
 
@@ -316,7 +316,7 @@ static void optimisers_clipping_and_average_are_those_of_the_host(void **state)
 static void a_step_that_is_not_finite_changes_nothing(void **state)
 {
     static const float bad[] = { INFINITY, NAN, 0 };
-    static const optimiser_case c = { MOST, 1, 0.9, 0.1, true, 1 };
+    static const optimiser_case c = { MAX, 1, 0.9, 0.1, true, 1 };
     static arrays a;
     pl_rng r = pl_rng_at(9, 0, 0);
     nn_gpu_optimise o;
@@ -355,11 +355,11 @@ static void the_scale_of_the_next_step_is_that_of_the_host(void **state)
     static const optimiser_case c = { .n = 1, .scale = 4 };
     static const int64_t after[] = { 3, 0 };
     static arrays a;
-    nn_loss_scale want[] = { { 4, 0 }, { NN_LOSS_SCALE_MOST / 2, 2 } };
+    nn_loss_scale want[] = { { 4, 0 }, { NN_LOSS_SCALE_MAX / 2, 2 } };
     float good = 0.25f, bad = INFINITY;
     nn_gpu_optimise o = device_open(&a, &c);
     pl_rng r = pl_rng_at(3, 0, 0);
-    double least = 99, most = 0;
+    double min = 99, max = 0;
     (void)state;
 
     for (int i = 0; i < 160; i++) {
@@ -378,11 +378,11 @@ static void the_scale_of_the_next_step_is_that_of_the_host(void **state)
         *w = nn_loss_scale_next(*w, o.scale_after, taken);
         assert_int_equal(got.taken, taken);
         assert_true(got.scale.by == w->by && got.scale.good == w->good);
-        least = fmin(least, w->by);
-        most = fmax(most, w->by);
+        min = fmin(min, w->by);
+        max = fmax(max, w->by);
         ops->free(gpu, (void *)o.g);
     }
-    assert_true(least == 1 && most == NN_LOSS_SCALE_MOST);
+    assert_true(min == 1 && max == NN_LOSS_SCALE_MAX);
     device_close(&o);
 }
 

@@ -19,7 +19,7 @@ static void atoms_place(made_batch *m, const made_opts *o, pl_arena *mem, pl_rng
     int32_t *first = PL_NEW(mem, int32_t, o->n_graphs + 1);
 
     for (int g = 0; g < o->n_graphs; g++)
-        first[g + 1] = first[g] + (g == 1 ? 1 : 2 + (int32_t)pl_rng_below(rng, (uint64_t)(o->most_nodes - 1)));
+        first[g + 1] = first[g] + (g == 1 ? 1 : 2 + (int32_t)pl_rng_below(rng, (uint64_t)(o->max_nodes - 1)));
     m->b.n_graphs = o->n_graphs;
     m->b.n_nodes = first[o->n_graphs];
     m->b.first = first;
@@ -110,18 +110,18 @@ made_batch made_batch_new(const made_opts *o, pl_arena *mem)
 {
     made_batch m = { 0 };
     pl_rng rng = pl_rng_at(o->seed, 0, 1);
-    int32_t most, n;
+    int32_t max, n;
     float *node, *edge;
     edges e;
 
     atoms_place(&m, o, mem, &rng);
     n = m.b.n_nodes;
-    most = n * o->most_nodes;
-    e = (edges){ PL_NEW(mem, int32_t, most), PL_NEW(mem, int32_t, most), PL_NEW(mem, int32_t, most),
-                 PL_NEW(mem, int32_t, most), PL_NEW(mem, int32_t, most), PL_NEW(mem, int32_t, n + 1) };
+    max = n * o->max_nodes;
+    e = (edges){ PL_NEW(mem, int32_t, max), PL_NEW(mem, int32_t, max), PL_NEW(mem, int32_t, max),
+                 PL_NEW(mem, int32_t, max), PL_NEW(mem, int32_t, max), PL_NEW(mem, int32_t, n + 1) };
     edges_find(&m, o, &e);
     node = PL_NEW(mem, float, n * o->node_features);
-    edge = PL_NEW(mem, float, most * o->edge_features + 1);
+    edge = PL_NEW(mem, float, max * o->edge_features + 1);
     for (int32_t i = 0; i < n * o->node_features; i++)
         node[i] = (float)pl_rng_normal(&rng);
     edge_features_fill(&m, &e, o->edge_features, edge, o->seed);
@@ -135,8 +135,8 @@ made_batch made_batch_new(const made_opts *o, pl_arena *mem)
     m.b.rev = e.rev;
     m.b.pair = e.pair;
     m.b.pair_edge = e.pair_edge;
-    m.b.vec = (const float(*)[3])PL_NEW(mem, float, 3 * most);
-    m.b.dist = PL_NEW(mem, float, most);
+    m.b.vec = (const float(*)[3])PL_NEW(mem, float, 3 * max);
+    m.b.dist = PL_NEW(mem, float, max);
     made_batch_move(&m);
     return m;
 }

@@ -8,7 +8,7 @@
 #include "pipeline/base/arena.h"
 
 typedef struct made_opts {
-    int32_t n_graphs, most_nodes, node_features, edge_features;
+    int32_t n_graphs, max_nodes, node_features, edge_features;
     double cutoff; /* Angstrom; atoms lie in a box of side 3              */
     bool one_way;  /* drop some reverse edges, as neighbour lists of knn do */
     uint64_t seed;

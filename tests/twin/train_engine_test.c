@@ -145,7 +145,7 @@ static void classes_are_learned_and_the_same_bits_after_a_stop(void **state)
     whole = fresh(b, -1);
     assert_int_equal(run_train(&whole, engine_kind, 1), PL_OK);
     goes_on(b, &whole, 5, engine_kind, 1);
-    assert_true(whole.s.best_error == whole.least_loss);
+    assert_true(whole.s.best_error == whole.min_loss);
     if (!(whole.s.best_error < 0.3)) /* by chance: ln 2 */
         fail_msg("log loss %g of the validation molecules", whole.s.best_error);
 }

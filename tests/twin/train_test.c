@@ -25,7 +25,7 @@ struct nn_engine {
     float w[FEATURES];
     int64_t poison_at, calls; /* this call of backward gives a NaN; -1: none */
     int64_t poison_n;
-    float most; /* larger gradients overflow; 0: any will do           */
+    float max; /* larger gradients overflow; 0: any will do           */
 };
 
 static pl_code line_set(nn_engine *e, const float *params, pl_error *err)
@@ -53,8 +53,8 @@ static pl_code line_backward(nn_engine *e, const nn_batch *in, const float *dy, 
     for (int32_t g = 0; g < in->n_graphs; g++)
         for (int k = 0; k < FEATURES; k++)
             grad[k] += dy[g] * in->node[g * FEATURES + k];
-    for (int k = 0; k < FEATURES && e->most > 0; k++)
-        grad[k] = fabsf(grad[k]) <= e->most ? grad[k] : INFINITY;
+    for (int k = 0; k < FEATURES && e->max > 0; k++)
+        grad[k] = fabsf(grad[k]) <= e->max ? grad[k] : INFINITY;
     if (e->poison_at >= 0 && e->calls >= e->poison_at && e->calls < e->poison_at + e->poison_n)
         grad[1] = NAN;
     e->calls++;
@@ -68,7 +68,7 @@ typedef struct data {
     float node[TRAIN + VALID][FEATURES], target[TRAIN + VALID], gathered[2][TRAIN + VALID][FEATURES];
     int32_t edges[TRAIN + VALID];
     int64_t first;
-    int largest, most_edges; /* of the batches asked for; edges: of those of more than one molecule */
+    int largest, max_edges; /* of the batches asked for; edges: of those of more than one molecule */
 } data;
 
 static pl_code data_batch(void *ctx, int slot, nn_batch *out, const int64_t *which, int32_t n, pl_error *err)
@@ -81,8 +81,8 @@ static pl_code data_batch(void *ctx, int slot, nn_batch *out, const int64_t *whi
         d->largest = n;
     for (int32_t i = 0; i < n; i++)
         edges += d->edges[d->first + which[i]];
-    if (n > 1 && edges > d->most_edges)
-        d->most_edges = edges;
+    if (n > 1 && edges > d->max_edges)
+        d->max_edges = edges;
     for (int32_t i = 0; i < n; i++)
         memcpy(d->gathered[slot][i], d->node[d->first + which[i]], sizeof d->gathered[slot][i]);
     *out = (nn_batch){ .n_graphs = n, .n_nodes = n, .n_node_features = FEATURES, .node = d->gathered[slot][0] };
@@ -250,7 +250,7 @@ static void the_law_is_learned(void **state)
     assert_int_equal(train(b, NULL), PL_OK);
     assert_true(b->s.done && b->n_reports == EPOCHS);
     assert_true(b->report[EPOCHS - 1].valid.abs < 0.3 * b->report[0].valid.abs);
-    assert_true(b->train.largest <= 7 && b->train.most_edges <= 30 && b->train.most_edges > 20);
+    assert_true(b->train.largest <= 7 && b->train.max_edges <= 30 && b->train.max_edges > 20);
 }
 
 static void same_bits(const nn_train_state *a, const nn_train_state *b)
@@ -353,7 +353,7 @@ static void stopped_anywhere_with_lamb_too(void **state)
 static void scale_up(bench *b)
 {
     b->conf.scale_after = 3;
-    b->engine.most = 2000;
+    b->engine.max = 2000;
 }
 
 static void stopped_anywhere_while_the_loss_is_scaled_too(void **state)

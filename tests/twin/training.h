@@ -172,7 +172,7 @@ typedef struct run {
     slow_save *slow; /* in place of a checkpoint; or NULL */
     bool beside;     /* with a second engine for the validation molecules */
     const nn_engine_kind *kind;
-    double last_valid, first_valid, least_loss; /* of valid; least_loss: of all epochs */
+    double last_valid, first_valid, min_loss; /* of valid; min_loss: of all epochs */
 } run;
 
 static bool run_stop(void *ctx)
@@ -262,7 +262,7 @@ static pl_code run_epoch(void *ctx, const nn_epoch_report *report, pl_error *err
     }
     if (report->epoch == 1)
         r->first_valid = r->last_valid;
-    r->least_loss = fmin(report->epoch == 1 ? INFINITY : r->least_loss, report->valid.loss / (double)report->valid.n);
+    r->min_loss = fmin(report->epoch == 1 ? INFINITY : r->min_loss, report->valid.loss / (double)report->valid.n);
     return PL_OK;
 }
 

@@ -13,10 +13,10 @@
 
 #include "models/training/prefetch.h"
 
-enum { MOST = 8, BAD = 99 };
+enum { MAX = 8, BAD = 99 };
 
 typedef struct source {
-    float node[2][MOST];
+    float node[2][MAX];
     atomic_int n_made;
     atomic_bool elsewhere; /* a batch was made by another thread than the test's */
     pthread_t here;

@@ -163,7 +163,7 @@ static int valence_of(int z, int q)
 }
 
 /* The least sum of |charge|; -1: none. */
-static int least_by_trial(const int32_t sum[], int32_t a, int charge)
+static int min_by_trial(const int32_t sum[], int32_t a, int charge)
 {
     int best = -1;
 
@@ -172,7 +172,7 @@ static int least_by_trial(const int32_t sum[], int32_t a, int charge)
     for (int q = -1; q <= 1; q++) {
         if (valence_of(m.z[a], q) != sum[a])
             continue;
-        const int rest = least_by_trial(sum, a + 1, charge - q);
+        const int rest = min_by_trial(sum, a + 1, charge - q);
         if (rest >= 0 && (best < 0 || rest + abs(q) < best))
             best = rest + abs(q);
     }
@@ -190,7 +190,7 @@ static int least_of_all(void)
         for (int32_t b = 0, c = code; b < m.s.n_bonds; b++, c /= 3)
             for (int e = 0; e < 2; e++)
                 sum[m.bond[b][e]] += 1 + c % 3;
-        const int found = least_by_trial(sum, 0, m.s.charge);
+        const int found = min_by_trial(sum, 0, m.s.charge);
         if (found >= 0 && (best < 0 || found < best))
             best = found;
     }
@@ -227,9 +227,9 @@ static void the_sum_of_charges_is_the_least_of_all_assignments(void **state)
         int32_t sum[MAX] = { 0 };
         make_skeleton();
         const ch_bonding end = ch_bonding_solve(&m.s, m.order, m.formal);
-        const int least = least_of_all();
-        if ((end == CH_BONDING_OK) != (least >= 0))
-            fail_msg("skeleton %d: %d, and the least sum is %d", i, (int)end, least);
+        const int min = least_of_all();
+        if ((end == CH_BONDING_OK) != (min >= 0))
+            fail_msg("skeleton %d: %d, and the least sum is %d", i, (int)end, min);
         if (end != CH_BONDING_OK)
             continue;
         for (int32_t b = 0; b < m.s.n_bonds; b++)
@@ -241,9 +241,9 @@ static void the_sum_of_charges_is_the_least_of_all_assignments(void **state)
             total += m.formal[a];
         }
         assert_int_equal(total, 0);
-        assert_int_equal(found, least);
+        assert_int_equal(found, min);
         solved++;
-        charged += least > 0;
+        charged += min > 0;
     }
     assert_true(solved > 300 && charged > 50);
 }

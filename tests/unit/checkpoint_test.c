@@ -136,7 +136,7 @@ static void checksums_make(unsigned char *file, uint64_t at, uint64_t bytes)
 
 static void the_scale_of_the_loss_is_new_in_the_numbers(void **state)
 {
-    static const double bad[] = { -1, (double)INFINITY, (double)NAN, 2.0 * NN_LOSS_SCALE_MOST };
+    static const double bad[] = { -1, (double)INFINITY, (double)NAN, 2.0 * NN_LOSS_SCALE_MAX };
     bench *b = *state;
     nn_train_state s, want = b->s;
     unsigned char *file;

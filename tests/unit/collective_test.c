@@ -32,7 +32,7 @@ enum { N = 97 };
 /* Every number once, each shard where nn_shards_part says, equal counts, about equal edges. */
 static void check_deal(int32_t n, int shards, const int32_t *edges)
 {
-    int64_t which[N], out[N], at = 0, least = INT64_MAX, most = 0;
+    int64_t which[N], out[N], at = 0, min = INT64_MAX, max = 0;
     nn_card scratch[N];
     bool seen[N] = { false };
     int32_t largest = 0;
@@ -53,11 +53,11 @@ static void check_deal(int32_t n, int shards, const int32_t *edges)
             sum += edges[out[i]];
         }
         at += part.n;
-        least = sum < least ? sum : least;
-        most = sum > most ? sum : most;
+        min = sum < min ? sum : min;
+        max = sum > max ? sum : max;
     }
     assert_int_equal(at, n);
-    assert_true(most - least <= 2 * (int64_t)largest);
+    assert_true(max - min <= 2 * (int64_t)largest);
 }
 
 static void a_batch_is_dealt_completely_and_evenly(void **state)

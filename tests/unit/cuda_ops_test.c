@@ -81,8 +81,8 @@ static void gradients_of_tables_of_long_cells(void **state)
     nn_gpu_so2 a = { .n_orders = 2,
                      .x_size = 3 * LONG_K,
                      .y_size = 3 * LONG_N,
-                     .most_n = LONG_N,
-                     .most_k = LONG_K,
+                     .max_n = LONG_N,
+                     .max_k = LONG_K,
                      .k = { LONG_K, LONG_K },
                      .n = { LONG_N, LONG_N },
                      .x_at = { 0, LONG_K },
@@ -239,13 +239,13 @@ static nn_gpu_sum attention_sum(const attention *a, const nn_gpu_turn *t, const 
 /* Relative to the largest; a NaN is not near. */
 static void all_near(const float *got, const float *want, size_t n)
 {
-    double most = 0;
+    double max = 0;
 
     for (size_t i = 0; i < n; i++)
-        most = fmax(most, fabs((double)want[i]));
-    assert_true(most > 0.01);
+        max = fmax(max, fabs((double)want[i]));
+    assert_true(max > 0.01);
     for (size_t i = 0; i < n; i++)
-        if (!(fabs((double)got[i] - want[i]) <= 4e-6 * most))
+        if (!(fabs((double)got[i] - want[i]) <= 4e-6 * max))
             fail_msg("number %zu is %.9g, should be %.9g", i, (double)got[i], (double)want[i]);
 }
 
@@ -351,8 +351,8 @@ static const nn_gpu_so2 wide = { .n_orders = 2,
                                  .n_tiles = 2,
                                  .x_size = WIDE_X,
                                  .y_size = WIDE_Y,
-                                 .most_n = 200,
-                                 .most_k = 40,
+                                 .max_n = 200,
+                                 .max_k = 40,
                                  .k = { 40, 37 },
                                  .n = { 200, 100 },
                                  .x_at = { 0, 40 },
@@ -472,13 +472,13 @@ static void a_norm_of_many_nodes_is_that_of_few(void **state)
         assert_true(fabsf(grad[0][i] - grad[1][i]) < 1e-4f * (3 + fabsf(grad[0][i])) && grad[0][i] != 0); /* 1300 terms */
 }
 
-enum { NORM_MOST = 70, NORM_NODES = 3 };
+enum { NORM_MAX = 70, NORM_NODES = 3 };
 
 /* One degree of a node, v: x [dim][ch], gain [ch], bias [ch]. y = relu(gain (|x| - mean) / deviation + bias) x / |x|; sum of dy y. */
 static double norm_plain(int ch, int dim, const double *v, const float *dy, double *y)
 {
     const double *gain = v + ch * dim, *bias = gain + ch;
-    double size[NORM_MOST], mean = 0, var = 0, sum = 0;
+    double size[NORM_MAX], mean = 0, var = 0, sum = 0;
 
     for (int k = 0; k < ch; k++) {
         size[k] = 0;
@@ -500,7 +500,7 @@ static double norm_plain(int ch, int dim, const double *v, const float *dy, doub
 /* grad [ch*dim + 2 ch] += differences of that sum. */
 static void norm_slopes(int ch, int dim, double *v, const float *dy, double *grad)
 {
-    double y[5 * NORM_MOST], h = 1e-6;
+    double y[5 * NORM_MAX], h = 1e-6;
 
     for (int i = 0; i < ch * dim + 2 * ch; i++) {
         double was = v[i], up;
@@ -524,7 +524,7 @@ static void norm_degree(const nn_gpu_norm *a, int l, const float *params, const 
                         const float *dx, const float *grad)
 {
     int ch = a->nodes.ch[l], dim = 2 * l + 1;
-    double v[7 * NORM_MOST], want[5 * NORM_MOST], slope[7 * NORM_MOST], of_params[2 * NORM_MOST] = { 0 };
+    double v[7 * NORM_MAX], want[5 * NORM_MAX], slope[7 * NORM_MAX], of_params[2 * NORM_MAX] = { 0 };
 
     for (int node = 0; node < NORM_NODES; node++) {
         int64_t at = (int64_t)node * a->nodes.size + a->nodes.at[l];
@@ -548,7 +548,7 @@ static void norm_degree(const nn_gpu_norm *a, int l, const float *params, const 
 
 static void norms_of_every_width(void **state)
 {
-    static const int ch[][3] = { { 32, 1, 31 }, { 33, 64, NORM_MOST }, { 4, 0, 8 } };
+    static const int ch[][3] = { { 32, 1, 31 }, { 33, 64, NORM_MAX }, { 4, 0, 8 } };
     (void)state;
 
     for (size_t set = 0; set < sizeof ch / sizeof *ch; set++) {

@@ -280,7 +280,7 @@ static void validation_molecules_are_found_by_their_first_block(void **state)
     static const char *const keys[] = { "CCCCCCCCCCCCCC", "AAAAAAAAAAAAAA", "BBBBBBBBBBBBBB", "AAAAAAAAAAAAAA", "" };
     static const struct {
         int n;
-        int64_t most;
+        int64_t max;
         bool all, has_b, has_c;
         int kept;
     } cases[] = { { 4, 100, true, true, true, 3 },
@@ -297,7 +297,7 @@ static void validation_molecules_are_found_by_their_first_block(void **state)
         nn_tensor t;
         for (int i = 0; i < cases[k].n; i++)
             strcpy(key[i], keys[i]);
-        assert_int_equal(nn_seen_make(&s, key, cases[k].n, cases[k].most, true, mem, NULL), PL_OK);
+        assert_int_equal(nn_seen_make(&s, key, cases[k].n, cases[k].max, true, mem, NULL), PL_OK);
         assert_true(s.known && s.all == cases[k].all && s.n == cases[k].kept);
         assert_int_equal(nn_seen_has(&s, "BBBBBBBBBBBBBB-UHFFFAOYSA-N"), cases[k].has_b);
         assert_int_equal(nn_seen_has(&s, "CCCCCCCCCCCCCC-ZZZZZZZZZZ-N"), cases[k].has_c);

@@ -15,7 +15,7 @@
 #include "chem/structures/embed.h"
 #include "sdf_mol.h"
 
-enum { MOST = 340, ATTEMPTS = 20 };
+enum { MAX = 340, ATTEMPTS = 20 };
 
 static pl_arena *mem;
 static sdf_mol *all;
@@ -25,8 +25,8 @@ static int make(void **state)
 {
     (void)state;
     mem = pl_arena_new(1 << 20);
-    all = PL_NEW(mem, sdf_mol, MOST);
-    n_all = sdf_read_terms(all, MOST, 300, MOLSIEVE_TESTS, mem);
+    all = PL_NEW(mem, sdf_mol, MAX);
+    n_all = sdf_read_terms(all, MAX, 300, MOLSIEVE_TESTS, mem);
     return n_all > 250 ? 0 : -1;
 }
 

@@ -161,13 +161,13 @@ static void matrix_products_have_the_layout_of_the_ptx_manual(void **)
 static void what_tensor_cores_cut_off_is_cut_off(void **)
 {
     const double small[4] = { -0x1p-26, -0x1p-26, -0x1p-26, -0x1p-26 }, half[4] = { 0x1.8p-23, 0, 0, 0 };
-    const double many[4] = { 0x1p-3, 0x1p-4, -0x1p-5, 0x1p-40 }, most[4] = { 0x1p127, 0x1p127, 0, 0 };
+    const double many[4] = { 0x1p-3, 0x1p-4, -0x1p-5, 0x1p-40 }, max[4] = { 0x1p127, 0x1p127, 0, 0 };
 
     assert_true(emu_add<4>(1, small) == 1.0f);           /* to nearest: 1 - 2^-24 */
     assert_true(emu_add<4>(1, half) == 1.0f + 0x1p-23f); /* to nearest: 2^-22 more than 1 */
     assert_true(emu_add<4>(-0.5f, many) == -0.34375f);
     assert_true(emu_add<1>(0, small) == -0x1p-26f && emu_add<0>(0.25f, small) == 0.25f);
-    assert_true(isinf(emu_add<4>(0x1p127f, most)) && isnan(emu_add<4>(NAN, small)));
+    assert_true(isinf(emu_add<4>(0x1p127f, max)) && isnan(emu_add<4>(NAN, small)));
 }
 
 /* Two groups under way, the second partly filled with zeros; out: before and after each wait. */

@@ -387,13 +387,13 @@ static void the_cache_of_tables_is_full_at_its_limit(void **state)
     nn_cpu_table_cache large = { .n_scalars = 1, .n_convs = 1, .size = NN_KEEP_BYTES / 4 / 10 };
     (void)state;
 
-    for (int i = 0; i < NN_KEEP_MOST; i++)
+    for (int i = 0; i < NN_KEEP_MAX; i++)
         assert_int_equal(nn_cpu_table_cache_find(&many, &(float){ (float)i }), i);
     assert_int_equal(nn_cpu_table_cache_find(&many, &(float){ -1 }), -1);
     assert_int_equal(nn_cpu_table_cache_find(&many, &(float){ 5 }), 5);
     for (int i = 0; i < 10; i++)
-        assert_int_equal(nn_cpu_table_cache_find(&large, &(float){ (float)i }), i < 9 || large.most == 10 ? i : -1);
-    assert_int_equal(large.most, NN_KEEP_BYTES / (large.size * 4 + 1));
+        assert_int_equal(nn_cpu_table_cache_find(&large, &(float){ (float)i }), i < 9 || large.max == 10 ? i : -1);
+    assert_int_equal(large.max, NN_KEEP_BYTES / (large.size * 4 + 1));
     nn_cpu_table_cache_free(&many);
     nn_cpu_table_cache_free(&large);
 }

@@ -171,13 +171,13 @@ static int be_the_worker(void)
 
 /* ---- the tests ------------------------------------------------------------ */
 
-enum { MOST = 64, HUGE_TEXT = 700000 };
+enum { MAX = 64, HUGE_TEXT = 700000 };
 
 typedef struct bench {
     ch_worker *w;
     pl_arena *mem;
-    ch_input in[MOST];
-    ch_prepared out[MOST];
+    ch_input in[MAX];
+    ch_prepared out[MAX];
     int32_t n;
 } bench;
 

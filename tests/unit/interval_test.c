@@ -11,9 +11,9 @@
 #include "models/metrics/conformal.h"
 #include "pipeline/base/rng.h"
 
-enum { MOST = 4000 };
+enum { MAX = 4000 };
 
-static double y[MOST], p[MOST], alike[MOST];
+static double y[MAX], p[MAX], alike[MAX];
 static pl_arena *mem;
 
 static int mem_open(void **state)
@@ -106,12 +106,12 @@ static void nine_in_ten_further_molecules_are_within_in_each_band(void **state)
     int held[3] = { 0 }, all[3] = { 0 };
 
     (void)state;
-    for (int64_t k = 0; k < MOST; k++) {
+    for (int64_t k = 0; k < MAX; k++) {
         alike[k] = pl_rng_real(&r);
         y[k] = 0;
         p[k] = pl_rng_normal(&r) * (1.2 - alike[k]);
     }
-    i = fitted(MOST);
+    i = fitted(MAX);
     assert_true(i.n == 3 && i.band[0].within > i.band[1].within && i.band[1].within > i.band[2].within);
     for (int k = 0; k < 6000; k++) {
         const double likeness = pl_rng_real(&r), off = fabs(pl_rng_normal(&r) * (1.2 - likeness));
@@ -155,10 +155,10 @@ static void the_lowest_calibrated_similarity_is_that_of_the_tenth(void **state)
     assert_true(fabs(lowest_of(1000) - 0.009) < 1e-12);
     for (int k = 0; k < 50; k++)
         alike[k] = 0.5 - 0.01 * k;
-    assert_true(fabs(lowest_of(50) - 0.05) < 1e-12);  /* 0.01 .. 0.5: the fifth */
-    for (int64_t n = NN_INTERVAL_LEAST; n < 300; n++) /* alike[i] is (i + 1) / n, or the like: sorted it is the same */
+    assert_true(fabs(lowest_of(50) - 0.05) < 1e-12); /* 0.01 .. 0.5: the fifth */
+    for (int64_t n = NN_INTERVAL_MIN; n < 300; n++)  /* alike[i] is (i + 1) / n, or the like: sorted it is the same */
         assert_true(lowest_of(n) == nth_smallest(n, (int64_t)fmin(fmax((double)(n / 10), 1), 10)));
-    assert_true(lowest_of(NN_INTERVAL_LEAST) > 0 && lowest_of(NN_INTERVAL_LEAST - 1) == 0 && lowest_of(0) == 0);
+    assert_true(lowest_of(NN_INTERVAL_MIN) > 0 && lowest_of(NN_INTERVAL_MIN - 1) == 0 && lowest_of(0) == 0);
     alike[7] = NAN;
     assert_true(lowest_of(50) == 0);
 }

@@ -23,7 +23,7 @@
 #include "models/comm/tcp/meet.h"
 #include "pipeline/base/file.h"
 
-enum { MOST = 4 };
+enum { MAX = 4 };
 
 /* What one process is to do, and (in memory that the test sees) how it ended. */
 typedef struct rank {
@@ -37,7 +37,7 @@ typedef struct rank {
 
 typedef struct bench {
     char folder[64];
-    rank rank[MOST];
+    rank rank[MAX];
     pl_error *end;
 } bench;
 
@@ -54,13 +54,13 @@ static int bench_open(void **state)
 
     if (b == NULL)
         return 1;
-    b->end = mmap(NULL, MOST * sizeof *b->end, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    b->end = mmap(NULL, MAX * sizeof *b->end, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     strcpy(b->folder, "/tmp/molsieve-meet-XXXXXX");
     if (b->end == MAP_FAILED || mkdtemp(b->folder) == NULL)
         return 1;
-    for (int i = 0; i < MOST; i++) {
+    for (int i = 0; i < MAX; i++) {
         b->rank[i] = (rank){ .folder = b->folder, .patience = 20, .end = &b->end[i] };
-        b->rank[i].launch = (nn_launch){ .by = "a test", .rank = i, .size = MOST, .local_rank = i };
+        b->rank[i].launch = (nn_launch){ .by = "a test", .rank = i, .size = MAX, .local_rank = i };
     }
     *state = b;
     return 0;
@@ -71,7 +71,7 @@ static int bench_close(void **state)
     bench *b = *state;
     int rc = rmdir(b->folder); /* no file is left there */
 
-    (void)munmap(b->end, MOST * sizeof *b->end);
+    (void)munmap(b->end, MAX * sizeof *b->end);
     free(b);
     return rc;
 }
@@ -144,7 +144,7 @@ static void ranks_meet_by_a_file_in_any_order(void **state)
 {
     bench *b = *state;
 
-    for (int size = 1; size <= MOST; size++)
+    for (int size = 1; size <= MAX; size++)
         for (int late = 0; late < size; late++) {
             for (int i = 0; i < size; i++)
                 b->rank[i].late = i == late ? 0.2 : 0;
@@ -172,7 +172,7 @@ static void masters_set(bench *b)
     char port[16];
 
     port_make(port);
-    for (int i = 0; i < MOST; i++) {
+    for (int i = 0; i < MAX; i++) {
         strcpy(b->rank[i].launch.host, "127.0.0.1");
         strcpy(b->rank[i].launch.port, port);
         b->rank[i].folder = NULL;
@@ -199,7 +199,7 @@ static void a_rank_that_never_comes_is_named_by_all(void **state)
     for (int by_file = 0; by_file < 2; by_file++) {
         if (!by_file)
             masters_set(b);
-        for (int i = 0; i < MOST; i++) {
+        for (int i = 0; i < MAX; i++) {
             b->rank[i].folder = b->folder;
             if (by_file)
                 b->rank[i].launch.host[0] = b->rank[i].launch.port[0] = '\0';
@@ -298,15 +298,15 @@ static void two_jobs_share_a_folder(void **state)
 {
     bench *b = *state;
 
-    for (int i = 0; i < MOST; i++) {
+    for (int i = 0; i < MAX; i++) {
         b->rank[i].launch.rank = i / 2;
         b->rank[i].launch.size = 2;
         b->rank[i].work = work_sum;
         snprintf(b->rank[i].launch.job, sizeof b->rank[i].launch.job, "job %d", i % 2);
     }
-    for (int i = MOST - 1; i >= 0; i--)
+    for (int i = MAX - 1; i >= 0; i--)
         rank_start(&b->rank[i]);
-    for (int i = 0; i < MOST; i++)
+    for (int i = 0; i < MAX; i++)
         check_end(&b->rank[i], 0, "");
 }
 

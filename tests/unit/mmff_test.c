@@ -76,7 +76,7 @@ static double rounding(const ch_terms *terms, int class, const suite_molecule *m
 static void every_class_of_every_molecule_of_the_suite_agrees(void **state)
 {
     int strict[CH_N_TERM_CLASSES] = { 0 };
-    double most = 0;
+    double max = 0;
 
     (void)state;
     assert_int_equal(w.suite.n, 601);
@@ -94,12 +94,12 @@ static void every_class_of_every_molecule_of_the_suite_agrees(void **state)
                 fail_msg("%s: %s is %.5f, not %.5f; the coordinates explain %.5f", m->name,
                          ch_term_class_name((enum ch_term_class)c), sums[c], m->energy[c], sigma);
             else
-                most = fmax(most, off / sigma);
+                max = fmax(max, off / sigma);
         }
     }
     for (int c = 0; c < CH_N_TERM_CLASSES; c++)
         print_message("%s: %d of %d within 0.001 or 1e-4\n", ch_term_class_name((enum ch_term_class)c), strict[c], w.suite.n);
-    print_message("the others are off by at most %.1f standard deviations of the coordinates' rounding\n", most);
+    print_message("the others are off by at most %.1f standard deviations of the coordinates' rounding\n", max);
 }
 
 /* ---- gradients ---- */

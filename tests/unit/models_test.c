@@ -195,15 +195,15 @@ static void initial_parameters_follow_their_distributions(void **state)
         const nn_param *p = &m->param[k];
         bool normal =
             strstr(p->name, "to_query") != NULL || strstr(p->name, "project") != NULL || strstr(p->name, "kernel_self") != NULL;
-        double sum = 0.0, most = 0.0;
+        double sum = 0.0, max = 0.0;
         for (size_t e = 0; e < p->size; e++) {
             sum += (double)a[p->at + e] * (double)a[p->at + e];
-            most = fmax(most, fabs((double)a[p->at + e]));
+            max = fmax(max, fabs((double)a[p->at + e]));
         }
         if (normal && p->size >= 500)
             assert_true(fabs(sqrt(sum / (double)p->size * p->dims[1]) - 1.0) < 0.12);
         else if (!normal && p->n_dims == 2)
-            assert_true(most <= 1.0 / sqrt(p->dims[1]) + 1e-7 && (p->size < 100 || most > 0.8 / sqrt(p->dims[1])));
+            assert_true(max <= 1.0 / sqrt(p->dims[1]) + 1e-7 && (p->size < 100 || max > 0.8 / sqrt(p->dims[1])));
     }
     assert_true(a[m->param[nn_se3_find(m, "transformer.graph_modules.1.group_norm.weight")].at] == 1.0f);
     assert_true(a[m->param[nn_se3_find(m, "transformer.graph_modules.1.group_norm.bias")].at] == 0.0f);

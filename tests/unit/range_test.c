@@ -343,7 +343,7 @@ static void the_metadata_holds_all_of_it(void **state)
     (void)state;
     r.kind[r.n_kinds++] = (nn_kind){ 7, 1, false };
     r.kind[r.n_kinds++] = (nn_kind){ 17, -1, true };
-    r.ring_sizes = 1u << 3 | 1u << NN_RING_MOST;
+    r.ring_sizes = 1u << 3 | 1u << NN_RING_MAX;
     r.low[NN_CHARGE] = -2;
     text = nn_range_text(&r, mem);
     assert_non_null(text);

@@ -265,11 +265,11 @@ static pl_code commit_failures(void *state, pl_unit *unit, pl_error *err)
     const pl_failure whole = {
         .record_id = 3, .mol_id = 4, .code = "died", .message = "worker\x01", .signal = 11, .cpu_s = 2.5, .attempt = 2
     };
-    const pl_failure least = { .record_id = 5, .code = "late" };
+    const pl_failure min = { .record_id = 5, .code = "late" };
     pl_code code = unit->index == 0 ? pl_failure_add(env, &whole, err) : PL_OK;
 
     if (code == PL_OK && unit->index == 0)
-        code = pl_failure_add(env, &least, err);
+        code = pl_failure_add(env, &min, err);
     return code != PL_OK ? code : toy_count.commit(state, unit, err);
 }
 

@@ -14,7 +14,7 @@
 #include "chem/structures/check.h"
 #include "sdf_mol.h"
 
-enum { MOST = 60 };
+enum { MAX = 60 };
 
 static pl_arena *mem;
 static sdf_mol *all;
@@ -32,8 +32,8 @@ static int make(void **state)
 {
     (void)state;
     mem = pl_arena_new(1 << 20);
-    all = PL_NEW(mem, sdf_mol, MOST);
-    n_all = sdf_read_terms(all, MOST, 0, MOLSIEVE_TESTS, mem);
+    all = PL_NEW(mem, sdf_mol, MAX);
+    n_all = sdf_read_terms(all, MAX, 0, MOLSIEVE_TESTS, mem);
     return n_all > 25 ? 0 : -1;
 }
 

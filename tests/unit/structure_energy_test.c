@@ -16,7 +16,7 @@
 #include "mmff_suite.h"
 #include "sdf_mol.h"
 
-enum { MOST = 340 };
+enum { MAX = 340 };
 
 static pl_arena *mem;
 static sdf_mol *all;
@@ -26,8 +26,8 @@ static int make(void **state)
 {
     (void)state;
     mem = pl_arena_new(1 << 20);
-    all = PL_NEW(mem, sdf_mol, MOST);
-    n_all = sdf_read_terms(all, MOST, 300, MOLSIEVE_TESTS, mem);
+    all = PL_NEW(mem, sdf_mol, MAX);
+    n_all = sdf_read_terms(all, MAX, 300, MOLSIEVE_TESTS, mem);
     return n_all > 250 ? 0 : -1;
 }
 

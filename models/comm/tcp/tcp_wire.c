@@ -170,15 +170,15 @@ pl_code nn_wires_recv(nn_wires *w, int from, uint32_t kind, void *bytes, size_t 
     return code != PL_OK ? code : get(w, from, bytes, n, err);
 }
 
-pl_code nn_wires_any(nn_wires *w, int from, uint32_t *kind, char *bytes, size_t most, pl_error *err)
+pl_code nn_wires_any(nn_wires *w, int from, uint32_t *kind, char *bytes, size_t max, pl_error *err)
 {
     head h;
     pl_code code = head_get(w, from, &h, err);
 
-    if (code == PL_OK && h.n > most)
+    if (code == PL_OK && h.n > max)
         return pl_fail(err, PL_EDEVICE, "the process that answered is not a rank of this program");
     *kind = code != PL_OK ? 0 : h.kind;
-    if (code == PL_OK && h.n < most)
+    if (code == PL_OK && h.n < max)
         bytes[h.n] = '\0';
     return code != PL_OK ? code : get(w, from, bytes, (size_t)h.n, err);
 }

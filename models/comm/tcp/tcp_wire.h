@@ -35,7 +35,7 @@ pl_code nn_wires_recv(nn_wires *w, int from, uint32_t kind, void *bytes, size_t 
  * byte. */
 bool nn_wires_whole(int fd, size_t n);
 /* Receives a message of any kind with at most `most` bytes; NUL-terminated if it is shorter. */
-pl_code nn_wires_any(nn_wires *w, int from, uint32_t *kind, char *bytes, size_t most, pl_error *err);
+pl_code nn_wires_any(nn_wires *w, int from, uint32_t *kind, char *bytes, size_t max, pl_error *err);
 /* EDEVICE: a connection was closed. Does not wait. */
 pl_code nn_wires_watch(nn_wires *w, pl_error *err);
 /* Seconds on the monotonic clock. */

@@ -36,10 +36,10 @@ typedef struct nn_cpu_layout {
 
 /* Layout of a feature vector in the frame of an edge, sorted by order: m = 0 of all degrees,
  * then for m = 1.. the components +m of all degrees l >= m, then their -m. Orders above
- * m_most are left out. Channel k of component c of degree l is at to[l][c] + k; pad and at (of
+ * m_max are left out. Channel k of component c of degree l is at to[l][c] + k; pad and at (of
  * component 0) are those of the layout that it is rotated from. */
 typedef struct nn_cpu_edge_layout {
-    int32_t n_degrees, m_most, size, ld; /* ld: from one edge to the next */
+    int32_t n_degrees, m_max, size, ld; /* ld: from one edge to the next */
     int32_t pad[NN_DEGREES], at[NN_DEGREES], to[NN_DEGREES][2 * NN_MAX_DEGREE + 1];
 } nn_cpu_edge_layout;
 

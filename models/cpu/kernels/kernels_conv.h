@@ -409,19 +409,19 @@ static inline __attribute__((always_inline)) void turn_degrees(const float *d, c
 {
     for (int k = 0; k < f->pad[0]; k += NK_W)
         store(y + k, load(x + k));
-    if (f->m_most == 0) {
+    if (f->m_max == 0) {
         for (int l = 1; l < f->n_degrees; l++)
             turn_degree(d, f, l, 0, to_frame, x, y);
         return;
     }
     turn_degree(d, f, 1, 1, to_frame, x, y);
-    if (f->n_degrees > 2 && f->m_most >= 2)
+    if (f->n_degrees > 2 && f->m_max >= 2)
         turn_degree(d, f, 2, 2, to_frame, x, y);
-    if (f->n_degrees > 3 && f->m_most >= 3)
+    if (f->n_degrees > 3 && f->m_max >= 3)
         turn_degree(d, f, 3, 3, to_frame, x, y);
-    for (int l = f->m_most + 1; l < f->n_degrees; l++) /* fewer orders than the degree has */
-        turn_degree(d, f, l, f->m_most, to_frame, x, y);
-    if (f->m_most == 4)
+    for (int l = f->m_max + 1; l < f->n_degrees; l++) /* fewer orders than the degree has */
+        turn_degree(d, f, l, f->m_max, to_frame, x, y);
+    if (f->m_max == 4)
         turn_degree(d, f, 4, 4, to_frame, x, y);
 }
 

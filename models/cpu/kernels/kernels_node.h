@@ -347,13 +347,13 @@ static void attend_back(const nn_cpu_attend *a)
 
 /* ---- NormSE3, docs/model.md 5.1 --------------------------------------------------- */
 
-static const float least_norm = 0x1p-24f;
+static const float min_norm = 0x1p-24f;
 
-enum { NORM_MOST = 1024 }; /* channels, by nn_se3_check */
+enum { NORM_MAX = 1024 }; /* channels, by nn_se3_check */
 
 typedef struct norm_state {
     float rstd;
-    float size[NORM_MOST], hat[NORM_MOST]; /* norms; normalised norms */
+    float size[NORM_MAX], hat[NORM_MAX]; /* norms; normalised norms */
 } norm_state;
 
 /* The norms of all channels. */
@@ -369,7 +369,7 @@ static inline void norm_sizes(const nn_cpu_norm *n, const float *x, float *size)
     }
     for (int k = 0; k < pad; k++) {
         float s = sqrtf(size[k]);
-        size[k] = s > least_norm ? s : least_norm;
+        size[k] = s > min_norm ? s : min_norm;
     }
 }
 
@@ -414,7 +414,7 @@ static void norm(const nn_cpu_norm *n)
 }
 
 typedef struct norm_grad {
-    float q[NORM_MOST], factor[NORM_MOST], dhat[NORM_MOST];
+    float q[NORM_MAX], factor[NORM_MAX], dhat[NORM_MAX];
 } norm_grad;
 
 /* Channels from k: q = dy . x, the gradient of the normalised norms, of gain and bias. */
@@ -445,7 +445,7 @@ static void norm_back_node(const nn_cpu_norm *n, const norm_state *s, const floa
     for (int k = 0; k < n->pad; k += NK_W) {
         vf size = load(s->size + k), factor = load(g.factor + k);
         vf dn = s->rstd * (load(g.dhat + k) - mean - load(s->hat + k) * dot) - load(g.q + k) * factor / size;
-        vf along = positive(size - least_norm, dn / size);
+        vf along = positive(size - min_norm, dn / size);
         for (int c = 0; c < n->dim; c++) {
             size_t i = (size_t)(c * n->pad + k);
             store(dx + i, load(dy + i) * factor + along * load(x + i));

@@ -7,9 +7,9 @@
  * the packed C. */
 
 enum {
-    HALF_MOST = 1024 * 5,                  /* k: channels of all degrees                */
-    HALF_NUMBERS = 16 * 3 * 2 * HALF_MOST, /* 16 rows of it, three times, two parts     */
-    HALF_ROWS = 64,                        /* rows at most                              */
+    HALF_MAX = 1024 * 5,                  /* k: channels of all degrees                */
+    HALF_NUMBERS = 16 * 3 * 2 * HALF_MAX, /* 16 rows of it, three times, two parts     */
+    HALF_ROWS = 64,                       /* rows at most                              */
     OUTER_BLOCK = 128,
     OUTER_DEPTH = 64 /* of inputs and outputs; rows               */
 };
@@ -63,11 +63,11 @@ static void half_rows(const nn_cpu_product *p, int32_t row, int32_t n, nn_bf16 *
 static void half_run(const nn_cpu_product *p, int parts)
 {
     _Alignas(64) nn_bf16 scratch[HALF_NUMBERS];
-    int32_t most = HALF_NUMBERS / (3 * 2 * p->k) / 16 * 16;
+    int32_t max = HALF_NUMBERS / (3 * 2 * p->k) / 16 * 16;
 
-    most = most < HALF_ROWS ? most : HALF_ROWS;
-    for (int32_t row = 0; row < p->n_rows; row += most)
-        half_rows(p, row, p->n_rows - row < most ? p->n_rows - row : most, scratch, parts);
+    max = max < HALF_ROWS ? max : HALF_ROWS;
+    for (int32_t row = 0; row < p->n_rows; row += max)
+        half_rows(p, row, p->n_rows - row < max ? p->n_rows - row : max, scratch, parts);
 }
 
 /* One piece of the gradient of B: rows row .. row+n-1, inputs from k, outputs from o. */

@@ -235,11 +235,11 @@ static bool gpu_intact(nn_gpu *g, void *p)
 
 static unsigned channels_of(const nn_gpu_edges *e)
 {
-    int32_t most = 1;
+    int32_t max = 1;
 
     for (int l = 0; l < NN_GPU_DEGREES; l++)
-        most = e->ch[l] > most ? e->ch[l] : most;
-    return (unsigned)most;
+        max = e->ch[l] > max ? e->ch[l] : max;
+    return (unsigned)max;
 }
 
 static void gpu_zero(nn_gpu *g, void *p, size_t bytes)
@@ -437,11 +437,11 @@ static void op_norm(nn_gpu *g, const nn_gpu_norm *a)
 
 static void op_norm_back(nn_gpu *g, const nn_gpu_norm *a)
 {
-    int32_t most = 0;
+    int32_t max = 0;
 
     for (int l = 0; l < a->nodes.n_degrees; l++)
-        most = a->nodes.ch[l] > most ? a->nodes.ch[l] : most;
-    LAUNCH(norm_grad, dim3(NN_GPU_PARTS, (unsigned)a->nodes.n_degrees), WARPS * 32, WARPS * 2 * (size_t)most * sizeof(float),
+        max = a->nodes.ch[l] > max ? a->nodes.ch[l] : max;
+    LAUNCH(norm_grad, dim3(NN_GPU_PARTS, (unsigned)a->nodes.n_degrees), WARPS * 32, WARPS * 2 * (size_t)max * sizeof(float),
            g->stream, *a);
     launched(g, "norm_back");
 }

@@ -108,7 +108,7 @@ static bool product_thin(const gemm_product *p)
 {
     bool gradient = p->a_along == p->b_along && (p->a_along || p->splits > 1) && !p->more && p->c_as == NN_GPU_FP32;
 
-    return gradient && (p->m <= THIN_MOST || p->n <= THIN_MOST)
+    return gradient && (p->m <= THIN_MAX || p->n <= THIN_MAX)
         && axis_reach(&p->a_m, p->m) + axis_reach(&p->a_k, p->k) < INT32_MAX
         && axis_reach(&p->b_n, p->n) + axis_reach(&p->b_k, p->k) < INT32_MAX;
 }
@@ -187,14 +187,14 @@ static bool rows_plain(const gemm_group *s)
 
 static bool rows_few(const gemm_group *s)
 {
-    int most = 0, chunks = 0;
+    int max = 0, chunks = 0;
 
     for (int32_t i = 0; i < s->n; i++) {
         chunks += (s->product[i].k + ROWS_CHUNK - 1) / ROWS_CHUNK;
-        most = chunks > most ? chunks : most;
+        max = chunks > max ? chunks : max;
         chunks = s->product[i].more ? chunks : 0;
     }
-    return most <= ROWS_FEW;
+    return max <= ROWS_FEW;
 }
 
 static int64_t rows_blocks(const gemm_product *p)

@@ -29,23 +29,23 @@ extern "C" {
 
 enum {
     NN_GPU_ABI = 11,
-    NN_GPU_DEGREES = 5,         /* NN_DEGREES                                   */
-    NN_GPU_FREQS = 9,           /* 2 NN_MAX_DEGREE + 1                          */
-    NN_GPU_H = 32,              /* NN_RADIAL_HIDDEN: one warp has one hidden vector */
-    NN_GPU_FRAME = 164,         /* NN_FRAME_ALL: floats of a frame              */
-    NN_GPU_TERMS = 40,          /* maximum terms of nn_gpu_frame_rule per degree */
-    NN_GPU_TILE = 64,           /* maximum rows of a tile: rows of one cell that a block computes together */
-    NN_GPU_FOLD = 8,            /* channels in and channels out of a fold tile   */
-    NN_GPU_PAD = 8,             /* rows and columns of tables are multiples of this: 16 bytes of 16-bit numbers */
-    NN_GPU_GROUP = 16,          /* maximum products in one launch                */
-    NN_GPU_OUTER = 256,         /* rows of a cell that one block sums            */
-    NN_GPU_PARTS = 256,         /* partial sums of a sum over nodes              */
-    NN_GPU_FENCE = 64,          /* guard bytes between two arrays                */
-    NN_GPU_MARKS = 24,          /* marks (events)                                */
-    NN_GPU_LANES = 5,           /* lanes (streams)                               */
-    NN_GPU_SEGMENTS = 11,       /* maximum segments of a step; each is a graph   */
-    NN_GPU_SQUARES = 4096,      /* numbers of a piece, whose squares are summed together */
-    NN_GPU_SCALE_MOST = 1 << 24 /* NN_LOSS_SCALE_MOST                        */
+    NN_GPU_DEGREES = 5,        /* NN_DEGREES                                   */
+    NN_GPU_FREQS = 9,          /* 2 NN_MAX_DEGREE + 1                          */
+    NN_GPU_H = 32,             /* NN_RADIAL_HIDDEN: one warp has one hidden vector */
+    NN_GPU_FRAME = 164,        /* NN_FRAME_ALL: floats of a frame              */
+    NN_GPU_TERMS = 40,         /* maximum terms of nn_gpu_frame_rule per degree */
+    NN_GPU_TILE = 64,          /* maximum rows of a tile: rows of one cell that a block computes together */
+    NN_GPU_FOLD = 8,           /* channels in and channels out of a fold tile   */
+    NN_GPU_PAD = 8,            /* rows and columns of tables are multiples of this: 16 bytes of 16-bit numbers */
+    NN_GPU_GROUP = 16,         /* maximum products in one launch                */
+    NN_GPU_OUTER = 256,        /* rows of a cell that one block sums            */
+    NN_GPU_PARTS = 256,        /* partial sums of a sum over nodes              */
+    NN_GPU_FENCE = 64,         /* guard bytes between two arrays                */
+    NN_GPU_MARKS = 24,         /* marks (events)                                */
+    NN_GPU_LANES = 5,          /* lanes (streams)                               */
+    NN_GPU_SEGMENTS = 11,      /* maximum segments of a step; each is a graph   */
+    NN_GPU_SQUARES = 4096,     /* numbers of a piece, whose squares are summed together */
+    NN_GPU_SCALE_MAX = 1 << 24 /* NN_LOSS_SCALE_MAX                        */
 };
 
 /* Number format of the factors of products; sums are float32. */
@@ -220,7 +220,7 @@ typedef struct nn_gpu_span {
  * BF16 and FP16 as such, BF16X3 as float32.
  * so2_outer: gradients of the tables from x and the gradient y, [k][n] in float32. */
 typedef struct nn_gpu_so2 {
-    int32_t n_orders, n_tiles, x_size, y_size, most_n, most_k;
+    int32_t n_orders, n_tiles, x_size, y_size, max_n, max_k;
     int32_t k[NN_GPU_DEGREES], n[NN_GPU_DEGREES], x_at[NN_GPU_DEGREES], y_at[NN_GPU_DEGREES];
     nn_gpu_precision precision;
     int64_t table_size, table_at[NN_GPU_DEGREES];

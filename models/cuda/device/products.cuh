@@ -48,13 +48,13 @@ template <int P> static void group_launch(nn_gpu *g, const gemm_group s[GEMM_KIN
 /* Shared memory of a tile's block, the most of all orders. */
 template <int P> static size_t tile_bytes(const nn_gpu_so2 *s, size_t more)
 {
-    int most = 0;
+    int max = 0;
 
     for (int m = 0; m < s->n_orders; m++) {
         int side = tile_memory_of<P>(NULL, s->k[m], m).side;
-        most = side > most ? side : most;
+        max = side > max ? side : max;
     }
-    return (size_t)(TILE_STAGES * tile_stage() + 2 * NN_GPU_TILE + 2 * most) * sizeof(uint32_t) + more;
+    return (size_t)(TILE_STAGES * tile_stage() + 2 * NN_GPU_TILE + 2 * max) * sizeof(uint32_t) + more;
 }
 
 static bool by_fours(const float *p, int size, const int *at, const int *n)

@@ -1,7 +1,7 @@
 /* models/cuda/device/thin.cuh - products on tensor cores with a long sum and a small result (gradients of weights, op 10, docs/model.md 8), or with
  * a result that is small in one direction and wide in the other (gradients of folded matrices, op 5).
  *
- * c[m][n] (=, +=) sum over k of a[m][k] b[k][n], m or n <= THIN_MOST.
+ * c[m][n] (=, +=) sum over k of a[m][k] b[k][n], m or n <= THIN_MAX.
  *   grid    one dimension, as in gemm.cuh
  *   warp    32 x 32 numbers of c, THIN_K numbers of k a step. Normally all warps of a block have the same numbers of c and
  *           every eighth step each; their sums are added in order. If c is wide, the warps have adjacent columns
@@ -12,7 +12,7 @@
 #ifndef NN_CUDA_THIN_CUH
 #define NN_CUDA_THIN_CUH
 
-enum { THIN_TILE = 32, THIN_K = 16, THIN_WARPS = GEMM_THREADS / 32, THIN_PER = THIN_WARPS * THIN_K, THIN_MOST = 64 };
+enum { THIN_TILE = 32, THIN_K = 16, THIN_WARPS = GEMM_THREADS / 32, THIN_PER = THIN_WARPS * THIN_K, THIN_MAX = 64 };
 
 /* Blocks on a multiprocessor with 16-bit numbers: only on sm_90 and later do three blocks leave enough registers. */
 #if defined __CUDA_ARCH__ && __CUDA_ARCH__ < 900

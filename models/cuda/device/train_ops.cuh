@@ -105,7 +105,7 @@ __global__ void square_parts(nn_gpu_optimise a)
 /* nn_adamw_rule_make and nn_lamb_rule_make for this step; clip also divides by the loss scale. */
 static __device__ nn_gpu_rule rule_of(const nn_gpu_optimise &a, int64_t step, double norm)
 {
-    double t = (double)step, most = (1 + t) / (10 + t);
+    double t = (double)step, max = (1 + t) / (10 + t);
     double clip = a.grad_clip > 0 && norm > a.grad_clip ? a.grad_clip / norm : 1;
     nn_gpu_rule r;
 
@@ -118,7 +118,7 @@ static __device__ nn_gpu_rule rule_of(const nn_gpu_optimise &a, int64_t step, do
     r.rate = (float)(a.lr / (1 - pow(a.beta1, t)));
     r.fix = (float)(1 / sqrt(1 - pow(a.beta2, t)));
     r.clip = (float)(clip / a.scale->by);
-    r.average = (float)(1 - (a.ema < most ? a.ema : most));
+    r.average = (float)(1 - (a.ema < max ? a.ema : max));
     r.decay = (float)a.decay;
     r.lr = (float)a.lr;
     r.fix1 = (float)(1 / (1 - pow(a.beta1, t)));
@@ -135,7 +135,7 @@ static __device__ nn_gpu_loss_scale scale_next(nn_gpu_loss_scale s, int64_t afte
         return nn_gpu_loss_scale{ fmax(s.by / 2, 1.0), 0 };
     if (++s.good < after)
         return s;
-    return nn_gpu_loss_scale{ fmin(2 * s.by, (double)NN_GPU_SCALE_MOST), 0 };
+    return nn_gpu_loss_scale{ fmin(2 * s.by, (double)NN_GPU_SCALE_MAX), 0 };
 }
 
 /* The losses of the whole batch, summed over its shards; returned to every thread of the block. */

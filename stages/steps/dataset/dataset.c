@@ -425,17 +425,17 @@ static void samples_take(st_samples *s, st_part part, int32_t *edges)
 pl_code st_samples_open(st_samples *s, const st_dataset *d, st_part part, const nn_inputs *inputs, pl_error *err)
 {
     int32_t *edges;
-    int64_t most = d->n;
+    int64_t max = d->n;
 
     for (int64_t i = 0; i < d->n; i++)
-        most += d->other[i].n;
-    edges = PL_NEW(d->mem, int32_t, most + 1);
+        max += d->other[i].n;
+    edges = PL_NEW(d->mem, int32_t, max + 1);
     *s = (st_samples){ .d = d, .inputs = inputs };
     for (int i = 0; i < 2; i++)
         s->slot[i].collate = nn_collate_new();
-    s->at = PL_NEW(d->mem, int64_t, most + 1);
-    s->item = PL_NEW(d->mem, const nn_item *, most + 1);
-    s->target = PL_NEW(d->mem, float, most * d->n_targets + 1);
+    s->at = PL_NEW(d->mem, int64_t, max + 1);
+    s->item = PL_NEW(d->mem, const nn_item *, max + 1);
+    s->target = PL_NEW(d->mem, float, max * d->n_targets + 1);
     if (s->slot[0].collate == NULL || s->slot[1].collate == NULL || s->at == NULL || s->item == NULL || s->target == NULL ||
         edges == NULL)
         return pl_fail(err, PL_ENOMEM, "samples of %lld molecules", (long long)d->n);

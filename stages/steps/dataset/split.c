@@ -222,7 +222,7 @@ static pl_code shares_tell(const split_state *s)
     const split_conf *c = s->conf;
     int64_t count[ST_SPLIT_PARTS] = { 0 }, n = 0;
     pl_text asked = { 0 }, got = { 0 };
-    double most = 0;
+    double max = 0;
     pl_code code = PL_OK;
 
     for (int64_t i = 0; i < s->n; i++)
@@ -231,14 +231,14 @@ static pl_code shares_tell(const split_state *s)
             n++;
         }
     for (int p = 0; p < ST_SPLIT_PARTS && n > 0; p++) {
-        most = fmax(most, fabs((double)count[p] - c->fraction[p] * (double)n));
+        max = fmax(max, fabs((double)count[p] - c->fraction[p] * (double)n));
         if (count[p] == 0 && !(c->fraction[p] > 0))
             continue;
         pl_text_addf(&asked, "%s%s %.3g %%", asked.len ? ", " : "", st_part_name[p], 100 * c->fraction[p]);
         pl_text_addf(&got, "%s%s %.3g %% (%lld)", got.len ? ", " : "", st_part_name[p], 100 * (double)count[p] / (double)n,
                      (long long)count[p]);
     }
-    if (most > 1.5 && most > (double)n / 30)
+    if (max > 1.5 && max > (double)n / 30)
         code = pl_event_add(s->env, PL_WARN, "split: asked for %s, but there are %s: %s", pl_text_str(&asked), pl_text_str(&got),
                             c->method == BY_TIME ? "molecules of one time stay together"
                                                  : "molecules of one scaffold or skeleton stay together; a random split, or other "

@@ -312,7 +312,7 @@ static double large_from(const split_state *s)
 /* The part that lacks the largest fraction of its size; of those that have room for n more molecules, where there are any. */
 static int part_for(const split_state *s, const int64_t *have, int64_t n)
 {
-    double most = -INFINITY;
+    double max = -INFINITY;
     bool any_fits = false;
     int best = ST_TRAIN;
 
@@ -320,9 +320,9 @@ static int part_for(const split_state *s, const int64_t *have, int64_t n)
         const double size = s->conf->fraction[p] * (double)s->n;
         const double lacks = size > 0 ? 1 - (double)have[p] / size : -INFINITY;
         const bool fits = size > 0 && (double)(have[p] + n) <= size + 1e-9;
-        if ((fits && !any_fits) || (fits == any_fits && lacks > most)) {
+        if ((fits && !any_fits) || (fits == any_fits && lacks > max)) {
             best = p;
-            most = lacks;
+            max = lacks;
             any_fits = fits;
         }
     }
@@ -335,10 +335,10 @@ static int part_for(const split_state *s, const int64_t *have, int64_t n)
 static void groups_deal(split_state *s, group *g, int64_t n)
 {
     const double large = large_from(s), share = s->conf->fraction[ST_TRAIN];
-    const double train_most = (double)s->n * fmin(1 - 0.75 * (1 - share), 1.25 * share);
+    const double train_max = (double)s->n * fmin(1 - 0.75 * (1 - share), 1.25 * share);
     int64_t have[ST_SPLIT_PARTS] = { 0 }, first = 0;
 
-    while (first < n && (first == 0 || ((double)g[first].n > large && (double)(have[ST_TRAIN] + g[first].n) <= train_most))) {
+    while (first < n && (first == 0 || ((double)g[first].n > large && (double)(have[ST_TRAIN] + g[first].n) <= train_max))) {
         group_put(s, &g[first], ST_TRAIN, have);
         first++;
     }

@@ -46,9 +46,9 @@ static pl_code choose(nn_domain_molecule *out, int64_t n, const pl_env *env, con
     return code;
 }
 
-pl_code st_domain_make(nn_domain *out, const pl_env *env, const st_samples *train, int64_t most, pl_error *err)
+pl_code st_domain_make(nn_domain *out, const pl_env *env, const st_samples *train, int64_t max, pl_error *err)
 {
-    const int64_t n = train->n < most ? train->n : most;
+    const int64_t n = train->n < max ? train->n : max;
     pl_arena *scratch = pl_arena_new(1 << 16);
     nn_domain_molecule *chosen = PL_NEW(env->mem, nn_domain_molecule, n + 1);
     sqlite3_stmt *st = NULL;
@@ -106,7 +106,7 @@ static pl_code validation_add(blocks *b, const pl_env *env, const st_dataset *d,
     return code;
 }
 
-pl_code st_seen_make(nn_seen *out, const pl_env *env, const st_dataset *d, const nn_model_file *start, int64_t most, pl_error *err)
+pl_code st_seen_make(nn_seen *out, const pl_env *env, const st_dataset *d, const nn_model_file *start, int64_t max, pl_error *err)
 {
     const int64_t room = d->n + (start != NULL ? start->domain.n + start->seen.n : 0) + 1;
     blocks b = { .key = pl_arena_get(env->mem, (size_t)room, sizeof *b.key) };
@@ -117,7 +117,7 @@ pl_code st_seen_make(nn_seen *out, const pl_env *env, const st_dataset *d, const
     if (code != PL_OK)
         return code;
     all = start_add(&b, start);
-    return nn_seen_make(out, b.key, b.n, most, all, env->mem, err);
+    return nn_seen_make(out, b.key, b.n, max, all, env->mem, err);
 }
 
 /* ---- similarity ---- */

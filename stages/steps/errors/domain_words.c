@@ -24,7 +24,7 @@ static int compare_reasons(const void *a, const void *b)
 }
 
 /* A reason begins at the start of the text or after "; ". */
-static pl_code counts_prepare(sqlite3_stmt **st, sqlite3 *db, bool hits, int64_t most, pl_error *err)
+static pl_code counts_prepare(sqlite3_stmt **st, sqlite3 *db, bool hits, int64_t max, pl_error *err)
 {
     pl_text sql = { 0 };
     pl_code code;
@@ -37,7 +37,7 @@ static pl_code counts_prepare(sqlite3_stmt **st, sqlite3 *db, bool hits, int64_t
     code = pl_text_ok(&sql) ? pl_db_prepare(db, st, pl_text_str(&sql), err) : pl_fail(err, PL_ENOMEM, "a query");
     pl_text_free(&sql);
     if (code == PL_OK && hits)
-        (void)sqlite3_bind_int64(*st, 1, most);
+        (void)sqlite3_bind_int64(*st, 1, max);
     return code;
 }
 
@@ -73,11 +73,11 @@ static void line_add(pl_text *out, sqlite3_stmt *st, bool hits)
                      pl_count_str(unknown, some), pl_count_str(n, all), hits ? "hits' scores" : "scores", name);
 }
 
-pl_code st_domain_words(pl_text *out, sqlite3 *db, bool hits, int64_t most, pl_error *err)
+pl_code st_domain_words(pl_text *out, sqlite3 *db, bool hits, int64_t max, pl_error *err)
 {
     sqlite3_stmt *st = NULL;
     bool row = true;
-    pl_code code = counts_prepare(&st, db, hits, most, err);
+    pl_code code = counts_prepare(&st, db, hits, max, err);
 
     while (code == PL_OK && (code = pl_db_step(st, &row, err)) == PL_OK && row)
         line_add(out, st, hits);

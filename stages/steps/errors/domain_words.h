@@ -9,6 +9,6 @@
 
 /* One line for each property with scores that are outside or unknown, each with its end: "769 of 773 scores of gap are outside of
  * the domain of the model, without interval: similarity 700, heavy atoms 512\n". hits: of the first `most` of the ranking only. */
-pl_code st_domain_words(pl_text *out, sqlite3 *db, bool hits, int64_t most, pl_error *err);
+pl_code st_domain_words(pl_text *out, sqlite3 *db, bool hits, int64_t max, pl_error *err);
 
 #endif

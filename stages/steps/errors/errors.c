@@ -92,13 +92,13 @@ static pl_code baselines_of(st_errors *out, const st_judge *j, int32_t k, st_par
 static pl_code fits_of(st_errors *out, const st_judge *j, int32_t k, const st_samples *s, const float *raw, st_part part,
                        pl_arena *mem, pl_error *err)
 {
-    const int64_t most = s->n;
-    double *y = PL_NEW(mem, double, most + 1), *p = PL_NEW(mem, double, most + 1);
-    int64_t *at = PL_NEW(mem, int64_t, most + 1);
+    const int64_t max = s->n;
+    double *y = PL_NEW(mem, double, max + 1), *p = PL_NEW(mem, double, max + 1);
+    int64_t *at = PL_NEW(mem, int64_t, max + 1);
     pl_code code;
 
     if (y == NULL || p == NULL || at == NULL)
-        return pl_fail(err, PL_ENOMEM, "errors of %lld molecules", (long long)most);
+        return pl_fail(err, PL_ENOMEM, "errors of %lld molecules", (long long)max);
     pairs_take(out, j, k, s, raw, at, y, p);
     code = fit_one(&out->model, j, out, p, true, mem, err);
     return code != PL_OK ? code : baselines_of(out, j, k, part, mem, err);

@@ -247,18 +247,18 @@ static double neighbours_within(double r, double n) { return n <= 1 ? 0 : (n - 1
 
 static double edges_an_atom(const graph_conf *c, const st_sizes *s)
 {
-    double n = s->atoms / s->n, most = n - 1;
+    double n = s->atoms / s->n, max = n - 1;
 
     switch (c->edges) {
     case CH_EDGES_BONDS:
     case CH_EDGES_TOPOLOGY: return 2 * s->bonds / s->atoms;
-    case CH_EDGES_KNN: return fmin((double)c->k, most);
-    case CH_EDGES_FULL: return most;
+    case CH_EDGES_KNN: return fmin((double)c->k, max);
+    case CH_EDGES_FULL: return max;
     default: break;
     }
     if (c->max_neighbours > 0)
-        most = (double)c->max_neighbours;
-    return fmin(neighbours_within(c->cutoff, n), most);
+        max = (double)c->max_neighbours;
+    return fmin(neighbours_within(c->cutoff, n), max);
 }
 
 pl_code st_graph_expect(st_graph_sizes *out, const pl_workflow *wf, const pl_step *step, pl_store *store, pl_error *err)

@@ -259,18 +259,18 @@ static pl_code open_diverse(diverse *d, pl_error *err)
 pl_code st_rank_diverse(st_ranking *s, pl_error *err)
 {
     diverse d = { .s = s };
-    int64_t most = s->conf->top < BATCH_MAX / 4 ? 4 * s->conf->top : BATCH_MAX;
+    int64_t max = s->conf->top < BATCH_MAX / 4 ? 4 * s->conf->top : BATCH_MAX;
     bool more = true;
     pl_code code = open_diverse(&d, err);
 
-    most = most < BATCH_MIN ? BATCH_MIN : most;
+    max = max < BATCH_MIN ? BATCH_MIN : max;
     while (code == PL_OK && more) {
-        code = st_rank_next(s, most, err);
-        more = s->n_best == most;
+        code = st_rank_next(s, max, err);
+        more = s->n_best == max;
         if (code == PL_OK)
             code = walk_batch(&d, err);
         more = more && s->n_hits < s->conf->top;
-        most = 2 * most < BATCH_MAX ? 2 * most : BATCH_MAX;
+        max = 2 * max < BATCH_MAX ? 2 * max : BATCH_MAX;
     }
     if (code == PL_OK)
         share_counts(s);

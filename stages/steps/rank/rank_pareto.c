@@ -21,7 +21,7 @@ typedef struct front {
 typedef struct fronts {
     st_ranking *s;
     int d;
-    int64_t most, total; /* total: in all fronts; without the last one fewer than most */
+    int64_t max, total; /* total: in all fronts; without the last one fewer than most */
     front *f;
     int64_t n, cap;
 } fronts;
@@ -109,7 +109,7 @@ static pl_code put(void *ctx, const st_candidate *c, pl_error *err)
     for (int i = 0; i < x->d; i++)
         v[i] = (x->s->term[i]->goal == ST_MINIMISE ? -1 : 1) * sqlite3_column_double(x->s->query, st_rank_values(x->s) + i);
     at = find_front(x, v);
-    if (at == x->n && x->total >= x->most)
+    if (at == x->n && x->total >= x->max)
         return PL_OK;
     if (at == x->n)
         code = fronts_more(x, err);
@@ -118,7 +118,7 @@ static pl_code put(void *ctx, const st_candidate *c, pl_error *err)
     if (code != PL_OK)
         return code;
     x->total++;
-    while (x->total - x->f[x->n - 1].n >= x->most) {
+    while (x->total - x->f[x->n - 1].n >= x->max) {
         x->total -= x->f[--x->n].n;
         front_free(&x->f[x->n]);
     }
@@ -203,14 +203,14 @@ static pl_code take_all(fronts *x, pl_error *err)
     for (int64_t i = 0; i < x->n && code == PL_OK; i++)
         code = take_front(x, i, err);
     skip = skip < s->n_best ? skip : s->n_best;
-    s->n_best = s->n_best < x->most ? s->n_best - skip : x->most - skip;
+    s->n_best = s->n_best < x->max ? s->n_best - skip : x->max - skip;
     memmove(s->best, s->best + skip, (size_t)s->n_best * sizeof *s->best);
     return code;
 }
 
-pl_code st_rank_fronts(st_ranking *s, int64_t most, pl_error *err)
+pl_code st_rank_fronts(st_ranking *s, int64_t max, pl_error *err)
 {
-    fronts x = { .s = s, .d = s->conf->objectives.n, .most = s->n_before + most };
+    fronts x = { .s = s, .d = s->conf->objectives.n, .max = s->n_before + max };
     pl_code code = st_rank_each(s, put, &x, err);
 
     if (code == PL_OK)

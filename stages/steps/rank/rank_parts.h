@@ -60,7 +60,7 @@ typedef struct st_ranking {
 
 /* Puts the next best candidates, after those of earlier calls, into s->best, best first: `most` of them, or all
  * that remain. One pass over the molecules; memory for `most`. ECONFIG when no molecule has such a score; ESTOP. */
-pl_code st_rank_next(st_ranking *s, int64_t most, pl_error *err);
+pl_code st_rank_next(st_ranking *s, int64_t max, pl_error *err);
 
 /* ---- between rank_query.c and rank_pareto.c ---- */
 
@@ -72,7 +72,7 @@ pl_code st_rank_each(st_ranking *s, st_rank_give *give, void *ctx, pl_error *err
 static inline int st_rank_values(const st_ranking *s) { return 2 + 2 * s->n_terms; }
 
 /* st_rank_next of method pareto: the first s->n_before + most in order of their front, without the first s->n_before. ELIMIT. */
-pl_code st_rank_fronts(st_ranking *s, int64_t most, pl_error *err);
+pl_code st_rank_fronts(st_ranking *s, int64_t max, pl_error *err);
 
 /* Fills s->hit, s->cluster and s->n_passed: the candidates from the best on, except those that are too similar to earlier
  * hits. Structures come from features.db. Memory for the hits and one batch, for any number of candidates. EDATA, ESTOP. */

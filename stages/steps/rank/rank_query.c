@@ -189,9 +189,9 @@ static void rise(const st_ranking *s, int64_t i)
     }
 }
 
-static pl_code keep(st_ranking *s, int64_t most, const st_candidate *e, pl_error *err)
+static pl_code keep(st_ranking *s, int64_t max, const st_candidate *e, pl_error *err)
 {
-    if (s->n_best == most) {
+    if (s->n_best == max) {
         if (compare(s, e, &s->best[0]) < 0) {
             s->best[0] = *e;
             sink(s, s->n_best, 0);
@@ -271,7 +271,7 @@ pl_code st_rank_each(st_ranking *s, st_rank_give *give, void *ctx, pl_error *err
 
 typedef struct weighing {
     st_ranking *s;
-    int64_t most;
+    int64_t max;
     const st_candidate *after;
 } weighing;
 
@@ -281,7 +281,7 @@ static pl_code weigh(void *ctx, const st_candidate *c, pl_error *err)
 
     if (w->after == NULL && w->s->retrieval != NULL)
         st_retrieval_count(w->s->retrieval, c->objective);
-    return w->after == NULL || compare(w->s, w->after, c) < 0 ? keep(w->s, w->most, c, err) : PL_OK;
+    return w->after == NULL || compare(w->s, w->after, c) < 0 ? keep(w->s, w->max, c, err) : PL_OK;
 }
 
 /* ---- known actives ---- */
@@ -334,10 +334,10 @@ static pl_code prepare(st_ranking *s, pl_error *err)
     return code == PL_OK ? prepare_for(s, 0, &s->query, err) : code;
 }
 
-static pl_code next_by_weights(st_ranking *s, int64_t most, pl_error *err)
+static pl_code next_by_weights(st_ranking *s, int64_t max, pl_error *err)
 {
     const st_candidate last = s->n_best > 0 ? s->best[s->n_best - 1] : (st_candidate){ 0 };
-    weighing w = { .s = s, .most = most, .after = s->n_before > 0 ? &last : NULL };
+    weighing w = { .s = s, .max = max, .after = s->n_before > 0 ? &last : NULL };
     pl_code code;
 
     s->n_best = 0;
@@ -347,14 +347,14 @@ static pl_code next_by_weights(st_ranking *s, int64_t most, pl_error *err)
     return code;
 }
 
-pl_code st_rank_next(st_ranking *s, int64_t most, pl_error *err)
+pl_code st_rank_next(st_ranking *s, int64_t max, pl_error *err)
 {
     pl_code code = s->query != NULL ? PL_OK : prepare(s, err);
 
     s->n_before += s->n_best;
     if (code != PL_OK)
         return code;
-    return s->conf->method == ST_PARETO ? st_rank_fronts(s, most, err) : next_by_weights(s, most, err);
+    return s->conf->method == ST_PARETO ? st_rank_fronts(s, max, err) : next_by_weights(s, max, err);
 }
 
 void st_rank_free(st_ranking *s)

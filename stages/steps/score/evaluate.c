@@ -252,15 +252,15 @@ static pl_code rows_put(evaluate_state *s, pl_error *err)
 /* "", or what the members are alone. */
 static void range_of_members(const evaluate_state *s, st_part part, int kind, char *out, size_t n)
 {
-    double least = INFINITY, most = -INFINITY;
+    double min = INFINITY, max = -INFINITY;
 
     out[0] = '\0';
     for (int64_t k = 0; k < s->n_members; k++) {
-        least = fmin(least, st_error_value(&s->member[k].e[part]->model, kind));
-        most = fmax(most, st_error_value(&s->member[k].e[part]->model, kind));
+        min = fmin(min, st_error_value(&s->member[k].e[part]->model, kind));
+        max = fmax(max, st_error_value(&s->member[k].e[part]->model, kind));
     }
     if (s->n_members > 1)
-        (void)snprintf(out, n, ", %lld networks, each %.4g to %.4g", (long long)s->n_members, least, most);
+        (void)snprintf(out, n, ", %lld networks, each %.4g to %.4g", (long long)s->n_members, min, max);
 }
 
 /* Of the first target, and how many more there are. */

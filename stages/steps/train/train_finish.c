@@ -16,7 +16,7 @@
 #include "stages/steps/train/model_row.h"
 #include "stages/steps/train/train.h"
 
-enum { FILES_MOST = 200 };
+enum { FILES_MAX = 200 };
 
 /* ---- provenance ---------------------------------------------------------- */
 
@@ -50,7 +50,7 @@ static const char *column_text(sqlite3_stmt *st, int i)
 }
 
 /* The files by name and hash, without their directories. QM9 came as 134,000 files: after the first
- * FILES_MOST all others are one entry, with a hash over their hashes. */
+ * FILES_MAX all others are one entry, with a hash over their hashes. */
 static json_t *json_data(const pl_env *env, pl_code *code, pl_error *err)
 {
     json_t *list = json_array();
@@ -67,7 +67,7 @@ static json_t *json_data(const pl_env *env, pl_code *code, pl_error *err)
         const char *path = column_text(st, 0), *slash = strrchr(path, '/');
         const char *sha256 = (const char *)sqlite3_column_text(st, 1);
         int64_t n = sqlite3_column_int64(st, 3);
-        if (json_array_size(list) < FILES_MOST) {
+        if (json_array_size(list) < FILES_MAX) {
             json_array_append_new(list,
                                   json_file(slash != NULL ? slash + 1 : path, sha256, (const char *)sqlite3_column_text(st, 2), n));
             continue;
@@ -309,7 +309,7 @@ static pl_code errors_find(st_errors *e[ST_PARTS], const st_trained *t, pl_error
 static st_part judges_of(st_errors *const e[ST_PARTS], int32_t k)
 {
     static const st_part order[] = { ST_CALIBRATION, ST_TEST, ST_VALID };
-    static const int64_t enough[] = { NN_BAND_LEAST, NN_INTERVAL_LEAST };
+    static const int64_t enough[] = { NN_BAND_MIN, NN_INTERVAL_MIN };
 
     for (int j = 0; j < 2; j++)
         for (int i = 0; i < 3; i++)
