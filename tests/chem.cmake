@@ -22,8 +22,8 @@ molsieve_test(chem_bonding unit/bonding_test.c LABEL unit USES molsieve::chem)
 molsieve_chem_test(chem_xyz_bonds unit/xyz_bonds_test.c LABEL unit)
 molsieve_chem_test(chem_positions unit/positions_test.c LABEL unit)
 molsieve_chem_test(chem_confine unit/confine_test.c LABEL unit)
-molsieve_test(chem_exchange unit/exchange_test.c LABEL unit USES molsieve::chem)
-set_tests_properties(chem_exchange PROPERTIES PROCESSORS 3) # its limits are tenths of a second: one other test beside it at most
+molsieve_test(chem_request_queue unit/request_queue_test.c LABEL unit USES molsieve::chem)
+set_tests_properties(chem_request_queue PROPERTIES PROCESSORS 3) # its limits are tenths of a second: one other test beside it at most
 molsieve_test(near unit/near_test.c LABEL unit USES molsieve::chem)
 molsieve_test(gunzip unit/gunzip_test.c LABEL unit USES molsieve::chem ZLIB::ZLIB)
 molsieve_test(record unit/record_test.c LABEL unit USES molsieve::chem ZLIB::ZLIB)

@@ -4,7 +4,7 @@ target_include_directories(old_plugin PRIVATE ${PROJECT_SOURCE_DIR})
 target_compile_definitions(test_collective PRIVATE OLD_PLUGIN="$<TARGET_FILE:old_plugin>")
 add_dependencies(test_collective old_plugin)
 
-molsieve_test(ranks_launch unit/launch_test.c LABEL unit USES molsieve::models)
+molsieve_test(launcher_env unit/launcher_env_test.c LABEL unit USES molsieve::models)
 molsieve_test(ranks_meet unit/meet_test.c LABEL unit USES molsieve::models)
 
 # Ranks that need no launcher.

@@ -1,8 +1,8 @@
 # read, prepare, rank, write; the schema; the program from end to end.
 molsieve_test(stages unit/stages_test.c LABEL unit threads USES molsieve::stages toy)
 add_dependencies(test_stages molsieve-chem)
-molsieve_test(keep unit/keep_test.c LABEL unit USES molsieve::stages toy)
-target_link_options(test_keep PRIVATE ${seen_calls})
+molsieve_test(durability unit/durability_test.c LABEL unit USES molsieve::stages toy)
+target_link_options(test_durability PRIVATE ${seen_calls})
 molsieve_test(input_change unit/input_change_test.c LABEL unit USES molsieve::stages toy)
 add_dependencies(test_input_change molsieve-chem)
 molsieve_test(structures unit/structures_test.c LABEL unit USES molsieve::stages toy)

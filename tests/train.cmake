@@ -1,11 +1,11 @@
 molsieve_test(metric unit/metric_test.c LABEL unit USES molsieve::models)
-molsieve_test(interval unit/interval_test.c LABEL unit USES molsieve::models)
+molsieve_test(conformal unit/conformal_test.c LABEL unit USES molsieve::models)
 molsieve_test(checkpoint unit/checkpoint_test.c LABEL unit USES molsieve::models)
-molsieve_test(ahead unit/ahead_test.c LABEL unit threads USES molsieve::models)
+molsieve_test(prefetch unit/prefetch_test.c LABEL unit threads USES molsieve::models)
 molsieve_test(optimiser_lamb unit/optimiser_test.c LABEL unit threads USES molsieve::models)
 molsieve_test(train twin/train_test.c LABEL twin threads USES molsieve::models)
 molsieve_test(model_file unit/model_file_test.c LABEL unit USES molsieve::models)
-molsieve_test(start unit/start_test.c LABEL unit USES molsieve::models molsieve_made_mol)
+molsieve_test(warm_start unit/warm_start_test.c LABEL unit USES molsieve::models molsieve_made_mol)
 molsieve_test(domain unit/domain_test.c LABEL unit USES molsieve::models)
 molsieve_test(range unit/range_test.c LABEL unit USES molsieve::models)
 molsieve_test(train_engine twin/train_engine_test.c LABEL twin threads USES molsieve::models)
@@ -36,7 +36,7 @@ foreach(case a_set_of_kernels_gives_the_same_bytes_for_any_jobs shards_and_resum
 endforeach()
 foreach(case a_training_starts_from_another_model members_share_a_start_model_but_not_the_order an_unsuitable_start_model_is_refused_before_work
         a_model_of_molecules_in_another_form_is_warned_of)
-  molsieve_script_test(start.${case} cli/start_e2e.py LABEL cli ARGS ${case})
+  molsieve_script_test(warm_start.${case} cli/warm_start_e2e.py LABEL cli ARGS ${case})
 endforeach()
 foreach(case a_published_network_is_averaged_by_default a_natural_network_needs_no_average
              the_default_network_cannot_tell_mirror_images_apart)

@@ -21,7 +21,7 @@ static inline int32_t ch_stride(int32_t n_atoms) { return (n_atoms + CH_LANES - 
 /* n zeroed floats at a multiple of 64 bytes; NULL when memory is refused. */
 float *ch_floats(pl_arena *mem, int64_t n);
 
-/* ch_terms as a kernel reads them (plan.h makes it). One vector of terms is W of them, where W is the width of the kernels;
+/* ch_terms as a kernel reads them (energy_plan.h makes it). One vector of terms is W of them, where W is the width of the kernels;
  * lanes that only fill a vector repeat another term with all force constants 0. Force constants are in kcal/mol, Angstrom and
  * radians. An atom index here is 4 times the atom. */
 typedef struct ch_energy_plan {

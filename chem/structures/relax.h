@@ -8,7 +8,7 @@
 #define CH_RELAX_H
 
 #include "chem/structures/descent.h"
-#include "chem/structures/plan.h"
+#include "chem/structures/energy_plan.h"
 #include "chem/structures/terms.h"
 
 typedef struct ch_relax_options {

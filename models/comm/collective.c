@@ -46,7 +46,7 @@ static pl_code none_gather(nn_ranks *r, void *all, const int64_t *first, size_t 
     return PL_OK;
 }
 
-static pl_code none_tell(nn_ranks *r, void *bytes, size_t n, pl_error *err)
+static pl_code none_broadcast(nn_ranks *r, void *bytes, size_t n, pl_error *err)
 {
     (void)r;
     (void)bytes;
@@ -64,7 +64,7 @@ const nn_collective nn_collective_none = {
     .give_up = none_give_up,
     .sum = none_sum,
     .gather = none_gather,
-    .tell = none_tell,
+    .broadcast = none_broadcast,
 };
 
 /* ---- plugins ------------------------------------------------------------- */

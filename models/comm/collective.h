@@ -28,7 +28,7 @@ enum { NN_COLLECTIVE_ABI = 4 };
 
 /* How a rank finds the other ranks. Read by open only, and not changed. */
 typedef struct nn_join {
-    nn_launch launch;
+    nn_launcher launch;
     const char *folder; /* tcp: directory that all ranks see, for a small file   */
     double patience;    /* seconds until all ranks must have joined              */
     int device;         /* nccl: the GPU of this rank                            */
@@ -85,7 +85,7 @@ typedef struct nn_collective {
      * call; afterwards every rank has all items. */
     pl_code (*gather)(nn_ranks *r, void *all, const int64_t *first, size_t item, pl_error *err);
     /* Broadcast: bytes [n] become those of rank 0. */
-    pl_code (*tell)(nn_ranks *r, void *bytes, size_t n, pl_error *err);
+    pl_code (*broadcast)(nn_ranks *r, void *bytes, size_t n, pl_error *err);
     /* EDEVICE: another rank is known to be gone. Does not wait. NULL: the launcher ends all ranks
      * when one dies. */
     pl_code (*watch)(nn_ranks *r, pl_error *err);

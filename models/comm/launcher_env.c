@@ -37,7 +37,7 @@ static const char *word(const char *name)
 }
 
 /* The most specific name of this start; a requeued or restarted job gets another name. */
-static void job_read(nn_launch *l)
+static void job_read(nn_launcher *l)
 {
     static const char *const names[][3] = {
         { "MOLSIEVE_RUN", NULL, NULL }, { "SLURM_JOB_ID", "SLURM_STEP_ID", "SLURM_RESTART_COUNT" },
@@ -53,7 +53,7 @@ static void job_read(nn_launch *l)
 }
 
 /* torchrun's own agent may already listen at the master's port, so that port is not used. */
-static void master_read(nn_launch *l)
+static void master_read(nn_launcher *l)
 {
     bool taken = strcmp(word("TORCHELASTIC_USE_AGENT_STORE"), "True") == 0;
     const char *ours = word("MOLSIEVE_MASTER"), *colon = strrchr(ours, ':');
@@ -67,9 +67,9 @@ static void master_read(nn_launch *l)
     }
 }
 
-nn_launch nn_launch_read(void)
+nn_launcher nn_launcher_read(void)
 {
-    nn_launch l = { .size = 1, .local_rank = -1, .local_size = -1 };
+    nn_launcher l = { .size = 1, .local_rank = -1, .local_size = -1 };
 
     for (size_t i = 0; i < sizeof launchers / sizeof *launchers && l.by == NULL; i++) {
         const struct launcher *a = &launchers[i];

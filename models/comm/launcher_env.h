@@ -7,7 +7,7 @@
 
 #include <stdbool.h>
 
-typedef struct nn_launch {
+typedef struct nn_launcher {
     const char *by;             /* the launcher: "torchrun"; NULL: none                */
     bool mpi;                   /* an MPI library would find its ranks here            */
     int rank, size;             /* 0 and 1 without a launcher                          */
@@ -16,8 +16,8 @@ typedef struct nn_launch {
                                     other start has; "": not given                      */
     char host[256], port[16];   /* address where rank 0 listens: MOLSIEVE_MASTER=host:port,
                                     or MASTER_ADDR and MASTER_PORT; "": not given       */
-} nn_launch;
+} nn_launcher;
 
-nn_launch nn_launch_read(void);
+nn_launcher nn_launcher_read(void);
 
 #endif

@@ -21,7 +21,7 @@ static void radial_grads(nn_cuda_step *s)
         e->ops->unfold(
             e->gpu, &(nn_gpu_fold){
                         .n_tiles = c->n_tiles, .tile = e->tile + c->tile, .path = e->path, .dfolded = to->dfold, .grad = e->grad });
-    e->ops->lane(e->gpu, NN_CUDA_MAIN);
+    e->ops->use_stream(e->gpu, NN_CUDA_MAIN);
 }
 
 /* Gradients of the input features from the same; added to dx. */
@@ -167,7 +167,7 @@ void nn_cuda_norm_back(nn_cuda_step *s)
     nn_cuda_there(e);
     nn_cuda_beside(e, NN_CUDA_NEAR); /* long before the next norm needs its parts */
     e->ops->norm_sums(e->gpu, &a);
-    e->ops->lane(e->gpu, NN_CUDA_MAIN);
+    e->ops->use_stream(e->gpu, NN_CUDA_MAIN);
 }
 
 static void self_back(nn_cuda_step *s)
@@ -272,7 +272,7 @@ void nn_cuda_head_grads(nn_engine *e, const nn_batch *in)
     nn_cuda_beside(e, NN_CUDA_BESIDE);
     dense_grads(e, 1, in->n_graphs, e->hidden, e->dy);
     dense_grads(e, 0, in->n_graphs, e->pooled, e->dhidden);
-    e->ops->lane(e->gpu, NN_CUDA_MAIN);
+    e->ops->use_stream(e->gpu, NN_CUDA_MAIN);
 }
 
 void nn_cuda_hidden_back(nn_engine *e, int32_t first, int32_t n)

@@ -222,11 +222,11 @@ pl_code nn_cuda_batch(nn_engine *e, const nn_batch *in, bool keep, int slot, int
 
 void nn_cuda_forward(nn_engine *e, const nn_batch *in)
 {
-    nn_cuda_lanes_begin(e);
+    nn_cuda_streams_begin(e);
     nn_cuda_fold_beside(e);
     nn_cuda_geometry(e);
     modules_run(e, in);
-    nn_cuda_lanes_end(e);
+    nn_cuda_streams_end(e);
     nn_cuda_head(e, in, e->act[e->plan->n_modules - 1]);
 }
 
@@ -274,7 +274,7 @@ static void module_again(nn_engine *e, const nn_batch *in, int i)
 
     if (s.m->kind == NN_NORM)
         return;
-    nn_cuda_lanes_end(e); /* work on other lanes must be done: arrays that it reads are overwritten here */
+    nn_cuda_streams_end(e); /* work on other streams must be done: arrays that it reads are overwritten here */
     if (i && s.m[-1].kind == NN_NORM) {
         nn_cuda_step before = nn_cuda_step_of(e, in, i - 1);
         nn_cuda_norm(&before);
@@ -291,7 +291,7 @@ static void hidden_back(nn_engine *e, int first, int end)
 
     nn_cuda_radial_end(e);
     nn_cuda_hidden_back(e, net, after - net);
-    e->ops->lane(e->gpu, NN_CUDA_MAIN);
+    e->ops->use_stream(e->gpu, NN_CUDA_MAIN);
 }
 
 static void modules_back(nn_engine *e, const nn_batch *in, void (*done)(nn_engine *e, int32_t bucket))
@@ -319,9 +319,9 @@ static void modules_back(nn_engine *e, const nn_batch *in, void (*done)(nn_engin
         hidden_back(e, i, end);
         end = i;
         if (done != NULL) {
-            nn_cuda_lanes_end(e);
+            nn_cuda_streams_end(e);
             done(e, bucket++);
-            nn_cuda_lanes_begin(e);
+            nn_cuda_streams_begin(e);
         }
         if (e->training.lost.code != PL_OK)
             return;
@@ -330,11 +330,11 @@ static void modules_back(nn_engine *e, const nn_batch *in, void (*done)(nn_engin
 
 void nn_cuda_backward(nn_engine *e, const nn_batch *in, void (*done)(nn_engine *e, int32_t bucket))
 {
-    nn_cuda_lanes_begin(e);
+    nn_cuda_streams_begin(e);
     nn_cuda_grads_zero(e);
     nn_cuda_head_back(e, in, e->dnode[0]);
     modules_back(e, in, done);
-    nn_cuda_lanes_end(e);
+    nn_cuda_streams_end(e);
 }
 
 static pl_code cuda_backward(nn_engine *e, const nn_batch *in, const float *dy, float *grad, pl_error *err)

@@ -28,22 +28,22 @@ enum {
     NN_CUDA_RADIAL_WORK = NN_CUDA_BLOCKS * 64 * NN_GPU_H
 };
 
-/* Lanes (streams) of a pass, and marks (events), which are numbered after those of the slots (side_by_side.c). */
-enum { NN_CUDA_MAIN, NN_CUDA_BESIDE, NN_CUDA_NEAR, NN_CUDA_RADIAL }; /* RADIAL is the first of NN_CUDA_RADIALS lanes */
+/* Streams of a pass, and events, which are numbered after those of the slots (side_by_side.c). */
+enum { NN_CUDA_MAIN, NN_CUDA_BESIDE, NN_CUDA_NEAR, NN_CUDA_RADIAL }; /* RADIAL is the first of NN_CUDA_RADIALS streams */
 enum {
     NN_CUDA_BEGUN = 2 * NN_CUDA_SLOTS,
     NN_CUDA_ENDED,
     NN_CUDA_MADE,                                  /* a table is computed                      */
-    NN_CUDA_READ,                                  /* a table was read and may be overwritten; one mark per table */
+    NN_CUDA_READ,                                  /* a table was read and may be overwritten; one event per table */
     NN_CUDA_THERE = NN_CUDA_READ + NN_CUDA_TABLES, /* the inputs of gradients of parameters are complete */
     NN_CUDA_LINEAR,                                /* the gradients of a module's linear layers are complete */
-    NN_CUDA_FOLDED,                                /* the first convolution's matrices are folded; next mark: all are */
+    NN_CUDA_FOLDED,                                /* the first convolution's matrices are folded; next event: all are */
     NN_CUDA_ZEROED = NN_CUDA_FOLDED + 2,           /* all gradients are set to zero            */
     NN_CUDA_ADDED,                                 /* the part of a module's dx that needs no edges was added */
     NN_CUDA_UNFOLDED                               /* the gradients of last radial layers are unfolded */
 };
 
-/* Scratch for the gradients of a convolution's radial networks; one per lane, used in turn. */
+/* Scratch for the gradients of a convolution's radial networks; one per stream, used in turn. */
 typedef struct nn_cuda_radial {
     float *x;              /* [n_rows][max_edge], inputs of edges       */
     float *dtable, *outer; /* gradient of the table; partial sums of long cells */
@@ -136,8 +136,8 @@ struct nn_engine {
     nn_cuda_radial radial[NN_CUDA_RADIALS];
     int32_t radials;                 /* number of convolutions whose gradients were queued */
     bool stale, folding;             /* folded matrices are out of date; are made in this pass */
-    bool linear_behind;              /* mark NN_CUDA_LINEAR was recorded in this pass */
-    float *work[NN_CUDA_BESIDE + 1]; /* partial gradients of norms and linear layers, per lane */
+    bool linear_behind;              /* event NN_CUDA_LINEAR was recorded in this pass */
+    float *work[NN_CUDA_BESIDE + 1]; /* partial gradients of norms and linear layers, per stream */
     float *logit;                    /* [orders][n_rows][max_heads]               */
     float *x_edge, *dx_edge;         /* [n_rows][max_edge]                        */
     float *dalpha;                   /* [n_rows][max_heads]                       */
@@ -240,25 +240,25 @@ void nn_cuda_head_back(nn_engine *e, const nn_batch *in, float *dx);
 void nn_cuda_head_grads(nn_engine *e, const nn_batch *in);        /* after it; of its parameters */
 void nn_cuda_hidden_back(nn_engine *e, int32_t first, int32_t n); /* networks first .. first+n-1 */
 
-/* side_by_side.c: concurrent work in several lanes (streams). MAIN (lane 0) is selected, except between a function that selects
- * another lane and the next selection of MAIN. */
-void nn_cuda_lanes_begin(nn_engine *e);                   /* all lanes wait for the work called so far */
-void nn_cuda_fold_beside(nn_engine *e);                   /* folds in another lane; to be called before tables, which wait for it */
-void nn_cuda_lanes_end(nn_engine *e);                     /* MAIN waits for all lanes */
+/* side_by_side.c: concurrent work in several streams. MAIN (stream 0) is selected, except between a function that selects
+ * another stream and the next selection of MAIN. */
+void nn_cuda_streams_begin(nn_engine *e);                   /* all streams wait for the work called so far */
+void nn_cuda_fold_beside(nn_engine *e);                   /* folds in another stream; to be called before tables, which wait for it */
+void nn_cuda_streams_end(nn_engine *e);                     /* MAIN waits for all streams */
 float *nn_cuda_table_begin(nn_engine *e);                 /* selects BESIDE; returns the memory of the next table */
 void nn_cuda_table_made(nn_engine *e);                    /* the table is complete: selects MAIN, which waits for it */
 void nn_cuda_table_read(nn_engine *e);                    /* MAIN has read the last table: its memory may be reused */
-int32_t nn_cuda_radials(const nn_engine *e);              /* lanes of that kind: one where memory is scarce */
-const nn_cuda_radial *nn_cuda_radial_begin(nn_engine *e); /* the lane of a convolution's gradients, after what is there */
-void nn_cuda_radial_end(nn_engine *e);                    /* in RADIAL, which follows all lanes of that kind */
+int32_t nn_cuda_radials(const nn_engine *e);              /* streams of that kind: one where memory is scarce */
+const nn_cuda_radial *nn_cuda_radial_begin(nn_engine *e); /* the stream of a convolution's gradients, after what is there */
+void nn_cuda_radial_end(nn_engine *e);                    /* in RADIAL, which waits for all streams of that kind */
 void nn_cuda_there(nn_engine *e);                         /* what gradients of parameters are made of is there, */
-void nn_cuda_beside(nn_engine *e, int32_t lane);          /* and what is called in that lane from now on uses it */
+void nn_cuda_beside(nn_engine *e, int32_t stream);          /* and what is called in that stream from now on uses it */
 /* A module's arrays that others use, too, are those of the linear layers' gradients until these are done. */
 void nn_cuda_linear_done(nn_engine *e); /* called in BESIDE; then in MAIN */
 void nn_cuda_linear_wait(nn_engine *e);
 void nn_cuda_near_done(nn_engine *e);  /* called in NEAR; then in MAIN, */
-void nn_cuda_near_wait(nn_engine *e);  /* which follows what NEAR added */
-void nn_cuda_grads_zero(nn_engine *e); /* in RADIAL; BESIDE follows it, */
+void nn_cuda_near_wait(nn_engine *e);  /* which waits for what NEAR added */
+void nn_cuda_grads_zero(nn_engine *e); /* in RADIAL; BESIDE waits for it, */
 void nn_cuda_zero_wait(nn_engine *e);  /* and so does MAIN */
 
 /* parts.c: what both directions are made of */

@@ -23,7 +23,7 @@ void nn_cuda_geometry(nn_engine *e)
                                              .vec = nn_cuda_at(e, p->vec),
                                              .stored = nn_cuda_at(e, p->stored),
                                              .d = e->frames });
-    e->ops->lane(e->gpu, NN_CUDA_BESIDE);
+    e->ops->use_stream(e->gpu, NN_CUDA_BESIDE);
     e->ops->hidden(e->gpu, &(nn_gpu_hidden){ .n_nets = e->plan->n_nets,
                                              .n_nodes = p->n_nodes,
                                              .n_in = p->n_scalars,
@@ -31,7 +31,7 @@ void nn_cuda_geometry(nn_engine *e)
                                              .params = e->params,
                                              .scalar = nn_cuda_at(e, p->scalar),
                                              .h = e->h });
-    e->ops->lane(e->gpu, NN_CUDA_MAIN);
+    e->ops->use_stream(e->gpu, NN_CUDA_MAIN);
 }
 
 /* ---- modules ---------------------------------------------------------------------------- */

@@ -1,41 +1,41 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Work that runs beside the main stream, lane 0. Lane 0 computes what everything else waits for: features, values, and their
- * gradients. Other lanes compute tables, which need no features, and gradients of parameters, which only the optimiser reads;
- * those of radial networks take longest and alternate between two lanes. Lane NN_CUDA_NEAR computes what lane 0 needs soon:
- * gradients of features that do not come from edges, while lane 0 computes those that do.
+/* Work that runs beside the main stream, stream 0. Stream 0 computes what everything else waits for: features, values, and their
+ * gradients. Other streams compute tables, which need no features, and gradients of parameters, which only the optimiser reads;
+ * those of radial networks take longest and alternate between two streams. Stream NN_CUDA_NEAR computes what stream 0 needs soon:
+ * gradients of features that do not come from edges, while stream 0 computes those that do.
  *
- * Sums are the same and in the same order as on one lane (MOLSIEVE_CUDA_LANES=0). */
+ * Sums are the same and in the same order as on one stream (MOLSIEVE_CUDA_STREAMS=0). */
 #include "models/cuda/cuda_engine.h"
 
-static void marked(nn_engine *e, int32_t lane, int32_t mark)
+static void record_in(nn_engine *e, int32_t stream, int32_t event)
 {
-    e->ops->lane(e->gpu, lane);
-    e->ops->mark(e->gpu, mark);
-    e->ops->lane(e->gpu, NN_CUDA_MAIN);
+    e->ops->use_stream(e->gpu, stream);
+    e->ops->record(e->gpu, event);
+    e->ops->use_stream(e->gpu, NN_CUDA_MAIN);
 }
 
-static void followed(nn_engine *e, int32_t lane, int32_t mark)
+static void wait_in(nn_engine *e, int32_t stream, int32_t event)
 {
-    e->ops->lane(e->gpu, lane);
-    e->ops->follow(e->gpu, e->gpu, mark);
+    e->ops->use_stream(e->gpu, stream);
+    e->ops->wait_event(e->gpu, e->gpu, event);
 }
 
-void nn_cuda_lanes_begin(nn_engine *e)
+void nn_cuda_streams_begin(nn_engine *e)
 {
     e->tables = e->radials = 0;
     e->folding = false;
     e->linear_behind = false;
-    e->ops->mark(e->gpu, NN_CUDA_BEGUN);
-    for (int32_t i = 1; i < NN_GPU_LANES; i++)
-        followed(e, i, NN_CUDA_BEGUN);
-    e->ops->lane(e->gpu, NN_CUDA_MAIN);
+    e->ops->record(e->gpu, NN_CUDA_BEGUN);
+    for (int32_t i = 1; i < NN_GPU_STREAMS; i++)
+        wait_in(e, i, NN_CUDA_BEGUN);
+    e->ops->use_stream(e->gpu, NN_CUDA_MAIN);
 }
 
-void nn_cuda_lanes_end(nn_engine *e)
+void nn_cuda_streams_end(nn_engine *e)
 {
-    for (int32_t i = 1; i < NN_GPU_LANES; i++) {
-        marked(e, i, NN_CUDA_ENDED);
-        e->ops->follow(e->gpu, e->gpu, NN_CUDA_ENDED);
+    for (int32_t i = 1; i < NN_GPU_STREAMS; i++) {
+        record_in(e, i, NN_CUDA_ENDED);
+        e->ops->wait_event(e->gpu, e->gpu, NN_CUDA_ENDED);
     }
 }
 
@@ -50,14 +50,14 @@ void nn_cuda_fold_beside(nn_engine *e)
 
     if (!e->stale)
         return;
-    e->ops->lane(e->gpu, NN_CUDA_RADIAL);
+    e->ops->use_stream(e->gpu, NN_CUDA_RADIAL);
     for (int32_t i = 0; i < 2; f.tile += n[i++]) {
         f.n_tiles = n[i];
         if (f.n_tiles)
             e->ops->fold(e->gpu, &f);
-        e->ops->mark(e->gpu, NN_CUDA_FOLDED + i);
+        e->ops->record(e->gpu, NN_CUDA_FOLDED + i);
     }
-    e->ops->lane(e->gpu, NN_CUDA_MAIN);
+    e->ops->use_stream(e->gpu, NN_CUDA_MAIN);
     e->stale = false;
     e->folding = true;
 }
@@ -66,21 +66,21 @@ float *nn_cuda_table_begin(nn_engine *e)
 {
     int32_t i = e->tables % NN_CUDA_TABLES;
 
-    e->ops->lane(e->gpu, NN_CUDA_BESIDE);
+    e->ops->use_stream(e->gpu, NN_CUDA_BESIDE);
     if (e->folding && e->tables < 2)
-        e->ops->follow(e->gpu, e->gpu, NN_CUDA_FOLDED + e->tables);
+        e->ops->wait_event(e->gpu, e->gpu, NN_CUDA_FOLDED + e->tables);
     if (e->tables >= NN_CUDA_TABLES)
-        e->ops->follow(e->gpu, e->gpu, NN_CUDA_READ + i);
+        e->ops->wait_event(e->gpu, e->gpu, NN_CUDA_READ + i);
     return e->table[i];
 }
 
 void nn_cuda_table_made(nn_engine *e)
 {
-    marked(e, NN_CUDA_BESIDE, NN_CUDA_MADE);
-    e->ops->follow(e->gpu, e->gpu, NN_CUDA_MADE);
+    record_in(e, NN_CUDA_BESIDE, NN_CUDA_MADE);
+    e->ops->wait_event(e->gpu, e->gpu, NN_CUDA_MADE);
 }
 
-void nn_cuda_table_read(nn_engine *e) { e->ops->mark(e->gpu, NN_CUDA_READ + e->tables++ % NN_CUDA_TABLES); }
+void nn_cuda_table_read(nn_engine *e) { e->ops->record(e->gpu, NN_CUDA_READ + e->tables++ % NN_CUDA_TABLES); }
 
 /* ---- gradients ---- */
 
@@ -88,15 +88,15 @@ void nn_cuda_grads_zero(nn_engine *e)
 {
     size_t nets = (size_t)e->plan->n_nets * (size_t)e->prep.n_nodes;
 
-    e->ops->lane(e->gpu, NN_CUDA_RADIAL);
+    e->ops->use_stream(e->gpu, NN_CUDA_RADIAL);
     e->ops->zero(e->gpu, e->grad, e->plan->model->n_floats * sizeof *e->grad);
     e->ops->zero(e->gpu, e->dh, nets * NN_GPU_H * sizeof *e->dh);
-    marked(e, NN_CUDA_RADIAL, NN_CUDA_ZEROED);
-    followed(e, NN_CUDA_BESIDE, NN_CUDA_ZEROED);
-    e->ops->lane(e->gpu, NN_CUDA_MAIN);
+    record_in(e, NN_CUDA_RADIAL, NN_CUDA_ZEROED);
+    wait_in(e, NN_CUDA_BESIDE, NN_CUDA_ZEROED);
+    e->ops->use_stream(e->gpu, NN_CUDA_MAIN);
 }
 
-void nn_cuda_zero_wait(nn_engine *e) { e->ops->follow(e->gpu, e->gpu, NN_CUDA_ZEROED); }
+void nn_cuda_zero_wait(nn_engine *e) { e->ops->wait_event(e->gpu, e->gpu, NN_CUDA_ZEROED); }
 
 int32_t nn_cuda_radials(const nn_engine *e) { return e->conf.recompute ? 1 : NN_CUDA_RADIALS; }
 
@@ -111,28 +111,28 @@ const nn_cuda_radial *nn_cuda_radial_begin(nn_engine *e)
 void nn_cuda_radial_end(nn_engine *e)
 {
     for (int32_t i = 1; i < nn_cuda_radials(e); i++) {
-        marked(e, NN_CUDA_RADIAL + i, NN_CUDA_UNFOLDED);
-        followed(e, NN_CUDA_RADIAL, NN_CUDA_UNFOLDED);
+        record_in(e, NN_CUDA_RADIAL + i, NN_CUDA_UNFOLDED);
+        wait_in(e, NN_CUDA_RADIAL, NN_CUDA_UNFOLDED);
     }
-    e->ops->lane(e->gpu, NN_CUDA_RADIAL);
+    e->ops->use_stream(e->gpu, NN_CUDA_RADIAL);
 }
 
-void nn_cuda_there(nn_engine *e) { e->ops->mark(e->gpu, NN_CUDA_THERE); }
+void nn_cuda_there(nn_engine *e) { e->ops->record(e->gpu, NN_CUDA_THERE); }
 
-void nn_cuda_beside(nn_engine *e, int32_t lane) { followed(e, lane, NN_CUDA_THERE); }
+void nn_cuda_beside(nn_engine *e, int32_t stream) { wait_in(e, stream, NN_CUDA_THERE); }
 
-void nn_cuda_near_done(nn_engine *e) { marked(e, NN_CUDA_NEAR, NN_CUDA_ADDED); }
+void nn_cuda_near_done(nn_engine *e) { record_in(e, NN_CUDA_NEAR, NN_CUDA_ADDED); }
 
-void nn_cuda_near_wait(nn_engine *e) { e->ops->follow(e->gpu, e->gpu, NN_CUDA_ADDED); }
+void nn_cuda_near_wait(nn_engine *e) { e->ops->wait_event(e->gpu, e->gpu, NN_CUDA_ADDED); }
 
 void nn_cuda_linear_done(nn_engine *e)
 {
-    marked(e, NN_CUDA_BESIDE, NN_CUDA_LINEAR);
+    record_in(e, NN_CUDA_BESIDE, NN_CUDA_LINEAR);
     e->linear_behind = true;
 }
 
 void nn_cuda_linear_wait(nn_engine *e)
 {
     if (e->linear_behind)
-        e->ops->follow(e->gpu, e->gpu, NN_CUDA_LINEAR);
+        e->ops->wait_event(e->gpu, e->gpu, NN_CUDA_LINEAR);
 }

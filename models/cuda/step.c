@@ -10,7 +10,7 @@
 _Static_assert((int)NN_GPU_L1 == (int)NN_LOSS_L1 && (int)NN_GPU_L2 == (int)NN_LOSS_L2 && (int)NN_GPU_BCE == (int)NN_LOSS_BCE,
                "ops.h has its own names of these");
 _Static_assert((int)NN_GPU_SCALE_MAX == (int)NN_LOSS_SCALE_MAX, "likewise");
-_Static_assert((int)NN_CUDA_UNFOLDED < (int)NN_GPU_MARKS, "a mark for each batch and step, and those of lanes");
+_Static_assert((int)NN_CUDA_UNFOLDED < (int)NN_GPU_EVENTS, "an event for each batch and step, and those of streams");
 
 enum { EARLIER = NN_GPU_SEGMENTS - 1 }; /* the graphs of all shards but the last */
 
@@ -326,7 +326,7 @@ static pl_code shard_lay(nn_engine *e, const nn_batch *in, const nn_training_ste
     nn_cuda_training *t = &e->training;
     int32_t targets = in->n_graphs * e->plan->head[1].n_out;
     int slot = (int)(t->laid % NN_CUDA_SLOTS);
-    pl_code code = t->laid < NN_CUDA_SLOTS ? PL_OK : nn_cuda_said(e->ops->wait(e->gpu, slot), err);
+    pl_code code = t->laid < NN_CUDA_SLOTS ? PL_OK : nn_cuda_said(e->ops->synchronize(e->gpu, slot), err);
 
     if (code == PL_OK)
         code = nn_cuda_batch(e, in, true, slot, targets, err);
@@ -377,9 +377,9 @@ static pl_code cuda_step(nn_engine *e, const nn_batch *in, const nn_training_ste
     if (code != PL_OK)
         return code;
     if (in != NULL)
-        e->ops->mark(e->gpu, (int32_t)(t->laid++ % NN_CUDA_SLOTS));
+        e->ops->record(e->gpu, (int32_t)(t->laid++ % NN_CUDA_SLOTS));
     if (is_last(e, s)) {
-        e->ops->mark(e->gpu, NN_CUDA_SLOTS + slot);
+        e->ops->record(e->gpu, NN_CUDA_SLOTS + slot);
         t->graphs_of[slot] = s->n_graphs;
         t->queued++;
     }
@@ -395,7 +395,7 @@ static pl_code cuda_result(nn_engine *e, nn_training_result *out, pl_error *err)
 
     if (t->given == t->queued)
         return pl_fail(err, PL_EBUG, "a result without a training step");
-    bad = e->ops->wait(e->gpu, NN_CUDA_SLOTS + slot);
+    bad = e->ops->synchronize(e->gpu, NN_CUDA_SLOTS + slot);
     if (t->lost.code != PL_OK)
         return lost(e, err);
     if (bad != NULL)

@@ -25,7 +25,7 @@ static pl_code lay_out(nn_engine *e, const nn_batch *in, pl_error *err)
     if (code != PL_OK)
         return code;
     e->ops->upload(e->gpu, e->batch, e->prep.host, e->prep.bytes);
-    e->ops->mark(e->gpu, LAID);
+    e->ops->record(e->gpu, LAID);
     return PL_OK;
 }
 
@@ -33,7 +33,7 @@ static void results_ask(nn_engine *e, const nn_batch *in)
 {
     nn_cuda_forward(e, in);
     e->ops->download_later(e->gpu, e->host, e->y, (size_t)in->n_graphs * (size_t)e->plan->head[1].n_out * sizeof *e->host);
-    e->ops->mark(e->gpu, DONE);
+    e->ops->record(e->gpu, DONE);
 }
 
 /* Calls the operations of an engine with the batch of `from` in place of its own. */
@@ -48,7 +48,7 @@ static pl_code follower_begin(nn_engine *e, nn_engine *from, const nn_batch *in,
     if (code == PL_OK)
         code = nn_cuda_batch_memory(e, in, false, NULL, err);
     if (code == PL_OK) {
-        e->ops->follow(e->gpu, from->gpu, LAID);
+        e->ops->wait_event(e->gpu, from->gpu, LAID);
         results_ask(e, in);
     }
     e->prep = own;
@@ -70,7 +70,7 @@ static pl_code one_begin(nn_engine *const *e, const nn_batch *const *in, int k, 
 
 static pl_code one_end(nn_engine *e, const nn_batch *in, float *y, pl_error *err)
 {
-    pl_code code = nn_cuda_said(e->ops->wait(e->gpu, DONE), err);
+    pl_code code = nn_cuda_said(e->ops->synchronize(e->gpu, DONE), err);
 
     if (code != PL_OK)
         return code;

@@ -49,7 +49,7 @@ enum { NN_TARGETS_MAX = 64 };
 typedef struct nn_target {
     const char *name, *unit, *better; /* better: "low", "high" or "none"                */
     nn_scale scale;
-    nn_interval interval; /* prediction intervals; n = 0: none              */
+    nn_conformal interval; /* prediction intervals; n = 0: none              */
     double lowest;        /* lowest calibrated similarity (models/metrics/conformal.h); 0: unknown  */
 } nn_target;
 

@@ -250,7 +250,7 @@ static double band_real(reader *r, const json_t *band, const char *key)
 
 static void take_interval(reader *r, nn_target *t, const nn_inputs *in)
 {
-    nn_interval *i = &t->interval;
+    nn_conformal *i = &t->interval;
     json_t *bands = member(r, "bands");
 
     (void)in;

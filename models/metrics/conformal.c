@@ -9,7 +9,7 @@
 
 static const double begins[NN_BANDS_MAX] = { 0, 0.3, 0.5 };
 
-int nn_interval_band(double alike)
+int nn_conformal_band(double alike)
 {
     int k = NN_BANDS_MAX - 1;
 
@@ -19,7 +19,7 @@ int nn_interval_band(double alike)
 }
 
 /* Joins band k to the band below. */
-static void band_join(nn_interval *i, int32_t k)
+static void band_join(nn_conformal *i, int32_t k)
 {
     i->band[k - 1].n += i->band[k].n;
     for (int32_t j = k; j + 1 < i->n; j++)
@@ -28,7 +28,7 @@ static void band_join(nn_interval *i, int32_t k)
 }
 
 /* Chooses bands of similarity with enough molecules each. */
-static void bands_choose(nn_interval *i, const double *alike, int64_t n)
+static void bands_choose(nn_conformal *i, const double *alike, int64_t n)
 {
     i->n = NN_BANDS_MAX;
     for (int32_t k = 0; k < NN_BANDS_MAX; k++)
@@ -38,7 +38,7 @@ static void bands_choose(nn_interval *i, const double *alike, int64_t n)
             i->n = 1;
             return;
         }
-        i->band[nn_interval_band(alike[j])].n++;
+        i->band[nn_conformal_band(alike[j])].n++;
     }
     for (int32_t k = NN_BANDS_MAX - 1; k > 0; k--)
         if (i->band[k].n < NN_BAND_MIN)
@@ -47,7 +47,7 @@ static void bands_choose(nn_interval *i, const double *alike, int64_t n)
         band_join(i, 1);
 }
 
-static const nn_band *band_of(const nn_interval *i, double alike)
+static const nn_band *band_of(const nn_conformal *i, double alike)
 {
     int32_t k = i->n - 1;
 
@@ -56,7 +56,7 @@ static const nn_band *band_of(const nn_interval *i, double alike)
     return &i->band[k];
 }
 
-pl_code nn_interval_fit(nn_interval *out, const double *y, const double *p, const double *alike, int64_t n, pl_arena *mem,
+pl_code nn_conformal_fit(nn_conformal *out, const double *y, const double *p, const double *alike, int64_t n, pl_arena *mem,
                         pl_error *err)
 {
     double *error = PL_NEW(mem, double, n + 1);
@@ -78,7 +78,7 @@ pl_code nn_interval_fit(nn_interval *out, const double *y, const double *p, cons
     return PL_OK;
 }
 
-double nn_interval_within(const nn_interval *i, double alike)
+double nn_conformal_within(const nn_conformal *i, double alike)
 {
     if (i->n == 0 || (i->n > 1 && isnan(alike)))
         return NAN;
@@ -92,7 +92,7 @@ static int compare_reals(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-pl_code nn_interval_lowest(double *out, const double *alike, int64_t n, pl_arena *mem, pl_error *err)
+pl_code nn_conformal_lowest(double *out, const double *alike, int64_t n, pl_arena *mem, pl_error *err)
 {
     const int64_t rank = n < 10 * NN_LOWEST_RANK ? n / 10 : NN_LOWEST_RANK;
     double *sorted = PL_NEW(mem, double, n + 1);
@@ -103,7 +103,7 @@ pl_code nn_interval_lowest(double *out, const double *alike, int64_t n, pl_arena
     for (int64_t i = 0; i < n; i++)
         if (isnan(alike[i]))
             return PL_OK;
-    if (n < NN_INTERVAL_MIN)
+    if (n < NN_CONFORMAL_MIN)
         return PL_OK;
     memcpy(sorted, alike, (size_t)n * sizeof *sorted);
     qsort(sorted, (size_t)n, sizeof *sorted, compare_reals);

@@ -15,7 +15,7 @@
 enum {
     NN_BANDS_MAX = 3,
     NN_BAND_MIN = 30,    /* minimum number of molecules in a band, if there are several bands */
-    NN_INTERVAL_MIN = 9, /* minimum in all: with fewer, even the largest error is not the half-width of a 90 % interval */
+    NN_CONFORMAL_MIN = 9, /* minimum in all: with fewer, even the largest error is not the half-width of a 90 % interval */
     NN_LOWEST_RANK = 10  /* calibration molecules at or below the lowest calibrated similarity */
 };
 
@@ -25,26 +25,26 @@ typedef struct nn_band {
     int64_t n;     /* calibration molecules             */
 } nn_band;
 
-typedef struct nn_interval {
+typedef struct nn_conformal {
     const char *part; /* the part of the data it was calibrated on: "test" */
     int32_t n;        /* number of bands, the first begins at 0; 0: no intervals */
     nn_band band[NN_BANDS_MAX];
-} nn_interval;
+} nn_conformal;
 
 /* The band of a similarity before bands are joined: 0 below 0.3 (and for NaN), 1 below 0.5, else 2. */
-int nn_interval_band(double alike);
+int nn_conformal_band(double alike);
 
 /* y measured values, p predictions, alike similarities, all [n]; if a similarity is NaN there is one band. Bands begin at
  * 0, 0.3 and 0.5; a band with too few molecules is joined with the one below, the lowest with the one above. With fewer
- * than NN_INTERVAL_MIN molecules out->n is 0. out->part is not changed. */
-pl_code nn_interval_fit(nn_interval *out, const double *y, const double *p, const double *alike, int64_t n, pl_arena *mem,
+ * than NN_CONFORMAL_MIN molecules out->n is 0. out->part is not changed. */
+pl_code nn_conformal_fit(nn_conformal *out, const double *y, const double *p, const double *alike, int64_t n, pl_arena *mem,
                         pl_error *err);
 
 /* The half-width for a molecule of similarity `alike` (NaN: unknown). Returns NaN if there are no intervals. */
-double nn_interval_within(const nn_interval *i, double alike);
+double nn_conformal_within(const nn_conformal *i, double alike);
 
 /* The lowest calibrated similarity: the NN_LOWEST_RANK-th smallest of alike[n], or with n < 100 the n/10-th smallest.
  * 0: there are too few, or similarities are unknown (NaN). ENOMEM. */
-pl_code nn_interval_lowest(double *out, const double *alike, int64_t n, pl_arena *mem, pl_error *err);
+pl_code nn_conformal_lowest(double *out, const double *alike, int64_t n, pl_arena *mem, pl_error *err);
 
 #endif

@@ -37,7 +37,7 @@ pl_code nn_predict_part(float *y, const nn_predictor *p, const nn_samples *sampl
 
     for (int64_t at = part.first; now.n && code == PL_OK; at += now.n, now = next) {
         next = take(p, samples, at + now.n, end);
-        if (nn_told_to_stop(p->host))
+        if (nn_train_must_stop(p->host))
             return pl_fail(err, PL_ESTOP, "stopped while predicting");
         code = nn_prefetch_take(p->prefetch, &batch, samples, now, next, err);
         if (code == PL_OK)

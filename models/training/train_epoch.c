@@ -14,7 +14,7 @@ static pl_code host_ask(const nn_loop *l, bool epoch_over, uint32_t *asked, pl_e
     const nn_train_host *host = l->host;
     bool due = host != NULL && host->due != NULL ? host->due(host->ctx, epoch_over) : epoch_over;
 
-    *asked = (!epoch_over && nn_told_to_stop(host) ? ASKED_STOP : 0) | (due ? ASKED_SAVE : 0) |
+    *asked = (!epoch_over && nn_train_must_stop(host) ? ASKED_STOP : 0) | (due ? ASKED_SAVE : 0) |
              (l->open && nn_validation_busy(l->validation) ? ASKED_TIME : 0);
     return nn_ranks_any(l->ranks, asked, err);
 }

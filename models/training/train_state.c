@@ -53,15 +53,15 @@ pl_code nn_train_state_again(nn_train_state *s, const nn_se3 *model, uint64_t se
     return PL_OK;
 }
 
-pl_code nn_train_state_tell(nn_ranks *r, nn_train_state *s, pl_error *err)
+pl_code nn_train_state_broadcast(nn_ranks *r, nn_train_state *s, pl_error *err)
 {
     float *array[] = { s->params, s->m, s->v, s->best, s->ema };
     nn_train_state told = *s;
-    pl_code code = r->kind->tell(r, &told, sizeof told, err);
+    pl_code code = r->kind->broadcast(r, &told, sizeof told, err);
 
     for (int k = 0; code == PL_OK && k < 5; k++)
         if (array[k] != NULL)
-            code = r->kind->tell(r, array[k], s->n * sizeof(float), err);
+            code = r->kind->broadcast(r, array[k], s->n * sizeof(float), err);
     if (code != PL_OK)
         return code;
     told.tensor = s->tensor;
@@ -74,4 +74,4 @@ pl_code nn_train_state_tell(nn_ranks *r, nn_train_state *s, pl_error *err)
     return PL_OK;
 }
 
-bool nn_told_to_stop(const nn_train_host *host) { return host != NULL && host->stop != NULL && host->stop(host->ctx); }
+bool nn_train_must_stop(const nn_train_host *host) { return host != NULL && host->stop != NULL && host->stop(host->ctx); }

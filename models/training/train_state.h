@@ -52,7 +52,7 @@ pl_code nn_train_state_alloc(nn_train_state *s, const nn_se3 *model, bool ema, u
 pl_code nn_train_state_again(nn_train_state *s, const nn_se3 *model, uint64_t seed, pl_arena *mem, pl_error *err);
 
 /* Broadcasts the state of rank 0; on every rank s is allocated for the same model. */
-pl_code nn_train_state_tell(nn_ranks *r, nn_train_state *s, pl_error *err);
+pl_code nn_train_state_broadcast(nn_ranks *r, nn_train_state *s, pl_error *err);
 
 typedef struct nn_epoch_report {
     int64_t epoch, step;            /* epoch counts from 1                               */
@@ -86,7 +86,7 @@ typedef struct nn_train_host {
 } nn_train_host;
 
 /* Whether the host asks to stop; host may be NULL. */
-bool nn_told_to_stop(const nn_train_host *host);
+bool nn_train_must_stop(const nn_train_host *host);
 
 enum { NN_BAD_STEPS_MAX = 10 }; /* skipped steps in a row after which training fails: ELIMIT */
 

@@ -54,7 +54,7 @@ static pl_code add_from(const exporting *x, pl_text *sql, pl_error *err)
     bool all = pl_arg(x->args, "--all") != NULL || n_hits == 0;
 
     if (code == PL_OK && where != NULL)
-        code = st_where_check(where, NULL, NULL, err);
+        code = st_row_filter_check(where, NULL, NULL, err);
     if (code != PL_OK)
         return code;
     if (all && x->top > 0)

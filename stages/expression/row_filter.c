@@ -9,12 +9,12 @@
 #include "stages/expression/expression.h"
 
 #define NAME(name, ...) #name,
-const char *const st_where_columns[] = { "n_atoms",    "n_heavy",          "charge", CH_DESCRIPTORS(NAME) "energy",
+const char *const st_row_filter_columns[] = { "n_atoms",    "n_heavy",          "charge", CH_DESCRIPTORS(NAME) "energy",
                                          "structures", "undefined_stereo", NULL };
 
-const char *st_where_column(const char *name)
+const char *st_row_filter_column(const char *name)
 {
-    for (const char *const *c = st_where_columns; *c != NULL; c++)
+    for (const char *const *c = st_row_filter_columns; *c != NULL; c++)
         if (strcmp(*c, name) == 0)
             return *c;
     return NULL;
@@ -65,7 +65,7 @@ static pl_code parse(const char *expression, bool *alerts, size_t *at, pl_error 
     return PL_OK;
 }
 
-pl_code st_where_check(const char *expression, bool *alerts, size_t *at, pl_error *err)
+pl_code st_row_filter_check(const char *expression, bool *alerts, size_t *at, pl_error *err)
 {
     sqlite3 *db = NULL;
     pl_code code = parse(expression, alerts, at, err);

@@ -13,13 +13,13 @@
 #include "stages/database/descriptor_columns.h"
 
 /* ECONFIG says what is wrong with it, and *at at which byte. *alerts: whether it reads the column `alerts`. Both may be NULL. */
-pl_code st_where_check(const char *expression, bool *alerts, size_t *at, pl_error *err);
+pl_code st_row_filter_check(const char *expression, bool *alerts, size_t *at, pl_error *err);
 
 /* Columns of `molecule` that can be ranked or constrained by: "mw", "logp"... NULL-terminated. */
-#define ST_WHERE_COLUMNS "n_atoms, n_heavy, charge" ST_DESCRIPTOR_NAMES " or energy"
-extern const char *const st_where_columns[];
+#define ST_ROW_FILTER_COLUMNS "n_atoms, n_heavy, charge" ST_DESCRIPTOR_NAMES " or energy"
+extern const char *const st_row_filter_columns[];
 
 /* The column with this name, or NULL. */
-const char *st_where_column(const char *name);
+const char *st_row_filter_column(const char *name);
 
 #endif

@@ -90,10 +90,10 @@ static void every_rank_receives_from_rank_0(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof bytes; i++)
         bytes[i] = (unsigned char)(ranks.rank == 0 ? 7 * i + i / 256 : 0);
-    assert_int_equal(ranks.kind->tell(&ranks, bytes, sizeof bytes, &err), PL_OK);
+    assert_int_equal(ranks.kind->broadcast(&ranks, bytes, sizeof bytes, &err), PL_OK);
     for (size_t i = 0; i < sizeof bytes; i++)
         assert_int_equal(bytes[i], (unsigned char)(7 * i + i / 256));
-    assert_int_equal(ranks.kind->tell(&ranks, bytes, 0, &err), PL_OK);
+    assert_int_equal(ranks.kind->broadcast(&ranks, bytes, 0, &err), PL_OK);
 }
 
 static void a_flag_on_any_rank_is_a_flag_on_all(void **state)

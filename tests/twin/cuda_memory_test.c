@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Memory of the cuda engine: what is known without a device is what is taken, and with
- * `recompute`, or a sharded optimiser, it is less for the same bits; and what lanes share. On the emulator or, where MOLSIEVE_PLUGINS
+ * `recompute`, or a sharded optimiser, it is less for the same bits; and what streams share. On the emulator or, where MOLSIEVE_PLUGINS
  * has the real plugin, on a GPU. */
 #include <math.h>
 #include <setjmp.h>
@@ -197,16 +197,16 @@ static void a_sharded_optimiser_takes_a_part_of_the_memory(void **state)
     pl_arena_free(f.mem);
 }
 
-/* ---- lanes ---- */
+/* ---- streams ---- */
 
-typedef struct lanes_case {
+typedef struct streams_case {
     nn_se3_conf net;
     nn_precision p;
     bool exact, recompute, ranks;
     const char *table_kb; /* of one table, which then comes in pieces */
-} lanes_case;
+} streams_case;
 
-static trained lanes_train(const fixture *f, const lanes_case *c, const char *lanes, const char *ahead)
+static trained streams_train(const fixture *f, const streams_case *c, const char *streams, const char *ahead)
 {
     nn_engine_conf conf = { .threads = 1,
                             .radial = c->exact ? NN_RADIAL_EXACT : NN_RADIAL_NODES,
@@ -218,22 +218,22 @@ static trained lanes_train(const fixture *f, const lanes_case *c, const char *la
     nn_ranks one = { .kind = &pretended, .size = 1 };
     trained t;
 
-    setenv("MOLSIEVE_CUDA_LANES", lanes, 1);
+    setenv("MOLSIEVE_CUDA_STREAMS", streams, 1);
     if (ahead != NULL)
         setenv("MOLSIEVE_EMULATOR_AHEAD", ahead, 1);
     if (c->table_kb != NULL)
         setenv("MOLSIEVE_CUDA_TABLE_KB", c->table_kb, 1);
     t = train(f, &conf, c->ranks ? &one : NULL);
-    unsetenv("MOLSIEVE_CUDA_LANES");
+    unsetenv("MOLSIEVE_CUDA_STREAMS");
     unsetenv("MOLSIEVE_EMULATOR_AHEAD");
     unsetenv("MOLSIEVE_CUDA_TABLE_KB");
     return t;
 }
 
-/* On the emulator what waits for another lane is done as late as its events allow, and then as early. */
+/* On the emulator what waits for another stream is done as late as its events allow, and then as early. */
 static void streams_do_not_change_a_bit(void **state)
 {
-    static const lanes_case all[] = {
+    static const streams_case all[] = {
         { { 3, 3, 8, 2, 2, true, true, NN_POOL_MAX, NN_FUSE_FULL, 6, 4, 1, NN_PARITY_BOTH },
           NN_PREC_FP16,
           false,
@@ -270,9 +270,9 @@ static void streams_do_not_change_a_bit(void **state)
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
         fixture f = fixture_open(&all[i].net, 4);
         size_t bytes = f.model->n_floats * sizeof(float);
-        trained want = lanes_train(&f, &all[i], "0", NULL);
+        trained want = streams_train(&f, &all[i], "0", NULL);
         for (int ahead = 0; ahead < 2; ahead++) {
-            trained got = lanes_train(&f, &all[i], "1", ahead ? "1" : NULL);
+            trained got = streams_train(&f, &all[i], "1", ahead ? "1" : NULL);
             assert_memory_equal(want.params, got.params, bytes);
             assert_memory_equal(want.m, got.m, bytes);
             assert_memory_equal(want.v, got.v, bytes);

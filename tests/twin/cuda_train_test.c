@@ -436,10 +436,10 @@ static void copies_beside_the_work_come_before_what_is_called_after_them(void **
         ops->upload_beside(gpu, device[i], &host[i], sizeof *host);
         ops->column_sum(gpu, &(nn_gpu_column_sum){ 1, 1, 1, device[i], sum });
         ops->download_later(gpu, &back[i], sum, sizeof *sum);
-        ops->mark(gpu, i);
+        ops->record(gpu, i);
     }
     for (int i = 0; i < N; i++) {
-        works(ops->wait(gpu, i));
+        works(ops->synchronize(gpu, i));
         assert_true(back[i] == (float)((i + 1) * (i + 2) / 2));
     }
     for (int i = 0; i < N; i++)
@@ -449,20 +449,20 @@ static void copies_beside_the_work_come_before_what_is_called_after_them(void **
     ops->host_free(gpu, back);
 }
 
-/* x times 1, 2, 3 .. in a lane, and again from there to y in lane 0, n times with other arguments. */
-static void lanes_times(float *x, float *between, float *y, const int32_t *first, int32_t n, int32_t lane)
+/* x times 1, 2, 3 .. in a stream, and again from there to y in stream 0, n times with other arguments. */
+static void streams_times(float *x, float *between, float *y, const int32_t *first, int32_t n, int32_t stream)
 {
     const nn_gpu_scale once = { .n_nodes = n, .size = 1, .first = first, .x = x, .y = between };
     const nn_gpu_scale twice = { .n_nodes = n, .size = 1, .first = first, .x = between, .y = y };
 
-    ops->mark(gpu, 0);
-    ops->lane(gpu, lane);
-    ops->follow(gpu, gpu, 0);
+    ops->record(gpu, 0);
+    ops->use_stream(gpu, stream);
+    ops->wait_event(gpu, gpu, 0);
     ops->scale(gpu, &once);
-    ops->mark(gpu, 1);
-    ops->lane(gpu, 0);
+    ops->record(gpu, 1);
+    ops->use_stream(gpu, 0);
     ops->zero(gpu, y, (size_t)n * sizeof *y);
-    ops->follow(gpu, gpu, 1);
+    ops->wait_event(gpu, gpu, 1);
     ops->scale(gpu, &twice);
 }
 
@@ -480,7 +480,7 @@ static void streams_wait_for_events_with_and_without_graphs(void **state)
         bool captured = round > 3;
         if (captured)
             ops->graph_begin(gpu);
-        lanes_times(dx, between, dy, first, n, round % NN_GPU_LANES);
+        streams_times(dx, between, dy, first, n, round % NN_GPU_STREAMS);
         if (captured)
             ops->graph_run(gpu, 0);
         ops->download(gpu, y, dy, (size_t)n * sizeof *y);

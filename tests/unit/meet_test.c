@@ -27,7 +27,7 @@ enum { MAX = 4 };
 
 /* What one process is to do, and (in memory that the test sees) how it ended. */
 typedef struct rank {
-    nn_launch launch;
+    nn_launcher launch;
     const char *folder;
     double patience, late; /* seconds; late: it comes after these */
     pl_code (*work)(nn_ranks *r, pl_error *err);
@@ -60,7 +60,7 @@ static int bench_open(void **state)
         return 1;
     for (int i = 0; i < MAX; i++) {
         b->rank[i] = (rank){ .folder = b->folder, .patience = 20, .end = &b->end[i] };
-        b->rank[i].launch = (nn_launch){ .by = "a test", .rank = i, .size = MAX, .local_rank = i };
+        b->rank[i].launch = (nn_launcher){ .by = "a test", .rank = i, .size = MAX, .local_rank = i };
     }
     *state = b;
     return 0;

@@ -77,15 +77,15 @@ static void every_column_of_every_table_and_view_has_one_document(void **state)
 static bool is_kept(const char *name, const ch_prepared *p)
 {
     char condition[80];
-    st_keep *keep = NULL;
+    st_prefilter *keep = NULL;
     pl_error err = { 0 };
     bool yes = false;
 
     (void)snprintf(condition, sizeof condition, "%s = 3", name);
-    assert_int_equal(st_keep_open(&keep, condition, NULL, &err), PL_OK);
-    assert_int_equal(st_keep_ask(keep, p, &yes, &err), PL_OK);
-    st_keep_close(keep);
-    assert_int_equal(st_where_check(condition, NULL, NULL, &err), PL_OK);
+    assert_int_equal(st_prefilter_open(&keep, condition, NULL, &err), PL_OK);
+    assert_int_equal(st_prefilter_ask(keep, p, &yes, &err), PL_OK);
+    st_prefilter_close(keep);
+    assert_int_equal(st_row_filter_check(condition, NULL, NULL, &err), PL_OK);
     return yes;
 }
 
@@ -107,7 +107,7 @@ static void every_descriptor_is_wherever_molecules_are(void **state)
                          PL_OK);
         assert_int_equal(columns, 1);
         assert_int_equal(find_doc("v_hits", d->name), d->shown >= CH_SHOWN_HITS);
-        assert_non_null(st_where_column(d->name));
+        assert_non_null(st_row_filter_column(d->name));
         st_descriptor_heading(&heading, d);
         assert_true(st_column_is_ours(pl_text_str(&heading)) && st_column_is_ours(d->name));
         pl_text_free(&heading);
@@ -244,7 +244,7 @@ static void a_condition_may_use_the_columns_of_molecule(void **state)
                                         "undefined_stereo notnull" };
     (void)state;
     for (size_t i = 0; i < sizeof good / sizeof good[0]; i++)
-        assert_int_equal(st_where_check(good[i], NULL, NULL, NULL), PL_OK);
+        assert_int_equal(st_row_filter_check(good[i], NULL, NULL, NULL), PL_OK);
 }
 
 static void a_condition_may_not_read_or_change_anything_else(void **state)
@@ -313,7 +313,7 @@ static void a_condition_may_not_read_or_change_anything_else(void **state)
 
     (void)state;
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
-        if (st_where_check(bad[i], NULL, NULL, &err) != PL_ECONFIG)
+        if (st_row_filter_check(bad[i], NULL, NULL, &err) != PL_ECONFIG)
             fail_msg("accepted: %s", bad[i]);
 }
 
@@ -352,7 +352,7 @@ static void a_condition_that_sql_answers_but_nobody_means_is_refused(void **stat
 
     (void)state;
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
-        if (st_where_check(bad[i], NULL, NULL, &err) != PL_ECONFIG)
+        if (st_row_filter_check(bad[i], NULL, NULL, &err) != PL_ECONFIG)
             fail_msg("accepted: %s", bad[i]);
 }
 
@@ -375,7 +375,7 @@ static void a_condition_says_at_which_character_it_is_wrong(void **state)
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         size_t at = 99;
         pl_error err = { 0 };
-        assert_int_equal(st_where_check(bad[i].text, NULL, &at, &err), PL_ECONFIG);
+        assert_int_equal(st_row_filter_check(bad[i].text, NULL, &at, &err), PL_ECONFIG);
         assert_int_equal(at, bad[i].at);
         if (strstr(err.text, bad[i].says) == NULL)
             fail_msg("%s: %s", bad[i].text, err.text);
@@ -396,7 +396,7 @@ static void a_condition_of_any_depth_is_answered(void **state)
             n += len;
         }
         deep[n] = '\0';
-        assert_int_equal(st_where_check(deep, NULL, NULL, NULL), PL_ECONFIG);
+        assert_int_equal(st_row_filter_check(deep, NULL, NULL, NULL), PL_ECONFIG);
     }
     free(deep);
 }

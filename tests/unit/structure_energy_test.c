@@ -12,7 +12,7 @@
 #include <cmocka.h>
 
 #include "chem/structures/energy.h"
-#include "chem/structures/plan.h"
+#include "chem/structures/energy_plan.h"
 #include "mmff_suite.h"
 #include "sdf_mol.h"
 

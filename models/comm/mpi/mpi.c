@@ -218,7 +218,7 @@ static pl_code mpi_gather(nn_ranks *r, void *all, const int64_t *first, size_t i
         &request, "gathering", err);
 }
 
-static pl_code mpi_tell(nn_ranks *r, void *bytes, size_t n, pl_error *err)
+static pl_code mpi_broadcast(nn_ranks *r, void *bytes, size_t n, pl_error *err)
 {
     pl_code code = PL_OK;
 
@@ -241,5 +241,5 @@ __attribute__((visibility("default"))) const nn_collective nn_collective_plugin 
     .give_up = mpi_give_up,
     .sum = mpi_sum,
     .gather = mpi_gather,
-    .tell = mpi_tell,
+    .broadcast = mpi_broadcast,
 };

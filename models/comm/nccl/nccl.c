@@ -3,7 +3,7 @@
  *
  * One GPU a rank. Each rank gets one slice of every shard's gradient by grouped sends and
  * receives, adds them on its GPU in the order of the shards, and an all-gather spreads the
- * sums: the order of additions that NCCL's own all-reduce does not promise. Bytes (tell,
+ * sums: the order of additions that NCCL's own all-reduce does not promise. Bytes (broadcast,
  * gather, who is alive) go over the control ranks. Nothing here waits without looking at
  * NCCL's errors, at the other ranks and at the clock. */
 #include <cuda_runtime_api.h>
@@ -236,7 +236,7 @@ static pl_code comm_open(nn_ranks *r, pl_error *err)
     if (r->rank == 0)
         code = nccl_said(s, ncclGetUniqueId(&id), "start", err);
     if (code == PL_OK)
-        code = s->control->kind->tell(s->control, &id, sizeof id, err);
+        code = s->control->kind->broadcast(s->control, &id, sizeof id, err);
     config.blocking = 0;
     if (code == PL_OK)
         code = nccl_said(s, ncclCommInitRankConfig(&s->comm, r->size, id, r->rank, &config), "start", err);
@@ -500,11 +500,11 @@ static pl_code nccl_gather(nn_ranks *r, void *all, const int64_t *first, size_t 
     return c->kind->gather(c, all, first, item, err);
 }
 
-static pl_code nccl_tell(nn_ranks *r, void *bytes, size_t n, pl_error *err)
+static pl_code nccl_broadcast(nn_ranks *r, void *bytes, size_t n, pl_error *err)
 {
     nn_ranks *c = control(r);
 
-    return c->kind->tell(c, bytes, n, err);
+    return c->kind->broadcast(c, bytes, n, err);
 }
 
 static pl_code nccl_watch(nn_ranks *r, pl_error *err)
@@ -524,7 +524,7 @@ __attribute__((visibility("default"))) const nn_collective nn_collective_plugin 
     .give_up = nccl_give_up,
     .sum = nccl_sum,
     .gather = nccl_gather,
-    .tell = nccl_tell,
+    .broadcast = nccl_broadcast,
     .watch = nccl_watch,
     .device = &on_device,
 };

@@ -13,7 +13,7 @@ static const char *tcp_library(void) { return "TCP"; }
 
 static pl_code tcp_open(nn_ranks *r, const nn_join *join, pl_error *err)
 {
-    const nn_launch *l = &join->launch;
+    const nn_launcher *l = &join->launch;
     const nn_meeting m = { .rank = l->rank,
                            .size = l->size,
                            .job = l->job,
@@ -105,12 +105,12 @@ static pl_code tcp_sum(nn_ranks *r, float *part, int64_t n, int shards, pl_error
     if (code == PL_OK && r->rank == 0)
         code = rows_add(r, part, row, n, shards, err);
     free(row);
-    return code != PL_OK ? code : r->kind->tell(r, part, bytes, err);
+    return code != PL_OK ? code : r->kind->broadcast(r, part, bytes, err);
 }
 
 /* ---- bytes --------------------------------------------------------------- */
 
-static pl_code tcp_tell(nn_ranks *r, void *bytes, size_t n, pl_error *err)
+static pl_code tcp_broadcast(nn_ranks *r, void *bytes, size_t n, pl_error *err)
 {
     pl_code code = PL_OK;
 
@@ -131,7 +131,7 @@ static pl_code tcp_gather(nn_ranks *r, void *all, const int64_t *first, size_t i
                              (size_t)(first[r->rank + 1] - first[r->rank]) * item, err);
     for (int i = 1; r->rank == 0 && i < r->size && code == PL_OK; i++)
         code = nn_wires_recv(wires(r), i, NN_WIRE_DATA, p + (size_t)first[i] * item, (size_t)(first[i + 1] - first[i]) * item, err);
-    return code != PL_OK ? code : tcp_tell(r, all, (size_t)first[r->size] * item, err);
+    return code != PL_OK ? code : tcp_broadcast(r, all, (size_t)first[r->size] * item, err);
 }
 
 static pl_code tcp_watch(nn_ranks *r, pl_error *err) { return nn_wires_watch(r->ctx, err); }
@@ -145,6 +145,6 @@ const nn_collective nn_collective_tcp = {
     .give_up = tcp_give_up,
     .sum = tcp_sum,
     .gather = tcp_gather,
-    .tell = tcp_tell,
+    .broadcast = tcp_broadcast,
     .watch = tcp_watch,
 };

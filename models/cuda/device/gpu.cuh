@@ -21,9 +21,9 @@ typedef struct graph_set {
 struct nn_gpu {
     int device;
     size_t shared;         /* a block may have                           */
-    cudaStream_t stream, lane[NN_GPU_LANES], copies, lent; /* stream: the present lane */
-    bool lanes;            /* else all are lane 0                        */
-    cudaEvent_t copied, forked, joined, mark[NN_GPU_MARKS];
+    cudaStream_t stream, streams[NN_GPU_STREAMS], copies, lent; /* stream: the selected one */
+    bool parallel;         /* else all work is in stream 0               */
+    cudaEvent_t copied, forked, joined, event[NN_GPU_EVENTS];
     graph_set graphs[NN_GPU_SEGMENTS];
     bool (*go_on)(void *watcher, double waited); /* or NULL              */
     void *watcher;

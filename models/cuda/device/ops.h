@@ -7,7 +7,7 @@
  * of docs/model.md 8.
  *
  * Rules: all work of one nn_gpu runs in the order of the calls, except upload_beside and
- * lanes (streams). Calls are asynchronous, except download. Pointers are device addresses
+ * streams. Calls are asynchronous, except download. Pointers are device addresses
  * unless they are called host. Every sum of floats has a fixed order: equal calls give
  * equal bytes. This header includes no other header of the project.
  *
@@ -41,8 +41,8 @@ enum {
     NN_GPU_OUTER = 256,        /* rows of a cell that one block sums            */
     NN_GPU_PARTS = 256,        /* partial sums of a sum over nodes              */
     NN_GPU_FENCE = 64,         /* guard bytes between two arrays                */
-    NN_GPU_MARKS = 24,         /* marks (events)                                */
-    NN_GPU_LANES = 5,          /* lanes (streams)                               */
+    NN_GPU_EVENTS = 24,        /* events that record and wait_event know        */
+    NN_GPU_STREAMS = 5,        /* streams of operations                         */
     NN_GPU_SEGMENTS = 11,      /* maximum segments of a step; each is a graph   */
     NN_GPU_SQUARES = 4096,     /* numbers of a piece, whose squares are summed together */
     NN_GPU_SCALE_MAX = 1 << 24 /* NN_LOSS_SCALE_MAX                        */
@@ -418,21 +418,21 @@ typedef struct nn_gpu_ops {
     void (*upload_beside)(nn_gpu *g, void *to, const void *host, size_t bytes);
     /* Asynchronous download, in the order of the calls; host is pinned. */
     void (*download_later)(nn_gpu *g, void *host, const void *from, size_t bytes);
-    void (*mark)(nn_gpu *g, int32_t i);                  /* records event i < NN_GPU_MARKS in the current lane */
-    void (*follow)(nn_gpu *g, nn_gpu *other, int32_t i); /* later work in the current lane waits for event i of `other` */
-    /* Selects lane (stream) i for operations, zero, mark and follow. Work of one lane runs in the order of its calls,
-     * concurrently with other lanes; a lane that needs another's result waits for a mark (follow(g, g, i)). Lane 0 is
-     * selected at first. All other functions must be called in lane 0, and lane 0 must follow the other lanes before it
-     * is waited for or a graph ends. */
-    void (*lane)(nn_gpu *g, int32_t i);
-    const char *(*wait)(nn_gpu *g, int32_t i); /* until all work before mark i is done; returns as status */
+    void (*record)(nn_gpu *g, int32_t i);                    /* records event i < NN_GPU_EVENTS in the current stream */
+    void (*wait_event)(nn_gpu *g, nn_gpu *other, int32_t i); /* later work in the current stream waits for event i of `other` */
+    /* Selects stream i for operations, zero, record and wait_event. Work of one stream runs in the order of its calls,
+     * concurrently with other streams; a stream that needs another's result waits for an event (wait_event(g, g, i)). Stream 0
+     * is selected at first. All other functions must be called in stream 0, and stream 0 must wait for the other streams before
+     * the host waits for it or a graph ends. */
+    void (*use_stream)(nn_gpu *g, int32_t i);
+    const char *(*synchronize)(nn_gpu *g, int32_t i); /* the host waits until all work before event i is done; returns as status */
     /* Calls between graph_begin and graph_run are captured and then run as one graph. Only operations,
-     * zero, download_later and lanes are allowed between them. segment < NN_GPU_SEGMENTS: graphs of the same
+     * zero, download_later and streams are allowed between them. segment < NN_GPU_SEGMENTS: graphs of the same
      * segment have the same shape. */
     void (*graph_begin)(nn_gpu *g);
     void (*graph_run)(nn_gpu *g, int32_t segment);
 
-    /* A stream (cudaStream_t) for work of another library; it follows all work called so far. */
+    /* A stream (cudaStream_t) for work of another library; it waits for all work called so far. */
     void *(*fork)(nn_gpu *g);
     void (*join)(nn_gpu *g); /* later calls wait for the work in that stream */
     /* From now on every wait calls go_on repeatedly with the seconds waited. Once it returns false, nothing

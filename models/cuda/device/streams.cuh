@@ -1,6 +1,6 @@
 /* models/cuda/device/streams.cuh - streams, events and waiting; part of device.cu.
  *
- * Streams: one for each lane of operations, lane 0 with the highest priority; one for concurrent
+ * Streams: NN_GPU_STREAMS for operations, number 0 with the highest priority; one for concurrent
  * copies; and one that `fork` lends to another library (sums over ranks). An NCCL kernel whose peer is
  * gone never ends, and neither does any call that waits for the stream or the device
  * (cudaStreamSynchronize, cudaFree, cudaMallocHost). So if a watch is set, nothing here waits in
@@ -11,7 +11,7 @@
 
 static cudaStream_t stream_of(const nn_gpu *g)
 {
-    return g->lane[0];
+    return g->streams[0];
 }
 
 static double seconds(void)
@@ -61,8 +61,8 @@ static void streams_wait(nn_gpu *g)
     cudaSetDevice(g->device);
     stream_wait(g, g->copies);
     stream_wait(g, g->lent);
-    for (int i = NN_GPU_LANES - 1; i >= 0; i--)
-        stream_wait(g, g->lane[i]);
+    for (int i = NN_GPU_STREAMS - 1; i >= 0; i--)
+        stream_wait(g, g->streams[i]);
 }
 
 static const char *first_fault(nn_gpu *g)
@@ -81,28 +81,28 @@ static const char *gpu_status(nn_gpu *g)
     return first_fault(g);
 }
 
-static void gpu_mark(nn_gpu *g, int32_t i)
+static void gpu_record(nn_gpu *g, int32_t i)
 {
-    note(g, cudaEventRecord(g->mark[i], g->stream), "mark");
+    note(g, cudaEventRecord(g->event[i], g->stream), "event");
 }
 
-static void gpu_follow(nn_gpu *g, nn_gpu *other, int32_t i)
+static void gpu_wait_event(nn_gpu *g, nn_gpu *other, int32_t i)
 {
     cudaSetDevice(g->device);
-    note(g, cudaStreamWaitEvent(g->stream, other->mark[i], 0), "follow");
+    note(g, cudaStreamWaitEvent(g->stream, other->event[i], 0), "wait");
 }
 
-static void gpu_lane(nn_gpu *g, int32_t i)
+static void gpu_use_stream(nn_gpu *g, int32_t i)
 {
-    g->stream = g->lane[g->lanes ? i : 0];
+    g->stream = g->streams[g->parallel ? i : 0];
 }
 
-static const char *gpu_wait(nn_gpu *g, int32_t i)
+static const char *gpu_synchronize(nn_gpu *g, int32_t i)
 {
     if (g->go_on || g->lost)
-        watched_wait(g, NULL, g->mark[i]);
+        watched_wait(g, NULL, g->event[i]);
     else
-        note(g, cudaEventSynchronize(g->mark[i]), "waiting");
+        note(g, cudaEventSynchronize(g->event[i]), "waiting");
     return first_fault(g);
 }
 
@@ -125,32 +125,32 @@ static void gpu_join(nn_gpu *g)
     note(g, cudaStreamWaitEvent(g->stream, g->joined, 0), "join");
 }
 
-/* The priority of a lane's stream; `first`, the highest priority, is the lowest number. */
-static int lane_priority(int lane, bool yields, int first, int last)
+/* The priority of a stream of operations; `first`, the highest priority, is the lowest number. */
+static int stream_priority(int i, bool yields, int first, int last)
 {
-    static const int behind[NN_GPU_LANES] = { 0, 1, 1, 2, 2 };
+    static const int behind[NN_GPU_STREAMS] = { 0, 1, 1, 2, 2 };
 
-    return yields || first + behind[lane] > last ? last : first + behind[lane];
+    return yields || first + behind[i] > last ? last : first + behind[i];
 }
 
 static cudaError_t streams_open(nn_gpu *g, bool yields)
 {
     cudaStream_t *stream[] = { &g->copies, &g->lent };
     cudaEvent_t *event[] = { &g->copied, &g->forked, &g->joined };
-    const char *lanes = getenv("MOLSIEVE_CUDA_LANES");
+    const char *parallel = getenv("MOLSIEVE_CUDA_STREAMS");
     int last = 0, first = 0;
     cudaError_t e = cudaDeviceGetStreamPriorityRange(&last, &first);
 
     for (int i = 0; i < 2 && e == cudaSuccess; i++)
         e = cudaStreamCreateWithFlags(stream[i], cudaStreamNonBlocking);
-    for (int i = 0; i < NN_GPU_LANES && e == cudaSuccess; i++)
-        e = cudaStreamCreateWithPriority(&g->lane[i], cudaStreamNonBlocking, lane_priority(i, yields, first, last));
+    for (int i = 0; i < NN_GPU_STREAMS && e == cudaSuccess; i++)
+        e = cudaStreamCreateWithPriority(&g->streams[i], cudaStreamNonBlocking, stream_priority(i, yields, first, last));
     for (int i = 0; i < 3 && e == cudaSuccess; i++)
         e = cudaEventCreateWithFlags(event[i], cudaEventDisableTiming);
-    for (int i = 0; i < NN_GPU_MARKS && e == cudaSuccess; i++)
-        e = cudaEventCreateWithFlags(&g->mark[i], cudaEventDisableTiming | cudaEventBlockingSync);
-    g->lanes = !lanes || strcmp(lanes, "0") != 0;
-    gpu_lane(g, 0);
+    for (int i = 0; i < NN_GPU_EVENTS && e == cudaSuccess; i++)
+        e = cudaEventCreateWithFlags(&g->event[i], cudaEventDisableTiming | cudaEventBlockingSync);
+    g->parallel = !parallel || strcmp(parallel, "0") != 0;
+    gpu_use_stream(g, 0);
     return e;
 }
 
@@ -170,13 +170,13 @@ static void streams_close(nn_gpu *g)
 {
     stream_close(g->copies);
     stream_close(g->lent);
-    for (int i = NN_GPU_LANES - 1; i >= 0; i--)
-        stream_close(g->lane[i]);
+    for (int i = NN_GPU_STREAMS - 1; i >= 0; i--)
+        stream_close(g->streams[i]);
     event_close(g->copied);
     event_close(g->forked);
     event_close(g->joined);
-    for (int i = 0; i < NN_GPU_MARKS; i++)
-        event_close(g->mark[i]);
+    for (int i = 0; i < NN_GPU_EVENTS; i++)
+        event_close(g->event[i]);
 }
 
 /* ---- graphs ---- */

@@ -140,18 +140,18 @@ bool st_dataset_is_labelled(const st_dataset *d, int64_t i)
 static pl_code rows_tell(st_dataset *d, nn_ranks *r, pl_error *err)
 {
     int64_t n = d->n;
-    pl_code code = r->kind->tell(r, &n, sizeof n, err);
+    pl_code code = r->kind->broadcast(r, &n, sizeof n, err);
 
     if (code == PL_OK && r->rank > 0)
         code = rows_alloc(d, n, err);
     d->n = n;
     if (code == PL_OK)
-        code = r->kind->tell(r, d->mol_id, (size_t)n * sizeof *d->mol_id, err);
+        code = r->kind->broadcast(r, d->mol_id, (size_t)n * sizeof *d->mol_id, err);
     if (code == PL_OK)
-        code = r->kind->tell(r, d->value, (size_t)(n * d->n_targets) * sizeof *d->value, err);
+        code = r->kind->broadcast(r, d->value, (size_t)(n * d->n_targets) * sizeof *d->value, err);
     if (code == PL_OK)
-        code = r->kind->tell(r, d->descriptor, (size_t)n * sizeof *d->descriptor, err);
-    return code != PL_OK ? code : r->kind->tell(r, d->part, (size_t)n * sizeof *d->part, err);
+        code = r->kind->broadcast(r, d->descriptor, (size_t)n * sizeof *d->descriptor, err);
+    return code != PL_OK ? code : r->kind->broadcast(r, d->part, (size_t)n * sizeof *d->part, err);
 }
 
 static pl_code rows_read(st_dataset *d, pl_env *env, const st_wanted_label *label, nn_ranks *r, pl_error *err)
@@ -177,14 +177,14 @@ static pl_code block_get(const st_blocks *b, int64_t unit, pl_bytes *out, nn_ran
     if (code == PL_OK)
         code = pl_block_check(&block, err);
     if (code == PL_OK)
-        code = r->kind->tell(r, &n, sizeof n, err);
+        code = r->kind->broadcast(r, &n, sizeof n, err);
     if (code != PL_OK || r->size == 1)
         return code;
     copy = r->rank == 0 ? (void *)(uintptr_t)out->data : pl_arena_get(mem, (size_t)n + 1, 1);
     if (copy == NULL)
         return pl_fail(err, PL_ENOMEM, "a block of graphs");
     *out = (pl_bytes){ copy, (size_t)n };
-    return r->kind->tell(r, copy, (size_t)n, err);
+    return r->kind->broadcast(r, copy, (size_t)n, err);
 }
 
 /* Whether there is a unit u: of graphs, of bases. Rank 0 looks. */
@@ -197,7 +197,7 @@ static pl_code unit_ahead(bool there[2], const st_blocks *graphs, const st_block
         code = st_blocks_has(graphs, u, &there[0], err);
     if (code == PL_OK && there[0] && bases->store != NULL)
         code = st_blocks_has(bases, u, &there[1], err);
-    return code != PL_OK ? code : r->kind->tell(r, there, 2 * sizeof *there, err);
+    return code != PL_OK ? code : r->kind->broadcast(r, there, 2 * sizeof *there, err);
 }
 
 static bool holds_any(const st_dataset *d, const ch_graph_block *b, int64_t *cursor)

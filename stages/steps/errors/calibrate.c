@@ -55,9 +55,9 @@ pl_code st_calibrate(nn_model_file *m, int32_t k, st_errors *e, st_part part, co
     double *y = PL_NEW(d->mem, double, 3 * (e->model.n + 1)), *p = y + e->model.n + 1, *alike = p + e->model.n + 1;
     int64_t n = 0;
     pl_code code =
-        y != NULL ? nn_interval_lowest(&t->lowest, e->alike, e->model.n, d->mem, err) : pl_fail(err, PL_ENOMEM, "an interval");
+        y != NULL ? nn_conformal_lowest(&t->lowest, e->alike, e->model.n, d->mem, err) : pl_fail(err, PL_ENOMEM, "an interval");
 
-    t->interval = (nn_interval){ .part = st_part_name[part] };
+    t->interval = (nn_conformal){ .part = st_part_name[part] };
     if (code == PL_OK)
         code = st_errors_domain(e, k, env, d, m, err);
     if (code != PL_OK || m->classifies)
@@ -69,5 +69,5 @@ pl_code st_calibrate(nn_model_file *m, int32_t k, st_errors *e, st_part part, co
         p[n] = e->predicted[i];
         alike[n++] = e->alike[i];
     }
-    return nn_interval_fit(&t->interval, y, p, alike, n, d->mem, err);
+    return nn_conformal_fit(&t->interval, y, p, alike, n, d->mem, err);
 }

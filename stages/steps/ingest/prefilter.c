@@ -8,7 +8,7 @@
 #include "stages/database/descriptor_columns.h"
 #include "stages/expression/expression.h"
 
-struct st_keep {
+struct st_prefilter {
     sqlite3 *db;
     sqlite3_stmt *ask;
 };
@@ -28,7 +28,7 @@ static const char values[] =
     "CAST(?8 AS INTEGER) AS undefined_stereo" CH_DESCRIPTORS(VALUE);
 enum { FIRST_DESCRIPTOR = 9 };
 
-static pl_code prepare(st_keep *k, const char *expression, size_t *at, pl_error *err)
+static pl_code prepare(st_prefilter *k, const char *expression, size_t *at, pl_error *err)
 {
     pl_error said = { 0 };
     pl_code code = st_expression_check(expression, columns, NULL, at, &said);
@@ -49,9 +49,9 @@ static pl_code prepare(st_keep *k, const char *expression, size_t *at, pl_error 
     return code;
 }
 
-pl_code st_keep_open(st_keep **out, const char *expression, size_t *at, pl_error *err)
+pl_code st_prefilter_open(st_prefilter **out, const char *expression, size_t *at, pl_error *err)
 {
-    st_keep *k = calloc(1, sizeof *k);
+    st_prefilter *k = calloc(1, sizeof *k);
     pl_code code;
 
     *out = k;
@@ -60,13 +60,13 @@ pl_code st_keep_open(st_keep **out, const char *expression, size_t *at, pl_error
     else
         code = prepare(k, expression, at, err);
     if (code != PL_OK) {
-        st_keep_close(k);
+        st_prefilter_close(k);
         *out = NULL;
     }
     return code;
 }
 
-void st_keep_close(st_keep *k)
+void st_prefilter_close(st_prefilter *k)
 {
     if (k == NULL)
         return;
@@ -93,7 +93,7 @@ static void bind(sqlite3_stmt *st, const ch_prepared *p)
     st_descriptors_bind(st, FIRST_DESCRIPTOR, p->descriptor);
 }
 
-pl_code st_keep_ask(st_keep *k, const ch_prepared *p, bool *yes, pl_error *err)
+pl_code st_prefilter_ask(st_prefilter *k, const ch_prepared *p, bool *yes, pl_error *err)
 {
     int rc;
     pl_code code = PL_OK;

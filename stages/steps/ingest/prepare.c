@@ -29,7 +29,7 @@ typedef struct prepare_state {
 
 typedef struct prepare_worker {
     ch_worker *chem;
-    st_keep *keep; /* or NULL */
+    st_prefilter *keep; /* or NULL */
     pl_arena *scratch;
     prepare_state *state;
 } prepare_worker;
@@ -39,13 +39,13 @@ typedef struct prepare_worker {
 static void check_keep(const pl_step *step, pl_problems *problems)
 {
     const st_prepare_conf *c = step->conf;
-    st_keep *keep = NULL;
+    st_prefilter *keep = NULL;
     size_t at = 0;
     pl_error err = { 0 };
 
-    if (c->keep != NULL && st_keep_open(&keep, c->keep, &at, &err) != PL_OK)
+    if (c->keep != NULL && st_prefilter_open(&keep, c->keep, &at, &err) != PL_OK)
         st_expression_problem(problems, pl_node_get(step->node, "keep"), "prepare", at, &err);
-    st_keep_close(keep);
+    st_prefilter_close(keep);
 }
 
 static void check_alerts(const pl_step *step, pl_problems *problems)
@@ -330,7 +330,7 @@ static pl_code worker_open(void *worker, void *state, pl_error *err)
     pl_code code;
 
     w->state = state;
-    code = c->keep != NULL ? st_keep_open(&w->keep, c->keep, NULL, err) : PL_OK;
+    code = c->keep != NULL ? st_prefilter_open(&w->keep, c->keep, NULL, err) : PL_OK;
     w->scratch = pl_arena_new(1 << 16);
     if (code == PL_OK && w->scratch == NULL)
         code = pl_fail(err, PL_ENOMEM, "no memory for structures");
@@ -340,7 +340,7 @@ static pl_code worker_open(void *worker, void *state, pl_error *err)
 static void worker_close(void *worker)
 {
     prepare_worker *w = worker;
-    st_keep_close(w->keep);
+    st_prefilter_close(w->keep);
     pl_arena_free(w->scratch);
     ch_worker_close(w->chem);
 }
@@ -357,7 +357,7 @@ static pl_code judge(void *ctx, ch_prepared *p, pl_arena *mem, pl_error *err)
     const st_prepare_conf *c = w->state->env->step->conf;
 
     bool keep = true;
-    pl_code code = w->keep != NULL ? st_keep_ask(w->keep, p, &keep, err) : PL_OK;
+    pl_code code = w->keep != NULL ? st_prefilter_ask(w->keep, p, &keep, err) : PL_OK;
 
     if (code != PL_OK || (keep && (c->alert_action != ST_ALERT_FILTER || p->alerts[0] == '\0')))
         return code;

@@ -31,7 +31,7 @@ enum { SIMILAR_MAX = 100000 };
     }
 
 static const pl_field objective_fields[] = {
-    { PL_TEXT, "property", OF(property), .flags = PL_REQUIRED, .help = "scored property, or a descriptor: " ST_WHERE_COLUMNS },
+    { PL_TEXT, "property", OF(property), .flags = PL_REQUIRED, .help = "scored property, or a descriptor: " ST_ROW_FILTER_COLUMNS },
     { PL_CHOICE, "goal", OF(goal), .choices = "maximise|minimise", .flags = PL_REQUIRED, .help = "which end is wanted" },
     { PL_REAL, "weight", OF(weight), .dflt = 1, .min = 1e-9, .max = 1e9, .help = "factor in the sum of several objectives" },
     { PL_TEXT, "use", OF(use), .text = "mean",
@@ -45,7 +45,7 @@ static const pl_field objective_fields[] = {
 };
 
 static const pl_field constraint_fields[] = {
-    { PL_TEXT, "property", OF(property), .flags = PL_REQUIRED, .help = "scored property, or a descriptor: " ST_WHERE_COLUMNS },
+    { PL_TEXT, "property", OF(property), .flags = PL_REQUIRED, .help = "scored property, or a descriptor: " ST_ROW_FILTER_COLUMNS },
     { PL_TEXT, "at_least", OF(at_least), .help = "smallest value of a candidate" },
     { PL_TEXT, "at_most", OF(at_most), .help = "largest value of a candidate" },
     SIMILARITY_FIELD,
@@ -230,7 +230,7 @@ static void check_similarity(const pl_list *terms, const known_names *k, const p
             n += is_called(k, j, o[i].property);
             n_silent += is_called(k, j, o[i].property) && !k->predicted[j].domain;
         }
-        if (o[i].similarity_at_least > 0 && n == 0 && st_where_column(o[i].property) != NULL)
+        if (o[i].similarity_at_least > 0 && n == 0 && st_row_filter_column(o[i].property) != NULL)
             pl_problem_add(problems, step->node,
                            "rank: similarity_at_least: %s is a descriptor; only predicted properties have a similarity to "
                            "training molecules",
@@ -277,7 +277,7 @@ static void check_properties(const pl_workflow *wf, const pl_step *step, pl_prob
     check_similarity(&c->constraints, k.n >= 0 ? &k : NULL, step, problems);
     check_domain(c, k.n >= 0 ? &k : NULL, step, problems);
     if (k.n >= 0) {
-        for (const char *const *d = st_where_columns; *d != NULL; d++)
+        for (const char *const *d = st_row_filter_columns; *d != NULL; d++)
             k.name[k.n++] = *d;
         check_property(&c->objectives, "objectives", &k, step, problems);
         check_property(&c->constraints, "constraints", &k, step, problems);
@@ -295,7 +295,7 @@ static void check_where(const pl_workflow *wf, const pl_step *step, pl_problems 
     size_t byte = 0;
     pl_error err = { 0 };
 
-    if (st_where_check(c->where, &alerts, &byte, &err) != PL_OK)
+    if (st_row_filter_check(c->where, &alerts, &byte, &err) != PL_OK)
         st_expression_problem(problems, at, "rank", byte, &err);
     else if (alerts && prepare != NULL && !st_alerts_wanted(prepare->conf))
         pl_problem_add(problems, at, "rank: where: alerts are NULL, as no alert rules are set; set stages.prepare.alerts");

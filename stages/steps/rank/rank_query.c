@@ -78,7 +78,7 @@ static pl_code check_told(st_ranking *s, const st_objective *o, int64_t id, cons
 static pl_code add_term(st_ranking *s, int i, pl_error *err)
 {
     const st_objective *o = s->term[i];
-    const char *column = st_where_column(o->property);
+    const char *column = st_row_filter_column(o->property);
     char *value, number[32];
     int64_t id = 0;
     pl_code code = find_property(s, o->property, &id, err);

@@ -40,7 +40,7 @@ pl_code st_evaluate_missing(const pl_workflow *wf, const pl_step *step, const ch
 const char *st_calibrated_path(const pl_workflow *wf, const char *name, pl_arena *mem);
 
 /* Makes of m, in *out, the model calibrated on the molecules of ST_CALIBRATION, whose errors are e [d->n_targets], and writes it.
- * ECONFIG: a target has fewer than NN_INTERVAL_MIN of them. */
+ * ECONFIG: a target has fewer than NN_CONFORMAL_MIN of them. */
 pl_code st_recalibrate(nn_model_file **out, const char *path, const pl_env *env, const nn_model_file *m, const char *from,
                        const st_dataset *d, st_errors *e, pl_error *err);
 

@@ -83,7 +83,7 @@ static pl_code bands_put(const st_evaluation *s, const st_found *f, pl_error *er
     pl_code code = error != NULL ? PL_OK : pl_fail(err, PL_ENOMEM, "errors of %lld molecules", (long long)e->model.n);
 
     for (int64_t i = 0; i < e->model.n && code == PL_OK; i++) {
-        const int k = nn_interval_band(e->alike[i]);
+        const int k = nn_conformal_band(e->alike[i]);
         error[i] = fabs(e->predicted[i] - e->measured[i]);
         sum[k] += error[i];
         n[k]++;
@@ -146,7 +146,7 @@ static pl_code side_put(const st_evaluation *s, const st_found *f, bool outside,
 }
 
 /* The share of measured values within the interval that `score` gives; outside of the domain there is none. */
-static pl_code coverage_put(const st_evaluation *s, const st_found *f, const nn_interval *interval, const char *name, pl_error *err)
+static pl_code coverage_put(const st_evaluation *s, const st_found *f, const nn_conformal *interval, const char *name, pl_error *err)
 {
     static const char *const band[] = { "<0.3", " 0.3-0.5", ">=0.5" };
     const st_errors *e = f->e;
@@ -154,8 +154,8 @@ static pl_code coverage_put(const st_evaluation *s, const st_found *f, const nn_
     pl_code code = PL_OK;
 
     for (int64_t i = 0; i < e->model.n; i++) {
-        const double alike = e->alike != NULL ? e->alike[i] : NAN, within = nn_interval_within(interval, alike);
-        const int k = nn_interval_band(alike);
+        const double alike = e->alike != NULL ? e->alike[i] : NAN, within = nn_conformal_within(interval, alike);
+        const int k = nn_conformal_band(alike);
         const bool holds = fabs(e->predicted[i] - e->measured[i]) <= within;
         if (isnan(within) || is_side(e, i, true))
             continue;
@@ -176,7 +176,7 @@ static pl_code coverage_put(const st_evaluation *s, const st_found *f, const nn_
 /* The coverage on the part that an interval was made from is no test of it. */
 static pl_code domain_put(const st_evaluation *s, const st_found *f, pl_error *err)
 {
-    const nn_interval *now = &f->target->interval;
+    const nn_conformal *now = &f->target->interval;
     const bool apart = f->part != ST_TRAIN && f->part != ST_CALIBRATION;
     pl_code code = PL_OK;
 

@@ -116,11 +116,11 @@ static pl_code provenance_make(nn_model_file *m, const pl_env *env, const char *
 
 static pl_code enough_check(const nn_target *t, const st_errors *e, const char *model, pl_error *err)
 {
-    if (e->model.n < NN_INTERVAL_MIN)
+    if (e->model.n < NN_CONFORMAL_MIN)
         return pl_fail(
             err, PL_ECONFIG,
             "calibrate: model %s: %lld labelled molecules for %s; an interval needs %d or more that it was not trained on", model,
-            (long long)e->model.n, t->name, (int)NN_INTERVAL_MIN);
+            (long long)e->model.n, t->name, (int)NN_CONFORMAL_MIN);
     return PL_OK;
 }
 

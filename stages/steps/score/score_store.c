@@ -60,7 +60,7 @@ static double within_of(const score_state *s, const score_unit *u, int32_t i, in
 {
     const scored_target *t = &s->target[k];
 
-    return nn_interval_within(&s->model[t->model].m->target[t->output].interval, near_of(u, i, t->model).alike);
+    return nn_conformal_within(&s->model[t->model].m->target[t->output].interval, near_of(u, i, t->model).alike);
 }
 
 /* The smaller or the larger; NaN if one of them is. */

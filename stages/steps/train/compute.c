@@ -102,7 +102,7 @@ pl_code st_compute_devices(const st_compute *c, int32_t *device, int *n, pl_erro
     return code;
 }
 
-pl_code st_compute_device(const st_compute *c, const nn_launch *launch, int32_t *device, pl_error *err)
+pl_code st_compute_device(const st_compute *c, const nn_launcher *launch, int32_t *device, pl_error *err)
 {
     int32_t list[ST_DEVICES];
     int n, own = launch->local_rank > 0 ? launch->local_rank : 0;

@@ -71,7 +71,7 @@ const nn_engine_kind *st_compute_engine(const st_compute *c);
 pl_code st_compute_devices(const st_compute *c, int32_t *device, int *n, pl_error *err);
 /* The GPU of a process that a launcher may have started: chosen by the rank's number on this machine. One visible GPU
  * for several ranks is fine, as each may see another one. ECONFIG: too few GPUs for its number. */
-pl_code st_compute_device(const st_compute *c, const nn_launch *launch, int32_t *device, pl_error *err);
+pl_code st_compute_device(const st_compute *c, const nn_launcher *launch, int32_t *device, pl_error *err);
 nn_engine_conf st_compute_conf(const st_compute *c, int threads);
 /* Adds a warning event if the error of interpolation between radial nodes, `off` (radial_error
  * of an engine), is above 1e-3 (the rounding of bf16) and above *worst, the largest so far. */

@@ -58,7 +58,7 @@ static bool plugin_there(const char *file)
 /* ---- open ---------------------------------------------------------------- */
 
 /* ST_RANKS_NONE: one process is enough. */
-static int choose(const st_train_conf *c, const nn_launch *l)
+static int choose(const st_train_conf *c, const nn_launcher *l)
 {
     if (c->ranks != ST_RANKS_AUTO)
         return c->ranks;
@@ -84,7 +84,7 @@ static pl_code bytes_open(nn_ranks *r, const nn_join *join, int which, pl_error 
 }
 
 /* An error here is the same on all ranks, unless one of them has died. */
-static pl_code team_check(st_team *team, const nn_launch *l, const st_train_conf *c, pl_error *err)
+static pl_code team_check(st_team *team, const nn_launcher *l, const st_train_conf *c, pl_error *err)
 {
     nn_ranks *r = &team->ranks;
     pl_error why = { 0 };
@@ -184,7 +184,7 @@ pl_code st_team_open(st_team *team, const pl_workflow *wf, pl_error *err)
 {
     const pl_step *step = pl_workflow_step(wf, "train");
     const st_train_conf *c = step != NULL ? step->conf : NULL;
-    nn_join join = { .launch = nn_launch_read() };
+    nn_join join = { .launch = nn_launcher_read() };
     pl_code code;
 
     *team = (st_team){ .ranks = { .kind = &nn_collective_none, .size = 1 } };
@@ -235,7 +235,7 @@ pl_code st_team_call(st_team *team, const pl_workflow *wf, const pl_step *step, 
 
     team->state = ST_TEAM_BUSY;
     team->ranks.patience = patience_begin(step);
-    return code != PL_OK ? code : team->ranks.kind->tell(&team->ranks, &o, sizeof o, err);
+    return code != PL_OK ? code : team->ranks.kind->broadcast(&team->ranks, &o, sizeof o, err);
 }
 
 pl_code st_team_wait(st_team *team, const pl_workflow *wf, const pl_step *step, bool *train, pl_error *err)
@@ -246,7 +246,7 @@ pl_code st_team_wait(st_team *team, const pl_workflow *wf, const pl_step *step, 
 
     *train = false;
     team->ranks.patience = 0;
-    code = team->ranks.kind->tell(&team->ranks, &o, sizeof o, err);
+    code = team->ranks.kind->broadcast(&team->ranks, &o, sizeof o, err);
     if (code != PL_OK || !o.train)
         return code;
     code = digest_make(own, wf, step, err);
@@ -265,7 +265,7 @@ int st_team_close(st_team *team, int status)
 
     r->patience = 0;
     if (!lost && r->rank == 0 && team->state == ST_TEAM_READY)
-        lost = r->kind->tell(r, &o, sizeof o, NULL) != PL_OK;
+        lost = r->kind->broadcast(r, &o, sizeof o, NULL) != PL_OK;
     if (lost)
         r->kind->give_up(r, status);
     else if (team->state != ST_TEAM_NONE)

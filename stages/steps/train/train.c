@@ -247,7 +247,7 @@ static pl_code model_open(train_state *t, pl_error *err)
     pl_arena *mem = t->env->mem;
     int threads = t->conf->threads > 0 ? (int)t->conf->threads : t->env->workers;
     nn_engine_conf conf = st_compute_conf(&t->conf->compute, threads);
-    nn_launch launch = nn_launch_read();
+    nn_launcher launch = nn_launcher_read();
     pl_code code = st_compute_device(&t->conf->compute, &launch, &conf.device, err);
 
     if (code != PL_OK)
@@ -427,7 +427,7 @@ static pl_code member_learn(train_state *t, int64_t k, pl_error *err)
     if (code == PL_OK && reads)
         code = start_tell(t);
     if (code == PL_OK)
-        code = nn_train_state_tell(&t->team->ranks, &t->s, err);
+        code = nn_train_state_broadcast(&t->team->ranks, &t->s, err);
     t->team->ranks.patience = t->conf->rank_timeout;
     pl_progress_from(t->env->progress, done_so_far(t, &t->s, t->train.samples.n));
     if (code == PL_OK)

@@ -309,7 +309,7 @@ static pl_code errors_find(st_errors *e[ST_PARTS], const st_trained *t, pl_error
 static st_part judges_of(st_errors *const e[ST_PARTS], int32_t k)
 {
     static const st_part order[] = { ST_CALIBRATION, ST_TEST, ST_VALID };
-    static const int64_t enough[] = { NN_BAND_MIN, NN_INTERVAL_MIN };
+    static const int64_t enough[] = { NN_BAND_MIN, NN_CONFORMAL_MIN };
 
     for (int j = 0; j < 2; j++)
         for (int i = 0; i < 3; i++)

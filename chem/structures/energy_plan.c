@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "chem/structures/plan.h"
+#include "chem/structures/energy_plan.h"
 
 #include <math.h>
 #include <string.h>

@@ -1,9 +1,9 @@
-/* chem/structures/plan.h - the terms of a molecule, laid out for one set of kernels (kernels.h).
+/* chem/structures/energy_plan.h - the terms of a molecule, laid out for one set of kernels (kernels.h).
  *
  * The plan does not change with the positions: it is made once for a molecule and used by any number of conformers and threads.
  * All of it lives in the arena. */
-#ifndef CH_PLAN_H
-#define CH_PLAN_H
+#ifndef CH_ENERGY_PLAN_H
+#define CH_ENERGY_PLAN_H
 
 #include "chem/structures/kernels.h"
 #include "chem/structures/terms.h"

@@ -30,11 +30,11 @@ static int mem_close(void **state)
     return 0;
 }
 
-static nn_interval fitted(int64_t n)
+static nn_conformal fitted(int64_t n)
 {
-    nn_interval i = { .part = "test" };
+    nn_conformal i = { .part = "test" };
 
-    assert_int_equal(nn_interval_fit(&i, y, p, alike, n, mem, NULL), PL_OK);
+    assert_int_equal(nn_conformal_fit(&i, y, p, alike, n, mem, NULL), PL_OK);
     return i;
 }
 
@@ -52,7 +52,7 @@ static int64_t put(int64_t at, int64_t n, double likeness, double size)
 static void each_similarity_band_has_its_own_interval(void **state)
 {
     int64_t n = put(0, 40, 0.299, 1);
-    nn_interval i;
+    nn_conformal i;
 
     (void)state;
     n = put(n, 30, 0.3, 0.1);
@@ -60,16 +60,16 @@ static void each_similarity_band_has_its_own_interval(void **state)
     i = fitted(n);
     assert_int_equal(i.n, 3);
     assert_true(i.band[0].n == 40 && i.band[1].n == 30 && i.band[2].n == 99);
-    assert_true(nn_interval_within(&i, 0) == 37 && nn_interval_within(&i, 0.29) == 37); /* ceil(0.9 x 41) */
-    assert_true(fabs(nn_interval_within(&i, 0.3) - 2.8) < 1e-12 && fabs(nn_interval_within(&i, 0.49) - 2.8) < 1e-12);
-    assert_true(fabs(nn_interval_within(&i, 0.5) - 0.9) < 1e-12 && fabs(nn_interval_within(&i, 1) - 0.9) < 1e-12);
-    assert_true(isnan(nn_interval_within(&i, NAN)));
+    assert_true(nn_conformal_within(&i, 0) == 37 && nn_conformal_within(&i, 0.29) == 37); /* ceil(0.9 x 41) */
+    assert_true(fabs(nn_conformal_within(&i, 0.3) - 2.8) < 1e-12 && fabs(nn_conformal_within(&i, 0.49) - 2.8) < 1e-12);
+    assert_true(fabs(nn_conformal_within(&i, 0.5) - 0.9) < 1e-12 && fabs(nn_conformal_within(&i, 1) - 0.9) < 1e-12);
+    assert_true(isnan(nn_conformal_within(&i, NAN)));
 }
 
 static void a_band_with_few_molecules_joins_its_neighbour(void **state)
 {
     int64_t n = put(0, 40, 0.1, 1);
-    nn_interval i;
+    nn_conformal i;
 
     (void)state;
     i = fitted(put(put(n, 29, 0.4, 1), 30, 0.9, 1));
@@ -81,19 +81,19 @@ static void a_band_with_few_molecules_joins_its_neighbour(void **state)
     i = fitted(put(put(put(0, 10, 0.1, 1), 10, 0.4, 1), 100, 0.9, 1)); /* both together are too few */
     assert_true(i.n == 1 && i.band[0].n == 120);
     i = fitted(put(put(put(0, 3, 0.1, 1), 3, 0.4, 1), 3, 0.9, 1));
-    assert_true(i.n == 1 && i.band[0].n == 9 && nn_interval_within(&i, 0.7) == 3);
-    assert_true(nn_interval_within(&i, NAN) == 3); /* one for all */
+    assert_true(i.n == 1 && i.band[0].n == 9 && nn_conformal_within(&i, 0.7) == 3);
+    assert_true(nn_conformal_within(&i, NAN) == 3); /* one for all */
 }
 
 static void no_interval_without_enough_molecules(void **state)
 {
-    nn_interval i;
+    nn_conformal i;
 
     (void)state;
     assert_int_equal(fitted(put(0, 8, 0.5, 1)).n, 0);
     assert_int_equal(fitted(0).n, 0);
     i = fitted(0);
-    assert_true(isnan(nn_interval_within(&i, 0.5)));
+    assert_true(isnan(nn_conformal_within(&i, 0.5)));
     i = fitted(put(put(0, 100, 0.1, 1), 100, NAN, 2)); /* one whose likeness nobody knows: no bands */
     assert_true(i.n == 1 && i.band[0].n == 200);
 }
@@ -102,7 +102,7 @@ static void no_interval_without_enough_molecules(void **state)
 static void nine_in_ten_further_molecules_are_within_in_each_band(void **state)
 {
     pl_rng r = pl_rng_at(5, 0, 0);
-    nn_interval i;
+    nn_conformal i;
     int held[3] = { 0 }, all[3] = { 0 };
 
     (void)state;
@@ -117,7 +117,7 @@ static void nine_in_ten_further_molecules_are_within_in_each_band(void **state)
         const double likeness = pl_rng_real(&r), off = fabs(pl_rng_normal(&r) * (1.2 - likeness));
         const int band = (likeness >= 0.3) + (likeness >= 0.5);
         all[band]++;
-        held[band] += off <= nn_interval_within(&i, likeness);
+        held[band] += off <= nn_conformal_within(&i, likeness);
     }
     for (int k = 0; k < 3; k++) {
         const double share = (double)held[k] / all[k];
@@ -143,7 +143,7 @@ static double lowest_of(int64_t n)
 {
     double lowest = -1;
 
-    assert_int_equal(nn_interval_lowest(&lowest, alike, n, mem, NULL), PL_OK);
+    assert_int_equal(nn_conformal_lowest(&lowest, alike, n, mem, NULL), PL_OK);
     return lowest;
 }
 
@@ -156,9 +156,9 @@ static void the_lowest_calibrated_similarity_is_that_of_the_tenth(void **state)
     for (int k = 0; k < 50; k++)
         alike[k] = 0.5 - 0.01 * k;
     assert_true(fabs(lowest_of(50) - 0.05) < 1e-12); /* 0.01 .. 0.5: the fifth */
-    for (int64_t n = NN_INTERVAL_MIN; n < 300; n++)  /* alike[i] is (i + 1) / n, or the like: sorted it is the same */
+    for (int64_t n = NN_CONFORMAL_MIN; n < 300; n++)  /* alike[i] is (i + 1) / n, or the like: sorted it is the same */
         assert_true(lowest_of(n) == nth_smallest(n, (int64_t)fmin(fmax((double)(n / 10), 1), 10)));
-    assert_true(lowest_of(NN_INTERVAL_MIN) > 0 && lowest_of(NN_INTERVAL_MIN - 1) == 0 && lowest_of(0) == 0);
+    assert_true(lowest_of(NN_CONFORMAL_MIN) > 0 && lowest_of(NN_CONFORMAL_MIN - 1) == 0 && lowest_of(0) == 0);
     alike[7] = NAN;
     assert_true(lowest_of(50) == 0);
 }

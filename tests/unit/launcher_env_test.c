@@ -15,7 +15,7 @@
 #include "pipeline/base/file.h"
 
 /* "A=1 B=2" and nothing else. */
-static nn_launch launched(const char *variables)
+static nn_launcher launched(const char *variables)
 {
     char text[512], *save = NULL;
 
@@ -26,7 +26,7 @@ static nn_launch launched(const char *variables)
         *value = '\0';
         setenv(one, value + 1, 1);
     }
-    return nn_launch_read();
+    return nn_launcher_read();
 }
 
 static void every_launcher_is_understood(void **state)
@@ -53,7 +53,7 @@ static void every_launcher_is_understood(void **state)
 
     (void)state;
     for (size_t i = 0; i < sizeof c / sizeof *c; i++) {
-        nn_launch l = launched(c[i].variables);
+        nn_launcher l = launched(c[i].variables);
         if (l.rank != c[i].rank || l.size != c[i].size || l.local_rank != c[i].local || l.mpi != c[i].mpi ||
             (l.by != NULL ? c[i].by == NULL || strcmp(l.by, c[i].by) != 0 : c[i].by != NULL))
             fail_msg("%s: %s, %d of %d, %d here", c[i].variables, l.by ? l.by : "nobody", l.rank, l.size, l.local_rank);
@@ -73,7 +73,7 @@ static void each_job_restart_has_its_own_name(void **state)
 
 static void the_master_is_host_and_port(void **state)
 {
-    nn_launch l = launched("MOLSIEVE_MASTER=node7:4000 MASTER_ADDR=x MASTER_PORT=1");
+    nn_launcher l = launched("MOLSIEVE_MASTER=node7:4000 MASTER_ADDR=x MASTER_PORT=1");
 
     (void)state;
     assert_string_equal(l.host, "node7");
