@@ -242,17 +242,17 @@ void nn_cuda_hidden_back(nn_engine *e, int32_t first, int32_t n); /* networks fi
 
 /* side_by_side.c: concurrent work in several streams. MAIN (stream 0) is selected, except between a function that selects
  * another stream and the next selection of MAIN. */
-void nn_cuda_streams_begin(nn_engine *e);                   /* all streams wait for the work called so far */
-void nn_cuda_fold_beside(nn_engine *e);                   /* folds in another stream; to be called before tables, which wait for it */
-void nn_cuda_streams_end(nn_engine *e);                     /* MAIN waits for all streams */
-float *nn_cuda_table_begin(nn_engine *e);                 /* selects BESIDE; returns the memory of the next table */
-void nn_cuda_table_made(nn_engine *e);                    /* the table is complete: selects MAIN, which waits for it */
-void nn_cuda_table_read(nn_engine *e);                    /* MAIN has read the last table: its memory may be reused */
-int32_t nn_cuda_radials(const nn_engine *e);              /* streams of that kind: one where memory is scarce */
+void nn_cuda_streams_begin(nn_engine *e);    /* all streams wait for the work called so far */
+void nn_cuda_fold_beside(nn_engine *e);      /* folds in another stream; to be called before tables, which wait for it */
+void nn_cuda_streams_end(nn_engine *e);      /* MAIN waits for all streams */
+float *nn_cuda_table_begin(nn_engine *e);    /* selects BESIDE; returns the memory of the next table */
+void nn_cuda_table_made(nn_engine *e);       /* the table is complete: selects MAIN, which waits for it */
+void nn_cuda_table_read(nn_engine *e);       /* MAIN has read the last table: its memory may be reused */
+int32_t nn_cuda_radials(const nn_engine *e); /* streams of that kind: one where memory is scarce */
 const nn_cuda_radial *nn_cuda_radial_begin(nn_engine *e); /* the stream of a convolution's gradients, after what is there */
 void nn_cuda_radial_end(nn_engine *e);                    /* in RADIAL, which waits for all streams of that kind */
 void nn_cuda_there(nn_engine *e);                         /* what gradients of parameters are made of is there, */
-void nn_cuda_beside(nn_engine *e, int32_t stream);          /* and what is called in that stream from now on uses it */
+void nn_cuda_beside(nn_engine *e, int32_t stream);        /* and what is called in that stream from now on uses it */
 /* A module's arrays that others use, too, are those of the linear layers' gradients until these are done. */
 void nn_cuda_linear_done(nn_engine *e); /* called in BESIDE; then in MAIN */
 void nn_cuda_linear_wait(nn_engine *e);

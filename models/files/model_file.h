@@ -50,7 +50,7 @@ typedef struct nn_target {
     const char *name, *unit, *better; /* better: "low", "high" or "none"                */
     nn_scale scale;
     nn_conformal interval; /* prediction intervals; n = 0: none              */
-    double lowest;        /* lowest calibrated similarity (models/metrics/conformal.h); 0: unknown  */
+    double lowest;         /* lowest calibrated similarity (models/metrics/conformal.h); 0: unknown  */
 } nn_target;
 
 typedef struct nn_model_file {

@@ -57,7 +57,7 @@ static const nn_band *band_of(const nn_conformal *i, double alike)
 }
 
 pl_code nn_conformal_fit(nn_conformal *out, const double *y, const double *p, const double *alike, int64_t n, pl_arena *mem,
-                        pl_error *err)
+                         pl_error *err)
 {
     double *error = PL_NEW(mem, double, n + 1);
 

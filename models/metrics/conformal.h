@@ -14,9 +14,9 @@
 
 enum {
     NN_BANDS_MAX = 3,
-    NN_BAND_MIN = 30,    /* minimum number of molecules in a band, if there are several bands */
+    NN_BAND_MIN = 30,     /* minimum number of molecules in a band, if there are several bands */
     NN_CONFORMAL_MIN = 9, /* minimum in all: with fewer, even the largest error is not the half-width of a 90 % interval */
-    NN_LOWEST_RANK = 10  /* calibration molecules at or below the lowest calibrated similarity */
+    NN_LOWEST_RANK = 10   /* calibration molecules at or below the lowest calibrated similarity */
 };
 
 typedef struct nn_band {
@@ -38,7 +38,7 @@ int nn_conformal_band(double alike);
  * 0, 0.3 and 0.5; a band with too few molecules is joined with the one below, the lowest with the one above. With fewer
  * than NN_CONFORMAL_MIN molecules out->n is 0. out->part is not changed. */
 pl_code nn_conformal_fit(nn_conformal *out, const double *y, const double *p, const double *alike, int64_t n, pl_arena *mem,
-                        pl_error *err);
+                         pl_error *err);
 
 /* The half-width for a molecule of similarity `alike` (NaN: unknown). Returns NaN if there are no intervals. */
 double nn_conformal_within(const nn_conformal *i, double alike);

@@ -10,7 +10,7 @@
 
 #define NAME(name, ...) #name,
 const char *const st_row_filter_columns[] = { "n_atoms",    "n_heavy",          "charge", CH_DESCRIPTORS(NAME) "energy",
-                                         "structures", "undefined_stereo", NULL };
+                                              "structures", "undefined_stereo", NULL };
 
 const char *st_row_filter_column(const char *name)
 {

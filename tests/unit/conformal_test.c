@@ -156,7 +156,7 @@ static void the_lowest_calibrated_similarity_is_that_of_the_tenth(void **state)
     for (int k = 0; k < 50; k++)
         alike[k] = 0.5 - 0.01 * k;
     assert_true(fabs(lowest_of(50) - 0.05) < 1e-12); /* 0.01 .. 0.5: the fifth */
-    for (int64_t n = NN_CONFORMAL_MIN; n < 300; n++)  /* alike[i] is (i + 1) / n, or the like: sorted it is the same */
+    for (int64_t n = NN_CONFORMAL_MIN; n < 300; n++) /* alike[i] is (i + 1) / n, or the like: sorted it is the same */
         assert_true(lowest_of(n) == nth_smallest(n, (int64_t)fmin(fmax((double)(n / 10), 1), 10)));
     assert_true(lowest_of(NN_CONFORMAL_MIN) > 0 && lowest_of(NN_CONFORMAL_MIN - 1) == 0 && lowest_of(0) == 0);
     alike[7] = NAN;

@@ -146,7 +146,8 @@ static pl_code side_put(const st_evaluation *s, const st_found *f, bool outside,
 }
 
 /* The share of measured values within the interval that `score` gives; outside of the domain there is none. */
-static pl_code coverage_put(const st_evaluation *s, const st_found *f, const nn_conformal *interval, const char *name, pl_error *err)
+static pl_code coverage_put(const st_evaluation *s, const st_found *f, const nn_conformal *interval, const char *name,
+                            pl_error *err)
 {
     static const char *const band[] = { "<0.3", " 0.3-0.5", ">=0.5" };
     const st_errors *e = f->e;
