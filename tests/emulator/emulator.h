@@ -14,6 +14,8 @@
  *
  * MOLSIEVE_EMULATOR_TRACE=1: a line for every launch.
  *
+ * Several files may include it: they share one device, and each has kernels of its own.
+ *
  * It cannot show: the order of memory between blocks, what the asynchronous copies of two
  * threads do to each other, speed. */
 #ifndef EMULATOR_H
@@ -125,16 +127,16 @@ struct emu_machine {
     }
 };
 
-static thread_local emu_machine emu;
-static thread_local int emu_capturing; /* streams of this thread */
+inline thread_local emu_machine emu;
+inline thread_local int emu_capturing; /* streams of this thread */
 
-EMU_OWN static emu_index emu_thread_now() { return emu.fiber[emu.now].thread; }
+EMU_OWN inline emu_index emu_thread_now() { return emu.fiber[emu.now].thread; }
 #define threadIdx emu_thread_now()
 #define blockIdx emu.block
 #define blockDim emu.threads
 #define gridDim emu.blocks
 
-[[noreturn]] static void emu_fail(const char *what)
+[[noreturn]] inline void emu_fail(const char *what)
 {
     fprintf(stderr, "emulator: %s: %s (block %u,%u,%u thread %u,%u,%u)\n", emu.kernel, what, blockIdx.x, blockIdx.y, blockIdx.z,
             threadIdx.x, threadIdx.y, threadIdx.z);
@@ -145,12 +147,12 @@ EMU_OWN static emu_index emu_thread_now() { return emu.fiber[emu.now].thread; }
 
 #if defined(__x86_64__)
 extern "C" void emu_swap(void **save, void *load);
-asm(".text\n.p2align 4\n.globl emu_swap\n.hidden emu_swap\n.type emu_swap,@function\nemu_swap:\n"
+asm(".text\n.p2align 4\n.weak emu_swap\n.hidden emu_swap\n.type emu_swap,@function\nemu_swap:\n"
     "push %rbp\npush %rbx\npush %r12\npush %r13\npush %r14\npush %r15\n"
     "mov %rsp, (%rdi)\nmov %rsi, %rsp\n"
     "pop %r15\npop %r14\npop %r13\npop %r12\npop %rbx\npop %rbp\npop %rcx\njmp *%rcx\n.size emu_swap,.-emu_swap\n");
 #else
-static void emu_swap(void **save, void *load)
+inline void emu_swap(void **save, void *load)
 {
     ucontext_t here;
     *save = &here;
@@ -158,7 +160,7 @@ static void emu_swap(void **save, void *load)
 }
 #endif
 
-EMU_OWN static void emu_to_home(bool last)
+EMU_OWN inline void emu_to_home(bool last)
 {
     emu_fiber *f = &emu.fiber[emu.now];
 #if EMU_TSAN
@@ -176,7 +178,7 @@ EMU_OWN static void emu_to_home(bool last)
 #endif
 }
 
-EMU_OWN static void emu_entry()
+EMU_OWN inline void emu_entry()
 {
 #if EMU_ASAN
     __sanitizer_finish_switch_fiber(nullptr, &emu.home_stack, &emu.home_bytes);
@@ -190,7 +192,7 @@ EMU_OWN static void emu_entry()
     emu_to_home(true);
 }
 
-static void emu_fiber_reset(emu_fiber *f)
+inline void emu_fiber_reset(emu_fiber *f)
 {
     f->state = EMU_RUNS;
     f->parity = f->n_copies = f->group = 0;
@@ -219,7 +221,7 @@ static void emu_fiber_reset(emu_fiber *f)
 #endif
 }
 
-EMU_OWN static void emu_thread_run(unsigned t)
+EMU_OWN inline void emu_thread_run(unsigned t)
 {
     emu_fiber *f = &emu.fiber[t];
 
@@ -241,7 +243,7 @@ EMU_OWN static void emu_thread_run(unsigned t)
 /* ---- barriers ------------------------------------------------------------------- */
 
 /* Threads first .. end-1 come together; `came` of them are there. */
-EMU_OWN static void emu_meet(unsigned first, unsigned end, unsigned *came, emu_state state, unsigned which)
+EMU_OWN inline void emu_meet(unsigned first, unsigned end, unsigned *came, emu_state state, unsigned which)
 {
     emu_fiber *f = &emu.fiber[emu.now];
     char *known = &emu.sync[2 * which + f->barriers[which == 0]++ % 2];
@@ -258,10 +260,10 @@ EMU_OWN static void emu_meet(unsigned first, unsigned end, unsigned *came, emu_s
     EMU_ACQUIRE(known);
 }
 
-EMU_OWN static void __syncthreads() { emu_meet(0, emu.n, &emu.at_block, EMU_AT_BLOCK, 0); }
+EMU_OWN inline void __syncthreads() { emu_meet(0, emu.n, &emu.at_block, EMU_AT_BLOCK, 0); }
 
 /* All lanes at one instruction, by its line: a shuffle or an mma in two branches is none. */
-EMU_OWN static void __syncwarp(int line = __builtin_LINE())
+EMU_OWN inline void __syncwarp(int line = __builtin_LINE())
 {
     unsigned warp = emu.now / 32, first = warp * 32, end = first + 32 < emu.n ? first + 32 : emu.n;
 
@@ -274,7 +276,7 @@ EMU_OWN static void __syncwarp(int line = __builtin_LINE())
 
 /* ---- primitives of warps, see models/cuda/device/prim.cuh -------------------------------- */
 
-template <class T> EMU_OWN static T warp_get(T value, int lane, int line = __builtin_LINE())
+template <class T> EMU_OWN inline T warp_get(T value, int lane, int line = __builtin_LINE())
 {
     emu_fiber *f = &emu.fiber[emu.now];
     unsigned from = emu.now / 32 * 32 + (unsigned)lane;
@@ -289,7 +291,7 @@ template <class T> EMU_OWN static T warp_get(T value, int lane, int line = __bui
     return out;
 }
 
-template <class T> EMU_OWN static T warp_xor(T value, int mask, int line = __builtin_LINE())
+template <class T> EMU_OWN inline T warp_xor(T value, int mask, int line = __builtin_LINE())
 {
     return warp_get(value, (int)(emu.now % 32) ^ mask, line);
 }
@@ -298,38 +300,38 @@ template <class T> EMU_OWN static T warp_xor(T value, int mask, int line = __bui
 
 /* ---- vector loads and asynchronous copies ------------------------------------------ */
 
-static void emu_aligned(const void *p, unsigned to = 16)
+inline void emu_aligned(const void *p, unsigned to = 16)
 {
     if ((uintptr_t)p % to)
         emu_fail("8 or 16 bytes at an address that is no multiple of them");
 }
 
-[[maybe_unused]] static void load4(float v[4], const float *p)
+inline void load4(float v[4], const float *p)
 {
     emu_aligned(p);
     memcpy(v, p, 4 * sizeof *v);
 }
 
-[[maybe_unused]] static void load2(float v[2], const float *p)
+inline void load2(float v[2], const float *p)
 {
     emu_aligned(p, 8);
     memcpy(v, p, 2 * sizeof *v);
 }
 
-[[maybe_unused]] static void store2(float *p, float x, float y)
+inline void store2(float *p, float x, float y)
 {
     emu_aligned(p, 8);
     p[0] = x;
     p[1] = y;
 }
 
-[[maybe_unused]] static void store4(float *p, const float v[4])
+inline void store4(float *p, const float v[4])
 {
     emu_aligned(p);
     memcpy(p, v, 4 * sizeof *v);
 }
 
-EMU_OWN static void load_words(uint32_t f[4], const uint32_t *row, int line = __builtin_LINE())
+EMU_OWN inline void load_words(uint32_t f[4], const uint32_t *row, int line = __builtin_LINE())
 {
     int lane = (int)(emu.now % 32);
 
@@ -338,7 +340,7 @@ EMU_OWN static void load_words(uint32_t f[4], const uint32_t *row, int line = __
         f[i] = warp_get(row, 8 * i + lane / 4, line)[lane % 4];
 }
 
-static void emu_copy_arrive(const emu_copy *c)
+inline void emu_copy_arrive(const emu_copy *c)
 {
     memcpy(c->to, c->from, (size_t)c->bytes);
     memset((char *)c->to + c->bytes, 0, 16 - (size_t)c->bytes);
@@ -346,7 +348,7 @@ static void emu_copy_arrive(const emu_copy *c)
 
 /* A device promises nothing between the two: with seeds 0 and 1 the bytes arrive when the thread waits for
  * them, so that a missing wait shows; with others at once, so that a place that is still read does. */
-EMU_OWN static void copy_async(void *to, const void *from, int bytes)
+EMU_OWN inline void copy_async(void *to, const void *from, int bytes)
 {
     emu_fiber *f = &emu.fiber[emu.now];
     emu_copy c = { to, from, bytes, f->group };
@@ -364,11 +366,11 @@ EMU_OWN static void copy_async(void *to, const void *from, int bytes)
     f->copy[f->n_copies++] = c;
 }
 
-EMU_OWN static void copy_async(void *to, const void *from) { copy_async(to, from, 16); }
+EMU_OWN inline void copy_async(void *to, const void *from) { copy_async(to, from, 16); }
 
-EMU_OWN static void copy_close() { emu.fiber[emu.now].group++; }
+EMU_OWN inline void copy_close() { emu.fiber[emu.now].group++; }
 
-template <int n> EMU_OWN static void copy_wait()
+template <int n> EMU_OWN inline void copy_wait()
 {
     emu_fiber *f = &emu.fiber[emu.now];
     int left = 0;
@@ -391,7 +393,7 @@ template <int n> EMU_OWN static void copy_wait()
 
 /* ---- launching -------------------------------------------------------------------- */
 
-static void emu_order_make(bool again)
+inline void emu_order_make(bool again)
 {
     for (unsigned t = 0; t < emu.n && !again; t++)
         emu.order[t] = emu.seed == 1 ? emu.n - 1 - t : t;
@@ -404,7 +406,7 @@ static void emu_order_make(bool again)
 }
 
 /* As far as the warp comes before another moves, lanes in turn from one that the seed chooses. */
-EMU_OWN static void emu_warp_run(unsigned warp)
+EMU_OWN inline void emu_warp_run(unsigned warp)
 {
     unsigned first = warp * 32, n = emu.n - first < 32 ? emu.n - first : 32, from = (unsigned)(emu.seed >> 33);
 
@@ -421,7 +423,7 @@ EMU_OWN static void emu_warp_run(unsigned warp)
 }
 
 /* Seeds 0 and 1: all warps side by side from barrier to barrier; others: one runs ahead of the rest. */
-EMU_OWN static void emu_block_run()
+EMU_OWN inline void emu_block_run()
 {
     bool moved = true;
 
@@ -444,7 +446,7 @@ EMU_OWN static void emu_block_run()
     EMU_ACQUIRE(&emu.over);
 }
 
-static void emu_launch(const char *kernel, dim3 grid, dim3 block, size_t shared, void (*call)(void *), void *args)
+inline void emu_launch(const char *kernel, dim3 grid, dim3 block, size_t shared, void (*call)(void *), void *args)
 {
     const char *seed = getenv("MOLSIEVE_EMULATOR_SEED");
 
@@ -480,7 +482,7 @@ static void emu_launch(const char *kernel, dim3 grid, dim3 block, size_t shared,
 
 /* Shared memory is allowed to a kernel for all its launches: of other threads, and of graphs that were
  * made before. So nobody may take back what was allowed. Nor allow it while capturing: that is promised nowhere. */
-static size_t emu_allowed(const void *kernel, size_t bytes)
+inline size_t emu_allowed(const void *kernel, size_t bytes)
 {
     static std::mutex turn;
     static std::map<const void *, size_t> all;
@@ -495,7 +497,7 @@ static size_t emu_allowed(const void *kernel, size_t bytes)
 }
 
 /* MOLSIEVE_EMULATOR_ONLY=loss_run,rule_make: all other kernels end at once, to see what the host manages. */
-static bool emu_runs(const char *name)
+inline bool emu_runs(const char *name)
 {
     static const char *const only = getenv("MOLSIEVE_EMULATOR_ONLY");
     const char *at = only ? strstr(only, name) : name;
@@ -504,12 +506,12 @@ static bool emu_runs(const char *name)
 }
 
 /* Without a stream: now. Streams and their order are in streams.h. */
-static inline void emu_enqueue(int, const char *, std::function<void()> run) { run(); }
-static inline void emu_device_check(int, const char *) {}
-static inline void emu_load(int, const char *, const void *) {}
+inline void emu_enqueue(int, const char *, std::function<void()> run) { run(); }
+inline void emu_device_check(int, const char *) {}
+inline void emu_load(int, const char *, const void *) {}
 
 template <class S, class... P, class A>
-static void emu_launch_in(S stream, const char *name, dim3 grid, dim3 block, size_t shared, void (*kernel)(P...), A args)
+inline void emu_launch_in(S stream, const char *name, dim3 grid, dim3 block, size_t shared, void (*kernel)(P...), A args)
 {
     static_assert((sizeof(P) + ... + 0) <= 4096, "more arguments than every driver takes");
     std::tuple<P...> kept(args);
