@@ -200,37 +200,43 @@ static void add_value(const context *c, const pl_node *at, char *name, pl_text *
         pl_problem_add(c->problems, at, "${%s}: not known; allowed: ${vars.name}, ${env:NAME}, ${env:NAME:-default}", name);
 }
 
+/* The value of the ${...} at s, or the text of a $${; returns what follows it, NULL: there is no }. d: where the ${ is. */
+static const char *replace_one(const context *c, pl_node *node, const char *s, const char *d, pl_text *out)
+{
+    const char *end = strchr(d, '}');
+    char *name;
+
+    if (d > s && d[-1] == '$') {
+        pl_text_add_n(out, s, (size_t)(d - 1 - s));
+        pl_text_add(out, "${");
+        return d + 2;
+    }
+    if (end == NULL) {
+        pl_problem_add(c->problems, node, "'%s': ${ without a }", node->text);
+        return NULL;
+    }
+    pl_text_add_n(out, s, (size_t)(d - s));
+    name = pl_strndup(c->mem, d + 2, (size_t)(end - d - 2));
+    if (name != NULL)
+        add_value(c, node, name, out);
+    else
+        out->refused = true;
+    if (!is_too_long(c, node, out))
+        return end + 1;
+    pl_text_reset(out);
+    return "";
+}
+
 static void replace(const context *c, pl_node *node)
 {
     pl_text out = { 0 };
     const char *s = node->text;
     int before = c->problems->n;
 
-    for (const char *d; (d = strstr(s, "${")) != NULL;) {
-        const char *end = strchr(d, '}');
-        char *name;
-        bool literal = d > s && d[-1] == '$';
-        if (literal) {
-            pl_text_add_n(&out, s, (size_t)(d - 1 - s));
-            pl_text_add(&out, "${");
-            s = d + 2;
-            continue;
-        }
-        if (end == NULL) {
-            pl_problem_add(c->problems, node, "'%s': ${ without a }", node->text);
+    for (const char *d, *next; (d = strstr(s, "${")) != NULL; s = next) {
+        next = replace_one(c, node, s, d, &out);
+        if (next == NULL)
             break;
-        }
-        pl_text_add_n(&out, s, (size_t)(d - s));
-        name = pl_strndup(c->mem, d + 2, (size_t)(end - d - 2));
-        if (name != NULL)
-            add_value(c, node, name, &out);
-        else
-            out.refused = true;
-        s = end + 1;
-        if (is_too_long(c, node, &out)) {
-            pl_text_reset(&out);
-            s = "";
-        }
     }
     pl_text_add(&out, s);
     *c->filled += out.len;

@@ -74,49 +74,74 @@ static pl_code check_told(st_ranking *s, const st_objective *o, int64_t id, cons
     return code;
 }
 
-/* One term as columns of the query: its value, and the column that `use` adds. */
-static pl_code add_term(st_ranking *s, int i, pl_error *err)
+/* Whether the scores of property `id` have what the objective and the settings ask for. */
+static pl_code check_scores(st_ranking *s, int i, int64_t id, pl_error *err)
 {
     const st_objective *o = s->term[i];
-    const char *column = st_row_filter_column(o->property);
-    char *value, number[32];
-    int64_t id = 0;
-    pl_code code = find_property(s, o->property, &id, err);
+    pl_code code = PL_OK;
 
-    if (code != PL_OK)
-        return code;
-    if (id == 0 && column == NULL)
-        return fail_unknown(s, o->property, err);
-    if (id != 0 && o->similarity_at_least > 0)
+    if (o->similarity_at_least > 0)
         code = check_told(s, o, id, "similarity", "similarity_at_least", err);
-    if (code == PL_OK && id != 0 && s->use[i].factor != 0 && strcmp(s->use[i].column, "interval90") == 0)
+    if (code == PL_OK && s->use[i].factor != 0 && strcmp(s->use[i].column, "interval90") == 0)
         code = check_told(s, o, id, s->use[i].column, "use", err);
-    if (code == PL_OK && id != 0 && s->conf->domain == ST_DOMAIN_INSIDE)
+    if (code == PL_OK && s->conf->domain == ST_DOMAIN_INSIDE)
         code = check_told(s, o, id, "domain", "domain", err);
+    return code;
+}
+
+/* Joins the scores of property `id` and adds the conditions on them. */
+static void add_scores(st_ranking *s, int i, int64_t id)
+{
+    const double similarity = s->term[i]->similarity_at_least;
+    char number[32];
+
+    pl_text_addf(&s->from, " JOIN score s%d ON s%d.property_id=%lld AND s%d.mol_id=m.mol_id", i, i, (long long)id, i);
+    if (s->use[i].factor != 0)
+        pl_text_addf(&s->where, " AND s%d.%s IS NOT NULL", i, s->use[i].column); /* its uncertainty is unknown */
+    if (similarity > 0)                                                          /* NULL: unknown, does not satisfy it */
+        pl_text_addf(&s->where, " AND s%d.similarity>=%s", i, pl_real_str(similarity, number));
+    if (s->conf->domain == ST_DOMAIN_INSIDE)
+        pl_text_addf(&s->where, " AND s%d.domain='inside'", i);
+}
+
+/* The columns of term i, its value and the one that `use` adds, and the bounds of the value. */
+static void add_columns(st_ranking *s, int i, bool is_score, const char *value)
+{
+    const st_objective *o = s->term[i];
+
+    if (is_score)
+        pl_text_addf(&s->select, ", %s, s%d.%s", value, i, s->use[i].factor != 0 ? s->use[i].column : "stdev");
+    else
+        pl_text_addf(&s->select, ", %s, NULL", value);
+    if (s->conf->method == ST_PARETO && i < s->conf->objectives.n)
+        add_order(s, i, value);
+    pl_text_addf(&s->where, " AND %s IS NOT NULL", value);
+    if (o->at_least != NULL)
+        pl_text_addf(&s->where, " AND %s>=%s", value, o->at_least);
+    if (o->at_most != NULL)
+        pl_text_addf(&s->where, " AND %s<=%s", value, o->at_most);
+}
+
+/* One term of the query: a score, or a column of `molecule`. */
+static pl_code add_term(st_ranking *s, int i, pl_error *err)
+{
+    const char *property = s->term[i]->property, *column = st_row_filter_column(property);
+    char *value;
+    int64_t id = 0;
+    pl_code code = find_property(s, property, &id, err);
+
+    if (code == PL_OK && id == 0 && column == NULL)
+        return fail_unknown(s, property, err);
+    if (code == PL_OK && id != 0)
+        code = check_scores(s, i, id, err);
     if (code != PL_OK)
         return code;
     value = id != 0 ? pl_sprintf(s->env->mem, "s%d.mean", i) : pl_sprintf(s->env->mem, "m.%s", column);
     if (value == NULL)
         return pl_fail(err, PL_ENOMEM, "no memory for the ranking");
-    if (id != 0) {
-        pl_text_addf(&s->from, " JOIN score s%d ON s%d.property_id=%lld AND s%d.mol_id=m.mol_id", i, i, (long long)id, i);
-        pl_text_addf(&s->select, ", %s, s%d.%s", value, i, s->use[i].factor != 0 ? s->use[i].column : "stdev");
-    } else {
-        pl_text_addf(&s->select, ", %s, NULL", value);
-    }
-    if (s->conf->method == ST_PARETO && i < s->conf->objectives.n)
-        add_order(s, i, value);
-    pl_text_addf(&s->where, " AND %s IS NOT NULL", value);
-    if (id != 0 && s->use[i].factor != 0)
-        pl_text_addf(&s->where, " AND s%d.%s IS NOT NULL", i, s->use[i].column); /* its uncertainty is unknown   */
-    if (id != 0 && o->similarity_at_least > 0)                                   /* NULL: unknown, does not satisfy it   */
-        pl_text_addf(&s->where, " AND s%d.similarity>=%s", i, pl_real_str(o->similarity_at_least, number));
-    if (id != 0 && s->conf->domain == ST_DOMAIN_INSIDE)
-        pl_text_addf(&s->where, " AND s%d.domain='inside'", i);
-    if (o->at_least != NULL)
-        pl_text_addf(&s->where, " AND %s>=%s", value, o->at_least);
-    if (o->at_most != NULL)
-        pl_text_addf(&s->where, " AND %s<=%s", value, o->at_most);
+    add_columns(s, i, id != 0, value);
+    if (id != 0)
+        add_scores(s, i, id);
     return PL_OK;
 }
 

@@ -85,6 +85,35 @@ static void add_one(pl_text *sql, const char *table, const char *column, int64_t
                  (long long)property_id);
 }
 
+/* The columns of one property in st_score_columns, and which column of its query says whether there are such values: it is
+ * more than `above`. */
+static const struct {
+    const char *table, *column, *name;
+    bool has_unit;
+    int at, above;
+} columns[] = {
+    { "score", "mean", "", true, 3, 0 },
+    { "score", "stdev", " stdev", true, 3, 1 },
+    { "score", "interval90", " interval90", true, 6, 0 },
+    { "score", "similarity", " similarity", false, 5, 0 },
+    { "score", "domain", " domain", false, 7, 0 },
+    { "score", "reasons", " outside because", false, 8, 0 },
+    { "label", "value", " measured", true, 4, 0 },
+};
+
+static void add_property(pl_text *sql, sqlite3_stmt *st, bool labels)
+{
+    const char *name = (const char *)sqlite3_column_text(st, 1), *unit = (const char *)sqlite3_column_text(st, 2);
+
+    for (size_t i = 0; i < sizeof columns / sizeof *columns; i++) {
+        const bool wanted = labels || strcmp(columns[i].table, "label") != 0;
+        if (wanted && sqlite3_column_int(st, columns[i].at) > columns[i].above) {
+            add_one(sql, columns[i].table, columns[i].column, sqlite3_column_int64(st, 0));
+            add_name(sql, name, columns[i].name, columns[i].has_unit ? unit : "");
+        }
+    }
+}
+
 pl_code st_score_columns(sqlite3 *db, bool labels, pl_text *sql, pl_error *err)
 {
     sqlite3_stmt *st;
@@ -99,43 +128,10 @@ pl_code st_score_columns(sqlite3 *db, bool labels, pl_text *sql, pl_error *err)
         "EXISTS(SELECT 1 FROM score s WHERE s.property_id=p.property_id AND s.reasons IS NOT NULL) FROM property p ORDER BY name",
         err);
 
-    while (code == PL_OK) {
-        const char *name, *unit;
-        int64_t id;
+    while (code == PL_OK && row) {
         code = pl_db_step(st, &row, err);
-        if (code != PL_OK || !row)
-            break;
-        id = sqlite3_column_int64(st, 0);
-        name = (const char *)sqlite3_column_text(st, 1);
-        unit = (const char *)sqlite3_column_text(st, 2);
-        if (sqlite3_column_int(st, 3) > 0) {
-            add_one(sql, "score", "mean", id);
-            add_name(sql, name, "", unit);
-        }
-        if (sqlite3_column_int(st, 3) > 1) {
-            add_one(sql, "score", "stdev", id);
-            add_name(sql, name, " stdev", unit);
-        }
-        if (sqlite3_column_int(st, 6)) {
-            add_one(sql, "score", "interval90", id);
-            add_name(sql, name, " interval90", unit);
-        }
-        if (sqlite3_column_int(st, 5)) {
-            add_one(sql, "score", "similarity", id);
-            add_name(sql, name, " similarity", "");
-        }
-        if (sqlite3_column_int(st, 7)) {
-            add_one(sql, "score", "domain", id);
-            add_name(sql, name, " domain", "");
-        }
-        if (sqlite3_column_int(st, 8)) {
-            add_one(sql, "score", "reasons", id);
-            add_name(sql, name, " outside because", "");
-        }
-        if (labels && sqlite3_column_int(st, 4)) {
-            add_one(sql, "label", "value", id);
-            add_name(sql, name, " measured", unit);
-        }
+        if (code == PL_OK && row)
+            add_property(sql, st, labels);
     }
     (void)sqlite3_finalize(st);
     return code;
