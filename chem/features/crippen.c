@@ -134,8 +134,10 @@ static int carbon(const around *a, int32_t h, int32_t x)
         return type;
     if (h == 3 && a->single_a >= 1)
         return a->aromatic_carbon >= 1 ? C8 : C9;
-    if (h <= 2 && x == 4 && a->single_a >= 1)
-        return h == 2 ? C10 : h == 1 ? C11 : C12;
+    if (h <= 2 && x == 4 && a->single_a >= 1) {
+        static const int of_hydrogens[] = { C12, C11, C10 };
+        return of_hydrogens[h];
+    }
     if (a->twice_aromatic_carbon >= 1 || (a->twice_carbon >= 1 && a->single_a >= 1 &&
                                           (h == 1 || a->aliphatic >= 1 || (a->single_a >= 2 && a->aromatic_carbon >= 1))))
         return C26;
@@ -319,8 +321,12 @@ static int sulphur(const ch_shape *s, int32_t i)
 
 static int halogen(int z, int q)
 {
+    if (q == 0 && z == 9)
+        return F;
+    if (q == 0 && z == 17)
+        return CL;
     if (q == 0)
-        return z == 9 ? F : z == 17 ? CL : z == 35 ? BR : I;
+        return z == 35 ? BR : I;
     return q == -1 || (z == 53 && q > 0 && q <= 3) ? HAL : NO_TYPE;
 }
 

@@ -93,8 +93,7 @@ static pl_code check_apart(const ch_mol *mol, pl_arena *mem, pl_error *err)
     return ch_near_radius(&near, (const float(*)[3])mol->xyz, mol->n_atoms, 2 * APART, APART, CH_NEIGHBOURS_MAX, mem, err);
 }
 
-static pl_code radius_rows(ch_neighbours *out, const ch_mol *mol, const ch_graph_opts *o, int64_t max, pl_arena *mem,
-                           pl_error *err)
+static pl_code radius_rows(ch_neighbours *out, const ch_mol *mol, const ch_graph_opts *o, int64_t max, pl_arena *mem, pl_error *err)
 {
     const float(*xyz)[3] = (const float(*)[3])mol->xyz;
     bool limited = o->max_neighbours > 0;

@@ -19,7 +19,9 @@ static int by_atoms(const void *a, const void *b)
 {
     const int32_t *x = a, *y = b;
 
-    return x[0] != y[0] ? (x[0] < y[0] ? -1 : 1) : x[1] < y[1] ? -1 : x[1] > y[1];
+    if (x[0] != y[0])
+        return x[0] < y[0] ? -1 : 1;
+    return (x[1] > y[1]) - (x[1] < y[1]);
 }
 
 /* n atoms, most of them of organic elements, and about n times `density` bonds between any two. */
