@@ -1,6 +1,6 @@
 /* pipeline/workflow/stage.h - what a stage is.
  *
- * A stage is one file and one line in stages/registry.c. The runner calls it;
+ * A stage is one file, one line in stages/registry/registry.h and one in stages/CMakeLists.txt. The runner calls it;
  * it never calls the runner. Everything a stage produces is in results.db or
  * features.db, complete units only, so a run can stop anywhere.
  *
