@@ -215,6 +215,47 @@ pl_code nn_boosted_predict(const nn_member *m, const nn_table *x, double *value,
     return code;
 }
 
+/* Writes what each column of the trees moved to its place; all of out is zero before. */
+static void place_parts(nn_parts *out, const nn_columns *c, const double *moved, double scale, const ch_environments *e)
+{
+    int32_t at = 0; /* both ascend */
+
+    for (int32_t i = 0; i < c->n_environments; i++) {
+        while (at < e->n && e->at[at].id < c->id[i])
+            at++;
+        if (at < e->n && e->at[at].id == c->id[i])
+            out->environment[at] = scale * moved[i];
+        else
+            out->absent += scale * moved[i];
+    }
+    for (int32_t i = 0; i < c->n_features; i++)
+        out->feature[c->id[c->n_environments + i]] = scale * moved[c->n_environments + i];
+    for (int32_t i = c->n_environments + c->n_features; i < nn_columns_count(c); i++)
+        out->column[c->id[i]] = scale * moved[i];
+}
+
+pl_code nn_boosted_explain(const nn_member *m, const nn_table *x, int32_t row, nn_parts *out, pl_arena *mem, pl_error *err)
+{
+    const nn_columns *c = &m->set.columns;
+    const int32_t n = nn_columns_count(c);
+    float *number = PL_NEW(mem, float, n + 1);
+    double *moved = PL_NEW(mem, double, n + 1), base = 0;
+    pl_code code = nn_columns_fit(c, x, err);
+
+    if (code == PL_OK && (number == NULL || moved == NULL))
+        code = pl_fail(err, PL_ENOMEM, "no memory to explain a prediction");
+    if (code == PL_OK)
+        code = nn_parts_make(out, x, row, mem, err);
+    if (code != PL_OK)
+        return code;
+    nn_columns_row(number, c, x, row);
+    code = nn_tree_set_explain(&m->set, number, moved, &base, mem, err);
+    out->log_odds = m->log_odds;
+    out->base = m->mean + m->scale * ((double)m->start + base);
+    place_parts(out, c, moved, m->scale, &x->environments[row]);
+    return code;
+}
+
 /* ---- words ------------------------------------------------------------------------------------- */
 
 const char *nn_boosted_describe(const nn_member *m, pl_arena *mem)
