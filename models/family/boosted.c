@@ -52,14 +52,29 @@ static int options_of(nn_option out[OPTIONS_MAX], const nn_recipe *recipe, const
     return n;
 }
 
-static pl_code rounds(nn_booster *b, int n, const nn_fit_conf *conf, pl_error *err)
+/* Gradients of a forest's rounds: of half the squared error of the margin that all begin with. */
+static pl_code slopes(float **out, float **ones, const nn_member *m, const float *y, int32_t n, pl_arena *mem, pl_error *err)
+{
+    *out = PL_NEW(mem, float, n);
+    *ones = PL_NEW(mem, float, n);
+    if (*out == NULL || *ones == NULL)
+        return pl_fail(err, PL_ENOMEM, "no memory for the values of %d molecules", (int)n);
+    for (int32_t i = 0; i < n; i++) {
+        (*out)[i] = m->start - y[i];
+        (*ones)[i] = 1;
+    }
+    return PL_OK;
+}
+
+/* slope: of a forest; NULL: each round learns what the earlier ones left. */
+static pl_code rounds(nn_booster *b, int n, float *slope, float *ones, const nn_fit_conf *conf, pl_error *err)
 {
     pl_code code = PL_OK;
 
     for (int r = 0; code == PL_OK && r < n; r++) {
         if (conf->stop != NULL && conf->stop(conf->ctx))
             return pl_fail(err, PL_ESTOP, "stopped after %d of %d rounds of trees", r, n);
-        code = nn_booster_round(b, r, err);
+        code = slope != NULL ? nn_booster_round_by(b, slope, ones, err) : nn_booster_round(b, r, err);
     }
     return code;
 }
@@ -73,6 +88,7 @@ static pl_code learn(nn_member *m, const nn_recipe *recipe, const nn_table *x, c
     nn_sparse rows;
     const float *target = targets(m, y, x->n, scratch);
     const char *const *tree = NULL;
+    float *slope = NULL, *ones = NULL;
     nn_booster *b = NULL;
     int n_trees = 0;
     pl_code code = nn_columns_of(&columns, x, SEEN_AT_LEAST, scratch, err);
@@ -81,10 +97,12 @@ static pl_code learn(nn_member *m, const nn_recipe *recipe, const nn_table *x, c
         code = nn_columns_rows(&rows, &columns, x, scratch, err);
     if (code == PL_OK && target == NULL)
         code = pl_fail(err, PL_ENOMEM, "no memory for the values of %d molecules", (int)x->n);
+    if (code == PL_OK && recipe->forest)
+        code = slopes(&slope, &ones, m, target, x->n, scratch, err);
     if (code == PL_OK)
         code = nn_booster_open(&b, &rows, target, m->start, option, options_of(option, recipe, m, conf, seed), err);
     if (code == PL_OK)
-        code = rounds(b, recipe->rounds, conf, err);
+        code = rounds(b, recipe->rounds, slope, ones, conf, err);
     if (code == PL_OK)
         code = nn_booster_trees(b, &tree, &n_trees, err);
     if (code == PL_OK)

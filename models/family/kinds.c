@@ -3,7 +3,7 @@
 
 #include "models/family/family.h"
 
-const nn_member_kind *const nn_member_kinds[] = { &nn_trees, &nn_gp, NULL };
+const nn_member_kind *const nn_member_kinds[] = { &nn_trees, &nn_forest, &nn_gp, NULL };
 
 const nn_member_kind *nn_member_kind_of(const char *name)
 {

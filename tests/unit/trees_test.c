@@ -317,6 +317,68 @@ static void parts_add_up_to_the_prediction(void **state)
     }
 }
 
+/* ---- forest ---- */
+
+static void a_forest_learns_values_and_classes(void **state)
+{
+    enum { LEARN = 400, NEW = 200 };
+    pl_arena *mem = *state;
+    const nn_fit_conf classes = { .seed = 5, .classifies = true }, values = { .seed = 5 };
+    double is[NEW], again[NEW], spread = 0;
+    family_toy a, b;
+    nn_member *m;
+    nn_parts p;
+    int right = 0;
+
+    need_library();
+    assert_true(family_toy_make(&a, LEARN, 1, mem) && family_toy_make(&b, NEW, 2, mem));
+    assert_int_equal(nn_forest.fit(&m, &a.x, a.classes, &classes, mem, NULL), PL_OK);
+    assert_int_equal(nn_forest.predict(m, &b.x, is, NULL, mem, NULL), PL_OK);
+    assert_true(family_toy_again(&m, &nn_forest, m, mem));
+    assert_int_equal(nn_forest.predict(m, &b.x, again, NULL, mem, NULL), PL_OK);
+    assert_memory_equal(is, again, sizeof is);
+    for (int i = 0; i < NEW; i++) {
+        assert_true(is[i] >= 0.001 && is[i] <= 0.999);
+        right += (is[i] > 0.5) == (b.classes[i] == 1);
+    }
+    assert_int_equal(nn_forest.explain(m, &b.x, 3, &p, mem, NULL), PL_OK);
+    assert_true(!p.log_odds && fabs(sum_of(&p, &b.x, 3) - is[3]) < 1e-5);
+    assert_int_equal(nn_forest.fit(&m, &a.x, a.y, &values, mem, NULL), PL_OK);
+    assert_int_equal(nn_forest.predict(m, &b.x, is, NULL, mem, NULL), PL_OK);
+    for (int i = 0; i < NEW; i++)
+        spread += b.y[i] * b.y[i] / NEW;
+    print_message("%s: %d of %d right, error %.3f of %.3f\n", nn_forest.describe(m, mem), right, NEW, error_of(is, b.y, NEW),
+                  sqrt(spread));
+    assert_true(right > 0.75 * NEW && error_of(is, b.y, NEW) < 0.75 * sqrt(spread));
+}
+
+/* A mean of leaves, each a mean of values: within their range, and of the right mean. */
+static void a_forest_predicts_means_of_what_it_learned(void **state)
+{
+    enum { LEARN = 100, NEW = 100 };
+    pl_arena *mem = *state;
+    double is[NEW], low = INFINITY, high = -INFINITY, mean = 0, predicted = 0;
+    family_toy a, b;
+    nn_member *m;
+
+    need_library();
+    assert_true(family_toy_make(&a, LEARN, 1, mem) && family_toy_make(&b, NEW, 2, mem));
+    for (int i = 0; i < LEARN; i++) {
+        low = fmin(low, a.y[i]);
+        high = fmax(high, a.y[i]);
+        mean += a.y[i] / LEARN;
+    }
+    assert_int_equal(nn_forest.fit(&m, &a.x, a.y, &(nn_fit_conf){ 0 }, mem, NULL), PL_OK);
+    assert_int_equal(nn_forest.predict(m, &a.x, is, NULL, mem, NULL), PL_OK);
+    for (int i = 0; i < LEARN; i++)
+        predicted += is[i] / LEARN;
+    assert_true(fabs(predicted - mean) < 0.05 * (high - low));
+    assert_true(error_of(is, a.y, LEARN) < 0.15 * (high - low)); /* it has seen most of each */
+    assert_int_equal(nn_forest.predict(m, &b.x, is, NULL, mem, NULL), PL_OK);
+    for (int i = 0; i < NEW; i++)
+        assert_true(is[i] >= low && is[i] <= high);
+}
+
 /* ---- what cannot be learned ---- */
 
 static void refused(const family_toy *a, int32_t n, const double *y, bool classifies, const char *why, pl_arena *mem)
@@ -513,6 +575,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(parts_are_shapley_values, setup, teardown),
         cmocka_unit_test_setup_teardown(parts_add_up_to_the_prediction, setup, teardown),
         cmocka_unit_test_setup_teardown(classes_are_probabilities, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_forest_learns_values_and_classes, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_forest_predicts_means_of_what_it_learned, setup, teardown),
         cmocka_unit_test_setup_teardown(values_that_teach_nothing_are_refused, setup, teardown),
         cmocka_unit_test_setup_teardown(ten_molecules_without_differences_are_learned, setup, teardown),
         cmocka_unit_test_setup_teardown(a_stop_ends_learning_between_rounds, setup, teardown),
