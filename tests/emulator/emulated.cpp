@@ -16,7 +16,7 @@ static const char *cudaGetErrorString(cudaError_t e)
     return e == cudaErrorIllegalAddress ? "an illegal memory access was encountered" : "refused";
 }
 
-/* MOLSIEVE_EMULATOR_NO_DRIVER=12040: one, but for no newer CUDA than 12.4. */
+/* MOLSIEVE_EMULATOR_NO_DRIVER=12040: a driver that supports at most CUDA 12.4. */
 static cudaError_t cudaDriverGetVersion(int *v)
 {
     const char *old = getenv("MOLSIEVE_EMULATOR_NO_DRIVER");
@@ -41,7 +41,7 @@ static cudaError_t cudaGetDeviceProperties(cudaDeviceProp *p, int device)
     return cudaSuccess;
 }
 
-/* What compute capability 8.0 has. */
+/* The limits of compute capability 8.0. */
 static cudaError_t cudaDeviceGetAttribute(int *v, int, int) { return *v = 163 << 10, cudaSuccess; }
 
 static cudaError_t cudaDeviceGetPCIBusId(char *id, int n, int device)
@@ -54,7 +54,7 @@ static cudaError_t cudaSetDevice(int device) { return emu_device = device, cudaS
 
 static void fence_poison(void *p, bool on)
 {
-    emu_settle(); /* what is called before still reaches the place */
+    emu_settle(); /* earlier names lead to the same place */
 #if EMU_ASAN
     if (on)
         __asan_poison_memory_region(p, 64);

@@ -98,7 +98,7 @@ static pl_code team_check(st_team *team, const nn_launch *l, const st_train_conf
                        l->size, r->kind->about(), r->size);
     if (r->size > c->loop.shards)
         return pl_fail(err, PL_ECONFIG,
-                       "%d ranks, but a batch is cut in %lld: with stages.train.batch.shards=%d any number of "
+                       "%d ranks, but a batch has only %lld shards: with stages.train.batch.shards=%d any number of "
                        "ranks up to %d gives the same model",
                        r->size, (long long)c->loop.shards, r->size, r->size);
     memset(text, 0, sizeof text);
@@ -245,7 +245,7 @@ static pl_code train_along(st_team *team, const pl_workflow *wf, const order *o,
     pl_code code = digest_make(own, wf, step, err);
 
     if (code == PL_OK && strcmp(own, o->digest) != 0)
-        return pl_fail(err, PL_ECONFIG, "read another workflow than rank 0, or is another version of the program");
+        return pl_fail(err, PL_ECONFIG, "this rank read another workflow than rank 0, or is another version of the program");
     team->ranks.patience = patience_begin(step);
     return code != PL_OK ? code : st_train_follow(wf, step, team, workers, err);
 }
@@ -260,7 +260,7 @@ pl_code st_team_follow(st_team *team, const pl_workflow *wf, int workers, pl_err
         code = team->ranks.kind->tell(&team->ranks, &o, sizeof o, err);
         if (code == PL_OK && o.train)
             code = train_along(team, wf, &o, workers, err);
-        if (code == PL_ESTOP || code == PL_ELIMIT) /* so for all; rank 0 says it */
+        if (code == PL_ESTOP || code == PL_ELIMIT) /* all ranks end so; rank 0 reports it */
             code = PL_OK;
     }
     pl_at(err, "rank %d", team->ranks.rank);
