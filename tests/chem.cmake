@@ -23,7 +23,7 @@ molsieve_chem_test(chem_xyz_bonds unit/xyz_bonds_test.c LABEL unit)
 molsieve_chem_test(chem_positions unit/positions_test.c LABEL unit)
 molsieve_chem_test(chem_confine unit/confine_test.c LABEL unit)
 molsieve_test(chem_request_queue unit/request_queue_test.c LABEL unit USES molsieve::chem)
-set_tests_properties(chem_request_queue PROPERTIES PROCESSORS 3) # its limits are tenths of a second: one other test beside it at most
+set_tests_properties(chem_request_queue PROPERTIES PROCESSORS 3) # its time limits are tenths of a second: at most one other test may run at the same time
 molsieve_test(near unit/near_test.c LABEL unit USES molsieve::chem)
 molsieve_test(gunzip unit/gunzip_test.c LABEL unit USES molsieve::chem ZLIB::ZLIB)
 molsieve_test(record unit/record_test.c LABEL unit USES molsieve::chem ZLIB::ZLIB)
@@ -56,7 +56,7 @@ foreach(name structure_energy relax embed structure_check structure_build)
   target_compile_definitions(test_${name} PRIVATE MOLSIEVE_TESTS="${CMAKE_CURRENT_SOURCE_DIR}")
 endforeach()
 
-# By hand, never pass or fail.
+# Run by hand; these are no tests.
 add_executable(bench_structures EXCLUDE_FROM_ALL bench/bench_structures.c)
 target_link_libraries(bench_structures PRIVATE molsieve_sdf_mol molsieve::warnings)
 add_executable(instant_chem EXCLUDE_FROM_ALL bench/instant_chem.c)

@@ -1,4 +1,4 @@
-/* tests/made_mol.h - molecules made of random numbers, for tests and benchmarks of graphs. */
+/* tests/made_mol.h - random molecules, for tests and benchmarks of graphs. */
 #ifndef MADE_MOL_H
 #define MADE_MOL_H
 

@@ -1,4 +1,4 @@
-/* tests/mmff_graph.h - molecules whose graphs are any bytes: what typing must take or refuse, with a reason. */
+/* tests/mmff_graph.h - molecular graphs made from any bytes: typing must accept them, or refuse them with a reason. */
 #ifndef MMFF_GRAPH_H
 #define MMFF_GRAPH_H
 

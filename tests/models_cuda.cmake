@@ -36,7 +36,7 @@ endfunction()
 
 molsieve_test(emulator unit/emulator_test.cpp LABEL unit)
 target_include_directories(test_emulator PRIVATE ${CMAKE_CURRENT_SOURCE_DIR})
-# It uses some of the runtime; behind the warnings, where clang too takes it.
+# It uses parts of the runtime; listed after the warnings, where clang accepts it, too.
 set_source_files_properties(unit/emulator_test.cpp PROPERTIES COMPILE_OPTIONS -Wno-unused-function)
 molsieve_emulated_test(cuda_ops unit/cuda_ops_test.c LABEL unit USES molsieve::models)
 molsieve_emulated_test(cuda_engine twin/cuda_engine_test.c LABEL twin USES molsieve_made_batch)
@@ -54,7 +54,7 @@ set_tests_properties(cuda_train_engine PROPERTIES LABELS twin)
 set_tests_properties(cuda_golden cuda_golden_layers PROPERTIES LABELS golden)
 set(emulated_tests cuda_train_engine cuda_golden cuda_golden_layers)
 
-# A part of them with the sanitizers, which see every access of every kernel. To ThreadSanitizer (cuda_train, too) the
+# Some of them with the sanitizers, which see every access of every kernel. For ThreadSanitizer (also cuda_train) the
 # threads of a block are threads.
 if(CMAKE_C_FLAGS MATCHES "-fsanitize=")
   molsieve_add_test(cuda_races test_cuda_together engines*)

@@ -28,7 +28,7 @@ foreach(case scripts_ask_for_what_the_settings_say
   molsieve_script_test(jobs.${case} cli/jobs_e2e.py LABEL hpc ARGS ${case})
 endforeach()
 
-# The NCCL plugin's own text on an emulated NCCL and CUDA: processes of this machine.
+# The NCCL plugin's source, compiled with an emulated NCCL and CUDA: processes of this machine.
 add_library(molsieve_nccl_emulated MODULE ${PROJECT_SOURCE_DIR}/models/comm/nccl/nccl.c emulator/nccl/emulated.cpp)
 target_include_directories(molsieve_nccl_emulated PRIVATE ${CMAKE_CURRENT_SOURCE_DIR}/emulator/nccl ${CMAKE_CURRENT_SOURCE_DIR}
   ${PROJECT_SOURCE_DIR})

@@ -21,7 +21,7 @@ int32_t sdf_read(sdf_mol *out, int32_t max, const char *path, pl_arena *mem);
  * that MMFF94 knows, with their terms. At most `ligands` of the first. */
 int32_t sdf_read_terms(sdf_mol *out, int32_t max, int32_t ligands, const char *folder, pl_arena *mem);
 
-/* The stereo that a molecule's positions have: carbons with four neighbours of which at most one is a hydrogen, and double
+/* The stereo of a molecule's positions: carbons with four neighbours of which at most one is a hydrogen, and double
  * bonds between carbons outside rings of up to seven atoms. */
 ch_stereo sdf_stereo(const ch_mol *mol, pl_arena *mem);
 

@@ -410,7 +410,7 @@ int64_t toy_int(toy *t, const char *sql)
     pl_error err = { 0 };
     int64_t n = -1;
 
-    /* A process that died while it made the database leaves nothing to ask. */
+    /* A process that died while it made the database leaves nothing to read. */
     if (pl_store_open_read(&s, t->wf.storage.results, &toy_schema, &err) != PL_OK || pl_db_int(s->db, &n, &err, "%s", sql) != PL_OK)
         n = -1;
     pl_store_close(s);

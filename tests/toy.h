@@ -38,11 +38,11 @@ void toy_free(toy *t);
 pl_code toy_run(toy *t, int workers, pl_error *err);
 /* Both digests, results and blocks, as one text of 129 characters. */
 void toy_digest(toy *t, char out[130]);
-/* The database is sound, and rows are there exactly for units that are marked. */
+/* Checks that the database is sound and has rows exactly for the units marked done. */
 bool toy_sound(toy *t);
-/* The answer of one number to one query on results.db; -1: no answer. */
+/* The number that a query on results.db returns; -1: none. */
 int64_t toy_int(toy *t, const char *sql);
-/* How long each unit of count and square takes, at least, in seconds; a row of walk an eighth of it. */
+/* Minimum seconds for each unit of count and square; a row of walk takes an eighth of it. */
 void toy_pause(toy *t, double pause);
 /* A child that runs the workflow in `dir` and ends with the exit status of the command.
  * fault: MOLSIEVE_FAULT of the child, or NULL. */

@@ -58,7 +58,7 @@ foreach(case generated_3d_is_outside_a_model_of_measured_3d size_charge_rings_an
   molsieve_script_test(range.${case} cli/range_e2e.py LABEL cli ARGS ${case})
 endforeach()
 
-# By hand, never pass or fail.
+# Run by hand; these are no tests.
 add_executable(bench_fingerprint EXCLUDE_FROM_ALL bench/bench_fingerprint.c)
 target_link_libraries(bench_fingerprint PRIVATE molsieve::models molsieve::warnings)
 add_dependencies(bench_fingerprint molsieve-chem)

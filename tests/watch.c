@@ -21,7 +21,7 @@
 
 enum { IDLE_S = 60, LOOK_S = 5, HANGS = 124, MAX = 4096 };
 
-/* One hundredth of a processor over the whole time: heartbeats and loops that poll stay below it. */
+/* 1 % of a processor over the whole time: heartbeats and polling loops stay below it. */
 static const double IDLE_SHARE = 0.01;
 
 typedef struct process {

@@ -52,14 +52,29 @@ static int options_of(nn_option out[OPTIONS_MAX], const nn_recipe *recipe, const
     return n;
 }
 
-static pl_code rounds(nn_booster *b, int n, const nn_fit_conf *conf, pl_error *err)
+/* Gradients of a forest's rounds: of half the squared error of the margin that all begin with. */
+static pl_code slopes(float **out, float **ones, const nn_member *m, const float *y, int32_t n, pl_arena *mem, pl_error *err)
+{
+    *out = PL_NEW(mem, float, n);
+    *ones = PL_NEW(mem, float, n);
+    if (*out == NULL || *ones == NULL)
+        return pl_fail(err, PL_ENOMEM, "no memory for the values of %d molecules", (int)n);
+    for (int32_t i = 0; i < n; i++) {
+        (*out)[i] = m->start - y[i];
+        (*ones)[i] = 1;
+    }
+    return PL_OK;
+}
+
+/* slope: of a forest; NULL: each round learns what the earlier ones left. */
+static pl_code rounds(nn_booster *b, int n, float *slope, float *ones, const nn_fit_conf *conf, pl_error *err)
 {
     pl_code code = PL_OK;
 
     for (int r = 0; code == PL_OK && r < n; r++) {
         if (conf->stop != NULL && conf->stop(conf->ctx))
             return pl_fail(err, PL_ESTOP, "stopped after %d of %d rounds of trees", r, n);
-        code = nn_booster_round(b, r, err);
+        code = slope != NULL ? nn_booster_round_by(b, slope, ones, err) : nn_booster_round(b, r, err);
     }
     return code;
 }
@@ -73,6 +88,7 @@ static pl_code learn(nn_member *m, const nn_recipe *recipe, const nn_table *x, c
     nn_sparse rows;
     const float *target = targets(m, y, x->n, scratch);
     const char *const *tree = NULL;
+    float *slope = NULL, *ones = NULL;
     nn_booster *b = NULL;
     int n_trees = 0;
     pl_code code = nn_columns_of(&columns, x, SEEN_AT_LEAST, scratch, err);
@@ -81,10 +97,12 @@ static pl_code learn(nn_member *m, const nn_recipe *recipe, const nn_table *x, c
         code = nn_columns_rows(&rows, &columns, x, scratch, err);
     if (code == PL_OK && target == NULL)
         code = pl_fail(err, PL_ENOMEM, "no memory for the values of %d molecules", (int)x->n);
+    if (code == PL_OK && recipe->forest)
+        code = slopes(&slope, &ones, m, target, x->n, scratch, err);
     if (code == PL_OK)
         code = nn_booster_open(&b, &rows, target, m->start, option, options_of(option, recipe, m, conf, seed), err);
     if (code == PL_OK)
-        code = rounds(b, recipe->rounds, conf, err);
+        code = rounds(b, recipe->rounds, slope, ones, conf, err);
     if (code == PL_OK)
         code = nn_booster_trees(b, &tree, &n_trees, err);
     if (code == PL_OK)
@@ -212,6 +230,47 @@ pl_code nn_boosted_predict(const nn_member *m, const nn_table *x, double *value,
         if (variance != NULL)
             variance[i] = NAN;
     }
+    return code;
+}
+
+/* Writes what each column of the trees moved to its place; all of out is zero before. */
+static void place_parts(nn_parts *out, const nn_columns *c, const double *moved, double scale, const ch_environments *e)
+{
+    int32_t at = 0; /* both ascend */
+
+    for (int32_t i = 0; i < c->n_environments; i++) {
+        while (at < e->n && e->at[at].id < c->id[i])
+            at++;
+        if (at < e->n && e->at[at].id == c->id[i])
+            out->environment[at] = scale * moved[i];
+        else
+            out->absent += scale * moved[i];
+    }
+    for (int32_t i = 0; i < c->n_features; i++)
+        out->feature[c->id[c->n_environments + i]] = scale * moved[c->n_environments + i];
+    for (int32_t i = c->n_environments + c->n_features; i < nn_columns_count(c); i++)
+        out->column[c->id[i]] = scale * moved[i];
+}
+
+pl_code nn_boosted_explain(const nn_member *m, const nn_table *x, int32_t row, nn_parts *out, pl_arena *mem, pl_error *err)
+{
+    const nn_columns *c = &m->set.columns;
+    const int32_t n = nn_columns_count(c);
+    float *number = PL_NEW(mem, float, n + 1);
+    double *moved = PL_NEW(mem, double, n + 1), base = 0;
+    pl_code code = nn_columns_fit(c, x, err);
+
+    if (code == PL_OK && (number == NULL || moved == NULL))
+        code = pl_fail(err, PL_ENOMEM, "no memory to explain a prediction");
+    if (code == PL_OK)
+        code = nn_parts_make(out, x, row, mem, err);
+    if (code != PL_OK)
+        return code;
+    nn_columns_row(number, c, x, row);
+    code = nn_tree_set_explain(&m->set, number, moved, &base, mem, err);
+    out->log_odds = m->log_odds;
+    out->base = m->mean + m->scale * ((double)m->start + base);
+    place_parts(out, c, moved, m->scale, &x->environments[row]);
     return code;
 }
 

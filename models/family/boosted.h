@@ -7,6 +7,7 @@
 typedef struct nn_recipe {
     int rounds;
     bool log_odds;            /* classes are learned as log odds; false: as numbers 0 and 1 */
+    bool forest;              /* all rounds learn the same values, not what earlier rounds left */
     const nn_option *options; /* of XGBoost, besides seed, threads and objective; ended by a name of NULL */
 } nn_recipe;
 

@@ -33,13 +33,19 @@ typedef struct nn_fit_conf {
 
 typedef struct nn_member nn_member;
 
-/* What moved a prediction: value = base + sum of all parts (of a class: of its log odds). */
+/* What moved a prediction: base + absent + sum of the three arrays = the value, or with log_odds its log odds. What a member predicts
+ * outside of its limits (a class's probability above 0.999) is added up before it is limited. */
 typedef struct nn_parts {
-    double base;
-    double *feature;     /* [CH_N_FEATURES] by descriptor             */
-    double *environment; /* [row's environments.n]                    */
-    double *column;      /* [n_columns]                               */
+    bool log_odds;
+    double base;         /* the prediction of a mean molecule              */
+    double absent;       /* environments that the molecule does not have   */
+    double *feature;     /* [CH_N_FEATURES] by descriptor                  */
+    double *environment; /* [row's environments.n]                         */
+    double *column;      /* [n_columns]                                    */
 } nn_parts;
+
+/* Parts of zero for a row of x, in mem. ENOMEM. */
+pl_code nn_parts_make(nn_parts *out, const nn_table *x, int32_t row, pl_arena *mem, pl_error *err);
 
 typedef struct nn_member_kind {
     const char *name, *help; /* "trees" */
@@ -62,7 +68,7 @@ typedef struct nn_member_kind {
     /* value [x->n]; variance [x->n] of the prediction's error, NaN where the kind has none; variance may be NULL. Scratch in mem. */
     pl_code (*predict)(const nn_member *m, const nn_table *x, double *value, double *variance, pl_arena *mem, pl_error *err);
 
-    /* What moved the prediction of one row. NULL: the kind cannot say. */
+    /* What moved the prediction of one row; makes *out, in mem. NULL: the kind cannot say. */
     pl_code (*explain)(const nn_member *m, const nn_table *x, int32_t row, nn_parts *out, pl_arena *mem, pl_error *err);
 
     /* One line for people: "600 trees of at most 6 levels, 1,214 columns". In mem; NULL: no memory. */

@@ -203,17 +203,15 @@ static double variance_of(const nn_member *m, const scratch *s)
 
 static double value_of(const nn_member *m, const scratch *s)
 {
-    double sum = 0, value;
+    double sum = 0;
 
     for (int32_t i = 0; i < m->g.s.n; i++)
         sum += m->alpha[i] * s->k[i];
-    value = m->mean + m->scale * sum;
-    if (!m->classifies)
-        return value;
-    return fmin(fmax(value, LEAST_PROBABILITY), 1 - LEAST_PROBABILITY);
+    return m->mean + m->scale * sum;
 }
 
-static pl_code predict(const nn_member *m, const nn_table *x, double *value, double *variance, pl_arena *mem, pl_error *err)
+/* variance may be NULL. */
+static pl_code predict_all(const nn_member *m, const nn_table *x, double *value, double *variance, pl_arena *mem, pl_error *err)
 {
     const int32_t n = m->g.s.n;
     scratch s;
@@ -231,6 +229,20 @@ static pl_code predict(const nn_member *m, const nn_table *x, double *value, dou
         if (variance != NULL)
             variance[row] = variance_of(m, &s);
     }
+    return code;
+}
+
+pl_code nn_gp_value(const nn_member *m, const nn_table *x, double *value, pl_arena *mem, pl_error *err)
+{
+    return predict_all(m, x, value, NULL, mem, err);
+}
+
+static pl_code predict(const nn_member *m, const nn_table *x, double *value, double *variance, pl_arena *mem, pl_error *err)
+{
+    pl_code code = predict_all(m, x, value, variance, mem, err);
+
+    for (int32_t row = 0; code == PL_OK && m->classifies && row < x->n; row++)
+        value[row] = fmin(fmax(value[row], LEAST_PROBABILITY), 1 - LEAST_PROBABILITY);
     return code;
 }
 
@@ -253,6 +265,6 @@ const nn_member_kind nn_gp = {
     .save = nn_gp_save,
     .open = nn_gp_open,
     .predict = predict,
-    .explain = NULL,
+    .explain = nn_gp_explain,
     .describe = describe,
 };

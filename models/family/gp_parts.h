@@ -29,6 +29,9 @@ double nn_gp_alike(const nn_gp_kernel *k, double t, double d);
 pl_code nn_gp_search(nn_gp_kernel *out, const nn_gp_data *g, const int32_t *which, int32_t n, const double *y,
                      const nn_fit_conf *conf, pl_error *err);
 
+/* The values [x->n] before they are limited to probabilities. ENOMEM. */
+pl_code nn_gp_value(const nn_member *m, const nn_table *x, double *value, pl_arena *mem, pl_error *err);
+
 /* nn_member_kind's save, open and explain. */
 pl_code nn_gp_save(const nn_member *m, const char *prefix, nn_tensor **out, int *n, const char **json, pl_arena *mem,
                    pl_error *err);

@@ -28,6 +28,6 @@ const nn_member_kind nn_trees = {
     .save = nn_boosted_save,
     .open = nn_boosted_open,
     .predict = nn_boosted_predict,
-    .explain = NULL,
+    .explain = nn_boosted_explain,
     .describe = nn_boosted_describe,
 };

@@ -24,6 +24,7 @@ static struct {
     int (*open)(void *const rows[], uint64_t n, void **out);
     int (*option)(void *booster, const char *name, const char *value);
     int (*round)(void *booster, int round, void *rows);
+    int (*round_by)(void *booster, void *rows, float *first, float *second, uint64_t n);
     int (*dump)(void *booster, const char *map, int with_covers, const char *format, uint64_t *n, const char ***out);
     int (*predict)(void *booster, void *rows, const char *settings, const uint64_t **shape, uint64_t *n_dims, const float **out);
     int (*free)(void *booster);
@@ -59,6 +60,7 @@ static bool bind_all(void *from)
         { &xgb.open, "XGBoosterCreate" },
         { &xgb.option, "XGBoosterSetParam" },
         { &xgb.round, "XGBoosterUpdateOneIter" },
+        { &xgb.round_by, "XGBoosterBoostOneIter" },
         { &xgb.dump, "XGBoosterDumpModelEx" },
         { &xgb.predict, "XGBoosterPredictFromDMatrix" },
         { &xgb.free, "XGBoosterFree" },
@@ -108,6 +110,7 @@ static pl_code failed(const char *doing, pl_error *err)
 
 struct nn_booster {
     void *rows, *booster;
+    uint64_t n; /* rows */
 };
 
 enum { ARRAY = 128 };
@@ -168,6 +171,7 @@ pl_code nn_booster_open(nn_booster **out, const nn_sparse *x, const float *y, fl
         return pl_fail(err, PL_ENOMEM, "no memory for XGBoost");
     }
     *out = b;
+    b->n = (uint64_t)x->n;
     (void)xgb.set_global("{\"verbosity\":0}");
     code = rows_make(&b->rows, x, y, margin, err);
     if (code == PL_OK && xgb.open(&b->rows, 1, &b->booster) != 0)
@@ -181,6 +185,11 @@ pl_code nn_booster_open(nn_booster **out, const nn_sparse *x, const float *y, fl
 pl_code nn_booster_round(nn_booster *b, int round, pl_error *err)
 {
     return xgb.round(b->booster, round, b->rows) == 0 ? PL_OK : failed("learning", err);
+}
+
+pl_code nn_booster_round_by(nn_booster *b, float *gradient, float *ones, pl_error *err)
+{
+    return xgb.round_by(b->booster, b->rows, gradient, ones, b->n) == 0 ? PL_OK : failed("learning", err);
 }
 
 pl_code nn_booster_trees(nn_booster *b, const char *const **tree, int *n_trees, pl_error *err)

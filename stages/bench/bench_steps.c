@@ -4,10 +4,10 @@
 
 #include "stages/bench/bench.h"
 
-enum { WALL = 2 }; /* the clock of more than one thread: the work is not this processor's */
+enum { WALL = 2 }; /* the wall clock, as for several threads: the GPU does the work */
 
-/* As many steps as may be in flight, then a step for every result, for so many seconds or steps; taken: of the last
- * in flight one was, as a scaled loss may be too large once. */
+/* Keeps as many steps in flight as the engine accepts, for `seconds`. each: seconds per step. taken: whether one of the last steps
+ * changed the weights; with a scaled loss a single step may be skipped. */
 static pl_code steps_run(const st_bench_case *c, const nn_engine_training *training, nn_engine *engine, double seconds,
                          double *each, bool *taken, pl_error *err)
 {
@@ -61,8 +61,8 @@ pl_code st_bench_steps(double *each, const st_bench_case *c, const st_bench_vari
     if (code == PL_OK)
         code = steps_run(c, training, engine, seconds, each, &taken, err);
     if (code == PL_OK && !taken)
-        code = pl_fail(err, PL_EDATA,
-                       "%s: training steps change nothing, as loss or gradient is not finite; their time says nothing", v->name);
+        code = pl_fail(err, PL_EDATA, "%s: loss or gradient is not finite, so training steps are skipped and cannot be timed",
+                       v->name);
     free(params);
     return code;
 }

@@ -436,12 +436,13 @@ static void foot_print(const setup *s)
 
     (void)getloadavg(&load, 1);
     (void)printf(
-        "\nThe best step of about %g s a figure: processor time with one thread, wall time with more. Training: the weights\n"
-        "folded, forward, backward; no optimiser. cuda: wall time; training: mean of whole steps, with optimiser. us/e/l: microseconds an edge and hidden layer.\n"
+        "\nEach figure is the best step within about %g s: processor time with one thread, wall time with more. Training:\n"
+        "folding the weights, forward and backward, without the optimiser. cuda: wall time; its training is the mean of\n"
+        "whole steps with the optimiser. us/e/l: microseconds per edge and hidden layer.\n"
         "\\* counts the reference formulation's work along edges for the same molecules, not the work really done.\n"
-        "5 models: seconds per model; at once: from one batch, each on its own stream, compared with one after the other.\n"
-        "Of peak: work really done along edges (zeros not skipped in the count; bf16x3 counts three products) against the\n"
-        "measured peak of the unit that does it. x ref: against the reference formulation, same run, one thread.\n",
+        "5 models: seconds per model. At once: from one batch, each on its own stream; else one after the other.\n"
+        "Of peak: the work really done along edges (products with zeros and all three of bf16x3 count) as a share of the\n"
+        "measured peak of the unit that does it. x ref: speed relative to the reference formulation, same run, one thread.\n",
         s->seconds);
     for (int i = 0; i < s->n_variants; i++)
         if (s->variant[i].refused[0] && s->variant[i].main && strcmp(s->variant[i].refused, last) != 0)

@@ -108,7 +108,7 @@ static pl_code group_build(void *ctx, int worker, int slot, pl_error *err)
     pl_code code;
 
     if (result == NULL)
-        return pl_fail(err, PL_ENOMEM, "memory for %d molecules", g->n);
+        return pl_fail(err, PL_ENOMEM, "no memory for %d molecules", g->n);
     code = ch_worker_prepare_all(c->builders[worker].chem, g->in, g->n, &c->opts, &known, result, g->mem, err);
     for (int32_t i = 0; i < g->n && code == PL_OK; i++)
         add_record(c, g, i, &result[i]);
@@ -129,7 +129,7 @@ static pl_code record_add(group *g, const ch_record *record, pl_error *err)
                            .format = record->problem != NULL ? "smi" : pl_strdup(g->mem, record->format),
                            .len = record->problem != NULL ? 0 : record->len };
     if (text == NULL || g->title[i] == NULL || g->in[i].format == NULL || (record->problem != NULL && g->problem[i] == NULL))
-        return pl_fail(err, PL_ENOMEM, "memory for a record");
+        return pl_fail(err, PL_ENOMEM, "no memory for a record");
     return PL_OK;
 }
 
@@ -242,11 +242,11 @@ static pl_code builders_open(conformers *c, pl_error *err)
 
     c->builders = PL_NEW(c->mem, builder, c->workers);
     if (c->builders == NULL)
-        return pl_fail(err, PL_ENOMEM, "memory for %d threads", c->workers);
+        return pl_fail(err, PL_ENOMEM, "no memory for %d threads", c->workers);
     for (int k = 0; k < c->workers && code == PL_OK; k++) {
         c->builders[k] = (builder){ .scratch = pl_arena_new(1 << 16), .native = &c->native };
         code = c->builders[k].scratch != NULL ? ch_worker_open(&c->builders[k].chem, &budget, err)
-                                              : pl_fail(err, PL_ENOMEM, "memory for %d threads", c->workers);
+                                              : pl_fail(err, PL_ENOMEM, "no memory for %d threads", c->workers);
     }
     if (code == PL_OK)
         code = ch_worker_version(c->builders[0].chem, &info, err);
@@ -259,8 +259,8 @@ static pl_code groups_open(conformers *c, pl_error *err)
     c->groups = PL_NEW(c->mem, group, c->n_groups);
     for (int k = 0; c->groups != NULL && k < c->n_groups; k++)
         if ((c->groups[k].mem = pl_arena_new(1 << 16)) == NULL)
-            return pl_fail(err, PL_ENOMEM, "memory for %d groups of molecules", c->n_groups);
-    return c->groups != NULL ? PL_OK : pl_fail(err, PL_ENOMEM, "memory for %d groups of molecules", c->n_groups);
+            return pl_fail(err, PL_ENOMEM, "no memory for %d groups of molecules", c->n_groups);
+    return c->groups != NULL ? PL_OK : pl_fail(err, PL_ENOMEM, "no memory for %d groups of molecules", c->n_groups);
 }
 
 static void conformers_close(conformers *c)
@@ -293,7 +293,7 @@ static pl_code conformers_make(conformers *c, pl_error *err)
     if (code == PL_OK)
         code = groups_run(c, err);
     if (code == PL_OK && c->n_records == 0)
-        return pl_fail(err, PL_EINPUT, "%s: there is no record in it", c->file);
+        return pl_fail(err, PL_EINPUT, "%s: the file has no records", c->file);
     return code == PL_OK && c->output != NULL ? st_out_keep(&c->out, err) : code;
 }
 
@@ -306,7 +306,7 @@ static int run(const pl_app *app, const pl_args *args)
 
     (void)app;
     if (code == PL_OK && args->n > 1)
-        code = pl_fail(&err, PL_ECONFIG, "one file at a time: '%s' is one more", args->arg[1]);
+        code = pl_fail(&err, PL_ECONFIG, "only one file can be given; '%s' is a second one", args->arg[1]);
     if (code == PL_OK)
         code = options_read(&c, args, &err);
     pl_stop_begin(&stop, 0, 0);

@@ -17,14 +17,14 @@ typedef struct pruning {
     pl_arena *mem;
 } pruning;
 
-/* Blocks of another workflow there would have to be computed again, for hours. */
+/* Protects the blocks of other workflows in that file: computing them again may take hours. */
 static pl_code check_shared(const pruning *p, pl_error *err)
 {
     if (p->n > 0 || p->alone || pl_path_is_in(p->wf->storage.features, p->wf->workdir))
         return PL_OK;
     return pl_fail(err, PL_ECONFIG,
-                   "%s lies outside the work directory: other workflows may use it, and their blocks would go. "
-                   "Name their work directories or databases after the workflow, or say --alone",
+                   "%s is outside the work directory: other workflows may use it, and prune would remove their blocks; "
+                   "name their work directories or databases after the workflow, or give --alone",
                    p->wf->storage.features);
 }
 

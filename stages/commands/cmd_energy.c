@@ -231,7 +231,7 @@ static pl_code all_records(energy_work *w, pl_error *err)
     if (code == PL_OK && w->n_failed > 0)
         return pl_fail(err, PL_ELIMIT, "%lld of %lld records have no energy", (long long)w->n_failed, (long long)n);
     if (code == PL_OK && w->n_done == 0)
-        return pl_fail(err, PL_EINPUT, "%s: there is no record in it", w->file);
+        return pl_fail(err, PL_EINPUT, "%s: the file has no records", w->file);
     return code;
 }
 
@@ -265,7 +265,7 @@ static int run(const pl_app *app, const pl_args *args)
     if (code == PL_OK)
         code = options_read(&w, args, &err);
     if (code == PL_OK && args->n > 1)
-        code = pl_fail(&err, PL_ECONFIG, "one file at a time: '%s' is one more", args->arg[1]);
+        code = pl_fail(&err, PL_ECONFIG, "only one file can be given; '%s' is a second one", args->arg[1]);
     if (code == PL_OK)
         code = ch_worker_open(&w.worker, NULL, &err);
     if (code == PL_OK)

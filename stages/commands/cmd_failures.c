@@ -77,11 +77,11 @@ static pl_code print_people(pl_store *s, const pl_args *args, int64_t limit, pl_
     pl_code code = each_row(s, counts_sql, args, 0, print_count, &kinds, err);
 
     if (code == PL_OK && kinds == 0)
-        pl_cmd_print(any_kind(args) ? "no failures\n" : "no such failures; without --stage and --code: all kinds that there are\n");
+        pl_cmd_print(any_kind(args) ? "no failures\n" : "no such failures; without --stage and --code, all failures are shown\n");
     if (code != PL_OK || kinds == 0)
         return code;
     if (any_kind(args)) {
-        pl_cmd_print("list them: molsieve failures --code CODE; all of them: molsieve failures --csv\n");
+        pl_cmd_print("to list those of one code: molsieve failures --code CODE; all: molsieve failures --csv\n");
         return code;
     }
     pl_cmd_print("\n");

@@ -310,7 +310,7 @@ static int verify(const nn_model_file *m, const char *path, const char *wanted)
     pl_error err = { 0 };
 
     if (wanted != NULL && strcasecmp(wanted, m->sha256) != 0) {
-        (void)pl_fail(&err, PL_EDATA, "%s: sha256 is %s, not %s", path, m->sha256, wanted);
+        (void)pl_fail(&err, PL_EDATA, "%s: its sha256 is %s, not %s", path, m->sha256, wanted);
         return pl_cmd_fail(&err);
     }
     pl_cmd_print("%s: good\n  %d tensors, %zu finite numbers\n", path, (int)m->model->n_params, m->model->n_floats);
@@ -399,7 +399,7 @@ static tensor_diff tensor_differs(const nn_model_file *a, const nn_model_file *b
 
 static void print_tensors(const tensor_diff *d, int n, int n_all, int shown)
 {
-    pl_cmd_print("weights: %d of %d tensors differ%s\n", n, n_all, n > shown ? "; most of all" : "");
+    pl_cmd_print("weights: %d of %d tensors differ%s\n", n, n_all, n > shown ? "; those that differ most:" : "");
     for (int k = 0; k < shown; k++)
         if (d[k].what != NULL)
             pl_cmd_print("  %s: %s\n", d[k].name, d[k].what);

@@ -66,12 +66,12 @@ static void declare(sqlite3 *db)
         char sql[64];
         sqlite3_stmt *st = NULL;
         (void)sqlite3_snprintf(sizeof sql, sql, "SELECT 1 FROM %s('x')", tables[i]);
-        (void)sqlite3_prepare_v2(db, sql, -1, &st, NULL); /* one that this SQLite lacks is missed when it is asked for */
+        (void)sqlite3_prepare_v2(db, sql, -1, &st, NULL); /* one that this SQLite lacks is an error in the query that uses it */
         (void)sqlite3_finalize(st);
     }
 }
 
-/* "logpp" < 5 would compare a text, where no column has that name, and count nothing. */
+/* If no column is called logpp, SQLite reads "logpp" < 5 as a comparison with a text, which finds nothing. */
 static void refuse_quoted_texts(sqlite3 *db)
 {
 #ifdef SQLITE_DBCONFIG_DQS_DML
@@ -105,7 +105,7 @@ static pl_code prepare(sqlite3 *db, const char *sql, sqlite3_stmt **out, pl_erro
         return fail_sql(db, err);
     }
     if (*out == NULL)
-        return pl_fail(err, PL_ECONFIG, "SQL: there is no statement in it");
+        return pl_fail(err, PL_ECONFIG, "SQL: the text has no statement");
     two = sqlite3_prepare_v2(db, rest, -1, &more, NULL) != SQLITE_OK || more != NULL;
     (void)sqlite3_finalize(more);
     return two ? pl_fail(err, PL_ECONFIG, "SQL: one statement at a time; a second one begins with '%.20s'", rest) : PL_OK;
@@ -199,7 +199,7 @@ static pl_code query(const st_ask *ask, pl_error *err)
     if (code == PL_OK)
         code = st_rows_print(st, format, isatty(STDOUT_FILENO) ? 60 : 0, &n, err);
     if (code != PL_OK && st != NULL && is_about_sql(sqlite3_errcode(db) & 0xff))
-        code = fail_sql(db, err); /* VACUUM is only refused when it runs, and a number overflows then */
+        code = fail_sql(db, err); /* found only at run time: VACUUM, a number that overflows */
     (void)sqlite3_finalize(st);
     if (code == PL_OK && format == ST_TABLE && isatty(STDOUT_FILENO))
         (void)fprintf(stderr, "%lld row%s\n", (long long)n, n == 1 ? "" : "s");

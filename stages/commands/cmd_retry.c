@@ -76,10 +76,10 @@ static int run(const pl_app *app, const pl_args *args)
     if (name[0] == '\0' && !begun)
         return status;
     if (begun)
-        pl_cmd_say("the stopped retry continues");
+        pl_cmd_say("continuing the retry that was stopped");
     else
-        pl_cmd_say("%lld failure%s of stage %s: it runs again, and so do the stages that depend on it", (long long)n,
-                   n == 1 ? "" : "s", name);
+        pl_cmd_say("%lld failure%s of stage %s: this stage and those that depend on it run again", (long long)n, n == 1 ? "" : "s",
+                   name);
     return st_run_command(app, args, "retry", name[0] ? name : NULL);
 }
 

@@ -73,7 +73,8 @@ static pl_code find_of_workflow(const pl_app *app, const char *file, const char 
     pl_workflow *wf = pl_workflow_load(file, NULL, 0, app->stages, &problems, mem);
 
     if (wf == NULL)
-        return pl_fail(err, PL_ECONFIG, "%s: has problems, see `molsieve check %s`; or name the work directory", file, file);
+        return pl_fail(err, PL_ECONFIG,
+                       "%s: the workflow has problems, see `molsieve check %s`; mend them, or name the work directory", file, file);
     *path = wf->storage.results;
     return PL_OK;
 }
@@ -100,7 +101,7 @@ int st_results_ask(const pl_app *app, const pl_args *args, const char *where, st
     pl_code code = ask.mem != NULL ? st_results_find(app, where, &path, ask.mem, &err) : pl_fail(&err, PL_ENOMEM, "out of memory");
 
     if (code == PL_OK && only_shards(path))
-        code = pl_fail(&err, PL_EIO, "%s: not there yet, only shards are: molsieve merge WORKFLOW", path);
+        code = pl_fail(&err, PL_EIO, "%s does not exist yet, only shards do; run `molsieve merge WORKFLOW`", path);
     if (code == PL_OK)
         code = pl_store_open_read(&ask.store, path, app->schema, &err);
     if (code == PL_OK)

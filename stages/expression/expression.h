@@ -5,7 +5,7 @@
  * IS NULL, AND, OR, NOT, CASE, CAST and deterministic functions. Everything
  * else is refused: queries, parameters, comments that do not end. Types are
  * checked, because SQL gives an answer to `200 < mw < 500`, `logp = 3 or 4`,
- * `mw > 'heavy'`, `removed = null` and `hba / n_heavy > 0.3` that nobody means. */
+ * `mw > 'heavy'`, `removed = null` and `hba / n_heavy > 0.3` that the user did not mean. */
 #ifndef ST_EXPRESSION_H
 #define ST_EXPRESSION_H
 

@@ -30,9 +30,9 @@ pl_code st_out_open(st_out *out, const char *path, pl_arena *mem, pl_error *err)
     if (folder == NULL || out->path == NULL || out->tmp == NULL)
         return pl_fail(err, PL_ENOMEM, "%s: no memory to write it", path);
     if (st_is_database(path))
-        return pl_fail(err, PL_ECONFIG, "%s: a database, which is not replaced by another kind of file", path);
+        return pl_fail(err, PL_ECONFIG, "%s is a database and is not replaced; choose another name", path);
     if (st_is_beside_results(path))
-        return pl_fail(err, PL_ECONFIG, "%s: a file of the run itself; choose another name", path);
+        return pl_fail(err, PL_ECONFIG, "%s is a file of the run itself; choose another name", path);
     code = pl_mkdirs(folder, err);
     if (code != PL_OK)
         return code;

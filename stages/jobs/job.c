@@ -80,8 +80,9 @@ static pl_code check(const st_job *j, pl_error *err)
                        "the other stages use --array",
                        ranks);
     if (ranks > 1 && shards < ranks)
-        return pl_fail(err, PL_ECONFIG, "scheduler: %lld ranks, but a batch is cut in %lld: set stages.train.batch.shards=%lld",
-                       ranks, shards, ranks);
+        return pl_fail(err, PL_ECONFIG,
+                       "scheduler: %lld ranks, but a batch has only %lld shards; set stages.train.batch.shards=%lld", ranks, shards,
+                       ranks);
     if (c->time > 0 && c->warn >= c->time)
         return pl_fail(err, PL_ECONFIG, "scheduler.warn must be less than scheduler.time");
     if (j->scheduler == ST_SGE && c->nodes > 1)

@@ -23,7 +23,7 @@ typedef struct st_job {
     bool merge; /* not shards: what comes after all of them              */
 } st_job;
 
-/* The script. ECONFIG: the settings ask for what there is not. */
+/* The script. ECONFIG: the scheduler or the workflow cannot do what the settings ask for. */
 pl_code st_job_script(const st_job *job, pl_text *out, pl_error *err);
 
 /* "molsieve WORD FILE", and what the user has set on the command line. */
@@ -40,7 +40,7 @@ const char *st_scheduler_name(st_scheduler s);
 
 extern const pl_opt st_job_opts[];
 
-/* The workflow with the options as overrides, and the job they ask for. False: said why, *status. */
+/* The workflow with the options as overrides, and the job they ask for. False: the reason was printed; *status is the exit status. */
 bool st_job_open(st_job *job, const pl_app *app, const pl_args *args, pl_arena *mem, int *status);
 
 #endif

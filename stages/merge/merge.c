@@ -117,7 +117,7 @@ pl_code st_shards_find(st_shards *out, pl_workflow *wf, const pl_schema *schema,
         return pl_fail(err, PL_ECONFIG,
                        n == 0 ? "%s: no shards; make them with `molsieve run FILE --shard K/N`, or give their number with --of "
                                 "N"
-                              : "%s: the shards come from different divisions; choose one with --of N",
+                              : "%s: shards of several numbers N were made; choose one with --of N",
                        dir);
     code = plan_keys(wf, schema, n, mem, err);
     out->why = PL_NEW(mem, const char *, n);
@@ -189,7 +189,7 @@ static pl_code check_whole(st_merging *m, pl_error *err)
                              "HAVING min(unit)<>0 OR max(unit)+1<>count(*))");
 
     if (code == PL_OK && n_units != 0)
-        return pl_fail(err, PL_EDATA, "the shards do not fit together: units are missing; remove them and run them again");
+        return pl_fail(err, PL_EDATA, "the shards do not fit together: units are missing; remove the shards and run them again");
     if (code == PL_OK)
         code = pl_db_int(m->store->db, &n_mols, err, "SELECT EXISTS(SELECT 1 FROM molecule)");
     if (code == PL_OK && n_mols == 0)

@@ -135,7 +135,7 @@ void st_histogram_put(st_histogram *h, double x, bool chosen)
 
 static double share(int64_t n, int64_t of) { return of > 0 ? 100.0 * (double)n / (double)of : 0; }
 
-/* Bars of whole numbers stand around them. */
+/* The bar of a whole number is centred on it. */
 static double bin_edge(const st_histogram *h, int i) { return h->lo + i * h->width - (h->whole && h->width == 1 ? 0.5 : 0); }
 
 static void add_bar(const frame *f, const st_histogram *h, int i)

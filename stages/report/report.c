@@ -135,7 +135,7 @@ static bool draw(st_report *r, const char *smiles)
         (void)pl_fail(&why, PL_EINPUT, "%.100s: the drawing has something in it that is not allowed here", smiles);
     if (!good)
         (void)snprintf(r->drawn->why, sizeof r->drawn->why, "%s", why.text);
-    if (code != PL_OK && code != PL_EINPUT) { /* it will not get better */
+    if (code != PL_OK && code != PL_EINPUT) { /* the worker failed, not the molecule: draw no more */
         ch_worker_close(r->worker);
         r->worker = NULL;
     }

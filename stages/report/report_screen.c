@@ -218,7 +218,7 @@ static void add_diversity(pl_text *line, const json_t *all)
     const char *by = json_string_value(json_object_get(all, "diversity.by"));
     const json_t *n = json_object_get(all, "diversity.at_most"), *threshold = json_object_get(all, "diversity.threshold");
 
-    if (by != NULL && strcmp(by, "scaffold") == 0) /* a default is not there */
+    if (by != NULL && strcmp(by, "scaffold") == 0) /* settings at their default are absent */
         pl_text_addf(line, ", at most %lld of a scaffold", n != NULL ? (long long)json_integer_value(n) : ST_RANK_AT_MOST);
     else if (by != NULL)
         pl_text_addf(line, ", none above %g of similarity to a better one",
@@ -244,7 +244,7 @@ static void add_rules(st_report *r, const char *params)
         pl_text_addf(&line, "where %s; ", where);
     if (json_object_get(all, "domain") != NULL)
         pl_text_add(&line, "only inside of the domain of the models; ");
-    if (json_object_get(all, "method") != NULL) /* a default is not there */
+    if (json_object_get(all, "method") != NULL) /* settings at their default are absent */
         pl_text_add(&line, "by Pareto fronts, no weights; ");
     pl_text_addf(&line, "at most %lld molecules", (long long)json_integer_value(json_object_get(all, "top")));
     add_diversity(&line, all);

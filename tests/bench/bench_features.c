@@ -4,7 +4,7 @@
  * Molecules: golden/molecules_bench (110 of 13 to 26 atoms), repeated to units of
  * 1,100. One thread. Prints a table; the best of several rounds, and processor
  * time for what only computes, because the machine may be shared. features.db is
- * timed by the clock on the wall. Ends with 77 where the molecules are not there. */
+ * timed by wall-clock time. Ends with 77 where the molecules are not there. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,7 +19,7 @@
 enum { N = 1100, UNITS = 8, ROUNDS = 7 };
 
 typedef struct bench {
-    pl_arena *mem, *turn; /* turn: emptied every round */
+    pl_arena *mem, *turn; /* turn: memory that is emptied every round */
     ch_mol mol[N];
     int64_t id[N];
     ch_graph_opts opts;
@@ -94,7 +94,7 @@ static void read_molecules(bench *b)
     }
 }
 
-/* ---- what is timed: once over the N molecules ---- */
+/* ---- the timed steps, each once over the N molecules ---- */
 
 static void do_graphs(bench *b)
 {
@@ -160,7 +160,7 @@ static void row(const bench *b, const char *what, double seconds, double molecul
     (void)fflush(stdout);
 }
 
-/* Keeps what a timed step left in `turn`. */
+/* Copies what a timed step left in `turn`. */
 static pl_bytes keep(bench *b, pl_bytes from)
 {
     void *copy = pl_arena_get(b->mem, from.len, 1);

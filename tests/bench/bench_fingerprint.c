@@ -15,7 +15,7 @@ typedef struct bench {
     nn_domain_molecule kept[MAX];
     ch_fingerprint asked[ASKED];
     ch_mol mol[ASKED];
-    int32_t n; /* read: ASKED that are asked for, then those that are kept */
+    int32_t n; /* read: ASKED molecules to score, then the training molecules */
 } bench;
 
 static double cpu_seconds(void)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // bench_openbabel library.smi [n]: the bare calls that molsieve-chem makes, in a
-// plain loop in one process: the yardstick of bench_chem.
+// plain loop in one process: bench_chem is compared with it.
 #include <cstdio>
 #include <cstdlib>
 #include <ctime>

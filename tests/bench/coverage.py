@@ -23,7 +23,7 @@ HERE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "coverage")
 PROGRAM = os.environ.get("MOLSIEVE", "molsieve")
 CASES = {
     "esol-random": ("esol", []),
-    # Molecules without rings and those of benzene alone are 0.57 of ESOL; they go to train.
+    # Molecules without rings or with a benzene ring only are 0.57 of ESOL; they go to train.
     "esol-scaffold": ("esol", ["stages.split.method=scaffold"] + ["stages.split.fractions.%s=%g" % x for x in
                                (("train", 0.64), ("valid", 0.06), ("test", 0.15), ("calibration", 0.15))]),
     "lipo-scaffold": ("lipo", []),
@@ -52,7 +52,7 @@ def mean(values):
 
 
 def of_scores(workdir):
-    """As a screen tells it: the scores of the test part against the labels, each by the factor between their units."""
+    """As in a screen: scores of the test part against the labels, each converted by the factor between their units."""
     factor = 27.211386 if "qm9" in os.path.basename(workdir) else 1
     found = rows(workdir, "SELECT s.domain, s.interval90, abs(s.mean-l.value*%r) FROM score s JOIN split x USING(mol_id) JOIN label l USING(mol_id) "
                           "WHERE x.part='test'" % factor)

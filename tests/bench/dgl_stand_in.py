@@ -43,7 +43,7 @@ def edge_softmax(graph, x):
 
 
 def install():
-    """import dgl finds these from now on. Their model imports AvgPooling, too, and does not make one here."""
+    """From now on `import dgl` finds these. Their model also imports AvgPooling, but does not use it here."""
     names = {"dgl": {"DGLGraph": DGLGraph, "graph": DGLGraph}, "dgl.nn": {},
              "dgl.ops": {"copy_e_sum": copy_e_sum, "e_dot_v": e_dot_v, "edge_softmax": edge_softmax},
              "dgl.nn.pytorch": {"MaxPooling": MaxPooling, "AvgPooling": None}}

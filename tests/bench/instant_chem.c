@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A stand-in for molsieve-chem that answers at once: what then takes time is the rest of the program.
+/* A stand-in for molsieve-chem that answers at once, so that the time measured is that of the rest of the program.
  * A record is the molecule of its text; records of the same text are the same molecule. */
 #include <math.h>
 #include <stdio.h>

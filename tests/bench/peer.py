@@ -31,7 +31,7 @@ COLUMNS = ["forward mol/s", "training mol/s", "forward us/e/l", "training us/e/l
 
 
 def dgl_get(stand_in):
-    """The module and what it is."""
+    """The module, and its name for the table."""
     try:
         if stand_in:
             raise ImportError
@@ -61,7 +61,7 @@ def molecules_read(path):
 
 
 def batch_make(dgl, molecules, n, cutoff, device):
-    """The molecules over and over, n of them: graph, features of nodes and edges. cutoff 0: edges are bonds."""
+    """n molecules, repeated in order: graph, features of nodes and edges. cutoff 0: edges are bonds."""
     nodes, edges, src, dst, rel, counts = [], [], [], [], [], []
     for symbols, xyz, bonds in (molecules[i % len(molecules)] for i in range(n)):
         base, size = len(nodes), range(len(xyz))
@@ -99,7 +99,7 @@ class Meter:
         return min(times)
 
     def peak(self):
-        """MiB since the last call, which begins anew."""
+        """Peak MiB since the last call; resets the peak."""
         if self.cuda:
             most = torch.cuda.max_memory_allocated() / 2**20
             torch.cuda.reset_peak_memory_stats()
@@ -122,7 +122,7 @@ def model_make(args):
 
 
 def measure(args, meter, inputs, precision, precomputed):
-    """The numbers of a row."""
+    """The numbers of a row of the table."""
     from se3_transformer.model.basis import get_basis
     amp, cuda, rel = precision == "amp", args.device == "cuda", inputs[0].edata["rel_pos"]
     torch.backends.cuda.matmul.allow_tf32 = precision != "fp32"

@@ -79,7 +79,7 @@ def same_stereo(mol, positions):
     for k, p in enumerate(positions):
         got.GetConformer().SetAtomPosition(k, [float(c) for c in p])
     Chem.AssignStereochemistryFrom3D(got)
-    for a, b in zip(mol.GetAtoms(), got.GetAtoms()):  # what the SMILES left open is open in both
+    for a, b in zip(mol.GetAtoms(), got.GetAtoms()):  # centres that the SMILES leaves undefined are undefined in both
         if a.GetChiralTag() == Chem.ChiralType.CHI_UNSPECIFIED:
             b.SetChiralTag(a.GetChiralTag())
     for a, b in zip(mol.GetBonds(), got.GetBonds()):

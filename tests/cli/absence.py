@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What is said is all that is said: good runs print no warning, and each message appears only where it belongs."""
+"""Good runs print no warning, and each message appears only where it belongs."""
 import gzip
 import os
 import re
@@ -25,7 +25,7 @@ def a_good_run_prints_no_warning():
         _, _, err = p.run("run", "w.yaml")
         assert not re.search(r"warn|error|fail|lost|missing", err, re.I), err
         assert warnings(p) == []
-        _, out, err = p.run("run", "w.yaml", "-q")  # again: all is done
+        _, out, err = p.run("run", "w.yaml", "-q")  # run again: everything is done already
         assert err == "", err
         for words in (("db", "check", "run"), ("top", "run"), ("status", "run"), ("failures", "run"), ("query", "v_hits", "run"),
                       ("export", "csv", "run"), ("check", "w.yaml"), ("plan", "w.yaml"), ("db", "digest", "run")):
@@ -62,7 +62,7 @@ def prepare_without_its_worker_is_refused_before_any_work():
         assert status != 0 and "molsieve-chem" in err, (status, err)
         assert not os.path.exists(p.path("run/results.db")) or p.one("SELECT count(*) FROM record") == 0
         _, _, err = p.run("check", "w.yaml", "stages.prepare.alerts.rules=[C a]", expect=2, env=env)
-        for who in ("prepare: ", "prepare.alerts: "):  # rules that nobody has read are not good rules
+        for who in ("prepare: ", "prepare.alerts: "):  # rules that no worker has read must not pass the check
             assert who + "molsieve-chem is neither beside this program nor in PATH; set MOLSIEVE_CHEM to its path\n" in err, err
 
 

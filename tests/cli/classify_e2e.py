@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Classes: a classifier is trained and evaluated, a ranking is held against what is known to be active."""
+"""Classes: a classifier is trained and evaluated, and a ranking is compared with known actives."""
 import json
 import math
 import os
@@ -48,7 +48,7 @@ def trained(p, workdir):
 
 
 def metrics(pairs):
-    """From the definitions: pairs of (class, probability)."""
+    """Computed from the definitions, for pairs of (class, probability)."""
     n, actives = len(pairs), sum(y for y, _ in pairs)
     wins = [(p > q) + 0.5 * (p == q) for y, p in pairs if y for z, q in pairs if not z]
     order = sorted(pairs, key=lambda one: -one[1])
@@ -68,13 +68,13 @@ def a_classifier_is_trained_evaluated_and_reported():
         shutil.copytree(p.path("run"), p.path("killed"))
         p.run("run", "w.yaml", "-q")
         want = trained(p, "run")
-        # The file says what its number is; a program that knows no classes does not read it.
+        # The file says that it predicts a class; a program that knows no classes refuses it.
         meta = json.loads(want[0][8:8 + struct.unpack("<Q", want[0][:8])[0]])["__metadata__"]
         target, scale = json.loads(meta["target"]), json.loads(meta["scale"])
         assert meta["format_version"] == "2" and (target["task"], target["output"]) == ("classification", "logistic"), meta
         assert (scale["mean"], scale["std"], scale["constant"]) == (0, 1, 0) and not any(scale["offsets"]), scale
         assert p.rows("SELECT name, task FROM property") == [("basic", "classification")]
-        # Probabilities, and numbers that are those of the definitions, whatever the part.
+        # Scores are probabilities; the errors on each part agree with the definitions.
         for part in ("train", "valid", "test"):
             pairs = p.rows("SELECT measured, predicted FROM evaluated WHERE part=?", part)
             assert {y for y, _ in pairs} == {0, 1} and all(0 < q < 1 for _, q in pairs)
@@ -95,7 +95,7 @@ def a_classifier_is_trained_evaluated_and_reported():
         assert "predicts    the probability of basic, high is better" in info, info
         assert re.search(r"test +ROC-AUC [\d.]+  PR-AUC .* BEDROC [\d.]+  log loss [\d.]+  Brier [\d.]+  \(22 molecules, \d+ of class 1; EF at most ",
                          info), info
-        # The page has the same numbers, a curve for each part and every prediction in the table of calibration.
+        # The report has the same numbers, a curve for each part, and counts every prediction in the table of calibration.
         page, svgs = read_page(p, "run")
         table = {(r[0], r[1]): r[2:] for r in page.table("part", "prediction by", "ROC-AUC")}
         shown = ["roc_auc", "pr_auc", "ef1", "ef1_max", "ef5", "ef5_max", "bedroc20", "log_loss", "brier", "actives"]
@@ -121,7 +121,7 @@ def values_that_are_no_class_are_refused_or_left_out():
         _, _, err = p.run("run", "w.yaml", "-q", "stages.train.epochs=1", expect=2)
         title, line = p.rows("SELECT title, line FROM record WHERE ordinal=8")[0]
         assert re.search(r"basic of %s \(.*in\.sdf:%d\) is 2; a class is 0 or 1" % (re.escape(title), line), err), err
-        # Two measurements that disagree: no class, and a row that says so.
+        # If two measurements disagree, the molecule has no class, and a failure row says so.
         records = labelled(60, lambda i, n: int(n))
         twice = labelled(4, lambda i, n: 1 - int(n) if i == 3 else int(n)).split(b"$$$$\n")[3] + b"$$$$\n"
         p.put("in.sdf", records + twice)
@@ -129,7 +129,7 @@ def values_that_are_no_class_are_refused_or_left_out():
         failures = p.rows("SELECT f.stage, f.code, f.message, r.ordinal FROM failure f JOIN record r ON r.record_id=f.mol_id")
         assert failures == [("train", "class", "basic: the mean of 2 measurements is 0.5, so it is neither 0 nor 1; left out", 4)], failures
         assert p.one("SELECT count(*) FROM evaluated") == 59
-        # Settings that do not go together.
+        # Settings that contradict each other.
         for setting, told in (("stages.train.loss=l1", "its loss is bce, or auto"), ("stages.train.targets.0.factor=2", "no unit, factor")):
             assert told in p.run("check", "w.yaml", setting, expect=2)[2], setting
         p.workflow(["in.sdf"], STAGES.replace("classification", "regression") + TRAIN, name="r.yaml")
@@ -139,7 +139,7 @@ def values_that_are_no_class_are_refused_or_left_out():
 
 
 def retrieval(pairs):
-    """From the definitions, pairs of (active, value), larger is better; for a tie the mean over the orders of its members."""
+    """Computed from the definitions for pairs of (active, value), larger is better; a tie counts with the mean over all orders of its members."""
     n, actives = len(pairs), sum(y for y, _ in pairs)
     got = metrics([(y, 0.5) for y, _ in pairs])  # for what does not depend on the order
     wins, bedroc, found = 0, 0, {}
@@ -162,7 +162,7 @@ RANK = "  rank: {objectives: [{property: %s, goal: %s}], where: \"rings <= 3\", 
 
 def a_ranking_is_compared_with_known_actives():
     with sieve.Project() as p:
-        # 150 molecules; every seventh has no label, one has two that disagree.
+        # 150 molecules; every seventh has no label, one has two labels that disagree.
         records = labelled(150, lambda i, n: None if i % 7 == 5 else int(n))
         p.put("in.sdf", records + labelled(4, lambda i, n: 1 - int(n)).split(b"$$$$\n")[3] + b"$$$$\n")
         stages = STAGES.replace("  graph: {edges: bonds}\n", "")
@@ -182,17 +182,17 @@ def a_ranking_is_compared_with_known_actives():
         told = {r[0]: r[1:] for r in page.table("measure", "this ranking")}
         assert told["ROC-AUC"] == [got["roc_auc"], 0.5, 1] and told["enrichment in the first 5 %"] == [got["ef5"], 1, got["ef5_max"]], told
         assert sum('aria-label="enrichment curve"' in s for s in svgs) == 1 and "Learning curves" not in page.text
-        # A diverse ranking passes over hits, not over candidates; without `actives` nothing is left.
+        # A diverse ranking leaves out hits, but enrichment still counts all candidates; without `actives` no rows remain.
         before = p.rows(RANKING)
         p.run("run", "w.yaml", "-q", "stages.rank.diversity.by=scaffold", "stages.rank.diversity.at_most=1", "stages.rank.top=30")
         assert p.rows(RANKING) == before
         p.workflow(["in.sdf"], stages + (RANK % ("hba", "maximise")).replace(", actives: basic", ""), name="plain.yaml")
         p.run("run", "plain.yaml", "-q")
         assert p.rows(RANKING) == [] and p.one("SELECT count(*) FROM hit") == 10
-        # What cannot be.
+        # Settings that are refused.
         assert "labels; add it there" in p.run("check", "w.yaml", "stages.rank.actives=acid", expect=2)[2]
         p.run("run", "w.yaml", "-q", "stages.rank.where=rings > 90")
-        assert "there is nothing to tell apart" in "".join(m for (m,) in p.rows("SELECT message FROM event")) and p.rows(RANKING) == []
+        assert "enrichment needs actives and others" in "".join(m for (m,) in p.rows("SELECT message FROM event")) and p.rows(RANKING) == []
         p.put("in.sdf", labelled(20, lambda i, n: 5))
         assert "is 5; a class is 0 or 1" in p.run("run", "w.yaml", "-q", expect=2)[2]
 

@@ -82,7 +82,7 @@ WANTED = [
 def all_problems_of_a_file_are_reported_with_their_places():
     with Project() as p:
         p.put("lib.smi", "C methane\n")
-        # In flow style ${...} needs quotes; this file is about everything else.
+        # In flow style ${...} needs quotes; this file tests all other cases.
         p.put("w.yaml", BAD.replace("cutoff: ${vars.cut}", "cutoff: '${vars.cut}'"))
         for command in ("check", "run", "plan"):
             _, out, err = p.run(command, "w.yaml", expect=2)
@@ -123,7 +123,7 @@ def syntax_that_is_not_a_workflow_is_refused_in_one_line():
         p.put("w.yaml", bomb)
         _, _, err = p.run("check", "w.yaml", expect=2)
         assert "more than 100,000 values" in err, err
-        # Variables of variables, long values that aliases repeat, and values of the environment: a refusal, and little memory.
+        # Nested variables, long values repeated by aliases, and values of the environment are refused without using much memory.
         head = "format: 1\nname: x\nvars:\n  v0: %s\n" % ("x" * 100)
         grow = head + "".join("  v%d: %s\n" % (i, ("${vars.v%d}" % (i - 1)) * 10) for i in range(1, 8)) + "inputs: []\nstages: {read: {}}\n"
         many = head + "inputs: [%s]\nstages: {read: {}}\n" % ", ".join(['"%s"' % ("${env:LONG}" * 9)] * 5)
@@ -157,7 +157,7 @@ CONTROLS = re.compile("[\\x00-\\x09\\x0b-\\x1f\\x7f-\\x9f\\u061c\\u200e\\u200f\\
 
 
 def terminal_controls_in_a_workflow_are_never_printed():
-    """Names, keys and values, wrong and right ones, in each command that reads a workflow."""
+    """Control characters in names, keys and values, valid or not, in each command that reads a workflow."""
     with Project() as p:
         p.put("lib.smi", "C methane\nCC\n")
         good = GOOD % "none"
@@ -180,7 +180,7 @@ def terminal_controls_in_a_workflow_are_never_printed():
 
 
 def terminal_controls_are_escaped_in_json():
-    """Paths and names that come from others, in JSON of `check`, `status` and `doctor`; it still says the same."""
+    """Control characters in paths and names, in the JSON of `check`, `status` and `doctor`; parsed, it has the original text."""
     name = "a\x9b2J\u202e\x85.yaml"
     with Project() as p:
         p.put("lib.smi", "C methane\nCC\n")
@@ -370,7 +370,7 @@ def a_path_with_blanks_can_be_copied_from_the_screen():
         for line in lines:
             env = dict(os.environ, PATH=os.path.dirname(PROGRAM) + ":" + os.environ["PATH"])
             subprocess.run(line, shell=True, cwd=p.dir, env=env, check=True, capture_output=True)
-        # failures in the order of the file, and a kind that there is not
+        # failures in the order of the file, and a code that no failure has
         _, out, _ = p.run("failures", "M\u00e4rz 2/w.yaml", "--code", "parse")
         assert [int(n) for n in re.findall(r"smi:(\d+) ", out)] == [2] + list(range(4, 13)), out
         assert "no such failures; without" in p.run("failures", "M\u00e4rz 2/w.yaml", "--code", "odd")[1]
@@ -411,7 +411,7 @@ def the_demonstration_is_copied_and_runs():
         assert "nothing was overwritten" in err, err
         for name in glob.glob(p.path("demo/workflows/*.yaml")):
             status, out, err = p.run("check", name, expect=None)
-            for line in err.splitlines()[:-1]:  # a model or data set may have to be made first; nothing else
+            for line in err.splitlines()[:-1]:  # a model or data set may have to be made first; everything else must be there
                 assert "paths are relative to the workflow file" in line, line
         # what would fail only after hours is found before any work
         screen = "demo/workflows/screen.yaml"
@@ -419,7 +419,7 @@ def the_demonstration_is_copied_and_runs():
             _, _, err = p.run("check", screen, "stages.rank.objectives.0.property=logs", expect=2)
             assert "\"logs\" is predicted by no model here and is no descriptor, did you mean 'logS'?; allowed: logS, n_atoms" in err, err
             _, _, err = p.run("check", screen, "models.esol.sha256=" + "0" * 64, expect=2)
-            assert "the workflow wants 0000" in err, err
+            assert "the workflow expects 0000" in err, err
         _, _, err = p.run("check", screen, "inputs.0.format=xxyz", expect=2)
         assert "inputs.0.format: 'xxyz' is no known format" in err, err
         assert "nobody" not in p.run("check", screen, "inputs.0.format=cml", expect=None)[2]
@@ -538,7 +538,7 @@ def results_can_be_asked_and_exported():
         assert [(r["inchikey"],) for r in got] == want and len(got) == 3
         p.run("top", "-n", "0", expect=2)
 
-        # query: formats agree with each other and with another reader
+        # query: the formats agree with each other and with Python's sqlite3
         sql = "SELECT mol_id, smiles, mw, removed FROM molecule ORDER BY mol_id"
         rows = truth.execute(sql).fetchall()
         as_json = json.loads(p.run("query", "--json", sql)[1])
@@ -554,7 +554,7 @@ def results_can_be_asked_and_exported():
         p.put("q.sql", "-- a comment\nSELECT count(*) AS n\n FROM molecule;\n-- the end\n")
         assert json.loads(p.run("query", "--json", "--file", "q.sql")[1]) == [{"n": 12}]
 
-        # query: tables that are functions
+        # query: table-valued functions
         for sql, want in (("SELECT value AS v FROM json_each('[3,4]')", [{"v": 3}, {"v": 4}]),
                           ("SELECT count(*) AS v FROM json_tree('{\"a\":[1]}')", [{"v": 3}]),
                           ("SELECT name AS v FROM pragma_table_info('hit') LIMIT 1", [{"v": "rank"}])):
@@ -600,10 +600,10 @@ def results_can_be_asked_and_exported():
         p.run("export", "csv", "--top", "x", expect=2)
         p.run("export", "csv", "-o", "lib.smi/x.csv", expect=6)  # a file where a folder must be
         for slip in (("export", "csv"), ("report",)):
-            assert "a database, which" in p.run(*slip, "-o", "runs/small/results.db", expect=2)[2]
+            assert "is a database and is not replaced" in p.run(*slip, "-o", "runs/small/results.db", expect=2)[2]
         assert open(p.path("runs/small/results.db"), "rb").read() == before
 
-        # structures written are structures read back
+        # exported structures are read back as the same molecules
         p.run("export", "sdf", "--all", "-o", "all.sdf")
         text = open(p.path("all.sdf")).read()
         assert text.count("$$$$\n") == 12 and "<inchikey>" in text

@@ -101,7 +101,7 @@ def the_row_says_who_built_a_structure_and_why():
         assert p.rows(sql, workdir="s")[0] == ("native", "mmff94s", 1, 1, 1)
         assert p.rows(sql, workdir="old")[0] == ("openbabel", "mmff94", None, None, 1)
         assert p.rows(sql, workdir="uff")[0] == ("openbabel", "uff", None, None, 1)
-        # Structures that are kept say the same when they are used again.
+        # Structures from the cache have the same built_by and fallback.
         before = p.rows(sql, workdir="native"), p.run("db", "digest", "native")[1]
         _, _, err = p.run("run", "native.yaml", "stages.prepare.max_atoms=900")
         assert "0 structures built, 2 from the cache" in err, err

@@ -92,7 +92,7 @@ class Cuda(unittest.TestCase):
             self.assertLess(abs(a - b), 1e-4)
 
     def test_several_models_at_once_score_as_one_after_the_other(self):
-        """Two that read the same batch, one that reads another, which does not know bromine."""
+        """Two models that read the same batch, and one that reads another and does not know bromine."""
         both = WORKFLOW.replace("stages:", f"  again: {{path: again.safetensors}}\n  gap: {{path: {GAP}}}\nstages:")
         shutil.copy(MODEL, os.path.join(self.dir, "again.safetensors"))
         rows = {}
@@ -113,7 +113,7 @@ class Cuda(unittest.TestCase):
         self.assertEqual(sorted(2 * rows["esol"] + rows["gap"]), sorted(rows["all"]))
 
     def test_a_bench_of_steps_that_are_left_out_is_none(self):
-        """They are faster than those that are taken."""
+        """Skipped steps are faster than steps that change the weights."""
         with open(MODEL, "rb") as f:
             model = bytearray(sieve.without_checksum(f.read()))
         body = 8 + struct.unpack("<Q", model[:8])[0]
@@ -170,7 +170,7 @@ class Cuda(unittest.TestCase):
         self.assertEqual(self.weights("whole"), self.weights("killed"))
 
     def many(self):
-        """Enough molecules for several units, small ones: the emulator is slow."""
+        """Enough molecules for several units, but small ones, as the emulator is slow."""
         with open(os.path.join(self.dir, "a.smi"), "w") as f:
             f.writelines("%s m%d\n" % (smiles, i) for i, smiles in enumerate(SMALL))
 
@@ -186,7 +186,7 @@ class Cuda(unittest.TestCase):
         self.assertEqual(len(digests), 1, digests)
 
     def test_every_gpu_is_used(self):
-        """A GPU without memory is noticed: so it was asked."""
+        """A GPU without memory gives an error, which shows that this GPU was used."""
         self.many()
         words = ["run", "w.yaml", "-j", "3", "stages.read.unit=4", "stages.score.engine=cuda"]
         for without, memory in enumerate(("0,900,900", "900,0,900", "900,900,0")):
@@ -199,7 +199,7 @@ class Cuda(unittest.TestCase):
     def test_a_batch_that_does_not_fit_says_what_would(self):
         self.many()
         words = ["run", "w.yaml", "-j", "1", "stages.score.engine=cuda", "stages.score.radial.mode=exact"]
-        for memory in (80, 40, 20, 10, 5):  # less and less until it is not enough
+        for memory in (80, 40, 20, 10, 5):  # less and less memory, until it is not enough
             done = self.attempt(*words, "--force", "score", MOLSIEVE_EMULATOR_MB=str(memory))
             if done.returncode:
                 break

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What the pages and the help say about files, commands, settings and tests is there."""
+"""Files, commands, settings and tests that the pages and the help mention exist."""
 import csv
 import glob
 import json
@@ -50,7 +50,7 @@ def links_and_names_of_files_lead_somewhere():
                 n += 1
         for path in re.findall(r"(?<![\w/.$}{~-])((?:%s)/[\w./*-]*[\w*])" % ROOMS, re.sub(r"\]\([^)]*\)", "]", text)):
             if re.search(r"[A-Z]{4}|/x\.[ch]$|/cmd_x\.c$|golden/molecules_bench", path) and "README" not in path:
-                continue  # made up: models/NAME.safetensors
+                continue  # an example name: models/NAME.safetensors
             if re.fullmatch(r"docs/decisions/\d{4}", path) or re.fullmatch(r"decisions/\d{4}", path):
                 path += "-*"
             places = [os.path.join(SOURCE, at, path) for at in ("", here, "workflows", "tests", "pipeline", "docs")]
@@ -60,7 +60,7 @@ def links_and_names_of_files_lead_somewhere():
 
 
 def sources():
-    """Name and text of every file that people write, comments that go over several lines in one."""
+    """Name and text of every file written by hand; comments of several lines are joined into one."""
     names = [os.path.join(at, x) for tree in TREES for at, _, files in os.walk(os.path.join(SOURCE, tree)) for x in files]
     names += [os.path.join(SOURCE, x) for x in os.listdir(SOURCE) if os.path.isfile(os.path.join(SOURCE, x))]
     names = sorted(os.path.relpath(x, SOURCE) for x in names if re.search(TEXTS, os.path.basename(x)) and "/fuzz/corpus/" not in x)

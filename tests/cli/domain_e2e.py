@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""How like what a model was trained on a molecule is: kept in the model, told with every score, asked for in a ranking."""
+"""Similarity of molecules to a model's training molecules: stored in the model, shown with every score, required by a ranking."""
 import csv
 import json
 import math
@@ -18,7 +18,7 @@ ROWS = "SELECT inchikey, model.name, similarity, nearest FROM prediction JOIN mo
 
 
 def domain(path):
-    """InChIKey -> bits, read by nobody's library."""
+    """InChIKey -> bits, read without the program's own code."""
     found, _ = tensors(path)
     if "domain.zlib" not in found:
         return {}
@@ -64,13 +64,13 @@ def a_score_names_the_nearest_training_molecule():
                                                              "stages.split.fractions.test=0"))
         assert set(part) == {k for k, in p.rows("SELECT inchikey FROM split JOIN molecule USING(mol_id) WHERE part='train'", workdir="part")}
         assert len(every) == 60 and all(every[k] == part[k] for k in part) and len(part) == 42
-        # Of more molecules than are kept each has its chance, by the seed.
+        # If there are more molecules than the file keeps, each has the same chance, by the seed.
         few = domain(train(p, "few", "stages.train.domain=20"))
         others = domain(train(p, "others", "stages.train.domain=20", "seed=12"))
         assert len(few) == len(others) == 20 and few.items() <= part.items() and set(few) != set(others)
         none = train(p, "none", "stages.train.domain=0")
         assert domain(none) == {}
-        # The weights do not know of it.
+        # The weights do not depend on it.
         weights = [{k: v for k, v in tensors(p.path(m + ".safetensors"))[0].items() if not k.startswith(("domain.", "seen."))} for m in ("part", "few", "none")]
         assert weights[0] == weights[1] == weights[2]
         # Scores: one model, several with the same and other domains, one without.
@@ -87,8 +87,8 @@ def a_score_names_the_nearest_training_molecule():
                       workdir="three") == [(60,)]
         rows = screen(p, "silent", ["few", "none"])
         assert all((s is None and n is None) == (m == "none") for _, m, s, n in rows) and len(rows) == 120
-        assert p.one("SELECT count(similarity) FROM score", workdir="silent") == 0  # of one model nobody knows
-        # What can be seen of it.
+        assert p.one("SELECT count(similarity) FROM score", workdir="silent") == 0  # one model has no fingerprints, so its similarity is unknown
+        # Where it is shown.
         info = [p.run("model", "info", m + ".safetensors")[1] for m in ("few", "none")]
         assert "domain      20 molecules" in info[0] and "domain" not in info[1]
         assert "domain      20 molecules" in p.run("model", "verify", "few.safetensors")[1]
@@ -114,7 +114,7 @@ def a_similarity_minimum_ranks_the_same_with_shards():
         assert [float(r["gap_ev similarity"]) for r in table] == [like[m] for m in hits] == [float(r["gap_ev similarity"]) for r in top]
         assert open(p.path("near/hits.sdf")).read().count("<gap_ev similarity>") == len(hits)
         assert [r[0] for r in p.rows("SELECT similarity FROM v_hits ORDER BY rank", workdir="near")] == [like[m] for m in hits]
-        # Models that do not tell: no column, and no ranking that asks.
+        # Models without fingerprints: no column, and a ranking that requires a similarity is refused.
         screen(p, "silent", ["none"], RANK % "")
         assert "similarity" not in open(p.path("silent/hits.csv")).readline() + p.run("top", "--csv", "silent")[1]
         for workflow, rule, says in (("silent", "objectives: [{property: gap_ev, goal: maximise, similarity_at_least: 0.4}]", "has no fingerprints"),
@@ -122,13 +122,13 @@ def a_similarity_minimum_ranks_the_same_with_shards():
                                      ("all", "constraints: [{property: gap_ev, similarity_at_least: 1.4}]", "similarity_at_least")):
             err = p.run("check", workflow + ".yaml", "stages.rank." + rule.replace(": ", "=", 1), expect=2)[2]
             assert says in err, err
-        db = sqlite3.connect(p.path("near/results.db"))  # as of a model that was trained before
+        db = sqlite3.connect(p.path("near/results.db"))  # as a model of an earlier version
         db.execute("UPDATE score SET similarity=NULL")
-        db.execute("DELETE FROM row_sum")  # the changes are on purpose
+        db.execute("DELETE FROM row_sum")  # intended changes, no damage
         db.commit()
         db.close()
         assert "no score of gap_ev has similarity" in p.run("run", "near.yaml", "stages.rank.top=9", expect=2)[2]
-        # Shards, and shards of an older program.
+        # Shards, also those of an older program.
         digest = p.run("db", "digest", "--results-only", "all")[1]
         for k in range(2):
             p.run("run", "all.yaml", "-q", "--shard", "%d/2" % k, "workdir=shards")
@@ -143,7 +143,7 @@ def a_similarity_minimum_ranks_the_same_with_shards():
 
 
 def scores_of_earlier_rules_are_made_again():
-    """A build that did not know radicals stored intervals for them: a run on its database must not keep these."""
+    """An earlier build, without rules for radicals, stored intervals for them: a run on its database must not keep these."""
     with sieve.Project() as p:
         prepared(p, 40)
         train(p, "m")
@@ -158,7 +158,7 @@ def scores_of_earlier_rules_are_made_again():
                  p.rows("SELECT name, extra_json FROM stage WHERE name IN ('score','evaluate')", workdir="s") +
                  p.rows("SELECT name, extra_json FROM stage WHERE name IN ('score','evaluate')", workdir="m")}
         assert set(rules) == {"score", "evaluate"} and all(n >= 2 for n in rules.values()), rules
-        # As that build left it: other rules in the key, and an interval.
+        # The database as that build left it: other rules in the key, and an interval.
         with sqlite3.connect(p.path("s", "results.db")) as db:
             db.execute("UPDATE score SET domain='inside', reasons=NULL, interval90=0.1")
             db.execute("UPDATE stage SET key='earlier', extra_json=replace(extra_json,'\"rules of the domain\":2','\"x\":1') WHERE name='score'")
@@ -189,7 +189,7 @@ def errors_are_reported_by_similarity():
 
 
 def bands_of(pairs):
-    """From the definition: (similarity, error) -> [(from, within, n)]."""
+    """Computed from the definition: (similarity, error) -> [(from, within, n)]."""
     bands = [[low, [e for s, e in pairs if low <= s < high]] for low, high in ((0, 0.3), (0.3, 0.5), (0.5, 2))]
     for k in (2, 1):
         if len(bands[k][1]) < 30:
@@ -206,7 +206,7 @@ def intervals_are_in_the_model_and_with_every_score():
         known = {}
         for name, least in (("few", 120), ("many", 200)):
             path = train(p, name, *more, "stages.train.domain=%d" % least)
-            screen(p, name + "-all", [name])  # molecules outside have no interval, so they make none
+            screen(p, name + "-all", [name])  # molecules outside have no interval, so they are not used to calibrate it
             inside = {k for k, in p.rows("SELECT inchikey FROM score JOIN molecule USING(mol_id) WHERE domain='inside'", workdir=name + "-all")}
             want = bands_of([(s, e) for k, s, e in p.rows("SELECT inchikey, similarity, abs(predicted-measured) FROM evaluated JOIN molecule "
                                                           "USING(mol_id) WHERE part='test'", workdir=name) if k in inside])
@@ -232,21 +232,21 @@ def intervals_are_in_the_model_and_with_every_score():
             csv.DictReader(open(p.path("one/hits.csv"))), p.rows("SELECT interval90 FROM v_hits ORDER BY rank", workdir="one")))
         assert [r["gap_ev interval90 (eV)"] for r in csv.DictReader(p.run("top", "--csv", "-n", "50", "one")[1].splitlines())] == \
                [wide[m] for m, in p.rows("SELECT mol_id FROM hit ORDER BY rank LIMIT 50", workdir="one")]
-        # A cautious ranking: by a lower end of the prediction interval.
+        # A cautious ranking, by the lower end of the prediction interval.
         screen(p, "sure", ["few"], RANK % ", use: mean - 1.5*interval90")
         want = p.rows("SELECT mol_id, mean-1.5*interval90 AS v FROM score JOIN molecule USING(mol_id) WHERE domain='inside' ORDER BY v DESC, inchikey",
                       workdir="sure")
         got = p.rows("SELECT mol_id, objective FROM hit ORDER BY rank", workdir="sure")
         assert {m for m, _ in got} == inside and [m for m, _ in got] == [m for m, _ in want] and all(abs(a[1] - b[1]) < 1e-12 for a, b in zip(got, want))
         assert [m for m, _ in got] != [m for m, in p.rows("SELECT mol_id FROM hit ORDER BY rank", workdir="one") if m in inside]
-        # Several models: the widest; one that does not tell: nobody knows.
+        # Of several models the widest interval counts; if one model has none, there is none.
         screen(p, "two", ["few", "many"])
         near = {(m, n): s for m, n, s in p.rows("SELECT mol_id, name, similarity FROM prediction JOIN model USING(model_id)", workdir="two")}
         both = p.rows("SELECT mol_id, interval90, domain FROM score", workdir="two")
         assert all(i == (max(within(n, near[m, n]) for n in ("few", "many")) if d == "inside" else None) for m, i, d in both)
         assert {m for m, _, d in both if d == "inside"} <= inside
         none = json.loads(tensors(train(p, "none", *more, "stages.train.domain=0"))[1]["interval"])
-        assert len(none["bands"]) == 1 and none["bands"][0]["similarity"] == 0  # one for all where likeness is not known
+        assert len(none["bands"]) == 1 and none["bands"][0]["similarity"] == 0  # one interval for all molecules where the similarity is unknown
         screen(p, "silent", ["none"])
         assert p.rows("SELECT DISTINCT interval90 FROM score WHERE domain='inside'", workdir="silent") == [(none["bands"][0]["within"],)]
         train(p, "little", *more, "stages.split.limit={train: 0, valid: 8, test: 8}")
@@ -254,9 +254,9 @@ def intervals_are_in_the_model_and_with_every_score():
         screen(p, "three", ["few", "little"], RANK % "")
         sure = "stages.rank.objectives=[{property: gap_ev, goal: maximise, use: mean - interval90}]"
         assert "has no prediction interval" in p.run("check", "three.yaml", sure, expect=2)[2]
-        db = sqlite3.connect(p.path("one/results.db"))  # as of a model that was made before
+        db = sqlite3.connect(p.path("one/results.db"))  # as a model of an earlier version
         db.execute("UPDATE score SET interval90=NULL")
-        db.execute("DELETE FROM row_sum")  # the changes are on purpose
+        db.execute("DELETE FROM row_sum")  # intended changes, no damage
         db.commit()
         db.close()
         assert "no score of gap_ev has interval90" in p.run("run", "one.yaml", sure, expect=2)[2]

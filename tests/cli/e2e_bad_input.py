@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Bad input: a clear message with place and remedy, the right exit status, nothing lost."""
+"""Bad input gives a clear message with place and remedy and the right exit status, and no record is lost."""
 import gzip
 import os
 import random
@@ -86,7 +86,7 @@ def v3000(name, atoms=ATOMS, bonds=BONDS, counts="3 2 0 0 0", more=()):
 
 
 def a_v3000_molfile_is_read_whole_or_refused():
-    """The library does not count what it reads, and takes words of a line that are not there."""
+    """Open Babel does not check the number of words on a line and reads beyond them."""
     whole = [v3000("plain"), v3000("far", ATOMS[:2] + ["700 O 2.2 1.2 0 0 CHG=-1"], [BONDS[0], "2 1 2 700"]),
              v3000("joined", ATOMS[:2] + ["3 O 2.2 1.2 0 -", "0 CHG=-", "1"], [BONDS[0], "2 1 -", "2 3"]).replace("CHG=-\n", "CHG=--\n"),
              v3000("groups", more=["BEGIN SGROUP", "1 DAT 1 ATOMS=(1 1) -", "FIELDNAME=x", "END SGROUP"]),
@@ -217,7 +217,7 @@ def a_truncated_gzip_keeps_what_was_whole():
         last = p.rows("SELECT code, message FROM failure")
         assert n > 1000 and last == [("record", "damaged gzip: unexpected end of file")], (n, last)
         assert "cut.smi.gz: damaged gzip: unexpected end of file; records after number %d are lost" % n in err, err
-        # wherever a row is cut, that is the reason
+        # wherever a row is cut, the reason says so
         whole = gzip.compress(b"n,smiles\n" + b"".join(b"%d,C%s\n" % (i, b"CN" * (i % 17)) for i in range(60)))
         for n in range(len(whole) // 2, len(whole), 11):
             p.put("cut.csv.gz", whole[:n])
@@ -276,7 +276,7 @@ def an_unreadable_format_is_refused_with_advice():
         assert 'a.csv: no column "SMILS" for the SMILES; there are: , structure, name, logS' in err and err.count("a.csv:") == 1, err
         p.run("run", p.workflow(["{path: a.csv}"], FLAT), "-q")
         assert p.rows("SELECT name, value FROM label JOIN property USING(property_id)") == [("logS", 1.5)]
-        # a table under another name; a label that is none
+        # a table with another extension; a label that is no number
         p.put("a.txt", "Name;SMILES;logS\r\nethanol;CCO;1,5\r\n")
         _, _, err = p.run("run", p.workflow(["{path: a.txt}"], "  read: {}\n  prepare: {conformers: {source: none}, labels: [logS]}\n",
                                             workdir="txt"))
@@ -323,7 +323,7 @@ def an_unwritable_directory_is_reported():
         os.mkdir(p.path("run"))
         os.chmod(p.path("run"), 0o555)
         more = {}
-        if os.geteuid() == 0:  # root may write anywhere: be somebody else
+        if os.geteuid() == 0:  # root may write anywhere: run as another user
             more = {"user": 65534, "group": 65534}
             if not all(os.stat(d).st_mode & 1 for d in parents(p.command("x")[0])):
                 skip("the program lies in a directory that others cannot enter")
@@ -342,7 +342,7 @@ def an_unreadable_folder_is_an_error_and_not_empty():
             p.put("in/%s/x.smi" % folder, "CCO %s\n" % folder)
         os.chmod(p.path("in/b/c"), 0)
         more = {}
-        if os.geteuid() == 0:  # root may read anything: be somebody else
+        if os.geteuid() == 0:  # root may read anything: run as another user
             more = {"user": 65534, "group": 65534}
             if not all(os.stat(d).st_mode & 1 for d in parents(p.command("x")[0])):
                 skip("the program lies in a directory that others cannot enter")
@@ -354,7 +354,7 @@ def an_unreadable_folder_is_an_error_and_not_empty():
             if closed:
                 assert "w.yaml:6:12" in err and "the folder %s: Permission denied" % p.path("in", closed) in err and \
                     "b/x" not in err, err
-        os.chmod(p.path("in/b"), 0o311)  # may be entered, not listed
+        os.chmod(p.path("in/b"), 0o311)  # can be entered but not listed
         assert "the folder %s: Permission" % p.path("in/b") in p.run("check", p.workflow(["in/*/*.smi"], FLAT), expect=2, **more)[2]
         p.run("check", p.workflow(["in/*/x.smi"], FLAT), **more)
         os.chmod(p.path("in/b"), 0o755)

@@ -43,7 +43,7 @@ def formats_and_their_records_add_up():
             assert counts[name] == n, (name, counts[name], n)
         assert p.one("SELECT n_records FROM input_file WHERE path LIKE '%labels.csv%'") == 642
         assert p.one("SELECT count(*) FROM input_file WHERE path LIKE '%xyz_original%' AND n_records=1") == 30
-        # Positions alone do not tell everything: a few of QM9, and 2-butyne without hydrogens. Everything else is good.
+        # Positions do not determine every molecule: a few of QM9 fail, and 2-butyne without hydrogens. All others are good.
         bad = p.rows("SELECT path, line, code, message FROM failure JOIN record USING(record_id) JOIN input_file "
                      "USING(file_id)")
         assert len(bad) <= 7 and all("/c.xyz" in b[0] or "/g.pdb" in b[0] for b in bad), bad
@@ -89,7 +89,7 @@ def duplicates_are_one_molecule_with_the_mean_of_their_labels():
         assert run(", dedupe: {by: none}", "none") == ["ok"] * 7 + ["failed"]
         assert labels("alcohol", "none") == [("x", 2.0, 1, 0.0)]
         run(", dedupe: {by: exact, on_conflict: first}", "first")
-        # Stereoisomers, and forms that differ in protons, are one if that is asked for; the first stays.
+        # With dedupe by skeleton or protonation, stereoisomers or protonation states are one molecule: the first record.
         rows += ["CC(=O)O,acid,1,1,i", "C[C@H]([NH3+])C(=O)O,L-ala+,1,1,j", "C([2H])C=O,labelled,1,1,k", "CC=O,plain,1,1,l"]
         p.put("a.csv", "\n".join(rows) + "\n")
         assert run(", fragment: largest", "states")[8:] == ["ok"] * 4
@@ -108,7 +108,7 @@ def duplicates_are_one_molecule_with_the_mean_of_their_labels():
         assert p.one("SELECT count(*) FROM label", workdir="silent") == 0
         run(", fragment: keep", "keep")
         assert p.one("SELECT count(*) FROM molecule WHERE smiles LIKE '%Na%'", workdir="keep") == 1
-        p.put("a.csv", "smiles,x\nCCO,1.5e308\nOCC,-1.5e308\nCCN,1e200\nNCC,-1e200\n")  # no differences, no squares
+        p.put("a.csv", "smiles,x\nCCO,1.5e308\nOCC,-1.5e308\nCCN,1e200\nNCC,-1e200\n")  # no values, so no squares of differences
         run("", "far")
         assert [r[1:] for r in p.rows("SELECT * FROM label", workdir="far")] == \
             [(1, 0.0, 2, sys.float_info.max), (1, 0.0, 2, sys.float_info.max)]
@@ -132,7 +132,7 @@ def workers_do_not_change_a_byte():
 
 
 def units_match_rows(p, workdir):
-    """Units marked done are there completely, and nothing else is."""
+    """Units marked done have all their rows, and there are no other rows."""
     db = sqlite3.connect(p.path(workdir, "results.db"))
     try:
         assert db.execute("PRAGMA integrity_check").fetchone()[0] == "ok"
@@ -147,11 +147,11 @@ def units_match_rows(p, workdir):
 
 
 def killed_run(p, w, workdir, span):
-    """Runs and kills until a run comes through; the number of kills."""
+    """Kills runs until one finishes; returns the number of kills."""
     for kills in range(300):
         child = subprocess.Popen(p.command("run", w, "-j", "2", "-q"), cwd=p.dir, stdout=subprocess.DEVNULL,
                                  stderr=subprocess.DEVNULL)
-        # Short lives at first, so that early moments are hit often; then long enough to get on.
+        # Kills early at first, so that early moments are hit often, then late enough to make progress.
         limit = random.uniform(0.002, 0.1) if kills < 15 else random.uniform(0.1, 0.4 + kills / 100) * span
         try:
             status = child.wait(timeout=limit)
@@ -232,7 +232,7 @@ def signals_stop_cleanly_and_the_run_goes_on():
 
 
 def messy(folder):
-    """Every file of a folder with a manifest, in one run; how many records, good ones and failed ones."""
+    """Reads every file of a folder with a manifest in one run; returns the numbers of records, of good and of failed ones."""
     files = sorted(glob.glob(glob.escape(folder) + "/files/*"))
     listed = list(csv.DictReader(open(os.path.join(folder, "manifest.csv"))))
     assert {row["file"] for row in listed} == {os.path.basename(f) for f in files}
@@ -251,14 +251,14 @@ def messy(folder):
             if row["format"] in ("sdf", "mol2") and counted.isdigit() and n is not None and n < int(counted):
                 wrong.append((row["file"], n, int(counted)))
         assert not wrong, wrong
-        # What kills the library costs itself only.
+        # A record that crashes Open Babel fails alone.
         assert p.one("SELECT count(*) FROM failure f JOIN record USING(record_id) JOIN input_file USING(file_id) "
                      "WHERE path LIKE '%.g09'") >= 1
         return len(files), good, failed
 
 
 def every_messy_file_is_accounted_for():
-    """Neighbours of bad records, too: Open Babel itself loses them."""
+    """Records next to bad ones are read, too; Open Babel itself loses them."""
     files, good, failed = messy(data("messy"))
     assert files > 60 and good > 65 and failed < 245, (files, good, failed) # 9 more of invalid.smi fail since cut SMILES are refused
     if more("messy"):
@@ -296,7 +296,7 @@ def other_tools_read_the_database():
 
 
 def structures_are_built_once():
-    """A structure that is known is not built again, whatever changed around it, and is the same bytes."""
+    """A structure in the cache is not built again, whatever else changed, and has the same bytes."""
     lines = lines_of(data("library.smi"), 30).splitlines(True)
     stages = "  read: {unit: %d}\n  prepare: {conformers: {source: generate}}\n"
 
@@ -315,7 +315,7 @@ def structures_are_built_once():
         a, b = p.put("a.smi", b"".join(lines[:20])), p.put("b.smi", b"".join(lines[15:]))
         p.run("run", p.workflow([a], stages % 6), "-q", "-j", "2")
         assert said() == "20 structures built, 0 from the cache", said()
-        # Another file, with new structures and old ones.
+        # Another file, with new and known structures.
         p.run("run", p.workflow([a, b], stages % 6), "-q", "-j", "2")
         assert said() == "10 structures built, 25 from the cache", said()
         p.run("run", p.workflow([a, b], stages % 6, name="fresh.yaml", workdir="fresh"), "-q")
@@ -337,14 +337,14 @@ def structures_are_built_once():
         assert said() == "0 structures built, 35 from the cache", said()
         p.run("db", "prune", "w.yaml")
         same(want, dump(p), "after damage")
-        # Another seed is another structure.
+        # Another seed gives another structure.
         p.run("run", "w.yaml", "-q", "seed=12")
         n = int(said().split()[0])
         assert 30 <= n <= 35, said()  # five are in both files: the second may find that of the first
 
 
 def an_exported_sdf_reads_back_as_the_same_molecules():
-    """Isotopes, radicals, charges, metals, stereo: as Open Babel reads the file that we wrote."""
+    """Open Babel reads isotopes, radicals, charges, metals and stereo correctly from the exported file."""
     smiles = ("[13CH4] [2H]OC [2H]C([2H])([2H])O [2H][2H] [2H]c1ccccc1 [18F]CCO [14C]1CCCCC1 C/C=C(/Cl)[2H] [CH3] C[CH]C CC[NH] [O][O] "
               "[N]=O [CH2] C[S] CC[O] [O-]C CC(=O)[O-] C[N+](C)(C)C C[N+](=O)[O-] C[S+](C)C [C-]#[O+] F[P-](F)(F)(F)(F)F [NH4+] [Fe+2] "
               "[Na] CS(=O)(=O)C CP(=O)(O)O c1cc[nH]c1 c1ccncc1 C[n+]1ccccc1 [O-][n+]1ccccc1 [O-]c1ccccc1 O=c1cc[nH]cc1 C[C@H](N)C(=O)O "
@@ -364,7 +364,7 @@ def an_exported_sdf_reads_back_as_the_same_molecules():
 
 
 def radicals_are_no_duplicates_of_closed_shells():
-    """InChI knows no unpaired electrons: O=O and [O][O] have one key, as have CO and the carbene, ethene and its biradical."""
+    """InChI ignores unpaired electrons: O=O and [O][O] have the same key; so do CO and its carbene, ethene and its biradical."""
     rows = ["smiles,name,x", "O=O,singlet,1", "[O][O],triplet,3", "[O][O],again,5", "O=O,too,2", "[CH2][CH2],biradical,7", "C=C,ethene,8",
             "[C-]#[O+],monoxide,1", "[C]=O,carbene,2", "C[N+](=O)[O-],nitro,4", "CN(=O)=O,five,6", "CC([O])=C,enoxyl,1", "CC(=O)[CH2],acetonyl,2"]
     want = ["ok", "ok", "duplicate", "duplicate", "ok", "ok", "ok", "ok", "ok", "duplicate", "ok", "duplicate"]

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What the world around a run may do to it: files that change behind its back, descriptors and signals as odd
-launchers leave them, names as people write them."""
+"""What may happen around a run: input files change, launchers leave unusual descriptors and signals,
+names have unusual characters."""
 import os
 import re
 import resource
@@ -62,7 +62,7 @@ def a_closed_progress_pipe_does_not_stop_the_run():
 
 def workers_are_reaped_when_sigchld_is_ignored():
     with Project() as p:
-        slow = "C(C)" * 900 + ".CC slow\n"  # the parts are named before they are counted
+        slow = "C(C)" * 900 + ".CC slow\n"  # the names of the parts come before their counts
         w = p.workflow([p.put("a.smi", "CCO one\n" + slow)], "  read: {}\n  prepare: {conformers: {source: none, "
                        "cpu_limit: 50ms, retry_cpu_limit: 50ms}}\n", extra="limits: {failures: {max_fraction: 1}}\n")
         p.run("run", w, "-q", preexec_fn=lambda: signal.signal(signal.SIGCHLD, signal.SIG_IGN))
@@ -94,7 +94,7 @@ def a_log_over_a_file_of_the_run_is_refused():
         w = p.workflow(["*.smi"], FLAT + "  split: {method: file, path: parts.txt}\n")
         for early in ("run/results.db", "run/../run/features.db"):  # before there is one
             os.makedirs(p.path("run"), exist_ok=True)
-            assert "a database of the run" in p.run("run", w, "--log", early, expect=2)[2]
+            assert "the run itself writes a file of that name" in p.run("run", w, "--log", early, expect=2)[2]
             assert os.listdir(p.path("run")) == []
         p.run("run", w, "-q")
         os.symlink("a.smi", p.path("link"))
@@ -133,13 +133,13 @@ def a_database_of_an_older_format_resumes():
                 os.remove(now)
             in_format(p.path("now.db"), now, version)
             assert columns(now) != fresh
-            # Who only reads changes nothing.
+            # Commands that only read change nothing.
             assert p.run("db", "digest", "run")[1] == digest and p.run("top", "run")[1] == top
             assert p.run("status", "run")[1] == status
             for command in (("report", "run"), ("export", "csv", "run"), ("failures", "run"), ("query", "v_hits", "run"), ("plan", w)):
                 p.run(*command)
             assert columns(now) != fresh
-            # A run brings it up to date, and that is all.
+            # A run migrates it and computes nothing again.
             assert "nothing ran" in p.run("run", w)[1]
             assert columns(now) == fresh and p.run("db", "digest", "run")[1] == digest and p.run("top", "run")[1] == top
             assert os.path.exists(now + ".format%d" % version)
@@ -147,7 +147,7 @@ def a_database_of_an_older_format_resumes():
 
 
 def cpu_seconds_match_the_operating_system():
-    """run.cpu_s and run.worker_cpu_s, and failure.cpu_s of a record that takes longer than it may."""
+    """run.cpu_s and run.worker_cpu_s, and failure.cpu_s of a record that exceeds its time limit."""
     with Project() as p:
         p.put("a.smi", "CC(C)Cc1ccc(cc1)C(C)C(=O)O a\nCN1CCC[C@H]1c1cccnc1 b\nCCN(CC)CCNC(=O)c1ccc(N)cc1 c\n" + "C1CCC2C(C1)CCC3C2CCC4C3CCC5C4CCC6C5CCCC6" +
               "C" * 120 + " slow\n")

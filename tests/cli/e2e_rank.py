@@ -20,7 +20,7 @@ def one_objective_orders_by_its_value_with_ties_by_inchikey():
         p.put("a.smi", lines_of(data("library.smi"), 400))
         w = p.workflow([p.path("a.smi")], READ + "  rank:\n    objectives: [{property: rotb, goal: maximise}]\n"
                        "    where: \"logp <= 4 and mw between 200 and 450\"\n    top: 50\n  write: {csv: out/hits.csv, smi: hits.smi}\n")
-        assert "objective " in p.run("run", w)[1]  # no model and no property, so the value itself is told
+        assert "objective " in p.run("run", w)[1]  # no model and no property, so the value itself is printed
         want = p.rows("SELECT mol_id, rotb FROM molecule WHERE logp<=4 AND mw BETWEEN 200 AND 450 "
                       "ORDER BY rotb DESC, inchikey LIMIT 50")
         assert p.rows("SELECT mol_id, objective FROM hit ORDER BY rank") == want
@@ -34,7 +34,7 @@ def one_objective_orders_by_its_value_with_ties_by_inchikey():
             assert float(r["mw (u)"]) == mw and r["smiles"] == smiles
         smi = [line.split("\t") for line in open(p.path("run", "hits.smi")).read().splitlines()]
         assert [s[0] for s in smi] == [r["smiles"] for r in rows] and all(s[1][:4] in ("CID-", "PDB-") for s in smi)
-        # A file that somebody deleted is made again, as make would; nothing else is, and nothing is copied for it.
+        # A deleted output file is written again; nothing else runs again, and no old results are copied.
         was = {f: open(p.path("run", f), "rb").read() for f in ("out/hits.csv", "hits.smi")}
         done = "SELECT stage, count(*) FROM event WHERE message='done' GROUP BY 1 ORDER BY 1"
         before = dict(p.rows(done))
@@ -57,17 +57,17 @@ def sums_weights_caution_and_bounds_are_as_documented():
         p.put("a.smi", lines_of(data("library.smi"), 120))
         w = p.workflow([p.path("a.smi")], READ)
         p.run("run", w, "-q")
-        db = sqlite3.connect(p.path("run", "results.db"))  # scores as the stage `score` would leave them
+        db = sqlite3.connect(p.path("run", "results.db"))  # scores as the stage `score` stores them
         db.execute("INSERT INTO property(name, unit, task, better) VALUES('gap','eV','regression','low'),"
                    "('sol, \"log\"','log(mol/l)','regression','high'),('logp','','regression','none'),"
                    "('energy','kcal/mol','regression','none')")
         ids = dict(db.execute("SELECT name, property_id FROM property"))
         gap, sol = ids["gap"], ids['sol, "log"']
         db.execute("INSERT INTO score(mol_id, property_id, mean, stdev, n_models) SELECT mol_id, ?, (mol_id*37%101)/10.0, CASE WHEN mol_id%13<>5 THEN (mol_id%7)/10.0 END, 3 FROM molecule",
-                   (gap,))  # no spread: one model of three gave a number, so nobody knows how sure it is
+                   (gap,))  # no stdev: only one of three models gave a number, so its uncertainty is unknown
         db.execute("INSERT INTO score(mol_id, property_id, mean, stdev, n_models) SELECT mol_id, ?, -(mol_id*53%97)/20.0, NULL, 1 FROM molecule WHERE mol_id%10<>3", (sol,))
         db.execute("INSERT INTO score(mol_id, property_id, mean, stdev, n_models) SELECT mol_id, property_id, 42, NULL, 1 FROM molecule, property WHERE name IN('logp','energy')")
-        db.execute("DELETE FROM row_sum")  # the changes are on purpose
+        db.execute("DELETE FROM row_sum")  # intended changes, no damage
         db.commit()
         db.close()
         w = p.workflow([p.path("a.smi")], READ + """  rank:
@@ -91,11 +91,11 @@ def sums_weights_caution_and_bounds_are_as_documented():
         rows = list(csv.DictReader(gzip.open(p.path("run", "hits.csv.gz"), "rt")))
         assert len(rows) == len(got) and "gap stdev (eV)" in rows[0] and 'sol, "log" (log(mol/l))' in rows[0]
         assert p.one("SELECT count(*) FROM v_hits") == 4 * len(got)
-        # Predictions that are called as our own columns are.
+        # Predictions whose names are those of columns of the program.
         for header, row in ((list(rows[0]), rows[0]), *((x.fieldnames, next(x)) for x in [csv.DictReader(
                 p.run(*command)[1].splitlines()) for command in (("export", "csv", "run"), ("top", "--csv", "run"))])):
             assert len(set(header)) == len(header) and float(row["logp predicted"]) == 42 != float(row["logp"]), header
-            # Properties come in the order of their names, whatever order they came into the database.
+            # Properties are in the order of their names, whatever their order in the database.
             places = [header.index(c) for c in ("energy (kcal/mol) predicted", "gap (eV)", "logp predicted", 'sol, "log" (log(mol/l))')]
             assert places == sorted(places), header
         assert float(rows[0]["energy (kcal/mol) predicted"]) == 42 and rows[0]["energy (kcal/mol)"] == ""
@@ -137,7 +137,7 @@ def conformers_of_hits_are_written_as_sdf():
 
 
 def a_replaced_model_leaves_no_rows_behind():
-    """Another name, another unit: the same as if the first had never been."""
+    """After a change of name and unit the result is as if the first had never existed."""
     with Project() as p:
         model = open(os.path.join(os.path.dirname(__file__), "../../workflows/models/esol.safetensors"), "rb").read()
         p.put("a.safetensors", model)
@@ -158,7 +158,7 @@ def a_replaced_model_leaves_no_rows_behind():
 
 
 def series():
-    """Molecules from the wild, and 300 of one ring that come before them all, and 60 without one; mixed."""
+    """Real molecules, 300 with one ring that rank before them, and 60 without rings; in mixed order."""
     made = ["c1c(I)c(I)c(%s)c(I)c1%s m%d.%d" % ("C" * i, "C" * j, i, j) for i in range(1, 25) for j in range(1, i + 1)]
     made += ["I%sC(I)(I)%sI a%d" % ("C" * i, "C" * (60 - i), i) for i in range(1, 31)]
     wild = lines_of(data("library.smi"), 150).decode().splitlines()
@@ -173,7 +173,7 @@ def features_of(p, workdir="run"):
 
 
 def walked(order, features, top, by, limit):
-    """Rows of hit, and how many were passed over: best first, one after the other."""
+    """Walks from the best on: rows of `hit`, and the number of molecules left out."""
     hits, passed = [], 0  # [mol_id, cluster, n_similar]
     for mol_id in order:
         if len(hits) == top:
@@ -217,7 +217,7 @@ def a_diverse_ranking_is_a_plain_walk_best_first():
             assert said in err.replace(",0", "0"), (said, err)
             rounds += len(want) + passed > 4 * max(top, 64)  # more than the first batch was needed
         assert rounds >= 1
-        # What a hit stands for is told wherever hits are.
+        # The number of molecules that a hit represents is shown wherever hits are shown.
         p.run("run", w, "-q", "stages.rank.top=100", "stages.rank.diversity={by: scaffold, at_most: 2}")
         want = [(str(c), str(n)) for c, n in p.rows("SELECT cluster, n_similar FROM hit ORDER BY rank")]
         assert any(int(n) > 200 for _, n in want) and any(str(i + 1) != c for i, (c, _) in enumerate(want))
@@ -227,7 +227,7 @@ def a_diverse_ranking_is_a_plain_walk_best_first():
         p.run("report", "run")
         assert "at most 100 molecules, at most 2 of a scaffold" in open(p.path("run/report.html")).read()
         assert "diversity.by: scaffold -> similarity" in p.run("explain", w, "rank", "stages.rank.diversity.by=similarity")[1]
-        # Back to what it was, to the byte; nothing of it is in the key of a ranking without.
+        # Without diversity the ranking is again the same bytes, and its key has nothing of it.
         assert "diversity.by: scaffold -> none\n" in p.run("explain", w, "rank")[1]
         p.run("run", w, "-q")
         why = p.run("explain", w, "rank", "stages.rank.diversity.by=similarity", "stages.rank.actives=x", expect=None)[1]
@@ -243,12 +243,12 @@ def a_diverse_ranking_needs_structures_and_says_so():
         w = p.workflow(["a.smi"], READ + "  rank: {objectives: [{property: mw, goal: maximise}], top: 5}\n")
         p.run("run", w, "-q")
         os.remove(p.path("run/features.db"))
-        # Without: nobody misses them.
+        # A ranking without diversity does not need structures.
         assert "nothing ran" in p.run("run", w)[1]
         assert "its blocks are missing in features.db" in p.run("plan", w, "stages.rank.diversity.by=scaffold")[1]
         p.run("run", w, "-q", "stages.rank.diversity.by=scaffold")
         assert p.one("SELECT count(cluster) FROM hit") == 5
-        # After a merge that did not need them: who can fetch them is named, and does.
+        # After a merge that did not copy structures, a message names the command that fetches them, and it does.
         for shard in ("0/2", "1/2"):
             p.run("run", w, "-q", "--shard", shard, "workdir=merged")
         p.run("merge", w, "-q", "workdir=merged")
@@ -301,7 +301,7 @@ def pareto_fronts_are_those_of_the_definition():
         db.execute("INSERT INTO property(property_id, name, unit, task, better) VALUES(7,'gap','eV','regression','low')")
         db.execute("INSERT INTO score(mol_id, property_id, mean, stdev, n_models) SELECT mol_id, 7, (mol_id*37%101)/10.0, (mol_id%7)/10.0, 3 "
                    "FROM molecule WHERE mol_id%11<>4")
-        db.execute("DELETE FROM row_sum")  # the changes are on purpose
+        db.execute("DELETE FROM row_sum")  # intended changes, no damage
         db.commit()
         db.close()
         rows = p.rows("SELECT mol_id, inchikey, mw, hbd, rotb, logp, tpsa, mean, stdev FROM molecule LEFT JOIN score USING(mol_id)")
@@ -344,7 +344,7 @@ def mistakes_in_the_settings_are_all_reported_at_once():
         w = p.workflow([p.path("a.smi")], READ + "  rank: {objectives: [{property: gapp, goal: minimise}]}\n")
         _, _, err = p.run("run", w, expect=2)
         assert "gapp" in err and "nothing is scored" in err, err
-        # An empty ranking is no error, but it is said.
+        # An empty ranking is no error, but a message reports it.
         w = p.workflow([p.path("a.smi")], READ + "  rank: {objectives: [{property: mw, goal: minimise, at_least: 5000}]}\n")
         _, _, err = p.run("run", w)
         assert "no molecule satisfies" in err, err
@@ -367,7 +367,7 @@ def a_condition_is_refused_with_its_line_and_column():
                 place = "w.yaml:%d:%d: %s: %s: " % (line, 5 + len(key) + 3 + at, stage, key)
                 assert place in err and says in err, (place, says, err)
                 p.run("check", w, "stages.%s.%s=mw < 500" % (stage, key))
-        # From the command line there is no place, but the reason.
+        # A setting from the command line has no line number, but a reason.
         assert "did you mean mw" in p.run("check", w, "stages.rank.where=mv > 1", expect=2)[2]
 
 
@@ -409,7 +409,7 @@ def outputs_are_never_files_of_the_run():
         p.run("run", w, "-q")
 
         def files():
-            return sorted(f for f in os.listdir(p.path("run")) if not f.endswith(("-wal", "-shm")))  # those a reader of SQLite leaves
+            return sorted(f for f in os.listdir(p.path("run")) if not f.endswith(("-wal", "-shm")))  # files that SQLite leaves after reading
 
         was = files()
         for name in ("results.db-wal", "results.db", ".lock", "heartbeat.json", "self/features.db-shm", "link/../results.db-journal"):
@@ -439,7 +439,7 @@ def a_foreign_database_cannot_read_or_write_files():
         assert "unsafe use of" in p.run("query", "run", expect=1)[2]  # the list of tables asks what columns each view has
         p.run("run", w, "-q", "--force", "rank", "stages.rank.top=2")
         assert p.rows("SELECT * FROM molecule") == before and p.one("SELECT count(*) FROM hit") == 2
-        # A table that a run reads and that is a view of what gives an address.
+        # A view with the name of a table of the run, which would return an address of memory.
         db = sqlite3.connect(p.path("run/results.db"))
         db.executescript("DROP TABLE hit; CREATE VIEW hit AS SELECT 1 AS rank, 1 AS mol_id, hex(fts3_tokenizer('simple')) AS objective, NULL AS "
                          "front, NULL AS cluster, NULL AS n_similar; DELETE FROM row_sum;")

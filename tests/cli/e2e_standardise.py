@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What `prepare` does before anything is built: neutral forms and structural alerts."""
+"""What `prepare` does before it builds structures: neutral forms and structural alerts."""
 import csv
 import io
 import os
@@ -186,7 +186,7 @@ def real_molecules_keep_their_atoms_at_any_ph():
 ESOL = os.path.join(os.environ["MOLSIEVE_SOURCE"], "workflows/data/esol.csv")
 RULES_FILE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../workflows/data/alerts.smarts")
 
-# What each rule that comes along has to find, and what it must leave alone.
+# For each supplied rule a molecule that it must match and one that it must not match.
 RULES = {
     "acyl halide": ("CC(=O)Cl O=C(F)c1ccccc1", "CC(=O)CCl ClC=C"),
     "sulfonyl halide": ("CS(=O)(=O)F Cc1ccc(cc1)S(=O)(=O)Cl", "CS(=O)(=O)N CS(=O)(=O)CC(F)(F)F"),
@@ -274,7 +274,7 @@ def alerts_are_shown_wherever_molecules_are():
         p.run("report", "run", "-o", p.path("r.html"))
         page = re.sub("<[^>]*>", " ", open(p.path("r.html")).read())
         assert re.search(r"aldehyde +3 +0 +epoxide +1 +0 +per oxide +1 +0 ", page.replace("\n", " ")), page[:3000]
-        # Comments and the name of the file are nothing to run again for, other rules are; structures stay.
+        # Changed comments or a new file name rerun nothing; changed rules do, but structures are kept.
         os.rename(p.path("rules.smarts"), p.path("other.smarts"))
         p.put("other.smarts", "[CX3;H1](=O)[#6] aldehyde\nC1OC1 epoxide\n[#6][CX3;H1]=O aldehyde\n")
         assert "again" not in p.run("plan", w, "stages.prepare.alerts.file=other.smarts")[1]
@@ -284,7 +284,7 @@ def alerts_are_shown_wherever_molecules_are():
         assert p.one("SELECT message FROM event WHERE message LIKE '%structures built%' ORDER BY event_id DESC") == \
             "0 structures built, 5 from the cache"
         assert p.rows("SELECT titles FROM v_hits ORDER BY 1") == [("aldehyde",), ("both",), ("ethanol",), ("other",)]
-        # Without rules there is nothing to tell.
+        # Without rules nothing is shown.
         plain = p.workflow([p.path("a.smi")], stages.replace(", alerts: {file: rules.smarts, rules: [\"OO per oxide\"]}", "") % "")
         p.run("run", plain, "-q")
         assert p.rows("SELECT DISTINCT alerts FROM molecule") == [(None,)]
@@ -303,7 +303,7 @@ def molecules_with_alerts_can_be_set_aside():
             ("ethanol", "ok", None, 1), ("aldehyde", "filtered", "alerts: aldehyde", None),
             ("both", "filtered", "alerts: aldehyde, epoxide", None), ("again", "duplicate", None, 1), ("bad", "failed", None, None),
             ("aldehyde2", "filtered", "alerts: aldehyde", None), ("amine", "ok", None, 7)]
-        built = p.one("SELECT message FROM event WHERE message LIKE '%structures%'")  # of two ethanols and the amine only
+        built = p.one("SELECT message FROM event WHERE message LIKE '%structures%'")  # only of the two ethanols and the amine
         assert sum(int(n) for n in re.findall("[0-9]+", built)) == 3, built
         p.run("report", "run", "-o", p.path("r.html"))
         page = re.sub("<[^>]*>", " ", open(p.path("r.html")).read()).replace("\n", " ")
@@ -357,18 +357,18 @@ def wrong_rules_are_reported_with_their_place():
             return p.run("check", p.workflow([p.path("a.smi")], stages % (file, rules)), *more, expect=2)[2]
         said = check("bad.smarts", '["C=O fine", "[CH no"]')
         for place in ("bad.smarts:2:13: ", "bad.smarts:4:5: ", "w.yaml:10:52: "):
-            assert place + "alerts: not a SMARTS" in said, said
+            assert place + "alerts: Open Babel cannot read this SMARTS" in said, said
         assert said.count("\n") == 4, said
         said = check("worse.smarts")
         for line, words in enumerate(("there is no name", "no comma", "printable", "1000 characters", "100 characters")):
             assert re.search(r"worse.smarts:%d:1: alerts: .*%s" % (line + 1, words), said), (words, said)
-        p.put("deadly.smarts", "C=O fine\nn1nnnc2cccc1n:1:c(:c(:c(:c(:c:%12 dies\nC( bad\n")  # aborts the library's parser
+        p.put("deadly.smarts", "C=O fine\nn1nnnc2cccc1n:1:c(:c(:c(:c(:c:%12 dies\nC( bad\n")  # aborts Open Babel's parser
         said = check("deadly.smarts")
-        assert re.search(r"deadly.smarts:2:\d+: alerts: not a SMARTS", said) and "deadly.smarts:3:3: " in said, said
+        assert re.search(r"deadly.smarts:2:\d+: alerts: Open Babel cannot read this SMARTS", said) and "deadly.smarts:3:3: " in said, said
         assert "there is no rule in" in check("none.smarts") and "w.yaml:10:13" in check("none.smarts")
         assert "many.smarts:2001:1: alerts: more than 2000 rules" in check("many.smarts")
         assert "more than 1 MiB" in check("large.smarts")
-        assert "no rules to filter by" in check("null", "[]", "stages.prepare.alerts.action=filter")
+        assert "action filter needs rules" in check("null", "[]", "stages.prepare.alerts.action=filter")
         assert "No such file" in check("other.smarts")
         assert "no alert rules are set" in check("null", "[]", "stages.rank.where=mw < 500 and alerts = ''")
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""`molsieve energy`: MMFF94 energies of the validation suite through the program, and what it says of records without one."""
+"""`molsieve energy`: MMFF94 energies of the validation suite through the program, and its messages for records without one."""
 import csv
 import gzip
 import io

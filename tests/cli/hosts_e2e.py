@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Ranks on several hosts: network namespaces with a cable each to a common switch, and host names of their
-own. What crosses the cables can be cut off, which no process notices by itself. Wants root and iproute2."""
+own. A cable can be cut, which no process notices by itself. Needs root and iproute2."""
 import os
 import shutil
 import subprocess
@@ -50,7 +50,7 @@ class Hosts:
         self.ip("s", "link set c%d %s" % (i, state))
 
     def start(self, p, *args):
-        """One rank a host; the first host has the port that all meet at."""
+        """One rank per host; all connect to a port of the first host."""
         children = []
         for rank in range(self.n):
             env = dict(os.environ, RANK=str(rank), WORLD_SIZE=str(self.n), LOCAL_RANK="0", MASTER_ADDR=SUBNET + "1", MASTER_PORT="29511")

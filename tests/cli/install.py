@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""`cmake --install` of this build: what an administrator gets."""
+"""`cmake --install` of this build gives an administrator a program that works."""
 import json
 import os
 import re

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Job scripts: what they say, and what comes of them in a real Slurm and under stubs of
+"""Job scripts: their text, and their effect in a real Slurm and under stubs of
 qsub and bsub that execute them."""
 import os
 import shutil
@@ -20,7 +20,7 @@ CHEM = os.path.join(os.path.dirname(os.path.abspath(sieve.PROGRAM)), "molsieve-c
 LINE = {"slurm": "#SBATCH", "pbs": "#PBS", "lsf": "#BSUB", "sge": "#$"}
 
 
-# Stands before the worker: lets its greeting through, then waits at the gate.
+# Runs in front of the worker: passes its greeting on, then waits while the gate is closed.
 GATE = """import os, select, socket, subprocess, sys, time
 ours, its = socket.socketpair()
 outside = socket.socket(fileno=os.dup(0))
@@ -114,7 +114,7 @@ def scripts_ask_for_what_the_settings_say():
             assert ARRAY[kind] in directives(text, kind) and '--shard "$shard/8"' in text, text
             text = script(kind, "--array", "8", "--merge", "name=it's")
             gpus = [line for line in directives(text, kind) if "gpu" in line]
-            assert not gpus, gpus  # what is left after the merge has no network
+            assert not gpus, gpus  # the stages after the merge compute no network
             text = script(kind, "--array", "8", "--merge", "name=it's")
             assert " --of 8 &&\n" in text and "it'\\''s" in text and "shard=" not in text, text
         assert "only stage train works in several tasks" in script("slurm", "-N", "2", expect=2)
@@ -125,7 +125,7 @@ def scripts_ask_for_what_the_settings_say():
         assert "name the scheduler" in p.run("script", "w.yaml", expect=2, env=dict(os.environ, PATH=p.dir))[2]
 
 
-# ---- stubs that execute what they are sent
+# ---- stubs that execute the scripts they get
 
 # qsub of PBS and of Grid Engine, bsub: run the script at once, an array task after task, with the variables
 # of the real one, and again when it asks for that. The gate opens at the second start of a job.
@@ -167,7 +167,7 @@ for task in range(int(array[1]), int(array[2]) + 1) if array else [None]:
 print({"pbs": job + ("[]" if array else "") + ".srv", "lsf": "Job <%%s> is submitted to queue <normal>." %% job,
        "sge": job + (".1-%%s:1" %% array[2] if array else "")}[kind])
 """
-# A second is left of the job while the gate is closed.
+# The job has one second left while the gate is closed.
 LIMIT = {
     "pbs": ("qstat", """#!/bin/sh
 [ "$1 $2" = "-f 11.srv" ] && echo "    Resource_List.walltime = 00:00:50" &&

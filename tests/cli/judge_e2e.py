@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Models are judged: beside nearest neighbours, on labels they have never seen, and calibrated again."""
+"""Models are compared with nearest neighbours, evaluated on new labels, and calibrated again."""
 import hashlib
 import json
 import os
@@ -89,10 +89,10 @@ def a_model_worse_than_a_baseline_is_not_recommended():
         assert says in p.run("model", "info", path)[1]
         assert says in p.run("run", "w.yaml", "workdir=bad", "storage.features=features.db", "stages.train.epochs=1", "stages.train.optimiser={lr: 1e-9, min_lr: 1e-10}")[1]
         assert says in read_page(p, "bad")[0].text
-        # One that wins is not spoken of.
+        # A model that wins gets no message.
         db = sqlite3.connect(p.path("bad/results.db"))
         db.execute("UPDATE evaluation SET value=0 WHERE metric='mae'")
-        db.execute("DELETE FROM row_sum")  # the changes are on purpose
+        db.execute("DELETE FROM row_sum")  # intended changes, no damage
         db.commit()
         db.close()
         assert "no better" not in read_page(p, "bad")[0].text
@@ -152,7 +152,7 @@ def an_existing_model_is_evaluated_on_new_labels():
                          (len(new), 100 * told["new", "coverage90"][0], len(inside)), out), out
         assert "simple prediction" not in out and "Coverage of interval90" in read_page(p, "judge")[0].text
         assert "nothing ran" in out
-        # The molecules of the training are asked for by name.
+        # `on: [train]` asks for the training molecules.
         judge(p, MAP + ", on: [train, new]")
         assert stored(p, "judge")["train", "mae"][1] == len(domain(path)) < 120 - len(new)
 
@@ -179,22 +179,23 @@ def molecules_that_chose_the_epoch_do_not_calibrate():
         told = "120 labelled molecules, %d of them in its training, %d in its validation, %d for calibration, 0 new" % tuple(
             len(parts[k]) for k in ("train", "valid", "test"))
         assert p.one("SELECT count(*) FROM event WHERE instr(message,?)", told, workdir="judge") == 1 and "best epoch" not in says, says
-        # They are not new either; a calibrated file still lists them.
+        # Validation molecules are not new either; a calibrated file still lists them.
         judge(p, MAP, name="new")
         assert stored(p, "new")["new", "mae"][1] == len(parts["test"])
         assert blocks(p.path("judge/models/old-calibrated.safetensors")) == blocks(path)
-        # A model that starts from it has met all that it met.
+        # A model that starts from another lists the molecules of that one, too.
         p.workflow(["in.sdf"], train_stages().replace("  train:\n", "  train:\n    start: some\n"), name="w2.yaml", extra="models: {some: {path: some.safetensors}}\n")
         p.run("run", "w2.yaml", "-q", "workdir=next", "stages.train.epochs=1", "stages.split.fractions={train: 0.1, valid: 0.1, test: 0.8}")
         every, met = blocks(p.path("next/models/e2e.safetensors"))
         assert every and met >= parts["train"] | parts["valid"]
-        # A file that lists some, or is of an earlier version, is warned of.
+        # A file that lists only some, or is of an earlier version, causes a warning.
         train(p, "few", "stages.train.domain=5")
         assert blocks(p.path("few.safetensors"))[0] is False and len(blocks(p.path("few.safetensors"))[1]) == 5
-        assert "does not list all molecules that chose its best epoch" in judge(p, MAP + ", calibrate: true", name="afew", model="few")[2]
+        says = judge(p, MAP + ", calibrate: true", name="afew", model="few")[2]
+        assert "lists only some of its validation molecules and of those of its start model" in says, says
         forget(path, p.path("before.safetensors"))
         says = judge(p, MAP + ", calibrate: true", name="abefore", model="before")[2]
-        assert "is of an earlier version and does not list the molecules that chose its best epoch" in says and "new intervals are too small" in says, says
+        assert "lists none of its validation molecules" in says and "new intervals are too small" in says, says
         assert "molecules not listed" in p.run("model", "info", "before.safetensors")[1]
 
 
@@ -249,13 +250,13 @@ def a_model_is_calibrated_again_with_the_same_weights():
         assert told["calibration"]["data"][0]["file"] == "in.sdf" and told["training"] == json.loads(was["provenance"])["training"]
         assert "calibrated  " in p.run("model", "info", made)[1] and "calibrated  " not in p.run("model", "info", path)[1]
         assert "weights" not in p.run("model", "diff", path, made, expect=1)[1]
-        # It is a result like others: made again where it is gone, and only there.
+        # The calibrated file is a result: if it is deleted it is written again, and nothing else.
         assert "nothing ran" in p.run("run", "judge.yaml")[1]
         first = open(made, "rb").read()
         os.remove(made)
         p.run("run", "judge.yaml", "-q")
         assert open(made, "rb").read() == first
-        # One half calibrates, the other half is new; of what calibrated, coverage says nothing.
+        # One half calibrates, the other half is new; coverage on the calibrating half is not reported.
         shutil.copy(made, p.path("again.safetensors"))
         says = "".join(judge(p, MAP, name="again", model="again")[1:])
         assert "was calibrated on one of the input files" in says, says

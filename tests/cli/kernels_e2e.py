@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Scores depend on the set of kernels from the seventh digit on: the set is stored, told of and can be pinned."""
+"""Scores depend on the set of kernels from the seventh digit on: the set is stored, reported and can be chosen."""
 import itertools
 import json
 import os
@@ -63,7 +63,7 @@ def a_set_of_kernels_gives_the_same_bytes_for_any_jobs():
         for a, b in itertools.combinations([n for n in here if n != "amx"], 2):
             assert got[a] != got[b], (a, b)
             assert all(abs(x - y) <= 1e-4 * (1 + abs(x)) for (_, x), (_, y) in zip(got[a], got[b]))
-        # Pinned, it is another result; a set that the machine lacks, or that something else overrides, is refused with its place.
+        # A chosen set gives another key; a set that the machine lacks, or that another setting overrides, is refused with its place.
         assert "kernels: auto -> portable" in p.run("explain", s, "score", "stages.score.kernels=portable", "workdir=env-" + here[0])[1]
         assert "MOLSIEVE_CPU=portable forces another set" in p.run("check", s, "stages.score.kernels=avx2", env=env("portable"), expect=2)[2]
         assert "is for engine cpu, but engine is set to another" in p.run("check", s, "stages.score.kernels=portable", "stages.score.engine=ref", expect=2)[2]
@@ -84,7 +84,7 @@ def shards_and_resumes_with_other_kernels_are_reported():
         assert told in err and pins in err and "cpu portable" in err, err
         assert len(levels(p, "score")) == 2
         assert p.one("SELECT count(*) FROM event WHERE level='warn' AND stage='score'", workdir="score") == 1
-        # Pinned: no word, and the rows of a single run on another machine.
+        # With a chosen set there is no warning, and the rows are those of a single run on another machine.
         for k in "01":
             p.run("run", s, "-q", "--shard", k + "/2", "stages.score.kernels=portable", "workdir=pinned")
         assert told not in p.run("merge", s, "stages.score.kernels=portable", "workdir=pinned")[2]
@@ -119,7 +119,7 @@ SMILES = "CCO a\nCC(C)CC(=O)NC1CCCCC1 b\nc1ccccc1CCN c\nCOC(=O)C1CCN(C)C1 d\nCC1
 
 
 def structures_of_different_machines_are_reported():
-    """Built structures depend on the C library's functions, which it takes by the processor: here it is told that there is no FMA."""
+    """Built structures depend on the C library's functions, which it chooses for the processor: here it is told that there is no FMA."""
     plain = dict(os.environ, GLIBC_TUNABLES="glibc.cpu.hwcaps=-FMA,-FMA4,-FMA_Usable,-FMA4_Usable")
     with sieve.Project() as p:
         p.put("in.smi", SMILES)
@@ -141,7 +141,7 @@ def structures_of_different_machines_are_reported():
             p.run("run", s, "-q", "workdir=" + workdir, env=dict(plain, MOLSIEVE_FAULT="prepare.unit.after_commit:2"), expect=137)
             _, _, err = p.run("run", s, "workdir=" + workdir, env=again)
             assert (told in err) == says, err
-        # The cache of structures in features.db does not hand those of the other machine on.
+        # The cache of structures in features.db does not return those of the other machine.
         p.run("run", s, "-q", "workdir=there", "stages.prepare.keep=mw < 900")
         p.run("run", s, "-q", "workdir=here", "stages.prepare.keep=mw < 900")
         assert p.run("db", "digest", "here")[1] == p.run("db", "digest", "there")[1]

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""scripts/check_layers.sh sees what it is there for: a small tree and this one, each with one fault."""
+"""scripts/check_layers.sh finds each fault that it must find, in a small tree and in this one."""
 import os
 import shutil
 import subprocess
@@ -37,7 +37,7 @@ SMALL = {
     "stages/steps/a.c": '#include <stdio.h>\n#include "stages/steps/a.h"\n  #  include "pipeline/base/text.h"\n#include "stages/made.h"\n',
     "stages/steps/b.h": '#include "pipeline/run/run.h"\n',
 }
-# What is added to which file (a new one where there is none), and what must be said.
+# (what is added, to which file, which may be new, and the message that must appear)
 FAULTS = [
     ("pipeline/base/text.h", '#include "pipeline/run/run.h"\n', "pipeline/base/text.h:1: pipeline/base may not include pipeline/run/run.h"),
     ("pipeline/run/run.c", '#include "stages/steps/a.h"\n', "pipeline/run/run.c:2: pipeline/run may not include stages/steps/a.h"),

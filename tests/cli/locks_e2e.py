@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Lock files that somebody deletes: the one who held it stores nothing more."""
+"""When a lock file is deleted, the run that held it stores nothing more."""
 import os
 import signal
 import sqlite3
@@ -40,7 +40,7 @@ def nobody_writes(path):
 
 
 def stopped_between_units(child, folder, least):
-    """Stops it when it has stored some units and holds no database."""
+    """Stops the process when it has stored some units and holds no lock of a database."""
     while units(folder + "/results.db") < least:
         assert child.poll() is None, child.stderr.read()
         time.sleep(0.01)
@@ -80,7 +80,7 @@ def a_second_run_after_the_lock_was_deleted_ends_the_first():
 
 
 def a_merge_without_its_lock_replaces_nothing():
-    """Deleted in the middle of it: what stands in its place stays."""
+    """The lock is deleted during the merge: the file that replaced it stays."""
     with Project() as p:
         p.put("in.smi", lines_of(data("library.smi"), 300))
         p.workflow(["in.smi"], STAGES)
@@ -91,7 +91,7 @@ def a_merge_without_its_lock_replaces_nothing():
             pass
         os.unlink(p.path("run/.lock"))
         said = child.communicate(timeout=120)[1].decode()
-        if child.returncode != 0:  # else it was done before
+        if child.returncode != 0:  # otherwise the merge was done before
             assert child.returncode == 4 and "lock" in said, (child.returncode, said)
             assert not os.path.exists(p.path("run/results.db"))
         p.run("merge", "w.yaml")

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Ensembles: `train.members` networks of one workflow, learned one after the other, judged and scored together."""
+"""Ensembles: `train.members` networks of one workflow, trained one after the other, evaluated and scored together."""
 import os
 import re
 import shutil
@@ -30,7 +30,7 @@ NAMES = ["e2e-1", "e2e-2", "e2e-3"]
 
 def begin(p, targets, ranked, members=3):
     p.put("in.sdf", labelled(90)[0])
-    stages = STAGES.replace("split: {", "split: {method: time, column: gap, ")  # no matter of the seed
+    stages = STAGES.replace("split: {", "split: {method: time, column: gap, ")  # independent of the seed
     p.workflow(["in.sdf"], stages + TRAIN % (targets, members) + REST % ranked)
     p.run("run", "w.yaml", "-q", "--until", "split")
 
@@ -64,13 +64,13 @@ def members_are_learned_and_scored_together():
         assert [m["name"] for m in meta] == NAMES
         seed = meta[0]["provenance"]["seed"]
         assert [m["provenance"]["seed"] for m in meta] == [seed, seed + 1, seed + 2]
-        # Each is what one network of its seed would be.
+        # Each member is the same as a single network of its seed.
         for k in (2, 1, 0):
             p.run("run", "w.yaml", "-q", "workdir=single", "stages.train.members=1", "seed=%d" % (seed + k),
                   "stages.rank.objectives=[{property: gap, goal: maximise}]")
             assert tensors(p.path("single/models/e2e.safetensors"))[0] == tensors(p.path("run/models", NAMES[k] + ".safetensors"))[0], k
         assert p.rows("SELECT DISTINCT n_models, stdev FROM score", workdir="single") == [(1, None)]
-        # Scores are means over them, with their spread and the widest of their intervals.
+        # Scores are means over the members, with their standard deviation and the widest of their intervals.
         said = {}
         for mol, value in p.rows("SELECT mol_id, value FROM prediction ORDER BY mol_id, model_id"):
             said.setdefault(mol, []).append(value)
@@ -96,7 +96,7 @@ def members_are_learned_and_scored_together():
         status, text = ranks_e2e.Started(p, 2, "workdir=ranks").end()
         assert status == [0, 0], text
         assert files(p, "ranks") == made
-        # A file that is gone is made again.
+        # A deleted file is written again.
         os.remove(p.path("run/models/e2e-2.safetensors"))
         p.run("run", "w.yaml", "-q")
         assert files(p) == made
@@ -153,10 +153,10 @@ def wrong_member_counts_and_names_are_refused():
             p.workflow(["in.sdf"], STAGES + TRAIN % (targets, members))
             err = p.run("check", "w.yaml", expect=2)[2]
             assert told in err and re.search(r"w\.yaml:\d+:\d+", err), (members, err)
-        # A model in `models` may not be called as a member is.
+        # A model in `models` may not have the name of a member.
         p.workflow(["in.sdf"], STAGES + TRAIN % (GAP, 2) + "  score: {models: [e2e-2]}\n", extra="models:\n  e2e-2: {path: in.sdf}\n")
         err = p.run("check", "w.yaml", expect=2)[2]
-        assert "e2e-2 is the name of the model that this workflow trains" in err, err
+        assert "e2e-2 is also the name of the model that this workflow trains" in err, err
 
 
 if __name__ == "__main__":

@@ -39,7 +39,7 @@ def image(sdf):
 
 
 def scores(p, file, *change, basis="", mode="nodes", model="run/models/e2e.safetensors"):
-    """By number of the record."""
+    """Scores by the number of the record."""
     p.workflow([file], SCREEN % (basis, mode), name="s.yaml", workdir="s", extra=MODELS % model)
     shutil.rmtree(p.path("s"), ignore_errors=True)
     p.run("run", "s.yaml", "-q", *change)
@@ -56,7 +56,7 @@ def max_apart(p, *change, **more):
 
 
 def begin(p, parity=None):
-    """Trains a network of this parity, or of the default one."""
+    """Trains a network of this parity, or of the default parity."""
     sdf = labelled(N)[0]
     p.put("in.sdf", sdf)
     p.put("image.sdf", image(sdf))
@@ -72,7 +72,7 @@ def a_published_network_is_averaged_by_default():
         assert max_apart(p, mode="exact") < 1e-5
         assert max_apart(p, basis="  basis: {kind: frame_f32}\n") < 1e-5
         assert max_apart(p, basis="  basis: {kind: frame_q15}\n") < 1e-3
-        # What `evaluate` judges is what `score` gives, with either setting.
+        # `evaluate` measures what `score` gives, with either setting.
         for how in ("average", "as_is"):
             p.workflow(["in.sdf"], TRAIN % ", parity: both" + "  score: {}\n")
             p.run("run", "w.yaml", "-q", "stages.score.mirror=" + how, "stages.evaluate.mirror=" + how)

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Training over NCCL: the plugin's own text on an emulated NCCL, real processes, with and without MPI."""
+"""Training over NCCL: the plugin's source, compiled with an emulated NCCL; real processes, with and without MPI."""
 import json
 import os
 import re
@@ -24,7 +24,7 @@ def env(devices, **more):
 
 
 def ranks_over_nccl_give_the_same_model():
-    """The CPU's engine, sums over NCCL; bytes over TCP and, under mpirun, over MPI."""
+    """Engine cpu, sums over NCCL; other bytes over TCP or, under mpirun, over MPI."""
     with sieve.Project() as p:
         prepare(p, mpi=False)
         p.run("run", "w.yaml", "-q", copy(p, "whole"))
@@ -47,10 +47,10 @@ def ranks_over_nccl_give_the_same_model():
 
 
 def ranks_on_emulated_gpus_give_the_same_model():
-    """Steps and sums stay on the GPUs, one a rank; `auto` takes NCCL. A GPU without memory is that of its rank."""
+    """Steps and sums stay on the GPUs, one per rank; `auto` chooses NCCL. If a GPU has no memory, its rank reports it."""
     with sieve.Project() as p:
         prepare(p, 30, shards=3, mpi=False)
-        gpu = GPU + ["stages.train.epochs=3"]  # of which one is measured beside the steps of the next
+        gpu = GPU + ["stages.train.epochs=3"]  # the validation of one runs beside the steps of the next
 
         def model(n, *args, **more):
             status, text = Started(p, n, copy(p, "ranks"), *gpu, *args, **env(n, **more)).end()
@@ -67,8 +67,8 @@ def ranks_on_emulated_gpus_give_the_same_model():
         scaled = model(1, fp16)
         assert model(2, fp16) == scaled != want
         skipped = lambda trained: json.loads(trained[0][1]["provenance"])["training"]["skipped_steps"]
-        assert skipped(scaled) > 0  # by the scale of the loss
-        over_tcp = model(2, fp16, "stages.train.ranks=tcp")  # sums, optimiser and scale are the CPU's, which rounds differently
+        assert skipped(scaled) > 0  # because of the scale of the loss
+        over_tcp = model(2, fp16, "stages.train.ranks=tcp")  # sums, optimiser and scale are computed on the CPU, which rounds differently
         assert model(3, fp16, "stages.train.ranks=tcp") == over_tcp != scaled
         assert skipped(over_tcp) == skipped(scaled)
         for devices, rank in (("all", 1), ("[1, 0]", 0)):
@@ -78,7 +78,7 @@ def ranks_on_emulated_gpus_give_the_same_model():
 
 
 def without_room_for_a_second_engine_validation_waits():
-    """The least memory that a training fits in has no room for what would measure held-out molecules beside it."""
+    """With the least memory that a training fits in, there is no room for a second engine that predicts held-out molecules."""
     with sieve.Project() as p:
         prepare(p, 30, shards=2, mpi=False)
         gpu = GPU + WIDER + ["stages.train.epochs=1", "stages.train.batch.molecules=4"]
@@ -99,7 +99,7 @@ WIDER = ["stages.train.model.channels=16", "stages.train.model.layers=2"]  # sev
 
 
 def members_learn_one_after_the_other_on_emulated_gpus():
-    """Several trainings of one engine and one communicator: the first is what it is alone, whatever the number of ranks."""
+    """Several trainings with one engine and one communicator: the first gives what it gives alone, for any number of ranks."""
     with sieve.Project() as p:
         prepare(p, 30, shards=2, mpi=False)
 
@@ -115,7 +115,7 @@ def members_learn_one_after_the_other_on_emulated_gpus():
 
 
 def a_sharded_optimiser_gives_the_same_model():
-    """Moments and average in slices, with clipping, without an average, with a scaled loss; elsewhere it changes nothing."""
+    """Moments and average in slices: with clipping, without an average, with a scaled loss. Without NCCL, `sharded` changes nothing."""
     with sieve.Project() as p:
         prepare(p, 30, shards=3, mpi=False)
         gpu = GPU + WIDER + ["stages.train.epochs=1"]
@@ -141,7 +141,7 @@ def a_sharded_optimiser_gives_the_same_model():
         alone = model(1, *cpu)
         for ranks in ("nccl", "tcp"):
             assert model(2, SHARDED, "stages.train.ranks=" + ranks, *cpu) == alone
-        other = p.path("other")  # a rank that was told something else
+        other = p.path("other")  # a rank that has another workflow
         with open(other, "w") as f:
             f.write('#!/bin/sh\nexec %s "$@" %s\n' % (sieve.PROGRAM, SHARDED))
         os.chmod(other, 0o755)
@@ -154,7 +154,7 @@ def a_sharded_optimiser_gives_the_same_model():
 
 
 def a_sharded_optimiser_resumes_with_other_ranks():
-    """Checkpoints are whole: mute, stopped, killed, and gone on with other numbers of ranks, sharded and not."""
+    """Checkpoints are complete: after a silent rank, a stop and a kill the training continues with other numbers of ranks, sharded or not."""
     with sieve.Project() as p:
         prepare(p, 30, shards=3, mpi=False)
         gpu = GPU + ["stages.train.epochs=20", "stages.train.rank_timeout=10s", "stages.train.checkpoint.every=1s"]
@@ -170,7 +170,7 @@ def a_sharded_optimiser_resumes_with_other_ranks():
             wait_for_metrics(p, "killed", seen)
             job.children[who].send_signal(sig)
             status, text = job.end()
-            assert status == end or status[0] == 0, (status, text)  # 0: it was at its end already
+            assert status == end or status[0] == 0, (status, text)  # 0: the run was already finished
             seen = p.one("SELECT count(*) FROM metric", workdir="killed")
         status, text = Started(p, 2, where, *gpu, SHARDED, **env(2)).end()
         assert status == [0, 0], (status, text)
@@ -178,7 +178,7 @@ def a_sharded_optimiser_resumes_with_other_ranks():
 
 
 def a_sharded_optimiser_checkpoints_within_an_epoch():
-    """It is due on rank 0 alone, but all give their slices; killed right after it, and gone on without slices."""
+    """Only rank 0 decides that a checkpoint is due, but all ranks send their slices; killed right after it, and continued without slices."""
     with sieve.Project() as p:
         prepare(p, 90, shards=3, mpi=False)
         gpu = GPU + WIDER + ["stages.train.epochs=1", "stages.train.batch.molecules=4", "stages.train.rank_timeout=5s"]
@@ -196,7 +196,7 @@ def a_sharded_optimiser_checkpoints_within_an_epoch():
 
 
 def a_rank_lost_between_gpus_ends_all_and_the_run_resumes():
-    """In its first batch; there, but no longer heard on NCCL: the others' steps wait for it on their GPUs. And killed."""
+    """A rank stops sending over NCCL in its first batch, but lives: the others' steps wait for it on their GPUs. Then a rank is killed."""
     with sieve.Project() as p:
         prepare(p, 30, shards=3, mpi=False)
         gpu = GPU + ["stages.train.epochs=7", "stages.train.rank_timeout=2s", "stages.train.checkpoint.every=1s"]

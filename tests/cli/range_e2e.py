@@ -55,7 +55,7 @@ def generated_3d_is_outside_a_model_of_measured_3d():
         rows = p.rows(ROWS, workdir="lib")
         assert [r[1] for r in rows] == ["outside"] * 3 and all(r[3] is None for r in rows)
         assert all("structure built (MMFF94), model trained on structures from file" in r[2].split("; ") for r in rows), rows
-        # Every place says it: the last lines of the run, top, the files, the report, the view.
+        # The domain is shown everywhere: the last lines of the run, top, the files, the report, the view.
         assert re.search(r"^3 of 3 scores of gap_ev are outside of the domain of the model, without interval: structure 3", out, re.M), out
         assert out.count("(no interval: outside domain)") == 3 and "+-" not in out
         top = p.run("top", "lib")[1]
@@ -71,7 +71,7 @@ def generated_3d_is_outside_a_model_of_measured_3d():
         assert p.rows("SELECT domain, count(*) FROM v_hits WHERE reasons LIKE '%structure%' GROUP BY 1", workdir="lib") == [("outside", 3)]
         told = json.loads(p.run("query", "--json", "SELECT domain, reasons, interval90 FROM v_hits ORDER BY rank", "lib")[1])
         assert all(r["domain"] == "outside" and r["interval90"] is None for r in told)
-        # A ranking of what is inside has nothing; one of the molecules as they were has some.
+        # A ranking of molecules inside is empty; with the original structures it has some.
         assert "empty" in "".join(p.run("run", "lib.yaml", "stages.rank.domain=inside")[1:]) and p.rows("SELECT * FROM hit", workdir="lib") == []
         screen(p, "same", ["dft"], RANK % "")
         rows = p.rows(ROWS, workdir="same")
@@ -104,7 +104,7 @@ def size_charge_rings_and_form_decide_the_domain():
             assert "structure" not in (reasons or ""), (s, reasons)
         assert rows[0][1] == "inside" and "8 of 9 scores of y are outside of the domain" in out, (rows[0], out)
         assert "atomic charge O-1 not in the training" in rows[1][2], rows[1]
-        # An older model: nothing is known, said once, and its similarity still works.
+        # An older model: the domain is unknown, which is reported once; its similarity still works.
         status, out, err = screen_smiles(p, "past", list(odd), ["old"], more=("-j", "2"))
         rows = p.rows(ROWS, workdir="past")
         assert [r[1] for r in rows] == [None] * len(odd) and all(r[2] is None and r[4] is not None for r in rows)
@@ -113,7 +113,7 @@ def size_charge_rings_and_form_decide_the_domain():
         assert "not known" in p.run("model", "info", "old.safetensors")[1]
         bad = p.run("check", "past.yaml", "+stages.rank={objectives: [{property: y, goal: maximise}], domain: inside}", expect=2)[2]
         assert "has no applicability domain" in bad, bad
-        # Beside a model that tells, what that one finds outside stays outside; the rest is unknown.
+        # Together with a model that has a range, molecules outside of that range are outside; for the others the domain is unknown.
         screen_smiles(p, "both", list(odd), ["new", "old"])
         alone = {r[0]: r[1] for r in p.rows(ROWS, workdir="lib")}
         assert {r[0]: r[1] for r in p.rows(ROWS, workdir="both")} == {s: "outside" if d == "outside" else None for s, d in alone.items()}
@@ -131,14 +131,14 @@ def unseen_elements_are_failure_rows_with_a_reason():
         status, out, err = p.run("run", "w.yaml", "stages.train.epochs=1", "stages.train.model.elements=[H, C, O]", "stages.evaluate.on=[test]")
         held = p.one("SELECT count(*) FROM molecule JOIN split USING(mol_id) WHERE formula GLOB '*[NF]*' AND part='test'")
         assert "%d test molecules have elements that model e2e has not seen" % held in err, err
-        # A second model scores them; one that cannot is no reason to stop.
+        # A second model scores them; a model that cannot does not stop the run.
         open(p.path("few.safetensors"), "wb").write(open(p.path("run/models/e2e.safetensors"), "rb").read())
         train(p, "all")
         screen(p, "two", ["all", "few"], RANK % "")
         assert p.rows("SELECT n_models, count(*) FROM score GROUP BY 1", workdir="two") == [(1, left), (2, 90 - left)]
         assert p.one("SELECT count(*) FROM failure WHERE stage='score' AND code='element'", workdir="two") == left
         assert p.one("SELECT failed FROM v_progress WHERE stage='score'", workdir="two") == 0
-        p.run("run", "two.yaml", "-q", "workdir=few", "stages.score.models=[few]", expect=3)  # it alone may not leave out so many
+        p.run("run", "two.yaml", "-q", "workdir=few", "stages.score.models=[few]", expect=3)  # alone, the model fails more molecules than allowed
 
 
 sieve.main([generated_3d_is_outside_a_model_of_measured_3d, size_charge_rings_and_form_decide_the_domain, unseen_elements_are_failure_rows_with_a_reason])

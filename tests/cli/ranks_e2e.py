@@ -23,7 +23,7 @@ def mpirun(n):
 
 
 class Launch:
-    """One start of the program under a launcher; its ranks are found by a mark in their environment."""
+    """One start of the program under a launcher; its ranks are found by a variable in their environment."""
 
     def __init__(self, p, launcher, *args, env=None):
         self.mark = "MOLSIEVE_TEST_MARK=" + uuid.uuid4().hex
@@ -58,7 +58,7 @@ class Launch:
 
     def end(self):
         out, err = self.child.communicate(timeout=600)
-        for _ in range(100):  # the launcher may be gone a moment before its ranks
+        for _ in range(100):  # the launcher may end a moment before its ranks
             if not self.ranks():
                 return self.child.returncode, out + err
             time.sleep(0.1)
@@ -72,7 +72,7 @@ def run(p, launcher, *args, expect=0, **more):
 
 
 def prepare(p, n=90, shards=4, mpi=True):
-    """Everything before the training is in `run`, and what one process makes of it in `whole`."""
+    """`run` has all stages before the training, `whole` the result of one process."""
     if mpi and shutil.which("mpirun") is None:
         sieve.skip("there is no mpirun; packages openmpi-bin and libopenmpi-dev")
     p.put("in.sdf", sieve.sdf_records(sieve.data(train_e2e.SDF), n))
@@ -106,7 +106,7 @@ def any_number_of_ranks_gives_the_same_model():
         run(p, mpirun(3), copy(p, "ranks"), lamb)
         assert train_e2e.trained(p, "ranks") == train_e2e.trained(p, "whole_lamb")
         assert train_e2e.trained(p, "ranks")[0] != want[0]
-        # a smooth loss: with l1 the sign of a rounding error is worth a step of the optimiser
+        # a smooth loss: with l1 the sign of a rounding error decides the direction of a step
         p.run("run", "w.yaml", "-q", copy(p, "four"), "stages.train.loss=l2")
         p.run("run", "w.yaml", "-q", copy(p, "one"), "stages.train.loss=l2", "stages.train.batch.shards=1")
         for a, b in zip(p.rows(train_e2e.METRICS, workdir="one"), p.rows(train_e2e.METRICS, workdir="four")):
@@ -115,14 +115,14 @@ def any_number_of_ranks_gives_the_same_model():
 
 
 def a_killed_rank_ends_all_and_the_run_goes_on():
-    """kill -9 of any rank; resumed by other numbers of ranks and by one process: the bits of a run left alone."""
+    """kill -9 of any rank; continued by other numbers of ranks and by one process: the same bits as an undisturbed run."""
     rng = random.Random(7)
     with sieve.Project() as p:
         prepare(p)
         p.run("run", "w.yaml", "-q", copy(p, "whole"), LONG)
         want = train_e2e.trained(p, "whole")
         where, kills = copy(p, "killed"), 0
-        for n in (2, 3, 2, 2):  # in the training: while its ranks start, Open MPI 4.1's mpirun itself may hang at a kill
+        for n in (2, 3, 2, 2):  # during the training: while ranks start, Open MPI 4.1's mpirun itself may hang after a kill
             seen = p.one("SELECT count(*) FROM metric", workdir="killed")
             job = Launch(p, mpirun(n), where, LONG, "stages.train.checkpoint.every=1s")
             victims = job.started(n)
@@ -156,7 +156,7 @@ def wait_for_metrics(p, workdir, more_than=0):
 
 
 def a_signal_to_any_rank_stops_all_with_75():
-    """TERM to one rank, USR1 to the launcher, the time limit; then on alone to the same bits."""
+    """TERM to one rank, USR1 to the launcher, the time limit; one process then continues to the same bits."""
     with sieve.Project() as p:
         prepare(p)
         p.run("run", "w.yaml", "-q", copy(p, "whole"), LONG)
@@ -204,7 +204,7 @@ def impossible_rank_settings_are_refused_before_work():
     with sieve.Project() as p:
         prepare(p, 60, shards=2)
         text = run(p, mpirun(3), "workdir=no", expect=2)
-        assert "3 ranks, but a batch is cut in 2" in text and "stages.train.batch.shards=3" in text, text
+        assert "3 ranks, but a batch has only 2 shards" in text and "stages.train.batch.shards=3" in text, text
         p.workflow(["in.sdf"], "  read: {}\n", name="read.yaml", workdir="no")
         job = subprocess.run(mpirun(2) + p.command("run", "read.yaml", "-q"), cwd=p.dir, capture_output=True, text=True,
                              env=dict(os.environ, **ROOT))
@@ -295,12 +295,12 @@ def a_rank_lost_over_tcp_ends_all_and_the_run_resumes():
             status, text = job.end()
             assert others == [7, 7] or status == [0, 0, 0], (who, status, text)
             assert others != [7, 7] or "rank %d" % who in text[1 if who == 0 else 0], text
-        job = Started(p, 4, where, LONG, "stages.train.rank_timeout=3s")  # one too few come
+        job = Started(p, 4, where, LONG, "stages.train.rank_timeout=3s")  # one rank does not start
         job.children[3].kill()
         status, text = job.end()
         assert status[:3] == [7, 7, 7], (status, text)
         job = Started(p, 4, where, LONG, "stages.train.rank_timeout=3s", own={3: {"MOLSIEVE_FAULT": "ranks.met:1"}})
-        status, text = job.end()  # one dies when all have come
+        status, text = job.end()  # one rank dies when all have connected
         assert status == [7, 7, 7, 137] and "rank 3 is gone" in text[0] and "builds" not in text[0], (status, text)
         p.run("run", "w.yaml", "-q", where, LONG)
         assert train_e2e.trained(p, "killed") == want
@@ -329,7 +329,7 @@ def ranks_that_do_not_fit_are_refused_over_tcp():
 
 
 def srun_starts_ranks_in_a_real_slurm():
-    """Two ranks on two nodes, only rank 0 with the work directory of its own; a signal; a batch job."""
+    """Two ranks on two nodes, where only rank 0 sees the work directory; a signal; a batch job."""
     why = slurm.missing()
     if why:
         sieve.skip(why)
@@ -358,7 +358,7 @@ def srun_starts_ranks_in_a_real_slurm():
 
 
 def a_rank_killed_under_srun_ends_all_and_the_run_goes_on():
-    """kill -9 of one of 2 and of 4 ranks on two nodes; on with other numbers, to the bits of one process. srun leaves
+    """kill -9 of one of 2 and of 4 ranks on two nodes; continued with other numbers, to the bits of one process. srun leaves
     the others alone (unless --kill-on-bad-exit): they give up after rank_timeout, with 7."""
     why = slurm.missing()
     if why:

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The report of a screen and of a training, read as a browser would, against the database."""
+"""The report of a screen and of a training, parsed like a browser does, compared with the database."""
 import html.parser
 import os
 import re
@@ -63,7 +63,7 @@ class Page(html.parser.HTMLParser):
             self.tables[-1][-1][-1] += data
 
     def table(self, *heads):
-        """The one table whose first heads these are; without its heads."""
+        """The rows of the only table that begins with these column heads."""
         found = [t for t in self.tables if t and t[0][:len(heads)] == list(heads)]
         assert len(found) == 1, (heads, [t[0] for t in self.tables if t])
         return found[0][1:]
@@ -95,7 +95,7 @@ def read_page(p, *where):
 
 
 def bars(svgs, label):
-    """Of the histogram with this label: the sum of its bars."""
+    """The sum of the bars of the histogram with this label."""
     found = [s for s in svgs if 'aria-label="histogram of %s' % label in s]
     assert len(found) == 1, label
     return sum(int(n) for n in re.findall(r"<title>[^:]*: (\d+)", found[0])), found[0]
@@ -117,7 +117,7 @@ def small_screen(p, n=24):
 def a_screen_has_a_one_page_report():
     with sieve.Project() as p:
         small_screen(p)
-        p.run("run", "workflows/screen.yaml", "-q", "limits.failures.max_fraction=1")  # does nothing, and knows no Open Babel
+        p.run("run", "workflows/screen.yaml", "-q", "limits.failures.max_fraction=1")  # runs no stage, so its version of Open Babel is empty
         page, svgs = read_page(p, "workflows/screen.yaml")
 
         def rows(sql, *values):
@@ -131,7 +131,7 @@ def a_screen_has_a_one_page_report():
                 funnel["molecules"], funnel["scored"], funnel["ranked"]) == (records, duplicate, failed, molecules, scored, hits)
         # The ranking, in full precision, with structures.
         table = page.table("rank", "structure", "identifiers")
-        told = "".join(", s." + c for c in ("domain", "reasons") if rows("SELECT count(%s) FROM score" % c)[0][0])  # models of earlier versions do not tell
+        told = "".join(", s." + c for c in ("domain", "reasons") if rows("SELECT count(%s) FROM score" % c)[0][0])  # earlier models have none
         want = rows("SELECT h.rank, m.inchikey, s.mean, s.interval90, s.similarity" + told + ", h.objective, m.undefined_stereo, m.mw, m.logp, m.tpsa, m.hbd, m.hba, m.rotb FROM hit h "
                     "JOIN molecule m USING(mol_id) JOIN score s USING(mol_id) ORDER BY rank")
         assert len(table) == len(want) == hits
@@ -139,7 +139,7 @@ def a_screen_has_a_one_page_report():
             numbers = ["" if x is None else x for x in numbers]
             assert got[0] == str(rank) and key in got[2] and ["" if x is None else x for x in got[3:]] == numbers, (got, numbers)
         assert sum(s.startswith('<svg class="mol"') for s in svgs) == hits
-        # Failures by stage and code; a hostile name is text.
+        # Failures by stage and code; markup in a name is shown as text.
         table = page.table("stage", "code", "number")
         assert [(r[0], r[1], r[2]) for r in table] == rows("SELECT stage, code, count(*) FROM failure GROUP BY 1,2 ORDER BY 3 DESC,1,2")
         assert page.text.count(NAME) >= 2 and HOSTILE in page.text and "<b>broken" in page.text
@@ -152,17 +152,17 @@ def a_screen_has_a_one_page_report():
         assert len(page.table("run", "command")) == 2 and "conformers:" in page.text
         assert "Open Babel: %s" % rows("SELECT openbabel_version FROM run LIMIT 1")[0] in page.text
         assert "How they were ranked: maximise logS; at most 100 molecules" in page.text
-        # Fewer, and none.
+        # Fewer molecules, and none.
         for top in (0, 3):
             text = p.run("report", "runs/screen", "--top", str(top), "-o", "-")[1]
             assert text.count('<svg class="mol"') == top
         p.run("report", "--top", "1001", "runs/screen", expect=2)
-        # All structures are drawn: nothing is said but where the page is. It cannot be written: nothing is said but why.
+        # If all structures are drawn, only the page's path is printed; if it cannot be written, only the reason.
         _, _, err = p.run("report", "runs/screen", "-o", "page.html")
         assert re.fullmatch(r"page\.html \([0-9.]+ kB\)\n", err), err
         _, _, err = p.run("report", "runs/screen", "-o", "page.html/page.html", expect=6)
         assert err.startswith("molsieve: page.html") and err.count("\n") == 1, err
-        # Without the chemistry worker it is a page with SMILES, and that is said.
+        # Without the chemistry worker the page has SMILES only, and a message says so.
         shutil.copy(sieve.PROGRAM, p.path("alone"))
         env = {k: v for k, v in os.environ.items() if k != "MOLSIEVE_CHEM"}
         alone = subprocess.run([p.path("alone"), "report", "runs/screen", "-o", "-"], cwd=p.dir, capture_output=True, text=True,
@@ -209,10 +209,10 @@ def a_training_has_a_one_page_report():
             assert sum('aria-label="%s"' % curve in s for s in svgs) == 1, curve
         assert "gap_ev, eV, high is better" in page.text and bars(svgs, "gap, measured")[0] == 90
         p.run("db", "check", "run")
-        # A database of format 1 has no single predictions, and still a report.
+        # A database of format 1 has no predictions of single molecules, but still gives a report.
         db = sqlite3.connect(p.path("run", "results.db"))
         db.execute("DELETE FROM evaluated")
-        db.execute("DELETE FROM row_sum")  # the changes are on purpose
+        db.execute("DELETE FROM row_sum")  # intended changes, no damage
         db.commit()
         db.close()
         sieve.forget(p.path("run", "results.db"))
@@ -222,10 +222,10 @@ def a_training_has_a_one_page_report():
         db = sqlite3.connect(p.path("run/results.db"))
         db.executescript("DROP TABLE evaluated; PRAGMA user_version=1")
         db.close()
-        assert p.run("db", "digest", "run")[1] == digest  # a table that is not there yet is an empty one
+        assert p.run("db", "digest", "run")[1] == digest  # a missing table counts as an empty one
         page, svgs = read_page(p, "run")
         assert not any("predicted against" in s for s in svgs) and page.table("part", "prediction by")
-        # The next run brings it up to date, and evaluates again only what is asked for.
+        # The next run migrates it, and repeats only the stage that is forced.
         p.run("run", "w.yaml", "-q", "--force", "evaluate")
         assert p.one("SELECT count(*) FROM evaluated") == 90
 

@@ -42,7 +42,7 @@ def main(tmp):
     assert molecules == ok and molecules == scored + lost and scored > 400, (molecules, scored, lost)
 
     hits = db.execute("SELECT rank, objective, inchikey, mw, logp FROM v_hits ORDER BY rank").fetchall()
-    assert db.execute("SELECT rank, titles, mw FROM v_hits LIMIT 3").fetchall()[2][0] == 3  # in order unasked
+    assert db.execute("SELECT rank, titles, mw FROM v_hits LIMIT 3").fetchall()[2][0] == 3  # in the order of the ranking without ORDER BY
     assert [h[0] for h in hits] == list(range(1, len(hits) + 1)) and len(hits) > 10
     assert all(a[1] > b[1] or (a[1] == b[1] and a[2] < b[2]) for a, b in zip(hits, hits[1:]))
     assert all(200 <= h[3] <= 500 and 0 <= h[4] <= 5 for h in hits)

@@ -65,7 +65,7 @@ def labelled(n):
 
 
 def chlorides(sdf):
-    """In another order; a third of the molecules with a chlorine, which the model has not seen."""
+    """In another order; a third of the molecules gets a chlorine, which the model has not seen."""
     records = sorted(sdf.split(b"$$$$\n")[:-1], key=hash_of)
     return b"".join((r.replace(b" H  ", b" Cl ", 1) if sum(r.split(b"\n", 1)[0]) % 3 == 0 else r) + b"$$$$\n" for r in records)
 
@@ -87,12 +87,12 @@ def any_number_of_shards_gives_the_rows_of_one_run():
             accounted(p, where)
             p.run("db", "check", where)
             assert open(p.path(where, "hits.csv")).read() == open(p.path("one", "hits.csv")).read()
-        # Again: nothing to do, also when the later stages have run.
+        # A second merge has nothing to do, also after the later stages.
         before = p.rows("SELECT run_id, command, state FROM run", workdir="of3")
         assert "were merged already" in p.run("merge", "w.yaml", "workdir=of3")[1]
         assert p.rows("SELECT run_id, command, state FROM run", workdir="of3") == before
         assert p.one("SELECT count(*) FROM stage WHERE state='done'", workdir="of3") == 4
-        # By SMILES too.
+        # Also with deduplication by SMILES.
         p.workflow(["a.smi", "empty.smi", "b.smi"], PLAIN.replace("{source: none}", "{source: none}, dedupe: {by: exact}"),
                    name="exact.yaml")
         p.run("run", "exact.yaml", "-q", "workdir=one-exact")
@@ -115,7 +115,7 @@ def any_number_of_shards_gives_the_rows_of_one_run():
         merged(p, 3, "of3-diverse", w="diverse.yaml")
         same(rows(p, "one-diverse"), rows(p, "of3-diverse"), "diverse")
         assert digest(p, "one-diverse") == digest(p, "of3-diverse")
-        # Wanted after the merge: another merge copies them too, and none after that.
+        # If structures are needed after the merge, a second merge copies them, and a third has nothing to do.
         assert "again" in p.run("plan", "diverse.yaml", "workdir=of3")[1]
         assert "3 shards merged" in p.run("merge", "diverse.yaml", "workdir=of3")[1]
         assert "were merged already" in p.run("merge", "diverse.yaml", "workdir=of3")[1]
@@ -133,10 +133,10 @@ def labels_models_and_blocks_are_those_of_one_run():
         merged(p, 4, "of4")
         assert digest(p, "of4") == digest(p, "one")
         a, b = dump(p, "one"), dump(p, "of4")
-        a["block"] = [x for x in a["block"] if x[0] != "record"]  # nobody reads them any more
+        a["block"] = [x for x in a["block"] if x[0] != "record"]  # no stage reads them any more
         same(a, b, "4 shards")
         assert open(p.path("one/hits.sdf")).read() == open(p.path("of4/hits.sdf")).read()
-        # A screen with that model, twice: the shards score, and refused molecules are refused once.
+        # A screen with that model, twice: the shards score, and each molecule that fails has one failure row.
         p.put("new.sdf", chlorides(labelled(60)))
         p.workflow(["new.sdf"], "  read: {unit: 9}\n  prepare: {conformers: {source: keep}}\n  graph: {edges: bonds, max_atoms: 12}\n"
                    "  basis: {}\n  score: {}\n  rank: {objectives: [{property: gap_ev, goal: maximise}]}\n", name="s.yaml",
@@ -173,7 +173,7 @@ def shards_that_are_missing_are_named():
         for wrong in ("3/3", "-1/3", "x", "1/0", "1", "autos", "auto/x"):
             p.run("run", "w.yaml", "--shard", wrong, expect=2)
         p.run("run", "w.yaml", "--shard", "0/3", "--fresh", expect=2)
-        # No molecule in any shard is what one run says too, and no molecule in one of them is nothing.
+        # If no shard has a molecule, merge fails like a single run; if only one shard has none, it does not matter.
         p.put("bad.smi", "not(a\nsmiles(\n")
         p.workflow(["bad.smi"], PLAIN, name="bad.yaml", extra="limits: {failures: {max_fraction: 1}}\n")
         shards(p, 2, "bad", w="bad.yaml")
@@ -210,7 +210,7 @@ def the_heartbeat_shows_the_run_to_other_hosts():
         smiles(p)
         child = subprocess.Popen(p.command("run", "w.yaml", "-q", "--shard", "0/2"), cwd=p.dir)
         path = p.path("run/shards/00000-of-00002/heartbeat.json")
-        while not os.path.exists(path):  # from its beginning, whole at any moment
+        while not os.path.exists(path):  # from the start of the run, and complete at any moment
             time.sleep(0.001)
         while child.poll() is None:
             assert json.load(open(path))["state"] in ("running", "done")
@@ -218,7 +218,7 @@ def the_heartbeat_shows_the_run_to_other_hosts():
         assert child.returncode == 0 and (beat["state"], beat["command"], beat["pid"]) == ("done", "run", child.pid), beat
         assert [s["stage"] for s in beat["stages"]] == ["read", "prepare"]
         assert all(s["state"] == "done" and s["done"] > 0 for s in beat["stages"])
-        # No results yet: status tells of the shards.
+        # Without results, status shows the shards.
         p.run("run", "w.yaml", "-q", "--shard", "1/2", "stages.prepare.max_heavy_atoms=1", expect=3)
         assert "1 done, 0 stopped, 1 failed" in p.run("status", "w.yaml")[1]
         assert json.loads(p.run("status", "run", "--json")[1])["shards"]["failed"] == 1
@@ -230,7 +230,7 @@ def the_heartbeat_shows_the_run_to_other_hosts():
         p.run("merge", "w.yaml", "-q")
         p.run("run", "w.yaml", "-q")
         assert not os.path.exists(p.path("run/heartbeat.json.tmp"))
-        # A run at work elsewhere: its heartbeat and not the database, which may be locked.
+        # For a run on another host, status reads the heartbeat and not the database, which may be locked.
         beat = json.load(open(p.path("run/heartbeat.json")))
         assert len(beat.pop("crc32")) == 8
         now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
@@ -245,12 +245,12 @@ def the_heartbeat_shows_the_run_to_other_hosts():
             assert state + ", on elsewhere" in out and "by its heartbeat" in out and "rank " in out, out
             assert json.loads(p.run("status", "w.yaml", "--json")[1])["state"] == state
             db.close()
-        p.put("run/heartbeat.json", "{")  # not from us
+        p.put("run/heartbeat.json", "{")  # the host of the heartbeat is another one
         assert "by its heartbeat" not in p.run("status", "w.yaml")[1]
 
 
 def killed(p, args, after, begun=None):
-    """Killed `after` seconds from its start, or from when the file is there."""
+    """Killed `after` seconds after its start, or after the file appears."""
     child = subprocess.Popen(p.command(*args), cwd=p.dir, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     while begun and not os.path.exists(begun) and child.poll() is None:
         time.sleep(0.001)
@@ -277,7 +277,7 @@ def kills_in_shards_and_in_the_merge_change_nothing():
         for point, times in (("read.unit.before_commit", 2), ("prepare.unit.after_features", 1)):
             p.run("run", "w.yaml", "-q", "--shard", "3/4", expect=None, env=dict(os.environ, MOLSIEVE_FAULT="%s:%d" % (point, times)))
         shards(p, 4, "run")
-        # First into a directory without results, then over those of other settings.
+        # First into a directory without results, then over results of other settings.
         for turn in range(2):
             for point in ("merge.shard.before_commit:1", "merge.shard.before_commit:2", "merge.finish.before_commit:1"):
                 p.run("merge", "w.yaml", expect=137, env=dict(os.environ, MOLSIEVE_FAULT=point))
@@ -293,13 +293,13 @@ def kills_in_shards_and_in_the_merge_change_nothing():
             p.run("db", "check", "run")
             print("turn %d: %d kills in the merge" % (turn, hits))
             if turn == 0:
-                # The blocks are in the shards: a stage that needs them makes them again, whole.
+                # The blocks are in the shards only: a stage that needs them computes all of them again.
                 p.run("run", "w.yaml", "-q", "-k", "stages.prepare.max_heavy_atoms=25", expect=3)
                 assert digest(p, "run") != want
 
 
 def features_of_shards_may_lie_outside_of_the_work_directory():
-    """One file a shard, where the workflow says; the merge finds them there."""
+    """One file per shard, where the workflow says; merge finds them there."""
     with Project() as p:
         smiles(p)
         stages = PLAIN.replace("hits.csv}", "hits.csv, sdf: hits.sdf}")

@@ -13,7 +13,7 @@ import tempfile
 
 SKIP = 77
 TESTS = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-# What ctest sets; a test that is run by hand finds it from where this file lies.
+# ctest sets these; in a test run by hand they follow from the place of this file.
 for name, value in (("MOLSIEVE_SOURCE", os.path.dirname(TESTS)),
                     ("MOLSIEVE", os.path.join(os.path.dirname(TESTS), "build/dev/bin/molsieve")),
                     ("MOLSIEVE_EMULATED", os.path.join(os.path.dirname(TESTS), "build/dev/tests/emulated"))):
@@ -113,7 +113,7 @@ def without_checksum(model):
 
 
 def forget(path):
-    """What no earlier format had, so that the digests of both can be compared."""
+    """What no earlier format had; without it, the digests of both can be compared."""
     db = sqlite3.connect(path)
     db.executescript("UPDATE molecule SET structures=NULL, undefined_stereo=NULL; DELETE FROM row_sum")
     db.close()

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Several structures of one molecule: built, learned from, scored together."""
+"""Several structures of one molecule: built, used in training, scored together."""
 import csv
 import io
 import os
@@ -39,7 +39,7 @@ ESOL = "models: {esol: {path: %s}}\n" % os.path.join(SOURCE, "workflows/models/e
 
 
 def table(n):
-    """Small molecules of ESOL as a CSV file; some turn, some do not."""
+    """Small molecules of ESOL as a CSV file, some with rotatable bonds and some without."""
     with open(os.path.join(SOURCE, "workflows/data/esol.csv")) as f:
         rows = [r for r in csv.reader(f) if len(r[0]) < 18 and not set(r[0]) & set("BIPSF")]
     out = io.StringIO()
@@ -53,7 +53,7 @@ def begin(p, n, stages, extra=""):
 
 
 def structures(p, workdir):
-    """(molecule, record of an SDF file) of all that prepare stored, read by nobody's library (chem/molecule/codec.h)."""
+    """(molecule, record of an SDF file) of all structures that prepare stored, decoded here (layout: chem/molecule/codec.h)."""
     db = sqlite3.connect("file:%s?mode=ro" % p.path(workdir, "features.db"), uri=True)
     blocks = [b for b, in db.execute("SELECT data FROM block WHERE kind='conformer' ORDER BY unit")]
     db.close()
@@ -92,12 +92,12 @@ def scores_are_means_over_the_structures():
         assert len(rows) == N and {n for n, _, _ in rows} == {1, 2, 3, 4}, rows
         assert all((spread is None) == (n == 1) for n, _, spread in rows)
         assert p.one("SELECT sum(n_ok) FROM unit JOIN stage USING(stage_id) WHERE name='graph'") == N
-        # A model that learned from all counts molecules, is judged by the same means, and does not weigh its structures.
+        # A model trained on all structures counts molecules, is evaluated by the same means, and weighs molecules equally.
         part = dict(p.rows("SELECT part, count(*) FROM split GROUP BY part"))
         assert "%d molecules" % part["train"] in p.run("model", "info", "run/models/e2e.safetensors")[1]
         assert p.rows("SELECT count(*) FROM evaluated e JOIN prediction p USING(mol_id, property_id) WHERE e.predicted=p.value") == [(N,)]
         assert dict(p.rows("SELECT part, n FROM evaluation WHERE metric='mae'")) == part
-        # Killed at a unit of each stage and while it learns; with other workers; by two ranks.
+        # Killed at a unit of each stage and during training; with other numbers of workers; with two ranks.
         want = digest(p, "run"), tensors(p.path("run/models/e2e.safetensors"))
         for fault in ("train.checkpoint.after:2", "score.unit.before_commit:3"):
             p.run("run", "w.yaml", "-q", "workdir=killed", expect=137, env=dict(os.environ, MOLSIEVE_FAULT=fault))
@@ -105,7 +105,7 @@ def scores_are_means_over_the_structures():
         assert (digest(p, "killed"), tensors(p.path("killed/models/e2e.safetensors"))) == want
         status, text = ranks_e2e.Started(p, 2, "workdir=ranks").end()
         assert status == [0, 0] and tensors(p.path("ranks/models/e2e.safetensors")) == want[1], text
-        # One structure each, known from before: no spread, and never less energy.
+        # With one structure each, from the cache: no spread, and the lowest energy.
         p.run("run", "w.yaml", "-q", "workdir=one", "stages.prepare.conformers.count=1")
         assert p.rows("SELECT DISTINCT structures, spread FROM molecule JOIN prediction USING(mol_id)", workdir="one") == [(1, None)]
         least = dict(p.rows("SELECT mol_id, energy FROM molecule"))
@@ -129,7 +129,7 @@ def each_structure_gives_a_value_and_the_score_is_their_mean():
         for (mol_id, values), (n, value, spread) in zip(sorted(each.items()), rows):
             assert len(values) == n and abs(statistics.fmean(values) - value) < 3e-3, (mol_id, values, value)
             assert n == 1 or abs(statistics.stdev(values) - spread) < 3e-3, (mol_id, values, spread)
-        assert statistics.median(spread for _, _, spread in rows if spread) > 0.02 # far above the tolerances before
+        assert statistics.median(spread for _, _, spread in rows if spread) > 0.02 # far above the tolerances used above
 
 
 def edges(p, workdir):
@@ -150,7 +150,7 @@ def kills_workers_and_shards_give_the_same_structures():
     with sieve.Project() as p:
         begin(p, 30, STAGES % "radius" + "  rank: {objectives: [{property: mw, goal: maximise}]}\n", extra="limits: {failures: {max_fraction: 1}}\n")
         p.run("run", "w.yaml", "-q", "workdir=free")
-        # All structures of a molecule have a graph or none has.
+        # Either all structures of a molecule have a graph, or none.
         before = edges(p, "free")
         some = next(e for e in sorted(before.values(), key=len) if min(e) < max(e))
         limit = max(some) - 1
@@ -166,7 +166,7 @@ def kills_workers_and_shards_give_the_same_structures():
         sieve.same(want, sieve.dump(p, "killed"), "killed")
         merged(p, 2, "shards")
         assert digest(p, "shards") == digest(p, "run")
-        # From the structures that are kept: the same again, and none is built.
+        # The cache of structures gives the same result again, without building any.
         p.run("run", "w.yaml", "-q", "--from", "prepare")
         sieve.same(want, sieve.dump(p), "kept")
         assert "0 structures built, 30 from the cache" in p.rows("SELECT message FROM event WHERE message LIKE '%structures built%' ORDER BY event_id")[-1][0]
@@ -182,14 +182,14 @@ def undefined_stereo_of_a_smiles_is_reported():
         assert p.rows("SELECT DISTINCT structures FROM molecule") == [(None,)]
         p.run("run", "w.yaml", "-q", 'stages.prepare.keep="undefined_stereo = 0"')
         assert p.rows("SELECT title, status FROM record ORDER BY 1") == [("bond", "filtered"), ("defined", "ok"), ("open", "filtered")]
-        # Settings without effect, and numbers that are none.
+        # Settings without effect, and invalid numbers.
         assert "nothing ran" in p.run("run", "w.yaml", 'stages.prepare.keep="undefined_stereo = 0"', "stages.prepare.conformers.count=7")[1]
         for wrong in ("count=0", "count=101", "window=-1"):
             assert p.run("check", "w.yaml", "stages.prepare.conformers." + wrong, expect=2)[2].count(wrong.split("=")[0])
 
 
 def defined_stereo_is_built_or_the_record_fails():
-    """The structure, exported and read back, is the molecule of the SMILES. Open Babel's builder inverts some stereocentres."""
+    """The exported structure, read back, has the SMILES of the molecule. Open Babel's builder inverts some stereocentres."""
     smiles = ["O[C@H](c1ccccc1)[C@H](N)C"] + [x.split()[0] for x in open(os.path.join(SOURCE, "tests/data/library.smi")) if "@" in x.split()[0]][:40:2]
     with sieve.Project() as p:
         p.put("a.smi", "".join("%s s%d\n" % x for x in zip(smiles, range(len(smiles)))))

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Several targets of one network: labels that not every molecule has, learned, judged, scored and ranked at once."""
+"""Several targets of one network: labels with missing values are trained, evaluated, scored and ranked together."""
 import json
 import math
 import os
@@ -88,7 +88,7 @@ def targets_with_missing_values_are_learned_together():
         for other in ("killed", "ranks"):
             shutil.copytree(p.path("run"), p.path(other))
         p.run("run", "w.yaml", "-q")
-        # A prediction in eV beside labels in hartree is a property of its own; D is D.
+        # A prediction in eV of a label in hartree is a property of its own; one with the same unit, D, is not.
         names = {"gap": "gap (eV)", "mu": "dipole"}
         factor = {"gap": EV, "mu": 1.0}
         part = dict(p.rows("SELECT mol_id, part FROM split"))
@@ -99,7 +99,7 @@ def targets_with_missing_values_are_learned_together():
         for k, (label, name) in enumerate(names.items()):
             mine = {m: v[label] * factor[label] for m, v in known.items() if label in v}
             train = [v for m, v in mine.items() if part[m] == "train"]
-            if label == "gap":  # without a linear part: the moments of those that have it
+            if label == "gap":  # without a linear part: mean and standard deviation of the molecules that have the target
                 scale = meta["scale"]["targets"][k]
                 assert abs(scale["mean"] - statistics.fmean(train)) < 1e-9 and abs(scale["std"] - statistics.pstdev(train)) < 1e-9, scale
             got = p.rows("SELECT mol_id, e.part, measured, predicted, similarity FROM evaluated e JOIN property USING(property_id) WHERE name=?", name)
@@ -114,19 +114,19 @@ def targets_with_missing_values_are_learned_together():
                               name, one) == [(len(errors),)]
                 assert abs(told["mae"] - statistics.fmean(errors)) < 1e-9 * told["mae"], (name, one)
                 assert abs(told["mean.mae"] - statistics.fmean(abs(v - statistics.fmean(train)) for m, v in mine.items() if part[m] == one)) < 1e-9
-        assert len(scores["dipole"]) == 110 and len(scores["gap (eV)"]) == 110  # labelled or not
-        for k, (label, name) in enumerate(names.items()):  # each its own interval, here one band from the test part
+        assert len(scores["dipole"]) == 110 and len(scores["gap (eV)"]) == 110  # with and without labels
+        for k, (label, name) in enumerate(names.items()):  # each target has its own interval, here one band from the test part
             errors = sorted(e for e, in p.rows("SELECT abs(predicted-measured) FROM evaluated e JOIN property USING(property_id) "
                                                "JOIN score USING(mol_id, property_id) WHERE name=? AND e.part='test' AND domain='inside'", name))
             (band,), at = meta["interval"]["targets"][k]["bands"], math.ceil(0.9 * (len(errors) + 1)) - 1
             assert band["molecules"] == len(errors) and abs(band["within"] - errors[at]) < 1e-4 * errors[at], (name, band)
             assert p.rows("SELECT DISTINCT interval90 FROM score JOIN property USING(property_id) WHERE name=? AND domain='inside'",
                           name) == [(band["within"],)]
-        # It learns both: the training error is below that of the mean.
+        # It learns both targets: the training error is below that of the mean.
         for name in names.values():
             told = dict(p.rows("SELECT metric, value FROM evaluation JOIN property USING(property_id) WHERE name=? AND part='train'", name))
             assert told["mae"] < 0.9 * told["mean.mae"], (name, told)
-        # Sums over both are of standard deviations: a loss, no error with a unit; of the test part one each.
+        # The loss over both targets has no unit; on the test part each target has an error of its own.
         assert p.rows("SELECT DISTINCT name FROM metric WHERE split='valid'") == [("loss",)]
         assert {"gap.mae", "dipole.mae"} <= {n for (n,) in p.rows("SELECT name FROM metric WHERE split='test'")}
         info = p.run("model", "info", "run/models/e2e.safetensors")[1]
@@ -134,7 +134,7 @@ def targets_with_missing_values_are_learned_together():
         assert re.search(r"\ngap\n  interval    90 % within [\d.]+ eV \(test\)\n  valid +MAE [\d.]+ eV .*\n(.*\n)+dipole\n  interval .*\n  valid +MAE [\d.]+ D ", info), info
         page, _ = read_page(p, "run")
         assert page.text.count("Errors in the unit of the property") == 2 and "gap (eV)" in page.text
-        # After a kill, with more workers; by two ranks that meet over TCP: the same bytes.
+        # After a kill, with more workers, and with two ranks over TCP: the same bytes.
         want = stored(p)
         p.run("run", "w.yaml", "-q", "workdir=killed", expect=137, env=dict(os.environ, MOLSIEVE_FAULT="train.checkpoint.after:2"))
         p.run("run", "w.yaml", "-q", "-j", "3", "workdir=killed")
@@ -194,7 +194,7 @@ def rankings_weigh_targets_and_models_share_a_property():
         assert [m for (m,) in p.rows("SELECT mol_id FROM hit ORDER BY rank", workdir="screen")] == want
         head = open(p.path("screen/hits.csv")).readline()
         assert {"gap (eV)", "gap stdev (eV)", "dipole (D)", "dipole stdev (D)", "dipole similarity"} <= set(head.strip().replace('"', "").split(",")), head
-        # An element that the model of two targets has not seen is one failure of it, not two.
+        # A molecule with an element that the model of two targets has not seen has one failure row, not two.
         p.put("odd.smi", "CC methane\n[SiH4] silane\n")
         p.workflow(["odd.smi"], "  read: {}\n  prepare: {conformers: {source: generate}}\n  graph: {edges: bonds}\n  score: {}\n", name="odd.yaml", workdir="odd",
                    extra="models:\n  both: {path: both.safetensors}\n")
@@ -215,14 +215,14 @@ def conflicting_target_settings_are_refused_before_work():
             p.workflow(["in.sdf"], STAGES + TRAIN % (targets, 1))
             err = p.run("check", "w.yaml", expect=2)[2]
             assert told in err, (targets, err)
-        # More predictions than a screen may have, by few models.
+        # More predictions than a screen may have, from few models.
         p.workflow(["in.sdf"], STAGES + TRAIN % ("[%s]" % ", ".join("{name: t%d, column: mu}" % i for i in range(64)), 1))
         p.run("run", "w.yaml", "-q")
         names = ["m%d" % i for i in range(5)]
         p.workflow(["in.sdf"], "  read: {}\n  prepare: {}\n  graph: {edges: bonds}\n  score: {}\n", name="many.yaml", workdir="many",
                    extra="models:\n" + "".join("  %s: {path: run/models/e2e.safetensors}\n" % n for n in names))
         assert "they predict 320 numbers, at most 256" in p.run("check", "many.yaml", expect=2)[2]
-        # A label that the records lack altogether.
+        # A label that no record has.
         p.put("in.sdf", re.sub(rb"> <mu>\n.*\n\n", b"", labelled(30)[0]))
         p.workflow(["in.sdf"], STAGES + TRAIN % (NUMBERS, 1))
         assert "no molecule of the split has a label called mu" in p.run("run", "w.yaml", "-q", expect=2)[2]

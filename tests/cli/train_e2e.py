@@ -39,7 +39,7 @@ def train_stages(train="", graph=GRAPH):
 
 
 def tensors(path):
-    """Name -> bytes of a safetensors file, read by nobody's library; and its metadata."""
+    """Name -> bytes of a safetensors file, parsed here; and its metadata."""
     with open(path, "rb") as f:
         header = json.loads(f.read(struct.unpack("<Q", f.read(8))[0]))
         body = f.read()
@@ -72,7 +72,7 @@ def start(project, *more, env=None):
 
 
 def the_weights_are_the_same_after_kills():
-    """kill -9 at random moments, with one and two workers: weights, metrics and errors to the bit."""
+    """kill -9 at random moments, with one and two workers: weights, metrics and errors are bit-identical."""
     rng = random.Random(4)
     with sieve.Project() as p:
         want = small(p)
@@ -92,7 +92,7 @@ def the_weights_are_the_same_after_kills():
 
 
 def a_missing_model_file_is_written_again():
-    """From the last checkpoint; a kill meanwhile changes nothing."""
+    """Continues from the last checkpoint; a kill in between changes nothing."""
     with sieve.Project() as p:
         want = small(p)
         model = p.path("whole/models/e2e.safetensors")
@@ -128,7 +128,7 @@ def checkpoint_of(p):
 
 
 def stop_when_training(p, sig):
-    """A run that is told to stop once it has written a checkpoint."""
+    """A run that gets a signal to stop after it has written a checkpoint."""
     def age():
         latest = checkpoint_of(p)
         return latest and os.stat(latest).st_mtime_ns
@@ -176,7 +176,7 @@ def one_torn_checkpoint_is_survived_and_two_are_an_error():
 
 
 def the_gap_of_2500_molecules_is_learned():
-    """Real molecules: the loss falls, and held-out errors are below those of the element counts."""
+    """On real molecules the loss falls, and held-out errors are below those of the fit to element counts."""
     with sieve.Project() as p:
         p.put("in.sdf.gz", open(sieve.data(SDF), "rb").read())
         stages = train_stages().replace("batch: {molecules: 8}", "batch: {molecules: 32}\n    optimiser: {lr: 0.004, weight_decay: 0.01}")
@@ -204,7 +204,7 @@ def the_gap_of_2500_molecules_is_learned():
         changed = bytearray(sieve.without_checksum(open(p.path("run/models/e2e.safetensors"), "rb").read()))
         head = json.loads(changed[8:8 + int.from_bytes(changed[:8], "little")])
         end = max(t["data_offsets"][1] for name, t in head.items() if not name.startswith(("__", "domain.", "seen.")))
-        changed[8 + int.from_bytes(changed[:8], "little") + end - 1] ^= 0x01  # of the last weight: its exponent
+        changed[8 + int.from_bytes(changed[:8], "little") + end - 1] ^= 0x01  # the exponent of the last weight
         p.put("changed.safetensors", bytes(changed))
         told = p.run("model", "diff", "run/models/e2e.safetensors", "changed.safetensors", expect=1)[1].splitlines()
         assert re.match(r"weights: 1 of \d+ tensors differ$", told[-2]) and "% of the largest number" in told[-1], told
@@ -215,7 +215,7 @@ SCORES = "SELECT mol_id, name, mean, stdev, n_models FROM score JOIN property US
 
 
 def scores_depend_on_nothing_but_the_molecule():
-    """Workers, units, batches, the order of the file and stored bases; and what cannot be scored says why."""
+    """Scores do not depend on workers, units, batches, the order of the file or stored bases; a molecule without a score has a reason."""
     with sieve.Project() as p:
         small(p)
         shutil.copy(p.path("whole/models/e2e.safetensors"), p.path("one.safetensors"))
@@ -252,7 +252,7 @@ def scores_depend_on_nothing_but_the_molecule():
         assert p.rows("SELECT code, message FROM failure WHERE stage='score' ORDER BY 2", workdir="strange") == [
             ("element", "model one has not seen element Cl"), ("element", "model two has not seen element Cl")]
         assert p.one("SELECT count(*) FROM score", workdir="strange") == 2
-        # The order in which the workflow has its models says nothing.
+        # The order of the models in the workflow does not matter.
         p.run("run", "w.yaml", "-q", "workdir=third", "stages.train.epochs=3")
         shutil.copy(p.path("third/models/e2e.safetensors"), p.path("three.safetensors"))
         names, extra = ["one", "two", "three"], ""
@@ -262,12 +262,12 @@ def scores_depend_on_nothing_but_the_molecule():
             got = p.rows(SCORES, workdir="in_order")
             assert len(got) == 30 and (order == names or got == by_names), order
             by_names = got
-        # A molecule that fails with several models is one that failed.
+        # A molecule that fails with several models counts as one failed molecule.
         assert p.rows("SELECT n_ok, n_failed FROM unit JOIN stage USING(stage_id) WHERE name='score'", workdir="strange") == [(2, 1)]
 
 
 def radial_nodes_work_and_a_coarse_grid_is_warned_of():
-    """Near the exact scores on a fine grid, the same bits for any batch; a warning where the grid is too coarse."""
+    """On a fine grid scores are near the exact ones, with the same bits for any batch; a grid that is too coarse gives a warning."""
     with sieve.Project() as p:
         p.put("in.sdf", sieve.sdf_records(sieve.data(SDF), 60))
         p.workflow(["in.sdf"], train_stages() + "  score: {}\n")
@@ -321,14 +321,14 @@ SMILES = ["CCO", "CCN", "CCC", "CCCl", "c1ccccc1", "CC(=O)O", "CCOC", "CC#N", "C
 PARTS = "SELECT inchikey, part FROM split JOIN molecule USING(mol_id) ORDER BY 1"
 
 
-SCAFFOLDS = [  # molecules with one scaffold a line
+SCAFFOLDS = [  # the molecules of each scaffold, one scaffold per line
     "c1ccccc1 Cc1ccccc1 CCc1ccccc1 Oc1ccccc1 Nc1ccccc1 Clc1ccccc1 OC(=O)c1ccccc1 COc1ccccc1", "CCO CCC CC(=O)O C=CC",
     "CC1CCCCC1 OC1CCCCC1 NC1CCCCC1", "Cc1ccncc1 Oc1cccnc1", "O=C1CCCCC1 CC1CCCCC1=O", "C1CCC2CCCCC2C1", "C1CCCC1C1CCCC1",
     "c1ccoc1", "c1ccsc1", "c1cc[nH]c1"]
 
 
 def whole_scaffolds_are_in_one_part():
-    """Large ones in train, the others at random; the order of records does not matter."""
+    """Large scaffolds go to train, the others to random parts; the order of records does not matter."""
     molecules = [(s, "s%d" % i) for i, line in enumerate(SCAFFOLDS) for s in line.split()]
     by = "SELECT title, part, count(*) FROM split JOIN record USING(mol_id) GROUP BY 1, 2 ORDER BY 1"
     with sieve.Project() as p:
@@ -364,14 +364,14 @@ def whole_scaffolds_are_in_one_part():
         # A large scaffold does not become a test part because train has no room for it.
         p.run("run", "a.yaml", "-q", "--from", "split", "stages.split.fractions.train=0.4", "stages.split.fractions.calibration=0.1")
         assert p.one("SELECT count(*) FROM split JOIN record USING(mol_id) WHERE part='train' AND title IN ('s0','s1')", workdir="a") == 12
-        # A held-out part gets small and larger scaffolds alike: none is the one of singletons.
+        # Each held-out part gets small and larger scaffolds: none consists of single molecules only.
         assert {"valid", "test"} <= parts_of_three and {"valid", "test"} <= parts_of_one, (parts_of_three, parts_of_one)
         _, _, err = p.run("run", "a.yaml", "stages.split.fractions.train=0.9", expect=2)
         assert "add up to 1.4" in err, err
 
 
 def shares_that_whole_groups_cannot_have_are_warned_of():
-    """A small training share is not filled by large scaffolds; what differs from the fractions is said in numbers."""
+    """Large scaffolds do not overfill a small training share; differences from the fractions are reported."""
     rings = ["c1ccccc1", "c1ccncc1", "C1CCCCC1", "c1ccoc1", "c1ccsc1", "C1CCCC1", "C1CCNCC1", "C1CCOCC1", "c1cnccn1", "C1CCC2CCCCC2C1"]
     with sieve.Project() as p:
         p.put("a.smi", "".join(chain + ring + "\n" for ring in rings for chain in ("", "C", "CC", "CCC")))
@@ -384,7 +384,7 @@ def shares_that_whole_groups_cannot_have_are_warned_of():
             return (dict(p.rows("SELECT part, count(*) FROM split GROUP BY 1", workdir=where)),
                     [m for m, in p.rows("SELECT message FROM event WHERE level='warn' AND message LIKE 'split: asked%'", workdir=where)])
 
-        got, told = split("scaffold", 0.05, 0.05, 0.9)  # before: 20 of 40 to train
+        got, told = split("scaffold", 0.05, 0.05, 0.9)  # earlier versions: 20 of 40 to train
         assert got["train"] == 4 and sum(got.values()) == 40, got
         assert told == ["split: asked for train 5 %%, valid 5 %%, test 90 %%, but there are train 10 %% (4), %stest %.3g %% (%d): molecules of one "
                         "scaffold or skeleton stay together; a random split, or other fractions, may come nearer" %
@@ -395,7 +395,7 @@ def shares_that_whole_groups_cannot_have_are_warned_of():
 
 
 def a_split_by_time_trains_on_what_came_first():
-    """Equal years stay together, the latest are tested, duplicates and other forms of held-out molecules leave the training."""
+    """Equal years stay together, the latest are the test part, and duplicates and other forms of held-out molecules leave the training."""
     years = [1990, 1990, 1990, 1991, 1992, 1993, 1993, 1994, 1995, 1995, 1996, None, 1997, 1998, 1999]
     with sieve.Project() as p:
         lines = ["%s,m%d,%s" % (s, i, "" if y is None else y) for i, (s, y) in enumerate(zip(SMILES, years))]
@@ -408,7 +408,7 @@ def a_split_by_time_trains_on_what_came_first():
         by = "SELECT CAST(value AS INTEGER), part FROM split JOIN label USING(mol_id) ORDER BY 1"
         got = p.rows(by, workdir="a")
         assert got == p.rows(by, workdir="b") and len(got) == 14, got
-        # Of 14, 5.6 to train: the second of 1993 lies behind that and goes where the first is; up to 9.8, and so on.
+        # Of 14 molecules 5.6 go to train: the second of 1993 is beyond that, but goes where the first is; then up to 9.8, and so on.
         want = {y: "train" for y in (1990, 1991, 1992, 1993)} | {1994: "valid", 1995: "valid", 1996: "calibration", 1997: "calibration",
                                                                  1998: "test", 1999: "test"}
         assert dict(got) == want and all(want[y] == part for y, part in got), got
@@ -419,7 +419,7 @@ def a_split_by_time_trains_on_what_came_first():
 
 
 def a_split_depends_on_the_seed_and_the_molecules_alone():
-    """Not on the order of the records; stereoisomers stay together; columns and files say what they say."""
+    """The split does not depend on the order of records; stereoisomers stay together; columns and files are followed."""
     prepare = "  read: {}\n  prepare: {conformers: {source: none}}\n"
     with sieve.Project() as p:
         def table(name, rows):
@@ -463,7 +463,7 @@ def a_split_depends_on_the_seed_and_the_molecules_alone():
         assert "bad.txt:3" in split("bad", "a.csv", "method: file, path: bad.txt", expect=2)
         p.put("bad.txt", "m0 train\n,test\n")
         assert "bad.txt:2" in split("bad", "a.csv", "method: file, path: bad.txt", expect=2)
-        # Of more atoms than InChI takes: molecules without a key have nothing in common.
+        # With more atoms than InChI takes, molecules have no key: each is a group of its own.
         p.put("big.smi", "".join("%sO b%d\n" % ("C" * (1030 + i), i) for i in range(3)))
         p.put("big.txt", "b0 train\nb1 test\nb2 train\n")
         p.workflow(["big.smi"], "  read: {}\n  prepare: {conformers: {source: none}, max_heavy_atoms: 2000, max_atoms: 5000}\n"
@@ -493,15 +493,15 @@ def a_prediction_in_another_unit_is_another_property():
                                                           "[{property: %s, goal: minimise, use: mean - stdev}]" % name, expect=2)[2]
         for name in ("x" * 201, "a/b"):
             assert "cannot be a file name" in p.run("check", "w.yaml", "stages.train.name=" + name, expect=2)[2]
-        # Labels whose unit nobody tells are not in the unit of what they were converted to.
+        # Labels without a unit do not get the unit of a target that they were converted to.
         p.put("in.sdf", sieve.sdf_records(sieve.data(SDF), 60).replace(b"gdb", b"xyz"))
         p.run("run", "w.yaml", "-q")
         assert p.rows("SELECT name, unit FROM property ORDER BY 1") == [("gap", ""), ("gap (eV)", "eV")]
-        # What the test part loses is said.
+        # Molecules that the test part loses are reported.
         p.run("run", "w.yaml", "-q", "--until", "train", "stages.train.model.elements=[H, C, O]")
         lost = p.rows("SELECT stage, message FROM event WHERE message LIKE '%element%' ORDER BY event_id DESC")
         assert any(re.search("[1-9][0-9]* test", message) for _, message in lost), lost
-        # One value for all, as rounding sees it.
+        # The same value for all molecules, up to rounding.
         p.put("in.sdf", re.sub(rb"<gap>\n[^\n]*", b"<gap>\n0.1", sieve.sdf_records(sieve.data(SDF), 60)))
         assert "nothing to learn" in p.run("run", "w.yaml", "-q", expect=2)[2]
 
@@ -517,10 +517,10 @@ def a_replaced_model_file_is_refused():
             assert "is not the file that" in p.run("run", "w.yaml", "-q", "--from", stage, expect=5)[2]
         shutil.copy(p.path("right"), p.path("whole/models/e2e.safetensors"))
         p.run("run", "w.yaml", "-q")
-        # Two models of one name would be one row.
+        # Two models of one name would share a row.
         p.workflow(["in.sdf"], train_stages() + "  score: {models: [e2e]}\n", extra="models: {e2e: {path: right}}\n")
-        assert "the model that this workflow trains, too" in p.run("check", "w.yaml", expect=2)[2]
-        # As many models as a workflow may have: each has its columns, and can be ranked by.
+        assert "is also the name of the model that this workflow trains" in p.run("check", "w.yaml", expect=2)[2]
+        # The maximum number of models in a workflow: each has its columns and can be ranked by.
         whole = sieve.without_checksum(open(p.path("right"), "rb").read())
         names = ["gap_%02d" % i for i in range(64)]
         for name in names:
@@ -535,7 +535,7 @@ def a_replaced_model_file_is_refused():
 
 
 def many_input_files_become_one_provenance_entry():
-    """QM9 came as 134,000 files: neither the model nor what is told of it grows with them."""
+    """QM9 came as 134,000 files: neither the model file nor its description grows with their number."""
     with sieve.Project() as p:
         records = sieve.sdf_records(sieve.data(SDF), 205).split(b"$$$$\n")[:205]
         for i, record in enumerate(records):
@@ -548,12 +548,12 @@ def many_input_files_become_one_provenance_entry():
         assert sum(f["records"] for f in files) == 205 and len(files[200]["sha256"]) == 64
         lines = p.run("model", "info", model)[1]
         assert lines.count("data  ") == 20 and "and 181 more" in lines
-        # A file of before: the report shows the first of them, in little memory.
+        # A model file of an earlier version lists all of them: the report shows the first ones, in little memory.
         db = sqlite3.connect(p.path("run/results.db"))
         metadata = json.loads(db.execute("SELECT metadata_json FROM model").fetchone()[0])
         metadata["provenance"]["data"] = [{"file": "some_molecule_%06d.xyz" % i} for i in range(20000)]
         db.execute("UPDATE model SET metadata_json=?", (json.dumps(metadata),))
-        db.execute("DELETE FROM row_sum")  # the changes are on purpose
+        db.execute("DELETE FROM row_sum")  # intended changes, no damage
         db.commit()
         db.close()
         subprocess.run(["bash", "-c", "ulimit -v 2000000; exec \"$0\" report run -o r.html", sieve.PROGRAM], cwd=p.dir, check=True,

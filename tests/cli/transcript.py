@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """What the commands print and a run stores, word for word: tests/golden/transcript/NAME.txt has what each command
-printed when somebody last read it. Only what differs from machine to machine is written as a letter (`plain`).
+printed when the file was last reviewed. What differs between machines is replaced by a letter (`plain`).
 After a change that is meant, MOLSIEVE_WRITE=1 writes the file anew: read the difference before you commit it."""
 import os
 import re
@@ -12,14 +12,14 @@ import sieve
 from sieve import Project, main
 
 SOURCE = os.environ.get("MOLSIEVE_SOURCE", os.path.join(os.path.dirname(os.path.abspath(__file__)), "../.."))
-STATEMENTS = os.path.join(os.path.dirname(os.path.abspath(sieve.PROGRAM)), "../tests/libstatements.so")  # not beside sanitizers
+STATEMENTS = os.path.join(os.path.dirname(os.path.abspath(sieve.PROGRAM)), "../tests/libstatements.so")  # not together with sanitizers
 COMMIT_OR_NUMBER = r"\b[0-9a-f]{7,12}\b|\d[\d.,e+-]*"
 PROGRESS = re.compile(r"Z info  \w+ +[\d,]+ of ")  # on a slow machine
 GOLDEN = os.path.join(SOURCE, "tests/golden/transcript")
 
 
 def plain(text, p):
-    """Without paths of this machine, times, sizes, hashes, and without the digits that kernels may round another way."""
+    """Without paths of this machine, times, sizes and hashes, and without the digits that kernels round differently."""
     for old, new in ((os.path.realpath(p.dir), "DIR"), (p.dir, "DIR"), (os.path.realpath(sieve.PROGRAM), "PROGRAM"),
                      (os.path.realpath(SOURCE), "SOURCE"), (os.uname().nodename, "HOST")):
         text = text.replace(old, new)
@@ -37,7 +37,7 @@ def plain(text, p):
 
 
 class Transcript:
-    """The text so far. It is compared with the file at each step, so a difference ends the test where it is."""
+    """The text so far. It is compared with the file at each step, so the test ends at the first difference."""
 
     def __init__(self, p, name):
         self.p, self.text, self.path = p, "", os.path.join(GOLDEN, name + ".txt")
@@ -184,7 +184,7 @@ def asked(t):
 
 
 def files(t, names):
-    """Without positions of atoms; in the report without times and versions."""
+    """SDF without positions of atoms, the report without times and versions."""
     for name in names:
         text = re.sub(r">\s*<", ">\n<", open(t.p.path(name)).read())
         text = re.sub(r'(?s)(?<=<h2 id="timings">).*?(?=<h2 id="settings">)', lambda m: re.sub(COMMIT_OR_NUMBER, "N", m[0]), text)
@@ -192,7 +192,7 @@ def files(t, names):
 
 
 def other_rankings(t):
-    """Of the same scores: what each setting of the ranking does to the hits."""
+    """What each setting of the ranking does to the hits, from the same scores."""
     for name, text in (
             ("minimise", "objectives: [{property: mw, goal: minimise}], top: 4"),
             ("two", "objectives: [{property: logS, goal: maximise}, {property: tpsa, goal: minimise, weight: 0.01}], top: 6"),

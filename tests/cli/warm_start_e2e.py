@@ -26,7 +26,7 @@ LAST = {"mlp.2.weight", "mlp.2.bias"}
 
 
 def begin(p):
-    """A model of mu, with more elements than those of the molecules, and all before a training that starts from it."""
+    """Makes a model of mu that knows more elements than the molecules have, and runs all stages before a training that starts from it."""
     p.put("in.sdf", labelled(60)[0])
     p.workflow(["in.sdf"], STAGES + TRAIN % ("mu", ", elements: [C, Br, H, O, N, F]"))
     p.run("run", "w.yaml", "-q")
@@ -51,7 +51,7 @@ def a_training_starts_from_another_model():
         for other in ("still", "killed", "ranks", "plain"):
             shutil.copytree(p.path("run"), p.path(other))
         before = weights(tensors(p.path("before.safetensors"))[0])
-        # Without a step all but the last layer is what it was; the new elements are in another order and one is gone.
+        # After zero steps all layers but the last are unchanged; the elements are in another order, and one is missing.
         p.run("run", "w.yaml", "-q", "workdir=still", *STILL)
         still, meta = made(p, "still")
         shapes = {k for k in before if before[k][0] != still[k][0]}
@@ -63,11 +63,11 @@ def a_training_starts_from_another_model():
         said, = p.rows("SELECT message FROM event WHERE message LIKE 'training starts from%'", workdir="still")[0]
         taken, n = map(int, re.match(r"training starts from before: (\d+) of (\d+) weights are taken from it; the others are new", said).groups())
         assert 0.9 * n < taken < n
-        # The target it had: the last layer, too.
+        # With the same target, the last layer is unchanged, too.
         p.run("run", "w.yaml", "-q", "workdir=still", "stages.train.targets=[{name: mu}]", *STILL)
         again, _ = made(p, "still")
         assert {k for k in before if before[k] != again[k]} == shapes
-        # Learning moves it; from nothing it would be another. Kills and ranks are as ever.
+        # Training changes the weights, and random weights give another model. Kills and ranks do not matter.
         p.run("run", "w.yaml", "-q")
         want = made(p)
         assert all(want[0][k] != still[k] for k in before)
@@ -80,7 +80,7 @@ def a_training_starts_from_another_model():
         status, text = ranks_e2e.Started(p, 2, "workdir=ranks").end()
         assert status == [0, 0], text
         assert made(p, "ranks") == want
-        # Another file of that name is another training.
+        # Another file of that name reruns the training.
         shutil.copy(p.path("plain/models/e2e.safetensors"), p.path("before.safetensors"))
         assert re.search(r"train +again .*start: ", p.run("plan", "w.yaml")[1]), p.run("plan", "w.yaml")[1]
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Files that were torn, flipped, deleted or are not ours: the real program says
-which one and what to do, and does it when told."""
+"""Files that are truncated, changed, deleted or foreign: the real program reports
+which one and what to do, and this works."""
 import os
 import shutil
 import sqlite3
@@ -26,7 +26,7 @@ def flip(path, at):
 
 
 def hurts(size):
-    """Every way to hurt a checkpoint: (what, what to do to the file)."""
+    """Every way to damage a checkpoint: (name, function that changes the file)."""
     for n in (0, 1, 7, 8, 100, size // 2, size - 1):
         yield "cut to %d of %d bytes" % (n, size), lambda path, n=n: os.truncate(path, n)
     for at in [0, 8, 9, 64, size - 1] + list(range(size // 9, size, size // 9)):
@@ -92,7 +92,7 @@ def a_flipped_bit_in_a_block_is_found_and_named():
                 assert text in err, (kind, stage, text, err)
             _, out, _ = v.run("db", "check", "run", expect=5)
             assert kind in out and "1" in out, out
-            v.go("run", expect=5)  # it stays found
+            v.go("run", expect=5)  # the damage is still reported
             for tail in ("", "-wal", "-shm"):
                 if os.path.exists(v.path("run/features.db" + tail)):
                     os.unlink(v.path("run/features.db" + tail))
@@ -111,7 +111,7 @@ def missing_features_are_computed_again_when_needed():
         v.run("db", "check", "--results-only", "whole")
         v.run("top", "-n", "3", "whole")
         v.run("export", "csv", "whole", "-o", "out.csv")
-        v.go("whole")  # all answers are there: nothing to do
+        v.go("whole")  # all results are there: nothing to do
         assert not os.path.exists(v.path("whole/features.db"))
         v.go("whole", "--from", "score")
         assert v.answer("whole") == want

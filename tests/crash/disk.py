@@ -36,7 +36,7 @@ class Entry:
 
 
 def entries(log):
-    """The calls in their order; paths are relative to the work directory's parent."""
+    """The calls in order; paths are relative to the parent of the work directory."""
     with open(log, "rb") as f:
         raw = f.read()
     at = 0
@@ -74,7 +74,7 @@ def failing_calls_are_survived():
 
 
 def one_failure(v, way, n, want, log):
-    """Status of the run whose n-th call fails, and what failed: None, when there are fewer calls."""
+    """Exit status of the run whose n-th call fails, and which call it was; None if there are fewer calls."""
     shutil.rmtree(v.path("bad"), ignore_errors=True)
     try:
         status, _, err = v.go("bad", expect=None, env=shimmed(v, log, "%d:%s" % (n, way)))
@@ -97,7 +97,7 @@ def one_failure(v, way, n, want, log):
 # ---- the power is cut ----
 
 class File:
-    """What is safe, and what was changed since: [(at, bytes)] or [(length,)]."""
+    """The synced content, and the changes since then: [(at, bytes)] or [(length,)]."""
 
     def __init__(self):
         self.safe, self.since = bytearray(), []
@@ -162,7 +162,7 @@ class Disk:
                 self.safe = max(self.safe, i + 1)
 
     def cut(self, rng, to):
-        """Writes what is left below the folder `to`."""
+        """Writes the remaining files below the folder `to`."""
         kept = rng.choice([self.safe, len(self.changes), rng.randint(self.safe, len(self.changes))])
         names = {}
         for change in self.changes[:kept]:
@@ -247,7 +247,7 @@ def one_cut(v, calls, rng, want):
 
 
 def a_reader_rolls_back_a_half_written_transaction():
-    """With a rollback journal the file itself is half changed when a writer dies."""
+    """With a rollback journal, the database file itself is partly changed when a writer dies."""
     with Victim(12, STAGES) as v:
         def bytes_of(workdir):
             with open(v.path(workdir, "results.db"), "rb") as f:

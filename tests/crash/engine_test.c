@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Real processes that are killed, doubled and starved: the digest stays.
+/* Real processes are killed, started twice and run out of disk space: the digest stays the same.
  * MOLSIEVE_KILLS sets the kills of each stage (default 25). */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -23,7 +23,7 @@ enum { UNITS = 24 };
 
 static char dir[256], clean[130];
 
-/* The digest of a run that nobody disturbed. */
+/* The digest of an undisturbed run. */
 static int undisturbed(void **state)
 {
     char place[256];
@@ -66,7 +66,7 @@ static void must_be_clean(int64_t units)
     assert_string_equal(digest, clean);
 }
 
-/* Which stages were at work when the process died: bit i for stage i. */
+/* The stages that were running when the process died: bit i for stage i. */
 static int stages_at_work(void)
 {
     toy t;
@@ -94,7 +94,7 @@ static void kills_at_random_moments_change_nothing(void **state)
         toy_sleep_ms(1 + 40 * pl_rng_real(&rng));
         (void)kill(pid, SIGKILL);
         status = toy_ended(pid);
-        if (status == 0) { /* it was faster: compare, and begin anew */
+        if (status == 0) { /* the run finished before the kill: compare, and start over */
             must_be_clean(UNITS);
             toy_remove(dir);
             finished++;
@@ -143,7 +143,7 @@ static void every_fault_point_at_every_passage_changes_nothing(void **state)
     assert_int_equal(deaths, 6 * UNITS + 6);
 }
 
-/* A child that waits until everybody has closed the gate. */
+/* A child that waits until every other process has closed the gate. */
 static pid_t start_behind(const int gate[2])
 {
     pid_t pid = fork();
@@ -176,7 +176,7 @@ static void of_two_runs_one_is_refused_and_told_who_holds_the_lock(void **state)
         a = start_behind(gate);
         b = start_behind(gate);
         (void)close(gate[0]);
-        (void)close(gate[1]); /* both are off */
+        (void)close(gate[1]); /* both limits are off */
         ra = toy_ended(a);
         rb = toy_ended(b);
 
@@ -218,7 +218,7 @@ static void a_file_size_limit_is_a_full_disk_that_loses_nothing(void **state)
     print_message("disk full in %d of 15 sizes\n", n_full);
 }
 
-/* A real small disk, where the machine lets us have one. */
+/* A real small disk, where the machine allows one. */
 static void a_full_tmpfs_ends_with_6_and_goes_on_when_there_is_room(void **state)
 {
     static const char *const small = "size=600k", *const large = "size=64m";

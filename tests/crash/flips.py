@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Single bits of the files of a work directory are flipped at random: every command then either says so or gives the answer
+"""Single bits of the files of a work directory are flipped at random: every command then either reports it or gives the answer
 of the undamaged file. MOLSIEVE_FLIPS: how many; MOLSIEVE_FLIPS_S: for so many seconds at most; MOLSIEVE_SEED: which."""
 import glob
 import json
@@ -22,7 +22,7 @@ READING = [["top", "-n", "20", "@"], ["query", "SELECT * FROM v_hits", "@"], ["q
 
 
 class Flips:
-    """Draws the bits, and counts what came of them."""
+    """Draws random bits, and counts the outcomes."""
 
     def __init__(self, few):
         self.n = int(os.environ.get("MOLSIEVE_FLIPS", few))
@@ -64,7 +64,7 @@ def ask(v, workdir, commands=READING):
 
 
 def put(v, name, data):
-    """The database without what SQLite left beside the one before."""
+    """Replaces the database and removes the files that SQLite left beside the earlier one."""
     for path in glob.glob(v.path(name) + "-*"):
         os.unlink(path)
     v.put(name, data)
@@ -105,14 +105,14 @@ def results_only(v):
 
 
 def a_damaged_page_of_any_table_is_never_passed_over():
-    """The first page of each table and index: `status` once answered with empty tables, without what it could not read."""
+    """The first page of each table and index: `status` once printed empty tables instead of an error."""
     with Victim(60) as v:
         v.go("hurt")
         quick = [args for args in READING if args[0] in ("status", "failures", "top")]
         data, want = open(v.path("hurt/results.db"), "rb").read(), ask(v, "hurt", quick)
         size = int.from_bytes(data[16:18], "big")
         for name, page in v.rows("SELECT name, rootpage FROM sqlite_master WHERE rootpage>0", workdir="hurt"):
-            at = (page - 1) * size + (104 if page == 1 else 4)  # how many rows or children it has
+            at = (page - 1) * size + (104 if page == 1 else 4)  # the number of its rows or children
             put(v, "hurt/results.db", data[:at] + bytes([data[at] ^ 1]) + data[at + 1:])
             for args, g, w in zip(quick, ask(v, "hurt", quick), want):
                 assert g[0] == 5 or g == w, (name, args, g)
@@ -120,7 +120,7 @@ def a_damaged_page_of_any_table_is_never_passed_over():
 
 
 def a_damaged_name_in_the_sums_of_rows_is_refused():
-    """A table that row_sum calls by another name is no other error than damage (it was status 1, and `db check` too)."""
+    """A table with another name in row_sum is reported as damage (earlier: status 1, also from `db check`)."""
     with Victim(60) as v:
         v.go("hurt")
         data = open(v.path("hurt/results.db"), "rb").read()
@@ -135,7 +135,7 @@ def a_damaged_name_in_the_sums_of_rows_is_refused():
 
 
 def features_hold(v, flips, results, hurt, want, alone):
-    """A run that ends with 0 has the right results; the digest of features.db is right, or `db digest` and `db check` refuse."""
+    """A run that ends with 0 has the right results, and the digest of features.db is right or `db digest` and `db check` refuse it."""
     put(v, "hurt/results.db", results)
     put(v, "hurt/features.db", hurt)
     check, said, _ = v.run("db", "check", "hurt", expect=None)
@@ -146,7 +146,7 @@ def features_hold(v, flips, results, hurt, want, alone):
 
 
 def a_flipped_bit_of_features_is_noticed_or_harmless():
-    """The stages up to `prepare` are there, those after it read their blocks."""
+    """The stages up to `prepare` are done; those after it read their blocks."""
     flips, refused = Flips(8), 0
     with Victim(60) as v:
         v.go("hurt", "--until", "prepare")
@@ -160,13 +160,13 @@ def a_flipped_bit_of_features_is_noticed_or_harmless():
 
 
 def names_of_blocks(data):
-    """Where a kind or a key of a block stands, in a row or in the index: (byte, bit)."""
+    """Places of a block's kind or key, in a row or in the index: (byte, bit)."""
     found = [m.start() + 1 for m in re.finditer(b"record|conformer", data)]
     return [(at, bit) for at in found for bit in (0, 4)]
 
 
 def a_flipped_bit_of_a_name_of_a_block_is_noticed():
-    """Two bits of each kind's name, wherever it stands: in the rows, which an index finds, and in the index."""
+    """Two bits of each kind's name, at each of its places: in the rows, which an index finds, and in the index."""
     flips = Flips(0)
     with Victim(60) as v:
         v.go("hurt", "--until", "prepare")
@@ -182,7 +182,7 @@ def a_flipped_bit_of_a_name_of_a_block_is_noticed():
 
 
 def verified(v):
-    """What `model verify` and `model info` make of a model, and a screen that opens it."""
+    """The outcome of `model verify`, of `model info` and of a screen with a model."""
     out = []
     for args in (["model", "verify", "m.safetensors"], ["model", "info", "m.safetensors"]):
         status, said, _ = v.run(*args, expect=None)
@@ -198,7 +198,7 @@ def without_sums(said):
 
 
 def a_flipped_bit_of_a_model_is_noticed_or_harmless():
-    """`model verify`, `model info` and the screen each refuse the file, or say what they say of the undamaged one."""
+    """`model verify`, `model info` and the screen each refuse the file, or print the same as for the undamaged one."""
     flips = Flips(20)
     with Screen(60) as v:
         v.go("half", "--until", "basis")
@@ -278,9 +278,9 @@ def other_programs_may_write_tables_of_their_own():
             assert ask(v, "run") == want and os.path.getmtime(v.path("run/results.db")) == before, sql  # a reader writes nothing
             v.go("run")
             assert v.digest("run") == digest, sql
-            want = ask(v, "run")  # `status` tells of that run
+            want = ask(v, "run")  # `status` shows that run
         v.run("db", "check", "run")
-        # After that run all pages have checksums again: nothing is excused for good.
+        # After that run all pages have checksums again: a page is never left unchecked for good.
         data = bytearray(open(v.path("run/results.db"), "rb").read())
         assert data[20] == 8, data[20]
         at = data.rindex(b"QM9") if b"QM9" in data else len(data) // 2
@@ -302,7 +302,7 @@ def a_table_changed_by_others_is_reported_and_can_be_kept():
         by_hand(path, "DELETE FROM row_sum")
         assert v.run("query", "SELECT sum(mean) FROM score", "run")[0] == 0 and ask(v, "run") != before
         v.run("db", "check", "run")
-        v.go("run")  # makes the sums anew
+        v.go("run")  # computes the sums again
         v.run("db", "check", "run")
         by_hand(path, "DELETE FROM hit WHERE rank=1")
         v.run("query", "SELECT * FROM hit", "run", expect=5)

@@ -86,7 +86,7 @@ class Loop:
         return time.time() - before
 
     def one_kill(self, shortest, longest):
-        """None: it got through; else the stages that were at work, "read+prepare", or ''."""
+        """None: the run finished; else the stages that were running, "read+prepare", or ''."""
         until = ["--until", self.o.stage] if self.o.stage else []
         child = subprocess.Popen([self.program, *self.run_words(self.killed, *until)], stderr=subprocess.PIPE,
                                  stdout=subprocess.DEVNULL)
@@ -127,7 +127,7 @@ def loop(lp, o):
             sys.exit(f"{o.stage}: the workflow has {', '.join(names)}")
         for earlier in names[:names.index(o.stage)]:
             lp.call(*lp.run_words(lp.ready, "--until", earlier))
-            shortest = 0.8 * lp.timed(*lp.run_words(lp.ready, "--until", earlier))  # it only starts and ends
+            shortest = 0.8 * lp.timed(*lp.run_words(lp.ready, "--until", earlier))  # it only starts and ends at once
         lp.start_over()
         longest = lp.timed(*lp.run_words(lp.killed, "--until", o.stage))
         target = lp.digest(lp.killed)

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""kill -9 at random moments of each real stage; the answer is that of a run left alone.
+"""kill -9 at random moments of each real stage; the result is that of an undisturbed run.
 
     MOLSIEVE=build/release/bin/molsieve MOLSIEVE_KILLS=200 tests/crash/kills.py STAGE|together
 
@@ -20,7 +20,7 @@ from victim import STAGES, TOGETHER, Screen, Victim, no_orphans
 
 
 def wait_for_stage(child, stage):
-    """Until the process says that it begins the stage; False if it ended before."""
+    """Waits until the process logs that it begins the stage; False if it ended before."""
     mark = b"stage %s:" % stage.encode()
     for line in child.stderr:
         if mark in line:
@@ -31,15 +31,15 @@ def wait_for_stage(child, stage):
 class Loop:
     def __init__(self, victim, stage, rng):
         self.v, self.stage, self.rng = victim, stage, rng
-        self.first = stage  # that says that it begins
+        self.first = stage  # the log line of its start
         self.counted = self.at_work = self.early = self.through = 0
 
     def prepare(self):
-        """`whole` is the undisturbed run; `ready` has the stages before."""
+        """`whole` is the undisturbed run; `ready` has the stages before the killed one."""
         self.v.go("whole")
         self.want = self.v.answer("whole")
         before = STAGES[:STAGES.index(self.first)]
-        for earlier in [s for s in before if s in ["basis"] + before[-1:]]:  # what these need comes with them
+        for earlier in [s for s in before if s in ["basis"] + before[-1:]]:  # the stages that these need run with them
             self.v.go("ready", "--until", earlier)
         self.v.copy("ready", "killed")
         child = self.v.start("killed", "--until", self.stage)

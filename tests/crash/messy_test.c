@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The messy corpus and QM9's original files through reader and worker: nothing
- * hangs, nothing vanishes, every record is a molecule or has a reason. */
+ * hangs, no record is lost, and each one is a molecule or fails with a reason. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -18,7 +18,7 @@
 
 enum { WITH_3D = 2 }; /* records of a file that get a structure: the rest is checked in 2D, for time */
 
-/* A folder with `files` and their manifest, and what must come out of it. */
+/* A folder with `files` and their manifest, and the expected numbers. */
 typedef struct corpus {
     const char *folder;
     int files, molecules, crashers; /* at least */
@@ -44,7 +44,7 @@ static int records_wanted(const char *file, const char *delimiters)
     for (size_t i = 0; i < sizeof exceptions / sizeof *exceptions; i++)
         if (strcmp(file, exceptions[i].file) == 0)
             return exceptions[i].records;
-    return delimiters[0] != '\0' ? atoi(delimiters) : 1; /* formats without delimiters hold one */
+    return delimiters[0] != '\0' ? atoi(delimiters) : 1; /* a file of a format without delimiters has one record */
 }
 
 /* Reads a file to its end; every record must come to an end, too. */
@@ -172,9 +172,9 @@ static void corpus_check(const corpus *c)
     ch_worker_counts(w, NULL, NULL, &lost);
     print_message("%d files, %d records, %d molecules, %d workers lost\n", files, n_all, n_ok, (int)lost);
     (void)snprintf(folder, sizeof folder, "%s/files", c->folder);
-    assert_int_equal(files, files_in(folder)); /* none is left out */
+    assert_int_equal(files, files_in(folder)); /* no file of the manifest is left out */
     assert_true(files >= c->files && crashers >= c->crashers && n_ok >= c->molecules);
-    assert_true(lost >= 1); /* it does hold files that kill the library */
+    assert_true(lost >= 1); /* the corpus has files that crash Open Babel */
     ch_worker_close(w);
 }
 
@@ -191,7 +191,7 @@ static void every_messy_record_is_a_molecule_or_has_a_reason(void **state)
     corpus_check(&(corpus){ more, 123, 2000, 11 });
 }
 
-/* Formula letters and counts of the SMILES that a QM9 file carries itself. */
+/* The formula of the SMILES that a QM9 file has itself. */
 static void qm9_identity(ch_worker *w, const ch_record *rec, pl_arena *mem, char *smiles, size_t n_smiles)
 {
     const char *line = rec->raw, *tab;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tests/crash/shim.c - a bad disk, for LD_PRELOAD (faults.py, power.py).
  *
- *   SHIM_ROOT  what lies below this folder is watched; without it nothing is
+ *   SHIM_ROOT  files below this folder are watched; without it none
  *   SHIM_LOG   a file to which every call that changes something is appended, in order
  *   SHIM_FAIL  N:ERRNO, N:ERRNO:on, N:short: the N-th such call fails, from then on all do,
  *              or a write takes half of its bytes
@@ -77,7 +77,7 @@ __attribute__((constructor)) static void begin(void)
 
 static bool is_below(const char *path) { return root_len > 0 && strncmp(path, root, root_len) == 0 && path[root_len] == '/'; }
 
-/* The path of a descriptor; false: not watched. */
+/* The path of a descriptor; false: it is not watched. */
 static bool path_of(int fd, char path[PATH_MAX])
 {
     char link[64];
@@ -123,7 +123,7 @@ static void note(uint32_t what, const char *path, uint64_t inode, uint64_t at, c
         (void)writev(log_fd, part, 3);
 }
 
-/* Takes the lock. true: this call is to fail, errno is set and the lock is given back. */
+/* Takes the lock. True: this call must fail; errno is set and the lock is released. */
 static bool fails(const char *call, const char *path, bool can_be_short)
 {
     bool now;

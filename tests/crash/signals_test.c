@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Real processes that are asked to stop, by a signal or by the clock. */
+/* Real processes are asked to stop, by a signal or by a time limit. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -33,7 +33,7 @@ static int64_t units_so_far(toy *t)
     return access(t->wf.storage.results, F_OK) == 0 ? toy_int(t, "SELECT count(*) FROM unit") : 0;
 }
 
-/* A long enough run, to be stopped after its own first commits: it listens to signals by then. */
+/* A run that is long enough, and is stopped after its first commits, when it handles signals. */
 static pid_t start_and_wait_for_units(double pause)
 {
     int64_t before;
@@ -72,7 +72,7 @@ static void each_signal_ends_with_75_and_the_run_goes_on(void **state)
 
 static void a_second_signal_ends_at_once(void **state)
 {
-    pid_t pid = start_and_wait_for_units(1.5); /* a unit in hand takes a while; with its end the status would be 75 */
+    pid_t pid = start_and_wait_for_units(1.5); /* a unit in progress takes a while; when it ends the status would be 75 */
     toy t;
 
     (void)state;

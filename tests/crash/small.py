@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Every stage and the commands on a few molecules, for builds and tools that watch memory."""
+"""Every stage and command on a few molecules, for sanitizers and valgrind."""
 import os
 import shutil
 import subprocess
@@ -17,7 +17,7 @@ COMMANDS = [["top", "-n", "3", "run"], ["status", "run"], ["failures", "run"], [
 
 
 def every_stage_and_command_runs_clean():
-    """Under a sanitizer a finding ends the process with another status, or leaves a log if it is a worker."""
+    """A sanitizer's finding ends the process with another status; a worker leaves a log."""
     with Victim(24, STAGES) as v:
         for tool in ("ASAN", "TSAN", "UBSAN"):
             os.environ[tool + "_OPTIONS"] = "log_path=%s" % v.path("found")
@@ -48,7 +48,7 @@ def valgrind_finds_nothing():
         sieve.skip("valgrind does not run sanitized programs")
     watch = ["valgrind", "-q", "--error-exitcode=99", "--leak-check=full", "--show-leak-kinds=definite",
              "--errors-for-leak-kinds=definite"]
-    env = dict(os.environ, MOLSIEVE_CPU="portable")  # the instructions that valgrind knows
+    env = dict(os.environ, MOLSIEVE_CPU="portable")  # instruction sets that valgrind knows
     with Victim(12, STAGES) as v:
         for words in (["run", "w.yaml", "-q", "-j", "2"], ["top", "-n", "3", "run"], ["db", "check", "run"]):
             p = subprocess.run(watch + v.command(*words), cwd=v.dir, env=env, capture_output=True, text=True, timeout=280)

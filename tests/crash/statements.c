@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* By LD_PRELOAD: says on standard error which statements are not finalized when their database is closed (cli/transcript.py). */
+/* For LD_PRELOAD: prints on standard error the statements that are not finalized when their database is closed (cli/transcript.py). */
 #include <dlfcn.h>
 #include <sqlite3.h>
 #include <stdio.h>

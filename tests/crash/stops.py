@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """The real program is stopped at its fault points, by signals, by a second run
-and by a full disk: each time the same command goes on to the same answer."""
+and by a full disk: each time the same command continues to the same result."""
 import ctypes
 import os
 import random
@@ -23,7 +23,7 @@ def points_of(stage):
 
 
 def make_ready(v, stages):
-    """`ready-STAGE` has all stages before it; the answers after each of the stages, and of the `whole`."""
+    """`ready-STAGE` has all stages before it; also the results after each stage, and of the `whole`."""
     want = {}
     for stage in STAGES:
         if stage in stages:
@@ -36,7 +36,7 @@ def make_ready(v, stages):
 
 
 def sweep(v, stage, want):
-    """Dies at every passage of every point of the stage, until a run gets through."""
+    """The process dies at each pass of each fault point of the stage, until a run finishes."""
     deaths = 0
     for point in points_of(stage):
         for n in range(1, 1000):
@@ -83,7 +83,7 @@ def wait_for(child, stage):
 
 
 def signalled(v, stage, sig, rng):
-    """One run that was told to stop while the stage was at work; a faster one is tried again."""
+    """One run that is told to stop while the stage is running; tried again if the run ended before."""
     for _ in range(60):
         v.copy("ready-" + stage, "killed")
         child = v.start("killed", "--until", stage)
@@ -141,7 +141,7 @@ def a_second_signal_ends_the_run_and_its_workers_at_once():
 
 
 def setting_the_system_clock_is_survived():
-    """To another year at any look (clock.c), also while a killed run is taken up."""
+    """The clock jumps by years whenever it is read (clock.c), also while a killed run is continued."""
     clock = os.path.abspath(os.path.join(os.path.dirname(sieve.PROGRAM), "../tests/libclock.so"))
     if not os.path.exists(clock):
         sieve.skip(clock + " is not there")

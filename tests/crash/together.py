@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Stages that work on units run at once. Whatever happens while they do, the
-answer is that of running them one after another."""
+"""Stages that work on units run at once. Whatever happens meanwhile, the
+result is that of running them one after another."""
 import os
 import random
 import resource
@@ -30,7 +30,7 @@ def late_labels(n):
 
 
 def parallel_stages_give_the_bytes_of_serial_ones():
-    """Also where the model is called as a label that turns up late, with its unit, another one, or none."""
+    """Also if the model has the name of a label that appears late, with the same unit, another one, or none."""
     with Screen(200) as v:
         v.put("in.sdf", late_labels(200))
         for name, unit in (("gap_ev", ""), ("gap_ev", "eV"), ("gap_ev", "Ha")):
@@ -67,7 +67,7 @@ def fault_points_while_all_are_at_work_are_survived():
 
 
 def a_run_that_is_killed_repeatedly_finishes():
-    """Every life ends after two more commits of some stage."""
+    """Each process ends after two more commits of some stage."""
     rng, lives = random.Random(5), 0
     with Screen(200) as v:
         want = one_after_another(v, "whole")
@@ -122,12 +122,12 @@ def a_failing_stage_stops_the_others_and_names_itself():
         v.go("run", "limits.failures.max_fraction=0.5")
         v.go("whole", "limits.failures.max_fraction=0.5")
         assert v.answer("run") == v.answer("whole")
-        v.run("run", "w.yaml", "-q", "-k", "workdir=passed", expect=3)  # to the end all the same
+        v.run("run", "w.yaml", "-q", "-k", "workdir=passed", expect=3)  # the run still finishes
         assert v.answer("passed") == v.answer("whole")
 
 
 def a_late_failure_ends_long_work_of_other_stages():
-    """A stage that fails does not wait for conformers that take minutes: one unit of them
+    """When a stage fails, conformers that take minutes are not waited for: one unit of them
     keeps one of two workers busy while the other reads what ends the run."""
     good = sieve.lines_of(sieve.data("library.smi"), 2000)
     with sieve.Project() as p:
@@ -152,7 +152,7 @@ def peak_kib(v, workdir, n):
 
 
 def memory_does_not_grow_with_the_number_of_molecules():
-    """Ten times the molecules; the databases' page caches fill up, nothing else may."""
+    """With ten times the molecules only the page caches of the databases may grow."""
     if resource.getpagesize() != 4096 or b"__asan_init" in open(sieve.PROGRAM, "rb").read():
         sieve.skip("what is resident says nothing here")
     with Screen(60) as v:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the crash tests of the real program share: a workflow with every stage,
-an undisturbed run of it, and a look at what a dead process left behind.
+an undisturbed run of it, and checks of what a dead process left behind.
 
-That look works on copies and with Python's own SQLite: the program must then
+The checks work on copies and with Python's own SQLite: the program must then
 recover from the raw state by itself."""
 import hashlib
 import os
@@ -43,14 +43,14 @@ LIMITS = "limits: {failures: {max_fraction: 0.5}, disk_free_min: 0B}\n"
 
 
 def molecules(n):
-    """n real molecules with 3D; some of them twice, and three records that are none."""
+    """n real molecules with 3D, some of them twice, and three records that are no molecules."""
     records = sieve.sdf_records(sieve.data("qm9/qm9_dev_2500.sdf.gz"), n).split(b"$$$$\n")[:n]
     bad = [b"nothing\n", b"a\nb\nc\n  5  4  0  0  0  0  0  0  0  0999 V2000\n", records[7].replace(b" C ", b" Qq")]
     return b"$$$$\n".join(records[:n // 3] + bad + records[n // 3:] + records[:n // 20]) + b"$$$$\n"
 
 
 class Victim(sieve.Project):
-    """A project whose workflow has every stage; `whole` is the run that nobody disturbed."""
+    """A project whose workflow has every stage; `whole` is the undisturbed run."""
 
     def __init__(self, n=500, stages=EVERY_STAGE):
         self.n, self.stages = n, stages
@@ -72,7 +72,7 @@ class Victim(sieve.Project):
         return self.run("db", "digest", workdir)[1]
 
     def answer(self, workdir):
-        """All that a user keeps: the digest, the weights, the files of hits."""
+        """All results that a user keeps: the digest, the weights, the files of hits."""
         files = {}
         for name in ("hits.csv", "hits.sdf", "hits.smi"):
             if os.path.exists(self.path(workdir, name)):
@@ -84,7 +84,7 @@ class Victim(sieve.Project):
         return self.digest(workdir), files
 
     def files(self, workdir):
-        """What lies there, apart from what SQLite removes by itself; checkpoint folders have the name of a key."""
+        """The files there, without those that SQLite removes by itself; checkpoint folders have a key as their name."""
         return sorted(os.path.relpath(os.path.join(where, name), self.path(workdir))
                       for where, _, names in os.walk(self.path(workdir)) for name in names
                       if not name.endswith(("-wal", "-shm")))
@@ -109,7 +109,7 @@ class Victim(sieve.Project):
         return os.path.join(there, name) if os.path.exists(self.path(workdir, name)) else None
 
     def sound(self, workdir):
-        """Checks everything that must hold at any moment; the states of the stages, {} before there are any."""
+        """Checks everything that must hold at any moment; returns the states of the stages, {} if there are none yet."""
         path = self.copy_of_database(workdir, "results.db")
         if path is None:
             return {}
@@ -139,11 +139,11 @@ SCREEN = """  read: {unit: 20}
   rank: {objectives: [{property: gap_ev, goal: maximise}], top: 100}
   write: {csv: hits.csv, sdf: hits.sdf, smi: hits.smi}
 """
-TOGETHER = ["read", "prepare", "graph", "basis", "score"]  # what a screen runs at once
+TOGETHER = ["read", "prepare", "graph", "basis", "score"]  # the stages that a screen runs at once
 
 
 class Screen(Victim):
-    """A project that only screens, with a model that is there: five stages are at work together."""
+    """A project that only screens, with an existing model: five stages run together."""
 
     def __enter__(self):
         super().__enter__()
@@ -157,7 +157,7 @@ class Screen(Victim):
         return [name for name, state in self.sound(workdir).items() if state == "running"]
 
 
-# What rows a unit of each stage stands for, between its first and last record or molecule.
+# The rows that belong to a unit of each stage, between its first and last record or molecule.
 UNIT_ROWS = {
     "read": "SELECT count(*) FROM record WHERE record_id BETWEEN u.first AND u.last",
     "prepare": "SELECT count(*) FROM record WHERE status<>'read' AND record_id BETWEEN u.first AND u.last",
@@ -171,7 +171,7 @@ ALL_ROWS = {
 
 
 def units_are_their_rows(db):
-    """Units done are there to the last row, in order, and no row belongs to none."""
+    """Finished units have all their rows, in order, and each row belongs to a unit."""
     for (name, n, last) in db.execute("SELECT name, count(*), max(unit) FROM unit JOIN stage USING(stage_id) GROUP BY 1"):
         assert n == last + 1, (name, n, last)
     for name, rows in UNIT_ROWS.items():
@@ -186,7 +186,7 @@ def units_are_their_rows(db):
 
 
 def no_stage_is_ahead(db):
-    """A unit is made only from units that are there."""
+    """A unit exists only if the units that it was made from exist."""
     n = dict(db.execute("SELECT name, count(*) FROM unit JOIN stage USING(stage_id) GROUP BY 1"))
     for before, after in (("read", "prepare"), ("prepare", "graph"), ("graph", "basis"), ("graph", "score")):
         assert n.get(after, 0) <= n.get(before, 0), (before, after, n)
@@ -214,7 +214,7 @@ def wholes_are_all_or_nothing(db, states, victim):
     rows = db.execute("SELECT path, sha256 FROM model").fetchall()
     if "train:" in victim.stages:
         assert (len(rows) > 0) == (states.get("train") == "done"), (states, rows)
-    else:  # a screen notes its models once its stage has begun and before its first score
+    else:  # a screen stores its models after its stage has begun and before its first score
         scored = db.execute("SELECT count(*) FROM unit JOIN stage USING(stage_id) WHERE name='score'").fetchone()[0]
         assert len(rows) > 0 or (states.get("score") in (None, "running") and not scored), (states, scored)
         assert not rows or states.get("score") in ("running", "done"), (states, rows)
@@ -223,7 +223,7 @@ def wholes_are_all_or_nothing(db, states, victim):
 
 
 def orphans():
-    """Chemistry workers of this program whose parent is gone."""
+    """Chemistry workers of this program whose parent has ended."""
     chem = os.path.join(os.path.dirname(os.path.abspath(sieve.PROGRAM)), "molsieve-chem")
     found = []
     for pid in filter(str.isdigit, os.listdir("/proc")):
@@ -238,8 +238,8 @@ def orphans():
 
 
 def no_orphans(seconds=10):
-    """Each worker whose parent is gone ends soon. Tests beside this one leave some of their own
-    at any moment, so only those that were there all the time count."""
+    """Workers whose parent has ended must end soon. Tests that run at the same time leave some of their own
+    at any moment, so only those that exist all the time count."""
     end = time.time() + seconds
     left = set(orphans())
     while left and time.time() < end:

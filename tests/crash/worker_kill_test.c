@@ -171,7 +171,7 @@ static pid_t find_child(void)
     return found;
 }
 
-static double calm_s; /* of all molecules in a worker that nobody kills: on a busy machine nothing starts quickly */
+static double calm_s; /* for all molecules in a worker that is not killed: on a busy machine nothing starts quickly */
 
 static void *kill_at_random(void *kills)
 {

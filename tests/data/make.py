@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""tests/data/make.py SHARED MOLSIEVE - makes every file of tests/data again but the messy ones.
+"""tests/data/make.py SHARED MOLSIEVE - makes every file of tests/data again, except the messy ones.
 
 SHARED is the folder with the sources (README.md here says what each one is), MOLSIEVE the
 program. The same sources and the same Open Babel give the same bytes. tests/data/messy.py
@@ -87,7 +87,7 @@ def qm9_smiles():
 
 
 def labels():
-    """A table as people have them: SMILES, name, a measured number."""
+    """A typical table: SMILES, name, a measured number."""
     gap = {}
     for record in gzip.open(os.path.join(SHARED, "data/qm9/qm9_dev_2500.sdf.gz"), "rt").read().split("$$$$\n")[:-1]:
         fields = record.split("> ")
@@ -100,7 +100,7 @@ def labels():
 
 
 def ligands():
-    """The first that differ in their ligand's name; coordinates of the PDB, hydrogens as they were added there."""
+    """The first records with different ligands; coordinates of the PDB, with the hydrogens of the source file."""
     seen, kept = set(), []
     for record in gzip.open(os.path.join(SAMPLES, "pdb_ligands_1000.sdf.gz")).read().split(b"$$$$\n")[:-1]:
         code = record.split(b"\n", 1)[0].split(b"_")[1]
@@ -111,7 +111,7 @@ def ligands():
 
 
 def mmff94():
-    """The validation suite of the force field, as it is there; its licence stays."""
+    """A copy of the force field's validation suite, with its licence."""
     for name in ("molecules.sdf.gz", "energies.csv"):
         with open(os.path.join(SHARED, "data/mmff94", name), "rb") as f:
             put("mmff94/" + name, f.read())
@@ -153,7 +153,7 @@ def library():
         db.close()
     rows = [r for r in rows if elements(r[2]) <= ORGANIC]
     random.Random(20261125).shuffle(rows)
-    rows.sort(key=lambda r: r[3] > 0)  # those first whose stereochemistry is all given: their structures read back as the same molecule
+    rows.sort(key=lambda r: r[3] > 0)  # first those with complete stereochemistry: their structures read back as the same molecule
     lines = ["%s %s" % (r[1], "CID-" + r[0] if r[0].isdigit() else "PDB-" + "-".join(r[0].split("_")[:2])) for r in rows]
     for gdb, smiles in qm9_smiles():
         if len(lines) == LIBRARY:

@@ -15,7 +15,7 @@ import shutil
 HERE = os.path.dirname(os.path.abspath(__file__))
 FOLDER = os.path.join(HERE, "messy")
 RECORDS = gzip.open(os.path.join(HERE, "qm9/qm9_dev_2500.sdf.gz"), "rt").read().split("$$$$\n")[20:60]
-FILES = []  # (name, format, note, content, records or None: as many as the worker lists)
+FILES = []  # (name, format, note, content, number of records; None: as many as the worker finds)
 
 
 def put(name, note, content, records=1):
@@ -202,7 +202,7 @@ def others():
 
 
 def hostile():
-    """What kills or misleads Open Babel 3.1.1: a heading that overflows a buffer on its stack, and relatives."""
+    """Files that crash or mislead Open Babel 3.1.1: a heading that overflows a buffer on its stack, and similar ones."""
     put("heading.g09", "CRASHER: a long heading before `orientation:`", " Entering Gaussian System\n " + "Z" * 60 + " orientation:\n")
     put("translations.g09", "CRASHER: many translation vectors", " Entering Gaussian System\n                         Input orientation:\n"
         + " -----\n c\n c\n -----\n" + "".join("%5d         -2           0        %d.0    0.0    0.0\n" % (k, k) for k in range(1, 60))

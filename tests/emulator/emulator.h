@@ -42,7 +42,7 @@
 #if defined(__SANITIZE_THREAD__)
 #include <sanitizer/tsan_interface.h>
 #define EMU_TSAN 1
-#define EMU_OWN __attribute__((no_sanitize_thread)) /* the emulator's own state is no thread's */
+#define EMU_OWN __attribute__((no_sanitize_thread)) /* the emulator's own state belongs to no thread */
 #define EMU_RELEASE(p) __tsan_release(p)
 #define EMU_ACQUIRE(p) __tsan_acquire(p)
 #else
@@ -74,10 +74,10 @@ struct emu_index { /* not a dim3: a constructor would have every access to threa
 };
 
 enum { EMU_THREADS = 1024, EMU_STACK = 128 << 10, EMU_SHARED = 228 << 10, EMU_COPIES = 96 };
-enum { EMU_SHARED_PLAIN = 48 << 10 }; /* what a kernel has that was allowed no more */
+enum { EMU_SHARED_PLAIN = 48 << 10 }; /* shared memory of a kernel that did not ask for more */
 enum emu_state { EMU_RUNS, EMU_AT_BLOCK, EMU_AT_WARP, EMU_DONE };
 
-union emu_slot { /* what a lane shows to its warp */
+union emu_slot { /* the value that a lane shows to its warp */
     uint64_t bits;
     float number[12]; /* of its words of a matrix, two each at most */
 };
@@ -103,7 +103,7 @@ struct emu_fiber {
 struct emu_machine {
     const char *kernel;
     void (*call)(void *);
-    void *args, *home; /* home: the scheduler's stack pointer or context */
+    void *args, *home; /* home: stack pointer or context of the scheduler */
     const void *home_stack;
     size_t home_bytes;
     unsigned n, now, done, at_block, at_warp[EMU_THREADS / 32];
@@ -111,7 +111,7 @@ struct emu_machine {
     emu_index block, blocks, threads;
     uint64_t seed;
     unsigned order[EMU_THREADS];
-    char sync[2 + EMU_THREADS / 16], over; /* what ThreadSanitizer knows barriers by: two each, in turn */
+    char sync[2 + EMU_THREADS / 16], over; /* addresses that tell ThreadSanitizer of barriers: two each, used alternately */
     void *tsan;
     emu_fiber fiber[EMU_THREADS];
     alignas(128) char shared[EMU_SHARED];
@@ -206,7 +206,8 @@ inline void emu_fiber_reset(emu_fiber *f)
         f->tsan = __tsan_create_fiber(0);
 #endif
 #if defined(__x86_64__)
-    void **top = (void **)(f->stack + EMU_STACK - 64 * (1 + (f - emu.fiber) % 61)); /* not all in one set of a cache */
+    void **top =
+        (void **)(f->stack + EMU_STACK - 64 * (1 + (f - emu.fiber) % 61)); /* so that stacks are not all in one set of a cache */
     memset((void *)(top - 8), 0, 8 * sizeof *top);
     top[-1] = nullptr; /* where emu_entry would return to */
     top[-2] = (void *)emu_entry;
@@ -242,7 +243,7 @@ EMU_OWN inline void emu_thread_run(unsigned t)
 
 /* ---- barriers ------------------------------------------------------------------- */
 
-/* Threads first .. end-1 come together; `came` of them are there. */
+/* Threads first .. end-1 wait for each other; `came` of them have arrived. */
 EMU_OWN inline void emu_meet(unsigned first, unsigned end, unsigned *came, emu_state state, unsigned which)
 {
     emu_fiber *f = &emu.fiber[emu.now];
@@ -262,7 +263,7 @@ EMU_OWN inline void emu_meet(unsigned first, unsigned end, unsigned *came, emu_s
 
 EMU_OWN inline void __syncthreads() { emu_meet(0, emu.n, &emu.at_block, EMU_AT_BLOCK, 0); }
 
-/* All lanes at one instruction, by its line: a shuffle or an mma in two branches is none. */
+/* All lanes must be at the same source line: a shuffle or an mma in two branches is an error. */
 EMU_OWN inline void __syncwarp(int line = __builtin_LINE())
 {
     unsigned warp = emu.now / 32, first = warp * 32, end = first + 32 < emu.n ? first + 32 : emu.n;
@@ -346,8 +347,8 @@ inline void emu_copy_arrive(const emu_copy *c)
     memset((char *)c->to + c->bytes, 0, 16 - (size_t)c->bytes);
 }
 
-/* A device promises nothing between the two: with seeds 0 and 1 the bytes arrive when the thread waits for
- * them, so that a missing wait shows; with others at once, so that a place that is still read does. */
+/* A device may copy at any moment between the two: with seeds 0 and 1 the bytes arrive when the thread waits for
+ * them, which shows a missing wait; with others at once, which shows that the place is still being read. */
 EMU_OWN inline void copy_async(void *to, const void *from, int bytes)
 {
     emu_fiber *f = &emu.fiber[emu.now];
@@ -405,7 +406,7 @@ inline void emu_order_make(bool again)
     }
 }
 
-/* As far as the warp comes before another moves, lanes in turn from one that the seed chooses. */
+/* Runs the warp as far as it gets before another continues; its lanes in turn, from one that the seed chooses. */
 EMU_OWN inline void emu_warp_run(unsigned warp)
 {
     unsigned first = warp * 32, n = emu.n - first < 32 ? emu.n - first : 32, from = (unsigned)(emu.seed >> 33);
@@ -422,7 +423,7 @@ EMU_OWN inline void emu_warp_run(unsigned warp)
     }
 }
 
-/* Seeds 0 and 1: all warps side by side from barrier to barrier; others: one runs ahead of the rest. */
+/* Seeds 0 and 1: all warps advance together from barrier to barrier; others: one warp runs ahead of the rest. */
 EMU_OWN inline void emu_block_run()
 {
     bool moved = true;
@@ -481,7 +482,7 @@ inline void emu_launch(const char *kernel, dim3 grid, dim3 block, size_t shared,
 }
 
 /* Shared memory is allowed to a kernel for all its launches: of other threads, and of graphs that were
- * made before. So nobody may take back what was allowed. Nor allow it while capturing: that is promised nowhere. */
+ * made before. So the limit must never be lowered. Nor may it be raised during a capture: CUDA does not promise that this works. */
 inline size_t emu_allowed(const void *kernel, size_t bytes)
 {
     static std::mutex turn;
@@ -496,7 +497,7 @@ inline size_t emu_allowed(const void *kernel, size_t bytes)
     return now = bytes ? bytes : now;
 }
 
-/* MOLSIEVE_EMULATOR_ONLY=loss_run,rule_make: all other kernels end at once, to see what the host manages. */
+/* MOLSIEVE_EMULATOR_ONLY=loss_run,rule_make: all other kernels end at once, to measure the host alone. */
 inline bool emu_runs(const char *name)
 {
     static const char *const only = getenv("MOLSIEVE_EMULATOR_ONLY");

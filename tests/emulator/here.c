@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* For a program that is run by hand: the emulated plugin that was built with it. */
+/* Sets MOLSIEVE_PLUGINS of a program that is run by hand to the emulated plugin of its build. */
 #include <stdlib.h>
 
 __attribute__((constructor)) static void plugins_here(void)

@@ -1,4 +1,4 @@
-/* tests/emulator/matrix.h - tensor cores: rounding of factors, fragments, and sums that cut off; a part of
+/* tests/emulator/matrix.h - tensor cores: rounding of factors, fragments, and truncated sums; a part of
  * emulator.h. */
 #ifndef EMU_MATRIX_H
 #define EMU_MATRIX_H
@@ -46,7 +46,7 @@ inline uint32_t bf16_round(float x) /* to nearest even; NaN stays one */
 
 inline uint32_t bf16_pair(float low, float high) { return bf16_round(low) | bf16_round(high) << 16; }
 
-inline uint32_t fp16_round(float x) /* to nearest even; neither clang 14 nor gcc 11 have the type on x86 */
+inline uint32_t fp16_round(float x) /* to nearest even; clang 14 and gcc 11 lack the type on x86 */
 {
     float size = fabsf(x);
     uint32_t u, sign = signbit(x) ? 0x8000u : 0;

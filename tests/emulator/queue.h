@@ -1,5 +1,5 @@
-/* tests/emulator/queue.h - a stream, as both emulators (of CUDA, of NCCL) know it. A task says
- * whether it is done; one that is not is asked again. */
+/* tests/emulator/queue.h - a stream, as both emulators (of CUDA, of NCCL) know it. A task returns
+ * whether it is done; if not, it is called again. */
 #ifndef EMU_QUEUE_H
 #define EMU_QUEUE_H
 

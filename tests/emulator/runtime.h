@@ -17,7 +17,7 @@ inline const char *cudaGetErrorString(cudaError_t e)
     return e == cudaErrorIllegalAddress ? "an illegal memory access was encountered" : "refused";
 }
 
-/* MOLSIEVE_EMULATOR_NO_DRIVER=12040: one, but for no newer CUDA than 12.4. */
+/* MOLSIEVE_EMULATOR_NO_DRIVER=12040: a driver that supports at most CUDA 12.4. */
 inline cudaError_t cudaDriverGetVersion(int *v)
 {
     const char *old = getenv("MOLSIEVE_EMULATOR_NO_DRIVER");
@@ -42,7 +42,7 @@ inline cudaError_t cudaGetDeviceProperties(cudaDeviceProp *p, int device)
     return cudaSuccess;
 }
 
-/* What compute capability 8.0 has. */
+/* The limits of compute capability 8.0. */
 inline cudaError_t cudaDeviceGetAttribute(int *v, int, int) { return *v = 163 << 10, cudaSuccess; }
 
 inline cudaError_t cudaDeviceGetPCIBusId(char *id, int n, int device)

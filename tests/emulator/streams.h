@@ -1,7 +1,7 @@
 /* tests/emulator/streams.h - streams, events, pinned memory and graphs of the emulated device.
  *
- * Work waits in its stream until somebody waits for it, so that host memory that is used
- * again too early, or freed, shows. MOLSIEVE_EMULATOR_EAGER=1: work of a stream that has
+ * Work stays in its stream until the host waits for it, which shows host memory that is reused or freed
+ * too early. MOLSIEVE_EMULATOR_EAGER=1: work of a stream that has
  * nothing before it is done at once, so that the stream of copies runs ahead of the
  * stream of kernels and device memory that is used again too early shows. MOLSIEVE_EMULATOR_AHEAD=1: before each
  * piece of work all other streams go as far as they can: with that and without, what waits for another
@@ -42,7 +42,7 @@ enum { cudaMemcpyHostToDevice, cudaMemcpyDeviceToHost, cudaStreamNonBlocking };
 enum { cudaEventDisableTiming, cudaEventBlockingSync, cudaStreamCaptureModeRelaxed };
 enum { cudaDevAttrMaxSharedMemoryPerBlockOptin };
 
-/* What was called while a stream was captured, to be called again when the graph is launched. */
+/* A call made while a stream was captured; launching the graph repeats it. */
 struct emu_call {
     enum { WORK, RECORD, WAIT } kind;
     emu_stream *on;
@@ -70,7 +70,7 @@ struct cudaGraphExecUpdateResultInfo {};
 inline std::map<const char *, size_t> emu_pinned;
 inline std::set<emu_stream *> emu_streams;
 inline std::map<uint64_t, emu_graph *> emu_captures; /* that have not ended */
-inline thread_local bool emu_only_looks;             /* who waits for another stream does not make it go on */
+inline thread_local bool emu_only_looks;             /* waiting for another stream does not run that stream */
 inline thread_local int emu_device = -1;             /* none was chosen */
 inline thread_local cudaError_t emu_last;            /* what cudaGetLastError says */
 inline std::recursive_mutex emu_mutex;
@@ -92,7 +92,7 @@ inline cudaError_t cudaGetLastError()
     return emu_last = cudaSuccess, e;
 }
 
-/* Kernels (and memsets; copies not) want the current device to be the stream's. */
+/* Kernels and memsets (not copies) need the stream's device to be the current one. */
 inline void emu_device_check(emu_stream *s, const char *call)
 {
     if (s->device != emu_device)
@@ -112,7 +112,7 @@ inline void emu_not_captured(const char *call)
         emu_refuse(call, "while a stream is captured");
 }
 
-/* Whether the fault that was asked for has come; another piece of work begins. */
+/* Whether the requested fault happens now, as another piece of work begins. */
 inline bool emu_faulted(bool another)
 {
     EMU_TURN;
@@ -123,10 +123,10 @@ inline bool emu_faulted(bool another)
     return at && begun >= strtol(at, nullptr, 10);
 }
 
-/* What a call says that has nothing else to say. */
+/* The status of a call that has no error of its own. */
 inline cudaError_t emu_state() { return emu_faulted(false) ? emu_error(cudaErrorIllegalAddress) : cudaSuccess; }
 
-/* All streams that are not being run, as far as they go without another's going on. */
+/* Runs all streams that are not running yet, as far as they get without waiting for another. */
 inline void emu_others_ahead()
 {
     bool before = emu_only_looks;
@@ -138,7 +138,7 @@ inline void emu_others_ahead()
     emu_only_looks = before;
 }
 
-/* As far as it goes; whether that is far enough. */
+/* Runs the stream as far as it gets; returns whether that is far enough. */
 inline bool emu_run(emu_stream *s, uint64_t until)
 {
     bool ahead = getenv("MOLSIEVE_EMULATOR_AHEAD"), over = true, before = s->busy;
@@ -180,7 +180,7 @@ inline void emu_enqueue(emu_stream *s, const char *name, std::function<void()> r
     emu_add(s, { name, [run = std::move(run)] { return run(), true; } });
 }
 
-/* ---- a device that other libraries use, too, waits for nobody to look ---- */
+/* ---- a device that other libraries use, too, works without being queried ---- */
 
 inline struct emu_device_thread {
     std::atomic<bool> over{ false };
@@ -224,7 +224,7 @@ inline bool emu_is_pinned(const void *p)
     return after != emu_pinned.begin() && (const char *)p < (--after)->first + after->second;
 }
 
-/* A kernel is loaded at its first call, which may wait for all work of the device: where another rank is gone, for ever. */
+/* A kernel is loaded at its first call, which may wait for all work of the device: for ever, if another rank has died. */
 inline void emu_load(emu_stream *, const char *name, const void *kernel)
 {
     EMU_TURN;
@@ -386,7 +386,7 @@ inline cudaError_t emu_alloc(void **p, size_t bytes)
     *p = aligned_alloc(256, (bytes + 255) / 256 * 256);
     if (!*p)
         return cudaErrorMemoryAllocation;
-    memset(*p, getenv("MOLSIEVE_EMULATOR_ONLY") ? 0 : 0xff, bytes); /* NaN, but where kernels leave out what makes numbers of it */
+    memset(*p, getenv("MOLSIEVE_EMULATOR_ONLY") ? 0 : 0xff, bytes); /* NaN, unless the kernels that overwrite it are left out */
     return cudaSuccess;
 }
 
@@ -465,7 +465,7 @@ inline cudaError_t cudaStreamBeginCapture(cudaStream_t s, int)
     return cudaSuccess;
 }
 
-/* From the end: the origin is joined, and so is what a stream did before a record that something joined waits for. */
+/* Backwards from the end: the origin is joined, and so is the work of a stream before a record that joined work waits for. */
 inline void emu_joined_check(const emu_graph *g)
 {
     std::set<emu_stream *> joined = { g->origin };
@@ -518,7 +518,7 @@ inline bool emu_alike(const emu_call &a, const emu_call &b)
            (a.kind != emu_call::WORK || !strcmp(a.work.name, b.work.name));
 }
 
-/* Other arguments for the same kernels, copies and memsets in the same order; nothing else. */
+/* An update may change arguments of the same kernels, copies and memsets in the same order, nothing else. */
 inline cudaError_t cudaGraphExecUpdate(cudaGraphExec_t to, cudaGraph_t g, cudaGraphExecUpdateResultInfo *)
 {
     bool same = to->call.size() == g->call.size();

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Any bytes as what the chemistry worker says: a molecule that passes its check, or not ok. */
+/* Any bytes as an answer of the chemistry worker give a molecule that passes its check, or a code other than ok. */
 #include <stdint.h>
 #include <stdlib.h>
 
@@ -7,7 +7,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static volatile size_t sum; /* so that what is read is read */
+static volatile size_t sum; /* so that the compiler keeps the reads */
 
 static size_t letters(const char *s, size_t n)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Any bytes as a block of features.db, its checksum put right so that the checks behind
- * it are reached: EDATA, or molecules, graphs and numbers that are whole. */
+/* Any bytes as a block of features.db, with a corrected checksum so that the checks behind
+ * it are reached: EDATA, or molecules, graphs and numbers that pass their checks. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>

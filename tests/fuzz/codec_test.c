@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Blocks of molecules: round trips, the stated layout, and damage with the
- * checksum put right again. The header's promise is the oracle. */
+/* Blocks of molecules: round trips, the documented layout, and damage with a
+ * corrected checksum. The promise of the header is the oracle. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -20,7 +20,7 @@ enum { CRC_AT = 8, CRC_FROM = 12, N = 4, ROUNDS = 20000 };
 static pl_arena *mem;
 static ch_block_item made[N];
 
-/* A molecule without positions, one atom, none, and an ordinary one. */
+/* A molecule without positions, one with one atom, one with none, and an ordinary one. */
 static int make(void **state)
 {
     static const int32_t atoms[N] = { 6, 1, 0, 11 };

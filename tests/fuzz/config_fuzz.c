@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Any bytes as a workflow: a tree or a problem, never neither, never a crash.
+/* Any bytes as a workflow give a tree or a problem, and no crash.
  * Built with -fsanitize=fuzzer and -DMOLSIEVE_LIBFUZZER it is a libFuzzer target;
  * as a test it runs over mutations of the seeds below, the same ones every time. */
 #include <stdint.h>
@@ -81,7 +81,7 @@ static size_t mutate(char *to, size_t cap, pl_rng *r)
         } else if (how == 1) { /* cut a piece out */
             memmove(to + at, to + at + len, n - at - len);
             n -= len;
-        } else if (how == 2 && n + len < cap) { /* say a piece twice */
+        } else if (how == 2 && n + len < cap) { /* repeat a piece */
             memmove(to + at + len, to + at, n - at);
             n += len;
         } else {
@@ -101,7 +101,7 @@ int main(int argc, char **argv)
     for (int64_t i = 0; i < rounds; i++) {
         pl_rng r = pl_rng_at(7, (uint64_t)i, 1);
         size_t n = mutate(text, sizeof text, &r);
-        uint8_t *exact = malloc(n ? n : 1); /* so that ASan sees a step too far */
+        uint8_t *exact = malloc(n ? n : 1); /* so that ASan sees a read beyond the end */
         if (exact == NULL)
             return 1;
         memcpy(exact, text, n);

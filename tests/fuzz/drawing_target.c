@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Any bytes as a drawing of the chemistry worker: refused, or an <svg> of paths and labels and nothing else. */
+/* Any bytes as a drawing of the chemistry worker are refused, or give an <svg> of paths and labels and nothing else. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // A text in a format that Open Babel reads, prepared as a worker does. The first byte chooses the format: its digit.
-// Open Babel itself is not safe from such texts, which is why it is in a worker: with libFuzzer's -fork=1
-// -ignore_crashes=1 its crashes are kept beside, to be given to the whole program.
+// Such texts can crash Open Babel itself, which is why it runs in a worker: with libFuzzer's -fork=1
+// -ignore_crashes=1 its crashes are saved, to be tried with the whole program.
 #define main worker_main
 #include "chem/worker_program/worker.cpp"
 #undef main
@@ -34,7 +34,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     request.put<double>(0); // no CPU limit
     request.raw(opts, sizeof opts);
     request.put<uint64_t>(1);
-    request.put<double>(data[0] / 8 % 16 - 1); // pH; a digit stands for 5
+    request.put<double>(data[0] / 8 % 16 - 1); // pH; a digit is replaced by 5
     request.put<double>(10);                   // window
     request.put<double>(0);                    // of a structure
     request.str("");                           // no alerts
@@ -42,7 +42,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     request.str(std::string(reinterpret_cast<const char *>(data) + 1, size - 1));
     obErrorLog.ClearLog();
     (void)answer(request.s, reply);
-    if (reply.s.size() < 20 || reply.s.find("malformed request") != std::string::npos) // the text alone may be wrong
+    if (reply.s.size() < 20 || reply.s.find("malformed request") != std::string::npos) // only the text may be wrong
         abort();
     return 0;
 }

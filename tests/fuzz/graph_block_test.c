@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Damaged blocks of graphs and bases, with the checksum put right again so that
+/* Damaged blocks of graphs and bases, with a corrected checksum so that
  * the damage reaches the checks behind it. The promise of the headers is the
  * oracle: EDATA, or data that passes its own check. */
 #include <setjmp.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Any bytes as a molecular graph: typed and given finite terms whose charges add up, or refused with a reason. */
+/* Any bytes as a molecular graph get types, finite terms and charges that add up, or are refused with a reason. */
 #include <stdlib.h>
 
 #include "mmff_graph.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Runs a libFuzzer target over the files of a folder: every input that ever mattered, in every build. */
+/* Runs a libFuzzer target over the files of a folder, so that every build repeats all earlier findings. */
 #include <dirent.h>
 #include <limits.h>
 #include <stdint.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Any bytes as a request to the chemistry worker, which answers or fails in words. Only requests that do not
-// parse texts are let through: what Open Babel does with texts is another matter, and contained.
+// Any bytes as a request to the chemistry worker give an answer or an error message. Only requests that do not
+// parse texts are passed on: Open Babel's parsing of texts is contained, and tested elsewhere.
 #define main worker_main
 #include "chem/worker_program/worker.cpp"
 #undef main

@@ -1,5 +1,5 @@
 /* tests/golden/appendix.h - the network of docs/model.md 9: 9,279,553 parameters from a hash
- * of tensor number and element, two small molecules, and what the reference gives for them. No stored file. */
+ * of tensor number and element, two small molecules, and the results of the reference for them. Needs no stored file. */
 #ifndef TESTS_APPENDIX_H
 #define TESTS_APPENDIX_H
 
@@ -16,7 +16,7 @@ typedef struct appendix_gradient {
 extern const double appendix_outputs[3][APPENDIX_GRAPHS]; /* of each nn_fusion */
 extern const appendix_gradient appendix_gradients[];      /* the last has no name */
 
-/* As from a file, without `file`; everything lives in mem. */
+/* As a case from a file, without `file`; all memory is in mem. */
 void appendix_open(model_file *f, nn_fusion level, pl_arena *mem);
 
 #endif

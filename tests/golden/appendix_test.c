@@ -105,7 +105,7 @@ static void hashed_weights_begin_as_listed(void **s)
     pl_arena_free(f.mem);
 }
 
-/* ---- what each module gives ---------------------------------------------- */
+/* ---- outputs of each module ------------------------------------------------ */
 
 static const struct {
     int module;

@@ -172,7 +172,7 @@ static void every_stored_harmonic_coupling_and_basis_agrees(void **state)
     }
 }
 
-/* The two conventions differ in exactly these couplings at degrees up to 4. */
+/* The couplings at degrees up to 4 in which the two sign conventions differ. */
 static void sign_conventions_differ_in_the_known_triples(void **state)
 {
     static const int known[][3] = { { 1, 2, 2 }, { 1, 3, 3 }, { 2, 1, 2 }, { 2, 2, 1 }, { 3, 1, 3 }, { 3, 3, 1 },

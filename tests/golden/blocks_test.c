@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is said of each word of a block of molecules, graphs or bases that is changed, its checksum made right again, against
- * golden/blocks.txt; and of graphs and molecules that cannot be. */
+/* The message for each changed word of a block of molecules, graphs or bases, with a corrected checksum, against
+ * golden/blocks.txt; and for impossible graphs and molecules. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -27,7 +27,7 @@ enum { N = 3 };
             fail_msg("%s", why.text); \
     } while (0)
 
-/* One kind of block: the good bytes, and what reading changed ones gives. */
+/* One kind of block: the good bytes, and the result of reading changed ones. */
 typedef struct kind {
     const char *name;
     pl_code (*read)(const struct kind *k, pl_bytes in, int64_t *sum, pl_arena *mem, pl_error *err);
@@ -153,7 +153,7 @@ static void what_is_said_of_changed_blocks_is_known(void **state)
     pl_arena_free(mem);
 }
 
-/* ---- what cannot be made -------------------------------------------------------------------------- */
+/* ---- graphs and molecules that are refused ---------------------------------------------------------- */
 
 static void graph_refused(const ch_mol *m, const ch_graph_opts *o, const char *said)
 {

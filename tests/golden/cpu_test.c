@@ -43,7 +43,7 @@ static void engine_run(const model_file *f, float loss, float sum, double *y, do
     kind->close(e);
 }
 
-/* The sums that stand for tensors too large to store whole. */
+/* Sums that replace tensors too large to store. */
 static void sums_check(const model_file *f, const nn_param *p, const double *g, double rel, pl_arena *mem)
 {
     const double *want = golden_get(f->file, NULL, mem, "64.gradsum.%s", p->name);
@@ -63,7 +63,7 @@ static void sums_check(const model_file *f, const nn_param *p, const double *g, 
             fail_msg("gradsum %s: projection %d is %g, should be %g", p->name, k, sum[k], want[3 + k]);
 }
 
-/* Float may be off by `times` what the stored float run of the reference is, and by rel. */
+/* Float may differ by `times` the error of the reference's own stored float run, plus rel. */
 static void float_check(const model_file *f, const char *name, const double *got, double rel, double times)
 {
     pl_arena *mem = pl_arena_new(1 << 20);
@@ -81,7 +81,7 @@ static void float_check(const model_file *f, const char *name, const double *got
     pl_arena_free(mem);
 }
 
-/* The stored gradient is that of 2 loss + sum(y): model_case.inc says why. */
+/* The stored gradient is that of 2 loss + sum(y); model_case.inc has the reason. */
 static void model_check(const char *name, pl_arena *mem)
 {
     model_file f;

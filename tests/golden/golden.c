@@ -23,7 +23,7 @@ static const char weights[] = "_weights"; /* of a case, in a file of their own *
 static char names[NAMES][NAME];           /* of all files of a known kind, endings cut off, sorted */
 static int n_names;
 
-/* Cuts the ending off. False: not a file with tensors. */
+/* Removes the extension. False: not a file with tensors. */
 static bool stem(char *name)
 {
     for (size_t i = 0; i < sizeof endings / sizeof *endings; i++) {
@@ -122,7 +122,7 @@ const char *const *golden_names(const char *prefix, pl_arena *mem)
     return out;
 }
 
-/* A whole file, unpacked when it is packed. */
+/* A whole file, unpacked if it is compressed. */
 static pl_bytes file_read(const char *path, pl_arena *mem)
 {
     size_t room = 1 << 20, n = 0;

@@ -13,7 +13,7 @@
 const char *golden_folder(void);
 
 /* The names, without ".safetensors" or ".safetensors.gz", of the cases in the folder that begin with `prefix`,
- * sorted. Weights of a case are no case. Allocated in mem, NULL-terminated. */
+ * sorted. Files with the weights of a case are not listed. Allocated in mem, NULL-terminated. */
 const char *const *golden_names(const char *prefix, pl_arena *mem);
 
 /* NAME.safetensors or NAME.safetensors.gz in the folder; a failed read fails the test. */

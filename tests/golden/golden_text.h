@@ -1,7 +1,7 @@
-/* tests/golden/golden_text.h - a text that a test makes against the file that has it.
+/* tests/golden/golden_text.h - compares a text that a test makes with a stored file.
  *
- * Lines are compared word by word. A word such as E~12.5 is a number that may differ by 2 % or 0.05: what
- * the C library and the processor may change. MOLSIEVE_WRITE=1 writes the files instead of comparing;
+ * Lines are compared word by word. A word such as E~12.5 is a number that may differ by 2 % or 0.05, as
+ * C libraries and processors differ. MOLSIEVE_WRITE=1 writes the files instead of comparing;
  * look at the difference then. Include this once. */
 #ifndef GOLDEN_TEXT_H
 #define GOLDEN_TEXT_H
@@ -56,7 +56,7 @@ static void golden_compare(const char *path, const char *got, const char *want)
     }
 }
 
-/* text: whole lines; freed. */
+/* text: whole lines; it is freed here. */
 static void golden_check(const char *path, pl_text *text)
 {
     const bool write = getenv("MOLSIEVE_WRITE") != NULL;

@@ -82,7 +82,7 @@ static int32_t rows_of(const nn_tensors *f, const char *prefix, nn_fiber fiber)
 static int32_t node_count(const nn_tensors *f, nn_fiber in) { return rows_of(f, "in.node", in); }
 static int32_t item_count(const nn_tensors *f, nn_fiber out) { return rows_of(f, "in.proj", out); }
 
-/* The fusion that the reference used is the one that is planned. */
+/* Checks that the planned fusion is the one that the reference used. */
 static void level_check(const nn_tensors *f, const nn_se3 *m)
 {
     static const char *const names[] = { "NONE", "PARTIAL", "FULL" }; /* nn_fusion */
@@ -291,7 +291,7 @@ static void head_append(host *h)
         h->m.head[k] = param_append(h, head[k]);
 }
 
-/* What the keys and values of an attention block must be for its convolution to have the stored one's channels. */
+/* The keys and values that an attention block needs so that its convolution has the channels of the stored one. */
 static nn_fiber halves(nn_fiber in, nn_fiber out)
 {
     for (int d = 0; d < NN_DEGREES; d++)
@@ -299,7 +299,7 @@ static nn_fiber halves(nn_fiber in, nn_fiber out)
     return out;
 }
 
-/* The stored layer as the middle of a network; false: engines have no such layer. */
+/* A network with the stored layer in the middle; false: engines have no such layer. */
 static bool host_make(host *h, const nn_tensors *f, nn_module_kind kind, pl_arena *mem)
 {
     nn_fiber in = fiber_of(f, "fiber_in"), out = kind == NN_NORM ? in : fiber_of(f, "fiber_out"), whole = out;
@@ -338,7 +338,7 @@ static bool host_make(host *h, const nn_tensors *f, nn_module_kind kind, pl_aren
     return true;
 }
 
-/* Random numbers everywhere, then what the file has of the layer. */
+/* Fills all parameters with random numbers, then those of the layer from the file. */
 static float *host_weights(const host *h, const nn_tensors *f, pl_arena *mem)
 {
     float *w = PL_NEW(mem, float, h->m.n_floats);
@@ -439,7 +439,7 @@ static double *host_run(const nn_engine_kind *kind, const host *h, const nn_batc
     return out;
 }
 
-static const nn_engine_kind *engine; /* asked for; NULL: the oracle's layers on their own */
+static const nn_engine_kind *engine; /* the wanted engine; NULL: the oracle's single layers */
 
 static void inside(const char *name, nn_module_kind kind)
 {

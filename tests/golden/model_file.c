@@ -129,7 +129,7 @@ float *model_floats(const double *x, size_t n, pl_arena *mem)
     return y;
 }
 
-/* Reverse edges and pairs by looking at every couple of edges. */
+/* Finds reverse edges and pairs by comparing every two edges. */
 static void pairs_find(nn_batch *b, pl_arena *mem)
 {
     int32_t *rev = PL_NEW(mem, int32_t, b->n_edges), *pair = PL_NEW(mem, int32_t, b->n_edges);

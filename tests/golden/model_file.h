@@ -18,7 +18,7 @@ typedef struct model_file {
     double (*vec)[3]; /* [n_edges] in double       */
 } model_file;
 
-/* Everything lives in mem; what is missing fails the test. */
+/* All memory is in mem; a missing tensor fails the test. */
 void model_file_open(model_file *f, const char *name, pl_arena *mem);
 
 /* wide: differences of positions in double, else in float. */

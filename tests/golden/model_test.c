@@ -67,14 +67,14 @@ static void agrees_in_float(const model_file *f, pl_arena *mem)
     nn_reff_model_case c;
 
     nn_reff_open_case(&c, f, mem);
-    nn_reff_check_forward(&c, 5e-6, 5e-5); /* layers: normed nearly-zero vectors are noisy */
+    nn_reff_check_forward(&c, 5e-6, 5e-5); /* layers: normalising vectors near zero amplifies noise */
     if (f->model->n_floats < MODEL_LARGE)
         nn_reff_check_gradients(&c, 2e-4, 2e-4);
     else
         nn_reff_check_stored_gradient(&c, 2e-4);
 }
 
-/* A large network takes steps in float alone, and small ones: at the other rates its losses jump. */
+/* A large network is trained in float only and with small steps: at larger learning rates its losses jump. */
 static void trains_like_the_reference(const model_file *f, pl_arena *mem)
 {
     (void)mem;
@@ -88,7 +88,7 @@ static void trains_like_the_reference(const model_file *f, pl_arena *mem)
     nn_reff_check_training(f, "adamslow_losses", 0.0, 0.00002, f->model->n_floats < MODEL_LARGE ? 1e-5 : 2e-5);
 }
 
-/* The double form of the check in one pass, where it is cheap. */
+/* The check in double, in one pass, for small networks. */
 static void stored_gradient_in_one_pass(const model_file *f, pl_arena *mem)
 {
     nn_ref_model_case c;

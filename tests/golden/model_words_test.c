@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is said of every wrong value in a model file, a safetensors header, the settings of a model and a checkpoint, against
+/* The message for every wrong value in a model file, a safetensors header, the settings of a model and a checkpoint, against
  * golden/model_*.txt. Each member of each JSON object is left out, then set to values of every kind. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -20,7 +20,7 @@
 #include "models/training/checkpoint.h"
 #include "pipeline/base/sha256.h"
 
-/* Files are written a thousand times: linked with -Wl,--wrap=fsync, so that nobody waits for a disk. */
+/* Files are written a thousand times: linked with -Wl,--wrap=fsync, so that the test does not wait for a disk. */
 int __wrap_fsync(int fd);
 
 int __wrap_fsync(int fd) { return fd >= 0 ? 0 : -1; }
@@ -91,13 +91,13 @@ static const char *after(const char *text, const char *path)
 /* ---- every member of a JSON object, with every value --------------------------------------- */
 
 typedef struct edit {
-    json_t *root;                                        /* all of it                                    */
-    void (*look)(void *ctx, json_t *root, pl_text *out); /* says what comes of it */
+    json_t *root;                                        /* the whole text                                    */
+    void (*look)(void *ctx, json_t *root, pl_text *out); /* adds the outcome to the text */
     void *ctx;
     pl_text *out;
 } edit;
 
-/* One line; a place and a text that are those of the line before are not said again. */
+/* Adds one line; a place or a text equal to that of the line before is left out. */
 static void edit_say(const edit *e, const char *where, const char *value)
 {
     static char place[300], text[4096];
@@ -146,7 +146,7 @@ static void edit_all(const edit *e, json_t *parent, const char *where)
     }
 }
 
-/* Each member left out: of a copy, so that the others stay where they are. */
+/* Leaves out each member, in a copy, so that the order of the others stays. */
 static void drop_all(const edit *e, const json_t *parent, const char *where)
 {
     const char *key;
@@ -182,7 +182,7 @@ static void digest_say(pl_text *out, const char *text)
     pl_text_addf(out, "read, metadata %.8s", hex);
 }
 
-/* A digest of the metadata of the model that is read, or why it is not. */
+/* A digest of the metadata of the model, or the reason why it cannot be read. */
 static void model_look(void *ctx, json_t *root, pl_text *out)
 {
     section *s = ctx;

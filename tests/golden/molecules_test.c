@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* All that the worker tells of molecules, drawn and from the files in data/messy, against golden/molecules_*.txt. Made with
- * Open Babel 3.1.1; with another version this is skipped. Built positions are not looked at: they are the library's. */
+/* The worker's complete answers for molecules, as SMILES and from the files in data/messy, against golden/molecules_*.txt. Made with
+ * Open Babel 3.1.1; skipped with another version. Built positions are not compared: they depend on the library. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -42,7 +42,7 @@ static void mol_say(pl_text *out, const ch_mol *m, bool positions)
         pl_text_addf(out, "   x~%.3f y~%.3f z~%.3f\n", (double)m->xyz[i][0], (double)m->xyz[i][1], (double)m->xyz[i][2]);
 }
 
-/* The sum over all pairs of atoms of 1/distance: of the shape, not of where it lies. */
+/* The sum of 1/distance over all pairs of atoms: it depends on the shape, not on the place. */
 static double inverse_distances(const ch_mol *m)
 {
     double sum = 0;
@@ -346,7 +346,7 @@ static void what_the_worker_tells_of_drawn_molecules_is_known(void **state)
     golden_check(MOLSIEVE_TESTS "/golden/molecules_drawn.txt", &out);
 }
 
-/* ---- what it writes ------------------------------------------------------------------------ */
+/* ---- structures as files ------------------------------------------------------------------- */
 
 static void text_say(pl_text *out, const char *what, pl_code code, const char *text, const pl_error *err)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What each precision of each operation costs in accuracy: every stored network, against the
+/* The error of each precision of each operation: every stored network, against the
  * oracle in double. Prints, for the default network, the table of docs/decisions/0014-bf16.md. */
 #include <math.h>
 #include <setjmp.h>
@@ -35,7 +35,7 @@ static result run(const model_file *f, const nn_engine_kind *kind, const nn_engi
     return r;
 }
 
-/* Root mean square of the difference over that of what is wanted. */
+/* Root mean square of the difference, relative to that of the expected numbers. */
 static double error_of(const float *got, const float *want, size_t n)
 {
     double off = 0, all = 0;

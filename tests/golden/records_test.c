@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* All that readers tell of the files in data/messy and of small made ones, against golden/records.txt. */
+/* Everything that readers return for the files in data/messy and for small files made here, against golden/records.txt. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -19,7 +19,7 @@
 typedef struct made {
     const char *ending, *text;
     ch_reader_opts opts;
-    const char *format; /* NULL: by the ending or the content */
+    const char *format; /* NULL: by the extension or the content */
 } made;
 
 #define ATOM "    0.0000    0.0000    0.0000 C   0  0  0  0  0  0  0  0  0  0  0  0\n"
@@ -193,7 +193,7 @@ static void record_say(pl_text *out, const ch_reader *r, const ch_record *rec, p
     fields_say(out, r, rec, mem);
 }
 
-/* What a reader says of each record from where it is; the places of the records. The path is not said. */
+/* Lists the records from the reader's position on, and their places; without the path. */
 static int all_say(pl_text *out, ch_reader *r, const char *path, place *at, int max)
 {
     pl_arena *mem = pl_arena_new(0);
@@ -217,7 +217,7 @@ static int all_say(pl_text *out, ch_reader *r, const char *path, place *at, int 
     return n;
 }
 
-/* The second half of the records, by a reader that goes there, is told as the first reader told it. */
+/* A reader that seeks to the second half lists the same records as the first reader. */
 static void seek_check(const char *path, const made *c, const pl_text *whole, const place *at, int n)
 {
     pl_text out = { 0 };

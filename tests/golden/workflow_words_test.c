@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is said of every wrong value in a workflow file, and what is written of a right one, against golden/workflow_*.txt. Each
- * line of a whole file is left out, then given values of every kind. */
+/* The messages for every wrong value in a workflow file, and the effective file for a right one, against golden/workflow_*.txt. Each
+ * line of a complete file is left out, then gets values of every kind. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -122,7 +122,7 @@ static const char *const values[] = {
 
 static char folder[64];
 
-/* Appends text with DIR for the folder's name. */
+/* Appends the text with DIR in place of the folder's name. */
 static void add_placed(pl_text *out, const char *text)
 {
     for (const char *at; (at = strstr(text, folder)) != NULL; text = at + strlen(folder)) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a kind of ranks promises in models/comm/collective.h. collective_ranks PLUGIN N is started by
+/* Tests the promises of models/comm/collective.h for a kind of ranks. collective_ranks PLUGIN N is started by
  * mpirun; collective_ranks tcp N and collective_ranks PLUGIN N nccl start their ranks themselves. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -17,7 +17,7 @@
 
 static nn_ranks ranks;
 
-/* Numbers of very different size, so that another order gives other bits. */
+/* Numbers of very different sizes, so that another order of summation gives other bits. */
 static float value(int shard, int64_t i)
 {
     uint64_t h = ((uint64_t)shard + 1) * 0x9e3779b97f4a7c15u ^ ((uint64_t)i + 1) * 0xc2b2ae3d27d4eb4fu;
@@ -185,7 +185,7 @@ static int ranks_start(const char *plugin, int size)
             _exit(rank_run(plugin, rank, size, folder));
     while (wait(&status) > 0)
         failed += status != 0;
-    return failed + (rmdir(folder) != 0); /* nothing is left there */
+    return failed + (rmdir(folder) != 0); /* no file is left there */
 }
 
 int main(int argc, char **argv)

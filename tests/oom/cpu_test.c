@@ -58,7 +58,7 @@ static pl_code step(fixture *f, pl_error *err)
     return code != PL_OK ? code : f->kind->backward(f->e, &f->m.b, dy, f->grad, err);
 }
 
-/* One request refused from opening on; what came of it. An engine that opened works afterwards with the same bits. */
+/* One request after opening is refused; returns the outcome. An engine that opened works afterwards with the same bits. */
 static pl_code refused_once(fixture *f, long nth, bool in_arena, const float *y, const float *grad)
 {
     pl_error err = { 0 };
@@ -97,7 +97,7 @@ static fixture fixture_open(const nn_engine_kind *kind, const nn_engine_conf *c)
     return f;
 }
 
-/* least: how many requests there are at least, of the system and in arenas. The cpu engine may do without some. */
+/* least: minimum number of requests, to the system and in arenas. The cpu engine can work without some. */
 static void each_refused(const nn_engine_kind *kind, const nn_engine_conf *c, const long min[2])
 {
     fixture f = fixture_open(kind, c);

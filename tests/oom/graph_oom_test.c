@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Every allocation of graphs, blocks, bases and batches refused in turn: ENOMEM,
- * and what was there before is still whole. */
+/* Every allocation of graphs, blocks, bases and batches is refused in turn: ENOMEM,
+ * and earlier data stays unchanged. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -12,7 +12,7 @@
 #include "made_mol.h"
 #include "models/features/feature.h"
 
-/* All of it, from molecule to stored bases, in `mem`. */
+/* All steps from a molecule to stored bases, in `mem`. */
 static pl_code whole_way(const ch_mol *mol, ch_graph_opts o, pl_arena *mem)
 {
     int64_t id = 1;

@@ -50,7 +50,7 @@ static void refused_memory_stops_a_run_that_can_go_on(void **state)
     toy_remove(place);
 }
 
-/* ---- what is not from an arena ---- */
+/* ---- requests outside of arenas ---- */
 
 static atomic_long countdown; /* the n-th call from now is refused; 0: none */
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What must hold for the cpu engine whatever the numbers are. */
+/* Properties that the cpu engine has for any numbers. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -52,7 +52,7 @@ static void subject_make(subject *t, int degrees, nn_fusion fusion, nn_pooling p
         t->w[k] = w[k];
 }
 
-/* The run lives until the subject is freed. */
+/* The run is valid until the subject is freed. */
 static const nn_ref_run *subject_run(subject *t, const sample *s)
 {
     nn_ref_edges in = sample_edges(s);
@@ -75,7 +75,7 @@ static void same(const char *what, const double *a, const double *b, int n)
 
 typedef void property(subject *t, const sample *s);
 
-/* Every number of degrees with every layout; pooling takes turns. */
+/* Every number of degrees with every layout; the kinds of pooling alternate. */
 static void for_all_models(property *check)
 {
     for (int degrees = 1; degrees <= NN_DEGREES; degrees++)
@@ -151,7 +151,7 @@ static void outputs_stay_when_the_molecule_moves(void **state)
     for_all_models(check_translation);
 }
 
-/* A mirror image is another molecule: the model sees handedness from degree 1 up. */
+/* A mirror image is another molecule for a model with degrees from 1 up. */
 static void mirror_images_differ_with_both_parities(void **state)
 {
     subject t;
@@ -251,7 +251,7 @@ static void gradients_of_mirror_images_are_equal(void **state)
     for_all_models(check_gradient);
 }
 
-/* A natural network is a published one whose other couplings are zero. */
+/* A natural network equals a published one whose additional couplings are zero. */
 static void natural_couplings_are_half_of_all(void **state)
 {
     subject natural, both;
@@ -327,7 +327,7 @@ static void outputs_do_not_know_the_order_of_edges(void **state)
     for_all_models(check_edge_order);
 }
 
-/* ---- company ------------------------------------------------------------- */
+/* ---- other molecules in the batch ------------------------------------------ */
 
 /* Molecule g of a batch, on its own. */
 static sample alone(const sample *s, int g)

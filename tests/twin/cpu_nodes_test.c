@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Radial nodes against exact radial networks: how near, and how fast it gets nearer. */
+/* Radial nodes against exact radial networks: the error, and its order in the width of the grid. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -37,7 +37,7 @@ static result engine_run(const nn_se3 *model, const nn_batch *b, double width, p
     return r;
 }
 
-/* Root of the mean square of the difference, as a part of that of `want`. */
+/* Root mean square of the difference, relative to that of `want`. */
 static double off(const float *got, const float *want, size_t n)
 {
     double d = 0, s = 0;

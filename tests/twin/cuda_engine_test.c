@@ -281,8 +281,8 @@ static double worst_tensor(const nn_se3 *model, const float *got, const float *w
 }
 
 /* Twice what was measured on the emulator, of every tensor, where the gradient is smooth. Of the whole
- * gradient where it is not: norms and the maximum of a pool choose, and a choice that falls the other
- * way moves the gradient by a step. In float32 too: parameters off by 1e-4 move that of shape 5
+ * gradient where it is not: norms and maximum pooling choose between numbers, and another
+ * choice moves the gradient by a step. In float32 too: parameters off by 1e-4 move that of shape 5
  * by 0.025, as tf32, fp16 and bf16 do. */
 static void lower_precision_stays_near(void **state)
 {
@@ -318,8 +318,8 @@ static void lower_precision_stays_near(void **state)
     }
 }
 
-/* The gradient of a loss over 4096 molecules, unscaled, is lost in fp16 in some tensors. At every larger
- * scale it is as near as elsewhere, or it shows that something overflowed: a number is not finite. */
+/* Without a scale, the gradient of a loss over 4096 molecules underflows in fp16 in some tensors. At every larger
+ * scale it is as near as elsewhere, or something overflowed, which a number that is not finite shows. */
 static void gradients_of_fp16_are_near_or_not_finite(void **state)
 {
     const nn_engine_conf plain = { .threads = 1, .radial = NN_RADIAL_NODES, .width = 0.17 };
@@ -350,8 +350,8 @@ static void gradients_of_fp16_are_near_or_not_finite(void **state)
     pl_arena_free(f.mem);
 }
 
-/* The convolution in one kernel, and by its parts: values have the same factors, so what differs
- * is the order of sums in float32 and, behind them, roundings that fall the other way. */
+/* The convolution in one kernel, and by its parts: values have the same factors, so the difference
+ * is the order of sums in float32 and, after them, roundings in the other direction. */
 static void a_convolution_in_one_kernel_gives_what_its_parts_give(void **state)
 {
     static const nn_precision precisions[] = { NN_PREC_BF16X3, NN_PREC_BF16, NN_PREC_TF32, NN_PREC_FP16 };
@@ -373,7 +373,7 @@ static void a_convolution_in_one_kernel_gives_what_its_parts_give(void **state)
         differ += memcmp(one.grad, parts.grad, f.model->n_floats * sizeof(float)) != 0;
         pl_arena_free(f.mem);
     }
-    assert_true(differ > 0); /* they are two ways */
+    assert_true(differ > 0); /* they are different code */
 }
 
 /* ---- launches ---- */
@@ -429,7 +429,7 @@ static void launches_count(int layers, nn_precision p, int n[3])
     pl_arena_free(mem);
 }
 
-/* What docs/GPU.md says: the difference between three layers and two. */
+/* The number in docs/GPU.md: the difference between three layers and two. */
 static void launches_of_a_block_are_as_documented(void **state)
 {
     static const struct {
@@ -441,7 +441,7 @@ static void launches_of_a_block_are_as_documented(void **state)
 
     assert_int_equal(nn_cuda_plugin(&ops, NULL), PL_OK);
     if (strcmp(ops->name, "emulated") != 0)
-        skip(); /* only the emulator tells */
+        skip(); /* only the emulator counts them */
     setenv("MOLSIEVE_EMULATOR_TRACE", "1", 1);
     for (int i = 0; i < 2; i++) {
         int two[3], three[3];
@@ -475,7 +475,7 @@ static void stored_frames_give_what_computed_ones_give(void **state)
     }
 }
 
-/* Alone or among others, before or after larger batches: the same score. */
+/* A molecule has the same score alone or among others, before or after larger batches. */
 static void a_score_does_not_depend_on_the_batch(void **state)
 {
     fixture f = fixture_open(0);

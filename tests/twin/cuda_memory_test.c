@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Memory of the cuda engine: what is known without a device is what is taken, and with
- * `recompute`, or a sharded optimiser, it is less for the same bits; and what streams share. On the emulator or, where MOLSIEVE_PLUGINS
+/* Memory of the cuda engine: the amount computed without a device is the amount allocated; with
+ * `recompute` or a sharded optimiser it is less for the same bits; and memory shared by lanes. On the emulator or, where MOLSIEVE_PLUGINS
  * has the real plugin, on a GPU. */
 #include <math.h>
 #include <setjmp.h>
@@ -93,8 +93,8 @@ static size_t need_of(const fixture *f, const nn_engine_conf *conf, int training
     return need.model + need.batch + need.work;
 }
 
-/* New memory of the emulator is NaN, and what is shared has been overwritten: a module that is not
- * computed again shows. */
+/* New memory of the emulator is NaN, and shared memory has been overwritten: a module that is not
+ * computed again is noticed. */
 static void recompute_gives_the_same_bits_in_less_memory(void **state)
 {
     static const nn_se3_conf net[] = { { 3, 2, 6, 2, 1, true, true, NN_POOL_SUM, NN_FUSE_FULL, 6, 4, 1, NN_PARITY_BOTH },
@@ -130,7 +130,7 @@ static void recompute_gives_the_same_bits_in_less_memory(void **state)
 
 /* ---- a sharded optimiser ---- */
 
-/* Ranks that do nothing: right for a single one, and enough to see what memory is taken. */
+/* Ranks that do nothing: correct for a single rank, and enough to see how much memory is allocated. */
 static pl_code nothing_reduced(nn_ranks *r, const nn_device_rows *rows, pl_error *err)
 {
     (void)r, (void)err;
@@ -154,7 +154,7 @@ static pl_code nobody_lost(nn_ranks *r, double waited, pl_error *err)
 static const nn_collective_device still = { nothing_reduced, nothing_spread, nobody_lost };
 static const nn_collective pretended = { .device = &still };
 
-/* Of a training that has begun. */
+/* Bytes of a training that has begun. */
 static size_t begun_bytes(const fixture *f, const nn_engine_conf *conf, nn_ranks *ranks)
 {
     const nn_training rule = training_of(ranks);
@@ -230,7 +230,7 @@ static trained streams_train(const fixture *f, const streams_case *c, const char
     return t;
 }
 
-/* On the emulator what waits for another stream is done as late as its events allow, and then as early. */
+/* On the emulator, work that waits for another lane is done as late as its events allow, and then as early as they allow. */
 static void streams_do_not_change_a_bit(void **state)
 {
     static const streams_case all[] = {
@@ -301,7 +301,7 @@ static void forward_takes_what_it_needs(void **state)
     pl_arena_free(f.mem);
 }
 
-/* After a fault every request is refused: what wants more memory then tells the fault. */
+/* After a fault every request is refused: a request for more memory then reports the fault. */
 static void a_fault_is_not_taken_for_a_want_of_memory(void **state)
 {
     static const nn_se3_conf net = { 1, 2, 4, 2, 1, true, true, NN_POOL_SUM, NN_FUSE_FULL, 6, 4, 1, NN_PARITY_BOTH };

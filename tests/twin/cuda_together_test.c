@@ -16,7 +16,7 @@
 
 enum { MODELS = 4, BATCHES = 2, MAX = 16 };
 
-/* Three models of one batch, of other shapes, and one that reads other features. */
+/* Three models of different shapes for one batch, and one that reads other features. */
 static const nn_se3_conf shapes[MODELS] = { { 2, 2, 4, 2, 2, true, true, NN_POOL_MAX, NN_FUSE_FULL, 6, 4, 1, NN_PARITY_BOTH },
                                             { 1, 3, 6, 3, 1, false, true, NN_POOL_SUM, NN_FUSE_FULL, 6, 4, 2, NN_PARITY_BOTH },
                                             { 1, 2, 4, 1, 1, true, false, NN_POOL_MEAN, NN_FUSE_FULL, 5, 0, 1, NN_PARITY_BOTH },
@@ -120,7 +120,7 @@ static void models_at_once_give_the_bytes_of_one_after_the_other(void **state)
     pl_arena_free(f.mem);
 }
 
-/* Another grid of radial nodes is another layout: then nothing is shared. */
+/* With another grid of radial nodes the layout differs, and nothing is shared. */
 static void engines_of_other_settings_lay_out_their_own(void **state)
 {
     fixture f = fixture_open();
@@ -144,7 +144,7 @@ static void engines_of_other_settings_lay_out_their_own(void **state)
     pl_arena_free(f.mem);
 }
 
-/* The third has the batch of the first, whose device is not the one that the second left behind. */
+/* The third model has the batch of the first, whose device is not the current one after the second. */
 static void models_on_several_devices_do_not_get_in_each_others_way(void **state)
 {
     static const int device[] = { 0, 1, 0 };
@@ -179,7 +179,7 @@ static void models_on_several_devices_do_not_get_in_each_others_way(void **state
     pl_arena_free(f.mem);
 }
 
-/* One that cannot begin ends all, and those before are waited for. */
+/* If one model cannot begin, all fail, and those that began are waited for. */
 static void an_error_of_one_is_an_error_of_all(void **state)
 {
     fixture f = fixture_open();

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a training step has beside forward and backward, on the device against models/optim/loss.c,
+/* The parts of a training step besides forward and backward, on the device, against models/optim/loss.c,
  * models/optim/adam.c and models/optim/lamb.c; copies beside the work and graphs. On the emulator or, where MOLSIEVE_PLUGINS has
  * the real plugin, on a GPU. */
 #include <math.h>
@@ -231,7 +231,7 @@ static void host_lamb(const nn_adamw_arrays *all, const nn_lamb_rule *rule)
     }
 }
 
-/* What models/training/train.c does in one step. */
+/* One step as models/training/train.c does it. */
 static double host_step(arrays *a, const optimiser_case *c, int64_t step, double lr)
 {
     nn_adamw_conf conf = adam;
@@ -349,7 +349,7 @@ static void a_step_that_is_not_finite_changes_nothing(void **state)
     device_close(&o);
 }
 
-/* Steps of which some are not finite, from every start: down to 1, up to the most. */
+/* Steps of which some are not finite, from every initial scale: down to 1, up to the maximum. */
 static void the_scale_of_the_next_step_is_that_of_the_host(void **state)
 {
     static const optimiser_case c = { .n = 1, .scale = 4 };
@@ -449,8 +449,8 @@ static void copies_beside_the_work_come_before_what_is_called_after_them(void **
     ops->host_free(gpu, back);
 }
 
-/* x times 1, 2, 3 .. in a stream, and again from there to y in stream 0, n times with other arguments. */
-static void streams_times(float *x, float *between, float *y, const int32_t *first, int32_t n, int32_t stream)
+/* x times 1, 2, 3 .. in a lane, and from there to y in lane 0; n times with other arguments. */
+static void streams_times(float *x, float *between, float *y, const int32_t *first, int32_t n, int32_t lane)
 {
     const nn_gpu_scale once = { .n_nodes = n, .size = 1, .first = first, .x = x, .y = between };
     const nn_gpu_scale twice = { .n_nodes = n, .size = 1, .first = first, .x = between, .y = y };

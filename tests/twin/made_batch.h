@@ -29,7 +29,7 @@ void made_batch_move(made_batch *m);
 /* Every vec and dist to the nearest multiple of `width`, where radial nodes are exact. */
 void made_batch_snap(made_batch *m, double width);
 
-/* DONE(open(.., &why)): where it goes wrong the test says what `why` says. */
+/* DONE(open(.., &why)): if the code is not PL_OK, the test fails with the text of `why`. */
 #define DONE(call)                    \
     do {                              \
         pl_error why = { 0 };         \

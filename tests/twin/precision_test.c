@@ -89,9 +89,9 @@ static double error_of(const float *got, const float *want, size_t n)
 static const char *const op_names[] = { "none", "radial", "contract", "", "linear", "", "", "all" };
 static const char *const names[] = { "fp32", "bf16x3", "bf16" };
 
-/* Without a maximum, which jumps. The ReLU of norms jumps too, in the gradient: what is
- * off by e changes its side for about e of all numbers, and the gradient by about the
- * root of e; so bf16 is held to its bound where there are no norms. */
+/* Without maximum pooling, which jumps. The gradient of the ReLU of norms jumps, too: an error of e
+ * changes the side of about e of all numbers, and the gradient by about the
+ * root of e; so the bound of bf16 applies only without norms. */
 static const struct {
     nn_se3_conf conf;
     made_opts batch;
@@ -130,7 +130,7 @@ static void shape_check(const fixture *f)
         precision_check(f, NN_RADIAL_EXACT, 7, p);
         precision_check(f, NN_RADIAL_NODES, 7, p);
         for (int ops = 1; ops < 7 && p; ops *= 2) {
-            if (ops != 2) /* exact mode has no products of matrices along edges */
+            if (ops != 2) /* exact mode has no matrix products along edges */
                 precision_check(f, NN_RADIAL_EXACT, ops, p);
             precision_check(f, NN_RADIAL_NODES, ops, p);
         }

@@ -56,7 +56,7 @@ static void layer_fill(layer *l, uint64_t seed)
     nn_se3_init(l->model, w, seed);
     l->w = random_numbers(l->mem, l->model->n_floats, seed);
     for (size_t k = 0; k < l->model->n_floats; k++)
-        l->w[k] = w[k] + 0.05 * l->w[k]; /* so that gains and biases are not 1 and 0 */
+        l->w[k] = w[k] + 0.05 * l->w[k]; /* so that gains are not 1 and biases not 0 */
     l->edge = *layer_edge_fiber(&l->model->module[0]);
     for (int d = 0; d < NN_DEGREES; d++) {
         l->n_node[d] = (size_t)(l->s.n_nodes * l->in.ch[d] * (2 * d + 1));

@@ -5,7 +5,7 @@
  * emulator or, where MOLSIEVE_PLUGINS has the real plugin, on a GPU. */
 #include "tests/twin/training.h"
 
-/* Stopped at a poll and gone on with, perhaps with other threads: the weights of a training left alone. */
+/* Stopped at a poll and continued, also with other threads: the weights of an undisturbed training. */
 static void goes_on(bench *b, const run *whole, int64_t at, const nn_engine_kind *kind, int threads)
 {
     run first = fresh(b, at), second = fresh(b, -1);
@@ -56,7 +56,7 @@ static void the_distance_is_learned(void **state)
         fail_msg("valid MAE %g at first, %g at best", r.first_valid, r.s.best_error);
 }
 
-/* Rounding grows with the steps: Adam's first steps depend on signs alone. */
+/* Rounding errors grow with the steps: Adam's first steps depend only on signs. */
 static void ref_and_cpu_learn_alike(void **state)
 {
     bench *b = *state;
@@ -73,8 +73,8 @@ static void ref_and_cpu_learn_alike(void **state)
         fail_msg("valid MAE %.9g by cpu, %.9g by ref", x.s.best_error, y.s.best_error);
 }
 
-/* Two numbers a molecule, the distance and whether it is large; every third and every fourth is not known, so that of
- * every twelfth molecule nothing is. */
+/* Two numbers per molecule, the distance and whether it is large; every third of one and every fourth of the other is unknown,
+ * so every twelfth molecule has neither. */
 static void two_targets_make(bench *b)
 {
     nn_se3_conf conf = b->model->conf;
@@ -126,7 +126,7 @@ static void curves_near(const curve *got, const curve *want, double tol)
     }
 }
 
-/* Nearer than the middle one, or not; one is not known. */
+/* The class: nearer than the middle one, or not; one molecule has none. */
 static void classes_make(bench *b)
 {
     for (int i = 0; i < ALL; i++)
@@ -146,11 +146,11 @@ static void classes_are_learned_and_the_same_bits_after_a_stop(void **state)
     assert_int_equal(run_train(&whole, engine_kind, 1), PL_OK);
     goes_on(b, &whole, 5, engine_kind, 1);
     assert_true(whole.s.best_error == whole.min_loss);
-    if (!(whole.s.best_error < 0.3)) /* by chance: ln 2 */
+    if (!(whole.s.best_error < 0.3)) /* of random guesses: ln 2 */
         fail_msg("log loss %g of the validation molecules", whole.s.best_error);
 }
 
-/* Two epochs: with each that follows roundings move the losses ten times as far apart. */
+/* Two epochs only: with each further one, rounding makes the losses differ ten times as much. */
 static void the_losses_are_those_of_the_cpu(void **state)
 {
     bench *b = *state;
@@ -188,7 +188,7 @@ static void losses_of_several_targets_are_those_of_the_cpu(void **state)
     }
 }
 
-/* 40 molecules in batches of 19, 19 and 2: the last leaves a shard without any. */
+/* 40 molecules in batches of 19, 19 and 2: in the last, one shard has no molecule. */
 static void shards_are_summed_in_their_order_on_the_device(void **state)
 {
     bench *b = *state;
@@ -205,7 +205,7 @@ static void shards_are_summed_in_their_order_on_the_device(void **state)
     goes_on(b, &whole, 4, &nn_engine_cuda, 1);
 }
 
-/* Results come later than steps; how much later changes no bit, nor does a graph. */
+/* Results come later than steps; neither the delay nor a graph changes any bit. */
 static void graphs_fences_and_early_copies_change_no_bit(void **state)
 {
     static const char *const set[][2] = { { "MOLSIEVE_CUDA_FENCES", "1" },
@@ -242,7 +242,7 @@ static struct {
     useconds_t takes;            /* a pass, at least                                                         */
 } other_engine;
 
-/* The thread that predicts has one engine alone, so passes without keep are those of the held-out molecules. */
+/* The predicting thread has its own engine, so passes without keep are those of the held-out molecules. */
 static pl_code second_forward(nn_engine *e, const nn_batch *in, bool keep, float *y, pl_error *err)
 {
     if (!keep && ++other_engine.forwards == other_engine.fails_at)
@@ -286,7 +286,7 @@ static void same_curves(const run *x, const run *y)
     assert_memory_equal(x->curve.valid, y->curve.valid, (size_t)x->curve.n * sizeof *x->curve.valid);
 }
 
-/* At once or when the next epoch is long under way, or over; stopped anywhere. */
+/* Predicted at once, or long after the next epoch began, or after its end; stopped anywhere. */
 static void held_out_molecules_beside_the_steps_change_no_bit(void **state)
 {
     static const useconds_t takes[] = { 0, 100000 };
@@ -312,7 +312,7 @@ static void held_out_molecules_beside_the_steps_change_no_bit(void **state)
     }
 }
 
-/* Steps of the epoch after the last one were begun and count for nothing. */
+/* Steps of the epoch after the last one were begun and are discarded. */
 static void early_stopping_is_the_same_beside_the_next_epoch(void **state)
 {
     bench *b = *state;
@@ -322,7 +322,7 @@ static void early_stopping_is_the_same_beside_the_next_epoch(void **state)
     b->conf.molecules = 5;
     b->conf.patience = 2;
     b->conf.epochs = 40;
-    b->conf.lr = b->conf.min_lr = 0.05; /* too large to get far */
+    b->conf.lr = b->conf.min_lr = 0.05; /* so large that it fails soon */
     between = fresh(b, -1);
     beside = fresh_beside(b, -1);
     assert_int_equal(run_train(&between, &nn_engine_cuda, 1), PL_OK);
@@ -335,7 +335,7 @@ static void early_stopping_is_the_same_beside_the_next_epoch(void **state)
     assert_true(beside.s.seen.n == 0 && beside.s.bad_total == between.s.bad_total);
 }
 
-/* Every few steps; with a second engine, without, and where the host does the steps. */
+/* Stopped every few steps: with a second engine, without, and with steps on the host. */
 static void arrays_stay_as_they_are_until_a_checkpoint_is_written(void **state)
 {
     bench *b = *state;
@@ -364,7 +364,7 @@ static void a_second_engine_that_fails_at_first_is_done_without(void **state)
     same_weights(&beside.s, &between.s);
     same_curves(&beside, &between);
     assert_true(other_engine.forwards > EPOCHS);   /* the first engine's too */
-    assert_int_equal(other_engine.closed_then, 1); /* its memory is free for the training */
+    assert_int_equal(other_engine.closed_then, 1); /* its memory is available for the training */
     assert_int_equal(other_engine.closed, 2);
 }
 
@@ -382,7 +382,7 @@ static void a_second_engine_that_fails_later_ends_the_training(void **state)
 
 /* ---- fp16: the loss is scaled ---- */
 
-/* One epoch of 14 steps, and a scale that is soon too large again. */
+/* One epoch of 14 steps, with a scale that soon becomes too large again. */
 static void in_fp16(bench *b)
 {
     b->precision = NN_PREC_FP16;
@@ -392,7 +392,7 @@ static void in_fp16(bench *b)
     b->conf.lr = 3e-4;
 }
 
-/* What each step did to the scale; those that halved it are the ones that were skipped. */
+/* The change of the scale by each step; the steps that halved it were skipped. */
 static void scales_check(const run *r, int steps)
 {
     double last = NN_LOSS_SCALE_FIRST;
@@ -429,7 +429,7 @@ static void all_skip_halve_and_double_at_the_same_steps(void **state)
     assert_int_equal(run_train(&host, &by_host, 1), PL_OK);
     scales_check(&host, 14);
     assert_memory_equal(device.scale, host.scale, 14 * sizeof *host.scale);
-    curves_near(&device.curve, &host.curve, 1e-3); /* fp16 rounds another way now and then */
+    curves_near(&device.curve, &host.curve, 1e-3); /* fp16 sometimes rounds in the other direction */
     assert_int_equal(run_train(&first, &nn_engine_cuda, 1), PL_ESTOP);
     assert_true(first.s.bad_total > 0 && first.s.scale.good > 0);
     assert_int_equal(nn_checkpoint_load(b->dir, "engine", &second.s, &from, &why, NULL), PL_OK);

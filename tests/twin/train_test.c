@@ -25,7 +25,7 @@ struct nn_engine {
     float w[FEATURES];
     int64_t poison_at, calls; /* this call of backward gives a NaN; -1: none */
     int64_t poison_n;
-    float max; /* larger gradients overflow; 0: any will do           */
+    float max; /* larger gradients overflow; 0: none does           */
 };
 
 static pl_code line_set(nn_engine *e, const float *params, pl_error *err)
@@ -267,7 +267,7 @@ static void same_bits(const nn_train_state *a, const nn_train_state *b)
     assert_true(a->scale.by == b->scale.by && a->scale.good == b->scale.good);
 }
 
-/* Every poll of stop, also those inside a validation, is tried as the place to stop. */
+/* Stops at every poll in turn, also inside a validation. */
 static void stopped_anywhere_it_ends_with_the_same_bits(void **state)
 {
     bench *b = *state;
@@ -310,7 +310,7 @@ static void stopped_anywhere_it_ends_with_the_same_bits(void **state)
     assert_true(in_epoch > EPOCHS);
 }
 
-/* Where the ends of some epochs are not saved a training that is killed goes on from one before. */
+/* If some ends of epochs are not saved, a killed training continues from an earlier one. */
 static void a_kill_epochs_after_a_checkpoint_changes_no_bit(void **state)
 {
     bench *b = *state;
@@ -349,7 +349,7 @@ static void stopped_anywhere_with_lamb_too(void **state)
     stopped_anywhere_it_ends_with_the_same_bits(state);
 }
 
-/* So that the scale goes up and down. */
+/* Makes the scale go up and down. */
 static void scale_up(bench *b)
 {
     b->conf.scale_after = 3;
@@ -409,7 +409,7 @@ static void a_scaled_loss_gives_the_same_bits(void **state)
     }
 }
 
-/* 8, 4, 2 belong to the scale; at 1 they count. */
+/* At scales 8, 4 and 2 overflows only halve the scale; at 1 they count as failures. */
 static void at_scale_1_ten_in_a_row_end_it(void **state)
 {
     bench *b = *state;
@@ -530,7 +530,7 @@ static void rates_follow_the_cosine(void **state)
     assert_true(nn_train_lr(&c, 7) == 1);
 }
 
-/* The loop against its own recipe written out: one batch an epoch, no clip, no EMA. */
+/* The loop against the same steps written out: one batch per epoch, no clipping, no EMA. */
 static void full_batches_are_adamw_on_the_mean_gradient(void **state)
 {
     bench *b = *state;

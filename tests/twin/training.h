@@ -167,7 +167,7 @@ typedef struct run {
     int64_t polls, stop_at;
     double scale[64]; /* of the loss, after every step */
     int n_scales;
-    long before, first, later; /* requests for memory: before a step, in steps of the first epoch, of others */
+    long before, first, later; /* requests for memory: before a step, in steps of the first epoch, in later steps */
     int64_t steps_later;
     slow_save *slow; /* in place of a checkpoint; or NULL */
     bool beside;     /* with a second engine for the validation molecules */
@@ -183,7 +183,7 @@ static bool run_stop(void *ctx)
     return r->polls++ == r->stop_at;
 }
 
-/* Called after a step: nothing but the step lies between this and the poll of stop. */
+/* Called after a step: only the step is between this and the poll of stop. */
 static void run_step(void *ctx, const nn_train_state *s, int64_t n_train)
 {
     run *r = ctx;
@@ -205,7 +205,7 @@ static uint32_t arrays_sum(const nn_train_state *s)
     return (uint32_t)sum;
 }
 
-/* Reads the arrays late, as one that writes them does. */
+/* Reads the arrays late, like a writer in the background. */
 static void slow_run(void *ctx)
 {
     slow_save *w = ctx;

@@ -66,7 +66,7 @@ static void sha256_instructions_give_what_plain_c_gives(void **unused)
     }
 }
 
-/* However a text is cut, its digest is the same. */
+/* The digest does not depend on how a text is cut. */
 static void sha256_does_not_see_how_a_text_is_cut(void **unused)
 {
     unsigned char text[300];
@@ -201,7 +201,7 @@ static void json_text_is_valid_for_any_bytes(void **unused)
     pl_text_add_clean(&t, "a\n\0\xff\xc3\xa9\xc3", 7, SIZE_MAX); /* the last one is cut in two */
     assert_string_equal(pl_text_str(&t), "a  \xef\xbf\xbd\xc3\xa9\xef\xbf\xbd");
     pl_text_reset(&t);
-    /* U+009B and U+0085, U+061C, U+200E, U+202E, U+2028, U+2066; then U+00A0 and U+2010, which control nothing */
+    /* U+009B and U+0085, U+061C, U+200E, U+202E, U+2028, U+2066; then U+00A0 and U+2010, which are no control characters */
     pl_text_add_clean(&t,
                       "1\xc2\x9b\xc2\x85"
                       "2\xd8\x9c\xe2\x80\x8e\xe2\x80\xae\xe2\x80\xa8\xe2\x81\xa6"
@@ -323,7 +323,7 @@ static void a_file_is_written_whole_and_read_back(void **unused)
     }
 }
 
-/* To open it would wait for ever. */
+/* Opening it would wait for ever. */
 static void a_pipe_is_refused_and_not_waited_for(void **unused)
 {
     char dir[] = "/tmp/molsieve-base-XXXXXX", path[128], hex[65];
@@ -390,7 +390,7 @@ static void every_slot_gets_its_own_result_with_any_workers(void **unused)
             failed += code != PL_OK;
             taken++;
         }
-        assert_false(pl_pool_take(p, 0, NULL, NULL)); /* it is ours already */
+        assert_false(pl_pool_take(p, 0, NULL, NULL)); /* the result has already been taken */
         assert_int_equal(failed, 1);
         pl_pool_close(p);
     }
@@ -420,7 +420,7 @@ static void the_smallest_rank_is_computed_first(void **unused)
     assert_int_equal(pl_pool_open(&p, 1, SLOTS, pool_note, &t, NULL), PL_OK);
     for (int i = 0; i < SLOTS; i++) {
         pl_pool_put(p, i, rank[i]);
-        while (!t.waits && i == 0) /* the only worker holds it while the others queue */
+        while (!t.waits && i == 0) /* the only worker computes it while the others wait */
             (void)usleep(100);
     }
     t.closed = true;
@@ -459,7 +459,7 @@ static void a_refused_request_is_null_and_nothing_else_changes(void **unused)
     assert_null(PL_NEW(mem, int, 4));
     assert_non_null(PL_NEW(mem, int, 1000));
     assert_null(pl_arena_get(mem, SIZE_MAX / 2, 4));
-    assert_null(PL_NEW(mem, char, -17)); /* with the head of a block it would be a few bytes */
+    assert_null(PL_NEW(mem, char, -17)); /* with the head of a block the size would overflow to a few bytes */
     pl_arena_free(mem);
     pl_arena_free(NULL);
 }

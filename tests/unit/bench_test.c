@@ -33,7 +33,7 @@ static void work_is_what_the_page_counts(void **state)
     (void)state;
     is_near((a.forward - b.forward) / 2, 5.05e6);
     is_near((a.train - b.train) / 2, 14.43e6);
-    is_near(a.forward / 2 * 37.3, 1.19e9 * 0.99); /* a molecule, all layers */
+    is_near(a.forward / 2 * 37.3, 1.19e9 * 0.99); /* of one molecule, all layers */
     a = st_bench_work_engine(&many, NN_RADIAL_EXACT);
     b = st_bench_work_engine(&few, NN_RADIAL_EXACT);
     is_near((a.forward - b.forward) / 2, 1.59e6);

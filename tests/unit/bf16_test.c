@@ -126,7 +126,7 @@ static dense dense_new(int32_t rows, int32_t n, uint64_t seed, pl_arena *mem)
     return d;
 }
 
-/* Rows of a, or of a transposed; padding that nobody may use is made of large numbers. */
+/* Rows of a, or of a transposed; the padding, which must not be used, has large numbers. */
 static nn_bf16_mat rows_of(const nn_cpu_bf16 *k, const dense *d, int parts, bool turn, pl_arena *mem)
 {
     int32_t rows = turn ? d->n : d->rows, n = turn ? d->rows : d->n, in = (int32_t)nn_bf16_in(n);
@@ -211,7 +211,7 @@ static void products_are_those_of_the_definition_to_the_bit(void **state)
     each(product_check);
 }
 
-/* dTab = X^T dY: rows of both, the first turned, the second packed. */
+/* dTab = X^T dY: rows of both, the first transposed, the second packed. */
 static void turned_check(const nn_cpu_bf16 *k, pl_arena *mem)
 {
     for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++)
@@ -269,7 +269,7 @@ static void numbers_are_rounded_to_the_nearest_and_ties_to_even(void **state)
     each(round_check);
 }
 
-/* A row that is not finite spoils its own sums and no others. */
+/* A row that is not finite affects its own sums and no others. */
 static void spoiled_check(const nn_cpu_bf16 *k, pl_arena *mem)
 {
     static const float bad[] = { NAN, INFINITY, -INFINITY };
@@ -295,7 +295,7 @@ static void what_is_not_finite_stays_so_and_spoils_only_its_row(void **state)
     each(spoiled_check);
 }
 
-/* The first rows of a long product are the rows of a short one. */
+/* The first rows of a long product equal those of a short one. */
 static void rows_check(const nn_cpu_bf16 *k, pl_arena *mem)
 {
     dense a = dense_new(75, 96, 3, mem), b = dense_new(96, 48, 4, mem);

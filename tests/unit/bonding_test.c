@@ -140,7 +140,7 @@ static void what_has_no_closed_shells_is_refused_with_a_reason(void **state)
     assert_int_equal(solve("CHHHHH", "ab ac ad ae af", 1, 0), CH_BONDING_SHELL);
 }
 
-/* ---- against every assignment there is ---- */
+/* ---- against all possible assignments ---- */
 
 static uint32_t chance(void)
 {
@@ -211,7 +211,7 @@ static void make_skeleton(void)
             m.bond[m.s.n_bonds++][1] = a;
         }
     }
-    if (heavy > 2 && chance() % 2 && !(m.bond[1][0] == 0)) { /* 0-1-2: close the ring */
+    if (heavy > 2 && chance() % 2 && !(m.bond[1][0] == 0)) { /* 0-1-2: one bond more closes the ring */
         m.bond[m.s.n_bonds][0] = 0;
         m.bond[m.s.n_bonds++][1] = 2;
     }
@@ -248,7 +248,7 @@ static void the_sum_of_charges_is_the_least_of_all_assignments(void **state)
     assert_true(solved > 300 && charged > 50);
 }
 
-/* A sheet of carbon, rows by columns of rings, hydrogens left out: every carbon at the rim has one. */
+/* A sheet of carbon, rows by columns of rings. Hydrogens are left out: every carbon at the rim has one. */
 static void make_sheet(int n)
 {
     static int32_t degree[MAX];

@@ -1,4 +1,4 @@
-/* tests/unit/calls.h - what a program does to files, in order: link it with
+/* tests/unit/calls.h - records the file operations of a program, in order: link it with
  * -Wl,--wrap=fsync,--wrap=rename,--wrap=nanosleep and include this once. SQLite's own calls are not seen. */
 #ifndef CALLS_H
 #define CALLS_H
@@ -60,7 +60,7 @@ int __wrap_nanosleep(const struct timespec *t, struct timespec *left)
     return __real_nanosleep(t, left);
 }
 
-/* Forgets what was seen. fail: the name whose fsync is to fail, or NULL. */
+/* Forgets the recorded calls. fail: the name whose fsync must fail, or NULL. */
 static void calls_begin(const char *fail)
 {
     calls[0] = '\0';

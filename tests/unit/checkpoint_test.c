@@ -118,7 +118,7 @@ static void what_is_saved_comes_back(void **state)
     assert_string_equal(nn_checkpoint_identity(b->dir, b->mem), "this");
 }
 
-/* ---- files as this program or an older one wrote them, and damaged with the right checksums ---- */
+/* ---- files of this program and of an older one, and damaged files with correct checksums ---- */
 
 enum { HEADER = 16, ENTRY = 40, NUMBERS = HEADER + ENTRY, SCALE = 15 * 8, SECTIONS = 7 };
 
@@ -220,7 +220,7 @@ static void a_torn_or_flipped_latest_gives_previous(void **state)
         memcpy(copy, whole.data, whole.len);
         if (!cut)
             copy[at - whole.len] ^= (unsigned char)(1u << at % 8);
-        if (at % 7 == 0) { /* the whole way over the disk now and then, the parser always */
+        if (at % 7 == 0) { /* sometimes through a file on disk, always through the parser */
             write_file(b->latest, copy, cut ? at : whole.len);
             assert_int_equal(load(b, &s, &from, &why, &err), PL_OK);
             assert_int_equal(from, NN_FROM_PREVIOUS);

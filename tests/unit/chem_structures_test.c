@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Several structures of one molecule, and what its SMILES leaves open. */
+/* Several structures of one molecule, and its undefined stereo. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,12 +26,12 @@ static void energies_are_in_kcal(void **state)
     (void)state;
     o.conformer = CH_3D_GENERATE;
     mmff94 = prepare("c1ccccc1", "smi", &o).energy;
-    o.force_field = CH_FF_UFF; /* the library's are kJ */
+    o.force_field = CH_FF_UFF; /* Open Babel's energies are in kJ */
     uff = prepare("c1ccccc1", "smi", &o).energy;
     assert_true(mmff94 > 15.5 && mmff94 < 17 && uff > 10 && uff < 11);
 }
 
-/* Of stiff molecules, which have one minimum; the library's own minimisers with 7,000 steps end there, too. */
+/* Energies of rigid molecules, which have one minimum; Open Babel's own minimisers end there after 7,000 steps, too. */
 static void what_is_built_is_at_the_minimum(void **state)
 {
     static const struct {
@@ -57,7 +57,7 @@ static void what_is_built_is_at_the_minimum(void **state)
         }
 }
 
-/* The library builds these with a chain through a ring, 880 to 1,500 kcal/mol. */
+/* Open Babel builds these with a chain through a ring, at 880 to 1,500 kcal/mol. */
 static void what_is_built_through_a_ring_is_built_again(void **state)
 {
     static const char *const smiles[] = {
@@ -78,7 +78,7 @@ static void what_is_built_through_a_ring_is_built_again(void **state)
 
 static const ch_mol *structure(const ch_prepared *p, int32_t k) { return k == 0 ? &p->mol : &p->other[k - 1]; }
 
-/* What its positions say, stereo included. */
+/* The molecule that its positions give, stereo included. */
 static const char *smiles_of(const ch_mol *m)
 {
     ch_prepare_opts o = ch_prepare_defaults();
@@ -172,7 +172,7 @@ static void a_record_that_takes_too_long_fails_alone(void **state)
     assert_memory_equal(p.mol.xyz, one.mol.xyz, (size_t)one.mol.n_atoms * sizeof *one.mol.xyz);
 }
 
-/* Whatever the worker did before, and from whatever way the SMILES is written. */
+/* The same structure whatever the worker did before, and however the SMILES is written. */
 static void the_same_molecule_has_the_same_structures(void **state)
 {
     const ch_prepared a = built("CCCCCC(=O)NCCO", 5, 10), b = (built("c1ccccc1CCO", 5, 10), built("OCCNC(CCCCC)=O", 5, 10));
@@ -188,7 +188,7 @@ static void defined_stereo_stays_and_open_stereo_comes_out_either_way(void **sta
 {
     static const struct {
         const char *smiles;
-        int n; /* arrangements that differ by more than a mirror */
+        int n; /* arrangements that are not mirror images of each other */
     } cases[] = { { "C[C@@H]([C@H](Cl)F)O", 1 }, { "C/C=C/CCO", 1 }, { "C/C=C\\CCO", 1 },  { "C[C@@H]1CC[C@@H](CC1)C", 1 },
                   { "CC(C(Cl)F)O", 2 },          { "CC=CCCO", 2 },   { "CC1CCC(CC1)C", 2 } };
 
@@ -228,12 +228,12 @@ static void what_is_open_is_counted(void **state)
         { "CC=NO", 1 },
         { "CC1CCC(C)CC1", 2 },
         { "C[C@H]1CC[C@@H](C)CC1", 0 },
-        { "C1CCC=CCC1", 0 },    /* no room for trans */
-        { "C1CCCCC=CCCC1", 1 }, /* there is */
+        { "C1CCC=CCC1", 0 },    /* the ring is too small for trans */
+        { "C1CCCCC=CCCC1", 1 }, /* this ring is large enough */
         { "OC(=O)C(O)C(O)C(=O)O", 2 },
         { "CS(=O)c1ccccc1", 1 },
         { "CS(=O)(=O)c1ccccc1", 0 },
-        { "COP(=O)(O)C", 0 }, /* whose hydrogen moves */
+        { "COP(=O)(O)C", 0 }, /* whose hydrogen can move */
         { "COP(=O)(N)C", 1 },
         { "CN(C)C", 0 }, /* inverts */
         { "CNC(=O)C", 0 },

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Other hosts are claims that this test writes: with other names, beating or not. */
+/* This test writes the claims of other hosts itself: with other names, renewed or not. */
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -63,7 +63,7 @@ static pl_code take(pl_claim **c, pl_error *err)
     return pl_claim_take(c, path, "screen", who, BEAT_MS, err);
 }
 
-/* Its first beat comes after the test. */
+/* It is renewed only after the end of the test. */
 static pl_code take_slowly(pl_claim **c) { return pl_claim_take(c, path, "screen", "host here, pid 1, since today", 60000, NULL); }
 
 static void a_claim_is_rewritten_and_removed_when_dropped(void **state)
@@ -88,7 +88,7 @@ static void a_claim_is_rewritten_and_removed_when_dropped(void **state)
     pl_claim_drop(NULL);
 }
 
-static int waits; /* how often somebody said that it waits for a sign of life */
+static int waits; /* how often the message about waiting for a sign of life came */
 
 static void count_waits(void *ctx, pl_level level, const char *line)
 {
@@ -96,7 +96,7 @@ static void count_waits(void *ctx, pl_level level, const char *line)
     waits += level == PL_WARN && strstr(line, "waiting up to 1 s to see whether that run is alive") != NULL;
 }
 
-/* The boot of the machine tells a process that died from one of another machine of the same name. */
+/* The boot id distinguishes a process that died from a process on another machine of the same name. */
 static void a_dead_claim_of_this_boot_needs_no_wait(void **state)
 {
     char boot[64] = "", text[700], want[700];
@@ -190,7 +190,7 @@ static void a_process_taken_for_dead_ends_when_it_wakes(void **state)
     pl_claim_drop(c);
 }
 
-/* One of many takes it over and keeps it until the others have given up: with two this would wait for ever. */
+/* One of many takes it over and keeps it until the others have given up; if two took it, this would wait for ever. */
 static void a_dead_claim_is_taken_over_once(void **state)
 {
     int status, hold[2], kept = 0;
@@ -218,7 +218,7 @@ static void a_dead_claim_is_taken_over_once(void **state)
     assert_int_equal(kept, 1);
 }
 
-/* Texts of claims that nobody finished, or that are none. */
+/* Incomplete texts of claims, and other texts. */
 static void a_partly_written_claim_expires(void **state)
 {
     static const char *const texts[] = { "", "host there, pid 99999999999999999999\nboot" };

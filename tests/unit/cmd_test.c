@@ -14,7 +14,7 @@
 #include "fake_stages.h"
 #include "pipeline/cli/cmd.h"
 
-/* A command that says what it was given. */
+/* A command that prints its arguments. */
 static int echo(const pl_app *app, const pl_args *args)
 {
     (void)app;

@@ -29,7 +29,7 @@ static void shares_follow_each_other_and_differ_by_one(void **state)
 
 enum { N = 97 };
 
-/* Every number once, each shard where nn_shards_part says, equal counts, about equal edges. */
+/* Every molecule once, each shard where nn_shards_part says, with equal counts and about equal edges. */
 static void check_deal(int32_t n, int shards, const int32_t *edges)
 {
     int64_t which[N], out[N], at = 0, min = INT64_MAX, max = 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is written from the tables of the real stages reads back as the tables say. */
+/* Files written from the tables of the real stages read back with the values in the tables. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -31,7 +31,7 @@ static int teardown(void **unused)
     return 0;
 }
 
-/* Only what is required may be missing from a file of defaults. */
+/* Only required settings may be missing from a file of defaults. */
 static void no_other_problem(const pl_problems *p)
 {
     for (int i = 0; i < p->n; i++)
@@ -88,7 +88,7 @@ static const json_t *schema_of(const json_t *object, const char *key)
     return object;
 }
 
-/* The alternative that is the value itself, not a substitution. */
+/* The alternative for the value itself, not for a substitution. */
 static const json_t *bare(const json_t *schema)
 {
     const json_t *any = json_object_get(schema, "anyOf");

@@ -122,7 +122,7 @@ static bool runs_a_program(void)
     return pid > 0 && waitpid(pid, &status, 0) == pid && WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
-/* A bit for each thing that must not work. What a test needs is made before. */
+/* Returns a bit for each action that must fail but works. Files that it needs are made before. */
 enum { WRITES = 1, MAKES = 2, TALKS = 4, EXECS = 8, REMOVES = 16, SIGNALS = 32, TRACES = 64, SEES = 128 };
 
 static int tries(void)
@@ -167,7 +167,7 @@ static int tries_in_a_grandchild(void)
 
 static int says_what_is_in_force(void) { return confine(); }
 
-/* As in a container that forbids a system call: it fails with `why`. */
+/* Like a container that forbids a system call: the call fails with `why`. */
 static void forbid(int call, uint32_t first_argument, int why)
 {
     struct sock_filter line[] = {
@@ -191,7 +191,7 @@ static int has_seccomp(void)
     return 0;
 }
 
-/* This machine can do all of it; asked without the code under test. */
+/* Whether this machine supports all of it, found without the code under test. */
 static void need_all(void)
 {
     if (syscall(444, NULL, 0, 1) < 1 || in_child(has_seccomp) != 0)
@@ -207,7 +207,7 @@ static void a_confined_process_can_only_read_its_data(void **state)
     assert_int_equal(in_child(tries_in_a_grandchild), 0);
 }
 
-/* What a process may do that gave up nothing: else the test above proves nothing. */
+/* A process without confinement may do all this; otherwise the test above proves nothing. */
 static int tries_freely(void)
 {
     int can = tries();
@@ -336,7 +336,7 @@ static int files_open(pid_t pid)
     return d != NULL ? n : -1;
 }
 
-/* With a file at 207, above the limit at which it was opened, and one at 70: files that the worker and its builder have open. */
+/* With files at descriptor 207, above the later limit, and at 70: descriptors that the worker and its builder would inherit. */
 static int files_of_a_worker(void)
 {
     struct rlimit few;

@@ -38,7 +38,7 @@ static nn_conformal fitted(int64_t n)
     return i;
 }
 
-/* n of them with errors from 1, 2 .. n times `size`, by turns above and below. */
+/* n molecules with errors of 1, 2 .. n times `size`, alternately above and below. */
 static int64_t put(int64_t at, int64_t n, double likeness, double size)
 {
     for (int64_t k = 0; k < n; k++, at++) {
@@ -82,7 +82,7 @@ static void a_band_with_few_molecules_joins_its_neighbour(void **state)
     assert_true(i.n == 1 && i.band[0].n == 120);
     i = fitted(put(put(put(0, 3, 0.1, 1), 3, 0.4, 1), 3, 0.9, 1));
     assert_true(i.n == 1 && i.band[0].n == 9 && nn_conformal_within(&i, 0.7) == 3);
-    assert_true(nn_conformal_within(&i, NAN) == 3); /* one for all */
+    assert_true(nn_conformal_within(&i, NAN) == 3); /* one band for all */
 }
 
 static void no_interval_without_enough_molecules(void **state)
@@ -94,11 +94,11 @@ static void no_interval_without_enough_molecules(void **state)
     assert_int_equal(fitted(0).n, 0);
     i = fitted(0);
     assert_true(isnan(nn_conformal_within(&i, 0.5)));
-    i = fitted(put(put(0, 100, 0.1, 1), 100, NAN, 2)); /* one whose likeness nobody knows: no bands */
+    i = fitted(put(put(0, 100, 0.1, 1), 100, NAN, 2)); /* a molecule of unknown similarity: no bands */
     assert_true(i.n == 1 && i.band[0].n == 200);
 }
 
-/* Errors that shrink with similarity: nine in ten of further ones in every band, by 2,000 of each. */
+/* Errors decrease with similarity: in every band 90 % of 2,000 new molecules are within the interval. */
 static void nine_in_ten_further_molecules_are_within_in_each_band(void **state)
 {
     pl_rng r = pl_rng_at(5, 0, 0);
@@ -126,7 +126,7 @@ static void nine_in_ten_further_molecules_are_within_in_each_band(void **state)
     }
 }
 
-/* The value with k - 1 smaller ones among alike[n]. */
+/* The k-th smallest value of alike[n]. */
 static double nth_smallest(int64_t n, int64_t k)
 {
     for (int64_t i = 0; i < n; i++) {
@@ -156,7 +156,7 @@ static void the_lowest_calibrated_similarity_is_that_of_the_tenth(void **state)
     for (int k = 0; k < 50; k++)
         alike[k] = 0.5 - 0.01 * k;
     assert_true(fabs(lowest_of(50) - 0.05) < 1e-12); /* 0.01 .. 0.5: the fifth */
-    for (int64_t n = NN_CONFORMAL_MIN; n < 300; n++) /* alike[i] is (i + 1) / n, or the like: sorted it is the same */
+    for (int64_t n = NN_CONFORMAL_MIN; n < 300; n++) /* alike[i] is (i + 1) / n, or a permutation of these values */
         assert_true(lowest_of(n) == nth_smallest(n, (int64_t)fmin(fmax((double)(n / 10), 1), 10)));
     assert_true(lowest_of(NN_CONFORMAL_MIN) > 0 && lowest_of(NN_CONFORMAL_MIN - 1) == 0 && lowest_of(0) == 0);
     alike[7] = NAN;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Single operations of the cuda engine's table against plain loops in double. The
- * operations that only make sense together are in twin/cuda_engine_test.c. */
+/* Single operations of the cuda engine's table against plain loops in double. Operations
+ * that are only useful together are tested in twin/cuda_engine_test.c. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -31,7 +31,7 @@ static float *random_floats(size_t n)
     return x;
 }
 
-/* On the device until the end. */
+/* Stays on the device until the end of the test. */
 static void *bytes_kept(const void *x, size_t bytes)
 {
     void *p = room(bytes);
@@ -168,7 +168,7 @@ static void frames_are_those_of_the_host(void **state)
     }
 }
 
-/* ---- attention, in one kernel each way, against its parts ---- */
+/* ---- attention, one kernel forward and one backward, against its parts ---- */
 
 enum { NODES = 9, ROWS = 40, HEADS = 4, CHANNELS = 8, PARTS = 3, FRAMES = 14 };
 
@@ -177,7 +177,7 @@ typedef struct attention {
     int32_t dst[ROWS], frame[ROWS], first[NODES + 1], row[ROWS];
     nn_gpu_nodes nodes;
     nn_gpu_turn value, key; /* dst's numbers against the halves of the rows' channels */
-    float *edges;           /* [ROWS][2 * 9 * CHANNELS]: what is made of the rows      */
+    float *edges;           /* [ROWS][2 * 9 * CHANNELS]: the result for the rows      */
 } attention;
 
 static void attention_rows(attention *a)
@@ -236,7 +236,7 @@ static nn_gpu_sum attention_sum(const attention *a, const nn_gpu_turn *t, const 
     return s;
 }
 
-/* Relative to the largest; a NaN is not near. */
+/* Error relative to the largest number; a NaN is never near. */
 static void all_near(const float *got, const float *want, size_t n)
 {
     double max = 0;
@@ -380,7 +380,7 @@ static double wide_want(const float *table, const float *x, const float *phi, in
     return sum;
 }
 
-/* As the engine has it made, here from itself times 1. */
+/* Made as in the engine, here from itself times 1. */
 static void *wide_table(float *t, nn_gpu_precision p)
 {
     static const float eye[] = { 1, 0, 0, 1 };
@@ -397,7 +397,7 @@ static void *wide_table(float *t, nn_gpu_precision p)
                       .c_n = one,
                       .a = kept(eye, 4) };
 
-    for (int i = 0; i < 2 * WIDE; i++) /* the filling is zero */
+    for (int i = 0; i < 2 * WIDE; i++) /* the padding is zero */
         t[i] = i % WIDE >= WIDE_A && (i % 40 >= 37 || (i % WIDE - WIDE_A) / 40 % 104 >= 100) ? 0 : t[i];
     g.b = kept(t, 2 * WIDE);
     g.c = kept(t, 2 * WIDE);
@@ -418,7 +418,7 @@ static void products_wider_than_shared_memory(void **state)
     for (s.precision = NN_GPU_BF16X3; s.precision <= NN_GPU_FP16; s.precision++) {
         s.table = wide_table(table, s.precision);
         for (int i = 0; i < 2; i++, setenv("MOLSIEVE_EMULATOR_SEED", "77", 1)) {
-            assert_true(ops->so2(gpu, &s)); /* once lock-step, once as on a device: tests/emulator/emulator.h */
+            assert_true(ops->so2(gpu, &s)); /* once in lock-step, once in the order of a device: tests/emulator/emulator.h */
             got[i] = from_device(s.y, LINES * WIDE_Y);
         }
         unsetenv("MOLSIEVE_EMULATOR_SEED");
@@ -439,11 +439,13 @@ static int open_device(void **state)
     return mem != NULL ? gpu_open() : -1;
 }
 
-/* So many that a warp sums several. */
+/* So many rows that a warp sums several. */
 static void a_norm_of_many_nodes_is_that_of_few(void **state)
 {
     enum { MANY = 1300, FEW = 130, SIZE = 2 + 10, ALL = MANY * SIZE };
-    static const float alive[] = { 0.7f, 1.2f, 0.1f, 0.2f, 0.9f, 1.1f, 0.3f, 0.2f }; /* no ReLU closes a channel for all */
+    static const float alive[] = {
+        0.7f, 1.2f, 0.1f, 0.2f, 0.9f, 1.1f, 0.3f, 0.2f
+    }; /* no ReLU sets a channel to zero for all rows */
     nn_gpu_norm a = { .channels = 4,
                       .nodes = { 3, SIZE, { 2, 0, 2 }, { 0, 2, 2 } },
                       .gain = { 0, 0, 4 },
@@ -519,7 +521,7 @@ static void norm_near(const char *what, int ch, const float *got, const double *
             fail_msg("%s, %d channels, number %d: %g, should be %g", what, ch, i, (double)got[i], want[i]);
 }
 
-/* Host copies of what the device had and made, for one degree. */
+/* Host copies of the device's inputs and results, for one degree. */
 static void norm_degree(const nn_gpu_norm *a, int l, const float *params, const float *x, const float *dy, const float *y,
                         const float *dx, const float *grad)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Positions reach the worker and come back with all digits of a float, in every format; files that the worker lists. */
+/* Positions reach the worker and come back with all digits of a float, in every format; also formats that the worker lists. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>

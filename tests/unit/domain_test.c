@@ -20,7 +20,7 @@ typedef struct bench {
     nn_domain d;
 } bench;
 
-/* Key i of a few that are in order; the first two have none. */
+/* Key i of a few sorted keys; the first two molecules have none. */
 static void key_of(char key[NN_DOMAIN_KEY + 1], int i)
 {
     memset(key, 0, NN_DOMAIN_KEY + 1);
@@ -105,12 +105,12 @@ static void ties_of_the_nearest_go_to_the_smallest_key(void **state)
     assert_true(near[0].alike == 1 && near[1].alike == ones / (ones + 1) && near[2].alike == 0);
     assert_string_equal(near[0].key, seven);
     assert_string_equal(near[1].key, seven);
-    assert_string_equal(near[2].key, b->d.key[0]); /* all are as little alike */
+    assert_string_equal(near[2].key, b->d.key[0]); /* all are equally dissimilar */
     nn_domain_nearest(near, &none, to, 3);
     assert_true(isnan(near[2].alike) && near[2].key == NULL);
 }
 
-/* A domain is held against in parts. */
+/* A domain is searched in parts. */
 static void a_large_domain_is_searched_to_its_end(void **state)
 {
     enum { LARGE = 3000 };
@@ -222,7 +222,7 @@ static void tensors_that_are_wrong_are_refused(void **state)
     refused(b, t, 0, 2, "row 1 is no InChIKey");
 }
 
-/* Byte `at` of the packed tensor is another, or its last `cut` bytes are missing. */
+/* Changes byte `at` of the packed tensor, or removes its last `cut` bytes. */
 static pl_code packed_with(bench *b, int64_t at, int64_t cut)
 {
     nn_tensor t[NN_DOMAIN_TENSORS];
@@ -236,7 +236,7 @@ static pl_code packed_with(bench *b, int64_t at, int64_t cut)
     return nn_domain_take(&d, &all, b->mem, NULL);
 }
 
-/* zlib has a checksum of its own. */
+/* zlib's own checksum is corrected, too. */
 static void a_damaged_packed_tensor_is_refused(void **state)
 {
     bench *b = *state;
@@ -312,7 +312,7 @@ static void validation_molecules_are_found_by_their_first_block(void **state)
     pl_arena_free(mem);
 }
 
-/* Each byte of the tensor in turn: refused, or read as something that is in order. */
+/* Each byte of the tensor is changed in turn: the file is refused, or read as valid content. */
 static void damaged_validation_molecules_are_refused(void **state)
 {
     char key[2][NN_SEEN_KEY + 1] = { "AAAAAAAAAAAAAA", "BBBBBBBBBBBBBB" };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is kept of a run: files of hits through a power cut, checkpoints that are whole, engines that are closed. */
+/* Results survive a power cut, only complete checkpoints are used, and engines are closed. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -95,7 +95,7 @@ static void state_make(nn_train_state *s, int64_t step, pl_arena *mem)
 
 static void tear(const char *path) { assert_int_equal(truncate(path, 50), 0); }
 
-/* Step of the checkpoint that a new start finds; -1: it is an error. */
+/* The step of the checkpoint that a new start loads; -1: an error. */
 static int64_t found(const st_saves *v, nn_checkpoint_from *from, pl_arena *mem)
 {
     nn_train_state s;
@@ -154,10 +154,10 @@ static void a_torn_checkpoint_never_replaces_the_whole_one(void **state)
     save(&v, &s, 4);
     save(&v, &s, 5);
     tear(latest);
-    assert_int_equal(found(&v, &from, t.mem), 4); /* a whole one does rotate */
+    assert_int_equal(found(&v, &from, t.mem), 4); /* a complete checkpoint is rotated */
     assert_int_equal(st_saves_load(&v, &s, &err), PL_OK);
     save(&v, &s, 6);
-    assert_int_equal(st_saves_load(&v, &s, &err), PL_OK); /* latest is whole: no further warning, and it rotates at once */
+    assert_int_equal(st_saves_load(&v, &s, &err), PL_OK); /* latest is complete: no further warning, and it is rotated at once */
     assert_int_equal(s.step, 6);
     assert_int_equal(warnings(&t), 3);
     save(&v, &s, 7);

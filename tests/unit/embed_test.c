@@ -192,7 +192,7 @@ static void the_stream_names_the_structure(void **state)
     assert_memory_not_equal(x[0], x[1], (size_t)b.n * sizeof *x[0]);
 }
 
-/* Both forms of every centre can be asked for where nothing else holds it: the mirror image of a whole molecule always exists. */
+/* Both forms of every centre can be built if all centres change together: the mirror image of a molecule always exists. */
 static void the_mirror_image_is_embedded_when_asked_for(void **state)
 {
     (void)state;
@@ -221,7 +221,7 @@ static void the_mirror_image_is_embedded_when_asked_for(void **state)
     }
 }
 
-/* One centre that must have both signs: its distances are possible, its stereo is not. */
+/* A centre that must have both signs: its distances are possible, its stereo is not. */
 static void impossible_stereo_is_told(void **state)
 {
     const sdf_mol *m = &all[5];
@@ -261,7 +261,7 @@ static void impossible_distances_are_told(void **state)
     assert_true(r.violation > 0.5);
 }
 
-/* Cold, only the best torsion is drawn; hot, any. */
+/* At a low temperature only the best torsion is drawn, at a high one any. */
 static void torsions_follow_their_energy(void **state)
 {
     int rotors = 0, various = 0;

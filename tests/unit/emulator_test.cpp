@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The emulator itself: what it computes, and that it notices what it is there for. */
+/* The emulator itself: its results, and the faults that it must notice. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -75,8 +75,8 @@ static void every_warp_exchanges_among_its_own_lanes(void **)
         assert_int_equal(out[t], 496 * 100 + (t + 1) % 32);
 }
 
-/* Where element i of a lane's fragment is, in the words of the PTX manual (9.0, "Matrix Fragments for mma.m16n8k16 with
- * floating point type" and "for mma.m16n8k8", .tf32): not in those of the emulator or of models/cuda/device/mma.cuh. */
+/* The place of element i of a lane's fragment, by the formulas of the PTX manual (9.0, "Matrix Fragments for mma.m16n8k16 with
+ * floating point type" and "for mma.m16n8k8", .tf32): independent of the emulator and of models/cuda/device/mma.cuh. */
 struct place {
     int row, col;
 };
@@ -238,7 +238,7 @@ __global__ void two_shuffles(int *out)
         out[threadIdx.x] = warp_get((int)threadIdx.x, 1);
 }
 
-/* Runs it in a child; true if that was ended by abort. */
+/* Runs it in a child process; true if the child ended by abort. */
 template <class F> static bool aborts(F f)
 {
     int status = 0;
@@ -276,7 +276,7 @@ __global__ void one_byte(char *out)
     out[0] = bytes[0];
 }
 
-/* Launches of other threads, and graphs made before, count on what a kernel was allowed. */
+/* Launches of other threads, and graphs made before, rely on the shared memory that a kernel was allowed. */
 static void shared_memory_is_allowed_for_good(void **)
 {
     char out = 0;
@@ -290,7 +290,7 @@ static void shared_memory_is_allowed_for_good(void **)
     assert_true(aborts([] { (void)SHARED_ALLOW(one_byte, 60 << 10); }));
 }
 
-/* A thread without a device would make a context on the first; what a capture need not permit. */
+/* A thread without a device would make a context on the first one, which a capture need not permit. */
 static void what_the_runtime_may_refuse_ends_the_program(void **)
 {
     void *p = nullptr;
@@ -344,7 +344,7 @@ static void graph_run(cudaStream_t s)
     cudaGraphExecDestroy(ready);
 }
 
-/* What stream b reads of a number that stream a, called before, makes 5. */
+/* The value that stream b reads of a number that stream a, called before, sets to 5. */
 static int read_beside(bool follows, bool captured, bool ahead)
 {
     two_streams s = streams_open();

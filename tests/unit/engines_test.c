@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the engines ref and cpu refuse, what they say of it, how much memory they take; how a set of kernels is picked. */
+/* What the engines ref and cpu refuse, with their messages; how much memory they take; how a set of kernels is chosen. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -197,7 +197,7 @@ static void pairs_that_leave_an_edge_out_are_refused(void **state)
     pl_arena_free(f.mem);
 }
 
-/* Arrays of pairs count only together; without them each edge is a pair of its own. */
+/* Arrays of pairs are used only if all are given; without them each edge is a pair of its own. */
 static void arrays_of_pairs_count_only_together(void **state)
 {
     static const nn_engine_conf exact = CONF(.radial = NN_RADIAL_EXACT);
@@ -261,7 +261,7 @@ static void footprint_of(const footprint *p, size_t got[4])
     pl_arena_free(f.mem);
 }
 
-/* A buffer is rounded up to 64 bytes, and from 2 MiB on to 2 MiB. Who changes the layout on purpose changes the numbers. */
+/* A buffer is rounded up to 64 bytes, and from 2 MiB on to 2 MiB. An intended change of the layout changes these numbers. */
 static void the_workspace_of_each_setting_has_the_known_size(void **state)
 {
     bool as_known = true;
@@ -300,12 +300,12 @@ static void the_oracle_has_the_known_size_too(void **state)
             got[k] = nn_engine_ref.workspace_bytes(e) - params;
         }
     }
-    assert_true(got[0] == 64320 && got[1] == 139168 && got[2] == got[1]); /* the most stays */
+    assert_true(got[0] == 64320 && got[1] == 139168 && got[2] == got[1]); /* the maximum stays */
     nn_engine_ref.close(e);
     pl_arena_free(f.mem);
 }
 
-/* A second thread has a scratch of its own and nothing else. */
+/* A second thread adds only its own scratch memory. */
 static void the_workspace_grows_with_threads_by_their_scratch_alone(void **state)
 {
     fixture f = fixture_open(&conf);
@@ -333,7 +333,7 @@ static void a_buffer_grows_and_refuses_what_overflows(void **state)
 
     assert_true(nn_buf_grow(&b, 0, 4));
     assert_int_equal(b.bytes, 0);
-    assert_true(nn_buf_grow(&b, 100, 4)); /* an eighth of room, in units of 64 bytes */
+    assert_true(nn_buf_grow(&b, 100, 4)); /* an eighth more, in units of 64 bytes */
     assert_int_equal(b.bytes, 448 + 64);
     memset(b.p, 1, b.bytes);
     assert_true(nn_buf_grow(&b, 128, 4));
@@ -466,7 +466,7 @@ static void a_set_of_kernels_that_cannot_be_had_is_told(void **state)
     }
 }
 
-/* Of each set that this processor lacks, what it needs. */
+/* For each set that this processor cannot run, the features that it needs. */
 static void a_set_that_the_processor_lacks_says_what_it_needs(void **state)
 {
     nn_cpu_choice c;

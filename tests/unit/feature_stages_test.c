@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The stages graph and basis in a real run, behind a stage `prepare` of random molecules. */
+/* The stages graph and basis in a real run, after a stage `prepare` of random molecules. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -225,7 +225,7 @@ static void no_bases_make_no_units(void **state)
     pl_store_close(s);
 }
 
-/* Written sizes against the promised ones: exact but for the block heads where the
+/* Stored sizes against the estimated ones: exact, except for the heads of blocks, if the
  * number of edges is known beforehand. */
 static void plan_knows_the_sizes_of_every_kind(void **state)
 {

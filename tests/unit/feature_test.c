@@ -110,7 +110,7 @@ static void bases_are_turned(const float *x, const float *y, int i, int o)
                 assert_true(fabsf(*x - ((abs(i - o) + f) % 2 ? -*y : *y)) <= 1e-6f);
 }
 
-/* The one relation between the two directions. */
+/* The relation between the two directions of a pair. */
 static void stored_pairwise_bases_rotate_with_the_edge(void **state)
 {
     nn_basis_block b = stored(NN_BASIS_PAIRWISE_F32, 2);

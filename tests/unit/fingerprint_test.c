@@ -34,14 +34,14 @@ static void small_molecules_have_the_environments_that_one_counts(void **state)
         { "C", 1 },
         { "CC", 2 },  /* the atom; the bond, seen from both ends */
         { "CO", 3 },  /* two atoms; the bond, once               */
-        { "CCC", 4 }, /* two atoms, a bond, both bonds: what an end sees at radius 2 is what the middle saw at 1 */
+        { "CCC", 4 }, /* two atoms, a bond, both bonds: the environment of an end at radius 2 is that of the middle at radius 1 */
         { "CCO", 6 },
         { "CCCC", 5 },
         { "C=C=C", 4 },
         { "C1CC1", 3 },
         { "c1ccccc1", 3 },
         { "CCCC(N)=O", 14 },                /* 5 + 6 + 3; the paper's example */
-        { "C1CCCCC1CC1CCCCC1", 3 + 4 + 5 }, /* a chain between rings is none */
+        { "C1CCCCC1CC1CCCCC1", 3 + 4 + 5 }, /* a chain between rings is no ring */
     };
 
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -51,7 +51,7 @@ static void small_molecules_have_the_environments_that_one_counts(void **state)
     }
 }
 
-/* Words of a line have one fingerprint, lines have different ones. */
+/* The SMILES of a line have the same fingerprint, those of different lines different ones. */
 static const char *const lines[][4] = {
     { "C", "[2H]C([2H])[2H]", "[H]C([H])([H])[H]", "[13CH4]" },
     { "[CH3-]" },
@@ -89,7 +89,7 @@ static void equal_molecules_have_equal_bits_and_others_have_not(void **state)
     }
 }
 
-/* By hand: what both have over what either has. */
+/* By hand: bits in both divided by bits in either. */
 static void similarity_is_the_share_of_common_environments(void **state)
 {
     static const struct {
@@ -144,7 +144,7 @@ static void the_bits_are_those_of_model_files(void **state)
     assert_memory_equal(at, ethanol, sizeof at);
 }
 
-/* As drawn on a sheet: the bonds decide, where the atoms lie does not. */
+/* The fingerprint depends on the bonds, not on the positions. */
 static void a_graph_has_the_bits_of_its_molecule(void **state)
 {
     static const char *const smiles[] = { "C", "CC(=O)Oc1ccccc1C(=O)O", "C[N+](C)(C)CC#N", "C1CC2CCC1CC2" };
@@ -169,7 +169,7 @@ static void a_graph_has_the_bits_of_its_molecule(void **state)
         }
 }
 
-/* Bits that fold on others, too. */
+/* Also with bits that are folded onto others. */
 static ch_fingerprint made_print(pl_rng *rng, int bits)
 {
     ch_fingerprint f = { { 0 } };
@@ -181,7 +181,7 @@ static ch_fingerprint made_print(pl_rng *rng, int bits)
     return f;
 }
 
-/* The same in every way that this processor has. */
+/* The same result from every implementation that this processor can run. */
 static ch_sought sought_in(const ch_fingerprint *to, const ch_fingerprint *all, const ch_folds *folds, int32_t n, int32_t part)
 {
     ch_sought s, other;
@@ -226,7 +226,7 @@ static void the_nearest_is_the_first_of_those_most_alike(void **state)
     assert_true(sought_in(&none, all, folds, MANY, MANY).at == -1);
 }
 
-/* How many of all[n], without number skip, come before number i in the order of similarity to `to`; of equals the first comes first. */
+/* The rank of number i among all[n], without number skip, by similarity to `to`; among equals, by index. */
 static int32_t place_of(int32_t i, const ch_fingerprint *to, const ch_fingerprint *all, int32_t n, int32_t skip)
 {
     const double own = ch_fingerprint_alike(to, &all[i]);

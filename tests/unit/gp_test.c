@@ -331,6 +331,47 @@ static void predictions_depend_on_no_other_molecule(void **state)
     }
 }
 
+/* base is near the prediction of a molecule without environments whose numbers are the mean ones. */
+static void parts_add_up_to_the_prediction(void **state)
+{
+    enum { N = 150 };
+    pl_arena *mem = *state;
+    float features[1][CH_N_FEATURES];
+    float gaps[FAMILY_COLUMNS];
+    double is[N], start, column = 0;
+    ch_environments none = { 0 };
+    family_toy a;
+    nn_member *m;
+    nn_parts p;
+
+    assert_true(family_toy_make(&a, N, 1, mem));
+    assert_int_equal(nn_gp.fit(&m, &a.x, a.y, &(nn_fit_conf){ 0 }, mem, NULL), PL_OK);
+    assert_int_equal(nn_gp.predict(m, &a.x, is, NULL, mem, NULL), PL_OK);
+    for (int k = 0; k < CH_N_FEATURES; k++)
+        features[0][k] = (float)m->g.mean[k];
+    for (int k = 0; k < FAMILY_COLUMNS; k++)
+        gaps[k] = NAN;
+    assert_int_equal(nn_gp.predict(m, &(nn_table){ 1, &none, (const float(*)[CH_N_FEATURES])features, FAMILY_COLUMNS, gaps },
+                                   &start, NULL, mem, NULL),
+                     PL_OK);
+    for (int i = 0; i < N; i += 10) {
+        double sum;
+        assert_int_equal(nn_gp.explain(m, &a.x, i, &p, mem, NULL), PL_OK);
+        sum = p.base + p.absent;
+        for (int k = 0; k < CH_N_FEATURES; k++)
+            sum += p.feature[k];
+        for (int k = 0; k < a.x.environments[i].n; k++)
+            sum += p.environment[k];
+        for (int k = 0; k < a.x.n_columns; k++)
+            sum += p.column[k];
+        assert_true(!p.log_odds && fabs(sum - is[i]) < 1e-9);
+        assert_true(fabs(p.base - start) < 0.01 * m->scale);
+        if (!isnan(a.x.column[(size_t)i * FAMILY_COLUMNS]))
+            column += p.column[0] * (double)a.x.column[(size_t)i * FAMILY_COLUMNS];
+    }
+    assert_true(column > 1); /* the more of column 0, the higher */
+}
+
 static void classes_are_between_their_limits(void **state)
 {
     enum { LEARN = 300, NEW = 200 };
@@ -541,6 +582,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(the_kernel_is_the_most_likely_one, setup, teardown),
         cmocka_unit_test_setup_teardown(a_process_learns_and_is_the_same_again, setup, teardown),
         cmocka_unit_test_setup_teardown(predictions_depend_on_no_other_molecule, setup, teardown),
+        cmocka_unit_test_setup_teardown(parts_add_up_to_the_prediction, setup, teardown),
         cmocka_unit_test_setup_teardown(classes_are_between_their_limits, setup, teardown),
         cmocka_unit_test_setup_teardown(values_that_teach_nothing_are_refused, setup, teardown),
         cmocka_unit_test_setup_teardown(molecules_without_differences_are_learned, setup, teardown),

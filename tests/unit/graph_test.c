@@ -56,7 +56,7 @@ static void bad_molecules_are_refused_with_a_reason(void **state)
     expect_refused(&m, radius, PL_EINPUT, "geometry: atom 4");
 }
 
-/* One number of a good molecule is another; what is said, or NULL where it is still good. */
+/* One changed number of a good molecule, and the message, or NULL if the molecule is still good. */
 static void expect_mol(const ch_mol *m, const char *text)
 {
     pl_error err = { 0 };
@@ -301,7 +301,7 @@ static void a_graph_with_some_positions_is_refused(void **state)
     }
 }
 
-/* Each line breaks one promise of the header; every break must be seen. */
+/* Each line breaks one promise of the header; the check must find each. */
 static void each_broken_promise_of_a_graph_is_found(void **state)
 {
     (void)state;

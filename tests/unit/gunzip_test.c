@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whatever stands behind or within a gzip file: all records before it, one that says what was found, and the same
- * again for a reader that begins in the middle. */
+/* Damage within a gzip file or bytes after it: all records before it are read, one more reports what was found, and
+ * a reader that begins in the middle gives the same. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -16,7 +16,7 @@
 #include "chem/records/gunzip.h"
 #include "chem/records/record.h"
 
-enum { SMALL = 40, LARGE = 30000, ROOM = 1 << 20, FILL = 1024 }; /* LARGE: more than is read at once */
+enum { SMALL = 40, LARGE = 30000, ROOM = 1 << 20, FILL = 1024 }; /* LARGE: more bytes than one read takes */
 
 static char path[64];
 static unsigned char file[ROOM];
@@ -63,7 +63,7 @@ static ch_reader *open_file(void)
     return r;
 }
 
-/* n good records and then, if why is not NULL, one that says why; each again after a seek. */
+/* Expects n good records and then, if why is not NULL, one with that reason; and each again after a seek. */
 static void holds(int n, const char *why)
 {
     ch_reader *r = open_file(), *again;
@@ -160,7 +160,7 @@ static void damage_in_a_member_leaves_those_before_it(void **state)
     }
 }
 
-/* A record that the damage may have cut is not taken for a molecule: "C m0003" for "C m00039". */
+/* A record that may be cut by the damage is not read as a molecule: "C m0003" instead of "C m00039". */
 static void half_a_line_before_damage_fails(void **state)
 {
     ch_reader *r;
@@ -186,7 +186,7 @@ static void half_a_line_before_damage_fails(void **state)
     (void)unlink(path);
 }
 
-/* mol2 has no last line of a record; that of the member is its end. */
+/* A mol2 record has no last line; the end of the gzip member ends it. */
 static void the_last_record_of_a_whole_member_stays(void **state)
 {
     static const char text[] = "@<TRIPOS>MOLECULE\na\n@<TRIPOS>MOLECULE\nb\n";

@@ -9,7 +9,7 @@ enum { COPIES = 12 };
 
 #define MOL_HEAD "\n  test              3D\n\n"
 
-/* Without hydrogens: nothing but chance says where those of the first four point to. */
+/* Without hydrogens. For the first four only chance could decide where the hydrogens point. */
 static const struct {
     const char *format, *text;
 } bare[] = {
@@ -43,7 +43,7 @@ static void assert_same_positions(const ch_prepared *a, const ch_prepared *b, co
         fail_msg("%.20s: other positions", what);
 }
 
-/* Whatever was prepared before: each other record, a structure that was built, a drawing, nothing. */
+/* The result does not depend on what the worker did before: another record, a built structure, a drawing, nothing. */
 static void added_hydrogens_do_not_depend_on_earlier_records(void **state)
 {
     const ch_prepare_opts o = keep();
@@ -68,7 +68,7 @@ static void added_hydrogens_do_not_depend_on_earlier_records(void **state)
     }
 }
 
-/* Alerts that name hydrogens add them to a copy; titles say nothing of a molecule. */
+/* Alerts that name hydrogens add them to a copy; titles do not affect the molecule. */
 static void added_hydrogens_do_not_depend_on_alerts_or_title(void **state)
 {
     ch_prepare_opts o = keep();
@@ -88,7 +88,7 @@ static void added_hydrogens_do_not_depend_on_alerts_or_title(void **state)
     assert_same_positions(&plain, &other, "title");
 }
 
-/* Cyanide, hydroxide: the proton of the neutral form has no direction but by chance. */
+/* Cyanide and hydroxide: only chance could decide the direction of the proton of the neutral form. */
 static void protons_of_neutral_forms_do_not_depend_on_earlier_records(void **state)
 {
     static const char text[] =
@@ -114,7 +114,7 @@ static void protons_of_neutral_forms_do_not_depend_on_earlier_records(void **sta
 
 #define ATOM(x, y, z, element, charge) "    " x "    " y "    " z " " element "   0  " charge "\n"
 
-/* Each hydrogen of these is opposite to one of several atoms, or chance says where it points to. The last loses one of three. */
+/* In these, the direction of each hydrogen depends on one of several atoms, or on chance. The last molecule loses one of three hydrogens. */
 static const char *const ordered[] = {
     "tert-butanol" MOL_HEAD "  5  4  0  0  0  0  0  0  0  0999 V2000\n" ATOM("0.0000", "0.0000", "0.0000", "C", "0")
         ATOM("1.4300", "0.0000", "0.0000", "O", "0") ATOM("-.5100", "1.4400", "0.0000", "C", "0")

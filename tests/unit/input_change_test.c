@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Input files that others change while a run reads them: the run is refused or right, and so is the next one. */
+/* Input files that change while a run reads them: the run is refused or its results are right, and so is the next run. */
 #include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -72,7 +72,7 @@ static void make_inputs(const char *dir, bool gzip)
     put_lines(b, LINES, FEW, false);
 }
 
-/* A few letters in the middle, which read as other molecules; the same call a second time undoes it. */
+/* Changes a few letters in the middle, which gives other molecules; a second call undoes it. */
 static void flip_letters(void)
 {
     char some[4000];
@@ -92,7 +92,7 @@ static void copy(const char *from, const char *to)
 {
     pl_arena *mem = pl_arena_new(1 << 16);
     pl_bytes all;
-    int fd = open(to, O_WRONLY | O_CREAT | O_TRUNC, 0666); /* into the file that is there */
+    int fd = open(to, O_WRONLY | O_CREAT | O_TRUNC, 0666); /* into the existing file, in place */
 
     assert_int_equal(pl_file_read(&all, from, mem, NULL), PL_OK);
     assert_int_equal(write(fd, all.data, all.len), (ssize_t)all.len);
@@ -280,7 +280,7 @@ static void rules_that_change_after_the_plan_are_refused(void **state)
     toy_remove(dir);
 }
 
-/* ---- what is hashed is what was read ---- */
+/* ---- the hash is that of the bytes read ---- */
 
 static void hash_whole(const char *path, const char *format, char out[65], int64_t *n)
 {
@@ -296,7 +296,7 @@ static void hash_whole(const char *path, const char *format, char out[65], int64
     ch_reader_close(r);
 }
 
-/* Every format reads the file to its end, and what it reads twice counts once. */
+/* Every format reads the file to its end, and bytes that are read twice are hashed once. */
 static void a_reader_hashes_each_byte_of_its_file_once(void **state)
 {
     static const char *const formats[] = { "smi", "sdf", "mol2", "xyz", "pdb", "csv", "cif", "inchi", "cml", "qm9bin" };

@@ -14,7 +14,7 @@
 #include "models/comm/numa.h"
 #include "pipeline/base/file.h"
 
-/* "A=1 B=2" and nothing else. */
+/* Sets the environment to "A=1 B=2" and nothing else. */
 static nn_launcher launched(const char *variables)
 {
     char text[512], *save = NULL;
@@ -187,7 +187,7 @@ static void what_the_launcher_chose_stays(void **state)
     cpu_set_t more = m->was, now;
     nn_binding b;
 
-    CPU_SET(CPU_SETSIZE - 1, &more); /* the machine has one that this process was not given */
+    CPU_SET(CPU_SETSIZE - 1, &more); /* the machine has a processor that this process may not use */
     online(m, &more);
     b = nn_numa_bind(m->sys, "0000:3b:00.0");
     assert_false(b.bound);

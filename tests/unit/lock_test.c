@@ -73,7 +73,7 @@ static void the_holder_is_named_and_a_killed_one_holds_nothing(void **state)
     (void)close(ready[1]);
 }
 
-/* A reused pid, a clock that was wrong, another host: what the file says is for people, the lock is the kernel's. */
+/* A reused pid, a wrong clock, another host: the text of the file is for people only, the kernel holds the lock. */
 static void the_text_of_a_lock_file_without_a_lock_is_ignored(void **state)
 {
     static const char *const hosts[] = { NULL, "elsewhere" };
@@ -166,7 +166,7 @@ static void check_one_of(const pl_workflow *a, const pl_workflow *b, pl_code wan
     }
 }
 
-/* The folder of the one's database is the other's work directory. */
+/* The folder of one run's database is the work directory of the other. */
 static void a_database_in_anothers_work_directory_is_behind_its_lock(void **state)
 {
     const pl_workflow own = uses("a", "a/r.db", "a/f.db"), guest = uses("b", "a/r.db", "b/f.db");
@@ -231,7 +231,7 @@ static void a_file_in_the_way_is_an_io_error(void **state)
     assert_int_equal(pl_lock_take(&lock, path, &err), PL_EIO);
 }
 
-/* ---- a lock file that somebody deletes, and what is no lock file ---- */
+/* ---- a lock file that is deleted, and files that are no lock file ---- */
 
 static void deleting_the_lock_file_takes_it_from_its_holder(void **state)
 {

@@ -25,11 +25,11 @@
 
 enum { MAX = 4 };
 
-/* What one process is to do, and (in memory that the test sees) how it ended. */
+/* The task of one process, and (in memory shared with the test) how it ended. */
 typedef struct rank {
     nn_launcher launch;
     const char *folder;
-    double patience, late; /* seconds; late: it comes after these */
+    double patience, late; /* seconds; late: it starts after these */
     pl_code (*work)(nn_ranks *r, pl_error *err);
     pid_t pid;
     pl_error *end;
@@ -76,7 +76,7 @@ static int bench_close(void **state)
     return rc;
 }
 
-/* Everybody adds up 1 + 2 + ... and must have the same. */
+/* All ranks sum 1 + 2 + ... and must get the same result. */
 static pl_code work_sum(nn_ranks *r, pl_error *err)
 {
     float x = (float)(r->rank + 1);
@@ -239,7 +239,7 @@ static void notice_put(const bench *b, const rank *of, const char *text)
     assert_int_equal(pl_file_write(path, (pl_bytes){ text, strlen(text) }, NULL), PL_OK);
 }
 
-/* Left by a start that was killed: a port where nobody is, garbage, or a program that is not ours. */
+/* Left by a start that was killed: a port without a process, garbage, or the port of another program. */
 static void a_file_of_an_earlier_start_is_passed_over(void **state)
 {
     static const char *const left[] = { "", "garbage\n", "molsieve ranks 1\njob \nkey 00\nport 1\nat 127.0.0.1\n",
@@ -256,7 +256,7 @@ static void a_file_of_an_earlier_start_is_passed_over(void **state)
     }
 }
 
-/* The file of a start that still runs, but is another: who waits there does not take strangers. */
+/* The file of another start that still runs: its rank 0 does not accept ranks of this start. */
 static void a_rank_with_another_key_or_job_is_not_taken(void **state)
 {
     bench *b = *state;
@@ -274,7 +274,7 @@ static void a_rank_with_another_key_or_job_is_not_taken(void **state)
     check_end(&b->rank[0], 7, "rank 1");
 }
 
-/* Who can read the key can be a rank. */
+/* A process that can read the key can join as a rank. */
 static void the_key_is_for_the_user_alone(void **state)
 {
     bench *b = *state;
@@ -310,7 +310,7 @@ static void two_jobs_share_a_folder(void **state)
         check_end(&b->rank[i], 0, "");
 }
 
-/* Two starts that nothing tells apart: the one too many is refused, and told what would help. */
+/* Two starts that look the same: surplus ranks are refused, with a message that says what to do. */
 static void a_second_rank_of_the_same_number_is_refused(void **state)
 {
     bench *b = *state;
@@ -353,7 +353,7 @@ static int connect_silently(const char *port)
     return fd;
 }
 
-/* What rank 1 of 2 of no job says, and then no more: its end has not reached rank 0's machine. */
+/* Rank 1 of 2 says hello and then nothing: its end has not reached rank 0's machine. */
 static int say_hello_and_hang_up(const char *port)
 {
     struct {
@@ -370,7 +370,7 @@ static int say_hello_and_hang_up(const char *port)
     return fd;
 }
 
-/* A stranger that begins like a rank and then says a byte now and again. */
+/* A foreign process begins like a rank and then sends a byte now and then. */
 static void *dribble(void *port)
 {
     const struct {
@@ -388,7 +388,7 @@ static void *dribble(void *port)
     return heard ? port : NULL;
 }
 
-/* It said who it is and went while rank 0 listened to a stranger; then it comes again. */
+/* A rank said hello and left while rank 0 listened to a foreign process; then it connects again. */
 static void a_rank_that_left_while_it_waited_may_come_again(void **state)
 {
     bench *b = *state;
@@ -414,7 +414,7 @@ static void a_rank_that_left_while_it_waited_may_come_again(void **state)
     (void)close(left);
 }
 
-/* Strangers that connect and say nothing, or begin a hello and do not end it: before and while the ranks come. */
+/* Foreign processes connect and say nothing, or send an incomplete hello, before and while the ranks connect. */
 static void idle_connections_do_not_keep_ranks_from_meeting(void **state)
 {
     enum { BEFORE = 14, ALL = 150 };
@@ -448,9 +448,9 @@ static void idle_connections_do_not_keep_ranks_from_meeting(void **state)
         (void)close(fd[i]);
 }
 
-/* ---- they are lost ---- */
+/* ---- lost ranks ---- */
 
-/* The last rank dies, or stops; the others are in a sum. */
+/* The last rank dies or stops while the others sum. */
 static pl_code work_die(nn_ranks *r, pl_error *err)
 {
     if (r->rank == r->size - 1)

@@ -61,7 +61,7 @@ static void nine_in_ten_further_values_are_in_the_interval(void **state)
     }
     assert_int_equal(nn_metric_fit(&f, y, p, 8, *state, NULL), PL_OK);
     assert_true(isnan(f.interval90));
-    for (int t = 0; t < 2000; t++) { /* what it promises, of 30 known errors */
+    for (int t = 0; t < 2000; t++) { /* the coverage that it promises, with 30 known errors */
         pl_rng r = pl_rng_at(7, (uint64_t)t, 0);
         for (int i = 0; i < 30; i++)
             p[i] = pl_rng_normal(&r);
@@ -210,7 +210,7 @@ static void a_batch_of_classes_leaves_out_what_is_not_measured(void **state)
 
 enum { MANY = 400 };
 
-/* Scores with many ties; the class goes with them. */
+/* Scores with many ties, correlated with the class. */
 static int many(double *y, double *p, int levels, uint64_t which)
 {
     pl_rng r = pl_rng_at(21, which, 0);
@@ -226,7 +226,7 @@ static int many(double *y, double *p, int levels, uint64_t which)
     return n;
 }
 
-/* By the definitions: pairs, thresholds, and the mean over orders of a tie as the mean of its ranks' terms. */
+/* By the definitions: over pairs and thresholds; the mean over all orders of a tie is the mean over its ranks. */
 static void brute_force(nn_enrichment *e, const double *y, const double *p, int n)
 {
     double pairs = 0, won = 0, sum = 0, ra, rie;
@@ -325,7 +325,7 @@ static void one_class_alone_has_no_order(void **state)
     close_to(f.brier, (0.81 + 0.25) / 3, 1e-15);
     assert_int_equal(nn_metric_class(&f, zero, p, 3, true, *state, NULL), PL_OK);
     assert_true(isnan(f.order.pr_auc) && isnan(f.order.ef5_max));
-    close_to(f.log_loss, -(log(0.9) + log(0.5) + log(0x1p-52)) / 3, 1e-14); /* sure, and wrong */
+    close_to(f.log_loss, -(log(0.9) + log(0.5) + log(0x1p-52)) / 3, 1e-14); /* certain, and wrong */
     assert_int_equal(nn_metric_class(&f, zero, p, 0, true, *state, NULL), PL_OK);
     assert_true(isnan(f.log_loss) && isnan(f.brier) && f.n == 0);
 }

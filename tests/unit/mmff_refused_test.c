@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What MMFF94 does not know is refused with the atom and the reason; damaged tables with file and line. */
+/* Molecules without MMFF94 parameters are refused with the atom and the reason, damaged tables with file and line. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

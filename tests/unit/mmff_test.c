@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* MMFF94 against Halgren's validation suite, against differences, and against other drawings of the same molecules. */
+/* MMFF94 against Halgren's validation suite; gradients against differences; other drawings of the same molecules. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

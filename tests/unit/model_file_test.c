@@ -142,7 +142,7 @@ static void the_same_model_gives_the_same_bytes(void **state)
     assert_string_equal(written_and_read(b)->sha256, first);
 }
 
-/* The bytes of a model file; n + 1 are there. */
+/* The n bytes of a model file, in memory of n + 1 bytes. */
 static char *bytes_of(bench *b, size_t *n)
 {
     pl_bytes all;
@@ -184,7 +184,7 @@ static bool is_taken(bench *b, const char *bytes, size_t n)
     return taken;
 }
 
-/* As many as MOLSIEVE_FLIPS says, every other one in the header. */
+/* MOLSIEVE_FLIPS flipped bits, every second one in the header. */
 static void every_flipped_bit_is_noticed(void **state)
 {
     bench *b = *state;
@@ -207,7 +207,7 @@ static void every_flipped_bit_is_noticed(void **state)
     free(file);
 }
 
-/* As files of earlier versions are, and those of other programs. */
+/* Files of earlier versions and of other programs. */
 static void a_file_without_a_checksum_is_read_and_known(void **state)
 {
     bench *b = *state;
@@ -229,7 +229,7 @@ static void a_file_without_a_checksum_is_read_and_known(void **state)
     free(file);
 }
 
-/* The molecules it was trained on go with it, whatever the type of its numbers. */
+/* The file keeps the training molecules, whatever the type of its numbers. */
 static void the_domain_is_written_and_read(void **state)
 {
     bench *b = *state;
@@ -290,7 +290,7 @@ static void values_have_their_linear_part(void **state)
     assert_true(fabs(nn_model_offset(&b->target->scale, &b->m.inputs, strange, 2) - (-3.0 + 0.1)) <= 1e-12);
 }
 
-/* Who knows nothing says nothing: the metadata of a model without is what it was. */
+/* A model without training molecules has the same metadata as before. */
 static void an_interval_that_is_not_known_is_not_written(void **state)
 {
     bench *b = *state;
@@ -301,7 +301,7 @@ static void an_interval_that_is_not_known_is_not_written(void **state)
     assert_int_equal(written_and_read(b)->target->interval.n, 0);
 }
 
-/* Format 2, which a program that knows no classes refuses; without its output it is none of ours. */
+/* Format 2, which programs without classes refuse; without `output` it is not accepted. */
 static void a_classifier_says_so_and_gives_probabilities(void **state)
 {
     bench *b = *state;
@@ -478,7 +478,7 @@ static void no_target(nn_tensor *t, int *n, nn_meta *meta)
     meta_named(meta, "target")->value = "{\"name\":\"\",\"unit\":\"eV\",\"better\":\"low\"}";
 }
 
-/* What it says of it is one line. */
+/* The message is one line. */
 static void rude_tensor(nn_tensor *t, int *n, nn_meta *meta)
 {
     (void)meta;
@@ -554,7 +554,7 @@ static void an_older_format(nn_tensor *t, int *n, nn_meta *meta)
     meta_named(meta, "format_version")->value = "1";
 }
 
-/* Format 3, which a program that knows one target refuses. */
+/* Format 3, which programs with a single target refuse. */
 static void several_targets_are_written_and_read(void **state)
 {
     bench *b = *state;
@@ -634,7 +634,7 @@ static void weights_of_the_other_convention_are_moved(void **state)
     assert_int_equal(flipped, 3); /* (1,2,2) (2,1,2) (2,2,1) at degrees to 2 */
 }
 
-/* The metadata section `model` of the file, with one text of it replaced. */
+/* The metadata section `model` of the file, with one text replaced. */
 static void model_section_change(bench *b, const char *from, const char *to)
 {
     nn_tensors *all, out;
@@ -666,7 +666,7 @@ static void files_without_parity_are_of_the_published_network(void **state)
     assert_memory_equal(back->params, b->m.params, b->m.model->n_floats * sizeof(float));
 }
 
-/* Fewer rows: parameters of the one parity are not taken for those of the other. */
+/* Fewer rows: parameters of one parity are not accepted for the other. */
 static void parity_is_kept_and_must_fit_the_tensors(void **state)
 {
     bench *b = *state;

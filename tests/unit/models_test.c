@@ -295,7 +295,7 @@ static pl_code parse(const char *header, uint64_t length, size_t data)
 {
     pl_arena *mem = pl_arena_new(1 << 12);
     size_t n = strlen(header);
-    char *file = calloc(1, 8 + n + data); /* exactly, so that a sanitizer sees one byte too far */
+    char *file = calloc(1, 8 + n + data); /* exact size, so that a sanitizer sees a read one byte too far */
     nn_tensors *got = NULL;
     pl_error err = { 0 };
     pl_code code;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Small parts of chem/ by themselves: neighbours against all pairs, the tail of QM9's xyz files, the worker's environment. */
+/* Small parts of chem/ alone: neighbours against all pairs, the tail of QM9's xyz files, the worker's environment. */
 #include <math.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -225,7 +225,7 @@ static void the_worker_gets_its_own_few_variables_and_no_other(void **state)
             fail_msg("%s is passed on: %s", unwanted[i], told);
 }
 
-/* Some programs start others with SIGCHLD ignored: then nobody can wait for a child, and the wait must end all the same. */
+/* Some programs start others with SIGCHLD ignored: then a process cannot wait for its children, and the wait must still end. */
 static void a_child_that_cannot_be_waited_for_is_ended(void **state)
 {
     void (*before)(int) = signal(SIGCHLD, SIG_IGN);
@@ -273,7 +273,7 @@ static void a_worker_that_is_gone_or_no_worker_is_named(void **state)
     ch_worker_close(w);
 }
 
-/* This program as another process, in a folder of its own: says which worker it finds, by its failure, or why none. */
+/* Starts this program as another process in its own folder: the failure shows which worker it finds, or why none. */
 static int find_and_say(void)
 {
     ch_worker *w = NULL;
@@ -287,7 +287,7 @@ static int find_and_say(void)
     return 0;
 }
 
-/* A program that is no worker, in dir/NAME. */
+/* Makes dir/NAME, a program that is no worker. */
 static void put_program(const char *folder, const char *name, int mode)
 {
     char path[200];

@@ -18,7 +18,7 @@ static ch_prepared flat(const char *smiles, bool one_drawing)
     return prepare(smiles, "smi", &o);
 }
 
-/* The first is the standard drawing; the others are the same molecule. */
+/* The first is the standard drawing; the others are other drawings of the same molecule. */
 static const char *const same[][5] = {
     /* nitrogen with four bonds */
     { "[O-][N+](=O)c1ccccc1", "O=N(=O)c1ccccc1", "c1ccccc1N(=O)=O", "[O-][N+2]([O-])c1ccccc1" },
@@ -85,7 +85,7 @@ static const char *const same[][5] = {
     { "O=c1ccc2cc3ccccc3oc-2c1", "[O-]c1ccc2cc3ccccc3[o+]c2c1" },
 };
 
-/* Look-alikes. */
+/* Similar groups that must stay as they are. */
 static const char *const others[] = {
     "CN=O",
     "CON=O",
@@ -309,7 +309,7 @@ static void a_3d_input_keeps_its_positions(void **state)
     assert_int_equal(charge, -1);
 }
 
-/* Of two oxygens with positions, the same one gets the charge when they change places in the file. */
+/* Of two oxygens with positions, the same one gets the charge if their order in the file changes. */
 static void of_two_oxygens_the_position_chooses(void **state)
 {
     const char *a = "    2.0700    1.0600    0.0000 O", *b = "    2.0700   -1.0600    0.0100 O";

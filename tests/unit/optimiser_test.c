@@ -76,7 +76,7 @@ static void gradient_make(bench *b, int step)
 
 static double lr_of(int step) { return 0.02 / step; }
 
-/* Algorithm 2 of You et al. 2020, a line of it a line here. */
+/* Algorithm 2 of You et al. 2020, line by line. */
 static void published_step(bench *b, const nn_param *tensor, int t, double clip)
 {
     double pp = 0, uu = 0, *u = malloc(tensor->size * sizeof *u);
@@ -139,7 +139,7 @@ static void a_tensor_of_zeros_without_gradient_stays(void **state)
     assert_true(nn_lamb_ratio((nn_lamb_squares){ 9, 4 }) == 1.5f);
 }
 
-/* Whatever the gradient's length: the first step moves each tensor by lr times its own. */
+/* Whatever the norm of the gradient, the first step moves each tensor by lr times the norm of the tensor. */
 static void a_step_is_as_long_as_the_tensor(void **state)
 {
     float p[3] = { 3, 0, 4 }, m[3] = { 0 }, v[3] = { 0 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Formats without bonds other than xyz (pdb, and those that the worker lists), isotopes, and what positions do not tell. */
+/* Formats without bonds other than xyz (pdb, and those that the worker lists), isotopes, and molecules that positions do not determine. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -206,7 +206,7 @@ static void what_positions_do_not_tell_is_refused(void **state)
     }
 }
 
-/* N,N-dimethylmethanesulfonamide, S and N from 1.62 to 2.68 Angstrom apart: the molecule, or none. */
+/* N,N-dimethylmethanesulfonamide with S and N from 1.62 to 2.68 Angstrom apart: read as this molecule or refused. */
 static void a_stretched_bond_is_a_bond_or_refused(void **state)
 {
     const ch_prepare_opts o = ch_prepare_defaults();

@@ -70,7 +70,7 @@ static void the_next_batch_is_made_while_this_one_is_used(void **state)
     made_wait(&s, 3);
     holds(&out, b);
     assert_true(s.elsewhere);
-    assert_int_equal(nn_prefetch_take(ahead, &out, &samples, a, none, NULL), PL_OK); /* not what was begun */
+    assert_int_equal(nn_prefetch_take(ahead, &out, &samples, a, none, NULL), PL_OK); /* not the batch that was begun */
     made_wait(&s, 4);
     holds(&out, a);
     nn_prefetch_free(ahead);
@@ -92,7 +92,7 @@ static void an_error_comes_with_its_own_batch(void **state)
     assert_string_equal(err.text, "bad molecule");
     assert_int_equal(nn_prefetch_take(ahead, &out, &samples, c, none, &err), PL_OK);
     holds(&out, c);
-    assert_int_equal(nn_prefetch_take(ahead, &out, &samples, a, c, &err), PL_OK); /* freed with one begun */
+    assert_int_equal(nn_prefetch_take(ahead, &out, &samples, a, c, &err), PL_OK); /* freed while a batch is being made */
     nn_prefetch_free(ahead);
     nn_prefetch_free(NULL);
 }

@@ -128,7 +128,7 @@ static void outer_check(const made *m, const nn_cpu_products *t)
     }
 }
 
-/* B as this table wants it; b keeps the panels that the expected numbers come from. */
+/* B packed for this table; b keeps the panels that the expected numbers are computed from. */
 static const float *packed(const made *m, const nn_cpu_products *t)
 {
     const nn_cpu_product *p = &m->p;

@@ -13,12 +13,12 @@ typedef struct gemm_case {
 /* Of a kind for each nn_gpu_precision. */
 static const double product_tol[] = { 2e-6, 3e-5, 8e-3, 1e-3, 1e-3 };
 
-/* Numbers an operand or result takes, the first `shift` in. */
+/* Numbers that an operand or result takes, beginning at `shift`. */
 typedef struct product_sizes {
     size_t a, b, c, shift;
 } product_sizes;
 
-/* g, whose a, b, c and work are not there yet, against plain loops; g->c's other numbers stay. */
+/* Tests g, whose a, b, c and work are not set yet, against plain loops; other numbers of g->c must not change. */
 static void product_check(nn_gpu_gemm g, const product_sizes *n)
 {
     double tol = product_tol[g.precision];
@@ -52,7 +52,7 @@ static void product_check(nn_gpu_gemm g, const product_sizes *n)
         ops->free(gpu, there[i]);
 }
 
-/* a and b as [..][..] either way round; c in rows of 3 columns that are n + 5 apart. */
+/* a and b in both orders of dimensions; c in rows of 3 columns, n + 5 apart. */
 static void gemm_check(const gemm_case *t)
 {
     const nn_gpu_axis by_m = { 1 << 30, 0, t->m }, by_n = { 1 << 30, 0, t->n }, by_k = { 1 << 30, 0, t->k };
@@ -93,7 +93,7 @@ typedef struct gradient_case {
     int m, n, k, splits, groups[2], shift, across;
 } gradient_case;
 
-/* Of one side with so many rows: returns the numbers it takes. */
+/* One side with so many rows; returns the count of its numbers. */
 static size_t gradient_side(const gradient_case *t, int side, int rows, nn_gpu_axis *of_rows, nn_gpu_axis *of_k)
 {
     int inner = t->groups[side] ? t->groups[side] : t->k, groups = t->k / inner + 1;
@@ -126,7 +126,7 @@ static void gradient_check(const gradient_case *t, nn_gpu_precision p, bool add)
     product_check(g, &n);
 }
 
-/* With less, as many and more numbers of the sum than a block's warps read in one step; small both ways or one. */
+/* With sums shorter than, as long as and longer than one step of a block's warps; small in one or both dimensions. */
 static void gradients_of_every_shape_and_precision(void **state)
 {
     enum { ALL = 1 << 20 };
@@ -145,7 +145,7 @@ static void gradients_of_every_shape_and_precision(void **state)
             gradient_check(&cases[i], (nn_gpu_precision)p, (i + (size_t)p) % 2);
 }
 
-/* Linear layers: rows in groups of `group`, as components of nodes are, and a matrix either way round. */
+/* Linear layers: rows in groups of `group`, like the components of nodes, and a matrix or its transpose. */
 typedef struct layer_case {
     int m, n, k, group, shift;
 } layer_case;
@@ -186,7 +186,7 @@ static void layers_of_every_shape_and_precision(void **state)
                 layer_check(&cases[i], (nn_gpu_precision)p, turned, (i + (size_t)p) % 2);
 }
 
-/* A number of a result kept as `as`. */
+/* A number of a result stored as type `as`. */
 static double number_of(const void *c, size_t at, nn_gpu_precision as)
 {
     union {
@@ -262,12 +262,12 @@ static void tables_of_every_shape_and_precision(void **state)
                     table_check(cases[i][0], cases[i][1], cases[i][2], (nn_gpu_precision)p, (nn_gpu_precision)as);
 }
 
-/* The first m rows alone have the same bits. */
+/* Computing only the first m rows gives the same bits. */
 static void a_row_of_a_layer_does_not_depend_on_how_many_there_are(void **state)
 {
     enum { M = 333, N = 32, K = 48 };
     const nn_gpu_axis rows = { 1 << 30, 0, K }, to = { 1 << 30, 0, N };
-    float *c = to_device(random_floats(2 * M * N), 2 * M * N), *got; /* what is not written differs */
+    float *c = to_device(random_floats(2 * M * N), 2 * M * N), *got; /* numbers that are not written differ */
     nn_gpu_gemm g = { .n = N,
                       .k = K,
                       .splits = 1,
@@ -297,7 +297,7 @@ static void a_row_of_a_layer_does_not_depend_on_how_many_there_are(void **state)
     ops->free(gpu, c);
 }
 
-/* A sum over k that goes on with `more` numbers of other operands, which lie the other way round. */
+/* A sum over k that continues with `more` numbers of other operands, which are transposed. */
 static void sum_goes_on(int m, int n, int k, int more)
 {
     const nn_gpu_axis rows = { 1 << 30, 0, k }, far = { 1 << 30, 0, m }, wide = { 1 << 30, 0, n };
@@ -350,7 +350,7 @@ static void a_sum_goes_on(void **state)
     sum_goes_on(64 * 400 + 7, 3, 56, 9);
 }
 
-/* As many products as a launch takes, with k short, long and cut, side by side in c; every other one is a gradient. */
+/* As many products as a launch takes, with k short, long and split, side by side in c; every second one is a gradient. */
 static void a_group_of_products_is_what_each_is_alone(void **state)
 {
     enum { N = NN_GPU_GROUP, M = 5, COLS = 9, K = 30 * N };

@@ -56,7 +56,7 @@ static void a_terminal_gets_one_line_with_rate_and_time_left(void **state)
     assert_ptr_equal(strchr(text, '\n'), strrchr(text, '\n'));
 }
 
-/* The line stands there while the stage works, whatever the buffer of the file. */
+/* The line is visible while the stage works, whatever the buffer of the file. */
 static void the_progress_line_is_flushed_at_once(void **state)
 {
     char text[8192] = "";

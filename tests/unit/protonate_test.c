@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Molecules as they are at a pH. What is expected was written down from general chemistry. */
+/* Molecules at a pH. The expected forms come from general chemistry. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "tests/unit/prepared.h"
 
-/* Without positions; ph < 0: as drawn. Parts that are drawn stay. */
+/* Without positions; ph < 0: as drawn. All fragments are kept. */
 static ch_prepared at(double ph, const char *smiles)
 {
     ch_prepare_opts o = ch_prepare_defaults();
@@ -33,9 +33,9 @@ typedef struct pair {
 
 static const pair pairs[] = {
     /* where Open Babel's own rules go wrong (openbabel#1611, #2397, #2869) */
-    { 7.4, "CO/C=C/C(C)=O", "CO/C=C/C(C)=O" }, /* an ether is no acid */
+    { 7.4, "CO/C=C/C(C)=O", "CO/C=C/C(C)=O" }, /* an ether is not an acid */
     { 7.4, "COC1=CC(=O)CCC1", "COC1=CC(=O)CCC1" },
-    { 7.4, "Cc1nnn[nH]1", "Cc1nnn[n-]1" }, /* a ring that stays one */
+    { 7.4, "Cc1nnn[nH]1", "Cc1nnn[n-]1" }, /* a ring that is not opened */
     { 7.4, "Cc1nn[nH]n1", "Cc1nn[n-]n1" },
     { 7.4, "C1CNCCN1", "C1CNCC[NH2+]1" }, /* one proton, not two */
     { 7.4, "CC(=O)NS(C)(=O)=O", "CC(=O)[N-]S(C)(=O)=O" },
@@ -142,7 +142,7 @@ static const pair pairs[] = {
     { 7.4, "N[C@@H](Cc1ccc(O)cc1)C(=O)O", "[NH3+][C@@H](Cc1ccc(O)cc1)C(=O)[O-]" },
     { 7.4, "OC(=O)[C@@H]1CCCN1", "[O-]C(=O)[C@@H]1CCC[NH2+]1" },
     { 7.4, "NCC(=O)NCC(=O)O", "[NH3+]CC(=O)NCC(=O)[O-]" },
-    /* what life is made of */
+    /* biomolecules */
     { 7.4, "Nc1ncnc2n(cnc12)C1OC(COP(=O)(O)OP(=O)(O)OP(=O)(O)O)C(O)C1O",
       "Nc1ncnc2n(cnc12)C1OC(COP(=O)([O-])OP(=O)([O-])OP(=O)([O-])[O-])C(O)C1O" }, /* ATP */
     { 7.4, "Nc1ccn(C2OC(COP(=O)(O)O)C(O)C2O)c(=O)n1", "Nc1ccn(C2OC(COP(=O)([O-])[O-])C(O)C2O)c(=O)n1" },
@@ -186,7 +186,7 @@ static const pair pairs[] = {
     { 7.4, "NNC(=O)c1ccncc1", "NNC(=O)c1ccncc1" },                                                                /* isoniazid */
     { 7.4, "N=C(N)c1ccc(OCCCCCOc2ccc(cc2)C(=N)N)cc1", "[NH2+]=C(N)c1ccc(OCCCCCOc2ccc(cc2)C(=[NH2+])N)cc1" },      /* pentamidine */
     { 7.4, "NCc1cc(=O)[nH]o1", "[NH3+]Cc1cc(=O)[n-]o1" },                                                         /* muscimol */
-    { 7.4, "Cc1nc(=O)[n-]s1", NULL }, /* drawn oddly: no crash */
+    { 7.4, "Cc1nc(=O)[n-]s1", NULL }, /* unusual drawings: no crash */
     /* an acid's and a base's water */
     { 2, "CC(=O)O", "CC(=O)O" },
     { 2, "NCC(=O)O", "[NH3+]CC(=O)O" },
@@ -298,7 +298,7 @@ static void protons_come_and_go_and_nothing_else(void **state)
     }
 }
 
-/* A text of the same molecule whose atoms have another order. */
+/* A SMILES of the same molecule with its atoms in another order. */
 static const char *renumbered(const ch_mol *m, uint32_t seed)
 {
     const int n = m->n_atoms;
@@ -355,7 +355,7 @@ static void neither_the_order_of_atoms_nor_written_hydrogens_matter(void **state
     }
 }
 
-/* Of two amines that are mirror images of each other one has the proton: always the same. */
+/* Of two amines that are mirror images of each other, one gets the proton: always the same one. */
 static void the_halves_of_a_meso_form_are_told_apart(void **state)
 {
     static const char *const drawn[] = { "N[C@H]([C@@H](C)N)C", "N[C@H](C)[C@@H](N)C", "N[C@@H](C)[C@H](N)C" };
@@ -414,7 +414,7 @@ static void molecules_with_several_resonance_forms_get_one_charge(void **state)
         const char *smiles;
         int charge;
     } of[] = {
-        { 7.4, "CN(C)C(=N)NC(N)=N", 1 }, /* metformin, and as another form draws it */
+        { 7.4, "CN(C)C(=N)NC(N)=N", 1 }, /* metformin, and another tautomer of it */
         { 7.4, "CN(C)C(N)=NC(N)=N", 1 },
         { 2, "CN(C)C(=N)NC(N)=N", 2 },
         { 7.4, "NCCNCCNCCN", 2 },

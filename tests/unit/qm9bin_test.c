@@ -139,7 +139,7 @@ static long peak_kib(void)
     return r.ru_maxrss;
 }
 
-/* A gibibyte of zeros follows the header: of a file that the header makes longer still, or that should have ended before. */
+/* A gibibyte of zeros follows the header, for a file that should be longer or shorter by its header. */
 static void a_wrong_length_is_refused_before_the_file_is_read(void **state)
 {
     static const struct {
@@ -166,7 +166,7 @@ static void a_wrong_length_is_refused_before_the_file_is_read(void **state)
     }
 }
 
-/* A few bytes of gzip cannot hold what this header tells. */
+/* A few bytes of gzip cannot hold as much as this header says. */
 static void a_gzip_file_that_cannot_hold_its_molecules_is_refused(void **state)
 {
     unsigned char bytes[256];

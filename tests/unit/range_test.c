@@ -29,7 +29,7 @@ static int mem_close(void **state)
 
 enum { ATOMS = 40, BONDS = 44 };
 
-/* A molecule by hand; its bonds are the edges of the graph. */
+/* A molecule made by hand; its bonds are the edges of the graph. */
 typedef struct made {
     int n_atoms, n_bonds;
     struct {
@@ -189,7 +189,7 @@ static void aromatic_carbon_has_three_neighbours(void **state)
 static void high_valences_are_told_by_element(void **state)
 {
     static const struct {
-        int z, charge, bonds, at; /* at: in nn_expanded_z */
+        int z, charge, bonds, at; /* at: index in nn_expanded_z */
     } cases[] = { { 16, 0, 6, 3 },  { 16, 0, 4, 3 },  { 16, 0, 2, -1 }, { 15, 0, 5, 2 }, { 15, 0, 3, -1 }, { 15, 1, 4, -1 },
                   { 15, -1, 6, 2 }, { 17, 0, 7, 4 },  { 17, 0, 1, -1 }, { 7, 0, 5, 0 },  { 7, 1, 4, -1 },  { 7, 0, 3, -1 },
                   { 6, 0, 4, -1 },  { 16, 1, 3, -1 }, { 16, 1, 5, 3 },  { 53, 0, 3, 8 } };
@@ -367,7 +367,7 @@ static int reason_count(const nn_range *r, const nn_traits *t)
     return n;
 }
 
-/* Sulfides and sulfoxides in the training, then a sulfone; a file that tells none has seen none. */
+/* Sulfides and sulfoxides in the training, then a sulfone; a file without the list has seen no high valences. */
 static void a_valence_that_the_training_never_had_is_outside(void **state)
 {
     static nn_census c;
@@ -398,7 +398,7 @@ static void a_valence_that_the_training_never_had_is_outside(void **state)
     assert_true(reason_count(&back, &t[0]) == 0 && reason_count(&back, &t[1]) == 2);
 }
 
-/* As files of earlier versions are: no molecule of their training had such an atom, as far as they tell. */
+/* Like files of earlier versions: without the list, no training molecule counts as having such an atom. */
 static void a_file_that_tells_no_valences_has_seen_none(void **state)
 {
     const nn_range r = range_of_chains(70);

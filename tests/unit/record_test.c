@@ -156,7 +156,7 @@ static void an_sdf_record_ends_at_delimiter_or_end_of_file(void **state)
 #define MOLFILE(counts, block) "x\n\n\n" counts "  0  0  0  0  0  0  0  0999 V2000\n" block "M  END\n"
 #define ETHANE MOLFILE("  2  1", ATOM ATOM "  1  2  1  0\n")
 
-/* Open Babel reads the first of several, and the bonds that are announced. */
+/* Open Babel reads the first of several, and as many bonds as the counts line says. */
 static void an_sdf_record_of_which_readers_take_a_part_is_bad(void **state)
 {
     seen s;
@@ -172,7 +172,7 @@ static void an_sdf_record_of_which_readers_take_a_part_is_bad(void **state)
                      "$RXN\n\n\n\n$MOL\n" ETHANE "$MOL\n" ETHANE "$$$$\n");
     assert_int_equal(s.n, 2);
     assert_null(s.problem[0]);
-    assert_null(s.problem[1]); /* a reaction: the worker says so */
+    assert_null(s.problem[1]); /* a reaction: the worker reports it */
     forget(&s);
     read_text(
         &s, ".sdf",
@@ -307,7 +307,7 @@ static void pdb_entries_without_an_end_are_records(void **state)
 #define MOL2(counts, atoms, bonds) "@<TRIPOS>MOLECULE\nx\n" counts "\nSMALL\n\n@<TRIPOS>ATOM\n" atoms "@<TRIPOS>BOND\n" bonds
 #define TWO "1 C1 0 0 0 C.3\n2 C2 1.5 0 0 C.3\n"
 
-/* Open Babel reads as many as are announced. */
+/* Open Babel reads as many atoms as the header says. */
 static void a_mol2_record_with_more_than_it_announces_is_bad(void **state)
 {
     seen s;
@@ -354,7 +354,7 @@ static void a_quote_that_is_not_closed_costs_one_row(void **state)
     forget(&s);
 }
 
-/* The quote of the second row would end at that of the fourth, and take two rows along. */
+/* The quote of the second row would end at that of the fourth, and swallow two rows. */
 static void a_quote_that_ends_where_another_begins_costs_one_row(void **state)
 {
     static const char text[] = "name,smiles\n\"one\"\",C\ntwo,CC\n\"three, really\",CCC\n\"fo\"ur,CCCC\n";
@@ -372,7 +372,7 @@ static void a_quote_that_ends_where_another_begins_costs_one_row(void **state)
     forget(&s);
 }
 
-/* 1,5 are two values; a label would be 1. */
+/* 1,5 would be read as the label 1. */
 static void a_csv_row_with_more_values_than_names_is_bad(void **state)
 {
     seen s;
@@ -488,7 +488,7 @@ static void gzip_is_known_by_content_and_damage_is_a_record(void **state)
     (void)unlink(path);
 }
 
-/* A gzip that is cut between two lines, longer than what is read at first. */
+/* A gzip file cut between two lines, longer than the first read. */
 static void write_cut_between_lines(int n)
 {
     struct stat at;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What keeps runs apart and results safe: locks, fsync before rename, which errors stop a run, what a failure records. */
+/* Locks between runs, fsync before rename, errors that stop a run, and the content of failure rows. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -96,7 +96,7 @@ static void a_lock_inherited_from_a_dead_holder_is_waited_for(void **state)
     assert_int_equal(waitpid(pid, &status, 0), pid);
     assert_int_equal(status, 0);
     assert_int_equal(read(pipes[0], &heir, sizeof heir), sizeof heir);
-    calls_on_sleep = end_heir; /* the heir lets go while the second waits */
+    calls_on_sleep = end_heir; /* the child lets go while the second waits */
     assert_int_equal(pl_lock_take(&lock, dir, &err), PL_OK);
     assert_true(calls_slept >= 1);
     pl_lock_drop(&lock);
@@ -104,7 +104,7 @@ static void a_lock_inherited_from_a_dead_holder_is_waited_for(void **state)
     (void)close(pipes[1]);
 }
 
-static bool network; /* what statfs says of every file system */
+static bool network; /* the type that statfs returns for every file system */
 
 int __real_statfs(const char *path, struct statfs *out);
 int __wrap_statfs(const char *path, struct statfs *out);
@@ -224,7 +224,7 @@ static int64_t began_after(pl_code code)
     (void)snprintf(name, sizeof name, "code-%d", (int)code);
     toy_make(&t, in_dir(name), 4);
     t.wf.step[1].stage = &broken;
-    t.wf.step[2].n_needs = 0; /* walk does not stand on square */
+    t.wf.step[2].n_needs = 0; /* walk does not depend on square */
     assert_int_equal(pl_run(&t.wf, &toy_schema, &opts, t.mem, &err), code);
     n = toy_int(&t, "SELECT count(*) FROM stage WHERE name='walk'");
     toy_free(&t);
@@ -261,7 +261,7 @@ static void until_the_first_stage_runs_that_one(void **state)
 
 static pl_code commit_failures(void *state, pl_unit *unit, pl_error *err)
 {
-    pl_env *env = *(pl_env **)state; /* first member of the toy's state */
+    pl_env *env = *(pl_env **)state; /* the first member of the toy's state */
     const pl_failure whole = {
         .record_id = 3, .mol_id = 4, .code = "died", .message = "worker\x01", .signal = 11, .cpu_s = 2.5, .attempt = 2
     };

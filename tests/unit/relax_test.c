@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Minimising energies: what converges is a minimum, and nothing hangs. */
+/* Minimising energies: converged results are minima, and nothing hangs. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -65,7 +65,7 @@ static ch_relaxed relax(const sdf_mol *m, const ch_kernels *k, float (*xyz)[3], 
     return out;
 }
 
-/* At the origin: where a protein's ligand lies, rounding its result to float costs half the gradient that is asked for. */
+/* At the origin: at the coordinates of a protein's ligand, rounding the result to float alone causes half of the allowed gradient. */
 static float (*copy_of(const sdf_mol *m))[3]
 {
     float(*x)[3] = pl_arena_get(mem, (size_t)m->mol.n_atoms, sizeof *x);
@@ -143,7 +143,7 @@ static void a_start_that_is_not_a_number_is_refused(void **state)
     assert_false(out.converged);
 }
 
-/* Gradients are not defined where atoms coincide and where an angle is 180 degrees; both are left, not stared at. */
+/* Gradients are not defined if atoms coincide or an angle is 180 degrees; the minimiser leaves both places. */
 static void starts_without_a_gradient_come_to_a_minimum(void **state)
 {
     (void)state;
@@ -165,7 +165,7 @@ static void starts_without_a_gradient_come_to_a_minimum(void **state)
         }
 }
 
-/* Water of 180 degrees: the only force is along the axis, so without a push it would stay a saddle. */
+/* Water with 180 degrees: the only force is along the axis, so without a push it would stay at the saddle point. */
 static void a_straight_angle_bends(void **state)
 {
     ch_bond_term bonds[2] = { { 0, 1, 7.88, 0.969 }, { 0, 2, 7.88, 0.969 } };
@@ -192,7 +192,7 @@ static void the_same_bits_come_again(void **state)
         }
 }
 
-/* The factor of the band solves the system of the matrix: the product with it gives the right hand side back. */
+/* The factor of the band matrix solves the system: the product of matrix and solution is the right-hand side. */
 static void the_preconditioner_solves_its_own_matrix(void **state)
 {
     (void)state;

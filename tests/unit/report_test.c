@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The report's text, figures and drawings: nothing hostile gets through, every value is counted. */
+/* The report's text, figures and drawings: no hostile content is copied, every value is counted. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -49,9 +49,9 @@ static void text_cannot_become_markup(void **state)
     assert_string_equal(html("\xe2\x80\xae"
                              "gnp"),
                         "\xef\xbf\xbd"
-                        "gnp");                                                        /* turns the direction of writing */
-    assert_string_equal(html("\xff\xc0\xbc"), "\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd"); /* '<' the long way */
-    assert_string_equal(html("\xed\xa0\x80"), "\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd"); /* half a pair */
+                        "gnp");                                                        /* reverses the direction of writing */
+    assert_string_equal(html("\xff\xc0\xbc"), "\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd"); /* '<' in an overlong encoding */
+    assert_string_equal(html("\xed\xa0\x80"), "\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd"); /* half of a surrogate pair */
     assert_string_equal(html("end\xe2\x82"), "end\xef\xbf\xbd\xef\xbf\xbd");           /* cut in a character */
     assert_string_equal(html(NULL), "");
 }
@@ -249,7 +249,7 @@ static void what_is_not_a_drawing_is_refused(void **state)
     }
 }
 
-/* A whole drawing with one byte changed or its end cut off: refused, or a drawing without anything new in it. */
+/* A drawing with one byte changed or its end cut off is refused, or gives a drawing without new content. */
 static void damaged_drawings_stay_drawings(void **state)
 {
     static const char whole[] = HEAD LINE WEDGE("1 2 3.5 4 5 6 ") TEXT("rgb(255,12,12)", "OH") TAIL, bad[] = "<>\"'&=/ \x01\xff";

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Several requests with a worker that dies, stalls and talks nonsense on demand.
+/* Several requests to a worker that dies, stalls or answers nonsense on demand.
  * This program is that worker too, when it is started under the worker's name. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -54,7 +54,7 @@ static void put_head(pl_text *t, ch_status status, int by_signal)
     ch_wire_put_str(t, "", 0);
 }
 
-/* Its SMILES is the text it was given, and so long that answers fill the socket when requests do. */
+/* The SMILES of the answer is the text of the request, so large answers fill the socket when large requests do. */
 static void put_prepared(pl_text *t, const char *text, size_t n)
 {
     uint8_t z = 6;
@@ -92,7 +92,7 @@ static void put_built(pl_text *t, size_t n)
     ch_wire_put_mols(t, &mol, n % 2);
 }
 
-/* As on a machine with too much to do: little work, for longer than a worker may be idle. */
+/* As on a busy machine: little work, for longer than a worker may be idle. */
 static void compute_slowly(void)
 {
     for (int i = 0; i < 12; i++) {
@@ -193,7 +193,7 @@ static int setup_within(void **state, double slack_s)
 
 static int setup(void **state) { return setup_within(state, 0.1); }
 
-/* For records of which none stalls, however busy the machine is. */
+/* For records that do not stall, however busy the machine is. */
 static int setup_patient(void **state) { return setup_within(state, 60); }
 
 static int teardown(void **state)
@@ -231,7 +231,7 @@ static int64_t lost(const bench *b)
     return n;
 }
 
-/* Poison first, last, twice in a row, and with good ones in flight behind it. */
+/* A record that kills the worker: first, last, twice in a row, and with good ones in flight behind it. */
 static void a_crashing_record_fails_alone(void **state)
 {
     static const char *const text[] = {
@@ -271,7 +271,7 @@ static void a_second_try_has_more_time_and_answers_stay_matched(void **state)
     assert_int_equal(lost(b), 4); /* garbage and stall, twice each */
 }
 
-/* Its budget of CPU is what counts, not how long others kept the processors. */
+/* Only its CPU time counts, not the time that other processes had the processors. */
 static void a_record_that_waits_for_a_processor_does_not_time_out(void **state)
 {
     bench *b = *state;
@@ -285,7 +285,7 @@ static void a_record_that_waits_for_a_processor_does_not_time_out(void **state)
     assert_int_equal(lost(b), 0);
 }
 
-/* To a process and those that it started, but for this one. */
+/* Sends a signal to a process and those that it started, except this one. */
 static void signal_all(pid_t us, int signal)
 {
     char path[64];
@@ -418,7 +418,7 @@ static void put_program(const char *path)
     assert_int_equal(chmod(path, 0700), 0);
 }
 
-/* Somebody installs another version during a run. */
+/* Another version of the worker is installed during a run. */
 static void a_program_that_is_replaced_is_not_started_again(void **state)
 {
     char path[] = "/tmp/molsieve-exchange-XXXXXX", other[64];
@@ -435,7 +435,7 @@ static void a_program_that_is_replaced_is_not_started_again(void **state)
     assert_int_equal(ch_worker_open(&w, &opts, NULL), PL_OK);
     assert_int_equal(ch_worker_prepare_all(w, &good, 1, NULL, NULL, b->out, b->mem, &err), PL_OK);
     assert_int_equal(rename(other, path), 0);
-    assert_int_equal(ch_worker_prepare_all(w, &good, 1, NULL, NULL, b->out, b->mem, &err), PL_OK); /* the old one lives */
+    assert_int_equal(ch_worker_prepare_all(w, &good, 1, NULL, NULL, b->out, b->mem, &err), PL_OK); /* the old worker still runs */
     assert_int_equal(ch_worker_prepare_all(w, &bad, 1, NULL, NULL, b->out, b->mem, &err), PL_EIO);
     assert_non_null(strstr(err.text, "was replaced while this run used it"));
     ch_worker_close(w);

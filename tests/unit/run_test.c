@@ -398,7 +398,7 @@ static void too_many_failures_stop_with_their_reasons(void **state)
     assert_non_null(strstr(err.text, "toy 20"));
     assert_int_equal(toy_int(&t, "SELECT exit_code FROM run"), 3);
     assert_int_equal(toy_int(&t, "SELECT count(*) FROM unit WHERE stage_id=1"), 5); /* the unit is finished */
-    assert_int_equal(toy_run(&t, 1, &err), PL_ELIMIT);                              /* the same command, the same end */
+    assert_int_equal(toy_run(&t, 1, &err), PL_ELIMIT);                              /* the same command ends the same way */
     assert_non_null(strstr(err.text, "20 of 40 failed"));
     assert_int_equal(toy_int(&t, "SELECT count(*) FROM unit WHERE run_id=2"), 0);
     assert_int_equal(pl_run(&t.wf, &toy_schema, &opts, t.mem, &err), PL_ELIMIT);
@@ -421,7 +421,7 @@ static void a_run_row_tells_who_what_and_how_it_ended(void **state)
     toy_free(&t);
 }
 
-/* A run that the clock stops before it has done anything. */
+/* A run whose time limit ends before it has done anything. */
 static pl_code run_for_nothing(toy *t)
 {
     pl_run_opts opts = { .workers = 1, .quiet = true, .max_time = 1e-6 };
@@ -432,7 +432,7 @@ static pl_code run_for_nothing(toy *t)
     return code;
 }
 
-/* Changes the file as any other program does, so the sums of the rows are given up (docs/FORMATS.md). */
+/* Changes the file as other programs may, so the sums of the rows are deleted first (docs/FORMATS.md). */
 static void got_further(const toy *t)
 {
     sqlite3 *db = NULL;
@@ -453,7 +453,7 @@ static void two_restarts_of_a_job_that_got_nowhere_end_with_1(void **state)
 
     (void)state;
     toy_make(&t, dir, 3);
-    for (int i = 0; i < 4; i++) /* by hand, as often as you like */
+    for (int i = 0; i < 4; i++) /* by hand, any number of times */
         assert_int_equal(run_for_nothing(&t), PL_ESTOP);
     (void)setenv("PBS_JOBID", "12.server", 1);
     for (int i = 0; i < 2; i++) {
@@ -472,7 +472,7 @@ static void two_restarts_of_a_job_that_got_nowhere_end_with_1(void **state)
     assert_true(pl_stop_is_stuck());
     assert_int_equal(run_for_nothing(&t), PL_ESTOP);
     assert_int_equal(run_for_nothing(&t), PL_ESTOP);
-    must_run(&t, 2); /* stuck at first, then not */
+    must_run(&t, 2); /* the write blocks at first, then not */
     assert_false(pl_stop_is_stuck());
     assert_int_equal(toy_int(&t, "SELECT count(*) FROM event WHERE level='" PL_FURTHER "' AND message='done'"), 3);
     (void)unsetenv("PBS_JOBID");
@@ -496,7 +496,7 @@ static void a_removed_stage_is_cleared_with_its_dependents(void **state)
     toy_free(&t);
 }
 
-/* A database may hold more of them than any workflow has: none may survive its input. */
+/* A database may have more stages than any workflow: none may keep results when its input changes. */
 static void a_rerun_clears_every_stage_that_depends_on_it(void **state)
 {
     static const char add[] =
@@ -553,7 +553,7 @@ static sqlite3_stmt *start_reading(const toy *t, sqlite3 **db)
     return st;
 }
 
-/* Somebody has left a query open: each of the two ends of stages waited a minute for it. */
+/* Another program left a query open: earlier, each of the two ends of stages waited a minute for it. */
 static void who_reads_holds_up_no_run(void **state)
 {
     double began;
@@ -574,7 +574,7 @@ static void who_reads_holds_up_no_run(void **state)
     toy_free(&t);
 }
 
-/* SQLite goes on in a file without a name, and all of it would be lost at the end, with status 0. */
+/* SQLite would continue in a deleted file, and the results would be lost at the end, with status 0. */
 static void results_that_are_moved_away_end_the_run(void **state)
 {
     char away[300];

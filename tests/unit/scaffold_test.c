@@ -21,22 +21,22 @@ static uint64_t of(bench_side *b, const char *smiles)
     return scaffold(b, &mol);
 }
 
-/* Words of a line have one scaffold, lines have different ones. */
+/* The SMILES of a line have the same scaffold, those of different lines different ones. */
 static const char *const scaffolds[][5] = {
     { "CCO", "C", "CC(=O)OC=C", "[Na+]", "OCC(N)C(=O)O" }, /* none */
     { "c1ccccc1", "Cc1ccccc1", "CC(C)(C)c1cc(O)ccc1Cl", "OC(=O)c1ccccc1", "[13CH3]c1c(F)cccc1" },
     { "C1CCCCC1", "CC1CCCCC1", "OC1CCC(CC1)C(=O)O", "[O-]C1CCCCC1", "C[C@H]1CCCC[C@@H]1O" },
-    { "O=C1CCCCC1", "O=C1CCCCC1C", "CCC1CC(=O)CCC1" }, /* the ketone's O is of the framework */
-    { "C=C1CCCCC1", "CC(C)=C1CCCCC1" },                /* and the first atom of an alkene */
+    { "O=C1CCCCC1", "O=C1CCCCC1C", "CCC1CC(=O)CCC1" }, /* the ketone's O belongs to the framework */
+    { "C=C1CCCCC1", "CC(C)=C1CCCCC1" },                /* so does the first atom of an alkene */
     { "C1=CCCCC1", "CC1=CCCCC1" },
-    { "c1ccncc1", "Cc1ccncc1", "C[n+]1ccccc1" }, /* charges do not count */
+    { "c1ccncc1", "Cc1ccncc1", "C[n+]1ccccc1" }, /* charges are ignored */
     { "c1ccc2ccccc2c1", "Oc1ccc2ccccc2c1" },
     { "c1ccccc1-c1ccccc1", "Cc1ccccc1-c1ccccc1" },
     { "c1ccccc1Cc1ccccc1", "c1ccccc1C(C)c1ccccc1", "Fc1ccccc1C(O)c1ccccc1" }, /* chains between rings are kept */
     { "c1ccccc1CCc1ccccc1" },
     { "c1ccccc1C(=O)c1ccccc1", "c1ccccc1C(=O)c1ccc(Cl)cc1" },
     { "c1ccccc1NC(=O)c1ccccc1", "Oc1ccccc1NC(=O)c1ccccc1" },
-    { "C1CCC2CCCCC2C1", "CC1CCC2CCCCC2C1" }, /* decalin and bicyclopentyl: only the rings' sizes tell them apart */
+    { "C1CCC2CCCCC2C1", "CC1CCC2CCCCC2C1" }, /* decalin and bicyclopentyl differ only in the sizes of their rings */
     { "C1CCCC1C1CCCC1", "CC1CCCC1C1CCCC1" },
     { "C1CC2CCC1CC2" },
     { "C1CC2CCCC1C2" },

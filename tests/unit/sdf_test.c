@@ -26,7 +26,7 @@ static int teardown(void **unused)
     return 0;
 }
 
-/* A chain of carbons, one apart. */
+/* A chain of carbons, 1 Angstrom apart. */
 static ch_mol chain(int n)
 {
     ch_mol mol;
@@ -62,7 +62,7 @@ static void a_small_molecule_is_exactly_as_v2000_prescribes(void **unused)
     pl_text_free(&out);
 }
 
-/* A molecule of that name must not end its record. */
+/* A title like the record separator must not end the record. */
 static void a_delimiter_inside_a_text_does_not_end_the_record(void **unused)
 {
     const ch_sdf_field fields[] = { { "title", "$$$$ b" } };
@@ -90,7 +90,7 @@ static void charges_stand_eight_to_a_line(void **unused)
     pl_text_free(&out);
 }
 
-/* Methyl, deuterated: three bonds are not what a reader expects of carbon. */
+/* Deuterated methyl: a reader expects four bonds of a carbon, not three. */
 static ch_mol methyl(int n)
 {
     ch_mol mol = chain(n);

@@ -69,7 +69,7 @@ static void every_column_of_every_table_and_view_has_one_document(void **state)
     while (st_schema.docs[docs][0] != NULL)
         assert_true(strlen(st_schema.docs[docs++][3]) > 3);
     assert_true(columns > 150);
-    assert_int_equal(docs, columns); /* none is left over */
+    assert_int_equal(docs, columns); /* no document is left over */
     sqlite3_finalize(st);
     sqlite3_close(db);
 }
@@ -195,7 +195,7 @@ static void any_damage_to_a_block_is_bad_data(void **state)
     (void)state;
     assert_int_equal(st_records_pack(&block, three, 3, mem, NULL), PL_OK);
     for (size_t len = 0; len < block.len; len++) {
-        unsigned char *copy = malloc(len + 1); /* exact, so that a read beyond is seen */
+        unsigned char *copy = malloc(len + 1); /* exact size, so that a sanitizer sees a read beyond the end */
         memcpy(copy, block.data, len);
         assert_int_equal(st_records_unpack(&got, &n, (pl_bytes){ copy, len }, mem, NULL), PL_EDATA);
         free(copy);
@@ -205,7 +205,7 @@ static void any_damage_to_a_block_is_bad_data(void **state)
         memcpy(copy, block.data, block.len);
         copy[bit / 8] ^= (unsigned char)(1 << bit % 8);
         pl_code code = st_records_unpack(&got, &n, (pl_bytes){ copy, block.len }, mem, NULL);
-        /* A smaller count is a shorter list, and some bits of zlib's mean nothing. */
+        /* A smaller count gives a shorter list, and some bits of zlib have no meaning; all other damage is found. */
         assert_true(code == PL_EDATA || (code == PL_OK && n <= 3 && same_records(got, n)));
         free(copy);
     }
@@ -382,7 +382,7 @@ static void a_condition_says_at_which_character_it_is_wrong(void **state)
     }
 }
 
-/* However deep or long: an answer, no crash. */
+/* Any depth or length gives an answer and no crash. */
 static void a_condition_of_any_depth_is_answered(void **state)
 {
     static const char *const parts[] = { "(", "not ", "-", "abs(", "case when ", "1+(", "(1,", "/*", "'", "\"" };
@@ -454,7 +454,7 @@ static pl_code prepare_and_append(void *state, pl_unit *unit, pl_error *err)
     return st_prepare.commit(state, unit, err);
 }
 
-/* A file that changes while the first of two runs is at work. */
+/* A file that changes during the first of two runs. */
 typedef struct change {
     const char *file, *before, *flow, *says, *count; /* says: the first run; count: an SQL query */
     const pl_stage *const *known[2];                 /* of the first run and of the second       */
@@ -539,7 +539,7 @@ static void a_file_that_grows_while_it_is_read_is_read_again(void **state)
 
 /* ---- how long a job has ---- */
 
-/* What two messages of each level look like on standard error and in the file. */
+/* Two messages of each level, on standard error and in the file. */
 static void logged(st_log log, const char *on_stderr, const char *in_file)
 {
     char path[] = "/tmp/molsieve_log_XXXXXX", got[2][1000];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the worker does to molecules before anything is computed of them: charges. */
+/* The charges that the worker gives molecules before it computes anything. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,7 +17,7 @@ static ch_prepared flat(const char *smiles, bool neutralise, bool largest)
     return prepare(smiles, "smi", &o);
 }
 
-/* Checked by hand; the second is what it has to be, charges included. */
+/* Checked by hand; the second is the expected form, charges included. */
 static const struct {
     const char *given, *neutral;
     int n; /* atoms that lose their charge */
@@ -48,7 +48,7 @@ static const struct {
     { "OP([O-])([O-])=O", "OP(O)(O)=O", 2 },
     { "CO/C=C/C(C)=O", "CO/C=C/C(C)=O", 0 },
     { "C[N+](C)(C)CC(=O)[O-]", "C[N+](C)(C)CC(=O)[O-]", 0 },
-    /* what no proton explains stays, and one counter-charge with it: that of the strongest acid */
+    /* a charge that no proton explains stays, with one counter-charge: that of the strongest acid */
     { "C[N+](C)(C)C", "C[N+](C)(C)C", 0 },
     { "[O-]P(=O)([O-])OCC[N+](C)(C)C", "OP(=O)([O-])OCC[N+](C)(C)C", 1 },
     { "[O-]C(=O)CC(C[N+](C)(C)C)S(=O)(=O)[O-]", "OC(=O)CC(C[N+](C)(C)C)S(=O)(=O)[O-]", 1 },

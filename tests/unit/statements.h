@@ -1,4 +1,4 @@
-/* tests/unit/statements.h - is every statement finalized when its database is closed?
+/* tests/unit/statements.h - checks that every statement is finalized when its database is closed.
  *
  * For programs linked with -Wl,--wrap=sqlite3_close,--wrap=sqlite3_close_v2. */
 #ifndef TESTS_STATEMENTS_H

@@ -233,7 +233,7 @@ static void a_column_added_later_is_in_old_and_new_databases(void **state)
     assert_int_equal(count(fresh, columns), 2);
     assert_int_equal(count(fresh, "SELECT count(half) FROM v_half"), 0);
     (void)sqlite3_close(fresh);
-    later.version = 5; /* a step that nobody knows */
+    later.version = 5; /* an unknown version */
     assert_int_equal(reopen(&later, &err), PL_EDATA);
     assert_non_null(strstr(err.text, "too old"));
 }
@@ -280,7 +280,7 @@ static void a_directory_that_cannot_be_written_is_an_io_error(void **state)
     assert_int_equal(status, 0);
 }
 
-/* Such a database is named by a URI, in which some signs mean something. */
+/* Such a database is opened by a URI, in which some characters have a meaning. */
 static void a_database_that_cannot_be_written_is_read_whatever_its_name(void **state)
 {
     char path[400];
@@ -311,7 +311,7 @@ static void a_database_that_cannot_be_written_is_read_whatever_its_name(void **s
     assert_int_equal(status, 0);
 }
 
-/* A program that reads holds up a rollback journal's commit; the message lets it go. */
+/* A reading program blocks the commit of a rollback journal, until the message releases it. */
 typedef struct reader {
     pid_t pid;
     int go[2];
@@ -540,7 +540,7 @@ static void the_digest_sees_content_and_not_order(void **state)
     assert_int_equal(strlen(a), 64);
 }
 
-/* Computed from the definition in another language: who keeps a digest compares it for years. */
+/* Computed from the definition in another language: users may compare digests for years. */
 static void the_digest_of_known_rows_is_a_known_one(void **state)
 {
     static const char *const digest[][2] = { { "all", "SELECT 1,2.5,NULL,'x',x'00ff',''" },
@@ -698,7 +698,7 @@ static void an_old_files_hash_is_remembered_until_it_changes(void **state)
     int64_t n;
 
     (void)state;
-    assert_non_null(realpath("/bin/sh", full)); /* nobody has just written that */
+    assert_non_null(realpath("/bin/sh", full)); /* not written recently */
     assert_int_equal(pl_file_hash(s, full, a, NULL), PL_OK);
     assert_int_equal(pl_db_int(s->db, &n, NULL, "SELECT count(*) FROM file_hash WHERE sha256=%Q", a), PL_OK);
     assert_int_equal(n, 1);
@@ -745,7 +745,7 @@ static void metrics_are_replaced_and_never_nan(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        CASE(a_good_database_is_said_to_be_good_in_every_point), /* first: what the judge said of another is kept */
+        CASE(a_good_database_is_said_to_be_good_in_every_point), /* first: the finding about another database is kept */
         CASE(a_new_store_says_what_it_is),
         CASE(a_truncate_journal_can_be_asked_for),
         CASE(a_newer_database_is_refused_untouched),

@@ -112,7 +112,7 @@ static bool is_known(const double *seen, int n, double energy)
     return false;
 }
 
-/* Rings pucker by chance: cyclooctene has three minima that differ by 2 and 5 kcal/mol, macrocycles have many. */
+/* The random start decides the pucker of rings: cyclooctene has three minima that differ by 2 and 5 kcal/mol, macrocycles have many. */
 static void rings_take_all_of_their_forms(void **state)
 {
     static const struct {
@@ -145,7 +145,7 @@ typedef struct share {
     uint64_t hash;
 } share;
 
-/* Every second molecule, in an arena that others used before it. */
+/* Every second molecule, in an arena used before by other molecules. */
 static void *build_share(void *arg)
 {
     share *s = arg;
@@ -217,7 +217,7 @@ static void what_cannot_be_built_is_refused_with_a_reason(void **state)
     assert_refused(&parts, &none, &usual, "several parts");
 }
 
-/* Norbornane whose two bridgeheads are told to be of forms that no ring can join. */
+/* Norbornane with stereo of its two bridgeheads that no ring allows. */
 static void stereo_that_cannot_be_is_refused_and_never_exchanged(void **state)
 {
     const sdf_mol *m = &all[number_of("C1CC2CCC1C2")];

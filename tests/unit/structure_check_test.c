@@ -131,7 +131,7 @@ static void a_long_bond_is_found(void **state)
     assert_int_equal(fault_of(&s), CH_BOND_LENGTH);
 }
 
-/* Two parts of a long molecule are put in one place by turning a bond: lengths stay, atoms meet. */
+/* Rotating a bond puts two parts of a long molecule in the same place: lengths stay, atoms clash. */
 static void atoms_that_meet_are_found(void **state)
 {
     const subject s = named("O=C1CCCCCCCCCCCCCC1");
@@ -143,13 +143,13 @@ static void atoms_that_meet_are_found(void **state)
             j = s.m->terms.pairs[k].i;
     assert_true(j >= 0);
     const int32_t a = s.cycles.neighbour[s.cycles.first[i]], b = s.cycles.neighbour[s.cycles.first[j]];
-    for (int c = 0; c < 3; c++) { /* both hydrogens look at each other from carbons 2.6 A apart */
+    for (int c = 0; c < 3; c++) { /* both hydrogens point at each other, from carbons 2.6 A apart */
         s.x[b][c] = s.x[a][c] + (c == 0 ? 2.6f : 0);
         s.x[i][c] = s.x[a][c] + (c == 0 ? 1.05f : 0);
         s.x[j][c] = s.x[b][c] - (c == 0 ? 1.05f : 0);
     }
     ch_terms t = s.m->terms;
-    t.n_bonds = 0; /* the two carbons have left their chains, which is not the fault looked for */
+    t.n_bonds = 0; /* the two carbons have left their chains, which is another fault than the one tested */
     assert_int_equal(ch_check((const float(*)[3])s.x, &s.cycles, &t, &s.stereo).fault, CH_CLASH);
 }
 
@@ -270,7 +270,7 @@ static void an_aromatic_ring_that_is_bent_is_found(void **state)
     assert_int_equal(ch_check((const float(*)[3])s.x, &s.cycles, &t, &s.stereo).fault, CH_NOT_FLAT);
 }
 
-/* A methyl group is moved so that its C-H bond stands on the middle of a ring: the bond before it passes through. */
+/* A methyl group is moved so that its C-H bond goes through the middle of a ring. */
 static void a_bond_through_a_ring_is_found(void **state)
 {
     static const char *const rings[] = { "C1CCC2CCCCC2C1", "c1ccc2c(c1)ccc1ccccc12", "CC12CCC(CC1)C2(C)C" };
@@ -299,7 +299,7 @@ static void a_bond_through_a_ring_is_found(void **state)
         for (int c = 0; c < 3; c++)
             length += n[c] * n[c];
         const int32_t to = s.cycles.neighbour[s.cycles.first[h]];
-        for (int c = 0; c < 3; c++) { /* off the middle by 0.1 A: not on the edge of a triangle */
+        for (int c = 0; c < 3; c++) { /* 0.1 A off the middle: not on the edge of a triangle */
             s.x[h][c] = middle[c] + 0.6f * n[c] / sqrtf(length) + 0.03f * u[c];
             s.x[to][c] = middle[c] - 0.6f * n[c] / sqrtf(length) + 0.03f * u[c];
         }

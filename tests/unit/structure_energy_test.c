@@ -38,7 +38,7 @@ static int drop(void **state)
     return 0;
 }
 
-/* Adds what the two differ to *worst, relative to what float can say of the sizes involved. */
+/* Raises *worst to the difference of the two, relative to the precision of float for numbers of this size. */
 static void compare(const ch_kernels *k, const ch_terms *t, const float (*xyz)[3], const char *what)
 {
     pl_arena *own = pl_arena_new(1 << 18);
@@ -85,7 +85,7 @@ static void each_class_alone_is_that_of_the_reference(void **state)
             }
 }
 
-/* Small counts fill most of a vector with repeated terms. */
+/* With small counts, most of a vector consists of repeated terms. */
 static void one_term_of_a_kind_is_enough(void **state)
 {
     (void)state;

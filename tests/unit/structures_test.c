@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which built structures are kept, and for whom they hold. */
+/* Which built structures are kept, and which runs may use them. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -144,7 +144,7 @@ static void failures_hold_for_the_budget_they_were_given(void **state)
         assert_false(has(&s, *one, &p));
 }
 
-/* ---- found by several threads while the main one writes ---- */
+/* ---- read by several threads while the main thread writes ---- */
 
 enum { N = 400 };
 

@@ -10,6 +10,7 @@
 
 #include "family_toy.h"
 #include "models/family/tree_set.h"
+#include "pipeline/base/rng.h"
 #include "pipeline/base/text.h"
 
 static int setup(void **state)
@@ -40,6 +41,21 @@ static bool never(void *ctx)
 
 /* ---- against the library ---- */
 
+/* The number in `all` of column k of `some`. */
+static int place_in(const nn_columns *all, const nn_columns *some, int k)
+{
+    const int32_t some_others = some->n_environments + some->n_features;
+
+    if (k >= some_others)
+        return all->n_environments + all->n_features + (int)some->id[k];
+    if (k >= some->n_environments)
+        return all->n_environments + (int)some->id[k];
+    for (int32_t i = 0; i < all->n_environments; i++)
+        if (all->id[i] == some->id[k])
+            return i;
+    return -1;
+}
+
 static void our_margins_are_the_librarys(void **state)
 {
     enum { LEARN = 300, NEW = 300, ROUNDS = 60 };
@@ -51,7 +67,8 @@ static void our_margins_are_the_librarys(void **state)
                                         { "eta", "0.3" } };
     pl_arena *mem = *state;
     const char *const *tree;
-    float y[LEARN], is[NEW], row[1000];
+    float y[LEARN], is[NEW], row[1000], *part;
+    double ours_moved[1000], base, most = 0;
     family_toy a, b;
     nn_columns c;
     nn_sparse rows;
@@ -73,8 +90,18 @@ static void our_margins_are_the_librarys(void **state)
     assert_int_equal(nn_tree_set_parse(&s, tree, n, &c, mem, NULL), PL_OK);
     assert_int_equal(nn_columns_rows(&rows, &c, &b.x, mem, NULL), PL_OK);
     assert_int_equal(nn_booster_margins(booster, &rows, 0.25F, is, NULL), PL_OK);
+    part = PL_NEW(mem, float, (size_t)NEW *(size_t)(rows.n_columns + 1));
+    assert_int_equal(nn_booster_parts(booster, &rows, 0.25F, part, NULL), PL_OK);
     nn_booster_close(booster);
     assert_in_range(nn_columns_count(&s.columns), 50, 999);
+    for (int i = 0; i < NEW; i += 20) { /* theirs know shares to the molecule, ours to 1/255 */
+        nn_columns_row(row, &s.columns, &b.x, i);
+        assert_int_equal(nn_tree_set_explain(&s, row, ours_moved, &base, mem, NULL), PL_OK);
+        for (int k = 0; k < nn_columns_count(&s.columns); k++)
+            most = fmax(most, fabs(ours_moved[k] - (double)part[i * (rows.n_columns + 1) + place_in(&c, &s.columns, k)]));
+    }
+    print_message("parts differ by at most %.4f from the library's\n", most);
+    assert_true(most < 0.02);
     for (int i = 0; i < NEW; i++) {
         const float ours = (nn_columns_row(row, &s.columns, &b.x, i), nn_tree_set_margin(&s, 0.25F, row));
         assert_memory_equal(&ours, &is[i], sizeof ours);
@@ -82,6 +109,82 @@ static void our_margins_are_the_librarys(void **state)
             absent += isnan(row[k]);
     }
     assert_true(absent > NEW); /* their directions matter */
+}
+
+/* ---- what moved a prediction ---- */
+
+enum { FEW = 5 }; /* columns of small trees */
+
+/* The mean of node k's leaves where only the columns in `known` are known. */
+static double expected(const nn_node *node, int32_t k, const float *number, unsigned known)
+{
+    const nn_node *n = &node[k];
+    const double share = n->left / 255.0;
+
+    if (n->column < 0)
+        return (double)n->value;
+    if ((known >> n->column & 1) != 0) {
+        const bool left = isnan(number[n->column]) ? n->absent_left : number[n->column] < n->value;
+        return expected(node, left ? k + 1 : n->right, number, known);
+    }
+    return share * expected(node, k + 1, number, known) + (1 - share) * expected(node, n->right, number, known);
+}
+
+/* Shapley's value of a column by definition: what it adds to each subset of the others. */
+static double shapley(const nn_node *node, const float *number, int column)
+{
+    static const double factorial[] = { 1, 1, 2, 6, 24, 120 };
+    double sum = 0;
+
+    for (unsigned known = 0; known < 1U << FEW; known++) {
+        const int size = __builtin_popcount(known);
+        if ((known >> column & 1) == 0)
+            sum += factorial[size] * factorial[FEW - size - 1] / factorial[FEW] *
+                   (expected(node, 0, number, known | 1U << column) - expected(node, 0, number, known));
+    }
+    return sum;
+}
+
+/* A random tree below `level`, in preorder; returns the place after it. Columns come again on a path. */
+static int32_t grow(nn_node *node, int32_t k, int level, pl_rng *rng)
+{
+    const bool leaf = level == 7 || (level > 2 && pl_rng_below(rng, 4) == 0);
+
+    node[k] = (nn_node){ .column = leaf ? -1 : (int32_t)pl_rng_below(rng, FEW),
+                         .value = (float)pl_rng_normal(rng),
+                         .left = (uint8_t)(1 + pl_rng_below(rng, 254)),
+                         .absent_left = pl_rng_below(rng, 2) == 1 };
+    if (leaf)
+        return k + 1;
+    node[k].right = grow(node, k + 1, level + 1, rng);
+    return grow(node, node[k].right, level + 1, rng);
+}
+
+static void parts_are_shapley_values(void **state)
+{
+    enum { ROOM = 256 };
+    static const uint32_t id[FEW] = { 0, 1, 2, 3, 4 };
+    pl_arena *mem = *state;
+    pl_rng rng = pl_rng_at(6, 0, 0);
+
+    for (int tree = 0; tree < 20; tree++) {
+        nn_node node[ROOM];
+        const int32_t first[] = { 0, grow(node, 0, 0, &rng) };
+        const nn_tree_set s = { 1, first[1], { .n_others = FEW, .id = id }, first, node };
+        float number[FEW];
+        double part[FEW], base, sum;
+        assert_in_range(first[1], 7, ROOM);
+        for (int k = 0; k < FEW; k++)
+            number[k] = pl_rng_below(&rng, 5) == 0 ? NAN : (float)pl_rng_normal(&rng);
+        assert_int_equal(nn_tree_set_explain(&s, number, part, &base, mem, NULL), PL_OK);
+        sum = base;
+        for (int k = 0; k < FEW; k++) {
+            sum += part[k];
+            assert_true(fabs(part[k] - shapley(node, number, k)) < 1e-12);
+        }
+        assert_true(fabs(base - expected(node, 0, number, 0)) < 1e-12);
+        assert_true(fabs(sum - (double)nn_tree_set_margin(&s, 0, number)) < 1e-12);
+    }
 }
 
 /* ---- the member ---- */
@@ -170,6 +273,110 @@ static void classes_are_probabilities(void **state)
     }
     print_message("%d of %d right\n", right, NEW);
     assert_true(right > 0.75 * NEW);
+}
+
+static double sum_of(const nn_parts *p, const nn_table *x, int row)
+{
+    double sum = p->base + p->absent;
+
+    for (int k = 0; k < CH_N_FEATURES; k++)
+        sum += p->feature[k];
+    for (int k = 0; k < x->environments[row].n; k++)
+        sum += p->environment[k];
+    for (int k = 0; k < x->n_columns; k++)
+        sum += p->column[k];
+    return sum;
+}
+
+static void parts_add_up_to_the_prediction(void **state)
+{
+    enum { N = 150 };
+    pl_arena *mem = *state;
+    double is[N], column = 0, absent = 0;
+    family_toy a;
+    nn_member *m;
+    nn_parts p;
+
+    need_library();
+    assert_true(family_toy_make(&a, N, 1, mem));
+    assert_int_equal(nn_trees.fit(&m, &a.x, a.y, &(nn_fit_conf){ 0 }, mem, NULL), PL_OK);
+    assert_int_equal(nn_trees.predict(m, &a.x, is, NULL, mem, NULL), PL_OK);
+    for (int i = 0; i < N; i += 10) {
+        assert_int_equal(nn_trees.explain(m, &a.x, i, &p, mem, NULL), PL_OK);
+        assert_true(!p.log_odds && fabs(sum_of(&p, &a.x, i) - is[i]) < 1e-4);
+        absent += fabs(p.absent);
+        if (!isnan(a.x.column[(size_t)i * FAMILY_COLUMNS]))
+            column += p.column[0] * (double)a.x.column[(size_t)i * FAMILY_COLUMNS];
+    }
+    assert_true(column > 1 && absent > 0); /* the more of column 0, the higher */
+    assert_int_equal(nn_trees.fit(&m, &a.x, a.classes, &(nn_fit_conf){ .classifies = true }, mem, NULL), PL_OK);
+    assert_int_equal(nn_trees.predict(m, &a.x, is, NULL, mem, NULL), PL_OK);
+    for (int i = 0; i < N; i += 10) {
+        assert_int_equal(nn_trees.explain(m, &a.x, i, &p, mem, NULL), PL_OK);
+        assert_true(p.log_odds && fabs(sum_of(&p, &a.x, i) - log(is[i] / (1 - is[i]))) < 1e-4);
+    }
+}
+
+/* ---- forest ---- */
+
+static void a_forest_learns_values_and_classes(void **state)
+{
+    enum { LEARN = 400, NEW = 200 };
+    pl_arena *mem = *state;
+    const nn_fit_conf classes = { .seed = 5, .classifies = true }, values = { .seed = 5 };
+    double is[NEW], again[NEW], spread = 0;
+    family_toy a, b;
+    nn_member *m;
+    nn_parts p;
+    int right = 0;
+
+    need_library();
+    assert_true(family_toy_make(&a, LEARN, 1, mem) && family_toy_make(&b, NEW, 2, mem));
+    assert_int_equal(nn_forest.fit(&m, &a.x, a.classes, &classes, mem, NULL), PL_OK);
+    assert_int_equal(nn_forest.predict(m, &b.x, is, NULL, mem, NULL), PL_OK);
+    assert_true(family_toy_again(&m, &nn_forest, m, mem));
+    assert_int_equal(nn_forest.predict(m, &b.x, again, NULL, mem, NULL), PL_OK);
+    assert_memory_equal(is, again, sizeof is);
+    for (int i = 0; i < NEW; i++) {
+        assert_true(is[i] >= 0.001 && is[i] <= 0.999);
+        right += (is[i] > 0.5) == (b.classes[i] == 1);
+    }
+    assert_int_equal(nn_forest.explain(m, &b.x, 3, &p, mem, NULL), PL_OK);
+    assert_true(!p.log_odds && fabs(sum_of(&p, &b.x, 3) - is[3]) < 1e-5);
+    assert_int_equal(nn_forest.fit(&m, &a.x, a.y, &values, mem, NULL), PL_OK);
+    assert_int_equal(nn_forest.predict(m, &b.x, is, NULL, mem, NULL), PL_OK);
+    for (int i = 0; i < NEW; i++)
+        spread += b.y[i] * b.y[i] / NEW;
+    print_message("%s: %d of %d right, error %.3f of %.3f\n", nn_forest.describe(m, mem), right, NEW, error_of(is, b.y, NEW),
+                  sqrt(spread));
+    assert_true(right > 0.75 * NEW && error_of(is, b.y, NEW) < 0.75 * sqrt(spread));
+}
+
+/* A mean of leaves, each a mean of values: within their range, and of the right mean. */
+static void a_forest_predicts_means_of_what_it_learned(void **state)
+{
+    enum { LEARN = 100, NEW = 100 };
+    pl_arena *mem = *state;
+    double is[NEW], low = INFINITY, high = -INFINITY, mean = 0, predicted = 0;
+    family_toy a, b;
+    nn_member *m;
+
+    need_library();
+    assert_true(family_toy_make(&a, LEARN, 1, mem) && family_toy_make(&b, NEW, 2, mem));
+    for (int i = 0; i < LEARN; i++) {
+        low = fmin(low, a.y[i]);
+        high = fmax(high, a.y[i]);
+        mean += a.y[i] / LEARN;
+    }
+    assert_int_equal(nn_forest.fit(&m, &a.x, a.y, &(nn_fit_conf){ 0 }, mem, NULL), PL_OK);
+    assert_int_equal(nn_forest.predict(m, &a.x, is, NULL, mem, NULL), PL_OK);
+    for (int i = 0; i < LEARN; i++)
+        predicted += is[i] / LEARN;
+    assert_true(fabs(predicted - mean) < 0.05 * (high - low));
+    assert_true(error_of(is, a.y, LEARN) < 0.15 * (high - low)); /* it has seen most of each */
+    assert_int_equal(nn_forest.predict(m, &b.x, is, NULL, mem, NULL), PL_OK);
+    for (int i = 0; i < NEW; i++)
+        assert_true(is[i] >= low && is[i] <= high);
 }
 
 /* ---- what cannot be learned ---- */
@@ -365,7 +572,11 @@ int main(void)
         cmocka_unit_test_setup_teardown(our_margins_are_the_librarys, setup, teardown),
         cmocka_unit_test_setup_teardown(trees_learn_and_are_the_same_again, setup, teardown),
         cmocka_unit_test_setup_teardown(another_unit_changes_nothing, setup, teardown),
+        cmocka_unit_test_setup_teardown(parts_are_shapley_values, setup, teardown),
+        cmocka_unit_test_setup_teardown(parts_add_up_to_the_prediction, setup, teardown),
         cmocka_unit_test_setup_teardown(classes_are_probabilities, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_forest_learns_values_and_classes, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_forest_predicts_means_of_what_it_learned, setup, teardown),
         cmocka_unit_test_setup_teardown(values_that_teach_nothing_are_refused, setup, teardown),
         cmocka_unit_test_setup_teardown(ten_molecules_without_differences_are_learned, setup, teardown),
         cmocka_unit_test_setup_teardown(a_stop_ends_learning_between_rounds, setup, teardown),

@@ -34,8 +34,8 @@ static void a_model_worse_than_a_baseline_is_reported(void **state)
     assert_string_equal(says(true, 0.6, 0.5, 0.8),
                         "On the test part the model is no better than a simple prediction (nearest neighbours "
                         "ROC-AUC 0.8, the model 0.6): do not screen with it.");
-    assert_true(strstr(says(false, 0.4, 0.4, NAN), "the mean MAE 0.4 eV") != NULL); /* as good is not better */
-    assert_true(strstr(says(false, NAN, 1.2, 0.4), "do not screen") != NULL);       /* no number beats nothing */
+    assert_true(strstr(says(false, 0.4, 0.4, NAN), "the mean MAE 0.4 eV") != NULL); /* equal is not better */
+    assert_true(strstr(says(false, NAN, 1.2, 0.4), "do not screen") != NULL);       /* a missing number is never better */
     assert_true(strstr(says(true, NAN, 0.5, NAN), "do not screen") != NULL);
 }
 

@@ -15,7 +15,7 @@ enum { MOLECULES = 6 };
 
 static const nn_inputs then = { .n_elements = 5, .element = { 1, 6, 7, 8, 9 }, .z = true, .bonds = true };
 
-/* A network that reads these, with parameters of its own. */
+/* A network for these inputs, with its own random parameters. */
 static nn_model_file made(const nn_inputs *in, nn_fusion fusion, int channels, uint64_t seed, pl_arena *mem)
 {
     nn_model_file m = { .inputs = *in };
@@ -84,7 +84,7 @@ static void the_same_network_is_taken_whole(void **state)
     pl_arena_free(mem);
 }
 
-/* Elements and features change their places, some are new: molecules that have nothing new are predicted as before. */
+/* Elements and features change places, and some are new: molecules without new ones get the same predictions. */
 static void what_is_known_of_an_element_goes_with_it(void **state)
 {
     const nn_inputs now = { .n_elements = 7, .element = { 17, 8, 6, 35, 1, 7, 9 }, .z = true, .charge = true, .bonds = true };
@@ -106,7 +106,7 @@ static void what_is_known_of_an_element_goes_with_it(void **state)
     pl_arena_free(mem);
 }
 
-/* What the model knew and the training does not read is left behind. */
+/* Elements and features that the training does not use are dropped. */
 static void features_may_become_fewer(void **state)
 {
     const nn_inputs now = { .n_elements = 2, .element = { 8, 1 }, .bonds = true };
@@ -118,7 +118,7 @@ static void features_may_become_fewer(void **state)
     pl_arena_free(mem);
 }
 
-/* With as many features as channels the first convolution is made otherwise. */
+/* With as many features as channels the first convolution has another form. */
 static void a_first_layer_of_another_make_stays_new(void **state)
 {
     const nn_inputs now = { .n_elements = 7, .element = { 1, 6, 7, 8, 9, 16, 17 }, .z = true, .bonds = true };

@@ -70,7 +70,7 @@ static void kill_children(void)
     assert_true(n > 0);
 }
 
-/* What `time` and a cluster's accounting see, also of a worker that is killed. */
+/* The CPU time in `time` and in a cluster's accounting includes workers that are killed. */
 static void cpu_seconds_of_building_are_those_of_a_child(void **state)
 {
     static const char *const smiles[] = { "CC(C)Cc1ccc(cc1)C(C)C(=O)O", "CC(=O)OC1CC2CCC(C1)N2C", "CCN(CC)CCNC(=O)c1ccc(N)cc1",

@@ -163,7 +163,7 @@ static void all_problems_are_reported_together_in_order_of_place(void **state)
         assert_true(f->problems.list[i - 1].line <= f->problems.list[i].line);
 }
 
-/* Every type of setting with every kind of value: what is said of each, in a line; "" where it is read. */
+/* Every type of setting with every kind of value: a line with the message for each; "" if the value is accepted. */
 static void each_type_of_setting_says_what_it_expects(void **state)
 {
     static const char *const settings[] = { "unit",   "cutoff", "neighbours.max", "neighbours.edges", "cpu_limit", "memory",
@@ -404,7 +404,7 @@ static void paths_are_written_without_detours(void **state)
     char want[160];
     const pl_workflow *wf = good(f, "format: 1\nworkdir: .././/../../etc/x/../y\nstages:\n  read:\n");
 
-    assert_string_equal(wf->workdir, "/etc/x/../y"); /* x may be a link: only the front is known */
+    assert_string_equal(wf->workdir, "/etc/x/../y"); /* x may be a link: only the folders before it are known */
     wf = good(f, "format: 1\nworkdir: ./runs/a\nstages:\n  read:\n");
     (void)snprintf(want, sizeof want, "%s/runs/a", f->folder);
     assert_string_equal(wf->workdir, want);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a run leaves behind: every row it writes, the heartbeat, the reserve, what it logs and what it explains. */
+/* Everything that a run writes: rows, heartbeat, reserve, log and explanations. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -363,14 +363,14 @@ static void a_megabyte_is_kept_and_given_up_on_a_full_disk(void **state)
     toy_make(&t, dir, 1);
     assert_int_equal(toy_run(&t, 1, &err), PL_OK);
     assert_int_equal(size_of(".reserve"), 1 << 20);
-    put(".reserve", zeros, sizeof zeros); /* begun by one that was killed */
+    put(".reserve", zeros, sizeof zeros); /* begun by a run that was killed */
     assert_int_equal(toy_run(&t, 1, &err), PL_OK);
     assert_int_equal(size_of(".reserve"), 1 << 20);
     t.wf.limits.disk_free_min = 1e18;
     assert_int_equal(toy_run(&t, 1, &err), PL_EIO);
     assert_int_equal(size_of(".reserve"), -1);
     zeros[4999] = 'x';
-    put(".reserve", zeros, sizeof zeros); /* somebody else's */
+    put(".reserve", zeros, sizeof zeros); /* the file of another program */
     assert_int_equal(toy_run(&t, 1, &err), PL_EIO);
     assert_int_equal(size_of(".reserve"), 5000);
     toy_free(&t);
@@ -400,7 +400,7 @@ static void databases_are_whole_without_their_logs_after_each_stage(void **state
     assert_int_equal(logs[1], 0);
     assert_string_equal(rows("SELECT DISTINCT tbl FROM sqlite_stat1 WHERE tbl IN('number','square') ORDER BY 1"),
                         "number\nsquare\n");
-    assert_int_equal(toy_run(&t, 1, &err), PL_OK); /* rows() was the last to close: a run of its own */
+    assert_int_equal(toy_run(&t, 1, &err), PL_OK); /* rows() closed the database last, which counts as a run */
     assert_true(size_of("results.db-wal") == -1 && size_of("features.db-wal") == -1 && size_of("features.db") > 0);
     assert_true(size_of("results.db-shm") == -1 && size_of("features.db-shm") == -1);
     t.conf[1].offset = 1;
@@ -541,7 +541,7 @@ static void the_heartbeat_tells_what_is_done_and_how_it_ended(void **state)
     toy_make(&t, dir, 2);
     assert_int_equal(pl_run(&t.wf, &toy_schema, &(pl_run_opts){ .workers = 1, .quiet = true, .until = "count" }, t.mem, &err),
                      PL_OK);
-    assert_int_equal(unlink(t.wf.storage.results), 0); /* begins anew: both stages in one pass */
+    assert_int_equal(unlink(t.wf.storage.results), 0); /* starts over: both stages in one pass */
     (void)unlink(t.wf.storage.features);
     t.conf[1].fail_at = 1;
     (void)setenv("PBS_JOBID", "12.server", 1);
@@ -736,7 +736,8 @@ static void from_a_stage_runs_it_and_all_after_it_once(void **state)
     assert_int_equal(pl_run(&t.wf, &toy_schema, &opts, t.mem, &err), PL_OK); /* the same command goes on */
     assert_string_equal(rows("SELECT stage_id,run_id,count(*) FROM unit GROUP BY 1,2 ORDER BY 1,2"), "1|1|4\n2|2|2\n2|3|2\n");
     assert_string_equal(rows("SELECT count(*) FROM stage WHERE state='done'"), "3\n");
-    assert_int_equal(pl_run(&t.wf, &toy_schema, &opts, t.mem, &err), PL_OK); /* it was done: given once more, it runs again */
+    assert_int_equal(pl_run(&t.wf, &toy_schema, &opts, t.mem, &err),
+                     PL_OK); /* the stage was done: with --force again, it runs again */
     assert_string_equal(rows("SELECT run_id,count(*) FROM unit GROUP BY 1 ORDER BY 1"), "1|4\n4|4\n");
     toy_free(&t);
 }
@@ -761,7 +762,7 @@ static void a_fresh_directory_takes_along_what_lies_in_the_old_one(void **state)
     t.wf.workdir = "/a/run";
     t.wf.storage.results = "/a/run-other/results.db";
     assert_int_equal(pl_workflow_fresh(&t.wf, t.mem, &err), PL_OK);
-    assert_string_equal(t.wf.workdir, "/a/run"); /* it is not there: fresh already */
+    assert_string_equal(t.wf.workdir, "/a/run"); /* there is no database: it is fresh already */
     assert_string_equal(t.wf.storage.results, "/a/run-other/results.db");
     toy_free(&t);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* xyz records: molecules as drawn whatever the order of their atoms, and reasons where the file does not say enough. */
+/* xyz records: the same molecule for any order of atoms, and a reason if the file does not determine the molecule. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -167,7 +167,7 @@ static void a_charge_of_extended_xyz_reaches_the_worker(void **state)
     (void)unlink(path);
 }
 
-/* Water with a charge that is none of a word that is read: never taken as neutral. */
+/* Water with a charge in a spelling that is not read: never taken as neutral. */
 static void no_charge_of_extended_xyz_is_ignored(void **state)
 {
     static const char *const ways[] = { "w q=2 energy=-1", "w energy=-1 Charge: 2", "energy=1 net charge = 2",

@@ -35,7 +35,7 @@ static int teardown(void **unused)
 static pl_node *parse_n(const char *text, size_t n)
 {
     pl_node *root;
-    /* No NUL after it: ASan sees every step too far. */
+    /* No NUL after it, so that ASan sees every read beyond the end. */
     char *copy = malloc(n ? n : 1);
 
     assert_non_null(copy);

@@ -84,10 +84,9 @@ pl_code st_log_open(st_log *log, const pl_workflow *wf, const char *path, pl_err
 
     if (path != NULL && (st_is_database(path) || st_is_read(wf, path)))
         return pl_fail(err, PL_ECONFIG, "--log %s: %s; name another file", path,
-                       st_is_database(path) ? "a database" : "the run reads it");
+                       st_is_database(path) ? "it is a database" : "the run reads it");
     if (path != NULL && st_is_own(wf, path))
-        return pl_fail(err, PL_ECONFIG, "--log %s: %s; name another file", path,
-                       "a database of the run, or another file of its own, has that name");
+        return pl_fail(err, PL_ECONFIG, "--log %s: %s; name another file", path, "the run itself writes a file of that name");
     if (path != NULL && (log->file = fopen(path, "ae")) == NULL)
         return pl_fail(err, PL_ECONFIG, "--log %s: %s", path, strerror(errno));
     if (new &&is_own(wf, log->file)) {

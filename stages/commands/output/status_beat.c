@@ -50,7 +50,7 @@ static bool is_elsewhere(const json_t *beat)
     return strcmp(text_of(beat, "host"), host) != 0;
 }
 
-/* NULL: not there, or damaged, which is said. */
+/* NULL: the file is not there, or it is damaged and a message says so. */
 static json_t *read_beat(const char *path, bool *damaged)
 {
     pl_arena *mem = pl_arena_new(1 << 12);
@@ -91,7 +91,8 @@ static void print_text(const json_t *beat, const char *results)
                  text_of(beat, "host"), job[0] ? ", " : "", job, text_of(beat, "started_utc"),
                  text_of(beat, "reason")[0] ? ": " : "", text_of(beat, "reason"), pl_duration_str(silence(beat), a));
     if (strcmp(state_of(beat), "lost") == 0)
-        pl_cmd_print("  no heartbeat: the process or its host is dead; the same command continues when the lock is free\n");
+        pl_cmd_print(
+            "  no heartbeat: the process or its host is dead; run the same command again to continue, when the lock is free\n");
     json_array_foreach(json_object_get(beat, "stages"), i, stage) {
         int64_t total = json_integer_value(json_object_get(stage, "total"));
         pl_cmd_print("  %-9s %-8s %14s %s%s%s  %s\n", text_of(stage, "stage"), text_of(stage, "state"),

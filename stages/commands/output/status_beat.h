@@ -4,9 +4,9 @@
 
 #include <stdbool.h>
 
-/* Prints it and says whether the run is at work, if the database of that path is not to be opened: a run
- * holds it that is on another host or has it on a network file system; or it is not there yet, and shards
- * are. False: nothing printed, look into the database. */
+/* Prints the heartbeat if the database at `results` must not be opened: a run on another host, or on a network file
+ * system, holds it, or it does not exist yet but shards do. *running: whether the run is running. False: nothing was
+ * printed; read the database. */
 bool st_beat_show(const char *results, bool json, bool *running);
 
 #endif

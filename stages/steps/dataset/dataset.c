@@ -49,7 +49,7 @@ static void row_take(st_dataset *d, sqlite3_stmt *st)
             d->descriptor[i][n++] = sqlite3_column_double(st, 2 + k);
 }
 
-/* "3,5": the properties that the labels are; -1 for one that is none. */
+/* "3,5": the property ids of the labels; -1 for a label that no molecule has. */
 static pl_code ids_of(const char **out, pl_env *env, const st_wanted_label *label, int32_t n, pl_error *err)
 {
     pl_code code = PL_OK;

@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { PART = 512, ASKED = 128 }; /* fingerprints of the pool that stay near while ASKED molecules are held against them */
+enum { PART = 512, ASKED = 128 }; /* fingerprints of the pool that stay in cache while ASKED molecules are compared with them */
 
 static pl_code rooms(st_pool *p, int32_t n, pl_arena *mem, pl_error *err)
 {
@@ -73,7 +73,7 @@ pl_code st_pool_make(st_pool **out, const st_samples *train, int32_t target, st_
     return code;
 }
 
-/* ---- looking ------------------------------------------------------------- */
+/* ---- searching ---------------------------------------------------------- */
 
 /* The number of a position in the pool; -1: it is not in it. */
 static int32_t number_of(const st_pool *p, int64_t at)

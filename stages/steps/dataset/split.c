@@ -216,7 +216,7 @@ static void limits_apply(split_state *s, int64_t count[ST_SPLIT_PARTS])
     }
 }
 
-/* Whole groups rarely fit the shares. A difference of a molecule, or of one in 30, is not worth a word. */
+/* Whole groups rarely fit the shares. Differences of one molecule, or of 1/30, are not reported. */
 static pl_code shares_tell(const split_state *s)
 {
     const split_conf *c = s->conf;

@@ -148,7 +148,7 @@ static pl_code line_add(const split_state *s, sqlite3_stmt *add, char *line, int
         *cut = '\0';
     cut_separators(line);
     if (part == NO_PART || !line[0]) /* an empty name would match every molecule without one */
-        return pl_fail(err, PL_ECONFIG, "%s:%d: not `InChIKey-or-title part`, part one of train, valid, test, calibration",
+        return pl_fail(err, PL_ECONFIG, "%s:%d: expected `InChIKey-or-title part`; part is train, valid, test or calibration",
                        s->conf->path, number);
     (void)sqlite3_bind_text(add, 1, line, -1, SQLITE_STATIC);
     (void)sqlite3_bind_int(add, 2, part);

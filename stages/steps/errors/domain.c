@@ -140,7 +140,7 @@ pl_code st_domain_nearest(const nn_near **out, const nn_domain *domain, const nn
     return code;
 }
 
-/* To each of at[n], positions in d. */
+/* (*out)[n]: the similarity of each molecule at[n], a position in d, to the nearest training molecule. */
 static pl_code alike_of(const double **out, const nn_domain *domain, const st_dataset *d, const int64_t *at, int64_t n,
                         pl_arena *mem, pl_error *err)
 {

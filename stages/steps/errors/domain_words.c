@@ -68,9 +68,10 @@ static void line_add(pl_text *out, sqlite3_stmt *st, bool hits)
         pl_text_add(out, "\n");
     }
     if (unknown > 0)
-        pl_text_addf(out,
-                     "%s of %s %s of %s have no known domain: the model, or the score, is of an earlier version; train it again\n",
-                     pl_count_str(unknown, some), pl_count_str(n, all), hits ? "hits' scores" : "scores", name);
+        pl_text_addf(
+            out,
+            "%s of %s %s of %s have no known domain: the model or the score was made by an earlier version; train the model again\n",
+            pl_count_str(unknown, some), pl_count_str(n, all), hits ? "hits' scores" : "scores", name);
 }
 
 pl_code st_domain_words(pl_text *out, sqlite3 *db, bool hits, int64_t max, pl_error *err)

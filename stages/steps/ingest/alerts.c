@@ -16,7 +16,7 @@ typedef struct reader {
     st_alerts *out;
     pl_text text;
     pl_problems *problems;
-    bool full; /* said once */
+    bool full; /* reported already */
 } reader;
 
 /* One rule, borrowed from its line. */
@@ -179,7 +179,7 @@ void st_alerts_read(st_alerts *out, const pl_step *step, pl_problems *problems, 
     *out = (st_alerts){ .text = NULL };
     if (!st_alerts_wanted(c)) {
         if (action != NULL && action->text != NULL && strcmp(action->text, "filter") == 0)
-            pl_problem_add(problems, action, "alerts: there are no rules to filter by; set `file` or `rules`");
+            pl_problem_add(problems, action, "alerts: action filter needs rules; set `file` or `rules`");
         return;
     }
     out->at = PL_NEW(mem, pl_node, ST_RULES_MAX);
@@ -204,7 +204,7 @@ static void tell_bad(const st_alerts *a, const ch_bad_rule *bad, pl_problems *pr
     at = a->at[bad->rule];
     if (at.text == NULL) /* of a file, where every character has its column */
         at.column += bad->column - 1;
-    pl_problem_add(problems, &at, "alerts: not a SMARTS from character %d on, as Open Babel reads it", (int)bad->column);
+    pl_problem_add(problems, &at, "alerts: Open Babel cannot read this SMARTS from character %d on", (int)bad->column);
 }
 
 /* Some texts crash Open Babel, which then does not report which one. */
@@ -220,7 +220,7 @@ static pl_code check_each(ch_worker *w, const st_alerts *a, pl_problems *problem
         int32_t n_bad = 0;
         code = one != NULL ? ch_worker_rules(w, one, &bad, &n_bad, mem, err) : pl_fail(err, PL_ENOMEM, "a rule");
         if (code == PL_EINPUT)
-            pl_problem_add(problems, &a->at[i], "alerts: not a SMARTS that Open Babel can read: %s", err->text);
+            pl_problem_add(problems, &a->at[i], "alerts: Open Babel cannot read this SMARTS: %s", err->text);
         if (n_bad > 0)
             tell_bad(a, &(ch_bad_rule){ i, bad->column }, problems);
         line += n + 1;

@@ -9,7 +9,7 @@
 #include "pipeline/base/hash.h"
 #include "pipeline/base/text.h"
 
-/* Energies and distance errors, times atoms, that a second is taken for: what a slow core makes of molecules of 500 atoms. */
+/* Evaluations of energy or distance error, times atoms, that count as one second: what a slow core does with 500 atoms. */
 enum { WORK_A_SECOND = 500000 };
 
 pl_code st_native_tables(ch_mmff *out, const ch_kernels **kernels, const char *tables, pl_arena *mem, pl_error *err)

@@ -241,7 +241,7 @@ static pl_code copy_record(const read_state *s, item *it, const ch_record *r, pl
     return copy_fields(s, it, r, mem, err);
 }
 
-/* What was read is the file that the key names, to its last byte. */
+/* Checks that what was read is, to its last byte, the file that the key names. */
 static pl_code end_file(read_state *s, pl_error *err)
 {
     st_found *f = &s->found[s->file];
@@ -307,7 +307,7 @@ static pl_code fill(read_state *s, read_unit *u, pl_arena *mem, pl_error *err)
     return code == PL_OK && s->reader != NULL ? ch_reader_hash(s->reader, false, &u->seen.bytes, u->seen.sha256, err) : code;
 }
 
-/* Over the units of other shards. */
+/* Skips the units of other shards. */
 static pl_code skip_to(read_state *s, int64_t unit, pl_error *err)
 {
     pl_code code = PL_OK;

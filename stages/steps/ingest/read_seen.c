@@ -76,7 +76,7 @@ pl_code st_seen_unchanged(const pl_env *env, pl_error *err)
 
 static pl_code fail_count(const pl_env *env, int32_t file, int64_t stored, int64_t there, pl_error *err)
 {
-    return pl_fail(err, PL_EDATA, "%s: %lld records are stored where there are %lld; run again with --from read",
+    return pl_fail(err, PL_EDATA, "%s: %lld records are stored, but the file has %lld; run again with --from read",
                    st_input_at(env->wf, file)->path, (long long)stored, (long long)there);
 }
 
@@ -133,7 +133,7 @@ pl_code st_seen_count(const pl_env *env, const st_found *found, pl_error *err)
     for (int32_t i = 0; i < env->wf->inputs.n && code == PL_OK; i++)
         all += n[i];
     if (code == PL_OK && all != in_units)
-        code = pl_fail(err, PL_EDATA, "%lld records are stored, and the units of read have %lld; run again with --from read",
+        code = pl_fail(err, PL_EDATA, "%lld records are stored, but the units of read count %lld; run again with --from read",
                        (long long)all, (long long)in_units);
     return code == PL_OK ? put_counts(env, n, found, err) : code;
 }

@@ -14,7 +14,7 @@
 
 enum { SAMPLE_FILES = 8, SAMPLE_RECORDS = 200 };
 
-/* Hydrogens of drug-like molecules outnumber the carbons' places by this; text files shrink so in gzip. */
+/* Atoms with hydrogens per heavy atom of drug-like molecules; how much gzip shrinks text files. */
 static const double ATOMS_A_HEAVY = 1.9, GZIP_RATIO = 4;
 
 typedef struct sample {
@@ -89,7 +89,7 @@ static void sample_file(sample *s, const pl_input *in)
     s->atoms += atoms * scale;
 }
 
-/* Of 8 that are asked for 4 are left of drug-like molecules (docs/SCIENCE.md). */
+/* Of 8 conformers asked for, drug-like molecules have 4 on average (docs/SCIENCE.md). */
 double st_structures_a_molecule(const pl_workflow *wf)
 {
     const pl_step *prepare = pl_workflow_step(wf, "prepare");

@@ -41,8 +41,8 @@ static void key_of(const st_structures *s, const char *smiles, unsigned char key
     pl_sha256_end(&sha, key);
 }
 
-/* Would this run have had the same outcome? Not if it has less time than the
- * structure took, or more than it was given in vain. */
+/* Whether this run would have the same outcome: not if it allows less time than the structure
+ * took, nor if it allows more time than the attempt that ran out of it. */
 static bool holds(const st_structures *s, ch_status code, double cpu_s, double budget)
 {
     return code == CH_TIMEOUT ? budget >= s->retry_s : cpu_s <= s->first_s + s->retry_s;

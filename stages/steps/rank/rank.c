@@ -138,7 +138,8 @@ pl_code st_rank_use(st_use *out, const char *use, pl_error *err)
         good = read_factor(word + 5, &out->factor);
     }
     if (!good)
-        return pl_fail(err, PL_ECONFIG, "use: \"%s\" is not mean, or mean - k* or + k* stdev or interval90", use);
+        return pl_fail(err, PL_ECONFIG, "use: \"%s\" is not valid; write for example mean, mean - 1.5*stdev or mean + 1*interval90",
+                       use);
     *out = (st_use){ word[4] == '-' ? -out->factor : out->factor, columns[c] };
     return PL_OK;
 }
@@ -327,7 +328,8 @@ static void check(const pl_workflow *wf, const pl_step *step, pl_problems *probl
     if (c->method == ST_PARETO && c->objectives.n < 2)
         pl_problem_add(problems, step->node, "rank: method: pareto needs two objectives or more; with one, use method: weighted");
     if (c->method == ST_PARETO && c->actives != NULL)
-        pl_problem_add(problems, step->node, "rank: actives: not with method: pareto, which does not order all candidates");
+        pl_problem_add(problems, step->node,
+                       "rank: actives cannot be used with method: pareto, which does not order all candidates");
     if (c->diverse_by == ST_DIVERSE_SIMILARITY && c->top > SIMILAR_MAX)
         pl_problem_add(problems, step->node, "rank: diversity by similarity compares all hits with each other: top is at most %d",
                        (int)SIMILAR_MAX);

@@ -8,10 +8,10 @@
 
 enum { POINTS_MAX = 200 }; /* of the curve that is stored */
 
-/* An objective that actives have; when the counting has begun, best first and each once. */
+/* A value of the objective that some active has. Sorted, best first and without repetition, before candidates are counted. */
 typedef struct step {
     double objective;     /* larger is better                                */
-    int64_t better, same; /* candidates between the step before and this; at it */
+    int64_t better, same; /* candidates between the step before and this; with this value */
     int64_t actives;
 } step;
 
@@ -165,7 +165,7 @@ static pl_code put_all(const st_retrieval *r, const nn_tie *tie, pl_env *env, co
     pl_code code;
 
     if (isnan(e.roc_auc))
-        return pl_event_add(env, PL_WARN, "actives: of %lld candidates %lld have %s = 1; there is nothing to tell apart",
+        return pl_event_add(env, PL_WARN, "actives: of %lld candidates %lld have %s = 1; enrichment needs actives and others",
                             (long long)r->n_candidates, (long long)e.actives, label);
     code = row(env, 0, "candidates", (double)r->n_candidates, err);
     if (code == PL_OK)

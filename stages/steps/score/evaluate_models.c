@@ -185,18 +185,17 @@ static pl_code parts_find(const models_state *s, judged *j, pl_error *err)
     return code;
 }
 
-/* Validation molecules that the file does not list pass for new ones. */
+/* Validation molecules that the file does not list count as new ones. */
 static pl_code seen_warn(const models_state *s, const judged *j)
 {
     if (j->m->seen.known && j->m->seen.all)
         return PL_OK;
     return pl_event_add(
         s->env, PL_WARN,
-        "the file of model %s %s molecules that chose its best epoch%s: if some of them are among the labelled ones, "
-        "they count as new, and errors%s are too small; %s",
-        j->name, j->m->seen.known ? "does not list all" : "is of an earlier version and does not list the",
-        j->m->seen.known ? ", or that it met in the model it started from" : "", s->conf->calibrate ? " and the new intervals" : "",
-        "give only molecules that it has never met, or train it again");
+        "the file of model %s lists %s of its validation molecules%s: labelled ones among the others count as new, and errors%s "
+        "are too small; give only molecules that the model has never met, or train it again",
+        j->name, j->m->seen.known ? "only some" : "none", j->m->seen.known ? " and of those of its start model" : "",
+        s->conf->calibrate ? " and the new intervals" : "");
 }
 
 /* Warns of what makes the numbers look better than they are. */

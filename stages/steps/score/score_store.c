@@ -164,7 +164,7 @@ pl_code st_score_commit(void *state, pl_unit *unit, pl_error *err)
 
     for (int32_t i = 0; i < u->n && code == PL_OK; i++) {
         const outcome *o = u->outcome + (int64_t)i * s->n_targets;
-        bool failed = false; /* a molecule that one of the models predicts is none of limits.failures */
+        bool failed = false; /* a molecule that at least one model predicts does not count for limits.failures */
         nn_case c = { 0 };
         code = predictions_put(s, u, i, &failed, err);
         if (code == PL_OK && s->has_range)

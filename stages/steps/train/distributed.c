@@ -98,7 +98,7 @@ static pl_code team_check(st_team *team, const nn_launcher *l, const st_train_co
                        l->size, r->kind->about(), r->size);
     if (r->size > c->loop.shards)
         return pl_fail(err, PL_ECONFIG,
-                       "%d ranks, but a batch is cut in %lld: with stages.train.batch.shards=%d any number of "
+                       "%d ranks, but a batch has only %lld shards: with stages.train.batch.shards=%d any number of "
                        "ranks up to %d gives the same model",
                        r->size, (long long)c->loop.shards, r->size, r->size);
     memset(text, 0, sizeof text);
@@ -251,7 +251,7 @@ pl_code st_team_wait(st_team *team, const pl_workflow *wf, const pl_step *step, 
         return code;
     code = digest_make(own, wf, step, err);
     if (code == PL_OK && strcmp(own, o.digest) != 0)
-        code = pl_fail(err, PL_ECONFIG, "read another workflow than rank 0, or is another version of the program");
+        code = pl_fail(err, PL_ECONFIG, "this rank read another workflow than rank 0, or is another version of the program");
     team->ranks.patience = patience_begin(step);
     *train = code == PL_OK;
     return code;

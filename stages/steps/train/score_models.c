@@ -103,7 +103,8 @@ static void names_check(const pl_workflow *wf, const pl_step *step, const pl_lis
             pl_problem_add(problems, step->node, "models: %s is not in the workflow's `models`%s%s", word[k],
                            near != NULL ? "; did you mean " : "", near != NULL ? near : "");
         if (is_trained_here(wf, word[k], mem))
-            pl_problem_add(problems, step->node, "models: %s is the name of the model that this workflow trains, too", word[k]);
+            pl_problem_add(problems, step->node, "models: %s is also the name of the model that this workflow trains; rename one",
+                           word[k]);
         for (int32_t j = 0; j < k; j++)
             if (strcmp(word[j], word[k]) == 0)
                 pl_problem_add(problems, step->node, "models: %s is listed twice", word[k]);
@@ -128,7 +129,7 @@ static int model_check(const pl_workflow *wf, const pl_step *step, const st_mode
         return 0;
     }
     if (l->sha256[k] != NULL && strcasecmp(l->sha256[k], m->sha256) != 0)
-        pl_problem_add(problems, step->node, "model %s: the file has sha256 %s, the workflow wants %s", l->name[k], m->sha256,
+        pl_problem_add(problems, step->node, "model %s: the file has sha256 %s, but the workflow expects %s", l->name[k], m->sha256,
                        l->sha256[k]);
     if (graph != NULL) {
         opts = st_graph_opts(graph);

@@ -87,7 +87,7 @@ static nn_engine *host_beside(void *ctx, pl_error *err)
     return t->kind->open(&second, t->model, &t->beside, err) != PL_OK ? NULL : second;
 }
 
-/* Errors are those of one number; the sums over several are of standard deviations. */
+/* The error of a single target has its unit; that of several is a mean over normalised targets. */
 static bool has_unit(const train_state *t) { return !t->m.classifies && t->conf->targets.n == 1; }
 
 /* What the number after "valid" in the progress line is. */

@@ -40,8 +40,8 @@ static void sharded_check(const st_train_conf *c, const pl_step *step, pl_proble
 
     if (c->loop.sharded && c->loop.optimiser == NN_LAMB)
         pl_problem_add(problems, pl_node_get(optimiser, "sharded"),
-                       "optimiser.sharded: lamb needs the norms of whole tensors, which no rank "
-                       "has then; use adamw, or sharded: false");
+                       "optimiser.sharded: lamb needs norms of whole tensors, but each rank then "
+                       "has only parts of them; use adamw, or sharded: false");
 }
 
 static void loss_check(const pl_workflow *wf, const pl_step *step, const st_target *t, pl_problems *problems)
@@ -97,7 +97,7 @@ void st_train_check(const pl_workflow *wf, const pl_step *step, pl_problems *pro
     if (c->targets.n > 0 && nn_se3_check(&network, &err) != PL_OK)
         pl_problem_add(problems, step->node, "model: %s", err.text);
     if (!is_file_name(st_train_base_name(wf, c), c->members))
-        pl_problem_add(problems, step->node, "name: %s cannot be a file name; use up to 200 letters, digits, . _ -",
+        pl_problem_add(problems, step->node, "name: %s cannot be a file name; use at most 200 letters, digits, . _ -",
                        st_train_base_name(wf, c));
     if (c->members * c->targets.n > ST_SCORES_MAX)
         pl_problem_add(problems, step->node, "members: %lld of %d targets each predict more than %d numbers", (long long)c->members,

@@ -19,7 +19,7 @@ static pl_code fits(const nn_model_file *from, const pl_workflow *wf, const nn_s
     const ch_graph_opts graph = st_graph_opts(pl_workflow_step(wf, "graph"));
 
     if (ref->sha256 != NULL && strcasecmp(ref->sha256, from->sha256) != 0)
-        return pl_fail(err, PL_ECONFIG, "the file has sha256 %s, the workflow wants %s", from->sha256, ref->sha256);
+        return pl_fail(err, PL_ECONFIG, "the file has sha256 %s, but the workflow expects %s", from->sha256, ref->sha256);
     if (nn_model_graph_check(from, &graph, err) != PL_OK)
         return PL_ECONFIG;
     return nn_warm_start_check(network, &from->conf, err);

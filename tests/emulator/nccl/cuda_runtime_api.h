@@ -1,6 +1,6 @@
 /* tests/emulator/nccl/cuda_runtime_api.h - what models/comm/nccl asks of CUDA, without a GPU.
  *
- * A stream is a queue of tasks; work is done when somebody looks (cudaStreamQuery), never
+ * A stream is a queue of tasks; work is done when the stream is queried (cudaStreamQuery), not
  * before. MOLSIEVE_EMULATOR_DEVICES=2: so many devices. */
 #ifndef EMU_CUDA_RUNTIME_API_H
 #define EMU_CUDA_RUNTIME_API_H

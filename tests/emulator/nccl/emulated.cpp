@@ -20,7 +20,7 @@ struct emu_comm {
     std::string folder;
     int rank, size;
     bool ready, over;
-    std::vector<uint64_t> sent, received; /* messages asked for, to and from each */
+    std::vector<uint64_t> sent, received; /* messages requested, to and from each rank */
     std::vector<char> heard;              /* at the beginning and at the end      */
 };
 
@@ -36,7 +36,7 @@ static cudaError_t emu_last; /* what cudaGetLastError says */
 static std::vector<work> emu_grouped;
 static std::vector<emu_range> emu_touched; /* by those */
 static cudaStream_t emu_group_stream;
-static std::vector<std::pair<cudaStream_t, work>> emu_issued; /* groups that nobody has looked after yet */
+static std::vector<std::pair<cudaStream_t, work>> emu_issued; /* groups that have not been run yet */
 
 /* ---- cuda ---- */
 
@@ -45,7 +45,7 @@ static work once(std::function<void()> task)
     return [=] { return task(), true; };
 }
 
-/* A stream of the emulated CUDA, or one of here, which knows no push. */
+/* A stream of the emulated CUDA, or one of this file, which has no push. */
 static void put(cudaStream_t s, work task)
 {
     if (s->push)
@@ -139,7 +139,7 @@ static std::string message(const emu_comm *c, int from, int to, uint64_t number)
     return c->folder + "/" + std::to_string(from) + "-" + std::to_string(to) + "-" + std::to_string(number);
 }
 
-/* A rank whose messages no longer come, though it is there. */
+/* A rank that lives but sends no more messages. */
 static bool is_mute(const emu_comm *c, uint64_t number)
 {
     const char *mute = getenv("MOLSIEVE_EMULATOR_NCCL_MUTE");
@@ -200,7 +200,7 @@ ncclResult_t ncclCommInitRankConfig(ncclComm_t *comm, int size, ncclUniqueId id,
     return ncclInProgress;
 }
 
-/* Ready when all are there; over when all have said so. */
+/* Ready when all ranks have joined; ended when all have said so. */
 ncclResult_t ncclCommGetAsyncError(ncclComm_t c, ncclResult_t *now)
 {
     bool all = true;
@@ -234,7 +234,7 @@ ncclResult_t ncclCommDestroy(ncclComm_t c)
     return ncclSuccess;
 }
 
-/* Work on the device may still look at it. */
+/* Work on the device may still read it. */
 ncclResult_t ncclCommAbort(ncclComm_t c)
 {
     (void)rmdir(c->folder.c_str());
@@ -248,8 +248,8 @@ const char *ncclGetLastError(ncclComm_t) { return ""; }
 
 ncclResult_t ncclGroupStart(void) { return emu_group++, ncclSuccess; }
 
-/* Everything of a group goes on together: no send waits for a receive before it. What is given to
- * the stream before somebody has looked at the communicator comes before the group. */
+/* All operations of a group run together: no send waits for an earlier receive. Work given to
+ * the stream before the communicator is queried runs before the group. */
 ncclResult_t ncclGroupEnd(void)
 {
     if (--emu_group || emu_grouped.empty())
@@ -268,7 +268,7 @@ ncclResult_t ncclGroupEnd(void)
     return ncclInProgress;
 }
 
-/* On a device all operations of a group go on at once, in any order. */
+/* On a device all operations of a group run at once, in any order. */
 static void touch(const void *p, size_t bytes, bool written)
 {
     emu_range now = { (const char *)p, (const char *)p + bytes, written };
@@ -279,7 +279,7 @@ static void touch(const void *p, size_t bytes, bool written)
     emu_touched.push_back(now);
 }
 
-/* As NCCL, which refuses what comes before it has taken the last group (ncclCommGetAsyncError says when). */
+/* Like NCCL, refuses a group before it has accepted the last one (ncclCommGetAsyncError tells when). */
 static ncclResult_t grouped(cudaStream_t s, work t)
 {
     if (!emu_group || !emu_issued.empty())
