@@ -11,7 +11,7 @@ foreach(precision bf16x3 bf16 tf32 fp16)
   list(APPEND emulated_products ${PROJECT_SOURCE_DIR}/models/cuda/device/products_${precision}.cu)
 endforeach()
 set_source_files_properties(${emulated_products} PROPERTIES LANGUAGE CXX
-  COMPILE_OPTIONS "-xc++;-include;${CMAKE_CURRENT_SOURCE_DIR}/emulator/runtime.h;-Wno-unused-function;$<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized>" COMPILE_DEFINITIONS NN_GPU_EMULATED)
+  COMPILE_OPTIONS "-include;${CMAKE_CURRENT_SOURCE_DIR}/emulator/runtime.h;-Wno-unused-function;$<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized>" COMPILE_DEFINITIONS NN_GPU_EMULATED)
 # Wrong about places that a function fills before their use.
 set_source_files_properties(emulator/emulated.cpp PROPERTIES COMPILE_OPTIONS $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized>)
 add_library(molsieve_cuda_emulated MODULE emulator/emulated.cpp ${emulated_products})
