@@ -143,7 +143,8 @@ bool st_cost_read(st_cost *out, const char *text, const char *machine)
                             &c.read[0], &c.read[1], "build", &c.build[0], &c.build[1], "more", &c.more) == 0;
 
     good = good && strcmp(name, machine) == 0 && is_positive(c.atoms[0]) && c.atoms[1] > c.atoms[0] && is_positive(c.atoms[1]) &&
-           is_positive(c.read[0]) && is_positive(c.read[1]) && is_positive(c.build[0]) && is_positive(c.build[1]) && is_positive(c.more);
+           is_positive(c.read[0]) && is_positive(c.read[1]) && is_positive(c.build[0]) && is_positive(c.build[1]) &&
+           is_positive(c.more);
     json_decref(all);
     if (good)
         *out = c;
@@ -159,8 +160,8 @@ static const char *machine_of(const st_prepare_conf *c, const ch_worker_info *in
 
     (void)gethostname(host, sizeof host - 1);
     return level == NULL ? NULL
-                         : pl_sprintf(mem, "%s, %s, %s, library %s, structures %s, cost %s, builder %d, force field %d", host, level,
-                                      kernels != NULL ? kernels->name : "no kernels", info->openbabel, ST_NATIVE_VERSION,
+                         : pl_sprintf(mem, "%s, %s, %s, library %s, structures %s, cost %s, builder %d, force field %d", host,
+                                      level, kernels != NULL ? kernels->name : "no kernels", info->openbabel, ST_NATIVE_VERSION,
                                       COST_VERSION, (int)c->builder, (int)c->force_field);
 }
 
