@@ -17,7 +17,7 @@ static pl_code check_opts(const ch_graph_opts *o, pl_error *err)
     if (o->edges == CH_EDGES_KNN && o->k < 1)
         return pl_fail(err, PL_ECONFIG, "k %d is less than 1", o->k);
     if (o->max_neighbours < 0 || o->max_atoms < 0 || o->max_edges < 0)
-        return pl_fail(err, PL_ECONFIG, "a limit is negative");
+        return pl_fail(err, PL_ECONFIG, "a graph option (max_neighbours, max_atoms or max_edges) is negative");
     return PL_OK;
 }
 

@@ -28,7 +28,7 @@ static pl_code atoms_check(const ch_mol *mol, pl_error *err)
         if (mol->z[i] < 1 || mol->z[i] > 118)
             return pl_fail(err, PL_EINPUT, "atom %d has atomic number %d", i + 1, mol->z[i]);
         if (mol->isotope != NULL && mol->isotope[i] > CH_MASS_MAX)
-            return pl_fail(err, PL_EINPUT, "atom %d has the mass number %d", i + 1, mol->isotope[i]);
+            return pl_fail(err, PL_EINPUT, "atom %d has the mass number %d, which is impossible", i + 1, mol->isotope[i]);
         if (mol->xyz == NULL)
             continue;
         for (int k = 0; k < 3; k++)

@@ -4,11 +4,12 @@
 #include "chem/structures/bounds.h"
 #include "chem/structures/embed.h"
 #include "chem/structures/relax.h"
+#include "chem/structures/shape.h"
 
 #include <math.h>
 #include <string.h>
 
-static const double alike = 0.25;     /* Angstrom */
+static const double alike = 0.5;      /* Angstrom */
 static const double torsion_heat = 1; /* kcal/mol; lower prefers good torsions more, and makes ensembles less diverse */
 enum { USUAL_ATTEMPTS = 20, FIRST_STARTS = 2, FIRST_STEPS = 20 };
 
@@ -134,54 +135,35 @@ static bool build_one(site *s, int32_t which, ch_structure *out, ch_structure_tr
     return false;
 }
 
-static double apart(const float (*xyz)[3], int32_t i, int32_t j)
+static bool is_alike(const site *s, const ch_structure *a, const float (*b)[3])
 {
-    const double x = (double)xyz[i][0] - (double)xyz[j][0], y = (double)xyz[i][1] - (double)xyz[j][1];
-    const double z = (double)xyz[i][2] - (double)xyz[j][2];
-
-    return sqrt(x * x + y * y + z * z);
+    return ch_shape_rmsd(s->mol, (const float(*)[3])a->xyz, b) < alike;
 }
 
-double ch_shape_difference(const ch_mol *mol, const float (*a)[3], const float (*b)[3])
+/* Whether a structure of this shape has no more energy. */
+static bool is_extra(const site *s, const ch_structures *all, const ch_structure *x)
 {
-    double sum = 0;
-    int64_t n = 0;
-
-    for (int32_t i = 0; i < mol->n_atoms; i++)
-        for (int32_t j = 0; mol->z[i] != 1 && j < i; j++)
-            if (mol->z[j] != 1) {
-                const double d = apart(a, i, j) - apart(b, i, j);
-                sum += d * d;
-                n++;
-            }
-    return n > 0 ? sqrt(sum / (double)n) : 0;
+    for (int32_t k = 0; k < all->n; k++)
+        if (all->all[k].energy <= x->energy && is_alike(s, &all->all[k], (const float(*)[3])s->xyz))
+            return true;
+    return false;
 }
 
-/* Stable: of equal energies the earlier one comes first. */
-static void sort_by_energy(ch_structure *all, int32_t n)
+/* Puts x in its place by energy; those of its shape that follow, and those above the window, go. */
+static void insert(const site *s, ch_structures *all, ch_structure x)
 {
-    for (int32_t k = 1; k < n; k++) {
-        const ch_structure s = all[k];
-        int32_t at = k;
-        for (; at > 0 && all[at - 1].energy > s.energy; at--)
-            all[at] = all[at - 1];
-        all[at] = s;
-    }
-}
+    int32_t n = 0, at = 0;
 
-static int32_t keep_distinct(const site *s, ch_structure *all, int32_t n)
-{
-    int32_t kept = 0;
-
-    sort_by_energy(all, n);
-    for (int32_t k = 0; k < n; k++) {
-        bool known = s->o->window > 0 && all[k].energy > all[0].energy + s->o->window;
-        for (int32_t j = 0; !known && j < kept; j++)
-            known = ch_shape_difference(s->mol, (const float(*)[3])all[j].xyz, (const float(*)[3])all[k].xyz) < alike;
-        if (!known)
-            all[kept++] = all[k];
-    }
-    return kept;
+    while (at < all->n && all->all[at].energy <= x.energy)
+        at++;
+    n = at;
+    for (int32_t k = at; k < all->n; k++)
+        if (!is_alike(s, &all->all[k], (const float(*)[3])x.xyz))
+            all->all[n++] = all->all[k];
+    memmove(&all->all[at + 1], &all->all[at], (size_t)(n - at) * sizeof x);
+    all->all[at] = x;
+    for (all->n = n + 1; s->o->window > 0 && all->all[all->n - 1].energy > all->all[0].energy + s->o->window;)
+        all->n--;
 }
 
 static pl_code refuse(const site *s, const ch_structure_tries *t, pl_error *err)
@@ -196,32 +178,44 @@ static pl_code refuse(const site *s, const ch_structure_tries *t, pl_error *err)
                                                            : "distances contradict each other");
 }
 
+/* Adds the structure at s->xyz if it is of use. */
+static pl_code add(const site *s, ch_structures *out, ch_structure *built, pl_arena *mem, pl_error *err)
+{
+    if (is_extra(s, out, built))
+        return PL_OK;
+    built->xyz = pl_arena_get(mem, (size_t)s->mol->n_atoms, sizeof *built->xyz);
+    if (built->xyz == NULL)
+        return pl_fail(err, PL_ENOMEM, "no memory for the positions of %d atoms", (int)s->mol->n_atoms);
+    memcpy(built->xyz, s->xyz, (size_t)s->mol->n_atoms * sizeof *s->xyz);
+    insert(s, out, *built);
+    return PL_OK;
+}
+
+/* Until there are `count`, or as many were built in vain. */
+static pl_code build_all(site *s, ch_structures *out, int32_t count, pl_arena *mem, pl_error *err)
+{
+    pl_code code = PL_OK;
+
+    for (int32_t k = 0; code == PL_OK && out->n < count && k - out->n < count; k++) {
+        ch_structure built = { 0 };
+        if (build_one(s, k, &built, &out->tries))
+            code = add(s, out, &built, mem, err);
+        else if (k == 0)
+            return refuse(s, &out->tries, err);
+    }
+    return code;
+}
+
 pl_code ch_structure_build(ch_structures *out, const ch_mol *mol, const ch_stereo *stereo, const ch_terms *terms,
                            const ch_structure_options *options, pl_arena *mem, pl_arena *scratch, pl_error *err)
 {
     const int32_t count = options->count > 0 ? options->count : 1;
-    const size_t bytes = (size_t)mol->n_atoms * sizeof(float[3]);
     site s = { .mol = mol, .stereo = stereo, .terms = terms, .o = options };
     const pl_code code = prepare(&s, scratch, err);
 
-    *out = (ch_structures){ .all = PL_NEW(mem, ch_structure, count) };
+    *out = (ch_structures){ .all = PL_NEW(mem, ch_structure, (size_t)count + 1) };
     if (code != PL_OK)
         return code;
-    if (out->all == NULL)
-        return pl_fail(err, PL_ENOMEM, "no memory for %d structures", (int)count);
-    for (int32_t k = 0; k < count; k++) {
-        ch_structure *to = &out->all[out->n];
-        if (!build_one(&s, k, to, &out->tries)) {
-            if (k == 0)
-                return refuse(&s, &out->tries, err);
-            continue;
-        }
-        to->xyz = pl_arena_get(mem, (size_t)mol->n_atoms, sizeof *to->xyz);
-        if (to->xyz == NULL)
-            return pl_fail(err, PL_ENOMEM, "no memory for the positions of %d atoms", (int)mol->n_atoms);
-        memcpy(to->xyz, s.xyz, bytes);
-        out->n++;
-    }
-    out->n = keep_distinct(&s, out->all, out->n);
-    return PL_OK;
+    return out->all != NULL ? build_all(&s, out, count, mem, err)
+                            : pl_fail(err, PL_ENOMEM, "no memory for %d structures", (int)count);
 }

@@ -1,8 +1,8 @@
 /* chem/structures/structure.h - structures of one molecule, from its bonds, its stereo and the terms of its force field.
  *
  * Each structure is embedded, relaxed and checked; an attempt that fails is followed by another with other random numbers. One
- * structure, or an ensemble: `count` structures are built, and those are kept whose energy is at most `window` above the lowest
- * and whose shape differs from that of every kept one of lower energy.
+ * structure, or an ensemble: structures are built until `count` of them have an energy at most `window` above the lowest and a
+ * shape (shape.h) at least 0.5 Angstrom from that of every other, or until `count` were built that have not.
  *
  * Deterministic: the result depends on the arguments alone (the stream of random numbers is named by seed, name, structure and
  * attempt), never on threads, order or time; limits count work, not seconds. Two sets of kernels give structures that differ
@@ -19,7 +19,7 @@
 
 typedef struct ch_structure_options {
     uint64_t seed, name;       /* name: of the molecule, a hash of its canonical SMILES */
-    int32_t count;             /* structures to build; 0: 1 */
+    int32_t count;             /* structures to return, at most; 0: 1 */
     int32_t attempts;          /* for each structure; 0: 20 */
     int32_t starts;            /* of each attempt: only the lowest after a few steps is relaxed further; 0: 2 for the
                                  * first structure, 1 for the others of an ensemble, which is more diverse then */
@@ -54,9 +54,5 @@ typedef struct ch_structures {
  * the kernels that MOLSIEVE_CPU names. ENOMEM. */
 pl_code ch_structure_build(ch_structures *out, const ch_mol *mol, const ch_stereo *stereo, const ch_terms *terms,
                            const ch_structure_options *options, pl_arena *mem, pl_arena *scratch, pl_error *err);
-
-/* How different two shapes are: the root mean square difference of the distances between heavy atoms, Angstrom. Position,
- * orientation and reflection do not matter. */
-double ch_shape_difference(const ch_mol *mol, const float (*a)[3], const float (*b)[3]);
 
 #endif

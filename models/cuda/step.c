@@ -289,7 +289,7 @@ static nn_gpu_optimise slice_of(const nn_gpu_optimise *all, const nn_cuda_slice 
     return a;
 }
 
-/* With a sharded optimiser: gathers what the slices of all ranks have, between two graphs. */
+/* With a sharded optimiser: gathers the slices of all ranks, between two graphs. */
 static void slices_spread(nn_engine *e, void (*spread)(nn_engine *e))
 {
     if (!e->training.sharded)

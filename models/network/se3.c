@@ -440,7 +440,7 @@ static pl_code layer_check(nn_fiber in, nn_fiber to, const nn_layer_opts *o, pl_
         if (d > o->max_degree && (in.ch[d] || to.ch[d]))
             return pl_fail(err, PL_ECONFIG, "degree %d is above max_degree, which is %d", d, (int)o->max_degree);
         if (d && o->edge.ch[d] && !in.ch[d])
-            return pl_fail(err, PL_ECONFIG, "edges have features of degree %d, nodes have none", d);
+            return pl_fail(err, PL_ECONFIG, "edges have features of degree %d, but nodes have none of that degree", d);
     }
     return PL_OK;
 }

@@ -87,7 +87,7 @@ static nn_which shard_at(const nn_loop *l, int64_t from, int64_t k, int64_t i)
     return (nn_which){ l->dealt + from + part.first, (int32_t)part.n };
 }
 
-/* What is computed after own shard i of that batch, for prefetching. */
+/* The shard to prefetch while own shard i of that batch is computed. */
 static nn_which shard_after(const nn_loop *l, int64_t from, int64_t k, int64_t i)
 {
     int64_t after = from + k;

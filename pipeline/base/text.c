@@ -160,7 +160,7 @@ void pl_text_add_json(pl_text *t, const char *text)
     pl_text_add(t, "\"");
 }
 
-/* Whoever made the text escaped the controls of C0, and its line breaks are between the strings. */
+/* The writer of the JSON text has escaped the controls of C0, and line breaks are between the strings. */
 void pl_text_add_json_text(pl_text *t, const char *json)
 {
     const unsigned char *s = (const unsigned char *)json;

@@ -162,7 +162,7 @@ pl_code pl_run_row_judge(pl_code code, pl_error *err)
                    pl_stop_reason());
 }
 
-/* Of children those that ended, as the workers have by now. */
+/* Of child processes only those that have ended count; the workers have ended by now. */
 static double cpu_seconds(int who)
 {
     struct rusage use = { 0 };

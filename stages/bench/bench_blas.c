@@ -259,7 +259,7 @@ static double plainly(const bench *b, const conv *c, int o, int k)
     return sum;
 }
 
-/* Of the first edge of every convolution; NaN when something is not finite. */
+/* The largest error at the first edge of every convolution; NaN if a number is not finite. */
 static double difference(const bench *b)
 {
     double off = 0, scale = 0;

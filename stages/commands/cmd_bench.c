@@ -203,7 +203,7 @@ static void row_work(row *r, const setup *s, const st_bench_case *c, const st_be
 
 /* ---- showing ------------------------------------------------------------- */
 
-/* What the rows of one table share: the reference formulation's values, per edge. */
+/* Shared by the rows of one table: the reference formulation's values, per edge. */
 typedef struct table {
     const char *graph;
     const st_bench_case *c;
@@ -351,7 +351,7 @@ static pl_code engine_row(setup *s, const table *t, const ch_graph_opts *graph, 
     return code;
 }
 
-/* What engine cuda would allocate for this batch, with or without a GPU here. */
+/* The memory that engine cuda would allocate for this batch; needs no GPU. */
 static pl_code memory_print(const st_bench_case *c, int ranks, json_t *rows, pl_error *err)
 {
     static const char *const what[] = { "train_mib", "train_recompute_mib", "forward_mib" };

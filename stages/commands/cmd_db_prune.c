@@ -68,7 +68,7 @@ static pl_code prune(pruning *p, int64_t *n, pl_error *err)
     return code;
 }
 
-/* Without the word `prune`: the workflow and its overrides for `rest`, the other words for p. */
+/* Sorts the words after `prune`: the workflow and its overrides go to `rest`, the others to p. */
 static bool sort_words(pruning *p, const pl_args *args, pl_args *rest)
 {
     char **words = PL_NEW(p->mem, char *, args->n);

@@ -68,7 +68,7 @@ static int unknown(const pl_app *app, const pl_args *args, const char *word)
                         near != NULL ? near : "", near != NULL ? "'?" : "");
 }
 
-/* What goes into a file: never wrapped. */
+/* Texts meant for files, which are never wrapped. */
 static bool add_file(const pl_app *app, const pl_args *args, pl_text *out)
 {
     if (pl_arg(args, "--defaults") != NULL)

@@ -250,7 +250,7 @@ static void print_interval(const nn_target *t)
         pl_cmd_print(" (%s)\n", t->interval.part);
 }
 
-/* Those of several targets each under its name. */
+/* The errors of each target; if there are several, under their names. */
 static void print_all_errors(const nn_model_file *m, const json_t *provenance, pl_arena *mem)
 {
     const json_t *errors = json_object_get(provenance, "errors");
@@ -366,7 +366,7 @@ typedef struct tensor_diff {
     double max, relative;    /* largest difference; and as a part of the largest number of the first file */
 } tensor_diff;
 
-/* Those that cannot be compared first, then by part, then by name. */
+/* Order: tensors that cannot be compared first, then by relative difference, then by name. */
 static int compare_diffs(const void *a, const void *b)
 {
     const tensor_diff *x = a, *y = b;

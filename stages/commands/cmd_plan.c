@@ -45,7 +45,9 @@ const pl_cmd st_cmd_plan = {
     .args = "FILE [stage.setting=value ...]",
     .help = "what would run and why, what it would cost; do no work",
     .about = "For each stage: done (its result is reused), resume, run, or again (its key\n"
-             "changed), the reason, and an estimate of items, bytes and time. Writes nothing.\n"
+             "changed), the reason, and an estimate of items, bytes and time. Writes nothing\n"
+             "to the work directory. What a structure costs on this machine is measured once\n"
+             "and kept in $XDG_CACHE_HOME/molsieve, or ~/.cache/molsieve.\n"
              "\n"
              "  molsieve plan workflows/screen.yaml\n"
              "  molsieve plan workflows/screen.yaml stages.basis.kind=pairwise_f32\n"

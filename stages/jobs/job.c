@@ -9,7 +9,7 @@
 
 static const char safe[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./+-=:,@%";
 
-/* What differs between schedulers and fits in a word. */
+/* Differences between schedulers that fit in a word. */
 static const struct kind {
     const char *word, *name, *directive, *folder, *index, *send;
 } kinds[] = {

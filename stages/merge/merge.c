@@ -279,7 +279,7 @@ static pl_code open_file(st_merging *m, const char *path, pl_error *err)
     return code == PL_OK ? pl_db_exec(m->store->db, "PRAGMA foreign_keys=OFF", err) : code;
 }
 
-/* What the file was begun for: the number of shards and the keys of their stages. */
+/* Identifies the merge that began the file: the number of shards and the keys of their stages. */
 static const char *purpose(const st_merging *m)
 {
     const char *all = pl_sprintf(m->mem, "%d", (int)m->n);

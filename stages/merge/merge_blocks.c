@@ -47,7 +47,7 @@ static pl_code fewer_conformers(const copying *c, pl_block *block, pl_error *err
     return ch_block_pack(&block->data, item, left, c->mem, err);
 }
 
-/* Of graphs, `first` is the first molecule that came in, also when it was refused. */
+/* For graphs, `first` is the first input molecule, even if it was refused. */
 static pl_code fewer_graphs(const copying *c, pl_block *block, ch_graph_block *out, pl_error *err)
 {
     ch_graph_block all;

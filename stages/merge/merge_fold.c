@@ -30,7 +30,7 @@ static pl_code drop_indexes(st_merging *m, pl_error *err)
     return code;
 }
 
-/* Of a property each shard says which record first had a label of it, and whether a model predicts it. */
+/* For each property a shard has the record that first had its label, and whether a model predicts it. */
 static pl_code note_properties(st_merging *m, int32_t shard, pl_error *err)
 {
     return pl_db_execf(

@@ -69,7 +69,7 @@ static pl_code put_label(sqlite3_stmt *put, int64_t mol_id, int64_t property_id,
     return pl_db_run(put, err);
 }
 
-/* From the single values, in the order in which one run adds them. */
+/* Computed from the single values, in the order in which one run adds them. */
 static pl_code add_labels(st_merging *m, sqlite3_stmt *get, sqlite3_stmt *put, pl_error *err)
 {
     const st_prepare_conf *c = pl_workflow_step(m->wf, "prepare")->conf;

@@ -197,7 +197,7 @@ static void add_verdict(st_report *r, const st_verdict *v, const char *part, con
     pl_text_free(&text);
 }
 
-/* By the part that is most representative of further molecules: new, test, valid. For an ensemble, by the mean. */
+/* Judges by the part that is most representative of new molecules: new, else test, else valid; an ensemble by its mean. */
 static void add_found_verdict(st_report *r, int64_t model_id, int64_t property_id, bool classes)
 {
     const char *metric = classes ? "roc_auc" : "mae", *part = NULL, *unit = "";
@@ -226,7 +226,7 @@ static void add_found_verdict(st_report *r, int64_t model_id, int64_t property_i
         add_verdict(r, &v, part, unit);
 }
 
-/* As the stage `evaluate` stored them: a row here combines several rows of the database. */
+/* The errors stored by the stage `evaluate`: a row here combines several rows of the database. */
 static void add_errors(st_report *r, int64_t model_id, int64_t property_id, const measures *m)
 {
     errors_row row = { .n = -1 };
@@ -299,7 +299,7 @@ static void add_known_row(st_report *r, const measures *m, const char *part, con
     add_error_row(r, m, &row);
 }
 
-/* From the file of the model. */
+/* Adds the held-out errors in the file of the model. */
 static void add_known_errors(st_report *r, const json_t *errors, const measures *m)
 {
     const char *part, *who;
@@ -420,7 +420,7 @@ static void add_title(st_report *r, const char *name)
     pl_text_add(r->out, "</h4>\n");
 }
 
-/* As this run found them, property by property. */
+/* Adds the errors that this run measured, property by property. */
 static void add_found(st_report *r, int64_t model, bool classes)
 {
     int64_t n = st_report_int(r, "SELECT count(DISTINCT property_id) FROM evaluation WHERE model_id=%lld", (long long)model);
@@ -440,7 +440,7 @@ static void add_found(st_report *r, int64_t model, bool classes)
     }
 }
 
-/* From the file of the model; several targets under their names. */
+/* Adds the errors in the model file; if there are several targets, under their names. */
 static void add_told(st_report *r, const json_t *m)
 {
     const json_t *errors = json_object_get(json_object_get(m, "provenance"), "errors"), *one;

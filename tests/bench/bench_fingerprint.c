@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the nearest training molecule costs a score. SMILES on standard input, one a line:
+/* The time per score of the search for the nearest training molecule. SMILES on standard input, one a line:
  *   zcat chembl.smi.gz | bench_fingerprint */
 #include <stdio.h>
 #include <stdlib.h>

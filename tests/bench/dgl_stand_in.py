@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""As many of DGL's names as NVIDIA's SE3Transformer uses, as index operations of torch: for peer.py where there is no DGL."""
+"""The names of DGL that NVIDIA's SE3Transformer uses, as index operations of torch: for peer.py if DGL is not installed."""
 import sys
 import types
 

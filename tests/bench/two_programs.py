@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What a change costs: `run` of one workflow with two programs in turn, in a new work directory each time.
+"""The cost of a change: `run` of one workflow with two programs in turn, in a new work directory each time.
 
     tests/bench/two_programs.py OLD NEW WORKFLOW [N] [SETTING ...]
 

@@ -46,7 +46,7 @@ def by_neighbours(bits, known, value):
 
 
 def weighted(alike):
-    """The smallest and the largest mean of five, whichever of equal similarities are taken."""
+    """The smallest and the largest weighted mean of the five nearest, over all choices among equal similarities."""
     fifth = alike[4][0]
     if alike[0][0] == 0:
         return [sum(v for _, v in alike) / len(alike)] * 2
@@ -114,7 +114,7 @@ def stored(p, name):
 
 
 def seen(p, name, path):
-    """What the scores of the same workflow say: (is new, error, interval or None, domain, similarity) of each molecule."""
+    """(is new, error, interval or None, domain, similarity) of each molecule, from the scores of the same workflow."""
     known = {k[:14] for k in domain(path)} | blocks(path)[1]
     rows = p.rows("SELECT inchikey, mean-value*%s, interval90, domain, similarity FROM score JOIN molecule USING(mol_id) JOIN label USING(mol_id)" % EV, workdir=name)
     return [(k[:14] not in known, abs(e), i, d, s) for k, e, i, d, s in rows]
@@ -200,7 +200,7 @@ def molecules_that_chose_the_epoch_do_not_calibrate():
 
 
 def forget(path, to):
-    """As files of earlier versions are: without the validation molecules and without checksum."""
+    """Makes a file like those of earlier versions: without the validation molecules and without checksum."""
     raw = open(path, "rb").read()
     n = struct.unpack("<Q", raw[:8])[0]
     head, data = json.loads(raw[8:8 + n]), raw[8 + n:]

@@ -25,3 +25,24 @@ assert steps["basis"]["bytes_features"] > 300 * 166 * 10, steps["basis"]
 P
     [ ! -e "$t/runs" ] || { echo "plan wrote something"; exit 1; }
 done
+# What a structure costs is measured once and kept; it grows with the molecules and with the number of structures.
+export XDG_CACHE_HOME="$t/cache"
+i=0
+while [ $i -lt 300 ]; do echo "Cc1ccc(cc1Nc1nccc(n1)-c1cccnc1)NC(=O)c1ccc(CN2CCN(C)CC2)cc1 m$i"; i=$((i + 1)); done >"$t/large.smi"
+seconds() {
+    "$MOLSIEVE" plan "$t/w.yaml" --json "$@" | python3 -c 'import json, sys
+print([s["seconds_one_worker"] for s in json.load(sys.stdin)["stages"] if s["stage"] == "prepare"][0])'
+}
+a=$(seconds)
+b=$(seconds "inputs=[{path: large.smi}]")
+c=$(seconds stages.prepare.conformers.count=10)
+d=$(seconds stages.prepare.conformers.source=keep)
+o=$(seconds stages.prepare.conformers.builder=openbabel)
+[ "$(ls "$t"/cache/molsieve/cost-*.json | wc -l)" -eq 2 ] || { echo "not two files in the cache"; exit 1; }
+[ "$a" = "$(seconds)" ] || { echo "measured again"; exit 1; }
+python3 -c 'import sys
+a, b, c, d, o = map(float, sys.argv[1:])
+assert 0 < d < a < b and c > 3 * a - 2 * d and o > 2 * a and a < 30, sys.argv' "$a" "$b" "$c" "$d" "$o"
+for f in "$t"/cache/molsieve/cost-*.json; do echo damaged >"$f"; done
+seconds >/dev/null
+grep -q '"build"' "$t"/cache/molsieve/cost-*.json || { echo "a damaged file stays"; exit 1; }

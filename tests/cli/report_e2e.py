@@ -70,7 +70,7 @@ class Page(html.parser.HTMLParser):
 
 
 def read_page(p, *where):
-    """Made twice, to a file and to standard output: the same bytes; safe and whole."""
+    """Makes the report twice, to a file and to standard output; checks that both are equal and that the page is safe and complete."""
     p.run("report", *where, "-o", "page.html")
     with open(p.path("page.html"), encoding="utf-8", newline="") as f:
         text = f.read()

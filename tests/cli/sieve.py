@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the end-to-end tests share: a scratch project, the program, and an
+"""Shared by the end-to-end tests: a scratch project, the program, and an
 independent look at what it stored (nothing here uses the program's own digest)."""
 import gzip
 import hashlib
@@ -32,7 +32,7 @@ def data(path):
 
 
 def more(path):
-    """The same of $MOLSIEVE_SHARED/data, which has more than tests/data; None where that is not set."""
+    """A file or folder of $MOLSIEVE_SHARED/data, which has more than tests/data; None if that variable is not set."""
     shared = os.environ.get("MOLSIEVE_SHARED")
     if not shared:
         return None
@@ -113,7 +113,7 @@ def without_checksum(model):
 
 
 def forget(path):
-    """What no earlier format had; without it, the digests of both can be compared."""
+    """Removes what no earlier format had, so that the digests of both can be compared."""
     db = sqlite3.connect(path)
     db.executescript("UPDATE molecule SET structures=NULL, undefined_stereo=NULL; DELETE FROM row_sum")
     db.close()

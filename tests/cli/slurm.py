@@ -170,7 +170,7 @@ class Cluster:
         return out.strip()
 
     def job(self, job):
-        """What scontrol says of a job, as a dictionary."""
+        """The fields that scontrol prints for a job, as a dictionary."""
         out = self.run("scontrol", "show", "job", "-o", str(job))[1]
         return dict(word.split("=", 1) for word in out.split() if "=" in word)
 

@@ -408,7 +408,7 @@ def a_split_by_time_trains_on_what_came_first():
         by = "SELECT CAST(value AS INTEGER), part FROM split JOIN label USING(mol_id) ORDER BY 1"
         got = p.rows(by, workdir="a")
         assert got == p.rows(by, workdir="b") and len(got) == 14, got
-        # Of 14 molecules 5.6 go to train: the second of 1993 is beyond that, but goes where the first is; then up to 9.8, and so on.
+        # 5.6 of 14 molecules go to train: the second of 1993 is beyond that, but goes where the first is; then up to 9.8, and so on.
         want = {y: "train" for y in (1990, 1991, 1992, 1993)} | {1994: "valid", 1995: "valid", 1996: "calibration", 1997: "calibration",
                                                                  1998: "test", 1999: "test"}
         assert dict(got) == want and all(want[y] == part for y, part in got), got

@@ -118,7 +118,7 @@ def changed(content, change):
 
 
 class Disk:
-    """What a power cut leaves of a log of calls, by the rules of journalling file
+    """The files that a power cut leaves after a log of calls, by the rules of journalling file
     systems: names change in their order and those of a synced file or folder, with all
     before them, stay; of unsynced changes to a file any may be lost, in parts."""
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the crash tests of the real program share: a workflow with every stage,
+"""Shared by the crash tests of the real program: a workflow with every stage,
 an undisturbed run of it, and checks of what a dead process left behind.
 
 The checks work on copies and with Python's own SQLite: the program must then

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Any bytes as a block of features.db, with a corrected checksum so that the checks behind
  * it are reached: EDATA, or molecules, graphs and numbers that pass their checks. */
+#include <math.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <zlib.h>
 
+#include "chem/features/features.h"
 #include "chem/molecule/codec.h"
 #include "made_mol.h"
 #include "models/features/feature.h"
@@ -54,9 +56,16 @@ static void read_graphs(pl_bytes in, pl_arena *mem)
     ch_graph_block b;
     pl_code code = ch_graph_block_unpack(&b, in, mem, NULL);
 
-    for (int32_t g = 0; code == PL_OK && g < b.n; g++)
-        if (ch_graph_check(&b.graph[g], NULL) != PL_OK)
+    for (int32_t g = 0; code == PL_OK && g < b.n; g++) {
+        ch_environments e;
+        float x[CH_N_FEATURES];
+        if (ch_graph_check(&b.graph[g], NULL) != PL_OK || ch_features_of(x, &b.graph[g], mem, NULL) != PL_OK ||
+            ch_environments_of(&e, &b.graph[g], mem, NULL) != PL_OK)
             abort();
+        for (int k = 0; k < CH_N_FEATURES; k++)
+            if (!isfinite(x[k]))
+                abort();
+    }
 }
 
 static void read_bases(pl_bytes in, pl_arena *mem)

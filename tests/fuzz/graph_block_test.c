@@ -12,6 +12,9 @@
 
 #include <cmocka.h>
 
+#include <math.h>
+
+#include "chem/features/features.h"
 #include "made_mol.h"
 #include "models/features/feature.h"
 
@@ -40,7 +43,7 @@ static void mend_crc(unsigned char *b, size_t len)
     memcpy(b + CRC_AT, &crc, 4);
 }
 
-static pl_bytes graphs_made(pl_arena *mem)
+static pl_bytes graphs_made(bool flat, pl_arena *mem)
 {
     ch_graph graph[N_GRAPHS];
     int64_t id[N_GRAPHS];
@@ -49,6 +52,8 @@ static pl_bytes graphs_made(pl_arena *mem)
     for (int32_t i = 0; i < N_GRAPHS; i++) {
         ch_mol m = made_mol(2 + 3 * i, 9, (uint64_t)i, mem);
         ch_graph_opts o = { .edges = i % 2 ? CH_EDGES_KNN : CH_EDGES_RADIUS, .cutoff = 3, .k = 2 };
+        if (flat)
+            o.edges = CH_EDGES_TOPOLOGY;
         id[i] = i + 1;
         assert_int_equal(ch_graph_build(&graph[i], &m, &o, mem, NULL), PL_OK);
     }
@@ -56,13 +61,26 @@ static pl_bytes graphs_made(pl_arena *mem)
     return bytes;
 }
 
-static void damaged_graphs_are_refused_or_whole(void **state)
+/* What passes the check can be described. */
+static void graph_is_whole(const ch_graph *g, pl_arena *mem)
+{
+    float x[CH_N_FEATURES];
+    ch_environments e;
+
+    assert_int_equal(ch_graph_check(g, NULL), PL_OK);
+    assert_int_equal(ch_features_of(x, g, mem, NULL), PL_OK);
+    assert_int_equal(ch_environments_of(&e, g, mem, NULL), PL_OK);
+    for (int k = 0; k < CH_N_FEATURES; k++)
+        assert_true(isfinite(x[k]));
+}
+
+static void damage(bool flat)
 {
     pl_arena *mem = pl_arena_new(1 << 16), *turn = pl_arena_new(0);
-    pl_bytes good = graphs_made(mem);
+    pl_bytes good = graphs_made(flat, mem);
     unsigned char *bad = malloc(good.len);
     int refused = 0;
-    (void)state;
+
     for (uint64_t k = 0; k < ROUNDS; k++) {
         pl_rng r = pl_rng_at(7, k, 0);
         ch_graph_block b;
@@ -73,13 +91,20 @@ static void damaged_graphs_are_refused_or_whole(void **state)
         assert_true(code == PL_OK || code == PL_EDATA);
         refused += code == PL_EDATA;
         for (int32_t g = 0; code == PL_OK && g < b.n; g++)
-            assert_int_equal(ch_graph_check(&b.graph[g], NULL), PL_OK);
+            graph_is_whole(&b.graph[g], turn);
         pl_arena_reset(turn);
     }
     assert_true(refused > ROUNDS / 2);
     free(bad);
     pl_arena_free(turn);
     pl_arena_free(mem);
+}
+
+static void damaged_graphs_are_refused_or_whole(void **state)
+{
+    (void)state;
+    damage(false);
+    damage(true);
 }
 
 /* Flips every bit in turn; `graphs` NULL: a block of graphs, else one of their bases. */
@@ -106,7 +131,7 @@ static void flip_every_bit(pl_bytes good, const ch_graph_block *graphs)
 static void one_flipped_bit_is_found_by_the_checksum(void **state)
 {
     pl_arena *mem = pl_arena_new(1 << 16);
-    pl_bytes good = graphs_made(mem), bases;
+    pl_bytes good = graphs_made(false, mem), bases;
     ch_graph_block graphs;
     (void)state;
     flip_every_bit(good, NULL);
@@ -120,7 +145,7 @@ static void one_flipped_bit_is_found_by_the_checksum(void **state)
 static void counts_that_do_not_fit_are_refused(void **state)
 {
     pl_arena *mem = pl_arena_new(1 << 16);
-    pl_bytes good = graphs_made(mem);
+    pl_bytes good = graphs_made(false, mem);
     unsigned char *bad = malloc(good.len);
     (void)state;
     for (size_t at = 12; at < 48; at += 4)
@@ -148,7 +173,7 @@ static void damaged_bases_are_refused_or_whole(void **state)
     pl_bytes good;
     unsigned char *bad;
     (void)state;
-    assert_int_equal(ch_graph_block_unpack(&graphs, graphs_made(mem), mem, NULL), PL_OK);
+    assert_int_equal(ch_graph_block_unpack(&graphs, graphs_made(false, mem), mem, NULL), PL_OK);
     assert_int_equal(nn_basis_pack(&good, NN_BASIS_SH_F32, 0, &graphs, mem, NULL), PL_OK);
     bad = malloc(good.len);
     for (uint64_t k = 0; k < ROUNDS; k++) {

@@ -26,7 +26,7 @@ static void touch(const nn_tensor *t, const uint8_t *file, size_t size, pl_arena
     (void)nn_tensor_ints(whole, t->count, t, NULL);
 }
 
-/* As `molsieve model info` reads it: from a path. */
+/* Reads the file like `molsieve model info`: from a path. */
 static void read_model(const uint8_t *data, size_t size, pl_arena *mem)
 {
     int fd = memfd_create("model", MFD_CLOEXEC);

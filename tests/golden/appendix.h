@@ -16,7 +16,7 @@ typedef struct appendix_gradient {
 extern const double appendix_outputs[3][APPENDIX_GRAPHS]; /* of each nn_fusion */
 extern const appendix_gradient appendix_gradients[];      /* the last has no name */
 
-/* As a case from a file, without `file`; all memory is in mem. */
+/* The case, as if read from a file, but without `file`; all memory is in mem. */
 void appendix_open(model_file *f, nn_fusion level, pl_arena *mem);
 
 #endif

@@ -392,8 +392,8 @@ static int launches(FILE *trace)
     return n;
 }
 
-/* Of parameters, of forward, of backward, for so many layers of 4 degrees: channels do not count, but
- * there must be so many nodes that sums over them are cut. */
+/* Launches for the parameters, forward and backward, for this number of layers with 4 degrees. They do not depend on the channels, but
+ * there must be enough nodes that sums over them are split. */
 static void launches_count(int layers, nn_precision p, int n[3])
 {
     const nn_engine_conf conf = {

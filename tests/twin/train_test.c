@@ -365,7 +365,7 @@ static void stopped_anywhere_while_the_loss_is_scaled_too(void **state)
     assert_true(b->s.bad_total > 8 && b->s.step > 20);
 }
 
-/* From the first scale down until it fits, then up and down again. */
+/* The scale goes down from the first one until it fits, then up and down again. */
 static void what_overflows_is_skipped_and_halves_the_scale(void **state)
 {
     bench *b = *state;

@@ -47,7 +47,7 @@ static uint32_t bits_of(float x)
     return u;
 }
 
-/* By comparing the two neighbours: nearest, then even. */
+/* Rounds by comparing the two neighbours: to nearest, ties to even. */
 static uint16_t plain_round(float x)
 {
     uint32_t u = bits_of(x), low = u >> 16;

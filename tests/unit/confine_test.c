@@ -371,7 +371,7 @@ static void the_worker_closes_inherited_descriptors(void **state)
     assert_int_equal(in_child(files_of_a_worker), 0);
 }
 
-/* As on kernels before 5.9. */
+/* Like kernels before 5.9, which lack close_range. */
 static void the_worker_closes_descriptors_without_close_range(void **state)
 {
     (void)state;

@@ -106,7 +106,7 @@ static void same_values(bench_side *b, char *const *name, char *const *column)
     for (int k = 1; k <= CH_N_FEATURES; k++) {
         const double want = strtod(column[k], NULL), have = (double)x[place_of(name[k])];
         const double most = strcmp(name[k], "mw") == 0 ? 2e-4 * want : fmax(1e-3, 1e-4 * fabs(want));
-        if (!(fabs(have - want) <= most))
+        if (!isnan(want) && !(fabs(have - want) <= most)) /* nan: RDKit has no value */
             fail_msg("%s: %s is %g, not %g", column[0], name[k], have, want);
     }
     same_counts(column[0], &e, column[CH_N_FEATURES + 1]);
@@ -127,7 +127,7 @@ static void values_are_those_of_rdkit(void **state)
         same_values(*state, name, column);
     }
     (void)fclose(file);
-    assert_true(n > 60);
+    assert_true(n > 200);
 }
 
 /* docs/DESCRIPTORS.md has a row for every descriptor, in order. */

@@ -254,7 +254,7 @@ static void limits_of_settings_are_failures_of_molecules(void **state)
     pl_workflow *wf = ran("limits", "edges: full, max_atoms: 11, max_edges: 80", "kind: none", 1);
     pl_store *s = stored(wf);
     (void)state;
-    /* Of each unit 8 to 13 atoms: 12, 13 are too many; 10 and 11 have 90 and 110 edges; 9 coincide. */
+    /* The molecules of a unit have 8 to 13 atoms: 12 and 13 are too many, 10 and 11 have 90 and 110 edges, and in that of 9 two coincide. */
     assert_int_equal(number(s, "SELECT count(*) FROM failure WHERE code='atoms'"), 8);
     assert_int_equal(number(s, "SELECT count(*) FROM failure WHERE code='edges'"), 8);
     assert_int_equal(number(s, "SELECT count(*) FROM failure WHERE code='coincide'"), 4);

@@ -80,7 +80,7 @@ static void each_fault_of_a_molecule_is_named_with_its_place(void **state)
     expect_mol(&m, NULL);
     z[1] = 119, expect_mol(&m, "atom 2 has atomic number 119");
     z[1] = 0, expect_mol(&m, "atom 2 has atomic number 0");
-    z[1] = 1, isotope[2] = CH_MASS_MAX + 1, expect_mol(&m, "atom 3 has the mass number 1000");
+    z[1] = 1, isotope[2] = CH_MASS_MAX + 1, expect_mol(&m, "atom 3 has the mass number 1000, which is impossible");
     m.isotope = NULL, expect_mol(&m, NULL);
     xyz[2][2] = INFINITY, expect_mol(&m, "atom 3 has no finite position");
     m.xyz = NULL, expect_mol(&m, NULL);
@@ -188,9 +188,12 @@ static void settings_of_graphs_are_refused_at_their_edges(void **state)
     expect_refused(&m, (ch_graph_opts){ .edges = CH_EDGES_RADIUS, .cutoff = 1.1e5f }, PL_ECONFIG,
                    "cutoff 110000 is not a distance");
     expect_refused(&m, (ch_graph_opts){ .edges = CH_EDGES_KNN, .k = 0 }, PL_ECONFIG, "k 0 is less than 1");
-    expect_refused(&m, (ch_graph_opts){ .cutoff = 5, .max_neighbours = -1 }, PL_ECONFIG, "a limit is negative");
-    expect_refused(&m, (ch_graph_opts){ .cutoff = 5, .max_atoms = -1 }, PL_ECONFIG, "a limit is negative");
-    expect_refused(&m, (ch_graph_opts){ .cutoff = 5, .max_edges = -1 }, PL_ECONFIG, "a limit is negative");
+    expect_refused(&m, (ch_graph_opts){ .cutoff = 5, .max_neighbours = -1 }, PL_ECONFIG,
+                   "a graph option (max_neighbours, max_atoms or max_edges) is negative");
+    expect_refused(&m, (ch_graph_opts){ .cutoff = 5, .max_atoms = -1 }, PL_ECONFIG,
+                   "a graph option (max_neighbours, max_atoms or max_edges) is negative");
+    expect_refused(&m, (ch_graph_opts){ .cutoff = 5, .max_edges = -1 }, PL_ECONFIG,
+                   "a graph option (max_neighbours, max_atoms or max_edges) is negative");
     assert_int_equal(ch_graph_build(&g, &m, &(ch_graph_opts){ .edges = CH_EDGES_KNN, .k = 1 }, mem, NULL), PL_OK);
     assert_int_equal(
         ch_graph_build(&g, &m, &(ch_graph_opts){ .edges = CH_EDGES_RADIUS, .cutoff = 1e5f, .max_atoms = 4 }, mem, NULL), PL_OK);

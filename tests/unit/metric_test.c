@@ -42,7 +42,7 @@ static void errors_of_four_numbers_are_as_by_hand(void **state)
     close_to(f.spearman, 4.5 / sqrt(5.0 * 4.5), 1e-14);
 }
 
-/* Of 9 errors the interval is the largest, of 19 the second largest, of 99 the tenth largest; of 8 there is none. */
+/* The interval of 9 errors is the largest, of 19 the second largest, of 99 the tenth largest; 8 errors give none. */
 static void nine_in_ten_further_values_are_in_the_interval(void **state)
 {
     static const struct {

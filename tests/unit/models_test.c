@@ -154,7 +154,7 @@ static void bad_layers_are_named(void **state)
         { { { 4 } }, { { 4 } }, { { 0, 0, 0, -1 } }, 2, 1, 1, "degree 3 has a negative number of channels", "=" },
         { { { 4, 4, 4 } }, { { 4 } }, { { 0 } }, 1, 1, 1, "degree 2 is above max_degree, which is 1", "=" },
         { { { 4 } }, { { 4, 4 } }, { { 0 } }, 0, 1, 1, "degree 1 is above max_degree, which is 0", "=" },
-        { { { 4 } }, { { 4 } }, { { 1, 1 } }, 1, 1, 1, "edges have features of degree 1, nodes have none", "=" },
+        { { { 4 } }, { { 4 } }, { { 1, 1 } }, 1, 1, 1, "edges have features of degree 1, but nodes have none of that degree", "=" },
         { { { 4 } }, { { 4 } }, { { 0 } }, 1, 0, 1, NULL, "heads and channels_div must be at least 1" },
         { { { 4 } }, { { 4 } }, { { 0 } }, 1, 1, 0, NULL, "heads and channels_div must be at least 1" },
         { { { 4 } }, { { 4, 6 } }, { { 0 } }, 1, 2, 2, NULL, "6 channels of degree 1 do not divide into 2 times 2 heads" },

@@ -309,7 +309,7 @@ static void a_3d_input_keeps_its_positions(void **state)
     assert_int_equal(charge, -1);
 }
 
-/* Of two oxygens with positions, the same one gets the charge if their order in the file changes. */
+/* If two oxygens have positions, the same one gets the charge for both orders in the file. */
 static void of_two_oxygens_the_position_chooses(void **state)
 {
     const char *a = "    2.0700    1.0600    0.0000 O", *b = "    2.0700   -1.0600    0.0100 O";

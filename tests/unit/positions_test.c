@@ -13,7 +13,7 @@ typedef struct atom {
     double x[3];
 } atom;
 
-/* Of an xyz text; how many. */
+/* The atoms of an xyz text; returns their number. */
 static int atoms_of(const char *xyz, atom *out)
 {
     const char *line = strchr(strchr(xyz, '\n') + 1, '\n') + 1;
@@ -56,7 +56,7 @@ static void write_aims(char *out, size_t cap, const atom *a, int n)
         at += (size_t)snprintf(out + at, cap - at, "atom %.5f %.5f %.5f %s\n", a[i].x[0], a[i].x[1], a[i].x[2], a[i].element);
 }
 
-/* Also of a record that the worker refuses. */
+/* The worker's answer, also if it refuses the record. */
 static ch_prepared answer(const char *text, const char *format, const ch_prepare_opts *o)
 {
     ch_prepared p;

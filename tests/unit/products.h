@@ -10,7 +10,7 @@ typedef struct gemm_case {
     nn_gpu_precision precision;
 } gemm_case;
 
-/* Of a kind for each nn_gpu_precision. */
+/* Error bounds for each nn_gpu_precision. */
 static const double product_tol[] = { 2e-6, 3e-5, 8e-3, 1e-3, 1e-3 };
 
 /* Numbers that an operand or result takes, beginning at `shift`. */
@@ -204,7 +204,7 @@ static double number_of(const void *c, size_t at, nn_gpu_precision as)
     return (h >> 15 ? -1 : 1) * (h >> 10 & 31 ? ldexp(1024 + (h & 1023), (int)(h >> 10 & 31) - 25) : ldexp(h & 1023, -24));
 }
 
-/* As tables are made: m hidden vectors and a matrix with n columns, `inner` side by side, in rows of 2 n. */
+/* Products like those for tables: m hidden vectors and a matrix with n columns, `inner` of them side by side, in rows of 2 n. */
 static void table_check(int m, int n, int inner, nn_gpu_precision p, nn_gpu_precision as)
 {
     const int ld = 2 * n;

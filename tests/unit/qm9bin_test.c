@@ -139,7 +139,7 @@ static long peak_kib(void)
     return r.ru_maxrss;
 }
 
-/* A gibibyte of zeros follows the header, for a file that should be longer or shorter by its header. */
+/* A gibibyte of zeros follows the header; by the header the file should be longer, or shorter. */
 static void a_wrong_length_is_refused_before_the_file_is_read(void **state)
 {
     static const struct {

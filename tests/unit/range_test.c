@@ -226,7 +226,7 @@ static void aromatic_atoms_have_high_valences_too(void **state)
     assert_int_equal(traits_of(&m).expanded[0], 1 << 5);
 }
 
-/* Of n chains of 3 to 9 atoms. */
+/* The range of n chains of 3 to 9 atoms. */
 static nn_range range_of_chains(int n)
 {
     static nn_census c;

@@ -92,7 +92,7 @@ static void put_built(pl_text *t, size_t n)
     ch_wire_put_mols(t, &mol, n % 2);
 }
 
-/* As on a busy machine: little work, for longer than a worker may be idle. */
+/* Like a busy machine: works a little, for longer than a worker may be idle. */
 static void compute_slowly(void)
 {
     for (int i = 0; i < 12; i++) {
@@ -300,7 +300,7 @@ static void signal_all(pid_t us, int signal)
     (void)kill(us, signal);
 }
 
-/* As a scheduler suspends a job. */
+/* Suspends the program like a scheduler suspends a job. */
 static void time_while_all_processes_are_stopped_does_not_count(void **state)
 {
     bench *b = *state;

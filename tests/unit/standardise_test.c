@@ -6,7 +6,7 @@
 
 #include "tests/unit/prepared.h"
 
-/* Without positions. */
+/* The worker's answer for a SMILES, without positions. */
 static ch_prepared flat(const char *smiles, bool neutralise, bool largest)
 {
     ch_prepare_opts o = ch_prepare_defaults();

@@ -12,6 +12,7 @@
 
 #include <cmocka.h>
 
+#include "chem/structures/shape.h"
 #include "chem/structures/structure.h"
 #include "pipeline/base/rng.h"
 #include "sdf_mol.h"
@@ -94,13 +95,53 @@ static void an_ensemble_is_sorted_distinct_and_within_its_window(void **state)
         for (int32_t i = 0; i < r.n; i++) {
             assert_true(r.all[i].energy <= r.all[0].energy + 8 && (i == 0 || r.all[i].energy >= r.all[i - 1].energy));
             for (int32_t j = 0; j < i; j++)
-                assert_true(ch_shape_difference(&all[k].mol, (const float(*)[3])r.all[i].xyz, (const float(*)[3])r.all[j].xyz) >=
-                            0.25);
+                assert_true(ch_shape_rmsd(&all[k].mol, (const float(*)[3])r.all[i].xyz, (const float(*)[3])r.all[j].xyz) >= 0.5);
         }
         several += r.n > 3;
+        assert_true(r.n == 12 || r.tries.attempts > 12); /* others were built in place of those left out */
         pl_arena_free(own);
     }
     assert_true(several > 5);
+}
+
+/* Turned by 90 degrees about z and moved; and mirrored. */
+static void shapes_are_compared_after_superposition(void **state)
+{
+    int twisted = 0;
+
+    (void)state;
+    for (int32_t k = 0; k < n_all; k += 20) {
+        pl_arena *own = pl_arena_new(1 << 18);
+        const ch_structure_options o = { .seed = 1, .name = (uint64_t)k };
+        const ch_structures r = build(k, &o, own);
+        const int32_t n = all[k].mol.n_atoms;
+        const float(*x)[3] = (const float(*)[3])r.all[0].xyz;
+        float(*y)[3] = pl_arena_get(own, (size_t)n, sizeof *y);
+        for (int32_t i = 0; i < n; i++) {
+            y[i][0] = 3 - x[i][1];
+            y[i][1] = x[i][0] - 7;
+            y[i][2] = x[i][2] + 1;
+        }
+        assert_true(ch_shape_rmsd(&all[k].mol, x, (const float(*)[3])y) < 1e-3);
+        for (int32_t i = 0; i < n; i++)
+            y[i][2] = -y[i][2];
+        twisted += ch_shape_rmsd(&all[k].mol, x, (const float(*)[3])y) > 0.5;
+        pl_arena_free(own);
+    }
+    assert_true(twisted > 5);
+}
+
+/* Three atoms in a row, 1 apart, beside three that are 2 apart: the sum of squares after superposition is 0 + 1 + 1. */
+static void the_distance_of_two_shapes_is_known(void **state)
+{
+    static uint8_t z[3] = { 6, 6, 6 };
+    const float a[3][3] = { { 0, 0, 0 }, { 1, 0, 0 }, { 2, 0, 0 } }, b[3][3] = { { 5, 1, 2 }, { 5, 3, 2 }, { 5, 5, 2 } };
+    ch_mol mol = { .n_atoms = 3 };
+
+    (void)state;
+    mol.z = z;
+    assert_true(fabs(ch_shape_rmsd(&mol, a, b) - sqrt(2.0 / 3)) < 1e-6);
+    assert_true(fabs(ch_shape_rmsd(&mol, b, a) - sqrt(2.0 / 3)) < 1e-6);
 }
 
 /* Whether an energy is within 0.1 kcal/mol of one that was seen. */
@@ -239,6 +280,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_molecule_is_built_with_its_stereo),
         cmocka_unit_test(an_ensemble_is_sorted_distinct_and_within_its_window),
+        cmocka_unit_test(shapes_are_compared_after_superposition),
+        cmocka_unit_test(the_distance_of_two_shapes_is_known),
         cmocka_unit_test(rings_take_all_of_their_forms),
         cmocka_unit_test(threads_and_order_change_nothing),
         cmocka_unit_test(seed_and_name_change_the_structure),

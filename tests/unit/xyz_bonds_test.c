@@ -10,7 +10,7 @@
 
 enum { ORDERS = 5, LINES = 64, N_MOLECULES = sizeof zwitterions / sizeof *zwitterions };
 
-/* Also of a record that the worker refuses. */
+/* The worker's answer, also if it refuses the record. */
 static ch_prepared answer(const char *text, const ch_prepare_opts *o)
 {
     ch_prepared p;

@@ -47,7 +47,7 @@ static void add_choices(const char *args, pl_text *out)
     pl_text_add(out, word);
 }
 
-/* What the first word after a command may be. */
+/* The kinds of words that may follow a command. */
 static void add_words(const pl_app *app, const pl_cmd *cmd, pl_text *out)
 {
     add_choices(cmd->args, out);
@@ -59,7 +59,7 @@ static void add_words(const pl_app *app, const pl_cmd *cmd, pl_text *out)
     add_topics(out);
 }
 
-/* What the NAME in an option stands for: a stage, or a file. */
+/* The kind of an option's NAME: a stage, or a file. */
 static bool wants_stage(const pl_opt *o) { return o->arg != NULL && strcmp(o->arg, "STAGE") == 0; }
 
 /* ---- bash ---- */

@@ -127,7 +127,7 @@ static bool has_rows(pl_store *s, const char *table)
     return pl_db_int(s->db, &n, NULL, "SELECT EXISTS(SELECT 1 FROM %w)", table) == PL_OK && n == 1;
 }
 
-/* Of the later counts only those that the workflow has a stage for. */
+/* Later counts are printed only if the workflow has the stage. */
 static void print_funnel(const pl_workflow *wf, pl_store *s)
 {
     static const char sql[] = "SELECT records,ok,duplicate,filtered,failed,molecules,scored,hits FROM v_funnel";

@@ -18,7 +18,7 @@ typedef enum st_part { ST_TRAIN, ST_VALID, ST_TEST, ST_CALIBRATION, ST_NEW, ST_P
 enum { ST_SPLIT_PARTS = ST_NEW }; /* those that a split has: the ones before ST_NEW */
 extern const char *const st_part_name[ST_PARTS];
 
-/* Those of version 1, so that baselines of models stay comparable. */
+/* The descriptors of version 1, so that baselines of models stay comparable. */
 #define ST_IS_FIRST(name, kind, unit, heading, title, shown, since, ...) +((since) == 1)
 enum { ST_DESCRIPTORS = 0 CH_DESCRIPTORS(ST_IS_FIRST) };
 

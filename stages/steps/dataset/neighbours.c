@@ -101,7 +101,7 @@ static st_near near_of(const ch_nearest *s)
     return near;
 }
 
-/* Of up to ASKED molecules at once. */
+/* Searches for the neighbours of up to ASKED molecules at once. */
 static pl_code some_find(st_pool *p, const int64_t *at, int32_t n, pl_arena *scratch, pl_error *err)
 {
     ch_fingerprint print[ASKED];

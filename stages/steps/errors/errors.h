@@ -29,7 +29,7 @@ typedef struct st_judge {
 /* out [d->n_targets]: in the target's unit, of the molecules that have it; arrays in mem. An empty part has n = 0. */
 pl_code st_errors_find(st_errors *out, const st_judge *j, st_part part, pl_arena *mem, pl_error *err);
 
-/* Of the mean of what n models predict, whose errors e[n] by st_errors_find are those of the same molecules; out [d->n_targets]. */
+/* Errors of the mean prediction of n models. e[n]: their errors by st_errors_find, on the same molecules; out [d->n_targets]. */
 pl_code st_errors_mean(st_errors *out, const st_errors *const *e, int64_t n, const st_judge *j, pl_arena *mem, pl_error *err);
 
 /* The numbers of a fit: a line for each member of nn_fit (models/metrics/metric.h), and whether it has the target's unit. The

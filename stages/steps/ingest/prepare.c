@@ -12,6 +12,7 @@
 #include "stages/database/blocks.h"
 #include "stages/expression/expression.h"
 #include "stages/steps/ingest/alerts.h"
+#include "stages/steps/ingest/cost.h"
 #include "stages/steps/ingest/machine.h"
 #include "stages/steps/ingest/native.h"
 #include "stages/steps/ingest/prefilter.h"
@@ -129,7 +130,7 @@ static pl_code key(const pl_workflow *wf, const pl_step *step, pl_store *store, 
     const st_prepare_conf *c = step->conf;
     ch_worker *w = NULL;
     ch_worker_info info;
-    const char *alerts = "", *descriptors = descriptors_json(mem);
+    const char *alerts = "", *descriptors = descriptors_json(mem), *version = "";
     char seed[64] = "";
     const char *groups = c->ph >= 0 ? ",\"groups\":\"" CH_GROUPS_VERSION "\"" : "";
     pl_code code = ch_worker_open(&w, NULL, err);
@@ -142,20 +143,25 @@ static pl_code key(const pl_workflow *wf, const pl_step *step, pl_store *store, 
         code = alerts_json(step, &alerts, mem, err);
     if (code != PL_OK)
         return code;
+    if (c->builder == CH_NATIVE)
+        version = c->structures > 1 ? ",\"structures\":\"" ST_NATIVE_VERSION ST_ENSEMBLE_VERSION "\""
+                                    : ",\"structures\":\"" ST_NATIVE_VERSION "\"";
     if (st_prepare_builds(c))
-        (void)snprintf(seed, sizeof seed, ",\"seed\":%lld%s", (long long)wf->seed,
-                       c->builder == CH_NATIVE ? ",\"structures\":\"" ST_NATIVE_VERSION "\"" : "");
+        (void)snprintf(seed, sizeof seed, ",\"seed\":%lld%s", (long long)wf->seed, version);
     *extra_json = descriptors == NULL ? NULL
                                       : pl_sprintf(mem, "{\"library\":\"%s\",\"protocol\":\"%s\"%s%s%s%s}", info.openbabel,
                                                    CH_ANSWERS_VERSION, seed, alerts, groups, descriptors);
     return *extra_json ? PL_OK : pl_fail(err, PL_ENOMEM, "no memory for the key of prepare");
 }
 
-/* Measured means of one core. */
-static double seconds_a_record(const st_prepare_conf *c)
+/* By the size of the sampled molecules and the speed of this machine; 3D records keep their structure unless all are built. */
+static double seconds_a_record(const st_prepare_conf *c, const st_sizes *sizes, pl_arena *mem)
 {
-    const double reading = 0.002, structure = c->builder == CH_NATIVE ? 0.003 : 0.045;
-    return reading + (st_prepare_builds(c) ? structure * (double)c->structures : 0);
+    const st_cost cost = st_cost_get(c, mem);
+    const double atoms = sizes->n > 0 ? sizes->atoms / sizes->n : 45, flat = c->conformer == CH_3D_AUTO ? sizes->flat : 1;
+    const double read = st_cost_seconds(&cost, atoms, 0);
+
+    return st_prepare_builds(c) ? read + flat * (st_cost_seconds(&cost, atoms, (double)c->structures) - read) : read;
 }
 
 static pl_code estimate(const pl_workflow *wf, const pl_step *step, pl_store *store, pl_estimate *out, pl_arena *mem, pl_error *err)
@@ -169,19 +175,19 @@ static pl_code estimate(const pl_workflow *wf, const pl_step *step, pl_store *st
                                              "stage WHERE name='read' AND state='done')")
                                  : PL_OK;
 
-    (void)mem;
-    sizes.n_records = (double)n;
-    if (code == PL_OK && n == 0)
+    if (code == PL_OK)
         code = st_sizes_get(&sizes, wf, NULL, err);
     if (code != PL_OK)
         return code;
+    if (n > 0)
+        sizes.n_records = (double)n;
     out->guessed = n == 0;
     out->n_items = (int64_t)sizes.n_records;
     out->n_units = -1;
     out->bytes_results = 360.0 * sizes.n_records;
     out->bytes_features = (st_prepare_builds(c) ? 1900.0 * st_structures_a_molecule(wf) : 900.0) *
                           sizes.n_records; /* blocks, and the cache of structures */
-    out->seconds = sizes.n_records * seconds_a_record(c);
+    out->seconds = sizes.n_records > 0 ? sizes.n_records * seconds_a_record(c, &sizes, mem) : 0;
     return PL_OK;
 }
 

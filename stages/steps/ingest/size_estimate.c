@@ -18,7 +18,7 @@ enum { SAMPLE_FILES = 8, SAMPLE_RECORDS = 200 };
 static const double ATOMS_A_HEAVY = 1.9, GZIP_RATIO = 4;
 
 typedef struct sample {
-    double n, atoms;
+    double n, atoms, flat;
 } sample;
 
 static double heavy_atoms_of_smiles(const char *s)
@@ -49,6 +49,25 @@ static double atoms_of(const ch_record *r)
     return fmax(1, (double)r->raw_len / 60);
 }
 
+/* Whether a record has no 3D positions: no letters for them, or an SDF whose first atoms all have z = 0. */
+static bool is_flat(const ch_record *r)
+{
+    const char *line = r->text;
+
+    if (strcmp(r->format, "sdf") != 0)
+        return strcmp(r->format, "smi") == 0 || strcmp(r->format, "inchi") == 0;
+    for (int i = 0; i < 4 && line != NULL; i++)
+        line = (line = strchr(line, '\n')) != NULL ? line + 1 : NULL;
+    for (int i = 0; i < 10 && line != NULL && strlen(line) > 30; i++) {
+        char z[11] = { 0 };
+        (void)snprintf(z, sizeof z, "%.10s", line + 20);
+        if (strtod(z, NULL) != 0)
+            return false;
+        line = (line = strchr(line, '\n')) != NULL ? line + 1 : NULL;
+    }
+    return true;
+}
+
 static double unpacked_bytes(const char *path)
 {
     unsigned char magic[2] = { 0 };
@@ -68,7 +87,7 @@ static void sample_file(sample *s, const pl_input *in)
 {
     ch_reader_opts opts = { .title_from = in->title_from, .smiles_column = in->smiles_column, .title_column = in->title_column };
     const char *format = in->format != NULL && strcmp(in->format, "auto") != 0 ? in->format : NULL;
-    double n = 0, atoms = 0, end = 0, scale = 1;
+    double n = 0, atoms = 0, flat = 0, end = 0, scale = 1;
     ch_reader *reader = NULL;
     ch_record r;
     bool more = true;
@@ -79,6 +98,7 @@ static void sample_file(sample *s, const pl_input *in)
         n++;
         end = (double)r.offset + (double)r.raw_len + 1;
         atoms += r.problem == NULL ? atoms_of(&r) : 0;
+        flat += r.problem == NULL && is_flat(&r);
     }
     if (n > 0 && ch_reader_count(reader) > 0)
         scale = (double)ch_reader_count(reader) / n;
@@ -87,6 +107,7 @@ static void sample_file(sample *s, const pl_input *in)
     ch_reader_close(reader);
     s->n += n * scale;
     s->atoms += atoms * scale;
+    s->flat += flat * scale;
 }
 
 /* Of 8 conformers asked for, drug-like molecules have 4 on average (docs/SCIENCE.md). */
@@ -113,6 +134,7 @@ static void guess(st_sizes *out, const pl_workflow *wf)
     out->n_records = round(s.n * all);
     out->n = out->n_records;
     out->atoms = s.atoms * all;
+    out->flat = s.flat / s.n;
     out->bonds = out->atoms + out->n; /* about two rings */
     out->structures = out->n * st_structures_a_molecule(wf);
     out->n_units = read != NULL ? (int64_t)ceil(out->n_records / (double)((const st_read_conf *)read->conf)->unit) : 0;

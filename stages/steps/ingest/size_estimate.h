@@ -12,6 +12,7 @@ typedef struct st_sizes {
     double n_records;
     double n, atoms, bonds; /* molecules with a geometry, hydrogens included; sums over them */
     double structures;      /* n or more: some molecules have several                        */
+    double flat;            /* share of the records without 3D positions; of the sample only      */
     int64_t n_units;        /* of prepare                                                    */
 } st_sizes;
 

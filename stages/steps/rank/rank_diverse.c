@@ -13,7 +13,7 @@
 
 enum { BATCH_MIN = 256, BATCH_MAX = 1 << 20, CHUNK_MIN = 64, CHUNK_MAX = 4096 };
 
-/* By which a candidate is compared: scaffold or fingerprint. */
+/* The data that a candidate is compared by: scaffold or fingerprint. */
 typedef struct feature {
     uint64_t scaffold;
     ch_fingerprint print;

@@ -145,7 +145,7 @@ static pl_code add_term(st_ranking *s, int i, pl_error *err)
     return PL_OK;
 }
 
-/* Of all candidates; with the id of a label of those that have it, its value in the last column. */
+/* Selects all candidates; if the id of a label is given, only those that have it, with its value in the last column. */
 static pl_code prepare_for(st_ranking *s, int64_t label, sqlite3_stmt **out, pl_error *err)
 {
     pl_text sql = { 0 };

@@ -65,7 +65,7 @@ void st_column_name(pl_text *out, const char *name, const char *more, const char
         pl_text_add(out, " predicted");
 }
 
-/* As an SQL identifier in quotes. */
+/* Adds the name as an SQL identifier in quotes. */
 static void add_name(pl_text *sql, const char *name, const char *more, const char *unit)
 {
     pl_text whole = { 0 };

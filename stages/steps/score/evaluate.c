@@ -263,7 +263,7 @@ static void range_of_members(const evaluate_state *s, st_part part, int kind, ch
         (void)snprintf(out, n, ", %lld networks, each %.4g to %.4g", (long long)s->n_members, min, max);
 }
 
-/* Of the first target, and how many more there are. */
+/* The errors of the first target, and the number of further targets. */
 static void note_put(const evaluate_state *s)
 {
     st_errors *const *e = s->n_members > 1 ? s->together : s->member->e;
@@ -391,7 +391,7 @@ static const char *const reset_sql[] = {
     NULL
 };
 
-/* What the last digits depend on (stages/steps/train/compute.h). */
+/* The level of the stage: what the last digits depend on (stages/steps/train/compute.h). */
 static const char *evaluate_level(const pl_step *step, pl_arena *mem)
 {
     return st_compute_level(&((const evaluate_conf *)step->conf)->compute, mem);

@@ -312,7 +312,7 @@ static const char *const reset_sql[] = {
     NULL
 };
 
-/* What the last digits depend on (stages/steps/train/compute.h). */
+/* The level of the stage: what the last digits depend on (stages/steps/train/compute.h). */
 static const char *score_level(const pl_step *step, pl_arena *mem)
 {
     return st_compute_level(&((const score_conf *)step->conf)->compute, mem);

@@ -90,7 +90,7 @@ static nn_engine *host_beside(void *ctx, pl_error *err)
 /* The error of a single target has its unit; that of several is a mean over normalised targets. */
 static bool has_unit(const train_state *t) { return !t->m.classifies && t->conf->targets.n == 1; }
 
-/* What the number after "valid" in the progress line is. */
+/* The name of the number after "valid" in the progress line. */
 static const char *valid_name(const train_state *t)
 {
     if (t->m.classifies)
@@ -414,7 +414,7 @@ static pl_code member_begin(train_state *t, int64_t k, pl_error *err)
     return code;
 }
 
-/* From its checkpoint, if there is one; that of a member that has learned is its end. */
+/* Loads the member's checkpoint, if there is one; for a trained member that is its final state. */
 static pl_code member_learn(train_state *t, int64_t k, pl_error *err)
 {
     const bool reads = t->team->ranks.rank == 0;
@@ -450,7 +450,7 @@ static pl_code learn(train_state *t, pl_error *err)
     return code;
 }
 
-/* What to lower. */
+/* Adds the settings to lower to the error. */
 static pl_code say_less(const train_state *t, pl_error *err)
 {
     const st_train_conf *c = t->conf;
@@ -552,7 +552,7 @@ static pl_code train_missing(const pl_workflow *wf, const pl_step *step, const c
     return PL_OK;
 }
 
-/* What the last digits depend on (stages/steps/train/compute.h). */
+/* The level of the stage: what the last digits depend on (stages/steps/train/compute.h). */
 static const char *train_level(const pl_step *step, pl_arena *mem)
 {
     return st_compute_level(&((const st_train_conf *)step->conf)->compute, mem);

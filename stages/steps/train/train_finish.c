@@ -157,7 +157,7 @@ static json_t *json_parts(st_errors *const e[ST_PARTS], int32_t k)
     return o;
 }
 
-/* By part; of several targets by name and part. */
+/* Errors by part; with several targets, by name and part. */
 static json_t *json_targets(const st_trained *t, st_errors *const e[ST_PARTS])
 {
     json_t *o;
@@ -305,7 +305,7 @@ static pl_code errors_find(st_errors *e[ST_PARTS], const st_trained *t, pl_error
     return code;
 }
 
-/* From the part that influenced no choice, if it is large enough; the validation part chose the epoch. */
+/* The part that calibrates: the first that is large enough. The validation part comes last, because it chose the epoch. */
 static st_part judges_of(st_errors *const e[ST_PARTS], int32_t k)
 {
     static const st_part order[] = { ST_CALIBRATION, ST_TEST, ST_VALID };

@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a structure costs here: measured, kept, read again; a damaged or foreign file is not believed; the formula by hand. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "chem/common/protocol.h"
+#include "pipeline/workflow/workflow.h"
+#include "stages/steps/ingest/cost.h"
+
+static const st_cost known = { { 20, 80 }, { 0.001, 0.002 }, { 0.001, 0.016 }, 0.5, true };
+
+static void near(double a, double b)
+{
+    if (!(fabs(a - b) <= 1e-9 * fabs(b)))
+        fail_msg("%.17g, not %.17g", a, b);
+}
+
+static bool is_same(const st_cost *a, const st_cost *b)
+{
+    return memcmp(a->atoms, b->atoms, sizeof a->atoms) == 0 && memcmp(a->read, b->read, sizeof a->read) == 0 &&
+           memcmp(a->build, b->build, sizeof a->build) == 0 && memcmp(&a->more, &b->more, sizeof a->more) == 0 &&
+           a->measured == b->measured;
+}
+
+/* Reading grows as the root of the atoms, building as their square: 40 atoms are 0.001 sqrt 2 and 0.004. */
+static void the_cost_grows_with_atoms_and_structures(void **state)
+{
+    (void)state;
+    near(st_cost_seconds(&known, 20, 0), 0.001);
+    near(st_cost_seconds(&known, 80, 0), 0.002);
+    near(st_cost_seconds(&known, 40, 1), 0.001 * sqrt(2) + 0.004);
+    near(st_cost_seconds(&known, 40, 5), 0.001 * sqrt(2) + 0.004 * (1 + 0.5 * 4));
+    assert_true(isfinite(st_cost_seconds(&known, 0, 1)));
+}
+
+static void a_cost_is_read_as_it_was_written(void **state)
+{
+    pl_arena *mem = pl_arena_new(1 << 12);
+    const char *text = st_cost_text(&known, "a \"machine\"", mem);
+    st_cost c = { 0 };
+
+    (void)state;
+    assert_non_null(text);
+    assert_true(st_cost_read(&c, text, "a \"machine\""));
+    assert_true(is_same(&c, &known));
+    pl_arena_free(mem);
+}
+
+static void a_damaged_or_foreign_cost_is_not_believed(void **state)
+{
+    static const char *const bad[] = {
+        "",
+        "{}",
+        "[1]",
+        "{\"machine\":\"m\",\"atoms\":[20,80],\"read\":[1,2],\"build\":[1,2]}",
+        "{\"machine\":\"m\",\"atoms\":[20,80],\"read\":[1,-2],\"build\":[1,2],\"more\":1}",
+        "{\"machine\":\"m\",\"atoms\":[20,20],\"read\":[1,2],\"build\":[1,2],\"more\":1}",
+        "{\"machine\":\"m\",\"atoms\":[20,80],\"read\":[1,2],\"build\":[0,2],\"more\":1}",
+        "{\"machine\":\"m\",\"atoms\":[20,80],\"read\":[1,2],\"build\":[1,2],\"more\":\"1\"}",
+        "{\"machine\":\"other\",\"atoms\":[20,80],\"read\":[1,2],\"build\":[1,2],\"more\":1}",
+    };
+    st_cost c = known;
+
+    (void)state;
+    for (size_t k = 0; k < sizeof bad / sizeof *bad; k++)
+        if (st_cost_read(&c, bad[k], "m"))
+            fail_msg("%s", bad[k]);
+    assert_true(is_same(&c, &known));
+    assert_true(st_cost_read(&c, "{\"machine\":\"m\",\"atoms\":[20,80],\"read\":[1,2],\"build\":[1,2],\"more\":1}", "m"));
+}
+
+/* The second call reads the file of the first: the same to the last digit, where two measurements never are. */
+static void a_cost_is_measured_once(void **state)
+{
+    char folder[] = "/tmp/cost-XXXXXX";
+    pl_arena *mem = pl_arena_new(1 << 16);
+    st_prepare_conf conf;
+
+    (void)state;
+    assert_non_null(mkdtemp(folder));
+    assert_int_equal(setenv("XDG_CACHE_HOME", folder, 1), 0);
+    pl_fields_default(st_prepare_fields, &conf);
+    const st_cost first = st_cost_get(&conf, mem), again = st_cost_get(&conf, mem);
+    assert_true(first.measured && again.measured);
+    assert_true(is_same(&first, &again));
+    assert_true(first.atoms[0] > 20 && first.atoms[1] > 50);
+    assert_true(first.build[1] > first.build[0] && first.build[1] < 10 && first.more > 0.1 && first.more < 10);
+    conf.builder = CH_OPENBABEL;
+    const st_cost other = st_cost_get(&conf, mem);
+    assert_true(other.measured && other.build[1] > 2 * first.build[1]);
+    pl_arena_free(mem);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_cost_grows_with_atoms_and_structures),
+        cmocka_unit_test(a_cost_is_read_as_it_was_written),
+        cmocka_unit_test(a_damaged_or_foreign_cost_is_not_believed),
+        cmocka_unit_test(a_cost_is_measured_once),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
