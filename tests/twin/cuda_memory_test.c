@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Memory of the cuda engine: the amount computed without a device is the amount allocated; with
- * `recompute` or a sharded optimiser it is less for the same bits; and memory shared by lanes. On the emulator or, where MOLSIEVE_PLUGINS
+ * `recompute` or a sharded optimiser it is less for the same bits; and memory shared by streams. On the emulator or, where MOLSIEVE_PLUGINS
  * has the real plugin, on a GPU. */
 #include <math.h>
 #include <setjmp.h>
@@ -230,7 +230,7 @@ static trained streams_train(const fixture *f, const streams_case *c, const char
     return t;
 }
 
-/* On the emulator, work that waits for another lane is done as late as its events allow, and then as early as they allow. */
+/* On the emulator, work that waits for another stream is done as late as its events allow, and then as early as they allow. */
 static void streams_do_not_change_a_bit(void **state)
 {
     static const streams_case all[] = {

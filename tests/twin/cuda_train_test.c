@@ -449,8 +449,8 @@ static void copies_beside_the_work_come_before_what_is_called_after_them(void **
     ops->host_free(gpu, back);
 }
 
-/* x times 1, 2, 3 .. in a lane, and from there to y in lane 0; n times with other arguments. */
-static void streams_times(float *x, float *between, float *y, const int32_t *first, int32_t n, int32_t lane)
+/* x times 1, 2, 3 .. in a stream, and from there to y in stream 0; n times with other arguments. */
+static void streams_times(float *x, float *between, float *y, const int32_t *first, int32_t n, int32_t stream)
 {
     const nn_gpu_scale once = { .n_nodes = n, .size = 1, .first = first, .x = x, .y = between };
     const nn_gpu_scale twice = { .n_nodes = n, .size = 1, .first = first, .x = between, .y = y };
