@@ -9,6 +9,11 @@ molsieve_test(structures unit/structures_test.c LABEL unit USES molsieve::stages
 molsieve_test(cost unit/cost_test.c LABEL unit USES molsieve::stages)
 molsieve_test(verdict unit/verdict_test.c LABEL unit USES molsieve::stages)
 molsieve_test(report unit/report_test.c LABEL unit USES molsieve::stages)
+molsieve_test(refused_calls golden/refused_test.c LABEL golden USES molsieve::stages toy)
+add_dependencies(test_refused_calls molsieve-chem)
+target_link_options(test_refused_calls PRIVATE ${seen_statements} -Wl,--wrap=sqlite3_prepare_v2,--wrap=sqlite3_step
+  -Wl,--wrap=sqlite3_exec,--wrap=sqlite3_extended_errcode,--wrap=sqlite3_errmsg,--wrap=pl_arena_get)
+target_compile_definitions(test_refused_calls PRIVATE MOLSIEVE_TESTS="${CMAKE_CURRENT_SOURCE_DIR}")
 molsieve_test(qm9bin unit/qm9bin_test.c LABEL unit USES molsieve::chem)
 target_compile_definitions(test_qm9bin PRIVATE MOLSIEVE_TESTS="${CMAKE_CURRENT_SOURCE_DIR}")
 

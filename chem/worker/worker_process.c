@@ -33,7 +33,7 @@ static double now_s(void)
 
 static bool is_for_worker(const char *variable)
 {
-    static const char *const kept[] = { "BABEL_", "LD_", "ASAN_", "UBSAN_", "LSAN_", "TSAN_", "GLIBC_" };
+    static const char *const kept[] = { "BABEL_", "LD_", "ASAN_", "UBSAN_", "LSAN_", "TSAN_", "LLVM_PROFILE_", "GLIBC_" };
     for (size_t i = 0; i < sizeof kept / sizeof *kept; i++)
         if (strncmp(variable, kept[i], strlen(kept[i])) == 0)
             return true;

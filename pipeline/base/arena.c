@@ -21,6 +21,23 @@ struct pl_arena {
 
 static _Thread_local long refuse_nth;
 
+#ifndef __has_feature /* of clang */
+#define __has_feature(x) 0
+#endif
+
+/* AddressSanitizer is told which bytes of a block belong to an object, so it sees a byte before or behind one. */
+#if defined(__SANITIZE_ADDRESS__) || __has_feature(address_sanitizer)
+void __asan_poison_memory_region(volatile void *at, size_t bytes);
+void __asan_unpoison_memory_region(volatile void *at, size_t bytes);
+enum { GAP = alignof(max_align_t) }; /* bytes between objects */
+static void hide(void *at, size_t bytes) { __asan_poison_memory_region(at, bytes); }
+static void show(void *at, size_t bytes) { __asan_unpoison_memory_region(at, bytes); }
+#else
+enum { GAP = 0 };
+static void hide(void *at, size_t bytes) { (void)at, (void)bytes; }
+static void show(void *at, size_t bytes) { (void)at, (void)bytes; }
+#endif
+
 void pl_arena_refuse(long nth) { refuse_nth = nth; }
 
 static block *block_new(size_t cap)
@@ -33,6 +50,7 @@ static block *block_new(size_t cap)
     b->next = NULL;
     b->cap = cap;
     b->used = 0;
+    hide(b->data, cap);
     return b;
 }
 
@@ -77,10 +95,12 @@ void pl_arena_reset(pl_arena *mem)
             free(b);
         } else {
             b->used = 0;
+            hide(b->data, b->cap);
             at = &b->next;
         }
     }
     mem->first->used = 0;
+    hide(mem->first->data, mem->first->cap);
     mem->now = mem->first;
 }
 
@@ -114,14 +134,15 @@ void *pl_arena_raw(pl_arena *mem, size_t bytes)
 
     if (refuse_nth > 0 && --refuse_nth == 0)
         return NULL;
-    if (bytes > PTRDIFF_MAX - align) /* a negative count, or no room for the header of the block */
+    if (bytes > PTRDIFF_MAX - 2 * align) /* a negative count, or no room for the header of the block */
         return NULL;
-    need = (bytes + align - 1) / align * align;
+    need = (bytes + align - 1) / align * align + GAP;
     b = block_with_room(mem, need);
     if (b == NULL)
         return NULL;
     p = b->data + b->used;
     b->used += need;
+    show(p, bytes);
     return p;
 }
 

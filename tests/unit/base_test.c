@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -464,6 +465,35 @@ static void a_refused_request_is_null_and_nothing_else_changes(void **unused)
     pl_arena_free(NULL);
 }
 
+/* Reads the byte at `away` of an object of 5 bytes, with another one behind it. True: the child ended well. */
+static bool may_be_read(long away, bool after_reset)
+{
+    pid_t pid = fork();
+    int status = 0;
+
+    assert_true(pid >= 0);
+    if (pid == 0) {
+        pl_arena *mem = pl_arena_new(256);
+        char *a = mem != NULL ? PL_NEW(mem, char, 5) : NULL, *b = mem != NULL ? PL_NEW(mem, char, 5) : NULL;
+        if (after_reset)
+            pl_arena_reset(mem);
+        _exit(a != NULL && b != NULL && close(2) == 0 && *(volatile char *)(a + away) == 0 ? 0 : 1);
+    }
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    return WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
+static void the_sanitizer_sees_a_byte_behind_an_object(void **unused)
+{
+    (void)unused;
+    assert_true(may_be_read(0, false) && may_be_read(4, false));
+#ifdef __SANITIZE_ADDRESS__
+    assert_false(may_be_read(5, false));
+    assert_false(may_be_read(16, false)); /* between the two */
+    assert_false(may_be_read(0, true));
+#endif
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -486,6 +516,7 @@ int main(void)
         cmocka_unit_test(the_smallest_rank_is_computed_first),
         cmocka_unit_test(closing_drops_what_waits),
         cmocka_unit_test(a_refused_request_is_null_and_nothing_else_changes),
+        cmocka_unit_test(the_sanitizer_sees_a_byte_behind_an_object),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

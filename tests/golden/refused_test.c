@@ -1,0 +1,320 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Commands and stages whose n-th call of SQLite, or n-th request for arena memory, is refused, for every n.
+ *
+ * A command that was refused something fails and tells that error and no later one, or prints what it prints otherwise.
+ * tests/golden/refused.txt has how many calls each makes, how often it does without or
+ * fails without telling why, and how many more calls of SQLite it
+ * makes after a refusal: a stage or a command that goes on after an error makes more of them. */
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+#include <sqlite3.h>
+
+#include "golden/golden_text.h"
+#include "pipeline/base/arena.h"
+#include "pipeline/base/file.h"
+#include "pipeline/cli/cmd.h"
+#include "stages/database/schema.h"
+#include "stages/files/version.h"
+#include "stages/registry/registry.h"
+#include "toy.h"
+#include "unit/statements.h"
+
+/* ---- what refuses ---- */
+
+enum { SQL, MEMORY, KINDS };
+
+static atomic_long countdown[KINDS], later; /* calls until the one that is refused; calls of SQLite since */
+static atomic_bool refused, refused_sql;
+
+int __real_sqlite3_prepare_v2(sqlite3 *db, const char *sql, int n, sqlite3_stmt **st, const char **rest);
+int __real_sqlite3_step(sqlite3_stmt *st);
+int __real_sqlite3_exec(sqlite3 *db, const char *sql, int (*each)(void *, int, char **, char **), void *ctx, char **said);
+int __real_sqlite3_extended_errcode(sqlite3 *db);
+const char *__real_sqlite3_errmsg(sqlite3 *db);
+int __wrap_sqlite3_prepare_v2(sqlite3 *db, const char *sql, int n, sqlite3_stmt **st, const char **rest);
+int __wrap_sqlite3_step(sqlite3_stmt *st);
+int __wrap_sqlite3_exec(sqlite3 *db, const char *sql, int (*each)(void *, int, char **, char **), void *ctx, char **said);
+int __wrap_sqlite3_extended_errcode(sqlite3 *db);
+const char *__wrap_sqlite3_errmsg(sqlite3 *db);
+
+void *__real_pl_arena_get(pl_arena *mem, size_t n, size_t size);
+void *__wrap_pl_arena_get(pl_arena *mem, size_t n, size_t size);
+
+static bool refuse(int kind)
+{
+    if (kind == SQL && atomic_load(&refused))
+        (void)atomic_fetch_add(&later, 1);
+    if (atomic_load(&countdown[kind]) <= 0 || atomic_fetch_sub(&countdown[kind], 1) != 1)
+        return false;
+    atomic_store(&refused, true);
+    atomic_store(&refused_sql, kind == SQL);
+    return true;
+}
+
+void *__wrap_pl_arena_get(pl_arena *mem, size_t n, size_t size)
+{
+    return refuse(MEMORY) ? NULL : __real_pl_arena_get(mem, n, size);
+}
+
+int __wrap_sqlite3_prepare_v2(sqlite3 *db, const char *sql, int n, sqlite3_stmt **st, const char **rest)
+{
+    if (!refuse(SQL))
+        return __real_sqlite3_prepare_v2(db, sql, n, st, rest);
+    *st = NULL;
+    return SQLITE_IOERR;
+}
+
+int __wrap_sqlite3_step(sqlite3_stmt *st) { return refuse(SQL) ? SQLITE_IOERR : __real_sqlite3_step(st); }
+
+int __wrap_sqlite3_exec(sqlite3 *db, const char *sql, int (*each)(void *, int, char **, char **), void *ctx, char **said)
+{
+    return refuse(SQL) ? SQLITE_IOERR : __real_sqlite3_exec(db, sql, each, ctx, said);
+}
+
+int __wrap_sqlite3_extended_errcode(sqlite3 *db)
+{
+    return atomic_load(&refused_sql) ? SQLITE_IOERR : __real_sqlite3_extended_errcode(db);
+}
+
+const char *__wrap_sqlite3_errmsg(sqlite3 *db) { return atomic_load(&refused_sql) ? "it was refused" : __real_sqlite3_errmsg(db); }
+
+/* ---- a command ---- */
+
+typedef struct said {
+    int status;
+    pl_text out, err;
+} said;
+
+static void file_read(const char *path, pl_text *text)
+{
+    char part[4096];
+    FILE *f = fopen(path, "r");
+    size_t n;
+
+    assert_non_null(f);
+    while ((n = fread(part, 1, sizeof part, f)) > 0)
+        pl_text_add_n(text, part, n);
+    (void)fclose(f);
+}
+
+static int replaced(int fd, const char *path)
+{
+    int kept = dup(fd), to = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0600);
+
+    assert_true(kept >= 0 && to >= 0 && dup2(to, fd) == fd);
+    (void)close(to);
+    return kept;
+}
+
+/* line: the command and its words; the line is cut up. */
+static int call(char *line)
+{
+    static const pl_app app = {
+        .commands = st_commands, .stages = st_stages, .schema = &st_schema, .version = st_version, .details = st_version_details
+    };
+    char *argv[24] = { "molsieve" };
+    int argc = 1, status, out, err;
+
+    for (char *word = strtok(line, " "); word != NULL && argc < 23; word = strtok(NULL, " "))
+        argv[argc++] = word;
+    (void)fflush(NULL);
+    out = replaced(STDOUT_FILENO, "said.out");
+    err = replaced(STDERR_FILENO, "said.err");
+    status = pl_main(&app, argc, argv);
+    (void)fflush(NULL);
+    assert_true(dup2(out, STDOUT_FILENO) >= 0 && dup2(err, STDERR_FILENO) >= 0);
+    (void)close(out);
+    (void)close(err);
+    return status;
+}
+
+/* The words with `%ld` replaced by a number that no earlier call had: settings that make a stage run again. */
+static said say(const char *words)
+{
+    static long number = 100;
+    char line[400];
+    said s = { 0 };
+
+    (void)snprintf(line, sizeof line, words, ++number);
+    s.status = call(line);
+    file_read("said.out", &s.out);
+    file_read("said.err", &s.err);
+    return s;
+}
+
+static void said_free(said *s)
+{
+    pl_text_free(&s->out);
+    pl_text_free(&s->err);
+}
+
+/* ---- all refusals of a command ---- */
+
+typedef struct tally {
+    int refused, without, silent; /* silent: failed without telling why */
+    long later;
+} tally;
+
+/* A run with other settings each time; its threads do not make the same calls each time. */
+static bool is_run(const char *words) { return strchr(words, '%') != NULL; }
+
+/* What a command printed; what a run stored. */
+static void answer(const char *words, const said *s, pl_text *out)
+{
+    said top = { 0 };
+
+    if (is_run(words))
+        top = say("top run --csv");
+    pl_text_add(out, pl_text_str(is_run(words) ? &top.out : &s->out));
+    said_free(&top);
+}
+
+static void judge(const char *words, const said *got, int status, const char *want, const char *why, long nth, tally *t)
+{
+    pl_text is = { 0 };
+
+    t->refused++;
+    t->without += got->status == status;
+    t->silent += got->status != status && strstr(pl_text_str(&got->err), why) == NULL;
+    if (got->status == status) {
+        answer(words, got, &is);
+        if (strcmp(want, pl_text_str(&is)) != 0)
+            fail_msg("%s, refusal %ld: status %d, but the answer is\n%s", words, nth, status, pl_text_str(&is));
+    }
+    pl_text_free(&is);
+}
+
+static void arm(int kind, long nth)
+{
+    atomic_store(&refused, false);
+    atomic_store(&refused_sql, false);
+    atomic_store(&later, 0);
+    for (int k = 0; k < KINDS; k++)
+        atomic_store(&countdown[k], k == kind ? nth : 0);
+}
+
+static tally sweep(const char *words, int status, const char *want, int kind, long step)
+{
+    static const char *const why[KINDS] = { "it was refused", "memory" };
+    tally t = { 0 };
+
+    for (long nth = 1;; nth += step) {
+        said got;
+        bool met;
+        arm(kind, nth);
+        got = say(words);
+        met = atomic_load(&refused);
+        t.later += atomic_load(&later);
+        arm(KINDS, 0);
+        if (met)
+            judge(words, &got, status, want, why[kind], nth, &t);
+        said_free(&got);
+        if (!met)
+            return t;
+    }
+}
+
+static void tally_add(pl_text *text, const char *words, const char *kind, const tally *t)
+{
+    if (is_run(words))
+        assert_true(t->refused > 20 && t->without < t->refused / 2);
+    else
+        pl_text_addf(text, "  %s: %d refused, %d without, %d silent, %ld calls later\n", kind, t->refused, t->without, t->silent,
+                     t->later);
+}
+
+static void command_add(pl_text *text, const char *words, const long *step)
+{
+    said good = say(words);
+    pl_text want = { 0 };
+    tally sql, memory;
+
+    answer(words, &good, &want);
+    sql = sweep(words, good.status, pl_text_str(&want), SQL, step[SQL]);
+    memory = sweep(words, good.status, pl_text_str(&want), MEMORY, step[MEMORY]);
+    pl_text_addf(text, "%s: status %d\n", words, good.status);
+    tally_add(text, words, "SQL", &sql);
+    tally_add(text, words, "memory", &memory);
+    said_free(&good);
+    pl_text_free(&want);
+}
+
+/* ---- which ---- */
+
+static const char input[] =
+    "CCO ethanol\nCCN amine\nc1ccccc1O phenol\nCC(=O)O acid\nCCCC butane\nC(x bad\nCCCl chloride\nCC=O aldehyde\n";
+static const char workflow[] =
+    "format: 1\nworkdir: run\ninputs: [{path: in.smi}]\nlimits: {failures: {max_fraction: 1}, disk_free_min: 0B}\n"
+    "models:\n  esol: {path: esol.safetensors}\nstages:\n  read: {unit: 4}\n"
+    "  prepare: {conformers: {source: generate}}\n  graph: {edges: bonds}\n  basis: {}\n"
+    "  score: {models: [esol]}\n  rank: {objectives: [{property: logS, goal: maximise}], top: 5}\n"
+    "  write: {csv: hits.csv, sdf: hits.sdf}\n";
+
+static const struct {
+    const char *words;
+    long step[KINDS]; /* every how manieth call is refused */
+} commands[] = {
+    { "top run", { 1, 1 } },
+    { "status run", { 1, 1 } },
+    { "failures run", { 1, 1 } },
+    { "plan w.yaml", { 1, 19 } },
+    { "explain w.yaml rank", { 1, 97 } },
+    { "export sdf run", { 1, 3 } },
+    { "export csv run", { 1, 1 } },
+    { "db check run", { 3, 1 } },
+    { "db digest run", { 1, 1 } },
+    { "db prune w.yaml", { 9, 19 } },
+    { "query v_hits run", { 1, 1 } },
+    { "report run -o r.html", { 1, 1 } },
+    { "run w.yaml -q -j 1 stages.rank.top=%ld", { 7, 13 } },
+};
+
+static void write_text(const char *path, const char *text)
+{
+    pl_error err = { 0 };
+
+    assert_int_equal(pl_file_write(path, (pl_bytes){ (const unsigned char *)text, strlen(text) }, &err), PL_OK);
+}
+
+static void every_refusal_ends_a_command_with_that_error(void **state)
+{
+    char dir[256], back[4096];
+    pl_text text = { 0 };
+    said s;
+
+    (void)state;
+    assert_non_null(getcwd(back, sizeof back));
+    toy_directory(dir);
+    assert_int_equal(chdir(dir), 0);
+    write_text("in.smi", input);
+    write_text("w.yaml", workflow);
+    assert_int_equal(symlink(MOLSIEVE_TESTS "/../workflows/models/esol.safetensors", "esol.safetensors"), 0);
+    s = say("run w.yaml -q -j 1");
+    if (s.status != 0)
+        fail_msg("%s", pl_text_str(&s.err));
+    said_free(&s);
+    for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {
+        double began = (double)clock() / CLOCKS_PER_SEC;
+        command_add(&text, commands[i].words, commands[i].step);
+        print_message("%s: %.1f s\n", commands[i].words, (double)clock() / CLOCKS_PER_SEC - began);
+    }
+    assert_int_equal(chdir(back), 0);
+    toy_remove(dir);
+    assert_int_equal(statements_left, 0);
+    golden_check(MOLSIEVE_TESTS "/golden/refused.txt", &text);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = { cmocka_unit_test(every_refusal_ends_a_command_with_that_error) };
+
+    return cmocka_run_group_tests_name("commands, refused calls", tests, NULL, NULL);
+}
