@@ -235,8 +235,10 @@ static void put_opts(pl_text *t, const ch_prepare_opts *o)
 static pl_code get_prepared(ch_prepared *out, ch_stereo *stereo, ch_wire *in, pl_arena *mem, pl_error *err)
 {
     pl_code code;
-    const char **strings[] = { &out->smiles, &out->inchikey, &out->formula, &out->removed, &out->alerts, &out->geometry, &out->built_from };
-    int32_t *ints[] = { &out->n_heavy, &out->charge, &out->charge_read, &out->n_neutralised, &out->undefined_stereo, &out->lost_stereo };
+    const char **strings[] = { &out->smiles, &out->inchikey, &out->formula,   &out->removed,
+                               &out->alerts, &out->geometry, &out->built_from };
+    int32_t *ints[] = { &out->n_heavy,       &out->charge,           &out->charge_read,
+                        &out->n_neutralised, &out->undefined_stereo, &out->lost_stereo };
 
     for (size_t i = 0; i < sizeof strings / sizeof *strings; i++) {
         size_t n;

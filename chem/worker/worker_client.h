@@ -68,9 +68,10 @@ typedef struct ch_prepared {
     const char *smiles;   /* canonical, of the input structure, stereo kept     */
     const char *inchikey; /* 27 characters                                      */
     const char *formula;  /* Hill order                                         */
-    const char *built_from; /* what a structure is built from: the SMILES and, behind a blank, stereo that it leaves out; "": none is built */
-    const char *removed;  /* "[Na+].O", or ""                                   */
-    const char *alerts;   /* names of the rules that match, ", " between; ""     */
+    const char *
+        built_from; /* what a structure is built from: the SMILES and, behind a blank, stereo that it leaves out; "": none is built */
+    const char *removed; /* "[Na+].O", or ""                                   */
+    const char *alerts;  /* names of the rules that match, ", " between; ""     */
     int32_t n_heavy, charge;
     int32_t charge_read, n_neutralised;  /* net charge before neutralise and ph, and atoms whose charge they changed */
     int32_t undefined_stereo;            /* centres and double bonds that the structure has by chance */

@@ -123,7 +123,8 @@ struct Marks {
 
 Marks marks_of(OpenBabel::OBMol &mol);
 void marks_put(OpenBabel::OBMol &mol, const Marks &m); // defines them, whatever was defined before
-Marks marks_left(OpenBabel::OBMol &mol, const Marks &m);   // those that the molecule does not define any more, although their neighbours are there
+Marks marks_left(OpenBabel::OBMol &mol,
+                 const Marks &m); // those that the molecule does not define any more, although their neighbours are there
 
 // ---- worker_mol.cpp: molecules in two dimensions
 

@@ -76,7 +76,8 @@ void marks_put(OBMol &mol, const Marks &m)
 
 static bool is_known(const Marks &m, const OBTetrahedralStereo::Config &c)
 {
-    return std::any_of(m.centres.begin(), m.centres.end(), [&](const OBTetrahedralStereo::Config &k) { return k.center == c.center; });
+    return std::any_of(m.centres.begin(), m.centres.end(),
+                       [&](const OBTetrahedralStereo::Config &k) { return k.center == c.center; });
 }
 
 static bool is_known(const Marks &m, const OBCisTransStereo::Config &c)
@@ -328,8 +329,9 @@ static std::string centre_text(const Names &names, int number, bool other)
 {
     std::vector<int> n = { number };
     FOR_NBORS_OF_ATOM(b, *names.heavy[static_cast<size_t>(number)])
-        n.push_back(b->GetAtomicNum() == 1 ? (b->GetIsotope() == 0 ? HYDROGEN : ISOTOPE)
-                                           : static_cast<int>(std::find(names.heavy.begin(), names.heavy.end(), &*b) - names.heavy.begin()));
+        n.push_back(b->GetAtomicNum() == 1
+                        ? (b->GetIsotope() == 0 ? HYDROGEN : ISOTOPE)
+                        : static_cast<int>(std::find(names.heavy.begin(), names.heavy.end(), &*b) - names.heavy.begin()));
     if (n.size() == 4)
         n.push_back(LONE_PAIR);
     std::sort(n.begin() + 1, n.end());

@@ -207,8 +207,9 @@ std::string mol_keep_main_part(OBMol &mol)
             fail(CH_INTERNAL, "the parts could not be separated");
         parts.back()->mol.SetDimension(mol.GetDimension());
         if (mol.HasChiralityPerceived())
-            parts.back()->mol.SetChiralityPerceived(); // the stereo was copied; perceived again, some would be lost (worker_marks.cpp)
-        OBMol copy = parts.back()->mol; // writing takes marks away
+            parts.back()
+                ->mol.SetChiralityPerceived(); // the stereo was copied; perceived again, some would be lost (worker_marks.cpp)
+        OBMol copy = parts.back()->mol;        // writing takes marks away
         parts.back()->smiles = canonical_smiles(copy);
         parts.back()->salt = salt_names().count(parts.back()->smiles) != 0;
     }
