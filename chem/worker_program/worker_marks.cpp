@@ -214,7 +214,7 @@ Marks marks_read(OBMol &mol, const std::string &text)
         std::istringstream list(word.substr(1));
         std::vector<int> n;
         for (std::string x; std::getline(list, x, ',');)
-            n.push_back(std::atoi(x.c_str()));
+            n.push_back(static_cast<int>(std::strtol(x.c_str(), nullptr, 10)));
         OBTetrahedralStereo::Config c;
         OBCisTransStereo::Config b;
         if (word[0] == 't' && centre_from(heavy, n, c))
