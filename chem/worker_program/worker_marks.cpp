@@ -22,7 +22,7 @@ using namespace OpenBabel;
 
 namespace worker {
 
-static const size_t tries_max = 3; // centres whose sign is found by trying all combinations
+static const size_t tries_max = 4; // centres and imines whose form is found by trying all combinations
 
 Marks marks_of(OBMol &mol)
 {
@@ -307,43 +307,87 @@ static std::string key_with(const OBMol &mol, const std::string &text)
     return inchikey(copy);
 }
 
-// Nitrogen cations, P, As, S, Se and Te: centres that InChI knows from positions and Open Babel may not.
-static std::vector<int> candidates(OBMol &mol, const Names &names)
+// The names of the neighbours of an atom but one; a lone pair makes up for what is missing of n.
+static std::vector<int> names_around(const Names &names, OBAtom &at, const OBAtom *but, size_t n)
 {
     std::vector<int> found;
-    const Marks known = marks_of(mol);
-    for (size_t i = 0; i < names.heavy.size(); i++) {
-        const OBAtom &a = *names.heavy[i];
-        const unsigned z = a.GetAtomicNum(), n = a.GetExplicitDegree();
-        const bool may = (z == 7 && a.GetFormalCharge() == 1 && n == 4) ||
-                         ((z == 15 || z == 16 || z == 33 || z == 34 || z == 52) && (n == 3 || n == 4));
-        OBTetrahedralStereo::Config c;
-        c.center = a.GetId();
-        if (may && !is_known(known, c))
-            found.push_back(static_cast<int>(i));
+    FOR_NBORS_OF_ATOM(b, at) {
+        const int hydrogen = b->GetIsotope() == 0 ? HYDROGEN : ISOTOPE;
+        const auto place = std::find(names.heavy.begin(), names.heavy.end(), &*b) - names.heavy.begin();
+        if (&*b != but)
+            found.push_back(b->GetAtomicNum() == 1 ? hydrogen : static_cast<int>(place));
     }
+    if (found.size() + 1 == n)
+        found.push_back(LONE_PAIR);
+    std::sort(found.begin(), found.end());
     return found;
 }
 
-static std::string centre_text(const Names &names, int number, bool other)
+namespace {
+// Stereo that may be defined: the numbers of one form; of the other form, the last two are exchanged.
+struct Candidate {
+    char letter;
+    std::vector<int> numbers;
+};
+} // namespace
+
+// Nitrogen cations, aziridines, P, As, S, Se and Te: centres that InChI knows from positions and Open Babel may not.
+static void add_centres(std::vector<Candidate> &found, const Marks &known, const Names &names)
 {
-    std::vector<int> n = { number };
-    FOR_NBORS_OF_ATOM(b, *names.heavy[static_cast<size_t>(number)])
-        n.push_back(b->GetAtomicNum() == 1
-                        ? (b->GetIsotope() == 0 ? HYDROGEN : ISOTOPE)
-                        : static_cast<int>(std::find(names.heavy.begin(), names.heavy.end(), &*b) - names.heavy.begin()));
-    if (n.size() == 4)
-        n.push_back(LONE_PAIR);
-    std::sort(n.begin() + 1, n.end());
-    if (other)
-        std::swap(n[3], n[4]);
-    return text_of('t', n);
+    for (size_t i = 0; i < names.heavy.size(); i++) {
+        OBAtom &a = *names.heavy[i];
+        const unsigned z = a.GetAtomicNum(), n = a.GetExplicitDegree();
+        const bool may = (z == 7 && a.GetFormalCharge() == 1 && n == 4) || (z == 7 && n == 3 && a.IsInRingSize(3)) ||
+                         ((z == 15 || z == 16 || z == 33 || z == 34 || z == 52) && (n == 3 || n == 4));
+        OBTetrahedralStereo::Config c;
+        c.center = a.GetId();
+        if (!may || is_known(known, c))
+            continue;
+        std::vector<int> numbers = names_around(names, a, nullptr, 4);
+        numbers.insert(numbers.begin(), static_cast<int>(i));
+        found.push_back({ 't', numbers });
+    }
 }
 
-// Positions tell InChI the sign of centres that Open Babel does not see: the combination that gives the key of the record. "" if none does.
+// C=N-H.
+static void add_imines(std::vector<Candidate> &found, OBMol &mol, const Marks &known, const Names &names)
+{
+    FOR_BONDS_OF_MOL(b, mol) {
+        OBAtom *n = b->GetBeginAtom()->GetAtomicNum() == 7 ? b->GetBeginAtom() : b->GetEndAtom(), *c = b->GetNbrAtom(n);
+        OBCisTransStereo::Config is;
+        is.begin = n->GetId();
+        is.end = c->GetId();
+        if (b->GetBondOrder() != 2 || b->IsAromatic() || n->GetAtomicNum() != 7 || c->GetAtomicNum() != 6 || is_known(known, is))
+            continue;
+        const std::vector<int> at_n = names_around(names, *n, c, 2), at_c = names_around(names, *c, n, 2);
+        if (at_n.size() != 2 || at_c.size() != 2 || at_n.front() != LONE_PAIR || at_n.back() != HYDROGEN)
+            continue;
+        const auto place = [&](OBAtom *a) {
+            return static_cast<int>(std::find(names.heavy.begin(), names.heavy.end(), a) - names.heavy.begin());
+        };
+        found.push_back({ 'd', { place(n), place(c), at_n[0], at_n[1], at_c[0], at_c[1] } });
+    }
+}
+
+static std::string candidate_text(Candidate c, bool other)
+{
+    if (other)
+        std::swap(c.numbers[c.numbers.size() - 1], c.numbers[c.numbers.size() - 2]);
+    if (c.letter == 't')
+        sort_centre(c.numbers);
+    else
+        sort_bond(c.numbers);
+    return text_of(c.letter, c.numbers);
+}
+
+// Positions tell InChI the form of centres and imines that Open Babel does not see: the combination that gives the key of the record. "" if
+// none does.
 static std::string by_trying(OBMol &mol, const Names &names, const std::vector<std::string> &words, const std::string &key)
 {
-    const std::vector<int> open = candidates(mol, names);
+    std::vector<Candidate> open;
+    const Marks known = marks_of(mol);
+    add_centres(open, known, names);
+    add_imines(open, mol, known, names);
     size_t all = open.size() > tries_max ? 0 : 1;
     for (size_t k = 0; k < open.size(); k++)
         all *= 3; // each: not defined, one way, the other way
@@ -351,7 +395,7 @@ static std::string by_trying(OBMol &mol, const Names &names, const std::vector<s
         std::vector<std::string> more = words;
         for (size_t k = 0, left = t; k < open.size(); k++, left /= 3)
             if (left % 3 != 0)
-                more.push_back(centre_text(names, open[k], left % 3 == 2));
+                more.push_back(candidate_text(open[k], left % 3 == 2));
         std::sort(more.begin(), more.end());
         if (key_with(mol, joined(more)) == key)
             return joined(more);

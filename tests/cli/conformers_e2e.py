@@ -3,7 +3,9 @@
 """`molsieve conformers`, and what the native builder of `prepare` promises: stereo, order, energies, reasons."""
 import gzip
 import os
+import re
 import subprocess
+import sys
 
 import sieve
 from sieve import Project, data, main
@@ -161,6 +163,39 @@ def what_has_no_structure_is_named_and_the_rest_written():
         p.run("conformers", "missing.smi", expect=6)
 
 
+# What is awkward: (SMILES, who builds it; None: it fails). Native refuses what has no type or no structure, and says why.
+AWKWARD = (("C" * 166, "native"), ("N" + "[C@@H](C)C(=O)N" * 45 + "C", "native"), ("C1=CC2=CC1=C2", "openbabel"), ("C1CC#C1", "openbabel"),
+           ("c12c3c4c2c2c1c3c42", "openbabel"), ("CC1(C)[C@H]2CC[C@@]1(C)C(=O)C2", None), ("CC1(C)[C@@H]2CC[C@@]1(C)C(=O)C2", "native"),
+           ("C1CC/C=C/C1", "native"), ("C1CC1.CCO", "native"), ("[CH2]C(C)C", "openbabel"), ("[O][O]", "openbabel"), ("FS(F)(F)(F)(F)F", "openbabel"),
+           ("ClP(Cl)(Cl)(Cl)Cl", "openbabel"), ("FI(F)(F)(F)(F)(F)F", None), ("[2H]C([2H])([2H])[13C](=O)[18O]C([3H])([3H])[3H]", "native"),
+           ("C12C3C4C1C5C2C3C45", "native"), ("C1CCCCC2CCCCCC1CCCC2", "native"), ("CC(C)(C)C(C(C)(C)C)(C(C)(C)C)C(C)(C)C", "native"))
+
+
+def awkward_molecules_are_built_or_fail_with_a_reason():
+    """Large, impossible, of several parts, radicals, hypervalent, isotopes: an answer for each, within its CPU seconds."""
+    with Project() as p:
+        p.put("in.smi", "".join("%s %d\n" % (s, k) for k, (s, _) in enumerate(AWKWARD)))
+        _, out, err = p.run("conformers", "in.smi", expect=3)
+        got = {int(t): f for t, f, _ in records(out)}
+        assert {k: f["built_by"] for k, f in got.items()} == {k: by for k, (_, by) in enumerate(AWKWARD) if by}, got
+        assert all(("fallback" in f) == (f["built_by"] == "openbabel") and len(f.get("fallback", "why")) > 2 for f in got.values()), got
+        for k, (_, by) in enumerate(AWKWARD):
+            assert by or re.search("in.smi:%d: %d: [a-z].{20}" % (k + 1, k), err), err
+        isotopes = next(mol for t, _, mol in records(out) if int(t) == 14)
+        assert "M  ISO  8" in isotopes, isotopes
+
+
+def a_large_molecule_takes_little_memory():
+    """The arrays of 752 atoms; the limits of prepare allow no larger molecule."""
+    with Project() as p:
+        p.put("in.smi", "C" * 250 + " long\n" + "C" * 251 + " longer\n")
+        done = subprocess.run([sys.executable, "-c", "import resource, subprocess, sys; subprocess.run(sys.argv[1:], stdout=subprocess.DEVNULL); "
+                               "print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)", *p.command("conformers", "in.smi", "-j", "1")],
+                              cwd=p.dir, capture_output=True, text=True, timeout=280)
+        assert "2: longer: 251 heavy atoms" in done.stderr and ": long: " not in done.stderr, done.stderr
+        assert int(done.stdout) < 300 * 1024, done.stdout # kB
+
+
 def standard_input_is_read():
     with Project() as p:
         done = subprocess.run(p.command("conformers", "-", "--force-field", "mmff94s"), input="CCO ethanol\nNC(=O)c1ccccc1 amide\n", cwd=p.dir,
@@ -212,5 +247,6 @@ if __name__ == "__main__":
     main([any_number_of_threads_writes_the_same_in_order, an_ensemble_has_increasing_energies_within_the_window,
           defined_stereo_is_that_of_the_positions, stereo_that_smiles_leave_out_is_kept,
           isomers_that_smiles_do_not_tell_apart_are_two_molecules, open_babel_keeps_such_stereo_or_the_record_fails,
-          stereo_that_is_not_kept_is_counted, what_has_no_structure_is_named_and_the_rest_written, standard_input_is_read,
+          stereo_that_is_not_kept_is_counted, what_has_no_structure_is_named_and_the_rest_written,
+          awkward_molecules_are_built_or_fail_with_a_reason, a_large_molecule_takes_little_memory, standard_input_is_read,
           the_row_says_who_built_a_structure_and_why, all_structures_of_a_run_can_be_exported])

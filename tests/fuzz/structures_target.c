@@ -82,11 +82,9 @@ static void check(const ch_structures *built, const ch_mol *mol, const ch_stereo
 static void build(const ch_mol *mol, const uint8_t *head, const ch_mmff *mmff, pl_arena *mem)
 {
     const ch_mmff_options field = { .mmff94s = (head[0] & 1) != 0 };
-    const ch_structure_options how = { .seed = head[2],
-                                       .name = head[3],
-                                       .count = 1 + (head[0] >> 1) % 3,
-                                       .attempts = 1 + (head[0] >> 3) % 4,
-                                       .max_work = MOST_WORK };
+    const ch_structure_options how = {
+        .seed = head[2], .name = head[3], .count = 1 + (head[0] >> 1) % 3, .attempts = 1 + (head[0] >> 3) % 4, .max_work = MOST_WORK
+    };
     made_stereo stereo;
     ch_structures built;
     ch_terms terms;
