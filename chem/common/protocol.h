@@ -11,7 +11,7 @@
  *     version  -        answered without loading Open Babel's tables
  *     reads    str format
  *     prepare  opts; rules; str format; str text
- *     build    opts; str smiles
+ *     build    opts; str built_from
  *     list     str format; str text
  *     write    str to; str title; mol
  *     svg      str smiles
@@ -21,11 +21,12 @@
  *     hello    str library version; i32 readable formats; i32 ch_confined (chem/common/confine.h)
  *     version  str library version; str protocol; str folder of the library's tables
  *     reads    i32 yes
- *     prepare  str smiles, inchikey, formula, removed, alerts, geometry;
- *              i32 n_heavy, charge, charge_read, n_neutralised, undefined_stereo;
+ *     prepare  str smiles, inchikey, formula, removed, alerts, geometry, built_from;
+ *              i32 n_heavy, charge, charge_read, n_neutralised, undefined_stereo, lost_stereo;
  *              f64 of each descriptor; f64 energy; mol (also when the status is not ok);
- *              stereo. geometry "build": this SMILES needs a structure; `build` asks for one of Open Babel. For the native builder mol is then the
- *              SMILES with all hydrogens, heavy atoms first, without positions, and stereo what its structure must have
+ *              stereo. geometry "build": this needs a structure; `build` asks for one of Open Babel. built_from is then the SMILES and, behind a
+ *              blank, stereo that it leaves out. For the native builder mol is the SMILES with all hydrogens, heavy atoms first, without
+ *              positions, and stereo what its structure must have
  *     build    str geometry; f64 energy; mol; i32 n, then n times mol: the other conformers, by increasing energy
  *     list     i32 n, then n times str molecule, str why it is not a molecule (then molecule has only its title)
  *     write, svg   str
@@ -52,12 +53,12 @@
 
 /* "8 mw logp ...": programs with different descriptors refuse each other. */
 #define CH_PROTOCOL_NAME(name, ...) " " #name
-#define CH_PROTOCOL_VERSION "11" CH_DESCRIPTORS(CH_PROTOCOL_NAME)
+#define CH_PROTOCOL_VERSION "12" CH_DESCRIPTORS(CH_PROTOCOL_NAME)
 
 /* Version of the answers: raise it when an unchanged request would get a different answer. It is part of the keys of stages and of
  * stored structures, where it is called "protocol" (formerly it was the same number). Do not raise it for a new descriptor: its name is
  * in the key. */
-#define CH_ANSWERS_VERSION "8"
+#define CH_ANSWERS_VERSION "9"
 
 /* Version of chem/worker_program/groups.h and of how groups are charged; part of the keys of stages that set a pH. */
 #define CH_GROUPS_VERSION "1"

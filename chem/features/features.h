@@ -4,7 +4,7 @@
  * Everything is computed from a graph (chem/graph/graph.h) whose edges contain all bonds: elements, formal charges, bonds. Positions
  * and edges without a bond are not read. The numbers do not depend on the order of the atoms or on the Kekule structure drawn,
  * and equal molecules give equal bits. The table of descriptors is chem/features/feature_table.h, a line each; how they
- * compare with RDKit's: docs/SCIENCE.md.
+ * compare with RDKit's: docs/DESCRIPTORS.md.
  *
  * CH_FEATURES_VERSION is in every model file: a model is refused where the program computes other numbers. Raise it with any change of a
  * number. */

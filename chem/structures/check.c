@@ -205,30 +205,106 @@ static bool crosses(point p, point q, point a, point b, point c)
     return from * to < 0 && ((u >= 0 && v >= 0 && w >= 0) || (u <= 0 && v <= 0 && w <= 0));
 }
 
-static bool passes(const float (*xyz)[3], const ch_cycle *r, point middle, int32_t i, int32_t j)
+/* A ring as the places of its atoms. */
+typedef struct loop {
+    const int32_t *atom;
+    int32_t size;
+} loop;
+
+static bool is_in_loop(loop r, int32_t atom)
+{
+    for (int32_t k = 0; k < r.size; k++)
+        if (r.atom[k] == atom)
+            return true;
+    return false;
+}
+
+/* Whether a bond meets an odd number of the triangles between apex and the ring: a folded ring may be met twice from outside. */
+static bool passes(const float (*xyz)[3], loop r, point apex, int32_t i, int32_t j)
 {
     const point p = at(xyz, i), q = at(xyz, j);
     bool through = false;
 
-    if (ch_cycle_place(r, i) >= 0 || ch_cycle_place(r, j) >= 0)
-        return false;
-    for (int32_t k = 0; k < r->size; k++) /* an odd number of the fan's triangles: a folded ring may be met twice from outside */
-        through ^= crosses(p, q, middle, at(xyz, r->atom[k]), at(xyz, r->atom[(k + 1) % r->size]));
+    for (int32_t k = 0; k < r.size; k++)
+        through ^= crosses(p, q, apex, at(xyz, r.atom[k]), at(xyz, r.atom[(k + 1) % r.size]));
     return through;
+}
+
+enum { MOST_NEXT = 4 };
+
+/* Where a chain goes on from i: heavy neighbours other than `but` and outside the ring; -1 alone if there are none. */
+static int next_outside(const ch_cycles *c, loop r, int32_t i, int32_t but, int32_t out[MOST_NEXT])
+{
+    int n = 0;
+
+    for (int32_t k = c->first[i]; k < c->first[i + 1] && n < MOST_NEXT; k++)
+        if (c->neighbour[k] != but && c->mol->z[c->neighbour[k]] > 1 && !is_in_loop(r, c->neighbour[k]))
+            out[n++] = c->neighbour[k];
+    if (n == 0)
+        out[n++] = -1;
+    return n;
+}
+
+/* Whether the path p-i-j-q passes most of the surfaces that the ring spans: the fans of triangles around each of its atoms. */
+static bool path_passes(const float (*xyz)[3], loop r, const int32_t *path)
+{
+    int32_t n = 0;
+
+    for (int32_t k = 0; k < r.size; k++) {
+        bool through = false;
+        for (int b = 0; b < 3; b++)
+            if (path[b] >= 0 && path[b + 1] >= 0)
+                through ^= passes(xyz, r, at(xyz, r.atom[k]), path[b], path[b + 1]);
+        n += through;
+    }
+    return 2 * n > r.size;
+}
+
+/* A ring of more than 8 folds so much that a bond beside it may meet the triangles around its middle, and that a chain which passes through
+ * meets some of its surfaces with the bond before or behind i-j. A hydrogen in the hole of a large ring is nothing wrong. */
+static bool chain_passes(const float (*xyz)[3], const ch_cycles *c, loop r, int32_t i, int32_t j)
+{
+    int32_t before[MOST_NEXT], behind[MOST_NEXT];
+    const int n = next_outside(c, r, i, j, before), m = next_outside(c, r, j, i, behind);
+    bool through = false;
+
+    if (c->mol->z[i] == 1 || c->mol->z[j] == 1)
+        return false;
+    for (int k = 0; k < n * m; k++)
+        through = through || path_passes(xyz, r, (int32_t[]){ before[k / m], i, j, behind[k % m] });
+    return through;
+}
+
+static ch_checked check_loop(const float (*xyz)[3], const ch_cycles *c, loop r)
+{
+    point middle = { 0 };
+    double reach = 0;
+
+    for (int32_t k = 0; k < r.size; k++) {
+        const point p = at(xyz, r.atom[k]);
+        middle.x += p.x / r.size, middle.y += p.y / r.size, middle.z += p.z / r.size;
+    }
+    for (int32_t k = 0; k < r.size; k++)
+        reach = fmax(reach, length(minus(at(xyz, r.atom[k]), middle)));
+    reach = fmax(reach, 2) + 2; /* the longest bond; Angstrom */
+    for (int32_t b = 0; b < c->mol->n_bonds; b++) {
+        const int32_t i = c->mol->bond[b][0], j = c->mol->bond[b][1];
+        if (length(minus(at(xyz, i), middle)) < reach && !is_in_loop(r, i) && !is_in_loop(r, j) && passes(xyz, r, middle, i, j) &&
+            (r.size <= MAX_DISC || chain_passes(xyz, c, r, i, j)))
+            return (ch_checked){ CH_THROUGH_RING, i, j, 0 };
+    }
+    return none();
 }
 
 ch_checked ch_check_rings(const float (*xyz)[3], const ch_cycles *c)
 {
-    for (int32_t r = 0; r < c->n && c->cycle[r].size <= MAX_DISC; r++) {
-        point middle;
-        (void)ring_area(xyz, &c->cycle[r], &middle);
-        for (int32_t b = 0; b < c->mol->n_bonds; b++) {
-            const int32_t i = c->mol->bond[b][0], j = c->mol->bond[b][1];
-            if (length(minus(at(xyz, i), middle)) < 4 && passes(xyz, &c->cycle[r], middle, i, j))
-                return (ch_checked){ CH_THROUGH_RING, i, j, 0 };
-        }
-    }
-    return none();
+    ch_checked found = none();
+
+    for (int32_t r = 0; r < c->n && found.fault == CH_NO_FAULT; r++)
+        found = check_loop(xyz, c, (loop){ c->cycle[r].atom, c->cycle[r].size });
+    for (int32_t r = 0; r < c->n_large && found.fault == CH_NO_FAULT; r++)
+        found = check_loop(xyz, c, (loop){ c->large[r].atom, c->large[r].size });
+    return found;
 }
 
 ch_checked ch_check(const float (*xyz)[3], const ch_cycles *cycles, const ch_terms *terms, const ch_stereo *stereo)

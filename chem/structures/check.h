@@ -19,7 +19,7 @@ enum ch_fault {
     CH_NOT_WITHIN,   /* an atom lies outside the tetrahedron of its four neighbours; not tested in two rings of 3 or 4 */
     CH_DOUBLE_BOND,  /* cis and trans are exchanged, or the bond is turned by more than 50 degrees */
     CH_NOT_FLAT,     /* an atom of a flat ring (cycles.h) is more than 0.35 from its plane */
-    CH_THROUGH_RING, /* a bond passes through the disc of a ring of 3 to 8 atoms */
+    CH_THROUGH_RING, /* a bond passes through a ring of 3 to CH_MAX_LARGE atoms (cycles.h): larger ones can be threaded */
     CH_N_FAULTS
 };
 

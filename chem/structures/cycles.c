@@ -215,6 +215,77 @@ static void mark_bonds(const ch_cycles *c, uint8_t *of_bond)
     }
 }
 
+/* Breadth first from i to j without their bond; out: the ring of both. */
+static bool shortest_round(finder *f, int32_t i, int32_t j, ch_large_cycle *out)
+{
+    const ch_cycles *c = f->c;
+    int32_t head = 0, tail = 0, level_end = 1, size = 2;
+
+    f->stamp++;
+    f->seen[i] = f->stamp;
+    f->from[i] = -1;
+    f->queue[tail++] = i;
+    for (; head < tail && f->seen[j] != f->stamp; head++) {
+        if (head == level_end) {
+            level_end = tail;
+            size++;
+        }
+        if (size > CH_MAX_LARGE)
+            return false;
+        for (int32_t p = c->first[f->queue[head]]; p < c->first[f->queue[head] + 1]; p++) {
+            const int32_t to = c->neighbour[p];
+            if (!f->inside[to] || f->seen[to] == f->stamp || (f->queue[head] == i && to == j))
+                continue;
+            f->seen[to] = f->stamp;
+            f->from[to] = f->queue[head];
+            f->queue[tail++] = to;
+        }
+    }
+    out->size = 0;
+    for (int32_t at = j; f->seen[j] == f->stamp && at >= 0 && out->size < CH_MAX_LARGE; at = f->from[at])
+        out->atom[out->size++] = at;
+    return out->size > 2;
+}
+
+static bool is_listed(const ch_large_cycle *all, int32_t n, const ch_large_cycle *c)
+{
+    for (int32_t k = 0; k < n; k++) {
+        int32_t shared = 0;
+        for (int32_t a = 0; a < c->size; a++)
+            for (int32_t b = 0; all[k].size == c->size && b < c->size; b++)
+                shared += all[k].atom[b] == c->atom[a];
+        if (shared == c->size)
+            return true;
+    }
+    return false;
+}
+
+static pl_code find_large(finder *f, const uint8_t *of_bond, pl_error *err)
+{
+    ch_cycles *c = f->c;
+    ch_large_cycle ring, *all = NULL;
+    int32_t room = 0;
+
+    for (int32_t b = 0; b < c->mol->n_bonds; b++) {
+        const int32_t i = c->mol->bond[b][0], j = c->mol->bond[b][1];
+        if (of_bond[b] > 0 || !f->inside[i] || !f->inside[j] || !shortest_round(f, i, j, &ring) ||
+            is_listed(all, c->n_large, &ring))
+            continue;
+        if (c->n_large == room) {
+            ch_large_cycle *more = PL_NEW(f->mem, ch_large_cycle, 2 * (size_t)room + 8);
+            if (more == NULL)
+                return pl_fail(err, PL_ENOMEM, "no memory for the macrocycles of %d atoms", (int)c->mol->n_atoms);
+            if (c->n_large > 0)
+                memcpy(more, all, (size_t)c->n_large * sizeof *more);
+            all = more;
+            room = 2 * room + 8;
+        }
+        all[c->n_large++] = ring;
+    }
+    c->large = all;
+    return PL_OK;
+}
+
 static bool is_connected(finder *f)
 {
     const ch_cycles *c = f->c;
@@ -262,5 +333,5 @@ pl_code ch_cycles_make(ch_cycles *out, const ch_mol *mol, pl_arena *mem, pl_erro
     out->n = f.n;
     mark_bonds(out, of_bond);
     out->connected = is_connected(&f);
-    return PL_OK;
+    return find_large(&f, of_bond, err);
 }

@@ -1,7 +1,8 @@
 /* chem/structures/cycles.h - neighbours of atoms, and the small rings of a molecule.
  *
  * For each angle whose two bonds lie in a ring, the smallest ring through both, if it has at most CH_MAX_CYCLE atoms. These are
- * the rings of the smallest set and a few envelopes of fused ones. Everything lives in the arena. */
+ * the rings of the smallest set and a few envelopes of fused ones. For each other bond of a ring, the smallest ring through it, if
+ * it has at most CH_MAX_LARGE atoms: macrocycles, which only the search for threaded chains knows. Everything lives in the arena. */
 #ifndef CH_CYCLES_H
 #define CH_CYCLES_H
 
@@ -12,7 +13,7 @@
 #include "pipeline/base/arena.h"
 #include "pipeline/base/error.h"
 
-enum { CH_MAX_CYCLE = 10 };
+enum { CH_MAX_CYCLE = 10, CH_MAX_LARGE = 20 };
 
 typedef struct ch_cycle {
     int32_t size;
@@ -21,15 +22,22 @@ typedef struct ch_cycle {
     bool aromatic;              /* all of its bonds are */
 } ch_cycle;
 
+typedef struct ch_large_cycle {
+    int32_t size;
+    int32_t atom[CH_MAX_LARGE]; /* around the ring */
+} ch_large_cycle;
+
 typedef struct ch_cycles {
     const ch_mol *mol;
     const int32_t *first;     /* [n_atoms + 1] neighbours of atom i: from first[i] to first[i + 1] - 1 */
     const int32_t *neighbour; /* [2 n_bonds] atoms */
     const int32_t *by;        /* [2 n_bonds] bonds */
     int32_t n;
-    const ch_cycle *cycle;  /* [n] smallest first */
-    const uint8_t *of_bond; /* [n_bonds] atoms of the smallest cycle of a bond; 0: in none so small */
-    bool connected;         /* the molecule is one part */
+    const ch_cycle *cycle; /* [n] smallest first */
+    int32_t n_large;
+    const ch_large_cycle *large; /* [n_large] of CH_MAX_CYCLE + 1 to CH_MAX_LARGE atoms */
+    const uint8_t *of_bond;      /* [n_bonds] atoms of the smallest cycle of a bond; 0: in none so small */
+    bool connected;              /* the molecule is one part */
 } ch_cycles;
 
 pl_code ch_cycles_make(ch_cycles *out, const ch_mol *mol, pl_arena *mem, pl_error *err);

@@ -76,7 +76,7 @@ static void draw_torsions(ch_embedder *e, double heat, pl_rng *random)
     pack_bounds(e);
 }
 
-/* Squares of random distances become products of positions seen from the centre of mass. */
+/* Random distances, squared, give the inner products of the positions relative to the centre of mass. */
 static void random_metric(ch_embedder *e, pl_rng *random)
 {
     const ch_bounds *b = e->bounds;

@@ -176,8 +176,10 @@ static void put_opts(pl_text *t, const ch_prepare_opts *o)
 static pl_code get_prepared(ch_prepared *out, ch_stereo *stereo, ch_wire *in, pl_arena *mem, pl_error *err)
 {
     pl_code code;
-    const char **strings[] = { &out->smiles, &out->inchikey, &out->formula, &out->removed, &out->alerts, &out->geometry };
-    int32_t *ints[] = { &out->n_heavy, &out->charge, &out->charge_read, &out->n_neutralised, &out->undefined_stereo };
+    const char **strings[] = { &out->smiles, &out->inchikey, &out->formula,   &out->removed,
+                               &out->alerts, &out->geometry, &out->built_from };
+    int32_t *ints[] = { &out->n_heavy,       &out->charge,           &out->charge_read,
+                        &out->n_neutralised, &out->undefined_stereo, &out->lost_stereo };
 
     for (size_t i = 0; i < sizeof strings / sizeof *strings; i++) {
         size_t n;
@@ -204,6 +206,7 @@ static void prepared_clear(ch_prepared *out)
                           .removed = "",
                           .alerts = "",
                           .geometry = "",
+                          .built_from = "",
                           .energy = NAN,
                           .steps = -1,
                           .code = CH_INTERNAL };
@@ -261,7 +264,7 @@ static pl_code take_prepared(void *ctx, int32_t i, ch_outcome *o, pl_error *err)
 static void ask_build(void *ctx, int32_t i, pl_text *request)
 {
     const batch *b = ctx;
-    const char *smiles = b->out[b->build[i]].smiles;
+    const char *smiles = b->out[b->build[i]].built_from;
 
     ch_request_begin(request, CH_OP_BUILD);
     put_opts(request, b->opts);
@@ -307,7 +310,7 @@ static pl_code find_one(const batch *b, const ch_known *known, int32_t i, bool *
         code = known->judge(known->ctx, p, b->mem, err);
     *build = *build && p->code == CH_OK && p->set_aside == NULL;
     if (code == PL_OK && *build && known != NULL && known->find != NULL)
-        code = known->find(known->ctx, p->smiles, &p->known, p, b->mem, err);
+        code = known->find(known->ctx, p->built_from, &p->known, p, b->mem, err);
     *build = *build && !p->known;
     if (code == PL_OK && *build && plan.n_atoms > 0 && known != NULL && known->build != NULL) {
         code = known->build(known->ctx, &plan, &b->stereo[i], p, b->mem, err);

@@ -59,11 +59,14 @@ typedef struct ch_prepared {
     const char *smiles;   /* canonical, of the input structure, stereo kept     */
     const char *inchikey; /* 27 characters                                      */
     const char *formula;  /* Hill order                                         */
-    const char *removed;  /* "[Na+].O", or ""                                   */
-    const char *alerts;   /* names of the rules that match, ", " between; ""     */
+    const char *
+        built_from; /* what a structure is built from: the SMILES and, behind a blank, stereo that it leaves out; "": none is built */
+    const char *removed; /* "[Na+].O", or ""                                   */
+    const char *alerts;  /* names of the rules that match, ", " between; ""     */
     int32_t n_heavy, charge;
     int32_t charge_read, n_neutralised;  /* net charge before neutralise and ph, and atoms whose charge they changed */
-    int32_t undefined_stereo;            /* centres and double bonds that the SMILES leaves open    */
+    int32_t undefined_stereo;            /* centres and double bonds that the structure has by chance */
+    int32_t lost_stereo;                 /* of these, the ones that the record defines                */
     double descriptor[CH_N_DESCRIPTORS]; /* of the kept part, chem/common/descriptors.h; NaN where there is none */
     /* The 3D structure; if there are several, the one with the lowest energy. */
     const char *geometry; /* "input", "mmff94", "uff", "none" or ""             */
@@ -86,12 +89,12 @@ typedef struct ch_input {
     size_t len;
 } ch_input;
 
-/* Structures that need not be built again. A structure depends only on its canonical
- * SMILES, on opts and on the library. find looks up an earlier build, whatever its age, fills
+/* Structures that need not be built again. A structure depends only on what it is
+ * built from (ch_prepared.built_from), on opts and on the library. find looks up an earlier build, whatever its age, fills
  * code, message, signal, geometry, energy, mol and other, and sets *found. */
 typedef struct ch_known {
     void *ctx;
-    pl_code (*find)(void *ctx, const char *smiles, bool *found, ch_prepared *out, pl_arena *mem, pl_error *err);
+    pl_code (*find)(void *ctx, const char *built_from, bool *found, ch_prepared *out, pl_arena *mem, pl_error *err);
     /* May be NULL. Called for each record that was read, before anything is built; sets set_aside (allocated in mem)
      * for records that need no structure. */
     pl_code (*judge)(void *ctx, ch_prepared *p, pl_arena *mem, pl_error *err);

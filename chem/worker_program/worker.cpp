@@ -93,16 +93,33 @@ bool write_all(int fd, const char *p, size_t n)
 }
 
 struct Prepared {
-    std::string smiles, inchikey, formula, removed, alerts, geometry;
-    int32_t n_heavy = 0, charge = 0, charge_read = 0, n_neutralised = 0, undefined_stereo = 0;
+    std::string smiles, inchikey, formula, removed, alerts, geometry, built_from;
+    int32_t n_heavy = 0, charge = 0, charge_read = 0, n_neutralised = 0, undefined_stereo = 0, lost_stereo = 0;
     double descriptor[CH_N_DESCRIPTORS] = {}, energy = NAN;
     std::string mol, stereo; // in the format of chem/common/protocol.h
 };
+
+// What a structure is built from: the SMILES and the stereo that it leaves out.
+static void prepare_plan(Prepared &p, OBMol &record, const Marks &marks, int n_unread, bool native)
+{
+    OBMol mol;
+    read_with_hydrogens(mol, p.smiles);
+    const Kept kept = kept_of(mol, record, marks, { p.smiles, p.inchikey }, { p.undefined_stereo, n_unread });
+    p.built_from = p.smiles + (kept.text.empty() ? "" : " ") + kept.text;
+    p.lost_stereo = kept.n_lost;
+    p.undefined_stereo += kept.n_open;
+    if (native) {
+        const Plan plan = plan_of(mol, kept.text);
+        p.mol = plan.mol;
+        p.stereo = plan.stereo;
+    }
+}
 
 static void prepare(Prepared &p, const std::string &text, const std::string &format, const std::string &rules, const PrepareOpts &o)
 {
     OBMol mol;
     mol_read(mol, text, format);
+    const int n_unread = unread_marks();
     mol_check_size(mol, o, 8); // all parts together: far too large for screening
     if (o.one_drawing)
         (void)mol_one_drawing(mol);
@@ -116,8 +133,10 @@ static void prepare(Prepared &p, const std::string &text, const std::string &for
         p.n_neutralised = mol_neutralise(mol, true);
     mol_check_atoms(mol);
     // The identity is that of the input: building 3D would define stereo that the input leaves undefined.
-    p.smiles = canonical_smiles(mol);
+    const Marks marks = marks_of(mol);
     p.inchikey = inchikey(mol);
+    p.smiles = canonical_smiles(mol); // takes away marks that it does not write
+    marks_put(mol, marks);
     p.formula = mol.GetFormula();
     p.n_heavy = static_cast<int32_t>(mol.NumHvyAtoms());
     p.charge = mol.GetTotalCharge();
@@ -130,18 +149,15 @@ static void prepare(Prepared &p, const std::string &text, const std::string &for
     p.geometry = placed.geometry;
     p.energy = placed.energy;
     p.mol = placed.mol;
-    if (p.geometry == "build" && o.builder == CH_NATIVE) {
-        const Plan plan = plan_of(p.smiles);
-        p.mol = plan.mol;
-        p.stereo = plan.stereo;
-    }
+    if (p.geometry == "build")
+        prepare_plan(p, mol, marks, n_unread, o.builder == CH_NATIVE);
 }
 
 static void put_prepared(Out &out, const Prepared &p)
 {
-    for (const std::string *s : { &p.smiles, &p.inchikey, &p.formula, &p.removed, &p.alerts, &p.geometry })
+    for (const std::string *s : { &p.smiles, &p.inchikey, &p.formula, &p.removed, &p.alerts, &p.geometry, &p.built_from })
         out.str(*s);
-    for (int32_t n : { p.n_heavy, p.charge, p.charge_read, p.n_neutralised, p.undefined_stereo })
+    for (int32_t n : { p.n_heavy, p.charge, p.charge_read, p.n_neutralised, p.undefined_stereo, p.lost_stereo })
         out.put(n);
     for (double x : p.descriptor)
         out.put(x);

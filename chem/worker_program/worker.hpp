@@ -12,6 +12,9 @@
 #include <vector>
 
 #include <openbabel/mol.h>
+#include <openbabel/stereo/cistrans.h>
+#include <openbabel/stereo/stereo.h>
+#include <openbabel/stereo/tetrahedral.h>
 
 #include "chem/common/descriptors.h"
 #include "chem/common/protocol.h"
@@ -109,6 +112,19 @@ void restart_chance(uint64_t seed);
 double cpu_now();
 double cpu_left(); // 0: no limit
 void cpu_limit(double seconds);
+
+// ---- worker_marks.cpp: stereo as ids of atoms
+
+// The stereo that a molecule defines, by the ids of its atoms.
+struct Marks {
+    std::vector<OpenBabel::OBTetrahedralStereo::Config> centres;
+    std::vector<OpenBabel::OBCisTransStereo::Config> bonds;
+};
+
+Marks marks_of(OpenBabel::OBMol &mol);
+void marks_put(OpenBabel::OBMol &mol, const Marks &m); // defines them, whatever was defined before
+Marks marks_left(OpenBabel::OBMol &mol,
+                 const Marks &m); // those that the molecule does not define any more, although their neighbours are there
 
 // ---- worker_mol.cpp: molecules in two dimensions
 
@@ -220,13 +236,42 @@ void turn_all(OpenBabel::OBMol &mol, uint64_t state);
 // Chooses undefined stereo at random, before the structure is built.
 void define_stereo(OpenBabel::OBMol &mol, uint64_t state);
 
+// ---- worker_marks.cpp: what SMILES leave out
+
+struct Kept {
+    std::string text; // stereo that the record defines and its SMILES does not, for marks_read; "" mostly
+    int n_open;       // stereo that a structure has by chance, beside what undefined_stereo counts
+    int n_lost;       // stereo that the record defines and the structure has by chance
+};
+
+struct Open {
+    int n_open, n_unread; // undefined_stereo of the record; marks that the reader left out
+};
+
+struct Identity {
+    std::string smiles, inchikey;
+};
+
+// mol: read_with_hydrogens of the record's SMILES; m: of the record before its SMILES was written, which takes marks away.
+int unread_marks(); // since the library's log was cleared
+Kept kept_of(OpenBabel::OBMol &mol, OpenBabel::OBMol &record, const Marks &m, const Identity &id, const Open &open);
+
+// The marks in the text of Kept, for any molecule read from the same SMILES. CH_CONFORMER if they do not fit.
+Marks marks_read(OpenBabel::OBMol &mol, const std::string &text);
+
 // ---- worker_plan.cpp
 
-// What a structure of this SMILES is built from: mol and stereo in the format of chem/common/protocol.h.
+// Reads a SMILES and makes all hydrogens atoms, which come last.
+void read_with_hydrogens(OpenBabel::OBMol &mol, const std::string &smiles);
+
+// What a structure is built from: mol and stereo in the format of chem/common/protocol.h. mol: from read_with_hydrogens; kept: Kept.text.
 struct Plan {
     std::string mol, stereo;
 };
-Plan plan_of(const std::string &smiles);
+Plan plan_of(OpenBabel::OBMol &mol, const std::string &kept);
+
+// Whether the positions have the stereo of these marks.
+bool positions_have(OpenBabel::OBMol &mol, const Marks &m);
 
 // ---- worker_relax.cpp
 
@@ -248,8 +293,8 @@ void mol_check_geometry(OpenBabel::OBMol &mol); // CH_GEOMETRY: atoms coincide, 
 // Adds hydrogens and checks the positions, unless the conformer is none or must be built.
 Placed mol_place(OpenBabel::OBMol &mol, const std::string &format, const PrepareOpts &o);
 
-// Builds a structure of a canonical SMILES in a separate process with a limit in CPU seconds (0: none). If it is not the first, undefined
-// stereo is chosen at random and rotatable bonds get random angles.
+// Builds a structure of a canonical SMILES in a separate process with a limit in CPU seconds (0: none). Behind the SMILES and a blank may
+// stand the text of Kept. If it is not the first, undefined stereo is chosen at random and rotatable bonds get random angles.
 Placed build_apart(const std::string &smiles, const PrepareOpts &o, bool first, double seconds);
 
 // Builds the first structure, and further conformers if the options ask for them.

@@ -249,11 +249,19 @@ static bool keeps_stereo(const OBMol &built)
     return true;
 }
 
+// Whether the positions have the stereo behind the SMILES (Kept.text). Without such text nothing is allocated: the state of the heap affects
+// what the builder does next.
+static bool keeps_marks(OBMol &mol, const std::string &smiles)
+{
+    const size_t end = smiles.find(' ');
+    return end == std::string::npos || positions_have(mol, marks_read(mol, smiles.substr(end + 1)));
+}
+
 static Geometry mol_build_sane(OBMol &mol, const std::string &smiles, const PrepareOpts &o, Start how)
 {
     const Geometry g = mol_build(mol, smiles, o, how);
     mol_check_geometry(mol);
-    if (!keeps_stereo(mol))
+    if (!keeps_stereo(mol) || !keeps_marks(mol, smiles))
         fail(CH_GEOMETRY,
              "built with a stereocentre or double bond other than defined; a 3D structure in the input is kept as it is");
     if (mol.NumAtoms() > 3 && z_spread(mol) <= 1e-3 && flat_is_impossible(mol))

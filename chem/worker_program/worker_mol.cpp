@@ -206,7 +206,11 @@ std::string mol_keep_main_part(OBMol &mol)
         if (!mol.CopySubstructure(parts.back()->mol, &bits))
             fail(CH_INTERNAL, "the parts could not be separated");
         parts.back()->mol.SetDimension(mol.GetDimension());
-        parts.back()->smiles = canonical_smiles(parts.back()->mol);
+        if (mol.HasChiralityPerceived())
+            parts.back()
+                ->mol.SetChiralityPerceived(); // the stereo was copied; perceived again, some would be lost (worker_marks.cpp)
+        OBMol copy = parts.back()->mol;        // writing takes marks away
+        parts.back()->smiles = canonical_smiles(copy);
         parts.back()->salt = salt_names().count(parts.back()->smiles) != 0;
     }
     std::stable_sort(parts.begin(), parts.end(),

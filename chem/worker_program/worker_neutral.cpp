@@ -140,8 +140,10 @@ void perceive_again(OBMol &mol)
     mol.SetTotalCharge(sum_of_charges(mol));
     mol.SetAromaticPerceived(false);
     if (mol.HasChiralityPerceived()) {
+        const Marks before = marks_of(mol);
         mol.SetChiralityPerceived(false);
-        StereoFrom0D(&mol); // keeps the stereo of the remaining centres
+        StereoFrom0D(&mol); // keeps the stereo of the remaining centres, apart from what it does not know
+        marks_put(mol, marks_left(mol, before));
     }
 }
 

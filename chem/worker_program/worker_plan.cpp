@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // chem/worker_program/worker_plan.cpp - what molsieve's own builder needs of a molecule: atoms, bonds and the stereo that is defined.
 //
-// The plan is of the canonical SMILES alone, so it does not depend on the order in which the input has the atoms.
+// The plan is of the canonical SMILES and the stereo kept beside it (worker_marks.cpp), so it does not depend on the order in which the
+// input has the atoms.
 #include "chem/worker_program/worker.hpp"
+
+#include <algorithm>
+#include <cmath>
 
 #include <openbabel/atom.h>
 #include <openbabel/bond.h>
 #include <openbabel/obiter.h>
-#include <openbabel/stereo/cistrans.h>
-#include <openbabel/stereo/stereo.h>
-#include <openbabel/stereo/tetrahedral.h>
 
 using namespace OpenBabel;
 
@@ -35,8 +36,8 @@ static int32_t index_of(OBMol &mol, unsigned long id)
     return a == nullptr ? -1 : static_cast<int32_t>(a->GetIdx()) - 1;
 }
 
-// Open Babel lists three neighbours clockwise, seen from the fourth. A lone pair is the centre itself, and last.
-static bool put_centre(Out &out, OBMol &mol, const OBTetrahedralStereo::Config &c)
+// Open Babel lists three neighbours clockwise, seen from the fourth. A lone pair is the centre itself, and last. out: atom, neighbours, sign.
+static bool centre_of(int32_t out[6], OBMol &mol, const OBTetrahedralStereo::Config &c)
 {
     int32_t sign = -1, atom = index_of(mol, c.center);
     std::vector<int32_t> neighbour = { index_of(mol, c.from) };
@@ -53,57 +54,70 @@ static bool put_centre(Out &out, OBMol &mol, const OBTetrahedralStereo::Config &
         return false;
     if (neighbour[3] < 0)
         neighbour[3] = atom;
-    out.put(atom);
-    for (const int32_t i : neighbour)
-        out.put(i);
-    out.put(sign);
+    out[0] = atom;
+    std::copy(neighbour.begin(), neighbour.end(), out + 1);
+    out[5] = sign;
     return true;
 }
 
-// In Open Babel's U shape, neighbours 0 and 1 are on one atom, 2 and 3 on the other, and 0 and 3 are cis.
-static bool put_double_bond(Out &out, OBMol &mol, const OBCisTransStereo::Config &c)
+// In Open Babel's U shape, neighbours 0 and 1 are on one atom, 2 and 3 on the other, and 0 and 3 are cis. out: a, b, c, d, cis.
+static bool double_bond_of(int32_t out[5], OBMol &mol, const OBCisTransStereo::Config &c)
 {
     if (c.refs.size() != 4)
         return false;
     const int32_t at[] = { index_of(mol, c.refs[0]), index_of(mol, c.refs[1]), index_of(mol, c.refs[2]), index_of(mol, c.refs[3]) };
     const bool second = at[0] < 0, third = at[3] < 0;
-    const int32_t a = at[second ? 1 : 0], d = at[third ? 2 : 3], b = index_of(mol, c.begin), e = index_of(mol, c.end);
-    if (a < 0 || d < 0 || b < 0 || e < 0)
-        return false;
-    for (const int32_t i : { a, b, e, d, static_cast<int32_t>(second == third) })
-        out.put(i);
-    return true;
+    const int32_t all[] = { at[second ? 1 : 0], index_of(mol, c.begin), index_of(mol, c.end), at[third ? 2 : 3], second == third };
+    std::copy(all, all + 5, out);
+    return *std::min_element(all, all + 4) >= 0;
 }
 
 static std::string stereo_of(OBMol &mol)
 {
     Out centres, bonds, out;
-    int32_t n_centres = 0, n_bonds = 0;
-    OBStereoFacade stereo(&mol);
-    FOR_ATOMS_OF_MOL(a, mol)
-        if (stereo.HasTetrahedralStereo(a->GetId())) {
-            const auto c = stereo.GetTetrahedralStereo(a->GetId())->GetConfig();
-            n_centres += c.specified && c.winding != OBStereo::UnknownWinding && put_centre(centres, mol, c);
+    int32_t n_centres = 0, n_bonds = 0, x[6];
+    const Marks m = marks_of(mol);
+    for (const auto &c : m.centres)
+        if (centre_of(x, mol, c)) {
+            centres.raw(x, 6 * sizeof *x);
+            n_centres++;
         }
-    FOR_BONDS_OF_MOL(b, mol)
-        if (stereo.HasCisTransStereo(b->GetId())) {
-            const auto c = stereo.GetCisTransStereo(b->GetId())->GetConfig();
-            n_bonds += c.specified && put_double_bond(bonds, mol, c);
+    for (const auto &c : m.bonds)
+        if (double_bond_of(x, mol, c)) {
+            bonds.raw(x, 5 * sizeof *x);
+            n_bonds++;
         }
     out.put(n_centres);
     out.put(n_bonds);
     return out.s + centres.s + bonds.s;
 }
 
-Plan plan_of(const std::string &smiles)
+void read_with_hydrogens(OBMol &mol, const std::string &smiles)
 {
-    OBMol mol;
     mol_read(mol, smiles, "smi");
     const bool aromatic = mol.HasAromaticPerceived();
     mol.AddHydrogens(false, false);
     mol.SetAromaticPerceived(aromatic);
+}
+
+Plan plan_of(OBMol &mol, const std::string &kept)
+{
+    marks_put(mol, marks_read(mol, kept));
     heavy_atoms_first(mol);
     return { mol_pack(mol, false), stereo_of(mol) };
+}
+
+bool positions_have(OBMol &mol, const Marks &m)
+{
+    int32_t x[6];
+    const auto at = [&](int32_t i) { return mol.GetAtom(i + 1)->GetVector(); };
+    for (const auto &c : m.centres)
+        if (centre_of(x, mol, c) && !(dot(at(x[1]) - at(x[4]), cross(at(x[2]) - at(x[4]), at(x[3]) - at(x[4]))) * x[5] > 0))
+            return false;
+    for (const auto &c : m.bonds)
+        if (double_bond_of(x, mol, c) && (std::fabs(mol.GetTorsion(x[0] + 1, x[1] + 1, x[2] + 1, x[3] + 1)) < 90) != (x[4] != 0))
+            return false;
+    return true;
 }
 
 } // namespace worker

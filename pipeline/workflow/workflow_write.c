@@ -3,9 +3,10 @@
 #include <string.h>
 #include <strings.h>
 
+#include "pipeline/base/wrap.h"
 #include "pipeline/workflow/workflow_parts.h"
 
-enum { COMMENT_COLUMN = 48 };
+enum { ORIGIN_COLUMN = 48, ALLOWED_COLUMN = 26 };
 
 /* Whether every YAML reader reads s, without quotes, as the same text. */
 static bool is_plain(const char *s)
@@ -50,13 +51,28 @@ typedef struct writer {
 
 static void indent(pl_text *out, int depth) { pl_text_addf(out, "%*s", depth * 2, ""); }
 
-static void end_line(pl_text *out, size_t start, const char *comment)
+static void end_line(pl_text *out, size_t start, const char *comment, size_t column)
 {
     size_t used = out->len - start;
 
     if (comment != NULL && comment[0] != '\0')
-        pl_text_addf(out, "%*s # %s", used < COMMENT_COLUMN ? (int)(COMMENT_COLUMN - used) : 0, "", comment);
+        pl_text_addf(out, "%*s # %s", used < column ? (int)(column - used) : 0, "", comment);
     pl_text_add(out, "\n");
+}
+
+/* Adds comment lines, each with `start` in front, of at most 80 columns. */
+static void add_comment(pl_text *out, const char *start, const char *comment)
+{
+    pl_text lines = { 0 };
+
+    pl_text_wrap(&lines, comment, PL_COLUMNS - (int)strlen(start));
+    for (const char *s = pl_text_str(&lines); *s != '\0';) {
+        size_t n = strcspn(s, "\n");
+        pl_text_addf(out, "%s%.*s\n", start, (int)n, s);
+        s += n + (s[n] == '\n');
+    }
+    out->refused = out->refused || lines.refused;
+    pl_text_free(&lines);
 }
 
 static const char *origin_text(const pl_node *node, char *buf, size_t size)
@@ -91,8 +107,7 @@ static const char *comment_of(const writer *w, const pl_field *f, char *buf, siz
         return origin_text(find(w->map, f->key), buf, size);
     if (!w->explain)
         return NULL;
-    (void)snprintf(buf, size, "%s%s; %s", (f->flags & PL_REQUIRED) ? "required; " : "",
-                   pl_field_allowed(f, allowed, sizeof allowed), f->help);
+    (void)snprintf(buf, size, "%s%s", (f->flags & PL_REQUIRED) ? "required; " : "", pl_field_allowed(f, allowed, sizeof allowed));
     return buf;
 }
 
@@ -147,12 +162,16 @@ static void write_field(void *ctx, const pl_field *f, const char *name, int dept
 {
     const writer *w = ctx;
     const pl_list *list = (const pl_list *)((const char *)w->conf + f->at);
-    char buf[64], comment[1024];
-    size_t start = w->out->len;
+    char buf[64], comment[512];
+    size_t start;
     bool block = f->type == PL_LIST && list->n > 0;
 
     if (w->skip != NULL && strcmp(w->skip, name) == 0)
         return;
+    (void)snprintf(comment, sizeof comment, "%*s# ", depth * 2, "");
+    if (w->explain)
+        add_comment(w->out, comment, f->help);
+    start = w->out->len;
     indent(w->out, depth);
     if (w->explain && (is_unset(f, w->conf) || f->type == PL_LIST))
         pl_text_add(w->out, "# ");
@@ -167,7 +186,7 @@ static void write_field(void *ctx, const pl_field *f, const char *name, int dept
         pl_yaml_add_scalar(w->out, pl_field_value(f, w->conf, buf));
     else if (f->type != PL_LIST)
         pl_text_add(w->out, pl_field_value(f, w->conf, buf));
-    end_line(w->out, start, comment_of(w, f, comment, sizeof comment));
+    end_line(w->out, start, comment_of(w, f, comment, sizeof comment), w->explain ? ALLOWED_COLUMN : ORIGIN_COLUMN);
     if (block)
         add_records(w, f, list, depth + 1);
 }
@@ -203,7 +222,7 @@ static void write_needs(const pl_workflow *wf, const pl_step *step, bool with_or
     for (int i = 0; i < step->n_needs; i++)
         pl_text_addf(out, "%s%s", i ? ", " : "", wf->step[step->needs[i]].stage->name);
     pl_text_add(out, "]");
-    end_line(out, start, with_origin ? origin_text(node, buf, sizeof buf) : NULL);
+    end_line(out, start, with_origin ? origin_text(node, buf, sizeof buf) : NULL, ORIGIN_COLUMN);
 }
 
 pl_code pl_workflow_dump(const pl_workflow *wf, bool with_origin, pl_text *out)
@@ -246,8 +265,8 @@ static void write_records(const pl_field *list, int depth, int base, pl_text *ou
 static void write_record_field(void *ctx, const pl_field *f, const char *name, int depth)
 {
     const record_writer *r = ctx;
-    size_t start = r->out->len;
-    char value[64], comment[1024], allowed[400];
+    size_t start;
+    char value[64], comment[512], allowed[400];
     int64_t room[4] = { 0 }; /* one value of any type */
     pl_field one = *f;
 
@@ -255,11 +274,14 @@ static void write_record_field(void *ctx, const pl_field *f, const char *name, i
         return;
     one.at = 0;
     pl_fields_default((pl_field[]){ one, { 0 } }, room);
+    (void)snprintf(comment, sizeof comment, "%*s# %*s# ", r->base * 2, "", (depth - r->base) * 2, "");
+    add_comment(r->out, comment, f->help);
+    start = r->out->len;
     start_comment(r, depth);
     pl_text_addf(r->out, "%s: %s", name, f->type < PL_TEXTS ? pl_field_value(&one, room, value) : "");
-    (void)snprintf(comment, sizeof comment, "%s%s; %s", (f->flags & PL_REQUIRED) ? "required; " : "",
-                   pl_field_allowed(f, allowed, sizeof allowed), f->help);
-    end_line(r->out, start, comment);
+    (void)snprintf(comment, sizeof comment, "%s%s", (f->flags & PL_REQUIRED) ? "required; " : "",
+                   pl_field_allowed(f, allowed, sizeof allowed));
+    end_line(r->out, start, comment, ALLOWED_COLUMN);
     if (f->type == PL_LIST)
         write_records(f, depth + 1, r->base, r->out);
 }
@@ -316,7 +338,7 @@ void pl_workflow_defaults(const pl_stage *const *known, pl_text *out)
     pl_text_add(out, "# Every setting with its default, what is allowed, and what it does.\n"
                      "# Written by `molsieve help --defaults` from the tables of the program.\n\n");
     explain_fields(pl_workflow_fields, sizeof(pl_workflow), 0, out);
-    pl_text_add(out, "# vars:                                          # name: value; used as ${vars.name}\n\nstages:\n");
+    pl_text_add(out, "# used as ${vars.name}\n# vars:                    # name: value\n\nstages:\n");
     for (; *known != NULL; known++) {
         const pl_stage *s = *known;
         pl_text_addf(out, "\n  # %s\n  %s:\n", s->help, s->name);

@@ -67,7 +67,7 @@ static pl_code build(void *ctx, const ch_mol *mol, const ch_stereo *stereo, ch_p
 /* kcal: its energy; NaN where it is not known. */
 static void add_structure(group *g, const char *title, const ch_prepared *p, const ch_mol *mol, int rank, double kcal)
 {
-    char energy[32], place[16];
+    char energy[32], place[16], open[16];
     const ch_sdf_field field[] = {
         { "smiles", p->smiles },
         { "rank", place },
@@ -75,10 +75,12 @@ static void add_structure(group *g, const char *title, const ch_prepared *p, con
         { "built_by", p->built_by },
         { "force_field", p->geometry },
         { "removed", p->removed[0] != '\0' ? p->removed : NULL },
+        { "undefined_stereo", p->undefined_stereo > 0 ? open : NULL },
         { "fallback", p->fallback },
     };
 
     (void)snprintf(place, sizeof place, "%d", rank);
+    (void)snprintf(open, sizeof open, "%d", (int)p->undefined_stereo);
     (void)snprintf(energy, sizeof energy, "%.4f", kcal);
     ch_sdf_write(&g->sdf, mol, title, field, sizeof field / sizeof *field);
     g->n_structures++;
@@ -94,6 +96,9 @@ static void add_record(const conformers *c, group *g, int32_t i, const ch_prepar
         g->n_failed++;
         return;
     }
+    if (p->lost_stereo > 0)
+        pl_text_addf(&g->said, "%s:%lld: %s%swarning: the structure has either form of %d stereo elements\n", c->file,
+                     (long long)g->line[i], g->title[i], g->title[i][0] != '\0' ? ": " : "", (int)p->lost_stereo);
     add_structure(g, g->title[i], p, &p->mol, 1, p->energy);
     for (int32_t k = 0; k < p->n_other; k++)
         add_structure(g, g->title[i], p, &p->other[k], k + 2, p->other_energy != NULL ? p->other_energy[k] : NAN);

@@ -172,8 +172,8 @@ const char *const st_schema_docs[][4] = {
       "no rules were set" },
     { "molecule", "structures", NULL, "number of its 3D structures, lowest energy first; NULL without 3D" },
     { "molecule", "undefined_stereo", NULL,
-      "number of stereo centres and double bonds whose configuration the input does not define; a built "
-      "structure has an arbitrary one" },
+      "number of stereo centres, double bonds and allenes whose configuration the input does not define or a built structure does "
+      "not keep: that of the structure is arbitrary" },
 
     { "property", "property_id", NULL, "number of the property" },
     { "property", "name", NULL, "name, as in the input's data field or the workflow" },

@@ -47,6 +47,7 @@ def help_fits_80_columns_in_terminals_and_pipes():
             status, lines = terminal(args, p.dir)
             assert status == 0 and max(map(len, lines)) <= COLUMNS, (args, max(lines, key=len))
             assert p.run(*args)[1].split("\n") == lines, args
+        assert max(map(len, p.run("help", "--defaults")[1].splitlines())) <= COLUMNS
         wide = terminal(["run", "--help"], p.dir, 200)[1]
         assert max(map(len, wide)) > COLUMNS and "Options:" in wide
 

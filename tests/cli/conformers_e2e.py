@@ -3,13 +3,38 @@
 """`molsieve conformers`, and what the native builder of `prepare` promises: stereo, order, energies, reasons."""
 import gzip
 import os
+import re
 import subprocess
+import sys
 
 import sieve
 from sieve import Project, data, main
 
 STEREO = ("C[C@H](N)C(=O)O ala", "C[C@@H](N)C(=O)O dala", "C/C=C/C e", "C/C=C\\C z", "C[S@](=O)CC so", "C[S@@](=O)CC os",
           "O[C@@H]1CCCC[C@H]1O trans", "O[C@H]1CCCC[C@H]1O cis", "F/C(Cl)=C(/Br)I four", "C1C[C@H]2CC[C@@H]1C2 bridged")
+
+# Isomers that have one canonical SMILES: Open Babel has no mark for what tells them apart.
+PAIRS = (("C1CCC/C=C/CC1", "C1CCC/C=C\\CC1"), ("O[C@H]1CCC/C=C/CC1", "O[C@H]1CCC/C=C\\CC1"),
+         ("C[N@+](CC)(CCC)c1ccccc1", "C[N@@+](CC)(CCC)c1ccccc1"), ("[H]/N=C(/C)c1ccccc1", "[H]/N=C(\\C)c1ccccc1"))
+
+
+def drawing(title, atoms, bonds, wedge, charged=0):
+    """A flat molfile; the first bond is up (1) or down (6)."""
+    lines = [title, "", "", "%3d%3d  0  0  0  0  0  0  0  0999 V2000" % (len(atoms), len(bonds))]
+    lines += ["%10.4f%10.4f%10.4f %-3s 0  0" % (x, y, 0, element) for element, x, y in atoms]
+    lines += ["%3d%3d%3d%3d" % (i, j, order, 0 if k else wedge) for k, (i, j, order) in enumerate(bonds)]
+    return "\n".join(lines + (["M  CHG  1%4d   1" % charged] if charged else []) + ["M  END", "$$$$", ""])
+
+
+def drawings():
+    """A quaternary nitrogen on a ring, and a phosphine: either form of each."""
+    n = [("N", 0, 0), ("C", 0, 1.5), ("C", 0, 3), ("C", -1.5, 0), ("C", 0, -1.5), ("C", 0, -3), ("C", 0, -4.5), ("C", 1.5, 0), ("C", 2.2, 1.2),
+         ("C", 3.6, 1.2), ("C", 4.3, 0), ("C", 3.6, -1.2), ("C", 2.2, -1.2)]
+    of_n = [(1, 2, 1), (2, 3, 1), (1, 4, 1), (1, 5, 1), (5, 6, 1), (6, 7, 1), (1, 8, 1), (8, 9, 2), (9, 10, 1), (10, 11, 2), (11, 12, 1),
+            (12, 13, 2), (13, 8, 1)]
+    p = [("P", 0, 0), ("C", 0, 1.5), ("Cl", 1.3, -0.8), ("C", -1.3, -0.8), ("C", -2.6, 0)]
+    of_p = [(1, 2, 1), (1, 3, 1), (1, 4, 1), (4, 5, 1)]
+    return "".join(drawing("n%d" % w, n, of_n, w, 1) + drawing("p%d" % w, p, of_p, w) for w in (1, 6))
 
 
 def records(text):
@@ -64,6 +89,63 @@ def defined_stereo_is_that_of_the_positions():
         assert keys[0] == keys[1] and len({k for _, k, _ in keys[0]}) == len(STEREO), keys
 
 
+def keys_of(p, name, how):
+    w = p.workflow([name], "  read: {}\n  prepare: {conformers: {source: %s}, dedupe: {by: none}}\n" % how, name=name + how + ".yaml", workdir=name + how)
+    p.run("run", w, "-q")
+    return dict(p.rows("SELECT title, inchikey FROM molecule JOIN record USING(mol_id)", workdir=name + how))
+
+
+def stereo_that_smiles_leave_out_is_kept():
+    with Project() as p:
+        p.put("pairs.smi", "".join("%s %d%s\n%s.Cl %d%s\n" % (s, k, "ab"[m], s, k, "cd"[m]) for k, two in enumerate(PAIRS) for m, s in enumerate(two)))
+        p.put("flat.sdf", drawings())
+        for name, n in (("pairs.smi", 16), ("flat.sdf", 4)):
+            p.run("conformers", name, "-o", "built-%d.sdf" % n, "--count", "2")
+            got = records(open(p.path("built-%d.sdf" % n)).read())
+            assert all(f["built_by"] == "native" and "undefined_stereo" not in f for _, f, _ in got), got
+            drawn, built = keys_of(p, name, "none"), keys_of(p, "built-%d.sdf" % n, "keep")
+            assert len(drawn) == n and drawn == built, (drawn, built)
+        assert len(set(drawn.values())) == 4, drawn
+
+
+def isomers_that_smiles_do_not_tell_apart_are_two_molecules():
+    with Project() as p:
+        p.put("pairs.smi", "".join("%s %d%s\n" % (s, k, "abc"[m]) for k, two in enumerate(PAIRS) for m, s in enumerate(two + two[:1])))
+        w = p.workflow(["pairs.smi"], "  read: {}\n  prepare: {conformers: {source: generate}, neutralise: true}\n")
+        p.run("run", w, "-q")
+        assert p.rows("SELECT count(*), count(DISTINCT smiles), count(DISTINCT inchikey), sum(undefined_stereo) FROM molecule") == [(8, 4, 8, 0)]
+        assert [n for n, in p.rows("SELECT count(*) FROM record GROUP BY mol_id ORDER BY mol_id")] == [2, 1] * 4
+        first = p.run("export", "sdf", "run", "--all")[1]
+        p.run("run", w, "-q", "stages.prepare.max_atoms=900") # from the cache
+        assert p.run("export", "sdf", "run", "--all")[1] == first
+        p.put("run.sdf", first)
+        drawn = keys_of(p, "pairs.smi", "none")
+        assert {t[:2]: k for t, k in keys_of(p, "run.sdf", "keep").items()} == {t: k for t, k in drawn.items() if t[1] != "c"}, drawn
+
+
+def open_babel_keeps_such_stereo_or_the_record_fails():
+    with Project() as p:
+        p.put("pairs.smi", "".join("%s %d%s\n" % (s, k, "ab"[m]) for k, two in enumerate(PAIRS) for m, s in enumerate(two)))
+        p.run("run", p.workflow(["pairs.smi"], "  read: {}\n  prepare: {conformers: {source: generate, builder: openbabel}}\n"), "-q", expect=None)
+        p.put("run.sdf", p.run("export", "sdf", "run", "--all")[1])
+        built, drawn = keys_of(p, "run.sdf", "keep"), keys_of(p, "pairs.smi", "none")
+        failed = dict(p.rows("SELECT title, message FROM failure JOIN record USING(record_id)"))
+        assert built == {t: k for t, k in drawn.items() if t not in failed} and len(built) >= 4, (built, drawn)
+        assert all("other than defined" in m for m in failed.values()), failed
+
+
+def stereo_that_is_not_kept_is_counted():
+    with Project() as p:
+        p.put("in.smi", "CC=[C@]=CC marked\nCC=C=CC open\nCC=C=C(C)C none\nC[P@](CC)c1ccccc1 phosphine\nCC(/C)=C/C same\nC[P@](C)c1ccccc1 twice\nCC=[C@]=C(C)C methyls\n[2H][C@H](C)O isotope\n")
+        _, _, err = p.run("run", p.workflow(["in.smi"], "  read: {}\n  prepare: {conformers: {source: generate}, dedupe: {by: none}}\n"))
+        assert "2 records define stereo that is not kept" in err, err
+        got = dict(p.rows("SELECT title, undefined_stereo FROM molecule JOIN record USING(mol_id)"))
+        assert got == {"marked": 1, "open": 1, "none": 0, "phosphine": 1, "same": 0, "twice": 0, "methyls": 0, "isotope": 0}, got
+        _, out, err = p.run("conformers", "in.smi")
+        assert err.count("warning: the structure has either form of 1") == 2 and "in.smi:1: marked: warning" in err, err
+        assert {t: f.get("undefined_stereo") for t, f, _ in records(out)}["open"] == "1"
+
+
 def what_has_no_structure_is_named_and_the_rest_written():
     with Project() as p:
         p.put("in.smi", "CCO good\nC1CC bad\nOB(O)c1ccccc1 boron\nCC(=O)[O-].[Na+] salt\n")
@@ -79,6 +161,39 @@ def what_has_no_structure_is_named_and_the_rest_written():
             assert wrong[0] in p.run("conformers", "in.smi", *wrong, expect=2)[2]
         p.run("conformers", "in.smi", "-o", "in.smi/out.sdf", expect=6)
         p.run("conformers", "missing.smi", expect=6)
+
+
+# What is awkward: (SMILES, who builds it; None: it fails). Native refuses what has no type or no structure, and says why.
+AWKWARD = (("C" * 166, "native"), ("N" + "[C@@H](C)C(=O)N" * 45 + "C", "native"), ("C1=CC2=CC1=C2", "openbabel"), ("C1CC#C1", "openbabel"),
+           ("c12c3c4c2c2c1c3c42", "openbabel"), ("CC1(C)[C@H]2CC[C@@]1(C)C(=O)C2", None), ("CC1(C)[C@@H]2CC[C@@]1(C)C(=O)C2", "native"),
+           ("C1CC/C=C/C1", "native"), ("C1CC1.CCO", "native"), ("[CH2]C(C)C", "openbabel"), ("[O][O]", "openbabel"), ("FS(F)(F)(F)(F)F", "openbabel"),
+           ("ClP(Cl)(Cl)(Cl)Cl", "openbabel"), ("FI(F)(F)(F)(F)(F)F", None), ("[2H]C([2H])([2H])[13C](=O)[18O]C([3H])([3H])[3H]", "native"),
+           ("C12C3C4C1C5C2C3C45", "native"), ("C1CCCCC2CCCCCC1CCCC2", "native"), ("CC(C)(C)C(C(C)(C)C)(C(C)(C)C)C(C)(C)C", "native"))
+
+
+def awkward_molecules_are_built_or_fail_with_a_reason():
+    """Large, impossible, of several parts, radicals, hypervalent, isotopes: an answer for each, within its CPU seconds."""
+    with Project() as p:
+        p.put("in.smi", "".join("%s %d\n" % (s, k) for k, (s, _) in enumerate(AWKWARD)))
+        _, out, err = p.run("conformers", "in.smi", expect=3)
+        got = {int(t): f for t, f, _ in records(out)}
+        assert {k: f["built_by"] for k, f in got.items()} == {k: by for k, (_, by) in enumerate(AWKWARD) if by}, got
+        assert all(("fallback" in f) == (f["built_by"] == "openbabel") and len(f.get("fallback", "why")) > 2 for f in got.values()), got
+        for k, (_, by) in enumerate(AWKWARD):
+            assert by or re.search("in.smi:%d: %d: [a-z].{20}" % (k + 1, k), err), err
+        isotopes = next(mol for t, _, mol in records(out) if int(t) == 14)
+        assert "M  ISO  8" in isotopes, isotopes
+
+
+def a_large_molecule_takes_little_memory():
+    """The arrays of 752 atoms; the limits of prepare allow no larger molecule."""
+    with Project() as p:
+        p.put("in.smi", "C" * 250 + " long\n" + "C" * 251 + " longer\n")
+        done = subprocess.run([sys.executable, "-c", "import resource, subprocess, sys; subprocess.run(sys.argv[1:], stdout=subprocess.DEVNULL); "
+                               "print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)", *p.command("conformers", "in.smi", "-j", "1")],
+                              cwd=p.dir, capture_output=True, text=True, timeout=280)
+        assert "2: longer: 251 heavy atoms" in done.stderr and ": long: " not in done.stderr, done.stderr
+        assert int(done.stdout) < 300 * 1024, done.stdout # kB
 
 
 def standard_input_is_read():
@@ -130,5 +245,8 @@ def all_structures_of_a_run_can_be_exported():
 
 if __name__ == "__main__":
     main([any_number_of_threads_writes_the_same_in_order, an_ensemble_has_increasing_energies_within_the_window,
-          defined_stereo_is_that_of_the_positions, what_has_no_structure_is_named_and_the_rest_written, standard_input_is_read,
+          defined_stereo_is_that_of_the_positions, stereo_that_smiles_leave_out_is_kept,
+          isomers_that_smiles_do_not_tell_apart_are_two_molecules, open_babel_keeps_such_stereo_or_the_record_fails,
+          stereo_that_is_not_kept_is_counted, what_has_no_structure_is_named_and_the_rest_written,
+          awkward_molecules_are_built_or_fail_with_a_reason, a_large_molecule_takes_little_memory, standard_input_is_read,
           the_row_says_who_built_a_structure_and_why, all_structures_of_a_run_can_be_exported])

@@ -53,15 +53,30 @@ static void same_as_defaults(const pl_stage *stage, const pl_node *node, const p
     assert_string_equal(pl_params_json(stage->fields, read, mem), pl_params_json(stage->fields, dflt, mem));
 }
 
+/* Adds the text with the lines of each comment joined by a blank. */
+static void add_joined(pl_text *out, const char *s)
+{
+    while (*s != '\0') {
+        const char *next = s + 1 + strspn(s + 1, " ");
+        if (*s == '\n' && *next == '#') {
+            pl_text_add(out, " ");
+            s = next + 1 + strspn(next + 1, " ");
+        } else {
+            pl_text_add_n(out, s++, 1);
+        }
+    }
+}
+
 static void the_file_of_defaults_reads_back_as_the_defaults(void **unused)
 {
     pl_problems problems = { .mem = mem };
     pl_settings ctx = { .problems = &problems, .mem = mem, .folder = "/tmp" };
-    pl_text text = { 0 };
+    pl_text text = { 0 }, joined = { 0 };
     const pl_node *root;
 
     (void)unused;
     pl_workflow_defaults(st_stages, &text);
+    add_joined(&joined, pl_text_str(&text));
     root = pl_yaml_parse(pl_text_str(&text), text.len, "default.yaml", &problems, mem);
     assert_non_null(root);
     for (const pl_stage *const *s = st_stages; *s != NULL; s++)
@@ -69,7 +84,8 @@ static void the_file_of_defaults_reads_back_as_the_defaults(void **unused)
     no_other_problem(&problems);
     for (const pl_stage *const *s = st_stages; *s != NULL; s++) /* every setting is named, also unset ones */
         for (const pl_field *f = (*s)->fields; f != NULL && f->type != PL_END; f++)
-            assert_non_null(strstr(pl_text_str(&text), f->help));
+            assert_non_null(strstr(pl_text_str(&joined), f->help));
+    pl_text_free(&joined);
     pl_text_free(&text);
 }
 

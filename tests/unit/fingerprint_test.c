@@ -169,7 +169,7 @@ static void a_graph_has_the_bits_of_its_molecule(void **state)
         }
 }
 
-/* Also with bits that are folded onto others. */
+/* A random fingerprint of up to `bits` bits, some of them in words that fold onto each other. */
 static ch_fingerprint made_print(pl_rng *rng, int bits)
 {
     ch_fingerprint f = { { 0 } };

@@ -67,7 +67,8 @@ static void put_prepared(pl_text *t, const char *text, size_t n)
     for (int i = 0; i < 4; i++)
         ch_wire_put_str(t, "", 0);
     ch_wire_put_str(t, build ? "build" : "input", 5);
-    for (int i = 0; i < 5; i++) /* n_heavy to undefined_stereo */
+    ch_wire_put_str(t, text, n);
+    for (int i = 0; i < 6; i++) /* n_heavy to lost_stereo */
         ch_wire_put_u32(t, 0);
     for (int i = 0; i < CH_N_DESCRIPTORS + 1; i++) /* and the energy */
         ch_wire_put_f64(t, 0);

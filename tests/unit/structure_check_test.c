@@ -311,6 +311,57 @@ static void a_bond_through_a_ring_is_found(void **state)
     }
 }
 
+enum { CHAIN = 6 };
+
+/* A ring of n carbons, folded by `fold` Angstrom, with a chain on its first atom. The chain rises, turns over the middle of the ring, and
+ * ends below it or stays above. */
+static enum ch_fault fault_of_made_ring(int32_t n, float fold, bool threaded)
+{
+    const float radius = 1.5f / (2 * sinf(3.14159265f / (float)n));
+    const float above[CHAIN][2] = { { 1, 1.2f },
+                                    { 0.5f, 2.2f },
+                                    { 0, 1.5f },
+                                    { 0, threaded ? 0.3f : 2.6f },
+                                    { 0, threaded ? -1.2f : 3.6f },
+                                    { 0, threaded ? -2.6f : 4.6f } };
+    ch_mol mol;
+    ch_cycles cycles;
+
+    assert_int_equal(ch_mol_alloc(&mol, n + CHAIN, n + CHAIN, mem, NULL), PL_OK);
+    for (int32_t k = 0; k < n + CHAIN; k++) {
+        const float a = 6.2831853f * (float)k / (float)n, *at = k >= n ? above[k - n] : NULL;
+        mol.z[k] = 6;
+        mol.xyz[k][0] = at != NULL ? at[0] * radius + 0.05f : radius * cosf(a);
+        mol.xyz[k][1] = at != NULL ? 0.07f : radius * sinf(a);
+        mol.xyz[k][2] = at != NULL ? at[1] : fold * cosf(2 * a) + 0.2f * (float)(k % 2);
+    }
+    for (int32_t k = 0; k < n; k++) {
+        mol.bond[k][0] = k;
+        mol.bond[k][1] = (k + 1) % n;
+    }
+    for (int32_t k = 0; k < CHAIN; k++) {
+        mol.bond[n + k][0] = k == 0 ? 0 : n + k - 1;
+        mol.bond[n + k][1] = n + k;
+    }
+    memset(mol.order, CH_SINGLE, (size_t)mol.n_bonds);
+    assert_int_equal(ch_cycles_make(&cycles, &mol, mem, NULL), PL_OK);
+    assert_int_equal(cycles.n + cycles.n_large, n <= CH_MAX_LARGE);
+    return ch_check_rings((const float(*)[3])mol.xyz, &cycles).fault;
+}
+
+static void a_chain_through_its_own_ring_is_found_up_to_20_atoms(void **state)
+{
+    (void)state;
+    for (int32_t n = 5; n <= 24; n++)
+        for (int fold = 0; fold <= 4; fold++) {
+            const float by = 0.25f * (float)fold * (n > 8 ? 1.0f : 0.3f);
+            if (fault_of_made_ring(n, by, true) != (n <= CH_MAX_LARGE ? CH_THROUGH_RING : CH_NO_FAULT))
+                fail_msg("a threaded ring of %d, folded by %g, is not found", (int)n, (double)by);
+            if (fault_of_made_ring(n, by, false) != CH_NO_FAULT)
+                fail_msg("a ring of %d, folded by %g, is not threaded", (int)n, (double)by);
+        }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -325,6 +376,7 @@ int main(void)
         cmocka_unit_test(a_turned_double_bond_is_found_though_nobody_defined_it),
         cmocka_unit_test(an_aromatic_ring_that_is_bent_is_found),
         cmocka_unit_test(a_bond_through_a_ring_is_found),
+        cmocka_unit_test(a_chain_through_its_own_ring_is_found_up_to_20_atoms),
     };
 
     return cmocka_run_group_tests(tests, make, drop);

@@ -61,6 +61,7 @@ static void keep(st_structures *s, const char *smiles, ch_status code, int by_si
                       .attempts = 2,
                       .cpu_s = cpu_s,
                       .smiles = smiles,
+                      .built_from = smiles,
                       .geometry = "mmff94",
                       .energy = -7.5,
                       .built = true };
@@ -74,7 +75,7 @@ static bool has(st_structures *s, const char *smiles, ch_prepared *out)
 {
     bool found = true;
 
-    *out = (ch_prepared){ .code = CH_INTERNAL, .smiles = smiles };
+    *out = (ch_prepared){ .code = CH_INTERNAL, .smiles = smiles, .built_from = smiles };
     assert_int_equal(st_structure_find(s, smiles, &found, out, mem, NULL), PL_OK);
     return found;
 }

@@ -232,7 +232,7 @@ static pl_code lines_strange(const split_state *s, pl_error *err)
     return code;
 }
 
-/* Joined as a table: titles have no index. */
+/* The lines become a table that is joined once, because titles have no index. */
 pl_code st_split_file(split_state *s, pl_error *err)
 {
     sqlite3 *db = s->env->store->db;

@@ -79,7 +79,7 @@ pl_code st_native_build(const st_native *native, const ch_mol *mol, const ch_ste
     const ch_prepare_opts *o = native->opts;
     const ch_mmff_options field = { .mmff94s = o->force_field == CH_FF_MMFF94S };
     const ch_structure_options how = { .seed = o->seed,
-                                       .name = pl_hash64(out->smiles, strlen(out->smiles), 0),
+                                       .name = pl_hash64(out->built_from, strlen(out->built_from), 0),
                                        .count = o->n_structures,
                                        .window = o->window,
                                        .max_work = native->max_work * o->n_structures,

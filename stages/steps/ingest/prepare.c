@@ -351,10 +351,10 @@ static void worker_close(void *worker)
     ch_worker_close(w->chem);
 }
 
-static pl_code find_structure(void *ctx, const char *smiles, bool *found, ch_prepared *out, pl_arena *mem, pl_error *err)
+static pl_code find_structure(void *ctx, const char *built_from, bool *found, ch_prepared *out, pl_arena *mem, pl_error *err)
 {
     const prepare_worker *w = ctx;
-    return st_structure_find(&w->state->structures, smiles, found, out, mem, err);
+    return st_structure_find(&w->state->structures, built_from, found, out, mem, err);
 }
 
 static pl_code judge(void *ctx, ch_prepared *p, pl_arena *mem, pl_error *err)
@@ -415,9 +415,15 @@ static pl_code commit(void *state, pl_unit *unit, pl_error *err)
 static pl_code say_structures(prepare_state *s)
 {
     const st_structures *t = &s->structures;
+    pl_code code = PL_OK;
 
-    if (t->n_built + t->n_known == 0)
-        return PL_OK;
+    if (t->n_lost > 0)
+        code = pl_event_add(s->env, PL_WARN,
+                            "%lld records define stereo that is not kept, such as that of an allene: their structures have "
+                            "either form, and undefined_stereo counts it",
+                            (long long)t->n_lost);
+    if (code != PL_OK || t->n_built + t->n_known == 0)
+        return code;
     return pl_event_add(s->env, PL_INFO, "%lld structures built, %lld from the cache", (long long)t->n_built,
                         (long long)t->n_known);
 }

@@ -31,13 +31,13 @@ pl_code st_structures_open(st_structures *s, pl_store *store, const char *librar
     return pl_store_features(store, err);
 }
 
-static void key_of(const st_structures *s, const char *smiles, unsigned char key[32])
+static void key_of(const st_structures *s, const char *built_from, unsigned char key[32])
 {
     pl_sha256 sha;
 
     pl_sha256_start(&sha);
     pl_sha256_add_str(&sha, s->settings);
-    pl_sha256_add_str(&sha, smiles);
+    pl_sha256_add_str(&sha, built_from);
     pl_sha256_end(&sha, key);
 }
 
@@ -87,7 +87,7 @@ static pl_code unpack(const st_structures *s, pl_bytes data, bool *found, ch_pre
     return unpacked == PL_EINPUT ? PL_OK : unpacked;
 }
 
-pl_code st_structure_find(void *ctx, const char *smiles, bool *found, ch_prepared *out, pl_arena *mem, pl_error *err)
+pl_code st_structure_find(void *ctx, const char *built_from, bool *found, ch_prepared *out, pl_arena *mem, pl_error *err)
 {
     const st_structures *s = ctx;
     unsigned char key[32];
@@ -95,7 +95,7 @@ pl_code st_structure_find(void *ctx, const char *smiles, bool *found, ch_prepare
     pl_code code;
 
     *found = false;
-    key_of(s, smiles, key);
+    key_of(s, built_from, key);
     code = pl_cache_get(s->store, key, &data, mem, err);
     return code == PL_OK && data.data != NULL ? unpack(s, data, found, out, mem, err) : code;
 }
@@ -114,9 +114,10 @@ pl_code st_structure_keep(st_structures *s, const ch_prepared *p, pl_error *err)
 
     s->n_known += p->known;
     s->n_built += p->built;
+    s->n_lost += p->code == CH_OK && p->lost_stereo > 0 && p->set_aside == NULL;
     if (!p->built || !is_kept(p))
         return PL_OK;
-    key_of(s, p->smiles, key);
+    key_of(s, p->built_from, key);
     ch_wire_put_u32(&t, VERSION);
     ch_wire_put_u32(&t, (uint32_t)p->code);
     ch_wire_put_u32(&t, (uint32_t)p->signal);

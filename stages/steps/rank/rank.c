@@ -422,7 +422,7 @@ static pl_code finish(void *state, pl_error *err)
     return code == PL_OK ? say(s, err) : code;
 }
 
-/* Structures, to compute similarities. */
+/* Only a diverse ranking reads structures, to compute similarities. */
 static bool reads_blocks(const pl_step *step) { return is_diverse(step->conf); }
 
 static const char *const needs[] = { "prepare", "(score)", NULL };

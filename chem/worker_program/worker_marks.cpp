@@ -1,0 +1,493 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// chem/worker_program/worker_marks.cpp - stereo that a record defines and its canonical SMILES leaves out.
+//
+// Open Babel's SMILES has no mark for a double bond in a ring of eight, for C=N-H, for a quaternary nitrogen on an aromatic
+// ring, and for P, As and Se with a lone pair; its InChI has. A structure built from the SMILES alone would be any isomer. So
+// such stereo is kept as text beside the SMILES, and InChI judges whether it is complete: what it still misses is counted.
+#include "chem/worker_program/worker.hpp"
+
+#include <algorithm>
+#include <cstdlib>
+#include <map>
+#include <sstream>
+
+#include <openbabel/atom.h>
+#include <openbabel/bond.h>
+#include <openbabel/generic.h>
+#include <openbabel/graphsym.h>
+#include <openbabel/obiter.h>
+#include <openbabel/oberror.h>
+
+using namespace OpenBabel;
+
+namespace worker {
+
+static const size_t tries_max = 4; // centres and imines whose form is found by trying all combinations
+
+Marks marks_of(OBMol &mol)
+{
+    Marks m;
+    OBStereoFacade stereo(&mol);
+    FOR_ATOMS_OF_MOL(a, mol)
+        if (stereo.HasTetrahedralStereo(a->GetId())) {
+            const auto c = stereo.GetTetrahedralStereo(a->GetId())->GetConfig();
+            if (c.specified && c.winding != OBStereo::UnknownWinding)
+                m.centres.push_back(c);
+        }
+    FOR_BONDS_OF_MOL(b, mol)
+        if (stereo.HasCisTransStereo(b->GetId())) {
+            const auto c = stereo.GetCisTransStereo(b->GetId())->GetConfig();
+            if (c.specified)
+                m.bonds.push_back(c);
+        }
+    return m;
+}
+
+static void put_centre(OBMol &mol, const OBTetrahedralStereo::Config &c)
+{
+    OBStereoFacade stereo(&mol);
+    OBTetrahedralStereo *t = stereo.HasTetrahedralStereo(c.center) ? stereo.GetTetrahedralStereo(c.center) : nullptr;
+    if (t == nullptr) {
+        t = new OBTetrahedralStereo(&mol); // owned by the molecule from here on
+        mol.SetData(t);
+    }
+    t->SetConfig(c);
+}
+
+static void put_bond(OBMol &mol, const OBCisTransStereo::Config &c)
+{
+    OBStereoFacade stereo(&mol);
+    const OBBond *b = mol.GetBond(mol.GetAtomById(c.begin), mol.GetAtomById(c.end));
+    OBCisTransStereo *t = stereo.HasCisTransStereo(b->GetId()) ? stereo.GetCisTransStereo(b->GetId()) : nullptr;
+    if (t == nullptr) {
+        t = new OBCisTransStereo(&mol);
+        mol.SetData(t);
+    }
+    t->SetConfig(c);
+}
+
+void marks_put(OBMol &mol, const Marks &m)
+{
+    for (const auto &c : m.centres)
+        put_centre(mol, c);
+    for (const auto &c : m.bonds)
+        put_bond(mol, c);
+}
+
+static bool is_known(const Marks &m, const OBTetrahedralStereo::Config &c)
+{
+    return std::any_of(m.centres.begin(), m.centres.end(),
+                       [&](const OBTetrahedralStereo::Config &k) { return k.center == c.center; });
+}
+
+static bool is_known(const Marks &m, const OBCisTransStereo::Config &c)
+{
+    return std::any_of(m.bonds.begin(), m.bonds.end(), [&](const OBCisTransStereo::Config &k) {
+        return std::min(k.begin, k.end) == std::min(c.begin, c.end) && std::max(k.begin, k.end) == std::max(c.begin, c.end);
+    });
+}
+
+// Whether all of these are still neighbours. A hydrogen that was not an atom may be gone.
+static bool are_neighbours(OBMol &mol, unsigned long of, const OBStereo::Refs &refs)
+{
+    return std::all_of(refs.begin(), refs.end(), [&](unsigned long id) {
+        const OBAtom *a = mol.GetAtomById(of), *b = id == OBStereo::ImplicitRef ? nullptr : mol.GetAtomById(id);
+        return a != nullptr && b != nullptr && mol.GetBond(mol.GetAtomById(of), mol.GetAtomById(id)) != nullptr;
+    });
+}
+
+Marks marks_left(OBMol &mol, const Marks &m)
+{
+    Marks left;
+    const Marks known = marks_of(mol);
+    for (const auto &c : m.centres)
+        if (!is_known(known, c) && are_neighbours(mol, c.center, c.refs) && are_neighbours(mol, c.center, { c.from }))
+            left.centres.push_back(c);
+    for (const auto &c : m.bonds)
+        if (!is_known(known, c) && are_neighbours(mol, c.begin, { c.refs[0], c.refs[1], c.end }) &&
+            are_neighbours(mol, c.end, { c.refs[2], c.refs[3] }))
+            left.bonds.push_back(c);
+    return left;
+}
+
+// ---- from the record to its SMILES ------------------------------------------
+
+namespace {
+// Numbers of heavy atoms in the order of the SMILES. A hydrogen is named by its neighbour.
+struct Names {
+    std::vector<OBAtom *> heavy; // of the molecule read from the SMILES
+    std::map<unsigned long, int> of_record;
+};
+enum { HYDROGEN = -1, LONE_PAIR = -2, ISOTOPE = -3, NOBODY = -4 };
+} // namespace
+
+static std::vector<OBAtom *> heavy_atoms(OBMol &mol)
+{
+    std::vector<OBAtom *> heavy;
+    FOR_ATOMS_OF_MOL(a, mol)
+        if (a->GetAtomicNum() != 1)
+            heavy.push_back(&*a);
+    return heavy;
+}
+
+// The numbers of a record's atoms in its SMILES. Empty: the library does not say, or writes another SMILES now.
+static std::map<unsigned long, int> order_of(const OBMol &record, const std::string &smiles)
+{
+    std::map<unsigned long, int> number;
+    OBMol copy = record;
+    const bool same = first_word(mol_write(copy, "can", "nO")) == smiles;
+    const OBPairData *order = static_cast<OBPairData *>(copy.GetData("SMILES Atom Order"));
+    std::istringstream list(same && order != nullptr ? order->GetValue() : "");
+    int n = 0, idx;
+    while (list >> idx) {
+        OBAtom *a = copy.GetAtom(idx);
+        if (a != nullptr && a->GetAtomicNum() != 1)
+            number[a->GetId()] = n++;
+    }
+    return number;
+}
+
+static int name_of(const OBMol &record, const Names &names, unsigned long id)
+{
+    const OBAtom *a = id == OBStereo::ImplicitRef ? nullptr : record.GetAtomById(id);
+    const auto found = names.of_record.find(id);
+    if (found != names.of_record.end())
+        return found->second;
+    if (a == nullptr || a->GetAtomicNum() != 1)
+        return a == nullptr ? static_cast<int>(HYDROGEN) : static_cast<int>(NOBODY);
+    return a->GetIsotope() == 0 ? HYDROGEN : ISOTOPE;
+}
+
+// An atom of the molecule read from the SMILES: `number`, as a neighbour of `at`. false: there is none.
+static bool find(const std::vector<OBAtom *> &heavy, OBAtom &at, int number, unsigned long &id)
+{
+    id = OBStereo::ImplicitRef;
+    if (number >= 0 && static_cast<size_t>(number) < heavy.size())
+        id = heavy[static_cast<size_t>(number)]->GetId();
+    FOR_NBORS_OF_ATOM(b, at)
+        if (b->GetAtomicNum() == 1 && ((number == HYDROGEN && b->GetIsotope() == 0) || (number == ISOTOPE && b->GetIsotope() != 0)))
+            id = b->GetId();
+    return number == LONE_PAIR || number == HYDROGEN || id != OBStereo::ImplicitRef; // a hydrogen that is not there is a lone pair
+}
+
+// Each mark is a letter and numbers: t centre from a b c (clockwise); d begin end a b c d (in the shape of a U).
+static bool centre_from(const std::vector<OBAtom *> &heavy, const std::vector<int> &n, OBTetrahedralStereo::Config &c)
+{
+    if (n.size() != 5 || n[0] < 0 || static_cast<size_t>(n[0]) >= heavy.size())
+        return false;
+    OBAtom &at = *heavy[static_cast<size_t>(n[0])];
+    unsigned long id[4];
+    for (size_t k = 0; k < 4; k++)
+        if (!find(heavy, at, n[k + 1], id[k]))
+            return false;
+    c = OBTetrahedralStereo::Config(at.GetId(), id[0], { id[1], id[2], id[3] });
+    return true;
+}
+
+static bool bond_from(const std::vector<OBAtom *> &heavy, const std::vector<int> &n, OBCisTransStereo::Config &c)
+{
+    if (n.size() != 6 || n[0] < 0 || n[1] < 0 || static_cast<size_t>(std::max(n[0], n[1])) >= heavy.size())
+        return false;
+    OBAtom &begin = *heavy[static_cast<size_t>(n[0])], &end = *heavy[static_cast<size_t>(n[1])];
+    OBStereo::Refs refs(4);
+    for (size_t k = 0; k < 4; k++)
+        if (!find(heavy, k < 2 ? begin : end, n[k + 2], refs[k]))
+            return false;
+    c = OBCisTransStereo::Config(begin.GetId(), end.GetId(), refs);
+    return begin.GetBond(&end) != nullptr;
+}
+
+static std::string text_of(char letter, const std::vector<int> &numbers)
+{
+    std::string s(1, letter);
+    for (const int n : numbers)
+        s += (s.size() > 1 ? "," : "") + number(n);
+    return s;
+}
+
+Marks marks_read(OBMol &mol, const std::string &text)
+{
+    Marks m;
+    const std::vector<OBAtom *> heavy = heavy_atoms(mol);
+    std::istringstream words(text);
+    for (std::string word; words >> word;) {
+        std::istringstream list(word.substr(1));
+        std::vector<int> n;
+        for (std::string x; std::getline(list, x, ',');)
+            n.push_back(static_cast<int>(std::strtol(x.c_str(), nullptr, 10)));
+        OBTetrahedralStereo::Config c;
+        OBCisTransStereo::Config b;
+        if (word[0] == 't' && centre_from(heavy, n, c))
+            m.centres.push_back(c);
+        else if (word[0] == 'd' && bond_from(heavy, n, b))
+            m.bonds.push_back(b);
+        else
+            fail(CH_CONFORMER, "stereo that does not fit the molecule: " + word);
+    }
+    return m;
+}
+
+// The hydrogen of a side of a double bond may be explicit in the record; what is implicit beside it is a lone pair.
+static void name_lone_pairs(std::vector<int> &n, size_t first, size_t count)
+{
+    for (size_t k = first, seen = 0; k < first + count; k++) {
+        seen += n[k] == HYDROGEN;
+        if (n[k] == HYDROGEN && seen > 1)
+            n[k] = LONE_PAIR;
+    }
+}
+
+// One text for one arrangement: neighbours in increasing order, of which two are exchanged if the order was an odd one.
+static void sort_centre(std::vector<int> &n)
+{
+    bool odd = false;
+    for (size_t i = 2; i < n.size(); i++)
+        for (size_t k = i; k > 1 && n[k - 1] > n[k]; k--, odd = !odd)
+            std::swap(n[k - 1], n[k]);
+    if (odd)
+        std::swap(n[3], n[4]);
+}
+
+static void sort_bond(std::vector<int> &n)
+{
+    if (n[0] > n[1])
+        n = { n[1], n[0], n[5], n[4], n[3], n[2] };
+    if (n[2] > n[3])
+        n = { n[0], n[1], n[3], n[2], n[5], n[4] };
+}
+
+static bool all_named(const std::vector<int> &n) { return std::find(n.begin(), n.end(), static_cast<int>(NOBODY)) == n.end(); }
+
+// The marks of the record that the SMILES, which gave `mol`, does not define; those that cannot be named are left out.
+static std::vector<std::string> missing_marks(OBMol &mol, const OBMol &record, const Marks &m, const Names &names)
+{
+    std::vector<std::string> words;
+    const Marks known = marks_of(mol);
+    for (const auto &c : m.centres) {
+        std::vector<int> n = { name_of(record, names, c.center), name_of(record, names, c.from) };
+        for (const unsigned long id : c.refs)
+            n.push_back(name_of(record, names, id));
+        name_lone_pairs(n, 1, 4);
+        OBTetrahedralStereo::Config is;
+        if (all_named(n) && centre_from(names.heavy, n, is) && !is_known(known, is)) {
+            sort_centre(n);
+            words.push_back(text_of('t', n));
+        }
+    }
+    for (const auto &c : m.bonds) {
+        std::vector<int> n = { name_of(record, names, c.begin), name_of(record, names, c.end) };
+        for (const unsigned long id : c.refs)
+            n.push_back(name_of(record, names, id));
+        name_lone_pairs(n, 2, 2);
+        name_lone_pairs(n, 4, 2);
+        OBCisTransStereo::Config is;
+        if (all_named(n) && bond_from(names.heavy, n, is) && !is_known(known, is)) {
+            sort_bond(n);
+            words.push_back(text_of('d', n));
+        }
+    }
+    std::sort(words.begin(), words.end());
+    return words;
+}
+
+static std::string joined(const std::vector<std::string> &words)
+{
+    std::string all;
+    for (const std::string &w : words)
+        all += (all.empty() ? "" : " ") + w;
+    return all;
+}
+
+// ---- the judge ----------------------------------------------------------------
+
+static std::string key_with(const OBMol &mol, const std::string &text)
+{
+    OBMol copy = mol;
+    marks_put(copy, marks_read(copy, text));
+    return inchikey(copy);
+}
+
+// The names of the neighbours of an atom but one; a lone pair makes up for what is missing of n.
+static std::vector<int> names_around(const Names &names, OBAtom &at, const OBAtom *but, size_t n)
+{
+    std::vector<int> found;
+    FOR_NBORS_OF_ATOM(b, at) {
+        const int hydrogen = b->GetIsotope() == 0 ? HYDROGEN : ISOTOPE;
+        const auto place = std::find(names.heavy.begin(), names.heavy.end(), &*b) - names.heavy.begin();
+        if (&*b != but)
+            found.push_back(b->GetAtomicNum() == 1 ? hydrogen : static_cast<int>(place));
+    }
+    if (found.size() + 1 == n)
+        found.push_back(LONE_PAIR);
+    std::sort(found.begin(), found.end());
+    return found;
+}
+
+namespace {
+// Stereo that may be defined: the numbers of one form; of the other form, the last two are exchanged.
+struct Candidate {
+    char letter;
+    std::vector<int> numbers;
+};
+} // namespace
+
+// Nitrogen cations, aziridines, P, As, S, Se and Te: centres that InChI knows from positions and Open Babel may not.
+static void add_centres(std::vector<Candidate> &found, const Marks &known, const Names &names)
+{
+    for (size_t i = 0; i < names.heavy.size(); i++) {
+        OBAtom &a = *names.heavy[i];
+        const unsigned z = a.GetAtomicNum(), n = a.GetExplicitDegree();
+        const bool may = (z == 7 && a.GetFormalCharge() == 1 && n == 4) || (z == 7 && n == 3 && a.IsInRingSize(3)) ||
+                         ((z == 15 || z == 16 || z == 33 || z == 34 || z == 52) && (n == 3 || n == 4));
+        OBTetrahedralStereo::Config c;
+        c.center = a.GetId();
+        if (!may || is_known(known, c))
+            continue;
+        std::vector<int> numbers = names_around(names, a, nullptr, 4);
+        numbers.insert(numbers.begin(), static_cast<int>(i));
+        found.push_back({ 't', numbers });
+    }
+}
+
+// C=N-H.
+static void add_imines(std::vector<Candidate> &found, OBMol &mol, const Marks &known, const Names &names)
+{
+    FOR_BONDS_OF_MOL(b, mol) {
+        OBAtom *n = b->GetBeginAtom()->GetAtomicNum() == 7 ? b->GetBeginAtom() : b->GetEndAtom(), *c = b->GetNbrAtom(n);
+        OBCisTransStereo::Config is;
+        is.begin = n->GetId();
+        is.end = c->GetId();
+        if (b->GetBondOrder() != 2 || b->IsAromatic() || n->GetAtomicNum() != 7 || c->GetAtomicNum() != 6 || is_known(known, is))
+            continue;
+        const std::vector<int> at_n = names_around(names, *n, c, 2), at_c = names_around(names, *c, n, 2);
+        if (at_n.size() != 2 || at_c.size() != 2 || at_n.front() != LONE_PAIR || at_n.back() != HYDROGEN)
+            continue;
+        const auto place = [&](OBAtom *a) {
+            return static_cast<int>(std::find(names.heavy.begin(), names.heavy.end(), a) - names.heavy.begin());
+        };
+        found.push_back({ 'd', { place(n), place(c), at_n[0], at_n[1], at_c[0], at_c[1] } });
+    }
+}
+
+static std::string candidate_text(Candidate c, bool other)
+{
+    if (other)
+        std::swap(c.numbers[c.numbers.size() - 1], c.numbers[c.numbers.size() - 2]);
+    if (c.letter == 't')
+        sort_centre(c.numbers);
+    else
+        sort_bond(c.numbers);
+    return text_of(c.letter, c.numbers);
+}
+
+// Positions tell InChI the form of centres and imines that Open Babel does not see: the combination that gives the key of the record. "" if
+// none does.
+static std::string by_trying(OBMol &mol, const Names &names, const std::vector<std::string> &words, const std::string &key)
+{
+    std::vector<Candidate> open;
+    const Marks known = marks_of(mol);
+    add_centres(open, known, names);
+    add_imines(open, mol, known, names);
+    size_t all = open.size() > tries_max ? 0 : 1;
+    for (size_t k = 0; k < open.size(); k++)
+        all *= 3; // each: not defined, one way, the other way
+    for (size_t t = 1; t < all; t++) {
+        std::vector<std::string> more = words;
+        for (size_t k = 0, left = t; k < open.size(); k++, left /= 3)
+            if (left % 3 != 0)
+                more.push_back(candidate_text(open[k], left % 3 == 2));
+        std::sort(more.begin(), more.end());
+        if (key_with(mol, joined(more)) == key)
+            return joined(more);
+    }
+    return "";
+}
+
+// The defined items of the layers /b and /t of an InChI, and in *rest what stands before all stereo.
+static int defined_items(const std::string &inchi, std::string &rest)
+{
+    int n = 0;
+    std::istringstream layers(inchi);
+    rest.clear();
+    bool before = true;
+    for (std::string layer; std::getline(layers, layer, '/');) {
+        const bool stereo = !layer.empty() && std::strchr("btms", layer[0]) != nullptr;
+        before = before && !stereo;
+        rest += before ? layer + "/" : "";
+        std::istringstream items(stereo && (layer[0] == 'b' || layer[0] == 't') ? layer : "");
+        for (std::string item; std::getline(items, item, ',');)
+            n += item.back() == '+' || item.back() == '-';
+    }
+    return n;
+}
+
+static int n_lost(OBMol &record, const OBMol &mol, const std::string &text)
+{
+    OBMol copy = mol;
+    std::string of_record, of_mol;
+    marks_put(copy, marks_read(copy, text));
+    const int had = defined_items(first_word(mol_write(record, "inchi", "")), of_record);
+    const int has = defined_items(first_word(mol_write(copy, "inchi", "")), of_mol);
+    return std::max(had - has, of_record == of_mol ? 1 : 0);
+}
+
+// Cumulated double bonds whose ends each have two different neighbours: neither SMILES nor InChI of the library defines an allene that is drawn flat.
+static int open_axes(OBMol &mol)
+{
+    std::vector<unsigned> classes;
+    OBGraphSym(&mol).GetSymmetry(classes);
+    int n = 0;
+    FOR_ATOMS_OF_MOL(a, mol) {
+        int ends = 0;
+        FOR_BONDS_OF_ATOM(b, *a) {
+            OBAtom *end = b->GetNbrAtom(&*a);
+            std::vector<unsigned> other;
+            FOR_NBORS_OF_ATOM(c, *end)
+                if (c->GetIdx() != a->GetIdx())
+                    other.push_back(classes[c->GetIdx() - 1]);
+            ends += b->GetBondOrder() == 2 && end->GetAtomicNum() == 6 && other.size() == 2 && other[0] != other[1];
+        }
+        n += a->GetAtomicNum() == 6 && a->GetExplicitDegree() == 2 && ends == 2;
+    }
+    return n;
+}
+
+int unread_marks()
+{
+    int n = 0;
+    for (const std::string &m : obErrorLog.GetMessagesOfLevel(obWarning))
+        n += m.find("Ignoring stereochemistry") != std::string::npos;
+    return n;
+}
+
+// What the reader left out: as many as the record leaves open, at most, so that marks on symmetric atoms do not count.
+static Kept kept_of_unread(OBMol &mol, int n_open, int n_unread)
+{
+    const int axes = open_axes(mol);
+    return { "", axes, std::min(n_unread, n_open + axes) };
+}
+
+Kept kept_of(OBMol &mol, OBMol &record, const Marks &m, const Identity &id, const Open &open)
+{
+    Kept kept = kept_of_unread(mol, open.n_open, open.n_unread);
+    const Marks known = marks_of(mol);
+    const bool placed = record.GetDimension() >= 2;
+    if ((m.centres.size() == known.centres.size() && m.bonds.size() == known.bonds.size() && !placed) || id.inchikey.empty() ||
+        inchikey(mol) == id.inchikey)
+        return kept;
+    const Names names = { heavy_atoms(mol), order_of(record, id.smiles) };
+    const std::vector<std::string> words = missing_marks(mol, record, m, names);
+    kept.text = joined(words);
+    if (key_with(mol, kept.text) == id.inchikey)
+        return kept;
+    const std::string tried = placed ? by_trying(mol, names, words, id.inchikey) : "";
+    if (tried.empty()) {
+        kept.n_lost = n_lost(record, mol, kept.text);
+        kept.n_open = std::max(kept.n_open, kept.n_lost);
+    } else {
+        kept.text = tried;
+    }
+    return kept;
+}
+
+} // namespace worker
