@@ -6,15 +6,7 @@ include(CheckCXXCompilerFlag)
 check_cxx_compiler_flag(-mtls-dialect=gnu2 MOLSIEVE_TLS_DESCRIPTORS) # fibers live in thread-local memory
 set(emulated_options -O$<IF:$<CONFIG:Debug>,2,3> $<$<BOOL:${MOLSIEVE_TLS_DESCRIPTORS}>:-mtls-dialect=gnu2> $<$<BOOL:${MOLSIEVE_HOST_FMA}>:-mavx2;-mfma;-ffp-contract=fast>)
 
-set(emulated_products)
-foreach(precision bf16x3 bf16 tf32 fp16)
-  list(APPEND emulated_products ${PROJECT_SOURCE_DIR}/models/cuda/device/products_${precision}.cu)
-endforeach()
-set_source_files_properties(${emulated_products} PROPERTIES LANGUAGE CXX
-  COMPILE_OPTIONS "-include;${CMAKE_CURRENT_SOURCE_DIR}/emulator/runtime.h;-Wno-unused-function;$<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized>" COMPILE_DEFINITIONS NN_GPU_EMULATED)
-# Wrong about places that a function fills before their use.
-set_source_files_properties(emulator/emulated.cpp PROPERTIES COMPILE_OPTIONS $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized>)
-add_library(molsieve_cuda_emulated MODULE emulator/emulated.cpp ${emulated_products})
+add_library(molsieve_cuda_emulated MODULE emulator/emulated.cpp)
 target_include_directories(molsieve_cuda_emulated PRIVATE ${PROJECT_SOURCE_DIR} ${CMAKE_CURRENT_SOURCE_DIR})
 target_compile_options(molsieve_cuda_emulated PRIVATE ${emulated_options})
 target_link_libraries(molsieve_cuda_emulated PRIVATE molsieve::warnings)

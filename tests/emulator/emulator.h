@@ -14,8 +14,6 @@
  *
  * MOLSIEVE_EMULATOR_TRACE=1: a line for every launch.
  *
- * Several files may include it: they share one device, and each has kernels of its own.
- *
  * It cannot show: the order of memory between blocks, what the asynchronous copies of two
  * threads do to each other, speed. */
 #ifndef EMULATOR_H
@@ -127,16 +125,16 @@ struct emu_machine {
     }
 };
 
-inline thread_local emu_machine emu;
-inline thread_local int emu_capturing; /* streams of this thread */
+static thread_local emu_machine emu;
+static thread_local int emu_capturing; /* streams of this thread */
 
-EMU_OWN inline emu_index emu_thread_now() { return emu.fiber[emu.now].thread; }
+EMU_OWN static emu_index emu_thread_now() { return emu.fiber[emu.now].thread; }
 #define threadIdx emu_thread_now()
 #define blockIdx emu.block
 #define blockDim emu.threads
 #define gridDim emu.blocks
 
-[[noreturn]] inline void emu_fail(const char *what)
+[[noreturn]] static void emu_fail(const char *what)
 {
     fprintf(stderr, "emulator: %s: %s (block %u,%u,%u thread %u,%u,%u)\n", emu.kernel, what, blockIdx.x, blockIdx.y, blockIdx.z,
             threadIdx.x, threadIdx.y, threadIdx.z);
@@ -147,12 +145,12 @@ EMU_OWN inline emu_index emu_thread_now() { return emu.fiber[emu.now].thread; }
 
 #if defined(__x86_64__)
 extern "C" void emu_swap(void **save, void *load);
-asm(".text\n.p2align 4\n.weak emu_swap\n.hidden emu_swap\n.type emu_swap,@function\nemu_swap:\n"
+asm(".text\n.p2align 4\n.globl emu_swap\n.hidden emu_swap\n.type emu_swap,@function\nemu_swap:\n"
     "push %rbp\npush %rbx\npush %r12\npush %r13\npush %r14\npush %r15\n"
     "mov %rsp, (%rdi)\nmov %rsi, %rsp\n"
     "pop %r15\npop %r14\npop %r13\npop %r12\npop %rbx\npop %rbp\npop %rcx\njmp *%rcx\n.size emu_swap,.-emu_swap\n");
 #else
-inline void emu_swap(void **save, void *load)
+static void emu_swap(void **save, void *load)
 {
     ucontext_t here;
     *save = &here;
@@ -160,7 +158,7 @@ inline void emu_swap(void **save, void *load)
 }
 #endif
 
-EMU_OWN inline void emu_to_home(bool last)
+EMU_OWN static void emu_to_home(bool last)
 {
     emu_fiber *f = &emu.fiber[emu.now];
 #if EMU_TSAN
@@ -178,7 +176,7 @@ EMU_OWN inline void emu_to_home(bool last)
 #endif
 }
 
-EMU_OWN inline void emu_entry()
+EMU_OWN static void emu_entry()
 {
 #if EMU_ASAN
     __sanitizer_finish_switch_fiber(nullptr, &emu.home_stack, &emu.home_bytes);
@@ -192,7 +190,7 @@ EMU_OWN inline void emu_entry()
     emu_to_home(true);
 }
 
-inline void emu_fiber_reset(emu_fiber *f)
+static void emu_fiber_reset(emu_fiber *f)
 {
     f->state = EMU_RUNS;
     f->parity = f->n_copies = f->group = 0;
@@ -222,7 +220,7 @@ inline void emu_fiber_reset(emu_fiber *f)
 #endif
 }
 
-EMU_OWN inline void emu_thread_run(unsigned t)
+EMU_OWN static void emu_thread_run(unsigned t)
 {
     emu_fiber *f = &emu.fiber[t];
 
@@ -244,7 +242,7 @@ EMU_OWN inline void emu_thread_run(unsigned t)
 /* ---- barriers ------------------------------------------------------------------- */
 
 /* Threads first .. end-1 wait for each other; `came` of them have arrived. */
-EMU_OWN inline void emu_meet(unsigned first, unsigned end, unsigned *came, emu_state state, unsigned which)
+EMU_OWN static void emu_meet(unsigned first, unsigned end, unsigned *came, emu_state state, unsigned which)
 {
     emu_fiber *f = &emu.fiber[emu.now];
     char *known = &emu.sync[2 * which + f->barriers[which == 0]++ % 2];
@@ -261,10 +259,10 @@ EMU_OWN inline void emu_meet(unsigned first, unsigned end, unsigned *came, emu_s
     EMU_ACQUIRE(known);
 }
 
-EMU_OWN inline void __syncthreads() { emu_meet(0, emu.n, &emu.at_block, EMU_AT_BLOCK, 0); }
+EMU_OWN static void __syncthreads() { emu_meet(0, emu.n, &emu.at_block, EMU_AT_BLOCK, 0); }
 
 /* All lanes must be at the same source line: a shuffle or an mma in two branches is an error. */
-EMU_OWN inline void __syncwarp(int line = __builtin_LINE())
+EMU_OWN static void __syncwarp(int line = __builtin_LINE())
 {
     unsigned warp = emu.now / 32, first = warp * 32, end = first + 32 < emu.n ? first + 32 : emu.n;
 
@@ -277,7 +275,7 @@ EMU_OWN inline void __syncwarp(int line = __builtin_LINE())
 
 /* ---- primitives of warps, see models/cuda/device/prim.cuh -------------------------------- */
 
-template <class T> EMU_OWN inline T warp_get(T value, int lane, int line = __builtin_LINE())
+template <class T> EMU_OWN static T warp_get(T value, int lane, int line = __builtin_LINE())
 {
     emu_fiber *f = &emu.fiber[emu.now];
     unsigned from = emu.now / 32 * 32 + (unsigned)lane;
@@ -292,7 +290,7 @@ template <class T> EMU_OWN inline T warp_get(T value, int lane, int line = __bui
     return out;
 }
 
-template <class T> EMU_OWN inline T warp_xor(T value, int mask, int line = __builtin_LINE())
+template <class T> EMU_OWN static T warp_xor(T value, int mask, int line = __builtin_LINE())
 {
     return warp_get(value, (int)(emu.now % 32) ^ mask, line);
 }
@@ -301,38 +299,38 @@ template <class T> EMU_OWN inline T warp_xor(T value, int mask, int line = __bui
 
 /* ---- vector loads and asynchronous copies ------------------------------------------ */
 
-inline void emu_aligned(const void *p, unsigned to = 16)
+static void emu_aligned(const void *p, unsigned to = 16)
 {
     if ((uintptr_t)p % to)
         emu_fail("8 or 16 bytes at an address that is no multiple of them");
 }
 
-inline void load4(float v[4], const float *p)
+[[maybe_unused]] static void load4(float v[4], const float *p)
 {
     emu_aligned(p);
     memcpy(v, p, 4 * sizeof *v);
 }
 
-inline void load2(float v[2], const float *p)
+[[maybe_unused]] static void load2(float v[2], const float *p)
 {
     emu_aligned(p, 8);
     memcpy(v, p, 2 * sizeof *v);
 }
 
-inline void store2(float *p, float x, float y)
+[[maybe_unused]] static void store2(float *p, float x, float y)
 {
     emu_aligned(p, 8);
     p[0] = x;
     p[1] = y;
 }
 
-inline void store4(float *p, const float v[4])
+[[maybe_unused]] static void store4(float *p, const float v[4])
 {
     emu_aligned(p);
     memcpy(p, v, 4 * sizeof *v);
 }
 
-EMU_OWN inline void load_words(uint32_t f[4], const uint32_t *row, int line = __builtin_LINE())
+EMU_OWN static void load_words(uint32_t f[4], const uint32_t *row, int line = __builtin_LINE())
 {
     int lane = (int)(emu.now % 32);
 
@@ -341,7 +339,7 @@ EMU_OWN inline void load_words(uint32_t f[4], const uint32_t *row, int line = __
         f[i] = warp_get(row, 8 * i + lane / 4, line)[lane % 4];
 }
 
-inline void emu_copy_arrive(const emu_copy *c)
+static void emu_copy_arrive(const emu_copy *c)
 {
     memcpy(c->to, c->from, (size_t)c->bytes);
     memset((char *)c->to + c->bytes, 0, 16 - (size_t)c->bytes);
@@ -349,7 +347,7 @@ inline void emu_copy_arrive(const emu_copy *c)
 
 /* A device may copy at any moment between the two: with seeds 0 and 1 the bytes arrive when the thread waits for
  * them, which shows a missing wait; with others at once, which shows that the place is still being read. */
-EMU_OWN inline void copy_async(void *to, const void *from, int bytes)
+EMU_OWN static void copy_async(void *to, const void *from, int bytes)
 {
     emu_fiber *f = &emu.fiber[emu.now];
     emu_copy c = { to, from, bytes, f->group };
@@ -367,11 +365,11 @@ EMU_OWN inline void copy_async(void *to, const void *from, int bytes)
     f->copy[f->n_copies++] = c;
 }
 
-EMU_OWN inline void copy_async(void *to, const void *from) { copy_async(to, from, 16); }
+EMU_OWN static void copy_async(void *to, const void *from) { copy_async(to, from, 16); }
 
-EMU_OWN inline void copy_close() { emu.fiber[emu.now].group++; }
+EMU_OWN static void copy_close() { emu.fiber[emu.now].group++; }
 
-template <int n> EMU_OWN inline void copy_wait()
+template <int n> EMU_OWN static void copy_wait()
 {
     emu_fiber *f = &emu.fiber[emu.now];
     int left = 0;
@@ -394,7 +392,7 @@ template <int n> EMU_OWN inline void copy_wait()
 
 /* ---- launching -------------------------------------------------------------------- */
 
-inline void emu_order_make(bool again)
+static void emu_order_make(bool again)
 {
     for (unsigned t = 0; t < emu.n && !again; t++)
         emu.order[t] = emu.seed == 1 ? emu.n - 1 - t : t;
@@ -407,7 +405,7 @@ inline void emu_order_make(bool again)
 }
 
 /* Runs the warp as far as it gets before another continues; its lanes in turn, from one that the seed chooses. */
-EMU_OWN inline void emu_warp_run(unsigned warp)
+EMU_OWN static void emu_warp_run(unsigned warp)
 {
     unsigned first = warp * 32, n = emu.n - first < 32 ? emu.n - first : 32, from = (unsigned)(emu.seed >> 33);
 
@@ -424,7 +422,7 @@ EMU_OWN inline void emu_warp_run(unsigned warp)
 }
 
 /* Seeds 0 and 1: all warps advance together from barrier to barrier; others: one warp runs ahead of the rest. */
-EMU_OWN inline void emu_block_run()
+EMU_OWN static void emu_block_run()
 {
     bool moved = true;
 
@@ -447,7 +445,7 @@ EMU_OWN inline void emu_block_run()
     EMU_ACQUIRE(&emu.over);
 }
 
-inline void emu_launch(const char *kernel, dim3 grid, dim3 block, size_t shared, void (*call)(void *), void *args)
+static void emu_launch(const char *kernel, dim3 grid, dim3 block, size_t shared, void (*call)(void *), void *args)
 {
     const char *seed = getenv("MOLSIEVE_EMULATOR_SEED");
 
@@ -483,7 +481,7 @@ inline void emu_launch(const char *kernel, dim3 grid, dim3 block, size_t shared,
 
 /* Shared memory is allowed to a kernel for all its launches: of other threads, and of graphs that were
  * made before. So the limit must never be lowered. Nor may it be raised during a capture: CUDA does not promise that this works. */
-inline size_t emu_allowed(const void *kernel, size_t bytes)
+static size_t emu_allowed(const void *kernel, size_t bytes)
 {
     static std::mutex turn;
     static std::map<const void *, size_t> all;
@@ -498,7 +496,7 @@ inline size_t emu_allowed(const void *kernel, size_t bytes)
 }
 
 /* MOLSIEVE_EMULATOR_ONLY=loss_run,rule_make: all other kernels end at once, to measure the host alone. */
-inline bool emu_runs(const char *name)
+static bool emu_runs(const char *name)
 {
     static const char *const only = getenv("MOLSIEVE_EMULATOR_ONLY");
     const char *at = only ? strstr(only, name) : name;
@@ -507,12 +505,12 @@ inline bool emu_runs(const char *name)
 }
 
 /* Without a stream: now. Streams and their order are in streams.h. */
-inline void emu_enqueue(int, const char *, std::function<void()> run) { run(); }
-inline void emu_device_check(int, const char *) {}
-inline void emu_load(int, const char *, const void *) {}
+static inline void emu_enqueue(int, const char *, std::function<void()> run) { run(); }
+static inline void emu_device_check(int, const char *) {}
+static inline void emu_load(int, const char *, const void *) {}
 
 template <class S, class... P, class A>
-inline void emu_launch_in(S stream, const char *name, dim3 grid, dim3 block, size_t shared, void (*kernel)(P...), A args)
+static void emu_launch_in(S stream, const char *name, dim3 grid, dim3 block, size_t shared, void (*kernel)(P...), A args)
 {
     static_assert((sizeof(P) + ... + 0) <= 4096, "more arguments than every driver takes");
     std::tuple<P...> kept(args);

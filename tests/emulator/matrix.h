@@ -4,7 +4,7 @@
 #define EMU_MATRIX_H
 
 /* One number of a fragment's word: half `high` of 16-bit ones, all of it for tf32. */
-inline float emu_bf16(uint32_t pair, unsigned high)
+static float emu_bf16(uint32_t pair, unsigned high)
 {
     uint32_t bits = high ? pair & 0xffff0000u : pair << 16;
     float x;
@@ -13,7 +13,7 @@ inline float emu_bf16(uint32_t pair, unsigned high)
     return x;
 }
 
-inline float emu_fp16(uint32_t pair, unsigned high)
+static float emu_fp16(uint32_t pair, unsigned high)
 {
     uint32_t half = high ? pair >> 16 : pair & 0xffff, bits = (half & 0x7fff) << 13;
     float x;
@@ -26,7 +26,7 @@ inline float emu_fp16(uint32_t pair, unsigned high)
     return half & 0x8000 ? -x : x;
 }
 
-inline float emu_tf32(uint32_t word, unsigned)
+static float emu_tf32(uint32_t word, unsigned)
 {
     float x;
 
@@ -36,7 +36,7 @@ inline float emu_tf32(uint32_t word, unsigned)
     return x;
 }
 
-inline uint32_t bf16_round(float x) /* to nearest even; NaN stays one */
+static uint32_t bf16_round(float x) /* to nearest even; NaN stays one */
 {
     uint32_t u;
 
@@ -44,9 +44,9 @@ inline uint32_t bf16_round(float x) /* to nearest even; NaN stays one */
     return x != x ? 0x7fc0u : (u + 0x7fffu + (u >> 16 & 1)) >> 16;
 }
 
-inline uint32_t bf16_pair(float low, float high) { return bf16_round(low) | bf16_round(high) << 16; }
+static uint32_t bf16_pair(float low, float high) { return bf16_round(low) | bf16_round(high) << 16; }
 
-inline uint32_t fp16_round(float x) /* to nearest even; clang 14 and gcc 11 lack the type on x86 */
+static uint32_t fp16_round(float x) /* to nearest even; clang 14 and gcc 11 lack the type on x86 */
 {
     float size = fabsf(x);
     uint32_t u, sign = signbit(x) ? 0x8000u : 0;
@@ -61,9 +61,9 @@ inline uint32_t fp16_round(float x) /* to nearest even; clang 14 and gcc 11 lack
     return sign | ((u + 0xfffu + (u >> 13 & 1) - (112u << 23)) >> 13);
 }
 
-inline uint32_t fp16_pair(float low, float high) { return fp16_round(low) | fp16_round(high) << 16; }
+static uint32_t fp16_pair(float low, float high) { return fp16_round(low) | fp16_round(high) << 16; }
 
-inline uint32_t tf32_round(float x) /* to nearest, halves away from zero */
+static uint32_t tf32_round(float x) /* to nearest, halves away from zero */
 {
     uint32_t u;
 
@@ -74,7 +74,7 @@ inline uint32_t tf32_round(float x) /* to nearest, halves away from zero */
 }
 
 /* The exponent of a double, as it is stored. */
-inline int emu_exponent(double x)
+static int emu_exponent(double x)
 {
     uint64_t u;
 
@@ -82,7 +82,7 @@ inline int emu_exponent(double x)
     return (int)(u >> 52 & 0x7ff);
 }
 
-inline double emu_power(int exponent)
+static double emu_power(int exponent)
 {
     uint64_t u = (uint64_t)exponent << 52;
     double x;
@@ -93,23 +93,23 @@ inline double emu_power(int exponent)
 
 /* c + p[0] + .. as tensor cores add: all are cut off one bit below the last of the largest, and the sum at
  * the last of a float. So it was found on an A100 (Fasi, Higham, Mikaitis, Pranesh 2021); later ones keep more. */
-template <unsigned N> inline float emu_add(float c, const double *p)
+template <unsigned N> static float emu_add(float c, const double *p)
 {
     double sum = c, all = c, scale;
-    int max = emu_exponent(sum);
+    int most = emu_exponent(sum);
     uint64_t u;
 
     for (unsigned i = 0; i < N; i++) {
-        max = emu_exponent(p[i]) > max ? emu_exponent(p[i]) : max;
+        most = emu_exponent(p[i]) > most ? emu_exponent(p[i]) : most;
         all += p[i];
     }
     if (all == 0 || !isfinite(all))
         return (float)all;
-    scale = emu_power(2070 - max);
+    scale = emu_power(2070 - most);
     sum = trunc(sum * scale);
     for (unsigned i = 0; i < N; i++)
         sum += trunc(p[i] * scale);
-    sum *= emu_power(max - 24);
+    sum *= emu_power(most - 24);
     memcpy(&u, &sum, sizeof u);
     u &= ~(uint64_t)0x1fffffff;
     memcpy(&sum, &u, sizeof sum);
@@ -120,7 +120,7 @@ template <unsigned N> inline float emu_add(float c, const double *p)
  * b: (t, g), (t+4, g) in words of PER numbers along k; c: (g, 2t..), (g+8, 2t..). Each lane shows its
  * words as numbers, and adds each half of k at once. */
 template <unsigned PER, float (*get)(uint32_t, unsigned)>
-EMU_OWN inline void emu_mma(float c[4], const uint32_t a[4], const uint32_t b[2], int line)
+EMU_OWN static void emu_mma(float c[4], const uint32_t a[4], const uint32_t b[2], int line)
 {
     const unsigned lane = emu.now % 32, row = emu.now - lane + lane / 4 * 4, col = emu.now - lane + lane % 4 * 8;
     emu_fiber *from = emu.fiber, *f = &from[emu.now];
@@ -145,17 +145,17 @@ EMU_OWN inline void emu_mma(float c[4], const uint32_t a[4], const uint32_t b[2]
     }
 }
 
-inline void mma_bf16(float c[4], const uint32_t a[4], const uint32_t b[2], int line = __builtin_LINE())
+static void mma_bf16(float c[4], const uint32_t a[4], const uint32_t b[2], int line = __builtin_LINE())
 {
     emu_mma<2, emu_bf16>(c, a, b, line);
 }
 
-inline void mma_fp16(float c[4], const uint32_t a[4], const uint32_t b[2], int line = __builtin_LINE())
+static void mma_fp16(float c[4], const uint32_t a[4], const uint32_t b[2], int line = __builtin_LINE())
 {
     emu_mma<2, emu_fp16>(c, a, b, line);
 }
 
-inline void mma_tf32(float c[4], const uint32_t a[4], const uint32_t b[2], int line = __builtin_LINE())
+static void mma_tf32(float c[4], const uint32_t a[4], const uint32_t b[2], int line = __builtin_LINE())
 {
     emu_mma<1, emu_tf32>(c, a, b, line);
 }

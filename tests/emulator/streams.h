@@ -67,25 +67,25 @@ typedef emu_event *cudaEvent_t;
 typedef emu_graph *cudaGraph_t, *cudaGraphExec_t;
 struct cudaGraphExecUpdateResultInfo {};
 
-inline std::map<const char *, size_t> emu_pinned;
-inline std::set<emu_stream *> emu_streams;
-inline std::map<uint64_t, emu_graph *> emu_captures; /* that have not ended */
-inline thread_local bool emu_only_looks;             /* waiting for another stream does not run that stream */
-inline thread_local int emu_device = -1;             /* none was chosen */
-inline thread_local cudaError_t emu_last;            /* what cudaGetLastError says */
-inline std::recursive_mutex emu_mutex;
-inline std::map<void *, std::pair<int, size_t>> emu_memory; /* whose, and how much */
+static std::map<const char *, size_t> emu_pinned;
+static std::set<emu_stream *> emu_streams;
+static std::map<uint64_t, emu_graph *> emu_captures; /* that have not ended */
+static thread_local bool emu_only_looks;             /* waiting for another stream does not run that stream */
+static thread_local int emu_device = -1;             /* none was chosen */
+static thread_local cudaError_t emu_last;            /* what cudaGetLastError says */
+static std::recursive_mutex emu_mutex;
+static std::map<void *, std::pair<int, size_t>> emu_memory; /* whose, and how much */
 #define EMU_TURN std::lock_guard<std::recursive_mutex> turn(emu_mutex)
 
-[[noreturn]] inline void emu_refuse(const char *call, const char *why)
+[[noreturn]] static void emu_refuse(const char *call, const char *why)
 {
     fprintf(stderr, "emulator: %s: %s\n", call, why);
     abort();
 }
 
-inline cudaError_t emu_error(cudaError_t e) { return emu_last = e; }
+static cudaError_t emu_error(cudaError_t e) { return emu_last = e; }
 
-inline cudaError_t cudaGetLastError()
+static cudaError_t cudaGetLastError()
 {
     cudaError_t e = emu_last;
 
@@ -93,19 +93,19 @@ inline cudaError_t cudaGetLastError()
 }
 
 /* Kernels and memsets (not copies) need the stream's device to be the current one. */
-inline void emu_device_check(emu_stream *s, const char *call)
+static void emu_device_check(emu_stream *s, const char *call)
 {
     if (s->device != emu_device)
         emu_refuse(call, "on a stream of another device than the current one");
 }
 
-inline void emu_chosen(const char *call)
+static void emu_chosen(const char *call)
 {
     if (emu_device < 0)
         emu_refuse(call, "in a thread that never chose a device");
 }
 
-inline void emu_not_captured(const char *call)
+static void emu_not_captured(const char *call)
 {
     emu_chosen(call);
     if (emu_capturing)
@@ -113,7 +113,7 @@ inline void emu_not_captured(const char *call)
 }
 
 /* Whether the requested fault happens now, as another piece of work begins. */
-inline bool emu_faulted(bool another)
+static bool emu_faulted(bool another)
 {
     EMU_TURN;
     static long begun;
@@ -124,10 +124,10 @@ inline bool emu_faulted(bool another)
 }
 
 /* The status of a call that has no error of its own. */
-inline cudaError_t emu_state() { return emu_faulted(false) ? emu_error(cudaErrorIllegalAddress) : cudaSuccess; }
+static cudaError_t emu_state() { return emu_faulted(false) ? emu_error(cudaErrorIllegalAddress) : cudaSuccess; }
 
 /* Runs all streams that are not running yet, as far as they get without waiting for another. */
-inline void emu_others_ahead()
+static void emu_others_ahead()
 {
     bool before = emu_only_looks;
 
@@ -139,7 +139,7 @@ inline void emu_others_ahead()
 }
 
 /* Runs the stream as far as it gets; returns whether that is far enough. */
-inline bool emu_run(emu_stream *s, uint64_t until)
+static bool emu_run(emu_stream *s, uint64_t until)
 {
     bool ahead = getenv("MOLSIEVE_EMULATOR_AHEAD"), over = true, before = s->busy;
 
@@ -159,13 +159,13 @@ inline bool emu_run(emu_stream *s, uint64_t until)
     return over;
 }
 
-inline void emu_wait(emu_stream *s, uint64_t until)
+static void emu_wait(emu_stream *s, uint64_t until)
 {
     while (!emu_run(s, until))
         usleep(100);
 }
 
-inline void emu_add(emu_stream *s, emu_task t)
+static void emu_add(emu_stream *s, emu_task t)
 {
     EMU_TURN;
     if (s->graph)
@@ -175,14 +175,14 @@ inline void emu_add(emu_stream *s, emu_task t)
         emu_run(s, s->done + 1);
 }
 
-inline void emu_enqueue(emu_stream *s, const char *name, std::function<void()> run)
+static void emu_enqueue(emu_stream *s, const char *name, std::function<void()> run)
 {
     emu_add(s, { name, [run = std::move(run)] { return run(), true; } });
 }
 
 /* ---- a device that other libraries use, too, works without being queried ---- */
 
-inline struct emu_device_thread {
+static struct emu_device_thread {
     std::atomic<bool> over{ false };
     std::thread thread;
 
@@ -207,7 +207,7 @@ inline struct emu_device_thread {
     }
 } emu_device_goes_on;
 
-inline void emu_push(emu_stream *s, emu_task t)
+static void emu_push(emu_stream *s, emu_task t)
 {
     EMU_TURN;
     if (s->graph)
@@ -216,7 +216,7 @@ inline void emu_push(emu_stream *s, emu_task t)
     emu_device_goes_on.start();
 }
 
-inline bool emu_is_pinned(const void *p)
+static bool emu_is_pinned(const void *p)
 {
     EMU_TURN;
     auto after = emu_pinned.upper_bound((const char *)p);
@@ -225,7 +225,7 @@ inline bool emu_is_pinned(const void *p)
 }
 
 /* A kernel is loaded at its first call, which may wait for all work of the device: for ever, if another rank has died. */
-inline void emu_load(emu_stream *, const char *name, const void *kernel)
+static void emu_load(emu_stream *, const char *name, const void *kernel)
 {
     EMU_TURN;
     static std::set<const void *> loaded;
@@ -240,7 +240,7 @@ inline void emu_load(emu_stream *, const char *name, const void *kernel)
 
 /* ---- streams and events ---- */
 
-inline cudaError_t cudaStreamCreateWithFlags(cudaStream_t *s, int)
+static cudaError_t cudaStreamCreateWithFlags(cudaStream_t *s, int)
 {
     EMU_TURN;
     *s = new emu_stream();
@@ -249,11 +249,11 @@ inline cudaError_t cudaStreamCreateWithFlags(cudaStream_t *s, int)
     return emu_streams.insert(*s), cudaSuccess;
 }
 
-inline cudaError_t cudaStreamCreateWithPriority(cudaStream_t *s, int flags, int) { return cudaStreamCreateWithFlags(s, flags); }
+static cudaError_t cudaStreamCreateWithPriority(cudaStream_t *s, int flags, int) { return cudaStreamCreateWithFlags(s, flags); }
 
-inline cudaError_t cudaDeviceGetStreamPriorityRange(int *min, int *greatest) { return *min = 0, *greatest = -5, cudaSuccess; }
+static cudaError_t cudaDeviceGetStreamPriorityRange(int *least, int *greatest) { return *least = 0, *greatest = -5, cudaSuccess; }
 
-inline cudaError_t cudaStreamSynchronize(cudaStream_t s)
+static cudaError_t cudaStreamSynchronize(cudaStream_t s)
 {
     EMU_TURN;
     emu_not_captured("cudaStreamSynchronize");
@@ -261,21 +261,21 @@ inline cudaError_t cudaStreamSynchronize(cudaStream_t s)
     return emu_state();
 }
 
-inline cudaError_t cudaStreamQuery(cudaStream_t s)
+static cudaError_t cudaStreamQuery(cudaStream_t s)
 {
     EMU_TURN;
     emu_not_captured("cudaStreamQuery");
     return emu_run(s, s->done + s->queue.size()) ? emu_state() : emu_error(cudaErrorNotReady);
 }
 
-inline void emu_settle()
+static void emu_settle()
 {
     EMU_TURN;
     for (emu_stream *s : emu_streams)
         emu_wait(s, s->done + s->queue.size());
 }
 
-inline cudaError_t cudaStreamDestroy(cudaStream_t s)
+static cudaError_t cudaStreamDestroy(cudaStream_t s)
 {
     EMU_TURN;
     if (s)
@@ -285,10 +285,10 @@ inline cudaError_t cudaStreamDestroy(cudaStream_t s)
     return cudaSuccess;
 }
 
-inline cudaError_t cudaEventCreateWithFlags(cudaEvent_t *e, int) { return *e = new emu_event(), cudaSuccess; }
-inline cudaError_t cudaEventDestroy(cudaEvent_t e) { return delete e, cudaSuccess; }
+static cudaError_t cudaEventCreateWithFlags(cudaEvent_t *e, int) { return *e = new emu_event(), cudaSuccess; }
+static cudaError_t cudaEventDestroy(cudaEvent_t e) { return delete e, cudaSuccess; }
 
-inline cudaError_t cudaEventRecord(cudaEvent_t e, cudaStream_t s)
+static cudaError_t cudaEventRecord(cudaEvent_t e, cudaStream_t s)
 {
     EMU_TURN;
     emu_chosen("cudaEventRecord");
@@ -299,13 +299,13 @@ inline cudaError_t cudaEventRecord(cudaEvent_t e, cudaStream_t s)
     return cudaSuccess;
 }
 
-inline void emu_not_of_capture(const emu_event *e, const char *call)
+static void emu_not_of_capture(const emu_event *e, const char *call)
 {
     if (e->capture)
         emu_refuse(call, "for an event that was captured");
 }
 
-inline cudaError_t cudaEventSynchronize(cudaEvent_t e)
+static cudaError_t cudaEventSynchronize(cudaEvent_t e)
 {
     EMU_TURN;
     emu_not_captured("cudaEventSynchronize");
@@ -315,7 +315,7 @@ inline cudaError_t cudaEventSynchronize(cudaEvent_t e)
     return emu_state();
 }
 
-inline cudaError_t cudaEventQuery(cudaEvent_t e)
+static cudaError_t cudaEventQuery(cudaEvent_t e)
 {
     EMU_TURN;
     emu_not_captured("cudaEventQuery");
@@ -323,14 +323,14 @@ inline cudaError_t cudaEventQuery(cudaEvent_t e)
     return !e->on || emu_run(e->on, e->at) ? emu_state() : emu_error(cudaErrorNotReady);
 }
 
-inline void emu_follow(emu_stream *s, emu_event e)
+static void emu_follow(emu_stream *s, emu_event e)
 {
     if (e.on)
         emu_add(s, { "wait", [e] { return emu_run(e.on, e.at); } });
 }
 
 /* A stream that follows an event of a capture belongs to it from now on. */
-inline void emu_follow_captured(emu_stream *s, emu_event e)
+static void emu_follow_captured(emu_stream *s, emu_event e)
 {
     auto live = emu_captures.find(e.capture);
 
@@ -342,7 +342,7 @@ inline void emu_follow_captured(emu_stream *s, emu_event e)
     s->graph->call.push_back({ emu_call::WAIT, s, {}, (size_t)e.at });
 }
 
-inline cudaError_t cudaStreamWaitEvent(cudaStream_t s, cudaEvent_t e, int)
+static cudaError_t cudaStreamWaitEvent(cudaStream_t s, cudaEvent_t e, int)
 {
     EMU_TURN;
     emu_chosen("cudaStreamWaitEvent");
@@ -357,7 +357,7 @@ inline cudaError_t cudaStreamWaitEvent(cudaStream_t s, cudaEvent_t e, int)
 
 /* ---- memory ---- */
 
-inline size_t emu_memory_of(int device)
+static size_t emu_memory_of(int device)
 {
     const char *list = getenv("MOLSIEVE_EMULATOR_MB"), *comma;
 
@@ -366,7 +366,7 @@ inline size_t emu_memory_of(int device)
     return list ? strtoull(list, nullptr, 10) << 20 : (size_t)1 << 30;
 }
 
-inline cudaError_t cudaMemGetInfo(size_t *left, size_t *all)
+static cudaError_t cudaMemGetInfo(size_t *left, size_t *all)
 {
     EMU_TURN;
     size_t used = 0;
@@ -379,7 +379,7 @@ inline cudaError_t cudaMemGetInfo(size_t *left, size_t *all)
     return emu_state();
 }
 
-inline cudaError_t emu_alloc(void **p, size_t bytes)
+static cudaError_t emu_alloc(void **p, size_t bytes)
 {
     if (emu_faulted(false))
         return emu_state();
@@ -390,7 +390,7 @@ inline cudaError_t emu_alloc(void **p, size_t bytes)
     return cudaSuccess;
 }
 
-inline cudaError_t cudaMalloc(void **p, size_t bytes)
+static cudaError_t cudaMalloc(void **p, size_t bytes)
 {
     EMU_TURN;
     size_t left, all;
@@ -405,7 +405,7 @@ inline cudaError_t cudaMalloc(void **p, size_t bytes)
     return e;
 }
 
-inline cudaError_t cudaFree(void *p)
+static cudaError_t cudaFree(void *p)
 {
     EMU_TURN;
     emu_not_captured("cudaFree");
@@ -413,7 +413,7 @@ inline cudaError_t cudaFree(void *p)
     return free(p), cudaSuccess;
 }
 
-inline cudaError_t cudaMallocHost(void **p, size_t bytes)
+static cudaError_t cudaMallocHost(void **p, size_t bytes)
 {
     EMU_TURN;
     emu_not_captured("cudaMallocHost");
@@ -424,14 +424,14 @@ inline cudaError_t cudaMallocHost(void **p, size_t bytes)
     return e;
 }
 
-inline cudaError_t cudaFreeHost(void *p)
+static cudaError_t cudaFreeHost(void *p)
 {
     EMU_TURN;
     emu_pinned.erase((const char *)p);
     return cudaFree(p);
 }
 
-inline cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, int kind, cudaStream_t s)
+static cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, int kind, cudaStream_t s)
 {
     bool pinned = emu_is_pinned(kind == cudaMemcpyHostToDevice ? from : to);
 
@@ -444,7 +444,7 @@ inline cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, int
     return pinned || kind == cudaMemcpyHostToDevice ? emu_state() : cudaStreamSynchronize(s);
 }
 
-inline cudaError_t cudaMemsetAsync(void *p, int value, size_t bytes, cudaStream_t s)
+static cudaError_t cudaMemsetAsync(void *p, int value, size_t bytes, cudaStream_t s)
 {
     emu_device_check(s, "cudaMemsetAsync");
     emu_enqueue(s, "memset", [=] { memset(p, value, bytes); });
@@ -453,7 +453,7 @@ inline cudaError_t cudaMemsetAsync(void *p, int value, size_t bytes, cudaStream_
 
 /* ---- graphs ---- */
 
-inline cudaError_t cudaStreamBeginCapture(cudaStream_t s, int)
+static cudaError_t cudaStreamBeginCapture(cudaStream_t s, int)
 {
     EMU_TURN;
     static uint64_t number;
@@ -466,7 +466,7 @@ inline cudaError_t cudaStreamBeginCapture(cudaStream_t s, int)
 }
 
 /* Backwards from the end: the origin is joined, and so is the work of a stream before a record that joined work waits for. */
-inline void emu_joined_check(const emu_graph *g)
+static void emu_joined_check(const emu_graph *g)
 {
     std::set<emu_stream *> joined = { g->origin };
     std::set<size_t> records;
@@ -482,7 +482,7 @@ inline void emu_joined_check(const emu_graph *g)
     }
 }
 
-inline cudaError_t cudaStreamEndCapture(cudaStream_t s, cudaGraph_t *g)
+static cudaError_t cudaStreamEndCapture(cudaStream_t s, cudaGraph_t *g)
 {
     EMU_TURN;
     *g = s->graph;
@@ -497,7 +497,7 @@ inline cudaError_t cudaStreamEndCapture(cudaStream_t s, cudaGraph_t *g)
     return cudaSuccess;
 }
 
-inline cudaError_t cudaGraphGetNodes(cudaGraph_t g, void *, size_t *n)
+static cudaError_t cudaGraphGetNodes(cudaGraph_t g, void *, size_t *n)
 {
     *n = 0;
     for (const emu_call &c : g->call)
@@ -505,21 +505,21 @@ inline cudaError_t cudaGraphGetNodes(cudaGraph_t g, void *, size_t *n)
     return cudaSuccess;
 }
 
-inline cudaError_t cudaGraphDestroy(cudaGraph_t g) { return delete g, cudaSuccess; }
-inline cudaError_t cudaGraphExecDestroy(cudaGraphExec_t g) { return delete g, cudaSuccess; }
+static cudaError_t cudaGraphDestroy(cudaGraph_t g) { return delete g, cudaSuccess; }
+static cudaError_t cudaGraphExecDestroy(cudaGraphExec_t g) { return delete g, cudaSuccess; }
 
 enum { cudaGraphInstantiateFlagUseNodePriority = 8 };
 
-inline cudaError_t cudaGraphInstantiate(cudaGraphExec_t *out, cudaGraph_t g, int) { return *out = new emu_graph(*g), cudaSuccess; }
+static cudaError_t cudaGraphInstantiate(cudaGraphExec_t *out, cudaGraph_t g, int) { return *out = new emu_graph(*g), cudaSuccess; }
 
-inline bool emu_alike(const emu_call &a, const emu_call &b)
+static bool emu_alike(const emu_call &a, const emu_call &b)
 {
     return a.kind == b.kind && a.on == b.on && a.record == b.record &&
            (a.kind != emu_call::WORK || !strcmp(a.work.name, b.work.name));
 }
 
 /* An update may change arguments of the same kernels, copies and memsets in the same order, nothing else. */
-inline cudaError_t cudaGraphExecUpdate(cudaGraphExec_t to, cudaGraph_t g, cudaGraphExecUpdateResultInfo *)
+static cudaError_t cudaGraphExecUpdate(cudaGraphExec_t to, cudaGraph_t g, cudaGraphExecUpdateResultInfo *)
 {
     bool same = to->call.size() == g->call.size();
 
@@ -531,7 +531,7 @@ inline cudaError_t cudaGraphExecUpdate(cudaGraphExec_t to, cudaGraph_t g, cudaGr
     return cudaSuccess;
 }
 
-inline cudaError_t cudaGraphLaunch(cudaGraphExec_t g, cudaStream_t s)
+static cudaError_t cudaGraphLaunch(cudaGraphExec_t g, cudaStream_t s)
 {
     EMU_TURN;
     std::vector<emu_event> record(g->call.size());
