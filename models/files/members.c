@@ -46,7 +46,7 @@ pl_code nn_members_tensors(nn_tensor **out, int *n, const char ***json, const nn
     pl_code code = PL_OK;
 
     *n = 0;
-    *out = PL_NEW(mem, nn_tensor, most *NN_MEMBER_TENSORS_MAX + 1);
+    *out = PL_NEW(mem, nn_tensor, most * NN_MEMBER_TENSORS_MAX + 1);
     *json = PL_NEW(mem, const char *, most + 1);
     if (*out == NULL || *json == NULL)
         return pl_fail(err, PL_ENOMEM, "a model file");
@@ -130,8 +130,9 @@ pl_code nn_members_take(nn_members *out, int32_t outputs, const char *text, cons
 
     *out = (nn_members){ .outputs = outputs };
     if (!json_is_integer(version) || json_integer_value(version) != CH_FEATURES_VERSION)
-        code = pl_fail(err, PL_EDATA, "the model was trained with features of version %lld, this program computes those of version %d",
-                       (long long)json_integer_value(version), (int)CH_FEATURES_VERSION);
+        code =
+            pl_fail(err, PL_EDATA, "the model was trained with features of version %lld, this program computes those of version %d",
+                    (long long)json_integer_value(version), (int)CH_FEATURES_VERSION);
     else if (json_array_size(list) < 1 || json_array_size(list) > NN_MEMBERS_MAX)
         code = pl_fail(err, PL_EDATA, "metadata family has no list of 1 to %d members", (int)NN_MEMBERS_MAX);
     for (size_t k = 0; k < json_array_size(list) && code == PL_OK; k++)
@@ -143,8 +144,8 @@ pl_code nn_members_take(nn_members *out, int32_t outputs, const char *text, cons
 /* ---- predicting ---------------------------------------------------------- */
 
 /* Of one member for one target, whose places in rows of `outputs` numbers are at k. */
-static pl_code predict_one(nn_member_outputs *out, const nn_members *all, int32_t member, int32_t k, const nn_table *x, double *scratch,
-                           pl_arena *mem, pl_error *err)
+static pl_code predict_one(nn_member_outputs *out, const nn_members *all, int32_t member, int32_t k, const nn_table *x,
+                           double *scratch, pl_arena *mem, pl_error *err)
 {
     double *value = scratch, *variance = scratch + x->n;
     const nn_model_member *m = &all->at[member];

@@ -116,10 +116,9 @@ static bool told_to_stop(void *ctx) { return *((const pl_env *)ctx)->stop != 0; 
 static pl_code fit_one(nn_member **out, const nn_member_kind *kind, const nn_model_file *m, int32_t k, const rows *r,
                        const pl_env *env, int64_t member, pl_error *err)
 {
-    const nn_fit_conf conf = { .seed = st_train_seed(env, member),
-                               .classifies = m->classifies,
-                               .stop = told_to_stop,
-                               .ctx = (void *)(uintptr_t)env };
+    const nn_fit_conf conf = {
+        .seed = st_train_seed(env, member), .classifies = m->classifies, .stop = told_to_stop, .ctx = (void *)(uintptr_t)env
+    };
     const char *note = pl_sprintf(env->mem, "%s learns %s from %d molecules", kind->name, m->target[k].name, (int)r->x.n);
     pl_error why = { 0 };
     pl_code code;
@@ -134,7 +133,8 @@ static pl_code fit_one(nn_member **out, const nn_member_kind *kind, const nn_mod
     return code != PL_OK ? pl_fail(err, code, "%s for %s: %s", kind->name, m->target[k].name, why.text) : PL_OK;
 }
 
-pl_code st_family_fit(nn_model_file *m, const st_family *f, const pl_env *env, const st_samples *train, int64_t member, pl_error *err)
+pl_code st_family_fit(nn_model_file *m, const st_family *f, const pl_env *env, const st_samples *train, int64_t member,
+                      pl_error *err)
 {
     const int32_t outputs = train->d->n_targets;
     nn_member **one = PL_NEW(env->mem, nn_member *, (int64_t)f->n * outputs + 1);
