@@ -33,9 +33,9 @@ bool st_family_may_have_network(const st_train_conf *c) { return c->family.n == 
 /* Whether `auto` takes the kind for n training molecules. */
 static bool auto_takes(const st_train_conf *c, const nn_member_kind *kind, int64_t n)
 {
-    if (kind == &nn_forest)
+    if (!strcmp(kind->name, "forest"))
         return st_train_classifies(c);
-    return kind == &nn_trees || (kind == &nn_gp && n <= GP_TO);
+    return !strcmp(kind->name, "trees") || (!strcmp(kind->name, "gp") && n <= GP_TO);
 }
 
 st_family st_family_of(const st_train_conf *c, int64_t n)
