@@ -37,7 +37,7 @@ const char *nn_members_text(const nn_members *all, const char *const *json, pl_a
 
 static const char *prefix_of(const nn_model_member *m, int32_t output, pl_arena *mem)
 {
-    return pl_sprintf(mem, "%s.%d.", m->kind->name, (int)output);
+    return pl_sprintf(mem, "%s.%d", m->kind->name, (int)output);
 }
 
 pl_code nn_members_tensors(nn_tensor **out, int *n, const char ***json, const nn_members *all, pl_arena *mem, pl_error *err)

@@ -31,7 +31,7 @@ typedef struct nn_member_outputs {
  * In mem; NULL: no memory. json: of each member and output, from nn_members_tensors. */
 const char *nn_members_text(const nn_members *all, const char *const *json, pl_arena *mem);
 
-/* The tensors that hold all members, named "KIND.OUTPUT." and a name of the kind's, and the settings of each, json [all->n *
+/* The tensors that hold all members, named KIND.OUTPUT.NAME with a name of the kind's, and the settings of each, json [all->n *
  * all->outputs]. Everything in mem. ENOMEM; errors of the kinds. */
 pl_code nn_members_tensors(nn_tensor **out, int *n, const char ***json, const nn_members *all, pl_arena *mem, pl_error *err);
 

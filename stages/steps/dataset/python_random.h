@@ -12,8 +12,8 @@ typedef struct st_python_random {
     int at;
 } st_python_random;
 
-void st_python_seed(st_python_random *r, uint64_t seed); /* random.seed(seed) */
-uint32_t st_python_bits(st_python_random *r, int k);     /* random.getrandbits(k); k is 1 to 32 */
+void st_python_seed(st_python_random *r, uint64_t seed);            /* random.seed(seed) */
+uint32_t st_python_bits(st_python_random *r, int k);                /* random.getrandbits(k); k is 1 to 32 */
 void st_python_shuffle(st_python_random *r, int32_t *x, int32_t n); /* random.shuffle(x) */
 
 #endif
