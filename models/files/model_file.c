@@ -153,7 +153,7 @@ static pl_code read_all(nn_model_file *m, const char *path, pl_arena *mem, pl_er
         return code;
     m->verified = all->verified;
     if (code == PL_OK)
-        code = nn_domain_take(&m->domain, all, mem, err);
+        code = nn_domain_take(&m->domain, all, m->conf.outputs, mem, err);
     if (code == PL_OK)
         code = nn_seen_take(&m->seen, all, mem, err);
     pl_sha256_start(&sha); /* hash of the bytes that were read, whatever the file holds by now */
@@ -227,7 +227,7 @@ static pl_code write_in(const nn_model_file *m, const char *path, pl_arena *mem,
     const char **json = NULL;
     nn_tensor *t, *more = NULL;
     nn_tensors all = { .n = n_params };
-    int n_more = 0;
+    int n_more = 0, n_domain = 0;
     pl_code code = nn_members_tensors(&more, &n_more, &json, &m->members, mem, err);
 
     t = PL_NEW(mem, nn_tensor, n_params + n_more + NN_DOMAIN_TENSORS + NN_SEEN_TENSORS);
@@ -241,8 +241,8 @@ static pl_code write_in(const nn_model_file *m, const char *path, pl_arena *mem,
     memcpy(t + all.n, more, (size_t)n_more * sizeof *t);
     all.n += n_more;
     if (code == PL_OK && m->domain.n > 0) {
-        code = nn_domain_tensors(t + all.n, &m->domain, mem, err);
-        all.n += NN_DOMAIN_TENSORS;
+        code = nn_domain_tensors(t + all.n, &n_domain, &m->domain, mem, err);
+        all.n += n_domain;
     }
     if (code == PL_OK && m->seen.known)
         code = nn_seen_tensor(t + all.n++, &m->seen, mem, err);

@@ -407,6 +407,8 @@ pl_code st_train_write(st_trained *t, pl_error *err)
     st_errors *e[ST_PARTS];
     pl_code code = st_family_fit(&t->m, t->family, t->env, t->train, t->member, err);
 
+    if (t->family->n == 0)
+        t->m.domain.value = NULL; /* files of networks stay as they were */
     if (code == PL_OK)
         code = errors_find(e, t, err);
     if (code == PL_OK)
