@@ -20,7 +20,8 @@ static const int64_t widths[PLAIN] = { CH_FINGERPRINT_BYTES, NN_DOMAIN_KEY };
 
 bool nn_domain_has(const char *tensor)
 {
-    return strcmp(tensor, packed.name) == 0 || strcmp(tensor, values) == 0 || strcmp(tensor, names[0]) == 0 || strcmp(tensor, names[1]) == 0;
+    return strcmp(tensor, packed.name) == 0 || strcmp(tensor, values) == 0 || strcmp(tensor, names[0]) == 0 ||
+           strcmp(tensor, names[1]) == 0;
 }
 
 static pl_code rooms(nn_domain *d, ch_fingerprint **print, ch_folds **folds, char (**key)[NN_DOMAIN_KEY + 1], pl_arena *mem,

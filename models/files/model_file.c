@@ -124,6 +124,8 @@ static pl_code network_take(nn_model_file *m, const nn_tensors *all, bool other_
 
     if (nn_tensors_meta(all, "model") == NULL)
         return PL_OK;
+    if (m->graph.edges == CH_EDGES_TOPOLOGY)
+        return pl_fail(err, PL_EDATA, "metadata graph.edges: topology has no positions, which a network needs");
     if (nn_se3_plan(&model, &m->conf, mem, err) != PL_OK)
         return err != NULL && err->code == PL_ENOMEM ? PL_ENOMEM : PL_EDATA;
     m->model = model;
@@ -305,6 +307,8 @@ pl_code nn_model_graph_check(const nn_model_file *m, const ch_graph_opts *opts, 
 {
     const ch_graph_opts *t = &m->graph;
 
+    if (m->model == NULL && opts->edges != CH_EDGES_KNN) /* members read bonds, which all others have */
+        return PL_OK;
     if (opts->edges == CH_EDGES_TOPOLOGY)
         return pl_fail(err, PL_ECONFIG,
                        "edges: topology has no positions, but model %s is a network that was trained with edges: %s", m->name,

@@ -9,17 +9,12 @@
 #include "chem/molecule/element.h"
 #include "pipeline/base/text.h"
 
-static const char *const edges_names[] = { "radius", "bonds", "knn", "full", NULL };
+static const char *const edges_names[] = { "radius", "bonds", "knn", "full", "topology", NULL };
 static const char *const pooling_names[] = { "max", "mean", "sum", NULL };
 static const char *const fusion_names[] = { "none", "partial", "full", NULL };
 static const char *const parity_names[] = { "both", "natural", NULL };
 
-const char *nn_edges_name(ch_edges e)
-{
-    if (e == CH_EDGES_TOPOLOGY)
-        return "topology"; /* no model file has it: a network needs positions */
-    return (int)e >= 0 && e <= CH_EDGES_FULL ? edges_names[e] : "unknown";
-}
+const char *nn_edges_name(ch_edges e) { return (int)e >= 0 && e <= CH_EDGES_TOPOLOGY ? edges_names[e] : "unknown"; }
 
 bool nn_model_name_fits(const char *s)
 {

@@ -41,7 +41,8 @@ static pl_code smiles_read(subject *s, const st_ask *ask, pl_error *err)
     if (code == PL_OK)
         code = pl_db_step(st, &row, err);
     if (code == PL_OK && !row)
-        code = pl_fail(err, PL_ECONFIG, "there is no molecule %lld in these results; the first column of `molsieve top --csv` has their numbers",
+        code = pl_fail(err, PL_ECONFIG,
+                       "there is no molecule %lld in these results; the first column of `molsieve top --csv` has their numbers",
                        (long long)s->id);
     if (code == PL_OK && (s->smiles = pl_strdup(ask->mem, (const char *)sqlite3_column_text(st, 0))) == NULL)
         code = pl_fail(err, PL_ENOMEM, "a molecule");
@@ -97,7 +98,8 @@ static void nearest_print(const subject *s, const nn_model_file *m)
         return;
     ch_nearest_open(&near, &s->print, -1);
     ch_nearest_in(&near, d->print, d->folds, 0, d->n);
-    pl_cmd_print("  nearest training molecules (Tanimoto similarity%s)\n", d->value != NULL ? ", InChIKey, measured" : ", InChIKey");
+    pl_cmd_print("  nearest training molecules (Tanimoto similarity%s)\n",
+                 d->value != NULL ? ", InChIKey, measured" : ", InChIKey");
     for (int32_t k = 0; k < near.n && k < NEAREST; k++) {
         const int32_t at = near.near[k].at;
         pl_cmd_print("    %.2f  %-27s", ch_nearest_alike(&near, k), d->key[at]);
@@ -144,8 +146,8 @@ static int32_t lines_make(part *out, const subject *s, const nn_parts *parts, do
 
     for (int k = 0; k < CH_N_FEATURES; k++)
         if (parts->feature[k] != 0)
-            out[n++] = (part){ scale * parts->feature[k],
-                               pl_sprintf(mem, "%s %.4g", ch_features[k].name, (double)s->x.features[0][k]) };
+            out[n++] =
+                (part){ scale * parts->feature[k], pl_sprintf(mem, "%s %.4g", ch_features[k].name, (double)s->x.features[0][k]) };
     if (atom == NULL)
         return -1;
     atoms_fill(atom, s, parts);

@@ -277,9 +277,9 @@ static pl_code model_open(train_state *t, pl_error *err)
 }
 
 /* "trees, gp", with a comma behind it if a network follows. NULL: no memory. */
-static const char *members_note(const st_train_conf *c, int64_t n, pl_arena *mem)
+static const char *members_note(const pl_workflow *wf, const st_train_conf *c, int64_t n, pl_arena *mem)
 {
-    const st_family f = st_family_of(c, n);
+    const st_family f = st_family_of(wf, c, n);
     const char *note = "";
 
     for (int32_t k = 0; k < f.n && note != NULL; k++)
@@ -299,7 +299,6 @@ static pl_code train_estimate(const pl_workflow *wf, const pl_step *step, pl_sto
     int64_t n = 0;
     pl_code code = nn_se3_plan(&model, &network, mem, err);
 
-    (void)wf;
     *out = (pl_estimate){ .n_items = -1, .n_units = -1 };
     if (code == PL_OK && store != NULL)
         code = pl_db_int(store->db, &n, err,
@@ -307,10 +306,10 @@ static pl_code train_estimate(const pl_workflow *wf, const pl_step *step, pl_sto
                          "part='train'");
     if (code != PL_OK)
         return code;
-    out->note = members_note(c, n, mem);
+    out->note = members_note(wf, c, n, mem);
     if (n > 0)
-        out->n_items = st_family_of(c, n).network ? n * c->loop.epochs * c->members : n;
-    if (!st_family_of(c, n).network || out->note == NULL)
+        out->n_items = st_family_of(wf, c, n).network ? n * c->loop.epochs * c->members : n;
+    if (!st_family_of(wf, c, n).network || out->note == NULL)
         return PL_OK;
     out->note = c->members > 1
                     ? pl_sprintf(mem, "%s%lld members of about %zu parameters, %lld epochs each", out->note, (long long)c->members,
@@ -461,7 +460,7 @@ static pl_code learn(train_state *t, pl_error *err)
         code = data_open(t, err);
     if (code != PL_OK)
         return code;
-    t->family = st_family_of(t->conf, t->train.n);
+    t->family = st_family_of(t->env->wf, t->conf, t->train.n);
     if (!t->family.network)
         return PL_OK;
     code = model_open(t, err);

@@ -79,9 +79,9 @@ typedef struct st_family {
     const nn_member_kind *kind[NN_MEMBERS_MAX];
 } st_family;
 /* Words that are unknown or that do not go together, and libraries that are missing. */
-void st_family_check(const st_train_conf *c, const pl_step *step, pl_problems *problems);
-/* For n training molecules. */
-st_family st_family_of(const st_train_conf *c, int64_t n);
+void st_family_check(const pl_workflow *wf, const pl_step *step, pl_problems *problems);
+/* For n training molecules of a workflow. */
+st_family st_family_of(const pl_workflow *wf, const st_train_conf *c, int64_t n);
 /* Whether a network may be among them. */
 bool st_family_may_have_network(const st_train_conf *c);
 /* Fits the members of f for m (whose scale is known) to the training molecules. ESTOP. In env->mem. */

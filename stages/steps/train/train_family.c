@@ -7,6 +7,7 @@
 #include "pipeline/base/log.h"
 #include "pipeline/base/text.h"
 #include "pipeline/run/progress.h"
+#include "stages/steps/features/graph.h"
 #include "stages/steps/train/train.h"
 
 enum {
@@ -38,11 +39,11 @@ static bool auto_takes(const st_train_conf *c, const nn_member_kind *kind, int64
     return !strcmp(kind->name, "trees") || (!strcmp(kind->name, "gp") && n <= GP_TO);
 }
 
-st_family st_family_of(const st_train_conf *c, int64_t n)
+st_family st_family_of(const pl_workflow *wf, const st_train_conf *c, int64_t n)
 {
     st_family f = { 0 };
 
-    f.network = is_auto(c) ? n >= NETWORK_FROM : st_family_may_have_network(c);
+    f.network = is_auto(c) ? n >= NETWORK_FROM && !st_graph_is_flat(wf) : st_family_may_have_network(c);
     f.network_if_better = f.network && is_auto(c) && !has_word(c, "se3");
     for (int k = 0; nn_member_kinds[k] != NULL && f.n < NN_MEMBERS_MAX; k++) {
         const nn_member_kind *kind = nn_member_kinds[k];
@@ -70,9 +71,10 @@ static void words_check(const st_train_conf *c, const pl_step *step, pl_problems
         pl_problem_add(problems, step->node, "family: auto stands alone");
 }
 
-void st_family_check(const st_train_conf *c, const pl_step *step, pl_problems *problems)
+void st_family_check(const pl_workflow *wf, const pl_step *step, pl_problems *problems)
 {
-    const st_family f = st_family_of(c, NETWORK_FROM);
+    const st_train_conf *c = step->conf;
+    const st_family f = st_family_of(wf, c, NETWORK_FROM);
 
     words_check(c, step, problems);
     for (int32_t k = 0; k < f.n; k++) {
@@ -80,6 +82,11 @@ void st_family_check(const st_train_conf *c, const pl_step *step, pl_problems *p
         if (missing != NULL)
             pl_problem_add(problems, step->node, "family: %s needs %s", f.kind[k]->name, missing);
     }
+    if (st_graph_is_flat(wf) && f.network)
+        pl_problem_add(
+            problems, step->node,
+            "a network needs positions, and graphs with edges: topology have none; use edges: radius, bonds, knn or full, "
+            "or a family without se3, such as family: [trees, gp]");
     if (c->start != NULL && !st_family_may_have_network(c))
         pl_problem_add(problems, step->node, "start: only a network (family: se3) can start from another model");
 }
