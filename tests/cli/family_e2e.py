@@ -158,6 +158,8 @@ def labels_that_cannot_be_learned_are_told():
         assert "the same for all" in said, said
         esol(p, 12)
         family(p, "trees, gp", workdir="few")
+        assert "training molecules; at least 10 are needed" in p.run("run", "w.yaml", "-q", expect=2)[2]
+        esol(p, 24)
         p.run("run", "w.yaml", "-q")
         assert all(math.isfinite(v) for v, in p.rows("SELECT value FROM prediction", workdir="few"))
 

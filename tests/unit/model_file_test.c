@@ -233,7 +233,8 @@ static void a_file_without_a_checksum_is_read_and_known(void **state)
 static void the_domain_is_written_and_read(void **state)
 {
     bench *b = *state;
-    nn_domain_molecule two[2] = { { { { 5, 6 } }, "ZZZZZZZZZZZZZZ-UHFFFAOYSA-N" }, { { { 7 } }, "AAAAAAAAAAAAAA-UHFFFAOYSA-N" } };
+    nn_domain_molecule two[2] = { { .print = { { 5, 6 } }, .key = "ZZZZZZZZZZZZZZ-UHFFFAOYSA-N" },
+                                  { .print = { { 7 } }, .key = "AAAAAAAAAAAAAA-UHFFFAOYSA-N" } };
     char met[1][NN_SEEN_KEY + 1] = { "MMMMMMMMMMMMMM" };
 
     assert_int_equal(written_and_read(b)->domain.n, 0);
