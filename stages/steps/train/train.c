@@ -562,7 +562,7 @@ static const char *train_level(const pl_step *step, pl_arena *mem)
 
 const pl_stage st_train = {
     .name = "train",
-    .help = "fit a model to a label, or to several at once: a network, trees, a Gaussian process, or their mean",
+    .help = "fit a model (network, trees, Gaussian process) to labels",
     .scope = PL_WHOLE,
     .version = 1,
     .fields = st_train_fields,
