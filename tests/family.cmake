@@ -5,6 +5,7 @@ target_link_libraries(molsieve_family_toy PUBLIC molsieve::models PRIVATE molsie
 
 molsieve_test(trees unit/trees_test.c LABEL unit USES molsieve_family_toy molsieve::models m)
 molsieve_test(gp unit/gp_test.c LABEL unit USES molsieve_family_toy molsieve::models m)
+molsieve_test(family_file unit/family_file_test.c LABEL unit USES molsieve_family_toy molsieve::models m)
 
 # Not a test: learns what tests/bench/family.py writes.
 add_executable(bench_family EXCLUDE_FROM_ALL bench/bench_family.c)

@@ -12,7 +12,7 @@ molsieve_test(train_engine twin/train_engine_test.c LABEL twin threads USES mols
 target_link_options(test_train_engine PRIVATE
   -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=aligned_alloc,--wrap=pthread_create)
 molsieve_test(train_oom oom/train_oom_test.c LABEL oom USES molsieve::models)
-foreach(case a_split_depends_on_the_seed_and_the_molecules_alone whole_scaffolds_are_in_one_part shares_that_whole_groups_cannot_have_are_warned_of a_split_by_time_trains_on_what_came_first the_weights_are_the_same_after_kills every_fault_point_of_training_is_survived
+foreach(case a_split_depends_on_the_seed_and_the_molecules_alone whole_scaffolds_are_in_one_part scaffold_splits_of_others_are_theirs shares_that_whole_groups_cannot_have_are_warned_of a_split_by_time_trains_on_what_came_first the_weights_are_the_same_after_kills every_fault_point_of_training_is_survived
         a_missing_model_file_is_written_again
         a_signal_ends_with_75_and_nothing_is_lost
         one_torn_checkpoint_is_survived_and_two_are_an_error the_gap_of_2500_molecules_is_learned
@@ -25,6 +25,10 @@ endforeach()
 foreach(case a_classifier_is_trained_evaluated_and_reported values_that_are_no_class_are_refused_or_left_out
         a_ranking_is_compared_with_known_actives)
   molsieve_script_test(${case} cli/classify_e2e.py LABEL cli ARGS ${case})
+endforeach()
+foreach(case a_family_is_learned_evaluated_and_scored a_family_with_a_network_is_the_mean_of_both classes_are_learned_as_probabilities
+        mistakes_in_a_family_are_refused_before_work labels_that_cannot_be_learned_are_told)
+  molsieve_script_test(family.${case} cli/family_e2e.py LABEL cli ARGS ${case})
 endforeach()
 foreach(case targets_with_missing_values_are_learned_together classes_with_missing_values_are_learned_together
         rankings_weigh_targets_and_models_share_a_property conflicting_target_settings_are_refused_before_work)

@@ -164,7 +164,7 @@ static int32_t begin(skeleton *s)
     for (int32_t i = 0; i < s->mol->n_atoms; i++) {
         s->colour[i] = first_colour(s, i);
         if (s->mol->z[i] != 1)
-            s->found[n++] = (ch_circle){ 0, s->colour[i], 0 };
+            s->found[n++] = (ch_circle){ 0, s->colour[i], 0, i };
     }
     return n;
 }
@@ -176,7 +176,7 @@ static int32_t grow(skeleton *s, int32_t radius, int32_t n)
         if (s->row[i] == s->row[i + 1])
             continue;
         s->next[i] = next_colour(s, i, radius);
-        s->found[n++] = (ch_circle){ bonds_near(s, i, radius), s->next[i], radius };
+        s->found[n++] = (ch_circle){ bonds_near(s, i, radius), s->next[i], radius, i };
     }
     memcpy(s->colour, s->next, (size_t)s->mol->n_atoms * sizeof *s->next);
     return n;

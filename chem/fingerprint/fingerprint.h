@@ -30,7 +30,7 @@ pl_code ch_fingerprint_of_graph(ch_fingerprint *out, const ch_graph *g, pl_arena
 typedef struct ch_circle {
     uint64_t bonds,
         value; /* bonds: identifies the set of bonds, 0: a single atom; value: hash of the environment, its bit is value % 2048 */
-    int32_t radius; /* 0 to 2 bonds */
+    int32_t radius, atom; /* 0 to 2 bonds; the atom in its middle */
 } ch_circle;
 
 /* All environments that set a bit: every heavy atom, then one for each set of bonds (of those with equal bonds the one of the smallest

@@ -118,12 +118,12 @@ static int ring_of(frame *f, int32_t b)
     return size;
 }
 
-static void colour_first(frame *f)
+static void colour_first(frame *f, bool charges)
 {
     const ch_mol *mol = f->mol;
 
     for (int32_t i = 0; i < mol->n_atoms; i++)
-        f->colour[i] = pl_splitmix64(mol->z[i]);
+        f->colour[i] = pl_splitmix64(mol->z[i] + (charges ? 1000 * (uint64_t)(mol->charge[i] + 128) : 0));
     for (int32_t b = 0; b < mol->n_bonds; b++) {
         const int order = mol->order[b] < CH_AROMATIC_SINGLE ? mol->order[b] : AROMATIC;
         if (f->kept[mol->bond[b][0]] && f->kept[mol->bond[b][1]])
@@ -152,7 +152,7 @@ static pl_code colour_on(frame *f, int32_t rounds, pl_arena *mem, pl_error *err)
     return PL_OK;
 }
 
-pl_code ch_scaffold(uint64_t *out, const ch_mol *mol, pl_arena *mem, pl_error *err)
+pl_code ch_scaffold(uint64_t *out, const ch_mol *mol, bool charges, pl_arena *mem, pl_error *err)
 {
     frame f;
     int32_t stay;
@@ -167,7 +167,7 @@ pl_code ch_scaffold(uint64_t *out, const ch_mol *mol, pl_arena *mem, pl_error *e
     if (stay == 0)
         return PL_OK;
     keep_double_ends(&f);
-    colour_first(&f);
+    colour_first(&f, charges);
     code = colour_on(&f, stay < ROUNDS ? stay : ROUNDS, mem, err);
     for (int32_t i = 0; i < mol->n_atoms; i++)
         sum += f.kept[i] ? pl_splitmix64(f.colour[i]) : 0;

@@ -14,12 +14,14 @@ enum {
 
 enum { PLAIN = 2, ROW_BYTES = CH_FINGERPRINT_BYTES + NN_DOMAIN_KEY };
 static const nn_packed packed = { .name = "domain.zlib", .row = ROW_BYTES, .max = NN_DOMAIN_MAX };
+static const char values[] = "domain.value";
 static const char *const names[PLAIN] = { "domain.fingerprint", "domain.inchikey" };
 static const int64_t widths[PLAIN] = { CH_FINGERPRINT_BYTES, NN_DOMAIN_KEY };
 
 bool nn_domain_has(const char *tensor)
 {
-    return strcmp(tensor, packed.name) == 0 || strcmp(tensor, names[0]) == 0 || strcmp(tensor, names[1]) == 0;
+    return strcmp(tensor, packed.name) == 0 || strcmp(tensor, values) == 0 || strcmp(tensor, names[0]) == 0 ||
+           strcmp(tensor, names[1]) == 0;
 }
 
 static pl_code rooms(nn_domain *d, ch_fingerprint **print, ch_folds **folds, char (**key)[NN_DOMAIN_KEY + 1], pl_arena *mem,
@@ -138,7 +140,20 @@ static pl_code packed_take(nn_domain *out, const nn_tensor *t, pl_arena *mem, pl
     return code;
 }
 
-pl_code nn_domain_take(nn_domain *out, const nn_tensors *all, pl_arena *mem, pl_error *err)
+static pl_code values_take(nn_domain *out, const nn_tensor *t, int32_t targets, pl_arena *mem, pl_error *err)
+{
+    float *value = PL_NEW(mem, float, (size_t)out->n *(size_t)targets + 1);
+
+    if (value == NULL)
+        return pl_fail(err, PL_ENOMEM, "the domain of a model, %d molecules", (int)out->n);
+    if (t->dtype != NN_F32 || t->n_dims != 2 || t->dims[0] != out->n || t->dims[1] != targets)
+        return pl_fail(err, PL_EDATA, "tensor %s is not F32 of molecules x targets", values);
+    out->value = value;
+    out->n_values = targets;
+    return nn_tensor_floats(value, (size_t)out->n * (size_t)targets, t, err);
+}
+
+static pl_code molecules_take(nn_domain *out, const nn_tensors *all, pl_arena *mem, pl_error *err)
 {
     const nn_tensor *const t[PLAIN] = { nn_tensors_find(all, names[0]), nn_tensors_find(all, names[1]) };
     const nn_tensor *one = nn_tensors_find(all, packed.name);
@@ -151,9 +166,17 @@ pl_code nn_domain_take(nn_domain *out, const nn_tensors *all, pl_arena *mem, pl_
     return t[0] == NULL && t[1] == NULL ? PL_OK : plain_take(out, t, mem, err);
 }
 
+pl_code nn_domain_take(nn_domain *out, const nn_tensors *all, int32_t targets, pl_arena *mem, pl_error *err)
+{
+    const nn_tensor *value = nn_tensors_find(all, values);
+    pl_code code = molecules_take(out, all, mem, err);
+
+    return code != PL_OK || value == NULL ? code : values_take(out, value, targets, mem, err);
+}
+
 /* ---- writing ------------------------------------------------------------- */
 
-pl_code nn_domain_tensors(nn_tensor out[NN_DOMAIN_TENSORS], const nn_domain *d, pl_arena *mem, pl_error *err)
+pl_code nn_domain_tensors(nn_tensor out[NN_DOMAIN_TENSORS], int *n, const nn_domain *d, pl_arena *mem, pl_error *err)
 {
     const size_t prints = (size_t)d->n * CH_FINGERPRINT_BYTES;
     char *rows = PL_NEW(mem, char, (size_t)d->n *ROW_BYTES + 1);
@@ -163,6 +186,14 @@ pl_code nn_domain_tensors(nn_tensor out[NN_DOMAIN_TENSORS], const nn_domain *d, 
     memcpy(rows, d->print, prints);
     for (int32_t i = 0; i < d->n; i++)
         memcpy(rows + prints + (size_t)i * NN_DOMAIN_KEY, d->key[i], NN_DOMAIN_KEY);
+    *n = 1;
+    if (d->value != NULL)
+        out[(*n)++] = (nn_tensor){ .name = values,
+                                   .dtype = NN_F32,
+                                   .n_dims = 2,
+                                   .dims = { d->n, d->n_values },
+                                   .count = (size_t)d->n * (size_t)d->n_values,
+                                   .data = d->value };
     return nn_packed_tensor(out, &packed, NULL, rows, d->n, mem, err);
 }
 

@@ -7,6 +7,8 @@
  *                            of byte k / 8) and n InChIKeys of 27 letters (zeros where InChI gives none), in ascending order of
  *                            these, as one zlib stream
  *
+ *   domain.value F32 [n, targets]  in files of families: what was measured of each of these, in the order above; NaN: nothing
+ *
  * which is about 40 bytes a molecule. Files of earlier versions have domain.fingerprint U8 [n,256] and domain.inchikey U8 [n,27]. */
 #ifndef NN_DOMAIN_H
 #define NN_DOMAIN_H
@@ -16,11 +18,12 @@
 #include "chem/fingerprint/fingerprint.h"
 #include "models/tensors/safetensors.h"
 
-enum { NN_DOMAIN_KEY = 27, NN_DOMAIN_TENSORS = 1, NN_DOMAIN_MAX = 1000000 };
+enum { NN_DOMAIN_KEY = 27, NN_DOMAIN_TENSORS = 2, NN_DOMAIN_MAX = 1000000 };
 
 typedef struct nn_domain_molecule {
     ch_fingerprint print;
     char key[NN_DOMAIN_KEY + 1]; /* InChIKey or "" */
+    int64_t at;                  /* the caller's   */
 } nn_domain_molecule;
 
 typedef struct nn_domain {
@@ -28,19 +31,21 @@ typedef struct nn_domain {
     const ch_fingerprint *print;          /* [n] in ascending order of key */
     const ch_folds *folds;                /* of each                       */
     const char (*key)[NN_DOMAIN_KEY + 1]; /* [n]                           */
+    int32_t n_values;
+    const float *value; /* [n][n_values] measured, NaN: not; NULL: not in the file */
 } nn_domain;
 
-/* Makes *out, in mem, from n molecules; sorts molecule[]. The result does not depend on their order. ENOMEM. */
+/* Makes *out, in mem, from n molecules, without values; sorts molecule[]. The result does not depend on their order. ENOMEM. */
 pl_code nn_domain_make(nn_domain *out, nn_domain_molecule *molecule, int32_t n, pl_arena *mem, pl_error *err);
 
 /* Whether the tensor with this name belongs to the domain. */
 bool nn_domain_has(const char *tensor);
 
-/* Reads the domain from the tensors of a file, into mem; out->n = 0 if the file has none. EDATA says what is wrong. */
-pl_code nn_domain_take(nn_domain *out, const nn_tensors *all, pl_arena *mem, pl_error *err);
+/* Reads the domain from the tensors of a file, into mem; out->n = 0 if the file has none. targets: how many the model has. EDATA says what is wrong. */
+pl_code nn_domain_take(nn_domain *out, const nn_tensors *all, int32_t targets, pl_arena *mem, pl_error *err);
 
-/* The tensors that store d (d->n > 0) in a file, with their data in mem. ENOMEM. */
-pl_code nn_domain_tensors(nn_tensor out[NN_DOMAIN_TENSORS], const nn_domain *d, pl_arena *mem, pl_error *err);
+/* The *n tensors that store d (d->n > 0) in a file, with their data in mem or borrowed. ENOMEM. */
+pl_code nn_domain_tensors(nn_tensor out[NN_DOMAIN_TENSORS], int *n, const nn_domain *d, pl_arena *mem, pl_error *err);
 
 /* The nearest training molecule. */
 typedef struct nn_near {

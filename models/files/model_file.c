@@ -57,10 +57,17 @@ static pl_code tensor_take(float *params, const nn_tensors *all, const nn_param 
     return code;
 }
 
-static pl_code no_extra_tensor(const nn_tensors *all, const nn_se3 *model, pl_error *err)
+static bool is_known(const nn_model_file *m, const char *name)
+{
+    if (m->model != NULL && nn_se3_find(m->model, name) >= 0)
+        return true;
+    return nn_domain_has(name) || nn_seen_is(name) || nn_members_has(&m->members, name);
+}
+
+static pl_code no_extra_tensor(const nn_tensors *all, const nn_model_file *m, pl_error *err)
 {
     for (int k = 0; k < all->n; k++)
-        if (nn_se3_find(model, all->t[k].name) < 0 && !nn_domain_has(all->t[k].name) && !nn_seen_is(all->t[k].name))
+        if (!is_known(m, all->t[k].name))
             return pl_fail(err, PL_EDATA, "tensor %.100s does not belong to this model", all->t[k].name);
     return PL_OK;
 }
@@ -104,17 +111,33 @@ static pl_code params_take(nn_model_file *m, const nn_tensors *all, bool other_s
         return pl_fail(err, PL_ENOMEM, "a model of %zu parameters", model->n_floats);
     for (int32_t k = 0; k < model->n_params && code == PL_OK; k++)
         code = tensor_take(m->params, all, &model->param[k], err);
-    if (code == PL_OK)
-        code = no_extra_tensor(all, model, err);
     if (code == PL_OK && other_signs)
         signs_move(model, m->params);
+    return code;
+}
+
+/* The network, if there is one. */
+static pl_code network_take(nn_model_file *m, const nn_tensors *all, bool other_signs, pl_arena *mem, pl_error *err)
+{
+    nn_se3 *model = NULL;
+    pl_code code = PL_OK;
+
+    if (nn_tensors_meta(all, "model") == NULL)
+        return PL_OK;
+    if (m->graph.edges == CH_EDGES_TOPOLOGY)
+        return pl_fail(err, PL_EDATA, "metadata graph.edges: topology has no positions, which a network needs");
+    if (nn_se3_plan(&model, &m->conf, mem, err) != PL_OK)
+        return err != NULL && err->code == PL_ENOMEM ? PL_ENOMEM : PL_EDATA;
+    m->model = model;
+    for (int k = 0; k < all->n; k++)
+        m->bf16 = m->bf16 || all->t[k].dtype == NN_BF16;
+    code = params_take(m, all, other_signs, mem, err);
     return code;
 }
 
 static pl_code read_all(nn_model_file *m, const char *path, pl_arena *mem, pl_error *err)
 {
     nn_tensors *all;
-    nn_se3 *model = NULL;
     bool other_signs = false;
     pl_bytes file;
     pl_sha256 sha;
@@ -124,17 +147,15 @@ static pl_code read_all(nn_model_file *m, const char *path, pl_arena *mem, pl_er
         pl_at(err, "%s", path);
     if (code == PL_OK)
         code = nn_model_meta_take(m, &other_signs, all, mem, err);
-    if (code == PL_OK && nn_se3_plan(&model, &m->conf, mem, err) != PL_OK)
-        code = err != NULL && err->code == PL_ENOMEM ? PL_ENOMEM : PL_EDATA;
+    if (code == PL_OK)
+        code = network_take(m, all, other_signs, mem, err);
+    if (code == PL_OK)
+        code = no_extra_tensor(all, m, err);
     if (code != PL_OK)
         return code;
-    m->model = model;
     m->verified = all->verified;
-    for (int k = 0; k < all->n; k++)
-        m->bf16 = m->bf16 || all->t[k].dtype == NN_BF16;
-    code = params_take(m, all, other_signs, mem, err);
     if (code == PL_OK)
-        code = nn_domain_take(&m->domain, all, mem, err);
+        code = nn_domain_take(&m->domain, all, m->conf.outputs, mem, err);
     if (code == PL_OK)
         code = nn_seen_take(&m->seen, all, mem, err);
     pl_sha256_start(&sha); /* hash of the bytes that were read, whatever the file holds by now */
@@ -171,7 +192,7 @@ static uint16_t bf16_of(float x)
 
 void nn_model_round(nn_model_file *m)
 {
-    for (size_t i = 0; m->bf16 && i < m->model->n_floats; i++) {
+    for (size_t i = 0; m->bf16 && m->model != NULL && i < m->model->n_floats; i++) {
         uint32_t bits = (uint32_t)bf16_of(m->params[i]) << 16;
         memcpy(&m->params[i], &bits, sizeof bits);
     }
@@ -204,21 +225,31 @@ static pl_code tensors_fill(nn_tensor *t, const nn_model_file *m, pl_arena *mem,
 
 static pl_code write_in(const nn_model_file *m, const char *path, pl_arena *mem, pl_error *err)
 {
-    nn_tensor *t = PL_NEW(mem, nn_tensor, m->model->n_params + NN_DOMAIN_TENSORS + NN_SEEN_TENSORS);
-    nn_tensors all = { .n = m->model->n_params, .t = t };
-    pl_code code;
+    const int n_params = m->model != NULL ? m->model->n_params : 0;
+    const char **json = NULL;
+    nn_tensor *t, *more = NULL;
+    nn_tensors all = { .n = n_params };
+    int n_more = 0, n_domain = 0;
+    pl_code code = nn_members_tensors(&more, &n_more, &json, &m->members, mem, err);
 
-    if (t == NULL)
-        return pl_fail(err, PL_ENOMEM, "a model file");
-    code = tensors_fill(t, m, mem, err);
+    t = PL_NEW(mem, nn_tensor, n_params + n_more + NN_DOMAIN_TENSORS + NN_SEEN_TENSORS);
+    all.t = t;
+    if (code == PL_OK && t == NULL)
+        code = pl_fail(err, PL_ENOMEM, "a model file");
+    if (code == PL_OK && n_params)
+        code = tensors_fill(t, m, mem, err);
+    if (code != PL_OK)
+        return code;
+    memcpy(t + all.n, more, (size_t)n_more * sizeof *t);
+    all.n += n_more;
     if (code == PL_OK && m->domain.n > 0) {
-        code = nn_domain_tensors(t + all.n, &m->domain, mem, err);
-        all.n += NN_DOMAIN_TENSORS;
+        code = nn_domain_tensors(t + all.n, &n_domain, &m->domain, mem, err);
+        all.n += n_domain;
     }
     if (code == PL_OK && m->seen.known)
         code = nn_seen_tensor(t + all.n++, &m->seen, mem, err);
     if (code == PL_OK)
-        code = nn_model_meta_list(&all.meta, &all.n_meta, m, mem, err);
+        code = nn_model_meta_list(&all.meta, &all.n_meta, m, json, mem, err);
     return code != PL_OK ? code : nn_tensors_write(path, &all, err);
 }
 
@@ -253,10 +284,31 @@ double nn_model_value(const nn_model_file *m, int32_t target, const uint8_t *z, 
     return m->classifies ? nn_logistic(x) : x;
 }
 
+int32_t nn_model_components(const nn_model_file *m) { return m->members.n + (m->model != NULL); }
+
+double nn_model_member_value(const nn_model_file *m, int32_t target, const uint8_t *z, int32_t n, double y)
+{
+    return m->classifies ? y : nn_model_value(m, target, z, n, y);
+}
+
+double nn_model_mean(const nn_model_file *m, int32_t target, const uint8_t *z, int32_t n, double network,
+                     const nn_member_outputs *members, int32_t i)
+{
+    double sum = m->model != NULL ? network : 0;
+
+    if (m->members.n == 0)
+        return sum;
+    for (int32_t k = 0; k < m->members.n; k++)
+        sum += nn_model_member_value(m, target, z, n, members->y[k][(size_t)i * (size_t)members->outputs + (size_t)target]);
+    return sum / nn_model_components(m);
+}
+
 pl_code nn_model_graph_check(const nn_model_file *m, const ch_graph_opts *opts, pl_error *err)
 {
     const ch_graph_opts *t = &m->graph;
 
+    if (m->model == NULL && opts->edges != CH_EDGES_KNN) /* members read bonds, which all others have */
+        return PL_OK;
     if (opts->edges == CH_EDGES_TOPOLOGY)
         return pl_fail(err, PL_ECONFIG,
                        "edges: topology has no positions, but model %s is a network that was trained with edges: %s", m->name,

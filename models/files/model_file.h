@@ -1,11 +1,14 @@
 /* models/files/model_file.h - reads and writes a trained model, a single safetensors file.
  *
+ * A model is a network, or members of other kinds (models/files/members.h), or both; it predicts their mean with equal weights.
+ *
  * A safetensors file (models/tensors/safetensors.h): the parameters under the names of
  * NVIDIA's SE3Transformer, float32 or rounded to bfloat16, and strings of
  * metadata, each a JSON object except the first four:
  *
- *   format "molsieve-model", format_version "1" | "2" | "3", name, w3j "e3nn-0.3.3" | "e3nn-0.5"
- *   model      the settings of the network (models/network/se3.h)
+ *   format "molsieve-model", format_version "1" | "2" | "3" | "4", name, w3j "e3nn-0.3.3" | "e3nn-0.5"
+ *   model      the settings of the network (models/network/se3.h); absent where there is none
+ *   family     in format 4: the members (models/files/members.h)
  *   inputs     elements and features (models/features/feature.h)
  *   graph      edges, cutoff, k, max_neighbours (chem/graph/graph.h)
  *   target     name, unit, better, similarity_at_least (the lowest calibrated similarity, if known); in format 2 also
@@ -21,7 +24,7 @@
  *
  * The file may also contain the applicability domain (models/domain/domain.h) and the validation molecules (models/domain/seen.h).
  * Classifiers have format 2, because a program that knows only format 1 would take log odds for the target.
- * Models of several targets have format 3.
+ * Models of several targets have format 3. Models with members have format 4, which is as 3 for one target, too.
  * A file cannot contain executable code. Reading checks every tensor's name, shape and
  * numbers; PL_EDATA names the first one that is missing, unknown, of another shape or not
  * finite. Weights that were trained with the other sign convention of the 3j symbols are
@@ -34,6 +37,7 @@
 #include "models/domain/range.h"
 #include "models/domain/seen.h"
 #include "models/features/feature.h"
+#include "models/files/members.h"
 #include "models/metrics/conformal.h"
 #include "models/network/se3.h"
 
@@ -57,7 +61,8 @@ typedef struct nn_model_file {
     const char *name;
     nn_target *target; /* [conf.outputs]                                 */
     bool classifies;   /* targets are classes 0 and 1; values are probabilities of class 1 */
-    nn_se3_conf conf;
+    nn_se3_conf conf;  /* without a network only outputs is set */
+    nn_members members;
     nn_inputs inputs;
     ch_graph_opts graph;    /* max_atoms and max_edges are not kept           */
     nn_domain domain;       /* fingerprints of the training molecules         */
@@ -65,7 +70,7 @@ typedef struct nn_model_file {
     nn_range range;         /* ranges of their properties                     */
     const char *provenance; /* JSON object                                    */
     bool bf16;              /* parameters are stored as bfloat16              */
-    const nn_se3 *model;    /* the plan of conf                               */
+    const nn_se3 *model;    /* the plan of conf; NULL: no network             */
     float *params;          /* [model->n_floats]; after a read exactly the
                                              values in the file                             */
     char sha256[65];        /* of the file; read only                         */
@@ -85,9 +90,20 @@ pl_code nn_model_write(const nn_model_file *m, const char *path, pl_error *err);
  * An element that the model does not know has offset 0. */
 double nn_model_offset(const nn_scale *scale, const nn_inputs *inputs, const uint8_t *z, int32_t n);
 
+/* How many are averaged: the members and the network. */
+int32_t nn_model_components(const nn_model_file *m);
+
 /* Converts the network's output y for a target (0..outputs-1) to the target's unit: x = y stdev + mean + linear
  * part. For a classifier the logistic function of x, a probability. */
 double nn_model_value(const nn_model_file *m, int32_t target, const uint8_t *z, int32_t n, double y);
+
+/* The same for the output of a member, which for a class is a probability already. */
+double nn_model_member_value(const nn_model_file *m, int32_t target, const uint8_t *z, int32_t n, double y);
+
+/* The prediction: the mean of `network`, a value by nn_model_value (not read without a network), and what the members give for molecule i
+ * (members: NULL where the model has none). */
+double nn_model_mean(const nn_model_file *m, int32_t target, const uint8_t *z, int32_t n, double network,
+                     const nn_member_outputs *members, int32_t i);
 
 /* ECONFIG: graphs made with `opts` differ from those of the training; the text names
  * the setting: "cutoff 4 Angstrom, the model was trained with 5". */

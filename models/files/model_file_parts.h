@@ -10,7 +10,8 @@
  * convention of the 3j symbols. EDATA names the key. */
 pl_code nn_model_meta_take(nn_model_file *m, bool *other_signs, const nn_tensors *all, pl_arena *mem, pl_error *err);
 
-/* The metadata of m as strings in mem. */
-pl_code nn_model_meta_list(const nn_meta **out, int *n, const nn_model_file *m, pl_arena *mem, pl_error *err);
+/* The metadata of m as strings in mem. json: the settings of its members, from nn_members_tensors. */
+pl_code nn_model_meta_list(const nn_meta **out, int *n, const nn_model_file *m, const char *const *json, pl_arena *mem,
+                           pl_error *err);
 
 #endif

@@ -9,17 +9,12 @@
 #include "chem/molecule/element.h"
 #include "pipeline/base/text.h"
 
-static const char *const edges_names[] = { "radius", "bonds", "knn", "full", NULL };
+static const char *const edges_names[] = { "radius", "bonds", "knn", "full", "topology", NULL };
 static const char *const pooling_names[] = { "max", "mean", "sum", NULL };
 static const char *const fusion_names[] = { "none", "partial", "full", NULL };
 static const char *const parity_names[] = { "both", "natural", NULL };
 
-const char *nn_edges_name(ch_edges e)
-{
-    if (e == CH_EDGES_TOPOLOGY)
-        return "topology"; /* no model file has it: a network needs positions */
-    return (int)e >= 0 && e <= CH_EDGES_FULL ? edges_names[e] : "unknown";
-}
+const char *nn_edges_name(ch_edges e) { return (int)e >= 0 && e <= CH_EDGES_TOPOLOGY ? edges_names[e] : "unknown"; }
 
 bool nn_model_name_fits(const char *s)
 {
@@ -132,8 +127,19 @@ static int32_t get_choice(reader *r, const char *key, const char *const *names)
     return 0;
 }
 
+/* Models without a network say how many targets there are by their list. */
+static void outputs_count(reader *r, nn_se3_conf *c)
+{
+    section_open(r, "target");
+    c->outputs = (int32_t)json_array_size(json_object_get(r->root, "targets"));
+}
+
 static void take_conf(reader *r, nn_se3_conf *c)
 {
+    if (r->version == 4 && nn_tensors_meta(r->all, "model") == NULL) {
+        outputs_count(r, c);
+        return;
+    }
     section_open(r, "model");
     c->layers = get_int(r, "layers");
     c->degrees = get_int(r, "degrees");
@@ -290,7 +296,7 @@ static void take_task(reader *r, nn_model_file *m)
 {
     static const char *const classification[] = { "classification", NULL }, *const logistic[] = { "logistic", NULL };
 
-    m->classifies = r->version == 2 || (r->version == 3 && json_object_get(r->root, "task") != NULL);
+    m->classifies = r->version == 2 || (r->version >= 3 && json_object_get(r->root, "task") != NULL);
     if (!m->classifies)
         return;
     (void)get_choice(r, "task", classification);
@@ -301,7 +307,7 @@ static void take_targets(reader *r, nn_model_file *m)
 {
     const int32_t n = m->conf.outputs;
 
-    if (r->code == PL_OK && (n < 1 || n > NN_TARGETS_MAX || (n > 1) != (r->version == 3)))
+    if (r->code == PL_OK && (n < 1 || n > NN_TARGETS_MAX || (n > 1 && r->version < 3) || (n == 1 && r->version == 3)))
         r->code = pl_fail(r->err, PL_EDATA, "%d outputs in a model file of format %d; this program reads up to %d", (int)n,
                           r->version, NN_TARGETS_MAX);
     m->target = r->code != PL_OK ? NULL : PL_NEW(r->mem, nn_target, n);
@@ -341,8 +347,8 @@ static void take_names(reader *r, nn_model_file *m, bool *other_signs)
     if (format == NULL || strcmp(format, "molsieve-model") != 0)
         r->code = pl_fail(r->err, PL_EDATA, "not a model file of this program (metadata format is %.40s)",
                           format != NULL ? format : "missing");
-    else if (version == NULL || version[0] < '1' || version[0] > '3' || version[1])
-        r->code = pl_fail(r->err, PL_EDATA, "model file format %.20s, this program reads 1 to 3", version != NULL ? version : "?");
+    else if (version == NULL || version[0] < '1' || version[0] > '4' || version[1])
+        r->code = pl_fail(r->err, PL_EDATA, "model file format %.20s, this program reads 1 to 4", version != NULL ? version : "?");
     else if (name != NULL && !nn_model_name_fits(name))
         r->code = pl_fail(r->err, PL_EDATA, "metadata name is not a name");
     else if (signs == NULL || (strcmp(signs, "e3nn-0.3.3") != 0 && strcmp(signs, "e3nn-0.5") != 0))
@@ -358,6 +364,15 @@ static void take_names(reader *r, nn_model_file *m, bool *other_signs)
         r->code = pl_fail(r->err, PL_ENOMEM, "metadata of a model");
 }
 
+static void take_members(reader *r, nn_model_file *m)
+{
+    if (r->version < 4)
+        return;
+    section_open(r, "family");
+    if (r->code == PL_OK)
+        r->code = nn_members_take(&m->members, m->conf.outputs, nn_tensors_meta(r->all, "family"), r->all, r->mem, r->err);
+}
+
 pl_code nn_model_meta_take(nn_model_file *m, bool *other_signs, const nn_tensors *all, pl_arena *mem, pl_error *err)
 {
     reader r = { .all = all, .mem = mem, .err = err };
@@ -367,6 +382,7 @@ pl_code nn_model_meta_take(nn_model_file *m, bool *other_signs, const nn_tensors
     take_inputs(&r, &m->inputs);
     take_graph(&r, &m->graph);
     take_targets(&r, m);
+    take_members(&r, m);
     take_range(&r, &m->range);
     json_decref(r.root);
     m->conf.node_features = nn_inputs_node_features(&m->inputs);
@@ -434,12 +450,14 @@ static json_t *json_interval(const nn_target *t, const nn_inputs *in)
     return json_pack("{s:s, s:o}", "part", t->interval.part != NULL ? t->interval.part : "", "bands", bands);
 }
 
+static bool has_list(const nn_model_file *m) { return m->conf.outputs > 1 || m->members.n > 0; }
+
 /* The targets as take_each reads them: one object, or a list. */
 static json_t *json_each(const nn_model_file *m, json_t *(*make)(const nn_target *t, const nn_inputs *in))
 {
     json_t *list;
 
-    if (m->conf.outputs == 1)
+    if (!has_list(m))
         return make(m->target, &m->inputs);
     list = json_array();
     for (int32_t k = 0; k < m->conf.outputs; k++)
@@ -458,13 +476,22 @@ static const char *json_text(json_t *value, pl_arena *mem)
     return copy;
 }
 
-enum { META_KEYS = 12 };
+enum { META_KEYS = 13 };
 
-/* Returns the number of entries; the last two are written only if they are known. */
-static int meta_fill(nn_meta list[META_KEYS], const nn_model_file *m, pl_arena *mem)
+static const char *version_of(const nn_model_file *m)
+{
+    if (m->members.n > 0)
+        return "4";
+    if (m->conf.outputs > 1)
+        return "3";
+    return m->classifies ? "2" : "1";
+}
+
+/* Returns the number of entries; json: the settings of the members. Sections that do not apply are left out. */
+static int meta_fill(nn_meta list[META_KEYS], const nn_model_file *m, const char *const *json, pl_arena *mem)
 {
     bool known = false;
-    int n = 10;
+    int n = 4;
     json_t *target = json_each(m, json_target);
 
     list[0] = (nn_meta){ "format", "molsieve-model" };
@@ -472,17 +499,18 @@ static int meta_fill(nn_meta list[META_KEYS], const nn_model_file *m, pl_arena *
         json_object_set_new(target, "task", json_string("classification"));
         json_object_set_new(target, "output", json_string("logistic"));
     }
-    list[1] = (nn_meta){ "format_version", m->classifies ? "2" : "1" };
-    if (m->conf.outputs > 1)
-        list[1].value = "3";
+    list[1] = (nn_meta){ "format_version", version_of(m) };
     list[2] = (nn_meta){ "name", m->name };
     list[3] = (nn_meta){ "w3j", "e3nn-0.3.3" };
-    list[4] = (nn_meta){ "model", json_text(json_conf(&m->conf), mem) };
-    list[5] = (nn_meta){ "inputs", json_text(json_inputs(&m->inputs), mem) };
-    list[6] = (nn_meta){ "graph", json_text(json_graph(&m->graph), mem) };
-    list[7] = (nn_meta){ "target", json_text(target, mem) };
-    list[8] = (nn_meta){ "scale", json_text(json_each(m, json_scale), mem) };
-    list[9] = (nn_meta){ "provenance", m->provenance };
+    if (m->model != NULL)
+        list[n++] = (nn_meta){ "model", json_text(json_conf(&m->conf), mem) };
+    list[n++] = (nn_meta){ "inputs", json_text(json_inputs(&m->inputs), mem) };
+    list[n++] = (nn_meta){ "graph", json_text(json_graph(&m->graph), mem) };
+    list[n++] = (nn_meta){ "target", json_text(target, mem) };
+    list[n++] = (nn_meta){ "scale", json_text(json_each(m, json_scale), mem) };
+    list[n++] = (nn_meta){ "provenance", m->provenance };
+    if (m->members.n > 0)
+        list[n++] = (nn_meta){ "family", nn_members_text(&m->members, json, mem) };
     for (int32_t k = 0; k < m->conf.outputs; k++)
         known = known || m->target[k].interval.n > 0;
     if (known)
@@ -492,13 +520,14 @@ static int meta_fill(nn_meta list[META_KEYS], const nn_model_file *m, pl_arena *
     return n;
 }
 
-pl_code nn_model_meta_list(const nn_meta **out, int *n, const nn_model_file *m, pl_arena *mem, pl_error *err)
+pl_code nn_model_meta_list(const nn_meta **out, int *n, const nn_model_file *m, const char *const *json, pl_arena *mem,
+                           pl_error *err)
 {
     nn_meta *list = PL_NEW(mem, nn_meta, META_KEYS);
 
     if (list == NULL)
         return pl_fail(err, PL_ENOMEM, "metadata of a model");
-    *n = meta_fill(list, m, mem);
+    *n = meta_fill(list, m, json, mem);
     for (int k = 0; k < *n; k++)
         if (list[k].value == NULL)
             return pl_fail(err, PL_ENOMEM, "metadata of a model");
@@ -510,7 +539,15 @@ const char *nn_model_metadata(const nn_model_file *m, pl_arena *mem)
 {
     nn_meta list[META_KEYS];
     json_t *all = json_object();
-    const int n = meta_fill(list, m, mem);
+    const char **json = NULL;
+    nn_tensor *tensor;
+    int n;
+
+    if (nn_members_tensors(&tensor, &n, &json, &m->members, mem, NULL) != PL_OK) {
+        json_decref(all);
+        return NULL;
+    }
+    n = meta_fill(list, m, json, mem);
 
     for (int k = 0; k < n; k++) {
         json_t *value = k < 4 ? json_string(list[k].value != NULL ? list[k].value : "")

@@ -162,6 +162,8 @@ static pl_code model_get(setup *s, pl_error *err)
     if (path == NULL || !strcmp(path, "default"))
         return model_default(s, err);
     code = nn_model_read(&m, path, s->mem, err);
+    if (code == PL_OK && m->model == NULL)
+        code = pl_fail(err, PL_ECONFIG, "%s has no network to measure", path);
     if (code != PL_OK)
         return code;
     s->model = m->model;

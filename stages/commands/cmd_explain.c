@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "pipeline/run/run.h"
 #include "stages/commands/commands.h"
+#include "stages/commands/explain_score.h"
 
 static int explain(const pl_app *app, pl_workflow *wf, const char *stage, pl_arena *mem)
 {
@@ -34,7 +37,7 @@ static bool is_override(const char *word)
     return false;
 }
 
-static int run(const pl_app *app, const pl_args *args)
+static int explain_stage(const pl_app *app, const pl_args *args)
 {
     pl_arena *mem = pl_arena_new(1 << 16);
     bool named = args->n > 1 && !is_override(args->arg[1]);
@@ -57,15 +60,30 @@ static int run(const pl_app *app, const pl_args *args)
     return status;
 }
 
+static bool is_number(const char *word) { return word[0] && word[strspn(word, "0123456789")] == '\0' && strlen(word) < 19; }
+
+static int run(const pl_app *app, const pl_args *args)
+{
+    if (is_number(args->arg[0]))
+        return st_explain_score(app, args, strtoll(args->arg[0], NULL, 10));
+    return explain_stage(app, args);
+}
+
 const pl_cmd st_cmd_explain = {
     .name = "explain",
-    .args = "FILE [STAGE] [stage.setting=value ...]",
-    .help = "why a stage runs again, field by field",
+    .args = "FILE [STAGE] [stage.setting=value ...] | ID [RESULTS]",
+    .help = "why a stage runs again, or why a molecule has its score",
     .about = "Compares what determines the result of a stage now (settings, inputs, models,\n"
              "the stages that it needs) with the values of the stored result. Comments, order,\n"
              "paths and the number of workers never matter.\n"
              "\n"
-             "  molsieve explain workflows/screen.yaml prepare stages.prepare.fragment=keep\n",
+             "  molsieve explain workflows/screen.yaml prepare stages.prepare.fragment=keep\n"
+             "\n"
+             "With the number of a molecule: its scores and their domain, what each model is the\n"
+             "mean of, the nearest training molecules and what was measured of them, and the\n"
+             "descriptors and atoms that moved the prediction most.\n"
+             "\n"
+             "  molsieve explain 17 runs/screen/results.db\n",
     .min_args = 1,
     .run = run,
 };

@@ -86,13 +86,19 @@ static void print_verdict(const json_t *errors, const char *unit, bool classes)
     pl_text_free(&text);
 }
 
-static void print_baseline(const char *name, const json_t *base, const char *unit, pl_text *row)
+/* A line for each of `fits`: what the model is the mean of, or simple predictions. */
+static void print_others(json_t *fits, const char *unit, pl_text *row, pl_arena *mem)
 {
-    pl_text_reset(row);
-    add_real(row, "MAE", base, "mae", unit);
-    add_real(row, "RMSE", base, "rmse", unit);
-    add_classes(row, base);
-    pl_cmd_print("    %-13s  %s\n", name, pl_text_str(row));
+    const char *name;
+    json_t *fit;
+
+    json_object_foreach(fits, name, fit) {
+        pl_text_reset(row);
+        add_real(row, "MAE", fit, "mae", unit);
+        add_real(row, "RMSE", fit, "rmse", unit);
+        add_classes(row, fit);
+        pl_cmd_print("    %-13s  %s\n", plain(name, mem), pl_text_str(row));
+    }
 }
 
 /* On the parts that it was not trained on. */
@@ -100,10 +106,9 @@ static void print_errors(const json_t *errors, const char *unit, pl_arena *mem)
 {
     pl_text row = { 0 };
     const char *part;
-    json_t *e, *base;
+    json_t *e;
 
     json_object_foreach((json_t *)errors, part, e) {
-        const char *name;
         pl_text_reset(&row);
         add_real(&row, "MAE", e, "mae", unit);
         add_real(&row, "RMSE", e, "rmse", unit);
@@ -113,8 +118,8 @@ static void print_errors(const json_t *errors, const char *unit, pl_arena *mem)
         add_classes(&row, e);
         add_size(&row, e);
         pl_cmd_print("  %-11s %s\n", plain(part, mem), pl_text_str(&row));
-        json_object_foreach(json_object_get(e, "baselines"), name, base)
-            print_baseline(plain(name, mem), base, unit, &row);
+        print_others(json_object_get(e, "components"), unit, &row, mem);
+        print_others(json_object_get(e, "baselines"), unit, &row, mem);
     }
     pl_text_free(&row);
 }
@@ -148,6 +153,15 @@ static void print_graph(const nn_model_file *m)
                  m->inputs.charge ? ", formal charge" : "", m->inputs.bonds ? ", bond kind" : "");
 }
 
+/* What the network learned, if there is one. */
+static const char *epochs_words(const json_t *t, pl_arena *mem)
+{
+    if (json_object_get(t, "epochs") == NULL)
+        return "";
+    return pl_sprintf(mem, ", best of %lld epochs is %lld", (long long)json_integer_value(json_object_get(t, "epochs")),
+                      (long long)json_integer_value(json_object_get(t, "best_epoch")));
+}
+
 static void print_training(const json_t *p, pl_arena *mem)
 {
     const json_t *t = json_object_get(p, "training");
@@ -156,11 +170,8 @@ static void print_training(const json_t *p, pl_arena *mem)
 
     if (t == NULL)
         return;
-    pl_cmd_print("  trained     %s, %lld molecules, best of %lld epochs is %lld\n",
-                 plain(json_string_value(json_object_get(p, "date")), mem),
-                 (long long)json_integer_value(json_object_get(t, "molecules")),
-                 (long long)json_integer_value(json_object_get(t, "epochs")),
-                 (long long)json_integer_value(json_object_get(t, "best_epoch")));
+    pl_cmd_print("  trained     %s, %lld molecules%s\n", plain(json_string_value(json_object_get(p, "date")), mem),
+                 (long long)json_integer_value(json_object_get(t, "molecules")), epochs_words(t, mem));
     if (json_object_get(p, "molecules") != NULL)
         pl_cmd_print("  molecules   acids and bases %s\n", plain(json_string_value(json_object_get(p, "molecules")), mem));
     if (json_object_get(p, "start") != NULL)
@@ -265,18 +276,37 @@ static void print_all_errors(const nn_model_file *m, const json_t *provenance, p
     }
 }
 
-static void print_info(const nn_model_file *m, const char *path, pl_arena *mem)
+static void print_network(const nn_model_file *m)
 {
     const nn_se3_conf *c = &m->conf;
-    json_t *p = json_loads(m->provenance, 0, NULL);
 
-    pl_cmd_print("%s\n  name        %s\n", path, m->name);
-    print_targets(m);
     pl_cmd_print("  network     SE(3)-Transformer, %d layers, %d degrees, %d channels, %d heads; %zu parameters as %s\n",
                  (int)c->layers, (int)c->degrees, (int)c->channels, (int)c->heads, m->model->n_floats, m->bf16 ? "bf16" : "f32");
     pl_cmd_print("  parity      %s\n", c->parity == NN_PARITY_NATURAL
                                            ? "natural: mirror images have the same score"
                                            : "both: tells mirror images apart; `score` averages over them (score.mirror)");
+}
+
+/* What it is the mean of. */
+static void print_components(const nn_model_file *m, pl_arena *mem)
+{
+    if (nn_model_components(m) > 1)
+        pl_cmd_print("  mean of     %d components with equal weights:\n", (int)nn_model_components(m));
+    for (int32_t k = 0; k < m->members.n; k++) {
+        const char *text = m->members.at[k].kind->describe(m->members.at[k].one[0], mem);
+        pl_cmd_print("  %-11s %s\n", m->members.at[k].kind->name, text != NULL ? text : "");
+    }
+    if (m->model != NULL)
+        print_network(m);
+}
+
+static void print_info(const nn_model_file *m, const char *path, pl_arena *mem)
+{
+    json_t *p = json_loads(m->provenance, 0, NULL);
+
+    pl_cmd_print("%s\n  name        %s\n", path, m->name);
+    print_targets(m);
+    print_components(m, mem);
     print_graph(m);
     pl_cmd_print("  sha256      %s\n", m->sha256);
     print_training(p, mem);
@@ -294,7 +324,7 @@ static int print_json(const nn_model_file *m, pl_arena *mem)
 
     if (all != NULL) {
         json_object_set_new(all, "sha256", json_string(m->sha256));
-        json_object_set_new(all, "parameters", json_integer((json_int_t)m->model->n_floats));
+        json_object_set_new(all, "parameters", json_integer(m->model != NULL ? (json_int_t)m->model->n_floats : 0));
         json_object_set_new(all, "domain", json_integer(m->domain.n));
         json_object_set_new(all, "validation", m->seen.known ? json_integer(m->seen.n) : json_null());
     }
@@ -313,7 +343,11 @@ static int verify(const nn_model_file *m, const char *path, const char *wanted)
         (void)pl_fail(&err, PL_EDATA, "%s: its sha256 is %s, not %s", path, m->sha256, wanted);
         return pl_cmd_fail(&err);
     }
-    pl_cmd_print("%s: good\n  %d tensors, %zu finite numbers\n", path, (int)m->model->n_params, m->model->n_floats);
+    pl_cmd_print("%s: good\n", path);
+    if (m->model != NULL)
+        pl_cmd_print("  %d tensors, %zu finite numbers\n", (int)m->model->n_params, m->model->n_floats);
+    for (int32_t k = 0; k < m->members.n; k++)
+        pl_cmd_print("  %s, for %d targets\n", m->members.at[k].kind->name, (int)m->members.outputs);
     print_domain(m);
     pl_cmd_print("  sha256 %s\n", m->sha256);
     pl_cmd_print(m->verified ? "  the checksum in the file is right\n"
@@ -410,6 +444,33 @@ static void print_tensors(const tensor_diff *d, int n, int n_all, int shown)
         pl_cmd_print("  and %d more; --all for every one\n", n - shown);
 }
 
+static bool same_tensor(const nn_tensor *a, const nn_tensor *b)
+{
+    return a->dtype == b->dtype && a->count == b->count && memcmp(a->data, b->data, a->count * nn_dtype_bytes(a->dtype)) == 0;
+}
+
+/* Tensors of the members of a that are not the same in b. -1: no memory. */
+static int members_diff(const nn_model_file *a, const nn_model_file *b, pl_arena *mem)
+{
+    nn_tensor *x, *y;
+    const char **json;
+    int n_x, n_y, n = 0;
+
+    if (nn_members_tensors(&x, &n_x, &json, &a->members, mem, NULL) != PL_OK ||
+        nn_members_tensors(&y, &n_y, &json, &b->members, mem, NULL) != PL_OK)
+        return -1;
+    for (int k = 0; k < n_x; k++) {
+        int j = 0;
+        while (j < n_y && strcmp(x[k].name, y[j].name) != 0)
+            j++;
+        if (j < n_y && same_tensor(&x[k], &y[j]))
+            continue;
+        pl_cmd_print("%s: %s\n", x[k].name, j == n_y ? "only in the first" : "differs");
+        n++;
+    }
+    return n;
+}
+
 static int tensors_diff(const nn_model_file *a, const nn_model_file *b, bool all, pl_arena *mem)
 {
     int n = 0, n_all = a->model->n_params;
@@ -468,7 +529,9 @@ static int diff(const nn_model_file *a, const nn_model_file *b, bool all, pl_are
     json_t *x = json_loads(nn_model_metadata(a, mem), 0, NULL), *y = json_loads(nn_model_metadata(b, mem), 0, NULL);
     const int n_settings = object_diff("", x, y, mem),
               n = n_settings + domain_diff(&a->domain, &b->domain) + seen_diff(&a->seen, &b->seen);
-    const int n_tensors = tensors_diff(a, b, all, mem);
+    const int n_members = members_diff(a, b, mem);
+    const int n_network = a->model != NULL && b->model != NULL ? tensors_diff(a, b, all, mem) : 0;
+    const int n_tensors = n_members < 0 || n_network < 0 ? -1 : n_members + n_network;
     pl_error err = { 0 };
 
     json_decref(x);

@@ -30,8 +30,9 @@ static const char *const digest[][2] = {
                                          "FROM label l JOIN property p USING(property_id)" },
     { "split", "SELECT " KEY("s.mol_id") ", s.part FROM split s" },
     { "model", "SELECT name FROM model" },
-    { "prediction", "SELECT " KEY("x.mol_id") ", p.name, m.name, x.value, x.similarity, x.nearest, x.spread FROM prediction x "
-                                              "JOIN property p USING(property_id) JOIN model m USING(model_id)" },
+    { "prediction",
+      "SELECT " KEY("x.mol_id") ", p.name, m.name, x.value, x.similarity, x.nearest, x.spread, x.uncertainty FROM prediction x "
+                                "JOIN property p USING(property_id) JOIN model m USING(model_id)" },
     { "score", "SELECT " KEY("s.mol_id") ", p.name, s.mean, s.stdev, s.n_models, s.similarity, s.interval90, "
                                          "s.domain, s.reasons FROM score s JOIN property p USING(property_id)" },
     { "evaluation", "SELECT m.name, p.name, e.part, e.metric, e.unit, e.value, e.n FROM evaluation e "
@@ -45,7 +46,7 @@ static const char *const digest[][2] = {
 };
 
 /* Version of results.db: CHANGES, or a descriptor's `since` where that is larger. */
-enum { CHANGES = 8 };
+enum { CHANGES = 9 };
 #define SINCE(name, kind, unit, heading, title, shown, since, ...) char name[since];
 union versions {
     char changes[CHANGES];
@@ -74,6 +75,7 @@ static const char *const migrate[VERSION] = {
     "ALTER TABLE run ADD COLUMN cpu_s REAL; ALTER TABLE run ADD COLUMN worker_cpu_s REAL;",
     "ALTER TABLE molecule ADD COLUMN built_by TEXT; ALTER TABLE molecule ADD COLUMN steps INTEGER; "
     "ALTER TABLE molecule ADD COLUMN converged INTEGER; ALTER TABLE molecule ADD COLUMN fallback TEXT;",
+    "ALTER TABLE prediction ADD COLUMN uncertainty REAL;",
 };
 
 const pl_schema st_schema = {

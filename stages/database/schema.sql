@@ -28,7 +28,7 @@ CREATE TABLE model(
 CREATE TABLE prediction(
   mol_id INTEGER NOT NULL REFERENCES molecule, property_id INTEGER NOT NULL REFERENCES property,
   model_id INTEGER NOT NULL REFERENCES model, value REAL NOT NULL,
-  similarity REAL, nearest TEXT, spread REAL, PRIMARY KEY(property_id,model_id,mol_id)) WITHOUT ROWID;
+  similarity REAL, nearest TEXT, spread REAL, uncertainty REAL, PRIMARY KEY(property_id,model_id,mol_id)) WITHOUT ROWID;
 CREATE TABLE score( -- over the models of a property
   mol_id INTEGER NOT NULL REFERENCES molecule, property_id INTEGER NOT NULL REFERENCES property,
   mean REAL NOT NULL, stdev REAL, n_models INTEGER NOT NULL, similarity REAL, interval90 REAL,

@@ -207,6 +207,9 @@ const char *const st_schema_docs[][4] = {
     { "prediction", "spread", "property.unit",
       "sample standard deviation over the structures of the molecule; value is their mean; NULL for "
       "one structure" },
+    { "prediction", "uncertainty", "property.unit",
+      "standard deviation of the error, as the Gaussian process of the model expects it; NULL if the model has none; not "
+      "calibrated: score.interval90 is" },
     { "score", "mol_id", NULL, "molecule" },
     { "score", "property_id", NULL, "property" },
     { "score", "mean", "property.unit", "mean over the models of the property" },

@@ -159,7 +159,7 @@ static pl_code fold_values(st_merging *m, int32_t shard, pl_error *err)
         "p.property_id=x.property_id AND p.shard=%d;"
         "INSERT INTO main.label SELECT x.mol_id,p.id,x.value,x.n_measurements,x.spread FROM s.label x JOIN merge_property p "
         "ON p.property_id=x.property_id AND p.shard=%d;"
-        "INSERT INTO main.prediction SELECT x.mol_id,p.id,c.model_id,x.value,x.similarity,x.nearest,x.spread FROM s.prediction x JOIN merge_property p ON "
+        "INSERT INTO main.prediction SELECT x.mol_id,p.id,c.model_id,x.value,x.similarity,x.nearest,x.spread,x.uncertainty FROM s.prediction x JOIN merge_property p ON "
         "p.property_id=x.property_id AND p.shard=%d JOIN s.model b ON b.model_id=x.model_id JOIN main.model c ON "
         "c.name=b.name WHERE 'score' IN " STEPS ";"
         "INSERT INTO main.score SELECT x.mol_id,p.id,x.mean,x.stdev,x.n_models,x.similarity,x.interval90,x.domain,x.reasons FROM s.score x JOIN merge_property p ON "

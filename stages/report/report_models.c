@@ -219,7 +219,7 @@ static void add_found_verdict(st_report *r, int64_t model_id, int64_t property_i
         }
         if (who != NULL && (!who[0] || strcmp(who, "ensemble") == 0))
             v.model = sqlite3_column_double(st, 2);
-        else if (who != NULL)
+        else if (who != NULL && st_verdict_counts(who))
             st_verdict_compare(&v, who, sqlite3_column_double(st, 2));
     }
     if (part != NULL && unit != NULL)
@@ -312,6 +312,8 @@ static void add_known_errors(st_report *r, const json_t *errors, const measures 
     st_report_heads(r, m->heads);
     json_object_foreach((json_t *)errors, part, e) {
         add_known_row(r, m, part, "the model", e);
+        json_object_foreach(json_object_get(e, "components"), who, base)
+            add_known_row(r, m, part, who, base);
         json_object_foreach(json_object_get(e, "baselines"), who, base)
             add_known_row(r, m, part, who, base);
     }

@@ -93,7 +93,7 @@ def a_classifier_is_trained_evaluated_and_reported():
         assert len(losses) == 15 and losses[best] == min(losses.values()), (best, losses)
         info = p.run("model", "info", "run/models/e2e.safetensors")[1]
         assert "predicts    the probability of basic, high is better" in info, info
-        assert re.search(r"test +ROC-AUC [\d.]+  PR-AUC .* BEDROC [\d.]+  log loss [\d.]+  Brier [\d.]+  \(22 molecules, \d+ of class 1; EF at most ",
+        assert re.search(r"test +ROC-AUC [\d.]+; PR-AUC .* BEDROC [\d.]+; log loss [\d.]+; Brier [\d.]+ \(22 molecules, \d+ of class 1; EF at most ",
                          info), info
         # The report has the same numbers, a curve for each part, and counts every prediction in the table of calibration.
         page, svgs = read_page(p, "run")

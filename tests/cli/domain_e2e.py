@@ -90,8 +90,8 @@ def a_score_names_the_nearest_training_molecule():
         assert p.one("SELECT count(similarity) FROM score", workdir="silent") == 0  # one model has no fingerprints, so its similarity is unknown
         # Where it is shown.
         info = [p.run("model", "info", m + ".safetensors")[1] for m in ("few", "none")]
-        assert "domain      20 molecules" in info[0] and "domain" not in info[1]
-        assert "domain      20 molecules" in p.run("model", "verify", "few.safetensors")[1]
+        assert "domain      20 training molecules" in info[0] and "domain" not in info[1]
+        assert "domain      20 training molecules" in p.run("model", "verify", "few.safetensors")[1]
         told = p.run("model", "diff", "part.safetensors", "few.safetensors", expect=1)[1]
         assert "domain: 42 -> 20 molecules; 22 only in the first, 0 only in the second\n" in told and "weights" not in told, told
 

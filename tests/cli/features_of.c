@@ -12,7 +12,7 @@ static pl_code print_one(const ch_block_item *item, pl_arena *mem, pl_error *err
 {
     uint64_t scaffold = 0;
     ch_fingerprint f;
-    pl_code code = ch_scaffold(&scaffold, &item->mol, mem, err);
+    pl_code code = ch_scaffold(&scaffold, &item->mol, false, mem, err);
 
     if (code == PL_OK)
         code = ch_fingerprint_of(&f, &item->mol, mem, err);

@@ -327,6 +327,63 @@ SCAFFOLDS = [  # the molecules of each scaffold, one scaffold per line
     "c1ccoc1", "c1ccsc1", "c1cc[nH]c1"]
 
 
+def groups_of_scaffolds(molecules, group):
+    """Places of molecules by scaffold, in the order of their first."""
+    found = {}
+    for k, (_, title) in enumerate(molecules):
+        found.setdefault(group[title], []).append(k)
+    return list(found.values())
+
+
+def deepchem_split(groups, n):
+    """ScaffoldSplitter of DeepChem 2.8, fractions 0.6, 0.2, 0.2."""
+    parts = [], [], []
+    for one in sorted(groups, key=lambda g: (len(g), g[0]), reverse=True):
+        if len(parts[0]) + len(one) > 0.6 * n:
+            parts[2 if len(parts[0]) + len(parts[1]) + len(one) > 0.8 * n else 1].extend(one)
+        else:
+            parts[0].extend(one)
+    return parts
+
+
+def chemprop_split(groups, n, seed):
+    """scaffold_split(balanced=True) of Chemprop 1.7, sizes 0.6, 0.2, 0.2."""
+    large = [g for g in groups if len(g) > 0.1 * n]
+    small = [g for g in groups if len(g) <= 0.1 * n]
+    rng = random.Random(seed)
+    rng.shuffle(large)
+    rng.shuffle(small)
+    parts = [], [], []
+    for one in large + small:
+        if len(parts[0]) + len(one) <= 0.6 * n:
+            parts[0].extend(one)
+        elif len(parts[1]) + len(one) <= 0.2 * n:
+            parts[1].extend(one)
+        else:
+            parts[2].extend(one)
+    return parts
+
+
+def scaffold_splits_of_others_are_theirs():
+    """Molecule by molecule, with Python's own shuffle."""
+    molecules = [(s, "s%d_%d" % (i, k)) for i, line in enumerate(SCAFFOLDS + ["C[n+]1ccccc1 CC[n+]1ccccc1"]) for k, s in enumerate(line.split())]
+    random.Random(3).shuffle(molecules)
+    group = {title: title.split("_")[0] for _, title in molecules}
+    groups, n = groups_of_scaffolds(molecules, group), len(molecules)
+    with sieve.Project() as p:
+        p.put("a.smi", "".join("%s %s\n" % m for m in molecules))
+        for variant, seed in [("deterministic", 1)] + [("balanced", k) for k in range(12)]:
+            p.workflow(["a.smi"], "  read: {}\n  prepare: {conformers: {source: none}}\n  split: {method: scaffold, variant: %s, "
+                       "fractions: {train: 0.6, valid: 0.2, test: 0.2}}\n" % variant)
+            p.run("run", "w.yaml", "-q", "seed=%d" % seed)
+            got = dict(p.rows("SELECT title, part FROM split JOIN record USING(mol_id)"))
+            parts = deepchem_split(groups, n) if variant == "deterministic" else chemprop_split(groups, n, seed)
+            want = {molecules[k][1]: part for part, which in zip(("train", "valid", "test"), parts) for k in which}
+            assert got == want, (variant, seed, got, want)
+        said = p.run("check", "w.yaml", "stages.split.fractions={train: 0.6, test: 0.2, valid: 0.1, calibration: 0.1}", expect=2)[2]
+        assert "only the variant random has such a part" in said, said
+
+
 def whole_scaffolds_are_in_one_part():
     """Large scaffolds go to train, the others to random parts; the order of records does not matter."""
     molecules = [(s, "s%d" % i) for i, line in enumerate(SCAFFOLDS) for s in line.split()]
@@ -562,7 +619,7 @@ def many_input_files_become_one_provenance_entry():
 
 
 if __name__ == "__main__":
-    sieve.main([a_split_depends_on_the_seed_and_the_molecules_alone, whole_scaffolds_are_in_one_part, shares_that_whole_groups_cannot_have_are_warned_of,
+    sieve.main([a_split_depends_on_the_seed_and_the_molecules_alone, whole_scaffolds_are_in_one_part, scaffold_splits_of_others_are_theirs, shares_that_whole_groups_cannot_have_are_warned_of,
                 a_split_by_time_trains_on_what_came_first,
                 the_weights_are_the_same_after_kills, a_missing_model_file_is_written_again, every_fault_point_of_training_is_survived,
                 a_signal_ends_with_75_and_nothing_is_lost,

@@ -96,20 +96,20 @@ static double emu_power(int exponent)
 template <unsigned N> static float emu_add(float c, const double *p)
 {
     double sum = c, all = c, scale;
-    int most = emu_exponent(sum);
+    int max = emu_exponent(sum);
     uint64_t u;
 
     for (unsigned i = 0; i < N; i++) {
-        most = emu_exponent(p[i]) > most ? emu_exponent(p[i]) : most;
+        max = emu_exponent(p[i]) > max ? emu_exponent(p[i]) : max;
         all += p[i];
     }
     if (all == 0 || !isfinite(all))
         return (float)all;
-    scale = emu_power(2070 - most);
+    scale = emu_power(2070 - max);
     sum = trunc(sum * scale);
     for (unsigned i = 0; i < N; i++)
         sum += trunc(p[i] * scale);
-    sum *= emu_power(most - 24);
+    sum *= emu_power(max - 24);
     memcpy(&u, &sum, sizeof u);
     u &= ~(uint64_t)0x1fffffff;
     memcpy(&sum, &u, sizeof sum);

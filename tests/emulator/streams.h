@@ -251,7 +251,7 @@ static cudaError_t cudaStreamCreateWithFlags(cudaStream_t *s, int)
 
 static cudaError_t cudaStreamCreateWithPriority(cudaStream_t *s, int flags, int) { return cudaStreamCreateWithFlags(s, flags); }
 
-static cudaError_t cudaDeviceGetStreamPriorityRange(int *least, int *greatest) { return *least = 0, *greatest = -5, cudaSuccess; }
+static cudaError_t cudaDeviceGetStreamPriorityRange(int *min, int *greatest) { return *min = 0, *greatest = -5, cudaSuccess; }
 
 static cudaError_t cudaStreamSynchronize(cudaStream_t s)
 {

@@ -105,8 +105,8 @@ static void same_values(bench_side *b, char *const *name, char *const *column)
     describe(b, x, &mol);
     for (int k = 1; k <= CH_N_FEATURES; k++) {
         const double want = strtod(column[k], NULL), have = (double)x[place_of(name[k])];
-        const double most = strcmp(name[k], "mw") == 0 ? 2e-4 * want : fmax(1e-3, 1e-4 * fabs(want));
-        if (!isnan(want) && !(fabs(have - want) <= most)) /* nan: RDKit has no value */
+        const double max = strcmp(name[k], "mw") == 0 ? 2e-4 * want : fmax(1e-3, 1e-4 * fabs(want));
+        if (!isnan(want) && !(fabs(have - want) <= max)) /* nan: RDKit has no value */
             fail_msg("%s: %s is %g, not %g", column[0], name[k], have, want);
     }
     same_counts(column[0], &e, column[CH_N_FEATURES + 1]);

@@ -163,7 +163,7 @@ static void tensors_of_earlier_versions_are_read(void **state)
 
     plain_tensors(t, b);
     assert_true(nn_domain_has(t[0].name) && nn_domain_has(t[1].name));
-    assert_int_equal(nn_domain_take(&back, &all, b->mem, NULL), PL_OK);
+    assert_int_equal(nn_domain_take(&back, &all, 1, b->mem, NULL), PL_OK);
     assert_true(nn_domain_same(&b->d, &back));
 }
 
@@ -171,16 +171,48 @@ static void tensors_hold_all_of_it(void **state)
 {
     bench *b = *state;
     nn_tensor t[NN_DOMAIN_TENSORS];
-    nn_tensors all = { .n = NN_DOMAIN_TENSORS, .t = t };
+    nn_tensors all = { .n = 1, .t = t };
     nn_domain back;
+    int n;
 
-    assert_int_equal(nn_domain_tensors(t, &b->d, b->mem, NULL), PL_OK);
+    assert_int_equal(nn_domain_tensors(t, &n, &b->d, b->mem, NULL), PL_OK);
     assert_true(nn_domain_has(t[0].name) && !nn_domain_has("domain"));
-    assert_int_equal(nn_domain_take(&back, &all, b->mem, NULL), PL_OK);
+    assert_int_equal(nn_domain_take(&back, &all, 1, b->mem, NULL), PL_OK);
     assert_true(nn_domain_same(&b->d, &back) && memcmp(b->d.folds, back.folds, MANY / CH_FOLD * sizeof *back.folds) == 0);
     all.n = 0;
-    assert_int_equal(nn_domain_take(&back, &all, b->mem, NULL), PL_OK);
+    assert_int_equal(nn_domain_take(&back, &all, 1, b->mem, NULL), PL_OK);
     assert_int_equal(back.n, 0);
+}
+
+static void values_are_kept_beside_the_molecules(void **state)
+{
+    bench *b = *state;
+    nn_tensor t[NN_DOMAIN_TENSORS];
+    nn_tensors all = { .n = NN_DOMAIN_TENSORS, .t = t };
+    float *value = PL_NEW(b->mem, float, 2 * b->d.n);
+    nn_domain back, d = b->d;
+    pl_error err = { 0 };
+    int n;
+
+    for (int32_t i = 0; i < 2 * d.n; i++)
+        value[i] = (float)i / 3;
+    d.value = value;
+    d.n_values = 2;
+    assert_int_equal(nn_domain_tensors(t, &n, &d, b->mem, NULL), PL_OK);
+    assert_int_equal(n, 2);
+    assert_true(nn_domain_has(t[1].name));
+    assert_int_equal(nn_domain_take(&back, &all, 2, b->mem, NULL), PL_OK);
+    assert_int_equal(back.n_values, 2);
+    assert_memory_equal(back.value, value, 2 * (size_t)d.n * sizeof *value);
+    assert_int_equal(nn_domain_take(&back, &all, 3, b->mem, &err), PL_EDATA);
+    assert_non_null(strstr(err.text, "domain.value is not F32 of molecules x targets"));
+    t[1].dims[0]--;
+    assert_int_equal(nn_domain_take(&back, &all, 2, b->mem, NULL), PL_EDATA);
+    t[1] = t[0]; /* values without molecules */
+    all.t = t + 1;
+    all.n = 1;
+    t[1].name = "domain.value";
+    assert_int_equal(nn_domain_take(&back, &all, 2, b->mem, NULL), PL_EDATA);
 }
 
 /* t[from .. 2); t is whole again afterwards. */
@@ -190,7 +222,7 @@ static void refused(bench *b, nn_tensor t[2], int from, int n, const char *why)
     nn_domain d;
     pl_error err = { 0 };
 
-    assert_int_equal(nn_domain_take(&d, &all, b->mem, &err), PL_EDATA);
+    assert_int_equal(nn_domain_take(&d, &all, 1, b->mem, &err), PL_EDATA);
     if (strstr(err.text, why) == NULL)
         fail_msg("'%s' does not say '%s'", err.text, why);
     plain_tensors(t, b);
@@ -226,23 +258,25 @@ static void tensors_that_are_wrong_are_refused(void **state)
 static pl_code packed_with(bench *b, int64_t at, int64_t cut)
 {
     nn_tensor t[NN_DOMAIN_TENSORS];
-    const nn_tensors all = { .n = NN_DOMAIN_TENSORS, .t = t };
+    const nn_tensors all = { .n = 1, .t = t };
     nn_domain d;
+    int n;
 
-    assert_int_equal(nn_domain_tensors(t, &b->d, b->mem, NULL), PL_OK);
+    assert_int_equal(nn_domain_tensors(t, &n, &b->d, b->mem, NULL), PL_OK);
     if (at >= 0)
         ((unsigned char *)(uintptr_t)t[0].data)[at % t[0].dims[0]] ^= 0x41;
     t[0].dims[0] -= cut;
-    return nn_domain_take(&d, &all, b->mem, NULL);
+    return nn_domain_take(&d, &all, 1, b->mem, NULL);
 }
 
 /* zlib's own checksum is corrected, too. */
 static void a_damaged_packed_tensor_is_refused(void **state)
 {
     bench *b = *state;
-    nn_tensor t[3];
+    nn_tensor t[2 + NN_DOMAIN_TENSORS];
     nn_tensors all = { .n = 3, .t = t };
     nn_domain d;
+    int n;
 
     assert_int_equal(packed_with(b, -1, 0), PL_OK);
     for (int64_t at = 0; at < 300; at++)
@@ -251,26 +285,27 @@ static void a_damaged_packed_tensor_is_refused(void **state)
     for (int64_t cut = 1; cut < 40; cut++)
         assert_int_equal(packed_with(b, -1, cut), PL_EDATA);
     plain_tensors(t, b);
-    assert_int_equal(nn_domain_tensors(t + 2, &b->d, b->mem, NULL), PL_OK);
-    assert_int_equal(nn_domain_take(&d, &all, b->mem, NULL), PL_EDATA);
+    assert_int_equal(nn_domain_tensors(t + 2, &n, &b->d, b->mem, NULL), PL_OK);
+    assert_int_equal(nn_domain_take(&d, &all, 1, b->mem, NULL), PL_EDATA);
 }
 
 static void a_refused_allocation_is_an_error(void **state)
 {
     bench *b = *state;
     nn_tensor t[NN_DOMAIN_TENSORS];
-    nn_tensors all = { .n = NN_DOMAIN_TENSORS, .t = t };
+    nn_tensors all = { .n = 1, .t = t };
     nn_domain d;
+    int n;
 
-    assert_int_equal(nn_domain_tensors(t, &b->d, b->mem, NULL), PL_OK);
-    for (int n = 1; n <= 3; n++) {
-        pl_arena_refuse(n);
-        assert_int_equal(nn_domain_take(&d, &all, b->mem, NULL), PL_ENOMEM);
-        pl_arena_refuse(n);
+    assert_int_equal(nn_domain_tensors(t, &n, &b->d, b->mem, NULL), PL_OK);
+    for (int nth = 1; nth <= 3; nth++) {
+        pl_arena_refuse(nth);
+        assert_int_equal(nn_domain_take(&d, &all, 1, b->mem, NULL), PL_ENOMEM);
+        pl_arena_refuse(nth);
         assert_int_equal(nn_domain_make(&d, b->all, MANY, b->mem, NULL), PL_ENOMEM);
     }
     pl_arena_refuse(1);
-    assert_int_equal(nn_domain_tensors(t, &b->d, b->mem, NULL), PL_ENOMEM);
+    assert_int_equal(nn_domain_tensors(t, &n, &b->d, b->mem, NULL), PL_ENOMEM);
     pl_arena_refuse(0);
 }
 
@@ -344,6 +379,7 @@ int main(void)
         cmocka_unit_test(ties_of_the_nearest_go_to_the_smallest_key),
         cmocka_unit_test(a_large_domain_is_searched_to_its_end),
         cmocka_unit_test(tensors_hold_all_of_it),
+        cmocka_unit_test(values_are_kept_beside_the_molecules),
         cmocka_unit_test(tensors_of_earlier_versions_are_read),
         cmocka_unit_test(tensors_that_are_wrong_are_refused),
         cmocka_unit_test(a_damaged_packed_tensor_is_refused),

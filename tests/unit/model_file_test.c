@@ -233,7 +233,8 @@ static void a_file_without_a_checksum_is_read_and_known(void **state)
 static void the_domain_is_written_and_read(void **state)
 {
     bench *b = *state;
-    nn_domain_molecule two[2] = { { { { 5, 6 } }, "ZZZZZZZZZZZZZZ-UHFFFAOYSA-N" }, { { { 7 } }, "AAAAAAAAAAAAAA-UHFFFAOYSA-N" } };
+    nn_domain_molecule two[2] = { { .print = { { 5, 6 } }, .key = "ZZZZZZZZZZZZZZ-UHFFFAOYSA-N" },
+                                  { .print = { { 7 } }, .key = "AAAAAAAAAAAAAA-UHFFFAOYSA-N" } };
     char met[1][NN_SEEN_KEY + 1] = { "MMMMMMMMMMMMMM" };
 
     assert_int_equal(written_and_read(b)->domain.n, 0);
@@ -497,7 +498,7 @@ static void future_format(nn_tensor *t, int *n, nn_meta *meta)
 {
     (void)t;
     (void)n;
-    meta_named(meta, "format_version")->value = "4";
+    meta_named(meta, "format_version")->value = "5";
 }
 
 static void whatever_is_wrong_is_named(void **state)
@@ -512,7 +513,7 @@ static void whatever_is_wrong_is_named(void **state)
     refused_with(b, zero_scale, "scale.std");
     refused_with(b, odd_element, "inputs.elements");
     refused_with(b, more_elements, "the model needs");
-    refused_with(b, future_format, "model file format 4");
+    refused_with(b, future_format, "model file format 5");
     refused_with(b, classifier_without_output, "metadata target has no task");
     refused_with(b, rude_name, "metadata name is not a name");
     refused_with(b, rude_target, "metadata target.name is not a name");

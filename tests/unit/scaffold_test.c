@@ -10,7 +10,7 @@ static uint64_t scaffold(bench_side *b, const ch_mol *mol)
 {
     uint64_t out = 99;
 
-    assert_int_equal(ch_scaffold(&out, mol, b->mem, NULL), PL_OK);
+    assert_int_equal(ch_scaffold(&out, mol, false, b->mem, NULL), PL_OK);
     return out;
 }
 
@@ -137,7 +137,7 @@ static void a_refused_allocation_is_an_error(void **state)
 
     do {
         pl_arena_refuse(++n);
-        code = ch_scaffold(&out, &mol, b->mem, NULL);
+        code = ch_scaffold(&out, &mol, false, b->mem, NULL);
         pl_arena_refuse(0);
         assert_true(code == PL_OK || code == PL_ENOMEM);
     } while (code != PL_OK);

@@ -68,7 +68,7 @@ static void our_margins_are_the_librarys(void **state)
     pl_arena *mem = *state;
     const char *const *tree;
     float y[LEARN], is[NEW], row[1000], *part;
-    double ours_moved[1000], base, most = 0;
+    double ours_moved[1000], base, max = 0;
     family_toy a, b;
     nn_columns c;
     nn_sparse rows;
@@ -98,10 +98,10 @@ static void our_margins_are_the_librarys(void **state)
         nn_columns_row(row, &s.columns, &b.x, i);
         assert_int_equal(nn_tree_set_explain(&s, row, ours_moved, &base, mem, NULL), PL_OK);
         for (int k = 0; k < nn_columns_count(&s.columns); k++)
-            most = fmax(most, fabs(ours_moved[k] - (double)part[i * (rows.n_columns + 1) + place_in(&c, &s.columns, k)]));
+            max = fmax(max, fabs(ours_moved[k] - (double)part[i * (rows.n_columns + 1) + place_in(&c, &s.columns, k)]));
     }
-    print_message("parts differ by at most %.4f from the library's\n", most);
-    assert_true(most < 0.02);
+    print_message("parts differ by at most %.4f from the library's\n", max);
+    assert_true(max < 0.02);
     for (int i = 0; i < NEW; i++) {
         const float ours = (nn_columns_row(row, &s.columns, &b.x, i), nn_tree_set_margin(&s, 0.25F, row));
         assert_memory_equal(&ours, &is[i], sizeof ours);

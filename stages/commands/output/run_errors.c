@@ -36,6 +36,8 @@ static void simple_compare(pl_store *s, sqlite3_stmt *row, const char *metric, s
     (void)sqlite3_bind_text(st, 4, metric, -1, SQLITE_STATIC);
     while (pl_db_step(st, &more, NULL) == PL_OK && more) {
         const double before = v->best;
+        if (!st_verdict_counts(text(st, 0)))
+            continue;
         st_verdict_compare(v, who, sqlite3_column_double(st, 1));
         if (v->best != before)
             (void)snprintf(who, n, "%s", text(st, 0));

@@ -19,6 +19,10 @@ static const pl_field fields[] = {
           "random: by seed; column: by a numeric label (0 train, 1 valid, 2 test); file: by a file of lines `InChIKey-or-title part`; "
           "scaffold: whole Bemis-Murcko scaffolds, the large ones to train, the others at random; time: by a numeric label such as the "
           "year, the smallest values to train" },
+    { PL_CHOICE, "variant", AT(variant), .choices = "random|deterministic|balanced", .flags = PL_LATER,
+      .help =
+          "scaffold: random: as said there, so that prediction intervals hold; deterministic: DeepChem's split, the largest scaffolds "
+          "to train, the rarest to test; balanced: Chemprop's, by seed; both of these for comparison with published numbers" },
     { PL_REAL, "fractions.train", AT(fraction[ST_TRAIN]), .dflt = 0.8, .min = 0, .max = 1,
       .help = "random, scaffold, time: training share" },
     { PL_REAL, "fractions.valid", AT(fraction[ST_VALID]), .dflt = 0.1, .min = 0, .max = 1,
@@ -69,6 +73,8 @@ static void check(const pl_workflow *wf, const pl_step *step, pl_problems *probl
         pl_problem_add(problems, step->node, "fractions add up to %g, not to 1", sum);
     if (shares && !(c->fraction[ST_TRAIN] > 0))
         pl_problem_add(problems, step->node, "fractions.train is 0: nothing to train on");
+    if (c->method == BY_SCAFFOLD && c->variant != SCAFFOLD_RANDOM && c->fraction[ST_CALIBRATION] > 0)
+        pl_problem_add(problems, step->node, "fractions.calibration: only the variant random has such a part");
     if (c->method == BY_FILE && c->path == NULL)
         pl_problem_add(problems, step->node, "method: file needs `path`");
 }

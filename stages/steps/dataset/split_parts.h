@@ -7,10 +7,11 @@
 
 enum { NO_PART = -1, SKELETON = 14 }; /* outside of all parts; letters of the InChIKey's first block */
 enum { BY_RANDOM, BY_COLUMN, BY_FILE, BY_SCAFFOLD, BY_TIME };
+enum { SCAFFOLD_RANDOM, SCAFFOLD_DETERMINISTIC, SCAFFOLD_BALANCED };
 enum { LEAK_DROP, LEAK_REFUSE, LEAK_ALLOW };
 
 typedef struct split_conf {
-    int32_t method, leaks;
+    int32_t method, variant, leaks;
     double fraction[ST_SPLIT_PARTS];
     int64_t limit[ST_SPLIT_PARTS];
     const char *column, *path;
@@ -35,7 +36,8 @@ typedef struct split_state {
     int64_t n;
 } split_state;
 
-int st_split_by_id(const void *a, const void *b); /* for qsort */
+int st_split_by_id(const void *a, const void *b);              /* for qsort */
+member *st_split_member(const split_state *s, int64_t mol_id); /* NULL: there is none; members must be in order of id */
 
 /* Each gives the members, in order of id, their parts; afterwards they may be in another order. */
 pl_code st_split_column(split_state *s, pl_error *err);

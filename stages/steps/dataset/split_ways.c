@@ -1,15 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Splits by properties of the molecules; the random split is in split.c. */
+/* Splits by a label or a file; the random split is in split.c, those by scaffold are in split_scaffold.c. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "pipeline/base/rng.h"
 #include "pipeline/base/text.h"
 #include "pipeline/store/store.h"
 #include "pipeline/workflow/workflow.h"
-#include "stages/steps/dataset/scaffolds.h"
 #include "stages/steps/dataset/split_parts.h"
 #include "stages/steps/ingest/prepare.h"
 
@@ -20,7 +18,7 @@ int st_split_by_id(const void *a, const void *b)
     return (x->mol_id > y->mol_id) - (x->mol_id < y->mol_id);
 }
 
-static member *member_of(const split_state *s, int64_t mol_id)
+member *st_split_member(const split_state *s, int64_t mol_id)
 {
     const member key_of = { .mol_id = mol_id };
 
@@ -42,7 +40,7 @@ static pl_code values_read(split_state *s, const char *what, pl_error *err)
     if (code == PL_OK)
         (void)sqlite3_bind_text(st, 1, s->conf->column, -1, SQLITE_STATIC);
     while (code == PL_OK && (code = pl_db_step(st, &row, err)) == PL_OK && row) {
-        member *m = member_of(s, sqlite3_column_int64(st, 0));
+        member *m = st_split_member(s, sqlite3_column_int64(st, 0));
         found++;
         if (m != NULL)
             m->value = sqlite3_column_double(st, 1);
@@ -210,7 +208,7 @@ static pl_code lines_apply(split_state *s, pl_error *err)
 
     while (code == PL_OK && row) {
         code = pl_db_step(find, &row, err);
-        member *m = code == PL_OK && row ? member_of(s, sqlite3_column_int64(find, 0)) : NULL;
+        member *m = code == PL_OK && row ? st_split_member(s, sqlite3_column_int64(find, 0)) : NULL;
         if (m != NULL)
             m->part = sqlite3_column_int(find, 1);
     }
@@ -250,123 +248,4 @@ pl_code st_split_file(split_state *s, pl_error *err)
     if (code == PL_OK)
         code = lines_strange(s, err);
     return code != PL_OK ? code : pl_db_exec(db, "DROP TABLE temp.split_line", err);
-}
-
-/* ---- whole scaffolds ---- */
-
-typedef struct group {
-    uint64_t scaffold, order; /* order: hash of (seed, scaffold)      */
-    int64_t n, first;         /* members, in a row from the first one */
-} group;
-
-static void scaffold_set(void *ctx, int64_t mol_id, uint64_t scaffold)
-{
-    member *m = member_of(ctx, mol_id);
-
-    if (m != NULL)
-        m->scaffold = scaffold;
-}
-
-static int compare_scaffold(const void *a, const void *b)
-{
-    const member *x = a, *y = b;
-
-    return (x->scaffold > y->scaffold) - (x->scaffold < y->scaffold);
-}
-
-/* The largest first; equal sizes, which are the majority, in random order. */
-static int compare_group(const void *a, const void *b)
-{
-    const group *x = a, *y = b;
-
-    if (x->n != y->n)
-        return x->n > y->n ? -1 : 1;
-    return (x->order > y->order) - (x->order < y->order);
-}
-
-static int compare_order_of_groups(const void *a, const void *b)
-{
-    const group *x = a, *y = b;
-
-    return (x->order > y->order) - (x->order < y->order);
-}
-
-static void group_put(split_state *s, const group *g, int part, int64_t *have)
-{
-    have[part] += g->n;
-    for (int64_t k = g->first; k < g->first + g->n; k++)
-        s->m[k].part = part;
-}
-
-/* Groups larger than this go to train: half of the smallest held-out part. */
-static double large_from(const split_state *s)
-{
-    double smallest = 1;
-
-    for (int p = ST_TRAIN + 1; p < ST_SPLIT_PARTS; p++)
-        if (s->conf->fraction[p] > 0 && s->conf->fraction[p] < smallest)
-            smallest = s->conf->fraction[p];
-    return fmax(1, 0.5 * smallest * (double)s->n);
-}
-
-/* The part that lacks the largest fraction of its size; of those that have room for n more molecules, where there are any. */
-static int part_for(const split_state *s, const int64_t *have, int64_t n)
-{
-    double max = -INFINITY;
-    bool any_fits = false;
-    int best = ST_TRAIN;
-
-    for (int p = 0; p < ST_SPLIT_PARTS; p++) {
-        const double size = s->conf->fraction[p] * (double)s->n;
-        const double lacks = size > 0 ? 1 - (double)have[p] / size : -INFINITY;
-        const bool fits = size > 0 && (double)(have[p] + n) <= size + 1e-9;
-        if ((fits && !any_fits) || (fits == any_fits && lacks > max)) {
-            best = p;
-            max = lacks;
-            any_fits = fits;
-        }
-    }
-    return best;
-}
-
-/* Large groups go to train, as long as it gets at most a quarter more than its share, and three quarters of what
- * the held-out parts want are left for these. The other groups are dealt in
- * random order, so that the held-out parts are exchangeable: prediction intervals that one of them calibrates hold on the others. */
-static void groups_deal(split_state *s, group *g, int64_t n)
-{
-    const double large = large_from(s), share = s->conf->fraction[ST_TRAIN];
-    const double train_max = (double)s->n * fmin(1 - 0.75 * (1 - share), 1.25 * share);
-    int64_t have[ST_SPLIT_PARTS] = { 0 }, first = 0;
-
-    while (first < n && (first == 0 || ((double)g[first].n > large && (double)(have[ST_TRAIN] + g[first].n) <= train_max))) {
-        group_put(s, &g[first], ST_TRAIN, have);
-        first++;
-    }
-    qsort(g + first, (size_t)(n - first), sizeof *g, compare_order_of_groups);
-    for (int64_t i = first; i < n; i++)
-        group_put(s, &g[i], part_for(s, have, g[i].n), have);
-}
-
-pl_code st_split_scaffold(split_state *s, pl_error *err)
-{
-    group *g = PL_NEW(s->env->mem, group, s->n + 1);
-    int64_t n = 0;
-    pl_code code = g != NULL ? st_scaffolds_read(s->env, scaffold_set, s, err) : pl_fail(err, PL_ENOMEM, "scaffolds");
-
-    if (code != PL_OK)
-        return code;
-    qsort(s->m, (size_t)s->n, sizeof *s->m, compare_scaffold);
-    for (int64_t i = 0; i < s->n; i++) {
-        if (!i || s->m[i].scaffold != s->m[i - 1].scaffold)
-            g[n++] = (group){ .scaffold = s->m[i].scaffold,
-                              .first = i,
-                              .order = pl_splitmix64(s->m[i].scaffold ^ pl_splitmix64(s->env->seed)) };
-        g[n - 1].n++;
-    }
-    qsort(g, (size_t)n, sizeof *g, compare_group);
-    groups_deal(s, g, n);
-    if (n == 0)
-        return PL_OK;
-    return pl_event_add(s->env, PL_INFO, "%lld scaffolds; the largest group, %s, has %lld of %lld molecules", (long long)n,
-                        g[0].scaffold ? "of one scaffold" : "without rings", (long long)g[0].n, (long long)s->n);
 }

@@ -38,12 +38,28 @@ static pl_code choose(nn_domain_molecule *out, int64_t n, const pl_env *env, con
     for (int64_t i = 0, left = n; left > 0 && code == PL_OK; i++) {
         if (pl_rng_below(&rng, (uint64_t)(train->n - i)) >= (uint64_t)left)
             continue;
+        out[n - left].at = train->at[i];
         code = print_of(&out[n - left].print, d->item[train->at[i]].graph, scratch, err);
         if (code == PL_OK)
             code = key_read(out[n - left].key, st, d->mol_id[train->at[i]], err);
         left--;
     }
     return code;
+}
+
+/* What was measured of the chosen molecules, in the order of the domain. */
+static pl_code values_make(nn_domain *out, const nn_domain_molecule *chosen, const st_dataset *d, pl_arena *mem, pl_error *err)
+{
+    float *value = PL_NEW(mem, float, (size_t)out->n *(size_t)d->n_targets + 1);
+
+    if (value == NULL)
+        return pl_fail(err, PL_ENOMEM, "the domain of a model, %d molecules", (int)out->n);
+    for (int32_t i = 0; i < out->n; i++)
+        for (int32_t k = 0; k < d->n_targets; k++)
+            value[(size_t)i * (size_t)d->n_targets + (size_t)k] = (float)st_dataset_value(d, chosen[i].at, k);
+    out->value = value;
+    out->n_values = d->n_targets;
+    return PL_OK;
 }
 
 pl_code st_domain_make(nn_domain *out, const pl_env *env, const st_samples *train, int64_t max, pl_error *err)
@@ -62,6 +78,8 @@ pl_code st_domain_make(nn_domain *out, const pl_env *env, const st_samples *trai
         code = choose(chosen, n, env, train, st, scratch, err);
     if (code == PL_OK)
         code = nn_domain_make(out, chosen, (int32_t)n, env->mem, err);
+    if (code == PL_OK)
+        code = values_make(out, chosen, train->d, env->mem, err);
     (void)sqlite3_finalize(st);
     pl_arena_free(scratch);
     return code;

@@ -9,7 +9,7 @@
 #include "stages/steps/dataset/dataset.h"
 #include "stages/steps/errors/errors.h"
 
-/* The fingerprints of a training: of all its molecules, or of `most`, an even selection by the seed. In env->mem. */
+/* The fingerprints and values of a training: of all its molecules, or of `most`, an even selection by the seed. In env->mem. */
 pl_code st_domain_make(nn_domain *out, const pl_env *env, const st_samples *train, int64_t max, pl_error *err);
 
 /* The validation molecules of d, and what `start`, if it is not NULL, was trained on and had met; at most `most`. In env->mem. */

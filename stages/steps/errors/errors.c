@@ -4,6 +4,7 @@
 #include <math.h>
 #include <stddef.h>
 
+#include "models/family/table.h"
 #include "models/training/predict.h"
 
 #define NUMBER(name, has_unit) { #name, offsetof(nn_fit, name), has_unit },
@@ -35,32 +36,53 @@ static pl_code fit_one(nn_fit *out, const st_judge *j, const st_errors *e, const
                             : nn_metric_fit(out, e->measured, p, e->model.n, mem, err);
 }
 
-static double value_of(const st_judge *j, int32_t k, const st_samples *s, const float *raw, int64_t i)
+/* What a model gives for the molecules of a part. */
+typedef struct outputs {
+    float *raw;                /* [structures][targets] of the network; NULL: there is none */
+    nn_member_outputs members; /* [molecules]; empty: there are none */
+} outputs;
+
+const char *st_component_name(const nn_model_file *m, int32_t k) { return k < m->members.n ? m->members.at[k].kind->name : "se3"; }
+
+static double network_value(const st_judge *j, int32_t k, const st_samples *s, const outputs *o, int64_t i)
 {
     const ch_graph *g = s->item[i]->graph;
 
-    return nn_model_value(j->m, k, g->z, g->n_nodes, (double)raw[i * j->d->n_targets + k]);
+    return o->raw == NULL ? NAN : nn_model_value(j->m, k, g->z, g->n_nodes, (double)o->raw[i * j->d->n_targets + k]);
 }
 
 /* The mean over the structures of molecule i, as in `score`. Those but the first come in the order of the molecules, from *next. */
-static double mean_value(const st_judge *j, int32_t k, const st_samples *s, const float *raw, int64_t i, int64_t *next)
+static double network_mean(const st_judge *j, int32_t k, const st_samples *s, const outputs *o, int64_t i, int64_t *next)
 {
     const int32_t others = j->d->other[s->at[i]].n;
-    double sum = value_of(j, k, s, raw, i);
+    double sum = network_value(j, k, s, o, i);
 
     for (int32_t m = 0; m < others; m++)
-        sum += value_of(j, k, s, raw, (*next)++);
+        sum += network_value(j, k, s, o, (*next)++);
     return others ? sum / (1 + others) : sum;
 }
 
+/* Of one component of the model, or (-1) of their mean. network: its value for the molecule. */
+static double value_of(const st_judge *j, int32_t k, const st_samples *s, const outputs *o, int64_t i, int32_t component,
+                       double network)
+{
+    const ch_graph *g = s->item[i]->graph;
+
+    if (component < 0)
+        return nn_model_mean(j->m, k, g->z, g->n_nodes, network, &o->members, (int32_t)i);
+    if (component >= j->m->members.n)
+        return network;
+    return nn_model_member_value(j->m, k, g->z, g->n_nodes, o->members.y[component][i * j->d->n_targets + k]);
+}
+
 /* The molecules that have the target: where they are, what was measured and what is predicted. */
-static void pairs_take(st_errors *out, const st_judge *j, int32_t k, const st_samples *s, const float *raw, int64_t *at, double *y,
-                       double *p)
+static void pairs_take(st_errors *out, const st_judge *j, int32_t k, const st_samples *s, const outputs *o, int32_t component,
+                       int64_t *at, double *y, double *p)
 {
     int64_t n = 0, next = s->n;
 
     for (int64_t i = 0; i < s->n; i++) {
-        p[n] = mean_value(j, k, s, raw, i, &next);
+        p[n] = value_of(j, k, s, o, i, component, network_mean(j, k, s, o, i, &next));
         y[n] = st_dataset_value(j->d, s->at[i], k);
         if (!isnan(y[n]))
             at[n++] = s->at[i];
@@ -89,7 +111,25 @@ static pl_code baselines_of(st_errors *out, const st_judge *j, int32_t k, st_par
     return code;
 }
 
-static pl_code fits_of(st_errors *out, const st_judge *j, int32_t k, const st_samples *s, const float *raw, st_part part,
+/* Of each component of a model that is a mean of several. */
+static pl_code components_find(st_errors *out, const st_judge *j, int32_t k, const st_samples *s, const outputs *o, pl_arena *mem,
+                               pl_error *err)
+{
+    double *y = PL_NEW(mem, double, s->n + 1), *p = PL_NEW(mem, double, s->n + 1);
+    int64_t *at = PL_NEW(mem, int64_t, s->n + 1);
+    pl_code code =
+        y != NULL && p != NULL && at != NULL ? PL_OK : pl_fail(err, PL_ENOMEM, "errors of %lld molecules", (long long)s->n);
+
+    out->n_components = nn_model_components(j->m) > 1 ? nn_model_components(j->m) : 0;
+    for (int32_t c = 0; c < out->n_components && code == PL_OK; c++) {
+        st_errors one = { 0 };
+        pairs_take(&one, j, k, s, o, c, at, y, p);
+        code = fit_one(&out->component[c], j, &one, p, true, mem, err);
+    }
+    return code;
+}
+
+static pl_code fits_of(st_errors *out, const st_judge *j, int32_t k, const st_samples *s, const outputs *o, st_part part,
                        pl_arena *mem, pl_error *err)
 {
     const int64_t max = s->n;
@@ -99,30 +139,58 @@ static pl_code fits_of(st_errors *out, const st_judge *j, int32_t k, const st_sa
 
     if (y == NULL || p == NULL || at == NULL)
         return pl_fail(err, PL_ENOMEM, "errors of %lld molecules", (long long)max);
-    pairs_take(out, j, k, s, raw, at, y, p);
+    pairs_take(out, j, k, s, o, -1, at, y, p);
     code = fit_one(&out->model, j, out, p, true, mem, err);
+    if (code == PL_OK)
+        code = components_find(out, j, k, s, o, mem, err);
     return code != PL_OK ? code : baselines_of(out, j, k, part, mem, err);
+}
+
+static pl_code network_run(outputs *o, const st_judge *j, const st_samples *s, pl_arena *mem, pl_error *err)
+{
+    pl_code (*predict)(float *, const nn_engine_kind *, nn_engine *, const nn_samples *, int64_t, int64_t, const nn_train_host *,
+                       pl_error *) = nn_mirror_wanted(j->mirror, &j->m->conf) ? nn_predict_average : nn_predict;
+
+    if (j->m->model == NULL)
+        return PL_OK;
+    o->raw = PL_NEW(mem, float, s->samples.n * j->d->n_targets + 1);
+    return o->raw != NULL ? predict(o->raw, j->kind, j->engine, &s->samples, j->molecules, j->max_edges, j->host, err)
+                          : pl_fail(err, PL_ENOMEM, "errors of %lld molecules", (long long)s->samples.n);
+}
+
+pl_code st_samples_table(nn_table *out, const st_samples *s, pl_arena *mem, pl_error *err)
+{
+    const ch_graph **graph = PL_NEW(mem, const ch_graph *, s->n + 1);
+
+    for (int64_t i = 0; i < s->n && graph != NULL; i++)
+        graph[i] = s->item[i]->graph;
+    return graph != NULL ? nn_table_make(out, graph, (int32_t)s->n, mem, err)
+                         : pl_fail(err, PL_ENOMEM, "features of %lld molecules", (long long)s->n);
+}
+
+static pl_code members_run(outputs *o, const st_judge *j, const st_samples *s, pl_arena *mem, pl_error *err)
+{
+    nn_table x;
+    pl_code code = j->m->members.n > 0 ? st_samples_table(&x, s, mem, err) : PL_OK;
+
+    return code != PL_OK || j->m->members.n == 0 ? code : nn_members_predict(&o->members, &j->m->members, &x, mem, err);
 }
 
 pl_code st_errors_find(st_errors *out, const st_judge *j, st_part part, pl_arena *mem, pl_error *err)
 {
     const int32_t n_targets = j->d->n_targets;
     st_samples s;
-    float *raw;
-    pl_code (*predict)(float *, const nn_engine_kind *, nn_engine *, const nn_samples *, int64_t, int64_t, const nn_train_host *,
-                       pl_error *);
+    outputs o = { 0 };
     pl_code code = st_samples_open(&s, j->d, part, &j->m->inputs, err);
 
     for (int32_t k = 0; k < n_targets; k++)
         out[k] = (st_errors){ .n_unknown = s.n_unknown };
-    if (code == PL_OK) {
-        raw = PL_NEW(mem, float, s.samples.n *n_targets + 1);
-        predict = nn_mirror_wanted(j->mirror, &j->m->conf) ? nn_predict_average : nn_predict;
-        code = raw != NULL ? predict(raw, j->kind, j->engine, &s.samples, j->molecules, j->max_edges, j->host, err)
-                           : pl_fail(err, PL_ENOMEM, "errors of %lld molecules", (long long)s.samples.n);
-        for (int32_t k = 0; k < n_targets && code == PL_OK; k++)
-            code = fits_of(&out[k], j, k, &s, raw, part, mem, err);
-    }
+    if (code == PL_OK)
+        code = network_run(&o, j, &s, mem, err);
+    if (code == PL_OK)
+        code = members_run(&o, j, &s, mem, err);
+    for (int32_t k = 0; k < n_targets && code == PL_OK; k++)
+        code = fits_of(&out[k], j, k, &s, &o, part, mem, err);
     st_samples_close(&s);
     return code;
 }
@@ -133,6 +201,7 @@ static pl_code mean_of(st_errors *out, const st_errors *const *e, int64_t n, int
     double *p = PL_NEW(mem, double, e[0][k].model.n + 1);
 
     *out = e[0][k];
+    out->n_components = 0;
     if (p == NULL)
         return pl_fail(err, PL_ENOMEM, "errors of %lld molecules", (long long)out->model.n);
     for (int64_t i = 0; i < out->model.n; i++) {

@@ -6,6 +6,8 @@
 #include "models/files/model_file.h"
 #include "stages/steps/dataset/baselines.h"
 
+enum { ST_COMPONENTS_MAX = NN_MEMBERS_MAX + 1 };
+
 typedef struct st_errors {
     int64_t n_unknown;                  /* molecules with elements the model does not know */
     const int64_t *at;                  /* [model.n] positions in the data set             */
@@ -13,18 +15,26 @@ typedef struct st_errors {
     const double *alike;                /* [model.n] set by st_domain_alike; NULL before          */
     const bool *outside;                /* [model.n] of the model's domain; NULL: not known */
     nn_fit model, baseline[ST_BASELINES];
+    int32_t n_components;                /* of a model that is a mean of several, else 0    */
+    nn_fit component[ST_COMPONENTS_MAX]; /* each by itself, in the order of st_component_name */
 } st_errors;
+
+/* The name of component k of a model, its members first: "trees", "gp", "se3" (the network). */
+const char *st_component_name(const nn_model_file *m, int32_t k);
 
 typedef struct st_judge {
     const nn_model_file *m;
     const nn_engine_kind *kind;
-    nn_engine *engine; /* has the parameters of m                         */
+    nn_engine *engine; /* has the parameters of m; NULL: m has no network */
     const st_dataset *d;
     const st_baselines *base;     /* [d->n_targets]; NULL: compare with nothing      */
     const nn_train_host *host;    /* for stop; may be NULL                           */
     int64_t molecules, max_edges; /* of a batch                                      */
     nn_mirror_mode mirror;
 } st_judge;
+
+/* The molecules of s, each once, as rows for the members of a model; in mem. */
+pl_code st_samples_table(nn_table *out, const st_samples *s, pl_arena *mem, pl_error *err);
 
 /* out [d->n_targets]: in the target's unit, of the molecules that have it; arrays in mem. An empty part has n = 0. */
 pl_code st_errors_find(st_errors *out, const st_judge *j, st_part part, pl_arena *mem, pl_error *err);

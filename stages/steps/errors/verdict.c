@@ -19,6 +19,14 @@ const char *st_verdict_words(const char *who)
     return who;
 }
 
+bool st_verdict_counts(const char *who)
+{
+    for (size_t k = 0; k < sizeof words / sizeof *words; k++)
+        if (strcmp(words[k][0], who) == 0)
+            return true;
+    return false;
+}
+
 st_verdict st_verdict_of(bool classes, double model) { return (st_verdict){ .classes = classes, .model = model, .best = NAN }; }
 
 /* a is better than b, or b is not known. */

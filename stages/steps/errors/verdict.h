@@ -12,6 +12,9 @@ typedef struct st_verdict {
     const char *who;    /* st_baseline_name of the best, or NULL   */
 } st_verdict;
 
+/* Whether `who`, the first part of a metric's name, is a simple prediction; a component of the model is not. */
+bool st_verdict_counts(const char *who);
+
 st_verdict st_verdict_of(bool classes, double model);
 
 /* Adds a simple prediction to compare with; `who` is kept by reference. */

@@ -79,7 +79,7 @@ static pl_code make_feature(diverse *d, const place *p, pl_error *err)
         return code;
     pl_arena_reset(d->mem);
     if (d->s->conf->diverse_by == ST_DIVERSE_SCAFFOLD)
-        return ch_scaffold(&f->scaffold, mol, d->mem, err);
+        return ch_scaffold(&f->scaffold, mol, false, d->mem, err);
     return ch_fingerprint_of(&f->print, mol, d->mem, err);
 }
 

@@ -181,7 +181,7 @@ static pl_code models_open(evaluate_state *s, const pl_step *train, pl_error *er
     conf.device = device[0];
     st_compute_say(&s->conf->compute, "evaluate");
     s->kind = st_compute_engine(&s->conf->compute);
-    return s->kind->open(&s->engine, s->member->m->model, &conf, err);
+    return s->member->m->model != NULL ? s->kind->open(&s->engine, s->member->m->model, &conf, err) : PL_OK;
 }
 
 static pl_code data_open(evaluate_state *s, const pl_step *train, pl_error *err)
@@ -203,7 +203,8 @@ static pl_code data_open(evaluate_state *s, const pl_step *train, pl_error *err)
 static pl_code target_put(evaluate_state *s, const member *one, int32_t k, pl_error *err)
 {
     const st_target *target = st_train_target(pl_workflow_step(s->env->wf, "train")->conf);
-    st_found f = { .target = &one->m->target[k],
+    st_found f = { .m = one->m,
+                   .target = &one->m->target[k],
                    .model_id = one->model_id,
                    .classifies = one->m->classifies,
                    .has_domain = one->m->domain.n > 0,
@@ -318,7 +319,7 @@ static pl_code likeness_find(evaluate_state *s, member *one, st_part part, pl_er
 static pl_code member_find(evaluate_state *s, member *one, pl_error *err)
 {
     const st_judge judge = judge_of(s, one);
-    pl_code code = s->kind->set_params(s->engine, one->m->params, err);
+    pl_code code = one->m->model != NULL ? s->kind->set_params(s->engine, one->m->params, err) : PL_OK;
 
     for (int p = 0; p < ST_PARTS && code == PL_OK; p++) {
         if (!part_wanted(s->conf, (st_part)p))

@@ -264,8 +264,9 @@ static pl_code errors_find(models_state *s, judged *j, pl_error *err)
     if (code != PL_OK)
         return code;
     conf.device = device[0];
-    code = kind->open(&judge.engine, j->m->model, &conf, err);
-    if (code == PL_OK)
+    if (j->m->model != NULL)
+        code = kind->open(&judge.engine, j->m->model, &conf, err);
+    if (code == PL_OK && j->m->model != NULL)
         code = kind->set_params(judge.engine, j->m->params, err);
     for (int p = 0; p < ST_PARTS && code == PL_OK; p++)
         if (wanted(s, p))
@@ -319,7 +320,8 @@ static pl_code judge_one(models_state *s, judged *j, pl_error *err)
 static pl_code target_put(models_state *s, st_evaluation *rows, judged *j, int64_t model_id, int32_t k, pl_error *err)
 {
     const nn_model_file *m = j->calibrated != NULL ? j->calibrated : j->m;
-    st_found f = { .target = &m->target[k],
+    st_found f = { .m = m,
+                   .target = &m->target[k],
                    .before = j->calibrated != NULL ? &j->m->target[k].interval : NULL,
                    .model_id = model_id,
                    .classifies = m->classifies,

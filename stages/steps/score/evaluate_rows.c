@@ -67,6 +67,8 @@ static pl_code fits_put(const st_evaluation *s, const st_found *f, pl_error *err
 
     if (code == PL_OK && f->together != NULL)
         code = fit_put(s, f, ENSEMBLE, &f->together->model, err);
+    for (int32_t k = 0; k < f->e->n_components && code == PL_OK; k++)
+        code = fit_put(s, f, st_component_name(f->m, k), &f->e->component[k], err);
     for (int b = 0; b < ST_BASELINES && code == PL_OK; b++)
         code = fit_put(s, f, st_baseline_name[b], &f->e->baseline[b], err);
     return code;

@@ -12,6 +12,7 @@ typedef struct st_evaluation {
 
 /* Errors of one target on one part, and where they go. */
 typedef struct st_found {
+    const nn_model_file *m;
     const nn_target *target;
     const nn_conformal *before; /* the interval before a calibration; NULL: there was none */
     int64_t model_id, property_id;

@@ -242,7 +242,8 @@ static pl_code rows_open(score_state *s, pl_error *err)
     if (code == PL_OK)
         code = pl_db_prepare(
             store->db, &s->put_prediction,
-            "INSERT INTO prediction(mol_id,property_id,model_id,value,similarity,nearest,spread) VALUES(?,?,?,?,?,?,?)", err);
+            "INSERT INTO prediction(mol_id,property_id,model_id,value,similarity,nearest,spread,uncertainty) VALUES(?,?,?,?,?,?,?,?)",
+            err);
     return code != PL_OK ? code
                          : pl_db_prepare(store->db, &s->put_score,
                                          "INSERT INTO score(mol_id,property_id,mean,stdev,n_models,similarity,"

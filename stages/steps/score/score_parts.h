@@ -56,6 +56,7 @@ typedef struct score_state {
 /* The outcome for one molecule, or one of its structures, and one target. */
 typedef struct outcome {
     double value, spread; /* spread: standard deviation over the structures; NaN if there is one */
+    double uncertainty;   /* standard deviation by the model's Gaussian process; NaN without one */
     int32_t unknown;      /* atomic number the model has not seen, or 0 */
 } outcome;
 

@@ -50,6 +50,7 @@ static pl_code predictions_put(score_state *s, const score_unit *u, int32_t i, b
         (void)sqlite3_bind_double(s->put_prediction, 5, near_of(u, i, model).alike);
         (void)sqlite3_bind_text(s->put_prediction, 6, near_of(u, i, model).key, -1, SQLITE_STATIC);
         (void)sqlite3_bind_double(s->put_prediction, 7, o[k].spread);
+        (void)sqlite3_bind_double(s->put_prediction, 8, o[k].uncertainty);
         code = pl_db_run(s->put_prediction, err);
     }
     return code;

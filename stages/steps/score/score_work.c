@@ -2,8 +2,11 @@
 #include <math.h>
 
 #include "chem/graph/graph_block.h"
+#include "models/family/table.h"
 #include "stages/steps/errors/domain.h"
 #include "stages/steps/score/score_parts.h"
+
+static bool has_network(const score_state *s, int k) { return s->model[k].m->model != NULL; }
 
 /* Models with the same inputs share one batch, made by the first of them. */
 static pl_code collates_open(score_worker *w, pl_error *err)
@@ -12,7 +15,9 @@ static pl_code collates_open(score_worker *w, pl_error *err)
 
     for (int k = 0; k < s->n_models; k++) {
         int j = 0;
-        while (j < k && !nn_inputs_same(&s->model[j].m->inputs, &s->model[k].m->inputs))
+        if (!has_network(s, k))
+            continue;
+        while (j < k && (!has_network(s, j) || !nn_inputs_same(&s->model[j].m->inputs, &s->model[k].m->inputs)))
             j++;
         w->laid[k] = j;
         w->collate[k] = j == k ? nn_collate_new() : NULL;
@@ -37,6 +42,8 @@ pl_code st_score_worker_open(void *worker, void *state, pl_error *err)
     w->scratch = pl_arena_new(1 << 20);
     code = w->scratch != NULL ? collates_open(w, err) : pl_fail(err, PL_ENOMEM, "a worker");
     for (int k = 0; k < s->n_models && code == PL_OK; k++) {
+        if (!has_network(s, k))
+            continue;
         code = w->kind->open(&w->engine[k], s->model[k].m->model, &conf, err);
         if (code == PL_OK)
             code = w->kind->set_params(w->engine[k], s->model[k].m->params, err);
@@ -86,7 +93,7 @@ static pl_code forward_run(score_worker *w, score_batch *b, bool image, pl_error
 
     for (int k = 0; k < w->state->n_models && code == PL_OK; k++) {
         const nn_batch *batch = image ? &b->image[w->laid[k]] : &b->made[w->laid[k]].batch;
-        if (!batch->n_graphs || (image && !w->state->model[k].mirrored))
+        if (!has_network(w->state, k) || !batch->n_graphs || (image && !w->state->model[k].mirrored))
             continue;
         engine[n] = w->engine[k];
         in[n] = batch;
@@ -115,7 +122,7 @@ static pl_code images_run(score_worker *w, score_batch *b, pl_error *err)
     pl_code code = PL_OK;
 
     for (int k = 0; k < w->state->n_models && code == PL_OK; k++)
-        if (w->laid[k] == k)
+        if (has_network(w->state, k) && w->laid[k] == k)
             code = nn_mirror_batch(w->mirror[k], &b->image[k], &b->made[k].batch, err);
     if (code == PL_OK)
         code = forward_run(w, b, true, err);
@@ -145,14 +152,15 @@ static pl_code batch_run(score_worker *w, score_batch *b, pl_error *err)
     pl_code code = PL_OK;
 
     for (int k = 0; k < s->n_models && code == PL_OK; k++)
-        if (w->laid[k] == k)
+        if (has_network(s, k) && w->laid[k] == k)
             code = nn_collate_run(w->collate[k], &b->made[k], b->item + b->first, b->count, &s->model[k].m->inputs, err);
     if (code == PL_OK)
         code = forward_run(w, b, false, err);
     if (code == PL_OK && s->mirrors)
         code = images_run(w, b, err);
     for (int j = 0; j < s->n_targets && code == PL_OK; j++)
-        outcomes_take(b, s, j, &b->made[w->laid[s->target[j].model]]);
+        if (has_network(s, s->target[j].model))
+            outcomes_take(b, s, j, &b->made[w->laid[s->target[j].model]]);
     return code;
 }
 
@@ -209,7 +217,7 @@ static pl_code nearest_find(score_worker *w, score_unit *u, const nn_item *item,
 /* Mean and sample standard deviation of n structures, whose outcomes are n_targets apart. */
 static outcome structures_mean(const outcome *o, int32_t n, int n_targets)
 {
-    outcome all = { .value = o->value, .spread = NAN, .unknown = o->unknown };
+    outcome all = { .value = o->value, .spread = NAN, .uncertainty = NAN, .unknown = o->unknown };
     double square = 0;
 
     if (n == 1)
@@ -245,6 +253,64 @@ static void structures_join(score_unit *u, int n_targets)
                                                                      u->structure[i + 1] - u->structure[i], n_targets);
 }
 
+/* ---- members besides the networks ---- */
+
+/* Rows for the members, from the first structure of each molecule. */
+static pl_code table_make(nn_table *x, score_worker *w, const score_unit *u, const nn_item *item, pl_error *err)
+{
+    const ch_graph **graph = PL_NEW(w->scratch, const ch_graph *, u->n + 1);
+
+    for (int32_t i = 0; i < u->n && graph != NULL; i++)
+        graph[i] = item[u->structure[i]].graph;
+    return graph != NULL ? nn_table_make(x, graph, u->n, w->scratch, err)
+                         : pl_fail(err, PL_ENOMEM, "scores of %d molecules", (int)u->n);
+}
+
+static void target_join(score_worker *w, score_unit *u, int target, const nn_member_outputs *y, const nn_item *item)
+{
+    const scored_target *t = &w->state->target[target];
+    const nn_model_file *m = w->state->model[t->model].m;
+
+    for (int32_t i = 0; i < u->n; i++) {
+        outcome *o = &u->outcome[(int64_t)i * w->state->n_targets + target];
+        const ch_graph *g = item[u->structure[i]].graph;
+        const double variance = y->variance[(int64_t)i * y->outputs + t->output];
+        o->value = nn_model_mean(m, t->output, g->z, g->n_nodes, o->value, y, i);
+        o->unknown = m->model == NULL ? nn_inputs_unknown(&m->inputs, g) : o->unknown;
+        o->uncertainty = sqrt(variance) * (m->classifies ? 1 : m->target[t->output].scale.stdev);
+    }
+}
+
+/* Joins what the members of all models predict with what the networks did. */
+static pl_code members_run(score_worker *w, score_unit *u, const nn_item *item, pl_error *err)
+{
+    const score_state *s = w->state;
+    nn_table x = { 0 };
+    pl_code code = PL_OK;
+
+    for (int k = 0; k < s->n_models && code == PL_OK; k++) {
+        nn_member_outputs y;
+        if (s->model[k].m->members.n == 0)
+            continue;
+        if (x.environments == NULL)
+            code = table_make(&x, w, u, item, err);
+        if (code == PL_OK)
+            code = nn_members_predict(&y, &s->model[k].m->members, &x, w->scratch, err);
+        for (int j = 0; j < s->n_targets && code == PL_OK; j++)
+            if (s->target[j].model == k)
+                target_join(w, u, j, &y, item);
+    }
+    return code;
+}
+
+static bool any_network(const score_state *s)
+{
+    for (int k = 0; k < s->n_models; k++)
+        if (has_network(s, k))
+            return true;
+    return false;
+}
+
 pl_code st_score_work(void *worker, pl_unit *unit, pl_error *err)
 {
     score_worker *w = worker;
@@ -267,11 +333,11 @@ pl_code st_score_work(void *worker, pl_unit *unit, pl_error *err)
         b.y[1][k] = PL_NEW(w->scratch, float, w->state->model[k].mirrored ? n : 1);
         code = b.y[0][k] != NULL && b.y[1][k] != NULL ? PL_OK : pl_fail(err, PL_ENOMEM, "scores of %d molecules", (int)b.u->n);
     }
-    for (; b.first < b.u->n_structures && code == PL_OK; b.first += b.count) {
+    for (; any_network(w->state) && b.first < b.u->n_structures && code == PL_OK; b.first += b.count) {
         b.count = nn_collate_take(item, b.first, b.u->n_structures, (int32_t)c->molecules, c->max_edges);
         code = batch_run(w, &b, err);
     }
     if (code == PL_OK)
         structures_join(b.u, w->state->n_targets);
-    return code;
+    return code == PL_OK ? members_run(w, b.u, item, err) : code;
 }

@@ -31,6 +31,7 @@ typedef struct train_state {
     st_samples train, valid, test;
     nn_inputs inputs;
     nn_model_file m;
+    st_family family;
     nn_se3 *model;
     const nn_engine_kind *kind;
     nn_engine *engine;
@@ -191,6 +192,7 @@ static pl_code data_open(train_state *t, pl_error *err)
     t->inputs = st_train_inputs(c);
     if (code == PL_OK && t->inputs.n_elements == 0)
         code = st_dataset_elements(&t->inputs, &t->d, ST_TRAIN, err);
+    t->m.inputs = t->inputs;
     if (code == PL_OK)
         code = st_samples_open(&t->train, &t->d, ST_TRAIN, &t->inputs, err);
     if (code == PL_OK)
@@ -224,7 +226,9 @@ static pl_code model_describe(train_state *t, pl_error *err)
     t->m.classifies = st_train_classifies(t->conf);
     t->m.graph = st_graph_opts(graph);
     t->m.bf16 = t->conf->dtype == 1;
-    return PL_OK;
+    t->m.conf.outputs = t->conf->targets.n;
+    t->learned = PL_NEW(t->env->mem, nn_train_state, t->conf->members);
+    return t->learned != NULL ? PL_OK : pl_fail(err, PL_ENOMEM, "training");
 }
 
 /* Near the GPU, before threads are started. */
@@ -256,12 +260,8 @@ static pl_code model_open(train_state *t, pl_error *err)
     conf.recompute = t->conf->recompute;
     t->loop.threads = threads;
     t->loop.scale_after = nn_engine_scale_after(&conf);
-    t->m.inputs = t->inputs;
     t->m.conf = st_train_network(t->conf, &t->inputs);
     code = nn_se3_plan(&t->model, &t->m.conf, mem, err);
-    t->learned = PL_NEW(mem, nn_train_state, t->conf->members);
-    if (code == PL_OK && t->learned == NULL)
-        code = pl_fail(err, PL_ENOMEM, "training");
     if (code == PL_OK && t->team->ranks.rank == 0)
         code = st_start_open(&t->start, t->env, &t->m.conf, err);
     if (code != PL_OK)
@@ -276,6 +276,17 @@ static pl_code model_open(train_state *t, pl_error *err)
     return t->kind->open(&t->engine, t->model, &conf, err);
 }
 
+/* "trees, gp", with a comma behind it if a network follows. NULL: no memory. */
+static const char *members_note(const pl_workflow *wf, const st_train_conf *c, int64_t n, pl_arena *mem)
+{
+    const st_family f = st_family_of(wf, c, n);
+    const char *note = "";
+
+    for (int32_t k = 0; k < f.n && note != NULL; k++)
+        note = pl_sprintf(mem, "%s%s%s", note, k ? ", " : "", f.kind[k]->name);
+    return note != NULL && f.n && f.network ? pl_sprintf(mem, "%s, ", note) : note;
+}
+
 /* Structures seen in all epochs, and the size of the network; how long it takes
  * depends on the machine and is shown by the first epoch. */
 static pl_code train_estimate(const pl_workflow *wf, const pl_step *step, pl_store *store, pl_estimate *out, pl_arena *mem,
@@ -288,7 +299,6 @@ static pl_code train_estimate(const pl_workflow *wf, const pl_step *step, pl_sto
     int64_t n = 0;
     pl_code code = nn_se3_plan(&model, &network, mem, err);
 
-    (void)wf;
     *out = (pl_estimate){ .n_items = -1, .n_units = -1 };
     if (code == PL_OK && store != NULL)
         code = pl_db_int(store->db, &n, err,
@@ -296,11 +306,15 @@ static pl_code train_estimate(const pl_workflow *wf, const pl_step *step, pl_sto
                          "part='train'");
     if (code != PL_OK)
         return code;
+    out->note = members_note(wf, c, n, mem);
     if (n > 0)
-        out->n_items = n * c->loop.epochs * c->members;
-    out->note = c->members > 1 ? pl_sprintf(mem, "%lld members of about %zu parameters, %lld epochs each", (long long)c->members,
-                                            model->n_floats, (long long)c->loop.epochs)
-                               : pl_sprintf(mem, "about %zu parameters, %lld epochs", model->n_floats, (long long)c->loop.epochs);
+        out->n_items = st_family_of(wf, c, n).network ? n * c->loop.epochs * c->members : n;
+    if (!st_family_of(wf, c, n).network || out->note == NULL)
+        return PL_OK;
+    out->note = c->members > 1
+                    ? pl_sprintf(mem, "%s%lld members of about %zu parameters, %lld epochs each", out->note, (long long)c->members,
+                                 model->n_floats, (long long)c->loop.epochs)
+                    : pl_sprintf(mem, "%sabout %zu parameters, %lld epochs", out->note, model->n_floats, (long long)c->loop.epochs);
     return PL_OK;
 }
 
@@ -352,7 +366,8 @@ static pl_code member_write(st_trained *out, train_state *t, int64_t k, pl_error
                          .train = &t->train,
                          .state = &t->learned[k],
                          .host = &t->host,
-                         .start = t->start };
+                         .start = t->start,
+                         .family = &t->family };
     return st_train_write(out, err);
 }
 
@@ -443,8 +458,12 @@ static pl_code learn(train_state *t, pl_error *err)
 
     if (code == PL_OK)
         code = data_open(t, err);
-    if (code == PL_OK)
-        code = model_open(t, err);
+    if (code != PL_OK)
+        return code;
+    t->family = st_family_of(t->env->wf, t->conf, t->train.n);
+    if (!t->family.network)
+        return PL_OK;
+    code = model_open(t, err);
     for (int64_t k = 0; k < t->conf->members && code == PL_OK; k++)
         code = member_learn(t, k, err);
     return code;
@@ -482,9 +501,10 @@ static void train_close(void *state)
     train_state *t = state;
 
     st_saves_close(&t->saves);
-    if (t->kind != NULL)
+    if (t->kind != NULL) {
         t->kind->close(t->engine);
-    nn_numa_restore(&t->near);
+        nn_numa_restore(&t->near);
+    }
     st_samples_close(&t->train);
     st_samples_close(&t->valid);
     st_samples_close(&t->test);
@@ -560,7 +580,7 @@ static const char *train_level(const pl_step *step, pl_arena *mem)
 
 const pl_stage st_train = {
     .name = "train",
-    .help = "fit an SE(3)-Transformer to a label, or to several at once",
+    .help = "fit a model (network, trees, Gaussian process) to labels",
     .scope = PL_WHOLE,
     .version = 1,
     .fields = st_train_fields,

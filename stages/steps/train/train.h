@@ -29,6 +29,23 @@ void st_train_check(const pl_workflow *wf, const pl_step *step, pl_problems *pro
 /* The seed of network number `member`, from 0. */
 static inline uint64_t st_train_seed(const pl_env *env, int64_t member) { return env->seed + (uint64_t)member; }
 
+/* ---- train_family.c: members besides the network ---- */
+/* Of what the model is the mean. */
+typedef struct st_family {
+    bool network, network_if_better; /* if_better: only if held-out errors are smaller with it */
+    int32_t n;
+    const nn_member_kind *kind[NN_MEMBERS_MAX];
+} st_family;
+/* Words that are unknown or that do not go together, and libraries that are missing. */
+void st_family_check(const pl_workflow *wf, const pl_step *step, pl_problems *problems);
+/* For n training molecules of a workflow. */
+st_family st_family_of(const pl_workflow *wf, const st_train_conf *c, int64_t n);
+/* Whether a network may be among them. */
+bool st_family_may_have_network(const st_train_conf *c);
+/* Fits the members of f for m (whose scale is known) to the training molecules. ESTOP. In env->mem. */
+pl_code st_family_fit(nn_model_file *m, const st_family *f, const pl_env *env, const st_samples *train, int64_t member,
+                      pl_error *err);
+
 /* ---- train_targets.c ---- */
 /* ECONFIG: a label that should be a class is not (stages/steps/dataset/classes.h). */
 pl_code st_targets_check(pl_env *env, const st_train_conf *c, pl_error *err);
@@ -59,8 +76,9 @@ typedef struct st_trained {
     const nn_train_state *state;
     const nn_train_host *host;
     const nn_model_file *start; /* or NULL                                */
-    const char *path;           /* set by st_train_write, as are the      */
-    const st_errors *test;      /* [targets] errors on the test part      */
+    const st_family *family;
+    const char *path;      /* set by st_train_write, as are the      */
+    const st_errors *test; /* [targets] errors on the test part      */
 } st_trained;
 /* Adds the errors on all parts to the provenance and writes the file. */
 pl_code st_train_write(st_trained *t, pl_error *err);

@@ -3,7 +3,6 @@
 
 #include "chem/molecule/element.h"
 #include "stages/steps/dataset/classes.h"
-#include "stages/steps/features/graph.h"
 #include "stages/steps/ingest/prepare.h"
 #include "stages/steps/train/train.h"
 
@@ -89,11 +88,8 @@ void st_train_check(const pl_workflow *wf, const pl_step *step, pl_problems *pro
         pl_problem_add(problems, step->node, "targets: %d given, a model learns 1 to %d", (int)c->targets.n, NN_TARGETS_MAX);
     for (int32_t k = 0; k < c->targets.n; k++)
         target_check(wf, step, k, problems);
+    st_family_check(wf, step, problems);
     st_compute_check(&c->compute, step, problems);
-    if (st_graph_is_flat(wf))
-        pl_problem_add(
-            problems, step->node,
-            "a network needs positions, and graphs with edges: topology have none; use edges: radius, bonds, knn or full");
     if (c->targets.n > 0 && nn_se3_check(&network, &err) != PL_OK)
         pl_problem_add(problems, step->node, "model: %s", err.text);
     if (!is_file_name(st_train_base_name(wf, c), c->members))

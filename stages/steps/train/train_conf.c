@@ -29,6 +29,10 @@ const pl_field st_train_fields[] = {
     { PL_LIST, "targets", AT(targets), .flags = PL_REQUIRED, .sub = target_fields, .sub_size = sizeof(st_target),
       .help = "what to learn: one target, or several with one network; a molecule needs a value of at least one" },
     { PL_TEXT, "name", AT(name), .help = "name of the model and its file; the workflow's if not given" },
+    { PL_TEXTS, "family", AT(family), .flags = PL_LATER,
+      .help =
+          "what the model is the mean of: se3 (the network), trees, gp, forest, or auto: trees and gp for numbers, and forest for "
+          "classes, and se3 from 500 molecules if it makes held-out errors smaller; if none: se3" },
     { PL_INT, "model.layers", AT(model.layers), .dflt = 7, .min = 1, .max = 64, .help = "attention blocks" },
     { PL_INT, "model.degrees", AT(model.degrees), .dflt = 4, .min = 1, .max = NN_DEGREES,
       .help = "number of degrees: 0 to this less 1" },

@@ -29,6 +29,7 @@ typedef struct st_target {
 typedef struct st_train_conf {
     pl_list targets;    /* st_target, 1 to NN_TARGETS_MAX         */
     const char *name;   /* NULL: the workflow's                   */
+    pl_list family;     /* texts                                  */
     nn_train_conf loop; /* seed is set from the workflow          */
     int64_t members;    /* of an ensemble                         */
     const char *start;  /* in the workflow's `models`, or NULL    */

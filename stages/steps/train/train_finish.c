@@ -128,9 +128,15 @@ static json_t *json_fit(const nn_fit *f)
     return o;
 }
 
-static json_t *json_errors(const st_errors *e)
+static json_t *json_errors(const st_errors *e, const nn_model_file *m)
 {
-    json_t *o = json_fit(&e->model), *base = json_object();
+    json_t *o = json_fit(&e->model), *base = json_object(), *components = json_object();
+
+    for (int32_t k = 0; k < e->n_components; k++)
+        json_object_set_new(components, st_component_name(m, k), json_fit(&e->component[k]));
+    if (e->n_components > 0)
+        json_object_set(o, "components", components);
+    json_decref(components);
 
     for (int b = 0; b < ST_BASELINES; b++)
         json_object_set_new(base, st_baseline_name[b], json_fit(&e->baseline[b]));
@@ -139,21 +145,37 @@ static json_t *json_errors(const st_errors *e)
     return o;
 }
 
+/* "600 trees .." by kind; in the order of the members. */
+static json_t *json_members(const st_trained *t)
+{
+    json_t *o = json_object();
+
+    for (int32_t k = 0; k < t->m.members.n; k++) {
+        const nn_model_member *member = &t->m.members.at[k];
+        const char *text = member->kind->describe(member->one[0], t->env->mem);
+        json_object_set_new(o, member->kind->name, json_string(text != NULL ? text : ""));
+    }
+    return o;
+}
+
 static json_t *json_training(const st_trained *t)
 {
+    if (t->m.model == NULL)
+        return json_pack("{s:I, s:i, s:o}", "molecules", (json_int_t)t->train->n, "domain", (int)t->m.domain.n, "members",
+                         json_members(t));
     return json_pack("{s:I, s:I, s:I, s:I, s:I, s:b, s:I, s:i}", "molecules", (json_int_t)t->train->n, "epochs",
                      (json_int_t)t->state->epoch, "best_epoch", (json_int_t)t->state->best_epoch + 1, "steps",
                      (json_int_t)t->state->step, "skipped_steps", (json_int_t)t->state->bad_total, "ema", t->state->ema != NULL,
                      "parameters", (json_int_t)t->state->n, "domain", (int)t->m.domain.n);
 }
 
-static json_t *json_parts(st_errors *const e[ST_PARTS], int32_t k)
+static json_t *json_parts(st_errors *const e[ST_PARTS], const nn_model_file *m, int32_t k)
 {
     json_t *o = json_object();
 
     for (int p = ST_VALID; p < ST_PARTS; p++)
         if (e[p][k].model.n)
-            json_object_set_new(o, st_part_name[p], json_errors(&e[p][k]));
+            json_object_set_new(o, st_part_name[p], json_errors(&e[p][k], m));
     return o;
 }
 
@@ -163,10 +185,10 @@ static json_t *json_targets(const st_trained *t, st_errors *const e[ST_PARTS])
     json_t *o;
 
     if (t->d->n_targets == 1)
-        return json_parts(e, 0);
+        return json_parts(e, &t->m, 0);
     o = json_object();
     for (int32_t k = 0; k < t->d->n_targets; k++)
-        json_object_set_new(o, t->m.target[k].name, json_parts(e, k));
+        json_object_set_new(o, t->m.target[k].name, json_parts(e, &t->m, k));
     return o;
 }
 
@@ -276,23 +298,31 @@ static pl_code file_write(const st_trained *t, pl_error *err)
     return code;
 }
 
-/* The errors of all targets on all held-out parts. */
-static pl_code errors_find(st_errors *e[ST_PARTS], const st_trained *t, pl_error *err)
+static st_judge judge_of(const st_trained *t, const nn_model_file *m)
 {
     const st_train_conf *c = t->env->step->conf;
-    const int32_t n = t->d->n_targets;
-    st_baselines *base = PL_NEW(t->d->mem, st_baselines, n);
-    st_judge judge = { .m = &t->m,
+
+    return (st_judge){ .m = m,
                        .kind = t->kind,
                        .engine = t->engine,
                        .d = t->d,
-                       .base = base,
                        .host = t->host,
                        .molecules = c->loop.molecules,
                        .max_edges = c->loop.max_edges,
                        .mirror = NN_MIRROR_AVERAGE };
-    pl_code code = base != NULL ? t->kind->set_params(t->engine, t->m.params, err) : pl_fail(err, PL_ENOMEM, "errors");
+}
 
+/* The errors of all targets on all held-out parts. */
+static pl_code errors_find(st_errors *e[ST_PARTS], const st_trained *t, pl_error *err)
+{
+    const int32_t n = t->d->n_targets;
+    st_baselines *base = PL_NEW(t->d->mem, st_baselines, n);
+    st_judge judge = judge_of(t, &t->m);
+    pl_code code = base != NULL ? PL_OK : pl_fail(err, PL_ENOMEM, "errors");
+
+    judge.base = base;
+    if (code == PL_OK && t->m.model != NULL)
+        code = t->kind->set_params(t->engine, t->m.params, err);
     if (code == PL_OK)
         code = st_baselines_fit_all(base, t->train, err);
     for (int p = 0; p < ST_PARTS && code == PL_OK; p++) {
@@ -332,11 +362,57 @@ static pl_code intervals_find(st_trained *t, st_errors *const e[ST_PARTS], pl_er
     return code;
 }
 
+/* The mean over the targets of: error with the network / error without. e: with it. */
+static pl_code network_ratio(double *ratio, const st_trained *t, const st_errors *with, st_part part, pl_error *err)
+{
+    const int32_t n = t->d->n_targets;
+    const int kind = t->m.classifies ? ST_ERROR_log_loss : ST_ERROR_rmse;
+    st_errors *without = PL_NEW(t->d->mem, st_errors, n);
+    nn_model_file m = t->m;
+    st_judge judge;
+    pl_code code;
+
+    m.model = NULL;
+    judge = judge_of(t, &m);
+    code = without != NULL ? st_errors_find(without, &judge, part, t->d->mem, err) : pl_fail(err, PL_ENOMEM, "errors");
+    *ratio = 0;
+    for (int32_t k = 0; k < n && code == PL_OK; k++)
+        *ratio += st_error_value(&with[k].model, kind) / st_error_value(&without[k].model, kind) / n;
+    return code;
+}
+
+/* Leaves the network out of the mean, if it is there only to make it better and does not, on molecules that it did not learn from. */
+static pl_code network_judge(st_errors *e[ST_PARTS], st_trained *t, pl_error *err)
+{
+    const st_part part = e[ST_CALIBRATION]->model.n >= NN_BAND_MIN ? ST_CALIBRATION : ST_VALID;
+    double ratio;
+    pl_code code;
+
+    if (t->m.model == NULL || !t->family->network_if_better || t->m.members.n == 0 || e[part]->model.n == 0)
+        return PL_OK;
+    code = network_ratio(&ratio, t, e[part], part, err);
+    if (code != PL_OK || ratio < 1)
+        return code;
+    code = pl_event_add(t->env, PL_INFO,
+                        "the network is left out of model %s: with it, the error on the part %s is %.3f times that without",
+                        t->m.name, st_part_name[part], ratio);
+    t->m.model = NULL;
+    t->m.params = NULL;
+    t->m.conf = (nn_se3_conf){ .outputs = t->m.conf.outputs };
+    return code == PL_OK ? errors_find(e, t, err) : code;
+}
+
 pl_code st_train_write(st_trained *t, pl_error *err)
 {
     st_errors *e[ST_PARTS];
-    pl_code code = errors_find(e, t, err);
+    pl_code code = st_family_fit(&t->m, t->family, t->env, t->train, t->member, err);
 
+    if (t->family->n == 0)
+        t->m.domain.value = NULL; /* files of networks stay as they were */
+    if (code == PL_OK)
+        code = errors_find(e, t, err);
+    if (code == PL_OK)
+        code = network_judge(e, t, err);
     t->path = st_train_model_path(t->env->wf, t->env->step, t->member, t->env->mem);
     if (code == PL_OK && t->path == NULL)
         code = pl_fail(err, PL_ENOMEM, "the model file");

@@ -22,6 +22,8 @@ static pl_code fits(const nn_model_file *from, const pl_workflow *wf, const nn_s
         return pl_fail(err, PL_ECONFIG, "the file has sha256 %s, but the workflow expects %s", from->sha256, ref->sha256);
     if (nn_model_graph_check(from, &graph, err) != PL_OK)
         return PL_ECONFIG;
+    if (from->model == NULL)
+        return pl_fail(err, PL_ECONFIG, "it has no network to start from");
     return nn_warm_start_check(network, &from->conf, err);
 }
 

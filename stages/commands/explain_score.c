@@ -1,0 +1,313 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "stages/commands/explain_score.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "chem/features/features.h"
+#include "chem/fingerprint/nearest.h"
+#include "chem/molecule/element.h"
+#include "chem/worker/worker_client.h"
+#include "models/family/table.h"
+#include "models/files/model_file.h"
+#include "stages/commands/commands.h"
+#include "stages/database/results.h"
+#include "stages/database/rows.h"
+
+enum { NEAREST = 3, PARTS = 6 };
+
+/* The molecule that is asked about, as models read it. */
+typedef struct subject {
+    int64_t id;
+    const char *smiles;
+    ch_mol mol;
+    ch_graph graph;
+    ch_fingerprint print;
+    nn_table x; /* one row */
+    ch_circle *circle;
+    int32_t n_circles;
+} subject;
+
+/* ---- the molecule -------------------------------------------------------- */
+
+static pl_code smiles_read(subject *s, const st_ask *ask, pl_error *err)
+{
+    sqlite3_stmt *st = NULL;
+    bool row = false;
+    pl_code code = pl_db_prepare(ask->store->db, &st, "SELECT smiles FROM molecule WHERE mol_id=?", err);
+
+    (void)sqlite3_bind_int64(st, 1, s->id);
+    if (code == PL_OK)
+        code = pl_db_step(st, &row, err);
+    if (code == PL_OK && !row)
+        code = pl_fail(err, PL_ECONFIG,
+                       "there is no molecule %lld in these results; the first column of `molsieve top --csv` has their numbers",
+                       (long long)s->id);
+    if (code == PL_OK && (s->smiles = pl_strdup(ask->mem, (const char *)sqlite3_column_text(st, 0))) == NULL)
+        code = pl_fail(err, PL_ENOMEM, "a molecule");
+    sqlite3_finalize(st);
+    return code;
+}
+
+/* Its SMILES is that of the molecule as it was prepared: nothing is changed. */
+static pl_code molecule_read(subject *s, pl_arena *mem, pl_error *err)
+{
+    ch_prepare_opts opts = ch_prepare_defaults();
+    ch_worker_opts how = { 0 };
+    ch_prepared prepared = { 0 };
+    ch_worker *worker = NULL;
+    pl_code code = ch_worker_open(&worker, &how, err);
+
+    opts.largest_fragment = opts.one_drawing = false;
+    opts.conformer = CH_3D_NONE;
+    if (code == PL_OK)
+        code = ch_worker_prepare(worker, s->smiles, strlen(s->smiles), "smi", &opts, &prepared, mem, err);
+    ch_worker_close(worker);
+    s->mol = prepared.mol;
+    return code;
+}
+
+static pl_code subject_make(subject *s, const st_ask *ask, pl_error *err)
+{
+    const ch_graph_opts opts = { .edges = CH_EDGES_TOPOLOGY };
+    const ch_graph **graph = PL_NEW(ask->mem, const ch_graph *, 1);
+    pl_code code = graph != NULL ? smiles_read(s, ask, err) : pl_fail(err, PL_ENOMEM, "a molecule");
+
+    if (code == PL_OK)
+        code = molecule_read(s, ask->mem, err);
+    if (code == PL_OK)
+        code = ch_graph_build(&s->graph, &s->mol, &opts, ask->mem, err);
+    if (code != PL_OK)
+        return code;
+    *graph = &s->graph;
+    code = ch_fingerprint_of_graph(&s->print, &s->graph, ask->mem, err);
+    if (code == PL_OK)
+        code = ch_circles_of_graph(&s->circle, &s->n_circles, &s->graph, ask->mem, err);
+    return code == PL_OK ? nn_table_make(&s->x, graph, 1, ask->mem, err) : code;
+}
+
+/* ---- the nearest training molecules -------------------------------------- */
+
+static void nearest_print(const subject *s, const nn_model_file *m)
+{
+    const nn_domain *d = &m->domain;
+    ch_nearest near;
+
+    if (d->n == 0)
+        return;
+    ch_nearest_open(&near, &s->print, -1);
+    ch_nearest_in(&near, d->print, d->folds, 0, d->n);
+    pl_cmd_print("  nearest training molecules (Tanimoto similarity%s)\n",
+                 d->value != NULL ? ", InChIKey, measured" : ", InChIKey");
+    for (int32_t k = 0; k < near.n && k < NEAREST; k++) {
+        const int32_t at = near.near[k].at;
+        pl_cmd_print("    %.2f  %-27s", ch_nearest_alike(&near, k), d->key[at]);
+        for (int32_t t = 0; t < d->n_values; t++)
+            if (!isnan(d->value[(size_t)at * (size_t)d->n_values + (size_t)t]))
+                pl_cmd_print("  %s %.4g", m->target[t].name, (double)d->value[(size_t)at * (size_t)d->n_values + (size_t)t]);
+        pl_cmd_print("\n");
+    }
+}
+
+/* ---- what moved a prediction --------------------------------------------- */
+
+typedef struct part {
+    double by;
+    const char *what;
+} part;
+
+/* The largest first; equal ones by name. */
+static int by_size(const void *a, const void *b)
+{
+    const part *x = a, *y = b;
+
+    if (fabs(x->by) != fabs(y->by))
+        return fabs(x->by) > fabs(y->by) ? -1 : 1;
+    return strcmp(x->what, y->what);
+}
+
+/* What each heavy atom has of the environments about it. */
+static void atoms_fill(double *atom, const subject *s, const nn_parts *parts)
+{
+    const ch_environments *e = &s->x.environments[0];
+
+    for (int32_t k = 0; k < s->n_circles; k++)
+        for (int32_t j = 0; j < e->n; j++)
+            if (e->at[j].id == (uint32_t)s->circle[k].value)
+                atom[s->circle[k].atom] += parts->environment[j] / e->at[j].count;
+}
+
+/* Descriptors and atoms as lines; returns how many. out: room for all. */
+static int32_t lines_make(part *out, const subject *s, const nn_parts *parts, double scale, pl_arena *mem)
+{
+    double *atom = PL_NEW(mem, double, s->graph.n_nodes + 1);
+    int32_t n = 0;
+
+    for (int k = 0; k < CH_N_FEATURES; k++)
+        if (parts->feature[k] != 0)
+            out[n++] =
+                (part){ scale * parts->feature[k], pl_sprintf(mem, "%s %.4g", ch_features[k].name, (double)s->x.features[0][k]) };
+    if (atom == NULL)
+        return -1;
+    atoms_fill(atom, s, parts);
+    for (int32_t i = 0; i < s->graph.n_nodes; i++)
+        if (atom[i] != 0)
+            out[n++] = (part){ scale * atom[i], pl_sprintf(mem, "atom %d (%s) and what is within two bonds", (int)i + 1,
+                                                           ch_element_symbol(s->graph.z[i])) };
+    for (int32_t i = 0; i < n; i++)
+        if (out[i].what == NULL)
+            return -1;
+    qsort(out, (size_t)n, sizeof *out, by_size);
+    return n;
+}
+
+static pl_code parts_print(const subject *s, const nn_model_file *m, int32_t member, int32_t target, pl_arena *mem, pl_error *err)
+{
+    const nn_model_member *one = &m->members.at[member];
+    const double scale = m->classifies ? 1 : m->target[target].scale.stdev;
+    part *line = PL_NEW(mem, part, CH_N_FEATURES + s->graph.n_nodes + 1);
+    nn_parts parts = { .feature = PL_NEW(mem, double, CH_N_FEATURES),
+                       .environment = PL_NEW(mem, double, s->x.environments[0].n + 1),
+                       .column = PL_NEW(mem, double, 1) };
+    pl_code code;
+    int32_t n;
+
+    if (one->kind->explain == NULL)
+        return PL_OK;
+    if (line == NULL || parts.feature == NULL || parts.environment == NULL || parts.column == NULL)
+        return pl_fail(err, PL_ENOMEM, "an explanation");
+    code = one->kind->explain(one->one[target], &s->x, 0, &parts, mem, err);
+    if (code != PL_OK)
+        return code;
+    n = lines_make(line, s, &parts, scale, mem);
+    if (n < 0)
+        return pl_fail(err, PL_ENOMEM, "an explanation");
+    pl_cmd_print("  what moved %s%s\n", one->kind->name, m->classifies ? " (in log odds for trees)" : "");
+    for (int32_t k = 0; k < n && k < PARTS; k++)
+        pl_cmd_print("    %+.3g  %s\n", line[k].by, line[k].what);
+    if (n > PARTS)
+        pl_cmd_print("    and %d smaller ones\n", (int)n - PARTS);
+    return PL_OK;
+}
+
+/* ---- a model ------------------------------------------------------------- */
+
+/* The network's part follows from the mean. */
+static void components_print(const subject *s, const nn_model_file *m, int32_t target, double value, const nn_member_outputs *y)
+{
+    double sum = 0;
+
+    if (nn_model_components(m) < 2)
+        return;
+    pl_cmd_print("  mean of    ");
+    for (int32_t k = 0; k < m->members.n; k++) {
+        const double one = nn_model_member_value(m, target, s->graph.z, s->graph.n_nodes, y->y[k][target]);
+        sum += one;
+        pl_cmd_print(" %s %.4g", m->members.at[k].kind->name, one);
+    }
+    if (m->model != NULL)
+        pl_cmd_print(" se3 %.4g", value * nn_model_components(m) - sum);
+    pl_cmd_print("\n");
+}
+
+static pl_code target_explain(const subject *s, const nn_model_file *m, int32_t target, double value, pl_arena *mem, pl_error *err)
+{
+    nn_member_outputs y = { 0 };
+    pl_code code = m->members.n > 0 ? nn_members_predict(&y, &m->members, &s->x, mem, err) : PL_OK;
+
+    if (code != PL_OK)
+        return code;
+    components_print(s, m, target, value, &y);
+    for (int32_t k = 0; k < m->members.n && code == PL_OK; k++)
+        code = parts_print(s, m, k, target, mem, err);
+    return code;
+}
+
+/* Of the columns name, path, sha256, property, value. */
+static pl_code model_explain(const subject *s, sqlite3_stmt *row, const char **last, pl_arena *mem, pl_error *err)
+{
+    const char *name = (const char *)sqlite3_column_text(row, 0), *path = (const char *)sqlite3_column_text(row, 1);
+    const char *sha256 = (const char *)sqlite3_column_text(row, 2), *property = (const char *)sqlite3_column_text(row, 3);
+    nn_model_file *m;
+    pl_code code = nn_model_read(&m, path, mem, err);
+
+    if (code == PL_OK && strcmp(m->sha256, sha256) != 0)
+        code = pl_fail(err, PL_EINPUT, "%s is not the file that made these scores: its sha256 is another", path);
+    if (code != PL_OK)
+        return code;
+    pl_cmd_print("model %s: %s %.4g\n", name, property, sqlite3_column_double(row, 4));
+    for (int32_t k = 0; k < m->conf.outputs && code == PL_OK; k++)
+        if (!strncmp(m->target[k].name, property, strlen(m->target[k].name)))
+            code = target_explain(s, m, k, sqlite3_column_double(row, 4), mem, err);
+    if (code == PL_OK && (*last == NULL || strcmp(*last, path) != 0))
+        nearest_print(s, m);
+    *last = pl_strdup(mem, path);
+    return code;
+}
+
+/* ---- the scores ---------------------------------------------------------- */
+
+static const char scores_sql[] =
+    "SELECT p.name, s.mean, s.interval90, coalesce(p.unit,''), s.domain, coalesce(s.reasons,'') FROM score s JOIN property p "
+    "USING(property_id) WHERE s.mol_id=? ORDER BY 1";
+static const char models_sql[] =
+    "SELECT m.name, m.path, m.sha256, p.name, x.value FROM prediction x JOIN model m USING(model_id) JOIN property p "
+    "USING(property_id) WHERE x.mol_id=? ORDER BY 2, 4";
+
+static pl_code score_print(const subject *s, sqlite3_stmt *row, const char **last, pl_arena *mem, pl_error *err)
+{
+    const char *domain = (const char *)sqlite3_column_text(row, 4), *unit = (const char *)sqlite3_column_text(row, 3);
+
+    (void)s, (void)last, (void)mem, (void)err;
+    pl_cmd_print("%s %.4g", (const char *)sqlite3_column_text(row, 0), sqlite3_column_double(row, 1));
+    if (sqlite3_column_type(row, 2) != SQLITE_NULL)
+        pl_cmd_print(" +- %.2g", sqlite3_column_double(row, 2));
+    pl_cmd_print("%s%s", unit[0] ? " " : "", unit);
+    if (domain != NULL)
+        pl_cmd_print("; %s of the domain of its models%s%s", domain, strcmp(domain, "outside") ? "" : ": ",
+                     (const char *)sqlite3_column_text(row, 5));
+    pl_cmd_print("\n");
+    return PL_OK;
+}
+
+typedef pl_code each_row(const subject *s, sqlite3_stmt *row, const char **last, pl_arena *mem, pl_error *err);
+
+static pl_code rows_each(const subject *s, const st_ask *ask, const char *sql, each_row *each, int64_t *n, pl_error *err)
+{
+    sqlite3_stmt *st = NULL;
+    const char *last = NULL;
+    bool row = true;
+    pl_code code = pl_db_prepare(ask->store->db, &st, sql, err);
+
+    *n = 0;
+    (void)sqlite3_bind_int64(st, 1, s->id);
+    while (code == PL_OK && (code = pl_db_step(st, &row, err)) == PL_OK && row) {
+        code = each(s, st, &last, ask->mem, err);
+        (*n)++;
+    }
+    sqlite3_finalize(st);
+    return code;
+}
+
+static pl_code answer(const st_ask *ask, pl_error *err)
+{
+    subject *s = ask->ctx;
+    int64_t n;
+    pl_code code = subject_make(s, ask, err);
+
+    if (code != PL_OK)
+        return code;
+    pl_cmd_print("molecule %lld  %s\n", (long long)s->id, s->smiles);
+    code = rows_each(s, ask, scores_sql, score_print, &n, err);
+    if (code == PL_OK && n == 0)
+        pl_cmd_print("no score\n");
+    return code == PL_OK ? rows_each(s, ask, models_sql, model_explain, &n, err) : code;
+}
+
+int st_explain_score(const pl_app *app, const pl_args *args, int64_t mol_id)
+{
+    subject s = { .id = mol_id };
+
+    return st_results_ask(app, args, args->n > 1 ? args->arg[1] : NULL, answer, &s);
+}

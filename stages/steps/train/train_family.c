@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The members of a model besides its network: which there are, and fitting them. */
+#include <math.h>
+#include <string.h>
+
+#include "models/family/table.h"
+#include "pipeline/base/log.h"
+#include "pipeline/base/text.h"
+#include "pipeline/run/progress.h"
+#include "stages/steps/features/graph.h"
+#include "stages/steps/train/train.h"
+
+enum {
+    NETWORK_FROM = 500, /* training molecules; with fewer `auto` leaves the network out */
+    GP_TO = 10000       /* with more it leaves the Gaussian process out (models/family/gp.c) */
+};
+
+/* ---- which --------------------------------------------------------------- */
+
+static bool has_word(const st_train_conf *c, const char *word)
+{
+    const char *const *words = c->family.items;
+
+    for (int32_t k = 0; k < c->family.n; k++)
+        if (!strcmp(words[k], word))
+            return true;
+    return false;
+}
+
+static bool is_auto(const st_train_conf *c) { return has_word(c, "auto"); }
+
+bool st_family_may_have_network(const st_train_conf *c) { return c->family.n == 0 || is_auto(c) || has_word(c, "se3"); }
+
+/* Whether `auto` takes the kind for n training molecules. */
+static bool auto_takes(const st_train_conf *c, const nn_member_kind *kind, int64_t n)
+{
+    if (!strcmp(kind->name, "forest"))
+        return st_train_classifies(c);
+    return !strcmp(kind->name, "trees") || (!strcmp(kind->name, "gp") && n <= GP_TO);
+}
+
+st_family st_family_of(const pl_workflow *wf, const st_train_conf *c, int64_t n)
+{
+    st_family f = { 0 };
+
+    f.network = is_auto(c) ? n >= NETWORK_FROM && !st_graph_is_flat(wf) : st_family_may_have_network(c);
+    f.network_if_better = f.network && is_auto(c) && !has_word(c, "se3");
+    for (int k = 0; nn_member_kinds[k] != NULL && f.n < NN_MEMBERS_MAX; k++) {
+        const nn_member_kind *kind = nn_member_kinds[k];
+        if (kind->averaged && (has_word(c, kind->name) || (is_auto(c) && auto_takes(c, kind, n))))
+            f.kind[f.n++] = kind;
+    }
+    return f;
+}
+
+/* ---- check --------------------------------------------------------------- */
+
+static void words_check(const st_train_conf *c, const pl_step *step, pl_problems *problems)
+{
+    const char *const *words = c->family.items;
+
+    for (int32_t k = 0; k < c->family.n; k++) {
+        const nn_member_kind *kind = nn_member_kind_of(words[k]);
+        if (strcmp(words[k], "se3") != 0 && strcmp(words[k], "auto") != 0 && (kind == NULL || !kind->averaged))
+            pl_problem_add(problems, step->node, "family: %s is not se3, trees, gp, forest or auto", words[k]);
+        for (int32_t j = 0; j < k; j++)
+            if (!strcmp(words[j], words[k]))
+                pl_problem_add(problems, step->node, "family: %s is listed twice", words[k]);
+    }
+    if (is_auto(c) && c->family.n > 1)
+        pl_problem_add(problems, step->node, "family: auto stands alone");
+}
+
+void st_family_check(const pl_workflow *wf, const pl_step *step, pl_problems *problems)
+{
+    const st_train_conf *c = step->conf;
+    const st_family f = st_family_of(wf, c, NETWORK_FROM);
+
+    words_check(c, step, problems);
+    for (int32_t k = 0; k < f.n; k++) {
+        const char *missing = f.kind[k]->missing();
+        if (missing != NULL)
+            pl_problem_add(problems, step->node, "family: %s needs %s", f.kind[k]->name, missing);
+    }
+    if (st_graph_is_flat(wf) && f.network)
+        pl_problem_add(
+            problems, step->node,
+            "a network needs positions, and graphs with edges: topology have none; use edges: radius, bonds, knn or full, "
+            "or a family without se3, such as family: [trees, gp]");
+    if (c->start != NULL && !st_family_may_have_network(c))
+        pl_problem_add(problems, step->node, "start: only a network (family: se3) can start from another model");
+}
+
+/* ---- fitting ------------------------------------------------------------- */
+
+/* The training molecules that have target k, and their values as the members learn them. */
+typedef struct rows {
+    nn_table x;
+    double *y;
+} rows;
+
+static pl_code rows_of(rows *out, const nn_table *all, const nn_model_file *m, int32_t k, const st_samples *train, pl_arena *mem,
+                       pl_error *err)
+{
+    const int32_t outputs = train->d->n_targets;
+    int32_t *at = PL_NEW(mem, int32_t, train->n + 1), n = 0;
+
+    out->y = PL_NEW(mem, double, train->n + 1);
+    if (at == NULL || out->y == NULL)
+        return pl_fail(err, PL_ENOMEM, "a training of %lld molecules", (long long)train->n);
+    for (int32_t i = 0; i < (int32_t)train->n; i++) {
+        const double y = st_dataset_value(train->d, train->at[i], k);
+        if (isnan(y))
+            continue;
+        out->y[n] = m->classifies ? y : (double)train->target[(int64_t)i * outputs + k];
+        at[n++] = i;
+    }
+    return nn_table_take(&out->x, all, at, n, mem, err);
+}
+
+static bool told_to_stop(void *ctx) { return *((const pl_env *)ctx)->stop != 0; }
+
+static pl_code fit_one(nn_member **out, const nn_member_kind *kind, const nn_model_file *m, int32_t k, const rows *r,
+                       const pl_env *env, int64_t member, pl_error *err)
+{
+    const nn_fit_conf conf = {
+        .seed = st_train_seed(env, member), .classifies = m->classifies, .stop = told_to_stop, .ctx = (void *)(uintptr_t)env
+    };
+    const char *note = pl_sprintf(env->mem, "%s learns %s from %d molecules", kind->name, m->target[k].name, (int)r->x.n);
+    pl_error why = { 0 };
+    pl_code code;
+
+    if (note != NULL)
+        pl_progress_set(env->progress, r->x.n, r->x.n, note);
+    code = kind->fit(out, &r->x, r->y, &conf, env->mem, &why);
+    if (code == PL_ESTOP)
+        return pl_fail(err, code, "%s", why.text);
+    if (code == PL_OK)
+        pl_log(PL_INFO, "train     %s", kind->describe(*out, env->mem));
+    return code != PL_OK ? pl_fail(err, code, "%s for %s: %s", kind->name, m->target[k].name, why.text) : PL_OK;
+}
+
+pl_code st_family_fit(nn_model_file *m, const st_family *f, const pl_env *env, const st_samples *train, int64_t member,
+                      pl_error *err)
+{
+    const int32_t outputs = train->d->n_targets;
+    nn_member **one = PL_NEW(env->mem, nn_member *, (int64_t)f->n * outputs + 1);
+    nn_table all;
+    pl_code code = one != NULL ? PL_OK : pl_fail(err, PL_ENOMEM, "a model");
+
+    m->members = (nn_members){ .outputs = outputs };
+    if (code == PL_OK && f->n > 0)
+        code = st_samples_table(&all, train, env->mem, err);
+    for (int32_t k = 0; k < outputs && f->n > 0 && code == PL_OK; k++) {
+        rows r;
+        code = rows_of(&r, &all, m, k, train, env->mem, err);
+        for (int32_t i = 0; i < f->n && code == PL_OK; i++)
+            code = fit_one(&one[i * outputs + k], f->kind[i], m, k, &r, env, member, err);
+    }
+    for (int32_t i = 0; i < f->n && code == PL_OK; i++)
+        m->members.at[m->members.n++] = (nn_model_member){ f->kind[i], one + (size_t)i * (size_t)outputs };
+    return code;
+}

@@ -1,0 +1,365 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""tests/bench/moleculenet.py MOLSIEVE DATA WORK [--sets A,B] [--splits A,B] [--seeds N] [--family F] [--peers A,B] [--table FILE]
+
+Models of MOLSIEVE beside those of others on MoleculeNet's sets (DATA: a folder of NAME.csv.gz): same molecules, same split, several
+seeds. A run is a line of WORK/results.jsonl and is not computed twice: the same command continues.
+
+    --sets    esol, freesolv, lipo, bace, bace_pic50, bbbp, clintox, sider, tox21, hiv; default: all but hiv
+    --splits  random, balanced (Chemprop's scaffold split), deterministic (DeepChem's); default: all
+    --seeds   splits of each kind, seeds 0 to N - 1 (deterministic has one); default 5
+    --family  what train.family is; default trees+gp (regression) and trees+gp+forest (classes)
+    --peers   forest (scikit-learn, 200 trees, ECFP4 counts and RDKit's descriptors), xgboost (the same booster's settings as here, on
+              MapLight's features), chemprop (2, defaults, as a command); default: forest,xgboost
+    --table   writes the table as Markdown
+
+Needs rdkit, scikit-learn, xgboost and, for its peer, chemprop from PyPI in an environment of its own. Molecules are those that
+MOLSIEVE reads and RDKit parses; labels of duplicates are joined by MOLSIEVE. Peers learn from the training part alone; chemprop chooses
+its epoch on the validation part, as the network here does."""
+import argparse
+import collections
+import csv
+import gzip
+import json
+import math
+import os
+import random
+import sqlite3
+import statistics
+import subprocess
+import sys
+import time
+
+import numpy as np
+from rdkit import Chem, RDLogger
+from rdkit.Avalon import pyAvalonTools
+from rdkit.Chem import AllChem, Descriptors, rdReducedGraphs
+from rdkit.Chem.Scaffolds import MurckoScaffold
+
+RDLogger.DisableLog("rdApp.*")
+
+SETS = {  # name: file, column of SMILES, labels, classes
+    "esol": ("esol", "smiles", ["measured log solubility in mols per litre"], False),
+    "freesolv": ("freesolv", "smiles", ["expt"], False),
+    "lipo": ("lipo", "smiles", ["exp"], False),
+    "bace": ("bace", "smiles", ["Class"], True),
+    "bace_pic50": ("bace", "smiles", ["pIC50"], False),
+    "bbbp": ("bbbp", "smiles", ["p_np"], True),
+    "clintox": ("clintox", "smiles", ["FDA_APPROVED", "CT_TOX"], True),
+    "sider": ("sider", "smiles", None, True),
+    "tox21": ("tox21", "smiles", None, True),
+    "hiv": ("hiv", "smiles", ["HIV_active"], True),
+}
+NO_LABEL = {"smiles", "mol_id"}
+
+
+class Set:
+    """A set as MOLSIEVE reads it: its molecules, labels and runs."""
+
+    def __init__(self, name, o):
+        self.name, self.o = name, o
+        file, self.smiles_column, self.labels, self.classes = SETS[name]
+        self.dir = os.path.join(o.work, name)
+        os.makedirs(os.path.join(self.dir, "splits"), exist_ok=True)
+        with gzip.open(os.path.join(o.data, file + ".csv.gz"), "rt") as f:
+            rows = list(csv.DictReader(f))
+        if self.labels is None:
+            self.labels = [c for c in rows[0] if c not in NO_LABEL]
+        self.names = ["t%d" % k for k in range(len(self.labels))]
+        self.write_input(rows)
+        self.prepare()
+
+    def write_input(self, rows):
+        with open(os.path.join(self.dir, "in.csv"), "w", newline="") as f:
+            out = csv.writer(f)
+            out.writerow(["id", "smiles"] + self.names)
+            for k, row in enumerate(rows):
+                if Chem.MolFromSmiles(row[self.smiles_column]) is not None:
+                    out.writerow(["m%d" % k, row[self.smiles_column]] + [row[c] for c in self.labels])
+
+    def workflow(self, family):
+        task = "{task: classification}" if self.classes else "{}"
+        text = """format: 1
+name: %s
+seed: 1
+workdir: run
+inputs:
+  - {path: in.csv, format: csv, columns: {smiles: smiles, title: id}}
+stages:
+  read: {}
+  prepare:
+    conformers: {source: %s}
+    labels: [%s]
+    properties: {%s}
+  graph: {edges: %s}
+  split: {method: file, path: splits/now.txt, leaks: allow}
+  train:
+    family: [%s]
+    targets: [%s]
+    model: {layers: 4, degrees: 3, channels: 16, heads: 4, channels_div: 2, pooling: sum, charge: true}
+    batch: {molecules: 32}
+    epochs: 120
+    optimiser: {lr: 0.002, min_lr: 0.00002, weight_decay: 0.1, grad_clip: 5}
+    schedule: {type: cosine_step, warmup: 2}
+    ema: 0.99
+  evaluate: {on: [valid, test]}
+""" % (self.name, self.o.structures, ", ".join(self.names), ", ".join("%s: %s" % (n, task) for n in self.names),
+            "topology" if self.o.structures == "none" else "bonds", ", ".join(family), ", ".join("{name: %s}" % n for n in self.names))
+        with open(os.path.join(self.dir, "w.yaml"), "w") as f:
+            f.write(text)
+
+    def run(self, *args):
+        p = subprocess.run([self.o.molsieve, "run", "w.yaml", "-q", "-j", str(self.o.jobs), *args], cwd=self.dir, capture_output=True,
+                           text=True, stdin=subprocess.DEVNULL)
+        if p.returncode not in (0, 3):
+            sys.exit("%s: %s" % (self.name, p.stderr))
+
+    def query(self, sql, *args):
+        db = sqlite3.connect(os.path.join(self.dir, "run/results.db"))
+        rows = db.execute(sql, args).fetchall()
+        db.close()
+        return rows
+
+    def prepare(self):
+        self.workflow(["trees"])
+        open(os.path.join(self.dir, "splits/now.txt"), "a").close()
+        self.run("--until", "prepare")
+        first = self.query("SELECT m.mol_id, r.title, r.raw_smiles FROM molecule m JOIN record r ON r.record_id=m.mol_id ORDER BY 1")
+        label = collections.defaultdict(dict)
+        for mol_id, name, value in self.query("SELECT mol_id, name, value FROM label JOIN property USING(property_id)"):
+            if not self.classes or value in (0, 1):
+                label[mol_id][name] = value
+        kept = [(t, s, [label[i].get(n, math.nan) for n in self.names]) for i, t, s in first if label[i]]
+        self.ids, self.smiles = [t for t, _, _ in kept], [s for _, s, _ in kept]
+        self.y = np.array([y for _, _, y in kept])
+        self.mols = [Chem.MolFromSmiles(s) for s in self.smiles]
+
+    # ---- splits ----
+
+    def scaffolds(self):
+        groups = collections.OrderedDict()
+        for k, mol in enumerate(self.mols):
+            groups.setdefault(MurckoScaffold.MurckoScaffoldSmiles(mol=mol, includeChirality=False), []).append(k)
+        return list(groups.values())
+
+    def split(self, how, seed):
+        n = len(self.ids)
+        if how == "random":
+            order = np.random.RandomState(seed).permutation(n)
+            a, b = int(0.8 * n), int(0.9 * n)
+            return order[:a], order[a:b], order[b:]
+        parts = [], [], []
+        if how == "deterministic":  # DeepChem's ScaffoldSplitter
+            for group in sorted(self.scaffolds(), key=lambda g: (len(g), g[0]), reverse=True):
+                if len(parts[0]) + len(group) <= 0.8 * n:
+                    parts[0].extend(group)
+                elif len(parts[0]) + len(parts[1]) + len(group) <= 0.9 * n:
+                    parts[1].extend(group)
+                else:
+                    parts[2].extend(group)
+            return parts
+        rng, groups = random.Random(seed), self.scaffolds()  # scaffold_split(balanced=True) of Chemprop 1
+        large = [g for g in groups if len(g) > 0.05 * n]
+        small = [g for g in groups if len(g) <= 0.05 * n]
+        rng.shuffle(large)
+        rng.shuffle(small)
+        for group in large + small:
+            if len(parts[0]) + len(group) <= 0.8 * n:
+                parts[0].extend(group)
+            elif len(parts[1]) + len(group) <= 0.1 * n:
+                parts[1].extend(group)
+            else:
+                parts[2].extend(group)
+        return parts
+
+    # ---- MOLSIEVE ----
+
+    def molsieve(self, parts, family):
+        """Error of the model, and of each of its components by itself."""
+        with open(os.path.join(self.dir, "splits/now.txt"), "w") as f:
+            for part, which in zip(("train", "valid", "test"), parts):
+                f.writelines("%s %s\n" % (self.ids[k], part) for k in which)
+        self.workflow(family)
+        self.run()
+        metric = "roc_auc" if self.classes else "rmse"
+        found = collections.defaultdict(list)
+        for name, value in self.query("SELECT metric, value FROM evaluation WHERE part='test' AND (metric=? OR metric LIKE '%.' || ?)",
+                                      metric, metric):
+            found[name[:-len(metric)].rstrip(".") or "mean of " + "+".join(family)].append(value)
+        return {"here: " + k: statistics.mean(v) for k, v in found.items() if k not in ("mean", "composition", "descriptors")}
+
+
+# ---- peers ----
+
+def counts(mol, size):
+    x = np.zeros(size, dtype=np.float32)
+    for bit, n in AllChem.GetHashedMorganFingerprint(mol, 2, nBits=size).GetNonzeroElements().items():
+        x[bit] = n
+    return x
+
+
+def descriptors(mol):
+    x = np.array(list(Descriptors.CalcMolDescriptors(mol).values()), dtype=np.float64)
+    return np.clip(np.nan_to_num(x, nan=0, posinf=1e6, neginf=-1e6), -1e6, 1e6).astype(np.float32)
+
+
+def maplight(mol):
+    avalon = np.zeros(1024, dtype=np.float32)
+    for bit, n in pyAvalonTools.GetAvalonCountFP(mol, nBits=1024).GetNonzeroElements().items():
+        avalon[bit] = n
+    erg = np.asarray(rdReducedGraphs.GetErGFingerprint(mol), dtype=np.float32)
+    return np.concatenate([counts(mol, 1024), avalon, erg, descriptors(mol)])
+
+
+FEATURES = {}
+
+
+def features(s, kind):
+    if (s.name, kind) not in FEATURES:
+        make = maplight if kind == "xgboost" else lambda m: np.concatenate([counts(m, 2048), descriptors(m)])
+        FEATURES[s.name, kind] = np.array([make(m) for m in s.mols])
+    return FEATURES[s.name, kind]
+
+
+def learner(peer, s, seed):
+    if peer == "forest":
+        from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
+        return (RandomForestClassifier if s.classes else RandomForestRegressor)(200, n_jobs=s.o.jobs, random_state=seed)
+    import xgboost
+    kind = xgboost.XGBClassifier if s.classes else xgboost.XGBRegressor
+    return kind(n_estimators=600, learning_rate=0.05, max_depth=5, subsample=0.8, colsample_bytree=0.3, min_child_weight=2, max_bin=64,
+                tree_method="hist", n_jobs=s.o.jobs, random_state=seed)
+
+
+def error(s, y, p):
+    from sklearn.metrics import roc_auc_score
+    if s.classes:
+        return roc_auc_score(y, p) if len(set(y)) > 1 else math.nan
+    return math.sqrt(np.mean((y - p) ** 2))
+
+
+def peer_of_features(peer, s, parts, seed):
+    x, found = features(s, peer), []
+    for k in range(len(s.names)):
+        train = [i for i in parts[0] if not math.isnan(s.y[i, k])]
+        test = [i for i in parts[2] if not math.isnan(s.y[i, k])]
+        if len(set(s.y[train, k])) < 2 or not test:
+            continue
+        m = learner(peer, s, seed).fit(x[train], s.y[train, k])
+        found.append(error(s, s.y[test, k], m.predict_proba(x[test])[:, 1] if s.classes else m.predict(x[test])))
+    return float(np.nanmean(found))
+
+
+def chemprop(s, parts, seed):
+    d = os.path.join(s.dir, "chemprop")
+    os.makedirs(d, exist_ok=True)
+    for part, which in zip(("train", "valid", "test"), parts):
+        with open(os.path.join(d, part + ".csv"), "w", newline="") as f:
+            out = csv.writer(f)
+            out.writerow(["smiles"] + s.names)
+            for k in which:
+                out.writerow([s.smiles[k]] + ["" if math.isnan(v) else v for v in s.y[k]])
+    program = os.path.join(os.path.dirname(sys.executable), "chemprop")
+    subprocess.run([program, "train", "-i", "train.csv", "valid.csv", "test.csv", "-t", "classification" if s.classes else "regression",
+                    "--smiles-columns", "smiles", "--target-columns", *s.names, "-o", "out", "--pytorch-seed", str(seed), "--num-workers",
+                    "0", "--accelerator", "cpu"], cwd=d, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    subprocess.run([program, "predict", "-i", "test.csv", "--model-paths", "out/model_0/best.pt", "-o", "pred.csv", "--smiles-columns",
+                    "smiles", "--num-workers", "0", "--accelerator", "cpu"], cwd=d, check=True, stdout=subprocess.DEVNULL,
+                   stderr=subprocess.DEVNULL)
+    with open(os.path.join(d, "pred.csv")) as f:
+        p = np.array([[float(r[n]) for n in s.names] for r in csv.DictReader(f)])
+    y, found = s.y[list(parts[2])], []
+    for k in range(len(s.names)):
+        there = ~np.isnan(y[:, k])
+        found.append(error(s, y[there, k], p[there, k]))
+    return float(np.nanmean(found))
+
+
+# ---- runs ----
+
+def results(o):
+    path = os.path.join(o.work, "results.jsonl")
+    return [json.loads(line) for line in open(path)] if os.path.exists(path) else []
+
+
+def keep(o, s, how, seed, job, found, seconds):
+    with open(os.path.join(o.work, "results.jsonl"), "a") as f:
+        for method, value in found.items():
+            f.write(json.dumps({"set": s.name, "split": how, "seed": seed, "job": job, "method": method, "value": value,
+                                "seconds": round(seconds, 1)}) + "\n")
+
+
+def jobs(o, s):
+    family = o.family.split("+") if o.family else ["trees", "gp"] + (["forest"] if s.classes else [])
+    yield "+".join(family) + ("" if o.structures == "none" else " 3D"), lambda parts, seed: s.molsieve(parts, family)
+    for peer in filter(None, o.peers.split(",")):
+        if peer == "chemprop":
+            yield peer, lambda parts, seed: {"chemprop 2": chemprop(s, parts, seed)}
+        else:
+            yield peer, lambda parts, seed, peer=peer: {peer: peer_of_features(peer, s, parts, seed)}
+
+
+def work(o):
+    done = {(r["set"], r["split"], r["seed"], r["job"]) for r in results(o)}
+    for name in o.sets.split(","):
+        s = None
+        for how in o.splits.split(","):
+            for seed in range(1 if how == "deterministic" else o.seeds):
+                s = s or Set(name, o)
+                parts = s.split(how, seed)
+                for job, run in jobs(o, s):
+                    if (name, how, seed, job) in done:
+                        continue
+                    began = time.time()
+                    found = run(parts, seed)
+                    keep(o, s, how, seed, job, found, time.time() - began)
+                    print(name, how, seed, found, "%.0f s" % (time.time() - began), flush=True)
+
+
+def table(o):
+    """Mean and deviation over the seeds; and the paired difference to the first method of ours."""
+    found, out = collections.defaultdict(dict), []
+    for r in results(o):
+        found[r["set"], r["split"], r["method"]][r["seed"]] = r["value"]
+    for name in SETS:
+        for how in ("random", "balanced", "deterministic"):
+            methods = sorted(m for n, h, m in found if (n, h) == (name, how))
+            ours = [m for m in methods if m.startswith("here: mean of")]
+            for m in methods:
+                v = found[name, how, m]
+                cell = "%.3f" % statistics.mean(v.values()) + (" +- %.3f" % statistics.stdev(v.values()) if len(v) > 1 else "")
+                pairs = [found[name, how, ours[0]][k] - v[k] for k in v if k in found[name, how, ours[0]]] if ours and m not in ours else []
+                difference = ""
+                if len(pairs) > 1:
+                    half = 2.776 if len(pairs) == 5 else 2
+                    difference = "%+.3f +- %.3f" % (statistics.mean(pairs), half * statistics.stdev(pairs) / math.sqrt(len(pairs)))
+                out.append("| %s | %s | %s | %s | %d | %s |" % (name, how, m, cell, len(v), difference))
+    text = ("| set | split | method | RMSE, of classes ROC-AUC | seeds | mean here less this (95 %) |\n|---|---|---|--:|--:|--:|\n"
+            + "\n".join(out) + "\n")
+    with open(o.table, "w") as f:
+        f.write(text)
+
+
+def main():
+    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p.add_argument("molsieve")
+    p.add_argument("data")
+    p.add_argument("work")
+    p.add_argument("--sets", default=",".join(k for k in SETS if k != "hiv"))
+    p.add_argument("--splits", default="random,balanced,deterministic")
+    p.add_argument("--seeds", type=int, default=5)
+    p.add_argument("--family")
+    p.add_argument("--structures", default="none", help="conformers.source; generate for a family with se3")
+    p.add_argument("--peers", default="forest,xgboost")
+    p.add_argument("--jobs", type=int, default=2)
+    p.add_argument("--table")
+    o = p.parse_args()
+    o.molsieve, o.work, o.data = map(os.path.abspath, (o.molsieve, o.work, o.data))
+    os.makedirs(o.work, exist_ok=True)
+    work(o)
+    if o.table:
+        table(o)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,170 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Models that are families: trained, evaluated and scored with the real program and the real XGBoost."""
+import csv
+import json
+import math
+import os
+import random
+import struct
+
+import sieve
+
+ESOL = os.path.join(os.path.dirname(sieve.TESTS), "workflows/data/esol.csv")
+UNIT = "log10(mol/L)"
+STAGES = """  read: {unit: 40}
+  prepare:
+    conformers: {source: none}
+    labels: [logS]
+    properties: {logS: {unit: "log10(mol/L)", better: high}}
+  graph: {edges: topology}
+  split: {fractions: {train: 0.7, valid: 0.15, test: 0.15}}
+  train:
+    family: [%s]
+    targets: [{name: logS, unit: "log10(mol/L)", better: high}]
+  evaluate: {on: [train, valid, test]}
+  score: {}
+  rank: {objectives: [{property: logS, goal: maximise}]}
+"""
+MODEL = "models/e2e.safetensors"
+
+
+def esol(project, n):
+    with open(ESOL) as f:
+        rows = list(csv.DictReader(f))
+    random.Random(5).shuffle(rows)
+    project.put("in.csv", "smiles,logS,name\n" + "".join('%s,%s,"%s"\n' % (r["smiles"], r["logS"], "m%d" % k)
+                                                          for k, r in enumerate(rows[:n])))
+
+
+def family(project, words, name="w.yaml", workdir="run"):
+    project.workflow(["{path: in.csv, format: csv, columns: {smiles: smiles, title: name}}"], STAGES % words, name=name, workdir=workdir)
+
+
+def header(path):
+    with open(path, "rb") as f:
+        return json.loads(f.read(struct.unpack("<Q", f.read(8))[0]))
+
+
+def read(path):
+    with open(path, "rb") as f:
+        return f.read()
+
+
+def a_family_is_learned_evaluated_and_scored():
+    """Its file says what it is; evaluation and score agree to the bit; workers and kills change nothing."""
+    with sieve.Project() as p:
+        esol(p, 300)
+        family(p, "trees, gp")
+        p.run("run", "w.yaml", "-q", "-j", "1")
+        meta = header(p.path("run", MODEL))["__metadata__"]
+        assert meta["format_version"] == "4" and "model" not in meta, meta.keys()
+        assert [m["kind"] for m in json.loads(meta["family"])["members"]] == ["trees", "gp"]
+        both = p.rows("SELECT x.value, e.predicted FROM prediction x JOIN evaluated e USING(mol_id, model_id, property_id)")
+        assert len(both) > 250 and all(a == b for a, b in both)
+        error = dict(p.rows("SELECT metric, value FROM evaluation WHERE part='test' AND metric LIKE '%rmse'"))
+        assert {"rmse", "trees.rmse", "gp.rmse", "mean.rmse", "neighbours.rmse"} <= set(error), error
+        assert error["rmse"] < 0.7 * error["mean.rmse"] and error["rmse"] <= max(error["trees.rmse"], error["gp.rmse"]), error
+        own = [math.sqrt(sum((m - q) ** 2 for m, q in rows) / len(rows)) for rows in
+               [p.rows("SELECT measured, predicted FROM evaluated WHERE part='test'")]]
+        assert abs(own[0] - error["rmse"]) < 1e-9, (own, error)
+        spread = [s for s, in p.rows("SELECT uncertainty FROM prediction")]
+        assert len(spread) == len(both) and all(s is not None and 0 < s < 10 for s in spread), spread[:5]
+        info = p.run("model", "info", p.path("run", MODEL))[1]
+        assert "mean of     2 components with equal weights" in info and "600 trees" in info, info
+        assert "good" in p.run("model", "verify", p.path("run", MODEL))[1]
+        digest = p.run("db", "digest", "run/results.db")[1]
+        family(p, "trees, gp", name="again.yaml", workdir="again")
+        for point in ("train.model.before", "train.model.after"):
+            p.run("run", "again.yaml", "-q", "-j", "3", env=dict(os.environ, MOLSIEVE_FAULT=point), expect=None)
+        p.run("run", "again.yaml", "-q", "-j", "3")
+        assert read(p.path("again", MODEL)) == read(p.path("run", MODEL))
+        assert p.run("db", "digest", "again/results.db")[1] == digest
+        assert "no difference" in p.run("model", "diff", p.path("run", MODEL), p.path("again", MODEL))[1]
+        family(p, "trees", name="one.yaml", workdir="one")
+        p.run("run", "one.yaml", "-q", "seed=2")
+        assert "differs" in p.run("model", "diff", p.path("run", MODEL), p.path("one", MODEL), expect=1)[1]
+
+
+NETWORK = """  read: {unit: 40}
+  prepare:
+    conformers: {source: keep}
+    labels: [gap]
+  graph: {edges: bonds}
+  split: {fractions: {train: 0.7, valid: 0.15, test: 0.15}}
+  train:
+    family: [%s]
+    targets: [{name: gap, unit: Ha}]
+    model: {layers: 1, degrees: 2, channels: 8, heads: 2}
+    batch: {molecules: 8}
+    epochs: 3
+  evaluate: {on: [valid, test]}
+  score: {}
+"""
+
+
+def a_family_with_a_network_is_the_mean_of_both():
+    with sieve.Project() as p:
+        p.put("in.sdf", sieve.sdf_records(sieve.data("qm9/qm9_dev_2500.sdf.gz"), 120))
+        value = {}
+        for words in ("se3", "trees", "se3, trees"):
+            p.workflow(["in.sdf"], NETWORK % words)
+            p.run("run", "w.yaml", "-q")
+            value[words] = dict(p.rows("SELECT mol_id, value FROM prediction"))
+        assert len(value["se3"]) == len(value["trees"]) == len(value["se3, trees"]) > 100
+        for k, v in value["se3, trees"].items():
+            assert abs(v - (value["se3"][k] + value["trees"][k]) / 2) < 1e-9, k
+        error = dict(p.rows("SELECT metric, value FROM evaluation WHERE part='test'"))
+        assert "se3.mae" in error and "trees.mae" in error
+        meta = header(p.path("run", MODEL))["__metadata__"]
+        assert meta["format_version"] == "4" and "model" in meta
+
+
+def classes_are_learned_as_probabilities():
+    with sieve.Project() as p:
+        with open(ESOL) as f:
+            rows = list(csv.DictReader(f))[:260]
+        p.put("in.csv", "smiles,soluble,name\n" + "".join('%s,%d,"m%d"\n' % (r["smiles"], float(r["logS"]) > -3, k)
+                                                           for k, r in enumerate(rows)))
+        stages = STAGES.replace('properties: {logS: {unit: "log10(mol/L)", better: high}}', "properties: {soluble: {task: classification}}")
+        stages = stages.replace("labels: [logS]", "labels: [soluble]").replace("property: logS", "property: soluble")
+        stages = stages.replace('{name: logS, unit: "log10(mol/L)", better: high}', "{name: soluble}")
+        p.workflow(["{path: in.csv, format: csv, columns: {smiles: smiles, title: name}}"], stages % "auto")
+        p.run("run", "w.yaml", "-q")
+        assert all(0 < v < 1 for v, in p.rows("SELECT value FROM prediction"))
+        error = dict(p.rows("SELECT metric, value FROM evaluation WHERE part='test' AND metric LIKE '%roc_auc'"))
+        assert {"roc_auc", "trees.roc_auc", "gp.roc_auc", "forest.roc_auc"} <= set(error), error
+        assert error["roc_auc"] > 0.85, error
+
+
+def mistakes_in_a_family_are_refused_before_work():
+    with sieve.Project() as p:
+        esol(p, 30)
+        for words, want in (("tree", "family: tree is not se3, trees, gp, forest or auto"), ("trees, trees", "family: trees is listed twice"),
+                            ("auto, trees", "family: auto stands alone"), ("neighbours", "family: neighbours is not se3"),
+                            ("se3", "topology")):
+            family(p, words)
+            said = p.run("check", "w.yaml", expect=2)[2]
+            assert want in said, said
+            assert not os.path.exists(p.path("run/results.db"))
+
+
+def labels_that_cannot_be_learned_are_told():
+    """All the same; none; too few for some members."""
+    with sieve.Project() as p:
+        p.put("in.csv", "smiles,logS,name\n" + "".join("%s,1.5,m%d\n" % ("C" * (k + 1), k) for k in range(30)))
+        family(p, "trees")
+        said = p.run("run", "w.yaml", "-q", expect=2)[2]
+        assert "the same for all" in said, said
+        esol(p, 12)
+        family(p, "trees, gp", workdir="few")
+        assert "training molecules; at least 10 are needed" in p.run("run", "w.yaml", "-q", expect=2)[2]
+        esol(p, 24)
+        p.run("run", "w.yaml", "-q")
+        assert all(math.isfinite(v) for v, in p.rows("SELECT value FROM prediction", workdir="few"))
+
+
+if __name__ == "__main__":
+    sieve.main([a_family_is_learned_evaluated_and_scored, a_family_with_a_network_is_the_mean_of_both,
+                classes_are_learned_as_probabilities, mistakes_in_a_family_are_refused_before_work,
+                labels_that_cannot_be_learned_are_told])

@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Model files of families: with and without a network. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "family_toy.h"
+#include "models/files/model_file.h"
+#include "pipeline/base/file.h"
+
+enum { MOLECULES = 60, TARGETS = 2 };
+
+typedef struct bench {
+    pl_arena *mem;
+    family_toy toy;
+    nn_model_file m;
+    nn_target target[TARGETS];
+    nn_member *one[TARGETS];
+    char path[64];
+} bench;
+
+static bool never(void *ctx)
+{
+    (void)ctx;
+    return false;
+}
+
+static int bench_open(void **state)
+{
+    bench *b = calloc(1, sizeof *b);
+    nn_fit_conf conf = { .seed = 3, .stop = never };
+    int fd;
+
+    if (b == NULL || (b->mem = pl_arena_new(0)) == NULL || !family_toy_make(&b->toy, MOLECULES, 1, b->mem))
+        return 1;
+    strcpy(b->path, "/tmp/molsieve-family-XXXXXX");
+    if ((fd = mkstemp(b->path)) < 0 || close(fd))
+        return 1;
+    for (int k = 0; k < TARGETS; k++) {
+        conf.seed += (uint64_t)k;
+        if (nn_gp.fit(&b->one[k], &b->toy.x, b->toy.y, &conf, b->mem, NULL) != PL_OK)
+            return 1;
+    }
+    b->target[0] = (nn_target){ "first", "eV", "low", { 2, 3, 0, { 0 } }, { .n = 0 }, 0 };
+    b->target[1] = (nn_target){ "second", "", "none", { 0, 1, 0, { 0 } }, { .n = 0 }, 0 };
+    b->m = (nn_model_file){ .name = "family", .target = b->target, .provenance = "{}", .conf = { .outputs = TARGETS } };
+    b->m.inputs = (nn_inputs){ .n_elements = 2, .element = { 1, 6 } };
+    b->m.graph = (ch_graph_opts){ .edges = CH_EDGES_BONDS };
+    b->m.members = (nn_members){ .n = 1, .outputs = TARGETS, .at = { { &nn_gp, b->one } } };
+    *state = b;
+    return 0;
+}
+
+static int bench_close(void **state)
+{
+    bench *b = *state;
+
+    (void)unlink(b->path);
+    pl_arena_free(b->mem);
+    free(b);
+    return 0;
+}
+
+static nn_model_file *written_and_read(bench *b)
+{
+    nn_model_file *back = NULL;
+    pl_error err = { 0 };
+
+    if (nn_model_write(&b->m, b->path, &err) != PL_OK || nn_model_read(&back, b->path, b->mem, &err) != PL_OK)
+        fail_msg("%s", err.text);
+    return back;
+}
+
+/* Refused with a text that contains `want`, after the words `from` in the file became `to`, of the same length. */
+static void refused(bench *b, const char *from, const char *to, const char *want)
+{
+    nn_model_file *back;
+    pl_error err = { 0 };
+    pl_bytes file;
+    char *at, *sum;
+    FILE *f;
+
+    assert_int_equal(strlen(from), strlen(to));
+    assert_int_equal(nn_model_write(&b->m, b->path, NULL), PL_OK);
+    assert_int_equal(pl_file_read(&file, b->path, b->mem, NULL), PL_OK);
+    at = memmem(file.data, file.len, from, strlen(from));
+    assert_non_null(at);
+    memcpy(at, to, strlen(to));
+    sum = memmem(file.data, file.len, "\"sha256\"", 8); /* without a checksum, as other programs write it */
+    assert_non_null(sum);
+    memcpy(sum, "\"sha25x\":\"g", 11); /* the value has 64 characters, but is no number */
+    f = fopen(b->path, "wb");
+    assert_non_null(f);
+    assert_int_equal(fwrite(file.data, 1, file.len, f), file.len);
+    assert_int_equal(fclose(f), 0);
+    if (nn_model_read(&back, b->path, b->mem, &err) != PL_EDATA || strstr(err.text, want) == NULL)
+        fail_msg("%s became %s: %s", from, to, err.text);
+}
+
+static void a_family_without_a_network_is_written_and_read(void **state)
+{
+    bench *b = *state;
+    nn_model_file *back = written_and_read(b);
+    nn_member_outputs before, after;
+    const uint8_t z[] = { 6, 1 };
+
+    assert_null(back->model);
+    assert_int_equal(back->conf.outputs, TARGETS);
+    assert_int_equal(nn_model_components(back), 1);
+    assert_int_equal(nn_members_predict(&before, &b->m.members, &b->toy.x, b->mem, NULL), PL_OK);
+    assert_int_equal(nn_members_predict(&after, &back->members, &b->toy.x, b->mem, NULL), PL_OK);
+    for (int i = 0; i < MOLECULES * TARGETS; i++) {
+        assert_true(isfinite(before.y[0][i]) && before.y[0][i] == after.y[0][i]);
+        assert_true(before.variance[i] > 0 && before.variance[i] == after.variance[i]);
+    }
+    assert_true(nn_model_mean(back, 0, z, 2, NAN, &after, 5) == 2 + 3 * after.y[0][5 * TARGETS]);
+    assert_true(nn_model_mean(back, 1, z, 2, NAN, &after, 5) == after.y[0][5 * TARGETS + 1]);
+    assert_non_null(strstr(nn_model_metadata(back, b->mem), "\"format_version\":\"4\""));
+    assert_null(strstr(nn_model_metadata(back, b->mem), "\"model\":"));
+}
+
+static void a_network_and_members_are_averaged(void **state)
+{
+    bench *b = *state;
+    nn_se3 *plan;
+    nn_model_file *back;
+    nn_member_outputs y;
+    const uint8_t z[] = { 6, 1 };
+
+    b->m.conf = (nn_se3_conf){ .layers = 1, .degrees = 1, .channels = 4, .heads = 1, .channels_div = 1, .outputs = TARGETS };
+    b->m.conf.node_features = nn_inputs_node_features(&b->m.inputs);
+    b->m.conf.edge_features = nn_inputs_edge_features(&b->m.inputs);
+    assert_int_equal(nn_se3_plan(&plan, &b->m.conf, b->mem, NULL), PL_OK);
+    b->m.model = plan;
+    b->m.params = PL_NEW(b->mem, float, plan->n_floats);
+    nn_se3_init(plan, b->m.params, 5);
+    back = written_and_read(b);
+    assert_non_null(back->model);
+    assert_memory_equal(back->params, b->m.params, plan->n_floats * sizeof(float));
+    assert_int_equal(nn_model_components(back), 2);
+    assert_int_equal(nn_members_predict(&y, &back->members, &b->toy.x, b->mem, NULL), PL_OK);
+    assert_true(nn_model_mean(back, 0, z, 2, 7.0, &y, 5) == (7.0 + (2 + 3 * y.y[0][5 * TARGETS])) / 2);
+    back->classifies = true; /* a probability is not scaled */
+    assert_true(nn_model_mean(back, 0, z, 2, 0.25, &y, 5) == (0.25 + y.y[0][5 * TARGETS]) / 2);
+}
+
+static void whatever_is_wrong_is_named(void **state)
+{
+    bench *b = *state;
+
+    refused(b, "\\\"features\\\":1", "\\\"features\\\":7", "features of version 7, this program computes those of version 1");
+    refused(b, "\\\"kind\\\":\\\"gp\\\"", "\\\"kind\\\":\\\"gq\\\"", "no member called gq");
+    refused(b, "\\\"members\\\"", "\\\"nembers\\\"", "no list of 1 to 8 members");
+    refused(b, "\\\"settings\\\"", "\\\"zettings\\\"", "no settings for each target");
+    refused(b, "\"gp.0.alpha\"", "\"gp.5.alpha\"", "gp.0.alpha");
+    refused(b, "\"gp.0.alpha\"", "\"gq.0.alpha\"", "gp.0.alpha");
+    refused(b, "\"family\":", "\"famili\":", "metadata has no family");
+    refused(b, "\"format_version\":\"4\"", "\"format_version\":\"3\"", "metadata has no model");
+    refused(b, "\"format_version\":\"4\"", "\"format_version\":\"5\"", "this program reads 1 to 4");
+}
+
+static void names_of_tensors_are_those_of_members(void **state)
+{
+    const bench *b = *state;
+    const nn_members *all = &b->m.members;
+
+    assert_true(nn_members_has(all, "gp.0.alpha") && nn_members_has(all, "gp.17.x"));
+    assert_false(nn_members_has(all, "gp") || nn_members_has(all, "gp.alpha") || nn_members_has(all, "gp..alpha"));
+    assert_false(nn_members_has(all, "gp.x1.alpha") || nn_members_has(all, "trees.0.node") || nn_members_has(all, "gpp.0.x"));
+}
+
+#define WITH_BENCH(f) cmocka_unit_test_setup_teardown(f, bench_open, bench_close)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        WITH_BENCH(a_family_without_a_network_is_written_and_read),
+        WITH_BENCH(a_network_and_members_are_averaged),
+        WITH_BENCH(whatever_is_wrong_is_named),
+        WITH_BENCH(names_of_tensors_are_those_of_members),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
