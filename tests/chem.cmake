@@ -51,7 +51,7 @@ molsieve_test(mmff_refused unit/mmff_refused_test.c LABEL unit USES molsieve_mmf
 add_library(molsieve_sdf_mol STATIC sdf_mol.c)
 target_link_libraries(molsieve_sdf_mol PUBLIC molsieve_mmff_suite PRIVATE molsieve::warnings ZLIB::ZLIB)
 target_include_directories(molsieve_sdf_mol PUBLIC ${CMAKE_CURRENT_SOURCE_DIR})
-foreach(name structure_energy relax embed structure_check structure_build)
+foreach(name structure_energy relax embed structure_check structure_build structure_physical)
   molsieve_test(${name} unit/${name}_test.c LABEL unit USES molsieve_sdf_mol)
   target_compile_definitions(test_${name} PRIVATE MOLSIEVE_TESTS="${CMAKE_CURRENT_SOURCE_DIR}")
 endforeach()

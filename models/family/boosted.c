@@ -33,23 +33,38 @@ static float *targets(const nn_member *m, const double *y, int32_t n, pl_arena *
     return out;
 }
 
-/* recipe's options and those of every recipe; returns how many. */
-static int options_of(nn_option out[OPTIONS_MAX], const nn_recipe *recipe, const nn_member *m, const nn_fit_conf *conf,
-                      char seed[16])
-{
-    int n = 0;
+typedef struct settings {
+    nn_option option[OPTIONS_MAX];
+    int n;
+    char seed[16], share[32];
+} settings;
 
-    (void)snprintf(seed, 16, "%u", (unsigned)(conf->seed % INT32_MAX));
-    out[n++] = (nn_option){ "objective", m->log_odds ? "binary:logistic" : "reg:squarederror" };
-    out[n++] = (nn_option){ "base_score", "0.5" };
-    out[n++] = (nn_option){ "tree_method", "hist" };
-    out[n++] = (nn_option){ "nthread", "1" };
-    out[n++] = (nn_option){ "seed", seed };
-    out[n++] = (nn_option){ "seed_per_iteration", "1" };
-    out[n++] = (nn_option){ "disable_default_eval_metric", "1" };
-    for (const nn_option *o = recipe->options; o->name != NULL && n < OPTIONS_MAX; o++)
-        out[n++] = *o;
-    return n;
+static void add(settings *s, const char *name, const char *value)
+{
+    if (s->n < OPTIONS_MAX)
+        s->option[s->n++] = (nn_option){ name, value };
+}
+
+/* A forest tries at each branching about the root of the number of columns for classes, a third of them for values: as is
+ * usual (Breiman 2001). 1.5: columns of environments are mostly absent. */
+static double share_of_columns(bool classifies, int32_t n_columns) { return classifies ? 1.5 / sqrt(n_columns + 2.25) : 1.0 / 3; }
+
+/* The recipe's options and those of every recipe. */
+static void settings_make(settings *s, const nn_recipe *recipe, const nn_member *m, const nn_fit_conf *conf, int32_t n_columns)
+{
+    s->n = 0;
+    (void)snprintf(s->seed, sizeof s->seed, "%u", (unsigned)(conf->seed % INT32_MAX));
+    add(s, "objective", m->log_odds ? "binary:logistic" : "reg:squarederror");
+    add(s, "base_score", "0.5");
+    add(s, "tree_method", "hist");
+    add(s, "nthread", "1");
+    add(s, "seed", s->seed);
+    add(s, "seed_per_iteration", "1");
+    add(s, "disable_default_eval_metric", "1");
+    if (recipe->forest)
+        add(s, "colsample_bynode", pl_float_str((float)share_of_columns(m->classifies, n_columns), s->share));
+    for (const nn_option *o = recipe->options; o->name != NULL; o++)
+        add(s, o->name, o->value);
 }
 
 /* Gradients of a forest's rounds: of half the squared error of the margin that all begin with. */
@@ -82,8 +97,7 @@ static pl_code rounds(nn_booster *b, int n, float *slope, float *ones, const nn_
 static pl_code learn(nn_member *m, const nn_recipe *recipe, const nn_table *x, const double *y, const nn_fit_conf *conf,
                      pl_arena *mem, pl_arena *scratch, pl_error *err)
 {
-    nn_option option[OPTIONS_MAX];
-    char seed[16];
+    settings s;
     nn_columns columns;
     nn_sparse rows;
     const float *target = targets(m, y, x->n, scratch);
@@ -99,8 +113,10 @@ static pl_code learn(nn_member *m, const nn_recipe *recipe, const nn_table *x, c
         code = pl_fail(err, PL_ENOMEM, "no memory for the values of %d molecules", (int)x->n);
     if (code == PL_OK && recipe->forest)
         code = slopes(&slope, &ones, m, target, x->n, scratch, err);
-    if (code == PL_OK)
-        code = nn_booster_open(&b, &rows, target, m->start, option, options_of(option, recipe, m, conf, seed), err);
+    if (code == PL_OK) {
+        settings_make(&s, recipe, m, conf, rows.n_columns);
+        code = nn_booster_open(&b, &rows, target, m->start, s.option, s.n, err);
+    }
     if (code == PL_OK)
         code = rounds(b, recipe->rounds, slope, ones, conf, err);
     if (code == PL_OK)

@@ -6,10 +6,13 @@
 
 /* eta: 1 / number of trees. */
 static const nn_option options[] = {
-    { "max_bin", "64" },         { "eta", "0.005" },
-    { "max_depth", "16" },       { "subsample", "0.632" },
-    { "lambda", "0" },           { "colsample_bynode", "0.1" },
-    { "min_child_weight", "1" }, { 0 },
+    { "max_bin", "64" },
+    { "eta", "0.005" },
+    { "max_depth", "16" },
+    { "subsample", "0.632" },
+    { "lambda", "0" },
+    { "min_child_weight", "1" },
+    { 0 },
 };
 static const nn_recipe recipe = { .rounds = 200, .forest = true, .options = options };
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* bench_family FILE KIND regression|classes SEED - learns a member of a model family from FILE, predicts, and writes the predictions to
- * standard output: a line "value variance" for each molecule. Times and sizes go to standard error. tests/bench/family.py makes FILE:
+ * standard output: a line "value variance" for each molecule. Times and sizes go to
+ * standard error, and its settings. tests/bench/family.py makes FILE:
  *
  *   int32 n_learn, n_new, n_columns; then for each molecule: double value, int32 n, n times uint32 id and count, float [n_columns]
  *
@@ -57,7 +58,7 @@ static double now(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-static size_t bytes_of(const nn_member_kind *kind, const nn_member *m, pl_arena *mem)
+static size_t bytes_of(const nn_member_kind *kind, const nn_member *m, const char **settings, pl_arena *mem)
 {
     const char *json;
     nn_tensor *t;
@@ -67,6 +68,7 @@ static size_t bytes_of(const nn_member_kind *kind, const nn_member *m, pl_arena 
     need(kind->save(m, "m", &t, &n, &json, mem, NULL) == PL_OK, "save");
     for (int k = 0; k < n; k++)
         bytes += t[k].count * nn_dtype_bytes(t[k].dtype);
+    *settings = json;
     return bytes + strlen(json);
 }
 
@@ -78,7 +80,9 @@ int main(int argc, char **argv)
     int32_t size[3];
     nn_member *m;
     pl_error err = { 0 };
-    double from, fitted, *value, *variance;
+    double from, fitted, predicted, *value, *variance;
+    const char *settings;
+    size_t bytes;
     table learn, new;
 
     need(f != NULL && mem != NULL, "usage: bench_family FILE KIND regression|classes SEED");
@@ -93,8 +97,10 @@ int main(int argc, char **argv)
          err.text);
     fitted = now();
     need(kind->predict(m, &new.x, value, variance, mem, &err) == PL_OK, err.text);
-    (void)fprintf(stderr, "%s: %s; fit %.2f s, predict %.0f us a molecule (processor time), %zu bytes\n", kind->name,
-                  kind->describe(m, mem), fitted - from, 1e6 * (now() - fitted) / size[1], bytes_of(kind, m, mem));
+    predicted = now();
+    bytes = bytes_of(kind, m, &settings, mem);
+    (void)fprintf(stderr, "%s: %s; fit %.2f s, predict %.0f us a molecule (processor time), %zu bytes\n%s\n", kind->name,
+                  kind->describe(m, mem), fitted - from, 1e6 * (predicted - fitted) / size[1], bytes, settings);
     for (int32_t i = 0; i < size[1]; i++)
         (void)printf("%.17g %.17g\n", value[i], variance[i]);
     pl_arena_free(mem);

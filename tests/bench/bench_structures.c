@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tests/bench/bench_structures.c - time of energies, relaxing, embedding and whole structures. structures.py runs it.
  *
- *   bench_structures MOLECULES.sdf.gz STEREO POSITIONS
+ *   bench_structures MOLECULES.sdf.gz STEREO POSITIONS [SEED]
  *
  * MOLECULES have all hydrogens. STEREO has a line for each: the number of centres, for each centre atom, four neighbours and
  * sign, the number of double bonds, for each a b c d and 1 for cis. POSITIONS is written: for each molecule the number of atoms
@@ -26,6 +26,7 @@ typedef struct job {
     ch_stereo stereo;
     const ch_mmff *tables;
     const ch_kernels *kernels;
+    uint64_t seed;
 } job;
 
 /* Seconds of all molecules together, and counts. */
@@ -111,7 +112,7 @@ static void parts(const job *j, uint64_t name, sums *s)
 static void whole(const job *j, uint64_t name, FILE *positions, sums *s)
 {
     pl_arena *mem = pl_arena_new(1 << 20), *scratch = pl_arena_new(1 << 20);
-    const ch_structure_options o = { .seed = 1, .name = name, .kernels = j->kernels };
+    const ch_structure_options o = { .seed = j->seed, .name = name, .kernels = j->kernels };
     ch_structures out = { 0 };
     pl_error err = { 0 };
     ch_terms terms;
@@ -171,7 +172,7 @@ static void energies(sdf_mol *all, int32_t n, const ch_kernels *k)
         for (int32_t m = 1; m < n; m++)
             if (abs(all[m].mol.n_atoms - sizes[s]) < abs(all[near].mol.n_atoms - sizes[s]))
                 near = m;
-        const job j = { &all[near], { 0 }, NULL, k };
+        const job j = { &all[near], { 0 }, NULL, k, 1 };
         printf("  energy and gradient, %d atoms, %d pairs: %.2f us\n", (int)all[near].mol.n_atoms, (int)all[near].terms.n_pairs,
                energy_time(&j));
     }
@@ -195,11 +196,12 @@ int main(int argc, char **argv)
     sdf_mol *all = PL_NEW(mem, sdf_mol, MAX);
     ch_mmff *tables = PL_NEW(mem, ch_mmff, 1);
     ch_stereo *stereo = PL_NEW(mem, ch_stereo, MAX);
+    const uint64_t seed = argc > 4 ? strtoull(argv[4], NULL, 10) : 1;
     pl_error err = { 0 };
     int32_t n = 0;
 
     if (argc < 4 || ch_mmff_read(tables, suite_tables(), mem, &err) != PL_OK) {
-        (void)fprintf(stderr, "bench_structures MOLECULES.sdf.gz STEREO POSITIONS; tables: %s\n", err.text);
+        (void)fprintf(stderr, "bench_structures MOLECULES.sdf.gz STEREO POSITIONS [SEED]; tables: %s\n", err.text);
         return 1;
     }
     n = sdf_read(all, MAX, argv[1], mem);
@@ -212,7 +214,7 @@ int main(int argc, char **argv)
         FILE *positions = s == 0 ? fopen(argv[3], "wb") : NULL;
         sums t = { 0 };
         for (int32_t k = 0; k < n; k++) {
-            const job j = { &all[k], stereo[k], tables, ch_kernels_at(s) };
+            const job j = { &all[k], stereo[k], tables, ch_kernels_at(s), seed };
             whole(&j, (uint64_t)k, positions, &t);
             if (ch_terms_make(&all[k].terms, &all[k].mol, tables, &(ch_mmff_options){ false }, mem, NULL) == PL_OK)
                 parts(&j, (uint64_t)k, &t);

@@ -489,6 +489,7 @@ static void refused_memory_is_said(void **state)
     double is[12], variance[12];
     int refusals = 0;
     family_toy a;
+    nn_parts p;
 
     assert_true(family_toy_make(&a, 12, 1, mem));
     for (long nth = 1; nth < 300; nth++) {
@@ -501,6 +502,8 @@ static void refused_memory_is_said(void **state)
             code = family_toy_again(&m, &nn_gp, m, own) ? PL_OK : PL_ENOMEM;
         if (code == PL_OK)
             code = nn_gp.predict(m, &a.x, is, variance, own, NULL);
+        if (code == PL_OK)
+            code = nn_gp.explain(m, &a.x, 0, &p, own, NULL);
         pl_arena_refuse(0);
         pl_arena_free(own);
         if (code == PL_OK)

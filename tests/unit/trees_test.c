@@ -483,6 +483,7 @@ static void refused_memory_is_said(void **state)
     double is[12];
     int refusals = 0;
     family_toy a;
+    nn_parts p;
 
     need_library();
     assert_true(family_toy_make(&a, 12, 1, mem));
@@ -496,6 +497,8 @@ static void refused_memory_is_said(void **state)
             code = family_toy_again(&m, &nn_trees, m, own) ? PL_OK : PL_ENOMEM;
         if (code == PL_OK)
             code = nn_trees.predict(m, &a.x, is, NULL, own, NULL);
+        if (code == PL_OK)
+            code = nn_trees.explain(m, &a.x, 0, &p, own, NULL);
         pl_arena_refuse(0);
         pl_arena_free(own);
         if (code == PL_OK)
