@@ -118,12 +118,33 @@ static int ring_of(frame *f, int32_t b)
     return size;
 }
 
-static void colour_first(frame *f, bool charges)
+/* What the SMILES of a scaffold tells of atom i besides its element: [nH] stands for every aromatic N with three neighbours. */
+static uint64_t strict_part(const ch_mol *mol, const int32_t *degree, const bool *aromatic, int32_t i)
+{
+    return 1000 * (uint64_t)(mol->charge[i] + 128) + (mol->z[i] == 7 && aromatic[i] && degree[i] == 3 ? 1000000 : 0);
+}
+
+static bool strict_add(const ch_mol *mol, uint64_t *colour, pl_arena *mem)
+{
+    int32_t *degree = PL_NEW(mem, int32_t, mol->n_atoms + 1);
+    bool *aromatic = PL_NEW(mem, bool, mol->n_atoms + 1);
+
+    for (int32_t b = 0; b < mol->n_bonds && degree != NULL && aromatic != NULL; b++)
+        for (int k = 0; k < 2; k++) {
+            degree[mol->bond[b][k]]++;
+            aromatic[mol->bond[b][k]] |= mol->order[b] >= CH_AROMATIC_SINGLE;
+        }
+    for (int32_t i = 0; i < mol->n_atoms && degree != NULL && aromatic != NULL; i++)
+        colour[i] = pl_splitmix64(colour[i] + strict_part(mol, degree, aromatic, i));
+    return degree != NULL && aromatic != NULL;
+}
+
+static void colour_first(frame *f)
 {
     const ch_mol *mol = f->mol;
 
     for (int32_t i = 0; i < mol->n_atoms; i++)
-        f->colour[i] = pl_splitmix64(mol->z[i] + (charges ? 1000 * (uint64_t)(mol->charge[i] + 128) : 0));
+        f->colour[i] = pl_splitmix64(mol->z[i]);
     for (int32_t b = 0; b < mol->n_bonds; b++) {
         const int order = mol->order[b] < CH_AROMATIC_SINGLE ? mol->order[b] : AROMATIC;
         if (f->kept[mol->bond[b][0]] && f->kept[mol->bond[b][1]])
@@ -152,7 +173,7 @@ static pl_code colour_on(frame *f, int32_t rounds, pl_arena *mem, pl_error *err)
     return PL_OK;
 }
 
-pl_code ch_scaffold(uint64_t *out, const ch_mol *mol, bool charges, pl_arena *mem, pl_error *err)
+pl_code ch_scaffold(uint64_t *out, const ch_mol *mol, bool strict, pl_arena *mem, pl_error *err)
 {
     frame f;
     int32_t stay;
@@ -167,7 +188,9 @@ pl_code ch_scaffold(uint64_t *out, const ch_mol *mol, bool charges, pl_arena *me
     if (stay == 0)
         return PL_OK;
     keep_double_ends(&f);
-    colour_first(&f, charges);
+    colour_first(&f);
+    if (strict && !strict_add(mol, f.colour, mem))
+        return pl_fail(err, PL_ENOMEM, "a scaffold");
     code = colour_on(&f, stay < ROUNDS ? stay : ROUNDS, mem, err);
     for (int32_t i = 0; i < mol->n_atoms; i++)
         sum += f.kept[i] ? pl_splitmix64(f.colour[i]) : 0;

@@ -12,9 +12,10 @@ seeds. A run is a line of WORK/results.jsonl and is not computed twice: the same
     --peers   forest (scikit-learn, 200 trees, ECFP4 counts and RDKit's descriptors), xgboost (the same booster's settings as here, on
               MapLight's features), chemprop (2, defaults, as a command); default: forest,xgboost
     --table   writes the table as Markdown
+    --check   instead of all this: molecules in another part by MOLSIEVE's scaffold splits than by DeepChem's and Chemprop's rules
 
 Needs rdkit, scikit-learn, xgboost and, for its peer, chemprop from PyPI in an environment of its own. Molecules are those that
-MOLSIEVE reads and RDKit parses; labels of duplicates are joined by MOLSIEVE. Peers learn from the training part alone; chemprop chooses
+MOLSIEVE prepares (without counter-ions) and RDKit parses; labels of duplicates are joined by MOLSIEVE. Peers learn from the training part alone; chemprop chooses
 its epoch on the validation part, as the network here does."""
 import argparse
 import collections
@@ -124,11 +125,12 @@ stages:
         self.workflow(["trees"])
         open(os.path.join(self.dir, "splits/now.txt"), "a").close()
         self.run("--until", "prepare")
-        first = self.query("SELECT m.mol_id, r.title, r.raw_smiles FROM molecule m JOIN record r ON r.record_id=m.mol_id ORDER BY 1")
+        first = self.query("SELECT m.mol_id, r.title, m.smiles FROM molecule m JOIN record r ON r.record_id=m.mol_id ORDER BY 1")
         label = collections.defaultdict(dict)
         for mol_id, name, value in self.query("SELECT mol_id, name, value FROM label JOIN property USING(property_id)"):
             if not self.classes or value in (0, 1):
                 label[mol_id][name] = value
+        first = [(i, t, s) for i, t, s in first if Chem.MolFromSmiles(s) is not None]
         kept = [(t, s, [label[i].get(n, math.nan) for n in self.names]) for i, t, s in first if label[i]]
         self.ids, self.smiles = [t for t, _, _ in kept], [s for _, s, _ in kept]
         self.y = np.array([y for _, _, y in kept])
@@ -187,6 +189,18 @@ stages:
                                       metric, metric):
             found[name[:-len(metric)].rstrip(".") or "mean of " + "+".join(family)].append(value)
         return {"here: " + k: statistics.mean(v) for k, v in found.items() if k not in ("mean", "composition", "descriptors")}
+
+
+    def check(self):
+        """Molecules that MOLSIEVE's own scaffold splits put elsewhere than the rules above."""
+        for variant, seed in [("deterministic", 1)] + [("balanced", k) for k in range(self.o.seeds)]:
+            parts = self.split(variant, seed)
+            want = {self.ids[k]: part for part, which in zip(("train", "valid", "test"), parts) for k in which}
+            self.run("--until", "split", "--from", "split", "seed=%d" % seed,
+                     "stages.split={method: scaffold, variant: %s, leaks: allow}" % variant)
+            got = dict(self.query("SELECT r.title, s.part FROM split s JOIN record r ON r.record_id=s.mol_id"))
+            print(self.name, variant, seed, "%d of %d molecules differ" % (sum(got.get(k) != p for k, p in want.items()), len(want)),
+                  flush=True)
 
 
 # ---- peers ----
@@ -353,9 +367,14 @@ def main():
     p.add_argument("--peers", default="forest,xgboost")
     p.add_argument("--jobs", type=int, default=2)
     p.add_argument("--table")
+    p.add_argument("--check", action="store_true")
     o = p.parse_args()
     o.molsieve, o.work, o.data = map(os.path.abspath, (o.molsieve, o.work, o.data))
     os.makedirs(o.work, exist_ok=True)
+    if o.check:
+        for name in o.sets.split(","):
+            Set(name, o).check()
+        return
     work(o)
     if o.table:
         table(o)

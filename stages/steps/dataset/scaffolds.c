@@ -8,7 +8,7 @@
 typedef struct reading {
     st_blocks blocks;
     pl_arena *unit, *molecule;
-    bool charges;
+    bool strict;
     void (*give)(void *ctx, int64_t mol_id, uint64_t scaffold);
     void *ctx;
 } reading;
@@ -29,7 +29,7 @@ static pl_code read_unit(const reading *r, int64_t unit, pl_error *err)
         if (i > 0 && item[i].id == item[i - 1].id)
             continue; /* another structure of it */
         pl_arena_reset(r->molecule);
-        code = ch_scaffold(&scaffold, &item[i].mol, r->charges, r->molecule, err);
+        code = ch_scaffold(&scaffold, &item[i].mol, r->strict, r->molecule, err);
         if (code == PL_OK)
             r->give(r->ctx, item[i].id, scaffold);
     }
@@ -37,10 +37,10 @@ static pl_code read_unit(const reading *r, int64_t unit, pl_error *err)
     return code;
 }
 
-pl_code st_scaffolds_read(const pl_env *env, bool charges, void (*give)(void *ctx, int64_t mol_id, uint64_t scaffold), void *ctx,
+pl_code st_scaffolds_read(const pl_env *env, bool strict, void (*give)(void *ctx, int64_t mol_id, uint64_t scaffold), void *ctx,
                           pl_error *err)
 {
-    reading r = { .unit = pl_arena_new(1 << 20), .molecule = pl_arena_new(1 << 16), .charges = charges, .give = give, .ctx = ctx };
+    reading r = { .unit = pl_arena_new(1 << 20), .molecule = pl_arena_new(1 << 16), .strict = strict, .give = give, .ctx = ctx };
     pl_code code = r.unit != NULL && r.molecule != NULL ? st_blocks_open(&r.blocks, env, "prepare", "conformer", err)
                                                         : pl_fail(err, PL_ENOMEM, "scaffolds");
     bool more = true;

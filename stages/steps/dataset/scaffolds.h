@@ -4,8 +4,8 @@
 
 #include "pipeline/workflow/stage.h"
 
-/* Unit after unit; a block may have molecules that merge found to be duplicates. charges: scaffolds of different formal charges differ. */
-pl_code st_scaffolds_read(const pl_env *env, bool charges, void (*give)(void *ctx, int64_t mol_id, uint64_t scaffold), void *ctx,
+/* Unit after unit; a block may have molecules that merge found to be duplicates. strict: chem/fingerprint/scaffold.h. */
+pl_code st_scaffolds_read(const pl_env *env, bool strict, void (*give)(void *ctx, int64_t mol_id, uint64_t scaffold), void *ctx,
                           pl_error *err);
 
 #endif

@@ -203,10 +203,10 @@ pl_code st_split_scaffold(split_state *s, pl_error *err)
 {
     group *g = PL_NEW(s->env->mem, group, s->n + 1), largest;
     int32_t *order = PL_NEW(s->env->mem, int32_t, s->n + 1);
-    const bool charges = s->conf->variant != SCAFFOLD_RANDOM;
+    const bool strict = s->conf->variant != SCAFFOLD_RANDOM;
     int64_t n = 0;
-    pl_code code = g != NULL && order != NULL ? st_scaffolds_read(s->env, charges, scaffold_set, s, err)
-                                              : pl_fail(err, PL_ENOMEM, "scaffolds");
+    pl_code code =
+        g != NULL && order != NULL ? st_scaffolds_read(s->env, strict, scaffold_set, s, err) : pl_fail(err, PL_ENOMEM, "scaffolds");
 
     if (code != PL_OK)
         return code;
