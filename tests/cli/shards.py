@@ -222,7 +222,7 @@ def the_heartbeat_shows_the_run_to_other_hosts():
         p.run("run", "w.yaml", "-q", "--shard", "1/2", "stages.prepare.max_heavy_atoms=1", expect=3)
         assert "1 done, 0 stopped, 1 failed" in p.run("status", "w.yaml")[1]
         assert json.loads(p.run("status", "run", "--json")[1])["shards"]["failed"] == 1
-        assert "only shards are: molsieve merge" in p.run("top", "run", expect=6)[2]
+        assert "only shards do; run `molsieve merge" in p.run("top", "run", expect=6)[2]
         os.mkdir(p.path("runs"))
         os.symlink("../run", p.path("runs/run"))
         assert "1 done, 0 stopped, 1 failed" in p.run("status")[1]
