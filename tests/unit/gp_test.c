@@ -347,8 +347,9 @@ static void parts_add_up_to_the_prediction(void **state)
     assert_true(family_toy_make(&a, N, 1, mem));
     assert_int_equal(nn_gp.fit(&m, &a.x, a.y, &(nn_fit_conf){ 0 }, mem, NULL), PL_OK);
     assert_int_equal(nn_gp.predict(m, &a.x, is, NULL, mem, NULL), PL_OK);
-    for (int k = 0; k < CH_N_FEATURES; k++)
-        features[0][k] = (float)m->g.mean[k];
+    memcpy(features[0], a.x.features[0], sizeof features[0]);
+    for (int k = 0; k < m->g.s.numbers.n_features; k++) /* the others do not differ */
+        features[0][m->g.s.numbers.id[k]] = (float)m->g.mean[k];
     for (int k = 0; k < FAMILY_COLUMNS; k++)
         gaps[k] = NAN;
     assert_int_equal(nn_gp.predict(m, &(nn_table){ 1, &none, (const float(*)[CH_N_FEATURES])features, FAMILY_COLUMNS, gaps },
