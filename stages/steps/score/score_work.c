@@ -276,6 +276,7 @@ static void target_join(score_worker *w, score_unit *u, int target, const nn_mem
         const ch_graph *g = item[u->structure[i]].graph;
         const double variance = y->variance[(int64_t)i * y->outputs + t->output];
         o->value = nn_model_mean(m, t->output, g->z, g->n_nodes, o->value, y, i);
+        o->spread /= nn_model_components(m); /* only the network sees another structure */
         o->unknown = m->model == NULL ? nn_inputs_unknown(&m->inputs, g) : o->unknown;
         o->uncertainty = sqrt(variance) * (m->classifies ? 1 : m->target[t->output].scale.stdev);
     }
