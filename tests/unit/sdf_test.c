@@ -76,6 +76,26 @@ static void a_delimiter_inside_a_text_does_not_end_the_record(void **unused)
     pl_text_free(&out);
 }
 
+/* A line of 80 bytes at most, as the format says; a character of several bytes is written whole or not at all. */
+static void a_long_title_is_cut_between_characters(void **unused)
+{
+    char title[120];
+    ch_mol mol = chain(2);
+    pl_text out = { 0 };
+
+    (void)unused;
+    for (size_t at = 76; at <= 80; at++) { /* where a character of 3 bytes begins */
+        const size_t whole = at + 3 <= 80 || at == 80 ? 80 : at;
+        memset(title, 'a', sizeof title - 1);
+        title[sizeof title - 1] = '\0';
+        memcpy(title + at, "\xe2\x82\xac", 3);
+        ch_sdf_write(&out, &mol, title, NULL, 0);
+        assert_int_equal(strcspn(pl_text_str(&out), "\n"), whole);
+        assert_memory_equal(pl_text_str(&out), title, whole);
+        pl_text_free(&out);
+    }
+}
+
 static void charges_stand_eight_to_a_line(void **unused)
 {
     ch_mol mol = chain(12);
@@ -170,6 +190,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(a_small_molecule_is_exactly_as_v2000_prescribes, setup, teardown),
         cmocka_unit_test_setup_teardown(a_delimiter_inside_a_text_does_not_end_the_record, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_long_title_is_cut_between_characters, setup, teardown),
         cmocka_unit_test_setup_teardown(charges_stand_eight_to_a_line, setup, teardown),
         cmocka_unit_test_setup_teardown(isotopes_and_odd_valences_are_said, setup, teardown),
         cmocka_unit_test_setup_teardown(molecules_beyond_v2000_limits_are_written_as_v3000, setup, teardown),
