@@ -2,8 +2,8 @@
 /* Commands and stages whose n-th call of SQLite, or n-th request for arena memory, is refused, for many n.
  *
  * A command that was refused something fails and tells that error and no later one, or prints what it prints otherwise.
- * tests/golden/refused.txt has how often each does without a call of SQLite, how often it fails without telling why, and how
- * many more calls it makes after a refusal: a command that goes on after an error makes more of them. */
+ * tests/golden/refused.txt has how often each does without a call of SQLite, how often it fails without telling why, and
+ * whether it calls SQLite again after a refusal. */
 #include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -228,7 +228,8 @@ static void tally_add(pl_text *text, const char *words, const tally *sql, const 
     if (is_run(words))
         assert_true(sql->without < sql->refused / 2);
     else
-        pl_text_addf(text, "  SQL: %d without, %d silent, %ld calls later\n", sql->without, sql->silent, sql->later);
+        pl_text_addf(text, "  SQL: %d without, %d silent, %s\n", sql->without, sql->silent,
+                     sql->later > 0 ? "goes on" : "ends at once");
 }
 
 static void command_add(pl_text *text, const char *words, const long *step)
