@@ -14,7 +14,8 @@ ROOMS = {
     "stages": ["stages/**/*.c"],
     "chem": ["chem/**/*.c", "chem/**/*.cpp"],
     "models": ["models/*.c"] + ["models/%s/*.c" % x for x in ("comm", "comm/tcp", "domain", "features", "files", "metrics", "network", "optim", "tensors", "threads", "training")],
-    "kernels": ["models/cpu/**/*.[ch]", "models/ref/*.[ch]", "models/cuda/**/*.cu", "models/cuda/**/*.cuh", "models/cuda/**/*.c"],
+    "kernels": ["models/cpu/**/*.[ch]", "models/ref/*.[ch]", "models/cuda/**/*.cu", "models/cuda/**/*.cuh", "models/cuda/**/*.c",
+                "chem/structures/cuda/*.cu*"],
 }
 # How often a kind is drawn while it has sites left.
 WEIGHT = {"relation": 3, "logic": 3, "arithmetic": 2, "constant": 2, "bool": 1, "statement": 4, "check": 3, "sync": 1.5,

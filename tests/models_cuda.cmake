@@ -6,7 +6,9 @@ include(CheckCXXCompilerFlag)
 check_cxx_compiler_flag(-mtls-dialect=gnu2 MOLSIEVE_TLS_DESCRIPTORS) # fibers live in thread-local memory
 set(emulated_options -O$<IF:$<CONFIG:Debug>,2,3> $<$<BOOL:${MOLSIEVE_TLS_DESCRIPTORS}>:-mtls-dialect=gnu2> $<$<BOOL:${MOLSIEVE_HOST_FMA}>:-mavx2;-mfma;-ffp-contract=fast>)
 
-add_library(molsieve_cuda_emulated MODULE emulator/emulated.cpp)
+add_library(molsieve_cuda_emulated MODULE emulator/emulated.cpp emulator/emulated_structures.cpp)
+# It uses some of the runtime.
+set_source_files_properties(emulator/emulated_structures.cpp PROPERTIES COMPILE_OPTIONS -Wno-unused-function)
 target_include_directories(molsieve_cuda_emulated PRIVATE ${PROJECT_SOURCE_DIR} ${CMAKE_CURRENT_SOURCE_DIR})
 target_compile_options(molsieve_cuda_emulated PRIVATE ${emulated_options})
 target_link_libraries(molsieve_cuda_emulated PRIVATE molsieve::warnings)
@@ -34,6 +36,9 @@ molsieve_emulated_test(cuda_ops unit/cuda_ops_test.c LABEL unit USES molsieve::m
 molsieve_emulated_test(cuda_engine twin/cuda_engine_test.c LABEL twin USES molsieve_made_batch)
 molsieve_emulated_test(cuda_memory twin/cuda_memory_test.c LABEL twin USES molsieve_made_batch)
 molsieve_emulated_test(cuda_together twin/cuda_together_test.c LABEL twin USES molsieve_made_batch)
+
+molsieve_emulated_test(cuda_structures twin/cuda_structures_test.c LABEL twin USES molsieve_sdf_mol)
+target_compile_definitions(test_cuda_structures PRIVATE MOLSIEVE_TESTS="${CMAKE_CURRENT_SOURCE_DIR}")
 
 molsieve_emulated_test(cuda_train twin/cuda_train_test.c LABEL twin threads USES molsieve::models)
 

@@ -11,7 +11,7 @@
 
 static const double alike = 0.5;      /* Angstrom */
 static const double torsion_heat = 1; /* kcal/mol; lower prefers good torsions more, and makes ensembles less diverse */
-enum { USUAL_ATTEMPTS = 20, FIRST_STARTS = 2, FIRST_STEPS = 20 };
+enum { USUAL_ATTEMPTS = 20, FIRST_STARTS = 2 };
 
 /* All that is made once for a molecule. */
 typedef struct site {
@@ -27,7 +27,17 @@ typedef struct site {
     float (*xyz)[3], (*best)[3];
     int64_t work;
     int32_t began; /* steps that the chosen start has had */
+    bool ready;
+    pl_arena *scratch;
 } site;
+
+uint32_t ch_structure_purpose(int32_t which, int32_t attempt) { return (uint32_t)which * 4096u + (uint32_t)attempt; }
+
+int32_t ch_structure_starts(const ch_structure_options *o, int32_t which)
+{
+    const int32_t usual = which > 0 ? 1 : FIRST_STARTS;
+    return o->starts > 0 ? o->starts : usual;
+}
 
 static pl_code prepare(site *s, pl_arena *mem, pl_error *err)
 {
@@ -82,7 +92,7 @@ static bool relax(site *s, int32_t max_steps, ch_relaxed *r)
 /* Of several starts the one with the lowest energy after a few steps, in s->xyz. */
 static bool begin(site *s, int32_t which, pl_rng *random, ch_structure_tries *tries)
 {
-    const int32_t usual = which > 0 ? 1 : FIRST_STARTS, starts = s->o->starts > 0 ? s->o->starts : usual;
+    const int32_t starts = ch_structure_starts(s->o, which);
     double min = INFINITY;
 
     s->began = 0;
@@ -92,7 +102,7 @@ static bool begin(site *s, int32_t which, pl_rng *random, ch_structure_tries *tr
             continue;
         if (starts == 1)
             return true;
-        if (relax(s, FIRST_STEPS, &r) && r.energy < min) {
+        if (relax(s, CH_FIRST_STEPS, &r) && r.energy < min) {
             min = r.energy;
             s->began = r.steps;
             memcpy(s->best, s->xyz, (size_t)s->mol->n_atoms * sizeof *s->best);
@@ -106,7 +116,7 @@ static bool begin(site *s, int32_t which, pl_rng *random, ch_structure_tries *tr
 /* True: s->xyz is a structure that passed all checks. */
 static bool attempt(site *s, int32_t which, int32_t a, ch_structure *out, ch_structure_tries *tries)
 {
-    pl_rng random = pl_rng_at(s->o->seed, s->o->name, (uint32_t)which * 4096u + (uint32_t)a);
+    pl_rng random = pl_rng_at(s->o->seed, s->o->name, ch_structure_purpose(which, a));
     ch_relaxed r = { 0 };
 
     tries->attempts++;
@@ -144,7 +154,7 @@ static bool is_alike(const site *s, const ch_structure *a, const float (*b)[3])
 static bool is_extra(const site *s, const ch_structures *all, const ch_structure *x)
 {
     for (int32_t k = 0; k < all->n; k++)
-        if (all->all[k].energy <= x->energy && is_alike(s, &all->all[k], (const float(*)[3])s->xyz))
+        if (all->all[k].energy <= x->energy && is_alike(s, &all->all[k], (const float(*)[3])x->xyz))
             return true;
     return false;
 }
@@ -178,11 +188,33 @@ static pl_code refuse(const site *s, const ch_structure_tries *t, pl_error *err)
                                                            : "distances contradict each other");
 }
 
-/* Adds the structure at s->xyz if it is of use. */
+/* Structure `which` of the ensemble, given or built; *got: there is one. A built one has its positions in s->xyz. */
+static pl_code get_one(site *s, int32_t which, int32_t count, ch_structure *to, bool *got, ch_structure_tries *tries, pl_error *err)
+{
+    pl_code code = PL_OK;
+
+    *got = s->o->given != NULL && which < count && s->o->given[which].xyz != NULL;
+    if (*got) {
+        *to = s->o->given[which];
+        return PL_OK;
+    }
+    if (!s->ready)
+        code = prepare(s, s->scratch, err);
+    s->ready = true;
+    *got = code == PL_OK && build_one(s, which, to, tries);
+    to->xyz = s->xyz;
+    return code;
+}
+
+/* Adds a structure if it is of use. */
 static pl_code add(const site *s, ch_structures *out, ch_structure *built, pl_arena *mem, pl_error *err)
 {
     if (is_extra(s, out, built))
         return PL_OK;
+    if (built->xyz != s->xyz) {
+        insert(s, out, *built);
+        return PL_OK;
+    }
     built->xyz = pl_arena_get(mem, (size_t)s->mol->n_atoms, sizeof *built->xyz);
     if (built->xyz == NULL)
         return pl_fail(err, PL_ENOMEM, "no memory for the positions of %d atoms", (int)s->mol->n_atoms);
@@ -198,9 +230,11 @@ static pl_code build_all(site *s, ch_structures *out, int32_t count, pl_arena *m
 
     for (int32_t k = 0; code == PL_OK && out->n < count && k - out->n < count; k++) {
         ch_structure built = { 0 };
-        if (build_one(s, k, &built, &out->tries))
+        bool got = false;
+        code = get_one(s, k, count, &built, &got, &out->tries, err);
+        if (got)
             code = add(s, out, &built, mem, err);
-        else if (k == 0)
+        else if (code == PL_OK && k == 0)
             return refuse(s, &out->tries, err);
     }
     return code;
@@ -210,12 +244,9 @@ pl_code ch_structure_build(ch_structures *out, const ch_mol *mol, const ch_stere
                            const ch_structure_options *options, pl_arena *mem, pl_arena *scratch, pl_error *err)
 {
     const int32_t count = options->count > 0 ? options->count : 1;
-    site s = { .mol = mol, .stereo = stereo, .terms = terms, .o = options };
-    const pl_code code = prepare(&s, scratch, err);
+    site s = { .mol = mol, .stereo = stereo, .terms = terms, .o = options, .scratch = scratch };
 
     *out = (ch_structures){ .all = PL_NEW(mem, ch_structure, (size_t)count + 1) };
-    if (code != PL_OK)
-        return code;
     return out->all != NULL ? build_all(&s, out, count, mem, err)
                             : pl_fail(err, PL_ENOMEM, "no memory for %d structures", (int)count);
 }

@@ -28,6 +28,8 @@ typedef struct ch_structure_options {
     double gradient;           /* see relax.h; 0: 0.01 */
     int32_t max_steps;         /* of one relaxation; 0: 2000 */
     const ch_kernels *kernels; /* NULL: ch_kernels_choose() */
+    const struct ch_structure *given; /* [count] the first structures, built by a GPU, that passed the checks; those without
+                                         xyz are built here. Their positions are in `mem`. NULL: none */
 } ch_structure_options;
 
 typedef struct ch_structure {
@@ -54,5 +56,11 @@ typedef struct ch_structures {
  * the kernels that MOLSIEVE_CPU names. ENOMEM. */
 pl_code ch_structure_build(ch_structures *out, const ch_mol *mol, const ch_stereo *stereo, const ch_terms *terms,
                            const ch_structure_options *options, pl_arena *mem, pl_arena *scratch, pl_error *err);
+
+/* Of attempt a of structure `which` of an ensemble: the purpose of its stream of random numbers, and its starts. Only the lowest
+ * start after CH_FIRST_STEPS is relaxed further. */
+enum { CH_FIRST_STEPS = 20 };
+uint32_t ch_structure_purpose(int32_t which, int32_t attempt);
+int32_t ch_structure_starts(const ch_structure_options *o, int32_t which);
 
 #endif

@@ -220,6 +220,8 @@ typedef struct batch {
     ch_prepared *out;
     int32_t *build;    /* the records whose structure the worker builds */
     ch_stereo *stereo; /* [n] of the records */
+    ch_mol *plan;      /* [n] what the native builder is asked to build; no atoms: nothing */
+    ch_to_build *ask;  /* [n] */
     pl_arena *mem;
 } batch;
 
@@ -294,15 +296,15 @@ static pl_code take_built(void *ctx, int32_t i, ch_outcome *o, pl_error *err)
     return fill_outcome(out, o, code, b->mem, err);
 }
 
-/* Looks among the known structures, then asks the native builder. *build: the worker has to build it. */
+/* Looks among the known structures. *build: it has to be built. */
 static pl_code find_one(const batch *b, const ch_known *known, int32_t i, bool *build, pl_error *err)
 {
     ch_prepared *p = &b->out[i];
-    const ch_mol plan = p->mol;
     pl_code code = PL_OK;
 
     *build = strcmp(p->geometry, "build") == 0;
     if (*build) {
+        b->plan[i] = p->mol;
         p->geometry = "";
         p->mol = (ch_mol){ 0 };
     }
@@ -312,11 +314,28 @@ static pl_code find_one(const batch *b, const ch_known *known, int32_t i, bool *
     if (code == PL_OK && *build && known != NULL && known->find != NULL)
         code = known->find(known->ctx, p->built_from, &p->known, p, b->mem, err);
     *build = *build && !p->known;
-    if (code == PL_OK && *build && plan.n_atoms > 0 && known != NULL && known->build != NULL) {
-        code = known->build(known->ctx, &plan, &b->stereo[i], p, b->mem, err);
-        *build = p->fallback != NULL;
-        p->built = !*build;
+    return code;
+}
+
+/* Asks the native builder for those of b->build[n] that it may build; keeps those that the worker has to build. */
+static pl_code build_native(batch *b, const ch_known *known, int32_t *n, pl_error *err)
+{
+    int32_t n_ask = 0, left = 0;
+    pl_code code = PL_OK;
+
+    for (int32_t k = 0; k < *n && known != NULL && known->build != NULL; k++) {
+        const int32_t i = b->build[k];
+        if (b->plan[i].n_atoms > 0)
+            b->ask[n_ask++] = (ch_to_build){ &b->plan[i], &b->stereo[i], &b->out[i] };
     }
+    if (n_ask > 0)
+        code = known->build(known->ctx, b->ask, n_ask, b->mem, err);
+    for (int32_t k = 0; k < n_ask && code == PL_OK; k++)
+        b->ask[k].out->built = b->ask[k].out->fallback == NULL;
+    for (int32_t k = 0; k < *n; k++)
+        if (!b->out[b->build[k]].built)
+            b->build[left++] = b->build[k];
+    *n = left;
     return code;
 }
 
@@ -332,7 +351,7 @@ static pl_code find_known(batch *b, int32_t n, const ch_known *known, int32_t *n
         if (build)
             b->build[(*n_build)++] = i;
     }
-    return code;
+    return code == PL_OK ? build_native(b, known, n_build, err) : code;
 }
 
 pl_code ch_worker_prepare_all(ch_worker *w, const ch_input *in, int32_t n, const ch_prepare_opts *opts, const ch_known *known,
@@ -350,7 +369,9 @@ pl_code ch_worker_prepare_all(ch_worker *w, const ch_input *in, int32_t n, const
         return code;
     b.build = PL_NEW(mem, int32_t, n);
     b.stereo = PL_NEW(mem, ch_stereo, n);
-    if (b.build == NULL || b.stereo == NULL)
+    b.plan = PL_NEW(mem, ch_mol, n);
+    b.ask = PL_NEW(mem, ch_to_build, n);
+    if (b.build == NULL || b.stereo == NULL || b.plan == NULL || b.ask == NULL)
         return pl_fail(err, PL_ENOMEM, "%d records", n);
     code = ch_link_exchange(&w->link, &read, err);
     if (code == PL_OK)

@@ -89,6 +89,13 @@ typedef struct ch_input {
     size_t len;
 } ch_input;
 
+/* A molecule whose structure is wanted; it has no positions yet. All are borrowed. */
+typedef struct ch_to_build {
+    const ch_mol *mol;
+    const ch_stereo *stereo;
+    ch_prepared *out;
+} ch_to_build;
+
 /* Structures that need not be built again. A structure depends only on what it is
  * built from (ch_prepared.built_from), on opts and on the library. find looks up an earlier build, whatever its age, fills
  * code, message, signal, geometry, energy, mol and other, and sets *found. */
@@ -98,9 +105,9 @@ typedef struct ch_known {
     /* May be NULL. Called for each record that was read, before anything is built; sets set_aside (allocated in mem)
      * for records that need no structure. */
     pl_code (*judge)(void *ctx, ch_prepared *p, pl_arena *mem, pl_error *err);
-    /* May be NULL; asked where opts have CH_NATIVE. Builds the structure of mol, which has no positions yet: fills geometry, energy,
-     * mol, other, built_by, steps and converged of `out`. Or sets out->fallback: then Open Babel builds it. */
-    pl_code (*build)(void *ctx, const ch_mol *mol, const ch_stereo *stereo, ch_prepared *out, pl_arena *mem, pl_error *err);
+    /* May be NULL; asked once for all molecules, where opts have CH_NATIVE. Builds their structures: fills geometry, energy,
+     * mol, other, built_by, steps and converged of each `out`. Or sets out->fallback: then Open Babel builds it. */
+    pl_code (*build)(void *ctx, const ch_to_build *all, int32_t n, pl_arena *mem, pl_error *err);
 } ch_known;
 
 /* Does not start the worker yet. ECONFIG if its program cannot be found. */

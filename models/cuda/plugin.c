@@ -1,66 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "models/cuda/plugin.h"
 
-#include <dlfcn.h>
-#include <limits.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-
-static const char library[] = "libmolsieve_cuda.so";
-
-/* dir = the folder of the program; "" if it is unknown. */
-static void program_dir(char dir[PATH_MAX])
-{
-    ssize_t n = readlink("/proc/self/exe", dir, PATH_MAX - 1);
-    char *slash;
-
-    dir[n > 0 ? n : 0] = '\0';
-    slash = strrchr(dir, '/');
-    if (slash != NULL)
-        *slash = '\0';
-}
-
-static bool library_find(char path[2 * PATH_MAX])
-{
-    const char *named = getenv("MOLSIEVE_PLUGINS");
-    char dir[PATH_MAX];
-
-    program_dir(dir);
-    for (int i = named != NULL && named[0] ? 0 : 1; i < 3; i++) {
-        snprintf(path, 2 * PATH_MAX, "%s%s/%s", i ? dir : named, i == 2 ? "/../lib/molsieve" : "", library);
-        if (!access(path, R_OK))
-            return true;
-    }
-    return false;
-}
+#include "pipeline/base/plugin.h"
 
 pl_code nn_cuda_plugin(const nn_gpu_ops **out, pl_error *err)
 {
-    char path[2 * PATH_MAX];
-    const nn_gpu_ops *(*get)(void);
-    void *handle;
+    const nn_gpu_ops *(*get)(void) = NULL;
+    const pl_code code = pl_plugin_cuda((void **)(void *)&get, "molsieve_gpu_ops", "engine cuda", err);
 
-    if (!library_find(path))
-        return pl_fail(err, PL_ECONFIG,
-                       "engine cuda: %s is not beside the program, in ../lib/molsieve or in $MOLSIEVE_PLUGINS: "
-                       "build it where nvcc is installed",
-                       library);
-    /* A kernel that is loaded at its first call may wait for all work of the device (CUDA Programming Guide, Lazy Loading),
-     * including sums that wait for other ranks. */
-    (void)setenv("CUDA_MODULE_LOADING", "EAGER", 0);
-    /* Streams that share a hardware queue wait for each other; the default is 8 queues, and the engines of a few workers have
-     * more streams. */
-    (void)setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
-    handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-    if (handle == NULL)
-        return pl_fail(err, PL_ECONFIG, "engine cuda: %s", dlerror());
-    *(void **)(void *)&get = dlsym(handle, "molsieve_gpu_ops");
-    if (get == NULL)
-        return pl_fail(err, PL_ECONFIG, "engine cuda: %s is not the GPU part of this program", path);
+    if (code != PL_OK)
+        return code;
     *out = get();
     if ((*out)->abi != NN_GPU_ABI || (*out)->bytes != (int32_t)sizeof(nn_gpu_ops))
-        return pl_fail(err, PL_ECONFIG, "engine cuda: %s belongs to another version of this program", path);
+        return pl_fail(err, PL_ECONFIG, "engine cuda: libmolsieve_cuda.so belongs to another version of this program");
     return PL_OK;
 }

@@ -58,10 +58,10 @@ typedef struct {
 
 /* ---- one group, in a thread ---- */
 
-static pl_code build(void *ctx, const ch_mol *mol, const ch_stereo *stereo, ch_prepared *out, pl_arena *mem, pl_error *err)
+static pl_code build(void *ctx, const ch_to_build *all, int32_t n, pl_arena *mem, pl_error *err)
 {
     const builder *b = ctx;
-    return st_native_build(b->native, mol, stereo, out, mem, b->scratch, err);
+    return st_native_build(b->native, NULL, all, n, mem, b->scratch, err);
 }
 
 /* kcal: its energy; NaN where it is not known. */

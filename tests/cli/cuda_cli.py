@@ -128,6 +128,49 @@ class Cuda(unittest.TestCase):
                           "--seconds", "0.01", "--threads", "1", "--no-reference", "--variants", "cuda nodes tf32", status=5)
         self.assertRegex(said, "cuda nodes tf32: training steps change nothing, as loss or gradient is not finite")
 
+    def structures(self, name, *words, **env):
+        """The text of a run up to prepare, its rows of molecules, and where they were computed."""
+        said = self.sieve("run", "w.yaml", f"workdir=runs/{name}", "--until", "prepare", *words, **env)
+        db = sqlite3.connect(os.path.join(self.dir, "runs", name, "results.db"))
+        try:
+            rows = db.execute("SELECT smiles, energy, built_by, steps, converged FROM molecule ORDER BY mol_id").fetchall()
+            level = db.execute("SELECT json_extract(kernels,'$.prepare') FROM run ORDER BY run_id DESC").fetchone()[0]
+        finally:
+            db.close()
+        return said, rows, level
+
+    def test_structures_are_built_on_the_device_where_the_engine_is(self):
+        with open(os.path.join(self.dir, "a.smi"), "w") as f:
+            f.write("CC(N)C(=O)O a\nc1ccccc1O b\nCCO c\nC[Si](C)(C)C d\nB(O)O e\nO=C1CCCCC1 f\n")
+        cpu = self.structures("cpu")
+        cuda = self.structures("cuda", "stages.prepare.conformers.device=cuda")
+        self.assertNotIn("cuda", cpu[2])
+        self.assertIn("and cuda (emulator, compute capability 8.0)", cuda[2])
+        self.assertEqual([r[0] for r in cpu[1]], [r[0] for r in cuda[1]])
+        self.assertEqual([r[2] for r in cuda[1]].count("native"), 5)
+        self.assertEqual([r[2] for r in cuda[1]].count("openbabel"), 1) # boron
+        for a, b in zip(cpu[1], cuda[1]):
+            self.assertLess(abs(a[1] - b[1]), 5)
+            self.assertTrue(b[4] or b[2] == "openbabel")
+        self.assertEqual(cuda[1:], self.structures("units", "stages.prepare.conformers.device=cuda", "stages.read.unit=2", "-j", "3")[1:])
+        self.assertEqual(cuda[1:], self.structures("engine", "stages.score.engine=cuda")[1:])
+        self.assertEqual(cuda[1:], self.structures("auto", "stages.score.engine=auto")[1:])
+        self.assertEqual(cpu[1:], self.structures("none", "stages.score.engine=auto", MOLSIEVE_EMULATOR_NO_DRIVER="1")[1:])
+        # A stage's engine does not make structures again; `cuda` where they were the CPU's does, and from no cache of the CPU's.
+        self.assertNotIn("structures built", self.structures("cpu", "stages.score.engine=cuda")[0])
+        self.assertIn("6 structures built, 0 from the cache", self.structures("cpu", "stages.prepare.conformers.device=cuda")[0])
+
+    def test_structures_on_a_device_that_is_not_there_or_fails(self):
+        asked = "stages.prepare.conformers.device=cuda"
+        said = self.sieve("check", "w.yaml", asked, status=2, MOLSIEVE_EMULATOR_NO_DRIVER="1")
+        self.assertIn("prepare.conformers.device: building structures on a GPU: no NVIDIA driver", said)
+        said = self.sieve("check", "w.yaml", asked, "stages.prepare.conformers.builder=openbabel", status=2)
+        self.assertIn("only the native builder has `device: cuda`", said)
+        said = self.sieve("run", "w.yaml", "workdir=runs/fault", "--until", "prepare", asked, status=7, MOLSIEVE_EMULATOR_FAULT="7")
+        self.assertIn("building structures on a GPU: ", said)
+        self.assertIn("an illegal memory access was encountered", said)
+        self.assertEqual(len(self.structures("fault", asked)[1]), 2) # and goes on
+
     def test_without_a_driver_cuda_is_refused_and_auto_is_the_cpu(self):
         said = self.sieve("check", "w.yaml", "stages.score.engine=cuda", status=2, MOLSIEVE_EMULATOR_NO_DRIVER="1")
         self.assertIn("no NVIDIA driver", said)

@@ -145,7 +145,7 @@ EMU_OWN static emu_index emu_thread_now() { return emu.fiber[emu.now].thread; }
 
 #if defined(__x86_64__)
 extern "C" void emu_swap(void **save, void *load);
-asm(".text\n.p2align 4\n.globl emu_swap\n.hidden emu_swap\n.type emu_swap,@function\nemu_swap:\n"
+asm(".text\n.p2align 4\n.weak emu_swap\n.hidden emu_swap\n.type emu_swap,@function\nemu_swap:\n"
     "push %rbp\npush %rbx\npush %r12\npush %r13\npush %r14\npush %r15\n"
     "mov %rsp, (%rdi)\nmov %rsi, %rsp\n"
     "pop %r15\npop %r14\npop %r13\npop %r12\npop %rbx\npop %rbp\npop %rcx\njmp *%rcx\n.size emu_swap,.-emu_swap\n");

@@ -35,10 +35,10 @@ typedef struct builder {
     pl_arena *scratch;
 } builder;
 
-static pl_code build(void *ctx, const ch_mol *mol, const ch_stereo *stereo, ch_prepared *out, pl_arena *mem, pl_error *err)
+static pl_code build(void *ctx, const ch_to_build *all, int32_t n, pl_arena *mem, pl_error *err)
 {
     const builder *b = ctx;
-    return st_native_build(&b->native, mol, stereo, out, mem, b->scratch, err);
+    return st_native_build(&b->native, NULL, all, n, mem, b->scratch, err);
 }
 
 static pl_code find_none(void *ctx, const char *smiles, bool *found, ch_prepared *out, pl_arena *mem, pl_error *err)

@@ -5,6 +5,7 @@
 #ifndef ST_NATIVE_H
 #define ST_NATIVE_H
 
+#include "chem/structures/device.h"
 #include "chem/structures/kernels.h"
 #include "chem/structures/parameters.h"
 #include "chem/worker/worker_client.h"
@@ -29,8 +30,9 @@ pl_code st_native_tables(ch_mmff *out, const ch_kernels **kernels, const char *t
 pl_code st_native_open(st_native *out, const char *tables, const ch_prepare_opts *opts, double seconds, pl_arena *mem,
                        pl_error *err);
 
-/* Builds the structures of mol, as ch_known.build says. scratch is reset. */
-pl_code st_native_build(const st_native *native, const ch_mol *mol, const ch_stereo *stereo, ch_prepared *out, pl_arena *mem,
+/* Builds the structures of all, as ch_known.build says: on the GPU, or one after the other on the CPU if device is NULL. scratch is
+ * reset. EDEVICE: the GPU failed. */
+pl_code st_native_build(const st_native *native, ch_device *device, const ch_to_build *all, int32_t n, pl_arena *mem,
                         pl_arena *scratch, pl_error *err);
 
 #endif

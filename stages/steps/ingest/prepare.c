@@ -13,6 +13,7 @@
 #include "stages/expression/expression.h"
 #include "stages/steps/ingest/alerts.h"
 #include "stages/steps/ingest/cost.h"
+#include "stages/steps/ingest/device.h"
 #include "stages/steps/ingest/machine.h"
 #include "stages/steps/ingest/native.h"
 #include "stages/steps/ingest/prefilter.h"
@@ -26,11 +27,13 @@ typedef struct prepare_state {
     ch_worker_opts budget;
     st_structures structures;
     st_native native; /* if opts.builder is CH_NATIVE */
+    bool device;      /* a GPU builds */
 } prepare_state;
 
 typedef struct prepare_worker {
     ch_worker *chem;
     st_prefilter *keep; /* or NULL */
+    ch_device *device;  /* or NULL */
     pl_arena *scratch;
     prepare_state *state;
 } prepare_worker;
@@ -81,6 +84,10 @@ static void check(const pl_workflow *wf, const pl_step *step, pl_problems *probl
     if (ch_worker_open(&w, NULL, &err) != PL_OK)
         pl_problem_add(problems, step->node, "prepare: %s", err.text);
     ch_worker_close(w);
+    if (c->device == ST_DEVICE_CUDA && c->builder == CH_OPENBABEL && st_prepare_builds(c))
+        pl_problem_add(problems, pl_node_get(pl_node_get(step->node, "conformers"), "device"),
+                       "prepare.conformers: only the native builder has `device: cuda`; set builder to native");
+    st_device_check(step, (enum st_device_wish)c->device_wish, problems);
     check_keep(step, problems);
     check_alerts(step, problems);
 }
@@ -131,7 +138,7 @@ static pl_code key(const pl_workflow *wf, const pl_step *step, pl_store *store, 
     ch_worker *w = NULL;
     ch_worker_info info;
     const char *alerts = "", *descriptors = descriptors_json(mem), *version = "";
-    char seed[64] = "";
+    char seed[128] = "";
     const char *groups = c->ph >= 0 ? ",\"groups\":\"" CH_GROUPS_VERSION "\"" : "";
     pl_code code = ch_worker_open(&w, NULL, err);
 
@@ -147,7 +154,8 @@ static pl_code key(const pl_workflow *wf, const pl_step *step, pl_store *store, 
         version = c->structures > 1 ? ",\"structures\":\"" ST_NATIVE_VERSION ST_ENSEMBLE_VERSION "\""
                                     : ",\"structures\":\"" ST_NATIVE_VERSION "\"";
     if (st_prepare_builds(c))
-        (void)snprintf(seed, sizeof seed, ",\"seed\":%lld%s", (long long)wf->seed, version);
+        (void)snprintf(seed, sizeof seed, ",\"seed\":%lld%s%s", (long long)wf->seed, version,
+                       c->device == ST_DEVICE_CUDA && c->builder == CH_NATIVE ? ",\"device\":\"cuda\"" : "");
     *extra_json = descriptors == NULL ? NULL
                                       : pl_sprintf(mem, "{\"library\":\"%s\",\"protocol\":\"%s\"%s%s%s%s}", info.openbabel,
                                                    CH_ANSWERS_VERSION, seed, alerts, groups, descriptors);
@@ -198,7 +206,9 @@ static const char *level(const pl_step *step, pl_arena *mem)
     const ch_kernels *kernels = st_prepare_builds(c) && c->builder == CH_NATIVE ? ch_kernels_choose() : NULL;
     const char *machine = c->conformer == CH_3D_NONE ? NULL : st_machine_level(mem);
 
-    return machine == NULL || kernels == NULL ? machine : pl_sprintf(mem, "%s, structures %s", machine, kernels->name);
+    if (machine == NULL || kernels == NULL)
+        return machine;
+    return pl_sprintf(mem, "%s, structures %s", machine, st_device_level((enum st_device_wish)c->device_wish, kernels->name, mem));
 }
 
 static const char level_advice[] =
@@ -227,6 +237,7 @@ static void read_conf(prepare_state *s)
     s->opts.max_atoms = (int32_t)c->max_atoms;
     s->opts.conformer = (ch_conformer)c->conformer;
     s->opts.builder = (ch_builder)c->builder;
+    s->device = st_device_builds((enum st_device_wish)c->device_wish);
     s->opts.force_field = (ch_force_field)c->force_field;
     s->opts.n_structures = (int32_t)c->structures;
     s->opts.window = c->window;
@@ -337,6 +348,8 @@ static pl_code worker_open(void *worker, void *state, pl_error *err)
 
     w->state = state;
     code = c->keep != NULL ? st_prefilter_open(&w->keep, c->keep, NULL, err) : PL_OK;
+    if (code == PL_OK && w->state->device)
+        code = ch_device_open(&w->device, 0, err);
     w->scratch = pl_arena_new(1 << 16);
     if (code == PL_OK && w->scratch == NULL)
         code = pl_fail(err, PL_ENOMEM, "no memory for structures");
@@ -347,6 +360,7 @@ static void worker_close(void *worker)
 {
     prepare_worker *w = worker;
     st_prefilter_close(w->keep);
+    ch_device_close(w->device);
     pl_arena_free(w->scratch);
     ch_worker_close(w->chem);
 }
@@ -371,10 +385,10 @@ static pl_code judge(void *ctx, ch_prepared *p, pl_arena *mem, pl_error *err)
     return p->set_aside != NULL ? PL_OK : pl_fail(err, PL_ENOMEM, "no memory for a reason");
 }
 
-static pl_code build(void *ctx, const ch_mol *mol, const ch_stereo *stereo, ch_prepared *out, pl_arena *mem, pl_error *err)
+static pl_code build(void *ctx, const ch_to_build *all, int32_t n, pl_arena *mem, pl_error *err)
 {
     const prepare_worker *w = ctx;
-    return st_native_build(&w->state->native, mol, stereo, out, mem, w->scratch, err);
+    return st_native_build(&w->state->native, w->device, all, n, mem, w->scratch, err);
 }
 
 static pl_code work(void *worker, pl_unit *unit, pl_error *err)
@@ -452,7 +466,6 @@ static void settle(const pl_workflow *wf, void *conf)
 {
     st_prepare_conf *c = conf, dflt;
 
-    (void)wf;
     pl_fields_default(st_prepare_fields, &dflt);
     if (!st_prepare_builds(c)) {
         c->structures = dflt.structures;
@@ -465,6 +478,7 @@ static void settle(const pl_workflow *wf, void *conf)
         c->window = dflt.window;
     if (!st_alerts_wanted(c))
         c->alert_action = ST_ALERT_FLAG;
+    c->device_wish = st_prepare_builds(c) && c->builder == CH_NATIVE ? (int32_t)st_device_wish_of(wf, c->device) : ST_WISH_CPU;
 }
 
 static const char *const needs[] = { "read", NULL };

@@ -47,6 +47,10 @@ const pl_field st_prepare_fields[] = {
       .help =
           "who builds structures: native: this program's own builder, and Open Babel where that cannot (molecule.fallback says why); "
           "openbabel: Open Babel, more than ten times as slow" },
+    { PL_CHOICE, "conformers.device", AT(device), .choices = "auto|cpu|cuda", .flags = PL_HOW,
+      .help =
+          "where the native builder computes: cpu; cuda: the first GPU, other last digits, at times another conformer; auto: cuda "
+          "if a stage has `engine: cuda`, or `engine: auto` and there is a GPU; what a GPU does not take the CPU builds" },
     { PL_CHOICE, "conformers.force_field", AT(force_field), .choices = "mmff94|mmff94s|uff",
       .help = "minimises built structures; mmff94s has flatter nitrogens, as in crystals; uff is Open Babel's; where mmff94 has no "
               "parameters, Open Babel builds with uff" },
@@ -83,13 +87,6 @@ const pl_field st_prepare_fields[] = {
 bool st_prepare_is_flat(const st_prepare_conf *c) { return c->conformer == CH_3D_NONE; }
 
 bool st_prepare_builds(const st_prepare_conf *c) { return c->conformer == CH_3D_AUTO || c->conformer == CH_3D_GENERATE; }
-
-int64_t st_prepare_unit(const st_prepare_conf *c)
-{
-    if (c->conformer == CH_3D_GENERATE)
-        return 50;
-    return c->conformer == CH_3D_AUTO ? 200 : 1000;
-}
 
 const char *st_prepare_form(const st_prepare_conf *c, char out[32])
 {

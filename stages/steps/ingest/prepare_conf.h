@@ -21,7 +21,8 @@ enum { ST_DRAWING_STANDARD, ST_DRAWING_AS_DRAWN };
 enum { ST_ALERT_FLAG, ST_ALERT_FILTER };
 
 typedef struct st_prepare_conf {
-    int32_t fragment, conformer, builder, force_field, dedupe, on_conflict;
+    int32_t fragment, conformer, builder, device, force_field, dedupe, on_conflict;
+    int32_t device_wish;                             /* what `device` comes to: enum st_device_wish     */
     int64_t structures;                              /* maximum number built per molecule               */
     double window;                                   /* kcal/mol                                        */
     double cpu_limit, retry_cpu_limit, memory_limit; /* s, s, bytes                                     */
@@ -47,8 +48,6 @@ extern const pl_field st_prepare_fields[]; /* of st_prepare_conf; ends with {0} 
 /* Does it build structures (conformers.source is auto or generate)? */
 bool st_prepare_builds(const st_prepare_conf *c);
 bool st_prepare_is_flat(const st_prepare_conf *c); /* no 3D structures at all: conformers.source is none */
-/* Records per unit, by the work that each takes. */
-int64_t st_prepare_unit(const st_prepare_conf *c);
 /* The form of acids and bases after prepare: "as drawn", "neutral", "at pH 7.4"; out is its memory. */
 const char *st_prepare_form(const st_prepare_conf *c, char out[32]);
 

@@ -22,7 +22,8 @@ enum { UNIT_BYTES = 8 << 20, RAW_SMILES_MAX = 4000 };
 static const pl_field fields[] = {
     { PL_INT, "unit", AT(unit), .dflt = -1, .min = 1, .max = 100000, .choices = "auto", .unit = "records",
       .help =
-          "per resumable unit, which one worker processes; auto: 1000, or 200 if prepare may build structures, or 50 if it builds all" },
+          "per resumable unit, which one worker processes; auto: 1000; if prepare may build structures, 200 (50 if it builds all) or, by "
+          "the native builder, up to 500 in libraries of more than 16 such units" },
     { PL_SIZE, "max_record", AT(max_record), .dflt = 1 << 20, .min = 1024, .max = 256 << 20,
       .help = "maximum size of a record; longer records fail" },
     { PL_SIZE, "max_file", AT(max_file), .dflt = 64 << 20, .min = 1024, .max = 256 << 20,
@@ -83,14 +84,13 @@ static pl_code estimate(const pl_workflow *wf, const pl_step *step, pl_store *st
     return code;
 }
 
-/* Small units, for many workers: building a structure takes a hundred times as long as the rest of a record. */
+/* Small units, for many workers: building a structure takes longer than the rest of a record. */
 static void settle(const pl_workflow *wf, void *conf)
 {
-    const pl_step *prepare = pl_workflow_step(wf, "prepare");
     st_read_conf *c = conf;
 
     if (c->unit < 0)
-        c->unit = prepare != NULL ? st_prepare_unit(prepare->conf) : 1000;
+        c->unit = st_unit_records(wf);
 }
 
 /* ---- reading ---- */

@@ -12,7 +12,7 @@
 #include "stages/steps/ingest/prepare_conf.h"
 #include "stages/steps/ingest/read_input.h"
 
-enum { SAMPLE_FILES = 8, SAMPLE_RECORDS = 200 };
+enum { SAMPLE_FILES = 8, SAMPLE_RECORDS = 200, UNITS = 16, MOST_RECORDS = 500 };
 
 /* Atoms with hydrogens per heavy atom of drug-like molecules; how much gzip shrinks text files. */
 static const double ATOMS_A_HEAVY = 1.9, GZIP_RATIO = 4;
@@ -168,4 +168,20 @@ pl_code st_sizes_get(st_sizes *out, const pl_workflow *wf, pl_store *store, pl_e
     }
     guess(out, wf);
     return PL_OK;
+}
+
+int64_t st_unit_records(const pl_workflow *wf)
+{
+    const pl_step *prepare = pl_workflow_step(wf, "prepare");
+    const st_prepare_conf *c = prepare != NULL ? prepare->conf : NULL;
+    st_sizes sizes = { 0 };
+    int64_t least = 0, share = 0;
+
+    if (c == NULL || !st_prepare_builds(c))
+        return 1000;
+    least = c->conformer == CH_3D_GENERATE ? 50 : 200;
+    if (c->builder == CH_NATIVE && c->force_field != CH_FF_UFF && st_sizes_get(&sizes, wf, NULL, NULL) == PL_OK)
+        share = (int64_t)(sizes.n_records / UNITS);
+    share = share < MOST_RECORDS ? share : MOST_RECORDS;
+    return share > least ? share : least;
 }

@@ -18,6 +18,10 @@ typedef struct st_sizes {
 
 pl_code st_sizes_get(st_sizes *out, const pl_workflow *wf, pl_store *store, pl_error *err); /* store may be NULL */
 
+/* Records per unit, by the work that each takes. Where the native builder works, a sixteenth of the records within limits: enough
+ * units for many workers, and structures enough for a GPU. Depends on the inputs and settings alone. */
+int64_t st_unit_records(const pl_workflow *wf);
+
 /* The mean number of structures that prepare will make per molecule. */
 double st_structures_a_molecule(const pl_workflow *wf);
 
