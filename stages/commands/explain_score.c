@@ -148,6 +148,8 @@ static int32_t lines_make(part *out, const subject *s, const nn_parts *parts, do
         if (parts->feature[k] != 0)
             out[n++] =
                 (part){ scale * parts->feature[k], pl_sprintf(mem, "%s %.4g", ch_features[k].name, (double)s->x.features[0][k]) };
+    if (parts->absent != 0)
+        out[n++] = (part){ scale * parts->absent, "substructures that it does not have" };
     if (atom == NULL)
         return -1;
     atoms_fill(atom, s, parts);
@@ -166,16 +168,14 @@ static pl_code parts_print(const subject *s, const nn_model_file *m, int32_t mem
 {
     const nn_model_member *one = &m->members.at[member];
     const double scale = m->classifies ? 1 : m->target[target].scale.stdev;
-    part *line = PL_NEW(mem, part, CH_N_FEATURES + s->graph.n_nodes + 1);
-    nn_parts parts = { .feature = PL_NEW(mem, double, CH_N_FEATURES),
-                       .environment = PL_NEW(mem, double, s->x.environments[0].n + 1),
-                       .column = PL_NEW(mem, double, 1) };
+    part *line = PL_NEW(mem, part, CH_N_FEATURES + s->graph.n_nodes + 2);
+    nn_parts parts;
     pl_code code;
     int32_t n;
 
     if (one->kind->explain == NULL)
         return PL_OK;
-    if (line == NULL || parts.feature == NULL || parts.environment == NULL || parts.column == NULL)
+    if (line == NULL)
         return pl_fail(err, PL_ENOMEM, "an explanation");
     code = one->kind->explain(one->one[target], &s->x, 0, &parts, mem, err);
     if (code != PL_OK)
@@ -183,7 +183,7 @@ static pl_code parts_print(const subject *s, const nn_model_file *m, int32_t mem
     n = lines_make(line, s, &parts, scale, mem);
     if (n < 0)
         return pl_fail(err, PL_ENOMEM, "an explanation");
-    pl_cmd_print("  what moved %s%s\n", one->kind->name, m->classifies ? " (in log odds for trees)" : "");
+    pl_cmd_print("  what moved %s%s\n", one->kind->name, parts.log_odds ? ", in log odds" : "");
     for (int32_t k = 0; k < n && k < PARTS; k++)
         pl_cmd_print("    %+.3g  %s\n", line[k].by, line[k].what);
     if (n > PARTS)

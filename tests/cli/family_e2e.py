@@ -86,6 +86,22 @@ def a_family_is_learned_evaluated_and_scored():
         assert "differs" in p.run("model", "diff", p.path("run", MODEL), p.path("one", MODEL), expect=1)[1]
 
 
+def a_score_is_explained():
+    """Components add up to the score, and the nearest training molecules come with what was measured of them."""
+    with sieve.Project() as p:
+        esol(p, 120)
+        family(p, "trees, gp")
+        p.run("run", "w.yaml", "-q")
+        for mol_id, value in p.rows("SELECT mol_id, value FROM prediction JOIN split USING(mol_id) WHERE part='train' LIMIT 5"):
+            said = p.run("explain", str(mol_id), "run")[1]
+            mean = [line.split() for line in said.splitlines() if line.startswith("  mean of")][0]
+            assert mean[2::2] == ["trees", "gp"] and abs(sum(map(float, mean[3::2])) / 2 - value) < 2e-3 * max(1, abs(value)), said
+            key, measured = p.rows("SELECT inchikey, value FROM molecule JOIN label USING(mol_id) WHERE mol_id=?", mol_id)[0]
+            assert "1.00  %s  logS %.4g" % (key, measured) in said, said
+            assert "what moved trees" in said and "what moved gp" in said and "logp" in said, said
+        assert "there is no molecule 12345" in p.run("explain", "12345", "run", expect=2)[2]
+
+
 NETWORK = """  read: {unit: 40}
   prepare:
     conformers: {source: keep}
@@ -165,6 +181,6 @@ def labels_that_cannot_be_learned_are_told():
 
 
 if __name__ == "__main__":
-    sieve.main([a_family_is_learned_evaluated_and_scored, a_family_with_a_network_is_the_mean_of_both,
+    sieve.main([a_family_is_learned_evaluated_and_scored, a_score_is_explained, a_family_with_a_network_is_the_mean_of_both,
                 classes_are_learned_as_probabilities, mistakes_in_a_family_are_refused_before_work,
                 labels_that_cannot_be_learned_are_told])
