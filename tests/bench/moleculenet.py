@@ -51,6 +51,7 @@ SETS = {  # name: file, column of SMILES, labels, classes
     "tox21": ("tox21", "smiles", None, True),
     "hiv": ("hiv", "smiles", ["HIV_active"], True),
 }
+T95 = [0, 0, 12.71, 4.30, 3.18, 2.776, 2.57, 2.45, 2.36, 2.31, 2.26]  # by number of pairs
 NO_LABEL = {"smiles", "mol_id"}
 
 
@@ -345,7 +346,7 @@ def table(o):
                 pairs = [found[name, how, ours[0]][k] - v[k] for k in v if k in found[name, how, ours[0]]] if ours and m not in ours else []
                 difference = ""
                 if len(pairs) > 1:
-                    half = 2.776 if len(pairs) == 5 else 2
+                    half = T95[len(pairs)] if len(pairs) < len(T95) else 2
                     difference = "%+.3f +- %.3f" % (statistics.mean(pairs), half * statistics.stdev(pairs) / math.sqrt(len(pairs)))
                 out.append("| %s | %s | %s | %s | %d | %s |" % (name, how, m, cell, len(v), difference))
     text = ("| set | split | method | RMSE, of classes ROC-AUC | seeds | mean here less this (95 %) |\n|---|---|---|--:|--:|--:|\n"
