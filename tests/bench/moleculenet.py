@@ -132,7 +132,7 @@ stages:
             if not self.classes or value in (0, 1):
                 label[mol_id][name] = value
         first = [(i, t, s) for i, t, s in first if Chem.MolFromSmiles(s) is not None]
-        kept = [(t, s, [label[i].get(n, math.nan) for n in self.names]) for i, t, s in first if label[i]]
+        kept = [(t, s, [label[i].get(n, math.nan) for n in self.names]) for i, t, s in first if label[i] or self.o.check]
         self.ids, self.smiles = [t for t, _, _ in kept], [s for _, s, _ in kept]
         self.y = np.array([y for _, _, y in kept])
         self.mols = [Chem.MolFromSmiles(s) for s in self.smiles]
