@@ -347,7 +347,7 @@ static int verify(const nn_model_file *m, const char *path, const char *wanted)
     if (m->model != NULL)
         pl_cmd_print("  %d tensors, %zu finite numbers\n", (int)m->model->n_params, m->model->n_floats);
     for (int32_t k = 0; k < m->members.n; k++)
-        pl_cmd_print("  %s, for %d targets\n", m->members.at[k].kind->name, (int)m->members.outputs);
+        pl_cmd_print("  %s\n", m->members.at[k].kind->name);
     print_domain(m);
     pl_cmd_print("  sha256 %s\n", m->sha256);
     pl_cmd_print(m->verified ? "  the checksum in the file is right\n"
