@@ -75,12 +75,15 @@ static double value_of(const st_judge *j, int32_t k, const st_samples *s, const 
     return nn_model_member_value(j->m, k, g->z, g->n_nodes, o->members.y[component][i * j->d->n_targets + k]);
 }
 
-/* The molecules that have the target: where they are, what was measured and what is predicted. */
-static void pairs_take(st_errors *out, const st_judge *j, int32_t k, const st_samples *s, const outputs *o, int32_t component,
-                       int64_t *at, double *y, double *p)
+/* The molecules that have the target: where they are, what was measured and what a component predicts (-1: the model). */
+static pl_code pairs_take(st_errors *out, const st_judge *j, int32_t k, const st_samples *s, const outputs *o, int32_t component,
+                          pl_arena *mem, pl_error *err)
 {
-    int64_t n = 0, next = s->n;
+    double *y = PL_NEW(mem, double, s->n + 1), *p = PL_NEW(mem, double, s->n + 1);
+    int64_t *at = PL_NEW(mem, int64_t, s->n + 1), n = 0, next = s->n;
 
+    if (y == NULL || p == NULL || at == NULL)
+        return pl_fail(err, PL_ENOMEM, "errors of %lld molecules", (long long)s->n);
     for (int64_t i = 0; i < s->n; i++) {
         p[n] = value_of(j, k, s, o, i, component, network_mean(j, k, s, o, i, &next));
         y[n] = st_dataset_value(j->d, s->at[i], k);
@@ -91,6 +94,7 @@ static void pairs_take(st_errors *out, const st_judge *j, int32_t k, const st_sa
     out->measured = y;
     out->predicted = p;
     out->model.n = n;
+    return PL_OK;
 }
 
 static pl_code baselines_of(st_errors *out, const st_judge *j, int32_t k, st_part part, pl_arena *mem, pl_error *err)
@@ -115,16 +119,14 @@ static pl_code baselines_of(st_errors *out, const st_judge *j, int32_t k, st_par
 static pl_code components_find(st_errors *out, const st_judge *j, int32_t k, const st_samples *s, const outputs *o, pl_arena *mem,
                                pl_error *err)
 {
-    double *y = PL_NEW(mem, double, s->n + 1), *p = PL_NEW(mem, double, s->n + 1);
-    int64_t *at = PL_NEW(mem, int64_t, s->n + 1);
-    pl_code code =
-        y != NULL && p != NULL && at != NULL ? PL_OK : pl_fail(err, PL_ENOMEM, "errors of %lld molecules", (long long)s->n);
+    pl_code code = PL_OK;
 
     out->n_components = nn_model_components(j->m) > 1 ? nn_model_components(j->m) : 0;
     for (int32_t c = 0; c < out->n_components && code == PL_OK; c++) {
         st_errors one = { 0 };
-        pairs_take(&one, j, k, s, o, c, at, y, p);
-        code = fit_one(&out->component[c], j, &one, p, true, mem, err);
+        code = pairs_take(&one, j, k, s, o, c, mem, err);
+        if (code == PL_OK)
+            code = fit_one(&out->component[c], j, &one, one.predicted, true, mem, err);
     }
     return code;
 }
@@ -132,15 +134,10 @@ static pl_code components_find(st_errors *out, const st_judge *j, int32_t k, con
 static pl_code fits_of(st_errors *out, const st_judge *j, int32_t k, const st_samples *s, const outputs *o, st_part part,
                        pl_arena *mem, pl_error *err)
 {
-    const int64_t max = s->n;
-    double *y = PL_NEW(mem, double, max + 1), *p = PL_NEW(mem, double, max + 1);
-    int64_t *at = PL_NEW(mem, int64_t, max + 1);
-    pl_code code;
+    pl_code code = pairs_take(out, j, k, s, o, -1, mem, err);
 
-    if (y == NULL || p == NULL || at == NULL)
-        return pl_fail(err, PL_ENOMEM, "errors of %lld molecules", (long long)max);
-    pairs_take(out, j, k, s, o, -1, at, y, p);
-    code = fit_one(&out->model, j, out, p, true, mem, err);
+    if (code == PL_OK)
+        code = fit_one(&out->model, j, out, out->predicted, true, mem, err);
     if (code == PL_OK)
         code = components_find(out, j, k, s, o, mem, err);
     return code != PL_OK ? code : baselines_of(out, j, k, part, mem, err);
