@@ -5,7 +5,7 @@
 
 static void fence_poison(void *p, bool on)
 {
-    emu_settle(); /* earlier names lead to the same place */
+    emu_settle(); /* work that was called earlier may still use the place */
 #if EMU_ASAN
     if (on)
         __asan_poison_memory_region(p, 64);
