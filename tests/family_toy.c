@@ -5,13 +5,13 @@
 
 #include "pipeline/base/rng.h"
 
-enum { KINDS = 300, MOST = 40, VARIED = 2, FACTOR = 40503 /* id of kind k: FACTOR * (k + 1) */ };
+enum { KINDS = 300, MAX = 40, VARIED = 2, FACTOR = 40503 /* id of kind k: FACTOR * (k + 1) */ };
 
 /* Environments of one molecule: low numbers are common, as carbons are; ascending ids. */
 static void environments(ch_environments *out, ch_environment *room, pl_rng *rng)
 {
     *out = (ch_environments){ 0, room };
-    for (uint32_t id = 0; id < KINDS && out->n < MOST; id++)
+    for (uint32_t id = 0; id < KINDS && out->n < MAX; id++)
         if (pl_rng_real(rng) < 4.0 / (4 + id))
             out->at[out->n++] = (ch_environment){ FACTOR * (id + 1), 1 + (uint32_t)pl_rng_below(rng, 4) };
 }
@@ -29,7 +29,7 @@ static double effect(const ch_environments *e)
 bool family_toy_make(family_toy *out, int32_t n, uint64_t seed, pl_arena *mem)
 {
     ch_environments *e = PL_NEW(mem, ch_environments, n + 1);
-    ch_environment *room = PL_NEW(mem, ch_environment, (size_t)MOST * (size_t)n + 1);
+    ch_environment *room = PL_NEW(mem, ch_environment, (size_t)MAX * (size_t)n + 1);
     float(*features)[CH_N_FEATURES] = (float(*)[CH_N_FEATURES])PL_NEW(mem, float, (size_t)CH_N_FEATURES *(size_t)(n + 1));
     float *column = PL_NEW(mem, float, FAMILY_COLUMNS *(size_t)n + 1);
 
@@ -40,7 +40,7 @@ bool family_toy_make(family_toy *out, int32_t n, uint64_t seed, pl_arena *mem)
     for (int32_t i = 0; i < n; i++) {
         pl_rng rng = pl_rng_at(seed, (uint64_t)i, 0);
         float *c = column + FAMILY_COLUMNS * (size_t)i;
-        environments(&e[i], room + MOST * (size_t)i, &rng);
+        environments(&e[i], room + MAX * (size_t)i, &rng);
         for (int k = 0; k < CH_N_FEATURES; k++) /* the first VARIED differ between molecules, however many the table has */
             features[i][k] = (k < VARIED ? (float)pl_rng_normal(&rng) * (float)(k % 7 + 1) : 0) + (float)(k % 5);
         for (int k = 0; k < FAMILY_COLUMNS; k++)

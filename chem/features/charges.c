@@ -5,7 +5,7 @@
 
 enum { ROUNDS = 12 };
 static const double ION_H = 20.02; /* eV, of H+ */
-static const double MOST = 8;      /* e: charges are kept within, because atoms with many neighbours would diverge */
+static const double MAX = 8;       /* e: charges are kept within, because atoms with many neighbours would diverge */
 
 /* Electronegativity a + b q + c q^2, eV. */
 typedef struct peoe {
@@ -109,7 +109,7 @@ static double flow(double own, double ion, double other, double other_ion)
     return divisor > 0 ? (other - own) / divisor : 0;
 }
 
-static double bounded(double q) { return fmin(fmax(q, -MOST), MOST); }
+static double bounded(double q) { return fmin(fmax(q, -MAX), MAX); }
 
 static double change_of(peoe_state *p, int32_t i, double damp)
 {

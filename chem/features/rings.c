@@ -197,15 +197,15 @@ static void take(search *f, const goal *to)
     f->n_rings++;
 }
 
-/* Measures distances from the root up to `most`, by way of ring bonds; through lower atoms only, if `lower`. Returns how many are reached. */
-static int32_t spread(const search *f, int32_t root, int32_t most, int32_t *depth, int32_t *queue, bool lower)
+/* Measures distances from the root up to `max`, by way of ring bonds; through lower atoms only, if `lower`. Returns how many are reached. */
+static int32_t spread(const search *f, int32_t root, int32_t max, int32_t *depth, int32_t *queue, bool lower)
 {
     const ch_shape *s = f->s;
     int32_t n = 0;
 
     queue[n++] = root;
     depth[root] = 1;
-    for (int32_t q = 0; q < n && depth[queue[q]] <= most; q++)
+    for (int32_t q = 0; q < n && depth[queue[q]] <= max; q++)
         for (int32_t i = queue[q], k = s->row[i]; k < s->row[i + 1]; k++) {
             const int32_t j = s->link[k].to;
             if (f->bridge[s->link[k].bond] || depth[j] != 0 || (lower && j > root))
@@ -229,7 +229,7 @@ static bool crosses(const search *f, int32_t j, int32_t d)
 
 /* Walks path `which` from its atom k down to the root in every way, then the other path, then takes the cycle. Where both paths begin at
  * one atom, the second leaves it by a bond of higher number, so that each cycle comes once. */
-static void walk(search *f, const goal *to, int which, int32_t k) // NOLINT(misc-no-recursion): at most CH_RING_MAX deep
+static void walk(search *f, const goal *to, int which, int32_t k) // NOLINT(misc-no-recursion): at max CH_RING_MAX deep
 {
     const ch_shape *s = f->s;
     const int32_t i = f->path[which][k];

@@ -81,16 +81,16 @@ static void put(double *out, const int64_t *sum, int n)
 
 static void extremes(double *out, const double *charge, int32_t n)
 {
-    double most = charge[0], least = charge[0];
+    double max = charge[0], min = charge[0];
 
     for (int32_t i = 1; i < n; i++) {
-        most = fmax(most, charge[i]);
-        least = fmin(least, charge[i]);
+        max = fmax(max, charge[i]);
+        min = fmin(min, charge[i]);
     }
-    out[CH_F_charge_max] = most;
-    out[CH_F_charge_min] = least;
-    out[CH_F_charge_abs_max] = fmax(fabs(most), fabs(least));
-    out[CH_F_charge_abs_min] = fmin(fabs(most), fabs(least));
+    out[CH_F_charge_max] = max;
+    out[CH_F_charge_min] = min;
+    out[CH_F_charge_abs_max] = fmax(fabs(max), fabs(min));
+    out[CH_F_charge_abs_min] = fmin(fabs(max), fabs(min));
 }
 
 pl_code ch_features_surface(double *out, const ch_shape *s, pl_arena *mem, pl_error *err)

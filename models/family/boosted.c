@@ -10,8 +10,8 @@
 #include "pipeline/base/text.h"
 
 /* An environment that fewer training molecules have is no column. */
-enum { SEEN_AT_LEAST = 3, OPTIONS_MAX = 24 };
-static const double LEAST_PROBABILITY = 0.001;
+enum { SEEN_MIN = 3, OPTIONS_MAX = 24 };
+static const double MIN_PROBABILITY = 0.001;
 
 struct nn_member {
     nn_tree_set set;
@@ -105,7 +105,7 @@ static pl_code learn(nn_member *m, const nn_recipe *recipe, const nn_table *x, c
     float *slope = NULL, *ones = NULL;
     nn_booster *b = NULL;
     int n_trees = 0;
-    pl_code code = nn_columns_of(&columns, x, SEEN_AT_LEAST, scratch, err);
+    pl_code code = nn_columns_of(&columns, x, SEEN_MIN, scratch, err);
 
     if (code == PL_OK)
         code = nn_columns_rows(&rows, &columns, x, scratch, err);
@@ -228,9 +228,9 @@ static double value_of(const nn_member *m, double margin)
         return 1 / (1 + nn_exp(-margin));
     if (!m->classifies)
         return x;
-    if (x < LEAST_PROBABILITY)
-        return LEAST_PROBABILITY;
-    return x > 1 - LEAST_PROBABILITY ? 1 - LEAST_PROBABILITY : x;
+    if (x < MIN_PROBABILITY)
+        return MIN_PROBABILITY;
+    return x > 1 - MIN_PROBABILITY ? 1 - MIN_PROBABILITY : x;
 }
 
 pl_code nn_boosted_predict(const nn_member *m, const nn_table *x, double *value, double *variance, pl_arena *mem, pl_error *err)

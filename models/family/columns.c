@@ -16,7 +16,7 @@ static int by_id(const void *a, const void *b)
 }
 
 /* ids [n], in any order, become those that occur at least `least` times, ascending, once each; returns how many. */
-static int32_t keep_frequent(uint32_t *id, size_t n, int least)
+static int32_t keep_frequent(uint32_t *id, size_t n, int min)
 {
     int32_t kept = 0;
 
@@ -25,13 +25,13 @@ static int32_t keep_frequent(uint32_t *id, size_t n, int least)
         const uint32_t this = id[i];
         for (next = i + 1; next < n && id[next] == this; next++)
             ;
-        if (next - i >= (size_t)least)
+        if (next - i >= (size_t)min)
             id[kept++] = this;
     }
     return kept;
 }
 
-pl_code nn_columns_of(nn_columns *out, const nn_table *x, int least, pl_arena *mem, pl_error *err)
+pl_code nn_columns_of(nn_columns *out, const nn_table *x, int min, pl_arena *mem, pl_error *err)
 {
     size_t n = 0, at = 0;
     uint32_t *id;
@@ -44,7 +44,7 @@ pl_code nn_columns_of(nn_columns *out, const nn_table *x, int least, pl_arena *m
     for (int32_t i = 0; i < x->n; i++)
         for (int32_t k = 0; k < x->environments[i].n; k++)
             id[at++] = x->environments[i].at[k].id;
-    *out = (nn_columns){ keep_frequent(id, n, least), CH_N_FEATURES, x->n_columns, id };
+    *out = (nn_columns){ keep_frequent(id, n, min), CH_N_FEATURES, x->n_columns, id };
     for (int32_t k = 0; k < out->n_features; k++)
         id[out->n_environments + k] = (uint32_t)k;
     for (int32_t k = 0; k < out->n_others; k++)
@@ -133,7 +133,7 @@ void nn_columns_row(float *out, const nn_columns *c, const nn_table *x, int32_t 
     }
 }
 
-static size_t most_values(const nn_columns *c, const nn_table *x)
+static size_t max_values(const nn_columns *c, const nn_table *x)
 {
     size_t n = 0;
 
@@ -145,10 +145,10 @@ static size_t most_values(const nn_columns *c, const nn_table *x)
 pl_code nn_columns_rows(nn_sparse *out, const nn_columns *c, const nn_table *x, pl_arena *mem, pl_error *err)
 {
     const int32_t n_columns = nn_columns_count(c);
-    const size_t most = most_values(c, x);
+    const size_t max = max_values(c, x);
     size_t *first = PL_NEW(mem, size_t, (size_t)x->n + 1), n = 0;
-    unsigned *column = PL_NEW(mem, unsigned, most + 1);
-    float *value = PL_NEW(mem, float, most + 1), *row = PL_NEW(mem, float, (size_t)n_columns + 1);
+    unsigned *column = PL_NEW(mem, unsigned, max + 1);
+    float *value = PL_NEW(mem, float, max + 1), *row = PL_NEW(mem, float, (size_t)n_columns + 1);
 
     if (first == NULL || column == NULL || value == NULL || row == NULL)
         return pl_fail(err, PL_ENOMEM, "no memory for the table of %d molecules", (int)x->n);

@@ -17,7 +17,7 @@ typedef struct nn_columns {
 int32_t nn_columns_count(const nn_columns *c);
 
 /* Environments that occur in at least `least` molecules of x, all descriptors, all of the user's columns. In mem. ENOMEM. */
-pl_code nn_columns_of(nn_columns *out, const nn_table *x, int least, pl_arena *mem, pl_error *err);
+pl_code nn_columns_of(nn_columns *out, const nn_table *x, int min, pl_arena *mem, pl_error *err);
 
 /* Those of c with used[i] (one entry a column), in mem; place[i] becomes the number of column i among them. ENOMEM. */
 pl_code nn_columns_used(nn_columns *out, const nn_columns *c, const bool *used, int32_t *place, pl_arena *mem, pl_error *err);

@@ -9,7 +9,7 @@
 #include "pipeline/base/rng.h"
 #include "pipeline/base/text.h"
 
-static const double LEAST_PROBABILITY = 0.001;
+static const double MIN_PROBABILITY = 0.001;
 
 static const char *missing(void) { return NULL; }
 
@@ -140,9 +140,9 @@ static pl_code fit(nn_member **out, const nn_table *x, const double *y, const nn
     pl_code code = m != NULL ? PL_OK : pl_fail(err, PL_ENOMEM, "no memory for a Gaussian process");
 
     *out = m;
-    if (code == PL_OK && x->n > NN_GP_MOST)
+    if (code == PL_OK && x->n > NN_GP_MAX)
         code = pl_fail(err, PL_ECONFIG, "%d training molecules; a Gaussian process learns from at most %d: use trees", (int)x->n,
-                       (int)NN_GP_MOST);
+                       (int)NN_GP_MAX);
     if (code == PL_OK)
         code = nn_labels_check(y, x->n, conf->classifies, &m->mean, &m->scale, err);
     if (code != PL_OK)
@@ -171,17 +171,17 @@ typedef struct scratch {
 static pl_code scratch_make(scratch *s, const nn_member *m, const nn_table *x, pl_arena *mem, pl_error *err)
 {
     const int32_t n = m->g.s.n;
-    int32_t most = 0;
+    int32_t max = 0;
 
     for (int32_t i = 0; i < x->n; i++)
-        most = x->environments[i].n > most ? x->environments[i].n : most;
+        max = x->environments[i].n > max ? x->environments[i].n : max;
     s->t = PL_NEW(mem, double, n);
     s->d = PL_NEW(mem, double, n);
     s->k = PL_NEW(mem, double, n);
     s->solved = PL_NEW(mem, float, m->m);
     if (s->t == NULL || s->d == NULL || s->k == NULL || s->solved == NULL)
         return pl_fail(err, PL_ENOMEM, "no memory to compare with %d molecules", (int)n);
-    return nn_gp_query_make(&s->q, &m->g, most, mem, err);
+    return nn_gp_query_make(&s->q, &m->g, max, mem, err);
 }
 
 /* In units of the target. 1 + noise - |L^-1 k|^2, k of the subset; never below the noise. */
@@ -242,7 +242,7 @@ static pl_code predict(const nn_member *m, const nn_table *x, double *value, dou
     pl_code code = predict_all(m, x, value, variance, mem, err);
 
     for (int32_t row = 0; code == PL_OK && m->classifies && row < x->n; row++)
-        value[row] = fmin(fmax(value[row], LEAST_PROBABILITY), 1 - LEAST_PROBABILITY);
+        value[row] = fmin(fmax(value[row], MIN_PROBABILITY), 1 - MIN_PROBABILITY);
     return code;
 }
 

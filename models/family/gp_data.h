@@ -13,7 +13,7 @@
 #include "models/family/columns.h"
 #include "models/family/tiles.h"
 
-enum { NN_GP_MOST = 10000, NN_GP_COUNT = 255 };
+enum { NN_GP_MAX = 10000, NN_GP_COUNT = 255 };
 
 /* One molecule that has an environment. */
 typedef struct nn_gp_post {

@@ -221,7 +221,7 @@ static pl_code take_tensors(nn_member *m, const file *f, int64_t n_features, pl_
     nn_gp_stored *s = &m->g.s;
     pl_code code;
 
-    if (f->t[ALPHA]->count > NN_GP_MOST || f->t[ALPHA]->count != f->t[SIZES]->count || f->t[ALPHA]->count == 0)
+    if (f->t[ALPHA]->count > NN_GP_MAX || f->t[ALPHA]->count != f->t[SIZES]->count || f->t[ALPHA]->count == 0)
         return damaged(f, ALPHA, err);
     if (f->t[SUBSET]->count > NN_GP_SUBSET)
         return damaged(f, SUBSET, err);

@@ -182,12 +182,12 @@ static pl_code compare(search *s, double *t, double *d, const nn_gp_data *g, con
 {
     nn_gp_query q;
     double *ti = PL_NEW(mem, double, g->s.n), *di = PL_NEW(mem, double, g->s.n);
-    int32_t most = 0;
+    int32_t max = 0;
     pl_code code;
 
     for (int32_t i = 0; i < g->s.n; i++)
-        most = g->s.first[i + 1] - g->s.first[i] > most ? g->s.first[i + 1] - g->s.first[i] : most;
-    code = nn_gp_query_make(&q, g, most, mem, err);
+        max = g->s.first[i + 1] - g->s.first[i] > max ? g->s.first[i + 1] - g->s.first[i] : max;
+    code = nn_gp_query_make(&q, g, max, mem, err);
     if (code == PL_OK && (ti == NULL || di == NULL))
         code = pl_fail(err, PL_ENOMEM, "no memory to compare %d molecules", (int)g->s.n);
     for (int32_t i = 0; code == PL_OK && i < s->n; i++) {

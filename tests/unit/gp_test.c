@@ -407,7 +407,7 @@ static pl_code fit_rows(const nn_table *all, int32_t n, const double *y, bool cl
 
 static void values_that_teach_nothing_are_refused(void **state)
 {
-    enum { N = 20, MANY = NN_GP_MOST + 1 };
+    enum { N = 20, MANY = NN_GP_MAX + 1 };
     pl_arena *mem = *state;
     double same[N], *many = PL_NEW(mem, double, MANY);
     pl_error err = { 0 };
