@@ -17,6 +17,7 @@
 #include "stages/database/schema.h"
 #include "stages/steps/features/basis.h"
 #include "stages/steps/features/graph.h"
+#include "stages/steps/ingest/prepare_conf.h"
 #include "toy.h"
 
 enum { UNITS = 5, PER_UNIT = 6 };
@@ -80,7 +81,7 @@ static const pl_stage fake_prepare = { .name = "prepare",
                                        .help = "random molecules",
                                        .scope = PL_PER_UNIT,
                                        .version = 1,
-                                       .conf_size = 1,
+                                       .conf_size = sizeof(st_prepare_conf), /* zeros: structures of the input, else built */
                                        .state_size = sizeof(fake_state),
                                        .item = "molecules",
                                        .open = fake_open,
