@@ -6,15 +6,41 @@
 #include "chem/structures/device.h"
 #include "pipeline/base/text.h"
 
+static const pl_field *field_of(const pl_step *step, const char *key)
+{
+    for (const pl_field *f = step->stage->fields; f != NULL && f->type != PL_END; f++)
+        if (strcmp(f->key, key) == 0)
+            return f;
+    return NULL;
+}
+
 /* Whether a step has `engine: word`. Known by its settings, since the stages that compute come later. */
 static bool has_engine(const pl_step *step, const char *word)
 {
-    for (const pl_field *f = step->stage->fields; f != NULL && f->type != PL_END; f++) {
-        char text[64];
-        if (strcmp(f->key, "engine") == 0)
-            return strcmp(pl_field_value(f, step->conf, text), word) == 0;
-    }
-    return false;
+    const pl_field *f = field_of(step, "engine");
+    char text[64];
+
+    return f != NULL && strcmp(pl_field_value(f, step->conf, text), word) == 0;
+}
+
+/* The first number of `devices: [..]`; 0 where it names none. */
+static int32_t first_device(const pl_step *step)
+{
+    const pl_field *f = field_of(step, "devices");
+    const pl_list *list = f != NULL ? (const pl_list *)(const void *)((const char *)step->conf + f->at) : NULL;
+    int64_t number = 0;
+
+    if (list == NULL || list->n == 0 || !pl_parse_int(((const char *const *)list->items)[0], &number) || number < 0)
+        return 0;
+    return (int32_t)number;
+}
+
+int32_t st_device_number(const pl_workflow *wf)
+{
+    for (int k = 0; k < wf->n_steps; k++)
+        if (has_engine(&wf->step[k], "cuda") || has_engine(&wf->step[k], "auto"))
+            return first_device(&wf->step[k]);
+    return 0;
 }
 
 enum st_device_wish st_device_wish_of(const pl_workflow *wf, int32_t device)

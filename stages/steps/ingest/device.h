@@ -11,6 +11,9 @@ enum { ST_DEVICE_AUTO, ST_DEVICE_CPU, ST_DEVICE_CUDA };
  * does `auto`: the run's level and the keys of the cache of structures say which device it was. `cuda` is part of the key. */
 enum st_device_wish { ST_WISH_CPU, ST_WISH_CUDA, ST_WISH_IF_THERE };
 
+/* The GPU to build on: the first of the first stage that has `engine: cuda` or `auto`; 0 where none is named. */
+int32_t st_device_number(const pl_workflow *wf);
+
 /* device: as written. `auto` is CUDA if a stage has `engine: cuda`. Depends on the workflow alone, not on the machine. */
 enum st_device_wish st_device_wish_of(const pl_workflow *wf, int32_t device);
 

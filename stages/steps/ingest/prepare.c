@@ -349,7 +349,7 @@ static pl_code worker_open(void *worker, void *state, pl_error *err)
     w->state = state;
     code = c->keep != NULL ? st_prefilter_open(&w->keep, c->keep, NULL, err) : PL_OK;
     if (code == PL_OK && w->state->device)
-        code = ch_device_open(&w->device, 0, err);
+        code = ch_device_open(&w->device, st_device_number(w->state->env->wf), err);
     w->scratch = pl_arena_new(1 << 16);
     if (code == PL_OK && w->scratch == NULL)
         code = pl_fail(err, PL_ENOMEM, "no memory for structures");
