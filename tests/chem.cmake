@@ -5,6 +5,7 @@ function(molsieve_chem_test name)
 endfunction()
 
 molsieve_chem_test(chem_worker unit/worker_test.c LABEL unit threads)
+molsieve_chem_test(worker_start unit/worker_start_test.c LABEL unit)
 molsieve_chem_test(scaffold unit/scaffold_test.c LABEL unit)
 molsieve_chem_test(fingerprint unit/fingerprint_test.c LABEL unit)
 target_link_libraries(test_fingerprint PRIVATE molsieve_made_mol)

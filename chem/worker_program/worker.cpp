@@ -23,8 +23,6 @@
 
 #include <fcntl.h>
 #include <sys/resource.h>
-#include <sys/socket.h>
-#include <sys/syscall.h>
 #include <sys/time.h>
 #include <unistd.h>
 
@@ -58,7 +56,6 @@ extern "C" int gettimeofday(timeval *__restrict t, void *__restrict) noexcept
 namespace worker {
 
 static int confined;                // sum of ch_confined; known once Open Babel is initialised
-static const int folder_max = 256;  // bytes of the name of a folder, with its end
 static const int list_max = 100000; // maximum molecules of one file, which are held in memory together
 
 void fail(ch_status s, const std::string &text, int signal) { throw Failure{ s, text, signal }; }
@@ -465,91 +462,6 @@ static bool answer(const std::string &request, Out &reply)
     return healthy;
 }
 
-static pid_t parent;
-
-static void on_alarm(int)
-{
-    if (getppid() != parent)
-        _exit(0);
-}
-
-// PR_SET_PDEATHSIG would fire when the thread that started this process ends, so the parent process is checked instead.
-static void watch_parent()
-{
-    struct sigaction act = {};
-    itimerval every = { { 1, 0 }, { 1, 0 } };
-    parent = getppid();
-    act.sa_handler = on_alarm;
-    act.sa_flags = SA_RESTART;
-    sigaction(SIGALRM, &act, nullptr);
-    setitimer(ITIMER_REAL, &every, nullptr);
-}
-
-// Open Babel may print to stdout, so the protocol gets its own descriptors.
-static bool take_streams(int *in, int *out)
-{
-    int null = open("/dev/null", O_RDWR | O_CLOEXEC);
-    *in = fcntl(0, F_DUPFD_CLOEXEC, 3);
-    *out = fcntl(1, F_DUPFD_CLOEXEC, 3);
-    return null >= 0 && *in >= 0 && *out >= 0 && dup2(null, 0) == 0 && dup2(null, 1) == 1 && dup2(null, 2) == 2;
-}
-
-// Closes descriptors inherited from the shell, so that untrusted input cannot reach them.
-static void close_others()
-{
-    enum { CLOSE_RANGE = 436 }; // the same on all architectures; kernels before 5.9 do not have it
-    if (syscall(CLOSE_RANGE, 3u, ~0u, 0u) == 0)
-        return;
-    rlimit files = {};
-    getrlimit(RLIMIT_NOFILE, &files); // the soft limit may be lower than it was when they were opened
-    const int end = files.rlim_max < 1 << 20 ? static_cast<int>(files.rlim_max) : 1 << 20;
-    for (int fd = 3; fd < end; fd++)
-        close(fd);
-}
-
-static char *put_str(char *p, const char *s)
-{
-    const uint32_t n = static_cast<uint32_t>(strlen(s));
-    std::memcpy(p, &n, sizeof n);
-    std::memcpy(p + sizeof n, s, n);
-    return p + sizeof n + n;
-}
-
-// Where Open Babel looks for its tables: in the folder of $BABEL_DATADIR or of its build, or in that of its version in there. ""
-// if there are none.
-static void find_tables(char found[folder_max])
-{
-    const char *const named = getenv("BABEL_DATADIR"), *const folder[] = { named != nullptr ? named : BABEL_DATADIR,
-                                                                           BABEL_DATADIR };
-    for (const char *where : folder)
-        for (const char *version : { "/" BABEL_VERSION, "" }) {
-            char table[folder_max + 32];
-            if (std::snprintf(found, folder_max, "%s%s", where, version) >= folder_max)
-                continue;
-            std::snprintf(table, sizeof table, "%s/mmffbond.par", found);
-            if (access(table, R_OK) == 0)
-                return;
-        }
-    found[0] = '\0';
-}
-
-// Answers version requests before Open Babel is initialised and without using the heap, whose state affects coordinates.
-static bool answer_version(int in, int out)
-{
-    const size_t head = 4 + 4 + 4 + 8; // number of bytes that follow, status, signal, CPU seconds
-    char request[16], reply[folder_max + 64 + sizeof BABEL_VERSION + sizeof CH_PROTOCOL_VERSION] = "";
-    uint32_t peek[2];
-    char tables[folder_max];
-    find_tables(tables);
-    char *end = put_str(put_str(put_str(put_str(reply + head, ""), BABEL_VERSION), CH_PROTOCOL_VERSION), tables);
-    const uint32_t n = static_cast<uint32_t>(end - reply - 4);
-    std::memcpy(reply, &n, sizeof n);
-    while (recv(in, peek, sizeof peek, MSG_PEEK | MSG_WAITALL) == sizeof peek && peek[0] == 12 && peek[1] == CH_OP_VERSION)
-        if (!read_all(in, request, sizeof request) || !write_all(out, reply, static_cast<size_t>(end - reply)))
-            return false;
-    return true;
-}
-
 static bool start_library()
 {
     static std::ostringstream nowhere;
@@ -567,10 +479,10 @@ using namespace worker;
 int main(int argc, char **argv)
 {
     int in, out;
-    uint32_t n;
     const rlimit no_core = { 0, 0 };
     const rlim_t bytes = argc > 1 ? strtoull(argv[1], nullptr, 10) : 0;
     const rlimit memory = { bytes, bytes };
+    bool healthy;
 
     close_others();
     setrlimit(RLIMIT_CORE, &no_core);
@@ -578,20 +490,20 @@ int main(int argc, char **argv)
         setrlimit(RLIMIT_AS, &memory);
     if (!take_streams(&in, &out))
         return 1;
-    if (!answer_version(in, out) || !start_library())
+    Requests requests(in);
+    if (!answer_version(requests, out) || !start_library())
         return 1;
     watch_parent();
-    while (read_all(in, &n, sizeof n) && n <= CH_MESSAGE_MAX) {
+    do {
         Out reply, framed;
-        std::string request(n, '\0');
-        if (!read_all(in, &request[0], n))
+        std::string request;
+        if (!requests.finish(request))
             break;
         obErrorLog.ClearLog();
-        bool healthy = answer(request, reply);
+        healthy = answer(request, reply);
         framed.put<uint32_t>(static_cast<uint32_t>(reply.s.size()));
         framed.s += reply.s;
-        if (!write_all(out, framed.s.data(), framed.s.size()) || !healthy)
-            break;
-    }
+        healthy = write_all(out, framed.s.data(), framed.s.size()) && healthy;
+    } while (healthy && requests.begin());
     return 0;
 }

@@ -113,6 +113,32 @@ double cpu_now();
 double cpu_left(); // 0: no limit
 void cpu_limit(double seconds);
 
+// ---- worker_start.cpp: the worker before Open Babel is initialised
+
+// The requests of the parent process. The length of one and its text may arrive apart, so nothing here may peek: MSG_WAITALL does not
+// wait where MSG_PEEK is set.
+class Requests {
+public:
+    explicit Requests(int fd) : fd_(fd) {}
+    bool begin(); // reads the length of the next request, and its text if it is as short as a request can be. false: no more
+    bool asks_version() const;
+    bool finish(std::string &request); // reads the rest. false: cut or too long
+
+private:
+    int fd_;
+    uint32_t length_ = 0, have_ = 0;
+    char start_[12] = ""; // operation and CPU limit
+};
+
+bool take_streams(int *in, int *out); // Open Babel may print to stdout, so the protocol gets its own descriptors
+void close_others();                  // closes descriptors inherited from the shell, so that untrusted input cannot reach them
+
+// PR_SET_PDEATHSIG would fire when the thread that started this process ends, so the parent process is checked instead.
+void watch_parent();
+
+// Answers requests for the version, without using the heap, whose state affects coordinates. true: another request has begun.
+bool answer_version(Requests &requests, int out);
+
 // ---- worker_marks.cpp: stereo as ids of atoms
 
 // The stereo that a molecule defines, by the ids of its atoms.
