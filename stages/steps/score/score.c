@@ -108,36 +108,14 @@ static pl_code estimate(const pl_workflow *wf, const pl_step *step, pl_store *st
     return PL_OK;
 }
 
-/* Among models trained on the same molecules, only the first searches for nearest molecules. */
-static void domain_join(score_state *s, int k)
-{
-    int j = 0;
-
-    while (j < k && !nn_domain_same(&s->model[j].m->domain, &s->model[k].m->domain))
-        j++;
-    s->model[k].domain = s->model[k].m->domain.n > 0 ? j : -1;
-}
-
-static pl_code targets_add(score_state *s, int k, pl_error *err)
-{
-    const nn_model_file *m = s->model[k].m;
-
-    if (s->n_targets + m->conf.outputs > ST_SCORES_MAX)
-        return pl_fail(err, PL_ECONFIG, "models: they predict more than %d numbers", ST_SCORES_MAX);
-    for (int32_t i = 0; i < m->conf.outputs; i++)
-        s->target[s->n_targets++] = (scored_target){ .model = k, .output = i };
-    return PL_OK;
-}
-
 /* Adds one warning for all models without a range. */
 static pl_code ranges_open(score_state *s, pl_error *err)
 {
     const nn_model_file *silent = NULL;
     int n = 0;
 
-    for (int k = 0; k < s->n_models; k++) {
-        const nn_model_file *m = s->model[k].m;
-        s->has_range = s->has_range || m->range.molecules > 0;
+    for (int k = 0; k < s->scorer.n_models; k++) {
+        const nn_model_file *m = s->scorer.model[k].m;
         if (m->range.molecules > 0)
             continue;
         silent = silent != NULL ? silent : m;
@@ -161,26 +139,21 @@ static pl_code models_open(score_state *s, pl_error *err)
     st_model_list_fill(&l, s->env->wf, &s->conf->models, s->env->mem);
     s->trained_here = l.trained_here;
     for (int k = 0; k < l.n && code == PL_OK; k++) {
-        scored_model *m = &s->model[s->n_models++];
-        m->path = l.path[k];
-        code = m->path != NULL ? nn_model_read(&m->m, m->path, s->env->mem, err) : pl_fail(err, PL_ENOMEM, "a model");
+        nn_model_file *m;
+        s->path[k] = l.path[k];
+        code = l.path[k] != NULL ? nn_model_read(&m, l.path[k], s->env->mem, err) : pl_fail(err, PL_ENOMEM, "a model");
         if (code == PL_OK) {
-            m->m->name = l.name[k];
-            code = nn_model_graph_check(m->m, &opts, err);
+            m->name = l.name[k];
+            code = nn_model_graph_check(m, &opts, err);
         }
         if (code == PL_OK && l.trained_here)
-            code = st_model_same(s->env->store, l.name[k], m->m, m->path, err);
+            code = st_model_same(s->env->store, l.name[k], m, l.path[k], err);
         else if (code == PL_OK)
-            code = st_model_keyed(s->env, m->m, m->path, err);
+            code = st_model_keyed(s->env, m, l.path[k], err);
         if (code == PL_OK)
-            code = st_model_form_check(s->env, m->m);
+            code = st_model_form_check(s->env, m);
         if (code == PL_OK)
-            code = targets_add(s, k, err);
-        if (code == PL_OK)
-            m->mirrored = nn_mirror_wanted((nn_mirror_mode)s->conf->mirror, &m->m->conf);
-        s->mirrors |= m->mirrored;
-        if (code == PL_OK)
-            domain_join(s, k);
+            code = st_scorer_add(&s->scorer, m, (nn_mirror_mode)s->conf->mirror, err);
     }
     return code != PL_OK ? code : ranges_open(s, err);
 }
@@ -190,11 +163,11 @@ static pl_code refusals_tell(const score_state *s, pl_error *err)
 {
     sqlite3_stmt *st = NULL;
     bool row = true;
-    pl_code code = s->n_models < 2 ? PL_OK
-                                   : pl_db_prepare(s->env->store->db, &st,
-                                                   "SELECT message, count(*) FROM failure WHERE stage='score' "
-                                                   "GROUP BY message ORDER BY 2 DESC, 1 LIMIT 3",
-                                                   err);
+    pl_code code = s->scorer.n_models < 2 ? PL_OK
+                                          : pl_db_prepare(s->env->store->db, &st,
+                                                          "SELECT message, count(*) FROM failure WHERE stage='score' "
+                                                          "GROUP BY message ORDER BY 2 DESC, 1 LIMIT 3",
+                                                          err);
 
     while (code == PL_OK && st != NULL && (code = pl_db_step(st, &row, err)) == PL_OK && row)
         code = pl_event_add(s->env, PL_WARN, "%lld molecules have no prediction of one model: %s",
@@ -227,13 +200,13 @@ static pl_code rows_open(score_state *s, pl_error *err)
 
     if (code == PL_OK)
         code = pl_db_exec(store->db, "DROP INDEX IF EXISTS score_rank", err);
-    for (int j = 0; j < s->n_targets && code == PL_OK; j++) {
-        scored_target *t = &s->target[j];
-        code =
-            st_property_put(store, s->model[t->model].m, t->output, is_converted(s, t->output), &t->property_id, s->env->mem, err);
+    for (int j = 0; j < s->scorer.n_targets && code == PL_OK; j++) {
+        st_scored_target *t = &s->scorer.target[j];
+        code = st_property_put(store, s->scorer.model[t->model].m, t->output, is_converted(s, t->output), &t->property_id,
+                               s->env->mem, err);
     }
-    for (int k = 0; k < s->n_models && code == PL_OK; k++)
-        code = st_model_put(store, s->model[k].m, s->model[k].path, &s->model[k].model_id, s->env->mem, err);
+    for (int k = 0; k < s->scorer.n_models && code == PL_OK; k++)
+        code = st_model_put(store, s->scorer.model[k].m, s->path[k], &s->model_id[k], s->env->mem, err);
     if (code != PL_OK) {
         pl_db_rollback(store->db);
         return code;
@@ -259,12 +232,12 @@ static pl_code score_open(void *state, pl_env *env, pl_error *err)
     s->env = env;
     s->conf = env->step->conf;
     st_compute_say(&s->conf->compute, "score");
-    code = st_compute_devices(&s->conf->compute, s->device, &s->n_devices, err);
+    code = st_scorer_open(&s->scorer, &s->conf->compute, s->conf->molecules, s->conf->max_edges, err);
     if (code != PL_OK)
         return code;
-    if (s->n_devices > 1)
-        pl_log(PL_INFO, "score     %d GPUs, %d workers%s", s->n_devices, env->workers,
-               env->workers < s->n_devices ? ": to use all GPUs, give -j at least as many" : "");
+    if (s->scorer.n_devices > 1)
+        pl_log(PL_INFO, "score     %d GPUs, %d workers%s", s->scorer.n_devices, env->workers,
+               env->workers < s->scorer.n_devices ? ": to use all GPUs, give -j at least as many" : "");
     code = st_blocks_open(&s->graphs, env, "graph", "graph", err);
     if (code == PL_OK && pl_workflow_step(env->wf, "basis") != NULL)
         code = st_blocks_open(&s->bases, env, "basis", "basis", err);
@@ -327,7 +300,7 @@ const pl_stage st_score = {
     .fields = fields,
     .conf_size = sizeof(score_conf),
     .state_size = sizeof(score_state),
-    .worker_size = sizeof(score_worker),
+    .worker_size = sizeof(st_scorer_worker),
     .needs = needs,
     .item = "molecules",
     .check = check,

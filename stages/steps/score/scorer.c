@@ -1,0 +1,355 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "stages/steps/score/scorer.h"
+
+#include <math.h>
+
+#include "models/family/table.h"
+#include "stages/steps/errors/domain.h"
+
+/* ---- models -------------------------------------------------------------- */
+
+pl_code st_scorer_open(st_scorer *s, const st_compute *compute, int64_t molecules, int64_t max_edges, pl_error *err)
+{
+    s->compute = compute;
+    s->molecules = molecules;
+    s->max_edges = max_edges;
+    return st_compute_devices(compute, s->device, &s->n_devices, err);
+}
+
+/* Among models trained on the same molecules, only the first searches for nearest molecules. */
+static void domain_join(st_scorer *s, int k)
+{
+    int j = 0;
+
+    while (j < k && !nn_domain_same(&s->model[j].m->domain, &s->model[k].m->domain))
+        j++;
+    s->model[k].domain = s->model[k].m->domain.n > 0 ? j : -1;
+}
+
+pl_code st_scorer_add(st_scorer *s, nn_model_file *m, nn_mirror_mode mirror, pl_error *err)
+{
+    const int k = s->n_models++;
+
+    if (s->n_targets + m->conf.outputs > ST_SCORES_MAX)
+        return pl_fail(err, PL_ECONFIG, "models: they predict more than %d numbers", ST_SCORES_MAX);
+    s->model[k] = (st_scored_model){ .m = m, .mirrored = nn_mirror_wanted(mirror, &m->conf) };
+    for (int32_t i = 0; i < m->conf.outputs; i++)
+        s->target[s->n_targets++] = (st_scored_target){ .model = k, .output = i };
+    s->mirrors |= s->model[k].mirrored;
+    s->has_range = s->has_range || m->range.molecules > 0;
+    domain_join(s, k);
+    return PL_OK;
+}
+
+pl_code st_scored_make(st_scored *u, const st_scorer *s, const int64_t *id, int32_t n_structures, pl_arena *mem, pl_error *err)
+{
+    u->n = 0;
+    u->n_structures = n_structures;
+    u->id = PL_NEW(mem, int64_t, n_structures + 1);
+    u->structure = PL_NEW(mem, int32_t, n_structures + 1);
+    u->outcome = PL_NEW(mem, st_outcome, (int64_t)n_structures * s->n_targets + 1);
+    if (u->id == NULL || u->structure == NULL || u->outcome == NULL)
+        return pl_fail(err, PL_ENOMEM, "scores of %d molecules", (int)n_structures);
+    for (int32_t i = 0; i < n_structures; i++)
+        if (i == 0 || id[i] != id[i - 1]) {
+            u->structure[u->n] = i;
+            u->id[u->n++] = id[i];
+        }
+    u->structure[u->n] = n_structures;
+    return PL_OK;
+}
+
+/* ---- a worker ------------------------------------------------------------ */
+
+static bool has_network(const st_scorer *s, int k) { return s->model[k].m->model != NULL; }
+
+/* Models with the same inputs share one batch, made by the first of them. */
+static pl_code collates_open(st_scorer_worker *w, pl_error *err)
+{
+    const st_scorer *s = w->scorer;
+
+    for (int k = 0; k < s->n_models; k++) {
+        int j = 0;
+        if (!has_network(s, k))
+            continue;
+        while (j < k && (!has_network(s, j) || !nn_inputs_same(&s->model[j].m->inputs, &s->model[k].m->inputs)))
+            j++;
+        w->laid[k] = j;
+        w->collate[k] = j == k ? nn_collate_new() : NULL;
+        w->mirror[k] = j == k && s->mirrors ? nn_mirror_new() : NULL;
+        if (j == k && (w->collate[k] == NULL || (s->mirrors && w->mirror[k] == NULL)))
+            return pl_fail(err, PL_ENOMEM, "a worker");
+    }
+    return PL_OK;
+}
+
+pl_code st_scorer_worker_open(st_scorer_worker *w, st_scorer *scorer, pl_error *err)
+{
+    nn_engine_conf conf = st_compute_conf(scorer->compute, 1);
+    int number = atomic_fetch_add(&scorer->n_workers, 1);
+    pl_code code;
+
+    conf.device = scorer->device[number % scorer->n_devices];
+    w->scorer = scorer;
+    w->kind = st_compute_engine(scorer->compute);
+    w->scratch = pl_arena_new(1 << 20);
+    code = w->scratch != NULL ? collates_open(w, err) : pl_fail(err, PL_ENOMEM, "a worker");
+    for (int k = 0; k < scorer->n_models && code == PL_OK; k++) {
+        if (!has_network(scorer, k))
+            continue;
+        code = w->kind->open(&w->engine[k], scorer->model[k].m->model, &conf, err);
+        if (code == PL_OK)
+            code = w->kind->set_params(w->engine[k], scorer->model[k].m->params, err);
+    }
+    return code;
+}
+
+void st_scorer_worker_close(st_scorer_worker *w)
+{
+    for (int k = 0; w->kind != NULL && k < ST_MODELS_MAX; k++)
+        w->kind->close(w->engine[k]);
+    for (int k = 0; k < ST_MODELS_MAX; k++) {
+        nn_collate_free(w->collate[k]);
+        nn_mirror_free(w->mirror[k]);
+    }
+    pl_arena_free(w->scratch);
+}
+
+/* One batch for all models: items [first, first + count) of the unit. */
+typedef struct score_batch {
+    st_scored *u;
+    const nn_item *item;
+    int32_t first, count;
+    nn_collated made[ST_MODELS_MAX]; /* only at the first model with the same inputs */
+    nn_batch image[ST_MODELS_MAX];   /* mirror images of `made`                       */
+    float *y[2][ST_MODELS_MAX]; /* [0]: predictions, [1]: of mirror images; each [structures of the unit][outputs of the model] */
+} score_batch;
+
+static void radial_note(st_scorer_worker *w, st_scored *u, int k)
+{
+    double off = w->kind->radial_error != NULL ? w->kind->radial_error(w->engine[k]) : 0;
+
+    if (!(off <= u->radial_error))
+        u->radial_error = off;
+}
+
+/* Runs all models on the batch, together if the engine can. image: on the mirror images, only the models that average over them. */
+static pl_code forward_run(st_scorer_worker *w, score_batch *b, bool image, pl_error *err)
+{
+    nn_engine *engine[ST_MODELS_MAX];
+    const nn_batch *in[ST_MODELS_MAX];
+    float *y[ST_MODELS_MAX];
+    int n = 0;
+    pl_code code = PL_OK;
+
+    for (int k = 0; k < w->scorer->n_models && code == PL_OK; k++) {
+        const nn_batch *batch = image ? &b->image[w->laid[k]] : &b->made[w->laid[k]].batch;
+        if (!has_network(w->scorer, k) || !batch->n_graphs || (image && !w->scorer->model[k].mirrored))
+            continue;
+        engine[n] = w->engine[k];
+        in[n] = batch;
+        y[n++] = b->y[image][k];
+        if (w->kind->forward_all != NULL)
+            continue;
+        code = w->kind->forward(w->engine[k], batch, false, b->y[image][k], err);
+        if (code == PL_OK && b->first == 0 && !image)
+            radial_note(w, b->u, k);
+    }
+    return code != PL_OK || w->kind->forward_all == NULL ? code : w->kind->forward_all(engine, in, y, n, err);
+}
+
+/* Means over a structure and its mirror image, of raw network outputs (before units and probabilities are applied). */
+static void images_join(const st_scorer_worker *w, score_batch *b)
+{
+    for (int k = 0; k < w->scorer->n_models; k++) {
+        int32_t n = b->made[w->laid[k]].batch.n_graphs * w->scorer->model[k].m->conf.outputs;
+        for (int32_t i = 0; w->scorer->model[k].mirrored && i < n; i++)
+            b->y[0][k][i] = 0.5f * (b->y[0][k][i] + b->y[1][k][i]);
+    }
+}
+
+static pl_code images_run(st_scorer_worker *w, score_batch *b, pl_error *err)
+{
+    pl_code code = PL_OK;
+
+    for (int k = 0; k < w->scorer->n_models && code == PL_OK; k++)
+        if (has_network(w->scorer, k) && w->laid[k] == k)
+            code = nn_mirror_batch(w->mirror[k], &b->image[k], &b->made[k].batch, err);
+    if (code == PL_OK)
+        code = forward_run(w, b, true, err);
+    if (code == PL_OK)
+        images_join(w, b);
+    return code;
+}
+
+static void outcomes_take(score_batch *b, const st_scorer *s, int target, const nn_collated *c)
+{
+    const st_scored_target *t = &s->target[target];
+    const nn_model_file *m = s->model[t->model].m;
+    st_outcome *o = b->u->outcome + (int64_t)b->first * s->n_targets + target;
+
+    for (int32_t i = 0; i < c->batch.n_graphs; i++) {
+        const ch_graph *g = b->item[b->first + c->item[i]].graph;
+        o[(int64_t)c->item[i] * s->n_targets].value =
+            nn_model_value(m, t->output, g->z, g->n_nodes, (double)b->y[0][t->model][i * m->conf.outputs + t->output]);
+    }
+    for (int32_t i = 0; i < c->n_left; i++)
+        o[(int64_t)c->left[i].item * s->n_targets].unknown = c->left[i].element;
+}
+
+static pl_code batch_run(st_scorer_worker *w, score_batch *b, pl_error *err)
+{
+    const st_scorer *s = w->scorer;
+    pl_code code = PL_OK;
+
+    for (int k = 0; k < s->n_models && code == PL_OK; k++)
+        if (has_network(s, k) && w->laid[k] == k)
+            code = nn_collate_run(w->collate[k], &b->made[k], b->item + b->first, b->count, &s->model[k].m->inputs, err);
+    if (code == PL_OK)
+        code = forward_run(w, b, false, err);
+    if (code == PL_OK && s->mirrors)
+        code = images_run(w, b, err);
+    for (int j = 0; j < s->n_targets && code == PL_OK; j++)
+        if (has_network(s, s->target[j].model))
+            outcomes_take(b, s, j, &b->made[w->laid[s->target[j].model]]);
+    return code;
+}
+
+/* Models with the same domain share one search. Only first structures are searched: all structures of a molecule have one fingerprint. */
+static pl_code nearest_find(st_scorer_worker *w, st_scored *u, const nn_item *item, pl_arena *mem, pl_error *err)
+{
+    nn_item *first = PL_NEW(w->scratch, nn_item, u->n + 1);
+    pl_code code = first != NULL ? PL_OK : pl_fail(err, PL_ENOMEM, "scores of %d molecules", (int)u->n);
+
+    for (int32_t i = 0; i < u->n && code == PL_OK; i++)
+        first[i] = item[u->structure[i]];
+    for (int k = 0; k < w->scorer->n_models && code == PL_OK; k++) {
+        const int j = w->scorer->model[k].domain;
+        if (j == k)
+            code = st_domain_nearest(&u->near[k], &w->scorer->model[k].m->domain, first, u->n, mem, err);
+        else if (j >= 0)
+            u->near[k] = u->near[j];
+    }
+    return code;
+}
+
+/* Mean and sample standard deviation of n structures, whose outcomes are n_targets apart. */
+static st_outcome structures_mean(const st_outcome *o, int32_t n, int n_targets)
+{
+    st_outcome all = { .value = o->value, .spread = NAN, .uncertainty = NAN, .unknown = o->unknown };
+    double square = 0;
+
+    if (n == 1)
+        return all;
+    for (int32_t i = 1; i < n; i++)
+        all.value += o[i * n_targets].value;
+    all.value /= n;
+    for (int32_t i = 0; i < n; i++)
+        square += (o[i * n_targets].value - all.value) * (o[i * n_targets].value - all.value);
+    all.spread = sqrt(square / (n - 1));
+    return all;
+}
+
+/* Computed from the first structure of each molecule: traits do not depend on positions. */
+static pl_code traits_find(st_scorer_worker *w, st_scored *u, const nn_item *item, pl_arena *mem, pl_error *err)
+{
+    pl_code code = PL_OK;
+
+    u->traits = PL_NEW(mem, nn_traits, u->n + 1);
+    if (u->traits == NULL)
+        return pl_fail(err, PL_ENOMEM, "scores of %d molecules", (int)u->n);
+    for (int32_t i = 0; i < u->n && code == PL_OK; i++)
+        code = nn_traits_of(&u->traits[i], item[u->structure[i]].graph, w->scratch, err);
+    return code;
+}
+
+/* Combines the structures of each molecule, in place: there are never more molecules than structures. */
+static void structures_join(st_scored *u, int n_targets)
+{
+    for (int32_t i = 0; i < u->n; i++)
+        for (int k = 0; k < n_targets; k++)
+            u->outcome[(int64_t)i * n_targets + k] = structures_mean(u->outcome + (int64_t)u->structure[i] * n_targets + k,
+                                                                     u->structure[i + 1] - u->structure[i], n_targets);
+}
+
+/* ---- members besides the networks ---- */
+
+/* Rows for the members, from the first structure of each molecule. */
+static pl_code table_make(nn_table *x, st_scorer_worker *w, const st_scored *u, const nn_item *item, pl_error *err)
+{
+    const ch_graph **graph = PL_NEW(w->scratch, const ch_graph *, u->n + 1);
+
+    for (int32_t i = 0; i < u->n && graph != NULL; i++)
+        graph[i] = item[u->structure[i]].graph;
+    return graph != NULL ? nn_table_make(x, graph, u->n, w->scratch, err)
+                         : pl_fail(err, PL_ENOMEM, "scores of %d molecules", (int)u->n);
+}
+
+static void target_join(st_scorer_worker *w, st_scored *u, int target, const nn_member_outputs *y, const nn_item *item)
+{
+    const st_scored_target *t = &w->scorer->target[target];
+    const nn_model_file *m = w->scorer->model[t->model].m;
+
+    for (int32_t i = 0; i < u->n; i++) {
+        st_outcome *o = &u->outcome[(int64_t)i * w->scorer->n_targets + target];
+        const ch_graph *g = item[u->structure[i]].graph;
+        const double variance = y->variance[(int64_t)i * y->outputs + t->output];
+        o->value = nn_model_mean(m, t->output, g->z, g->n_nodes, o->value, y, i);
+        o->spread /= nn_model_components(m); /* only the network sees another structure */
+        o->unknown = m->model == NULL ? nn_inputs_unknown(&m->inputs, g) : o->unknown;
+        o->uncertainty = sqrt(variance) * (m->classifies ? 1 : m->target[t->output].scale.stdev);
+    }
+}
+
+/* Joins what the members of all models predict with what the networks did. */
+static pl_code members_run(st_scorer_worker *w, st_scored *u, const nn_item *item, pl_error *err)
+{
+    const st_scorer *s = w->scorer;
+    nn_table x = { 0 };
+    pl_code code = PL_OK;
+
+    for (int k = 0; k < s->n_models && code == PL_OK; k++) {
+        nn_member_outputs y;
+        if (s->model[k].m->members.n == 0)
+            continue;
+        if (x.environments == NULL)
+            code = table_make(&x, w, u, item, err);
+        if (code == PL_OK)
+            code = nn_members_predict(&y, &s->model[k].m->members, &x, w->scratch, err);
+        for (int j = 0; j < s->n_targets && code == PL_OK; j++)
+            if (s->target[j].model == k)
+                target_join(w, u, j, &y, item);
+    }
+    return code;
+}
+
+static bool any_network(const st_scorer *s)
+{
+    for (int k = 0; k < s->n_models; k++)
+        if (has_network(s, k))
+            return true;
+    return false;
+}
+
+pl_code st_scorer_run(st_scorer_worker *w, st_scored *u, const nn_item *item, pl_arena *mem, pl_error *err)
+{
+    const st_scorer *s = w->scorer;
+    score_batch b = { .u = u, .item = item };
+    pl_code code = nearest_find(w, u, item, mem, err);
+
+    if (code == PL_OK && s->has_range)
+        code = traits_find(w, u, item, mem, err);
+    for (int k = 0; k < s->n_models && code == PL_OK; k++) {
+        size_t n = (size_t)u->n_structures * (size_t)s->model[k].m->conf.outputs + 1;
+        b.y[0][k] = PL_NEW(w->scratch, float, n);
+        b.y[1][k] = PL_NEW(w->scratch, float, s->model[k].mirrored ? n : 1);
+        code = b.y[0][k] != NULL && b.y[1][k] != NULL ? PL_OK : pl_fail(err, PL_ENOMEM, "scores of %d molecules", (int)u->n);
+    }
+    for (; any_network(s) && b.first < u->n_structures && code == PL_OK; b.first += b.count) {
+        b.count = nn_collate_take(item, b.first, u->n_structures, (int32_t)s->molecules, s->max_edges);
+        code = batch_run(w, &b, err);
+    }
+    if (code == PL_OK)
+        structures_join(u, s->n_targets);
+    return code == PL_OK ? members_run(w, u, item, err) : code;
+}
