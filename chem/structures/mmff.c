@@ -5,11 +5,14 @@
 #include "chem/structures/rules.h"
 #include "chem/structures/types.h"
 
+static const double COULOMB = 332.0716; /* kcal A/mol, of two charges of 1 in vacuum */
+
 /* What is known of a molecule while its terms are made. */
 typedef struct {
     const ch_perceived *p;
     const ch_mmff *mmff;
     bool mmff94s;
+    double coulomb; /* the same, in the medium asked for */
     const uint8_t *type;
     ch_bond_sight *bonds; /* [n_bonds] */
     int32_t room[CH_N_TERM_CLASSES];
@@ -217,7 +220,7 @@ static pl_code pairs_make(terms_work *w, pl_arena *mem, pl_error *err)
         return pl_fail(err, PL_ENOMEM, "pairs of atoms");
     for (int32_t i = 0; i < n; i++) {
         const int n_reached = reach(distance, reached, w->p, i);
-        const double q = 332.0716 * out->charge[i];
+        const double q = w->coulomb * out->charge[i];
         for (int32_t j = i + 1; j < n; j++) {
             if (distance[j] == 1 || distance[j] == 2)
                 continue;
@@ -284,7 +287,11 @@ pl_code ch_terms_make(ch_terms *out, const ch_mol *mol, const ch_mmff *parameter
                       pl_error *err)
 {
     ch_perceived perceived;
-    terms_work w = { .p = &perceived, .mmff = parameters, .mmff94s = options->mmff94s, .out = out };
+    terms_work w = { .p = &perceived,
+                     .mmff = parameters,
+                     .mmff94s = options->mmff94s,
+                     .coulomb = options->dielectric > 0 ? COULOMB / options->dielectric : COULOMB,
+                     .out = out };
 
     *out = (ch_terms){ .n_atoms = mol->n_atoms };
     if (mol->n_atoms > CH_TERMS_MAX_ATOMS)

@@ -44,7 +44,7 @@ typedef struct {
 typedef struct {
     int32_t i, j;           /* i < j; sorted */
     double r_star, epsilon; /* of the buffered 14-7 potential, donor-acceptor scaling included */
-    double charges;         /* 332.0716 q_i q_j, times 0.75 where the atoms are three bonds apart */
+    double charges;         /* 332.0716 q_i q_j by the dielectric constant, times 0.75 where the atoms are three bonds apart */
 } ch_pair_term;
 
 typedef struct ch_terms {

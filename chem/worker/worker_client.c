@@ -38,6 +38,7 @@ ch_prepare_opts ch_prepare_defaults(void)
                               .one_drawing = true,
                               .n_structures = 1,
                               .window = 10,
+                              .dielectric = 1,
                               .seed = 0,
                               .ph = -1 };
 }

@@ -26,6 +26,8 @@
 /* ch_status, ch_conformer, ch_builder and ch_force_field are in chem/common/protocol.h. */
 const char *ch_status_name(ch_status s); /* "too_large"; never NULL */
 
+enum { CH_DIELECTRIC_SEVERAL = 4 }; /* of ensembles: docs/SCIENCE.md */
+
 typedef struct ch_prepare_opts {
     bool largest_fragment;   /* remove counter-ions and solvents, then keep the largest part */
     int32_t max_heavy_atoms; /* of the part that is kept                                   */
@@ -38,6 +40,7 @@ typedef struct ch_prepare_opts {
     bool one_drawing;           /* give groups with several drawings (nitro, sulfoxide) one (docs/SCIENCE.md) */
     int32_t n_structures;       /* maximum conformers of a built molecule; others get random torsions */
     double window;              /* kcal/mol; conformers higher than this above the lowest are left out */
+    double dielectric;          /* constant of the native builder's electrostatics; not sent to the worker */
     double structure_s; /* CPU limit of each conformer but the first, beyond which it is left out; 0: the rest of the budget */
     uint64_t seed;
     double ph;         /* charge groups as in water of this pH; < 0: as drawn       */
@@ -45,7 +48,7 @@ typedef struct ch_prepare_opts {
 } ch_prepare_opts;
 
 ch_prepare_opts ch_prepare_defaults(
-    void); /* on, 250, 1000, auto, Open Babel, mmff94, 250, off, on, 1, 10, 0, 0, no pH, no alerts */
+    void); /* on, 250, 1000, auto, Open Babel, mmff94, 250, off, on, 1, 10, 1, 0, 0, no pH, no alerts */
 
 typedef struct ch_worker ch_worker;
 

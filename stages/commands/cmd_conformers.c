@@ -22,6 +22,7 @@ static const pl_opt opts[] = { { "--output", 'o', "FILE",
                                  "SDF file, complete or not written at all; .gz is compressed; default: standard output" },
                                { "--count", 'c', "K", "structures of a molecule, at most (1)" },
                                { "--window", 0, "E", "leave out those that are E kcal/mol above the lowest (10)" },
+                               { "--dielectric", 0, "D", "divide electrostatics by D; 1: vacuum (1; with --count 4)" },
                                { "--force-field", 0, "NAME", "mmff94 or mmff94s (mmff94)" },
                                { "--seed", 0, "N", "other random numbers (1)" },
                                { "--format", 'f', "NAME", "format of the input: smi, csv, sdf ... (by its name or first bytes)" },
@@ -216,7 +217,7 @@ static bool number_of(const pl_args *args, const char *name, int64_t max, int64_
 
 static pl_code options_read(conformers *c, const pl_args *args, pl_error *err)
 {
-    const char *field = pl_arg(args, "--force-field"), *window = pl_arg(args, "--window");
+    const char *field = pl_arg(args, "--force-field"), *window = pl_arg(args, "--window"), *constant = pl_arg(args, "--dielectric");
     int64_t count = 1, seed = 1, jobs = pl_cpu_count();
 
     if (!number_of(args, "--count", MAX_COUNT, &count) || !number_of(args, "--jobs", MAX_WORKERS, &jobs) ||
@@ -227,6 +228,10 @@ static pl_code options_read(conformers *c, const pl_args *args, pl_error *err)
     c->opts = ch_prepare_defaults();
     if (window != NULL && (!pl_parse_real(window, &c->opts.window) || !(c->opts.window >= 0)))
         return pl_fail(err, PL_ECONFIG, "--window %s: not an energy in kcal/mol", window);
+    c->opts.dielectric = count > 1 ? CH_DIELECTRIC_SEVERAL : 1;
+    if (constant != NULL &&
+        (!pl_parse_real(constant, &c->opts.dielectric) || !(c->opts.dielectric >= 1 && c->opts.dielectric <= 1000)))
+        return pl_fail(err, PL_ECONFIG, "--dielectric %s: not a number from 1 to 1000", constant);
     c->opts.conformer = CH_3D_GENERATE;
     c->opts.builder = CH_NATIVE;
     c->opts.force_field = field != NULL && strcmp(field, "mmff94s") == 0 ? CH_FF_MMFF94S : CH_FF_MMFF94;

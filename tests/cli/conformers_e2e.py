@@ -76,6 +76,26 @@ def an_ensemble_has_increasing_energies_within_the_window():
         assert len(few) == 2, len(few)
 
 
+def ensembles_are_built_with_screened_charges_by_default():
+    """Serine folds onto itself in vacuum; the default of an ensemble is a dielectric constant of 4, of one structure it is vacuum."""
+    with Project() as p:
+        p.put("in.smi", "OC[C@@H](C(=O)NCCO)N serine\n")
+        default, vacuum, four = (p.run("conformers", "in.smi", "-c", "8", *more)[1]
+                                 for more in ((), ("--dielectric", "1"), ("--dielectric", "4")))
+        assert default == four != vacuum
+        assert p.run("conformers", "in.smi")[1] == p.run("conformers", "in.smi", "--dielectric", "1")[1]
+        for wrong in ("0.5", "two", "1001"):
+            assert "not a number from 1 to 1000" in p.run("conformers", "in.smi", "--dielectric", wrong, expect=2)[2]
+        stages = "  read: {}\n  prepare: {conformers: {source: generate%s}}\n"
+        p.run("run", p.workflow(["in.smi"], stages % ", count: 8"), "-q")
+        for more, built in ((", count: 8, dielectric: 4", False), (", count: 8, dielectric: 1", True), ("", True), (", dielectric: 1", False),
+                            (", dielectric: 4", True)):
+            err = p.run("run", p.workflow(["in.smi"], stages % more))[2]
+            assert ("1 structures built" in err) == built, (more, err)
+        err = p.run("check", p.workflow(["in.smi"], stages % ", builder: openbabel, dielectric: 4"), expect=2)[2]
+        assert "only the native builder has `dielectric`" in err, err
+
+
 def defined_stereo_is_that_of_the_positions():
     with Project() as p:
         p.put("in.smi", "\n".join(STEREO) + "\n")
@@ -245,6 +265,7 @@ def all_structures_of_a_run_can_be_exported():
 
 if __name__ == "__main__":
     main([any_number_of_threads_writes_the_same_in_order, an_ensemble_has_increasing_energies_within_the_window,
+          ensembles_are_built_with_screened_charges_by_default,
           defined_stereo_is_that_of_the_positions, stereo_that_smiles_leave_out_is_kept,
           isomers_that_smiles_do_not_tell_apart_are_two_molecules, open_babel_keeps_such_stereo_or_the_record_fails,
           stereo_that_is_not_kept_is_counted, what_has_no_structure_is_named_and_the_rest_written,

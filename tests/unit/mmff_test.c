@@ -296,12 +296,34 @@ static void mmff94s_differs_in_planes_and_torsions_only(void **state)
     assert_true(n_planes > 100 && n_torsions > 50);
 }
 
+static void a_dielectric_constant_divides_electrostatics_only(void **state)
+{
+    const ch_mmff_options screened = { .dielectric = 4 };
+
+    (void)state;
+    for (int k = 0; k < w.suite.n; k += 20) {
+        const suite_molecule *m = &w.suite.molecules[k];
+        double x[CH_N_TERM_CLASSES], y[CH_N_TERM_CLASSES];
+        ch_terms b;
+        pl_arena_reset(w.scratch);
+        const ch_terms a = terms_of(&m->mol, m->name);
+        assert_int_equal(ch_terms_make(&b, &m->mol, &w.mmff, &screened, w.scratch, NULL), PL_OK);
+        ch_energy(x, NULL, &a, (const double(*)[3])m->xyz);
+        ch_energy(y, NULL, &b, (const double(*)[3])m->xyz);
+        for (int c = 0; c < CH_N_TERM_CLASSES; c++)
+            assert_true(fabs(y[c] - (c == CH_ELECTROSTATIC ? x[c] / 4 : x[c])) <= 1e-10 * (1 + fabs(x[c])));
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_class_of_every_molecule_of_the_suite_agrees), cmocka_unit_test(gradients_are_those_of_differences),
-        cmocka_unit_test(charge_separated_drawings_are_the_same_molecules),  cmocka_unit_test(the_order_of_atoms_does_not_matter),
+        cmocka_unit_test(every_class_of_every_molecule_of_the_suite_agrees),
+        cmocka_unit_test(gradients_are_those_of_differences),
+        cmocka_unit_test(charge_separated_drawings_are_the_same_molecules),
+        cmocka_unit_test(the_order_of_atoms_does_not_matter),
         cmocka_unit_test(mmff94s_differs_in_planes_and_torsions_only),
+        cmocka_unit_test(a_dielectric_constant_divides_electrostatics_only),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }

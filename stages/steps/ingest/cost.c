@@ -100,6 +100,7 @@ static ch_prepare_opts options_of(const st_prepare_conf *c)
     o.builder = (ch_builder)c->builder;
     o.force_field = (ch_force_field)c->force_field;
     o.window = c->window;
+    o.dielectric = st_prepare_dielectric(c);
     o.seed = 1;
     return o;
 }

@@ -17,7 +17,7 @@
 typedef struct st_native {
     ch_mmff parameters;
     const ch_kernels *kernels;
-    const ch_prepare_opts *opts; /* borrowed: seed, force_field, n_structures, window */
+    const ch_prepare_opts *opts; /* borrowed: seed, force_field, n_structures, window, dielectric */
     int64_t max_work;            /* ch_structure_options.max_work */
 } st_native;
 

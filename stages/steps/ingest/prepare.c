@@ -87,6 +87,10 @@ static void check(const pl_workflow *wf, const pl_step *step, pl_problems *probl
     if (c->device == ST_DEVICE_CUDA && c->builder == CH_OPENBABEL && st_prepare_builds(c))
         pl_problem_add(problems, pl_node_get(pl_node_get(step->node, "conformers"), "device"),
                        "prepare.conformers: only the native builder has `device: cuda`; set builder to native");
+    if (pl_node_get(pl_node_get(step->node, "conformers"), "dielectric") != NULL && c->builder == CH_OPENBABEL &&
+        st_prepare_builds(c))
+        pl_problem_add(problems, pl_node_get(pl_node_get(step->node, "conformers"), "dielectric"),
+                       "prepare.conformers: only the native builder has `dielectric`; set builder to native");
     st_device_check(step, (enum st_device_wish)c->device_wish, problems);
     check_keep(step, problems);
     check_alerts(step, problems);
@@ -241,6 +245,7 @@ static void read_conf(prepare_state *s)
     s->opts.force_field = (ch_force_field)c->force_field;
     s->opts.n_structures = (int32_t)c->structures;
     s->opts.window = c->window;
+    s->opts.dielectric = st_prepare_dielectric(c);
     s->opts.structure_s = 0.9 * c->retry_cpu_limit; /* all of them together stay within the budget of the second attempt */
     s->opts.seed = s->env->seed;
     s->budget = (ch_worker_opts){ .cpu_first_s = c->cpu_limit * (double)c->structures,
@@ -461,6 +466,15 @@ static pl_code finish(void *state, pl_error *err)
     return code == PL_OK ? say_structures(s) : code;
 }
 
+/* Written out for ensembles only, so that keys of single structures in vacuum stay as they were. */
+static void settle_dielectric(st_prepare_conf *c, double dflt)
+{
+    if (!st_prepare_builds(c) || c->builder != CH_NATIVE || (c->structures == 1 && st_prepare_dielectric(c) == 1))
+        c->dielectric = dflt;
+    else
+        c->dielectric = st_prepare_dielectric(c);
+}
+
 /* Sets settings without effect to their defaults: the alert action without rules, the number of structures if none is built. */
 static void settle(const pl_workflow *wf, void *conf)
 {
@@ -476,6 +490,7 @@ static void settle(const pl_workflow *wf, void *conf)
 
     if (c->structures == 1)
         c->window = dflt.window;
+    settle_dielectric(c, dflt.dielectric);
     if (!st_alerts_wanted(c))
         c->alert_action = ST_ALERT_FLAG;
     c->device_wish = st_prepare_builds(c) && c->builder == CH_NATIVE ? (int32_t)st_device_wish_of(wf, c->device) : ST_WISH_CPU;

@@ -60,6 +60,10 @@ const pl_field st_prepare_fields[] = {
           "mean over them" },
     { PL_REAL, "conformers.window", AT(window), .dflt = 10, .min = 0, .max = 1000, .unit = "kcal/mol", .flags = PL_LATER,
       .help = "of several structures, those are left out whose energy is this much above the lowest" },
+    { PL_REAL, "conformers.dielectric", AT(dielectric), .dflt = -1, .min = 1, .max = 1000, .choices = "auto", .flags = PL_LATER,
+      .help =
+          "dielectric constant of the native builder's electrostatics, also in the energies; 1: vacuum; auto: 1 for one structure, 4 "
+          "for several, which fold onto themselves in vacuum" },
     { PL_DURATION, "conformers.cpu_limit", AT(cpu_limit), .dflt = 2, .min = 0.05, .max = 3600,
       .help = "CPU time of one record at the first attempt; multiplied by `count`" },
     { PL_DURATION, "conformers.retry_cpu_limit", AT(retry_cpu_limit), .dflt = 30, .min = 0.05, .max = 86400,
@@ -87,6 +91,13 @@ const pl_field st_prepare_fields[] = {
 bool st_prepare_is_flat(const st_prepare_conf *c) { return c->conformer == CH_3D_NONE; }
 
 bool st_prepare_builds(const st_prepare_conf *c) { return c->conformer == CH_3D_AUTO || c->conformer == CH_3D_GENERATE; }
+
+double st_prepare_dielectric(const st_prepare_conf *c)
+{
+    if (c->dielectric > 0)
+        return c->dielectric;
+    return c->structures > 1 ? CH_DIELECTRIC_SEVERAL : 1;
+}
 
 const char *st_prepare_form(const st_prepare_conf *c, char out[32])
 {

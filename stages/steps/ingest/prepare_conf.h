@@ -25,6 +25,7 @@ typedef struct st_prepare_conf {
     int32_t device_wish;                             /* what `device` comes to: enum st_device_wish     */
     int64_t structures;                              /* maximum number built per molecule               */
     double window;                                   /* kcal/mol                                        */
+    double dielectric;                               /* < 0: auto; see st_prepare_dielectric            */
     double cpu_limit, retry_cpu_limit, memory_limit; /* s, s, bytes                                     */
     int64_t max_heavy_atoms, max_atoms;
     int32_t drawing; /* ST_DRAWING_...                                  */
@@ -48,6 +49,8 @@ extern const pl_field st_prepare_fields[]; /* of st_prepare_conf; ends with {0} 
 /* Does it build structures (conformers.source is auto or generate)? */
 bool st_prepare_builds(const st_prepare_conf *c);
 bool st_prepare_is_flat(const st_prepare_conf *c); /* no 3D structures at all: conformers.source is none */
+/* The dielectric constant that structures are built with. Of several, vacuum would fold too many onto themselves. */
+double st_prepare_dielectric(const st_prepare_conf *c);
 /* The form of acids and bases after prepare: "as drawn", "neutral", "at pH 7.4"; out is its memory. */
 const char *st_prepare_form(const st_prepare_conf *c, char out[32]);
 
