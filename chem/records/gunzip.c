@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,7 +16,7 @@
 
 /* Every block is full, except at the end of the file: so the start of a block, and what is lost by damage, does not depend on
  * the sizes of the reads. */
-enum { BLOCK = 128 << 10, GZIP_ONLY = 16 + MAX_WBITS, EXPANDS_MAX = 1032 };
+enum { BLOCK = 128 << 10, GZIP_ONLY = 16 + MAX_WBITS, EXPANDS_MAX = 1032, STOP_MS = 200 };
 
 struct ch_gunzip {
     int fd;
@@ -24,17 +25,33 @@ struct ch_gunzip {
     z_stream z;
     const unsigned char *at; /* bytes decompressed and not yet returned */
     size_t left;
+    int64_t base;         /* where the file begins: standard input may be read on */
     int64_t given, taken; /* bytes returned of the decompressed file; bytes read of the file itself */
     bool started, gzip, inside /* a member */, ended, padded, hashing;
+    bool live;     /* a pipe, a terminal: bytes come when their writer sends them */
     pl_sha256 sha; /* hash of the first sha.n_bytes of the file */
     char damage[128];
     const atomic_int *stop;
 };
 
+/* Standard input goes on where it is, also if it is a socket. */
+static int open_path(const char *path)
+{
+    if (strcmp(path, CH_STDIN) == 0)
+        return fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 0);
+    return open(path, O_RDONLY | O_CLOEXEC);
+}
+
+static bool is_live(int fd)
+{
+    struct stat st;
+    return fstat(fd, &st) == 0 && (S_ISFIFO(st.st_mode) || S_ISSOCK(st.st_mode) || S_ISCHR(st.st_mode));
+}
+
 pl_code ch_gunzip_open(ch_gunzip **out, const char *path, pl_error *err)
 {
     ch_gunzip *g = calloc(1, sizeof *g);
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    int fd = open_path(path);
 
     *out = NULL;
     if (g == NULL || fd < 0) {
@@ -45,6 +62,9 @@ pl_code ch_gunzip_open(ch_gunzip **out, const char *path, pl_error *err)
         return pl_fail(err, PL_ENOMEM, "%s", path);
     }
     g->fd = fd;
+    g->live = is_live(fd);
+    g->base = strcmp(path, CH_STDIN) == 0 ? (int64_t)lseek(fd, 0, SEEK_CUR) : 0;
+    g->base = g->base > 0 ? g->base : 0;
     g->path = strdup(path);
     g->in = malloc(BLOCK);
     g->out = malloc(BLOCK);
@@ -69,6 +89,14 @@ void ch_gunzip_close(ch_gunzip *g)
 }
 
 void ch_gunzip_set_stop(ch_gunzip *g, const atomic_int *stop) { g->stop = stop; }
+
+bool ch_gunzip_live(const ch_gunzip *g) { return g->live && !g->gzip; }
+
+bool ch_gunzip_waits(const ch_gunzip *g, int ms)
+{
+    struct pollfd in = { .fd = g->fd, .events = POLLIN };
+    return g->live && g->left == 0 && g->z.avail_in == 0 && poll(&in, 1, ms) == 0;
+}
 
 static pl_code check_stop(const ch_gunzip *g, pl_error *err)
 {
@@ -105,11 +133,22 @@ static void hash_new(ch_gunzip *g, const unsigned char *read, int64_t n)
         pl_sha256_add(&g->sha, read + known, (size_t)(n - known));
 }
 
+/* A stream may be silent for hours: a signal, or a failure on another thread, ends the wait. */
+static pl_code wait_for_bytes(const ch_gunzip *g, pl_error *err)
+{
+    struct pollfd in = { .fd = g->fd, .events = POLLIN };
+    pl_code code = check_stop(g, err);
+
+    while (code == PL_OK && g->live && poll(&in, 1, STOP_MS) <= 0)
+        code = check_stop(g, err);
+    return code;
+}
+
 /* Appends the next bytes of the file to the input that is left; none at its end. */
 static pl_code take(ch_gunzip *g, pl_error *err)
 {
     ssize_t got;
-    pl_code code = check_stop(g, err);
+    pl_code code = wait_for_bytes(g, err);
 
     if (code != PL_OK)
         return code;
@@ -245,7 +284,9 @@ pl_code ch_gunzip_read(ch_gunzip *g, void *to, size_t n, size_t *got, pl_error *
 /* Resets the reader to the state after opening. */
 static pl_code rewind_to(ch_gunzip *g, int64_t offset, pl_error *err)
 {
-    if (lseek(g->fd, (off_t)offset, SEEK_SET) != (off_t)offset)
+    const off_t to = (off_t)(g->base + offset);
+
+    if (lseek(g->fd, to, SEEK_SET) != to)
         return pl_fail_errno(err, g->path);
     (void)inflateReset(&g->z);
     g->z.avail_in = 0;

@@ -16,6 +16,9 @@
 
 typedef struct ch_gunzip ch_gunzip;
 
+/* The path of standard input, which is read on from where it is. */
+#define CH_STDIN "/dev/stdin"
+
 /* EIO: cannot be opened. */
 pl_code ch_gunzip_open(ch_gunzip **out, const char *path, pl_error *err);
 void ch_gunzip_close(ch_gunzip *g); /* NULL is fine */
@@ -40,6 +43,11 @@ pl_code ch_gunzip_drain(ch_gunzip *g,
  * expand); INT64_MAX for what is no regular file, such as a pipe. Call it after the first read. */
 int64_t ch_gunzip_max(const ch_gunzip *g);
 bool ch_gunzip_packed(const ch_gunzip *g); /* it is gzip; known after the first read */
+
+/* A stream: a pipe, a socket or a terminal, and not gzip; known after the first read. It is read as its bytes come. */
+bool ch_gunzip_live(const ch_gunzip *g);
+/* Whether reading would wait for the writer of a stream, still after `ms` milliseconds. */
+bool ch_gunzip_waits(const ch_gunzip *g, int ms);
 
 const char *ch_gunzip_damage(const ch_gunzip *g); /* "damaged gzip: ...", or NULL */
 bool ch_gunzip_whole(const ch_gunzip *g);         /* all bytes returned so far are of members whose checksums are correct */

@@ -153,6 +153,7 @@ pl_code ch_reader_open(ch_reader **out, const char *path, const char *format, co
     r->limit = opts->max_record_bytes ? opts->max_record_bytes : (size_t)1 << 20;
     r->file_limit = opts->max_file_bytes ? opts->max_file_bytes : (size_t)64 << 20;
     r->lister = opts->lister;
+    r->whole_lines = opts->whole_lines;
     r->n_listed = -1;
     r->smiles_column = r->title_column = -1;
     r->path = strdup(path);
@@ -200,6 +201,12 @@ void ch_reader_close(ch_reader *r)
 const char *ch_reader_format(const ch_reader *r) { return r->format == &listed ? r->name : r->format->name; }
 
 const char *ch_reader_guessed(const ch_reader *r) { return r->smiles_guessed ? r->columns[r->smiles_column] : NULL; }
+
+const char *const *ch_reader_columns(const ch_reader *r, int *n)
+{
+    *n = r->n_columns;
+    return (const char *const *)r->columns;
+}
 
 int64_t ch_reader_count(const ch_reader *r) { return r->qm9 != NULL ? ch_qm9_count(r->qm9) : -1; }
 
@@ -298,6 +305,8 @@ pl_code ch_reader_next(ch_reader *r, ch_record *out, bool *more, pl_error *err)
     }
     if (!*more)
         return PL_OK;
+    if (r->whole_lines && r->format != &listed && ch_source_is_open(r->src))
+        ch_reader_set_problem(r, "the input ended within this line, so it may be incomplete; end each line with a line feed");
     if (!pl_text_ok(&r->text) || !pl_text_ok(&r->raw) || !pl_text_ok(&r->title) || !pl_text_ok(&r->problem))
         return pl_fail(err, PL_ENOMEM, "%s: record %lld", r->path, (long long)r->ordinal + 1);
     record_give(r, out);

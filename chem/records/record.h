@@ -59,6 +59,7 @@ typedef struct ch_reader_opts {
     bool hash;                 /* compute the hash for ch_reader_hash                          */
     struct ch_worker *lister;  /* borrowed; NULL: files of such formats are one failed record  */
     const atomic_int *stop;    /* borrowed; NULL, or: non-zero ends reading with ESTOP         */
+    bool whole_lines;          /* the last record has a problem if a pipe or a terminal ended within its last line */
 } ch_reader_opts;
 
 typedef struct ch_record {
@@ -91,6 +92,8 @@ void ch_reader_close(ch_reader *r); /* NULL is fine */
 bool ch_format_is_ours(const char *name);
 
 const char *ch_reader_format(const ch_reader *r); /* "smi" ... or the worker's name for it */
+/* csv: the names of the columns; *n 0 for other formats. Borrowed. */
+const char *const *ch_reader_columns(const ch_reader *r, int *n);
 /* csv: the name of the first column, if it is used as SMILES because no column is called "smiles"; else NULL. */
 const char *ch_reader_guessed(const ch_reader *r);
 int64_t ch_reader_count(const ch_reader *r); /* records in the file if its header says so (qm9bin), else -1 */

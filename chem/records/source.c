@@ -7,7 +7,7 @@
 
 #include "chem/records/gunzip.h"
 
-enum { PEEK = 64 << 10, CHUNK = 64 << 10 };
+enum { PEEK = 64 << 10, CHUNK = 64 << 10, MOMENT_MS = 200 };
 
 struct ch_source {
     ch_gunzip *file;
@@ -83,13 +83,39 @@ static pl_code fill(ch_source *s, pl_error *err)
     return code;
 }
 
+/* Whether the first word could be a SMILES; a name such as ethanol, the title of an SDF record, is not. */
+static bool looks_like_smiles(const char *s, size_t n)
+{
+    static const char outside[] = "BCNOPSFIclnopsbr0123456789@+-=#$:/\\%().*[";
+    size_t brackets = 0, i = 0;
+
+    for (; i < n && s[i] != ' ' && s[i] != '\t' && s[i] != '\r'; i++) {
+        if (brackets == 0 && strchr(outside, s[i]) == NULL)
+            return false;
+        brackets += s[i] == '[';
+        brackets -= brackets > 0 && s[i] == ']';
+    }
+    return i > 0;
+}
+
+/* Of a stream, what has come is enough to begin with: a line, and a moment to see whether more follows where that line does not say
+ * what it is. The writer may wait for an answer before it goes on. */
+static bool is_enough(const ch_source *s)
+{
+    const char *eol = memchr(s->buf, '\n', s->end);
+
+    if (eol == NULL || !ch_gunzip_live(s->file))
+        return false;
+    return ch_gunzip_waits(s->file, looks_like_smiles(s->buf, (size_t)(eol - s->buf)) ? 0 : MOMENT_MS);
+}
+
 static pl_code start(ch_source *s, pl_error *err)
 {
     pl_code code = PL_OK;
 
     if (s->started)
         return PL_OK;
-    while (code == PL_OK && !s->at_end && s->end < PEEK)
+    while (code == PL_OK && !s->at_end && s->end < PEEK && !is_enough(s))
         code = fill(s, err);
     if (code != PL_OK)
         return code;
@@ -228,6 +254,8 @@ pl_code ch_source_seek(ch_source *s, int64_t offset, int64_t number, pl_error *e
 const char *ch_source_damage(const ch_source *s) { return s->damage != NULL ? s->damage : ch_gunzip_damage(s->file); }
 
 ch_gunzip *ch_source_file(ch_source *s) { return s->file; }
+
+bool ch_source_is_open(const ch_source *s) { return s->open_line && ch_gunzip_live(s->file); }
 
 bool ch_source_met_end(const ch_source *s) { return s->met_end; }
 

@@ -42,6 +42,9 @@ pl_code ch_source_peek(ch_source *s, const char **data, size_t *n, pl_error *err
 /* The underlying file, for its hash and for readers that load all of it from byte 0; borrowed. */
 struct ch_gunzip *ch_source_file(ch_source *s);
 
+/* The last line was the end of a stream (a pipe, a terminal) that ended without a line end: its writer may have been stopped within it. */
+bool ch_source_is_open(const ch_source *s);
+
 /* The last call of ch_source_line reached the end of the file: it returned no line, or one without line end. */
 bool ch_source_met_end(const ch_source *s);
 /* Damage may have cut off the end of the lines returned; false if they end with a complete line and a complete gzip member. */

@@ -22,6 +22,7 @@
 /* st_cmd_init in stages/commands/cmd_init.c and so on; help lists them in this order. */
 #define ST_COMMANDS(X) \
     X(init)            \
+    X(predict)         \
     X(check)           \
     X(plan)            \
     X(run)             \

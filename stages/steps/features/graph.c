@@ -111,6 +111,15 @@ ch_graph_opts st_graph_opts(const pl_step *step)
                             .max_edges = c->max_edges };
 }
 
+void st_graph_limits(ch_graph_opts *opts)
+{
+    graph_conf c;
+
+    pl_fields_default(fields, &c);
+    opts->max_atoms = (int32_t)c.max_atoms;
+    opts->max_edges = c.max_edges;
+}
+
 static pl_code graph_open(void *state, pl_env *env, pl_error *err)
 {
     graph_state *s = state;

@@ -16,6 +16,9 @@
 /* What the settings of that step ask ch_graph_build for. */
 ch_graph_opts st_graph_opts(const pl_step *step);
 
+/* Sets the limits, which model files do not keep, to the stage's defaults. */
+void st_graph_limits(ch_graph_opts *opts);
+
 /* Whether the workflow's graphs have no positions (edges: topology), so that no network can read them. */
 bool st_graph_is_flat(const pl_workflow *wf);
 

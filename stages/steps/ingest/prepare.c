@@ -232,26 +232,9 @@ static void read_conf(prepare_state *s)
 {
     const st_prepare_conf *c = s->env->step->conf;
 
-    s->opts = ch_prepare_defaults();
-    s->opts.largest_fragment = c->fragment == 0;
-    s->opts.one_drawing = c->drawing == ST_DRAWING_STANDARD;
-    s->opts.neutralise = c->neutralise;
-    s->opts.ph = c->ph;
-    s->opts.max_heavy_atoms = (int32_t)c->max_heavy_atoms;
-    s->opts.max_atoms = (int32_t)c->max_atoms;
-    s->opts.conformer = (ch_conformer)c->conformer;
-    s->opts.builder = (ch_builder)c->builder;
+    s->opts = st_prepare_opts(c, s->env->seed);
     s->device = st_device_builds((enum st_device_wish)c->device_wish);
-    s->opts.force_field = (ch_force_field)c->force_field;
-    s->opts.n_structures = (int32_t)c->structures;
-    s->opts.window = c->window;
-    s->opts.dielectric = st_prepare_dielectric(c);
-    s->opts.structure_s = 0.9 * c->retry_cpu_limit; /* all of them together stay within the budget of the second attempt */
-    s->opts.seed = s->env->seed;
-    s->budget = (ch_worker_opts){ .cpu_first_s = c->cpu_limit * (double)c->structures,
-                                  .cpu_retry_s = c->retry_cpu_limit * (double)c->structures,
-                                  .memory_bytes = (size_t)c->memory_limit,
-                                  .stop = s->env->stop };
+    s->budget = st_prepare_budget(c, s->env->stop);
 }
 
 static pl_code open_native(prepare_state *s, pl_error *err)

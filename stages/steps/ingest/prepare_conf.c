@@ -99,6 +99,35 @@ double st_prepare_dielectric(const st_prepare_conf *c)
     return c->structures > 1 ? CH_DIELECTRIC_SEVERAL : 1;
 }
 
+ch_prepare_opts st_prepare_opts(const st_prepare_conf *c, uint64_t seed)
+{
+    ch_prepare_opts o = ch_prepare_defaults();
+
+    o.largest_fragment = c->fragment == 0;
+    o.one_drawing = c->drawing == ST_DRAWING_STANDARD;
+    o.neutralise = c->neutralise;
+    o.ph = c->ph;
+    o.max_heavy_atoms = (int32_t)c->max_heavy_atoms;
+    o.max_atoms = (int32_t)c->max_atoms;
+    o.conformer = (ch_conformer)c->conformer;
+    o.builder = (ch_builder)c->builder;
+    o.force_field = (ch_force_field)c->force_field;
+    o.n_structures = (int32_t)c->structures;
+    o.window = c->window;
+    o.dielectric = st_prepare_dielectric(c);
+    o.structure_s = 0.9 * c->retry_cpu_limit; /* all of them together stay within the budget of the second attempt */
+    o.seed = seed;
+    return o;
+}
+
+ch_worker_opts st_prepare_budget(const st_prepare_conf *c, const atomic_int *stop)
+{
+    return (ch_worker_opts){ .cpu_first_s = c->cpu_limit * (double)c->structures,
+                             .cpu_retry_s = c->retry_cpu_limit * (double)c->structures,
+                             .memory_bytes = (size_t)c->memory_limit,
+                             .stop = stop };
+}
+
 const char *st_prepare_form(const st_prepare_conf *c, char out[32])
 {
     if (c->ph < 0)

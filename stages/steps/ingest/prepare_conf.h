@@ -2,6 +2,7 @@
 #ifndef ST_PREPARE_CONF_H
 #define ST_PREPARE_CONF_H
 
+#include "chem/worker/worker_client.h"
 #include "pipeline/workflow/stage.h"
 
 enum { ST_DEDUPE_INCHIKEY, ST_DEDUPE_EXACT, ST_DEDUPE_NONE, ST_DEDUPE_PROTONATION, ST_DEDUPE_SKELETON };
@@ -51,6 +52,10 @@ bool st_prepare_builds(const st_prepare_conf *c);
 bool st_prepare_is_flat(const st_prepare_conf *c); /* no 3D structures at all: conformers.source is none */
 /* The dielectric constant that structures are built with. Of several, vacuum would fold too many onto themselves. */
 double st_prepare_dielectric(const st_prepare_conf *c);
+/* What these settings ask of the chemistry worker; without alerts. Call it after the settings are settled. */
+ch_prepare_opts st_prepare_opts(const st_prepare_conf *c, uint64_t seed);
+ch_worker_opts st_prepare_budget(const st_prepare_conf *c, const atomic_int *stop);
+
 /* The form of acids and bases after prepare: "as drawn", "neutral", "at pH 7.4"; out is its memory. */
 const char *st_prepare_form(const st_prepare_conf *c, char out[32]);
 

@@ -86,12 +86,12 @@ pl_code st_scorer_run(st_scorer_worker *w, st_scored *u, const nn_item *item, pl
 
 /* A score: the mean of the predictions of one property. */
 typedef struct st_value {
-    double mean, stdev;      /* stdev: sample standard deviation; NaN of one model */
+    double mean, stdev; /* stdev: sample standard deviation; NaN of one model */
     int n_models;
-    double similarity;       /* smallest, to the nearest training molecule; NaN: unknown */
-    double interval90;       /* largest half-width of a 90 % prediction interval; NaN: none */
-    const char *domain;      /* "inside", "outside", or NULL: unknown */
-    const char *reasons;     /* why it is outside, in the text given; NULL: it is not */
+    double similarity;   /* smallest, to the nearest training molecule; NaN: unknown */
+    double interval90;   /* largest half-width of a 90 % prediction interval; NaN: none */
+    const char *domain;  /* "inside", "outside", or NULL: unknown */
+    const char *reasons; /* why it is outside, in the text given; NULL: it is not */
 } st_value;
 
 bool st_outcome_is_good(const st_outcome *o);

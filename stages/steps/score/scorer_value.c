@@ -107,7 +107,8 @@ pl_code st_scorer_value(st_value *out, const st_scorer *s, const st_scored *u, i
     for (int j = k; j < s->n_targets; j++)
         if (s->target[j].property_id == property_id && st_outcome_is_good(&o[j]))
             square += (o[j].value - mean) * (o[j].value - mean);
-    *out = (st_value){ .mean = mean, .stdev = n > 1 ? sqrt(square / (n - 1)) : NAN, .n_models = n, .similarity = alike,
-                       .interval90 = within };
+    *out = (st_value){
+        .mean = mean, .stdev = n > 1 ? sqrt(square / (n - 1)) : NAN, .n_models = n, .similarity = alike, .interval90 = within
+    };
     return domain_find(out, s, u, i, k, c, reasons, err);
 }

@@ -11,7 +11,7 @@
 #include "pipeline/workflow/stage.h"
 #include "pipeline/workflow/workflow.h"
 
-enum { ST_ENGINE_CPU, ST_ENGINE_REF = 1, ST_ENGINE_AUTO = 3 };
+enum { ST_ENGINE_CPU, ST_ENGINE_REF, ST_ENGINE_CUDA, ST_ENGINE_AUTO };
 
 typedef struct st_compute {
     int32_t engine;                            /* of st_compute_engine                        */

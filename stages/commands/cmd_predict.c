@@ -1,0 +1,424 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "chem/records/record.h"
+#include "pipeline/base/par.h"
+#include "pipeline/base/stop.h"
+#include "stages/commands/commands.h"
+#include "stages/files/out_file.h"
+#include "stages/files/shipped.h"
+#include "stages/predict/answer.h"
+#include "stages/predict/flow.h"
+
+enum { MAX_WORKERS = 1024, MAX_COUNT = 100, RECORD_BYTES = 1 << 10 };
+
+static const pl_opt opts[] = {
+    { "--output", 'o', "FILE", "complete or not written at all; .gz is compressed; default: standard output" },
+    { "--format", 'f', "NAME", "csv, jsonl or sdf (by the name of FILE, else csv)" },
+    { "--columns", 'c', "LIST", "columns of the answer, such as title,smiles,logS; also those of the input" },
+    { "--smiles-column", 0, "NAME", "of a table: name or number of the column with SMILES" },
+    { "--id-column", 0, "NAME", "of a table, or data field of SDF: becomes the title" },
+    { "--input-format", 0, "NAME", "smi, csv, tsv, sdf ... (by the name of IN, else its first bytes)" },
+    { "--structures", 0, "KIND", "3D: as in the training of the model; or auto, keep, generate (help prepare)" },
+    { "--count", 0, "K", "structures built of a molecule, at most; the score is their mean (1)" },
+    { "--seed", 0, "N", "of the structures, as `seed` of a workflow (1)" },
+    { "--engine", 0, "NAME", "cpu, cuda or auto: where the network computes (cpu)" },
+    { "--jobs", 'j', "N", "threads (all processors); the answer is the same for any" },
+    { "--quiet", 'q', NULL, "no summary at the end" },
+    { 0 }
+};
+
+typedef struct predict {
+    const char *model, *file, *output, *columns, *input_format;
+    st_predict_conf conf;
+    st_answer_format format;
+    ch_reader_opts reading;
+    st_predictor *p;
+    st_answers answers;
+    st_predict_worker *worker; /* [workers] */
+    int workers;
+    ch_reader *reader;
+    st_out out; /* closed: standard output */
+    int64_t n_records;
+    _Atomic int64_t n_failed;
+    ch_worker *lister;
+    pl_arena *mem;
+} predict;
+
+/* ---- answers, on the threads of the workers ---- */
+
+static pl_code worker_start(predict *c, int worker, pl_error *err)
+{
+    return c->worker[worker].p != NULL ? PL_OK : st_predict_worker_open(&c->worker[worker], c->p, err);
+}
+
+static pl_code work(void *ctx, int worker, void *const *item, int32_t n, pl_text *out, pl_error *err)
+{
+    predict *c = ctx;
+    ch_input in[ST_FLOW_MOST];
+    st_prediction *got = NULL;
+    int32_t n_in = 0;
+    pl_code code = worker_start(c, worker, err);
+
+    for (int32_t k = 0; k < n; k++)
+        if (((const st_asked *)item[k])->problem == NULL)
+            in[n_in++] = ((const st_asked *)item[k])->in;
+    if (code == PL_OK && n_in > 0)
+        code = st_predict(&c->worker[worker], in, n_in, &got, err);
+    for (int32_t k = 0, i = 0; k < n && code == PL_OK; k++) {
+        const st_asked *asked = item[k];
+        const st_prediction *one = asked->problem == NULL ? &got[i++] : NULL;
+        st_answer_add(&c->answers, out, asked, one);
+        c->n_failed += st_answer_lacks(&c->answers, one);
+    }
+    return code;
+}
+
+static pl_code write_stdout(const pl_text *out, pl_error *err)
+{
+    if (fwrite(pl_text_str(out), 1, out->len, stdout) == out->len && fflush(stdout) == 0)
+        return PL_OK;
+    if (errno == EPIPE)
+        return pl_fail(err, PL_EIO, "standard output was closed by its reader before the last answer; -o FILE keeps all answers");
+    return pl_fail_errno(err, "standard output");
+}
+
+static pl_code answers_write(void *ctx, const pl_text *out, pl_error *err)
+{
+    predict *c = ctx;
+    return c->out.file != NULL ? st_out_add(&c->out, out, err) : write_stdout(out, err);
+}
+
+static void drop(void *item) { pl_arena_free(((st_asked *)item)->mem); }
+
+/* ---- records, on the main thread ---- */
+
+static pl_code asked_fill(st_asked *a, const predict *c, const ch_record *r, pl_error *err)
+{
+    ch_field *field = NULL;
+    pl_code code = PL_OK;
+
+    a->number = r->ordinal;
+    a->line = r->line;
+    a->title = pl_strdup(a->mem, r->title);
+    a->problem = r->problem != NULL ? pl_strdup(a->mem, r->problem) : NULL;
+    a->in = (ch_input){ .text = pl_strndup(a->mem, r->text, r->len), .format = pl_strdup(a->mem, r->format), .len = r->len };
+    if (a->title == NULL || a->in.text == NULL || a->in.format == NULL || (r->problem != NULL && a->problem == NULL))
+        return pl_fail(err, PL_ENOMEM, "no memory for a record");
+    if (!c->answers.fields)
+        return PL_OK;
+    code = ch_record_fields(&field, &a->n_fields, c->reader, r, a->mem, err);
+    a->field = PL_NEW(a->mem, ch_field, a->n_fields + 1);
+    if (code == PL_OK && a->field == NULL)
+        return pl_fail(err, PL_ENOMEM, "no memory for a record");
+    for (int k = 0; k < a->n_fields && code == PL_OK; k++) {
+        a->field[k] = field[k];
+        a->field[k].name = pl_strdup(a->mem, field[k].name);
+        a->field[k].text = pl_strdup(a->mem, field[k].text);
+        if (a->field[k].name == NULL || a->field[k].text == NULL)
+            return pl_fail(err, PL_ENOMEM, "no memory for a record");
+    }
+    return code;
+}
+
+static pl_code asked_new(st_asked **out, const predict *c, const ch_record *r, pl_error *err)
+{
+    pl_arena *mem = pl_arena_new(RECORD_BYTES);
+    st_asked *a = mem != NULL ? PL_NEW(mem, st_asked, 1) : NULL;
+    pl_code code;
+
+    *out = a;
+    if (a == NULL) {
+        pl_arena_free(mem);
+        return pl_fail(err, PL_ENOMEM, "no memory for a record");
+    }
+    a->mem = mem;
+    code = asked_fill(a, c, r, err);
+    if (code != PL_OK)
+        pl_arena_free(mem);
+    return code;
+}
+
+static pl_code records_read(predict *c, st_flow *flow, pl_error *err)
+{
+    ch_record record;
+    st_asked *asked;
+    bool more = true, going = true;
+    pl_code code = PL_OK;
+
+    while (code == PL_OK && going) {
+        code = ch_reader_next(c->reader, &record, &more, err);
+        if (code != PL_OK || !more)
+            break;
+        code = asked_new(&asked, c, &record, err);
+        if (code == PL_OK)
+            going = st_flow_put(flow, asked);
+        c->n_records++;
+    }
+    return code;
+}
+
+/* A failure of a worker ends the reading, and is the one that is told. */
+static pl_code records_run(predict *c, pl_error *err)
+{
+    const st_flow_calls calls = { c, work, answers_write, drop };
+    st_flow *flow = NULL;
+    pl_error why = { 0 };
+    pl_code code = st_flow_open(&flow, c->workers, &calls, err), other;
+
+    if (code != PL_OK)
+        return code;
+    code = records_read(c, flow, err);
+    other = st_flow_close(flow, &why);
+    if (other != PL_OK && err != NULL)
+        *err = why;
+    return other != PL_OK ? other : code;
+}
+
+/* ---- opening ---- */
+
+static pl_code models_open(predict *c, pl_error *err)
+{
+    const char *path[ST_MODELS_MAX];
+    char *words = pl_strdup(c->mem, c->model), *next = words;
+    int n = 0;
+    pl_code code = words != NULL ? PL_OK : pl_fail(err, PL_ENOMEM, "a model");
+
+    while (next != NULL && code == PL_OK) {
+        const char *name = access(c->model, F_OK) == 0 ? c->model : strsep(&next, ",");
+        next = name == c->model ? NULL : next;
+        if (n == ST_MODELS_MAX)
+            return pl_fail(err, PL_ECONFIG, "models: at most %d", ST_MODELS_MAX);
+        code = st_model_find(&path[n++], name, c->mem, err);
+    }
+    c->p = PL_NEW(c->mem, st_predictor, 1);
+    c->worker = PL_NEW(c->mem, st_predict_worker, c->workers);
+    if (code == PL_OK && (c->p == NULL || c->worker == NULL))
+        code = pl_fail(err, PL_ENOMEM, "no memory for %d threads", c->workers);
+    return code == PL_OK ? st_predictor_open(c->p, path, n, &c->conf, c->mem, err) : code;
+}
+
+/* Formats that only the chemistry worker can list need one here. */
+static pl_code reader_open(predict *c, pl_error *err)
+{
+    const char *const *columns;
+    int n;
+    pl_code code = ch_worker_open(&c->lister, NULL, err);
+
+    c->reading.lister = c->lister;
+    c->reading.stop = pl_stop_flag();
+    c->reading.whole_lines = true;
+    if (code == PL_OK)
+        code = ch_reader_open(&c->reader, c->file, c->input_format, &c->reading, err);
+    if (code != PL_OK)
+        return code;
+    columns = ch_reader_columns(c->reader, &n);
+    return n > 0 ? st_answers_check(&c->answers, c->file, columns, n, err) : PL_OK;
+}
+
+static pl_code same_file_check(const predict *c, pl_error *err)
+{
+    struct stat in, out;
+
+    if (c->output == NULL || stat(c->file, &in) != 0 || stat(c->output, &out) != 0)
+        return PL_OK;
+    return in.st_dev == out.st_dev && in.st_ino == out.st_ino && S_ISREG(in.st_mode)
+               ? pl_fail(err, PL_ECONFIG, "--output %s is the file that is read; choose another name", c->output)
+               : PL_OK;
+}
+
+/* Someone may have written a molecule in place of a file. */
+static pl_code file_check(const predict *c, pl_error *err)
+{
+    if (access(c->file, R_OK) == 0)
+        return same_file_check(c, err);
+    if (errno == ENOENT)
+        return pl_fail(err, PL_EIO, "%s: there is no such file; for a single SMILES: echo 'SMILES' | molsieve predict %s -",
+                       c->file, c->model);
+    return pl_fail_errno(err, c->file);
+}
+
+/* The head of a table is there before the first molecule is. */
+static pl_code head_write(predict *c, pl_error *err)
+{
+    pl_text head = { 0 };
+    pl_code code;
+
+    st_answers_head(&c->answers, &head);
+    code = pl_text_ok(&head) ? answers_write(c, &head, err) : pl_fail(err, PL_ENOMEM, "no memory for a row");
+    pl_text_free(&head);
+    return code;
+}
+
+static pl_code predict_run(predict *c, pl_error *err)
+{
+    const bool checked = strcmp(c->file, "/dev/stdin") != 0;
+    pl_code code = checked ? file_check(c, err) : PL_OK;
+
+    if (code == PL_OK)
+        code = models_open(c, err);
+    if (code == PL_OK)
+        code = st_answers_open(&c->answers, c->p, c->format, c->columns, c->mem, err);
+    if (code == PL_OK && (checked || c->answers.fields))
+        code = reader_open(c, err);
+    if (code == PL_OK && c->output != NULL)
+        code = st_out_open(&c->out, c->output, c->mem, err);
+    if (code == PL_OK)
+        code = head_write(c, err);
+    if (code == PL_OK && c->reader == NULL)
+        code = reader_open(c, err);
+    if (code == PL_OK)
+        code = records_run(c, err);
+    if (code == PL_OK && c->n_records == 0)
+        return pl_fail(err, PL_EINPUT, "%s: there are no records", c->file);
+    return code == PL_OK && c->output != NULL ? st_out_keep(&c->out, err) : code;
+}
+
+static void predict_close(predict *c)
+{
+    for (int k = 0; c->worker != NULL && k < c->workers; k++)
+        st_predict_worker_close(&c->worker[k]);
+    ch_reader_close(c->reader);
+    ch_worker_close(c->lister);
+    st_out_close(&c->out);
+    pl_arena_free(c->mem);
+}
+
+/* ---- the command ---- */
+
+static bool number_of(const pl_args *args, const char *name, int64_t min, int64_t max, int64_t *out)
+{
+    const char *text = pl_arg(args, name);
+    return text == NULL || (pl_parse_int(text, out) && *out >= min && *out <= max);
+}
+
+/* A word among choices; -1: it is none. */
+static int word_of(const char *word, const char *const *choices, int n)
+{
+    for (int k = 0; k < n; k++)
+        if (strcmp(word, choices[k]) == 0)
+            return k;
+    return -1;
+}
+
+static pl_code choices_read(predict *c, const pl_args *args, pl_error *err)
+{
+    static const char *const structures[] = { "auto", "keep", "generate" }; /* as ch_conformer */
+    static const char *const engines[] = { "cpu", "cuda", "auto", "ref" };
+    static const int32_t engine[] = { ST_ENGINE_CPU, ST_ENGINE_CUDA, ST_ENGINE_AUTO, ST_ENGINE_REF };
+    const char *kind = pl_arg(args, "--structures"), *name = pl_arg(args, "--engine");
+    const int k = kind != NULL ? word_of(kind, structures, 3) : ST_STRUCTURES_MODEL,
+              e = word_of(name != NULL ? name : "cpu", engines, 4);
+
+    if (kind != NULL && k < 0)
+        return pl_fail(err, PL_ECONFIG, "--structures %s: allowed are auto, keep and generate", kind);
+    if (e < 0)
+        return pl_fail(err, PL_ECONFIG, "--engine %s: allowed are cpu, cuda and auto", name);
+    c->conf.structures = k;
+    c->conf.compute.engine = engine[e];
+    return PL_OK;
+}
+
+static pl_code options_read(predict *c, const pl_args *args, pl_error *err)
+{
+    const char *format = pl_arg(args, "--format");
+    int64_t jobs = pl_cpu_count(), seed = 1;
+    pl_code code = choices_read(c, args, err);
+
+    if (code == PL_OK &&
+        (!number_of(args, "--jobs", 1, MAX_WORKERS, &jobs) || !number_of(args, "--count", 1, MAX_COUNT, &c->conf.count) ||
+         !number_of(args, "--seed", 0, INT64_MAX, &seed)))
+        return pl_fail(err, PL_ECONFIG, "--jobs takes 1 to %d, --count 1 to %d, --seed 0 or more", MAX_WORKERS, MAX_COUNT);
+    c->workers = (int)jobs;
+    c->conf.seed = (uint64_t)seed;
+    c->model = args->arg[0];
+    c->file = strcmp(args->arg[1], "-") == 0 ? "/dev/stdin" : args->arg[1];
+    c->output = pl_arg(args, "--output");
+    c->columns = pl_arg(args, "--columns");
+    c->input_format = pl_arg(args, "--input-format");
+    c->reading.smiles_column = pl_arg(args, "--smiles-column");
+    c->reading.title_column = c->reading.title_from = pl_arg(args, "--id-column");
+    c->format = c->output != NULL ? st_answer_format_of(c->output) : ST_ANSWER_CSV;
+    if (code == PL_OK && format != NULL)
+        code = st_answer_format_parse(&c->format, format, err);
+    return code;
+}
+
+static void summary_print(const predict *c)
+{
+    char n[32];
+
+    if (c->output != NULL)
+        pl_cmd_say("%s: %s answers", c->output, pl_count_str(c->n_records, n));
+}
+
+static int run(const pl_app *app, const pl_args *args)
+{
+    predict c = { .mem = pl_arena_new(1 << 18), .conf = st_predict_defaults() };
+    pl_error err = { 0 };
+    pl_stop stop;
+    pl_code code = c.mem != NULL ? PL_OK : pl_fail(&err, PL_ENOMEM, "memory for molecules");
+
+    (void)app;
+    if (code == PL_OK && args->n > 2)
+        code = pl_fail(&err, PL_ECONFIG, "only one input can be given; '%s' is a second one", args->arg[2]);
+    if (code == PL_OK)
+        code = options_read(&c, args, &err);
+    pl_stop_begin(&stop, 0, 0);
+    if (code == PL_OK)
+        code = predict_run(&c, &err);
+    pl_stop_end(&stop);
+    if (code == PL_OK && pl_arg(args, "--quiet") == NULL)
+        summary_print(&c);
+    if (code == PL_OK && c.n_failed > 0)
+        code = pl_fail(&err, PL_ELIMIT, "%lld of %lld records have no prediction; column `problem` says why", (long long)c.n_failed,
+                       (long long)c.n_records);
+    predict_close(&c);
+    return code == PL_OK ? 0 : pl_cmd_fail(&err);
+}
+
+const pl_cmd st_cmd_predict = {
+    .name = "predict",
+    .args = "MODEL IN [options]",
+    .help = "predict with a model: a file or a stream in, a table out",
+    .about = "MODEL is a model file, or a model that comes with molsieve:\n"
+             "\n"
+             "  esol      aqueous solubility logS, log10(mol/L), of drug-like molecules\n"
+             "  qm9-gap   HOMO-LUMO gap, eV, of molecules of up to 9 heavy atoms with 3D\n"
+             "\n"
+             "Several models with commas between are an ensemble: their mean and its standard\n"
+             "deviation. IN is SMILES, CSV with a column `smiles`, SDF or any format that\n"
+             "`read` takes, plain or gzip; - is standard input. Each record gives one row, in\n"
+             "the order of the input:\n"
+             "\n"
+             "  title, smiles      the record; its SMILES as it was prepared\n"
+             "  logS, logS_unit    the prediction\n"
+             "  logS_interval90    half-width of its 90 % prediction interval\n"
+             "  logS_similarity    to the nearest training molecule, 0 to 1\n"
+             "  logS_domain        inside or outside of what the model was trained on;\n"
+             "                     outside there is no interval, and logS_reasons says why\n"
+             "  problem            why there is no prediction; the status is then 3\n"
+             "\n"
+             "Molecules are prepared as in the training of the model, and the numbers are\n"
+             "those of a workflow with the same settings. More columns, by --columns: record,\n"
+             "line, inchikey, formula, charge, n_heavy, removed, geometry, undefined_stereo,\n"
+             "the descriptors (mw, logp, tpsa, ...), and any column of the input.\n"
+             "\n"
+             "In a pipe every record is answered at once, before the next one is read. Name\n"
+             "the format (--input-format) if the first line does not show it.\n"
+             "\n"
+             "Examples:\n"
+             "  echo 'CCO ethanol' | molsieve predict esol -\n"
+             "  molsieve predict esol library.smi -o solubility.csv\n"
+             "  molsieve predict pIC50.safetensors new.csv --columns id,pIC50,pIC50_interval90\n"
+             "  molsieve predict esol ligands.sdf -o ligands-logS.sdf\n"
+             "  molsieve predict a.safetensors,b.safetensors library.smi.gz --format jsonl\n",
+    .opts = opts,
+    .min_args = 2,
+    .run = run,
+};

@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "stages/files/shipped.h"
+
+#include <glob.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "pipeline/base/text.h"
+#include "stages/files/data_dir.h"
+
+static const char ending[] = ".safetensors";
+enum { SHIPPED_MAX = 64 };
+
+typedef struct names {
+    const char *name[SHIPPED_MAX];
+    int n;
+} names;
+
+/* In the order of the alphabet. */
+static pl_code names_find(names *out, pl_arena *mem)
+{
+    glob_t found = { 0 };
+    const char *dir, *pattern;
+
+    *out = (names){ .n = 0 };
+    if (st_data_dir_find(&dir, mem, NULL) != PL_OK)
+        return PL_OK;
+    pattern = pl_sprintf(mem, "%s/workflows/models/*%s", dir, ending);
+    if (pattern == NULL)
+        return PL_ENOMEM;
+    for (size_t k = glob(pattern, 0, NULL, &found) == 0 ? 0 : SHIPPED_MAX; k < found.gl_pathc && out->n < SHIPPED_MAX; k++) {
+        const char *base = strrchr(found.gl_pathv[k], '/') + 1;
+        out->name[out->n] = pl_strndup(mem, base, strlen(base) - strlen(ending));
+        out->n += out->name[out->n] != NULL;
+    }
+    globfree(&found);
+    return PL_OK;
+}
+
+const char *st_shipped_names(pl_arena *mem)
+{
+    names all;
+    const char *list = "";
+
+    if (names_find(&all, mem) != PL_OK)
+        return NULL;
+    for (int k = 0; k < all.n && list != NULL; k++)
+        list = pl_sprintf(mem, "%s%s%s", list, k > 0 ? ", " : "", all.name[k]);
+    return list;
+}
+
+static pl_code fail_unknown(const char *name, const names *all, pl_arena *mem, pl_error *err)
+{
+    const char *near = pl_nearest(name, all->name, all->n), *list = st_shipped_names(mem),
+               *file = pl_sprintf(mem, "%s%s", name, ending);
+
+    if (list == NULL || file == NULL)
+        return pl_fail(err, PL_ENOMEM, "a model");
+    if (access(file, R_OK) == 0)
+        near = file;
+    return pl_fail(err, PL_ECONFIG, "%s is neither a model file nor a shipped model (%s)%s%s", name,
+                   list[0] != '\0' ? list : "none is there",
+                   near != NULL ? "; did you mean " : "; `molsieve fit` makes a model of your own measurements",
+                   near != NULL ? near : "");
+}
+
+pl_code st_model_find(const char **path, const char *name, pl_arena *mem, pl_error *err)
+{
+    names all;
+    const char *dir;
+
+    *path = pl_strdup(mem, name);
+    if (*path == NULL || names_find(&all, mem) != PL_OK)
+        return pl_fail(err, PL_ENOMEM, "a model");
+    for (int k = 0; k < all.n; k++)
+        if (strcmp(all.name[k], name) == 0 && st_data_dir_find(&dir, mem, err) == PL_OK) {
+            *path = pl_sprintf(mem, "%s/workflows/models/%s%s", dir, name, ending);
+            return *path != NULL ? PL_OK : pl_fail(err, PL_ENOMEM, "a model");
+        }
+    return access(name, F_OK) == 0 ? PL_OK : fail_unknown(name, &all, mem, err);
+}

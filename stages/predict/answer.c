@@ -1,0 +1,366 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "stages/predict/answer.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+#include "chem/molecule/sdf_write.h"
+#include "pipeline/base/text.h"
+#include "stages/database/descriptor_columns.h"
+#include "stages/database/rows.h"
+
+/* ---- columns ------------------------------------------------------------- */
+
+enum { TITLE, SMILES, RECORD, LINE, INCHIKEY, FORMULA, REMOVED, GEOMETRY, CHARGE, HEAVY, STEREO, PROBLEM, FIXED };
+enum { DESCRIPTOR = FIXED, FIELD, PARTS };
+enum { VALUE, UNIT, STDEV, INTERVAL90, SIMILARITY, DOMAIN, REASONS, N_PARTS }; /* behind PARTS */
+
+static const char *const fixed[FIXED] = { "title",   "smiles",   "record", "line",    "inchikey",         "formula",
+                                          "removed", "geometry", "charge", "n_heavy", "undefined_stereo", "problem" };
+static const char *const suffix[N_PARTS] = { "", "_unit", "_stdev", "_interval90", "_similarity", "_domain", "_reasons" };
+
+typedef struct list {
+    st_answer_column *column;
+    int n;
+} list;
+
+static bool fixed_has(const char *name)
+{
+    bool has = st_descriptor_is(name);
+
+    for (int k = 0; k < FIXED && !has; k++)
+        has = strcmp(fixed[k], name) == 0;
+    return has;
+}
+
+static bool part_shown(const st_predict_property *p, int part)
+{
+    switch (part) {
+    case UNIT: return p->unit[0] != '\0' && strcmp(p->unit, "1") != 0;
+    case STDEV: return p->several;
+    case INTERVAL90: return p->interval;
+    case SIMILARITY: return p->similarity;
+    case DOMAIN:
+    case REASONS: return p->domain;
+    default: return true;
+    }
+}
+
+/* All columns of the properties, in their order. */
+static pl_code parts_list(list *out, const st_predictor *p, pl_arena *mem, pl_error *err)
+{
+    *out = (list){ .column = PL_NEW(mem, st_answer_column, p->n_properties * N_PARTS + 1) };
+    if (out->column == NULL)
+        return pl_fail(err, PL_ENOMEM, "columns");
+    for (int i = 0; i < p->n_properties * N_PARTS; i++) {
+        const st_predict_property *one = &p->property[i / N_PARTS];
+        const char *more = fixed_has(one->name) ? "_predicted" : "";
+        const char *name = pl_sprintf(mem, "%s%s%s", one->name, more, suffix[i % N_PARTS]);
+        if (name == NULL)
+            return pl_fail(err, PL_ENOMEM, "columns");
+        if (part_shown(one, i % N_PARTS))
+            out->column[out->n++] = (st_answer_column){ PARTS + i % N_PARTS, i / N_PARTS, name };
+    }
+    return PL_OK;
+}
+
+static st_answer_column column_named(const list *parts, const char *name, pl_arena *mem)
+{
+    for (int k = 0; k < FIXED; k++)
+        if (strcmp(fixed[k], name) == 0)
+            return (st_answer_column){ k, 0, fixed[k] };
+    for (int k = 0; k < parts->n; k++)
+        if (strcmp(parts->column[k].name, name) == 0)
+            return parts->column[k];
+    for (int k = 0; k < CH_N_DESCRIPTORS; k++)
+        if (strcmp(ch_descriptors[k].name, name) == 0)
+            return (st_answer_column){ DESCRIPTOR, k, ch_descriptors[k].name };
+    return (st_answer_column){ FIELD, 0, pl_strdup(mem, name) };
+}
+
+static pl_code column_add(st_answers *a, st_answer_column c, pl_error *err)
+{
+    if (c.name == NULL)
+        return pl_fail(err, PL_ENOMEM, "columns");
+    for (int k = 0; k < a->n; k++)
+        if (strcmp(a->column[k].name, c.name) == 0)
+            return pl_fail(err, PL_ECONFIG, "--columns: %s is there twice", c.name);
+    a->fields |= c.kind == FIELD;
+    a->column[a->n++] = c;
+    return PL_OK;
+}
+
+static pl_code columns_asked(st_answers *a, const list *parts, const char *columns, pl_arena *mem, pl_error *err)
+{
+    char *words = pl_strdup(mem, columns), *next = words;
+    pl_code code = words != NULL ? PL_OK : pl_fail(err, PL_ENOMEM, "columns");
+
+    a->column = PL_NEW(mem, st_answer_column, strlen(columns) + 1);
+    if (a->column == NULL)
+        return pl_fail(err, PL_ENOMEM, "columns");
+    while (next != NULL && code == PL_OK) {
+        char *word = strsep(&next, ",");
+        while (*word == ' ')
+            word++;
+        for (size_t n = strlen(word); n > 0 && word[n - 1] == ' '; n--)
+            word[n - 1] = '\0';
+        code = word[0] != '\0' ? column_add(a, column_named(parts, word, mem), err)
+                               : pl_fail(err, PL_ECONFIG,
+                                         "--columns %.200s: a name is empty; write names with commas between, such as "
+                                         "title,smiles,logS",
+                                         columns);
+    }
+    return code;
+}
+
+pl_code st_answers_open(st_answers *a, const st_predictor *p, st_answer_format format, const char *columns, pl_arena *mem,
+                        pl_error *err)
+{
+    list parts;
+    pl_code code = parts_list(&parts, p, mem, err);
+
+    *a = (st_answers){ .p = p, .format = format };
+    if (code != PL_OK || columns != NULL)
+        return code == PL_OK ? columns_asked(a, &parts, columns, mem, err) : code;
+    a->column = PL_NEW(mem, st_answer_column, parts.n + 3);
+    if (a->column == NULL)
+        return pl_fail(err, PL_ENOMEM, "columns");
+    a->column[a->n++] = (st_answer_column){ TITLE, 0, fixed[TITLE] };
+    a->column[a->n++] = (st_answer_column){ SMILES, 0, fixed[SMILES] };
+    for (int k = 0; k < parts.n; k++)
+        a->column[a->n++] = parts.column[k];
+    a->column[a->n++] = (st_answer_column){ PROBLEM, 0, fixed[PROBLEM] };
+    return PL_OK;
+}
+
+/* The field of the input that a column shows. */
+static const char *field_name(const st_answer_column *c) { return strncmp(c->name, "input_", 6) == 0 ? c->name + 6 : c->name; }
+
+static bool is_among(const char *word, const char *const *name, int n)
+{
+    bool found = false;
+
+    for (int k = 0; k < n && !found; k++)
+        found = strcasecmp(name[k], word) == 0;
+    return found;
+}
+
+pl_code st_answers_check(const st_answers *a, const char *path, const char *const *name, int n, pl_error *err)
+{
+    for (int k = 0; k < a->n; k++) {
+        const st_answer_column *c = &a->column[k];
+        pl_text all = { 0 };
+        pl_code code;
+        if (c->kind != FIELD || is_among(c->name, name, n) || is_among(field_name(c), name, n))
+            continue;
+        for (int j = 0; j < n; j++)
+            pl_text_addf(&all, "%s%s", j ? ", " : "", name[j]);
+        code = pl_fail(err, PL_ECONFIG, "--columns: %s is neither a column of the answer nor of %s, which has: %.200s", c->name,
+                       path, pl_text_str(&all));
+        pl_text_free(&all);
+        return code;
+    }
+    return PL_OK;
+}
+
+/* ---- one cell ------------------------------------------------------------ */
+
+typedef struct cell {
+    const char *text; /* NULL: none, or a number */
+    double number;    /* NaN: none */
+} cell;
+
+static cell text_cell(const char *text) { return (cell){ text != NULL && text[0] != '\0' ? text : NULL, NAN }; }
+static cell number_cell(double x) { return (cell){ NULL, x }; }
+
+/* As it was prepared; else as it was given. */
+static const char *smiles_of(const st_asked *asked, const st_prediction *got, pl_text *scratch)
+{
+    if (got != NULL && got->molecule->smiles != NULL && got->molecule->smiles[0] != '\0')
+        return got->molecule->smiles;
+    if (strcmp(asked->in.format, "smi") != 0)
+        return NULL;
+    pl_text_reset(scratch);
+    pl_text_add_clean(scratch, asked->in.text, strcspn(asked->in.text, " \t\r\n"), 1000);
+    return pl_text_str(scratch);
+}
+
+/* Cells that are also there without a molecule. */
+static cell fixed_cell(int kind, const st_asked *asked, const st_prediction *got, pl_text *scratch)
+{
+    const ch_prepared *m = got != NULL ? got->molecule : NULL;
+
+    switch (kind) {
+    case TITLE: return text_cell(asked->title);
+    case SMILES: return text_cell(smiles_of(asked, got, scratch));
+    case RECORD: return number_cell((double)asked->number);
+    case LINE: return number_cell((double)asked->line);
+    case PROBLEM: return text_cell(got != NULL ? got->problem : asked->problem);
+    default: break;
+    }
+    if (m == NULL || m->smiles == NULL || m->smiles[0] == '\0')
+        return number_cell(NAN);
+    switch (kind) {
+    case INCHIKEY: return text_cell(m->inchikey);
+    case FORMULA: return text_cell(m->formula);
+    case REMOVED: return text_cell(m->removed);
+    case GEOMETRY: return text_cell(m->geometry);
+    case CHARGE: return number_cell(m->charge);
+    case HEAVY: return number_cell(m->n_heavy);
+    default: return number_cell(m->undefined_stereo);
+    }
+}
+
+static cell value_cell(int part, const st_predict_property *p, const st_value *v)
+{
+    if (v->n_models == 0)
+        return number_cell(NAN);
+    switch (part) {
+    case VALUE: return number_cell(v->mean);
+    case UNIT: return text_cell(p->unit);
+    case STDEV: return number_cell(v->stdev);
+    case INTERVAL90: return number_cell(v->interval90);
+    case SIMILARITY: return number_cell(v->similarity);
+    case DOMAIN: return text_cell(v->domain);
+    default: return text_cell(v->reasons);
+    }
+}
+
+static cell field_cell(const st_answer_column *c, const st_asked *asked)
+{
+    const ch_field *f = ch_field_find(asked->field, asked->n_fields, c->name);
+
+    if (f == NULL)
+        f = ch_field_find(asked->field, asked->n_fields, field_name(c));
+    return text_cell(f != NULL ? f->text : NULL);
+}
+
+static cell cell_of(const st_answers *a, const st_answer_column *c, const st_asked *asked, const st_prediction *got,
+                    pl_text *scratch)
+{
+    if (c->kind < FIXED)
+        return fixed_cell(c->kind, asked, got, scratch);
+    if (c->kind == FIELD)
+        return field_cell(c, asked);
+    if (got == NULL)
+        return number_cell(NAN);
+    if (c->kind == DESCRIPTOR)
+        return number_cell(got->molecule->smiles[0] != '\0' ? got->molecule->descriptor[c->place] : NAN);
+    return value_cell(c->kind - PARTS, &a->p->property[c->place], &got->value[c->place]);
+}
+
+/* As in a table: NULL for no value. buf holds 32. */
+static const char *cell_text(const cell *c, char buf[32])
+{
+    if (c->text != NULL || !isfinite(c->number))
+        return c->text;
+    return pl_real_str(c->number, buf);
+}
+
+/* ---- one record ---------------------------------------------------------- */
+
+static void csv_add(const st_answers *a, pl_text *out, const st_asked *asked, const st_prediction *got, pl_text *scratch)
+{
+    char buf[32];
+
+    for (int k = 0; k < a->n; k++) {
+        const cell c = cell_of(a, &a->column[k], asked, got, scratch);
+        const char *text = cell_text(&c, buf);
+        pl_text_add(out, k > 0 ? "," : "");
+        st_csv_add(out, text != NULL ? text : "");
+    }
+    pl_text_add(out, "\n");
+}
+
+static void json_add(const st_answers *a, pl_text *out, const st_asked *asked, const st_prediction *got, pl_text *scratch)
+{
+    char buf[32];
+
+    for (int k = 0; k < a->n; k++) {
+        const cell c = cell_of(a, &a->column[k], asked, got, scratch);
+        const char *text = cell_text(&c, buf);
+        pl_text_add(out, k > 0 ? ", " : "{");
+        pl_text_add_json(out, a->column[k].name);
+        pl_text_add(out, ": ");
+        if (c.text != NULL)
+            pl_text_add_json(out, c.text);
+        else
+            pl_text_add(out, text != NULL ? text : "null");
+    }
+    pl_text_add(out, "}\n");
+}
+
+/* A record without a molecule becomes one without atoms. */
+static void sdf_add(const st_answers *a, pl_text *out, const st_asked *asked, const st_prediction *got, pl_text *scratch)
+{
+    static const ch_mol nothing;
+    ch_sdf_field *field = PL_NEW(asked->mem, ch_sdf_field, a->n + 1);
+    char(*buf)[32] = pl_arena_get(asked->mem, (size_t)a->n + 1, sizeof *buf);
+    int n = 0;
+
+    out->refused = out->refused || field == NULL || buf == NULL;
+    for (int k = 0; k < a->n && !out->refused; k++) {
+        const cell c = cell_of(a, &a->column[k], asked, got, scratch);
+        if (a->column[k].kind == TITLE)
+            continue;
+        field[n] = (ch_sdf_field){ a->column[k].name, cell_text(&c, buf[n]) };
+        n++;
+    }
+    ch_sdf_write(out, got != NULL && got->molecule->code == CH_OK ? &got->molecule->mol : &nothing, asked->title, field, n);
+}
+
+void st_answer_add(const st_answers *a, pl_text *out, const st_asked *asked, const st_prediction *got)
+{
+    static void (*const add[])(const st_answers *, pl_text *, const st_asked *, const st_prediction *,
+                               pl_text *) = { csv_add, json_add, sdf_add };
+    pl_text scratch = { 0 };
+
+    add[a->format](a, out, asked, got, &scratch);
+    out->refused = out->refused || !pl_text_ok(&scratch);
+    pl_text_free(&scratch);
+}
+
+void st_answers_head(const st_answers *a, pl_text *out)
+{
+    for (int k = 0; k < a->n && a->format == ST_ANSWER_CSV; k++) {
+        pl_text_add(out, k > 0 ? "," : "");
+        st_csv_add(out, a->column[k].name);
+    }
+    pl_text_add(out, a->format == ST_ANSWER_CSV ? "\n" : "");
+}
+
+bool st_answer_lacks(const st_answers *a, const st_prediction *got)
+{
+    for (int k = 0; k < a->p->n_properties; k++)
+        if (got == NULL || got->value[k].n_models == 0)
+            return true;
+    return false;
+}
+
+/* ---- formats ------------------------------------------------------------- */
+
+static const char *const formats[ST_ANSWER_FORMATS] = { "csv", "jsonl", "sdf" };
+
+pl_code st_answer_format_parse(st_answer_format *out, const char *word, pl_error *err)
+{
+    for (int k = 0; k < ST_ANSWER_FORMATS; k++)
+        if (strcmp(formats[k], word) == 0) {
+            *out = (st_answer_format)k;
+            return PL_OK;
+        }
+    return pl_fail(err, PL_ECONFIG, "--format %s: allowed are csv, jsonl and sdf", word);
+}
+
+st_answer_format st_answer_format_of(const char *path)
+{
+    const size_t all = strlen(path), n = all > 3 && strcasecmp(path + all - 3, ".gz") == 0 ? all - 3 : all;
+
+    for (int k = 0; k < ST_ANSWER_FORMATS; k++) {
+        const size_t m = strlen(formats[k]);
+        if (n > m && path[n - m - 1] == '.' && strncasecmp(path + n - m, formats[k], m) == 0)
+            return (st_answer_format)k;
+    }
+    return ST_ANSWER_CSV;
+}

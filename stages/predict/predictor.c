@@ -1,0 +1,347 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "stages/predict/predictor.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "pipeline/base/stop.h"
+#include "pipeline/base/text.h"
+#include "stages/steps/features/graph.h"
+
+/* ---- settings ------------------------------------------------------------ */
+
+/* The settings of the stage `score`, of which the models' numbers depend on these. */
+typedef struct score_settings {
+    st_compute compute;
+} score_settings;
+
+static const pl_field score_fields[] = { ST_COMPUTE_FIELDS(score_settings), { 0 } };
+enum { MOLECULES = 240, MAX_EDGES = 70000 }; /* of a batch; the result is the same for any */
+
+st_predict_conf st_predict_defaults(void)
+{
+    score_settings s;
+
+    pl_fields_default(score_fields, &s);
+    return (st_predict_conf){ .structures = ST_STRUCTURES_MODEL, .count = 1, .seed = 1, .compute = s.compute };
+}
+
+static bool has_source(const nn_model_file *m, nn_source source)
+{
+    return m->range.molecules > 0 && (m->range.sources >> source & 1);
+}
+
+/* Structures as those of the training; where the file does not say, those of the input if they are 3D. */
+static ch_conformer source_of(const nn_model_file *m)
+{
+    if (m->range.molecules == 0 || has_source(m, NN_SOURCE_INPUT))
+        return CH_3D_AUTO;
+    return CH_3D_GENERATE;
+}
+
+static ch_force_field force_field_of(const nn_model_file *m)
+{
+    if (has_source(m, NN_SOURCE_MMFF94) || m->range.molecules == 0)
+        return CH_FF_MMFF94;
+    if (has_source(m, NN_SOURCE_MMFF94S))
+        return CH_FF_MMFF94S;
+    return has_source(m, NN_SOURCE_UFF) ? CH_FF_UFF : CH_FF_MMFF94;
+}
+
+/* `models`: the first one that is a network, or the first. */
+static const nn_model_file *leading_model(const st_predictor *p)
+{
+    for (int k = 0; k < p->scorer.n_models; k++)
+        if (p->scorer.model[k].m->model != NULL)
+            return p->scorer.model[k].m;
+    return p->scorer.model[0].m;
+}
+
+static void prepare_settle(st_predictor *p, const st_predict_conf *conf)
+{
+    const nn_model_file *m = leading_model(p);
+    st_prepare_conf *c = &p->prepare;
+
+    pl_fields_default(st_prepare_fields, c);
+    c->neutralise = strcmp(m->range.form, "neutral") == 0;
+    if (strncmp(m->range.form, "at pH ", 6) == 0)
+        (void)pl_parse_real(m->range.form + 6, &c->ph);
+    c->conformer = conf->structures == ST_STRUCTURES_MODEL ? (int32_t)source_of(m) : conf->structures;
+    if (!p->has_network)
+        c->conformer = CH_3D_NONE;
+    c->structures = st_prepare_builds(c) ? conf->count : 1;
+    c->force_field = force_field_of(m);
+    if (c->force_field == CH_FF_UFF)
+        c->builder = CH_OPENBABEL;
+    p->opts = st_prepare_opts(c, conf->seed);
+    p->budget = st_prepare_budget(c, pl_stop_flag());
+    p->graph = m->graph;
+    st_graph_limits(&p->graph);
+    if (!p->has_network)
+        p->graph.edges = CH_EDGES_TOPOLOGY;
+    (void)st_prepare_form(c, p->form);
+}
+
+/* ---- models -------------------------------------------------------------- */
+
+static pl_code models_agree(const st_predictor *p, pl_error *err)
+{
+    const nn_model_file *first = leading_model(p);
+    pl_code code = PL_OK;
+
+    for (int k = 0; k < p->scorer.n_models && code == PL_OK; k++) {
+        const nn_model_file *m = p->scorer.model[k].m;
+        if (m->range.form[0] != '\0' && first->range.form[0] != '\0' && strcmp(m->range.form, first->range.form) != 0)
+            return pl_fail(err, PL_ECONFIG,
+                           "model %s was trained on acids and bases %s, model %s on them %s; predict with one after the other",
+                           first->name, first->range.form, m->name, m->range.form);
+        if (m->model != NULL)
+            code = nn_model_graph_check(m, &first->graph, err);
+    }
+    return code;
+}
+
+static void property_join(st_predictor *p, int k)
+{
+    st_scored_target *t = &p->scorer.target[k];
+    const nn_model_file *m = p->scorer.model[t->model].m;
+    const nn_target *target = &m->target[t->output];
+    int j = 0;
+
+    while (j < p->n_properties &&
+           (strcmp(p->property[j].name, target->name) != 0 || strcmp(p->property[j].unit, target->unit) != 0))
+        j++;
+    t->property_id = j;
+    if (j == p->n_properties)
+        p->property[p->n_properties++] = (st_predict_property){ .name = target->name, .unit = target->unit };
+    else
+        p->property[j].several = true;
+    p->property[j].interval |= target->interval.n > 0;
+    p->property[j].similarity |= m->domain.n > 0;
+    p->property[j].domain |= m->range.molecules > 0;
+}
+
+static pl_code models_read(st_predictor *p, const char *const *path, int n, pl_arena *mem, pl_error *err)
+{
+    pl_code code = n <= ST_MODELS_MAX ? PL_OK : pl_fail(err, PL_ECONFIG, "models: at most %d", ST_MODELS_MAX);
+
+    for (int k = 0; k < n && code == PL_OK; k++) {
+        nn_model_file *m;
+        code = nn_model_read(&m, path[k], mem, err);
+        if (code == PL_OK)
+            code = st_scorer_add(&p->scorer, m, NN_MIRROR_AVERAGE, err);
+        p->has_network |= code == PL_OK && m->model != NULL;
+    }
+    for (int k = 0; k < p->scorer.n_targets && code == PL_OK; k++)
+        property_join(p, k);
+    return code == PL_OK ? models_agree(p, err) : code;
+}
+
+/* The tables of the force field, which belong to the worker's library. */
+static pl_code native_open(st_predictor *p, pl_arena *mem, pl_error *err)
+{
+    ch_worker *w = NULL;
+    ch_worker_info info = { 0 };
+    pl_code code = ch_worker_open(&w, NULL, err);
+
+    if (code == PL_OK)
+        code = ch_worker_version(w, &info, err);
+    ch_worker_close(w);
+    return code == PL_OK ? st_native_open(&p->native, info.tables, &p->opts, p->prepare.retry_cpu_limit, mem, err) : code;
+}
+
+pl_code st_predictor_open(st_predictor *p, const char *const *path, int n, const st_predict_conf *conf, pl_arena *mem,
+                          pl_error *err)
+{
+    nn_engine_conf engine;
+    pl_code code;
+
+    *p = (st_predictor){ .compute = conf->compute };
+    engine = st_compute_conf(&p->compute, 1);
+    code = models_read(p, path, n, mem, err);
+    if (code == PL_OK && p->has_network)
+        code = st_compute_engine(&p->compute)->check(&engine, err);
+    if (code == PL_OK)
+        code = st_scorer_open(&p->scorer, &p->compute, MOLECULES, MAX_EDGES, err);
+    if (code != PL_OK)
+        return code;
+    prepare_settle(p, conf);
+    return st_prepare_builds(&p->prepare) && p->opts.builder == CH_NATIVE ? native_open(p, mem, err) : PL_OK;
+}
+
+/* ---- a worker ------------------------------------------------------------ */
+
+pl_code st_predict_worker_open(st_predict_worker *w, st_predictor *p, pl_error *err)
+{
+    w->p = p;
+    w->scratch = pl_arena_new(1 << 16);
+    w->mem = pl_arena_new(1 << 20);
+    if (w->scratch == NULL || w->mem == NULL)
+        return pl_fail(err, PL_ENOMEM, "a worker");
+    return ch_worker_open(&w->chem, &p->budget, err);
+}
+
+void st_predict_worker_close(st_predict_worker *w)
+{
+    ch_worker_close(w->chem);
+    st_scorer_worker_close(&w->scorer);
+    pl_arena_free(w->scratch);
+    pl_arena_free(w->mem);
+    pl_text_free(&w->reasons);
+}
+
+static pl_code build(void *ctx, const ch_to_build *all, int32_t n, pl_arena *mem, pl_error *err)
+{
+    const st_predict_worker *w = ctx;
+    return st_native_build(&w->p->native, NULL, all, n, mem, w->scratch, err);
+}
+
+/* Graphs of all structures of molecules that have one: item[*n], and which record each is of. */
+typedef struct graphs {
+    nn_item *item;
+    int64_t *record;
+    int32_t n, cap;
+} graphs;
+
+static pl_code graphs_open(graphs *g, const ch_prepared *p, int32_t n, pl_arena *mem, pl_error *err)
+{
+    int64_t all = 0;
+
+    for (int32_t i = 0; i < n; i++)
+        all += p[i].code == CH_OK ? 1 + p[i].n_other : 0;
+    *g = (graphs){ .item = PL_NEW(mem, nn_item, all + 1), .record = PL_NEW(mem, int64_t, all + 1) };
+    return g->item != NULL && g->record != NULL ? PL_OK : pl_fail(err, PL_ENOMEM, "%lld graphs", (long long)all);
+}
+
+/* All structures of a molecule or none, as in the stage `graph`. */
+static pl_code graphs_add(graphs *g, st_predict_worker *w, const ch_prepared *p, int64_t record, const char **problem,
+                          pl_error *err)
+{
+    pl_error why = { 0 };
+    pl_code code = PL_OK;
+
+    for (int32_t k = 0; k <= p->n_other && code == PL_OK; k++) {
+        ch_graph *graph = PL_NEW(w->mem, ch_graph, 1);
+        code = graph != NULL ? ch_graph_build(graph, k == 0 ? &p->mol : &p->other[k - 1], &w->p->graph, w->mem, &why)
+                             : pl_fail(&why, PL_ENOMEM, "a graph");
+        g->item[g->n + k] = (nn_item){ .graph = graph };
+        g->record[g->n + k] = record;
+    }
+    if (code == PL_OK)
+        g->n += 1 + p->n_other;
+    if (code != PL_EINPUT)
+        return code == PL_OK ? PL_OK : pl_fail(err, code, "%s", why.text);
+    *problem = pl_strdup(w->mem, why.text);
+    return *problem != NULL ? PL_OK : pl_fail(err, PL_ENOMEM, "a reason");
+}
+
+/* A model without a network reads no positions: where they come from is no matter. */
+static nn_source source_shown(const st_predictor *p, const ch_prepared *molecule)
+{
+    const nn_range *r = &p->scorer.model[0].m->range;
+
+    for (int k = 0; k < NN_SOURCES && !p->has_network; k++)
+        if (r->sources >> k & 1)
+            return (nn_source)k;
+    return nn_source_of(molecule->geometry);
+}
+
+/* Why some target has no value, each once. */
+static pl_code problems_join(st_prediction *out, const st_scorer *s, const st_outcome *o, pl_arena *mem, pl_error *err)
+{
+    char text[480];
+    const char *code;
+
+    for (int k = 0; k < s->n_targets; k++) {
+        const char *one = st_outcome_is_good(&o[k]) ? NULL : st_scorer_problem(s, o, k, text, &code);
+        if (one == NULL)
+            continue;
+        out->problem = out->problem == NULL ? pl_strdup(mem, one) : pl_sprintf(mem, "%s; %s", out->problem, one);
+        if (out->problem == NULL)
+            return pl_fail(err, PL_ENOMEM, "a reason");
+    }
+    return PL_OK;
+}
+
+static pl_code value_take(st_value *out, st_predict_worker *w, const st_scored *u, int32_t i, int k, nn_case *c, pl_error *err)
+{
+    pl_code code = st_scorer_value(out, &w->p->scorer, u, i, k, c, &w->reasons, err);
+
+    if (code == PL_OK && out->reasons != NULL)
+        out->reasons = pl_strdup(w->mem, out->reasons);
+    return code == PL_OK && out->domain != NULL && strcmp(out->domain, "outside") == 0 && out->reasons == NULL
+               ? pl_fail(err, PL_ENOMEM, "a reason")
+               : code;
+}
+
+/* Molecule i of u is the record of `out`. */
+static pl_code values_take(st_prediction *out, st_predict_worker *w, const st_scored *u, int32_t i, pl_error *err)
+{
+    const st_scorer *s = &w->p->scorer;
+    const st_outcome *o = u->outcome + (int64_t)i * s->n_targets;
+    nn_case c = { .source = source_shown(w->p, out->molecule),
+                  .form = w->p->form,
+                  .alike = NAN,
+                  .changed = out->molecule->n_neutralised > 0,
+                  .traits = u->traits != NULL ? &u->traits[i] : NULL };
+    pl_code code = problems_join(out, s, o, w->mem, err);
+
+    for (int k = 0; k < s->n_targets && code == PL_OK; k++)
+        if (st_scorer_is_first(s, o, k))
+            code = value_take(&out->value[s->target[k].property_id], w, u, i, k, &c, err);
+    return code;
+}
+
+static pl_code score(st_predict_worker *w, st_prediction *out, const graphs *g, pl_error *err)
+{
+    st_scored u = { 0 };
+    pl_code code = w->scorer.kind != NULL ? PL_OK : st_scorer_worker_open(&w->scorer, &w->p->scorer, err);
+
+    if (code != PL_OK)
+        return code;
+    pl_arena_reset(w->scorer.scratch);
+    code = st_scored_make(&u, &w->p->scorer, g->record, g->n, w->mem, err);
+    if (code == PL_OK)
+        code = st_scorer_run(&w->scorer, &u, g->item, w->mem, err);
+    for (int32_t i = 0; i < u.n && code == PL_OK; i++)
+        code = values_take(&out[u.id[i]], w, &u, i, err);
+    return code;
+}
+
+static pl_code out_open(st_prediction **out, st_predict_worker *w, const ch_prepared *p, int32_t n, pl_error *err)
+{
+    const int n_values = w->p->n_properties;
+    st_value *value = PL_NEW(w->mem, st_value, (int64_t)n * n_values + 1);
+
+    *out = PL_NEW(w->mem, st_prediction, n + 1);
+    if (*out == NULL || value == NULL)
+        return pl_fail(err, PL_ENOMEM, "scores of %d molecules", (int)n);
+    for (int32_t i = 0; i < n; i++)
+        (*out)[i] = (st_prediction){ .molecule = &p[i], .value = value + (int64_t)i * n_values };
+    return PL_OK;
+}
+
+pl_code st_predict(st_predict_worker *w, const ch_input *in, int32_t n, st_prediction **out, pl_error *err)
+{
+    const ch_known known = { .ctx = w, .build = build };
+    ch_prepared *p;
+    graphs g;
+    pl_code code;
+
+    pl_arena_reset(w->mem);
+    p = PL_NEW(w->mem, ch_prepared, n + 1);
+    code = p != NULL ? ch_worker_prepare_all(w->chem, in, n, &w->p->opts, &known, p, w->mem, err)
+                     : pl_fail(err, PL_ENOMEM, "%d molecules", (int)n);
+    if (code == PL_OK)
+        code = out_open(out, w, p, n, err);
+    if (code == PL_OK)
+        code = graphs_open(&g, p, n, w->mem, err);
+    for (int32_t i = 0; i < n && code == PL_OK; i++) {
+        if (p[i].code == CH_OK)
+            code = graphs_add(&g, w, &p[i], i, &(*out)[i].problem, err);
+        else
+            (*out)[i].problem = p[i].message;
+    }
+    return code == PL_OK && g.n > 0 ? score(w, *out, &g, err) : code;
+}

@@ -1,0 +1,235 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""`molsieve predict`: the numbers of a workflow, one row for each record, answers in a pipe one at a time, bad input."""
+import csv
+import gzip
+import io
+import json
+import os
+import select
+import signal
+import subprocess
+
+import sieve
+from sieve import PROGRAM, Project, data, main, sdf_records
+
+MODELS = os.path.join(os.environ["MOLSIEVE_SOURCE"], "workflows", "models")
+ESOL, GAP = (os.path.join(MODELS, name + ".safetensors") for name in ("esol", "qm9-gap"))
+ODD = "c1ccccc1 benzene\nCC(=O twice\n[Na+].[Cl-] salt\n[Xe] xenon\nOCC(O)C=O#1 cut\nO=C(C)Oc1ccccc1C(=O)O.[Na+] aspirin\n[2H]C heavy\n"
+SCORES = ("SELECT r.record_id, s.mean, s.interval90, s.similarity, s.domain, s.reasons FROM record r JOIN score s USING(mol_id) "
+          "JOIN property p USING(property_id) WHERE p.name=? ORDER BY 1")
+
+
+def table(text):
+    return list(csv.DictReader(io.StringIO(text)))
+
+
+def number(text):
+    return float(text) if text else None
+
+
+def compared(p, name, rows):
+    """The rows of predict beside the scores of the workflow in run: how many are equal, to the last bit."""
+    stored = {r[0]: r[1:] for r in p.rows(SCORES, name)}
+    for k, row in enumerate(rows, 1):
+        got = tuple(number(row[name + more]) for more in ("", "_interval90", "_similarity")) + tuple(
+            row[name + more] or None for more in ("_domain", "_reasons"))
+        assert (k in stored) == (not row["problem"]), row
+        if k in stored:
+            assert got == stored[k], (row, stored[k])
+    return len(stored)
+
+
+def screen(p, inputs, model, source, more=""):
+    p.workflow(inputs, "  read: {}\n  prepare: {conformers: {source: %s}%s, labels: none}\n  graph: {edges: bonds}\n"
+               "  score: {models: [m]}\n" % (source, more), extra="models: {m: {path: %s}}\nlimits: {failures: {max_fraction: 1}}\n" % model)
+    p.run("run", "w.yaml", "-q")
+
+
+def numbers_are_those_of_a_workflow_to_the_last_bit():
+    with Project() as p:
+        p.put("in.smi", ODD + "".join(open(data("library.smi")).readlines()[:40]))
+        screen(p, ["in.smi"], ESOL, "generate")
+        _, out, err = p.run("predict", "esol", "in.smi", "--seed", "11", "-j", "3", expect=3)
+        rows = table(out)
+        assert compared(p, "logS", rows) >= 40 and len(rows) == 47, len(rows)
+        assert "%d of 47 records have no prediction" % sum(r["problem"] != "" for r in rows) in err, err
+        assert p.run("predict", ESOL, "in.smi", "--seed", "11", "-j", "1", expect=3)[1] == out
+        assert {r["logS_domain"] for r in rows} == {"inside", "outside", ""}
+
+
+def structures_of_the_input_are_used_as_the_model_knows_them():
+    with Project() as p:
+        p.put("in.sdf", sdf_records(data("ligands.sdf.gz"), 12))
+        screen(p, ["in.sdf"], GAP, "auto")
+        _, out, _ = p.run("predict", "qm9-gap", "in.sdf", "--seed", "11", expect=None)
+        compared(p, "gap", table(out))
+        screen(p, ["in.sdf"], GAP, "keep")
+        _, kept, _ = p.run("predict", "qm9-gap", "in.sdf", "--structures", "keep", expect=None)
+        compared(p, "gap", table(kept))
+        # The solubility model learned built structures, so these are built.
+        screen(p, ["in.sdf"], ESOL, "generate")
+        _, out, _ = p.run("predict", "esol", "in.sdf", "--seed", "11", "--columns", "title,logS,logS_interval90,logS_similarity,"
+                          "logS_domain,logS_reasons,geometry,problem", expect=None)
+        assert compared(p, "logS", table(out)) > 0 and {r["geometry"] for r in table(out)} <= {"mmff94", "uff", ""}
+
+
+def several_structures_and_models_are_averaged_as_in_a_workflow():
+    with Project() as p:
+        p.put("in.smi", "".join(open(data("library.smi")).readlines()[:6]))
+        screen(p, ["in.smi"], ESOL, "generate, count: 3")
+        assert compared(p, "logS", table(p.run("predict", "esol", "in.smi", "--seed", "11", "--count", "3")[1])) == 6
+        p.workflow(["in.smi"], "  read: {}\n  prepare: {conformers: {source: generate}}\n  graph: {edges: bonds}\n  score: {}\n",
+                   extra="models: {a: {path: %s}, b: {path: %s}}\n" % (ESOL, ESOL), workdir="two")
+        p.run("run", "w.yaml", "-q")
+        rows = table(p.run("predict", "esol,esol", "in.smi", "--seed", "11")[1])
+        assert [(float(r["logS"]), float(r["logS_stdev"])) for r in rows] == p.rows("SELECT mean, stdev FROM score ORDER BY mol_id",
+                                                                                   workdir="two")
+
+
+def each_format_has_one_row_for_each_record_in_order():
+    with Project() as p:
+        p.put("in.smi", ODD)
+        names = [line.split()[1] for line in ODD.splitlines()]
+        rows = table(p.run("predict", "esol", "in.smi", expect=3)[1])
+        assert [r["title"] for r in rows] == names
+        assert all((r["logS"] == "") == (r["problem"] != "") for r in rows), rows
+        assert "Xe" in rows[3]["problem"] and rows[1]["smiles"] == "CC(=O", rows
+        p.run("predict", "esol", "in.smi", "-o", "out.jsonl.gz", expect=3)
+        lines = [json.loads(line) for line in gzip.open(p.path("out.jsonl.gz"), "rt")]
+        assert [r["title"] for r in lines] == names and list(lines[0]) == list(rows[0])
+        assert [r["logS"] for r in lines] == [number(r["logS"]) for r in rows]
+        p.run("predict", "esol", "in.smi", "-o", "out.sdf", expect=3)
+        records = open(p.path("out.sdf")).read().split("$$$$\n")[:-1]
+        assert [r.split("\n")[0] for r in records] == names
+        for record, row in zip(records, rows):
+            assert (">  <logS>\n%s\n" % row["logS"] in record) == (row["logS"] != ""), record
+            assert (">  <problem>\n" in record) == (row["problem"] != "")
+        assert records[0].split("\n")[3].startswith(" 12 12") and records[1].split("\n")[3].startswith("  0  0")
+
+
+def tables_keep_their_quotes_and_give_their_columns():
+    with Project() as p:
+        p.put("in.csv", 'ID,note,SMILES,logS\n1,"a, ""quoted"" note",CCO,9\n2,"two\nlines",c1ccccc1,8\n3,short\n')
+        _, out, _ = p.run("predict", "esol", "in.csv", "-c", "ID,note,logS,input_logS,mw", expect=3)
+        rows = table(out)
+        assert [r["ID"] for r in rows] == ["1", "2", "3"] and [r["note"] for r in rows] == ['a, "quoted" note', "two\nlines", "short"]
+        assert [r["input_logS"] for r in rows] == ["9", "8", ""] and rows[0]["logS"] != "9" and rows[0]["mw"].startswith("46.0")
+        assert rows[2]["logS"] == ""
+        p.put("odd.tsv", "structure of it\tkey\nCCO\tx\n")
+        _, out, _ = p.run("predict", "esol", "odd.tsv", "--smiles-column", "structure of it", "--id-column", "key", "-c", "title,smiles")
+        assert table(out) == [{"title": "x", "smiles": "CCO"}]
+        p.put("x.sdf", sdf_records(data("ligands.sdf.gz"), 2))
+        first = p.run("predict", "esol", "x.sdf", "--format", "jsonl", "-c", "title,nothing_such", expect=None)[1]
+        assert json.loads(first.splitlines()[0])["nothing_such"] is None
+
+
+class Pipe:
+    """predict as a child; its answers are awaited at most 60 s."""
+
+    def __init__(self, *args):
+        self.child = subprocess.Popen([PROGRAM, "predict", *args], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+
+    def line(self):
+        assert select.select([self.child.stdout], [], [], 60)[0], "no answer"
+        return self.child.stdout.readline().decode()
+
+    def ask(self, text):
+        os.write(self.child.stdin.fileno(), text)
+        return self.line()
+
+    def end(self, status):
+        out, err = self.child.communicate(timeout=60)
+        assert self.child.returncode == status, (self.child.returncode, err)
+        return out.decode(), err.decode()
+
+
+def a_pipe_is_answered_one_molecule_at_a_time():
+    smiles = [line.split()[0] for line in open(data("library.smi"))][:8]
+    with Project() as p:
+        p.put("in.smi", "".join(s + "\n" for s in smiles))
+        _, whole, _ = p.run("predict", "esol", "in.smi")
+        p.put("in.csv", "smiles,id\n" + "".join("%s,%d\n" % (s, k) for k, s in enumerate(smiles)))
+        _, of_table, _ = p.run("predict", "esol", "in.csv")
+    pipe = Pipe("esol", "-")
+    got = [pipe.line()] + [pipe.ask(s.encode() + b"\n") for s in smiles]
+    assert "".join(got) == whole and pipe.end(0) == ("", "")
+    pipe = Pipe("esol", "-", "-j", "1")
+    os.write(pipe.child.stdin.fileno(), b"smiles,id\n")
+    got = [pipe.line()] + [pipe.ask(b"%s,%d\n" % (s.encode(), k)) for k, s in enumerate(smiles)]
+    assert "".join(got) == of_table and pipe.end(0) == ("", "")
+
+
+def a_pipe_of_sdf_is_answered_record_by_record():
+    records = [r + b"$$$$\n" for r in sdf_records(data("ligands.sdf.gz"), 4).split(b"$$$$\n")[:-1]]
+    for args in ((), ("--input-format", "sdf")):
+        pipe = Pipe("esol", "-", "--format", "jsonl", *args)
+        for r in records:
+            assert json.loads(pipe.ask(r))["title"] == r.split(b"\n")[0].decode().strip()
+        pipe.child.stdin.close()
+        assert pipe.child.wait(60) in (0, 3)
+
+
+def a_stream_that_ends_within_a_line_is_told():
+    pipe = Pipe("esol", "-")
+    pipe.line()
+    assert pipe.ask(b"CCO a\n").startswith("a,CCO,")
+    os.write(pipe.child.stdin.fileno(), b"CCCC")
+    pipe.child.stdin.close()
+    pipe.child.stdin = None
+    out, err = pipe.end(3)
+    assert out.startswith(",CCCC,,") and "the input ended within this line" in out and "1 of 2 records" in err, (out, err)
+    with Project() as p:  # an editor may leave out the last line end of a file
+        p.put("in.smi", "CCO a\nCCCC b")
+        assert len(table(p.run("predict", "esol", "in.smi")[1])) == 2
+
+
+def a_closed_output_and_a_signal_end_it_at_once():
+    pipe = Pipe("esol", "-")
+    pipe.line()
+    pipe.child.stdout.close()
+    pipe.child.stdout = None
+    os.write(pipe.child.stdin.fileno(), b"CCO\nCCC\n")
+    status, err = pipe.child.wait(60), pipe.child.stderr.read()  # standard input is still open
+    assert status == 6 and b"standard output was closed by its reader" in err, (status, err)
+    pipe = Pipe("esol", "-")
+    pipe.line()
+    assert pipe.ask(b"CCO\n") != ""
+    pipe.child.send_signal(signal.SIGTERM)
+    assert pipe.child.wait(30) == 75
+
+
+def mistakes_are_refused_before_any_work():
+    with Project() as p:
+        p.put("in.smi", "CCO\n")
+        p.put("in.csv", "id,mol\n1,CCO\n")
+        p.put("empty.smi", "")
+        cases = ((2, ("esoll", "in.smi"), "did you mean esol"), (2, ("nothing", "in.smi"), "a shipped model (esol, qm9-gap)"),
+                 (5, ("in.smi", "in.smi"), "in.smi"), (6, ("esol", "CCO"), "echo 'SMILES' | molsieve predict esol -"),
+                 (2, ("esol", "in.smi", "--format", "xlsx"), "allowed are csv, jsonl and sdf"), (2, ("esol", "in.smi", "in.csv"), "second one"),
+                 (2, ("esol", "in.smi", "--columns", "title,,logS"), "a name is empty"),
+                 (2, ("esol", "in.smi", "--columns", "logS,logS"), "logS is there twice"),
+                 (2, ("esol", "in.csv", "--columns", "logS,pIC50"), "which has: id, mol"),
+                 (2, ("esol", "in.csv", "--smiles-column", "smiles"), "there are: id, mol"), (2, ("esol", "in.smi", "-j", "0"), "--jobs takes 1"),
+                 (2, ("esol", "in.smi", "-o", "in.smi"), "the file that is read"), (2, ("esol", "in.smi", "--engine", "gpu"), "cpu, cuda and auto"),
+                 (2, ("esol", "in.smi", "--structures", "3d"), "auto, keep and generate"), (2, ("esol",), "IN"))
+        for status, args, words in cases:
+            _, out, err = p.run("predict", *args, expect=status)
+            assert words in err + out, (args, out, err)
+        _, out, err = p.run("predict", "esol", "empty.smi", "-o", "out.csv", expect=1)
+        assert "there are no records" in err and not os.path.exists(p.path("out.csv")), err
+        assert open(p.path("in.smi")).read() == "CCO\n"
+
+
+def the_help_names_every_shipped_model():
+    with Project() as p:
+        text = p.run("predict", "--help")[1]
+        for name in os.listdir(MODELS):
+            assert "\n  %s " % name.split(".")[0] in text, name
+
+
+main([numbers_are_those_of_a_workflow_to_the_last_bit, structures_of_the_input_are_used_as_the_model_knows_them,
+      several_structures_and_models_are_averaged_as_in_a_workflow, each_format_has_one_row_for_each_record_in_order,
+      tables_keep_their_quotes_and_give_their_columns, a_pipe_is_answered_one_molecule_at_a_time,
+      a_pipe_of_sdf_is_answered_record_by_record, a_stream_that_ends_within_a_line_is_told,
+      a_closed_output_and_a_signal_end_it_at_once, mistakes_are_refused_before_any_work, the_help_names_every_shipped_model])
