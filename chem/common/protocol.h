@@ -16,6 +16,7 @@
  *     write    str to; str title; mol
  *     svg      str smiles
  *     rules    rules
+ *     match    str SMARTS; i32 n, then n times str smiles
  *   answer   = u32 ch_status, i32 signal that ended the 3D builder or 0, f64 CPU seconds
  *              of the worker and its children so far, str message, then
  *     hello    str library version; i32 readable formats; i32 ch_confined (chem/common/confine.h)
@@ -31,6 +32,8 @@
  *     list     i32 n, then n times str molecule, str why it is not a molecule (then molecule has only its title)
  *     write, svg   str
  *     rules    i32 n, then n times i32 rule (from 0) that is not a valid SMARTS, i32 column (from 1)
+ *     match    i32 column (from 1) where the pattern is not a valid SMARTS, 0: it is; i32 n (0 if it is not), then n times i32: 1 the
+ *              molecule matches, 0 it does not, -1 the SMILES cannot be read
  *   opts     = i32 largest_fragment, max_heavy_atoms, max_atoms, conformer,
  *              force_field, steps, neutralise, n_structures, one_drawing, builder; u64 seed; f64 ph (< 0: none), window,
  *              structure_s
@@ -53,7 +56,7 @@
 
 /* "8 mw logp ...": programs with different descriptors refuse each other. */
 #define CH_PROTOCOL_NAME(name, ...) " " #name
-#define CH_PROTOCOL_VERSION "12" CH_DESCRIPTORS(CH_PROTOCOL_NAME)
+#define CH_PROTOCOL_VERSION "13" CH_DESCRIPTORS(CH_PROTOCOL_NAME)
 
 /* Version of the answers: raise it when an unchanged request would get a different answer. It is part of the keys of stages and of
  * stored structures, where it is called "protocol" (formerly it was the same number). Do not raise it for a new descriptor: its name is
@@ -74,7 +77,8 @@ enum ch_op {
     CH_OP_SVG,
     CH_OP_BUILD,
     CH_OP_VERSION,
-    CH_OP_RULES
+    CH_OP_RULES,
+    CH_OP_MATCH
 };
 
 enum ch_mol_has { CH_HAS_XYZ = 1, CH_HAS_ISOTOPE = 2 };

@@ -182,12 +182,31 @@ static int32_t grow(skeleton *s, int32_t radius, int32_t n)
     return n;
 }
 
+/* By Shell's method: most molecules have 50 environments, for which qsort is slow. */
+static void sort_by_bonds(ch_circle *found, int32_t n)
+{
+    static const int32_t gaps[] = { 57, 23, 10, 4, 1 };
+
+    if (n > 500) {
+        qsort(found, (size_t)n, sizeof *found, by_bonds);
+        return;
+    }
+    for (size_t g = 0; g < sizeof gaps / sizeof *gaps; g++)
+        for (int32_t i = gaps[g]; i < n; i++) {
+            const ch_circle one = found[i];
+            int32_t k = i;
+            for (; k >= gaps[g] && by_bonds(&found[k - gaps[g]], &one) > 0; k -= gaps[g])
+                found[k] = found[k - gaps[g]];
+            found[k] = one;
+        }
+}
+
 /* Keeps the first of those from `from` on that have equal bonds. Returns how many remain. */
 static int32_t drop_duplicates(ch_circle *found, int32_t from, int32_t n)
 {
     int32_t kept = from;
 
-    qsort(found + from, (size_t)(n - from), sizeof *found, by_bonds);
+    sort_by_bonds(found + from, n - from);
     for (int32_t k = from; k < n; k++)
         if (kept == from || found[k].bonds != found[kept - 1].bonds)
             found[kept++] = found[k];
@@ -231,6 +250,19 @@ pl_code ch_fingerprint_of(ch_fingerprint *out, const ch_mol *mol, pl_arena *mem,
     for (int32_t k = 0; code == PL_OK && k < n; k++)
         add(out, circle[k].value);
     return code;
+}
+
+void ch_fingerprint_pack(unsigned char to[CH_FINGERPRINT_BYTES], const ch_fingerprint *f)
+{
+    for (int k = 0; k < CH_FINGERPRINT_BYTES; k++)
+        to[k] = (unsigned char)(f->word[k / 8] >> 8 * (k % 8));
+}
+
+void ch_fingerprint_unpack(ch_fingerprint *to, const unsigned char from[CH_FINGERPRINT_BYTES])
+{
+    *to = (ch_fingerprint){ { 0 } };
+    for (int k = 0; k < CH_FINGERPRINT_BYTES; k++)
+        to->word[k / 8] |= (uint64_t)from[k] << 8 * (k % 8);
 }
 
 /* Of the two edges of a bond, the one that represents the pair. */

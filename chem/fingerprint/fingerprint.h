@@ -26,6 +26,10 @@ pl_code ch_fingerprint_of(ch_fingerprint *out, const ch_mol *mol, pl_arena *mem,
 /* The same from a graph. A bond that is not an edge of the graph (longer than the cutoff) is ignored. */
 pl_code ch_fingerprint_of_graph(ch_fingerprint *out, const ch_graph *g, pl_arena *mem, pl_error *err);
 
+/* As bytes: bit k is bit k % 8 of byte k / 8. */
+void ch_fingerprint_pack(unsigned char to[CH_FINGERPRINT_BYTES], const ch_fingerprint *f);
+void ch_fingerprint_unpack(ch_fingerprint *to, const unsigned char from[CH_FINGERPRINT_BYTES]);
+
 /* An environment: what the bits are made from. */
 typedef struct ch_circle {
     uint64_t bonds,

@@ -1,46 +1,34 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "chem/fingerprint/scaffold.h"
 
-#include <stdbool.h>
 #include <string.h>
+
+#include "chem/fingerprint/scaffold_parts.h"
 
 #include "pipeline/base/rng.h"
 
 enum { RING_MAX = 12, ROUNDS = 32, AROMATIC = 4 }; /* larger rings do not count as rings */
 
-/* The heavy atoms as a graph: bonds of atom i are bond[row[i]] .. bond[row[i+1]-1]. */
-typedef struct frame {
-    const ch_mol *mol;
-    int32_t *row, *bond;
-    int32_t *left;          /* [n] bonds to atoms that are not removed yet  */
-    bool *kept;             /* [n] the atom belongs to the scaffold         */
-    uint64_t *colour;       /* [n]                                          */
-    uint64_t *link;         /* [n_bonds] colour of the bond                 */
-    int32_t *queue, *depth; /* [n] for the ring search                */
-} frame;
-
 static bool is_heavy(const ch_mol *mol, int b) { return mol->z[mol->bond[b][0]] != 1 && mol->z[mol->bond[b][1]] != 1; }
 
-static int32_t across(const frame *f, int32_t b, int32_t i) { return f->mol->bond[b][f->mol->bond[b][0] == i]; }
-
-static bool frame_alloc(frame *f, const ch_mol *mol, pl_arena *mem)
+static bool frame_alloc(ch_frame *f, const ch_mol *mol, pl_arena *mem)
 {
     const int32_t n = mol->n_atoms, m = mol->n_bonds;
 
-    *f = (frame){ .mol = mol,
-                  .row = PL_NEW(mem, int32_t, n + 2),
-                  .bond = PL_NEW(mem, int32_t, 2 * (int64_t)m + 1),
-                  .left = PL_NEW(mem, int32_t, n + 1),
-                  .kept = PL_NEW(mem, bool, n + 1),
-                  .colour = PL_NEW(mem, uint64_t, n + 1),
-                  .link = PL_NEW(mem, uint64_t, m + 1),
-                  .queue = PL_NEW(mem, int32_t, n + 1),
-                  .depth = PL_NEW(mem, int32_t, n + 1) };
+    *f = (ch_frame){ .mol = mol,
+                     .row = PL_NEW(mem, int32_t, n + 2),
+                     .bond = PL_NEW(mem, int32_t, 2 * (int64_t)m + 1),
+                     .left = PL_NEW(mem, int32_t, n + 1),
+                     .kept = PL_NEW(mem, bool, n + 1),
+                     .colour = PL_NEW(mem, uint64_t, n + 1),
+                     .link = PL_NEW(mem, uint64_t, m + 1),
+                     .queue = PL_NEW(mem, int32_t, n + 1),
+                     .depth = PL_NEW(mem, int32_t, n + 1) };
     return f->row != NULL && f->bond != NULL && f->left != NULL && f->kept != NULL && f->colour != NULL && f->link != NULL &&
            f->queue != NULL && f->depth != NULL;
 }
 
-static void join(frame *f)
+static void join(ch_frame *f)
 {
     const ch_mol *mol = f->mol;
 
@@ -59,7 +47,7 @@ static void join(frame *f)
 }
 
 /* Removes chain ends until there are none. Returns how many atoms remain. */
-static int32_t cut_ends(frame *f)
+static int32_t cut_ends(ch_frame *f)
 {
     int32_t n = 0, stay = 0;
 
@@ -73,7 +61,7 @@ static int32_t cut_ends(frame *f)
         f->kept[i] = false;
         stay--;
         for (int32_t k = f->row[i]; k < f->row[i + 1]; k++) {
-            const int32_t j = across(f, f->bond[k], i);
+            const int32_t j = ch_frame_across(f, f->bond[k], i);
             if (f->kept[j] && --f->left[j] == 1)
                 f->queue[n++] = j;
         }
@@ -82,7 +70,7 @@ static int32_t cut_ends(frame *f)
 }
 
 /* Adds the atoms doubly bonded to the framework (C=O, C=C), without their further neighbours. */
-static void keep_double_ends(frame *f)
+static void keep_double_ends(ch_frame *f)
 {
     int32_t n = 0;
 
@@ -94,8 +82,7 @@ static void keep_double_ends(frame *f)
         f->kept[f->queue[--n]] = true;
 }
 
-/* Size of the smallest ring through a bond of kept atoms; 0: none of at most RING_MAX. depth is 0 for unvisited atoms. */
-static int ring_of(frame *f, int32_t b)
+int ch_frame_ring(ch_frame *f, int32_t b)
 {
     const int32_t from = f->mol->bond[b][0], to = f->mol->bond[b][1];
     int32_t n = 0;
@@ -105,7 +92,7 @@ static int ring_of(frame *f, int32_t b)
     f->depth[from] = 1;
     for (int32_t q = 0; q < n && !size && f->depth[f->queue[q]] < RING_MAX; q++)
         for (int32_t i = f->queue[q], k = f->row[i]; k < f->row[i + 1]; k++) {
-            const int32_t j = across(f, f->bond[k], i);
+            const int32_t j = ch_frame_across(f, f->bond[k], i);
             if (f->bond[k] == b || !f->kept[j] || f->depth[j])
                 continue;
             if (j == to)
@@ -116,6 +103,17 @@ static int ring_of(frame *f, int32_t b)
     while (n > 0)
         f->depth[f->queue[--n]] = 0;
     return size;
+}
+
+pl_code ch_frame_make(ch_frame *f, int32_t *stay, const ch_mol *mol, pl_arena *mem, pl_error *err)
+{
+    if (!frame_alloc(f, mol, mem))
+        return pl_fail(err, PL_ENOMEM, "a scaffold");
+    join(f);
+    *stay = cut_ends(f);
+    if (*stay > 0)
+        keep_double_ends(f);
+    return PL_OK;
 }
 
 /* What the SMILES of a scaffold tells of atom i besides its element: [nH] stands for every aromatic N with three neighbours. */
@@ -139,7 +137,7 @@ static bool strict_add(const ch_mol *mol, uint64_t *colour, pl_arena *mem)
     return degree != NULL && aromatic != NULL;
 }
 
-static void colour_first(frame *f)
+static void colour_first(ch_frame *f)
 {
     const ch_mol *mol = f->mol;
 
@@ -148,12 +146,12 @@ static void colour_first(frame *f)
     for (int32_t b = 0; b < mol->n_bonds; b++) {
         const int order = mol->order[b] < CH_AROMATIC_SINGLE ? mol->order[b] : AROMATIC;
         if (f->kept[mol->bond[b][0]] && f->kept[mol->bond[b][1]])
-            f->link[b] = pl_splitmix64(1000 + 100 * (uint64_t)order + (uint64_t)ring_of(f, b));
+            f->link[b] = pl_splitmix64(1000 + 100 * (uint64_t)order + (uint64_t)ch_frame_ring(f, b));
     }
 }
 
 /* One round of colour refinement: hashes each atom with its neighbours; the sum does not depend on their order. */
-static pl_code colour_on(frame *f, int32_t rounds, pl_arena *mem, pl_error *err)
+static pl_code colour_on(ch_frame *f, int32_t rounds, pl_arena *mem, pl_error *err)
 {
     uint64_t *next = PL_NEW(mem, uint64_t, f->mol->n_atoms + 1);
 
@@ -163,7 +161,7 @@ static pl_code colour_on(frame *f, int32_t rounds, pl_arena *mem, pl_error *err)
         for (int32_t i = 0; i < f->mol->n_atoms; i++) {
             uint64_t sum = 0;
             for (int32_t k = f->row[i]; f->kept[i] && k < f->row[i + 1]; k++) {
-                const int32_t j = across(f, f->bond[k], i);
+                const int32_t j = ch_frame_across(f, f->bond[k], i);
                 sum += f->kept[j] ? pl_splitmix64(f->colour[j] ^ f->link[f->bond[k]]) : 0;
             }
             next[i] = pl_splitmix64(f->colour[i] + 3 * sum);
@@ -175,19 +173,15 @@ static pl_code colour_on(frame *f, int32_t rounds, pl_arena *mem, pl_error *err)
 
 pl_code ch_scaffold(uint64_t *out, const ch_mol *mol, bool strict, pl_arena *mem, pl_error *err)
 {
-    frame f;
+    ch_frame f;
     int32_t stay;
     uint64_t sum = 0;
     pl_code code;
 
     *out = 0;
-    if (!frame_alloc(&f, mol, mem))
-        return pl_fail(err, PL_ENOMEM, "a scaffold");
-    join(&f);
-    stay = cut_ends(&f);
-    if (stay == 0)
-        return PL_OK;
-    keep_double_ends(&f);
+    code = ch_frame_make(&f, &stay, mol, mem, err);
+    if (code != PL_OK || stay == 0)
+        return code;
     colour_first(&f);
     if (strict && !strict_add(mol, f.colour, mem))
         return pl_fail(err, PL_ENOMEM, "a scaffold");

@@ -520,6 +520,36 @@ pl_code ch_worker_rules(ch_worker *w, const char *rules, ch_bad_rule **bad, int3
     return o.status == CH_OK ? get_bad_rules(&o.body, bad, n_bad, mem, err) : outcome_error(&o, err);
 }
 
+static pl_code get_matches(ch_wire *in, int32_t n, int8_t *yes, int32_t *column, pl_error *err)
+{
+    *column = ch_wire_i32(in);
+    if (ch_wire_i32(in) != (*column == 0 ? n : 0))
+        return broken_answer(err);
+    for (int32_t i = 0; i < n && *column == 0; i++)
+        yes[i] = (int8_t)ch_wire_i32(in);
+    return in->ok ? PL_OK : broken_answer(err);
+}
+
+pl_code ch_worker_match(ch_worker *w, const char *smarts, const char *const *smiles, int32_t n, int8_t *yes, int32_t *column,
+                        pl_error *err)
+{
+    ch_outcome o = { 0 };
+    pl_code code = ensure_tested(w, err);
+
+    *column = 0;
+    if (code != PL_OK)
+        return code;
+    request_begin(w, CH_OP_MATCH);
+    ch_wire_put_str(&w->link.request, smarts, strlen(smarts));
+    ch_wire_put_u32(&w->link.request, (uint32_t)n);
+    for (int32_t i = 0; i < n; i++)
+        ch_wire_put_str(&w->link.request, smiles[i], strlen(smiles[i]));
+    code = exchange(w, &o, err);
+    if (code != PL_OK)
+        return code;
+    return o.status == CH_OK ? get_matches(&o.body, n, yes, column, err) : outcome_error(&o, err);
+}
+
 pl_code ch_worker_reads(ch_worker *w, const char *format, bool *yes, pl_error *err)
 {
     ch_outcome o = { 0 };

@@ -164,6 +164,12 @@ typedef struct ch_bad_rule {
 } ch_bad_rule;
 pl_code ch_worker_rules(ch_worker *w, const char *rules, ch_bad_rule **bad, int32_t *n_bad, pl_arena *mem, pl_error *err);
 
+/* Whether molecules match a SMARTS: yes[i] is 1 or 0, or -1 if smiles[i] cannot be read. *column is 0, or the column (from 1) at which
+ * the pattern is no valid SMARTS; then yes is not filled. Hydrogens count as for alerts (docs/SCIENCE.md). EINPUT: the worker died or
+ * spent its CPU budget. */
+pl_code ch_worker_match(ch_worker *w, const char *smarts, const char *const *smiles, int32_t n, int8_t *yes, int32_t *column,
+                        pl_error *err);
+
 /* *yes: records of this format can be read, by molsieve itself or by Open Babel. */
 pl_code ch_worker_reads(ch_worker *w, const char *format, bool *yes, pl_error *err);
 

@@ -250,6 +250,16 @@ static void op_rules(In &in, Out &out, Failure &)
     }
 }
 
+static void op_match(In &in, Out &out, Failure &)
+{
+    const std::string smarts = in.str();
+    const int32_t n = in.get<int32_t>(), column = smarts_check(smarts);
+    out.put(column);
+    out.put<int32_t>(column == 0 ? n : 0);
+    for (int32_t i = 0; i < n && column == 0; i++)
+        out.put(smarts_match(smarts, in.str()));
+}
+
 // The second line of an MDL text has program, date and dimension: because of the date, every export would differ.
 static std::string without_date(std::string s, const std::string &format)
 {
@@ -403,9 +413,8 @@ static void op_svg(In &in, Out &out, Failure &)
 
 typedef void handler(In &, Out &, Failure &);
 
-static handler *const handlers[] = {
-    nullptr, op_hello, op_reads, op_prepare, op_list, op_write, op_svg, op_build, nullptr, op_rules
-};
+static handler *const handlers[] = { nullptr, op_hello, op_reads, op_prepare, op_list, op_write,
+                                     op_svg,  op_build, nullptr,  op_rules,   op_match };
 
 double cpu_now()
 {

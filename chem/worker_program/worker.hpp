@@ -251,6 +251,12 @@ std::vector<BadRule> rules_check(const std::string &rules); // the rules that ar
 // The names of the matching rules, each once, in the order of the rules, separated by ", ".
 std::string mol_alerts(const OpenBabel::OBMol &mol, const std::string &rules);
 
+// The column (from 1) where a pattern is not valid SMARTS; 0: it is valid.
+int32_t smarts_check(const std::string &smarts);
+
+// Whether the molecule of a SMILES matches a valid pattern, as an alert would: 1 yes, 0 no, -1 the SMILES cannot be read.
+int32_t smarts_match(const std::string &smarts, const std::string &smiles);
+
 // Number of stereocentres and double bonds whose stereo is undefined.
 int undefined_stereo(const OpenBabel::OBMol &mol);
 

@@ -43,6 +43,16 @@ static int32_t column_of_error()
     return 1;
 }
 
+int32_t smarts_check(const std::string &smarts)
+{
+    const size_t blank = smarts.find_first_of(" \t\r\n");
+    OBSmartsPattern pattern;
+    if (smarts.empty() || blank != std::string::npos)
+        return smarts.empty() ? 1 : static_cast<int32_t>(blank) + 1;
+    obErrorLog.ClearLog();
+    return pattern.Init(smarts) ? 0 : column_of_error();
+}
+
 std::vector<BadRule> rules_check(const std::string &rules)
 {
     std::istringstream lines(rules);
@@ -101,6 +111,17 @@ std::string mol_alerts(const OBMol &mol, const std::string &text)
         all += (all.empty() ? "" : ", ") + rule->name;
     }
     return all;
+}
+
+int32_t smarts_match(const std::string &smarts, const std::string &smiles)
+{
+    OBMol mol;
+    try {
+        mol_read(mol, smiles, "smi");
+    } catch (const Failure &) {
+        return -1;
+    }
+    return mol_alerts(mol, smarts + " x").empty() ? 0 : 1;
 }
 
 } // namespace worker

@@ -25,6 +25,7 @@ static const char *const digest[][2] = {
     { "molecule", "SELECT " KEY("m.mol_id") ", inchikey, smiles, formula, n_atoms, n_heavy, charge" ST_DESCRIPTOR_NAMES
                                             ", removed, geometry, energy, neutralised, alerts, structures, "
                                             "undefined_stereo, built_by, steps, converged, fallback FROM molecule m" },
+    { "fingerprint", "SELECT " KEY("f.mol_id") ", f.scaffold, hex(f.bits) FROM fingerprint f" },
     { "property", "SELECT name, unit, task, better, description FROM property" },
     { "label", "SELECT " KEY("l.mol_id") ", p.name, l.value, l.n_measurements, l.spread "
                                          "FROM label l JOIN property p USING(property_id)" },
@@ -46,7 +47,7 @@ static const char *const digest[][2] = {
 };
 
 /* Version of results.db: CHANGES, or a descriptor's `since` where that is larger. */
-enum { CHANGES = 9 };
+enum { CHANGES = 10 };
 #define SINCE(name, kind, unit, heading, title, shown, since, ...) char name[since];
 union versions {
     char changes[CHANGES];
@@ -76,6 +77,7 @@ static const char *const migrate[VERSION] = {
     "ALTER TABLE molecule ADD COLUMN built_by TEXT; ALTER TABLE molecule ADD COLUMN steps INTEGER; "
     "ALTER TABLE molecule ADD COLUMN converged INTEGER; ALTER TABLE molecule ADD COLUMN fallback TEXT;",
     "ALTER TABLE prediction ADD COLUMN uncertainty REAL;",
+    "CREATE TABLE fingerprint(mol_id INTEGER PRIMARY KEY REFERENCES molecule, scaffold TEXT NOT NULL, bits BLOB NOT NULL);",
 };
 
 const pl_schema st_schema = {

@@ -13,6 +13,8 @@ CREATE TABLE molecule(
   energy REAL, unit INTEGER NOT NULL,   -- the block of features.db that holds its conformer
   neutralised INTEGER, alerts TEXT, structures INTEGER, undefined_stereo INTEGER,
   built_by TEXT, steps INTEGER, converged INTEGER, fallback TEXT);
+CREATE TABLE fingerprint( -- what searches need, apart from `molecule` so that this stays narrow
+  mol_id INTEGER PRIMARY KEY REFERENCES molecule, scaffold TEXT NOT NULL, bits BLOB NOT NULL);
 CREATE TABLE property(
   property_id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, unit TEXT NOT NULL,
   task TEXT NOT NULL CHECK(task IN('regression','classification')),

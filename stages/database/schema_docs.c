@@ -10,6 +10,10 @@ extern const char *const st_schema_docs[][4];
 #define OF_HITS_TOP(name, unit, meaning) { "v_hits", name, unit, meaning },
 #define OF_HITS_HITS(name, unit, meaning) { "v_hits", name, unit, meaning },
 #define OF_HITS_FILES(name, unit, meaning)
+#define OF_PROPERTIES(name, kind, unit, heading, title, shown, since, meaning) OF_PROPERTIES_##shown(#name, unit, meaning)
+#define OF_PROPERTIES_TOP(name, unit, meaning) { "v_properties", name, unit, meaning },
+#define OF_PROPERTIES_HITS(name, unit, meaning) { "v_properties", name, unit, meaning },
+#define OF_PROPERTIES_FILES(name, unit, meaning)
 
 /* table, column, unit, sentence */
 const char *const st_schema_docs[][4] = {
@@ -176,6 +180,12 @@ const char *const st_schema_docs[][4] = {
       "number of stereo centres, double bonds and allenes whose configuration the input does not define or a built structure does "
       "not keep: that of the structure is arbitrary" },
 
+    { "fingerprint", "mol_id", NULL, "molecule" },
+    { "fingerprint", "scaffold", NULL,
+      "its Bemis-Murcko scaffold as canonical SMILES of this program, without stereo; empty for a molecule without rings" },
+    { "fingerprint", "bits", NULL,
+      "its ECFP4 fingerprint, 2,048 bits: bit k is bit k % 8 of byte k / 8; the similarities of scores are computed from the same" },
+
     { "property", "property_id", NULL, "number of the property" },
     { "property", "name", NULL, "name, as in the input's data field or the workflow" },
     { "property", "unit", NULL, "unit of labels and predictions; empty where not stated" },
@@ -283,6 +293,35 @@ const char *const st_schema_docs[][4] = {
     { "v_hits", "n_similar", NULL, "candidates above the end of the ranking that were left out in favour of hits of this cluster" },
     { "v_hits", "alerts", NULL, "structural alerts, as molecule.alerts" },
     { "v_hits", "undefined_stereo", NULL, "number of undefined stereo centres and double bonds, as molecule.undefined_stereo" },
+    { "v_scaffolds", "scaffold", NULL, "Bemis-Murcko scaffold, as fingerprint.scaffold; empty: no rings" },
+    { "v_scaffolds", "best_rank", NULL, "rank of the best hit that has it" },
+    { "v_scaffolds", "hits", NULL, "hits that have it" },
+    { "v_scaffolds", "objective", NULL, "value that the ranking is by, of the best hit" },
+    { "v_scaffolds", "inchikey", NULL, "standard InChIKey of the best hit" },
+    { "v_scaffolds", "smiles", NULL, "canonical SMILES of the best hit" },
+    { "v_scaffolds", "titles", NULL, "titles of all records of the best hit, separated by semicolons" },
+    { "v_properties", "mol_id", NULL, "molecule" },
+    { "v_properties", "rank", NULL, "place in the ranking, from 1; NULL if it is not in it" },
+    { "v_properties", "titles", NULL, "titles of all records of the molecule, separated by semicolons" },
+    { "v_properties", "smiles", NULL, "canonical SMILES" },
+    { "v_properties", "inchikey", NULL, "standard InChIKey" },
+    { "v_properties", "scores", "property.unit",
+      "its scores as text, such as `logS -1.02; gap 6.31`: means over models; export csv has a column for each" },
+    { "v_properties", "measured", "property.unit", "its labels in the same way; NULL for none" },
+    CH_DESCRIPTORS(OF_PROPERTIES){ "v_properties", "charge", "e", "net formal charge" },
+    { "v_properties", "formula", NULL, "formula in Hill order" },
+    { "v_properties", "scaffold", NULL, "Bemis-Murcko scaffold, as fingerprint.scaffold; NULL: not stored" },
+    { "v_nearest", "rank", NULL, "place in the ranking, from 1; NULL if it is not in it" },
+    { "v_nearest", "inchikey", NULL, "standard InChIKey" },
+    { "v_nearest", "smiles", NULL, "canonical SMILES" },
+    { "v_nearest", "property", NULL, "property that was predicted" },
+    { "v_nearest", "model", NULL, "model that predicted it" },
+    { "v_nearest", "score", "v_nearest.unit", "predicted value" },
+    { "v_nearest", "unit", NULL, "unit of score and nearest_measured" },
+    { "v_nearest", "similarity", NULL, "Tanimoto similarity (ECFP4) to the nearest training molecule of the model, 0 to 1" },
+    { "v_nearest", "nearest", NULL, "InChIKey of that training molecule" },
+    { "v_nearest", "nearest_smiles", NULL, "its canonical SMILES, if it is a molecule of this run; NULL: it is not" },
+    { "v_nearest", "nearest_measured", "v_nearest.unit", "its label, if it is a molecule of this run with one" },
     { "v_failures", "stage", NULL, "stage in which it failed" },
     { "v_failures", "code", NULL, "kind of failure" },
     { "v_failures", "message", NULL, "what was found" },

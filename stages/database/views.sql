@@ -20,3 +20,24 @@ CREATE VIEW v_funnel AS SELECT
     sum(status='failed') AS failed, sum(status='read') AS waiting,
     (SELECT count(*) FROM molecule) AS molecules, (SELECT count(DISTINCT mol_id) FROM score) AS scored,
     (SELECT count(*) FROM hit) AS hits FROM record;
+DROP VIEW IF EXISTS v_scaffolds;
+CREATE VIEW v_scaffolds AS SELECT -- one row for each scaffold of the ranking, with its best hit; the others take their values from that one
+  f.scaffold, min(h.rank) AS best_rank, count(*) AS hits, h.objective, m.inchikey, m.smiles,
+    (SELECT group_concat(title,'; ') FROM record r WHERE r.mol_id=m.mol_id) AS titles
+  FROM hit h CROSS JOIN molecule m ON m.mol_id=h.mol_id CROSS JOIN fingerprint f ON f.mol_id=h.mol_id
+  GROUP BY f.scaffold ORDER BY best_rank;
+DROP VIEW IF EXISTS v_properties;
+CREATE VIEW v_properties AS SELECT -- one row for each molecule
+  m.mol_id, h.rank, (SELECT group_concat(title,'; ') FROM record r WHERE r.mol_id=m.mol_id) AS titles, m.smiles, m.inchikey,
+    (SELECT group_concat(p.name||' '||printf('%.6g',s.mean),'; ') FROM property p JOIN score s USING(property_id) WHERE s.mol_id=m.mol_id) AS scores,
+    (SELECT group_concat(p.name||' '||printf('%.6g',l.value),'; ') FROM property p JOIN label l USING(property_id) WHERE l.mol_id=m.mol_id) AS measured,
+    $DESCRIPTORSm.charge, m.formula, f.scaffold
+  FROM molecule m LEFT JOIN hit h ON h.mol_id=m.mol_id LEFT JOIN fingerprint f ON f.mol_id=m.mol_id;
+DROP VIEW IF EXISTS v_nearest;
+CREATE VIEW v_nearest AS SELECT -- one row for each molecule and model that knows its training molecules
+  h.rank, m.inchikey, m.smiles, p.name AS property, d.name AS model, x.value AS score, p.unit, x.similarity, x.nearest,
+    (SELECT n.smiles FROM molecule n WHERE n.inchikey=x.nearest) AS nearest_smiles,
+    (SELECT l.value FROM molecule n JOIN label l ON l.mol_id=n.mol_id AND l.property_id=x.property_id WHERE n.inchikey=x.nearest)
+      AS nearest_measured
+  FROM prediction x CROSS JOIN molecule m ON m.mol_id=x.mol_id JOIN property p ON p.property_id=x.property_id
+  JOIN model d ON d.model_id=x.model_id LEFT JOIN hit h ON h.mol_id=x.mol_id WHERE x.nearest IS NOT NULL;

@@ -147,7 +147,8 @@ static pl_code fold_units(st_merging *m, int32_t shard, pl_error *err)
         "INSERT INTO main.unit SELECT c.stage_id, u.unit*%d+%d, u.first,u.last,u.n_ok,u.n_failed,u.wall_s,u.run_id+" RUN
         " FROM s.stage a JOIN s.unit u USING(stage_id) JOIN main.stage c ON c.key=a.key;"
         "INSERT INTO main.record SELECT * FROM s.record;"
-        "INSERT INTO main.molecule(" COPIED ",unit) SELECT " COPIED ",unit*%d+%d FROM s.molecule;",
+        "INSERT INTO main.molecule(" COPIED ",unit) SELECT " COPIED ",unit*%d+%d FROM s.molecule;"
+        "INSERT INTO main.fingerprint SELECT mol_id,scaffold,bits FROM s.fingerprint ORDER BY mol_id;",
         (int)m->n, (int)shard, (int)m->n, (int)shard);
 }
 

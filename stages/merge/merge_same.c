@@ -128,6 +128,7 @@ static const char unite_sql[] =
     "DELETE FROM failure WHERE mol_id IN (SELECT mol_id FROM merge_same);"
     "DELETE FROM prediction WHERE mol_id IN (SELECT mol_id FROM merge_same);"
     "DELETE FROM score WHERE mol_id IN (SELECT mol_id FROM merge_same);"
+    "DELETE FROM fingerprint WHERE mol_id IN (SELECT mol_id FROM merge_same);"
     "DELETE FROM molecule WHERE mol_id IN (SELECT mol_id FROM merge_same);";
 
 #define STAGE(name) "stage_id=(SELECT stage_id FROM stage WHERE name='" name "')"

@@ -115,7 +115,7 @@ def without_checksum(model):
 def forget(path):
     """Removes what no earlier format had, so that the digests of both can be compared."""
     db = sqlite3.connect(path)
-    db.executescript("UPDATE molecule SET structures=NULL, undefined_stereo=NULL; DELETE FROM row_sum")
+    db.executescript("UPDATE molecule SET structures=NULL, undefined_stereo=NULL; DELETE FROM fingerprint; DELETE FROM row_sum")
     db.close()
 
 
@@ -140,6 +140,7 @@ DUMP = {
     "input_file": "SELECT file_id, sha256, format, n_records FROM input_file ORDER BY 1",
     "record": "SELECT * FROM record ORDER BY record_id",
     "molecule": "SELECT * FROM molecule ORDER BY mol_id",
+    "fingerprint": "SELECT * FROM fingerprint ORDER BY mol_id",
     "property": "SELECT * FROM property ORDER BY property_id",
     "label": "SELECT * FROM label ORDER BY 1, 2",
     "hit": "SELECT * FROM hit ORDER BY rank",

@@ -196,7 +196,7 @@ static pl_code estimate(const pl_workflow *wf, const pl_step *step, pl_store *st
     out->guessed = n == 0;
     out->n_items = (int64_t)sizes.n_records;
     out->n_units = -1;
-    out->bytes_results = 360.0 * sizes.n_records;
+    out->bytes_results = 660.0 * sizes.n_records;
     out->bytes_features = (st_prepare_builds(c) ? 1900.0 * st_structures_a_molecule(wf) : 900.0) *
                           sizes.n_records; /* blocks, and the cache of structures */
     out->seconds = sizes.n_records > 0 ? sizes.n_records * seconds_a_record(c, &sizes, mem) : 0;
@@ -399,7 +399,8 @@ static pl_code work(void *worker, pl_unit *unit, pl_error *err)
         return pl_fail(err, PL_ENOMEM, "no memory for %d molecules", (int)u->n);
     for (int32_t i = 0; i < u->n; i++)
         in[i] = (ch_input){ .text = record[i].text, .format = record[i].format, .len = record[i].len };
-    return ch_worker_prepare_all(w->chem, in, u->n, &w->state->opts, &known, u->result, unit->mem, err);
+    code = ch_worker_prepare_all(w->chem, in, u->n, &w->state->opts, &known, u->result, unit->mem, err);
+    return code == PL_OK ? st_prints_make(&u->print, u->result, u->n, unit->mem, w->scratch, err) : code;
 }
 
 static pl_code commit(void *state, pl_unit *unit, pl_error *err)
@@ -490,6 +491,7 @@ static const char *const reset_sql[] = {
     "DELETE FROM label",
     ("UPDATE record SET mol_id=NULL, reason=NULL, status='read' WHERE status<>'failed' OR record_id IN "
      "(SELECT record_id FROM failure WHERE stage='prepare' AND record_id IS NOT NULL)"),
+    "DELETE FROM fingerprint",
     "DELETE FROM molecule",
     "DELETE FROM property WHERE property_id NOT IN (SELECT property_id FROM evaluation)",
     "DELETE FROM failure WHERE stage='prepare'",

@@ -15,6 +15,7 @@
 #include "pipeline/store/store.h"
 #include "pipeline/workflow/stage.h"
 #include "stages/registry/registry.h"
+#include "stages/steps/ingest/fingerprints.h"
 #include "stages/steps/ingest/prepare_conf.h"
 #include "stages/steps/ingest/record_block.h"
 
@@ -43,6 +44,7 @@ typedef struct st_prepared_unit {
     pl_block block;
     const st_record *record; /* [n] */
     ch_prepared *result;     /* [n] */
+    st_print *print;         /* [n] */
     int32_t n;
 } st_prepared_unit;
 

@@ -24,7 +24,7 @@ typedef struct property {
 struct st_molecules {
     pl_env *env;
     const st_prepare_conf *conf;
-    sqlite3_stmt *find, *put, *set_record, *get_label, *put_label, *put_property;
+    sqlite3_stmt *find, *put, *put_print, *set_record, *get_label, *put_label, *put_property;
     sqlite3_stmt *put_measurement; /* of a shard */
     bool alerts;                   /* have been looked for */
     property *known;               /* data fields seen in this run */
@@ -42,6 +42,7 @@ static const struct {
       "geometry, energy, unit, neutralised, alerts, structures, undefined_stereo, built_by, steps, converged, "
       "fallback" ST_DESCRIPTOR_NAMES ") "
       "VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?" ST_DESCRIPTOR_MARKS ")" },
+    { offsetof(st_molecules, put_print), "INSERT INTO fingerprint(mol_id, scaffold, bits) VALUES(?,?,?)" },
     { offsetof(st_molecules, set_record), "UPDATE record SET status=?, mol_id=?, reason=? WHERE record_id=?" },
     { offsetof(st_molecules, get_label), "SELECT value, n_measurements, spread FROM label WHERE mol_id=? AND property_id=?" },
     { offsetof(st_molecules, put_label), "INSERT OR REPLACE INTO label(mol_id, property_id, value, n_measurements, spread) "
@@ -392,6 +393,14 @@ static pl_code store_molecule(st_molecules *m, int64_t id, const ch_prepared *p,
     return pl_db_run(st, err);
 }
 
+static pl_code store_print(st_molecules *m, int64_t id, const st_print *print, pl_error *err)
+{
+    (void)sqlite3_bind_int64(m->put_print, 1, id);
+    bind_text(m->put_print, 2, print->scaffold);
+    (void)sqlite3_bind_blob(m->put_print, 3, print->bits, sizeof print->bits, SQLITE_STATIC);
+    return pl_db_run(m->put_print, err);
+}
+
 static pl_code set_record(st_molecules *m, int64_t id, const char *status, int64_t mol_id, const char *reason, pl_error *err)
 {
     bind_text(m->set_record, 1, status);
@@ -415,9 +424,12 @@ static pl_code store_failed(st_molecules *m, int64_t id, const ch_prepared *p, p
     return code == PL_OK ? pl_failure_add(m->env, &f, err) : code;
 }
 
-/* *fresh: the record made a new molecule. */
-static pl_code store_good(st_molecules *m, const st_record *r, const ch_prepared *p, pl_unit *unit, bool *fresh, pl_error *err)
+/* Record i of the unit. *fresh: it made a new molecule. */
+static pl_code store_good(st_molecules *m, int32_t i, pl_unit *unit, bool *fresh, pl_error *err)
 {
+    const st_prepared_unit *u = unit->data;
+    const st_record *r = &u->record[i];
+    const ch_prepared *p = &u->result[i];
     int64_t mol_id;
     const char *drawn;
     pl_code code = find_molecule(m, p, &mol_id, &drawn, unit->mem, err);
@@ -427,6 +439,8 @@ static pl_code store_good(st_molecules *m, const st_record *r, const ch_prepared
         mol_id = r->id;
         code = store_molecule(m, mol_id, p, unit->index, err);
     }
+    if (code == PL_OK && *fresh)
+        code = store_print(m, mol_id, &u->print[i], err);
     if (code == PL_OK)
         code = set_record(m, r->id, *fresh ? "ok" : "duplicate", mol_id, drawn, err);
     return code == PL_OK ? store_labels(m, mol_id, r, err) : code;
@@ -458,7 +472,7 @@ pl_code st_molecules_put(st_molecules *m, pl_unit *unit, pl_error *err)
         else if (p->set_aside != NULL)
             code = set_record(m, u->record[i].id, "filtered", 0, p->set_aside, err);
         else
-            code = store_good(m, &u->record[i], p, unit, &fresh, err);
+            code = store_good(m, i, unit, &fresh, err);
         if (fresh)
             item[n++] = (ch_block_item){ u->record[i].id, p->mol };
         for (int32_t k = 0; fresh && k < p->n_other; k++)

@@ -568,6 +568,7 @@ static const char *const reset_sql[] = {
     "DELETE FROM split",
     "DELETE FROM label",
     "UPDATE record SET mol_id=NULL",
+    "DELETE FROM fingerprint",
     "DELETE FROM molecule",
     "DELETE FROM record",
     "DELETE FROM input_file",
