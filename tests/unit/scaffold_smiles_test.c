@@ -134,6 +134,17 @@ static void a_refused_allocation_is_an_error(void **state)
     assert_true(n > 20);
 }
 
+/* Databases keep them: these never change. */
+static void the_texts_are_those_of_databases(void **state)
+{
+    bench_side *b = *state;
+
+    assert_string_equal(of(b, "Cn1cccc1"), "[nH]1cccc1");
+    assert_string_equal(of(b, "CN1C=NC2=C1C(=O)N(C(=O)N2C)C"), "O=c1[nH]c(=O)c2[nH]cnc2[nH]1");
+    assert_string_equal(of(b, "c1ccc2ccccc2c1"), "c1c2ccccc2ccc1");
+    pl_arena_reset(b->mem);
+}
+
 static void a_fingerprint_survives_packing(void **state)
 {
     bench_side *b = *state;
@@ -154,6 +165,7 @@ int main(void)
         cmocka_unit_test(scaffolds_are_those_of_rdkit),       cmocka_unit_test(what_is_cut_off_becomes_hydrogen),
         cmocka_unit_test(the_order_of_atoms_does_not_matter), cmocka_unit_test(a_refused_allocation_is_an_error),
         cmocka_unit_test(a_fingerprint_survives_packing),     cmocka_unit_test(rings_of_several_parts_are_told_apart),
+        cmocka_unit_test(the_texts_are_those_of_databases),
     };
 
     return cmocka_run_group_tests(tests, setup, teardown);
