@@ -200,6 +200,8 @@ void ch_reader_close(ch_reader *r)
 
 const char *ch_reader_format(const ch_reader *r) { return r->format == &listed ? r->name : r->format->name; }
 
+int ch_reader_smiles(const ch_reader *r) { return r->smiles_column; }
+
 const char *ch_reader_guessed(const ch_reader *r) { return r->smiles_guessed ? r->columns[r->smiles_column] : NULL; }
 
 const char *const *ch_reader_columns(const ch_reader *r, int *n)

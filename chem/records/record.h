@@ -51,15 +51,16 @@ struct ch_worker;
 typedef struct ch_reader ch_reader;
 
 typedef struct ch_reader_opts {
-    const char *title_from;    /* SDF data field with the title; NULL: the first line         */
-    const char *smiles_column; /* csv: name, or number from 1; NULL: "smiles" in any case, else 1 */
-    const char *title_column;  /* csv: name, or number from 1; NULL: id, name, title..., else none */
-    size_t max_record_bytes;   /* 0: 1 MiB                                                     */
-    size_t max_file_bytes;     /* 0: 64 MiB; for formats that only the worker can list         */
-    bool hash;                 /* compute the hash for ch_reader_hash                          */
-    struct ch_worker *lister;  /* borrowed; NULL: files of such formats are one failed record  */
-    const atomic_int *stop;    /* borrowed; NULL, or: non-zero ends reading with ESTOP         */
-    bool whole_lines;          /* the last record has a problem if a pipe or a terminal ended within its last line */
+    const char *title_from; /* SDF data field with the title; NULL: the first line         */
+    const char
+        *smiles_column; /* csv: name, or number from 1; NULL: "smiles" in any case, else the only one with it in its name, else 1 */
+    const char *title_column; /* csv: name, or number from 1; NULL: id, name, title..., else none */
+    size_t max_record_bytes;  /* 0: 1 MiB                                                     */
+    size_t max_file_bytes;    /* 0: 64 MiB; for formats that only the worker can list         */
+    bool hash;                /* compute the hash for ch_reader_hash                          */
+    struct ch_worker *lister; /* borrowed; NULL: files of such formats are one failed record  */
+    const atomic_int *stop;   /* borrowed; NULL, or: non-zero ends reading with ESTOP         */
+    bool whole_lines;         /* the last record has a problem if a pipe or a terminal ended within its last line */
 } ch_reader_opts;
 
 typedef struct ch_record {
@@ -94,6 +95,7 @@ bool ch_format_is_ours(const char *name);
 const char *ch_reader_format(const ch_reader *r); /* "smi" ... or the worker's name for it */
 /* csv: the names of the columns; *n 0 for other formats. Borrowed. */
 const char *const *ch_reader_columns(const ch_reader *r, int *n);
+int ch_reader_smiles(const ch_reader *r); /* csv: the column with SMILES, from 0; -1 for other formats */
 /* csv: the name of the first column, if it is used as SMILES because no column is called "smiles"; else NULL. */
 const char *ch_reader_guessed(const ch_reader *r);
 int64_t ch_reader_count(const ch_reader *r); /* records in the file if its header says so (qm9bin), else -1 */

@@ -182,6 +182,19 @@ static int column_of(const ch_reader *r, const char *const *names, int n)
     return found;
 }
 
+/* The only column with the word in its name; -1: there is none, or several. */
+static int column_with(const ch_reader *r, const char *word)
+{
+    int found = -1, n = 0;
+
+    for (int i = 0; i < r->n_columns; i++)
+        if (strcasestr(r->columns[i], word) != NULL) {
+            found = i;
+            n++;
+        }
+    return n == 1 ? found : -1;
+}
+
 /* Finds a column by name, else by number from 1. */
 static pl_code column_asked(int *out, const ch_reader *r, const char *name, const char *what, pl_error *err)
 {
@@ -222,7 +235,8 @@ pl_code ch_begin_csv(ch_reader *r, const ch_reader_opts *opts, pl_error *err)
         return code;
     if (opts->smiles_column != NULL)
         code = column_asked(&r->smiles_column, r, opts->smiles_column, "SMILES", err);
-    else if ((r->smiles_column = column_of(r, smiles, sizeof smiles / sizeof *smiles)) < 0) {
+    else if ((r->smiles_column = column_of(r, smiles, sizeof smiles / sizeof *smiles)) < 0 &&
+             (r->smiles_column = column_with(r, "smiles")) < 0) {
         r->smiles_column = 0;
         r->smiles_guessed = true;
     }

@@ -23,6 +23,7 @@
 #define ST_COMMANDS(X) \
     X(init)            \
     X(predict)         \
+    X(fit)             \
     X(check)           \
     X(plan)            \
     X(run)             \

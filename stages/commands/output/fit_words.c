@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "stages/commands/output/fit_words.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "stages/steps/errors/verdict.h"
+
+enum { ROWS_MAX = 24, NUMBERS = 3 };
+
+void st_fit_table_print(const st_fit_table *t, bool classes, bool network)
+{
+    char a[32], b[32];
+
+    pl_cmd_print("table: %s of %s records have a number in %s", pl_count_str(t->numbers, a), pl_count_str(t->records, b), t->target);
+    if (t->smiles != NULL)
+        pl_cmd_print("; SMILES are in column %s%s", t->smiles, t->guessed ? ", by what it holds" : "");
+    pl_cmd_print("\n");
+    if (t->texts > 0)
+        pl_cmd_print("left out: %s texts, the first in line %lld: %s\n", pl_count_str(t->texts, a), (long long)t->text_line, t->text);
+    if (classes)
+        pl_cmd_print("task: two classes, %s of 1 and %s of 0; the model predicts the probability of 1\n", pl_count_str(t->ones, a),
+                     pl_count_str(t->zeros, b));
+    else
+        pl_cmd_print("task: numbers from %.4g to %.4g\n", t->low, t->high);
+    pl_cmd_print("structures: %s\n", network ? "3D, which the network needs" : "none are built; trees and Gaussian process read bonds");
+}
+
+/* ---- errors -------------------------------------------------------------- */
+
+/* Of one prediction: the model (""), a component, or a simple prediction. */
+typedef struct row {
+    char who[48];
+    double number[NUMBERS];
+} row;
+
+typedef struct found {
+    row row[ROWS_MAX];
+    int n;
+    int64_t molecules;
+    char part[16], unit[64];
+} found;
+
+static const char *const metrics[2][NUMBERS] = { { "mae", "rmse", "r2" }, { "roc_auc", "pr_auc", "brier" } };
+static const char *const headings[2][NUMBERS] = { { "MAE", "RMSE", "R2" }, { "ROC-AUC", "PR-AUC", "Brier" } };
+
+static row *row_of(found *f, const char *who, size_t n)
+{
+    for (int k = 0; k < f->n; k++)
+        if (strncmp(f->row[k].who, who, n) == 0 && f->row[k].who[n] == '\0')
+            return &f->row[k];
+    if (f->n == ROWS_MAX || n >= sizeof f->row[0].who)
+        return NULL;
+    f->row[f->n] = (row){ .number = { NAN, NAN, NAN } };
+    memcpy(f->row[f->n].who, who, n);
+    return &f->row[f->n++];
+}
+
+/* "gp.rmse" of component gp. */
+static void metric_take(found *f, const char *metric, double value, bool classes)
+{
+    const char *dot = strrchr(metric, '.');
+    const size_t n = dot != NULL ? (size_t)(dot - metric) : 0;
+
+    for (int k = 0; k < NUMBERS; k++) {
+        row *r = strcmp(dot != NULL ? dot + 1 : metric, metrics[classes][k]) == 0 ? row_of(f, metric, n) : NULL;
+        if (r != NULL)
+            r->number[k] = value;
+    }
+}
+
+static void errors_read(found *f, pl_store *s, bool classes)
+{
+    static const char sql[] = "SELECT metric, value, n, part, coalesce(unit,'') FROM evaluation WHERE part=(SELECT min(part) FROM "
+                              "evaluation WHERE part IN('test','valid')) ORDER BY instr(metric,'.')>0, metric";
+    sqlite3_stmt *st = NULL;
+    bool more = true;
+
+    if (pl_db_prepare(s->db, &st, sql, NULL) != PL_OK)
+        return;
+    while (pl_db_step(st, &more, NULL) == PL_OK && more) {
+        const char *metric = (const char *)sqlite3_column_text(st, 0);
+        metric_take(f, metric, sqlite3_column_double(st, 1), classes);
+        if (strcmp(metric, metrics[classes][0]) != 0)
+            continue;
+        f->molecules = sqlite3_column_int64(st, 2);
+        (void)snprintf(f->part, sizeof f->part, "%s", (const char *)sqlite3_column_text(st, 3));
+        (void)snprintf(f->unit, sizeof f->unit, "%s", (const char *)sqlite3_column_text(st, 4));
+    }
+    (void)sqlite3_finalize(st);
+}
+
+static void row_print(const row *r, const char *name)
+{
+    pl_cmd_print("  %-28s", name);
+    for (int k = 0; k < NUMBERS; k++)
+        if (isnan(r->number[k]))
+            pl_cmd_print("%9s", "");
+        else
+            pl_cmd_print("%#9.3g", r->number[k]);
+    pl_cmd_print("\n");
+}
+
+/* The model first, then its components, then simple predictions. */
+static void rows_print(const found *f)
+{
+    for (int k = 0; k < f->n; k++)
+        if (f->row[k].who[0] == '\0')
+            row_print(&f->row[k], "the model");
+    for (int simple = 0; simple < 2; simple++)
+        for (int k = 0; k < f->n; k++) {
+            char name[64];
+            if (f->row[k].who[0] == '\0' || st_verdict_counts(f->row[k].who) != (simple == 1))
+                continue;
+            (void)snprintf(name, sizeof name, simple ? "%s" : "  its %s", simple ? st_verdict_words(f->row[k].who) : f->row[k].who);
+            row_print(&f->row[k], name);
+        }
+}
+
+static void verdict_print(const found *f, bool classes)
+{
+    st_verdict v = st_verdict_of(classes, f->row[0].number[0]);
+    pl_text says = { 0 };
+
+    for (int k = 0; k < f->n; k++)
+        if (st_verdict_counts(f->row[k].who))
+            st_verdict_compare(&v, f->row[k].who, f->row[k].number[0]);
+    st_verdict_add(&says, &v, f->part, f->unit);
+    if (says.len > 0)
+        pl_cmd_print("%s\n", pl_text_str(&says));
+    else if (v.who != NULL)
+        pl_cmd_print("The model is better than the best simple prediction, %s.\n", st_verdict_words(v.who));
+    pl_text_free(&says);
+}
+
+void st_fit_errors_print(const pl_app *app, const char *results, bool classes)
+{
+    pl_store *s = NULL;
+    found f = { .n = 0 };
+    char n[32];
+
+    if (results == NULL || pl_store_open_read(&s, results, app->schema, NULL) != PL_OK)
+        return;
+    errors_read(&f, s, classes);
+    pl_store_close(s);
+    if (f.n == 0)
+        return;
+    pl_cmd_print("errors on %s held-out molecules (%s)%s%s:\n", pl_count_str(f.molecules, n), f.part,
+                 f.unit[0] != '\0' && !classes ? ", in " : "", classes ? "" : f.unit);
+    pl_cmd_print("  %-28s%9s%9s%9s\n", "", headings[classes][0], headings[classes][1], headings[classes][2]);
+    rows_print(&f);
+    verdict_print(&f, classes);
+}

@@ -1,0 +1,308 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "stages/fit/fit_table.h"
+
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "chem/records/record.h"
+#include "chem/worker/worker_client.h"
+#include "pipeline/base/file.h"
+#include "pipeline/base/stop.h"
+
+enum { NAMES_MAX = 64, LOOKED_AT = 40, FEWEST = 20, SHOWN = 60 };
+
+typedef struct names {
+    const char *name[NAMES_MAX];
+    int n;
+} names;
+
+static bool is_table(const char *format) { return strcmp(format, "csv") == 0 || strcmp(format, "tsv") == 0; }
+
+static pl_code reader_open(ch_reader **r, const st_fit_ask *ask, const char *smiles, ch_worker *lister, pl_error *err)
+{
+    const ch_reader_opts opts = {
+        .smiles_column = smiles, .title_column = ask->title, .title_from = ask->title, .lister = lister, .stop = pl_stop_flag()
+    };
+
+    return ch_reader_open(r, ask->path, ask->format, &opts, err);
+}
+
+/* ---- the column with SMILES ---------------------------------------------- */
+
+/* Heavy atoms of the molecule that the text describes; 0: it is none. */
+static pl_code atoms_of(int32_t *out, ch_worker *w, const char *text, pl_arena *scratch, pl_error *err)
+{
+    ch_prepare_opts opts = ch_prepare_defaults();
+    ch_prepared p;
+    pl_code code;
+
+    *out = 0;
+    opts.conformer = CH_3D_NONE;
+    if (text[0] == '\0' || strpbrk(text, " \t") != NULL)
+        return PL_OK;
+    code = ch_worker_prepare(w, text, strlen(text), "smi", &opts, &p, scratch, err);
+    *out = code == PL_OK ? p.n_heavy : 0;
+    return code == PL_EINPUT ? PL_OK : code;
+}
+
+/* Of each column: the heavy atoms of its SMILES in the first rows; -1: most of its values are none. */
+static pl_code columns_weigh(int64_t *weight, int n, ch_reader *r, ch_worker *w, pl_error *err)
+{
+    pl_arena *scratch = pl_arena_new(1 << 14);
+    int64_t good[NAMES_MAX] = { 0 };
+    int64_t rows = 0;
+    bool more = true;
+    pl_code code = scratch != NULL ? PL_OK : pl_fail(err, PL_ENOMEM, "a table");
+
+    while (code == PL_OK && rows < LOOKED_AT) {
+        ch_record record;
+        ch_field *field;
+        int n_fields = 0;
+        code = ch_reader_next(r, &record, &more, err);
+        if (code != PL_OK || !more)
+            break;
+        pl_arena_reset(scratch);
+        code = ch_record_fields(&field, &n_fields, r, &record, scratch, err);
+        for (int k = 0; k < n_fields && k < n && code == PL_OK; k++) {
+            int32_t atoms = 0;
+            if (!field[k].is_number)
+                code = atoms_of(&atoms, w, field[k].text, scratch, err);
+            weight[k] += atoms;
+            good[k] += atoms > 0;
+        }
+        rows++;
+    }
+    for (int k = 0; k < n; k++)
+        weight[k] = 2 * good[k] > rows ? weight[k] : -1;
+    pl_arena_free(scratch);
+    return code;
+}
+
+/* No column has a name that says it: the one with the largest molecules. */
+static pl_code smiles_guess(st_fit_table *t, ch_reader *r, ch_worker *w, pl_arena *mem, pl_error *err)
+{
+    int64_t weight[NAMES_MAX] = { 0 };
+    int n, best = 0;
+    const char *const *column = ch_reader_columns(r, &n);
+    pl_code code = columns_weigh(weight, n < NAMES_MAX ? n : NAMES_MAX, r, w, err);
+
+    for (int k = 1; k < n && k < NAMES_MAX; k++)
+        best = weight[k] > weight[best] ? k : best;
+    if (code != PL_OK || n == 0) /* an empty file */
+        return code;
+    if (weight[best] <= 0)
+        return pl_fail(err, PL_ECONFIG, "%s: no column has SMILES; there are: %.300s; --smiles-column names one", t->path, t->names);
+    t->guessed = true;
+    t->smiles = pl_strdup(mem, column[best]);
+    return t->smiles != NULL ? PL_OK : pl_fail(err, PL_ENOMEM, "a table");
+}
+
+/* The column that the reader chose by its name; NULL: none has such a name. */
+static const char *smiles_named(ch_reader *r)
+{
+    int n;
+    const char *const *column = ch_reader_columns(r, &n);
+    const int at = ch_reader_smiles(r);
+
+    return at >= 0 && at < n && ch_reader_guessed(r) == NULL ? column[at] : NULL;
+}
+
+/* ---- names --------------------------------------------------------------- */
+
+static void name_add(names *all, const char *name, pl_arena *mem)
+{
+    for (int k = 0; k < all->n; k++)
+        if (strcmp(all->name[k], name) == 0)
+            return;
+    if (all->n < NAMES_MAX && (all->name[all->n] = pl_strdup(mem, name)) != NULL)
+        all->n++;
+}
+
+static const char *names_text(const names *all, pl_arena *mem)
+{
+    const char *text = "";
+
+    for (int k = 0; k < all->n && text != NULL; k++)
+        text = pl_sprintf(mem, "%s%s%s", text, k > 0 ? ", " : "", all->name[k]);
+    return text;
+}
+
+/* ---- the target ---------------------------------------------------------- */
+
+static bool is_comma_number(const char *text)
+{
+    char copy[SHOWN];
+    char *comma;
+    double x;
+
+    if (strlen(text) >= sizeof copy || strchr(text, '.') != NULL)
+        return false;
+    comma = strchr(strcpy(copy, text), ',');
+    if (comma == NULL)
+        return false;
+    *comma = '.';
+    return pl_parse_real(copy, &x);
+}
+
+static void number_count(st_fit_table *t, double x)
+{
+    t->low = t->numbers == 0 || x < t->low ? x : t->low;
+    t->high = t->numbers == 0 || x > t->high ? x : t->high;
+    t->numbers++;
+    t->zeros += x == 0;
+    t->ones += x == 1;
+}
+
+static void value_count(st_fit_table *t, const ch_field *f, int64_t line, pl_arena *mem)
+{
+    if (f == NULL || f->text[0] == '\0') {
+        t->empty++;
+        return;
+    }
+    if (f->is_number) {
+        number_count(t, f->value);
+        return;
+    }
+    if (t->texts++ == 0) {
+        t->text_line = line;
+        t->text = pl_strndup(mem, f->text, strnlen(f->text, SHOWN));
+        t->text = t->text != NULL ? t->text : "";
+    }
+    t->commas += is_comma_number(f->text);
+    t->censored += f->text[0] == '<' || f->text[0] == '>';
+}
+
+static pl_code values_read(st_fit_table *t, const char *target, names *all, ch_reader *r, pl_arena *mem, pl_error *err)
+{
+    pl_arena *scratch = pl_arena_new(1 << 14);
+    bool more = true;
+    pl_code code = scratch != NULL ? PL_OK : pl_fail(err, PL_ENOMEM, "a table");
+
+    while (code == PL_OK) {
+        ch_record record;
+        ch_field *field = NULL;
+        const ch_field *f;
+        int n = 0;
+        code = ch_reader_next(r, &record, &more, err);
+        if (code != PL_OK || !more)
+            break;
+        pl_arena_reset(scratch);
+        if (record.problem == NULL)
+            code = ch_record_fields(&field, &n, r, &record, scratch, err);
+        for (int k = 0; k < n && t->records < 1000; k++)
+            name_add(all, field[k].name, mem);
+        f = ch_field_find(field, n, target);
+        if (f != NULL && t->target == NULL && (t->target = pl_strdup(mem, f->name)) == NULL)
+            code = pl_fail(err, PL_ENOMEM, "a table");
+        value_count(t, f, record.line, mem);
+        t->records++;
+    }
+    pl_arena_free(scratch);
+    return code;
+}
+
+/* ---- whether it can be learned ------------------------------------------- */
+
+static pl_code target_missing(const st_fit_table *t, const char *target, const names *all, pl_error *err)
+{
+    const char *near = pl_nearest(target, all->name, all->n);
+
+    if (all->n == 0)
+        return pl_fail(err, PL_ECONFIG, "%s is read as %s, which has no columns; fit needs a table (CSV, TSV) with a head line, or SDF with data fields",
+                       t->path, t->format);
+    return pl_fail(err, PL_ECONFIG, "%s has no %s %s; there are: %.300s%s%s", t->path, is_table(t->format) ? "column" : "data field", target,
+                   t->names, near != NULL ? "; did you mean " : "", near != NULL ? near : "");
+}
+
+static pl_code texts_tell(const st_fit_table *t, pl_error *err)
+{
+    const char *what = "write numbers, or 0 and 1 for two classes";
+
+    if (2 * t->commas > t->texts)
+        what = "write decimal points in place of commas";
+    else if (2 * t->censored > t->texts)
+        what = "limits such as >10 are not numbers; a model needs measured ones";
+    return pl_fail(err, PL_ECONFIG, "%s:%lld: %s is '%s', and %lld of %lld values are such texts; %s", t->path, (long long)t->text_line,
+                   t->target, t->text, (long long)t->texts, (long long)t->texts + (long long)t->numbers, what);
+}
+
+static pl_code table_judge(const st_fit_table *t, const char *target, const names *all, pl_error *err)
+{
+    if (t->records == 0)
+        return pl_fail(err, PL_ECONFIG, "%s has no records", t->path);
+    if (t->target == NULL)
+        return target_missing(t, target, all, err);
+    if (t->texts > t->numbers)
+        return texts_tell(t, err);
+    if (t->numbers < FEWEST)
+        return pl_fail(err, PL_ECONFIG, "%s: only %lld of %lld records have a number in %s; a model and its errors need %d or more", t->path,
+                       (long long)t->numbers, (long long)t->records, t->target, (int)FEWEST);
+    if (t->low == t->high)
+        return pl_fail(err, PL_ECONFIG, "%s: %s is %g in all records: there is nothing to learn", t->path, t->target, t->low);
+    return PL_OK;
+}
+
+bool st_fit_is_class(const st_fit_table *t) { return t->zeros + t->ones == t->numbers; }
+
+/* ---- the table ----------------------------------------------------------- */
+
+static pl_code columns_find(st_fit_table *t, names *all, const st_fit_ask *ask, ch_reader *r, ch_worker *w, pl_arena *mem,
+                            pl_error *err)
+{
+    int n;
+    const char *const *column = ch_reader_columns(r, &n);
+
+    for (int k = 0; k < n; k++)
+        name_add(all, column[k], mem);
+    t->names = names_text(all, mem);
+    if (t->names == NULL)
+        return pl_fail(err, PL_ENOMEM, "a table");
+    if (!is_table(t->format) || ask->smiles != NULL || smiles_named(r) != NULL) {
+        const char *name = ask->smiles != NULL ? ask->smiles : smiles_named(r);
+        t->smiles = name != NULL && is_table(t->format) ? pl_strdup(mem, name) : NULL;
+        return name != NULL && is_table(t->format) && t->smiles == NULL ? pl_fail(err, PL_ENOMEM, "a table") : PL_OK;
+    }
+    return smiles_guess(t, r, w, mem, err);
+}
+
+static pl_code table_read(st_fit_table *t, const st_fit_ask *ask, ch_worker *w, pl_arena *mem, pl_error *err)
+{
+    ch_reader *r = NULL;
+    names all = { .n = 0 };
+    pl_code code = reader_open(&r, ask, ask->smiles, w, err);
+
+    if (code == PL_OK && (t->format = pl_strdup(mem, ch_reader_format(r))) == NULL)
+        code = pl_fail(err, PL_ENOMEM, "a table");
+    if (code == PL_OK)
+        code = columns_find(t, &all, ask, r, w, mem, err);
+    ch_reader_close(r);
+    r = NULL;
+    if (code == PL_OK)
+        code = reader_open(&r, ask, t->smiles, w, err);
+    if (code == PL_OK)
+        code = values_read(t, ask->target, &all, r, mem, err);
+    ch_reader_close(r);
+    t->names = code == PL_OK ? names_text(&all, mem) : "";
+    if (code == PL_OK && t->names == NULL)
+        return pl_fail(err, PL_ENOMEM, "a table");
+    return code == PL_OK ? table_judge(t, ask->target, &all, err) : code;
+}
+
+pl_code st_fit_table_read(st_fit_table *out, const st_fit_ask *ask, pl_arena *mem, pl_error *err)
+{
+    ch_worker *w = NULL;
+    char *path = realpath(ask->path, NULL);
+    pl_code code = path != NULL ? ch_worker_open(&w, NULL, err) : pl_fail_errno(err, ask->path);
+
+    *out = (st_fit_table){ .title = ask->title, .text = "", .names = "" };
+    out->path = path != NULL ? pl_strdup(mem, path) : NULL;
+    if (code == PL_OK && out->path == NULL)
+        code = pl_fail(err, PL_ENOMEM, "a table");
+    if (code == PL_OK)
+        code = table_read(out, ask, w, mem, err);
+    ch_worker_close(w);
+    free(path);
+    return code;
+}

@@ -1,0 +1,152 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""`molsieve fit`: from a table to a model in one line; its workflow is kept; what cannot be learned is refused."""
+import csv
+import gzip
+import io
+import os
+import random
+
+from sieve import Project, main
+
+ESOL = os.path.join(os.environ["MOLSIEVE_SOURCE"], "workflows", "data", "esol.csv")
+
+
+def esol(n):
+    with open(ESOL) as f:
+        rows = list(csv.DictReader(f))
+    random.Random(3).shuffle(rows)
+    return [(r["smiles"], float(r["logS"])) for r in rows[:n]]
+
+
+def table(rows, head="key,drawn,logS", sep=","):
+    return head + "\n" + "".join("m%d%s%s%s%s\n" % (k, sep, s, sep, y) for k, (s, y) in enumerate(rows))
+
+
+def read(path):
+    with open(path, "rb") as f:
+        return f.read()
+
+
+def a_table_becomes_a_model_with_its_errors():
+    with Project() as p:
+        p.put("in.csv.gz", gzip.compress(table(esol(240)).encode()))
+        _, out, _ = p.run("fit", "in.csv.gz", "--target", "LOGs", "--unit", "log10(mol/L)")
+        assert "240 of 240 records have a number in logS; SMILES are in column drawn, by what it holds" in out, out
+        assert "none are built" in out and "errors on " in out and "MAE     RMSE       R2" in out
+        for name in ("the model", "its trees", "its gp", "the mean", "nearest neighbours", "element counts"):
+            assert "  %s " % name in out, (name, out)
+        stored = dict(p.rows("SELECT metric, value FROM evaluation WHERE part='test'", workdir="LOGs.fit/run"))
+        shown = {line[:30].strip(): line[30:].split()[0] for line in out.splitlines() if line.startswith("  ")}
+        assert shown["the model"] == ("%#.3g" % stored["mae"]) and shown["nearest neighbours"] == "%#.3g" % stored["neighbours.mae"], shown
+        assert read(p.path("LOGs.safetensors")) == read(p.path("LOGs.fit/run/models/LOGs.safetensors"))
+        p.put("new.smi", "CCCCO a\nc1ccccc1Cl b\nCC(C)(C)C(=O)[O-].[Na+] c\n")
+        _, got, _ = p.run("predict", "LOGs.safetensors", "new.smi", "-c", "title,smiles,logS,geometry,logS_unit,problem")
+        rows = list(csv.DictReader(io.StringIO(got)))
+        assert [r["geometry"] for r in rows] == ["none"] * 3 and rows[2]["smiles"] == "OC(=O)C(C)(C)C", rows
+        assert all(r["logS"] and r["logS_unit"] == "log10(mol/L)" for r in rows)
+
+
+def its_workflow_is_kept_and_can_be_edited_and_run():
+    with Project() as p:
+        p.put("in.tsv", table(esol(80), "name\tSMILES (clean)\ty", "\t"))
+        _, out, _ = p.run("fit", "in.tsv", "-t", "y", "-o", "sub/m", "--split", "random")
+        assert "SMILES are in column SMILES (clean)\n" in out, out
+        _, out, _ = p.run("run", "sub/m.fit/train.yaml")
+        assert "nothing ran" in out, out
+        _, again, _ = p.run("fit", "in.tsv", "-t", "y", "-o", "sub/m.safetensors", "--split", "random")
+        assert "errors on" in again and "train" not in again.split("errors on")[0], again
+        text = open(p.path("sub/m.fit/train.yaml")).read()
+        assert "random" in text and "[${" not in text
+        p.put("sub/m.fit/train.yaml", text.replace("family: auto", "family: [gp]"))
+        _, _, err = p.run("fit", "in.tsv", "-t", "y", "-o", "sub/m", expect=2)
+        assert "sub/m.fit/train.yaml was edited" in err and "molsieve run sub/m.fit/train.yaml" in err, err
+        p.run("run", "sub/m.fit/train.yaml", "-q")
+        assert "gp" in p.run("model", "info", "sub/m.fit/run/models/m.safetensors")[1]
+        p.put("other.safetensors", "mine")
+        _, _, err = p.run("fit", "in.tsv", "-t", "y", "-o", "other", expect=2)
+        assert "is there already" in err and read(p.path("other.safetensors")) == b"mine", err
+
+
+def a_network_is_part_of_it_where_it_is_asked_for():
+    with Project() as p:
+        p.put("in.csv", table(esol(60), "id,smiles,y"))
+        _, out, _ = p.run("fit", "in.csv", "-t", "y", "--family", "trees,se3", "--dry-run")
+        assert "3D, which the network needs" in out
+        text = open(p.path("y.fit/train.yaml")).read()
+        assert "edges: bonds" in text and "epochs: 120" in text
+        p.run("run", "y.fit/train.yaml", "-q", "stages.train.epochs=1", "stages.train.model.layers=1", "stages.train.model.channels=8")
+        got = p.run("predict", "y.fit/run/models/y.safetensors", "in.csv", "-c", "title,y,geometry")[1]
+        assert {r["geometry"] for r in csv.DictReader(io.StringIO(got))} == {"mmff94"}
+
+
+def classes_are_recognised_and_said():
+    with Project() as p:
+        rows = [(s, int(y > -2.5)) for s, y in esol(160)]
+        p.put("in.csv", table(rows, "id,smiles,soluble"))
+        _, out, _ = p.run("fit", "in.csv", "-t", "soluble", "--better", "high")
+        assert "two classes, %d of 1 and %d of 0" % (sum(y for _, y in rows), sum(1 - y for _, y in rows)) in out, out
+        assert "ROC-AUC   PR-AUC    Brier" in out and "its forest" in out
+        got = p.run("predict", "soluble.safetensors", "in.csv", "-c", "soluble")[1]
+        assert all(0 <= float(line) <= 1 for line in got.splitlines()[1:])
+        p.run("fit", "in.csv", "-t", "soluble", "--task", "regression", "-o", "n", "-n")
+        assert "task: regression" in open(p.path("n.fit/train.yaml")).read()
+
+
+def data_fields_of_sdf_are_learned():
+    with Project() as p:
+        p.put("in.smi", "".join("%s m%d\n" % (s, k) for k, (s, _) in enumerate(esol(60))))
+        p.run("predict", "esol", "in.smi", "-o", "in.sdf.gz", expect=None)
+        _, out, _ = p.run("fit", "in.sdf.gz", "-t", "logS", "--family", "gp")
+        assert "SMILES" not in out and "its gp" not in out and "the model" in out, out
+
+
+def a_stop_costs_nothing():
+    with Project() as p:
+        p.put("in.csv", table(esol(120)))
+        p.run("fit", "in.csv", "-t", "logS", "-o", "whole", "-q", "-j", "1")
+        for point in ("prepare.unit.after_commit:1", "train.model.before", "train.model.after"):
+            p.run("fit", "in.csv", "-t", "logS", "-o", "cut/whole", "-q", "-j", "3", env=dict(os.environ, MOLSIEVE_FAULT=point),
+                  expect=137)
+            assert not os.path.exists(p.path("cut/whole.safetensors")), point
+        p.run("fit", "in.csv", "-t", "logS", "-o", "cut/whole", "-q")
+        assert read(p.path("cut/whole.safetensors")) == read(p.path("whole.safetensors"))
+
+
+def what_cannot_be_learned_is_refused_before_any_work():
+    good = esol(30)
+    with Project() as p:
+        p.put("good.csv", table(good, "id,smiles,pIC50"))
+        p.put("text.csv", table([(s, "active") for s, _ in good], "id,smiles,pIC50"))
+        p.put("comma.csv", table([(s, '"5,%d"' % k) for k, (s, _) in enumerate(good)], "id,smiles,pIC50"))
+        p.put("limit.csv", table([(s, ">10") for s, _ in good], "id,smiles,pIC50"))
+        p.put("same.csv", table([(s, 1) for s, _ in good], "id,smiles,pIC50"))
+        p.put("few.csv", table(good[:9], "id,smiles,pIC50"))
+        p.put("no.csv", "id,what,pIC50\n" + "".join("%d,not a molecule,%d\n" % (k, k) for k in range(30)))
+        p.put("empty.csv", "")
+        p.put("head.csv", "id,smiles,pIC50\n")
+        p.put("list.smi", "CCO a\nCCC b\n")
+        cases = ((2, ("good.csv",), "good.csv has: id, smiles, pIC50"), (2, ("good.csv", "-t", "pic5"), "did you mean pIC50"),
+                 (2, ("good.csv", "-t", "nothing"), "there are: id, smiles, pIC50"), (6, ("none.csv", "-t", "x"), "none.csv"),
+                 (2, ("text.csv", "-t", "pIC50"), "text.csv:2: pIC50 is 'active'"), (2, ("comma.csv", "-t", "pIC50"), "decimal points"),
+                 (2, ("limit.csv", "-t", "pIC50"), "limits such as >10"), (2, ("same.csv", "-t", "pIC50"), "nothing to learn"),
+                 (2, ("few.csv", "-t", "pIC50"), "only 9 of 9 records"), (2, ("no.csv", "-t", "pIC50"), "no column has SMILES"),
+                 (2, ("empty.csv", "-t", "pIC50"), "no records"), (2, ("head.csv", "-t", "pIC50"), "no records"),
+                 (2, ("list.smi", "-t", "pIC50"), "fit needs a table"), (2, ("good.csv", "-t", "pIC50", "--split", "leave"), "allowed are scaffold"),
+                 (2, ("good.csv", "-t", "pIC50", "--task", "classification"), "values other than 0 and 1"),
+                 (2, ("good.csv", "-t", "pIC50", "--family", "{x: y}"), "trees,gp,forest,se3"),
+                 (2, ("good.csv", "-t", "pIC50", "--smiles-column", "mol"), 'no column "mol"'),
+                 (2, ("good.csv", "good.csv", "-t", "pIC50"), "second one"))
+        for status, args, words in cases:
+            _, out, err = p.run("fit", *args, expect=status)
+            assert words in err, (args, out, err)
+        assert not [name for name in os.listdir(p.dir) if "fit" in name or "safetensors" in name]
+        p.put("some.csv", table([(s, "n.d." if k == 4 else y) for k, (s, y) in enumerate(esol(40))], "id,smiles,a ${x} b"))
+        _, out, _ = p.run("fit", "some.csv", "-t", "a ${x} b", "--family", "gp")
+        assert "39 of 40 records" in out and "left out: 1 texts, the first in line 6: n.d." in out, out
+        assert os.path.exists(p.path("a_x_b.safetensors"))
+
+
+main([a_table_becomes_a_model_with_its_errors, its_workflow_is_kept_and_can_be_edited_and_run,
+      a_network_is_part_of_it_where_it_is_asked_for, classes_are_recognised_and_said, data_fields_of_sdf_are_learned, a_stop_costs_nothing,
+      what_cannot_be_learned_is_refused_before_any_work])
