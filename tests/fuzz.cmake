@@ -30,6 +30,15 @@ molsieve_fuzz(blocks SOURCES fuzz/blocks_target.c USES molsieve_made_mol molsiev
 get_target_property(worker_sources molsieve-chem SOURCES)
 list(REMOVE_ITEM worker_sources worker_program/worker.cpp) # main(); the targets include it
 list(TRANSFORM worker_sources PREPEND ${PROJECT_SOURCE_DIR}/chem/)
+
+# Not a fuzz target, but it needs the worker's sources, too.
+add_executable(test_hybrid unit/hybrid_test.cpp ${PROJECT_SOURCE_DIR}/chem/worker_program/worker_hybrid.cpp)
+target_link_libraries(test_hybrid PRIVATE PkgConfig::OPENBABEL molsieve::warnings)
+target_compile_options(test_hybrid PRIVATE -Wno-deprecated-declarations)
+target_include_directories(test_hybrid PRIVATE ${PROJECT_SOURCE_DIR})
+molsieve_add_test(hybrid test_hybrid ${CMAKE_CURRENT_SOURCE_DIR}/data/library.smi)
+set_tests_properties(hybrid PROPERTIES LABELS unit)
+
 foreach(name request formats)
   molsieve_fuzz(${name} USES PkgConfig::OPENBABEL SOURCES fuzz/${name}_target.cpp
     ${worker_sources})

@@ -1,8 +1,8 @@
 /* chem/common/descriptors.h - the molecular descriptors, one line each.
  * SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only (both programs include it)
  *
- * To add one, add a line at the end and a function of that name to chem/worker_program/worker_descriptors.cpp. The rest follows: the
- * worker's answer, the column of results.db and its description, the migration of older databases, the key of `prepare`,
+ * To add one, add a line at the end and a function of that name to chem/worker_program/worker_descriptors.cpp, or compute it in
+ * `describe` of chem/worker/worker_client.c from elements, charges and bonds. The rest follows: the worker's answer, the column of results.db and its description, the migration of older databases, the key of `prepare`,
  * `keep`, `where`, objectives, hits.csv, hits.sdf, `export`, `top`, v_hits and the report. The texts that list the
  * descriptors are made again as configs/README.md says.
  *
@@ -21,7 +21,7 @@
 #define CH_DESCRIPTORS(X)                                                                                                      \
     X(mw, REAL, "u", "MW", "molecular weight", TOP, 1, "molecular weight, average isotopic masses")                            \
     X(logp, REAL, NULL, "log P", "log P", TOP, 1, "octanol-water log P by atom contributions (Wildman and Crippen 1999)")      \
-    X(tpsa, REAL, "Angstrom^2", "TPSA", "TPSA", TOP, 1, "topological polar surface area (Ertl 2000)")                          \
+    X(tpsa, REAL, "Angstrom^2", "TPSA", "TPSA", TOP, 1, "topological polar surface area of N and O (Ertl 2000)")               \
     X(hbd, WHOLE, NULL, "HBD", "hydrogen bond donors", TOP, 1,                                                                 \
       "hydrogen bond donors: atoms other than carbon that carry hydrogen")                                                     \
     X(hba, WHOLE, NULL, "HBA", "hydrogen bond acceptors", TOP, 1, "hydrogen bond acceptors by Lipinski's rule: N and O atoms") \

@@ -26,8 +26,8 @@
  *              i32 n_heavy, charge, charge_read, n_neutralised, undefined_stereo, lost_stereo;
  *              f64 of each descriptor; f64 energy; mol (also when the status is not ok);
  *              stereo. geometry "build": this needs a structure; `build` asks for one of Open Babel. built_from is then the SMILES and, behind a
- *              blank, stereo that it leaves out. For the native builder mol is the SMILES with all hydrogens, heavy atoms first, without
- *              positions, and stereo what its structure must have
+ *              blank, stereo that it leaves out. mol is then the SMILES with all hydrogens, heavy atoms first, without positions, and
+ *              stereo what its structure must have. log P and polar surface are NaN: the main program computes them from mol
  *     build    str geometry; f64 energy; mol; i32 n, then n times mol: the other conformers, by increasing energy
  *     list     i32 n, then n times str molecule, str why it is not a molecule (then molecule has only its title)
  *     write, svg   str
@@ -60,7 +60,7 @@
 
 /* Version of the answers: raise it when an unchanged request would get a different answer. It is part of the keys of stages and of
  * stored structures, where it is called "protocol" (formerly it was the same number). Do not raise it for a new descriptor: its name is
- * in the key. */
+ * in the key. Nor for descriptors alone: pl_stage.version of `prepare` runs it again and keeps the structures. */
 #define CH_ANSWERS_VERSION "9"
 
 /* Version of chem/worker_program/groups.h and of how groups are charged; part of the keys of stages that set a pH. */

@@ -4,7 +4,7 @@
 #include "chem/features/parts.h"
 
 /* Sums of contributions are whole numbers, so that they do not depend on the order. */
-static void crippen(double *out, const ch_shape *s)
+void ch_crippen_sums(double *log_p, double *refractivity, const ch_shape *s)
 {
     const ch_crippen bonded = ch_crippen_loose(true), lone = ch_crippen_loose(false);
     const int64_t n_bonded = s->n_loose_bonded, n_lone = s->n_loose - s->n_loose_bonded;
@@ -15,8 +15,8 @@ static void crippen(double *out, const ch_shape *s)
         logp += c.logp + (int64_t)s->hydrogens[i] * h.logp;
         mr += c.mr + (int64_t)s->hydrogens[i] * h.mr;
     }
-    out[CH_F_logp] = ((double)logp * 1e-5);
-    out[CH_F_mr] = ((double)mr * 1e-4);
+    *log_p = (double)logp * 1e-5;
+    *refractivity = (double)mr * 1e-4;
 }
 
 static void masses(double *out, const ch_shape *s)
@@ -67,7 +67,7 @@ static bool all_bonds(const ch_shape *s, const ch_ring *r, int type)
 void ch_features_basic(double *out, const ch_shape *s, const ch_rings *rings)
 {
     masses(out, s);
-    crippen(out, s);
+    ch_crippen_sums(&out[CH_F_logp], &out[CH_F_mr], s);
     atoms(out, s);
     out[CH_F_rings] = rings->n;
     for (int32_t r = 0; r < rings->n; r++) {

@@ -176,18 +176,35 @@ static const polar polars[] = {
 };
 /* clang-format on */
 
-static bool fits(const polar *p, const ch_shape *s, int32_t i, const int32_t bonds[4], bool three)
+static bool are_bonded(const ch_shape *s, int32_t i, int32_t j)
+{
+    for (int32_t k = s->row[i]; k < s->row[i + 1]; k++)
+        if (s->link[k].to == j)
+            return true;
+    return false;
+}
+
+static bool is_in_three(const ch_shape *s, int32_t i)
+{
+    for (int32_t k = s->row[i]; k < s->row[i + 1]; k++)
+        for (int32_t m = s->row[i]; m < k; m++)
+            if (are_bonded(s, s->link[k].to, s->link[m].to))
+                return true;
+    return false;
+}
+
+static bool fits(const polar *p, const ch_shape *s, int32_t i, const int32_t bonds[4])
 {
     if (p->z != s->z[i] || p->degree != ch_shape_degree(s, i) || p->hydrogens != s->hydrogens[i] || p->charge != s->charge[i])
         return false;
     for (int k = 0; k < 4; k++)
         if (p->bonds[k] != bonds[k])
             return false;
-    return p->three == 2 || p->three == three;
+    return p->three == 2 || p->three == is_in_three(s, i);
 }
 
 /* Others by the fit that the paper gives for them. */
-static int32_t polar_area(const ch_shape *s, const ch_rings *rings, int32_t i)
+static int32_t polar_area(const ch_shape *s, int32_t i)
 {
     int32_t bonds[4] = { 0 }, area;
 
@@ -196,24 +213,30 @@ static int32_t polar_area(const ch_shape *s, const ch_rings *rings, int32_t i)
     for (int32_t k = s->row[i]; k < s->row[i + 1]; k++)
         bonds[s->link[k].type]++;
     for (size_t k = 0; k < sizeof polars / sizeof *polars; k++)
-        if (fits(&polars[k], s, i, bonds, rings->in_three[i]))
+        if (fits(&polars[k], s, i, bonds))
             return polars[k].area;
     area = s->z[i] == 7 ? 3050 - 820 * ch_shape_degree(s, i) : 2850 - 860 * ch_shape_degree(s, i);
     area += 150 * s->hydrogens[i];
     return area > 0 ? area : 0;
 }
 
-void ch_features_bonding(double *out, const ch_shape *s, const ch_rings *rings)
+double ch_polar_surface(const ch_shape *s)
 {
     int64_t area = 0;
 
+    for (int32_t i = 0; i < s->n; i++)
+        area += polar_area(s, i);
+    return (double)area * 0.01;
+}
+
+void ch_features_bonding(double *out, const ch_shape *s, const ch_rings *rings)
+{
     for (int32_t i = 0; i < s->n; i++) {
         out[CH_F_donors] += is_donor(s, i);
         out[CH_F_acceptors] += is_acceptor(s, rings, i);
         out[CH_F_amides] += amides_of(s, rings, i);
-        area += polar_area(s, rings, i);
     }
-    out[CH_F_tpsa] = ((double)area * 0.01);
+    out[CH_F_tpsa] = ch_polar_surface(s);
     for (int32_t b = 0; b < s->n_bonds; b++)
         out[CH_F_rotors] += is_rotor(s, rings, b);
 }

@@ -34,3 +34,19 @@ pl_code ch_features_of(float out[CH_N_FEATURES], const ch_graph *g, pl_arena *me
         out[k] = (float)value[k];
     return code;
 }
+
+pl_code ch_polarity_of(double *logp, double *tpsa, const ch_graph *g, pl_arena *mem, pl_error *err)
+{
+    double refractivity;
+    ch_shape s;
+    pl_code code;
+
+    if (g->n_nodes < 1)
+        return pl_fail(err, PL_EINPUT, "atoms: the molecule has none");
+    code = ch_shape_make(&s, g, mem, err);
+    if (code != PL_OK)
+        return code;
+    ch_crippen_sums(logp, &refractivity, &s);
+    *tpsa = ch_polar_surface(&s);
+    return PL_OK;
+}

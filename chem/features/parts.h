@@ -15,6 +15,10 @@ pl_code ch_features_stereo(double *out, const ch_shape *s, const ch_rings *rings
 pl_code ch_features_surface(double *out, const ch_shape *s, pl_arena *mem, pl_error *err);
 pl_code ch_features_estate(double *out, const ch_shape *s, pl_arena *mem, pl_error *err);
 
+/* Of all atoms: log P and molar refractivity in cm3/mol; polar surface of N and O in Angstrom^2. */
+void ch_crippen_sums(double *log_p, double *refractivity, const ch_shape *s);
+double ch_polar_surface(const ch_shape *s);
+
 /* Gasteiger charges of heavy atoms, in mem; hydrogens keep their own. */
 pl_code ch_charges_of(const double **out, const ch_shape *s, pl_arena *mem, pl_error *err);
 

@@ -310,16 +310,13 @@ static void find_cycles(search *f)
 
 static pl_code publish(ch_rings *out, search *f, pl_error *err)
 {
-    bool *inside = PL_NEW(f->mem, bool, f->s->n_bonds + 1), *in_three = PL_NEW(f->mem, bool, f->s->n + 1);
+    bool *inside = PL_NEW(f->mem, bool, f->s->n_bonds + 1);
 
-    if (inside == NULL || in_three == NULL)
+    if (inside == NULL)
         return pl_fail(err, PL_ENOMEM, "rings");
     for (int32_t b = 0; b < f->s->n_bonds; b++)
         inside[b] = !f->bridge[b];
-    for (int32_t r = 0; r < f->n_rings && f->ring[r].size == 3; r++)
-        for (int k = 0; k < 3; k++)
-            in_three[f->ring[r].atom[k]] = true;
-    *out = (ch_rings){ f->n_rings, f->n_parts, f->ring, inside, in_three };
+    *out = (ch_rings){ f->n_rings, f->n_parts, f->ring, inside };
     return PL_OK;
 }
 

@@ -20,7 +20,6 @@ typedef struct ch_rings {
     int32_t n, n_parts;      /* rings; connected parts of heavy atoms   */
     const ch_ring *ring;     /* [n] smallest first                      */
     const bool *bond_inside; /* [n_bonds] the bond is part of a ring of any size */
-    const bool *in_three;    /* [n atoms] in a ring of three            */
 } ch_rings;
 
 pl_code ch_rings_make(ch_rings *out, const ch_shape *s, pl_arena *mem, pl_error *err);

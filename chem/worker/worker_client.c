@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "chem/features/features.h"
 #include "chem/worker/request_queue.h"
 #include "pipeline/base/text.h"
 
@@ -17,6 +18,7 @@ struct ch_worker {
     ch_link link;
     bool tested;
     ch_worker_info info;
+    pl_arena *scratch;
 };
 
 static const char *const status_names[CH_N_STATUS] = {
@@ -53,7 +55,8 @@ pl_code ch_worker_open(ch_worker **out, const ch_worker_opts *opts, pl_error *er
         return pl_fail(err, PL_ENOMEM, "chemistry worker");
     w->link.opts = ch_worker_opts_complete(opts);
     w->link.program = w->program;
-    code = ch_worker_find(w->program, w->link.opts.program, err);
+    w->scratch = pl_arena_new(1 << 16);
+    code = w->scratch != NULL ? ch_worker_find(w->program, w->link.opts.program, err) : pl_fail(err, PL_ENOMEM, "chemistry worker");
     if (code == PL_OK && stat(w->program, &w->link.is) != 0)
         code = pl_fail(err, PL_ECONFIG, "the chemistry worker %s no longer exists", w->program);
     if (code != PL_OK)
@@ -68,6 +71,7 @@ void ch_worker_close(ch_worker *w)
     if (w == NULL)
         return;
     ch_link_close(&w->link);
+    pl_arena_free(w->scratch);
     free(w);
 }
 
@@ -174,6 +178,25 @@ static void put_opts(pl_text *t, const ch_prepare_opts *o)
     ch_wire_put_f64(t, o->structure_s);
 }
 
+/* The descriptors that this program computes from elements, charges and bonds. */
+static pl_code describe(ch_prepared *out, pl_arena *scratch, pl_error *err)
+{
+    const ch_graph_opts bonds = { .edges = CH_EDGES_TOPOLOGY };
+    pl_error why = { 0 };
+    ch_graph g;
+    pl_code code;
+
+    if (out->mol.n_atoms == 0)
+        return PL_OK;
+    pl_arena_reset(scratch);
+    code = ch_graph_build(&g, &out->mol, &bonds, scratch, &why);
+    if (code == PL_EINPUT)
+        return PL_OK; /* too large for a graph: these stay unknown */
+    if (code == PL_OK)
+        code = ch_polarity_of(&out->descriptor[CH_D_logp], &out->descriptor[CH_D_tpsa], &g, scratch, &why);
+    return code == PL_OK ? PL_OK : pl_fail(err, code, "%s", why.text);
+}
+
 static pl_code get_prepared(ch_prepared *out, ch_stereo *stereo, ch_wire *in, pl_arena *mem, pl_error *err)
 {
     pl_code code;
@@ -223,7 +246,7 @@ typedef struct batch {
     ch_stereo *stereo; /* [n] of the records */
     ch_mol *plan;      /* [n] what the native builder is asked to build; no atoms: nothing */
     ch_to_build *ask;  /* [n] */
-    pl_arena *mem;
+    pl_arena *mem, *scratch;
 } batch;
 
 /* Fills `out` from an outcome; `code` is the result of reading its body. */
@@ -261,6 +284,8 @@ static pl_code take_prepared(void *ctx, int32_t i, ch_outcome *o, pl_error *err)
     const batch *b = ctx;
     pl_code code = o->answered && o->body.at < o->body.end ? get_prepared(&b->out[i], &b->stereo[i], &o->body, b->mem, err) : PL_OK;
 
+    if (code == PL_OK)
+        code = describe(&b->out[i], b->scratch, err);
     return fill_outcome(&b->out[i], o, code, b->mem, err);
 }
 
@@ -326,7 +351,7 @@ static pl_code build_native(batch *b, const ch_known *known, int32_t *n, pl_erro
 
     for (int32_t k = 0; k < *n && known != NULL && known->build != NULL; k++) {
         const int32_t i = b->build[k];
-        if (b->plan[i].n_atoms > 0)
+        if (b->opts->builder == CH_NATIVE && b->plan[i].n_atoms > 0)
             b->ask[n_ask++] = (ch_to_build){ &b->plan[i], &b->stereo[i], &b->out[i] };
     }
     if (n_ask > 0)
@@ -359,7 +384,7 @@ pl_code ch_worker_prepare_all(ch_worker *w, const ch_input *in, int32_t n, const
                               ch_prepared *out, pl_arena *mem, pl_error *err)
 {
     const ch_prepare_opts defaults = ch_prepare_defaults();
-    batch b = { .in = in, .opts = opts != NULL ? opts : &defaults, .out = out, .mem = mem };
+    batch b = { .in = in, .opts = opts != NULL ? opts : &defaults, .out = out, .mem = mem, .scratch = w->scratch };
     ch_work read = { .ctx = &b, .n = n, .ask = ask_prepare, .take = take_prepared };
     ch_work build = { .ctx = &b, .ask = ask_build, .take = take_built };
     pl_code code = ensure_tested(w, err);

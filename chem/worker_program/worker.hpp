@@ -181,6 +181,11 @@ void add_hydrogens(OpenBabel::OBMol &mol, uint64_t seed = 0);
 // In the format of chem/common/protocol.h.
 std::string mol_pack(OpenBabel::OBMol &mol, bool with_xyz);
 
+// ---- worker_hybrid.cpp
+
+// Sets the hybridisation of all atoms to that of Open Babel's patterns, unless it is known or an element is unusual.
+void mol_hybridize(OpenBabel::OBMol &mol);
+
 // ---- worker_descriptors.cpp
 
 void mol_describe(OpenBabel::OBMol &mol, double descriptor[CH_N_DESCRIPTORS]);
@@ -259,6 +264,7 @@ int32_t smarts_match(const std::string &smarts, const std::string &smiles);
 
 // Number of stereocentres and double bonds whose stereo is undefined.
 int undefined_stereo(const OpenBabel::OBMol &mol);
+int undefined_stereo_written(OpenBabel::OBMol &mol); // the same, of a molecule whose canonical SMILES was just written
 
 // ---- worker_conformers.cpp: further conformers of a molecule
 

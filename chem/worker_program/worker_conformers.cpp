@@ -7,9 +7,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <sstream>
 
 #include <openbabel/atom.h>
 #include <openbabel/bond.h>
+#include <openbabel/generic.h>
 #include <openbabel/graphsym.h>
 #include <openbabel/obiter.h>
 #include <openbabel/ring.h>
@@ -42,12 +44,26 @@ static bool is_in_small_ring(OBMol &mol, OBBond &b)
     return false;
 }
 
-// The stereocentres and double bonds whose stereo is undefined.
-static std::vector<OBStereoUnit> open_units(OBMol &mol)
+// The symmetry classes that the writer of canonical SMILES left with the molecule. Empty: it has hydrogens or several parts, which
+// that writer treats apart.
+static std::vector<unsigned> known_classes(OBMol &mol)
 {
     std::vector<unsigned> classes;
+    const OBPairData *kept = dynamic_cast<OBPairData *>(mol.GetData("OpenBabel Symmetry Classes"));
+    std::istringstream text(kept != nullptr ? kept->GetValue() : "");
+    for (unsigned c; text >> c;)
+        classes.push_back(c);
+    if (classes.size() != mol.NumAtoms() || std::count(classes.begin(), classes.end(), OBGraphSym::NoSymmetryClass) > 0)
+        classes.clear();
+    return classes;
+}
+
+// The stereocentres and double bonds whose stereo is undefined.
+static std::vector<OBStereoUnit> open_units(OBMol &mol, std::vector<unsigned> classes = {})
+{
     std::vector<OBStereoUnit> open;
-    OBGraphSym(&mol).GetSymmetry(classes);
+    if (classes.empty())
+        OBGraphSym(&mol).GetSymmetry(classes);
     const OBStereoUnitSet units = FindStereogenicUnits(&mol, classes);
     OBStereoFacade stereo(&mol);
     for (const OBStereoUnit &u : units) {
@@ -68,6 +84,8 @@ int undefined_stereo(const OBMol &mol)
     OBMol copy = mol; // a copy, because stereo perception changes flags that matter later
     return static_cast<int>(open_units(copy).size());
 }
+
+int undefined_stereo_written(OBMol &mol) { return static_cast<int>(open_units(mol, known_classes(mol)).size()); }
 
 // The neighbours of `a` except one; an implicit hydrogen comes last.
 static OBStereo::Refs around(OBAtom &a, unsigned long but, size_t n)

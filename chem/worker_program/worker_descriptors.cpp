@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include <openbabel/atom.h>
-#include <openbabel/descriptor.h>
+#include <openbabel/bond.h>
 #include <openbabel/obiter.h>
 #include <openbabel/ring.h>
 
@@ -13,19 +13,20 @@ using namespace OpenBabel;
 
 namespace worker {
 
-static double predict(OBMol &mol, const char *name)
-{
-    OBDescriptor *d = OBDescriptor::FindType(name);
-    return d == nullptr ? NAN : d->Predict(&mol);
-}
-
 static double mw(OBMol &mol) { return mol.GetMolWt(); }
 
-static double logp(OBMol &mol) { return predict(mol, "logP"); }
+// These two are computed by the main program from the molecule in the answer (chem/worker/worker_client.c).
+static double logp(OBMol &) { return NAN; }
 
-static double tpsa(OBMol &mol) { return predict(mol, "TPSA"); }
+static double tpsa(OBMol &) { return NAN; }
 
-static double hbd(OBMol &mol) { return predict(mol, "HBD"); }
+static double hbd(OBMol &mol)
+{
+    int n = 0;
+    FOR_ATOMS_OF_MOL(a, mol)
+        n += a->GetAtomicNum() != 6 && a->GetImplicitHCount() + a->ExplicitHydrogenCount() > 0;
+    return n;
+}
 
 static double hba(OBMol &mol)
 {
@@ -35,7 +36,14 @@ static double hba(OBMol &mol)
     return n;
 }
 
-static double rotb(OBMol &mol) { return mol.NumRotors(); }
+// OBMol::NumRotors without the order of the rotors, whose search takes most of its time.
+static double rotb(OBMol &mol)
+{
+    int n = 0;
+    FOR_BONDS_OF_MOL(b, mol)
+        n += b->GetBeginAtom()->GetHvyDegree() > 1 && b->GetEndAtom()->GetHvyDegree() > 1 && b->IsRotor();
+    return n;
+}
 
 static double rings(OBMol &mol) { return static_cast<double>(mol.GetSSSR().size()); }
 
