@@ -13,10 +13,7 @@ using namespace OpenBabel;
 
 namespace worker {
 
-static bool is_organic(unsigned z)
-{
-    return z == 1 || (z >= 5 && z <= 9) || (z >= 14 && z <= 17) || z == 35 || z == 53;
-}
+static bool is_organic(unsigned z) { return z == 1 || (z >= 5 && z <= 9) || (z >= 14 && z <= 17) || z == 35 || z == 53; }
 
 // The number of bonds of this order that are not aromatic.
 static int bonds_of(OBAtom &a, unsigned order)

@@ -100,6 +100,8 @@ void nn_range_of(nn_range *out, const nn_census *c, const char *form)
     }
 }
 
+void nn_range_ignore_sources(nn_range *r) { r->sources = (1u << NN_SOURCES) - 1; }
+
 /* ---- using ------------------------------------------------------------------ */
 
 const char *const nn_range_words[] = {

@@ -85,6 +85,9 @@ void nn_census_add(nn_census *c, const nn_traits *t, nn_source source);
 /* The range from all counts. form: at most NN_FORM_BYTES - 1 characters. */
 void nn_range_of(nn_range *out, const nn_census *c, const char *form);
 
+/* For a model that reads no positions: how a structure was made does not matter. */
+void nn_range_ignore_sources(nn_range *r);
+
 /* ---- in a model file ---- */
 
 /* The range as a JSON object in mem; NULL: no memory. */

@@ -80,6 +80,9 @@ typedef struct nn_model_file {
 /* Reads a model; everything is in mem. EIO: the file cannot be read. EDATA: it is not a valid model file. */
 pl_code nn_model_read(nn_model_file **out, const char *path, pl_arena *mem, pl_error *err);
 
+/* Whether a file may be a model with a network: false if it surely is one without. Reads only its head. */
+bool nn_model_may_have_network(const char *path);
+
 /* Rounds the parameters to the numbers that the file will contain: to bfloat16 if m->bf16. */
 void nn_model_round(nn_model_file *m);
 

@@ -384,6 +384,8 @@ pl_code nn_model_meta_take(nn_model_file *m, bool *other_signs, const nn_tensors
     take_targets(&r, m);
     take_members(&r, m);
     take_range(&r, &m->range);
+    if (nn_tensors_meta(all, "model") == NULL)
+        nn_range_ignore_sources(&m->range);
     json_decref(r.root);
     m->conf.node_features = nn_inputs_node_features(&m->inputs);
     m->conf.edge_features = nn_inputs_edge_features(&m->inputs);

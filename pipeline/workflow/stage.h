@@ -85,6 +85,10 @@ typedef struct pl_stage {
      * combination to their defaults, so that they do not change the key, and replaces `auto` by a value. */
     void (*settle)(const pl_workflow *wf, void *conf);
 
+    /* Optional: whether with these settings the stage needs `what` of the stages before it, a word that they agree on. May be
+     * asked while settings settle, of stages that have not settled. */
+    bool (*wants)(const pl_workflow *wf, const pl_step *step, const char *what);
+
     /* Optional. Finds everything that can be wrong before any work: combinations of
      * settings, files, models. Adds problems; prints nothing. */
     void (*check)(const pl_workflow *wf, const pl_step *step, pl_problems *problems);

@@ -102,6 +102,38 @@ def a_score_is_explained():
         assert "there is no molecule 12345" in p.run("explain", "12345", "run", expect=2)[2]
 
 
+def structures_that_no_member_needs_are_skipped():
+    """Unless a setting asks for them; and a model that learned with structures scores without them."""
+    inputs = ["{path: in.csv, format: csv, columns: {smiles: smiles, title: name}}"]
+    plain = (STAGES % "trees").replace("    conformers: {source: none}\n", "").replace("  graph: {edges: topology}\n", "  graph: {}\n")
+    says = "no 3D structures: no stage needs them"
+    with sieve.Project() as p:
+        esol(p, 60)
+        family(p, "trees", name="said.yaml", workdir="said")
+        p.run("run", "said.yaml", "-q")
+        p.workflow(inputs, plain)
+        assert says in p.run("plan", "w.yaml")[1]
+        p.run("run", "w.yaml", "-q")
+        assert p.rows("SELECT DISTINCT geometry FROM molecule") == [("none",)]
+        assert p.run("db", "digest", "run/results.db")[1] == p.run("db", "digest", "said/results.db")[1]
+        assert p.run("plan", "said.yaml")[1].count("done") == p.run("plan", "w.yaml")[1].count("done")
+        for setting in ("stages.prepare.conformers.source=auto", "stages.prepare.conformers.count=2", "stages.graph.edges=bonds",
+                        "stages.train.family=[se3, trees]", "stages.train.family=auto", "+stages.write.sdf=hits.sdf",
+                        "+stages.rank.where=energy < 3", "+stages.basis.kind=frame_q15"):
+            assert says not in p.run("plan", "w.yaml", setting)[1], setting
+        p.workflow(inputs, plain, name="built.yaml", workdir="built")
+        p.run("run", "built.yaml", "-q", "stages.prepare.conformers.source=auto")
+        assert ("mmff94",) in p.rows("SELECT DISTINCT geometry FROM molecule", workdir="built")
+        p.workflow(inputs, "  read: {}\n  prepare: {}\n  graph: {}\n  score: {}\n", name="score.yaml", workdir="score",
+                   extra="models: {m: {path: built/models/e2e.safetensors}}\n")
+        assert says in p.run("plan", "score.yaml")[1]
+        p.run("run", "score.yaml", "-q")
+        assert p.rows("SELECT DISTINCT geometry FROM molecule", workdir="score") == [("none",)]
+        pair = [p.rows("SELECT mol_id, mean, domain FROM score ORDER BY 1", workdir=w) for w in ("built", "score")]
+        assert len(pair[0]) > 50 and pair[0] == pair[1], [(x, y) for x, y in zip(*pair) if x != y]
+        assert not p.rows("SELECT reasons FROM score WHERE reasons LIKE '%structure%'", workdir="score")
+
+
 NETWORK = """  read: {unit: 40}
   prepare:
     conformers: {source: keep}
@@ -181,6 +213,6 @@ def labels_that_cannot_be_learned_are_told():
 
 
 if __name__ == "__main__":
-    sieve.main([a_family_is_learned_evaluated_and_scored, a_score_is_explained, a_family_with_a_network_is_the_mean_of_both,
+    sieve.main([a_family_is_learned_evaluated_and_scored, a_score_is_explained, structures_that_no_member_needs_are_skipped, a_family_with_a_network_is_the_mean_of_both,
                 classes_are_learned_as_probabilities, mistakes_in_a_family_are_refused_before_work,
                 labels_that_cannot_be_learned_are_told])

@@ -13,13 +13,51 @@
 using namespace OpenBabel;
 
 // Elements, charges and bonds that libraries of drugs do not have.
-static const char *const odd[] = {
-    "C[P-](C)(C)C", "O=P(O)(O)O", "P(F)(F)(F)(F)F", "FS(F)(F)(F)(F)F", "C=C=C", "N=[N+]=[N-]", "[C-]#[O+]", "B(O)(O)c1ccccc1",
-    "[B-](F)(F)(F)F", "O=C([O-])c1ccccc1", "[O-]C(=O)[O-]", "c1cc[o+]cc1", "p1ccccc1", "C[Si](C)(C)C", "b1ccccc1", "CN1BN(C)BN(C)B1",
-    "Cl(=O)(=O)(=O)O", "I(=O)(=O)c1ccccc1", "[H][H]", "[H+]", "[O-][n+]1ccccc1", "CN=C=O", "C[N+]#[C-]", "O=[Si]=O", "CS(=O)(=O)N",
-    "C=S", "OO", "[O][O]", "O=p1ccccc1", "c1cc[s+]cc1", "CS(C)(=O)=NC", "C[S+](C)C", "C[O+](C)C", "c1c[nH+]c[nH]1", "[C-]1=CC=CC1",
-    "[CH3]", "[NH2-]", "C[N+]#N", "CN(=O)=O", "FB(F)F", "P#P", "CC#P", "[O-]C#N", "S=S=O", "[2H]C([2H])[2H]"
-};
+static const char *const odd[] = { "C[P-](C)(C)C",
+                                   "O=P(O)(O)O",
+                                   "P(F)(F)(F)(F)F",
+                                   "FS(F)(F)(F)(F)F",
+                                   "C=C=C",
+                                   "N=[N+]=[N-]",
+                                   "[C-]#[O+]",
+                                   "B(O)(O)c1ccccc1",
+                                   "[B-](F)(F)(F)F",
+                                   "O=C([O-])c1ccccc1",
+                                   "[O-]C(=O)[O-]",
+                                   "c1cc[o+]cc1",
+                                   "p1ccccc1",
+                                   "C[Si](C)(C)C",
+                                   "b1ccccc1",
+                                   "CN1BN(C)BN(C)B1",
+                                   "Cl(=O)(=O)(=O)O",
+                                   "I(=O)(=O)c1ccccc1",
+                                   "[H][H]",
+                                   "[H+]",
+                                   "[O-][n+]1ccccc1",
+                                   "CN=C=O",
+                                   "C[N+]#[C-]",
+                                   "O=[Si]=O",
+                                   "CS(=O)(=O)N",
+                                   "C=S",
+                                   "OO",
+                                   "[O][O]",
+                                   "O=p1ccccc1",
+                                   "c1cc[s+]cc1",
+                                   "CS(C)(=O)=NC",
+                                   "C[S+](C)C",
+                                   "C[O+](C)C",
+                                   "c1c[nH+]c[nH]1",
+                                   "[C-]1=CC=CC1",
+                                   "[CH3]",
+                                   "[NH2-]",
+                                   "C[N+]#N",
+                                   "CN(=O)=O",
+                                   "FB(F)F",
+                                   "P#P",
+                                   "CC#P",
+                                   "[O-]C#N",
+                                   "S=S=O",
+                                   "[2H]C([2H])[2H]" };
 
 static int known, unknown, wrong;
 

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "stages/steps/features/basis.h"
 
+#include <string.h>
+
 #include "models/features/feature.h"
 #include "pipeline/base/text.h"
 #include "stages/database/blocks.h"
 #include "stages/steps/features/graph.h"
+#include "stages/steps/ingest/positions.h"
 
 /* Measured, one worker (tests/bench/results/features-2026-11-21.md): seconds a pair
  * (pairwise_f32: a directed edge). */
@@ -31,6 +34,14 @@ static void check(const pl_workflow *wf, const pl_step *step, pl_problems *probl
     if (c->kind != NN_BASIS_NONE && st_graph_is_flat(wf))
         pl_problem_add(problems, step->node,
                        "graphs with edges: topology have no positions, so there are no bases; leave the stage out");
+}
+
+static bool wants(const pl_workflow *wf, const pl_step *step, const char *what)
+{
+    const basis_conf *c = step->conf;
+
+    (void)wf;
+    return strcmp(what, ST_POSITIONS) == 0 && c->kind != NN_BASIS_NONE;
 }
 
 typedef struct basis_state {
@@ -185,6 +196,7 @@ const pl_stage st_basis = {
     .needs = needs,
     .item = "molecules",
     .check = check,
+    .wants = wants,
     .estimate = basis_estimate,
     .open = basis_open,
     .next = basis_next,

@@ -8,11 +8,14 @@
 #include "chem/molecule/codec.h"
 #include "pipeline/base/text.h"
 #include "stages/database/blocks.h"
+#include "stages/steps/ingest/positions.h"
 #include "stages/steps/ingest/prepare_conf.h"
 #include "stages/steps/ingest/size_estimate.h"
 
 /* Measured, one worker (tests/bench/results/features-2026-11-21.md): seconds a molecule and an edge. */
 static const double MOLECULE_S = 6e-6, EDGE_S = 3e-8;
+
+enum { EDGES_AUTO = CH_EDGES_TOPOLOGY + 1 }; /* settled before any use */
 
 typedef struct graph_conf {
     int32_t edges;
@@ -22,9 +25,10 @@ typedef struct graph_conf {
 
 #define AT(member) offsetof(graph_conf, member)
 static const pl_field fields[] = {
-    { PL_CHOICE, "edges", AT(edges), .dflt = CH_EDGES_RADIUS, .choices = "radius|bonds|knn|full|topology",
+    { PL_CHOICE, "edges", AT(edges), .dflt = EDGES_AUTO, .choices = "radius|bonds|knn|full|topology|auto",
       .help = "which atoms are connected: radius: all within the cutoff; bonds: bonded atoms; knn: the k nearest; full: all; "
-              "topology: bonded atoms, without positions: needs no 3D structures, but networks cannot read it" },
+              "topology: bonded atoms, without positions: needs no 3D structures, but networks cannot read it; auto: radius, or "
+              "topology where no stage needs positions and prepare makes none" },
     { PL_REAL, "cutoff", AT(cutoff), .dflt = 5, .min = 0.5, .max = 20, .unit = "Angstrom", .help = "radius: longest edge" },
     { PL_INT, "k", AT(k), .dflt = 12, .min = 1, .max = 256, .help = "knn: neighbours per atom" },
     { PL_INT, "max_neighbours", AT(max_neighbours), .min = 0, .max = 1024,
@@ -36,12 +40,29 @@ static const pl_field fields[] = {
     { 0 },
 };
 
+static bool prepare_is_flat(const pl_workflow *wf)
+{
+    const pl_step *prepare = pl_workflow_step(wf, "prepare");
+
+    return prepare != NULL && st_prepare_is_flat(prepare->conf);
+}
+
+/* Edges with positions that somebody asked for. */
+static bool wants(const pl_workflow *wf, const pl_step *step, const char *what)
+{
+    const graph_conf *c = step->conf;
+
+    (void)wf;
+    return strcmp(what, ST_POSITIONS) == 0 && c->edges != CH_EDGES_TOPOLOGY && c->edges != EDGES_AUTO;
+}
+
 static void settle(const pl_workflow *wf, void *conf)
 {
     graph_conf *c = conf, dflt;
 
-    (void)wf;
     pl_fields_default(fields, &dflt);
+    if (c->edges == EDGES_AUTO)
+        c->edges = prepare_is_flat(wf) && !st_positions_wanted(wf) ? CH_EDGES_TOPOLOGY : CH_EDGES_RADIUS;
     if (c->edges != CH_EDGES_RADIUS) {
         c->cutoff = dflt.cutoff;
         c->max_neighbours = dflt.max_neighbours;
@@ -319,6 +340,7 @@ const pl_stage st_graph = {
     .needs = needs,
     .item = "molecules",
     .settle = settle,
+    .wants = wants,
     .check = check,
     .estimate = graph_estimate,
     .open = graph_open,

@@ -16,6 +16,7 @@
 #include "stages/steps/ingest/device.h"
 #include "stages/steps/ingest/machine.h"
 #include "stages/steps/ingest/native.h"
+#include "stages/steps/ingest/positions.h"
 #include "stages/steps/ingest/prefilter.h"
 #include "stages/steps/ingest/structures.h"
 
@@ -200,6 +201,7 @@ static pl_code estimate(const pl_workflow *wf, const pl_step *step, pl_store *st
     out->bytes_features = (st_prepare_builds(c) ? 1900.0 * st_structures_a_molecule(wf) : 900.0) *
                           sizes.n_records; /* blocks, and the cache of structures */
     out->seconds = sizes.n_records > 0 ? sizes.n_records * seconds_a_record(c, &sizes, mem) : 0;
+    out->note = c->skips ? "no 3D structures: no stage needs them (conformers.source: auto makes them)" : NULL;
     return PL_OK;
 }
 
@@ -465,6 +467,9 @@ static void settle(const pl_workflow *wf, void *conf)
     st_prepare_conf *c = conf, dflt;
 
     pl_fields_default(st_prepare_fields, &dflt);
+    c->skips = st_structures_skipped(wf);
+    if (c->skips)
+        c->conformer = CH_3D_NONE;
     if (!st_prepare_builds(c)) {
         c->structures = dflt.structures;
         c->builder = dflt.builder;

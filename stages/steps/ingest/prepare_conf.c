@@ -42,7 +42,9 @@ const pl_field st_prepare_fields[] = {
           "SQL expression over descriptors that a molecule must satisfy, else its record is set aside before a structure is built: "
           "\"mw < 600 and rotb <= 12\"" },
     { PL_CHOICE, "conformers.source", AT(conformer), .choices = "auto|keep|generate|none",
-      .help = "3D structure: auto: the input's if it is 3D, else built; keep: always the input's; generate: always built; none" },
+      .help =
+          "3D structure: auto: the input's if it is 3D, else built; keep: always the input's; generate: always built; none. If not "
+          "given: auto, but none where no stage and no setting needs structures" },
     { PL_CHOICE, "conformers.builder", AT(builder), .choices = "native|openbabel",
       .help =
           "who builds structures: native: this program's own builder, and Open Babel where that cannot (molecule.fallback says why); "

@@ -24,6 +24,7 @@ enum { ST_ALERT_FLAG, ST_ALERT_FILTER };
 typedef struct st_prepare_conf {
     int32_t fragment, conformer, builder, device, force_field, dedupe, on_conflict;
     int32_t device_wish;                             /* what `device` comes to: enum st_device_wish     */
+    bool skips;                                      /* conformer is CH_3D_NONE because no stage needs positions */
     int64_t structures;                              /* maximum number built per molecule               */
     double window;                                   /* kcal/mol                                        */
     double dielectric;                               /* < 0: auto; see st_prepare_dielectric            */

@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 
 #include "chem/records/record.h"
+#include "stages/steps/ingest/positions.h"
 #include "stages/steps/ingest/prepare_conf.h"
 #include "stages/steps/ingest/read_input.h"
 
@@ -177,7 +178,7 @@ int64_t st_unit_records(const pl_workflow *wf)
     st_sizes sizes = { 0 };
     int64_t least = 0, share = 0;
 
-    if (c == NULL || !st_prepare_builds(c))
+    if (c == NULL || !st_prepare_builds(c) || st_structures_skipped(wf))
         return 1000;
     least = c->conformer == CH_3D_GENERATE ? 50 : 200;
     if (c->builder == CH_NATIVE && c->force_field != CH_FF_UFF && st_sizes_get(&sizes, wf, NULL, NULL) == PL_OK)

@@ -13,6 +13,7 @@
 #include "stages/expression/expression.h"
 #include "stages/expression/row_filter.h"
 #include "stages/steps/ingest/alerts.h"
+#include "stages/steps/ingest/positions.h"
 #include "stages/steps/ingest/prepare.h"
 #include "stages/steps/rank/rank_parts.h"
 #include "stages/steps/score/score.h"
@@ -82,6 +83,28 @@ static const pl_field fields[] = {
 };
 
 /* ---- before the run ---- */
+
+static bool names_energy(const pl_list *terms)
+{
+    const st_objective *o = terms->items;
+
+    for (int32_t k = 0; k < terms->n; k++)
+        if (o[k].property != NULL && strcmp(o[k].property, "energy") == 0)
+            return true;
+    return false;
+}
+
+/* The energy is that of a structure. */
+static bool wants(const pl_workflow *wf, const pl_step *step, const char *what)
+{
+    const st_rank_conf *c = step->conf;
+
+    (void)wf;
+    if (strcmp(what, ST_POSITIONS) != 0)
+        return false;
+    return names_energy(&c->objectives) || names_energy(&c->constraints) ||
+           (c->where != NULL && strcasestr(c->where, "energy") != NULL);
+}
 
 static void settle(const pl_workflow *wf, void *conf)
 {
@@ -440,6 +463,7 @@ const pl_stage st_rank = {
     .reads_blocks = reads_blocks,
     .item = "molecules",
     .settle = settle,
+    .wants = wants,
     .check = check,
     .open = open_stage,
     .finish = finish,

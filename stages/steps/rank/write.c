@@ -17,6 +17,7 @@
 #include "stages/files/out_file.h"
 #include "stages/files/own_files.h"
 #include "stages/steps/ingest/conformers.h"
+#include "stages/steps/ingest/positions.h"
 #include "stages/steps/ingest/read_input.h"
 #include "stages/steps/rank/score_columns.h"
 #include "stages/steps/train/score_models.h"
@@ -43,6 +44,14 @@ static const pl_field fields[] = {
     { PL_TEXT, "smi", AT(path[SMI]), .help = "SMILES and title" },
     { 0 },
 };
+
+static bool wants(const pl_workflow *wf, const pl_step *step, const char *what)
+{
+    const write_conf *c = step->conf;
+
+    (void)wf;
+    return strcmp(what, ST_POSITIONS) == 0 && c->path[SDF] != NULL;
+}
 
 typedef struct write_state {
     pl_env *env;
@@ -446,6 +455,7 @@ const pl_stage st_write = {
     .reads_blocks = reads_blocks,
     .missing = missing,
     .item = "hits",
+    .wants = wants,
     .check = check,
     .open = open_stage,
     .finish = finish,

@@ -12,6 +12,7 @@
 #include "stages/steps/errors/calibrate.h"
 #include "stages/steps/errors/domain.h"
 #include "stages/steps/errors/errors.h"
+#include "stages/steps/ingest/positions.h"
 #include "stages/steps/score/evaluate_models.h"
 #include "stages/steps/score/evaluate_rows.h"
 #include "stages/steps/train/compute.h"
@@ -106,6 +107,11 @@ static bool is_part(const pl_workflow *wf, int part)
     const bool trains = pl_workflow_step(wf, "train") != NULL;
 
     return part >= 0 && (trains ? part != ST_NEW : part != ST_VALID && part != ST_TEST);
+}
+
+static bool wants(const pl_workflow *wf, const pl_step *step, const char *what)
+{
+    return strcmp(what, ST_POSITIONS) == 0 && st_model_list_is_spatial(wf, &((const evaluate_conf *)step->conf)->models);
 }
 
 static void check(const pl_workflow *wf, const pl_step *step, pl_problems *problems)
@@ -408,6 +414,7 @@ const pl_stage st_evaluate = {
     .state_size = sizeof(evaluate_state),
     .needs = needs,
     .item = "molecules",
+    .wants = wants,
     .check = check,
     .key = st_evaluate_models_key,
     .missing = st_evaluate_missing,

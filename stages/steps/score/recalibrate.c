@@ -135,6 +135,8 @@ static pl_code range_make(nn_model_file *m, const pl_env *env, const st_dataset 
         code = st_range_make(&m->range, env, &s, err);
     if (trained > 0)
         m->range.molecules = trained;
+    if (m->model == NULL)
+        nn_range_ignore_sources(&m->range);
     st_samples_close(&s);
     return code;
 }

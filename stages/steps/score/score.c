@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "stages/steps/score/score.h"
 
+#include <string.h>
+
 #include "pipeline/base/log.h"
 #include "pipeline/base/text.h"
+#include "stages/steps/ingest/positions.h"
 #include "stages/steps/ingest/size_estimate.h"
 #include "stages/steps/dataset/dataset.h"
 #include "stages/steps/features/graph.h"
@@ -28,6 +31,11 @@ static const pl_field fields[] = {
     ST_COMPUTE_FIELDS(score_conf),
     { 0 },
 };
+
+static bool wants(const pl_workflow *wf, const pl_step *step, const char *what)
+{
+    return strcmp(what, ST_POSITIONS) == 0 && st_model_list_is_spatial(wf, &((const score_conf *)step->conf)->models);
+}
 
 static void check(const pl_workflow *wf, const pl_step *step, pl_problems *problems)
 {
@@ -303,6 +311,7 @@ const pl_stage st_score = {
     .worker_size = sizeof(st_scorer_worker),
     .needs = needs,
     .item = "molecules",
+    .wants = wants,
     .check = check,
     .key = key,
     .estimate = estimate,

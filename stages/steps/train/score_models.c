@@ -159,6 +159,20 @@ void st_model_list_check(const pl_workflow *wf, const pl_step *step, const pl_li
     pl_arena_free(mem);
 }
 
+bool st_model_list_is_spatial(const pl_workflow *wf, const pl_list *wanted)
+{
+    pl_arena *mem = pl_arena_new(1 << 16);
+    st_model_list l;
+    bool spatial = mem == NULL;
+
+    if (mem != NULL)
+        st_model_list_fill(&l, wf, wanted, mem);
+    for (int k = 0; !spatial && !l.trained_here && k < l.n; k++)
+        spatial = nn_model_may_have_network(l.path[k]);
+    pl_arena_free(mem);
+    return spatial;
+}
+
 pl_code st_model_list_key(const pl_workflow *wf, const pl_list *wanted, pl_store *store, const char **extra_json, pl_arena *mem,
                           pl_error *err)
 {

@@ -27,6 +27,9 @@ void st_model_list_fill(st_model_list *l, const pl_workflow *wf, const pl_list *
  * graphs that are not the models'. */
 void st_model_list_check(const pl_workflow *wf, const pl_step *step, const pl_list *wanted, pl_problems *problems);
 
+/* Whether one of them reads positions: it has a network, or its file cannot be read. A model that is trained here does not count. */
+bool st_model_list_is_spatial(const pl_workflow *wf, const pl_list *wanted);
+
 /* The hashes of their files as JSON, for the key of a stage. */
 pl_code st_model_list_key(const pl_workflow *wf, const pl_list *wanted, pl_store *store, const char **extra_json, pl_arena *mem,
                           pl_error *err);

@@ -589,6 +589,7 @@ const pl_stage st_train = {
     .needs = needs,
     .item = "molecules",
     .settle = st_train_settle,
+    .wants = st_family_wants,
     .check = st_train_check,
     .key = st_start_key,
     .estimate = train_estimate,

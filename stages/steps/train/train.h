@@ -42,6 +42,7 @@ void st_family_check(const pl_workflow *wf, const pl_step *step, pl_problems *pr
 st_family st_family_of(const pl_workflow *wf, const st_train_conf *c, int64_t n);
 /* Whether a network may be among them. */
 bool st_family_may_have_network(const st_train_conf *c);
+bool st_family_wants(const pl_workflow *wf, const pl_step *step, const char *what); /* as in a pl_stage */
 /* Fits the members of f for m (whose scale is known) to the training molecules. ESTOP. In env->mem. */
 pl_code st_family_fit(nn_model_file *m, const st_family *f, const pl_env *env, const st_samples *train, int64_t member,
                       pl_error *err);

@@ -8,6 +8,7 @@
 #include "pipeline/base/text.h"
 #include "pipeline/run/progress.h"
 #include "stages/steps/features/graph.h"
+#include "stages/steps/ingest/positions.h"
 #include "stages/steps/train/train.h"
 
 enum {
@@ -30,6 +31,12 @@ static bool has_word(const st_train_conf *c, const char *word)
 static bool is_auto(const st_train_conf *c) { return has_word(c, "auto"); }
 
 bool st_family_may_have_network(const st_train_conf *c) { return c->family.n == 0 || is_auto(c) || has_word(c, "se3"); }
+
+bool st_family_wants(const pl_workflow *wf, const pl_step *step, const char *what)
+{
+    (void)wf;
+    return !strcmp(what, ST_POSITIONS) && st_family_may_have_network(step->conf);
+}
 
 /* Whether `auto` takes the kind for n training molecules. */
 static bool auto_takes(const st_train_conf *c, const nn_member_kind *kind, int64_t n)

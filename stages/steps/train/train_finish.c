@@ -413,6 +413,8 @@ pl_code st_train_write(st_trained *t, pl_error *err)
         code = errors_find(e, t, err);
     if (code == PL_OK)
         code = network_judge(e, t, err);
+    if (t->m.model == NULL)
+        nn_range_ignore_sources(&t->m.range);
     t->path = st_train_model_path(t->env->wf, t->env->step, t->member, t->env->mem);
     if (code == PL_OK && t->path == NULL)
         code = pl_fail(err, PL_ENOMEM, "the model file");
