@@ -12,32 +12,30 @@
 #include "stages/commands/output/run_words.h"
 #include "stages/fit/recipe.h"
 
-static const pl_opt opts[] = {
-    { "--target", 't', "NAME", "column, or data field of SDF, with the values to learn" },
-    { "--output", 'o', "MODEL", "model file (NAME.safetensors in this folder)" },
-    { "--split", 0, "KIND", "scaffold, balanced, deterministic or random: what is held out (scaffold)" },
-    { "--task", 0, "KIND", "regression or classification (classification if all values are 0 or 1)" },
-    { "--family", 0, "LIST", "auto, or trees,gp,forest,se3: what the model is the mean of (auto)" },
-    { "--unit", 0, "UNIT", "of the values, such as log10(mol/L)" },
-    { "--better", 0, "END", "low, high or none: which values are better (none)" },
-    { "--smiles-column", 0, "NAME", "name or number of the column with SMILES (found out, and said)" },
-    { "--id-column", 0, "NAME", "of the titles (id, name, title ...)" },
-    { "--input-format", 0, "NAME", "csv, tsv, sdf ... (by the name of TABLE, else its first bytes)" },
-    { "--seed", 0, "N", "of the split and the training (1)" },
-    { "--engine", 0, "NAME", "cpu, cuda or auto: where the network learns (cpu)" },
-    { "--dry-run", 'n', NULL, "write the workflow, do not run it" },
-    { "--jobs", 'j', "N", "threads (all processors)" },
-    { "--max-time", 0, "TIME", "stop cleanly after this time (3h50m); the same command continues" },
-    { "--quiet", 'q', NULL, "only warnings and errors" },
-    { 0 }
-};
+static const pl_opt opts[] = { { "--target", 't', "NAME", "column, or data field of SDF, with the values to learn" },
+                               { "--output", 'o', "MODEL", "model file (NAME.safetensors in this folder)" },
+                               { "--split", 0, "KIND", "scaffold, balanced, deterministic or random: what is held out (scaffold)" },
+                               { "--task", 0, "KIND", "regression or classification (classification if all values are 0 or 1)" },
+                               { "--family", 0, "LIST", "auto, or trees,gp,forest,se3: what the model is the mean of (auto)" },
+                               { "--unit", 0, "UNIT", "of the values, such as log10(mol/L)" },
+                               { "--better", 0, "END", "low, high or none: which values are better (none)" },
+                               { "--smiles-column", 0, "NAME", "name or number of the column with SMILES (found out, and said)" },
+                               { "--id-column", 0, "NAME", "of the titles (id, name, title ...)" },
+                               { "--input-format", 0, "NAME", "csv, tsv, sdf ... (by the name of TABLE, else its first bytes)" },
+                               { "--seed", 0, "N", "of the split and the training (1)" },
+                               { "--engine", 0, "NAME", "cpu, cuda or auto: where the network learns (cpu)" },
+                               { "--dry-run", 'n', NULL, "write the workflow, do not run it" },
+                               { "--jobs", 'j', "N", "threads (all processors)" },
+                               { "--max-time", 0, "TIME", "stop cleanly after this time (3h50m); the same command continues" },
+                               { "--quiet", 'q', NULL, "only warnings and errors" },
+                               { 0 } };
 
 typedef struct fit {
     st_fit_ask ask;
     st_recipe_ask recipe;
     st_fit_table table;
-    const char *model;  /* the file                                   */
-    const char *folder; /* NAME.fit beside it: the workflow, its run  */
+    const char *model;           /* the file                                   */
+    const char *folder;          /* NAME.fit beside it: the workflow, its run  */
     const char *workflow, *made; /* made: the model where the run leaves it */
     bool quiet;
     pl_arena *mem;
@@ -155,13 +153,14 @@ static pl_code table_read(fit *f, const char *task, pl_error *err)
     f->ask.target = asked ? f->ask.target : "";
     code = st_fit_table_read(&f->table, &f->ask, f->mem, err);
     if (!asked && f->table.names[0] != '\0')
-        return pl_fail(err, PL_ECONFIG, "which column is to be learned? --target NAME; %s has: %.300s", f->ask.path, f->table.names);
+        return pl_fail(err, PL_ECONFIG, "which column is to be learned? --target NAME; %s has: %.300s", f->ask.path,
+                       f->table.names);
     if (code != PL_OK)
         return code;
     f->recipe.classes = task != NULL ? strcmp(task, "classification") == 0 : st_fit_is_class(&f->table);
     if (f->recipe.classes && !st_fit_is_class(&f->table))
-        return pl_fail(err, PL_ECONFIG, "--task classification: %s has values other than 0 and 1 (%g to %g)", f->table.target, f->table.low,
-                       f->table.high);
+        return pl_fail(err, PL_ECONFIG, "--task classification: %s has values other than 0 and 1 (%g to %g)", f->table.target,
+                       f->table.low, f->table.high);
     if (f->recipe.classes && f->recipe.unit != NULL)
         return pl_fail(err, PL_ECONFIG, "--unit %s: %s is a class, which has none", f->recipe.unit, f->table.target);
     return PL_OK;
@@ -179,8 +178,8 @@ static pl_code workflow_write(const fit *f, pl_error *err)
 
     if (code == PL_OK && there && !st_recipe_is_own(old.data, old.len))
         return pl_fail(err, PL_ECONFIG,
-                       "%s was edited; `molsieve run %s` runs it; to begin again choose another --output, or remove the folder", f->workflow,
-                       f->workflow);
+                       "%s was edited; `molsieve run %s` runs it; to begin again choose another --output, or remove the folder",
+                       f->workflow, f->workflow);
     if (code == PL_OK && !there && access(f->model, F_OK) == 0)
         return pl_fail(err, PL_ECONFIG, "%s is there already, and not from `fit`; choose another name with --output", f->model);
     st_recipe_write(&text, &f->table, &f->recipe);
@@ -238,9 +237,10 @@ static int finish(const pl_app *app, const fit *f)
     if (code != PL_OK)
         return pl_cmd_fail(&err);
     if (!f->quiet)
-        pl_cmd_print("\nmodel: %s\nits workflow: %s; to change it: edit it, then `molsieve run` it\nnext:\n  molsieve predict %s library.smi -o "
-                     "predicted.csv\n  molsieve model info %s\n",
-                     f->model, f->workflow, f->model, f->model);
+        pl_cmd_print(
+            "\nmodel: %s\nits workflow: %s; to change it: edit it, then `molsieve run` it\nnext:\n  molsieve predict %s library.smi -o "
+            "predicted.csv\n  molsieve model info %s\n",
+            f->model, f->workflow, f->model, f->model);
     return 0;
 }
 

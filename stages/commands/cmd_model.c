@@ -10,6 +10,7 @@
 #include "models/files/model_file.h"
 #include "stages/commands/commands.h"
 #include "stages/commands/output/cmd_json.h"
+#include "stages/steps/errors/trust.h"
 #include "stages/steps/errors/verdict.h"
 
 enum { SHOWN = 10, FILES_SHOWN = 20 }; /* tensors; files that it was trained on */
@@ -101,6 +102,22 @@ static void print_others(json_t *fits, const char *unit, pl_text *row, pl_arena 
     }
 }
 
+/* Errors of the components by domain, and which of them to trust. */
+static void print_trust(const json_t *e, const char *part, const char *unit)
+{
+    st_trust t = st_trust_new(json_object_get(e, "roc_auc") != NULL || json_object_get(e, "brier") != NULL);
+    pl_text text = { 0 };
+
+    st_trust_take(&t, json_object_get(e, "domain"));
+    st_trust_lines(&text, &t, "    ", unit);
+    if (st_trust_known(&t))
+        pl_text_add(&text, "    ");
+    st_trust_sentence(&text, &t, part, unit);
+    if (st_trust_known(&t))
+        pl_cmd_print("%s\n", pl_text_str(&text));
+    pl_text_free(&text);
+}
+
 /* On the parts that it was not trained on. */
 static void print_errors(const json_t *errors, const char *unit, pl_arena *mem)
 {
@@ -120,6 +137,8 @@ static void print_errors(const json_t *errors, const char *unit, pl_arena *mem)
         pl_cmd_print("  %-11s %s\n", plain(part, mem), pl_text_str(&row));
         print_others(json_object_get(e, "components"), unit, &row, mem);
         print_others(json_object_get(e, "baselines"), unit, &row, mem);
+        if (strcmp(part, json_object_get(errors, "test") != NULL ? "test" : "valid") == 0)
+            print_trust(e, part, unit);
     }
     pl_text_free(&row);
 }
@@ -206,6 +225,7 @@ static void print_seen(const nn_seen *s)
 
 static void print_range(const nn_range *r)
 {
+    const bool all = r->sources == (1u << NN_SOURCES) - 1; /* of a model that reads no positions */
     static const char *const made[NN_SOURCES] = { "from file", "built (MMFF94)", "built (UFF)", "built (MMFF94s)", "none" };
 
     if (r->molecules == 0) {
@@ -220,8 +240,8 @@ static void print_range(const nn_range *r)
         for (int bonds = 0; bonds <= NN_EXPANDED_MAX; bonds++)
             if (r->expanded[k] >> bonds & 1)
                 pl_cmd_print("%s %s with %d bonds", n++ ? "," : "; high valences", ch_element_symbol(nn_expanded_z[k]), bonds);
-    pl_cmd_print("; acids and bases %s; structures", r->form[0] ? r->form : "as they come");
-    for (int k = 0; k < NN_SOURCES; k++)
+    pl_cmd_print("; acids and bases %s%s", r->form[0] ? r->form : "as they come", all ? "" : "; structures");
+    for (int k = 0; k < NN_SOURCES && !all; k++)
         if (r->sources >> k & 1)
             pl_cmd_print(" %s", made[k]);
     pl_cmd_print("\n");

@@ -247,7 +247,10 @@ const char *const st_schema_docs[][4] = {
       "bedroc20, log_loss, brier, actives; ensemble.mae, ... for the mean of all members; for simple predictions mean.mae, composition.mae, "
       "descriptors.mae, neighbours.mae, ...; mae.similarity<0.3 and so on: for molecules in this band of similarity; spearman.similarity: "
       "correlation of similarity and error; mae.domain inside, mae.domain outside, ...: for molecules inside and outside of the domain of the "
-      "model; coverage90: share of measured "
+      "model; of a model that is a mean also trees.mae.domain inside, ... of each component and neighbours.mae.domain inside, and "
+      "trees.difference.domain inside: mean of the component's absolute error less that of the model (of classes: squared), "
+      "trees.difference_error.domain inside: standard error of that mean; coverage90.domain outside: share within the half-width of an "
+      "interval that scores outside do not get; coverage90: share of measured "
       "values within score.interval90, for molecules inside; coverage90<0.3 and so on: by similarity; 'coverage90 before': with the intervals "
       "before calibration" },
     { "evaluation", "unit", NULL, "unit of the value; NULL for none" },

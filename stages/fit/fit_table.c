@@ -93,7 +93,8 @@ static pl_code smiles_guess(st_fit_table *t, ch_reader *r, ch_worker *w, pl_aren
     if (code != PL_OK || n == 0) /* an empty file */
         return code;
     if (weight[best] <= 0)
-        return pl_fail(err, PL_ECONFIG, "%s: no column has SMILES; there are: %.300s; --smiles-column names one", t->path, t->names);
+        return pl_fail(err, PL_ECONFIG, "%s: no column has SMILES; there are: %.300s; --smiles-column names one", t->path,
+                       t->names);
     t->guessed = true;
     t->smiles = pl_strdup(mem, column[best]);
     return t->smiles != NULL ? PL_OK : pl_fail(err, PL_ENOMEM, "a table");
@@ -210,10 +211,13 @@ static pl_code target_missing(const st_fit_table *t, const char *target, const n
     const char *near = pl_nearest(target, all->name, all->n);
 
     if (all->n == 0)
-        return pl_fail(err, PL_ECONFIG, "%s is read as %s, which has no columns; fit needs a table (CSV, TSV) with a head line, or SDF with data fields",
-                       t->path, t->format);
-    return pl_fail(err, PL_ECONFIG, "%s has no %s %s; there are: %.300s%s%s", t->path, is_table(t->format) ? "column" : "data field", target,
-                   t->names, near != NULL ? "; did you mean " : "", near != NULL ? near : "");
+        return pl_fail(
+            err, PL_ECONFIG,
+            "%s is read as %s, which has no columns; fit needs a table (CSV, TSV) with a head line, or SDF with data fields",
+            t->path, t->format);
+    return pl_fail(err, PL_ECONFIG, "%s has no %s %s; there are: %.300s%s%s", t->path,
+                   is_table(t->format) ? "column" : "data field", target, t->names, near != NULL ? "; did you mean " : "",
+                   near != NULL ? near : "");
 }
 
 static pl_code texts_tell(const st_fit_table *t, pl_error *err)
@@ -224,8 +228,9 @@ static pl_code texts_tell(const st_fit_table *t, pl_error *err)
         what = "write decimal points in place of commas";
     else if (2 * t->censored > t->texts)
         what = "limits such as >10 are not numbers; a model needs measured ones";
-    return pl_fail(err, PL_ECONFIG, "%s:%lld: %s is '%s', and %lld of %lld values are such texts; %s", t->path, (long long)t->text_line,
-                   t->target, t->text, (long long)t->texts, (long long)t->texts + (long long)t->numbers, what);
+    return pl_fail(err, PL_ECONFIG, "%s:%lld: %s is '%s', and %lld of %lld values are such texts; %s", t->path,
+                   (long long)t->text_line, t->target, t->text, (long long)t->texts, (long long)t->texts + (long long)t->numbers,
+                   what);
 }
 
 static pl_code table_judge(const st_fit_table *t, const char *target, const names *all, pl_error *err)
@@ -237,8 +242,8 @@ static pl_code table_judge(const st_fit_table *t, const char *target, const name
     if (t->texts > t->numbers)
         return texts_tell(t, err);
     if (t->numbers < FEWEST)
-        return pl_fail(err, PL_ECONFIG, "%s: only %lld of %lld records have a number in %s; a model and its errors need %d or more", t->path,
-                       (long long)t->numbers, (long long)t->records, t->target, (int)FEWEST);
+        return pl_fail(err, PL_ECONFIG, "%s: only %lld of %lld records have a number in %s; a model and its errors need %d or more",
+                       t->path, (long long)t->numbers, (long long)t->records, t->target, (int)FEWEST);
     if (t->low == t->high)
         return pl_fail(err, PL_ECONFIG, "%s: %s is %g in all records: there is nothing to learn", t->path, t->target, t->low);
     return PL_OK;

@@ -24,12 +24,12 @@ typedef struct st_fit_table {
     const char *title;  /* as asked                                          */
     const char *target; /* as the table writes it                            */
     int64_t records, numbers, empty, texts;
-    int64_t zeros, ones;       /* of the numbers */
-    double low, high;          /* of the numbers */
-    int64_t commas, censored;  /* of the texts: 1,5 and >10 */
-    int64_t text_line;         /* of the first text */
-    const char *text;          /* it; "" */
-    const char *names;         /* "id, smiles, pIC50": columns or data fields, for messages */
+    int64_t zeros, ones;      /* of the numbers */
+    double low, high;         /* of the numbers */
+    int64_t commas, censored; /* of the texts: 1,5 and >10 */
+    int64_t text_line;        /* of the first text */
+    const char *text;         /* it; "" */
+    const char *names;        /* "id, smiles, pIC50": columns or data fields, for messages */
 } st_fit_table;
 
 /* All is in mem. EIO: it cannot be read. ECONFIG: no column has SMILES, there is no such target, or its values cannot be learned: the

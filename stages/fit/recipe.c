@@ -81,7 +81,8 @@ static void add_input(pl_text *out, const st_fit_table *t)
 
 static void add_prepare(pl_text *out, const st_fit_table *t, const st_recipe_ask *ask, bool network)
 {
-    pl_text_add(out, "stages:\n  read: {}\n  prepare:\n    neutralise: true             # acids and bases may be drawn in either form\n");
+    pl_text_add(
+        out, "stages:\n  read: {}\n  prepare:\n    neutralise: true             # acids and bases may be drawn in either form\n");
     pl_text_addf(out, "    conformers: {source: %s} # %s\n", network ? "generate" : "none",
                  network ? "the network reads 3D structures" : "trees and gp read bonds only");
     pl_text_add(out, "    labels: [");
@@ -107,7 +108,8 @@ static void add_split(pl_text *out, const st_fit_table *t, const st_recipe_ask *
                               : "                # easier than new chemistry, and flatters the model\n");
     if (scaffold && strcmp(ask->split, "scaffold") != 0)
         pl_text_addf(out, "    variant: %s\n", ask->split);
-    pl_text_addf(out, "    fractions: {train: %s, valid: %s, test: %s}\n", few ? "0.6" : "0.8", few ? "0.2" : "0.1", few ? "0.2" : "0.1");
+    pl_text_addf(out, "    fractions: {train: %s, valid: %s, test: %s}\n", few ? "0.6" : "0.8", few ? "0.2" : "0.1",
+                 few ? "0.2" : "0.1");
 }
 
 static void add_network(pl_text *out, const st_fit_table *t)
@@ -125,9 +127,11 @@ static void add_train(pl_text *out, const st_fit_table *t, const st_recipe_ask *
 {
     const bool one = ask->family == NULL || strchr(ask->family, ',') == NULL;
 
-    pl_text_addf(out, "  train:\n    name: %s\n    family: %s%s%s", ask->model, one ? "" : "[", ask->family != NULL ? ask->family : "auto",
-                 one ? "" : "]");
-    pl_text_add(out, ask->family == NULL ? "                # trees, a Gaussian process; a forest for classes; the network if it helps\n" : "\n");
+    pl_text_addf(out, "  train:\n    name: %s\n    family: %s%s%s", ask->model, one ? "" : "[",
+                 ask->family != NULL ? ask->family : "auto", one ? "" : "]");
+    pl_text_add(out, ask->family == NULL
+                         ? "                # trees, a Gaussian process; a forest for classes; the network if it helps\n"
+                         : "\n");
     pl_text_add(out, "    targets:\n      - {name: ");
     add_quoted(out, t->target);
     if (ask->unit != NULL && !ask->classes) {

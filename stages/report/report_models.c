@@ -300,10 +300,11 @@ static void add_known_row(st_report *r, const measures *m, const char *part, con
 }
 
 /* Adds the held-out errors in the file of the model. */
-static void add_known_errors(st_report *r, const json_t *errors, const measures *m)
+static void add_known_errors(st_report *r, const json_t *errors, const measures *m, const char *unit)
 {
     const char *part, *who;
     json_t *e, *base;
+    st_trust trust;
 
     if (json_object_size(errors) == 0)
         return;
@@ -318,6 +319,10 @@ static void add_known_errors(st_report *r, const json_t *errors, const measures 
             add_known_row(r, m, part, who, base);
     }
     st_report_table_end(r);
+    part = json_object_get(errors, "test") != NULL ? "test" : "valid";
+    trust = st_trust_new(m == &of_class);
+    st_trust_take(&trust, json_object_get(json_object_get(errors, part), "domain"));
+    st_report_trust(r, &trust, part, unit);
 }
 
 /* ---- predicted against measured ---- */
@@ -437,6 +442,7 @@ static void add_found(st_report *r, int64_t model, bool classes)
             add_title(r, st_column(st, 1));
         add_errors(r, model, sqlite3_column_int64(st, 0), classes ? &of_class : &of_number);
         add_found_verdict(r, model, sqlite3_column_int64(st, 0), classes);
+        st_report_trust_found(r, model, sqlite3_column_int64(st, 0), classes);
         add_by_domain(r, model, sqlite3_column_int64(st, 0));
         add_evaluated(r, model, sqlite3_column_int64(st, 0), classes);
     }
@@ -451,10 +457,12 @@ static void add_told(st_report *r, const json_t *m)
     size_t k;
 
     if (targets == NULL)
-        add_known_errors(r, errors, how);
+        add_known_errors(r, errors, how, word(json_object_get(m, "target"), "unit"));
     json_array_foreach(targets, k, one) {
-        add_title(r, word(one, "name"));
-        add_known_errors(r, json_object_get(errors, word(one, "name")), how);
+        if (json_array_size(targets) > 1)
+            add_title(r, word(one, "name"));
+        add_known_errors(r, json_array_size(targets) > 1 ? json_object_get(errors, word(one, "name")) : errors, how,
+                         word(one, "unit"));
     }
 }
 

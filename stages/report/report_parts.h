@@ -5,6 +5,7 @@
 #include "chem/worker/worker_client.h"
 #include "stages/report/html.h"
 #include "stages/report/report.h"
+#include "stages/steps/errors/trust.h"
 
 /* The first error stays in `code` and ends all queries: it is checked once, at the end. */
 typedef struct st_report {
@@ -52,5 +53,10 @@ void st_report_models(st_report *r);
 void st_report_similarity(st_report *r, int64_t model, int64_t property); /* of st_report_models */
 void st_report_timings(st_report *r);
 void st_report_settings(st_report *r);
+
+/* ---- report_trust.c ---- */
+/* Errors of a model's components inside and outside of its domain, and which to trust; nothing where it has no components. */
+void st_report_trust(st_report *r, const st_trust *t, const char *part, const char *unit);
+void st_report_trust_found(st_report *r, int64_t model_id, int64_t property_id, bool classes); /* from the table `evaluation` */
 
 #endif

@@ -68,6 +68,16 @@ def a_family_is_learned_evaluated_and_scored():
         own = [math.sqrt(sum((m - q) ** 2 for m, q in rows) / len(rows)) for rows in
                [p.rows("SELECT measured, predicted FROM evaluated WHERE part='test'")]]
         assert abs(own[0] - error["rmse"]) < 1e-9, (own, error)
+        side = dict(p.rows("SELECT metric, value FROM evaluation WHERE part='test' AND metric LIKE '%.domain inside'"))
+        for who in ("trees", "gp"):
+            assert abs(side[who + ".difference.domain inside"] - side[who + ".mae.domain inside"] + side["mae.domain inside"]) < 1e-12, side
+            assert side[who + ".difference_error.domain inside"] > 0 and "neighbours.mae.domain inside" in side
+        said = "logS: By the part test: "
+        assert said in p.run("run", "w.yaml")[1]
+        assert said.replace("logS: ", "") in p.run("model", "info", p.path("run", MODEL))[1]
+        p.run("report", "run/results.db", "-o", "r.html")
+        with open(p.path("r.html")) as f:
+            assert said.replace("logS: ", "<p>") in f.read()
         spread = [s for s, in p.rows("SELECT uncertainty FROM prediction")]
         assert len(spread) == len(both) and all(s is not None and 0 < s < 10 for s in spread), spread[:5]
         info = p.run("model", "info", p.path("run", MODEL))[1]

@@ -13,18 +13,21 @@ void st_fit_table_print(const st_fit_table *t, bool classes, bool network)
 {
     char a[32], b[32];
 
-    pl_cmd_print("table: %s of %s records have a number in %s", pl_count_str(t->numbers, a), pl_count_str(t->records, b), t->target);
+    pl_cmd_print("table: %s of %s records have a number in %s", pl_count_str(t->numbers, a), pl_count_str(t->records, b),
+                 t->target);
     if (t->smiles != NULL)
         pl_cmd_print("; SMILES are in column %s%s", t->smiles, t->guessed ? ", by what it holds" : "");
     pl_cmd_print("\n");
     if (t->texts > 0)
-        pl_cmd_print("left out: %s texts, the first in line %lld: %s\n", pl_count_str(t->texts, a), (long long)t->text_line, t->text);
+        pl_cmd_print("left out: %s texts, the first in line %lld: %s\n", pl_count_str(t->texts, a), (long long)t->text_line,
+                     t->text);
     if (classes)
         pl_cmd_print("task: two classes, %s of 1 and %s of 0; the model predicts the probability of 1\n", pl_count_str(t->ones, a),
                      pl_count_str(t->zeros, b));
     else
         pl_cmd_print("task: numbers from %.4g to %.4g\n", t->low, t->high);
-    pl_cmd_print("structures: %s\n", network ? "3D, which the network needs" : "none are built; trees and Gaussian process read bonds");
+    pl_cmd_print("structures: %s\n",
+                 network ? "3D, which the network needs" : "none are built; trees and Gaussian process read bonds");
 }
 
 /* ---- errors -------------------------------------------------------------- */

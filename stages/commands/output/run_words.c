@@ -239,6 +239,7 @@ void st_summary_print(const pl_app *app, const pl_workflow *wf, int stages_ran)
     print_top(s);
     print_domain(s);
     st_model_errors_print(s);
+    st_trust_print(s);
     pl_cmd_print("results: %s\n", from_here(wf->storage.results));
     print_all_next(wf, has_rows(s, "hit"));
     pl_store_close(s);

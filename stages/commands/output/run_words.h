@@ -32,6 +32,9 @@ void st_summary_print(const pl_app *app, const pl_workflow *wf, int stages_ran);
 /* Prints each model's error on new, test or validation molecules, with that of the best simple prediction. */
 void st_model_errors_print(pl_store *s);
 
+/* Prints which component of a model that is a mean to trust, by its evaluation or by the one in its file. */
+void st_trust_print(pl_store *s);
+
 /* "left out: rank, write": the stages that no shard does; "no stage was left out". */
 const char *st_left_out(const pl_workflow *wf, pl_arena *mem);
 

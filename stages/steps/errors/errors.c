@@ -107,6 +107,7 @@ static pl_code baselines_of(st_errors *out, const st_judge *j, int32_t k, st_par
     if (code != PL_OK || j->base == NULL)
         return code;
     code = st_baselines_look(&j->base[k], part, err);
+    out->near = p; /* the last baseline */
     for (int b = 0; b < ST_BASELINES && code == PL_OK; b++) {
         for (int64_t i = 0; i < out->model.n; i++)
             p[i] = st_baseline_value(&j->base[k], (st_baseline)b, j->d, out->at[i]);
@@ -127,6 +128,7 @@ static pl_code components_find(st_errors *out, const st_judge *j, int32_t k, con
         code = pairs_take(&one, j, k, s, o, c, mem, err);
         if (code == PL_OK)
             code = fit_one(&out->component[c], j, &one, one.predicted, true, mem, err);
+        out->by[c] = one.predicted;
     }
     return code;
 }

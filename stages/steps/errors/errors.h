@@ -17,6 +17,8 @@ typedef struct st_errors {
     nn_fit model, baseline[ST_BASELINES];
     int32_t n_components;                /* of a model that is a mean of several, else 0    */
     nn_fit component[ST_COMPONENTS_MAX]; /* each by itself, in the order of st_component_name */
+    const double *by[ST_COMPONENTS_MAX]; /* [model.n] what each predicts, in the target's unit */
+    const double *near;                  /* [model.n] what the nearest neighbours predict; NULL: no baselines */
 } st_errors;
 
 /* The name of component k of a model, its members first: "trees", "gp", "se3" (the network). */

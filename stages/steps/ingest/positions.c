@@ -37,6 +37,6 @@ bool st_structures_skipped(const pl_workflow *wf)
 {
     const pl_step *prepare = pl_workflow_step(wf, "prepare");
 
-    return prepare != NULL && ((const st_prepare_conf *)prepare->conf)->conformer == CH_3D_AUTO &&
-           !asks_for_structures(prepare) && !st_positions_wanted(wf);
+    return prepare != NULL && ((const st_prepare_conf *)prepare->conf)->conformer == CH_3D_AUTO && !asks_for_structures(prepare) &&
+           !st_positions_wanted(wf);
 }

@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "stages/steps/errors/by_domain.h"
+
 #define ENSEMBLE "ensemble" /* before the point of a metric */
 
 pl_code st_evaluation_begin(st_evaluation *s, sqlite3 *db, pl_error *err)
@@ -120,31 +122,19 @@ static pl_code molecules_put(const st_evaluation *s, const st_found *f, pl_error
 
 /* ---- the domain ---------------------------------------------------------- */
 
-static bool is_side(const st_errors *e, int64_t i, bool outside) { return e->outside != NULL && e->outside[i] == outside; }
+static bool is_outside(const st_errors *e, int64_t i) { return e->outside != NULL && e->outside[i]; }
 
-/* "mae.domain outside" and so on: the errors of the molecules on one side. */
-static pl_code side_put(const st_evaluation *s, const st_found *f, bool outside, pl_error *err)
+/* Where the numbers of stages/steps/errors/by_domain.h go. */
+typedef struct by_domain {
+    const st_evaluation *s;
+    const st_found *f;
+} by_domain;
+
+static pl_code number_put(void *ctx, const char *name, bool has_unit, double value, int64_t n, pl_error *err)
 {
-    static const int numbers[] = { ST_ERROR_mae, ST_ERROR_rmse, -1 }, of_classes[] = { ST_ERROR_ROC_AUC, ST_ERROR_brier, -1 };
-    const st_errors *e = f->e;
-    double *y = PL_NEW(f->d->mem, double, e->model.n + 1), *p = PL_NEW(f->d->mem, double, e->model.n + 1);
-    int64_t n = 0;
-    nn_fit fit;
-    pl_code code = y != NULL && p != NULL ? PL_OK : pl_fail(err, PL_ENOMEM, "errors of %lld molecules", (long long)e->model.n);
+    const by_domain *to = ctx;
 
-    for (int64_t i = 0; i < e->model.n && code == PL_OK; i++)
-        if (is_side(e, i, outside)) {
-            y[n] = e->measured[i];
-            p[n++] = e->predicted[i];
-        }
-    if (code == PL_OK)
-        code = f->classifies ? nn_metric_class(&fit, y, p, n, true, f->d->mem, err) : nn_metric_fit(&fit, y, p, n, f->d->mem, err);
-    for (const int *kind = f->classifies ? of_classes : numbers; *kind >= 0 && code == PL_OK; kind++) {
-        char name[48];
-        (void)snprintf(name, sizeof name, "%s.domain %s", st_error_name(*kind), outside ? "outside" : "inside");
-        code = row_put(s, f, name, st_error_has_unit(*kind), st_error_value(&fit, *kind), n, err);
-    }
-    return code;
+    return row_put(to->s, to->f, name, has_unit, value, n, err);
 }
 
 /* The share of measured values within the interval that `score` gives; outside of the domain there is none. */
@@ -160,7 +150,7 @@ static pl_code coverage_put(const st_evaluation *s, const st_found *f, const nn_
         const double alike = e->alike != NULL ? e->alike[i] : NAN, within = nn_conformal_within(interval, alike);
         const int k = nn_conformal_band(alike);
         const bool holds = fabs(e->predicted[i] - e->measured[i]) <= within;
-        if (isnan(within) || is_side(e, i, true))
+        if (isnan(within) || is_outside(e, i))
             continue;
         n[3]++, held[3] += holds;
         n[k]++, held[k] += holds;
@@ -181,15 +171,15 @@ static pl_code domain_put(const st_evaluation *s, const st_found *f, pl_error *e
 {
     const nn_conformal *now = &f->target->interval;
     const bool apart = f->part != ST_TRAIN && f->part != ST_CALIBRATION;
+    const bool tests = apart && now->n > 0 && strcmp(now->part, st_part_name[f->part]) != 0;
+    by_domain to = { s, f };
     pl_code code = PL_OK;
 
-    if (apart && now->n > 0 && strcmp(now->part, st_part_name[f->part]) != 0)
+    if (tests)
         code = coverage_put(s, f, now, "coverage90", err);
     if (code == PL_OK && apart && f->before != NULL && f->before->n > 0)
         code = coverage_put(s, f, f->before, "coverage90 before", err);
-    for (int side = 0; side < 2 && code == PL_OK && f->e->outside != NULL; side++)
-        code = side_put(s, f, side == 1, err);
-    return code;
+    return code == PL_OK ? st_by_domain(f->e, f->m, tests ? now : NULL, number_put, &to, f->d->mem, err) : code;
 }
 
 pl_code st_evaluation_put(const st_evaluation *s, const st_found *f, pl_error *err)

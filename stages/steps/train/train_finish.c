@@ -9,6 +9,7 @@
 #include "pipeline/run/level.h"
 #include "pipeline/run/run.h"
 #include "stages/steps/dataset/classes.h"
+#include "stages/steps/errors/by_domain.h"
 #include "stages/steps/errors/calibrate.h"
 #include "stages/steps/errors/domain.h"
 #include "stages/steps/errors/errors.h"
@@ -128,6 +129,35 @@ static json_t *json_fit(const nn_fit *f)
     return o;
 }
 
+static double six_digits(double x)
+{
+    char text[32];
+
+    (void)snprintf(text, sizeof text, "%.6g", x);
+    return strtod(text, NULL);
+}
+
+static pl_code json_number_put(void *ctx, const char *name, bool has_unit, double value, int64_t n, pl_error *err)
+{
+    (void)has_unit;
+    return json_object_set_new(ctx, name, json_pack("[f, I]", six_digits(value), (json_int_t)n)) == 0
+               ? PL_OK
+               : pl_fail(err, PL_ENOMEM, "errors of a model");
+}
+
+/* Of a model of several components: by domain. The model is judged by the interval of its target if that came from other molecules. */
+static void json_domain_add(json_t *to, const st_errors *e, const nn_model_file *m, int32_t k, const char *part, pl_arena *mem)
+{
+    const nn_conformal *interval = &m->target[k].interval;
+    const bool tests = interval->n > 0 && interval->part != NULL && strcmp(interval->part, part) != 0;
+    json_t *domain = json_object();
+
+    if (e->n_components > 0 && e->outside != NULL &&
+        st_by_domain(e, m, tests ? interval : NULL, json_number_put, domain, mem, NULL) == PL_OK)
+        json_object_set(to, "domain", domain);
+    json_decref(domain);
+}
+
 static json_t *json_errors(const st_errors *e, const nn_model_file *m)
 {
     json_t *o = json_fit(&e->model), *base = json_object(), *components = json_object();
@@ -169,13 +199,17 @@ static json_t *json_training(const st_trained *t)
                      "parameters", (json_int_t)t->state->n, "domain", (int)t->m.domain.n);
 }
 
-static json_t *json_parts(st_errors *const e[ST_PARTS], const nn_model_file *m, int32_t k)
+static json_t *json_parts(st_errors *const e[ST_PARTS], const st_trained *t, int32_t k)
 {
     json_t *o = json_object();
 
-    for (int p = ST_VALID; p < ST_PARTS; p++)
-        if (e[p][k].model.n)
-            json_object_set_new(o, st_part_name[p], json_errors(&e[p][k], m));
+    for (int p = ST_VALID; p < ST_PARTS; p++) {
+        json_t *one = e[p][k].model.n ? json_errors(&e[p][k], &t->m) : NULL;
+        if (one != NULL)
+            json_domain_add(one, &e[p][k], &t->m, k, st_part_name[p], t->d->mem);
+        if (one != NULL)
+            json_object_set_new(o, st_part_name[p], one);
+    }
     return o;
 }
 
@@ -185,10 +219,10 @@ static json_t *json_targets(const st_trained *t, st_errors *const e[ST_PARTS])
     json_t *o;
 
     if (t->d->n_targets == 1)
-        return json_parts(e, &t->m, 0);
+        return json_parts(e, t, 0);
     o = json_object();
     for (int32_t k = 0; k < t->d->n_targets; k++)
-        json_object_set_new(o, t->m.target[k].name, json_parts(e, &t->m, k));
+        json_object_set_new(o, t->m.target[k].name, json_parts(e, t, k));
     return o;
 }
 
@@ -362,6 +396,20 @@ static pl_code intervals_find(st_trained *t, st_errors *const e[ST_PARTS], pl_er
     return code;
 }
 
+/* Of a model of several components: which molecules are outside of its domain, of all parts that it was not trained on. */
+static pl_code sides_find(const st_trained *t, st_errors *const e[ST_PARTS], pl_error *err)
+{
+    pl_code code = PL_OK;
+
+    for (int p = ST_VALID; p < ST_PARTS && code == PL_OK && nn_model_components(&t->m) > 1; p++) {
+        if (e[p]->alike == NULL)
+            code = st_domain_alike(e[p], t->d, (st_part)p, &t->m.domain, err);
+        for (int32_t k = 0; k < t->d->n_targets && code == PL_OK; k++)
+            code = st_errors_domain(&e[p][k], k, t->env, t->d, &t->m, err);
+    }
+    return code;
+}
+
 /* The mean over the targets of: error with the network / error without. e: with it. */
 static pl_code network_ratio(double *ratio, const st_trained *t, const st_errors *with, st_part part, pl_error *err)
 {
@@ -420,6 +468,8 @@ pl_code st_train_write(st_trained *t, pl_error *err)
         code = pl_fail(err, PL_ENOMEM, "the model file");
     if (code == PL_OK)
         code = intervals_find(t, e, err);
+    if (code == PL_OK)
+        code = sides_find(t, e, err);
     if (code == PL_OK)
         code = provenance_make(t, e, err);
     t->test = code != PL_OK ? NULL : e[ST_TEST];
