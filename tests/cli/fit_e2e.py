@@ -105,7 +105,7 @@ def a_stop_costs_nothing():
     with Project() as p:
         p.put("in.csv", table(esol(120)))
         p.run("fit", "in.csv", "-t", "logS", "-o", "whole", "-q", "-j", "1")
-        for point in ("prepare.unit.after_commit:1", "train.model.before", "train.model.after"):
+        for point in ("prepare.unit.after_commit:1", "train.model.before:1", "train.model.after:1"):
             p.run("fit", "in.csv", "-t", "logS", "-o", "cut/whole", "-q", "-j", "3", env=dict(os.environ, MOLSIEVE_FAULT=point),
                   expect=137)
             assert not os.path.exists(p.path("cut/whole.safetensors")), point
