@@ -182,7 +182,8 @@ static int column_of(const ch_reader *r, const char *const *names, int n)
     return found;
 }
 
-/* The only column with the word in its name; -1: there is none, or several. */
+/* The only column with the word in its name; -1: there is none, or several, or the name may be several in a table with another
+ * delimiter. */
 static int column_with(const ch_reader *r, const char *word)
 {
     int found = -1, n = 0;
@@ -192,7 +193,7 @@ static int column_with(const ch_reader *r, const char *word)
             found = i;
             n++;
         }
-    return n == 1 ? found : -1;
+    return n == 1 && strpbrk(r->columns[found], ",;|") == NULL ? found : -1;
 }
 
 /* Finds a column by name, else by number from 1. */

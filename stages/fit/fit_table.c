@@ -140,7 +140,8 @@ static bool is_comma_number(const char *text)
 
     if (strlen(text) >= sizeof copy || strchr(text, '.') != NULL)
         return false;
-    comma = strchr(strcpy(copy, text), ',');
+    memcpy(copy, text, strlen(text) + 1);
+    comma = strchr(copy, ',');
     if (comma == NULL)
         return false;
     *comma = '.';
