@@ -30,7 +30,8 @@
  *              stereo what its structure must have. log P and polar surface are NaN: the main program computes them from mol
  *     build    str geometry; f64 energy; mol; i32 n, then n times mol: the other conformers, by increasing energy
  *     list     i32 n, then n times str molecule, str why it is not a molecule (then molecule has only its title)
- *     write, svg   str
+ *     write    str
+ *     svg      str svg, molfile (with the positions of the drawing); i32 overlaps that are left in it
  *     rules    i32 n, then n times i32 rule (from 0) that is not a valid SMARTS, i32 column (from 1)
  *     match    i32 column (from 1) where the pattern is not a valid SMARTS, 0: it is; i32 n (0 if it is not), then n times i32: 1 the
  *              molecule matches, 0 it does not, -1 the SMILES cannot be read

@@ -166,7 +166,7 @@ static void add_v3000(pl_text *out, const ch_mol *mol)
 /* ---- the record ---- */
 
 /* Names are written between < and >, so these and line breaks cannot be part of a name. */
-static void add_field(pl_text *out, const char *name, const char *value)
+void ch_sdf_write_field(pl_text *out, const char *name, const char *value)
 {
     pl_text_add(out, ">  <");
     for (; *name != '\0'; name++)
@@ -188,6 +188,6 @@ void ch_sdf_write(pl_text *out, const ch_mol *mol, const char *title, const ch_s
     pl_text_add(out, "M  END\n");
     for (int i = 0; i < n_fields; i++)
         if (fields[i].value != NULL)
-            add_field(out, fields[i].name, fields[i].value);
+            ch_sdf_write_field(out, fields[i].name, fields[i].value);
     pl_text_add(out, "$$$$\n");
 }

@@ -22,4 +22,7 @@ typedef struct ch_sdf_field {
 /* Appends the record to out; title may be NULL. Afterwards check pl_text_ok(out). */
 void ch_sdf_write(pl_text *out, const ch_mol *mol, const char *title, const ch_sdf_field *fields, int n_fields);
 
+/* Appends ">  <name>" and the value on one line, and the blank line behind it. */
+void ch_sdf_write_field(pl_text *out, const char *name, const char *value);
+
 #endif

@@ -493,7 +493,28 @@ pl_code ch_worker_write(ch_worker *w, const ch_mol *mol, const char *title, cons
     return exchange_text(w, out, mem, err);
 }
 
-pl_code ch_worker_svg(ch_worker *w, const char *smiles, const char **out, pl_arena *mem, pl_error *err)
+static pl_code exchange_drawing(ch_worker *w, ch_drawn *out, pl_arena *mem, pl_error *err)
+{
+    ch_outcome o = { 0 };
+    pl_code code = exchange(w, &o, err);
+    const char *svg, *molfile;
+    size_t n_svg, n_molfile;
+
+    if (code != PL_OK)
+        return code;
+    if (o.status != CH_OK)
+        return outcome_error(&o, err);
+    svg = ch_wire_str(&o.body, &n_svg);
+    molfile = ch_wire_str(&o.body, &n_molfile);
+    out->overlaps = ch_wire_i32(&o.body);
+    if (!o.body.ok)
+        return broken_answer(err);
+    out->svg = pl_strndup(mem, svg, n_svg);
+    out->molfile = pl_strndup(mem, molfile, n_molfile);
+    return out->svg != NULL && out->molfile != NULL ? PL_OK : pl_fail(err, PL_ENOMEM, "a drawing");
+}
+
+pl_code ch_worker_draw(ch_worker *w, const char *smiles, ch_drawn *out, pl_arena *mem, pl_error *err)
 {
     pl_code code = ensure_tested(w, err);
 
@@ -501,7 +522,16 @@ pl_code ch_worker_svg(ch_worker *w, const char *smiles, const char **out, pl_are
         return code;
     request_begin(w, CH_OP_SVG);
     ch_wire_put_str(&w->link.request, smiles, strlen(smiles));
-    return exchange_text(w, out, mem, err);
+    return exchange_drawing(w, out, mem, err);
+}
+
+pl_code ch_worker_svg(ch_worker *w, const char *smiles, const char **out, pl_arena *mem, pl_error *err)
+{
+    ch_drawn drawn = { 0 };
+    pl_code code = ch_worker_draw(w, smiles, &drawn, mem, err);
+
+    *out = drawn.svg;
+    return code;
 }
 
 pl_code ch_worker_hello(ch_worker *w, ch_worker_info *out, pl_error *err)

@@ -143,7 +143,14 @@ pl_code ch_worker_list(ch_worker *w, const char *text, size_t len, const char *f
 pl_code ch_worker_write(ch_worker *w, const ch_mol *mol, const char *title, const char *to, const char **out, pl_arena *mem,
                         pl_error *err);
 
-/* A drawing of a SMILES: one <svg> element, no XML head, no external references. */
+/* A drawing of a SMILES: bonds of one length on average, few overlaps, the longer side across. */
+typedef struct ch_drawn {
+    const char *svg;     /* one <svg> element, no XML head, no external references; a bond is 40 units long */
+    const char *molfile; /* MDL text of the same drawing, in the plane */
+    int32_t overlaps;    /* atoms that touch and bonds that cross      */
+} ch_drawn;
+pl_code ch_worker_draw(ch_worker *w, const char *smiles, ch_drawn *out, pl_arena *mem, pl_error *err);
+/* Only its svg. */
 pl_code ch_worker_svg(ch_worker *w, const char *smiles, const char **out, pl_arena *mem, pl_error *err);
 
 /* Open Babel's version, which is part of stage keys. First the worker tests itself with known

@@ -400,11 +400,15 @@ static void op_svg(In &in, Out &out, Failure &)
     OBMol mol;
     mol_read(mol, in.str(), "smi");
     mol.SetTitle("");
-    std::string svg = mol_write(mol, "svg", "dC");
+    const int overlaps = mol_lay_out(mol);
+    const std::string molfile = without_date(mol_write(mol, "mol", mol.NumAtoms() > 999 ? "3" : ""), "mol");
+    const std::string svg = mol_write(mol, "svg", "dC");
     size_t from = svg.find("<svg"), to = svg.rfind("</svg>");
     if (from == std::string::npos || to == std::string::npos)
         fail(CH_INTERNAL, "no drawing");
     out.str(svg.substr(from, to + 6 - from));
+    out.str(molfile.empty() || molfile.back() == '\n' ? molfile : molfile + "\n");
+    out.put<int32_t>(overlaps);
 }
 
 // ---- the loop -------------------------------------------------------------

@@ -226,6 +226,9 @@ V3000 v3000_of(const std::string &text);                                        
 // the number of changes.
 int mol_one_drawing(OpenBabel::OBMol &mol);
 
+// Positions for a drawing, in the plane (worker_layout.cpp). Returns the number of overlaps that are left.
+int mol_lay_out(OpenBabel::OBMol &mol);
+
 // ---- worker_neutral.cpp
 
 // Returns how many atoms lost their charge. A 3D structure with all hydrogens still has all of them afterwards. balanced: the absolute

@@ -305,6 +305,19 @@ const char *pl_real_str(double x, char buf[32])
     return buf;
 }
 
+const char *pl_digits_str(double x, int digits, char buf[32])
+{
+    if (fabs(x) >= pow(10, digits) && fabs(x) < 1e15)
+        (void)snprintf(buf, 32, "%.0f", x);
+    else if (x == 0 || fabs(x) < 1e-4 || !(fabs(x) < 1e15))
+        (void)snprintf(buf, 32, "%.*g", digits, x);
+    else
+        (void)snprintf(buf, 32, "%#.*g", digits, x);
+    if (buf[strlen(buf) - 1] == '.')
+        buf[strlen(buf) - 1] = '\0';
+    return buf;
+}
+
 const char *pl_float_str(float x, char buf[32])
 {
     if (is_plain_whole((double)x)) {

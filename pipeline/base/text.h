@@ -52,6 +52,9 @@ bool pl_parse_size(const char *s, double *bytes);       /* "64MiB", "2GB"; witho
 const char *pl_real_str(double x, char buf[32]);
 const char *pl_float_str(float x, char buf[32]);
 
+/* For people, with that many significant digits (1 to 15): "-1.90", "0.0300", "216"; whole above these digits, "12345". buf holds 32. */
+const char *pl_digits_str(double x, int digits, char buf[32]);
+
 /* For people: "1.2 GB", "3h12m", "12,345,678". buf holds 32. */
 const char *pl_size_str(double bytes, char buf[32]);
 const char *pl_duration_str(double seconds, char buf[32]);

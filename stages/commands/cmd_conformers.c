@@ -72,7 +72,7 @@ static void add_structure(group *g, const char *title, const ch_prepared *p, con
     const ch_sdf_field field[] = {
         { "smiles", p->smiles },
         { "rank", place },
-        { "energy (kcal/mol)", isfinite(kcal) ? energy : NULL },
+        { "energy", isfinite(kcal) ? energy : NULL },
         { "built_by", p->built_by },
         { "force_field", p->geometry },
         { "removed", p->removed[0] != '\0' ? p->removed : NULL },

@@ -3,13 +3,12 @@
 
 #include "chem/molecule/sdf_write.h"
 #include "stages/commands/commands.h"
-#include "stages/database/descriptor_columns.h"
 #include "stages/database/results.h"
 #include "stages/database/rows.h"
 #include "stages/expression/row_filter.h"
 #include "stages/files/out_file.h"
 #include "stages/steps/ingest/conformers.h"
-#include "stages/steps/rank/score_columns.h"
+#include "stages/steps/rank/table_columns.h"
 
 enum { MAX_FIELDS = 2000, HIDDEN = 2 }; /* SQLite gives no more columns; the last two of an SDF query are mol_id and unit */
 
@@ -70,23 +69,14 @@ static pl_code add_from(const exporting *x, pl_text *sql, pl_error *err)
     return PL_OK;
 }
 
-static const char title_sql[] = "(SELECT group_concat(title,'; ') FROM record r WHERE r.mol_id=m.mol_id)";
-
-static pl_code prepare(const exporting *x, bool wide, bool hidden, sqlite3_stmt **st, pl_error *err)
+/* hidden: mol_id and unit behind the columns. */
+static pl_code prepare(const exporting *x, bool hidden, sqlite3_stmt **st, pl_error *err)
 {
     pl_text sql = { 0 };
-    pl_code code = PL_OK;
+    pl_code code;
 
-    pl_text_addf(&sql, "SELECT %s AS title, m.inchikey, m.smiles", title_sql);
-    if (wide) {
-        pl_text_add(&sql, ", h.rank, h.objective");
-        code = st_hit_columns(x->store->db, &sql, NULL, err);
-        if (code == PL_OK)
-            code = st_score_columns(x->store->db, true, &sql, err);
-        pl_text_add(&sql, ", m.formula, m.n_heavy, m.charge AS \"charge (e)\"");
-        st_descriptors_in_files(&sql);
-        pl_text_add(&sql, ", m.geometry, m.energy AS \"energy (kcal/mol)\"");
-    }
+    pl_text_add(&sql, "SELECT ");
+    code = st_table_columns(x->store->db, &sql, err);
     pl_text_add(&sql, hidden ? ", m.mol_id, m.unit" : "");
     if (code == PL_OK)
         code = add_from(x, &sql, err);
@@ -98,12 +88,26 @@ static pl_code prepare(const exporting *x, bool wide, bool hidden, sqlite3_stmt 
     return code;
 }
 
+/* SMILES, title, InChIKey. */
+static pl_code prepare_smi(const exporting *x, sqlite3_stmt **st, pl_error *err)
+{
+    pl_text sql = { 0 };
+    pl_code code;
+
+    pl_text_add(&sql, "SELECT m.smiles, (SELECT group_concat(title,'; ') FROM record r WHERE r.mol_id=m.mol_id), m.inchikey");
+    code = add_from(x, &sql, err);
+    if (code == PL_OK)
+        code = pl_text_ok(&sql) ? pl_db_prepare(x->store->db, st, pl_text_str(&sql), err) : pl_fail(err, PL_ENOMEM, "out of memory");
+    pl_text_free(&sql);
+    return code;
+}
+
 /* ---- csv and smi ---- */
 
 static pl_code export_csv(exporting *x, pl_error *err)
 {
     sqlite3_stmt *st = NULL;
-    pl_code code = prepare(x, true, false, &st, err);
+    pl_code code = prepare(x, false, &st, err);
 
     if (code == PL_OK)
         code = st_rows_write(st, ST_CSV, 0, &x->n_written, put, x, err);
@@ -122,16 +126,16 @@ static pl_code export_smi(exporting *x, pl_error *err)
     sqlite3_stmt *st = NULL;
     pl_text line = { 0 };
     bool row = true;
-    pl_code code = prepare(x, false, false, &st, err);
+    pl_code code = prepare_smi(x, &st, err);
 
     while (code == PL_OK) {
         const char *title;
         code = pl_db_step(st, &row, err);
         if (code != PL_OK || !row)
             break;
-        title = text_of(st, 0);
+        title = text_of(st, 1);
         pl_text_reset(&line);
-        pl_text_addf(&line, "%s\t%s\n", text_of(st, 2), title[0] ? title : text_of(st, 1));
+        pl_text_addf(&line, "%s\t%s\n", text_of(st, 0), title[0] ? title : text_of(st, 2));
         code = put(x, &line, err);
         x->n_written++;
     }
@@ -170,9 +174,9 @@ static int fields_make(ch_sdf_field *field, exporting *x, sqlite3_stmt *st, int3
         if (field[0].value == NULL)
             return -1;
     }
-    for (int i = 1; i < n_columns - HIDDEN && n < MAX_FIELDS; i++) {
+    for (int i = 0; i < n_columns - HIDDEN && n < MAX_FIELDS; i++) {
         const char *name = sqlite3_column_name(st, i);
-        if (sqlite3_column_type(st, i) == SQLITE_NULL || (place > 0 && strcmp(name, "energy (kcal/mol)") == 0))
+        if (sqlite3_column_type(st, i) == SQLITE_NULL || (place > 0 && strcmp(name, ST_COLUMN_ENERGY) == 0))
             continue;
         field[n] = (ch_sdf_field){ name, st_cell_str(st, i, x->row_mem) };
         if (field[n++].value == NULL)
@@ -197,7 +201,7 @@ static pl_code write_sdf(exporting *x, sqlite3_stmt *st, pl_text *record, pl_err
         const int n_fields = fields_make(field, x, st, k);
         pl_text_reset(record);
         if (n_fields >= 0)
-            ch_sdf_write(record, &first[k].mol, text_of(st, 0), field, n_fields);
+            ch_sdf_write(record, &first[k].mol, text_of(st, ST_TABLE_TITLE), field, n_fields);
         code = n_fields >= 0 && pl_text_ok(record) ? put(x, record, err) : pl_fail(err, PL_ENOMEM, "out of memory");
     }
     return code;
@@ -214,7 +218,7 @@ static pl_code export_sdf(exporting *x, pl_error *err)
     if (code == PL_OK && x->row_mem == NULL)
         code = pl_fail(err, PL_ENOMEM, "out of memory");
     if (code == PL_OK)
-        code = prepare(x, true, true, &st, err);
+        code = prepare(x, true, &st, err);
     while (code == PL_OK) {
         code = pl_db_step(st, &row, err);
         if (code != PL_OK || !row)

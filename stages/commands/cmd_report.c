@@ -49,6 +49,9 @@ static pl_code report(const st_ask *ask, pl_error *err)
     if (code == PL_OK && drawn.n_plain > 0)
         pl_cmd_say("%lld structures are shown as SMILES only, %lld are drawn: %s", (long long)drawn.n_plain,
                    (long long)drawn.n_drawn, drawn.why);
+    if (code == PL_OK && drawn.n_overlapping > 0)
+        pl_cmd_say("%lld of %lld drawings have atoms that touch or bonds that cross", (long long)drawn.n_overlapping,
+                   (long long)drawn.n_drawn);
     if (code == PL_OK && strcmp(path, "-") != 0)
         (void)fprintf(stderr, "%s (%s)\n", path, pl_size_str((double)page.len, size));
     pl_text_free(&page);
@@ -71,10 +74,11 @@ const pl_cmd st_cmd_report = {
     .name = "report",
     .args = "[WORKDIR | WORKFLOW | DATABASE]",
     .help = "write one HTML page: funnel, ranking, plots, failures, timings",
-    .about = "The page is one file (no network, no scripts) and depends only on the database:\n"
+    .about = "The page is one file without network access and depends only on the database:\n"
              "the same database gives the same bytes. Safe during a run. Without an argument:\n"
              "./results.db, or the newest runs/*/results.db. The chemistry worker draws the\n"
-             "structures; one that cannot be drawn is shown as SMILES.\n"
+             "structures; one that cannot be drawn is shown as SMILES. One script sorts, filters\n"
+             "and downloads the ranking; everything can be read without it.\n"
              "\n"
              "  molsieve report\n"
              "  molsieve report runs/screen --top 200 -o screen.html\n",

@@ -5,11 +5,24 @@
 #include "stages/database/rows.h"
 #include "stages/steps/errors/domain_words.h"
 #include "stages/steps/rank/score_columns.h"
+#include "stages/steps/rank/table_columns.h"
 
 static const pl_opt opts[] = { { "--number", 'n', "N", "number of molecules to show (default 10)" },
                                { "--csv", 0, NULL, "as CSV, numbers in full precision" },
                                { "--json", 0, NULL, "as JSON, numbers in full precision" },
                                { 0 } };
+
+static pl_code select_for_people(pl_text *sql, sqlite3 *db, int64_t n, pl_error *err)
+{
+    pl_code code;
+
+    pl_text_add(sql, "SELECT h.rank, (SELECT group_concat(title,'; ') FROM record r WHERE r.mol_id=m.mol_id) AS title");
+    code = st_score_columns(db, n, false, sql, err);
+    pl_text_add(sql, ", m.smiles");
+    st_descriptors_in_top(sql);
+    pl_text_add(sql, ", m.inchikey");
+    return code;
+}
 
 static pl_code print_top(sqlite3 *db, int64_t n, st_format format, pl_error *err)
 {
@@ -17,22 +30,15 @@ static pl_code print_top(sqlite3 *db, int64_t n, st_format format, pl_error *err
     sqlite3_stmt *st = NULL;
     pl_code code;
 
-    pl_text_add(&sql, "SELECT h.rank, (SELECT group_concat(title,'; ') FROM record r WHERE r.mol_id=m.mol_id) AS title");
-    code = st_score_columns(db, false, &sql, err);
-    pl_text_add(&sql, ", h.objective");
-    if (code == PL_OK)
-        code = st_hit_columns(db, &sql, NULL, err);
-    st_descriptors_in_top(&sql);
-    pl_text_addf(&sql,
-                 ", m.smiles, m.inchikey FROM hit h "
-                 "JOIN molecule m ON m.mol_id=h.mol_id ORDER BY h.rank LIMIT %lld",
-                 (long long)n);
+    pl_text_add(&sql, format == ST_TABLE ? "" : "SELECT ");
+    code = format == ST_TABLE ? select_for_people(&sql, db, n, err) : st_table_columns(db, &sql, err);
+    pl_text_addf(&sql, " FROM hit h JOIN molecule m ON m.mol_id=h.mol_id ORDER BY h.rank LIMIT %lld", (long long)n);
     if (code == PL_OK && !pl_text_ok(&sql))
         code = pl_fail(err, PL_ENOMEM, "out of memory");
     if (code == PL_OK)
         code = pl_db_prepare(db, &st, pl_text_str(&sql), err);
     if (code == PL_OK)
-        code = st_rows_print(st, format, 40, NULL, err);
+        code = format == ST_TABLE ? st_rows_show(st, 3, 32, err) : st_rows_print(st, format, 0, NULL, err);
     (void)sqlite3_finalize(st);
     pl_text_free(&sql);
     return code;
@@ -97,7 +103,10 @@ const pl_cmd st_cmd_top = {
     .args = "[WORKDIR | WORKFLOW | DATABASE]",
     .help = "show the top of the ranking, with every score",
     .about = "Without an argument: ./results.db, or the newest runs/*/results.db.\n\n"
-             "  molsieve top -n 20\n  molsieve top --csv runs/screen > top.csv\n",
+             "  molsieve top -n 20\n  molsieve top --csv runs/screen > top.csv\n\n"
+             "The table has 3 significant digits and the columns that fit the terminal; +- 90 % is\n"
+             "the half-width of the 90 % prediction interval, empty outside of the model's domain.\n"
+             "--csv and --json have the columns of hits.csv (docs/FORMATS.md), in full precision.\n",
     .opts = opts,
     .run = run,
 };

@@ -10,24 +10,12 @@ static void add_unit(pl_text *out, const char *unit)
         pl_text_addf(out, " (%s)", unit);
 }
 
-void st_descriptor_heading(pl_text *out, const ch_descriptor *d)
-{
-    pl_text_add(out, d->name);
-    add_unit(out, d->unit != NULL ? d->unit : "");
-}
-
 bool st_descriptor_is(const char *name)
 {
     bool found = false;
 
-    for (int i = 0; i < CH_N_DESCRIPTORS && !found; i++) {
-        const ch_descriptor *d = &ch_descriptors[i];
-        const size_t n = strlen(d->name), n_unit = d->unit != NULL ? strlen(d->unit) : 0;
-        const char *rest = name + n;
-        found = strncmp(name, d->name, n) == 0 &&
-                (rest[0] == '\0' || (n_unit > 0 && strncmp(rest, " (", 2) == 0 && strncmp(rest + 2, d->unit, n_unit) == 0 &&
-                                     strcmp(rest + 2 + n_unit, ")") == 0));
-    }
+    for (int i = 0; i < CH_N_DESCRIPTORS && !found; i++)
+        found = strcmp(name, ch_descriptors[i].name) == 0;
     return found;
 }
 
@@ -38,20 +26,14 @@ const char *st_descriptor_unit(const ch_descriptor *d)
     return strcmp(d->unit, "Angstrom^2") == 0 ? "\xc3\x85\xc2\xb2" : d->unit;
 }
 
-void st_descriptors_in_files(pl_text *sql)
-{
-    for (const ch_descriptor *d = ch_descriptors; d < ch_descriptors + CH_N_DESCRIPTORS; d++) {
-        pl_text_addf(sql, ", m.%s AS \"", d->name);
-        st_descriptor_heading(sql, d);
-        pl_text_add(sql, "\"");
-    }
-}
-
 void st_descriptors_in_top(pl_text *sql)
 {
     for (const ch_descriptor *d = ch_descriptors; d < ch_descriptors + CH_N_DESCRIPTORS; d++)
-        if (d->shown == CH_SHOWN_TOP)
-            pl_text_addf(sql, ", m.%s", d->name);
+        if (d->shown == CH_SHOWN_TOP) {
+            pl_text_addf(sql, ", m.%s AS \"%s", d->name, d->name);
+            add_unit(sql, st_descriptor_unit(d));
+            pl_text_add(sql, "\"");
+        }
 }
 
 void st_descriptors_in_report(pl_text *sql)

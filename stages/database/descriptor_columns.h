@@ -25,13 +25,10 @@
 #define ST_SQL(kind) ST_SQL_##kind
 #define ST_TYPE(kind) ST_##kind
 
-/* "mw (u)": the heading in files. */
-void st_descriptor_heading(pl_text *out, const ch_descriptor *d);
-/* Whether it is the name or the heading of one. */
+/* Whether it is the name of one. */
 bool st_descriptor_is(const char *name);
 
-/* Adds `, m.tpsa AS "tpsa (Angstrom^2)"` for each, or `, m.mw` for each that `molsieve top` shows. */
-void st_descriptors_in_files(pl_text *sql);
+/* Adds `, m.mw AS "mw (u)"` for each that `molsieve top` shows. */
 void st_descriptors_in_top(pl_text *sql);
 /* The unit as pages print it: Angstrom^2 is Å². "" for none. */
 const char *st_descriptor_unit(const ch_descriptor *d);

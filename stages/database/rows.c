@@ -117,13 +117,17 @@ static void cut(char *s, int max)
 }
 
 /* A copy for a table; NULL: no memory. Line ends would break the table. */
-static char *table_cell(sqlite3_stmt *st, int i, int max_cell)
+static char *table_cell(sqlite3_stmt *st, int i, int max_cell, int digits)
 {
     char buf[64], *s;
     int type = sqlite3_column_type(st, i);
 
     if (type == SQLITE_FLOAT) {
-        (void)snprintf(buf, sizeof buf, "%.6g", sqlite3_column_double(st, i));
+        const double x = sqlite3_column_double(st, i);
+        if (digits == 0)
+            (void)snprintf(buf, sizeof buf, "%.6g", x);
+        else
+            (void)pl_digits_str(x, digits, buf);
         return strdup(buf);
     }
     if (type == SQLITE_BLOB) {
@@ -216,7 +220,7 @@ static pl_code write_plain(sqlite3_stmt *st, st_format format, int64_t *n_rows, 
 /* ---- rows for people ---- */
 
 typedef struct table {
-    int n_columns, max_cell, n_kept;
+    int n_columns, max_cell, n_kept, digits;
     int room, n_shown;      /* columns of the terminal, or 0; the columns of the table that fit */
     int head_lines;         /* 1, or more if names stand one word a line */
     int width[MAX_COLUMNS]; /* of the cells, then of the column */
@@ -240,7 +244,7 @@ static void add_padded(pl_text *out, const char *s, int width, bool right, bool 
 static pl_code read_row(table *t, sqlite3_stmt *st, char **cells, pl_error *err)
 {
     for (int i = 0; i < t->n_columns; i++) {
-        cells[i] = table_cell(st, i, t->max_cell);
+        cells[i] = table_cell(st, i, t->max_cell, t->digits);
         if (cells[i] == NULL)
             return pl_fail(err, PL_ENOMEM, "out of memory while writing rows");
     }
@@ -392,9 +396,14 @@ static pl_code write_rest(table *t, sqlite3_stmt *st, bool more, int64_t *n_rows
     return code == PL_OK ? flush(&t->text, 0, sink, ctx, err) : code;
 }
 
-static pl_code write_table(sqlite3_stmt *st, int max_cell, int room, int64_t *n_rows, st_sink *sink, void *ctx, pl_error *err)
+/* room: characters of a line; 0: any. digits: of pl_digits_str; 0: up to 6. */
+typedef struct shape {
+    int max_cell, room, digits;
+} shape;
+
+static pl_code write_table(sqlite3_stmt *st, shape as, int64_t *n_rows, st_sink *sink, void *ctx, pl_error *err)
 {
-    table t = { .n_columns = sqlite3_column_count(st), .max_cell = max_cell, .room = room };
+    table t = { .n_columns = sqlite3_column_count(st), .max_cell = as.max_cell, .room = as.room, .digits = as.digits };
     bool more = true;
     pl_code code = PL_OK;
 
@@ -422,7 +431,7 @@ pl_code st_rows_write(sqlite3_stmt *st, st_format format, int max_cell, int64_t 
 {
     int64_t n = 0;
     pl_code code =
-        format == ST_TABLE ? write_table(st, max_cell, 0, &n, sink, ctx, err) : write_plain(st, format, &n, sink, ctx, err);
+        format == ST_TABLE ? write_table(st, (shape){ max_cell, 0, 0 }, &n, sink, ctx, err) : write_plain(st, format, &n, sink, ctx, err);
 
     if (n_rows != NULL)
         *n_rows = n;
@@ -440,10 +449,16 @@ static pl_code print_text(void *ctx, const pl_text *text, pl_error *err)
 pl_code st_rows_print(sqlite3_stmt *st, st_format format, int max_cell, int64_t *n_rows, pl_error *err)
 {
     int64_t n = 0;
-    pl_code code = format == ST_TABLE ? write_table(st, max_cell, pl_columns(stdout), &n, print_text, NULL, err)
-                                      : write_plain(st, format, &n, print_text, NULL, err);
+    const shape as = { max_cell, pl_columns(stdout), 0 };
+    pl_code code = format == ST_TABLE ? write_table(st, as, &n, print_text, NULL, err) : write_plain(st, format, &n, print_text, NULL, err);
 
     if (n_rows != NULL)
         *n_rows = n;
     return code;
+}
+
+pl_code st_rows_show(sqlite3_stmt *st, int digits, int max_cell, pl_error *err)
+{
+    int64_t n = 0;
+    return write_table(st, (shape){ max_cell, pl_columns(stdout), digits }, &n, print_text, NULL, err);
 }

@@ -28,6 +28,9 @@ pl_code st_rows_write(sqlite3_stmt *st, st_format format, int max_cell, int64_t 
 /* The same to standard output. On a terminal a table has only the columns that fit, and names the others below. */
 pl_code st_rows_print(sqlite3_stmt *st, st_format format, int max_cell, int64_t *n_rows, pl_error *err);
 
+/* A table to standard output, its numbers with that many significant digits (but all digits before the point). */
+pl_code st_rows_show(sqlite3_stmt *st, int digits, int max_cell, pl_error *err);
+
 /* A column's value: numbers in the shortest form that reads back as the same number; NULL is "".
  * NULL when refused. */
 const char *st_cell_str(sqlite3_stmt *st, int column, pl_arena *mem);

@@ -3,11 +3,12 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "stages/report/html.h"
 
-enum { MAX_BYTES = 60000, MAX_ATTRS = 16, PAD = 100, WIDE = 220, HIGH = 160 };
+enum { MAX_BYTES = 60000, MAX_ATTRS = 16, PAD = 100, BOND = 400 /* tenths of the worker's units */, LARGER = 125 /* letters, % */, PIECES_MAX = 6 };
 #define COORD_MAX 1e4 /* units of the worker's drawing; a bond is 40 */
 
 typedef struct span {
@@ -24,11 +25,19 @@ typedef struct element {
     const char *end; /* after its '>' */
 } element;
 
+typedef struct piece { /* of a label */
+    char text[13];
+    long x, y, size; /* where its baseline begins */
+    int rgb[3];
+} piece;
+
 /* Coordinates are written as whole tenths: shorter, and the same in every locale. */
 typedef struct drawing {
     pl_text body;
     long x_lo, x_hi, y_lo, y_hi;
     int n_shapes, stroke; /* of the path that is open; 0: none */
+    piece label[PIECES_MAX];
+    int n_pieces; /* of the label that is not written yet */
 } drawing;
 
 static bool is(span a, const char *word) { return a.n == strlen(word) && memcmp(a.s, word, a.n) == 0; }
@@ -164,24 +173,60 @@ static bool add_polygon(drawing *d, const element *e)
     return n >= 6 && n % 2 == 0;
 }
 
-/* An atom's letters, a number of hydrogens, a charge. */
+/* ---- labels: an atom's letters, a number of hydrogens, a charge, each a text of its own beside the last ---- */
+
+static void write_piece(drawing *d, const piece *p, long x)
+{
+    const long y = p->y + p->size * (LARGER - 100) / 280, size = p->size * LARGER / 100, half = size * (long)strlen(p->text) * 35 / 100;
+
+    close_path(d);
+    pl_text_addf(&d->body, "<text x=\"%ld\" y=\"%ld\" font-size=\"%ld\" fill=\"#%02x%02x%02x\">%s</text>", x, y, size,
+                 (unsigned)p->rgb[0], (unsigned)p->rgb[1], (unsigned)p->rgb[2], p->text);
+    see(d, x + half, y - size * 2 / 5, half, size * 2 / 5);
+}
+
+/* Larger than the worker has it, about the letter of the atom: the last one if the hydrogens stand before it. */
+static void close_label(drawing *d)
+{
+    const piece *first = &d->label[0], *last = &d->label[d->n_pieces - 1];
+    const bool before = d->n_pieces > 0 && first->text[0] == 'H' && (d->n_pieces > 1 ? last->text[1] == '\0' : first->text[1] >= 'A');
+    const piece *atom = before ? last : first;
+
+    for (int i = 0; i < d->n_pieces; i++) {
+        const piece *p = &d->label[i];
+        long x = atom->x + (p->x - atom->x) * LARGER / 100 - atom->size * (LARGER - 100) / 300;
+        if (before && d->n_pieces == 1)
+            x -= atom->size * (LARGER - 100) * 7 / 1000;
+        write_piece(d, p, x);
+    }
+    d->n_pieces = 0;
+}
+
+static bool continues(const drawing *d, const piece *p)
+{
+    const piece *last = d->n_pieces > 0 ? &d->label[d->n_pieces - 1] : NULL;
+
+    return last != NULL && d->n_pieces < PIECES_MAX && labs(p->y - last->y) < 80 && p->x > last->x &&
+           p->x < last->x + last->size * (long)strlen(last->text) && memcmp(p->rgb, last->rgb, sizeof p->rgb) == 0;
+}
+
 static bool add_text(drawing *d, const element *e)
 {
     static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+-_*.";
     span label = { e->end, strcspn(e->end, "<") };
-    long x, y, size, half;
-    int rgb[3];
+    piece p;
 
-    if (label.n == 0 || label.n > 12 || strspn(label.s, letters) != label.n || strncmp(label.s + label.n, "</text>", 7) != 0)
+    if (label.n == 0 || label.n >= sizeof p.text || strspn(label.s, letters) != label.n ||
+        strncmp(label.s + label.n, "</text>", 7) != 0)
         return false;
-    if (!attr_tenths(e, "x", &x) || !attr_tenths(e, "y", &y) || !attr_tenths(e, "font-size", &size) || size < 10 || size > 1000 ||
-        !to_color(attr(e, "fill"), rgb))
+    memcpy(p.text, label.s, label.n);
+    p.text[label.n] = '\0';
+    if (!attr_tenths(e, "x", &p.x) || !attr_tenths(e, "y", &p.y) || !attr_tenths(e, "font-size", &p.size) || p.size < 10 ||
+        p.size > 1000 || !to_color(attr(e, "fill"), p.rgb))
         return false;
-    close_path(d);
-    pl_text_addf(&d->body, "<text x=\"%ld\" y=\"%ld\" font-size=\"%ld\" fill=\"#%02x%02x%02x\">%.*s</text>", x, y, size,
-                 (unsigned)rgb[0], (unsigned)rgb[1], (unsigned)rgb[2], (int)label.n, label.s);
-    half = size * (long)label.n * 35 / 100;
-    see(d, x + half, y - size * 2 / 5, half, size * 2 / 5);
+    if (!continues(d, &p))
+        close_label(d);
+    d->label[d->n_pieces++] = p;
     return true;
 }
 
@@ -211,30 +256,51 @@ static bool read_all(drawing *d, const char *svg)
         if (p[1] == '\0' || (e.end = read_tag(&e, p)) == NULL || !add_element(d, &e))
             return false;
     }
+    close_label(d);
     close_path(d);
     return d->n_shapes > 0;
 }
 
-static void add_frame(pl_text *out, const drawing *d, const char *alt)
+static st_picture frame_of(const drawing *d, const char *id)
 {
-    long w = d->x_hi - d->x_lo + 2L * PAD, h = d->y_hi - d->y_lo + 2L * PAD;
-    double scale = fmin(0.055, fmin((double)WIDE / (double)w, (double)HIGH / (double)h));
+    st_picture f = { .x = d->x_lo - PAD, .y = d->y_lo - PAD, .wide = d->x_hi - d->x_lo + 2L * PAD, .high = d->y_hi - d->y_lo + 2L * PAD };
+    const double fits = fmin((double)ST_PICTURE_WIDE / (double)f.wide, (double)ST_PICTURE_HIGH / (double)f.high);
+    const double scale = fmin((double)ST_BOND_PIXELS / BOND, fits);
 
-    pl_text_addf(out, "<svg class=\"mol\" role=\"img\" width=\"%ld\" height=\"%ld\" viewBox=\"%ld %ld %ld %ld\" aria-label=\"",
-                 lround(scale * (double)w), lround(scale * (double)h), d->x_lo - PAD, d->y_lo - PAD, w, h);
-    st_html_add(out, alt);
-    pl_text_add(out, "\">");
-    pl_text_add_n(out, pl_text_str(&d->body), d->body.len);
-    pl_text_add(out, "</svg>");
+    (void)snprintf(f.id, sizeof f.id, "%s", id);
+    f.width = lround(scale * (double)f.wide);
+    f.height = lround(scale * (double)f.high);
+    return f;
 }
 
-bool st_drawing_add(pl_text *out, const char *svg, const char *alt)
+static void add_begin(pl_text *out, const st_picture *f, const char *alt)
+{
+    pl_text_addf(out, "<svg class=\"mol\" role=\"img\" width=\"%ld\" height=\"%ld\" viewBox=\"%ld %ld %ld %ld\" aria-label=\"",
+                 f->width, f->height, f->x, f->y, f->wide, f->high);
+    st_html_add(out, alt);
+    pl_text_add(out, "\">");
+}
+
+bool st_drawing_add(pl_text *out, const char *svg, const char *alt, const char *id, st_picture *frame)
 {
     drawing d = { .n_shapes = 0 };
     bool good = read_all(&d, svg) && pl_text_ok(&d.body);
 
-    if (good)
-        add_frame(out, &d, alt);
+    if (good) {
+        const st_picture f = frame_of(&d, id);
+        add_begin(out, &f, alt);
+        pl_text_addf(out, id[0] != '\0' ? "<g class=\"ink\" id=\"%s\">" : "<g class=\"ink\">%s", id);
+        pl_text_add_n(out, pl_text_str(&d.body), d.body.len);
+        pl_text_add(out, "</g></svg>");
+        if (frame != NULL)
+            *frame = f;
+    }
     pl_text_free(&d.body);
     return good;
+}
+
+void st_drawing_again(pl_text *out, const st_picture *frame, const char *alt)
+{
+    add_begin(out, frame, alt);
+    pl_text_addf(out, "<use href=\"#%s\"/></svg>", frame->id);
 }

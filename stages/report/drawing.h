@@ -2,15 +2,27 @@
  *
  * The worker has read hostile files, so nothing of its SVG is copied: the lines,
  * polygons and atom labels that it is made of are read as numbers and a few
- * letters, and a new, smaller drawing is written from them. */
+ * letters, and a new, smaller drawing is written from them. All have bonds of one
+ * length, ST_BOND_PIXELS; only a molecule that is wider or higher than the picture is drawn smaller. */
 #ifndef ST_DRAWING_H
 #define ST_DRAWING_H
 
 #include "pipeline/base/text.h"
 
-/* Adds one <svg class="mol"> element that fits 220 by 160 pixels; alt describes it
- * (plain text, escaped here). False, and nothing added: something else than the
+enum { ST_BOND_PIXELS = 18, ST_PICTURE_WIDE = 250, ST_PICTURE_HIGH = 180 };
+
+/* The frame of a drawing, with which it is shown again. */
+typedef struct st_picture {
+    char id[24];             /* of its lines; "": it is not drawn   */
+    long x, y, wide, high;   /* in tenths of the worker's units */
+    long width, height;      /* in pixels                       */
+} st_picture;
+
+/* Adds one <svg class="mol"> element; alt describes it (plain text, escaped here). Its lines have `id` (letters and digits) unless that is
+ * ""; *frame: for st_drawing_again, may be NULL. False, and nothing added: something else than the
  * elements above is in it, a number makes no sense, or it is larger than 60 kB. */
-bool st_drawing_add(pl_text *out, const char *svg, const char *alt);
+bool st_drawing_add(pl_text *out, const char *svg, const char *alt, const char *id, st_picture *frame);
+/* The same drawing at another place of the page. */
+void st_drawing_again(pl_text *out, const st_picture *frame, const char *alt);
 
 #endif

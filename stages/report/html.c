@@ -90,7 +90,7 @@ void st_html_real(pl_text *out, double x, int digits)
     if (x > -1e15 && x < 1e15 && (x >= 1e4 || x <= -1e4))
         (void)pl_count_str(llround(x), text);
     else
-        (void)snprintf(text, sizeof text, "%.*g", digits, x);
+        (void)pl_digits_str(x, digits, text);
     pl_text_addf(out, "<data value=\"%s\">%s</data>", pl_real_str(x, full), strcmp(text, "-0") == 0 ? "0" : text);
 }
 

@@ -301,7 +301,10 @@ static void add_dots(const frame *f, const st_parity *p, int64_t from, int64_t b
 void st_plot_parity(pl_text *out, const st_parity *p)
 {
     frame f = { out, WIDE, WIDE - LEFT - RIGHT + TOP + BOTTOM, p->scale, p->scale };
+    pl_text x = { 0 }, y = { 0 };
 
+    pl_text_addf(&x, "measured %s", p->name);
+    pl_text_addf(&y, "predicted %s", p->name);
     svg_begin(&f);
     pl_text_add(out, "predicted against measured ");
     add_with_unit(out, p->name, p->unit);
@@ -313,6 +316,8 @@ void st_plot_parity(pl_text *out, const st_parity *p)
     add_dots(&f, p, 1, 2, "d1");
     add_dots(&f, p, 2, 5, "d2");
     add_dots(&f, p, 5, INT64_MAX, "d3");
-    add_names(&f, "measured", p->unit, "predicted", p->unit);
+    add_names(&f, pl_text_str(&x), p->unit, pl_text_str(&y), p->unit);
+    pl_text_free(&x);
+    pl_text_free(&y);
     pl_text_add(out, "</svg>");
 }

@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "stages/report/drawing.h"
 #include "stages/report/report_parts.h"
 
 extern const char st_report_css[]; /* stages/report/report.css */
@@ -111,54 +110,6 @@ void st_report_cell(st_report *r, sqlite3_stmt *st, int i)
     pl_text_add(r->out, "</td>");
 }
 
-/* ---- structures ---- */
-
-static void open_worker(st_report *r)
-{
-    pl_error why = { 0 };
-
-    if (ch_worker_open(&r->worker, NULL, &why) == PL_OK)
-        return;
-    r->worker = NULL;
-    (void)snprintf(r->drawn->why, sizeof r->drawn->why, "%s", why.text);
-}
-
-static bool draw(st_report *r, const char *smiles)
-{
-    pl_arena *mem = pl_arena_new(1 << 16);
-    const char *svg = NULL;
-    pl_error why = { 0 };
-    pl_code code = mem != NULL ? ch_worker_svg(r->worker, smiles, &svg, mem, &why) : pl_fail(&why, PL_ENOMEM, "a drawing");
-    bool good = code == PL_OK && st_drawing_add(r->out, svg, smiles);
-
-    if (code == PL_OK && !good)
-        (void)pl_fail(&why, PL_EINPUT, "%.100s: the drawing has something in it that is not allowed here", smiles);
-    if (!good)
-        (void)snprintf(r->drawn->why, sizeof r->drawn->why, "%s", why.text);
-    if (code != PL_OK && code != PL_EINPUT) { /* the worker failed, not the molecule: draw no more */
-        ch_worker_close(r->worker);
-        r->worker = NULL;
-    }
-    pl_arena_free(mem);
-    return good;
-}
-
-void st_report_structure(st_report *r, const char *smiles)
-{
-    bool good;
-
-    pl_text_add(r->out, "<td class=\"pic\">");
-    good = r->worker != NULL && draw(r, smiles);
-    r->drawn->n_drawn += good;
-    r->drawn->n_plain += !good;
-    if (!good) {
-        pl_text_add(r->out, "<code>");
-        st_html_cut(r->out, smiles, 200);
-        pl_text_add(r->out, "</code>");
-    }
-    pl_text_add(r->out, "</td>");
-}
-
 /* ---- the page ---- */
 
 static void add_tile(st_report *r, const char *what, int64_t n)
@@ -190,7 +141,9 @@ static void add_head(st_report *r, const char *name)
     pl_text *out = r->out;
 
     pl_text_add(out, "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
-                     "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">\n"
+                     "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; script-src ");
+    st_report_policy(out);
+    pl_text_add(out, "\">\n"
                      "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<title>");
     st_html_cut(out, name, 100);
     pl_text_addf(out, " - molsieve report</title>\n<style>\n%s</style>\n</head>\n<body>\n<header><h1>", st_report_css);
@@ -287,6 +240,7 @@ static void add_page(st_report *r)
     add_head(r, workflow_name(r));
     add_run(r);
     add_tiles(r);
+    st_report_warnings(r);
     pl_text_add(r->out, "<nav aria-label=\"sections\">");
     for (int i = 0; i < N_PARTS; i++) {
         shown[i] = st_report_int(r, "%s", parts[i].rows) != 0;
@@ -301,7 +255,9 @@ static void add_page(st_report *r)
         }
     add_cite(r);
     pl_text_add(r->out, "</main>\n<footer>Made by <code>molsieve report</code> from the run&#39;s results.db, and from nothing "
-                        "else: the same database gives the same page.</footer>\n</body>\n</html>\n");
+                        "else: the same database gives the same page.</footer>\n");
+    st_report_script(r->out);
+    pl_text_add(r->out, "</body>\n</html>\n");
 }
 
 pl_code st_report_make(pl_text *out, pl_store *store, int64_t top, st_drawn *drawn, pl_arena *mem, pl_error *err)
@@ -312,7 +268,7 @@ pl_code st_report_make(pl_text *out, pl_store *store, int64_t top, st_drawn *dra
     r.code = pl_db_exec(r.db, "BEGIN", err);
     if (r.code != PL_OK)
         return r.code;
-    open_worker(&r);
+    st_report_open_worker(&r);
     add_page(&r);
     ch_worker_close(r.worker);
     pl_db_rollback(r.db);

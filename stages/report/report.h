@@ -1,9 +1,10 @@
 /* stages/report/report.h - one self-contained HTML page about a run.
  *
  * Made from results.db alone, so the same database gives the same bytes; safe
- * during a run (one read transaction). No script, nothing from outside; every text is
+ * during a run (one read transaction). Nothing from outside; every text is
  * escaped (stages/report/html.h), drawings are rebuilt (stages/report/drawing.h), and a
- * Content-Security-Policy forbids what might still get through. The size is bounded by
+ * Content-Security-Policy forbids what might still get through: it allows one script, by its
+ * hash, which sorts and filters the ranking (stages/report/report.js). The page is complete without it. The size is bounded by
  * `top` and by fixed numbers of bins, points and rows. */
 #ifndef ST_REPORT_H
 #define ST_REPORT_H
@@ -15,6 +16,7 @@ enum { ST_REPORT_TOP = 50, ST_REPORT_TOP_MAX = 1000 };
 /* The outcome of drawing. */
 typedef struct st_drawn {
     int64_t n_drawn, n_plain; /* structures drawn, and shown as SMILES only */
+    int64_t n_overlapping;    /* of the drawn ones: atoms touch or bonds cross */
     char why[400];            /* of the last one that is not drawn, or ""   */
 } st_drawn;
 

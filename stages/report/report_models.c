@@ -494,6 +494,18 @@ static st_curve read_curve(st_report *r, const char *stage, const char *name, co
     return c;
 }
 
+/* " of gap / eV" if one property was learned, else "". */
+static const char *what_was_learned(st_report *r)
+{
+    const char *words = "";
+
+    for (sqlite3_stmt *st = st_report_query(r, "SELECT min(p.name), min(p.unit) FROM property p WHERE property_id IN (SELECT property_id "
+                                               "FROM evaluation) HAVING count(*)=1");
+         st_report_row(r, &st);)
+        words = pl_sprintf(r->mem, " of %s%s%s", st_column(st, 0), st_column(st, 1)[0] ? " / " : "", st_column(st, 1));
+    return words != NULL ? words : "";
+}
+
 static void add_curves(st_report *r, const char *stage)
 {
     static const char *const metrics[][2] = {
@@ -504,6 +516,7 @@ static void add_curves(st_report *r, const char *stage)
     pl_text_add(r->out, "<div class=\"figs\">\n");
     for (int m = 0; m < 4; m++) {
         st_curve c[3];
+        const char *y_name;
         int points = 0;
         for (int k = 0; k < 3; k++) {
             c[k] = read_curve(r, stage, metrics[m][0], splits[k]);
@@ -512,7 +525,8 @@ static void add_curves(st_report *r, const char *stage)
         if (points == 0)
             continue;
         pl_text_add(r->out, "<figure>");
-        st_plot_curves(r->out, metrics[m][1], "epoch", metrics[m][1], c, 3);
+        y_name = pl_sprintf(r->mem, "%s%s", metrics[m][1], strcmp(metrics[m][0], "mae") == 0 ? what_was_learned(r) : "");
+        st_plot_curves(r->out, metrics[m][1], "epoch", y_name != NULL ? y_name : metrics[m][1], c, 3);
         pl_text_add(r->out, "</figure>\n");
     }
     pl_text_add(r->out, "</div>\n");

@@ -3,9 +3,25 @@
 #define ST_REPORT_PARTS_H
 
 #include "chem/worker/worker_client.h"
+#include "stages/report/drawing.h"
 #include "stages/report/html.h"
 #include "stages/report/report.h"
 #include "stages/steps/errors/trust.h"
+
+/* A structure on the page. */
+typedef struct st_structure {
+    st_picture picture;  /* .id is "" if it is not drawn */
+    const char *molfile; /* of the same drawing; NULL: there is none */
+} st_structure;
+
+/* A hit on the page. */
+typedef struct st_hit {
+    int64_t rank, mol_id;
+    const char *smiles, *title;
+    st_structure structure;
+    uint64_t scaffold;
+    int32_t group; /* hits of one scaffold, from 1, in order of their best; 0: no rings; -1: not known */
+} st_hit;
 
 /* The first error stays in `code` and ends all queries: it is checked once, at the end. */
 typedef struct st_report {
@@ -15,6 +31,8 @@ typedef struct st_report {
     ch_worker *worker; /* NULL: there is none, no structure is drawn */
     int64_t top;
     st_drawn *drawn;
+    st_hit *hit; /* [n_hits] those shown */
+    int64_t n_hits;
     pl_code code;
     pl_error *err;
 } st_report;
@@ -37,6 +55,12 @@ void st_report_table_end(st_report *r);
 void st_report_cell(st_report *r, sqlite3_stmt *st, int i);
 /* The cell of a structure: drawn, or only its SMILES. */
 void st_report_structure(st_report *r, const char *smiles);
+/* The same without a cell. id: for st_drawing_again, or ""; out: may be NULL. */
+void st_report_draw(st_report *r, const char *smiles, const char *id, st_structure *out);
+
+/* The number of the molecule's scaffold (chem/fingerprint/scaffold.h); false: it cannot be told. */
+bool st_report_scaffold(st_report *r, const char *smiles, uint64_t *scaffold);
+void st_report_open_worker(st_report *r);
 
 /* A classifier's ROC curve on a part of the data, and the calibration of its probabilities on all; of a property. */
 void st_report_roc(st_report *r, int64_t model, int64_t property, const char *part);
@@ -45,9 +69,14 @@ void st_report_calibration(st_report *r, int64_t model, int64_t property);
 void st_report_retrieval(st_report *r);
 
 /* ---- the parts, in their order ---- */
+void st_report_warnings(st_report *r);
 void st_report_funnel(st_report *r);
 void st_report_failures(st_report *r);
 void st_report_hits(st_report *r);
+void st_report_scaffolds(st_report *r); /* after st_report_hits */
+void st_report_files(st_report *r);     /* the ranking as CSV and SDF, after st_report_hits */
+void st_report_policy(pl_text *out);    /* the sources that the page's policy allows for scripts: the hash of ours */
+void st_report_script(pl_text *out);
 void st_report_histograms(st_report *r);
 void st_report_models(st_report *r);
 void st_report_similarity(st_report *r, int64_t model, int64_t property); /* of st_report_models */

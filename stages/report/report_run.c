@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-enum { MAX_RUNS = 100, MAX_FILES = 100 };
+enum { MAX_RUNS = 100, MAX_FILES = 100, MAX_WARNINGS = 20 };
 
 /* A table whose cells are the columns of a query. */
 static void add_rows(st_report *r, sqlite3_stmt *st)
@@ -85,23 +85,38 @@ static void add_runs(st_report *r)
         pl_text_addf(r->out, "<p class=\"note\">The last %d of %lld.</p>\n", MAX_RUNS, (long long)n);
 }
 
-static void add_warnings(st_report *r)
+/* What the run warned of, each message once, errors first, then the newest. */
+void st_report_warnings(st_report *r)
 {
-    static const char *const heads[] = { "when (UTC)", "level", "stage", "what", NULL };
+    static const char sql[] =
+        "SELECT level, stage, message, count(*) FROM event WHERE level IN('error','warn') GROUP BY 1, 2, 3 ORDER BY level, "
+        "max(event_id) DESC LIMIT %d";
+    const int64_t n =
+        st_report_int(r, "SELECT count(*) FROM (SELECT 1 FROM event WHERE level IN('error','warn') GROUP BY level, stage, message)");
 
-    if (!st_report_int(r, "SELECT EXISTS(SELECT 1 FROM event WHERE level<>'info')"))
+    if (n == 0)
         return;
-    st_report_table(r, "", "Warnings and errors, the last 50.");
-    st_report_heads(r, heads);
-    add_rows(r, st_report_query(r, "SELECT at_utc, level, stage, message FROM (SELECT * FROM event WHERE level<>'info' "
-                                   "ORDER BY event_id DESC LIMIT 50) ORDER BY event_id"));
+    pl_text_addf(r->out, "<section class=\"warnings\" aria-label=\"warnings\"><h2 id=\"warnings\">Warnings</h2>\n<ul>\n");
+    for (sqlite3_stmt *st = st_report_query(r, sql, MAX_WARNINGS); st_report_row(r, &st);) {
+        pl_text_add(r->out, "<li><b>");
+        st_html_cut(r->out, st_column(st, 1), 40);
+        pl_text_addf(r->out, "</b>%s: ", strcmp(st_column(st, 0), "error") == 0 ? ", error" : "");
+        st_html_cut(r->out, st_column(st, 2), 500);
+        if (sqlite3_column_int64(st, 3) > 1)
+            pl_text_addf(r->out, " (%lld times)", (long long)sqlite3_column_int64(st, 3));
+        pl_text_add(r->out, "</li>\n");
+    }
+    pl_text_add(r->out, "</ul>\n");
+    if (n > MAX_WARNINGS)
+        pl_text_addf(r->out, "<p class=\"note\">%d of %lld; all of them: <code>molsieve query event</code></p>\n", MAX_WARNINGS,
+                     (long long)n);
+    pl_text_add(r->out, "</section>\n");
 }
 
 void st_report_timings(st_report *r)
 {
     add_stages(r);
     add_runs(r);
-    add_warnings(r);
 }
 
 /* ---- settings ---- */

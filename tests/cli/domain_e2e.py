@@ -111,7 +111,7 @@ def a_similarity_minimum_ranks_the_same_with_shards():
         assert hits == [m for m, in p.rows("SELECT mol_id FROM hit ORDER BY rank", workdir="all") if like[m] >= 0.4] and 10 <= len(hits) < 40
         table = list(csv.DictReader(open(p.path("near/hits.csv"))))
         top = list(csv.DictReader(p.run("top", "--csv", "-n", "40", "near")[1].splitlines()))
-        assert [float(r["gap_ev similarity"]) for r in table] == [like[m] for m in hits] == [float(r["gap_ev similarity"]) for r in top]
+        assert [float(r["gap_ev_similarity"]) for r in table] == [like[m] for m in hits] == [float(r["gap_ev_similarity"]) for r in top]
         assert open(p.path("near/hits.sdf")).read().count("<gap_ev similarity>") == len(hits)
         assert [r[0] for r in p.rows("SELECT similarity FROM v_hits ORDER BY rank", workdir="near")] == [like[m] for m in hits]
         # Models without fingerprints: no column, and a ranking that requires a similarity is refused.
@@ -228,9 +228,9 @@ def intervals_are_in_the_model_and_with_every_score():
         assert all(i == (within("few", s) if d == "inside" else None) for _, s, i, d in rows)
         assert len({i for _, _, i, _ in rows if i}) == len(known["few"])
         wide = {m: "" if i is None else repr(i) for m, _, i, _ in rows}
-        assert all(r["gap_ev interval90 (eV)"] == ("" if h is None else repr(h)) for r, (h,) in zip(
+        assert all(r["gap_ev_interval90"] == ("" if h is None else repr(h)) for r, (h,) in zip(
             csv.DictReader(open(p.path("one/hits.csv"))), p.rows("SELECT interval90 FROM v_hits ORDER BY rank", workdir="one")))
-        assert [r["gap_ev interval90 (eV)"] for r in csv.DictReader(p.run("top", "--csv", "-n", "50", "one")[1].splitlines())] == \
+        assert [r["gap_ev_interval90"] for r in csv.DictReader(p.run("top", "--csv", "-n", "50", "one")[1].splitlines())] == \
                [wide[m] for m, in p.rows("SELECT mol_id FROM hit ORDER BY rank LIMIT 50", workdir="one")]
         # A cautious ranking, by the lower end of the prediction interval.
         screen(p, "sure", ["few"], RANK % ", use: mean - 1.5*interval90")

@@ -27,11 +27,11 @@ def one_objective_orders_by_its_value_with_ties_by_inchikey():
         assert p.rows("SELECT min(rank), max(rank) FROM hit") == [(1, 50)]
         rows = list(csv.DictReader(open(p.path("run", "out", "hits.csv"))))
         assert [r["rank"] for r in rows] == [str(i) for i in range(1, 51)]
-        assert {"title", "inchikey", "smiles", "mw (u)", "tpsa (Angstrom^2)", "objective"} <= set(rows[0])
+        assert {"title", "inchikey", "smiles", "mw", "tpsa", "objective"} <= set(rows[0])
         for r, (mol_id, value) in zip(rows, want):
             assert float(r["objective"]) == value
             mw, smiles = p.rows("SELECT mw, smiles FROM molecule WHERE mol_id=?", mol_id)[0]
-            assert float(r["mw (u)"]) == mw and r["smiles"] == smiles
+            assert float(r["mw"]) == mw and r["smiles"] == smiles
         smi = [line.split("\t") for line in open(p.path("run", "hits.smi")).read().splitlines()]
         assert [s[0] for s in smi] == [r["smiles"] for r in rows] and all(s[1][:4] in ("CID-", "PDB-") for s in smi)
         # A deleted output file is written again; nothing else runs again, and no old results are copied.
@@ -89,16 +89,16 @@ def sums_weights_caution_and_bounds_are_as_documented():
         order = p.rows("SELECT objective FROM hit ORDER BY rank")
         assert order == sorted(order, reverse=True)
         rows = list(csv.DictReader(gzip.open(p.path("run", "hits.csv.gz"), "rt")))
-        assert len(rows) == len(got) and "gap stdev (eV)" in rows[0] and 'sol, "log" (log(mol/l))' in rows[0]
+        assert len(rows) == len(got) and rows[0]["gap_unit"] == "eV" and "gap_stdev" in rows[0] and rows[0]['sol, "log"_unit'] == "log(mol/l)"
         assert p.one("SELECT count(*) FROM v_hits") == 4 * len(got)
         # Predictions whose names are those of columns of the program.
         for header, row in ((list(rows[0]), rows[0]), *((x.fieldnames, next(x)) for x in [csv.DictReader(
                 p.run(*command)[1].splitlines()) for command in (("export", "csv", "run"), ("top", "--csv", "run"))])):
-            assert len(set(header)) == len(header) and float(row["logp predicted"]) == 42 != float(row["logp"]), header
+            assert len(set(header)) == len(header) and float(row["logp_predicted"]) == 42 != float(row["logp"]), header
             # Properties are in the order of their names, whatever their order in the database.
-            places = [header.index(c) for c in ("energy (kcal/mol) predicted", "gap (eV)", "logp predicted", 'sol, "log" (log(mol/l))')]
+            places = [header.index(c) for c in ("energy_predicted", "gap", "logp_predicted", 'sol, "log"')]
             assert places == sorted(places), header
-        assert float(rows[0]["energy (kcal/mol) predicted"]) == 42 and rows[0]["energy (kcal/mol)"] == ""
+        assert float(rows[0]["energy_predicted"]) == 42 and rows[0]["energy"] == ""
 
 
 def conformers_of_hits_are_written_as_sdf():
@@ -127,7 +127,7 @@ def conformers_of_hits_are_written_as_sdf():
         assert sorted(p.rows("SELECT inchikey FROM molecule", workdir="back")) == \
             sorted(p.rows("SELECT inchikey FROM hit JOIN molecule USING(mol_id)"))
         # Numbers in full.
-        told = p.run("export", "sdf", "run")[1].split(">  <mw (u)>\n")[1:]
+        told = p.run("export", "sdf", "run")[1].split(">  <mw>\n")[1:]
         assert [float(t.split("\n", 1)[0]) for t in told] == \
             [mw for mw, in p.rows("SELECT mw FROM hit JOIN molecule USING(mol_id) ORDER BY rank")]
         # Every column is a data field, however many there are.

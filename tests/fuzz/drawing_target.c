@@ -27,7 +27,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         abort();
     memcpy(svg, data, size);
     svg[size] = '\0';
-    if (!st_drawing_add(&out, svg, "x") && out.len > 0)
+    if (!st_drawing_add(&out, svg, "x", "", NULL) && out.len > 0)
         abort();
     for (const char *tag = pl_text_str(&out); out.len > 0 && (tag = strchr(tag + 1, '<')) != NULL;)
         if (!is_ours(tag))

@@ -199,13 +199,48 @@ static void no_points_are_no_figure(void **state)
 
 static void a_drawing_is_made_again_from_its_numbers(void **state)
 {
+    st_picture frame;
+
     (void)state;
-    assert_true(st_drawing_add(&out, HEAD LINE LINE WEDGE("1 2 3.5 4 5 6 ") TEXT("rgb(255,12,12)", "OH") TAIL, "C<O>"));
+    assert_true(st_drawing_add(&out, HEAD LINE LINE WEDGE("1 2 3.5 4 5 6 ") TEXT("rgb(255,12,12)", "OH") TAIL, "C<O>", "hit1", &frame));
     assert_string_equal(
         pl_text_str(&out),
-        "<svg class=\"mol\" role=\"img\" width=\"61\" height=\"54\" viewBox=\"-90 -80 1100 980\" aria-label=\"C&lt;O&gt;\">"
-        "<path stroke-width=\"20\" d=\"M400 600L746 800M400 600L746 800\"/><path class=\"w\" d=\"M10 20L35 40L50 60Z\"/>"
-        "<text x=\"686\" y=\"280\" font-size=\"160\" fill=\"#ff0c0c\">OH</text></svg>");
+        "<svg class=\"mol\" role=\"img\" width=\"51\" height=\"44\" viewBox=\"-90 -80 1143 980\" aria-label=\"C&lt;O&gt;\">"
+        "<g class=\"ink\" id=\"hit1\"><path stroke-width=\"20\" d=\"M400 600L746 800M400 600L746 800\"/><path class=\"w\" d=\"M10 20L35 "
+        "40L50 60Z\"/><text x=\"673\" y=\"294\" font-size=\"200\" fill=\"#ff0c0c\">OH</text></g></svg>");
+    pl_text_reset(&out);
+    st_drawing_again(&out, &frame, "again");
+    assert_string_equal(pl_text_str(&out), "<svg class=\"mol\" role=\"img\" width=\"51\" height=\"44\" viewBox=\"-90 -80 1143 980\" "
+                                           "aria-label=\"again\"><use href=\"#hit1\"/></svg>");
+}
+
+#define PIECE(x, size, label) "<text x=\"" x "\" y=\"28\" fill=\"rgb(0,0,255)\" font-size=\"" size "\" >" label "</text>"
+
+/* Letters are drawn larger, about the atom's: the last one where hydrogens stand before it. */
+static void letters_of_a_label_do_not_move_onto_each_other(void **state)
+{
+    (void)state;
+    assert_true(st_drawing_add(&out, HEAD LINE PIECE("100", "16", "NH") PIECE("124", "13", "2") TAIL, "x", "", NULL));
+    assert_non_null(strstr(pl_text_str(&out), "<text x=\"987\" y=\"294\" font-size=\"200\" fill=\"#0000ff\">NH</text>"
+                                              "<text x=\"1287\" y=\"291\" font-size=\"162\" fill=\"#0000ff\">2</text>"));
+    pl_text_reset(&out);
+    assert_true(st_drawing_add(&out, HEAD LINE PIECE("100", "16", "H") PIECE("112", "13", "2") PIECE("119", "16", "N") TAIL, "x", "", NULL));
+    assert_non_null(strstr(pl_text_str(&out), "<text x=\"940\" y=\"294\" font-size=\"200\" fill=\"#0000ff\">H</text>"
+                                              "<text x=\"1090\" y=\"291\" font-size=\"162\" fill=\"#0000ff\">2</text>"
+                                              "<text x=\"1177\" y=\"294\" font-size=\"200\" fill=\"#0000ff\">N</text>"));
+}
+
+/* A bond has one length on the page, until the molecule is wider than the picture. */
+static void bonds_have_one_length_in_pixels(void **state)
+{
+    st_picture small, large;
+
+    (void)state;
+    assert_true(st_drawing_add(&out, HEAD "<line x1=\"0\" y1=\"0\" x2=\"40\" y2=\"0\" stroke-width=\"2\"/>" TAIL, "x", "", &small));
+    assert_true(st_drawing_add(&out, HEAD "<line x1=\"0\" y1=\"0\" x2=\"400\" y2=\"0\" stroke-width=\"2\"/>" TAIL, "x", "", &large));
+    assert_int_equal(large.width - small.width, 9 * ST_BOND_PIXELS);
+    assert_true(st_drawing_add(&out, HEAD "<line x1=\"0\" y1=\"0\" x2=\"900\" y2=\"0\" stroke-width=\"2\"/>" TAIL, "x", "", &large));
+    assert_int_equal(large.width, ST_PICTURE_WIDE);
 }
 
 static void what_is_not_a_drawing_is_refused(void **state)
@@ -243,7 +278,7 @@ static void what_is_not_a_drawing_is_refused(void **state)
 
     (void)state;
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
-        if (st_drawing_add(&out, bad[i], "x"))
+        if (st_drawing_add(&out, bad[i], "x", "", NULL))
             fail_msg("accepted: %s", bad[i]);
         assert_int_equal(out.len, 0);
     }
@@ -262,12 +297,13 @@ static void damaged_drawings_stay_drawings(void **state)
             memcpy(svg, whole, sizeof whole);
             svg[i] = bad[k];
             pl_text_reset(&out);
-            if (!st_drawing_add(&out, svg, "x")) {
+            if (!st_drawing_add(&out, svg, "x", "", NULL)) {
                 assert_int_equal(out.len, 0);
                 continue;
             }
             for (tail = pl_text_str(&out) + 4; (tail = strchr(tail, '<')) != NULL; tail++)
-                assert_true(strncmp(tail, "<path ", 6) == 0 || strncmp(tail, "<text ", 6) == 0 ||
+                assert_true(strncmp(tail, "<path ", 6) == 0 || strncmp(tail, "<g class=\"ink\">", 15) == 0 ||
+                            strncmp(tail, "</g>", 4) == 0 || strncmp(tail, "<text ", 6) == 0 ||
                             strncmp(tail, "</text>", 7) == 0 || strcmp(tail, "</svg>") == 0);
             assert_null(strpbrk(pl_text_str(&out), "&'\x01\xff"));
         }
@@ -282,7 +318,7 @@ static void a_drawing_that_is_too_large_is_refused(void **state)
     for (int i = 0; i < 1000; i++)
         pl_text_add(&svg, LINE);
     pl_text_add(&svg, TAIL);
-    assert_false(st_drawing_add(&out, pl_text_str(&svg), "x"));
+    assert_false(st_drawing_add(&out, pl_text_str(&svg), "x", "", NULL));
     pl_text_free(&svg);
 }
 
@@ -301,6 +337,8 @@ int main(void)
         CASE(figures_are_bounded),
         CASE(no_points_are_no_figure),
         CASE(a_drawing_is_made_again_from_its_numbers),
+        CASE(letters_of_a_label_do_not_move_onto_each_other),
+        CASE(bonds_have_one_length_in_pixels),
         CASE(what_is_not_a_drawing_is_refused),
         CASE(damaged_drawings_stay_drawings),
         CASE(a_drawing_that_is_too_large_is_refused),

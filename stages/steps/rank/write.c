@@ -12,25 +12,15 @@
 #include "pipeline/run/progress.h"
 #include "pipeline/store/store.h"
 #include "pipeline/workflow/workflow.h"
-#include "stages/database/descriptor_columns.h"
 #include "stages/database/rows.h"
 #include "stages/files/out_file.h"
 #include "stages/files/own_files.h"
 #include "stages/steps/ingest/conformers.h"
 #include "stages/steps/ingest/positions.h"
 #include "stages/steps/ingest/read_input.h"
-#include "stages/steps/rank/score_columns.h"
-#include "stages/steps/train/score_models.h"
+#include "stages/steps/rank/table_columns.h"
 
-enum {
-    BEFORE = 6,
-    AFTER = 4,
-    FIXED = BEFORE + CH_N_DESCRIPTORS + AFTER,
-    VALUES = 6,
-    MAX_COLUMNS = FIXED + VALUES * ST_SCORES_MAX + 5,
-    FORMATS = 3,
-    PROGRESS_EVERY = 1024
-};
+enum { FORMATS = 3, PROGRESS_EVERY = 1024, HIDDEN = 2 /* mol_id and unit, last */ };
 enum { CSV, SDF, SMI };
 
 typedef struct write_conf {
@@ -55,32 +45,16 @@ static bool wants(const pl_workflow *wf, const pl_step *step, const char *what)
 
 typedef struct write_state {
     pl_env *env;
-    sqlite3_stmt *hits, *score;
+    sqlite3_stmt *hits;
     st_out out[FORMATS];
     bool wanted[FORMATS];
-    int n_properties, n_more, n_columns; /* n_more: st_hit_columns, last */
-    int64_t property[MAX_COLUMNS];
-    bool shows[MAX_COLUMNS][VALUES]; /* of a property, see value_name */
-    const char *name[MAX_COLUMNS];   /* of a column, unit included */
-    const char *value[MAX_COLUMNS];
+    int n_columns;
+    const char **name, **value; /* [n_columns] */
+    ch_sdf_field *field;        /* [n_columns] */
     pl_arena *row_mem;
     st_conformers conformers;
     pl_text line;
 } write_state;
-
-/* The first columns of every row, before and after the descriptors; then for each property two, and those that a molecule of the
- * ranking has. */
-static const char *const before[BEFORE] = { "rank", "title", "inchikey", "smiles", "formula", "objective" };
-static const char *const after[AFTER] = { "charge (e)", "removed", "geometry", "energy (kcal/mol)" };
-
-static const char *const value_name[VALUES] = { "", " stdev", " interval90", " similarity", " domain", " outside because" };
-static const char *const value_column[VALUES] = { "mean", "stdev", "interval90", "similarity", "domain", "reasons" };
-enum { VALUES_ALWAYS = 2, VALUES_WITH_UNIT = 3 };
-
-static const char hits_sql[] =
-    "SELECT h.rank, (SELECT group_concat(title,'; ') FROM record r WHERE r.mol_id=m.mol_id), m.inchikey, m.smiles, "
-    "m.formula, h.objective" ST_DESCRIPTOR_COLUMNS ", m.charge, m.removed, m.geometry, m.energy, m.mol_id, m.unit";
-static const char from_sql[] = " FROM hit h CROSS JOIN molecule m ON m.mol_id=h.mol_id ORDER BY h.rank";
 
 static bool is_wanted(const write_conf *c, int i) { return c->path[i] != NULL && c->path[i][0] != '\0'; }
 
@@ -158,98 +132,33 @@ static void check(const pl_workflow *wf, const pl_step *step, pl_problems *probl
         pl_problem_add(problems, step->node, "write: nothing to write; set csv, sdf or smi");
 }
 
-/* NULL: no memory. */
-static const char *column_name(const char *name, const char *more, const char *unit, pl_arena *mem)
-{
-    pl_text whole = { 0 };
-    const char *copy;
-
-    st_column_name(&whole, name, more, unit);
-    copy = pl_text_ok(&whole) ? pl_strdup(mem, pl_text_str(&whole)) : NULL;
-    pl_text_free(&whole);
-    return copy;
-}
-
-/* id, name, unit, then of each value that may be missing whether a hit has it. */
-static pl_code properties_prepare(write_state *s, sqlite3_stmt **st, pl_error *err)
-{
-    pl_text sql = { 0 };
-    pl_code code;
-
-    pl_text_add(&sql, "SELECT property_id, name, unit");
-    for (int k = VALUES_ALWAYS; k < VALUES; k++)
-        pl_text_addf(
-            &sql, ", EXISTS(SELECT 1 FROM hit h JOIN score s USING(mol_id) WHERE s.property_id=p.property_id AND s.%s IS NOT NULL)",
-            value_column[k]);
-    pl_text_add(&sql, " FROM property p WHERE EXISTS(SELECT 1 FROM score s WHERE s.property_id=p.property_id) ORDER BY name");
-    code = pl_text_ok(&sql) ? pl_db_prepare(s->env->store->db, st, pl_text_str(&sql), err) : pl_fail(err, PL_ENOMEM, "the columns");
-    pl_text_free(&sql);
-    return code;
-}
-
-static pl_code name_fixed(write_state *s, pl_error *err)
-{
-    pl_text heading = { 0 };
-    bool good = true;
-
-    memcpy(s->name, before, sizeof before);
-    memcpy(s->name + BEFORE + CH_N_DESCRIPTORS, after, sizeof after);
-    for (int i = 0; i < CH_N_DESCRIPTORS && good; i++) {
-        pl_text_reset(&heading);
-        st_descriptor_heading(&heading, &ch_descriptors[i]);
-        s->name[BEFORE + i] = pl_text_ok(&heading) ? pl_strdup(s->env->mem, pl_text_str(&heading)) : NULL;
-        good = s->name[BEFORE + i] != NULL;
-    }
-    pl_text_free(&heading);
-    s->n_columns = FIXED;
-    return good ? PL_OK : pl_fail(err, PL_ENOMEM, "no memory for the columns");
-}
-
-static pl_code name_columns(write_state *s, pl_error *err)
-{
-    sqlite3_stmt *st = NULL;
-    bool row = true;
-    pl_arena *mem = s->env->mem;
-    pl_code code = name_fixed(s, err);
-
-    if (code == PL_OK)
-        code = properties_prepare(s, &st, err);
-    while (code == PL_OK && row && s->n_columns + VALUES <= MAX_COLUMNS - s->n_more) {
-        const char *name, *unit;
-        code = pl_db_step(st, &row, err);
-        if (code != PL_OK || !row)
-            break;
-        name = (const char *)sqlite3_column_text(st, 1);
-        unit = (const char *)sqlite3_column_text(st, 2);
-        s->property[s->n_properties] = sqlite3_column_int64(st, 0);
-        for (int k = 0; k < VALUES && code == PL_OK; k++) {
-            s->shows[s->n_properties][k] = k < VALUES_ALWAYS || sqlite3_column_int(st, 3 + k - VALUES_ALWAYS);
-            if (!s->shows[s->n_properties][k])
-                continue;
-            s->name[s->n_columns] = column_name(name, value_name[k], k < VALUES_WITH_UNIT ? unit : "", mem);
-            if (s->name[s->n_columns++] == NULL)
-                code = pl_fail(err, PL_ENOMEM, "no memory for the columns");
-        }
-        s->n_properties++;
-    }
-    for (int i = 0; i < s->n_more; i++)
-        s->name[s->n_columns++] = sqlite3_column_name(s->hits, FIXED + 2 + i);
-    (void)sqlite3_finalize(st);
-    return code;
-}
-
 static pl_code prepare_hits(write_state *s, pl_error *err)
 {
     pl_text sql = { 0 };
     pl_code code;
 
-    pl_text_add(&sql, hits_sql);
-    code = st_hit_columns(s->env->store->db, &sql, &s->n_more, err);
-    pl_text_add(&sql, from_sql);
+    pl_text_add(&sql, "SELECT ");
+    code = st_table_columns(s->env->store->db, &sql, err);
+    pl_text_add(&sql, ", m.mol_id, m.unit FROM hit h CROSS JOIN molecule m ON m.mol_id=h.mol_id ORDER BY h.rank");
     if (code == PL_OK)
         code = pl_text_ok(&sql) ? pl_db_prepare(s->env->store->db, &s->hits, sql.s, err) : pl_fail(err, PL_ENOMEM, "the hits");
     pl_text_free(&sql);
     return code;
+}
+
+static pl_code name_columns(write_state *s, pl_error *err)
+{
+    const int n = sqlite3_column_count(s->hits) - HIDDEN;
+
+    s->name = PL_NEW(s->env->mem, const char *, n);
+    s->value = PL_NEW(s->env->mem, const char *, n);
+    s->field = PL_NEW(s->env->mem, ch_sdf_field, n);
+    if (s->name == NULL || s->value == NULL || s->field == NULL)
+        return pl_fail(err, PL_ENOMEM, "no memory for the columns");
+    s->n_columns = n;
+    for (int i = 0; i < n; i++)
+        s->name[i] = sqlite3_column_name(s->hits, i);
+    return PL_OK;
 }
 
 static const char *full_path(const pl_workflow *wf, const char *path, pl_arena *mem)
@@ -307,11 +216,6 @@ static pl_code open_stage(void *state, pl_env *env, pl_error *err)
     if (code == PL_OK)
         code = prepare_hits(s, err);
     if (code == PL_OK)
-        code =
-            pl_db_prepare(env->store->db, &s->score,
-                          "SELECT mean, stdev, interval90, similarity, domain, reasons FROM score WHERE property_id=? AND mol_id=?",
-                          err);
-    if (code == PL_OK)
         code = name_columns(s, err);
     return code == PL_OK ? open_files(s, env->step->conf, err) : code;
 }
@@ -323,7 +227,6 @@ static void close_stage(void *state)
     for (int i = 0; i < FORMATS; i++)
         st_out_close(&s->out[i]);
     (void)sqlite3_finalize(s->hits);
-    (void)sqlite3_finalize(s->score);
     pl_text_free(&s->line);
     pl_arena_free(s->row_mem);
     st_conformers_close(&s->conformers);
@@ -333,29 +236,14 @@ static void close_stage(void *state)
 
 static pl_code fill_row(write_state *s, pl_error *err)
 {
-    int64_t mol_id = sqlite3_column_int64(s->hits, FIXED);
-    int n = FIXED;
-    pl_code code = PL_OK;
+    bool good = true;
 
     pl_arena_reset(s->row_mem);
-    for (int i = 0; i < FIXED; i++)
+    for (int i = 0; i < s->n_columns; i++) {
         s->value[i] = st_cell_str(s->hits, i, s->row_mem);
-    for (int i = 0; i < s->n_properties && code == PL_OK; i++) {
-        bool row = false;
-        (void)sqlite3_bind_int64(s->score, 1, s->property[i]);
-        (void)sqlite3_bind_int64(s->score, 2, mol_id);
-        code = pl_db_step(s->score, &row, err);
-        for (int k = 0; k < VALUES; k++)
-            if (s->shows[i][k])
-                s->value[n++] = code == PL_OK && row ? st_cell_str(s->score, k, s->row_mem) : "";
-        (void)sqlite3_reset(s->score);
+        good = good && s->value[i] != NULL;
     }
-    for (int i = 0; i < s->n_more; i++)
-        s->value[s->n_columns - s->n_more + i] = st_cell_str(s->hits, FIXED + 2 + i, s->row_mem);
-    for (int i = 0; i < s->n_columns && code == PL_OK; i++)
-        if (s->value[i] == NULL)
-            code = pl_fail(err, PL_ENOMEM, "no memory for a row");
-    return code;
+    return good ? PL_OK : pl_fail(err, PL_ENOMEM, "no memory for a row");
 }
 
 static pl_code write_csv(write_state *s, const char *const *cells, pl_error *err)
@@ -372,26 +260,25 @@ static pl_code write_csv(write_state *s, const char *const *cells, pl_error *err
 static pl_code write_smi(write_state *s, pl_error *err)
 {
     pl_text_reset(&s->line);
-    pl_text_addf(&s->line, "%s\t%s\n", s->value[3], s->value[1]);
+    pl_text_addf(&s->line, "%s\t%s\n", s->value[ST_TABLE_SMILES], s->value[ST_TABLE_TITLE]);
     return st_out_add(&s->out[SMI], &s->line, err);
 }
 
 static pl_code write_sdf(write_state *s, pl_error *err)
 {
     static const ch_mol none;
-    ch_sdf_field field[MAX_COLUMNS];
     const ch_mol *mol;
     int n = 0;
-    int64_t mol_id = sqlite3_column_int64(s->hits, FIXED), unit = sqlite3_column_int64(s->hits, FIXED + 1);
+    int64_t mol_id = sqlite3_column_int64(s->hits, s->n_columns), unit = sqlite3_column_int64(s->hits, s->n_columns + 1);
     pl_code code = st_conformer_find(&s->conformers, unit, mol_id, &mol, err);
 
     if (code != PL_OK)
         return code;
     for (int i = 0; i < s->n_columns; i++)
         if (s->value[i][0] != '\0')
-            field[n++] = (ch_sdf_field){ s->name[i], s->value[i] };
+            s->field[n++] = (ch_sdf_field){ s->name[i], s->value[i] };
     pl_text_reset(&s->line);
-    ch_sdf_write(&s->line, mol != NULL ? mol : &none, s->value[1], field, n); /* a hit is written, without atoms if need be */
+    ch_sdf_write(&s->line, mol != NULL ? mol : &none, s->value[ST_TABLE_TITLE], s->field, n); /* a hit is written, without atoms if need be */
     return st_out_add(&s->out[SDF], &s->line, err);
 }
 
@@ -447,7 +334,7 @@ const pl_stage st_write = {
     .name = "write",
     .help = "write the ranking as csv, sdf and smi files",
     .scope = PL_WHOLE,
-    .version = 1,
+    .version = 2,
     .fields = fields,
     .conf_size = sizeof(write_conf),
     .state_size = sizeof(write_state),

@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Structures: drawn by the chemistry worker, and what their scaffolds are. */
+#include "stages/report/report_parts.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "chem/fingerprint/scaffold.h"
+#include "stages/report/drawing.h"
+
+void st_report_open_worker(st_report *r)
+{
+    pl_error why = { 0 };
+
+    if (ch_worker_open(&r->worker, NULL, &why) == PL_OK)
+        return;
+    r->worker = NULL;
+    (void)snprintf(r->drawn->why, sizeof r->drawn->why, "%s", why.text);
+}
+
+/* Anything but EINPUT: the worker failed, not the molecule, and is asked no more. */
+static void judge(st_report *r, pl_code code)
+{
+    if (code == PL_OK || code == PL_EINPUT)
+        return;
+    ch_worker_close(r->worker);
+    r->worker = NULL;
+}
+
+/* A molfile in printable ASCII, which ends as one does: it becomes part of a file. */
+static bool is_molfile(const char *text)
+{
+    const size_t n = strlen(text);
+    bool good = n > 7 && n < 200000 && strcmp(text + n - 7, "M  END\n") == 0 && strstr(text, "$$$$") == NULL;
+
+    for (const char *c = text; *c != '\0' && good; c++)
+        good = (*c >= ' ' && *c < 0x7f) || *c == '\n';
+    return good;
+}
+
+static bool draw(st_report *r, const char *smiles, const char *id, st_structure *out)
+{
+    pl_arena *mem = pl_arena_new(1 << 16);
+    ch_drawn drawn = { 0 };
+    pl_error why = { 0 };
+    pl_code code = mem != NULL ? ch_worker_draw(r->worker, smiles, &drawn, mem, &why) : pl_fail(&why, PL_ENOMEM, "a drawing");
+    bool good = code == PL_OK && st_drawing_add(r->out, drawn.svg, smiles, id, &out->picture);
+
+    if (code == PL_OK && !good)
+        (void)pl_fail(&why, PL_EINPUT, "%.100s: the drawing has something in it that is not allowed here", smiles);
+    if (!good)
+        (void)snprintf(r->drawn->why, sizeof r->drawn->why, "%s", why.text);
+    if (good && is_molfile(drawn.molfile))
+        out->molfile = pl_strdup(r->mem, drawn.molfile);
+    r->drawn->n_overlapping += good && drawn.overlaps > 0;
+    judge(r, code);
+    pl_arena_free(mem);
+    return good;
+}
+
+void st_report_draw(st_report *r, const char *smiles, const char *id, st_structure *out)
+{
+    st_structure mine = { 0 };
+    bool good;
+
+    out = out != NULL ? out : &mine;
+    good = r->worker != NULL && draw(r, smiles, id, out);
+    r->drawn->n_drawn += good;
+    r->drawn->n_plain += !good;
+    if (good)
+        return;
+    pl_text_add(r->out, "<code>");
+    st_html_cut(r->out, smiles, 200);
+    pl_text_add(r->out, "</code>");
+}
+
+void st_report_structure(st_report *r, const char *smiles)
+{
+    pl_text_add(r->out, "<td class=\"pic\">");
+    st_report_draw(r, smiles, "", NULL);
+    pl_text_add(r->out, "</td>");
+}
+
+bool st_report_scaffold(st_report *r, const char *smiles, uint64_t *scaffold)
+{
+    pl_arena *mem = pl_arena_new(1 << 16);
+    ch_prepare_opts opts = ch_prepare_defaults();
+    ch_prepared p = { 0 };
+    pl_error why = { 0 };
+    pl_code code;
+
+    opts.largest_fragment = opts.one_drawing = false;
+    opts.conformer = CH_3D_NONE;
+    if (r->worker == NULL || mem == NULL) {
+        pl_arena_free(mem);
+        return false;
+    }
+    code = ch_worker_prepare(r->worker, smiles, strlen(smiles), "smi", &opts, &p, mem, &why);
+    judge(r, code);
+    if (code == PL_OK)
+        code = ch_scaffold(scaffold, &p.mol, false, mem, &why);
+    pl_arena_free(mem);
+    return code == PL_OK;
+}
