@@ -29,7 +29,7 @@ const double near = 0.6, touching = 0.4, beside_bond = 0.3; // in bond lengths
 const double bond_error = 0.25;
 const size_t atoms_max = 150; // of a molecule that is repaired
 const int rounds = 400, tries = 12;
-const double work_max = 6e7;                                // pairs looked at, in all
+const double work_max = 6e7; // pairs looked at, in all
 const double degree = 0.017453292519943295;
 
 struct Point {

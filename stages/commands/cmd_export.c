@@ -97,7 +97,8 @@ static pl_code prepare_smi(const exporting *x, sqlite3_stmt **st, pl_error *err)
     pl_text_add(&sql, "SELECT m.smiles, (SELECT group_concat(title,'; ') FROM record r WHERE r.mol_id=m.mol_id), m.inchikey");
     code = add_from(x, &sql, err);
     if (code == PL_OK)
-        code = pl_text_ok(&sql) ? pl_db_prepare(x->store->db, st, pl_text_str(&sql), err) : pl_fail(err, PL_ENOMEM, "out of memory");
+        code =
+            pl_text_ok(&sql) ? pl_db_prepare(x->store->db, st, pl_text_str(&sql), err) : pl_fail(err, PL_ENOMEM, "out of memory");
     pl_text_free(&sql);
     return code;
 }

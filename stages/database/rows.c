@@ -430,8 +430,8 @@ static pl_code write_table(sqlite3_stmt *st, shape as, int64_t *n_rows, st_sink 
 pl_code st_rows_write(sqlite3_stmt *st, st_format format, int max_cell, int64_t *n_rows, st_sink *sink, void *ctx, pl_error *err)
 {
     int64_t n = 0;
-    pl_code code =
-        format == ST_TABLE ? write_table(st, (shape){ max_cell, 0, 0 }, &n, sink, ctx, err) : write_plain(st, format, &n, sink, ctx, err);
+    pl_code code = format == ST_TABLE ? write_table(st, (shape){ max_cell, 0, 0 }, &n, sink, ctx, err)
+                                      : write_plain(st, format, &n, sink, ctx, err);
 
     if (n_rows != NULL)
         *n_rows = n;
@@ -450,7 +450,8 @@ pl_code st_rows_print(sqlite3_stmt *st, st_format format, int max_cell, int64_t 
 {
     int64_t n = 0;
     const shape as = { max_cell, pl_columns(stdout), 0 };
-    pl_code code = format == ST_TABLE ? write_table(st, as, &n, print_text, NULL, err) : write_plain(st, format, &n, print_text, NULL, err);
+    pl_code code =
+        format == ST_TABLE ? write_table(st, as, &n, print_text, NULL, err) : write_plain(st, format, &n, print_text, NULL, err);
 
     if (n_rows != NULL)
         *n_rows = n;

@@ -8,7 +8,14 @@
 
 #include "stages/report/html.h"
 
-enum { MAX_BYTES = 60000, MAX_ATTRS = 16, PAD = 100, BOND = 400 /* tenths of the worker's units */, LARGER = 125 /* letters, % */, PIECES_MAX = 6 };
+enum {
+    MAX_BYTES = 60000,
+    MAX_ATTRS = 16,
+    PAD = 100,
+    BOND = 400 /* tenths of the worker's units */,
+    LARGER = 125 /* letters, % */,
+    PIECES_MAX = 6
+};
 #define COORD_MAX 1e4 /* units of the worker's drawing; a bond is 40 */
 
 typedef struct span {
@@ -177,7 +184,8 @@ static bool add_polygon(drawing *d, const element *e)
 
 static void write_piece(drawing *d, const piece *p, long x)
 {
-    const long y = p->y + p->size * (LARGER - 100) / 280, size = p->size * LARGER / 100, half = size * (long)strlen(p->text) * 35 / 100;
+    const long y = p->y + p->size * (LARGER - 100) / 280, size = p->size * LARGER / 100,
+               half = size * (long)strlen(p->text) * 35 / 100;
 
     close_path(d);
     pl_text_addf(&d->body, "<text x=\"%ld\" y=\"%ld\" font-size=\"%ld\" fill=\"#%02x%02x%02x\">%s</text>", x, y, size,
@@ -189,7 +197,8 @@ static void write_piece(drawing *d, const piece *p, long x)
 static void close_label(drawing *d)
 {
     const piece *first = &d->label[0], *last = &d->label[d->n_pieces - 1];
-    const bool before = d->n_pieces > 0 && first->text[0] == 'H' && (d->n_pieces > 1 ? last->text[1] == '\0' : first->text[1] >= 'A');
+    const bool before =
+        d->n_pieces > 0 && first->text[0] == 'H' && (d->n_pieces > 1 ? last->text[1] == '\0' : first->text[1] >= 'A');
     const piece *atom = before ? last : first;
 
     for (int i = 0; i < d->n_pieces; i++) {
@@ -263,7 +272,9 @@ static bool read_all(drawing *d, const char *svg)
 
 static st_picture frame_of(const drawing *d, const char *id)
 {
-    st_picture f = { .x = d->x_lo - PAD, .y = d->y_lo - PAD, .wide = d->x_hi - d->x_lo + 2L * PAD, .high = d->y_hi - d->y_lo + 2L * PAD };
+    st_picture f = {
+        .x = d->x_lo - PAD, .y = d->y_lo - PAD, .wide = d->x_hi - d->x_lo + 2L * PAD, .high = d->y_hi - d->y_lo + 2L * PAD
+    };
     const double fits = fmin((double)ST_PICTURE_WIDE / (double)f.wide, (double)ST_PICTURE_HIGH / (double)f.high);
     const double scale = fmin((double)ST_BOND_PIXELS / BOND, fits);
 

@@ -13,9 +13,9 @@ enum { ST_BOND_PIXELS = 18, ST_PICTURE_WIDE = 250, ST_PICTURE_HIGH = 180 };
 
 /* The frame of a drawing, with which it is shown again. */
 typedef struct st_picture {
-    char id[24];             /* of its lines; "": it is not drawn   */
-    long x, y, wide, high;   /* in tenths of the worker's units */
-    long width, height;      /* in pixels                       */
+    char id[24];           /* of its lines; "": it is not drawn   */
+    long x, y, wide, high; /* in tenths of the worker's units */
+    long width, height;    /* in pixels                       */
 } st_picture;
 
 /* Adds one <svg class="mol"> element; alt describes it (plain text, escaped here). Its lines have `id` (letters and digits) unless that is

@@ -22,11 +22,12 @@ static bool load(st_report *r)
     r->hit = PL_NEW(r->mem, st_hit, n + 1);
     if (r->hit == NULL && r->code == PL_OK)
         r->code = pl_fail(r->err, PL_ENOMEM, "the ranking");
-    for (sqlite3_stmt *st = st_report_query(r,
-                                            "SELECT rank, mol_id, smiles, coalesce((SELECT group_concat(title,'; ') FROM (SELECT title FROM "
-                                            "record r WHERE r.mol_id=m.mol_id LIMIT 20)),'') FROM hit JOIN molecule m USING(mol_id) ORDER BY "
-                                            "rank LIMIT %lld",
-                                            (long long)n);
+    for (sqlite3_stmt *st =
+             st_report_query(r,
+                             "SELECT rank, mol_id, smiles, coalesce((SELECT group_concat(title,'; ') FROM (SELECT title FROM "
+                             "record r WHERE r.mol_id=m.mol_id LIMIT 20)),'') FROM hit JOIN molecule m USING(mol_id) ORDER BY "
+                             "rank LIMIT %lld",
+                             (long long)n);
          st_report_row(r, &st) && r->n_hits < n;)
         r->hit[r->n_hits++] = (st_hit){ .rank = sqlite3_column_int64(st, 0),
                                         .mol_id = sqlite3_column_int64(st, 1),
@@ -66,8 +67,9 @@ static sqlite3_stmt *query_hits(st_report *r)
     pl_text sql = { 0 };
     sqlite3_stmt *st = NULL;
 
-    pl_text_add(&sql, "SELECT h.rank, m.mol_id, m.smiles, m.inchikey, "
-                      "(SELECT group_concat(title,'; ') FROM (SELECT title FROM record r WHERE r.mol_id=m.mol_id LIMIT 20)), m.formula");
+    pl_text_add(&sql,
+                "SELECT h.rank, m.mol_id, m.smiles, m.inchikey, "
+                "(SELECT group_concat(title,'; ') FROM (SELECT title FROM record r WHERE r.mol_id=m.mol_id LIMIT 20)), m.formula");
     if (r->code == PL_OK)
         r->code = st_score_columns(r->db, r->top, true, &sql, r->err);
     st_descriptors_in_report(&sql);
@@ -142,8 +144,8 @@ static void add_hit(st_report *r, sqlite3_stmt *st, st_hit *h)
     char id[24];
 
     (void)snprintf(id, sizeof id, "hit%lld", (long long)h->rank);
-    pl_text_addf(r->out, "<tr><th scope=\"row\" class=\"n\"><data value=\"%lld\">%lld</data></th><td class=\"pic\">", (long long)h->rank,
-                 (long long)h->rank);
+    pl_text_addf(r->out, "<tr><th scope=\"row\" class=\"n\"><data value=\"%lld\">%lld</data></th><td class=\"pic\">",
+                 (long long)h->rank, (long long)h->rank);
     st_report_draw(r, h->smiles, id, &h->structure);
     pl_text_add(r->out, "</td>");
     add_identifiers(r, st);
@@ -258,9 +260,10 @@ void st_report_hits(st_report *r)
     group(r);
     add_notes(r);
     st = query_hits(r);
-    pl_text_add(r->out, "<div class=\"wide\"><table class=\"mid\" id=\"ranking\"><caption>Scores are means over the models of a property; "
-                        "&plusmn; 90 % is the half-width of the 90 % prediction interval, empty outside of the domain. A structure that "
-                        "could not be drawn is shown as SMILES.</caption>\n");
+    pl_text_add(r->out,
+                "<div class=\"wide\"><table class=\"mid\" id=\"ranking\"><caption>Scores are means over the models of a property; "
+                "&plusmn; 90 % is the half-width of the 90 % prediction interval, empty outside of the domain. A structure that "
+                "could not be drawn is shown as SMILES.</caption>\n");
     if (st != NULL)
         add_heads(r, st);
     while (st_report_row(r, &st) && i < r->n_hits)

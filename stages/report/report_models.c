@@ -499,8 +499,9 @@ static const char *what_was_learned(st_report *r)
 {
     const char *words = "";
 
-    for (sqlite3_stmt *st = st_report_query(r, "SELECT min(p.name), min(p.unit) FROM property p WHERE property_id IN (SELECT property_id "
-                                               "FROM evaluation) HAVING count(*)=1");
+    for (sqlite3_stmt *st =
+             st_report_query(r, "SELECT min(p.name), min(p.unit) FROM property p WHERE property_id IN (SELECT property_id "
+                                "FROM evaluation) HAVING count(*)=1");
          st_report_row(r, &st);)
         words = pl_sprintf(r->mem, " of %s%s%s", st_column(st, 0), st_column(st, 1)[0] ? " / " : "", st_column(st, 1));
     return words != NULL ? words : "";

@@ -91,8 +91,8 @@ void st_report_warnings(st_report *r)
     static const char sql[] =
         "SELECT level, stage, message, count(*) FROM event WHERE level IN('error','warn') GROUP BY 1, 2, 3 ORDER BY level, "
         "max(event_id) DESC LIMIT %d";
-    const int64_t n =
-        st_report_int(r, "SELECT count(*) FROM (SELECT 1 FROM event WHERE level IN('error','warn') GROUP BY level, stage, message)");
+    const int64_t n = st_report_int(
+        r, "SELECT count(*) FROM (SELECT 1 FROM event WHERE level IN('error','warn') GROUP BY level, stage, message)");
 
     if (n == 0)
         return;

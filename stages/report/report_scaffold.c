@@ -89,13 +89,14 @@ static void add_near(st_report *r, near_list *near, const st_hit *h)
     const char *key = NULL, *smiles = NULL, *title = NULL;
     double similarity = 0;
 
-    for (sqlite3_stmt *st = st_report_query(
-             r,
-             "SELECT nearest, x.similarity, m.smiles, (SELECT title FROM record r WHERE r.mol_id=m.mol_id LIMIT 1) FROM prediction x LEFT "
-             "JOIN molecule m ON m.inchikey=x.nearest WHERE x.mol_id=%lld AND nearest IS NOT NULL ORDER BY x.similarity DESC, nearest "
-             "LIMIT 1",
-             (long long)h->mol_id);
-         st_report_row(r, &st);) {
+    for (
+        sqlite3_stmt *st = st_report_query(
+            r,
+            "SELECT nearest, x.similarity, m.smiles, (SELECT title FROM record r WHERE r.mol_id=m.mol_id LIMIT 1) FROM prediction x LEFT "
+            "JOIN molecule m ON m.inchikey=x.nearest WHERE x.mol_id=%lld AND nearest IS NOT NULL ORDER BY x.similarity DESC, nearest "
+            "LIMIT 1",
+            (long long)h->mol_id);
+        st_report_row(r, &st);) {
         key = pl_strdup(r->mem, st_column(st, 0));
         similarity = sqlite3_column_double(st, 1);
         smiles = sqlite3_column_type(st, 2) != SQLITE_NULL ? pl_strdup(r->mem, st_column(st, 2)) : NULL;
@@ -181,9 +182,11 @@ void st_report_scaffolds(st_report *r)
         r->code = pl_fail(r->err, PL_ENOMEM, "the scaffolds");
     if (r->code != PL_OK || r->n_hits == 0)
         return;
-    pl_text_add(r->out, "<h3 id=\"scaffolds\">The same hits by scaffold</h3>\n<p class=\"note\">Bemis-Murcko scaffolds: rings and the chains "
-                        "between them, in the order of their best hit. Beside each hit is the training molecule nearest to it (Tanimoto "
-                        "similarity, ECFP4), where its structure is known.</p>\n");
+    pl_text_add(
+        r->out,
+        "<h3 id=\"scaffolds\">The same hits by scaffold</h3>\n<p class=\"note\">Bemis-Murcko scaffolds: rings and the chains "
+        "between them, in the order of their best hit. Beside each hit is the training molecule nearest to it (Tanimoto "
+        "similarity, ECFP4), where its structure is known.</p>\n");
     for (int64_t n; (n = count(r, group)) > 0; group++)
         if (n > 1)
             add_group(r, &near, group, n);

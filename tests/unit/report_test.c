@@ -202,7 +202,8 @@ static void a_drawing_is_made_again_from_its_numbers(void **state)
     st_picture frame;
 
     (void)state;
-    assert_true(st_drawing_add(&out, HEAD LINE LINE WEDGE("1 2 3.5 4 5 6 ") TEXT("rgb(255,12,12)", "OH") TAIL, "C<O>", "hit1", &frame));
+    assert_true(
+        st_drawing_add(&out, HEAD LINE LINE WEDGE("1 2 3.5 4 5 6 ") TEXT("rgb(255,12,12)", "OH") TAIL, "C<O>", "hit1", &frame));
     assert_string_equal(
         pl_text_str(&out),
         "<svg class=\"mol\" role=\"img\" width=\"51\" height=\"44\" viewBox=\"-90 -80 1143 980\" aria-label=\"C&lt;O&gt;\">"
@@ -210,8 +211,9 @@ static void a_drawing_is_made_again_from_its_numbers(void **state)
         "40L50 60Z\"/><text x=\"673\" y=\"294\" font-size=\"200\" fill=\"#ff0c0c\">OH</text></g></svg>");
     pl_text_reset(&out);
     st_drawing_again(&out, &frame, "again");
-    assert_string_equal(pl_text_str(&out), "<svg class=\"mol\" role=\"img\" width=\"51\" height=\"44\" viewBox=\"-90 -80 1143 980\" "
-                                           "aria-label=\"again\"><use href=\"#hit1\"/></svg>");
+    assert_string_equal(pl_text_str(&out),
+                        "<svg class=\"mol\" role=\"img\" width=\"51\" height=\"44\" viewBox=\"-90 -80 1143 980\" "
+                        "aria-label=\"again\"><use href=\"#hit1\"/></svg>");
 }
 
 #define PIECE(x, size, label) "<text x=\"" x "\" y=\"28\" fill=\"rgb(0,0,255)\" font-size=\"" size "\" >" label "</text>"
@@ -224,7 +226,8 @@ static void letters_of_a_label_do_not_move_onto_each_other(void **state)
     assert_non_null(strstr(pl_text_str(&out), "<text x=\"987\" y=\"294\" font-size=\"200\" fill=\"#0000ff\">NH</text>"
                                               "<text x=\"1287\" y=\"291\" font-size=\"162\" fill=\"#0000ff\">2</text>"));
     pl_text_reset(&out);
-    assert_true(st_drawing_add(&out, HEAD LINE PIECE("100", "16", "H") PIECE("112", "13", "2") PIECE("119", "16", "N") TAIL, "x", "", NULL));
+    assert_true(st_drawing_add(&out, HEAD LINE PIECE("100", "16", "H") PIECE("112", "13", "2") PIECE("119", "16", "N") TAIL, "x",
+                               "", NULL));
     assert_non_null(strstr(pl_text_str(&out), "<text x=\"940\" y=\"294\" font-size=\"200\" fill=\"#0000ff\">H</text>"
                                               "<text x=\"1090\" y=\"291\" font-size=\"162\" fill=\"#0000ff\">2</text>"
                                               "<text x=\"1177\" y=\"294\" font-size=\"200\" fill=\"#0000ff\">N</text>"));
@@ -237,9 +240,11 @@ static void bonds_have_one_length_in_pixels(void **state)
 
     (void)state;
     assert_true(st_drawing_add(&out, HEAD "<line x1=\"0\" y1=\"0\" x2=\"40\" y2=\"0\" stroke-width=\"2\"/>" TAIL, "x", "", &small));
-    assert_true(st_drawing_add(&out, HEAD "<line x1=\"0\" y1=\"0\" x2=\"400\" y2=\"0\" stroke-width=\"2\"/>" TAIL, "x", "", &large));
+    assert_true(
+        st_drawing_add(&out, HEAD "<line x1=\"0\" y1=\"0\" x2=\"400\" y2=\"0\" stroke-width=\"2\"/>" TAIL, "x", "", &large));
     assert_int_equal(large.width - small.width, 9 * ST_BOND_PIXELS);
-    assert_true(st_drawing_add(&out, HEAD "<line x1=\"0\" y1=\"0\" x2=\"900\" y2=\"0\" stroke-width=\"2\"/>" TAIL, "x", "", &large));
+    assert_true(
+        st_drawing_add(&out, HEAD "<line x1=\"0\" y1=\"0\" x2=\"900\" y2=\"0\" stroke-width=\"2\"/>" TAIL, "x", "", &large));
     assert_int_equal(large.width, ST_PICTURE_WIDE);
 }
 
@@ -303,8 +308,8 @@ static void damaged_drawings_stay_drawings(void **state)
             }
             for (tail = pl_text_str(&out) + 4; (tail = strchr(tail, '<')) != NULL; tail++)
                 assert_true(strncmp(tail, "<path ", 6) == 0 || strncmp(tail, "<g class=\"ink\">", 15) == 0 ||
-                            strncmp(tail, "</g>", 4) == 0 || strncmp(tail, "<text ", 6) == 0 ||
-                            strncmp(tail, "</text>", 7) == 0 || strcmp(tail, "</svg>") == 0);
+                            strncmp(tail, "</g>", 4) == 0 || strncmp(tail, "<text ", 6) == 0 || strncmp(tail, "</text>", 7) == 0 ||
+                            strcmp(tail, "</svg>") == 0);
             assert_null(strpbrk(pl_text_str(&out), "&'\x01\xff"));
         }
 }

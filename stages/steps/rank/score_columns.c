@@ -9,7 +9,8 @@
 static void add_head(pl_text *sql, const char *name, const char *unit)
 {
     const size_t n = strlen(name), n_unit = strlen(unit);
-    const bool has = n_unit > 0 && n > n_unit + 3 && strcmp(name + n - 1, ")") == 0 && strncmp(name + n - n_unit - 1, unit, n_unit) == 0;
+    const bool has =
+        n_unit > 0 && n > n_unit + 3 && strcmp(name + n - 1, ")") == 0 && strncmp(name + n - n_unit - 1, unit, n_unit) == 0;
     pl_text head = { 0 };
 
     pl_text_add(&head, name);
@@ -32,7 +33,9 @@ static void add_property(pl_text *sql, sqlite3_stmt *st, bool page)
     add_head(sql, (const char *)sqlite3_column_text(st, 1), (const char *)sqlite3_column_text(st, 2));
     if (sqlite3_column_int(st, 3)) {
         pl_text_addf(sql, value, "interval90", id);
-        pl_text_add(sql, page ? " AS \"\xc2\xb1\xc2\xa0" "90\xc2\xa0%\"" : " AS \"+-90%\"");
+        pl_text_add(sql, page ? " AS \"\xc2\xb1\xc2\xa0"
+                                "90\xc2\xa0%\""
+                              : " AS \"+-90%\"");
     }
 }
 
@@ -63,8 +66,10 @@ static pl_code add_properties(sqlite3 *db, int64_t n, bool page, pl_text *sql, p
 static const struct {
     const char *column, *there, *page; /* page: NULL: as elsewhere; column: NULL: only on a page */
 } sometimes[] = {
-    { "h.objective", "SELECT 1 FROM hit h WHERE rank<=%lld AND NOT EXISTS(SELECT 1 FROM score s WHERE s.mol_id=h.mol_id AND "
-                     "abs(s.mean)=abs(h.objective))", NULL },
+    { "h.objective",
+      "SELECT 1 FROM hit h WHERE rank<=%lld AND NOT EXISTS(SELECT 1 FROM score s WHERE s.mol_id=h.mol_id AND "
+      "abs(s.mean)=abs(h.objective))",
+      NULL },
     { "(SELECT min(x.similarity) FROM score x WHERE x.mol_id=m.mol_id) AS similarity",
       "SELECT 1 FROM hit h JOIN score s USING(mol_id) WHERE rank<=%lld AND s.similarity IS NOT NULL", NULL },
     { "(SELECT CASE WHEN sum(x.domain='outside') THEN 'outside' ELSE min(x.domain) END FROM score x WHERE x.mol_id=m.mol_id) AS domain",

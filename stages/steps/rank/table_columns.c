@@ -12,12 +12,9 @@ typedef struct column {
 } column;
 
 static const column before[] = {
-    { "rank", "h.rank" },
-    { "title", "(SELECT group_concat(title,'; ') FROM record r WHERE r.mol_id=m.mol_id)" },
-    { "smiles", "m.smiles" },
-    { "inchikey", "m.inchikey" },
-    { "formula", "m.formula" },
-    { "objective", "h.objective" },
+    { "rank", "h.rank" },       { "title", "(SELECT group_concat(title,'; ') FROM record r WHERE r.mol_id=m.mol_id)" },
+    { "smiles", "m.smiles" },   { "inchikey", "m.inchikey" },
+    { "formula", "m.formula" }, { "objective", "h.objective" },
 };
 
 /* Present if the query finds something. */
@@ -34,7 +31,7 @@ static const struct {
 static const column alerts = { "alerts", "m.alerts" };
 
 static const column after[] = {
-    { "n_heavy", "m.n_heavy" },   { "charge", "m.charge" },          { "removed", "m.removed" },
+    { "n_heavy", "m.n_heavy" },   { "charge", "m.charge" },         { "removed", "m.removed" },
     { "geometry", "m.geometry" }, { ST_COLUMN_ENERGY, "m.energy" },
 };
 

@@ -278,7 +278,8 @@ static pl_code write_sdf(write_state *s, pl_error *err)
         if (s->value[i][0] != '\0')
             s->field[n++] = (ch_sdf_field){ s->name[i], s->value[i] };
     pl_text_reset(&s->line);
-    ch_sdf_write(&s->line, mol != NULL ? mol : &none, s->value[ST_TABLE_TITLE], s->field, n); /* a hit is written, without atoms if need be */
+    ch_sdf_write(&s->line, mol != NULL ? mol : &none, s->value[ST_TABLE_TITLE], s->field,
+                 n); /* a hit is written, without atoms if need be */
     return st_out_add(&s->out[SDF], &s->line, err);
 }
 
