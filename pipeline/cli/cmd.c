@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "pipeline/base/spelling.h"
 #include "pipeline/base/wrap.h"
 #include "pipeline/store/pages.h"
 
@@ -190,6 +191,19 @@ static int find_long(const pl_cmd *cmd, const char *name, size_t n)
     return -1;
 }
 
+/* The same, also in American spelling. */
+static int find_spelled(const pl_cmd *cmd, const char *name, size_t n)
+{
+    char word[PL_SPELLED], british[PL_SPELLED];
+    int i = find_long(cmd, name, n);
+
+    if (i < 0 && n < sizeof word) {
+        (void)snprintf(word, sizeof word, "%.*s", (int)n, name);
+        i = pl_british(word, british) ? find_long(cmd, british, strlen(british)) : -1;
+    }
+    return i;
+}
+
 static int find_letter(const pl_cmd *cmd, char letter)
 {
     for (int i = 0; cmd->opts != NULL && cmd->opts[i].name != NULL; i++)
@@ -218,7 +232,7 @@ static int say_unknown(const pl_args *args, const char *option)
 static int take_long(pl_args *args, const char *word, char *const *next, bool *used_next)
 {
     const char *equals = strchr(word, '=');
-    int i = find_long(args->cmd, word, equals != NULL ? (size_t)(equals - word) : strlen(word));
+    int i = find_spelled(args->cmd, word, equals != NULL ? (size_t)(equals - word) : strlen(word));
 
     if (i < 0)
         return say_unknown(args, word);

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "pipeline/base/spelling.h"
 #include "pipeline/workflow/settings_parts.h"
 
 enum { MAX_NAMES = 256 };
@@ -178,17 +179,34 @@ static bool is_group(const pl_field *table, const char *name)
     return false;
 }
 
+static bool is_name(const level *l, const char *name) { return field_named(l->table, name) != NULL || is_group(l->table, name); }
+
+/* Gives a key in American spelling the name of the setting, also for those who look at the tree later. */
+static void respell(const level *l, const char *prefix, const pl_node *key)
+{
+    char british[PL_SPELLED];
+    const char *name = pl_british(key->text, british) ? pl_sprintf(l->ctx->mem, "%s%s", prefix, british) : NULL;
+    const char *own = name != NULL && is_name(l, name) ? pl_strdup(l->ctx->mem, british) : NULL;
+
+    if (own != NULL)
+        ((pl_node *)(uintptr_t)key)->text = own;
+}
+
 static void read_one(const level *l, const char *prefix, const pl_node *key, const pl_node *value)
 {
-    const char *name = pl_sprintf(l->ctx->mem, "%s%s", prefix, key->text);
+    const char *name;
     const pl_field *f;
 
+    respell(l, prefix, key);
+    name = pl_sprintf(l->ctx->mem, "%s%s", prefix, key->text);
     if (name == NULL) {
         pl_problem_add(l->ctx->problems, key, "out of memory");
         return;
     }
     f = strchr(key->text, '.') != NULL ? NULL : field_named(l->table, name);
-    if (f != NULL) {
+    if (f != NULL && l->given[f - l->table]) {
+        pl_problem_add(l->ctx->problems, key, "%s: given twice, in two spellings; remove one", full_name(l, "", name));
+    } else if (f != NULL) {
         l->given[f - l->table] = true;
         pl_settings_value(l->ctx, f, (char *)l->conf + f->at, value, full_name(l, "", name));
     } else if (is_group(l->table, name)) {

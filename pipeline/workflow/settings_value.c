@@ -10,6 +10,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "pipeline/base/spelling.h"
+
 static const char *example_of(pl_field_type type)
 {
     if (type == PL_DURATION)
@@ -145,6 +147,8 @@ static bool is_choice(const pl_settings *ctx, const pl_field *f, const pl_node *
         return false;
     }
     *out = pl_field_choice(f, node->text);
+    if (*out < 0 && pl_british(node->text, words[0]))
+        *out = pl_field_choice(f, words[0]);
     if (*out >= 0)
         return true;
     for (; n < 32 && strcmp(pl_field_choice_name(f, n, words[n], sizeof words[n]), "?") != 0; n++)

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "pipeline/base/spelling.h"
+
 const char pl_command_line[] = "command line";
 
 /* ---- overrides ---- */
@@ -18,13 +20,21 @@ static pl_node *node_new(pl_arena *mem, pl_node_kind kind, const char *text)
     return node;
 }
 
+/* `optimizer` is `optimiser`. */
+static bool is_same(const char *a, const char *b)
+{
+    char of_a[PL_SPELLED], of_b[PL_SPELLED];
+
+    return strcmp(pl_british(a, of_a) ? of_a : a, pl_british(b, of_b) ? of_b : b) == 0;
+}
+
 /* The place of the child with that name, or NULL; for a list, *n_wanted is the position that was asked for. */
 static pl_node **child_at(pl_node *node, const char *name, int64_t *n_wanted)
 {
     if (node->kind == PL_SEQUENCE)
         return pl_parse_int(name, n_wanted) && *n_wanted >= 0 && *n_wanted < node->n ? &node->item[*n_wanted] : NULL;
     for (int i = 0; i < node->n; i++)
-        if (node->key[i]->kind == PL_SCALAR && strcmp(node->key[i]->text, name) == 0)
+        if (node->key[i]->kind == PL_SCALAR && is_same(node->key[i]->text, name))
             return &node->item[i];
     return NULL;
 }

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "pipeline/base/spelling.h"
 #include "pipeline/workflow/workflow_parts.h"
 
 /* If jansson is refused memory, it returns NULL objects, and the final dump fails; only that is checked. */
@@ -34,10 +35,13 @@ static json_t *pattern(const char *regex)
 static json_t *choices(const pl_field *f)
 {
     json_t *list = json_array();
-    char word[64];
+    char word[64], other[PL_SPELLED];
 
     for (int i = 0; strcmp(pl_field_choice_name(f, i, word, sizeof word), "?") != 0; i++)
         (void)json_array_append_new(list, json_string(word));
+    for (int i = 0; strcmp(pl_field_choice_name(f, i, word, sizeof word), "?") != 0; i++)
+        if (pl_american(word, other))
+            (void)json_array_append_new(list, json_string(other));
     return json_pack("{s:o}", "enum", list);
 }
 
@@ -140,13 +144,24 @@ static void require(json_t *object, const char *name)
     (void)json_array_append_new(list, json_string(name));
 }
 
+/* Under its name, and under its American spelling. */
+static void add_named(json_t *object, const char *name, json_t *schema)
+{
+    json_t *properties = json_object_get(object, "properties");
+    char other[PL_SPELLED];
+
+    if (pl_american(name, other))
+        (void)json_object_set(properties, other, schema);
+    (void)json_object_set_new(properties, name, schema);
+}
+
 static void add_field(void *ctx, const pl_field *f, const char *name, int depth)
 {
     builder *b = ctx;
 
     if (b->skip != NULL && strcmp(b->skip, name) == 0)
         return;
-    (void)json_object_set_new(json_object_get(b->object[depth], "properties"), name, field_schema(f));
+    add_named(b->object[depth], name, field_schema(f));
     if (f->flags & PL_REQUIRED)
         require(b->object[depth], name);
 }
@@ -164,7 +179,7 @@ static void add_group(void *ctx, const pl_field *f, const char *name, size_t n_n
     }
     if (json_object_get(b->object[depth + 1], "required") != NULL)
         require(b->object[depth], key);
-    (void)json_object_set_new(json_object_get(b->object[depth], "properties"), key, b->object[depth + 1]);
+    add_named(b->object[depth], key, b->object[depth + 1]);
 }
 
 static json_t *table_schema(const pl_field *table, const char *skip)

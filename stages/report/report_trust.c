@@ -41,11 +41,12 @@ void st_report_trust(st_report *r, const st_trust *t, const char *part, const ch
 
     if (!st_trust_known(t))
         return;
-    st_report_table(r, "",
-                    t->classes ? "Brier score of the mean, of each component and of the nearest neighbours, inside and outside of the domain, "
-                                 "on the same molecules."
-                               : "Mean absolute error of the mean, of each component and of the nearest neighbours, inside and outside of the "
-                                 "domain, on the same molecules; and the share of measured values within the interval.");
+    st_report_table(
+        r, "",
+        t->classes ? "Brier score of the mean, of each component and of the nearest neighbours, inside and outside of the domain, "
+                     "on the same molecules."
+                   : "Mean absolute error of the mean, of each component and of the nearest neighbours, inside and outside of the "
+                     "domain, on the same molecules; and the share of measured values within the interval.");
     st_report_heads(r, heads);
     add_row(r, "the mean of the components", t->model[0].error, t->model[1].error);
     for (int k = 0; k < t->n; k++)
@@ -62,13 +63,14 @@ void st_report_trust_found(st_report *r, int64_t model_id, int64_t property_id, 
     st_trust t = st_trust_new(classes);
     const char *part = NULL, *unit = NULL;
 
-    for (sqlite3_stmt *st = st_report_query(
-             r,
-             "SELECT metric, value, n, part, (SELECT unit FROM property WHERE property_id=%lld) FROM evaluation WHERE model_id=%lld "
-             "AND property_id=%lld AND (metric='coverage90' OR metric LIKE '%%.domain %%') AND part=(SELECT min(part) FROM evaluation "
-             "WHERE model_id=%lld AND property_id=%lld AND part IN('new','test','valid')) ORDER BY metric",
-             (long long)property_id, (long long)model_id, (long long)property_id, (long long)model_id, (long long)property_id);
-         st_report_row(r, &st);) {
+    for (
+        sqlite3_stmt *st = st_report_query(
+            r,
+            "SELECT metric, value, n, part, (SELECT unit FROM property WHERE property_id=%lld) FROM evaluation WHERE model_id=%lld "
+            "AND property_id=%lld AND (metric='coverage90' OR metric LIKE '%%.domain %%') AND part=(SELECT min(part) FROM evaluation "
+            "WHERE model_id=%lld AND property_id=%lld AND part IN('new','test','valid')) ORDER BY metric",
+            (long long)property_id, (long long)model_id, (long long)property_id, (long long)model_id, (long long)property_id);
+        st_report_row(r, &st);) {
         st_trust_add(&t, st_column(st, 0), sqlite3_column_double(st, 1), sqlite3_column_int64(st, 2));
         part = part != NULL ? part : pl_strdup(r->mem, st_column(st, 3));
         unit = unit != NULL ? unit : pl_strdup(r->mem, st_column(st, 4));

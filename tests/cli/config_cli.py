@@ -337,6 +337,41 @@ def common_mistakes_are_answered_with_what_to_write():
         p.run("run", "w.yaml", "--max-time", "90", expect=2)
 
 
+AMERICAN = """format: 1
+inputs: [{path: lib.smi}]
+stages:
+  read: {}
+  prepare: {neutralize: true, labels: [y], conformers: {source: generate}}
+  graph: {edges: radius, max_neighbors: 7}
+  split: {}
+  train: {targets: [{name: y}], optimizer: {lr: 0.003}, %s}
+  rank: {objectives: [{property: mw, goal: maximize}]}
+"""
+
+
+def american_spellings_are_read_as_british_ones():
+    with Project() as p:
+        p.put("lib.smi", "C methane\n")
+        texts = (AMERICAN % "epochs: 2").replace("iz", "is").replace("bors", "bours").replace("sise", "size"), AMERICAN % "epochs: 2"
+        shown = []
+        for text in texts:
+            p.put("w.yaml", text)
+            shown.append(re.sub(" *#.*", "", p.run("check", "w.yaml", "--show", "stages.train.optimizer.min_lr=0.001")[1]))
+        assert shown[0] == shown[1]
+        for words in ("neutralise: true", "max_neighbours: 7", "lr: 0.003", "min_lr: 0.001", "goal: maximise"):
+            assert words in shown[0], words
+        p.put("twice.yaml", AMERICAN % "optimiser: {lr: 0.1}")
+        _, _, err = p.run("check", "twice.yaml", expect=2)
+        assert "twice.yaml:8:" in err and "stages.train.optimiser.lr: given twice, in two spellings; remove one" in err, err
+        p.put("m.sdf", p.run("conformers", "lib.smi")[1])
+        assert p.run("energy", "m.sdf", "--minimize")[1] == p.run("energy", "m.sdf", "--minimise")[1]
+        schema = p.run("help", "--schema")[1]
+        british = set(re.findall(r'"([a-z_]*(?:is[eai]|our|centre)[a-z_]*)"', schema)) - {"journal", "precision", "precision_of", "source"}
+        assert british == {"max_neighbours", "maximise", "minimise", "neutralise", "optimiser"}, british  # pipeline/base/spelling.c
+        for word in ("max_neighbors", "maximize", "minimize", "neutralize", "optimizer"):
+            assert '"%s"' % word in schema, word
+
+
 def graphs_without_positions_are_refused_where_a_network_reads():
     start = "format: 1\ninputs: [{path: lib.smi}]\nstages:\n  read: {}\n  prepare: {conformers: {source: none}, labels: [mu]}\n"
     flat = start + "  graph: {edges: topology}\n"

@@ -55,35 +55,44 @@ static void expect(const st_trust *t, const char *want)
 static void without_evidence_the_mean_is_taken(void **state)
 {
     /* 0.1 of 0.04: 2.5 standard errors, but four comparisons were made and 30 molecules are few. */
-    const given g[] = { { "trees", 0, 0.45, -0.05, 0.05 }, { "gp", 0, 0.7, 0.2, 0.01 }, { "trees", 1, 0.4, -0.1, 0.04 },
-                        { "gp", 1, 0.6, 0.1, 0.02 } };
+    const given g[] = {
+        { "trees", 0, 0.45, -0.05, 0.05 }, { "gp", 0, 0.7, 0.2, 0.01 }, { "trees", 1, 0.4, -0.1, 0.04 }, { "gp", 1, 0.6, 0.1, 0.02 }
+    };
     const st_trust t = made(g, 4, 100, 30);
 
     (void)state;
-    expect(&t, "By the part test: take the mean of the components: none is shown to be better inside of the domain (100 molecules) or "
-               "outside of it (30 molecules)");
+    expect(&t,
+           "By the part test: take the mean of the components: none is shown to be better inside of the domain (100 molecules) or "
+           "outside of it (30 molecules)");
 }
 
 static void a_component_that_is_shown_to_be_better_is_named(void **state)
 {
-    const given g[] = { { "trees", 0, 0.45, -0.05, 0.05 }, { "gp", 0, 0.7, 0.2, 0.01 }, { "trees", 1, 0.4, -0.1, 0.035 },
+    const given g[] = { { "trees", 0, 0.45, -0.05, 0.05 },
+                        { "gp", 0, 0.7, 0.2, 0.01 },
+                        { "trees", 1, 0.4, -0.1, 0.035 },
                         { "gp", 1, 0.38, -0.12, 0.07 } };
     const st_trust t = made(g, 4, 100, 30);
 
     (void)state;
-    expect(&t, "By the part test: outside of it trust trees: MAE 0.4 eV, the mean 0.5 eV (30 molecules); take the mean of the components: "
-               "none is shown to be better inside of the domain (100 molecules)");
+    expect(
+        &t,
+        "By the part test: outside of it trust trees: MAE 0.4 eV, the mean 0.5 eV (30 molecules); take the mean of the components: "
+        "none is shown to be better inside of the domain (100 molecules)");
 }
 
 static void few_molecules_show_nothing(void **state)
 {
-    const given g[] = { { "trees", 0, 0.1, -0.4, 0.001 }, { "gp", 0, 0.7, 0.2, 0.01 }, { "trees", 1, 0.1, -0.4, 0.001 },
+    const given g[] = { { "trees", 0, 0.1, -0.4, 0.001 },
+                        { "gp", 0, 0.7, 0.2, 0.01 },
+                        { "trees", 1, 0.1, -0.4, 0.001 },
                         { "gp", 1, 0.2, -0.3, 0.001 } };
     const st_trust t = made(g, 4, 100, 19);
 
     (void)state;
-    expect(&t, "By the part test: inside of the domain trust trees: MAE 0.1 eV, the mean 0.5 eV (100 molecules); take the mean of the "
-               "components: none is shown to be better outside of it (19 molecules, too few to compare)");
+    expect(&t,
+           "By the part test: inside of the domain trust trees: MAE 0.1 eV, the mean 0.5 eV (100 molecules); take the mean of the "
+           "components: none is shown to be better outside of it (19 molecules, too few to compare)");
 }
 
 /* Two components and two sides: a difference is claimed from the quantile 1 - 0.05 / 8 on. */
@@ -116,7 +125,7 @@ static void other_metrics_and_single_models_say_nothing(void **state)
 
     (void)state;
     for (const char *const *m = (const char *const[]){ "mae", "rmse.domain inside", "x", "", ".domain inside", "mae.domain ",
-                                                        "a name that is much too long.mae.domain inside", NULL };
+                                                       "a name that is much too long.mae.domain inside", NULL };
          *m != NULL; m++)
         st_trust_add(&t, *m, 1, 5);
     st_trust_take(&t, NULL);

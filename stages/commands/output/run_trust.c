@@ -62,13 +62,15 @@ static void print_found(pl_store *s)
 
 /* ---- by the file of the model ---- */
 
-static const char known_sql[] = "SELECT name, metadata_json FROM model m WHERE EXISTS(SELECT 1 FROM prediction x WHERE x.model_id=m.model_id) "
-                                "AND NOT EXISTS(SELECT 1 FROM evaluation e WHERE e.model_id=m.model_id) ORDER BY 1 LIMIT 16";
+static const char known_sql[] =
+    "SELECT name, metadata_json FROM model m WHERE EXISTS(SELECT 1 FROM prediction x WHERE x.model_id=m.model_id) "
+    "AND NOT EXISTS(SELECT 1 FROM evaluation e WHERE e.model_id=m.model_id) ORDER BY 1 LIMIT 16";
 
 static void print_target(const char *model, const json_t *target, const json_t *errors)
 {
     const char *part = json_object_get(errors, "test") != NULL ? "test" : "valid";
-    const char *name = json_string_value(json_object_get(target, "name")), *unit = json_string_value(json_object_get(target, "unit"));
+    const char *name = json_string_value(json_object_get(target, "name")),
+               *unit = json_string_value(json_object_get(target, "unit"));
     const json_t *e = json_object_get(errors, part);
     st_trust t = st_trust_new(json_object_get(e, "brier") != NULL);
 
@@ -86,13 +88,15 @@ static void print_known(pl_store *s)
         return;
     while (pl_db_step(st, &row, NULL) == PL_OK && row) {
         json_t *meta = json_loads(text(st, 1), 0, NULL), *target = json_object_get(meta, "target"), *one;
-        const json_t *errors = json_object_get(json_object_get(meta, "provenance"), "errors"), *list = json_object_get(target, "targets");
+        const json_t *errors = json_object_get(json_object_get(meta, "provenance"), "errors"),
+                     *list = json_object_get(target, "targets");
         size_t k;
         if (list == NULL)
             print_target(text(st, 0), target, errors);
         json_array_foreach(list, k, one)
             print_target(text(st, 0), one,
-                         json_array_size(list) > 1 ? json_object_get(errors, json_string_value(json_object_get(one, "name"))) : errors);
+                         json_array_size(list) > 1 ? json_object_get(errors, json_string_value(json_object_get(one, "name")))
+                                                   : errors);
         json_decref(meta);
     }
     (void)sqlite3_finalize(st);

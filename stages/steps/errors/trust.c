@@ -69,7 +69,8 @@ void st_trust_add(st_trust *t, const char *metric, double value, int64_t n)
         side_take(&t->model[side], t->classes, metric, (size_t)(at - metric), value, n);
         return;
     }
-    s = strncmp(metric, near, sizeof near - 1) == 0 ? &t->neighbours[side] : component_side(t, metric, (size_t)(dot - metric), side);
+    s = strncmp(metric, near, sizeof near - 1) == 0 ? &t->neighbours[side]
+                                                    : component_side(t, metric, (size_t)(dot - metric), side);
     if (s != NULL)
         side_take(s, t->classes, dot + 1, (size_t)(at - dot - 1), value, n);
 }
@@ -119,8 +120,8 @@ static void component_say(pl_text *out, const st_trust *t, int best, int side, c
     const char *space = unit[0] && !t->classes ? " " : "", *of = t->classes ? "" : unit;
 
     pl_text_addf(out, "%s trust %s: %s %.3g%s%s, the mean %.3g%s%s (%lld molecules)", side_words[side], t->component[best].name,
-                 t->classes ? "Brier score" : "MAE", t->component[best].side[side].error, space, of, t->model[side].error, space, of,
-                 (long long)t->model[side].n);
+                 t->classes ? "Brier score" : "MAE", t->component[best].side[side].error, space, of, t->model[side].error, space,
+                 of, (long long)t->model[side].n);
 }
 
 /* " inside of the domain (102 molecules)"; too few molecules say so. */
@@ -176,8 +177,9 @@ void st_trust_lines(pl_text *out, const st_trust *t, const char *indent, const c
 
     if (!st_trust_known(t))
         return;
-    pl_text_addf(out, "%s%s%s%s inside of the domain (%lld molecules) and outside (%lld)\n", indent, t->classes ? "Brier score" : "MAE",
-                 space, t->classes ? "" : unit, (long long)t->model[0].n, (long long)t->model[1].n);
+    pl_text_addf(out, "%s%s%s%s inside of the domain (%lld molecules) and outside (%lld)\n", indent,
+                 t->classes ? "Brier score" : "MAE", space, t->classes ? "" : unit, (long long)t->model[0].n,
+                 (long long)t->model[1].n);
     errors_say(out, indent, "  together", t->model);
     for (int k = 0; k < t->n; k++) {
         char name[ST_TRUST_NAME + 2];
