@@ -9,7 +9,7 @@
 #include "pipeline/base/log.h"
 #include "pipeline/base/wrap.h"
 
-enum { MAX_STAGES = 16, WIDTH = 110 };
+enum { MAX_STAGES = 16 };
 
 typedef struct running_stage {
     char stage[32], item[32], note[96];
@@ -21,6 +21,7 @@ typedef struct running_stage {
 struct pl_progress {
     FILE *to;
     bool tty, quiet, drawn;
+    bool fed; /* the stage before the first of `stage` has ended */
     running_stage stage[MAX_STAGES];
     int n;
     double last;
@@ -83,21 +84,45 @@ static int width(FILE *to)
     int columns = pl_columns(to);
 
     columns = columns > 0 ? columns : PL_COLUMNS;
-    return columns <= WIDTH ? columns - 1 : WIDTH;
+    return columns - 1;
 }
 
-/* "graph 45,000 of 100,000 molecules ...  (read 48,000, prepare 46,000)"; on a narrow terminal the end is cut off. */
+/* Items that wait before stage i: what the stage before it has done, or all if that has ended. */
+static int64_t waiting(const pl_progress *p, int i)
+{
+    const int64_t before = p->fed ? p->stage[i].total : p->stage[i].done;
+    const int64_t given = i > 0 ? p->stage[i - 1].done : before;
+
+    return given > p->stage[i].done ? given - p->stage[i].done : 0;
+}
+
+/* The stage before which the most items wait; of equal ones, the last. */
+static int slowest(const pl_progress *p)
+{
+    int at = p->n - 1;
+
+    for (int i = p->n - 2; i >= 0; i--)
+        if (waiting(p, i) > waiting(p, at))
+            at = i;
+    return at;
+}
+
+/* "prepare 45,000 of 100,000 records ...  (read 48,000, graph 44,000)": the slowest stage first, because its time is that of the run; on
+ * a narrow terminal the end is cut off. */
 static void show(pl_progress *p)
 {
     pl_text line = { 0 };
     char a[32];
+    int first, n = 0;
 
     if (p->n == 0)
         return;
-    put_stage(&p->stage[p->n - 1], &line);
-    for (int i = 0; i + 1 < p->n; i++)
-        pl_text_addf(&line, "%s%s %s%s", i == 0 ? "  (" : ", ", p->stage[i].stage, pl_count_str(p->stage[i].done, a),
-                     i + 2 == p->n ? ")" : "");
+    first = slowest(p);
+    put_stage(&p->stage[first], &line);
+    for (int i = 0; i < p->n; i++)
+        if (i != first)
+            pl_text_addf(&line, "%s%s %s", n++ == 0 ? "  (" : ", ", p->stage[i].stage, pl_count_str(p->stage[i].done, a));
+    pl_text_add(&line, n > 0 ? ")" : "");
     if (!p->tty) {
         pl_log(PL_INFO, "%s", pl_text_str(&line));
     } else {
@@ -207,6 +232,8 @@ void pl_progress_end(pl_progress *p, const char *stage, const char *summary)
         put_summary(p, stage, summary);
     else if (!p->quiet)
         pl_log(PL_INFO, "%-9s %s", stage, summary);
+    if (w != NULL)
+        p->fed = p->n > 1 && (p->fed || w == p->stage);
     if (w != NULL)
         memmove(w, w + 1, (size_t)(&p->stage[p->n--] - (w + 1)) * sizeof *w);
     if (!p->quiet && p->tty)

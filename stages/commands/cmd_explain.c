@@ -6,6 +6,19 @@
 #include "pipeline/run/run.h"
 #include "stages/commands/commands.h"
 #include "stages/commands/explain_score.h"
+#include "stages/steps/rank/rank_funnel.h"
+
+/* How the stored ranking came about. */
+static pl_code add_funnel(pl_text *out, const pl_workflow *wf, const pl_store *store, pl_error *err)
+{
+    pl_text lines = { 0 };
+    pl_code code = pl_workflow_step(wf, "rank") != NULL ? st_rank_funnel_words(&lines, store->db, err) : PL_OK;
+
+    if (lines.len > 0)
+        pl_text_addf(out, "the stored ranking: how many molecules each rule leaves\n%s", pl_text_str(&lines));
+    pl_text_free(&lines);
+    return code;
+}
 
 static int explain(const pl_app *app, pl_workflow *wf, const char *stage, pl_arena *mem)
 {
@@ -23,6 +36,8 @@ static int explain(const pl_app *app, pl_workflow *wf, const char *stage, pl_are
             code = pl_explain(wf, store, wf->step[i].stage->name, &out, mem, &err);
     if (code == PL_OK && stage != NULL)
         code = pl_explain(wf, store, stage, &out, mem, &err);
+    if (code == PL_OK && store != NULL && (stage == NULL || strcmp(stage, "rank") == 0))
+        code = add_funnel(&out, wf, store, &err);
     pl_cmd_print("%s", pl_text_str(&out));
     pl_text_free(&out);
     pl_store_close(store);
@@ -78,6 +93,8 @@ const pl_cmd st_cmd_explain = {
              "paths and the number of workers never matter.\n"
              "\n"
              "  molsieve explain workflows/screen.yaml prepare stages.prepare.fragment=keep\n"
+             "\n"
+             "For rank also how many molecules each of its rules leaves in the stored ranking.\n"
              "\n"
              "With the number of a molecule: its scores and their domain, what each model is the\n"
              "mean of, the nearest training molecules and what was measured of them, and the\n"

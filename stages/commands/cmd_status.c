@@ -136,15 +136,17 @@ static pl_code print_json(pl_store *s, const last_run *r, pl_error *err)
     return code;
 }
 
-/* Train, rank and the like have no units: nothing is counted. */
+/* Train, rank and the like have no units: nothing is counted. The number of all units is not known before the last. */
 static const char *count_str(sqlite3_stmt *st, int column, char to[32])
 {
-    return sqlite3_column_int64(st, 2) == 0 ? "-" : pl_count_str(sqlite3_column_int64(st, column), to);
+    const bool none = sqlite3_column_int64(st, 2) == 0 && sqlite3_column_int64(st, 3) == 0;
+
+    return none ? "-" : pl_count_str(sqlite3_column_int64(st, column), to);
 }
 
 static pl_code print_stages(pl_store *s, const last_run *r, pl_error *err)
 {
-    sqlite3_stmt *st;
+    sqlite3_stmt *st = NULL;
     bool row = false;
     char a[32], b[32], c[32], d[32];
     pl_code code = pl_db_prepare(s->db, &st, stages_sql(r), err);
@@ -191,6 +193,8 @@ static pl_code print_text(pl_store *s, const last_run *r, pl_error *err)
         pl_cmd_print("run %lld (%s): %s, on %s since %s%s%s%s%s\n", (long long)r->run_id, r->command, r->state, r->host, r->started,
                      r->ended[0] ? ", ended " : "", r->ended, r->reason[0] ? ": " : "", r->reason);
     code = print_stages(s, r, err);
+    if (code == PL_OK && strcmp(r->state, "running") == 0)
+        code = st_beat_left(s, r->run_id, err);
     return code == PL_OK ? print_epoch(s, err) : code;
 }
 

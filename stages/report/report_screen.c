@@ -53,6 +53,16 @@ static void add_alerts(st_report *r)
     st_report_table_end(r);
 }
 
+/* What the rules of the ranking leave, between the scored and the ranked. */
+static void add_rules(st_report *r, int64_t records)
+{
+    for (sqlite3_stmt *st =
+             st_report_query(r, "SELECT name, value FROM metric WHERE stage='rank' AND split='funnel' AND step>1 AND "
+                                "name<>'are ranked' ORDER BY step");
+         st_report_row(r, &st);)
+        add_step(r, st_column(st, 0), sqlite3_column_int64(st, 1), records, false);
+}
+
 void st_report_funnel(st_report *r)
 {
     static const char *const heads[] = { "step", "#number", "#% of records", "", NULL };
@@ -73,6 +83,8 @@ void st_report_funnel(st_report *r)
         for (int i = 0; i < 8; i++) {
             int64_t n = sqlite3_column_int64(st, i);
             bool later = i == 4 || i >= 6; /* only where there was such a step */
+            if (i == 7)
+                add_rules(r, sqlite3_column_int64(st, 0));
             if (n > 0 || !later)
                 add_step(r, names[i], n, sqlite3_column_int64(st, 0), i > 0 && i < 5);
         }

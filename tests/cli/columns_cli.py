@@ -89,4 +89,5 @@ def a_pipe_gets_each_message_on_one_line():
         assert len(lines) > 2 and " ".join(line.strip() for line in lines).strip() == err.strip(), lines
 
 
-main([help_fits_80_columns_in_terminals_and_pipes, output_of_a_screen_fits_80_columns, a_pipe_gets_each_message_on_one_line])
+if __name__ == "__main__":
+    main([help_fits_80_columns_in_terminals_and_pipes, output_of_a_screen_fits_80_columns, a_pipe_gets_each_message_on_one_line])

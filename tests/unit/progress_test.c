@@ -91,7 +91,7 @@ static void what_an_earlier_run_did_is_not_in_the_rate(void **state)
     pl_progress_from(NULL, 1);
 }
 
-static void of_several_stages_only_the_last_is_shown_in_full(void **state)
+static void of_several_stages_the_slowest_is_shown_in_full(void **state)
 {
     char text[8192] = "";
     FILE *f = fmemopen(text, sizeof text, "w");
@@ -111,7 +111,7 @@ static void of_several_stages_only_the_last_is_shown_in_full(void **state)
     pl_progress_free(p);
     assert_int_equal(fclose(f), 0);
     assert_non_null(strstr(text, "score     0 of about 900 molecules  0 %  (read 0, prepare 0)"));
-    assert_non_null(strstr(text, "\033[Kread      done in 1s\n\r\033[Kscore     20 of about 900 molecules  2 %  (prepare 0)"));
+    assert_non_null(strstr(text, "\033[Kread      done in 1s\n\r\033[Kprepare   0 of about 900 records  0 %  (score 20)"));
     assert_non_null(strstr(text, "\033[Kprepare   done in 1s\n\r\033[Kscore     20 of about 900 molecules"));
     assert_non_null(strstr(text, "\033[Kscore     done in 2s\n"));
     assert_null(strstr(text, "1,001 of"));
@@ -180,7 +180,7 @@ int main(void)
         cmocka_unit_test(a_terminal_gets_one_line_with_rate_and_time_left),
         cmocka_unit_test(the_progress_line_is_flushed_at_once),
         cmocka_unit_test(what_an_earlier_run_did_is_not_in_the_rate),
-        cmocka_unit_test(of_several_stages_only_the_last_is_shown_in_full),
+        cmocka_unit_test(of_several_stages_the_slowest_is_shown_in_full),
         cmocka_unit_test(a_line_fits_a_usual_terminal),
         cmocka_unit_test(elsewhere_the_log_gets_few_lines),
         cmocka_unit_test(quiet_says_nothing),

@@ -147,6 +147,34 @@ static void print_funnel(const pl_workflow *wf, pl_store *s)
     (void)sqlite3_finalize(st);
 }
 
+/* Failures of all stages, the largest numbers first: a molecule may fail after it was prepared. */
+static void print_failures(pl_store *s)
+{
+    static const char sql[] =
+        "SELECT stage, code, count(*), (SELECT count(*) FROM failure) FROM failure GROUP BY 1, 2 ORDER BY 3 DESC, 1, 2 "
+        "LIMIT 4";
+    sqlite3_stmt *st;
+    bool row = false;
+    int64_t left = 0;
+    char n[32];
+
+    if (!has_rows(s, "failure") || pl_db_prepare(s->db, &st, sql, NULL) != PL_OK)
+        return;
+    for (int k = 0; pl_db_step(st, &row, NULL) == PL_OK && row; k++) {
+        if (k == 0) {
+            left = sqlite3_column_int64(st, 3);
+            pl_cmd_print("%s failure%s:", pl_count_str(left, n), left == 1 ? "" : "s");
+        }
+        pl_cmd_print("%s %s %s %s", k ? "," : "", (const char *)sqlite3_column_text(st, 0),
+                     (const char *)sqlite3_column_text(st, 1), pl_count_str(sqlite3_column_int64(st, 2), n));
+        left -= sqlite3_column_int64(st, 2);
+    }
+    if (left > 0)
+        pl_cmd_print(", others %s", pl_count_str(left, n));
+    pl_cmd_print("\n");
+    (void)sqlite3_finalize(st);
+}
+
 static void print_top(pl_store *s)
 {
     static const char sql[] =
@@ -236,6 +264,7 @@ void st_summary_print(const pl_app *app, const pl_workflow *wf, int stages_ran)
         print_funnel(wf, s);
     else
         pl_cmd_print("everything is done already: nothing ran\n");
+    print_failures(s);
     print_top(s);
     print_domain(s);
     st_model_errors_print(s);

@@ -101,6 +101,64 @@ static void print_text(const json_t *beat, const char *results)
     }
 }
 
+/* ---- the time left ---- */
+
+typedef struct left {
+    const char *stage, *item;
+    int64_t done, total;
+    double seconds;
+} left;
+
+/* By what this run has done of the stage since it began. */
+static pl_code left_of(left *out, pl_store *s, int64_t run_id, const json_t *stage, pl_error *err)
+{
+    int64_t n = 0, ms = 0;
+    pl_code code =
+        pl_db_int(s->db, &n, err,
+                  "SELECT coalesce(sum(n_ok+n_failed),0) FROM unit JOIN stage USING(stage_id) WHERE name=%Q AND unit.run_id=%lld",
+                  text_of(stage, "stage"), (long long)run_id);
+
+    *out = (left){ .stage = text_of(stage, "stage"), .item = text_of(stage, "item") };
+    out->done = json_integer_value(json_object_get(stage, "done"));
+    out->total = json_integer_value(json_object_get(stage, "total"));
+    if (code == PL_OK)
+        code = pl_db_int(s->db, &ms, err, "SELECT 1000*86400*(julianday('now')-julianday(started_utc)) FROM run WHERE run_id=%lld",
+                         (long long)run_id);
+    if (code == PL_OK && n > 0 && out->total > out->done)
+        out->seconds = (double)(out->total - out->done) * (double)ms / 1000 / (double)n;
+    return code;
+}
+
+pl_code st_beat_left(pl_store *s, int64_t run_id, pl_error *err)
+{
+    const char *slash = strrchr(s->results_path, '/');
+    char path[PATH_MAX + 20], a[32], b[32], c[32];
+    left worst = { 0 };
+    const json_t *stage;
+    json_t *beat;
+    size_t i;
+    bool damaged;
+    pl_code code = PL_OK;
+
+    (void)snprintf(path, sizeof path, "%.*sheartbeat.json", slash != NULL ? (int)(slash - s->results_path) + 1 : 0,
+                   s->results_path);
+    beat = read_beat(path, &damaged);
+    if (json_integer_value(json_object_get(beat, "run_id")) == run_id)
+        json_array_foreach(json_object_get(beat, "stages"), i, stage) {
+            left one = { 0 };
+            if (code == PL_OK)
+                code = left_of(&one, s, run_id, stage, err);
+            if (one.seconds > worst.seconds)
+                worst = one;
+        }
+    if (code == PL_OK && worst.seconds > 0)
+        pl_cmd_print("  about %s left: %s has done %s of %s %s, %d %%\n", pl_duration_str(worst.seconds, a), worst.stage,
+                     pl_count_str(worst.done, b), pl_count_str(worst.total, c), worst.item,
+                     (int)(100.0 * (double)worst.done / (double)worst.total));
+    json_decref(beat);
+    return code;
+}
+
 /* ---- many shards ---- */
 
 typedef struct shard_counts {

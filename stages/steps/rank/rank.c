@@ -419,14 +419,20 @@ static pl_code store_hits(const st_ranking *s, pl_error *err)
 static pl_code say(const st_ranking *s, pl_error *err)
 {
     char hits[32], all[32], passed[32];
+    pl_text funnel = { 0 };
+    pl_code code;
 
     (void)err;
-    if (s->n_candidates == 0)
-        return pl_event_add(s->env, PL_WARN, "no molecule satisfies the constraints; the ranking is empty");
+    st_rank_funnel_say(&funnel, s);
     (void)pl_count_str(s->n_passed, passed);
-    return pl_event_add(s->env, PL_INFO, "%s ranked of %s candidates%s%s%s", pl_count_str(s->n_hits, hits),
-                        pl_count_str(s->n_candidates, all), is_diverse(s->conf) ? ", " : "", is_diverse(s->conf) ? passed : "",
-                        is_diverse(s->conf) ? " left out as too similar to better ones" : "");
+    if (s->n_candidates == 0)
+        code = pl_event_add(s->env, PL_WARN, "no molecule satisfies the constraints; the ranking is empty%s", pl_text_str(&funnel));
+    else
+        code = pl_event_add(s->env, PL_INFO, "%s ranked of %s candidates%s%s%s%s", pl_count_str(s->n_hits, hits),
+                            pl_count_str(s->n_candidates, all), is_diverse(s->conf) ? ", " : "", is_diverse(s->conf) ? passed : "",
+                            is_diverse(s->conf) ? " left out as too similar to better ones" : "", pl_text_str(&funnel));
+    pl_text_free(&funnel);
+    return code;
 }
 
 static pl_code finish(void *state, pl_error *err)
@@ -438,8 +444,13 @@ static pl_code finish(void *state, pl_error *err)
         return code;
     if (!is_diverse(s->conf))
         s->n_hits = s->n_best;
+    code = st_rank_count(s, err);
+    if (code != PL_OK)
+        return code;
     pl_progress_set(s->env->progress, s->n_seen, s->n_seen, NULL);
     code = store_hits(s, err);
+    if (code == PL_OK)
+        code = st_rank_funnel_put(s, err);
     if (code == PL_OK && s->retrieval != NULL)
         code = st_retrieval_put(s->retrieval, s->env, s->conf->actives, err);
     return code == PL_OK ? say(s, err) : code;
@@ -455,7 +466,7 @@ const pl_stage st_rank = {
     .name = "rank",
     .help = "order the molecules by predicted properties",
     .scope = PL_WHOLE,
-    .version = 2,
+    .version = 3,
     .fields = fields,
     .conf_size = sizeof(st_rank_conf),
     .state_size = sizeof(st_ranking),

@@ -27,6 +27,9 @@ typedef struct st_rank_conf {
     double threshold; /* Tanimoto similarity, 0 to 1 */
 } st_rank_conf;
 
+/* Rules that a candidate must satisfy, in the order in which they are counted. */
+typedef enum st_rule { ST_RULE_VALUES, ST_RULE_BOUNDS, ST_RULE_WHERE, ST_RULE_SIMILARITY, ST_RULE_DOMAIN, ST_RULES } st_rule;
+
 /* A molecule that has all values and meets all conditions. */
 typedef struct st_candidate {
     double objective;
@@ -48,6 +51,8 @@ typedef struct st_ranking {
     const st_objective *term[ST_TERMS_MAX];
     st_use use[ST_TERMS_MAX]; /* of constraints: the mean */
     pl_text from, select, values, where, order;
+    pl_text rule[ST_RULES], outer; /* the conditions one by one, and the same joins as `from` that keep all molecules */
+    int64_t n_molecules, n_left[ST_RULES];
     sqlite3_stmt *query;
     st_candidate *best;            /* [n_best] what st_rank_next found           */
     int64_t n_best, cap, n_before; /* n_before: found by earlier calls          */
@@ -77,6 +82,13 @@ pl_code st_rank_fronts(st_ranking *s, int64_t max, pl_error *err);
 /* Fills s->hit, s->cluster and s->n_passed: the candidates from the best on, except those that are too similar to earlier
  * hits. Structures come from features.db. Memory for the hits and one batch, for any number of candidates. EDATA, ESTOP. */
 pl_code st_rank_diverse(st_ranking *s, pl_error *err);
+
+/* ---- rank_funnel.c: how many molecules each rule leaves ---- */
+
+void st_rank_rule(st_ranking *s, st_rule rule, const char *condition); /* one more condition of a rule */
+pl_code st_rank_count(st_ranking *s, pl_error *err);                   /* after the first st_rank_next; one pass. ESTOP */
+pl_code st_rank_funnel_put(st_ranking *s, pl_error *err);              /* into the table metric */
+void st_rank_funnel_say(pl_text *out, const st_ranking *s);
 
 void st_rank_free(st_ranking *s); /* zeroed is fine */
 

@@ -3,6 +3,7 @@
 #include "stages/steps/rank/rank_parts.h"
 
 #include <math.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -89,6 +90,19 @@ static pl_code check_scores(st_ranking *s, int i, int64_t id, pl_error *err)
     return code;
 }
 
+/* A condition of the query, counted under its rule. */
+static void __attribute__((format(printf, 3, 4))) add_rule(st_ranking *s, st_rule rule, const char *fmt, ...)
+{
+    char condition[200];
+    va_list args;
+
+    va_start(args, fmt);
+    (void)vsnprintf(condition, sizeof condition, fmt, args);
+    va_end(args);
+    pl_text_addf(&s->where, " AND %s", condition);
+    st_rank_rule(s, rule, condition);
+}
+
 /* Joins the scores of property `id` and adds the conditions on them. */
 static void add_scores(st_ranking *s, int i, int64_t id)
 {
@@ -96,12 +110,13 @@ static void add_scores(st_ranking *s, int i, int64_t id)
     char number[32];
 
     pl_text_addf(&s->from, " JOIN score s%d ON s%d.property_id=%lld AND s%d.mol_id=m.mol_id", i, i, (long long)id, i);
-    if (s->use[i].factor != 0)
-        pl_text_addf(&s->where, " AND s%d.%s IS NOT NULL", i, s->use[i].column); /* its uncertainty is unknown */
-    if (similarity > 0)                                                          /* NULL: unknown, does not satisfy it */
-        pl_text_addf(&s->where, " AND s%d.similarity>=%s", i, pl_real_str(similarity, number));
+    pl_text_addf(&s->outer, " LEFT JOIN score s%d ON s%d.property_id=%lld AND s%d.mol_id=m.mol_id", i, i, (long long)id, i);
+    if (s->use[i].factor != 0) /* else its uncertainty is unknown */
+        add_rule(s, ST_RULE_VALUES, "s%d.%s IS NOT NULL", i, s->use[i].column);
+    if (similarity > 0) /* NULL: unknown, does not satisfy it */
+        add_rule(s, ST_RULE_SIMILARITY, "s%d.similarity>=%s", i, pl_real_str(similarity, number));
     if (s->conf->domain == ST_DOMAIN_INSIDE)
-        pl_text_addf(&s->where, " AND s%d.domain='inside'", i);
+        add_rule(s, ST_RULE_DOMAIN, "s%d.domain='inside'", i);
 }
 
 /* The columns of term i, its value and the one that `use` adds, and the bounds of the value. */
@@ -115,11 +130,11 @@ static void add_columns(st_ranking *s, int i, bool is_score, const char *value)
         pl_text_addf(&s->select, ", %s, NULL", value);
     if (s->conf->method == ST_PARETO && i < s->conf->objectives.n)
         add_order(s, i, value);
-    pl_text_addf(&s->where, " AND %s IS NOT NULL", value);
+    add_rule(s, ST_RULE_VALUES, "%s IS NOT NULL", value);
     if (o->at_least != NULL)
-        pl_text_addf(&s->where, " AND %s>=%s", value, o->at_least);
+        add_rule(s, ST_RULE_BOUNDS, "%s>=%s", value, o->at_least);
     if (o->at_most != NULL)
-        pl_text_addf(&s->where, " AND %s<=%s", value, o->at_most);
+        add_rule(s, ST_RULE_BOUNDS, "%s<=%s", value, o->at_most);
 }
 
 /* One term of the query: a score, or a column of `molecule`. */
@@ -390,6 +405,9 @@ void st_rank_free(st_ranking *s)
     pl_text_free(&s->where);
     pl_text_free(&s->values);
     pl_text_free(&s->order);
+    pl_text_free(&s->outer);
+    for (int i = 0; i < ST_RULES; i++)
+        pl_text_free(&s->rule[i]);
     st_retrieval_free(s->retrieval);
     free(s->best);
     free(s->hit);

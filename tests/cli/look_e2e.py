@@ -1,0 +1,109 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""What people look at: status during a run, the funnel of a ranking, the columns of tables."""
+import csv
+import json
+import os
+import re
+import subprocess
+import time
+
+import sieve
+from columns_cli import terminal
+
+WORKFLOWS = os.path.join(os.environ["MOLSIEVE_SOURCE"], "workflows")
+SCREEN = """  read: {unit: 5}
+  prepare: {conformers: {source: generate, builder: openbabel}}
+  graph: {edges: bonds}
+  basis: {kind: frame_q15}
+  score: {models: [esol]}
+"""
+MODEL = "models:\n  esol: {path: '%s'}\n" % os.path.join(WORKFLOWS, "models/esol.safetensors")
+
+
+def status_counts_while_the_run_works():
+    with sieve.Project() as p:
+        p.put("a.smi", sieve.lines_of(os.path.join(WORKFLOWS, "data/library.smi"), 300))
+        p.workflow(["a.smi"], SCREEN, extra=MODEL)
+        run = subprocess.Popen(p.command("run", "w.yaml", "-q", "-j", "1"), cwd=p.dir)
+        try:
+            end = time.time() + 120
+            out = ""
+            while " left: " not in out and time.time() < end:
+                assert run.poll() is None, "the run ended too early to be looked at"
+                time.sleep(0.3)
+                if os.path.exists(p.path("run/results.db")):
+                    out = p.run("status", "run", expect=None)[1]
+            stages = dict(re.findall(r"(?m)^  (\w+) +running +\d+ +([\d,]+) ", out))
+            assert int(stages["prepare"].replace(",", "")) > 0 and "run 1 (run): running" in out, out
+            assert re.search(r"about \S+ left: \w+ has done \d+ of 300 (?:records|molecules), \d+ %", out), out
+        finally:
+            run.terminate()
+            run.wait(60)
+
+
+def the_funnel_of_a_ranking_is_the_same_everywhere():
+    with sieve.Project() as p:
+        p.put("a.smi", sieve.lines_of(os.path.join(WORKFLOWS, "data/library.smi"), 80) + b"[Xe] noble\n")
+        p.workflow(["a.smi"], SCREEN.replace(", builder: openbabel", "") + """  rank:
+    objectives: [{property: logS, goal: maximise, at_least: -5, similarity_at_least: 0.15}]
+    where: "mw > 150"
+    domain: inside
+    diversity: {by: scaffold, at_most: 1}
+    top: 1000
+""", extra=MODEL)
+        _, out, err = p.run("run", "w.yaml", "limits.failures.max_fraction=1")
+        score = "FROM molecule m LEFT JOIN score s USING(mol_id)"
+        left = ["1", "s.mean IS NOT NULL", "s.mean>=-5", "mw>150", "s.similarity>=0.15", "s.domain='inside'"]
+        want = [p.one("SELECT count(*) %s WHERE %s" % (score, " AND ".join(left[:k + 1]))) for k in range(len(left))]
+        hits = p.one("SELECT count(*) FROM hit")
+        want += [hits, hits]  # fewer than top: all that diversity leaves are ranked
+        assert want == sorted(want, reverse=True) and want[5] > hits > 2 and want[0] > want[2] > want[5], want
+        got = p.rows("SELECT name, value FROM metric WHERE stage='rank' AND split='funnel' ORDER BY step")
+        assert [int(v) for _, v in got] == want, (got, want)
+        # The log, explain, the report.
+        assert "of %d molecules %d have all values that are asked for, %d are within at_least and at_most, %d satisfy where, " \
+            "%d are similar enough to training molecules, %d are inside of the domain" % tuple(want[:6]) in err, err
+        lines = [x.split(None, 1) for x in p.run("explain", "w.yaml", "rank")[1].split("each rule leaves\n")[1].splitlines()]
+        assert [(name, float(n)) for n, name in lines] == got, lines
+        assert "each rule leaves" not in p.run("explain", "w.yaml", "score")[1]
+        page = p.run("report", "run", "-o", "-")[1]
+        for name, n in got[1:-1]:
+            assert '<th scope="row">%s</th><td class="n"><data value="%d">' % (name, n) in page, name
+        # The last words count what failed after prepare, too.
+        failed = p.rows("SELECT stage, code, count(*) FROM failure GROUP BY 1, 2 ORDER BY 3 DESC, 1, 2")
+        assert failed and "%d failure%s: " % (sum(n for *_, n in failed), "s" if sum(n for *_, n in failed) > 1 else "") + \
+            ", ".join("%s %s %d" % f for f in failed) in out, (failed, out)
+        p.run("run", "w.yaml", "-q", "stages.rank.objectives=[{property: logS, goal: maximise, at_least: 99}]", "limits.failures.max_fraction=1")
+        assert [int(v) for _, v in p.rows("SELECT name, value FROM metric WHERE split='funnel' ORDER BY step")][2:] == [0] * 5
+
+
+def tables_have_one_list_of_columns():
+    with sieve.Project() as p:
+        p.put("a.csv", "smiles,name,logS\nCCO,ethanol,1.1\nc1ccccc1O,phenol,0\nCCCCCCCC,octane,-5\n")
+        p.workflow(['{path: a.csv}'], "  read: {}\n  prepare: {conformers: {source: generate}, labels: [logS]}\n  graph: {edges: bonds}\n"
+                   "  basis: {kind: frame_q15}\n  score: {models: [esol]}\n"
+                   "  rank: {objectives: [{property: logS, goal: maximise}]}\n  write: {csv: hits.csv, sdf: hits.sdf}\n", extra=MODEL)
+        p.run("run", "w.yaml", "-q")
+        with open(p.path("run/hits.csv")) as f:
+            text = f.read()
+        rows = list(csv.reader(text.splitlines()))
+        assert rows[0][:8] == ["rank", "title", "smiles", "inchikey", "formula", "objective", "logS", "logS_unit"], rows[0]
+        assert "logS_measured" in rows[0] or "logS_predicted" in rows[0], rows[0]
+        assert len(set(rows[0])) == len(rows[0]) and rows[0][-2:] == ["geometry", "energy"] and not re.search(r"[ ()]", "".join(rows[0]))
+        assert p.run("export", "csv", "run")[1] == text == p.run("top", "--csv", "run")[1]
+        assert [list(r) for r in json.loads(p.run("top", "--json", "run")[1])] == [rows[0]] * 3
+        with open(p.path("run/hits.sdf")) as f:
+            written = f.read()
+        assert p.run("export", "sdf", "run")[1] == written
+        for record, row in zip(written.split("$$$$\n"), rows[1:]):
+            fields = re.findall(r">  <(.*)>\n(.*)\n", record)
+            assert fields == [(n, v) for n, v in zip(rows[0], row) if v], fields
+        # For people: 3 digits, the unit in the head, and 80 columns.
+        _, lines = terminal(("top", "run"), p.dir)
+        assert max(map(len, lines)) <= 80 and "(log10(mol/L))" in "\n".join(lines[:2]), lines
+        values = re.findall(r"(?m)^ +\d+  \w+ +(\S+) ", "\n".join(lines))
+        assert len(values) == 3 and all(len(v.lstrip("-").replace(".", "").lstrip("0")) == 3 for v in values), values
+
+
+sieve.main([status_counts_while_the_run_works, the_funnel_of_a_ranking_is_the_same_everywhere, tables_have_one_list_of_columns])
