@@ -329,13 +329,13 @@ static pl_code find_one(const batch *b, const ch_known *known, int32_t i, bool *
     pl_code code = PL_OK;
 
     *build = strcmp(p->geometry, "build") == 0;
+    if (p->code == CH_OK && known != NULL && known->judge != NULL)
+        code = known->judge(known->ctx, p, b->mem, err);
     if (*build) {
         b->plan[i] = p->mol;
         p->geometry = "";
         p->mol = (ch_mol){ 0 };
     }
-    if (p->code == CH_OK && known != NULL && known->judge != NULL)
-        code = known->judge(known->ctx, p, b->mem, err);
     *build = *build && p->code == CH_OK && p->set_aside == NULL;
     if (code == PL_OK && *build && known != NULL && known->find != NULL)
         code = known->find(known->ctx, p->built_from, &p->known, p, b->mem, err);

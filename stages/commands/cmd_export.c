@@ -5,6 +5,7 @@
 #include "stages/commands/commands.h"
 #include "stages/database/results.h"
 #include "stages/database/rows.h"
+#include "stages/expression/chemistry.h"
 #include "stages/expression/row_filter.h"
 #include "stages/files/out_file.h"
 #include "stages/steps/ingest/conformers.h"
@@ -47,13 +48,18 @@ static pl_code put(void *ctx, const pl_text *text, pl_error *err)
 
 static pl_code add_from(const exporting *x, pl_text *sql, pl_error *err)
 {
-    const char *where = pl_arg(x->args, "--where");
+    const char *where = pl_arg(x->args, "--where"), *condition = NULL;
+    bool functions = false;
     int64_t n_hits = 0;
     pl_code code = pl_db_int(x->store->db, &n_hits, err, "SELECT count(*) FROM (SELECT 1 FROM hit LIMIT 1)");
     bool all = pl_arg(x->args, "--all") != NULL || n_hits == 0;
 
     if (code == PL_OK && where != NULL)
         code = st_row_filter_check(where, NULL, NULL, err);
+    if (code == PL_OK && where != NULL)
+        code = st_row_filter_sql(&condition, where, &functions, x->mem, err);
+    if (code == PL_OK && functions)
+        code = st_chemistry_add(x->store->db, NULL, err);
     if (code != PL_OK)
         return code;
     if (all && x->top > 0)
@@ -62,7 +68,7 @@ static pl_code add_from(const exporting *x, pl_text *sql, pl_error *err)
     pl_text_addf(sql, " FROM %s",
                  all ? "molecule m LEFT JOIN hit h ON h.mol_id=m.mol_id" : "hit h CROSS JOIN molecule m ON m.mol_id=h.mol_id");
     if (where != NULL)
-        pl_text_addf(sql, " WHERE m.mol_id IN (SELECT mol_id FROM molecule WHERE (%s\n))", where);
+        pl_text_addf(sql, " WHERE m.mol_id IN (SELECT mol_id FROM molecule WHERE (%s\n))", condition);
     pl_text_add(sql, all ? " ORDER BY m.mol_id" : " ORDER BY h.rank");
     if (x->top > 0)
         pl_text_addf(sql, " LIMIT %lld", (long long)x->top);

@@ -83,13 +83,30 @@ static void fail_column(parser *p, const token *t)
               near != NULL ? "?" : "", t->kind == QUOTED ? "; a text is written in 'single quotes'" : "");
 }
 
+/* SQLite is given `sql` in the place of n bytes. */
+static void add_edit(parser *p, size_t at, size_t n, const char *sql)
+{
+    st_structural *s = p->structural;
+
+    if (s == NULL || s->n_edits == ST_EDITS_MAX) {
+        st_refuse(p, at, "more than %d of smarts, similarity and scaffold in one condition", (int)ST_EDITS_MAX);
+        return;
+    }
+    s->edit[s->n_edits].at = at;
+    s->edit[s->n_edits].n = n;
+    s->edit[s->n_edits++].sql = sql;
+}
+
 static st_type parse_column(parser *p)
 {
     const token t = p->now;
+    const size_t quote = t.kind == QUOTED;
 
     for (int i = 0; p->columns[i].name != NULL; i++)
         if (strlen(p->columns[i].name) == t.n && strncasecmp(p->columns[i].name, p->text + t.at, t.n) == 0) {
             p->used |= (uint64_t)1 << i;
+            if (p->columns[i].sql != NULL)
+                add_edit(p, t.at - quote, t.n + 2 * quote, p->columns[i].sql);
             st_advance(p);
             return p->columns[i].type;
         }
@@ -108,6 +125,33 @@ static void check_argument(parser *p, const st_function *f, int i, size_t at, st
         need_text(p, at, t);
 }
 
+/* smarts('c1ccccc1'): the pattern must stand there, so that it can be checked before the run. */
+static st_type parse_structural(parser *p, const st_function *f)
+{
+    const token name = p->now;
+    st_structural *s = p->structural;
+    const bool smarts = f->result == ST_TRUTH;
+    token text;
+
+    if (s == NULL || s->bits == NULL)
+        st_refuse(p, name.at, "%s is not known here", f->name);
+    st_advance(p);
+    st_need(p, SIGN, "(");
+    text = p->now;
+    if (p->code == PL_OK && text.kind != STRING)
+        st_refuse(p, text.at, "%s takes one text in 'single quotes', a %s", f->name, smarts ? "SMARTS" : "SMILES");
+    if (p->code == PL_OK)
+        add_edit(p, text.at, 0, smarts ? s->smiles : s->bits);
+    if (p->code != PL_OK)
+        return ST_ANY;
+    s->text[s->n_texts].at = text.at + 1;
+    s->text[s->n_texts].n = text.n - 2;
+    s->text[s->n_texts++].smarts = smarts;
+    st_advance(p);
+    st_need(p, SIGN, ")");
+    return f->result;
+}
+
 static st_type parse_call(parser *p)
 {
     const token name = p->now;
@@ -115,6 +159,8 @@ static st_type parse_call(parser *p)
     st_type all = ST_NULL;
     int n = 0;
 
+    if (f != NULL && f->structural)
+        return parse_structural(p, f);
     if (f == NULL)
         st_refuse(p, name.at, "no such function here: %.*s; there are %s", (int)(name.n < 40 ? name.n : 40), p->text + name.at,
                   st_function_words);
@@ -470,12 +516,19 @@ static st_type parse_or(parser *p)
 
 pl_code st_expression_check(const char *text, const st_column *columns, uint64_t *used, size_t *at, pl_error *err)
 {
-    parser p = { .text = text, .columns = columns, .at = at, .err = err };
+    return st_expression_parse(text, columns, NULL, used, at, err);
+}
+
+pl_code st_expression_parse(const char *text, const st_column *columns, st_structural *s, uint64_t *used, size_t *at, pl_error *err)
+{
+    parser p = { .text = text, .columns = columns, .structural = s, .at = at, .err = err };
     size_t start;
     st_type t;
 
     if (at != NULL)
         *at = 0;
+    if (s != NULL)
+        s->n_edits = s->n_texts = 0;
     st_advance(&p);
     start = p.now.at;
     t = parse_or(&p);
@@ -502,14 +555,24 @@ void st_expression_problem(pl_problems *problems, const pl_node *node, const cha
     pl_problem_add(problems, &here, "%s: %s", stage, err->text);
 }
 
+/* The functions of the list, and those that take their place in SQL. */
+static bool is_allowed(const char *function)
+{
+    static const char *const more[] = { "like", "glob", "scaffold", "fingerprint" };
+    bool yes = st_function_find(function, strlen(function)) != NULL;
+
+    for (size_t i = 0; i < sizeof more / sizeof *more; i++)
+        yes = yes || strcmp(function, more[i]) == 0;
+    return yes;
+}
+
 int st_expression_only(void *table, int action, const char *a, const char *b, const char *db, const char *source)
 {
     (void)db, (void)source;
     switch (action) {
     case SQLITE_SELECT: return SQLITE_OK;
-    case SQLITE_READ: return table == NULL || strcmp(a, table) == 0 ? SQLITE_OK : SQLITE_DENY;
-    case SQLITE_FUNCTION:
-        return st_function_find(b, strlen(b)) != NULL || strcmp(b, "like") == 0 || strcmp(b, "glob") == 0 ? SQLITE_OK : SQLITE_DENY;
+    case SQLITE_READ: return table == NULL || strcmp(a, table) == 0 || strcmp(a, "fingerprint") == 0 ? SQLITE_OK : SQLITE_DENY;
+    case SQLITE_FUNCTION: return is_allowed(b) ? SQLITE_OK : SQLITE_DENY;
     default: return SQLITE_DENY;
     }
 }

@@ -9,6 +9,7 @@
 #ifndef ST_EXPRESSION_H
 #define ST_EXPRESSION_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -18,12 +19,35 @@ typedef enum st_type { ST_NULL, ST_TRUTH, ST_WHOLE, ST_REAL, ST_STRING, ST_ANY }
 
 typedef struct st_column {
     const char *name;
-    st_type type; /* ST_WHOLE, ST_REAL or ST_STRING */
+    st_type type;    /* ST_WHOLE, ST_REAL or ST_STRING                                          */
+    const char *sql; /* what SQLite is given in its place; NULL: the name, which is a column    */
 } st_column;
+
+/* What a condition says of structures: smarts('c1ccccc1') and similarity('CCO'), in which the molecule itself is left out. */
+enum { ST_EDITS_MAX = 64 };
+typedef struct st_structural {
+    const char *smiles, *bits; /* SQL of the molecule's SMILES and fingerprint; NULL: these functions are not known here */
+    int n_edits, n_texts;
+    struct {
+        size_t at, n; /* n bytes of the condition from `at` on become `sql` */
+        const char *sql;
+    } edit[ST_EDITS_MAX];
+    struct {
+        size_t at, n; /* a SMARTS, or a SMILES, in the condition, without its quotes */
+        bool smarts;
+    } text[ST_EDITS_MAX];
+} st_structural;
 
 /* ECONFIG says what is wrong, *at is the byte of the text where. columns: up to 64, ended by a NULL name; bit i of *used:
  * column i is read. used and at may be NULL. */
 pl_code st_expression_check(const char *text, const st_column *columns, uint64_t *used, size_t *at, pl_error *err);
+
+/* The same; fills the edits and texts of *s. Then st_expression_sql is the condition as SQLite gets it, in mem; NULL: no memory. */
+pl_code st_expression_parse(const char *text, const st_column *columns, st_structural *s, uint64_t *used, size_t *at, pl_error *err);
+const char *st_expression_sql(const char *text, const st_structural *s, pl_arena *mem);
+
+/* Asks the chemistry worker about the texts of a condition that was parsed: ECONFIG with *at if one is no SMARTS, or no SMILES. */
+pl_code st_structural_check(const char *text, const st_structural *s, size_t *at, pl_error *err);
 
 /* Adds err as a problem at that byte of the value of `node`, where the file has the text as it is. */
 void st_expression_problem(pl_problems *problems, const pl_node *node, const char *stage, size_t at, const pl_error *err);

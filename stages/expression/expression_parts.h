@@ -13,6 +13,7 @@ typedef struct st_function {
     const char *name;
     int min, max;
     st_type takes, result;
+    bool structural; /* takes one 'text'; the molecule is added as its first value */
 } st_function;
 
 /* The function of the list with that name, or NULL; n bytes of it. */
@@ -34,6 +35,7 @@ typedef struct parser {
     size_t next; /* the first byte after `now`  */
     int depth;
     uint64_t used;
+    st_structural *structural; /* or NULL */
     size_t *at;
     pl_error *err;
     pl_code code;

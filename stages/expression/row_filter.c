@@ -6,6 +6,7 @@
 
 #include "stages/database/descriptor_columns.h"
 #include "stages/database/schema.h"
+#include "stages/expression/chemistry.h"
 #include "stages/expression/expression.h"
 
 #define NAME(name, ...) #name,
@@ -20,18 +21,41 @@ const char *st_row_filter_column(const char *name)
     return NULL;
 }
 
-#define COLUMN(name, kind, ...) { #name, ST_TYPE(kind) },
+/* Of molecules that an earlier version prepared both are computed. */
+#define STORED(column) "(SELECT fingerprint." column " FROM fingerprint WHERE fingerprint.mol_id=molecule.mol_id)"
+static const char bits_sql[] = "coalesce(" STORED("bits") ",fingerprint(smiles))";
+
+#define COLUMN(name, kind, ...) { #name, ST_TYPE(kind), NULL },
 static const st_column columns[] = {
-    { "alerts", ST_STRING },     { "charge", ST_WHOLE },           { "energy", ST_REAL },
-    { "formula", ST_STRING },    { "geometry", ST_STRING },        { "inchikey", ST_STRING },
-    { "mol_id", ST_WHOLE },      { "n_atoms", ST_WHOLE },          { "n_heavy", ST_WHOLE },
-    { "neutralised", ST_WHOLE }, { "removed", ST_STRING },         { "smiles", ST_STRING },
-    { "structures", ST_WHOLE },  { "undefined_stereo", ST_WHOLE }, CH_DESCRIPTORS(COLUMN){ NULL, ST_ANY },
+    { "alerts", ST_STRING, NULL },     { "charge", ST_WHOLE, NULL },           { "energy", ST_REAL, NULL },
+    { "formula", ST_STRING, NULL },    { "geometry", ST_STRING, NULL },        { "inchikey", ST_STRING, NULL },
+    { "mol_id", ST_WHOLE, NULL },      { "n_atoms", ST_WHOLE, NULL },          { "n_heavy", ST_WHOLE, NULL },
+    { "neutralised", ST_WHOLE, NULL }, { "removed", ST_STRING, NULL },         { "scaffold", ST_STRING, "coalesce(" STORED("scaffold") ",scaffold(smiles))" },
+    { "smiles", ST_STRING, NULL },
+    { "structures", ST_WHOLE, NULL },  { "undefined_stereo", ST_WHOLE, NULL }, CH_DESCRIPTORS(COLUMN){ NULL, ST_ANY, NULL },
 };
 enum { ALERTS = 0 }; /* its place above */
 
+static pl_code parse(const char *expression, st_structural *found, bool *alerts, size_t *at, pl_error *err)
+{
+    uint64_t used = 0;
+    pl_error said = { 0 };
+    pl_code code;
+
+    *found = (st_structural){ .smiles = "smiles", .bits = bits_sql };
+    code = st_expression_parse(expression, columns, found, &used, at, &said);
+    if (code != PL_OK)
+        return pl_fail(err, code,
+                       "where: %s; it is an SQL expression over %s, charge, n_heavy, n_atoms, formula, smiles, inchikey, scaffold, "
+                       "removed, neutralised, alerts, structures, undefined_stereo",
+                       said.text, ST_DESCRIPTOR_LIST);
+    if (alerts != NULL)
+        *alerts = used >> ALERTS & 1;
+    return PL_OK;
+}
+
 /* SQLite's own look at it: this build may lack a function. */
-static pl_code prepare(sqlite3 *db, const char *expression, pl_error *err)
+static pl_code prepare(sqlite3 *db, const char *expression, bool functions, pl_error *err)
 {
     static char table[] = "molecule";
     sqlite3_stmt *st = NULL;
@@ -41,6 +65,8 @@ static pl_code prepare(sqlite3 *db, const char *expression, pl_error *err)
     if (sql == NULL)
         return pl_fail(err, PL_ENOMEM, "no memory for a condition");
     code = pl_schema_create(db, &st_schema, err);
+    if (code == PL_OK && functions)
+        code = st_chemistry_add(db, NULL, err);
     (void)sqlite3_set_authorizer(db, st_expression_only, table);
     if (code == PL_OK && sqlite3_prepare_v2(db, sql, -1, &st, NULL) != SQLITE_OK)
         code = pl_fail(err, PL_ECONFIG, "where: %s", sqlite3_errmsg(db));
@@ -49,33 +75,43 @@ static pl_code prepare(sqlite3 *db, const char *expression, pl_error *err)
     return code;
 }
 
-static pl_code parse(const char *expression, bool *alerts, size_t *at, pl_error *err)
+static pl_code check(const char *expression, const st_structural *found, size_t *at, pl_arena *mem, pl_error *err)
 {
-    uint64_t used = 0;
+    const char *sql = st_expression_sql(expression, found, mem);
+    sqlite3 *db = NULL;
     pl_error said = { 0 };
-    pl_code code = st_expression_check(expression, columns, &used, at, &said);
+    pl_code code = st_structural_check(expression, found, at, &said);
 
     if (code != PL_OK)
-        return pl_fail(err, code,
-                       "where: %s; it is an SQL expression over %s, charge, n_heavy, n_atoms, formula, smiles, inchikey, "
-                       "removed, neutralised, alerts, structures, undefined_stereo",
-                       said.text, ST_DESCRIPTOR_LIST);
-    if (alerts != NULL)
-        *alerts = used >> ALERTS & 1;
-    return PL_OK;
+        return pl_fail(err, code, "where: %s", said.text);
+    if (sql == NULL || sqlite3_open(":memory:", &db) != SQLITE_OK)
+        code = pl_fail(err, PL_ENOMEM, "no memory to check a condition");
+    else
+        code = prepare(db, sql, found->n_edits > 0, err);
+    (void)sqlite3_close(db);
+    return code;
 }
 
 pl_code st_row_filter_check(const char *expression, bool *alerts, size_t *at, pl_error *err)
 {
-    sqlite3 *db = NULL;
-    pl_code code = parse(expression, alerts, at, err);
+    pl_arena *mem = pl_arena_new(1 << 12);
+    st_structural found;
+    pl_code code = mem != NULL ? parse(expression, &found, alerts, at, err) : pl_fail(err, PL_ENOMEM, "no memory to check a condition");
+
+    if (code == PL_OK)
+        code = check(expression, &found, at, mem, err);
+    pl_arena_free(mem);
+    return code;
+}
+
+pl_code st_row_filter_sql(const char **sql, const char *expression, bool *functions, pl_arena *mem, pl_error *err)
+{
+    st_structural found;
+    pl_code code = parse(expression, &found, NULL, NULL, err);
 
     if (code != PL_OK)
         return code;
-    if (sqlite3_open(":memory:", &db) != SQLITE_OK)
-        code = pl_fail(err, PL_ENOMEM, "no memory to check a condition");
-    else
-        code = prepare(db, expression, err);
-    (void)sqlite3_close(db);
-    return code;
+    *functions = found.n_edits > 0;
+    *sql = st_expression_sql(expression, &found, mem);
+    return *sql != NULL ? PL_OK : pl_fail(err, PL_ENOMEM, "no memory for a condition");
 }

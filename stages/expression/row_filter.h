@@ -9,11 +9,16 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "pipeline/base/arena.h"
 #include "pipeline/base/error.h"
 #include "stages/database/descriptor_columns.h"
 
 /* ECONFIG says what is wrong with it, and *at at which byte. *alerts: whether it reads the column `alerts`. Both may be NULL. */
 pl_code st_row_filter_check(const char *expression, bool *alerts, size_t *at, pl_error *err);
+
+/* A condition that was checked as SQL for `... FROM molecule WHERE (...)`, in mem. *functions: it needs those of
+ * stages/expression/chemistry.h. ENOMEM. */
+pl_code st_row_filter_sql(const char **sql, const char *expression, bool *functions, pl_arena *mem, pl_error *err);
 
 /* Columns of `molecule` that can be ranked or constrained by: "mw", "logp"... NULL-terminated. */
 #define ST_ROW_FILTER_COLUMNS "n_atoms, n_heavy, charge" ST_DESCRIPTOR_NAMES " or energy"

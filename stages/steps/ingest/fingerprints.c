@@ -29,8 +29,9 @@ pl_code st_prints_make(st_print **out, const ch_prepared *all, int32_t n, pl_are
     for (int32_t i = 0; i < n && code == PL_OK; i++) {
         if (all[i].code != CH_OK || all[i].set_aside != NULL)
             continue;
-        pl_arena_reset(scratch);
-        code = make_one(&(*out)[i], &all[i].mol, mem, scratch, err);
+        if (scratch != NULL)
+            pl_arena_reset(scratch);
+        code = make_one(&(*out)[i], &all[i].mol, mem, scratch != NULL ? scratch : mem, err);
     }
     return code;
 }

@@ -10,7 +10,8 @@ typedef struct st_print {
     const char *scaffold;                     /* canonical SMILES; "": no rings        */
 } st_print;
 
-/* out[n] in mem: those of the prepared molecules; zeros for records without one. Any thread. ENOMEM. */
+/* out[n] in mem: those of the prepared molecules; zeros for records without one. scratch is reset for each; NULL: mem is used. Any
+ * thread. ENOMEM. */
 pl_code st_prints_make(st_print **out, const ch_prepared *all, int32_t n, pl_arena *mem, pl_arena *scratch, pl_error *err);
 
 #endif

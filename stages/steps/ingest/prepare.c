@@ -361,6 +361,13 @@ static pl_code find_structure(void *ctx, const char *built_from, bool *found, ch
     return st_structure_find(&w->state->structures, built_from, found, out, mem, err);
 }
 
+static pl_code fail_judged(ch_prepared *p, pl_error *err, pl_arena *mem)
+{
+    p->code = err != NULL && strstr(err->text, "timeout") != NULL ? CH_TIMEOUT : CH_CRASH;
+    p->message = pl_strdup(mem, err != NULL ? err->text : "keep");
+    return p->message != NULL ? PL_OK : pl_fail(err, PL_ENOMEM, "no memory for a reason");
+}
+
 static pl_code judge(void *ctx, ch_prepared *p, pl_arena *mem, pl_error *err)
 {
     const prepare_worker *w = ctx;
@@ -369,6 +376,8 @@ static pl_code judge(void *ctx, ch_prepared *p, pl_arena *mem, pl_error *err)
     bool keep = true;
     pl_code code = w->keep != NULL ? st_prefilter_ask(w->keep, p, &keep, err) : PL_OK;
 
+    if (code == PL_EINPUT) /* a pattern that takes too long for this molecule, or kills the worker */
+        return fail_judged(p, err, mem);
     if (code != PL_OK || (keep && (c->alert_action != ST_ALERT_FILTER || p->alerts[0] == '\0')))
         return code;
     p->set_aside = keep ? pl_sprintf(mem, ST_ALERTS_REASON "%s", p->alerts) : pl_sprintf(mem, "not (%s)", c->keep);

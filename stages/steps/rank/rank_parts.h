@@ -54,6 +54,7 @@ typedef struct st_ranking {
     pl_text rule[ST_RULES], outer; /* the conditions one by one, and the same joins as `from` that keep all molecules */
     int64_t n_molecules, n_left[ST_RULES];
     sqlite3_stmt *query;
+    bool functions;                /* those of stages/expression/chemistry.h are there */
     st_candidate *best;            /* [n_best] what st_rank_next found           */
     int64_t n_best, cap, n_before; /* n_before: found by earlier calls          */
     int64_t n_seen, n_candidates;  /* in all; n_seen includes those with a NULL value */

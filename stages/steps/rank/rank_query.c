@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "pipeline/run/progress.h"
+#include "stages/expression/chemistry.h"
 #include "stages/expression/row_filter.h"
 #include "stages/steps/dataset/classes.h"
 #include "stages/steps/ingest/prepare.h"
@@ -160,6 +161,27 @@ static pl_code add_term(st_ranking *s, int i, pl_error *err)
     return PL_OK;
 }
 
+/* The molecules for which the condition holds, as `m`. It sees the columns of molecule and nothing else. */
+static pl_code add_molecules(st_ranking *s, pl_text *sql, pl_error *err)
+{
+    const char *condition = NULL;
+    bool functions = false;
+    pl_code code = PL_OK;
+
+    if (s->conf->where == NULL) {
+        pl_text_add(sql, "molecule m");
+        return PL_OK;
+    }
+    code = st_row_filter_sql(&condition, s->conf->where, &functions, s->env->mem, err);
+    if (code == PL_OK && functions && !s->functions) {
+        code = st_chemistry_add(s->env->store->db, NULL, err);
+        s->functions = code == PL_OK;
+    }
+    if (code == PL_OK)
+        pl_text_addf(sql, "(SELECT * FROM molecule WHERE (%s\n)) m", condition);
+    return code;
+}
+
 /* Selects all candidates; if the id of a label is given, only those that have it, with its value in the last column. */
 static pl_code prepare_for(st_ranking *s, int64_t label, sqlite3_stmt **out, pl_error *err)
 {
@@ -168,12 +190,15 @@ static pl_code prepare_for(st_ranking *s, int64_t label, sqlite3_stmt **out, pl_
 
     pl_text_addf(&sql, "SELECT m.mol_id, m.inchikey%s%s%s FROM ", pl_text_str(&s->select), pl_text_str(&s->values),
                  label ? ", known.value" : "");
-    /* The condition sees the columns of molecule and nothing else. */
-    pl_text_addf(&sql, s->conf->where != NULL ? "(SELECT * FROM molecule WHERE (%s\n)) m" : "molecule m", s->conf->where);
+    code = add_molecules(s, &sql, err);
     pl_text_add(&sql, pl_text_str(&s->from));
     if (label != 0)
         pl_text_addf(&sql, " JOIN label known ON known.mol_id=m.mol_id AND known.property_id=%lld", (long long)label);
     pl_text_addf(&sql, " WHERE 1%s%s", pl_text_str(&s->where), pl_text_str(&s->order));
+    if (code != PL_OK) {
+        pl_text_free(&sql);
+        return code;
+    }
     if (!pl_text_ok(&sql) || !pl_text_ok(&s->select) || !pl_text_ok(&s->values) || !pl_text_ok(&s->order) ||
         !pl_text_ok(&s->from) || !pl_text_ok(&s->where))
         code = pl_fail(err, PL_ENOMEM, "no memory for the ranking");
