@@ -592,6 +592,9 @@ pl_code ch_worker_match(ch_worker *w, const char *smarts, const char *const *smi
     pl_code code = ensure_tested(w, err);
 
     *column = 0;
+    if (code == PL_OK && strlen(smarts) > CH_SMARTS_MAX)
+        code = pl_fail(err, PL_EINPUT, "%s: a pattern of %zu characters; at most %d are allowed", ch_status_name(CH_TOO_LARGE),
+                       strlen(smarts), (int)CH_SMARTS_MAX);
     if (code != PL_OK)
         return code;
     request_begin(w, CH_OP_MATCH);

@@ -3,6 +3,7 @@
 
 #include "chem/molecule/sdf_write.h"
 #include "stages/commands/commands.h"
+#include "stages/commands/export_found.h"
 #include "stages/database/results.h"
 #include "stages/database/rows.h"
 #include "stages/expression/chemistry.h"
@@ -27,7 +28,8 @@ typedef struct exporting {
     pl_arena *mem;
     st_out out; /* used if to_file */
     bool to_file, all_structures;
-    int format; /* of formats */
+    int format;          /* of formats */
+    bool found, similar; /* the molecules of temp.found, in its order; with their similarity */
     int64_t top, n_written, n_skipped;
     st_conformers conformers; /* SDF only */
     pl_arena *row_mem;        /* SDF only */
@@ -45,6 +47,13 @@ static pl_code put(void *ctx, const pl_text *text, pl_error *err)
 }
 
 /* ---- which molecules ---- */
+
+static pl_code add_found(pl_text *sql)
+{
+    pl_text_add(sql, " FROM temp.found x CROSS JOIN molecule m ON m.mol_id=x.mol_id LEFT JOIN hit h ON h.mol_id=m.mol_id ORDER BY "
+                     "x.place");
+    return PL_OK;
+}
 
 static pl_code add_from(const exporting *x, pl_text *sql, pl_error *err)
 {
@@ -83,9 +92,10 @@ static pl_code prepare(const exporting *x, bool hidden, sqlite3_stmt **st, pl_er
 
     pl_text_add(&sql, "SELECT ");
     code = st_table_columns(x->store->db, &sql, err);
+    pl_text_add(&sql, x->similar ? ", x.similarity" : "");
     pl_text_add(&sql, hidden ? ", m.mol_id, m.unit" : "");
     if (code == PL_OK)
-        code = add_from(x, &sql, err);
+        code = x->found ? add_found(&sql) : add_from(x, &sql, err);
     if (code == PL_OK && !pl_text_ok(&sql))
         code = pl_fail(err, PL_ENOMEM, "out of memory");
     if (code == PL_OK)
@@ -101,7 +111,7 @@ static pl_code prepare_smi(const exporting *x, sqlite3_stmt **st, pl_error *err)
     pl_code code;
 
     pl_text_add(&sql, "SELECT m.smiles, (SELECT group_concat(title,'; ') FROM record r WHERE r.mol_id=m.mol_id), m.inchikey");
-    code = add_from(x, &sql, err);
+    code = x->found ? add_found(&sql) : add_from(x, &sql, err);
     if (code == PL_OK)
         code =
             pl_text_ok(&sql) ? pl_db_prepare(x->store->db, st, pl_text_str(&sql), err) : pl_fail(err, PL_ENOMEM, "out of memory");
@@ -111,16 +121,20 @@ static pl_code prepare_smi(const exporting *x, sqlite3_stmt **st, pl_error *err)
 
 /* ---- csv and smi ---- */
 
-static pl_code export_csv(exporting *x, pl_error *err)
+static pl_code export_rows(exporting *x, st_format format, pl_error *err)
 {
     sqlite3_stmt *st = NULL;
     pl_code code = prepare(x, false, &st, err);
 
     if (code == PL_OK)
-        code = st_rows_write(st, ST_CSV, 0, &x->n_written, put, x, err);
+        code = st_rows_write(st, format, 0, &x->n_written, put, x, err);
     (void)sqlite3_finalize(st);
     return code;
 }
+
+static pl_code export_csv(exporting *x, pl_error *err) { return export_rows(x, ST_CSV, err); }
+static pl_code export_json(exporting *x, pl_error *err) { return export_rows(x, ST_JSON, err); }
+static pl_code export_jsonl(exporting *x, pl_error *err) { return export_rows(x, ST_JSONL, err); }
 
 static const char *text_of(sqlite3_stmt *st, int i)
 {
@@ -244,24 +258,23 @@ static pl_code export_sdf(exporting *x, pl_error *err)
 static const struct {
     const char *name;
     pl_code (*write)(exporting *x, pl_error *err);
-} formats[] = { { "csv", export_csv }, { "sdf", export_sdf }, { "smi", export_smi } };
+} formats[] = {
+    { "csv", export_csv }, { "sdf", export_sdf }, { "smi", export_smi }, { "json", export_json }, { "jsonl", export_jsonl }
+};
+enum { N_EXPORT = 3, N_FOUND = 5 }; /* of the command `export`; of st_export_found */
 
-static int format_of(const char *name)
+static int format_of(const char *name, int n)
 {
-    for (int i = 0; i < 3; i++)
+    for (int i = 0; i < n; i++)
         if (strcmp(formats[i].name, name) == 0)
             return i;
     return -1;
 }
 
-static pl_code do_export(const st_ask *ask, pl_error *err)
+static pl_code write_all(exporting *x, const char *file, pl_error *err)
 {
-    exporting *x = ask->ctx;
-    const char *file = pl_arg(x->args, "--output");
     pl_code code = PL_OK;
 
-    x->store = ask->store;
-    x->mem = ask->mem;
     x->to_file = file != NULL && strcmp(file, "-") != 0;
     if (x->to_file)
         code = st_out_open(&x->out, file, x->mem, err);
@@ -270,6 +283,17 @@ static pl_code do_export(const st_ask *ask, pl_error *err)
     if (code == PL_OK && x->to_file)
         code = st_out_keep(&x->out, err);
     st_out_close(&x->out);
+    return code;
+}
+
+static pl_code do_export(const st_ask *ask, pl_error *err)
+{
+    exporting *x = ask->ctx;
+    pl_code code;
+
+    x->store = ask->store;
+    x->mem = ask->mem;
+    code = write_all(x, pl_arg(x->args, "--output"), err);
     if (code == PL_OK)
         (void)fprintf(stderr, "%lld molecule%s of %s\n", (long long)x->n_written, x->n_written == 1 ? "" : "s",
                       x->store->results_path);
@@ -278,10 +302,26 @@ static pl_code do_export(const st_ask *ask, pl_error *err)
     return code;
 }
 
+bool st_export_knows(const char *format) { return format_of(format, N_FOUND) >= 0; }
+
+pl_code st_export_found(const st_ask *ask, const char *format, const char *file, bool similar, int64_t *n_skipped, pl_error *err)
+{
+    exporting x = { .args = ask->args,
+                    .store = ask->store,
+                    .mem = ask->mem,
+                    .found = true,
+                    .similar = similar,
+                    .format = format_of(format, N_FOUND) };
+    pl_code code = write_all(&x, file, err);
+
+    *n_skipped = x.n_skipped;
+    return code;
+}
+
 static int run(const pl_app *app, const pl_args *args)
 {
     const char *top = pl_arg(args, "--top"), *which = pl_arg(args, "--conformers");
-    exporting x = { .args = args, .format = format_of(args->arg[0]) };
+    exporting x = { .args = args, .format = format_of(args->arg[0], N_EXPORT) };
 
     if (x.format < 0)
         return pl_cmd_usage(args, "'%s' is not a format; allowed: csv, sdf or smi", args->arg[0]);

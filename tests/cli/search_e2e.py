@@ -1,6 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Fingerprints and scaffolds of a run, and what finds molecules by them."""
+import csv
+import io
+import json
 import os
 import sqlite3
 
@@ -54,5 +57,150 @@ def the_views_answer_what_people_ask():
             assert columns == p.one("SELECT count(*) FROM column_doc WHERE tbl=?", view) > 6
 
 
+def found(p, *args, where="run", **more):
+    return json.loads(p.run("search", *args, "--json", where, **more)[1])
+
+
+def similar_molecules_are_found_most_similar_first():
+    with Project() as p:
+        p.run("run", library(p), "-q")
+        rows = p.rows("SELECT mol_id, smiles, bits FROM molecule JOIN fingerprint USING(mol_id)")
+        for query in rows[::40]:
+            want = sorted(((-alike(query[2], bits), mol_id, smiles) for mol_id, smiles, bits in rows))
+            for least in (0, 0.3, 1):
+                got = found(p, "--similar", query[1], "--at-least", str(least))
+                assert [(-g["similarity"], g["smiles"]) for g in got] == [(w[0], w[2]) for w in want if -w[0] >= least]
+            top = found(p, "--similar", query[1], "--at-least", "0", "--limit", "7")
+            assert [g["smiles"] for g in top] == [w[2] for w in want[:7]] and top[0]["smiles"] == query[1]
+        # The same numbers as similarities of scores have, whatever is stored.
+        db = sqlite3.connect(p.path("run/results.db"))
+        db.executescript("DELETE FROM fingerprint WHERE mol_id%2; DELETE FROM row_sum")
+        db.close()
+        _, out, err = p.run("search", "--similar", query[1], "--at-least", "0.2", "--json", "run")
+        assert json.loads(out) == [g for g in found(p, "--similar", query[1], "--at-least", "0") if g["similarity"] >= 0.2]
+        assert "earlier version" in err and "--from prepare" in err, err
+
+
+def a_pattern_finds_what_an_alert_finds():
+    patterns = ["[NX3;H2]c1ccccc1", "C(=O)[OH]", "[#7;+]", "[R2]", "C[H]", "[$(c1ccccc1);!$(*Cl)]", "S(=O)(=O)", "[C@H]"]
+    with Project() as p:
+        p.put("lib.smi", lines_of(data("library.smi"), 300))
+        p.put("alerts.smarts", "".join("%s p%d\n" % x for x in zip(patterns, range(99))))
+        p.run("run", p.workflow([p.path("lib.smi")], "  read: {}\n  prepare: {conformers: {source: none}, alerts: {file: %s}}\n" % p.path("alerts.smarts")), "-q")
+        for k, pattern in enumerate(patterns):
+            want = p.rows("SELECT smiles FROM molecule WHERE ', '||alerts||',' LIKE '%, p' || ? || ',%' ORDER BY mol_id", k)
+            got = found(p, "--smarts", pattern)
+            assert [g["smiles"] for g in got] == [w for w, in want], pattern
+            both = found(p, "--smarts", pattern, "--where", "mw < 300")
+            assert [g["smiles"] for g in both] == [g["smiles"] for g in got if g["mw (u)"] < 300]
+        assert len(found(p, "--smarts", "C", "--limit", "5")) == 5 and 0 < len(got) < 300
+
+
+def scaffolds_are_found_and_every_format_says_the_same():
+    with Project() as p:
+        p.run("run", library(p), "-q")
+        want = [r for r, in p.rows("SELECT smiles FROM molecule JOIN fingerprint USING(mol_id) LEFT JOIN hit USING(mol_id) "
+                                   "WHERE scaffold='c1ccccc1' ORDER BY rank IS NULL, rank, mol_id")]
+        assert [g["smiles"] for g in found(p, "--scaffold", "CCc1ccccc1O")] == want and len(want) > 3
+        _, table, err = p.run("search", "--scaffold", "c1ccccc1", "run")
+        assert err.startswith("%d molecules of " % len(want)) and len(table.splitlines()) == len(want) + 2
+        csv_rows = list(csv.DictReader(io.StringIO(p.run("search", "--scaffold", "c1ccccc1", "--csv", "run")[1])))
+        assert [r["smiles"] for r in csv_rows] == want
+        assert [json.loads(x)["smiles"] for x in p.run("search", "--scaffold", "c1ccccc1", "-f", "jsonl", "run")[1].splitlines()] == want
+        p.run("search", "--scaffold", "c1ccccc1", "-f", "sdf", "-o", "x.sdf", "run")
+        assert open(p.path("x.sdf")).read().count("$$$$") == len(want)
+        p.run("search", "--scaffold", "c1ccccc1", "-f", "smi", "-o", "x.smi", "run")
+        assert [x.split()[0] for x in open(p.path("x.smi"))] == want
+
+
+def wrong_searches_are_refused_at_once():
+    with Project() as p:
+        w = library(p, 20)
+        p.run("run", w, "-q")
+        _, out, err = p.run("search", "--smarts", "c1cc(", "--similar", "CXC", "--scaffold", "CCO", "--where", "mw <", "run", expect=2)
+        assert out == "" and all(x in err for x in ("--smarts 'c1cc(': not a valid SMARTS, see column 6", "--similar 'CXC': not a SMILES",
+                                                    "--scaffold 'CCO': has no rings", "--where: a value is missing")), err
+        for args in ((), ("--similar", "CC", "--at-least", "2"), ("--at-least", "0.5", "--smarts", "C"), ("--smarts", "C", "--limit", "0"),
+                     ("--smarts", ""), ("--smarts", "C C"), ("--smarts", "C\n"), ("--smarts", "C", "-f", "xml"), ("--smarts", "C", "-o", "x")):
+            p.run("search", *args, "run", expect=2)
+        p.put("other.db", b"")
+        os.remove(p.path("other.db"))
+        db = sqlite3.connect(p.path("other.db"))
+        db.execute("CREATE TABLE t(x)")
+        db.commit()
+        db.close()
+        p.run("search", "--smarts", "C", "other.db", expect=5)
+        p.run("search", "--smarts", "C", "no.db", expect=6)
+        os.chmod(p.path("run"), 0o555)
+        os.chmod(p.path("run/results.db"), 0o444)
+        assert len(found(p, "--smarts", "*")) > 10
+
+
+def hostile_patterns_cost_their_cpu_seconds_only():
+    with Project() as p:
+        p.run("run", library(p, 20), "-q")
+        names = {"long": "C" * 10 ** 5, "chain": "C" * 10 ** 4, "depth": "[$(" * 1900 + "C" + ")]" * 1900, "branches": "C(" * 3300 + "C" + ")" * 3300,
+                 "rings": "C12" * 3000, "paths": "*~" * 60 + "*"}
+        for name, pattern in names.items():
+            status, out, err = p.run("search", "--smarts", pattern, "run", expect=None)
+            assert status in (0, 2, 3) and (status == 0) == ("molecules of" in err and "missing" not in err), (name, status, err[:300])
+            assert len(err) < 1000, name
+        for pattern in ("C" * 10 ** 6, "[$(" * 200000 + "C" + ")]" * 200000):
+            w = p.workflow([p.path("lib.smi")], FLAT + "  rank: {objectives: [{property: mw, goal: minimise}], where: \"smarts('%s')\"}\n" % pattern, name="deep.yaml")
+            status, _, err = p.run("check", w, expect=None)
+            assert status in (0, 2) and len(err) < 1000, err[:500]
+
+
+def conditions_know_structures():
+    with Project() as p:
+        p.put("lib.smi", lines_of(data("library.smi"), 150))
+        flat = "  read: {}\n  prepare: {conformers: {source: none}%s}\n  rank: {objectives: [{property: mw, goal: minimise}], top: 200%s}\n"
+        p.run("run", p.workflow([p.path("lib.smi")], flat % ("", "")), "-q")
+        cases = [("smarts('c1ccccc1')", {g["smiles"] for g in found(p, "--smarts", "c1ccccc1")}),
+                 ("similarity('OC(=O)c1ccccc1') >= 0.25", {g["smiles"] for g in found(p, "--similar", "OC(=O)c1ccccc1", "--at-least", "0.25")}),
+                 ("scaffold = 'c1ccccc1'", {g["smiles"] for g in found(p, "--scaffold", "c1ccccc1")}),
+                 ("not smarts('[#7]') and (scaffold is null or scaffold <> '')", None)]
+        cases[3] = (cases[3][0], {s for s, in p.rows("SELECT smiles FROM molecule JOIN fingerprint USING(mol_id) WHERE scaffold<>''")} -
+                    {g["smiles"] for g in found(p, "--smarts", "[#7]")})
+        for n, (condition, want) in enumerate(cases):
+            assert 3 < len(want) < 150, condition
+            for where, text in (("ranked", flat % ("", ', where: "%s"' % condition)), ("kept", flat % (', keep: "%s"' % condition, ""))):
+                p.run("run", p.workflow([p.path("lib.smi")], text, workdir=where + str(n)), "-q")
+                table = "hit JOIN molecule USING(mol_id)" if where == "ranked" else "molecule"
+                assert {s for s, in p.rows("SELECT smiles FROM " + table, workdir=where + str(n))} == want, (where, condition)
+            exported = p.run("export", "smi", "--all", "--where", condition, "run")[1]
+            assert {x.split()[0] for x in exported.splitlines()} == want
+        # Open Babel's builder: the worker's answer has no atoms yet.
+        built = flat.replace("source: none", "source: generate, builder: openbabel")
+        p.put("lib.smi", lines_of(data("library.smi"), 8))
+        p.run("run", p.workflow([p.path("lib.smi")], built % (', keep: "similarity(\'OC(=O)c1ccccc1\') < 2"', ""), workdir="built"), "-q")
+        assert p.one("SELECT count(*) FROM molecule", workdir="built") == 8
+        # An older database: both are computed.
+        db = sqlite3.connect(p.path("run/results.db"))
+        db.executescript("DELETE FROM fingerprint; DELETE FROM row_sum")
+        db.close()
+        for condition, want in cases:
+            assert {x.split()[0] for x in p.run("export", "smi", "--all", "--where", condition, "run")[1].splitlines()} == want
+
+
+def a_wrong_pattern_in_a_condition_is_refused_with_its_column():
+    with Project() as p:
+        p.put("lib.smi", "CCO a\n")
+        w = p.workflow([p.path("lib.smi")], "  read: {}\n  prepare: {keep: \"mw > 1 and smarts('CC(')\"}\n"
+                       "  rank: {objectives: [{property: mw, goal: minimise}], where: \"similarity('CXC') > 0.5\"}\n")
+        err = p.run("run", w, expect=2)[2]
+        lines = open(w).read().splitlines()
+        for text, shift, what in (("CC(", 3, "smarts: 'CC(' is not a valid SMARTS"), ("CXC", 0, "similarity: 'CXC' is not a SMILES")):
+            n = next(i for i, line in enumerate(lines) if "'" + text in line)
+            assert ":%d:%d: " % (n + 1, lines[n].index("'" + text) + 2 + shift) in err and what in err, err
+        assert not os.path.exists(p.path("run/results.db"))
+        for wrong in ("smarts(smiles)", "smarts('C', 'C')", "similarity('C')", "smarts('C') > 1 and 'x'", "fingerprint(smiles) = 1", "smarts()"):
+            p.run("check", p.workflow([p.path("lib.smi")], FLAT + '  rank: {objectives: [{property: mw, goal: minimise}], where: "%s"}\n' % wrong), expect=2)
+
+
 if __name__ == "__main__":
-    sieve.main([fingerprints_and_scaffolds_of_all_molecules_are_stored, the_views_answer_what_people_ask])
+    sieve.main([fingerprints_and_scaffolds_of_all_molecules_are_stored, the_views_answer_what_people_ask,
+                similar_molecules_are_found_most_similar_first, a_pattern_finds_what_an_alert_finds,
+                scaffolds_are_found_and_every_format_says_the_same, wrong_searches_are_refused_at_once,
+                hostile_patterns_cost_their_cpu_seconds_only, conditions_know_structures,
+                a_wrong_pattern_in_a_condition_is_refused_with_its_column])

@@ -2,9 +2,10 @@
 /* Scaffolds as SMILES, against RDKit's (data/scaffolds.tsv, written by data/scaffolds.py) and by hand. */
 #include <stdio.h>
 
-#include "chem/fingerprint/fingerprint.h"
+#include "chem/fingerprint/common.h"
 #include "chem/fingerprint/scaffold_smiles.h"
 #include "made_mol.h"
+#include "pipeline/base/rng.h"
 #include "tests/unit/smiles.h"
 
 static const char *scaffold(bench_side *b, const ch_mol *mol)
@@ -159,13 +160,44 @@ static void a_fingerprint_survives_packing(void **state)
     assert_true(bytes[252 / 8] >> 252 % 8 & 1); /* a bit of ethanol, tests/unit/fingerprint_test.c */
 }
 
+/* Every kernel of this processor, against bits counted one by one. */
+static void common_bits_are_counted_by_every_kernel(void **state)
+{
+    enum { N = 37 };
+    ch_fingerprint all[N], query;
+    int32_t both[N], ones[N];
+    pl_rng rng = pl_rng_at(7, 0, 0);
+    int kernels = 0;
+
+    (void)state;
+    for (int k = 0; k < CH_FINGERPRINT_BITS / 64; k++)
+        query.word[k] = pl_rng_u64(&rng);
+    for (int i = 0; i < N; i++)
+        for (int k = 0; k < CH_FINGERPRINT_BITS / 64; k++)
+            all[i].word[k] = i == 0 ? UINT64_MAX : pl_rng_u64(&rng) & pl_rng_u64(&rng);
+    ch_common_ones(ones, all, N);
+    for (; ch_common_at(kernels) != NULL; kernels++) {
+        ch_common_at(kernels)(both, &query, all, N);
+        for (int i = 0; i < N; i++) {
+            int want = 0, bits = 0;
+            for (int b = 0; b < CH_FINGERPRINT_BITS; b++) {
+                bits += (int)(all[i].word[b / 64] >> b % 64 & 1);
+                want += (int)((all[i].word[b / 64] & query.word[b / 64]) >> b % 64 & 1);
+            }
+            assert_int_equal(both[i], want);
+            assert_int_equal(ones[i], bits);
+        }
+    }
+    assert_true(kernels >= 1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(scaffolds_are_those_of_rdkit),       cmocka_unit_test(what_is_cut_off_becomes_hydrogen),
         cmocka_unit_test(the_order_of_atoms_does_not_matter), cmocka_unit_test(a_refused_allocation_is_an_error),
         cmocka_unit_test(a_fingerprint_survives_packing),     cmocka_unit_test(rings_of_several_parts_are_told_apart),
-        cmocka_unit_test(the_texts_are_those_of_databases),
+        cmocka_unit_test(the_texts_are_those_of_databases),   cmocka_unit_test(common_bits_are_counted_by_every_kernel),
     };
 
     return cmocka_run_group_tests(tests, setup, teardown);

@@ -38,9 +38,8 @@ const pl_field st_prepare_fields[] = {
     { PL_CHOICE, "alerts.action", AT(alert_action), .choices = "flag|filter", .flags = PL_LATER,
       .help = "molecules with an alert: flag: only list the alert; filter: set their records aside before a structure is built" },
     { PL_TEXT, "keep", AT(keep), .flags = PL_LATER,
-      .help =
-          "SQL expression over descriptors that a molecule must satisfy, else its record is set aside before a structure is built: "
-          "\"mw < 600 and rotb <= 12\"" },
+      .help = "SQL expression that a molecule must satisfy, else its record is set aside before a structure is built: "
+              "\"mw < 600 and smarts('c1ccccc1')\"; also similarity('SMILES') > 0.5, scaffold = 'SMILES'" },
     { PL_CHOICE, "conformers.source", AT(conformer), .choices = "auto|keep|generate|none",
       .help =
           "3D structure: auto: the input's if it is 3D, else built; keep: always the input's; generate: always built; none. If not "

@@ -59,7 +59,9 @@ static const pl_field fields[] = {
     { PL_LIST, "constraints", AT(constraints), .min = 0, .max = ST_TERMS_MAX, .sub = constraint_fields,
       .sub_size = sizeof(st_objective), .help = "what a candidate must satisfy" },
     { PL_TEXT, "where", AT(where),
-      .help = "SQL expression over descriptors that a candidate must satisfy: \"mw < 500 and logp <= 5\"" },
+      .help =
+          "SQL expression that a candidate must satisfy: \"mw < 500 and not smarts('[N+](=O)[O-]')\"; also similarity('SMILES') > 0.5, "
+          "scaffold = 'SMILES'" },
     { PL_INT, "top", AT(top), .dflt = 1000, .min = 1, .max = 1000000, .unit = "molecules", .help = "length of the ranking" },
     { PL_TEXT, "actives", AT(actives), .flags = PL_LATER,
       .help =

@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <string.h>
+#include <unistd.h>
+
+#include "stages/commands/commands.h"
+#include "stages/commands/export_found.h"
+#include "stages/commands/search_find.h"
+#include "stages/database/rows.h"
+#include "stages/steps/rank/score_columns.h"
+
+enum { TABLE_ROWS = 50, ALL_HITS = 1000000000 }; /* of a table without --limit */
+
+static const pl_opt opts[] = { { "--smarts", 's', "PATTERN", "molecules that match this SMARTS" },
+                               { "--similar", 0, "SMILES", "by similarity (Tanimoto, ECFP4) to this molecule" },
+                               { "--at-least", 0, "X", "smallest similarity, 0 to 1; default 0.5" },
+                               { "--scaffold", 0, "SMILES", "molecules with the Bemis-Murcko scaffold of this one" },
+                               { "--where", 'w', "EXPR", "and this condition holds, e.g. \"mw < 300\"" },
+                               { "--limit", 'n', "N", "the first N; default: 50 in a table, else all" },
+                               { "--format", 'f', "FORMAT", "table, csv, json, jsonl, sdf or smi" },
+                               { "--csv", 0, NULL, "the same as --format csv" },
+                               { "--json", 0, NULL, "the same as --format json" },
+                               { "--output", 'o', "FILE", "output file, complete or not written at all; .gz is compressed" },
+                               { 0 } };
+
+typedef struct asked {
+    st_search search;
+    const char *format, *file;
+} asked;
+
+static pl_code print_table(const st_ask *ask, bool similar, pl_error *err)
+{
+    sqlite3 *db = ask->store->db;
+    pl_text sql = { 0 };
+    sqlite3_stmt *st = NULL;
+    pl_code code;
+
+    pl_text_addf(&sql, "SELECT %sh.rank, (SELECT group_concat(title,'; ') FROM record r WHERE r.mol_id=m.mol_id) AS title",
+                 similar ? "x.similarity, " : "");
+    code = st_score_columns(db, ALL_HITS, false, &sql, err);
+    pl_text_add(&sql,
+                ", m.smiles, m.mw, m.inchikey FROM temp.found x CROSS JOIN molecule m ON m.mol_id=x.mol_id LEFT JOIN hit h ON "
+                "h.mol_id=m.mol_id ORDER BY x.place");
+    if (code == PL_OK && !pl_text_ok(&sql))
+        code = pl_fail(err, PL_ENOMEM, "out of memory");
+    if (code == PL_OK)
+        code = pl_db_prepare(db, &st, pl_text_str(&sql), err);
+    if (code == PL_OK)
+        code = st_rows_print(st, ST_TABLE, 40, NULL, err);
+    (void)sqlite3_finalize(st);
+    pl_text_free(&sql);
+    return code;
+}
+
+static void say(const st_ask *ask, const st_search_said *said, int64_t limit, int64_t n_skipped)
+{
+    (void)fprintf(stderr, "%lld molecule%s of %s%s\n", (long long)said->n_found, said->n_found == 1 ? "" : "s",
+                  ask->store->results_path, said->more ? ", and more" : "");
+    if (said->more)
+        pl_cmd_say("only the first %lld are shown; --limit N shows more", (long long)limit);
+    if (said->n_computed > 0)
+        pl_cmd_say("%lld molecules were prepared by an earlier version; their fingerprints were computed from SMILES, 1 ms each. "
+                   "`molsieve run WORKFLOW --from prepare` stores them",
+                   (long long)said->n_computed);
+    if (n_skipped > 0)
+        pl_cmd_say("%lld molecules without a stored structure were left out", (long long)n_skipped);
+}
+
+static pl_code answer(const st_ask *ask, pl_error *err)
+{
+    const asked *a = ask->ctx;
+    st_search_said said;
+    int64_t n_skipped = 0;
+    pl_code code = st_search_find(&said, &a->search, ask->store, ask->mem, err);
+
+    if (code == PL_OK && strcmp(a->format, "table") == 0)
+        code = print_table(ask, a->search.similar != NULL, err);
+    else if (code == PL_OK)
+        code = st_export_found(ask, a->format, a->file, a->search.similar != NULL, &n_skipped, err);
+    if (code != PL_OK)
+        return code;
+    say(ask, &said, a->search.limit, n_skipped);
+    if (said.n_failed > 0)
+        return pl_fail(err, PL_ELIMIT, "%lld molecules could not be compared and are missing above; the first: %s",
+                       (long long)said.n_failed, said.first);
+    return PL_OK;
+}
+
+/* All problems of the command line at once. 0, or the exit status. */
+static int check(const asked *a)
+{
+    pl_arena *mem = pl_arena_new(1 << 16);
+    pl_problems problems = { .mem = mem };
+    pl_error err = { 0 };
+    int status = 0;
+
+    if (mem == NULL)
+        status = pl_code_exit(PL_ENOMEM);
+    else if (st_search_check(&a->search, &problems, mem, &err) != PL_OK)
+        status = pl_cmd_fail(&err);
+    for (int i = 0; i < problems.n && status == 0; i++)
+        pl_cmd_say("%s", problems.list[i].text);
+    if (status == 0 && problems.n != 0)
+        status = pl_code_exit(PL_ECONFIG);
+    pl_arena_free(mem);
+    return status;
+}
+
+static const char *format_of(const pl_args *args)
+{
+    const char *format = pl_arg(args, "--format");
+
+    if (pl_arg(args, "--csv") != NULL)
+        format = "csv";
+    if (pl_arg(args, "--json") != NULL)
+        format = "json";
+    return format != NULL ? format : "table";
+}
+
+static int run(const pl_app *app, const pl_args *args)
+{
+    const char *limit = pl_arg(args, "--limit"), *at_least = pl_arg(args, "--at-least");
+    asked a = { .search = { .smarts = pl_arg(args, "--smarts"),
+                            .similar = pl_arg(args, "--similar"),
+                            .scaffold = pl_arg(args, "--scaffold"),
+                            .where = pl_arg(args, "--where"),
+                            .at_least = 0.5 },
+                .format = format_of(args),
+                .file = pl_arg(args, "--output") };
+    const bool table = strcmp(a.format, "table") == 0;
+    int status;
+
+    if (args->n > 1)
+        return pl_cmd_usage(args, "at most one database, work directory or workflow");
+    if (a.search.smarts == NULL && a.search.similar == NULL && a.search.scaffold == NULL && a.search.where == NULL)
+        return pl_cmd_usage(args, "what to search for: give --smarts, --similar, --scaffold or --where");
+    if (!table && !st_export_knows(a.format))
+        return pl_cmd_usage(args, "'%s' is not a format; allowed: table, csv, json, jsonl, sdf or smi", a.format);
+    if (table && a.file != NULL)
+        return pl_cmd_usage(args, "--output: a table goes to the terminal; choose --format csv, json, jsonl, sdf or smi");
+    if (limit != NULL && (!pl_parse_int(limit, &a.search.limit) || a.search.limit < 1))
+        return pl_cmd_usage(args, "--limit %s: a whole number from 1 is expected", limit);
+    if (at_least != NULL && a.search.similar == NULL)
+        return pl_cmd_usage(args, "--at-least: similar to what? give --similar SMILES");
+    if (at_least != NULL && (!pl_parse_real(at_least, &a.search.at_least) || !(a.search.at_least >= 0 && a.search.at_least <= 1)))
+        return pl_cmd_usage(args, "--at-least %s: a number from 0 to 1 is expected", at_least);
+    if (limit == NULL && table)
+        a.search.limit = TABLE_ROWS;
+    status = check(&a);
+    return status != 0 ? status : st_results_ask(app, args, args->n > 0 ? args->arg[0] : NULL, answer, &a);
+}
+
+const pl_cmd st_cmd_search = {
+    .name = "search",
+    .args = "[WORKDIR | WORKFLOW | DATABASE]",
+    .help = "find molecules by substructure, similarity or scaffold",
+    .about = "Looks at all molecules of a run, ranked or not. All conditions given must hold.\n"
+             "Similar molecules come most similar first, others hits first. CSV, JSON and SDF\n"
+             "have the columns of `molsieve export`.\n"
+             "\n"
+             "  molsieve search --similar \"CC(=O)Oc1ccccc1C(=O)O\" --at-least 0.6\n"
+             "  molsieve search --smarts \"[NX3;H2]c1ccccc1\" --where \"mw < 300\" runs/screen\n"
+             "  molsieve search --scaffold \"c1ccc2[nH]ccc2c1\" --format sdf -o indoles.sdf\n"
+             "\n"
+             "where in `rank` and keep in `prepare` know the same as smarts('...'),\n"
+             "similarity('...') and scaffold. Status 3: some molecules could not be compared.\n",
+    .opts = opts,
+    .run = run,
+};

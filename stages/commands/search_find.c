@@ -1,0 +1,419 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "stages/commands/search_find.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "chem/fingerprint/common.h"
+#include "chem/fingerprint/scaffold_smiles.h"
+#include "pipeline/base/stop.h"
+#include "stages/expression/chemistry.h"
+#include "stages/expression/row_filter.h"
+
+enum { CHUNK = 1024, BATCH = 128, KEEP_MORE = 100000 };
+
+/* A molecule whose similarity is high enough. */
+typedef struct near {
+    double similarity;
+    int64_t mol_id;
+} near;
+
+typedef struct search {
+    const st_search *q;
+    st_search_said *said;
+    sqlite3 *db;
+    ch_worker *chem;
+    pl_arena *mem, *scratch; /* of the search; of one molecule or batch */
+    ch_fingerprint query;
+    int32_t query_ones;
+    const char *scaffold;  /* that is asked for */
+    ch_fingerprint *print; /* [CHUNK] */
+    int64_t id[CHUNK];     /* of each fingerprint */
+    int32_t both[CHUNK], ones[CHUNK], n_chunk;
+    near *near; /* [n_near] */
+    size_t n_near, cap_near;
+    near batch[BATCH]; /* to be compared with the pattern */
+    int n_batch;
+    sqlite3_stmt *put, *get_smiles;
+} search;
+
+static bool is_full(const search *s) { return s->q->limit > 0 && s->said->n_found >= s->q->limit; }
+
+/* ---- what is asked ---- */
+
+static pl_code read_query(ch_worker *w, const char *smiles, ch_mol *out, pl_arena *mem, pl_error *err)
+{
+    ch_prepare_opts opts = ch_prepare_defaults();
+    ch_prepared p;
+    pl_code code;
+
+    opts.conformer = CH_3D_NONE;
+    opts.largest_fragment = false;
+    code = ch_worker_prepare(w, smiles, strlen(smiles), "smi", &opts, &p, mem, err);
+    *out = p.mol;
+    return code;
+}
+
+static pl_code check_smarts(ch_worker *w, const char *smarts, pl_problems *problems, pl_error *err)
+{
+    const pl_node nowhere = { 0 };
+    pl_error said = { 0 };
+    int32_t column = 0;
+    pl_code code = ch_worker_match(w, smarts, NULL, 0, NULL, &column, &said);
+
+    if (code != PL_OK && code != PL_EINPUT)
+        return pl_fail(err, code, "%s", said.text);
+    if (code == PL_EINPUT)
+        pl_problem_add(problems, &nowhere, "--smarts '%.60s': %s", smarts, said.text);
+    else if (column > 0)
+        pl_problem_add(problems, &nowhere, "--smarts '%.60s': not a valid SMARTS, see column %d", smarts, (int)column);
+    return PL_OK;
+}
+
+static pl_code check_smiles(ch_worker *w, const char *option, const char *smiles, bool ring, pl_problems *problems, pl_arena *mem,
+                            pl_error *err)
+{
+    const pl_node nowhere = { 0 };
+    pl_error said = { 0 };
+    ch_mol mol;
+    const char *scaffold = "";
+    pl_code code = read_query(w, smiles, &mol, mem, &said);
+
+    if (code == PL_OK && ring)
+        code = ch_scaffold_smiles(&scaffold, &mol, mem, &said);
+    if (code == PL_EINPUT)
+        pl_problem_add(problems, &nowhere, "%s '%.60s': not a SMILES: %s", option, smiles, said.text);
+    else if (code != PL_OK)
+        return pl_fail(err, code, "%s", said.text);
+    else if (ring && scaffold[0] == '\0')
+        pl_problem_add(problems, &nowhere,
+                       "%s '%.60s': has no rings, so no scaffold; for molecules without rings use --where \"scaffold = ''\"",
+                       option, smiles);
+    return PL_OK;
+}
+
+pl_code st_search_check(const st_search *q, pl_problems *problems, pl_arena *mem, pl_error *err)
+{
+    const ch_worker_opts limits = st_chemistry_limits();
+    const pl_node nowhere = { 0 };
+    ch_worker *w = NULL;
+    pl_error said = { 0 };
+    pl_code code = ch_worker_open(&w, &limits, err);
+
+    if (code == PL_OK && q->smarts != NULL)
+        code = check_smarts(w, q->smarts, problems, err);
+    if (code == PL_OK && q->similar != NULL)
+        code = check_smiles(w, "--similar", q->similar, false, problems, mem, err);
+    if (code == PL_OK && q->scaffold != NULL && q->scaffold[0] != '\0')
+        code = check_smiles(w, "--scaffold", q->scaffold, true, problems, mem, err);
+    ch_worker_close(w);
+    if (code == PL_OK && q->where != NULL && st_row_filter_check(q->where, NULL, NULL, &said) != PL_OK)
+        pl_problem_add(problems, &nowhere, "--%s", said.text);
+    return code;
+}
+
+/* ---- molecules that were found ---- */
+
+static pl_code store(search *s, const near *one, pl_error *err)
+{
+    s->said->n_found++;
+    (void)sqlite3_bind_int64(s->put, 1, s->said->n_found);
+    (void)sqlite3_bind_int64(s->put, 2, one->mol_id);
+    if (s->q->similar != NULL)
+        (void)sqlite3_bind_double(s->put, 3, one->similarity);
+    return pl_db_run(s->put, err);
+}
+
+static pl_code smiles_of(search *s, int64_t mol_id, const char **out, pl_error *err)
+{
+    bool row = false;
+    pl_code code;
+
+    (void)sqlite3_bind_int64(s->get_smiles, 1, mol_id);
+    code = pl_db_step(s->get_smiles, &row, err);
+    *out = code == PL_OK && row ? pl_strdup(s->scratch, (const char *)sqlite3_column_text(s->get_smiles, 0)) : NULL;
+    (void)sqlite3_reset(s->get_smiles);
+    return code == PL_OK && *out == NULL ? pl_fail(err, PL_ENOMEM, "a SMILES") : code;
+}
+
+static void note_failed(search *s, const char *smiles, const char *why)
+{
+    if (s->said->n_failed++ == 0)
+        (void)snprintf(s->said->first, sizeof s->said->first, "%.120s: %.150s", smiles, why);
+}
+
+/* One by one, so that a molecule on which the pattern takes too long, or kills the worker, costs only itself. */
+static pl_code match_each(search *s, const char *const *smiles, int8_t *yes, pl_error *err)
+{
+    pl_code code = PL_OK;
+
+    for (int i = 0; i < s->n_batch && code == PL_OK; i++) {
+        pl_error said = { 0 };
+        int32_t column;
+        code = ch_worker_match(s->chem, s->q->smarts, &smiles[i], 1, &yes[i], &column, &said);
+        if (code == PL_EINPUT) {
+            note_failed(s, smiles[i], said.text);
+            yes[i] = 0;
+            code = PL_OK;
+        } else if (code != PL_OK) {
+            code = pl_fail(err, code, "%s", said.text);
+        }
+    }
+    return code;
+}
+
+static pl_code match_batch(search *s, pl_error *err)
+{
+    const char *smiles[BATCH];
+    int8_t yes[BATCH];
+    int32_t column;
+    pl_error said = { 0 };
+    pl_code code = PL_OK;
+
+    pl_arena_reset(s->scratch);
+    for (int i = 0; i < s->n_batch && code == PL_OK; i++)
+        code = smiles_of(s, s->batch[i].mol_id, &smiles[i], err);
+    if (code != PL_OK)
+        return code;
+    code = ch_worker_match(s->chem, s->q->smarts, smiles, s->n_batch, yes, &column, &said);
+    if (code == PL_EINPUT)
+        code = match_each(s, smiles, yes, err);
+    else if (code != PL_OK)
+        code = pl_fail(err, code, "%s", said.text);
+    for (int i = 0; i < s->n_batch && code == PL_OK; i++) {
+        if (yes[i] < 0)
+            note_failed(s, smiles[i], "the SMILES cannot be read");
+        if (yes[i] > 0 && !is_full(s))
+            code = store(s, &s->batch[i], err);
+        else if (yes[i] > 0)
+            s->said->more = true;
+    }
+    s->n_batch = 0;
+    return code;
+}
+
+/* The molecule meets all conditions but the pattern. */
+static pl_code take(search *s, double similarity, int64_t mol_id, pl_error *err)
+{
+    const near one = { similarity, mol_id };
+
+    if (is_full(s)) {
+        s->said->more = true;
+        return PL_OK;
+    }
+    if (s->q->smarts == NULL)
+        return store(s, &one, err);
+    s->batch[s->n_batch++] = one;
+    return s->n_batch == BATCH ? match_batch(s, err) : PL_OK;
+}
+
+/* ---- similar molecules ---- */
+
+static int by_similarity(const void *a, const void *b)
+{
+    const near *x = a, *y = b;
+
+    if (x->similarity != y->similarity)
+        return x->similarity > y->similarity ? -1 : 1;
+    return x->mol_id < y->mol_id ? -1 : x->mol_id > y->mol_id;
+}
+
+/* Without a pattern no more than the limit are needed. */
+static void drop_far(search *s)
+{
+    const size_t limit = (size_t)s->q->limit;
+
+    if (s->q->smarts != NULL || limit == 0 || s->n_near < limit + KEEP_MORE)
+        return;
+    qsort(s->near, s->n_near, sizeof *s->near, by_similarity);
+    s->said->more = true;
+    s->n_near = limit;
+}
+
+static pl_code keep(search *s, double similarity, int64_t mol_id, pl_error *err)
+{
+    if (s->n_near == s->cap_near) {
+        const size_t cap = s->cap_near ? 2 * s->cap_near : 4096;
+        near *grown = realloc(s->near, cap * sizeof *grown);
+        if (grown == NULL)
+            return pl_fail(err, PL_ENOMEM, "%zu similar molecules; ask for fewer with --at-least", s->n_near);
+        s->near = grown;
+        s->cap_near = cap;
+    }
+    s->near[s->n_near++] = (near){ similarity, mol_id };
+    return PL_OK;
+}
+
+static pl_code compare_chunk(search *s, pl_error *err)
+{
+    pl_code code = PL_OK;
+
+    ch_common(s->both, &s->query, s->print, s->n_chunk);
+    ch_common_ones(s->ones, s->print, s->n_chunk);
+    for (int32_t i = 0; i < s->n_chunk && code == PL_OK; i++) {
+        const int32_t either = s->query_ones + s->ones[i] - s->both[i];
+        const double similarity = either > 0 ? (double)s->both[i] / (double)either : 0;
+        if (similarity >= s->q->at_least)
+            code = keep(s, similarity, s->id[i], err);
+    }
+    s->n_chunk = 0;
+    drop_far(s);
+    return code;
+}
+
+/* What is not stored is computed from the SMILES; *mol has no atoms if that cannot be read, and the molecule counts as failed. */
+static pl_code compute(search *s, const char *smiles, ch_mol *mol, pl_error *err)
+{
+    pl_error said = { 0 };
+    pl_code code;
+
+    pl_arena_reset(s->scratch);
+    s->said->n_computed++;
+    code = read_query(s->chem, smiles, mol, s->scratch, &said);
+    if (code == PL_EINPUT) {
+        note_failed(s, smiles, said.text);
+        *mol = (ch_mol){ 0 };
+        return PL_OK;
+    }
+    return code == PL_OK ? code : pl_fail(err, code, "%s", said.text);
+}
+
+/* A row: mol_id, bits, scaffold, smiles. */
+static pl_code look_at(search *s, sqlite3_stmt *st, pl_error *err)
+{
+    const int64_t mol_id = sqlite3_column_int64(st, 0);
+    const unsigned char *bits = sqlite3_column_bytes(st, 1) == CH_FINGERPRINT_BYTES ? sqlite3_column_blob(st, 1) : NULL;
+    const char *scaffold = (const char *)sqlite3_column_text(st, 2);
+    ch_mol mol = { 0 };
+    pl_code code = PL_OK;
+
+    if ((s->q->similar != NULL && bits == NULL) || (s->scaffold != NULL && scaffold == NULL)) {
+        code = compute(s, (const char *)sqlite3_column_text(st, 3), &mol, err);
+        if (code != PL_OK || mol.n_atoms == 0)
+            return code;
+    }
+    if (s->scaffold != NULL && scaffold == NULL)
+        code = ch_scaffold_smiles(&scaffold, &mol, s->scratch, err);
+    if (code != PL_OK || (s->scaffold != NULL && strcmp(scaffold, s->scaffold) != 0))
+        return code;
+    if (s->q->similar == NULL)
+        return take(s, 0, mol_id, err);
+    if (bits != NULL)
+        ch_fingerprint_unpack(&s->print[s->n_chunk], bits);
+    else
+        code = ch_fingerprint_of(&s->print[s->n_chunk], &mol, s->scratch, err);
+    s->id[s->n_chunk++] = mol_id;
+    return code == PL_OK && s->n_chunk == CHUNK ? compare_chunk(s, err) : code;
+}
+
+/* ---- all molecules ---- */
+
+static pl_code scan(search *s, const char *order, pl_error *err)
+{
+    const char *condition = NULL;
+    bool functions = false, row = true;
+    sqlite3_stmt *st = NULL;
+    const char *sql;
+    pl_code code = s->q->where != NULL ? st_row_filter_sql(&condition, s->q->where, &functions, s->mem, err) : PL_OK;
+
+    if (code != PL_OK)
+        return code;
+    sql =
+        pl_sprintf(s->mem,
+                   "SELECT m.mol_id, f.bits, f.scaffold, m.smiles FROM %s m LEFT JOIN fingerprint f ON f.mol_id=m.mol_id %s",
+                   condition != NULL ? pl_sprintf(s->mem, "(SELECT * FROM molecule WHERE (%s\n))", condition) : "molecule", order);
+    code = sql != NULL ? pl_db_prepare(s->db, &st, sql, err) : pl_fail(err, PL_ENOMEM, "a query");
+    while (code == PL_OK && !s->said->more) {
+        code = pl_db_step(st, &row, err);
+        if (code != PL_OK || !row)
+            break;
+        if (*pl_stop_flag())
+            code = pl_fail(err, PL_ESTOP, "stopped by %s", pl_stop_reason());
+        if (code == PL_OK)
+            code = look_at(s, st, err);
+    }
+    (void)sqlite3_finalize(st);
+    return code;
+}
+
+/* All of them; whether some were left out because of the limit is noted again by `take`. */
+static pl_code find_similar(search *s, pl_error *err)
+{
+    pl_code code = PL_OK;
+    bool dropped;
+
+    code = scan(s, "ORDER BY m.mol_id", err);
+    if (code == PL_OK && s->n_chunk > 0)
+        code = compare_chunk(s, err);
+    dropped = s->said->more;
+    s->said->more = false;
+    if (code == PL_OK && s->n_near > 0)
+        qsort(s->near, s->n_near, sizeof *s->near, by_similarity);
+    for (size_t i = 0; i < s->n_near && code == PL_OK && !s->said->more; i++)
+        code = take(s, s->near[i].similarity, s->near[i].mol_id, err);
+    s->said->more = s->said->more || dropped;
+    return code;
+}
+
+static pl_code find_others(search *s, pl_error *err)
+{
+    pl_code code = scan(s, "JOIN hit h ON h.mol_id=m.mol_id ORDER BY h.rank", err);
+
+    return code == PL_OK ? scan(s, "WHERE m.mol_id NOT IN (SELECT mol_id FROM hit) ORDER BY m.mol_id", err) : code;
+}
+
+static pl_code open_search(search *s, pl_error *err)
+{
+    const ch_worker_opts limits = st_chemistry_limits();
+    ch_mol mol;
+    pl_code code = ch_worker_open(&s->chem, &limits, err);
+
+    s->scratch = pl_arena_new(1 << 16);
+    s->print = calloc(CHUNK, sizeof *s->print);
+    if (code == PL_OK && (s->scratch == NULL || s->print == NULL))
+        code = pl_fail(err, PL_ENOMEM, "a search");
+    if (code == PL_OK && s->q->similar != NULL)
+        code = read_query(s->chem, s->q->similar, &mol, s->mem, err);
+    if (code == PL_OK && s->q->similar != NULL)
+        code = ch_fingerprint_of(&s->query, &mol, s->mem, err);
+    s->query_ones = ch_fingerprint_ones(&s->query);
+    s->scaffold = s->q->scaffold;
+    if (code == PL_OK && s->scaffold != NULL && s->scaffold[0] != '\0')
+        code = read_query(s->chem, s->q->scaffold, &mol, s->mem, err);
+    if (code == PL_OK && s->scaffold != NULL && s->scaffold[0] != '\0')
+        code = ch_scaffold_smiles(&s->scaffold, &mol, s->mem, err);
+    if (code == PL_OK && s->q->where != NULL)
+        code = st_chemistry_add(s->db, &limits, err);
+    if (code == PL_OK)
+        code = pl_db_exec(s->db, "CREATE TEMP TABLE found(place INTEGER PRIMARY KEY, mol_id INTEGER, similarity REAL)", err);
+    if (code == PL_OK)
+        code = pl_db_prepare(s->db, &s->put, "INSERT INTO temp.found VALUES(?,?,?)", err);
+    return code == PL_OK ? pl_db_prepare(s->db, &s->get_smiles, "SELECT smiles FROM molecule WHERE mol_id=?", err) : code;
+}
+
+pl_code st_search_find(st_search_said *said, const st_search *q, pl_store *store_, pl_arena *mem, pl_error *err)
+{
+    search *s = PL_NEW(mem, search, 1);
+    pl_code code;
+
+    *said = (st_search_said){ 0 };
+    if (s == NULL)
+        return pl_fail(err, PL_ENOMEM, "a search");
+    s->q = q;
+    s->said = said;
+    s->db = store_->db;
+    s->mem = mem;
+    code = open_search(s, err);
+    if (code == PL_OK)
+        code = q->similar != NULL ? find_similar(s, err) : find_others(s, err);
+    if (code == PL_OK && s->n_batch > 0)
+        code = match_batch(s, err);
+    (void)sqlite3_finalize(s->put);
+    (void)sqlite3_finalize(s->get_smiles);
+    ch_worker_close(s->chem);
+    pl_arena_free(s->scratch);
+    free(s->print);
+    free(s->near);
+    return code;
+}
