@@ -189,7 +189,9 @@ static const struct {
     const char *name;
     int n;
     void (*call)(sqlite3_context *ctx, int n, sqlite3_value **v);
-} functions[] = { { "smarts", 2, smarts }, { "similarity", 2, similarity }, { "scaffold", 1, scaffold }, { "fingerprint", 1, fingerprint } };
+} functions[] = {
+    { "smarts", 2, smarts }, { "similarity", 2, similarity }, { "scaffold", 1, scaffold }, { "fingerprint", 1, fingerprint }
+};
 
 pl_code st_chemistry_add(sqlite3 *db, const ch_worker_opts *opts, pl_error *err)
 {
@@ -207,8 +209,9 @@ pl_code st_chemistry_add(sqlite3 *db, const ch_worker_opts *opts, pl_error *err)
         return code;
     }
     for (size_t i = 0; i < sizeof functions / sizeof *functions && code == PL_OK; i++)
-        if (sqlite3_create_function_v2(db, functions[i].name, functions[i].n, SQLITE_UTF8 | SQLITE_DETERMINISTIC | SQLITE_DIRECTONLY, c,
-                                       functions[i].call, NULL, NULL, i == 0 ? chemistry_free : NULL) != SQLITE_OK)
+        if (sqlite3_create_function_v2(db, functions[i].name, functions[i].n,
+                                       SQLITE_UTF8 | SQLITE_DETERMINISTIC | SQLITE_DIRECTONLY, c, functions[i].call, NULL, NULL,
+                                       i == 0 ? chemistry_free : NULL) != SQLITE_OK)
             code = pl_fail(err, PL_ENOMEM, "functions for molecules: %s", sqlite3_errmsg(db));
     return code;
 }

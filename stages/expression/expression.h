@@ -43,7 +43,8 @@ typedef struct st_structural {
 pl_code st_expression_check(const char *text, const st_column *columns, uint64_t *used, size_t *at, pl_error *err);
 
 /* The same; fills the edits and texts of *s. Then st_expression_sql is the condition as SQLite gets it, in mem; NULL: no memory. */
-pl_code st_expression_parse(const char *text, const st_column *columns, st_structural *s, uint64_t *used, size_t *at, pl_error *err);
+pl_code st_expression_parse(const char *text, const st_column *columns, st_structural *s, uint64_t *used, size_t *at,
+                            pl_error *err);
 const char *st_expression_sql(const char *text, const st_structural *s, pl_arena *mem);
 
 /* Asks the chemistry worker about the texts of a condition that was parsed: ECONFIG with *at if one is no SMARTS, or no SMILES. */

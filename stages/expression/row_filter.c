@@ -27,12 +27,22 @@ static const char bits_sql[] = "coalesce(" STORED("bits") ",fingerprint(smiles))
 
 #define COLUMN(name, kind, ...) { #name, ST_TYPE(kind), NULL },
 static const st_column columns[] = {
-    { "alerts", ST_STRING, NULL },     { "charge", ST_WHOLE, NULL },           { "energy", ST_REAL, NULL },
-    { "formula", ST_STRING, NULL },    { "geometry", ST_STRING, NULL },        { "inchikey", ST_STRING, NULL },
-    { "mol_id", ST_WHOLE, NULL },      { "n_atoms", ST_WHOLE, NULL },          { "n_heavy", ST_WHOLE, NULL },
-    { "neutralised", ST_WHOLE, NULL }, { "removed", ST_STRING, NULL },         { "scaffold", ST_STRING, "coalesce(" STORED("scaffold") ",scaffold(smiles))" },
+    { "alerts", ST_STRING, NULL },
+    { "charge", ST_WHOLE, NULL },
+    { "energy", ST_REAL, NULL },
+    { "formula", ST_STRING, NULL },
+    { "geometry", ST_STRING, NULL },
+    { "inchikey", ST_STRING, NULL },
+    { "mol_id", ST_WHOLE, NULL },
+    { "n_atoms", ST_WHOLE, NULL },
+    { "n_heavy", ST_WHOLE, NULL },
+    { "neutralised", ST_WHOLE, NULL },
+    { "removed", ST_STRING, NULL },
+    { "scaffold", ST_STRING, "coalesce(" STORED("scaffold") ",scaffold(smiles))" },
     { "smiles", ST_STRING, NULL },
-    { "structures", ST_WHOLE, NULL },  { "undefined_stereo", ST_WHOLE, NULL }, CH_DESCRIPTORS(COLUMN){ NULL, ST_ANY, NULL },
+    { "structures", ST_WHOLE, NULL },
+    { "undefined_stereo", ST_WHOLE, NULL },
+    CH_DESCRIPTORS(COLUMN){ NULL, ST_ANY, NULL },
 };
 enum { ALERTS = 0 }; /* its place above */
 
@@ -96,7 +106,8 @@ pl_code st_row_filter_check(const char *expression, bool *alerts, size_t *at, pl
 {
     pl_arena *mem = pl_arena_new(1 << 12);
     st_structural found;
-    pl_code code = mem != NULL ? parse(expression, &found, alerts, at, err) : pl_fail(err, PL_ENOMEM, "no memory to check a condition");
+    pl_code code =
+        mem != NULL ? parse(expression, &found, alerts, at, err) : pl_fail(err, PL_ENOMEM, "no memory to check a condition");
 
     if (code == PL_OK)
         code = check(expression, &found, at, mem, err);

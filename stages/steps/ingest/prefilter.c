@@ -19,10 +19,16 @@ struct st_prefilter {
 
 #define COLUMN(name, kind, ...) { #name, ST_TYPE(kind), NULL },
 static const st_column columns[] = {
-    { "inchikey", ST_STRING, NULL },   { "smiles", ST_STRING, NULL },
-    { "scaffold", ST_STRING, "coalesce(scaffold,scaffold(smiles))" },          { "formula", ST_STRING, NULL },
-    { "n_heavy", ST_WHOLE, NULL },     { "charge", ST_WHOLE, NULL },           { "removed", ST_STRING, NULL },
-    { "neutralised", ST_WHOLE, NULL }, { "undefined_stereo", ST_WHOLE, NULL }, CH_DESCRIPTORS(COLUMN){ NULL, ST_ANY, NULL },
+    { "inchikey", ST_STRING, NULL },
+    { "smiles", ST_STRING, NULL },
+    { "scaffold", ST_STRING, "coalesce(scaffold,scaffold(smiles))" },
+    { "formula", ST_STRING, NULL },
+    { "n_heavy", ST_WHOLE, NULL },
+    { "charge", ST_WHOLE, NULL },
+    { "removed", ST_STRING, NULL },
+    { "neutralised", ST_WHOLE, NULL },
+    { "undefined_stereo", ST_WHOLE, NULL },
+    CH_DESCRIPTORS(COLUMN){ NULL, ST_ANY, NULL },
 };
 
 /* CAST, so that values compare as those of a table's columns do. */
