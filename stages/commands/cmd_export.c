@@ -92,7 +92,7 @@ static pl_code prepare(const exporting *x, bool hidden, sqlite3_stmt **st, pl_er
 
     pl_text_add(&sql, "SELECT ");
     code = st_table_columns(x->store->db, &sql, err);
-    pl_text_add(&sql, x->similar ? ", x.similarity" : "");
+    pl_text_add(&sql, x->similar ? ", x.similarity AS query_similarity" : "");
     pl_text_add(&sql, hidden ? ", m.mol_id, m.unit" : "");
     if (code == PL_OK)
         code = x->found ? add_found(&sql) : add_from(x, &sql, err);

@@ -35,7 +35,7 @@ static pl_code print_table(const st_ask *ask, bool similar, pl_error *err)
     pl_code code;
 
     pl_text_addf(&sql, "SELECT %sh.rank, (SELECT group_concat(title,'; ') FROM record r WHERE r.mol_id=m.mol_id) AS title",
-                 similar ? "x.similarity, " : "");
+                 similar ? "x.similarity AS query_similarity, " : "");
     code = st_score_columns(db, ALL_HITS, false, &sql, err);
     pl_text_add(&sql,
                 ", m.smiles, m.mw, m.inchikey FROM temp.found x CROSS JOIN molecule m ON m.mol_id=x.mol_id LEFT JOIN hit h ON "
