@@ -81,8 +81,12 @@ static int run(const pl_app *app, const pl_args *args)
 {
     if (is_number(args->arg[0]))
         return st_explain_score(app, args, strtoll(args->arg[0], NULL, 10));
+    if (pl_arg(args, "--svg") != NULL)
+        return pl_cmd_usage(args, "--svg draws a molecule: give its number instead of a workflow");
     return explain_stage(app, args);
 }
+
+static const pl_opt opts[] = { { "--svg", 0, "FILE", "with the number of a molecule: draw what its atoms contribute" }, { 0 } };
 
 const pl_cmd st_cmd_explain = {
     .name = "explain",
@@ -98,9 +102,11 @@ const pl_cmd st_cmd_explain = {
              "\n"
              "With the number of a molecule: its scores and their domain, what each model is the\n"
              "mean of, the nearest training molecules and what was measured of them, and the\n"
-             "descriptors and atoms that moved the prediction most.\n"
+             "descriptors and atoms that moved the prediction most. --svg draws the atoms' part\n"
+             "for each component: orange raises the prediction, blue lowers it.\n"
              "\n"
-             "  molsieve explain 17 runs/screen/results.db\n",
+             "  molsieve explain 17 runs/screen/results.db --svg 17.svg\n",
+    .opts = opts,
     .min_args = 1,
     .run = run,
 };

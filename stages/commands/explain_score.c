@@ -5,28 +5,24 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "chem/features/features.h"
 #include "chem/fingerprint/nearest.h"
 #include "chem/molecule/element.h"
-#include "chem/worker/worker_client.h"
-#include "models/family/table.h"
-#include "models/files/model_file.h"
 #include "stages/commands/commands.h"
 #include "stages/database/results.h"
 #include "stages/database/rows.h"
+#include "stages/explain/subject.h"
+#include "stages/report/sheet.h"
 
 enum { NEAREST = 3, PARTS = 6 };
 
 /* The molecule that is asked about, as models read it. */
 typedef struct subject {
     int64_t id;
-    const char *smiles;
-    ch_mol mol;
-    ch_graph graph;
-    ch_fingerprint print;
-    nn_table x; /* one row */
-    ch_circle *circle;
-    int32_t n_circles;
+    const char *smiles, *svg; /* svg: the file to draw into, or NULL */
+    st_subject is;
+    ch_worker *worker;
+    ch_drawn drawn;
+    st_sheet sheet;
 } subject;
 
 /* ---- the molecule -------------------------------------------------------- */
@@ -50,41 +46,18 @@ static pl_code smiles_read(subject *s, const st_ask *ask, pl_error *err)
     return code;
 }
 
-/* Its SMILES is that of the molecule as it was prepared: nothing is changed. */
-static pl_code molecule_read(subject *s, pl_arena *mem, pl_error *err)
-{
-    ch_prepare_opts opts = ch_prepare_defaults();
-    ch_worker_opts how = { 0 };
-    ch_prepared prepared = { 0 };
-    ch_worker *worker = NULL;
-    pl_code code = ch_worker_open(&worker, &how, err);
-
-    opts.largest_fragment = opts.one_drawing = false;
-    opts.conformer = CH_3D_NONE;
-    if (code == PL_OK)
-        code = ch_worker_prepare(worker, s->smiles, strlen(s->smiles), "smi", &opts, &prepared, mem, err);
-    ch_worker_close(worker);
-    s->mol = prepared.mol;
-    return code;
-}
-
 static pl_code subject_make(subject *s, const st_ask *ask, pl_error *err)
 {
-    const ch_graph_opts opts = { .edges = CH_EDGES_TOPOLOGY };
-    const ch_graph **graph = PL_NEW(ask->mem, const ch_graph *, 1);
-    pl_code code = graph != NULL ? smiles_read(s, ask, err) : pl_fail(err, PL_ENOMEM, "a molecule");
+    ch_worker_opts how = { 0 };
+    pl_code code = smiles_read(s, ask, err);
 
     if (code == PL_OK)
-        code = molecule_read(s, ask->mem, err);
+        code = ch_worker_open(&s->worker, &how, err);
     if (code == PL_OK)
-        code = ch_graph_build(&s->graph, &s->mol, &opts, ask->mem, err);
-    if (code != PL_OK)
-        return code;
-    *graph = &s->graph;
-    code = ch_fingerprint_of_graph(&s->print, &s->graph, ask->mem, err);
-    if (code == PL_OK)
-        code = ch_circles_of_graph(&s->circle, &s->n_circles, &s->graph, ask->mem, err);
-    return code == PL_OK ? nn_table_make(&s->x, graph, 1, ask->mem, err) : code;
+        code = st_subject_make(&s->is, s->worker, s->smiles, ask->mem, err);
+    if (code == PL_OK && s->svg != NULL)
+        code = ch_worker_draw(s->worker, s->smiles, &s->drawn, ask->mem, err);
+    return code;
 }
 
 /* ---- the nearest training molecules -------------------------------------- */
@@ -96,7 +69,7 @@ static void nearest_print(const subject *s, const nn_model_file *m)
 
     if (d->n == 0)
         return;
-    ch_nearest_open(&near, &s->print, -1);
+    ch_nearest_open(&near, &s->is.print, -1);
     ch_nearest_in(&near, d->print, d->folds, 0, d->n);
     pl_cmd_print("  nearest training molecules (Tanimoto similarity%s)\n",
                  d->value != NULL ? ", InChIKey, measured" : ", InChIKey");
@@ -127,36 +100,20 @@ static int by_size(const void *a, const void *b)
     return strcmp(x->what, y->what);
 }
 
-/* What each heavy atom has of the environments about it. */
-static void atoms_fill(double *atom, const subject *s, const nn_parts *parts)
-{
-    const ch_environments *e = &s->x.environments[0];
-
-    for (int32_t k = 0; k < s->n_circles; k++)
-        for (int32_t j = 0; j < e->n; j++)
-            if (e->at[j].id == (uint32_t)s->circle[k].value)
-                atom[s->circle[k].atom] += parts->environment[j] / e->at[j].count;
-}
-
 /* Descriptors and atoms as lines; returns how many. out: room for all. */
-static int32_t lines_make(part *out, const subject *s, const nn_parts *parts, double scale, pl_arena *mem)
+static int32_t lines_make(part *out, const subject *s, const st_moves *moves, pl_arena *mem)
 {
-    double *atom = PL_NEW(mem, double, s->graph.n_nodes + 1);
     int32_t n = 0;
 
     for (int k = 0; k < CH_N_FEATURES; k++)
-        if (parts->feature[k] != 0)
-            out[n++] =
-                (part){ scale * parts->feature[k], pl_sprintf(mem, "%s %.4g", ch_features[k].name, (double)s->x.features[0][k]) };
-    if (parts->absent != 0)
-        out[n++] = (part){ scale * parts->absent, "substructures that it does not have" };
-    if (atom == NULL)
-        return -1;
-    atoms_fill(atom, s, parts);
-    for (int32_t i = 0; i < s->graph.n_nodes; i++)
-        if (atom[i] != 0)
-            out[n++] = (part){ scale * atom[i], pl_sprintf(mem, "atom %d (%s) and what is within two bonds", (int)i + 1,
-                                                           ch_element_symbol(s->graph.z[i])) };
+        if (moves->feature[k] != 0)
+            out[n++] = (part){ moves->feature[k], pl_sprintf(mem, "%s %.4g", ch_features[k].name, (double)s->is.x.features[0][k]) };
+    if (moves->absent != 0)
+        out[n++] = (part){ moves->absent, "substructures that it does not have" };
+    for (int32_t i = 0; i < s->is.graph.n_nodes; i++)
+        if (moves->atom[i] != 0)
+            out[n++] = (part){ moves->atom[i], pl_sprintf(mem, "atom %d (%s), its share of the substructures that it is part of",
+                                                          (int)i + 1, ch_element_symbol(s->is.graph.z[i])) };
     for (int32_t i = 0; i < n; i++)
         if (out[i].what == NULL)
             return -1;
@@ -164,12 +121,11 @@ static int32_t lines_make(part *out, const subject *s, const nn_parts *parts, do
     return n;
 }
 
-static pl_code parts_print(const subject *s, const nn_model_file *m, int32_t member, int32_t target, pl_arena *mem, pl_error *err)
+static pl_code parts_print(subject *s, const nn_model_file *m, int32_t member, int32_t target, pl_arena *mem, pl_error *err)
 {
     const nn_model_member *one = &m->members.at[member];
-    const double scale = m->classifies ? 1 : m->target[target].scale.stdev;
-    part *line = PL_NEW(mem, part, CH_N_FEATURES + s->graph.n_nodes + 2);
-    nn_parts parts;
+    part *line = PL_NEW(mem, part, CH_N_FEATURES + s->is.graph.n_nodes + 2);
+    st_moves moves;
     pl_code code;
     int32_t n;
 
@@ -177,18 +133,20 @@ static pl_code parts_print(const subject *s, const nn_model_file *m, int32_t mem
         return PL_OK;
     if (line == NULL)
         return pl_fail(err, PL_ENOMEM, "an explanation");
-    code = one->kind->explain(one->one[target], &s->x, 0, &parts, mem, err);
+    code = st_moves_of(&moves, &s->is, m, member, target, mem, err);
     if (code != PL_OK)
         return code;
-    n = lines_make(line, s, &parts, scale, mem);
+    n = lines_make(line, s, &moves, mem);
     if (n < 0)
         return pl_fail(err, PL_ENOMEM, "an explanation");
-    pl_cmd_print("  what moved %s%s\n", one->kind->name, parts.log_odds ? ", in log odds" : "");
+    pl_cmd_print("  what moved %s%s\n", one->kind->name, moves.log_odds ? ", in log odds" : "");
     for (int32_t k = 0; k < n && k < PARTS; k++)
         pl_cmd_print("    %+.3g  %s\n", line[k].by, line[k].what);
     if (n > PARTS)
         pl_cmd_print("    and %d smaller ones\n", (int)n - PARTS);
-    return PL_OK;
+    if (s->svg != NULL)
+        code = st_sheet_add(&s->sheet, &s->drawn, &s->is, &moves, one->kind->name, &m->target[target], mem, err);
+    return code;
 }
 
 /* ---- a model ------------------------------------------------------------- */
@@ -202,7 +160,7 @@ static void components_print(const subject *s, const nn_model_file *m, int32_t t
         return;
     pl_cmd_print("  mean of    ");
     for (int32_t k = 0; k < m->members.n; k++) {
-        const double one = nn_model_member_value(m, target, s->graph.z, s->graph.n_nodes, y->y[k][target]);
+        const double one = nn_model_member_value(m, target, s->is.graph.z, s->is.graph.n_nodes, y->y[k][target]);
         sum += one;
         pl_cmd_print(" %s %.4g", m->members.at[k].kind->name, one);
     }
@@ -211,10 +169,10 @@ static void components_print(const subject *s, const nn_model_file *m, int32_t t
     pl_cmd_print("\n");
 }
 
-static pl_code target_explain(const subject *s, const nn_model_file *m, int32_t target, double value, pl_arena *mem, pl_error *err)
+static pl_code target_explain(subject *s, const nn_model_file *m, int32_t target, double value, pl_arena *mem, pl_error *err)
 {
     nn_member_outputs y = { 0 };
-    pl_code code = m->members.n > 0 ? nn_members_predict(&y, &m->members, &s->x, mem, err) : PL_OK;
+    pl_code code = m->members.n > 0 ? nn_members_predict(&y, &m->members, &s->is.x, mem, err) : PL_OK;
 
     if (code != PL_OK)
         return code;
@@ -225,7 +183,7 @@ static pl_code target_explain(const subject *s, const nn_model_file *m, int32_t 
 }
 
 /* Of the columns name, path, sha256, property, value. */
-static pl_code model_explain(const subject *s, sqlite3_stmt *row, const char **last, pl_arena *mem, pl_error *err)
+static pl_code model_explain(subject *s, sqlite3_stmt *row, const char **last, pl_arena *mem, pl_error *err)
 {
     const char *name = (const char *)sqlite3_column_text(row, 0), *path = (const char *)sqlite3_column_text(row, 1);
     const char *sha256 = (const char *)sqlite3_column_text(row, 2), *property = (const char *)sqlite3_column_text(row, 3);
@@ -255,7 +213,7 @@ static const char models_sql[] =
     "SELECT m.name, m.path, m.sha256, p.name, x.value FROM prediction x JOIN model m USING(model_id) JOIN property p "
     "USING(property_id) WHERE x.mol_id=? ORDER BY 2, 4";
 
-static pl_code score_print(const subject *s, sqlite3_stmt *row, const char **last, pl_arena *mem, pl_error *err)
+static pl_code score_print(subject *s, sqlite3_stmt *row, const char **last, pl_arena *mem, pl_error *err)
 {
     const char *domain = (const char *)sqlite3_column_text(row, 4), *unit = (const char *)sqlite3_column_text(row, 3);
 
@@ -271,9 +229,9 @@ static pl_code score_print(const subject *s, sqlite3_stmt *row, const char **las
     return PL_OK;
 }
 
-typedef pl_code each_row(const subject *s, sqlite3_stmt *row, const char **last, pl_arena *mem, pl_error *err);
+typedef pl_code each_row(subject *s, sqlite3_stmt *row, const char **last, pl_arena *mem, pl_error *err);
 
-static pl_code rows_each(const subject *s, const st_ask *ask, const char *sql, each_row *each, int64_t *n, pl_error *err)
+static pl_code rows_each(subject *s, const st_ask *ask, const char *sql, each_row *each, int64_t *n, pl_error *err)
 {
     sqlite3_stmt *st = NULL;
     const char *last = NULL;
@@ -302,12 +260,21 @@ static pl_code answer(const st_ask *ask, pl_error *err)
     code = rows_each(s, ask, scores_sql, score_print, &n, err);
     if (code == PL_OK && n == 0)
         pl_cmd_print("no score\n");
-    return code == PL_OK ? rows_each(s, ask, models_sql, model_explain, &n, err) : code;
+    if (code == PL_OK)
+        code = rows_each(s, ask, models_sql, model_explain, &n, err);
+    if (code == PL_OK && s->svg != NULL)
+        code = st_sheet_write(&s->sheet, s->svg, ask->mem, err);
+    if (code == PL_OK && s->svg != NULL)
+        pl_cmd_print("%s: %d drawings\n", s->svg, s->sheet.n);
+    return code;
 }
 
 int st_explain_score(const pl_app *app, const pl_args *args, int64_t mol_id)
 {
-    subject s = { .id = mol_id };
+    subject s = { .id = mol_id, .svg = pl_arg(args, "--svg") };
+    const int status = st_results_ask(app, args, args->n > 1 ? args->arg[1] : NULL, answer, &s);
 
-    return st_results_ask(app, args, args->n > 1 ? args->arg[1] : NULL, answer, &s);
+    ch_worker_close(s.worker);
+    st_sheet_close(&s.sheet);
+    return status;
 }

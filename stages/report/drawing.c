@@ -12,6 +12,7 @@ enum {
     MAX_BYTES = 60000,
     MAX_ATTRS = 16,
     PAD = 100,
+    MARK = 170, /* radius of a disc under an atom */
     BOND = 400 /* tenths of the worker's units */,
     LARGER = 125 /* letters, % */,
     PIECES_MAX = 6
@@ -292,14 +293,32 @@ static void add_begin(pl_text *out, const st_picture *f, const char *alt)
     pl_text_add(out, "\">");
 }
 
+/* Colours that also those see apart who do not see red or green. */
+static void add_marks(pl_text *out, const st_mark *mark, int n)
+{
+    for (int k = 0; k < n; k++)
+        pl_text_addf(out, "<circle cx=\"%ld\" cy=\"%ld\" r=\"%d\" fill=\"%s\" fill-opacity=\"%.2f\"><title>%s</title></circle>",
+                     lround(10 * mark[k].x), lround(10 * mark[k].y), (int)MARK, mark[k].by > 0 ? "#e66101" : "#2166ac",
+                     0.1 + 0.75 * fmin(fabs(mark[k].by), 1), mark[k].title);
+}
+
 bool st_drawing_add(pl_text *out, const char *svg, const char *alt, const char *id, st_picture *frame)
+{
+    return st_drawing_add_marked(out, svg, alt, id, frame, NULL, 0);
+}
+
+bool st_drawing_add_marked(pl_text *out, const char *svg, const char *alt, const char *id, st_picture *frame, const st_mark *mark,
+                           int n)
 {
     drawing d = { .n_shapes = 0 };
     bool good = read_all(&d, svg) && pl_text_ok(&d.body);
 
+    for (int k = 0; k < n && good; k++)
+        see(&d, lround(10 * mark[k].x), lround(10 * mark[k].y), MARK, MARK);
     if (good) {
         const st_picture f = frame_of(&d, id);
         add_begin(out, &f, alt);
+        add_marks(out, mark, n);
         pl_text_addf(out, id[0] != '\0' ? "<g class=\"ink\" id=\"%s\">" : "<g class=\"ink\">%s", id);
         pl_text_add_n(out, pl_text_str(&d.body), d.body.len);
         pl_text_add(out, "</g></svg>");

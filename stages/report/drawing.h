@@ -22,6 +22,15 @@ typedef struct st_picture {
  * ""; *frame: for st_drawing_again, may be NULL. False, and nothing added: something else than the
  * elements above is in it, a number makes no sense, or it is larger than 60 kB. */
 bool st_drawing_add(pl_text *out, const char *svg, const char *alt, const char *id, st_picture *frame);
+/* A disc under a drawing. */
+typedef struct st_mark {
+    double x, y;    /* worker's units                                         */
+    double by;      /* -1 to 1: blue to orange; the less, the more transparent */
+    char title[40]; /* plain text without < > & and quotes                     */
+} st_mark;
+/* The same on n discs. */
+bool st_drawing_add_marked(pl_text *out, const char *svg, const char *alt, const char *id, st_picture *frame, const st_mark *mark,
+                           int n);
 /* The same drawing at another place of the page. */
 void st_drawing_again(pl_text *out, const st_picture *frame, const char *alt);
 

@@ -272,5 +272,6 @@ void st_report_hits(st_report *r)
     st_report_table_end(r);
     st_report_files(r);
     st_report_scaffolds(r);
+    st_report_moved(r);
     st_report_retrieval(r);
 }

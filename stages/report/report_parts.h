@@ -83,6 +83,9 @@ void st_report_similarity(st_report *r, int64_t model, int64_t property); /* of 
 void st_report_timings(st_report *r);
 void st_report_settings(st_report *r);
 
+/* What moved the scores of the first hits, drawn; nothing where their models cannot say. */
+void st_report_moved(st_report *r);
+
 /* ---- report_trust.c ---- */
 /* Errors of a model's components inside and outside of its domain, and which to trust; nothing where it has no components. */
 void st_report_trust(st_report *r, const st_trust *t, const char *part, const char *unit);

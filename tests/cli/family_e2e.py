@@ -6,7 +6,9 @@ import json
 import math
 import os
 import random
+import re
 import struct
+import xml.dom.minidom
 
 import sieve
 
@@ -110,6 +112,40 @@ def a_score_is_explained():
             assert "1.00  %s  logS %.4g" % (key, measured) in said, said
             assert "what moved trees" in said and "what moved gp" in said and "logp" in said, said
         assert "there is no molecule 12345" in p.run("explain", "12345", "run", expect=2)[2]
+
+
+def what_moved_a_score_is_drawn():
+    """Discs under the atoms add up to the atoms' part, and all parts to what the component predicts; the report has the first hits."""
+    number = r"[-+]?[0-9.]+(?:e[-+]?[0-9]+)?"
+    with sieve.Project() as p:
+        esol(p, 120)
+        family(p, "trees, gp")
+        p.run("run", "w.yaml", "-q")
+        for mol_id, n_heavy in p.rows("SELECT mol_id, n_heavy FROM molecule WHERE n_heavy BETWEEN 6 AND 20 LIMIT 4"):
+            said = p.run("explain", str(mol_id), "run", "--svg", "x.svg")[1]
+            assert "x.svg: 2 drawings" in said, said
+            with open(p.path("x.svg")) as f:
+                svg = f.read()
+            xml.dom.minidom.parseString(svg)
+            value = dict(re.findall(r"(trees|gp) (%s)" % number, [line for line in said.splitlines() if "  mean of" in line][0]))
+            parts = svg.split('<text class="says"')[1:]
+            assert len(parts) == 2
+            for part in parts:
+                name, atoms, descriptors, absent, mean, total = re.search(
+                    r">(\w+), logS: atoms (%s), descriptors (%s)(?:, absent substructures (%s))?, mean (%s): (%s) log10" % (5 * (number,)), part).groups()
+                assert abs(float(total) - float(value[name])) < 2e-3 * max(1, abs(float(total))), (total, value)
+                assert abs(float(atoms) + float(descriptors) + float(absent or 0) + float(mean) - float(total)) < 0.03, part[:200]
+                discs = [float(x) for x in re.findall(r"<title>[A-Z][a-z]? [0-9]+: (%s)</title>" % number, part)]
+                assert 0 < len(discs) <= n_heavy and abs(sum(discs) - float(atoms)) < 0.006 * sum(map(abs, discs)) + 1e-4, (discs, atoms)
+        p.run("report", "run/results.db", "-o", "r.html")
+        with open(p.path("r.html")) as f:
+            page = f.read()
+        assert page.count("<figcaption>Hit ") == 10 and "What moved the scores of the first hits" in page
+        assert "give its number instead" in p.run("explain", "w.yaml", "--svg", "x.svg", expect=2)[2]
+        os.remove(p.path("run", MODEL))
+        p.run("report", "run/results.db", "-o", "r.html")
+        with open(p.path("r.html")) as f:
+            assert "What moved" not in f.read()
 
 
 def structures_that_no_member_needs_are_skipped():
@@ -223,6 +259,6 @@ def labels_that_cannot_be_learned_are_told():
 
 
 if __name__ == "__main__":
-    sieve.main([a_family_is_learned_evaluated_and_scored, a_score_is_explained, structures_that_no_member_needs_are_skipped, a_family_with_a_network_is_the_mean_of_both,
+    sieve.main([a_family_is_learned_evaluated_and_scored, a_score_is_explained, what_moved_a_score_is_drawn, structures_that_no_member_needs_are_skipped, a_family_with_a_network_is_the_mean_of_both,
                 classes_are_learned_as_probabilities, mistakes_in_a_family_are_refused_before_work,
                 labels_that_cannot_be_learned_are_told])

@@ -10,7 +10,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static bool is_ours(const char *tag)
 {
-    static const char *const known[] = { "<path stroke-width=\"", "<path class=\"w\" d=\"M", "<text x=\"", "</text>", "</svg>" };
+    static const char *const known[] = {
+        "<path stroke-width=\"", "<path class=\"w\" d=\"M", "<text x=\"", "</text>", "</svg>", "<g class=\"ink\">", "</g>"
+    };
 
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
         if (strncmp(tag, known[i], strlen(known[i])) == 0)
