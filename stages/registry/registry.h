@@ -35,6 +35,7 @@
     X(script)          \
     X(submit)          \
     X(top)             \
+    X(show)            \
     X(search)          \
     X(query)           \
     X(report)          \

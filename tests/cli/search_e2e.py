@@ -198,8 +198,56 @@ def a_wrong_pattern_in_a_condition_is_refused_with_its_column():
             p.run("check", p.workflow([p.path("lib.smi")], FLAT + '  rank: {objectives: [{property: mw, goal: minimise}], where: "%s"}\n' % wrong), expect=2)
 
 
+def all_that_is_known_of_a_molecule_is_shown():
+    with Project() as p:
+        p.put("a.smi", "CC(=O)Oc1ccccc1C(=O)[O-].[Na+] aspirin\nCCO one\nC(x bad\nc1ccccc1C#N nitrile\nOCC again\n[Se]1C=CC=C1 odd\nCCO one\n")
+        p.put("b.smi", "".join("%s m%d\n" % ("C" * n, n) for n in range(1, 9)))
+        w = p.workflow([p.path("a.smi"), p.path("b.smi")],
+                       "  read: {}\n  prepare: {neutralise: true, alerts: {file: alerts}}\n  graph: {edges: bonds}\n  basis: {kind: frame_q15}\n  score: {models: [esol]}\n"
+                       "  rank: {objectives: [{property: logS, goal: maximise}], top: 4}\n",
+                       extra="limits: {failures: {max_fraction: 1}}\nmodels:\n  esol: {path: %s}\n" %
+                       os.path.join(os.environ["MOLSIEVE_SOURCE"], "workflows/models/esol.safetensors"))
+        p.put("alerts", "C#N nitrile group\n")
+        p.run("run", w, "-q")
+        out = p.run("show", "aspirin", "run")[1]
+        assert max(map(len, out.splitlines())) <= 80, out
+        for line in ("molecule 1", "SMILES       CC(=O)Oc1ccccc1C(=O)O", "InChIKey     BSYNRYMUTXBXSQ-UHFFFAOYSA-N", "scaffold     c1ccccc1", "removed      [Na+]",
+                     "charge       -1 in the record, +0 as prepared", "structure    1 conformer, built with mmff94 by the native builder, ",
+                     "features     prepare (unit 0), graph (unit 0), basis (unit 0)", "scores       logS "):
+            assert "\n" + line in "\n" + out, (line, out)
+        assert p.path("a.smi") + ":1  aspirin  ok" in out
+        rank = p.one("SELECT rank FROM hit WHERE mol_id=2")
+        for word in ("one", "again", "2", "5", "LFQSCWFLJHTTHZ-UHFFFAOYSA-N", "LFQSCWFLJHTTHZ", "OCC", "C(O)C"):
+            shown = p.run("show", word, "run")[1]
+            assert shown.startswith("molecule 2\n") and "state        rank %d of 4\n" % rank in shown and shown.count("  duplicate\n") == 2, (word, shown)
+        bad = p.run("show", "bad", "run")[1]
+        assert "record 3, without molecule" in bad and ":3  bad  failed\n" in bad and "prepare: parse: " in bad and "SMILES       C(x\n" in bad, bad
+        assert "score: element: " in p.run("show", "odd", "run")[1]
+        assert "alerts       nitrile group" in p.run("show", "nitrile", "run")[1]
+        one, = json.loads(p.run("show", "one", "run", "--json")[1])
+        assert one["molecule"][0]["inchikey"] == "LFQSCWFLJHTTHZ-UHFFFAOYSA-N" and [r["line"] for r in one["records"]] == [2, 5, 7]
+        assert one["hit"][0]["rank"] == rank and one["scores"][0]["property"] == "logS" and len(one["molecule"][0]["fingerprint"]) == 512
+        assert json.loads(p.run("show", "3", "run", "--json")[1])[0]["failures"][0]["code"] == "parse"
+
+
+def what_is_not_there_is_suggested():
+    with Project() as p:
+        p.put("a.smi", "CCO ethanol\nCCN amine\n" + "".join("%s same\n" % ("C" * n) for n in range(1, 15)))
+        p.run("run", p.workflow([p.path("a.smi")], FLAT), "-q")
+        for word, says in (("etanol", "did you mean ethanol?"), ("CCCCCCCO", "BBMCTIGTTCKYKF-UHFFFAOYSA-N is not a molecule of"),
+                           ("AAAAAAAAAAAAAA-UHFFFAOYSA-N", "is not a molecule of"), ("?!", "and not a SMILES"), ("999", "999"), ("", "")):
+            _, out, err = p.run("show", word, "run", expect=2)
+            assert out == "" and says in err, (word, err)
+        _, out, err = p.run("show", "same", "run")
+        assert out.count("\nSMILES ") == 10 and "4 more have the title same" in err, err
+        p.run("show", expect=2)
+        p.run("show", "a", "b", "c", expect=2)
+        p.put("other.db", "no database, but long enough to be read as one" * 30)
+        p.run("show", "ethanol", "other.db", expect=5)
+
+
 if __name__ == "__main__":
-    sieve.main([fingerprints_and_scaffolds_of_all_molecules_are_stored, the_views_answer_what_people_ask,
+    sieve.main([all_that_is_known_of_a_molecule_is_shown, what_is_not_there_is_suggested, fingerprints_and_scaffolds_of_all_molecules_are_stored, the_views_answer_what_people_ask,
                 similar_molecules_are_found_most_similar_first, a_pattern_finds_what_an_alert_finds,
                 scaffolds_are_found_and_every_format_says_the_same, wrong_searches_are_refused_at_once,
                 hostile_patterns_cost_their_cpu_seconds_only, conditions_know_structures,
