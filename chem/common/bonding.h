@@ -61,6 +61,9 @@ int ch_bonding_valence(int z);
 /* How much longer a bond is than the sum of the radii for this order, Angstrom. */
 double ch_bonding_stretch(const ch_skeleton *s, int32_t bond, int order);
 
+/* How much longer than a single bond of its elements a bond of this length is, Angstrom; -1: no rules for one of them. */
+double ch_bonding_excess(int z, int other, double length);
+
 #ifdef __cplusplus
 }
 #endif

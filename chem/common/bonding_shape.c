@@ -62,6 +62,13 @@ double ch_bonding_stretch(const ch_skeleton *s, int32_t bond, int order)
     return distance(s->xyz[a], s->xyz[b]) - 0.01 * sum;
 }
 
+double ch_bonding_excess(int z, int other, double length)
+{
+    const bool known = radii[row_of(z)].z == z && radii[row_of(other)].z == other;
+
+    return known ? length - single_length(z, other) : -1;
+}
+
 /* ---- connections ---- */
 
 static int nearest_first(const void *x, const void *y)

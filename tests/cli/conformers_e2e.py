@@ -245,6 +245,20 @@ def the_row_says_who_built_a_structure_and_why():
         assert "only the native builder has mmff94s" in err and "no.yaml:" in err, err
 
 
+def open_babels_structures_with_long_bonds_fail():
+    """Six tert-butyl groups around one bond: MMFF94's minimum has 1.96 Angstrom there."""
+    with Project() as p:
+        p.put("in.smi", "CC(C)(C)C(C(C)(C)C)(C(C)(C)C)C(C(C)(C)C)(C(C)(C)C)C(C)(C)C crowded\nCCO ethanol\n")
+        for name, more in (("native", ""), ("old", ", builder: openbabel"), ("three", ", count: 3")):
+            w = p.workflow(["in.smi"], "  read: {}\n  prepare: {conformers: {source: generate%s}}\n" % more, name=name + ".yaml", workdir=name)
+            for _ in range(2):
+                p.run("run", w, "-q", "--from", "prepare")
+                [(title, code, why)] = p.rows("SELECT title, code, message FROM failure JOIN record USING(record_id)", workdir=name)
+                assert title == "crowded" and code == "geometry" and re.search(r"a bond of 1\.[89]\d Angstrom between atoms", why), why
+        _, out, err = p.run("conformers", "in.smi", expect=None)
+        assert [t for t, _, _ in records(out)] == ["ethanol"] and "a bond of 1.9" in err, err
+
+
 def all_structures_of_a_run_can_be_exported():
     with Project() as p:
         p.put("in.smi", "CCCCCC hexane\nc1ccccc1 benzene\nOCCN amino\n")
@@ -270,4 +284,4 @@ if __name__ == "__main__":
           isomers_that_smiles_do_not_tell_apart_are_two_molecules, open_babel_keeps_such_stereo_or_the_record_fails,
           stereo_that_is_not_kept_is_counted, what_has_no_structure_is_named_and_the_rest_written,
           awkward_molecules_are_built_or_fail_with_a_reason, a_large_molecule_takes_little_memory, standard_input_is_read,
-          the_row_says_who_built_a_structure_and_why, all_structures_of_a_run_can_be_exported])
+          the_row_says_who_built_a_structure_and_why, open_babels_structures_with_long_bonds_fail, all_structures_of_a_run_can_be_exported])

@@ -106,7 +106,8 @@ def scores_are_means_over_the_structures():
         status, text = ranks_e2e.Started(p, 2, "workdir=ranks").end()
         assert status == [0, 0] and tensors(p.path("ranks/models/e2e.safetensors")) == want[1], text
         # With one structure each, from the cache: no spread, and the lowest energy.
-        p.run("run", "w.yaml", "-q", "workdir=one", "stages.prepare.conformers.count=1")
+        p.run("run", "w.yaml", "-q", "workdir=one", "stages.prepare.conformers.count=1",
+              "stages.prepare.conformers.dielectric=4") # as by default of several, so that energies compare
         assert p.rows("SELECT DISTINCT structures, spread FROM molecule JOIN prediction USING(mol_id)", workdir="one") == [(1, None)]
         least = dict(p.rows("SELECT mol_id, energy FROM molecule"))
         assert all(e >= least[m] - 1e-9 for m, e in p.rows("SELECT mol_id, energy FROM molecule", workdir="one"))
