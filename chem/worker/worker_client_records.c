@@ -172,7 +172,8 @@ static const char *too_long(const ch_mol *mol, pl_arena *mem)
 /* Also of a stored structure, which an earlier version may have built. */
 static pl_code check_lengths(ch_prepared *p, pl_arena *mem, pl_error *err)
 {
-    const char *why = p->code == CH_OK && p->built_by != NULL && strcmp(p->built_by, "openbabel") == 0 ? too_long(&p->mol, mem) : "";
+    const char *why =
+        p->code == CH_OK && p->built_by != NULL && strcmp(p->built_by, "openbabel") == 0 ? too_long(&p->mol, mem) : "";
 
     for (int32_t k = 0; k < p->n_other && why != NULL && why[0] == '\0'; k++)
         why = too_long(&p->other[k], mem);
