@@ -103,7 +103,7 @@ static pl_code paths_make(fit *f, const char *output, pl_error *err)
     size_t n;
 
     if (output == NULL)
-        output = pl_sprintf(f->mem, "%s%s", name_of(f->ask.target, f->mem), ending);
+        output = pl_sprintf(f->mem, "%s%s", name_of(f->table.target, f->mem), ending);
     if (output == NULL)
         return pl_fail(err, PL_ENOMEM, "a path");
     n = strlen(output);

@@ -275,7 +275,7 @@ static pl_code predict_run(predict *c, pl_error *err)
     if (code == PL_OK)
         code = records_run(c, err);
     if (code == PL_OK && c->n_records == 0)
-        return pl_fail(err, PL_EINPUT, "%s: there are no records", c->file);
+        return pl_fail(err, PL_EINPUT, "%s: there are no records", checked ? c->file : "standard input");
     return code == PL_OK && c->output != NULL ? st_out_keep(&c->out, err) : code;
 }
 
@@ -349,10 +349,29 @@ static pl_code options_read(predict *c, const pl_args *args, pl_error *err)
     return code;
 }
 
+/* What a run says as events of the stage `score`. */
+static void warnings_print(const predict *c)
+{
+    char text[256];
+    double off = 0;
+
+    for (int k = 0; k < c->p->scorer.n_models; k++)
+        if (c->p->scorer.model[k].m->range.molecules == 0)
+            pl_cmd_say(
+                "model %s has no applicability domain, so the domain of its predictions is unknown and their intervals may not hold; train it "
+                "again",
+                c->p->scorer.model[k].m->name);
+    for (int k = 0; k < c->workers; k++)
+        off = c->worker[k].radial_error > off ? c->worker[k].radial_error : off;
+    if (st_compute_radial_text(&c->p->compute, off, text))
+        pl_cmd_say("%s", text);
+}
+
 static void summary_print(const predict *c)
 {
     char n[32];
 
+    warnings_print(c);
     if (c->output != NULL)
         pl_cmd_say("%s: %s answers", c->output, pl_count_str(c->n_records, n));
 }

@@ -27,7 +27,7 @@ static int epochs_of(int64_t n)
     static const struct {
         int64_t to;
         int epochs;
-    } steps[] = { { 3000, 120 }, { 10000, 60 }, { 50000, 40 }, { INT64_MAX, 20 } };
+    } steps[] = { { 1000, 100 }, { 3000, 60 }, { 10000, 40 }, { 50000, 30 }, { INT64_MAX, 20 } };
     int k = 0;
 
     while (n > steps[k].to)

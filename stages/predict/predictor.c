@@ -304,6 +304,7 @@ static pl_code score(st_predict_worker *w, st_prediction *out, const graphs *g, 
     code = st_scored_make(&u, &w->p->scorer, g->record, g->n, w->mem, err);
     if (code == PL_OK)
         code = st_scorer_run(&w->scorer, &u, g->item, w->mem, err);
+    w->radial_error = u.radial_error > w->radial_error ? u.radial_error : w->radial_error;
     for (int32_t i = 0; i < u.n && code == PL_OK; i++)
         code = values_take(&out[u.id[i]], w, &u, i, err);
     return code;

@@ -57,6 +57,7 @@ typedef struct st_predict_worker {
     st_scorer_worker scorer;
     pl_arena *scratch, *mem;
     pl_text reasons;
+    double radial_error; /* largest of the engines (stages/steps/train/compute.h) */
 } st_predict_worker;
 
 /* Nothing is started before the first molecule. */

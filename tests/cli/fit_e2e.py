@@ -36,12 +36,12 @@ def a_table_becomes_a_model_with_its_errors():
         assert "none are built" in out and "errors on " in out and "MAE     RMSE       R2" in out
         for name in ("the model", "its trees", "its gp", "the mean", "nearest neighbours", "element counts"):
             assert "  %s " % name in out, (name, out)
-        stored = dict(p.rows("SELECT metric, value FROM evaluation WHERE part='test'", workdir="LOGs.fit/run"))
+        stored = dict(p.rows("SELECT metric, value FROM evaluation WHERE part='test'", workdir="logS.fit/run"))
         shown = {line[:30].strip(): line[30:].split()[0] for line in out.splitlines() if line.startswith("  ")}
         assert shown["the model"] == ("%#.3g" % stored["mae"]) and shown["nearest neighbours"] == "%#.3g" % stored["neighbours.mae"], shown
-        assert read(p.path("LOGs.safetensors")) == read(p.path("LOGs.fit/run/models/LOGs.safetensors"))
+        assert read(p.path("logS.safetensors")) == read(p.path("logS.fit/run/models/logS.safetensors"))
         p.put("new.smi", "CCCCO a\nc1ccccc1Cl b\nCC(C)(C)C(=O)[O-].[Na+] c\n")
-        _, got, _ = p.run("predict", "LOGs.safetensors", "new.smi", "-c", "title,smiles,logS,geometry,logS_unit,problem")
+        _, got, _ = p.run("predict", "logS.safetensors", "new.smi", "-c", "title,smiles,logS,geometry,logS_unit,problem")
         rows = list(csv.DictReader(io.StringIO(got)))
         assert [r["geometry"] for r in rows] == ["none"] * 3 and rows[2]["smiles"] == "OC(=O)C(C)(C)C", rows
         assert all(r["logS"] and r["logS_unit"] == "log10(mol/L)" for r in rows)
@@ -74,7 +74,7 @@ def a_network_is_part_of_it_where_it_is_asked_for():
         _, out, _ = p.run("fit", "in.csv", "-t", "y", "--family", "trees,se3", "--dry-run")
         assert "3D, which the network needs" in out
         text = open(p.path("y.fit/train.yaml")).read()
-        assert "edges: bonds" in text and "epochs: 120" in text
+        assert "edges: bonds" in text and "epochs: 100" in text
         p.run("run", "y.fit/train.yaml", "-q", "stages.train.epochs=1", "stages.train.model.layers=1", "stages.train.model.channels=8")
         got = p.run("predict", "y.fit/run/models/y.safetensors", "in.csv", "-c", "title,y,geometry")[1]
         assert {r["geometry"] for r in csv.DictReader(io.StringIO(got))} == {"mmff94"}
@@ -143,7 +143,7 @@ def what_cannot_be_learned_is_refused_before_any_work():
         assert not [name for name in os.listdir(p.dir) if "fit" in name or "safetensors" in name]
         p.put("some.csv", table([(s, "n.d." if k == 4 else y) for k, (s, y) in enumerate(esol(40))], "id,smiles,a ${x} b"))
         _, out, _ = p.run("fit", "some.csv", "-t", "a ${x} b", "--family", "gp")
-        assert "39 of 40 records" in out and "left out: 1 texts, the first in line 6: n.d." in out, out
+        assert "39 of 40 records" in out and "left out: 1 not a number, the first in line 6: n.d." in out, out
         assert os.path.exists(p.path("a_x_b.safetensors"))
 
 

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "stages/commands/about/topics.h"
+#include "stages/files/shipped.h"
 
 static void add_commands(const pl_app *app, pl_text *out)
 {
@@ -47,10 +48,24 @@ static void add_choices(const char *args, pl_text *out)
     pl_text_add(out, word);
 }
 
+/* "esol qm9-gap" */
+static void add_models(pl_text *out)
+{
+    pl_arena *mem = pl_arena_new(1 << 12);
+    const char *names = mem != NULL ? st_shipped_names(mem) : NULL;
+
+    for (const char *c = names != NULL ? names : ""; *c != '\0'; c++)
+        if (*c != ',')
+            pl_text_add_n(out, c, 1);
+    pl_arena_free(mem);
+}
+
 /* The kinds of words that may follow a command. */
 static void add_words(const pl_app *app, const pl_cmd *cmd, pl_text *out)
 {
     add_choices(cmd->args, out);
+    if (strcmp(cmd->name, "predict") == 0)
+        add_models(out);
     if (strcmp(cmd->name, "help") != 0)
         return;
     add_commands(app, out);

@@ -19,7 +19,7 @@ void st_fit_table_print(const st_fit_table *t, bool classes, bool network)
         pl_cmd_print("; SMILES are in column %s%s", t->smiles, t->guessed ? ", by what it holds" : "");
     pl_cmd_print("\n");
     if (t->texts > 0)
-        pl_cmd_print("left out: %s texts, the first in line %lld: %s\n", pl_count_str(t->texts, a), (long long)t->text_line,
+        pl_cmd_print("left out: %s not a number, the first in line %lld: %s\n", pl_count_str(t->texts, a), (long long)t->text_line,
                      t->text);
     if (classes)
         pl_cmd_print("task: two classes, %s of 1 and %s of 0; the model predicts the probability of 1\n", pl_count_str(t->ones, a),
@@ -43,6 +43,7 @@ typedef struct found {
     int n;
     int64_t molecules;
     char part[16], unit[64];
+    double interval90; /* half-width; NaN: none */
 } found;
 
 static const char *const metrics[2][NUMBERS] = { { "mae", "rmse", "r2" }, { "roc_auc", "pr_auc", "brier" } };
@@ -85,6 +86,8 @@ static void errors_read(found *f, pl_store *s, bool classes)
     while (pl_db_step(st, &more, NULL) == PL_OK && more) {
         const char *metric = (const char *)sqlite3_column_text(st, 0);
         metric_take(f, metric, sqlite3_column_double(st, 1), classes);
+        if (strcmp(metric, "interval90") == 0)
+            f->interval90 = sqlite3_column_double(st, 1);
         if (strcmp(metric, metrics[classes][0]) != 0)
             continue;
         f->molecules = sqlite3_column_int64(st, 2);
@@ -140,7 +143,7 @@ static void verdict_print(const found *f, bool classes)
 void st_fit_errors_print(const pl_app *app, const char *results, bool classes)
 {
     pl_store *s = NULL;
-    found f = { .n = 0 };
+    found f = { .interval90 = NAN };
     char n[32];
 
     if (results == NULL || pl_store_open_read(&s, results, app->schema, NULL) != PL_OK)
@@ -153,5 +156,7 @@ void st_fit_errors_print(const pl_app *app, const char *results, bool classes)
                  f.unit[0] != '\0' && !classes ? ", in " : "", classes ? "" : f.unit);
     pl_cmd_print("  %-28s%9s%9s%9s\n", "", headings[classes][0], headings[classes][1], headings[classes][2]);
     rows_print(&f);
+    if (!classes && !isnan(f.interval90))
+        pl_cmd_print("90 %% of them are within %.3g%s%s of the prediction.\n", f.interval90, f.unit[0] != '\0' ? " " : "", f.unit);
     verdict_print(&f, classes);
 }

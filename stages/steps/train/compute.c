@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "stages/steps/train/compute.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "models/cpu/kernels/kernels.h"
@@ -8,6 +9,8 @@
 #include "pipeline/base/log.h"
 #include "pipeline/base/text.h"
 #include "pipeline/store/store.h"
+
+static const double RADIAL_MOST = 1e-3; /* largest error of interpolated hidden units without a warning */
 
 static nn_precision precision_of(const st_compute *c, int32_t own) { return (nn_precision)(own ? own - 1 : c->precision); }
 
@@ -32,15 +35,23 @@ nn_engine_conf st_compute_conf(const st_compute *c, int threads)
                              .of_linear = precision_of(c, c->of_linear) };
 }
 
+bool st_compute_radial_text(const st_compute *c, double off, char text[256])
+{
+    (void)snprintf(text, 256,
+                   "radial nodes %g Angstrom apart are too coarse: the interpolated hidden units have an error of %.2g (root "
+                   "mean square), more than 1e-3; set radial.width to %g",
+                   c->width, off, c->width / 2);
+    return off > RADIAL_MOST;
+}
+
 pl_code st_compute_radial(pl_env *env, const st_compute *c, double off, double *worst)
 {
-    if (off <= 1e-3 || off <= *worst)
+    char text[256];
+
+    if (!st_compute_radial_text(c, off, text) || off <= *worst)
         return PL_OK;
     *worst = off;
-    return pl_event_add(env, PL_WARN,
-                        "radial nodes %g Angstrom apart are too coarse: the interpolated hidden units have an error of %.2g (root "
-                        "mean square), more than 1e-3; set radial.width to %g",
-                        c->width, off, c->width / 2);
+    return pl_event_add(env, PL_WARN, "%s", text);
 }
 
 const nn_engine_kind *st_compute_engine(const st_compute *c)
