@@ -10,27 +10,16 @@
 #include "models/files/model_file.h"
 #include "stages/commands/commands.h"
 #include "stages/commands/output/cmd_json.h"
+#include "stages/commands/model_diff.h"
 #include "stages/steps/errors/trust.h"
 #include "stages/steps/errors/verdict.h"
 
-enum { SHOWN = 10, FILES_SHOWN = 20 }; /* tensors; files that it was trained on */
+enum { FILES_SHOWN = 20 }; /* files that it was trained on */
 
 static const pl_opt opts[] = { { "--all", 0, NULL, "diff: every tensor that differs, not the ten that differ most" },
                                { "--json", 0, NULL, "info: all metadata as JSON" },
                                { "--sha256", 0, "HEX", "verify: the file must have this hash" },
                                { 0 } };
-
-/* Text of a file on a terminal: one line, no control characters. */
-static const char *plain(const char *s, pl_arena *mem)
-{
-    pl_text clean = { 0 };
-    const char *copy;
-
-    pl_text_add_clean(&clean, s != NULL ? s : "?", s != NULL ? strlen(s) : 1, 200);
-    copy = pl_strdup(mem, pl_text_str(&clean));
-    pl_text_free(&clean);
-    return copy != NULL ? copy : "?";
-}
 
 /* ---- info ---------------------------------------------------------------- */
 
@@ -98,7 +87,7 @@ static void print_others(json_t *fits, const char *unit, pl_text *row, pl_arena 
         add_real(row, "MAE", fit, "mae", unit);
         add_real(row, "RMSE", fit, "rmse", unit);
         add_classes(row, fit);
-        pl_cmd_print("    %-13s  %s\n", plain(name, mem), pl_text_str(row));
+        pl_cmd_print("    %-13s  %s\n", st_model_plain(name, mem), pl_text_str(row));
     }
 }
 
@@ -134,7 +123,7 @@ static void print_errors(const json_t *errors, const char *unit, pl_arena *mem)
         add_real(&row, "Spearman", e, "spearman", "");
         add_classes(&row, e);
         add_size(&row, e);
-        pl_cmd_print("  %-11s %s\n", plain(part, mem), pl_text_str(&row));
+        pl_cmd_print("  %-11s %s\n", st_model_plain(part, mem), pl_text_str(&row));
         print_others(json_object_get(e, "components"), unit, &row, mem);
         print_others(json_object_get(e, "baselines"), unit, &row, mem);
         if (strcmp(part, json_object_get(errors, "test") != NULL ? "test" : "valid") == 0)
@@ -151,10 +140,10 @@ static void print_calibration(const json_t *p, pl_arena *mem)
 
     if (c == NULL)
         return;
-    pl_cmd_print("  calibrated  %s, by workflow %s:", plain(json_string_value(json_object_get(c, "date")), mem),
-                 plain(json_string_value(json_object_get(c, "workflow")), mem));
+    pl_cmd_print("  calibrated  %s, by workflow %s:", st_model_plain(json_string_value(json_object_get(c, "date")), mem),
+                 st_model_plain(json_string_value(json_object_get(c, "workflow")), mem));
     json_object_foreach(json_object_get(c, "molecules"), name, n)
-        pl_cmd_print(" %lld molecules with %s", (long long)json_integer_value(n), plain(name, mem));
+        pl_cmd_print(" %lld molecules with %s", (long long)json_integer_value(n), st_model_plain(name, mem));
     pl_cmd_print("; range and intervals come from these\n");
 }
 
@@ -189,16 +178,16 @@ static void print_training(const json_t *p, pl_arena *mem)
 
     if (t == NULL)
         return;
-    pl_cmd_print("  trained     %s, %lld molecules%s\n", plain(json_string_value(json_object_get(p, "date")), mem),
+    pl_cmd_print("  trained     %s, %lld molecules%s\n", st_model_plain(json_string_value(json_object_get(p, "date")), mem),
                  (long long)json_integer_value(json_object_get(t, "molecules")), epochs_words(t, mem));
     if (json_object_get(p, "molecules") != NULL)
-        pl_cmd_print("  molecules   acids and bases %s\n", plain(json_string_value(json_object_get(p, "molecules")), mem));
+        pl_cmd_print("  molecules   acids and bases %s\n", st_model_plain(json_string_value(json_object_get(p, "molecules")), mem));
     if (json_object_get(p, "start") != NULL)
         pl_cmd_print("  start       the weights of %s\n",
-                     plain(json_string_value(json_object_get(json_object_get(p, "start"), "model")), mem));
+                     st_model_plain(json_string_value(json_object_get(json_object_get(p, "start"), "model")), mem));
     json_array_foreach(json_object_get(p, "data"), k, file)
         if (k < FILES_SHOWN)
-            pl_cmd_print("  data        %s\n", plain(json_string_value(json_object_get(file, "file")), mem));
+            pl_cmd_print("  data        %s\n", st_model_plain(json_string_value(json_object_get(file, "file")), mem));
     if (k > FILES_SHOWN)
         pl_cmd_print("              and %zu more\n", k - FILES_SHOWN);
 }
@@ -289,7 +278,7 @@ static void print_all_errors(const nn_model_file *m, const json_t *provenance, p
     for (int32_t k = 0; k < m->conf.outputs; k++) {
         const nn_target *t = &m->target[k];
         if (m->conf.outputs > 1)
-            pl_cmd_print("%s\n", plain(t->name, mem));
+            pl_cmd_print("%s\n", st_model_plain(t->name, mem));
         print_interval(t);
         print_errors(m->conf.outputs > 1 ? json_object_get(errors, t->name) : errors, t->unit, mem);
         print_verdict(m->conf.outputs > 1 ? json_object_get(errors, t->name) : errors, t->unit, m->classifies);
@@ -375,196 +364,6 @@ static int verify(const nn_model_file *m, const char *path, const char *wanted)
     return 0;
 }
 
-/* ---- diff ---------------------------------------------------------------- */
-
-static int text_diff(const char *key, const json_t *a, const json_t *b, pl_arena *mem)
-{
-    char *x, *y;
-
-    if (json_equal(a, b))
-        return 0;
-    x = json_dumps(a, JSON_COMPACT | JSON_ENCODE_ANY | JSON_REAL_PRECISION(9));
-    y = json_dumps(b, JSON_COMPACT | JSON_ENCODE_ANY | JSON_REAL_PRECISION(9));
-    pl_cmd_print("%s: %.200s -> %.200s\n", plain(key, mem), x != NULL ? x : "nothing", y != NULL ? y : "nothing");
-    free(x);
-    free(y);
-    return 1;
-}
-
-static int object_diff(const char *prefix, json_t *a, json_t *b, pl_arena *mem)
-{
-    const char *key;
-    json_t *value;
-    char path[256];
-    int n = 0;
-
-    json_object_foreach(a, key, value) {
-        json_t *other = json_object_get(b, key);
-        (void)snprintf(path, sizeof path, "%s%s%s", prefix, prefix[0] ? "." : "", key);
-        if (json_is_object(value) && json_is_object(other) && strlen(path) < 200)
-            n += object_diff(path, value, other, mem);
-        else
-            n += text_diff(path, value, other, mem);
-    }
-    json_object_foreach(b, key, value) {
-        (void)snprintf(path, sizeof path, "%s%s%s", prefix, prefix[0] ? "." : "", key);
-        if (json_object_get(a, key) == NULL)
-            n += text_diff(path, NULL, value, mem);
-    }
-    return n;
-}
-
-/* How a tensor differs. All numbers are finite, as files with others are refused. */
-typedef struct tensor_diff {
-    const char *name, *what; /* NULL: by numbers */
-    double max, relative;    /* largest difference; and as a part of the largest number of the first file */
-} tensor_diff;
-
-/* Order: tensors that cannot be compared first, then by relative difference, then by name. */
-static int compare_diffs(const void *a, const void *b)
-{
-    const tensor_diff *x = a, *y = b;
-
-    if (x->relative != y->relative)
-        return x->relative < y->relative ? 1 : -1;
-    return strcmp(x->name, y->name);
-}
-
-static tensor_diff tensor_differs(const nn_model_file *a, const nn_model_file *b, int32_t k)
-{
-    const nn_param *p = &a->model->param[k];
-    const int32_t j = nn_se3_find(b->model, p->name);
-    tensor_diff d = { .name = p->name };
-    double largest = 0;
-
-    if (j < 0 || b->model->param[j].size != p->size) {
-        d.what = j < 0 ? "only in the first" : "of another shape";
-        d.max = d.relative = INFINITY;
-        return d;
-    }
-    for (size_t i = 0; i < p->size; i++) {
-        const double x = (double)a->params[p->at + i];
-        d.max = fmax(d.max, fabs(x - (double)b->params[b->model->param[j].at + i]));
-        largest = fmax(largest, fabs(x));
-    }
-    d.relative = d.max > 0 ? d.max / largest : 0; /* infinite where the first has zeros only */
-    return d;
-}
-
-static void print_tensors(const tensor_diff *d, int n, int n_all, int shown)
-{
-    pl_cmd_print("weights: %d of %d tensors differ%s\n", n, n_all, n > shown ? "; those that differ most:" : "");
-    for (int k = 0; k < shown; k++)
-        if (d[k].what != NULL)
-            pl_cmd_print("  %s: %s\n", d[k].name, d[k].what);
-        else
-            pl_cmd_print("  %s: largest difference %.3g, %.3g %% of the largest number\n", d[k].name, d[k].max,
-                         100 * d[k].relative);
-    if (n > shown)
-        pl_cmd_print("  and %d more; --all for every one\n", n - shown);
-}
-
-static bool same_tensor(const nn_tensor *a, const nn_tensor *b)
-{
-    return a->dtype == b->dtype && a->count == b->count && memcmp(a->data, b->data, a->count * nn_dtype_bytes(a->dtype)) == 0;
-}
-
-/* Tensors of the members of a that are not the same in b. -1: no memory. */
-static int members_diff(const nn_model_file *a, const nn_model_file *b, pl_arena *mem)
-{
-    nn_tensor *x, *y;
-    const char **json;
-    int n_x, n_y, n = 0;
-
-    if (nn_members_tensors(&x, &n_x, &json, &a->members, mem, NULL) != PL_OK ||
-        nn_members_tensors(&y, &n_y, &json, &b->members, mem, NULL) != PL_OK)
-        return -1;
-    for (int k = 0; k < n_x; k++) {
-        int j = 0;
-        while (j < n_y && strcmp(x[k].name, y[j].name) != 0)
-            j++;
-        if (j < n_y && same_tensor(&x[k], &y[j]))
-            continue;
-        pl_cmd_print("%s: %s\n", x[k].name, j == n_y ? "only in the first" : "differs");
-        n++;
-    }
-    return n;
-}
-
-static int tensors_diff(const nn_model_file *a, const nn_model_file *b, bool all, pl_arena *mem)
-{
-    int n = 0, n_all = a->model->n_params;
-    tensor_diff *d = PL_NEW(mem, tensor_diff, a->model->n_params + b->model->n_params);
-
-    if (d == NULL)
-        return -1;
-    for (int32_t k = 0; k < a->model->n_params; k++) {
-        d[n] = tensor_differs(a, b, k);
-        n += d[n].max > 0;
-    }
-    for (int32_t k = 0; k < b->model->n_params; k++)
-        if (nn_se3_find(a->model, b->model->param[k].name) < 0) {
-            d[n++] = (tensor_diff){ b->model->param[k].name, "only in the second", INFINITY, INFINITY };
-            n_all++;
-        }
-    qsort(d, (size_t)n, sizeof *d, compare_diffs);
-    if (n > 0)
-        print_tensors(d, n, n_all, all || n < SHOWN ? n : SHOWN);
-    return n;
-}
-
-/* How many of a's molecules b has not; both are sorted. */
-static int32_t missing_from(const nn_domain *a, const nn_domain *b)
-{
-    int32_t n = 0, k = 0;
-
-    for (int32_t i = 0; i < a->n; i++) {
-        while (k < b->n && strcmp(b->key[k], a->key[i]) < 0)
-            k++;
-        n += k == b->n || strcmp(b->key[k], a->key[i]) != 0;
-    }
-    return n;
-}
-
-static int domain_diff(const nn_domain *a, const nn_domain *b)
-{
-    if (nn_domain_same(a, b))
-        return 0;
-    pl_cmd_print("domain: %d -> %d molecules; %d only in the first, %d only in the second\n", (int)a->n, (int)b->n,
-                 (int)missing_from(a, b), (int)missing_from(b, a));
-    return 1;
-}
-
-static int seen_diff(const nn_seen *a, const nn_seen *b)
-{
-    if (nn_seen_same(a, b))
-        return 0;
-    pl_cmd_print("validation: %d -> %d molecules%s\n", (int)a->n, (int)b->n, a->n == b->n ? ", not the same" : "");
-    return 1;
-}
-
-/* 0 when they are the same, 1 when they differ, as diff does. */
-static int diff(const nn_model_file *a, const nn_model_file *b, bool all, pl_arena *mem)
-{
-    json_t *x = json_loads(nn_model_metadata(a, mem), 0, NULL), *y = json_loads(nn_model_metadata(b, mem), 0, NULL);
-    const int n_settings = object_diff("", x, y, mem),
-              n = n_settings + domain_diff(&a->domain, &b->domain) + seen_diff(&a->seen, &b->seen);
-    const int n_members = members_diff(a, b, mem);
-    const int n_network = a->model != NULL && b->model != NULL ? tensors_diff(a, b, all, mem) : 0;
-    const int n_tensors = n_members < 0 || n_network < 0 ? -1 : n_members + n_network;
-    pl_error err = { 0 };
-
-    json_decref(x);
-    json_decref(y);
-    if (n_tensors < 0) {
-        (void)pl_fail(&err, PL_ENOMEM, "no memory");
-        return pl_cmd_fail(&err);
-    }
-    if (n + n_tensors == 0)
-        pl_cmd_print("no difference\n");
-    return n + n_tensors > 0 ? 1 : 0;
-}
-
 /* ---- the command --------------------------------------------------------- */
 
 static int run_with(const pl_args *args, pl_arena *mem)
@@ -581,8 +380,9 @@ static int run_with(const pl_args *args, pl_arena *mem)
     if (nn_model_read(&m, args->arg[1], mem, &err) != PL_OK)
         return pl_cmd_fail(&err);
     if (two)
-        return nn_model_read(&other, args->arg[2], mem, &err) != PL_OK ? pl_cmd_fail(&err)
-                                                                       : diff(m, other, pl_arg(args, "--all") != NULL, mem);
+        return nn_model_read(&other, args->arg[2], mem, &err) != PL_OK
+                   ? pl_cmd_fail(&err)
+                   : st_model_diff(m, other, pl_arg(args, "--all") != NULL, mem);
     if (!strcmp(what, "verify"))
         return verify(m, args->arg[1], pl_arg(args, "--sha256"));
     if (pl_arg(args, "--json") != NULL)

@@ -108,7 +108,8 @@ pl_code st_moves_of(st_moves *out, const st_subject *s, const nn_model_file *m, 
 
     if (code != PL_OK)
         return code;
-    *out = (st_moves){ .log_odds = parts.log_odds, .base = zero + scale * parts.base, .absent = scale * parts.absent, .atom = atom };
+    *out =
+        (st_moves){ .log_odds = parts.log_odds, .base = zero + scale * parts.base, .absent = scale * parts.absent, .atom = atom };
     out->feature = scaled(parts.feature, CH_N_FEATURES, scale, mem);
     out->column = scaled(parts.column, s->x.n_columns, scale, mem);
     if (atom == NULL || out->feature == NULL || out->column == NULL)

@@ -26,7 +26,7 @@ typedef struct st_moves {
     bool log_odds;
     double value, base, absent;
     const double *feature, *column; /* [CH_N_FEATURES], [x.n_columns] */
-    const double *atom;             /* [graph.n_nodes] each environment's part in equal shares on the heavy atoms that it consists of */
+    const double *atom; /* [graph.n_nodes] each environment's part in equal shares on the heavy atoms that it consists of */
 } st_moves;
 
 /* member: of m->members, whose kind can explain. The linear part of the target is in base. */

@@ -82,8 +82,8 @@ static void place(double (*at)[2], int n, double bond)
             at[i][k] += MARGIN - low[k];
 }
 
-bool st_coloured_add(pl_text *out, const ch_drawn *drawn, const char *alt, const double *by, const uint8_t *z, int32_t n, double most,
-                     st_picture *frame, pl_arena *mem)
+bool st_coloured_add(pl_text *out, const ch_drawn *drawn, const char *alt, const double *by, const uint8_t *z, int32_t n,
+                     double most, st_picture *frame, pl_arena *mem)
 {
     double(*at)[2] = pl_arena_get(mem, ATOMS_MAX, sizeof *at), bond = 1;
     st_mark *mark = PL_NEW(mem, st_mark, ATOMS_MAX);

@@ -40,10 +40,12 @@ static void add_begin(st_report *r, moved *v)
 {
     if (v->n++ > 0)
         return;
-    pl_text_add(r->out, "<h3>What moved the scores of the first hits</h3>\n<p>Each atom has an equal share of what the substructures (ECFP4) "
-                        "that it is part of contribute: orange raises the prediction, blue lowers it, in each drawing by its own scale. "
-                        "Descriptors of the whole molecule move a prediction without a place in it. <code>molsieve explain ID</code> names "
-                        "them.</p>\n<div class=\"figs\">\n");
+    pl_text_add(
+        r->out,
+        "<h3>What moved the scores of the first hits</h3>\n<p>Each atom has an equal share of what the substructures (ECFP4) "
+        "that it is part of contribute: orange raises the prediction, blue lowers it, in each drawing by its own scale. "
+        "Descriptors of the whole molecule move a prediction without a place in it. <code>molsieve explain ID</code> names "
+        "them.</p>\n<div class=\"figs\">\n");
 }
 
 static void add_figure(st_report *r, moved *v, long long rank, int32_t member, int32_t target)
@@ -70,17 +72,19 @@ void st_report_moved(st_report *r)
 {
     moved v = { 0 };
 
-    for (sqlite3_stmt *st = st_report_query(
-             r,
-             "SELECT h.rank, m.smiles, o.path, o.sha256, p.name FROM hit h JOIN molecule m USING(mol_id) JOIN prediction x USING(mol_id) JOIN "
-             "model o USING(model_id) JOIN property p ON p.property_id=x.property_id WHERE h.rank<=%d ORDER BY 1, 3, 5",
-             HITS);
-         st_report_row(r, &st);) {
+    for (
+        sqlite3_stmt *st = st_report_query(
+            r,
+            "SELECT h.rank, m.smiles, o.path, o.sha256, p.name FROM hit h JOIN molecule m USING(mol_id) JOIN prediction x USING(mol_id) JOIN "
+            "model o USING(model_id) JOIN property p ON p.property_id=x.property_id WHERE h.rank<=%d ORDER BY 1, 3, 5",
+            HITS);
+        st_report_row(r, &st);) {
         model_find(r, &v, st_column(st, 2), st_column(st, 3));
         if (v.m != NULL)
             molecule_find(r, &v, st_column(st, 1));
         for (int32_t k = 0; v.m != NULL && v.known && k < v.m->conf.outputs; k++)
-            for (int32_t c = 0; c < v.m->members.n && strncmp(v.m->target[k].name, st_column(st, 4), strlen(v.m->target[k].name)) == 0; c++)
+            for (int32_t c = 0;
+                 c < v.m->members.n && strncmp(v.m->target[k].name, st_column(st, 4), strlen(v.m->target[k].name)) == 0; c++)
                 add_figure(r, &v, (long long)sqlite3_column_int64(st, 0), c, k);
     }
     if (v.n > 0)

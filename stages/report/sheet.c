@@ -42,7 +42,8 @@ pl_code st_sheet_add(st_sheet *sheet, const ch_drawn *drawn, const st_subject *s
     st_sheet_caption(&caption, s, moves, component, target);
     wide = (long)caption.len * LETTER > frame.width ? (long)caption.len * LETTER : frame.width;
     if (good) {
-        pl_text_addf(&sheet->body, "<g transform=\"translate(%d %ld)\"><text class=\"says\" y=\"13\">", BORDER, sheet->high + BORDER);
+        pl_text_addf(&sheet->body, "<g transform=\"translate(%d %ld)\"><text class=\"says\" y=\"13\">", BORDER,
+                     sheet->high + BORDER);
         st_html_add(&sheet->body, pl_text_str(&caption));
         pl_text_addf(&sheet->body, "</text><g transform=\"translate(0 %d)\">", CAPTION);
         pl_text_add_n(&sheet->body, pl_text_str(&picture), picture.len);
@@ -64,11 +65,12 @@ pl_code st_sheet_write(const st_sheet *sheet, const char *path, pl_arena *mem, p
 
     if (sheet->n == 0)
         return pl_fail(err, PL_ECONFIG, "nothing to draw: none of its models has a component that says what moved its prediction");
-    pl_text_addf(&text,
-                 "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%ld\" height=\"%ld\"><style>rect{fill:#fff}path{stroke:#000;fill:none;"
-                 "stroke-linecap:round}.w{fill:#000;stroke-width:10}text{font-family:Arial,Helvetica,sans-serif;font-weight:bold}"
-                 ".says{font-size:13px;font-weight:normal}</style><rect width=\"100%%\" height=\"100%%\"/>\n",
-                 sheet->wide + 2L * BORDER, sheet->high + BORDER);
+    pl_text_addf(
+        &text,
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%ld\" height=\"%ld\"><style>rect{fill:#fff}path{stroke:#000;fill:none;"
+        "stroke-linecap:round}.w{fill:#000;stroke-width:10}text{font-family:Arial,Helvetica,sans-serif;font-weight:bold}"
+        ".says{font-size:13px;font-weight:normal}</style><rect width=\"100%%\" height=\"100%%\"/>\n",
+        sheet->wide + 2L * BORDER, sheet->high + BORDER);
     pl_text_add_n(&text, pl_text_str(&sheet->body), sheet->body.len);
     pl_text_add(&text, "</svg>\n");
     code = pl_text_ok(&text) ? st_out_open(&out, path, mem, err) : pl_fail(err, PL_ENOMEM, "a drawing");
