@@ -7,6 +7,7 @@ molsieve_test(input_change unit/input_change_test.c LABEL unit USES molsieve::st
 add_dependencies(test_input_change molsieve-chem)
 molsieve_test(structures unit/structures_test.c LABEL unit USES molsieve::stages toy)
 molsieve_test(cost unit/cost_test.c LABEL unit USES molsieve::stages)
+molsieve_test(flow unit/flow_test.c LABEL unit threads USES molsieve::stages)
 molsieve_test(verdict unit/verdict_test.c LABEL unit USES molsieve::stages)
 molsieve_test(trust unit/trust_test.c LABEL unit USES molsieve::stages)
 molsieve_test(report unit/report_test.c LABEL unit USES molsieve::stages)

@@ -77,6 +77,8 @@ static bool names_smiles(const char *line, size_t n)
     n = n < sizeof head - 1 ? n : sizeof head - 1;
     memcpy(head, line, n);
     head[n] = '\0';
+    if (n == 6 || (n == 7 && head[6] == '\r')) /* the only column */
+        return strncasecmp(head, "smiles", 6) == 0;
     return strcasestr(head, "smiles") != NULL && strpbrk(head, ",;\t") != NULL;
 }
 
