@@ -95,10 +95,18 @@ static pl_code do_backup(const pl_args *args, pl_store *s, pl_error *err)
     return code;
 }
 
+static pl_code do_metadata(const pl_args *args, pl_store *s, pl_error *err)
+{
+    (void)args;
+    return st_db_metadata(s, err);
+}
+
 static const struct action {
     const char *name;
     pl_code (*act)(const pl_args *args, pl_store *s, pl_error *err);
-} actions[] = { { "check", do_check }, { "digest", do_digest }, { "schema", do_schema }, { "backup", do_backup } };
+} actions[] = {
+    { "check", do_check }, { "digest", do_digest }, { "schema", do_schema }, { "backup", do_backup }, { "metadata", do_metadata }
+};
 
 static pl_code answer(const st_ask *ask, pl_error *err)
 {
@@ -127,7 +135,7 @@ static int run(const pl_app *app, const pl_args *args)
 
 const pl_cmd st_cmd_db = {
     .name = "db",
-    .args = "check|digest|schema|backup|prune [WHERE]",
+    .args = "check|digest|schema|backup|metadata|prune [WHERE]",
     .help = "check, describe, back up and prune the databases of a run",
     .about = "check   integrity, references, units against stages, checksums of blocks;\n"
              "        status 5 if damaged\n"
@@ -135,13 +143,16 @@ const pl_cmd st_cmd_db = {
              "        times or workers\n"
              "schema  every table and column with unit and meaning\n"
              "backup  a consistent copy, also while a run is writing\n"
+             "metadata  JSON for Datasette: every column with unit and meaning, and queries\n"
              "prune   WORKFLOW [WHERE ...]: remove the blocks of features.db that no stage of\n"
              "        the results.db of WORKFLOW and of the other WHEREs uses any more, and\n"
              "        the cache of structures (it saves building them again when settings or\n"
              "        inputs change). Name every workflow that shares the features.db\n"
              "\n"
              "  molsieve db digest runs/screen\n"
-             "  molsieve db backup runs/screen --to screen-copy.db\n",
+             "  molsieve db backup runs/screen --to screen-copy.db\n"
+             "  molsieve db metadata runs/screen > metadata.json\n"
+             "  datasette runs/screen/results.db -m metadata.json\n",
     .opts = opts,
     .min_args = 1,
     .run = run,

@@ -6,5 +6,7 @@
 
 /* `db prune`, in its own file because it writes. */
 int st_db_prune(const pl_app *app, const pl_args *args);
+/* `db metadata`: prints JSON for Datasette. */
+pl_code st_db_metadata(pl_store *s, pl_error *err);
 
 #endif
