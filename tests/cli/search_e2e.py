@@ -5,7 +5,11 @@ import csv
 import io
 import json
 import os
+import shutil
 import sqlite3
+import subprocess
+import sys
+import urllib.parse
 
 import sieve
 from sieve import Project, lines_of, data
@@ -246,8 +250,84 @@ def what_is_not_there_is_suggested():
         p.run("show", "ethanol", "other.db", expect=5)
 
 
+EXTENSION = os.path.join(os.path.dirname(sieve.PROGRAM), "molsieve_sqlite")
+
+
+def shell(p, *sql, expect=0, env=None):
+    """The real sqlite3 shell with the extension."""
+    r = subprocess.run(["sqlite3", "-csv", "run/results.db", ".load " + EXTENSION] + list(sql), cwd=p.dir, capture_output=True, text=True,
+                       env={**os.environ, **(env or {})})
+    assert (r.returncode != 0) == (expect != 0), (sql, r.stdout, r.stderr)
+    return r.stdout if expect == 0 else r.stderr
+
+
+def sqlite_has_the_same_functions_as_an_extension():
+    if shutil.which("sqlite3") is None:
+        sieve.skip("needs sqlite3")
+    with Project() as p:
+        p.run("run", library(p, 120), "-q")
+        rows = p.rows("SELECT smiles, scaffold, bits FROM molecule JOIN fingerprint USING(mol_id) ORDER BY mol_id")
+        got = shell(p, "SELECT fingerprint(smiles)=bits AND scaffold(smiles)=scaffold, similarity(bits,'CC(=O)Oc1ccccc1C(=O)O'), "
+                       "similarity(smiles,'OC(=O)c1ccccc1OC(C)=O') FROM molecule JOIN fingerprint USING(mol_id) ORDER BY mol_id")
+        aspirin = {g["smiles"]: g["query_similarity"] for g in found(p, "--similar", "CC(=O)Oc1ccccc1C(=O)O", "--at-least", "0")}
+        for (smiles, _, _), line in zip(rows, got.splitlines()):
+            same, stored, computed = line.split(",")
+            assert same == "1" and stored == computed and abs(float(stored) - aspirin[smiles]) < 1e-9, (smiles, line)
+        want = {g["smiles"] for g in found(p, "--smarts", "[NX3;H2]")}
+        assert set(shell(p, "SELECT smiles FROM molecule WHERE smarts(smiles,'[NX3;H2]')").split()) == want and want
+        assert shell(p, "SELECT smarts(NULL,'C'), smarts('C(x','C'), similarity('C(x','C') IS NULL, scaffold('?') IS NULL, scaffold('CCO')='', "
+                        "length(fingerprint('C')), similarity('OCC','CCO')").strip() == ",,1,1,1,256,1.0"
+        for wrong, says in (("smarts('C','C(')", "'C(' is not a valid SMARTS, column 3"), ("similarity('C','C(')", "'C(' is not a SMILES"),
+                            ("similarity(x'00','C')", "a blob of 1 bytes is no fingerprint"), ("smarts('C')", "wrong number of arguments"),
+                            ("smarts('C','%s')" % ("C" * 10001), "a pattern of 10001 characters")):
+            assert says in shell(p, "SELECT " + wrong, expect=1)
+        assert "not an executable file" in shell(p, "SELECT scaffold('C')", expect=1, env={"MOLSIEVE_CHEM": "/nowhere"})
+        # A view of another's database cannot call them.
+        assert "unsafe use" in shell(p, "CREATE VIEW v AS SELECT scaffold('C') AS x", "SELECT x FROM v", expect=1)
+        script = ("import sqlite3\na, b = (sqlite3.connect('file:run/results.db?mode=ro', uri=True) for _ in range(2))\n"
+                  "for c in (a, b):\n    c.enable_load_extension(True)\n    c.load_extension(%r)\n"
+                  "sql = \"SELECT count(*) FROM molecule WHERE smarts(smiles, ?)\"\n"
+                  "print(a.execute(sql, ('[NX3;H2]',)).fetchone()[0], b.execute(sql, ('[NX3;H2]',)).fetchone()[0])\n" % EXTENSION)
+        python = next((x for x in (sys.executable, "/usr/bin/python3") if os.path.exists(x) and
+                       subprocess.run([x, "-c", "import sqlite3; sqlite3.connect(':memory:').enable_load_extension"], capture_output=True).returncode == 0), None)
+        if python is not None:
+            out = subprocess.run([python, "-c", script], cwd=p.dir, capture_output=True, text=True)
+            assert out.stdout.split() == [str(len(want))] * 2, out
+
+
+def metadata_for_datasette_describe_every_column():
+    with Project() as p:
+        p.run("run", library(p, 60), "-q")
+        described = json.loads(p.run("db", "metadata", "run")[1])["databases"]["results"]
+        db = sqlite3.connect(p.path("run/results.db"))
+        for table, in db.execute("SELECT name FROM sqlite_master WHERE type IN('table','view') AND name NOT LIKE 'sqlite_%'").fetchall():
+            columns = [c[1] for c in db.execute("PRAGMA table_info(%s)" % table)]
+            assert list(described["tables"][table]["columns"]) == columns, table
+        wide = db.execute(described["queries"]["wide"]["sql"])
+        assert [c[0] for c in wide.description][:4] == ["rank", "title", "smiles", "inchikey"]
+        assert len(wide.fetchall()) == db.execute("SELECT count(*) FROM molecule").fetchone()[0]
+        assert set(described["queries"]) == {"wide", "similar", "substructure", "scaffold"}
+        db.close()
+
+
+def datasette_answers_with_metadata_and_extension():
+    if shutil.which("datasette") is None:
+        sieve.skip("needs datasette (PyPI)")
+    with Project() as p:
+        p.run("run", library(p, 60), "-q")
+        p.put("m.json", p.run("db", "metadata", "run")[1])
+        smiles = p.one("SELECT smiles FROM molecule LIMIT 1")
+        for path, says in (("/results/wide.json?_shape=array", "inchikey"), ("/results/v_scaffolds", "Bemis-Murcko"),
+                           ("/results/similar.json?" + urllib.parse.urlencode({"smiles": smiles, "_shape": "array"}), '"query_similarity": 1.0'),
+                           ("/results/substructure.json?" + urllib.parse.urlencode({"smarts": "c1ccccc1"}), '"ok": true')):
+            r = subprocess.run(["datasette", "run/results.db", "-m", "m.json", "--load-extension", EXTENSION + ".so", "--setting", "sql_time_limit_ms",
+                                "20000", "--get", path], cwd=p.dir, capture_output=True, text=True)
+            assert r.returncode == 0 and says in r.stdout, (path, r.stdout[:500], r.stderr[-500:])
+
+
 if __name__ == "__main__":
-    sieve.main([all_that_is_known_of_a_molecule_is_shown, what_is_not_there_is_suggested, fingerprints_and_scaffolds_of_all_molecules_are_stored, the_views_answer_what_people_ask,
+    sieve.main([sqlite_has_the_same_functions_as_an_extension, metadata_for_datasette_describe_every_column,
+                datasette_answers_with_metadata_and_extension, all_that_is_known_of_a_molecule_is_shown, what_is_not_there_is_suggested, fingerprints_and_scaffolds_of_all_molecules_are_stored, the_views_answer_what_people_ask,
                 similar_molecules_are_found_most_similar_first, a_pattern_finds_what_an_alert_finds,
                 scaffolds_are_found_and_every_format_says_the_same, wrong_searches_are_refused_at_once,
                 hostile_patterns_cost_their_cpu_seconds_only, conditions_know_structures,
