@@ -380,23 +380,31 @@ static int min(int a, int b) { return a < b ? a : b; }
 
 static bool is_same_letter(char a, char b) { return tolower((unsigned char)a) == tolower((unsigned char)b); }
 
-/* Levenshtein distance, without regard to case, of the first 63 bytes of each word. */
+/* Two letters of a that are those of b in the other order. */
+static bool is_swapped(const char *a, const char *b, int i, int j)
+{
+    return i > 1 && j > 1 && is_same_letter(a[i - 1], b[j - 2]) && is_same_letter(a[i - 2], b[j - 1]);
+}
+
+/* Letters to insert, delete, replace or swap with their neighbour (optimal string alignment), without regard to case, of the first 63
+ * bytes of each word. */
 static int distance(const char *a, const char *b)
 {
-    int row[64], n = (int)strnlen(b, 63);
+    int rows[3][64], n = (int)strnlen(b, 63), i = 0;
 
     for (int j = 0; j <= n; j++)
-        row[j] = j;
-    for (int i = 1; a[i - 1] != '\0' && i < 64; i++) {
-        int diagonal = row[0];
+        rows[0][j] = j;
+    for (i = 1; a[i - 1] != '\0' && i < 64; i++) {
+        int *row = rows[i % 3];
+        const int *last = rows[(i + 2) % 3], *before = rows[(i + 1) % 3];
         row[0] = i;
         for (int j = 1; j <= n; j++) {
-            const int replaced = diagonal + !is_same_letter(a[i - 1], b[j - 1]);
-            diagonal = row[j];
-            row[j] = min(replaced, min(row[j], row[j - 1]) + 1);
+            row[j] = min(last[j - 1] + !is_same_letter(a[i - 1], b[j - 1]), min(last[j], row[j - 1]) + 1);
+            if (is_swapped(a, b, i, j))
+                row[j] = min(row[j], before[j - 2] + 1);
         }
     }
-    return row[n];
+    return rows[(i - 1) % 3][n];
 }
 
 const char *pl_nearest(const char *word, const char *const *names, int n)

@@ -76,6 +76,7 @@ typedef struct pl_stage {
     pl_scope scope;
     int version; /* part of the key; raised when the output changes    */
     const pl_field *fields;
+    const char *const *first; /* for its help: a setting to change first, why, another, why, ..., NULL; NULL: none stands out */
     size_t conf_size, state_size, worker_size; /* bytes; the runner allocates them zeroed */
     const char *const *needs;                  /* stages that must run before, NULL-terminated; one
                                      in parentheses, "(split)", is used if present      */

@@ -375,6 +375,47 @@ void pl_fields_help(const pl_field *table, int depth, pl_text *out)
         help_field(f, depth, out);
 }
 
+/* What a setting's key begins with: "optimiser." of "optimiser.lr", "" of "epochs". */
+static int group_length(const char *key)
+{
+    const char *dot = strchr(key, '.');
+    return dot != NULL ? (int)(dot - key) + 1 : 0;
+}
+
+static bool is_of(const pl_field *f, const char *group, int n)
+{
+    return group_length(f->key) == n && strncmp(f->key, group, (size_t)n) == 0;
+}
+
+/* Those without a group, then group after group, in the order of the table. */
+static void put_groups(const pl_field *table, pl_text *out)
+{
+    pl_text_add(out, "\n");
+    for (const pl_field *f = table; f->type != PL_END; f++)
+        if (group_length(f->key) == 0)
+            help_field(f, 0, out);
+    for (const pl_field *f = table; f->type != PL_END; f++) {
+        const int n = group_length(f->key);
+        bool shown = n == 0;
+        for (const pl_field *e = table; e < f && !shown; e++)
+            shown = is_of(e, f->key, n);
+        if (shown)
+            continue;
+        pl_text_addf(out, "\n%.*s:\n", n - 1, f->key);
+        for (const pl_field *e = f; e->type != PL_END; e++)
+            if (is_of(e, f->key, n))
+                help_field(e, 0, out);
+    }
+}
+
+static void put_first(const pl_stage *stage, pl_text *out)
+{
+    if (stage->first != NULL)
+        pl_text_add(out, "\nChange these first:\n\n");
+    for (const char *const *f = stage->first; f != NULL && *f != NULL; f += 2)
+        pl_text_addf(out, "  %-13s %s\n", f[0], f[1]);
+}
+
 void pl_stage_help(const pl_stage *stage, pl_text *out)
 {
     pl_text_addf(out, "%s: %s\n", stage->name, stage->help);
@@ -387,8 +428,9 @@ void pl_stage_help(const pl_stage *stage, pl_text *out)
         pl_text_addf(out, "\nNo settings: `stages: {%s: {}}`.\n", stage->name);
         return;
     }
-    pl_text_addf(out, "\nSettings, under `stages: %s:` in a workflow:\n\n", stage->name);
-    pl_fields_help(stage->fields, 0, out);
+    put_first(stage, out);
+    pl_text_addf(out, "\nSettings, under `stages: %s:` in a workflow:\n", stage->name);
+    put_groups(stage->fields, out);
 }
 
 void pl_workflow_help(pl_text *out) { pl_fields_help(pl_workflow_fields, 0, out); }

@@ -373,8 +373,11 @@ static int run_with(const pl_args *args, pl_arena *mem)
     nn_model_file *m, *other;
     pl_error err = { 0 };
 
-    if (!two && strcmp(what, "info") != 0 && strcmp(what, "verify") != 0)
-        return pl_cmd_usage(args, "%s is not info, verify or diff", what);
+    if (!two && strcmp(what, "info") != 0 && strcmp(what, "verify") != 0) {
+        const char *near = pl_nearest(what, (const char *const[]){ "info", "verify", "diff" }, 3);
+        return pl_cmd_usage(args, "model %s: no such action; allowed: info, verify, diff%s%s%s", what,
+                            near != NULL ? "; did you mean " : "", near != NULL ? near : "", near != NULL ? "?" : "");
+    }
     if (args->n != (two ? 3 : 2))
         return pl_cmd_usage(args, "model %s needs %s", what, two ? "two model files" : "one model file");
     if (nn_model_read(&m, args->arg[1], mem, &err) != PL_OK)

@@ -106,4 +106,22 @@ def tables_have_one_list_of_columns():
         assert len(values) == 3 and all(len(v.lstrip("-").replace(".", "").lstrip("0")) == 3 for v in values), values
 
 
-sieve.main([status_counts_while_the_run_works, the_funnel_of_a_ranking_is_the_same_everywhere, tables_have_one_list_of_columns])
+def help_begins_with_what_to_change_and_has_groups():
+    with sieve.Project() as p:
+        text = p.run("help", "train")[1]
+        first, rest = text.split("Settings, under")
+        keys = re.findall(r"(?m)^  ([a-z_.]+)  ", first.split("Change these first:")[1])
+        assert len(keys) == 5, keys
+        groups = re.split(r"(?m)^([a-z_]+):$", rest)
+        assert groups[1::2][:3] == ["model", "batch", "optimiser"], groups[1::2]
+        for name, body in zip(groups[1::2], groups[2::2]):
+            found = re.findall(r"(?m)^  ([a-z][a-z0-9_.]*)", body)
+            assert found and all(k.startswith(name + ".") for k in found), (name, found)
+        all_keys = re.findall(r"(?m)^  ([a-z][a-z0-9_.]*)", rest)
+        assert all(k in all_keys for k in keys) and len(all_keys) == len(set(all_keys)) > 40, all_keys
+        # Slips of the fingers.
+        for words, want in ((("rnu", "x"), "'run'"), (("model", "inof", "x"), "info"), (("db", "chekc", "x"), "check"), (("help", "trian"), "train")):
+            assert want in p.run(*words, expect=2)[2], words
+
+
+sieve.main([help_begins_with_what_to_change_and_has_groups, status_counts_while_the_run_works, the_funnel_of_a_ranking_is_the_same_everywhere, tables_have_one_list_of_columns])

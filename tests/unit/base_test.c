@@ -277,6 +277,8 @@ static void the_nearest_name_is_found_or_none(void **unused)
     assert_string_equal(pl_nearest("cutof", names, 3), "cutoff");
     assert_string_equal(pl_nearest("max_neighbors", names, 3), "max_neighbours");
     assert_null(pl_nearest("temperature", names, 3));
+    assert_string_equal(pl_nearest("rnu", (const char *const[]){ "rank", "run" }, 2), "run"); /* swapped letters are one slip */
+    assert_null(pl_nearest("rxx", (const char *const[]){ "rank", "run" }, 2));
 }
 
 static void random_streams_have_the_right_moments_and_bounds(void **unused)
