@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <jansson.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "stages/commands/commands.h"
 #include "stages/commands/output/cmd_json.h"
+#include "stages/steps/ingest/label_scan.h"
 
 static const pl_opt opts[] = { { "--show", 's', NULL, "print the whole effective file, each value with its origin" },
                                { "--json", 0, NULL, "print the verdict and all problems as JSON" },
@@ -23,9 +25,27 @@ static int print_effective(const pl_workflow *wf)
     return code == PL_OK ? 0 : pl_cmd_fail(&err);
 }
 
-static int print_summary(const pl_workflow *wf)
+/* Each line of the text after the word. */
+static void print_lines(const char *word, const char *text)
+{
+    for (const char *end; (end = strchr(text, '\n')) != NULL; text = end + 1)
+        pl_cmd_print("  %-8s %.*s\n", word, (int)(end - text), text);
+}
+
+static int print_summary(const pl_workflow *wf, pl_arena *mem)
 {
     const char *green = pl_cmd_color(stdout) ? "\033[32m" : "", *plain = green[0] ? "\033[0m" : "";
+    pl_problems problems = { .mem = mem };
+    pl_text labels = { 0 };
+    pl_error err = { 0 };
+    const pl_code code = st_label_scan(wf, &problems, &labels, mem, &err);
+
+    if (code != PL_OK || problems.n > 0) {
+        pl_text_free(&labels);
+        if (code == PL_OK)
+            pl_cmd_problems(&problems);
+        return code == PL_OK ? pl_code_exit(PL_ECONFIG) : pl_cmd_fail(&err);
+    }
 
     pl_cmd_print("%s: %sOK%s\n", wf->path, green, plain);
     pl_cmd_print("  name     %s\n  workdir  %s\n", wf->name, wf->workdir);
@@ -37,6 +57,8 @@ static int print_summary(const pl_workflow *wf)
     for (int i = 0; i < wf->n_steps; i++)
         pl_cmd_print("%s %s", i ? "," : "", wf->step[i].stage->name);
     pl_cmd_print("\n");
+    print_lines("label", pl_text_str(&labels));
+    pl_text_free(&labels);
     return 0;
 }
 
@@ -57,15 +79,25 @@ static int print_json(const pl_app *app, const pl_args *args, pl_arena *mem)
     pl_problems problems = { .mem = mem };
     pl_workflow *wf = pl_workflow_load(args->arg[0], args->arg + 1, args->n - 1, app->stages, &problems, mem);
     json_t *stages = json_array(), *whole;
+    pl_text labels = { 0 };
+    pl_error err = { 0 };
+    pl_code code = wf != NULL ? st_label_scan(wf, &problems, &labels, mem, &err) : PL_OK;
+    bool good = wf != NULL && problems.n == 0;
+
+    pl_text_free(&labels);
+    if (code != PL_OK) {
+        json_decref(stages);
+        return pl_cmd_fail(&err);
+    }
 
     for (int i = 0; wf != NULL && i < wf->n_steps; i++)
         (void)json_array_append_new(stages, json_string(wf->step[i].stage->name));
-    whole = json_pack("{s:s, s:b, s:o, s:s*, s:s*, s:o}", "workflow", args->arg[0], "ok", wf != NULL, "problems",
+    whole = json_pack("{s:s, s:b, s:o, s:s*, s:s*, s:o}", "workflow", args->arg[0], "ok", good, "problems",
                       problem_list(&problems), "name", wf != NULL ? wf->name : NULL, "workdir", wf != NULL ? wf->workdir : NULL,
                       "stages", stages);
     st_json_print(whole, 0);
     json_decref(whole);
-    return wf != NULL ? 0 : pl_code_exit(PL_ECONFIG);
+    return good ? 0 : pl_code_exit(PL_ECONFIG);
 }
 
 static int run(const pl_app *app, const pl_args *args)
@@ -84,7 +116,7 @@ static int run(const pl_app *app, const pl_args *args)
     } else {
         wf = pl_cmd_load(app, args, mem, &status);
         if (wf != NULL)
-            status = pl_arg(args, "--show") != NULL ? print_effective(wf) : print_summary(wf);
+            status = pl_arg(args, "--show") != NULL ? print_effective(wf) : print_summary(wf, mem);
     }
     pl_arena_free(mem);
     return status;
@@ -95,7 +127,9 @@ const pl_cmd st_cmd_check = {
     .args = "FILE [stage.setting=value ...]",
     .help = "validate a workflow and everything it names; do no work",
     .about = "Reports every problem at once as file:line:column, with the allowed values and\n"
-             "the nearest name. Exit status 0: the workflow can run; 2: it cannot.\n"
+             "the nearest name. Looks into the columns of labels, too: whether they are there,\n"
+             "are numbers, have both classes, and how many are limits such as >10 (of the first\n"
+             "100,000 records). Exit status 0: the workflow can run; 2: it cannot.\n"
              "\n"
              "  molsieve check workflows/screen.yaml\n"
              "  molsieve check workflows/screen.yaml stages.rank.top=500 --show\n",

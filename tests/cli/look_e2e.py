@@ -124,4 +124,46 @@ def help_begins_with_what_to_change_and_has_groups():
             assert want in p.run(*words, expect=2)[2], words
 
 
-sieve.main([help_begins_with_what_to_change_and_has_groups, status_counts_while_the_run_works, the_funnel_of_a_ranking_is_the_same_everywhere, tables_have_one_list_of_columns])
+TRAIN = """  read: {}
+  prepare: {conformers: {source: none}, labels: %s, properties: {active: {task: classification}}}
+  graph: {edges: topology}
+  split: {}
+  train: {targets: [{name: %s}], family: [trees]}
+"""
+
+
+def labels_are_looked_at_before_a_run():
+    with sieve.Project() as p:
+        rows = ["smiles,name,pIC50,active,same,empty,comma\n"]
+        values = ["5.5", ">10", "", "<= 4", "n.d.", "6", "7.25"]
+        for k in range(28):
+            rows.append("%s,m%d,%s,%d,1,,\"1,5\"\n" % ("C" * (k + 1), k, values[k % 7], k % 3 == 0))
+        p.put("a.csv", "".join(rows))
+
+        def check(labels, target, expect=0, **more):
+            p.workflow(["a.csv"], TRAIN % (labels, target))
+            return p.run("check", "w.yaml", expect=expect, **more)
+
+        out = check("[pIC50, active]", "pIC50")[1]
+        said = " ".join(out.split())
+        assert "pIC50: 12 numbers in 28 records; 8 limits such as >10, 4 other texts, 4 empty: they give no label; the first text: " in said, said
+        assert "a.csv:3: '>10'" in said and "active: 28 numbers in 28 records, 10 of class 1 " in said + " ", said
+        # Problems, all at once, at their place; `--json` has them, too.
+        _, _, err = check("[pIC5O, empty, comma, pIC50]", "pIC50", expect=2)
+        text = " ".join(err.split())
+        assert 'no record has a data field called "pIC5O", did you mean \'pIC50\'?' in text and "empty is empty in all 28 records" in text, text
+        assert "comma is no number in any of 28 records" in text and "write 1.5 for 1,5" in text and "3 problems" in text, text
+        assert re.search(r"w\.yaml:\d+:\d+: ", err), err
+        found = json.loads(p.run("check", "w.yaml", "--json", expect=2)[1])
+        assert not found["ok"] and len(found["problems"]) == 3, found
+        for values, want in (("same", "same is a class, but all its 28 values are 1"), ("pIC50", "pIC50 is a class, so its values are 0 and 1; found ")):
+            p.workflow(["a.csv"], (TRAIN % ("[%s]" % values, values)).replace("active:", values + ":"))
+            assert want in " ".join(p.run("check", "w.yaml", expect=2)[2].split()), want
+        # The run tells once that a limit is no label, and learns none as a number.
+        p.workflow(["a.csv"], TRAIN % ("[pIC50]", "pIC50"))
+        _, _, err = p.run("run", "w.yaml", "--until", "prepare")
+        assert err.count("is a limit") + err.count("a limit is not a measured value") == 1 and "a.csv:3: pIC50 is >10: a limit" in err, err
+        assert p.one("SELECT count(*) FROM label") == 12 and p.one("SELECT max(value) FROM label") == 7.25
+
+
+sieve.main([labels_are_looked_at_before_a_run, help_begins_with_what_to_change_and_has_groups, status_counts_while_the_run_works, the_funnel_of_a_ranking_is_the_same_everywhere, tables_have_one_list_of_columns])

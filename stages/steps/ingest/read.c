@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "stages/steps/ingest/label_scan.h"
 #include "stages/steps/ingest/read.h"
 
 #include <math.h>
@@ -35,7 +36,7 @@ typedef struct item {
     int32_t file; /* position in workflow.inputs */
     int64_t id, ordinal, offset, line;
     const char *title, *raw_smiles, *problem; /* NULL: none */
-    const char *comma;                        /* a label like 1,5, to be told; NULL: none */
+    const char *told[ST_TEXTS];               /* a label like 1,5 or >10, to be told; NULL: none */
     const char *code;                         /* of the problem */
     st_record record;
 } item;
@@ -59,7 +60,7 @@ typedef struct read_state {
     int64_t at;      /* the next unit of the undivided run that the reader will reach */
     st_found *found; /* [workflow.inputs.n] */
     sqlite3_stmt *put_record, *put_file;
-    bool comma_told;
+    bool was_told[ST_TEXTS]; /* once a run */
 } read_state;
 
 static pl_code estimate(const pl_workflow *wf, const pl_step *step, pl_store *store, pl_estimate *out, pl_arena *mem, pl_error *err)
@@ -178,26 +179,16 @@ static void close_stage(void *state)
     ch_worker_close(s->lister);
 }
 
-/* "1,5" is a number in many countries, but text here. */
-static bool is_decimal_comma(const char *s)
-{
-    static const char digits[] = "0123456789";
-    size_t n, after;
-
-    s += *s == '-' || *s == '+';
-    n = strspn(s, digits);
-    after = s[n] == ',' ? strspn(s + n + 1, digits) : 0;
-    return n > 0 && after > 0 && s[n + 1 + after] == '\0';
-}
-
-static const char *find_comma(const read_state *s, const ch_field *field, int n, pl_arena *mem)
+/* "1,5" is a number in many countries, but text here; ">10" is a limit. */
+static void find_texts(const read_state *s, item *it, const ch_field *field, int n, pl_arena *mem)
 {
     const pl_step *prepare = pl_workflow_step(s->env->wf, "prepare");
 
-    for (int i = 0; i < n && prepare != NULL && !s->comma_told; i++)
-        if (!field[i].is_number && is_decimal_comma(field[i].text) && st_label_wanted(prepare->conf, field[i].name))
-            return pl_sprintf(mem, "%.100s is %.40s", field[i].name, field[i].text);
-    return NULL;
+    for (int i = 0; i < n && prepare != NULL; i++) {
+        const st_label_text kind = field[i].is_number || field[i].text[0] == '\0' ? ST_TEXT_OTHER : st_label_text_of(field[i].text);
+        if (kind != ST_TEXT_OTHER && !s->was_told[kind] && it->told[kind] == NULL && st_label_wanted(prepare->conf, field[i].name))
+            it->told[kind] = pl_sprintf(mem, "%.100s is %.40s", field[i].name, field[i].text);
+    }
 }
 
 /* Numbers only: texts cannot become labels. */
@@ -218,7 +209,7 @@ static pl_code copy_fields(const read_state *s, item *it, const ch_record *r, pl
         if (found[i].is_number && isfinite(found[i].value))
             copy[out->n_fields++] = (st_field){ found[i].name, found[i].value };
     out->field = copy;
-    it->comma = find_comma(s, found, n, mem);
+    find_texts(s, it, found, n, mem);
     return PL_OK;
 }
 
@@ -466,14 +457,22 @@ static pl_code store_failure(read_state *s, const item *it, pl_error *err)
     return pl_failure_add(s->env, &f, err);
 }
 
-/* Reported once per run: such files write all their numbers with commas. */
-static pl_code warn_comma(read_state *s, const item *it)
+/* Each kind is reported once per run: such files have many of them. */
+static pl_code warn_texts(read_state *s, const item *it)
 {
-    s->comma_told = true;
-    return pl_event_add(s->env, PL_WARN,
-                        "%s:%lld: %s: a number with a decimal comma is read as text, not as a label, here and in later "
-                        "records; write 1.5 for 1,5",
-                        st_input_at(s->env->wf, it->file)->path, (long long)it->line, it->comma);
+    static const char *const words[ST_TEXTS] = {
+        [ST_TEXT_COMMA] = "a number with a decimal comma is read as text, not as a label, here and in later records; write 1.5 for 1,5",
+        [ST_TEXT_LIMIT] = "a limit is not a measured value and gives no label, here and in later records; check counts them",
+    };
+    pl_code code = PL_OK;
+
+    for (int k = 0; k < ST_TEXT_OTHER && code == PL_OK; k++)
+        if (it->told[k] != NULL && !s->was_told[k]) {
+            s->was_told[k] = true;
+            code = pl_event_add(s->env, PL_WARN, "%s:%lld: %s: %s", st_input_at(s->env->wf, it->file)->path, (long long)it->line,
+                                it->told[k], words[k]);
+        }
+    return code;
 }
 
 static pl_code store_item(read_state *s, const item *it, pl_error *err)
@@ -494,7 +493,7 @@ static pl_code store_item(read_state *s, const item *it, pl_error *err)
     code = pl_db_run(st, err);
     if (code == PL_OK && it->problem != NULL)
         code = store_failure(s, it, err);
-    return code == PL_OK && it->comma != NULL && !s->comma_told ? warn_comma(s, it) : code;
+    return code == PL_OK ? warn_texts(s, it) : code;
 }
 
 static pl_code commit(void *state, pl_unit *unit, pl_error *err)

@@ -1,0 +1,275 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "stages/steps/ingest/label_scan.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+#include "chem/records/record.h"
+#include "pipeline/workflow/settings.h"
+#include "stages/steps/ingest/prepare_conf.h"
+#include "stages/steps/ingest/read_input.h"
+
+enum { LABELS_MAX = 64, NAMES_MAX = 64, SHOWN = 60 };
+
+typedef struct label {
+    const char *name;
+    bool is_class;
+    int64_t numbers, empty, texts[ST_TEXTS], zeros, ones;
+    const char *text, *odd; /* the first text, and the first value that is no class: "a.csv:3: '>10'" */
+} label;
+
+typedef struct scan {
+    const pl_workflow *wf;
+    label label[LABELS_MAX];
+    int n;
+    const char *field[NAMES_MAX]; /* names of data fields that were seen */
+    int n_fields;
+    int64_t records;
+    bool whole; /* all records of all inputs were looked at */
+    pl_arena *mem;
+} scan;
+
+/* ---- one text ---- */
+
+/* Digits, a separator, digits. */
+static bool is_decimal_comma(const char *s)
+{
+    static const char digits[] = "0123456789";
+    size_t n, after;
+
+    s += *s == '-' || *s == '+';
+    n = strspn(s, digits);
+    after = s[n] == ',' ? strspn(s + n + 1, digits) : 0;
+    return n > 0 && after > 0 && s[n + 1 + after] == '\0';
+}
+
+/* "<", ">", "<=", ">=", "~", or the signs for at most and at least, and a number. */
+static bool is_limit(const char *s)
+{
+    static const char *const signs[] = { "<=", ">=", "<", ">", "\xe2\x89\xa4", "\xe2\x89\xa5", "~" };
+    double x;
+
+    for (size_t i = 0; i < sizeof signs / sizeof *signs; i++)
+        if (strncmp(s, signs[i], strlen(signs[i])) == 0) {
+            s += strlen(signs[i]);
+            s += strspn(s, " ");
+            return pl_parse_real(s, &x) || is_decimal_comma(s);
+        }
+    return false;
+}
+
+st_label_text st_label_text_of(const char *text)
+{
+    if (is_decimal_comma(text))
+        return ST_TEXT_COMMA;
+    return is_limit(text) ? ST_TEXT_LIMIT : ST_TEXT_OTHER;
+}
+
+/* ---- which labels ---- */
+
+static void add_label(scan *s, const char *name)
+{
+    const pl_step *prepare = pl_workflow_step(s->wf, "prepare");
+    const st_prepare_conf *c = prepare->conf;
+    const st_property *p = c->properties.items;
+
+    for (int i = 0; i < s->n; i++)
+        if (strcmp(s->label[i].name, name) == 0)
+            return;
+    if (s->n == LABELS_MAX)
+        return;
+    s->label[s->n] = (label){ .name = name };
+    for (int32_t i = 0; i < c->properties.n; i++)
+        s->label[s->n].is_class = s->label[s->n].is_class || (strcmp(p[i].name, name) == 0 && p[i].task == ST_CLASSIFICATION);
+    s->n++;
+}
+
+/* `targets: [{name: a}, {name: b, column: c}]`: the words of the file, because the table of `train` is not known here. */
+static void add_targets(scan *s)
+{
+    const pl_step *train = pl_workflow_step(s->wf, "train");
+    const pl_node *targets = train != NULL ? pl_node_get(train->node, "targets") : NULL;
+
+    for (int i = 0; targets != NULL && i < targets->n; i++) {
+        const pl_node *column = pl_node_get(targets->item[i], "column"), *name = pl_node_get(targets->item[i], "name");
+        const pl_node *one = column != NULL ? column : name;
+        if (one != NULL && one->text != NULL)
+            add_label(s, one->text);
+    }
+}
+
+static void add_labels(scan *s)
+{
+    const pl_step *prepare = pl_workflow_step(s->wf, "prepare");
+    const st_prepare_conf *c = prepare->conf;
+    const char *const *name = c->labels.items;
+    const bool named = c->labels.n > 0 && strcmp(name[0], "all") != 0 && strcmp(name[0], "none") != 0;
+
+    for (int32_t i = 0; named && i < c->labels.n; i++)
+        add_label(s, name[i]);
+    add_targets(s);
+}
+
+/* ---- the records ---- */
+
+static void add_field(scan *s, const char *name)
+{
+    for (int i = 0; i < s->n_fields; i++)
+        if (strcmp(s->field[i], name) == 0)
+            return;
+    if (s->n_fields < NAMES_MAX && (s->field[s->n_fields] = pl_strdup(s->mem, name)) != NULL)
+        s->n_fields++;
+}
+
+static const char *place(const scan *s, const pl_input *in, const ch_record *r, const char *text)
+{
+    const char *p = pl_sprintf(s->mem, "%s:%lld: '%.*s'", in->path, (long long)r->line, SHOWN, text);
+    return p != NULL ? p : "";
+}
+
+static void count(scan *s, label *l, const pl_input *in, const ch_record *r, const ch_field *f)
+{
+    if (f == NULL || f->text[0] == '\0') {
+        l->empty++;
+        return;
+    }
+    if (!f->is_number) {
+        l->texts[st_label_text_of(f->text)]++;
+        l->text = l->text != NULL ? l->text : place(s, in, r, f->text);
+        return;
+    }
+    l->numbers++;
+    l->zeros += f->value == 0;
+    l->ones += f->value == 1;
+    if (f->value != 0 && f->value != 1 && l->odd == NULL)
+        l->odd = place(s, in, r, f->text);
+}
+
+static pl_code read_record(scan *s, const pl_input *in, ch_reader *reader, const ch_record *r, pl_arena *scratch, pl_error *err)
+{
+    ch_field *field = NULL;
+    int n = 0;
+    pl_code code = PL_OK;
+
+    s->records++;
+    pl_arena_reset(scratch);
+    if (r->problem == NULL)
+        code = ch_record_fields(&field, &n, reader, r, scratch, err);
+    for (int i = 0; i < n && s->records < 1000; i++)
+        add_field(s, field[i].name);
+    for (int i = 0; i < s->n && r->problem == NULL && code == PL_OK; i++)
+        count(s, &s->label[i], in, r, ch_field_find(field, n, s->label[i].name));
+    return code;
+}
+
+static pl_code read_input(scan *s, const pl_input *in, pl_error *err)
+{
+    const pl_step *read = pl_workflow_step(s->wf, "read");
+    pl_arena *scratch = pl_arena_new(1 << 14);
+    ch_reader *reader = NULL;
+    bool more = true;
+    pl_code code = scratch != NULL ? st_input_open(&reader, in, read->conf, NULL, err) : pl_fail(err, PL_ENOMEM, "the labels");
+
+    if (code == PL_OK && !ch_format_is_ours(ch_reader_format(reader)))
+        s->whole = more = false;
+    while (code == PL_OK && more && s->records < ST_LABELS_LOOKED_AT) {
+        ch_record r;
+        code = ch_reader_next(reader, &r, &more, err);
+        if (code == PL_OK && more)
+            code = read_record(s, in, reader, &r, scratch, err);
+    }
+    s->whole = s->whole && !more;
+    ch_reader_close(reader);
+    pl_arena_free(scratch);
+    return code;
+}
+
+/* ---- the verdicts ---- */
+
+static int64_t texts_of(const label *l) { return l->texts[ST_TEXT_COMMA] + l->texts[ST_TEXT_LIMIT] + l->texts[ST_TEXT_OTHER]; }
+
+static void judge_missing(const scan *s, const label *l, const pl_node *at, pl_problems *problems)
+{
+    char what[300];
+
+    (void)snprintf(what, sizeof what, "labels: no record has a data field called \"%.100s\"", l->name);
+    if (s->n_fields > 0)
+        pl_unknown_name(problems, at, what, l->name, s->field, s->n_fields);
+    else
+        pl_problem_add(problems, at, "%s: the inputs have none", what);
+}
+
+static void judge(const scan *s, const label *l, const pl_node *at, pl_problems *problems)
+{
+    const bool there = l->numbers + texts_of(l) > 0;
+    bool named = there;
+
+    for (int i = 0; i < s->n_fields && !named; i++)
+        named = strcasecmp(s->field[i], l->name) == 0;
+    if (!there && s->whole && s->records > 0) {
+        if (!named)
+            judge_missing(s, l, at, problems);
+        else
+            pl_problem_add(problems, at, "labels: %s is empty in all %lld records", l->name, (long long)s->records);
+        return;
+    }
+    if (there && l->numbers == 0 && s->whole)
+        pl_problem_add(problems, at, "labels: %s is no number in any of %lld records; the first: %s%s", l->name, (long long)s->records,
+                       l->text, l->texts[ST_TEXT_COMMA] > 0 ? "; write 1.5 for 1,5" : "");
+    if (l->is_class && l->odd != NULL)
+        pl_problem_add(problems, at, "labels: %s is a class, so its values are 0 and 1; found %s", l->name, l->odd);
+    else if (l->is_class && s->whole && l->numbers > 0 && (l->zeros == 0 || l->ones == 0))
+        pl_problem_add(problems, at, "labels: %s is a class, but all its %lld values are %d: there is nothing to learn", l->name,
+                       (long long)l->numbers, l->ones > 0);
+}
+
+static void add_count(pl_text *out, bool *any, int64_t n, const char *what)
+{
+    char number[32];
+
+    if (n == 0)
+        return;
+    pl_text_addf(out, "%s%s %s", *any ? ", " : "; ", pl_count_str(n, number), what);
+    *any = true;
+}
+
+static void say(const scan *s, const label *l, pl_text *out)
+{
+    char a[32], b[32];
+    bool any = false;
+
+    pl_text_addf(out, "%s: %s numbers in %s%s records", l->name, pl_count_str(l->numbers, a), s->whole ? "" : "the first ",
+                 pl_count_str(s->records, b));
+    if (l->is_class)
+        pl_text_addf(out, ", %lld of class 1", (long long)l->ones);
+    add_count(out, &any, l->texts[ST_TEXT_LIMIT], l->texts[ST_TEXT_LIMIT] == 1 ? "limit such as >10" : "limits such as >10");
+    add_count(out, &any, l->texts[ST_TEXT_COMMA], "with a decimal comma");
+    add_count(out, &any, l->texts[ST_TEXT_OTHER], l->texts[ST_TEXT_OTHER] == 1 ? "other text" : "other texts");
+    add_count(out, &any, l->empty, "empty");
+    pl_text_add(out, any ? ": they give no label" : "");
+    if (l->text != NULL)
+        pl_text_addf(out, "; the first text: %s", l->text);
+    pl_text_add(out, "\n");
+}
+
+pl_code st_label_scan(const pl_workflow *wf, pl_problems *problems, pl_text *out, pl_arena *mem, pl_error *err)
+{
+    const pl_step *prepare = pl_workflow_step(wf, "prepare");
+    scan *s = PL_NEW(mem, scan, 1);
+    const pl_node *at;
+    pl_code code = s != NULL ? PL_OK : pl_fail(err, PL_ENOMEM, "the labels");
+
+    if (code != PL_OK || prepare == NULL || pl_workflow_step(wf, "read") == NULL)
+        return code;
+    *s = (scan){ .wf = wf, .whole = true, .mem = mem };
+    add_labels(s);
+    for (int32_t i = 0; i < wf->inputs.n && s->n > 0 && code == PL_OK; i++)
+        code = read_input(s, st_input_at(wf, i), err);
+    at = pl_node_get(prepare->node, "labels") != NULL ? pl_node_get(prepare->node, "labels") : prepare->node;
+    for (int i = 0; i < s->n && code == PL_OK; i++) {
+        judge(s, &s->label[i], at, problems);
+        say(s, &s->label[i], out);
+    }
+    return code;
+}

@@ -1,0 +1,26 @@
+/* stages/steps/ingest/label_scan.h - what the columns of labels hold, before a run: for `molsieve check`, and for warnings of `read`. */
+#ifndef ST_LABEL_SCAN_H
+#define ST_LABEL_SCAN_H
+
+#include "pipeline/base/text.h"
+#include "pipeline/workflow/workflow.h"
+
+/* A text where a number is expected. */
+typedef enum st_label_text {
+    ST_TEXT_COMMA, /* "1,5"                                   */
+    ST_TEXT_LIMIT, /* ">10", "<= 5": censored, not measured   */
+    ST_TEXT_OTHER,
+    ST_TEXTS
+} st_label_text;
+
+st_label_text st_label_text_of(const char *text);
+
+enum { ST_LABELS_LOOKED_AT = 100000 }; /* records of all inputs, at most */
+
+/* Reads the inputs of wf, at most ST_LABELS_LOOKED_AT records, and looks at the labels that `prepare` names and `train` learns. Adds a
+ * problem for each that no record has, that is no number anywhere, or that is a class with one value or a value other than 0 and 1; and
+ * to out a line for each of the others: "pIC50: 812 numbers in 830 records; 12 limits (>10) and 6 empty give no label\n". Formats that only
+ * Open Babel reads are not looked at. */
+pl_code st_label_scan(const pl_workflow *wf, pl_problems *problems, pl_text *out, pl_arena *mem, pl_error *err);
+
+#endif
