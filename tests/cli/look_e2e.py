@@ -166,4 +166,24 @@ def labels_are_looked_at_before_a_run():
         assert p.one("SELECT count(*) FROM label") == 12 and p.one("SELECT max(value) FROM label") == 7.25
 
 
-sieve.main([labels_are_looked_at_before_a_run, help_begins_with_what_to_change_and_has_groups, status_counts_while_the_run_works, the_funnel_of_a_ranking_is_the_same_everywhere, tables_have_one_list_of_columns])
+def a_plan_says_what_a_training_takes():
+    with sieve.Project() as p:
+        p.put("a.csv", "smiles,y\n" + "".join("%s,%d\n" % ("C" * (k + 1), k) for k in range(40)))
+
+        def seconds(network, epochs, members=1):
+            p.workflow(["a.csv"], "  read: {}\n  prepare: {conformers: {source: generate}, labels: [y]}\n  graph: {edges: bonds}\n  split: {}\n"
+                       "  train: {targets: [{name: y}], family: [se3], epochs: %d, members: %d, model: %s}\n" % (epochs, members, network))
+            stage = [s for s in json.loads(p.run("plan", "w.yaml", "--json")[1])["stages"] if s["stage"] == "train"][0]
+            return stage["seconds_one_worker"], stage["items"]
+
+        small = "{layers: 1, degrees: 2, channels: 8, heads: 2}"
+        one, items = seconds(small, 10)
+        assert one > 0 and items == 320, (one, items)  # 80 % of 40 molecules, 10 epochs
+        long, items = seconds(small, 1000, 2)
+        assert items == 64000 and 20 < long / one < 2000, (one, long)  # 200 times as many; both are timed
+        assert seconds("{layers: 4, degrees: 3, channels: 32, heads: 4}", 10)[0] > 3 * one
+        out = " ".join(p.run("plan", "w.yaml")[1].split())
+        assert re.search(r"train: about [\d,]+ parameters, 10 epochs of \S+ with \d+ threads?, by a step measured here", out), out
+
+
+sieve.main([a_plan_says_what_a_training_takes, labels_are_looked_at_before_a_run, help_begins_with_what_to_change_and_has_groups, status_counts_while_the_run_works, the_funnel_of_a_ranking_is_the_same_everywhere, tables_have_one_list_of_columns])

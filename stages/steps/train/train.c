@@ -276,48 +276,6 @@ static pl_code model_open(train_state *t, pl_error *err)
     return t->kind->open(&t->engine, t->model, &conf, err);
 }
 
-/* "trees, gp", with a comma behind it if a network follows. NULL: no memory. */
-static const char *members_note(const pl_workflow *wf, const st_train_conf *c, int64_t n, pl_arena *mem)
-{
-    const st_family f = st_family_of(wf, c, n);
-    const char *note = "";
-
-    for (int32_t k = 0; k < f.n && note != NULL; k++)
-        note = pl_sprintf(mem, "%s%s%s", note, k ? ", " : "", f.kind[k]->name);
-    return note != NULL && f.n && f.network ? pl_sprintf(mem, "%s, ", note) : note;
-}
-
-/* Structures seen in all epochs, and the size of the network; how long it takes
- * depends on the machine and is shown by the first epoch. */
-static pl_code train_estimate(const pl_workflow *wf, const pl_step *step, pl_store *store, pl_estimate *out, pl_arena *mem,
-                              pl_error *err)
-{
-    const st_train_conf *c = step->conf;
-    nn_inputs in = nn_inputs_qm9();
-    nn_se3_conf network = st_train_network(c, &in);
-    nn_se3 *model;
-    int64_t n = 0;
-    pl_code code = nn_se3_plan(&model, &network, mem, err);
-
-    *out = (pl_estimate){ .n_items = -1, .n_units = -1 };
-    if (code == PL_OK && store != NULL)
-        code = pl_db_int(store->db, &n, err,
-                         "SELECT coalesce(sum(coalesce(structures,1)),0) FROM split JOIN molecule USING(mol_id) WHERE "
-                         "part='train'");
-    if (code != PL_OK)
-        return code;
-    out->note = members_note(wf, c, n, mem);
-    if (n > 0)
-        out->n_items = st_family_of(wf, c, n).network ? n * c->loop.epochs * c->members : n;
-    if (!st_family_of(wf, c, n).network || out->note == NULL)
-        return PL_OK;
-    out->note = c->members > 1
-                    ? pl_sprintf(mem, "%s%lld members of about %zu parameters, %lld epochs each", out->note, (long long)c->members,
-                                 model->n_floats, (long long)c->loop.epochs)
-                    : pl_sprintf(mem, "%sabout %zu parameters, %lld epochs", out->note, model->n_floats, (long long)c->loop.epochs);
-    return PL_OK;
-}
-
 /* ---- the stage ----------------------------------------------------------- */
 
 static void state_open(train_state *t, pl_env *env)
@@ -602,7 +560,7 @@ const pl_stage st_train = {
     .wants = st_family_wants,
     .check = st_train_check,
     .key = st_start_key,
-    .estimate = train_estimate,
+    .estimate = st_train_estimate,
     .open = train_open,
     .finish = train_finish,
     .close = train_close,

@@ -88,4 +88,8 @@ pl_code st_train_rows(st_trained *t, pl_error *err);
 /* "loss"; of the second member "member2.loss". NULL when refused. */
 const char *st_train_metric(const char *name, int64_t member, pl_arena *mem);
 
+/* Structures seen in all epochs, the size of the network, and how long it takes (train_cost.c): a step of it is timed here. */
+pl_code st_train_estimate(const pl_workflow *wf, const pl_step *step, pl_store *store, pl_estimate *out, pl_arena *mem,
+                          pl_error *err);
+
 #endif
