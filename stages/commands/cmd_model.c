@@ -375,7 +375,7 @@ static int run_with(const pl_args *args, pl_arena *mem)
 
     if (!two && strcmp(what, "info") != 0 && strcmp(what, "verify") != 0) {
         const char *near = pl_nearest(what, (const char *const[]){ "info", "verify", "diff" }, 3);
-        return pl_cmd_usage(args, "model %s: no such action; allowed: info, verify, diff%s%s%s", what,
+        return pl_cmd_usage(args, "%s: no such action; allowed: info, verify, diff%s%s%s", what,
                             near != NULL ? "; did you mean " : "", near != NULL ? near : "", near != NULL ? "?" : "");
     }
     if (args->n != (two ? 3 : 2))

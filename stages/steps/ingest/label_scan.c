@@ -269,7 +269,8 @@ pl_code st_label_scan(const pl_workflow *wf, pl_problems *problems, pl_text *out
     at = pl_node_get(prepare->node, "labels") != NULL ? pl_node_get(prepare->node, "labels") : prepare->node;
     for (int i = 0; i < s->n && code == PL_OK; i++) {
         judge(s, &s->label[i], at, problems);
-        say(s, &s->label[i], out);
+        if (s->records > 0)
+            say(s, &s->label[i], out);
     }
     return code;
 }
