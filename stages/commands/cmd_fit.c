@@ -283,7 +283,7 @@ const pl_cmd st_cmd_fit = {
              "\n"
              "Examples:\n"
              "  molsieve fit measured.csv --target pIC50 --better high\n"
-             "  molsieve fit solubility.sdf.gz -t logS --unit 'log10(mol/L)' -o sol.safetensors\n"
+             "  molsieve fit sol.sdf.gz -t logS --unit 'log10(mol/L)' -o sol.safetensors\n"
              "  molsieve fit actives.csv --target active --split random --seed 7\n",
     .opts = opts,
     .min_args = 1,

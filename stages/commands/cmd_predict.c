@@ -45,7 +45,7 @@ typedef struct predict {
     ch_reader *reader;
     st_out out; /* closed: standard output */
     int64_t n_records;
-    _Atomic int64_t n_failed;
+    _Atomic int64_t n_failed, n_outside;
     ch_worker *lister;
     pl_arena *mem;
 } predict;
@@ -74,6 +74,7 @@ static pl_code work(void *ctx, int worker, void *const *item, int32_t n, pl_text
         const st_asked *asked = item[k];
         const st_prediction *one = asked->problem == NULL ? &got[i++] : NULL;
         st_answer_add(&c->answers, out, asked, one);
+        c->n_outside += st_answer_is_outside(&c->answers, one);
         c->n_failed += st_answer_lacks(&c->answers, one);
     }
     return code;
@@ -369,11 +370,12 @@ static void warnings_print(const predict *c)
 
 static void summary_print(const predict *c)
 {
-    char n[32];
+    char n[32], outside[32];
 
     warnings_print(c);
     if (c->output != NULL)
-        pl_cmd_say("%s: %s answers", c->output, pl_count_str(c->n_records, n));
+        pl_cmd_say("%s: %s answers, %s of them outside of the domain of the model", c->output, pl_count_str(c->n_records, n),
+                   pl_count_str(c->n_outside, outside));
 }
 
 static int run(const pl_app *app, const pl_args *args)

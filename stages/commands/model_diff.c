@@ -208,4 +208,3 @@ int st_model_diff(const nn_model_file *a, const nn_model_file *b, bool all, pl_a
         pl_cmd_print("no difference\n");
     return n + n_tensors > 0 ? 1 : 0;
 }
-

@@ -92,26 +92,39 @@ static pl_code column_add(st_answers *a, st_answer_column c, pl_error *err)
     return PL_OK;
 }
 
+/* The next name of a list, without the blanks around it; one with commas stands in double quotes. Ends it; NULL: there is none. */
+static char *name_next(char **names)
+{
+    char *word = *names, *end;
+
+    if (word == NULL)
+        return NULL;
+    word += strspn(word, " ");
+    end = word[0] == '"' ? strchr(word + 1, '"') : NULL;
+    word += end != NULL;
+    end = end != NULL ? end : word + strcspn(word, ",");
+    *names = strchr(end, ',');
+    *names += *names != NULL;
+    while (end > word && end[-1] == ' ' && *end != '"')
+        end--;
+    *end = '\0';
+    return word;
+}
+
 static pl_code columns_asked(st_answers *a, const list *parts, const char *columns, pl_arena *mem, pl_error *err)
 {
-    char *words = pl_strdup(mem, columns), *next = words;
-    pl_code code = words != NULL ? PL_OK : pl_fail(err, PL_ENOMEM, "columns");
+    char *next = pl_strdup(mem, columns), *word;
+    pl_code code = next != NULL ? PL_OK : pl_fail(err, PL_ENOMEM, "columns");
 
     a->column = PL_NEW(mem, st_answer_column, strlen(columns) + 1);
     if (a->column == NULL)
         return pl_fail(err, PL_ENOMEM, "columns");
-    while (next != NULL && code == PL_OK) {
-        char *word = strsep(&next, ",");
-        while (*word == ' ')
-            word++;
-        for (size_t n = strlen(word); n > 0 && word[n - 1] == ' '; n--)
-            word[n - 1] = '\0';
-        code = word[0] != '\0' ? column_add(a, column_named(parts, word, mem), err)
-                               : pl_fail(err, PL_ECONFIG,
-                                         "--columns %.200s: a name is empty; write names with commas between, such as "
-                                         "title,smiles,logS",
-                                         columns);
-    }
+    while (code == PL_OK && (word = name_next(&next)) != NULL)
+        code =
+            word[0] != '\0'
+                ? column_add(a, column_named(parts, word, mem), err)
+                : pl_fail(err, PL_ECONFIG,
+                          "--columns %.200s: a name is empty; write names with commas between, such as title,smiles,logS", columns);
     return code;
 }
 
@@ -329,6 +342,14 @@ void st_answers_head(const st_answers *a, pl_text *out)
         st_csv_add(out, a->column[k].name);
     }
     pl_text_add(out, a->format == ST_ANSWER_CSV ? "\n" : "");
+}
+
+bool st_answer_is_outside(const st_answers *a, const st_prediction *got)
+{
+    for (int k = 0; k < a->p->n_properties && got != NULL; k++)
+        if (got->value[k].reasons != NULL)
+            return true;
+    return false;
 }
 
 bool st_answer_lacks(const st_answers *a, const st_prediction *got)

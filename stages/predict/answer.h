@@ -39,7 +39,7 @@ pl_code st_answer_format_parse(st_answer_format *out, const char *word, pl_error
 /* By the ending of a file name, without .gz: CSV if it says nothing. */
 st_answer_format st_answer_format_of(const char *path);
 
-/* columns: names with commas between, NULL: those by default. A name that is no column of the answer is a field of the input; so is
+/* columns: names with commas between, those that have commas in double quotes; NULL: those by default. A name that is no column of the answer is a field of the input; so is
  * NAME in `input_NAME`. ECONFIG: a name is empty or there twice. */
 pl_code st_answers_open(st_answers *a, const st_predictor *p, st_answer_format format, const char *columns, pl_arena *mem,
                         pl_error *err);
@@ -52,6 +52,9 @@ void st_answers_head(const st_answers *a, pl_text *out);
 
 /* Appends the answer to a record. got NULL: the record could not be read (asked->problem). */
 void st_answer_add(const st_answers *a, pl_text *out, const st_asked *asked, const st_prediction *got);
+
+/* Whether some value is outside of the domain of its models. */
+bool st_answer_is_outside(const st_answers *a, const st_prediction *got);
 
 /* Whether some property has no value. */
 bool st_answer_lacks(const st_answers *a, const st_prediction *got);

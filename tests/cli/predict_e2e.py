@@ -116,6 +116,8 @@ def tables_keep_their_quotes_and_give_their_columns():
         assert [r["ID"] for r in rows] == ["1", "2", "3"] and [r["note"] for r in rows] == ['a, "quoted" note', "two\nlines", "short"]
         assert [r["input_logS"] for r in rows] == ["9", "8", ""] and rows[0]["logS"] != "9" and rows[0]["mw"].startswith("46.0")
         assert rows[2]["logS"] == ""
+        p.put("comma.csv", '"a, b",smiles\nx,CCO\n')
+        assert p.run("predict", "esol", "comma.csv", "-c", ' "a, b" , smiles')[1] == '"a, b",smiles\nx,CCO\n'
         p.put("odd.tsv", "structure of it\tkey\nCCO\tx\n")
         _, out, _ = p.run("predict", "esol", "odd.tsv", "--smiles-column", "structure of it", "--id-column", "key", "-c", "title,smiles")
         assert table(out) == [{"title": "x", "smiles": "CCO"}]
