@@ -50,6 +50,7 @@ pl_code nn_parts_make(nn_parts *out, const nn_table *x, int32_t row, pl_arena *m
 typedef struct nn_member_kind {
     const char *name, *help; /* "trees" */
     bool averaged;           /* joins the mean; false: only compared with */
+    int32_t most;            /* training molecules that it takes; 0: any number */
 
     /* NULL: fitting can begin; else what is missing, with the package that has it: "libxgboost.so.0 (Debian: libxgboost0)". */
     const char *(*missing)(void);

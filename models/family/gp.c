@@ -260,6 +260,7 @@ const nn_member_kind nn_gp = {
     .name = "gp",
     .help = "Gaussian process on descriptors and circular environments; up to 10,000 molecules; has a variance",
     .averaged = true,
+    .most = NN_GP_MAX,
     .missing = missing,
     .fit = fit,
     .save = nn_gp_save,

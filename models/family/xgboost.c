@@ -32,14 +32,20 @@ static struct {
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static bool opened;
-static char version[32];
+static char version[32], absent[400];
 
 static void *library(void)
 {
     static const char *const names[] = { "libxgboost.so.0", "libxgboost.so" };
     const char *named = getenv("MOLSIEVE_XGBOOST");
-    void *found = named != NULL && *named != '\0' ? dlopen(named, RTLD_NOW | RTLD_LOCAL) : NULL;
+    const bool is_named = named != NULL && *named != '\0';
+    void *found = is_named ? dlopen(named, RTLD_NOW | RTLD_LOCAL) : NULL;
 
+    (void)snprintf(absent, sizeof absent, "libxgboost.so.0 (Debian: libxgboost0)%s%.300s%s",
+                   is_named ? "; MOLSIEVE_XGBOOST names " : "", is_named ? named : "",
+                   is_named ? ", which is not XGBoost's library" : "");
+    if (is_named)
+        return found;
     for (size_t i = 0; i < sizeof names / sizeof *names && found == NULL; i++)
         found = dlopen(names[i], RTLD_NOW | RTLD_LOCAL);
     return found;
@@ -90,7 +96,7 @@ static void open_once(void)
 const char *nn_xgboost_missing(void)
 {
     (void)pthread_once(&once, open_once);
-    return opened ? NULL : "libxgboost.so.0 (Debian: libxgboost0)";
+    return opened ? NULL : absent;
 }
 
 const char *nn_xgboost_version(void) { return nn_xgboost_missing() == NULL ? version : ""; }

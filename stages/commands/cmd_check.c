@@ -38,7 +38,7 @@ static int print_summary(const pl_workflow *wf, pl_arena *mem)
     pl_problems problems = { .mem = mem };
     pl_text labels = { 0 };
     pl_error err = { 0 };
-    const pl_code code = st_label_scan(wf, &problems, &labels, mem, &err);
+    const pl_code code = st_label_scan(wf, false, &problems, &labels, mem, &err);
 
     if (code != PL_OK || problems.n > 0) {
         pl_text_free(&labels);
@@ -81,7 +81,7 @@ static int print_json(const pl_app *app, const pl_args *args, pl_arena *mem)
     json_t *stages = json_array(), *whole;
     pl_text labels = { 0 };
     pl_error err = { 0 };
-    pl_code code = wf != NULL ? st_label_scan(wf, &problems, &labels, mem, &err) : PL_OK;
+    pl_code code = wf != NULL ? st_label_scan(wf, false, &problems, &labels, mem, &err) : PL_OK;
     bool good = wf != NULL && problems.n == 0;
 
     pl_text_free(&labels);

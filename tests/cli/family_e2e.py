@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Models that are families: trained, evaluated and scored with the real program and the real XGBoost."""
 import csv
+import hashlib
 import json
 import math
 import os
@@ -244,12 +245,35 @@ def mistakes_in_a_family_are_refused_before_work():
 
 
 def labels_that_cannot_be_learned_are_told():
-    """All the same; none; too few for some members."""
+    """Before any work where the table says it: all the same, none, texts, one class; later, too few for some members."""
     with sieve.Project() as p:
-        p.put("in.csv", "smiles,logS,name\n" + "".join("%s,1.5,m%d\n" % ("C" * (k + 1), k) for k in range(30)))
-        family(p, "trees")
-        said = p.run("run", "w.yaml", "-q", expect=2)[2]
-        assert "the same for all" in said, said
+        esol(p, 60)
+        with open(p.path("in.csv")) as f:
+            rows = [line.rsplit(",", 2) for line in f.read().splitlines()[1:]]
+        classes = "properties: {logS: {task: classification}}"
+        number = 'properties: {logS: {unit: "log10(mol/L)", better: high}}'
+        for value, want, task in ((lambda k, y: "1.5", "logS is 1.5 in all 60 records that have it: nothing to learn", number),
+                                  (lambda k, y: "", "no record has a number in a data field called logS; fields with numbers: none", number),
+                                  (lambda k, y: "NaN", "it is text, such as NaN in in.csv:2", number),
+                                  (lambda k, y: y.replace(".", ";"), "numbers are written as 1.5", number),
+                                  (lambda k, y: "1e308" if k % 2 else "-1e308", "too large to compute with", number),
+                                  (lambda k, y: "" if k % 9 else y, "7 records have logS; trees needs at least 10 training molecules", number),
+                                  (lambda k, y: "1", "logS is 1 in all 60 records that have it", classes),
+                                  (lambda k, y: str(k % 3), "logS is 2 in in.csv:4; a class is 0 or 1", classes)):
+            p.put("in.csv", "smiles,logS,name\n" + "".join("%s,%s,%s\n" % (r[0], value(k, r[1]), r[2]) for k, r in enumerate(rows)))
+            family(p, "trees")
+            if task == classes:
+                stages = (STAGES % "trees").replace(number, classes).replace('{name: logS, unit: "log10(mol/L)", better: high}', "{name: logS}")
+                p.workflow(["{path: in.csv, format: csv, columns: {smiles: smiles, title: name}}"], stages)
+            for command in ("check", "run"):
+                said = p.run(command, "w.yaml", expect=2)[2]
+                assert want in said, (want, said)
+            assert not os.path.exists(p.path("run/results.db"))
+        p.put("in.csv", "smiles,logS,name\n" + "".join("%s,%s,%s\n" % (r[0], ["", "n/a", "nan"][k % 3] if k % 2 else r[1], r[2])
+                                                       for k, r in enumerate(rows)))
+        family(p, "trees", workdir="gaps")
+        said = p.run("run", "w.yaml")[2]
+        assert "30 of 60 molecules" in said and p.rows("SELECT count(*) FROM label", workdir="gaps") == [(30,)], said
         esol(p, 12)
         family(p, "trees, gp", workdir="few")
         assert "training molecules; at least 10 are needed" in p.run("run", "w.yaml", "-q", expect=2)[2]
@@ -258,7 +282,33 @@ def labels_that_cannot_be_learned_are_told():
         assert all(math.isfinite(v) for v, in p.rows("SELECT value FROM prediction", workdir="few"))
 
 
+def what_a_family_lacks_is_told_before_work():
+    """XGBoost, features of this version; and that a Gaussian process takes 10,000 molecules."""
+    none = dict(os.environ, MOLSIEVE_XGBOOST="/nowhere/libxgboost.so")
+    with sieve.Project() as p:
+        esol(p, 40)
+        family(p, "trees, gp")
+        for command in ("check", "run"):
+            said = p.run(command, "w.yaml", env=none, expect=2)[2]
+            assert "family: trees needs libxgboost.so.0 (Debian: libxgboost0); MOLSIEVE_XGBOOST names /nowhere/libxgboost.so" in said, said
+        assert not os.path.exists(p.path("run/results.db"))
+        p.run("run", "w.yaml", "-q")
+        p.workflow(["in.csv"], "  read: {}\n  prepare: {}\n  graph: {}\n  score: {}\n", name="score.yaml", workdir="score",
+                   extra="models: {m: {path: run/models/e2e.safetensors}}\n")
+        p.run("run", "score.yaml", "-q", env=none)
+        data = read(p.path("run", MODEL))
+        data = data.replace(b'\\"features\\":1', b'\\"features\\":7')
+        at = re.search(rb'"sha256":"([0-9a-f]{64})"', data).start(1)
+        blank = data[:at] + b"0" * 64 + data[at + 64:]
+        with open(p.path("run", MODEL), "wb") as f:
+            f.write(data[:at] + hashlib.sha256(blank).hexdigest().encode() + data[at + 64:])
+        said = p.run("check", "score.yaml", expect=2)[2]
+        assert "features of version 7, this program computes those of version 1" in said, said
+        p.put("in.csv", "smiles,logS,name\n" + "".join("%s,%d,m%d\n" % ("C" * (k % 30 + 1), k, k) for k in range(10100)))
+        assert "gp learns from at most 10,000 training molecules" in p.run("plan", "w.yaml", "workdir=many")[1]
+
+
 if __name__ == "__main__":
     sieve.main([a_family_is_learned_evaluated_and_scored, a_score_is_explained, what_moved_a_score_is_drawn, structures_that_no_member_needs_are_skipped, a_family_with_a_network_is_the_mean_of_both,
                 classes_are_learned_as_probabilities, mistakes_in_a_family_are_refused_before_work,
-                labels_that_cannot_be_learned_are_told])
+                labels_that_cannot_be_learned_are_told, what_a_family_lacks_is_told_before_work])

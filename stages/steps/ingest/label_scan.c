@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "stages/steps/ingest/label_scan.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
@@ -14,8 +15,9 @@ enum { LABELS_MAX = 64, NAMES_MAX = 64, SHOWN = 60 };
 
 typedef struct label {
     const char *name;
-    bool is_class;
+    bool is_class, learned; /* learned: a target of `train` */
     int64_t numbers, empty, texts[ST_TEXTS], zeros, ones;
+    double low, high; /* of the numbers */
     const char *text, *odd; /* the first text, and the first value that is no class: "a.csv:3: '>10'" */
 } label;
 
@@ -68,18 +70,20 @@ st_label_text st_label_text_of(const char *text)
 
 /* ---- which labels ---- */
 
-static void add_label(scan *s, const char *name)
+static void add_label(scan *s, const char *name, bool learned)
 {
     const pl_step *prepare = pl_workflow_step(s->wf, "prepare");
     const st_prepare_conf *c = prepare->conf;
     const st_property *p = c->properties.items;
 
     for (int i = 0; i < s->n; i++)
-        if (strcmp(s->label[i].name, name) == 0)
+        if (strcmp(s->label[i].name, name) == 0) {
+            s->label[i].learned |= learned;
             return;
+        }
     if (s->n == LABELS_MAX)
         return;
-    s->label[s->n] = (label){ .name = name };
+    s->label[s->n] = (label){ .name = name, .learned = learned };
     for (int32_t i = 0; i < c->properties.n; i++)
         s->label[s->n].is_class = s->label[s->n].is_class || (strcmp(p[i].name, name) == 0 && p[i].task == ST_CLASSIFICATION);
     s->n++;
@@ -95,19 +99,19 @@ static void add_targets(scan *s)
         const pl_node *column = pl_node_get(targets->item[i], "column"), *name = pl_node_get(targets->item[i], "name");
         const pl_node *one = column != NULL ? column : name;
         if (one != NULL && one->text != NULL)
-            add_label(s, one->text);
+            add_label(s, one->text, true);
     }
 }
 
-static void add_labels(scan *s)
+static void add_labels(scan *s, bool targets_only)
 {
     const pl_step *prepare = pl_workflow_step(s->wf, "prepare");
     const st_prepare_conf *c = prepare->conf;
     const char *const *name = c->labels.items;
-    const bool named = c->labels.n > 0 && strcmp(name[0], "all") != 0 && strcmp(name[0], "none") != 0;
+    const bool named = !targets_only && c->labels.n > 0 && strcmp(name[0], "all") != 0 && strcmp(name[0], "none") != 0;
 
     for (int32_t i = 0; named && i < c->labels.n; i++)
-        add_label(s, name[i]);
+        add_label(s, name[i], false);
     add_targets(s);
 }
 
@@ -139,6 +143,8 @@ static void count(scan *s, label *l, const pl_input *in, const ch_record *r, con
         l->text = l->text != NULL ? l->text : place(s, in, r, f->text);
         return;
     }
+    l->low = l->numbers == 0 || f->value < l->low ? f->value : l->low;
+    l->high = l->numbers == 0 || f->value > l->high ? f->value : l->high;
     l->numbers++;
     l->zeros += f->value == 0;
     l->ones += f->value == 1;
@@ -222,6 +228,13 @@ static void judge(const scan *s, const label *l, const pl_node *at, pl_problems 
     else if (l->is_class && s->whole && l->numbers > 0 && (l->zeros == 0 || l->ones == 0))
         pl_problem_add(problems, at, "labels: %s is a class, but all its %lld values are %d: there is nothing to learn", l->name,
                        (long long)l->numbers, l->ones > 0);
+    else if (!l->is_class && l->numbers > 0 && !isfinite(l->high - l->low))
+        pl_problem_add(problems, at,
+                       "labels: %s is between %g and %g: too large to compute with; does a label use a large number for \"not measured\"?",
+                       l->name, l->low, l->high);
+    else if (!l->is_class && s->whole && l->numbers > 1 && l->low == l->high && l->learned)
+        pl_problem_add(problems, at, "labels: all %lld values of %s are %.10g: there is nothing to learn", (long long)l->numbers, l->name,
+                       l->low);
 }
 
 static void add_count(pl_text *out, bool *any, int64_t n, const char *what)
@@ -253,7 +266,7 @@ static void say(const scan *s, const label *l, pl_text *out)
     pl_text_add(out, "\n");
 }
 
-pl_code st_label_scan(const pl_workflow *wf, pl_problems *problems, pl_text *out, pl_arena *mem, pl_error *err)
+pl_code st_label_scan(const pl_workflow *wf, bool targets_only, pl_problems *problems, pl_text *out, pl_arena *mem, pl_error *err)
 {
     const pl_step *prepare = pl_workflow_step(wf, "prepare");
     scan *s = PL_NEW(mem, scan, 1);
@@ -263,7 +276,7 @@ pl_code st_label_scan(const pl_workflow *wf, pl_problems *problems, pl_text *out
     if (code != PL_OK || prepare == NULL || pl_workflow_step(wf, "read") == NULL)
         return code;
     *s = (scan){ .wf = wf, .whole = true, .mem = mem };
-    add_labels(s);
+    add_labels(s, targets_only);
     for (int32_t i = 0; i < wf->inputs.n && s->n > 0 && code == PL_OK; i++)
         code = read_input(s, st_input_at(wf, i), err);
     at = pl_node_get(prepare->node, "labels") != NULL ? pl_node_get(prepare->node, "labels") : prepare->node;

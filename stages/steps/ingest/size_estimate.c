@@ -144,16 +144,19 @@ static void guess(st_sizes *out, const pl_workflow *wf)
 pl_code st_sizes_get(st_sizes *out, const pl_workflow *wf, pl_store *store, pl_error *err)
 {
     /* Bonds of a connected molecule: atoms - 1 + rings. */
-    static const char sql[] = "SELECT count(*), total(n_atoms), total(n_atoms-1+coalesce(rings,0)),"
-                              " (SELECT n_units FROM stage WHERE name='prepare' AND state='done'),"
-                              " (SELECT count(*) FROM record), total(coalesce(structures,1)) FROM molecule WHERE geometry<>'none'";
-    sqlite3_stmt *st;
+    const pl_step *prepare = pl_workflow_step(wf, "prepare");
+    static const char sql[] =
+        "SELECT count(*), total(n_atoms), total(n_atoms-1+coalesce(rings,0)),"
+        " (SELECT n_units FROM stage WHERE name='prepare' AND state='done'),"
+        " (SELECT count(*) FROM record), total(coalesce(structures,1)) FROM molecule WHERE ?1 OR geometry<>'none'";
+    sqlite3_stmt *st = NULL;
     bool row = false;
     pl_code code;
 
     *out = (st_sizes){ .n_units = -1 };
     if (store != NULL) {
         code = pl_db_prepare(store->db, &st, sql, err);
+        (void)sqlite3_bind_int(st, 1, prepare != NULL && st_prepare_is_flat(prepare->conf));
         if (code == PL_OK)
             code = pl_db_step(st, &row, err);
         if (code == PL_OK && row && sqlite3_column_type(st, 3) != SQLITE_NULL)

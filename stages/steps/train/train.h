@@ -40,6 +40,8 @@ typedef struct st_family {
 void st_family_check(const pl_workflow *wf, const pl_step *step, pl_problems *problems);
 /* For n training molecules of a workflow. */
 st_family st_family_of(const pl_workflow *wf, const st_train_conf *c, int64_t n);
+/* What is to be known before n training molecules are learned from, in mem: "gp learns from at most 10,000 ..."; "": nothing. */
+const char *st_family_note(const st_family *f, int64_t n, pl_arena *mem);
 /* Whether a network may be among them. */
 bool st_family_may_have_network(const st_train_conf *c);
 bool st_family_wants(const pl_workflow *wf, const pl_step *step, const char *what); /* as in a pl_stage */

@@ -3,6 +3,7 @@
 
 #include "chem/molecule/element.h"
 #include "stages/steps/dataset/classes.h"
+#include "stages/steps/ingest/label_scan.h"
 #include "stages/steps/ingest/prepare.h"
 #include "stages/steps/train/train.h"
 
@@ -77,6 +78,18 @@ static void target_check(const pl_workflow *wf, const pl_step *step, int32_t k, 
     }
 }
 
+/* What a training would refuse after all molecules were prepared. A file that cannot be read is told by others. */
+static void labels_check(const pl_workflow *wf, pl_problems *problems)
+{
+    pl_arena *mem = pl_arena_new(1 << 16);
+    pl_text counts = { 0 };
+
+    if (mem != NULL)
+        (void)st_label_scan(wf, true, problems, &counts, mem, NULL);
+    pl_text_free(&counts);
+    pl_arena_free(mem);
+}
+
 void st_train_check(const pl_workflow *wf, const pl_step *step, pl_problems *problems)
 {
     const st_train_conf *c = step->conf;
@@ -103,4 +116,6 @@ void st_train_check(const pl_workflow *wf, const pl_step *step, pl_problems *pro
     sharded_check(c, step, problems);
     elements_check(c, step, problems);
     st_start_check(wf, step, problems);
+    if (problems->n == 0)
+        labels_check(wf, problems);
 }

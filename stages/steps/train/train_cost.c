@@ -125,10 +125,13 @@ static pl_code measure(cost *out, const pl_workflow *wf, const st_train_conf *c,
 static const char *members_note(const pl_workflow *wf, const st_train_conf *c, int64_t n, pl_arena *mem)
 {
     const st_family f = st_family_of(wf, c, n);
-    const char *note = "";
+    const char *note = "", *more;
 
     for (int32_t k = 0; k < f.n && note != NULL; k++)
         note = pl_sprintf(mem, "%s%s%s", note, k ? ", " : "", f.kind[k]->name);
+    more = st_family_note(&f, n, mem);
+    if (note != NULL && more != NULL && more[0] != '\0')
+        note = pl_sprintf(mem, "%s; %s", note, more);
     return note != NULL && f.n && f.network ? pl_sprintf(mem, "%s, ", note) : note;
 }
 

@@ -11,10 +11,7 @@
 #include "stages/steps/ingest/positions.h"
 #include "stages/steps/train/train.h"
 
-enum {
-    NETWORK_FROM = 500, /* training molecules; with fewer `auto` leaves the network out */
-    GP_TO = 10000       /* with more it leaves the Gaussian process out (models/family/gp.c) */
-};
+enum { NETWORK_FROM = 500 }; /* training molecules; with fewer `auto` leaves the network out */
 
 /* ---- which --------------------------------------------------------------- */
 
@@ -43,7 +40,7 @@ static bool auto_takes(const st_train_conf *c, const nn_member_kind *kind, int64
 {
     if (!strcmp(kind->name, "forest"))
         return st_train_classifies(c);
-    return !strcmp(kind->name, "trees") || (!strcmp(kind->name, "gp") && n <= GP_TO);
+    return !strcmp(kind->name, "trees") || (!strcmp(kind->name, "gp") && n <= kind->most);
 }
 
 st_family st_family_of(const pl_workflow *wf, const st_train_conf *c, int64_t n)
@@ -125,6 +122,36 @@ static pl_code rows_of(rows *out, const nn_table *all, const nn_model_file *m, i
     return nn_table_take(&out->x, all, at, n, mem, err);
 }
 
+const char *st_family_note(const st_family *f, int64_t n, pl_arena *mem)
+{
+    char most[32];
+
+    for (int32_t i = 0; i < f->n; i++)
+        if (f->kind[i]->most > 0 && n > f->kind[i]->most)
+            return pl_sprintf(mem, "%s learns from at most %s training molecules, an even selection of more", f->kind[i]->name,
+                              pl_count_str(f->kind[i]->most, most));
+    return "";
+}
+
+/* Every n / most-th molecule, where there are more than the kind takes. */
+static pl_code rows_thin(rows *out, const rows *r, const nn_member_kind *kind, const pl_env *env, pl_error *err)
+{
+    const int32_t n = kind->most;
+    int32_t *at = n > 0 && r->x.n > n ? PL_NEW(env->mem, int32_t, n) : NULL;
+
+    *out = *r;
+    if (n == 0 || r->x.n <= n)
+        return PL_OK;
+    out->y = PL_NEW(env->mem, double, n);
+    if (at == NULL || out->y == NULL)
+        return pl_fail(err, PL_ENOMEM, "a training of %d molecules", (int)n);
+    for (int32_t i = 0; i < n; i++) {
+        at[i] = (int32_t)((int64_t)i * r->x.n / n);
+        out->y[i] = r->y[at[i]];
+    }
+    return nn_table_take(&out->x, &r->x, at, n, env->mem, err);
+}
+
 static bool told_to_stop(void *ctx) { return *((const pl_env *)ctx)->stop != 0; }
 
 static pl_code fit_one(nn_member **out, const nn_member_kind *kind, const nn_model_file *m, int32_t k, const rows *r,
@@ -133,13 +160,20 @@ static pl_code fit_one(nn_member **out, const nn_member_kind *kind, const nn_mod
     const nn_fit_conf conf = {
         .seed = st_train_seed(env, member), .classifies = m->classifies, .stop = told_to_stop, .ctx = (void *)(uintptr_t)env
     };
-    const char *note = pl_sprintf(env->mem, "%s learns %s from %d molecules", kind->name, m->target[k].name, (int)r->x.n);
+    const char *note;
+    rows few;
     pl_error why = { 0 };
-    pl_code code;
+    pl_code code = rows_thin(&few, r, kind, env, err);
 
+    if (code != PL_OK)
+        return code;
+    note = pl_sprintf(env->mem, "%s learns %s from %d molecules", kind->name, m->target[k].name, (int)few.x.n);
     if (note != NULL)
         pl_progress_set(env->progress, r->x.n, r->x.n, note);
-    code = kind->fit(out, &r->x, r->y, &conf, env->mem, &why);
+    if (few.x.n < r->x.n)
+        pl_log(PL_WARN, "train     %s learns %s from %d of %d molecules, an even selection: it takes no more", kind->name,
+               m->target[k].name, (int)few.x.n, (int)r->x.n);
+    code = kind->fit(out, &few.x, few.y, &conf, env->mem, &why);
     if (code == PL_ESTOP)
         return pl_fail(err, code, "%s", why.text);
     if (code == PL_OK)
