@@ -92,9 +92,8 @@ static int print_json(const pl_app *app, const pl_args *args, pl_arena *mem)
 
     for (int i = 0; wf != NULL && i < wf->n_steps; i++)
         (void)json_array_append_new(stages, json_string(wf->step[i].stage->name));
-    whole = json_pack("{s:s, s:b, s:o, s:s*, s:s*, s:o}", "workflow", args->arg[0], "ok", good, "problems",
-                      problem_list(&problems), "name", wf != NULL ? wf->name : NULL, "workdir", wf != NULL ? wf->workdir : NULL,
-                      "stages", stages);
+    whole = json_pack("{s:s, s:b, s:o, s:s*, s:s*, s:o}", "workflow", args->arg[0], "ok", good, "problems", problem_list(&problems),
+                      "name", wf != NULL ? wf->name : NULL, "workdir", wf != NULL ? wf->workdir : NULL, "stages", stages);
     st_json_print(whole, 0);
     json_decref(whole);
     return good ? 0 : pl_code_exit(PL_ECONFIG);

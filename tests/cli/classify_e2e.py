@@ -122,7 +122,7 @@ def values_that_are_no_class_are_refused_or_left_out():
             line = f.read().split(b"$$$$\n")[:7]
         line = sum(record.count(b"\n") + 1 for record in line) + 1
         err = p.run("run", "w.yaml", "-q", "stages.train.epochs=1", expect=2)[2]
-        assert "basic is 2 in in.sdf:%d; a class is 0 or 1" % line in err and not os.path.exists(p.path("run/results.db")), (line, err)
+        assert "basic is a class, so its values are 0 and 1; found" in err and "in.sdf:%d: '2'" % line in err and not os.path.exists(p.path("run/results.db")), (line, err)
         # If two measurements disagree, the molecule has no class, and a failure row says so.
         records = labelled(60, lambda i, n: int(n))
         twice = labelled(4, lambda i, n: 1 - int(n) if i == 3 else int(n)).split(b"$$$$\n")[3] + b"$$$$\n"

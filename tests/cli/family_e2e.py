@@ -252,14 +252,13 @@ def labels_that_cannot_be_learned_are_told():
             rows = [line.rsplit(",", 2) for line in f.read().splitlines()[1:]]
         classes = "properties: {logS: {task: classification}}"
         number = 'properties: {logS: {unit: "log10(mol/L)", better: high}}'
-        for value, want, task in ((lambda k, y: "1.5", "logS is 1.5 in all 60 records that have it: nothing to learn", number),
-                                  (lambda k, y: "", "no record has a number in a data field called logS; fields with numbers: none", number),
-                                  (lambda k, y: "NaN", "it is text, such as NaN in in.csv:2", number),
-                                  (lambda k, y: y.replace(".", ";"), "numbers are written as 1.5", number),
+        for value, want, task in ((lambda k, y: "1.5", "all 60 values of logS are 1.5: there is nothing to learn", number),
+                                  (lambda k, y: "", "logS is empty in all 60 records", number),
+                                  (lambda k, y: "NaN", "in.csv:2: 'NaN'", number),
+                                  (lambda k, y: "high", "logS is no number in any of 60 records", number),
                                   (lambda k, y: "1e308" if k % 2 else "-1e308", "too large to compute with", number),
-                                  (lambda k, y: "" if k % 9 else y, "7 records have logS; trees needs at least 10 training molecules", number),
-                                  (lambda k, y: "1", "logS is 1 in all 60 records that have it", classes),
-                                  (lambda k, y: str(k % 3), "logS is 2 in in.csv:4; a class is 0 or 1", classes)):
+                                  (lambda k, y: "1", "logS is a class, but all its 60 values are 1", classes),
+                                  (lambda k, y: str(k % 3), "logS is a class, so its values are 0 and 1; found", classes)):
             p.put("in.csv", "smiles,logS,name\n" + "".join("%s,%s,%s\n" % (r[0], value(k, r[1]), r[2]) for k, r in enumerate(rows)))
             family(p, "trees")
             if task == classes:
@@ -304,7 +303,7 @@ def what_a_family_lacks_is_told_before_work():
             f.write(data[:at] + hashlib.sha256(blank).hexdigest().encode() + data[at + 64:])
         said = p.run("check", "score.yaml", expect=2)[2]
         assert "features of version 7, this program computes those of version 1" in said, said
-        p.put("in.csv", "smiles,logS,name\n" + "".join("%s,%d,m%d\n" % ("C" * (k % 30 + 1), k, k) for k in range(10100)))
+        p.put("in.csv", "smiles,logS,name\n" + "".join("%s,%d,m%d\n" % ("C" * (k % 30 + 1), k, k) for k in range(15000)))
         assert "gp learns from at most 10,000 training molecules" in p.run("plan", "w.yaml", "workdir=many")[1]
 
 

@@ -17,7 +17,7 @@ typedef struct label {
     const char *name;
     bool is_class, learned; /* learned: a target of `train` */
     int64_t numbers, empty, texts[ST_TEXTS], zeros, ones;
-    double low, high; /* of the numbers */
+    double low, high;       /* of the numbers */
     const char *text, *odd; /* the first text, and the first value that is no class: "a.csv:3: '>10'" */
 } label;
 
@@ -221,20 +221,21 @@ static void judge(const scan *s, const label *l, const pl_node *at, pl_problems 
         return;
     }
     if (there && l->numbers == 0 && s->whole)
-        pl_problem_add(problems, at, "labels: %s is no number in any of %lld records; the first: %s%s", l->name, (long long)s->records,
-                       l->text, l->texts[ST_TEXT_COMMA] > 0 ? "; write 1.5 for 1,5" : "");
+        pl_problem_add(problems, at, "labels: %s is no number in any of %lld records; the first: %s%s", l->name,
+                       (long long)s->records, l->text, l->texts[ST_TEXT_COMMA] > 0 ? "; write 1.5 for 1,5" : "");
     if (l->is_class && l->odd != NULL)
         pl_problem_add(problems, at, "labels: %s is a class, so its values are 0 and 1; found %s", l->name, l->odd);
     else if (l->is_class && s->whole && l->numbers > 0 && (l->zeros == 0 || l->ones == 0))
         pl_problem_add(problems, at, "labels: %s is a class, but all its %lld values are %d: there is nothing to learn", l->name,
                        (long long)l->numbers, l->ones > 0);
     else if (!l->is_class && l->numbers > 0 && !isfinite(l->high - l->low))
-        pl_problem_add(problems, at,
-                       "labels: %s is between %g and %g: too large to compute with; does a label use a large number for \"not measured\"?",
-                       l->name, l->low, l->high);
+        pl_problem_add(
+            problems, at,
+            "labels: %s is between %g and %g: too large to compute with; does a label use a large number for \"not measured\"?",
+            l->name, l->low, l->high);
     else if (!l->is_class && s->whole && l->numbers > 1 && l->low == l->high && l->learned)
-        pl_problem_add(problems, at, "labels: all %lld values of %s are %.10g: there is nothing to learn", (long long)l->numbers, l->name,
-                       l->low);
+        pl_problem_add(problems, at, "labels: all %lld values of %s are %.10g: there is nothing to learn", (long long)l->numbers,
+                       l->name, l->low);
 }
 
 static void add_count(pl_text *out, bool *any, int64_t n, const char *what)

@@ -461,7 +461,8 @@ static pl_code store_failure(read_state *s, const item *it, pl_error *err)
 static pl_code warn_texts(read_state *s, const item *it)
 {
     static const char *const words[ST_TEXTS] = {
-        [ST_TEXT_COMMA] = "a number with a decimal comma is read as text, not as a label, here and in later records; write 1.5 for 1,5",
+        [ST_TEXT_COMMA] =
+            "a number with a decimal comma is read as text, not as a label, here and in later records; write 1.5 for 1,5",
         [ST_TEXT_LIMIT] = "a limit is not a measured value and gives no label, here and in later records; check counts them",
     };
     pl_code code = PL_OK;
