@@ -6,10 +6,12 @@
 #include "stages/files/out_file.h"
 #include "stages/report/report.h"
 
-static const pl_opt opts[] = { { "--output", 'o', "FILE",
-                                 "write there (default: report.html beside the database); - is standard output" },
-                               { "--top", 'n', "N", "ranked molecules to show, with structures (default 50, at most 1000)" },
-                               { 0 } };
+static const pl_opt opts[] = {
+    { "--output", 'o', "FILE", "write there (default: report.html beside the database); - is standard output" },
+    { "--training", 't', "WHERE", "results of the training of the model: nearest training molecules are drawn from there" },
+    { "--top", 'n', "N", "ranked molecules to show, with structures (default 50, at most 1000)" },
+    { 0 }
+};
 
 static const char *beside(const char *results, pl_arena *mem)
 {
@@ -33,17 +35,36 @@ static pl_code put(const char *path, const pl_text *page, pl_arena *mem, pl_erro
     return code;
 }
 
+typedef struct asked {
+    const pl_app *app;
+    int64_t top;
+} asked;
+
+/* *out is NULL without --training. */
+static pl_code open_training(pl_store **out, const st_ask *ask, pl_error *err)
+{
+    const asked *a = ask->ctx;
+    const char *where = pl_arg(ask->args, "--training"), *path = NULL;
+    pl_code code = where != NULL ? st_results_find(a->app, where, &path, ask->mem, err) : PL_OK;
+
+    *out = NULL;
+    return code == PL_OK && where != NULL ? pl_store_open_read(out, path, a->app->schema, err) : code;
+}
+
 static pl_code report(const st_ask *ask, pl_error *err)
 {
     const char *path = pl_arg(ask->args, "--output");
     st_drawn drawn = { 0 };
     pl_text page = { 0 };
+    pl_store *training = NULL;
     char size[32];
-    pl_code code;
+    pl_code code = open_training(&training, ask, err);
 
     path = path != NULL ? path : beside(ask->store->results_path, ask->mem);
-    code = path != NULL ? st_report_make(&page, ask->store, *(int64_t *)ask->ctx, &drawn, ask->mem, err)
-                        : pl_fail(err, PL_ENOMEM, "out of memory");
+    if (code == PL_OK)
+        code = path != NULL ? st_report_make(&page, ask->store, training, ((const asked *)ask->ctx)->top, &drawn, ask->mem, err)
+                            : pl_fail(err, PL_ENOMEM, "out of memory");
+    pl_store_close(training);
     if (code == PL_OK)
         code = put(path, &page, ask->mem, err);
     if (code == PL_OK && drawn.n_plain > 0)
@@ -61,13 +82,13 @@ static pl_code report(const st_ask *ask, pl_error *err)
 static int run(const pl_app *app, const pl_args *args)
 {
     const char *top_text = pl_arg(args, "--top");
-    int64_t top = ST_REPORT_TOP;
+    asked a = { app, ST_REPORT_TOP };
 
-    if (top_text != NULL && (!pl_parse_int(top_text, &top) || top < 0 || top > ST_REPORT_TOP_MAX))
+    if (top_text != NULL && (!pl_parse_int(top_text, &a.top) || a.top < 0 || a.top > ST_REPORT_TOP_MAX))
         return pl_cmd_usage(args, "--top %s: a whole number from 0 to %d is expected", top_text, ST_REPORT_TOP_MAX);
     if (args->n > 1)
         return pl_cmd_usage(args, "at most one database, work directory or workflow");
-    return st_results_ask(app, args, args->n ? args->arg[0] : NULL, report, &top);
+    return st_results_ask(app, args, args->n ? args->arg[0] : NULL, report, &a);
 }
 
 const pl_cmd st_cmd_report = {
@@ -81,7 +102,8 @@ const pl_cmd st_cmd_report = {
              "and downloads the ranking; everything can be read without it.\n"
              "\n"
              "  molsieve report\n"
-             "  molsieve report runs/screen --top 200 -o screen.html\n",
+             "  molsieve report runs/screen --top 200 -o screen.html\n"
+             "  molsieve report runs/screen --training runs/train\n",
     .opts = opts,
     .run = run,
 };

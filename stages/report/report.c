@@ -261,9 +261,16 @@ static void add_page(st_report *r)
     pl_text_add(r->out, "</body>\n</html>\n");
 }
 
-pl_code st_report_make(pl_text *out, pl_store *store, int64_t top, st_drawn *drawn, pl_arena *mem, pl_error *err)
+pl_code st_report_make(pl_text *out, pl_store *store, pl_store *training, int64_t top, st_drawn *drawn, pl_arena *mem,
+                       pl_error *err)
 {
-    st_report r = { .db = store->db, .out = out, .mem = mem, .top = top, .drawn = drawn, .err = err };
+    st_report r = { .db = store->db,
+                    .training = training != NULL ? training->db : NULL,
+                    .out = out,
+                    .mem = mem,
+                    .top = top,
+                    .drawn = drawn,
+                    .err = err };
 
     *drawn = (st_drawn){ 0 };
     r.code = pl_db_exec(r.db, "BEGIN", err);

@@ -21,6 +21,9 @@ typedef struct st_drawn {
 } st_drawn;
 
 /* Adds the page to out. top: ranked molecules to show, 0 .. ST_REPORT_TOP_MAX. */
-pl_code st_report_make(pl_text *out, pl_store *store, int64_t top, st_drawn *drawn, pl_arena *mem, pl_error *err);
+/* training: NULL, or the database of a training, in which the nearest training molecules are looked up; else they are drawn only if they
+ * are in `store`. */
+pl_code st_report_make(pl_text *out, pl_store *store, pl_store *training, int64_t top, st_drawn *drawn, pl_arena *mem,
+                       pl_error *err);
 
 #endif

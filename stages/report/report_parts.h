@@ -25,7 +25,7 @@ typedef struct st_hit {
 
 /* The first error stays in `code` and ends all queries: it is checked once, at the end. */
 typedef struct st_report {
-    sqlite3 *db;
+    sqlite3 *db, *training; /* training: NULL, or where its molecules are looked up */
     pl_text *out;
     pl_arena *mem;
     ch_worker *worker; /* NULL: there is none, no structure is drawn */

@@ -84,33 +84,34 @@ static void add_near_structure(st_report *r, near_list *near, const char *key, c
     st_report_draw(r, smiles, id, &one->structure);
 }
 
-static void add_near(st_report *r, near_list *near, const st_hit *h)
-{
-    const char *key = NULL, *smiles = NULL, *title = NULL;
-    double similarity = 0;
+typedef struct known {
+    const char *smiles, *title, *measured; /* smiles NULL: it is not there */
+} known;
 
-    for (
-        sqlite3_stmt *st = st_report_query(
-            r,
-            "SELECT nearest, x.similarity, m.smiles, (SELECT title FROM record r WHERE r.mol_id=m.mol_id LIMIT 1) FROM prediction x LEFT "
-            "JOIN molecule m ON m.inchikey=x.nearest WHERE x.mol_id=%lld AND nearest IS NOT NULL ORDER BY x.similarity DESC, nearest "
-            "LIMIT 1",
-            (long long)h->mol_id);
-        st_report_row(r, &st);) {
-        key = pl_strdup(r->mem, st_column(st, 0));
-        similarity = sqlite3_column_double(st, 1);
-        smiles = sqlite3_column_type(st, 2) != SQLITE_NULL ? pl_strdup(r->mem, st_column(st, 2)) : NULL;
-        title = pl_strdup(r->mem, st_column(st, 3));
-    }
-    if (key == NULL)
-        return;
-    pl_text_add(r->out, "<figure>");
-    if (smiles != NULL)
-        add_near_structure(r, near, key, smiles);
+/* What a database tells of the molecule with that InChIKey. */
+static void look_up(st_report *r, sqlite3 *db, const char *key, known *out)
+{
+    static const char sql[] =
+        "SELECT smiles, coalesce((SELECT title FROM record r WHERE r.mol_id=m.mol_id LIMIT 1),''), coalesce((SELECT "
+        "group_concat(trim(p.name||' '||printf('%.3g',l.value)||' '||p.unit),', ') FROM label l JOIN property p USING(property_id) WHERE "
+        "l.mol_id=m.mol_id),'') FROM molecule m WHERE inchikey=?1 LIMIT 1";
+    sqlite3_stmt *st = NULL;
+
+    if (r->code == PL_OK)
+        r->code = pl_db_prepare(db, &st, sql, r->err);
+    if (r->code == PL_OK)
+        (void)sqlite3_bind_text(st, 1, key, -1, SQLITE_STATIC);
+    while (st_report_row(r, &st))
+        *out = (known){ pl_strdup(r->mem, st_column(st, 0)), pl_strdup(r->mem, st_column(st, 1)),
+                        pl_strdup(r->mem, st_column(st, 2)) };
+}
+
+static void add_near_words(st_report *r, const known *k, const char *key, double similarity)
+{
     pl_text_add(r->out, "<figcaption>nearest training molecule ");
-    if (title != NULL && title[0] != '\0') {
+    if (k->title != NULL && k->title[0] != '\0') {
         pl_text_add(r->out, "<b>");
-        st_html_cut(r->out, title, 60);
+        st_html_cut(r->out, k->title, 60);
         pl_text_add(r->out, "</b>");
     } else {
         pl_text_add(r->out, "<code>");
@@ -119,7 +120,39 @@ static void add_near(st_report *r, near_list *near, const st_hit *h)
     }
     pl_text_add(r->out, "<br>similarity ");
     st_html_real(r->out, similarity, 2);
-    pl_text_add(r->out, "</figcaption></figure>");
+    if (k->measured != NULL && k->measured[0] != '\0') {
+        pl_text_add(r->out, ", measured ");
+        st_html_cut(r->out, k->measured, 80);
+    }
+    pl_text_add(r->out, "</figcaption>");
+}
+
+static void add_near(st_report *r, near_list *near, const st_hit *h)
+{
+    const char *key = NULL;
+    known k = { 0 };
+    double similarity = 0;
+
+    for (sqlite3_stmt *st =
+             st_report_query(r,
+                             "SELECT nearest, similarity FROM prediction WHERE mol_id=%lld AND nearest IS NOT NULL ORDER BY "
+                             "similarity DESC, nearest LIMIT 1",
+                             (long long)h->mol_id);
+         st_report_row(r, &st);) {
+        key = pl_strdup(r->mem, st_column(st, 0));
+        similarity = sqlite3_column_double(st, 1);
+    }
+    if (key == NULL)
+        return;
+    if (r->training != NULL)
+        look_up(r, r->training, key, &k);
+    if (k.smiles == NULL)
+        look_up(r, r->db, key, &k);
+    pl_text_add(r->out, "<figure>");
+    if (k.smiles != NULL)
+        add_near_structure(r, near, key, k.smiles);
+    add_near_words(r, &k, key, similarity);
+    pl_text_add(r->out, "</figure>");
 }
 
 /* ---- the groups ---- */
@@ -186,7 +219,7 @@ void st_report_scaffolds(st_report *r)
         r->out,
         "<h3 id=\"scaffolds\">The same hits by scaffold</h3>\n<p class=\"note\">Bemis-Murcko scaffolds: rings and the chains "
         "between them, in the order of their best hit. Beside each hit is the training molecule nearest to it (Tanimoto "
-        "similarity, ECFP4), where its structure is known.</p>\n");
+        "similarity, ECFP4), drawn if it is in this database, or in that of <code>molsieve report --training</code>.</p>\n");
     for (int64_t n; (n = count(r, group)) > 0; group++)
         if (n > 1)
             add_group(r, &near, group, n);

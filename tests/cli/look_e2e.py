@@ -186,4 +186,26 @@ def a_plan_says_what_a_training_takes():
         assert re.search(r"train: about [\d,]+ parameters, 10 epochs of \S+ with \d+ threads?, by a step measured here", out), out
 
 
-sieve.main([a_plan_says_what_a_training_takes, labels_are_looked_at_before_a_run, help_begins_with_what_to_change_and_has_groups, status_counts_while_the_run_works, the_funnel_of_a_ranking_is_the_same_everywhere, tables_have_one_list_of_columns])
+def the_report_draws_training_molecules_of_another_run():
+    with sieve.Project() as p:
+        p.put("a.smi", sieve.lines_of(os.path.join(WORKFLOWS, "data/library.smi"), 30))
+        p.workflow(["a.smi"], SCREEN.replace(", builder: openbabel", "") + "  rank: {objectives: [{property: logS, goal: maximise}], top: 8}\n", extra=MODEL)
+        p.run("run", "w.yaml", "-q")
+        near = {k for (k,) in p.rows("SELECT nearest FROM hit JOIN prediction USING(mol_id)")}
+        own = {k for (k,) in p.rows("SELECT inchikey FROM molecule")}
+        assert len(near - own) > 3
+        plain = p.run("report", "run", "-o", "-")[1]
+        assert plain.count("nearest training molecule") == 8 and plain.count('id="near') == len(near & own)
+        p.workflow([os.path.join(WORKFLOWS, "data/esol.csv")], "  read: {}\n  prepare: {conformers: {source: none}}\n", name="t.yaml", workdir="train")
+        p.run("run", "t.yaml", "-q")
+        page = p.run("report", "run", "--training", "train", "-o", "-")[1]
+        known = {k for (k,) in p.rows("SELECT inchikey FROM molecule", workdir="train")}
+        assert len(near & known) > 3 and page.count('id="near') == len(near & (known | own)), (near, page.count('id="near'))
+        key = sorted(near & known)[0]
+        title = p.one("SELECT title FROM record JOIN molecule USING(mol_id) WHERE inchikey=?", key, workdir="train")
+        assert "nearest training molecule <b>%s</b>" % title in page and re.search(r"similarity <data[^>]*>0\.\d+</data>, measured ", page), title
+        assert page.replace("x", "") != plain and p.run("report", "run", "--training", "train", "-o", "-")[1] == page
+        assert "nowhere" in p.run("report", "run", "--training", "nowhere", expect=6)[2]
+
+
+sieve.main([the_report_draws_training_molecules_of_another_run, a_plan_says_what_a_training_takes, labels_are_looked_at_before_a_run, help_begins_with_what_to_change_and_has_groups, status_counts_while_the_run_works, the_funnel_of_a_ranking_is_the_same_everywhere, tables_have_one_list_of_columns])
