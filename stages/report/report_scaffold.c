@@ -93,7 +93,7 @@ static void look_up(st_report *r, sqlite3 *db, const char *key, known *out)
 {
     static const char sql[] =
         "SELECT smiles, coalesce((SELECT title FROM record r WHERE r.mol_id=m.mol_id LIMIT 1),''), coalesce((SELECT "
-        "group_concat(trim(p.name||' '||printf('%.3g',l.value)||' '||p.unit),', ') FROM label l JOIN property p USING(property_id) WHERE "
+        "group_concat(trim(p.name||' '||round(l.value,3)||' '||p.unit),', ') FROM label l JOIN property p USING(property_id) WHERE "
         "l.mol_id=m.mol_id),'') FROM molecule m WHERE inchikey=?1 LIMIT 1";
     sqlite3_stmt *st = NULL;
 
