@@ -87,6 +87,18 @@ def several_structures_and_models_are_averaged_as_in_a_workflow():
                                                                                    workdir="two")
 
 
+def a_gpu_gives_the_numbers_of_its_workflow():
+    if not os.path.exists(os.path.join(os.environ["MOLSIEVE_EMULATED"], "libmolsieve_cuda.so")):
+        sieve.skip("the emulated GPU is not built")
+    env = dict(os.environ, MOLSIEVE_PLUGINS=os.environ["MOLSIEVE_EMULATED"])
+    with Project() as p:
+        p.put("in.smi", "".join(open(data("library.smi")).readlines()[:3]))
+        p.workflow(["in.smi"], "  read: {}\n  prepare: {conformers: {source: generate, device: cpu}}\n  graph: {edges: bonds}\n"
+                   "  score: {engine: cuda}\n", extra="models: {m: {path: %s}}\n" % ESOL)
+        p.run("run", "w.yaml", "-q", env=env)
+        assert compared(p, "logS", table(p.run("predict", "esol", "in.smi", "--seed", "11", "--engine", "cuda", "-j", "1", env=env)[1])) == 3
+
+
 def each_format_has_one_row_for_each_record_in_order():
     with Project() as p:
         p.put("in.smi", ODD)
@@ -231,7 +243,7 @@ def the_help_names_every_shipped_model():
 
 
 main([numbers_are_those_of_a_workflow_to_the_last_bit, structures_of_the_input_are_used_as_the_model_knows_them,
-      several_structures_and_models_are_averaged_as_in_a_workflow, each_format_has_one_row_for_each_record_in_order,
+      several_structures_and_models_are_averaged_as_in_a_workflow, a_gpu_gives_the_numbers_of_its_workflow, each_format_has_one_row_for_each_record_in_order,
       tables_keep_their_quotes_and_give_their_columns, a_pipe_is_answered_one_molecule_at_a_time,
       a_pipe_of_sdf_is_answered_record_by_record, a_stream_that_ends_within_a_line_is_told,
       a_closed_output_and_a_signal_end_it_at_once, mistakes_are_refused_before_any_work, the_help_names_every_shipped_model])
