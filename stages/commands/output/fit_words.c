@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "stages/steps/errors/trust.h"
 #include "stages/steps/errors/verdict.h"
 
 enum { ROWS_MAX = 24, NUMBERS = 3 };
@@ -44,6 +45,7 @@ typedef struct found {
     int64_t molecules;
     char part[16], unit[64];
     double interval90; /* half-width; NaN: none */
+    st_trust trust;
 } found;
 
 static const char *const metrics[2][NUMBERS] = { { "mae", "rmse", "r2" }, { "roc_auc", "pr_auc", "brier" } };
@@ -86,6 +88,7 @@ static void errors_read(found *f, pl_store *s, bool classes)
     while (pl_db_step(st, &more, NULL) == PL_OK && more) {
         const char *metric = (const char *)sqlite3_column_text(st, 0);
         metric_take(f, metric, sqlite3_column_double(st, 1), classes);
+        st_trust_add(&f->trust, metric, sqlite3_column_double(st, 1), sqlite3_column_int64(st, 2));
         if (strcmp(metric, "interval90") == 0)
             f->interval90 = sqlite3_column_double(st, 1);
         if (strcmp(metric, metrics[classes][0]) != 0)
@@ -137,13 +140,17 @@ static void verdict_print(const found *f, bool classes)
         pl_cmd_print("%s\n", pl_text_str(&says));
     else if (v.who != NULL)
         pl_cmd_print("The model is better than the best simple prediction, %s.\n", st_verdict_words(v.who));
+    pl_text_reset(&says);
+    st_trust_sentence(&says, &f->trust, f->part, f->unit);
+    if (says.len > 0)
+        pl_cmd_print("%s\n", pl_text_str(&says));
     pl_text_free(&says);
 }
 
 void st_fit_errors_print(const pl_app *app, const char *results, bool classes)
 {
     pl_store *s = NULL;
-    found f = { .interval90 = NAN };
+    found f = { .interval90 = NAN, .trust = st_trust_new(classes) };
     char n[32];
 
     if (results == NULL || pl_store_open_read(&s, results, app->schema, NULL) != PL_OK)
