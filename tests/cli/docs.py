@@ -7,8 +7,9 @@ import json
 import os
 import re
 import shlex
+import subprocess
 
-from sieve import Project, main
+from sieve import PROGRAM, Project, main
 
 SOURCE = os.environ.get("MOLSIEVE_SOURCE", os.path.join(os.path.dirname(__file__), "../.."))
 FOLDERS = "*.md", "docs/*.md", "docs/benchmarks/*.md", "docs/decisions/*.md", "workflows/*.md", \
@@ -235,8 +236,33 @@ def own_data_is_trained_on_and_screened_as_the_page_says():
             assert p.one("SELECT count(*) FROM " + table, workdir="runs/screen") > 0, table
 
 
+def commands_of_comparison():
+    """What the page tells to type, in its order: the lines that make the folder, then the second column of its tables."""
+    page = read("docs/COMPARISON.md").split("\n## What works here\n")[1].split("\n## ")[0]
+    first = re.search(r"```\n(.*?)```", page, re.S)[1].splitlines()
+    rows = re.findall(r"^\| [^|]+ \| `((?:\\\||[^`])+)` ?(?:\(([^)]+)\) )?\|", page, re.M)
+    assert len(rows) == len(re.findall(r"^\| (?!what |---)", page, re.M)), "a row of docs/COMPARISON.md has no command"
+    return first, [(command.replace("\\|", "|"), 3 if "status 3" in note else 0) for command, note in rows]
+
+
+def commands_of_the_comparison_work_as_printed():
+    first, rows = commands_of_comparison()
+    assert first[0] == "molsieve init demo && cd demo" and len(rows) > 20, (first, len(rows))
+    with Project() as p:
+        p.run("init", "demo")
+        path = os.path.dirname(PROGRAM) + os.pathsep + os.environ["PATH"]
+        for command, status in [(c, 0) for c in first[1:]] + rows:
+            # A killed program's worker may hold its pipes a moment longer, so output goes to a file.
+            with open(p.path("said"), "w+") as said:
+                got = subprocess.run(["sh", "-c", command], cwd=p.path("demo"), env=dict(os.environ, PATH=path), stdout=said,
+                                     stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, timeout=280).returncode
+                said.seek(0)
+                text = said.read()
+            assert got == status and text.strip(), "%s: status %d, %d expected\n%s" % (command, got, status, text[-1000:])
+
+
 main([links_and_names_of_files_lead_somewhere, sections_and_operations_that_are_named_exist,
       decisions_that_are_named_exist_and_all_are_in_the_index, commands_options_and_settings_that_are_named_exist,
       documented_variables_are_those_that_are_read, tests_that_are_named_exist,
       pages_and_program_agree_on_version_and_exit_codes,
-      own_data_is_trained_on_and_screened_as_the_page_says])
+      own_data_is_trained_on_and_screened_as_the_page_says, commands_of_the_comparison_work_as_printed])
