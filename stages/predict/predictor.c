@@ -2,6 +2,7 @@
 #include "stages/predict/predictor.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -62,6 +63,7 @@ static void prepare_settle(st_predictor *p, const st_predict_conf *conf)
 {
     const nn_model_file *m = leading_model(p);
     st_prepare_conf *c = &p->prepare;
+    char form[32];
 
     pl_fields_default(st_prepare_fields, c);
     c->neutralise = strcmp(m->range.form, "neutral") == 0;
@@ -80,7 +82,7 @@ static void prepare_settle(st_predictor *p, const st_predict_conf *conf)
     st_graph_limits(&p->graph);
     if (!p->has_network)
         p->graph.edges = CH_EDGES_TOPOLOGY;
-    (void)st_prepare_form(c, p->form);
+    (void)snprintf(p->form, sizeof p->form, "%s", st_prepare_form(c, form));
 }
 
 /* ---- models -------------------------------------------------------------- */

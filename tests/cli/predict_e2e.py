@@ -74,6 +74,40 @@ def structures_of_the_input_are_used_as_the_model_knows_them():
         assert compared(p, "logS", table(out)) > 0 and {r["geometry"] for r in table(out)} <= {"mmff94", "uff", ""}
 
 
+LEARN = """  read: {}
+  prepare: {conformers: {source: %s}, labels: [logS], %s}
+  graph: {edges: %s}
+  split: {fractions: {train: 0.7, valid: 0.1, test: 0.2}}
+  train: {name: m, family: [gp], targets: [{name: logS}]}
+"""
+
+
+def molecules_are_prepared_as_in_the_training():
+    """Acids and bases in the form of the training; without a network no structures, whatever the training had."""
+    acids = "CC(=O)[O-].[Na+] a\nCCN b\nOC(=O)CC[NH3+] c\nc1ccncc1 d\nCCCCCC e\n"
+    with open(os.path.join(os.path.dirname(MODELS), "data", "esol.csv")) as f:
+        rows = list(csv.DictReader(f))[:60]
+    with Project() as p:
+        p.put("train.csv", "smiles,logS\n" + "".join("%s,%s\n" % (r["smiles"], r["logS"]) for r in rows))
+        p.put("in.smi", acids)
+        for form, source, edges in (("ph: 7.4", "none", "topology"), ("neutralise: true", "generate", "bonds")):
+            p.workflow(["{path: train.csv, format: csv}"], LEARN % (source, form, edges), name="t.yaml", workdir=source)
+            p.run("run", "t.yaml", "-q")
+            model = p.path(source, "models", "m.safetensors")
+            p.workflow(["in.smi"], "  read: {}\n  prepare: {conformers: {source: %s}, %s}\n  graph: {edges: %s}\n  score: {}\n" %
+                       (source, form, edges), extra="models: {m: {path: %s}}\n" % model)
+            p.run("run", "w.yaml", "-q", "--fresh")
+            out = p.run("predict", model, "in.smi", "-c", "title,smiles,logS,logS_interval90,logS_similarity,logS_domain,logS_reasons,"
+                        "geometry,problem")[1]
+            where = "run" if source == "none" else "run-2"
+            stored = {r[0]: r[1:] for r in p.rows(SCORES, "logS", workdir=where)}
+            assert len(stored) == 5
+            for k, row in enumerate(table(out), 1):
+                assert row["geometry"] == "none" and row["smiles"] == p.one("SELECT smiles FROM molecule WHERE mol_id=?", k, workdir=where)
+                got = tuple(number(row["logS" + more]) for more in ("", "_interval90", "_similarity"))
+                assert got + (row["logS_domain"], row["logS_reasons"] or None) == stored[k], (row, stored[k])
+
+
 def several_structures_and_models_are_averaged_as_in_a_workflow():
     with Project() as p:
         p.put("in.smi", "".join(open(data("library.smi")).readlines()[:6]))
@@ -243,7 +277,7 @@ def the_help_names_every_shipped_model():
 
 
 main([numbers_are_those_of_a_workflow_to_the_last_bit, structures_of_the_input_are_used_as_the_model_knows_them,
-      several_structures_and_models_are_averaged_as_in_a_workflow, a_gpu_gives_the_numbers_of_its_workflow, each_format_has_one_row_for_each_record_in_order,
+      molecules_are_prepared_as_in_the_training, several_structures_and_models_are_averaged_as_in_a_workflow, a_gpu_gives_the_numbers_of_its_workflow, each_format_has_one_row_for_each_record_in_order,
       tables_keep_their_quotes_and_give_their_columns, a_pipe_is_answered_one_molecule_at_a_time,
       a_pipe_of_sdf_is_answered_record_by_record, a_stream_that_ends_within_a_line_is_told,
       a_closed_output_and_a_signal_end_it_at_once, mistakes_are_refused_before_any_work, the_help_names_every_shipped_model])
