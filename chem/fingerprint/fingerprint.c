@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "chem/fingerprint/fingerprint.h"
 
+#include <endian.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -260,9 +261,11 @@ void ch_fingerprint_pack(unsigned char to[CH_FINGERPRINT_BYTES], const ch_finger
 
 void ch_fingerprint_unpack(ch_fingerprint *to, const unsigned char from[CH_FINGERPRINT_BYTES])
 {
-    *to = (ch_fingerprint){ { 0 } };
-    for (int k = 0; k < CH_FINGERPRINT_BYTES; k++)
-        to->word[k / 8] |= (uint64_t)from[k] << 8 * (k % 8);
+    for (int k = 0; k < CH_FINGERPRINT_BYTES / 8; k++) {
+        uint64_t word;
+        memcpy(&word, from + (size_t)8 * (size_t)k, sizeof word);
+        to->word[k] = le64toh(word);
+    }
 }
 
 /* Of the two edges of a bond, the one that represents the pair. */

@@ -27,6 +27,7 @@ typedef struct search {
     pl_arena *mem, *scratch; /* of the search; of one molecule or batch */
     ch_fingerprint query;
     int32_t query_ones;
+    int64_t gaps;          /* 0: every molecule has a stored fingerprint */
     const char *scaffold;  /* that is asked for */
     ch_fingerprint *print; /* [CHUNK] */
     int64_t id[CHUNK];     /* of each fingerprint */
@@ -309,7 +310,36 @@ static pl_code look_at(search *s, sqlite3_stmt *st, pl_error *err)
 
 /* ---- all molecules ---- */
 
-static pl_code scan(search *s, const char *order, pl_error *err)
+/* Whether molecules lack a stored fingerprint. row_sum knows how many rows there are, unless its sums were given up. */
+static pl_code look_for_gaps(search *s, pl_error *err)
+{
+    int64_t known = 0;
+    pl_code code = pl_db_int(s->db, &known, err, "SELECT count(*) FROM row_sum WHERE tbl IN ('molecule','fingerprint')");
+
+    if (code == PL_OK && known == 2)
+        return pl_db_int(s->db, &s->gaps, err, "SELECT count(DISTINCT n)-1 FROM row_sum WHERE tbl IN ('molecule','fingerprint')");
+    return code == PL_OK
+               ? pl_db_int(s->db, &s->gaps, err, "SELECT (SELECT count(*) FROM molecule)-(SELECT count(*) FROM fingerprint)")
+               : code;
+}
+
+/* mol_id, bits, scaffold, smiles of the molecules that may meet the conditions, from as few pages as possible. */
+static const char *scan_sql(search *s, const char *condition, const char *hits)
+{
+    const char *molecules = condition != NULL ? pl_sprintf(s->mem, "(SELECT * FROM molecule WHERE (%s\n))", condition) : "molecule";
+
+    if (molecules == NULL)
+        return NULL;
+    if (s->q->similar == NULL && s->scaffold == NULL)
+        return pl_sprintf(s->mem, "SELECT m.mol_id, NULL, NULL, NULL FROM %s m %s", molecules, hits);
+    if (condition == NULL && s->gaps == 0)
+        return pl_sprintf(s->mem, "SELECT m.mol_id, m.bits, m.scaffold, NULL FROM fingerprint m %s", hits);
+    return pl_sprintf(s->mem,
+                      "SELECT m.mol_id, f.bits, f.scaffold, m.smiles FROM %s m LEFT JOIN fingerprint f ON f.mol_id=m.mol_id %s",
+                      molecules, hits);
+}
+
+static pl_code scan(search *s, const char *hits, pl_error *err)
 {
     const char *condition = NULL;
     bool functions = false, row = true;
@@ -319,10 +349,7 @@ static pl_code scan(search *s, const char *order, pl_error *err)
 
     if (code != PL_OK)
         return code;
-    sql =
-        pl_sprintf(s->mem,
-                   "SELECT m.mol_id, f.bits, f.scaffold, m.smiles FROM %s m LEFT JOIN fingerprint f ON f.mol_id=m.mol_id %s",
-                   condition != NULL ? pl_sprintf(s->mem, "(SELECT * FROM molecule WHERE (%s\n))", condition) : "molecule", order);
+    sql = scan_sql(s, condition, hits);
     code = sql != NULL ? pl_db_prepare(s->db, &st, sql, err) : pl_fail(err, PL_ENOMEM, "a query");
     while (code == PL_OK && !s->said->more) {
         code = pl_db_step(st, &row, err);
@@ -385,6 +412,8 @@ static pl_code open_search(search *s, pl_error *err)
         code = ch_scaffold_smiles(&s->scaffold, &mol, s->mem, err);
     if (code == PL_OK && s->q->where != NULL)
         code = st_chemistry_add(s->db, &limits, err);
+    if (code == PL_OK)
+        code = look_for_gaps(s, err);
     if (code == PL_OK)
         code = pl_db_exec(s->db, "CREATE TEMP TABLE found(place INTEGER PRIMARY KEY, mol_id INTEGER, similarity REAL)", err);
     if (code == PL_OK)
