@@ -318,7 +318,8 @@ static int32_t usual_hydrogens(const piece *p, int32_t i)
 
 static void write_atom(const piece *p, int32_t i, pl_text *out)
 {
-    const int32_t a = p->atom[i], h = p->hydrogens[i], charge = p->mol->charge[a];
+    const int32_t a = p->atom[i], h = p->hydrogens[i];
+    const int8_t charge = p->mol->charge[a];
     const char *symbol = ch_element_symbol(p->mol->z[a]);
     const bool brackets = usual_hydrogens(p, i) != h;
     char name[3] = { symbol[0], symbol[1], '\0' };
