@@ -79,6 +79,8 @@ static void the_order_of_atoms_does_not_matter(void **state)
                                           "CC1(C)SC2C(NC(=O)Cc3ccccc3)C(=O)N2C1C(=O)O",
                                           "C12C3C4C1C5C2C3C45",
                                           "C12C3C4C2C5C1C3C45",
+                                          "C12C3C1C4C5C2C3C45", /* cuneane: all atoms are CH, of three kinds */
+                                          "C12C3C4C5C6C1C2C3C6C45",
                                           "CC12CCC3C(CCC4=CC(=O)CCC34C)C1CCC2O",
                                           "C1CCC(CC1)C1CCC(CC1)C1CCCCC1",
                                           "C1CC1C1CCCCC1C1CC1",
@@ -143,6 +145,8 @@ static void the_texts_are_those_of_databases(void **state)
     assert_string_equal(of(b, "Cn1cccc1"), "[nH]1cccc1");
     assert_string_equal(of(b, "CN1C=NC2=C1C(=O)N(C(=O)N2C)C"), "O=c1[nH]c(=O)c2[nH]cnc2[nH]1");
     assert_string_equal(of(b, "c1ccc2ccccc2c1"), "c1c2ccccc2ccc1");
+    assert_string_equal(of(b, "Cc1ccccc1-c1ccccc1"), "c1cc(ccc1)-c1ccccc1"); /* a digit is free again behind its ring */
+    assert_string_equal(of(b, "C1CC1C1CC1"), "C1(CC1)C1CC1");
     pl_arena_reset(b->mem);
 }
 
