@@ -2,6 +2,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "pipeline/run/explain_words.h"
 #include "pipeline/run/runner.h"
 
 /* What decides whether steps run. */
@@ -345,20 +346,20 @@ pl_code pl_plan_steps(pl_workflow *wf, pl_store *store, pl_step_plan *out, pl_ar
 static void explain_row(const pl_stage_row *row, const pl_step *step, const char *lines, int n, pl_text *out)
 {
     if (strcmp(row->key, step->key) == 0) {
-        pl_text_addf(out, "%s: key %.12s, as stored: no change that affects the result\n", step->stage->name, step->key);
+        pl_text_addf(out, "  nothing that affects its result has changed (key %.12s)\n", step->key);
         return;
     }
-    pl_text_addf(out, "%s: key %.12s -> %.12s, %d difference%s\n", step->stage->name, row->key, step->key, n, n == 1 ? "" : "s");
+    pl_text_addf(out, "  %d difference%s from what is stored (key %.12s, now %.12s):\n", n, n == 1 ? "" : "s", row->key, step->key);
     for (const char *at = lines; *at != '\0';) {
         int len = (int)strcspn(at, "\n");
-        pl_text_addf(out, "  %.*s\n", len, at);
+        pl_text_addf(out, "    %.*s\n", len, at);
         at += len + (at[len] == '\n');
     }
 }
 
 pl_code pl_explain(pl_workflow *wf, pl_store *store, const char *stage, pl_text *out, pl_arena *mem, pl_error *err)
 {
-    static const char *const words[] = { "done, reused", "continues", "will run", "will run again" };
+    static const char *const words[] = { "is done and reused", "continues", "will run", "will run again" };
     pl_step_plan *plan = PL_NEW(mem, pl_step_plan, wf->n_steps);
     pl_stage_row row;
     pl_text lines = { 0 };
@@ -374,12 +375,13 @@ pl_code pl_explain(pl_workflow *wf, pl_store *store, const char *stage, pl_text 
     if (code == PL_OK && row.stage_id != 0)
         code = pl_row_diff(&row, wf, &wf->step[at], &lines, &n, mem, err);
     if (code == PL_OK) {
-        pl_text_addf(out, "%s %s: %s\n", stage, words[plan[at].state], plan[at].reason);
+        const char *reason = strncmp(plan[at].reason, "done: ", 6) == 0 ? plan[at].reason + 6 : plan[at].reason;
+        const bool bare = plan[at].state == PL_STEP_DONE && strcmp(reason, "done") == 0;
+        pl_text_addf(out, "%s %s%s%s\n", stage, words[plan[at].state], bare ? "" : ": ", bare ? "" : reason);
         if (row.stage_id != 0)
             explain_row(&row, &wf->step[at], pl_text_str(&lines), n, out);
-        pl_text_addf(out, "settings in the key: %s\n", wf->step[at].params_json);
-        if (strcmp(wf->step[at].extra_json, "{}") != 0)
-            pl_text_addf(out, "also in the key: %s\n", wf->step[at].extra_json);
+        pl_explain_words(out, "its result depends on these settings", wf->step[at].params_json);
+        pl_explain_words(out, "and on", wf->step[at].extra_json);
     }
     pl_text_free(&lines);
     return code;

@@ -599,27 +599,29 @@ static void explain_says_what_differs_setting_by_setting(void **state)
 
     (void)state;
     toy_make(&t, dir, 2);
-    explained(&t, "count", "count will run: never run\nsettings in the key: {");
+    explained(&t, "count", "count will run: never run\n  its result depends on these settings: ");
     assert_int_equal(toy_run(&t, 1, &err), PL_OK);
     keys_of(&t, 0, "",
-            "count done, reused: done: 16 numbers in 2 units\ncount: key %.12s, as stored: no change that affects the result\n"
-            "settings in the key: {",
+            "count is done and reused: 16 numbers in 2 units\n  nothing that affects its result has changed (key %.12s)\n"
+            "  its result depends on these settings: ",
             want);
     explained(&t, "count", want);
     (void)snprintf(key, sizeof key, "%s", t.step[1].key);
     t.conf[1].offset = 5;
     t.conf[1].rows = 9;
     assert_int_equal(pl_plan_keys(&t.wf, NULL, t.mem, &err), PL_OK);
-    (void)snprintf(want, sizeof want,
-                   "square will run again: offset: 0 -> 5 (and 1 more)\nsquare: key %.12s -> %.12s, 2 differences\n"
-                   "  offset: 0 -> 5\n  rows: 8 -> 9\nsettings in the key: {",
-                   key, t.step[1].key);
+    (void)snprintf(
+        want, sizeof want,
+        "square will run again: offset: 0 -> 5 (and 1 more)\n  2 differences from what is stored (key %.12s, now %.12s):\n"
+        "    offset: 0 -> 5\n    rows: 8 -> 9\n  its result depends on these settings: fail_every 0, offset 5, rows 9, units 2\n",
+        key, t.step[1].key);
     explained(&t, "square", want);
     t.conf[1].rows = 8;
     assert_int_equal(pl_plan_keys(&t.wf, NULL, t.mem, &err), PL_OK);
-    (void)snprintf(want, sizeof want,
-                   "square will run again: offset: 0 -> 5\nsquare: key %.12s -> %.12s, 1 difference\n  offset: 0 -> 5\n", key,
-                   t.step[1].key);
+    (void)snprintf(
+        want, sizeof want,
+        "square will run again: offset: 0 -> 5\n  1 difference from what is stored (key %.12s, now %.12s):\n    offset: 0 -> 5\n",
+        key, t.step[1].key);
     explained(&t, "square", want);
     (void)snprintf(key, sizeof key, "%s", t.step[2].key);
     walk.version = 4;
