@@ -36,7 +36,8 @@ static void add_value(pl_text *out, const json_t *v)
         }
         pl_text_add(out, first ? "{}" : "}");
     } else {
-        pl_text_add(out, json_is_array(v) ? "empty" : (text != NULL ? text : "?"));
+        const char *plain = text != NULL ? text : "?";
+        pl_text_add(out, json_is_array(v) ? "empty" : plain);
     }
     free(text);
 }
