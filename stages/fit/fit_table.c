@@ -207,9 +207,23 @@ static pl_code values_read(st_fit_table *t, const char *target, names *all, ch_r
 
 /* ---- whether it can be learned ------------------------------------------- */
 
+/* The name that was probably meant: the nearest, or the only one that holds the word. */
+static const char *name_near(const names *all, const char *word)
+{
+    const char *near = pl_nearest(word, all->name, all->n), *with = NULL;
+    int n = 0;
+
+    for (int k = 0; k < all->n && word[0] != '\0'; k++)
+        if (strcasestr(all->name[k], word) != NULL) {
+            with = all->name[k];
+            n++;
+        }
+    return near == NULL && n == 1 ? with : near;
+}
+
 static pl_code target_missing(const st_fit_table *t, const char *target, const names *all, pl_error *err)
 {
-    const char *near = pl_nearest(target, all->name, all->n);
+    const char *near = name_near(all, target);
 
     if (all->n == 0)
         return pl_fail(

@@ -127,7 +127,7 @@ def what_cannot_be_learned_is_refused_before_any_work():
         p.put("head.csv", "id,smiles,pIC50\n")
         p.put("list.smi", "CCO a\nCCC b\n")
         cases = ((2, ("good.csv",), "good.csv has: id, smiles, pIC50"), (2, ("good.csv", "-t", "pic5"), "did you mean pIC50"),
-                 (2, ("good.csv", "-t", "nothing"), "there are: id, smiles, pIC50"), (6, ("none.csv", "-t", "x"), "none.csv"),
+                 (2, ("good.csv", "-t", "50"), "did you mean pIC50"), (2, ("good.csv", "-t", "nothing"), "there are: id, smiles, pIC50"), (6, ("none.csv", "-t", "x"), "none.csv"),
                  (2, ("text.csv", "-t", "pIC50"), "text.csv:2: pIC50 is 'active'"), (2, ("comma.csv", "-t", "pIC50"), "decimal points"),
                  (2, ("limit.csv", "-t", "pIC50"), "limits such as >10"), (2, ("same.csv", "-t", "pIC50"), "nothing to learn"),
                  (2, ("few.csv", "-t", "pIC50"), "only 9 of 9 records"), (2, ("no.csv", "-t", "pIC50"), "no column has SMILES"),

@@ -27,8 +27,11 @@ void st_fit_table_print(const st_fit_table *t, bool classes, bool network)
                      pl_count_str(t->zeros, b));
     else
         pl_cmd_print("task: numbers from %.4g to %.4g\n", t->low, t->high);
-    pl_cmd_print("structures: %s\n", network ? "3D, which the network needs (--family trees,gp,forest needs none: much faster)"
-                                             : "none are built; trees and Gaussian process read bonds");
+    if (network)
+        pl_cmd_print("structures: 3D, which the network needs (--family %s needs none: much faster)\n",
+                     classes ? "trees,gp,forest" : "trees,gp");
+    else
+        pl_cmd_print("structures: none are built; trees and Gaussian process read bonds\n");
 }
 
 /* ---- errors -------------------------------------------------------------- */
