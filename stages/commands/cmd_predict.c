@@ -27,7 +27,7 @@ static const pl_opt opts[] = {
     { "--structures", 0, "KIND", "3D: as in the training of the model; or auto, keep, generate (help prepare)" },
     { "--count", 0, "K", "structures built of a molecule, at most; the score is their mean (1)" },
     { "--seed", 0, "N", "of the structures, as `seed` of a workflow (1)" },
-    { "--engine", 0, "NAME", "cpu, cuda or auto: where the network computes (cpu)" },
+    { "--engine", 0, "NAME", "cpu, cuda, auto or ref (exact, slow): how the network computes (cpu)" },
     { "--jobs", 'j', "N", "threads (all processors); the answer is the same for any" },
     { "--quiet", 'q', NULL, "no summary at the end" },
     { 0 }
@@ -319,7 +319,7 @@ static pl_code choices_read(predict *c, const pl_args *args, pl_error *err)
     if (kind != NULL && k < 0)
         return pl_fail(err, PL_ECONFIG, "--structures %s: allowed are auto, keep and generate", kind);
     if (e < 0)
-        return pl_fail(err, PL_ECONFIG, "--engine %s: allowed are cpu, cuda and auto", name);
+        return pl_fail(err, PL_ECONFIG, "--engine %s: allowed are cpu, cuda, auto and ref", name);
     c->conf.structures = k;
     c->conf.compute.engine = engine[e];
     return PL_OK;
@@ -353,7 +353,6 @@ static pl_code options_read(predict *c, const pl_args *args, pl_error *err)
 /* What a run says as events of the stage `score`. */
 static void warnings_print(const predict *c)
 {
-    char text[256];
     double off = 0;
 
     for (int k = 0; k < c->p->scorer.n_models; k++)
@@ -364,8 +363,11 @@ static void warnings_print(const predict *c)
                 c->p->scorer.model[k].m->name);
     for (int k = 0; k < c->workers; k++)
         off = c->worker[k].radial_error > off ? c->worker[k].radial_error : off;
-    if (st_compute_radial_text(&c->p->compute, off, text))
-        pl_cmd_say("%s", text);
+    if (st_compute_is_coarse(off))
+        pl_cmd_say(
+            "the interpolated hidden units of the network have an error of %.2g (root mean square), more than 1e-3; `--engine ref` is exact, "
+            "but slow",
+            off);
 }
 
 static void summary_print(const predict *c)

@@ -259,7 +259,7 @@ def mistakes_are_refused_before_any_work():
                  (2, ("esol", "in.smi", "--columns", "logS,logS"), "logS is there twice"),
                  (2, ("esol", "in.csv", "--columns", "logS,pIC50"), "which has: id, mol"),
                  (2, ("esol", "in.csv", "--smiles-column", "smiles"), "there are: id, mol"), (2, ("esol", "in.smi", "-j", "0"), "--jobs takes 1"),
-                 (2, ("esol", "in.smi", "-o", "in.smi"), "the file that is read"), (2, ("esol", "in.smi", "--engine", "gpu"), "cpu, cuda and auto"),
+                 (2, ("esol", "in.smi", "-o", "in.smi"), "the file that is read"), (2, ("esol", "in.smi", "--engine", "gpu"), "cpu, cuda, auto and ref"),
                  (2, ("esol", "in.smi", "--structures", "3d"), "auto, keep and generate"), (2, ("esol",), "IN"))
         for status, args, words in cases:
             _, out, err = p.run("predict", *args, expect=status)

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "stages/steps/train/compute.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #include "models/cpu/kernels/kernels.h"
@@ -35,23 +34,17 @@ nn_engine_conf st_compute_conf(const st_compute *c, int threads)
                              .of_linear = precision_of(c, c->of_linear) };
 }
 
-bool st_compute_radial_text(const st_compute *c, double off, char text[256])
-{
-    (void)snprintf(text, 256,
-                   "radial nodes %g Angstrom apart are too coarse: the interpolated hidden units have an error of %.2g (root "
-                   "mean square), more than 1e-3; set radial.width to %g",
-                   c->width, off, c->width / 2);
-    return off > RADIAL_MOST;
-}
+bool st_compute_is_coarse(double off) { return off > RADIAL_MOST; }
 
 pl_code st_compute_radial(pl_env *env, const st_compute *c, double off, double *worst)
 {
-    char text[256];
-
-    if (!st_compute_radial_text(c, off, text) || off <= *worst)
+    if (!st_compute_is_coarse(off) || off <= *worst)
         return PL_OK;
     *worst = off;
-    return pl_event_add(env, PL_WARN, "%s", text);
+    return pl_event_add(env, PL_WARN,
+                        "radial nodes %g Angstrom apart are too coarse: the interpolated hidden units have an error of %.2g (root "
+                        "mean square), more than 1e-3; set radial.width to %g",
+                        c->width, off, c->width / 2);
 }
 
 const nn_engine_kind *st_compute_engine(const st_compute *c)

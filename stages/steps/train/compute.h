@@ -76,8 +76,7 @@ nn_engine_conf st_compute_conf(const st_compute *c, int threads);
 /* Adds a warning event if the error of interpolation between radial nodes, `off` (radial_error
  * of an engine), is above 1e-3 (the rounding of bf16) and above *worst, the largest so far. */
 pl_code st_compute_radial(pl_env *env, const st_compute *c, double off, double *worst);
-/* Whether `off` is above that; text: the warning. */
-bool st_compute_radial_text(const st_compute *c, double off, char text[256]);
+bool st_compute_is_coarse(double off); /* whether it is above that */
 /* Logs one line: what engine `auto` is on this machine, and why; also a warning if the precision is slower than fp32 here. */
 void st_compute_say(const st_compute *c, const char *stage);
 /* What the last digits depend on besides the settings, in mem: "cpu avx2 (x86_64 with fma, glibc 2.36)". NULL: no memory. */
