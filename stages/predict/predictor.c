@@ -238,17 +238,6 @@ static pl_code graphs_add(graphs *g, st_predict_worker *w, const ch_prepared *p,
     return *problem != NULL ? PL_OK : pl_fail(err, PL_ENOMEM, "a reason");
 }
 
-/* A model without a network reads no positions: where they come from is no matter. */
-static nn_source source_shown(const st_predictor *p, const ch_prepared *molecule)
-{
-    const nn_range *r = &p->scorer.model[0].m->range;
-
-    for (int k = 0; k < NN_SOURCES && !p->has_network; k++)
-        if (r->sources >> k & 1)
-            return (nn_source)k;
-    return nn_source_of(molecule->geometry);
-}
-
 /* Why some target has no value, each once. */
 static pl_code problems_join(st_prediction *out, const st_scorer *s, const st_outcome *o, pl_arena *mem, pl_error *err)
 {
@@ -282,7 +271,7 @@ static pl_code values_take(st_prediction *out, st_predict_worker *w, const st_sc
 {
     const st_scorer *s = &w->p->scorer;
     const st_outcome *o = u->outcome + (int64_t)i * s->n_targets;
-    nn_case c = { .source = source_shown(w->p, out->molecule),
+    nn_case c = { .source = nn_source_of(out->molecule->geometry),
                   .form = w->p->form,
                   .alike = NAN,
                   .changed = out->molecule->n_neutralised > 0,

@@ -55,7 +55,8 @@ static double time_of(int what, const ch_mol *mol, int n, pl_arena *mem)
             ch_fingerprint print;
             const char *text;
             pl_arena_reset(mem);
-            if ((what == 0 ? ch_fingerprint_of(&print, &mol[i], mem, NULL) : ch_scaffold_smiles(&text, &mol[i], mem, NULL)) != PL_OK)
+            if ((what == 0 ? ch_fingerprint_of(&print, &mol[i], mem, NULL) : ch_scaffold_smiles(&text, &mol[i], mem, NULL)) !=
+                PL_OK)
                 return 0;
         }
         best = now() - start < best ? now() - start : best;
@@ -64,7 +65,8 @@ static double time_of(int what, const ch_mol *mol, int n, pl_arena *mem)
 }
 
 /* Seconds for `all` similarities of the first fingerprint to the others; *near: how many are at least 0.6. */
-static double time_kernel(ch_common_kernel *kernel, const ch_fingerprint *print, const int32_t *ones, int64_t n, int64_t all, int64_t *near)
+static double time_kernel(ch_common_kernel *kernel, const ch_fingerprint *print, const int32_t *ones, int64_t n, int64_t all,
+                          int64_t *near)
 {
     static int32_t both[CHUNK];
     double best = 1e9;
@@ -105,7 +107,8 @@ int main(int argc, char **argv)
     printf("%lld similarities:\n", (long long)all);
     for (int k = 0; ch_common_at(k) != NULL; k++) {
         printf("  kernel %d  cache %.3f s", k, time_kernel(ch_common_at(k), print, ones, CACHE, all, &near));
-        printf("  memory %.3f s  (%lld of at least 0.6)\n", time_kernel(ch_common_at(k), print, ones, all, all, &near), (long long)near);
+        printf("  memory %.3f s  (%lld of at least 0.6)\n", time_kernel(ch_common_at(k), print, ones, all, all, &near),
+               (long long)near);
     }
     return 0;
 }

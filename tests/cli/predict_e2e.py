@@ -56,6 +56,7 @@ def numbers_are_those_of_a_workflow_to_the_last_bit():
         assert "%d of 47 records have no prediction" % sum(r["problem"] != "" for r in rows) in err, err
         assert p.run("predict", ESOL, "in.smi", "--seed", "11", "-j", "1", expect=3)[1] == out
         assert {r["logS_domain"] for r in rows} == {"inside", "outside", ""}
+        assert all((r["logS_interval90"] != "") == (r["logS_domain"] == "inside") for r in rows)
 
 
 def structures_of_the_input_are_used_as_the_model_knows_them():
