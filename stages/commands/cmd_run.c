@@ -116,7 +116,8 @@ static int run_for_real(const pl_app *app, const pl_args *args, pl_workflow *wf,
     o->ran = NULL;
     if (code != PL_OK)
         return pl_cmd_fail(&err);
-    if (!o->quiet && o->shard.n == 0 && strcmp(o->command, "fit") != 0) /* `fit` has last words of its own */
+    if (!o->quiet && o->shard.n == 0 && strcmp(o->command, "fit") != 0 &&
+        strcmp(o->command, "repeat") != 0) /* they have last words of their own */
         st_summary_print(app, wf, ran);
     else if (!o->quiet && o->shard.n > 0)
         pl_cmd_print("shard %d of %d is done: %s\n%s; `molsieve merge %s` when all shards are done\n", (int)o->shard.k,

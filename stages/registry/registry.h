@@ -27,6 +27,7 @@
     X(check)           \
     X(plan)            \
     X(run)             \
+    X(repeat)          \
     X(merge)           \
     X(explain)         \
     X(status)          \

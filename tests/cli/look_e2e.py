@@ -208,4 +208,50 @@ def the_report_draws_training_molecules_of_another_run():
         assert "nowhere" in p.run("report", "run", "--training", "nowhere", expect=6)[2]
 
 
-sieve.main([the_report_draws_training_molecules_of_another_run, a_plan_says_what_a_training_takes, labels_are_looked_at_before_a_run, help_begins_with_what_to_change_and_has_groups, status_counts_while_the_run_works, the_funnel_of_a_ranking_is_the_same_everywhere, tables_have_one_list_of_columns])
+def repeats_are_the_errors_of_other_splits():
+    import statistics
+    with sieve.Project() as p:
+        with open(os.path.join(WORKFLOWS, "data/esol.csv")) as f:
+            p.put("a.csv", "".join(line for line, _ in zip(f, range(121))))
+        text = """  read: {}
+  prepare: {conformers: {source: none}, labels: [logS]}
+  graph: {edges: topology}
+  split: {method: scaffold%s}
+  train: {targets: [{name: logS}], family: [trees]}
+  evaluate: {on: [test]}
+"""
+        p.workflow(["a.csv"], text % "")
+        out = p.run("repeat", "w.yaml", "-n", "3", "-q")[1]
+        table = {(r["part"], r["metric"]): r for r in json.loads(p.run("repeat", "w.yaml", "-n", "3", "-q", "--json")[1])}
+        # Each is a run of its own with that setting.
+        values = []
+        for k in range(3):
+            p.run("run", "w.yaml", "-q", "workdir=alone%d" % k, "stages.split.repeat=%d" % k)
+            values.append(p.one("SELECT value FROM evaluation WHERE part='test' AND metric='mae'", workdir="alone%d" % k))
+        assert len(set(values)) == 3, values
+        mae = table["test", "mae"]
+        assert abs(mae["mean"] - statistics.fmean(values)) < 1e-9 and abs(mae["stdev"] - statistics.stdev(values)) < 1e-9 and mae["splits"] == 3, mae
+        line = re.search(r"the model +(\S+) \+- (\S+) ", out)
+        assert abs(float(line[1]) - mae["mean"]) < 0.006 and "part test: mean +- standard deviation over 3 splits" in out, out
+        # The workflow's own split is the last one, and its results stay; molecules were prepared once.
+        assert p.one("SELECT value FROM evaluation WHERE part='test' AND metric='mae'") == values[0]
+        assert p.one("SELECT count(*) FROM stage WHERE name='prepare'") == 1
+        # Nothing runs again; a killed command continues with what is missing.
+        before = p.rows("SELECT max(event_id) FROM event")
+        assert p.run("repeat", "w.yaml", "-n", "3", "-q")[1] == out
+        kept = json.load(open(p.path("run/repeats.json")))
+        assert len(kept) == 3
+        kept.pop(next(k for k, rows in kept.items() if rows[0] and any(r["metric"] == "mae" and r["value"] == values[2] for r in rows)))
+        p.put("run/repeats.json", json.dumps(kept))
+        assert p.run("repeat", "w.yaml", "-n", "3", "-q")[1] == out and before
+        # What does not depend on the seed is refused.
+        p.workflow(["a.csv"], text % ", variant: deterministic")
+        assert "is the same for every seed" in p.run("repeat", "w.yaml", expect=2)[2]
+        p.workflow(["a.csv"], text % ", repeat: 2")
+        assert "remove it" in p.run("repeat", "w.yaml", expect=2)[2]
+        p.workflow(["a.csv"], "  read: {}\n  prepare: {conformers: {source: none}}\n")
+        assert "needs the stages split, train and evaluate" in p.run("repeat", "w.yaml", expect=2)[2]
+        p.run("repeat", "w.yaml", "-n", "1", expect=2)
+
+
+sieve.main([repeats_are_the_errors_of_other_splits, the_report_draws_training_molecules_of_another_run, a_plan_says_what_a_training_takes, labels_are_looked_at_before_a_run, help_begins_with_what_to_change_and_has_groups, status_counts_while_the_run_works, the_funnel_of_a_ranking_is_the_same_everywhere, tables_have_one_list_of_columns])

@@ -43,6 +43,8 @@ static const pl_field fields[] = {
       .help =
           "training molecules whose InChIKey skeleton (first 14 letters) is also in a held-out part: drop them, refuse the split, or "
           "allow them" },
+    { PL_INT, "repeat", AT(repeat), .min = 0, .max = 1e6, .flags = PL_LATER,
+      .help = "added to the seed, for another split of the same kind; `molsieve repeat` counts it up" },
     { 0 },
 };
 
@@ -108,8 +110,8 @@ static void member_fill(const split_state *s, member *m, const char *inchikey, c
         snprintf(m->key, sizeof m->key, "%s", inchikey);
     else
         snprintf(m->key, sizeof m->key, "%016llx", (unsigned long long)hash_text(0, smiles, strlen(smiles)));
-    m->order = hash_text(s->env->seed, m->key, SKELETON);
-    m->own = hash_text(s->env->seed, m->key, sizeof m->key);
+    m->order = hash_text(st_split_seed(s), m->key, SKELETON);
+    m->own = hash_text(st_split_seed(s), m->key, sizeof m->key);
     m->part = NO_PART;
 }
 

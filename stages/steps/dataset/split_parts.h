@@ -13,7 +13,7 @@ enum { LEAK_DROP, LEAK_REFUSE, LEAK_ALLOW };
 typedef struct split_conf {
     int32_t method, variant, leaks;
     double fraction[ST_SPLIT_PARTS];
-    int64_t limit[ST_SPLIT_PARTS];
+    int64_t limit[ST_SPLIT_PARTS], repeat;
     const char *column, *path;
 } split_conf;
 
@@ -35,6 +35,9 @@ typedef struct split_state {
     member *m;
     int64_t n;
 } split_state;
+
+/* Another for each `repeat`. */
+static inline uint64_t st_split_seed(const split_state *s) { return s->env->seed + (uint64_t)s->conf->repeat; }
 
 int st_split_by_id(const void *a, const void *b);              /* for qsort */
 member *st_split_member(const split_state *s, int64_t mol_id); /* NULL: there is none; members must be in order of id */

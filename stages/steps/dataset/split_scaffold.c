@@ -156,7 +156,7 @@ static void balanced_order(const split_state *s, const group *g, int64_t n, int3
     for (int64_t i = 0; i < n; i++)
         if (!((double)g[i].n > large))
             order[at++] = (int32_t)i;
-    st_python_seed(&random, s->env->seed);
+    st_python_seed(&random, st_split_seed(s));
     st_python_shuffle(&random, order, n_large);
     st_python_shuffle(&random, order + n_large, (int32_t)n - n_large);
 }
@@ -192,7 +192,7 @@ static int64_t groups_make(split_state *s, group *g)
             g[n++] = (group){ .scaffold = s->m[i].scaffold,
                               .first = i,
                               .lowest = s->m[i].mol_id,
-                              .order = pl_splitmix64(s->m[i].scaffold ^ pl_splitmix64(s->env->seed)) };
+                              .order = pl_splitmix64(s->m[i].scaffold ^ pl_splitmix64(st_split_seed(s))) };
         g[n - 1].n++;
     }
     qsort(g, (size_t)n, sizeof *g, compare_group);

@@ -1,0 +1,373 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <jansson.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "pipeline/base/file.h"
+#include "pipeline/run/run.h"
+#include "stages/commands/commands.h"
+#include "stages/commands/output/cmd_json.h"
+#include "stages/commands/output/run_words.h"
+
+enum { REPEATS = 5, REPEATS_MAX = 100, WORDS_MAX = 256 };
+
+static const pl_opt opts[] = { { "--number", 'n', "N", "splits (default 5, at most 100)" },
+                               { "--jobs", 'j', "N", "threads (all processors)" },
+                               { "--max-time", 0, "TIME", "stop cleanly after this time (3h50m); the same command continues" },
+                               { "--json", 0, NULL, "print all numbers as JSON" },
+                               { "--quiet", 'q', NULL, "only warnings, errors and the table" },
+                               { 0 } };
+
+typedef struct repeating {
+    const pl_app *app;
+    const pl_args *args;
+    int64_t n;
+    const char *path; /* WORKDIR/repeats.json: the key of `evaluate` -> its rows */
+    json_t *known;
+    pl_arena *mem;
+} repeating;
+
+/* ---- what is known ---- */
+
+static void read_known(repeating *r)
+{
+    pl_bytes file = { 0 };
+
+    if (access(r->path, F_OK) == 0 && pl_file_read(&file, r->path, r->mem, NULL) == PL_OK)
+        r->known = json_loadb(file.data, file.len, 0, NULL);
+    if (!json_is_object(r->known)) {
+        json_decref(r->known);
+        r->known = json_object();
+    }
+}
+
+static pl_code write_known(const repeating *r, pl_error *err)
+{
+    char *text = json_dumps(r->known, JSON_INDENT(1) | JSON_SORT_KEYS | JSON_REAL_PRECISION(17));
+    pl_code code = text != NULL ? pl_file_write(r->path, (pl_bytes){ text, strlen(text) }, err)
+                                : pl_fail(err, PL_ENOMEM, "the errors of a repeat");
+
+    free(text);
+    return code;
+}
+
+/* All errors of the parts that the model was not trained on. */
+static pl_code read_errors(json_t *rows, pl_store *s, pl_error *err)
+{
+    static const char sql[] =
+        "SELECT p.name, e.part, e.metric, e.value, coalesce(e.unit,''), e.n FROM evaluation e JOIN property p "
+        "USING(property_id) WHERE part<>'train' AND metric NOT LIKE '%.domain %' AND metric NOT LIKE "
+        "'%.similarity%' AND metric NOT LIKE 'coverage90%' ORDER BY 1, 2, 3, e.model_id";
+    sqlite3_stmt *st = NULL;
+    bool row = true;
+    pl_code code = pl_db_prepare(s->db, &st, sql, err);
+
+    while (code == PL_OK && row) {
+        code = pl_db_step(st, &row, err);
+        if (code == PL_OK && row)
+            (void)json_array_append_new(rows, json_pack("{s:s,s:s,s:s,s:f,s:s,s:I}", "property", sqlite3_column_text(st, 0), "part",
+                                                        sqlite3_column_text(st, 1), "metric", sqlite3_column_text(st, 2), "value",
+                                                        sqlite3_column_double(st, 3), "unit", sqlite3_column_text(st, 4), "n",
+                                                        (json_int_t)sqlite3_column_int64(st, 5)));
+    }
+    (void)sqlite3_finalize(st);
+    return code;
+}
+
+/* ---- one repeat ---- */
+
+/* The workflow with its overrides and `stages.split.repeat=K` behind them; the options of `run` that both have. */
+static bool words_of(const repeating *r, int64_t k, char *word[WORDS_MAX], pl_args *out)
+{
+    static const char *const same[] = { "--jobs", "--max-time", "--quiet" };
+
+    *out = (pl_args){ .cmd = &st_cmd_run, .arg = word, .argc = r->args->argc, .argv = r->args->argv };
+    for (int i = 0; i < r->args->n && out->n < WORDS_MAX - 2; i++)
+        word[out->n++] = r->args->arg[i];
+    word[out->n] = pl_sprintf(r->mem, "stages.split.repeat=%lld", (long long)k);
+    word[out->n + 1] = NULL;
+    for (int i = 0; st_cmd_run.opts[i].name != NULL; i++)
+        for (size_t j = 0; j < sizeof same / sizeof *same; j++)
+            if (strcmp(st_cmd_run.opts[i].name, same[j]) == 0)
+                out->value[i] = pl_arg(r->args, same[j]);
+    return word[out->n++] != NULL;
+}
+
+/* The key of `evaluate` with this split; NULL: a message has been printed, *status is set. */
+static const char *key_of(const repeating *r, const pl_args *run, int *status)
+{
+    pl_workflow *wf = pl_cmd_load(r->app, run, r->mem, status);
+    pl_store *store = NULL;
+    pl_error err = { 0 };
+    pl_code code = PL_OK;
+
+    if (wf == NULL)
+        return NULL;
+    if (access(wf->storage.results, F_OK) == 0)
+        code = pl_store_open_read(&store, wf->storage.results, r->app->schema, &err);
+    if (code == PL_OK)
+        code = pl_plan_keys(wf, store, r->mem, &err);
+    pl_store_close(store);
+    *status = code == PL_OK ? 0 : pl_cmd_fail(&err);
+    return code == PL_OK ? pl_strdup(r->mem, pl_workflow_step(wf, "evaluate")->key) : NULL;
+}
+
+static int keep_errors(repeating *r, const pl_workflow *wf, const char *key)
+{
+    json_t *rows = json_array();
+    pl_store *store = NULL;
+    pl_error err = { 0 };
+    pl_code code = pl_store_open_read(&store, wf->storage.results, r->app->schema, &err);
+
+    if (code == PL_OK)
+        code = read_errors(rows, store, &err);
+    pl_store_close(store);
+    (void)json_object_set_new(r->known, key, rows);
+    if (code == PL_OK)
+        code = write_known(r, &err);
+    return code == PL_OK ? 0 : pl_cmd_fail(&err);
+}
+
+/* The last one, 0, is the workflow itself: its results and its model stay. */
+static int run_repeat(repeating *r, const pl_workflow *wf, int64_t k, const char **key)
+{
+    char *word[WORDS_MAX];
+    pl_args run;
+    int status = words_of(r, k, word, &run) ? 0 : pl_code_exit(PL_ENOMEM);
+
+    *key = status == 0 ? key_of(r, &run, &status) : NULL;
+    if (*key == NULL)
+        return status;
+    if (k > 0 && json_object_get(r->known, *key) != NULL)
+        return 0;
+    if (pl_arg(r->args, "--quiet") == NULL)
+        (void)fprintf(stderr, "split %lld of %lld\n", (long long)(r->n - k), (long long)r->n);
+    status = st_run_command(r->app, &run, "repeat", NULL);
+    return status == 0 ? keep_errors(r, wf, *key) : status;
+}
+
+/* ---- the table ---- */
+
+typedef struct moments {
+    double sum, squares;
+    int64_t n;
+} moments;
+
+/* Of one error over the splits in keys[n]. */
+static moments moments_of(const repeating *r, const char *const *key, const json_t *like)
+{
+    static const char *const same[] = { "property", "part", "metric" };
+    moments m = { 0 };
+    const json_t *one;
+    size_t i;
+
+    for (int64_t k = 0; k < r->n; k++)
+        json_array_foreach(json_object_get(r->known, key[k]), i, one) {
+            bool equal = true;
+            for (size_t j = 0; j < 3; j++)
+                equal = equal && json_equal(json_object_get(one, same[j]), json_object_get(like, same[j]));
+            if (!equal)
+                continue;
+            const double x = json_number_value(json_object_get(one, "value"));
+            m.n++;
+            m.sum += x;
+            m.squares += x * x;
+        }
+    return m;
+}
+
+static double deviation(const moments *m)
+{
+    const double mean = m->sum / (double)m->n;
+    return m->n > 1 ? sqrt(fmax(m->squares - (double)m->n * mean * mean, 0) / (double)(m->n - 1)) : NAN;
+}
+
+/* The errors of the last split name the rows. */
+static json_t *table_of(const repeating *r, const char *const *key)
+{
+    json_t *table = json_array();
+    const json_t *one;
+    size_t i;
+
+    json_array_foreach(json_object_get(r->known, key[0]), i, one) {
+        const moments m = moments_of(r, key, one);
+        json_t *row = json_deep_copy(one);
+        (void)json_object_del(row, "value");
+        (void)json_object_set_new(row, "mean", json_real(m.sum / (double)m.n));
+        (void)json_object_set_new(row, "stdev", isfinite(deviation(&m)) ? json_real(deviation(&m)) : json_null());
+        (void)json_object_set_new(row, "splits", json_integer(m.n));
+        (void)json_array_append_new(table, row);
+    }
+    return table;
+}
+
+static const char *word(const json_t *row, const char *name) { return json_string_value(json_object_get(row, name)); }
+
+/* The two kinds of models, and the errors that the table shows of them. */
+enum { SHOWN = 4 };
+static const char *const shown[2][SHOWN] = { { "mae", "rmse", "r2", "spearman" }, { "roc_auc", "pr_auc", "brier", "log_loss" } };
+static const char *const heads[2][SHOWN] = { { "MAE", "RMSE", "R2", "Spearman" }, { "ROC-AUC", "PR-AUC", "Brier", "log loss" } };
+
+/* "trees" of "trees.mae", in mem; "" of "mae". */
+static const char *who_of(const json_t *row, pl_arena *mem)
+{
+    const char *metric = word(row, "metric"), *dot = strrchr(metric, '.');
+    const char *who = pl_strndup(mem, metric, dot != NULL ? (size_t)(dot - metric) : 0);
+    return who != NULL ? who : "";
+}
+
+static const json_t *row_of(const json_t *table, const json_t *like, const char *who, const char *metric)
+{
+    const json_t *row;
+    char name[80];
+    size_t i;
+
+    (void)snprintf(name, sizeof name, "%s%s%s", who, who[0] ? "." : "", metric);
+    json_array_foreach(table, i, row)
+        if (strcmp(word(row, "metric"), name) == 0 && strcmp(word(row, "property"), word(like, "property")) == 0 &&
+            strcmp(word(row, "part"), word(like, "part")) == 0)
+            return row;
+    return NULL;
+}
+
+static void print_line(const json_t *table, const json_t *like, const char *who, bool classes)
+{
+    pl_text line = { 0 };
+    char a[32], b[32], both[72];
+
+    pl_text_addf(&line, "  %-13.13s", who[0] ? who : "the model");
+    for (int k = 0; k < SHOWN; k++) {
+        const json_t *row = row_of(table, like, who, shown[classes][k]), *stdev = json_object_get(row, "stdev");
+        both[0] = '\0';
+        if (row != NULL)
+            (void)snprintf(both, sizeof both, "%s +- %s", pl_digits_str(json_number_value(json_object_get(row, "mean")), 3, a),
+                           json_is_number(stdev) ? pl_digits_str(json_number_value(stdev), 2, b) : "?");
+        pl_text_addf(&line, " %16s", both);
+    }
+    pl_cmd_print("%s\n", pl_text_str(&line));
+    pl_text_free(&line);
+}
+
+/* The model, then what is compared with it, in the order of their names. */
+static void print_property(const json_t *table, const json_t *like, bool classes, pl_arena *mem)
+{
+    const char *unit = word(like, "unit");
+    const json_t *row;
+    size_t i;
+
+    pl_cmd_print("%s%s%s, part %s: mean +- standard deviation over %lld splits\n  %-13s", word(like, "property"),
+                 unit[0] ? ", " : "", unit, word(like, "part"), (long long)json_integer_value(json_object_get(like, "splits")),
+                 "prediction by");
+    for (int k = 0; k < SHOWN; k++)
+        pl_cmd_print(" %16s", heads[classes][k]);
+    pl_cmd_print("\n");
+    print_line(table, like, "", classes);
+    json_array_foreach(table, i, row) {
+        const char *who = who_of(row, mem);
+        if (who[0] != '\0' && row == row_of(table, like, who, shown[classes][0]))
+            print_line(table, like, who, classes);
+    }
+}
+
+/* On the part test, if there is one, else on all. */
+static void print_table(const json_t *table, pl_arena *mem)
+{
+    const json_t *row;
+    bool tested = false;
+    size_t i;
+
+    json_array_foreach(table, i, row)
+        tested = tested || strcmp(word(row, "part"), "test") == 0;
+    json_array_foreach(table, i, row)
+        for (int k = 0; k < 2; k++)
+            if (strcmp(word(row, "metric"), shown[k][0]) == 0 && (!tested || strcmp(word(row, "part"), "test") == 0))
+                print_property(table, row, k == 1, mem);
+}
+
+/* ---- the command ---- */
+
+static int repeat(repeating *r, const pl_workflow *wf)
+{
+    const char *key[REPEATS_MAX];
+    json_t *table;
+    int status = 0;
+
+    for (int64_t k = r->n - 1; k >= 0 && status == 0; k--)
+        status = run_repeat(r, wf, k, &key[k]);
+    if (status != 0)
+        return status;
+    table = table_of(r, key);
+    if (pl_arg(r->args, "--json") != NULL)
+        st_json_print(table, 0);
+    else
+        print_table(table, r->mem);
+    json_decref(table);
+    return 0;
+}
+
+static const char *text_or(const pl_node *node, const char *missing)
+{
+    return node != NULL && node->text != NULL ? node->text : missing;
+}
+
+/* A split that does not depend on the seed would give the same errors each time. */
+static int check(const pl_args *args, const pl_workflow *wf)
+{
+    const pl_step *split = pl_workflow_step(wf, "split"), *train = pl_workflow_step(wf, "train");
+    const char *method, *variant;
+
+    if (split == NULL || train == NULL || pl_workflow_step(wf, "evaluate") == NULL)
+        return pl_cmd_usage(args, "%s: repeat needs the stages split, train and evaluate", wf->path);
+    method = text_or(pl_node_get(split->node, "method"), "random");
+    variant = text_or(pl_node_get(split->node, "variant"), "random");
+    if (pl_node_get(split->node, "repeat") != NULL)
+        return pl_cmd_usage(args, "%s: repeat sets stages.split.repeat; remove it", wf->path);
+    if (strcmp(method, "random") != 0 && (strcmp(method, "scaffold") != 0 || strcmp(variant, "deterministic") == 0))
+        return pl_cmd_usage(args, "%s: split: {method: %s%s%s} is the same for every seed; use random, or scaffold", wf->path,
+                            method, strcmp(method, "scaffold") == 0 ? ", variant: " : "",
+                            strcmp(method, "scaffold") == 0 ? variant : "");
+    return 0;
+}
+
+static int run(const pl_app *app, const pl_args *args)
+{
+    const char *number = pl_arg(args, "--number");
+    repeating r = { .app = app, .args = args, .n = REPEATS, .mem = pl_arena_new(1 << 16) };
+    pl_workflow *wf;
+    int status = pl_code_exit(PL_ENOMEM);
+
+    if (number != NULL && (!pl_parse_int(number, &r.n) || r.n < 2 || r.n > REPEATS_MAX)) {
+        pl_arena_free(r.mem);
+        return pl_cmd_usage(args, "-n %s: a whole number from 2 to %d is expected", number, REPEATS_MAX);
+    }
+    wf = r.mem != NULL ? pl_cmd_load(app, args, r.mem, &status) : NULL;
+    status = wf != NULL ? check(args, wf) : status;
+    if (status == 0 && (r.path = pl_sprintf(r.mem, "%s/repeats.json", wf->workdir)) == NULL)
+        status = pl_code_exit(PL_ENOMEM);
+    if (status == 0) {
+        read_known(&r);
+        status = repeat(&r, wf);
+        json_decref(r.known);
+    }
+    pl_arena_free(r.mem);
+    return status;
+}
+
+const pl_cmd st_cmd_repeat = {
+    .name = "repeat",
+    .args = "FILE [stage.setting=value ...]",
+    .help = "train and test on several splits: mean and deviation of the errors",
+    .about = "Runs a training workflow with N splits (stages.split.repeat=N-1 .. 0; the molecules\n"
+             "are prepared once) and prints the mean and the standard deviation of the errors\n"
+             "on held-out molecules, of the model and of simple predictions. The last split is\n"
+             "the workflow's own: its results and its model stay. The errors of all splits are\n"
+             "kept in WORKDIR/repeats.json, and the same command continues after a stop.\n"
+             "\n"
+             "  molsieve repeat workflows/train-esol.yaml -n 5\n"
+             "  molsieve repeat train.yaml stages.split.method=scaffold --json\n",
+    .opts = opts,
+    .min_args = 1,
+    .run = run,
+};
