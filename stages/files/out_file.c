@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "pipeline/base/file.h"
@@ -19,16 +20,37 @@ static const char *folder_of(const char *path, pl_arena *mem)
     return slash == path ? "/" : pl_strndup(mem, path, (size_t)(slash - path));
 }
 
+/* /dev/null, a pipe, a terminal: a file beside it that takes its name would replace the device itself. */
+static bool is_stream(const char *path)
+{
+    struct stat at;
+    return stat(path, &at) == 0 && (S_ISCHR(at.st_mode) || S_ISFIFO(at.st_mode) || S_ISSOCK(at.st_mode));
+}
+
+static pl_code open_fd(st_out *out, const char *path, int fd, pl_error *err)
+{
+    const size_t n = strlen(path);
+
+    /* "T": zlib writes the bytes as they are. */
+    out->file = fd < 0 ? NULL : gzdopen(fd, n > 3 && strcmp(path + n - 3, ".gz") == 0 ? "wb6" : "wbT");
+    if (out->file != NULL)
+        return PL_OK;
+    if (fd >= 0)
+        (void)close(fd);
+    return errno ? pl_fail_errno(err, out->stream ? path : out->tmp) : pl_fail(err, PL_ENOMEM, "%s: no memory to write it", path);
+}
+
 pl_code st_out_open(st_out *out, const char *path, pl_arena *mem, pl_error *err)
 {
-    size_t n = strlen(path);
     const char *folder = folder_of(path, mem);
     pl_code code;
-    int fd;
 
-    *out = (st_out){ .path = pl_strdup(mem, path), .tmp = pl_sprintf(mem, "%s.tmp", path) };
+    *out = (st_out){ .path = pl_strdup(mem, path), .tmp = pl_sprintf(mem, "%s.tmp", path), .stream = is_stream(path) };
     if (folder == NULL || out->path == NULL || out->tmp == NULL)
         return pl_fail(err, PL_ENOMEM, "%s: no memory to write it", path);
+    errno = 0;
+    if (out->stream)
+        return open_fd(out, path, open(path, O_WRONLY | O_CLOEXEC), err);
     if (st_is_database(path))
         return pl_fail(err, PL_ECONFIG, "%s is a database and is not replaced; choose another name", path);
     if (st_is_beside_results(path))
@@ -37,14 +59,7 @@ pl_code st_out_open(st_out *out, const char *path, pl_arena *mem, pl_error *err)
     if (code != PL_OK)
         return code;
     errno = 0;
-    fd = open(out->tmp, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0666);
-    /* "T": zlib writes the bytes as they are. */
-    out->file = fd < 0 ? NULL : gzdopen(fd, n > 3 && strcmp(path + n - 3, ".gz") == 0 ? "wb6" : "wbT");
-    if (out->file == NULL && fd >= 0)
-        (void)close(fd);
-    if (out->file == NULL)
-        return errno ? pl_fail_errno(err, out->tmp) : pl_fail(err, PL_ENOMEM, "%s: no memory to write it", path);
-    return PL_OK;
+    return open_fd(out, path, open(out->tmp, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0666), err);
 }
 
 static pl_code fail_write(st_out *out, pl_error *err)
@@ -82,9 +97,12 @@ pl_code st_out_keep(st_out *out, pl_error *err)
     errno = 0;
     if (gzclose(file) != Z_OK) {
         code = fail_write(out, err);
-        (void)unlink(out->tmp);
+        if (!out->stream)
+            (void)unlink(out->tmp);
         return code;
     }
+    if (out->stream)
+        return PL_OK;
     code = sync_path(out->tmp, O_RDONLY, err);
     if (code == PL_OK && rename(out->tmp, out->path) != 0)
         code = pl_fail_errno(err, out->path);
@@ -100,6 +118,7 @@ void st_out_close(st_out *out)
     if (out->file == NULL)
         return;
     (void)gzclose(out->file);
-    (void)unlink(out->tmp);
+    if (!out->stream)
+        (void)unlink(out->tmp);
     out->file = NULL;
 }

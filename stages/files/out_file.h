@@ -2,10 +2,12 @@
  *
  * Bytes go to "<path>.tmp"; keep makes them durable and gives the file its name,
  * close without keep removes them. A path ending in .gz is compressed. A database
- * is not replaced (ECONFIG): `-o results.db` is a typing error. */
+ * is not replaced (ECONFIG): `-o results.db` is a typing error. A pipe or a device such as /dev/null is not replaced either: it gets the
+ * bytes at once. */
 #ifndef ST_OUT_FILE_H
 #define ST_OUT_FILE_H
 
+#include <stdbool.h>
 #include <zlib.h>
 
 #include "pipeline/base/arena.h"
@@ -15,6 +17,7 @@
 typedef struct st_out {
     gzFile file; /* NULL: not open */
     const char *path, *tmp;
+    bool stream; /* a pipe or a device: no tmp */
 } st_out;
 
 pl_code st_out_open(st_out *out, const char *path, pl_arena *mem, pl_error *err);

@@ -254,4 +254,20 @@ def repeats_are_the_errors_of_other_splits():
         p.run("repeat", "w.yaml", "-n", "1", expect=2)
 
 
-sieve.main([repeats_are_the_errors_of_other_splits, the_report_draws_training_molecules_of_another_run, a_plan_says_what_a_training_takes, labels_are_looked_at_before_a_run, help_begins_with_what_to_change_and_has_groups, status_counts_while_the_run_works, the_funnel_of_a_ranking_is_the_same_everywhere, tables_have_one_list_of_columns])
+def a_pipe_is_written_to_and_not_replaced():
+    import stat
+    with sieve.Project() as p:
+        p.put("a.smi", "CCO a\nCCN b\n")
+        p.workflow(["a.smi"], "  read: {}\n  prepare: {conformers: {source: none}}\n  rank: {objectives: [{property: mw, goal: maximise}]}\n")
+        p.run("run", "w.yaml", "-q")
+        want = p.run("export", "csv", "run")[1]
+        os.mkfifo(p.path("pipe"))
+        for words in (("export", "csv", "run"), ("report", "run")):
+            reader = subprocess.Popen(["cat", "pipe"], cwd=p.dir, stdout=subprocess.PIPE)
+            p.run(*words, "-o", "pipe")
+            got = reader.communicate(timeout=60)[0].decode()
+            assert got == want or got.startswith("<!DOCTYPE html>"), got[:200]
+            assert stat.S_ISFIFO(os.stat(p.path("pipe")).st_mode) and not os.path.exists(p.path("pipe.tmp"))
+
+
+sieve.main([a_pipe_is_written_to_and_not_replaced, repeats_are_the_errors_of_other_splits, the_report_draws_training_molecules_of_another_run, a_plan_says_what_a_training_takes, labels_are_looked_at_before_a_run, help_begins_with_what_to_change_and_has_groups, status_counts_while_the_run_works, the_funnel_of_a_ranking_is_the_same_everywhere, tables_have_one_list_of_columns])
