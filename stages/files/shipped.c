@@ -59,7 +59,7 @@ static pl_code fail_unknown(const char *name, const names *all, pl_arena *mem, p
     if (access(file, R_OK) == 0)
         near = file;
     return pl_fail(err, PL_ECONFIG, "%s is neither a model file nor a shipped model (%s)%s%s", name,
-                   list[0] != '\0' ? list : "none is there",
+                   list[0] != '\0' ? list : "none was found; MOLSIEVE_SHARE names their folder",
                    near != NULL ? "; did you mean " : "; `molsieve fit` makes a model of your own measurements",
                    near != NULL ? near : "");
 }

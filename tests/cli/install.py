@@ -43,6 +43,8 @@ def an_installed_tree_can_be_moved_and_removed():
             assert not there or found[line]["text"].startswith("plugin " + here) or found[line]["health"] == "note", found[line]
         subprocess.run([program, "init", "demo"], env=ALONE, cwd=p.dir, check=True, stdout=subprocess.DEVNULL)
         subprocess.run([program, "check", "demo/workflows/screen.yaml"], env=ALONE, cwd=p.dir, check=True, stdout=subprocess.DEVNULL)
+        told = subprocess.run([program, "predict", "esol", "-"], env=ALONE, cwd=p.dir, input="CCO\n", capture_output=True, text=True, check=True)
+        assert told.stdout.splitlines()[1].startswith(",CCO,0."), told  # the shipped model
         for name in ("share/man/man1/molsieve.1", "share/bash-completion/completions/molsieve", "share/zsh/site-functions/_molsieve",
                      "share/fish/vendor_completions.d/molsieve.fish", "share/molsieve/configs/workflow.schema.json",
                      "share/doc/molsieve/docs/INSTALL.md", "share/doc/molsieve/LICENSES/GPL-2.0-only.txt"):
