@@ -21,6 +21,7 @@ endfunction()
 
 molsieve_fuzz(yaml SOURCES fuzz/config_fuzz.c USES molsieve::pipeline DEFINES MOLSIEVE_LIBFUZZER)
 molsieve_fuzz(tensors SOURCES fuzz/tensors_target.c USES molsieve::models)
+molsieve_fuzz(family SOURCES fuzz/family_target.c USES molsieve_family_toy molsieve::models)
 molsieve_fuzz(records SOURCES fuzz/records_target.c USES molsieve::chem)
 molsieve_fuzz(answer SOURCES fuzz/answer_target.c USES molsieve::chem)
 molsieve_fuzz(drawing SOURCES fuzz/drawing_target.c USES molsieve::stages)
