@@ -204,6 +204,9 @@ static pl_code models_open(predict *c, pl_error *err)
     return code == PL_OK ? st_predictor_open(c->p, path, n, &c->conf, c->mem, err) : code;
 }
 
+/* Records of the format are a molecule and a title. */
+static bool has_no_fields(const char *format) { return strcmp(format, "smi") == 0 || strcmp(format, "inchi") == 0; }
+
 /* Formats that only the chemistry worker can list need one here. */
 static pl_code reader_open(predict *c, pl_error *err)
 {
@@ -219,7 +222,7 @@ static pl_code reader_open(predict *c, pl_error *err)
     if (code != PL_OK)
         return code;
     columns = ch_reader_columns(c->reader, &n);
-    return n > 0 ? st_answers_check(&c->answers, c->file, columns, n, err) : PL_OK;
+    return n > 0 || has_no_fields(ch_reader_format(c->reader)) ? st_answers_check(&c->answers, c->file, columns, n, err) : PL_OK;
 }
 
 static pl_code same_file_check(const predict *c, pl_error *err)
@@ -277,6 +280,8 @@ static pl_code predict_run(predict *c, pl_error *err)
         code = records_run(c, err);
     if (code == PL_OK && c->n_records == 0)
         return pl_fail(err, PL_EINPUT, "%s: there are no records", checked ? c->file : "standard input");
+    if (code == PL_OK)
+        code = st_answers_check_seen(&c->answers, checked ? c->file : "standard input", err);
     return code == PL_OK && c->output != NULL ? st_out_keep(&c->out, err) : code;
 }
 
@@ -340,6 +345,7 @@ static pl_code options_read(predict *c, const pl_args *args, pl_error *err)
     c->model = args->arg[0];
     c->file = strcmp(args->arg[1], "-") == 0 ? "/dev/stdin" : args->arg[1];
     c->output = pl_arg(args, "--output");
+    c->output = c->output != NULL && strcmp(c->output, "-") == 0 ? NULL : c->output;
     c->columns = pl_arg(args, "--columns");
     c->input_format = pl_arg(args, "--input-format");
     c->reading.smiles_column = pl_arg(args, "--smiles-column");

@@ -134,9 +134,12 @@ pl_code st_answers_open(st_answers *a, const st_predictor *p, st_answer_format f
     list parts;
     pl_code code = parts_list(&parts, p, mem, err);
 
-    *a = (st_answers){ .p = p, .format = format };
+    *a = (st_answers){ .p = p, .format = format, .part = parts.column, .n_parts = parts.n };
+    if (code == PL_OK && columns != NULL)
+        code = columns_asked(a, &parts, columns, mem, err);
+    a->seen = PL_NEW(mem, atomic_bool, a->n + 1);
     if (code != PL_OK || columns != NULL)
-        return code == PL_OK ? columns_asked(a, &parts, columns, mem, err) : code;
+        return code == PL_OK && a->seen == NULL ? pl_fail(err, PL_ENOMEM, "columns") : code;
     a->column = PL_NEW(mem, st_answer_column, parts.n + 3);
     if (a->column == NULL)
         return pl_fail(err, PL_ENOMEM, "columns");
@@ -160,21 +163,56 @@ static bool is_among(const char *word, const char *const *name, int n)
     return found;
 }
 
+/* The column of the answer that was probably meant; NULL: none is near. */
+static const char *column_near(const st_answers *a, const char *word, pl_arena *mem)
+{
+    const char **name = PL_NEW(mem, const char *, FIXED + CH_N_DESCRIPTORS + a->n_parts + 1);
+    int n = 0;
+
+    for (int k = 0; name != NULL && k < FIXED; k++)
+        name[n++] = fixed[k];
+    for (int k = 0; name != NULL && k < CH_N_DESCRIPTORS; k++)
+        name[n++] = ch_descriptors[k].name;
+    for (int k = 0; name != NULL && k < a->n_parts; k++)
+        name[n++] = a->part[k].name;
+    return pl_nearest(word, name, n);
+}
+
+static pl_code fail_unknown(const st_answers *a, const char *word, const char *path, const char *there, pl_error *err)
+{
+    pl_arena *mem = pl_arena_new(1 << 12);
+    const char *near = mem != NULL ? column_near(a, word, mem) : NULL;
+    const pl_code code =
+        pl_fail(err, PL_ECONFIG, "--columns: %s is neither a column of the answer nor of %s%s%s%s%s", word, path,
+                there[0] != '\0' ? ", which has: " : "", there, near != NULL ? "; did you mean " : "", near != NULL ? near : "");
+
+    pl_arena_free(mem);
+    return code;
+}
+
 pl_code st_answers_check(const st_answers *a, const char *path, const char *const *name, int n, pl_error *err)
 {
     for (int k = 0; k < a->n; k++) {
         const st_answer_column *c = &a->column[k];
         pl_text all = { 0 };
         pl_code code;
-        if (c->kind != FIELD || is_among(c->name, name, n) || is_among(field_name(c), name, n))
+        a->seen[k] = c->kind != FIELD || is_among(c->name, name, n) || is_among(field_name(c), name, n);
+        if (a->seen[k])
             continue;
-        for (int j = 0; j < n; j++)
+        for (int j = 0; j < n && all.len < 200; j++)
             pl_text_addf(&all, "%s%s", j ? ", " : "", name[j]);
-        code = pl_fail(err, PL_ECONFIG, "--columns: %s is neither a column of the answer nor of %s, which has: %.200s", c->name,
-                       path, pl_text_str(&all));
+        code = fail_unknown(a, c->name, path, pl_text_str(&all), err);
         pl_text_free(&all);
         return code;
     }
+    return PL_OK;
+}
+
+pl_code st_answers_check_seen(const st_answers *a, const char *path, pl_error *err)
+{
+    for (int k = 0; k < a->n; k++)
+        if (a->column[k].kind == FIELD && !a->seen[k])
+            return fail_unknown(a, a->column[k].name, path, "", err);
     return PL_OK;
 }
 
@@ -241,12 +279,14 @@ static cell value_cell(int part, const st_predict_property *p, const st_value *v
     }
 }
 
-static cell field_cell(const st_answer_column *c, const st_asked *asked)
+static cell field_cell(const st_answers *a, const st_answer_column *c, const st_asked *asked)
 {
     const ch_field *f = ch_field_find(asked->field, asked->n_fields, c->name);
 
     if (f == NULL)
         f = ch_field_find(asked->field, asked->n_fields, field_name(c));
+    if (f != NULL)
+        a->seen[c - a->column] = true;
     return text_cell(f != NULL ? f->text : NULL);
 }
 
@@ -256,7 +296,7 @@ static cell cell_of(const st_answers *a, const st_answer_column *c, const st_ask
     if (c->kind < FIXED)
         return fixed_cell(c->kind, asked, got, scratch);
     if (c->kind == FIELD)
-        return field_cell(c, asked);
+        return field_cell(a, c, asked);
     if (got == NULL)
         return number_cell(NAN);
     if (c->kind == DESCRIPTOR)

@@ -6,6 +6,8 @@
 #ifndef ST_ANSWER_H
 #define ST_ANSWER_H
 
+#include <stdatomic.h>
+
 #include "chem/records/record.h"
 #include "stages/predict/predictor.h"
 
@@ -29,9 +31,12 @@ typedef struct st_answer_column {
 typedef struct st_answers {
     const st_predictor *p;
     st_answer_format format;
+    const st_answer_column *part; /* [n_parts] of the properties */
+    int n_parts;
     st_answer_column *column; /* [n] */
     int n;
-    bool fields; /* some column is of the input */
+    bool fields;       /* some column is of the input */
+    atomic_bool *seen; /* [n] of a column of the input: some record has it */
 } st_answers;
 
 /* "csv", "jsonl" or "sdf"; ECONFIG. */
@@ -44,8 +49,11 @@ st_answer_format st_answer_format_of(const char *path);
 pl_code st_answers_open(st_answers *a, const st_predictor *p, st_answer_format format, const char *columns, pl_arena *mem,
                         pl_error *err);
 
-/* ECONFIG: a column is to be a field of the input, a table, and it is none of name[n]. */
+/* ECONFIG: a column is to be a field of the input, whose fields are name[n], and it is none of them. */
 pl_code st_answers_check(const st_answers *a, const char *path, const char *const *name, int n, pl_error *err);
+
+/* After the last record. ECONFIG: a column is of the input, and no record has it. */
+pl_code st_answers_check_seen(const st_answers *a, const char *path, pl_error *err);
 
 /* The first line of a table; nothing of the other formats. */
 void st_answers_head(const st_answers *a, pl_text *out);

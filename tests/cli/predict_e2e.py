@@ -169,8 +169,9 @@ def tables_keep_their_quotes_and_give_their_columns():
         _, out, _ = p.run("predict", "esol", "odd.tsv", "--smiles-column", "structure of it", "--id-column", "key", "-c", "title,smiles")
         assert table(out) == [{"title": "x", "smiles": "CCO"}]
         p.put("x.sdf", sdf_records(data("ligands.sdf.gz"), 2))
-        first = p.run("predict", "esol", "x.sdf", "--format", "jsonl", "-c", "title,nothing_such", expect=None)[1]
-        assert json.loads(first.splitlines()[0])["nothing_such"] is None
+        # Which data fields an SDF has is known at its end.
+        err = p.run("predict", "esol", "x.sdf", "-o", "x.jsonl", "-c", "title,nothing_such", expect=2)[2]
+        assert "nothing_such is neither a column of the answer nor of x.sdf" in err and not os.path.exists(p.path("x.jsonl")), err
 
 
 class Pipe:
@@ -259,6 +260,7 @@ def mistakes_are_refused_before_any_work():
                  (2, ("esol", "in.smi", "--columns", "title,,logS"), "a name is empty"),
                  (2, ("esol", "in.smi", "--columns", "logS,logS"), "logS is there twice"),
                  (2, ("esol", "in.csv", "--columns", "logS,pIC50"), "which has: id, mol"),
+                 (2, ("esol", "in.smi", "--columns", "logS,logs"), "did you mean logS"),
                  (2, ("esol", "in.csv", "--smiles-column", "smiles"), "there are: id, mol"), (2, ("esol", "in.smi", "-j", "0"), "--jobs takes 1"),
                  (2, ("esol", "in.smi", "-o", "in.smi"), "the file that is read"), (2, ("esol", "in.smi", "--engine", "gpu"), "cpu, cuda, auto and ref"),
                  (2, ("esol", "in.smi", "--structures", "3d"), "auto, keep and generate"), (2, ("esol",), "IN"))
