@@ -6,6 +6,7 @@
 #include "stages/commands/commands.h"
 #include "stages/database/results.h"
 #include "stages/database/rows.h"
+#include "stages/expression/chemistry.h"
 
 static const pl_opt opts[] = { { "--format", 'f', "FORMAT", "table, csv, json or jsonl" },
                                { "--csv", 0, NULL, "the same as --format csv" },
@@ -192,6 +193,7 @@ static pl_code query(const st_ask *ask, pl_error *err)
     if (code == PL_OK && sql == NULL)
         code = pl_fail(err, PL_ENOMEM, "out of memory");
     declare(db);
+    (void)st_chemistry_add(db, NULL, NULL); /* without a worker these functions are unknown */
     refuse_quoted_texts(db);
     (void)sqlite3_set_authorizer(db, only_reading, NULL);
     if (code == PL_OK)
@@ -243,6 +245,8 @@ const pl_cmd st_cmd_query = {
     .help = "query the results database with SQL, read-only",
     .about = "Without an argument: lists the tables and views. The database is opened for\n"
              "reading only, so this is safe during a run; any SQLite tool can read it too.\n"
+             "smarts(smiles, 'c1ccccc1'), similarity(smiles, 'CCO') and scaffold(smiles) are\n"
+             "known here as well.\n"
              "\n"
              "  molsieve query\n"
              "  molsieve query v_hits\n"

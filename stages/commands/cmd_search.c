@@ -2,6 +2,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "pipeline/base/par.h"
 #include "stages/commands/commands.h"
 #include "stages/commands/export_found.h"
 #include "stages/commands/search_find.h"
@@ -19,6 +20,7 @@ static const pl_opt opts[] = { { "--smarts", 's', "PATTERN", "molecules that mat
                                { "--format", 'f', "FORMAT", "table, csv, json, jsonl, sdf or smi" },
                                { "--csv", 0, NULL, "the same as --format csv" },
                                { "--json", 0, NULL, "the same as --format json" },
+                               { "--jobs", 'j', "N", "chemistry workers for --smarts (all processors)" },
                                { "--output", 'o', "FILE", "output file, complete or not written at all; .gz is compressed" },
                                { 0 } };
 
@@ -53,10 +55,10 @@ static pl_code print_table(const st_ask *ask, bool similar, pl_error *err)
 
 static void say(const st_ask *ask, const st_search_said *said, int64_t limit, int64_t n_skipped)
 {
-    (void)fprintf(stderr, "%lld molecule%s of %s%s\n", (long long)said->n_found, said->n_found == 1 ? "" : "s",
-                  ask->store->results_path, said->more ? ", and more" : "");
+    (void)fprintf(stderr, "%lld molecule%s of %s\n", (long long)said->n_found, said->n_found == 1 ? "" : "s",
+                  ask->store->results_path);
     if (said->more)
-        pl_cmd_say("only the first %lld are shown; --limit N shows more", (long long)limit);
+        pl_cmd_say("these are the first %lld, and there may be more; --limit N shows more", (long long)limit);
     if (said->n_computed > 0)
         pl_cmd_say("%lld molecules were prepared by an earlier version; their fingerprints were computed from SMILES, 1 ms each. "
                    "`molsieve run WORKFLOW --from prepare` stores them",
@@ -116,9 +118,27 @@ static const char *format_of(const pl_args *args)
     return format != NULL ? format : "table";
 }
 
+/* The numbers of the command line. 0, or the exit status. */
+static int read_numbers(asked *a, const pl_args *args)
+{
+    const char *limit = pl_arg(args, "--limit"), *at_least = pl_arg(args, "--at-least"), *jobs = pl_arg(args, "--jobs");
+    int64_t n = pl_cpu_count();
+
+    if (limit != NULL && (!pl_parse_int(limit, &a->search.limit) || a->search.limit < 1))
+        return pl_cmd_usage(args, "--limit %s: a whole number from 1 is expected", limit);
+    if (at_least != NULL && a->search.similar == NULL)
+        return pl_cmd_usage(args, "--at-least: similar to what? give --similar SMILES");
+    if (at_least != NULL &&
+        (!pl_parse_real(at_least, &a->search.at_least) || !(a->search.at_least >= 0 && a->search.at_least <= 1)))
+        return pl_cmd_usage(args, "--at-least %s: a number from 0 to 1 is expected", at_least);
+    if (jobs != NULL && (!pl_parse_int(jobs, &n) || n < 1 || n > 1000))
+        return pl_cmd_usage(args, "--jobs %s: a whole number from 1 to 1000 is expected", jobs);
+    a->search.jobs = (int)n;
+    return 0;
+}
+
 static int run(const pl_app *app, const pl_args *args)
 {
-    const char *limit = pl_arg(args, "--limit"), *at_least = pl_arg(args, "--at-least");
     asked a = { .search = { .smarts = pl_arg(args, "--smarts"),
                             .similar = pl_arg(args, "--similar"),
                             .scaffold = pl_arg(args, "--scaffold"),
@@ -126,26 +146,23 @@ static int run(const pl_app *app, const pl_args *args)
                             .at_least = 0.5 },
                 .format = format_of(args),
                 .file = pl_arg(args, "--output") };
+    const st_search *q = &a.search;
     const bool table = strcmp(a.format, "table") == 0;
     int status;
 
     if (args->n > 1)
         return pl_cmd_usage(args, "at most one database, work directory or workflow");
-    if (a.search.smarts == NULL && a.search.similar == NULL && a.search.scaffold == NULL && a.search.where == NULL)
+    if (q->smarts == NULL && q->similar == NULL && q->scaffold == NULL && q->where == NULL)
         return pl_cmd_usage(args, "what to search for: give --smarts, --similar, --scaffold or --where");
     if (!table && !st_export_knows(a.format))
         return pl_cmd_usage(args, "'%s' is not a format; allowed: table, csv, json, jsonl, sdf or smi", a.format);
     if (table && a.file != NULL)
         return pl_cmd_usage(args, "--output: a table goes to the terminal; choose --format csv, json, jsonl, sdf or smi");
-    if (limit != NULL && (!pl_parse_int(limit, &a.search.limit) || a.search.limit < 1))
-        return pl_cmd_usage(args, "--limit %s: a whole number from 1 is expected", limit);
-    if (at_least != NULL && a.search.similar == NULL)
-        return pl_cmd_usage(args, "--at-least: similar to what? give --similar SMILES");
-    if (at_least != NULL && (!pl_parse_real(at_least, &a.search.at_least) || !(a.search.at_least >= 0 && a.search.at_least <= 1)))
-        return pl_cmd_usage(args, "--at-least %s: a number from 0 to 1 is expected", at_least);
-    if (limit == NULL && table)
+    status = read_numbers(&a, args);
+    if (status == 0 && table && q->limit == 0)
         a.search.limit = TABLE_ROWS;
-    status = check(&a);
+    if (status == 0)
+        status = check(&a);
     return status != 0 ? status : st_results_ask(app, args, args->n > 0 ? args->arg[0] : NULL, answer, &a);
 }
 

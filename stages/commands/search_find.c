@@ -8,10 +8,11 @@
 #include "chem/fingerprint/common.h"
 #include "chem/fingerprint/scaffold_smiles.h"
 #include "pipeline/base/stop.h"
+#include "stages/commands/search_match.h"
 #include "stages/expression/chemistry.h"
 #include "stages/expression/row_filter.h"
 
-enum { CHUNK = 1024, BATCH = 128, KEEP_MORE = 100000 };
+enum { CHUNK = 1024, KEEP_MORE = 100000 };
 
 /* A molecule whose similarity is high enough. */
 typedef struct near {
@@ -34,8 +35,7 @@ typedef struct search {
     int32_t both[CHUNK], ones[CHUNK], n_chunk;
     near *near; /* [n_near] */
     size_t n_near, cap_near;
-    near batch[BATCH]; /* to be compared with the pattern */
-    int n_batch;
+    st_matcher *matcher; /* NULL: no pattern is asked for */
     sqlite3_stmt *put, *get_smiles;
 } search;
 
@@ -144,69 +144,39 @@ static void note_failed(search *s, const char *smiles, const char *why)
         (void)snprintf(s->said->first, sizeof s->said->first, "%.120s: %.150s", smiles, why);
 }
 
-/* One by one, so that a molecule on which the pattern takes too long, or kills the worker, costs only itself. */
-static pl_code match_each(search *s, const char *const *smiles, int8_t *yes, pl_error *err)
+/* A result of the matcher. */
+static pl_code take_match(void *ctx, int64_t mol_id, double similarity, int yes, const char *smiles, const char *why, pl_error *err)
 {
-    pl_code code = PL_OK;
+    search *s = ctx;
+    const near one = { similarity, mol_id };
 
-    for (int i = 0; i < s->n_batch && code == PL_OK; i++) {
-        pl_error said = { 0 };
-        int32_t column;
-        code = ch_worker_match(s->chem, s->q->smarts, &smiles[i], 1, &yes[i], &column, &said);
-        if (code == PL_EINPUT) {
-            note_failed(s, smiles[i], said.text);
-            yes[i] = 0;
-            code = PL_OK;
-        } else if (code != PL_OK) {
-            code = pl_fail(err, code, "%s", said.text);
-        }
-    }
-    return code;
+    if (why != NULL)
+        note_failed(s, smiles, why);
+    if (!yes)
+        return PL_OK;
+    if (!is_full(s))
+        return store(s, &one, err);
+    s->said->more = true;
+    return PL_OK;
 }
 
-static pl_code match_batch(search *s, pl_error *err)
-{
-    const char *smiles[BATCH];
-    int8_t yes[BATCH];
-    int32_t column;
-    pl_error said = { 0 };
-    pl_code code = PL_OK;
-
-    pl_arena_reset(s->scratch);
-    for (int i = 0; i < s->n_batch && code == PL_OK; i++)
-        code = smiles_of(s, s->batch[i].mol_id, &smiles[i], err);
-    if (code != PL_OK)
-        return code;
-    code = ch_worker_match(s->chem, s->q->smarts, smiles, s->n_batch, yes, &column, &said);
-    if (code == PL_EINPUT)
-        code = match_each(s, smiles, yes, err);
-    else if (code != PL_OK)
-        code = pl_fail(err, code, "%s", said.text);
-    for (int i = 0; i < s->n_batch && code == PL_OK; i++) {
-        if (yes[i] < 0)
-            note_failed(s, smiles[i], "the SMILES cannot be read");
-        if (yes[i] > 0 && !is_full(s))
-            code = store(s, &s->batch[i], err);
-        else if (yes[i] > 0)
-            s->said->more = true;
-    }
-    s->n_batch = 0;
-    return code;
-}
-
-/* The molecule meets all conditions but the pattern. */
-static pl_code take(search *s, double similarity, int64_t mol_id, pl_error *err)
+/* The molecule meets all conditions but the pattern. smiles: NULL if it has not been read. */
+static pl_code take(search *s, double similarity, int64_t mol_id, const char *smiles, pl_error *err)
 {
     const near one = { similarity, mol_id };
+    pl_code code = PL_OK;
 
     if (is_full(s)) {
         s->said->more = true;
         return PL_OK;
     }
-    if (s->q->smarts == NULL)
+    if (s->matcher == NULL)
         return store(s, &one, err);
-    s->batch[s->n_batch++] = one;
-    return s->n_batch == BATCH ? match_batch(s, err) : PL_OK;
+    if (smiles == NULL) {
+        pl_arena_reset(s->scratch);
+        code = smiles_of(s, mol_id, &smiles, err);
+    }
+    return code == PL_OK ? st_matcher_add(s->matcher, mol_id, similarity, smiles, err) : code;
 }
 
 /* ---- similar molecules ---- */
@@ -299,7 +269,7 @@ static pl_code look_at(search *s, sqlite3_stmt *st, pl_error *err)
     if (code != PL_OK || (s->scaffold != NULL && strcmp(scaffold, s->scaffold) != 0))
         return code;
     if (s->q->similar == NULL)
-        return take(s, 0, mol_id, err);
+        return take(s, 0, mol_id, (const char *)sqlite3_column_text(st, 3), err);
     if (bits != NULL)
         ch_fingerprint_unpack(&s->print[s->n_chunk], bits);
     else
@@ -331,7 +301,7 @@ static const char *scan_sql(search *s, const char *condition, const char *hits)
     if (molecules == NULL)
         return NULL;
     if (s->q->similar == NULL && s->scaffold == NULL)
-        return pl_sprintf(s->mem, "SELECT m.mol_id, NULL, NULL, NULL FROM %s m %s", molecules, hits);
+        return pl_sprintf(s->mem, "SELECT m.mol_id, NULL, NULL, m.smiles FROM %s m %s", molecules, hits);
     if (condition == NULL && s->gaps == 0)
         return pl_sprintf(s->mem, "SELECT m.mol_id, m.bits, m.scaffold, NULL FROM fingerprint m %s", hits);
     return pl_sprintf(s->mem,
@@ -378,7 +348,7 @@ static pl_code find_similar(search *s, pl_error *err)
     if (code == PL_OK && s->n_near > 0)
         qsort(s->near, s->n_near, sizeof *s->near, by_similarity);
     for (size_t i = 0; i < s->n_near && code == PL_OK && !s->said->more; i++)
-        code = take(s, s->near[i].similarity, s->near[i].mol_id, err);
+        code = take(s, s->near[i].similarity, s->near[i].mol_id, NULL, err);
     s->said->more = s->said->more || dropped;
     return code;
 }
@@ -412,6 +382,8 @@ static pl_code open_search(search *s, pl_error *err)
         code = ch_scaffold_smiles(&s->scaffold, &mol, s->mem, err);
     if (code == PL_OK && s->q->where != NULL)
         code = st_chemistry_add(s->db, &limits, err);
+    if (code == PL_OK && s->q->smarts != NULL)
+        code = st_matcher_open(&s->matcher, s->q->smarts, s->q->jobs, take_match, s, err);
     if (code == PL_OK)
         code = look_for_gaps(s, err);
     if (code == PL_OK)
@@ -436,8 +408,9 @@ pl_code st_search_find(st_search_said *said, const st_search *q, pl_store *store
     code = open_search(s, err);
     if (code == PL_OK)
         code = q->similar != NULL ? find_similar(s, err) : find_others(s, err);
-    if (code == PL_OK && s->n_batch > 0)
-        code = match_batch(s, err);
+    if (code == PL_OK && s->matcher != NULL)
+        code = st_matcher_finish(s->matcher, err);
+    st_matcher_close(s->matcher);
     (void)sqlite3_finalize(s->put);
     (void)sqlite3_finalize(s->get_smiles);
     ch_worker_close(s->chem);

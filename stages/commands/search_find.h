@@ -7,7 +7,8 @@
 typedef struct st_search {
     const char *smarts, *similar, *scaffold, *where; /* conditions that must all hold; NULL: not asked                 */
     double at_least;                                 /* similarity, 0 to 1                                             */
-    int64_t limit;                                   /* 0: all                                                         */
+    int64_t limit;                                   /* 0: all */
+    int jobs;                                        /* chemistry workers that compare with the pattern */
 } st_search;
 
 typedef struct st_search_said {

@@ -97,6 +97,10 @@ def a_pattern_finds_what_an_alert_finds():
             assert [g["smiles"] for g in got] == [w for w, in want], pattern
             both = found(p, "--smarts", pattern, "--where", "mw < 300")
             assert [g["smiles"] for g in both] == [g["smiles"] for g in got if g["mw"] < 300]
+        # The order and the limit are those of one worker, whatever their number; batches have 128 molecules.
+        for more in ((), ("--limit", "150"), ("--similar", got[0]["smiles"], "--at-least", "0")):
+            one = found(p, "--smarts", "[#6]", *more, "--jobs", "1")
+            assert one == found(p, "--smarts", "[#6]", *more, "--jobs", "5") and len(one) > 140
         assert len(found(p, "--smarts", "C", "--limit", "5")) == 5 and 0 < len(got) < 300
 
 
@@ -125,7 +129,7 @@ def wrong_searches_are_refused_at_once():
         assert out == "" and all(x in err for x in ("--smarts 'c1cc(': not a valid SMARTS, see column 6", "--similar 'CXC': not a SMILES",
                                                     "--scaffold 'CCO': has no rings", "--where: a value is missing")), err
         for args in ((), ("--similar", "CC", "--at-least", "2"), ("--at-least", "0.5", "--smarts", "C"), ("--smarts", "C", "--limit", "0"),
-                     ("--smarts", ""), ("--smarts", "C C"), ("--smarts", "C\n"), ("--smarts", "C", "-f", "xml"), ("--smarts", "C", "-o", "x")):
+                     ("--smarts", ""), ("--smarts", "C C"), ("--smarts", "C\n"), ("--smarts", "C", "-f", "xml"), ("--smarts", "C", "-o", "x"), ("--smarts", "C", "--jobs", "0")):
             p.run("search", *args, "run", expect=2)
         p.put("other.db", b"")
         os.remove(p.path("other.db"))
@@ -138,6 +142,7 @@ def wrong_searches_are_refused_at_once():
         os.chmod(p.path("run"), 0o555)
         os.chmod(p.path("run/results.db"), 0o444)
         assert len(found(p, "--smarts", "*")) > 10
+        assert p.run("query", "--csv", "SELECT count(*) FROM molecule WHERE smarts(smiles,'*') AND scaffold(smiles) IS NOT NULL", "run")[1].split()[1] == "20"
 
 
 def hostile_patterns_cost_their_cpu_seconds_only():
