@@ -3,14 +3,6 @@
 
 #include <math.h>
 
-uint64_t pl_splitmix64(uint64_t x)
-{
-    x += 0x9E3779B97F4A7C15u;
-    x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9u;
-    x = (x ^ (x >> 27)) * 0x94D049BB133111EBu;
-    return x ^ (x >> 31);
-}
-
 pl_rng pl_rng_at(uint64_t seed, uint64_t record, uint32_t purpose)
 {
     pl_rng r = { pl_splitmix64(pl_splitmix64(pl_splitmix64(seed) ^ record) ^ purpose), 0 };

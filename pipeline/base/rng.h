@@ -19,6 +19,13 @@ uint64_t pl_rng_below(pl_rng *r, uint64_t n);                       /* 0..n-1, u
 double pl_rng_real(pl_rng *r);                                      /* uniform in [0, 1), a multiple of 2^-53 */
 double pl_rng_normal(pl_rng *r);                                    /* mean 0, variance 1; Box-Muller, two draws of the stream */
 
-uint64_t pl_splitmix64(uint64_t x); /* mixes the bits of x; one-to-one */
+/* Mixes the bits of x; one-to-one. In the header, because fingerprints and scaffolds spend much of their time in it. */
+static inline uint64_t pl_splitmix64(uint64_t x)
+{
+    x += 0x9E3779B97F4A7C15u;
+    x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9u;
+    x = (x ^ (x >> 27)) * 0x94D049BB133111EBu;
+    return x ^ (x >> 31);
+}
 
 #endif
