@@ -139,6 +139,10 @@ def wrong_searches_are_refused_at_once():
         db.close()
         p.run("search", "--smarts", "C", "other.db", expect=5)
         p.run("search", "--smarts", "C", "no.db", expect=6)
+        holder = sqlite3.connect(p.path("run/results.db"))
+        holder.execute("BEGIN EXCLUSIVE")  # a run that is writing
+        assert len(found(p, "--smarts", "*")) > 10 and "molecule 1" in p.run("show", "1", "run")[1]
+        holder.close()
         os.chmod(p.path("run"), 0o555)
         os.chmod(p.path("run/results.db"), 0o444)
         assert len(found(p, "--smarts", "*")) > 10
