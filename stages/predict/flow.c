@@ -47,10 +47,16 @@ static void fail(st_flow *f, pl_code code, const pl_error *err)
         (void)pthread_cond_signal(&f->worker[k].wake);
 }
 
+/* Whether there is work for it: a worker that has not worked yet leaves a lone record to those that have. */
+static bool has_work(const st_flow *f, const flow_worker *w)
+{
+    return f->put - f->taken > (w->used || w->id == 0 || f->ended ? 0 : 1);
+}
+
 static void wake_one(st_flow *f)
 {
     for (int k = 0; k < f->n_workers; k++)
-        if (f->worker[k].idle && (f->worker[k].used || k == 0 || f->put - f->taken > 1)) {
+        if (f->worker[k].idle && has_work(f, &f->worker[k])) {
             f->worker[k].idle = false;
             (void)pthread_cond_signal(&f->worker[k].wake);
             return;
@@ -62,7 +68,7 @@ static int32_t take(st_flow *f, flow_worker *w, void *item[ST_FLOW_MOST])
 {
     int64_t n;
 
-    while (!f->failed && !f->ended && f->put == f->taken) {
+    while (!f->failed && !has_work(f, w) && !(f->ended && f->put == f->taken)) {
         w->idle = true;
         (void)pthread_cond_wait(&w->wake, &f->lock);
     }
@@ -113,7 +119,7 @@ static void *worker_run(void *arg)
         pl_code code;
         (void)pthread_mutex_lock(&f->lock);
         n = take(f, w, item);
-        w->used = true;
+        w->used = n > 0;
         batch = f->batches;
         f->batches += n > 0;
         (void)pthread_mutex_unlock(&f->lock);
