@@ -9,7 +9,7 @@
 
 #include "pipeline/base/text.h"
 
-enum { ST_BOND_PIXELS = 18, ST_PICTURE_WIDE = 250, ST_PICTURE_HIGH = 180 };
+enum { ST_BOND_PIXELS = 16, ST_PICTURE_WIDE = 220, ST_PICTURE_HIGH = 170 };
 
 /* The frame of a drawing, with which it is shown again. */
 typedef struct st_picture {

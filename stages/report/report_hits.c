@@ -87,7 +87,9 @@ static void add_heads(st_report *r, sqlite3_stmt *st)
     bool good = heads != NULL;
 
     for (int i = N_HIDDEN; i < n && good; i++) {
-        heads[i - N_HIDDEN + N_FIRST] = pl_sprintf(r->mem, "#%s", sqlite3_column_name(st, i));
+        const char *name = sqlite3_column_name(st, i);
+        const bool is_text = strcmp(name, "domain") == 0 || strcmp(name, "alerts") == 0;
+        heads[i - N_HIDDEN + N_FIRST] = pl_sprintf(r->mem, "%s%s", is_text ? "" : "#", name);
         good = heads[i - N_HIDDEN + N_FIRST] != NULL;
     }
     if (!good) {

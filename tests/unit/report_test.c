@@ -206,13 +206,13 @@ static void a_drawing_is_made_again_from_its_numbers(void **state)
         st_drawing_add(&out, HEAD LINE LINE WEDGE("1 2 3.5 4 5 6 ") TEXT("rgb(255,12,12)", "OH") TAIL, "C<O>", "hit1", &frame));
     assert_string_equal(
         pl_text_str(&out),
-        "<svg class=\"mol\" role=\"img\" width=\"51\" height=\"44\" viewBox=\"-90 -80 1143 980\" aria-label=\"C&lt;O&gt;\">"
+        "<svg class=\"mol\" role=\"img\" width=\"46\" height=\"39\" viewBox=\"-90 -80 1143 980\" aria-label=\"C&lt;O&gt;\">"
         "<g class=\"ink\" id=\"hit1\"><path stroke-width=\"20\" d=\"M400 600L746 800M400 600L746 800\"/><path class=\"w\" d=\"M10 20L35 "
         "40L50 60Z\"/><text x=\"673\" y=\"294\" font-size=\"200\" fill=\"#ff0c0c\">OH</text></g></svg>");
     pl_text_reset(&out);
     st_drawing_again(&out, &frame, "again");
     assert_string_equal(pl_text_str(&out),
-                        "<svg class=\"mol\" role=\"img\" width=\"51\" height=\"44\" viewBox=\"-90 -80 1143 980\" "
+                        "<svg class=\"mol\" role=\"img\" width=\"46\" height=\"39\" viewBox=\"-90 -80 1143 980\" "
                         "aria-label=\"again\"><use href=\"#hit1\"/></svg>");
 }
 

@@ -64,7 +64,7 @@ static pl_code add_properties(sqlite3 *db, int64_t n, bool page, pl_text *sql, p
 
 /* Columns that are shown if a hit above n has something to say there: what, and the query that asks. */
 static const struct {
-    const char *column, *there, *page; /* page: NULL: as elsewhere; column: NULL: only on a page */
+    const char *column, *there, *page; /* page: NULL: as elsewhere, "": not there; column: NULL: only on a page */
 } sometimes[] = {
     { "h.objective",
       "SELECT 1 FROM hit h WHERE rank<=%lld AND NOT EXISTS(SELECT 1 FROM score s WHERE s.mol_id=h.mol_id AND "
@@ -77,7 +77,7 @@ static const struct {
       "(SELECT group_concat(DISTINCT CASE WHEN x.domain='outside' THEN 'outside: '||x.reasons ELSE x.domain END) FROM score x "
       "WHERE x.mol_id=m.mol_id) AS domain" },
     { "h.front", "SELECT 1 FROM hit WHERE rank<=%lld AND front IS NOT NULL", NULL },
-    { "h.cluster", "SELECT 1 FROM hit WHERE rank<=%lld AND cluster IS NOT NULL", NULL },
+    { "h.cluster", "SELECT 1 FROM hit WHERE rank<=%lld AND cluster IS NOT NULL", "" }, /* a page has the scaffold */
     { "h.n_similar AS \"similar ones\"", "SELECT 1 FROM hit WHERE rank<=%lld AND n_similar IS NOT NULL", NULL },
     { "nullif(m.alerts,'') AS alerts", "SELECT 1 FROM hit JOIN molecule USING(mol_id) WHERE rank<=%lld AND alerts<>''", NULL },
     { NULL, "SELECT 1 FROM hit JOIN molecule USING(mol_id) WHERE rank<=%lld AND undefined_stereo>0",
@@ -96,7 +96,7 @@ static pl_code add_sometimes(sqlite3 *db, int64_t n, bool page, pl_text *sql, pl
         code = pl_text_ok(&there) ? pl_db_int(db, &has, err, "SELECT EXISTS(%s)", pl_text_str(&there))
                                   : pl_fail(err, PL_ENOMEM, "out of memory");
         pl_text_free(&there);
-        if (code == PL_OK && has && column != NULL)
+        if (code == PL_OK && has && column != NULL && column[0] != '\0')
             pl_text_addf(sql, ", %s", column);
     }
     return code;
