@@ -10,14 +10,15 @@ continues, another --molecules or --steps adds to it. At the end it prints the t
     --molecules N   lines of the library (1000000)
     --chemprop P    chemprop of PyPI, in an environment of its own; without it molsieve alone
     --cores N       that both may use (all)
-    --steps A,B     only these: fit, predict, run, killed (of molsieve), cfit, cpredict, ccuik, ckilled (of Chemprop), odd
+    --steps A,B     only these: fit, predict, run, killed (of molsieve), cfit, cpredict, ccuik, cone, ckilled (of Chemprop), odd
 
 The library: the distinct SMILES of the files in random order; when they are used up, those that begin with a methyl group, with a
 prefix, a new one for each pass, as in scale.py. The models: each program learns workflows/data/esol.csv with its defaults (molsieve:
 trees and a Gaussian process without structures), the same tenth is held out.
 
     fit, cfit            the training
-    predict, cpredict    `molsieve predict`, `chemprop predict`; ccuik: with --use-cuikmolmaker-featurization
+    predict, cpredict    `molsieve predict`, `chemprop predict`; ccuik: with --use-cuikmolmaker-featurization; cone: with one thread of
+                         OpenMP (several wait for each other by computing, which costs CPU seconds where others want the cores)
     run                  a workflow: read, prepare, score, rank; all scores in a database
     killed, ckilled      SIGKILL to all processes in the middle of each of these, then the same command again
     odd                  1,000 molecules and four lines that are none, through both
@@ -27,6 +28,7 @@ at once a second, in short steps more often."""
 import argparse
 import csv
 import ctypes
+import filecmp
 import gzip
 import json
 import math
@@ -149,11 +151,12 @@ def orphans_gone():
             return
 
 
-def timed(work, command, log, kill_after=None):
-    """Runs a command in work; its status, times and memory. kill_after: seconds until all its processes are killed."""
+def timed(work, command, log, kill_after=None, env=None):
+    """Runs a command in work; its status, times and memory. kill_after: seconds until all its processes are killed. env: more variables."""
     before, start, peak, looked = resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic(), 0, 0
     with open(os.path.join(work, log), "w") as f:
-        p = subprocess.Popen(command, cwd=work, stdout=f, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL)
+        p = subprocess.Popen(command, cwd=work, stdout=f, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL,
+                             env=dict(os.environ, **(env or {})))
         while p.poll() is None:
             now = time.monotonic()
             if now - looked > min(1, (now - start) / 20):
@@ -228,10 +231,13 @@ class Steps:
     def path(self, name):
         return os.path.join(self.work, name)
 
+    def out(self, name):
+        return "%s-%d.csv" % (name, self.o.molecules)
+
     def all(self):
         steps = {"fit": self.fit, "predict": self.predict, "run": self.run, "killed": self.killed}
         if self.o.chemprop:
-            steps.update(cfit=self.cfit, cpredict=self.cpredict, ccuik=self.ccuik, ckilled=self.ckilled)
+            steps.update(cfit=self.cfit, cpredict=self.cpredict, ccuik=self.ccuik, cone=self.cone, ckilled=self.ckilled)
         steps["odd"] = self.odd
         return steps
 
@@ -255,13 +261,18 @@ class Steps:
         return dict(got, errors=errors(self.work, "test-chemprop.csv"))
 
     def predict(self):
-        return dict(timed(self.work, self.ask.predict(self.table, "predict.csv"), "predict.log"), rows=rows_of(self.path("predict.csv")))
+        got = timed(self.work, self.ask.predict(self.table, self.out("predict")), "predict.log")
+        return dict(got, rows=rows_of(self.path(self.out("predict"))))
 
-    def cpredict(self, *more):
-        return dict(timed(self.work, self.ask.cpredict(self.table, "cpredict.csv", *more), "c%s.log" % ("cuik" if more else "predict")), rows=rows_of(self.path("cpredict.csv")))
+    def cpredict(self, *more, name="cpredict", env=None):
+        got = timed(self.work, self.ask.cpredict(self.table, self.out(name), *more), name + ".log", env=env)
+        return dict(got, rows=rows_of(self.path(self.out(name))))
 
     def ccuik(self):
-        return self.cpredict("--use-cuikmolmaker-featurization")
+        return self.cpredict("--use-cuikmolmaker-featurization", name="ccuik")
+
+    def cone(self):
+        return self.cpredict(name="cone", env={"OMP_NUM_THREADS": "1"})
 
     def run(self):
         shutil.rmtree(self.path("run"), ignore_errors=True)
@@ -295,7 +306,10 @@ class Steps:
         first = timed(self.work, command, like + "-killed.log", kill_after=whole["wall"] / 2)
         left = rows_of(self.path(out)) if out else None
         again = timed(self.work, command, like + "-again.log")
-        same = self.ask.digest("killed") == whole["digest"] if like == "run" else rows_of(self.path(out)) == whole["rows"]
+        if like == "run":
+            same = self.ask.digest("killed") == whole["digest"]
+        else:
+            same = filecmp.cmp(self.path(out), self.path(self.out(like)), False)
         return {"first": first, "left": left, "again": again, "same": same}
 
     def odd(self):
@@ -345,7 +359,7 @@ def show(done):
             if way in d:
                 row("%s: %s" % (name, way), d[way]["first"], "killed; %s" % (
                     "no table" if d[way]["left"] is None and way != "run" else "results.db is there" if way == "run" else "a table"))
-                row("%s: %s again" % (name, way), d[way]["again"], "the answer of an undisturbed one" if d[way]["same"] else "another answer")
+                row("%s: %s again" % (name, way), d[way]["again"], "%s as undisturbed" % ("the same" if d[way]["same"] else "not the same bytes"))
         for program in ("molsieve", "chemprop"):
             if program in d:
                 row("%s: %s" % (name, program), d[program], "%s rows, %s with a number" % tuple(d[program]["rows"] or ("no", "none")))
