@@ -10,7 +10,7 @@ continues, another --molecules or --steps adds to it. At the end it prints the t
     --molecules N   lines of the library (1000000)
     --chemprop P    chemprop of PyPI, in an environment of its own; without it molsieve alone
     --cores N       that both may use (all)
-    --steps A,B     only these: fit, predict, run, killed (of molsieve), cfit, cpredict, ccuik, cone, ckilled (of Chemprop), odd
+    --steps A,B     only these: fit, predict, run, killed (of molsieve), cfit, cpredict, ccuik, cone, cboth, ckilled (of Chemprop), odd
 
 The library: the distinct SMILES of the files in random order; when they are used up, those that begin with a methyl group, with a
 prefix, a new one for each pass, as in scale.py. The models: each program learns workflows/data/esol.csv with its defaults (molsieve:
@@ -18,7 +18,7 @@ trees and a Gaussian process without structures), the same tenth is held out.
 
     fit, cfit            the training
     predict, cpredict    `molsieve predict`, `chemprop predict`; ccuik: with --use-cuikmolmaker-featurization; cone: with one thread of
-                         OpenMP (several wait for each other by computing, which costs CPU seconds where others want the cores)
+                         OpenMP (several wait for each other by computing, which costs CPU seconds where others want the cores); cboth: with both
     run                  a workflow: read, prepare, score, rank; all scores in a database
     killed, ckilled      SIGKILL to all processes in the middle of each of these, then the same command again
     odd                  1,000 molecules and four lines that are none, through both
@@ -237,7 +237,7 @@ class Steps:
     def all(self):
         steps = {"fit": self.fit, "predict": self.predict, "run": self.run, "killed": self.killed}
         if self.o.chemprop:
-            steps.update(cfit=self.cfit, cpredict=self.cpredict, ccuik=self.ccuik, cone=self.cone, ckilled=self.ckilled)
+            steps.update(cfit=self.cfit, cpredict=self.cpredict, ccuik=self.ccuik, cone=self.cone, cboth=self.cboth, ckilled=self.ckilled)
         steps["odd"] = self.odd
         return steps
 
@@ -273,6 +273,9 @@ class Steps:
 
     def cone(self):
         return self.cpredict(name="cone", env={"OMP_NUM_THREADS": "1"})
+
+    def cboth(self):
+        return self.cpredict("--use-cuikmolmaker-featurization", name="cboth", env={"OMP_NUM_THREADS": "1"})
 
     def run(self):
         shutil.rmtree(self.path("run"), ignore_errors=True)
