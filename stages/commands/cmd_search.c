@@ -82,8 +82,8 @@ static pl_code answer(const st_ask *ask, pl_error *err)
         return code;
     say(ask, &said, a->search.limit, n_skipped);
     if (said.n_failed > 0)
-        return pl_fail(err, PL_ELIMIT, "%lld molecules could not be compared and are missing above; the first: %s",
-                       (long long)said.n_failed, said.first);
+        return pl_fail(err, PL_ELIMIT, "%lld molecule%s could not be compared, and %s missing above; the first: %s",
+                       (long long)said.n_failed, said.n_failed == 1 ? "" : "s", said.n_failed == 1 ? "is" : "are", said.first);
     return PL_OK;
 }
 

@@ -13,7 +13,7 @@ typedef struct chemistry {
     pl_arena *mem; /* of one call */
 } chemistry;
 
-ch_worker_opts st_chemistry_limits(void) { return (ch_worker_opts){ .cpu_first_s = 5, .cpu_retry_s = 10 }; }
+ch_worker_opts st_chemistry_limits(void) { return (ch_worker_opts){ .cpu_first_s = 2, .cpu_retry_s = 5 }; }
 
 /* ---- arguments and results ---- */
 

@@ -24,7 +24,7 @@ SQLITE_EXTENSION_INIT3
 /* Adds the functions to the connection, which owns them from now on. opts (NULL: defaults): limits of the worker, and its program. */
 pl_code st_chemistry_add(sqlite3 *db, const ch_worker_opts *opts, pl_error *err);
 
-/* The worker's options for these functions: a molecule that takes longer than 10 CPU seconds with a pattern is an error. */
+/* The worker's options for these functions: a molecule that takes longer than 5 CPU seconds with a pattern is an error. */
 ch_worker_opts st_chemistry_limits(void);
 
 #endif

@@ -164,6 +164,21 @@ def hostile_patterns_cost_their_cpu_seconds_only():
             assert status in (0, 2) and len(err) < 1000, err[:500]
 
 
+def an_endless_pattern_fails_only_its_molecule():
+    c60 = ("c12c3c4c5c1c1c6c7c2c2c8c3c3c9c4c4c%10c5c5c1c1c6c6c%11c7c2c2c7c8c3c3c8c9c4c4c9c%10c5c5c1c1c6c6c%11c2c2c7c3c3c8c4c4c9c5"
+           "c1c1c6c2c3c41")
+    pattern = "*%s~[U,O]" % ("~*" * 24)
+    with Project() as p:
+        p.put("a.smi", "CCO ethanol\n%s C60\n%s chain\n" % (c60, "C" * 25 + "O"))
+        p.run("run", p.workflow([p.path("a.smi")], FLAT), "-q")
+        _, out, err = p.run("search", "--smarts", pattern, "--csv", "run", expect=3)
+        assert out.count("\n") == 2 and ",chain," in out and "1 molecule could not be compared, and is missing above; the first: c1" in err and "timeout" in err, err
+        keep = "  read: {}\n  prepare: {conformers: {source: none}, keep: \"not smarts('%s')\"}\n" % pattern
+        p.run("run", p.workflow([p.path("a.smi")], keep, workdir="kept", extra="limits: {failures: {max_fraction: 1}}\n"), "-q")
+        assert p.rows("SELECT title, status, code FROM record LEFT JOIN failure USING(record_id) ORDER BY record_id", workdir="kept") == [
+            ("ethanol", "ok", None), ("C60", "failed", "timeout"), ("chain", "filtered", None)]
+
+
 def conditions_know_structures():
     with Project() as p:
         p.put("lib.smi", lines_of(data("library.smi"), 150))
@@ -339,5 +354,5 @@ if __name__ == "__main__":
                 datasette_answers_with_metadata_and_extension, all_that_is_known_of_a_molecule_is_shown, what_is_not_there_is_suggested, fingerprints_and_scaffolds_of_all_molecules_are_stored, the_views_answer_what_people_ask,
                 similar_molecules_are_found_most_similar_first, a_pattern_finds_what_an_alert_finds,
                 scaffolds_are_found_and_every_format_says_the_same, wrong_searches_are_refused_at_once,
-                hostile_patterns_cost_their_cpu_seconds_only, conditions_know_structures,
+                hostile_patterns_cost_their_cpu_seconds_only, an_endless_pattern_fails_only_its_molecule, conditions_know_structures,
                 a_wrong_pattern_in_a_condition_is_refused_with_its_column])

@@ -361,10 +361,13 @@ static pl_code find_structure(void *ctx, const char *built_from, bool *found, ch
     return st_structure_find(&w->state->structures, built_from, found, out, mem, err);
 }
 
+/* Other errors of a condition, such as an overflow, end the run: they are in the condition. */
+static bool is_pattern(const pl_error *err) { return err != NULL && strncmp(err->text, "keep: smarts: ", 14) == 0; }
+
 static pl_code fail_judged(ch_prepared *p, pl_error *err, pl_arena *mem)
 {
-    p->code = err != NULL && strstr(err->text, "timeout") != NULL ? CH_TIMEOUT : CH_CRASH;
-    p->message = pl_strdup(mem, err != NULL ? err->text : "keep");
+    p->code = strstr(err->text, "timeout") != NULL ? CH_TIMEOUT : CH_CRASH;
+    p->message = pl_strdup(mem, err->text);
     return p->message != NULL ? PL_OK : pl_fail(err, PL_ENOMEM, "no memory for a reason");
 }
 
@@ -376,7 +379,7 @@ static pl_code judge(void *ctx, ch_prepared *p, pl_arena *mem, pl_error *err)
     bool keep = true;
     pl_code code = w->keep != NULL ? st_prefilter_ask(w->keep, p, &keep, err) : PL_OK;
 
-    if (code == PL_EINPUT) /* a pattern that takes too long for this molecule, or kills the worker */
+    if (code == PL_EINPUT && is_pattern(err)) /* it takes too long for this molecule, or kills the worker */
         return fail_judged(p, err, mem);
     if (code != PL_OK || (keep && (c->alert_action != ST_ALERT_FILTER || p->alerts[0] == '\0')))
         return code;
