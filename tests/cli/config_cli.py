@@ -338,7 +338,7 @@ def common_mistakes_are_answered_with_what_to_write():
 
 
 AMERICAN = """format: 1
-inputs: [{path: lib.smi}]
+inputs: [{path: lib.csv}]
 stages:
   read: {}
   prepare: {neutralize: true, labels: [y], conformers: {source: generate}}
@@ -351,6 +351,7 @@ stages:
 
 def american_spellings_are_read_as_british_ones():
     with Project() as p:
+        p.put("lib.csv", "smiles,y\nC,1\nCC,2\n")
         p.put("lib.smi", "C methane\n")
         texts = (AMERICAN % "epochs: 2").replace("iz", "is").replace("bors", "bours").replace("sise", "size"), AMERICAN % "epochs: 2"
         shown = []
