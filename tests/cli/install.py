@@ -45,6 +45,10 @@ def an_installed_tree_can_be_moved_and_removed():
         subprocess.run([program, "check", "demo/workflows/screen.yaml"], env=ALONE, cwd=p.dir, check=True, stdout=subprocess.DEVNULL)
         told = subprocess.run([program, "predict", "esol", "-"], env=ALONE, cwd=p.dir, input="CCO\n", capture_output=True, text=True, check=True)
         assert told.stdout.splitlines()[1].startswith(",CCO,0."), told  # the shipped model
+        if shutil.which("sqlite3"):  # the extension finds the worker in ../../bin
+            sql = subprocess.run(["sqlite3", ":memory:", '.load "%s/lib/molsieve/molsieve_sqlite"' % here, "SELECT scaffold('Cc1ccccc1')"], env=ALONE,
+                                 capture_output=True, text=True)
+            assert sql.stdout == "c1ccccc1\n", sql
         for name in ("share/man/man1/molsieve.1", "share/bash-completion/completions/molsieve", "share/zsh/site-functions/_molsieve",
                      "share/fish/vendor_completions.d/molsieve.fish", "share/molsieve/configs/workflow.schema.json",
                      "share/doc/molsieve/docs/INSTALL.md", "share/doc/molsieve/LICENSES/GPL-2.0-only.txt"):
