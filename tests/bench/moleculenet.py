@@ -8,7 +8,7 @@ seeds. A run is a line of WORK/results.jsonl and is not computed twice: the same
     --sets    esol, freesolv, lipo, bace, bace_pic50, bbbp, clintox, sider, tox21, hiv; default: all but hiv
     --splits  random, balanced (Chemprop's scaffold split), deterministic (DeepChem's); default: all
     --seeds   splits of each kind, seeds 0 to N - 1 (deterministic has one); default 5
-    --family  what train.family is; default trees+gp (regression) and trees+gp+forest (classes)
+    --family  what train.family is; default trees+gp (regression) and trees+gp+forest (classes); none: only peers
     --peers   forest (scikit-learn, 200 trees, ECFP4 counts and RDKit's descriptors), xgboost (the same booster's settings as here, on
               MapLight's features), chemprop (2, defaults, as a command); default: forest,xgboost
     --table   writes the table as Markdown
@@ -306,7 +306,8 @@ def keep(o, s, how, seed, job, found, seconds):
 
 def jobs(o, s):
     family = o.family.split("+") if o.family else ["trees", "gp"] + (["forest"] if s.classes else [])
-    yield "+".join(family) + ("" if o.structures == "none" else " 3D"), lambda parts, seed: s.molsieve(parts, family)
+    if o.family != "none":
+        yield "+".join(family) + ("" if o.structures == "none" else " 3D"), lambda parts, seed: s.molsieve(parts, family)
     for peer in filter(None, o.peers.split(",")):
         if peer == "chemprop":
             yield peer, lambda parts, seed: {"chemprop 2": chemprop(s, parts, seed)}
