@@ -88,8 +88,8 @@ def a_family_is_learned_evaluated_and_scored():
         assert "good" in p.run("model", "verify", p.path("run", MODEL))[1]
         digest = p.run("db", "digest", "run/results.db")[1]
         family(p, "trees, gp", name="again.yaml", workdir="again")
-        for point in ("train.model.before", "train.model.after"):
-            p.run("run", "again.yaml", "-q", "-j", "3", env=dict(os.environ, MOLSIEVE_FAULT=point), expect=None)
+        for point in ("train.model.before:1", "train.model.after:1"):
+            p.run("run", "again.yaml", "-q", "-j", "3", env=dict(os.environ, MOLSIEVE_FAULT=point), expect=137)
         p.run("run", "again.yaml", "-q", "-j", "3")
         assert read(p.path("again", MODEL)) == read(p.path("run", MODEL))
         assert p.run("db", "digest", "again/results.db")[1] == digest

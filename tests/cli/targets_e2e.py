@@ -193,7 +193,7 @@ def rankings_weigh_targets_and_models_share_a_property():
         want = sorted(of["dipole"], key=lambda m: -(of["gap (eV)"][m] - 2 * of["dipole"][m]))[:9]
         assert [m for (m,) in p.rows("SELECT mol_id FROM hit ORDER BY rank", workdir="screen")] == want
         head = open(p.path("screen/hits.csv")).readline()
-        assert {"gap", "gap_unit", "dipole", "dipole_unit", "dipole_stdev", "dipole_similarity"} <= set(head.strip().replace('"', "").split(",")), head
+        assert {"gap_predicted", "gap_predicted_unit", "dipole", "dipole_unit", "dipole_stdev", "dipole_similarity"} <= set(head.strip().replace('"', "").split(",")), head
         # A molecule with an element that the model of two targets has not seen has one failure row, not two.
         p.put("odd.smi", "CC methane\n[SiH4] silane\n")
         p.workflow(["odd.smi"], "  read: {}\n  prepare: {conformers: {source: generate}}\n  graph: {edges: bonds}\n  score: {}\n", name="odd.yaml", workdir="odd",
