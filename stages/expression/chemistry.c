@@ -8,9 +8,19 @@
 #include "chem/fingerprint/fingerprint.h"
 #include "chem/fingerprint/scaffold_smiles.h"
 
+enum { KEPT = 8 };
+
+/* An answer of smarts(): a query may evaluate one condition several times for a row. */
+typedef struct known_match {
+    char *smiles, *pattern; /* NULL: none */
+    int8_t yes;
+} known_match;
+
 typedef struct chemistry {
     ch_worker *worker;
     pl_arena *mem; /* of one call */
+    known_match kept[KEPT];
+    int next; /* of kept, to be replaced */
 } chemistry;
 
 ch_worker_opts st_chemistry_limits(void) { return (ch_worker_opts){ .cpu_first_s = 2, .cpu_retry_s = 5 }; }
@@ -54,10 +64,38 @@ static pl_code print_of(chemistry *c, const char *smiles, ch_fingerprint *out, p
 
 /* ---- the functions ---- */
 
+static const known_match *find_kept(const chemistry *c, const char *smiles, const char *pattern)
+{
+    for (int i = 0; i < KEPT; i++)
+        if (c->kept[i].smiles != NULL && strcmp(c->kept[i].smiles, smiles) == 0 && strcmp(c->kept[i].pattern, pattern) == 0)
+            return &c->kept[i];
+    return NULL;
+}
+
+static void clear_kept(known_match *k)
+{
+    free(k->smiles);
+    free(k->pattern);
+    *k = (known_match){ NULL, NULL, 0 };
+}
+
+/* Without memory nothing is kept. */
+static void keep(chemistry *c, const char *smiles, const char *pattern, int8_t yes)
+{
+    known_match *k = &c->kept[c->next];
+
+    clear_kept(k);
+    *k = (known_match){ strdup(smiles), strdup(pattern), yes };
+    if (k->smiles == NULL || k->pattern == NULL)
+        clear_kept(k);
+    c->next = (c->next + 1) % KEPT;
+}
+
 static void smarts(sqlite3_context *ctx, int n, sqlite3_value **v)
 {
     chemistry *c = sqlite3_user_data(ctx);
     const char *smiles = (const char *)sqlite3_value_text(v[0]), *pattern = (const char *)sqlite3_value_text(v[1]);
+    const known_match *known;
     int8_t yes = -1;
     int32_t column = 0;
     pl_error err = { 0 };
@@ -65,15 +103,20 @@ static void smarts(sqlite3_context *ctx, int n, sqlite3_value **v)
     (void)n;
     if (smiles == NULL || pattern == NULL)
         return;
-    if (ch_worker_match(c->worker, pattern, &smiles, 1, &yes, &column, &err) != PL_OK) {
+    known = find_kept(c, smiles, pattern);
+    if (known != NULL) {
+        yes = known->yes;
+    } else if (ch_worker_match(c->worker, pattern, &smiles, 1, &yes, &column, &err) != PL_OK) {
         pl_at(&err, "%.100s on %.100s", pattern, smiles);
         fail(ctx, "smarts", &err);
     } else if (column > 0) {
         (void)pl_fail(&err, PL_ECONFIG, "'%.200s' is not a valid SMARTS, column %d", pattern, (int)column);
         fail(ctx, "smarts", &err);
-    } else if (yes >= 0) {
-        sqlite3_result_int(ctx, yes);
+    } else {
+        keep(c, smiles, pattern, yes);
     }
+    if (yes >= 0)
+        sqlite3_result_int(ctx, yes);
 }
 
 /* The fingerprint of an argument. It is kept while the statement runs if the argument is the same in every row. *there: false for NULL,
@@ -179,6 +222,8 @@ static void chemistry_free(void *p)
 {
     chemistry *c = p;
 
+    for (int i = 0; i < KEPT; i++)
+        clear_kept(&c->kept[i]);
     ch_worker_close(c->worker);
     pl_arena_free(c->mem);
     free(c);

@@ -196,6 +196,8 @@ def conditions_know_structures():
                 p.run("run", p.workflow([p.path("lib.smi")], text, workdir=where + str(n)), "-q")
                 table = "hit JOIN molecule USING(mol_id)" if where == "ranked" else "molecule"
                 assert {s for s, in p.rows("SELECT smiles FROM " + table, workdir=where + str(n))} == want, (where, condition)
+                if where == "ranked":
+                    assert p.one("SELECT value FROM metric WHERE split='funnel' AND name='satisfy where'", workdir=where + str(n)) == len(want)
             exported = p.run("export", "smi", "--all", "--where", condition, "run")[1]
             assert {x.split()[0] for x in exported.splitlines()} == want
         # Open Babel's builder: the worker's answer has no atoms yet.

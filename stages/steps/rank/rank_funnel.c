@@ -59,13 +59,16 @@ static pl_code read_counts(st_ranking *s, const char *sql, pl_error *err)
 pl_code st_rank_count(st_ranking *s, pl_error *err)
 {
     pl_text sql = { 0 };
-    pl_code code;
+    const char *condition = NULL;
+    pl_code code = s->conf->where != NULL ? st_rank_condition(&condition, s, err) : PL_OK;
 
+    if (code != PL_OK)
+        return code;
     if (s->conf->where != NULL)
         st_rank_rule(s, ST_RULE_WHERE, "m.satisfies_where");
     add_counts(s, &sql);
     if (s->conf->where != NULL) /* the condition sees the columns of molecule and nothing else */
-        pl_text_addf(&sql, " FROM (SELECT *, (%s\n) AS satisfies_where FROM molecule) m", s->conf->where);
+        pl_text_addf(&sql, " FROM (SELECT *, (%s\n) AS satisfies_where FROM molecule) m", condition);
     else
         pl_text_add(&sql, " FROM molecule m");
     pl_text_add(&sql, pl_text_str(&s->outer));

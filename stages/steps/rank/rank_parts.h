@@ -84,6 +84,9 @@ pl_code st_rank_fronts(st_ranking *s, int64_t max, pl_error *err);
  * hits. Structures come from features.db. Memory for the hits and one batch, for any number of candidates. EDATA, ESTOP. */
 pl_code st_rank_diverse(st_ranking *s, pl_error *err);
 
+/* The condition `where` as SQL over molecule; the functions that it needs are there then. */
+pl_code st_rank_condition(const char **out, st_ranking *s, pl_error *err);
+
 /* ---- rank_funnel.c: how many molecules each rule leaves ---- */
 
 void st_rank_rule(st_ranking *s, st_rule rule, const char *condition); /* one more condition of a rule */

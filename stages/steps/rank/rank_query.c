@@ -161,23 +161,27 @@ static pl_code add_term(st_ranking *s, int i, pl_error *err)
     return PL_OK;
 }
 
-/* The molecules for which the condition holds, as `m`. It sees the columns of molecule and nothing else. */
-static pl_code add_molecules(st_ranking *s, pl_text *sql, pl_error *err)
+pl_code st_rank_condition(const char **out, st_ranking *s, pl_error *err)
 {
-    const char *condition = NULL;
     bool functions = false;
-    pl_code code = PL_OK;
+    pl_code code = st_row_filter_sql(out, s->conf->where, &functions, s->env->mem, err);
 
-    if (s->conf->where == NULL) {
-        pl_text_add(sql, "molecule m");
-        return PL_OK;
-    }
-    code = st_row_filter_sql(&condition, s->conf->where, &functions, s->env->mem, err);
     if (code == PL_OK && functions && !s->functions) {
         code = st_chemistry_add(s->env->store->db, NULL, err);
         s->functions = code == PL_OK;
     }
-    if (code == PL_OK)
+    return code;
+}
+
+/* The molecules for which the condition holds, as `m`. It sees the columns of molecule and nothing else. */
+static pl_code add_molecules(st_ranking *s, pl_text *sql, pl_error *err)
+{
+    const char *condition = NULL;
+    pl_code code = s->conf->where != NULL ? st_rank_condition(&condition, s, err) : PL_OK;
+
+    if (s->conf->where == NULL)
+        pl_text_add(sql, "molecule m");
+    else if (code == PL_OK)
         pl_text_addf(sql, "(SELECT * FROM molecule WHERE (%s\n)) m", condition);
     return code;
 }
