@@ -235,18 +235,26 @@ static double value_of(const nn_member *m, double margin)
     return x > 1 - MIN_PROBABILITY ? 1 - MIN_PROBABILITY : x;
 }
 
+/* Rows that are predicted together: their numbers and a tree stay in the cache. */
+enum { TOGETHER = 32 };
+
 pl_code nn_boosted_predict(const nn_member *m, const nn_table *x, double *value, double *variance, pl_arena *mem, pl_error *err)
 {
-    float *number = PL_NEW(mem, float, nn_columns_count(&m->set.columns) + 1);
+    const size_t width = (size_t)nn_columns_count(&m->set.columns) + 1;
+    float *number = PL_NEW(mem, float, TOGETHER *width), margin[TOGETHER];
     pl_code code = nn_columns_fit(&m->set.columns, x, err);
 
     if (code == PL_OK && number == NULL)
         code = pl_fail(err, PL_ENOMEM, "no memory to predict with trees");
-    for (int32_t i = 0; code == PL_OK && i < x->n; i++) {
-        nn_columns_row(number, &m->set.columns, x, i);
-        value[i] = value_of(m, nn_tree_set_margin(&m->set, m->start, number));
-        if (variance != NULL)
-            variance[i] = NAN;
+    for (int32_t i = 0; code == PL_OK && i < x->n; i += TOGETHER) {
+        const int32_t n = x->n - i < TOGETHER ? x->n - i : TOGETHER;
+        for (int32_t k = 0; k < n; k++)
+            nn_columns_row(number + (size_t)k * width, &m->set.columns, x, i + k);
+        nn_tree_set_margins(margin, &m->set, m->start, number, width, n);
+        for (int32_t k = 0; k < n; k++)
+            value[i + k] = value_of(m, margin[k]);
+        for (int32_t k = 0; k < n && variance != NULL; k++)
+            variance[i + k] = NAN;
     }
     return code;
 }

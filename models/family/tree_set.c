@@ -199,6 +199,16 @@ float nn_tree_set_margin(const nn_tree_set *s, float start, const float *number)
     return sum;
 }
 
+/* Tree by tree; the sum of a row has the same order. */
+void nn_tree_set_margins(float *out, const nn_tree_set *s, float start, const float *number, size_t width, int32_t n)
+{
+    for (int32_t k = 0; k < n; k++)
+        out[k] = start;
+    for (int32_t t = 0; t < s->n_trees; t++)
+        for (int32_t k = 0; k < n; k++)
+            out[k] += leaf_of(s->node, s->first[t], number + (size_t)k * width);
+}
+
 /* ---- storage ----------------------------------------------------------------------------- */
 
 enum { BYTES = 3, ABSENT_LEFT = 1 << 23 };

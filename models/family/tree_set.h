@@ -36,6 +36,9 @@ pl_code nn_tree_set_centre(nn_tree_set *s, const nn_table *x, pl_arena *mem, pl_
 /* The margin of a row: number[i] for column i, NaN where it is absent. */
 float nn_tree_set_margin(const nn_tree_set *s, float start, const float *number);
 
+/* The same for n rows, `width` numbers apart. */
+void nn_tree_set_margins(float *out, const nn_tree_set *s, float start, const float *number, size_t width, int32_t n);
+
 /* By how much each column moved the margin: out[i] for column i. Shapley values of trees (Lundberg, Erion, Lee 2018, algorithm 2), in
  * which a branch that is not followed counts by its share of the training molecules. Returns the margin that all of out
  * are added to, less `start`: that of the mean training molecule. Scratch in mem. ENOMEM. */
