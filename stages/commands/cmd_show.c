@@ -252,12 +252,12 @@ static int run(const pl_app *app, const pl_args *args)
 
 const pl_cmd st_cmd_show = {
     .name = "show",
-    .args = "TITLE | NUMBER | INCHIKEY | SMILES [WORKDIR | WORKFLOW | DATABASE]",
+    .args = "ID [WORKDIR | WORKFLOW | DATABASE]",
     .help = "show all that a run knows of one molecule",
-    .about = "Its records with file and line, duplicates, structure, descriptors, labels, scores,\n"
-             "domain, nearest training molecules, rank and failures. NUMBER is its mol_id or a\n"
-             "record_id; an InChIKey may be its first 14 letters. A SMILES may be drawn in any\n"
-             "way. `molsieve explain NUMBER` says why it has its score.\n"
+    .about = "Its records with file and line, duplicates, structure, descriptors, labels,\n"
+             "scores, domain, nearest training molecules, rank and failures. ID is a title, a\n"
+             "mol_id or record_id, an InChIKey or its first 14 letters, or a SMILES drawn in\n"
+             "any way. `molsieve explain NUMBER` says why it has its score.\n"
              "\n"
              "  molsieve show CID-1755\n"
              "  molsieve show \"OC(=O)c1ccccc1\" runs/screen\n"
