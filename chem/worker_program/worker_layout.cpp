@@ -28,7 +28,7 @@ namespace {
 const double near = 0.6, touching = 0.4, beside_bond = 0.3; // in bond lengths
 const double bond_error = 0.25;
 const size_t atoms_max = 150; // of a molecule that is repaired
-const int rounds = 400, tries = 12;
+const int rounds = 400, tries = 40;
 const double work_max = 6e7; // pairs looked at, in all
 const double degree = 0.017453292519943295;
 
@@ -110,7 +110,7 @@ public:
         const std::vector<Distance> wanted = distances(mol);
         for (int k = 0; k < tries && min > bond_error; k++) {
             at_ = was;
-            shake(0.3 * k);
+            shake(0.1 * k);
             relax(wanted);
             if (worst_bond() < min) {
                 min = worst_bond();
