@@ -13,7 +13,8 @@ enum { ATOMS_MAX = 999 };
 /* How the chemistry worker's library draws: the mean bond is 40 units long, the margin as wide, y points down. */
 static const double BOND = 40, MARGIN = 40;
 
-double st_coloured_most(const double *by, int32_t n)
+/* The largest absolute value. */
+static double most_of(const double *by, int32_t n)
 {
     double most = 0;
 
@@ -82,21 +83,23 @@ static void place(double (*at)[2], int n, double bond)
             at[i][k] += MARGIN - low[k];
 }
 
-bool st_coloured_add(pl_text *out, const ch_drawn *drawn, const char *alt, const double *by, const uint8_t *z, int32_t n,
-                     double most, st_picture *frame, pl_arena *mem)
+bool st_coloured_add(pl_text *out, const ch_drawn *drawn, const char *alt, const st_colours *colours, st_picture *frame,
+                     pl_arena *mem)
 {
     double(*at)[2] = pl_arena_get(mem, ATOMS_MAX, sizeof *at), bond = 1;
     st_mark *mark = PL_NEW(mem, st_mark, ATOMS_MAX);
     const int n_drawn = at != NULL && mark != NULL ? positions(at, &bond, drawn->molfile) : -1;
+    const double *by = colours->by, most = most_of(by, colours->n);
     int n_marks = 0;
 
-    if (n_drawn > 0 && n_drawn <= n && bond > 0) {
+    if (n_drawn > 0 && n_drawn <= colours->n && bond > 0) {
         place(at, n_drawn, bond);
         for (int i = 0; i < n_drawn; i++) {
             if (by[i] == 0 || !(most > 0))
                 continue;
             mark[n_marks] = (st_mark){ .x = at[i][0], .y = at[i][1], .by = by[i] / most };
-            (void)snprintf(mark[n_marks++].title, sizeof mark->title, "%s %d: %+.3g", ch_element_symbol(z[i]), i + 1, by[i]);
+            (void)snprintf(mark[n_marks++].title, sizeof mark->title, "%s %d: %+.3g", ch_element_symbol(colours->z[i]), i + 1,
+                           by[i]);
         }
     }
     return st_drawing_add_marked(out, drawn->svg, alt, "", frame, mark, n_marks);

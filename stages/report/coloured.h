@@ -6,12 +6,16 @@
 #include "pipeline/base/text.h"
 #include "stages/report/drawing.h"
 
-/* Adds the drawing with a disc under each atom: by[n], of which +-most has the full colour; each disc has its atom and value as
- * a title. Scratch in mem. n: at least the atoms of the drawing, in its order; z: their elements. False, and nothing added: as st_drawing_add. */
-bool st_coloured_add(pl_text *out, const ch_drawn *drawn, const char *alt, const double *by, const uint8_t *z, int32_t n,
-                     double most, st_picture *frame, pl_arena *mem);
+/* What the atoms of a molecule contribute. */
+typedef struct st_colours {
+    int32_t n;        /* at least the atoms of the drawing, in its order */
+    const uint8_t *z; /* [n] elements                                    */
+    const double *by; /* [n]                                             */
+} st_colours;
 
-/* The largest absolute value of by[n]. */
-double st_coloured_most(const double *by, int32_t n);
+/* Adds the drawing with a disc under each atom that contributes; the largest has the full colour. Each disc has its atom and value as a
+ * title. Scratch in mem. False, and nothing added: as st_drawing_add. */
+bool st_coloured_add(pl_text *out, const ch_drawn *drawn, const char *alt, const st_colours *colours, st_picture *frame,
+                     pl_arena *mem);
 
 #endif

@@ -52,12 +52,13 @@ static void add_figure(st_report *r, moved *v, long long rank, int32_t member, i
 {
     const nn_model_member *one = &v->m->members.at[member];
     pl_text caption = { 0 }, picture = { 0 };
+    st_colours colours;
     st_moves moves;
 
     if (one->kind->explain == NULL || st_moves_of(&moves, &v->s, v->m, member, target, r->mem, NULL) != PL_OK)
         return;
-    if (st_coloured_add(&picture, &v->drawn, v->smiles, moves.atom, v->s.graph.z, v->s.graph.n_nodes,
-                        st_coloured_most(moves.atom, v->s.graph.n_nodes), NULL, r->mem)) {
+    colours = (st_colours){ v->s.graph.n_nodes, v->s.graph.z, moves.atom };
+    if (st_coloured_add(&picture, &v->drawn, v->smiles, &colours, NULL, r->mem)) {
         add_begin(r, v);
         st_sheet_caption(&caption, &v->s, &moves, one->kind->name, &v->m->target[target]);
         pl_text_addf(r->out, "<figure>%s<figcaption>Hit %lld, ", pl_text_str(&picture), rank);

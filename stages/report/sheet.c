@@ -33,10 +33,10 @@ void st_sheet_caption(pl_text *out, const st_subject *s, const st_moves *moves, 
 pl_code st_sheet_add(st_sheet *sheet, const ch_drawn *drawn, const st_subject *s, const st_moves *moves, const char *component,
                      const nn_target *target, pl_arena *mem, pl_error *err)
 {
-    const double most = st_coloured_most(moves->atom, s->graph.n_nodes);
+    const st_colours colours = { s->graph.n_nodes, s->graph.z, moves->atom };
     pl_text caption = { 0 }, picture = { 0 };
     st_picture frame = { .width = 0 };
-    bool good = st_coloured_add(&picture, drawn, s->smiles, moves->atom, s->graph.z, s->graph.n_nodes, most, &frame, mem);
+    bool good = st_coloured_add(&picture, drawn, s->smiles, &colours, &frame, mem);
     long wide;
 
     st_sheet_caption(&caption, s, moves, component, target);
