@@ -13,8 +13,8 @@ continues, another --molecules or --steps adds to it. At the end it prints the t
     --steps A,B     only these: fit, predict, run, killed (of molsieve), cfit, cpredict, ccuik, cone, cboth, ckilled (of Chemprop), odd
 
 The library: the distinct SMILES of the files in random order; when they are used up, those that begin with a methyl group, with a
-prefix, a new one for each pass, as in scale.py. The models: each program learns workflows/data/esol.csv with its defaults (molsieve:
-trees and a Gaussian process without structures), the same tenth is held out.
+prefix, a new one for each pass, as in scale.py. The models: each program learns workflows/data/esol.csv, molsieve
+trees and a Gaussian process without structures (`fit --family trees,gp`), Chemprop with its defaults; the same tenth is held out.
 
     fit, cfit            the training
     predict, cpredict    `molsieve predict`, `chemprop predict`; ccuik: with --use-cuikmolmaker-featurization; cone: with one thread of
