@@ -123,8 +123,6 @@ static pl_code learn(nn_member *m, const nn_recipe *recipe, const nn_table *x, c
         code = nn_booster_trees(b, &tree, &n_trees, err);
     if (code == PL_OK)
         code = nn_tree_set_parse(&m->set, tree, n_trees, &columns, mem, err);
-    if (code == PL_OK)
-        code = nn_tree_set_centre(&m->set, x, scratch, err);
     nn_booster_close(b);
     return code;
 }

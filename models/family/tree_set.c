@@ -3,7 +3,6 @@
 
 #include <jansson.h>
 #include <math.h>
-#include <stdint.h>
 #include <string.h>
 
 #include "pipeline/base/text.h"
@@ -146,48 +145,6 @@ static float leaf_of(const nn_node *node, int32_t root, const float *number)
         k = left ? k + 1 : node[k].right;
     }
     return node[k].value;
-}
-
-/* The largest value below and the smallest one from the threshold on of each node. */
-typedef struct gap {
-    float below, above;
-} gap;
-
-static void gaps_see(gap *at, const nn_tree_set *s, const float *number)
-{
-    for (int32_t t = 0; t < s->n_trees; t++)
-        for (int32_t k = s->first[t]; s->node[k].column >= 0;) {
-            const nn_node *node = &s->node[k];
-            const float x = number[node->column];
-            const bool left = isnan(x) ? node->absent_left : x < node->value;
-            if (!isnan(x) && left)
-                at[k].below = fmaxf(at[k].below, x);
-            if (!isnan(x) && !left)
-                at[k].above = fminf(at[k].above, x);
-            k = left ? k + 1 : node->right;
-        }
-}
-
-pl_code nn_tree_set_centre(nn_tree_set *s, const nn_table *x, pl_arena *mem, pl_error *err)
-{
-    nn_node *node = (nn_node *)(uintptr_t)s->node; /* made by nn_tree_set_parse */
-    gap *at = PL_NEW(mem, gap, s->n_nodes + 1);
-    float *number = PL_NEW(mem, float, nn_columns_count(&s->columns) + 1);
-
-    if (at == NULL || number == NULL)
-        return pl_fail(err, PL_ENOMEM, "no memory for %d trees", (int)s->n_trees);
-    for (int32_t k = 0; k < s->n_nodes; k++)
-        at[k] = (gap){ -INFINITY, INFINITY };
-    for (int32_t i = 0; i < x->n; i++) {
-        nn_columns_row(number, &s->columns, x, i);
-        gaps_see(at, s, number);
-    }
-    for (int32_t k = 0; k < s->n_nodes; k++) {
-        const float middle = at[k].below / 2 + at[k].above / 2;
-        if (node[k].column >= 0 && isfinite(middle))
-            node[k].value = middle > at[k].below ? middle : at[k].above;
-    }
-    return PL_OK;
 }
 
 float nn_tree_set_margin(const nn_tree_set *s, float start, const float *number)

@@ -29,10 +29,6 @@ typedef struct nn_tree_set {
  * EBUG: text of another kind. */
 pl_code nn_tree_set_parse(nn_tree_set *out, const char *const *tree, int n, const nn_columns *c, pl_arena *mem, pl_error *err);
 
-/* Moves each threshold midway between the values that it separates, of the rows of x that reach it: the library puts it at the
- * larger one, so that a new molecule between them always goes left. Rows of x go the same way as before. Scratch in mem. ENOMEM. */
-pl_code nn_tree_set_centre(nn_tree_set *s, const nn_table *x, pl_arena *mem, pl_error *err);
-
 /* The margin of a row: number[i] for column i, NaN where it is absent. */
 float nn_tree_set_margin(const nn_tree_set *s, float start, const float *number);
 

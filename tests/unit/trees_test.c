@@ -111,81 +111,6 @@ static void our_margins_are_the_librarys(void **state)
     assert_true(absent > NEW); /* their directions matter */
 }
 
-/* ---- thresholds ---- */
-
-/* Of the rows of node k, those that the threshold separates; visits all nodes below. */
-static void midway_check(const nn_tree_set *s, int32_t k, const float (*row)[1000], const bool *here, int n)
-{
-    const nn_node *node = &s->node[k];
-    float below = -INFINITY, above = INFINITY;
-    bool left[1000] = { false }, right[1000] = { false };
-
-    if (node->column < 0)
-        return;
-    for (int i = 0; i < n; i++) {
-        const float x = row[i][node->column];
-        left[i] = here[i] && (isnan(x) ? node->absent_left : x < node->value);
-        right[i] = here[i] && !left[i];
-        if (left[i] && !isnan(x))
-            below = fmaxf(below, x);
-        if (right[i] && !isnan(x))
-            above = fminf(above, x);
-    }
-    if (isfinite(below) && isfinite(above))
-        assert_true(node->value > below && node->value <= above &&
-                    fabsf(node->value - (below / 2 + above / 2)) <= 1e-6F * fabsf(above - below));
-    midway_check(s, k + 1, row, left, n);
-    midway_check(s, node->right, row, right, n);
-}
-
-static void thresholds_lie_midway_and_keep_the_training_rows(void **state)
-{
-    enum { LEARN = 200, ROUNDS = 20 };
-    static const nn_option option[] = { { "objective", "reg:squarederror" },
-                                        { "base_score", "0.5" },
-                                        { "tree_method", "hist" },
-                                        { "nthread", "1" },
-                                        { "max_depth", "5" },
-                                        { "eta", "0.3" } };
-    static float row[LEARN][1000];
-    pl_arena *mem = *state;
-    const char *const *tree;
-    float y[LEARN], before[LEARN];
-    bool all[LEARN];
-    family_toy a;
-    nn_columns c;
-    nn_sparse rows;
-    nn_tree_set s;
-    nn_booster *booster;
-    int n;
-
-    need_library();
-    assert_true(family_toy_make(&a, LEARN, 1, mem));
-    for (int i = 0; i < LEARN; i++)
-        y[i] = (float)a.y[i];
-    assert_int_equal(nn_columns_of(&c, &a.x, 3, mem, NULL), PL_OK);
-    assert_int_equal(nn_columns_rows(&rows, &c, &a.x, mem, NULL), PL_OK);
-    assert_int_equal(nn_booster_open(&booster, &rows, y, 0, option, sizeof option / sizeof *option, NULL), PL_OK);
-    for (int r = 0; r < ROUNDS; r++)
-        assert_int_equal(nn_booster_round(booster, r, NULL), PL_OK);
-    assert_int_equal(nn_booster_trees(booster, &tree, &n, NULL), PL_OK);
-    assert_int_equal(nn_tree_set_parse(&s, tree, n, &c, mem, NULL), PL_OK);
-    nn_booster_close(booster);
-    assert_in_range(nn_columns_count(&s.columns), 10, 999);
-    for (int i = 0; i < LEARN; i++) {
-        all[i] = true;
-        nn_columns_row(row[i], &s.columns, &a.x, i);
-        before[i] = nn_tree_set_margin(&s, 0, row[i]);
-    }
-    assert_int_equal(nn_tree_set_centre(&s, &a.x, mem, NULL), PL_OK);
-    for (int t = 0; t < s.n_trees; t++)
-        midway_check(&s, s.first[t], (const float(*)[1000])row, all, LEARN);
-    for (int i = 0; i < LEARN; i++) {
-        const float after = nn_tree_set_margin(&s, 0, row[i]);
-        assert_memory_equal(&after, &before[i], sizeof after);
-    }
-}
-
 /* ---- what moved a prediction ---- */
 
 enum { FEW = 5 }; /* columns of small trees */
@@ -648,7 +573,6 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(our_margins_are_the_librarys, setup, teardown),
-        cmocka_unit_test_setup_teardown(thresholds_lie_midway_and_keep_the_training_rows, setup, teardown),
         cmocka_unit_test_setup_teardown(trees_learn_and_are_the_same_again, setup, teardown),
         cmocka_unit_test_setup_teardown(another_unit_changes_nothing, setup, teardown),
         cmocka_unit_test_setup_teardown(parts_are_shapley_values, setup, teardown),
