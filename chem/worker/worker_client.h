@@ -106,7 +106,7 @@ typedef struct ch_known {
     void *ctx;
     pl_code (*find)(void *ctx, const char *built_from, bool *found, ch_prepared *out, pl_arena *mem, pl_error *err);
     /* May be NULL. Called for each record that was read, before anything is built; sets set_aside (allocated in mem)
-     * for records that need no structure. p->mol has no positions then, and no atoms where Open Babel is to build it. */
+     * for records that need no structure. p->geometry is "build" where one is to be built; p->mol has no positions then. */
     pl_code (*judge)(void *ctx, ch_prepared *p, pl_arena *mem, pl_error *err);
     /* May be NULL; asked once for all molecules, where opts have CH_NATIVE. Builds their structures: fills geometry, energy,
      * mol, other, built_by, steps and converged of each `out`. Or sets out->fallback: then Open Babel builds it. */

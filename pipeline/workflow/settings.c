@@ -103,11 +103,13 @@ static bool listed(const char *const *names, const char *word)
 
 /* ---- one map ---- */
 
+enum { GIVEN = 1, GIVEN_AMERICAN };
+
 typedef struct level {
     const pl_settings *ctx;
     const pl_field *table;
     void *conf;
-    bool *given;      /* [fields of the table]           */
+    uint8_t *given;   /* [fields of the table] 0 or GIVEN_... */
     const char *path; /* "stages.graph"                  */
     const char *const *also;
 } level;
@@ -181,8 +183,8 @@ static bool is_group(const pl_field *table, const char *name)
 
 static bool is_name(const level *l, const char *name) { return field_named(l->table, name) != NULL || is_group(l->table, name); }
 
-/* Gives a key in American spelling the name of the setting, also for those who look at the tree later. */
-static void respell(const level *l, const char *prefix, const pl_node *key)
+/* Gives a key in American spelling the name of the setting, also for those who look at the tree later. true: it had that spelling. */
+static bool respell(const level *l, const char *prefix, const pl_node *key)
 {
     char british[PL_SPELLED];
     const char *name = pl_british(key->text, british) ? pl_sprintf(l->ctx->mem, "%s%s", prefix, british) : NULL;
@@ -190,14 +192,15 @@ static void respell(const level *l, const char *prefix, const pl_node *key)
 
     if (own != NULL)
         ((pl_node *)(uintptr_t)key)->text = own;
+    return own != NULL;
 }
 
 static void read_one(const level *l, const char *prefix, const pl_node *key, const pl_node *value)
 {
+    const bool american = respell(l, prefix, key);
     const char *name;
     const pl_field *f;
 
-    respell(l, prefix, key);
     name = pl_sprintf(l->ctx->mem, "%s%s", prefix, key->text);
     if (name == NULL) {
         pl_problem_add(l->ctx->problems, key, "out of memory");
@@ -205,9 +208,10 @@ static void read_one(const level *l, const char *prefix, const pl_node *key, con
     }
     f = strchr(key->text, '.') != NULL ? NULL : field_named(l->table, name);
     if (f != NULL && l->given[f - l->table]) {
-        pl_problem_add(l->ctx->problems, key, "%s: given twice, in two spellings; remove one", full_name(l, "", name));
+        if (american || l->given[f - l->table] == GIVEN_AMERICAN) /* else the YAML reader has reported it */
+            pl_problem_add(l->ctx->problems, key, "%s: given twice, in two spellings; remove one", full_name(l, "", name));
     } else if (f != NULL) {
-        l->given[f - l->table] = true;
+        l->given[f - l->table] = american ? GIVEN_AMERICAN : GIVEN;
         pl_settings_value(l->ctx, f, (char *)l->conf + f->at, value, full_name(l, "", name));
     } else if (is_group(l->table, name)) {
         read_group(l, name, value);
@@ -259,7 +263,7 @@ void pl_settings_read(const pl_settings *ctx, const pl_field *table, void *conf,
     level l = { ctx, table != NULL ? table : none, conf, NULL, path, also };
 
     pl_fields_default(l.table, conf);
-    l.given = PL_NEW(ctx->mem, bool, pl_fields_count(l.table) + 1);
+    l.given = PL_NEW(ctx->mem, uint8_t, pl_fields_count(l.table) + 1);
     if (l.given == NULL) {
         pl_problem_add(ctx->problems, map, "out of memory");
         return;

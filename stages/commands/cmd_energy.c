@@ -40,7 +40,7 @@ typedef struct {
 static pl_code no_building(void *ctx, ch_prepared *p, pl_arena *mem, pl_error *err)
 {
     (void)ctx, (void)mem, (void)err;
-    if (p->geometry[0] == '\0')
+    if (strcmp(p->geometry, "build") == 0)
         p->set_aside = "no";
     return PL_OK;
 }

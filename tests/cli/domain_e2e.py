@@ -112,7 +112,7 @@ def a_similarity_minimum_ranks_the_same_with_shards():
         table = list(csv.DictReader(open(p.path("near/hits.csv"))))
         top = list(csv.DictReader(p.run("top", "--csv", "-n", "40", "near")[1].splitlines()))
         assert [float(r["gap_ev_similarity"]) for r in table] == [like[m] for m in hits] == [float(r["gap_ev_similarity"]) for r in top]
-        assert open(p.path("near/hits.sdf")).read().count("<gap_ev similarity>") == len(hits)
+        assert open(p.path("near/hits.sdf")).read().count("<gap_ev_similarity>") == len(hits)
         assert [r[0] for r in p.rows("SELECT similarity FROM v_hits ORDER BY rank", workdir="near")] == [like[m] for m in hits]
         # Models without fingerprints: no column, and a ranking that requires a similarity is refused.
         screen(p, "silent", ["none"], RANK % "")

@@ -225,7 +225,7 @@ def conflicting_target_settings_are_refused_before_work():
         # A label that no record has.
         p.put("in.sdf", re.sub(rb"> <mu>\n.*\n\n", b"", labelled(30)[0]))
         p.workflow(["in.sdf"], STAGES + TRAIN % (NUMBERS, 1))
-        assert "no molecule of the split has a label called mu" in p.run("run", "w.yaml", "-q", expect=2)[2]
+        assert 'no record has a data field called "mu"' in p.run("run", "w.yaml", "-q", expect=2)[2]
 
 
 if __name__ == "__main__":

@@ -586,7 +586,8 @@ def a_replaced_model_file_is_refused():
         p.workflow(["in.sdf"], READ + GRAPH + "  score: {}\n  rank: {objectives: [{property: gap_63, goal: minimise}]}\n"
                    "  write: {}\n", workdir="many", extra="models:\n" + "".join("  %s: {path: %s}\n" % (n, n) for n in names))
         p.run("run", "w.yaml", "-q")
-        assert open(p.path("many/hits.csv")).readline().count("gap_") == 5 * 64, open(p.path("many/hits.csv")).readline()[:400]
+        head = open(p.path("many/hits.csv")).readline()
+        assert len(re.findall(r",gap_\d\d", head)) == 5 * 64, head[:400]
         page = p.run("report", "many", "-o", "-")[1]
         assert "The first 20 of 64." in page and "Of 65 properties the first 20" in page
 
