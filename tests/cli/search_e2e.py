@@ -314,8 +314,7 @@ def sqlite_has_the_same_functions_as_an_extension():
                   "for c in (a, b):\n    c.enable_load_extension(True)\n    c.load_extension(%r)\n"
                   "sql = \"SELECT count(*) FROM molecule WHERE smarts(smiles, ?)\"\n"
                   "print(a.execute(sql, ('[NX3;H2]',)).fetchone()[0], b.execute(sql, ('[NX3;H2]',)).fetchone()[0])\n" % EXTENSION)
-        python = next((x for x in (sys.executable, "/usr/bin/python3") if os.path.exists(x) and
-                       subprocess.run([x, "-c", "import sqlite3; sqlite3.connect(':memory:').enable_load_extension"], capture_output=True).returncode == 0), None)
+        python = python_with_extensions()
         if python is not None:
             out = subprocess.run([python, "-c", script], cwd=p.dir, capture_output=True, text=True)
             assert out.stdout.split() == [str(len(want))] * 2, out
@@ -336,17 +335,37 @@ def metadata_for_datasette_describe_every_column():
         db.close()
 
 
+def python_with_extensions():
+    """A Python whose sqlite3 loads extensions; None: there is none."""
+    for x in (sys.executable, "/usr/bin/python3"):
+        asked = [x, "-c", "import sqlite3; sqlite3.connect(':memory:').enable_load_extension"]
+        if os.path.exists(x) and subprocess.run(asked, capture_output=True).returncode == 0:
+            return x
+    return None
+
+
+def datasette_of(project):
+    """The program datasette, from PyPI in an environment of its own."""
+    python = python_with_extensions()
+    if python is None:
+        sieve.skip("needs a Python whose sqlite3 loads extensions")
+    for step in ([python, "-m", "venv", "venv"], ["venv/bin/pip", "install", "-q", "datasette"]):
+        done = subprocess.run(step, cwd=project.dir, capture_output=True, text=True)
+        if done.returncode != 0:
+            sieve.skip("needs datasette (PyPI): " + (done.stderr or done.stdout).strip()[-200:])
+    return project.path("venv/bin/datasette")
+
+
 def datasette_answers_with_metadata_and_extension():
-    if shutil.which("datasette") is None:
-        sieve.skip("needs datasette (PyPI)")
     with Project() as p:
+        program = datasette_of(p)
         p.run("run", library(p, 60), "-q")
         p.put("m.json", p.run("db", "metadata", "run")[1])
         smiles = p.one("SELECT smiles FROM molecule LIMIT 1")
         for path, says in (("/results/wide.json?_shape=array", "inchikey"), ("/results/v_scaffolds", "Bemis-Murcko"),
                            ("/results/similar.json?" + urllib.parse.urlencode({"smiles": smiles, "_shape": "array"}), '"query_similarity": 1.0'),
                            ("/results/substructure.json?" + urllib.parse.urlencode({"smarts": "c1ccccc1"}), '"ok": true')):
-            r = subprocess.run(["datasette", "run/results.db", "-m", "m.json", "--load-extension", EXTENSION + ".so", "--setting", "sql_time_limit_ms",
+            r = subprocess.run([program, "run/results.db", "-m", "m.json", "--load-extension", EXTENSION + ".so", "--setting", "sql_time_limit_ms",
                                 "20000", "--get", path], cwd=p.dir, capture_output=True, text=True)
             assert r.returncode == 0 and says in r.stdout, (path, r.stdout[:500], r.stderr[-500:])
 
