@@ -23,7 +23,8 @@ static void model_find(st_report *r, moved *v, const char *path, const char *sha
     if (v->path != NULL && strcmp(v->path, path) == 0)
         return;
     v->path = pl_strdup(r->mem, path);
-    if (nn_model_read(&v->m, path, r->mem, NULL) != PL_OK || strcmp(v->m->sha256, sha256) != 0 || v->m->members.n == 0)
+    const pl_code code = v->path != NULL ? nn_model_read(&v->m, path, r->mem, NULL) : PL_ENOMEM;
+    if (!st_report_has_memory(r, code, "a model") || code != PL_OK || strcmp(v->m->sha256, sha256) != 0 || v->m->members.n == 0)
         v->m = NULL;
 }
 
@@ -32,8 +33,13 @@ static void molecule_find(st_report *r, moved *v, const char *smiles)
     if (v->smiles != NULL && strcmp(v->smiles, smiles) == 0)
         return;
     v->smiles = pl_strdup(r->mem, smiles);
-    v->known = v->smiles != NULL && r->worker != NULL && st_subject_make(&v->s, r->worker, v->smiles, r->mem, NULL) == PL_OK &&
-               ch_worker_draw(r->worker, v->smiles, &v->drawn, r->mem, NULL) == PL_OK;
+    v->known = false;
+    if (r->worker == NULL)
+        return;
+    pl_code code = v->smiles != NULL ? st_subject_make(&v->s, r->worker, v->smiles, r->mem, NULL) : PL_ENOMEM;
+    if (code == PL_OK)
+        code = ch_worker_draw(r->worker, v->smiles, &v->drawn, r->mem, NULL);
+    v->known = st_report_has_memory(r, code, "a drawing") && code == PL_OK;
 }
 
 static void add_begin(st_report *r, moved *v)
@@ -55,7 +61,10 @@ static void add_figure(st_report *r, moved *v, long long rank, int32_t member, i
     st_colours colours;
     st_moves moves;
 
-    if (one->kind->explain == NULL || st_moves_of(&moves, &v->s, v->m, member, target, r->mem, NULL) != PL_OK)
+    if (one->kind->explain == NULL)
+        return;
+    const pl_code code = st_moves_of(&moves, &v->s, v->m, member, target, r->mem, NULL);
+    if (!st_report_has_memory(r, code, "what moved a score") || code != PL_OK)
         return;
     colours = (st_colours){ v->s.graph.n_nodes, v->s.graph.z, moves.atom };
     if (st_coloured_add(&picture, &v->drawn, v->smiles, &colours, NULL, r->mem)) {

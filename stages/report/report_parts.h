@@ -60,6 +60,9 @@ void st_report_draw(st_report *r, const char *smiles, const char *id, st_structu
 
 /* The number of the molecule's scaffold (chem/fingerprint/scaffold.h); false: it cannot be told. */
 bool st_report_scaffold(st_report *r, const char *smiles, uint64_t *scaffold);
+/* A page that lacks something for want of memory is no page: ends the report. true: there was memory. */
+bool st_report_has_memory(st_report *r, pl_code code, const char *what);
+
 void st_report_open_worker(st_report *r);
 
 /* A classifier's ROC curve on a part of the data, and the calibration of its probabilities on all; of a property. */

@@ -18,10 +18,17 @@ void st_report_open_worker(st_report *r)
     (void)snprintf(r->drawn->why, sizeof r->drawn->why, "%s", why.text);
 }
 
+bool st_report_has_memory(st_report *r, pl_code code, const char *what)
+{
+    if (code == PL_ENOMEM && r->code == PL_OK)
+        r->code = pl_fail(r->err, PL_ENOMEM, "no memory for %s of the report", what);
+    return code != PL_ENOMEM;
+}
+
 /* Anything but EINPUT: the worker failed, not the molecule, and is asked no more. */
 static void judge(st_report *r, pl_code code)
 {
-    if (code == PL_OK || code == PL_EINPUT)
+    if (!st_report_has_memory(r, code, "a structure") || code == PL_OK || code == PL_EINPUT)
         return;
     ch_worker_close(r->worker);
     r->worker = NULL;
@@ -91,7 +98,9 @@ bool st_report_scaffold(st_report *r, const char *smiles, uint64_t *scaffold)
 
     opts.largest_fragment = opts.one_drawing = false;
     opts.conformer = CH_3D_NONE;
-    if (r->worker == NULL || mem == NULL) {
+    if (mem == NULL)
+        return st_report_has_memory(r, PL_ENOMEM, "a scaffold");
+    if (r->worker == NULL) {
         pl_arena_free(mem);
         return false;
     }
@@ -99,6 +108,7 @@ bool st_report_scaffold(st_report *r, const char *smiles, uint64_t *scaffold)
     judge(r, code);
     if (code == PL_OK)
         code = ch_scaffold(scaffold, &p.mol, false, mem, &why);
+    (void)st_report_has_memory(r, code, "a scaffold");
     pl_arena_free(mem);
     return code == PL_OK;
 }

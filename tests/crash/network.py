@@ -121,7 +121,7 @@ class Remote(Victim):
 
 
 def a_second_host_is_refused_and_harms_nothing():
-    with Network() as net, Remote(net, 100) as v:
+    with Network() as net, Remote(net, 500) as v:
         first = v.on("a")
         v.hold(first, b"prepare")
         err = v.end(v.on("b"), 4)
@@ -134,7 +134,7 @@ def a_second_host_is_refused_and_harms_nothing():
 
 
 def the_claim_of_a_dead_host_expires():
-    with Network() as net, Remote(net, 100) as v:
+    with Network() as net, Remote(net, 500) as v:
         first = v.on("a")
         assert any(b"stage train:" in line for line in first.stderr)
         first.kill()
@@ -146,7 +146,7 @@ def the_claim_of_a_dead_host_expires():
 
 
 def a_lost_connection_ends_with_6_and_the_run_goes_on():
-    with Network() as net, Remote(net, 100) as v:
+    with Network() as net, Remote(net, 500) as v:
         first = v.on("a")
         v.hold(first, b"prepare")
         workers = workers_of(first.pid)

@@ -273,7 +273,7 @@ static const struct {
     { "db digest run", { 1, 1 } },
     { "db prune w.yaml", { 29, 61 } },
     { "query v_hits run", { 1, 1 } },
-    { "report run -o r.html", { 1, 1 } },
+    { "report run -o r.html", { 7, 83 } },
     { "run w.yaml -q -j 1 stages.rank.top=%ld", { 13, 41 } },
 };
 
