@@ -164,7 +164,7 @@ static void line_say(pl_text *out, const char *indent, const char *name, const d
     pl_text_addf(out, "%s%-13s  %-11s %s\n", indent, name, inside, outside);
 }
 
-static void errors_say(pl_text *out, const char *indent, const char *name, const st_trust_side side[2])
+static void errors_say(pl_text *out, const char *indent, const char *name, const st_trust_side *side)
 {
     const double value[2] = { side[0].error, side[1].error };
 
