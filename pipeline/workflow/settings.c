@@ -103,13 +103,17 @@ static bool listed(const char *const *names, const char *word)
 
 /* ---- one map ---- */
 
-enum { GIVEN = 1, GIVEN_AMERICAN };
+/* Where a setting was given; map NULL: nowhere. */
+typedef struct given {
+    const pl_node *map;
+    bool american;
+} given;
 
 typedef struct level {
     const pl_settings *ctx;
     const pl_field *table;
     void *conf;
-    uint8_t *given;   /* [fields of the table] 0 or GIVEN_... */
+    given *given;     /* [fields of the table]           */
     const char *path; /* "stages.graph"                  */
     const char *const *also;
 } level;
@@ -195,9 +199,15 @@ static bool respell(const level *l, const char *prefix, const pl_node *key)
     return own != NULL;
 }
 
-static void read_one(const level *l, const char *prefix, const pl_node *key, const pl_node *value)
+/* Two equal keys of one map are a problem that the YAML reader has reported. */
+static bool in_two_spellings(const given *first, const given *second)
 {
-    const bool american = respell(l, prefix, key);
+    return first->map != second->map || first->american || second->american;
+}
+
+static void read_one(const level *l, const char *prefix, const pl_node *map, const pl_node *key, const pl_node *value)
+{
+    const given now = { map, respell(l, prefix, key) };
     const char *name;
     const pl_field *f;
 
@@ -207,11 +217,11 @@ static void read_one(const level *l, const char *prefix, const pl_node *key, con
         return;
     }
     f = strchr(key->text, '.') != NULL ? NULL : field_named(l->table, name);
-    if (f != NULL && l->given[f - l->table]) {
-        if (american || l->given[f - l->table] == GIVEN_AMERICAN) /* else the YAML reader has reported it */
+    if (f != NULL && l->given[f - l->table].map != NULL) {
+        if (in_two_spellings(&l->given[f - l->table], &now))
             pl_problem_add(l->ctx->problems, key, "%s: given twice, in two spellings; remove one", full_name(l, "", name));
     } else if (f != NULL) {
-        l->given[f - l->table] = american ? GIVEN_AMERICAN : GIVEN;
+        l->given[f - l->table] = now;
         pl_settings_value(l->ctx, f, (char *)l->conf + f->at, value, full_name(l, "", name));
     } else if (is_group(l->table, name)) {
         read_group(l, name, value);
@@ -224,7 +234,7 @@ static void read_map(const level *l, const char *prefix, const pl_node *map)
 {
     for (int i = 0; i < map->n; i++)
         if (map->key[i]->kind == PL_SCALAR) /* else the YAML reader has reported it */
-            read_one(l, prefix, map->key[i], map->item[i]);
+            read_one(l, prefix, map, map->key[i], map->item[i]);
 }
 
 /* For settings that were not given: reports the required ones and makes default paths absolute. */
@@ -233,7 +243,7 @@ static void finish(const level *l, const pl_node *at)
     for (const pl_field *f = l->table; f->type != PL_END; f++) {
         const char **path = (const char **)((char *)l->conf + f->at);
         char allowed[512];
-        if (l->given[f - l->table] || ((f->flags & PL_KEYED) && f->type != PL_LIST))
+        if (l->given[f - l->table].map != NULL || ((f->flags & PL_KEYED) && f->type != PL_LIST))
             continue;
         if (f->flags & PL_REQUIRED)
             pl_problem_add(l->ctx->problems, at, "%s%s%s: required but not given; %s (%s)", l->path, l->path[0] ? "." : "", f->key,
@@ -263,7 +273,7 @@ void pl_settings_read(const pl_settings *ctx, const pl_field *table, void *conf,
     level l = { ctx, table != NULL ? table : none, conf, NULL, path, also };
 
     pl_fields_default(l.table, conf);
-    l.given = PL_NEW(ctx->mem, uint8_t, pl_fields_count(l.table) + 1);
+    l.given = PL_NEW(ctx->mem, given, pl_fields_count(l.table) + 1);
     if (l.given == NULL) {
         pl_problem_add(ctx->problems, map, "out of memory");
         return;
