@@ -197,9 +197,10 @@ static void write_piece(drawing *d, const piece *p, long x)
 /* Larger than the worker has it, about the letter of the atom: the last one if the hydrogens stand before it. */
 static void close_label(drawing *d)
 {
+    if (d->n_pieces == 0)
+        return;
     const piece *first = &d->label[0], *last = &d->label[d->n_pieces - 1];
-    const bool before =
-        d->n_pieces > 0 && first->text[0] == 'H' && (d->n_pieces > 1 ? last->text[1] == '\0' : first->text[1] >= 'A');
+    const bool before = first->text[0] == 'H' && (d->n_pieces > 1 ? last->text[1] == '\0' : first->text[1] >= 'A');
     const piece *atom = before ? last : first;
 
     for (int i = 0; i < d->n_pieces; i++) {
