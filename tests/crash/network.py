@@ -100,12 +100,20 @@ class Remote(Victim):
                                 stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
 
     def hold(self, child, stage):
-        """Waits for the stage and stops the workers; the process itself goes on, and waits for them."""
+        """Waits for the stage and stops the workers; the process itself goes on, and waits for them. The first worker may be one that is
+        asked for its version only, so for a second every new one is stopped, too."""
         assert any(b"stage %s:" % stage in line for line in child.stderr), "it ended early"
         while not workers_of(child.pid):
             time.sleep(0.01)
-        for pid in workers_of(child.pid):
-            os.kill(pid, signal.SIGSTOP)
+        end = time.time() + 1
+        while time.time() < end:
+            for pid in workers_of(child.pid):
+                try:
+                    os.kill(pid, signal.SIGSTOP)
+                except ProcessLookupError:
+                    pass
+            time.sleep(0.01)
+        assert workers_of(child.pid), "no worker is left to be held"
 
     def end(self, child, status):
         err = child.communicate()[1].decode(errors="replace")
