@@ -114,10 +114,11 @@ static pl_code fill_outcome(ch_prepared *out, const ch_outcome *o, pl_code code,
 static void ask_prepare(void *ctx, int32_t i, pl_text *request)
 {
     const batch *b = ctx;
+    const char *rules = b->opts->rules != NULL ? b->opts->rules : "";
 
     ch_request_begin(request, CH_OP_PREPARE);
     put_opts(request, b->opts);
-    ch_wire_put_str(request, b->opts->rules != NULL ? b->opts->rules : "", b->opts->rules != NULL ? strlen(b->opts->rules) : 0);
+    ch_wire_put_str(request, rules, strlen(rules));
     ch_wire_put_str(request, b->in[i].format, strlen(b->in[i].format));
     ch_wire_put_str(request, b->in[i].text, b->in[i].len);
 }

@@ -330,8 +330,11 @@ private:
                 continue;
             std::vector<size_t> moved = side(b.a, b.b);
             const bool other = 2 * moved.size() > at_.size();
-            const size_t from = other ? b.b : b.a, to = other ? b.a : b.b;
-            moved = other ? side(b.b, b.a) : moved;
+            size_t from = b.a, to = b.b;
+            if (other) {
+                std::swap(from, to);
+                moved = side(from, to);
+            }
             for (const Move &m : moves(b, from, moved.size())) {
                 for (size_t i : moved)
                     at_[i] = m.angle == 0 ? mirrored(was[i], was[from], was[to]) : turned(was[i], was[from], m.angle);

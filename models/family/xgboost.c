@@ -41,11 +41,13 @@ static void *library(void)
     const bool is_named = named != NULL && *named != '\0';
     void *found = is_named ? dlopen(named, RTLD_NOW | RTLD_LOCAL) : NULL;
 
-    (void)snprintf(absent, sizeof absent, "libxgboost.so.0 (Debian: libxgboost0)%s%.300s%s",
-                   is_named ? "; MOLSIEVE_XGBOOST names " : "", is_named ? named : "",
-                   is_named ? ", which is not XGBoost's library" : "");
-    if (is_named)
+    (void)snprintf(absent, sizeof absent, "libxgboost.so.0 (Debian: libxgboost0)");
+    if (is_named) {
+        (void)snprintf(absent, sizeof absent,
+                       "libxgboost.so.0 (Debian: libxgboost0); MOLSIEVE_XGBOOST names %.300s, which is not XGBoost's library",
+                       named);
         return found;
+    }
     for (size_t i = 0; i < sizeof names / sizeof *names && found == NULL; i++)
         found = dlopen(names[i], RTLD_NOW | RTLD_LOCAL);
     return found;

@@ -51,7 +51,10 @@ void pl_explain_words(pl_text *out, const char *words, const char *json)
     json_object_foreach(all, key, v) {
         if (json_is_null(v))
             continue;
-        pl_text_addf(out, "%s%s%s%s ", first ? "  " : ", ", first ? words : "", first ? ": " : "", key);
+        if (first)
+            pl_text_addf(out, "  %s: %s ", words, key);
+        else
+            pl_text_addf(out, ", %s ", key);
         add_value(out, v);
         first = false;
     }

@@ -377,7 +377,10 @@ pl_code pl_explain(pl_workflow *wf, pl_store *store, const char *stage, pl_text 
     if (code == PL_OK) {
         const char *reason = strncmp(plan[at].reason, "done: ", 6) == 0 ? plan[at].reason + 6 : plan[at].reason;
         const bool bare = plan[at].state == PL_STEP_DONE && strcmp(reason, "done") == 0;
-        pl_text_addf(out, "%s %s%s%s\n", stage, words[plan[at].state], bare ? "" : ": ", bare ? "" : reason);
+        pl_text_addf(out, "%s %s", stage, words[plan[at].state]);
+        if (!bare)
+            pl_text_addf(out, ": %s", reason);
+        pl_text_add(out, "\n");
         if (row.stage_id != 0)
             explain_row(&row, &wf->step[at], pl_text_str(&lines), n, out);
         pl_explain_words(out, "its result depends on these settings", wf->step[at].params_json);

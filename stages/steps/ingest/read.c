@@ -340,11 +340,9 @@ static bool is_space(char c) { return c == ' ' || c == '\t' || c == '\r' || c ==
 
 static bool is_blank(const char *s, size_t n)
 {
-    size_t i = 0;
-
-    while (i < n && is_space(s[i]))
-        i++;
-    return i == n;
+    while (n > 0 && is_space(s[n - 1]))
+        n--;
+    return n == 0;
 }
 
 /* A SMILES ends at the first blank and contains only printable ASCII. */
