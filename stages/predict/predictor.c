@@ -140,19 +140,6 @@ static pl_code models_read(st_predictor *p, const char *const *path, int n, pl_a
     return code == PL_OK ? models_agree(p, err) : code;
 }
 
-/* The tables of the force field, which belong to the worker's library. */
-static pl_code native_open(st_predictor *p, pl_arena *mem, pl_error *err)
-{
-    ch_worker *w = NULL;
-    ch_worker_info info = { 0 };
-    pl_code code = ch_worker_open(&w, NULL, err);
-
-    if (code == PL_OK)
-        code = ch_worker_version(w, &info, err);
-    ch_worker_close(w);
-    return code == PL_OK ? st_native_open(&p->native, info.tables, &p->opts, p->prepare.retry_cpu_limit, mem, err) : code;
-}
-
 pl_code st_predictor_open(st_predictor *p, const char *const *path, int n, const st_predict_conf *conf, pl_arena *mem,
                           pl_error *err)
 {
@@ -169,7 +156,9 @@ pl_code st_predictor_open(st_predictor *p, const char *const *path, int n, const
     if (code != PL_OK)
         return code;
     prepare_settle(p, conf);
-    return st_prepare_builds(&p->prepare) && p->opts.builder == CH_NATIVE ? native_open(p, mem, err) : PL_OK;
+    return st_prepare_builds(&p->prepare) && p->opts.builder == CH_NATIVE
+               ? st_native_find(&p->native, &p->opts, p->prepare.retry_cpu_limit, mem, err)
+               : PL_OK;
 }
 
 /* ---- a worker ------------------------------------------------------------ */

@@ -35,6 +35,18 @@ pl_code st_native_open(st_native *out, const char *tables, const ch_prepare_opts
     return st_native_tables(&out->parameters, &out->kernels, tables, mem, err);
 }
 
+pl_code st_native_find(st_native *out, const ch_prepare_opts *opts, double seconds, pl_arena *mem, pl_error *err)
+{
+    ch_worker *w = NULL;
+    ch_worker_info info = { 0 };
+    pl_code code = ch_worker_open(&w, NULL, err);
+
+    if (code == PL_OK)
+        code = ch_worker_version(w, &info, err);
+    ch_worker_close(w);
+    return code == PL_OK ? st_native_open(out, info.tables, opts, seconds, mem, err) : code;
+}
+
 static double thread_seconds(void)
 {
     struct timespec t;

@@ -30,6 +30,9 @@ pl_code st_native_tables(ch_mmff *out, const ch_kernels **kernels, const char *t
 pl_code st_native_open(st_native *out, const char *tables, const ch_prepare_opts *opts, double seconds, pl_arena *mem,
                        pl_error *err);
 
+/* The same with the tables of the worker's library, which a worker that is started for it names. */
+pl_code st_native_find(st_native *out, const ch_prepare_opts *opts, double seconds, pl_arena *mem, pl_error *err);
+
 /* Builds the structures of all, as ch_known.build says: on the GPU, or one after the other on the CPU if device is NULL. scratch is
  * reset. EDEVICE: the GPU failed. */
 pl_code st_native_build(const st_native *native, ch_device *device, const ch_to_build *all, int32_t n, pl_arena *mem,

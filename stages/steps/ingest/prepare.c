@@ -242,14 +242,8 @@ static void read_conf(prepare_state *s)
 static pl_code open_native(prepare_state *s, pl_error *err)
 {
     const st_prepare_conf *c = s->env->step->conf;
-    ch_worker *w = NULL;
-    ch_worker_info info = { 0 };
-    pl_code code = ch_worker_open(&w, NULL, err);
 
-    if (code == PL_OK)
-        code = ch_worker_version(w, &info, err);
-    ch_worker_close(w);
-    return code == PL_OK ? st_native_open(&s->native, info.tables, &s->opts, c->retry_cpu_limit, s->env->mem, err) : code;
+    return st_native_find(&s->native, &s->opts, c->retry_cpu_limit, s->env->mem, err);
 }
 
 /* Built structures do not depend on alerts and descriptors, nor, for a given SMILES, on the pH; they do depend on the kind of machine. */
