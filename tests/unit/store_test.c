@@ -561,6 +561,7 @@ static void rows_of_a_table_that_came_later_are_summed_too(void **state)
     pl_text report = { 0 };
     pl_error err = { 0 };
     int n = 0, before = 0;
+    bool good = true;
 
     (void)state;
     assert_int_equal(pl_sums_check(s->db, &before, &report, &err), PL_OK);
@@ -579,6 +580,11 @@ static void rows_of_a_table_that_came_later_are_summed_too(void **state)
     assert_int_equal(pl_sums_check(s->db, &n, &report, &err), PL_EDATA);
     assert_string_equal(pl_text_str(&report), "table later: the checksum of its rows differs\n");
     assert_string_equal(err.text, "the checksums of rows differ");
+    pl_text_reset(&report);
+    assert_int_equal(pl_store_check(s, &good, &report, &err), PL_OK);
+    assert_false(good);
+    assert_non_null(strstr(pl_text_str(&report), "results.db: table later: the checksum of its rows differs\n"));
+    assert_non_null(strstr(pl_text_str(&report), "BAD  "));
     pl_text_reset(&report);
     assert_int_equal(pl_db_exec(s->db, "DELETE FROM row_sum WHERE tbl='later'", &err), PL_OK);
     assert_int_equal(pl_sums_check(s->db, &n, &report, &err), PL_EDATA);
