@@ -23,7 +23,7 @@ foreach(case a_split_depends_on_the_seed_and_the_molecules_alone whole_scaffolds
   molsieve_script_test(${case} cli/train_e2e.py LABEL cli ARGS ${case})
 endforeach()
 foreach(case a_classifier_is_trained_evaluated_and_reported values_that_are_no_class_are_refused_or_left_out
-        a_ranking_is_compared_with_known_actives)
+        weighted_classes_keep_honest_probabilities a_ranking_is_compared_with_known_actives)
   molsieve_script_test(${case} cli/classify_e2e.py LABEL cli ARGS ${case})
 endforeach()
 foreach(case a_family_is_learned_evaluated_and_scored a_score_is_explained what_moved_a_score_is_drawn structures_that_no_member_needs_are_skipped a_family_with_a_network_is_the_mean_of_both classes_are_learned_as_probabilities

@@ -18,7 +18,8 @@ struct nn_member {
     float start;        /* margin of every row before the first tree        */
     double mean, scale; /* value = mean + scale * margin, if not log_odds   */
     bool classifies, log_odds;
-    const char *library; /* "1.7.4" */
+    const char *library;    /* "1.7.4" */
+    double weight[2], each; /* while learning: of the classes, of a tree in a forest */
 };
 
 /* ---- learning ---------------------------------------------------------------------------- */
@@ -67,29 +68,57 @@ static void settings_make(settings *s, const nn_recipe *recipe, const nn_member 
         add(s, o->name, o->value);
 }
 
-/* Gradients of a forest's rounds: of half the squared error of the margin that all begin with. */
-static pl_code slopes(float **out, float **ones, const nn_member *m, const float *y, int32_t n, pl_arena *mem, pl_error *err)
+static bool is_weighted(const nn_member *m) { return m->weight[0] != m->weight[1]; }
+
+/* The margin that learning begins with: of classes the log odds, or the share, of class 1 by weight. */
+static float margin_of(const nn_member *m)
 {
-    *out = PL_NEW(mem, float, n);
-    *ones = PL_NEW(mem, float, n);
-    if (*out == NULL || *ones == NULL)
-        return pl_fail(err, PL_ENOMEM, "no memory for the values of %d molecules", (int)n);
-    for (int32_t i = 0; i < n; i++) {
-        (*out)[i] = m->start - y[i];
-        (*ones)[i] = 1;
-    }
-    return PL_OK;
+    const double share = m->weight[1] * (double)m->start, rest = m->weight[0] * (1 - (double)m->start);
+
+    if (!is_weighted(m))
+        return m->start;
+    return (float)(m->log_odds ? (double)m->start + nn_log(m->weight[1] / m->weight[0]) : share / (share + rest));
+}
+
+/* A leaf of a forest that learned with weights: adds the share by weight of its molecules; returns what their share by number adds. */
+static float leaf_unweigh(const void *ctx, float leaf)
+{
+    const nn_member *m = ctx;
+    const double by_weight = fmin(fmax((double)margin_of(m) + (double)leaf / m->each, 0), 1);
+    const double one = by_weight / m->weight[1], zero = (1 - by_weight) / m->weight[0];
+
+    return (float)(m->each * (one / (one + zero) - (double)m->start));
+}
+
+/* How much each molecule counts; equal for all but in classes with weights. */
+static float *weights_of(const nn_member *m, const float *y, int32_t n, pl_arena *mem)
+{
+    float *out = PL_NEW(mem, float, n);
+
+    for (int32_t i = 0; out != NULL && i < n; i++)
+        out[i] = is_weighted(m) ? (float)m->weight[y[i] > 0] : 1;
+    return out;
+}
+
+/* Gradients of a forest's rounds: of half the squared error of the margin that all begin with. */
+static float *slopes(const nn_member *m, const float *y, const float *weight, int32_t n, pl_arena *mem)
+{
+    float *out = PL_NEW(mem, float, n);
+
+    for (int32_t i = 0; out != NULL && i < n; i++)
+        out[i] = weight[i] * (margin_of(m) - y[i]);
+    return out;
 }
 
 /* slope: of a forest; NULL: each round learns what the earlier ones left. */
-static pl_code rounds(nn_booster *b, int n, float *slope, float *ones, const nn_fit_conf *conf, pl_error *err)
+static pl_code rounds(nn_booster *b, int n, float *slope, float *weight, const nn_fit_conf *conf, pl_error *err)
 {
     pl_code code = PL_OK;
 
     for (int r = 0; code == PL_OK && r < n; r++) {
         if (conf->stop != NULL && conf->stop(conf->ctx))
             return pl_fail(err, PL_ESTOP, "stopped after %d of %d rounds of trees", r, n);
-        code = slope != NULL ? nn_booster_round_by(b, slope, ones, err) : nn_booster_round(b, r, err);
+        code = slope != NULL ? nn_booster_round_by(b, slope, weight, err) : nn_booster_round(b, r, err);
     }
     return code;
 }
@@ -102,27 +131,31 @@ static pl_code learn(nn_member *m, const nn_recipe *recipe, const nn_table *x, c
     nn_sparse rows;
     const float *target = targets(m, y, x->n, scratch);
     const char *const *tree = NULL;
-    float *slope = NULL, *ones = NULL;
+    float *weight = target != NULL ? weights_of(m, target, x->n, scratch) : NULL, *slope = NULL;
     nn_booster *b = NULL;
     int n_trees = 0;
     pl_code code = nn_columns_of(&columns, x, SEEN_MIN, scratch, err);
 
     if (code == PL_OK)
         code = nn_columns_rows(&rows, &columns, x, scratch, err);
-    if (code == PL_OK && target == NULL)
+    if (recipe->forest && weight != NULL)
+        slope = slopes(m, target, weight, x->n, scratch);
+    if (code == PL_OK && (weight == NULL || (recipe->forest && slope == NULL)))
         code = pl_fail(err, PL_ENOMEM, "no memory for the values of %d molecules", (int)x->n);
-    if (code == PL_OK && recipe->forest)
-        code = slopes(&slope, &ones, m, target, x->n, scratch, err);
     if (code == PL_OK) {
         settings_make(&s, recipe, m, conf, rows.n_columns);
-        code = nn_booster_open(&b, &rows, target, m->start, s.option, s.n, err);
+        code = nn_booster_open(&b, &rows, target, margin_of(m), s.option, s.n, err);
     }
+    if (code == PL_OK && is_weighted(m))
+        code = nn_booster_weights(b, weight, err);
     if (code == PL_OK)
-        code = rounds(b, recipe->rounds, slope, ones, conf, err);
+        code = rounds(b, recipe->rounds, slope, weight, conf, err);
     if (code == PL_OK)
         code = nn_booster_trees(b, &tree, &n_trees, err);
     if (code == PL_OK)
         code = nn_tree_set_parse(&m->set, tree, n_trees, &columns, mem, err);
+    if (code == PL_OK && recipe->forest && is_weighted(m))
+        nn_tree_set_leaves(&m->set, leaf_unweigh, m);
     nn_booster_close(b);
     return code;
 }
@@ -140,6 +173,8 @@ pl_code nn_boosted_fit(nn_member **out, const nn_recipe *recipe, const nn_table 
     if (code == PL_OK) {
         m->classifies = conf->classifies;
         m->log_odds = conf->classifies && recipe->log_odds;
+        m->each = 1.0 / recipe->rounds;
+        memcpy(m->weight, conf->weight, sizeof m->weight);
         m->mean = conf->classifies ? 0 : mean;
         m->scale = conf->classifies ? 1 : stdev;
         if (conf->classifies)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A forest (Breiman 2001): each tree learns the values themselves from a part of the molecules, and from another part of the columns at each
  * branching; the prediction is the mean over the trees. The second derivatives of squared errors are 1, so a leaf holds the mean of its
- * molecules (lambda 0) and min_child_weight counts them; of classes a leaf is the share of class 1, as in a forest of the usual kind. */
+ * molecules (lambda 0) and min_child_weight counts them; of classes a leaf is the share of class 1, as in a forest of the usual kind. Weights
+ * of classes choose the branchings; a leaf stays the share of its molecules. */
 #include "models/family/boosted.h"
 
 /* eta: 1 / number of trees. */
@@ -25,6 +26,7 @@ const nn_member_kind nn_forest = {
     .name = "forest",
     .help = "mean of 200 trees on descriptors and circular environments, learned by XGBoost",
     .averaged = true,
+    .weighs = true,
     .missing = nn_xgboost_missing,
     .fit = fit,
     .save = nn_boosted_save,

@@ -135,6 +135,13 @@ pl_code nn_tree_set_parse(nn_tree_set *out, const char *const *tree, int n, cons
 
 /* ---- prediction ------------------------------------------------------------------------ */
 
+void nn_tree_set_leaves(nn_tree_set *s, float (*change)(const void *ctx, float leaf), const void *ctx)
+{
+    for (int32_t k = 0; k < s->n_nodes; k++)
+        if (s->node[k].column < 0)
+            s->node[k].value = change(ctx, s->node[k].value);
+}
+
 static float leaf_of(const nn_node *node, int32_t root, const float *number)
 {
     int32_t k = root;

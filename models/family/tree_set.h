@@ -22,7 +22,7 @@ typedef struct nn_tree_set {
     int32_t n_trees, n_nodes;
     nn_columns columns;
     const int32_t *first; /* [n_trees+1] nodes of tree t: first[t]..first[t+1]-1 */
-    const nn_node *node;  /* [n_nodes]   in preorder                             */
+    nn_node *node;        /* [n_nodes]   in preorder                             */
 } nn_tree_set;
 
 /* From n trees of nn_booster_trees, whose columns are those of c; keeps the columns that a tree asks for. In mem. ENOMEM.
@@ -39,6 +39,9 @@ void nn_tree_set_margins(float *out, const nn_tree_set *s, float start, const fl
  * which a branch that is not followed counts by its share of the training molecules. Returns the margin that all of out
  * are added to, less `start`: that of the mean training molecule. Scratch in mem. ENOMEM. */
 pl_code nn_tree_set_explain(const nn_tree_set *s, const float *number, double *out, double *base, pl_arena *mem, pl_error *err);
+
+/* Replaces what each leaf adds by change(ctx, it). */
+void nn_tree_set_leaves(nn_tree_set *s, float (*change)(const void *ctx, float leaf), const void *ctx);
 
 /* The tensors that store s, named prefix.trees and so on; all in mem. ENOMEM. */
 pl_code nn_tree_set_tensors(nn_tensor out[NN_TREE_TENSORS], const nn_tree_set *s, const char *prefix, pl_arena *mem, pl_error *err);

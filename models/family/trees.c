@@ -23,6 +23,7 @@ const nn_member_kind nn_trees = {
     .name = "trees",
     .help = "gradient-boosted trees on descriptors and circular environments, learned by XGBoost",
     .averaged = true,
+    .weighs = true,
     .missing = nn_xgboost_missing,
     .fit = fit,
     .save = nn_boosted_save,

@@ -195,9 +195,14 @@ pl_code nn_booster_round(nn_booster *b, int round, pl_error *err)
     return xgb.round(b->booster, round, b->rows) == 0 ? PL_OK : failed("learning", err);
 }
 
-pl_code nn_booster_round_by(nn_booster *b, float *gradient, float *ones, pl_error *err)
+pl_code nn_booster_weights(nn_booster *b, const float *weight, pl_error *err)
 {
-    return xgb.round_by(b->booster, b->rows, gradient, ones, b->n) == 0 ? PL_OK : failed("learning", err);
+    return xgb.rows_floats(b->rows, "weight", weight, b->n) == 0 ? PL_OK : failed("reading the weights", err);
+}
+
+pl_code nn_booster_round_by(nn_booster *b, float *first, float *second, pl_error *err)
+{
+    return xgb.round_by(b->booster, b->rows, first, second, b->n) == 0 ? PL_OK : failed("learning", err);
 }
 
 pl_code nn_booster_trees(nn_booster *b, const char *const **tree, int *n_trees, pl_error *err)

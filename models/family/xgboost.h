@@ -32,9 +32,11 @@ typedef struct nn_booster nn_booster;
  * ECONFIG: the library is missing. ENOMEM. EBUG: the library's error, as of all that follows. */
 pl_code nn_booster_open(nn_booster **out, const nn_sparse *x, const float *y, float margin, const nn_option *options, int n,
                         pl_error *err);
+/* How much each row [x->n] counts, before the first round. */
+pl_code nn_booster_weights(nn_booster *b, const float *weight, pl_error *err);
 pl_code nn_booster_round(nn_booster *b, int round, pl_error *err); /* rounds 0, 1, 2, ... */
-/* A round that learns given gradients [x->n] of the loss, with second derivatives of 1, instead of the options' objective. */
-pl_code nn_booster_round_by(nn_booster *b, float *gradient, float *ones, pl_error *err);
+/* A round that learns given first and second derivatives [x->n] of the loss, instead of the options' objective. */
+pl_code nn_booster_round_by(nn_booster *b, float *first, float *second, pl_error *err);
 
 /* Each tree as a JSON object with covers; n_trees strings that belong to b until the next call. */
 pl_code nn_booster_trees(nn_booster *b, const char *const **tree, int *n_trees, pl_error *err);

@@ -22,14 +22,14 @@ double nn_logistic(double x)
 /* One number: what it adds to the sums, and the derivative of its loss. */
 static double number_add(nn_loss_sum *s, nn_loss kind, double y, double t)
 {
-    double e = y - t, z = t > 0 ? -y : y, wrong;
+    double e = y - t, z = t > 0 ? -y : y, weight = t != 0 ? fabs(t) : 1, wrong;
 
     if (kind == NN_LOSS_BCE) { /* z: log odds of the other class */
         wrong = nn_logistic(z);
-        s->loss += fmax(z, 0) + log1p(exp(-fabs(z)));
+        s->loss += weight * (fmax(z, 0) + log1p(exp(-fabs(z))));
         s->abs += wrong;
         s->square += wrong * wrong;
-        return t > 0 ? -wrong : wrong;
+        return weight * (t > 0 ? -wrong : wrong);
     }
     s->abs += fabs(e);
     s->square += e * e;

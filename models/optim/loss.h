@@ -2,8 +2,8 @@
  *
  * A loss is a mean over the measured numbers of a batch. L1 is |y - t| (NVIDIA's recipe), L2 is (y - t)^2
  * without a factor 1/2; both use normalised targets. BCE is binary cross-entropy in nats; targets are classes
- * 0 or 1, outputs are log odds. A target that was not measured is NaN: it has no part in the sum, the
- * count or the gradient. */
+ * 0 or 1, outputs are log odds. A class with a weight w > 0 is +w (class 1) or -w (class 0), and its loss is multiplied by w;
+ * 0 is class 0 of weight 1. A target that was not measured is NaN: it has no part in the sum, the count or the gradient. */
 #ifndef NN_LOSS_H
 #define NN_LOSS_H
 
@@ -17,7 +17,7 @@ double nn_logistic(double x);
 
 /* Sums over the measured numbers of a batch, in the order of the arrays. */
 typedef struct nn_loss_sum {
-    double loss, abs, square; /* sums of the loss, |y - t| and (y - t)^2; with BCE, y is replaced by its probability */
+    double loss, abs, square; /* sums of the loss, |y - t| and (y - t)^2; with BCE, y is its probability, and both are unweighted */
     int64_t n;                /* measured numbers */
 } nn_loss_sum;
 

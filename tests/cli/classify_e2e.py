@@ -162,6 +162,49 @@ RANKING = "SELECT name, value FROM metric WHERE stage='rank' AND step=0 AND name
 RANK = "  rank: {objectives: [{property: %s, goal: %s}], where: \"rings <= 3\", top: 10, actives: basic}\n"
 
 
+def weighted_classes_keep_honest_probabilities():
+    with sieve.Project() as p:
+        # About one in eight is of class 1, at random among those with nitrogen.
+        p.put("in.sdf", labelled(160, lambda i, n: int(n and i % 5 == 0)))
+        p.workflow(["in.sdf"], STAGES + TRAIN.replace("epochs: 15", "class_weights: balanced\n    epochs: 15"))
+        plain, trees = "stages.train.class_weights=none", "stages.train.family=[trees, forest]"
+        seen = {}
+        p.run("run", "w.yaml", "-q", "--until", "split")
+        shutil.copytree(p.path("run"), p.path("killed"))
+        for family in ([], [trees]):
+            for weights in ([plain], []):
+                p.run("run", "w.yaml", "-q", *family, *weights)
+                share, mean = p.rows("SELECT avg(measured), avg(predicted) FROM evaluated WHERE part='train'")[0]
+                seen[len(family), len(weights)] = p.rows("SELECT mol_id, predicted FROM evaluated ORDER BY 1")
+                # Uncorrected, a model with balanced classes would say about one half.
+                assert 0.05 < share < 0.2 and abs(mean - share) < 0.1, (family, weights, share, mean)
+            assert seen[len(family), 0] != seen[len(family), 1]
+        # The errors are those of the corrected probabilities, unweighted; curves of a weighted training have no Brier score.
+        p.run("run", "w.yaml", "-q")
+        pairs = p.rows("SELECT measured, predicted FROM evaluated WHERE part='test'")
+        got = dict(p.rows("SELECT metric, value FROM evaluation WHERE part='test'"))
+        assert all(abs(got[name] - metrics(pairs)[name]) < 1e-9 for name in ("log_loss", "brier", "roc_auc"))
+        assert p.rows("SELECT DISTINCT name FROM metric WHERE split='valid'") == [("loss",)]
+        # After a kill behind the last epoch, in which the weights are corrected once: the same bytes.
+        want = trained(p, "run")
+        for point in ("train.checkpoint.after:2", "train.model.before:1", "train.model.after:1"):
+            shutil.copytree(p.path("killed"), p.path("again"))
+            p.run("run", "w.yaml", "-q", "workdir=again", expect=137, env=dict(os.environ, MOLSIEVE_FAULT=point))
+            p.run("run", "w.yaml", "-q", "-j", "3", "workdir=again")
+            assert trained(p, "again") == want, point
+            shutil.rmtree(p.path("again"))
+        # One target by its own number; the other way round the predictions change, too.
+        p.run("run", "w.yaml", "-q", plain, trees, "stages.train.targets=[{name: basic, class_weight: 3}]")
+        assert p.rows("SELECT mol_id, predicted FROM evaluated ORDER BY 1") not in (seen[1, 0], seen[1, 1])
+        # Settings that contradict each other are refused together.
+        said = p.run("check", "w.yaml", "stages.train.family=gp", "stages.train.optimiser.lr=0.0001", expect=2)[2]
+        assert "gp learns without weights" in said and "is above lr" in said, said
+        p.workflow(["in.sdf"], (STAGES + TRAIN).replace("    properties: {basic: {task: classification, better: high}}\n", ""), name="n.yaml")
+        said = p.run("check", "n.yaml", "stages.train.class_weights=balanced",
+                     "stages.train.targets=[{name: basic, class_weight: 3}]", expect=2)[2]
+        assert "weights are for classes" in said and "basic is none" in said, said
+
+
 def a_ranking_is_compared_with_known_actives():
     with sieve.Project() as p:
         # 150 molecules; every seventh has no label, one has two labels that disagree.
@@ -201,4 +244,4 @@ def a_ranking_is_compared_with_known_actives():
 
 if __name__ == "__main__":
     sieve.main([a_classifier_is_trained_evaluated_and_reported, values_that_are_no_class_are_refused_or_left_out,
-                a_ranking_is_compared_with_known_actives])
+                weighted_classes_keep_honest_probabilities, a_ranking_is_compared_with_known_actives])

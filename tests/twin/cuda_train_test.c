@@ -68,6 +68,8 @@ static void loss_check(nn_loss kind, int32_t n, double scale, pl_rng *r)
         if (kind == NN_LOSS_BCE) {
             y[i] *= i % 11 == 2 ? 1e4f : 3;
             t[i] = isnan(t[i]) ? NAN : t[i] > 0;
+            if (i % 3 == 1) /* by weight */
+                t[i] = t[i] > 0 ? 2.5f : -0.75f;
         }
     }
     a.measured = nn_loss_measured(t, n);

@@ -191,6 +191,25 @@ static void cross_entropy_is_right_for_any_logit(void **state)
     assert_true(nn_logistic(-700) > 0);
 }
 
+/* A weight multiplies loss and slope; what is reported of probabilities is unweighted. */
+static void a_class_counts_by_its_weight(void **state)
+{
+    static const float logit[] = { 0, 0.5f, -3, 40 };
+    (void)state;
+
+    for (size_t i = 0; i < sizeof logit / sizeof logit[0]; i++)
+        for (int k = 0; k < 2; k++) {
+            const float plain = (float)k, weighed = k ? 7.5f : -0.25f;
+            float dy, dy_weighed;
+            nn_loss_sum s = nn_loss_backward(NN_LOSS_BCE, &logit[i], &plain, 1, 1, &dy);
+            nn_loss_sum w = nn_loss_backward(NN_LOSS_BCE, &logit[i], &weighed, 1, 1, &dy_weighed);
+            const double by = k ? 7.5 : 0.25;
+            close_to(w.loss, by * s.loss, 1e-12 * by * s.loss);
+            close_to((double)dy_weighed, by * (double)dy, 1e-7 * by);
+            assert_true(w.abs == s.abs && w.square == s.square && w.n == 1);
+        }
+}
+
 static void a_batch_of_classes_leaves_out_what_is_not_measured(void **state)
 {
     const float y[] = { 0, 0, 2, NAN }, t[] = { 0, 1, NAN, 1 };
@@ -342,6 +361,7 @@ int main(void)
         cmocka_unit_test(moments_are_those_of_the_population),
         cmocka_unit_test(losses_and_gradients_are_as_by_hand),
         cmocka_unit_test(cross_entropy_is_right_for_any_logit),
+        cmocka_unit_test(a_class_counts_by_its_weight),
         cmocka_unit_test(a_batch_of_classes_leaves_out_what_is_not_measured),
         cmocka_unit_test_setup_teardown(enrichments_are_those_of_the_definitions, arena_open, arena_close),
         cmocka_unit_test_setup_teardown(the_best_the_worst_and_no_order_are_as_by_hand, arena_open, arena_close),

@@ -379,6 +379,50 @@ static void a_forest_predicts_means_of_what_it_learned(void **state)
         assert_true(is[i] >= low && is[i] <= high);
 }
 
+/* ---- weights of classes ---- */
+
+/* Learns with weights 1 : by, predicts the same molecules, returns the mean of that. */
+static double mean_by_weight(double *is, const nn_member_kind *kind, const family_toy *a, const double *y, double by, pl_arena *mem)
+{
+    const nn_fit_conf conf = { .seed = 5, .classifies = true, .weight = { 1, by } };
+    double mean = 0;
+    nn_member *m;
+
+    assert_int_equal(kind->fit(&m, &a->x, y, &conf, mem, NULL), PL_OK);
+    assert_true(family_toy_again(&m, kind, m, mem));
+    assert_int_equal(kind->predict(m, &a->x, is, NULL, mem, NULL), PL_OK);
+    for (int i = 0; i < a->x.n; i++)
+        mean += is[i] / a->x.n;
+    return mean;
+}
+
+/* One in sixteen is of class 1. With weights predictions change, but tell how many there are: uncorrected ones would say about half. */
+static void weighted_classes_keep_their_probabilities(void **state)
+{
+    enum { N = 800 };
+    static const nn_member_kind *const kinds[] = { &nn_trees, &nn_forest };
+    pl_arena *mem = *state;
+    pl_rng r = pl_rng_at(3, 0, 0);
+    double y[N], plain[N], weighed[N], share = 0;
+    family_toy a;
+
+    need_library();
+    assert_true(family_toy_make(&a, N, 1, mem));
+    for (int i = 0; i < N; i++) {
+        y[i] = a.classes[i] == 1 && pl_rng_below(&r, 8) == 0;
+        share += y[i] / N;
+    }
+    for (int k = 0; k < 2; k++) {
+        const double none = mean_by_weight(plain, kinds[k], &a, y, 1, mem);
+        const double balanced = mean_by_weight(weighed, kinds[k], &a, y, (1 - share) / share, mem);
+        print_message("%s: %.4f are of class 1, predicted %.4f, with weights %.4f, changed by %.4f\n", kinds[k]->name, share, none,
+                      balanced, error_of(plain, weighed, N));
+        assert_true(fabs(none - share) < 0.02 && fabs(balanced - share) < 0.05 && error_of(plain, weighed, N) > 0.005);
+        for (int i = 0; i < N; i++)
+            assert_true(weighed[i] > 0 && weighed[i] < 1);
+    }
+}
+
 /* ---- what cannot be learned ---- */
 
 static void refused(const family_toy *a, int32_t n, const double *y, bool classifies, const char *why, pl_arena *mem)
@@ -580,6 +624,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(classes_are_probabilities, setup, teardown),
         cmocka_unit_test_setup_teardown(a_forest_learns_values_and_classes, setup, teardown),
         cmocka_unit_test_setup_teardown(a_forest_predicts_means_of_what_it_learned, setup, teardown),
+        cmocka_unit_test_setup_teardown(weighted_classes_keep_their_probabilities, setup, teardown),
         cmocka_unit_test_setup_teardown(values_that_teach_nothing_are_refused, setup, teardown),
         cmocka_unit_test_setup_teardown(ten_molecules_without_differences_are_learned, setup, teardown),
         cmocka_unit_test_setup_teardown(a_stop_ends_learning_between_rounds, setup, teardown),

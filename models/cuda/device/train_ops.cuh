@@ -31,8 +31,10 @@ static __device__ __forceinline__ loss_one loss_of(int32_t kind, double y, doubl
 {
     double e = y - t, z = t > 0 ? -y : y, small = exp(-fabs(z)), large = 1 / (1 + small), wrong = z < 0 ? small * large : large;
 
+    double weight = t != 0 ? fabs(t) : 1;
+
     if (kind == NN_GPU_BCE) /* z: log odds of the other class */
-        return loss_one{ fmax(z, 0.0) + log1p(small), wrong, t > 0 ? -wrong : wrong };
+        return loss_one{ weight * (fmax(z, 0.0) + log1p(small)), wrong, weight * (t > 0 ? -wrong : wrong) };
     return kind == NN_GPU_L2 ? loss_one{ e * e, fabs(e), 2 * e } : loss_one{ fabs(e), fabs(e), (double)((e > 0) - (e < 0)) };
 }
 

@@ -32,6 +32,7 @@ typedef struct train_state {
     nn_inputs inputs;
     nn_model_file m;
     st_family family;
+    st_class_weight *weight; /* [targets] */
     nn_se3 *model;
     const nn_engine_kind *kind;
     nn_engine *engine;
@@ -143,7 +144,8 @@ static pl_code sums_add(const train_state *t, const nn_epoch_report *r, const ch
     } rows[] = { { "loss", sum->loss / n },
                  { "mae", scale * sum->abs / n },
                  { "rmse", scale * sqrt(sum->square / n) },
-                 { "brier", t->m.classifies ? sum->square / n : NAN } };
+                 { "brier",
+                   t->m.classifies && !st_train_weighs(t->conf) ? sum->square / n : NAN } }; /* by weight, no probability */
     pl_code code = PL_OK;
 
     for (int k = 0; k < 4 && sum->n && code == PL_OK; k++)
@@ -201,11 +203,13 @@ static pl_code data_open(train_state *t, pl_error *err)
         code = st_samples_open(&t->test, &t->d, ST_TEST, &t->inputs, err);
     if (code == PL_OK)
         code = st_targets_scale(&t->m, c, &t->train, err);
+    if (code == PL_OK)
+        code = st_targets_weigh(&t->weight, c, &t->train, t->env->mem, err);
     if (code != PL_OK)
         return code;
-    st_targets_fill(&t->train, &t->m);
-    st_targets_fill(&t->valid, &t->m);
-    st_targets_fill(&t->test, &t->m);
+    st_targets_fill(&t->train, &t->m, t->weight);
+    st_targets_fill(&t->valid, &t->m, t->weight);
+    st_targets_fill(&t->test, &t->m, t->weight);
     t->host.test = &t->test.samples;
     if (t->env->store != NULL && t->d.n_no_graph)
         (void)pl_event_add(t->env, PL_WARN, "left out: %lld molecules without a graph", (long long)t->d.n_no_graph);
@@ -314,6 +318,8 @@ static pl_code member_write(st_trained *out, train_state *t, int64_t k, pl_error
     if (m.name == NULL || m.target == NULL)
         return pl_fail(err, PL_ENOMEM, "the model file");
     memcpy(m.target, t->m.target, (size_t)t->conf->targets.n * sizeof *m.target);
+    if (m.model != NULL)
+        st_targets_unweigh(m.params, &m, t->weight);
     nn_model_round(&m);
     *out = (st_trained){ .env = t->env,
                          .m = m,
@@ -325,7 +331,8 @@ static pl_code member_write(st_trained *out, train_state *t, int64_t k, pl_error
                          .state = &t->learned[k],
                          .host = &t->host,
                          .start = t->start,
-                         .family = &t->family };
+                         .family = &t->family,
+                         .weight = t->weight };
     return st_train_write(out, err);
 }
 

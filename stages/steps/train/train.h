@@ -29,6 +29,11 @@ void st_train_check(const pl_workflow *wf, const pl_step *step, pl_problems *pro
 /* The seed of network number `member`, from 0. */
 static inline uint64_t st_train_seed(const pl_env *env, int64_t member) { return env->seed + (uint64_t)member; }
 
+/* How much a molecule of class 0 and of class 1 counts in training. */
+typedef struct st_class_weight {
+    double of[2];
+} st_class_weight;
+
 /* ---- train_family.c: members besides the network ---- */
 /* Of what the model is the mean. */
 typedef struct st_family {
@@ -46,16 +51,22 @@ const char *st_family_note(const st_family *f, int64_t n, pl_arena *mem);
 bool st_family_may_have_network(const st_train_conf *c);
 bool st_family_wants(const pl_workflow *wf, const pl_step *step, const char *what); /* as in a pl_stage */
 /* Fits the members of f for m (whose scale is known) to the training molecules. ESTOP. In env->mem. */
-pl_code st_family_fit(nn_model_file *m, const st_family *f, const pl_env *env, const st_samples *train, int64_t member,
-                      pl_error *err);
+pl_code st_family_fit(nn_model_file *m, const st_family *f, const pl_env *env, const st_samples *train,
+                      const st_class_weight *weight, int64_t member, pl_error *err);
 
 /* ---- train_targets.c ---- */
 /* ECONFIG: a label that should be a class is not (stages/steps/dataset/classes.h). */
 pl_code st_targets_check(pl_env *env, const st_train_conf *c, pl_error *err);
 /* The scale of each target, from the training molecules that have it. ECONFIG: none has it, or all have the same value. */
 pl_code st_targets_scale(nn_model_file *m, const st_train_conf *c, const st_samples *train, pl_error *err);
-/* Sets the normalised targets for the molecules of a part; NaN: not measured. */
-void st_targets_fill(st_samples *s, const nn_model_file *m);
+/* How much a molecule of class 0 and of class 1 counts in training, of each target; 1 on average over the training molecules that have
+ * it. All 1 without class weights. */
+pl_code st_targets_weigh(st_class_weight **out, const st_train_conf *c, const st_samples *train, pl_arena *mem, pl_error *err);
+/* Sets the normalised targets for the molecules of a part, classes by weight as a loss reads them; NaN: not measured. */
+void st_targets_fill(st_samples *s, const nn_model_file *m, const st_class_weight *weight);
+/* What a network learned by weight has log odds of the weighted classes: corrects the last bias, so that it predicts the probabilities of
+ * the classes as they are. params: of m's network. */
+void st_targets_unweigh(float *params, const nn_model_file *m, const st_class_weight *weight);
 
 /* ---- train_start.c: fine-tuning ---- */
 void st_start_check(const pl_workflow *wf, const pl_step *step, pl_problems *problems);
@@ -80,8 +91,9 @@ typedef struct st_trained {
     const nn_train_host *host;
     const nn_model_file *start; /* or NULL                                */
     const st_family *family;
-    const char *path;      /* set by st_train_write, as are the      */
-    const st_errors *test; /* [targets] errors on the test part      */
+    const st_class_weight *weight; /* [targets] */
+    const char *path;              /* set by st_train_write, as are the      */
+    const st_errors *test;         /* [targets] errors on the test part      */
 } st_trained;
 /* Adds the errors on all parts to the provenance and writes the file. */
 pl_code st_train_write(st_trained *t, pl_error *err);

@@ -61,6 +61,27 @@ static void loss_check(const pl_workflow *wf, const pl_step *step, const st_targ
         pl_problem_add(problems, step->node, "targets: %s is a class, which has no unit, factor or transform; remove them", label);
 }
 
+/* Weights are for classes, and for a model of which a part can use them. */
+static void weights_check(const pl_workflow *wf, const pl_step *step, pl_problems *problems)
+{
+    const st_train_conf *c = step->conf;
+    const st_family f = st_family_of(wf, c, 0);
+    bool some = f.network || st_family_may_have_network(c);
+
+    for (int32_t k = 0; k < f.n; k++)
+        some = some || f.kind[k]->weighs;
+    for (int32_t k = 0; k < c->targets.n && !st_train_classifies(c); k++)
+        if (st_train_target(c)[k].class_weight > 0)
+            pl_problem_add(problems, step->node, "targets: class_weight is for a class, and %s is none",
+                           st_target_label(&st_train_target(c)[k]));
+    if (c->class_weights != ST_WEIGHTS_NONE && !st_train_classifies(c))
+        pl_problem_add(problems, step->node,
+                       "class_weights: the targets are numbers; weights are for classes (task: classification)");
+    if (st_train_weighs(c) && !some)
+        pl_problem_add(problems, step->node,
+                       "class_weights: gp learns without weights; add trees, forest or se3 to family, or remove them");
+}
+
 static void target_check(const pl_workflow *wf, const pl_step *step, int32_t k, pl_problems *problems)
 {
     const st_target *t = st_train_target(step->conf) + k;
@@ -101,6 +122,7 @@ void st_train_check(const pl_workflow *wf, const pl_step *step, pl_problems *pro
         pl_problem_add(problems, step->node, "targets: %d given, a model learns 1 to %d", (int)c->targets.n, NN_TARGETS_MAX);
     for (int32_t k = 0; k < c->targets.n; k++)
         target_check(wf, step, k, problems);
+    weights_check(wf, step, problems);
     st_family_check(wf, step, problems);
     st_compute_check(&c->compute, step, problems);
     if (c->targets.n > 0 && nn_se3_check(&network, &err) != PL_OK)

@@ -18,6 +18,8 @@ static const pl_field target_fields[] = {
     { PL_CHOICE, "better", TARGET(better), .dflt = 2, .choices = "low|high|none", .help = "which end is better" },
     { PL_CHOICE, "transform", TARGET(transform), .choices = "none|composition",
       .help = "composition: learn the residual of a least-squares fit to the element counts" },
+    { PL_REAL, "class_weight", TARGET(class_weight), .min = 0, .max = 1e6, .flags = PL_LATER,
+      .help = "of a class: how much a molecule of class 1 counts in training beside one of class 0; 0: as class_weights says" },
     { 0 },
 };
 
@@ -98,6 +100,10 @@ const pl_field st_train_fields[] = {
       .help =
           "mean absolute error or mean squared error of the normalised target; binary cross-entropy of a class; auto: bce for a label "
           "with task: classification, else l1" },
+    { PL_CHOICE, "class_weights", AT(class_weights), .choices = "none|balanced", .flags = PL_LATER,
+      .help =
+          "balanced: in training both classes count alike, however few molecules the rare one has; se3, trees and forest use it, gp does "
+          "not; probabilities are corrected for it, errors are not weighted" },
     { PL_REAL, "ema", AT(loop.ema), .min = 0, .max = 0.9999999,
       .help = "decay of an exponential moving average of the weights, which becomes the model; 0: no average" },
     { PL_INT, "early_stop.patience", AT(loop.patience), .min = 0, .max = 1000000, .unit = "epochs",
@@ -149,6 +155,15 @@ void st_train_settle(const pl_workflow *wf, void *conf)
 
     if (c->loop.loss == LOSS_AUTO)
         c->loop.loss = c->targets.n > 0 && st_label_classifies(wf, st_target_label(st_train_target(c))) ? NN_LOSS_BCE : NN_LOSS_L1;
+}
+
+bool st_train_weighs(const st_train_conf *c)
+{
+    bool any = c->class_weights != ST_WEIGHTS_NONE;
+
+    for (int32_t k = 0; k < c->targets.n && !any; k++)
+        any = st_train_target(c)[k].class_weight > 0;
+    return any && st_train_classifies(c);
 }
 
 const char *st_train_base_name(const pl_workflow *wf, const st_train_conf *c)

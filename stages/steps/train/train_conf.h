@@ -18,12 +18,15 @@ enum {
 #define ST_RANKS_WORDS "auto|none|mpi|tcp|nccl"
 enum { ST_RANKS_AUTO, ST_RANKS_NONE, ST_RANKS_MPI, ST_RANKS_TCP, ST_RANKS_NCCL };
 
+/* The setting `class_weights`. */
+enum { ST_WEIGHTS_NONE, ST_WEIGHTS_BALANCED };
+
 extern const pl_field st_train_fields[]; /* of st_train_conf; ends with {0} */
 
 typedef struct st_target {
     const char *name, *column, *unit; /* column NULL: as name */
-    double factor;
-    int32_t better, transform; /* low|high|none, none|composition */
+    double factor, class_weight;      /* class_weight 0: as class_weights of the stage */
+    int32_t better, transform;        /* low|high|none, none|composition */
 } st_target;
 
 typedef struct st_train_conf {
@@ -42,8 +45,8 @@ typedef struct st_train_conf {
     double checkpoint_every, rank_timeout;
     int64_t domain; /* molecules that the file keeps, at most         */
     bool recompute, beside;
-    int32_t ranks; /* ST_RANKS_AUTO, ..NONE, ..MPI           */
-    int32_t dtype;
+    int32_t ranks;                /* ST_RANKS_AUTO, ..NONE, ..MPI           */
+    int32_t dtype, class_weights; /* ST_WEIGHTS_NONE, .. */
     st_compute compute;
     int64_t threads; /* -1: as many as the run has workers     */
 } st_train_conf;
@@ -60,6 +63,8 @@ const char *st_train_name(const pl_workflow *wf, const st_train_conf *c, int64_t
 const char *st_train_model_path(const pl_workflow *wf, const pl_step *train, int64_t member, pl_arena *mem);
 /* Whether the labels are classes. Call it after st_train_settle. */
 bool st_train_classifies(const st_train_conf *c);
+/* Whether a class counts more than the other in training; likewise. */
+bool st_train_weighs(const st_train_conf *c);
 void st_train_settle(const pl_workflow *wf, void *conf);
 nn_se3_conf st_train_network(const st_train_conf *c, const nn_inputs *inputs);
 /* Whether model.elements is `auto`: those of the training molecules. */

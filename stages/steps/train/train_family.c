@@ -101,6 +101,7 @@ void st_family_check(const pl_workflow *wf, const pl_step *step, pl_problems *pr
 typedef struct rows {
     nn_table x;
     double *y;
+    const st_class_weight *weight;
 } rows;
 
 static pl_code rows_of(rows *out, const nn_table *all, const nn_model_file *m, int32_t k, const st_samples *train, pl_arena *mem,
@@ -157,9 +158,11 @@ static bool told_to_stop(void *ctx) { return *((const pl_env *)ctx)->stop != 0; 
 static pl_code fit_one(nn_member **out, const nn_member_kind *kind, const nn_model_file *m, int32_t k, const rows *r,
                        const pl_env *env, int64_t member, pl_error *err)
 {
-    const nn_fit_conf conf = {
-        .seed = st_train_seed(env, member), .classifies = m->classifies, .stop = told_to_stop, .ctx = (void *)(uintptr_t)env
-    };
+    const nn_fit_conf conf = { .seed = st_train_seed(env, member),
+                               .classifies = m->classifies,
+                               .weight = { r->weight->of[0], r->weight->of[1] },
+                               .stop = told_to_stop,
+                               .ctx = (void *)(uintptr_t)env };
     const char *note;
     rows few;
     pl_error why = { 0 };
@@ -173,6 +176,8 @@ static pl_code fit_one(nn_member **out, const nn_member_kind *kind, const nn_mod
     if (few.x.n < r->x.n)
         pl_log(PL_WARN, "train     %s learns %s from %d of %d molecules, an even selection: it takes no more", kind->name,
                m->target[k].name, (int)few.x.n, (int)r->x.n);
+    if (conf.weight[0] != conf.weight[1] && !kind->weighs)
+        pl_log(PL_WARN, "train     %s learns %s without class weights: it has no use for them", kind->name, m->target[k].name);
     code = kind->fit(out, &few.x, few.y, &conf, env->mem, &why);
     if (code == PL_ESTOP)
         return pl_fail(err, code, "%s", why.text);
@@ -181,8 +186,8 @@ static pl_code fit_one(nn_member **out, const nn_member_kind *kind, const nn_mod
     return code != PL_OK ? pl_fail(err, code, "%s for %s: %s", kind->name, m->target[k].name, why.text) : PL_OK;
 }
 
-pl_code st_family_fit(nn_model_file *m, const st_family *f, const pl_env *env, const st_samples *train, int64_t member,
-                      pl_error *err)
+pl_code st_family_fit(nn_model_file *m, const st_family *f, const pl_env *env, const st_samples *train,
+                      const st_class_weight *weight, int64_t member, pl_error *err)
 {
     const int32_t outputs = train->d->n_targets;
     nn_member **one = PL_NEW(env->mem, nn_member *, (int64_t)f->n * outputs + 1);
@@ -193,7 +198,7 @@ pl_code st_family_fit(nn_model_file *m, const st_family *f, const pl_env *env, c
     if (code == PL_OK && f->n > 0)
         code = st_samples_table(&all, train, env->mem, err);
     for (int32_t k = 0; k < outputs && f->n > 0 && code == PL_OK; k++) {
-        rows r;
+        rows r = { .weight = &weight[k] };
         code = rows_of(&r, &all, m, k, train, env->mem, err);
         for (int32_t i = 0; i < f->n && code == PL_OK; i++)
             code = fit_one(&one[i * outputs + k], f->kind[i], m, k, &r, env, member, err);

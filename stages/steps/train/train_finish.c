@@ -453,7 +453,7 @@ static pl_code network_judge(st_errors *e[ST_PARTS], st_trained *t, pl_error *er
 pl_code st_train_write(st_trained *t, pl_error *err)
 {
     st_errors *e[ST_PARTS];
-    pl_code code = st_family_fit(&t->m, t->family, t->env, t->train, t->member, err);
+    pl_code code = st_family_fit(&t->m, t->family, t->env, t->train, t->weight, t->member, err);
 
     if (t->family->n == 0)
         t->m.domain.value = NULL; /* files of networks stay as they were */

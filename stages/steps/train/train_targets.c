@@ -99,7 +99,56 @@ pl_code st_targets_scale(nn_model_file *m, const st_train_conf *c, const st_samp
     return code;
 }
 
-void st_targets_fill(st_samples *s, const nn_model_file *m)
+/* Molecules of class 0 and of class 1. */
+static void classes_count(int64_t count[2], const st_samples *train, int32_t k)
+{
+    count[0] = count[1] = 0;
+    for (int64_t i = 0; i < train->n; i++) {
+        const double y = st_dataset_value(train->d, train->at[i], k);
+        if (!isnan(y))
+            count[y > 0]++;
+    }
+}
+
+pl_code st_targets_weigh(st_class_weight **out, const st_train_conf *c, const st_samples *train, pl_arena *mem, pl_error *err)
+{
+    const st_target *target = st_train_target(c);
+    st_class_weight *w = PL_NEW(mem, st_class_weight, c->targets.n);
+
+    *out = w;
+    for (int32_t k = 0; k < c->targets.n && w != NULL; k++) {
+        int64_t count[2];
+        double ratio = target[k].class_weight;
+        classes_count(count, train, k);
+        w[k] = (st_class_weight){ { 1, 1 } };
+        if (!(ratio > 0) && c->class_weights == ST_WEIGHTS_BALANCED)
+            ratio = (double)count[0] / (double)count[1];
+        if (!st_train_classifies(c) || !(ratio > 0) || !isfinite(ratio))
+            continue;
+        w[k].of[0] = (double)(count[0] + count[1]) / ((double)count[0] + ratio * (double)count[1]);
+        w[k].of[1] = ratio * w[k].of[0];
+    }
+    return w != NULL ? PL_OK : pl_fail(err, PL_ENOMEM, "the weights of classes");
+}
+
+/* A class as the loss reads it (models/optim/loss.h). */
+static float class_weighed(float y, const st_class_weight *w)
+{
+    if (w->of[0] == w->of[1] || isnan(y))
+        return y;
+    return (float)(y > 0 ? w->of[1] : -w->of[0]);
+}
+
+void st_targets_unweigh(float *params, const nn_model_file *m, const st_class_weight *weight)
+{
+    float *bias = params + m->model->param[m->model->head[3]].at;
+
+    for (int32_t k = 0; k < m->conf.outputs; k++)
+        if (weight[k].of[0] != weight[k].of[1])
+            bias[k] = (float)((double)bias[k] - log(weight[k].of[1] / weight[k].of[0]));
+}
+
+void st_targets_fill(st_samples *s, const nn_model_file *m, const st_class_weight *weight)
 {
     const int32_t n = s->d->n_targets;
 
@@ -107,5 +156,6 @@ void st_targets_fill(st_samples *s, const nn_model_file *m)
         for (int32_t k = 0; k < n; k++) {
             const nn_scale *scale = &m->target[k].scale;
             s->target[i * n + k] = (float)((rest_of(s, i, k, scale) - scale->mean) / scale->stdev); /* NaN stays NaN */
+            s->target[i * n + k] = class_weighed(s->target[i * n + k], &weight[k]);
         }
 }
