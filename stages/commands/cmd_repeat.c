@@ -14,6 +14,7 @@
 enum { REPEATS = 5, REPEATS_MAX = 100, WORDS_MAX = 256 };
 
 static const pl_opt opts[] = { { "--number", 'n', "N", "splits (default 5, at most 100)" },
+                               { "--folds", 0, "K", "cross-validation instead: each molecule is tested in one of K splits" },
                                { "--jobs", 'j', "N", "threads (all processors)" },
                                { "--max-time", 0, "TIME", "stop cleanly after this time (3h50m); the same command continues" },
                                { "--json", 0, NULL, "print all numbers as JSON" },
@@ -24,6 +25,7 @@ typedef struct repeating {
     const pl_app *app;
     const pl_args *args;
     int64_t n;
+    bool folds;       /* the n splits are folds of one partition */
     const char *path; /* WORKDIR/repeats.json: the key of `evaluate` -> its rows */
     json_t *known;
     pl_arena *mem;
@@ -78,21 +80,38 @@ static pl_code read_errors(json_t *rows, pl_store *s, pl_error *err)
 
 /* ---- one repeat ---- */
 
-/* The workflow with its overrides and `stages.split.repeat=K` behind them; the options of `run` that both have. */
+/* Adds the overrides that choose split k. Of folds k counts from 1, and 0 is the workflow itself. */
+static bool split_choose(const repeating *r, int64_t k, char *word[], int *n)
+{
+    char *first = NULL, *second = NULL;
+
+    if (!r->folds)
+        first = pl_sprintf(r->mem, "stages.split.repeat=%lld", (long long)k);
+    else if (k > 0) {
+        first = pl_sprintf(r->mem, "stages.split.folds=%lld", (long long)r->n);
+        second = pl_sprintf(r->mem, "stages.split.fold=%lld", (long long)k);
+    }
+    if (first != NULL)
+        word[(*n)++] = first;
+    if (second != NULL)
+        word[(*n)++] = second;
+    word[*n] = NULL;
+    return first != NULL || (r->folds && k == 0);
+}
+
+/* The workflow with its overrides and those of split k behind them; the options of `run` that both have. */
 static bool words_of(const repeating *r, int64_t k, char *word[WORDS_MAX], pl_args *out)
 {
     static const char *const same[] = { "--jobs", "--max-time", "--quiet" };
 
     *out = (pl_args){ .cmd = &st_cmd_run, .arg = word, .argc = r->args->argc, .argv = r->args->argv };
-    for (int i = 0; i < r->args->n && out->n < WORDS_MAX - 2; i++)
+    for (int i = 0; i < r->args->n && out->n < WORDS_MAX - 3; i++)
         word[out->n++] = r->args->arg[i];
-    word[out->n] = pl_sprintf(r->mem, "stages.split.repeat=%lld", (long long)k);
-    word[out->n + 1] = NULL;
     for (int i = 0; st_cmd_run.opts[i].name != NULL; i++)
         for (size_t j = 0; j < sizeof same / sizeof *same; j++)
             if (strcmp(st_cmd_run.opts[i].name, same[j]) == 0)
                 out->value[i] = pl_arg(r->args, same[j]);
-    return word[out->n++] != NULL;
+    return split_choose(r, k, word, &out->n);
 }
 
 /* The key of `evaluate` with this split; NULL: a message has been printed, *status is set. */
@@ -142,8 +161,11 @@ static int run_repeat(repeating *r, const pl_workflow *wf, int64_t k, const char
         return status;
     if (k > 0 && json_object_get(r->known, *key) != NULL)
         return 0;
-    if (pl_arg(r->args, "--quiet") == NULL)
-        (void)fprintf(stderr, "split %lld of %lld\n", (long long)(r->n - k), (long long)r->n);
+    if (pl_arg(r->args, "--quiet") == NULL && r->folds && k == 0)
+        (void)fprintf(stderr, "the workflow's own split\n");
+    else if (pl_arg(r->args, "--quiet") == NULL)
+        (void)fprintf(stderr, "%s %lld of %lld\n", r->folds ? "fold" : "split", (long long)(r->folds ? k : r->n - k),
+                      (long long)r->n);
     status = st_run_command(r->app, &run, "repeat", NULL);
     return status == 0 ? keep_errors(r, wf, *key) : status;
 }
@@ -151,9 +173,20 @@ static int run_repeat(repeating *r, const pl_workflow *wf, int64_t k, const char
 /* ---- the table ---- */
 
 typedef struct moments {
-    double sum, squares;
-    int64_t n;
+    double sum, squares, pooled; /* pooled: sum over molecules, of squared errors for rmse */
+    int64_t n, molecules;
 } moments;
+
+static const char *word(const json_t *row, const char *name) { return json_string_value(json_object_get(row, name)); }
+
+/* "mae" of "trees.mae". */
+static const char *error_of(const json_t *row)
+{
+    const char *metric = word(row, "metric"), *dot = strrchr(metric, '.');
+    return dot != NULL ? dot + 1 : metric;
+}
+
+static bool is_rmse(const json_t *row) { return strcmp(error_of(row), "rmse") == 0; }
 
 /* Of one error over the splits in keys[n]. */
 static moments moments_of(const repeating *r, const char *const *key, const json_t *like)
@@ -174,6 +207,8 @@ static moments moments_of(const repeating *r, const char *const *key, const json
             m.n++;
             m.sum += x;
             m.squares += x * x;
+            m.molecules += json_integer_value(json_object_get(one, "n"));
+            m.pooled += (double)json_integer_value(json_object_get(one, "n")) * (is_rmse(one) ? x * x : x);
         }
     return m;
 }
@@ -183,6 +218,28 @@ static double deviation(const moments *m)
     const double mean = m->sum / (double)m->n;
     return m->n > 1 ? sqrt(fmax(m->squares - (double)m->n * mean * mean, 0) / (double)(m->n - 1)) : NAN;
 }
+
+/* Whether an error is a mean over molecules, so that those of several folds have one. An order, such as ROC-AUC, compares molecules, and
+ * those of other folds were predicted by other models. */
+static bool is_mean(const char *error)
+{
+    static const char *const means[] = { "mae", "rmse", "brier", "log_loss" };
+    bool found = false;
+
+    for (size_t i = 0; i < sizeof means / sizeof *means; i++)
+        found = found || strcmp(error, means[i]) == 0;
+    return found;
+}
+
+/* The error over the molecules of all folds, or NAN. */
+static double pooled_of(const moments *m, const json_t *like)
+{
+    if (!is_mean(error_of(like)) || m->molecules == 0)
+        return NAN;
+    return is_rmse(like) ? sqrt(m->pooled / (double)m->molecules) : m->pooled / (double)m->molecules;
+}
+
+static json_t *real_or_null(double x) { return isfinite(x) ? json_real(x) : json_null(); }
 
 /* The errors of the last split name the rows. */
 static json_t *table_of(const repeating *r, const char *const *key)
@@ -196,14 +253,16 @@ static json_t *table_of(const repeating *r, const char *const *key)
         json_t *row = json_deep_copy(one);
         (void)json_object_del(row, "value");
         (void)json_object_set_new(row, "mean", json_real(m.sum / (double)m.n));
-        (void)json_object_set_new(row, "stdev", isfinite(deviation(&m)) ? json_real(deviation(&m)) : json_null());
+        (void)json_object_set_new(row, "stdev", real_or_null(deviation(&m)));
         (void)json_object_set_new(row, "splits", json_integer(m.n));
+        if (r->folds) {
+            (void)json_object_set_new(row, "n", json_integer(m.molecules));
+            (void)json_object_set_new(row, "pooled", real_or_null(pooled_of(&m, one)));
+        }
         (void)json_array_append_new(table, row);
     }
     return table;
 }
-
-static const char *word(const json_t *row, const char *name) { return json_string_value(json_object_get(row, name)); }
 
 /* The two kinds of models, and the errors that the table shows of them. */
 enum { SHOWN = 4 };
@@ -232,43 +291,65 @@ static const json_t *row_of(const json_t *table, const json_t *like, const char 
     return NULL;
 }
 
-static void print_line(const json_t *table, const json_t *like, const char *who, bool classes)
+/* Mean and deviation of one error, or pooled; "" if there is none. */
+static const char *cell_of(char out[72], const json_t *row, bool pooled)
+{
+    const json_t *stdev = json_object_get(row, "stdev"), *all = json_object_get(row, "pooled");
+    char a[32], b[32];
+
+    out[0] = '\0';
+    if (pooled && json_is_number(all))
+        (void)snprintf(out, 72, "%s", pl_digits_str(json_number_value(all), 3, a));
+    else if (!pooled && row != NULL)
+        (void)snprintf(out, 72, "%s +- %s", pl_digits_str(json_number_value(json_object_get(row, "mean")), 3, a),
+                       json_is_number(stdev) ? pl_digits_str(json_number_value(stdev), 2, b) : "?");
+    return out;
+}
+
+static void print_line(const json_t *table, const json_t *like, const char *who, bool classes, bool pooled)
 {
     pl_text line = { 0 };
-    char a[32], b[32], both[72];
+    char cell[72];
 
     pl_text_addf(&line, "  %-13.13s", who[0] ? who : "the model");
-    for (int k = 0; k < SHOWN; k++) {
-        const json_t *row = row_of(table, like, who, shown[classes][k]), *stdev = json_object_get(row, "stdev");
-        both[0] = '\0';
-        if (row != NULL)
-            (void)snprintf(both, sizeof both, "%s +- %s", pl_digits_str(json_number_value(json_object_get(row, "mean")), 3, a),
-                           json_is_number(stdev) ? pl_digits_str(json_number_value(stdev), 2, b) : "?");
-        pl_text_addf(&line, " %16s", both);
-    }
+    for (int k = 0; k < SHOWN; k++)
+        if (!pooled || is_mean(shown[classes][k]))
+            pl_text_addf(&line, " %16s", cell_of(cell, row_of(table, like, who, shown[classes][k]), pooled));
     pl_cmd_print("%s\n", pl_text_str(&line));
     pl_text_free(&line);
 }
 
 /* The model, then what is compared with it, in the order of their names. */
-static void print_property(const json_t *table, const json_t *like, bool classes, pl_arena *mem)
+static void print_lines(const json_t *table, const json_t *like, bool classes, bool pooled, pl_arena *mem)
 {
-    const char *unit = word(like, "unit");
     const json_t *row;
     size_t i;
 
-    pl_cmd_print("%s%s%s, part %s: mean +- standard deviation over %lld splits\n  %-13s", word(like, "property"),
-                 unit[0] ? ", " : "", unit, word(like, "part"), (long long)json_integer_value(json_object_get(like, "splits")),
-                 "prediction by");
+    pl_cmd_print("  %-13s", "prediction by");
     for (int k = 0; k < SHOWN; k++)
-        pl_cmd_print(" %16s", heads[classes][k]);
+        if (!pooled || is_mean(shown[classes][k]))
+            pl_cmd_print(" %16s", heads[classes][k]);
     pl_cmd_print("\n");
-    print_line(table, like, "", classes);
+    print_line(table, like, "", classes, pooled);
     json_array_foreach(table, i, row) {
         const char *who = who_of(row, mem);
         if (who[0] != '\0' && row == row_of(table, like, who, shown[classes][0]))
-            print_line(table, like, who, classes);
+            print_line(table, like, who, classes, pooled);
     }
+}
+
+static void print_property(const json_t *table, const json_t *like, bool classes, pl_arena *mem)
+{
+    const char *unit = word(like, "unit");
+    const bool folds = json_object_get(like, "pooled") != NULL;
+
+    pl_cmd_print("%s%s%s, part %s: mean +- standard deviation over %lld %s\n", word(like, "property"), unit[0] ? ", " : "", unit,
+                 word(like, "part"), (long long)json_integer_value(json_object_get(like, "splits")), folds ? "folds" : "splits");
+    print_lines(table, like, classes, false, mem);
+    if (!folds)
+        return;
+    pl_cmd_print("pooled over the %lld molecules that were tested\n", (long long)json_integer_value(json_object_get(like, "n")));
+    print_lines(table, like, classes, true, mem);
 }
 
 /* On the part test, if there is one, else on all. */
@@ -290,15 +371,15 @@ static void print_table(const json_t *table, pl_arena *mem)
 
 static int repeat(repeating *r, const pl_workflow *wf)
 {
-    const char *key[REPEATS_MAX];
+    const char *key[REPEATS_MAX + 1];
     json_t *table;
     int status = 0;
 
-    for (int64_t k = r->n - 1; k >= 0 && status == 0; k--)
+    for (int64_t k = r->folds ? r->n : r->n - 1; k >= 0 && status == 0; k--)
         status = run_repeat(r, wf, k, &key[k]);
     if (status != 0)
         return status;
-    table = table_of(r, key);
+    table = table_of(r, r->folds ? key + 1 : key);
     if (pl_arg(r->args, "--json") != NULL)
         st_json_print(table, 0);
     else
@@ -313,7 +394,7 @@ static const char *text_or(const pl_node *node, const char *missing)
 }
 
 /* A split that does not depend on the seed would give the same errors each time. */
-static int check(const pl_args *args, const pl_workflow *wf)
+static int check(const pl_args *args, const pl_workflow *wf, bool folds)
 {
     const pl_step *split = pl_workflow_step(wf, "split"), *train = pl_workflow_step(wf, "train");
     const char *method, *variant;
@@ -322,8 +403,12 @@ static int check(const pl_args *args, const pl_workflow *wf)
         return pl_cmd_usage(args, "%s: repeat needs the stages split, train and evaluate", wf->path);
     method = text_or(pl_node_get(split->node, "method"), "random");
     variant = text_or(pl_node_get(split->node, "variant"), "random");
-    if (pl_node_get(split->node, "repeat") != NULL)
+    if (pl_node_get(split->node, "repeat") != NULL && !folds)
         return pl_cmd_usage(args, "%s: repeat sets stages.split.repeat; remove it", wf->path);
+    if (folds && (pl_node_get(split->node, "folds") != NULL || pl_node_get(split->node, "fold") != NULL))
+        return pl_cmd_usage(args, "%s: --folds sets stages.split.folds and fold; remove them", wf->path);
+    if (folds) /* what else folds need, check says */
+        return 0;
     if (strcmp(method, "random") != 0 && (strcmp(method, "scaffold") != 0 || strcmp(variant, "deterministic") == 0))
         return pl_cmd_usage(args, "%s: split: {method: %s%s%s} is the same for every seed; use random, or scaffold", wf->path,
                             method, strcmp(method, "scaffold") == 0 ? ", variant: " : "",
@@ -333,17 +418,23 @@ static int check(const pl_args *args, const pl_workflow *wf)
 
 static int run(const pl_app *app, const pl_args *args)
 {
-    const char *number = pl_arg(args, "--number");
-    repeating r = { .app = app, .args = args, .n = REPEATS, .mem = pl_arena_new(1 << 16) };
+    const char *number = pl_arg(args, "--number"), *folds = pl_arg(args, "--folds");
+    repeating r = { .app = app, .args = args, .n = REPEATS, .folds = folds != NULL, .mem = pl_arena_new(1 << 16) };
     pl_workflow *wf;
     int status = pl_code_exit(PL_ENOMEM);
 
+    if (number != NULL && folds != NULL) {
+        pl_arena_free(r.mem);
+        return pl_cmd_usage(args, "-n repeats a split, --folds makes a cross-validation: use one of them");
+    }
+    number = folds != NULL ? folds : number;
     if (number != NULL && (!pl_parse_int(number, &r.n) || r.n < 2 || r.n > REPEATS_MAX)) {
         pl_arena_free(r.mem);
-        return pl_cmd_usage(args, "-n %s: a whole number from 2 to %d is expected", number, REPEATS_MAX);
+        return pl_cmd_usage(args, "%s %s: a whole number from 2 to %d is expected", folds != NULL ? "--folds" : "-n", number,
+                            REPEATS_MAX);
     }
     wf = r.mem != NULL ? pl_cmd_load(app, args, r.mem, &status) : NULL;
-    status = wf != NULL ? check(args, wf) : status;
+    status = wf != NULL ? check(args, wf, r.folds) : status;
     if (status == 0 && (r.path = pl_sprintf(r.mem, "%s/repeats.json", wf->workdir)) == NULL)
         status = pl_code_exit(PL_ENOMEM);
     if (status == 0) {
@@ -365,7 +456,13 @@ const pl_cmd st_cmd_repeat = {
              "the workflow's own: its results and its model stay. The errors of all splits are\n"
              "kept in WORKDIR/repeats.json, and the same command continues after a stop.\n"
              "\n"
+             "With --folds K the molecules are divided once, into K parts (stages.split.folds=K,\n"
+             "stages.split.fold=K .. 1), and each part is tested by a model of the others; molecules\n"
+             "of one skeleton, or scaffold, stay together. Errors that are means over molecules are\n"
+             "also pooled over all of them. The workflow's own split runs after the folds.\n"
+             "\n"
              "  molsieve repeat workflows/train-esol.yaml -n 5\n"
+             "  molsieve repeat workflows/train-esol.yaml --folds 5\n"
              "  molsieve repeat train.yaml stages.split.method=scaffold --json\n",
     .opts = opts,
     .min_args = 1,

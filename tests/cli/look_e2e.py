@@ -5,6 +5,7 @@ import csv
 import json
 import os
 import re
+import shutil
 import subprocess
 import time
 
@@ -254,6 +255,103 @@ def repeats_are_the_errors_of_other_splits():
         p.run("repeat", "w.yaml", "-n", "1", expect=2)
 
 
+SPLIT_ROWS = """SELECT s.mol_id, s.part, substr(inchikey,1,14), scaffold FROM split s JOIN molecule USING(mol_id)
+                JOIN fingerprint USING(mol_id) ORDER BY 1"""
+FOLDED = """  read: {unit: 20}
+  prepare: {conformers: {source: none}, labels: [logS]}
+  graph: {edges: topology}
+  split: {method: %s}
+  train: {targets: [{name: logS}], family: [trees]}
+  evaluate: {on: [test]}
+"""
+
+
+def folds_test_each_molecule_once():
+    with sieve.Project() as p:
+        with open(os.path.join(WORKFLOWS, "data/esol.csv")) as f:
+            lines = [line for line, _ in zip(f, range(121))]
+        # Stereoisomers, a duplicate, and a molecule without a label.
+        added = ["C[C@%sH](N)C(=O)O%s,x,%d\n" % (c, "C" * k, k) for k in range(12) for c in ("", "@")]
+        p.put("a.csv", "".join(lines + added + added[:1]) + "CCCCCCCCCCCCCC,x,\n")
+        p.workflow(["a.csv"], FOLDED % "random")
+        for method in ("random", "scaffold"):
+            tested, fold_of = [], {}
+            for k in range(1, 5):
+                how = ["stages.split={method: %s, folds: 4, fold: %d}" % (method, k), "--until", "split", "-q"]
+                p.run("run", "w.yaml", "-j", "1", *how)
+                rows = p.rows(SPLIT_ROWS)
+                p.run("run", "w.yaml", "-j", "3", "workdir=other", *how)
+                assert p.rows(SPLIT_ROWS, workdir="other") == rows
+                test = {m for m, part, _, _ in rows if part == "test"}
+                tested.append(test)
+                sizes = {part: sum(r[1] == part for r in rows) for part in ("train", "valid", "test")}
+                assert min(sizes.values()) > 5 and sizes["train"] > sizes["valid"], sizes
+                assert method == "scaffold" or abs(len(test) - len(rows) / 4) <= 2, (sizes, len(rows))
+                for group in (2, 3) if method == "scaffold" else (2,):
+                    for row in rows:
+                        if row[1] == "test":
+                            assert fold_of.setdefault((group, row[group]), k) == k, row
+                        elif row[1] == "train":
+                            assert row[2] not in {r[2] for r in rows if r[1] != "train"}, row
+            every = {m for (m,) in p.rows("SELECT mol_id FROM molecule")}
+            assert sum(map(len, tested)) == len(every) == len(set().union(*tested)) and set().union(*tested) == every
+            stereo = {}
+            for m, _, skeleton, _ in p.rows(SPLIT_ROWS):
+                stereo.setdefault(skeleton, []).append(m)
+            assert sum(len(v) == 2 for v in stereo.values()) == 12
+        p.run("run", "w.yaml", "stages.split={method: scaffold, folds: 4, fold: 4, repeat: 1}", "--until", "split", "-q")
+        assert p.rows(SPLIT_ROWS) != rows, "another seed, other folds"
+        # What cannot be is told with all other problems, or when the molecules are known.
+        said = p.run("check", "w.yaml", "stages.split={method: scaffold, variant: balanced, folds: 4, fold: 5, limit: {test: 3}}",
+                     "stages.train.optimiser.lr=0.0001", expect=2)[2]
+        assert all(what in said for what in ("fold 5 of 4", "variant random", "limit.test", "is above lr")), said
+        assert "fold: 3 of no folds" in p.run("check", "w.yaml", "stages.split.fold=3", expect=2)[2]
+        p.put("few.csv", "".join(lines[:8]))
+        p.workflow(["few.csv"], FOLDED % "random", name="few.yaml", workdir="few")
+        assert "take fewer folds" in p.run("run", "few.yaml", "-q", "stages.split={folds: 50, fold: 2}", expect=2)[2]
+
+
+def a_cross_validation_is_the_runs_of_its_folds():
+    import math
+    import statistics
+    with sieve.Project() as p:
+        with open(os.path.join(WORKFLOWS, "data/esol.csv")) as f:
+            p.put("a.csv", "".join(line for line, _ in zip(f, range(121))))
+        p.workflow(["a.csv"], FOLDED % "scaffold")
+        out = p.run("repeat", "w.yaml", "--folds", "3", "-q")[1]
+        table = {(r["part"], r["metric"]): r for r in json.loads(p.run("repeat", "w.yaml", "--folds", "3", "-q", "--json")[1])}
+        pairs, rmse, mean = [], [], []
+        for k in (1, 2, 3):
+            p.run("run", "w.yaml", "-q", "workdir=alone%d" % k, "stages.split.folds=3", "stages.split.fold=%d" % k)
+            pairs += p.rows("SELECT measured, predicted FROM evaluated WHERE part='test'", workdir="alone%d" % k)
+            rmse.append(p.one("SELECT value FROM evaluation WHERE part='test' AND metric='rmse'", workdir="alone%d" % k))
+            mean += p.rows("SELECT value, n FROM evaluation WHERE part='test' AND metric='mean.mae'", workdir="alone%d" % k)
+        got = table["test", "rmse"]
+        assert abs(got["mean"] - statistics.fmean(rmse)) < 1e-9 and abs(got["stdev"] - statistics.stdev(rmse)) < 1e-9, (got, rmse)
+        assert abs(got["pooled"] - math.sqrt(statistics.fmean((a - b) ** 2 for a, b in pairs))) < 1e-9 and got["n"] == len(pairs) == 120, got
+        assert abs(table["test", "mae"]["pooled"] - statistics.fmean(abs(a - b) for a, b in pairs)) < 1e-9
+        assert abs(table["test", "mean.mae"]["pooled"] - sum(v * n for v, n in mean) / 120) < 1e-9 and table["test", "r2"]["pooled"] is None
+        assert "over 3 folds" in out and "pooled over the 120 molecules that were tested" in out
+        assert re.search(r"tested\n  prediction by +MAE +RMSE\n  the model +0?\.?\d", out), out
+        # The workflow's own split is the last, and stays; molecules were prepared once; nothing runs again.
+        p.run("run", "w.yaml", "-q", "workdir=own")
+        own = "SELECT part, metric, value FROM evaluation ORDER BY 1, 2"
+        assert p.rows(own) == p.rows(own, workdir="own") and p.one("SELECT count(*) FROM stage WHERE name='prepare'") == 1
+        runs = p.one("SELECT count(*) FROM stage")
+        assert p.run("repeat", "w.yaml", "--folds", "3", "-q")[1] == out and p.one("SELECT count(*) FROM stage") == runs
+        # A killed one continues with what is missing.
+        shutil.rmtree(p.path("run"))
+        p.run("repeat", "w.yaml", "--folds", "3", "-q", expect=137, env=dict(os.environ, MOLSIEVE_FAULT="train.model.after:2"))
+        p.run("repeat", "w.yaml", "--folds", "3", "-q")
+        assert p.run("repeat", "w.yaml", "--folds", "3", "-q")[1] == out
+        assert len(json.load(open(p.path("run/repeats.json")))) == 4
+        assert "use one of them" in p.run("repeat", "w.yaml", "--folds", "3", "-n", "3", expect=2)[2]
+        assert "from 2 to 100" in p.run("repeat", "w.yaml", "--folds", "1", expect=2)[2]
+        assert "variant random" in p.run("repeat", "w.yaml", "--folds", "3", "stages.split.variant=balanced", expect=2)[2]
+        p.workflow(["a.csv"], FOLDED % "scaffold, folds: 3")
+        assert "remove them" in p.run("repeat", "w.yaml", "--folds", "3", expect=2)[2]
+
+
 def a_pipe_is_written_to_and_not_replaced():
     import stat
     with sieve.Project() as p:
@@ -270,4 +368,4 @@ def a_pipe_is_written_to_and_not_replaced():
             assert stat.S_ISFIFO(os.stat(p.path("pipe")).st_mode) and not os.path.exists(p.path("pipe.tmp"))
 
 
-sieve.main([a_pipe_is_written_to_and_not_replaced, repeats_are_the_errors_of_other_splits, the_report_draws_training_molecules_of_another_run, a_plan_says_what_a_training_takes, labels_are_looked_at_before_a_run, help_begins_with_what_to_change_and_has_groups, status_counts_while_the_run_works, the_funnel_of_a_ranking_is_the_same_everywhere, tables_have_one_list_of_columns])
+sieve.main([a_pipe_is_written_to_and_not_replaced, folds_test_each_molecule_once, a_cross_validation_is_the_runs_of_its_folds, repeats_are_the_errors_of_other_splits, the_report_draws_training_molecules_of_another_run, a_plan_says_what_a_training_takes, labels_are_looked_at_before_a_run, help_begins_with_what_to_change_and_has_groups, status_counts_while_the_run_works, the_funnel_of_a_ranking_is_the_same_everywhere, tables_have_one_list_of_columns])

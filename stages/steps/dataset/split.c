@@ -45,6 +45,12 @@ static const pl_field fields[] = {
           "allow them" },
     { PL_INT, "repeat", AT(repeat), .min = 0, .max = 1e6, .flags = PL_LATER,
       .help = "added to the seed, for another split of the same kind; `molsieve repeat` counts it up" },
+    { PL_INT, "folds", AT(folds), .min = 0, .max = FOLDS_MAX, .flags = PL_LATER,
+      .help =
+          "random, scaffold: cross-validation with this many parts, each of which is the test part once; the other fractions share the rest; "
+          "0: none" },
+    { PL_INT, "fold", AT(fold), .dflt = 1, .min = 1, .max = FOLDS_MAX, .flags = PL_LATER,
+      .help = "the part that is the test part; `molsieve repeat --folds` counts it up" },
     { 0 },
 };
 
@@ -60,6 +66,21 @@ static uint64_t hash_text(uint64_t seed, const char *text, size_t n)
 static bool has_shares(const split_conf *c) { return c->method == BY_RANDOM || c->method == BY_SCAFFOLD || c->method == BY_TIME; }
 
 /* ---- before the run ------------------------------------------------------ */
+
+static void folds_check(const split_conf *c, const pl_step *step, pl_problems *problems)
+{
+    if (c->folds == 0 && c->fold != 1)
+        pl_problem_add(problems, step->node, "fold: %lld of no folds; set folds, too", (long long)c->fold);
+    if (c->folds == 0)
+        return;
+    if (c->folds == 1 || c->fold > c->folds)
+        pl_problem_add(problems, step->node, "fold %lld of %lld folds: folds are 2 or more, and fold is one of them",
+                       (long long)c->fold, (long long)c->folds);
+    if (c->method != BY_RANDOM && (c->method != BY_SCAFFOLD || c->variant != SCAFFOLD_RANDOM))
+        pl_problem_add(problems, step->node, "folds: only for method random, and scaffold with variant random");
+    if (c->limit[ST_TEST] > 0)
+        pl_problem_add(problems, step->node, "limit.test: with folds each molecule is tested once; remove the limit");
+}
 
 static void check(const pl_workflow *wf, const pl_step *step, pl_problems *problems)
 {
@@ -77,6 +98,7 @@ static void check(const pl_workflow *wf, const pl_step *step, pl_problems *probl
         pl_problem_add(problems, step->node, "fractions.train is 0: nothing to train on");
     if (c->method == BY_SCAFFOLD && c->variant != SCAFFOLD_RANDOM && c->fraction[ST_CALIBRATION] > 0)
         pl_problem_add(problems, step->node, "fractions.calibration: only the variant random has such a part");
+    folds_check(c, step, problems);
     if (c->method == BY_FILE && c->path == NULL)
         pl_problem_add(problems, step->node, "method: file needs `path`");
 }
@@ -170,6 +192,32 @@ static void split_random(split_state *s)
             while (part < ST_SPLIT_PARTS - 1 && (double)i >= end[part] - 1e-9)
                 part++;
         s->m[i].part = part;
+    }
+}
+
+/* A group is in the fold of its first member. The molecules after the test part, and then those before it, get the other parts. */
+static void split_folds(split_state *s)
+{
+    static const int order[] = { ST_TRAIN, ST_VALID, ST_CALIBRATION };
+    const double rest = 1 - s->conf->fraction[ST_TEST];
+    int64_t n_test = 0, after = 0;
+    double end = s->conf->fraction[ST_TRAIN] / rest;
+    bool tests = false;
+    int k = 0;
+
+    for (int64_t i = 0; i < s->n; i++) {
+        if (!i || !same_group(&s->m[i], &s->m[i - 1]))
+            tests = i * s->conf->folds / s->n == s->conf->fold - 1;
+        s->m[i].part = tests ? ST_TEST : NO_PART;
+        n_test += tests;
+        after = tests ? i + 1 : after;
+    }
+    for (int64_t j = 0; j < s->n - n_test; j++) {
+        const int64_t i = (after + j) % s->n;
+        if (!i || !same_group(&s->m[i], &s->m[i - 1]))
+            while (k < 2 && (double)j >= end * (double)(s->n - n_test) - 1e-9)
+                end += s->conf->fraction[order[++k]] / rest;
+        s->m[i].part = order[k];
     }
 }
 
@@ -289,7 +337,9 @@ static pl_code assign(split_state *s, pl_error *err)
     else if (s->conf->method == BY_TIME)
         code = st_split_time(s, err);
     qsort(s->m, (size_t)s->n, sizeof *s->m, compare_order);
-    if (s->conf->method == BY_RANDOM)
+    if (s->conf->method == BY_RANDOM && s->conf->folds > 0)
+        split_folds(s);
+    else if (s->conf->method == BY_RANDOM)
         split_random(s);
     return code;
 }
@@ -313,6 +363,10 @@ static pl_code finish(void *state, pl_error *err)
     qsort(s->m, (size_t)s->n, sizeof *s->m, st_split_by_id);
     if (count[ST_TRAIN] == 0)
         return pl_fail(err, PL_ECONFIG, "no molecule to train on among %lld", (long long)s->n);
+    if (s->conf->folds > 0 && count[ST_TEST] == 0)
+        return pl_fail(err, PL_ECONFIG,
+                       "fold %lld of %lld has no molecule: %lld molecules are in fewer groups that stay together; take fewer folds",
+                       (long long)s->conf->fold, (long long)s->conf->folds, (long long)s->n);
     snprintf(note, sizeof note, "%lld train, %lld valid, %lld test", (long long)count[ST_TRAIN], (long long)count[ST_VALID],
              (long long)count[ST_TEST]);
     if (n_leaks)
@@ -323,6 +377,18 @@ static pl_code finish(void *state, pl_error *err)
     return rows_write(s, err);
 }
 
+/* The test part is one of the folds; the others share the rest. */
+static void folds_open(split_state *s)
+{
+    const double test = 1 / (double)s->conf->folds, rest = 1 - s->conf->fraction[ST_TEST];
+
+    s->folded = *s->conf;
+    for (int p = 0; p < ST_SPLIT_PARTS; p++)
+        s->folded.fraction[p] *= (1 - test) / rest;
+    s->folded.fraction[ST_TEST] = test;
+    s->conf = &s->folded;
+}
+
 static pl_code stage_open(void *state, pl_env *env, pl_error *err)
 {
     split_state *s = state;
@@ -330,6 +396,8 @@ static pl_code stage_open(void *state, pl_env *env, pl_error *err)
     (void)err;
     s->env = env;
     s->conf = env->step->conf;
+    if (s->conf->folds > 0)
+        folds_open(s);
     return PL_OK;
 }
 

@@ -8,12 +8,13 @@
 enum { NO_PART = -1, SKELETON = 14 }; /* outside of all parts; letters of the InChIKey's first block */
 enum { BY_RANDOM, BY_COLUMN, BY_FILE, BY_SCAFFOLD, BY_TIME };
 enum { SCAFFOLD_RANDOM, SCAFFOLD_DETERMINISTIC, SCAFFOLD_BALANCED };
+enum { FOLDS_MAX = 100 };
 enum { LEAK_DROP, LEAK_REFUSE, LEAK_ALLOW };
 
 typedef struct split_conf {
     int32_t method, variant, leaks;
     double fraction[ST_SPLIT_PARTS];
-    int64_t limit[ST_SPLIT_PARTS], repeat;
+    int64_t limit[ST_SPLIT_PARTS], repeat, folds, fold;
     const char *column, *path;
 } split_conf;
 
@@ -32,6 +33,7 @@ typedef struct member {
 typedef struct split_state {
     pl_env *env;
     const split_conf *conf;
+    split_conf folded; /* of folds: the settings, with the shares that follow */
     member *m;
     int64_t n;
 } split_state;

@@ -104,6 +104,31 @@ static void groups_deal(split_state *s, group *g, int64_t n)
         group_put(s, &g[i], part_for(s, have, g[i].n), have);
 }
 
+/* Each group, the largest first, goes to the fold with the fewest molecules. The groups outside of the test part are dealt as without folds. */
+static void groups_fold(split_state *s, group *g, int64_t n)
+{
+    int64_t have[FOLDS_MAX] = { 0 }, test[ST_SPLIT_PARTS] = { 0 }, rest = 0;
+    split_conf conf = *s->conf;
+    split_state others = *s;
+
+    for (int64_t i = 0; i < n; i++) {
+        int64_t fewest = 0;
+        for (int64_t k = 1; k < s->conf->folds; k++)
+            fewest = have[k] < have[fewest] ? k : fewest;
+        have[fewest] += g[i].n;
+        if (fewest == s->conf->fold - 1)
+            group_put(s, &g[i], ST_TEST, test);
+        else
+            g[rest++] = g[i];
+    }
+    for (int p = 0; p < ST_SPLIT_PARTS; p++)
+        conf.fraction[p] /= 1 - s->conf->fraction[ST_TEST];
+    conf.fraction[ST_TEST] = 0;
+    others.conf = &conf;
+    others.n = s->n - test[ST_TEST];
+    groups_deal(&others, g, rest);
+}
+
 /* ---- as DeepChem and Chemprop do ---- */
 
 /* ScaffoldSplitter of DeepChem 2: the largest first; of equal sizes the one whose first molecule is last. */
@@ -216,6 +241,8 @@ pl_code st_split_scaffold(split_state *s, pl_error *err)
         groups_deterministic(s, g, n);
     else if (s->conf->variant == SCAFFOLD_BALANCED)
         groups_balanced(s, g, n, order);
+    else if (s->conf->folds > 0)
+        groups_fold(s, g, n);
     else
         groups_deal(s, g, n);
     if (n == 0)
