@@ -28,8 +28,9 @@ typedef struct exporting {
     pl_arena *mem;
     st_out out; /* used if to_file */
     bool to_file, all_structures;
-    int format;          /* of formats */
-    bool found, similar; /* the molecules of temp.found, in its order; with their similarity */
+    int format;         /* of formats */
+    bool found;         /* the molecules of temp.found, in its order                       */
+    const char *number; /* of temp.found: the name of the column with its number, or NULL */
     int64_t top, n_written, n_skipped;
     st_conformers conformers; /* SDF only */
     pl_arena *row_mem;        /* SDF only */
@@ -92,7 +93,8 @@ static pl_code prepare(const exporting *x, bool hidden, sqlite3_stmt **st, pl_er
 
     pl_text_add(&sql, "SELECT ");
     code = st_table_columns(x->store->db, &sql, err);
-    pl_text_add(&sql, x->similar ? ", x.similarity AS query_similarity" : "");
+    if (x->number != NULL)
+        pl_text_addf(&sql, ", x.similarity AS %s", x->number);
     pl_text_add(&sql, hidden ? ", m.mol_id, m.unit" : "");
     if (code == PL_OK)
         code = x->found ? add_found(&sql) : add_from(x, &sql, err);
@@ -304,13 +306,14 @@ static pl_code do_export(const st_ask *ask, pl_error *err)
 
 bool st_export_knows(const char *format) { return format_of(format, N_FOUND) >= 0; }
 
-pl_code st_export_found(const st_ask *ask, const char *format, const char *file, bool similar, int64_t *n_skipped, pl_error *err)
+pl_code st_export_found(const st_ask *ask, const char *format, const char *file, const char *number, int64_t *n_skipped,
+                        pl_error *err)
 {
     exporting x = { .args = ask->args,
                     .store = ask->store,
                     .mem = ask->mem,
                     .found = true,
-                    .similar = similar,
+                    .number = number,
                     .format = format_of(format, N_FOUND) };
     pl_code code = write_all(&x, file, err);
 

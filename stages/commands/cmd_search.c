@@ -77,7 +77,7 @@ static pl_code answer(const st_ask *ask, pl_error *err)
     if (code == PL_OK && strcmp(a->format, "table") == 0)
         code = print_table(ask, a->search.similar != NULL, err);
     else if (code == PL_OK)
-        code = st_export_found(ask, a->format, a->file, a->search.similar != NULL, &n_skipped, err);
+        code = st_export_found(ask, a->format, a->file, a->search.similar != NULL ? "query_similarity" : NULL, &n_skipped, err);
     if (code != PL_OK)
         return code;
     say(ask, &said, a->search.limit, n_skipped);

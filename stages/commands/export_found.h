@@ -8,7 +8,8 @@
 bool st_export_knows(const char *format);
 
 /* The molecules of the table temp.found(place, mol_id, similarity), in the order of place, to a file, complete or not at all, or (NULL, "-")
- * to standard output. similar: with their similarity. *n_skipped: molecules without a structure, which an SDF leaves out. */
-pl_code st_export_found(const st_ask *ask, const char *format, const char *file, bool similar, int64_t *n_skipped, pl_error *err);
+ * to standard output. number: the name of a last column with what `similarity` holds, or NULL. *n_skipped: molecules without a structure, which an SDF leaves out. */
+pl_code st_export_found(const st_ask *ask, const char *format, const char *file, const char *number, int64_t *n_skipped,
+                        pl_error *err);
 
 #endif

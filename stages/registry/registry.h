@@ -38,6 +38,7 @@
     X(top)             \
     X(show)            \
     X(search)          \
+    X(next)            \
     X(query)           \
     X(report)          \
     X(export)          \

@@ -1,0 +1,437 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "stages/acquire/choose.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "chem/fingerprint/fingerprint.h"
+#include "pipeline/base/stop.h"
+#include "stages/expression/chemistry.h"
+#include "stages/expression/row_filter.h"
+
+/* Half-width of the 90 % interval of a normal distribution, in standard deviations. */
+#define HALF_90 "1.6448536269514722"
+
+/* One that is chosen. */
+typedef struct pick {
+    ch_fingerprint print;
+    const char *scaffold;
+} pick;
+
+typedef struct choosing {
+    st_choice *c;
+    st_chosen *out;
+    sqlite3 *db;
+    pl_arena *mem;
+    int64_t property_id;
+    pick *pick; /* [out->n_chosen] */
+    sqlite3_stmt *put, *get;
+} choosing;
+
+/* ---- the property ---- */
+
+static const char *text_of(choosing *x, sqlite3_stmt *st, int column)
+{
+    const char *text = (const char *)sqlite3_column_text(st, column);
+
+    return pl_strdup(x->mem, text != NULL ? text : "");
+}
+
+static pl_code take_property(choosing *x, sqlite3_stmt *st, pl_error *err)
+{
+    const char *better = (const char *)sqlite3_column_text(st, 4), *goal = x->c->goal;
+
+    x->property_id = sqlite3_column_int64(st, 0);
+    x->out->property = text_of(x, st, 1);
+    x->out->unit = text_of(x, st, 2);
+    x->out->is_class = strcmp((const char *)sqlite3_column_text(st, 3), "classification") == 0;
+    x->out->low = strcmp(better, "low") == 0;
+    if (goal != NULL)
+        x->out->low = strcmp(goal, "minimize") == 0;
+    x->c->a.low = x->out->low;
+    if (x->out->property == NULL || x->out->unit == NULL)
+        return pl_fail(err, PL_ENOMEM, "a property");
+    if (goal == NULL && strcmp(better, "none") == 0 && x->c->a.by != ST_UNCERTAINTY && x->c->a.by != ST_RANDOM)
+        return pl_fail(err, PL_ECONFIG, "%s: neither high nor low values are said to be better; give --goal maximize or minimize",
+                       x->out->property);
+    return PL_OK;
+}
+
+/* "logS, gap": those that are scored. */
+static pl_code scored_names(choosing *x, const char **out, pl_error *err)
+{
+    sqlite3_stmt *st = NULL;
+    bool row = true;
+    pl_code code = pl_db_prepare(x->db, &st,
+                                 "SELECT group_concat(name, ', ') FROM property p WHERE EXISTS(SELECT 1 FROM score s "
+                                 "WHERE s.property_id=p.property_id)",
+                                 err);
+
+    if (code == PL_OK)
+        code = pl_db_step(st, &row, err);
+    *out = code == PL_OK && row ? text_of(x, st, 0) : "";
+    (void)sqlite3_finalize(st);
+    return code == PL_OK && *out == NULL ? pl_fail(err, PL_ENOMEM, "names") : code;
+}
+
+static pl_code find_property(choosing *x, pl_error *err)
+{
+    const char *names = "";
+    sqlite3_stmt *st = NULL;
+    bool row = false, more = false;
+    pl_code code = scored_names(x, &names, err);
+
+    if (code == PL_OK)
+        code = pl_db_prepare(x->db, &st,
+                             "SELECT property_id,name,unit,task,better FROM property p WHERE (?1 IS NULL OR name=?1) AND "
+                             "EXISTS(SELECT 1 FROM score s WHERE s.property_id=p.property_id) ORDER BY property_id",
+                             err);
+    if (code == PL_OK)
+        (void)sqlite3_bind_text(st, 1, x->c->property, -1, SQLITE_STATIC);
+    if (code == PL_OK)
+        code = pl_db_step(st, &row, err);
+    if (code == PL_OK && row)
+        code = take_property(x, st, err);
+    if (code == PL_OK && row)
+        code = pl_db_step(st, &more, err);
+    (void)sqlite3_finalize(st);
+    if (code != PL_OK)
+        return code;
+    if (names[0] == '\0')
+        return pl_fail(err, PL_EINPUT, "no molecule has a score; see molsieve status");
+    if (!row)
+        return pl_fail(err, PL_ECONFIG, "--property %s: is not scored; scored are: %s", x->c->property, names);
+    return more ? pl_fail(err, PL_ECONFIG, "which property? give --property; scored are: %s", names) : PL_OK;
+}
+
+/* ---- standard deviations, and the best so far ---- */
+
+const char *const st_sigma_names[ST_SIGMAS + 1] = { "auto", "gp", "stdev", "interval", NULL };
+
+/* SQL of a standard deviation in a SELECT with the score `s`. */
+static const char *sigma_sql(const choosing *x, st_sigma from)
+{
+    if (x->out->is_class)
+        return "sqrt(s.mean*(1-s.mean))";
+    if (from == ST_SIGMA_STDEV)
+        return "s.stdev";
+    if (from == ST_SIGMA_INTERVAL)
+        return "s.interval90/" HALF_90;
+    return pl_sprintf(
+        x->mem,
+        "(SELECT max(r.uncertainty) FROM prediction r WHERE r.property_id=%lld AND r.model_id IN (SELECT model_id FROM "
+        "model) AND r.mol_id=s.mol_id)",
+        (long long)x->property_id);
+}
+
+/* Whether a score of the property has such a standard deviation. */
+static pl_code has_sigma(const choosing *x, st_sigma from, int64_t *yes, pl_error *err)
+{
+    const char *sigma = sigma_sql(x, from);
+
+    if (sigma == NULL)
+        return pl_fail(err, PL_ENOMEM, "a query");
+    return pl_db_int(x->db, yes, err, "SELECT EXISTS(SELECT 1 FROM score s WHERE s.property_id=%lld AND (%s) IS NOT NULL)",
+                     (long long)x->property_id, sigma);
+}
+
+static pl_code settle_sigma(choosing *x, pl_error *err)
+{
+    int64_t yes = 0;
+    const st_sigma asked = x->c->sigma, first = asked == ST_SIGMA_AUTO ? ST_SIGMA_GP : asked;
+    const st_sigma last = asked == ST_SIGMA_AUTO ? ST_SIGMA_INTERVAL : asked;
+    pl_code code = PL_OK;
+
+    for (st_sigma k = first; k <= last && !yes && code == PL_OK; k++) {
+        x->c->sigma = k;
+        code = has_sigma(x, k, &yes, err);
+    }
+    x->out->sigma = x->c->sigma;
+    if (code == PL_OK && !yes)
+        return pl_fail(err, PL_ECONFIG,
+                       "no score of %s has %s, which --by %s needs: a Gaussian process, several models or a calibrated interval "
+                       "give one; --by greedy needs none",
+                       x->out->property, asked == ST_SIGMA_AUTO ? "a standard deviation" : st_sigma_names[asked],
+                       st_strategy_names[x->c->a.by]);
+    return code;
+}
+
+static pl_code check_strategy(choosing *x, pl_error *err)
+{
+    const st_strategy by = x->c->a.by;
+
+    if (!st_strategy_is_uncertain(by) || (x->out->is_class && by == ST_UNCERTAINTY))
+        return PL_OK;
+    if (x->out->is_class)
+        return pl_fail(err, PL_ECONFIG,
+                       "%s is a class: --by %s needs a number with a standard deviation; use greedy, uncertainty or random",
+                       x->out->property, st_strategy_names[by]);
+    return settle_sigma(x, err);
+}
+
+/* The labels of a property; a prediction in another unit than theirs is called "gap (eV)" (stages/steps/train/model_row.h). */
+#define LABELS "label l JOIN property q ON q.property_id=l.property_id AND (q.property_id=%lld OR q.name||' ('||%Q||')'=%Q)"
+
+static pl_code find_best(choosing *x, pl_error *err)
+{
+    const char *best = x->out->low ? "min" : "max";
+    const long long id = (long long)x->property_id;
+    char *sql = sqlite3_mprintf("SELECT v, 1 FROM (SELECT %s(value) AS v FROM label WHERE property_id=%lld) WHERE v IS NOT NULL "
+                                "UNION ALL SELECT %s(mean), 0 FROM score WHERE property_id=%lld",
+                                best, id, best, id);
+    sqlite3_stmt *st = NULL;
+    bool row = false;
+    pl_code code = sql != NULL ? pl_db_prepare(x->db, &st, sql, err) : pl_fail(err, PL_ENOMEM, "a query");
+
+    if (code == PL_OK)
+        code = pl_db_step(st, &row, err);
+    x->c->a.best = code == PL_OK && row ? sqlite3_column_double(st, 0) : 0;
+    x->out->best_of = code == PL_OK && row && sqlite3_column_int(st, 1) ? "the best that was measured" : "the best prediction";
+    (void)sqlite3_finalize(st);
+    sqlite3_free(sql);
+    return code;
+}
+
+static pl_code settle_best(choosing *x, pl_error *err)
+{
+    pl_code code = PL_OK;
+
+    x->out->best_of = "given";
+    if (x->c->a.by == ST_EXPECTED_IMPROVEMENT && !x->c->has_best)
+        code = find_best(x, err);
+    x->out->best = x->c->a.best;
+    return code;
+}
+
+/* ---- SQL ---- */
+
+/* acquisition(mean, s, inchikey); the user data is an st_acquisition. */
+static void acquisition_sql(sqlite3_context *ctx, int n, sqlite3_value **arg)
+{
+    const char *inchikey = (const char *)sqlite3_value_text(arg[2]);
+
+    (void)n;
+    if (inchikey == NULL)
+        sqlite3_result_error_nomem(ctx);
+    else
+        sqlite3_result_double(ctx, st_acquisition_of(sqlite3_user_data(ctx), sqlite3_value_double(arg[0]),
+                                                     sqlite3_value_double(arg[1]), inchikey));
+}
+
+/* The reason why a molecule is no candidate, as a number: 0 none, 1 measured, 2 listed, 3 outside, 4 without an uncertainty, 5 --where. */
+static pl_code add_reason(const choosing *x, pl_text *sql, pl_error *err)
+{
+    const char *condition = NULL, *sigma = sigma_sql(x, x->c->sigma);
+    bool functions = false;
+    char *measured =
+        sqlite3_mprintf("WHEN EXISTS(SELECT 1 FROM " LABELS " WHERE l.mol_id=s.mol_id) OR EXISTS(SELECT 1 FROM prediction r "
+                        "WHERE r.property_id=%lld AND r.model_id IN (SELECT model_id FROM model) AND "
+                        "r.mol_id=s.mol_id AND r.nearest=m.inchikey) THEN 1 ",
+                        (long long)x->property_id, x->out->unit, x->out->property, (long long)x->property_id);
+    pl_code code = measured != NULL ? PL_OK : pl_fail(err, PL_ENOMEM, "a query");
+
+    if (code == PL_OK && x->c->where != NULL)
+        code = st_row_filter_sql(&condition, x->c->where, &functions, x->mem, err);
+    if (code == PL_OK && functions)
+        code = st_chemistry_add(x->db, NULL, err);
+    pl_text_add(sql, "CASE ");
+    if (code == PL_OK && !x->c->measured)
+        pl_text_add(sql, measured);
+    pl_text_add(sql, "WHEN m.inchikey IN (SELECT inchikey FROM temp.listed) THEN 2 ");
+    if (x->c->inside)
+        pl_text_add(sql, "WHEN s.domain IS NOT 'inside' THEN 3 ");
+    if (st_strategy_is_uncertain(x->c->a.by) && sigma == NULL)
+        code = pl_fail(err, PL_ENOMEM, "a query");
+    else if (st_strategy_is_uncertain(x->c->a.by))
+        pl_text_addf(sql, "WHEN (%s) IS NULL THEN 4 ", sigma);
+    if (condition != NULL)
+        pl_text_addf(sql, "WHEN m.mol_id NOT IN (SELECT mol_id FROM molecule WHERE (%s\n)) THEN 5 ", condition);
+    pl_text_add(sql, "ELSE 0 END");
+    sqlite3_free(measured);
+    return code;
+}
+
+static pl_code count_reasons(choosing *x, const char *reason, pl_error *err)
+{
+    int64_t *const count[] = {
+        NULL, &x->out->n_measured, &x->out->n_listed, &x->out->n_outside, &x->out->n_unsure, &x->out->n_where
+    };
+    const char *sql = pl_sprintf(x->mem,
+                                 "SELECT %s AS reason, count(*) FROM score s JOIN molecule m ON m.mol_id=s.mol_id WHERE "
+                                 "s.property_id=%lld GROUP BY reason",
+                                 reason, (long long)x->property_id);
+    sqlite3_stmt *st = NULL;
+    bool row = true;
+    pl_code code = sql != NULL ? pl_db_prepare(x->db, &st, sql, err) : pl_fail(err, PL_ENOMEM, "a query");
+
+    while (code == PL_OK && (code = pl_db_step(st, &row, err)) == PL_OK && row) {
+        const int k = sqlite3_column_int(st, 0);
+        if (k > 0)
+            *count[k] = sqlite3_column_int64(st, 1);
+        x->out->n_scored += sqlite3_column_int64(st, 1);
+    }
+    (void)sqlite3_finalize(st);
+    return code;
+}
+
+/* ---- choosing ---- */
+
+static bool is_similar(const choosing *x, const ch_fingerprint *print)
+{
+    for (int64_t i = 0; x->c->max_similarity < 1 && i < x->out->n_chosen; i++)
+        if (ch_fingerprint_alike(print, &x->pick[i].print) > x->c->max_similarity)
+            return true;
+    return false;
+}
+
+static bool scaffold_is_full(const choosing *x, const char *scaffold)
+{
+    int64_t n = 0;
+
+    for (int64_t i = 0; x->c->per_scaffold > 0 && i < x->out->n_chosen; i++)
+        n += strcmp(x->pick[i].scaffold, scaffold) == 0;
+    return x->c->per_scaffold > 0 && n >= x->c->per_scaffold;
+}
+
+static pl_code put(choosing *x, int64_t mol_id, double acquisition, pl_error *err)
+{
+    (void)sqlite3_bind_int64(x->put, 1, x->out->n_chosen);
+    (void)sqlite3_bind_int64(x->put, 2, mol_id);
+    (void)sqlite3_bind_double(x->put, 3, acquisition);
+    return pl_db_run(x->put, err);
+}
+
+/* Fills p from the stored fingerprint of a molecule. */
+static pl_code read_pick(choosing *x, pick *p, int64_t mol_id, pl_error *err)
+{
+    bool row = false;
+    pl_code code;
+
+    (void)sqlite3_bind_int64(x->get, 1, mol_id);
+    code = pl_db_step(x->get, &row, err);
+    if (code == PL_OK && row && sqlite3_column_bytes(x->get, 0) == CH_FINGERPRINT_BYTES) {
+        ch_fingerprint_unpack(&p->print, sqlite3_column_blob(x->get, 0));
+        p->scaffold = text_of(x, x->get, 1);
+        code = p->scaffold == NULL ? pl_fail(err, PL_ENOMEM, "a scaffold") : PL_OK;
+    } else if (code == PL_OK)
+        code =
+            pl_fail(err, PL_EINPUT,
+                    "molecule %lld has no stored fingerprint, which --max-similarity and --per-scaffold need: it was prepared by "
+                    "an earlier version; run the workflow with --from prepare",
+                    (long long)mol_id);
+    (void)sqlite3_reset(x->get);
+    return code;
+}
+
+/* Takes a candidate, unless those that are chosen stand against it. */
+static pl_code consider(choosing *x, int64_t mol_id, double acquisition, pl_error *err)
+{
+    pick *p = &x->pick[x->out->n_chosen];
+    const bool diverse = x->c->max_similarity < 1 || x->c->per_scaffold > 0;
+    pl_code code = diverse ? read_pick(x, p, mol_id, err) : PL_OK;
+
+    if (code != PL_OK)
+        return code;
+    if (is_similar(x, &p->print)) {
+        x->out->n_similar++;
+        return PL_OK;
+    }
+    if (scaffold_is_full(x, p->scaffold)) {
+        x->out->n_scaffold++;
+        return PL_OK;
+    }
+    x->out->n_chosen++;
+    return put(x, mol_id, acquisition, err);
+}
+
+/* mol_id and acquisition of the candidates, the best first; of equal ones the first InChIKey. */
+static const char *ordered_sql(const choosing *x, const char *reason)
+{
+    const char *sigma = st_strategy_is_uncertain(x->c->a.by) ? sigma_sql(x, x->c->sigma) : "0";
+
+    if (sigma == NULL)
+        return NULL;
+    return pl_sprintf(x->mem,
+                      "SELECT m.mol_id, acquisition(s.mean, %s, m.inchikey) AS a FROM score s JOIN molecule m ON m.mol_id=s.mol_id "
+                      "WHERE s.property_id=%lld AND (%s)=0 ORDER BY a DESC, m.inchikey, m.mol_id",
+                      sigma, (long long)x->property_id, reason);
+}
+
+static pl_code choose_in_order(choosing *x, const char *reason, pl_error *err)
+{
+    const char *sql = ordered_sql(x, reason);
+    sqlite3_stmt *st = NULL;
+    bool row = true;
+    pl_code code = sql != NULL ? pl_db_prepare(x->db, &st, sql, err) : pl_fail(err, PL_ENOMEM, "a query");
+
+    while (code == PL_OK && x->out->n_chosen < x->c->n) {
+        code = pl_db_step(st, &row, err);
+        if (code != PL_OK || !row)
+            break;
+        if (*pl_stop_flag())
+            code = pl_fail(err, PL_ESTOP, "stopped by %s", pl_stop_reason());
+        else
+            code = consider(x, sqlite3_column_int64(st, 0), sqlite3_column_double(st, 1), err);
+    }
+    (void)sqlite3_finalize(st);
+    return code;
+}
+
+/* ---- all of it ---- */
+
+static pl_code make_tables(sqlite3 *db, pl_error *err)
+{
+    return pl_db_exec(db,
+                      "CREATE TEMP TABLE IF NOT EXISTS listed(inchikey TEXT PRIMARY KEY) WITHOUT ROWID;"
+                      "CREATE TEMP TABLE IF NOT EXISTS found(place INTEGER PRIMARY KEY, mol_id INTEGER, similarity REAL)",
+                      err);
+}
+
+pl_code st_choose_list(pl_store *s, const char *inchikey, pl_error *err)
+{
+    pl_code code = make_tables(s->db, err);
+
+    return code == PL_OK ? pl_db_execf(s->db, err, "INSERT OR IGNORE INTO temp.listed VALUES(%Q)", inchikey) : code;
+}
+
+static pl_code settle(choosing *x, pl_error *err)
+{
+    pl_code code = make_tables(x->db, err);
+
+    if (code == PL_OK)
+        code = find_property(x, err);
+    if (code == PL_OK)
+        code = check_strategy(x, err);
+    if (code == PL_OK)
+        code = settle_best(x, err);
+    if (code == PL_OK && sqlite3_create_function_v2(x->db, "acquisition", 3, SQLITE_UTF8 | SQLITE_DETERMINISTIC, &x->c->a,
+                                                    acquisition_sql, NULL, NULL, NULL) != SQLITE_OK)
+        code = pl_db_fail(x->db, err);
+    if (code == PL_OK)
+        code = pl_db_prepare(x->db, &x->put, "INSERT INTO temp.found VALUES(?,?,?)", err);
+    return code != PL_OK ? code : pl_db_prepare(x->db, &x->get, "SELECT bits, scaffold FROM fingerprint WHERE mol_id=?", err);
+}
+
+pl_code st_choose(st_chosen *out, st_choice *c, pl_store *s, pl_arena *mem, pl_error *err)
+{
+    choosing x = { .c = c, .out = out, .db = s->db, .mem = mem };
+    pl_text reason = { 0 };
+    pl_code code;
+
+    *out = (st_chosen){ 0 };
+    x.pick = calloc((size_t)c->n, sizeof *x.pick);
+    code = x.pick != NULL ? settle(&x, err) : pl_fail(err, PL_ENOMEM, "%lld molecules", (long long)c->n);
+    if (code == PL_OK)
+        code = add_reason(&x, &reason, err);
+    if (code == PL_OK && !pl_text_ok(&reason))
+        code = pl_fail(err, PL_ENOMEM, "a query");
+    if (code == PL_OK)
+        code = count_reasons(&x, pl_text_str(&reason), err);
+    if (code == PL_OK)
+        code = choose_in_order(&x, pl_text_str(&reason), err);
+    (void)sqlite3_finalize(x.put);
+    (void)sqlite3_finalize(x.get);
+    pl_text_free(&reason);
+    free(x.pick);
+    return code;
+}

@@ -1,0 +1,147 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""`molsieve next`: what to try next is computed again here, from the tables of a screen."""
+import csv
+import io
+import math
+import os
+
+import sieve
+from sieve import Project, data, lines_of
+from search_e2e import alike
+
+ESOL = os.path.join(os.environ["MOLSIEVE_SOURCE"], "workflows/data/esol.csv")
+SCREEN = """  read: {unit: 25}
+  prepare: {conformers: {source: none}, neutralise: true}
+  graph: {edges: topology}
+  score: {}
+"""
+
+
+def screen(p, shuffled=False):
+    """120 molecules, some of which the model learned."""
+    if not os.path.exists(p.path("m.safetensors")):
+        p.put("table.csv", lines_of(ESOL, 160))
+        p.run("fit", "table.csv", "--target", "logS", "--family", "gp", "-o", "m", "-q")
+    known = [line.split(b",")[0] + b" known%d\n" % k for k, line in enumerate(lines_of(ESOL, 160).split(b"\n")[5:15])]
+    lines = lines_of(data("library.smi"), 110).splitlines(True) + known
+    p.put("lib.smi", b"".join(lines[::-1] if shuffled else lines))
+    w = p.workflow([p.path("lib.smi")], SCREEN, workdir="back" if shuffled else "run", extra="models: {m: {path: m.safetensors}}\n")
+    p.run("run", w, "-q")
+
+
+def chosen(p, *args, workdir="run"):
+    out, said = p.run("next", workdir, "--format", "csv", "--goal", "maximize", *args)[1:]
+    return list(csv.DictReader(io.StringIO(out))), said
+
+
+def candidates(p, low=False):
+    """InChIKey -> mean and standard deviation of those the model did not learn from."""
+    found = p.rows("SELECT inchikey, mean, uncertainty FROM score JOIN molecule USING(mol_id) JOIN prediction USING(mol_id,property_id) "
+                   "WHERE nearest<>inchikey")
+    return {key: (-m if low else m, s) for key, m, s in found}
+
+
+def learned(p):
+    return p.one("SELECT count(*) FROM prediction JOIN molecule USING(mol_id) WHERE nearest=inchikey")
+
+
+def expected_improvement(m, s, best):
+    z = (m - best) / s
+    return (m - best) * 0.5 * math.erfc(-z / math.sqrt(2)) + s * math.exp(-z * z / 2) / math.sqrt(2 * math.pi)
+
+
+def each_strategy_takes_the_best_by_its_formula():
+    with Project() as p:
+        screen(p)
+        all_of = candidates(p)
+        assert 5 < learned(p) == p.one("SELECT count(*) FROM score") - len(all_of)
+        best = max(m for m, _ in ((r[0], 0) for r in p.rows("SELECT mean FROM score")))
+        for args, value in ((["--by", "greedy"], lambda m, s: m), (["--by", "ucb", "--beta", "1.5"], lambda m, s: m + 1.5 * s),
+                            (["--by", "uncertainty"], lambda m, s: s),
+                            (["--by", "expected_improvement"], lambda m, s: expected_improvement(m, s, best)),
+                            (["--by", "expected_improvement", "--best", "-1"], lambda m, s: expected_improvement(m, s, -1))):
+            want = sorted(((value(m, s), key) for key, (m, s) in all_of.items()), key=lambda x: (-x[0], x[1]))[:15]
+            got = [(float(r["acquisition"]), r["inchikey"]) for r in chosen(p, "-n", "15", *args)[0]]
+            assert [k for _, k in got] == [k for _, k in want], args
+            assert all(math.isclose(a, b, rel_tol=1e-9, abs_tol=1e-12) for (a, _), (b, _) in zip(got, want)), args
+        rows, said = chosen(p, "-n", "15", "--by", "greedy", "--goal", "minimise")
+        low = candidates(p, low=True)
+        assert [r["inchikey"] for r in rows] == sorted(low, key=lambda k: (-low[k][0], k))[:15] and "low is better" in said
+        interval = [r for r in chosen(p, "--by", "uncertainty", "--sigma", "interval")[0]]
+        assert interval and all(r["logS_domain"] == "inside" and math.isclose(float(r["acquisition"]), float(r["logS_interval90"]) / 1.6448536269514722)
+                                for r in interval)
+
+
+def the_choice_depends_on_the_seed_and_not_on_the_order():
+    with Project() as p:
+        screen(p)
+        screen(p, shuffled=True)
+        for by in ("thompson", "random", "ucb"):
+            one = [r["inchikey"] for r in chosen(p, "--by", by, "-n", "20")[0]]
+            assert one == [r["inchikey"] for r in chosen(p, "--by", by, "-n", "20", workdir="back")[0]], by
+            other = [r["inchikey"] for r in chosen(p, "--by", by, "-n", "20", "--seed", "2")[0]]
+            assert (one == other) == (by == "ucb"), by
+
+
+def a_diverse_choice_passes_over_what_is_similar():
+    with Project() as p:
+        screen(p)
+        prints = {k: (b, s) for k, b, s in p.rows("SELECT inchikey, bits, scaffold FROM fingerprint JOIN molecule USING(mol_id)")}
+        order = [r["inchikey"] for r in chosen(p, "-n", "1000")[0]]
+        want, similar, full = [], 0, 0
+        for key in order:
+            bits, scaffold = prints[key]
+            if len(want) == 30:
+                break
+            if any(alike(bits, prints[k][0]) > 0.2 for k in want):
+                similar += 1
+            elif sum(prints[k][1] == scaffold for k in want) >= 2:
+                full += 1
+            else:
+                want.append(key)
+        assert similar > 5 and full > 0, (similar, full)
+        rows, said = chosen(p, "-n", "30", "--max-similarity", "0.2", "--per-scaffold", "2")
+        assert [r["inchikey"] for r in rows] == want
+        assert "%d left out: too similar" % similar in said and "%d left out: enough better ones" % full in said, said
+
+
+def what_is_known_or_on_an_earlier_plate_is_left_out():
+    with Project() as p:
+        screen(p)
+        first, said = chosen(p, "-n", "10", "-o", p.path("plate.csv"))
+        assert first == [] and "%d left out: measured, or the model learned from them" % learned(p) in said, said
+        with open(p.path("plate.csv")) as f:
+            plate = {r["inchikey"] for r in csv.DictReader(f)}
+        second, said = chosen(p, "-n", "1000", "-x", p.path("plate.csv"))
+        assert len(plate) == 10 and not plate & {r["inchikey"] for r in second} and "10 left out: named" in said
+        assert len(second) == p.one("SELECT count(*) FROM score") - 10 - learned(p) and "1000 were asked for" in said
+        every = chosen(p, "-n", "1000", "--measured")[0]
+        assert len(every) == p.one("SELECT count(*) FROM score")
+        inside = chosen(p, "-n", "1000", "--inside", "--where", "mw < 200")[0]
+        assert inside and all(r["logS_domain"] == "inside" and float(r["mw"]) < 200 for r in inside)
+        p.run("next", "run", "-n", "5", "--goal", "maximize", "-o", p.path("a.sdf"))
+        assert open(p.path("a.sdf")).read().count("\n>  <acquisition>\n") == 5
+        table = p.run("next", "run", "-n", "5", "--goal", "maximize")[1].splitlines()
+        assert len(table) == 7 and table[0].split()[:3] == ["place", "title", "logS"], table
+
+
+def wrong_wishes_are_refused():
+    with Project() as p:
+        screen(p)
+        for args, says in ((["--by", "best"], "allowed are greedy"), (["-n", "0"], "a whole number from 1"), (["--goal", "up"], "maximize or minimize"),
+                           (["--max-similarity", "2"], "from 0 to 1"), (["--beta", "1"], "only --by ucb"), (["--best", "1"], "only --by expected"),
+                           (["--sigma", "x"], "gp, stdev or interval"), (["-o", "x.xls"], "does not end in .csv"), (["--where", "mw <"], "where"),
+                           (["--property", "gap"], "scored are: logS"), ([], "give --goal"), (["--seed", "nan"], "--seed nan"),
+                           (["--goal", "maximize", "--by", "ucb", "--sigma", "stdev"], "no score of logS has stdev")):
+            out, err = p.run("next", "run", *args, expect=2)[1:]
+            assert says in err and out == "", (args, err)
+        assert "no InChIKey in this file" in p.run("next", "run", "-x", "lib.smi", "--goal", "maximize", expect=1)[2]
+        p.put("w2.yaml", open(p.path("w.yaml")).read().replace("  score: {}\n", "").replace("workdir: run", "workdir: none"))
+        p.run("run", "w2.yaml", "-q")
+        assert "no molecule has a score" in p.run("next", "none", expect=1)[2]
+
+
+if __name__ == "__main__":
+    sieve.main([each_strategy_takes_the_best_by_its_formula, the_choice_depends_on_the_seed_and_not_on_the_order,
+                a_diverse_choice_passes_over_what_is_similar, what_is_known_or_on_an_earlier_plate_is_left_out, wrong_wishes_are_refused])
