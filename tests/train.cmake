@@ -31,7 +31,7 @@ foreach(case a_family_is_learned_evaluated_and_scored a_score_is_explained what_
   molsieve_script_test(family.${case} cli/family_e2e.py LABEL cli ARGS ${case})
 endforeach()
 foreach(case targets_with_missing_values_are_learned_together classes_with_missing_values_are_learned_together
-        rankings_weigh_targets_and_models_share_a_property conflicting_target_settings_are_refused_before_work)
+        limits_are_learned_from_and_never_tested rankings_weigh_targets_and_models_share_a_property conflicting_target_settings_are_refused_before_work)
   molsieve_script_test(targets.${case} cli/targets_e2e.py LABEL cli ARGS ${case})
 endforeach()
 foreach(case a_set_of_kernels_gives_the_same_bytes_for_any_jobs shards_and_resumes_with_other_kernels_are_reported

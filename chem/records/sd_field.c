@@ -63,6 +63,17 @@ static bool sdf_name(const char *s, const char *end, const char **name, size_t *
     return *n > 0;
 }
 
+/* Whether a value has no line at s. Its first line may begin as a header does, without a name: ">10". */
+static bool sdf_value_ends(const char *value, const char *s, const char *end)
+{
+    const char *eol = line_end(s, end), *name;
+    size_t n;
+
+    if (s >= end || ch_line_blank(s, (size_t)(eol - s)) || (end - s >= 4 && memcmp(s, "$$$$", 4) == 0))
+        return true;
+    return *s == '>' && (s != value || sdf_name(s, eol, &name, &n));
+}
+
 static void sdf_fields(gather *g, const char *s, const char *end)
 {
     const char *body = memmem(s, (size_t)(end - s), "\nM  END", 7);
@@ -76,8 +87,7 @@ static void sdf_fields(gather *g, const char *s, const char *end)
             continue;
         }
         value = s = line_after(s, end);
-        while (s < end && *s != '\n' && *s != '>' && !(end - s >= 4 && memcmp(s, "$$$$", 4) == 0) &&
-               !ch_line_blank(s, (size_t)(line_end(s, end) - s)))
+        while (!sdf_value_ends(value, s, end))
             s = line_after(s, end);
         field_add(g, name, n, value, (size_t)(s - value));
     }

@@ -219,6 +219,7 @@ static size_t block_cut(nn_cuda_prep *p, const nn_batch *in, char *host)
     p->out_row = cut(&c, rows, sizeof(int32_t));
     p->graph = cut(&c, (size_t)in->n_graphs + 1, sizeof(int32_t));
     p->target = cut(&c, (size_t)p->n_targets, sizeof(float));
+    p->high = cut(&c, (size_t)p->n_targets, sizeof(float));
     p->tile = cut(&c, (size_t)p->n_tiles, sizeof(nn_gpu_tile));
     p->span = cut(&c, nodes, sizeof(nn_gpu_span));
     if (!stored)

@@ -219,6 +219,7 @@ static void loss_run(nn_engine *e, const nn_batch *in, const nn_training_step *s
                                          .measured = s->measured,
                                          .y = e->y,
                                          .t = nn_cuda_at(e, e->prep.target),
+                                         .high = nn_cuda_at(e, e->prep.high),
                                          .dy = e->dy,
                                          .scale = e->training.scale,
                                          .result = e->training.shard + e->training.own.first + s->shard });
@@ -333,6 +334,7 @@ static pl_code shard_lay(nn_engine *e, const nn_batch *in, const nn_training_ste
     if (code != PL_OK)
         return code;
     memcpy(e->prep.target, s->target, (size_t)targets * sizeof *s->target);
+    memcpy(e->prep.high, s->high != NULL ? s->high : s->target, (size_t)targets * sizeof *s->target);
     e->ops->upload_beside(e->gpu, e->batch, e->prep.host, e->prep.bytes);
     return PL_OK;
 }

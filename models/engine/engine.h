@@ -59,6 +59,7 @@ typedef struct nn_training {
 /* One of this rank's shards of a batch. */
 typedef struct nn_training_step {
     const float *target; /* [molecules of the shard][outputs]; NaN: not measured */
+    const float *high;   /* the same: upper limits, as in nn_samples; or NULL */
     int64_t measured;    /* measured targets in the whole batch            */
     int32_t n_graphs;    /* molecules of the whole batch                   */
     int32_t shard;       /* 0, 1, .. among this rank's shards; the last one ends the step */

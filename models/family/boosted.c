@@ -24,14 +24,46 @@ struct nn_member {
 
 /* ---- learning ---------------------------------------------------------------------------- */
 
-/* What the library learns: standardised values; of classes 0 and 1. */
-static float *targets(const nn_member *m, const double *y, int32_t n, pl_arena *mem)
+/* What the library learns: standardised values; of classes 0 and 1. In limits it learns what it has, as far as it is within them, so the
+ * gradient is that of the squared distance to them. */
+typedef struct targets {
+    int32_t n;
+    float *low, *high;   /* high NULL: all are measured */
+    float *now, *margin; /* of a round with limits; now is finite, as the library wants it */
+} targets;
+
+static float *standardised(const nn_member *m, const double *y, int32_t n, pl_arena *mem)
 {
     float *out = PL_NEW(mem, float, n);
 
     for (int32_t i = 0; out != NULL && i < n; i++)
         out[i] = (float)((y[i] - m->mean) / m->scale);
     return out;
+}
+
+static pl_code targets_make(targets *t, const nn_member *m, const double *y, const double *high, int32_t n, pl_arena *mem,
+                            pl_error *err)
+{
+    *t = (targets){ .n = n, .low = standardised(m, y, n, mem) };
+    if (high != NULL) {
+        t->high = standardised(m, high, n, mem);
+        t->now = PL_NEW(mem, float, n);
+        t->margin = PL_NEW(mem, float, n);
+    }
+    if (t->low == NULL || (high != NULL && (t->high == NULL || t->now == NULL || t->margin == NULL)))
+        return pl_fail(err, PL_ENOMEM, "no memory for the values of %d molecules", (int)n);
+    for (int32_t i = 0; i < n && high != NULL; i++)
+        t->now[i] = fminf(fmaxf(m->start, t->low[i]), t->high[i]);
+    return PL_OK;
+}
+
+static pl_code targets_move(targets *t, nn_booster *b, pl_error *err)
+{
+    pl_code code = nn_booster_learned(b, t->margin, err);
+
+    for (int32_t i = 0; code == PL_OK && i < t->n; i++)
+        t->now[i] = fminf(fmaxf(t->margin[i], t->low[i]), t->high[i]);
+    return code == PL_OK ? nn_booster_labels(b, t->now, err) : code;
 }
 
 typedef struct settings {
@@ -111,14 +143,17 @@ static float *slopes(const nn_member *m, const float *y, const float *weight, in
 }
 
 /* slope: of a forest; NULL: each round learns what the earlier ones left. */
-static pl_code rounds(nn_booster *b, int n, float *slope, float *weight, const nn_fit_conf *conf, pl_error *err)
+static pl_code rounds(nn_booster *b, int n, targets *t, float *slope, float *weight, const nn_fit_conf *conf, pl_error *err)
 {
     pl_code code = PL_OK;
 
     for (int r = 0; code == PL_OK && r < n; r++) {
         if (conf->stop != NULL && conf->stop(conf->ctx))
             return pl_fail(err, PL_ESTOP, "stopped after %d of %d rounds of trees", r, n);
-        code = slope != NULL ? nn_booster_round_by(b, slope, weight, err) : nn_booster_round(b, r, err);
+        if (t->high != NULL)
+            code = targets_move(t, b, err);
+        if (code == PL_OK)
+            code = slope != NULL ? nn_booster_round_by(b, slope, weight, err) : nn_booster_round(b, r, err);
     }
     return code;
 }
@@ -129,27 +164,31 @@ static pl_code learn(nn_member *m, const nn_recipe *recipe, const nn_table *x, c
     settings s;
     nn_columns columns;
     nn_sparse rows;
-    const float *target = targets(m, y, x->n, scratch);
+    targets t;
     const char *const *tree = NULL;
-    float *weight = target != NULL ? weights_of(m, target, x->n, scratch) : NULL, *slope = NULL;
+    float *weight = NULL, *slope = NULL;
     nn_booster *b = NULL;
     int n_trees = 0;
-    pl_code code = nn_columns_of(&columns, x, SEEN_MIN, scratch, err);
+    pl_code code = targets_make(&t, m, y, conf->high, x->n, scratch, err);
 
+    if (code == PL_OK)
+        weight = weights_of(m, t.low, x->n, scratch);
+    if (code == PL_OK)
+        code = nn_columns_of(&columns, x, SEEN_MIN, scratch, err);
     if (code == PL_OK)
         code = nn_columns_rows(&rows, &columns, x, scratch, err);
     if (recipe->forest && weight != NULL)
-        slope = slopes(m, target, weight, x->n, scratch);
+        slope = slopes(m, t.low, weight, x->n, scratch);
     if (code == PL_OK && (weight == NULL || (recipe->forest && slope == NULL)))
         code = pl_fail(err, PL_ENOMEM, "no memory for the values of %d molecules", (int)x->n);
     if (code == PL_OK) {
         settings_make(&s, recipe, m, conf, rows.n_columns);
-        code = nn_booster_open(&b, &rows, target, margin_of(m), s.option, s.n, err);
+        code = nn_booster_open(&b, &rows, t.high != NULL ? t.now : t.low, margin_of(m), s.option, s.n, err);
     }
     if (code == PL_OK && is_weighted(m))
         code = nn_booster_weights(b, weight, err);
     if (code == PL_OK)
-        code = rounds(b, recipe->rounds, slope, weight, conf, err);
+        code = rounds(b, recipe->rounds, &t, slope, weight, conf, err);
     if (code == PL_OK)
         code = nn_booster_trees(b, &tree, &n_trees, err);
     if (code == PL_OK)
@@ -160,16 +199,33 @@ static pl_code learn(nn_member *m, const nn_recipe *recipe, const nn_table *x, c
     return code;
 }
 
+/* Mean and standard deviation of the values that were measured. */
+static pl_code measured_check(double *mean, double *stdev, const double *y, int32_t n, const nn_fit_conf *conf, pl_arena *scratch,
+                              pl_error *err)
+{
+    double *measured = conf->high != NULL ? PL_NEW(scratch, double, n + 1) : NULL;
+    int32_t some = 0;
+
+    if (conf->high == NULL)
+        return nn_labels_check(y, n, conf->classifies, mean, stdev, err);
+    if (measured == NULL)
+        return pl_fail(err, PL_ENOMEM, "no memory for the values of %d molecules", (int)n);
+    for (int32_t i = 0; i < n; i++)
+        if (!(y[i] < conf->high[i]))
+            measured[some++] = y[i];
+    return nn_labels_check(measured, some, conf->classifies, mean, stdev, err);
+}
+
 pl_code nn_boosted_fit(nn_member **out, const nn_recipe *recipe, const nn_table *x, const double *y, const nn_fit_conf *conf,
                        pl_arena *mem, pl_error *err)
 {
     nn_member *m = PL_NEW(mem, nn_member, 1);
     pl_arena *scratch = pl_arena_new(1 << 20);
     double mean = 0, stdev = 1;
-    pl_code code = nn_labels_check(y, x->n, conf->classifies, &mean, &stdev, err);
+    pl_code code = m != NULL && scratch != NULL ? PL_OK : pl_fail(err, PL_ENOMEM, "no memory for trees");
 
-    if (code == PL_OK && (m == NULL || scratch == NULL))
-        code = pl_fail(err, PL_ENOMEM, "no memory for trees");
+    if (code == PL_OK)
+        code = measured_check(&mean, &stdev, y, x->n, conf, scratch, err);
     if (code == PL_OK) {
         m->classifies = conf->classifies;
         m->log_odds = conf->classifies && recipe->log_odds;

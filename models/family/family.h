@@ -29,6 +29,9 @@ typedef struct nn_fit_conf {
     bool classifies;  /* y is 0 or 1 */
     double weight[2]; /* of a molecule of class 0 and 1 while learning; equal, such as 0 and 0: none. Predictions stay probabilities
                                 of the classes as they are in y; a kind that has no use for weights ignores them */
+    const double
+        *high; /* [x->n] upper limits, y then holds lower ones; equal: measured, infinite: none; NULL: all are measured. Only
+                                for a kind with `limits` */
     bool (*stop)(void *ctx); /* asked at least every second or so; may be NULL */
     void *ctx;
 } nn_fit_conf;
@@ -53,6 +56,7 @@ typedef struct nn_member_kind {
     const char *name, *help; /* "trees" */
     bool averaged;           /* joins the mean; false: only compared with */
     bool weighs;             /* uses the weights of classes */
+    bool limits;             /* learns limits */
     int32_t most;            /* training molecules that it takes; 0: any number */
 
     /* NULL: fitting can begin; else what is missing, with the package that has it: "libxgboost.so.0 (Debian: libxgboost0)". */

@@ -24,6 +24,7 @@ const nn_member_kind nn_trees = {
     .help = "gradient-boosted trees on descriptors and circular environments, learned by XGBoost",
     .averaged = true,
     .weighs = true,
+    .limits = true,
     .missing = nn_xgboost_missing,
     .fit = fit,
     .save = nn_boosted_save,

@@ -200,6 +200,11 @@ pl_code nn_booster_weights(nn_booster *b, const float *weight, pl_error *err)
     return xgb.rows_floats(b->rows, "weight", weight, b->n) == 0 ? PL_OK : failed("reading the weights", err);
 }
 
+pl_code nn_booster_labels(nn_booster *b, const float *y, pl_error *err)
+{
+    return xgb.rows_floats(b->rows, "label", y, b->n) == 0 ? PL_OK : failed("reading the values", err);
+}
+
 pl_code nn_booster_round_by(nn_booster *b, float *first, float *second, pl_error *err)
 {
     return xgb.round_by(b->booster, b->rows, first, second, b->n) == 0 ? PL_OK : failed("learning", err);
@@ -217,19 +222,18 @@ pl_code nn_booster_trees(nn_booster *b, const char *const **tree, int *n_trees, 
     return PL_OK;
 }
 
-/* Prediction `type` of the library, n numbers in all. */
-static pl_code predict(nn_booster *b, const nn_sparse *x, float margin, int type, float *out, size_t n, pl_error *err)
+/* Prediction `type` of the library for rows, n numbers in all. */
+static pl_code rows_predict(nn_booster *b, void *rows, int type, float *out, size_t n, pl_error *err)
 {
     const float *from = NULL;
     const uint64_t *shape = NULL;
     uint64_t n_dims = 0, is = 1;
-    void *rows = NULL;
     char settings[ARRAY];
-    pl_code code = rows_make(&rows, x, NULL, margin, err);
+    pl_code code = PL_OK;
 
     (void)snprintf(settings, sizeof settings,
                    "{\"type\":%d,\"training\":false,\"iteration_begin\":0,\"iteration_end\":0,\"strict_shape\":false}", type);
-    if (code == PL_OK && xgb.predict(b->booster, rows, settings, &shape, &n_dims, &from) != 0)
+    if (xgb.predict(b->booster, rows, settings, &shape, &n_dims, &from) != 0)
         code = failed("predicting", err);
     for (uint64_t k = 0; code == PL_OK && k < n_dims; k++)
         is *= shape[k];
@@ -237,10 +241,22 @@ static pl_code predict(nn_booster *b, const nn_sparse *x, float margin, int type
         code = pl_fail(err, PL_EBUG, "XGBoost %s predicts %llu numbers, not %zu", version, (unsigned long long)is, n);
     if (code == PL_OK)
         memcpy(out, from, n * sizeof *out);
+    return code;
+}
+
+static pl_code predict(nn_booster *b, const nn_sparse *x, float margin, int type, float *out, size_t n, pl_error *err)
+{
+    void *rows = NULL;
+    pl_code code = rows_make(&rows, x, NULL, margin, err);
+
+    if (code == PL_OK)
+        code = rows_predict(b, rows, type, out, n, err);
     if (rows != NULL)
         (void)xgb.rows_free(rows);
     return code;
 }
+
+pl_code nn_booster_learned(nn_booster *b, float *out, pl_error *err) { return rows_predict(b, b->rows, 1, out, (size_t)b->n, err); }
 
 pl_code nn_booster_margins(nn_booster *b, const nn_sparse *x, float margin, float *out, pl_error *err)
 {

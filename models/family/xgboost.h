@@ -35,6 +35,10 @@ pl_code nn_booster_open(nn_booster **out, const nn_sparse *x, const float *y, fl
 /* How much each row [x->n] counts, before the first round. */
 pl_code nn_booster_weights(nn_booster *b, const float *weight, pl_error *err);
 pl_code nn_booster_round(nn_booster *b, int round, pl_error *err); /* rounds 0, 1, 2, ... */
+/* Other labels [x->n] for the rounds that follow. */
+pl_code nn_booster_labels(nn_booster *b, const float *y, pl_error *err);
+/* The margins [x->n] of the rows that are learned, after the rounds so far. */
+pl_code nn_booster_learned(nn_booster *b, float *out, pl_error *err);
 /* A round that learns given first and second derivatives [x->n] of the loss, instead of the options' objective. */
 pl_code nn_booster_round_by(nn_booster *b, float *first, float *second, pl_error *err);
 

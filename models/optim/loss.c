@@ -2,6 +2,7 @@
 #include "models/optim/loss.h"
 
 #include <math.h>
+#include <stddef.h>
 
 int64_t nn_loss_measured(const float *t, int64_t n)
 {
@@ -19,10 +20,18 @@ double nn_logistic(double x)
     return x < 0 ? small * large : large;
 }
 
-/* One number: what it adds to the sums, and the derivative of its loss. */
-static double number_add(nn_loss_sum *s, nn_loss kind, double y, double t)
+/* 0 between the limits, also for an y that is not finite times 0, so that this is seen. */
+static double distance(double y, double low, double high)
 {
-    double e = y - t, z = t > 0 ? -y : y, weight = t != 0 ? fabs(t) : 1, wrong;
+    if (y < low || low == high)
+        return y - low;
+    return y > high ? y - high : 0 * y;
+}
+
+/* One number: what it adds to the sums, and the derivative of its loss. */
+static double number_add(nn_loss_sum *s, nn_loss kind, double y, double t, double high)
+{
+    double e = distance(y, t, high), z = t > 0 ? -y : y, weight = t != 0 ? fabs(t) : 1, wrong;
 
     if (kind == NN_LOSS_BCE) { /* z: log odds of the other class */
         wrong = nn_logistic(z);
@@ -36,7 +45,7 @@ static double number_add(nn_loss_sum *s, nn_loss kind, double y, double t)
     return kind == NN_LOSS_L2 ? 2.0 * e : (e > 0) - (e < 0);
 }
 
-nn_loss_sum nn_loss_backward(nn_loss kind, const float *y, const float *t, int64_t n, int64_t of, float *dy)
+nn_loss_sum nn_loss_backward(nn_loss kind, const float *y, const float *t, const float *high, int64_t n, int64_t of, float *dy)
 {
     nn_loss_sum s = { .n = nn_loss_measured(t, n) };
     double per = of ? 1.0 / (double)of : 0.0;
@@ -44,7 +53,7 @@ nn_loss_sum nn_loss_backward(nn_loss kind, const float *y, const float *t, int64
     for (int64_t i = 0; i < n; i++) {
         dy[i] = 0.0f;
         if (!isnan(t[i]))
-            dy[i] = (float)(per * number_add(&s, kind, (double)y[i], (double)t[i]));
+            dy[i] = (float)(per * number_add(&s, kind, (double)y[i], (double)t[i], (double)(high != NULL ? high[i] : t[i])));
     }
     if (kind != NN_LOSS_BCE)
         s.loss = kind == NN_LOSS_L2 ? s.square : s.abs;

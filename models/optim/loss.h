@@ -3,7 +3,10 @@
  * A loss is a mean over the measured numbers of a batch. L1 is |y - t| (NVIDIA's recipe), L2 is (y - t)^2
  * without a factor 1/2; both use normalised targets. BCE is binary cross-entropy in nats; targets are classes
  * 0 or 1, outputs are log odds. A class with a weight w > 0 is +w (class 1) or -w (class 0), and its loss is multiplied by w;
- * 0 is class 0 of weight 1. A target that was not measured is NaN: it has no part in the sum, the count or the gradient. */
+ * 0 is class 0 of weight 1. A target that was not measured is NaN: it has no part in the sum, the count or the gradient.
+ *
+ * Limits: t is a lower limit and `high` an upper one, either may be infinite. Within them the loss is 0, outside y - t becomes the distance to the
+ * nearer limit. Equal limits are a measured number; high NULL: all are. BCE has no limits. */
 #ifndef NN_LOSS_H
 #define NN_LOSS_H
 
@@ -23,9 +26,9 @@ typedef struct nn_loss_sum {
 
 int64_t nn_loss_measured(const float *t, int64_t n); /* how many of t [n] are measured */
 
-/* y, t [n]: a part of a batch that has `of` measured numbers in all. Overwrites dy [n] with the
+/* y, t, high [n]: a part of a batch that has `of` measured numbers in all. Overwrites dy [n] with the
  * gradient of (sum of the losses) / of; L1: 0 where y = t. Returns the sums over this part. */
-nn_loss_sum nn_loss_backward(nn_loss kind, const float *y, const float *t, int64_t n, int64_t of, float *dy);
+nn_loss_sum nn_loss_backward(nn_loss kind, const float *y, const float *t, const float *high, int64_t n, int64_t of, float *dy);
 
 void nn_loss_add(nn_loss_sum *to, const nn_loss_sum *more);
 

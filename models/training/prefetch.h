@@ -18,7 +18,8 @@ typedef struct nn_samples {
     const float *target;  /* [n][outputs] normalised; NaN: not measured; may be NULL
                                for prediction                                        */
     pl_code (*batch)(void *ctx, int slot, nn_batch *out, const int64_t *which, int32_t n, pl_error *err);
-    int32_t outputs; /* of the model                                           */
+    int32_t outputs;   /* of the model                                           */
+    const float *high; /* [n][outputs] upper limits where target has lower ones (models/optim/loss.h); NULL: all are measured */
 } nn_samples;
 
 /* Molecule numbers at[0..n-1], borrowed from the caller, who leaves them unchanged until the batch is made. */

@@ -52,11 +52,12 @@ static pl_code loop_alloc(nn_loop *l, pl_error *err)
     l->y = PL_NEW(l->mem, float, n);
     l->t = PL_NEW(l->mem, float, n);
     l->dy = PL_NEW(l->mem, float, n);
+    l->high = l->train->high != NULL ? PL_NEW(l->mem, float, n) : NULL;
     l->grad = PL_NEW(l->mem, float, (size_t)l->own.n * l->s->n);
     l->square = PL_NEW(l->mem, double, l->s->n / NN_LOOP_PIECE + 1);
     l->optimiser = nn_optimiser_new((nn_optimiser_kind)l->conf->optimiser, l->s->n, l->s->tensor, l->s->n_tensors, l->mem);
     if (l->optimiser == NULL || l->order == NULL || l->dealt == NULL || l->first == NULL || l->card == NULL || l->y == NULL ||
-        l->t == NULL || l->dy == NULL || l->grad == NULL || l->square == NULL)
+        l->t == NULL || l->dy == NULL || (l->train->high != NULL && l->high == NULL) || l->grad == NULL || l->square == NULL)
         return pl_fail(err, PL_ENOMEM, "training on %lld molecules", (long long)l->train->n);
     return PL_OK;
 }

@@ -29,6 +29,7 @@ struct nn_loop {
     int64_t *first;    /* [ranks + 1] first item of each rank, for gather */
     nn_card *card;     /* [molecules] scratch                          */
     float *y, *t, *dy; /* [molecules][outputs] of a batch              */
+    float *high;       /* the same, or NULL: as in nn_samples          */
     nn_validation *validation;
     enum { BESIDE_NOT, BESIDE_UNTRIED, BESIDE_GOOD } beside; /* the second engine */
     bool open;                                               /* an epoch is over and its validation is pending */

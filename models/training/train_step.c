@@ -95,6 +95,8 @@ static nn_which shard_after(const nn_loop *l, int64_t from, int64_t k, int64_t i
     return i + 1 < l->own.n ? shard_at(l, from, k, i + 1) : shard_at(l, after, nn_loop_take(l, after).n, 0);
 }
 
+static const float *high_at(const nn_loop *l, int64_t at) { return l->high != NULL ? l->high + at : NULL; }
+
 /* Forward and backward of one shard; its part of y, t and dy is at the shard's place in the batch. */
 static pl_code shard_compute(nn_loop *l, nn_which batch_of, int64_t i, int64_t measured, pl_error *err)
 {
@@ -111,7 +113,7 @@ static pl_code shard_compute(nn_loop *l, nn_which batch_of, int64_t i, int64_t m
         code = l->kind->forward(l->engine, &batch, true, l->y + at, err);
     if (code != PL_OK)
         return code;
-    (void)nn_loss_backward((nn_loss)l->conf->loss, l->y + at, l->t + at, n, measured, l->dy + at);
+    (void)nn_loss_backward((nn_loss)l->conf->loss, l->y + at, l->t + at, high_at(l, at), n, measured, l->dy + at);
     for (int64_t k = 0; k < n; k++)
         l->dy[at + k] *= (float)l->s->scale.by;
     return l->kind->backward(l->engine, &batch, l->dy + at, l->grad + (size_t)i * l->s->n, err);
@@ -131,8 +133,13 @@ static pl_code batch_gather(nn_loop *l, int32_t k, pl_error *err)
 /* Fills t of a batch; returns the number of measured values. */
 static int64_t targets_take(nn_loop *l, nn_which now)
 {
-    for (int32_t i = 0; i < now.n; i++)
-        memcpy(l->t + (int64_t)i * l->outputs, l->train->target + now.at[i] * l->outputs, (size_t)l->outputs * sizeof *l->t);
+    const size_t bytes = (size_t)l->outputs * sizeof *l->t;
+
+    for (int32_t i = 0; i < now.n; i++) {
+        memcpy(l->t + (int64_t)i * l->outputs, l->train->target + now.at[i] * l->outputs, bytes);
+        if (l->high != NULL)
+            memcpy(l->high + (int64_t)i * l->outputs, l->train->high + now.at[i] * l->outputs, bytes);
+    }
     return nn_loss_measured(l->t, (int64_t)now.n * l->outputs);
 }
 
@@ -150,7 +157,7 @@ static pl_code step_compute(nn_loop *l, nn_which now, nn_loss_sum *sum, pl_error
     if (code == PL_OK)
         code = batch_gather(l, now.n, err);
     if (code == PL_OK)
-        *sum = nn_loss_backward((nn_loss)l->conf->loss, l->y, l->t, n, measured, l->dy);
+        *sum = nn_loss_backward((nn_loss)l->conf->loss, l->y, l->t, l->high, n, measured, l->dy);
     return code;
 }
 
@@ -187,6 +194,7 @@ static pl_code shard_begin(nn_loop *l, int64_t from, nn_training_step step, int6
     pl_code code = now.n ? nn_prefetch_take(l->prefetch, &batch, l->train, now, next, err) : PL_OK;
 
     step.target = l->t + (now.at - (l->dealt + from)) * l->outputs;
+    step.high = high_at(l, step.target - l->t);
     step.shard = (int32_t)i;
     return code != PL_OK ? code : nn_steps_add(l->steps, now.n ? &batch : NULL, &step, err);
 }

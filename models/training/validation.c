@@ -86,7 +86,7 @@ static void part_sum(nn_validation *h, int k, nn_loss_sum *out)
     for (int64_t i = 0; i < n_of(h, k); i++) {
         const float *t = s->target + i * s->outputs;
         nn_loss_sum one =
-            nn_loss_backward(h->of.loss, h->y[k] + i * s->outputs, t, s->outputs, nn_loss_measured(t, s->outputs), h->dy);
+            nn_loss_backward(h->of.loss, h->y[k] + i * s->outputs, t, NULL, s->outputs, nn_loss_measured(t, s->outputs), h->dy);
         nn_loss_add(out, &one);
     }
 }

@@ -242,7 +242,7 @@ static pl_code texts_tell(const st_fit_table *t, pl_error *err)
     if (2 * t->commas > t->texts)
         what = "write decimal points in place of commas";
     else if (2 * t->censored > t->texts)
-        what = "limits such as >10 are not numbers; a model needs measured ones";
+        what = "limits such as >10 are not numbers; a model needs more measured ones";
     return pl_fail(err, PL_ECONFIG, "%s:%lld: %s is '%s', and %lld of %lld values are such texts; %s", t->path,
                    (long long)t->text_line, t->target, t->text, (long long)t->texts, (long long)t->texts + (long long)t->numbers,
                    what);

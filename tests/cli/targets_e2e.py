@@ -228,6 +228,110 @@ def conflicting_target_settings_are_refused_before_work():
         assert 'no record has a data field called "mu"' in p.run("run", "w.yaml", "-q", expect=2)[2]
 
 
+
+def censored(n=110):
+    """The number of carbons: above 5 only known to be above 5, below 4 only known to be below 4, in several ways of writing."""
+    out, known = [], []
+    for i, record in enumerate(sieve.sdf_records(sieve.data(SDF), n).split(b"$$$$\n")[:n]):
+        count = record.count(b" C   ")
+        text = str(count)
+        if count > 5:
+            text = (">5", "> 5", ">= 5", "\u2265 5")[i % 4]
+        elif count < 4:
+            text = ("<4", "<= 4", "\u22644")[i % 3]
+        out.append((record[:record.index(b"M  END") + 7], text))
+        known.append(text if text[0] in "0123456789" else text[0] in ">\u2265")
+    return out, known
+
+
+def sdf_of(records):
+    return b"".join(body + b"> <carbons>\n%s\n\n$$$$\n" % text.encode() for body, text in records)
+
+
+LIMITS = """  read: {unit: 40, censored: bound}
+  prepare:
+    conformers: {source: keep}
+    labels: [carbons]
+    properties: {carbons: {unit: atoms}}
+  graph: {edges: bonds}
+  split: {fractions: {train: 0.6, valid: 0.2, test: 0.2}}
+  train:
+    targets: [{name: carbons, unit: atoms}]
+    family: [se3, trees, gp]
+    model: {layers: 1, degrees: 2, channels: 8, heads: 2}
+    batch: {molecules: 8, shards: 2}
+    epochs: 6
+  evaluate: {on: [train, valid, test]}
+"""
+
+
+def limits_are_learned_from_and_never_tested():
+    with sieve.Project() as p:
+        records, known = censored()
+        more = [(next(b for (b, _), k in zip(records, known) if isinstance(k, str)), ">100"),  # beside a value: the value counts
+                (next(b for (b, _), k in zip(records, known) if k is True), "<2"),  # contradicts its other limit
+                (records[7][0], "~3")]
+        p.put("in.sdf", sdf_of(records + more))
+        p.workflow(["in.sdf"], LIMITS)
+        said = p.run("check", "w.yaml")[1]
+        counts = [sum(isinstance(k, str) for k in known), sum(k is True for k in known), sum(k is False for k in known)]
+        assert min(counts) > 8 and "and %d limits such as >10 to learn from" % (counts[1] + counts[2] + 2) in said, (counts, said)
+        p.run("run", "w.yaml", "-q", "--until", "split")
+        for other in ("killed", "left"):
+            shutil.copytree(p.path("run"), p.path(other))
+        p.run("run", "w.yaml", "-q")
+        stored_labels = "SELECT p.name, p.unit, count(*) FROM label JOIN property p USING(property_id) GROUP BY 1 ORDER BY 1"
+        assert p.rows(stored_labels) == [("carbons", "atoms", counts[0]), ("carbons at least", "atoms", counts[1] + 1),
+                                         ("carbons at most", "atoms", counts[2] + 1)], (counts, p.rows(stored_labels))
+        # Errors are those of measured values alone, and as many as without limits.
+        measured = {m for (m,) in p.rows("SELECT mol_id FROM label JOIN property USING(property_id) WHERE name='carbons'")}
+        assert {m for (m,) in p.rows("SELECT mol_id FROM evaluated")} == measured
+        part = dict(p.rows("SELECT mol_id, part FROM split"))
+        limits = [m for (m,) in p.rows("SELECT DISTINCT mol_id FROM label WHERE mol_id NOT IN (SELECT mol_id FROM evaluated)")]
+        told = "\n".join(m for (m,) in p.rows("SELECT message FROM event"))
+        found = re.search(r"carbons: learned from (\d+) values and (\d+) limits; errors and intervals are those of values alone", told)
+        trained = sum(part[m] == "train" for m in limits)
+        contrary = "1 limits that contradict each other" in told
+        assert int(found[1]) == sum(part[m] == "train" for m in measured) and int(found[2]) == trained - contrary, (found, trained)
+        assert "%d limits of held-out molecules are not used" % (len(limits) - trained) in told, told
+        assert "~3: a limit is not a measured value" in told and ">5" not in told, told
+        curve = {r for r in p.rows("SELECT DISTINCT split, name FROM metric WHERE stage='train' AND epoch>0 AND name IN ('loss','mae')")}
+        assert curve >= {("train", "loss"), ("valid", "loss"), ("valid", "mae")} and ("train", "mae") not in curve, curve
+        # The same bytes after kills, with more workers and with ranks; limits change the model.
+        want = stored(p)
+        for point in ("train.checkpoint.after:1", "train.model.before:1"):
+            p.run("run", "w.yaml", "-q", "workdir=killed", expect=137, env=dict(os.environ, MOLSIEVE_FAULT=point))
+        p.run("run", "w.yaml", "-q", "-j", "3", "workdir=killed")
+        assert stored(p, "killed") == want
+        p.run("run", "w.yaml", "-q", "workdir=left", "stages.read.censored=leave_out")
+        assert stored(p, "left")[0] != want[0] and p.rows(stored_labels, workdir="left") == [("carbons", "atoms", counts[0])]
+        n = "SELECT part, n FROM evaluation WHERE metric='rmse' ORDER BY 1"
+        assert p.rows(n) == p.rows(n, workdir="left")
+        # Shards merge to the same labels.
+        for k in range(2):
+            p.run("run", "w.yaml", "-q", "workdir=shards", "--shard", "%d/2" % k)
+        p.run("merge", "w.yaml", "-q", "workdir=shards")
+        p.run("run", "w.yaml", "-q", "workdir=shards")
+        labels = "SELECT mol_id, name, value, n_measurements FROM label JOIN property USING(property_id) ORDER BY 1, 2"
+        assert p.rows(labels, workdir="shards") == p.rows(labels) and stored(p, "shards")[2:] == want[2:]
+        # A negative factor exchanges the sides: the same trees, upside down.
+        trees = "stages.train.family=[trees]"
+        p.run("run", "w.yaml", "-q", trees)
+        plain = p.rows("SELECT mol_id, predicted FROM evaluated ORDER BY 1")
+        p.run("run", "w.yaml", "-q", trees, "stages.train.targets=[{name: minus, column: carbons, factor: -1}]")
+        minus = p.rows("SELECT mol_id, predicted FROM evaluated ORDER BY 1")
+        assert len(plain) == len(minus) and all(m == k and abs(x + y) < 1e-3 for (m, x), (k, y) in zip(plain, minus))
+        p.put("named.csv", "smiles,y,y at least\nCCO,1,2\nCCN,2,3\n")
+        p.workflow(["named.csv"], "  read: {censored: bound}\n  prepare: {conformers: {source: none}}\n", name="n.yaml", workdir="named")
+        assert 'named.csv:2: the field "y at least" has the name that limits get' in p.run("run", "n.yaml", "-q", expect=2)[2]
+        # What has no limits, or no use for them, is refused with all the rest.
+        said = p.run("check", "w.yaml", "stages.train.family=[gp, forest]", "stages.train.optimiser.lr=0.0001", expect=2)[2]
+        assert "gp and forest learn from measured values alone" in said and "is above lr" in said, said
+        said = p.run("check", "w.yaml", "stages.prepare.properties={carbons: {task: classification}}",
+                     "stages.train.targets=[{name: carbons}]", expect=2)[2]
+        assert "bound is for numbers" in said, said
+
+
 if __name__ == "__main__":
-    sieve.main([targets_with_missing_values_are_learned_together, classes_with_missing_values_are_learned_together,
+    sieve.main([limits_are_learned_from_and_never_tested, targets_with_missing_values_are_learned_together, classes_with_missing_values_are_learned_together,
                 rankings_weigh_targets_and_models_share_a_property, conflicting_target_settings_are_refused_before_work])

@@ -54,7 +54,7 @@ static nn_gpu_loss_scale *scale_upload(double by, int64_t good)
 
 static void loss_check(nn_loss kind, int32_t n, double scale, pl_rng *r)
 {
-    float y[1000], t[1000], dy[1000];
+    float y[1000], t[1000], high[1000], dy[1000];
     nn_gpu_step_result *result = room(sizeof *result), got = { 0 };
     nn_loss_sum want;
     nn_gpu_loss a = { .n = n, .kind = (int32_t)kind, .scale = scale_upload(scale, 0), .result = result };
@@ -72,12 +72,22 @@ static void loss_check(nn_loss kind, int32_t n, double scale, pl_rng *r)
                 t[i] = t[i] > 0 ? 2.5f : -0.75f;
         }
     }
+    memcpy(high, t, (size_t)n * sizeof *t);
+    for (int32_t i = 0; i < n && kind != NN_LOSS_BCE; i++) { /* limits below, above, on both sides */
+        if (i % 4 == 1)
+            high[i] = INFINITY;
+        else if (i % 8 == 2)
+            t[i] = isnan(t[i]) ? NAN : -INFINITY;
+        else if (i % 8 == 6)
+            high[i] = t[i] + 1;
+    }
     a.measured = nn_loss_measured(t, n);
-    want = nn_loss_backward(kind, y, t, n, a.measured, dy);
+    want = nn_loss_backward(kind, y, t, high, n, a.measured, dy);
     for (int32_t i = 0; i < n; i++)
         dy[i] *= (float)scale;
     a.y = to_device(y, (size_t)n);
     a.t = to_device(t, (size_t)n);
+    a.high = to_device(high, (size_t)n);
     a.dy = room(1000 * sizeof(float));
     ops->upload(gpu, result, &got, sizeof got); /* the loss writes a part of it */
     ops->loss(gpu, &a);
@@ -89,6 +99,7 @@ static void loss_check(nn_loss kind, int32_t n, double scale, pl_rng *r)
     assert_int_equal(got.measured, want.n);
     ops->free(gpu, (void *)a.y);
     ops->free(gpu, (void *)a.t);
+    ops->free(gpu, (void *)a.high);
     ops->free(gpu, a.dy);
     ops->free(gpu, (void *)a.scale);
     ops->free(gpu, result);

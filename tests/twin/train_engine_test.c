@@ -188,6 +188,65 @@ static void losses_of_several_targets_are_those_of_the_cpu(void **state)
     }
 }
 
+/* Of two targets: every third number is a lower limit, every fifth an upper one, every seventh both. */
+static void limits_make(bench *b)
+{
+    two_targets_make(b);
+    memcpy(b->high, b->target, sizeof b->high);
+    b->limits = true;
+    for (int i = 0; i < 2 * TRAIN; i++) {
+        if (i % 3 == 0)
+            b->high[i] = INFINITY;
+        else if (i % 5 == 0 && !isnan(b->target[i]))
+            b->target[i] = -INFINITY;
+        else if (i % 7 == 0)
+            b->high[i] = b->target[i] + 0.25f;
+    }
+}
+
+static void limits_cost_less_than_values_and_resume_with_the_same_bits(void **state)
+{
+    bench *b = *state;
+    run whole;
+    curve with, without;
+
+    limits_make(b);
+    b->conf.shards = 2;
+    whole = fresh(b, -1);
+    assert_int_equal(run_train(&whole, &nn_engine_cpu, 1), PL_OK);
+    goes_on(b, &whole, 5, &nn_engine_cpu, 1);
+    b->conf.lr = b->conf.min_lr = 1e-9; /* the same weights */
+    with = curve_of(b, &nn_engine_cpu);
+    b->limits = false;
+    for (int i = 0; i < 2 * TRAIN; i++)
+        b->target[i] = isinf(b->target[i]) ? b->high[i] : b->target[i];
+    without = curve_of(b, &nn_engine_cpu);
+    print_message("%g with limits, %g if they were values\n", with.train[0], without.train[0]);
+    assert_true(with.train[0] < 0.9 * without.train[0]);
+}
+
+static void limits_of_ref_and_cpu_are_alike(void **state)
+{
+    limits_make(*state);
+    ref_and_cpu_learn_alike(state);
+}
+
+static void losses_of_limits_are_those_of_the_cpu(void **state)
+{
+    bench *b = *state;
+    curve got, want;
+
+    limits_make(b);
+    b->conf.epochs = 2;
+    b->conf.molecules = 7;
+    b->conf.lr = 3e-4;
+    for (b->conf.shards = 1; b->conf.shards <= 2; b->conf.shards++) {
+        want = curve_of(b, &nn_engine_cpu);
+        got = curve_of(b, &nn_engine_cuda);
+        curves_near(&got, &want, 2e-5);
+    }
+}
+
 /* 40 molecules in batches of 19, 19 and 2: in the last, one shard has no molecule. */
 static void shards_are_summed_in_their_order_on_the_device(void **state)
 {
@@ -496,6 +555,8 @@ static const struct CMUnitTest host_tests[] = {
     WITH_BENCH(the_distance_is_learned),
     WITH_BENCH(ref_and_cpu_learn_alike),
     WITH_BENCH(ref_and_cpu_learn_several_targets_alike_also_resumed),
+    WITH_BENCH(limits_cost_less_than_values_and_resume_with_the_same_bits),
+    WITH_BENCH(limits_of_ref_and_cpu_are_alike),
     WITH_BENCH(classes_are_learned_and_the_same_bits_after_a_stop),
     WITH_BENCH(non_finite_steps_are_skipped_and_many_end_training),
 };
@@ -503,6 +564,7 @@ static const struct CMUnitTest host_tests[] = {
 static const struct CMUnitTest device_tests[] = {
     WITH_BENCH(the_losses_are_those_of_the_cpu),
     WITH_BENCH(losses_of_several_targets_are_those_of_the_cpu),
+    WITH_BENCH(losses_of_limits_are_those_of_the_cpu),
     WITH_BENCH(a_resumed_training_has_the_same_bits_for_any_threads),
     WITH_BENCH(a_step_asks_for_no_memory_once_it_has_seen_the_batches),
     WITH_BENCH(shards_are_summed_in_their_order_on_the_device),

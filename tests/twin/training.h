@@ -32,6 +32,8 @@ typedef struct bench {
     ch_graph graph[ALL];
     int32_t edges[ALL];
     float target[2 * ALL]; /* [ALL][outputs] */
+    float high[2 * ALL];   /* the same; used if limits */
+    bool limits;
     nn_inputs inputs;
     nn_se3 *model;
     char dir[64];
@@ -281,8 +283,8 @@ static pl_code run_train_err(run *r, const nn_engine_kind *kind, int threads, pl
     part train = { b, { nn_collate_new(), nn_collate_new() }, 0 };
     part valid = { b, { nn_collate_new(), nn_collate_new() }, TRAIN };
     const int32_t outputs = b->model->conf.outputs;
-    nn_samples train_s = { &train, TRAIN, b->edges, b->target, part_batch, outputs };
-    nn_samples valid_s = { &valid, VALID, b->edges + TRAIN, b->target + TRAIN * outputs, part_batch, outputs };
+    nn_samples train_s = { &train, TRAIN, b->edges, b->target, part_batch, outputs, b->limits ? b->high : NULL };
+    nn_samples valid_s = { &valid, VALID, b->edges + TRAIN, b->target + TRAIN * outputs, part_batch, outputs, NULL };
     nn_train_host host = {
         .ctx = r, .beside = r->beside ? run_beside : NULL, .stop = run_stop, .save = run_save, .epoch = run_epoch, .step = run_step
     };

@@ -150,7 +150,7 @@ static void losses_and_gradients_are_as_by_hand(void **state)
 {
     const float y[] = { 1, 2, 3, 5 }, t[] = { 0, 2, 4, NAN };
     float dy[4];
-    nn_loss_sum s = nn_loss_backward(NN_LOSS_L1, y, t, 4, nn_loss_measured(t, 4), dy);
+    nn_loss_sum s = nn_loss_backward(NN_LOSS_L1, y, t, NULL, 4, nn_loss_measured(t, 4), dy);
 
     (void)state;
     assert_int_equal(s.n, 3);
@@ -159,9 +159,35 @@ static void losses_and_gradients_are_as_by_hand(void **state)
     close_to(dy[1], 0, 0);
     close_to(dy[2], -1.0f / 3, 1e-7);
     close_to(dy[3], 0, 0);
-    s = nn_loss_backward(NN_LOSS_L2, y, t, 4, nn_loss_measured(t, 4), dy);
+    s = nn_loss_backward(NN_LOSS_L2, y, t, NULL, 4, nn_loss_measured(t, 4), dy);
     close_to(s.loss, 2, 0);
     close_to(dy[2], -2.0f / 3, 1e-7);
+}
+
+/* At least 2, at most 2, between 1 and 3, and measured: 2. */
+static void limits_cost_nothing_on_the_allowed_side(void **state)
+{
+    static const float low[] = { 2, -INFINITY, 1, 2 }, high[] = { INFINITY, 2, 3, 2 };
+    static const double wrong[3][4] = { { -2, 0, -1, -2 }, { 0, 0, 0, 0 }, { 0, 2, 1, 2 } }; /* of y = 0, 2, 4 */
+    (void)state;
+
+    for (int i = 0; i < 3; i++)
+        for (int k = 0; k < 4; k++) {
+            const float y = 2.0f * (float)i;
+            const double e = wrong[i][k];
+            float dy;
+            nn_loss_sum s = nn_loss_backward(NN_LOSS_L1, &y, &low[k], &high[k], 1, 1, &dy);
+            assert_true(s.n == 1 && s.loss == fabs(e) && s.abs == fabs(e) && dy == (e > 0) - (e < 0));
+            s = nn_loss_backward(NN_LOSS_L2, &y, &low[k], &high[k], 1, 1, &dy);
+            assert_true(s.loss == e * e && (double)dy == 2 * e);
+        }
+    for (int k = 0; k < 4; k++) { /* a network that has diverged is seen */
+        const float y[] = { NAN, INFINITY, -INFINITY };
+        for (int i = 0; i < 3; i++) {
+            float dy;
+            assert_false(isfinite(nn_loss_backward(NN_LOSS_L2, &y[i], &low[k], &high[k], 1, 1, &dy).loss));
+        }
+    }
 }
 
 /* Logits from -1e4 to 1e4: the sum is the formula's, the slope that of central differences. */
@@ -174,7 +200,7 @@ static void cross_entropy_is_right_for_any_logit(void **state)
     for (size_t i = 0; i < sizeof logit / sizeof logit[0]; i++)
         for (int k = 0; k < 2; k++) {
             float dy, below, above, none;
-            nn_loss_sum s = nn_loss_backward(NN_LOSS_BCE, &logit[i], &t[k], 1, 1, &dy);
+            nn_loss_sum s = nn_loss_backward(NN_LOSS_BCE, &logit[i], &t[k], NULL, 1, 1, &dy);
             double z = k ? -(double)logit[i] : (double)logit[i], p = 1 / (1 + exp(-z)), h = 1e-3 * fmax(1, fabs(z));
             close_to(s.loss, z > 30 ? z : log1p(exp(z)), 1e-12 * fmax(1, z));
             close_to(s.abs, p, 1e-15);
@@ -182,8 +208,8 @@ static void cross_entropy_is_right_for_any_logit(void **state)
             close_to((double)dy, k ? -p : p, 1e-7);
             below = (float)((double)logit[i] - h);
             above = (float)((double)logit[i] + h);
-            close_to((nn_loss_backward(NN_LOSS_BCE, &above, &t[k], 1, 1, &none).loss -
-                      nn_loss_backward(NN_LOSS_BCE, &below, &t[k], 1, 1, &none).loss) /
+            close_to((nn_loss_backward(NN_LOSS_BCE, &above, &t[k], NULL, 1, 1, &none).loss -
+                      nn_loss_backward(NN_LOSS_BCE, &below, &t[k], NULL, 1, 1, &none).loss) /
                          ((double)above - (double)below),
                      (double)dy, 1e-6);
         }
@@ -201,8 +227,8 @@ static void a_class_counts_by_its_weight(void **state)
         for (int k = 0; k < 2; k++) {
             const float plain = (float)k, weighed = k ? 7.5f : -0.25f;
             float dy, dy_weighed;
-            nn_loss_sum s = nn_loss_backward(NN_LOSS_BCE, &logit[i], &plain, 1, 1, &dy);
-            nn_loss_sum w = nn_loss_backward(NN_LOSS_BCE, &logit[i], &weighed, 1, 1, &dy_weighed);
+            nn_loss_sum s = nn_loss_backward(NN_LOSS_BCE, &logit[i], &plain, NULL, 1, 1, &dy);
+            nn_loss_sum w = nn_loss_backward(NN_LOSS_BCE, &logit[i], &weighed, NULL, 1, 1, &dy_weighed);
             const double by = k ? 7.5 : 0.25;
             close_to(w.loss, by * s.loss, 1e-12 * by * s.loss);
             close_to((double)dy_weighed, by * (double)dy, 1e-7 * by);
@@ -214,7 +240,7 @@ static void a_batch_of_classes_leaves_out_what_is_not_measured(void **state)
 {
     const float y[] = { 0, 0, 2, NAN }, t[] = { 0, 1, NAN, 1 };
     float dy[4];
-    nn_loss_sum s = nn_loss_backward(NN_LOSS_BCE, y, t, 3, nn_loss_measured(t, 3), dy);
+    nn_loss_sum s = nn_loss_backward(NN_LOSS_BCE, y, t, NULL, 3, nn_loss_measured(t, 3), dy);
 
     (void)state;
     assert_int_equal(s.n, 2);
@@ -222,7 +248,7 @@ static void a_batch_of_classes_leaves_out_what_is_not_measured(void **state)
     close_to((double)dy[0], 0.25, 0);
     close_to((double)dy[1], -0.25, 0);
     assert_true(dy[2] == 0);
-    assert_true(isnan(nn_loss_backward(NN_LOSS_BCE, y, t, 4, 3, dy).loss)); /* a step of these is not taken */
+    assert_true(isnan(nn_loss_backward(NN_LOSS_BCE, y, t, NULL, 4, 3, dy).loss)); /* a step of these is not taken */
 }
 
 /* ---- classes ---- */
@@ -361,6 +387,7 @@ int main(void)
         cmocka_unit_test(moments_are_those_of_the_population),
         cmocka_unit_test(losses_and_gradients_are_as_by_hand),
         cmocka_unit_test(cross_entropy_is_right_for_any_logit),
+        cmocka_unit_test(limits_cost_nothing_on_the_allowed_side),
         cmocka_unit_test(a_class_counts_by_its_weight),
         cmocka_unit_test(a_batch_of_classes_leaves_out_what_is_not_measured),
         cmocka_unit_test_setup_teardown(enrichments_are_those_of_the_definitions, arena_open, arena_close),

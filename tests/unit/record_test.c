@@ -618,6 +618,11 @@ static void fields_of_all_formats_are_found(void **state)
     check_fields(".sdf", sdf, "a b", "1.5", 1.5);
     check_fields(".sdf", sdf, "text", "two\nlines", NAN);
     check_fields(".sdf", sdf, "LAST", "-2e-3", -2e-3);
+    /* A limit begins as a header does. */
+    check_fields(".sdf", "m\n\nM  END\n> <a>\n> 10\n\n> <b>\n5\n\n$$$$\n", "a", "> 10", NAN);
+    check_fields(".sdf", "m\n\nM  END\n> <a>\n> 10\n\n> <b>\n5\n\n$$$$\n", "b", "5", 5);
+    check_fields(".sdf", "m\n\nM  END\n> <a>\n> <b>\n5\n\n$$$$\n", "a", "", NAN);
+    check_fields(".sdf", "m\n\nM  END\n> <a>\n> <b>\n5\n\n$$$$\n", "b", "5", 5);
     check_fields(".sdf", "m\n\nM  END\n> <IC50 (\xB5M)>\n5\n\n$$$$\n", "IC50 (\xEF\xBF\xBDM)", "5", 5);
     check_fields(".csv", "smiles,\"a\x1B\nb\"\nC,5\n", "a  b", "5", 5);
     check_fields(".xyz", qm9, "gdb", "7", 7);

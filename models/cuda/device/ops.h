@@ -28,7 +28,7 @@ extern "C" {
 #endif
 
 enum {
-    NN_GPU_ABI = 12,
+    NN_GPU_ABI = 13,
     NN_GPU_DEGREES = 5,        /* NN_DEGREES                                   */
     NN_GPU_FREQS = 9,          /* 2 NN_MAX_DEGREE + 1                          */
     NN_GPU_H = 32,             /* NN_RADIAL_HIDDEN: one warp has one hidden vector */
@@ -319,12 +319,12 @@ typedef struct nn_gpu_step_result {
     nn_gpu_loss_scale scale;
 } nn_gpu_step_result;
 
-/* Op 14. y, t, dy [n]; t NaN: not measured; of BCE its sign is the class and its size the weight, as in models/optim/loss.h. Writes dy, multiplied by the scale, and loss, abs, square and
+/* Op 14. y, t, high, dy [n]; t, high: the limits of what was measured, equal if it is a number; t NaN: not measured; of BCE its sign is the class and its size the weight, as in models/optim/loss.h. Writes dy, multiplied by the scale, and loss, abs, square and
  * measured of result. */
 typedef struct nn_gpu_loss {
     int32_t n, kind;
     int64_t measured; /* measured numbers of the whole batch              */
-    const float *y, *t;
+    const float *y, *t, *high;
     float *dy;
     const nn_gpu_loss_scale *scale;
     nn_gpu_step_result *result;

@@ -27,9 +27,17 @@ typedef struct loss_one {
     double loss, error, slope; /* of one number: its loss, |error|, derivative of the loss */
 } loss_one;
 
-static __device__ __forceinline__ loss_one loss_of(int32_t kind, double y, double t)
+/* The distance to the limits. */
+static __device__ __forceinline__ double limits_miss(double y, double low, double high)
 {
-    double e = y - t, z = t > 0 ? -y : y, small = exp(-fabs(z)), large = 1 / (1 + small), wrong = z < 0 ? small * large : large;
+    if (y < low || low == high)
+        return y - low;
+    return y > high ? y - high : 0 * y;
+}
+
+static __device__ __forceinline__ loss_one loss_of(int32_t kind, double y, double t, double high)
+{
+    double e = limits_miss(y, t, high), z = t > 0 ? -y : y, small = exp(-fabs(z)), large = 1 / (1 + small), wrong = z < 0 ? small * large : large;
 
     double weight = t != 0 ? fabs(t) : 1;
 
@@ -45,7 +53,7 @@ __global__ void loss_run(nn_gpu_loss a)
     double loss = 0, abs = 0, square = 0, per = a.measured ? a.scale->by / (double)a.measured : 0;
 
     for (int i = (int)threadIdx.x; i < a.n; i += TRAIN_THREADS) {
-        loss_one one = loss_of(a.kind, (double)a.y[i], (double)a.t[i]);
+        loss_one one = loss_of(a.kind, (double)a.y[i], (double)a.t[i], (double)a.high[i]);
         bool measured = a.t[i] == a.t[i];
         a.dy[i] = measured ? (float)(per * one.slope) : 0;
         loss += measured ? one.loss : 0;

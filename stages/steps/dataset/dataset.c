@@ -9,6 +9,7 @@
 #include "pipeline/workflow/workflow.h"
 #include "stages/database/blocks.h"
 #include "stages/database/descriptor_columns.h"
+#include "stages/steps/ingest/limits.h"
 #include "stages/steps/ingest/prepare.h"
 
 const char *const st_part_name[ST_PARTS] = { "train", "valid", "test", "calibration", "new" };
@@ -27,11 +28,14 @@ static pl_code rows_alloc(st_dataset *d, int64_t n, pl_error *err)
 {
     d->mol_id = PL_NEW(d->mem, int64_t, n + 1);
     d->value = PL_NEW(d->mem, double, n * d->n_targets + 1);
+    d->low = d->limits ? PL_NEW(d->mem, double, n * d->n_targets + 1) : NULL;
+    d->high = d->limits ? PL_NEW(d->mem, double, n * d->n_targets + 1) : NULL;
     d->descriptor = pl_arena_get(d->mem, (size_t)n + 1, sizeof *d->descriptor);
     d->part = PL_NEW(d->mem, uint8_t, n + 1);
     d->item = PL_NEW(d->mem, nn_item, n + 1);
     d->other = PL_NEW(d->mem, struct st_others, n + 1);
-    if (d->mol_id == NULL || d->value == NULL || d->descriptor == NULL || d->part == NULL || d->item == NULL || d->other == NULL)
+    if ((d->limits && (d->low == NULL || d->high == NULL)) || d->mol_id == NULL || d->value == NULL || d->descriptor == NULL ||
+        d->part == NULL || d->item == NULL || d->other == NULL)
         return pl_fail(err, PL_ENOMEM, "a data set of %lld molecules", (long long)n);
     return PL_OK;
 }
@@ -44,25 +48,37 @@ static void row_take(st_dataset *d, sqlite3_stmt *st)
     d->part[i] = (uint8_t)part_number((const char *)sqlite3_column_text(st, 1));
     for (int32_t k = 0; k < d->n_targets; k++)
         d->value[i * d->n_targets + k] = NAN;
+    for (int32_t k = 0; k < d->n_targets && d->limits; k++)
+        d->low[i * d->n_targets + k] = d->high[i * d->n_targets + k] = NAN;
     for (int k = 0, n = 0; k < CH_N_DESCRIPTORS; k++)
         if (ch_descriptors[k].since == 1)
             d->descriptor[i][n++] = sqlite3_column_double(st, 2 + k);
 }
 
-/* "3,5": the property ids of the labels; -1 for a label that no molecule has. */
+/* Adds the property id of a label to "3,5"; -1 for one that no molecule has. */
+static pl_code id_add(const char **ids, pl_env *env, const char *name, pl_error *err)
+{
+    int64_t id = -1;
+    pl_code code = name == NULL ? PL_OK
+                                : pl_db_int(env->store->db, &id, err,
+                                            "SELECT coalesce((SELECT property_id FROM property WHERE name=%Q),-1)", name);
+
+    *ids = *ids != NULL ? pl_sprintf(env->mem, "%s%s%lld", *ids, (*ids)[0] ? "," : "", (long long)id) : NULL;
+    return code != PL_OK || *ids != NULL ? code : pl_fail(err, PL_ENOMEM, "labels");
+}
+
+/* The property ids of the labels, and of their limits where these are wanted. */
 static pl_code ids_of(const char **out, pl_env *env, const st_wanted_label *label, int32_t n, pl_error *err)
 {
     pl_code code = PL_OK;
 
     *out = "";
     for (int32_t k = 0; k < n && code == PL_OK; k++) {
-        int64_t id = -1;
-        if (label[k].name != NULL)
-            code = pl_db_int(env->store->db, &id, err, "SELECT coalesce((SELECT property_id FROM property WHERE name=%Q),-1)",
-                             label[k].name);
-        *out = *out ? pl_sprintf(env->mem, "%s%s%lld", *out, k ? "," : "", (long long)id) : NULL;
+        code = id_add(out, env, label[k].name, err);
+        for (int side = 0; side < ST_SIDES && label[k].limits && code == PL_OK; side++)
+            code = id_add(out, env, st_limit_name(label[k].name, (st_side)side, env->mem), err);
     }
-    return code != PL_OK || *out ? code : pl_fail(err, PL_ENOMEM, "labels");
+    return code;
 }
 
 /* The molecules of the split that have one of the labels; the values are read later. */
@@ -100,28 +116,41 @@ static pl_code rows_query(st_dataset *d, pl_env *env, const st_wanted_label *lab
 }
 
 /* Molecules and labels both grow by id. */
-static pl_code label_query(st_dataset *d, pl_env *env, const st_wanted_label *label, int32_t k, pl_error *err)
+static pl_code values_query(st_dataset *d, pl_env *env, const char *name, double factor, double *to, int64_t *found, pl_error *err)
 {
     const char *sql = pl_sprintf(env->mem,
                                  "SELECT s.mol_id, l.value FROM %s s JOIN label l USING(mol_id) "
                                  "WHERE l.property_id=(SELECT property_id FROM property WHERE name=?) ORDER BY s.mol_id",
                                  d->from);
     sqlite3_stmt *st = NULL;
-    int64_t at = 0, found = 0;
+    int64_t at = 0;
     bool row = true;
-    pl_code code = sql != NULL ? pl_db_prepare(env->store->db, &st, sql, err) : pl_fail(err, PL_ENOMEM, "labels");
+    pl_code code = sql != NULL && name != NULL ? pl_db_prepare(env->store->db, &st, sql, err) : pl_fail(err, PL_ENOMEM, "labels");
 
+    *found = 0;
     if (code == PL_OK)
-        (void)sqlite3_bind_text(st, 1, label->name, -1, SQLITE_STATIC);
+        (void)sqlite3_bind_text(st, 1, name, -1, SQLITE_STATIC);
     while (code == PL_OK && (code = pl_db_step(st, &row, err)) == PL_OK && row) {
         while (at < d->n && d->mol_id[at] < sqlite3_column_int64(st, 0))
             at++;
         if (at == d->n || d->mol_id[at] != sqlite3_column_int64(st, 0))
             continue;
-        d->value[at * d->n_targets + k] = sqlite3_column_double(st, 1) * label->factor;
-        found++;
+        to[at * d->n_targets] = sqlite3_column_double(st, 1) * factor;
+        ++*found;
     }
     sqlite3_finalize(st);
+    return code;
+}
+
+static pl_code label_query(st_dataset *d, pl_env *env, const st_wanted_label *label, int32_t k, pl_error *err)
+{
+    int64_t found = 0, limits;
+    pl_code code = values_query(d, env, label->name, label->factor, d->value + k, &found, err);
+
+    for (int side = 0; side < ST_SIDES && label->limits && code == PL_OK; side++) {
+        double *to = (side == ST_AT_LEAST) == (label->factor > 0) ? d->low : d->high;
+        code = values_query(d, env, st_limit_name(label->name, (st_side)side, env->mem), label->factor, to + k, &limits, err);
+    }
     if (code == PL_OK && found == 0)
         code = pl_fail(err, PL_ECONFIG, "no molecule of the split has a label called %s; there are: %s", label->name,
                        st_labels_stored(env->store, env->mem));
@@ -149,6 +178,10 @@ static pl_code rows_tell(st_dataset *d, nn_ranks *r, pl_error *err)
         code = r->kind->broadcast(r, d->mol_id, (size_t)n * sizeof *d->mol_id, err);
     if (code == PL_OK)
         code = r->kind->broadcast(r, d->value, (size_t)(n * d->n_targets) * sizeof *d->value, err);
+    if (code == PL_OK && d->limits)
+        code = r->kind->broadcast(r, d->low, (size_t)(n * d->n_targets) * sizeof *d->low, err);
+    if (code == PL_OK && d->limits)
+        code = r->kind->broadcast(r, d->high, (size_t)(n * d->n_targets) * sizeof *d->high, err);
     if (code == PL_OK)
         code = r->kind->broadcast(r, d->descriptor, (size_t)n * sizeof *d->descriptor, err);
     return code != PL_OK ? code : r->kind->broadcast(r, d->part, (size_t)n * sizeof *d->part, err);
@@ -296,6 +329,10 @@ void st_dataset_keep(st_dataset *d, bool (*wanted)(const st_dataset *d, int64_t 
             continue;
         d->mol_id[kept] = d->mol_id[i];
         memmove(d->value + kept * d->n_targets, d->value + i * d->n_targets, (size_t)d->n_targets * sizeof *d->value);
+        if (d->limits) {
+            memmove(d->low + kept * d->n_targets, d->low + i * d->n_targets, (size_t)d->n_targets * sizeof *d->low);
+            memmove(d->high + kept * d->n_targets, d->high + i * d->n_targets, (size_t)d->n_targets * sizeof *d->high);
+        }
         memcpy(d->descriptor[kept], d->descriptor[i], sizeof d->descriptor[i]);
         d->part[kept] = d->part[i];
         d->other[kept] = d->other[i];
@@ -305,6 +342,40 @@ void st_dataset_keep(st_dataset *d, bool (*wanted)(const st_dataset *d, int64_t 
 }
 
 static bool has_graph(const st_dataset *d, int64_t i) { return d->item[i].graph != NULL; }
+
+/* Of one number: limits of training molecules that were not measured. A missing one is infinite; two that contradict each other are none. */
+static void limit_settle(st_dataset *d, int64_t i, int32_t k)
+{
+    double *low = &d->low[i * d->n_targets + k], *high = &d->high[i * d->n_targets + k];
+    const bool any = (!isnan(*low) || !isnan(*high)) && isnan(st_dataset_value(d, i, k)), trains = d->part[i] == ST_TRAIN;
+
+    if (isnan(*low))
+        *low = -INFINITY;
+    if (isnan(*high))
+        *high = INFINITY;
+    d->n_contrary += any && trains && *low > *high;
+    d->n_untested += any && !trains;
+    if (!any || !trains || *low > *high)
+        *low = *high = NAN;
+}
+
+static bool has_value_or_limit(const st_dataset *d, int64_t i)
+{
+    bool any = st_dataset_is_labelled(d, i);
+
+    for (int32_t k = 0; k < d->n_targets && !any; k++)
+        any = st_dataset_is_limit(d, i, k);
+    return any;
+}
+
+static void limits_settle(st_dataset *d)
+{
+    for (int64_t i = 0; i < d->n && d->limits; i++)
+        for (int32_t k = 0; k < d->n_targets; k++)
+            limit_settle(d, i, k);
+    if (d->limits)
+        st_dataset_keep(d, has_value_or_limit);
+}
 
 /* The graph stage has stored the reason. */
 static void without_graph_drop(st_dataset *d)
@@ -321,10 +392,12 @@ static pl_code open_from(st_dataset *d, pl_env *env, const char *from, const st_
     nn_ranks alone = { .kind = &nn_collective_none, .size = 1 }, *r = ranks != NULL ? ranks : &alone;
     pl_code code;
 
-    *d = (st_dataset){ .n_targets = n, .from = from, .mem = pl_arena_new(1 << 20) };
+    *d = (st_dataset){ .n_targets = n, .from = from, .limits = n > 0 && label[0].limits, .mem = pl_arena_new(1 << 20) };
     if (d->mem == NULL)
         return pl_fail(err, PL_ENOMEM, "a data set");
     code = rows_read(d, env, label, r, err);
+    if (code == PL_OK)
+        limits_settle(d);
     if (code == PL_OK)
         code = graphs_load(d, env, r, err);
     if (code == PL_OK)
@@ -436,10 +509,13 @@ pl_code st_samples_open(st_samples *s, const st_dataset *d, st_part part, const 
     s->at = PL_NEW(d->mem, int64_t, max + 1);
     s->item = PL_NEW(d->mem, const nn_item *, max + 1);
     s->target = PL_NEW(d->mem, float, max * d->n_targets + 1);
+    s->high = d->limits && part == ST_TRAIN ? PL_NEW(d->mem, float, max * d->n_targets + 1) : NULL;
     if (s->slot[0].collate == NULL || s->slot[1].collate == NULL || s->at == NULL || s->item == NULL || s->target == NULL ||
-        edges == NULL)
+        edges == NULL || (d->limits && part == ST_TRAIN && s->high == NULL))
         return pl_fail(err, PL_ENOMEM, "samples of %lld molecules", (long long)d->n);
-    s->samples = (nn_samples){ .ctx = s, .edges = edges, .target = s->target, .batch = samples_batch, .outputs = d->n_targets };
+    s->samples = (nn_samples){
+        .ctx = s, .edges = edges, .target = s->target, .high = s->high, .batch = samples_batch, .outputs = d->n_targets
+    };
     samples_take(s, part, edges);
     return PL_OK;
 }

@@ -7,6 +7,8 @@
 #ifndef ST_DATASET_H
 #define ST_DATASET_H
 
+#include <math.h>
+
 #include "chem/common/descriptors.h"
 #include "models/features/feature.h"
 #include "models/metrics/metric.h"
@@ -26,15 +28,19 @@ enum { ST_DESCRIPTORS = 0 CH_DESCRIPTORS(ST_IS_FIRST) };
 typedef struct st_wanted_label {
     const char *name; /* NULL: no molecule has it                          */
     double factor;    /* label times this is the target                    */
+    bool limits;      /* the training molecules that have only limits of it, too */
 } st_wanted_label;
 
 typedef struct st_dataset {
     int64_t n; /* molecules with a part, a label at least, and a graph */
     int32_t n_targets;
-    int64_t n_no_graph;                   /* had a part and a label, but no graph              */
-    const char *from;                     /* SQL: the rows (mol_id, part)                      */
-    int64_t *mol_id;                      /* [n] growing                                       */
-    double *value;                        /* [n][n_targets] in the unit of each; NaN: not measured */
+    int64_t n_no_graph;             /* had a part and a label, but no graph              */
+    bool limits;                    /* those of training molecules are in low and high   */
+    int64_t n_contrary, n_untested; /* limits that contradict each other; of held-out molecules, which are not used */
+    const char *from;               /* SQL: the rows (mol_id, part)                      */
+    int64_t *mol_id;                /* [n] growing                                       */
+    double *value;                  /* [n][n_targets] in the unit of each; NaN: not measured */
+    double *low, *high; /* the same: limits of what was not measured, infinite on an open side, NaN: none. NULL: not asked for */
     double (*descriptor)[ST_DESCRIPTORS]; /* [n]                                      */
     uint8_t *part;                        /* [n] st_part                                       */
     nn_item *item;                        /* [n] the structure with the lowest energy          */
@@ -55,6 +61,12 @@ void st_dataset_close(st_dataset *d); /* zeroed is fine */
 /* The target k of molecule i. */
 static inline double st_dataset_value(const st_dataset *d, int64_t i, int32_t k) { return d->value[i * d->n_targets + k]; }
 
+/* Whether target k of molecule i was not measured, but has a limit. */
+static inline bool st_dataset_is_limit(const st_dataset *d, int64_t i, int32_t k)
+{
+    return d->low != NULL && !isnan(d->low[i * d->n_targets + k]);
+}
+
 /* Whether molecule i has a measured value of any target. */
 bool st_dataset_is_labelled(const st_dataset *d, int64_t i);
 
@@ -73,6 +85,7 @@ typedef struct st_samples {
     const nn_item **item; /* [samples.n]                                       */
     int64_t n_unknown;    /* left out: an element the model does not know      */
     float *target;        /* [samples.n][d->n_targets]                         */
+    float *high;          /* the same: as in nn_samples, or NULL               */
     const nn_inputs *inputs;
     struct {
         nn_collate *collate;

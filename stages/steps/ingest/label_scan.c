@@ -8,6 +8,7 @@
 
 #include "chem/records/record.h"
 #include "pipeline/workflow/settings.h"
+#include "stages/steps/ingest/limits.h"
 #include "stages/steps/ingest/prepare_conf.h"
 #include "stages/steps/ingest/read_input.h"
 
@@ -17,6 +18,7 @@ typedef struct label {
     const char *name;
     bool is_class, learned; /* learned: a target of `train` */
     int64_t numbers, empty, texts[ST_TEXTS], zeros, ones;
+    int64_t limits;         /* that are learned from */
     double low, high;       /* of the numbers */
     const char *text, *odd; /* the first text, and the first value that is no class: "a.csv:3: '>10'" */
 } label;
@@ -134,8 +136,15 @@ static const char *place(const scan *s, const pl_input *in, const ch_record *r, 
 
 static void count(scan *s, label *l, const pl_input *in, const ch_record *r, const ch_field *f)
 {
+    double limit;
+    st_side side;
+
     if (f == NULL || f->text[0] == '\0') {
         l->empty++;
+        return;
+    }
+    if (!f->is_number && !l->is_class && st_limits_wanted(s->wf) && st_limit_read(&limit, &side, f->text)) {
+        l->limits++;
         return;
     }
     if (!f->is_number) {
@@ -208,7 +217,7 @@ static void judge_missing(const scan *s, const label *l, const pl_node *at, pl_p
 
 static void judge(const scan *s, const label *l, const pl_node *at, pl_problems *problems)
 {
-    const bool there = l->numbers + texts_of(l) > 0;
+    const bool there = l->numbers + l->limits + texts_of(l) > 0;
     bool named = there;
 
     for (int i = 0; i < s->n_fields && !named; i++)
@@ -222,7 +231,8 @@ static void judge(const scan *s, const label *l, const pl_node *at, pl_problems 
     }
     if (there && l->numbers == 0 && s->whole)
         pl_problem_add(problems, at, "labels: %s is no number in any of %lld records; the first: %s%s", l->name,
-                       (long long)s->records, l->text, l->texts[ST_TEXT_COMMA] > 0 ? "; write 1.5 for 1,5" : "");
+                       (long long)s->records, l->text != NULL ? l->text : "a limit",
+                       l->texts[ST_TEXT_COMMA] > 0 ? "; write 1.5 for 1,5" : "");
     if (l->is_class && l->odd != NULL)
         pl_problem_add(problems, at, "labels: %s is a class, so its values are 0 and 1; found %s", l->name, l->odd);
     else if (l->is_class && s->whole && l->numbers > 0 && (l->zeros == 0 || l->ones == 0))
@@ -257,6 +267,8 @@ static void say(const scan *s, const label *l, pl_text *out)
                  pl_count_str(s->records, b));
     if (l->is_class)
         pl_text_addf(out, ", %lld of class 1", (long long)l->ones);
+    if (l->limits > 0)
+        pl_text_addf(out, ", and %s %s such as >10 to learn from", pl_count_str(l->limits, a), l->limits == 1 ? "limit" : "limits");
     add_count(out, &any, l->texts[ST_TEXT_LIMIT], l->texts[ST_TEXT_LIMIT] == 1 ? "limit such as >10" : "limits such as >10");
     add_count(out, &any, l->texts[ST_TEXT_COMMA], "with a decimal comma");
     add_count(out, &any, l->texts[ST_TEXT_OTHER], l->texts[ST_TEXT_OTHER] == 1 ? "other text" : "other texts");

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "stages/steps/ingest/limits.h"
 #include "stages/steps/ingest/prepare.h"
 
 #include <float.h>
@@ -200,11 +201,20 @@ static pl_code make_room(st_molecules *m, const char *name, const char *unit, in
     return code == PL_OK ? pl_db_int(db, id, err, "SELECT property_id FROM property WHERE name=%Q", name) : code;
 }
 
+/* The label whose settings hold for a data field: of "pIC50 at least" pIC50, where limits are read. */
+static const char *label_of(const st_molecules *m, const char *name)
+{
+    const size_t n = st_limits_wanted(m->env->wf) ? st_limit_label(name) : 0;
+    const char *label = n > 0 ? pl_strndup(m->env->mem, name, n) : NULL;
+
+    return label != NULL ? label : name;
+}
+
 static pl_code store_property(st_molecules *m, const char *name, const st_record *r, int64_t *id, pl_error *err)
 {
     static const char *const tasks[] = { "regression", "classification" };
     static const char *const ends[] = { "none", "low", "high" };
-    const st_property *p = said(m->conf, name);
+    const st_property *p = said(m->conf, label_of(m, name));
     const char *unit = is_qm9(r) ? st_qm9_unit(name) : NULL;
     pl_code code;
 
@@ -239,7 +249,7 @@ static pl_code property_id(st_molecules *m, const char *name, const st_record *r
             return PL_OK;
         }
     *id = 0;
-    if (st_label_wanted(m->conf, name))
+    if (st_label_wanted(m->conf, label_of(m, name)))
         code = store_property(m, name, r, id, err);
     if (code != PL_OK)
         return code;

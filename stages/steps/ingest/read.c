@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "stages/steps/ingest/label_scan.h"
+#include "stages/steps/ingest/limits.h"
 #include "stages/steps/ingest/read.h"
 
 #include <math.h>
@@ -29,6 +30,8 @@ static const pl_field fields[] = {
       .help = "maximum size of a record; longer records fail" },
     { PL_SIZE, "max_file", AT(max_file), .dflt = 64 << 20, .min = 1024, .max = 256 << 20,
       .help = "maximum size of a file whose format must be read as a whole" },
+    { PL_CHOICE, "censored", AT(censored), .choices = "leave_out|bound", .flags = PL_LATER,
+      .help = "labels such as >10: leave_out: they give no label; bound: train learns from them as limits (se3, trees)" },
     { 0 },
 };
 
@@ -185,32 +188,29 @@ static void find_texts(const read_state *s, item *it, const ch_field *field, int
     const pl_step *prepare = pl_workflow_step(s->env->wf, "prepare");
 
     for (int i = 0; i < n && prepare != NULL; i++) {
+        st_side side;
+        double limit;
+        if (s->conf->censored == ST_CENSORED_BOUND && st_limit_read(&limit, &side, field[i].text))
+            continue;
         const st_label_text kind = field[i].is_number || field[i].text[0] == '\0' ? ST_TEXT_OTHER : st_label_text_of(field[i].text);
         if (kind != ST_TEXT_OTHER && !s->was_told[kind] && it->told[kind] == NULL && st_label_wanted(prepare->conf, field[i].name))
             it->told[kind] = pl_sprintf(mem, "%.100s is %.40s", field[i].name, field[i].text);
     }
 }
 
-/* Numbers only: texts cannot become labels. */
 static pl_code copy_fields(const read_state *s, item *it, const ch_record *r, pl_arena *mem, pl_error *err)
 {
-    st_record *out = &it->record;
     ch_field *found;
-    st_field *copy;
     int n;
     pl_code code = ch_record_fields(&found, &n, s->reader, r, mem, err);
 
     if (code != PL_OK)
         return code;
-    copy = PL_NEW(mem, st_field, n + 1);
-    if (copy == NULL)
-        return pl_fail(err, PL_ENOMEM, "no memory for %d data fields", n);
-    for (int i = 0; i < n; i++)
-        if (found[i].is_number && isfinite(found[i].value))
-            copy[out->n_fields++] = (st_field){ found[i].name, found[i].value };
-    out->field = copy;
     find_texts(s, it, found, n, mem);
-    return PL_OK;
+    code = st_label_fields(&it->record, found, n, s->conf->censored == ST_CENSORED_BOUND, mem, err);
+    if (code != PL_OK)
+        pl_at(err, "%s:%lld", st_input_at(s->env->wf, it->file)->path, (long long)it->line);
+    return code;
 }
 
 static pl_code copy_record(const read_state *s, item *it, const ch_record *r, pl_arena *mem, pl_error *err)

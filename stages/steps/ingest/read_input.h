@@ -9,9 +9,13 @@
 #include "chem/worker/worker_client.h"
 #include "pipeline/workflow/workflow.h"
 
+/* The setting `censored`. */
+enum { ST_CENSORED_LEAVE_OUT, ST_CENSORED_BOUND };
+
 typedef struct st_read_conf {
     int64_t unit;                /* records            */
     double max_record, max_file; /* bytes              */
+    int32_t censored;            /* ST_CENSORED_..     */
 } st_read_conf;
 
 const pl_input *st_input_at(const pl_workflow *wf, int32_t i);

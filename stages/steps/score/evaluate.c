@@ -193,7 +193,7 @@ static pl_code models_open(evaluate_state *s, const pl_step *train, pl_error *er
 static pl_code data_open(evaluate_state *s, const pl_step *train, pl_error *err)
 {
     const st_train_conf *c = train->conf;
-    const st_wanted_label *label = st_train_labels(c, s->env->mem);
+    const st_wanted_label *label = st_train_labels(c, false, s->env->mem);
     pl_code code =
         label != NULL ? st_dataset_open(&s->d, s->env, label, c->targets.n, NULL, err) : pl_fail(err, PL_ENOMEM, "targets");
 

@@ -79,7 +79,7 @@ static pl_code label_find(models_state *s, judged *j, int32_t k, pl_error *err)
     bool found;
     pl_code code = unit_read(unit, sizeof unit, &found, s->env, label, err);
 
-    j->label[k] = (st_wanted_label){ found ? label : NULL, factor != 0 ? factor : 1 };
+    j->label[k] = (st_wanted_label){ .name = found ? label : NULL, .factor = factor != 0 ? factor : 1 };
     j->converts[k] = (factor != 0 && factor != 1) || strcmp(label, t->name) != 0;
     if (code != PL_OK || (!found && said == NULL))
         return code;

@@ -19,6 +19,7 @@
 #include "stages/steps/errors/cases.h"
 #include "stages/steps/errors/domain.h"
 #include "stages/steps/features/graph.h"
+#include "stages/steps/ingest/limits.h"
 #include "stages/steps/train/distributed.h"
 #include "stages/steps/train/train_save.h"
 
@@ -137,7 +138,9 @@ static pl_code epoch_value_add(const train_state *t, const nn_epoch_report *r, c
 
 static pl_code sums_add(const train_state *t, const nn_epoch_report *r, const char *part, const nn_loss_sum *sum, pl_error *err)
 {
-    double n = (double)sum->n, scale = has_unit(t) ? t->m.target->scale.stdev : NAN;
+    const bool limits =
+        t->d.limits && strcmp(part, "train") == 0; /* what is no error of measured values alone is not stored as one */
+    double n = (double)sum->n, scale = has_unit(t) && !limits ? t->m.target->scale.stdev : NAN;
     const struct {
         const char *name;
         double value;
@@ -184,7 +187,7 @@ static pl_code host_epoch(void *ctx, const nn_epoch_report *r, pl_error *err)
 static pl_code data_open(train_state *t, pl_error *err)
 {
     const st_train_conf *c = t->conf;
-    const st_wanted_label *label = st_train_labels(c, t->env->mem);
+    const st_wanted_label *label = st_train_labels(c, st_limits_wanted(t->env->wf), t->env->mem);
     pl_code code = label != NULL ? st_targets_check(t->env, c, err) : pl_fail(err, PL_ENOMEM, "targets");
 
     if (code == PL_OK)
@@ -213,7 +216,7 @@ static pl_code data_open(train_state *t, pl_error *err)
     t->host.test = &t->test.samples;
     if (t->env->store != NULL && t->d.n_no_graph)
         (void)pl_event_add(t->env, PL_WARN, "left out: %lld molecules without a graph", (long long)t->d.n_no_graph);
-    return PL_OK;
+    return t->env->store != NULL && t->d.limits ? st_targets_tell_limits(t->env, c, &t->train) : PL_OK;
 }
 
 static pl_code model_describe(train_state *t, pl_error *err)

@@ -4,6 +4,7 @@
 #include "chem/molecule/element.h"
 #include "stages/steps/dataset/classes.h"
 #include "stages/steps/ingest/label_scan.h"
+#include "stages/steps/ingest/limits.h"
 #include "stages/steps/ingest/prepare.h"
 #include "stages/steps/train/train.h"
 
@@ -82,6 +83,24 @@ static void weights_check(const pl_workflow *wf, const pl_step *step, pl_problem
                        "class_weights: gp learns without weights; add trees, forest or se3 to family, or remove them");
 }
 
+/* Limits are of numbers, and for a model of which a part can use them. */
+static void limits_check(const pl_workflow *wf, const pl_step *step, pl_problems *problems)
+{
+    const st_family f = st_family_of(wf, step->conf, 0);
+    bool some = st_family_may_have_network(step->conf);
+
+    for (int32_t k = 0; k < f.n; k++)
+        some = some || f.kind[k]->limits;
+    if (!st_limits_wanted(wf))
+        return;
+    if (st_train_classifies(step->conf))
+        pl_problem_add(problems, step->node, "stages.read.censored: bound is for numbers, and the targets are classes; remove it");
+    else if (!some)
+        pl_problem_add(
+            problems, step->node,
+            "stages.read.censored: gp and forest learn from measured values alone; add trees or se3 to family, or remove it");
+}
+
 static void target_check(const pl_workflow *wf, const pl_step *step, int32_t k, pl_problems *problems)
 {
     const st_target *t = st_train_target(step->conf) + k;
@@ -123,6 +142,7 @@ void st_train_check(const pl_workflow *wf, const pl_step *step, pl_problems *pro
     for (int32_t k = 0; k < c->targets.n; k++)
         target_check(wf, step, k, problems);
     weights_check(wf, step, problems);
+    limits_check(wf, step, problems);
     st_family_check(wf, step, problems);
     st_compute_check(&c->compute, step, problems);
     if (c->targets.n > 0 && nn_se3_check(&network, &err) != PL_OK)

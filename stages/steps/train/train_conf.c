@@ -137,13 +137,13 @@ const char *st_target_label(const st_target *t) { return t->column != NULL ? t->
 
 bool st_target_converts(const st_target *t) { return t->factor != 1 && !strcmp(st_target_label(t), t->name); }
 
-const st_wanted_label *st_train_labels(const st_train_conf *c, pl_arena *mem)
+const st_wanted_label *st_train_labels(const st_train_conf *c, bool limits, pl_arena *mem)
 {
     const st_target *t = st_train_target(c);
     st_wanted_label *label = PL_NEW(mem, st_wanted_label, c->targets.n);
 
     for (int32_t k = 0; label != NULL && k < c->targets.n; k++)
-        label[k] = (st_wanted_label){ st_target_label(&t[k]), t[k].factor };
+        label[k] = (st_wanted_label){ st_target_label(&t[k]), t[k].factor, limits };
     return label;
 }
 

@@ -51,10 +51,11 @@ typedef struct st_train_conf {
     int64_t threads; /* -1: as many as the run has workers     */
 } st_train_conf;
 
-const st_target *st_train_target(const st_train_conf *c);                      /* [targets.n]               */
-const char *st_target_label(const st_target *t);                               /* the property to learn     */
-bool st_target_converts(const st_target *t);                                   /* to a target of its name   */
-const st_wanted_label *st_train_labels(const st_train_conf *c, pl_arena *mem); /* [targets.n]; NULL when refused */
+const st_target *st_train_target(const st_train_conf *c); /* [targets.n]               */
+const char *st_target_label(const st_target *t);          /* the property to learn     */
+bool st_target_converts(const st_target *t);              /* to a target of its name   */
+/* [targets.n]; NULL when refused. limits: as in st_wanted_label */
+const st_wanted_label *st_train_labels(const st_train_conf *c, bool limits, pl_arena *mem);
 /* The name of the model, or the beginning of the names of an ensemble; borrowed. */
 const char *st_train_base_name(const pl_workflow *wf, const st_train_conf *c);
 /* Of the network number `member`, from 0: the name of the model, of an ensemble NAME-1, NAME-2, ... NULL when refused. */

@@ -100,24 +100,28 @@ void st_family_check(const pl_workflow *wf, const pl_step *step, pl_problems *pr
 /* The training molecules that have target k, and their values as the members learn them. */
 typedef struct rows {
     nn_table x;
-    double *y;
+    double *y, *high; /* high: as in nn_fit_conf */
     const st_class_weight *weight;
+    bool limits; /* there are molecules with limits */
 } rows;
 
-static pl_code rows_of(rows *out, const nn_table *all, const nn_model_file *m, int32_t k, const st_samples *train, pl_arena *mem,
-                       pl_error *err)
+static pl_code rows_of(rows *out, const nn_table *all, const nn_model_file *m, int32_t k, const st_samples *train, bool limits,
+                       pl_arena *mem, pl_error *err)
 {
     const int32_t outputs = train->d->n_targets;
     int32_t *at = PL_NEW(mem, int32_t, train->n + 1), n = 0;
 
     out->y = PL_NEW(mem, double, train->n + 1);
-    if (at == NULL || out->y == NULL)
+    out->high = limits ? PL_NEW(mem, double, train->n + 1) : NULL;
+    if (at == NULL || out->y == NULL || (limits && out->high == NULL))
         return pl_fail(err, PL_ENOMEM, "a training of %lld molecules", (long long)train->n);
     for (int32_t i = 0; i < (int32_t)train->n; i++) {
         const double y = st_dataset_value(train->d, train->at[i], k);
-        if (isnan(y))
+        if (isnan(y) && !(limits && st_dataset_is_limit(train->d, train->at[i], k)))
             continue;
         out->y[n] = m->classifies ? y : (double)train->target[(int64_t)i * outputs + k];
+        if (limits)
+            out->high[n] = (double)train->high[(int64_t)i * outputs + k];
         at[n++] = i;
     }
     return nn_table_take(&out->x, all, at, n, mem, err);
@@ -161,6 +165,7 @@ static pl_code fit_one(nn_member **out, const nn_member_kind *kind, const nn_mod
     const nn_fit_conf conf = { .seed = st_train_seed(env, member),
                                .classifies = m->classifies,
                                .weight = { r->weight->of[0], r->weight->of[1] },
+                               .high = r->high,
                                .stop = told_to_stop,
                                .ctx = (void *)(uintptr_t)env };
     const char *note;
@@ -178,6 +183,9 @@ static pl_code fit_one(nn_member **out, const nn_member_kind *kind, const nn_mod
                m->target[k].name, (int)few.x.n, (int)r->x.n);
     if (conf.weight[0] != conf.weight[1] && !kind->weighs)
         pl_log(PL_WARN, "train     %s learns %s without class weights: it has no use for them", kind->name, m->target[k].name);
+    if (r->limits && !kind->limits)
+        pl_log(PL_WARN, "train     %s learns %s from measured values alone: it has no use for limits", kind->name,
+               m->target[k].name);
     code = kind->fit(out, &few.x, few.y, &conf, env->mem, &why);
     if (code == PL_ESTOP)
         return pl_fail(err, code, "%s", why.text);
@@ -198,10 +206,13 @@ pl_code st_family_fit(nn_model_file *m, const st_family *f, const pl_env *env, c
     if (code == PL_OK && f->n > 0)
         code = st_samples_table(&all, train, env->mem, err);
     for (int32_t k = 0; k < outputs && f->n > 0 && code == PL_OK; k++) {
-        rows r = { .weight = &weight[k] };
-        code = rows_of(&r, &all, m, k, train, env->mem, err);
+        rows values = { .weight = &weight[k], .limits = train->high != NULL }, with_limits = values;
+        code = rows_of(&values, &all, m, k, train, false, env->mem, err);
+        if (code == PL_OK && train->high != NULL)
+            code = rows_of(&with_limits, &all, m, k, train, true, env->mem, err);
         for (int32_t i = 0; i < f->n && code == PL_OK; i++)
-            code = fit_one(&one[i * outputs + k], f->kind[i], m, k, &r, env, member, err);
+            code = fit_one(&one[i * outputs + k], f->kind[i], m, k,
+                           train->high != NULL && f->kind[i]->limits ? &with_limits : &values, env, member, err);
     }
     for (int32_t i = 0; i < f->n && code == PL_OK; i++)
         m->members.at[m->members.n++] = (nn_model_member){ f->kind[i], one + (size_t)i * (size_t)outputs };

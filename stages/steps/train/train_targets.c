@@ -37,11 +37,17 @@ static pl_code linear_part(nn_scale *scale, const st_target *target, int32_t k, 
     return PL_OK;
 }
 
-static double rest_of(const st_samples *s, int64_t i, int32_t k, const nn_scale *scale)
+/* What of a value is to be learned. */
+static double rest_of_value(const st_samples *s, int64_t i, const nn_scale *scale, double value)
 {
     const ch_graph *g = s->d->item[s->at[i]].graph;
 
-    return st_dataset_value(s->d, s->at[i], k) - nn_model_offset(scale, s->inputs, g->z, g->n_nodes);
+    return value - nn_model_offset(scale, s->inputs, g->z, g->n_nodes);
+}
+
+static double rest_of(const st_samples *s, int64_t i, int32_t k, const nn_scale *scale)
+{
+    return rest_of_value(s, i, scale, st_dataset_value(s->d, s->at[i], k));
 }
 
 /* Mean and standard deviation of the residuals; a class is not scaled. */
@@ -148,6 +154,39 @@ void st_targets_unweigh(float *params, const nn_model_file *m, const st_class_we
             bias[k] = (float)((double)bias[k] - log(weight[k].of[1] / weight[k].of[0]));
 }
 
+static void limits_fill(st_samples *s, int64_t i, int32_t k, const nn_scale *scale)
+{
+    const int64_t to = i * s->d->n_targets + k, from = s->at[i] * s->d->n_targets + k;
+
+    s->high[to] = s->target[to];
+    if (!st_dataset_is_limit(s->d, s->at[i], k))
+        return;
+    s->target[to] = (float)((rest_of_value(s, i, scale, s->d->low[from]) - scale->mean) / scale->stdev);
+    s->high[to] = (float)((rest_of_value(s, i, scale, s->d->high[from]) - scale->mean) / scale->stdev);
+}
+
+pl_code st_targets_tell_limits(pl_env *env, const st_train_conf *c, const st_samples *train)
+{
+    pl_code code = PL_OK;
+
+    for (int32_t k = 0; k < c->targets.n && code == PL_OK; k++) {
+        int64_t limits = 0, values = 0;
+        for (int64_t i = 0; i < train->n; i++) {
+            limits += st_dataset_is_limit(train->d, train->at[i], k);
+            values += !isnan(st_dataset_value(train->d, train->at[i], k));
+        }
+        code = pl_event_add(env, PL_INFO,
+                            "%s: learned from %lld values and %lld limits; errors and intervals are those of values alone",
+                            st_train_target(c)[k].name, (long long)values, (long long)limits);
+    }
+    if (code == PL_OK && train->d->n_untested > 0)
+        code = pl_event_add(env, PL_INFO, "%lld limits of held-out molecules are not used", (long long)train->d->n_untested);
+    if (code == PL_OK && train->d->n_contrary > 0)
+        code = pl_event_add(env, PL_WARN, "left out: %lld limits that contradict each other, such as >10 and <5 of one molecule",
+                            (long long)train->d->n_contrary);
+    return code;
+}
+
 void st_targets_fill(st_samples *s, const nn_model_file *m, const st_class_weight *weight)
 {
     const int32_t n = s->d->n_targets;
@@ -157,5 +196,7 @@ void st_targets_fill(st_samples *s, const nn_model_file *m, const st_class_weigh
             const nn_scale *scale = &m->target[k].scale;
             s->target[i * n + k] = (float)((rest_of(s, i, k, scale) - scale->mean) / scale->stdev); /* NaN stays NaN */
             s->target[i * n + k] = class_weighed(s->target[i * n + k], &weight[k]);
+            if (s->high != NULL)
+                limits_fill(s, i, k, scale);
         }
 }
