@@ -314,7 +314,7 @@ static void print_line(const json_t *table, const json_t *like, const char *who,
     pl_text_addf(&line, "  %-13.13s", who[0] ? who : "the model");
     for (int k = 0; k < SHOWN; k++)
         if (!pooled || is_mean(shown[classes][k]))
-            pl_text_addf(&line, " %16s", cell_of(cell, row_of(table, like, who, shown[classes][k]), pooled));
+            pl_text_addf(&line, " %15s", cell_of(cell, row_of(table, like, who, shown[classes][k]), pooled));
     pl_cmd_print("%s\n", pl_text_str(&line));
     pl_text_free(&line);
 }
@@ -328,7 +328,7 @@ static void print_lines(const json_t *table, const json_t *like, bool classes, b
     pl_cmd_print("  %-13s", "prediction by");
     for (int k = 0; k < SHOWN; k++)
         if (!pooled || is_mean(shown[classes][k]))
-            pl_cmd_print(" %16s", heads[classes][k]);
+            pl_cmd_print(" %15s", heads[classes][k]);
     pl_cmd_print("\n");
     print_line(table, like, "", classes, pooled);
     json_array_foreach(table, i, row) {

@@ -196,6 +196,10 @@ def weighted_classes_keep_honest_probabilities():
         # One target by its own number; the other way round the predictions change, too.
         p.run("run", "w.yaml", "-q", plain, trees, "stages.train.targets=[{name: basic, class_weight: 3}]")
         assert p.rows("SELECT mol_id, predicted FROM evaluated ORDER BY 1") not in (seen[1, 0], seen[1, 1])
+        # Balanced is as many times as there are molecules of class 0 for one of class 1.
+        zeros, ones = p.rows("SELECT sum(value=0), sum(value=1) FROM label JOIN split USING(mol_id) WHERE part='train'")[0]
+        p.run("run", "w.yaml", "-q", plain, trees, "stages.train.targets=[{name: basic, class_weight: %r}]" % (zeros / ones))
+        assert p.rows("SELECT mol_id, predicted FROM evaluated ORDER BY 1") == seen[1, 0]
         # Settings that contradict each other are refused together.
         said = p.run("check", "w.yaml", "stages.train.family=gp", "stages.train.optimiser.lr=0.0001", expect=2)[2]
         assert "gp learns without weights" in said and "is above lr" in said, said

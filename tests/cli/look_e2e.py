@@ -301,6 +301,15 @@ def folds_test_each_molecule_once():
             assert sum(len(v) == 2 for v in stereo.values()) == 12
         p.run("run", "w.yaml", "stages.split={method: scaffold, folds: 4, fold: 4, repeat: 1}", "--until", "split", "-q")
         assert p.rows(SPLIT_ROWS) != rows, "another seed, other folds"
+        # The other fractions share the rest, also with a calibration part.
+        shares = "fractions: {train: 0.6, valid: 0.1, test: 0.1, calibration: 0.2}"
+        for method in ("random", "scaffold"):
+            p.run("run", "w.yaml", "stages.split={method: %s, folds: 4, fold: 2, %s}" % (method, shares), "--until", "split", "-q")
+            n = dict(p.rows("SELECT part, count(*) FROM split GROUP BY 1"))
+            whole = sum(n.values())
+            assert all(n[part] > 0 for part in ("train", "valid", "test", "calibration")), (method, n)
+            want = {"train": 0.5, "valid": 0.75 / 9, "test": 0.25, "calibration": 1.5 / 9}
+            assert method == "scaffold" or all(abs(n[part] - share * whole) <= 3 for part, share in want.items()), (n, want)
         # What cannot be is told with all other problems, or when the molecules are known.
         said = p.run("check", "w.yaml", "stages.split={method: scaffold, variant: balanced, folds: 4, fold: 5, limit: {test: 3}}",
                      "stages.train.optimiser.lr=0.0001", expect=2)[2]

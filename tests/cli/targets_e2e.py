@@ -277,7 +277,7 @@ def limits_are_learned_from_and_never_tested():
         counts = [sum(isinstance(k, str) for k in known), sum(k is True for k in known), sum(k is False for k in known)]
         assert min(counts) > 8 and "and %d limits such as >10 to learn from" % (counts[1] + counts[2] + 2) in said, (counts, said)
         p.run("run", "w.yaml", "-q", "--until", "split")
-        for other in ("killed", "left"):
+        for other in ("killed", "left", "ranks"):
             shutil.copytree(p.path("run"), p.path(other))
         p.run("run", "w.yaml", "-q")
         stored_labels = "SELECT p.name, p.unit, count(*) FROM label JOIN property p USING(property_id) GROUP BY 1 ORDER BY 1"
@@ -303,6 +303,10 @@ def limits_are_learned_from_and_never_tested():
             p.run("run", "w.yaml", "-q", "workdir=killed", expect=137, env=dict(os.environ, MOLSIEVE_FAULT=point))
         p.run("run", "w.yaml", "-q", "-j", "3", "workdir=killed")
         assert stored(p, "killed") == want
+        status, text = ranks_e2e.Started(p, 2, "workdir=ranks", "stages.train.ranks=tcp").end()
+        assert status == [0, 0], text
+        assert stored(p, "ranks")[:1] == want[:1]
+        assert metadata(p.path("run/models/e2e.safetensors"))["provenance"]["censored"] == "bound"
         p.run("run", "w.yaml", "-q", "workdir=left", "stages.read.censored=leave_out")
         assert stored(p, "left")[0] != want[0] and p.rows(stored_labels, workdir="left") == [("carbons", "atoms", counts[0])]
         n = "SELECT part, n FROM evaluation WHERE metric='rmse' ORDER BY 1"

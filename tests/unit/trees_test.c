@@ -9,7 +9,6 @@
 #include <string.h>
 
 #include "family_toy.h"
-#include "models/family/table.h"
 #include "models/family/tree_set.h"
 #include "pipeline/base/rng.h"
 #include "pipeline/base/text.h"
@@ -380,113 +379,6 @@ static void a_forest_predicts_means_of_what_it_learned(void **state)
         assert_true(is[i] >= low && is[i] <= high);
 }
 
-/* ---- weights of classes ---- */
-
-/* Learns with weights 1 : by, predicts the same molecules, returns the mean of that. */
-static double mean_by_weight(double *is, const nn_member_kind *kind, const family_toy *a, const double *y, double by, pl_arena *mem)
-{
-    const nn_fit_conf conf = { .seed = 5, .classifies = true, .weight = { 1, by } };
-    double mean = 0;
-    nn_member *m;
-
-    assert_int_equal(kind->fit(&m, &a->x, y, &conf, mem, NULL), PL_OK);
-    assert_true(family_toy_again(&m, kind, m, mem));
-    assert_int_equal(kind->predict(m, &a->x, is, NULL, mem, NULL), PL_OK);
-    for (int i = 0; i < a->x.n; i++)
-        mean += is[i] / a->x.n;
-    return mean;
-}
-
-/* One in sixteen is of class 1. With weights predictions change, but tell how many there are: uncorrected ones would say about half. */
-static void weighted_classes_keep_their_probabilities(void **state)
-{
-    enum { N = 800 };
-    static const nn_member_kind *const kinds[] = { &nn_trees, &nn_forest };
-    pl_arena *mem = *state;
-    pl_rng r = pl_rng_at(3, 0, 0);
-    double y[N], plain[N], weighed[N], share = 0;
-    family_toy a;
-
-    need_library();
-    assert_true(family_toy_make(&a, N, 1, mem));
-    for (int i = 0; i < N; i++) {
-        y[i] = a.classes[i] == 1 && pl_rng_below(&r, 8) == 0;
-        share += y[i] / N;
-    }
-    for (int k = 0; k < 2; k++) {
-        const double none = mean_by_weight(plain, kinds[k], &a, y, 1, mem);
-        const double balanced = mean_by_weight(weighed, kinds[k], &a, y, (1 - share) / share, mem);
-        print_message("%s: %.4f are of class 1, predicted %.4f, with weights %.4f, changed by %.4f\n", kinds[k]->name, share, none,
-                      balanced, error_of(plain, weighed, N));
-        assert_true(fabs(none - share) < 0.02 && fabs(balanced - share) < 0.05 && error_of(plain, weighed, N) > 0.005);
-        for (int i = 0; i < N; i++)
-            assert_true(weighed[i] > 0 && weighed[i] < 1);
-    }
-}
-
-/* ---- limits ---- */
-
-/* Values above the 60th percentile are known only to be above it. As values they pull predictions down, left out they are missed;
- * a limit that holds for all predictions changes little. */
-static void limits_are_learned_from(void **state)
-{
-    enum { LEARN = 500, NEW = 200 };
-    pl_arena *mem = *state;
-    const double limit = 2;
-    double low[LEARN], high[LEARN], is[3][NEW], measured[LEARN], above[3] = { 0 }, want = 0;
-    nn_fit_conf conf = { .seed = 5, .stop = never };
-    int32_t at[LEARN], n = 0, n_above = 0;
-    family_toy a, b;
-    nn_table few;
-    nn_member *m[3];
-
-    need_library();
-    assert_true(family_toy_make(&a, LEARN, 1, mem) && family_toy_make(&b, NEW, 2, mem));
-    for (int i = 0; i < LEARN; i++) {
-        low[i] = fmin(a.y[i], limit);
-        high[i] = a.y[i] < limit ? a.y[i] : INFINITY;
-        if (a.y[i] < limit) {
-            measured[n] = a.y[i];
-            at[n++] = i;
-        }
-    }
-    assert_in_range(n, LEARN / 4, LEARN * 3 / 4);
-    assert_int_equal(nn_table_take(&few, &a.x, at, n, mem, NULL), PL_OK);
-    assert_int_equal(nn_trees.fit(&m[0], &few, measured, &conf, mem, NULL), PL_OK);
-    assert_int_equal(nn_trees.fit(&m[1], &a.x, low, &conf, mem, NULL), PL_OK);
-    conf.high = high;
-    assert_int_equal(nn_trees.fit(&m[2], &a.x, low, &conf, mem, NULL), PL_OK);
-    assert_true(family_toy_again(&m[2], &nn_trees, m[2], mem));
-    for (int k = 0; k < 3; k++)
-        assert_int_equal(nn_trees.predict(m[k], &b.x, is[k], NULL, mem, NULL), PL_OK);
-    for (int i = 0; i < NEW; i++)
-        if (b.y[i] > limit) {
-            n_above++;
-            want += b.y[i];
-            for (int k = 0; k < 3; k++)
-                above[k] += is[k][i];
-        }
-    print_message("%d of %d measured; mean %.3f of new values above %.1f is predicted as %.3f (left out), %.3f (taken as values), "
-                  "%.3f (limits); errors %.3f, %.3f, %.3f\n",
-                  n, LEARN, want / n_above, limit, above[0] / n_above, above[1] / n_above, above[2] / n_above,
-                  error_of(is[0], b.y, NEW), error_of(is[1], b.y, NEW), error_of(is[2], b.y, NEW));
-    assert_true(error_of(is[2], b.y, NEW) < error_of(is[0], b.y, NEW) && error_of(is[2], b.y, NEW) < error_of(is[1], b.y, NEW));
-    /* Equal limits are values. */
-    for (int i = 0; i < LEARN; i++)
-        low[i] = high[i] = a.y[i];
-    assert_int_equal(nn_trees.fit(&m[0], &a.x, low, &conf, mem, NULL), PL_OK);
-    conf.high = NULL;
-    assert_int_equal(nn_trees.fit(&m[1], &a.x, low, &conf, mem, NULL), PL_OK);
-    for (int k = 0; k < 2; k++)
-        assert_int_equal(nn_trees.predict(m[k], &b.x, is[k], NULL, mem, NULL), PL_OK);
-    assert_memory_equal(is[0], is[1], sizeof is[0]);
-    /* Limits alone teach nothing. */
-    for (int i = 0; i < LEARN; i++)
-        high[i] = INFINITY;
-    conf.high = high;
-    assert_int_equal(nn_trees.fit(&m[0], &a.x, low, &conf, mem, NULL), PL_ECONFIG);
-}
-
 /* ---- what cannot be learned ---- */
 
 static void refused(const family_toy *a, int32_t n, const double *y, bool classifies, const char *why, pl_arena *mem)
@@ -688,8 +580,6 @@ int main(void)
         cmocka_unit_test_setup_teardown(classes_are_probabilities, setup, teardown),
         cmocka_unit_test_setup_teardown(a_forest_learns_values_and_classes, setup, teardown),
         cmocka_unit_test_setup_teardown(a_forest_predicts_means_of_what_it_learned, setup, teardown),
-        cmocka_unit_test_setup_teardown(weighted_classes_keep_their_probabilities, setup, teardown),
-        cmocka_unit_test_setup_teardown(limits_are_learned_from, setup, teardown),
         cmocka_unit_test_setup_teardown(values_that_teach_nothing_are_refused, setup, teardown),
         cmocka_unit_test_setup_teardown(ten_molecules_without_differences_are_learned, setup, teardown),
         cmocka_unit_test_setup_teardown(a_stop_ends_learning_between_rounds, setup, teardown),

@@ -246,6 +246,8 @@ static pl_code provenance_make(st_trained *t, st_errors *const e[ST_PARTS], pl_e
                     "errors", errors, "seed", (json_int_t)st_train_seed(env, t->member));
     if (all != NULL)
         (void)json_object_set_new(all, "molecules", json_string(st_prepare_form(pl_workflow_step(env->wf, "prepare")->conf, form)));
+    if (all != NULL && t->d->limits)
+        (void)json_object_set_new(all, "censored", json_string("bound"));
     if (all != NULL)
         (void)json_object_set_new(all, "kernels", json_string(levels));
     if (all != NULL && t->start != NULL)
