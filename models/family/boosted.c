@@ -122,13 +122,15 @@ static float leaf_unweigh(const void *ctx, float leaf)
     return (float)(m->each * (one / (one + zero) - (double)m->start));
 }
 
-/* How much each molecule counts; equal for all but in classes with weights. */
+/* How much each molecule counts; equal for all but in classes with weights. Boosted trees have at most 1: the recipe limits what few molecules
+ * can do by min_child_weight and lambda, and a molecule that counts as many would pass both alone and make them overconfident. */
 static float *weights_of(const nn_member *m, const float *y, int32_t n, pl_arena *mem)
 {
+    const double unit = m->log_odds ? fmax(m->weight[0], m->weight[1]) : 1;
     float *out = PL_NEW(mem, float, n);
 
     for (int32_t i = 0; out != NULL && i < n; i++)
-        out[i] = is_weighted(m) ? (float)m->weight[y[i] > 0] : 1;
+        out[i] = is_weighted(m) ? (float)(m->weight[y[i] > 0] / unit) : 1;
     return out;
 }
 
