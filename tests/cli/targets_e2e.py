@@ -262,6 +262,7 @@ LIMITS = """  read: {unit: 40, censored: bound}
     batch: {molecules: 8, shards: 2}
     epochs: 6
   evaluate: {on: [train, valid, test]}
+  score: {}
 """
 
 
@@ -309,6 +310,13 @@ def limits_are_learned_from_and_never_tested():
         assert metadata(p.path("run/models/e2e.safetensors"))["provenance"]["censored"] == "bound"
         p.run("run", "w.yaml", "-q", "workdir=left", "stages.read.censored=leave_out")
         assert stored(p, "left")[0] != want[0] and p.rows(stored_labels, workdir="left") == [("carbons", "atoms", counts[0])]
+        # Near a limit nothing is known of errors: such molecules are as far from the domain as if they were not trained on.
+        domain = "SELECT mol_id, similarity, domain FROM score ORDER BY 1"
+        assert p.rows(domain) == p.rows(domain, workdir="left")
+        near = dict((m, s) for m, s, _ in p.rows(domain))
+        assert all(near[m] == 1 for m in measured if part[m] == "train") and all(near[m] < 1 for m in limits)
+        info = p.run("model", "info", "run/models/e2e.safetensors")[1]
+        assert "domain      %s training molecules" % found[1] in info, info
         n = "SELECT part, n FROM evaluation WHERE metric='rmse' ORDER BY 1"
         assert p.rows(n) == p.rows(n, workdir="left")
         # Shards merge to the same labels.

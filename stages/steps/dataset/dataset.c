@@ -520,6 +520,19 @@ pl_code st_samples_open(st_samples *s, const st_dataset *d, st_part part, const 
     return PL_OK;
 }
 
+pl_code st_samples_measured(st_samples *out, const st_samples *s, pl_error *err)
+{
+    int64_t *at = PL_NEW(s->d->mem, int64_t, s->n + 1);
+
+    *out = (st_samples){ .d = s->d, .at = at };
+    if (at == NULL)
+        return pl_fail(err, PL_ENOMEM, "samples of %lld molecules", (long long)s->n);
+    for (int64_t i = 0; i < s->n; i++)
+        if (st_dataset_is_labelled(s->d, s->at[i]))
+            at[out->n++] = s->at[i];
+    return PL_OK;
+}
+
 void st_samples_close(st_samples *s)
 {
     for (int i = 0; i < 2; i++) {

@@ -97,5 +97,7 @@ typedef struct st_samples {
 /* part = ST_PARTS: all parts. Targets are not set. Arrays in d->mem. */
 pl_code st_samples_open(st_samples *s, const st_dataset *d, st_part part, const nn_inputs *inputs, pl_error *err);
 void st_samples_close(st_samples *s); /* zeroed is fine */
+/* The molecules of s that have a measured value, without those with limits alone: d, n and at. Not to be closed; in d->mem. */
+pl_code st_samples_measured(st_samples *out, const st_samples *s, pl_error *err);
 
 #endif

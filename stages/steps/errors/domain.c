@@ -108,6 +108,7 @@ static bool start_add(blocks *b, const nn_model_file *start)
            (start->seen.known && start->seen.all && start->domain.n > 0 && start->domain.n >= start->range.molecules);
 }
 
+/* And training molecules with limits alone, which are not in the domain. */
 static pl_code validation_add(blocks *b, const pl_env *env, const st_dataset *d, pl_error *err)
 {
     sqlite3_stmt *st = NULL;
@@ -115,7 +116,7 @@ static pl_code validation_add(blocks *b, const pl_env *env, const st_dataset *d,
 
     for (int64_t i = 0; i < d->n && code == PL_OK; i++) {
         char key[NN_DOMAIN_KEY + 1] = "";
-        if (d->part[i] != ST_VALID)
+        if (d->part[i] != ST_VALID && st_dataset_is_labelled(d, i))
             continue;
         code = key_read(key, st, d->mol_id[i], err);
         block_add(b, key);

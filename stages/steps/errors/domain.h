@@ -12,7 +12,7 @@
 /* The fingerprints and values of a training: of all its molecules, or of `most`, an even selection by the seed. In env->mem. */
 pl_code st_domain_make(nn_domain *out, const pl_env *env, const st_samples *train, int64_t max, pl_error *err);
 
-/* The validation molecules of d, and what `start`, if it is not NULL, was trained on and had met; at most `most`. In env->mem. */
+/* The validation molecules of d, its training molecules with limits alone, and what `start`, if it is not NULL, was trained on and had met; at most `most`. In env->mem. */
 pl_code st_seen_make(nn_seen *out, const pl_env *env, const st_dataset *d, const nn_model_file *start, int64_t max, pl_error *err);
 
 /* For each of item[n], the nearest molecule of the training; in mem. */

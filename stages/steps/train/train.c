@@ -343,13 +343,15 @@ static pl_code train_end(train_state *t, pl_error *err)
 {
     const int64_t n = t->conf->members;
     st_trained *one = PL_NEW(t->env->mem, st_trained, n);
-    pl_code code =
-        one != NULL ? st_domain_make(&t->m.domain, t->env, &t->train, t->conf->domain, err) : pl_fail(err, PL_ENOMEM, "training");
+    st_samples measured; /* near limits alone nothing says how large errors are */
+    pl_code code = one != NULL ? st_samples_measured(&measured, &t->train, err) : pl_fail(err, PL_ENOMEM, "training");
 
+    if (code == PL_OK)
+        code = st_domain_make(&t->m.domain, t->env, &measured, t->conf->domain, err);
     if (code == PL_OK)
         code = st_seen_make(&t->m.seen, t->env, &t->d, t->start, t->conf->domain, err);
     if (code == PL_OK)
-        code = st_range_make(&t->m.range, t->env, &t->train, err);
+        code = st_range_make(&t->m.range, t->env, &measured, err);
     for (int64_t k = 0; k < n && code == PL_OK; k++)
         code = member_write(&one[k], t, k, err);
     if (code == PL_OK)
