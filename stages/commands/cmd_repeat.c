@@ -310,12 +310,16 @@ static void print_line(const json_t *table, const json_t *like, const char *who,
 {
     pl_text line = { 0 };
     char cell[72];
+    bool any = false;
 
     pl_text_addf(&line, "  %-13.13s", who[0] ? who : "the model");
     for (int k = 0; k < SHOWN; k++)
-        if (!pooled || is_mean(shown[classes][k]))
+        if (!pooled || is_mean(shown[classes][k])) {
             pl_text_addf(&line, " %15s", cell_of(cell, row_of(table, like, who, shown[classes][k]), pooled));
-    pl_cmd_print("%s\n", pl_text_str(&line));
+            any = any || cell[0] != '\0';
+        }
+    if (any) /* scores that are no probabilities have no means */
+        pl_cmd_print("%s\n", pl_text_str(&line));
     pl_text_free(&line);
 }
 
