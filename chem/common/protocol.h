@@ -43,8 +43,8 @@
  *   mol      = i32 n_atoms, n_bonds, has (sum of CH_HAS_...); u8 z[n]; i8 charge[n];
  *              f32 xyz[n][3] if it has them; i32 bond[m][2]; u8 order[m];
  *              u16 isotope[n] (mass number, 0: natural mixture) if it has them
- *   stereo   = i32 n_centres, n_double_bonds; i32 atom, neighbour[4], sign of each centre; i32 a, b, c, d, cis of each double
- *              bond (chem/structures/stereo.h)
+ *   stereo   = i32 n_centres, n_double_bonds, n_axes; i32 atom, neighbour[4], sign of each centre; i32 a, b, c, d, cis of each double
+ *              bond; i32 atom[4] of each axis (chem/structures/stereo.h)
  *
  * A worker that exceeds its CPU seconds dies of SIGPROF. It ends when its
  * stdin ends, or within a second after its parent has ended. */
@@ -57,12 +57,12 @@
 
 /* "8 mw logp ...": programs with different descriptors refuse each other. */
 #define CH_PROTOCOL_NAME(name, ...) " " #name
-#define CH_PROTOCOL_VERSION "14" CH_DESCRIPTORS(CH_PROTOCOL_NAME)
+#define CH_PROTOCOL_VERSION "15" CH_DESCRIPTORS(CH_PROTOCOL_NAME)
 
 /* Version of the answers: raise it when an unchanged request would get a different answer. It is part of the keys of stages and of
  * stored structures, where it is called "protocol" (formerly it was the same number). Do not raise it for a new descriptor: its name is
  * in the key. Nor for descriptors alone: pl_stage.version of `prepare` runs it again and keeps the structures. */
-#define CH_ANSWERS_VERSION "9"
+#define CH_ANSWERS_VERSION "10"
 
 /* Version of chem/worker_program/groups.h and of how groups are charged; part of the keys of stages that set a pH. */
 #define CH_GROUPS_VERSION "1"

@@ -116,7 +116,7 @@ static bool keep(batch *b, const open_job *j, const ch_gpu_result *r, const floa
     if (ch_check((const float(*)[3])out, &g->cycles, q->terms, q->stereo).fault != CH_NO_FAULT)
         return false;
     g->given[j->which] = (ch_structure){ .xyz = out,
-                                         .energy = r->energy,
+                                         .energy = r->energy + q->terms->offset,
                                          .gradient = r->gradient,
                                          .steps = r->steps,
                                          .attempts = attempt + 1,

@@ -363,12 +363,31 @@ static void set_volumes(const builder *x)
         v->high = c->sign > 0 ? any_volume : -min;
         v->weight = 1;
     }
+    for (int32_t k = 0; k < x->stereo->n_axes; k++) {
+        ch_volume *v = &b->volumes[b->n_volumes++];
+        memcpy(v->atom, x->stereo->axes[k].atom, sizeof v->atom);
+        v->low = chiral_volume;
+        v->high = any_volume;
+        v->weight = 1;
+    }
     b->n_chiral = b->n_volumes;
     for (int32_t i = 0; i < b->n; i++) {
         const int32_t *a = x->c->neighbour + x->c->first[i];
         if (x->ideal.flat[i])
             b->volumes[b->n_volumes++] = (ch_volume){ { a[0], a[1], a[2], i }, 0, 0, flat_weight };
     }
+}
+
+static bool is_axis(const ch_cycles *c, const ch_axis *x)
+{
+    bool good = true;
+
+    for (int a = 0; a < 4; a++) {
+        good = good && x->atom[a] >= 0 && x->atom[a] < c->mol->n_atoms;
+        for (int b = 0; b < a; b++)
+            good = good && x->atom[a] != x->atom[b];
+    }
+    return good;
 }
 
 static bool is_bonded(const ch_cycles *c, int32_t i, int32_t j)
@@ -397,16 +416,19 @@ static pl_code check_stereo(const ch_cycles *c, const ch_stereo *s, pl_error *er
         if (!good)
             return pl_fail(err, PL_EINPUT, "double bond %d of the stereo does not name four atoms in a row", (int)k + 1);
     }
+    for (int32_t k = 0; k < s->n_axes; k++)
+        if (!is_axis(c, &s->axes[k]))
+            return pl_fail(err, PL_EINPUT, "axis %d of the stereo does not name four different atoms", (int)k + 1);
     return PL_OK;
 }
 
-static bool allocate(builder *x, ch_bounds *b, int32_t n_centres, pl_arena *mem)
+static bool allocate(builder *x, ch_bounds *b, int32_t n_volumes, pl_arena *mem)
 {
     const int64_t n = b->n;
 
     b->upper = ch_floats(mem, n * b->stride + 1);
     b->lower = ch_floats(mem, n * b->stride + 1);
-    b->volumes = PL_NEW(mem, ch_volume, (size_t)(n + n_centres) + 1);
+    b->volumes = PL_NEW(mem, ch_volume, (size_t)(n + n_volumes) + 1);
     x->apart = PL_NEW(mem, uint8_t, (size_t)(n * n) + 1);
     x->turns = PL_NEW(mem, bool, (size_t)x->c->mol->n_bonds + 1);
     return x->turns != NULL && b->upper != NULL && b->lower != NULL && b->volumes != NULL && x->apart != NULL;
@@ -425,7 +447,7 @@ pl_code ch_bounds_make(ch_bounds *out, const ch_cycles *cycles, const ch_terms *
         code = ch_ideal_make(&x.ideal, cycles, terms, mem, err);
     if (code != PL_OK)
         return code;
-    if (queue == NULL || seen == NULL || !allocate(&x, out, stereo->n_centres, mem))
+    if (queue == NULL || seen == NULL || !allocate(&x, out, stereo->n_centres + stereo->n_axes, mem))
         return pl_fail(err, PL_ENOMEM, "no memory for the bounds of %d atoms", (int)out->n);
     count_bonds(&x, queue);
     for (x.slack = 0; x.slack <= CH_MAX_SLACK; x.slack++) {

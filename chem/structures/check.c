@@ -27,19 +27,21 @@ const char *ch_fault_text(enum ch_fault fault)
 {
     static const char *const text[CH_N_FAULTS] = {
         "nothing is wrong",        "a position is not finite",     "a bond is too long or too short",
-        "two atoms clash",         "a stereocentre is inside out", "an atom lies outside its four neighbours",
+        "two atoms clash",         "a stereocentre is inside out", "an axis of stereo is turned",   "an atom lies outside its four neighbours",
         "a double bond is turned", "a flat ring is bent",          "a bond passes through a ring",
     };
 
     return text[fault];
 }
 
-double ch_centre_volume(const float (*xyz)[3], const ch_centre *c)
+static double volume(const float (*xyz)[3], const int32_t *a)
 {
-    const point o = at(xyz, c->neighbour[3]);
+    const point o = at(xyz, a[3]);
 
-    return inner(minus(at(xyz, c->neighbour[0]), o), cross(minus(at(xyz, c->neighbour[1]), o), minus(at(xyz, c->neighbour[2]), o)));
+    return inner(minus(at(xyz, a[0]), o), cross(minus(at(xyz, a[1]), o), minus(at(xyz, a[2]), o)));
 }
+
+double ch_centre_volume(const float (*xyz)[3], const ch_centre *c) { return volume(xyz, c->neighbour); }
 
 double ch_torsion_angle(const float (*xyz)[3], int32_t a, int32_t b, int32_t c, int32_t d)
 {
@@ -88,6 +90,12 @@ static ch_checked centres(const float (*xyz)[3], const ch_stereo *s)
         const double v = ch_centre_volume(xyz, c);
         if (!(v * c->sign >= (c->neighbour[3] == c->atom ? min_lone_pair_volume : min_volume)))
             return (ch_checked){ CH_CENTRE, c->atom, -1, v };
+    }
+    for (int32_t k = 0; k < s->n_axes; k++) {
+        const int32_t *a = s->axes[k].atom;
+        const double v = volume(xyz, a);
+        if (!(v >= min_volume))
+            return (ch_checked){ CH_AXIS, a[0], a[2], v };
     }
     return none();
 }

@@ -16,6 +16,7 @@ enum ch_fault {
     CH_BOND_LENGTH,  /* more than 0.3 from the ideal length */
     CH_CLASH,        /* atoms three and more bonds apart, closer than half of R* */
     CH_CENTRE,       /* a tetrahedral centre has the other sign, or is flat */
+    CH_AXIS,         /* the four neighbours of an axis have the other sign */
     CH_NOT_WITHIN,   /* an atom lies outside the tetrahedron of its four neighbours; not tested in two rings of 3 or 4 */
     CH_DOUBLE_BOND,  /* cis and trans are exchanged, or the bond is turned by more than 50 degrees */
     CH_NOT_FLAT,     /* an atom of a flat ring (cycles.h) is more than 0.35 from its plane */

@@ -11,7 +11,7 @@ static const double COULOMB = 332.0716; /* kcal A/mol, of two charges of 1 in va
 typedef struct {
     const ch_perceived *p;
     const ch_mmff *mmff;
-    bool mmff94s;
+    bool mmff94s, cumulenes;
     double coulomb; /* the same, in the medium asked for */
     const uint8_t *type;
     ch_bond_sight *bonds; /* [n_bonds] */
@@ -186,6 +186,59 @@ static void torsions_make(terms_work *w)
     }
 }
 
+/* ---- cumulated double bonds ---- */
+
+static const double cumulene_barrier = 40; /* kcal/mol, of a half turn; allene's was measured as 46 */
+
+static bool is_cumulated(const ch_perceived *p, int32_t j)
+{
+    return p->z[j] == 6 && p->n_neighbours[j] == 2 && p->order[p->edge[j][0]] == 2 && p->order[p->edge[j][1]] == 2;
+}
+
+/* From the end j and its double bond to k: the other end, and in *before the atom in front of it. Returns the number of double bonds. */
+static int follow(const ch_perceived *p, int32_t j, int32_t *k, int32_t *before)
+{
+    int n = 1;
+
+    for (*before = j; is_cumulated(p, *k) && n < p->n_atoms; n++) {
+        const int32_t next = p->neighbour[*k][0] == *before ? p->neighbour[*k][1] : p->neighbour[*k][0];
+        *before = *k;
+        *k = next;
+    }
+    return n;
+}
+
+static bool is_end(const ch_perceived *p, int32_t j) { return p->z[j] == 6 && p->n_neighbours[j] == 3; }
+
+/* The ends of an even number of double bonds stand across each other, those of an odd number lie in one plane. */
+static void cumulene_make(terms_work *w, int32_t j, int32_t k)
+{
+    const ch_perceived *p = w->p;
+    int32_t end = k, before = j;
+    const int n = follow(p, j, &end, &before);
+    const double sign = n % 2 == 0 ? -1 : 1;
+
+    if (n < 2 || !is_end(p, end) || end < j)
+        return;
+    for (int a = 0; a < 3; a++)
+        for (int d = 0; d < 3; d++) {
+            const int32_t i = p->neighbour[j][a], l = p->neighbour[end][d];
+            if (i != k && l != before && i != l)
+                w->out->torsions[w->out->n_torsions++] = (ch_torsion_term){ i, j, end, l, 0, sign * cumulene_barrier / 4, 0 };
+        }
+    w->out->offset += n % 2 == 0 ? cumulene_barrier : 0;
+}
+
+static void cumulenes_make(terms_work *w)
+{
+    const ch_perceived *p = w->p;
+
+    for (int32_t b = 0; b < p->n_bonds; b++)
+        for (int e = 0; p->order[b] == 2 && e < 2; e++)
+            if (is_end(p, p->bond[b][e]) && is_cumulated(p, p->bond[b][1 - e]))
+                cumulene_make(w, p->bond[b][e], p->bond[b][1 - e]);
+}
+
 /* ---- pairs ---- */
 
 /* distance[j]: bonds from i to j, up to three, for the atoms within reach; they are listed in `reached`. */
@@ -249,6 +302,7 @@ static pl_code room_make(terms_work *w, pl_arena *mem, pl_error *err)
     for (size_t j = 0; j < n; j++) {
         n_angles += (size_t)p->n_neighbours[j] * (size_t)(p->n_neighbours[j] > 0 ? p->n_neighbours[j] - 1 : 0) / 2;
         n_planes += p->n_neighbours[j] == 3 ? 3 : 0;
+        n_torsions += is_end(p, (int32_t)j) ? 4 : 0;
     }
     for (int32_t b = 0; b < p->n_bonds; b++)
         n_torsions += (size_t)(p->n_neighbours[p->bond[b][0]] - 1) * (size_t)(p->n_neighbours[p->bond[b][1]] - 1);
@@ -280,6 +334,8 @@ static pl_code terms_fill(terms_work *w, const double *shared, pl_arena *mem, pl
         return code;
     out_of_planes_make(w);
     torsions_make(w);
+    if (w->cumulenes)
+        cumulenes_make(w);
     return pairs_make(w, mem, err);
 }
 
@@ -290,6 +346,7 @@ pl_code ch_terms_make(ch_terms *out, const ch_mol *mol, const ch_mmff *parameter
     terms_work w = { .p = &perceived,
                      .mmff = parameters,
                      .mmff94s = options->mmff94s,
+                     .cumulenes = options->cumulenes,
                      .coulomb = options->dielectric > 0 ? COULOMB / options->dielectric : COULOMB,
                      .out = out };
 

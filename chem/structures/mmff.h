@@ -14,6 +14,8 @@ enum { CH_TERMS_MAX_ATOMS = 4096 }; /* all pairs of so many are 335 MB */
 typedef struct ch_mmff_options {
     bool mmff94s; /* out-of-plane and torsion parameters of MMFF94s: planar nitrogens, for structures to compare with crystals */
     double dielectric; /* constant that electrostatics are divided by; 0: 1, vacuum, as the energies of the papers */
+    bool cumulenes;    /* a torsion of our own for C=C=C and longer chains: MMFF94 has none across linear atoms, and its allenes are
+                          twisted by 30 degrees instead of 90. For building, not for energies that are compared */
 } ch_mmff_options;
 
 /* Fills `out`; its arrays live in `mem`, as does what is needed on the way. The molecule must have all its hydrogens.

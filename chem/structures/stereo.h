@@ -8,6 +8,9 @@
  *
  * A double bond b=c names a neighbour a of b and a neighbour d of c: cis if a and d are on the same side.
  *
+ * An axis (an allene, a biaryl that cannot turn) names two neighbours of one end and two of the other, in an order that makes
+ * the volume above positive.
+ *
  * What is not named is free: each attempt may give either form. Atoms are indices of the molecule; hydrogens are atoms. */
 #ifndef CH_STEREO_H
 #define CH_STEREO_H
@@ -25,11 +28,17 @@ typedef struct ch_double_bond {
     bool cis;
 } ch_double_bond;
 
+typedef struct ch_axis {
+    int32_t atom[4];
+} ch_axis;
+
 /* The caller owns the arrays. All zero: nothing is defined. */
 typedef struct ch_stereo {
     int32_t n_centres, n_double_bonds;
     const ch_centre *centres;
     const ch_double_bond *double_bonds;
+    int32_t n_axes;
+    const ch_axis *axes;
 } ch_stereo;
 
 #endif

@@ -58,6 +58,7 @@ typedef struct ch_terms {
     ch_pair_term *pairs;
     uint8_t *type;  /* [n_atoms] numeric MMFF94 type, 1..99 */
     double *charge; /* [n_atoms] partial charge */
+    double offset;  /* kcal/mol, of the torsions of cumulenes, which kernels give as 0 or less; 0 without them */
 } ch_terms;
 
 #endif

@@ -136,23 +136,28 @@ static void take_double_bond(ch_double_bond *d, int32_t n_atoms, ch_wire *in)
 
 pl_code ch_wire_stereo(ch_stereo *out, int32_t n_atoms, ch_wire *in, pl_arena *mem, pl_error *err)
 {
-    const int32_t n = ch_wire_i32(in), m = ch_wire_i32(in);
-    const size_t left = (size_t)(in->end - in->at) / 20;
+    const int32_t n = ch_wire_i32(in), m = ch_wire_i32(in), q = ch_wire_i32(in);
+    const size_t left = (size_t)(in->end - in->at) / 16;
     ch_centre *centre;
     ch_double_bond *bond;
+    ch_axis *axis;
 
     *out = (ch_stereo){ 0 };
-    if (!in->ok || n < 0 || m < 0 || (size_t)n > left || (size_t)m > left)
+    if (!in->ok || n < 0 || m < 0 || q < 0 || (size_t)n > left || (size_t)m > left || (size_t)q > left)
         return pl_fail(err, PL_EINPUT, "internal: stereo is cut short");
     centre = PL_NEW(mem, ch_centre, n + 1);
     bond = PL_NEW(mem, ch_double_bond, m + 1);
-    if (centre == NULL || bond == NULL)
+    axis = PL_NEW(mem, ch_axis, q + 1);
+    if (centre == NULL || bond == NULL || axis == NULL)
         return pl_fail(err, PL_ENOMEM, "%d stereocentres", n);
     for (int32_t i = 0; i < n; i++)
         take_centre(&centre[i], n_atoms, in);
     for (int32_t i = 0; i < m; i++)
         take_double_bond(&bond[i], n_atoms, in);
-    *out = (ch_stereo){ n, m, centre, bond };
+    for (int32_t i = 0; i < q; i++)
+        for (int k = 0; k < 4; k++)
+            axis[i].atom[k] = atom_of(in, n_atoms);
+    *out = (ch_stereo){ n, m, centre, bond, q, axis };
     return in->ok ? PL_OK : pl_fail(err, PL_EINPUT, "internal: stereo is cut short");
 }
 

@@ -110,11 +110,22 @@ static void prepare_plan(Prepared &p, OBMol &record, const Marks &marks, int n_u
     p.stereo = plan.stereo;
 }
 
+// Marks of a SMILES that the reader ignored: centres are put into the molecule, axes stay beside it. Returns how many are lost, and axes.
+static int take_unread(Marks &written, OBMol &mol, const std::string &text)
+{
+    const int n = unread_marks();
+    if (n > 0)
+        written = marks_written(mol, text);
+    marks_put(mol, written);
+    return std::max(n - static_cast<int>(written.centres.size()), 0) + unread_planes(mol, text);
+}
+
 static void prepare(Prepared &p, const std::string &text, const std::string &format, const std::string &rules, const PrepareOpts &o)
 {
     OBMol mol;
     mol_read(mol, text, format);
-    const int n_unread = unread_marks();
+    Marks written;
+    const int n_unread = is_smiles(format) ? take_unread(written, mol, text) : unread_marks();
     mol_check_size(mol, o, 8); // all parts together: far too large for screening
     if (o.one_drawing)
         (void)mol_one_drawing(mol);
@@ -129,7 +140,11 @@ static void prepare(Prepared &p, const std::string &text, const std::string &for
     mol_check_atoms(mol);
     mol_hybridize(mol);
     // The identity is that of the input: building 3D would define stereo that the input leaves undefined.
-    const Marks marks = marks_of(mol);
+    Marks marks = marks_of(mol);
+    if (mol.GetDimension() >= 2)
+        marks.axes = axes_placed(mol);
+    else if (p.removed.empty()) // copies of a part have other ids
+        marks.axes = written.axes;
     p.inchikey = inchikey(mol);
     p.smiles = canonical_smiles(mol); // takes away marks that it does not write
     marks_put(mol, marks);
@@ -159,7 +174,7 @@ static void put_prepared(Out &out, const Prepared &p)
         out.put(x);
     out.put(p.energy);
     out.s += p.mol.empty() ? std::string(12, '\0') : p.mol;
-    out.s += p.stereo.empty() ? std::string(8, '\0') : p.stereo;
+    out.s += p.stereo.empty() ? std::string(12, '\0') : p.stereo;
 }
 
 static PrepareOpts get_opts(In &in)

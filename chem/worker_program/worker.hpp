@@ -141,16 +141,33 @@ bool answer_version(Requests &requests, int out);
 
 // ---- worker_marks.cpp: stereo as ids of atoms
 
+// Stereo about an axis: its ends, two neighbours of the first one and two of the second one, whose volume is positive
+// (chem/structures/stereo.h). Ids; ImplicitRef: a hydrogen that is no atom.
+struct Axis {
+    unsigned long end[2], at[4];
+};
+
 // The stereo that a molecule defines, by the ids of its atoms.
 struct Marks {
     std::vector<OpenBabel::OBTetrahedralStereo::Config> centres;
     std::vector<OpenBabel::OBCisTransStereo::Config> bonds;
+    std::vector<Axis> axes;
 };
 
 Marks marks_of(OpenBabel::OBMol &mol);
 void marks_put(OpenBabel::OBMol &mol, const Marks &m); // defines them, whatever was defined before
 Marks marks_left(OpenBabel::OBMol &mol,
                  const Marks &m); // those that the molecule does not define any more, although their neighbours are there
+
+// ---- worker_axes.cpp: allenes and atropisomers
+
+// Marks in the text of a SMILES that the reader ignores: of allenes, and of atoms with three neighbours and a lone pair. The SMILES gave mol,
+// atom by atom. What it cannot follow is left out.
+Marks marks_written(OpenBabel::OBMol &mol, const std::string &text);
+int unread_planes(OpenBabel::OBMol &mol, const std::string &text); // C=C=C=C in a SMILES with cis and trans: those of it are not read
+std::vector<Axis> axes_placed(OpenBabel::OBMol &mol);     // allenes and hindered biaryls, from positions or wedges
+bool is_axis(OpenBabel::OBMol &mol, const Axis &x);       // whether its ends are such, and can be arranged in two ways
+int open_axes(OpenBabel::OBMol &mol); // cumulated double bonds, two or more in a row, that can be arranged in two ways
 
 // ---- worker_mol.cpp: molecules in two dimensions
 

@@ -170,7 +170,8 @@ static bool find(const std::vector<OBAtom *> &heavy, OBAtom &at, int number, uns
     return number == LONE_PAIR || number == HYDROGEN || id != OBStereo::ImplicitRef; // a hydrogen that is not there is a lone pair
 }
 
-// Each mark is a letter and numbers: t centre from a b c (clockwise); d begin end a b c d (in the shape of a U).
+// Each mark is a letter and numbers: t centre from a b c (clockwise); d begin end a b c d (in the shape of a U); x end end a b c d (an axis:
+// a and b at the first end, and the volume of all four is positive).
 static bool centre_from(const std::vector<OBAtom *> &heavy, const std::vector<int> &n, OBTetrahedralStereo::Config &c)
 {
     if (n.size() != 5 || n[0] < 0 || static_cast<size_t>(n[0]) >= heavy.size())
@@ -197,6 +198,19 @@ static bool bond_from(const std::vector<OBAtom *> &heavy, const std::vector<int>
     return begin.GetBond(&end) != nullptr;
 }
 
+static bool axis_from(const std::vector<OBAtom *> &heavy, const std::vector<int> &n, Axis &x)
+{
+    if (n.size() != 6 || n[0] < 0 || n[1] < 0 || n[0] == n[1] || static_cast<size_t>(std::max(n[0], n[1])) >= heavy.size())
+        return false;
+    for (size_t k = 0; k < 6; k++) {
+        OBAtom &end = *heavy[static_cast<size_t>(n[k < 2 ? k : k / 2 - 1])];
+        unsigned long &id = k < 2 ? x.end[k] : x.at[k - 2];
+        if (!find(heavy, end, n[k], id) || id == OBStereo::ImplicitRef || (k >= 2 && end.GetBond(end.GetParent()->GetAtomById(id)) == nullptr))
+            return false;
+    }
+    return true;
+}
+
 static std::string text_of(char letter, const std::vector<int> &numbers)
 {
     std::string s(1, letter);
@@ -217,10 +231,13 @@ Marks marks_read(OBMol &mol, const std::string &text)
             n.push_back(static_cast<int>(std::strtol(x.c_str(), nullptr, 10)));
         OBTetrahedralStereo::Config c;
         OBCisTransStereo::Config b;
+        Axis x;
         if (word[0] == 't' && centre_from(heavy, n, c))
             m.centres.push_back(c);
         else if (word[0] == 'd' && bond_from(heavy, n, b))
             m.bonds.push_back(b);
+        else if (word[0] == 'x' && axis_from(heavy, n, x))
+            m.axes.push_back(x);
         else
             fail(CH_CONFORMER, "stereo that does not fit the molecule: " + word);
     }
@@ -256,6 +273,15 @@ static void sort_bond(std::vector<int> &n)
         n = { n[0], n[1], n[3], n[2], n[5], n[4] };
 }
 
+// Exchanging the ends, or the neighbours of both ends, changes nothing.
+static void sort_axis(std::vector<int> &n)
+{
+    if (n[0] > n[1])
+        n = { n[1], n[0], n[4], n[5], n[2], n[3] };
+    if (n[2] > n[3])
+        n = { n[0], n[1], n[3], n[2], n[5], n[4] };
+}
+
 static bool all_named(const std::vector<int> &n) { return std::find(n.begin(), n.end(), static_cast<int>(NOBODY)) == n.end(); }
 
 // The marks of the record that the SMILES, which gave `mol`, does not define; those that cannot be named are left out.
@@ -285,6 +311,25 @@ static std::vector<std::string> missing_marks(OBMol &mol, const OBMol &record, c
             sort_bond(n);
             words.push_back(text_of('d', n));
         }
+    }
+    std::sort(words.begin(), words.end());
+    return words;
+}
+
+// Those of the record's axes that can have two forms and can be named. *n_cumulated: how many of them are allenes and longer ones.
+static std::vector<std::string> axis_words(OBMol &mol, const OBMol &record, const Marks &m, const Names &names, int *n_cumulated)
+{
+    std::vector<std::string> words;
+    for (const Axis &x : m.axes) {
+        std::vector<int> n;
+        for (const unsigned long id : { x.end[0], x.end[1], x.at[0], x.at[1], x.at[2], x.at[3] })
+            n.push_back(name_of(record, names, id));
+        Axis is;
+        if (!all_named(n) || !axis_from(names.heavy, n, is) || !is_axis(mol, is))
+            continue;
+        sort_axis(n);
+        words.push_back(text_of('x', n));
+        *n_cumulated += mol.GetAtomById(is.end[0])->GetBond(mol.GetAtomById(is.end[1])) == nullptr;
     }
     std::sort(words.begin(), words.end());
     return words;
@@ -421,35 +466,15 @@ static int defined_items(const std::string &inchi, std::string &rest)
     return n;
 }
 
-static int n_lost(OBMol &record, const OBMol &mol, const std::string &text)
+// n_axes: those of the record that are kept, which the InChI of the SMILES does not see.
+static int n_lost(OBMol &record, const OBMol &mol, const std::string &text, int n_axes)
 {
     OBMol copy = mol;
     std::string of_record, of_mol;
     marks_put(copy, marks_read(copy, text));
     const int had = defined_items(first_word(mol_write(record, "inchi", "")), of_record);
     const int has = defined_items(first_word(mol_write(copy, "inchi", "")), of_mol);
-    return std::max(had - has, of_record == of_mol ? 1 : 0);
-}
-
-// Cumulated double bonds whose ends each have two different neighbours: neither SMILES nor InChI of the library defines an allene that is drawn flat.
-static int open_axes(OBMol &mol)
-{
-    std::vector<unsigned> classes;
-    OBGraphSym(&mol).GetSymmetry(classes);
-    int n = 0;
-    FOR_ATOMS_OF_MOL(a, mol) {
-        int ends = 0;
-        FOR_BONDS_OF_ATOM(b, *a) {
-            OBAtom *end = b->GetNbrAtom(&*a);
-            std::vector<unsigned> other;
-            FOR_NBORS_OF_ATOM(c, *end)
-                if (c->GetIdx() != a->GetIdx())
-                    other.push_back(classes[c->GetIdx() - 1]);
-            ends += b->GetBondOrder() == 2 && end->GetAtomicNum() == 6 && other.size() == 2 && other[0] != other[1];
-        }
-        n += a->GetAtomicNum() == 6 && a->GetExplicitDegree() == 2 && ends == 2;
-    }
-    return n;
+    return std::max(had - has - n_axes, of_record == of_mol && n_axes == 0 ? 1 : 0);
 }
 
 int unread_marks()
@@ -460,33 +485,46 @@ int unread_marks()
     return n;
 }
 
-// What the reader left out: as many as the record leaves open, at most, so that marks on symmetric atoms do not count.
-static Kept kept_of_unread(OBMol &mol, int n_open, int n_unread)
+// What the reader left out: as many as the record leaves open, at most, so that marks on symmetric atoms do not count. n_kept: axes that
+// are kept.
+static Kept kept_of_unread(OBMol &mol, int n_open, int n_unread, int n_kept)
 {
-    const int axes = open_axes(mol);
-    return { "", axes, std::min(n_unread, n_open + axes) };
+    const int axes = std::max(open_axes(mol) - n_kept, 0);
+    return { "", axes, std::max(std::min(n_unread - n_kept, n_open + axes), 0) };
 }
 
-Kept kept_of(OBMol &mol, OBMol &record, const Marks &m, const Identity &id, const Open &open)
+// The marks that the SMILES leaves out, judged by InChI, which does not see the axes of a molecule without positions.
+static void keep_marks(Kept &kept, OBMol &mol, OBMol &record, const Marks &m, const Names &names, const std::string &key, int n_axes)
 {
-    Kept kept = kept_of_unread(mol, open.n_open, open.n_unread);
-    const Marks known = marks_of(mol);
     const bool placed = record.GetDimension() >= 2;
-    if ((m.centres.size() == known.centres.size() && m.bonds.size() == known.bonds.size() && !placed) || id.inchikey.empty() ||
-        inchikey(mol) == id.inchikey)
-        return kept;
-    const Names names = { heavy_atoms(mol), order_of(record, id.smiles) };
     const std::vector<std::string> words = missing_marks(mol, record, m, names);
     kept.text = joined(words);
-    if (key_with(mol, kept.text) == id.inchikey)
-        return kept;
-    const std::string tried = placed ? by_trying(mol, names, words, id.inchikey) : "";
+    if (key_with(mol, kept.text) == key)
+        return;
+    const std::string tried = placed ? by_trying(mol, names, words, key) : "";
     if (tried.empty()) {
-        kept.n_lost = n_lost(record, mol, kept.text);
+        kept.n_lost = n_lost(record, mol, kept.text, placed ? n_axes : 0);
         kept.n_open = std::max(kept.n_open, kept.n_lost);
     } else {
         kept.text = tried;
     }
+}
+
+Kept kept_of(OBMol &mol, OBMol &record, const Marks &m, const Identity &id, const Open &open)
+{
+    const Marks known = marks_of(mol);
+    const bool placed = record.GetDimension() >= 2;
+    const bool differs = (m.centres.size() != known.centres.size() || m.bonds.size() != known.bonds.size() || placed) &&
+                         !id.inchikey.empty() && inchikey(mol) != id.inchikey;
+    if (!differs && m.axes.empty())
+        return kept_of_unread(mol, open.n_open, open.n_unread, 0);
+    const Names names = { heavy_atoms(mol), order_of(record, id.smiles) };
+    int n_cumulated = 0;
+    const std::vector<std::string> axes = axis_words(mol, record, m, names, &n_cumulated);
+    Kept kept = kept_of_unread(mol, open.n_open, open.n_unread, n_cumulated);
+    if (differs)
+        keep_marks(kept, mol, record, m, names, id.inchikey, n_cumulated);
+    kept.text += (kept.text.empty() || axes.empty() ? "" : " ") + joined(axes);
     return kept;
 }
 

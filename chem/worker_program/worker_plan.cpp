@@ -72,7 +72,7 @@ static bool double_bond_of(int32_t out[5], OBMol &mol, const OBCisTransStereo::C
     return *std::min_element(all, all + 4) >= 0;
 }
 
-static std::string stereo_of(OBMol &mol)
+static std::string stereo_of(OBMol &mol, const std::vector<Axis> &axes)
 {
     Out centres, bonds, out;
     int32_t n_centres = 0, n_bonds = 0, x[6];
@@ -89,6 +89,10 @@ static std::string stereo_of(OBMol &mol)
         }
     out.put(n_centres);
     out.put(n_bonds);
+    out.put(static_cast<int32_t>(axes.size()));
+    for (const Axis &a : axes)
+        for (const unsigned long id : a.at)
+            bonds.put(index_of(mol, id));
     return out.s + centres.s + bonds.s;
 }
 
@@ -102,9 +106,10 @@ void read_with_hydrogens(OBMol &mol, const std::string &smiles)
 
 Plan plan_of(OBMol &mol, const std::string &kept)
 {
-    marks_put(mol, marks_read(mol, kept));
+    const Marks more = marks_read(mol, kept);
+    marks_put(mol, more);
     heavy_atoms_first(mol);
-    return { mol_pack(mol, false), stereo_of(mol) };
+    return { mol_pack(mol, false), stereo_of(mol, more.axes) };
 }
 
 bool positions_have(OBMol &mol, const Marks &m)
@@ -117,6 +122,12 @@ bool positions_have(OBMol &mol, const Marks &m)
     for (const auto &c : m.bonds)
         if (double_bond_of(x, mol, c) && (std::fabs(mol.GetTorsion(x[0] + 1, x[1] + 1, x[2] + 1, x[3] + 1)) < 90) != (x[4] != 0))
             return false;
+    for (const Axis &a : m.axes) {
+        const auto by_id = [&](unsigned long id) { return mol.GetAtomById(id)->GetVector(); };
+        const vector3 o = by_id(a.at[3]);
+        if (!(dot(by_id(a.at[0]) - o, cross(by_id(a.at[1]) - o, by_id(a.at[2]) - o)) > 0))
+            return false;
+    }
     return true;
 }
 

@@ -102,7 +102,9 @@ static ch_structure_options options_of(const st_native *native, const char *buil
 
 static pl_code terms_of(const st_native *native, const ch_mol *mol, ch_terms *out, pl_arena *scratch, pl_error *why)
 {
-    const ch_mmff_options field = { .mmff94s = native->opts->force_field == CH_FF_MMFF94S, .dielectric = native->opts->dielectric };
+    const ch_mmff_options field = { .mmff94s = native->opts->force_field == CH_FF_MMFF94S,
+                                    .dielectric = native->opts->dielectric,
+                                    .cumulenes = true };
 
     return ch_terms_make(out, mol, &native->parameters, &field, scratch, why);
 }
