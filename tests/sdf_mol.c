@@ -168,7 +168,7 @@ ch_stereo sdf_stereo(const ch_mol *mol, pl_arena *mem)
     ch_centre *centres = PL_NEW(mem, ch_centre, mol->n_atoms + 1);
     ch_double_bond *bonds = PL_NEW(mem, ch_double_bond, mol->n_bonds + 1);
     ch_cycles c;
-    ch_stereo s = { 0, 0, centres, bonds };
+    ch_stereo s = { .centres = centres, .double_bonds = bonds };
 
     if (centres == NULL || bonds == NULL || ch_cycles_make(&c, mol, mem, NULL) != PL_OK)
         abort();

@@ -26,9 +26,16 @@ static double length(point a) { return sqrt(inner(a, a)); }
 const char *ch_fault_text(enum ch_fault fault)
 {
     static const char *const text[CH_N_FAULTS] = {
-        "nothing is wrong",        "a position is not finite",     "a bond is too long or too short",
-        "two atoms clash",         "a stereocentre is inside out", "an axis of stereo is turned",   "an atom lies outside its four neighbours",
-        "a double bond is turned", "a flat ring is bent",          "a bond passes through a ring",
+        "nothing is wrong",
+        "a position is not finite",
+        "a bond is too long or too short",
+        "two atoms clash",
+        "a stereocentre is inside out",
+        "an axis of stereo is turned",
+        "an atom lies outside its four neighbours",
+        "a double bond is turned",
+        "a flat ring is bent",
+        "a bond passes through a ring",
     };
 
     return text[fault];

@@ -128,7 +128,9 @@ static bool attempt(site *s, int32_t which, int32_t a, ch_structure *out, ch_str
         tries->last = c;
         return false;
     }
-    *out = (ch_structure){ .energy = r.energy + s->terms->offset, .gradient = r.gradient, .steps = s->began + r.steps, .converged = r.converged };
+    *out = (ch_structure){
+        .energy = r.energy + s->terms->offset, .gradient = r.gradient, .steps = s->began + r.steps, .converged = r.converged
+    };
     return true;
 }
 

@@ -164,9 +164,10 @@ Marks marks_left(OpenBabel::OBMol &mol,
 // Marks in the text of a SMILES that the reader ignores: of allenes, and of atoms with three neighbours and a lone pair. The SMILES gave mol,
 // atom by atom. What it cannot follow is left out.
 Marks marks_written(OpenBabel::OBMol &mol, const std::string &text);
-int unread_planes(OpenBabel::OBMol &mol, const std::string &text); // C=C=C=C in a SMILES with cis and trans: those of it are not read
-std::vector<Axis> axes_placed(OpenBabel::OBMol &mol);     // allenes and hindered biaryls, from positions or wedges
-bool is_axis(OpenBabel::OBMol &mol, const Axis &x);       // whether its ends are such, and can be arranged in two ways
+int unread_planes(OpenBabel::OBMol &mol,
+                  const std::string &text);           // C=C=C=C in a SMILES with cis and trans: those of it are not read
+std::vector<Axis> axes_placed(OpenBabel::OBMol &mol); // allenes and hindered biaryls, from positions or wedges
+bool is_axis(OpenBabel::OBMol &mol, const Axis &x);   // whether its ends are such, and can be arranged in two ways
 int open_axes(OpenBabel::OBMol &mol); // cumulated double bonds, two or more in a row, that can be arranged in two ways
 
 // ---- worker_mol.cpp: molecules in two dimensions

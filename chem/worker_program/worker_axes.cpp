@@ -60,7 +60,8 @@ static bool cumulated_from(OBMol &mol, OBAtom *end, OBAtom *inner, Ends &e)
     e.inner[0] = inner;
     e.end[1] = at;
     e.inner[1] = from;
-    return e.n_bonds > 1 && end->GetAtomicNum() == 6 && at->GetAtomicNum() == 6 && end->GetTotalDegree() == 3 && at->GetTotalDegree() == 3;
+    return e.n_bonds > 1 && end->GetAtomicNum() == 6 && at->GetAtomicNum() == 6 && end->GetTotalDegree() == 3 &&
+           at->GetTotalDegree() == 3;
 }
 
 static std::vector<Ends> cumulated(OBMol &mol)
@@ -94,7 +95,8 @@ static std::vector<Ends> hindered(OBMol &mol)
     FOR_BONDS_OF_MOL(b, mol) {
         OBAtom *p = b->GetBeginAtom(), *q = b->GetEndAtom();
         Ends e;
-        if (b->GetBondOrder() != 1 || b->IsInRing() || !is_flat_in_ring(p) || !is_flat_in_ring(q) || n_ortho(p, q) + n_ortho(q, p) < 3)
+        if (b->GetBondOrder() != 1 || b->IsInRing() || !is_flat_in_ring(p) || !is_flat_in_ring(q) ||
+            n_ortho(p, q) + n_ortho(q, p) < 3)
             continue;
         e.end[0] = e.inner[1] = p;
         e.end[1] = e.inner[0] = q;
@@ -155,9 +157,9 @@ enum { HYDROGEN = -1, UNKNOWN = -2 };
 
 // The atoms of a SMILES with their neighbours in the order of the text, as far as marks of allenes need it.
 struct Text {
-    std::vector<std::vector<int>> near; // numbers of atoms, or HYDROGEN
-    std::vector<bool> follows;          // the first neighbour stands before the atom
-    std::vector<int> sign;              // 1: @, -1: @@, 0: neither
+    std::vector<std::vector<int>> near;                    // numbers of atoms, or HYDROGEN
+    std::vector<bool> follows;                             // the first neighbour stands before the atom
+    std::vector<int> sign;                                 // 1: @, -1: @@, 0: neither
     std::map<std::string, std::pair<size_t, size_t>> open; // rings: atom, place among its neighbours
     std::vector<int> branches;
     int last = UNKNOWN;

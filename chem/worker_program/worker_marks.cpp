@@ -205,7 +205,8 @@ static bool axis_from(const std::vector<OBAtom *> &heavy, const std::vector<int>
     for (size_t k = 0; k < 6; k++) {
         OBAtom &end = *heavy[static_cast<size_t>(n[k < 2 ? k : k / 2 - 1])];
         unsigned long &id = k < 2 ? x.end[k] : x.at[k - 2];
-        if (!find(heavy, end, n[k], id) || id == OBStereo::ImplicitRef || (k >= 2 && end.GetBond(end.GetParent()->GetAtomById(id)) == nullptr))
+        if (!find(heavy, end, n[k], id) || id == OBStereo::ImplicitRef ||
+            (k >= 2 && end.GetBond(end.GetParent()->GetAtomById(id)) == nullptr))
             return false;
     }
     return true;
@@ -494,7 +495,8 @@ static Kept kept_of_unread(OBMol &mol, int n_open, int n_unread, int n_kept)
 }
 
 // The marks that the SMILES leaves out, judged by InChI, which does not see the axes of a molecule without positions.
-static void keep_marks(Kept &kept, OBMol &mol, OBMol &record, const Marks &m, const Names &names, const std::string &key, int n_axes)
+static void keep_marks(Kept &kept, OBMol &mol, OBMol &record, const Marks &m, const Names &names, const std::string &key,
+                       int n_axes)
 {
     const bool placed = record.GetDimension() >= 2;
     const std::vector<std::string> words = missing_marks(mol, record, m, names);

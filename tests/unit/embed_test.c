@@ -227,7 +227,7 @@ static void impossible_stereo_is_told(void **state)
     const sdf_mol *m = &all[5];
     const ch_stereo real = sdf_stereo(&m->mol, mem);
     ch_centre both[2] = { real.centres[0], real.centres[0] };
-    const ch_stereo stereo = { 2, 0, both, NULL };
+    const ch_stereo stereo = { .n_centres = 2, .centres = both };
     ch_embedder e;
 
     (void)state;
@@ -291,7 +291,8 @@ static void stereo_of_atoms_that_are_not_bonded_is_refused(void **state)
     const sdf_mol *m = named("C/C=C/C=C\\C(=O)NC");
     ch_centre centre = { 0, { 1, 2, 3, 4 }, 1 };
     ch_double_bond bond = { 0, 2, 1, 3, true };
-    ch_stereo s = { 1, 0, &centre, NULL };
+    const ch_axis axes[2] = { { { 0, 1, 2, 3 } }, { { 0, 1, 2, m->mol.n_atoms } } };
+    ch_stereo s = { .n_centres = 1, .centres = &centre };
     ch_cycles c;
     ch_bounds b;
     pl_error err = { 0 };
@@ -300,9 +301,12 @@ static void stereo_of_atoms_that_are_not_bonded_is_refused(void **state)
     assert_int_equal(ch_cycles_make(&c, &m->mol, mem, NULL), PL_OK);
     assert_int_equal(ch_bounds_make(&b, &c, &m->terms, &s, ch_kernels_find(NULL), mem, &err), PL_EINPUT);
     assert_string_equal(err.text, "stereocentre 1 does not name four different neighbours of its atom and a sign");
-    s = (ch_stereo){ 0, 1, NULL, &bond };
+    s = (ch_stereo){ .n_double_bonds = 1, .double_bonds = &bond };
     assert_int_equal(ch_bounds_make(&b, &c, &m->terms, &s, ch_kernels_find(NULL), mem, &err), PL_EINPUT);
     assert_string_equal(err.text, "double bond 1 of the stereo does not name four atoms in a row");
+    s = (ch_stereo){ .n_axes = 2, .axes = axes };
+    assert_int_equal(ch_bounds_make(&b, &c, &m->terms, &s, ch_kernels_find(NULL), mem, &err), PL_EINPUT);
+    assert_string_equal(err.text, "axis 2 of the stereo does not name four different atoms");
 }
 
 int main(void)

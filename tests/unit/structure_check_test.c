@@ -177,13 +177,40 @@ static void one_centre_of_many_is_found(void **state)
     assert_true(s.stereo.n_centres >= 5);
     for (int32_t k = 0; k < s.stereo.n_centres; k++) {
         ch_centre *centres = PL_NEW(mem, ch_centre, s.stereo.n_centres);
-        const ch_stereo other = { s.stereo.n_centres, 0, centres, NULL };
+        const ch_stereo other = { .n_centres = s.stereo.n_centres, .centres = centres };
         memcpy(centres, s.stereo.centres, (size_t)s.stereo.n_centres * sizeof *centres);
         centres[k].sign = (int8_t)-centres[k].sign;
         const ch_checked c = ch_check((const float(*)[3])s.x, &s.cycles, &s.m->terms, &other);
         assert_int_equal(c.fault, CH_CENTRE);
         assert_int_equal(c.a, centres[k].atom);
     }
+}
+
+/* Four atoms in an order that gives their volume one sign, and with two exchanged. */
+static void an_axis_of_the_other_form_is_found(void **state)
+{
+    const subject s = take(0);
+    ch_axis axis = { { 0, 1, 2, 3 } };
+    const ch_stereo one = { .n_axes = 1, .axes = &axis };
+    int found = 0;
+
+    (void)state;
+    for (axis.atom[3] = 3; axis.atom[3] < s.m->mol.n_atoms && found < 5; axis.atom[3]++) {
+        const ch_centre same = { .atom = 0, .neighbour = { 0, 1, 2, axis.atom[3] }, .sign = 1 };
+        const double v = ch_centre_volume((const float(*)[3])s.x, &same);
+        if (fabs(v) < 1.5)
+            continue;
+        const ch_checked c = ch_check((const float(*)[3])s.x, &s.cycles, &s.m->terms, &one);
+        assert_int_equal(c.fault, v > 0 ? CH_NO_FAULT : CH_AXIS);
+        axis.atom[0] = 1;
+        axis.atom[1] = 0;
+        const ch_checked other = ch_check((const float(*)[3])s.x, &s.cycles, &s.m->terms, &one);
+        assert_int_equal(other.fault, v > 0 ? CH_AXIS : CH_NO_FAULT);
+        axis.atom[0] = 0;
+        axis.atom[1] = 1;
+        found++;
+    }
+    assert_true(found > 0);
 }
 
 static void a_hydrogen_on_the_inner_side_is_found(void **state)
@@ -212,7 +239,7 @@ static void cis_and_trans_are_told_apart(void **state)
     assert_int_equal(s.stereo.n_double_bonds, 2);
     for (int k = 0; k < 2; k++) {
         ch_double_bond bond = s.stereo.double_bonds[k];
-        const ch_stereo one = { 0, 1, NULL, &bond };
+        const ch_stereo one = { .n_double_bonds = 1, .double_bonds = &bond };
         assert_int_equal(ch_check((const float(*)[3])s.x, &s.cycles, &s.m->terms, &one).fault, CH_NO_FAULT);
         bond.cis = !bond.cis;
         const ch_checked c = ch_check((const float(*)[3])s.x, &s.cycles, &s.m->terms, &one);
@@ -371,6 +398,7 @@ int main(void)
         cmocka_unit_test(atoms_that_meet_are_found),
         cmocka_unit_test(every_centre_of_a_mirror_image_is_found),
         cmocka_unit_test(one_centre_of_many_is_found),
+        cmocka_unit_test(an_axis_of_the_other_form_is_found),
         cmocka_unit_test(a_hydrogen_on_the_inner_side_is_found),
         cmocka_unit_test(cis_and_trans_are_told_apart),
         cmocka_unit_test(a_turned_double_bond_is_found_though_nobody_defined_it),
