@@ -12,3 +12,10 @@ install(FILES ${PROJECT_BINARY_DIR}/molsieve.fish DESTINATION ${share}/fish/vend
 install(FILES cmake/modulefile DESTINATION ${share}/modulefiles/molsieve RENAME ${PROJECT_VERSION})
 install(FILES README.md CHANGELOG.md CONTRIBUTING.md CITATION.cff LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
 install(DIRECTORY docs LICENSES DESTINATION ${CMAKE_INSTALL_DOCDIR})
+
+# A package that carries Open Babel's library (scripts/wheel) also needs its plug-ins and tables; molsieve-chem finds them here.
+option(MOLSIEVE_BUNDLE "Install Open Babel's plug-ins and tables beside the program" OFF)
+if(MOLSIEVE_BUNDLE)
+  install(DIRECTORY ${OPENBABEL_LIBDIR}/openbabel/${OPENBABEL_VERSION}/ DESTINATION lib/molsieve/openbabel)
+  install(DIRECTORY ${OPENBABEL_PREFIX}/share/openbabel/${OPENBABEL_VERSION}/ DESTINATION ${share}/molsieve/openbabel)
+endif()

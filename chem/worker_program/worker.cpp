@@ -516,6 +516,7 @@ int main(int argc, char **argv)
         setrlimit(RLIMIT_AS, &memory);
     if (!take_streams(&in, &out))
         return 1;
+    name_own_library();
     Requests requests(in);
     if (!answer_version(requests, out) || !start_library())
         return 1;

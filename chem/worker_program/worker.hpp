@@ -132,6 +132,7 @@ private:
 
 bool take_streams(int *in, int *out); // Open Babel may print to stdout, so the protocol gets its own descriptors
 void close_others();                  // closes descriptors inherited from the shell, so that untrusted input cannot reach them
+void name_own_library(); // before the library starts: its tables and plug-ins beside this program, unless the environment names others
 
 // PR_SET_PDEATHSIG would fire when the thread that started this process ends, so the parent process is checked instead.
 void watch_parent();

@@ -55,6 +55,32 @@ void close_others()
         close(fd);
 }
 
+// The folder of this program and `below`; "" if that is not there.
+static void beside_program(char found[folder_max], const char *below)
+{
+    char program[folder_max];
+    const ssize_t n = readlink("/proc/self/exe", program, sizeof program - 1);
+    program[n > 0 ? n : 0] = '\0';
+    char *const name = strrchr(program, '/');
+    if (name != nullptr)
+        *name = '\0';
+    if (name == nullptr || std::snprintf(found, folder_max, "%s%s", program, below) >= folder_max ||
+        access(found, R_OK | X_OK) != 0)
+        found[0] = '\0';
+}
+
+void name_own_library()
+{
+    static const char *const own[][2] = { { "BABEL_DATADIR", "/../share/molsieve/openbabel" },
+                                          { "BABEL_LIBDIR", "/../lib/molsieve/openbabel" } };
+    for (const char *const *o : own) {
+        char folder[folder_max];
+        beside_program(folder, o[1]);
+        if (folder[0] != '\0')
+            setenv(o[0], folder, 0);
+    }
+}
+
 static char *put_str(char *p, const char *s)
 {
     const uint32_t n = static_cast<uint32_t>(strlen(s));
