@@ -116,23 +116,38 @@ static pl_code params_take(nn_model_file *m, const nn_tensors *all, bool other_s
     return code;
 }
 
+static pl_code plan_take(nn_model_file *m, const nn_tensors *all, bool other_signs, pl_arena *mem, pl_error *err)
+{
+    nn_se3 *model = NULL;
+    pl_code code = nn_se3_plan(&model, &m->conf, mem, err);
+
+    if (code != PL_OK)
+        return code == PL_ENOMEM ? PL_ENOMEM : PL_ECONFIG;
+    m->model = model;
+    m->bf16 = false;
+    for (int k = 0; k < all->n; k++)
+        m->bf16 = m->bf16 || all->t[k].dtype == NN_BF16;
+    return params_take(m, all, other_signs, mem, err);
+}
+
+pl_code nn_model_weights_take(nn_model_file *m, const nn_tensors *all, bool other_signs, pl_arena *mem, pl_error *err)
+{
+    pl_code code = plan_take(m, all, other_signs, mem, err);
+
+    return code == PL_OK ? no_extra_tensor(all, m, err) : code;
+}
+
 /* The network, if there is one. */
 static pl_code network_take(nn_model_file *m, const nn_tensors *all, bool other_signs, pl_arena *mem, pl_error *err)
 {
-    nn_se3 *model = NULL;
-    pl_code code = PL_OK;
+    pl_code code;
 
     if (nn_tensors_meta(all, "model") == NULL)
         return PL_OK;
     if (m->graph.edges == CH_EDGES_TOPOLOGY)
         return pl_fail(err, PL_EDATA, "metadata graph.edges: topology has no positions, which a network needs");
-    if (nn_se3_plan(&model, &m->conf, mem, err) != PL_OK)
-        return err != NULL && err->code == PL_ENOMEM ? PL_ENOMEM : PL_EDATA;
-    m->model = model;
-    for (int k = 0; k < all->n; k++)
-        m->bf16 = m->bf16 || all->t[k].dtype == NN_BF16;
-    code = params_take(m, all, other_signs, mem, err);
-    return code;
+    code = plan_take(m, all, other_signs, mem, err);
+    return code == PL_ECONFIG ? PL_EDATA : code;
 }
 
 static pl_code read_all(nn_model_file *m, const char *path, pl_arena *mem, pl_error *err)

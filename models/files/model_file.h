@@ -80,6 +80,10 @@ typedef struct nn_model_file {
 /* Reads a model; everything is in mem. EIO: the file cannot be read. EDATA: it is not a valid model file. */
 pl_code nn_model_read(nn_model_file **out, const char *path, pl_arena *mem, pl_error *err);
 
+/* Fills model, params and bf16 of m from weights of another program: the plan of m->conf, and its tensors; no others may be
+ * there. other_signs: they use the other sign convention of the 3j symbols. ECONFIG: conf is invalid. EDATA: the weights do not fit it. */
+pl_code nn_model_weights_take(nn_model_file *m, const nn_tensors *all, bool other_signs, pl_arena *mem, pl_error *err);
+
 /* Whether a file may be a model with a network: false if it surely is one without. Reads only its head. */
 bool nn_model_may_have_network(const char *path);
 

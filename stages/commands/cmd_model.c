@@ -11,15 +11,27 @@
 #include "stages/commands/commands.h"
 #include "stages/commands/output/cmd_json.h"
 #include "stages/commands/model_diff.h"
+#include "stages/commands/model_import.h"
 #include "stages/steps/errors/trust.h"
 #include "stages/steps/errors/verdict.h"
 
 enum { FILES_SHOWN = 20 }; /* files that it was trained on */
 
-static const pl_opt opts[] = { { "--all", 0, NULL, "diff: every tensor that differs, not the ten that differ most" },
-                               { "--json", 0, NULL, "info: all metadata as JSON" },
-                               { "--sha256", 0, "HEX", "verify: the file must have this hash" },
-                               { 0 } };
+static const pl_opt opts[] = {
+    { "--all", 0, NULL, "diff: every tensor that differs, not the ten that differ most" },
+    { "--json", 0, NULL, "info: all metadata as JSON" },
+    { "--sha256", 0, "HEX", "verify: the file must have this hash" },
+    { "--from", 0, "PROGRAM", "import: nvidia" },
+    { "--output", 'o', "FILE", "import: the model file to write" },
+    { "--target", 't', "NAME", "import: what the network predicts" },
+    { "--unit", 0, "UNIT", "import: of the predictions, such as eV" },
+    { "--mean", 0, "X", "import: mean of the target in the training; added to the output (0)" },
+    { "--std", 0, "X", "import: its standard deviation, a factor of the output (1)" },
+    { "--graph", 0, "KIND", "import: edges: all (pairs within 20 Angstrom), bonds, or a cutoff (all)" },
+    { "--network", 0, "LIST",
+      "import: settings unlike those of NVIDIA's training: layers=7, degrees=4, channels=32, heads=8, channels_div=2, norm=true, layer_norm=true, pooling=max, w3j=e3nn-0.3.3; commas between, no blanks" },
+    { 0 }
+};
 
 /* ---- info ---------------------------------------------------------------- */
 
@@ -369,17 +381,19 @@ static int verify(const nn_model_file *m, const char *path, const char *wanted)
 static int run_with(const pl_args *args, pl_arena *mem)
 {
     const char *what = args->arg[0];
-    bool two = !strcmp(what, "diff");
+    bool two = !strcmp(what, "diff"), import = !strcmp(what, "import");
     nn_model_file *m, *other;
     pl_error err = { 0 };
 
-    if (!two && strcmp(what, "info") != 0 && strcmp(what, "verify") != 0) {
-        const char *near = pl_nearest(what, (const char *const[]){ "info", "verify", "diff" }, 3);
-        return pl_cmd_usage(args, "%s: no such action; allowed: info, verify, diff%s%s%s", what,
+    if (!two && !import && strcmp(what, "info") != 0 && strcmp(what, "verify") != 0) {
+        const char *near = pl_nearest(what, (const char *const[]){ "info", "verify", "diff", "import" }, 4);
+        return pl_cmd_usage(args, "%s: no such action; allowed: info, verify, diff, import%s%s%s", what,
                             near != NULL ? "; did you mean " : "", near != NULL ? near : "", near != NULL ? "?" : "");
     }
     if (args->n != (two ? 3 : 2))
         return pl_cmd_usage(args, "model %s needs %s", what, two ? "two model files" : "one model file");
+    if (import)
+        return st_model_import(args, mem);
     if (nn_model_read(&m, args->arg[1], mem, &err) != PL_OK)
         return pl_cmd_fail(&err);
     if (two)
@@ -412,16 +426,21 @@ static int run(const pl_app *app, const pl_args *args)
 
 const pl_cmd st_cmd_model = {
     .name = "model",
-    .args = "info|verify|diff FILE [FILE]",
-    .help = "show or verify a model file, or compare two",
+    .args = "info|verify|diff|import FILE [FILE]",
+    .help = "show, verify, compare or import model files",
     .about = "info    what it predicts, from which inputs, how it was trained, its errors\n"
              "verify  the file's own checksum, every tensor's name, shape and numbers;\n"
              "        --sha256 HEX also the file's hash\n"
              "diff    settings, provenance and the weights that differ most, relative to the\n"
              "        largest weight of their tensor; exit 1 if they differ\n"
+             "import  weights of the published implementation, NVIDIA's SE3Transformer, as\n"
+             "        a model file: safetensors with the names of its state_dict; convert a\n"
+             "        checkpoint of PyTorch with `python3 -m molsieve.nvidia IN OUT`\n"
              "\n"
              "  molsieve model info workflows/models/esol.safetensors\n"
-             "  molsieve model diff old.safetensors new.safetensors\n",
+             "  molsieve model diff old.safetensors new.safetensors\n"
+             "  molsieve model import homo-weights.safetensors --from nvidia \\\n"
+             "      --target homo --unit eV --mean -6.54 --std 0.6 -o homo.safetensors\n",
     .opts = opts,
     .min_args = 2,
     .run = run,
