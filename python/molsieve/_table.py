@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From what users have to files of the program, and back to DataFrames."""
+from __future__ import annotations
+
+import csv
+import json
+import os
+import re
+from typing import TYPE_CHECKING, Any, Iterable, List, Mapping, Optional, Union
+
+if TYPE_CHECKING:
+    import pandas
+
+Molecules = Union[Iterable[Optional[str]], "pandas.Series", "pandas.DataFrame", "os.PathLike[str]"]
+
+
+def pandas_get() -> Any:
+    """The module pandas, which is needed only where a DataFrame is returned."""
+    try:
+        import pandas
+    except ImportError as e:
+        raise ImportError("the answer is a pandas DataFrame: pip install pandas") from e
+    return pandas
+
+_CONTROL = re.compile(r"[\x00-\x1f\x7f]")  # a SMILES has none; a question mark makes it a row with a problem
+
+
+class Texts:
+    """SMILES and the index of their rows."""
+
+    def __init__(self, molecules: Any, smiles_column: Optional[str]):
+        if isinstance(molecules, (str, bytes)):
+            raise TypeError("molecules: a list of SMILES such as ['CCO'], a Series, a DataFrame, or pathlib.Path('FILE')")
+        if hasattr(molecules, "columns"):
+            molecules = molecules[smiles_column_of(molecules, smiles_column)]
+        elif smiles_column is not None:
+            raise TypeError("smiles_column is for a DataFrame or a file")
+        self.index = getattr(molecules, "index", None)
+        self.index = None if callable(self.index) else self.index  # list.index
+        self.smiles: List[str] = [x if isinstance(x, str) else _empty(x, i) for i, x in enumerate(molecules)]
+
+    def write(self, path: str) -> None:
+        """As CSV with the columns id and smiles; one empty row where there is none, so that the answer has its columns."""
+        with open(path, "w", encoding="utf-8", errors="backslashreplace", newline="") as f:
+            out = csv.writer(f, quoting=csv.QUOTE_ALL, lineterminator="\n")
+            out.writerow(("id", "smiles"))
+            out.writerows((i, _CONTROL.sub("?", x)) for i, x in enumerate(self.smiles or [""]))
+
+
+def _empty(x: Any, row: int) -> str:
+    """None, NaN and NA are rows without a SMILES."""
+    if x is None or type(x).__name__ == "NAType" or (isinstance(x, float) and x != x):
+        return ""
+    raise TypeError("row %d: a SMILES is a str, and this is a %s" % (row, type(x).__name__))
+
+
+def smiles_column_of(frame: "pandas.DataFrame", name: Optional[str]) -> Any:
+    """The column with SMILES: the given one, else the one called smiles in upper or lower case."""
+    found = [c for c in frame.columns if c == name or (name is None and str(c).lower() == "smiles")]
+    if len(found) != 1:
+        raise KeyError("%s; smiles_column names the column with SMILES, among %s" % (
+            "no column %r" % name if name is not None else "%d columns called smiles" % len(found), ", ".join(map(str, frame.columns))))
+    return found[0]
+
+
+def frame_of(rows: List[Mapping[str, Any]], columns: Optional[List[str]] = None) -> "pandas.DataFrame":
+    """Rows of JSON. Numbers are numbers also where all of them are missing."""
+    frame = pandas_get().DataFrame(rows, columns=columns)
+    names = set(frame.columns)
+    for name in frame.columns:
+        of = next((name[:-len(end)] for end in ("_interval90", "_similarity", "_stdev") if name.endswith(end)), name)
+        if of + "_unit" in names and frame[name].isna().all():
+            frame[name] = frame[name].astype("float64")
+    return frame
+
+
+def json_lines(path: str) -> List[Mapping[str, Any]]:
+    with open(path, encoding="utf-8", errors="replace") as f:
+        return [json.loads(line) for line in f]
+
+
+def flags(**options: Any) -> List[str]:
+    """Options of the program: at_least=0.5 becomes --at-least=0.5; None and False are left out."""
+    out: List[str] = []
+    for name, value in options.items():
+        if value is None or value is False:
+            continue
+        option = "--" + name.rstrip("_").replace("_", "-")
+        out += [option] if value is True else [option, _word(value)]
+    return out
+
+
+def _word(value: Any) -> str:
+    if isinstance(value, (list, tuple)):
+        return ",".join('"%s"' % x if "," in str(x) else str(x) for x in value)
+    return os.fspath(value) if isinstance(value, os.PathLike) else str(value)

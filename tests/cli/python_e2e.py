@@ -1,0 +1,222 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""The Python package: what it returns and raises is what the program answers; what cannot run here is told."""
+import json
+import os
+import re
+import shutil
+import signal
+import sqlite3
+import subprocess
+import time
+
+import sieve
+from python_env import BUILD, SOURCE, environment, python
+from sieve import PROGRAM, Project, data, lines_of
+
+FLAT = "  read: {unit: 20}\n  prepare: {conformers: {source: none}}\n  rank: {objectives: [{property: mw, goal: minimise}], top: 30}\n"
+
+
+def predictions_are_rows_with_the_index_of_the_input():
+    with Project() as p:
+        p.put("in.csv", 'id,smiles\na,CCO\nb,C(x\nc,\nd,"CC(=O)Oc1ccccc1C(=O)O"\ne,[Li]\n')
+        want = [json.loads(x) for x in p.run("predict", "esol", "in.csv", "-f", "jsonl", expect=3)[1].splitlines()]
+        got = json.loads(python("""
+import molsieve, pandas, pathlib, warnings
+warnings.simplefilter("error")
+frame = pandas.read_csv("in.csv", index_col="id")
+answers = [molsieve.predict("esol", frame), molsieve.predict("esol", frame.smiles), molsieve.predict("esol", list(frame.smiles), jobs=1)]
+print(pandas.concat(answers + [molsieve.predict("esol", pathlib.Path("in.csv")).drop(columns="title")]).to_json(orient="split", double_precision=15))
+none = molsieve.predict("esol", frame[:0])
+assert len(none) == 0 and list(none.columns) == list(answers[0].columns) and none.logS.dtype == "float64"
+bad = molsieve.predict("esol", [None, float("nan"), pandas.NA, "CCO\\nCCC", "C\\0C", "\\ud800"])
+assert bad.logS.isna().all() and bad.logS.dtype == bad.logS_interval90.dtype == "float64" and bad.problem.notna().all(), bad
+two = molsieve.predict("esol", ["CCO"], columns=["smiles", "logS", "mw"])
+assert list(two.columns) == ["smiles", "logS", "mw"] and abs(two.mw[0] - 46.07) < 0.01, two
+for wrong in ("CCO", [1]):
+    try:
+        molsieve.predict("esol", wrong)
+        raise SystemExit("accepted %r" % (wrong,))
+    except TypeError:
+        pass
+""", p))
+        assert got["index"] == list("abcde") * 2 + [0, 1, 2, 3, 4] * 2, got["index"]
+        names = [x for x in want[0] if x != "title"]
+        assert got["columns"] == names
+        for k, row in enumerate(got["data"]):
+            for name, value in zip(names, row):
+                asked = want[k % 5][name]
+                assert value == asked or abs(value - asked) < 1e-13, (k, name, value, asked)
+
+
+def errors_are_exceptions_with_text_and_status():
+    with Project() as p:
+        p.put("lib.smi", lines_of(data("library.smi"), 60))
+        w = p.workflow([p.path("lib.smi")], FLAT)
+        p.put("bad.smi", "".join("%s m%d\n" % ("C" * (i % 40 + 1) if i % 2 else "C!C", i) for i in range(200)))
+        p.workflow([p.path("bad.smi")], FLAT, name="bad.yaml", workdir="bad", extra="limits: {failures: {max_fraction: 0.1}}\n")
+        p.put("cut.safetensors", open(os.path.join(SOURCE, "workflows/models/esol.safetensors"), "rb").read()[:-9])
+        out = python("""
+import molsieve, fcntl
+def told(call):
+    try:
+        call()
+    except molsieve.Error as e:
+        print(e.status, type(e).__name__, e.text.replace("\\n", " | "))
+    else:
+        print("nothing")
+run = lambda *a, **k: molsieve.run("w.yaml", *a, progress=False, **k)
+told(lambda: molsieve.run("bad.yaml", progress=False))
+told(lambda: run({"stages.rank.topp": 1}))
+told(lambda: molsieve.predict("no-model", ["C"]))
+told(lambda: molsieve.results("nowhere"))
+told(lambda: molsieve.predict("cut.safetensors", ["C"]))
+told(lambda: run(max_time="0.001s"))
+run({"stages": {"rank": {"top": 5}}, "name": "it's: 1"})
+told(lambda: molsieve.results("run").query("DELETE FROM hit"))
+with open("run/.lock") as lock:
+    fcntl.flock(lock, fcntl.LOCK_EX)
+    told(run)
+print(len(molsieve.results("w.yaml").hits))
+""", p).splitlines()
+        for line, want in zip(out, (r"3 TooManyFailures .*limits\.failures", r"2 ConfigurationError .*did you mean 'top'", r"2 ConfigurationError no-model is neither",
+                                    r"6 SystemResourceError nowhere: No such file", r"5 IntegrityError .*cut\.safetensors", r"75 Stopped ",
+                                    r"2 ConfigurationError .*only reading", r"4 WorkDirectoryLocked ", r"5$")):
+            assert re.match(want, line), (line, want)
+        assert len(out) == 9, out
+
+
+def runs_fits_and_searches_are_those_of_the_program():
+    with Project() as p:
+        p.put("lib.smi", lines_of(data("library.smi"), 100))
+        p.workflow([p.path("lib.smi")], FLAT)
+        p.put("esol.csv", lines_of(os.path.join(SOURCE, "workflows/data/esol.csv"), 80))
+        got = json.loads(python("""
+import molsieve, pandas, json, sys, os
+log, sys.stderr = sys.stderr, open("log", "w")
+out, sys.stdout = sys.stdout, open("out", "w")
+found = molsieve.run("w.yaml")
+sys.stdout, sys.stderr = out, log
+frame = pandas.read_csv("esol.csv")
+model = molsieve.fit(frame, "logS", output="m/sol.safetensors", family=["trees", "gp"], progress=False)
+first = os.stat("m/sol.fit/measured.csv").st_mtime_ns
+model = molsieve.fit(frame, "logS", output="m/sol.safetensors", family=["trees", "gp"], progress=False)
+assert first == os.stat("m/sol.fit/measured.csv").st_mtime_ns
+poses = molsieve.conformers(["CCO", "C(x", "CCCCC"], count=4, jobs=1)
+assert set(poses.molecule) == {0, 2} and poses.molfile[0].endswith("M  END\\n") and poses["rank"][0] == 1, poses
+print(json.dumps({"hits": list(found.hits.smiles), "index": list(found.hits.index), "same": list(molsieve.results("run").search(similar="CCO", at_least=0.1).smiles),
+    "n": int(found.query("SELECT count(*) AS n FROM molecule").n[0]), "model": model.info["name"],
+    "value": model.predict(["CCO"]).logS[0], "plan": molsieve.command("top", "-n", "1", found)}))
+""", p))
+        top = json.loads(p.run("top", "-n", "100", "--json", "run")[1])
+        assert got["hits"] == [x["smiles"] for x in top] and got["index"] == [x["rank"] for x in top] and len(top) == 30
+        assert got["same"] == [x["smiles"] for x in json.loads(p.run("search", "--similar", "CCO", "--at-least", "0.1", "--json", "run")[1])]
+        assert got["n"] == p.one("SELECT count(*) FROM molecule") and got["plan"] == p.run("top", "-n", "1", "run")[1]
+        assert "100 records" in open(p.path("out")).read() and "prepare   done" in open(p.path("log")).read()
+        p.put("one.smi", "CCO\n")
+        row = json.loads(p.run("predict", "m/sol.safetensors", "one.smi", "-f", "jsonl")[1])
+        assert abs(row["logS"] - got["value"]) < 1e-13 and got["model"] == "sol", (row, got)
+
+
+INTERRUPTED = """
+import molsieve
+print("begun", flush=True)
+try:
+    molsieve.run("w.yaml", jobs=2)
+    print("not interrupted")
+except KeyboardInterrupt as e:
+    print(type(e).__name__, e.status, molsieve.results("w.yaml").status()["run"]["state"])
+found = molsieve.run("w.yaml", progress=False)
+print(found.status()["run"]["state"], len(found.hits))
+"""
+
+
+def has_molecules(project):
+    try:
+        return project.one("SELECT count(*) FROM molecule") > 0
+    except sqlite3.OperationalError:  # no file, no table yet
+        return False
+
+
+def an_interrupt_stops_in_order_and_the_call_goes_on():
+    """A notebook sends the signal to the whole process group: the program must get it once, from Python."""
+    with Project() as p:
+        p.put("lib.smi", lines_of(data("library.smi"), 400))
+        build = "  read: {unit: 10}\n  prepare: {}\n  rank: {objectives: [{property: mw, goal: minimise}], top: 30}\n"
+        p.workflow([p.path("lib.smi")], build)
+        p.workflow([p.path("lib.smi")], build, name="other.yaml", workdir="other")
+        p.run("run", "other.yaml", "-q")
+        env = dict(os.environ, PYTHONPATH=os.path.join(SOURCE, "python"), MOLSIEVE=PROGRAM, PYTHONDONTWRITEBYTECODE="1")
+        child = subprocess.Popen([environment(), "-c", INTERRUPTED], cwd=p.dir, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                                 start_new_session=True)
+        end = time.monotonic() + 120
+        while not has_molecules(p):
+            assert time.monotonic() < end and child.poll() is None
+            time.sleep(0.02)
+        os.killpg(child.pid, signal.SIGINT)
+        out, err = child.communicate(timeout=240)
+        assert out.splitlines() == ["begun", "Interrupted 75 stopped", "done 30"], (out, err[-2000:])
+        assert p.run("db", "digest", "run")[1].split()[0] == p.run("db", "digest", "other")[1].split()[0]
+
+
+def broken(folder, name, old, new):
+    """A copy of both programs in which some bytes of one are others."""
+    for one in ("molsieve", "molsieve-chem"):
+        os.makedirs(folder, exist_ok=True)
+        shutil.copy(os.path.join(BUILD, "bin", one), folder)
+    path = os.path.join(folder, name)
+    content = open(path, "rb").read()
+    assert old in content, (name, old)
+    with open(path, "wb") as f:
+        f.write(content.replace(old, new))
+    return os.path.join(folder, "molsieve")
+
+
+def a_program_that_cannot_run_here_is_told():
+    with Project() as p:
+        elf = open(PROGRAM, "rb").read(20)
+        libc = max(set(re.findall(rb"GLIBC_2\.\d\d\0", open(PROGRAM, "rb").read())))
+        os.makedirs(p.path("alone"))
+        shutil.copy(PROGRAM, p.path("alone"))
+        os.makedirs(p.path("old"))
+        for one in ("molsieve", "molsieve-chem"):
+            with open(p.path("old", one), "w") as f:
+                f.write("#!/bin/sh\necho molsieve 0.0.9\n")
+            os.chmod(p.path("old", one), 0o755)
+        cases = (
+            (p.path("none/molsieve"), r"none/molsieve is not there; the variable MOLSIEVE"),
+            (p.path("alone/molsieve"), r"alone/molsieve-chem is not there"),
+            (p.path("old/molsieve"), r"has version 0\.0\.9, this package %s; install" % re.escape(p.run("--version")[1].split()[1])),
+            (broken(p.path("a"), "molsieve", b"libjansson.so.4", b"libjansson.so.9"), r"needs the library libjansson\.so\.9; install the package that has it"),
+            (broken(p.path("b"), "molsieve-chem", b"libopenbabel.so.7", b"../openbabel.so.7"), r"molsieve-chem needs the library \.\./openbabel\.so\.7"),
+            (broken(p.path("c"), "molsieve", libc, libc[:6] + b"9" + libc[7:]), r"was built for a newer system: it needs GLIBC_9\.\d\d, and this system has glibc"),
+            (broken(p.path("d"), "molsieve", elf, elf[:18] + b"\xf7\0"), r"was built for another processor, and this machine is"),
+            (broken(p.path("e"), "molsieve", b"/ld-linux", b"/ld-nowhe"), r"was built for another C library"),
+        )
+        out = python("""
+import molsieve, os
+for os.environ["MOLSIEVE"] in %r:
+    try:
+        molsieve.command("--version")
+        print("nothing")
+    except molsieve.ProgramError as e:
+        print(e.text, e.status)
+""" % [program for program, _ in cases], p).splitlines()
+        assert len(out) == len(cases), out
+        for line, (_, want) in zip(out, cases):
+            assert re.search(want, line) and line.endswith(" None"), (want, line)
+        # The command says the same.
+        status, out, err = python("import molsieve.program; molsieve.program.main()", p, program=cases[0][0], expect=None)
+        assert (status, out) == (127, "") and err.startswith("molsieve: ") and "is not there" in err, err
+        # No pandas, and the names of the packages with the libraries are right.
+        bare = "import sys; sys.modules['pandas'] = None\nimport molsieve\ntry: molsieve.predict('esol', ['C'])\nexcept ImportError as e: print(e)"
+        assert "pip install pandas" in python(bare, p)
+        for package in set(re.findall(r'"(lib[\w-]+)"', re.sub(r'"[^"]*\.so[^"]*":', "", open(os.path.join(SOURCE, "python/molsieve/program.py")).read().split("_PACKAGES = {")[1].split("}")[0]))):
+            if shutil.which("apt-cache"):
+                assert subprocess.run(["apt-cache", "show", package], capture_output=True).returncode == 0, package
+
+
+if __name__ == "__main__":
+    sieve.main([predictions_are_rows_with_the_index_of_the_input, errors_are_exceptions_with_text_and_status,
+                runs_fits_and_searches_are_those_of_the_program, an_interrupt_stops_in_order_and_the_call_goes_on,
+                a_program_that_cannot_run_here_is_told])
