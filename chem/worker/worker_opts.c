@@ -7,22 +7,23 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "pipeline/base/place.h"
+
 static bool is_program(const char *path) { return path[0] != '\0' && access(path, X_OK) == 0; }
 
+/* Beside a program; beside a library (in lib, lib/molsieve, lib/x86_64-linux-gnu) or in bin. */
 static bool beside_us(char *out, size_t n)
 {
+    static const char *const places[] = { "", "/../bin", "/../../bin" };
+    const size_t n_places = pl_is_guest() ? sizeof places / sizeof *places : 1;
     char self[PATH_MAX];
-    ssize_t len = readlink("/proc/self/exe", self, sizeof self - 1);
-    char *slash;
 
-    if (len <= 0)
+    if (!pl_own_dir(self, sizeof self))
         return false;
-    self[len] = '\0';
-    slash = strrchr(self, '/');
-    if (slash == NULL)
-        return false;
-    *slash = '\0';
-    return snprintf(out, n, "%s/molsieve-chem", self) < (int)n && is_program(out);
+    for (size_t i = 0; i < n_places; i++)
+        if (snprintf(out, n, "%s%s/molsieve-chem", self, places[i]) < (int)n && is_program(out))
+            return true;
+    return false;
 }
 
 static bool on_path(char *out, size_t n)

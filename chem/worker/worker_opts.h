@@ -9,7 +9,7 @@
 #include "pipeline/base/error.h"
 
 typedef struct ch_worker_opts {
-    const char *program;    /* NULL: beside this program, else $MOLSIEVE_CHEM, else PATH    */
+    const char *program;    /* NULL: beside this program (library), else $MOLSIEVE_CHEM, else PATH    */
     double cpu_first_s;     /* 0: 2                                                         */
     double cpu_retry_s;     /* 0: 30                                                        */
     double wall_slack_s;    /* 0: 20; a worker may be idle for this plus 4 times the budget */

@@ -19,6 +19,7 @@
 
 #include "chem/common/protocol.h"
 #include "pipeline/base/file.h"
+#include "pipeline/base/place.h"
 
 extern char **environ;
 
@@ -136,7 +137,8 @@ pl_code ch_worker_process_start(ch_worker_process *c, const char *program, size_
     pair[1] = above_standard(pair[1]);
     if (pair[0] < 0 || pair[1] < 0 || fcntl(pair[0], F_SETFL, O_NONBLOCK) != 0)
         bad = errno;
-    (void)prctl(PR_SET_CHILD_SUBREAPER, 1); /* if it fails, only the CPU time of the builders is missing in the accounting */
+    if (!pl_is_guest()) /* if it fails, only the CPU time of the builders is missing in the accounting */
+        (void)prctl(PR_SET_CHILD_SUBREAPER, 1);
     if (bad == 0)
         bad = spawn(&c->pid, program, pair[1], memory_bytes, env);
     free(env);

@@ -6,29 +6,18 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
+#include "pipeline/base/place.h"
+
 static const char library[] = "libmolsieve_cuda.so";
-
-/* dir = the folder of the program; "" if it is unknown. */
-static void program_dir(char dir[PATH_MAX])
-{
-    ssize_t n = readlink("/proc/self/exe", dir, PATH_MAX - 1);
-    char *slash;
-
-    dir[n > 0 ? n : 0] = '\0';
-    slash = strrchr(dir, '/');
-    if (slash != NULL)
-        *slash = '\0';
-}
 
 static bool library_find(char path[2 * PATH_MAX])
 {
     const char *named = getenv("MOLSIEVE_PLUGINS");
     char dir[PATH_MAX];
 
-    program_dir(dir);
+    (void)pl_own_dir(dir, sizeof dir);
     for (int i = named != NULL && named[0] ? 0 : 1; i < 3; i++) {
         (void)snprintf(path, 2 * PATH_MAX, "%s%s/%s", i ? dir : named, i == 2 ? "/../lib/molsieve" : "", library);
         if (!access(path, R_OK))

@@ -2,21 +2,15 @@
 #include "stages/files/data_dir.h"
 
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
+#include "pipeline/base/place.h"
 #include "pipeline/base/text.h"
 #include "stages/files/version.h"
 
 const char *st_program_dir(char *buf, size_t size)
 {
-    ssize_t n = readlink("/proc/self/exe", buf, size - 1);
-    char *slash;
-
-    buf[n > 0 ? n : 0] = '\0';
-    slash = strrchr(buf, '/');
-    if (slash != NULL)
-        *slash = '\0';
+    (void)pl_own_dir(buf, size);
     return buf;
 }
 
@@ -29,12 +23,13 @@ static bool has_workflows(const char *dir, pl_arena *mem)
 pl_code st_data_dir_find(const char **out, pl_arena *mem, pl_error *err)
 {
     char dir[4096];
-    const char *place[3];
+    const char *place[4];
 
     place[0] = getenv("MOLSIEVE_SHARE");
     place[1] = pl_sprintf(mem, "%s/../share/molsieve", st_program_dir(dir, sizeof dir));
-    place[2] = st_source_dir;
-    for (int i = 0; i < 3; i++)
+    place[2] = pl_is_guest() ? pl_sprintf(mem, "%s/../../share/molsieve", dir) : NULL; /* lib/x86_64-linux-gnu */
+    place[3] = st_source_dir;
+    for (int i = 0; i < 4; i++)
         if (place[i] != NULL && place[i][0] != '\0' && has_workflows(place[i], mem)) {
             *out = place[i];
             return PL_OK;

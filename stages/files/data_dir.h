@@ -1,7 +1,7 @@
 /* stages/files/data_dir.h - where the demonstration's workflows and data are.
  *
- * $MOLSIEVE_SHARE, else ../share/molsieve beside the program's folder, else the
- * source tree it was built from. */
+ * $MOLSIEVE_SHARE, else ../share/molsieve beside the program's folder (beside a library's also
+ * ../../share/molsieve), else the source tree it was built from. */
 #ifndef ST_DATA_DIR_H
 #define ST_DATA_DIR_H
 
@@ -11,7 +11,7 @@
 /* The folder that holds `workflows`. EIO: none of them has it; the text says where it was looked for. */
 pl_code st_data_dir_find(const char **out, pl_arena *mem, pl_error *err);
 
-/* The folder of the running program, or "". */
+/* The folder of the running program or of the library (pipeline/base/place.h), or "". */
 const char *st_program_dir(char *buf, size_t size);
 
 #endif
