@@ -12,6 +12,7 @@
 
 static const pl_opt opts[] = { { "--watch", 'w', NULL, "look again every two seconds until the run ends" },
                                { "--json", 0, NULL, "print JSON" },
+                               { "--prometheus", 0, NULL, "print metrics in the text format of Prometheus" },
                                { 0 } };
 
 /* The newest row of the run table. */
@@ -120,7 +121,20 @@ static const char *stages_sql(const last_run *r)
                  " FROM v_progress";
 }
 
-static pl_code print_json(pl_store *s, const last_run *r, pl_error *err)
+static pl_code print_metrics(const json_t *all, const char *results, pl_error *err)
+{
+    pl_text t = { 0 };
+    bool good;
+
+    st_prometheus_add(&t, all, results);
+    good = all != NULL && pl_text_ok(&t);
+    if (good)
+        pl_cmd_print("%s", pl_text_str(&t));
+    pl_text_free(&t);
+    return good ? PL_OK : pl_fail(err, PL_ENOMEM, "metrics");
+}
+
+static pl_code print_json(pl_store *s, const last_run *r, st_status_form form, pl_error *err)
 {
     pl_code code = PL_OK;
     json_t *stages = query_json(s, stages_sql(r), &code, err);
@@ -130,7 +144,9 @@ static pl_code print_json(pl_store *s, const last_run *r, pl_error *err)
                             "started_utc", r->started, "ended_utc", r->ended, "reason", r->reason, "stages", stages, "failures",
                             failures, "funnel", query_json(s, "SELECT * FROM v_funnel", &code, err));
 
-    if (code == PL_OK)
+    if (code == PL_OK && form == ST_STATUS_PROMETHEUS)
+        code = print_metrics(all, s->results_path, err);
+    else if (code == PL_OK)
         st_json_print(all, 0);
     json_decref(all);
     return code;
@@ -198,7 +214,7 @@ static pl_code print_text(pl_store *s, const last_run *r, pl_error *err)
     return code == PL_OK ? print_epoch(s, err) : code;
 }
 
-static int show_once(const pl_app *app, const char *where, bool json, pl_arena *mem, bool *running)
+static int show_once(const pl_app *app, const char *where, st_status_form form, pl_arena *mem, bool *running)
 {
     pl_store *s = NULL;
     pl_error err = { 0 };
@@ -206,7 +222,7 @@ static int show_once(const pl_app *app, const char *where, bool json, pl_arena *
     const char *path = NULL;
     pl_code code = st_results_find(app, where, &path, mem, &err);
 
-    if (code == PL_OK && st_beat_show(path, json, running))
+    if (code == PL_OK && st_beat_show(path, form, running))
         return 0;
     if (code == PL_OK)
         code = pl_store_open_read(&s, path, app->schema, &err);
@@ -214,7 +230,7 @@ static int show_once(const pl_app *app, const char *where, bool json, pl_arena *
         code = read_run(s, &r, &err);
     if (code == PL_OK) {
         judge(&r, s->results_path);
-        code = (json ? print_json : print_text)(s, &r, &err);
+        code = form == ST_STATUS_TEXT ? print_text(s, &r, &err) : print_json(s, &r, form, &err);
         (void)fflush(stdout);
     }
     *running = strcmp(r.state, "running") == 0;
@@ -225,16 +241,22 @@ static int show_once(const pl_app *app, const char *where, bool json, pl_arena *
 static int run(const pl_app *app, const pl_args *args)
 {
     const char *where = args->n > 0 ? args->arg[0] : NULL;
-    bool watch = pl_arg(args, "--watch") != NULL, json = pl_arg(args, "--json") != NULL, running = true;
+    const bool json = pl_arg(args, "--json") != NULL, metrics = pl_arg(args, "--prometheus") != NULL,
+               watch = pl_arg(args, "--watch") != NULL;
+    const st_status_form other = metrics ? ST_STATUS_PROMETHEUS : ST_STATUS_TEXT, form = json ? ST_STATUS_JSON : other;
+    bool running = true;
     int status = 0;
+
+    if (metrics && (json || watch))
+        return pl_cmd_usage(args, "--prometheus cannot be used with --json or --watch: it prints the metrics once");
 
     do {
         pl_arena *mem = pl_arena_new(1 << 14);
-        if (watch && !json && pl_cmd_tty(stdout))
+        if (watch && form == ST_STATUS_TEXT && pl_cmd_tty(stdout))
             (void)printf("\033[H\033[2J");
         if (mem == NULL)
             return pl_code_exit(PL_ENOMEM);
-        status = show_once(app, where, json, mem, &running);
+        status = show_once(app, where, form, mem, &running);
         pl_arena_free(mem);
         if (watch && running && status == 0)
             (void)sleep(2);
@@ -254,7 +276,8 @@ const pl_cmd st_cmd_status = {
              "\n"
              "  molsieve status\n"
              "  molsieve status runs/screen --watch\n"
-             "  molsieve status workflows/screen.yaml --json\n",
+             "  molsieve status workflows/screen.yaml --json\n"
+             "  molsieve status runs/screen --prometheus > screen.prom\n",
     .opts = opts,
     .run = run,
 };

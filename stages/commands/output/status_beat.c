@@ -71,12 +71,23 @@ static json_t *read_beat(const char *path, bool *damaged)
 
 /* ---- one run ---- */
 
-static void print_json(json_t *beat, const char *results)
+static void print_metrics(const json_t *status, const char *results)
 {
+    pl_text t = { 0 };
 
+    st_prometheus_add(&t, status, results);
+    pl_cmd_print("%s", pl_text_str(&t));
+    pl_text_free(&t);
+}
+
+static void print_json(json_t *beat, const char *results, st_status_form form)
+{
     (void)json_object_set_new(beat, "results", json_string(results));
     (void)json_object_set_new(beat, "state", json_string(state_of(beat)));
-    st_json_print(beat, 0);
+    if (form == ST_STATUS_JSON)
+        st_json_print(beat, 0);
+    else
+        print_metrics(beat, results);
 }
 
 static void print_text(const json_t *beat, const char *results)
@@ -182,7 +193,16 @@ static void count_shard(shard_counts *c, const json_t *beat)
             c->items += json_integer_value(json_object_get(stage, "done"));
 }
 
-static bool show_shards(const char *dir, bool json, bool *running)
+static void print_shards(const shard_counts *c, const char *results)
+{
+    json_t *all = json_pack("{s:{s:i, s:i, s:i, s:i, s:i, s:i}}", "shards", "running", c->running, "done", c->done, "stopped",
+                            c->stopped, "failed", c->failed, "lost", c->lost, "damaged", c->damaged);
+
+    print_metrics(all, results);
+    json_decref(all);
+}
+
+static bool show_shards(const char *dir, const char *results, st_status_form form, bool *running)
 {
     char pattern[PATH_MAX + 40], n[32];
     shard_counts c = { 0 };
@@ -201,7 +221,9 @@ static bool show_shards(const char *dir, bool json, bool *running)
     }
     globfree(&found);
     *running = c.running > 0;
-    if (json)
+    if (form == ST_STATUS_PROMETHEUS)
+        print_shards(&c, results);
+    else if (form == ST_STATUS_JSON)
         (void)printf("{\"shards\":{\"running\":%d,\"done\":%d,\"stopped\":%d,\"failed\":%d,\"lost\":%d,\"damaged\":%d}}\n",
                      c.running, c.done, c.stopped, c.failed, c.lost, c.damaged);
     else
@@ -212,7 +234,7 @@ static bool show_shards(const char *dir, bool json, bool *running)
     return true;
 }
 
-bool st_beat_show(const char *results, bool json, bool *running)
+bool st_beat_show(const char *results, st_status_form form, bool *running)
 {
     const char *slash = strrchr(results, '/');
     char dir[PATH_MAX], path[PATH_MAX + 20];
@@ -220,15 +242,15 @@ bool st_beat_show(const char *results, bool json, bool *running)
     bool show, damaged;
 
     (void)snprintf(dir, sizeof dir, "%.*s", slash != NULL ? (int)(slash - results) : 1, slash != NULL ? results : ".");
-    if (access(results, F_OK) != 0 && show_shards(dir, json, running))
+    if (access(results, F_OK) != 0 && show_shards(dir, results, form, running))
         return true;
     (void)snprintf(path, sizeof path, "%s/heartbeat.json", dir);
     beat = read_beat(path, &damaged);
     show = beat != NULL && strcmp(text_of(beat, "state"), "running") == 0 && (is_elsewhere(beat) || pl_is_network_fs(results));
     if (show) {
         *running = strcmp(state_of(beat), "running") == 0;
-        if (json)
-            print_json(beat, results);
+        if (form != ST_STATUS_TEXT)
+            print_json(beat, results, form);
         else
             print_text(beat, results);
     }
