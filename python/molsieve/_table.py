@@ -65,7 +65,7 @@ def smiles_column_of(frame: "pandas.DataFrame", name: Optional[str]) -> Any:
 
 def frame_of(rows: List[Mapping[str, Any]], columns: Optional[List[str]] = None) -> "pandas.DataFrame":
     """Rows of JSON. Numbers are numbers also where all of them are missing."""
-    frame = pandas_get().DataFrame(rows, columns=columns)
+    frame: "pandas.DataFrame" = pandas_get().DataFrame(rows, columns=columns)
     names = set(frame.columns)
     for name in frame.columns:
         of = next((name[:-len(end)] for end in ("_interval90", "_similarity", "_stdev") if name.endswith(end)), name)

@@ -30,7 +30,8 @@ class Model:
     @property
     def info(self) -> Dict[str, Any]:
         """All metadata of the file (`molsieve model info --json`)."""
-        return json.loads(program.call("model", "info", "--json", self.path).out)
+        told: Dict[str, Any] = json.loads(program.call("model", "info", "--json", self.path).out)
+        return told
 
     def summary(self) -> str:
         """What the model predicts, how it was trained, its errors."""
@@ -54,7 +55,7 @@ def fit(table: "pandas.DataFrame | os.PathLike[str] | str", target: str, *, outp
     .fit; a DataFrame is kept there as measured.csv. The same call continues after an interrupt.
     """
     to = Path(output) if output is not None else Path(target.replace("/", "_") + ".safetensors")
-    given = _kept(table, to.with_suffix(".fit")) if hasattr(table, "to_csv") else os.fspath(table)  # type: ignore[arg-type]
+    given = _kept(table, to.with_suffix(".fit")) if hasattr(table, "to_csv") else os.fspath(table)
     options = flags(output=to, split=split, task=task, family=family, unit=unit, better=better, smiles_column=smiles_column,
                     id_column=id_column, input_format=input_format, seed=seed, engine=engine, jobs=jobs, max_time=max_time)
     program.call("fit", given, "--target", target, *options, progress=progress)

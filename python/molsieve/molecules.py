@@ -77,7 +77,7 @@ def conformers(molecules: Molecules, *, smiles_column: Optional[str] = None, cou
     conformers` describes: smiles, rank, energy (kcal/mol), built_by, force_field. A molecule without a structure has no row, and a
     warning says why.
     """
-    pandas = pandas_get()
+    frames = pandas_get()
     texts = Texts(molecules, smiles_column)
     labels = list(range(len(texts.smiles))) if texts.index is None else list(texts.index)
     with tempfile.TemporaryDirectory(prefix="molsieve-") as folder:
@@ -91,7 +91,8 @@ def conformers(molecules: Molecules, *, smiles_column: Optional[str] = None, cou
         for line in done.text().splitlines():
             if done.status == 3:
                 warnings.warn(line, errors.Warning, stacklevel=2)
-    return pandas.DataFrame(rows, columns=None if rows else ["molecule", "molfile", "smiles", "rank", "energy"])
+    frame: "pandas.DataFrame" = frames.DataFrame(rows, columns=None if rows else ["molecule", "molfile", "smiles", "rank", "energy"])
+    return frame
 
 
 def _structure(record: str, labels: List[Any]) -> Dict[str, Any]:

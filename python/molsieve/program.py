@@ -110,7 +110,7 @@ def call(*args: "str | os.PathLike[str]", allowed: Sequence[int] = (0,), progres
          input: Optional[str] = None) -> Done:  # noqa: A002 - as in subprocess.run
     """Runs `molsieve ARGS`. A status that is not allowed is an exception (`molsieve.errors`). progress: its messages and output
     appear on sys.stderr and sys.stdout as they come. KeyboardInterrupt stops it in order, and a second one at once."""
-    command = [path(), *map(os.fspath, args)]
+    command = [path(), *(os.fspath(x) for x in args)]
     process = subprocess.Popen(command, stdin=subprocess.DEVNULL if input is None else subprocess.PIPE, stdout=subprocess.PIPE,
                                stderr=subprocess.PIPE, start_new_session=True)  # so that only this process passes Ctrl-C on
     out: List[str] = []

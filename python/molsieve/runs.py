@@ -56,10 +56,12 @@ class Results:
 
     def status(self) -> Dict[str, Any]:
         """`molsieve status --json`."""
-        return json.loads(program.call("status", "--json", self.path).out)
+        told: Dict[str, Any] = json.loads(program.call("status", "--json", self.path).out)
+        return told
 
     def _repr_html_(self) -> str:
-        return self.hits._repr_html_()
+        html: str = self.hits._repr_html_()  # type: ignore[operator]
+        return html
 
 
 def results(where: Where) -> Results:

@@ -5,6 +5,8 @@ import gzip
 import json
 import os
 import struct
+import subprocess
+import sys
 
 import sieve
 from python_env import environment, python
@@ -131,6 +133,42 @@ print("same", len(parts))
         assert out.startswith("same "), out
 
 
+MAKE = """
+import torch
+from safetensors.torch import load_file
+state = load_file("w.safetensors")
+torch.save({"state_dict": {"module." + k: v.double() for k, v in state.items()}, "epoch": 3, "optimizer_state_dict": {"state": {}}}, "w.pth")
+torch.save({"state_dict": {"x": print}}, "evil.pth")
+"""
+
+
+def with_torch():
+    """A Python that has torch and safetensors."""
+    for x in (os.environ.get("MOLSIEVE_TORCH_PYTHON"), sys.executable, "/usr/bin/python3"):
+        if x and os.path.exists(x) and subprocess.run([x, "-c", "import torch, safetensors.torch"], capture_output=True).returncode == 0:
+            return x
+    sieve.skip("needs a Python with torch and safetensors (MOLSIEVE_TORCH_PYTHON)")
+
+
+def a_checkpoint_of_pytorch_is_converted():
+    interpreter = with_torch()
+    with Project() as p:
+        p.put("w.safetensors", weights(tensors("b4_tiny_full_bonds")))
+        run = {"cwd": p.dir, "env": dict(os.environ, PYTHONPATH=os.path.join(os.environ["MOLSIEVE_SOURCE"], "python")), "capture_output": True, "text": True}
+        subprocess.run([interpreter, "-c", MAKE], check=True, **run)
+        _, _, err = p.run("model", "import", "w.pth", "-o", "m.safetensors", *TINY, expect=5)
+        assert "python3 -m molsieve.nvidia" in err, err
+        done = subprocess.run([interpreter, "-m", "molsieve.nvidia", "w.pth", "v.safetensors"], **run)
+        assert done.returncode == 0 and "tensors" in done.stdout, done
+        for name in "wv":
+            p.run("model", "import", name + ".safetensors", "-o", name + "-model.safetensors", *TINY)
+        same = p.run("model", "diff", "w-model.safetensors", "v-model.safetensors", expect=None)[1]
+        assert all(x.startswith("provenance.data") for x in same.splitlines()), same
+        for bad in ("evil.pth", "w.safetensors", "none.pth"):
+            done = subprocess.run([interpreter, "-m", "molsieve.nvidia", bad, "x.safetensors"], **run)
+            assert done.returncode == 5 and bad in done.stderr and not os.path.exists(p.path("x.safetensors")), done
+
+
 if __name__ == "__main__":
     sieve.main([imported_weights_predict_what_the_reference_did, wrong_weights_are_refused_with_what_is_wrong,
-                bf16_models_open_in_plain_safetensors])
+                bf16_models_open_in_plain_safetensors, a_checkpoint_of_pytorch_is_converted])

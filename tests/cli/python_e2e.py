@@ -153,6 +153,9 @@ def an_interrupt_stops_in_order_and_the_call_goes_on():
         while not has_molecules(p):
             assert time.monotonic() < end and child.poll() is None
             time.sleep(0.02)
+        with open("/proc/%d/task/%d/children" % (child.pid, child.pid)) as f:
+            program = int(f.read())
+        assert os.getsid(program) == program  # the signal to the group does not reach it
         os.killpg(child.pid, signal.SIGINT)
         out, err = child.communicate(timeout=240)
         assert out.splitlines() == ["begun", "Interrupted 75 stopped", "done 30"], (out, err[-2000:])
