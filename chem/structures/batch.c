@@ -15,7 +15,7 @@ typedef struct guest {
     ch_cycles cycles;
     ch_bounds bounds;
     ch_packed packed;
-    ch_structure *given; /* [count]; xyz is NULL where it is not built */
+    ch_structure *given; /* [ch_structure_pool]; xyz is NULL where it is not built */
 } guest;
 
 /* One structure of a guest that is not built yet. */
@@ -35,7 +35,7 @@ typedef struct batch {
     pl_arena *mem, *scratch;
 } batch;
 
-static int32_t count_of(const ch_request *r) { return r->options->count > 0 ? r->options->count : 1; }
+static int32_t count_of(const ch_request *r) { return ch_structure_pool(r->options); }
 
 /* Whether the GPU takes the molecule; if not, ch_structure_build says why or builds it. */
 static bool invite(guest *g, ch_request *r, pl_arena *scratch)

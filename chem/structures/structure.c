@@ -11,7 +11,7 @@
 
 static const double alike = 0.5;      /* Angstrom */
 static const double torsion_heat = 1; /* kcal/mol; lower prefers good torsions more, and makes ensembles less diverse */
-enum { USUAL_ATTEMPTS = 20, FIRST_STARTS = 2 };
+enum { USUAL_ATTEMPTS = 20, FIRST_STARTS = 2, POOL = 2 };
 
 /* All that is made once for a molecule. */
 typedef struct site {
@@ -38,6 +38,8 @@ int32_t ch_structure_starts(const ch_structure_options *o, int32_t which)
     const int32_t usual = which > 0 ? 1 : FIRST_STARTS;
     return o->starts > 0 ? o->starts : usual;
 }
+
+int32_t ch_structure_pool(const ch_structure_options *o) { return o->count > 1 ? POOL * o->count : 1; }
 
 static pl_code prepare(site *s, pl_arena *mem, pl_error *err)
 {
@@ -191,11 +193,11 @@ static pl_code refuse(const site *s, const ch_structure_tries *t, pl_error *err)
 }
 
 /* Structure `which` of the ensemble, given or built; *got: there is one. A built one has its positions in s->xyz. */
-static pl_code get_one(site *s, int32_t which, int32_t count, ch_structure *to, bool *got, ch_structure_tries *tries, pl_error *err)
+static pl_code get_one(site *s, int32_t which, ch_structure *to, bool *got, ch_structure_tries *tries, pl_error *err)
 {
     pl_code code = PL_OK;
 
-    *got = s->o->given != NULL && which < count && s->o->given[which].xyz != NULL;
+    *got = s->o->given != NULL && s->o->given[which].xyz != NULL;
     if (*got) {
         *to = s->o->given[which];
         return PL_OK;
@@ -225,15 +227,15 @@ static pl_code add(const site *s, ch_structures *out, ch_structure *built, pl_ar
     return PL_OK;
 }
 
-/* Until there are `count`, or as many were built in vain. */
+/* Twice as many as asked for, or until `count` were built in vain. */
 static pl_code build_all(site *s, ch_structures *out, int32_t count, pl_arena *mem, pl_error *err)
 {
     pl_code code = PL_OK;
 
-    for (int32_t k = 0; code == PL_OK && out->n < count && k - out->n < count; k++) {
+    for (int32_t k = 0; code == PL_OK && k < ch_structure_pool(s->o) && k - out->n < count; k++) {
         ch_structure built = { 0 };
         bool got = false;
-        code = get_one(s, k, count, &built, &got, &out->tries, err);
+        code = get_one(s, k, &built, &got, &out->tries, err);
         if (got)
             code = add(s, out, &built, mem, err);
         else if (code == PL_OK && k == 0)
@@ -242,13 +244,52 @@ static pl_code build_all(site *s, ch_structures *out, int32_t count, pl_arena *m
     return code;
 }
 
+/* The structure whose nearest chosen one is farthest away; `last` was chosen last. `near` is -1 for chosen ones. */
+static int32_t choose_next(const site *s, const ch_structures *all, int32_t last, double *near)
+{
+    const float(*chosen)[3] = (const float(*)[3])all->all[last].xyz;
+    int32_t next = 0;
+
+    for (int32_t k = 0; k < all->n; k++) {
+        if (near[k] >= 0)
+            near[k] = fmin(near[k], ch_shape_rmsd(s->mol, chosen, (const float(*)[3])all->all[k].xyz));
+        next = near[k] > near[next] ? k : next;
+    }
+    return next;
+}
+
+/* Of structures by increasing energy the first one, then always the one that differs most from those chosen. The order stays. near: [n]. */
+static void choose(const site *s, ch_structures *all, int32_t count, double *near)
+{
+    int32_t last = 0, n = 0;
+
+    for (int32_t k = 0; k < all->n; k++)
+        near[k] = INFINITY;
+    near[0] = -1;
+    for (int32_t chosen = 1; chosen < count; chosen++) {
+        last = choose_next(s, all, last, near);
+        near[last] = -1;
+    }
+    for (int32_t k = 0; k < all->n; k++)
+        if (near[k] < 0)
+            all->all[n++] = all->all[k];
+    all->n = n;
+}
+
 pl_code ch_structure_build(ch_structures *out, const ch_mol *mol, const ch_stereo *stereo, const ch_terms *terms,
                            const ch_structure_options *options, pl_arena *mem, pl_arena *scratch, pl_error *err)
 {
     const int32_t count = options->count > 0 ? options->count : 1;
     site s = { .mol = mol, .stereo = stereo, .terms = terms, .o = options, .scratch = scratch };
 
-    *out = (ch_structures){ .all = PL_NEW(mem, ch_structure, (size_t)count + 1) };
-    return out->all != NULL ? build_all(&s, out, count, mem, err)
-                            : pl_fail(err, PL_ENOMEM, "no memory for %d structures", (int)count);
+    const int32_t pool = ch_structure_pool(options);
+    double *near = PL_NEW(scratch, double, (size_t)pool + 1);
+
+    *out = (ch_structures){ .all = PL_NEW(mem, ch_structure, (size_t)pool + 1) };
+    if (out->all == NULL || near == NULL)
+        return pl_fail(err, PL_ENOMEM, "no memory for %d structures", (int)pool);
+    const pl_code code = build_all(&s, out, count, mem, err);
+    if (code == PL_OK && out->n > count)
+        choose(&s, out, count, near);
+    return code;
 }

@@ -1,8 +1,9 @@
 /* chem/structures/structure.h - structures of one molecule, from its bonds, its stereo and the terms of its force field.
  *
  * Each structure is embedded, relaxed and checked; an attempt that fails is followed by another with other random numbers. One
- * structure, or an ensemble: structures are built until `count` of them have an energy at most `window` above the lowest and a
- * shape (shape.h) at least 0.5 Angstrom from that of every other, or until `count` were built that have not.
+ * structure, or an ensemble: twice `count` are built, or fewer where `count` were left out, because they lie more than `window` above
+ * the lowest energy or have the shape (shape.h: within 0.5 Angstrom) of one of lower energy. Of the rest the lowest is chosen, then
+ * always the one that differs most from those chosen, until there are `count`.
  *
  * Deterministic: the result depends on the arguments alone (the stream of random numbers is named by seed, name, structure and
  * attempt), never on threads, order or time; limits count work, not seconds. Two sets of kernels give structures that differ
@@ -28,7 +29,8 @@ typedef struct ch_structure_options {
     double gradient;           /* see relax.h; 0: 0.01 */
     int32_t max_steps;         /* of one relaxation; 0: 2000 */
     const ch_kernels *kernels; /* NULL: ch_kernels_choose() */
-    const struct ch_structure *given; /* [count] the first structures, built by a GPU, that passed the checks; those without
+    const struct ch_structure
+        *given; /* [ch_structure_pool] the first structures, built by a GPU, that passed the checks; those without
                                          xyz are built here. Their positions are in `mem`. NULL: none */
 } ch_structure_options;
 
@@ -62,5 +64,8 @@ pl_code ch_structure_build(ch_structures *out, const ch_mol *mol, const ch_stere
 enum { CH_FIRST_STEPS = 20 };
 uint32_t ch_structure_purpose(int32_t which, int32_t attempt);
 int32_t ch_structure_starts(const ch_structure_options *o, int32_t which);
+
+/* Structures that are built, at most, to choose an ensemble from. */
+int32_t ch_structure_pool(const ch_structure_options *o);
 
 #endif

@@ -134,7 +134,7 @@ def rdkit(all_, where, seed, relax):
         params.randomSeed, params.numThreads, params.maxIterations, params.timeout = 1000 + seed, 1, 50, 120
         rdDistGeom.EmbedMultipleConfs(mol, max(COUNTS), params)
         for path in paths:
-            if path is not paths[0] and rdForceFieldHelpers.MMFFHasAllMoleculeParams(mol):
+            if path is not paths[0] and mol.GetNumConformers() > 0 and rdForceFieldHelpers.MMFFHasAllMoleculeParams(mol):
                 rdForceFieldHelpers.MMFFOptimizeMoleculeConfs(mol, maxIters=5000)
             xyz = [c.GetPositions() for c in mol.GetConformers()]
             if "lig%d" % k not in done(path):

@@ -104,6 +104,54 @@ static void an_ensemble_is_sorted_distinct_and_within_its_window(void **state)
     assert_true(several > 5);
 }
 
+static double nearest(const ch_mol *mol, const ch_structures *r, const ch_structure *x)
+{
+    double least = INFINITY;
+
+    for (int32_t k = 0; k < r->n; k++)
+        if (r->all[k].xyz != x->xyz)
+            least = fmin(least, ch_shape_rmsd(mol, (const float(*)[3])r->all[k].xyz, (const float(*)[3])x->xyz));
+    return least;
+}
+
+static bool is_among(const ch_structures *r, const ch_structure *x)
+{
+    for (int32_t k = 0; k < r->n; k++)
+        if (r->all[k].xyz == x->xyz)
+            return true;
+    return false;
+}
+
+/* Of 16 structures that are given 8 are kept: no other one is farther from those kept than they are from each other. */
+static void an_ensemble_is_chosen_for_its_differences(void **state)
+{
+    int tried = 0;
+
+    (void)state;
+    for (int32_t k = 0; k < n_all; k += 20) {
+        pl_arena *own = pl_arena_new(1 << 18);
+        ch_structure_options o = { .seed = 1, .name = (uint64_t)k, .count = 16, .window = 1000 };
+        const ch_structures pool = build(k, &o, own);
+        if (pool.n == 16) {
+            o.count = 8;
+            o.given = pool.all;
+            assert_int_equal(ch_structure_pool(&o), 16);
+            const ch_structures r = build(k, &o, own);
+            double least = INFINITY, most = 0;
+            for (int32_t i = 0; i < r.n; i++)
+                least = fmin(least, nearest(&all[k].mol, &r, &r.all[i]));
+            for (int32_t i = 0; i < pool.n; i++)
+                if (!is_among(&r, &pool.all[i]))
+                    most = fmax(most, nearest(&all[k].mol, &r, &pool.all[i]));
+            assert_int_equal(r.n, 8);
+            assert_true(r.all[0].xyz == pool.all[0].xyz && most <= least);
+            tried++;
+        }
+        pl_arena_free(own);
+    }
+    assert_true(tried > 5);
+}
+
 /* Turned by 90 degrees about z and moved; and mirrored. */
 static void shapes_are_compared_after_superposition(void **state)
 {
@@ -280,6 +328,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_molecule_is_built_with_its_stereo),
         cmocka_unit_test(an_ensemble_is_sorted_distinct_and_within_its_window),
+        cmocka_unit_test(an_ensemble_is_chosen_for_its_differences),
         cmocka_unit_test(shapes_are_compared_after_superposition),
         cmocka_unit_test(the_distance_of_two_shapes_is_known),
         cmocka_unit_test(rings_take_all_of_their_forms),

@@ -92,12 +92,14 @@ static ch_structure_options options_of(const st_native *native, const char *buil
 {
     const ch_prepare_opts *o = native->opts;
 
-    return (ch_structure_options){ .seed = o->seed,
-                                   .name = pl_hash64(built_from, strlen(built_from), 0),
-                                   .count = o->n_structures,
-                                   .window = o->window,
-                                   .max_work = native->max_work * o->n_structures,
-                                   .kernels = native->kernels };
+    ch_structure_options how = { .seed = o->seed,
+                                 .name = pl_hash64(built_from, strlen(built_from), 0),
+                                 .count = o->n_structures,
+                                 .window = o->window,
+                                 .kernels = native->kernels };
+
+    how.max_work = native->max_work * ch_structure_pool(&how);
+    return how;
 }
 
 static pl_code terms_of(const st_native *native, const ch_mol *mol, ch_terms *out, pl_arena *scratch, pl_error *why)
