@@ -23,7 +23,9 @@ pl_code st_structures_open(st_structures *s, pl_store *store, const char *librar
     if (opts->builder == CH_NATIVE) /* its limit of work: with another one, a structure may be another builder's */
         n += snprintf(steps + n, sizeof steps - (size_t)n, " %.17g", s->retry_s);
     if (opts->n_structures > 1)
-        n += snprintf(steps + n, sizeof steps - (size_t)n, " %d %.17g", (int)opts->n_structures, opts->window);
+        n += snprintf(steps + n, sizeof steps - (size_t)n, " %d%s %.17g", (int)opts->n_structures,
+                      opts->builder == CH_NATIVE ? " of twice" : "",
+                      opts->window); /* earlier ensembles were chosen by energy alone */
     if (opts->dielectric > 1)
         (void)snprintf(steps + n, sizeof steps - (size_t)n, " dielectric %.17g", opts->dielectric);
     pl_sha256_start(&sha);
