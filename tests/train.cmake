@@ -30,6 +30,11 @@ foreach(case a_family_is_learned_evaluated_and_scored a_score_is_explained what_
         mistakes_in_a_family_are_refused_before_work labels_that_cannot_be_learned_are_told what_a_family_lacks_is_told_before_work)
   molsieve_script_test(family.${case} cli/family_e2e.py LABEL cli ARGS ${case})
 endforeach()
+foreach(case a_molecule_at_several_temperatures_is_several_observations workers_and_kills_change_nothing
+        scores_equal_predictions_and_a_gap_fails what_lacks_a_column_is_told_before_any_work
+        shards_merge_into_one_run fit_takes_columns a_screen_in_shards_and_an_evaluation_equal_one_run a_network_reads_columns_and_descriptors)
+  molsieve_script_test(inputs.${case} cli/inputs_e2e.py LABEL cli ARGS ${case})
+endforeach()
 foreach(case targets_with_missing_values_are_learned_together classes_with_missing_values_are_learned_together
         limits_are_learned_from_and_never_tested rankings_weigh_targets_and_models_share_a_property conflicting_target_settings_are_refused_before_work)
   molsieve_script_test(targets.${case} cli/targets_e2e.py LABEL cli ARGS ${case})

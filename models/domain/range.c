@@ -104,10 +104,9 @@ void nn_range_ignore_sources(nn_range *r) { r->sources = (1u << NN_SOURCES) - 1;
 
 /* ---- using ------------------------------------------------------------------ */
 
-const char *const nn_range_words[] = {
-    "heavy atoms",   "net charge", "rings",        "conjugated atoms", "fragments",       "unusual valences", "ring of",
-    "atomic charge", "element",    "high valence", "structure",        "acids and bases", "similarity",       NULL
-};
+const char *const nn_range_words[] = { "heavy atoms",      "net charge",      "rings",         "conjugated atoms", "fragments",
+                                       "unusual valences", "ring of",         "atomic charge", "element",          "high valence",
+                                       "structure",        "acids and bases", "similarity",    "column",           NULL };
 
 /* Whether `one` is among the reasons, which are separated by "; ". */
 static bool has_reason(const char *reasons, const char *one)
@@ -124,10 +123,9 @@ static bool has_reason(const char *reasons, const char *one)
     return has;
 }
 
-static void reason_add(pl_text *out, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-static void reason_add(pl_text *out, const char *fmt, ...)
+void nn_reason_add(pl_text *out, const char *fmt, ...)
 {
-    char one[160];
+    char one[320];
     va_list list;
 
     va_start(list, fmt);
@@ -141,13 +139,13 @@ static void numbers_judge(pl_text *out, const nn_range *r, const nn_traits *t)
 {
     for (int k = 0; k < NN_NUMBERS; k++) {
         if (t->number[k] > r->high[k])
-            reason_add(out, "%s %d > %d", nn_range_words[k], (int)t->number[k], (int)r->high[k]);
+            nn_reason_add(out, "%s %d > %d", nn_range_words[k], (int)t->number[k], (int)r->high[k]);
         if (t->number[k] < r->low[k])
-            reason_add(out, "%s %d < %d", nn_range_words[k], (int)t->number[k], (int)r->low[k]);
+            nn_reason_add(out, "%s %d < %d", nn_range_words[k], (int)t->number[k], (int)r->low[k]);
     }
     for (int k = 0; k <= NN_RING_MAX; k++)
         if ((t->ring_sizes & ~r->ring_sizes) >> k & 1)
-            reason_add(out, "ring of %d%s not in the training", k, k == NN_RING_MAX ? " or more" : "");
+            nn_reason_add(out, "ring of %d%s not in the training", k, k == NN_RING_MAX ? " or more" : "");
 }
 
 static void kinds_judge(pl_text *out, const nn_range *r, const nn_traits *t)
@@ -160,10 +158,10 @@ static void kinds_judge(pl_text *out, const nn_range *r, const nn_traits *t)
         if (j < r->n_kinds)
             continue;
         if (k.charge == 0)
-            reason_add(out, "element %s rare in the training", ch_element_symbol(k.z));
+            nn_reason_add(out, "element %s rare in the training", ch_element_symbol(k.z));
         else
-            reason_add(out, "atomic charge %s%+d%s not in the training", ch_element_symbol(k.z), (int)k.charge,
-                       k.paired ? " next to an opposite one" : "");
+            nn_reason_add(out, "atomic charge %s%+d%s not in the training", ch_element_symbol(k.z), (int)k.charge,
+                          k.paired ? " next to an opposite one" : "");
     }
 }
 
@@ -172,8 +170,8 @@ static void expanded_judge(pl_text *out, const nn_range *r, const nn_traits *t)
     for (int k = 0; k < NN_EXPANDED; k++)
         for (int bonds = 0; bonds <= NN_EXPANDED_MAX; bonds++)
             if ((t->expanded[k] & ~r->expanded[k]) >> bonds & 1)
-                reason_add(out, "high valence %s with %d%s bonds not in the training", ch_element_symbol(nn_expanded_z[k]), bonds,
-                           bonds == NN_EXPANDED_MAX ? " or more" : "");
+                nn_reason_add(out, "high valence %s with %d%s bonds not in the training", ch_element_symbol(nn_expanded_z[k]),
+                              bonds, bonds == NN_EXPANDED_MAX ? " or more" : "");
 }
 
 static void structures_judge(pl_text *out, const nn_range *r, nn_source source)
@@ -184,7 +182,7 @@ static void structures_judge(pl_text *out, const nn_range *r, nn_source source)
     while (then < NN_SOURCE_NONE && !(r->sources & 1u << then))
         then++;
     if (!(r->sources & 1u << source))
-        reason_add(out, "structure %s, model trained on structures %s", now[source], now[then]);
+        nn_reason_add(out, "structure %s, model trained on structures %s", now[source], now[then]);
 }
 
 /* A molecule whose preparation changed nothing differs from the model's form only if the model was trained at a pH. */
@@ -196,7 +194,7 @@ static void form_judge(pl_text *out, const nn_range *r, const nn_case *c)
     if (r->form[0] == '\0' || strcmp(r->form, c->form) == 0)
         return;
     if (was_ph || (c->changed && !no_ions))
-        reason_add(out, "acids and bases %s, model trained on them %s", c->form, r->form);
+        nn_reason_add(out, "acids and bases %s, model trained on them %s", c->form, r->form);
 }
 
 void nn_range_reasons(pl_text *out, const nn_range *r, double lowest, const nn_case *c)
@@ -207,5 +205,5 @@ void nn_range_reasons(pl_text *out, const nn_range *r, double lowest, const nn_c
     structures_judge(out, r, c->source);
     form_judge(out, r, c);
     if (c->alike < lowest)
-        reason_add(out, "similarity %.2f < %.2f", floor(100 * c->alike) / 100, ceil(100 * lowest) / 100);
+        nn_reason_add(out, "similarity %.2f < %.2f", floor(100 * c->alike) / 100, ceil(100 * lowest) / 100);
 }

@@ -111,6 +111,9 @@ typedef struct nn_case {
  * models can append to one text. */
 void nn_range_reasons(pl_text *out, const nn_range *r, double lowest, const nn_case *c);
 
+/* Appends one more reason, unless `out` has it. */
+void nn_reason_add(pl_text *out, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
 /* The words that name the kinds of reasons, for counting them: "heavy atoms". NULL-terminated. */
 extern const char *const nn_range_words[];
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -88,6 +89,8 @@ static pl_code choose(nn_collate *c, nn_collated *out, const nn_item *items, int
     for (int32_t i = 0; i < n; i++) {
         const ch_graph *g = items[i].graph;
         int32_t unknown = nn_inputs_unknown(inputs, g);
+        if ((inputs->n_columns > 0 && items[i].column == NULL) || (inputs->descriptors && items[i].feature == NULL))
+            return pl_fail(err, PL_EBUG, "a molecule without its columns came into a batch");
         if (ch_graph_is_flat(g))
             return pl_fail(err, PL_ECONFIG, "a graph without positions (edges: topology): a network cannot read it");
         if (unknown != 0) {
@@ -172,12 +175,34 @@ static pl_code room_for_sheet(nn_collate *c, sheet *s, int32_t n_graphs, bool fr
 
 /* ---- filling ---- */
 
-static void fill_nodes(const sheet *s, const ch_graph *g, int32_t node0, const nn_inputs *in)
+static float standardised(double value, const nn_moments *over)
 {
-    float *to = s->node + (size_t)node0 * (size_t)s->node_width;
+    return over->stdev > 0 ? (float)((value - over->mean) / over->stdev) : 0;
+}
 
+/* What all atoms of a molecule have in common. */
+static void fill_extras(float *to, const nn_item *it, const nn_inputs *in)
+{
+    for (int32_t k = 0; k < in->n_columns; k++)
+        *to++ = standardised((double)it->column[in->column[k].at], &in->column[k].over);
+    for (int k = 0; k < CH_N_FEATURES && in->descriptors; k++) {
+        const float x = standardised((double)it->feature[k], &in->descriptor[k]);
+        *to++ = fmaxf(-NN_DESCRIPTOR_MOST, fminf(NN_DESCRIPTOR_MOST, x));
+    }
+}
+
+static void fill_nodes(const sheet *s, const nn_item *it, int32_t node0, const nn_inputs *in)
+{
+    const ch_graph *g = it->graph;
+    float *to = s->node + (size_t)node0 * (size_t)s->node_width, *first = to;
+    const int32_t extras = in->n_columns + (in->descriptors ? CH_N_FEATURES : 0), own = s->node_width - extras;
+
+    if (g->n_nodes > 0)
+        fill_extras(first + own, it, in);
     for (int32_t i = 0; i < g->n_nodes; i++, to += s->node_width) {
         int32_t k = in->n_elements;
+        if (i > 0)
+            memcpy(to + own, first + own, (size_t)extras * sizeof *to);
         for (int32_t e = 0; e < in->n_elements; e++)
             to[e] = in->element[e] == g->z[i] ? 1.0f : 0.0f;
         if (in->z)
@@ -236,7 +261,7 @@ static void fill(const sheet *s, const nn_collated *out, const nn_item *items, c
     for (int32_t g = 0; g < out->batch.n_graphs; g++) {
         const nn_item *it = &items[out->item[g]];
         s->first[g] = node;
-        fill_nodes(s, it->graph, node, in);
+        fill_nodes(s, it, node, in);
         fill_edges(s, it->graph, node, edge, pair);
         if (s->frame != NULL)
             fill_frames(s, it, pair);

@@ -5,7 +5,9 @@
  * end as an nn_batch.
  *
  * Node features, in this order: one-hot of the element list; the atomic number
- * (inputs.z); the formal charge (inputs.charge). The reference model has
+ * (inputs.z); the formal charge (inputs.charge); then, the same for all atoms of a
+ * molecule, the user's columns (inputs.column) and the descriptors (inputs.descriptors),
+ * each as (value - mean) / deviation over the training. The reference model has
  * [H C N O F] + Z = 6. Edge features: one-hot single, double, triple, aromatic
  * (inputs.bonds); all zero for neighbours without a bond. The distance is not
  * among them.
@@ -18,6 +20,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "chem/features/features.h"
 #include "chem/graph/graph_block.h"
 #include "models/features/batch.h"
 #include "pipeline/base/arena.h"
@@ -26,7 +29,20 @@
 
 /* ---- inputs of a model ---- */
 
-enum { NN_MAX_ELEMENTS = 32, NN_BOND_FEATURES = 4 };
+enum { NN_MAX_ELEMENTS = 32, NN_BOND_FEATURES = 4, NN_COLUMNS_MAX = 16, NN_DESCRIPTOR_MOST = 8 };
+
+/* Mean and standard deviation over the training; a deviation of 0: the number is the same in all of it and is read as 0. */
+typedef struct nn_moments {
+    double mean, stdev;
+} nn_moments;
+
+/* A number that comes with a molecule, such as the temperature of a measurement: a column of the user's table. */
+typedef struct nn_input_column {
+    const char *name, *unit; /* unit: "" if it is not known                          */
+    nn_moments over;         /* the training                                         */
+    double low, high;        /* what the model has seen: its domain                  */
+    int32_t at;              /* place among the columns of an nn_item                */
+} nn_input_column;
 
 typedef struct nn_inputs {
     int32_t n_elements;
@@ -34,6 +50,10 @@ typedef struct nn_inputs {
     bool z;                           /* atomic number as a number                   */
     bool charge;                      /* formal charge as a number                   */
     bool bonds;                       /* one-hot of the bond kind on edges           */
+    int32_t n_columns;
+    nn_input_column column[NN_COLUMNS_MAX]; /* also of the other members of a model  */
+    bool descriptors;                       /* the network reads those of chem/features/features.h */
+    const nn_moments *descriptor;           /* [CH_N_FEATURES]; a value counts as at most NN_DESCRIPTOR_MOST deviations */
 } nn_inputs;
 
 nn_inputs nn_inputs_qm9(void);                        /* H C N O F, z, bonds            */
@@ -48,6 +68,13 @@ pl_code nn_inputs_check(const nn_inputs *in, pl_error *err);
 
 /* The atomic number of the graph's first atom whose element is not in the list, or 0. */
 int32_t nn_inputs_unknown(const nn_inputs *in, const ch_graph *graph);
+
+/* Mean, deviation and domain of a column: value[n] of the training, which is sorted here. The domain leaves out as many of the
+ * largest and the smallest values as that of the molecules does: 1 %, at most 4. ECONFIG: all values are equal. */
+pl_code nn_input_column_fit(nn_input_column *c, float *value, int64_t n, pl_error *err);
+
+/* Finds the columns by name among name[n], those of the items to come. ECONFIG names one that is not there. */
+pl_code nn_inputs_place(nn_inputs *in, const char *const *name, int32_t n, pl_error *err);
 
 /* ---- bases of a block of graphs ---- */
 
@@ -98,6 +125,8 @@ typedef struct nn_item {
     const ch_graph *graph;
     const int16_t *frame_q15; /* [n_pairs][83] or NULL */
     const float *frame_f32;   /* [n_pairs][83] or NULL */
+    const float *column;      /* the user's columns; NULL: there are none */
+    const float *feature;     /* [CH_N_FEATURES]; NULL if no network reads them */
 } nn_item;
 
 /* Graph i of a block with its stored frames. basis may be NULL or of a kind without frames: the engine then

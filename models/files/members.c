@@ -179,3 +179,18 @@ pl_code nn_members_predict(nn_member_outputs *out, const nn_members *all, const 
     }
     return code;
 }
+
+pl_code nn_members_columns(nn_table *x, const nn_inputs *in, const float *const *value, pl_arena *mem, pl_error *err)
+{
+    const size_t width = (size_t)in->n_columns;
+    float *column = width > 0 ? PL_NEW(mem, float, (size_t)x->n *width + 1) : NULL;
+
+    if (width > 0 && column == NULL)
+        return pl_fail(err, PL_ENOMEM, "columns of %d molecules", (int)x->n);
+    for (int32_t i = 0; i < x->n; i++)
+        for (size_t k = 0; k < width; k++)
+            column[(size_t)i * width + k] = value[i][in->column[k].at];
+    x->n_columns = in->n_columns;
+    x->column = column;
+    return PL_OK;
+}

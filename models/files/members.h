@@ -7,6 +7,7 @@
 
 #include "chem/graph/graph.h"
 #include "models/family/family.h"
+#include "models/features/feature.h"
 
 enum { NN_MEMBERS_MAX = 8, NN_MEMBER_TENSORS_MAX = 32 };
 
@@ -41,6 +42,9 @@ bool nn_members_has(const nn_members *all, const char *tensor);
 /* Reads the members of a model with `outputs` targets from the metadata `family` and the tensors of its file, which must outlive them.
  * EDATA says what is wrong: an unknown kind, features of another version, ... */
 pl_code nn_members_take(nn_members *out, int32_t outputs, const char *text, const nn_tensors *file, pl_arena *mem, pl_error *err);
+
+/* Gives x the columns that `in` names: value[x->n] are those of nn_items; not read where there are none. In mem. ENOMEM. */
+pl_code nn_members_columns(nn_table *x, const nn_inputs *in, const float *const *value, pl_arena *mem, pl_error *err);
 
 /* The predictions of all members; arrays in mem. */
 pl_code nn_members_predict(nn_member_outputs *out, const nn_members *all, const nn_table *x, pl_arena *mem, pl_error *err);

@@ -6,10 +6,11 @@
  * NVIDIA's SE3Transformer, float32 or rounded to bfloat16, and strings of
  * metadata, each a JSON object except the first four:
  *
- *   format "molsieve-model", format_version "1" | "2" | "3" | "4", name, w3j "e3nn-0.3.3" | "e3nn-0.5"
+ *   format "molsieve-model", format_version "1" | "2" | "3" | "4" | "5", name, w3j "e3nn-0.3.3" | "e3nn-0.5"
  *   model      the settings of the network (models/network/se3.h); absent where there is none
- *   family     in format 4: the members (models/files/members.h)
- *   inputs     elements and features (models/features/feature.h)
+ *   family     in formats 4 and 5: the members (models/files/members.h); in format 5 absent where there are none
+ *   inputs     elements and features (models/features/feature.h); in format 5 also columns [{name, unit, mean, std, low, high}]
+ *              and descriptors {version, mean, std}
  *   graph      edges, cutoff, k, max_neighbours (chem/graph/graph.h)
  *   target     name, unit, better, similarity_at_least (the lowest calibrated similarity, if known); in format 2 also
  *              task "classification" and output "logistic"
@@ -24,7 +25,8 @@
  *
  * The file may also contain the applicability domain (models/domain/domain.h) and the validation molecules (models/domain/seen.h).
  * Classifiers have format 2, because a program that knows only format 1 would take log odds for the target.
- * Models of several targets have format 3. Models with members have format 4, which is as 3 for one target, too.
+ * Models of several targets have format 3. Models with members have format 4, which is as 3 for one target, too. Models that read
+ * the user's columns or whose network reads descriptors have format 5, which is otherwise as 4.
  * A file cannot contain executable code. Reading checks every tensor's name, shape and
  * numbers; PL_EDATA names the first one that is missing, unknown, of another shape or not
  * finite. Weights that were trained with the other sign convention of the 3j symbols are
@@ -84,6 +86,10 @@ pl_code nn_model_read(nn_model_file **out, const char *path, pl_arena *mem, pl_e
  * there. other_signs: they use the other sign convention of the 3j symbols. ECONFIG: conf is invalid. EDATA: the weights do not fit it. */
 pl_code nn_model_weights_take(nn_model_file *m, const nn_tensors *all, bool other_signs, pl_arena *mem, pl_error *err);
 
+/* The names of the user's columns that the model in the file reads, at most NN_COLUMNS_MAX, in mem; 0 where there are none or the file
+ * cannot be read. Reads only its head. */
+int32_t nn_model_column_names(const char *name[NN_COLUMNS_MAX], const char *path, pl_arena *mem);
+
 /* Whether a file may be a model with a network: false if it surely is one without. Reads only its head. */
 bool nn_model_may_have_network(const char *path);
 
@@ -111,6 +117,9 @@ double nn_model_member_value(const nn_model_file *m, int32_t target, const uint8
  * (members: NULL where the model has none). */
 double nn_model_mean(const nn_model_file *m, int32_t target, const uint8_t *z, int32_t n, double network,
                      const nn_member_outputs *members, int32_t i);
+
+/* Appends why a molecule is outside of the model's domain (nn_range_reasons), and of that of its columns: those of an nn_item, or NULL. */
+void nn_model_reasons(pl_text *out, const nn_model_file *m, double lowest, const nn_case *c, const float *column);
 
 /* ECONFIG: graphs made with `opts` differ from those of the training; the text names
  * the setting: "cutoff 4 Angstrom, the model was trained with 5". */

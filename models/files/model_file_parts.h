@@ -3,6 +3,8 @@
 #ifndef NN_MODEL_FILE_PARTS_H
 #define NN_MODEL_FILE_PARTS_H
 
+#include <jansson.h>
+
 #include "models/files/model_file.h"
 #include "models/tensors/safetensors.h"
 
@@ -13,5 +15,9 @@ pl_code nn_model_meta_take(nn_model_file *m, bool *other_signs, const nn_tensors
 /* The metadata of m as strings in mem. json: the settings of its members, from nn_members_tensors. */
 pl_code nn_model_meta_list(const nn_meta **out, int *n, const nn_model_file *m, const char *const *json, pl_arena *mem,
                            pl_error *err);
+
+/* The user's columns and the descriptors of the metadata `inputs`; model_extras.c. EDATA names the key. */
+pl_code nn_extras_take(nn_inputs *in, const json_t *inputs, pl_arena *mem, pl_error *err);
+void nn_extras_put(json_t *inputs, const nn_inputs *in);
 
 #endif

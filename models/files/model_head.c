@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "models/files/model_file.h"
+#include "pipeline/base/text.h"
 
 enum { LENGTH = 8, HEAD_MAX = 64 << 20 };
 
@@ -25,6 +26,34 @@ static json_t *head_read(FILE *f)
         head = json_loadb(text, (size_t)n, 0, NULL);
     free(text);
     return head;
+}
+
+/* The list of columns in the metadata `inputs`, which is JSON in a text. NULL: there is none. */
+static json_t *columns_list(const json_t *head)
+{
+    const char *text = json_string_value(json_object_get(json_object_get(head, "__metadata__"), "inputs"));
+    json_t *inputs = text != NULL ? json_loads(text, 0, NULL) : NULL, *list = json_incref(json_object_get(inputs, "columns"));
+
+    json_decref(inputs);
+    return list;
+}
+
+int32_t nn_model_column_names(const char *name[NN_COLUMNS_MAX], const char *path, pl_arena *mem)
+{
+    FILE *f = fopen(path, "rbe");
+    json_t *head = f != NULL ? head_read(f) : NULL, *list = columns_list(head);
+    int32_t n = 0;
+
+    for (size_t k = 0; k < json_array_size(list) && n < NN_COLUMNS_MAX; k++) {
+        const char *one = json_string_value(json_object_get(json_array_get(list, k), "name"));
+        if (one != NULL && (name[n] = pl_strdup(mem, one)) != NULL)
+            n++;
+    }
+    json_decref(list);
+    json_decref(head);
+    if (f != NULL)
+        (void)fclose(f);
+    return n;
 }
 
 bool nn_model_may_have_network(const char *path)

@@ -136,7 +136,7 @@ static void outputs_count(reader *r, nn_se3_conf *c)
 
 static void take_conf(reader *r, nn_se3_conf *c)
 {
-    if (r->version == 4 && nn_tensors_meta(r->all, "model") == NULL) {
+    if (r->version >= 4 && nn_tensors_meta(r->all, "model") == NULL) {
         outputs_count(r, c);
         return;
     }
@@ -181,6 +181,8 @@ static void take_inputs(reader *r, nn_inputs *in)
     in->z = get_bool(r, "z");
     in->charge = get_bool(r, "charge");
     in->bonds = get_bool(r, "bonds");
+    if (r->code == PL_OK && r->version >= 5)
+        r->code = nn_extras_take(in, r->root, r->mem, r->err);
     if (r->code == PL_OK && nn_inputs_check(in, r->err) != PL_OK)
         r->code = PL_EDATA;
 }
@@ -347,8 +349,8 @@ static void take_names(reader *r, nn_model_file *m, bool *other_signs)
     if (format == NULL || strcmp(format, "molsieve-model") != 0)
         r->code = pl_fail(r->err, PL_EDATA, "not a model file of this program (metadata format is %.40s)",
                           format != NULL ? format : "missing");
-    else if (version == NULL || version[0] < '1' || version[0] > '4' || version[1])
-        r->code = pl_fail(r->err, PL_EDATA, "model file format %.20s, this program reads 1 to 4", version != NULL ? version : "?");
+    else if (version == NULL || version[0] < '1' || version[0] > '5' || version[1])
+        r->code = pl_fail(r->err, PL_EDATA, "model file format %.20s, this program reads 1 to 5", version != NULL ? version : "?");
     else if (name != NULL && !nn_model_name_fits(name))
         r->code = pl_fail(r->err, PL_EDATA, "metadata name is not a name");
     else if (signs == NULL || (strcmp(signs, "e3nn-0.3.3") != 0 && strcmp(signs, "e3nn-0.5") != 0))
@@ -366,7 +368,9 @@ static void take_names(reader *r, nn_model_file *m, bool *other_signs)
 
 static void take_members(reader *r, nn_model_file *m)
 {
-    if (r->version < 4)
+    const bool network = nn_tensors_meta(r->all, "model") != NULL;
+
+    if (r->version < 4 || (r->version > 4 && network && nn_tensors_meta(r->all, "family") == NULL))
         return;
     section_open(r, "family");
     if (r->code == PL_OK)
@@ -404,11 +408,14 @@ static json_t *json_conf(const nn_se3_conf *c)
 
 static json_t *json_inputs(const nn_inputs *in)
 {
-    json_t *list = json_array();
+    json_t *list = json_array(), *all;
 
     for (int32_t k = 0; k < in->n_elements; k++)
         json_array_append_new(list, json_string(ch_element_symbol(in->element[k])));
-    return json_pack("{s:o, s:b, s:b, s:b}", "elements", list, "z", in->z, "charge", in->charge, "bonds", in->bonds);
+    all = json_pack("{s:o, s:b, s:b, s:b}", "elements", list, "z", in->z, "charge", in->charge, "bonds", in->bonds);
+    if (all != NULL)
+        nn_extras_put(all, in);
+    return all;
 }
 
 static json_t *json_graph(const ch_graph_opts *g)
@@ -452,7 +459,9 @@ static json_t *json_interval(const nn_target *t, const nn_inputs *in)
     return json_pack("{s:s, s:o}", "part", t->interval.part != NULL ? t->interval.part : "", "bands", bands);
 }
 
-static bool has_list(const nn_model_file *m) { return m->conf.outputs > 1 || m->members.n > 0; }
+static bool has_extras(const nn_model_file *m) { return m->inputs.n_columns > 0 || m->inputs.descriptors; }
+
+static bool has_list(const nn_model_file *m) { return m->conf.outputs > 1 || m->members.n > 0 || has_extras(m); }
 
 /* The targets as take_each reads them: one object, or a list. */
 static json_t *json_each(const nn_model_file *m, json_t *(*make)(const nn_target *t, const nn_inputs *in))
@@ -482,6 +491,8 @@ enum { META_KEYS = 13 };
 
 static const char *version_of(const nn_model_file *m)
 {
+    if (has_extras(m))
+        return "5";
     if (m->members.n > 0)
         return "4";
     if (m->conf.outputs > 1)

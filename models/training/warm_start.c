@@ -33,9 +33,10 @@ pl_code nn_warm_start_check(const nn_se3_conf *now, const nn_se3_conf *then, pl_
 
 /* ---- what is read of an atom --------------------------------------------- */
 
-enum { FEATURES_MAX = NN_MAX_ELEMENTS + 2 };
+enum { FEATURES_MAX = NN_MAX_ELEMENTS + 2 + NN_COLUMNS_MAX + CH_N_FEATURES };
 
-/* Index of each feature of `now` among the features of `then`; -1: it has none. Order: elements, z, charge. */
+/* Index of each feature of `now` among the features of `then`; -1: it has none. Order: elements, z, charge, columns,
+ * descriptors. */
 typedef struct feature_map {
     int32_t n, n_then, from[FEATURES_MAX];
 } feature_map;
@@ -48,6 +49,25 @@ static int32_t element_at(const nn_inputs *in, uint8_t z)
     return -1;
 }
 
+static int32_t column_at(const nn_inputs *in, const char *name)
+{
+    for (int32_t k = 0; k < in->n_columns; k++)
+        if (strcmp(in->column[k].name, name) == 0)
+            return k;
+    return -1;
+}
+
+/* now's columns and descriptors, which come behind `own` features of an atom in `then`. */
+static void extras_map(feature_map *m, const nn_inputs *now, const nn_inputs *then, int32_t own)
+{
+    for (int32_t k = 0; k < now->n_columns; k++) {
+        const int32_t at = column_at(then, now->column[k].name);
+        m->from[m->n++] = at >= 0 ? own + at : -1;
+    }
+    for (int k = 0; k < CH_N_FEATURES && now->descriptors; k++)
+        m->from[m->n++] = then->descriptors ? own + then->n_columns + k : -1;
+}
+
 static feature_map map_make(const nn_inputs *now, const nn_inputs *then)
 {
     feature_map m = { .n_then = nn_inputs_node_features(then) };
@@ -58,6 +78,7 @@ static feature_map map_make(const nn_inputs *now, const nn_inputs *then)
         m.from[m.n++] = then->z ? then->n_elements : -1;
     if (now->charge)
         m.from[m.n++] = then->charge ? then->n_elements + then->z : -1;
+    extras_map(&m, now, then, then->n_elements + then->z + then->charge);
     return m;
 }
 

@@ -28,6 +28,7 @@
 #include "pipeline/base/error.h"
 #include "pipeline/base/field.h"
 #include "pipeline/base/sha256.h"
+#include "pipeline/workflow/names.h"
 
 typedef struct pl_workflow pl_workflow;
 typedef struct pl_step pl_step;
@@ -89,6 +90,10 @@ typedef struct pl_stage {
     /* Optional: whether with these settings the stage needs `what` of the stages before it, a word that they agree on. May be
      * asked while settings settle, of stages that have not settled. */
     bool (*wants)(const pl_workflow *wf, const pl_step *step, const char *what);
+
+    /* Optional: adds the names of `what` that the stage reads from the stages before it, such as columns of the user's table. Asked
+     * when `wants` is. */
+    void (*names)(const pl_workflow *wf, const pl_step *step, const char *what, pl_names *out);
 
     /* Optional. Finds everything that can be wrong before any work: combinations of
      * settings, files, models. Adds problems; prints nothing. */

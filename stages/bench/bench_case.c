@@ -72,6 +72,7 @@ static pl_code items_make(nn_item **out, int32_t *n, const nn_inputs *inputs, co
                           pl_arena *mem, pl_error *err)
 {
     nn_item *item = PL_NEW(mem, nn_item, mols->n);
+    static const float zeros[NN_COLUMNS_MAX + CH_N_FEATURES]; /* time does not depend on numbers */
     ch_graph *graph = PL_NEW(mem, ch_graph, mols->n);
 
     *n = 0;
@@ -82,7 +83,7 @@ static pl_code items_make(nn_item **out, int32_t *n, const nn_inputs *inputs, co
         if (code == PL_ENOMEM || code == PL_ECONFIG)
             return code;
         if (code == PL_OK && !nn_inputs_unknown(inputs, &graph[i]))
-            item[(*n)++] = (nn_item){ .graph = &graph[i] };
+            item[(*n)++] = (nn_item){ .graph = &graph[i], .column = zeros, .feature = zeros };
     }
     *out = item;
     return *n ? PL_OK : pl_fail(err, PL_ECONFIG, "none of the %d molecules is one that the model can read", (int)mols->n);

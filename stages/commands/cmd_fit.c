@@ -17,6 +17,8 @@ static const pl_opt opts[] = { { "--target", 't', "NAME", "column, or data field
                                { "--split", 0, "KIND", "scaffold, balanced, deterministic or random: what is held out (scaffold)" },
                                { "--task", 0, "KIND", "regression or classification (classification if all values are 0 or 1)" },
                                { "--family", 0, "LIST", "auto, or trees,gp,forest,se3: what the model is the mean of (auto)" },
+                               { "--inputs", 0, "LIST",
+                                 "columns that the model reads besides the molecule, such as temperature,pH" },
                                { "--unit", 0, "UNIT", "of the values, such as log10(mol/L)" },
                                { "--better", 0, "END", "low, high or none: which values are better (none)" },
                                { "--smiles-column", 0, "NAME", "name or number of the column with SMILES (found out, and said)" },
@@ -131,6 +133,7 @@ static pl_code options_read(fit *f, const pl_args *args, pl_error *err)
                            .smiles = pl_arg(args, "--smiles-column"),
                            .title = pl_arg(args, "--id-column") };
     f->recipe = (st_recipe_ask){ .unit = pl_arg(args, "--unit"),
+                                 .inputs = pl_arg(args, "--inputs"),
                                  .better = pl_arg(args, "--better"),
                                  .family = pl_arg(args, "--family"),
                                  .engine = pl_arg(args, "--engine"),

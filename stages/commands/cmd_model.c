@@ -159,6 +159,13 @@ static void print_calibration(const json_t *p, pl_arena *mem)
     pl_cmd_print("; range and intervals come from these\n");
 }
 
+/* A column of the user's table. */
+static void print_column(const nn_input_column *c, bool first)
+{
+    pl_cmd_print("  %-11s %s%s%s%s, %.6g to %.6g, mean %.4g, standard deviation %.4g\n", first ? "columns" : "", c->name,
+                 c->unit[0] ? " (" : "", c->unit, c->unit[0] ? ")" : "", c->low, c->high, c->over.mean, c->over.stdev);
+}
+
 static void print_graph(const nn_model_file *m)
 {
     pl_cmd_print("  graph       %s", nn_edges_name(m->graph.edges));
@@ -171,6 +178,10 @@ static void print_graph(const nn_model_file *m)
         pl_cmd_print(" %s", ch_element_symbol(m->inputs.element[k]));
     pl_cmd_print("\n  inputs      one-hot element%s%s%s\n", m->inputs.z ? ", atomic number" : "",
                  m->inputs.charge ? ", formal charge" : "", m->inputs.bonds ? ", bond kind" : "");
+    if (m->inputs.descriptors)
+        pl_cmd_print("              the network also reads the %d descriptors of a molecule\n", (int)CH_N_FEATURES);
+    for (int32_t k = 0; k < m->inputs.n_columns; k++)
+        print_column(&m->inputs.column[k], k == 0);
 }
 
 /* What the network learned, if there is one. */

@@ -14,6 +14,7 @@
 #include "stages/files/shipped.h"
 #include "stages/predict/answer.h"
 #include "stages/predict/flow.h"
+#include "stages/predict/given.h"
 
 enum { MAX_WORKERS = 1024, MAX_COUNT = 100, RECORD_BYTES = 1 << 10 };
 
@@ -21,6 +22,7 @@ static const pl_opt opts[] = {
     { "--output", 'o', "FILE", "complete or not written at all; .gz is compressed; default: standard output" },
     { "--format", 'f', "NAME", "csv, jsonl or sdf (by the name of FILE, else csv)" },
     { "--columns", 'c', "LIST", "columns of the answer, such as title,smiles,logS; also those of the input" },
+    { "--set", 0, "NAME=X,..", "a column that the model reads: one value for all records" },
     { "--smiles-column", 0, "NAME", "of a table: name or number of the column with SMILES" },
     { "--id-column", 0, "NAME", "of a table, or data field of SDF: becomes the title" },
     { "--input-format", 0, "NAME", "smi, csv, tsv, sdf ... (by the name of IN, else its first bytes)" },
@@ -34,12 +36,13 @@ static const pl_opt opts[] = {
 };
 
 typedef struct predict {
-    const char *model, *file, *output, *columns, *input_format;
+    const char *model, *file, *output, *columns, *input_format, *set;
     st_predict_conf conf;
     st_answer_format format;
     ch_reader_opts reading;
     st_predictor *p;
     st_answers answers;
+    st_given given;
     st_predict_worker *worker; /* [workers] */
     int workers;
     ch_reader *reader;
@@ -61,15 +64,18 @@ static pl_code work(void *ctx, int worker, void *const *item, int32_t n, pl_text
 {
     predict *c = ctx;
     ch_input in[ST_FLOW_MOST];
+    const float *column[ST_FLOW_MOST];
     st_prediction *got = NULL;
     int32_t n_in = 0;
     pl_code code = worker_start(c, worker, err);
 
     for (int32_t k = 0; k < n; k++)
-        if (((const st_asked *)item[k])->problem == NULL)
+        if (((const st_asked *)item[k])->problem == NULL) {
+            column[n_in] = ((const st_asked *)item[k])->column;
             in[n_in++] = ((const st_asked *)item[k])->in;
+        }
     if (code == PL_OK && n_in > 0)
-        code = st_predict(&c->worker[worker], in, n_in, &got, err);
+        code = st_predict(&c->worker[worker], in, column, n_in, &got, err);
     for (int32_t k = 0, i = 0; k < n && code == PL_OK; k++) {
         const st_asked *asked = item[k];
         const st_prediction *one = asked->problem == NULL ? &got[i++] : NULL;
@@ -111,8 +117,8 @@ static pl_code asked_fill(st_asked *a, const predict *c, const ch_record *r, pl_
     a->in = (ch_input){ .text = pl_strndup(a->mem, r->text, r->len), .format = pl_strdup(a->mem, r->format), .len = r->len };
     if (a->title == NULL || a->in.text == NULL || a->in.format == NULL || (r->problem != NULL && a->problem == NULL))
         return pl_fail(err, PL_ENOMEM, "no memory for a record");
-    if (!c->answers.fields)
-        return PL_OK;
+    if (!c->answers.fields && !st_given_reads(&c->given))
+        return a->problem == NULL ? st_given_fill(&c->given, a, err) : PL_OK;
     code = ch_record_fields(&field, &a->n_fields, c->reader, r, a->mem, err);
     a->field = PL_NEW(a->mem, ch_field, a->n_fields + 1);
     if (code == PL_OK && a->field == NULL)
@@ -124,7 +130,7 @@ static pl_code asked_fill(st_asked *a, const predict *c, const ch_record *r, pl_
         if (a->field[k].name == NULL || a->field[k].text == NULL)
             return pl_fail(err, PL_ENOMEM, "no memory for a record");
     }
-    return code;
+    return code == PL_OK && a->problem == NULL ? st_given_fill(&c->given, a, err) : code;
 }
 
 static pl_code asked_new(st_asked **out, const predict *c, const ch_record *r, pl_error *err)
@@ -207,6 +213,8 @@ static pl_code models_open(predict *c, pl_error *err)
 /* Records of the format are a molecule and a title. */
 static bool has_no_fields(const char *format) { return strcmp(format, "smi") == 0 || strcmp(format, "inchi") == 0; }
 
+static const char *input_name(const predict *c) { return strcmp(c->file, "/dev/stdin") == 0 ? "standard input" : c->file; }
+
 /* Formats that only the chemistry worker can list need one here. */
 static pl_code reader_open(predict *c, pl_error *err)
 {
@@ -222,7 +230,10 @@ static pl_code reader_open(predict *c, pl_error *err)
     if (code != PL_OK)
         return code;
     columns = ch_reader_columns(c->reader, &n);
-    return n > 0 || has_no_fields(ch_reader_format(c->reader)) ? st_answers_check(&c->answers, c->file, columns, n, err) : PL_OK;
+    if (n == 0 && !has_no_fields(ch_reader_format(c->reader)))
+        return PL_OK;
+    code = st_given_check(&c->given, input_name(c), columns, n, err);
+    return code == PL_OK ? st_answers_check(&c->answers, c->file, columns, n, err) : code;
 }
 
 static pl_code same_file_check(const predict *c, pl_error *err)
@@ -268,7 +279,9 @@ static pl_code predict_run(predict *c, pl_error *err)
         code = models_open(c, err);
     if (code == PL_OK)
         code = st_answers_open(&c->answers, c->p, c->format, c->columns, c->mem, err);
-    if (code == PL_OK && (checked || c->answers.fields))
+    if (code == PL_OK)
+        code = st_given_open(&c->given, &c->p->columns, c->set, err);
+    if (code == PL_OK && (checked || c->answers.fields || st_given_reads(&c->given)))
         code = reader_open(c, err);
     if (code == PL_OK && c->output != NULL)
         code = st_out_open(&c->out, c->output, c->mem, err);
@@ -348,6 +361,7 @@ static pl_code options_read(predict *c, const pl_args *args, pl_error *err)
     c->output = c->output != NULL && strcmp(c->output, "-") == 0 ? NULL : c->output;
     c->columns = pl_arg(args, "--columns");
     c->input_format = pl_arg(args, "--input-format");
+    c->set = pl_arg(args, "--set");
     c->reading.smiles_column = pl_arg(args, "--smiles-column");
     c->reading.title_column = c->reading.title_from = pl_arg(args, "--id-column");
     c->format = c->output != NULL ? st_answer_format_of(c->output) : ST_ANSWER_CSV;

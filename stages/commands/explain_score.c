@@ -19,6 +19,7 @@ enum { NEAREST = 3, PARTS = 6 };
 typedef struct subject {
     int64_t id;
     const char *smiles, *svg; /* svg: the file to draw into, or NULL */
+    sqlite3 *db;
     st_subject is;
     ch_worker *worker;
     ch_drawn drawn;
@@ -51,6 +52,7 @@ static pl_code subject_make(subject *s, const st_ask *ask, pl_error *err)
     ch_worker_opts how = { 0 };
     pl_code code = smiles_read(s, ask, err);
 
+    s->db = ask->store->db;
     if (code == PL_OK)
         code = ch_worker_open(&s->worker, &how, err);
     if (code == PL_OK)
@@ -100,11 +102,16 @@ static int by_size(const void *a, const void *b)
     return strcmp(x->what, y->what);
 }
 
-/* Descriptors and atoms as lines; returns how many. out: room for all. */
-static int32_t lines_make(part *out, const subject *s, const st_moves *moves, pl_arena *mem)
+/* Columns, descriptors and atoms as lines; returns how many. out: room for all. */
+static int32_t lines_make(part *out, const subject *s, const nn_model_file *m, const st_moves *moves, pl_arena *mem)
 {
     int32_t n = 0;
 
+    for (int32_t k = 0; k < s->is.x.n_columns; k++)
+        if (moves->column[k] != 0)
+            out[n++] = (part){ moves->column[k], pl_sprintf(mem, "%s %.4g%s%s, a column of the table", m->inputs.column[k].name,
+                                                            (double)s->is.x.column[k], m->inputs.column[k].unit[0] ? " " : "",
+                                                            m->inputs.column[k].unit) };
     for (int k = 0; k < CH_N_FEATURES; k++)
         if (moves->feature[k] != 0)
             out[n++] = (part){ moves->feature[k], pl_sprintf(mem, "%s %.4g", ch_features[k].name, (double)s->is.x.features[0][k]) };
@@ -124,7 +131,7 @@ static int32_t lines_make(part *out, const subject *s, const st_moves *moves, pl
 static pl_code parts_print(subject *s, const nn_model_file *m, int32_t member, int32_t target, pl_arena *mem, pl_error *err)
 {
     const nn_model_member *one = &m->members.at[member];
-    part *line = PL_NEW(mem, part, CH_N_FEATURES + s->is.graph.n_nodes + 2);
+    part *line = PL_NEW(mem, part, CH_N_FEATURES + s->is.x.n_columns + s->is.graph.n_nodes + 2);
     st_moves moves;
     pl_code code;
     int32_t n;
@@ -136,7 +143,7 @@ static pl_code parts_print(subject *s, const nn_model_file *m, int32_t member, i
     code = st_moves_of(&moves, &s->is, m, member, target, mem, err);
     if (code != PL_OK)
         return code;
-    n = lines_make(line, s, &moves, mem);
+    n = lines_make(line, s, m, &moves, mem);
     if (n < 0)
         return pl_fail(err, PL_ENOMEM, "an explanation");
     pl_cmd_print("  what moved %s%s\n", one->kind->name, moves.log_odds ? ", in log odds" : "");
@@ -192,6 +199,8 @@ static pl_code model_explain(subject *s, sqlite3_stmt *row, const char **last, p
 
     if (code == PL_OK && strcmp(m->sha256, sha256) != 0)
         code = pl_fail(err, PL_EINPUT, "%s is not the file that made these scores: its sha256 is another", path);
+    if (code == PL_OK)
+        code = st_subject_columns(&s->is, m, s->db, s->id, mem, err);
     if (code != PL_OK)
         return code;
     pl_cmd_print("model %s: %s %.4g\n", name, property, sqlite3_column_double(row, 4));

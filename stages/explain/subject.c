@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "stages/steps/ingest/columns.h"
+
 /* Its SMILES is that of the molecule as it was prepared: nothing is changed. */
 static pl_code molecule_read(st_subject *s, ch_worker *w, pl_arena *mem, pl_error *err)
 {
@@ -35,6 +37,28 @@ pl_code st_subject_make(st_subject *out, ch_worker *w, const char *smiles, pl_ar
     if (code == PL_OK)
         code = ch_circles_of_graph(&out->circle, &out->n_circles, &out->graph, mem, err);
     return code == PL_OK ? nn_table_make(&out->x, graph, 1, mem, err) : code;
+}
+
+pl_code st_subject_columns(st_subject *s, const nn_model_file *m, sqlite3 *db, int64_t mol_id, pl_arena *mem, pl_error *err)
+{
+    nn_inputs in = m->inputs;
+    const char *name[PL_NAMES_MAX];
+    const float *value = NULL;
+    st_column_rows rows = { 0 };
+    pl_names columns = { 0 };
+    pl_code code = PL_OK;
+
+    for (int32_t k = 0; k < in.n_columns; k++)
+        pl_names_add(&columns, in.column[k].name);
+    for (int k = 0; k < columns.n; k++)
+        name[k] = columns.name[k];
+    if (in.n_columns > 0)
+        code = st_columns_read(&rows, db, &columns, mol_id, mol_id, mem, err);
+    if (code == PL_OK && in.n_columns > 0)
+        code = st_columns_row(&value, &rows, mol_id, err);
+    if (code == PL_OK)
+        code = nn_inputs_place(&in, name, columns.n, err);
+    return code == PL_OK ? nn_members_columns(&s->x, &in, &value, mem, err) : code;
 }
 
 /* ---- environments and their atoms ---- */

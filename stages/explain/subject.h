@@ -4,6 +4,8 @@
 #ifndef ST_SUBJECT_H
 #define ST_SUBJECT_H
 
+#include <sqlite3.h>
+
 #include "chem/worker/worker_client.h"
 #include "models/family/table.h"
 #include "models/files/model_file.h"
@@ -19,6 +21,9 @@ typedef struct st_subject {
 } st_subject;
 
 pl_code st_subject_make(st_subject *out, ch_worker *w, const char *smiles, pl_arena *mem, pl_error *err);
+
+/* Gives s->x the columns of the user's table that the model reads, as results.db has them for the molecule. EDATA: one is not there. */
+pl_code st_subject_columns(st_subject *s, const nn_model_file *m, sqlite3 *db, int64_t mol_id, pl_arena *mem, pl_error *err);
 
 /* What moved the prediction of one component for one target, in the target's unit, of classes log odds or probability:
  * value = base + absent + sum of feature + sum of atom + sum of column. */

@@ -123,6 +123,20 @@ static void add_network(pl_text *out, const st_fit_table *t)
                      "    schedule: {type: cosine_step, warmup: 2}\n    ema: 0.99\n    dtype: bf16\n");
 }
 
+/* "temperature,pH" as a list. */
+static void add_inputs(pl_text *out, const char *names)
+{
+    char name[256];
+
+    pl_text_add(out, "    inputs: {columns: [");
+    for (const char *at = names; at != NULL; at = strchr(at, ',') != NULL ? strchr(at, ',') + 1 : NULL) {
+        (void)snprintf(name, sizeof name, "%.*s", (int)strcspn(at, ","), at);
+        pl_text_add(out, at == names ? "" : ", ");
+        add_quoted(out, name);
+    }
+    pl_text_add(out, "]}\n");
+}
+
 static void add_train(pl_text *out, const st_fit_table *t, const st_recipe_ask *ask, bool network)
 {
     const bool one = ask->family == NULL || strchr(ask->family, ',') == NULL;
@@ -140,6 +154,8 @@ static void add_train(pl_text *out, const st_fit_table *t, const st_recipe_ask *
     }
     pl_text_addf(out, ", better: %s%s}\n", ask->better != NULL ? ask->better : "none",
                  network && !ask->classes ? ", transform: composition" : "");
+    if (ask->inputs != NULL)
+        add_inputs(out, ask->inputs);
     if (network)
         add_network(out, t);
     if (ask->engine != NULL)

@@ -8,6 +8,7 @@ typedef struct st_recipe_ask {
     const char *model;                  /* name of the model and its file, without ending */
     const char *unit, *better, *family; /* NULL: none, none, auto                         */
     const char *engine;                 /* NULL: cpu                                      */
+    const char *inputs;                 /* columns that the model reads, with commas between; NULL: none */
     const char *split;                  /* random, scaffold, deterministic or balanced    */
     bool classes;
     int64_t seed;

@@ -100,6 +100,12 @@ static int model_read(molsieve_model *m, const char *name, pl_error *why)
     if (ch_worker_find(worker, NULL, why) != PL_OK)
         return MOLSIEVE_NO_WORKER;
     code = st_predictor_open(&m->predictor, &path, 1, &conf, m->mem, why);
+    if (code == PL_OK && m->predictor.columns.n > 0) {
+        (void)pl_fail(why, PL_ECONFIG,
+                      "the model reads the column %.200s of a table, which this interface cannot give; use `molsieve predict`",
+                      m->predictor.columns.name[0]);
+        return MOLSIEVE_FAILED;
+    }
     if (code == PL_OK)
         code = st_predict_worker_open(&m->worker, &m->predictor, why);
     return code == PL_ECONFIG ? MOLSIEVE_NO_WORKER : code_of(code);
@@ -282,7 +288,7 @@ static pl_code part_predict(molsieve_model *m, molsieve_answers *a, const questi
         n_in += code == PL_OK && problem[i] == NULL;
     }
     if (code == PL_OK && n_in > 0)
-        code = st_predict(&m->worker, in, n_in, &got, why);
+        code = st_predict(&m->worker, in, NULL, n_in, &got, why);
     for (size_t i = 0; i < n && code == PL_OK; i++)
         code = answer_keep(a, from + i, problem[i], problem[i] == NULL ? got++ : NULL, why);
     return code;

@@ -19,6 +19,7 @@ typedef struct st_asked {
     ch_input in;
     const char *title, *problem; /* problem: of the file, or NULL */
     int64_t number, line;        /* from 1 */
+    const float *column;         /* [columns of the predictor], or NULL */
     ch_field *field;             /* [n_fields] */
     int n_fields;
 } st_asked;

@@ -124,6 +124,20 @@ static void property_join(st_predictor *p, int k)
     p->property[j].domain |= m->range.molecules > 0;
 }
 
+static pl_code columns_place(st_predictor *p, pl_error *err)
+{
+    const char *name[PL_NAMES_MAX];
+
+    for (int k = 0; k < p->scorer.n_models; k++)
+        for (int32_t i = 0; i < p->scorer.model[k].m->inputs.n_columns; i++)
+            pl_names_add(&p->columns, p->scorer.model[k].m->inputs.column[i].name);
+    if (p->columns.too_many)
+        return pl_fail(err, PL_ECONFIG, "models: they read more than %d columns", PL_NAMES_MAX);
+    for (int k = 0; k < p->columns.n; k++)
+        name[k] = p->columns.name[k];
+    return st_scorer_place(&p->scorer, name, p->columns.n, err);
+}
+
 static pl_code models_read(st_predictor *p, const char *const *path, int n, pl_arena *mem, pl_error *err)
 {
     pl_code code = n <= ST_MODELS_MAX ? PL_OK : pl_fail(err, PL_ECONFIG, "models: at most %d", ST_MODELS_MAX);
@@ -137,6 +151,8 @@ static pl_code models_read(st_predictor *p, const char *const *path, int n, pl_a
     }
     for (int k = 0; k < p->scorer.n_targets && code == PL_OK; k++)
         property_join(p, k);
+    if (code == PL_OK)
+        code = columns_place(p, err);
     return code == PL_OK ? models_agree(p, err) : code;
 }
 
@@ -206,8 +222,8 @@ static pl_code graphs_open(graphs *g, const ch_prepared *p, int32_t n, pl_arena 
 }
 
 /* All structures of a molecule or none, as in the stage `graph`. */
-static pl_code graphs_add(graphs *g, st_predict_worker *w, const ch_prepared *p, int64_t record, const char **problem,
-                          pl_error *err)
+static pl_code graphs_add(graphs *g, st_predict_worker *w, const ch_prepared *p, const float *column, int64_t record,
+                          const char **problem, pl_error *err)
 {
     pl_error why = { 0 };
     pl_code code = PL_OK;
@@ -216,7 +232,7 @@ static pl_code graphs_add(graphs *g, st_predict_worker *w, const ch_prepared *p,
         ch_graph *graph = PL_NEW(w->mem, ch_graph, 1);
         code = graph != NULL ? ch_graph_build(graph, k == 0 ? &p->mol : &p->other[k - 1], &w->p->graph, w->mem, &why)
                              : pl_fail(&why, PL_ENOMEM, "a graph");
-        g->item[g->n + k] = (nn_item){ .graph = graph };
+        g->item[g->n + k] = (nn_item){ .graph = graph, .column = column };
         g->record[g->n + k] = record;
     }
     if (code == PL_OK)
@@ -303,7 +319,8 @@ static pl_code out_open(st_prediction **out, st_predict_worker *w, const ch_prep
     return PL_OK;
 }
 
-pl_code st_predict(st_predict_worker *w, const ch_input *in, int32_t n, st_prediction **out, pl_error *err)
+pl_code st_predict(st_predict_worker *w, const ch_input *in, const float *const *column, int32_t n, st_prediction **out,
+                   pl_error *err)
 {
     const ch_known known = { .ctx = w, .build = build };
     ch_prepared *p;
@@ -320,7 +337,7 @@ pl_code st_predict(st_predict_worker *w, const ch_input *in, int32_t n, st_predi
         code = graphs_open(&g, p, n, w->mem, err);
     for (int32_t i = 0; i < n && code == PL_OK; i++) {
         if (p[i].code == CH_OK)
-            code = graphs_add(&g, w, &p[i], i, &(*out)[i].problem, err);
+            code = graphs_add(&g, w, &p[i], w->p->columns.n > 0 ? column[i] : NULL, i, &(*out)[i].problem, err);
         else
             (*out)[i].problem = p[i].message;
     }

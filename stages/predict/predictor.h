@@ -8,6 +8,7 @@
 
 #include "chem/graph/graph.h"
 #include "chem/worker/worker_client.h"
+#include "stages/steps/ingest/columns.h"
 #include "stages/steps/ingest/native.h"
 #include "stages/steps/ingest/prepare_conf.h"
 #include "stages/steps/score/scorer.h"
@@ -39,6 +40,7 @@ typedef struct st_predictor {
     st_native native;
     char form[NN_FORM_BYTES];
     bool has_network;
+    pl_names columns; /* of the user's table, that the models read */
     int n_properties;
     st_predict_property property[ST_SCORES_MAX];
 } st_predictor;
@@ -71,7 +73,8 @@ typedef struct st_prediction {
     st_value *value;     /* [n_properties]; n_models 0: there is none */
 } st_prediction;
 
-/* Predicts in[n]; out[n] and all that it names are in the worker's memory until the next call. */
-pl_code st_predict(st_predict_worker *w, const ch_input *in, int32_t n, st_prediction **out, pl_error *err);
+/* Predicts in[n]; column[n][columns.n], not read where there are none: finite. out[n] and all that it names are in the worker's memory until the next call. */
+pl_code st_predict(st_predict_worker *w, const ch_input *in, const float *const *column, int32_t n, st_prediction **out,
+                   pl_error *err);
 
 #endif

@@ -28,6 +28,12 @@ static void model_find(st_report *r, moved *v, const char *path, const char *sha
         v->m = NULL;
 }
 
+/* Whether s has the columns that the model reads. */
+static bool columns_find(const st_report *r, moved *v, int64_t mol_id)
+{
+    return v->known && st_subject_columns(&v->s, v->m, r->db, mol_id, r->mem, NULL) == PL_OK;
+}
+
 static void molecule_find(st_report *r, moved *v, const char *smiles)
 {
     if (v->smiles != NULL && strcmp(v->smiles, smiles) == 0)
@@ -85,14 +91,15 @@ void st_report_moved(st_report *r)
     for (
         sqlite3_stmt *st = st_report_query(
             r,
-            "SELECT h.rank, m.smiles, o.path, o.sha256, p.name FROM hit h JOIN molecule m USING(mol_id) JOIN prediction x USING(mol_id) JOIN "
+            "SELECT h.rank, m.smiles, o.path, o.sha256, p.name, h.mol_id FROM hit h JOIN molecule m USING(mol_id) JOIN prediction x USING(mol_id) JOIN "
             "model o USING(model_id) JOIN property p ON p.property_id=x.property_id WHERE h.rank<=%d ORDER BY 1, 3, 5",
             HITS);
         st_report_row(r, &st);) {
         model_find(r, &v, st_column(st, 2), st_column(st, 3));
         if (v.m != NULL)
             molecule_find(r, &v, st_column(st, 1));
-        for (int32_t k = 0; v.m != NULL && v.known && k < v.m->conf.outputs; k++)
+        const bool ready = v.m != NULL && columns_find(r, &v, sqlite3_column_int64(st, 5));
+        for (int32_t k = 0; ready && k < v.m->conf.outputs; k++)
             for (int32_t c = 0;
                  c < v.m->members.n && strncmp(v.m->target[k].name, st_column(st, 4), strlen(v.m->target[k].name)) == 0; c++)
                 add_figure(r, &v, (long long)sqlite3_column_int64(st, 0), c, k);

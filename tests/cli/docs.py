@@ -167,7 +167,8 @@ def commands_options_and_settings_that_are_named_exist():
                 assert option in options[command], "%s: %s has no %s" % (name, command, option)
             n += 1
         for setting in re.findall(r"(?<![\w/.])\+?((?:%s)(?:\.\w+)+)(?![\w./*-])" % OURS, text):
-            assert node(schema, setting.split(".")), "%s: no setting %s" % (name, setting)
+            stage = ["stages"] + name.split()[1:] if name.startswith("help ") else None  # a stage's help names its own settings
+            assert node(schema, setting.split(".")) or stage and node(schema, stage + setting.split(".")), "%s: no setting %s" % (name, setting)
             n += 1
     assert n > 200, n
 
@@ -223,6 +224,9 @@ def own_data_is_trained_on_and_screened_as_the_page_says():
         p.put("alerts.smarts", read("workflows/data/alerts.smarts"))
         p.put("measured.csv", "SMILES,ID,pIC50\n" + "".join("%s,m%d,%s\n" % (x["smiles"], i, v) for i, (x, v) in enumerate(zip(rows, values))))
         p.put("library.smi", "".join("%s l%d\n" % (x["smiles"], i) for i, x in enumerate(rows[::3])))
+        lines = "".join("%s,%d,7.4,%.2f\n" % (x["smiles"], t, float(x["logS"]) + 0.02 * t) for x in rows for t in (15, 25, 37))
+        p.put("solubility.csv", "SMILES,temperature,pH,logS\n" + lines.replace("25,7.4", "25,6.8"))
+        p.put("conditions.csv", "SMILES,temperature,pH\n" + "".join("%s,%d,7\n" % (x["smiles"], t) for x in rows[::3] for t in (20, 30)))
         said = ""
         for command in re.findall(r"^molsieve (.*)$", page, re.M) + re.findall(r"`molsieve (export .*?)`", page):
             more = ["stages.train.epochs=2"] if command == "run train.yaml" else []

@@ -100,6 +100,8 @@ static const shape shapes[] = {
     { { 1, 4, 40, 5, 2, true, false, NN_POOL_MAX, NN_FUSE_PARTIAL, 6, 4, 1, NN_PARITY_BOTH }, { 5, 7, 6, 4, 2.0, false, 10 } },
     { { 2, 4, 32, 8, 2, true, true, NN_POOL_MAX, NN_FUSE_FULL, 6, 4, 1, NN_PARITY_BOTH }, { 5, 7, 6, 4, 1.9, false, 11 } },
     { { 3, 2, 24, 2, 1, true, true, NN_POOL_SUM, NN_FUSE_FULL, 6, 4, 17, NN_PARITY_BOTH }, { 5, 10, 6, 4, 9.0, false, 12 } },
+    /* as many inputs as with columns and descriptors */
+    { { 1, 2, 8, 2, 2, true, true, NN_POOL_SUM, NN_FUSE_FULL, 133, 4, 1, NN_PARITY_BOTH }, { 3, 6, 133, 4, 2.0, false, 13 } },
 };
 
 enum { SHAPES = sizeof shapes / sizeof *shapes };

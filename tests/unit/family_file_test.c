@@ -163,7 +163,75 @@ static void whatever_is_wrong_is_named(void **state)
     refused(b, "\"gp.0.alpha\"", "\"gq.0.alpha\"", "gp.0.alpha");
     refused(b, "\"family\":", "\"famili\":", "metadata has no family");
     refused(b, "\"format_version\":\"4\"", "\"format_version\":\"3\"", "metadata has no model");
-    refused(b, "\"format_version\":\"4\"", "\"format_version\":\"5\"", "this program reads 1 to 4");
+    refused(b, "\"format_version\":\"4\"", "\"format_version\":\"6\"", "this program reads 1 to 5");
+}
+
+static void columns_give(bench *b)
+{
+    b->m.inputs.n_columns = 2;
+    b->m.inputs.column[0] = (nn_input_column){ "temperature", "C", { 28.47, 18.8123 }, 5, 60, 0 };
+    b->m.inputs.column[1] = (nn_input_column){ "pH", "", { 0.1, 1.0 / 3 }, -0.1, 8.9, 1 };
+}
+
+static void columns_and_descriptors_are_written_and_read(void **state)
+{
+    static nn_moments all[CH_N_FEATURES];
+    bench *b = *state;
+    nn_model_file *back;
+
+    for (int k = 0; k < CH_N_FEATURES; k++)
+        all[k] = (nn_moments){ k / 3.0, k / 7.0 };
+    columns_give(b);
+    b->m.inputs.descriptors = true;
+    b->m.inputs.descriptor = all;
+    back = written_and_read(b);
+    assert_true(nn_inputs_same(&back->inputs, &b->m.inputs));
+    assert_int_equal(back->inputs.n_columns, 2);
+    for (int k = 0; k < 2; k++) {
+        const nn_input_column *x = &back->inputs.column[k], *y = &b->m.inputs.column[k];
+        assert_string_equal(x->name, y->name);
+        assert_string_equal(x->unit, y->unit);
+        assert_true(x->low == y->low && x->high == y->high && x->at == k);
+    }
+    assert_memory_equal(back->inputs.descriptor, all, sizeof all);
+    assert_non_null(strstr(nn_model_metadata(back, b->mem), "\"format_version\":\"5\""));
+    assert_int_equal(nn_model_column_names((const char *[NN_COLUMNS_MAX]){ 0 }, b->path, b->mem), 2);
+    assert_int_equal(nn_model_column_names((const char *[NN_COLUMNS_MAX]){ 0 }, "/dev/null", b->mem), 0);
+}
+
+static void wrong_columns_are_named(void **state)
+{
+    bench *b = *state;
+
+    columns_give(b);
+    refused(b, "\\\"columns\\\":[", "\\\"columns\\\":{", "metadata inputs is not JSON");
+    refused(b, "\\\"std\\\":18.8123", "\\\"std\\\":-8.8123", "std");
+    refused(b, "\\\"low\\\":5.0", "\\\"low\\\":5e9", "low and high of temperature");
+    refused(b, "\\\"pH\\\"", "[null]", "name and unit of column 2");
+    refused(b, "\\\"unit\\\":\\\"C\\\"", "\\\"unit\\\":[1,2]", "name and unit of column 1");
+    b->m.inputs.column[1].name = "temperaturE";
+    refused(b, "temperaturE", "temperature", "two are called temperature");
+}
+
+/* In its domain, at its limits, and outside of it. */
+static void a_column_has_a_domain(void **state)
+{
+    static const float inside[] = { 5, 8.9f }, outside[] = { 60.5f, -0.25f };
+    bench *b = *state;
+    nn_traits traits = { 0 };
+    const nn_case c = { .traits = &traits, .alike = 1, .form = "" };
+    pl_text why = { 0 };
+
+    columns_give(b);
+    b->m.inputs.column[1].high = 8.9f;
+    nn_range_ignore_sources(&b->m.range);
+    nn_model_reasons(&why, &b->m, 0, &c, inside);
+    assert_int_equal(why.len, 0);
+    nn_model_reasons(&why, &b->m, 0, &c, NULL);
+    assert_int_equal(why.len, 0);
+    nn_model_reasons(&why, &b->m, 0, &c, outside);
+    assert_string_equal(pl_text_str(&why), "column temperature 60.5 > 60; column pH -0.25 < -0.1");
+    pl_text_free(&why);
 }
 
 static void names_of_tensors_are_those_of_members(void **state)
@@ -184,6 +252,9 @@ int main(void)
         WITH_BENCH(a_family_without_a_network_is_written_and_read),
         WITH_BENCH(a_network_and_members_are_averaged),
         WITH_BENCH(whatever_is_wrong_is_named),
+        WITH_BENCH(columns_and_descriptors_are_written_and_read),
+        WITH_BENCH(wrong_columns_are_named),
+        WITH_BENCH(a_column_has_a_domain),
         WITH_BENCH(names_of_tensors_are_those_of_members),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -218,6 +218,66 @@ static void a_batch_is_its_molecules_end_to_end(void **state)
     nn_collate_free(c);
 }
 
+/* The same numbers on every atom of a molecule, behind what is its own. */
+static void columns_and_descriptors_are_read_by_every_atom(void **state)
+{
+    static nn_moments all[CH_N_FEATURES];
+    static const float feature[2][CH_N_FEATURES] = { { 5, 1e30f, 7 }, { 1, -1e30f, 7 } }, column[2][2] = { { 7, 25 }, { 4, 5 } };
+    static const float want[2][5] = { { 1.5f, -1, 2, 8, 0 }, { -0.5f, -2, 0, -8, 0 } };
+    nn_inputs in = nn_inputs_qm9();
+    const int32_t own = nn_inputs_node_features(&in);
+    nn_item items[2] = { nn_item_of(&graphs, NULL, 0), nn_item_of(&graphs, NULL, 1) };
+    nn_collate *c = nn_collate_new();
+    nn_collated out;
+    (void)state;
+    all[0] = (nn_moments){ 1, 2 };
+    all[1] = (nn_moments){ 0, 1 };
+    all[2] = (nn_moments){ 7, 0 }; /* the same in all of the training */
+    in.n_columns = 2;
+    in.column[0] = (nn_input_column){ .name = "temperature", .over = { 10, 10 }, .at = 1 };
+    in.column[1] = (nn_input_column){ .name = "pH", .over = { 10, 3 }, .at = 0 };
+    in.descriptors = true;
+    in.descriptor = all;
+    assert_int_equal(nn_collate_run(c, &out, items, 2, &in, NULL), PL_EBUG);
+    for (int i = 0; i < 2; i++) {
+        items[i].column = column[i];
+        items[i].feature = feature[i];
+    }
+    assert_int_equal(nn_collate_run(c, &out, items, 2, &in, NULL), PL_OK);
+    assert_int_equal(out.batch.n_node_features, own + 2 + CH_N_FEATURES);
+    for (int32_t i = 0; i < out.batch.n_nodes; i++) {
+        const float *atom = out.batch.node + (size_t)i * (size_t)out.batch.n_node_features;
+        const int g = i >= items[0].graph->n_nodes;
+        const int32_t at = g ? i - items[0].graph->n_nodes : i;
+        assert_true(atom[5] == (float)items[g].graph->z[at]);
+        assert_true(atom[own] == want[g][0] && atom[own + 1] == want[g][1] && atom[own + 2] == want[g][2]);
+        assert_true(atom[own + 3] == want[g][3] && atom[own + 4] == want[g][4] && atom[own + 5] == 0);
+    }
+    nn_collate_free(c);
+}
+
+static void a_column_has_a_mean_and_a_domain(void **state)
+{
+    float value[1000], same[3] = { 2, 2, 2 };
+    const char *const names[] = { "pH", "temperature" };
+    nn_inputs in = { .n_columns = 2, .column = { { .name = "temperature" }, { .name = "pH" } } }, other = in;
+    pl_error err = { 0 };
+    (void)state;
+    for (int i = 0; i < 1000; i++)
+        value[i] = (float)((i * 7) % 1000);
+    assert_int_equal(nn_input_column_fit(&in.column[0], value, 1000, &err), PL_OK);
+    assert_true(in.column[0].over.mean == 499.5 && fabs(in.column[0].over.stdev - 288.675) < 1e-3);
+    assert_true(in.column[0].low == 4 && in.column[0].high == 995); /* the outermost four are left out on either side */
+    assert_int_equal(nn_input_column_fit(&in.column[1], value, 3, &err), PL_OK);
+    assert_true(in.column[1].low == 0 && in.column[1].high == 2 && in.column[1].over.mean == 1);
+    assert_int_equal(nn_input_column_fit(&in.column[1], same, 3, &err), PL_ECONFIG);
+    assert_non_null(strstr(err.text, "pH is the same for all 3 training molecules"));
+    assert_int_equal(nn_inputs_place(&in, names, 2, &err), PL_OK);
+    assert_true(in.column[0].at == 1 && in.column[1].at == 0 && !nn_inputs_same(&in, &other) && nn_inputs_same(&in, &in));
+    assert_int_equal(nn_inputs_place(&in, names, 1, &err), PL_ECONFIG);
+    assert_non_null(strstr(err.text, "no column temperature"));
+}
+
 static void a_molecule_with_an_unknown_element_is_left_out_and_named(void **state)
 {
     nn_collate *c = nn_collate_new();
@@ -331,6 +391,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(bases_of_other_graphs_are_refused, fresh, done),
         cmocka_unit_test_setup_teardown(inputs_are_checked, fresh, done),
         cmocka_unit_test_setup_teardown(a_batch_is_its_molecules_end_to_end, fresh, done),
+        cmocka_unit_test_setup_teardown(columns_and_descriptors_are_read_by_every_atom, fresh, done),
+        cmocka_unit_test_setup_teardown(a_column_has_a_mean_and_a_domain, fresh, done),
         cmocka_unit_test_setup_teardown(a_molecule_with_an_unknown_element_is_left_out_and_named, fresh, done),
         cmocka_unit_test_setup_teardown(graphs_without_positions_are_refused, fresh, done),
         cmocka_unit_test_setup_teardown(stored_frames_reach_the_batch, fresh, done),

@@ -498,7 +498,7 @@ static void future_format(nn_tensor *t, int *n, nn_meta *meta)
 {
     (void)t;
     (void)n;
-    meta_named(meta, "format_version")->value = "5";
+    meta_named(meta, "format_version")->value = "6";
 }
 
 static void whatever_is_wrong_is_named(void **state)
@@ -513,7 +513,7 @@ static void whatever_is_wrong_is_named(void **state)
     refused_with(b, zero_scale, "scale.std");
     refused_with(b, odd_element, "inputs.elements");
     refused_with(b, more_elements, "the model needs");
-    refused_with(b, future_format, "model file format 5");
+    refused_with(b, future_format, "model file format 6");
     refused_with(b, classifier_without_output, "metadata target has no task");
     refused_with(b, rude_name, "metadata name is not a name");
     refused_with(b, rude_target, "metadata target.name is not a name");

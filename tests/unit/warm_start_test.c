@@ -40,6 +40,10 @@ static nn_model_file made(const nn_inputs *in, nn_fusion fusion, int channels, u
     return m;
 }
 
+/* Of every molecule; the third column is at its mean. */
+static const float columns[3] = { 1, -2, 0 }, numbers[CH_N_FEATURES] = { 3, -1, 0.5f };
+static const nn_moments one_each[CH_N_FEATURES] = { { 0, 1 }, { 0, 1 }, { 0, 1 } };
+
 /* y [MOLECULES] for molecules of H, C, N, O, F without charges. */
 static void predict(float *y, const nn_model_file *m, pl_arena *mem)
 {
@@ -55,7 +59,7 @@ static void predict(float *y, const nn_model_file *m, pl_arena *mem)
         ch_mol mol = made_mol(4 + 3 * i, 20, (uint64_t)i, mem);
         memset(mol.charge, 0, (size_t)mol.n_atoms);
         assert_int_equal(ch_graph_build(&graph[i], &mol, &opts, mem, NULL), PL_OK);
-        item[i] = (nn_item){ .graph = &graph[i] };
+        item[i] = (nn_item){ .graph = &graph[i], .column = columns, .feature = numbers };
     }
     assert_non_null(collate);
     assert_int_equal(nn_collate_run(collate, &c, item, MOLECULES, &m->inputs, NULL), PL_OK);
@@ -103,6 +107,36 @@ static void what_is_known_of_an_element_goes_with_it(void **state)
             assert_true(fabsf(untrained[i] - before[i]) > 1e-3f);
         }
     }
+    pl_arena_free(mem);
+}
+
+/* Columns by their names, whatever their places; a new one at its mean changes nothing. */
+static void what_is_known_of_a_column_goes_with_it(void **state)
+{
+    pl_arena *mem = pl_arena_new(0);
+    nn_inputs had = then, now;
+    nn_model_file from, to;
+    float before[MOLECULES], after[MOLECULES];
+
+    (void)state;
+    had.n_columns = 2;
+    had.column[0] = (nn_input_column){ .name = "pH", .over = { 0, 1 }, .at = 0 };
+    had.column[1] = (nn_input_column){ .name = "temperature", .over = { 0, 1 }, .at = 1 };
+    had.descriptors = true;
+    had.descriptor = one_each;
+    now = had;
+    now.charge = true;
+    now.n_columns = 3;
+    now.column[0] = (nn_input_column){ .name = "new", .over = { 0, 1 }, .at = 2 };
+    now.column[1] = had.column[1];
+    now.column[2] = had.column[0];
+    from = made(&had, NN_FUSE_FULL, 8, 1, mem);
+    to = made(&now, NN_FUSE_FULL, 8, 2, mem);
+    predict(before, &from, mem);
+    assert_int_equal(nn_warm_start_fill(to.params, to.model, &now, &from, true), from.model->n_floats);
+    predict(after, &to, mem);
+    for (int i = 0; i < MOLECULES; i++)
+        assert_true(fabsf(after[i] - before[i]) <= 1e-5f * (1 + fabsf(before[i])));
     pl_arena_free(mem);
 }
 
@@ -166,6 +200,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_same_network_is_taken_whole),
         cmocka_unit_test(what_is_known_of_an_element_goes_with_it),
+        cmocka_unit_test(what_is_known_of_a_column_goes_with_it),
         cmocka_unit_test(features_may_become_fewer),
         cmocka_unit_test(a_first_layer_of_another_make_stays_new),
         cmocka_unit_test(a_start_model_of_another_shape_is_refused_by_setting),

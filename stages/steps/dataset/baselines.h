@@ -1,7 +1,7 @@
 /* stages/steps/dataset/baselines.h - simple predictions of one target, to compare a model with.
  *
  * Fitted to the training molecules that have the target: their mean, least squares on their element counts, least squares
- * on their descriptors, and the mean of the nearest of them (stages/steps/dataset/neighbours.h). */
+ * on their descriptors and the columns that the model reads, and the mean of the nearest of them (stages/steps/dataset/neighbours.h). */
 #ifndef ST_BASELINES_H
 #define ST_BASELINES_H
 
@@ -12,7 +12,7 @@ extern const char *const st_baseline_name[ST_BASELINES];
 
 typedef struct st_baselines {
     const nn_inputs *inputs;
-    double mean, composition[1 + NN_MAX_ELEMENTS], descriptors[1 + ST_DESCRIPTORS];
+    double mean, composition[1 + NN_MAX_ELEMENTS], descriptors[1 + ST_DESCRIPTORS + NN_COLUMNS_MAX];
     int32_t target;
     struct st_pool *pool; /* NULL without neighbours */
 } st_baselines;

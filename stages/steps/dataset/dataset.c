@@ -9,6 +9,7 @@
 #include "pipeline/workflow/workflow.h"
 #include "stages/database/blocks.h"
 #include "stages/database/descriptor_columns.h"
+#include "stages/steps/ingest/columns.h"
 #include "stages/steps/ingest/limits.h"
 #include "stages/steps/ingest/prepare.h"
 
@@ -34,8 +35,9 @@ static pl_code rows_alloc(st_dataset *d, int64_t n, pl_error *err)
     d->part = PL_NEW(d->mem, uint8_t, n + 1);
     d->item = PL_NEW(d->mem, nn_item, n + 1);
     d->other = PL_NEW(d->mem, struct st_others, n + 1);
-    if ((d->limits && (d->low == NULL || d->high == NULL)) || d->mol_id == NULL || d->value == NULL || d->descriptor == NULL ||
-        d->part == NULL || d->item == NULL || d->other == NULL)
+    d->column = PL_NEW(d->mem, float, n * d->columns->n + 1);
+    if ((d->limits && (d->low == NULL || d->high == NULL)) || d->mol_id == NULL || d->column == NULL || d->value == NULL ||
+        d->descriptor == NULL || d->part == NULL || d->item == NULL || d->other == NULL)
         return pl_fail(err, PL_ENOMEM, "a data set of %lld molecules", (long long)n);
     return PL_OK;
 }
@@ -157,6 +159,23 @@ static pl_code label_query(st_dataset *d, pl_env *env, const st_wanted_label *la
     return code;
 }
 
+static pl_code columns_query(st_dataset *d, pl_env *env, pl_error *err)
+{
+    const int n = d->columns->n;
+    st_column_rows rows = { 0 };
+    const float *row = NULL;
+    pl_code code = n > 0 && d->n > 0
+                       ? st_columns_read(&rows, env->store->db, d->columns, d->mol_id[0], d->mol_id[d->n - 1], env->mem, err)
+                       : PL_OK;
+
+    for (int64_t i = 0; i < d->n && n > 0 && code == PL_OK; i++) {
+        code = st_columns_row(&row, &rows, d->mol_id[i], err);
+        if (code == PL_OK)
+            memcpy(d->column + i * n, row, (size_t)n * sizeof *row);
+    }
+    return code;
+}
+
 bool st_dataset_is_labelled(const st_dataset *d, int64_t i)
 {
     bool any = false;
@@ -184,6 +203,8 @@ static pl_code rows_tell(st_dataset *d, nn_ranks *r, pl_error *err)
         code = r->kind->broadcast(r, d->high, (size_t)(n * d->n_targets) * sizeof *d->high, err);
     if (code == PL_OK)
         code = r->kind->broadcast(r, d->descriptor, (size_t)n * sizeof *d->descriptor, err);
+    if (code == PL_OK && d->columns->n > 0)
+        code = r->kind->broadcast(r, d->column, (size_t)(n * d->columns->n) * sizeof *d->column, err);
     return code != PL_OK ? code : r->kind->broadcast(r, d->part, (size_t)n * sizeof *d->part, err);
 }
 
@@ -193,6 +214,8 @@ static pl_code rows_read(st_dataset *d, pl_env *env, const st_wanted_label *labe
 
     for (int32_t k = 0; k < d->n_targets && r->rank == 0 && code == PL_OK; k++)
         code = label[k].name == NULL ? PL_OK : label_query(d, env, &label[k], k, err);
+    if (code == PL_OK && r->rank == 0)
+        code = columns_query(d, env, err);
     return code != PL_OK ? code : rows_tell(d, r, err);
 }
 
@@ -386,13 +409,27 @@ static void without_graph_drop(st_dataset *d)
     d->n_no_graph = n - d->n;
 }
 
+/* Before molecules are left out: afterwards a row of columns has another number than its molecule. */
+static void columns_give(st_dataset *d)
+{
+    for (int64_t i = 0; i < d->n && d->columns->n > 0; i++) {
+        d->item[i].column = d->column + i * d->columns->n;
+        for (int32_t k = 0; k < d->other[i].n; k++)
+            d->other[i].item[k].column = d->item[i].column;
+    }
+}
+
 static pl_code open_from(st_dataset *d, pl_env *env, const char *from, const st_wanted_label *label, int32_t n, nn_ranks *ranks,
                          pl_error *err)
 {
     nn_ranks alone = { .kind = &nn_collective_none, .size = 1 }, *r = ranks != NULL ? ranks : &alone;
     pl_code code;
 
-    *d = (st_dataset){ .n_targets = n, .from = from, .limits = n > 0 && label[0].limits, .mem = pl_arena_new(1 << 20) };
+    *d = (st_dataset){ .n_targets = n,
+                       .from = from,
+                       .limits = n > 0 && label[0].limits,
+                       .mem = pl_arena_new(1 << 20),
+                       .columns = st_columns(env->wf) };
     if (d->mem == NULL)
         return pl_fail(err, PL_ENOMEM, "a data set");
     code = rows_read(d, env, label, r, err);
@@ -400,8 +437,10 @@ static pl_code open_from(st_dataset *d, pl_env *env, const char *from, const st_
         limits_settle(d);
     if (code == PL_OK)
         code = graphs_load(d, env, r, err);
-    if (code == PL_OK)
+    if (code == PL_OK) {
+        columns_give(d);
         without_graph_drop(d);
+    }
     return code;
 }
 
@@ -421,6 +460,33 @@ void st_dataset_close(st_dataset *d)
 {
     pl_arena_free(d->mem);
     *d = (st_dataset){ 0 };
+}
+
+pl_code st_dataset_place(nn_inputs *in, const st_dataset *d, pl_error *err)
+{
+    const char *name[PL_NAMES_MAX];
+
+    for (int k = 0; k < d->columns->n; k++)
+        name[k] = d->columns->name[k];
+    return nn_inputs_place(in, name, d->columns->n, err);
+}
+
+pl_code st_dataset_describe(st_dataset *d, pl_error *err)
+{
+    float(*feature)[CH_N_FEATURES] = pl_arena_get(d->mem, (size_t)d->n + 1, sizeof *feature);
+    pl_arena *scratch = pl_arena_new(1 << 16);
+    pl_code code =
+        feature != NULL && scratch != NULL ? PL_OK : pl_fail(err, PL_ENOMEM, "descriptors of %lld molecules", (long long)d->n);
+
+    for (int64_t i = 0; i < d->n && code == PL_OK; i++) {
+        pl_arena_reset(scratch);
+        code = ch_features_of(feature[i], d->item[i].graph, scratch, err);
+        d->item[i].feature = feature[i];
+        for (int32_t k = 0; k < d->other[i].n; k++)
+            d->other[i].item[k].feature = feature[i];
+    }
+    pl_arena_free(scratch);
+    return code;
 }
 
 pl_code st_dataset_elements(nn_inputs *in, const st_dataset *d, st_part part, pl_error *err)

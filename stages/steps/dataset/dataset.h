@@ -44,6 +44,8 @@ typedef struct st_dataset {
     double (*descriptor)[ST_DESCRIPTORS]; /* [n]                                      */
     uint8_t *part;                        /* [n] st_part                                       */
     nn_item *item;                        /* [n] the structure with the lowest energy          */
+    const pl_names *columns;              /* of the workflow (stages/steps/ingest/columns.h)   */
+    float *column;                        /* [n when read][columns->n], in the order of then; item[i].column is a row */
     struct st_others {
         nn_item *item;
         int32_t n;
@@ -72,6 +74,11 @@ bool st_dataset_is_labelled(const st_dataset *d, int64_t i);
 
 /* Keeps only the wanted molecules. Call it before samples are opened. */
 void st_dataset_keep(st_dataset *d, bool (*wanted)(const st_dataset *d, int64_t i));
+
+/* The places of a model's columns among those of the items. ECONFIG: one is not there. */
+pl_code st_dataset_place(nn_inputs *in, const st_dataset *d, pl_error *err);
+/* Computes the descriptors of all molecules for the networks that read them: item[i].feature. ENOMEM. */
+pl_code st_dataset_describe(st_dataset *d, pl_error *err);
 
 /* Elements of the molecules of a part, by atomic number. ECONFIG: more than a model can have. */
 pl_code st_dataset_elements(nn_inputs *in, const st_dataset *d, st_part part, pl_error *err);

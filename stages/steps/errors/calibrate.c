@@ -24,7 +24,7 @@ static pl_code outside_find(bool *outside, const st_errors *e, st_cases *cases, 
             break;
         one.traits = &traits;
         one.alike = e->alike != NULL ? e->alike[i] : NAN;
-        nn_range_reasons(&why, &m->range, lowest, &one);
+        nn_model_reasons(&why, m, lowest, &one, d->item[e->at[i]].column);
         outside[i] = why.len > 0;
         code = pl_text_ok(&why) ? PL_OK : pl_fail(err, PL_ENOMEM, "the domain of a model");
     }

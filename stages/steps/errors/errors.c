@@ -157,14 +157,29 @@ static pl_code network_run(outputs *o, const st_judge *j, const st_samples *s, p
                           : pl_fail(err, PL_ENOMEM, "errors of %lld molecules", (long long)s->samples.n);
 }
 
+pl_code st_dataset_ready(st_dataset *d, nn_model_file *m, pl_error *err)
+{
+    pl_code code = st_dataset_place(&m->inputs, d, err);
+
+    return code == PL_OK && m->model != NULL && m->inputs.descriptors && (d->n == 0 || d->item[0].feature == NULL)
+               ? st_dataset_describe(d, err)
+               : code;
+}
+
 pl_code st_samples_table(nn_table *out, const st_samples *s, pl_arena *mem, pl_error *err)
 {
     const ch_graph **graph = PL_NEW(mem, const ch_graph *, s->n + 1);
+    const float **column = PL_NEW(mem, const float *, s->n + 1);
+    pl_code code;
 
-    for (int64_t i = 0; i < s->n && graph != NULL; i++)
+    if (graph == NULL || column == NULL)
+        return pl_fail(err, PL_ENOMEM, "features of %lld molecules", (long long)s->n);
+    for (int64_t i = 0; i < s->n; i++) {
         graph[i] = s->item[i]->graph;
-    return graph != NULL ? nn_table_make(out, graph, (int32_t)s->n, mem, err)
-                         : pl_fail(err, PL_ENOMEM, "features of %lld molecules", (long long)s->n);
+        column[i] = s->item[i]->column;
+    }
+    code = nn_table_make(out, graph, (int32_t)s->n, mem, err);
+    return code == PL_OK ? nn_members_columns(out, s->inputs, column, mem, err) : code;
 }
 
 static pl_code members_run(outputs *o, const st_judge *j, const st_samples *s, pl_arena *mem, pl_error *err)

@@ -35,7 +35,11 @@ typedef struct st_judge {
     nn_mirror_mode mirror;
 } st_judge;
 
-/* The molecules of s, each once, as rows for the members of a model; in mem. */
+/* Before a model that was read from a file predicts the molecules of d: the places of its columns, and the descriptors that its network
+ * reads. ECONFIG. */
+pl_code st_dataset_ready(st_dataset *d, nn_model_file *m, pl_error *err);
+
+/* The molecules of s, each once, as rows for the members of a model that has its inputs; in mem. */
 pl_code st_samples_table(nn_table *out, const st_samples *s, pl_arena *mem, pl_error *err);
 
 /* out [d->n_targets]: in the target's unit, of the molecules that have it; arrays in mem. An empty part has n = 0. */

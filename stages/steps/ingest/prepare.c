@@ -12,6 +12,7 @@
 #include "stages/database/blocks.h"
 #include "stages/expression/expression.h"
 #include "stages/steps/ingest/alerts.h"
+#include "stages/steps/ingest/columns.h"
 #include "stages/steps/ingest/cost.h"
 #include "stages/steps/ingest/device.h"
 #include "stages/steps/ingest/machine.h"
@@ -70,7 +71,6 @@ static void check(const pl_workflow *wf, const pl_step *step, pl_problems *probl
     ch_worker *w = NULL;
     pl_error err = { 0 };
 
-    (void)wf;
     for (int32_t i = 0; i < c->labels.n && c->labels.n > 1; i++)
         if (strcmp(label[i], "all") == 0 || strcmp(label[i], "none") == 0)
             pl_problem_add(problems, pl_node_get(step->node, "labels"),
@@ -93,6 +93,7 @@ static void check(const pl_workflow *wf, const pl_step *step, pl_problems *probl
         pl_problem_add(problems, pl_node_get(pl_node_get(step->node, "conformers"), "dielectric"),
                        "prepare.conformers: only the native builder has `dielectric`; set builder to native");
     st_device_check(step, (enum st_device_wish)c->device_wish, problems);
+    st_columns_check(wf, step, problems);
     check_keep(step, problems);
     check_alerts(step, problems);
 }
@@ -142,7 +143,7 @@ static pl_code key(const pl_workflow *wf, const pl_step *step, pl_store *store, 
     const st_prepare_conf *c = step->conf;
     ch_worker *w = NULL;
     ch_worker_info info;
-    const char *alerts = "", *descriptors = descriptors_json(mem), *version = "";
+    const char *alerts = "", *descriptors = descriptors_json(mem), *version = "", *columns = st_columns_json(&c->columns, mem);
     char seed[128] = "";
     const char *groups = c->ph >= 0 ? ",\"groups\":\"" CH_GROUPS_VERSION "\"" : "";
     pl_code code = ch_worker_open(&w, NULL, err);
@@ -161,9 +162,10 @@ static pl_code key(const pl_workflow *wf, const pl_step *step, pl_store *store, 
     if (st_prepare_builds(c))
         (void)snprintf(seed, sizeof seed, ",\"seed\":%lld%s%s", (long long)wf->seed, version,
                        c->device == ST_DEVICE_CUDA && c->builder == CH_NATIVE ? ",\"device\":\"cuda\"" : "");
-    *extra_json = descriptors == NULL ? NULL
-                                      : pl_sprintf(mem, "{\"library\":\"%s\",\"protocol\":\"%s\"%s%s%s%s}", info.openbabel,
-                                                   CH_ANSWERS_VERSION, seed, alerts, groups, descriptors);
+    *extra_json = descriptors == NULL || columns == NULL
+                      ? NULL
+                      : pl_sprintf(mem, "{\"library\":\"%s\",\"protocol\":\"%s\"%s%s%s%s%s}", info.openbabel, CH_ANSWERS_VERSION,
+                                   seed, alerts, groups, descriptors, columns);
     return *extra_json ? PL_OK : pl_fail(err, PL_ENOMEM, "no memory for the key of prepare");
 }
 
@@ -258,6 +260,7 @@ static pl_code open_structures(prepare_state *s, pl_error *err)
     (void)json_object_del(extra, "alerts");
     (void)json_object_del(extra, "groups");
     (void)json_object_del(extra, "descriptors");
+    (void)json_object_del(extra, "columns");
     library = json_dumps(extra, JSON_SORT_KEYS | JSON_COMPACT);
     json_decref(extra);
     code = library != NULL ? st_structures_open(&s->structures, s->env->store, library, &s->opts, &s->budget, err)
@@ -387,13 +390,41 @@ static pl_code build(void *ctx, const ch_to_build *all, int32_t n, pl_arena *mem
     return st_native_build(&w->state->native, w->device, all, n, mem, w->scratch, err);
 }
 
+/* Records without a number in a column that a model reads fail before the worker sees them. */
+static pl_code prepare_all(prepare_worker *w, st_prepared_unit *u, pl_arena *mem, pl_error *err)
+{
+    const st_prepare_conf *c = w->state->env->step->conf;
+    const ch_known known = { w, find_structure, judge, build };
+    ch_input *in = PL_NEW(mem, ch_input, u->n + 1);
+    ch_prepared *result = PL_NEW(mem, ch_prepared, u->n + 1);
+    int32_t *at = PL_NEW(mem, int32_t, u->n + 1), n = 0;
+    pl_code code;
+
+    if (in == NULL || result == NULL || at == NULL)
+        return pl_fail(err, PL_ENOMEM, "no memory for %d molecules", (int)u->n);
+    for (int32_t i = 0; i < u->n; i++) {
+        const st_record *r = &u->record[i];
+        const char *missing = st_columns_missing(r, &c->columns);
+        if (missing == NULL) {
+            at[n] = i;
+            in[n++] = (ch_input){ .text = r->text, .format = r->format, .len = r->len };
+            continue;
+        }
+        u->result[i] = (ch_prepared){ .code = CH_RECORD, .message = pl_sprintf(mem, ST_COLUMN_MISSING, missing), .attempts = 1 };
+        if (u->result[i].message == NULL)
+            return pl_fail(err, PL_ENOMEM, "no memory for a reason");
+    }
+    code = ch_worker_prepare_all(w->chem, in, n, &w->state->opts, &known, result, mem, err);
+    for (int32_t k = 0; k < n && code == PL_OK; k++)
+        u->result[at[k]] = result[k];
+    return code;
+}
+
 static pl_code work(void *worker, pl_unit *unit, pl_error *err)
 {
     prepare_worker *w = worker;
-    const ch_known known = { w, find_structure, judge, build };
     st_prepared_unit *u = unit->data;
     st_record *record;
-    ch_input *in;
     pl_code code = pl_block_check(&u->block, err);
 
     if (code == PL_OK)
@@ -402,12 +433,7 @@ static pl_code work(void *worker, pl_unit *unit, pl_error *err)
         return code;
     u->record = record;
     u->result = PL_NEW(unit->mem, ch_prepared, u->n + 1);
-    in = PL_NEW(unit->mem, ch_input, u->n + 1);
-    if (u->result == NULL || in == NULL)
-        return pl_fail(err, PL_ENOMEM, "no memory for %d molecules", (int)u->n);
-    for (int32_t i = 0; i < u->n; i++)
-        in[i] = (ch_input){ .text = record[i].text, .format = record[i].format, .len = record[i].len };
-    code = ch_worker_prepare_all(w->chem, in, u->n, &w->state->opts, &known, u->result, unit->mem, err);
+    code = u->result != NULL ? prepare_all(w, u, unit->mem, err) : pl_fail(err, PL_ENOMEM, "no memory for %d molecules", (int)u->n);
     return code == PL_OK ? st_prints_make(&u->print, u->result, u->n, unit->mem, w->scratch, err) : code;
 }
 
@@ -473,6 +499,7 @@ static void settle(const pl_workflow *wf, void *conf)
     st_prepare_conf *c = conf, dflt;
 
     pl_fields_default(st_prepare_fields, &dflt);
+    st_columns_of(&c->columns, wf);
     c->skips = st_structures_skipped(wf);
     if (c->skips)
         c->conformer = CH_3D_NONE;

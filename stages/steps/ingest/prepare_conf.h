@@ -39,6 +39,7 @@ typedef struct st_prepare_conf {
     int32_t alert_action;   /* ST_ALERT_...                                    */
     pl_list labels;         /* const char *; empty, or "all", "none", names    */
     pl_list properties;     /* st_property: from the user, about data fields   */
+    pl_names columns;       /* not a setting: what models of later stages read */
 } st_prepare_conf;
 
 typedef struct st_property {

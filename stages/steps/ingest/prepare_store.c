@@ -14,6 +14,7 @@
 #include "pipeline/workflow/workflow.h"
 #include "stages/database/descriptor_columns.h"
 #include "stages/steps/ingest/alerts.h"
+#include "stages/steps/ingest/columns.h"
 #include "stages/steps/ingest/qm9_units.h"
 #include "stages/steps/ingest/shells.h"
 
@@ -32,7 +33,7 @@ struct st_molecules {
     size_t n_known, cap_known;
 };
 
-enum { FIRST_DESCRIPTOR = 20 }; /* of the parameters of `put` */
+enum { FIRST_DESCRIPTOR = 20, FIRST_COLUMN = 3 }; /* of the parameters of `put` and `find` */
 
 static const struct {
     size_t at;
@@ -61,12 +62,18 @@ static const char measurement_sql[] = "CREATE TABLE IF NOT EXISTS measurement(re
  * with it come before it with a letter behind that no key has. */
 static const char *find_sql(const st_prepare_conf *conf, pl_arena *mem)
 {
-    static const char same[] =
-        "CASE ?1 WHEN '' THEN smiles=?2 ELSE free_valences(smiles)=free_valences(?2) END ORDER BY mol_id LIMIT 1";
     const int n = st_dedupe_letters(conf->dedupe);
+    const char *columns = st_columns_where(&conf->columns, FIRST_COLUMN, mem), *same;
 
+    if (columns == NULL)
+        return NULL;
     if (conf->dedupe == ST_DEDUPE_EXACT)
-        return "SELECT mol_id, smiles FROM molecule WHERE inchikey=?1 AND smiles=?2 ORDER BY mol_id LIMIT 1";
+        return pl_sprintf(mem, "SELECT mol_id, smiles FROM molecule WHERE inchikey=?1 AND smiles=?2%s ORDER BY mol_id LIMIT 1",
+                          columns);
+    same = pl_sprintf(
+        mem, "CASE ?1 WHEN '' THEN smiles=?2 ELSE free_valences(smiles)=free_valences(?2) END%s ORDER BY mol_id LIMIT 1", columns);
+    if (same == NULL)
+        return NULL;
     if (n == 27)
         return pl_sprintf(mem, "SELECT mol_id, smiles FROM molecule WHERE inchikey=?1 AND %s", same);
     return pl_sprintf(
@@ -132,7 +139,7 @@ bool st_label_wanted(const st_prepare_conf *c, const char *name)
 {
     const char *const *label = c->labels.items;
 
-    if (c->labels.n == 0 || (c->labels.n == 1 && strcmp(label[0], "all") == 0))
+    if (c->labels.n == 0 || (c->labels.n == 1 && strcmp(label[0], "all") == 0) || pl_names_find(&c->columns, name) >= 0)
         return true;
     for (int32_t i = 0; i < c->labels.n; i++)
         if (strcmp(label[i], name) == 0)
@@ -324,7 +331,7 @@ static pl_code store_labels(st_molecules *m, int64_t mol_id, const st_record *r,
     const st_prepare_conf *c = m->conf;
     pl_code code = PL_OK;
 
-    if (c->labels.n == 1 && strcmp(*(const char *const *)c->labels.items, "none") == 0)
+    if (c->labels.n == 1 && strcmp(*(const char *const *)c->labels.items, "none") == 0 && c->columns.n == 0)
         return PL_OK;
     for (int32_t i = 0; i < r->n_fields && code == PL_OK; i++) {
         int64_t id;
@@ -345,8 +352,8 @@ static pl_code store_labels(st_molecules *m, int64_t mol_id, const st_record *r,
 /* ---- molecules and records ---- */
 
 /* *drawn: if the molecule is there with another SMILES, how the record draws it (ST_DRAWN_REASON); else NULL. */
-static pl_code find_molecule(st_molecules *m, const ch_prepared *p, int64_t *mol_id, const char **drawn, pl_arena *mem,
-                             pl_error *err)
+static pl_code find_molecule(st_molecules *m, const st_record *r, const ch_prepared *p, int64_t *mol_id, const char **drawn,
+                             pl_arena *mem, pl_error *err)
 {
     bool row = false, differs = false;
     pl_code code;
@@ -357,6 +364,8 @@ static pl_code find_molecule(st_molecules *m, const ch_prepared *p, int64_t *mol
         return PL_OK;
     bind_text(m->find, 1, p->inchikey);
     bind_text(m->find, 2, p->smiles);
+    for (int k = 0; k < m->conf->columns.n; k++)
+        bind_real(m->find, FIRST_COLUMN + k, *st_columns_value(r, m->conf->columns.name[k]));
     code = pl_db_step(m->find, &row, err);
     if (code == PL_OK && row) {
         *mol_id = sqlite3_column_int64(m->find, 0);
@@ -442,7 +451,7 @@ static pl_code store_good(st_molecules *m, int32_t i, pl_unit *unit, bool *fresh
     const ch_prepared *p = &u->result[i];
     int64_t mol_id;
     const char *drawn;
-    pl_code code = find_molecule(m, p, &mol_id, &drawn, unit->mem, err);
+    pl_code code = find_molecule(m, r, p, &mol_id, &drawn, unit->mem, err);
 
     *fresh = mol_id == 0;
     if (code == PL_OK && *fresh) {

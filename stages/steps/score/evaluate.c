@@ -114,6 +114,12 @@ static bool wants(const pl_workflow *wf, const pl_step *step, const char *what)
     return strcmp(what, ST_POSITIONS) == 0 && st_model_list_is_spatial(wf, &((const evaluate_conf *)step->conf)->models);
 }
 
+static void names(const pl_workflow *wf, const pl_step *step, const char *what, pl_names *out)
+{
+    if (pl_workflow_step(wf, "train") == NULL) /* else the models are its own */
+        st_model_list_names(wf, &((const evaluate_conf *)step->conf)->models, what, out);
+}
+
 static void check(const pl_workflow *wf, const pl_step *step, pl_problems *problems)
 {
     const evaluate_conf *c = step->conf;
@@ -197,6 +203,8 @@ static pl_code data_open(evaluate_state *s, const pl_step *train, pl_error *err)
     pl_code code =
         label != NULL ? st_dataset_open(&s->d, s->env, label, c->targets.n, NULL, err) : pl_fail(err, PL_ENOMEM, "targets");
 
+    for (int64_t k = 0; k < s->n_members && code == PL_OK; k++)
+        code = st_dataset_ready(&s->d, s->member[k].m, err);
     if (code == PL_OK && s->member->m->classifies)
         st_dataset_decided(&s->d);
     if (code == PL_OK)
@@ -415,6 +423,7 @@ const pl_stage st_evaluate = {
     .needs = needs,
     .item = "molecules",
     .wants = wants,
+    .names = names,
     .check = check,
     .key = st_evaluate_models_key,
     .missing = st_evaluate_missing,

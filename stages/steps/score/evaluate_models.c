@@ -296,6 +296,8 @@ static pl_code judge_one(models_state *s, judged *j, pl_error *err)
         code = st_model_form_check(s->env, j->m);
     if (code == PL_OK)
         code = st_dataset_open_all(&j->d, s->env, j->label, j->m->conf.outputs, err);
+    if (code == PL_OK)
+        code = st_dataset_ready(&j->d, j->m, err);
     if (code == PL_OK && j->m->classifies)
         st_dataset_decided(&j->d);
     if (code == PL_OK)

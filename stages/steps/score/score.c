@@ -37,6 +37,11 @@ static bool wants(const pl_workflow *wf, const pl_step *step, const char *what)
     return strcmp(what, ST_POSITIONS) == 0 && st_model_list_is_spatial(wf, &((const score_conf *)step->conf)->models);
 }
 
+static void names(const pl_workflow *wf, const pl_step *step, const char *what, pl_names *out)
+{
+    st_model_list_names(wf, &((const score_conf *)step->conf)->models, what, out);
+}
+
 static void check(const pl_workflow *wf, const pl_step *step, pl_problems *problems)
 {
     const score_conf *c = step->conf;
@@ -137,6 +142,16 @@ static pl_code ranges_open(score_state *s, pl_error *err)
     return st_cases_open(&s->cases, s->env, err);
 }
 
+static pl_code columns_place(score_state *s, pl_error *err)
+{
+    const pl_names *columns = st_columns(s->env->wf);
+    const char *name[PL_NAMES_MAX];
+
+    for (int k = 0; k < columns->n; k++)
+        name[k] = columns->name[k];
+    return st_scorer_place(&s->scorer, name, columns->n, err);
+}
+
 static pl_code models_open(score_state *s, pl_error *err)
 {
     const pl_step *graph = pl_workflow_step(s->env->wf, "graph");
@@ -163,6 +178,8 @@ static pl_code models_open(score_state *s, pl_error *err)
         if (code == PL_OK)
             code = st_scorer_add(&s->scorer, m, (nn_mirror_mode)s->conf->mirror, err);
     }
+    if (code == PL_OK)
+        code = columns_place(s, err);
     return code != PL_OK ? code : ranges_open(s, err);
 }
 
@@ -254,6 +271,20 @@ static pl_code score_open(void *state, pl_env *env, pl_error *err)
     return code != PL_OK ? code : rows_open(s, err);
 }
 
+/* The molecules of a unit have the numbers of its records. */
+static pl_code columns_get(const score_state *s, score_unit *u, pl_unit *unit, pl_error *err)
+{
+    static const char sql[] =
+        "SELECT coalesce((SELECT u.%s FROM unit u JOIN stage USING(stage_id) WHERE name='prepare' AND u.unit=%lld),0)";
+    pl_store *store = s->env->store;
+    int64_t first = 0, last = 0;
+    pl_code code = pl_db_int(store->db, &first, err, sql, "first", (long long)unit->index);
+
+    if (code == PL_OK)
+        code = pl_db_int(store->db, &last, err, sql, "last", (long long)unit->index);
+    return code == PL_OK ? st_columns_read(&u->columns, store->db, st_columns(s->env->wf), first, last, unit->mem, err) : code;
+}
+
 static pl_code score_next(void *state, pl_unit *unit, bool *more, pl_error *err)
 {
     score_state *s = state;
@@ -270,7 +301,9 @@ static pl_code score_next(void *state, pl_unit *unit, bool *more, pl_error *err)
     code = st_blocks_get(&s->graphs, unit->index, &u->graphs, unit->mem, err);
     if (code == PL_OK && s->bases.store != NULL)
         code = st_blocks_has(&s->bases, unit->index, &stored, err);
-    return code != PL_OK || !stored ? code : st_blocks_get(&s->bases, unit->index, &u->bases, unit->mem, err);
+    if (code == PL_OK && stored)
+        code = st_blocks_get(&s->bases, unit->index, &u->bases, unit->mem, err);
+    return code == PL_OK && st_columns(s->env->wf)->n > 0 ? columns_get(s, u, unit, err) : code;
 }
 
 static void score_close(void *state)
@@ -312,6 +345,7 @@ const pl_stage st_score = {
     .needs = needs,
     .item = "molecules",
     .wants = wants,
+    .names = names,
     .check = check,
     .key = key,
     .estimate = estimate,

@@ -4,6 +4,7 @@
 #define ST_SCORE_PARTS_H
 
 #include "stages/database/blocks.h"
+#include "stages/steps/ingest/columns.h"
 #include "stages/steps/errors/cases.h"
 #include "stages/steps/score/scorer.h"
 #include "stages/steps/train/score_models.h"
@@ -31,6 +32,7 @@ typedef struct score_state {
 
 typedef struct score_unit {
     pl_block graphs, bases;
+    st_column_rows columns;
     st_scored scored;
 } score_unit;
 

@@ -28,9 +28,12 @@ static pl_code unit_unpack(st_scorer_worker *w, score_unit *u, nn_item **item, p
     *item = PL_NEW(w->scratch, nn_item, graphs.n + 1);
     if (*item == NULL)
         return pl_fail(err, PL_ENOMEM, "scores of %d molecules", (int)graphs.n);
-    for (int32_t i = 0; i < graphs.n; i++)
+    for (int32_t i = 0; i < graphs.n && code == PL_OK; i++) {
         (*item)[i] = nn_item_of(&graphs, u->bases.found ? &basis : NULL, i);
-    return PL_OK;
+        if (u->columns.n_columns > 0)
+            code = st_columns_row(&(*item)[i].column, &u->columns, graphs.id[i], err);
+    }
+    return code;
 }
 
 pl_code st_score_work(void *worker, pl_unit *unit, pl_error *err)

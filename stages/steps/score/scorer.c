@@ -36,9 +36,22 @@ pl_code st_scorer_add(st_scorer *s, nn_model_file *m, nn_mirror_mode mirror, pl_
     for (int32_t i = 0; i < m->conf.outputs; i++)
         s->target[s->n_targets++] = (st_scored_target){ .model = k, .output = i };
     s->mirrors |= s->model[k].mirrored;
+    s->describes |= m->model != NULL && m->inputs.descriptors;
     s->has_range = s->has_range || m->range.molecules > 0;
     domain_join(s, k);
     return PL_OK;
+}
+
+pl_code st_scorer_place(st_scorer *s, const char *const *name, int32_t n, pl_error *err)
+{
+    pl_code code = PL_OK;
+
+    for (int k = 0; k < s->n_models && code == PL_OK; k++) {
+        code = nn_inputs_place(&s->model[k].m->inputs, name, n, err);
+        if (code != PL_OK)
+            pl_at(err, "model %s", s->model[k].m->name);
+    }
+    return code;
 }
 
 pl_code st_scored_make(st_scored *u, const st_scorer *s, const int64_t *id, int32_t n_structures, pl_arena *mem, pl_error *err)
@@ -302,20 +315,21 @@ static void target_join(st_scorer_worker *w, st_scored *u, int target, const nn_
 }
 
 /* Joins what the members of all models predict with what the networks did. */
-static pl_code members_run(st_scorer_worker *w, st_scored *u, const nn_item *item, pl_error *err)
+static pl_code members_run(st_scorer_worker *w, st_scored *u, const nn_item *item, nn_table *x, pl_error *err)
 {
     const st_scorer *s = w->scorer;
-    nn_table x = { 0 };
     pl_code code = PL_OK;
 
     for (int k = 0; k < s->n_models && code == PL_OK; k++) {
         nn_member_outputs y;
         if (s->model[k].m->members.n == 0)
             continue;
-        if (x.environments == NULL)
-            code = table_make(&x, w, u, item, err);
+        if (x->environments == NULL)
+            code = table_make(x, w, u, item, err);
         if (code == PL_OK)
-            code = nn_members_predict(&y, &s->model[k].m->members, &x, w->scratch, err);
+            code = nn_members_columns(x, &s->model[k].m->inputs, u->column, w->scratch, err);
+        if (code == PL_OK)
+            code = nn_members_predict(&y, &s->model[k].m->members, x, w->scratch, err);
         for (int j = 0; j < s->n_targets && code == PL_OK; j++)
             if (s->target[j].model == k)
                 target_join(w, u, j, &y, item);
@@ -331,11 +345,43 @@ static bool any_network(const st_scorer *s)
     return false;
 }
 
+static pl_code columns_find(st_scored *u, const nn_item *item, pl_arena *mem, pl_error *err)
+{
+    u->column = u->n > 0 && item[0].column != NULL ? PL_NEW(mem, const float *, u->n + 1) : NULL;
+    if (u->column == NULL)
+        return u->n > 0 && item[0].column != NULL ? pl_fail(err, PL_ENOMEM, "scores of %d molecules", (int)u->n) : PL_OK;
+    for (int32_t i = 0; i < u->n; i++)
+        u->column[i] = item[u->structure[i]].column;
+    return PL_OK;
+}
+
+/* The items with the descriptors that networks read. */
+static pl_code items_describe(const nn_item **out, st_scorer_worker *w, const st_scored *u, const nn_item *item, nn_table *x,
+                              pl_error *err)
+{
+    nn_item *own = PL_NEW(w->scratch, nn_item, u->n_structures + 1);
+    pl_code code = own != NULL ? table_make(x, w, u, item, err) : pl_fail(err, PL_ENOMEM, "scores of %d molecules", (int)u->n);
+
+    for (int32_t i = 0; i < u->n && code == PL_OK; i++)
+        for (int32_t k = u->structure[i]; k < u->structure[i + 1]; k++) {
+            own[k] = item[k];
+            own[k].feature = x->features[i];
+        }
+    *out = own;
+    return code;
+}
+
 pl_code st_scorer_run(st_scorer_worker *w, st_scored *u, const nn_item *item, pl_arena *mem, pl_error *err)
 {
     const st_scorer *s = w->scorer;
+    nn_table x = { 0 };
     score_batch b = { .u = u, .item = item };
     pl_code code = nearest_find(w, u, item, mem, err);
+
+    if (code == PL_OK)
+        code = columns_find(u, item, mem, err);
+    if (code == PL_OK && s->describes)
+        code = items_describe(&b.item, w, u, item, &x, err);
 
     if (code == PL_OK && s->has_range)
         code = traits_find(w, u, item, mem, err);
@@ -346,10 +392,10 @@ pl_code st_scorer_run(st_scorer_worker *w, st_scored *u, const nn_item *item, pl
         code = b.y[0][k] != NULL && b.y[1][k] != NULL ? PL_OK : pl_fail(err, PL_ENOMEM, "scores of %d molecules", (int)u->n);
     }
     for (; any_network(s) && b.first < u->n_structures && code == PL_OK; b.first += b.count) {
-        b.count = nn_collate_take(item, b.first, u->n_structures, (int32_t)s->molecules, s->max_edges);
+        b.count = nn_collate_take(b.item, b.first, u->n_structures, (int32_t)s->molecules, s->max_edges);
         code = batch_run(w, &b, err);
     }
     if (code == PL_OK)
         structures_join(u, s->n_targets);
-    return code == PL_OK ? members_run(w, u, item, err) : code;
+    return code == PL_OK ? members_run(w, u, item, &x, err) : code;
 }

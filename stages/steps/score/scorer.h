@@ -32,6 +32,7 @@ typedef struct st_scorer {
     int n_models, n_targets;
     bool has_range; /* one of the models has a range (models/domain/range.h) */
     bool mirrors;   /* some model averages over mirror images */
+    bool describes; /* some network reads descriptors         */
     st_scored_model model[ST_MODELS_MAX];
     st_scored_target target[ST_SCORES_MAX];
     int32_t device[ST_DEVICES]; /* workers take these in turn */
@@ -60,6 +61,7 @@ typedef struct st_scored {
     st_outcome *outcome;                /* [n][n_targets]; [n_structures][n_targets] until structures are combined */
     const nn_near *near[ST_MODELS_MAX]; /* [n]; NULL: the model has no fingerprints */
     nn_traits *traits;                  /* [n]; NULL: no model has a range                             */
+    const float **column;               /* [n] of the items; NULL: there are none                      */
     double radial_error;                /* largest of the engines, measured on the first batch */
 } st_scored;
 
@@ -79,7 +81,10 @@ typedef struct st_scorer_worker {
 pl_code st_scorer_worker_open(st_scorer_worker *w, st_scorer *scorer, pl_error *err);
 void st_scorer_worker_close(st_scorer_worker *w); /* zeroed is fine */
 
-/* Scores the molecules of u, whose structures are item[u->n_structures]. What u keeps is in mem; w->scratch is used, not reset. */
+/* Columns of the items to come, by name; after the last model. ECONFIG: a model reads another. */
+pl_code st_scorer_place(st_scorer *s, const char *const *name, int32_t n, pl_error *err);
+
+/* Scores the molecules of u, whose structures are item[u->n_structures]; their features are not read. What u keeps is in mem; w->scratch is used, not reset. */
 pl_code st_scorer_run(st_scorer_worker *w, st_scored *u, const nn_item *item, pl_arena *mem, pl_error *err);
 
 /* ---- values: scorer_value.c ---- */

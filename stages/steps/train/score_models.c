@@ -10,6 +10,7 @@
 #include "pipeline/base/text.h"
 #include "pipeline/store/store.h"
 #include "stages/steps/features/graph.h"
+#include "stages/steps/ingest/columns.h"
 #include "stages/steps/ingest/prepare.h"
 #include "stages/steps/train/train_conf.h"
 
@@ -171,6 +172,21 @@ bool st_model_list_is_spatial(const pl_workflow *wf, const pl_list *wanted)
         spatial = nn_model_may_have_network(l.path[k]);
     pl_arena_free(mem);
     return spatial;
+}
+
+void st_model_list_names(const pl_workflow *wf, const pl_list *wanted, const char *what, pl_names *out)
+{
+    pl_arena *mem = strcmp(what, ST_COLUMNS) == 0 ? pl_arena_new(1 << 16) : NULL;
+    const char *name[NN_COLUMNS_MAX];
+    st_model_list l;
+
+    if (mem == NULL)
+        return;
+    st_model_list_fill(&l, wf, wanted, mem);
+    for (int k = 0; !l.trained_here && k < l.n; k++)
+        for (int32_t i = 0, n = nn_model_column_names(name, l.path[k], mem); i < n; i++)
+            pl_names_add(out, name[i]);
+    pl_arena_free(mem);
 }
 
 pl_code st_model_list_key(const pl_workflow *wf, const pl_list *wanted, pl_store *store, const char **extra_json, pl_arena *mem,

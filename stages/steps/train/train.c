@@ -197,9 +197,13 @@ static pl_code data_open(train_state *t, pl_error *err)
     t->inputs = st_train_inputs(c);
     if (code == PL_OK && t->inputs.n_elements == 0)
         code = st_dataset_elements(&t->inputs, &t->d, ST_TRAIN, err);
-    t->m.inputs = t->inputs;
     if (code == PL_OK)
         code = st_samples_open(&t->train, &t->d, ST_TRAIN, &t->inputs, err);
+    t->family = st_family_of(t->env->wf, c, t->train.n);
+    t->inputs.descriptors = t->inputs.descriptors && t->family.network;
+    if (code == PL_OK)
+        code = st_train_inputs_fit(&t->inputs, &t->d, &t->train, t->env->wf, err);
+    t->m.inputs = t->inputs;
     if (code == PL_OK)
         code = st_samples_open(&t->valid, &t->d, ST_VALID, &t->inputs, err);
     if (code == PL_OK)
@@ -430,7 +434,6 @@ static pl_code learn(train_state *t, pl_error *err)
         code = data_open(t, err);
     if (code != PL_OK)
         return code;
-    t->family = st_family_of(t->env->wf, t->conf, t->train.n);
     if (!t->family.network)
         return PL_OK;
     code = model_open(t, err);
@@ -570,6 +573,7 @@ const pl_stage st_train = {
     .item = "molecules",
     .settle = st_train_settle,
     .wants = st_family_wants,
+    .names = st_train_names,
     .check = st_train_check,
     .key = st_start_key,
     .estimate = st_train_estimate,

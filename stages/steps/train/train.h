@@ -54,6 +54,12 @@ bool st_family_wants(const pl_workflow *wf, const pl_step *step, const char *wha
 pl_code st_family_fit(nn_model_file *m, const st_family *f, const pl_env *env, const st_samples *train,
                       const st_class_weight *weight, int64_t member, pl_error *err);
 
+/* ---- train_inputs.c: columns of the user's table, and descriptors ---- */
+void st_train_names(const pl_workflow *wf, const pl_step *step, const char *what, pl_names *out); /* as in a pl_stage */
+void st_train_inputs_check(const pl_step *step, pl_problems *problems);
+/* in: of st_train_inputs and of train. Means, deviations, domains. ECONFIG: a column has one value, or is not there. */
+pl_code st_train_inputs_fit(nn_inputs *in, st_dataset *d, const st_samples *train, const pl_workflow *wf, pl_error *err);
+
 /* ---- train_targets.c ---- */
 /* ECONFIG: a label that should be a class is not (stages/steps/dataset/classes.h). */
 pl_code st_targets_check(pl_env *env, const st_train_conf *c, pl_error *err);

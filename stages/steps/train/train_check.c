@@ -144,6 +144,7 @@ void st_train_check(const pl_workflow *wf, const pl_step *step, pl_problems *pro
     weights_check(wf, step, problems);
     limits_check(wf, step, problems);
     st_family_check(wf, step, problems);
+    st_train_inputs_check(step, problems);
     st_compute_check(&c->compute, step, problems);
     if (c->targets.n > 0 && nn_se3_check(&network, &err) != PL_OK)
         pl_problem_add(problems, step->node, "model: %s", err.text);

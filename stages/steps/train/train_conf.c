@@ -35,6 +35,12 @@ const pl_field st_train_fields[] = {
       .help =
           "what the model is the mean of: se3 (the network), trees, gp, forest, or auto: trees and gp for numbers, and forest for "
           "classes, and se3 from 500 molecules if it makes held-out errors smaller; if none: se3" },
+    { PL_TEXTS, "inputs.columns", AT(inputs.columns), .flags = PL_LATER,
+      .help =
+          "numeric columns (data fields) that the model reads besides the molecule, such as temperature: records of one molecule with "
+          "other values are observations of their own, kept together by split, and what is predicted needs the same columns" },
+    { PL_BOOL, "inputs.descriptors", AT(inputs.descriptors), .flags = PL_LATER,
+      .help = "the network also reads the descriptors of the molecule, which other families always read" },
     { PL_INT, "model.layers", AT(model.layers), .dflt = 7, .min = 1, .max = 64, .help = "attention blocks" },
     { PL_INT, "model.degrees", AT(model.degrees), .dflt = 4, .min = 1, .max = NN_DEGREES,
       .help = "number of degrees: 0 to this less 1" },
@@ -213,10 +219,12 @@ bool st_train_elements_auto(const st_train_conf *c)
 
 nn_inputs st_train_inputs(const st_train_conf *c)
 {
-    nn_inputs in = { .z = c->model.z, .charge = c->model.charge, .bonds = c->model.bonds };
-    const char *const *word = c->model.elements.items;
+    nn_inputs in = { .z = c->model.z, .charge = c->model.charge, .bonds = c->model.bonds, .descriptors = c->inputs.descriptors };
+    const char *const *word = c->model.elements.items, *const *column = c->inputs.columns.items;
 
     for (int32_t k = 0; !st_train_elements_auto(c) && k < c->model.elements.n && k < NN_MAX_ELEMENTS; k++)
         in.element[in.n_elements++] = (uint8_t)ch_element_number(word[k]);
+    for (int32_t k = 0; k < c->inputs.columns.n && k < NN_COLUMNS_MAX; k++)
+        in.column[in.n_columns++] = (nn_input_column){ .name = column[k], .unit = "", .at = k };
     return in;
 }

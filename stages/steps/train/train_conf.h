@@ -30,9 +30,13 @@ typedef struct st_target {
 } st_target;
 
 typedef struct st_train_conf {
-    pl_list targets;    /* st_target, 1 to NN_TARGETS_MAX         */
-    const char *name;   /* NULL: the workflow's                   */
-    pl_list family;     /* texts                                  */
+    pl_list targets;  /* st_target, 1 to NN_TARGETS_MAX         */
+    const char *name; /* NULL: the workflow's                   */
+    pl_list family;   /* texts                                  */
+    struct {
+        pl_list columns; /* texts: columns of the user's table     */
+        bool descriptors;
+    } inputs;
     nn_train_conf loop; /* seed is set from the workflow          */
     int64_t members;    /* of an ensemble                         */
     const char *start;  /* in the workflow's `models`, or NULL    */
@@ -70,7 +74,7 @@ void st_train_settle(const pl_workflow *wf, void *conf);
 nn_se3_conf st_train_network(const st_train_conf *c, const nn_inputs *inputs);
 /* Whether model.elements is `auto`: those of the training molecules. */
 bool st_train_elements_auto(const st_train_conf *c);
-/* Elements not yet: those named, or none for `auto`. */
+/* Elements not yet: those named, or none for `auto`; columns by name alone. */
 nn_inputs st_train_inputs(const st_train_conf *c);
 
 #endif

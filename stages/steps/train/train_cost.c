@@ -99,6 +99,7 @@ static pl_code time_steps(cost *out, const st_train_conf *c, const nn_se3 *model
 static pl_code measure(cost *out, const pl_workflow *wf, const st_train_conf *c, const nn_se3 *model, const nn_inputs *in,
                        pl_arena *mem, pl_error *err)
 {
+    static const float zeros[NN_COLUMNS_MAX + CH_N_FEATURES];
     const ch_graph_opts opts = st_graph_opts(pl_workflow_step(wf, "graph"));
     nn_collate *collate = nn_collate_new();
     ch_graph *graph = PL_NEW(mem, ch_graph, 1);
@@ -110,7 +111,7 @@ static pl_code measure(cost *out, const pl_workflow *wf, const st_train_conf *c,
     if (code == PL_OK)
         code = ch_graph_build(graph, &chain, &opts, mem, err);
     for (int k = 0; k < CHAINS; k++)
-        item[k] = (nn_item){ .graph = graph };
+        item[k] = (nn_item){ .graph = graph, .column = zeros, .feature = zeros };
     if (code == PL_OK)
         code = nn_collate_run(collate, &made, item, CHAINS, in, err);
     if (code == PL_OK)
@@ -154,10 +155,22 @@ static pl_code sizes_get(int64_t *n, double *edges, const pl_workflow *wf, pl_st
     return code;
 }
 
+/* Inputs as wide as those of the model, of molecules like those of QM9. */
+static nn_inputs inputs_like(const st_train_conf *c)
+{
+    static const nn_moments none[CH_N_FEATURES];
+    nn_inputs in = nn_inputs_qm9();
+
+    in.n_columns = c->inputs.columns.n < NN_COLUMNS_MAX ? c->inputs.columns.n : NN_COLUMNS_MAX;
+    in.descriptors = c->inputs.descriptors;
+    in.descriptor = none;
+    return in;
+}
+
 static pl_code network_estimate(const pl_workflow *wf, const st_train_conf *c, int64_t n, double edges, pl_estimate *out,
                                 pl_arena *mem, pl_error *err)
 {
-    nn_inputs in = nn_inputs_qm9();
+    nn_inputs in = inputs_like(c);
     nn_se3_conf network = st_train_network(c, &in);
     cost found = { .threads = c->threads > 0 ? (int)c->threads : (int)wf->workers };
     nn_se3 *model;

@@ -449,6 +449,7 @@ static pl_code network_judge(st_errors *e[ST_PARTS], st_trained *t, pl_error *er
     t->m.model = NULL;
     t->m.params = NULL;
     t->m.conf = (nn_se3_conf){ .outputs = t->m.conf.outputs };
+    t->m.inputs.descriptors = false;
     return code == PL_OK ? errors_find(e, t, err) : code;
 }
 

@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "stages/predict/given.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "pipeline/base/field.h"
+#include "pipeline/base/text.h"
+
+/* ---- one value for all ---- */
+
+/* "temperature, pH". */
+static const char *list_of(const pl_names *columns, char out[400])
+{
+    size_t at = 0;
+
+    out[0] = '\0';
+    for (int k = 0; k < columns->n && at < 400; k++)
+        at += (size_t)snprintf(out + at, 400 - at, "%s%s", k ? ", " : "", columns->name[k]);
+    return out;
+}
+
+static pl_code set_one(st_given *g, char *word, pl_error *err)
+{
+    char *equals = strrchr(word, '='), names[400];
+    double value;
+    int k;
+
+    if (equals == NULL)
+        return pl_fail(err, PL_ECONFIG, "--set %.100s: write NAME=NUMBER, with commas between several", word);
+    *equals = '\0';
+    k = pl_names_find(g->columns, word);
+    if (k < 0)
+        return pl_fail(err, PL_ECONFIG, "--set %.100s: the model reads no such column%s%s", word,
+                       g->columns->n > 0 ? "; it reads " : "", list_of(g->columns, names));
+    if (!pl_parse_real(equals + 1, &value) || !isfinite((float)value))
+        return pl_fail(err, PL_ECONFIG, "--set %.100s=%.40s: '%.40s' is no number", word, equals + 1, equals + 1);
+    g->fixed[k] = (float)value;
+    return PL_OK;
+}
+
+pl_code st_given_open(st_given *g, const pl_names *columns, const char *set, pl_error *err)
+{
+    char *words = strdup(set != NULL ? set : ""), *next = words;
+    pl_code code = words != NULL ? PL_OK : pl_fail(err, PL_ENOMEM, "no memory for columns");
+
+    g->columns = columns;
+    for (int k = 0; k < PL_NAMES_MAX; k++)
+        g->fixed[k] = NAN;
+    while (code == PL_OK && set != NULL && next != NULL)
+        code = set_one(g, strsep(&next, ","), err);
+    free(words);
+    return code;
+}
+
+/* ---- of the records ---- */
+
+bool st_given_reads(const st_given *g)
+{
+    for (int k = 0; k < g->columns->n; k++)
+        if (isnan(g->fixed[k]))
+            return true;
+    return false;
+}
+
+static bool is_among(const char *name, const char *const *list, int n)
+{
+    for (int k = 0; k < n; k++)
+        if (strcmp(list[k], name) == 0)
+            return true;
+    return false;
+}
+
+/* What is not there: "pH, temperature", and how to give it: "pH=NUMBER,temperature=NUMBER"; returns how many. near: of the first. */
+static int missing_find(pl_text *what, pl_text *set, const char **near, const st_given *g, const char *const *name, int n)
+{
+    int missing = 0;
+
+    for (int k = 0; k < g->columns->n; k++) {
+        const char *want = g->columns->name[k];
+        if (!isnan(g->fixed[k]) || is_among(want, name, n))
+            continue;
+        *near = missing == 0 ? pl_nearest(want, name, n) : *near;
+        pl_text_addf(what, "%s%s", missing > 0 ? ", " : "", want);
+        pl_text_addf(set, "%s%s=NUMBER", missing > 0 ? "," : "", want);
+        missing++;
+    }
+    return missing;
+}
+
+pl_code st_given_check(const st_given *g, const char *path, const char *const *name, int n, pl_error *err)
+{
+    pl_text what = { 0 }, set = { 0 };
+    const char *near = NULL;
+    const int missing = missing_find(&what, &set, &near, g, name, n);
+    const char *s = missing > 1 ? "s" : "", *list = pl_text_str(&what), *how = pl_text_str(&set);
+    pl_code code = PL_OK;
+
+    if (!pl_text_ok(&what) || !pl_text_ok(&set))
+        code = pl_fail(err, PL_ENOMEM, "no memory for columns");
+    else if (missing > 0 && n == 0)
+        code =
+            pl_fail(err, PL_ECONFIG,
+                    "the model reads the column%s %.200s, which SMILES do not have: give CSV or SDF with it, or one value for all "
+                    "records, --set %.300s",
+                    s, list, how);
+    else if (missing > 0)
+        code = pl_fail(err, PL_ECONFIG,
+                       "%s has no column%s %.200s, which the model reads%s%s; rename one of its columns, or give one value for all "
+                       "records, --set %.300s",
+                       path, s, list, near != NULL ? "; it has " : "", near != NULL ? near : "", how);
+    pl_text_free(&what);
+    pl_text_free(&set);
+    return code;
+}
+
+/* As prepare takes it: of the first field of that name that is a number. */
+static float value_of(const st_asked *a, const char *name)
+{
+    for (int i = 0; i < a->n_fields; i++)
+        if (a->field[i].is_number && isfinite(a->field[i].value) && strcmp(a->field[i].name, name) == 0)
+            return (float)a->field[i].value;
+    return NAN;
+}
+
+pl_code st_given_fill(const st_given *g, st_asked *asked, pl_error *err)
+{
+    float *to = PL_NEW(asked->mem, float, g->columns->n + 1);
+
+    asked->column = to;
+    for (int k = 0; k < g->columns->n && to != NULL; k++) {
+        to[k] = isnan(g->fixed[k]) ? value_of(asked, g->columns->name[k]) : g->fixed[k];
+        if (isfinite(to[k]))
+            continue;
+        asked->problem = pl_sprintf(asked->mem, ST_COLUMN_MISSING, g->columns->name[k]);
+        return asked->problem != NULL ? PL_OK : pl_fail(err, PL_ENOMEM, "no memory for a record");
+    }
+    return to != NULL ? PL_OK : pl_fail(err, PL_ENOMEM, "no memory for a record");
+}

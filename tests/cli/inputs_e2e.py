@@ -1,0 +1,299 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Columns of the user's table and descriptors as inputs of models: learned, scored, predicted, and told where they are not there."""
+import csv
+import ctypes
+import io
+import json
+import math
+import os
+import random
+import re
+import signal
+import statistics
+import subprocess
+import time
+
+import sieve
+from sieve import Project, main, same
+from family_e2e import ESOL, header
+
+READ = "  read: {unit: 40}\n  prepare: {conformers: {source: %s}, labels: [y]%s}\n  graph: {edges: %s}\n"
+TRAIN = """  split: {fractions: {train: 0.7, valid: 0.1, test: 0.1, calibration: 0.1}}
+  train:
+    family: [%s]
+    targets: [{name: y, better: high}]
+    inputs: {%s}
+    model: {layers: 1, degrees: 2, channels: 4, heads: 2, channels_div: 2, pooling: sum}
+    epochs: 3
+  evaluate: {on: [train, test]}
+"""
+SCREEN = READ.replace("labels: [y]", "labels: none") + "  score: {models: [m]}\n"
+MODEL = "models/e2e.safetensors"
+TEMPERATURES = [5, 15, 25, 37.5, 60]
+SCORED = "SELECT record_id, mean, interval90, domain, reasons FROM record LEFT JOIN score USING(mol_id) ORDER BY 1"
+
+
+def molecules(n, simple=False):
+    with open(ESOL) as f:
+        rows = [r for r in csv.DictReader(f) if re.fullmatch("[CNOcno1-4=()l]+", r["smiles"]) and (not simple or len(r["smiles"]) < 14)]
+    random.Random(5).shuffle(rows)
+    return rows[:n]
+
+
+def measured(p, n, each=3, name="in.csv", simple=False):
+    """Each molecule at several temperatures; the value grows with temperature and falls with pH."""
+    draw = random.Random(3)
+    lines = ["smiles,name,temperature,pH,y"]
+    for k, r in enumerate(molecules(n, simple)):
+        for t in draw.sample(TEMPERATURES, each):
+            ph = round(draw.uniform(4, 9), 1)
+            lines.append("%s,m%d,%s,%s,%.3f" % (r["smiles"], k, t, ph, float(r["logS"]) + 0.06 * t - 0.1 * ph))
+    p.put(name, "\n".join(lines) + "\n")
+
+
+def library(p, name="lib.csv", simple=False):
+    """Good records, then seven whose columns are wrong and one far from the training."""
+    lines = ["%s,s%d_%d,%d,7" % (r["smiles"], k, t, t) for k, r in enumerate(molecules(260, simple)[-12:]) for t in (10, 50)]
+    odd = ["CCO,%s,%s,7" % (k, t) for k, t in enumerate(("", "warm", "nan", "inf", "1e300", ">10", "25 C"))]
+    p.put(name, "\n".join(["smiles,name,temperature,pH"] + lines + odd + ["CCO,hot,500,7"]) + "\n")
+    return len(lines), len(odd)
+
+
+def train(p, family="trees, gp", inputs="columns: [temperature, pH]", name="w.yaml", workdir="run", source="none", table="in.csv", more=""):
+    stages = READ % (source, more, "topology" if source == "none" else "bonds") + TRAIN % (family, inputs)
+    p.workflow(["{path: %s}" % table], stages, name=name, workdir=workdir)
+    return name
+
+
+def screen(p, name="s.yaml", workdir="screen", source="none", table="lib.csv", model="run/" + MODEL):
+    p.workflow([table], SCREEN % (source, "", "topology" if source == "none" else "bonds"), name=name, workdir=workdir,
+               extra="models: {m: {path: %s}}\nlimits: {failures: {max_fraction: 1}}\n" % model)
+    return name
+
+
+def error(p, part="test", model="e2e", workdir="run"):
+    return p.one("SELECT value FROM evaluation JOIN model m USING(model_id) WHERE part=? AND metric='mae' AND m.name=?", part, model,
+                 workdir=workdir)
+
+
+def inputs_of(p, workdir="run"):
+    return json.loads(header(p.path(workdir, MODEL))["__metadata__"]["inputs"])
+
+
+def compared(p, rows, workdir="screen"):
+    """The answers of predict beside the scores of a workflow: equal to the last bit; returns how many."""
+    stored = p.rows(SCORED, workdir=workdir)
+    assert len(stored) == len(rows)
+    for (_, *score), row in zip(stored, rows):
+        got = [float(row[c]) if row.get(c) else None for c in ("y", "y_interval90")] + [row["y_domain"] or None, row["y_reasons"] or None]
+        assert got == score, (row, score)
+    return sum(s[1] is not None for s in stored)
+
+
+def predicted(p, *args, expect=0, model="run/" + MODEL):
+    out, said = p.run("predict", model, *args, "--seed", "11", expect=expect)[1:]
+    return list(csv.DictReader(io.StringIO(out))), said
+
+
+def a_molecule_at_several_temperatures_is_several_observations():
+    with Project() as p:
+        measured(p, 100)
+        p.run("run", train(p), "-q", "-j", "2")
+        rows = p.rows("SELECT inchikey, part, max(value) FILTER (WHERE name='temperature') AS t, max(value) FILTER (WHERE name='pH') "
+                      "FROM molecule JOIN split USING(mol_id) JOIN label USING(mol_id) JOIN property USING(property_id) GROUP BY mol_id")
+        assert len(rows) == 300 == p.one("SELECT count(*) FROM record WHERE status='ok'")
+        parts = {}
+        for key, part, _, _ in rows:
+            parts.setdefault(key[:14], set()).add(part)
+        assert all(len(of) == 1 for of in parts.values()), "a molecule is in two parts"
+        for k, (name, number) in enumerate((("temperature", 2), ("pH", 3))):
+            column, values = inputs_of(p)["columns"][k], sorted(r[number] for r in rows if r[1] == "train")
+            assert column["name"] == name and math.isclose(column["mean"], statistics.fmean(values), rel_tol=1e-6)
+            assert math.isclose(column["std"], statistics.pstdev(values), rel_tol=1e-6)
+            assert math.isclose(column["low"], values[1], rel_tol=1e-6) and math.isclose(column["high"], values[-2], rel_tol=1e-6)
+        # Without them, a molecule has one value, the mean of its observations.
+        p.run("run", train(p, inputs="columns: []", name="without.yaml", workdir="without"), "-q")
+        assert p.one("SELECT count(*) FROM molecule", workdir="without") == 100
+        assert "columns" not in inputs_of(p, "without") and header(p.path("without", MODEL))["__metadata__"]["format_version"] == "4"
+        assert header(p.path("run", MODEL))["__metadata__"]["format_version"] == "5"
+        info = p.run("model", "info", "run/" + MODEL)[1]
+        assert re.search(r"  columns +temperature, 5 to 60, mean \d", info) and re.search(r"\n +pH, 4(\.\d)? to [89]", info), info
+        # Every component has learned what temperature does: at another one the table is wrong by 0.06 a degree.
+        for kind in ("trees", "gp", "forest"):
+            p.run("run", train(p, family=kind, name=kind + ".yaml", workdir=kind), "-q")
+            got = predicted(p, "in.csv", "--set", "temperature=60", model=kind + "/" + MODEL)[0], predicted(
+                p, "in.csv", "--set", "temperature=5", model=kind + "/" + MODEL)[0]
+            by = statistics.fmean(float(a["y"]) - float(b["y"]) for a, b in zip(*got))
+            assert 1.5 < by < 4, (kind, by)  # 3.3 if it had learned all of it
+
+
+def workers_and_kills_change_nothing():
+    rng = random.Random(4)
+    with Project() as p:
+        measured(p, 60)
+        p.run("run", train(p), "-q", "-j", "1")
+        p.run("run", train(p, name="three.yaml", workdir="three"), "-q", "-j", "3")
+        train(p, name="stops.yaml", workdir="stops")
+        for _ in range(6):
+            child = subprocess.Popen(p.command("run", "stops.yaml", "-q"), cwd=p.dir, stderr=subprocess.DEVNULL)
+            time.sleep(rng.uniform(0.02, 0.5))
+            child.send_signal(signal.SIGKILL)
+            child.wait()
+        p.run("run", "stops.yaml", "-q")
+        want = p.run("db", "digest", "--results-only", "run")[1]
+        assert want == p.run("db", "digest", "--results-only", "three")[1] == p.run("db", "digest", "--results-only", "stops")[1]
+        # Other columns: what was prepared without them is prepared again, and the score of another model, too.
+        p.run("run", train(p, inputs="columns: [pH]", name="stops.yaml", workdir="stops"), "-q")
+        assert [c["name"] for c in inputs_of(p, "stops")["columns"]] == ["pH"]
+        assert p.one("SELECT count(*) FROM molecule", workdir="stops") < 180
+        # The linear fit on descriptors, which a model is compared with, has the columns of the model, too.
+        fit = [p.one("SELECT value FROM evaluation WHERE part='train' AND metric='descriptors.rmse'", workdir=w) for w in ("run", "stops")]
+        assert fit[0] < 0.8 * fit[1], fit
+
+
+def scores_equal_predictions_and_a_gap_fails():
+    with Project() as p:
+        measured(p, 100)
+        good, odd = library(p)
+        p.run("run", train(p), "-q")
+        p.run("run", screen(p), "-q", "-j", "2")
+        rows, said = predicted(p, "lib.csv", expect=3)
+        assert compared(p, rows) == good + 1 and "%d of %d records have no prediction" % (odd, good + odd + 1) in said, said
+        assert compared(p, predicted(p, "lib.csv", "-j", "3", expect=3)[0]) == good + 1
+        why = p.rows("SELECT stage, code, message FROM failure", workdir="screen")
+        assert why == [("prepare", "record", "column temperature: no number in this record")] * odd, why
+        assert [r["problem"] for r in rows[good:-1]] == [why[0][2]] * odd
+        assert rows[-1]["y_domain"] == "outside" and "column temperature 500 > 60" in rows[-1]["y_reasons"] and not rows[-1]["y_interval90"]
+        for a, b in zip(rows[:good:2], rows[1:good:2]):
+            assert a["smiles"] == b["smiles"] and float(b["y"]) - float(a["y"]) > 1, (a, b)
+        # One value for all records, of a pipe of SMILES, too.
+        out = p.run("predict", "run/" + MODEL, "-", "--set", "pH=7,temperature=50", "--seed", "11", input=rows[1]["smiles"].encode() + b"\n")[1]
+        assert next(csv.DictReader(io.StringIO(out)))["y"] == rows[1]["y"]
+        # What moved a score.
+        first = p.one("SELECT min(mol_id) FROM score", workdir="screen")
+        said = p.run("explain", str(first), "screen")[1]
+        assert len(re.findall(r"\n    [-+][\d.]+  temperature 10, a column of the table\n", said)) == 2, said
+
+
+def what_lacks_a_column_is_told_before_any_work():
+    with Project() as p:
+        measured(p, 40)
+        p.run("run", train(p), "-q")
+        library = os.path.join(os.path.dirname(sieve.PROGRAM), "libmolsieve_predict.so")
+        if os.path.exists(library):
+            model, said = ctypes.c_void_p(), ctypes.create_string_buffer(508)
+            assert ctypes.CDLL(library).molsieve_open(ctypes.byref(model), p.path("run/" + MODEL).encode(), said) == 7
+            assert b"reads the column pH of a table" in said.raw and not model
+        p.put("lib.csv", "smiles,Temperature,acid\nCCO,25,7\n")
+        p.put("lib.smi", "CCO ethanol\n")
+        for table, says in (("lib.csv", "lib.csv: no column or data field temperature, which a model reads, did you mean 'Temperature'?"),
+                            ("lib.csv", "lib.csv: no column or data field pH"), ("lib.smi", "its records have none: give a CSV or SDF")):
+            for command in ("check", "run"):
+                said = p.run(command, screen(p, table=table), expect=2)[2]
+                assert says in said and said.startswith("s.yaml:"), said
+        assert not os.path.exists(p.path("screen/results.db"))
+        set_all = "--set pH=NUMBER,temperature=NUMBER"
+        for args, says in ((["lib.csv"], "lib.csv has no columns pH, temperature"), (["lib.csv"], set_all), (["lib.smi"], "SMILES do not have"),
+                           (["-"], set_all), (["-", "--set", "pH=7"], "--set temperature=NUMBER"),
+                           (["lib.csv", "--set", "ph=7"], "it reads pH, temperature"), (["lib.csv", "--set", "pH=x"], "'x' is no number"),
+                           (["lib.csv", "--set", "pH=1e300"], "is no number"), (["lib.csv", "--set", "pH"], "NAME=NUMBER")):
+            out, said = p.run("predict", "run/" + MODEL, *args, expect=2, input=b"CCO\n")[1:]
+            assert says in said and out == "", (args, said)
+        for columns, says in (("[temperature, y]", "y is what the model learns"), ("[pH, pH]", "pH is listed twice"), ("[ph]", "did you mean 'pH'"),
+                              ("[" + ", ".join("c%d" % k for k in range(17)) + "]", "17 columns, at most 16")):
+            assert says in p.run("check", train(p, inputs="columns: " + columns, name="bad.yaml"), expect=2)[2], columns
+        said = p.run("check", train(p, inputs="descriptors: true", name="bad.yaml"), expect=2)[2]
+        assert "the other families always read descriptors" in said, said
+        p.put("same.csv", re.sub(r",[\d.]+,([\d.]+),(-?[\d.]+)\n", r",25,\1,\2\n", open(p.path("in.csv")).read()))
+        said = p.run("run", train(p, name="same.yaml", workdir="same", table="same.csv"), expect=2)[2]
+        assert "the column temperature is the same for all" in said, said
+
+
+def fit_takes_columns():
+    with Project() as p:
+        measured(p, 60)
+        p.run("fit", "in.csv", "--target", "y", "--inputs", "temperature,pH", "-q")
+        with open(p.path("y.safetensors"), "rb") as f:
+            meta = json.loads(f.read(int.from_bytes(f.read(8), "little")))["__metadata__"]
+        assert [c["name"] for c in json.loads(meta["inputs"])["columns"]] == ["temperature", "pH"]
+        said = p.run("fit", "in.csv", "--target", "y", "-o", "z", "--inputs", "temp", "-q", expect=2)[2]
+        assert "no column or data field temp, which a model reads" in said, said
+
+
+def shards_merge_into_one_run():
+    with Project() as p:
+        measured(p, 60)
+        lines = open(p.path("in.csv")).read().splitlines(True)
+        p.put("in.csv", "".join(lines + lines[5:60] + ["CCO,x,,7,1\n"]))  # repeats in other shards: the same observations
+        p.run("run", train(p, more=", dedupe: {by: skeleton}"), "-q")
+        assert p.one("SELECT count(*) FROM record WHERE status='duplicate'") == 55
+        for k in (2, 0, 1):
+            p.run("run", "w.yaml", "-q", "workdir=of3", "--shard", "%d/3" % k)
+        p.run("merge", "w.yaml", "workdir=of3")
+        p.run("run", "w.yaml", "-q", "workdir=of3")
+        for table in ("molecule", "label", "record"):
+            same({table: p.rows(sieve.DUMP[table])}, {table: p.rows(sieve.DUMP[table], workdir="of3")}, table)
+        assert p.run("db", "digest", "--results-only", "run")[1] == p.run("db", "digest", "--results-only", "of3")[1]
+
+
+def a_screen_in_shards_and_an_evaluation_equal_one_run():
+    with Project() as p:
+        measured(p, 60)
+        p.run("run", train(p), "-q")
+        lines = open(p.path("in.csv")).read().splitlines(True)
+        p.put("again.csv", "".join(lines[:1] + lines[90:20:-1]))
+        p.workflow(["{path: in.csv}", "{path: again.csv}"], SCREEN % ("none", "", "topology"), name="s.yaml", workdir="screen",
+                   extra="models: {m: {path: run/%s}}\n" % MODEL)
+        p.run("run", "s.yaml", "-q")
+        for k in (1, 2, 0):
+            p.run("run", "s.yaml", "-q", "workdir=of3", "--shard", "%d/3" % k)
+        p.run("merge", "s.yaml", "workdir=of3")
+        p.run("run", "s.yaml", "-q", "workdir=of3")
+        assert p.rows(SCORED, workdir="screen") == p.rows(SCORED, workdir="of3")
+        assert p.run("db", "digest", "--results-only", "screen")[1] == p.run("db", "digest", "--results-only", "of3")[1]
+        p.workflow(["{path: in.csv}"], READ % ("none", "", "topology") + "  evaluate: {on: [train]}\n", name="e.yaml", workdir="known",
+                   extra="models: {m: {path: run/%s}}\n" % MODEL)
+        p.run("run", "e.yaml", "-q")
+        assert error(p, "train", "m", "known") == error(p, "train")
+
+
+def a_network_reads_columns_and_descriptors():
+    with Project() as p:
+        measured(p, 40, each=2, simple=True)
+        library(p, simple=True)
+        both = "columns: [temperature, pH], descriptors: true"
+        p.run("run", train(p, family="trees, se3", inputs=both, source="generate"), "-q", "-j", "2")
+        p.run("run", screen(p, source="generate"), "-q", "-j", "2")
+        assert compared(p, predicted(p, "lib.csv", expect=3)[0]) > 10
+        meta = inputs_of(p)
+        assert len(meta["descriptors"]["mean"]) == len(meta["descriptors"]["std"]) > 100
+        # The network alone: a temperature changes it, evaluation of the file gives the numbers of the training, a stop changes nothing.
+        p.run("run", train(p, family="se3", inputs=both, name="net.yaml", workdir="net", source="generate"), "-q")
+        assert header(p.path("net", MODEL))["__metadata__"].get("family") is None
+        hot, cold = (predicted(p, "in.csv", "--set", "temperature=%d" % t, model="net/" + MODEL)[0] for t in (60, 5))
+        assert all(a["y"] != b["y"] for a, b in zip(hot, cold))
+        train(p, family="se3", inputs=both, name="stops.yaml", workdir="stops", source="generate")
+        for wait in (0.3, 0.5, 0.7, 0.9):
+            child = subprocess.Popen(p.command("run", "stops.yaml", "-q"), cwd=p.dir, stderr=subprocess.DEVNULL)
+            time.sleep(wait)
+            child.send_signal(signal.SIGKILL)
+            child.wait()
+        p.run("run", "stops.yaml", "-q")
+        assert p.run("db", "digest", "--results-only", "net")[1] == p.run("db", "digest", "--results-only", "stops")[1]
+        # Judged from its file it has the same errors, and another network can begin with its weights.
+        judged = READ % ("generate", "", "bonds") + "  evaluate: {models: [m], on: [new]}\n"
+        p.workflow(["in.csv"], judged, name="judge.yaml", workdir="judge", extra="models: {m: {path: net/%s}}\n" % MODEL)
+        p.run("run", "judge.yaml", "-q")
+        assert p.one("SELECT n FROM evaluation WHERE metric='mae' AND part LIKE 'new%'", workdir="judge") > 0
+        assert "the network also reads the" in p.run("model", "info", "net/" + MODEL)[1]
+        planned = int(re.search(r"about ([\d,]+) parameters", p.run("plan", "net.yaml", "workdir=new")[1]).group(1).replace(",", ""))
+        counted = int(re.search(r"(\d+) parameters", p.run("model", "info", "net/" + MODEL)[1]).group(1))
+        assert abs(planned - counted) < 0.2 * counted, (planned, counted)
+
+
+if __name__ == "__main__":
+    main([a_molecule_at_several_temperatures_is_several_observations, workers_and_kills_change_nothing,
+          scores_equal_predictions_and_a_gap_fails, what_lacks_a_column_is_told_before_any_work,
+          shards_merge_into_one_run, fit_takes_columns,
+          a_screen_in_shards_and_an_evaluation_equal_one_run, a_network_reads_columns_and_descriptors])
