@@ -208,7 +208,8 @@ static int follow(const ch_perceived *p, int32_t j, int32_t *k, int32_t *before)
     return n;
 }
 
-static bool is_end(const ch_perceived *p, int32_t j) { return p->z[j] == 6 && p->n_neighbours[j] == 3; }
+/* One double bond and two single ones. */
+static bool is_end(const ch_perceived *p, int32_t j) { return p->z[j] == 6 && p->n_neighbours[j] == 3 && p->valence[j] == 4; }
 
 /* The ends of an even number of double bonds stand across each other, those of an odd number lie in one plane. */
 static void cumulene_make(terms_work *w, int32_t j, int32_t k)

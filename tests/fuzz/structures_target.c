@@ -14,6 +14,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 typedef struct made_stereo {
     ch_centre centre[MOST_STEREO];
     ch_double_bond bond[MOST_STEREO];
+    ch_axis axis;
     ch_stereo all;
 } made_stereo;
 
@@ -42,7 +43,7 @@ static int32_t neighbour_but(const ch_mol *mol, int32_t atom, int32_t but)
 /* Signs of centres and sides of double bonds, one bit of `bits` each; `wrong` spoils an index. */
 static void define(made_stereo *s, const ch_mol *mol, uint8_t bits, bool wrong)
 {
-    *s = (made_stereo){ .all = { .centres = s->centre, .double_bonds = s->bond } };
+    *s = (made_stereo){ .all = { .centres = s->centre, .double_bonds = s->bond, .axes = &s->axis } };
     for (int32_t i = 0; bits != 0 && i < mol->n_atoms && s->all.n_centres < MOST_STEREO; i++) {
         ch_centre *c = &s->centre[s->all.n_centres];
         const int n = neighbours(mol, i, c->neighbour);
@@ -58,6 +59,15 @@ static void define(made_stereo *s, const ch_mol *mol, uint8_t bits, bool wrong)
         const int32_t i = mol->bond[b][0], j = mol->bond[b][1], p = neighbour_but(mol, i, j), q = neighbour_but(mol, j, i);
         if (mol->order[b] == CH_DOUBLE && p >= 0 && q >= 0)
             s->bond[s->all.n_double_bonds++] = (ch_double_bond){ p, i, j, q, (bits >> s->all.n_double_bonds & 1) != 0 };
+    }
+    for (int32_t b = 0; bits > 200 && b < mol->n_bonds && s->all.n_axes == 0; b++) { /* also where there can be none */
+        int32_t at[2][4];
+        const int32_t i = mol->bond[b][0], j = mol->bond[b][1];
+        if (neighbours(mol, i, at[0]) != 3 || neighbours(mol, j, at[1]) != 3)
+            continue;
+        const int p = at[0][0] == j ? 1 : 0, q = at[0][2] == j ? 1 : 2, u = at[1][0] == i ? 1 : 0, v = at[1][2] == i ? 1 : 2;
+        s->axis = (ch_axis){ { at[0][p], at[0][q], at[1][u], wrong ? (int32_t)bits - 4 : at[1][v] } };
+        s->all.n_axes = 1;
     }
     if (wrong && s->all.n_centres > 0)
         s->centre[0].neighbour[bits & 3] = (int32_t)bits - 4;
@@ -81,7 +91,7 @@ static void check(const ch_structures *built, const ch_mol *mol, const ch_stereo
 
 static void build(const ch_mol *mol, const uint8_t *head, const ch_mmff *mmff, pl_arena *mem)
 {
-    const ch_mmff_options field = { .mmff94s = (head[0] & 1) != 0 };
+    const ch_mmff_options field = { .mmff94s = (head[0] & 1) != 0, .cumulenes = (head[0] & 1) != 0 };
     const ch_structure_options how = {
         .seed = head[2], .name = head[3], .count = 1 + (head[0] >> 1) % 3, .attempts = 1 + (head[0] >> 3) % 4, .max_work = MOST_WORK
     };
