@@ -210,6 +210,15 @@ def what_lacks_a_column_is_told_before_any_work():
         assert "the column temperature is the same for all" in said, said
 
 
+def limits_do_not_widen_the_domain_of_a_column():
+    with Project() as p:
+        measured(p, 60)
+        with open(p.path("in.csv"), "a") as f:
+            f.writelines("%s,far,500,7,>3\n" % r["smiles"] for r in molecules(60))
+        p.run("run", train(p), "-q", "stages.read.censored=bound")
+        assert p.one("SELECT count(*) FROM split WHERE part='train'") > 150 and inputs_of(p)["columns"][0]["high"] <= 60
+
+
 def fit_takes_columns():
     with Project() as p:
         measured(p, 60)
@@ -295,5 +304,5 @@ def a_network_reads_columns_and_descriptors():
 if __name__ == "__main__":
     main([a_molecule_at_several_temperatures_is_several_observations, workers_and_kills_change_nothing,
           scores_equal_predictions_and_a_gap_fails, what_lacks_a_column_is_told_before_any_work,
-          shards_merge_into_one_run, fit_takes_columns,
+          shards_merge_into_one_run, limits_do_not_widen_the_domain_of_a_column, fit_takes_columns,
           a_screen_in_shards_and_an_evaluation_equal_one_run, a_network_reads_columns_and_descriptors])

@@ -60,16 +60,19 @@ static const char *unit_of(const pl_workflow *wf, const char *name)
     return "";
 }
 
+/* Limits do not widen the domain: of molecules with a measured value. */
 static pl_code columns_fit(nn_inputs *in, const st_samples *train, const pl_workflow *wf, pl_error *err)
 {
     float *value = PL_NEW(train->d->mem, float, train->n + 1);
     pl_code code = value != NULL ? st_dataset_place(in, train->d, err) : pl_fail(err, PL_ENOMEM, "columns");
 
     for (int32_t k = 0; k < in->n_columns && code == PL_OK; k++) {
+        int64_t n = 0;
         for (int64_t i = 0; i < train->n; i++)
-            value[i] = train->item[i]->column[in->column[k].at];
+            if (st_dataset_is_labelled(train->d, train->at[i]))
+                value[n++] = train->item[i]->column[in->column[k].at];
         in->column[k].unit = unit_of(wf, in->column[k].name);
-        code = nn_input_column_fit(&in->column[k], value, train->n, err);
+        code = nn_input_column_fit(&in->column[k], value, n, err);
     }
     return code;
 }
