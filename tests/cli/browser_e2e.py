@@ -8,6 +8,7 @@ import time
 
 import sieve
 from browser import Browser, program
+from report_e2e import small_screen
 from sieve import Project, data, lines_of
 
 SCREEN = """  read: {unit: 20}
@@ -20,8 +21,6 @@ CELLS = "Array.from(document.querySelectorAll('#ranking tbody tr')).filter(r => 
 
 def report(p):
     """The path of the report of 60 molecules, 30 of them ranked."""
-    if program() is None:
-        sieve.skip("needs chromium")
     p.put("lib.smi", lines_of(data("library.smi"), 60))
     p.run("run", p.workflow([p.path("lib.smi")], SCREEN), "-q")
     p.run("report", "run", "-o", p.path("report.html"))
@@ -124,6 +123,24 @@ def a_script_that_is_not_ours_does_not_run():
             assert (b.js("document.querySelectorAll('.tools').length") == 1) == (name == "added")
 
 
+def the_ranking_fits_its_window_with_all_its_columns():
+    """With scores, domain and reasons; drawings get smaller alike, so that all bonds have one length."""
+    with Project() as p, Browser() as b:
+        small_screen(p, 40)
+        p.run("run", "workflows/screen.yaml", "-q", "limits.failures.max_fraction=1")
+        p.run("report", "runs/screen", "-o", "page.html")
+        for width in (390, 1024, 1280, 1920):
+            b.size(width, 900, phone=width < 500)
+            b.open(p.path("page.html"))
+            box, table = b.js("[TABLE.parentNode.clientWidth, TABLE.parentNode.scrollWidth]".replace("TABLE", "document.getElementById('ranking')"))
+            assert 0 < table <= box, (width, table, box)
+            scales = b.js("Array.from(document.querySelectorAll('#ranking svg.mol')).map(s => s.getBoundingClientRect().width / s.viewBox.baseVal.width)")
+            assert len(scales) > 20 and max(scales) - min(scales) < 0.02 * max(scales), (width, scales)
+
+
 if __name__ == "__main__":
+    if program() is None:
+        sieve.skip("needs a browser; Debian: apt-get install chromium")
     sieve.main([columns_sort_and_conditions_filter, downloads_are_the_rows_that_are_shown,
-                the_page_is_whole_without_its_script_and_at_every_width, a_script_that_is_not_ours_does_not_run])
+                the_page_is_whole_without_its_script_and_at_every_width, a_script_that_is_not_ours_does_not_run,
+                the_ranking_fits_its_window_with_all_its_columns])
