@@ -41,7 +41,7 @@ def value(samples, **labels):
     return got[0]
 
 
-def metrics_are_read_by_prometheus_and_count_what_the_database_counts():
+def prometheus_reads_metrics_with_the_counts_of_the_database():
     parser()
     with Project() as p:
         where = 'odd "name" \\ here'
@@ -85,4 +85,4 @@ def shards_and_a_run_elsewhere_are_told_by_their_heartbeats():
         assert value(got["molsieve_run_state"], state="done") == 0
 
 
-main([metrics_are_read_by_prometheus_and_count_what_the_database_counts, shards_and_a_run_elsewhere_are_told_by_their_heartbeats])
+main([prometheus_reads_metrics_with_the_counts_of_the_database, shards_and_a_run_elsewhere_are_told_by_their_heartbeats])
