@@ -1,4 +1,5 @@
 molsieve_test(base unit/base_test.c LABEL unit threads USES molsieve::base)
+molsieve_test(program unit/program_test.c LABEL unit USES molsieve::base)
 molsieve_add_test(layers ${PROJECT_SOURCE_DIR}/scripts/check_layers.sh)
 molsieve_add_test(layers_caught ${CMAKE_CURRENT_SOURCE_DIR}/cli/layers.py)
 molsieve_add_test(ternaries_caught ${CMAKE_CURRENT_SOURCE_DIR}/cli/ternaries.py)
