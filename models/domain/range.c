@@ -148,10 +148,23 @@ static void numbers_judge(pl_text *out, const nn_range *r, const nn_traits *t)
             nn_reason_add(out, "ring of %d%s not in the training", k, k == NN_RING_MAX ? " or more" : "");
 }
 
+static int by_element(const void *a, const void *b)
+{
+    const nn_kind *x = a, *y = b;
+
+    if (x->z != y->z)
+        return x->z - y->z;
+    return x->charge != y->charge ? x->charge - y->charge : x->paired - y->paired;
+}
+
+/* By element and charge: the order of atoms is not the same with and without structures. */
 static void kinds_judge(pl_text *out, const nn_range *r, const nn_traits *t)
 {
-    for (int32_t i = 0; i < t->n_kinds; i++) {
-        const nn_kind k = t->kind[i];
+    nn_traits sorted = *t;
+
+    qsort(sorted.kind, (size_t)sorted.n_kinds, sizeof *sorted.kind, by_element);
+    for (int32_t i = 0; i < sorted.n_kinds; i++) {
+        const nn_kind k = sorted.kind[i];
         int32_t j = 0;
         while (j < r->n_kinds && !is_kind(r->kind[j], k))
             j++;

@@ -255,7 +255,7 @@ static int run(const pl_app *app, const pl_args *args)
     int status = code == PL_OK ? 0 : pl_cmd_fail(&err);
 
     if (status == 0 && !f.quiet)
-        st_fit_table_print(&f.table, f.recipe.classes, st_recipe_has_network(&f.table, &f.recipe));
+        st_fit_table_print(&f.table, f.recipe.classes, st_recipe_has_network(&f.table, &f.recipe), f.workflow);
     if (status == 0 && pl_arg(args, "--dry-run") != NULL)
         pl_cmd_print("workflow: %s\n", f.workflow);
     else if (status == 0) {

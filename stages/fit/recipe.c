@@ -42,6 +42,8 @@ static int batch_of(int64_t n)
     return n <= 50000 ? 64 : 128;
 }
 
+int st_recipe_epochs(const st_fit_table *t) { return epochs_of((int64_t)(TRAIN * (double)t->numbers)); }
+
 /* ---- text ---------------------------------------------------------------- */
 
 /* In quotes; ${ stands for itself. */
@@ -118,7 +120,7 @@ static void add_network(pl_text *out, const st_fit_table *t)
 
     pl_text_add(out, "    # the network, one sixteenth of the published one\n"
                      "    model: {layers: 4, degrees: 3, channels: 16, heads: 4, channels_div: 2, pooling: sum, charge: true}\n");
-    pl_text_addf(out, "    batch: {molecules: %d}\n    epochs: %d\n", batch_of(n), epochs_of(n));
+    pl_text_addf(out, "    batch: {molecules: %d}\n    epochs: %d\n", batch_of(n), st_recipe_epochs(t));
     pl_text_add(out, "    optimiser: {lr: 0.002, min_lr: 0.00002, weight_decay: 0.1, grad_clip: 5}\n"
                      "    schedule: {type: cosine_step, warmup: 2}\n    ema: 0.99\n    dtype: bf16\n");
 }

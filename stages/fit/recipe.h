@@ -17,6 +17,9 @@ typedef struct st_recipe_ask {
 /* Whether the training takes a network, and so 3D structures: by the family, for `auto` by the number of molecules. */
 bool st_recipe_has_network(const st_fit_table *t, const st_recipe_ask *ask);
 
+/* Of the network, if there is one. */
+int st_recipe_epochs(const st_fit_table *t);
+
 /* The text of the workflow, whose first line has a checksum of the rest. */
 void st_recipe_write(pl_text *out, const st_fit_table *t, const st_recipe_ask *ask);
 

@@ -73,6 +73,9 @@ def a_network_is_part_of_it_where_it_is_asked_for():
         p.put("in.csv", table(esol(60), "id,smiles,y"))
         _, out, _ = p.run("fit", "in.csv", "-t", "y", "--family", "trees,se3", "--dry-run")
         assert "3D, which the network needs" in out
+        assert "100 passes over the molecules" in out and "--family trees,gp takes seconds" in out and "molsieve plan y.fit/train.yaml\n" in out, out
+        assert all(len(line) <= 80 for line in out.splitlines()), out
+        assert "passes" not in p.run("fit", "in.csv", "-t", "y", "-o", "fast", "--family", "trees", "--dry-run")[1]
         text = open(p.path("y.fit/train.yaml")).read()
         assert "edges: bonds" in text and "epochs: 100" in text
         p.run("run", "y.fit/train.yaml", "-q", "stages.train.epochs=1", "stages.train.model.layers=1", "stages.train.model.channels=8")

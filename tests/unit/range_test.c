@@ -6,6 +6,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "chem/common/protocol.h"
@@ -281,6 +282,29 @@ static void every_reason_is_given_once(void **state)
     assert_string_equal(reasons(&r, &m, NN_SOURCE_MMFF94, 1, 0), "heavy atoms 2 < 3; unusual valences 2 < 3");
 }
 
+/* Atoms of the same molecule in another order, as with and without structures. */
+static void reasons_have_one_order(void **state)
+{
+    static const int z[3][3] = { { 35, 17, 9 }, { 9, 35, 17 }, { 17, 9, 35 } };
+    const nn_range r = range_of_chains(70);
+    char first[1000] = "";
+
+    (void)state;
+    for (int k = 0; k < 3; k++) {
+        made m = chain(9);
+        const char *now;
+        for (int i = 0; i < 3; i++)
+            m.atom[i == 0 ? 2 : 2 + 2 * i].z = z[k][i];
+        m.atom[8].z = 7;
+        m.atom[8].charge = 1;
+        now = reasons(&r, &m, NN_SOURCE_MMFF94, 1, 0);
+        assert_true(strstr(now, "element F") < strstr(now, "element Cl") && strstr(now, "element Cl") < strstr(now, "element Br"));
+        assert_true(strstr(now, "N+1") != NULL && strstr(now, "N+1") < strstr(now, "element F"));
+        assert_true(k == 0 || strcmp(strstr(now, "atomic charge"), first) == 0);
+        (void)snprintf(first, sizeof first, "%s", strstr(now, "atomic charge"));
+    }
+}
+
 /* One in a hundred, from 1 to 5. */
 static void one_percent_of_outliers_does_not_widen_the_range(void **state)
 {
@@ -459,6 +483,7 @@ int main(void)
         cmocka_unit_test(high_valences_are_told_by_element),
         cmocka_unit_test(aromatic_atoms_have_high_valences_too),
         cmocka_unit_test(every_reason_is_given_once),
+        cmocka_unit_test(reasons_have_one_order),
         cmocka_unit_test(one_percent_of_outliers_does_not_widen_the_range),
         cmocka_unit_test(forms_of_acids_and_bases_are_compared),
         cmocka_unit_test(the_metadata_holds_all_of_it),

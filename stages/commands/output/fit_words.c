@@ -5,12 +5,13 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "stages/fit/recipe.h"
 #include "stages/steps/errors/trust.h"
 #include "stages/steps/errors/verdict.h"
 
 enum { ROWS_MAX = 24, NUMBERS = 3 };
 
-void st_fit_table_print(const st_fit_table *t, bool classes, bool network)
+void st_fit_table_print(const st_fit_table *t, bool classes, bool network, const char *workflow)
 {
     char a[32], b[32];
 
@@ -27,10 +28,14 @@ void st_fit_table_print(const st_fit_table *t, bool classes, bool network)
                      pl_count_str(t->zeros, b));
     else
         pl_cmd_print("task: numbers from %.4g to %.4g\n", t->low, t->high);
-    if (network)
-        pl_cmd_print("structures: 3D, which the network needs (--family %s needs none: much faster)\n",
-                     classes ? "trees,gp,forest" : "trees,gp");
-    else
+    if (network) {
+        const char *fast = classes ? "trees,gp,forest" : "trees,gp";
+        pl_cmd_print("structures: 3D, which the network needs\n"
+                     "time: the network learns for minutes to hours, %d passes over the molecules;\n"
+                     "      --family %s takes seconds and needs no 3D; to time a pass:\n"
+                     "      molsieve plan %s\n",
+                     st_recipe_epochs(t), fast, workflow);
+    } else
         pl_cmd_print("structures: none are built; trees and Gaussian process read bonds\n");
 }
 
