@@ -248,6 +248,21 @@ pl_code ch_begin_csv(ch_reader *r, const ch_reader_opts *opts, pl_error *err)
     return code;
 }
 
+/* The first word of a cell is its SMILES; a name or a CXSMILES part may follow, but another line would be lost without a word. */
+static void take_smiles(ch_reader *r, const char *s, const char *end)
+{
+    size_t len, n;
+    const char *from = ch_word(&s, end, &len);
+
+    if (from == NULL)
+        return;
+    pl_text_add_n(&r->text, from, len);
+    while (s < end && *s != '\n' && *s != '\r')
+        s++;
+    if (ch_word(&s, end, &n) != NULL)
+        ch_reader_set_problem(r, "csv: several lines in the column of SMILES");
+}
+
 /* SMILES and title of the row, separated by a tab, as the SMILES reader expects them. A value beyond the last named column means
  * that the row was misread, for example 1,5 as two values. */
 static void take_molecule(ch_reader *r, pl_text *field)
@@ -257,14 +272,13 @@ static void take_molecule(ch_reader *r, pl_text *field)
     int n = 0, used = 0;
 
     for (; ch_csv_field(&at, end, r->delimiter, field, &quote); n++) {
-        const char *s = pl_text_str(field), *from = s;
-        size_t len;
+        const char *s = pl_text_str(field);
         if (!ch_line_blank(s, field->len))
             used = n + 1;
         if (n == r->title_column)
             ch_reader_set_title(r, s, field->len);
-        if (n == r->smiles_column && (from = ch_word(&s, s + field->len, &len)) != NULL)
-            pl_text_add_n(&r->text, from, len);
+        if (n == r->smiles_column)
+            take_smiles(r, s, s + field->len);
     }
     if (n <= r->smiles_column)
         ch_reader_set_problem(r, "csv: %d columns, and the SMILES is in column %d", n, r->smiles_column + 1);

@@ -340,6 +340,21 @@ static void csv_quotes_may_hold_commas_and_line_ends(void **state)
     forget(&s);
 }
 
+static void a_csv_cell_with_several_lines_of_smiles_is_bad(void **state)
+{
+    seen s;
+    (void)state;
+
+    read_text(&s, ".csv", "smiles,y\n\"CCO\nCCC\",1\n\"CCO name\r\n \",2\n\"\nCC\",3\nC |x|,4\n\"C\r\nc1\",5\n");
+    assert_int_equal(s.n, 5);
+    assert_string_equal(s.problem[0], "csv: several lines in the column of SMILES");
+    for (int i = 1; i < 4; i++)
+        assert_null(s.problem[i]);
+    assert_string_equal(s.text[2], "CC\t");
+    assert_string_equal(s.problem[4], "csv: several lines in the column of SMILES");
+    forget(&s);
+}
+
 static void a_quote_that_is_not_closed_costs_one_row(void **state)
 {
     seen s;
@@ -651,6 +666,7 @@ int main(void)
         cmocka_unit_test(pdb_entries_without_an_end_are_records),
         cmocka_unit_test(a_mol2_record_with_more_than_it_announces_is_bad),
         cmocka_unit_test(csv_quotes_may_hold_commas_and_line_ends),
+        cmocka_unit_test(a_csv_cell_with_several_lines_of_smiles_is_bad),
         cmocka_unit_test(a_quote_that_is_not_closed_costs_one_row),
         cmocka_unit_test(a_quote_that_ends_where_another_begins_costs_one_row),
         cmocka_unit_test(a_csv_row_with_more_values_than_names_is_bad),
