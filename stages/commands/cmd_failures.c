@@ -11,7 +11,7 @@ static const pl_opt opts[] = { { "--stage", 0, "STAGE", "list the failures of th
                                { 0 } };
 
 static const char counts_sql[] =
-    "SELECT stage,code,count(*),min(message) FROM v_failures WHERE (?1 IS NULL OR stage=?1) AND (?2 IS NULL OR code=?2)"
+    "SELECT stage,code,count(*),min(message),count(DISTINCT message) FROM v_failures WHERE (?1 IS NULL OR stage=?1) AND (?2 IS NULL OR code=?2)"
     " GROUP BY stage,code ORDER BY 3 DESC,1,2";
 static const char list_sql[] =
     "SELECT stage,code,place,ordinal,title,raw_smiles,message,signal,cpu_s,attempt,at_utc FROM v_failures"
@@ -29,6 +29,9 @@ static void print_count(sqlite3_stmt *st)
 {
     pl_cmd_print("%8lld  %-9s %-12s %.90s\n", (long long)sqlite3_column_int64(st, 2), text_of(st, 0), text_of(st, 1),
                  text_of(st, 3));
+    if (sqlite3_column_int64(st, 4) > 1)
+        pl_cmd_print("%33sand %lld other message%s\n", "", (long long)sqlite3_column_int64(st, 4) - 1,
+                     sqlite3_column_int64(st, 4) > 2 ? "s" : "");
 }
 
 static void print_line(sqlite3_stmt *st)

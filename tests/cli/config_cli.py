@@ -409,6 +409,13 @@ def a_path_with_blanks_can_be_copied_from_the_screen():
         # failures in the order of the file, and a code that no failure has
         _, out, _ = p.run("failures", "M\u00e4rz 2/w.yaml", "--code", "parse")
         assert [int(n) for n in re.findall(r"smi:(\d+) ", out)] == [2] + list(range(4, 13)), out
+        # the table shows one message, and says how many others there are
+        assert "other message" not in out, out
+        p.put("bad.smi", "CC(C a\nC[Qq] b\nCC) c\nCCO d\n")
+        p.put("bad.yaml", "format: 1\nname: bad\nworkdir: bad\ninputs: [{path: bad.smi}]\nlimits: {failures: {max_fraction: 1}}\n"
+              "stages:\n  read: {}\n  prepare: {conformers: {source: none}}\n")
+        p.run("run", "bad.yaml", "-q")
+        assert re.search(r"^ +3 +prepare +parse .*\n {33}and 2 other messages$", p.run("failures", "bad.yaml")[1], re.M), p.run("failures", "bad.yaml")[1]
         assert "no such failures; without" in p.run("failures", "M\u00e4rz 2/w.yaml", "--code", "odd")[1]
         # the reason of a rerun is in the log
         _, _, err = p.run("run", "M\u00e4rz 2/w.yaml", "stages.prepare.max_atoms=99")
