@@ -187,8 +187,8 @@ static int bench_open(void **state)
     data_make(&b->train);
     b->valid = b->train;
     b->valid.first = TRAIN;
-    b->train_s = (nn_samples){ &b->train, TRAIN, b->train.edges, b->train.target, data_batch, 1 };
-    b->valid_s = (nn_samples){ &b->valid, VALID, b->valid.edges + TRAIN, b->valid.target + TRAIN, data_batch, 1 };
+    b->train_s = (nn_samples){ &b->train, TRAIN, b->train.edges, b->train.target, data_batch, 1, NULL };
+    b->valid_s = (nn_samples){ &b->valid, VALID, b->valid.edges + TRAIN, b->valid.target + TRAIN, data_batch, 1, NULL };
     b->conf = (nn_train_conf){ .epochs = EPOCHS,
                                .molecules = 7,
                                .max_edges = 30,
