@@ -229,7 +229,7 @@ static void print_domain(const nn_model_file *m)
 static void print_seen(const nn_seen *s)
 {
     if (!s->known)
-        pl_cmd_print("  also met    unknown: trained by an earlier version\n");
+        pl_cmd_print("  also met    molecules not listed: trained by an earlier version\n");
     else if (s->n > 0 || !s->all)
         pl_cmd_print("  also met    %d molecules%s (validation, limits); known to evaluate and calibrate\n", (int)s->n,
                      s->all ? "" : ", not all");

@@ -114,7 +114,7 @@ def help_begins_with_what_to_change_and_has_groups():
         keys = re.findall(r"(?m)^  ([a-z_.]+)  ", first.split("Change these first:")[1])
         assert len(keys) == 5, keys
         groups = re.split(r"(?m)^([a-z_]+):$", rest)
-        assert groups[1::2][:3] == ["model", "batch", "optimiser"], groups[1::2]
+        assert groups[1::2][:4] == ["inputs", "model", "batch", "optimiser"], groups[1::2]
         for name, body in zip(groups[1::2], groups[2::2]):
             found = re.findall(r"(?m)^  ([a-z][a-z0-9_.]*)", body)
             assert found and all(k.startswith(name + ".") for k in found), (name, found)
