@@ -76,8 +76,8 @@ static void put_prepared(pl_text *t, const char *text, size_t n)
         ch_wire_put_mol(t, &(ch_mol){ 0 });
     else
         ch_wire_put_mol(t, &mol);
-    ch_wire_put_u32(t, 0); /* no stereo */
-    ch_wire_put_u32(t, 0);
+    for (int i = 0; i < 3; i++) /* no stereo: centres, double bonds, axes */
+        ch_wire_put_u32(t, 0);
 }
 
 static void put_built(pl_text *t, size_t n)
