@@ -8,6 +8,7 @@
 #include "pipeline/base/stop.h"
 #include "stages/expression/chemistry.h"
 #include "stages/expression/row_filter.h"
+#include "stages/steps/ingest/limits.h"
 
 /* Half-width of the 90 % interval of a normal distribution, in standard deviations. */
 #define HALF_90 "1.6448536269514722"
@@ -169,9 +170,6 @@ static pl_code check_strategy(choosing *x, pl_error *err)
     return settle_sigma(x, err);
 }
 
-/* The labels of a property; a prediction in another unit than theirs is called "gap (eV)" (stages/steps/train/model_row.h). */
-#define LABELS "label l JOIN property q ON q.property_id=l.property_id AND (q.property_id=%lld OR q.name||' ('||%Q||')'=%Q)"
-
 static pl_code find_best(choosing *x, pl_error *err)
 {
     const char *best = x->out->low ? "min" : "max";
@@ -203,6 +201,37 @@ static pl_code settle_best(choosing *x, pl_error *err)
     return code;
 }
 
+/* ---- what was measured ---- */
+
+/* Fills temp.labels with the properties whose labels are measurements of the property: its own; the column that it was trained on
+ * (targets: [{name, column}]); that of another unit, if it is called "gap (eV)" (stages/steps/train/model_row.h); and limits of these. */
+static pl_code find_labels(const choosing *x, pl_error *err)
+{
+    static const char sql[] =
+        "CREATE TEMP TABLE IF NOT EXISTS labels(property_id INTEGER PRIMARY KEY);"
+        "WITH target(name, label) AS (SELECT json_extract(t.value,'$.name'), json_extract(t.value,'$.column') FROM stage s, "
+        "json_each(s.params_json,'$.targets') t WHERE s.name='train' UNION SELECT name, name FROM property),"
+        "known(label) AS (SELECT label FROM target WHERE %Q IN (name, name||' ('||%Q||')'))"
+        "INSERT OR IGNORE INTO temp.labels SELECT q.property_id FROM property q, known k WHERE q.name IN (k.label, k.label||%Q, "
+        "k.label||%Q)";
+    const char *low = st_limit_name("", ST_AT_LEAST, x->mem), *high = st_limit_name("", ST_AT_MOST, x->mem);
+
+    if (low == NULL || high == NULL)
+        return pl_fail(err, PL_ENOMEM, "names of labels");
+    return pl_db_execf(x->db, err, sql, x->out->property, x->out->unit, low, high);
+}
+
+/* A condition on the score s of the molecule m: it was measured, or a model learned it. */
+static const char *measured_sql(const choosing *x)
+{
+    return pl_sprintf(
+        x->mem,
+        "EXISTS(SELECT 1 FROM temp.labels q JOIN label l ON l.property_id=q.property_id AND l.mol_id=s.mol_id) OR "
+        "EXISTS(SELECT 1 FROM prediction r WHERE r.property_id=%lld AND r.model_id IN (SELECT model_id FROM model) AND "
+        "r.mol_id=s.mol_id AND r.nearest=m.inchikey)",
+        (long long)x->property_id);
+}
+
 /* ---- SQL ---- */
 
 /* acquisition(mean, s, inchikey); the user data is an st_acquisition. */
@@ -221,34 +250,28 @@ static void acquisition_sql(sqlite3_context *ctx, int n, sqlite3_value **arg)
 /* The reason why a molecule is no candidate, as a number: 0 none, 1 measured, 2 listed, 3 outside, 4 without an uncertainty, 5 --where. */
 static pl_code add_reason(const choosing *x, pl_text *sql, pl_error *err)
 {
-    const char *condition = NULL, *sigma = sigma_sql(x, x->c->sigma);
+    const char *condition = NULL, *sigma = sigma_sql(x, x->c->sigma), *measured = measured_sql(x);
     bool functions = false;
-    char *measured =
-        sqlite3_mprintf("WHEN EXISTS(SELECT 1 FROM " LABELS " WHERE l.mol_id=s.mol_id) OR EXISTS(SELECT 1 FROM prediction r "
-                        "WHERE r.property_id=%lld AND r.model_id IN (SELECT model_id FROM model) AND "
-                        "r.mol_id=s.mol_id AND r.nearest=m.inchikey) THEN 1 ",
-                        (long long)x->property_id, x->out->unit, x->out->property, (long long)x->property_id);
-    pl_code code = measured != NULL ? PL_OK : pl_fail(err, PL_ENOMEM, "a query");
+    pl_code code = measured != NULL && sigma != NULL ? PL_OK : pl_fail(err, PL_ENOMEM, "a query");
 
     if (code == PL_OK && x->c->where != NULL)
         code = st_row_filter_sql(&condition, x->c->where, &functions, x->mem, err);
     if (code == PL_OK && functions)
         code = st_chemistry_add(x->db, NULL, err);
+    if (code != PL_OK)
+        return code;
     pl_text_add(sql, "CASE ");
-    if (code == PL_OK && !x->c->measured)
-        pl_text_add(sql, measured);
+    if (!x->c->measured)
+        pl_text_addf(sql, "WHEN %s THEN 1 ", measured);
     pl_text_add(sql, "WHEN m.inchikey IN (SELECT inchikey FROM temp.listed) THEN 2 ");
     if (x->c->inside)
         pl_text_add(sql, "WHEN s.domain IS NOT 'inside' THEN 3 ");
-    if (st_strategy_is_uncertain(x->c->a.by) && sigma == NULL)
-        code = pl_fail(err, PL_ENOMEM, "a query");
-    else if (st_strategy_is_uncertain(x->c->a.by))
+    if (st_strategy_is_uncertain(x->c->a.by))
         pl_text_addf(sql, "WHEN (%s) IS NULL THEN 4 ", sigma);
     if (condition != NULL)
         pl_text_addf(sql, "WHEN m.mol_id NOT IN (SELECT mol_id FROM molecule WHERE (%s\n)) THEN 5 ", condition);
     pl_text_add(sql, "ELSE 0 END");
-    sqlite3_free(measured);
-    return code;
+    return PL_OK;
 }
 
 static pl_code count_reasons(choosing *x, const char *reason, pl_error *err)
@@ -404,6 +427,8 @@ static pl_code settle(choosing *x, pl_error *err)
         code = check_strategy(x, err);
     if (code == PL_OK)
         code = settle_best(x, err);
+    if (code == PL_OK)
+        code = find_labels(x, err);
     if (code == PL_OK && sqlite3_create_function_v2(x->db, "acquisition", 3, SQLITE_UTF8 | SQLITE_DETERMINISTIC, &x->c->a,
                                                     acquisition_sql, NULL, NULL, NULL) != SQLITE_OK)
         code = pl_db_fail(x->db, err);
