@@ -81,15 +81,18 @@ static void put_prepared(pl_text *t, const char *text, size_t n)
     ch_wire_put_str(t, "", 0);
     ch_wire_put_str(t, "", 0);
     ch_wire_put_str(t, "none", 4);
+    ch_wire_put_str(t, text, n); /* the SMILES as drawn */
     ch_wire_put_u32(t, HEAVY);
     ch_wire_put_u32(t, (uint32_t)(h >> 8) % 7);
-    for (int i = 0; i < 3; i++) /* charge as read, made neutral, open stereo */
+    for (int i = 0; i < 4; i++) /* charge as read, made neutral, undefined stereo, lost stereo */
         ch_wire_put_u32(t, 0);
     for (int i = 0; i < CH_N_DESCRIPTORS; i++)
         ch_wire_put_f64(t, ch_descriptors[i].whole ? (double)((h >> (8 * i % 56)) % 7)
                                                    : 100 + (double)(mix(h + (uint64_t)i) % 500000) / 1000);
     ch_wire_put_f64(t, (double)NAN);
     ch_wire_put_mol(t, &(ch_mol){ .n_atoms = ATOMS, .n_bonds = ATOMS - 1, .z = z, .charge = charge, .bond = bond, .order = order });
+    for (int i = 0; i < 3; i++) /* no stereo: centres, double bonds, axes */
+        ch_wire_put_u32(t, 0);
 }
 
 static void answer(const char *request, size_t len, pl_text *t)
@@ -112,7 +115,7 @@ static void answer(const char *request, size_t len, pl_text *t)
             ch_wire_put_u32(t, 1);
         return;
     }
-    for (int i = 0; i < 17; i++) /* the options */
+    for (int i = 0; i < 18; i++) /* the options */
         (void)ch_wire_u32(&in);
     for (int i = 0; i < 2; i++) /* rules and format */
         (void)ch_wire_str(&in, &n);
