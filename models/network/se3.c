@@ -31,6 +31,21 @@ static int min_int(int a, int b) { return a < b ? a : b; }
 
 /* ---- settings ------------------------------------------------------------ */
 
+nn_se3_conf nn_se3_published(void)
+{
+    return (nn_se3_conf){ .layers = 7,
+                          .degrees = 4,
+                          .channels = 32,
+                          .heads = 8,
+                          .channels_div = 2,
+                          .norm = true,
+                          .layer_norm = true,
+                          .pooling = NN_POOL_MAX,
+                          .fusion = NN_FUSE_FULL,
+                          .outputs = 1,
+                          .parity = NN_PARITY_BOTH };
+}
+
 typedef struct range {
     const char *name;
     int32_t value, low, high;

@@ -49,6 +49,9 @@ typedef struct nn_se3_conf {
     int32_t parity;        /* nn_parity                                               */
 } nn_se3_conf;
 
+/* The network that NVIDIA published for QM9, 9.3 million parameters, with one output. The caller sets node_features and edge_features. */
+nn_se3_conf nn_se3_published(void);
+
 /* ECONFIG: the text names the invalid setting. */
 pl_code nn_se3_check(const nn_se3_conf *conf, pl_error *err);
 

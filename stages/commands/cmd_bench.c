@@ -118,20 +118,10 @@ static int settings_get(setup *s)
     return 0;
 }
 
-/* The network of the published QM9 training. */
 static pl_code model_default(setup *s, pl_error *err)
 {
     const char *parity = pl_arg(s->args, "--parity");
-    nn_se3_conf conf = { .layers = 7,
-                         .degrees = 4,
-                         .channels = 32,
-                         .heads = 8,
-                         .channels_div = 2,
-                         .norm = true,
-                         .layer_norm = true,
-                         .pooling = NN_POOL_MAX,
-                         .fusion = NN_FUSE_FULL,
-                         .outputs = 1 };
+    nn_se3_conf conf = nn_se3_published();
     nn_se3 *model;
     float *params;
     pl_code code;

@@ -25,18 +25,9 @@ static settings settings_default(void)
 {
     settings s = { .m = { .inputs = nn_inputs_qm9(), .graph = { .edges = CH_EDGES_RADIUS, .cutoff = CUTOFF_MAX } } };
 
-    s.m.conf = (nn_se3_conf){ .layers = 7,
-                              .degrees = 4,
-                              .channels = 32,
-                              .heads = 8,
-                              .channels_div = 2,
-                              .norm = true,
-                              .layer_norm = true,
-                              .pooling = NN_POOL_MAX,
-                              .node_features = nn_inputs_node_features(&s.m.inputs),
-                              .edge_features = nn_inputs_edge_features(&s.m.inputs),
-                              .outputs = 1,
-                              .parity = NN_PARITY_BOTH };
+    s.m.conf = nn_se3_published();
+    s.m.conf.node_features = nn_inputs_node_features(&s.m.inputs);
+    s.m.conf.edge_features = nn_inputs_edge_features(&s.m.inputs);
     s.target = (nn_target){ .unit = "", .better = "none", .scale = { .stdev = 1 } };
     return s;
 }
