@@ -355,7 +355,7 @@ static bool corners(const Ends &e, int which, bool flat, unsigned long id[2], ve
         if (n == 2)
             return false;
         if (flat && b->GetBeginAtom() == end)
-            height[n] = (b->IsWedge() ? 1 : 0) - (b->IsHash() ? 1 : 0);
+            height[n] = static_cast<int>(b->IsWedge()) - static_cast<int>(b->IsHash());
         id[n] = a->GetId();
         x[n++] = a->GetVector();
     }

@@ -9,7 +9,9 @@ nn_inputs nn_inputs_qm9(void) { return (nn_inputs){ .n_elements = 5, .element = 
 
 int32_t nn_inputs_node_features(const nn_inputs *in)
 {
-    return in->n_elements + (in->z ? 1 : 0) + (in->charge ? 1 : 0) + in->n_columns + (in->descriptors ? CH_N_FEATURES : 0);
+    const int32_t descriptors = in->descriptors ? CH_N_FEATURES : 0;
+
+    return in->n_elements + in->z + in->charge + in->n_columns + descriptors;
 }
 
 int32_t nn_inputs_edge_features(const nn_inputs *in) { return in->bonds ? NN_BOND_FEATURES : 0; }
@@ -72,9 +74,13 @@ static int ascending(const void *a, const void *b)
 
 pl_code nn_input_column_fit(nn_input_column *c, float *value, int64_t n, pl_error *err)
 {
-    const int64_t share = n / 100 > 1 ? n / 100 : 1, least = share < EXTREME_MOST ? share : EXTREME_MOST;
+    int64_t least = n / 100;
     double sum = 0, square = 0;
 
+    if (least < 1)
+        least = 1;
+    if (least > EXTREME_MOST)
+        least = EXTREME_MOST;
     qsort(value, (size_t)n, sizeof *value, ascending);
     if (n == 0 || value[0] == value[n - 1])
         return pl_fail(err, PL_ECONFIG, "the column %s is the same for all %lld training molecules: a model learns nothing from it",

@@ -31,10 +31,11 @@ static double distance(double y, double low, double high)
 /* One number: what it adds to the sums, and the derivative of its loss. */
 static double number_add(nn_loss_sum *s, nn_loss kind, double y, double t, double high)
 {
-    double e = distance(y, t, high), z = t > 0 ? -y : y, weight = t != 0 ? fabs(t) : 1, wrong;
+    const double e = distance(y, t, high), weight = t != 0 ? fabs(t) : 1;
 
-    if (kind == NN_LOSS_BCE) { /* z: log odds of the other class */
-        wrong = nn_logistic(z);
+    if (kind == NN_LOSS_BCE) {
+        const double z = t > 0 ? -y : y; /* log odds of the other class */
+        const double wrong = nn_logistic(z);
         s->loss += weight * (fmax(z, 0) + log1p(exp(-fabs(z))));
         s->abs += wrong;
         s->square += wrong * wrong;

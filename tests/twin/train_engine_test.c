@@ -172,12 +172,11 @@ static void the_losses_are_those_of_the_cpu(void **state)
     }
 }
 
-static void losses_of_several_targets_are_those_of_the_cpu(void **state)
+/* With one shard and with two. */
+static void losses_are_those_of_the_cpu(bench *b)
 {
-    bench *b = *state;
     curve got, want;
 
-    two_targets_make(b);
     b->conf.epochs = 2;
     b->conf.molecules = 7;
     b->conf.lr = 3e-4;
@@ -186,6 +185,12 @@ static void losses_of_several_targets_are_those_of_the_cpu(void **state)
         got = curve_of(b, &nn_engine_cuda);
         curves_near(&got, &want, 2e-5);
     }
+}
+
+static void losses_of_several_targets_are_those_of_the_cpu(void **state)
+{
+    two_targets_make(*state);
+    losses_are_those_of_the_cpu(*state);
 }
 
 /* Of two targets: every third number is a lower limit, every fifth an upper one, every seventh both. */
@@ -233,18 +238,8 @@ static void limits_of_ref_and_cpu_are_alike(void **state)
 
 static void losses_of_limits_are_those_of_the_cpu(void **state)
 {
-    bench *b = *state;
-    curve got, want;
-
-    limits_make(b);
-    b->conf.epochs = 2;
-    b->conf.molecules = 7;
-    b->conf.lr = 3e-4;
-    for (b->conf.shards = 1; b->conf.shards <= 2; b->conf.shards++) {
-        want = curve_of(b, &nn_engine_cpu);
-        got = curve_of(b, &nn_engine_cuda);
-        curves_near(&got, &want, 2e-5);
-    }
+    limits_make(*state);
+    losses_are_those_of_the_cpu(*state);
 }
 
 /* 40 molecules in batches of 19, 19 and 2: in the last, one shard has no molecule. */

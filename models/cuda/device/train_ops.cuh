@@ -37,11 +37,12 @@ static __device__ __forceinline__ double limits_miss(double y, double low, doubl
 
 static __device__ __forceinline__ loss_one loss_of(int32_t kind, double y, double t, double high)
 {
-    double e = limits_miss(y, t, high), z = t > 0 ? -y : y, small = exp(-fabs(z)), large = 1 / (1 + small), wrong = z < 0 ? small * large : large;
+    const double e = limits_miss(y, t, high), weight = t != 0 ? fabs(t) : 1;
+    const double z = t > 0 ? -y : y; /* log odds of the other class */
+    const double small = exp(-fabs(z)), large = 1 / (1 + small);
+    const double wrong = z < 0 ? small * large : large;
 
-    double weight = t != 0 ? fabs(t) : 1;
-
-    if (kind == NN_GPU_BCE) /* z: log odds of the other class */
+    if (kind == NN_GPU_BCE)
         return loss_one{ weight * (fmax(z, 0.0) + log1p(small)), wrong, weight * (t > 0 ? -wrong : wrong) };
     return kind == NN_GPU_L2 ? loss_one{ e * e, fabs(e), 2 * e } : loss_one{ fabs(e), fabs(e), (double)((e > 0) - (e < 0)) };
 }
