@@ -225,7 +225,8 @@ static void look(patience *p, double waited_s)
     p->ticks = ticks;
 }
 
-/* Waits until the descriptor is ready for `events`. */
+/* Waits until the descriptor is ready for `events`, for POLLOUT at most a moment: poll calls a socket writable only while three quarters of
+ * its buffer are free, and with less a write may succeed. A child that writes a large answer reads nothing, so that would never change. */
 static ch_talk wait_ready(int fd, short events, patience *p)
 {
     while (p->stop == NULL || !*p->stop) {
@@ -242,6 +243,8 @@ static ch_talk wait_ready(int fd, short events, patience *p)
         look(p, now_s() - begun);
         if (p->idle_s >= p->wall_s)
             return CH_TALK_LATE;
+        if (events == POLLOUT)
+            return CH_TALK_OK;
     }
     return CH_TALK_STOP;
 }
@@ -253,6 +256,7 @@ static ch_talk send_all(int fd, const char *data, size_t n, patience *p)
         if (put > 0) {
             data += put;
             n -= (size_t)put;
+            p->idle_s = 0;
         } else if (put < 0 && errno != EINTR && errno != EAGAIN) {
             return CH_TALK_DIED;
         } else {

@@ -23,6 +23,8 @@
 
 /* ---- the worker ---------------------------------------------------------- */
 
+enum { WAITING = 150000 }; /* bytes */
+
 static bool read_all(void *to, size_t n)
 {
     for (char *p = to; n > 0;) {
@@ -151,6 +153,18 @@ static void answer(const char *request, size_t len, pl_text *t)
         put_prepared(t, text, n);
 }
 
+/* Of a large request the end is left in the socket for a while, so that what follows it meets a full one. */
+static bool read_request(char *to, size_t n)
+{
+    const size_t first = n > WAITING ? n - WAITING : 0;
+
+    if (first > 0 && !read_all(to, first))
+        return false;
+    if (first > 0)
+        (void)usleep(100000);
+    return read_all(to + first, n - first);
+}
+
 static int be_the_worker(void)
 {
     pl_text t = { 0 };
@@ -158,7 +172,7 @@ static int be_the_worker(void)
 
     while (read_all(&n, sizeof n)) {
         char *request = malloc(n + 1);
-        if (request == NULL || !read_all(request, n))
+        if (request == NULL || !read_request(request, n))
             return 0;
         pl_text_reset(&t);
         answer(request, n, &t);
