@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "chem/records/record.h"
+#include "pipeline/base/text.h"
 #include "tests/unit/prepared.h"
 
 static const float want[2][3] = { { 0.12345671f, -0.00001234f, 0.3f }, { 0.7654321f, 0.98765432f, 1.2345678f } };
@@ -86,6 +87,27 @@ static void texts_keep_all_digits(void **state)
     }
 }
 
+/* A molfile of the second kind is known by its fourth line, also below an empty title; its counts are compared. */
+static void counts_of_v3000_are_those_of_its_lines(void **state)
+{
+    static const char *const title[] = { "fluorine", "" };
+    const ch_prepare_opts o = ch_prepare_defaults();
+
+    (void)state;
+    for (int k = 0; k < 2; k++) {
+        const char *text = pl_sprintf(mem,
+                                      "%s\n\n\n  0  0  0     0  0            999 V3000\nM  V30 BEGIN CTAB\n"
+                                      "M  V30 COUNTS 3 1 0 0 0\nM  V30 BEGIN ATOM\nM  V30 1 F 0 0 0 0\nM  V30 2 F 1.4 0 0 0\n"
+                                      "M  V30 END ATOM\nM  V30 BEGIN BOND\nM  V30 1 1 1 2\nM  V30 END BOND\n"
+                                      "M  V30 END CTAB\nM  END\n$$$$\n",
+                                      title[k]);
+        pl_error err = { 0 };
+        ch_prepared p;
+        assert_int_not_equal(ch_worker_prepare(worker, text, strlen(text), "sdf", &o, &p, mem, &err), PL_OK);
+        assert_non_null(strstr(err.text, "is to have 3 atoms and 1 bonds, and has 2 and 1"));
+    }
+}
+
 static void qm9bin_keeps_all_digits(void **state)
 {
     static const uint32_t head[6] = { 1, 2, 1, 11, 4, 64 };
@@ -142,6 +164,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(texts_keep_all_digits),
+        cmocka_unit_test(counts_of_v3000_are_those_of_its_lines),
         cmocka_unit_test(qm9bin_keeps_all_digits),
         cmocka_unit_test(cml_without_line_ends_is_read_as_a_whole),
     };

@@ -99,6 +99,35 @@ static void simple_hydrides_have_their_types(void **state)
     }
 }
 
+/* Nitromethane with two double bonds, its oxygens before and behind the other atoms. */
+static void a_group_is_typed_alike_wherever_its_atoms_stand(void **state)
+{
+    static const int z[2][7] = { { 8, 7, 8, 6, 1, 1, 1 }, { 1, 1, 1, 6, 8, 7, 8 } };
+    static const int bond[2][6][3] = { { { 0, 1, 2 }, { 1, 2, 2 }, { 1, 3, 1 }, { 3, 4, 1 }, { 3, 5, 1 }, { 3, 6, 1 } },
+                                       { { 0, 3, 1 }, { 1, 3, 1 }, { 2, 3, 1 }, { 3, 5, 1 }, { 4, 5, 2 }, { 5, 6, 2 } } };
+    const ch_mmff_options options = { 0 };
+
+    (void)state;
+    for (int k = 0; k < 2; k++) {
+        pl_error err = { 0 };
+        ch_mol mol;
+        ch_terms terms;
+        assert_int_equal(ch_mol_alloc(&mol, 7, 6, mem, NULL), PL_OK);
+        for (int i = 0; i < 7; i++)
+            mol.z[i] = (uint8_t)z[k][i];
+        for (int b = 0; b < 6; b++) {
+            mol.bond[b][0] = bond[k][b][0];
+            mol.bond[b][1] = bond[k][b][1];
+            mol.order[b] = bond[k][b][2] == 2 ? CH_DOUBLE : CH_SINGLE;
+        }
+        if (ch_terms_make(&terms, &mol, &mmff, &options, mem, &err) != PL_OK)
+            fail_msg("order %d: %s", k, err.text);
+        for (int i = 0; i < 7; i++)
+            if (z[k][i] > 6)
+                assert_int_equal(terms.type[i], z[k][i] == 8 ? 32 : 45); /* of nitro groups */
+    }
+}
+
 static void random_graphs_are_typed_or_refused(void **state)
 {
     pl_arena *scratch = pl_arena_new(1 << 16);
@@ -237,6 +266,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(atoms_without_a_type_are_refused_with_their_number),
         cmocka_unit_test(simple_hydrides_have_their_types),
+        cmocka_unit_test(a_group_is_typed_alike_wherever_its_atoms_stand),
         cmocka_unit_test(random_graphs_are_typed_or_refused),
         cmocka_unit_test(minimising_ends_at_a_minimum_or_says_that_it_does_not),
         cmocka_unit_test(a_missing_table_is_named),

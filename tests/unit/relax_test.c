@@ -226,6 +226,23 @@ static void the_preconditioner_solves_its_own_matrix(void **state)
         }
 }
 
+/* Atoms are numbered along the bonds: bands have less than two thirds of the elements of a triangle. */
+static void the_bands_of_the_preconditioner_are_narrow(void **state)
+{
+    double bands = 0, triangles = 0;
+
+    (void)state;
+    for (int32_t k = 0; k < n_all; k++) {
+        ch_preconditioner p;
+        assert_int_equal(ch_preconditioner_make(&p, &all[k].terms, ch_kernels_at(0), mem, NULL), PL_OK);
+        for (int32_t i = 0; i < all[k].mol.n_atoms; i++) {
+            bands += p.matrix.last[i] - i + 1;
+            triangles += i + 1;
+        }
+    }
+    assert_true(bands < 0.6 * triangles);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -237,6 +254,7 @@ int main(void)
         cmocka_unit_test(a_straight_angle_bends),
         cmocka_unit_test(the_same_bits_come_again),
         cmocka_unit_test(the_preconditioner_solves_its_own_matrix),
+        cmocka_unit_test(the_bands_of_the_preconditioner_are_narrow),
     };
 
     return cmocka_run_group_tests(tests, make, drop);
