@@ -222,6 +222,7 @@ static void without_rank_0_the_others_say_where_they_looked(void **state)
     rank_start(&b->rank[1]);
     check_end(&b->rank[1], 7, "it is not there");
     assert_non_null(strstr(b->end[1].text, b->folder));
+    assert_non_null(strstr(b->end[1].text, "without a shared directory set MOLSIEVE_MASTER=host:port"));
     masters_set(b);
     rank_start(&b->rank[2]);
     check_end(&b->rank[2], 7, "no process answers there");
