@@ -5,6 +5,7 @@ target_compile_definitions(test_collective PRIVATE OLD_PLUGIN="$<TARGET_FILE:old
 add_dependencies(test_collective old_plugin)
 
 molsieve_test(launcher_env unit/launcher_env_test.c LABEL unit USES molsieve::models)
+molsieve_test(ranks_wire unit/tcp_wire_test.c LABEL unit USES molsieve::models)
 molsieve_test(ranks_meet unit/meet_test.c LABEL unit USES molsieve::models)
 
 # Ranks that need no launcher.

@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Messages between two ranks over a pair of sockets: whole, cut at every byte, of another kind or length, and farewells. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "models/comm/tcp/tcp_wire.h"
+
+typedef struct pair {
+    nn_wires *zero, *one;
+} pair;
+
+static pair joined(void)
+{
+    pair p = { nn_wires_new(0, 2), nn_wires_new(1, 2) };
+    int fd[2];
+
+    assert_true(p.zero != NULL && p.one != NULL);
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, fd), 0);
+    p.zero->fd[1] = fd[0];
+    p.one->fd[0] = fd[1];
+    p.zero->patience = p.one->patience = 5;
+    return p;
+}
+
+static void part(pair *p)
+{
+    nn_wires_free(p->zero);
+    nn_wires_free(p->one);
+}
+
+static void must_fail(nn_wires *w, uint32_t kind, size_t n, pl_code want, const char *text)
+{
+    char bytes[16];
+    pl_error err = { 0 };
+
+    assert_int_equal(nn_wires_recv(w, 1, kind, bytes, n, &err), want);
+    if (strstr(err.text, text) == NULL)
+        fail_msg("\"%s\" has no \"%s\"", err.text, text);
+}
+
+static void a_message_arrives_as_it_was_sent(void **state)
+{
+    pair p = joined();
+    char got[4] = "";
+    uint32_t kind = 0;
+
+    (void)state;
+    assert_int_equal(nn_wires_send(p.one, 0, NN_WIRE_DATA, "abc", 3, NULL), PL_OK);
+    assert_int_equal(nn_wires_recv(p.zero, 1, NN_WIRE_DATA, got, 3, NULL), PL_OK);
+    assert_string_equal(got, "abc");
+    assert_int_equal(nn_wires_send(p.one, 0, NN_WIRE_HELLO, "xy", 2, NULL), PL_OK);
+    assert_int_equal(nn_wires_any(p.zero, 1, &kind, got, sizeof got, NULL), PL_OK);
+    assert_int_equal(kind, NN_WIRE_HELLO);
+    assert_string_equal(got, "xy");
+    part(&p);
+}
+
+/* Even if what came begins like a farewell. */
+static void a_message_that_is_cut_tells_of_a_lost_rank(void **state)
+{
+    (void)state;
+    for (size_t n = 0; n < 19; n++) {
+        pair p = joined();
+        char sent[19];
+        assert_int_equal(nn_wires_send(p.one, 0, n < 16 ? NN_WIRE_GIVE_UP : NN_WIRE_DATA, "abc", 3, NULL), PL_OK);
+        assert_int_equal(recv(p.zero->fd[1], sent, sizeof sent, MSG_WAITALL), 19);
+        assert_int_equal(send(p.one->fd[0], sent, n, 0), (ssize_t)n);
+        nn_wires_free(p.one);
+        p.one = NULL;
+        must_fail(p.zero, NN_WIRE_DATA, 3, PL_EDEVICE, "rank 1 is gone");
+        part(&p);
+    }
+}
+
+static void a_rank_that_gives_up_is_named(void **state)
+{
+    pair p = joined();
+
+    (void)state;
+    assert_int_equal(nn_wires_send(p.one, 0, NN_WIRE_GIVE_UP, NULL, 0, NULL), PL_OK);
+    must_fail(p.zero, NN_WIRE_DATA, 3, PL_EDEVICE, "rank 1 has given up; its own message says why");
+    part(&p);
+}
+
+static void another_message_is_a_fault_of_the_program(void **state)
+{
+    pair p = joined();
+
+    (void)state;
+    assert_int_equal(nn_wires_send(p.one, 0, NN_WIRE_DATA, "abc", 3, NULL), PL_OK);
+    must_fail(p.zero, NN_WIRE_DATA, 4, PL_EBUG, "sent message 4 of 3 bytes, 4 of 4 was expected");
+    part(&p);
+    p = joined();
+    assert_int_equal(nn_wires_send(p.one, 0, NN_WIRE_START, "abc", 3, NULL), PL_OK);
+    must_fail(p.zero, NN_WIRE_DATA, 3, PL_EBUG, "sent message 3 of 3 bytes, 4 of 3 was expected");
+    part(&p);
+}
+
+static void a_silent_rank_is_named(void **state)
+{
+    pair p = joined();
+
+    (void)state;
+    p.zero->patience = 0.05;
+    must_fail(p.zero, NN_WIRE_DATA, 3, PL_EDEVICE, "rank 1 has been silent for 0 s: it is lost or stuck");
+    part(&p);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_message_arrives_as_it_was_sent), cmocka_unit_test(a_message_that_is_cut_tells_of_a_lost_rank),
+        cmocka_unit_test(a_rank_that_gives_up_is_named),    cmocka_unit_test(another_message_is_a_fault_of_the_program),
+        cmocka_unit_test(a_silent_rank_is_named),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
