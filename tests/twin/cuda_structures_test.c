@@ -186,21 +186,29 @@ typedef struct built {
     int32_t n;
 } built;
 
-/* Every `step`-th molecule. */
-static built requests(int32_t step, int32_t count, pl_arena *own)
+/* Every `step`-th molecule of at least `least` and at most `most` atoms. */
+static built requests_of(int32_t step, int32_t least, int32_t most, const ch_structure_options *as, pl_arena *own)
 {
-    built b = { .all = PL_NEW(own, ch_request, n_all / step + 1) };
+    built b = { .all = PL_NEW(own, ch_request, n_all) };
 
-    for (int32_t k = 0; k < n_all; k += step) {
+    for (int32_t k = 0, seen = 0; k < n_all; k++) {
         ch_structure_options *o = PL_NEW(own, ch_structure_options, 1);
         ch_stereo *stereo = PL_NEW(own, ch_stereo, 1);
-        *o = (ch_structure_options){ .seed = 1, .name = (uint64_t)k, .count = count };
+        if (all[k].mol.n_atoms < least || all[k].mol.n_atoms > most || seen++ % step != 0)
+            continue;
+        *o = *as;
+        o->name = (uint64_t)k;
         *stereo = sdf_stereo(&all[k].mol, own);
         b.all[b.n++] = (ch_request){
             .mol = &all[k].mol, .stereo = stereo, .terms = &all[k].terms, .options = o, .out = PL_NEW(own, ch_structures, 1)
         };
     }
     return b;
+}
+
+static built requests(int32_t step, int32_t count, pl_arena *own)
+{
+    return requests_of(step, 1, INT32_MAX, &(ch_structure_options){ .seed = 1, .count = count }, own);
 }
 
 static void build(ch_request *r, int32_t n, pl_arena *own)
@@ -216,35 +224,92 @@ static void build(ch_request *r, int32_t n, pl_arena *own)
             fail_msg("%s", r[k].err.text);
 }
 
-/* The same streams of random numbers: most structures are those of the processor, in its last digits. */
+/* A pair of builders over the same molecules. Equal: the same minimum. */
+typedef struct paired {
+    int32_t n, same, lower, higher;
+    double sum, squares; /* of the differences in energy */
+} paired;
+
+static void pair_add(paired *p, double a, double b)
+{
+    p->n++;
+    p->same += fabs(a - b) < 0.05;
+    p->lower += a <= b - 0.05;
+    p->higher += a >= b + 0.05;
+    p->sum += a - b;
+    p->squares += (a - b) * (a - b);
+}
+
+static void pair_print(const paired *p, const char *what)
+{
+    printf("%s: %d of %d the same minimum, %d lower, %d higher, mean difference %.2f +- %.2f\n", what, p->same, p->n, p->lower,
+           p->higher, p->sum / p->n, sqrt(p->squares) / p->n);
+}
+
+static double energy_by(const char *kernels, const ch_request *r, pl_arena *own)
+{
+    ch_structure_options o = *r->options;
+    ch_structures s;
+
+    o.kernels = ch_kernels_find(kernels);
+    assert_non_null(o.kernels);
+    assert_int_equal(ch_structure_build(&s, r->mol, r->stereo, r->terms, &o, own, own, NULL), PL_OK);
+    return s.all[0].energy;
+}
+
+static void check_built(const ch_request *r, pl_arena *own)
+{
+    const ch_structure *s = &r->out->all[0];
+    ch_cycles c;
+
+    assert_int_equal(ch_cycles_make(&c, r->mol, own, NULL), PL_OK);
+    assert_int_equal(ch_check((const float(*)[3])s->xyz, &c, r->terms, r->stereo).fault, CH_NO_FAULT);
+    assert_true(s->converged && s->gradient < 0.01 && isfinite(s->energy));
+}
+
+/* Built with so many starts, against the processor's structures in `mine` [n]. */
+static paired against(const double *mine, int32_t starts, pl_arena *own)
+{
+    const built b = requests_of(1, 20, 28, &(ch_structure_options){ .seed = 1, .starts = starts }, own);
+    paired p = { 0 };
+    int32_t first = 0, centres = 0;
+
+    build(b.all, b.n, own);
+    for (int32_t k = 0; k < b.n; k++) {
+        check_built(&b.all[k], own);
+        first += b.all[k].out->all[0].attempts == 1;
+        centres += b.all[k].stereo->n_centres + b.all[k].stereo->n_double_bonds;
+        pair_add(&p, b.all[k].out->all[0].energy, mine[k]);
+    }
+    printf("%d structures with %d centres and double bonds: %d at the first attempt\n", b.n, centres, first);
+    assert_true(b.n > 50 && first >= b.n * 9 / 10 && centres > 20);
+    return p;
+}
+
+/* The same streams of random numbers lead most starts to the same minimum; the last digits decide the others, as between two sets
+ * of kernels of the processor: of these small molecules nine in ten are the same there, two in three by one start instead of two,
+ * and one in three by other random numbers (decisions/0062). */
 static void structures_are_minima_and_mostly_those_of_the_processor(void **state)
 {
     pl_arena *own = pl_arena_new(1 << 20);
-    const built b = requests(15, 1, own);
-    int32_t same = 0, first = 0, centres = 0;
-    double lower = 0;
+    const built b = requests_of(1, 20, 28, &(ch_structure_options){ .seed = 1 }, own);
+    double *mine = PL_NEW(own, double, b.n);
+    paired gpu, one, sets = { 0 };
 
     (void)state;
-    build(b.all, b.n, own);
     for (int32_t k = 0; k < b.n; k++) {
-        const ch_request *r = &b.all[k];
-        const ch_structure *s = &r->out->all[0];
-        ch_structures cpu;
-        ch_cycles c;
-        assert_int_equal(ch_cycles_make(&c, r->mol, own, NULL), PL_OK);
-        assert_int_equal(ch_check((const float(*)[3])s->xyz, &c, r->terms, r->stereo).fault, CH_NO_FAULT);
-        assert_true(s->converged && s->gradient < 0.01 && isfinite(s->energy));
-        assert_int_equal(ch_structure_build(&cpu, r->mol, r->stereo, r->terms, r->options, own, own, NULL), PL_OK);
-        same += fabs(s->energy - cpu.all[0].energy) < 0.05;
-        lower += s->energy - cpu.all[0].energy;
-        first += s->attempts == 1;
-        centres += r->stereo->n_centres + r->stereo->n_double_bonds;
+        mine[k] = energy_by(NULL, &b.all[k], own);
+        pair_add(&sets, energy_by("portable", &b.all[k], own), mine[k]);
     }
-    printf("%d structures with %d centres and double bonds: %d at the first attempt, %d as the processor's, mean difference %.2f\n",
-           b.n, centres, first, same, lower / b.n);
-    assert_true(first >= b.n * 9 / 10 && same >= b.n / 2 && centres > 20);
-    if (!(fabs(lower / b.n) < 1))
-        fail_msg("energies differ by %g kcal/mol on average", lower / b.n);
+    gpu = against(mine, 2, own);
+    one = against(mine, 1, own);
+    pair_print(&gpu, "GPU and processor");
+    pair_print(&one, "GPU with one start, and processor");
+    pair_print(&sets, "two sets of kernels");
+    if (gpu.same < b.n * 7 / 10 || gpu.same <= one.same + b.n / 20)
+        fail_msg("%d of %d structures are the processor's, %d with one start", gpu.same, b.n, one.same);
+    if (!(fabs(gpu.sum) <= 4 * sqrt(gpu.squares)))
+        fail_msg("energies differ by %g kcal/mol on average", gpu.sum / b.n);
     pl_arena_free(own);
 }
 
@@ -264,7 +329,9 @@ static bool same_bytes(const ch_request *a, const ch_request *b)
 static void batches_and_their_order_change_no_byte(void **state)
 {
     pl_arena *own = pl_arena_new(1 << 20);
-    const built whole = requests(29, 1, own), parts = requests(29, 1, own), turned = requests(29, 1, own);
+    const ch_structure_options o = { .seed = 1 };
+    const built whole = requests_of(25, 1, 60, &o, own), parts = requests_of(25, 1, 60, &o, own);
+    const built turned = requests_of(25, 1, 60, &o, own);
 
     (void)state;
     build(whole.all, whole.n, own);
