@@ -24,7 +24,8 @@ struct molsieve_model {
     pl_arena *mem, *texts;
     st_predictor predictor;
     st_predict_worker worker;
-    bool lost; /* the worker failed: the next call begins with another one */
+    float column[PL_NAMES_MAX]; /* of all molecules, until set again; NaN: not given yet */
+    bool lost;                  /* the worker failed: the next call begins with another one */
 };
 
 struct molsieve_answers {
@@ -100,12 +101,8 @@ static int model_read(molsieve_model *m, const char *name, pl_error *why)
     if (ch_worker_find(worker, NULL, why) != PL_OK)
         return MOLSIEVE_NO_WORKER;
     code = st_predictor_open(&m->predictor, &path, 1, &conf, m->mem, why);
-    if (code == PL_OK && m->predictor.columns.n > 0) {
-        (void)pl_fail(why, PL_ECONFIG,
-                      "the model reads the column %.200s of a table, which this interface cannot give; use `molsieve predict`",
-                      m->predictor.columns.name[0]);
-        return MOLSIEVE_FAILED;
-    }
+    for (int k = 0; k < PL_NAMES_MAX; k++)
+        m->column[k] = NAN;
     if (code == PL_OK)
         code = st_predict_worker_open(&m->worker, &m->predictor, why);
     return code == PL_ECONFIG ? MOLSIEVE_NO_WORKER : code_of(code);
@@ -163,6 +160,50 @@ const char *molsieve_property_name(const molsieve_model *model, size_t property)
 const char *molsieve_property_unit(const molsieve_model *model, size_t property)
 {
     return property < molsieve_n_properties(model) ? model->predictor.property[property].unit : "";
+}
+
+/* ---- columns of a table ---- */
+
+size_t molsieve_n_columns(const molsieve_model *model) { return model != NULL ? (size_t)model->predictor.columns.n : 0; }
+
+const char *molsieve_column_name(const molsieve_model *model, size_t column)
+{
+    return column < molsieve_n_columns(model) ? model->predictor.columns.name[column] : "";
+}
+
+int molsieve_set_column(molsieve_model *model, const char *name, double value, molsieve_error *error)
+{
+    char text[300];
+    int k;
+
+    if (model == NULL || name == NULL)
+        return refuse(error, "molsieve_set_column: model and name may not be NULL");
+    k = pl_names_find(&model->predictor.columns, name);
+    if (k < 0)
+        (void)snprintf(text, sizeof text, "the model reads no column %.200s; molsieve_column_name has its columns", name);
+    else if (!isfinite((float)value))
+        (void)snprintf(text, sizeof text, "the value of column %.200s is not a finite number", name);
+    if (k < 0 || !isfinite((float)value))
+        return refuse(error, text);
+    (void)pthread_mutex_lock(&model->lock);
+    model->column[k] = (float)value;
+    (void)pthread_mutex_unlock(&model->lock);
+    return tell(error, MOLSIEVE_OK, NULL);
+}
+
+static int columns_check(molsieve_model *m, molsieve_error *error)
+{
+    const char *missing = NULL;
+    char text[300];
+
+    (void)pthread_mutex_lock(&m->lock);
+    for (int k = m->predictor.columns.n - 1; k >= 0; k--)
+        missing = isnan(m->column[k]) ? m->predictor.columns.name[k] : missing;
+    (void)pthread_mutex_unlock(&m->lock);
+    if (missing == NULL)
+        return tell(error, MOLSIEVE_OK, NULL);
+    (void)snprintf(text, sizeof text, "the model reads the column %.200s: give its number with molsieve_set_column", missing);
+    return refuse(error, text);
 }
 
 /* ---- molecules as records ---- */
@@ -277,6 +318,7 @@ static pl_code answer_keep(molsieve_answers *a, size_t i, const char *problem, c
 static pl_code part_predict(molsieve_model *m, molsieve_answers *a, const question *q, size_t from, size_t n, pl_error *why)
 {
     ch_input in[AT_ONCE];
+    const float *column[AT_ONCE];
     const char *problem[AT_ONCE];
     st_prediction *got = NULL;
     int32_t n_in = 0;
@@ -286,9 +328,10 @@ static pl_code part_predict(molsieve_model *m, molsieve_answers *a, const questi
     for (size_t i = 0; i < n && code == PL_OK; i++) {
         code = record_make(&in[n_in], &problem[i], q, from + i, m->texts, why);
         n_in += code == PL_OK && problem[i] == NULL;
+        column[i] = m->column;
     }
     if (code == PL_OK && n_in > 0)
-        code = st_predict(&m->worker, in, NULL, n_in, &got, why);
+        code = st_predict(&m->worker, in, column, n_in, &got, why);
     for (size_t i = 0; i < n && code == PL_OK; i++)
         code = answer_keep(a, from + i, problem[i], problem[i] == NULL ? got++ : NULL, why);
     return code;
@@ -349,7 +392,7 @@ int molsieve_predict_smiles(molsieve_model *model, const char *const *smiles, si
         *out = NULL;
     if (model == NULL || smiles == NULL || out == NULL)
         return refuse(error, "molsieve_predict_smiles: model, smiles and out may not be NULL");
-    return predict(model, &q, n, out, error);
+    return columns_check(model, error) == MOLSIEVE_OK ? predict(model, &q, n, out, error) : MOLSIEVE_BAD_ARGUMENT;
 }
 
 int molsieve_predict_atoms(molsieve_model *model, const molsieve_atoms *molecule, size_t n, molsieve_answers **out,
@@ -361,7 +404,7 @@ int molsieve_predict_atoms(molsieve_model *model, const molsieve_atoms *molecule
         *out = NULL;
     if (model == NULL || molecule == NULL || out == NULL)
         return refuse(error, "molsieve_predict_atoms: model, molecule and out may not be NULL");
-    return predict(model, &q, n, out, error);
+    return columns_check(model, error) == MOLSIEVE_OK ? predict(model, &q, n, out, error) : MOLSIEVE_BAD_ARGUMENT;
 }
 
 size_t molsieve_n_answers(const molsieve_answers *answers) { return answers != NULL ? answers->n : 0; }

@@ -37,7 +37,7 @@ extern "C" {
 /* Numbers never change their meaning; later versions may have more. */
 enum {
     MOLSIEVE_OK = 0,
-    MOLSIEVE_BAD_ARGUMENT = 1, /* NULL, or an index or size that cannot be                         */
+    MOLSIEVE_BAD_ARGUMENT = 1, /* NULL, an index or size that cannot be, or a column without a number */
     MOLSIEVE_NO_MODEL = 2,     /* neither a file nor a shipped model of that name                  */
     MOLSIEVE_BAD_MODEL = 3,    /* the file is damaged, of a newer version, or no model             */
     MOLSIEVE_NO_WORKER = 4,    /* molsieve-chem or the tables of Open Babel are missing or do not fit */
@@ -66,6 +66,15 @@ void molsieve_close(molsieve_model *model);
 size_t molsieve_n_properties(const molsieve_model *model);
 const char *molsieve_property_name(const molsieve_model *model, size_t property);
 const char *molsieve_property_unit(const molsieve_model *model, size_t property);
+
+/* Columns of a table that the model reads besides the molecule ("temperature"), 0 to n-1; most models read none. Symbols of the
+ * version MOLSIEVE_PREDICT_0_1, which a library of before has not. */
+size_t molsieve_n_columns(const molsieve_model *model);
+const char *molsieve_column_name(const molsieve_model *model, size_t column);
+
+/* The number of a column for all molecules that are predicted from now on, as `molsieve predict --set NAME=VALUE`; each column must be set
+ * before the first prediction. MOLSIEVE_BAD_ARGUMENT: the model reads no such column, or the value is not finite as a float. */
+int molsieve_set_column(molsieve_model *model, const char *name, double value, molsieve_error *error);
 
 /* Predicts n molecules. Each text is one SMILES, without a title. */
 int molsieve_predict_smiles(molsieve_model *model, const char *const *smiles, size_t n, molsieve_answers **out,

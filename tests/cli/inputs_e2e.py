@@ -81,6 +81,63 @@ def inputs_of(p, workdir="run"):
     return json.loads(header(p.path(workdir, MODEL))["__metadata__"]["inputs"])
 
 
+LIBRARY = os.path.join(os.path.dirname(sieve.PROGRAM), "libmolsieve_predict.so")
+
+
+class Host:
+    """A model opened by the C library (docs/C-LIBRARY.md); each call returns its code, and `said` is its text."""
+
+    def __init__(self, p):
+        self.c, self.model, self.error = ctypes.CDLL(LIBRARY), ctypes.c_void_p(), ctypes.create_string_buffer(508)
+        self.c.molsieve_column_name.restype = ctypes.c_char_p
+        assert self.c.molsieve_open(ctypes.byref(self.model), p.path("run/" + MODEL).encode(), self.error) == 0, self.said()
+
+    def said(self):
+        return self.error.raw[4:].split(b"\0")[0].decode()
+
+    def set(self, name, value):
+        return self.c.molsieve_set_column(self.model, name.encode(), ctypes.c_double(value), self.error)
+
+    def columns(self):
+        n = self.c.molsieve_n_columns(self.model)
+        return [self.c.molsieve_column_name(self.model, ctypes.c_size_t(k)).decode() for k in range(n + 1)]
+
+    def predict(self, smiles):
+        """Its code, and the first three numbers of the first property of each molecule."""
+        text, answers, got = (ctypes.c_char_p * len(smiles))(*(s.encode() for s in smiles)), ctypes.c_void_p(), []
+        code = self.c.molsieve_predict_smiles(self.model, text, ctypes.c_size_t(len(smiles)), ctypes.byref(answers), self.error)
+        for i in range(len(smiles) if code == 0 else 0):
+            three = (ctypes.c_double * 3)()
+            assert self.c.molsieve_answer(answers, ctypes.c_size_t(i), ctypes.c_size_t(0), three, ctypes.c_size_t(24)) == 0
+            got.append(["" if math.isnan(x) else x for x in three])
+        self.c.molsieve_answers_free(answers)
+        return code, got
+
+    def close(self):
+        self.c.molsieve_close(self.model)
+
+
+def hosts_set_columns(p, temperatures=(10, 37.3)):
+    """The C library refuses to guess a column, and then has the numbers of `predict --set`, bit for bit."""
+    if not os.path.exists(LIBRARY):
+        return
+    host, smiles = Host(p), [r["smiles"] for r in molecules(40, simple=True)]
+    p.put("host.smi", "".join(s + "\n" for s in smiles))
+    assert host.columns() == ["pH", "temperature", ""] and host.set("pH", 7.1) == 0
+    assert host.predict(smiles)[0] == 1 and "reads the column temperature: give its number with molsieve_set_column" in host.said(), host.said()
+    assert host.set("Temperature", 25) == 1 and "reads no column Temperature" in host.said(), host.said()
+    assert [host.set("temperature", x) for x in (math.nan, math.inf, 1e300)] == [1, 1, 1] and "is not a finite number" in host.said(), host.said()
+    assert host.predict(smiles)[0] == 1  # none of these was kept
+    for t in temperatures:
+        assert host.set("temperature", t) == 0
+        code, got = host.predict(smiles)
+        out = p.run("predict", "run/" + MODEL, "host.smi", "--set", "pH=7.1,temperature=%s" % t, expect=None)[1]
+        rows = csv.DictReader(io.StringIO(out))
+        want = [[float(r[c]) if r.get(c) else "" for c in ("y", "y_interval90", "y_similarity")] for r in rows]
+        assert code == 0 and got == want and sum(w[0] != "" for w in want) > 30, (got, want)
+    host.close()
+
+
 def compared(p, rows, workdir="screen"):
     """The answers of predict beside the scores of a workflow: equal to the last bit; returns how many."""
     stored = p.rows(SCORED, workdir=workdir)
@@ -170,6 +227,7 @@ def scores_equal_predictions_and_a_gap_fails():
         # One value for all records, of a pipe of SMILES, too.
         out = p.run("predict", "run/" + MODEL, "-", "--set", "pH=7,temperature=50", "--seed", "11", input=rows[1]["smiles"].encode() + b"\n")[1]
         assert next(csv.DictReader(io.StringIO(out)))["y"] == rows[1]["y"]
+        hosts_set_columns(p)
         # What moved a score.
         first = p.one("SELECT min(mol_id) FROM score", workdir="screen")
         said = p.run("explain", str(first), "screen")[1]
@@ -180,11 +238,6 @@ def what_lacks_a_column_is_told_before_any_work():
     with Project() as p:
         measured(p, 40)
         p.run("run", train(p), "-q")
-        library = os.path.join(os.path.dirname(sieve.PROGRAM), "libmolsieve_predict.so")
-        if os.path.exists(library):
-            model, said = ctypes.c_void_p(), ctypes.create_string_buffer(508)
-            assert ctypes.CDLL(library).molsieve_open(ctypes.byref(model), p.path("run/" + MODEL).encode(), said) == 7
-            assert b"reads the column pH of a table" in said.raw and not model
         p.put("lib.csv", "smiles,Temperature,acid\nCCO,25,7\n")
         p.put("lib.smi", "CCO ethanol\n")
         for table, says in (("lib.csv", "lib.csv: no column or data field temperature, which a model reads, did you mean 'Temperature'?"),
@@ -275,6 +328,7 @@ def a_network_reads_columns_and_descriptors():
         p.run("run", train(p, family="trees, se3", inputs=both, source="generate"), "-q", "-j", "2")
         p.run("run", screen(p, source="generate"), "-q", "-j", "2")
         assert compared(p, predicted(p, "lib.csv", expect=3)[0]) > 10
+        hosts_set_columns(p, temperatures=[37.3])
         meta = inputs_of(p)
         assert len(meta["descriptors"]["mean"]) == len(meta["descriptors"]["std"]) > 100
         # The network alone: a temperature changes it, evaluation of the file gives the numbers of the training, a stop changes nothing.

@@ -114,7 +114,8 @@ def only_the_interface_is_exported_with_its_version():
         names = subprocess.run(["nm", "-D", "--defined-only", lib], check=True, capture_output=True, text=True).stdout.split()[2::3]
         header = open(os.path.join(prefix, "include/molsieve_predict.h")).read()
         declared = set(re.findall(r"^(?:[a-z].*[ *])(molsieve_[a-z_]+)\(", header, re.M))
-        assert {n for n in names if n.startswith("molsieve_")} == {n + "@@MOLSIEVE_PREDICT_0" for n in declared}, (names, declared)
+        later = {"molsieve_n_columns", "molsieve_column_name", "molsieve_set_column"}  # a symbol keeps the version that it came with
+        assert {n for n in names if n.startswith("molsieve_")} == {n + "@@MOLSIEVE_PREDICT_0" + "_1" * (n in later) for n in declared}, names
         assert all("MOLSIEVE_PREDICT_0" in n for n in names) or names == [], names
         assert "libmolsieve_predict.so.0" in subprocess.run(["readelf", "-d", lib], check=True, capture_output=True, text=True).stdout
         version = subprocess.run([prefix + "/bin/molsieve", "--version"], capture_output=True, text=True).stdout.split()[1]
