@@ -11,6 +11,7 @@ molsieve_test(flow unit/flow_test.c LABEL unit threads USES molsieve::stages)
 molsieve_test(verdict unit/verdict_test.c LABEL unit USES molsieve::stages)
 molsieve_test(trust unit/trust_test.c LABEL unit USES molsieve::stages)
 molsieve_test(report unit/report_test.c LABEL unit USES molsieve::stages)
+molsieve_test(occlude unit/occlude_test.c LABEL unit USES molsieve_made_mol molsieve::stages m)
 molsieve_test(refused_calls golden/refused_test.c LABEL golden USES molsieve::stages toy)
 add_dependencies(test_refused_calls molsieve-chem)
 target_link_options(test_refused_calls PRIVATE ${seen_statements} -Wl,--wrap=sqlite3_prepare_v2,--wrap=sqlite3_step

@@ -103,7 +103,9 @@ const pl_cmd st_cmd_explain = {
              "With the number of a molecule: its scores and their domain, what each model is the\n"
              "mean of, the nearest training molecules and what was measured of them, and the\n"
              "descriptors and atoms that moved the prediction most. --svg draws the atoms' part\n"
-             "for each component: orange raises the prediction, blue lowers it.\n"
+             "for each component: orange raises the prediction, blue lowers it. For the network\n"
+             "(se3) an atom's part is what the prediction loses without the atom and its\n"
+             "hydrogens, on the structure that was scored; these parts do not add up.\n"
              "\n"
              "  molsieve explain 17 runs/screen/results.db --svg 17.svg\n",
     .opts = opts,

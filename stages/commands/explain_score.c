@@ -12,6 +12,7 @@
 #include "stages/database/rows.h"
 #include "stages/explain/subject.h"
 #include "stages/report/sheet.h"
+#include "stages/steps/errors/errors.h"
 
 enum { NEAREST = 3, PARTS = 6 };
 
@@ -24,6 +25,7 @@ typedef struct subject {
     ch_worker *worker;
     ch_drawn drawn;
     st_sheet sheet;
+    st_conformers stored;
 } subject;
 
 /* ---- the molecule -------------------------------------------------------- */
@@ -57,6 +59,8 @@ static pl_code subject_make(subject *s, const st_ask *ask, pl_error *err)
         code = ch_worker_open(&s->worker, &how, err);
     if (code == PL_OK)
         code = st_subject_make(&s->is, s->worker, s->smiles, ask->mem, err);
+    if (code == PL_OK)
+        code = st_subject_stored(&s->stored, ask->store, ask->mem, err);
     if (code == PL_OK && s->svg != NULL)
         code = ch_worker_draw(s->worker, s->smiles, &s->drawn, ask->mem, err);
     return code;
@@ -119,8 +123,9 @@ static int32_t lines_make(part *out, const subject *s, const nn_model_file *m, c
         out[n++] = (part){ moves->absent, "substructures that it does not have" };
     for (int32_t i = 0; i < s->is.graph.n_nodes; i++)
         if (moves->atom[i] != 0)
-            out[n++] = (part){ moves->atom[i], pl_sprintf(mem, "atom %d (%s), its share of the substructures that it is part of",
-                                                          (int)i + 1, ch_element_symbol(s->is.graph.z[i])) };
+            out[n++] = (part){ moves->atom[i],
+                               pl_sprintf(mem, "atom %d (%s)%s", (int)i + 1, ch_element_symbol(s->is.graph.z[i]),
+                                          moves->one_by_one ? "" : ", its share of the substructures that it is part of") };
     for (int32_t i = 0; i < n; i++)
         if (out[i].what == NULL)
             return -1;
@@ -128,32 +133,60 @@ static int32_t lines_make(part *out, const subject *s, const nn_model_file *m, c
     return n;
 }
 
-static pl_code parts_print(subject *s, const nn_model_file *m, int32_t member, int32_t target, pl_arena *mem, pl_error *err)
+/* name: of the component that they moved. */
+static pl_code moves_print(subject *s, const nn_model_file *m, const st_moves *moves, const char *name, int32_t target,
+                           pl_arena *mem, pl_error *err)
 {
-    const nn_model_member *one = &m->members.at[member];
     part *line = PL_NEW(mem, part, CH_N_FEATURES + s->is.x.n_columns + s->is.graph.n_nodes + 2);
-    st_moves moves;
-    pl_code code;
-    int32_t n;
+    const int32_t n = line != NULL ? lines_make(line, s, m, moves, mem) : -1;
 
-    if (one->kind->explain == NULL)
-        return PL_OK;
-    if (line == NULL)
-        return pl_fail(err, PL_ENOMEM, "an explanation");
-    code = st_moves_of(&moves, &s->is, m, member, target, mem, err);
-    if (code != PL_OK)
-        return code;
-    n = lines_make(line, s, m, &moves, mem);
     if (n < 0)
         return pl_fail(err, PL_ENOMEM, "an explanation");
-    pl_cmd_print("  what moved %s%s\n", one->kind->name, moves.log_odds ? ", in log odds" : "");
+    pl_cmd_print("  what moved %s%s%s\n", name, moves->log_odds ? ", in log odds" : "",
+                 moves->one_by_one ? ": what it loses without the atom and its hydrogens" : "");
     for (int32_t k = 0; k < n && k < PARTS; k++)
         pl_cmd_print("    %+.3g  %s\n", line[k].by, line[k].what);
     if (n > PARTS)
         pl_cmd_print("    and %d smaller ones\n", (int)n - PARTS);
-    if (s->svg != NULL)
-        code = st_sheet_add(&s->sheet, &s->drawn, &s->is, &moves, one->kind->name, &m->target[target], mem, err);
-    return code;
+    return s->svg != NULL ? st_sheet_add(&s->sheet, &s->drawn, &s->is, moves, name, &m->target[target], mem, err) : PL_OK;
+}
+
+static pl_code parts_print(subject *s, const nn_model_file *m, int32_t member, int32_t target, pl_arena *mem, pl_error *err)
+{
+    const nn_model_member *one = &m->members.at[member];
+    st_moves moves;
+    pl_code code;
+
+    if (one->kind->explain == NULL)
+        return PL_OK;
+    code = st_moves_of(&moves, &s->is, m, member, target, mem, err);
+    return code == PL_OK ? moves_print(s, m, &moves, one->kind->name, target, mem, err) : code;
+}
+
+/* A network whose structures are not there is no error: the rest of the answer stands. */
+static pl_code network_print(subject *s, const nn_model_file *m, int32_t target, pl_arena *mem, pl_error *err)
+{
+    const st_compute how = st_compute_defaults();
+    const char *name = st_component_name(m, m->members.n);
+    st_occlusion by;
+    st_moves moves;
+    pl_code code = st_subject_structures(&s->is, &s->stored, s->id, mem, err);
+
+    if (code == PL_OK && s->is.n_structures == 0) {
+        pl_cmd_print("  what moved %s is not known: features.db has no structure of the molecule;\n    molsieve run FILE --from "
+                     "prepare builds it again\n",
+                     name);
+        return PL_OK;
+    }
+    if (code == PL_OK)
+        code = st_occlude(&by, m, &how, s->is.structure, s->is.n_structures, &s->is.x, mem, err);
+    if (code == PL_OK)
+        code = st_moves_of_network(&moves, &s->is, &by, target, mem, err);
+    if (code == PL_EINPUT) {
+        pl_cmd_print("  what moved %s is not known: %s\n", name, err->text);
+        return PL_OK;
+    }
+    return code == PL_OK ? moves_print(s, m, &moves, name, target, mem, err) : code;
 }
 
 /* ---- a model ------------------------------------------------------------- */
@@ -172,7 +205,7 @@ static void components_print(const subject *s, const nn_model_file *m, int32_t t
         pl_cmd_print(" %s %.4g", m->members.at[k].kind->name, one);
     }
     if (m->model != NULL)
-        pl_cmd_print(" se3 %.4g", value * nn_model_components(m) - sum);
+        pl_cmd_print(" %s %.4g", st_component_name(m, m->members.n), value * nn_model_components(m) - sum);
     pl_cmd_print("\n");
 }
 
@@ -186,7 +219,7 @@ static pl_code target_explain(subject *s, const nn_model_file *m, int32_t target
     components_print(s, m, target, value, &y);
     for (int32_t k = 0; k < m->members.n && code == PL_OK; k++)
         code = parts_print(s, m, k, target, mem, err);
-    return code;
+    return code == PL_OK && m->model != NULL ? network_print(s, m, target, mem, err) : code;
 }
 
 /* Of the columns name, path, sha256, property, value. */
@@ -274,7 +307,7 @@ static pl_code answer(const st_ask *ask, pl_error *err)
     if (code == PL_OK && s->svg != NULL)
         code = st_sheet_write(&s->sheet, s->svg, ask->mem, err);
     if (code == PL_OK && s->svg != NULL)
-        pl_cmd_print("%s: %d drawings\n", s->svg, s->sheet.n);
+        pl_cmd_print("%s: %d drawing%s\n", s->svg, s->sheet.n, s->sheet.n == 1 ? "" : "s");
     return code;
 }
 
@@ -284,6 +317,7 @@ int st_explain_score(const pl_app *app, const pl_args *args, int64_t mol_id)
     const int status = st_results_ask(app, args, args->n > 1 ? args->arg[1] : NULL, answer, &s);
 
     ch_worker_close(s.worker);
+    st_conformers_close(&s.stored);
     st_sheet_close(&s.sheet);
     return status;
 }

@@ -2,7 +2,10 @@
 #include "stages/explain/subject.h"
 
 #include <string.h>
+#include <unistd.h>
 
+#include "pipeline/store/db.h"
+#include "stages/explain/same_atoms.h"
 #include "stages/steps/ingest/columns.h"
 
 /* Its SMILES is that of the molecule as it was prepared: nothing is changed. */
@@ -59,6 +62,81 @@ pl_code st_subject_columns(st_subject *s, const nn_model_file *m, sqlite3 *db, i
     if (code == PL_OK)
         code = nn_inputs_place(&in, name, columns.n, err);
     return code == PL_OK ? nn_members_columns(&s->x, &in, &value, mem, err) : code;
+}
+
+/* ---- stored structures ---- */
+
+static pl_code prepare_key(const char **out, pl_store *store, pl_arena *mem, pl_error *err)
+{
+    sqlite3_stmt *st = NULL;
+    bool row = false;
+    pl_code code = pl_db_prepare(store->db, &st, "SELECT key FROM stage WHERE name='prepare' ORDER BY stage_id DESC", err);
+
+    *out = NULL;
+    if (code == PL_OK)
+        code = pl_db_step(st, &row, err);
+    if (code == PL_OK && row && (*out = pl_strdup(mem, (const char *)sqlite3_column_text(st, 0))) == NULL)
+        code = pl_fail(err, PL_ENOMEM, "a key");
+    (void)sqlite3_finalize(st);
+    return code;
+}
+
+pl_code st_subject_stored(st_conformers *c, pl_store *store, pl_arena *mem, pl_error *err)
+{
+    const char *key;
+    pl_code code = prepare_key(&key, store, mem, err);
+
+    if (code != PL_OK || key == NULL || access(store->features_path, R_OK) != 0)
+        return code;
+    return st_conformers_open(c, store, key, err);
+}
+
+static pl_code structure_copy(ch_mol *out, const ch_mol *from, pl_arena *mem, pl_error *err)
+{
+    pl_code code = ch_mol_alloc(out, from->n_atoms, from->n_bonds, mem, err);
+
+    if (code != PL_OK)
+        return code;
+    memcpy(out->z, from->z, (size_t)from->n_atoms * sizeof *out->z);
+    memcpy(out->charge, from->charge, (size_t)from->n_atoms * sizeof *out->charge);
+    memcpy(out->xyz, from->xyz, (size_t)from->n_atoms * sizeof *out->xyz);
+    memcpy(out->bond, from->bond, (size_t)from->n_bonds * sizeof *out->bond);
+    memcpy(out->order, from->order, (size_t)from->n_bonds * sizeof *out->order);
+    return PL_OK;
+}
+
+static pl_code structures_take(st_subject *s, const ch_block_item *first, int32_t n, pl_arena *mem, pl_error *err)
+{
+    ch_mol bare = s->mol, whole = first->mol;
+    pl_code code;
+
+    s->structure = PL_NEW(mem, ch_mol, n);
+    s->place = PL_NEW(mem, int32_t, first->mol.n_atoms + 1);
+    if (s->structure == NULL || s->place == NULL)
+        return pl_fail(err, PL_ENOMEM, "structures");
+    bare.isotope = whole.isotope = NULL; /* a network does not read them */
+    code = st_same_atoms(s->place, &whole, &bare, mem, err);
+    for (int32_t k = 0; k < n && code == PL_OK; k++)
+        code = structure_copy(&s->structure[k], &first[k].mol, mem, err);
+    s->n_structures = code == PL_OK ? n : 0;
+    return code;
+}
+
+pl_code st_subject_structures(st_subject *s, st_conformers *c, int64_t mol_id, pl_arena *mem, pl_error *err)
+{
+    const ch_block_item *first;
+    int64_t unit = -1;
+    int32_t n;
+    pl_code code;
+
+    s->n_structures = 0;
+    if (c->mem == NULL)
+        return PL_OK;
+    code =
+        pl_db_int(c->store->db, &unit, err, "SELECT coalesce((SELECT unit FROM molecule WHERE mol_id=%lld),-1)", (long long)mol_id);
+    if (code == PL_OK)
+        code = st_conformers_find(c, unit, mol_id, &first, &n, err);
+    return code == PL_OK && n > 0 && first->mol.xyz != NULL ? structures_take(s, first, n, mem, err) : code;
 }
 
 /* ---- environments and their atoms ---- */
@@ -147,4 +225,20 @@ pl_code st_moves_of(st_moves *out, const st_subject *s, const nn_model_file *m, 
     for (int32_t i = 0; i < s->graph.n_nodes; i++)
         out->value += atom[i];
     return code;
+}
+
+pl_code st_moves_of_network(st_moves *out, const st_subject *s, const st_occlusion *by, int32_t target, pl_arena *mem,
+                            pl_error *err)
+{
+    double *atom = PL_NEW(mem, double, s->graph.n_nodes + 1);
+
+    *out = (st_moves){ .log_odds = by->log_odds, .one_by_one = true, .value = by->value[target], .atom = atom };
+    out->feature = PL_NEW(mem, double, CH_N_FEATURES);
+    out->column = PL_NEW(mem, double, s->x.n_columns + 1);
+    if (atom == NULL || out->feature == NULL || out->column == NULL)
+        return pl_fail(err, PL_ENOMEM, "an explanation");
+    for (int32_t i = 0; i < by->n; i++)
+        if (s->place[i] >= 0)
+            atom[s->place[i]] = by->by[(int64_t)target * by->n + i];
+    return PL_OK;
 }

@@ -12,20 +12,11 @@
 
 /* ---- settings ------------------------------------------------------------ */
 
-/* The settings of the stage `score`, of which the models' numbers depend on these. */
-typedef struct score_settings {
-    st_compute compute;
-} score_settings;
-
-static const pl_field score_fields[] = { ST_COMPUTE_FIELDS(score_settings), { 0 } };
 enum { MOLECULES = 240, MAX_EDGES = 70000 }; /* of a batch; the result is the same for any */
 
 st_predict_conf st_predict_defaults(void)
 {
-    score_settings s;
-
-    pl_fields_default(score_fields, &s);
-    return (st_predict_conf){ .structures = ST_STRUCTURES_MODEL, .count = 1, .seed = 1, .compute = s.compute };
+    return (st_predict_conf){ .structures = ST_STRUCTURES_MODEL, .count = 1, .seed = 1, .compute = st_compute_defaults() };
 }
 
 static bool has_source(const nn_model_file *m, nn_source source)

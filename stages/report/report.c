@@ -255,8 +255,10 @@ static void add_page(st_report *r)
             parts[i].add(r);
         }
     add_cite(r);
-    pl_text_add(r->out, "</main>\n<footer>Made by <code>molsieve report</code> from the run&#39;s results.db, and from nothing "
-                        "else: the same database gives the same page.</footer>\n");
+    pl_text_add(
+        r->out,
+        "</main>\n<footer>Made by <code>molsieve report</code> from the run&#39;s results.db, and from "
+        "nothing else but the models and structures that made its scores: the same database gives the same page.</footer>\n");
     st_report_script(r->out);
     pl_text_add(r->out, "</body>\n</html>\n");
 }
@@ -264,7 +266,8 @@ static void add_page(st_report *r)
 pl_code st_report_make(pl_text *out, pl_store *store, pl_store *training, int64_t top, st_drawn *drawn, pl_arena *mem,
                        pl_error *err)
 {
-    st_report r = { .db = store->db,
+    st_report r = { .store = store,
+                    .db = store->db,
                     .training = training != NULL ? training->db : NULL,
                     .out = out,
                     .mem = mem,

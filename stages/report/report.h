@@ -1,6 +1,6 @@
 /* stages/report/report.h - one self-contained HTML page about a run.
  *
- * Made from results.db alone, so the same database gives the same bytes; safe
+ * Made from results.db, and from the model files and features.db (only what moved scores), so the same run gives the same bytes; safe
  * during a run (one read transaction). Nothing from outside; every text is
  * escaped (stages/report/html.h), drawings are rebuilt (stages/report/drawing.h), and a
  * Content-Security-Policy forbids what might still get through: it allows one script, by its

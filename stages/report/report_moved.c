@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "stages/report/sheet.h"
+#include "stages/steps/errors/errors.h"
 
 enum { HITS = 5 };
 
@@ -15,6 +16,10 @@ typedef struct moved {
     st_subject s;
     ch_drawn drawn;
     bool known; /* s and drawn */
+    st_conformers stored;
+    st_compute how;
+    st_occlusion network; /* of m and the molecule */
+    bool has_network;
     int n;
 } moved;
 
@@ -24,7 +29,7 @@ static void model_find(st_report *r, moved *v, const char *path, const char *sha
         return;
     v->path = pl_strdup(r->mem, path);
     const pl_code code = v->path != NULL ? nn_model_read(&v->m, path, r->mem, NULL) : PL_ENOMEM;
-    if (!st_report_has_memory(r, code, "a model") || code != PL_OK || strcmp(v->m->sha256, sha256) != 0 || v->m->members.n == 0)
+    if (!st_report_has_memory(r, code, "a model") || code != PL_OK || strcmp(v->m->sha256, sha256) != 0)
         v->m = NULL;
 }
 
@@ -32,6 +37,18 @@ static void model_find(st_report *r, moved *v, const char *path, const char *sha
 static bool columns_find(const st_report *r, moved *v, int64_t mol_id)
 {
     return v->known && st_subject_columns(&v->s, v->m, r->db, mol_id, r->mem, NULL) == PL_OK;
+}
+
+/* What the network of the model says; nothing without its structures. */
+static void network_find(st_report *r, moved *v, int64_t mol_id)
+{
+    pl_code code = v->m->model != NULL ? st_subject_structures(&v->s, &v->stored, mol_id, r->mem, NULL) : PL_EINPUT;
+
+    if (code == PL_OK && v->s.n_structures == 0)
+        code = PL_EINPUT;
+    if (code == PL_OK)
+        code = st_occlude(&v->network, v->m, &v->how, v->s.structure, v->s.n_structures, &v->s.x, r->mem, NULL);
+    v->has_network = st_report_has_memory(r, code, "what moved a score") && code == PL_OK;
 }
 
 static void molecule_find(st_report *r, moved *v, const char *smiles)
@@ -56,26 +73,19 @@ static void add_begin(st_report *r, moved *v)
         r->out,
         "<h3>What moved the scores of the first hits</h3>\n<p>Each atom has an equal share of what the substructures (ECFP4) "
         "that it is part of contribute: orange raises the prediction, blue lowers it, in each drawing by its own scale. "
-        "Descriptors of the whole molecule move a prediction without a place in it. <code>molsieve explain ID</code> names "
+        "Descriptors of the whole molecule move a prediction without a place in it. Of a network (se3) each atom has what the prediction loses without "
+        "the atom and its hydrogens; these do not add up. <code>molsieve explain ID</code> names "
         "them.</p>\n<div class=\"figs\">\n");
 }
 
-static void add_figure(st_report *r, moved *v, long long rank, int32_t member, int32_t target)
+static void add_figure(st_report *r, moved *v, long long rank, const st_moves *moves, const char *name, int32_t target)
 {
-    const nn_model_member *one = &v->m->members.at[member];
+    const st_colours colours = { v->s.graph.n_nodes, v->s.graph.z, moves->atom };
     pl_text caption = { 0 }, picture = { 0 };
-    st_colours colours;
-    st_moves moves;
 
-    if (one->kind->explain == NULL)
-        return;
-    const pl_code code = st_moves_of(&moves, &v->s, v->m, member, target, r->mem, NULL);
-    if (!st_report_has_memory(r, code, "what moved a score") || code != PL_OK)
-        return;
-    colours = (st_colours){ v->s.graph.n_nodes, v->s.graph.z, moves.atom };
     if (st_coloured_add(&picture, &v->drawn, v->smiles, &colours, NULL, r->mem)) {
         add_begin(r, v);
-        st_sheet_caption(&caption, &v->s, &moves, one->kind->name, &v->m->target[target]);
+        st_sheet_caption(&caption, &v->s, moves, name, &v->m->target[target]);
         pl_text_addf(r->out, "<figure>%s<figcaption>Hit %lld, ", pl_text_str(&picture), rank);
         st_html_cut(r->out, pl_text_str(&caption), 300);
         pl_text_add(r->out, "</figcaption></figure>\n");
@@ -84,10 +94,26 @@ static void add_figure(st_report *r, moved *v, long long rank, int32_t member, i
     pl_text_free(&picture);
 }
 
+/* component: a member, or behind them the network. */
+static void add_component(st_report *r, moved *v, long long rank, int32_t component, int32_t target)
+{
+    const bool network = component == v->m->members.n;
+    st_moves moves;
+    pl_code code;
+
+    if (network ? !v->has_network : v->m->members.at[component].kind->explain == NULL)
+        return;
+    code = network ? st_moves_of_network(&moves, &v->s, &v->network, target, r->mem, NULL)
+                   : st_moves_of(&moves, &v->s, v->m, component, target, r->mem, NULL);
+    if (st_report_has_memory(r, code, "what moved a score") && code == PL_OK)
+        add_figure(r, v, rank, &moves, st_component_name(v->m, component), target);
+}
+
 void st_report_moved(st_report *r)
 {
-    moved v = { 0 };
+    moved v = { .how = st_compute_defaults() };
 
+    (void)st_report_has_memory(r, st_subject_stored(&v.stored, r->store, r->mem, NULL), "structures");
     for (
         sqlite3_stmt *st = st_report_query(
             r,
@@ -99,11 +125,14 @@ void st_report_moved(st_report *r)
         if (v.m != NULL)
             molecule_find(r, &v, st_column(st, 1));
         const bool ready = v.m != NULL && columns_find(r, &v, sqlite3_column_int64(st, 5));
+        if (ready)
+            network_find(r, &v, sqlite3_column_int64(st, 5));
         for (int32_t k = 0; ready && k < v.m->conf.outputs; k++)
             for (int32_t c = 0;
-                 c < v.m->members.n && strncmp(v.m->target[k].name, st_column(st, 4), strlen(v.m->target[k].name)) == 0; c++)
-                add_figure(r, &v, (long long)sqlite3_column_int64(st, 0), c, k);
+                 c <= v.m->members.n && strncmp(v.m->target[k].name, st_column(st, 4), strlen(v.m->target[k].name)) == 0; c++)
+                add_component(r, &v, (long long)sqlite3_column_int64(st, 0), c, k);
     }
+    st_conformers_close(&v.stored);
     if (v.n > 0)
         pl_text_add(r->out, "</div>\n");
 }

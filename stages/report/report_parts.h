@@ -25,6 +25,7 @@ typedef struct st_hit {
 
 /* The first error stays in `code` and ends all queries: it is checked once, at the end. */
 typedef struct st_report {
+    pl_store *store;        /* of db */
     sqlite3 *db, *training; /* training: NULL, or where its molecules are looked up */
     pl_text *out;
     pl_arena *mem;

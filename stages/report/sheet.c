@@ -21,6 +21,11 @@ void st_sheet_caption(pl_text *out, const st_subject *s, const st_moves *moves, 
 {
     const char *unit = moves->log_odds ? "log odds" : target->unit;
 
+    if (moves->one_by_one) {
+        pl_text_addf(out, "%s, %s: %.4g%s%s, atoms: what it loses without each", component, target->name, moves->value,
+                     unit[0] ? " " : "", unit);
+        return;
+    }
     pl_text_addf(out, "%s, %s: atoms %+.3g, descriptors %+.3g", component, target->name, sum_of(moves->atom, s->graph.n_nodes),
                  sum_of(moves->feature, CH_N_FEATURES));
     if (s->x.n_columns > 0)

@@ -13,7 +13,8 @@ typedef struct st_sheet {
     int n;
 } st_sheet;
 
-/* "gp, logS: atoms +0.31, descriptors -1.2, substructures that it lacks +0.05, mean -2.1: -2.94 log10(mol/L)". */
+/* "gp, logS: atoms +0.31, descriptors -1.2, substructures that it lacks +0.05, mean -2.1: -2.94 log10(mol/L)"; of a network
+ * "se3, logS: -2.94 log10(mol/L), atoms: what it loses without each". */
 void st_sheet_caption(pl_text *out, const st_subject *s, const st_moves *moves, const char *component, const nn_target *target);
 
 /* EINPUT: the molecule cannot be drawn. Scratch in mem. */

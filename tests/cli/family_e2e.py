@@ -195,6 +195,7 @@ NETWORK = """  read: {unit: 40}
     epochs: 3
   evaluate: {on: [valid, test]}
   score: {}
+  rank: {objectives: [{property: gap, goal: maximise}]}
 """
 
 
@@ -213,6 +214,34 @@ def a_family_with_a_network_is_the_mean_of_both():
         assert "se3.mae" in error and "trees.mae" in error
         meta = header(p.path("run", MODEL))["__metadata__"]
         assert meta["format_version"] == "4" and "model" in meta
+        the_network_is_explained(p, value["se3"])
+
+
+def the_network_is_explained(p, alone):
+    """What each atom does for the network: said, drawn and on the page; only as far as its structures are there."""
+    number = r"[-+]?[0-9.]+(?:e[-+]?[0-9]+)?"
+    for mol_id, n_heavy in p.rows("SELECT mol_id, n_heavy FROM molecule JOIN prediction USING(mol_id) WHERE n_heavy > 4 LIMIT 3"):
+        said = p.run("explain", str(mol_id), "run", "--svg", "x.svg")[1]
+        assert "x.svg: 2 drawings" in said and "what moved se3: what it loses without the atom" in said, said
+        lines = said.split("what moved se3")[1].splitlines()[1:]
+        by = dict(re.findall(r"(%s)  atom ([0-9]+) \(" % number, "\n".join(lines))[k][::-1] for k in range(min(4, n_heavy)))
+        with open(p.path("x.svg")) as f:
+            svg = f.read()
+        xml.dom.minidom.parseString(svg)
+        part = [x for x in svg.split('<text class="says"') if ">se3, gap" in x][0]
+        total = re.search(r">se3, gap: (%s) Ha, atoms: what it loses without each" % number, part).group(1)
+        assert abs(float(total) - alone[mol_id]) < 2e-3 * abs(alone[mol_id]), (total, alone[mol_id])
+        discs = dict((k, x) for k, x in re.findall(r"<title>[A-Z][a-z]? ([0-9]+): (%s)</title>" % number, part))
+        assert len(discs) == n_heavy and all(discs[k] == by[k] for k in by), (discs, by)
+    p.run("report", "run/results.db", "-o", "r.html")
+    with open(p.path("r.html")) as f:
+        assert len(re.findall(r"<figcaption>Hit [1-5], (?:trees|se3), gap", f.read())) == 10
+    os.remove(p.path("run/features.db"))
+    said = p.run("explain", str(mol_id), "run", "--svg", "x.svg")[1]
+    assert "what moved se3 is not known: features.db has no structure" in said and "x.svg: 1 drawing\n" in said, said
+    p.run("report", "run/results.db", "-o", "r.html")
+    with open(p.path("r.html")) as f:
+        assert len(re.findall(r"<figcaption>Hit [1-5], (?:trees|se3), gap", f.read())) == 5
 
 
 def classes_are_learned_as_probabilities():

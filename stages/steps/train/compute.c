@@ -13,6 +13,21 @@ static const double RADIAL_MOST = 1e-3; /* largest error of interpolated hidden 
 
 static nn_precision precision_of(const st_compute *c, int32_t own) { return (nn_precision)(own ? own - 1 : c->precision); }
 
+/* A settings struct with these fields alone. */
+typedef struct compute_alone {
+    st_compute compute;
+} compute_alone;
+
+static const pl_field alone_fields[] = { ST_COMPUTE_FIELDS(compute_alone), { 0 } };
+
+st_compute st_compute_defaults(void)
+{
+    compute_alone alone;
+
+    pl_fields_default(alone_fields, &alone);
+    return alone.compute;
+}
+
 /* The pinned set, or NULL. */
 static const char *kernels_of(const st_compute *c)
 {

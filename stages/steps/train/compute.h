@@ -65,6 +65,7 @@ enum { ST_DEVICES = 64 };
                                                                           .help = "of the linear layers of nodes"                            \
     }
 
+st_compute st_compute_defaults(void); /* engine cpu */
 const nn_engine_kind *st_compute_engine(const st_compute *c);
 /* The GPUs to compute with; one, 0, where the engine is not cuda. device [ST_DEVICES]. ECONFIG
  * names a word that is no visible GPU. */
