@@ -408,6 +408,26 @@ static void a_molecule_that_is_too_large_is_left_to_the_processor(void **state)
     pl_arena_free(own);
 }
 
+/* Every bond 500 times: more gradients than a GPU's 16-bit numbers of slots. */
+static void too_many_terms_are_left_to_the_processor(void **state)
+{
+    enum { TIMES = 500 };
+    pl_arena *own = pl_arena_new(1 << 20);
+    sdf_mol m = chain(40, own);
+    const ch_bond_term *once = m.terms.bonds;
+    ch_packed packed;
+    pl_error err = { 0 };
+
+    (void)state;
+    m.terms.bonds = PL_NEW(own, ch_bond_term, TIMES * m.terms.n_bonds);
+    for (int32_t k = 0; k < TIMES * m.terms.n_bonds; k++)
+        m.terms.bonds[k] = once[k % m.terms.n_bonds];
+    m.terms.n_bonds *= TIMES;
+    assert_int_equal(ch_pack(&packed, &m.terms, NULL, ch_kernels_find(NULL), own, &err), PL_EINPUT);
+    assert_memory_equal(err.text, "too many terms for the GPU: ", 28);
+    pl_arena_free(own);
+}
+
 /* What does not fit the shared memory of a block lies in global memory. */
 static void a_large_molecule_is_relaxed_as_by_the_reference(void **state)
 {
@@ -548,6 +568,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(batches_and_their_order_change_no_byte),
         cmocka_unit_test(ensembles_are_sorted_and_distinct),
         cmocka_unit_test(a_molecule_that_is_too_large_is_left_to_the_processor),
+        cmocka_unit_test(too_many_terms_are_left_to_the_processor),
         cmocka_unit_test(a_large_molecule_is_relaxed_as_by_the_reference),
         cmocka_unit_test(a_gpu_that_fails_is_reported),
     };
