@@ -41,13 +41,17 @@ static const char *const digest[][2] = {
     { "evaluated", "SELECT " KEY("e.mol_id") ", m.name, p.name, e.part, e.measured, e.predicted, e.similarity FROM evaluated e "
                                              "JOIN model m USING(model_id) JOIN property p USING(property_id)" },
     { "hit", "SELECT h.rank, " KEY("h.mol_id") ", h.objective, h.front, h.cluster, h.n_similar FROM hit h" },
+    { "measured", "SELECT property, inchikey, value, unit, task, round FROM measured" },
+    { "acquired",
+      "SELECT round, place, inchikey, property, strategy, acquisition, mean, deviation, rank, similarity, reason, outcome "
+      "FROM acquired" },
     { "failure", "SELECT f.stage, f.code, f.message, f.signal, " KEY("f.record_id") ", " KEY("f.mol_id") " FROM failure f" },
     { "metric", "SELECT stage, step, epoch, split, name, value FROM metric WHERE name NOT LIKE '%\\_s' ESCAPE '\\'" },
     { NULL, NULL },
 };
 
 /* Version of results.db: CHANGES, or a descriptor's `since` where that is larger. */
-enum { CHANGES = 10 };
+enum { CHANGES = 11 };
 #define SINCE(name, kind, unit, heading, title, shown, since, ...) char name[since];
 union versions {
     char changes[CHANGES];
@@ -78,6 +82,11 @@ static const char *const migrate[VERSION] = {
     "ALTER TABLE molecule ADD COLUMN converged INTEGER; ALTER TABLE molecule ADD COLUMN fallback TEXT;",
     "ALTER TABLE prediction ADD COLUMN uncertainty REAL;",
     "CREATE TABLE fingerprint(mol_id INTEGER PRIMARY KEY REFERENCES molecule, scaffold TEXT NOT NULL, bits BLOB NOT NULL);",
+    "CREATE TABLE measured(property TEXT NOT NULL, inchikey TEXT NOT NULL, value REAL NOT NULL, unit TEXT NOT NULL, task TEXT NOT NULL, "
+    "round INTEGER NOT NULL, source TEXT NOT NULL, PRIMARY KEY(property,inchikey)) WITHOUT ROWID; "
+    "CREATE TABLE acquired(round INTEGER NOT NULL, place INTEGER NOT NULL, inchikey TEXT NOT NULL, property TEXT NOT NULL, strategy TEXT "
+    "NOT NULL, acquisition REAL, mean REAL, deviation REAL, rank INTEGER, similarity REAL, reason TEXT NOT NULL, outcome TEXT, "
+    "PRIMARY KEY(round,place)) WITHOUT ROWID;",
 };
 
 const pl_schema st_schema = {

@@ -45,6 +45,13 @@ CREATE TABLE evaluated( -- molecule by molecule what evaluation sums up
 CREATE TABLE hit(
   rank INTEGER PRIMARY KEY, mol_id INTEGER NOT NULL REFERENCES molecule, objective REAL NOT NULL,
   front INTEGER, cluster INTEGER, n_similar INTEGER); -- of rankings by fronts, of diverse ones
+CREATE TABLE measured( -- labels that came after the library was read (stages/database/measured.h)
+  property TEXT NOT NULL, inchikey TEXT NOT NULL, value REAL NOT NULL, unit TEXT NOT NULL, task TEXT NOT NULL,
+  round INTEGER NOT NULL, source TEXT NOT NULL, PRIMARY KEY(property,inchikey)) WITHOUT ROWID;
+CREATE TABLE acquired( -- what each round chose to try
+  round INTEGER NOT NULL, place INTEGER NOT NULL, inchikey TEXT NOT NULL, property TEXT NOT NULL, strategy TEXT NOT NULL,
+  acquisition REAL, mean REAL, deviation REAL, rank INTEGER, similarity REAL, reason TEXT NOT NULL, outcome TEXT,
+  PRIMARY KEY(round,place)) WITHOUT ROWID;
 CREATE INDEX molecule_inchikey ON molecule(inchikey);
 CREATE INDEX record_mol ON record(mol_id);
 CREATE INDEX score_rank ON score(property_id,mean);

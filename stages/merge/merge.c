@@ -13,6 +13,7 @@
 #include "pipeline/lock/lock.h"
 #include "pipeline/run/level.h"
 #include "pipeline/run/runner.h"
+#include "stages/database/measured.h"
 #include "stages/steps/ingest/prepare.h"
 
 /* ---- what is there ---- */
@@ -225,6 +226,8 @@ static pl_code finish(st_merging *m, pl_error *err)
     if (code == PL_OK)
         code = st_merge_unite(m, err);
     if (code == PL_OK)
+        code = st_measured_apply(m->store, err);
+    if (code == PL_OK)
         code = pl_levels_compare(m->wf, m->store, m->run_id, err);
     if (code == PL_OK)
         code = warn_drawings(m, err);
@@ -367,6 +370,27 @@ static pl_code publish(st_merging *m, const char *path, pl_error *err)
     return code;
 }
 
+/* Labels that were added to the results of an earlier merge, and what was chosen there, go over. */
+static pl_code keep_later(st_merging *m, pl_error *err)
+{
+    sqlite3 *db = m->store->db;
+    int64_t has = 0;
+    pl_code code = PL_OK;
+
+    if (access(m->wf->storage.results, F_OK) != 0)
+        return PL_OK;
+    code = pl_db_execf(db, err, "ATTACH %Q AS old", m->wf->storage.results);
+    if (code == PL_OK)
+        code = pl_db_int(db, &has, err, "SELECT count(*) FROM old.sqlite_master WHERE name IN ('measured','acquired')");
+    if (code == PL_OK && has == 2)
+        code = pl_db_exec(db,
+                          "INSERT OR IGNORE INTO main.measured SELECT * FROM old.measured;"
+                          "INSERT OR IGNORE INTO main.acquired SELECT * FROM old.acquired",
+                          err);
+    (void)pl_db_exec(db, "DETACH old", NULL);
+    return code;
+}
+
 static pl_code work(st_merging *m, const pl_run_opts *opts, const char *path, pl_error *err)
 {
     pl_runner r = { .wf = m->wf, .schema = m->schema, .opts = opts, .mem = m->mem };
@@ -381,6 +405,8 @@ static pl_code work(st_merging *m, const pl_run_opts *opts, const char *path, pl
         m->run_id = r.run_id;
         if (code == PL_OK)
             code = fold_all(m, err);
+        if (code == PL_OK)
+            code = keep_later(m, err);
         if (code == PL_OK)
             code = finish(m, err);
         pl_run_row_end(&r, code, err);

@@ -39,6 +39,7 @@
     X(show)            \
     X(search)          \
     X(next)            \
+    X(label)           \
     X(query)           \
     X(report)          \
     X(export)          \

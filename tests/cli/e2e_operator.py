@@ -128,7 +128,7 @@ def a_database_of_an_older_format_resumes():
         fresh, top, status = columns(now), p.run("top", "run")[1], p.run("status", "run")[1]
         assert re.search(r"prepare +done +1 +4 +1 ", status) and re.search(r"rank +done +- +- +- ", status), status
         os.rename(now, p.path("now.db"))
-        for version in (2, 3, 4, 5, 6, 7, 9):
+        for version in (2, 3, 4, 5, 6, 7, 9, 10):
             if version > 2:
                 os.remove(now)
             in_format(p.path("now.db"), now, version)

@@ -9,6 +9,7 @@
 #include "pipeline/base/rng.h"
 #include "pipeline/run/progress.h"
 #include "pipeline/workflow/workflow.h"
+#include "stages/database/measured.h"
 #include "stages/steps/dataset/split_parts.h"
 #include "stages/steps/ingest/prepare.h"
 
@@ -114,6 +115,8 @@ static pl_code key(const pl_workflow *wf, const pl_step *step, pl_store *store, 
     if (c->method == BY_SCAFFOLD)
         *extra_json =
             "{\"large scaffolds\":\"little beyond train\",\"small scaffolds\":\"at random\"}"; /* before: to half of the rest */
+    if (c->method == BY_COLUMN || c->method == BY_TIME)
+        return st_measured_key(extra_json, store, &c->column, 1, mem, err);
     if (c->method != BY_FILE || c->path == NULL)
         return PL_OK;
     code = pl_file_hash(store, c->path, hash, err);

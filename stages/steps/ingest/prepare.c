@@ -10,6 +10,7 @@
 #include "pipeline/base/log.h"
 #include "pipeline/workflow/workflow.h"
 #include "stages/database/blocks.h"
+#include "stages/database/measured.h"
 #include "stages/expression/expression.h"
 #include "stages/steps/ingest/alerts.h"
 #include "stages/steps/ingest/columns.h"
@@ -477,6 +478,8 @@ static pl_code finish(void *state, pl_error *err)
         code = pl_db_int(s->env->store->db, &any, err, "SELECT EXISTS(SELECT 1 FROM molecule)");
     if (code == PL_OK && any == 0 && s->env->n_shards == 0)
         code = st_prepare_fail_empty(s->env, err);
+    if (code == PL_OK && s->env->n_shards == 0)
+        code = st_measured_apply(s->env->store, err);
     if (code == PL_OK && s->env->n_shards == 0)
         code = st_prepare_warn_labels(s->env, err);
     if (code == PL_OK && s->env->n_shards == 0)

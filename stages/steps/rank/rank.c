@@ -10,6 +10,7 @@
 #include "pipeline/store/store.h"
 #include "pipeline/workflow/settings.h"
 #include "pipeline/workflow/workflow.h"
+#include "stages/database/measured.h"
 #include "stages/expression/expression.h"
 #include "stages/expression/row_filter.h"
 #include "stages/steps/ingest/alerts.h"
@@ -458,6 +459,16 @@ static pl_code finish(void *state, pl_error *err)
     return code == PL_OK ? say(s, err) : code;
 }
 
+/* Labels that came later tell who is active. */
+static pl_code key(const pl_workflow *wf, const pl_step *step, pl_store *store, const char **extra_json, pl_arena *mem,
+                   pl_error *err)
+{
+    const st_rank_conf *c = step->conf;
+
+    (void)wf;
+    return c->actives != NULL ? st_measured_key(extra_json, store, &c->actives, 1, mem, err) : PL_OK;
+}
+
 /* Only a diverse ranking reads structures, to compute similarities. */
 static bool reads_blocks(const pl_step *step) { return is_diverse(step->conf); }
 
@@ -478,6 +489,7 @@ const pl_stage st_rank = {
     .settle = settle,
     .wants = wants,
     .check = check,
+    .key = key,
     .open = open_stage,
     .finish = finish,
     .close = close_stage,

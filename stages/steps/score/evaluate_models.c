@@ -8,6 +8,7 @@
 #include "pipeline/base/text.h"
 #include "pipeline/run/progress.h"
 #include "pipeline/store/store.h"
+#include "stages/database/measured.h"
 #include "stages/steps/dataset/classes.h"
 #include "stages/steps/dataset/unseen.h"
 #include "stages/steps/errors/calibrate.h"
@@ -442,10 +443,11 @@ void st_evaluate_models_check(const pl_workflow *wf, const pl_step *step, pl_pro
 pl_code st_evaluate_models_key(const pl_workflow *wf, const pl_step *step, pl_store *store, const char **extra_json, pl_arena *mem,
                                pl_error *err)
 {
-    static const pl_list trained_here = { 0 };
+    static const pl_list none = { 0 };
+    const bool trained_here = pl_workflow_step(wf, "train") != NULL;
+    pl_code code = st_model_list_key(wf, trained_here ? &none : &conf_of(step)->models, store, extra_json, mem, err);
 
-    return st_model_list_key(wf, pl_workflow_step(wf, "train") != NULL ? &trained_here : &conf_of(step)->models, store, extra_json,
-                             mem, err);
+    return code == PL_OK && !trained_here ? st_measured_key(extra_json, store, NULL, 0, mem, err) : code;
 }
 
 pl_code st_evaluate_missing(const pl_workflow *wf, const pl_step *step, const char **out, pl_arena *mem, pl_error *err)

@@ -78,8 +78,8 @@ void st_targets_unweigh(float *params, const nn_model_file *m, const st_class_we
 
 /* ---- train_start.c: fine-tuning ---- */
 void st_start_check(const pl_workflow *wf, const pl_step *step, pl_problems *problems);
-/* The hash of the file, or nothing. */
-pl_code st_start_key(const pl_workflow *wf, const pl_step *step, pl_store *store, const char **extra_json, pl_arena *mem,
+/* Of train: the hash of that file, and of labels that came later. */
+pl_code st_train_key(const pl_workflow *wf, const pl_step *step, pl_store *store, const char **extra_json, pl_arena *mem,
                      pl_error *err);
 /* *out: the model to start from, NULL for random weights. ECONFIG: it does not fit. */
 pl_code st_start_open(nn_model_file **out, const pl_env *env, const nn_se3_conf *network, pl_error *err);

@@ -7,6 +7,7 @@
 
 #include "pipeline/base/text.h"
 #include "pipeline/store/store.h"
+#include "stages/database/measured.h"
 #include "stages/steps/features/graph.h"
 #include "stages/steps/train/model_row.h"
 #include "stages/steps/train/score_models.h"
@@ -47,18 +48,31 @@ void st_start_check(const pl_workflow *wf, const pl_step *step, pl_problems *pro
     pl_arena_free(mem);
 }
 
-pl_code st_start_key(const pl_workflow *wf, const pl_step *step, pl_store *store, const char **extra_json, pl_arena *mem,
-                     pl_error *err)
+static pl_code start_key(const pl_workflow *wf, const pl_step *step, pl_store *store, const char **extra_json, pl_arena *mem,
+                         pl_error *err)
 {
     const st_train_conf *c = step->conf;
     const pl_model_ref *ref = c->start != NULL ? st_model_ref(wf, c->start) : NULL;
     char hash[65];
     pl_code code = ref != NULL ? pl_file_hash(store, ref->path, hash, err) : PL_OK;
 
-    if (code != PL_OK || ref == NULL)
-        return code;
-    *extra_json = pl_sprintf(mem, "{\"start\":\"%s\"}", hash);
-    return *extra_json ? PL_OK : pl_fail(err, PL_ENOMEM, "key of train");
+    if (code == PL_OK && ref != NULL) {
+        *extra_json = pl_sprintf(mem, "{\"start\":\"%s\"}", hash);
+        code = *extra_json != NULL ? PL_OK : pl_fail(err, PL_ENOMEM, "key of train");
+    }
+    return code;
+}
+
+pl_code st_train_key(const pl_workflow *wf, const pl_step *step, pl_store *store, const char **extra_json, pl_arena *mem,
+                     pl_error *err)
+{
+    const st_train_conf *c = step->conf;
+    const char *label[NN_TARGETS_MAX];
+    pl_code code = start_key(wf, step, store, extra_json, mem, err);
+
+    for (int32_t k = 0; k < c->targets.n && k < NN_TARGETS_MAX; k++)
+        label[k] = st_target_label(&st_train_target(c)[k]);
+    return code != PL_OK ? code : st_measured_key(extra_json, store, label, c->targets.n, mem, err);
 }
 
 pl_code st_start_open(nn_model_file **out, const pl_env *env, const nn_se3_conf *network, pl_error *err)

@@ -1,0 +1,285 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "stages/labels/whose.h"
+
+#include <ctype.h>
+#include <jansson.h>
+#include <string.h>
+#include <strings.h>
+
+#include "pipeline/base/stop.h"
+#include "pipeline/base/text.h"
+#include "stages/steps/ingest/prepare_conf.h"
+
+enum { KEY = 27, SKELETON = 14, SHOWN = 60 };
+
+struct st_whose {
+    pl_store *store;
+    pl_arena *mem, *scratch;
+    sqlite3_stmt *by_key, *by_title;
+    st_prepare_conf prepare; /* as the library was prepared */
+    ch_worker *worker;
+};
+
+/* ---- how the library was prepared ---- */
+
+static void setting_read(const pl_field *f, void *conf, const json_t *value)
+{
+    char *at = (char *)conf + f->at;
+
+    if (json_is_string(value) && f->type == PL_CHOICE && pl_field_choice(f, json_string_value(value)) >= 0)
+        *(int32_t *)(void *)at = (int32_t)pl_field_choice(f, json_string_value(value));
+    else if (json_is_integer(value) && f->type == PL_INT)
+        *(int64_t *)(void *)at = json_integer_value(value);
+    else if (json_is_number(value) && (f->type == PL_REAL || f->type == PL_DURATION || f->type == PL_SIZE))
+        *(double *)(void *)at = json_number_value(value);
+    else if (json_is_boolean(value) && f->type == PL_BOOL)
+        *(bool *)(void *)at = json_is_true(value);
+}
+
+static pl_code settings_read(st_prepare_conf *c, pl_store *s, pl_arena *mem, pl_error *err)
+{
+    sqlite3_stmt *st = NULL;
+    bool row = false;
+    json_t *params = NULL;
+    pl_code code = pl_db_prepare(s->db, &st,
+                                 "SELECT params_json, extra_json LIKE '%\"columns\"%' FROM stage WHERE name='prepare' "
+                                 "AND state='done'",
+                                 err);
+
+    (void)mem;
+    pl_fields_default(st_prepare_fields, c);
+    if (code == PL_OK)
+        code = pl_db_step(st, &row, err);
+    if (code == PL_OK && !row)
+        code = pl_fail(err, PL_ECONFIG, "%s: its library is not prepared yet; run the workflow first", s->results_path);
+    if (code == PL_OK && sqlite3_column_int(st, 1))
+        code = pl_fail(err, PL_ECONFIG,
+                       "%s: its molecules are observations with columns such as a temperature, so an identifier does not name one; "
+                       "add the rows to an input of the workflow",
+                       s->results_path);
+    if (code == PL_OK)
+        params = json_loads((const char *)sqlite3_column_text(st, 0), 0, NULL);
+    for (int k = 0; code == PL_OK && st_prepare_fields[k].type != PL_END; k++)
+        setting_read(&st_prepare_fields[k], c, json_object_get(params, st_prepare_fields[k].key));
+    c->conformer = CH_3D_NONE;
+    json_decref(params);
+    (void)sqlite3_finalize(st);
+    return code;
+}
+
+/* ---- open, close ---- */
+
+/* Titles of records have no index in results.db. */
+static const char titles_sql[] =
+    "CREATE TEMP TABLE titles(title TEXT, mol_id INTEGER, PRIMARY KEY(title,mol_id)) WITHOUT ROWID;"
+    "INSERT OR IGNORE INTO temp.titles SELECT title, mol_id FROM record WHERE title<>'' AND mol_id IS NOT NULL";
+
+pl_code st_whose_open(st_whose **out, pl_store *s, pl_arena *mem, pl_error *err)
+{
+    st_whose *w = PL_NEW(mem, st_whose, 1);
+    pl_code code = w != NULL ? PL_OK : pl_fail(err, PL_ENOMEM, "molecules of a table");
+
+    *out = w;
+    if (code != PL_OK)
+        return code;
+    *w = (st_whose){ .store = s, .mem = mem, .scratch = pl_arena_new(1 << 14) };
+    if (w->scratch == NULL)
+        return pl_fail(err, PL_ENOMEM, "molecules of a table");
+    code = settings_read(&w->prepare, s, mem, err);
+    if (code == PL_OK)
+        code = pl_db_exec(s->db, titles_sql, err);
+    if (code == PL_OK)
+        code =
+            pl_db_prepare(s->db, &w->by_key,
+                          "SELECT mol_id, inchikey, smiles FROM molecule WHERE inchikey>=?1 AND inchikey<?1||'~' AND inchikey<>'' "
+                          "ORDER BY mol_id LIMIT 2",
+                          err);
+    return code != PL_OK
+               ? code
+               : pl_db_prepare(s->db, &w->by_title,
+                               "SELECT m.mol_id, m.inchikey, m.smiles FROM temp.titles t JOIN molecule m USING(mol_id) WHERE "
+                               "t.title=?1 ORDER BY m.mol_id LIMIT 2",
+                               err);
+}
+
+void st_whose_close(st_whose *w)
+{
+    if (w == NULL)
+        return;
+    (void)sqlite3_finalize(w->by_key);
+    (void)sqlite3_finalize(w->by_title);
+    (void)pl_db_exec(w->store->db, "DROP TABLE IF EXISTS temp.titles", NULL);
+    ch_worker_close(w->worker);
+    pl_arena_free(w->scratch);
+}
+
+/* ---- one way of naming a molecule ---- */
+
+/* *n: how many there are, at most 2. Of copies with one InChIKey it counts one. */
+static pl_code look_up(st_found *out, int *n, st_whose *w, sqlite3_stmt *st, const char *text, pl_error *err)
+{
+    bool row = true;
+    pl_code code = PL_OK;
+
+    *n = 0;
+    *out = (st_found){ 0 };
+    (void)sqlite3_bind_text(st, 1, text, -1, SQLITE_STATIC);
+    while (code == PL_OK && (code = pl_db_step(st, &row, err)) == PL_OK && row) {
+        const char *key = (const char *)sqlite3_column_text(st, 1);
+        key = key[0] != '\0' ? key : (const char *)sqlite3_column_text(st, 2);
+        if (*n > 0 && strcmp(out->inchikey, key) == 0)
+            continue;
+        if (++*n == 1)
+            *out = (st_found){ sqlite3_column_int64(st, 0), pl_strdup(w->mem, key) };
+        if (out->inchikey == NULL)
+            code = pl_fail(err, PL_ENOMEM, "a molecule");
+    }
+    (void)sqlite3_reset(st);
+    (void)sqlite3_clear_bindings(st);
+    return code;
+}
+
+static bool is_key(const char *s)
+{
+    if (strlen(s) != KEY)
+        return false;
+    for (int i = 0; i < KEY; i++) {
+        const bool dash = i == 14 || i == 25;
+        if (dash ? s[i] != '-' : !isupper((unsigned char)s[i]))
+            return false;
+    }
+    return true;
+}
+
+/* As far as the library tells molecules apart: stages.prepare.dedupe. */
+static pl_code by_key(st_found *out, int *n, st_whose *w, const char *key, pl_error *err)
+{
+    char cut[KEY + 1];
+
+    memcpy(cut, key, KEY);
+    cut[st_dedupe_letters(w->prepare.dedupe)] = '\0';
+    return look_up(out, n, w, w->by_key, cut, err);
+}
+
+/* The InChIKey of a SMILES, prepared as the library was; "" and *why: it cannot be prepared. */
+static pl_code key_of(char key[KEY + 1], const char **why, st_whose *w, const ch_record *r, pl_error *err)
+{
+    const ch_prepare_opts opts = st_prepare_opts(&w->prepare, 0);
+    const ch_worker_opts budget = st_prepare_budget(&w->prepare, pl_stop_flag());
+    ch_prepared p = { 0 };
+    pl_code code = w->worker != NULL ? PL_OK : ch_worker_open(&w->worker, &budget, err);
+
+    key[0] = '\0';
+    pl_arena_reset(w->scratch);
+    if (code == PL_OK)
+        code = ch_worker_prepare(w->worker, r->text, r->len, r->format, &opts, &p, w->scratch, err);
+    if (code == PL_EINPUT)
+        *why = pl_sprintf(w->mem, "%.*s", 2 * SHOWN, p.message != NULL ? p.message : "it cannot be read");
+    if (code == PL_OK && p.inchikey != NULL && strlen(p.inchikey) == KEY)
+        memcpy(key, p.inchikey, KEY + 1);
+    return code == PL_EINPUT ? PL_OK : code;
+}
+
+/* ---- all of them ---- */
+
+typedef struct names {
+    const char *key, *title; /* "": none */
+    st_found found;
+    const char *by;      /* the name that found it */
+    const char *tried;   /* "InChIKey X, title Y" */
+    const char *problem; /* NULL: none         */
+} names;
+
+static const char *field_text(const ch_field *field, int n, const char *const *name)
+{
+    for (int k = 0; name[k] != NULL; k++)
+        for (int i = 0; i < n; i++)
+            if (strcasecmp(field[i].name, name[k]) == 0)
+                return field[i].text;
+    return "";
+}
+
+static void tried_add(names *x, st_whose *w, const char *what, const char *name)
+{
+    const int n = (int)strcspn(name, "\t\r\n"); /* of a SMILES without its title, of a molfile the first line */
+
+    x->tried = pl_sprintf(w->mem, "%s%s%s '%.*s'", x->tried != NULL ? x->tried : "", x->tried != NULL ? ", " : "", what,
+                          n < SHOWN ? n : SHOWN, name);
+}
+
+/* Two names of a row mean one molecule if the first blocks of their InChIKeys are equal: a title may be of another salt or isomer. */
+static void take(names *x, st_whose *w, st_found f, const char *what)
+{
+    if (x->found.mol_id == 0) {
+        x->found = f;
+        x->by = what;
+    } else if (strncmp(x->found.inchikey, f.inchikey, SKELETON) != 0 && x->problem == NULL)
+        x->problem = pl_sprintf(w->mem, "its %s is of %s, its %s of %s: two molecules", x->by, x->found.inchikey, what, f.inchikey);
+}
+
+static pl_code try_key(names *x, st_whose *w, const char *key, const char *what, const char *shown, pl_error *err)
+{
+    st_found f;
+    int n = 0;
+    pl_code code = by_key(&f, &n, w, key, err);
+
+    if (code == PL_OK && n > 0)
+        take(x, w, f, what);
+    else if (code == PL_OK)
+        tried_add(x, w, what, shown);
+    return code;
+}
+
+static pl_code try_smiles(names *x, st_whose *w, const ch_record *r, pl_error *err)
+{
+    char key[KEY + 1];
+    const char *why = "it has no InChIKey";
+    pl_code code = key_of(key, &why, w, r, err);
+
+    if (code != PL_OK || key[0] != '\0')
+        return code != PL_OK ? code : try_key(x, w, key, "SMILES", r->text, err);
+    tried_add(x, w, "SMILES", r->text);
+    x->tried = x->tried != NULL && why != NULL ? pl_sprintf(w->mem, "%s (%s)", x->tried, why) : x->tried;
+    return PL_OK;
+}
+
+/* A title that several molecules have says nothing, unless there is nothing else. */
+static pl_code try_title(names *x, st_whose *w, pl_error *err)
+{
+    st_found f;
+    int n = 0;
+    pl_code code = x->title[0] != '\0' ? look_up(&f, &n, w, w->by_title, x->title, err) : PL_OK;
+
+    if (code != PL_OK || x->title[0] == '\0')
+        return code;
+    if (n == 1)
+        take(x, w, f, "title");
+    else if (n == 0)
+        tried_add(x, w, "title", x->title);
+    else if (x->found.mol_id == 0)
+        x->problem = pl_sprintf(w->mem, "several molecules have the title '%.*s'; give an InChIKey or a SMILES", SHOWN, x->title);
+    return PL_OK;
+}
+
+pl_code st_whose_find(st_found *out, const char **problem, st_whose *w, const ch_record *r, const ch_field *field, int n,
+                      bool has_smiles, pl_error *err)
+{
+    static const char *const keys[] = { "inchikey", "inchi_key", "inchi key", "standard_inchi_key", NULL };
+    names x = { .key = field_text(field, n, keys), .title = r->title };
+    pl_code code = PL_OK;
+
+    if (x.key[0] != '\0' && is_key(x.key))
+        code = try_key(&x, w, x.key, "InChIKey", x.key, err);
+    else if (x.key[0] != '\0')
+        x.problem = pl_sprintf(w->mem, "'%.*s' is no InChIKey", SHOWN, x.key);
+    if (code == PL_OK && has_smiles && r->len > 0 && r->problem == NULL)
+        code = try_smiles(&x, w, r, err);
+    if (code == PL_OK)
+        code = try_title(&x, w, err);
+    *out = x.found;
+    *problem = x.problem;
+    if (code == PL_OK && x.found.mol_id == 0 && x.problem == NULL)
+        *problem = x.tried != NULL ? pl_sprintf(w->mem, "no molecule of the library has %s", x.tried)
+                                   : "it names no molecule: no InChIKey, title or SMILES";
+    return code == PL_OK && *problem == NULL && x.found.mol_id == 0 ? pl_fail(err, PL_ENOMEM, "a row") : code;
+}

@@ -1,0 +1,186 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""`molsieve label`: measured values come back from a table, all or none of them, and a later training learns them."""
+import csv
+import io
+import os
+import shutil
+import subprocess
+
+import sieve
+from sieve import Project, data, lines_of
+
+ESOL = os.path.join(os.environ["MOLSIEVE_SOURCE"], "workflows/data/esol.csv")
+STAGES = """  read: {unit: 25%s}
+  prepare: {conformers: {source: none}, labels: [logS], properties: {logS: {unit: "log10(mol/L)", better: high}}}
+  graph: {edges: topology}
+  split: {method: random, fractions: {train: 0.8, valid: 0.1, test: 0.1}}
+  train: {name: m, family: [%s], targets: [{name: logS, unit: "log10(mol/L)", better: high}]}
+  score: {}
+"""
+
+
+def library(p, censored="", family="gp"):
+    """130 molecules, of which 100 have a label. Returns the rows of the others."""
+    rows = list(csv.DictReader(io.StringIO(lines_of(ESOL, 131).decode())))
+    smiles, value = list(rows[0])[0], "logS"
+    text = "id,smiles,logS\n" + "".join("M%d,%s,%s\n" % (i, r[smiles], r[value] if i < 100 else "") for i, r in enumerate(rows))
+    p.put("lib.csv", text)
+    p.workflow([p.path("lib.csv")], STAGES % (censored, family))
+    p.run("run", "w.yaml", "-q")
+    shutil.copytree(p.path("run"), p.path("fresh"))
+    return [("M%d" % i, r[smiles], float(r[value])) for i, r in enumerate(rows) if i >= 100]
+
+
+def again(p):
+    shutil.rmtree(p.path("run"))
+    shutil.copytree(p.path("fresh"), p.path("run"))
+
+
+def table(rows, head="id,logS", line="%s,%.17g"):
+    return head + "\n" + "".join(line % r + "\n" for r in rows)
+
+
+def stored(p):
+    return dict(p.rows("SELECT (SELECT title FROM record r WHERE r.mol_id=l.mol_id ORDER BY record_id LIMIT 1), value FROM label l"))
+
+
+def digest(p, where="run"):
+    return p.run("db", "digest", where)[1].split()[0]
+
+
+def labels_by_any_name_of_a_molecule_are_learned():
+    with Project() as p:
+        late = library(p)
+        keys = dict(p.rows("SELECT title, inchikey FROM record JOIN molecule USING(mol_id)"))
+        assert len(stored(p)) == 100
+        # by title, by InChIKey, by SMILES written backwards: the same labels
+        seen = []
+        for name, text in (("id.csv", table([(i, v) for i, _, v in late])),
+                           ("key.csv", table([(keys[i], v) for i, _, v in late], "InChIKey,logS")),
+                           ("smi.csv", table([(s, v) for _, s, v in late], "smiles,logS"))):
+            again(p)
+            p.put(name, text)
+            before = digest(p)
+            out = p.run("label", "run", name, "-n")[1]
+            assert "30 labels" in out and "nothing was stored" in out and digest(p) == before, out
+            out = p.run("label", "run", name)[1]
+            assert "logS: 30 labels" in out and "in log10(mol/L)" in out, out
+            assert stored(p) == dict(stored(p), **{i: v for i, _, v in late}) and len(stored(p)) == 130
+            seen.append(digest(p))
+            assert "30 known already" in p.run("label", "w.yaml", name)[1] and digest(p) == seen[-1]
+        assert len(set(seen)) == 1, seen
+        # the plan says why, the training learns them, the library is not prepared again, and `next` leaves them out
+        plan = p.run("plan", "w.yaml")[1]
+        assert "labels" in plan, plan
+        trained = p.one("SELECT count(*) FROM split JOIN label USING(mol_id) WHERE part='train'")
+        said = p.run("run", "w.yaml")[2]
+        assert "Gaussian process on %d molecules" % trained in said and "prepare   done" not in said, said
+        assert "train" not in p.run("run", "w.yaml")[2] and trained > 95
+        said = p.run("next", "run", "-n", "5", "--goal", "maximize")[2]
+        assert "130 left out: measured" in said, said
+        # the same labels in the library's own file give the same model
+        twin = dict(late_text(late))
+        text = open(p.path("lib.csv")).read().splitlines()
+        p.put("whole.csv", "\n".join([text[0]] + ["%s%.17g" % (line, twin[line.split(",")[0]]) if line.endswith(",") else line for line in text[1:]]) + "\n")
+        p.workflow([p.path("whole.csv")], STAGES % ("", "gp"), name="whole.yaml", workdir="whole")
+        p.run("run", "whole.yaml", "-q")
+        scores = "SELECT inchikey, mean FROM score JOIN molecule USING(mol_id) ORDER BY 1"
+        assert p.rows(scores) == p.rows(scores, workdir="whole")
+        # a library that is prepared again keeps them
+        p.run("run", "w.yaml", "stages.prepare.max_heavy_atoms=90", "-q")
+        assert len(stored(p)) == 130 and "good" in p.run("db", "check", "run")[1]
+
+
+def late_text(late):
+    return [(i, v) for i, _, v in late]
+
+
+def every_problem_is_told_and_nothing_is_stored():
+    with Project() as p:
+        late = library(p)
+        a, b, c, d = (x[0] for x in late[:4])
+        before = digest(p)
+        one = p.rows("SELECT title, value FROM record JOIN label USING(mol_id) ORDER BY record_id LIMIT 1")[0]
+
+        def refused(text, *said, args=(), status=2, lines=None):
+            p.put("t.csv", text)
+            err = p.run("label", "run", "t.csv", *args, expect=status)[2]
+            for word in said:
+                assert word in err, (word, err)
+            assert digest(p) == before
+            assert lines is None or err.count("t.csv:") == lines + 1, err
+
+        refused("id,logS\n%s,1\nX9,2\n%s,1\xb75\n%s,-1\n%s,\"1,5\"\n%s,-2\n%s,3\n" % (a, b, c, d, a, one[0]),
+                "t.csv:3: no molecule of the library has title 'X9'", "t.csv:4: logS: '1\xb75' is no number", "t.csv:6: logS: '1,5' is no number; write 1.5",
+                "t.csv:7: logS is -2, and 1 in line 2, for the same molecule", "t.csv:8: logS is 3, and %.10g by the library's file" % one[1],
+                "5 problems; nothing was stored", lines=5)
+        smiles = {i: s for i, s, _ in late}
+        refused("id,smiles,logS\n%s,%s,1\n,C1CC(,2\n,,3\n" % (a, smiles[b]), "t.csv:2: its SMILES is of ", "two molecules", "t.csv:3: no molecule of the library has SMILES 'C1CC('",
+                "t.csv:4: it names no molecule")
+        refused("inchikey,logS\nABC,1\nAAAAAAAAAAAAAA-AAAAAAAAAA-N,2\n", "t.csv:2: 'ABC' is no InChIKey", "t.csv:3: no molecule of the library has InChIKey 'AAAAAAAAAAAAAA-")
+        refused(table([(a, 1)]), "--unit mg/L: logS is in log10(mol/L); give --factor", args=["--unit", "mg/L"])
+        refused("id,logS,unit\n%s,1,log10(mol/L)\n%s,2,mM\n" % (a, b), "t.csv:3: the unit is 'mM', and logS is in log10(mol/L)", lines=1)
+        refused(table([(a, 1)], "id,sol"), "which property do the values of", "the database has: logS", "the columns are: id, sol")
+        refused(table([(a, 1)], "id,sol"), "has no column logS", "--column names one", args=["-p", "logS"])
+        refused(table([(a, 1)]), "no such property; did you mean logS", "--new makes one", args=["-p", "logs"])
+        refused("id,logS,logS_domain\n%s,1,inside\n" % a, "the column logS has predictions", "--column")
+        refused("id,logS\n", "t.csv has no rows")
+        refused(table([(a, 1)]), "--factor 0", args=["--factor", "0"])
+        p.put("x.csv", table([(a, 1), (one[0], 7)]))
+        p.run("label", "run", "x.csv", "--replace")
+        assert stored(p)[one[0]] == 7 and stored(p)[a] == 1
+        out = p.run("label", "run", p.put("y.csv", "id,nM\n%s,2\n%s,\n%s,3\n%s,3\n" % (b, c, d, d)), "-p", "logS", "-c", "nM", "--unit", "nM", "--factor", "0.5")[1]
+        assert stored(p)[b] == 1 and stored(p)[d] == 1.5 and "1 rows repeat" in out and "1 rows without a value" in out, out
+        p.run("label", "run", p.put("z.csv", table([(a, 1), (b, 0)], "id,toxic")), "-p", "toxic", "--new", "--class")
+        assert p.rows("SELECT task FROM property WHERE name='toxic'") == [("classification",)]
+        assert "a class is 0 or 1" in p.run("label", "run", p.put("z.csv", table([(c, 2)], "id,toxic")), "-p", "toxic", expect=2)[2]
+        p.run("label", "nowhere", "x.csv", expect=6)
+
+
+def limits_are_read_as_the_library_reads_them():
+    with Project() as p:
+        late = library(p)
+        text = "id,logS\n%s,>2\n%s,<= -3\n%s,0.5\n" % tuple(x[0] for x in late[:3])
+        p.put("t.csv", text)
+        out = p.run("label", "run", "t.csv")[1]
+        assert "logS: 1 label " in out and "2 limits such as >10 give no label" in out, out
+        shutil.rmtree(p.path("run"))
+        shutil.rmtree(p.path("fresh"))
+        library(p, ", censored: bound", "trees")
+        assert "3 labels" in p.run("label", "run", "t.csv")[1]
+        assert sorted(p.rows("SELECT name, value FROM label JOIN property USING(property_id) WHERE name LIKE '% at %'")) == \
+            [("logS at least", 2.0), ("logS at most", -3.0)]
+
+
+def a_second_merge_keeps_what_was_added():
+    with Project() as p:
+        late = library(p)
+        p.run("label", "run", p.put("t.csv", table([(i, v) for i, _, v in late])))
+        want = p.rows("SELECT inchikey, value FROM label JOIN molecule USING(mol_id) ORDER BY 1")
+        shutil.rmtree(p.path("run"))
+        for more in ([], ["stages.prepare.max_heavy_atoms=90"]):
+            for k in ("0/2", "1/2"):
+                p.run("run", "w.yaml", "--shard", k, "-q", *more)
+            p.run("merge", "w.yaml", *more)
+            if not more:
+                p.run("label", "run", "t.csv")
+            assert p.rows("SELECT inchikey, value FROM label JOIN molecule USING(mol_id) ORDER BY 1") == want
+
+
+def a_run_in_progress_is_not_disturbed():
+    with Project() as p:
+        late = library(p)
+        p.put("t.csv", table([(i, v) for i, _, v in late]))
+        holder = subprocess.Popen(["flock", p.path("run/.lock"), "sleep", "60"])
+        try:
+            while subprocess.run(["flock", "-n", p.path("run/.lock"), "true"]).returncode == 0:
+                pass
+            assert "in use" in p.run("label", "run", "t.csv", expect=4)[2]
+        finally:
+            holder.terminate()
+            holder.wait()
+
+
+sieve.main([labels_by_any_name_of_a_molecule_are_learned, every_problem_is_told_and_nothing_is_stored, limits_are_read_as_the_library_reads_them,
+            a_second_merge_keeps_what_was_added, a_run_in_progress_is_not_disturbed])
