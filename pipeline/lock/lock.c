@@ -259,6 +259,17 @@ pl_code pl_locks_take(pl_locks *l, const pl_workflow *wf, pl_error *err)
     return code;
 }
 
+pl_code pl_locks_take_results(pl_locks *l, const pl_workflow *wf, pl_error *err)
+{
+    pl_code code;
+
+    l->workdir = l->results = l->features = l->folder[0] = l->folder[1] = PL_LOCK_NONE;
+    code = take_outside(&l->results, &l->folder[0], wf->storage.results, wf, &l->workdir, err);
+    if (code != PL_OK)
+        pl_locks_drop(l);
+    return code;
+}
+
 void pl_locks_drop(pl_locks *l)
 {
     pl_lock_drop(&l->features);

@@ -32,6 +32,8 @@ typedef struct pl_locks {
 } pl_locks;
 
 pl_code pl_locks_take(pl_locks *l, const pl_workflow *wf, pl_error *err);
+/* The same without a work directory, for a program that only writes the results. */
+pl_code pl_locks_take_results(pl_locks *l, const pl_workflow *wf, pl_error *err);
 void pl_locks_drop(pl_locks *l);
 /* PL_ELOCK: one of the lock files was deleted or replaced, so another run may have started. */
 pl_code pl_locks_held(const pl_locks *l, pl_error *err);

@@ -39,7 +39,10 @@ typedef struct pl_run_opts {
     pl_shard shard;               /* n > 0: only this shard, without whole stages; wf has gone through pl_workflow_shard */
     void *team;                   /* passed to the stages as env->team        */
     int ranks;                    /* processes that work together, for the run row; 0: 1 */
-    int *ran;                     /* NULL, or adds the number of stages that ran */
+    /* NULL, or called at the end of a run that has done everything, while it still holds its locks. */
+    pl_code (*publish)(void *ctx, pl_store *store, const pl_workflow *wf, pl_arena *mem, pl_error *err);
+    void *publish_ctx;
+    int *ran;                                                     /* NULL, or adds the number of stages that ran */
     const char *program_version, *git_commit, *openbabel_version; /* for the run row; NULL: unknown */
 } pl_run_opts;
 

@@ -287,6 +287,8 @@ static pl_code run_locked(pl_runner *r, const pl_locks *locks, pl_error *err)
         pl_db_patient(r->store->db);
         r->store->patient = true;
         code = run_recorded(r, err);
+        if (code == PL_OK && r->opts->publish != NULL)
+            code = r->opts->publish(r->opts->publish_ctx, r->store, r->wf, r->mem, err);
         pl_store_close(r->store);
     }
     pl_stop_end(&stop);

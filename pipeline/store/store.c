@@ -16,16 +16,16 @@
 #include "pipeline/store/sums.h"
 
 /* Files of version 1 are not migrated: their CRCs cover only the data (see block.c). */
-static const char features_sql[] = "CREATE TABLE block("
-                                   " block_id INTEGER PRIMARY KEY, key TEXT NOT NULL, kind TEXT NOT NULL, unit INTEGER NOT NULL,"
-                                   " first INTEGER NOT NULL, n_items INTEGER NOT NULL, crc32 INTEGER NOT NULL, data BLOB NOT NULL,"
-                                   " UNIQUE(key,kind,unit));";
+const char pl_block_sql[] = "CREATE TABLE block("
+                            " block_id INTEGER PRIMARY KEY, key TEXT NOT NULL, kind TEXT NOT NULL, unit INTEGER NOT NULL,"
+                            " first INTEGER NOT NULL, n_items INTEGER NOT NULL, crc32 INTEGER NOT NULL, data BLOB NOT NULL,"
+                            " UNIQUE(key,kind,unit));";
 
-/* Added later; files without it still work, so FEATURES_VERSION was not raised. */
+/* Added later; files without it still work, so PL_FEATURES_VERSION was not raised. */
 static const char cache_sql[] = "CREATE TABLE IF NOT EXISTS cache(cache_id INTEGER PRIMARY KEY, key BLOB NOT NULL UNIQUE,"
                                 " crc32 INTEGER NOT NULL, data BLOB NOT NULL)";
 
-enum { FEATURES_VERSION = 2, WRITE = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE };
+enum { WRITE = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE };
 
 /* ---- results.db ---- */
 
@@ -282,25 +282,34 @@ static pl_code recall(pl_store *s, const char *key, char *out, size_t size, pl_e
     return code;
 }
 
+static pl_code set_features_path(pl_store *s, const char *path, pl_error *err)
+{
+    free((char *)s->features_path);
+    s->features_path = strdup(path);
+    return s->features_path != NULL ? PL_OK : pl_fail(err, PL_ENOMEM, "a path");
+}
+
 /* Finds features.db: beside results.db if the writer had it there, so that a copied
  * directory uses its own; otherwise at the path that the writer stored. */
 static pl_code find_features(pl_store *s, pl_error *err)
 {
-    char path[PATH_MAX], noted[PATH_MAX], name[NAME_MAX + 1];
+    char path[PATH_MAX], noted[PATH_MAX], name[NAME_MAX + 1], shard[32];
     pl_code code = recall(s, "features_path", noted, sizeof noted, err);
 
     if (code == PL_OK)
         code = recall(s, "features_beside", name, sizeof name, err);
+    if (code == PL_OK)
+        code = recall(s, PL_SHARD_META, shard, sizeof shard, err);
     if (code != PL_OK)
         return code;
+    if (shard[0] != '\0') /* a packed file has its blocks inside */
+        return set_features_path(s, s->results_path, err);
     if (snprintf(path, sizeof path, "%.*s%s", (int)dir_length(s->results_path), s->results_path, name[0] ? name : "features.db") >=
         (int)sizeof path)
         return pl_fail(err, PL_EIO, "%s: path too long", s->results_path);
     if (access(noted, R_OK) == 0 && (name[0] == '\0' || access(path, R_OK) != 0))
         (void)snprintf(path, sizeof path, "%s", noted);
-    free((char *)s->features_path);
-    s->features_path = strdup(path);
-    return s->features_path != NULL ? PL_OK : pl_fail(err, PL_ENOMEM, "a path");
+    return set_features_path(s, path, err);
 }
 
 static pl_code open_reader(pl_store *s, pl_error *err)
@@ -366,9 +375,9 @@ static pl_code create_features(sqlite3 *db, pl_error *err)
     pl_code code = pl_db_begin(db, err);
 
     if (code == PL_OK)
-        code = pl_db_exec(db, features_sql, err);
+        code = pl_db_exec(db, pl_block_sql, err);
     if (code == PL_OK)
-        code = pl_open_version(db, PL_FEATURES_ID, FEATURES_VERSION, err);
+        code = pl_open_version(db, PL_FEATURES_ID, PL_FEATURES_VERSION, err);
     if (code == PL_OK)
         return pl_db_commit(db, err);
     pl_db_rollback(db);
@@ -381,9 +390,13 @@ static pl_code read_features(pl_store *s, pl_error *err)
     pl_identity is = { 0 };
     pl_code code = pl_open_reader(&s->features, s->features_path, &is, err);
 
-    s->features_version = is.n_tables > 0 ? (int)is.version : FEATURES_VERSION;
+    if (code == PL_OK && strcmp(s->features_path, s->results_path) == 0) { /* packed: pl_store_open_read has looked at it */
+        s->features_version = PL_FEATURES_VERSION;
+        return PL_OK;
+    }
+    s->features_version = is.n_tables > 0 ? (int)is.version : PL_FEATURES_VERSION;
     if (code != PL_OK || is.n_tables > 0 || is.application_id != 0)
-        return code == PL_OK ? pl_open_ours(&is, s->features_path, PL_FEATURES_ID, FEATURES_VERSION, err) : code;
+        return code == PL_OK ? pl_open_ours(&is, s->features_path, PL_FEATURES_ID, PL_FEATURES_VERSION, err) : code;
     (void)sqlite3_close(s->features);
     code = pl_open_file(&s->features, ":memory:", WRITE | SQLITE_OPEN_FULLMUTEX, 0, err);
     return code == PL_OK ? create_features(s->features, err) : code;
@@ -403,9 +416,9 @@ static pl_code open_features(pl_store *s, pl_error *err)
     if (code != PL_OK)
         return code;
     fresh = is.n_tables == 0 && is.application_id == 0;
-    s->features_version = fresh ? FEATURES_VERSION : (int)is.version;
+    s->features_version = fresh ? PL_FEATURES_VERSION : (int)is.version;
     if (!fresh)
-        code = pl_open_ours(&is, s->features_path, PL_FEATURES_ID, FEATURES_VERSION, err);
+        code = pl_open_ours(&is, s->features_path, PL_FEATURES_ID, PL_FEATURES_VERSION, err);
     if (code == PL_OK)
         code = pl_open_writer(s->features, fresh, &pl_features_kind, pl_is_network_fs(s->features_path), s->journal, err);
     if (s->patient)

@@ -132,6 +132,20 @@ pl_code pl_store_prune(pl_store *s, pl_store *const *others, int n_others, int64
 /* Checks integrity, sums of rows, foreign keys, units of done stages, and CRCs of blocks if features.db is open. One line of
  * report for each check, "good ..." or "BAD  ...". */
 pl_code pl_store_check(pl_store *s, bool *good, pl_text *report, pl_error *err);
+
+/* ---- one file with everything: a copy of results.db with blocks in a table `block` ----
+ * pl_store_open_read of such a file finds the blocks inside. */
+#define PL_SHARD_META "shard" /* key in `meta`: "3/8", the shard that a packed file holds */
+typedef struct pl_packed {
+    const char *kind, *key;
+    int64_t n; /* units 0..n-1 */
+} pl_packed;
+/* Written under another name beside it, synced, renamed. EDATA: features.db lacks a block. */
+pl_code pl_store_pack(pl_store *s, const char *to, const char *shard, const pl_packed *blocks, int n_blocks, pl_arena *mem,
+                      pl_error *err);
+/* The value of PL_SHARD_META, in mem; "" if this is no packed file. */
+pl_code pl_store_shard(pl_store *s, const char **out, pl_arena *mem, pl_error *err);
+
 pl_code pl_store_copy(pl_store *s, const char *to, pl_error *err); /* VACUUM INTO a temporary file, fsync, rename */
 
 #endif

@@ -7,7 +7,7 @@
 #include <zlib.h>
 
 #include "pipeline/store/pages.h"
-#include "pipeline/store/store.h"
+#include "pipeline/store/store_parts.h"
 #include "pipeline/store/sums.h"
 
 /* ---- digest: the sum of the hashes of all rows, which does not depend on their order ---- */
@@ -327,7 +327,7 @@ pl_code pl_store_digest_blocks(pl_store *s, char out[65], pl_error *err)
 
 /* ---- copy ---- */
 
-static pl_code sync_and_rename(const char *tmp, const char *to, pl_error *err)
+pl_code pl_store_rename(const char *tmp, const char *to, pl_error *err)
 {
     int fd = open(tmp, O_RDONLY | O_CLOEXEC);
     bool bad = fd < 0 || fsync(fd) != 0;
@@ -365,7 +365,7 @@ pl_code pl_store_copy(pl_store *s, const char *to, pl_error *err)
     code = sql != NULL ? pl_db_exec(s->db, sql, err) : pl_fail(err, PL_ENOMEM, "a copy");
     sqlite3_free(sql);
     if (code == PL_OK)
-        code = sync_and_rename(tmp, to, err);
+        code = pl_store_rename(tmp, to, err);
     if (code != PL_OK)
         (void)unlink(tmp);
     return code;

@@ -14,6 +14,7 @@ typedef struct pl_settings {
     pl_arena *mem;
     const char *folder;           /* absolute path; paths in the file are relative to it         */
     const char *made;             /* absolute path; files below it may be missing, since the run may make them; NULL: none */
+    bool stored;                  /* the settings of a run that is over: no file that they name need exist */
     bool find_files;              /* check whether PL_EXISTS paths exist                         */
     const pl_stage *const *known; /* to suggest stages.NAME for a stage at the top level; or NULL */
 } pl_settings;

@@ -218,6 +218,8 @@ bool pl_settings_find(const pl_settings *ctx, const char *absolute, const pl_nod
     const char *near;
     struct stat st;
 
+    if (ctx->stored)
+        return true;
     if (stat(absolute, &st) == 0 && S_ISDIR(st.st_mode)) {
         pl_problem_add(ctx->problems, at, "%s: %s is a folder, a file is expected", path, absolute);
         return false;

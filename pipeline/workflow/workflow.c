@@ -243,6 +243,10 @@ static void expand_input(inputs *all, const pl_input *in, const pl_node *node, c
     glob_t found = { 0 };
     struct stat st;
 
+    if (ctx->stored) {
+        add_input(all, in, in->path, ctx);
+        return;
+    }
     if (stat(in->path, &st) == 0 && S_ISDIR(st.st_mode)) {
         pl_problem_add(ctx->problems, node, "%s: %s is a folder; write a pattern such as %s/*.sdf", path, in->path, in->path);
         return;
@@ -323,7 +327,7 @@ static void read_all(pl_workflow *wf, const pl_stage *const *known, pl_settings 
         pl_problem_add(ctx->problems, wf->tree, "stages: required but not given; the steps of the workflow");
     else
         pl_steps_read(wf, stages, known, ctx);
-    if (ctx->problems->n == 0)
+    if (ctx->problems->n == 0 && !ctx->stored)
         call_checks(wf, ctx->problems);
 }
 
@@ -359,6 +363,26 @@ pl_workflow *pl_workflow_load(const char *path, char *const *overrides, int n_ov
     }
     pl_problems_sort(problems);
     return problems->n == 0 && wf->tree != NULL ? wf : NULL;
+}
+
+pl_workflow *pl_workflow_stored(const char *text, const char *origin, const pl_stage *const *known, pl_problems *problems,
+                                pl_arena *mem)
+{
+    pl_workflow *wf = PL_NEW(mem, pl_workflow, 1);
+    pl_settings ctx = { .problems = problems, .mem = mem, .known = known, .folder = "/", .stored = true };
+
+    if (wf == NULL) {
+        pl_problem_add_file(problems, origin, "out of memory");
+        return NULL;
+    }
+    wf->path = origin;
+    wf->text = text;
+    wf->tree = pl_yaml_parse(text, strlen(text), origin, problems, mem);
+    if (wf->tree != NULL && wf->tree->kind == PL_MAPPING)
+        pl_tree_substitute(wf->tree, problems, mem); /* $${ is ${ */
+    if (wf->tree != NULL && wf->tree->kind == PL_MAPPING)
+        read_all(wf, known, &ctx);
+    return problems->n == 0 && wf->tree != NULL && wf->tree->kind == PL_MAPPING ? wf : NULL;
 }
 
 const pl_step *pl_workflow_step(const pl_workflow *wf, const char *name)

@@ -83,6 +83,11 @@ struct pl_workflow {
 pl_workflow *pl_workflow_load(const char *path, char *const *overrides, int n_overrides, const pl_stage *const *known,
                               pl_problems *problems, pl_arena *mem);
 
+/* The same from the text that a run stored (run.config_yaml); `origin` is for messages. The files that it names need not exist,
+ * and nothing but the text is checked. */
+pl_workflow *pl_workflow_stored(const char *text, const char *origin, const pl_stage *const *known, pl_problems *problems,
+                                pl_arena *mem);
+
 /* The whole effective file as YAML, every default shown; with_origin adds
  * `# default`, `# screen.yaml:12:5`, `# command line` to each value. */
 pl_code pl_workflow_dump(const pl_workflow *wf, bool with_origin, pl_text *out);

@@ -73,7 +73,8 @@ def results(where: Where) -> Results:
 
 def run(workflow: "str | os.PathLike[str]", overrides: Optional[Mapping[str, Any]] = None, *, progress: bool = True,
         jobs: Optional[int] = None, until: Optional[str] = None, from_: Optional[str] = None, force: Optional[str] = None,
-        shard: Optional[str] = None, keep_going: bool = False, max_time: Optional[str] = None, grace: Optional[str] = None,
+        shard: Optional[str] = None, out: "str | os.PathLike[str] | None" = None, keep_going: bool = False,
+        max_time: Optional[str] = None, grace: Optional[str] = None,
         log: "str | os.PathLike[str] | None" = None) -> Results:
     """Runs a workflow, or continues it, and returns its results.
 
@@ -85,7 +86,7 @@ def run(workflow: "str | os.PathLike[str]", overrides: Optional[Mapping[str, Any
     """
     settings = ["%s=%s" % (name, _yaml(value)) for name, value in _flat(overrides or {})]
     done_where = json.loads(program.call("plan", "--json", workflow, *settings).out)["results"]
-    options = flags(jobs=jobs, until=until, from_=from_, force=force, shard=shard, keep_going=keep_going, max_time=max_time,
+    options = flags(jobs=jobs, until=until, from_=from_, force=force, shard=shard, out=out, keep_going=keep_going, max_time=max_time,
                     grace=grace, log=log)
     program.call("run", workflow, *settings, *options, progress=progress)
     return Results(done_where)

@@ -10,6 +10,7 @@
 #include "stages/commands/output/plan_print.h"
 #include "stages/commands/output/run_words.h"
 #include "stages/files/version.h"
+#include "stages/merge/shard_file.h"
 #include "stages/steps/train/distributed.h"
 #include "stages/steps/train/train.h"
 
@@ -21,6 +22,7 @@ static const pl_opt opts[] = {
     { "--from", 0, "STAGE", "run this stage and all after it again" },
     { "--force", 'f', "STAGE", "run this stage again even if it is done" },
     { "--shard", 0, "K/N", "run the stages of units for part K of N of the input, K from 0; auto or auto/N: from the job array" },
+    { "--out", 0, "FILE", "with --shard: write the finished shard to one file, for `molsieve merge`" },
     { "--fresh", 0, NULL, "start over in a new work directory (DIR-2, DIR-3, ...); the old one stays" },
     { "--max-time", 0, "TIME", "stop cleanly after this time (3h50m), or auto: ask the scheduler" },
     { "--grace", 0, "TIME", "time from a signal to the end (default 25s)" },
@@ -49,7 +51,9 @@ static int read_shard(const pl_args *args, pl_run_opts *out)
     pl_error err = { 0 };
 
     if (text == NULL)
-        return 0;
+        return pl_arg(args, "--out") == NULL ? 0 : pl_cmd_usage(args, "--out is the file of a shard; give --shard K/N too");
+    if (pl_arg(args, "--out") != NULL && out->until != NULL)
+        return pl_cmd_usage(args, "--until leaves stages out, and --out writes a shard only when all are done; use one of them");
     if (pl_shard_parse(&out->shard, text, &err) != PL_OK)
         return pl_cmd_usage(args, "%s", err.text);
     return out->fresh
@@ -120,9 +124,25 @@ static int run_for_real(const pl_app *app, const pl_args *args, pl_workflow *wf,
         strcmp(o->command, "repeat") != 0) /* they have last words of their own */
         st_summary_print(app, wf, ran);
     else if (!o->quiet && o->shard.n > 0)
-        pl_cmd_print("shard %d of %d is done: %s\n%s; `molsieve merge %s` when all shards are done\n", (int)o->shard.k,
-                     (int)o->shard.n, wf->storage.results, st_left_out(wf, mem), args->arg[0]);
+        pl_cmd_print("shard %d of %d is done: %s\n%s; `molsieve merge %s%s` when all shards are done\n", (int)o->shard.k,
+                     (int)o->shard.n, o->publish != NULL ? pl_arg(args, "--out") : wf->storage.results, st_left_out(wf, mem),
+                     args->arg[0], o->publish != NULL ? " SHARD.db ..." : "");
     return 0;
+}
+
+/* The shard's own directory, and the file that it becomes. */
+static pl_code begin_shard(const pl_app *app, const pl_args *args, pl_workflow *wf, pl_run_opts *o, st_shard_file *file,
+                           pl_arena *mem, pl_error *err)
+{
+    pl_code code = PL_OK;
+
+    *file = (st_shard_file){ pl_arg(args, "--out"), o->shard };
+    if (file->path != NULL) {
+        code = st_shard_file_place(file, wf, app->schema, mem, err);
+        o->publish = st_shard_file_write;
+        o->publish_ctx = file;
+    }
+    return code == PL_OK ? pl_workflow_shard(wf, o->shard, mem, err) : code;
 }
 
 /* Alone, or as one of several ranks; only rank 0 runs the workflow and prints. */
@@ -157,6 +177,7 @@ int st_run_command(const pl_app *app, const pl_args *args, const char *command, 
                       .git_commit = st_commit };
     const char *form = pl_arg(args, "--log-format");
     pl_error err = { 0 };
+    st_shard_file file;
     pl_workflow *wf;
     int status = read_options(args, &o);
 
@@ -165,7 +186,7 @@ int st_run_command(const pl_app *app, const pl_args *args, const char *command, 
     if (status == 0 && mem == NULL)
         status = pl_code_exit(PL_ENOMEM);
     wf = status == 0 ? pl_cmd_load(app, args, mem, &status) : NULL;
-    if (wf != NULL && o.shard.n > 0 && pl_workflow_shard(wf, o.shard, mem, &err) != PL_OK)
+    if (wf != NULL && o.shard.n > 0 && begin_shard(app, args, wf, &o, &file, mem, &err) != PL_OK)
         status = pl_cmd_fail(&err);
     else if (wf != NULL && pl_arg(args, "--dry-run") != NULL)
         status = dry_run(app, wf, &o, mem);
@@ -191,11 +212,13 @@ const pl_cmd st_cmd_run = {
              "\n"
              "A shard works independently in WORKDIR/shards/KKKKK-of-NNNNN. When all shards\n"
              "are done, `molsieve merge` combines them into the results of one run, and\n"
-             "`molsieve run` runs the stages that were left out.\n"
+             "`molsieve run` runs the stages that were left out. With --out the finished shard\n"
+             "becomes one file as well; after status 75 there is none yet.\n"
              "\n"
              "  molsieve run workflows/screen.yaml\n"
              "  molsieve run workflows/screen.yaml stages.rank.top=500 -j 8\n"
              "  molsieve run workflows/screen.yaml --shard 3/100\n"
+             "  molsieve run workflows/screen.yaml --shard 3/100 --out shard-3.db\n"
              "  molsieve run workflows/train-esol.yaml --max-time auto --log train.log\n",
     .opts = opts,
     .min_args = 1,

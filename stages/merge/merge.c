@@ -58,8 +58,7 @@ static pl_code plan_keys(pl_workflow *wf, const pl_schema *schema, int32_t n, pl
     return code;
 }
 
-/* NULL: every stage of a shard is done with the keys of the workflow. */
-static const char *what_lacks(pl_store *s, const pl_workflow *wf, pl_arena *mem)
+const char *st_merge_lacks(pl_store *s, const pl_workflow *wf, pl_arena *mem)
 {
     for (int i = 0; i < wf->n_steps; i++) {
         const char *name = wf->step[i].stage->name;
@@ -79,8 +78,7 @@ static const char *what_lacks(pl_store *s, const pl_workflow *wf, pl_arena *mem)
     return NULL;
 }
 
-/* Rows are copied as they are. */
-static bool is_older(pl_store *s)
+bool st_merge_is_older(pl_store *s)
 {
     int64_t version = 0;
 
@@ -97,8 +95,8 @@ static const char *why_missing(const pl_workflow *wf, const pl_schema *schema, c
         return "not begun";
     if (pl_store_open_read(&s, path, schema, &err) != PL_OK)
         return pl_strdup(mem, err.text);
-    why = is_older(s) ? "made by an older molsieve: run the shard again, which only brings its results.db up to date"
-                      : what_lacks(s, wf, mem);
+    why = st_merge_is_older(s) ? "made by an older molsieve: run the shard again, which only brings its results.db up to date"
+                               : st_merge_lacks(s, wf, mem);
     pl_store_close(s);
     return why;
 }
@@ -122,11 +120,12 @@ pl_code st_shards_find(st_shards *out, pl_workflow *wf, const pl_schema *schema,
                        dir);
     code = plan_keys(wf, schema, n, mem, err);
     out->why = PL_NEW(mem, const char *, n);
-    if (code == PL_OK && out->why == NULL)
+    out->path = PL_NEW(mem, const char *, n);
+    if (code == PL_OK && (out->why == NULL || out->path == NULL))
         code = pl_fail(err, PL_ENOMEM, "%d shards", (int)n);
     for (int32_t k = 0; k < n && code == PL_OK; k++) {
-        const char *path = results_of(wf, k, n, mem);
-        out->why[k] = path != NULL ? why_missing(wf, schema, path, mem) : "no memory";
+        out->path[k] = results_of(wf, k, n, mem);
+        out->why[k] = out->path[k] != NULL ? why_missing(wf, schema, out->path[k], mem) : "no memory";
         out->n_missing += out->why[k] != NULL;
     }
     return code;
@@ -136,9 +135,7 @@ pl_code st_shards_find(st_shards *out, pl_workflow *wf, const pl_schema *schema,
 
 pl_code st_merge_attach(st_merging *m, int32_t shard, pl_error *err)
 {
-    const char *path = results_of(m->wf, shard, m->n, m->mem);
-
-    return path != NULL ? pl_db_execf(m->store->db, err, "ATTACH %Q AS s", path) : pl_fail(err, PL_ENOMEM, "a path");
+    return pl_db_execf(m->store->db, err, "ATTACH %Q AS s", m->path[shard]);
 }
 
 void st_merge_detach(st_merging *m) { (void)pl_db_exec(m->store->db, "DETACH s", NULL); }
@@ -219,7 +216,7 @@ static pl_code finish(st_merging *m, pl_error *err)
 
     if (code == PL_OK)
         code = st_merge_same(m, err);
-    if (code == PL_OK)
+    if (code == PL_OK && !m->alone)
         code = st_merge_blocks(m, err);
     if (code == PL_OK)
         code = pl_db_begin(db, err);
@@ -300,7 +297,7 @@ static pl_code open_or_begin(st_merging *m, const char *path, bool *complete, pl
     int64_t same = 0;
     pl_code code = what != NULL ? open_file(m, path, err) : pl_fail(err, PL_ENOMEM, "a merge");
 
-    *complete = code == PL_OK && what_lacks(m->store, m->wf, m->mem) == NULL;
+    *complete = code == PL_OK && st_merge_lacks(m->store, m->wf, m->mem) == NULL;
     if (code != PL_OK || *complete)
         return code;
     code = pl_db_int(m->store->db, &same, err,
@@ -413,6 +410,8 @@ static pl_code work(st_merging *m, const pl_run_opts *opts, const char *path, pl
     }
     if (code == PL_OK)
         code = pl_db_exec(m->store->db, "ANALYZE; PRAGMA wal_checkpoint(TRUNCATE)", err);
+    if (code == PL_OK && m->alone) /* one file, also for a reader in a folder that cannot be written */
+        code = pl_db_exec(m->store->db, "PRAGMA journal_mode=DELETE", err);
     return code == PL_OK ? publish(m, path, err) : code;
 }
 
@@ -439,10 +438,10 @@ static pl_code look_whether_done(st_merging *m, bool *already, pl_error *err)
     if (access(m->wf->storage.results, F_OK) != 0)
         return PL_OK;
     code = pl_store_open_read(&s, m->wf->storage.results, m->schema, err);
-    if (code == PL_OK)
+    if (code == PL_OK && !m->alone)
         code = look_whether_again(m, s, &again, err);
     if (code == PL_OK)
-        *already = !again && what_lacks(s, m->wf, m->mem) == NULL;
+        *already = !again && st_merge_lacks(s, m->wf, m->mem) == NULL;
     pl_store_close(s);
     return code;
 }
@@ -467,9 +466,9 @@ static pl_code merge_locked(st_merging *m, const pl_run_opts *opts, bool *alread
 pl_code st_merge(pl_workflow *wf, const pl_schema *schema, const st_shards *shards, const pl_run_opts *opts, bool *already,
                  pl_arena *mem, pl_error *err)
 {
-    st_merging m = { .wf = wf, .schema = schema, .n = shards->n, .mem = mem };
+    st_merging m = { .wf = wf, .schema = schema, .n = shards->n, .path = shards->path, .alone = shards->alone, .mem = mem };
     pl_locks locks;
-    pl_code code = pl_locks_take(&locks, wf, err);
+    pl_code code = m.alone ? pl_locks_take_results(&locks, wf, err) : pl_locks_take(&locks, wf, err);
 
     if (code != PL_OK)
         return code;

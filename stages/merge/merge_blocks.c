@@ -143,8 +143,8 @@ static pl_code copy_block(copying *c, int32_t shard, int64_t unit, pl_error *err
     if (code == PL_OK)
         code = pl_block_check(&block, err);
     if (code == PL_OK && !block.found)
-        code = pl_fail(err, PL_EDATA, "%s lacks unit %lld of stage %s: remove the directory and run shard %d again",
-                       c->from->features_path, (long long)unit, c->step->stage->name, (int)shard);
+        code = pl_fail(err, PL_EDATA, "%s lacks unit %lld of stage %s: remove it and run shard %d again", c->from->features_path,
+                       (long long)unit, c->step->stage->name, (int)shard);
     if (code == PL_OK)
         code = find_gone(c, unit_of_all, err);
     if (code == PL_OK && c->n_gone > 0)
@@ -174,9 +174,7 @@ static pl_code copy_shard(copying *c, int32_t shard, pl_error *err)
 
 static pl_code from_shard(copying *c, int32_t shard, pl_error *err)
 {
-    const char *dir = pl_shard_dir(c->m->wf, (pl_shard){ shard, c->m->n }, c->m->mem);
-    const char *path = dir != NULL ? pl_sprintf(c->m->mem, "%s/results.db", dir) : NULL;
-    pl_code code = path != NULL ? pl_store_open_read(&c->from, path, c->m->schema, err) : pl_fail(err, PL_ENOMEM, "a path");
+    pl_code code = pl_store_open_read(&c->from, c->m->path[shard], c->m->schema, err);
 
     if (code == PL_OK)
         code = pl_store_features(c->from, err);
@@ -213,12 +211,29 @@ static bool is_read(const pl_workflow *wf, int step)
     return read;
 }
 
+static const char *const made[ST_MERGE_KINDS][2] = { { "prepare", "conformer" }, { "graph", "graph" }, { "basis", "basis" } };
+
+int st_merge_read_blocks(pl_packed *out, const pl_workflow *wf, pl_store *s, pl_arena *mem)
+{
+    int n = 0;
+
+    for (int i = 0; i < ST_MERGE_KINDS; i++) {
+        int at = pl_step_find(wf, made[i][0]);
+        pl_stage_row row = { .n_units = -1 };
+        if (at < 0 || !is_read(wf, at))
+            continue;
+        if (s != NULL && pl_stage_row_get(s, made[i][0], &row, mem, NULL) != PL_OK)
+            row.n_units = -1;
+        out[n++] = (pl_packed){ .kind = made[i][1], .key = wf->step[at].key, .n = row.n_units };
+    }
+    return n;
+}
+
 pl_code st_merge_blocks(st_merging *m, pl_error *err)
 {
-    static const char *const made[][2] = { { "prepare", "conformer" }, { "graph", "graph" }, { "basis", "basis" } };
     pl_code code = PL_OK;
 
-    for (int i = 0; i < 3 && code == PL_OK; i++) {
+    for (int i = 0; i < ST_MERGE_KINDS && code == PL_OK; i++) {
         int at = pl_step_find(m->wf, made[i][0]);
         if (at >= 0 && is_read(m->wf, at))
             code = copy_stage(m, &m->wf->step[at], made[i][1], err);

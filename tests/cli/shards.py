@@ -130,7 +130,13 @@ def labels_models_and_blocks_are_those_of_one_run():
         p.workflow(["in.sdf"], EVERY_STAGE, extra=LIMITS)
         p.run("run", "w.yaml", "-q", "workdir=one")
         assert p.one("SELECT count(*) FROM label WHERE n_measurements=3 AND spread>0", workdir="one") == 20
-        merged(p, 4, "of4")
+        shards(p, 4, "of4")
+        p.run("merge", "w.yaml", "-q", "workdir=of4")
+        for k in range(4):  # as files the same, also where blocks lose a molecule
+            p.run("run", "w.yaml", "-q", "workdir=of4", "--shard", "%d/4" % k, "--out", "f%d.db" % k)
+        p.run("merge", "w.yaml", "-q", "workdir=files", *["f%d.db" % k for k in (2, 3, 1, 0)])
+        same(dump(p, "of4"), dump(p, "files"), "4 files")
+        p.run("run", "w.yaml", "-q", "workdir=of4")
         assert digest(p, "of4") == digest(p, "one")
         a, b = dump(p, "one"), dump(p, "of4")
         a["block"] = [x for x in a["block"] if x[0] != "record"]  # no stage reads them any more
