@@ -171,6 +171,9 @@ class Cover:
     def of_path(self, path):
         return [n for n, t in self.tests.items() if path in t["lines"]]
 
+    def of_folder(self, folder):
+        return [n for n, t in self.tests.items() if any(os.path.dirname(p) == folder for p in t["lines"])]
+
     def cpu(self, name):
         return self.tests[name]["cpu"] if name in self.tests else 5
 
