@@ -562,6 +562,21 @@ def bench_measures_what_it_is_asked_for():
         assert "gone.safetensors" in p.run("bench", "--model", "gone.safetensors", expect=6)[2]
 
 
+def bench_shows_each_row_when_it_is_measured():
+    """A bench takes minutes; what is known is there to read."""
+    long = ["--batch", "2", "--seconds", "30", "--threads", "1", "--graphs", "bonds", "--variants", "portable exact fp32"]
+    with Project() as p:
+        bench = subprocess.Popen(p.command("bench", *long), cwd=p.dir, stdout=subprocess.PIPE, text=True)
+        try:
+            for line in bench.stdout:
+                if line.startswith("|---"):  # the line below the head of the table
+                    break
+            assert bench.poll() is None, "the table came when all was measured"
+        finally:
+            bench.kill()
+            bench.wait()
+
+
 def results_can_be_asked_and_exported():
     with Project() as p:
         p.put("lib.smi", lines_of(data("library.smi"), 12))
