@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "pipeline/base/clock.h"
+#include "pipeline/base/folder.h"
 
 enum {
     LOOK_MS = 20,     /* between two looks whether the program has ended */
@@ -21,6 +22,8 @@ enum {
     MOST_CHUNKS = 64, /* read between two looks at the clock */
     CANNOT_START = 127,
 };
+
+static const double FOLDER_S = 0.5; /* between two looks at the size of its folder */
 
 typedef struct running {
     pid_t pid;
@@ -201,15 +204,29 @@ static bool has_ended(const running *c)
 
 static bool is_set(const atomic_int *stop) { return stop != NULL && atomic_load(stop) != 0; }
 
-/* True: it has ended. False: it is late, or we are to stop. */
-static bool await(running *c, double timeout_s, const atomic_int *stop, pl_program_result *r)
+/* Whether its folder has grown too large; looks only if it is time to. */
+static bool is_full(const pl_program *p, double *next)
 {
-    double end = pl_clock() + timeout_s;
+    if (p->dir_bytes <= 0 || pl_clock() < *next)
+        return false;
+    *next = pl_clock() + FOLDER_S;
+    return pl_folder_bytes(p->dir) > p->dir_bytes;
+}
 
+/* True: it has ended. False: it is late, or its folder is full, or we are to stop. */
+static bool await(running *c, const pl_program *p, const atomic_int *stop, pl_program_result *r)
+{
+    double end = pl_clock() + p->timeout_s, look = pl_clock() + FOLDER_S;
+
+    r->end = PL_PROGRAM_TIMEOUT;
     while (!has_ended(c)) {
         struct pollfd f[2] = { { .fd = c->out, .events = POLLIN }, { .fd = c->err, .events = POLLIN } };
         if (is_set(stop) || pl_clock() >= end)
             return false;
+        if (is_full(p, &look)) {
+            r->end = PL_PROGRAM_FULL;
+            return false;
+        }
         (void)poll(f, 2, LOOK_MS);
         take_both(c, r);
     }
@@ -227,7 +244,7 @@ pl_code pl_program_run(const pl_program *p, const atomic_int *stop, pl_program_r
     r->last[0] = '\0';
     if (start(p, &c, err) != PL_OK)
         return PL_EIO;
-    ended = await(&c, p->timeout_s, stop, r);
+    ended = await(&c, p, stop, r);
     (void)kill(-c.pid, SIGKILL); /* also what it left behind */
     while (waitpid(c.pid, &status, 0) < 0 && errno == EINTR)
         ;
@@ -235,9 +252,8 @@ pl_code pl_program_run(const pl_program *p, const atomic_int *stop, pl_program_r
     close_all((int[]){ c.out, c.err }, 2);
     if (!ended && is_set(stop))
         return pl_fail(err, PL_ESTOP, "%s was stopped", p->path);
-    r->end = WIFSIGNALED(status) ? PL_PROGRAM_SIGNALLED : PL_PROGRAM_EXITED;
+    if (ended)
+        r->end = WIFSIGNALED(status) ? PL_PROGRAM_SIGNALLED : PL_PROGRAM_EXITED;
     r->status = WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status);
-    if (!ended)
-        r->end = PL_PROGRAM_TIMEOUT;
     return PL_OK;
 }

@@ -1,7 +1,7 @@
 /* pipeline/base/program.h - runs a program of the user's, within limits.
  *
- * The program is not confined: it may read and write what the user may. It is bounded in time, memory, processor time
- * and the size of each file. It has a process group of its own, which ends with it: what it started and left is killed,
+ * The program is not confined: it may read and write what the user may. It is bounded in time, memory, processor time,
+ * the size of each file and of its folder. It has a process group of its own, which ends with it: what it started and left is killed,
  * unless that made a group or session of its own. There is no shell. Any number of threads may run programs. If the
  * thread that runs it ends, even by KILL, the kernel kills the program, but not what the program started. */
 #ifndef PL_BASE_PROGRAM_H
@@ -21,14 +21,15 @@ typedef struct pl_program {
     const char *dir;                        /* its working directory                           */
     double timeout_s;                       /* on the wall                                     */
     size_t cpu_s, memory_bytes, file_bytes; /* of each process; 0: no limit */
+    double dir_bytes;                       /* of all files in dir, looked at twice a second; 0: no limit */
 } pl_program;
 
-typedef enum pl_program_end { PL_PROGRAM_EXITED, PL_PROGRAM_SIGNALLED, PL_PROGRAM_TIMEOUT } pl_program_end;
+typedef enum pl_program_end { PL_PROGRAM_EXITED, PL_PROGRAM_SIGNALLED, PL_PROGRAM_TIMEOUT, PL_PROGRAM_FULL } pl_program_end;
 
 enum { PL_PROGRAM_LAST = 1024 };
 
 typedef struct pl_program_result {
-    pl_program_end end;
+    pl_program_end end;             /* TIMEOUT: killed after timeout_s; FULL: killed for dir_bytes              */
     int status;                     /* exit status, or number of the signal                            */
     char *out;                      /* the caller's: the first `size` bytes of stdout, not terminated  */
     size_t size, n_out;             /* size: set by the caller; n_out: bytes of out that are filled    */

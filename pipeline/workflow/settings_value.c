@@ -349,6 +349,30 @@ static void set_name(const pl_field *sub, void *record, const char *name)
             *(const char **)((char *)record + sub->at) = name;
 }
 
+const pl_field *pl_settings_short(const pl_field *f)
+{
+    const pl_field *value = NULL;
+
+    for (const pl_field *sub = f->sub; (f->flags & PL_KEYED) && sub->type != PL_END; sub++)
+        if (strcmp(sub->key, "value") == 0)
+            value = sub;
+        else if (strcmp(sub->key, "name") != 0)
+            return NULL;
+    return value;
+}
+
+static void read_record(const pl_settings *ctx, const pl_field *f, void *record, const pl_node *node, const char *path)
+{
+    const pl_field *value = node->kind == PL_SCALAR && !pl_node_is_null(node) ? pl_settings_short(f) : NULL;
+
+    if (value == NULL) {
+        pl_settings_read(ctx, f->sub, record, node, path, NULL);
+        return;
+    }
+    pl_fields_default(f->sub, record);
+    pl_settings_value(ctx, value, (char *)record + value->at, node, path);
+}
+
 static void read_list(const pl_settings *ctx, const pl_field *f, void *at, const pl_node *node, const char *path)
 {
     pl_node_kind expected = (f->flags & PL_KEYED) ? PL_MAPPING : PL_SEQUENCE;
@@ -366,7 +390,7 @@ static void read_list(const pl_settings *ctx, const pl_field *f, void *at, const
         const char *key = expected == PL_MAPPING && node->key[i]->text != NULL ? node->key[i]->text : "?";
         const char *one =
             expected == PL_MAPPING ? pl_sprintf(ctx->mem, "%s.%s", path, key) : pl_sprintf(ctx->mem, "%s.%d", path, i);
-        pl_settings_read(ctx, f->sub, record, node->item[i], one != NULL ? one : path, NULL);
+        read_record(ctx, f, record, node->item[i], one != NULL ? one : path);
         if (expected == PL_MAPPING)
             set_name(f->sub, record, key);
     }

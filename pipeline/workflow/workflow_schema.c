@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "pipeline/base/spelling.h"
+#include "pipeline/workflow/settings_parts.h"
 #include "pipeline/workflow/workflow_parts.h"
 
 /* If jansson is refused memory, it returns NULL objects, and the final dump fails; only that is checked. */
@@ -54,6 +55,7 @@ static json_t *item_schema(const pl_field *f)
 }
 
 static json_t *table_schema(const pl_field *table, const char *skip);
+static json_t *field_schema(const pl_field *f);
 
 /* The schema of a value, without "auto", substitution and documentation. */
 static json_t *bare(const pl_field *f)
@@ -73,6 +75,9 @@ static json_t *bare(const pl_field *f)
         return json_pack("{s:[{s:s, s:O}, o]}", "anyOf", "type", "array", "items", item, item);
     }
     case PL_LIST:
+        if (pl_settings_short(f) != NULL)
+            return json_pack("{s:s, s:{s:[o,o]}}", "type", "object", "additionalProperties", "anyOf", table_schema(f->sub, "name"),
+                             field_schema(pl_settings_short(f)));
         if (f->flags & PL_KEYED)
             return json_pack("{s:s, s:o}", "type", "object", "additionalProperties", table_schema(f->sub, "name"));
         return json_pack("{s:s, s:o}", "type", "array", "items", table_schema(f->sub, NULL));

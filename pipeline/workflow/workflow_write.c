@@ -155,6 +155,9 @@ static void add_records(const writer *w, const pl_field *f, const pl_list *list,
 static bool is_unset(const pl_field *f, const void *conf)
 {
     const void *at = (const char *)conf + f->at;
+
+    if (f->type == PL_TEXTS || f->type == PL_REALS) /* an empty list would not be read back */
+        return (f->flags & PL_REQUIRED) && ((const pl_list *)at)->n == 0;
     return (f->type == PL_TEXT || f->type == PL_PATH) && *(const char *const *)at == NULL;
 }
 

@@ -2,6 +2,7 @@
 #include "stages/merge/merge.h"
 
 #include "stages/database/descriptor_columns.h"
+#include "stages/database/external_models.h"
 
 /* ---- what all shards have in common ---- */
 
@@ -162,10 +163,12 @@ static pl_code fold_values(st_merging *m, int32_t shard, pl_error *err)
         "ON p.property_id=x.property_id AND p.shard=%d;"
         "INSERT INTO main.prediction SELECT x.mol_id,p.id,c.model_id,x.value,x.similarity,x.nearest,x.spread,x.uncertainty FROM s.prediction x JOIN merge_property p ON "
         "p.property_id=x.property_id AND p.shard=%d JOIN s.model b ON b.model_id=x.model_id JOIN main.model c ON "
-        "c.name=b.name WHERE 'score' IN " STEPS ";"
-        "INSERT INTO main.score SELECT x.mol_id,p.id,x.mean,x.stdev,x.n_models,x.similarity,x.interval90,x.domain,x.reasons FROM s.score x JOIN merge_property p ON "
-        "p.property_id=x.property_id AND p.shard=%d WHERE 'score' IN " STEPS ";"
-        "INSERT INTO main.merge_done VALUES(%d)",
+        "c.name=b.name WHERE CASE WHEN " ST_IS_EXTERNAL(
+            "b.") " THEN 'external' ELSE 'score' END IN " STEPS ";"
+                  "INSERT INTO main.score SELECT x.mol_id,p.id,x.mean,x.stdev,x.n_models,x.similarity,x.interval90,x.domain,x.reasons FROM s.score x JOIN merge_property p ON "
+                  "p.property_id=x.property_id AND p.shard=%d WHERE CASE WHEN x.property_id IN (SELECT q.property_id FROM s.prediction q JOIN "
+                  "s.model b USING(model_id) WHERE " ST_IS_EXTERNAL("b.") ") THEN 'external' ELSE 'score' END IN " STEPS ";"
+                                                                          "INSERT INTO main.merge_done VALUES(%d)",
         (int)shard, (int)shard, (int)shard, (int)shard, (int)shard);
 }
 

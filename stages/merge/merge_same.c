@@ -141,9 +141,9 @@ static const char unite_sql[] =
 static const char units_sql[] =
     "CREATE TEMP TABLE merge_hurt AS SELECT h.unit, count(m.mol_id) AS n, min(m.mol_id) AS lo, max(m.mol_id) AS hi,"
     "  sum(g) AS no_graph, min(CASE WHEN g=0 THEN m.mol_id END) AS lo2, max(CASE WHEN g=0 THEN m.mol_id END) AS hi2,"
-    "  sum(g=0 AND z>0) AS no_score"
+    "  sum(g=0 AND z>0) AS no_score, sum(e>0) AS no_program"
     " FROM (SELECT DISTINCT unit FROM merge_same) h LEFT JOIN"
-    "  (SELECT m.mol_id, p.unit, " FAILED("graph") " AS g, " FAILED(
+    "  (SELECT m.mol_id, p.unit, " FAILED("graph") " AS g, " FAILED("external") " AS e, " FAILED(
         "score") " AS z FROM unit p CROSS JOIN molecule m"
                  "   ON m.mol_id BETWEEN p.first AND p.last WHERE p." STAGE(
                      "prepare") " AND p.unit IN (SELECT unit FROM merge_same)) m"
@@ -159,7 +159,9 @@ static const char units_sql[] =
                                                                                 "n-no_graph-no_score") ","
                                                                                                        " n_failed=" HURT("no_score") " WHERE " STAGE(
                                                                                                            "score") " AND unit IN (SELECT unit FROM merge_hurt);"
-                                                                                                                    "DROP TABLE temp.merge_hurt;";
+                                                                                                                    "UPDATE unit SET first=" HURT("lo") ", last=" HURT("hi") ", n_ok=" HURT("n-no_program") ", n_failed=" HURT(
+                                                                                                                        "no_program") " WHERE " STAGE("external") " AND unit IN (SELECT unit FROM merge_hurt);"
+                                                                                                                                                                  "DROP TABLE temp.merge_hurt;";
 
 pl_code st_merge_unite(st_merging *m, pl_error *err)
 {

@@ -12,6 +12,7 @@
     X(prepare)       \
     X(graph)         \
     X(basis)         \
+    X(external)      \
     X(split)         \
     X(train)         \
     X(evaluate)      \

@@ -15,18 +15,21 @@
 
 #include <cmocka.h>
 
+#include "pipeline/base/folder.h"
 #include "pipeline/base/program.h"
 
 enum { ROOM = 64 };
 
 static char out[ROOM];
 static pl_program_result got;
+static const char *folder = "/tmp";
+static double folder_bytes; /* the limit of the next runs */
 
 static pl_code run(const char *script, double timeout_s, size_t memory, size_t file, const atomic_int *stop)
 {
     char sh[] = "sh", c[] = "-c", text[512], path[] = "PATH=/usr/bin:/bin", *env[] = { path, NULL };
     char *argv[] = { sh, c, text, NULL };
-    pl_program p = { "/bin/sh", argv, env, "/tmp", timeout_s, 0, memory, file };
+    pl_program p = { "/bin/sh", argv, env, folder, timeout_s, 0, memory, file, folder_bytes };
 
     (void)snprintf(text, sizeof text, "%s", script);
     got = (pl_program_result){ .out = out, .size = sizeof out };
@@ -160,6 +163,33 @@ static void memory_and_files_have_limits(void **state)
     assert_false(got.end == PL_PROGRAM_EXITED && got.status == 0);
 }
 
+static void a_folder_has_a_limit_and_is_removed_with_links_and_locks(void **state)
+{
+    char dir[64], kept[80], script[256];
+    struct stat s;
+
+    (void)state;
+    (void)snprintf(dir, sizeof dir, "/tmp/program_test.%ld.d", (long)getpid());
+    (void)snprintf(kept, sizeof kept, "%s.kept", dir);
+    assert_int_equal(mkdir(dir, 0755), 0);
+    assert_int_equal(mkdir(kept, 0755), 0);
+    folder = dir;
+    folder_bytes = 2e6;
+    (void)snprintf(script, sizeof script,
+                   "mkdir -p a/b; ln -s %s a/link; i=0; while :; do head -c 300000 /dev/zero > a/b/$i; i=$((i+1)); done", kept);
+    assert_int_equal(run(script, 60, 0, 0, NULL), PL_OK);
+    assert_int_equal(got.end, PL_PROGRAM_FULL);
+    assert_true(pl_folder_bytes(dir) > 2e6);
+    assert_int_equal(run("chmod 0 a/b; chmod 0 a", 60, 0, 0, NULL), PL_OK);
+    folder = "/tmp";
+    folder_bytes = 0;
+    assert_int_equal(pl_folder_remove(dir, NULL), PL_OK);
+    assert_int_equal(pl_folder_remove(dir, NULL), PL_OK);
+    assert_int_not_equal(stat(dir, &s), 0);
+    assert_int_equal(stat(kept, &s), 0);
+    assert_int_equal(rmdir(kept), 0);
+}
+
 static void no_descriptor_of_ours_reaches_it(void **state)
 {
     int fd = dup(1); /* without close-on-exec */
@@ -177,7 +207,7 @@ static void a_missing_program_or_folder_is_told(void **state)
 {
     char *none[] = { NULL };
     char name[] = "x", *argv[] = { name, NULL };
-    pl_program p = { "/no/such/program", argv, none, "/tmp", 10, 0, 0, 0 };
+    pl_program p = { "/no/such/program", argv, none, "/tmp", 10, 0, 0, 0, 0 };
     pl_error err = { 0 };
 
     (void)state;
@@ -200,6 +230,7 @@ int main(void)
         cmocka_unit_test(a_stop_kills_it),
         cmocka_unit_test(it_dies_with_the_process_that_runs_it),
         cmocka_unit_test(memory_and_files_have_limits),
+        cmocka_unit_test(a_folder_has_a_limit_and_is_removed_with_links_and_locks),
         cmocka_unit_test(no_descriptor_of_ours_reaches_it),
         cmocka_unit_test(a_missing_program_or_folder_is_told),
     };

@@ -141,7 +141,8 @@ static void print_funnel(const pl_workflow *wf, pl_store *s)
         return;
     if (pl_db_step(st, &row, NULL) == PL_OK && row)
         for (int i = 0; i < 8; i++)
-            if (i < 6 || pl_workflow_step(wf, i == 6 ? "score" : "rank") != NULL)
+            if (i < 6 || pl_workflow_step(wf, i == 6 ? "score" : "rank") != NULL ||
+                (i == 6 && pl_workflow_step(wf, "external") != NULL))
                 pl_cmd_print("%s%s%s", i < 6 ? "" : " -> ", pl_count_str(sqlite3_column_int64(st, i), n), names[i]);
     pl_cmd_print("\n");
     (void)sqlite3_finalize(st);

@@ -6,6 +6,7 @@
 
 #include "models/domain/range.h"
 #include "pipeline/store/store.h"
+#include "stages/database/external_models.h"
 
 enum { NAME, N, INSIDE, OUTSIDE, FIRST_REASON, REASONS_MAX = 16 };
 
@@ -32,8 +33,10 @@ static pl_code counts_prepare(sqlite3_stmt **st, sqlite3 *db, bool hits, int64_t
     pl_text_add(&sql, "SELECT p.name, count(*), sum(s.domain='inside'), sum(s.domain='outside')");
     for (const char *const *w = nn_range_words; *w; w++)
         pl_text_addf(&sql, ", sum(instr('; '||s.reasons,'; %s ')>0)", *w);
-    pl_text_addf(&sql, " FROM score s JOIN property p USING(property_id)%s GROUP BY p.property_id ORDER BY p.name",
-                 hits ? " WHERE s.mol_id IN (SELECT mol_id FROM hit WHERE rank<=?1)" : "");
+    pl_text_addf(&sql,
+                 " FROM score s JOIN property p USING(property_id) WHERE NOT " ST_IS_OF_PROGRAM(
+                     "p.") "%s GROUP BY p.property_id ORDER BY p.name",
+                 hits ? " AND s.mol_id IN (SELECT mol_id FROM hit WHERE rank<=?1)" : "");
     code = pl_text_ok(&sql) ? pl_db_prepare(db, st, pl_text_str(&sql), err) : pl_fail(err, PL_ENOMEM, "a query");
     pl_text_free(&sql);
     if (code == PL_OK && hits)

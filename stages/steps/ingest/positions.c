@@ -8,7 +8,7 @@
 static bool has_models(const pl_workflow *wf)
 {
     return pl_workflow_step(wf, "train") != NULL || pl_workflow_step(wf, "evaluate") != NULL ||
-           pl_workflow_step(wf, "score") != NULL;
+           pl_workflow_step(wf, "score") != NULL || pl_workflow_step(wf, "external") != NULL;
 }
 
 bool st_positions_wanted(const pl_workflow *wf)

@@ -24,7 +24,7 @@ enum { UNIT_BYTES = 8 << 20, RAW_SMILES_MAX = 4000 };
 static const pl_field fields[] = {
     { PL_INT, "unit", AT(unit), .dflt = -1, .min = 1, .max = 100000, .choices = "auto", .unit = "records",
       .help =
-          "per resumable unit, which one worker processes; auto: 1000; if prepare may build structures, 200 (50 if it builds all) or, by "
+          "per resumable unit, which one worker processes; auto: 1000; with a stage external 16; if prepare may build structures, 200 (50 if it builds all) or, by "
           "the native builder, up to 500 in libraries of more than 16 such units" },
     { PL_SIZE, "max_record", AT(max_record), .dflt = 1 << 20, .min = 1024, .max = 256 << 20,
       .help = "maximum size of a record; longer records fail" },

@@ -13,7 +13,13 @@
 #include "stages/steps/ingest/prepare_conf.h"
 #include "stages/steps/ingest/read_input.h"
 
-enum { SAMPLE_FILES = 8, SAMPLE_RECORDS = 200, UNITS = 16, MOST_RECORDS = 500 };
+enum {
+    SAMPLE_FILES = 8,
+    SAMPLE_RECORDS = 200,
+    UNITS = 16,
+    MOST_RECORDS = 500,
+    PROGRAM_RECORDS = 16 /* each takes seconds, and a kill costs a unit */
+};
 
 /* Atoms with hydrogens per heavy atom of drug-like molecules; how much gzip shrinks text files. */
 static const double ATOMS_A_HEAVY = 1.9, GZIP_RATIO = 4;
@@ -181,6 +187,8 @@ int64_t st_unit_records(const pl_workflow *wf)
     st_sizes sizes = { 0 };
     int64_t least = 0, share = 0;
 
+    if (pl_workflow_step(wf, "external") != NULL)
+        return PROGRAM_RECORDS;
     if (c == NULL || !st_prepare_builds(c) || st_structures_skipped(wf))
         return 1000;
     least = c->conformer == CH_3D_GENERATE ? 50 : 200;

@@ -283,8 +283,9 @@ static void check_domain(const st_rank_conf *c, const known_names *k, const pl_s
         for (int j = 0; k != NULL && j < k->n_predicted; j++) {
             n += is_called(k, j, o->property);
             if (is_called(k, j, o->property) && !k->predicted[j].range)
-                pl_problem_add(problems, step->node, "rank: domain: a model of %s has no applicability domain; train it again",
-                               o->property);
+                pl_problem_add(problems, step->node, "rank: domain: %s of %s has no applicability domain%s",
+                               k->predicted[j].program ? "the program" : "a model", o->property,
+                               k->predicted[j].program ? "" : "; train it again");
         }
     }
     if (k != NULL && n == 0)
@@ -294,7 +295,8 @@ static void check_domain(const st_rank_conf *c, const known_names *k, const pl_s
 static void check_properties(const pl_workflow *wf, const pl_step *step, pl_problems *problems)
 {
     const st_rank_conf *c = step->conf;
-    pl_arena *mem = pl_workflow_step(wf, "score") != NULL ? pl_arena_new(1 << 16) : NULL;
+    const bool scores = pl_workflow_step(wf, "score") != NULL || pl_workflow_step(wf, "external") != NULL;
+    pl_arena *mem = scores ? pl_arena_new(1 << 16) : NULL;
     known_names k;
 
     k.n = k.n_predicted = mem != NULL ? st_score_properties(wf, k.predicted, mem) : -1;
@@ -472,7 +474,7 @@ static pl_code key(const pl_workflow *wf, const pl_step *step, pl_store *store, 
 /* Only a diverse ranking reads structures, to compute similarities. */
 static bool reads_blocks(const pl_step *step) { return is_diverse(step->conf); }
 
-static const char *const needs[] = { "prepare", "(score)", NULL };
+static const char *const needs[] = { "prepare", "(score)", "(external)", NULL };
 static const char *const reset_sql[] = { "DELETE FROM hit", NULL };
 
 const pl_stage st_rank = {

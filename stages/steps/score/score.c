@@ -5,6 +5,8 @@
 
 #include "pipeline/base/log.h"
 #include "pipeline/base/text.h"
+#include "stages/database/external_models.h"
+#include "stages/steps/external/external.h"
 #include "stages/steps/ingest/positions.h"
 #include "stages/steps/ingest/size_estimate.h"
 #include "stages/steps/dataset/dataset.h"
@@ -64,12 +66,15 @@ static int trained_properties(const st_train_conf *c, st_predicted *out, pl_aren
 
     for (int64_t k = 0; k < c->members * c->targets.n && n >= 0 && n < ST_SCORES_MAX; k++) {
         const st_target *t = st_train_target(c) + k % c->targets.n;
-        n = property_add(out, n, (st_predicted){ t->name, NULL, c->domain > 0, !st_train_classifies(c), true }, t->unit, mem);
+        n = property_add(
+            out, n, (st_predicted){ .name = t->name, .domain = c->domain > 0, .interval = !st_train_classifies(c), .range = true },
+            t->unit, mem);
     }
     return n;
 }
 
-int st_score_properties(const pl_workflow *wf, st_predicted *out, pl_arena *mem)
+/* Those of the stage score. */
+static int model_properties(const pl_workflow *wf, st_predicted *out, pl_arena *mem)
 {
     const pl_step *step = pl_workflow_step(wf, "score"), *train = pl_workflow_step(wf, "train");
     st_model_list l;
@@ -86,10 +91,23 @@ int st_score_properties(const pl_workflow *wf, st_predicted *out, pl_arena *mem)
             return -1;
         for (int32_t i = 0; i < m->conf.outputs && n >= 0; i++) {
             const nn_target *t = &m->target[i];
-            n = property_add(out, n, (st_predicted){ t->name, NULL, m->domain.n > 0, t->interval.n > 0, m->range.molecules > 0 },
-                             t->unit, mem);
+            n = property_add(
+                out, n,
+                (st_predicted){
+                    .name = t->name, .domain = m->domain.n > 0, .interval = t->interval.n > 0, .range = m->range.molecules > 0 },
+                t->unit, mem);
         }
     }
+    return n;
+}
+
+int st_score_properties(const pl_workflow *wf, st_predicted *out, pl_arena *mem)
+{
+    int n = model_properties(wf, out, mem);
+    const char *name, *unit;
+
+    if (n >= 0 && n < ST_SCORES_MAX && st_external_property(wf, &name, &unit))
+        n = property_add(out, n, (st_predicted){ .name = name, .program = true }, unit, mem);
     return n;
 }
 
@@ -113,7 +131,7 @@ static pl_code estimate(const pl_workflow *wf, const pl_step *step, pl_store *st
     st_model_list_fill(&l, wf, &((const score_conf *)step->conf)->models, mem);
     out->n_items = (int64_t)sizes.n;
     out->n_units = sizes.n_units;
-    n = st_score_properties(wf, predicted, mem);
+    n = model_properties(wf, predicted, mem);
     out->bytes_results = 60.0 * sizes.n * (n > l.n ? n : l.n) + 50.0 * sizes.n;
     out->seconds = MOLECULE_S * sizes.structures * l.n;
     for (int k = 0; k < n; k++)
@@ -207,7 +225,8 @@ static pl_code score_finish(void *state, pl_error *err)
     score_state *s = state;
     pl_code code = refusals_tell(s, err);
 
-    return code != PL_OK ? code : pl_db_exec(s->env->store->db, "CREATE INDEX score_rank ON score(property_id,mean)", err);
+    return code != PL_OK ? code
+                         : pl_db_exec(s->env->store->db, "CREATE INDEX IF NOT EXISTS score_rank ON score(property_id,mean)", err);
 }
 
 /* Whether the labels were converted before this workflow's model learned them. */
@@ -319,11 +338,15 @@ static void score_close(void *state)
 static const char *const needs[] = { "graph", "(basis)", "(train)", NULL };
 /* Removes models and properties unless a train stage, which owns them, exists. */
 #define NOT_TRAINED " AND NOT EXISTS(SELECT 1 FROM stage WHERE name='train')"
+/* What a program of the user's scored stays (stages/steps/external/external_store.c). */
+#define PROGRAMS "(SELECT model_id FROM model WHERE " ST_IS_EXTERNAL("") ")"
 static const char *const reset_sql[] = {
-    "DELETE FROM score", "DELETE FROM prediction",
-    "DELETE FROM model WHERE model_id NOT IN (SELECT model_id FROM evaluation)" NOT_TRAINED,
+    "DELETE FROM score WHERE property_id NOT IN (SELECT property_id FROM prediction WHERE model_id IN " PROGRAMS ")",
+    "DELETE FROM prediction WHERE model_id NOT IN " PROGRAMS,
+    "DELETE FROM model WHERE model_id NOT IN (SELECT model_id FROM evaluation) AND model_id NOT IN " PROGRAMS NOT_TRAINED,
     "DELETE FROM property WHERE NOT EXISTS(SELECT 1 FROM label l WHERE l.property_id=property.property_id) AND property_id NOT "
-    "IN (SELECT property_id FROM evaluation)" NOT_TRAINED,
+    "IN (SELECT property_id FROM evaluation) AND property_id NOT IN (SELECT property_id FROM prediction) AND NOT " ST_WAITS_FOR_PROGRAM
+        NOT_TRAINED,
     NULL
 };
 

@@ -13,11 +13,12 @@
 #include "pipeline/workflow/stage.h"
 #include "stages/registry/registry.h"
 
-/* A property that the score stage will predict. */
+/* A property that the score stage, or the stage external, will predict. */
 typedef struct st_predicted {
     const char *name, *own; /* own: what it is called beside a label in another unit (stages/steps/train/model_row.h) */
     bool domain, interval;  /* its model has training fingerprints; a prediction interval                */
     bool range;             /* its model has a range (models/domain/range.h)                                      */
+    bool program;           /* of the stage external: a program of the user's, which has nothing of these         */
 } st_predicted;
 
 /* All of this workflow, at most ST_SCORES_MAX. -1 when a model cannot be read (the stage's own check says why). */

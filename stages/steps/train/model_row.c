@@ -12,13 +12,13 @@ const char *st_property_own_name(const char *target, const char *unit, pl_arena 
 }
 
 /* A property of that name has a unit, and not this one; or labels of no unit, which were converted to this one. */
-static pl_code has_other_unit(pl_store *s, const nn_target *t, bool converted, bool *other, pl_error *err)
+static pl_code has_other_unit(pl_store *s, const st_property_row *row, bool *other, pl_error *err)
 {
     int64_t n = 0;
     pl_code code = pl_db_int(s->db, &n, err,
                              "SELECT count(*) FROM property p WHERE name=%Q AND CASE unit WHEN '' THEN %d AND "
                              "EXISTS(SELECT 1 FROM label l WHERE l.property_id=p.property_id) ELSE unit<>%Q END",
-                             t->name, converted, t->unit);
+                             row->name, row->converted, row->unit);
 
     *other = n > 0;
     return code;
@@ -37,24 +37,31 @@ static pl_code run_with(pl_store *s, const char *sql, const char *const *text, i
     return code;
 }
 
-pl_code st_property_put(pl_store *s, const nn_model_file *m, int32_t k, bool converted, int64_t *property_id, pl_arena *mem,
-                        pl_error *err)
+pl_code st_property_row_put(pl_store *s, const st_property_row *row, int64_t *property_id, pl_arena *mem, pl_error *err)
 {
-    const nn_target *t = &m->target[k];
-    const char *text[] = { t->name, t->unit, t->better, m->classifies ? "classification" : "regression" };
+    const char *text[] = { row->name, row->unit, row->better, row->task };
     bool other = false;
-    pl_code code = has_other_unit(s, t, converted, &other, err);
+    pl_code code = has_other_unit(s, row, &other, err);
 
     if (code == PL_OK && other)
-        text[0] = st_property_own_name(t->name, t->unit, mem);
+        text[0] = st_property_own_name(row->name, row->unit, mem);
     if (code == PL_OK && text[0] == NULL)
-        code = pl_fail(err, PL_ENOMEM, "property %s", t->name);
+        code = pl_fail(err, PL_ENOMEM, "property %s", row->name);
     if (code == PL_OK)
         code = run_with(s,
                         "INSERT INTO property(name,unit,task,better) VALUES(?1,?2,?4,?3) "
                         "ON CONFLICT(name) DO UPDATE SET unit=?2, better=?3",
                         text, 4, err);
     return code != PL_OK ? code : pl_db_int(s->db, property_id, err, "SELECT property_id FROM property WHERE name=%Q", text[0]);
+}
+
+pl_code st_property_put(pl_store *s, const nn_model_file *m, int32_t k, bool converted, int64_t *property_id, pl_arena *mem,
+                        pl_error *err)
+{
+    const nn_target *t = &m->target[k];
+    const st_property_row row = { t->name, t->unit, t->better, m->classifies ? "classification" : "regression", converted };
+
+    return st_property_row_put(s, &row, property_id, mem, err);
 }
 
 pl_code st_model_same(pl_store *s, const char *name, const nn_model_file *m, const char *path, pl_error *err)
@@ -78,16 +85,21 @@ pl_code st_model_keyed(const pl_env *env, const nn_model_file *m, const char *pa
     return pl_fail(err, PL_EINPUT, "%s was changed since the run began; run again when no program writes to it", path);
 }
 
+pl_code st_model_row_put(pl_store *s, const char *const text[4], int64_t *model_id, pl_error *err)
+{
+    pl_code code = run_with(s,
+                            "INSERT INTO model(name,path,sha256,metadata_json) VALUES(?1,?2,?3,?4) "
+                            "ON CONFLICT(name) DO UPDATE SET path=?2, sha256=?3, metadata_json=?4",
+                            text, 4, err);
+
+    return code != PL_OK ? code : pl_db_int(s->db, model_id, err, "SELECT model_id FROM model WHERE name=%Q", text[0]);
+}
+
 pl_code st_model_put(pl_store *s, const nn_model_file *m, const char *path, int64_t *model_id, pl_arena *mem, pl_error *err)
 {
     const char *const text[] = { m->name, path, m->sha256, nn_model_metadata(m, mem) };
-    pl_code code;
 
     if (text[3] == NULL)
         return pl_fail(err, PL_ENOMEM, "metadata of model %s", m->name);
-    code = run_with(s,
-                    "INSERT INTO model(name,path,sha256,metadata_json) VALUES(?1,?2,?3,?4) "
-                    "ON CONFLICT(name) DO UPDATE SET path=?2, sha256=?3, metadata_json=?4",
-                    text, 4, err);
-    return code != PL_OK ? code : pl_db_int(s->db, model_id, err, "SELECT model_id FROM model WHERE name=%Q", m->name);
+    return st_model_row_put(s, text, model_id, err);
 }

@@ -5,6 +5,17 @@
 #include "models/files/model_file.h"
 #include "pipeline/store/store.h"
 
+typedef struct st_property_row {
+    const char *name, *unit, *better, *task;
+    bool converted; /* as of st_property_put */
+} st_property_row;
+
+/* The property that something predicts, as st_property_put has it; memory: mem. */
+pl_code st_property_row_put(pl_store *s, const st_property_row *row, int64_t *property_id, pl_arena *mem, pl_error *err);
+
+/* A row of model: name, path, sha256 and metadata; found by name, an existing row is updated and keeps its id. */
+pl_code st_model_row_put(pl_store *s, const char *const text[4], int64_t *model_id, pl_error *err);
+
 /* The property of target k of m; created if it does not exist. When a label of that
  * name has another unit (gap in Ha, predicted in eV) the prediction gets a
  * property of its own, "gap (eV)". A label without a unit gets that of m, unless m was

@@ -1,0 +1,16 @@
+/* stages/steps/external/external.h - the stage `external`: a program of the user's scores the molecules.
+ *
+ * Over the units of `prepare`. Each call gets `batch` molecules in a file, in a folder of its own, and its output has a number for
+ * each. The number becomes a row of `prediction` and one of `score`, of the model `name`, so that all that reads scores (rank,
+ * report, top, export, merge) reads it, too. What goes wrong with a molecule costs that molecule alone: a row of `failure` with the
+ * end of the output. The program is not confined (docs/EXTERNAL.md); its output is read as that of a stranger. */
+#ifndef ST_EXTERNAL_H
+#define ST_EXTERNAL_H
+
+#include "pipeline/workflow/stage.h"
+#include "stages/registry/registry.h"
+
+/* The property that the stage of this workflow scores, and its unit; false: there is no such stage. */
+bool st_external_property(const pl_workflow *wf, const char **name, const char **unit);
+
+#endif

@@ -1,0 +1,264 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "pipeline/base/folder.h"
+#include "pipeline/base/program.h"
+#include "stages/steps/external/external_parts.h"
+
+enum { END_MAX = 300 /* bytes of the end of its output that a failure keeps */ };
+
+typedef struct call {
+    st_external_worker *w;
+    const st_external_conf *conf;
+    st_ext_item *item; /* [n] */
+    int32_t n;
+    const char *dir;
+    pl_program_result result;
+} call;
+
+/* ---- its folder ---- */
+
+static pl_code link_files(const call *c, pl_error *err)
+{
+    const st_ext_stage *s = c->w->stage;
+    pl_code code = PL_OK;
+
+    for (int32_t i = 1; i < s->n_watched && code == PL_OK; i++) { /* the first is the program */
+        const char *path = s->watched[i].path, *name = pl_sprintf(c->w->scratch, "%s/%s", c->dir, st_ext_base(path));
+        if (name == NULL)
+            code = pl_fail(err, PL_ENOMEM, "the files of a program");
+        else if (symlink(path, name) != 0)
+            code = pl_fail_errno(err, name);
+    }
+    return code;
+}
+
+/* No sync: the folder is gone after the call. */
+static pl_code put_file(const char *path, const pl_text *text, pl_error *err)
+{
+    int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+    pl_code code = fd >= 0 ? PL_OK : pl_fail_errno(err, path);
+
+    for (size_t at = 0; code == PL_OK && at < text->len;) {
+        ssize_t n = write(fd, text->s + at, text->len - at);
+        if (n > 0)
+            at += (size_t)n;
+        else if (n < 0 && errno != EINTR)
+            code = pl_fail_errno(err, path);
+    }
+    if (fd >= 0 && close(fd) != 0 && code == PL_OK)
+        code = pl_fail_errno(err, path);
+    return code;
+}
+
+static pl_code put_input(const call *c, pl_error *err)
+{
+    const st_ext_input format = (st_ext_input)c->conf->input;
+    const char *path = pl_sprintf(c->w->scratch, "%s/%s", c->dir, st_ext_input_name(format));
+    pl_text text = { 0 };
+    pl_code code;
+
+    st_ext_write(&text, format, c->item, c->n);
+    code = path != NULL && pl_text_ok(&text) ? put_file(path, &text, err) : pl_fail(err, PL_ENOMEM, "the input of a program");
+    pl_text_free(&text);
+    return code;
+}
+
+static pl_code dir_make(call *c, pl_error *err)
+{
+    c->dir = pl_sprintf(c->w->scratch, "%s/%lld", c->w->stage->scratch, (long long)c->item[0].id);
+    pl_code code = c->dir != NULL ? pl_folder_remove(c->dir, err) : pl_fail(err, PL_ENOMEM, "the folder of a program");
+
+    if (code == PL_OK)
+        code = pl_mkdirs(c->dir, err);
+    if (code == PL_OK)
+        code = link_files(c, err);
+    return code == PL_OK ? put_input(c, err) : code;
+}
+
+/* What is left of a folder that cannot be removed does no harm: it is tried again when the stage ends. */
+static void dir_end(const call *c)
+{
+    bool failed = false;
+
+    for (int32_t i = 0; i < c->n; i++)
+        failed = failed || c->item[i].code != NULL;
+    if (c->conf->keep == ST_KEEP_NONE || (c->conf->keep == ST_KEEP_FAILED && !failed))
+        (void)pl_folder_remove(c->dir, NULL);
+}
+
+/* ---- the call ---- */
+
+static pl_code run(call *c, pl_error *err)
+{
+    const st_ext_stage *s = c->w->stage;
+    const st_external_conf *conf = c->conf;
+    char id[32];
+    const st_ext_words words = { st_ext_input_name((st_ext_input)conf->input), st_ext_output_name((st_ext_output)conf->output),
+                                 c->dir, id, conf->cores };
+    pl_program p = { .path = s->program,
+                     .dir = c->dir,
+                     .timeout_s = conf->timeout * c->n,
+                     .memory_bytes = (size_t)conf->memory,
+                     .file_bytes = (size_t)conf->max_disk,
+                     .dir_bytes = conf->max_disk };
+
+    (void)snprintf(id, sizeof id, "%lld", (long long)c->item[0].id);
+    p.argv = st_ext_argv(conf, &words, c->w->scratch);
+    p.env = st_ext_environment(conf, c->dir, c->w->scratch);
+    c->result = (pl_program_result){ .out = c->w->out, .size = (size_t)conf->max_output };
+    if (p.argv == NULL || p.env == NULL)
+        return pl_fail(err, PL_ENOMEM, "the command of a program");
+    return pl_program_run(&p, s->env->stop, &c->result, err);
+}
+
+/* The end of its output on one line, with the place of its folder left out: that differs between runs of the same. */
+static void add_end(pl_text *out, const call *c)
+{
+    const char *at = c->result.last, *end = at + c->result.n_last, *start;
+    const size_t n_dir = strlen(c->dir);
+    pl_text text = { 0 };
+
+    while (at < end) {
+        bool here = (size_t)(end - at) >= n_dir && memcmp(at, c->dir, n_dir) == 0;
+        pl_text_add_n(&text, here ? "{dir}" : at, here ? 5 : 1);
+        at += here ? n_dir : 1;
+    }
+    while (text.len > 0 && strchr(" \t\r\n", text.s[text.len - 1]) != NULL)
+        text.len--;
+    start = text.len > END_MAX ? text.s + text.len - END_MAX : text.s;
+    if (text.len > 0) {
+        pl_text_add(out, "; its output ends with: ");
+        pl_text_add_clean(out, start, text.len - (size_t)(start - text.s), out->len + END_MAX);
+    } else {
+        pl_text_add(out, "; it printed nothing");
+    }
+    pl_text_free(&text);
+}
+
+static void set_all(call *c, const char *code, int signal_number, const char *what)
+{
+    pl_text text = { 0 };
+
+    pl_text_add(&text, what);
+    add_end(&text, c);
+    for (int32_t i = 0; i < c->n; i++) {
+        c->item[i].code = code;
+        c->item[i].signal = signal_number;
+        (void)snprintf(c->item[i].message, sizeof c->item[i].message, "%s", pl_text_str(&text));
+    }
+    pl_text_free(&text);
+}
+
+/* False: it did not end as it should, and all molecules have their failure. */
+static bool ended_well(call *c)
+{
+    const pl_program_result *r = &c->result;
+    char what[128], time[32], size[32];
+
+    switch (r->end) {
+    case PL_PROGRAM_TIMEOUT:
+        (void)snprintf(what, sizeof what, "not done after %s", pl_duration_str(c->conf->timeout * c->n, time));
+        set_all(c, "timeout", 0, what);
+        return false;
+    case PL_PROGRAM_FULL:
+        (void)snprintf(what, sizeof what, "its folder has more than %s (limits.disk)", pl_size_str(c->conf->max_disk, size));
+        set_all(c, "disk", 0, what);
+        return false;
+    case PL_PROGRAM_SIGNALLED:
+        (void)snprintf(what, sizeof what, "ended by signal %d (%s)", r->status, strsignal(r->status));
+        set_all(c, r->status == SIGXFSZ ? "disk" : "crash", r->status, what);
+        return false;
+    case PL_PROGRAM_EXITED: break;
+    }
+    if (r->status == 0)
+        return true;
+    (void)snprintf(what, sizeof what, "exit status %d", r->status);
+    set_all(c, "exit", 0, what);
+    return false;
+}
+
+/* Its output file, up to limits.output, into out; NULL, or what is wrong with it. */
+static const char *take_file(call *c)
+{
+    const char *path = pl_sprintf(c->w->scratch, "%s/%s", c->dir, st_ext_output_name((st_ext_output)c->conf->output));
+    const size_t size = (size_t)c->conf->max_output;
+    struct stat st;
+    int fd = path != NULL && lstat(path, &st) == 0 && S_ISREG(st.st_mode)
+                 ? open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC)
+                 : -1;
+    ssize_t n = 1;
+
+    if (fd < 0)
+        return "it wrote no file {output}";
+    for (c->result.n_out = 0; n > 0 && c->result.n_out<size; c->result.n_out += n> 0 ? (size_t)n : 0)
+        n = read(fd, c->w->out + c->result.n_out, size - c->result.n_out);
+    c->result.cut = n > 0 && read(fd, &(char){ 0 }, 1) == 1;
+    (void)close(fd);
+    return n < 0 ? "its file {output} cannot be read" : NULL;
+}
+
+static pl_code read_output(call *c, pl_error *err)
+{
+    const char *why = st_ext_has_word(c->conf, "output") ? take_file(c) : NULL;
+    char what[128], size[32];
+    pl_code code;
+
+    if (why == NULL && c->result.cut) {
+        (void)snprintf(what, sizeof what, "more than %s of output (limits.output)", pl_size_str(c->conf->max_output, size));
+        why = what;
+    }
+    if (why != NULL) {
+        set_all(c, "output", 0, why);
+        return PL_OK;
+    }
+    c->w->out[c->result.n_out] = '\0';
+    code = st_ext_read(c->item, c->n, c->conf, &c->w->re, c->w->out, c->result.n_out, err);
+    for (int32_t i = 0; i < c->n && code == PL_OK; i++) {
+        st_ext_item *m = &c->item[i];
+        pl_text text = { 0 };
+        if (m->code == NULL)
+            continue;
+        pl_text_add(&text, m->message);
+        add_end(&text, c);
+        (void)snprintf(m->message, sizeof m->message, "%s", pl_text_str(&text));
+        pl_text_free(&text);
+    }
+    return code;
+}
+
+static pl_code call_once(st_external_worker *w, st_ext_item *item, int32_t n, pl_error *err)
+{
+    call c = { .w = w, .conf = w->stage->conf, .item = item, .n = n };
+    pl_code code;
+
+    pl_arena_reset(w->scratch);
+    for (int32_t i = 0; i < n; i++)
+        item[i].code = NULL;
+    code = dir_make(&c, err);
+    if (code == PL_OK)
+        code = run(&c, err);
+    if (code == PL_OK && ended_well(&c))
+        code = read_output(&c, err);
+    if (code == PL_OK)
+        dir_end(&c);
+    else if (c.dir != NULL)
+        (void)pl_folder_remove(c.dir, NULL);
+    return code;
+}
+
+/* What a call of several molecules did not give is tried molecule by molecule: a bad one costs only itself. */
+pl_code st_external_call(st_external_worker *w, st_ext_item *item, int32_t n, pl_error *err)
+{
+    pl_code code = n > 0 ? call_once(w, item, n, err) : PL_OK;
+
+    for (int32_t i = 0; i < n && n > 1 && code == PL_OK; i++)
+        if (item[i].code != NULL)
+            code = call_once(w, &item[i], 1, err);
+    return code;
+}

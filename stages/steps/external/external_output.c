@@ -1,0 +1,355 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the program wrote is read as a stranger's: any bytes, any sizes within limits.output, any numbers. */
+#include <jansson.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "stages/steps/external/external_parts.h"
+
+enum { COLUMNS_MAX = 4096, WORD_MAX = 60 };
+
+typedef struct reading {
+    st_ext_item *item; /* [n] by growing id */
+    int32_t n;
+    bool *found; /* [n] a number */
+    int32_t better;
+    bool alone;       /* one molecule: everything is its */
+    const char *name; /* of the column, field or key     */
+} reading;
+
+const char *st_ext_value_name(const st_external_conf *c)
+{
+    return c->value != NULL && c->value[0] != '\0' ? c->value : c->property;
+}
+
+/* ---- one value ---- */
+
+static st_ext_item *item_of(const reading *r, const char *id, int32_t *at)
+{
+    int32_t low = 0, high = r->n - 1;
+    int64_t number;
+
+    *at = 0;
+    if (r->alone)
+        return r->item;
+    if (id == NULL || !pl_parse_int(id, &number))
+        return NULL;
+    while (low < high) {
+        int32_t middle = low + (high - low) / 2;
+        if (r->item[middle].id < number)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    *at = low;
+    return r->item[low].id == number ? &r->item[low] : NULL;
+}
+
+/* A value that is no number: the molecule fails, whatever its other values are. */
+static void set_bad(st_ext_item *m, const char *text)
+{
+    pl_text clean = { 0 };
+
+    pl_text_add_clean(&clean, text, strlen(text), WORD_MAX);
+    m->code = "not_a_number";
+    (void)snprintf(m->message, sizeof m->message, "the value is '%s'; a finite number is expected", pl_text_str(&clean));
+    pl_text_free(&clean);
+}
+
+static bool is_better(const reading *r, double now, double before)
+{
+    if (r->better == ST_BETTER_NONE)
+        return false;
+    return r->better == ST_BETTER_LOW ? now < before : now > before;
+}
+
+static void take_number(reading *r, const char *id, double value)
+{
+    int32_t at;
+    st_ext_item *m = item_of(r, id, &at);
+    char text[64];
+
+    if (m == NULL)
+        return;
+    (void)snprintf(text, sizeof text, "%g", value);
+    if (!isfinite(value))
+        set_bad(m, text);
+    else if (!r->found[at] || is_better(r, value, m->value))
+        m->value = value;
+    r->found[at] = true;
+}
+
+/* text ends with NUL; blanks around the number are fine. */
+static void take_text(reading *r, const char *id, char *text)
+{
+    size_t n;
+    double value;
+    int32_t at;
+    st_ext_item *m = item_of(r, id, &at);
+
+    text += strspn(text, " \t\r\n");
+    for (n = strlen(text); n > 0 && strchr(" \t\r\n", text[n - 1]) != NULL; n--)
+        text[n - 1] = '\0';
+    if (pl_parse_real(text[0] == '+' ? text + 1 : text, &value))
+        take_number(r, id, value);
+    else if (m != NULL)
+        set_bad(m, text);
+}
+
+/* ---- csv ---- */
+
+/* The next field of a row, unquoted in place; *at is then behind its delimiter. *last: the row ends with it. */
+static char *csv_field(char **at, char delimiter, bool *last)
+{
+    char *s = *at, *out = s, *field = s;
+    bool quoted = *s == '"';
+
+    s += quoted;
+    while (*s != '\0' && (quoted || (*s != delimiter && *s != '\n'))) {
+        if (*s == '"' && quoted && s[1] != '"') {
+            quoted = false;
+            s++;
+            continue;
+        }
+        s += *s == '"' && quoted;
+        *out++ = *s++;
+    }
+    *last = *s != delimiter;
+    *at = *s != '\0' ? s + 1 : s;
+    *out = '\0';
+    return field;
+}
+
+static char delimiter_of(const char *text)
+{
+    size_t n = strcspn(text, "\n");
+
+    if (memchr(text, ',', n) != NULL)
+        return ',';
+    return memchr(text, ';', n) != NULL ? ';' : '\t';
+}
+
+static char *trimmed(char *s)
+{
+    size_t n;
+
+    s += strspn(s, " \t\r");
+    for (n = strlen(s); n > 0 && strchr(" \t\r", s[n - 1]) != NULL; n--)
+        s[n - 1] = '\0';
+    return s;
+}
+
+/* One row; id and value: NULL where it has none. False at the end of the text. */
+static bool csv_row(char **at, char delimiter, int id_at, int value_at, char **id, char **value)
+{
+    bool last = **at == '\0';
+
+    *id = *value = NULL;
+    if (last)
+        return false;
+    for (int k = 0; !last; k++) {
+        char *field = csv_field(at, delimiter, &last);
+        *id = k == id_at ? trimmed(field) : *id;
+        *value = k == value_at ? trimmed(field) : *value;
+    }
+    return true;
+}
+
+static const char *read_csv(reading *r, char *text)
+{
+    const char delimiter = delimiter_of(text);
+    int id_at = -1, value_at = -1;
+    bool last = *text == '\0';
+    char *id, *value;
+
+    for (int k = 0; !last && k < COLUMNS_MAX; k++) {
+        char *name = trimmed(csv_field(&text, delimiter, &last));
+        id_at = id_at < 0 && strcmp(name, "id") == 0 ? k : id_at;
+        value_at = value_at < 0 && strcmp(name, r->name) == 0 ? k : value_at;
+    }
+    if (value_at < 0)
+        return "the table has no such column";
+    if (id_at < 0 && !r->alone)
+        return "the table has no column id, which a batch needs";
+    while (csv_row(&text, delimiter, id_at, value_at, &id, &value))
+        if (value != NULL && value[0] != '\0')
+            take_text(r, id, value);
+    return NULL;
+}
+
+/* ---- json ---- */
+
+static void take_json(reading *r, const char *id, const json_t *v)
+{
+    char text[WORD_MAX + 1];
+
+    if (json_is_number(v)) {
+        take_number(r, id, json_number_value(v));
+        return;
+    }
+    if (json_is_null(v))
+        return;
+    (void)snprintf(text, sizeof text, "%s", json_is_string(v) ? json_string_value(v) : "no number");
+    take_text(r, id, text);
+}
+
+/* "a.b.c": the value below an object; the whole name first, which may have points. */
+static const json_t *below(const json_t *object, const char *name)
+{
+    const json_t *v = json_object_get(object, name);
+    char part[256];
+
+    while (v == NULL && object != NULL && strchr(name, '.') != NULL) {
+        size_t n = strcspn(name, ".");
+        (void)snprintf(part, sizeof part, "%.*s", (int)(n < sizeof part ? n : sizeof part - 1), name);
+        object = json_object_get(object, part);
+        name += n + 1;
+        v = json_object_get(object, name);
+    }
+    return v;
+}
+
+static void take_object(reading *r, const json_t *object)
+{
+    const json_t *id = json_object_get(object, "id"), *v = below(object, r->name);
+    char number[32] = "";
+
+    if (json_is_integer(id))
+        (void)snprintf(number, sizeof number, "%lld", (long long)json_integer_value(id));
+    if (v != NULL)
+        take_json(r, json_is_string(id) ? json_string_value(id) : number, v);
+}
+
+/* A number; an object; a list of objects. */
+static void take_document(reading *r, const json_t *v)
+{
+    const json_t *one;
+    size_t k;
+
+    if (json_is_number(v))
+        take_json(r, NULL, v);
+    else if (json_is_object(v))
+        take_object(r, v);
+    json_array_foreach(v, k, one)
+        if (json_is_object(one))
+            take_object(r, one);
+}
+
+/* One JSON text, or one a line. NaN and Infinity, which Python writes, are no JSON. */
+static const char *read_json(reading *r, char *text, size_t len)
+{
+    json_error_t error;
+    size_t at = 0;
+
+    while (at < len && at + strspn(text + at, " \t\r\n") < len) {
+        json_t *v = json_loadb(text + at, len - at, JSON_DISABLE_EOF_CHECK | JSON_DECODE_ANY, &error);
+        if (v == NULL || error.position <= 0) {
+            json_decref(v);
+            return "the output is no JSON (NaN and Infinity are none)";
+        }
+        take_document(r, v);
+        json_decref(v);
+        at += (size_t)error.position;
+    }
+    return NULL;
+}
+
+/* ---- sdf ---- */
+
+/* The line at *at without its end, which becomes NUL; NULL at the end of the text. */
+static char *next_line(char **at)
+{
+    char *line = *at;
+    size_t n = strcspn(line, "\n");
+
+    if (*line == '\0')
+        return NULL;
+    *at = line[n] != '\0' ? line + n + 1 : line + n;
+    line[n] = '\0';
+    if (n > 0 && line[n - 1] == '\r')
+        line[n - 1] = '\0';
+    return line;
+}
+
+static bool is_field(const char *line, const char *name)
+{
+    const char *from = line[0] == '>' ? strchr(line, '<') : NULL;
+    size_t n = strlen(name);
+
+    return from != NULL && strncmp(from + 1, name, n) == 0 && from[1 + n] == '>';
+}
+
+static const char *read_sdf(reading *r, char *text)
+{
+    char *title = NULL, *line;
+    bool is_title = true, is_value = false;
+
+    while ((line = next_line(&text)) != NULL) {
+        if (is_title)
+            title = trimmed(line);
+        else if (is_value)
+            take_text(r, title, line);
+        is_value = !is_title && !is_value && is_field(line, r->name);
+        is_title = strcmp(line, "$$$$") == 0;
+    }
+    return NULL;
+}
+
+/* ---- regex ---- */
+
+static const char *read_regex(reading *r, const regex_t *re, char *text)
+{
+    regmatch_t at[2];
+    char *line, number[WORD_MAX + 1];
+
+    while ((line = next_line(&text)) != NULL)
+        if (regexec(re, line, 2, at, 0) == 0) {
+            const regmatch_t *m = at[1].rm_so >= 0 ? &at[1] : &at[0];
+            (void)snprintf(number, sizeof number, "%.*s", (int)(m->rm_eo - m->rm_so), line + m->rm_so);
+            take_text(r, NULL, number);
+        }
+    return NULL;
+}
+
+/* ---- all ---- */
+
+static void set_missing(reading *r, const char *why)
+{
+    for (int32_t i = 0; i < r->n; i++) {
+        st_ext_item *m = &r->item[i];
+        if (r->found[i] || m->code != NULL)
+            continue;
+        m->code = "no_value";
+        (void)snprintf(m->message, sizeof m->message, "no value '%.60s' in the output%s%s", r->name, why != NULL ? ": " : "",
+                       why != NULL ? why : "");
+    }
+}
+
+pl_code st_ext_read(st_ext_item *item, int32_t n, const st_external_conf *c, const regex_t *re, char *text, size_t len,
+                    pl_error *err)
+{
+    pl_arena *mem = pl_arena_new(1 << 12);
+    reading r = { .item = item, .n = n, .better = c->better, .alone = n == 1, .name = st_ext_value_name(c) };
+    const char *why = NULL;
+
+    r.found = mem != NULL ? PL_NEW(mem, bool, n) : NULL;
+    if (r.found == NULL) {
+        pl_arena_free(mem);
+        return pl_fail(err, PL_ENOMEM, "the output of a program");
+    }
+    if (c->output == ST_OUT_JSON)
+        why = read_json(&r, text, len);
+    for (size_t i = 0; i < len; i++)
+        if (text[i] == '\0')
+            text[i] = '?';
+    if (c->output == ST_OUT_CSV)
+        why = read_csv(&r, text);
+    else if (c->output == ST_OUT_SDF)
+        why = read_sdf(&r, text);
+    else if (c->output == ST_OUT_REGEX)
+        why = read_regex(&r, re, text);
+    set_missing(&r, why);
+    pl_arena_free(mem);
+    return PL_OK;
+}

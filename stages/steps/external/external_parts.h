@@ -1,0 +1,147 @@
+/* stages/steps/external/external_parts.h - the parts of the stage `external`, internal to it: external.c is the stage,
+ * external_check.c finds what is wrong before any work, external_command.c makes the command line, external_input.c writes
+ * molecules, external_output.c reads numbers, external_call.c runs the program, external_store.c stores rows. */
+#ifndef ST_EXTERNAL_PARTS_H
+#define ST_EXTERNAL_PARTS_H
+
+#include <pthread.h>
+#include <regex.h>
+#include <sqlite3.h>
+#include <sys/stat.h>
+
+#include "chem/molecule/mol.h"
+#include "pipeline/store/store.h"
+#include "pipeline/workflow/workflow.h"
+#include "stages/database/blocks.h"
+
+typedef enum st_ext_input { ST_IN_SMILES, ST_IN_CSV, ST_IN_SDF, ST_IN_XYZ } st_ext_input;
+typedef enum st_ext_output { ST_OUT_CSV, ST_OUT_JSON, ST_OUT_SDF, ST_OUT_REGEX } st_ext_output;
+typedef enum st_ext_better { ST_BETTER_LOW, ST_BETTER_HIGH, ST_BETTER_NONE } st_ext_better;
+typedef enum st_ext_keep { ST_KEEP_NONE, ST_KEEP_FAILED, ST_KEEP_ALL } st_ext_keep;
+typedef enum st_ext_structures { ST_STRUCTURES_FIRST, ST_STRUCTURES_ALL } st_ext_structures;
+
+/* "env: {NAME: value}" */
+typedef struct st_ext_variable {
+    const char *name, *value;
+} st_ext_variable;
+
+typedef struct st_external_conf {
+    const char *name, *property, *unit, *value; /* value: NULL: as property                */
+    pl_list command, files, env;                /* texts, texts, st_ext_variable           */
+    int32_t input, output, better, keep, structures;
+    int64_t cores, batch;
+    double timeout, memory, max_output, max_disk; /* seconds; bytes; 0: no limit             */
+} st_external_conf;
+
+/* ---- external_command.c ---- */
+
+/* What a placeholder of `command` stands for in a call. */
+typedef struct st_ext_words {
+    const char *input, *output, *dir, *id;
+    int64_t cores;
+} st_ext_words;
+
+/* A placeholder in `text` that does not exist, as "{word}" in out; NULL: there is none. */
+const char *st_ext_bad_word(const char *text, char out[64]);
+/* Whether some argument of the command has the placeholder "{word}". */
+bool st_ext_has_word(const st_external_conf *c, const char *word);
+/* NULL-terminated, in mem; NULL: refused. */
+char **st_ext_argv(const st_external_conf *c, const st_ext_words *w, pl_arena *mem);
+
+/* The absolute path of the program: with a slash relative to the workflow file, else searched in PATH. NULL: there is none. */
+const char *st_ext_program(const pl_workflow *wf, const st_external_conf *c, pl_arena *mem);
+/* The absolute path of a file that the workflow names; NULL: refused. */
+const char *st_ext_path(const pl_workflow *wf, const char *path, pl_arena *mem);
+/* The name that it has in the folder of a call. */
+const char *st_ext_base(const char *path);
+/* The variables of this process, with those of `env` and OMP_NUM_THREADS, LC_ALL and TMPDIR=dir. NULL: refused. */
+char **st_ext_environment(const st_external_conf *c, const char *dir, pl_arena *mem);
+
+/* ---- external_check.c ---- */
+
+/* As in a pl_stage. */
+void st_external_check(const pl_workflow *wf, const pl_step *step, pl_problems *problems);
+bool st_ext_needs_3d(const st_external_conf *c);
+
+/* ---- molecules ---- */
+
+typedef struct st_ext_item {
+    int64_t id;
+    const char *smiles, *inchikey, *title;
+    const ch_mol **mol; /* [n_mols] its structures; none: it has none, or the format needs none */
+    int32_t n_mols;
+    /* the outcome */
+    const char *code; /* of the failure; NULL: value is good */
+    char message[480];
+    double value;
+    int signal;
+} st_ext_item;
+
+/* ---- external_input.c ---- */
+
+/* "input.sdf", "output.json": the names of the files of a call. */
+const char *st_ext_input_name(st_ext_input format);
+const char *st_ext_output_name(st_ext_output format);
+/* The molecules as text; an id is the molecule's number in results.db. Check pl_text_ok. */
+void st_ext_write(pl_text *out, st_ext_input format, const st_ext_item *item, int32_t n);
+
+/* ---- external_output.c ---- */
+
+/* Sets value or code and message of each of the items from the output. values: of what is to be found, the column, field or
+ * key; re: of ST_OUT_REGEX. Several values of a molecule: the best one counts; without better or worse the first. The text may
+ * have any bytes; it is changed. */
+pl_code st_ext_read(st_ext_item *item, int32_t n, const st_external_conf *c, const regex_t *re, char *text, size_t len,
+                    pl_error *err);
+const char *st_ext_value_name(const st_external_conf *c);
+
+/* ---- the stage ---- */
+
+typedef struct st_ext_watched {
+    const char *path;
+    struct stat was;
+} st_ext_watched;
+
+typedef struct st_ext_stage {
+    pl_env *env;
+    const st_external_conf *conf;
+    st_blocks molecules;
+    const char *program, *scratch;
+    st_ext_watched *watched; /* [n_watched] the program and the files */
+    int32_t n_watched;
+    bool has_lock;
+    pthread_mutex_t lock;
+    pthread_cond_t freed;
+    int n_running, n_slots; /* calls; of the lock */
+    int64_t property_id, model_id;
+    sqlite3_stmt *get, *put_prediction, *put_score;
+} st_ext_stage;
+
+typedef struct st_external_worker {
+    st_ext_stage *stage;
+    pl_arena *scratch;
+    regex_t re;
+    bool has_re;
+    char *out; /* [max_output] */
+} st_external_worker;
+
+typedef struct st_external_unit {
+    pl_block block;
+    st_ext_item *item; /* [n] */
+    int32_t n;
+} st_external_unit;
+
+/* ---- external_call.c ---- */
+
+/* Runs the program on the molecules and sets their outcomes. PL_ESTOP, or an error of the run. */
+pl_code st_external_call(st_external_worker *w, st_ext_item *item, int32_t n, pl_error *err);
+
+/* ---- external_store.c ---- */
+
+/* Begin: rows of property and model, statements. End: zeroed is fine. */
+pl_code st_external_rows_open(st_ext_stage *s, pl_error *err);
+void st_external_rows_close(st_ext_stage *s);
+/* As in a pl_stage. */
+pl_code st_external_commit(void *state, pl_unit *unit, pl_error *err);
+extern const char *const st_external_reset_sql[];
+
+#endif

@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <jansson.h>
+#include <stdlib.h>
+
+#include "stages/database/external_models.h"
+#include "stages/steps/external/external_parts.h"
+#include "stages/steps/train/model_row.h"
+
+static const char *const better_words[] = { "low", "high", "none" };
+
+/* As stages/database/external_models.h says. */
+static char *metadata(const st_ext_stage *s)
+{
+    const st_external_conf *c = s->conf;
+    const char *const *word = c->command.items;
+    json_t *command = json_array(), *all;
+    char *text;
+
+    for (int32_t i = 0; i < c->command.n; i++)
+        (void)json_array_append_new(command, json_string(word[i]));
+    all = json_pack("{s:b, s:I, s:o, s:s, s:s}", "external", 1, "property_id", (json_int_t)s->property_id, "command", command,
+                    "property", c->property, "unit", c->unit);
+    text = json_dumps(all, JSON_COMPACT);
+    json_decref(all);
+    return text;
+}
+
+static pl_code model_put(st_ext_stage *s, pl_error *err)
+{
+    char *meta = metadata(s), sha256[65];
+    pl_code code = meta != NULL ? pl_file_hash(s->env->store, s->program, sha256, err) : pl_fail(err, PL_ENOMEM, "a model");
+
+    if (code == PL_OK)
+        code = st_model_row_put(s->env->store, (const char *[]){ s->conf->name, s->program, sha256, meta }, &s->model_id, err);
+    free(meta);
+    return code;
+}
+
+pl_code st_external_rows_open(st_ext_stage *s, pl_error *err)
+{
+    pl_store *store = s->env->store;
+    const st_external_conf *c = s->conf;
+    const st_property_row row = { c->property, c->unit, better_words[c->better], "regression", false };
+    pl_code code = pl_db_begin(store->db, err);
+
+    if (code != PL_OK)
+        return code;
+    code = st_property_row_put(store, &row, &s->property_id, s->env->mem, err);
+    if (code == PL_OK)
+        code = model_put(s, err);
+    if (code != PL_OK) {
+        pl_db_rollback(store->db);
+        return code;
+    }
+    code = pl_db_commit(store->db, err);
+    if (code == PL_OK)
+        code = pl_db_prepare(store->db, &s->get,
+                             "SELECT m.mol_id, m.smiles, m.inchikey, coalesce(r.title,'') FROM molecule m JOIN record r ON "
+                             "r.record_id=m.mol_id WHERE m.mol_id BETWEEN ? AND ? ORDER BY m.mol_id",
+                             err);
+    if (code == PL_OK)
+        code = pl_db_prepare(store->db, &s->put_prediction,
+                             "INSERT INTO prediction(mol_id,property_id,model_id,value) VALUES(?,?,?,?)", err);
+    return code == PL_OK
+               ? pl_db_prepare(store->db, &s->put_score, "INSERT INTO score(mol_id,property_id,mean,n_models) VALUES(?,?,?,1)", err)
+               : code;
+}
+
+void st_external_rows_close(st_ext_stage *s)
+{
+    sqlite3_finalize(s->get);
+    sqlite3_finalize(s->put_prediction);
+    sqlite3_finalize(s->put_score);
+}
+
+static pl_code value_put(st_ext_stage *s, const st_ext_item *m, pl_error *err)
+{
+    pl_code code;
+
+    (void)sqlite3_bind_int64(s->put_prediction, 1, m->id);
+    (void)sqlite3_bind_int64(s->put_prediction, 2, s->property_id);
+    (void)sqlite3_bind_int64(s->put_prediction, 3, s->model_id);
+    (void)sqlite3_bind_double(s->put_prediction, 4, m->value);
+    code = pl_db_run(s->put_prediction, err);
+    if (code != PL_OK)
+        return code;
+    (void)sqlite3_bind_int64(s->put_score, 1, m->id);
+    (void)sqlite3_bind_int64(s->put_score, 2, s->property_id);
+    (void)sqlite3_bind_double(s->put_score, 3, m->value);
+    return pl_db_run(s->put_score, err);
+}
+
+pl_code st_external_commit(void *state, pl_unit *unit, pl_error *err)
+{
+    st_ext_stage *s = state;
+    const st_external_unit *u = unit->data;
+    pl_code code = PL_OK;
+
+    for (int32_t i = 0; i < u->n && code == PL_OK; i++) {
+        const st_ext_item *m = &u->item[i];
+        if (m->code == NULL)
+            code = value_put(s, m, err);
+        else
+            code = pl_failure_add(
+                s->env, &(pl_failure){ .mol_id = m->id, .code = m->code, .message = m->message, .signal = m->signal, .attempt = 1 },
+                err);
+        unit->n_ok += m->code == NULL;
+        unit->n_failed += m->code != NULL;
+    }
+    unit->first = u->n > 0 ? u->item[0].id : 0;
+    unit->last = u->n > 0 ? u->item[u->n - 1].id : 0;
+    return code;
+}
+
+/* Its property stays if something else has values of it. */
+#define PROGRAMS "(SELECT model_id FROM model WHERE " ST_IS_EXTERNAL("") ")"
+const char *const st_external_reset_sql[] = {
+    "DELETE FROM score WHERE property_id IN (SELECT property_id FROM prediction WHERE model_id IN " PROGRAMS ")",
+    "DELETE FROM prediction WHERE model_id IN " PROGRAMS,
+    "DELETE FROM model WHERE " ST_IS_EXTERNAL(""),
+    "DELETE FROM property WHERE property_id NOT IN (SELECT property_id FROM label) AND property_id NOT IN (SELECT property_id FROM "
+    "evaluation) AND property_id NOT IN (SELECT property_id FROM prediction)",
+    NULL,
+};

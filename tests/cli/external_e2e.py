@@ -1,0 +1,244 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""The stage `external`: programs of a user's score molecules, and go wrong in every way."""
+import os
+import random
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../crash"))
+from sieve import DUMP, Project, data, dump, lines_of, main, same  # noqa: E402
+
+RANK = "  rank: {objectives: [{property: points, goal: maximise}]}\n"
+
+# Counts the letters of each SMILES; how it fails is in the SMILES.
+PROGRAM = r"""
+smiles=$(cut -f1 "$1")
+case $smiles in
+  C) echo "before the end"; kill -SEGV $$ ;;
+  CC) sleep 300 & sleep 300 ;;
+  CCC) echo "points nan" ;;
+  CCCC) yes | head -c 3000000 ;;
+  CCCCC) echo "on stdout"; echo "on stderr" >&2; exit 3 ;;
+  CCCCCC) echo "no such thing" ;;
+  CCCCCCC) printf 'points \033[31m\n' ;;
+  CCCCCCCC) i=0; while true; do head -c 900000 /dev/zero > f$i; i=$((i+1)); done ;;
+  CCCCCCCCC) (sleep 300 & sleep 300 &); mkdir -p a/b; touch a/b/c; chmod 0 a/b a; echo "points 7" ;;
+  CCCCCCCCCC) echo "points 1e999" ;;
+  CO) echo "points 1.5"; echo "points -2.5"; echo "points 2.5" ;;
+  CN) echo $$ > pid; echo "$PWD/x $POINTS $OMP_NUM_THREADS $LC_ALL" >&2; exit 1 ;;
+  *) echo "points ${#smiles}" ;;
+esac
+"""
+STAGE = """  read: {unit: 3}
+  prepare: {}
+  external:
+    name: counter
+    command: [sh, count.sh, "{input}"]
+    files: [count.sh]
+    input: smiles
+    output: regex
+    value: "^points +([^ ]+)"
+    property: points
+    unit: letters
+    better: high
+    timeout: 1500ms
+    limits: {disk: 20MB}
+    env: {POINTS: 3}
+"""
+
+
+def project(p, smiles, stage=STAGE, extra="limits: {failures: {max_fraction: 1}}\n", **more):
+    p.put("count.sh", PROGRAM)
+    p.put("a.smi", "".join("%s m%d\n" % (s, i) for i, s in enumerate(smiles)))
+    return p.workflow(["a.smi"], stage + RANK, extra=extra, **more)
+
+
+def no_sleepers():
+    """What the programs left behind is gone."""
+    out = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True).stdout
+    assert "sleep 300" not in out.splitlines(), out
+
+
+def a_bad_molecule_costs_only_itself_and_tells_why():
+    with Project() as p:
+        bad = ["C" * n for n in range(1, 11)] + ["CN"]
+        w = project(p, bad + ["CO", "c1ccccc1", "CCO", "CCO"])
+        _, out, _ = p.run("run", w, "-j", "3")
+        assert re.search(r"14 molecules -> 4 scored -> 4 ranked", out), out
+        assert "known domain" not in out, out
+        want = {1: ("crash", "ended by signal 11 (Segmentation fault); its output ends with: before the end", signal.SIGSEGV),
+                2: ("timeout", "not done after 1.5s; it printed nothing", None),
+                3: ("not_a_number", "the value is 'nan'; a finite number is expected; its output ends with: points nan", None),
+                5: ("exit", "exit status 3; its output ends with: on stdout on stderr", None),
+                6: ("no_value", "no value '^points +([^ ]+)' in the output; its output ends with: no such thing", None),
+                7: ("not_a_number", "the value is ' [31m'; a finite number is expected; its output ends with: points  [31m", None),
+                8: ("disk", "its folder has more than 20 MB (limits.disk); it printed nothing", None),
+                10: ("not_a_number", "the value is '1e999'; a finite number is expected; its output ends with: points 1e999", None),
+                11: ("exit", "exit status 1; its output ends with: {dir}/x 3 1 C", None)}
+        got = {m: (c, t, s) for m, c, t, s in p.rows("SELECT mol_id, code, message, signal FROM failure WHERE stage='external'")}
+        assert got.pop(4)[0] == "output"
+        assert got == want, {k: (got.get(k), want.get(k)) for k in set(got) | set(want) if got.get(k) != want.get(k)}
+        assert p.rows("SELECT mol_id, mean, n_models, stdev, domain FROM score ORDER BY 1") == \
+            [(9, 7.0, 1, None, None), (12, 2.5, 1, None, None), (13, 8.0, 1, None, None), (14, 3.0, 1, None, None)]
+        assert p.rows("SELECT name, unit, better, task FROM property") == [("points", "letters", "high", "regression")]
+        assert p.rows("SELECT name, substr(metadata_json,1,16) FROM model") == [("counter", '{"external":true')]
+        assert p.rows("SELECT mol_id FROM hit ORDER BY rank") == [(13,), (9,), (14,), (12,)]
+        assert not os.path.exists(p.path("run", "scratch"))
+        no_sleepers()
+        assert "13,498" not in p.run("top", "run", "--csv")[1]
+        p.run("report", "run", "-o", p.path("r.html"))
+        assert "counter" in open(p.path("r.html")).read()
+        # Nothing runs again; a changed program does, alone.
+        assert re.search(r"external +done", p.run("plan", w)[1]), p.run("plan", w)[1]
+        p.put("count.sh", PROGRAM.replace("${#smiles}", "-${#smiles}"))
+        assert re.search(r"external +again .*files.count.sh", p.run("plan", w)[1]), p.run("plan", w)[1]
+        # What is kept on demand.
+        p.run("run", w, "-q", "stages.external.keep=failed")
+        assert p.one("SELECT mean FROM score WHERE mol_id=13") == -8
+        assert sorted(os.listdir(p.path("run", "scratch"))) == sorted(str(n) for n in want.keys() | {4})
+        assert sorted(os.listdir(p.path("run", "scratch", "11"))) == ["count.sh", "input.smi", "pid"]
+        assert open(p.path("run", "scratch", "11", "input.smi")).read() == "CN\t11\n"
+
+
+FORMATS = {
+    "csv": ("import sys\nprint('title;id;points')\nfor l in open(sys.argv[1]).read().splitlines()[1:]:\n"
+            "    i, s = l.split(',')[:2]\n    print('\"a;\"\"b\";%s;%d' % (i, len(s)))\n", "csv", "csv"),
+    "json": ("import json, sys\nout = []\nfor l in open(sys.argv[1]):\n    s, i = l.split()\n"
+             "    out.append({'id': int(i), 'of': {'points': len(s)}})\njson.dump(out, open(sys.argv[2], 'w'))\n", "smiles", "json"),
+    "lines": ("import json, sys\nfor l in open(sys.argv[1]):\n    s, i = l.split()\n"
+              "    print(json.dumps({'id': i, 'of': {'points': str(len(s))}}))\n", "smiles", "json"),
+    "sdf": ("import sys\nfor r in open(sys.argv[1]).read().split('$$$$\\n')[:-1]:\n"
+            "    s = r.split('>  <smiles>\\n')[1].split('\\n')[0]\n    for k in (2, 0, 1):\n"
+            "        print(r.split('M  END')[0] + 'M  END\\n>  <points> (1)\\n%d\\n\\n$$$$' % (len(s) - k))\n", "sdf", "sdf"),
+    "xyz": ("import sys\nlines = open(sys.argv[1]).read().splitlines()\nprint('id,points')\nwhile lines:\n"
+            "    n = int(lines[0])\n    print('%s,%d' % (lines[1].split()[0], sum(l[0] != 'H' for l in lines[2:2 + n])))\n"
+            "    lines = lines[2 + n:]\n", "xyz", "csv"),
+}
+
+
+def every_format_gives_the_same_alone_and_in_batches():
+    smiles = ["CCO", "c1ccccc1", "CC(=O)O", "CCCCN", "CC#N", "CO"]
+    with Project() as p:
+        for kind, (program, given, taken) in FORMATS.items():
+            p.put("p.py", program)
+            p.put("a.smi", "".join("%s m%d\n" % (s, i) for i, s in enumerate(smiles)))
+            for batch in (1, 4):
+                stage = ("  read: {}\n  prepare: {}\n  external: {command: [python3, p.py, '{input}'%s], files: [p.py], input: %s, "
+                         "output: %s, value: %s, property: points, better: high, batch: %d}\n" %
+                         (", '{output}'" if kind == "json" else "", given, taken,
+                          "of.points" if taken == "json" else "points", batch))
+                w = p.workflow(["a.smi"], stage + RANK, workdir="%s%d" % (kind, batch))
+                p.run("run", w, "-q")
+                got = [v for v, in p.rows("SELECT mean FROM score ORDER BY mol_id", workdir="%s%d" % (kind, batch))]
+                want = [3, 6, 4, 5, 3, 2] if kind == "xyz" else [len(s) for s in smiles]
+                assert got == want, (kind, batch, got)
+
+
+def a_bad_molecule_of_a_batch_costs_only_itself():
+    with Project() as p:
+        p.put("p.py", "import sys\nprint('id,points')\nfor l in open(sys.argv[1]):\n    s, i = l.split()\n"
+                      "    sys.stdout.flush()\n    assert s != 'CO', 'crash'\n    print('%s,%s' % (i, 'x' if s == 'CN' else len(s)))\n")
+        p.put("a.smi", "".join("%s m\n" % s for s in ["CCO", "CO", "CN", "CCCN", "CCCCN", "CCS"]))
+        w = p.workflow(["a.smi"], "  read: {}\n  prepare: {}\n  external: {command: [python3, p.py, '{input}'], files: [p.py], "
+                       "input: smiles, output: csv, property: points, better: high, batch: 3}\n" + RANK)
+        p.run("run", w, "-q")
+        assert p.rows("SELECT mol_id, mean FROM score ORDER BY 1") == [(1, 3.0), (4, 4.0), (5, 5.0), (6, 3.0)]
+        assert p.rows("SELECT mol_id, code FROM failure ORDER BY 1") == [(2, "exit"), (3, "not_a_number")]
+
+
+def all_mistakes_are_told_at_once_with_their_lines():
+    with Project() as p:
+        p.put("a.smi", "CCO\n")
+        p.put("count.sh", PROGRAM)
+        p.put("sub.sh", "")
+        os.mkdir(p.path("d"))
+        p.put("d/sub.sh", "")
+        w = p.workflow(["a.smi"], """  read: {}
+  prepare: {conformers: {source: none}}
+  external:
+    command:
+      - no-such-program
+      - "{inptu}"
+      - count.sh
+    input: sdf
+    output: regex
+    property: points
+    better: high
+    batch: 5
+    files: [missing.pdbqt, sub.sh, d/sub.sh, d]
+    env: {2X: a}
+    value: "points [0-9]+"
+""" + RANK)
+        _, _, err = p.run("check", w, expect=2)
+        for line, text in ((12, "no-such-program: no such program in PATH"), (13, "unknown placeholder {inptu}"),
+                           (12, "without {input}"), (14, "count.sh is a file: name it in `files`"),
+                           (15, "need 3D structures, but"), (19, "cannot tell which number"),
+                           (20, "missing.pdbqt: No such file"), (20, "two files are called sub.sh"), (20, "d is no file"),
+                           (21, "'2X' is no name"), (22, "has no group")):
+            assert re.search(r"w.yaml:%d:\d+: .*%s" % (line, re.escape(text)), err), (line, text, err)
+        assert not os.path.exists(p.path("run"))
+
+
+def kills_shards_and_jobs_change_nothing():
+    with Project() as p:
+        lines = lines_of(data("library.smi"), 60).decode().splitlines()
+        smiles = [line.split()[0] for line in lines] + ["C", "CCC", "CCCCC"]
+        w = project(p, smiles + smiles[3:9], STAGE.replace("unit: 3", "unit: 5"))
+        p.run("run", w, "-q", "-j", "1", "workdir=whole")
+        want = dump(p, "whole")
+        p.run("run", w, "-q", "-j", "4", "stages.external.cores=2", "workdir=jobs")
+        same(want, dump(p, "jobs"), "jobs")
+        rng = random.Random(5)
+        n_killed = 0
+        for _ in range(40):
+            child = subprocess.Popen(p.command("run", w, "-q", "-j", "2", "workdir=killed"), cwd=p.dir, stderr=subprocess.PIPE)
+            time.sleep(rng.uniform(0.05, 0.5))
+            child.send_signal(rng.choice([signal.SIGKILL, signal.SIGKILL, signal.SIGTERM]))
+            child.communicate()
+            if child.returncode == 0:
+                break
+            n_killed += 1
+        p.run("run", w, "-q", "-j", "2", "workdir=killed")
+        assert n_killed > 2
+        same(want, dump(p, "killed"), "%d kills" % n_killed)
+        for k in (2, 0, 1):
+            p.run("run", w, "-q", "workdir=shards", "--shard", "%d/3" % k)
+        p.run("merge", w, "workdir=shards")
+        p.run("run", w, "-q", "workdir=shards")
+        for name, sql in list(DUMP.items()) + [("score", "SELECT * FROM score ORDER BY 1, 2"),
+                                               ("prediction", "SELECT * FROM prediction ORDER BY 1, 2")]:
+            assert p.rows(sql, workdir="whole") == p.rows(sql, workdir="shards"), name
+        assert p.run("db", "digest", "whole", "--results-only")[1] == p.run("db", "digest", "shards", "--results-only")[1]
+        no_sleepers()
+
+
+def models_and_a_program_score_side_by_side():
+    with Project() as p:
+        shutil.copy(os.path.join(os.environ["MOLSIEVE_SOURCE"], "workflows/models/esol.safetensors"), p.path("esol.safetensors"))
+        p.put("count.sh", PROGRAM)
+        p.put("a.smi", lines_of(data("library.smi"), 20))
+        stages = STAGE + "  graph: {edges: bonds}\n  score: {}\n" + RANK.replace("[{", "[{property: logS, goal: maximise}, {")
+        w = p.workflow(["a.smi"], stages, extra="models: {esol: {path: esol.safetensors}}\n")
+        p.run("run", w, "-q")
+        scores = "SELECT p.name, count(*) FROM score JOIN property p USING(property_id) GROUP BY 1 ORDER BY 1"
+        assert p.rows(scores) == [("logS", 20), ("points", 20)], p.rows(scores)
+        digest = p.run("db", "digest", "run", "--results-only")[1]
+        # Each runs again without the other.
+        for what in ("score", "external"):
+            p.run("run", w, "-q", "--from", what)
+            assert p.run("db", "digest", "run", "--results-only")[1] == digest, what
+        p.put("count.sh", PROGRAM.replace("${#smiles}", "-${#smiles}"))
+        p.run("run", w, "-q")
+        assert p.rows(scores) == [("logS", 20), ("points", 20)]
+        assert p.one("SELECT max(mean) FROM score JOIN property USING(property_id) WHERE name='points'") < 0
+
+
+if __name__ == "__main__":
+    main([a_bad_molecule_costs_only_itself_and_tells_why, every_format_gives_the_same_alone_and_in_batches,
+          a_bad_molecule_of_a_batch_costs_only_itself, all_mistakes_are_told_at_once_with_their_lines,
+          kills_shards_and_jobs_change_nothing, models_and_a_program_score_side_by_side])
