@@ -566,12 +566,12 @@ def bench_shows_each_row_when_it_is_measured():
     """A bench takes minutes; what is known is there to read."""
     long = ["--batch", "2", "--seconds", "30", "--threads", "1", "--graphs", "bonds", "--variants", "portable exact fp32"]
     with Project() as p:
-        bench = subprocess.Popen(p.command("bench", *long), cwd=p.dir, stdout=subprocess.PIPE, text=True)
+        bench = subprocess.Popen(p.command("bench", *long), cwd=p.dir, stdout=subprocess.PIPE)
+        said = b""
         try:
-            for line in bench.stdout:
-                if line.startswith("|---"):  # the line below the head of the table
-                    break
-            assert bench.poll() is None, "the table came when all was measured"
+            while b"\n|---" not in said:  # the line below the head of the table
+                said += os.read(bench.stdout.fileno(), 1 << 16)
+            assert said.endswith(b":|\n") and bench.poll() is None, "the head came with a row: " + said.decode()
         finally:
             bench.kill()
             bench.wait()
