@@ -96,6 +96,40 @@ nn_cpu_hidden nn_cpu_net_of(const nn_engine *e, const nn_cpu_conv *c, int group,
                             small + n->w1,        small + n->b1, small + n->g1, small + n->c1, e->turned + n->wt1 };
 }
 
+enum { INPUTS_MAX = 4096 + NN_RADIAL_MAX }; /* of radial networks: features, by nn_se3_check, and functions */
+
+/* What radial networks read: the scalars themselves, or in `buf` what stands for them. */
+static const float *inputs_of(const nn_engine *e, const float *s, float buf[INPUTS_MAX])
+{
+    const nn_radial_conf *radial = &e->plan->model->conf.radial;
+
+    if (radial->basis == NN_BASIS_DISTANCE)
+        return s;
+    nn_radial_expand(radial, s, e->prep.n_scalars - 1, buf);
+    return buf;
+}
+
+void nn_cpu_hidden_run(const nn_engine *e, const nn_cpu_hidden *w, const float *s, float *h)
+{
+    float buf[INPUTS_MAX];
+
+    e->kernels->hidden(w, inputs_of(e, s, buf), h);
+}
+
+void nn_cpu_hidden_back(const nn_engine *e, const nn_cpu_hidden *w, const float *s, const float *dh, const nn_cpu_hidden *grad)
+{
+    float buf[INPUTS_MAX];
+
+    e->kernels->hidden_back(w, inputs_of(e, s, buf), dh, grad);
+}
+
+static float envelope_of(const tile *t, int row)
+{
+    const float *envelope = t->job->e->prep.envelope;
+
+    return envelope != NULL ? envelope[t->first + row] : 1;
+}
+
 static const float *scalars_of(const tile *t, int row)
 {
     const nn_cpu_prep *p = &t->job->e->prep;
@@ -103,7 +137,7 @@ static const float *scalars_of(const tile *t, int row)
     return p->scalar + (size_t)(t->first + row) * (size_t)p->n_scalars;
 }
 
-/* Hidden vectors of the tile's pairs; lists and packs the units that are not zero in all of them (a NaN counts as not zero). */
+/* Hidden vectors of the tile's pairs, times their envelope; lists and packs the units that are not zero in all of them (a NaN counts as not zero). */
 static void tile_hidden(tile *t, int group)
 {
     nn_cpu_hidden w = nn_cpu_net_of(t->job->e, t->job->c, group, t->job->e->small);
@@ -111,7 +145,9 @@ static void tile_hidden(tile *t, int group)
     int32_t n = 0;
 
     for (int row = 0; row < t->n_pairs; row++)
-        t->job->e->kernels->hidden(&w, scalars_of(t, row), s->h + row * NN_H);
+        nn_cpu_hidden_run(t->job->e, &w, scalars_of(t, row), s->h + row * NN_H);
+    for (int k = 0; t->job->e->prep.envelope != NULL && k < t->n_pairs * NN_H; k++)
+        s->h[k] *= envelope_of(t, k / NN_H);
     for (int k = 0; k < NN_H; k++) {
         bool zero = true;
         for (int row = 0; row < t->n_pairs; row++)
@@ -262,7 +298,9 @@ static void tile_hidden_back(tile *t, int group)
     for (int row = 0; row < t->n_pairs; row++) {
         float d[NN_H];
         hidden_gradient(t, row, d);
-        t->job->e->kernels->hidden_back(&w, scalars_of(t, row), d, &grad);
+        for (int k = 0; k < NN_H; k++)
+            d[k] *= envelope_of(t, row);
+        nn_cpu_hidden_back(j->e, &w, scalars_of(t, row), d, &grad);
     }
 }
 

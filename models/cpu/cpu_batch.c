@@ -6,7 +6,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-enum { SLOT, SCALAR, FRAME, IN_ROW, IN_EDGE, OUT_ROW, OUT_EDGE, KEY, KEY_SWAP, FIRST, N_BUFS };
+enum { SLOT, SCALAR, FRAME, IN_ROW, IN_EDGE, OUT_ROW, OUT_EDGE, KEY, KEY_SWAP, FIRST, ENVELOPE, LOGS, IN_SUM, N_BUFS };
 
 enum { LARGE_PAGE = 2 << 20, FRAMES = 128 };
 
@@ -58,7 +58,8 @@ static bool bufs_grow(nn_cpu_prep *p, const nn_batch *in, size_t n_pairs)
            nn_buf_grow(&b[IN_ROW], n, sizeof(int32_t)) && nn_buf_grow(&b[OUT_ROW], n, sizeof(int32_t)) &&
            nn_buf_grow(&b[IN_EDGE], e, sizeof(int32_t)) && nn_buf_grow(&b[OUT_EDGE], e, sizeof(int32_t)) &&
            nn_buf_grow(&b[KEY], n_pairs, sizeof(sort_key)) && nn_buf_grow(&b[KEY_SWAP], n_pairs, sizeof(sort_key)) &&
-           nn_buf_grow(&b[FIRST], n_pairs, sizeof(int32_t));
+           nn_buf_grow(&b[FIRST], n_pairs, sizeof(int32_t)) && nn_buf_grow(&b[ENVELOPE], n_pairs, sizeof(float)) &&
+           nn_buf_grow(&b[LOGS], e, sizeof(float)) && nn_buf_grow(&b[IN_SUM], n, sizeof(float));
 }
 
 /* ---- edges by node --------------------------------------------------------------- */
@@ -197,8 +198,32 @@ static int32_t pairs_fill(nn_cpu_prep *p, const nn_batch *in)
     return covered;
 }
 
-pl_code nn_cpu_prep_make(nn_cpu_prep *p, const nn_batch *in, int l_max, const nn_frame_rule *rule, nn_pool *pool, pl_error *err)
+/* The envelope of pairs and edges, and its sums over the edges into each node: without one, their numbers. */
+static void envelopes_fill(nn_cpu_prep *p, const nn_batch *in, const nn_radial_conf *radial)
 {
+    const bool none = radial->envelope == NN_ENVELOPE_NONE;
+    float *pair = p->bufs[ENVELOPE].p, *log = p->bufs[LOGS].p, *sum = p->bufs[IN_SUM].p;
+
+    for (int32_t i = 0; i < p->n_pairs && !none; i++)
+        pair[i] = (float)nn_radial_envelope(radial, (double)p->scalar[(size_t)(i + 1) * (size_t)p->n_scalars - 1], NULL);
+    for (int32_t n = 0; n < in->n_nodes; n++) {
+        sum[n] = none ? (float)(p->in_row[n + 1] - p->in_row[n]) : 0;
+        for (int32_t k = p->in_row[n]; k < p->in_row[n + 1] && !none; k++) {
+            const int32_t e = p->in_edge[k];
+            const double u = nn_radial_envelope(radial, (double)in->dist[e], NULL);
+            log[e] = (float)nn_radial_log_envelope(u);
+            sum[n] += (float)u;
+        }
+    }
+    p->envelope = none ? NULL : pair;
+    p->log_envelope = none ? NULL : log;
+    p->in_sum = sum;
+}
+
+pl_code nn_cpu_prep_make(nn_cpu_prep *p, const nn_batch *in, const nn_se3_conf *conf, const nn_frame_rule *rule, nn_pool *pool,
+                         pl_error *err)
+{
+    const int l_max = conf->degrees - 1;
     int32_t n_pairs = in->pair != NULL && in->pair_edge != NULL ? in->n_pairs : in->n_edges;
     sort_key *key;
 
@@ -223,6 +248,7 @@ pl_code nn_cpu_prep_make(nn_cpu_prep *p, const nn_batch *in, int l_max, const nn
     p->in_edge = p->bufs[IN_EDGE].p;
     p->out_row = p->bufs[OUT_ROW].p;
     p->out_edge = p->bufs[OUT_EDGE].p;
+    envelopes_fill(p, in, &conf->radial);
     return PL_OK;
 }
 

@@ -410,7 +410,7 @@ static pl_code cpu_forward(nn_engine *e, const nn_batch *in, bool keep, float *y
 
     e->kept = false;
     if (code == PL_OK)
-        code = nn_cpu_prep_make(&e->prep, in, e->plan->l_max, &e->rule, e->pool, err);
+        code = nn_cpu_prep_make(&e->prep, in, &e->plan->model->conf, &e->rule, e->pool, err);
     if (code == PL_OK && !forward_memory(e, in, keep))
         code = pl_fail(err, PL_ENOMEM, "no memory for a batch of %d molecules", (int)in->n_graphs);
     if (code != PL_OK)

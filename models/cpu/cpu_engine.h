@@ -118,6 +118,9 @@ void nn_cpu_radial16_load(const nn_engine *e, const nn_cpu_conv *c, int slab);
 void nn_cpu_radial16_hidden(const nn_engine *e, nn_cpu_scratch *s, int32_t n_rows);
 void nn_cpu_radial16_run(const nn_engine *e, const nn_cpu_scratch *s, const nn_cpu_radial *g, bool back);
 void nn_cpu_radial16_back(const nn_engine *e, const nn_cpu_scratch *s, const nn_cpu_radial *g, const nn_cpu_slab *slab);
+/* A hidden vector, and its gradient, from the scalars of an edge or a node: its features and the distance. */
+void nn_cpu_hidden_run(const nn_engine *e, const nn_cpu_hidden *w, const float *s, float *h);
+void nn_cpu_hidden_back(const nn_engine *e, const nn_cpu_hidden *w, const float *s, const float *dh, const nn_cpu_hidden *grad);
 /* The view of a convolution's radial network in `small`, an array of parameters or gradients. */
 nn_cpu_hidden nn_cpu_net_of(const nn_engine *e, const nn_cpu_conv *c, int group, float *small);
 

@@ -98,6 +98,7 @@ static nn_cpu_attend attend_open(const chunk *c, int32_t i)
                             .alpha = c->scratch->alpha,
                             .out = c->scratch->z + at,
                             .scale = m->scale,
+                            .log_envelope = p->log_envelope,
                             .dalpha = c->scratch->dalpha,
                             .dout = c->scratch->dz + at,
                             .dq = c->scratch->dq + at,
@@ -299,7 +300,7 @@ static void sum_chunk(const chunk *c)
     for (int32_t i = 0; i < c->n; i++) {
         int32_t row = p->in_row[c->first + i], end = p->in_row[c->first + i + 1];
         for (size_t k = 0; k < size; k++)
-            y[(size_t)i * size + k] *= (float)(end - row);
+            y[(size_t)i * size + k] *= p->in_sum[c->first + i];
         for (; row < end; row++)
             c->s->e->kernels->add(size, c->s->edge + (size_t)p->in_edge[row] * size, y + (size_t)i * size);
     }
@@ -325,7 +326,7 @@ static void sum_back_chunk(const chunk *c)
         const float *dy = c->s->dy + (size_t)(c->first + i) * size;
         int32_t row = e->prep.in_row[c->first + i], end = e->prep.in_row[c->first + i + 1];
         for (size_t k = 0; k < size; k++)
-            scaled[(size_t)i * size + k] = dy[k] * (float)(end - row);
+            scaled[(size_t)i * size + k] = dy[k] * e->prep.in_sum[c->first + i];
         for (; row < end; row++)
             memcpy(e->dedge + (size_t)e->prep.in_edge[row] * (size_t)e->plan->edge_max, dy, size * sizeof *dy);
     }

@@ -72,13 +72,13 @@ static bool cell_open(maker *m, int32_t pair, double j)
 static void row_add(maker *m, int32_t slot, float t)
 {
     nn_cpu_cells *c = m->c;
-    float *w = c->bufs[WEIGHT].p;
+    float *w = c->bufs[WEIGHT].p, u = m->prep->envelope != NULL ? m->prep->envelope[slot / 2] : 1;
 
     if (m->prep->slot[slot] < 0)
         return;
     ((int32_t *)c->bufs[SLOT].p)[c->n_rows] = slot;
-    w[c->n_rows] = 1 - t;
-    w[2 * (size_t)m->prep->n_pairs + (size_t)c->n_rows] = t;
+    w[c->n_rows] = (1 - t) * u;
+    w[2 * (size_t)m->prep->n_pairs + (size_t)c->n_rows] = t * u;
     c->n_rows++;
 }
 

@@ -33,9 +33,9 @@ typedef struct nn_cpu_chunk {
 
 typedef struct nn_cpu_cells {
     int32_t n_nodes, n_rows, n_tiles, n_pieces, n_sums, n_chunks;
-    const float *scalar;     /* [n_nodes][n_scalars]  edge features, distance    */
-    const int32_t *slot;     /* [n_rows]     edge slot in nn_cpu_prep             */
-    const float *weight[2];  /* [n_rows]     interpolation weights of the cell's two nodes; their sum is 1 */
+    const float *scalar;    /* [n_nodes][n_scalars]  edge features, distance    */
+    const int32_t *slot;    /* [n_rows]     edge slot in nn_cpu_prep             */
+    const float *weight[2]; /* [n_rows]     interpolation weights of the cell's two nodes; their sum is the edge's envelope, or 1 */
     const nn_cpu_tile *tile; /* [n_tiles]                                        */
     const int32_t *piece;    /* [n_pieces+1] first tile                          */
     const int32_t *sum_node; /* [n_sums]     node of a chunk's sum, within the chunk */

@@ -148,7 +148,7 @@ static void node_hidden(void *ctx, int worker, int i)
     (void)worker;
     for (int g = 0; g < j->c->def->n_groups; g++) {
         nn_cpu_hidden w = nn_cpu_net_of(e, j->c, g, e->small);
-        e->kernels->hidden(&w, s, hidden_of(e, g, i));
+        nn_cpu_hidden_run(e, &w, s, hidden_of(e, g, i));
     }
 }
 
@@ -324,11 +324,13 @@ static void tile_error(void *ctx, int worker, int i)
 
     (void)worker;
     for (int k = 0; k < 2; k++)
-        e->kernels->hidden(&w, e->cells.scalar + (size_t)(j->chunk->node + t->node[k]) * n, end[k]);
+        nn_cpu_hidden_run(e, &w, e->cells.scalar + (size_t)(j->chunk->node + t->node[k]) * n, end[k]);
     for (int32_t row = t->first; row < t->first + t->n_rows; row++) {
-        e->kernels->hidden(&w, e->prep.scalar + (size_t)(e->cells.slot[row] / 2) * n, h);
+        const int32_t pair = e->cells.slot[row] / 2;
+        const float u = e->prep.envelope != NULL ? e->prep.envelope[pair] : 1;
+        nn_cpu_hidden_run(e, &w, e->prep.scalar + (size_t)pair * n, h);
         for (int k = 0; k < NN_H; k++) {
-            double off = (double)h[k] - e->cells.weight[0][row] * end[0][k] - e->cells.weight[1][row] * end[1][k];
+            double off = (double)u * h[k] - e->cells.weight[0][row] * end[0][k] - e->cells.weight[1][row] * end[1][k];
             sum += off * off;
         }
     }
@@ -474,7 +476,7 @@ static void nodes_backward(void *ctx, int worker, int i)
         nn_cpu_hidden w = nn_cpu_net_of(e, j->c, g, e->small), grad = nn_cpu_net_of(e, j->c, g, dsmall);
         for (int32_t k = nn_piece_at(j->chunk->n_nodes, i, NN_PIECES); k < end; k++) {
             hidden_gradient(j, g, k, d);
-            e->kernels->hidden_back(&w, e->cells.scalar + (size_t)(j->chunk->node + k) * (size_t)e->prep.n_scalars, d, &grad);
+            nn_cpu_hidden_back(e, &w, e->cells.scalar + (size_t)(j->chunk->node + k) * (size_t)e->prep.n_scalars, d, &grad);
         }
     }
 }

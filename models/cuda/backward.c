@@ -177,7 +177,7 @@ static void self_back(nn_cuda_step *s)
     nn_cuda_group all = { .e = e };
 
     nn_cuda_beside(e, NN_CUDA_NEAR);
-    e->ops->scale(e->gpu, &(nn_gpu_scale){ s->in->n_nodes, c->out.size, nn_cuda_at(e, e->prep.in_first), s->dy, e->dz });
+    e->ops->scale(e->gpu, &(nn_gpu_scale){ s->in->n_nodes, c->out.size, nn_cuda_at(e, e->prep.in_sum), s->dy, e->dz });
     e->ops->zero(e->gpu, s->dx, (size_t)s->in->n_nodes * (size_t)c->in.size * sizeof(float));
     for (int d = 0; d < NN_DEGREES; d++) {
         nn_cuda_rows r = rows_of(s, &c->self[d], d, &c->in, &c->out);

@@ -202,7 +202,7 @@ static void *cut(cutter *c, size_t n, size_t size)
 static size_t block_cut(nn_cuda_prep *p, const nn_batch *in, char *host)
 {
     size_t pairs = (size_t)p->n_pairs, rows = (size_t)p->n_rows, nodes = (size_t)p->n_nodes;
-    bool stored = in->frame != NULL && has_pairs(in);
+    bool stored = in->frame != NULL && has_pairs(in), enveloped = p->inputs->envelope != NN_ENVELOPE_NONE;
     cutter c = { host, 0 };
 
     p->stored = cut(&c, stored ? pairs * NN_FRAME_FLOATS : 0, sizeof(float));
@@ -217,11 +217,15 @@ static size_t block_cut(nn_cuda_prep *p, const nn_batch *in, char *host)
     p->in_row = cut(&c, rows, sizeof(int32_t));
     p->out_first = cut(&c, (size_t)in->n_nodes + 1, sizeof(int32_t));
     p->out_row = cut(&c, rows, sizeof(int32_t));
+    p->in_sum = cut(&c, (size_t)in->n_nodes, sizeof(float));
+    p->log_envelope = cut(&c, enveloped ? rows : 0, sizeof(float));
     p->graph = cut(&c, (size_t)in->n_graphs + 1, sizeof(int32_t));
     p->target = cut(&c, (size_t)p->n_targets, sizeof(float));
     p->high = cut(&c, (size_t)p->n_targets, sizeof(float));
     p->tile = cut(&c, (size_t)p->n_tiles, sizeof(nn_gpu_tile));
     p->span = cut(&c, nodes, sizeof(nn_gpu_span));
+    if (!enveloped)
+        p->log_envelope = NULL;
     if (!stored)
         p->stored = NULL;
     else
@@ -243,11 +247,14 @@ static void pair_fill(nn_cuda_prep *p, const nn_batch *in, int32_t i, int32_t ro
 {
     const nn_cuda_pair *pair = &p->pair[i];
     float *phi = (float *)p->phi + 2 * (size_t)row;
+    const double u = nn_radial_envelope(p->inputs, (double)in->dist[pair->first], NULL);
 
     for (int k = 0; k < (pair->second >= 0 ? 2 : 1); k++) {
         row_fill(p, in, row + k, k ? pair->second : pair->first, 2 * i + k);
-        phi[2 * k] = 1 - pair->t;
-        phi[2 * k + 1] = pair->t;
+        phi[2 * k] = (1 - pair->t) * (float)u;
+        phi[2 * k + 1] = pair->t * (float)u;
+        if (p->log_envelope != NULL)
+            ((float *)p->log_envelope)[row + k] = (float)nn_radial_log_envelope(u);
     }
     if (p->stored != NULL)
         memcpy((float *)p->stored + (size_t)i * NN_FRAME_FLOATS, in->frame + (size_t)pair->pair * NN_FRAME_FLOATS,
@@ -256,15 +263,15 @@ static void pair_fill(nn_cuda_prep *p, const nn_batch *in, int32_t i, int32_t ro
         memcpy((float *)p->vec + 3 * (size_t)i, in->vec[pair->first], 3 * sizeof(float));
 }
 
-/* A radial node: the features of the pair's kind, then the distance. */
+/* A radial node: the features of the pair's kind, then what stands for the distance. */
 static void node_fill(nn_cuda_prep *p, const nn_batch *in, int32_t node, int32_t pair, float dist)
 {
     size_t n = (size_t)in->n_edge_features;
-    float *s = (float *)p->scalar + (size_t)node * (n + 1);
+    float *s = (float *)p->scalar + (size_t)node * (size_t)p->n_scalars;
 
     if (n)
         memcpy(s, features_of(in, p->pair[pair].first), n * sizeof *s);
-    s[n] = dist;
+    nn_radial_floats(p->inputs, dist, s + n);
 }
 
 static void cell_fill(nn_cuda_prep *p, const nn_batch *in, const nn_cuda_cell *cell, int32_t pair)
@@ -325,6 +332,17 @@ static void in_rows(const nn_cuda_prep *p, const nn_batch *in)
     memcpy((void *)p->in_row, p->row_of, (size_t)in->n_edges * sizeof *p->row_of);
 }
 
+/* The sum of the envelopes of the edges into each node: without an envelope, their number. */
+static void sums_fill(nn_cuda_prep *p, const nn_batch *in)
+{
+    float *sum = (float *)p->in_sum;
+
+    if (in->n_nodes)
+        memset(sum, 0, (size_t)in->n_nodes * sizeof *sum);
+    for (int32_t e = 0; e < in->n_edges; e++)
+        sum[in->dst[e]] += (float)nn_radial_envelope(p->inputs, (double)in->dist[e], NULL);
+}
+
 static void block_fill(nn_cuda_prep *p, const nn_batch *in)
 {
     int32_t row = 0, cell = 0;
@@ -343,6 +361,7 @@ static void block_fill(nn_cuda_prep *p, const nn_batch *in)
     memcpy((void *)p->graph, in->first, ((size_t)in->n_graphs + 1) * sizeof(int32_t));
     in_rows(p, in);
     rows_group(p, in, in->src, (int32_t *)p->out_first, (int32_t *)p->out_row);
+    sums_fill(p, in);
 }
 
 static bool rooms(nn_cuda_prep *p, const nn_batch *in)
@@ -361,7 +380,7 @@ static bool rooms(nn_cuda_prep *p, const nn_batch *in)
 pl_code nn_cuda_prep_make(nn_cuda_prep *p, const nn_batch *in, nn_cuda_grow grow, void *ctx, pl_error *err)
 {
     p->n_pairs = has_pairs(in) ? in->n_pairs : in->n_edges;
-    p->n_scalars = in->n_edge_features + 1;
+    p->n_scalars = in->n_edge_features + nn_radial_inputs(p->inputs);
     if (!rooms(p, in))
         return pl_fail(err, PL_ENOMEM, "no memory for a batch of %d edges", (int)in->n_edges);
     if (pairs_fill(p, in) != in->n_edges)

@@ -26,6 +26,7 @@ typedef struct nn_cuda_kind {
 typedef struct nn_cuda_prep {
     nn_radial radial;
     double width;
+    const nn_radial_conf *inputs;                                  /* of the model: what radial networks read */
     int32_t n_pairs, n_rows, n_nodes, n_tiles, n_cells, n_scalars; /* n_nodes: radial */
     int32_t n_targets;                                             /* set by the caller, who also fills the next two */
     char *host;                                                    /* the block: the arrays below up to `span`, end to end */
@@ -36,6 +37,7 @@ typedef struct nn_cuda_prep {
     const float *phi;                                              /* [n_rows][2] weights of the cell's two nodes  */
     const int32_t *src, *dst, *frame;                              /* [n_rows] frame: as in nn_gpu_turn      */
     const int32_t *in_first, *in_row, *out_first, *out_row;        /* rows by dst, and by src: first [nodes+1], row [n_rows] */
+    const float *log_envelope, *in_sum;                            /* [n_rows] or NULL; [batch nodes] envelopes by dst, summed */
     const int32_t *graph;                                          /* [n_graphs+1]                                 */
     float *target, *high;                                          /* [n_targets]                                  */
     const nn_gpu_tile *tile;
@@ -52,7 +54,7 @@ typedef struct nn_cuda_prep {
 /* Allocates host memory for the block; old contents are lost. NULL: no memory. */
 typedef void *(*nn_cuda_grow)(void *ctx, size_t bytes);
 
-/* radial, width and n_targets of p must be set. ENOMEM. EBUG: the pairs of the batch do not cover its edges. */
+/* radial, width, inputs and n_targets of p must be set. ENOMEM. EBUG: the pairs of the batch do not cover its edges. */
 pl_code nn_cuda_prep_make(nn_cuda_prep *p, const nn_batch *in, nn_cuda_grow grow, void *ctx, pl_error *err);
 void nn_cuda_prep_free(nn_cuda_prep *p); /* frees all but `host`, which the caller allocated */
 

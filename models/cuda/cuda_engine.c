@@ -121,6 +121,7 @@ static pl_code cuda_open(nn_engine **out, const nn_se3 *model, const nn_engine_c
         e->conf = *conf;
         e->prep.radial = conf->radial;
         e->prep.width = conf->width;
+        e->prep.inputs = &model->conf.radial;
         code = engine_fill(e, model, err);
     }
     *out = code != PL_OK ? NULL : e;

@@ -370,7 +370,7 @@ pl_code nn_cuda_plan_make(nn_cuda_plan **out, const nn_se3 *model, pl_arena *mem
     if (model->conf.heads > HEADS_MAX)
         return pl_fail(err, PL_ECONFIG, "engine cuda: %d attention heads, at most %d", (int)model->conf.heads, (int)HEADS_MAX);
     p->l_max = model->conf.degrees - 1;
-    p->n_scalars = model->conf.edge_features + 1;
+    p->n_scalars = model->conf.edge_features + nn_radial_inputs(&model->conf.radial);
     p->input = nodes_of(&(nn_fiber){ { model->conf.node_features } });
     for (int i = 0; i < model->n_modules && !b.refused; i++, p->n_modules++)
         module_add(&b, &p->module[i], &model->module[i]);

@@ -114,6 +114,7 @@ void nn_cuda_attend(nn_cuda_step *s)
     const nn_cuda_module *m = s->m;
     nn_gpu_attend attend = { .sum = nn_cuda_sum(e, s->in->n_nodes, false, &m->z, &m->conv.value, s->edge),
                              .logit = e->logit,
+                             .log_envelope = nn_cuda_at(e, e->prep.log_envelope),
                              .alpha = s->alpha };
 
     query_run(s);
@@ -172,7 +173,8 @@ void nn_cuda_sum_layer(nn_cuda_step *s)
             nn_cuda_join(&self, nn_cuda_linear_run(&r, s->x, s->y, false));
         }
     nn_cuda_group_run(&self);
-    sum.add = sum.count = true;
+    sum.add = true;
+    sum.times = nn_cuda_at(e, e->prep.in_sum);
     sum.to = s->y;
     e->ops->sum(e->gpu, &sum);
 }

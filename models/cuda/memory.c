@@ -273,7 +273,7 @@ pl_code nn_cuda_memory(nn_cuda_need *out, const nn_se3 *model, const nn_engine_c
                        pl_error *err)
 {
     counted c = { .e = { .conf = *conf,
-                         .prep = { .radial = conf->radial, .width = conf->width },
+                         .prep = { .radial = conf->radial, .width = conf->width, .inputs = &model->conf.radial },
                          .table_bytes = nn_cuda_table_bytes(),
                          .mem = pl_arena_new(1 << 16) } };
     nn_cuda_plan *plan;

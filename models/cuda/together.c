@@ -13,7 +13,7 @@ static int laid_by(nn_engine *const *e, const nn_batch *const *in, int k)
     int j = 0;
 
     while (j < k && (in[j] != in[k] || e[j]->prep.radial != e[k]->prep.radial || e[j]->prep.width != e[k]->prep.width ||
-                     e[j]->conf.device != e[k]->conf.device))
+                     !nn_radial_same(e[j]->prep.inputs, e[k]->prep.inputs) || e[j]->conf.device != e[k]->conf.device))
         j++;
     return j;
 }

@@ -13,6 +13,8 @@ static const char *const edges_names[] = { "radius", "bonds", "knn", "full", "to
 static const char *const pooling_names[] = { "max", "mean", "sum", NULL };
 static const char *const fusion_names[] = { "none", "partial", "full", NULL };
 static const char *const parity_names[] = { "both", "natural", NULL };
+static const char *const basis_names[] = { "distance", "bessel", "gaussian", NULL };
+static const char *const envelope_names[] = { "none", "polynomial", NULL };
 
 const char *nn_edges_name(ch_edges e) { return (int)e >= 0 && e <= CH_EDGES_TOPOLOGY ? edges_names[e] : "unknown"; }
 
@@ -134,6 +136,21 @@ static void outputs_count(reader *r, nn_se3_conf *c)
     c->outputs = (int32_t)json_array_size(json_object_get(r->root, "targets"));
 }
 
+/* Absent in models that read the distance itself and have no envelope. */
+static void take_radial(reader *r, nn_radial_conf *c)
+{
+    json_t *section = r->root;
+
+    r->root = section != NULL ? json_object_get(section, "radial") : NULL;
+    if (r->root != NULL) {
+        c->basis = get_choice(r, "basis", basis_names);
+        c->envelope = get_choice(r, "envelope", envelope_names);
+        c->number = c->basis != NN_BASIS_DISTANCE ? get_int(r, "number") : 0;
+        c->cutoff = get_real(r, "cutoff");
+    }
+    r->root = section;
+}
+
 static void take_conf(reader *r, nn_se3_conf *c)
 {
     if (r->version >= 4 && nn_tensors_meta(r->all, "model") == NULL) {
@@ -153,6 +170,8 @@ static void take_conf(reader *r, nn_se3_conf *c)
     c->outputs = get_int(r, "outputs");
     c->parity =
         r->root != NULL && json_object_get(r->root, "parity") != NULL ? get_choice(r, "parity", parity_names) : NN_PARITY_BOTH;
+    if (r->version >= 6)
+        take_radial(r, &c->radial);
 }
 
 static void take_elements(reader *r, nn_inputs *in)
@@ -349,8 +368,8 @@ static void take_names(reader *r, nn_model_file *m, bool *other_signs)
     if (format == NULL || strcmp(format, "molsieve-model") != 0)
         r->code = pl_fail(r->err, PL_EDATA, "not a model file of this program (metadata format is %.40s)",
                           format != NULL ? format : "missing");
-    else if (version == NULL || version[0] < '1' || version[0] > '5' || version[1])
-        r->code = pl_fail(r->err, PL_EDATA, "model file format %.20s, this program reads 1 to 5", version != NULL ? version : "?");
+    else if (version == NULL || version[0] < '1' || version[0] > '6' || version[1])
+        r->code = pl_fail(r->err, PL_EDATA, "model file format %.20s, this program reads 1 to 6", version != NULL ? version : "?");
     else if (name != NULL && !nn_model_name_fits(name))
         r->code = pl_fail(r->err, PL_EDATA, "metadata name is not a name");
     else if (signs == NULL || (strcmp(signs, "e3nn-0.3.3") != 0 && strcmp(signs, "e3nn-0.5") != 0))
@@ -398,12 +417,26 @@ pl_code nn_model_meta_take(nn_model_file *m, bool *other_signs, const nn_tensors
 
 /* ---- writing ------------------------------------------------------------- */
 
+static json_t *json_radial(const nn_radial_conf *c)
+{
+    json_t *o =
+        json_pack("{s:s, s:s, s:f}", "basis", basis_names[c->basis], "envelope", envelope_names[c->envelope], "cutoff", c->cutoff);
+
+    if (o != NULL && c->basis != NN_BASIS_DISTANCE)
+        json_object_set_new(o, "number", json_integer(c->number));
+    return o;
+}
+
 static json_t *json_conf(const nn_se3_conf *c)
 {
-    return json_pack("{s:i, s:i, s:i, s:i, s:i, s:b, s:b, s:s, s:s, s:i, s:s}", "layers", c->layers, "degrees", c->degrees,
-                     "channels", c->channels, "heads", c->heads, "channels_div", c->channels_div, "norm", c->norm, "layer_norm",
-                     c->layer_norm, "pooling", pooling_names[c->pooling], "fusion", fusion_names[c->fusion], "outputs", c->outputs,
-                     "parity", parity_names[c->parity]);
+    json_t *o = json_pack("{s:i, s:i, s:i, s:i, s:i, s:b, s:b, s:s, s:s, s:i, s:s}", "layers", c->layers, "degrees", c->degrees,
+                          "channels", c->channels, "heads", c->heads, "channels_div", c->channels_div, "norm", c->norm,
+                          "layer_norm", c->layer_norm, "pooling", pooling_names[c->pooling], "fusion", fusion_names[c->fusion],
+                          "outputs", c->outputs, "parity", parity_names[c->parity]);
+
+    if (o != NULL && !nn_radial_is_plain(&c->radial))
+        json_object_set_new(o, "radial", json_radial(&c->radial));
+    return o;
 }
 
 static json_t *json_inputs(const nn_inputs *in)
@@ -461,7 +494,13 @@ static json_t *json_interval(const nn_target *t, const nn_inputs *in)
 
 static bool has_extras(const nn_model_file *m) { return m->inputs.n_columns > 0 || m->inputs.descriptors; }
 
-static bool has_list(const nn_model_file *m) { return m->conf.outputs > 1 || m->members.n > 0 || has_extras(m); }
+/* A network that programs which know formats up to 5 would compute in another way. */
+static bool has_new_network(const nn_model_file *m) { return m->model != NULL && !nn_radial_is_plain(&m->conf.radial); }
+
+static bool has_list(const nn_model_file *m)
+{
+    return m->conf.outputs > 1 || m->members.n > 0 || has_extras(m) || has_new_network(m);
+}
 
 /* The targets as take_each reads them: one object, or a list. */
 static json_t *json_each(const nn_model_file *m, json_t *(*make)(const nn_target *t, const nn_inputs *in))
@@ -491,6 +530,8 @@ enum { META_KEYS = 13 };
 
 static const char *version_of(const nn_model_file *m)
 {
+    if (has_new_network(m))
+        return "6";
     if (has_extras(m))
         return "5";
     if (m->members.n > 0)

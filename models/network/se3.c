@@ -80,6 +80,9 @@ pl_code nn_se3_check(const nn_se3_conf *conf, pl_error *err)
 
     if (code != PL_OK)
         return code;
+    code = nn_radial_check(&conf->radial, err);
+    if (code != PL_OK)
+        return code;
     if (conf->channels % conf->channels_div)
         return pl_fail(err, PL_ECONFIG, "channels_div is %d, must divide channels, which is %d", (int)conf->channels_div,
                        (int)conf->channels);
@@ -392,7 +395,7 @@ static void body_build(builder *b, const nn_se3_conf *conf)
         a->in = in;
         a->out = hidden;
         a->heads = conf->heads;
-        a->conv.edge_scalars = conf->edge_features + 1;
+        a->conv.edge_scalars = conf->edge_features + nn_radial_inputs(&conf->radial);
         attention_build(b, a, conf->channels_div);
         if (!conf->norm || b->refused)
             continue;
@@ -413,7 +416,7 @@ static void tail_build(builder *b, const nn_se3_conf *conf)
     c = &module_add(b, NN_CONV)->u.conv;
     c->in = fiber_uniform(conf->degrees, conf->channels);
     c->out = fiber_uniform(1, wide);
-    c->edge_scalars = conf->edge_features + 1;
+    c->edge_scalars = conf->edge_features + nn_radial_inputs(&conf->radial);
     c->pool = true;
     conv_build(b, c, true, "");
     if (b->refused)
@@ -480,11 +483,11 @@ static pl_code layer_start(builder *b, const nn_layer_opts *o, pl_error *err)
     return build_start(b, 1, err);
 }
 
-static void conv_edges(nn_conv *c, const nn_fiber *edge)
+static void conv_edges(nn_conv *c, const nn_layer_opts *o)
 {
-    c->edge = *edge;
+    c->edge = o->edge;
     c->edge.ch[0] = 0;
-    c->edge_scalars = edge->ch[0] + 1;
+    c->edge_scalars = o->edge.ch[0] + nn_radial_inputs(&o->radial);
 }
 
 pl_code nn_se3_plan_conv(nn_se3 **out, nn_fiber in, nn_fiber to, const nn_layer_opts *opts, pl_arena *mem, pl_error *err)
@@ -501,7 +504,7 @@ pl_code nn_se3_plan_conv(nn_se3 **out, nn_fiber in, nn_fiber to, const nn_layer_
     c->in = in;
     c->out = to;
     c->pool = opts->pool;
-    conv_edges(c, &opts->edge);
+    conv_edges(c, opts);
     conv_build(&b, c, opts->self_interaction, "");
     return build_end(out, &b, err);
 }
@@ -522,7 +525,7 @@ pl_code nn_se3_plan_attention(nn_se3 **out, nn_fiber in, nn_fiber to, const nn_l
     a->in = in;
     a->out = to;
     a->heads = opts->heads;
-    conv_edges(&a->conv, &opts->edge);
+    conv_edges(&a->conv, opts);
     attention_build(&b, a, opts->channels_div);
     return build_end(out, &b, err);
 }

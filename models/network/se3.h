@@ -15,6 +15,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "models/network/radial.h"
 #include "pipeline/base/arena.h"
 #include "pipeline/base/error.h"
 
@@ -47,6 +48,7 @@ typedef struct nn_se3_conf {
     int32_t edge_features; /* scalars per edge without the distance                   */
     int32_t outputs;       /* numbers per molecule                                    */
     int32_t parity;        /* nn_parity                                               */
+    nn_radial_conf radial; /* what radial networks read of a distance; the envelope   */
 } nn_se3_conf;
 
 /* The network that NVIDIA published for QM9, 9.3 million parameters, with one output. The caller sets node_features and edge_features. */
@@ -82,7 +84,7 @@ typedef struct nn_group {
 /* A tensor-field convolution in -> out as a list of radial groups (docs/model.md 3.3). */
 typedef struct nn_conv {
     nn_fiber in, out, edge; /* edge: channels of degree > 0 edge features, else 0 */
-    int32_t edge_scalars;   /* inputs of the radial networks, distance included   */
+    int32_t edge_scalars;   /* inputs of the radial networks, what stands for the distance included */
     int32_t level;          /* the nn_fusion that is used                         */
     bool by_input;          /* level PARTIAL: groups conv_in.{i}, not conv_out.{o} */
     int32_t n_groups;
@@ -136,6 +138,7 @@ typedef struct nn_layer_opts {
     bool layer_norm, pool, self_interaction;
     int32_t max_degree;
     nn_parity parity;
+    nn_radial_conf radial;
     nn_fiber edge;               /* ch[0]: scalar edge features without the distance    */
     int32_t heads, channels_div; /* attention only                                 */
 } nn_layer_opts;

@@ -24,6 +24,7 @@ typedef struct nn_ref_edges {
     const double *scalar;              /* [n_edges][n_scalars], the distance not in it   */
     nn_fiber fiber;                    /* channels of edge features of degree 1 and up   */
     const double *feature[NN_DEGREES]; /* [n_edges][ch][2d+1]; NULL where there are none */
+    nn_radial_conf radial;             /* that of the model                              */
 } nn_ref_edges;
 
 #define real double

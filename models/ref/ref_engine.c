@@ -100,6 +100,7 @@ static pl_code batch_graph(ref_engine *r, const nn_batch *in, pl_error *err)
         return pl_fail(err, PL_ENOMEM, "no memory for a batch of %d edges", (int)in->n_edges);
     edges.vec = (const double(*)[3])vec;
     edges.scalar = scalar;
+    edges.radial = r->model->conf.radial;
     code = nn_ref_graph_new(&g, &edges, r->model->conf.degrees - 1, r->mem, err);
     if (code != PL_OK)
         return code;

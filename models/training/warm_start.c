@@ -17,6 +17,7 @@ pl_code nn_warm_start_check(const nn_se3_conf *now, const nn_se3_conf *then, pl_
                  { "layer_norm", now->layer_norm, then->layer_norm },
                  { "bonds", now->edge_features > 0, then->edge_features > 0 } };
     static const char *const fusion[] = { "none", "partial", "full" }, *const parity[] = { "both", "natural" };
+    static const char *const basis[] = { "distance", "bessel", "gaussian" }, *const envelope[] = { "none", "polynomial" };
 
     for (size_t k = 0; k < sizeof same / sizeof *same; k++)
         if (same[k].now != same[k].then)
@@ -28,6 +29,10 @@ pl_code nn_warm_start_check(const nn_se3_conf *now, const nn_se3_conf *then, pl_
     if (now->parity != then->parity)
         return pl_fail(err, PL_ECONFIG, "model.parity is %s here and %s in the start model", parity[now->parity],
                        parity[then->parity]);
+    if (!nn_radial_same(&now->radial, &then->radial))
+        return pl_fail(err, PL_ECONFIG, "model.radial is not that of the start model: %s, %d functions, envelope %s, cutoff %g",
+                       basis[then->radial.basis], (int)nn_radial_inputs(&then->radial), envelope[then->radial.envelope],
+                       then->radial.cutoff);
     return PL_OK;
 }
 

@@ -317,6 +317,11 @@ static void print_network(const nn_model_file *m)
     pl_cmd_print("  parity      %s\n", c->parity == NN_PARITY_NATURAL
                                            ? "natural: mirror images have the same score"
                                            : "both: tells mirror images apart; `score` averages over them (score.mirror)");
+    if (c->radial.basis != NN_BASIS_DISTANCE)
+        pl_cmd_print("  radial      %d %s functions of distances up to %g Angstrom\n", (int)c->radial.number,
+                     c->radial.basis == NN_BASIS_BESSEL ? "Bessel" : "Gaussian", c->radial.cutoff);
+    if (c->radial.envelope != NN_ENVELOPE_NONE)
+        pl_cmd_print("  envelope    polynomial: messages fade to 0 at %g Angstrom\n", c->radial.cutoff);
 }
 
 /* What it is the mean of. */

@@ -88,20 +88,69 @@ typedef struct shape {
 
 /*   layers degrees channels heads div norm ln pooling fusion nodes edges out      graphs nodes .. .. cutoff one-way */
 static const shape shapes[] = {
-    { { 2, 2, 8, 2, 2, true, true, NN_POOL_MAX, NN_FUSE_FULL, 6, 4, 1, NN_PARITY_BOTH }, { 4, 7, 6, 4, 2.0, false, 1 } },
-    { { 1, 1, 4, 1, 1, true, true, NN_POOL_MAX, NN_FUSE_FULL, 3, 0, 2, NN_PARITY_BOTH }, { 5, 6, 3, 0, 2.0, false, 2 } },
-    { { 2, 1, 5, 1, 1, false, true, NN_POOL_SUM, NN_FUSE_PARTIAL, 3, 1, 1, NN_PARITY_BOTH }, { 6, 7, 3, 1, 2.2, true, 3 } },
-    { { 2, 3, 16, 4, 4, false, false, NN_POOL_MEAN, NN_FUSE_FULL, 6, 4, 1, NN_PARITY_BOTH }, { 4, 8, 6, 4, 1.8, false, 4 } },
-    { { 2, 3, 16, 4, 4, false, false, NN_POOL_MEAN, NN_FUSE_PARTIAL, 6, 4, 3, NN_PARITY_BOTH }, { 4, 8, 6, 4, 1.8, true, 5 } },
-    { { 2, 3, 6, 3, 2, true, false, NN_POOL_SUM, NN_FUSE_NONE, 7, 6, 2, NN_PARITY_BOTH }, { 5, 8, 7, 6, 2.5, false, 6 } },
-    { { 2, 4, 7, 1, 1, true, true, NN_POOL_MAX, NN_FUSE_FULL, 17, 2, 1, NN_PARITY_BOTH }, { 5, 8, 17, 2, 2.2, true, 7 } },
-    { { 2, 5, 6, 3, 1, true, true, NN_POOL_MEAN, NN_FUSE_FULL, 5, 4, 1, NN_PARITY_BOTH }, { 5, 7, 5, 4, 2.0, false, 8 } },
-    { { 2, 5, 3, 1, 3, false, true, NN_POOL_MAX, NN_FUSE_NONE, 5, 4, 1, NN_PARITY_BOTH }, { 5, 8, 5, 4, 2.0, true, 9 } },
-    { { 1, 4, 40, 5, 2, true, false, NN_POOL_MAX, NN_FUSE_PARTIAL, 6, 4, 1, NN_PARITY_BOTH }, { 5, 7, 6, 4, 2.0, false, 10 } },
-    { { 2, 4, 32, 8, 2, true, true, NN_POOL_MAX, NN_FUSE_FULL, 6, 4, 1, NN_PARITY_BOTH }, { 5, 7, 6, 4, 1.9, false, 11 } },
-    { { 3, 2, 24, 2, 1, true, true, NN_POOL_SUM, NN_FUSE_FULL, 6, 4, 17, NN_PARITY_BOTH }, { 5, 10, 6, 4, 9.0, false, 12 } },
+    { { 2, 2, 8, 2, 2, true, true, NN_POOL_MAX, NN_FUSE_FULL, 6, 4, 1, NN_PARITY_BOTH, { 0 } }, { 4, 7, 6, 4, 2.0, false, 1 } },
+    { { 1, 1, 4, 1, 1, true, true, NN_POOL_MAX, NN_FUSE_FULL, 3, 0, 2, NN_PARITY_BOTH, { 0 } }, { 5, 6, 3, 0, 2.0, false, 2 } },
+    { { 2, 1, 5, 1, 1, false, true, NN_POOL_SUM, NN_FUSE_PARTIAL, 3, 1, 1, NN_PARITY_BOTH, { 0 } }, { 6, 7, 3, 1, 2.2, true, 3 } },
+    { { 2, 3, 16, 4, 4, false, false, NN_POOL_MEAN, NN_FUSE_FULL, 6, 4, 1, NN_PARITY_BOTH, { 0 } }, { 4, 8, 6, 4, 1.8, false, 4 } },
+    { { 2, 3, 16, 4, 4, false, false, NN_POOL_MEAN, NN_FUSE_PARTIAL, 6, 4, 3, NN_PARITY_BOTH, { 0 } },
+      { 4, 8, 6, 4, 1.8, true, 5 } },
+    { { 2, 3, 6, 3, 2, true, false, NN_POOL_SUM, NN_FUSE_NONE, 7, 6, 2, NN_PARITY_BOTH, { 0 } }, { 5, 8, 7, 6, 2.5, false, 6 } },
+    { { 2, 4, 7, 1, 1, true, true, NN_POOL_MAX, NN_FUSE_FULL, 17, 2, 1, NN_PARITY_BOTH, { 0 } }, { 5, 8, 17, 2, 2.2, true, 7 } },
+    { { 2, 5, 6, 3, 1, true, true, NN_POOL_MEAN, NN_FUSE_FULL, 5, 4, 1, NN_PARITY_BOTH, { 0 } }, { 5, 7, 5, 4, 2.0, false, 8 } },
+    { { 2, 5, 3, 1, 3, false, true, NN_POOL_MAX, NN_FUSE_NONE, 5, 4, 1, NN_PARITY_BOTH, { 0 } }, { 5, 8, 5, 4, 2.0, true, 9 } },
+    { { 1, 4, 40, 5, 2, true, false, NN_POOL_MAX, NN_FUSE_PARTIAL, 6, 4, 1, NN_PARITY_BOTH, { 0 } },
+      { 5, 7, 6, 4, 2.0, false, 10 } },
+    { { 2, 4, 32, 8, 2, true, true, NN_POOL_MAX, NN_FUSE_FULL, 6, 4, 1, NN_PARITY_BOTH, { 0 } }, { 5, 7, 6, 4, 1.9, false, 11 } },
+    { { 3, 2, 24, 2, 1, true, true, NN_POOL_SUM, NN_FUSE_FULL, 6, 4, 17, NN_PARITY_BOTH, { 0 } }, { 5, 10, 6, 4, 9.0, false, 12 } },
     /* as many inputs as with columns and descriptors */
-    { { 1, 2, 8, 2, 2, true, true, NN_POOL_SUM, NN_FUSE_FULL, 133, 4, 1, NN_PARITY_BOTH }, { 3, 6, 133, 4, 2.0, false, 13 } },
+    { { 1, 2, 8, 2, 2, true, true, NN_POOL_SUM, NN_FUSE_FULL, 133, 4, 1, NN_PARITY_BOTH, { 0 } },
+      { 3, 6, 133, 4, 2.0, false, 13 } },
+    /* radial bases and envelopes; some edges are longer than the cutoff */
+    { { 2,
+        3,
+        8,
+        2,
+        2,
+        true,
+        true,
+        NN_POOL_SUM,
+        NN_FUSE_FULL,
+        6,
+        4,
+        1,
+        NN_PARITY_BOTH,
+        { NN_BASIS_BESSEL, 5, NN_ENVELOPE_POLYNOMIAL, 1.9 } },
+      { 4, 7, 6, 4, 2.2, false, 14 } },
+    { { 2,
+        2,
+        6,
+        3,
+        2,
+        true,
+        false,
+        NN_POOL_MAX,
+        NN_FUSE_NONE,
+        4,
+        0,
+        2,
+        NN_PARITY_BOTH,
+        { NN_BASIS_GAUSSIAN, 9, NN_ENVELOPE_NONE, 2.0 } },
+      { 4, 7, 4, 0, 2.2, true, 15 } },
+    { { 1,
+        2,
+        8,
+        1,
+        1,
+        false,
+        true,
+        NN_POOL_MEAN,
+        NN_FUSE_PARTIAL,
+        6,
+        4,
+        1,
+        NN_PARITY_BOTH,
+        { NN_BASIS_DISTANCE, 0, NN_ENVELOPE_POLYNOMIAL, 2.2 } },
+      { 4, 8, 6, 4, 2.2, false, 16 } },
 };
 
 enum { SHAPES = sizeof shapes / sizeof *shapes };
@@ -326,7 +375,7 @@ static void gradients_of_fp16_are_near_or_not_finite(void **state)
 {
     const nn_engine_conf plain = { .threads = 1, .radial = NN_RADIAL_NODES, .width = 0.17 };
     static const int scales[] = { 0, 14, 15, 16, 17, 24 };
-    const nn_se3_conf small = { 2, 2, 4, 2, 1, false, false, NN_POOL_MEAN, NN_FUSE_FULL, 6, 4, 1, NN_PARITY_BOTH };
+    const nn_se3_conf small = { 2, 2, 4, 2, 1, false, false, NN_POOL_MEAN, NN_FUSE_FULL, 6, 4, 1, NN_PARITY_BOTH, { 0 } };
     nn_engine_conf conf = plain;
     fixture f = fixture_open(3);
     result want, got;
@@ -401,7 +450,7 @@ static void launches_count(int layers, nn_precision p, int n[3])
     const nn_engine_conf conf = {
         .threads = 1, .radial = NN_RADIAL_NODES, .width = 0.5, .of_radial = p, .of_contract = p, .of_linear = p
     };
-    nn_se3_conf network = { layers, 4, 8, 2, 2, true, true, NN_POOL_MAX, NN_FUSE_FULL, 6, 4, 1, NN_PARITY_BOTH };
+    nn_se3_conf network = { layers, 4, 8, 2, 2, true, true, NN_POOL_MAX, NN_FUSE_FULL, 6, 4, 1, NN_PARITY_BOTH, { 0 } };
     const made_opts opts = { 24, 7, 6, 4, 1.2, false, 1 };
     pl_arena *mem = pl_arena_new(1 << 20);
     made_batch made = made_batch_new(&opts, mem);

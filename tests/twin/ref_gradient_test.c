@@ -20,6 +20,7 @@ typedef struct layer {
     nn_se3 *model;
     sample s;
     nn_fiber in, out, edge;
+    nn_radial_conf radial;
     double *w, *node[NN_DEGREES], *feature[NN_DEGREES], *proj[NN_DEGREES];
     size_t n_node[NN_DEGREES], n_feature[NN_DEGREES];
     pl_arena *mem;
@@ -78,6 +79,7 @@ static double layer_loss(layer *l, nn_ref_ctx *ctx, nn_ref_feat *dx, pl_arena *m
     double loss = 0.0;
 
     in.fiber = l->edge;
+    in.radial = l->radial;
     for (int d = 0; d < NN_DEGREES; d++) {
         in.feature[d] = l->feature[d];
         x.d[d] = l->node[d];
@@ -207,7 +209,7 @@ static const nn_layer_opts basic = { .wanted = NN_FUSE_FULL,
 static void check_conv(nn_fiber in, nn_fiber out, nn_layer_opts o, nn_fusion level)
 {
     for (int parity = NN_PARITY_BOTH; parity <= NN_PARITY_NATURAL; parity++) {
-        layer l = { .in = in, .out = out, .mem = pl_arena_new(1 << 20) };
+        layer l = { .in = in, .out = out, .radial = o.radial, .mem = pl_arena_new(1 << 20) };
         o.parity = (nn_parity)parity;
         assert_int_equal(nn_se3_plan_conv(&l.model, in, out, &o, l.mem, NULL), PL_OK);
         assert_int_equal(l.model->module[0].u.conv.level, level);
@@ -271,6 +273,28 @@ static void gradient_of_attention_is_its_slope(void **s)
     }
 }
 
+/* Some edges of the sample are longer than the cutoff. */
+static const nn_radial_conf radial_kinds[] = { { NN_BASIS_BESSEL, 6, NN_ENVELOPE_POLYNOMIAL, 2.2 },
+                                               { NN_BASIS_GAUSSIAN, 7, NN_ENVELOPE_NONE, 2.5 },
+                                               { NN_BASIS_DISTANCE, 0, NN_ENVELOPE_POLYNOMIAL, 2.0 } };
+
+static void gradient_with_a_radial_basis_and_envelope_is_its_slope(void **s)
+{
+    const nn_fiber in = { { 4, 2, 2 } }, out = { { 4, 4, 4 } };
+    (void)s;
+
+    for (int k = 0; k < 3; k++) {
+        layer l = { .in = in, .out = out, .radial = radial_kinds[k], .mem = pl_arena_new(1 << 20) };
+        nn_layer_opts o = basic;
+        o.radial = radial_kinds[k];
+        assert_int_equal(nn_se3_plan_attention(&l.model, in, out, &o, l.mem, NULL), PL_OK);
+        check_layer(&l, 41);
+        pl_arena_free(l.mem);
+        o.pool = o.self_interaction = true;
+        check_conv((nn_fiber){ { 2, 1, 1, 1, 1 } }, (nn_fiber){ { 3, 1, 0, 2, 1 } }, o, NN_FUSE_NONE);
+    }
+}
+
 static void gradient_of_the_norm_is_its_slope(void **s)
 {
     const nn_fiber both[] = { { { 5, 5, 5, 5, 5 } }, { { 6, 4, 0, 5, 3 } } };
@@ -290,6 +314,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(gradient_of_the_norm_is_its_slope),
         cmocka_unit_test(gradient_of_attention_is_its_slope),
+        cmocka_unit_test(gradient_with_a_radial_basis_and_envelope_is_its_slope),
         cmocka_unit_test(gradient_of_the_fused_convolution_is_its_slope),
         cmocka_unit_test(gradient_of_the_convolution_by_output_is_its_slope),
         cmocka_unit_test(gradient_of_the_convolution_by_input_is_its_slope),

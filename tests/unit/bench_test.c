@@ -11,7 +11,7 @@
 
 static st_bench_case network(int32_t layers, pl_arena *mem)
 {
-    const nn_se3_conf conf = { layers, 4, 32, 8, 2, true, true, NN_POOL_MAX, NN_FUSE_FULL, 6, 4, 1, NN_PARITY_BOTH };
+    const nn_se3_conf conf = { layers, 4, 32, 8, 2, true, true, NN_POOL_MAX, NN_FUSE_FULL, 6, 4, 1, NN_PARITY_BOTH, { 0 } };
     nn_se3 *model;
 
     assert_int_equal(nn_se3_plan(&model, &conf, mem, NULL), PL_OK);

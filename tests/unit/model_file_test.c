@@ -498,7 +498,7 @@ static void future_format(nn_tensor *t, int *n, nn_meta *meta)
 {
     (void)t;
     (void)n;
-    meta_named(meta, "format_version")->value = "6";
+    meta_named(meta, "format_version")->value = "7";
 }
 
 static void whatever_is_wrong_is_named(void **state)
@@ -691,6 +691,38 @@ static void parity_is_kept_and_must_fit_the_tensors(void **state)
     assert_non_null(strstr(err.text, "left is not known"));
 }
 
+/* Format 6: an older program would compute without the envelope. */
+static void a_radial_basis_and_an_envelope_are_kept(void **state)
+{
+    static const nn_radial_conf kinds[] = { { NN_BASIS_BESSEL, 6, NN_ENVELOPE_POLYNOMIAL, 4.5 },
+                                            { NN_BASIS_GAUSSIAN, 9, NN_ENVELOPE_NONE, 3 },
+                                            { NN_BASIS_DISTANCE, 0, NN_ENVELOPE_POLYNOMIAL, 2.25 } };
+    bench *b = *state;
+    nn_model_file *back = NULL;
+    pl_error err = { 0 };
+
+    for (int k = 0; k < 3; k++) {
+        nn_se3 *model;
+        b->m.conf.radial = kinds[k];
+        assert_int_equal(nn_se3_plan(&model, &b->m.conf, b->mem, NULL), PL_OK);
+        b->m.params = PL_NEW(b->mem, float, model->n_floats);
+        b->m.model = model;
+        nn_se3_init(model, (float *)b->m.params, 1);
+        back = written_and_read(b);
+        assert_true(nn_radial_same(&back->conf.radial, &kinds[k]));
+        assert_int_equal(back->conf.radial.number, kinds[k].number);
+        assert_non_null(strstr(nn_model_metadata(back, b->mem), "\"format_version\":\"6\""));
+        assert_memory_equal(back->params, b->m.params, model->n_floats * sizeof(float));
+    }
+    model_section_change(b, "polynomial", "cosine");
+    assert_int_equal(nn_model_read(&back, b->path, b->mem, &err), PL_EDATA);
+    assert_non_null(strstr(err.text, "cosine is not known"));
+    nn_model_write(&b->m, b->path, NULL);
+    model_section_change(b, "2.25", "-1.0");
+    assert_int_equal(nn_model_read(&back, b->path, b->mem, &err), PL_EDATA);
+    assert_non_null(strstr(err.text, "radial.cutoff"));
+}
+
 #define WITH_BENCH(f) cmocka_unit_test_setup_teardown(f, bench_open, bench_close)
 
 int main(void)
@@ -713,6 +745,7 @@ int main(void)
         WITH_BENCH(weights_of_the_other_convention_are_moved),
         WITH_BENCH(files_without_parity_are_of_the_published_network),
         WITH_BENCH(parity_is_kept_and_must_fit_the_tensors),
+        WITH_BENCH(a_radial_basis_and_an_envelope_are_kept),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -96,8 +96,9 @@ typedef struct nn_cpu_attend {
     float *alpha;   /* [n_edges][pad of value channels]           */
     float *out;     /* [z->size]                                  */
     float scale;
-    const float *dout;       /* backward: [z->size]                        */
-    float *dalpha, *dq, *dy; /* [n_edges][pad], [z->size], [..][dy_ld]     */
+    const float *log_envelope; /* [all edges] added to the logits; NULL: nothing */
+    const float *dout;         /* backward: [z->size]                        */
+    float *dalpha, *dq, *dy;   /* [n_edges][pad], [z->size], [..][dy_ld]     */
     size_t dy_ld;
 } nn_cpu_attend;
 

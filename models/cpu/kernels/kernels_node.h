@@ -247,19 +247,21 @@ static void heads_dot(const nn_cpu_attend *a, const float *y, const float *q, bo
     heads_sum(a->n_heads, z->ch[0], out);
 }
 
-/* alpha = softmax of the scaled logits over the edges. All channels of a head hold
+/* alpha = softmax of the logits over the edges: they are scaled, and the log of the envelope is added. All channels of a head hold
  * the same logit: the first is worked on and copied to the others. */
 static void softmax_head(const nn_cpu_attend *a, int first, int width)
 {
-    float top = -INFINITY, sum = 0;
+    float top = -INFINITY, sum = 0, scale = a->log_envelope != NULL ? 1 : a->scale;
     int pad = a->z->pad[0];
 
+    for (int e = 0; a->log_envelope != NULL && e < a->n_edges; e++)
+        a->alpha[e * pad + first] = a->alpha[e * pad + first] * a->scale + a->log_envelope[a->edge[e]];
     for (int e = 0; e < a->n_edges; e++) {
-        float s = a->alpha[e * pad + first] * a->scale;
+        float s = a->alpha[e * pad + first] * scale;
         top = s > top ? s : top;
     }
     for (int e = 0; e < a->n_edges; e++)
-        sum += a->alpha[e * pad + first] = expf(a->alpha[e * pad + first] * a->scale - top);
+        sum += a->alpha[e * pad + first] = expf(a->alpha[e * pad + first] * scale - top);
     for (int e = 0; e < a->n_edges; e++) {
         float s = a->alpha[e * pad + first] / sum;
         for (int k = first; k < first + width; k++)

@@ -7,7 +7,7 @@
 
 enum { ATTEND_EDGES = 4 }; /* edges whose logits a thread reads at once */
 
-/* The logits of edges e .. e+3, each the sum of its parts; past the end, the logit of the last edge is repeated. */
+/* The logits of edges e .. e+3, each the sum of its parts and the log of its envelope; past the end, the logit of the last edge is repeated. */
 static __device__ __forceinline__ void logits_of(const nn_gpu_attend &a, int e, int end, int head, float v[ATTEND_EDGES])
 {
     const int heads = a.sum.t.heads;
@@ -15,8 +15,9 @@ static __device__ __forceinline__ void logits_of(const nn_gpu_attend &a, int e, 
 
 UNROLL
     for (int j = 0; j < ATTEND_EDGES; j++) {
-        const float *p = a.logit + (int64_t)a.sum.row[e + j < end ? e + j : end - 1] * heads + head;
-        v[j] = 0;
+        int row = a.sum.row[e + j < end ? e + j : end - 1];
+        const float *p = a.logit + (int64_t)row * heads + head;
+        v[j] = a.log_envelope ? a.log_envelope[row] : 0;
         for (int i = 0; i < a.n_parts; i++)
             v[j] += p[i * part];
     }

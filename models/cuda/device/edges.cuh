@@ -359,12 +359,12 @@ UNROLL
     }
 }
 
-/* The start of a sum: for the node's first edges the old value (times the number of edges if `count`) or zero; for
+/* The start of a sum: for the node's first edges the old value (times its factor, if there are any) or zero; for
  * further edges the sum so far. */
 template <class P, int V>
-static __device__ __forceinline__ void sum_begin(const nn_gpu_sum &s, const float *to, bool opens, int count, float acc[P::n][V])
+static __device__ __forceinline__ void sum_begin(const nn_gpu_sum &s, const float *to, bool opens, int node, float acc[P::n][V])
 {
-    float times = opens && s.count ? (float)count : 1.0f;
+    float times = opens && s.times ? s.times[node] : 1.0f;
 
 UNROLL
     for (int i = 0; i < P::n; i++) {
@@ -381,8 +381,7 @@ UNROLL
 }
 
 template <class P, int V>
-static __device__ __forceinline__ void sum_piece(const nn_gpu_sum &s, const edge_stage &g, const edge_lanes &p, bool opens,
-                                                 int count)
+static __device__ __forceinline__ void sum_piece(const nn_gpu_sum &s, const edge_stage &g, const edge_lanes &p, bool opens)
 {
     const int L = P::l;
     int ch = s.t.edges.ch[L];
@@ -390,7 +389,7 @@ static __device__ __forceinline__ void sum_piece(const nn_gpu_sum &s, const edge
     for (int k = p.k; k < ch; k += p.step) {
         float *to = s.to + (int64_t)p.node * s.t.nodes.size + s.t.nodes.at[L] + P::from * ch + k, acc[P::n][V], w[V];
         const uint32_t head = heads_of<V>(s.t, k, ch);
-        sum_begin<P, V>(s, to, opens, count, acc);
+        sum_begin<P, V>(s, to, opens, p.node, acc);
         for (int e = p.first; e < p.end; e++) {
             int row = g.row[e - g.first];
             weights_of<V>(s.t, row, head, w);
@@ -407,11 +406,10 @@ template <int V>
 static __device__ __forceinline__ void sum_edges(const nn_gpu_sum &s, const edge_stage &g, const edge_lanes &all, bool opens)
 {
     edge_lanes p = staged(g, all);
-    int count = all.end - all.first;
 
     if (p.node < 0 || (!opens && p.first >= p.end))
         return;
-    of_warp_pieces([&](auto piece) { sum_piece<decltype(piece), V>(s, g, p, opens, count); });
+    of_warp_pieces([&](auto piece) { sum_piece<decltype(piece), V>(s, g, p, opens); });
 }
 
 /* The first edge of this block's nodes (after 0), or of the next block's (after 1). */
@@ -465,7 +463,7 @@ __global__ void __launch_bounds__(EDGE_THREADS, SUM_BLOCKS<V>)
     block_edges(s, shape, [] {}, [&](const edge_stage &g, const edge_lanes &p, bool opens) { sum_edges<V>(s, g, p, opens); });
 }
 
-/* y[node] = x[node] times the number of its rows; one thread a number. Equals: part of self_backward
+/* y[node] = x[node] times[node]; one thread a number. Equals: part of self_backward
  * (models/ref/conv.inc), which adds the self-interaction once per edge. */
 __global__ void scale_rows(nn_gpu_scale s)
 {
@@ -473,7 +471,7 @@ __global__ void scale_rows(nn_gpu_scale s)
     int node = (int)(i / s.size);
 
     if (node < s.n_nodes)
-        s.y[i] = s.x[i] * (float)(s.first[node + 1] - s.first[node]);
+        s.y[i] = s.x[i] * s.times[node];
 }
 
 #endif

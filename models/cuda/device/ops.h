@@ -28,7 +28,7 @@ extern "C" {
 #endif
 
 enum {
-    NN_GPU_ABI = 13,
+    NN_GPU_ABI = 14,
     NN_GPU_DEGREES = 5,        /* NN_DEGREES                                   */
     NN_GPU_FREQS = 9,          /* 2 NN_MAX_DEGREE + 1                          */
     NN_GPU_H = 32,             /* NN_RADIAL_HIDDEN: one warp has one hidden vector */
@@ -185,20 +185,22 @@ typedef struct nn_gpu_dot {
 } nn_gpu_dot;
 
 /* Op 15, and the transpose of op 6. to[node] (=, +=) sum over the node's rows of weight * D t.y[row] (t.x is
- * not read). count: to[node] is first multiplied by the number of its rows (self-interaction, docs/model.md 3.4). */
+ * not read). times: to[node] is first multiplied by times[node], the sum of the envelopes of its rows (self-interaction,
+ * docs/model.md 3.4, 3.6). */
 typedef struct nn_gpu_sum {
     nn_gpu_turn t; /* node unused; weight or NULL                       */
     int32_t n_nodes;
     const int32_t *first; /* [n_nodes+1]                                       */
     const int32_t *row;   /* rows of node i: row[first[i]..first[i+1]-1], in the order of summation */
-    bool add, count;
+    bool add;
+    const float *times; /* [n_nodes] or NULL                                 */
     float *to;
 } nn_gpu_sum;
 
-/* y[node] = x[node] times the number of its rows (backward of `count` above). */
+/* y[node] = x[node] times[node] (backward of `times` above). */
 typedef struct nn_gpu_scale {
     int32_t n_nodes, size;
-    const int32_t *first;
+    const float *times;
     const float *x;
     float *y;
 } nn_gpu_scale;
@@ -250,11 +252,12 @@ typedef struct nn_gpu_conv {
 } nn_gpu_conv;
 
 /* Op 9. alpha = softmax over a node's rows of the logits, which are the sum of n_parts parts
- * [part][row][head]; then `sum`, whose weight is alpha. A single row has weight 1 exactly. */
+ * [part][row][head], and log_envelope; then `sum`, whose weight is alpha. A single row has weight 1 exactly. */
 typedef struct nn_gpu_attend {
     nn_gpu_sum sum;
     int32_t n_parts;
     const float *logit;
+    const float *log_envelope; /* [row] or NULL */
     float *alpha;
 } nn_gpu_attend;
 

@@ -132,6 +132,22 @@ ch_graph_opts st_graph_opts(const pl_step *step)
                             .max_edges = c->max_edges };
 }
 
+double st_graph_reach(const pl_step *step)
+{
+    const graph_conf *c = step->conf;
+    graph_conf dflt;
+
+    pl_fields_default(fields, &dflt);
+    return st_graph_ends(step) ? c->cutoff : dflt.cutoff;
+}
+
+bool st_graph_ends(const pl_step *step)
+{
+    const graph_conf *c = step->conf;
+
+    return c->edges == CH_EDGES_RADIUS || c->edges == EDGES_AUTO;
+}
+
 void st_graph_limits(ch_graph_opts *opts)
 {
     graph_conf c;

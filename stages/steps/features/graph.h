@@ -15,6 +15,10 @@
 
 /* What the settings of that step ask ch_graph_build for. */
 ch_graph_opts st_graph_opts(const pl_step *step);
+/* Angstrom: the longest edge of graphs with a cutoff, its default for others. */
+double st_graph_reach(const pl_step *step);
+/* Whether edges end at this distance. */
+bool st_graph_ends(const pl_step *step);
 
 /* Sets the limits, which model files do not keep, to the stage's defaults. */
 void st_graph_limits(ch_graph_opts *opts);

@@ -3,6 +3,7 @@
 
 #include "chem/molecule/element.h"
 #include "stages/steps/dataset/classes.h"
+#include "stages/steps/features/graph.h"
 #include "stages/steps/ingest/label_scan.h"
 #include "stages/steps/ingest/limits.h"
 #include "stages/steps/ingest/prepare.h"
@@ -130,6 +131,23 @@ static void labels_check(const pl_workflow *wf, pl_problems *problems)
     pl_arena_free(mem);
 }
 
+/* A basis or an envelope that the graph or the model cannot use. */
+static void radial_check(const pl_workflow *wf, const pl_step *step, pl_problems *problems)
+{
+    const st_train_conf *c = step->conf;
+    const pl_node *radial = pl_node_get(pl_node_get(step->node, "model"), "radial");
+    const pl_step *graph = pl_workflow_step(wf, "graph");
+    const bool plain = c->model.radial == NN_BASIS_DISTANCE && c->model.radial_envelope == NN_ENVELOPE_NONE;
+
+    if (radial != NULL && !plain && !st_family_may_have_network(c))
+        pl_problem_add(problems, radial, "model.radial is of a network, and family has none; add se3 to family, or remove it");
+    if (graph != NULL && !plain && st_graph_ends(graph) && c->model.radial_cutoff > st_graph_reach(graph))
+        pl_problem_add(problems, radial != NULL ? radial : step->node,
+                       "model.radial.cutoff: %g Angstrom, but edges end at graph.cutoff, %g; use a cutoff of at most that, or a "
+                       "larger graph.cutoff",
+                       c->model.radial_cutoff, st_graph_reach(graph));
+}
+
 void st_train_check(const pl_workflow *wf, const pl_step *step, pl_problems *problems)
 {
     const st_train_conf *c = step->conf;
@@ -158,6 +176,7 @@ void st_train_check(const pl_workflow *wf, const pl_step *step, pl_problems *pro
         pl_problem_add(problems, step->node, "optimiser: min_lr %g is above lr %g", c->loop.min_lr, c->loop.lr);
     sharded_check(c, step, problems);
     elements_check(c, step, problems);
+    radial_check(wf, step, problems);
     st_start_check(wf, step, problems);
     if (problems->n == 0)
         labels_check(wf, problems);

@@ -7,6 +7,7 @@
 #include "models/domain/domain.h"
 #include "pipeline/base/text.h"
 #include "stages/steps/dataset/classes.h"
+#include "stages/steps/features/graph.h"
 
 #define TARGET(member) offsetof(st_target, member)
 static const pl_field target_fields[] = {
@@ -26,6 +27,7 @@ static const pl_field target_fields[] = {
 #define AT(member) offsetof(st_train_conf, member)
 
 enum { LOSS_AUTO = NN_LOSS_BCE + 1 }; /* settled before any use */
+enum { RADIAL_CUTOFF = 5 };           /* Angstrom, where there is no graph */
 
 const pl_field st_train_fields[] = {
     { PL_LIST, "targets", AT(targets), .flags = PL_REQUIRED, .sub = target_fields, .sub_size = sizeof(st_target),
@@ -59,6 +61,17 @@ const pl_field st_train_fields[] = {
       .help =
           "natural: mirror images get the same score, by construction; both: the published network, which tells them apart and has "
           "about twice the couplings" },
+    { PL_CHOICE, "model.radial.basis", AT(model.radial), .choices = NN_RADIAL_BASIS_WORDS, .flags = PL_LATER,
+      .help = "what radial networks read of an edge: distance: the distance itself, as published; bessel, gaussian: "
+              "model.radial.number functions of it, up to model.radial.cutoff" },
+    { PL_INT, "model.radial.number", AT(model.radial_number), .dflt = 8, .min = NN_RADIAL_MIN, .max = NN_RADIAL_MAX,
+      .unit = "functions", .flags = PL_LATER, .help = "of the radial basis" },
+    { PL_REAL, "model.radial.cutoff", AT(model.radial_cutoff), .min = 0, .max = 20, .unit = "Angstrom", .flags = PL_LATER,
+      .help = "length of the radial basis and end of the envelope; 0: graph.cutoff, which it may not exceed, and 5 where the graph "
+              "has none" },
+    { PL_CHOICE, "model.radial.envelope", AT(model.radial_envelope), .choices = NN_ENVELOPE_WORDS, .flags = PL_LATER,
+      .help = "polynomial: messages fade to 0 at the cutoff, with slope 0, so that the prediction does not jump when an edge "
+              "appears; none: as published" },
     { PL_TEXTS, "model.elements", AT(model.elements),
       .help = "chemical symbols the model can read; empty or auto: those of the training molecules" },
     { PL_BOOL, "model.z", AT(model.z), .dflt = 1, .help = "use the atomic number as an input, beside the one-hot element" },
@@ -155,10 +168,26 @@ const st_wanted_label *st_train_labels(const st_train_conf *c, bool limits, pl_a
 
 bool st_train_classifies(const st_train_conf *c) { return c->loop.loss == NN_LOSS_BCE; }
 
+/* Of a radial basis, what has an effect; its cutoff is that of the graph if none is given. */
+static void radial_settle(const pl_workflow *wf, st_train_conf *c)
+{
+    const pl_step *graph = pl_workflow_step(wf, "graph");
+    st_train_conf dflt;
+
+    pl_fields_default(st_train_fields, &dflt);
+    if (c->model.radial == NN_BASIS_DISTANCE)
+        c->model.radial_number = dflt.model.radial_number;
+    if (c->model.radial == NN_BASIS_DISTANCE && c->model.radial_envelope == NN_ENVELOPE_NONE)
+        c->model.radial_cutoff = dflt.model.radial_cutoff;
+    else if (c->model.radial_cutoff == 0)
+        c->model.radial_cutoff = graph != NULL ? st_graph_reach(graph) : RADIAL_CUTOFF;
+}
+
 void st_train_settle(const pl_workflow *wf, void *conf)
 {
     st_train_conf *c = conf;
 
+    radial_settle(wf, c);
     if (c->loop.loss == LOSS_AUTO)
         c->loop.loss = c->targets.n > 0 && st_label_classifies(wf, st_target_label(st_train_target(c))) ? NN_LOSS_BCE : NN_LOSS_L1;
 }
@@ -192,6 +221,18 @@ const char *st_train_model_path(const pl_workflow *wf, const pl_step *train, int
     return name != NULL ? pl_sprintf(mem, "%s/models/%s.safetensors", wf->workdir, name) : NULL;
 }
 
+/* As in a model file: what is not read is 0. */
+static nn_radial_conf radial_of(const st_train_conf *c)
+{
+    nn_radial_conf r = { .basis = c->model.radial, .envelope = c->model.radial_envelope };
+
+    if (r.basis != NN_BASIS_DISTANCE)
+        r.number = (int32_t)c->model.radial_number;
+    if (!nn_radial_is_plain(&r))
+        r.cutoff = c->model.radial_cutoff;
+    return r;
+}
+
 nn_se3_conf st_train_network(const st_train_conf *c, const nn_inputs *in)
 {
     return (nn_se3_conf){ .layers = (int32_t)c->model.layers,
@@ -206,7 +247,8 @@ nn_se3_conf st_train_network(const st_train_conf *c, const nn_inputs *in)
                           .node_features = nn_inputs_node_features(in),
                           .edge_features = nn_inputs_edge_features(in),
                           .outputs = c->targets.n,
-                          .parity = c->model.parity };
+                          .parity = c->model.parity,
+                          .radial = radial_of(c) };
 }
 
 bool st_train_elements_auto(const st_train_conf *c)

@@ -43,6 +43,9 @@ typedef struct st_train_conf {
     struct {
         int64_t layers, degrees, channels, heads, channels_div;
         int32_t pooling, fusion, parity;
+        int32_t radial, radial_envelope; /* nn_radial_basis, nn_envelope */
+        int64_t radial_number;
+        double radial_cutoff;
         bool norm, layer_norm, z, charge, bonds;
         pl_list elements;
     } model;

@@ -1,0 +1,70 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Networks other than the published one: radial bases and envelopes, from the workflow to the model file and back."""
+import re
+
+import sieve
+from targets_e2e import labelled
+
+N = 30
+TRAIN = """  read: {}
+  prepare: {conformers: {source: keep}, dedupe: {by: none}, labels: [gap]}
+  graph: {edges: radius, cutoff: 3}
+  split: {fractions: {train: 0.8, valid: 0.1, test: 0.1}}
+  train:
+    targets: [{name: gap, transform: composition}]
+    model: {layers: 1, degrees: 2, channels: 8, heads: 2, pooling: sum%s}
+    batch: {molecules: 8}
+    epochs: 2
+  evaluate: {on: [test]}
+  score: {}
+"""
+RADIAL = ", radial: {basis: %s, number: 6, envelope: polynomial}"
+
+
+def train(p, model, name="w.yaml", workdir="run", *change):
+    p.workflow(["in.sdf"], TRAIN % model, name=name, workdir=workdir)
+    p.run("run", name, "-q", *change)
+    return dict(p.rows("SELECT mol_id, value FROM prediction", workdir=workdir))
+
+
+def a_radial_basis_is_trained_stored_and_read():
+    with sieve.Project() as p:
+        p.put("in.sdf", labelled(N)[0])
+        bessel = train(p, RADIAL % "bessel")
+        assert len(bessel) == N
+        said = p.run("model", "info", "run/models/e2e.safetensors")[1]
+        assert "6 Bessel functions of distances up to 3 Angstrom" in said and "fade to 0 at 3 Angstrom" in said, said
+        # The file alone has all that a prediction needs.
+        out = p.run("predict", "run/models/e2e.safetensors", "in.sdf", "--structures", "keep", "-c", "gap")[1].split()
+        assert out[0] == "gap" and len(out) == N + 1
+        assert all(abs(float(x) - bessel[k]) <= 1e-5 * abs(bessel[k]) for k, x in enumerate(out[1:], 1)), (out, bessel)
+        # The default cutoff is that of the graph: written out, it is the same training.
+        plan = p.run("plan", "w.yaml", "stages.train.model.radial.cutoff=3")[1]
+        assert not re.search(r"train .*(run|new)", plan), plan
+        # Defaults written out are the published network.
+        plain = train(p, "", "a.yaml", "a")
+        assert plain == train(p, ", radial: {basis: distance, number: 8, cutoff: 0, envelope: none}", "b.yaml", "b")
+        assert plain != bessel
+        keys = [p.one("SELECT key FROM stage WHERE name='train'", workdir=d) for d in ("a", "b")]
+        assert keys[0] == keys[1]
+
+
+def what_a_graph_or_a_family_cannot_use_is_told_at_its_line():
+    with sieve.Project() as p:
+        p.put("in.sdf", labelled(N)[0])
+        p.workflow(["in.sdf"], TRAIN % ", radial: {basis: bessel, cutoff: 4}")
+        line = [i for i, text in enumerate(open(p.path("w.yaml")), 1) if "radial:" in text][0]
+        said = p.run("check", "w.yaml", "stages.train.optimiser.min_lr=1", expect=2)[2]
+        assert "w.yaml:%d:" % line in said and "model.radial.cutoff: 4 Angstrom, but edges end at graph.cutoff, 3" in said, said
+        assert "is above lr" in said, said
+        p.run("check", "w.yaml", "stages.graph={edges: bonds}")
+        p.run("check", "w.yaml", "stages.graph.cutoff=4")
+        said = p.run("check", "w.yaml", "stages.graph.cutoff=4", "stages.train.family=[trees]", expect=2)[2]
+        assert "w.yaml:%d:" % line in said and "family has none" in said, said
+        for wrong in ("basis=fourier", "number=1", "number=100", "envelope=cosine", "cutoff=-1"):
+            assert "model.radial." in p.run("check", "w.yaml", "stages.graph.cutoff=4", "stages.train.model.radial." + wrong, expect=2)[2]
+
+
+if __name__ == "__main__":
+    sieve.main([a_radial_basis_is_trained_stored_and_read, what_a_graph_or_a_family_cannot_use_is_told_at_its_line])
