@@ -48,7 +48,7 @@ foreach(case a_training_starts_from_another_model members_share_a_start_model_bu
   molsieve_script_test(warm_start.${case} cli/warm_start_e2e.py LABEL cli ARGS ${case})
 endforeach()
 foreach(case a_radial_basis_is_trained_stored_and_read what_a_graph_or_a_family_cannot_use_is_told_at_its_line)
-  molsieve_script_test(network.${case} cli/network_e2e.py LABEL cli ARGS ${case})
+  molsieve_script_test(se3.${case} cli/se3_e2e.py LABEL cli ARGS ${case})
 endforeach()
 foreach(case a_published_network_is_averaged_by_default a_natural_network_needs_no_average
              the_default_network_cannot_tell_mirror_images_apart)

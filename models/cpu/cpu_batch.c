@@ -58,8 +58,7 @@ static bool bufs_grow(nn_cpu_prep *p, const nn_batch *in, size_t n_pairs)
            nn_buf_grow(&b[IN_ROW], n, sizeof(int32_t)) && nn_buf_grow(&b[OUT_ROW], n, sizeof(int32_t)) &&
            nn_buf_grow(&b[IN_EDGE], e, sizeof(int32_t)) && nn_buf_grow(&b[OUT_EDGE], e, sizeof(int32_t)) &&
            nn_buf_grow(&b[KEY], n_pairs, sizeof(sort_key)) && nn_buf_grow(&b[KEY_SWAP], n_pairs, sizeof(sort_key)) &&
-           nn_buf_grow(&b[FIRST], n_pairs, sizeof(int32_t)) && nn_buf_grow(&b[ENVELOPE], n_pairs, sizeof(float)) &&
-           nn_buf_grow(&b[LOGS], e, sizeof(float)) && nn_buf_grow(&b[IN_SUM], n, sizeof(float));
+           nn_buf_grow(&b[FIRST], n_pairs, sizeof(int32_t));
 }
 
 /* ---- edges by node --------------------------------------------------------------- */
@@ -198,26 +197,31 @@ static int32_t pairs_fill(nn_cpu_prep *p, const nn_batch *in)
     return covered;
 }
 
-/* The envelope of pairs and edges, and its sums over the edges into each node: without one, their numbers. */
-static void envelopes_fill(nn_cpu_prep *p, const nn_batch *in, const nn_radial_conf *radial)
+/* The envelope of pairs and edges, and its sums over the edges into each node. false: no memory. */
+static bool envelopes_fill(nn_cpu_prep *p, const nn_batch *in, const nn_radial_conf *radial)
 {
-    const bool none = radial->envelope == NN_ENVELOPE_NONE;
-    float *pair = p->bufs[ENVELOPE].p, *log = p->bufs[LOGS].p, *sum = p->bufs[IN_SUM].p;
+    nn_buf *b = p->bufs;
+    float *pair, *log, *sum;
 
-    for (int32_t i = 0; i < p->n_pairs && !none; i++)
+    if (radial->envelope == NN_ENVELOPE_NONE)
+        return true;
+    if (!nn_buf_grow(&b[ENVELOPE], (size_t)p->n_pairs, sizeof *pair) || !nn_buf_grow(&b[LOGS], (size_t)in->n_edges, sizeof *log) ||
+        !nn_buf_grow(&b[IN_SUM], (size_t)in->n_nodes, sizeof *sum))
+        return false;
+    p->envelope = pair = b[ENVELOPE].p;
+    p->log_envelope = log = b[LOGS].p;
+    p->in_sum = sum = b[IN_SUM].p;
+    for (int32_t i = 0; i < p->n_pairs; i++)
         pair[i] = (float)nn_radial_envelope(radial, (double)p->scalar[(size_t)(i + 1) * (size_t)p->n_scalars - 1], NULL);
     for (int32_t n = 0; n < in->n_nodes; n++) {
-        sum[n] = none ? (float)(p->in_row[n + 1] - p->in_row[n]) : 0;
-        for (int32_t k = p->in_row[n]; k < p->in_row[n + 1] && !none; k++) {
-            const int32_t e = p->in_edge[k];
-            const double u = nn_radial_envelope(radial, (double)in->dist[e], NULL);
-            log[e] = (float)nn_radial_log_envelope(u);
+        sum[n] = 0;
+        for (int32_t k = p->in_row[n]; k < p->in_row[n + 1]; k++) {
+            const double u = nn_radial_envelope(radial, (double)in->dist[p->in_edge[k]], NULL);
+            log[p->in_edge[k]] = (float)nn_radial_log_envelope(u);
             sum[n] += (float)u;
         }
     }
-    p->envelope = none ? NULL : pair;
-    p->log_envelope = none ? NULL : log;
-    p->in_sum = sum;
+    return true;
 }
 
 pl_code nn_cpu_prep_make(nn_cpu_prep *p, const nn_batch *in, const nn_se3_conf *conf, const nn_frame_rule *rule, nn_pool *pool,
@@ -248,7 +252,8 @@ pl_code nn_cpu_prep_make(nn_cpu_prep *p, const nn_batch *in, const nn_se3_conf *
     p->in_edge = p->bufs[IN_EDGE].p;
     p->out_row = p->bufs[OUT_ROW].p;
     p->out_edge = p->bufs[OUT_EDGE].p;
-    envelopes_fill(p, in, &conf->radial);
+    if (!envelopes_fill(p, in, &conf->radial))
+        return pl_fail(err, PL_ENOMEM, "no memory for a batch of %d edges", (int)in->n_edges);
     return PL_OK;
 }
 

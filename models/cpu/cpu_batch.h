@@ -19,7 +19,7 @@ typedef struct nn_cpu_prep {
     const float *scalar;                            /* [n_pairs][n_scalars]  edge features, distance  */
     const float *frame;                             /* [n_pairs][2][frame_size]  D of the edge, of its reverse */
     const float *envelope, *log_envelope;           /* [n_pairs]; [n_edges] as logits; NULL: there is none */
-    const float *in_sum;                            /* [n_nodes]  edges by dst, each times its envelope */
+    const float *in_sum;                            /* [n_nodes]  sums of the envelope over the edges by dst; NULL likewise */
     const int32_t *in_row, *in_edge;                /* edges by dst, ascending                        */
     const int32_t *out_row, *out_edge;              /* edges by src, ascending                        */
     nn_buf bufs[13];

@@ -285,6 +285,12 @@ void nn_cpu_norm_back(nn_cpu_step *s) { run_pieces(s, norm_back_chunk); }
 
 /* ---- the last convolution: sum over edges, self interaction times in-degree --------- */
 
+/* By what the self-interaction of a node is multiplied: its incoming edges, each times its envelope (docs/model.md 3.4, 3.6). */
+static float in_edges(const nn_cpu_prep *p, int32_t node)
+{
+    return p->in_sum != NULL ? p->in_sum[node] : (float)(p->in_row[node + 1] - p->in_row[node]);
+}
+
 static void sum_chunk(const chunk *c)
 {
     const nn_cpu_module *m = c->s->m;
@@ -300,7 +306,7 @@ static void sum_chunk(const chunk *c)
     for (int32_t i = 0; i < c->n; i++) {
         int32_t row = p->in_row[c->first + i], end = p->in_row[c->first + i + 1];
         for (size_t k = 0; k < size; k++)
-            y[(size_t)i * size + k] *= p->in_sum[c->first + i];
+            y[(size_t)i * size + k] *= in_edges(p, c->first + i);
         for (; row < end; row++)
             c->s->e->kernels->add(size, c->s->edge + (size_t)p->in_edge[row] * size, y + (size_t)i * size);
     }
@@ -326,7 +332,7 @@ static void sum_back_chunk(const chunk *c)
         const float *dy = c->s->dy + (size_t)(c->first + i) * size;
         int32_t row = e->prep.in_row[c->first + i], end = e->prep.in_row[c->first + i + 1];
         for (size_t k = 0; k < size; k++)
-            scaled[(size_t)i * size + k] = dy[k] * e->prep.in_sum[c->first + i];
+            scaled[(size_t)i * size + k] = dy[k] * in_edges(&e->prep, c->first + i);
         for (; row < end; row++)
             memcpy(e->dedge + (size_t)e->prep.in_edge[row] * (size_t)e->plan->edge_max, dy, size * sizeof *dy);
     }

@@ -513,7 +513,7 @@ static void whatever_is_wrong_is_named(void **state)
     refused_with(b, zero_scale, "scale.std");
     refused_with(b, odd_element, "inputs.elements");
     refused_with(b, more_elements, "the model needs");
-    refused_with(b, future_format, "model file format 6");
+    refused_with(b, future_format, "model file format 7");
     refused_with(b, classifier_without_output, "metadata target has no task");
     refused_with(b, rude_name, "metadata name is not a name");
     refused_with(b, rude_target, "metadata target.name is not a name");

@@ -85,9 +85,12 @@ static void wrong_settings_are_named(void **state)
     static const struct {
         nn_radial_conf c;
         const char *what;
-    } wrong[] = { { { NN_BASIS_BESSEL, 1, 0, 3 }, "radial.number" },   { { NN_BASIS_BESSEL, 65, 0, 3 }, "radial.number" },
-                  { { NN_BASIS_GAUSSIAN, 8, 0, 0 }, "radial.cutoff" }, { { NN_BASIS_DISTANCE, 0, 1, NAN }, "radial.cutoff" },
-                  { { 3, 8, 0, 3 }, "radial.basis" },                  { { 0, 8, 2, 3 }, "radial.envelope" } };
+    } wrong[] = { { { NN_BASIS_BESSEL, 1, 0, 3 }, "radial.number" },
+                  { { NN_BASIS_BESSEL, 65, 0, 3 }, "radial.number" },
+                  { { NN_BASIS_GAUSSIAN, 8, 0, 0 }, "radial.cutoff" },
+                  { { NN_BASIS_DISTANCE, 0, 1, NAN }, "radial.cutoff" },
+                  { { 3, 8, 0, 3 }, "radial.basis" },
+                  { { 0, 8, 2, 3 }, "radial.envelope" } };
     pl_error err;
     (void)state;
 
@@ -164,7 +167,9 @@ static void network_open(network *n, const nn_engine_kind *kind, const nn_radial
                                .node_features = FEATURES,
                                .outputs = 1,
                                .radial = *radial };
-    const nn_engine_conf how = { .threads = 1, .radial = kind == &nn_engine_ref ? NN_RADIAL_EXACT : NN_RADIAL_NODES, .width = 0.01 };
+    const nn_engine_conf how = { .threads = 1,
+                                 .radial = kind == &nn_engine_ref ? NN_RADIAL_EXACT : NN_RADIAL_NODES,
+                                 .width = 0.01 };
     pl_error err = { 0 };
 
     *n = (network){ .kind = kind, .mem = pl_arena_new(1 << 20) };
