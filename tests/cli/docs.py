@@ -14,7 +14,7 @@ from sieve import PROGRAM, Project, main
 
 SOURCE = os.environ.get("MOLSIEVE_SOURCE", os.path.join(os.path.dirname(__file__), "../.."))
 FOLDERS = "*.md", "docs/*.md", "docs/benchmarks/*.md", "docs/decisions/*.md", "workflows/*.md", \
-    "workflows/data/*.md", "configs/*.md", "tests/*.md", "tests/bench/results/*.md"
+    "workflows/data/*.md", "workflows/nextflow/*.md", "workflows/snakemake/*.md", "configs/*.md", "tests/*.md", "tests/bench/results/*.md"
 ROOMS = "pipeline|chem|models|stages|tests|docs|scripts|configs|cmake|workflows|LICENSES|base|unit|cli|crash|twin|fuzz|golden|hpc|oom|prop|emulator|bench|data"
 OURS = "stages|scheduler|limits|storage|inputs|models|vars"
 TREES = ".ci", "chem", "cmake", "configs", "docs", "models", "pipeline", "scripts", "stages", "tests", "workflows"

@@ -19,16 +19,16 @@ def quiet(step, **more):
     return "" if done.returncode == 0 else done.stdout.strip()[-1500:] or "status %d" % done.returncode
 
 
-def environment():
+def environment(name="python-env", packages=PACKAGES):
     """The python of the environment; skips the test if it cannot be made."""
-    folder, made = os.path.join(BUILD, "python-env"), " ".join([sys.version] + PACKAGES)
+    folder, made = os.path.join(BUILD, name), " ".join([sys.version] + packages)
     with open(folder + ".lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         mark = os.path.join(folder, "made")
         if not os.path.exists(mark) or open(mark).read() != made:
             shutil.rmtree(folder, ignore_errors=True)
             for step in ([sys.executable, "-m", "venv", folder],
-                         [folder + "/bin/pip", "install", "-q", "--disable-pip-version-check", "--no-compile"] + PACKAGES):
+                         [folder + "/bin/pip", "install", "-q", "--disable-pip-version-check", "--no-compile"] + packages):
                 wrong = quiet(step)
                 if wrong:
                     skip("needs packages of PyPI: " + wrong.splitlines()[-1])
