@@ -29,6 +29,7 @@
 #include <openbabel/atom.h>
 #include <openbabel/babelconfig.h>
 #include <openbabel/bond.h>
+#include <openbabel/chargemodel.h>
 #include <openbabel/elements.h>
 #include <openbabel/obconversion.h>
 #include <openbabel/oberror.h>
@@ -371,6 +372,16 @@ static void op_list(In &in, Out &out, Failure &why)
     }
 }
 
+// Partial charges of Gasteiger and Marsili, of all atoms: the writer of pdbqt adds those of hydrogens that it leaves out to their neighbours.
+static void charge_atoms(OBMol &mol)
+{
+    OBChargeModel *model = static_cast<OBChargeModel *>(OBPlugin::GetPlugin("charges", "gasteiger"));
+    if (model == nullptr)
+        fail(CH_INTERNAL, "Open Babel has no partial charges of Gasteiger; its plug-ins are not complete");
+    if (!model->ComputeCharges(mol))
+        fail(CH_INTERNAL, "no partial charges (Gasteiger) for this molecule");
+}
+
 static void op_write(In &in, Out &out, Failure &)
 {
     std::string to = in.str(), title = in.str();
@@ -407,6 +418,8 @@ static void op_write(In &in, Out &out, Failure &)
     mol.EndModify();
     mol.SetDimension(has_xyz ? 3 : 0);
     mol.SetTitle(title);
+    if (to == "pdbqt")
+        charge_atoms(mol);
     out.str(without_date(mol_write(mol, to.c_str()), to));
 }
 

@@ -11,7 +11,7 @@ import sys
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../crash"))
-from sieve import DUMP, Project, data, dump, lines_of, main, same  # noqa: E402
+from sieve import DUMP, Project, data, dump, lines_of, main, same, skip  # noqa: E402
 
 RANK = "  rank: {objectives: [{property: points, goal: maximise}]}\n"
 
@@ -238,7 +238,35 @@ def models_and_a_program_score_side_by_side():
         assert p.one("SELECT max(mean) FROM score JOIN property USING(property_id) WHERE name='points'") < 0
 
 
+def vina_by_hand(p, molecule, seed):
+    """The best affinity that Vina prints for the file that a call got."""
+    d = p.path("run", "scratch", molecule)
+    out = subprocess.run(["vina", "--receptor", "1iep_pocket.pdbqt", "--config", "1iep_box.txt", "--ligand", "input.pdbqt", "--out", "again.pdbqt",
+                          "--exhaustiveness", "1", "--cpu", "1", "--seed", seed], cwd=d, capture_output=True, text=True, check=True).stdout
+    return float(re.search(r"(?m)^ +1 +(\S+)", out).group(1))
+
+
+def three_ligands_get_the_scores_of_vina_by_hand():
+    if shutil.which("vina") is None:
+        skip("no vina (Debian: autodock-vina)")
+    with Project() as p:
+        for x in ("data/1iep_pocket.pdbqt", "data/1iep_box.txt", "dock.yaml"):
+            os.makedirs(os.path.dirname(p.path("workflows", x)), exist_ok=True)
+            shutil.copy(os.path.join(os.environ["MOLSIEVE_SOURCE"], "workflows", x), p.path("workflows", x))
+        p.put("workflows/data/library.smi", "NC(=O)c1ccccc1 benzamide\nCC(=O)Oc1ccccc1C(=O)O aspirin\nC[Si](C)(C)C no\nNc1ncccn1 amine\n")
+        args = ("workflows/dock.yaml", "-q", "workdir=" + p.path("run"), "stages.external.keep=all")
+        p.run("run", *args)
+        got = dict(p.rows("SELECT mol_id, mean FROM score"))
+        assert set(got) >= {1, 2, 4} and all(-8 < x < -3 for x in got.values()), got
+        for molecule in (1, 2, 4):
+            assert got[molecule] == vina_by_hand(p, str(molecule), "1"), molecule
+        text = open(p.path("run", "scratch", "2", "input.pdbqt")).read()
+        atoms = [line for line in text.splitlines() if line.startswith("ATOM")]
+        assert "REMARK  Name = 2" in text and "TORSDOF 3" in text and len(atoms) == 13, text
+        assert [a[68:].split() for a in atoms if a[13] == "O"][2:] == [["-0.425", "OA"], ["-0.251", "OA"]], text  # as obabel --partialcharge gasteiger
+
+
 if __name__ == "__main__":
-    main([a_bad_molecule_costs_only_itself_and_tells_why, every_format_gives_the_same_alone_and_in_batches,
+    main([three_ligands_get_the_scores_of_vina_by_hand, a_bad_molecule_costs_only_itself_and_tells_why, every_format_gives_the_same_alone_and_in_batches,
           a_bad_molecule_of_a_batch_costs_only_itself, all_mistakes_are_told_at_once_with_their_lines,
           kills_shards_and_jobs_change_nothing, models_and_a_program_score_side_by_side])

@@ -32,7 +32,7 @@ static const pl_field fields[] = {
       .help =
           "program and arguments, no shell; {input}: file with the molecules, {output}: file that it writes (without: its standard output "
           "is read), {cores}, {dir}: its folder, {id} of the first molecule" },
-    { PL_CHOICE, "input", AT(input), .choices = "smiles|csv|sdf|xyz", .flags = PL_REQUIRED,
+    { PL_CHOICE, "input", AT(input), .choices = "smiles|csv|sdf|xyz|pdbqt", .flags = PL_REQUIRED,
       .help = "format of the molecules: smiles and csv from the SMILES, the others with 3D structures" },
     { PL_CHOICE, "output", AT(output), .choices = "csv|json|sdf|regex", .flags = PL_REQUIRED, .help = "format of its output" },
     { PL_TEXT, "property", AT(property), .flags = PL_REQUIRED, .help = "what it scores" },
@@ -50,7 +50,9 @@ static const pl_field fields[] = {
     { PL_INT, "batch", AT(batch), .dflt = 1, .min = 1, .max = 10000, .unit = "molecules",
       .help = "in a call; results are found by the column or key id, or the SDF title" },
     { PL_CHOICE, "structures", AT(structures), .choices = "first|all",
-      .help = "sdf, xyz: of several conformers the one of lowest energy, or all of them, one record each" },
+      .help =
+          "of several conformers the one of lowest energy, or all: sdf and xyz have a record of each, pdbqt gets a call for each, and the "
+          "best value counts" },
     { PL_TEXTS, "files", AT(files), .flags = PL_HOW, .help = "files that it reads: each is in its folder, under its own name" },
     { PL_LIST, "env", AT(env), .flags = PL_KEYED, .sub = variable_fields, .sub_size = sizeof(st_ext_variable),
       .help = "environment variables for the program, besides those of molsieve" },
@@ -323,6 +325,12 @@ static pl_code external_worker_open(void *worker, void *state, pl_error *err)
     w->out = malloc((size_t)c->max_output + 1);
     if (w->scratch == NULL || w->out == NULL)
         return pl_fail(err, PL_ENOMEM, "the output of a program (limits.output)");
+    if (c->input == ST_IN_PDBQT) {
+        const ch_worker_opts opts = { .stop = w->stage->env->stop };
+        const pl_code code = ch_worker_open(&w->chem, &opts, err);
+        if (code != PL_OK)
+            return code;
+    }
     w->has_re = c->output == ST_OUT_REGEX && regcomp(&w->re, c->value, REG_EXTENDED) == 0;
     return c->output != ST_OUT_REGEX || w->has_re ? PL_OK : pl_fail(err, PL_ENOMEM, "a regular expression");
 }
@@ -334,6 +342,7 @@ static void external_worker_close(void *worker)
     if (w->has_re)
         regfree(&w->re);
     free(w->out);
+    ch_worker_close(w->chem);
     pl_arena_free(w->scratch);
 }
 

@@ -61,10 +61,11 @@ static pl_code put_input(const call *c, pl_error *err)
     const st_ext_input format = (st_ext_input)c->conf->input;
     const char *path = pl_sprintf(c->w->scratch, "%s/%s", c->dir, st_ext_input_name(format));
     pl_text text = { 0 };
-    pl_code code;
+    pl_code code = path != NULL ? st_ext_write(&text, format, c->item, c->n, c->w->chem, c->w->scratch, err)
+                                : pl_fail(err, PL_ENOMEM, "the input of a program");
 
-    st_ext_write(&text, format, c->item, c->n);
-    code = path != NULL && pl_text_ok(&text) ? put_file(path, &text, err) : pl_fail(err, PL_ENOMEM, "the input of a program");
+    if (code == PL_OK)
+        code = put_file(path, &text, err);
     pl_text_free(&text);
     return code;
 }
@@ -232,17 +233,33 @@ static pl_code read_output(call *c, pl_error *err)
     return code;
 }
 
+/* The chemistry worker cannot write the molecule. */
+static void set_unwritten(call *c, const pl_error *why)
+{
+    for (int32_t i = 0; i < c->n; i++) {
+        c->item[i].code = "structure";
+        (void)snprintf(c->item[i].message, sizeof c->item[i].message, "it cannot be written for the program: %s", why->text);
+    }
+}
+
 static pl_code call_once(st_external_worker *w, st_ext_item *item, int32_t n, pl_error *err)
 {
     call c = { .w = w, .conf = w->stage->conf, .item = item, .n = n };
+    pl_error why = { 0 };
     pl_code code;
 
     pl_arena_reset(w->scratch);
     for (int32_t i = 0; i < n; i++)
         item[i].code = NULL;
-    code = dir_make(&c, err);
-    if (code == PL_OK)
-        code = run(&c, err);
+    code = dir_make(&c, &why);
+    if (code == PL_EINPUT) {
+        set_unwritten(&c, &why);
+        dir_end(&c);
+        return PL_OK;
+    }
+    if (code != PL_OK)
+        return pl_fail(err, code, "%s", why.text);
+    code = run(&c, err);
     if (code == PL_OK && ended_well(&c))
         code = read_output(&c, err);
     if (code == PL_OK)
@@ -252,10 +269,40 @@ static pl_code call_once(st_external_worker *w, st_ext_item *item, int32_t n, pl
     return code;
 }
 
+static bool is_better(const st_external_conf *c, const st_ext_item *a, const st_ext_item *b)
+{
+    if (a->code != NULL || b->code != NULL)
+        return a->code == NULL && b->code != NULL;
+    if (c->better == ST_BETTER_NONE)
+        return false;
+    return c->better == ST_BETTER_LOW ? a->value < b->value : a->value > b->value;
+}
+
+/* A call for each structure of the molecule; the best outcome counts, of equal ones the first. */
+static pl_code call_each(st_external_worker *w, st_ext_item *item, pl_error *err)
+{
+    st_ext_item best = *item;
+    pl_code code = PL_OK;
+
+    for (int32_t k = 0; k < item->n_mols && code == PL_OK; k++) {
+        st_ext_item one = *item;
+        one.mol = item->mol + k;
+        one.n_mols = 1;
+        code = call_once(w, &one, 1, err);
+        if (k == 0 || is_better(w->stage->conf, &one, &best))
+            best = one;
+    }
+    best.mol = item->mol;
+    best.n_mols = item->n_mols;
+    *item = best;
+    return code;
+}
+
 /* What a call of several molecules did not give is tried molecule by molecule: a bad one costs only itself. */
 pl_code st_external_call(st_external_worker *w, st_ext_item *item, int32_t n, pl_error *err)
 {
-    pl_code code = n > 0 ? call_once(w, item, n, err) : PL_OK;
+    const bool each = w->stage->conf->input == ST_IN_PDBQT && item->n_mols > 1;
+    pl_code code = each ? call_each(w, item, err) : call_once(w, item, n, err);
 
     for (int32_t i = 0; i < n && n > 1 && code == PL_OK; i++)
         if (item[i].code != NULL)

@@ -11,7 +11,10 @@
 #include "stages/steps/ingest/read_input.h"
 #include "stages/steps/train/score_models.h"
 
-bool st_ext_needs_3d(const st_external_conf *c) { return c->input == ST_IN_SDF || c->input == ST_IN_XYZ; }
+bool st_ext_needs_3d(const st_external_conf *c)
+{
+    return c->input == ST_IN_SDF || c->input == ST_IN_XYZ || c->input == ST_IN_PDBQT;
+}
 
 /* The place of a setting, or of item i of a list. */
 static const pl_node *at(const pl_step *step, const char *key, int32_t i)
@@ -173,6 +176,8 @@ static void check_batch(const pl_workflow *wf, const st_external_conf *c, const 
     const pl_step *read = pl_workflow_step(wf, "read");
     const int64_t unit = read != NULL ? ((const st_read_conf *)read->conf)->unit : -1;
 
+    if (c->input == ST_IN_PDBQT && c->batch > 1)
+        pl_problem_add(problems, at(step, "batch", -1), "external.batch: a pdbqt file has one molecule; use sdf, or batch: 1");
     if (unit > 0 && c->batch > unit)
         pl_problem_add(
             problems, at(step, "batch", -1),
@@ -187,7 +192,7 @@ static void check_structures(const pl_workflow *wf, const st_external_conf *c, c
 
     if (st_ext_needs_3d(c) && prepare != NULL && ((const st_prepare_conf *)prepare->conf)->conformer == CH_3D_NONE)
         pl_problem_add(problems, at(step, "input", -1),
-                       "external.input: sdf and xyz need 3D structures, but stages.prepare.conformers.source is none");
+                       "external.input: sdf, xyz and pdbqt need 3D structures, but stages.prepare.conformers.source is none");
 }
 
 void st_external_check(const pl_workflow *wf, const pl_step *step, pl_problems *problems)

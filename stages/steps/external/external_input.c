@@ -6,7 +6,7 @@
 
 const char *st_ext_input_name(st_ext_input format)
 {
-    static const char *const names[] = { "input.smi", "input.csv", "input.sdf", "input.xyz" };
+    static const char *const names[] = { "input.smi", "input.csv", "input.sdf", "input.xyz", "input.pdbqt" };
 
     return names[format];
 }
@@ -55,12 +55,30 @@ static void add_xyz(pl_text *out, const st_ext_item *m)
     }
 }
 
-void st_ext_write(pl_text *out, st_ext_input format, const st_ext_item *item, int32_t n)
+/* Torsion tree, atom types and charges are Open Babel's. */
+static pl_code add_pdbqt(pl_text *out, const st_ext_item *m, ch_worker *chem, pl_arena *mem, pl_error *err)
+{
+    const char *text = NULL;
+    char id[32];
+    pl_code code;
+
+    (void)snprintf(id, sizeof id, "%lld", (long long)m->id);
+    code = ch_worker_write(chem, m->mol[0], id, "pdbqt", &text, mem, err);
+    if (code == PL_OK)
+        pl_text_add(out, text);
+    return code;
+}
+
+pl_code st_ext_write(pl_text *out, st_ext_input format, const st_ext_item *item, int32_t n, ch_worker *chem, pl_arena *mem,
+                     pl_error *err)
 {
     static void (*const add[])(pl_text *, const st_ext_item *) = { add_smiles, add_row, add_sdf, add_xyz };
 
+    if (format == ST_IN_PDBQT)
+        return add_pdbqt(out, item, chem, mem, err);
     if (format == ST_IN_CSV)
         pl_text_add(out, "id,smiles,inchikey,title\n");
     for (int32_t i = 0; i < n; i++)
         add[format](out, &item[i]);
+    return pl_text_ok(out) ? PL_OK : pl_fail(err, PL_ENOMEM, "the input of a program");
 }

@@ -10,11 +10,12 @@
 #include <sys/stat.h>
 
 #include "chem/molecule/mol.h"
+#include "chem/worker/worker_client.h"
 #include "pipeline/store/store.h"
 #include "pipeline/workflow/workflow.h"
 #include "stages/database/blocks.h"
 
-typedef enum st_ext_input { ST_IN_SMILES, ST_IN_CSV, ST_IN_SDF, ST_IN_XYZ } st_ext_input;
+typedef enum st_ext_input { ST_IN_SMILES, ST_IN_CSV, ST_IN_SDF, ST_IN_XYZ, ST_IN_PDBQT } st_ext_input;
 typedef enum st_ext_output { ST_OUT_CSV, ST_OUT_JSON, ST_OUT_SDF, ST_OUT_REGEX } st_ext_output;
 typedef enum st_ext_better { ST_BETTER_LOW, ST_BETTER_HIGH, ST_BETTER_NONE } st_ext_better;
 typedef enum st_ext_keep { ST_KEEP_NONE, ST_KEEP_FAILED, ST_KEEP_ALL } st_ext_keep;
@@ -82,8 +83,10 @@ typedef struct st_ext_item {
 /* "input.sdf", "output.json": the names of the files of a call. */
 const char *st_ext_input_name(st_ext_input format);
 const char *st_ext_output_name(st_ext_output format);
-/* The molecules as text; an id is the molecule's number in results.db. Check pl_text_ok. */
-void st_ext_write(pl_text *out, st_ext_input format, const st_ext_item *item, int32_t n);
+/* The molecules as text; an id is the molecule's number in results.db. chem writes pdbqt, of the first structure of one molecule.
+ * EINPUT: the molecule has no such text. */
+pl_code st_ext_write(pl_text *out, st_ext_input format, const st_ext_item *item, int32_t n, ch_worker *chem, pl_arena *mem,
+                     pl_error *err);
 
 /* ---- external_output.c ---- */
 
@@ -121,7 +124,8 @@ typedef struct st_external_worker {
     pl_arena *scratch;
     regex_t re;
     bool has_re;
-    char *out; /* [max_output] */
+    char *out;       /* [max_output + 1] */
+    ch_worker *chem; /* of pdbqt         */
 } st_external_worker;
 
 typedef struct st_external_unit {
