@@ -118,6 +118,59 @@ print(json.dumps({"hits": list(found.hits.smiles), "index": list(found.hits.inde
         assert abs(row["logS"] - got["value"]) < 1e-13 and got["model"] == "sol", (row, got)
 
 
+def parquet_keeps_types_units_and_nulls():
+    with Project() as p:
+        p.put("lib.smi", lines_of(data("library.smi"), 20) + b'C(x bad\nCC[Si](C)(C)C "si, con"\nCCO\n[Na+].CC(=O)[O-] salt\n')
+        stages = "  read: {unit: 20}\n  prepare: {}\n  graph: {edges: bonds}\n  basis: {}\n  score: {models: [esol]}\n" \
+                 "  rank: {objectives: [{property: logS, goal: maximise}], top: 5}\n"
+        p.workflow([p.path("lib.smi")], stages, extra="models: {esol: {path: %s}}\n" % os.path.join(SOURCE, "workflows/models/esol.safetensors"))
+        p.run("run", "w.yaml", "-q")
+        python("""
+import csv, sqlite3, subprocess, sys
+import molsieve, molsieve.parquet, pyarrow as pa, pyarrow.parquet as pq
+n = molsieve.parquet.write("w.yaml", "all.parquet", all=True)
+got = pq.read_table("all.parquet")
+with open("all.csv", newline="") as f:
+    rows = list(csv.DictReader(f))
+assert n == len(rows) == got.num_rows > 20 and got.column_names == list(rows[0]), (n, got.column_names)
+kinds = {"rank": pa.int64(), "title": pa.string(), "mw": pa.float64(), "hbd": pa.int64(), "logS": pa.float64(), "logS_interval90": pa.float64(),
+         "logS_unit": pa.string(), "logS_domain": pa.string(), "charge": pa.int64(), "objective": pa.float64(), "energy": pa.float64()}
+for name, kind in kinds.items():
+    assert got.schema.field(name).type == kind, (name, got.schema.field(name))
+for name in got.column_names:
+    kind = {pa.int64(): int, pa.float64(): float, pa.string(): str}[got.schema.field(name).type]
+    assert got[name].to_pylist() == [kind(r[name]) if r[name] else None for r in rows], name
+assert got["logS_interval90"].null_count > 0 and got["logS"].null_count < n
+told = lambda name: got.schema.field(name).metadata
+assert told("mw")[b"unit"] == b"u" and told("logS")[b"unit"] == told("logS_interval90")[b"unit"] == b"log10(mol/L)" and told("smiles")[b"description"], told("mw")
+assert b"unit" not in (told("logS_unit") or {}) and b"unit" not in (told("logS_similarity") or {})
+assert molsieve.parquet.write("run", "top.parquet") == pq.read_table("top.parquet").num_rows == 5
+assert molsieve.parquet.write("run", "none.parquet", all=True, condition="mw < 1") == 0 and pq.read_schema("none.parquet").equals(got.schema)
+db = sqlite3.connect("run/results.db")
+for table, blob in (("molecule", None), ("fingerprint", "bits"), ("prediction", None), ("score", None), ("failure", None)):
+    molsieve.parquet.write("run", "t.parquet", table=table)
+    stored = db.execute("SELECT * FROM " + table).fetchall()
+    t = pq.read_table("t.parquet")
+    assert [tuple(r.values()) for r in t.to_pylist()] == stored and stored, table
+    assert blob is None or t.schema.field(blob).type == pa.binary()
+for call, error, said in ((lambda: molsieve.parquet.write("run", "x.parquet", table="hits"), molsieve.ConfigurationError, "no such table"),
+                          (lambda: molsieve.parquet.write("run", "x.parquet", table="v_hits"), molsieve.ConfigurationError, "a view"),
+                          (lambda: molsieve.parquet.write("nowhere", "x.parquet"), molsieve.SystemResourceError, "nowhere"),
+                          (lambda: molsieve.parquet.write("run", "x.parquet", condition="nothing < 1"), molsieve.ConfigurationError, "nothing")):
+    try:
+        call()
+        raise SystemExit("not refused: " + said)
+    except error as e:
+        assert said in str(e), e
+run = lambda *a: subprocess.run([sys.executable, "-m", "molsieve.parquet", *a], capture_output=True, text=True)
+done = run("run", "-o", "c.parquet", "--where", "mw < 200", "--all")
+assert done.returncode == 0 and "rows: c.parquet" in done.stdout and pq.read_table("c.parquet").num_rows < n, done
+assert run("run", "-o", "no/x.parquet").returncode == 6 and run("nowhere", "-o", "x.parquet").returncode == 6
+assert run("run", "-o", "x.parquet", "--table", "hit", "--all").returncode == 2
+""".replace("import csv,", "import csv, os,").replace('with open("all.csv"', 'subprocess.run([os.environ["MOLSIEVE"], "export", "csv", "--all", "-o", "all.csv", "run"], check=True)\nwith open("all.csv"'), p)
+        assert not [x for x in os.listdir(p.dir) if x.startswith("x.") or x.endswith(".part")], os.listdir(p.dir)
+
+
 INTERRUPTED = """
 import molsieve
 print("begun", flush=True)
@@ -221,5 +274,5 @@ for os.environ["MOLSIEVE"] in %r:
 
 if __name__ == "__main__":
     sieve.main([predictions_are_rows_with_the_index_of_the_input, errors_are_exceptions_with_text_and_status,
-                runs_fits_and_searches_are_those_of_the_program, an_interrupt_stops_in_order_and_the_call_goes_on,
+                runs_fits_and_searches_are_those_of_the_program, parquet_keeps_types_units_and_nulls, an_interrupt_stops_in_order_and_the_call_goes_on,
                 a_program_that_cannot_run_here_is_told])

@@ -10,7 +10,7 @@ from sieve import PROGRAM, skip
 
 BUILD = os.path.dirname(os.path.dirname(PROGRAM))
 SOURCE = os.environ["MOLSIEVE_SOURCE"]
-PACKAGES = ["ipykernel", "matplotlib", "nbclient", "pandas", "safetensors"]
+PACKAGES = ["ipykernel", "matplotlib", "nbclient", "pandas", "pyarrow", "safetensors"]
 
 
 def quiet(step, **more):
