@@ -41,8 +41,8 @@ enum { RINGS = 100, NO_ATOM = -1, UNSAID = 0, AROMATIC = -1, MANY = 99 };
 
 typedef struct atom {
     uint8_t z;
-    bool bracket, aromatic;
-    int charge, hydrogens, bonds, neighbours; /* bonds: the sum of the orders of those that are not aromatic */
+    bool bracket, aromatic, marked;                    /* marked: @ or @@ */
+    int charge, hydrogens, bonds, neighbours, doubles; /* bonds: the sum of the orders of those that are not aromatic */
 } atom;
 
 typedef struct smiles {
@@ -50,6 +50,7 @@ typedef struct smiles {
     atom *atom; /* [n] */
     int n, *open, n_open;
     int before, order; /* the atom and the bond before the next atom */
+    bool slash;        /* the text has / or \ */
     struct {
         int atom, order;
     } ring[RINGS];
@@ -58,12 +59,12 @@ typedef struct smiles {
 static void bond_add(smiles *s, int i, int j, int order)
 {
     const bool aromatic = order == AROMATIC || (order == UNSAID && s->atom[i].aromatic && s->atom[j].aromatic);
-
     const int said = order > UNSAID ? order : 1;
 
     for (int k = 0; k < 2; k++) {
         atom *a = &s->atom[k == 0 ? i : j];
         a->neighbours++;
+        a->doubles += said == 2;
         a->bonds += aromatic ? 0 : said;
     }
 }
@@ -145,6 +146,7 @@ static bool take_bracket(smiles *s)
     (void)take_digits(s, &ignored); /* the isotope */
     if (!take_symbol(s, &a))
         return false;
+    a.marked = *s->at == '@';
     take_chirality(s);
     take_hydrogens(s, &a);
     take_charge(s, &a);
@@ -209,6 +211,7 @@ static bool take_sign(smiles *s)
         s->order = orders[bond - signs];
     else
         return false;
+    s->slash = s->slash || c == '/' || c == '\\';
     return true;
 }
 
@@ -241,20 +244,57 @@ static int free_of(const atom *a)
     return ch_free_valences(a->z, a->charge, a->bonds + a->hydrogens);
 }
 
-pl_code ch_smiles_free_valences(int32_t *out, const char *text, pl_error *err)
+/* Reads a text; *good: all of it is a SMILES. smiles_free in any case. */
+static pl_code smiles_read(smiles *s, const char *text, bool *good, pl_error *err)
 {
     const size_t room = strlen(text) + 1;
-    smiles s = { .at = text, .atom = calloc(room, sizeof *s.atom), .open = calloc(room, sizeof *s.open), .before = NO_ATOM };
-    pl_code code = s.atom != NULL && s.open != NULL ? PL_OK : pl_fail(err, PL_ENOMEM, "a SMILES of %zu bytes", room);
 
+    *s = (smiles){ .at = text, .atom = calloc(room, sizeof *s->atom), .open = calloc(room, sizeof *s->open), .before = NO_ATOM };
+    *good = false;
+    if (s->atom == NULL || s->open == NULL)
+        return pl_fail(err, PL_ENOMEM, "a SMILES of %zu bytes", room);
     for (int k = 0; k < RINGS; k++)
-        s.ring[k].atom = NO_ATOM;
-    *out = code == PL_OK && take_all(&s) ? 0 : -1;
+        s->ring[k].atom = NO_ATOM;
+    *good = take_all(s);
+    return PL_OK;
+}
+
+static void smiles_free(smiles *s)
+{
+    free(s->atom);
+    free(s->open);
+}
+
+pl_code ch_smiles_free_valences(int32_t *out, const char *text, pl_error *err)
+{
+    smiles s;
+    bool good = false;
+    const pl_code code = smiles_read(&s, text, &good, err);
+
+    *out = good ? 0 : -1;
     for (int i = 0; i < s.n && *out >= 0; i++) {
         const int n = free_of(&s.atom[i]);
         *out += n > 0 ? n : 0;
     }
-    free(s.atom);
-    free(s.open);
+    smiles_free(&s);
+    return code;
+}
+
+pl_code ch_smiles_marks_axis(bool *out, const char *text, pl_error *err)
+{
+    smiles s;
+    bool good = false;
+    int cumulated = 0;
+    const pl_code code = smiles_read(&s, text, &good, err);
+
+    *out = false;
+    for (int i = 0; i < s.n && good; i++) {
+        const atom *a = &s.atom[i];
+        const bool middle = a->doubles == 2 && a->neighbours == 2;
+        cumulated += middle;
+        *out = *out || (middle && a->marked);
+    }
+    *out = *out || (s.slash && cumulated > 1);
+    smiles_free(&s);
     return code;
 }

@@ -6,6 +6,7 @@
 #ifndef CH_VALENCE_H
 #define CH_VALENCE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "pipeline/base/error.h"
@@ -21,5 +22,9 @@ int ch_fewest_bonds(int z, int charge);
  * brackets have none. Of aromatic atoms only carbon counts, which has three neighbours; the others may have their lone pair in the
  * ring or not. ENOMEM. */
 pl_code ch_smiles_free_valences(int32_t *out, const char *smiles, pl_error *err);
+
+/* Whether such a SMILES may define stereo of cumulated double bonds: a mark on the middle of an allene, or / or \ beside a chain of three
+ * double bonds or more. The InChIKey of a molecule without positions lacks it. ENOMEM. */
+pl_code ch_smiles_marks_axis(bool *out, const char *smiles, pl_error *err);
 
 #endif

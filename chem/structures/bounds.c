@@ -6,6 +6,7 @@
 
 static const float nowhere = 1000;                                                  /* Angstrom: no upper bound */
 static const double bond_margin = 0.01, angle_margin = 0.04, torsion_margin = 0.06; /* Angstrom either way */
+static const double plane_margin = 0.2;
 /* A part of R* of the force field, whose minimum lies farther out than contact; by bonds between the atoms. */
 static const double contact[7] = { 0, 0, 0, 0.5, 0.62, 0.72, 0.8 };
 static const float chiral_volume = 3, lone_pair_volume = 1.5f, any_volume = 1000; /* cubic Angstrom, times 6 of the tetrahedron */
@@ -334,6 +335,53 @@ static void set_torsions(const builder *x)
     }
 }
 
+/* Along double bonds from j over its neighbour k to the atom `end`: their length, or their number without lengths; -1: not there. */
+static double follow(const ch_cycles *c, const double *length, int32_t j, int32_t k, int32_t end)
+{
+    double sum = 0;
+
+    for (int32_t n = 0; n < c->mol->n_atoms; n++) {
+        const int32_t b = ch_cycles_bond(c, j, k), next = c->neighbour[c->first[k]] == j ? 1 : 0;
+        if (ch_order_drawn(c->mol->order[b]) != CH_DOUBLE)
+            return -1;
+        sum += length != NULL ? length[b] : 1;
+        if (k == end || ch_cycles_degree(c, k) != 2)
+            return k == end ? sum : -1;
+        j = k;
+        k = c->neighbour[c->first[k] + next];
+    }
+    return -1;
+}
+
+/* The neighbour of j from which three cumulated double bonds, or five ..., lead to `end`; -1: none do. */
+static int32_t towards(const ch_cycles *c, int32_t j, int32_t end)
+{
+    for (int32_t k = c->first[j]; k < c->first[j + 1]; k++) {
+        const int n = (int)follow(c, NULL, j, c->neighbour[k], end);
+        if (n > 1 && n % 2 == 1)
+            return c->neighbour[k];
+    }
+    return -1;
+}
+
+/* Cis or trans at the ends of three cumulated double bonds, or five ...: everything lies in a plane. */
+static void set_planes(const builder *x)
+{
+    const ch_cycles *c = x->c;
+
+    for (int32_t s = 0; s < x->stereo->n_double_bonds; s++) {
+        const ch_double_bond *e = &x->stereo->double_bonds[s];
+        const int32_t k = towards(c, e->b, e->c), l = towards(c, e->c, e->b);
+        if (ch_cycles_bond(c, e->b, e->c) >= 0 || k < 0 || l < 0)
+            continue;
+        const double p = x->ideal.length[ch_cycles_bond(c, e->a, e->b)], q = x->ideal.length[ch_cycles_bond(c, e->c, e->d)];
+        const double at_b = ch_ideal_angle(&x->ideal, e->a, e->b, k), at_c = ch_ideal_angle(&x->ideal, e->d, e->c, l);
+        const double along = follow(c, x->ideal.length, e->b, k, e->c) - p * cos(at_b) - q * cos(at_c);
+        const double d = hypot(along, p * sin(at_b) - (e->cis ? q : -q) * sin(at_c));
+        set(x, e->a, e->d, d - plane_margin, d + plane_margin);
+    }
+}
+
 /* Pairs whose lower bound exceeds the upper one by more than rounding. Both then become their mean. */
 static int32_t settle(const builder *x)
 {
@@ -412,7 +460,8 @@ static pl_code check_stereo(const ch_cycles *c, const ch_stereo *s, pl_error *er
     }
     for (int32_t k = 0; good && k < s->n_double_bonds; k++) {
         const ch_double_bond *e = &s->double_bonds[k];
-        good = is_bonded(c, e->a, e->b) && is_bonded(c, e->b, e->c) && is_bonded(c, e->c, e->d) && e->a != e->c && e->b != e->d;
+        good = is_bonded(c, e->a, e->b) && is_bonded(c, e->c, e->d) && e->b != e->c && e->a != e->c && e->b != e->d &&
+               (is_bonded(c, e->b, e->c) || towards(c, e->b, e->c) >= 0);
         if (!good)
             return pl_fail(err, PL_EINPUT, "double bond %d of the stereo does not name four atoms in a row", (int)k + 1);
     }
@@ -454,6 +503,7 @@ pl_code ch_bounds_make(ch_bounds *out, const ch_cycles *cycles, const ch_terms *
         set_contacts(&x);
         set_bonds_and_angles(&x);
         set_torsions(&x);
+        set_planes(&x);
         kernels->smooth(out->upper, out->lower, out->n, out->stride);
         out->slack = x.slack;
         if (settle(&x) == 0)

@@ -6,7 +6,8 @@
  * anticlockwise, which SMILES writes @ for neighbours in the order of the text. Exchanging two neighbours changes the sign. A
  * centre with three neighbours and a lone pair (a sulfoxide) names itself as neighbour[3].
  *
- * A double bond b=c names a neighbour a of b and a neighbour d of c: cis if a and d are on the same side.
+ * A double bond b=c names a neighbour a of b and a neighbour d of c: cis if a and d are on the same side. So does a chain b=x=y=c, whose
+ * ends lie in one plane, or a longer one of an odd number of double bonds.
  *
  * An axis (an allene, a biaryl that cannot turn) names two neighbours of one end and two of the other, in an order that makes
  * the volume above positive.

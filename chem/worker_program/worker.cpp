@@ -98,12 +98,12 @@ struct Prepared {
 };
 
 // What a structure is built from: the SMILES and the stereo that it leaves out.
-static void prepare_plan(Prepared &p, OBMol &record, const Marks &marks, int n_unread)
+static void prepare_plan(Prepared &p, OBMol &record, const std::string &smiles, const Marks &marks, int n_unread)
 {
     OBMol mol;
-    read_with_hydrogens(mol, p.smiles);
-    const Kept kept = kept_of(mol, record, marks, { p.smiles, p.inchikey }, { p.undefined_stereo, n_unread });
-    p.built_from = p.smiles + (kept.text.empty() ? "" : " ") + kept.text;
+    read_with_hydrogens(mol, smiles);
+    const Kept kept = kept_of(mol, record, marks, { smiles, p.inchikey }, { p.undefined_stereo, n_unread });
+    p.built_from = smiles + (kept.text.empty() ? "" : " ") + kept.text;
     p.lost_stereo = kept.n_lost;
     p.undefined_stereo += kept.n_open;
     const Plan plan = plan_of(mol, kept.text);
@@ -111,14 +111,15 @@ static void prepare_plan(Prepared &p, OBMol &record, const Marks &marks, int n_u
     p.stereo = plan.stereo;
 }
 
-// Marks of a SMILES that the reader ignored: centres are put into the molecule, axes stay beside it. Returns how many are lost, and axes.
+// Marks of a SMILES that the reader ignored: centres are put into the molecule, axes and planes stay beside it. Returns how many are lost,
+// and axes and planes.
 static int take_unread(Marks &written, OBMol &mol, const std::string &text)
 {
     const int n = unread_marks();
-    if (n > 0)
+    if (n > 0 || may_mark_planes(mol, text))
         written = marks_written(mol, text);
     marks_put(mol, written);
-    return std::max(n - static_cast<int>(written.centres.size()), 0) + unread_planes(mol, text);
+    return std::max(n - static_cast<int>(written.centres.size()), 0) + static_cast<int>(written.planes.size());
 }
 
 static void prepare(Prepared &p, const std::string &text, const std::string &format, const std::string &rules, const PrepareOpts &o)
@@ -131,7 +132,7 @@ static void prepare(Prepared &p, const std::string &text, const std::string &for
     if (o.one_drawing)
         (void)mol_one_drawing(mol);
     if (o.largest_fragment)
-        p.removed = mol_keep_main_part(mol);
+        p.removed = mol_keep_main_part(mol, written);
     mol_check_size(mol, o, 1);
     p.charge_read = mol.GetTotalCharge();
     if (o.ph >= 0)
@@ -142,13 +143,13 @@ static void prepare(Prepared &p, const std::string &text, const std::string &for
     mol_hybridize(mol);
     // The identity is that of the input: building 3D would define stereo that the input leaves undefined.
     Marks marks = marks_of(mol);
-    if (mol.GetDimension() >= 2)
-        marks.axes = axes_placed(mol);
-    else if (p.removed.empty()) // copies of a part have other ids
-        marks.axes = written.axes;
+    const Marks beside = mol.GetDimension() >= 2 ? axes_placed(mol) : written;
+    marks.axes = beside.axes;
+    marks.planes = beside.planes;
     p.inchikey = inchikey(mol);
-    p.smiles = canonical_smiles(mol); // takes away marks that it does not write
+    const std::string smiles = canonical_smiles(mol); // takes away marks that it does not write
     marks_put(mol, marks);
+    p.smiles = smiles_with_marks(smiles, mol, marks);
     p.formula = mol.GetFormula();
     p.n_heavy = static_cast<int32_t>(mol.NumHvyAtoms());
     p.charge = mol.GetTotalCharge();
@@ -162,7 +163,7 @@ static void prepare(Prepared &p, const std::string &text, const std::string &for
     p.energy = placed.energy;
     p.mol = placed.mol;
     if (p.geometry == "build")
-        prepare_plan(p, mol, marks, n_unread);
+        prepare_plan(p, mol, smiles, marks, n_unread);
 }
 
 static void put_prepared(Out &out, const Prepared &p)

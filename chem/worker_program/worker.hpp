@@ -153,6 +153,7 @@ struct Marks {
     std::vector<OpenBabel::OBTetrahedralStereo::Config> centres;
     std::vector<OpenBabel::OBCisTransStereo::Config> bonds;
     std::vector<Axis> axes;
+    std::vector<OpenBabel::OBCisTransStereo::Config> planes; // of C=C=C=C: begin and end are the ends
 };
 
 Marks marks_of(OpenBabel::OBMol &mol);
@@ -162,14 +163,38 @@ Marks marks_left(OpenBabel::OBMol &mol,
 
 // ---- worker_axes.cpp: allenes and atropisomers
 
-// Marks in the text of a SMILES that the reader ignores: of allenes, and of atoms with three neighbours and a lone pair. The SMILES gave mol,
+// An axis from one end to the other: atoms, and the neighbours that point at each other.
+struct Ends {
+    OpenBabel::OBAtom *end[2] = { nullptr, nullptr }, *inner[2] = { nullptr, nullptr };
+    int n_bonds = 0; // from end to end
+};
+
+std::vector<Ends> cumulated(OpenBabel::OBMol &mol); // chains of two double bonds and more
+bool has_ends(const Ends &e, unsigned long p, unsigned long q);
+OpenBabel::OBAtom *middle_of(const Ends &e,
+                             OpenBabel::OBAtom **before); // of an even number of bonds; *before: the atom in front of it
+
+// p[0] and q[0], neighbours of the ends, are on one side or not; p[1] and q[1] are the others.
+OpenBabel::OBCisTransStereo::Config plane_of(const Ends &e, const unsigned long p[2], const unsigned long q[2], bool cis);
+
+bool is_double(const OpenBabel::OBBond *b);                            // false for NULL and aromatic ones
+std::vector<unsigned> classes_of(OpenBabel::OBMol &mol);               // of equal atoms, by index
+Marks axes_placed(OpenBabel::OBMol &mol);                              // axes and planes, from positions or wedges
+bool is_axis(OpenBabel::OBMol &mol, unsigned long p, unsigned long q); // whether these are its ends, with two arrangements
+int open_axes(OpenBabel::OBMol &mol); // cumulated double bonds, two or more in a row, that can be arranged in two ways
+
+// ---- worker_smiles.cpp: marks in the text of a SMILES
+
+// Those that the reader ignores: of allenes and longer chains, and of atoms with three neighbours and a lone pair. The SMILES gave mol,
 // atom by atom. What it cannot follow is left out.
 Marks marks_written(OpenBabel::OBMol &mol, const std::string &text);
-int unread_planes(OpenBabel::OBMol &mol,
-                  const std::string &text);           // C=C=C=C in a SMILES with cis and trans: those of it are not read
-std::vector<Axis> axes_placed(OpenBabel::OBMol &mol); // allenes and hindered biaryls, from positions or wedges
-bool is_axis(OpenBabel::OBMol &mol, const Axis &x);   // whether its ends are such, and can be arranged in two ways
-int open_axes(OpenBabel::OBMol &mol); // cumulated double bonds, two or more in a row, that can be arranged in two ways
+bool may_mark_planes(OpenBabel::OBMol &mol, const std::string &text); // C=C=C=C in a SMILES with / or backslash
+
+// Whether three neighbours and a lone pair can be arranged in two ways; not for nitrogen.
+bool is_centre_by_graph(OpenBabel::OBMol &mol, const OpenBabel::OBTetrahedralStereo::Config &c);
+
+// The SMILES, which gave mol, with marks that it lacks: of axes and planes of cumulated double bonds, and of centres with a lone pair.
+std::string with_marks(OpenBabel::OBMol &mol, const std::string &smiles, const Marks &m);
 
 // ---- worker_mol.cpp: molecules in two dimensions
 
@@ -184,8 +209,8 @@ void mol_read(OpenBabel::OBMol &mol, const std::string &text, const std::string 
 std::string canonical_smiles(OpenBabel::OBMol &mol);
 std::string inchikey(OpenBabel::OBMol &mol);
 
-// Keeps one part; returns the SMILES of the removed ones.
-std::string mol_keep_main_part(OpenBabel::OBMol &mol);
+// Keeps one part; returns the SMILES of the removed ones. m: axes and planes, which get the ids of the atoms that are kept.
+std::string mol_keep_main_part(OpenBabel::OBMol &mol, Marks &m);
 
 void mol_check_atoms(OpenBabel::OBMol &mol);
 void mol_check_size(OpenBabel::OBMol &mol, const PrepareOpts &o, int factor);
@@ -315,6 +340,9 @@ struct Identity {
 // mol: read_with_hydrogens of the record's SMILES; m: of the record before its SMILES was written, which takes marks away.
 int unread_marks(); // since the library's log was cleared
 Kept kept_of(OpenBabel::OBMol &mol, OpenBabel::OBMol &record, const Marks &m, const Identity &id, const Open &open);
+
+// The canonical SMILES of the record with marks that it lacks (with_marks).
+std::string smiles_with_marks(const std::string &smiles, OpenBabel::OBMol &record, const Marks &m);
 
 // The marks in the text of Kept, for any molecule read from the same SMILES. CH_CONFORMER if they do not fit.
 Marks marks_read(OpenBabel::OBMol &mol, const std::string &text);

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <iterator>
 #include <map>
 #include <sstream>
 
@@ -171,7 +172,7 @@ static bool find(const std::vector<OBAtom *> &heavy, OBAtom &at, int number, uns
 }
 
 // Each mark is a letter and numbers: t centre from a b c (clockwise); d begin end a b c d (in the shape of a U); x end end a b c d (an axis:
-// a and b at the first end, and the volume of all four is positive).
+// a and b at the first end, and the volume of all four is positive); y as d, for the ends of C=C=C=C.
 static bool centre_from(const std::vector<OBAtom *> &heavy, const std::vector<int> &n, OBTetrahedralStereo::Config &c)
 {
     if (n.size() != 5 || n[0] < 0 || static_cast<size_t>(n[0]) >= heavy.size())
@@ -195,7 +196,12 @@ static bool bond_from(const std::vector<OBAtom *> &heavy, const std::vector<int>
         if (!find(heavy, k < 2 ? begin : end, n[k + 2], refs[k]))
             return false;
     c = OBCisTransStereo::Config(begin.GetId(), end.GetId(), refs);
-    return begin.GetBond(&end) != nullptr;
+    return n[0] != n[1];
+}
+
+static bool are_bonded(OBMol &mol, const OBCisTransStereo::Config &c)
+{
+    return mol.GetBond(mol.GetAtomById(c.begin), mol.GetAtomById(c.end)) != nullptr;
 }
 
 static bool axis_from(const std::vector<OBAtom *> &heavy, const std::vector<int> &n, Axis &x)
@@ -235,14 +241,29 @@ Marks marks_read(OBMol &mol, const std::string &text)
         Axis x;
         if (word[0] == 't' && centre_from(heavy, n, c))
             m.centres.push_back(c);
-        else if (word[0] == 'd' && bond_from(heavy, n, b))
+        else if (word[0] == 'd' && bond_from(heavy, n, b) && are_bonded(mol, b))
             m.bonds.push_back(b);
+        else if (word[0] == 'y' && bond_from(heavy, n, b) && !are_bonded(mol, b))
+            m.planes.push_back(b);
         else if (word[0] == 'x' && axis_from(heavy, n, x))
             m.axes.push_back(x);
         else
             fail(CH_CONFORMER, "stereo that does not fit the molecule: " + word);
     }
     return m;
+}
+
+static bool has_lone_pair(OBMol &mol, const OBTetrahedralStereo::Config &c)
+{
+    const OBAtom *a = mol.GetAtomById(c.center);
+    return a != nullptr && a->GetAtomicNum() > 8 && a->GetTotalDegree() == 3;
+}
+
+// Sb, Te, I, Bi: InChI has no stereo for them.
+static bool is_beyond_inchi(OBMol &mol, const OBTetrahedralStereo::Config &c)
+{
+    const unsigned z = has_lone_pair(mol, c) ? mol.GetAtomById(c.center)->GetAtomicNum() : 0;
+    return z > 50 && is_centre_by_graph(mol, c);
 }
 
 // The hydrogen of a side of a double bond may be explicit in the record; what is implicit beside it is a lone pair.
@@ -285,6 +306,16 @@ static void sort_axis(std::vector<int> &n)
 
 static bool all_named(const std::vector<int> &n) { return std::find(n.begin(), n.end(), static_cast<int>(NOBODY)) == n.end(); }
 
+static std::vector<int> bond_names(const OBMol &record, const Names &names, const OBCisTransStereo::Config &c)
+{
+    std::vector<int> n = { name_of(record, names, c.begin), name_of(record, names, c.end) };
+    for (const unsigned long id : c.refs)
+        n.push_back(name_of(record, names, id));
+    name_lone_pairs(n, 2, 2);
+    name_lone_pairs(n, 4, 2);
+    return n;
+}
+
 // The marks of the record that the SMILES, which gave `mol`, does not define; those that cannot be named are left out.
 static std::vector<std::string> missing_marks(OBMol &mol, const OBMol &record, const Marks &m, const Names &names)
 {
@@ -302,13 +333,9 @@ static std::vector<std::string> missing_marks(OBMol &mol, const OBMol &record, c
         }
     }
     for (const auto &c : m.bonds) {
-        std::vector<int> n = { name_of(record, names, c.begin), name_of(record, names, c.end) };
-        for (const unsigned long id : c.refs)
-            n.push_back(name_of(record, names, id));
-        name_lone_pairs(n, 2, 2);
-        name_lone_pairs(n, 4, 2);
+        std::vector<int> n = bond_names(record, names, c);
         OBCisTransStereo::Config is;
-        if (all_named(n) && bond_from(names.heavy, n, is) && !is_known(known, is)) {
+        if (all_named(n) && bond_from(names.heavy, n, is) && are_bonded(mol, is) && !is_known(known, is)) {
             sort_bond(n);
             words.push_back(text_of('d', n));
         }
@@ -326,11 +353,20 @@ static std::vector<std::string> axis_words(OBMol &mol, const OBMol &record, cons
         for (const unsigned long id : { x.end[0], x.end[1], x.at[0], x.at[1], x.at[2], x.at[3] })
             n.push_back(name_of(record, names, id));
         Axis is;
-        if (!all_named(n) || !axis_from(names.heavy, n, is) || !is_axis(mol, is))
+        if (!all_named(n) || !axis_from(names.heavy, n, is) || !is_axis(mol, is.end[0], is.end[1]))
             continue;
         sort_axis(n);
         words.push_back(text_of('x', n));
         *n_cumulated += mol.GetAtomById(is.end[0])->GetBond(mol.GetAtomById(is.end[1])) == nullptr;
+    }
+    for (const auto &c : m.planes) {
+        std::vector<int> n = bond_names(record, names, c);
+        OBCisTransStereo::Config is;
+        if (!all_named(n) || !bond_from(names.heavy, n, is) || !is_axis(mol, is.begin, is.end))
+            continue;
+        sort_bond(n);
+        words.push_back(text_of('y', n));
+        ++*n_cumulated;
     }
     std::sort(words.begin(), words.end());
     return words;
@@ -342,6 +378,20 @@ static std::string joined(const std::vector<std::string> &words)
     for (const std::string &w : words)
         all += (all.empty() ? "" : " ") + w;
     return all;
+}
+
+std::string smiles_with_marks(const std::string &smiles, OBMol &record, const Marks &m)
+{
+    const bool lone_pairs = std::any_of(m.centres.begin(), m.centres.end(),
+                                        [&](const OBTetrahedralStereo::Config &c) { return has_lone_pair(record, c); });
+    if (!lone_pairs && m.axes.empty() && m.planes.empty())
+        return smiles;
+    OBMol mol;
+    read_with_hydrogens(mol, smiles);
+    int n = 0;
+    const Names names = { heavy_atoms(mol), order_of(record, smiles) };
+    const std::vector<std::string> axes = axis_words(mol, record, m, names, &n), others = missing_marks(mol, record, m, names);
+    return with_marks(mol, smiles, marks_read(mol, joined(axes) + " " + joined(others)));
 }
 
 // ---- the judge ----------------------------------------------------------------
@@ -512,18 +562,28 @@ static void keep_marks(Kept &kept, OBMol &mol, OBMol &record, const Marks &m, co
     }
 }
 
+// Marks that InChI cannot judge.
+static Marks beyond_inchi(OBMol &record, const Marks &m)
+{
+    Marks beyond;
+    std::copy_if(m.centres.begin(), m.centres.end(), std::back_inserter(beyond.centres),
+                 [&](const OBTetrahedralStereo::Config &c) { return is_beyond_inchi(record, c); });
+    return beyond;
+}
+
 Kept kept_of(OBMol &mol, OBMol &record, const Marks &m, const Identity &id, const Open &open)
 {
-    const Marks known = marks_of(mol);
+    const Marks known = marks_of(mol), beyond = beyond_inchi(record, m);
     const bool placed = record.GetDimension() >= 2;
     const bool differs = (m.centres.size() != known.centres.size() || m.bonds.size() != known.bonds.size() || placed) &&
                          !id.inchikey.empty() && inchikey(mol) != id.inchikey;
-    if (!differs && m.axes.empty())
+    if (!differs && m.axes.empty() && m.planes.empty() && beyond.centres.empty())
         return kept_of_unread(mol, open.n_open, open.n_unread, 0);
     const Names names = { heavy_atoms(mol), order_of(record, id.smiles) };
     int n_cumulated = 0;
     const std::vector<std::string> axes = axis_words(mol, record, m, names, &n_cumulated);
     Kept kept = kept_of_unread(mol, open.n_open, open.n_unread, n_cumulated);
+    kept.text = joined(missing_marks(mol, record, beyond, names));
     if (differs)
         keep_marks(kept, mol, record, m, names, id.inchikey, n_cumulated);
     kept.text += (kept.text.empty() || axes.empty() ? "" : " ") + joined(axes);

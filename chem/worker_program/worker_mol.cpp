@@ -176,8 +176,47 @@ struct Part {
     OBMol mol;
     std::string smiles;
     bool salt;
+    std::vector<unsigned> from; // of each atom: its number in the whole
 };
 } // namespace
+
+// The number in the part of an atom of the whole, from 0; a hydrogen that is no atom stays one; NoRef: not in this part.
+static unsigned long place_in(const Part &part, OBMol &whole, unsigned long id)
+{
+    if (id == static_cast<unsigned long>(OBStereo::ImplicitRef))
+        return id;
+    const auto found = std::find(part.from.begin(), part.from.end(), whole.GetAtomById(id)->GetIdx());
+    return found == part.from.end() ? static_cast<unsigned long>(OBStereo::NoRef)
+                                    : static_cast<unsigned long>(found - part.from.begin());
+}
+
+static std::vector<unsigned long *> atoms_of(Axis &x) { return { &x.end[0], &x.end[1], &x.at[0], &x.at[1], &x.at[2], &x.at[3] }; }
+
+static std::vector<unsigned long *> atoms_of(OBCisTransStereo::Config &c)
+{
+    return { &c.begin, &c.end, &c.refs[0], &c.refs[1], &c.refs[2], &c.refs[3] };
+}
+
+// Keeps those of the part, whose atoms are then numbers in the part instead of ids of the whole.
+template <class T> static void keep_in(std::vector<T> &all, const Part &part, OBMol &whole)
+{
+    std::vector<T> kept;
+    for (T &x : all) {
+        for (unsigned long *id : atoms_of(x))
+            *id = place_in(part, whole, *id);
+        if (*atoms_of(x)[0] != static_cast<unsigned long>(OBStereo::NoRef))
+            kept.push_back(x);
+    }
+    all = kept;
+}
+
+template <class T> static void name_by_id(std::vector<T> &all, const OBMol &mol)
+{
+    for (T &x : all)
+        for (unsigned long *id : atoms_of(x))
+            if (*id != static_cast<unsigned long>(OBStereo::ImplicitRef))
+                *id = mol.GetAtom(static_cast<int>(*id) + 1)->GetId();
+}
 
 // Largest: by heavy atoms, then mass, then SMILES, so that the order in the file does not matter.
 static bool part_before(Part &a, Part &b)
@@ -191,7 +230,7 @@ static bool part_before(Part &a, Part &b)
 }
 
 // Keeps one part in `mol`; returns the SMILES of the removed ones.
-std::string mol_keep_main_part(OBMol &mol)
+std::string mol_keep_main_part(OBMol &mol, Marks &m)
 {
     std::vector<std::vector<int>> frags;
     mol.ContigFragList(frags);
@@ -203,7 +242,7 @@ std::string mol_keep_main_part(OBMol &mol)
         for (int i : frag)
             bits.SetBitOn(static_cast<unsigned>(i));
         parts.emplace_back(new Part);
-        if (!mol.CopySubstructure(parts.back()->mol, &bits))
+        if (!mol.CopySubstructure(parts.back()->mol, &bits, nullptr, 1, &parts.back()->from))
             fail(CH_INTERNAL, "the parts could not be separated");
         parts.back()->mol.SetDimension(mol.GetDimension());
         if (mol.HasChiralityPerceived())
@@ -218,7 +257,11 @@ std::string mol_keep_main_part(OBMol &mol)
     std::string removed;
     for (size_t i = 1; i < parts.size(); i++)
         removed += (removed.empty() ? "" : ".") + parts[i]->smiles;
+    keep_in(m.axes, *parts[0], mol);
+    keep_in(m.planes, *parts[0], mol);
     mol = parts[0]->mol;
+    name_by_id(m.axes, mol);
+    name_by_id(m.planes, mol);
     return removed.size() > 1000 ? removed.substr(0, 1000) + "..." : removed;
 }
 

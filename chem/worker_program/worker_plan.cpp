@@ -72,11 +72,13 @@ static bool double_bond_of(int32_t out[5], OBMol &mol, const OBCisTransStereo::C
     return *std::min_element(all, all + 4) >= 0;
 }
 
-static std::string stereo_of(OBMol &mol, const std::vector<Axis> &axes)
+// more: axes and planes, which the molecule itself does not know.
+static std::string stereo_of(OBMol &mol, const Marks &more)
 {
     Out centres, bonds, out;
     int32_t n_centres = 0, n_bonds = 0, x[6];
-    const Marks m = marks_of(mol);
+    Marks m = marks_of(mol);
+    m.bonds.insert(m.bonds.end(), more.planes.begin(), more.planes.end());
     for (const auto &c : m.centres)
         if (centre_of(x, mol, c)) {
             centres.raw(x, 6 * sizeof *x);
@@ -89,8 +91,8 @@ static std::string stereo_of(OBMol &mol, const std::vector<Axis> &axes)
         }
     out.put(n_centres);
     out.put(n_bonds);
-    out.put(static_cast<int32_t>(axes.size()));
-    for (const Axis &a : axes)
+    out.put(static_cast<int32_t>(more.axes.size()));
+    for (const Axis &a : more.axes)
         for (const unsigned long id : a.at)
             bonds.put(index_of(mol, id));
     return out.s + centres.s + bonds.s;
@@ -109,7 +111,7 @@ Plan plan_of(OBMol &mol, const std::string &kept)
     const Marks more = marks_read(mol, kept);
     marks_put(mol, more);
     heavy_atoms_first(mol);
-    return { mol_pack(mol, false), stereo_of(mol, more.axes) };
+    return { mol_pack(mol, false), stereo_of(mol, more) };
 }
 
 bool positions_have(OBMol &mol, const Marks &m)
@@ -119,9 +121,11 @@ bool positions_have(OBMol &mol, const Marks &m)
     for (const auto &c : m.centres)
         if (centre_of(x, mol, c) && !(dot(at(x[1]) - at(x[4]), cross(at(x[2]) - at(x[4]), at(x[3]) - at(x[4]))) * x[5] > 0))
             return false;
-    for (const auto &c : m.bonds)
-        if (double_bond_of(x, mol, c) && (std::fabs(mol.GetTorsion(x[0] + 1, x[1] + 1, x[2] + 1, x[3] + 1)) < 90) != (x[4] != 0))
-            return false;
+    for (const auto &list : { m.bonds, m.planes })
+        for (const auto &c : list)
+            if (double_bond_of(x, mol, c) &&
+                (std::fabs(mol.GetTorsion(x[0] + 1, x[1] + 1, x[2] + 1, x[3] + 1)) < 90) != (x[4] != 0))
+                return false;
     for (const Axis &a : m.axes) {
         const auto by_id = [&](unsigned long id) { return mol.GetAtomById(id)->GetVector(); };
         const vector3 o = by_id(a.at[3]);

@@ -26,10 +26,10 @@ static pl_code make_indexes(st_merging *m, pl_error *err)
 }
 
 /* As find_sql of prepare_store.c: by InChIKey or a part of it, and by SMILES where there is none or both must be the same, else by
- * the number of free valences; and by the columns that models read. The first step looks at the index alone; what it leaves are few. */
+ * the number of free valences and the forms of axes; and by the columns that models read. The first step looks at the index alone; what it leaves are few. */
 static const char same_sql[] =
     "CREATE TEMP TABLE merge_some AS SELECT mol_id, unit, %s AS inchikey, CASE WHEN inchikey='' OR %d THEN smiles ELSE "
-    "free_valences(smiles) END%s AS smiles FROM molecule WHERE %s IN (SELECT %s FROM molecule GROUP BY 1 HAVING count(*)>1);"
+    "free_valences(smiles)%s END%s AS smiles FROM molecule WHERE %s IN (SELECT %s FROM molecule GROUP BY 1 HAVING count(*)>1);"
     "CREATE TEMP TABLE merge_first AS SELECT inchikey, smiles, min(mol_id) AS first FROM merge_some GROUP BY 1,2"
     " HAVING count(*)>1;"
     "CREATE INDEX temp.merge_first_key ON merge_first(inchikey,smiles);"
@@ -53,7 +53,8 @@ pl_code st_merge_same(st_merging *m, pl_error *err)
     if (code == PL_OK)
         code = st_shells_open(m->store->db, err);
     if (code == PL_OK && c->dedupe != ST_DEDUPE_NONE)
-        code = pl_db_execf(m->store->db, err, same_sql, key, c->dedupe == ST_DEDUPE_EXACT, columns, key, key);
+        code = pl_db_execf(m->store->db, err, same_sql, key, c->dedupe == ST_DEDUPE_EXACT,
+                           c->dedupe == ST_DEDUPE_SKELETON ? "" : "||axes(smiles)", columns, key, key);
     return code == PL_OK ? pl_db_exec(m->store->db, "CREATE INDEX merge_same_unit ON merge_same(unit)", err) : code;
 }
 

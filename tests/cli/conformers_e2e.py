@@ -25,6 +25,15 @@ ALLENES = (("CC=[C@]=CC", "PODAMDNJNMAKAZ-YFKPBYRVSA-N"), ("CC=[C@@]=CC", "PODAM
            ("C1CCCCC1C=[C@]=CC", "UCJQVAFETTZCJU-VKHMYHEASA-N"), ("C%11CCCCC%11C=[C@]=CC", "UCJQVAFETTZCJU-VKHMYHEASA-N"))
 
 
+# Cis or trans by hand from the text (both sides of / and \\); InChIKeys of Open Babel from the positions of such structures, and of
+# (E)- and (Z)-2-butene, whose second block is that of the first two.
+CUMULENES = (("C/C=C=C=C/C", "UCAJIFZNHMIWOD-ONEGZZNKSA-N"), ("C/C=C=C=C\\C", "UCAJIFZNHMIWOD-ARJAWSKDSA-N"), ("C(/C)=C=C=C/C", "UCAJIFZNHMIWOD-ARJAWSKDSA-N"),
+             ("[Na+].O.C\\C=C=C=C\\C", "UCAJIFZNHMIWOD-ONEGZZNKSA-N"), ("F/C(C)=C=C=C(/Cl)CC", "KIIDRHDXGQBCIX-VOTSOKGWSA-N"),
+             ("CCC(/Cl)=C=C=C(/F)C", "KIIDRHDXGQBCIX-SREVYHEPSA-N"), ("C/C(F)=C=C=C(CC)\\Cl", "KIIDRHDXGQBCIX-VOTSOKGWSA-N"),
+             ("C/1=C=C=C/CCCCCCCC1", "WPLBOMFDHLJCAG-XFSBKJJWSA-N"), ("C/C=C/C=C=C=C\\C", "WUNZTMJSQRWXMM-AECUNDDTSA-N"),
+             ("C/C=C/C=C=C=C/C", "WUNZTMJSQRWXMM-HJIKTHEYSA-N"))
+
+
 def drawing(title, atoms, bonds, wedge, charged=0):
     """A flat molfile; the first bond is up (1) or down (6)."""
     lines = [title, "", "", "%3d%3d  0  0  0  0  0  0  0  0999 V2000" % (len(atoms), len(bonds))]
@@ -162,12 +171,51 @@ def allenes_have_the_form_that_their_smiles_marks():
         assert ["undefined_stereo" in f for _, f, _ in records(open(p.path("flat-built.sdf")).read())] == [False, False, True]
 
 
-def what_is_lost_of_cumulenes_is_counted():
+def cis_and_trans_of_longer_cumulenes_are_kept():
     with Project() as p:
-        p.put("in.smi", "CC=[C@]=CC.Cl salt\nC/C=C=C=C/C four\nCC=C=C=CC open\nCC(C)=[C@]=CC alike\nCC(C)=C=C=C/C alike4\nCC=C=[C@]=C=CC five\n")
-        out, err = p.run("conformers", "in.smi")[1:]
-        assert [t for t, f, _ in records(out) if "undefined_stereo" in f] == ["salt", "four", "open"], out
-        assert re.findall(r"(\w+): warning", err) == ["salt", "four"], err
+        p.put("in.smi", "".join("%s %d\n" % (s, k) for k, (s, _) in enumerate(CUMULENES)))
+        wanted = {str(k): key for k, (_, key) in enumerate(CUMULENES)}
+        p.run("conformers", "in.smi", "-o", "built.sdf", "--count", "3")
+        got = records(open(p.path("built.sdf")).read())
+        assert all(f["built_by"] == "native" and "undefined_stereo" not in f for _, f, _ in got), got
+        assert keys_of(p, "built.sdf", "keep") == wanted
+        p.run("conformers", "built.sdf", "-o", "again.sdf", "--seed", "5") # from positions
+        assert keys_of(p, "again.sdf", "keep") == wanted
+        p.put("open.smi", "CC=C=C=CC open\nCC(C)=[C@]=CC alike\nCC(C)=C=C=C/C alike4\nCC=C=[C@]=C=CC five\nC/C=C/C=C=C=CC half\n")
+        out, err = p.run("conformers", "open.smi")[1:]
+        assert [t for t, f, _ in records(out) if "undefined_stereo" in f] == ["open", "half"] and "warning" not in err, (out, err)
+
+
+def forms_of_an_axis_are_molecules_that_their_smiles_tell_apart():
+    with Project() as p:
+        rows = [("CC=[C@]=CC", "a"), ("CC=[C@@]=CC", "b"), ("CC=C=CC", "c"), ("CCCO.C(=[C@]=CC)C.[Na+]", "b"), ("C/C=C=C=C/C", "d"), ("C/C=C=C=C\\C", "e"),
+                ("C(/C)=C=C=C/C", "e"), ("CC=[13C@@]=CC", "f"), ("CC=[13C@]=CC", "g"), ("C/C=C=C=C=C=C/C", "h"), ("C/C=C=C=C=C=C\\C", "i")]
+        p.put("in.smi", "".join("%s %s%d\n" % (s, of, k) for k, (s, of) in enumerate(rows)))
+        w = p.workflow(["in.smi"], "  read: {unit: 2}\n  prepare: {conformers: {source: generate}}\n")
+        p.run("run", w, "-q", "-j", "2")
+        got = p.rows("SELECT substr(title, 1, 1), mol_id, smiles, undefined_stereo FROM record JOIN molecule USING(mol_id) ORDER BY record_id")
+        assert len({(of, m) for of, m, _, _ in got}) == len({m for _, m, _, _ in got}) == len({s for _, _, s, _ in got}) == 9, got
+        assert [of for of, _, _, n in got if n] == ["c"], got
+        p.put("again.smi", "".join("%s %s\n" % (s, of) for of, _, s, _ in got)) # what is exported says it again
+        p.run("run", p.workflow(["again.smi"], "  read: {}\n  prepare: {conformers: {source: generate}}\n", name="again.yaml", workdir="again"), "-q")
+        assert {(of, s) for of, _, s, _ in got} == set(p.rows("SELECT title, smiles FROM molecule JOIN record USING(mol_id)", workdir="again")), got
+        for k in (0, 1):
+            p.run("run", w, "-q", "--shard", "%d/2" % k, "workdir=shards")
+        p.run("merge", w, "-q", "workdir=shards")
+        digests = [p.run("db", "digest", "--results-only", of)[1] for of in ("run", "shards")]
+        assert digests[0] == digests[1], digests
+        p.run("run", w, "-q", "stages.prepare.dedupe.by=skeleton")
+        assert p.rows("SELECT count(*) FROM molecule") == [(3,)]
+
+
+def forms_that_no_inchikey_knows_are_told_of():
+    with Project() as p:
+        p.put("in.smi", "".join("%s %d\n" % (s, k) for k, s in enumerate(("CC[Te@+](CCC)C", "CC[Te@@+](CCC)C", "CC[Te@+](CCC)C", "CC[Sb@](C)Cl", "CC[Sb@@](C)Cl", "CC[Te@+](CC)C"))))
+        _, _, err = p.run("run", p.workflow(["in.smi"], "  read: {}\n  prepare: {conformers: {source: generate}}\n"))
+        assert "more than one drawing (such as tautomers): 2" in err, err
+        got = p.rows("SELECT status, reason, smiles FROM record JOIN molecule USING(mol_id) ORDER BY record_id")
+        assert got == [("ok", None, "CCC[Te@@+](CC)C"), ("duplicate", "drawn as CCC[Te@+](CC)C", "CCC[Te@@+](CC)C"), ("duplicate", None, "CCC[Te@@+](CC)C"),
+                       ("ok", None, "CC[Sb@@](Cl)C"), ("duplicate", "drawn as CC[Sb@](Cl)C", "CC[Sb@@](Cl)C"), ("ok", None, "CC[Te+](CC)C")], got
 
 
 def biaryls_that_cannot_turn_keep_the_form_of_their_positions():
@@ -192,7 +240,7 @@ def isomers_that_smiles_do_not_tell_apart_are_two_molecules():
         p.put("pairs.smi", "".join("%s %d%s\n" % (s, k, "abc"[m]) for k, two in enumerate(PAIRS) for m, s in enumerate(two + two[:1])))
         w = p.workflow(["pairs.smi"], "  read: {}\n  prepare: {conformers: {source: generate}, neutralise: true}\n")
         p.run("run", w, "-q")
-        assert p.rows("SELECT count(*), count(DISTINCT smiles), count(DISTINCT inchikey), sum(undefined_stereo) FROM molecule") == [(2 * len(PAIRS), len(PAIRS), 2 * len(PAIRS), 0)]
+        assert p.rows("SELECT count(*), count(DISTINCT smiles), count(DISTINCT inchikey), sum(undefined_stereo) FROM molecule") == [(2 * len(PAIRS), len(PAIRS) + 1, 2 * len(PAIRS), 0)] # phosphines have marks
         assert [n for n, in p.rows("SELECT count(*) FROM record GROUP BY mol_id ORDER BY mol_id")] == [2, 1] * len(PAIRS)
         first = p.run("export", "sdf", "run", "--all")[1]
         p.run("run", w, "-q", "stages.prepare.max_atoms=900") # from the cache
@@ -215,13 +263,13 @@ def open_babel_keeps_such_stereo_or_the_record_fails():
 
 def stereo_that_is_not_kept_is_counted():
     with Project() as p:
-        p.put("in.smi", "CC=[C@]=CC marked\nCC=C=CC open\nCC=C=C(C)C none\nC[P@](CC)c1ccccc1 phosphine\nCC=[C@]=CC.Cl salt\nCC(/C)=C/C same\nC[P@](C)c1ccccc1 twice\nCC=[C@]=C(C)C methyls\n[2H][C@H](C)O isotope\n")
+        p.put("in.smi", "CC=[C@]=CC marked\nCC=C=CC open\nCC=C=C(C)C none\nC[P@](CC)c1ccccc1 phosphine\nCC=[C@]=CC.Cl salt\nCC=C=[C@](C)F misplaced\nCC(/C)=C/C same\nC[P@](C)c1ccccc1 twice\nCC=[C@]=C(C)C methyls\n[2H][C@H](C)O isotope\n")
         _, _, err = p.run("run", p.workflow(["in.smi"], "  read: {}\n  prepare: {conformers: {source: generate}, dedupe: {by: none}}\n"))
         assert "1 records define stereo that is not kept" in err, err
         got = dict(p.rows("SELECT title, undefined_stereo FROM molecule JOIN record USING(mol_id)"))
-        assert got == {"marked": 0, "open": 1, "none": 0, "phosphine": 0, "salt": 1, "same": 0, "twice": 0, "methyls": 0, "isotope": 0}, got
+        assert got == {"marked": 0, "open": 1, "none": 0, "phosphine": 0, "salt": 0, "misplaced": 1, "same": 0, "twice": 0, "methyls": 0, "isotope": 0}, got
         _, out, err = p.run("conformers", "in.smi")
-        assert err.count("warning: the structure has either form of 1") == 1 and "in.smi:5: salt: warning" in err, err
+        assert err.count("warning: the structure has either form of 1") == 1 and "in.smi:6: misplaced: warning" in err, err
         assert {t: f.get("undefined_stereo") for t, f, _ in records(out)}["open"] == "1"
 
 
@@ -341,7 +389,8 @@ if __name__ == "__main__":
           ensembles_are_built_with_screened_charges_by_default,
           defined_stereo_is_that_of_the_positions, stereo_that_smiles_leave_out_is_kept,
           isomers_that_smiles_do_not_tell_apart_are_two_molecules,
-          allenes_have_the_form_that_their_smiles_marks, what_is_lost_of_cumulenes_is_counted,
+          allenes_have_the_form_that_their_smiles_marks, cis_and_trans_of_longer_cumulenes_are_kept,
+          forms_of_an_axis_are_molecules_that_their_smiles_tell_apart, forms_that_no_inchikey_knows_are_told_of,
           biaryls_that_cannot_turn_keep_the_form_of_their_positions, open_babel_keeps_such_stereo_or_the_record_fails,
           stereo_that_is_not_kept_is_counted, what_has_no_structure_is_named_and_the_rest_written,
           awkward_molecules_are_built_or_fail_with_a_reason, a_large_molecule_takes_little_memory, standard_input_is_read,

@@ -79,11 +79,45 @@ static void a_smiles_has_those_of_its_atoms(void **state)
     }
 }
 
+static void marks_of_cumulated_bonds_are_seen(void **state)
+{
+    static const struct {
+        const char *smiles;
+        bool want;
+    } cases[] = {
+        { "CC=[C@]=CC", true },
+        { "CC=[C@@]=CC", true },
+        { "[C@](=CC)=CC", true },
+        { "C1=[13C@]=CCCCCCC1", true },
+        { "CC=C=CC", false },
+        { "C[C@H](F)C=C=C", false },
+        { "C/C=C=C=C/C", true },
+        { "CC=C=C=CC", false },
+        { "C/C=C/C=C=C", false },
+        { "C/C=C/C#CC#C", false },
+        { "C/C=C/C", false },
+        { "C=1=C=C=C/CCCCC\\1", true },
+        { "O=[C@]=O", true },
+        { "C[P@](CC)F", false },
+        { "", false },
+        { "CC=[C@", false },
+    };
+
+    (void)state;
+    for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
+        bool got = !cases[k].want;
+        assert_int_equal(ch_smiles_marks_axis(&got, cases[k].smiles, NULL), PL_OK);
+        if (got != cases[k].want)
+            fail_msg("%s: %d", cases[k].smiles, got);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(atoms_have_the_free_valences_of_their_shell),
         cmocka_unit_test(a_smiles_has_those_of_its_atoms),
+        cmocka_unit_test(marks_of_cumulated_bonds_are_seen),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

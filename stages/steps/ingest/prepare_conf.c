@@ -71,8 +71,8 @@ const pl_field st_prepare_fields[] = {
       .help = "CPU time at the second and last attempt; multiplied by `count`" },
     { PL_CHOICE, "dedupe.by", AT(dedupe), .choices = "inchikey|exact|none|protonation|skeleton",
       .help =
-          "records are the same molecule if they have as many unpaired electrons and: inchikey: the same InChIKey; exact: also the same "
-          "canonical SMILES; none: never; "
+          "records are the same molecule if they have as many unpaired electrons and: inchikey: the same InChIKey, and allenes and "
+          "longer cumulenes of one form; exact: also the same canonical SMILES; none: never; "
           "protonation: the same InChIKey except for the last letter (the protonation); skeleton: the same first 14 letters of the "
           "InChIKey, whatever their stereo and isotopes" },
     { PL_CHOICE, "dedupe.on_conflict", AT(on_conflict), .choices = "mean|first",
