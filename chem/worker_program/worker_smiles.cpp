@@ -321,8 +321,8 @@ static void mark_centre(std::vector<Edit> &edits, const Text &t, OBMol &mol, con
 {
     const size_t me = mol.GetAtomById(wanted.center)->GetIdx() - 1;
     OBTetrahedralStereo::Config c;
-    if (me < t.near.size() && std::islower(static_cast<unsigned char>(smiles[t.from[me]])) == 0 && centre_of_mark(t, mol, me, 1, c) &&
-        is_centre_by_graph(mol, wanted))
+    if (me < t.near.size() && std::islower(static_cast<unsigned char>(smiles[t.from[me]])) == 0 &&
+        centre_of_mark(t, mol, me, 1, c) && is_centre_by_graph(mol, wanted))
         mark_atom(edits, t, smiles, me, wanted == c ? "@" : "@@");
 }
 
@@ -381,7 +381,9 @@ static void mark_plane(std::vector<Edit> &edits, const Text &t, OBMol &mol, cons
     const int same = are_cis(c, s[0].id, s[1].id) ? 1 : -1;
     const bool there[2] = { s[0].above != 0, s[1].above != 0 };
     if (!there[0])
-        s[0].above = there[1] ? same * s[1].above : (s[0].follows ? 1 : -1);
+        s[0].above = s[0].follows ? 1 : -1; // '/', as most SMILES begin
+    if (!there[0] && there[1])
+        s[0].above = same * s[1].above;
     if (!there[1])
         s[1].above = same * s[0].above;
     for (size_t k = 0; k < 2; k++)
