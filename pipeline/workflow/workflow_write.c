@@ -165,7 +165,9 @@ static void write_field(void *ctx, const pl_field *f, const char *name, int dept
 {
     const writer *w = ctx;
     const pl_list *list = (const pl_list *)((const char *)w->conf + f->at);
-    char buf[64], comment[512];
+    char buf[64], comment[512], allowed[512];
+    const char *said = comment_of(w, f, allowed, sizeof allowed);
+    const bool wide = w->explain && said != NULL && strlen(said) + ALLOWED_COLUMN + 3 > PL_COLUMNS;
     size_t start;
     bool block = f->type == PL_LIST && list->n > 0;
 
@@ -174,6 +176,8 @@ static void write_field(void *ctx, const pl_field *f, const char *name, int dept
     (void)snprintf(comment, sizeof comment, "%*s# ", depth * 2, "");
     if (w->explain)
         add_comment(w->out, comment, f->help);
+    if (wide) /* on lines of its own */
+        add_comment(w->out, comment, said);
     start = w->out->len;
     indent(w->out, depth);
     if (w->explain && (is_unset(f, w->conf) || f->type == PL_LIST))
@@ -189,7 +193,7 @@ static void write_field(void *ctx, const pl_field *f, const char *name, int dept
         pl_yaml_add_scalar(w->out, pl_field_value(f, w->conf, buf));
     else if (f->type != PL_LIST)
         pl_text_add(w->out, pl_field_value(f, w->conf, buf));
-    end_line(w->out, start, comment_of(w, f, comment, sizeof comment), w->explain ? ALLOWED_COLUMN : ORIGIN_COLUMN);
+    end_line(w->out, start, wide ? NULL : said, w->explain ? ALLOWED_COLUMN : ORIGIN_COLUMN);
     if (block)
         add_records(w, f, list, depth + 1);
 }

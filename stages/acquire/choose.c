@@ -25,7 +25,8 @@ typedef struct choosing {
     sqlite3 *db;
     pl_arena *mem;
     int64_t property_id;
-    pick *pick; /* [out->n_chosen] */
+    const char *from; /* SQL: the candidates and their scores */
+    pick *pick;       /* [out->n_chosen] */
     sqlite3_stmt *put, *get;
 } choosing;
 
@@ -157,6 +158,20 @@ static pl_code settle_sigma(choosing *x, pl_error *err)
     return code;
 }
 
+/* Where the strategy uses no deviation, the first that there is describes the choice. */
+static pl_code find_deviation(choosing *x, pl_error *err)
+{
+    int64_t yes = x->out->is_class || x->out->sigma != ST_SIGMA_AUTO;
+    st_sigma k = x->out->sigma != ST_SIGMA_AUTO ? x->out->sigma : ST_SIGMA_GP;
+    pl_code code = x->c->blind || yes ? PL_OK : has_sigma(x, k, &yes, err);
+
+    while (code == PL_OK && !yes && !x->c->blind && k < ST_SIGMA_INTERVAL)
+        code = has_sigma(x, ++k, &yes, err);
+    x->out->deviation = yes && !x->c->blind ? sigma_sql(x, k) : "NULL";
+    x->out->property_id = x->property_id;
+    return code == PL_OK && x->out->deviation == NULL ? pl_fail(err, PL_ENOMEM, "a query") : code;
+}
+
 static pl_code check_strategy(choosing *x, pl_error *err)
 {
     const st_strategy by = x->c->a.by;
@@ -280,9 +295,9 @@ static pl_code count_reasons(choosing *x, const char *reason, pl_error *err)
         NULL, &x->out->n_measured, &x->out->n_listed, &x->out->n_outside, &x->out->n_unsure, &x->out->n_where
     };
     const char *sql = pl_sprintf(x->mem,
-                                 "SELECT %s AS reason, count(*) FROM score s JOIN molecule m ON m.mol_id=s.mol_id WHERE "
+                                 "SELECT %s AS reason, count(*) FROM %s s JOIN molecule m ON m.mol_id=s.mol_id WHERE "
                                  "s.property_id=%lld GROUP BY reason",
-                                 reason, (long long)x->property_id);
+                                 reason, x->from, (long long)x->property_id);
     sqlite3_stmt *st = NULL;
     bool row = true;
     pl_code code = sql != NULL ? pl_db_prepare(x->db, &st, sql, err) : pl_fail(err, PL_ENOMEM, "a query");
@@ -375,9 +390,9 @@ static const char *ordered_sql(const choosing *x, const char *reason)
     if (sigma == NULL)
         return NULL;
     return pl_sprintf(x->mem,
-                      "SELECT m.mol_id, acquisition(s.mean, %s, m.inchikey) AS a FROM score s JOIN molecule m ON m.mol_id=s.mol_id "
+                      "SELECT m.mol_id, acquisition(s.mean, %s, m.inchikey) AS a FROM %s s JOIN molecule m ON m.mol_id=s.mol_id "
                       "WHERE s.property_id=%lld AND (%s)=0 ORDER BY a DESC, m.inchikey, m.mol_id",
-                      sigma, (long long)x->property_id, reason);
+                      sigma, x->from, (long long)x->property_id, reason);
 }
 
 static pl_code choose_in_order(choosing *x, const char *reason, pl_error *err)
@@ -422,9 +437,13 @@ static pl_code settle(choosing *x, pl_error *err)
     pl_code code = make_tables(x->db, err);
 
     if (code == PL_OK)
+        code = pl_db_exec(x->db, "DELETE FROM temp.found; DROP TABLE IF EXISTS temp.labels", err);
+    if (code == PL_OK && !x->c->blind)
         code = find_property(x, err);
     if (code == PL_OK)
         code = check_strategy(x, err);
+    if (code == PL_OK)
+        code = find_deviation(x, err);
     if (code == PL_OK)
         code = settle_best(x, err);
     if (code == PL_OK)
@@ -444,6 +463,12 @@ pl_code st_choose(st_chosen *out, st_choice *c, pl_store *s, pl_arena *mem, pl_e
     pl_code code;
 
     *out = (st_chosen){ 0 };
+    if (c->blind) {
+        x.from = "(SELECT mol_id, 0 AS property_id, 0.0 AS mean, 'inside' AS domain FROM molecule)";
+        out->property = c->property;
+        out->unit = "";
+    } else
+        x.from = "score";
     x.pick = calloc((size_t)c->n, sizeof *x.pick);
     code = x.pick != NULL ? settle(&x, err) : pl_fail(err, PL_ENOMEM, "%lld molecules", (long long)c->n);
     if (code == PL_OK)

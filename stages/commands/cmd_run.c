@@ -120,7 +120,7 @@ static int run_for_real(const pl_app *app, const pl_args *args, pl_workflow *wf,
     o->ran = NULL;
     if (code != PL_OK)
         return pl_cmd_fail(&err);
-    if (!o->quiet && o->shard.n == 0 && strcmp(o->command, "fit") != 0 &&
+    if (!o->quiet && o->shard.n == 0 && strcmp(o->command, "fit") != 0 && strcmp(o->command, "campaign") != 0 &&
         strcmp(o->command, "repeat") != 0) /* they have last words of their own */
         st_summary_print(app, wf, ran);
     else if (!o->quiet && o->shard.n > 0)

@@ -41,3 +41,11 @@ CREATE VIEW v_nearest AS SELECT -- one row for each molecule and model that know
       AS nearest_measured
   FROM prediction x CROSS JOIN molecule m ON m.mol_id=x.mol_id JOIN property p ON p.property_id=x.property_id
   JOIN model d ON d.model_id=x.model_id LEFT JOIN hit h ON h.mol_id=x.mol_id WHERE x.nearest IS NOT NULL;
+DROP VIEW IF EXISTS v_acquired;
+CREATE VIEW v_acquired AS SELECT -- what each round chose, why, and what came of it
+  a.round, a.place, (SELECT group_concat(title,'; ') FROM record r WHERE r.mol_id=m.mol_id) AS titles, m.smiles, a.inchikey, a.property, a.strategy,
+    a.acquisition, a.mean, a.deviation, a.rank, a.similarity,
+    CASE a.outcome WHEN 'measured' THEN coalesce((SELECT x.value FROM measured x WHERE x.property=a.property AND x.inchikey=a.inchikey),
+      (SELECT x.value FROM measured x WHERE x.inchikey=a.inchikey AND x.round=a.round ORDER BY x.property LIMIT 1)) END AS value, -- the label may have another name
+    a.outcome, a.reason
+  FROM acquired a LEFT JOIN molecule m ON m.mol_id=(SELECT min(n.mol_id) FROM molecule n WHERE n.inchikey=a.inchikey) ORDER BY a.round, a.place;

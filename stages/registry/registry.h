@@ -18,6 +18,7 @@
     X(evaluate)      \
     X(score)         \
     X(rank)          \
+    X(acquire)       \
     X(write)
 
 /* st_cmd_init in stages/commands/cmd_init.c and so on; help lists them in this order. */
@@ -41,6 +42,7 @@
     X(search)          \
     X(next)            \
     X(label)           \
+    X(campaign)        \
     X(query)           \
     X(report)          \
     X(export)          \

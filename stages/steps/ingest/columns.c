@@ -8,10 +8,21 @@
 
 #include "pipeline/base/text.h"
 #include "pipeline/workflow/settings.h"
+#include "stages/database/measured.h"
 #include "stages/steps/ingest/prepare_conf.h"
 #include "stages/steps/ingest/read_input.h"
 
 enum { LOOKED_AT = 1000 }; /* records of an input */
+
+bool st_label_comes_later(const pl_workflow *wf, const char *label)
+{
+    pl_names later = { 0 };
+
+    for (int i = 0; i < wf->n_steps; i++)
+        if (wf->step[i].stage->names != NULL)
+            wf->step[i].stage->names(wf, &wf->step[i], ST_LATER_LABELS, &later);
+    return pl_names_find(&later, label) >= 0 || st_measured_has(wf, label);
+}
 
 void st_columns_of(pl_names *out, const pl_workflow *wf)
 {

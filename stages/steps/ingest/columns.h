@@ -12,6 +12,11 @@
 
 #define ST_COLUMNS "columns" /* for pl_stage.names */
 
+#define ST_LATER_LABELS "later labels" /* for pl_stage.names: labels that no input has, because a campaign gets them */
+
+/* Whether the label comes later than the library: from a campaign, or it was added to the results (stages/database/measured.h). */
+bool st_label_comes_later(const pl_workflow *wf, const char *label);
+
 /* What the stages of a workflow name. */
 void st_columns_of(pl_names *out, const pl_workflow *wf);
 /* Those of the workflow's prepare; without that stage none. */

@@ -8,7 +8,7 @@
 
 #include "chem/records/record.h"
 #include "pipeline/workflow/settings.h"
-#include "stages/database/measured.h"
+#include "stages/steps/ingest/columns.h"
 #include "stages/steps/ingest/limits.h"
 #include "stages/steps/ingest/prepare_conf.h"
 #include "stages/steps/ingest/read_input.h"
@@ -223,7 +223,7 @@ static void judge(const scan *s, const label *l, const pl_node *at, pl_problems 
 
     for (int i = 0; i < s->n_fields && !named; i++)
         named = strcasecmp(s->field[i], l->name) == 0;
-    if (!there && st_measured_has(s->wf, l->name)) /* it came later */
+    if (!there && st_label_comes_later(s->wf, l->name))
         return;
     if (!there && s->whole && s->records > 0) {
         if (!named)

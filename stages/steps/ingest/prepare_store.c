@@ -13,7 +13,6 @@
 #include "pipeline/store/sums.h"
 #include "pipeline/workflow/workflow.h"
 #include "stages/database/descriptor_columns.h"
-#include "stages/database/measured.h"
 #include "stages/steps/ingest/alerts.h"
 #include "stages/steps/ingest/columns.h"
 #include "stages/steps/ingest/qm9_units.h"
@@ -153,7 +152,7 @@ void st_label_check(const pl_workflow *wf, const pl_step *step, const char *labe
 {
     const pl_step *prepare = pl_workflow_step(wf, "prepare");
 
-    if (prepare != NULL && !st_label_wanted(prepare->conf, label) && !st_measured_has(wf, label))
+    if (prepare != NULL && !st_label_wanted(prepare->conf, label) && !st_label_comes_later(wf, label))
         pl_problem_add(problems, step->node, "stages.%s: the label %s is not among stages.prepare.labels; add it there",
                        step->stage->name, label);
 }

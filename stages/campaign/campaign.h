@@ -1,0 +1,83 @@
+/* stages/campaign/campaign.h - rounds of choosing, asking and learning over one library and one results.db.
+ *
+ * A round: molecules are chosen (by the stage `acquire`, in the first round without a model), their values are asked for, and one
+ * transaction stores all answers as labels (stages/database/measured.h) and ends the round. Everything else is the workflow, whose
+ * stages run again because their labels changed. So what is stored says where a campaign is, after any kill, and the same command goes
+ * on. */
+#ifndef ST_CAMPAIGN_H
+#define ST_CAMPAIGN_H
+
+#include "pipeline/store/store.h"
+#include "stages/steps/acquire/acquire_conf.h"
+
+typedef struct st_campaign {
+    const pl_workflow *wf;
+    const pl_schema *schema;
+    const st_acquire_conf *c;
+    const char *label, *unit; /* what is learned                */
+    bool low, is_class;       /* low: lower values are better   */
+    pl_arena *mem;
+} st_campaign;
+
+void st_campaign_make(st_campaign *out, const pl_workflow *wf, const pl_schema *schema, pl_arena *mem);
+
+/* Where it is. */
+typedef struct st_campaign_state {
+    bool prepared;       /* the library is                                             */
+    int64_t n_molecules; /* of the library, if prepared                                */
+    int64_t n_known;     /* labels that came with the library                          */
+    int64_t ended;       /* the last round that has ended; -1: none                    */
+    int64_t pending;     /* chosen and not asked for, in the round after that          */
+    int64_t tried;       /* molecules with an outcome                                  */
+    int64_t n_values;    /* of them measured                                           */
+    double best;         /* of all labels; NaN: none; of a class: how many are 1       */
+    int64_t best_round;  /* the first that had it; -1: the library                     */
+    double seconds;      /* of all runs                                                */
+} st_campaign_state;
+
+pl_code st_campaign_look(st_campaign_state *out, const st_campaign *x, pl_error *err);
+/* Why it is over, in mem; NULL: it goes on. */
+const char *st_campaign_end(const st_campaign *x, const st_campaign_state *s);
+
+/* Chooses the first round, from a prepared library. */
+pl_code st_campaign_first(const st_campaign *x, pl_error *err);
+
+/* The molecules of the pending round that are asked for: no more than the budget has left. */
+int64_t st_campaign_asked(const st_campaign *x, const st_campaign_state *s);
+
+/* Writes them to WORKDIR/rounds/NNNN/batch.smi, their InChIKeys as titles. *folder in mem. */
+pl_code st_campaign_batch(const char **folder, const st_campaign *x, int64_t round, int64_t n, pl_error *err);
+/* Takes the answers of the first n of the pending round, from the table or from the results in the folder, and ends the round. */
+pl_code st_campaign_answer(const st_campaign *x, int64_t round, int64_t n, const char *folder, pl_error *err);
+
+/* A round that has ended. */
+typedef struct st_round {
+    int64_t round, tried, n_values, n_best; /* n_best: of a class, of 1 */
+    double best;                            /* of this round: its best value; NaN: none */
+    double mae, within90;                   /* of its predictions, when it was chosen: mean absolute error, share of values within
+                                               1.645 deviations; NaN: none */
+    const char *strategy;
+} st_round;
+pl_code st_campaign_rounds(st_round **out, int64_t *n, const st_campaign *x, pl_error *err);
+
+/* ---- between the files ---- */
+
+/* Under the lock of the work directory: opens results.db, calls `work`, closes it. */
+pl_code st_campaign_locked(const st_campaign *x, pl_code (*work)(const st_campaign *x, pl_store *s, void *ctx, pl_error *err),
+                           void *ctx, pl_error *err);
+
+/* What came of one molecule. */
+typedef struct st_outcome_row {
+    const char *inchikey, *title, *smiles, *source;
+    double sum; /* of n values */
+    int64_t n;
+    const char *why; /* no value: the reason; NULL: not seen */
+} st_outcome_row;
+
+/* The first n of the round, in their order. */
+pl_code st_campaign_chosen(st_outcome_row **out, int64_t *n, pl_store *s, int64_t round, int64_t most, pl_arena *mem,
+                           pl_error *err);
+pl_code st_answers_of_table(const st_campaign *x, pl_store *s, int64_t round, st_outcome_row *row, int64_t n, pl_error *err);
+pl_code st_answers_of_results(const st_campaign *x, const char *folder, st_outcome_row *row, int64_t n, pl_error *err);
+
+#endif

@@ -1,0 +1,280 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "pipeline/base/stop.h"
+#include "pipeline/run/run.h"
+#include "stages/campaign/campaign.h"
+#include "stages/commands/commands.h"
+#include "stages/commands/output/run_words.h"
+
+enum { WORDS_MAX = 256 };
+
+static const pl_opt opts[] = { { "--plan", 0, NULL, "print what is asked for and what it takes; do nothing" },
+                               { "--jobs", 'j', "N", "threads (all processors)" },
+                               { "--max-time", 0, "TIME", "stop cleanly after this time (3h50m); the same command continues" },
+                               { "--quiet", 'q', NULL, "only warnings, errors and the table" },
+                               { 0 } };
+
+typedef struct going {
+    const pl_app *app;
+    const pl_args *args;
+    pl_workflow *wf;
+    st_campaign x;
+    pl_arena *mem;
+} going;
+
+static bool quiet(const going *g) { return pl_arg(g->args, "--quiet") != NULL; }
+
+/* ---- the table ---- */
+
+static const char *cell(char out[32], double x, const char *empty)
+{
+    char digits[32];
+
+    (void)snprintf(out, 32, "%s", isfinite(x) ? pl_digits_str(x, 3, digits) : empty);
+    return out;
+}
+
+static void print_round(const st_campaign *x, const st_round *r, int64_t tried, double best)
+{
+    char a[32], b[32], c[32], d[32];
+    const double share = 100 * r->within90;
+
+    pl_cmd_print("%5lld  %-20s %6lld %7lld  %9s  %9s  %8s  %9s\n", (long long)r->round, r->strategy, (long long)r->tried,
+                 (long long)tried, x->is_class ? (snprintf(a, sizeof a, "%lld", (long long)r->n_best), a) : cell(a, r->best, "-"),
+                 x->is_class ? (snprintf(b, sizeof b, "%.0f", best), b) : cell(b, best, "-"), cell(c, r->mae, "-"),
+                 cell(d, share, "-"));
+}
+
+/* Rounds, the best so far, and how good the predictions of each round were when it was chosen. */
+static pl_code print_rounds(const st_campaign *x, pl_error *err)
+{
+    st_round *r = NULL;
+    int64_t n = 0, tried = 0;
+    double best = x->is_class ? 0 : NAN;
+    pl_code code = st_campaign_rounds(&r, &n, x, err);
+
+    if (code != PL_OK || n == 0)
+        return code;
+    pl_cmd_print("%5s  %-20s %6s %7s  %9s  %9s  %8s  %9s\n", "round", "strategy", "tried", "in all",
+                 x->is_class ? "hits" : "its best", x->is_class ? "in all" : "best", "MAE", "in 90 %");
+    for (int64_t k = 0; k < n; k++) {
+        tried += r[k].tried;
+        if (x->is_class)
+            best += (double)r[k].n_best;
+        else if (isnan(best) || (x->low ? r[k].best < best : r[k].best > best))
+            best = r[k].best;
+        print_round(x, &r[k], tried, best);
+    }
+    pl_cmd_print("%s%s%s; MAE, in 90 %%: of the predictions by which a round was chosen\n", x->label, x->unit[0] ? ", " : "",
+                 x->unit);
+    return PL_OK;
+}
+
+/* ---- runs ---- */
+
+/* The options of `run` that both have. */
+static void same_options(const going *g, pl_args *run)
+{
+    static const char *const same[] = { "--jobs", "--max-time", "--quiet" };
+
+    for (int i = 0; st_cmd_run.opts[i].name != NULL; i++) {
+        for (size_t j = 0; j < sizeof same / sizeof *same; j++)
+            if (strcmp(st_cmd_run.opts[i].name, same[j]) == 0)
+                run->value[i] = pl_arg(g->args, same[j]);
+    }
+}
+
+static int run_until(const going *g, const char *stage)
+{
+    pl_args run = *g->args;
+
+    run.cmd = &st_cmd_run;
+    memset(run.value, 0, sizeof run.value);
+    same_options(g, &run);
+    for (int i = 0; st_cmd_run.opts[i].name != NULL; i++)
+        if (strcmp(st_cmd_run.opts[i].name, "--until") == 0)
+            run.value[i] = stage;
+    return st_run_command(g->app, &run, "campaign", NULL);
+}
+
+/* The workflow of answers, over the molecules of the round. */
+static int run_answers(const going *g, const char *folder)
+{
+    char *word[] = { pl_strdup(g->mem, g->x.c->answers.workflow), pl_sprintf(g->mem, "workdir=%s", folder),
+                     pl_sprintf(g->mem, "inputs=[{path: \"%s/batch.smi\", format: smi}]", folder) };
+    pl_args run = { .cmd = &st_cmd_run, .n = 3, .arg = word, .argc = g->args->argc, .argv = g->args->argv };
+
+    if (word[0] == NULL || word[1] == NULL || word[2] == NULL)
+        return pl_code_exit(PL_ENOMEM);
+    same_options(g, &run);
+    return st_run_command(g->app, &run, "campaign", NULL);
+}
+
+/* ---- a round ---- */
+
+static int ask(going *g, const st_campaign_state *s)
+{
+    const int64_t n = st_campaign_asked(&g->x, s), round = s->ended + 1;
+    const char *folder = NULL;
+    pl_error err = { 0 };
+    int status = 0;
+
+    if (g->x.c->answers.workflow != NULL) {
+        if (st_campaign_batch(&folder, &g->x, round, n, &err) != PL_OK)
+            return pl_cmd_fail(&err);
+        status = run_answers(g, folder);
+        if (status == pl_code_exit(PL_ELIMIT)) /* molecules that failed have no value, and cost no more than that */
+            status = 0;
+    }
+    if (status == 0 && st_campaign_answer(&g->x, round, n, folder, &err) != PL_OK)
+        return pl_cmd_fail(&err);
+    if (status == 0 && !quiet(g))
+        (void)fprintf(stderr, "round %lld: %lld molecules asked for\n", (long long)round, (long long)n);
+    return status;
+}
+
+/* One step: chooses a first round, trains and chooses, or asks. *over: nothing was left to do. */
+static int step(going *g, const st_campaign_state *s, bool *over)
+{
+    pl_error err = { 0 };
+    int status = 0;
+
+    if (s->pending > 0)
+        return ask(g, s);
+    if (s->ended >= 0 || s->n_known > 0) {
+        status = run_until(g, "acquire");
+        *over = false;
+        return status;
+    }
+    status = run_until(g, "graph");
+    if (status == 0 && st_campaign_first(&g->x, &err) != PL_OK)
+        return pl_cmd_fail(&err);
+    return status;
+}
+
+/* The last model learns from all answers, and chooses what would be next. */
+static int finish(going *g, const st_campaign_state *s, const char *why)
+{
+    pl_error err = { 0 };
+    int status = s->ended >= 0 || s->n_known > 0 ? run_until(g, NULL) : 0;
+
+    if (status != 0)
+        return status;
+    if (print_rounds(&g->x, &err) != PL_OK)
+        return pl_cmd_fail(&err);
+    pl_cmd_print("the campaign is over: %s\nresults: %s\n  molsieve report %s\n  molsieve query v_acquired %s\n", why,
+                 g->wf->storage.results, g->wf->storage.results, g->wf->storage.results);
+    return 0;
+}
+
+static int go(going *g)
+{
+    st_campaign_state s = { 0 };
+    pl_error err = { 0 };
+    const char *why = NULL;
+    bool over = false;
+    int status = 0;
+
+    while (status == 0 && why == NULL) {
+        if (st_campaign_look(&s, &g->x, &err) != PL_OK)
+            return pl_cmd_fail(&err);
+        if (!s.prepared) /* labels that the library has are not known before */
+            status = run_until(g, "graph");
+        if (s.prepared)
+            why = st_campaign_end(&g->x, &s);
+        if (s.prepared && why == NULL)
+            status = step(g, &s, &over);
+        if (status == 0 && s.prepared && why == NULL && s.pending == 0) {
+            if (st_campaign_look(&s, &g->x, &err) != PL_OK)
+                return pl_cmd_fail(&err);
+            why = s.pending == 0 ? "no molecule is left to choose" : NULL;
+        }
+    }
+    return status == 0 ? finish(g, &s, why) : status;
+}
+
+/* ---- the plan ---- */
+
+static int plan(going *g)
+{
+    const st_acquire_conf *c = g->x.c;
+    st_campaign_state s;
+    pl_error err = { 0 };
+    const char *why;
+    int64_t most = c->calls > 0 ? c->calls : st_acquire_first_count(c) + (c->rounds > 0 ? c->rounds - 1 : 0) * c->count;
+
+    if (st_campaign_look(&s, &g->x, &err) != PL_OK)
+        return pl_cmd_fail(&err);
+    if (c->calls > 0 && c->rounds > 0 && st_acquire_first_count(c) + (c->rounds - 1) * c->count < most)
+        most = st_acquire_first_count(c) + (c->rounds - 1) * c->count;
+    why = st_campaign_end(&g->x, &s);
+    pl_cmd_print("answers: %s\n", c->answers.workflow != NULL ? c->answers.workflow : c->answers.table);
+    pl_cmd_print("rounds: the first of %lld molecules, chosen %s; then %lld each by %s\n", (long long)st_acquire_first_count(c),
+                 c->first == ST_FIRST_DIVERSE ? "for diversity" : "at random", (long long)c->count, st_strategy_names[c->strategy]);
+    if (c->rounds > 0 || c->calls > 0)
+        pl_cmd_print("at most %lld molecules are asked for%s\n", (long long)most,
+                     c->patience > 0 ? ", or fewer without a gain" : "");
+    pl_cmd_print("so far: %lld rounds, %lld molecules asked for, %lld values, %.0f s\n", (long long)s.ended + 1, (long long)s.tried,
+                 (long long)s.n_values, s.seconds);
+    if (s.ended > 0 && c->rounds > 0 && why == NULL)
+        pl_cmd_print("the other rounds take about %.0f s at the speed of these\n",
+                     s.seconds / (double)(s.ended + 1) * (double)(c->rounds - s.ended - 1));
+    if (why != NULL)
+        pl_cmd_print("over: %s\n", why);
+    return 0;
+}
+
+static int check(const going *g)
+{
+    const st_acquire_conf *c = st_acquire_conf_of(g->wf);
+
+    if (c == NULL)
+        return pl_cmd_usage(g->args, "%s: a campaign needs the stage acquire", g->wf->path);
+    if (!st_acquire_has_answers(c))
+        return pl_cmd_usage(g->args, "%s: acquire: say where values come from: answers: {table: FILE} or answers: {workflow: FILE}",
+                            g->wf->path);
+    return 0;
+}
+
+static int run(const pl_app *app, const pl_args *args)
+{
+    going g = { .app = app, .args = args, .mem = pl_arena_new(1 << 18) };
+    int status = pl_code_exit(PL_ENOMEM);
+
+    g.wf = g.mem != NULL ? pl_cmd_load(app, args, g.mem, &status) : NULL;
+    if (g.wf != NULL)
+        status = check(&g);
+    if (g.wf != NULL && status == 0) {
+        st_campaign_make(&g.x, g.wf, app->schema, g.mem);
+        status = pl_arg(args, "--plan") != NULL ? plan(&g) : go(&g);
+    }
+    pl_arena_free(g.mem);
+    return status;
+}
+
+const pl_cmd st_cmd_campaign = {
+    .name = "campaign",
+    .args = "FILE [stage.setting=value ...]",
+    .help = "rounds of trying a few molecules, learning, and choosing",
+    .about = "FILE is a workflow with the stages train, score and acquire. The library is\n"
+             "prepared once. The first round is chosen without a model, at random or for\n"
+             "diversity; its values are asked for: looked up in a table (acquire: {answers:\n"
+             "{table: ..}}), or scored by another workflow, such as one with an external\n"
+             "program (answers: {workflow: ..}). Then the model is trained on all values so\n"
+             "far, scores the library, and the stage acquire chooses the next round, until the\n"
+             "budget is used (acquire: {campaign: ..}).\n"
+             "\n"
+             "All rounds are in one results.db: what each chose, why, and what came of it\n"
+             "(v_acquired, the report). You can stop it at any moment; the same command goes\n"
+             "on and gives the same results.\n"
+             "\n"
+             "  molsieve check campaign.yaml\n"
+             "  molsieve campaign campaign.yaml --plan\n"
+             "  molsieve campaign campaign.yaml\n",
+    .opts = opts,
+    .min_args = 1,
+    .run = run,
+};

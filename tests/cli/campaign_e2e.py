@@ -1,0 +1,241 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""`molsieve campaign` and the stage `acquire`: rounds of choosing, asking and learning, whose numbers are computed again here."""
+import csv
+import io
+import math
+import os
+import random
+import shutil
+import subprocess
+import sys
+import time
+
+import sieve
+from sieve import Project, lines_of
+
+ESOL = os.path.join(os.environ["MOLSIEVE_SOURCE"], "workflows/data/esol.csv")
+N = 160
+STAGES = """  read: {unit: 40}
+  prepare: {conformers: {source: none}, labels: [none]}
+  graph: {edges: topology}
+  split: {fractions: {train: 1, valid: 0, test: 0}}
+  train: {name: m, family: [%s], targets: [{name: logS, unit: "log10(mol/L)", better: high}]}
+  score: {}
+  acquire:
+    strategy: ucb
+    count: 12
+    diversity: {per_scaffold: 4}
+    answers: {table: lib.csv}
+    campaign: {rounds: 4, first: diverse}
+"""
+
+
+def table(p, n=N):
+    """Titles and values of a library in which some have no value."""
+    rows = list(csv.DictReader(io.StringIO(lines_of(ESOL, n + 1).decode())))
+    p.put("lib.csv", "id,smiles,logS\n" + "".join("M%d,%s,%s\n" % (i, r["smiles"], r["logS"] if i % 10 else "n.d.") for i, r in enumerate(rows)))
+    return {"M%d" % i: float(r["logS"]) for i, r in enumerate(rows) if i % 10}
+
+
+def campaign(p, *more, stages=STAGES, family="gp"):
+    p.workflow([p.path("lib.csv")], stages % family, name="c.yaml")
+    return p.run("campaign", "c.yaml", *more)
+
+
+def chosen(p, workdir="run"):
+    return p.rows("SELECT round, place, titles, mean, deviation, rank, acquisition, value, outcome, reason, inchikey FROM v_acquired", workdir=workdir)
+
+
+def digest(p, workdir="run"):
+    return p.run("db", "digest", p.path(workdir))[1].split()[0]
+
+
+def each_round_is_what_the_model_before_it_said():
+    with Project() as p:
+        value = table(p)
+        plan = p.workflow([p.path("lib.csv")], STAGES % "gp", name="c.yaml")
+        said = p.run("campaign", plan, "--plan")[1]
+        assert "at most 48 molecules are asked for" in said and "first of 12 molecules, chosen for diversity" in said and not os.path.exists(p.path("run"))
+        out = campaign(p)[1]
+        rows = chosen(p)
+        assert [r[0] for r in rows] == [k for k in range(5) for _ in range(12)] and len({r[-1] for r in rows}) == 60
+        assert all(r[8] is None for r in rows if r[0] == 4)  # what would be next
+        best, line = -9, {int(w[0]): w for w in (x.split() for x in out.splitlines()) if w and w[0].isdigit()}
+        for k in range(4):
+            mine = [r for r in rows if r[0] == k]
+            for r in mine:
+                name = r[2].split("; ")[0]
+                assert (r[7], r[8]) == ((value[name], "measured") if name in value else (None, "no number: 'n.d.'")), r
+            got = [r[7] for r in mine if r[7] is not None]
+            best = max(best, max(got))
+            assert line[k][2:6] == ["12", str(12 * k + 12), "%.3g" % max(got) if abs(max(got)) >= 1 else line[k][4], line[k][5]] and math.isclose(float(line[k][5]), best, abs_tol=0.005)
+            if k == 0:
+                assert all(r[3:7] == (None,) * 4 for r in mine) and mine[0][9] == "first round, without a model"
+                continue
+            known = [r for r in mine if r[7] is not None]
+            mae = sum(abs(r[3] - r[7]) for r in known) / len(known)
+            inside = 100 * sum(abs(r[3] - r[7]) <= 1.6448536 * r[4] for r in known) / len(known)
+            assert math.isclose(float(line[k][6]), mae, rel_tol=0.01) and math.isclose(float(line[k][7]), inside, abs_tol=0.5), (line[k], mae, inside)
+            assert all(math.isclose(r[6], r[3] + 2 * r[4], rel_tol=1e-9) and "predicted %.4g +- %.2g" % (r[3], r[4]) in r[9] for r in mine)
+            assert [r[6] for r in mine] == sorted((r[6] for r in mine), reverse=True)
+        # the last choice is that of `next`, and the place is that among all scores
+        want = list(csv.DictReader(io.StringIO(p.run("next", "run", "-n", "12", "--by", "ucb", "--per-scaffold", "4", "-f", "csv")[1])))
+        tried = {r[-1] for r in rows if r[0] < 4}
+        assert [r["inchikey"] for r in want if r["inchikey"] not in tried] == [r[-1] for r in rows if r[0] == 4][:sum(r["inchikey"] not in tried for r in want)]
+        score = dict(p.rows("SELECT inchikey, mean FROM score JOIN molecule USING(mol_id)"))
+        assert all(r[5] == 1 + sum(x > r[3] for x in score.values()) for r in rows if r[0] == 4)
+        # done is done; more rounds go on
+        before = digest(p)
+        assert "the campaign is over: 4 rounds" in p.run("campaign", "c.yaml")[1] and digest(p) == before
+        p.run("campaign", "c.yaml", "stages.acquire.campaign.rounds=5", "-q")
+        assert p.one("SELECT max(round) FROM measured") == 4 and p.rows("SELECT inchikey FROM acquired WHERE round=4 ORDER BY place") == [(r[-1],) for r in rows if r[0] == 4]
+        # as five from the start, with one thread, and not as with another seed
+        for workdir, more in (("five", ["-j", "1"]), ("other", ["seed=12"])):
+            p.run("campaign", "c.yaml", "-q", "workdir=" + workdir, "stages.acquire.campaign.rounds=5", *more)
+        assert digest(p, "five") == digest(p) != digest(p, "other")
+        assert "good" in p.run("db", "check", "run")[1]
+
+
+def a_campaign_ends_as_it_is_told():
+    with Project() as p:
+        table(p)
+        for setting, said, tried in (("calls=30", "30 molecules were tried", 30), ("no_gain=1", "no better value in 1 rounds", None), ("time=0.001s", "its runs took", 0)):
+            out = campaign(p, "-q", "workdir=" + setting[:3], "stages.acquire.campaign." + setting, "stages.acquire.campaign.rounds=9")[1]
+            assert "the campaign is over: " + said in out, out
+            n = p.one("SELECT count(*) FROM acquired WHERE outcome IS NOT NULL", workdir=setting[:3])
+            assert n == tried or (tried is None and n < 108), (setting, n)
+
+
+def killed(p, workdir, point):
+    env = dict(os.environ, MOLSIEVE_FAULT=point)
+    status = subprocess.run(p.command("campaign", "c.yaml", "-q", "workdir=" + workdir), cwd=p.dir, env=env, capture_output=True).returncode
+    assert status in (0, 137), (point, status)
+    return status == 137
+
+
+POINTS = ["prepare.unit.after_commit:2", "campaign.first.before_commit:1", "campaign.first.after_commit:1", "campaign.answers.before_commit:1",
+          "campaign.answers.after_commit:2", "train.model.after:1", "acquire.finish.before_commit:1", "acquire.finish.after_commit:1"]
+
+
+def a_kill_at_any_point_changes_nothing(points=POINTS, kills=3):
+    with Project() as p:
+        table(p)
+        campaign(p, "-q", "workdir=whole")
+        want, rows, model = digest(p, "whole"), chosen(p, "whole"), open(p.path("whole/models/m.safetensors"), "rb").read()
+
+        def same(workdir):
+            p.run("campaign", "c.yaml", "-q", "workdir=" + workdir)
+            assert digest(p, workdir) == want and chosen(p, workdir) == rows, workdir
+            assert open(p.path(workdir, "models/m.safetensors"), "rb").read() == model, workdir
+            shutil.rmtree(p.path(workdir))
+
+        n = sum(killed(p, "killed", point) for point in points)
+        assert n == len(points), "%d of %d points were passed" % (n, len(points))
+        same("killed")
+        dice, done = random.Random(1), 0
+        while done < kills:
+            run = subprocess.Popen(p.command("campaign", "c.yaml", "-q", "workdir=hit"), cwd=p.dir, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            try:
+                run.wait(dice.uniform(0.05, 1.5))
+            except subprocess.TimeoutExpired:
+                run.kill()
+                run.wait()
+                done += 1
+                continue
+            assert run.returncode == 0
+            same("hit")
+        same("hit")
+
+
+ORACLE = """format: 1
+name: oracle
+seed: 1
+models: {m: {path: oracle.safetensors}}
+inputs:
+  - {path: lib.csv}
+stages:
+  read: {}
+  prepare: {conformers: {source: none}, max_heavy_atoms: 18}
+  graph: {edges: topology}
+  score: {}
+limits: {failures: {max_fraction: 1}}
+"""
+
+
+def another_workflow_gives_the_answers():
+    with Project() as p:
+        table(p)
+        p.put("fit.csv", lines_of(ESOL, 400))
+        p.run("fit", "fit.csv", "--target", "logS", "--family", "trees", "--unit", "log10(mol/L)", "-o", "oracle", "-q")
+        p.put("oracle.yaml", ORACLE)
+        campaign(p, "-q", "stages.acquire.campaign.rounds=2", stages=STAGES.replace("{table: lib.csv}", "{workflow: oracle.yaml}"))
+        rows = [r for r in chosen(p) if r[0] < 2]
+        truth = {r[0]: float(r[1]) for r in csv.reader(io.StringIO(p.run("predict", "oracle.safetensors", "lib.csv", "--columns", "title,logS")[1])) if r[0] != "title" and r[1]}
+        got = {r[2].split("; ")[0]: r[7] for r in rows if r[8] == "measured"}
+        lost = [r[8] for r in rows if r[8] != "measured"]
+        assert len(got) > 15 and all(math.isclose(v, truth[k], rel_tol=1e-9) for k, v in got.items())
+        assert lost and all(x.startswith("failed: too_large") for x in lost) and len(got) + len(lost) == 24, lost
+        assert os.path.exists(p.path("run/rounds/0001/results.db"))
+
+
+def mistakes_are_told_before_any_work():
+    with Project() as p:
+        table(p)
+        p.put("other.csv", "id,value\nM1,2\n")
+        p.workflow([p.path("lib.csv")], STAGES % "trees", name="c.yaml")
+        for words, said in ((["stages.train.family=[trees]"], "strategy: ucb needs a standard deviation, which this training does not give"),
+                            (["stages.acquire.sigma=stdev"], "needs a standard deviation from stdev"),
+                            (["stages.acquire.campaign={rounds: 0}"], "no end: set rounds, calls, time or no_gain"),
+                            (["stages.acquire.campaign={calls: 5}"], "calls: 5, but the first round has 12"),
+                            (["stages.acquire.campaign={first_count: 3}"], "a model cannot be trained on 3 molecules"),
+                            (["stages.acquire.campaign={calls: 500, rounds: 0}"], "the library has %d records, and the budget is 500 molecules" % N),
+                            (["stages.prepare.labels=[logS]"], "all answers would be labels from the start"),
+                            (["stages.acquire.answers={table: other.csv}"], "the table has no column logS"),
+                            (["stages.acquire.answers={table: lib.csv, workflow: c.yaml}"], "table and workflow are given"),
+                            (["stages.acquire.answers={table: none.csv}"], "none.csv"),
+                            (["stages.acquire.property=logs"], "not scored by this workflow"),
+                            (["stages.acquire.where=mw <"], "where"),
+                            (["stages.train.targets=[{name: logS}]"], "neither high nor low values of logS are said to be better"),
+                            (["stages.train.targets=[{name: logS, factor: 2, better: high}]"], "leave factor out")):
+            err = p.run("check", "c.yaml", *words, expect=2)[2]
+            assert said in err, (words, err)
+            assert p.run("campaign", "c.yaml", *words, expect=2)[2] and not os.path.exists(p.path("run")), words
+        plain = STAGES.replace("    answers: {table: lib.csv}\n", "")
+        p.workflow([p.path("lib.csv")], plain % "gp", name="no.yaml")
+        assert "say where values come from" in p.run("campaign", "no.yaml", "stages.prepare.labels=[logS]", expect=2)[2]
+        # answers that are not there end the round, not silently the campaign
+        p.put("far.csv", "id,logS\nX1,2\n")
+        p.workflow([p.path("lib.csv")], STAGES.replace("lib.csv", "far.csv") % "gp", name="far.yaml")
+        assert "none of its 12 molecules has an answer; the first: not in the table" in p.run("campaign", "far.yaml", expect=1)[2]
+
+
+def a_stage_of_a_run_chooses_and_labels_end_its_round():
+    with Project() as p:
+        value = table(p)
+        head, *lines = open(p.path("lib.csv")).read().splitlines()
+        p.put("half.csv", "\n".join([head] + [x if i < 60 else x[:x.rindex(",") + 1] for i, x in enumerate(lines)]) + "\n")
+        stages = STAGES.replace("    answers: {table: lib.csv}\n    campaign: {rounds: 4, first: diverse}\n", "").replace("[none]", "[logS]")
+        p.workflow([p.path("half.csv")], stages % "gp")
+        p.run("run", "w.yaml", "-q")
+        first = chosen(p)
+        assert [r[0] for r in first] == [0] * 12 and all(r[8] is None and r[2] not in list(value)[:54] for r in first)
+        p.put("plate.csv", "inchikey,logS\n" + "".join("%s,-0.5\n" % r[-1] for r in first[:10]))
+        assert "round 0" in p.run("label", "run", "plate.csv")[1]
+        p.run("run", "w.yaml", "-q")
+        rows = chosen(p)
+        assert [r[8] for r in rows[:12]] == ["measured"] * 10 + [None] * 2 and [r[0] for r in rows[12:]] == [1] * 12
+        assert not {r[-1] for r in rows[:12]} & {r[-1] for r in rows[12:]}
+        p.run("run", "w.yaml", "-q", "stages.acquire.exclude=measured", "stages.acquire.strategy=greedy", "stages.acquire.where=mw > 150", "stages.acquire.inside=true")
+        again = chosen(p)
+        assert again[:12] == rows[:12] and "greedy " in again[12][9]
+        assert p.one("SELECT count(*) FROM acquired a JOIN molecule m USING(inchikey) JOIN score USING(mol_id) WHERE round=1 AND (mw<=150 OR domain<>'inside')") == 0
+
+
+if __name__ == "__main__" and len(sys.argv) == 3 and sys.argv[1] == "loop":  # python3 tests/cli/campaign_e2e.py loop 200
+    began = time.time()
+    a_kill_at_any_point_changes_nothing(kills=int(sys.argv[2]))
+    print("%s kills at any time, %d at named points: the same results; %.0f s" % (sys.argv[2], len(POINTS), time.time() - began))
+else:
+    sieve.main([each_round_is_what_the_model_before_it_said, a_campaign_ends_as_it_is_told, a_kill_at_any_point_changes_nothing,
+                another_workflow_gives_the_answers, mistakes_are_told_before_any_work, a_stage_of_a_run_chooses_and_labels_end_its_round])
