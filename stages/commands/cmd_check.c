@@ -5,10 +5,12 @@
 
 #include "stages/commands/commands.h"
 #include "stages/commands/output/cmd_json.h"
+#include "stages/steps/external/external.h"
 #include "stages/steps/ingest/label_scan.h"
 
 static const pl_opt opts[] = { { "--show", 's', NULL, "print the whole effective file, each value with its origin" },
                                { "--json", 0, NULL, "print the verdict and all problems as JSON" },
+                               { "--try", 0, NULL, "run the program of `external` on one molecule" },
                                { 0 } };
 
 static int print_effective(const pl_workflow *wf)
@@ -99,6 +101,21 @@ static int print_json(const pl_app *app, const pl_args *args, pl_arena *mem)
     return good ? 0 : pl_code_exit(PL_ECONFIG);
 }
 
+static int try_program(const pl_workflow *wf)
+{
+    pl_text text = { 0 };
+    pl_error err = { 0 };
+    bool good = false;
+    pl_code code = st_external_try(wf, &text, &good, &err);
+
+    if (code == PL_OK)
+        print_lines("tried", pl_text_str(&text));
+    pl_text_free(&text);
+    if (code != PL_OK)
+        return pl_cmd_fail(&err);
+    return good ? 0 : pl_code_exit(PL_ECONFIG);
+}
+
 static int run(const pl_app *app, const pl_args *args)
 {
     pl_arena *mem = pl_arena_new(1 << 16);
@@ -110,12 +127,17 @@ static int run(const pl_app *app, const pl_args *args)
         (void)pl_fail(&err, PL_ENOMEM, "out of memory");
         return pl_cmd_fail(&err);
     }
-    if (pl_arg(args, "--json") != NULL) {
+    if (pl_arg(args, "--json") != NULL && pl_arg(args, "--try") != NULL) {
+        (void)pl_fail(&err, PL_ECONFIG, "--try prints a line of text; leave out --json");
+        status = pl_cmd_fail(&err);
+    } else if (pl_arg(args, "--json") != NULL) {
         status = print_json(app, args, mem);
     } else {
         wf = pl_cmd_load(app, args, mem, &status);
         if (wf != NULL)
             status = pl_arg(args, "--show") != NULL ? print_effective(wf) : print_summary(wf, mem);
+        if (wf != NULL && status == 0 && pl_arg(args, "--try") != NULL)
+            status = try_program(wf);
     }
     pl_arena_free(mem);
     return status;
@@ -131,7 +153,8 @@ const pl_cmd st_cmd_check = {
              "100,000 records). Exit status 0: the workflow can run; 2: it cannot.\n"
              "\n"
              "  molsieve check workflows/screen.yaml\n"
-             "  molsieve check workflows/screen.yaml stages.rank.top=500 --show\n",
+             "  molsieve check workflows/screen.yaml stages.rank.top=500 --show\n"
+             "  molsieve check workflows/dock.yaml --try\n",
     .opts = opts,
     .min_args = 1,
     .run = run,

@@ -93,6 +93,14 @@ def a_bad_molecule_costs_only_itself_and_tells_why():
         assert "13,498" not in p.run("top", "run", "--csv")[1]
         p.run("report", "run", "-o", p.path("r.html"))
         assert "counter" in open(p.path("r.html")).read()
+        # On one molecule, outside of the run: C, which crashes; and without that record.
+        _, out, _ = p.run("check", w, "--try", expect=2)
+        kept = re.search(r"tried +counter on C m0: crash: ended by signal 11 .*; its folder is kept: (\S+)\n", out).group(1)
+        assert os.listdir(kept) == ["1"] and sorted(os.listdir(kept + "/1")) == ["count.sh", "input.smi"]
+        shutil.rmtree(kept)
+        p.put("b.smi", "CCO one\n")
+        _, out, _ = p.run("check", w, "--try", "inputs.0.path=b.smi")
+        assert re.search(r"tried +counter on CCO one: points 3 letters, ", out), out
         # Nothing runs again; a changed program does, alone.
         assert re.search(r"external +done", p.run("plan", w)[1]), p.run("plan", w)[1]
         p.put("count.sh", PROGRAM.replace("${#smiles}", "-${#smiles}"))

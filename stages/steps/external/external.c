@@ -315,7 +315,7 @@ static pl_code external_next(void *state, pl_unit *unit, bool *more, pl_error *e
 
 /* ---- work ---- */
 
-static pl_code external_worker_open(void *worker, void *state, pl_error *err)
+pl_code st_external_worker_open(void *worker, void *state, pl_error *err)
 {
     st_external_worker *w = worker;
     const st_external_conf *c = ((st_ext_stage *)state)->conf;
@@ -335,7 +335,7 @@ static pl_code external_worker_open(void *worker, void *state, pl_error *err)
     return c->output != ST_OUT_REGEX || w->has_re ? PL_OK : pl_fail(err, PL_ENOMEM, "a regular expression");
 }
 
-static void external_worker_close(void *worker)
+void st_external_worker_close(void *worker)
 {
     st_external_worker *w = worker;
 
@@ -398,7 +398,7 @@ static pl_code structures_take(const st_external_conf *c, st_external_unit *u, p
     return code;
 }
 
-static bool has_input(const st_external_conf *c, st_ext_item *m)
+bool st_ext_has_input(const st_external_conf *c, st_ext_item *m)
 {
     if (!st_ext_needs_3d(c) || m->n_mols > 0)
         return true;
@@ -411,9 +411,9 @@ static bool has_input(const st_external_conf *c, st_ext_item *m)
 static int32_t batch_from(const st_external_conf *c, const st_external_unit *u, int32_t i, int32_t *n)
 {
     *n = 0;
-    while (i < u->n && !has_input(c, &u->item[i]))
+    while (i < u->n && !st_ext_has_input(c, &u->item[i]))
         i++;
-    while (i + *n < u->n && *n < c->batch && has_input(c, &u->item[i + *n]))
+    while (i + *n < u->n && *n < c->batch && st_ext_has_input(c, &u->item[i + *n]))
         ++*n;
     return i;
 }
@@ -461,9 +461,9 @@ const pl_stage st_external = {
     .estimate = estimate,
     .open = external_open,
     .next = external_next,
-    .worker_open = external_worker_open,
+    .worker_open = st_external_worker_open,
     .work = external_work,
-    .worker_close = external_worker_close,
+    .worker_close = st_external_worker_close,
     .commit = st_external_commit,
     .finish = NULL,
     .close = external_close,

@@ -7,10 +7,15 @@
 #ifndef ST_EXTERNAL_H
 #define ST_EXTERNAL_H
 
+#include "pipeline/base/text.h"
 #include "pipeline/workflow/stage.h"
 #include "stages/registry/registry.h"
 
 /* The property that the stage of this workflow scores, and its unit; false: there is no such stage. */
 bool st_external_property(const pl_workflow *wf, const char **name, const char **unit);
+
+/* Runs the program on the first molecule of the library, outside of any run. out: one line with the value, or what went wrong (*good
+ * is false, and the folder of the call is kept). */
+pl_code st_external_try(const pl_workflow *wf, pl_text *out, bool *good, pl_error *err);
 
 #endif

@@ -134,6 +134,12 @@ typedef struct st_external_unit {
     int32_t n;
 } st_external_unit;
 
+/* As in a pl_stage. Close: zeroed is fine. */
+pl_code st_external_worker_open(void *worker, void *state, pl_error *err);
+void st_external_worker_close(void *worker);
+/* Whether the molecule has what the program gets; else sets its failure. */
+bool st_ext_has_input(const st_external_conf *c, st_ext_item *m);
+
 /* ---- external_call.c ---- */
 
 /* Runs the program on the molecules and sets their outcomes. PL_ESTOP, or an error of the run. */
