@@ -246,6 +246,19 @@ def models_and_a_program_score_side_by_side():
         assert p.one("SELECT max(mean) FROM score JOIN property USING(property_id) WHERE name='points'") < 0
 
 
+def a_program_that_adds_fields_to_an_sdf_scores_batches():
+    if shutil.which("obabel") is None:
+        skip("no obabel (Debian: openbabel)")
+    with Project() as p:
+        p.put("a.smi", lines_of(data("library.smi"), 6))
+        w = p.workflow(["a.smi"], "  read: {}\n  prepare: {}\n  external: {command: [obabel, '{input}', -O, '{output}', --add, MW], input: sdf, "
+                       "output: sdf, value: MW, property: points, better: high, batch: 4}\n" + RANK)
+        p.run("run", w, "-q")
+        for mine, theirs in p.rows("SELECT mean, mw FROM score JOIN molecule USING(mol_id)"):
+            assert abs(mine - theirs) < 0.01, (mine, theirs)
+        assert p.one("SELECT count(*) FROM score") == 6
+
+
 def vina_by_hand(p, molecule, seed):
     """The best affinity that Vina prints for the file that a call got."""
     d = p.path("run", "scratch", molecule)
@@ -275,6 +288,7 @@ def three_ligands_get_the_scores_of_vina_by_hand():
 
 
 if __name__ == "__main__":
-    main([three_ligands_get_the_scores_of_vina_by_hand, a_bad_molecule_costs_only_itself_and_tells_why, every_format_gives_the_same_alone_and_in_batches,
+    main([three_ligands_get_the_scores_of_vina_by_hand, a_program_that_adds_fields_to_an_sdf_scores_batches,
+          a_bad_molecule_costs_only_itself_and_tells_why, every_format_gives_the_same_alone_and_in_batches,
           a_bad_molecule_of_a_batch_costs_only_itself, all_mistakes_are_told_at_once_with_their_lines,
           kills_shards_and_jobs_change_nothing, models_and_a_program_score_side_by_side])
