@@ -70,7 +70,7 @@ def _indexed(rows: List[Any], texts: Optional[Texts]) -> "pandas.DataFrame":
 
 def conformers(molecules: Molecules, *, smiles_column: Optional[str] = None, count: Optional[int] = None,
                window: Optional[float] = None, force_field: Optional[str] = None, seed: Optional[int] = None,
-               jobs: Optional[int] = None) -> "pandas.DataFrame":
+               device: Optional[str] = None, jobs: Optional[int] = None) -> "pandas.DataFrame":
     """Builds 3D structures; one row for each structure, by increasing energy for each molecule.
 
     Columns: `molecule`, the index of the input; `molfile`, the structure as an MDL molfile; and the data fields that `molsieve help
@@ -83,8 +83,8 @@ def conformers(molecules: Molecules, *, smiles_column: Optional[str] = None, cou
     with tempfile.TemporaryDirectory(prefix="molsieve-") as folder:
         given, built = os.path.join(folder, "molecules.csv"), os.path.join(folder, "built.sdf")
         texts.write(given)
-        done = program.call("conformers", given, "--output", built, *flags(count=count, window=window, force_field=force_field, seed=seed, jobs=jobs),
-                            allowed=(0, 3))
+        options = flags(count=count, window=window, force_field=force_field, seed=seed, device=device, jobs=jobs)
+        done = program.call("conformers", given, "--output", built, *options, allowed=(0, 3))
         with open(built, encoding="utf-8", errors="replace") as f:
             rows = [_structure(x, labels) for x in f.read().split("$$$$\n") if x.strip()]
     if texts.smiles:

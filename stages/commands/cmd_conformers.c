@@ -6,6 +6,7 @@
 
 #include "chem/molecule/sdf_write.h"
 #include "chem/records/record.h"
+#include "chem/structures/device.h"
 #include "chem/worker/worker_client.h"
 #include "pipeline/base/par.h"
 #include "pipeline/base/stop.h"
@@ -13,21 +14,23 @@
 #include "stages/files/out_file.h"
 #include "stages/steps/ingest/native.h"
 
-/* Records of a group, which one worker builds; groups in the works for each worker. */
-enum { GROUP = 32, AHEAD = 3, MAX_WORKERS = 1024, MAX_COUNT = 1000 };
+/* Records of a group, which one worker builds, at most and without a GPU; groups in the works for each worker. */
+enum { GROUP = 256, CPU_GROUP = 32, AHEAD = 3, MAX_WORKERS = 1024, MAX_COUNT = 1000 };
 
 static const double CPU_SECONDS = 30; /* of one molecule, as conformers.retry_cpu_limit */
 
-static const pl_opt opts[] = { { "--output", 'o', "FILE",
-                                 "SDF file, complete or not written at all; .gz is compressed; default: standard output" },
-                               { "--count", 'c', "K", "structures of a molecule, at most (1)" },
-                               { "--window", 0, "E", "leave out those that are E kcal/mol above the lowest (10)" },
-                               { "--dielectric", 0, "D", "divide electrostatics by D; 1: vacuum (1; with --count 4)" },
-                               { "--force-field", 0, "NAME", "mmff94 or mmff94s (mmff94)" },
-                               { "--seed", 0, "N", "other random numbers (1)" },
-                               { "--format", 'f', "NAME", "format of the input: smi, csv, sdf ... (by its name or first bytes)" },
-                               { "--jobs", 'j', "N", "threads (all processors)" },
-                               { 0 } };
+static const pl_opt opts[] = {
+    { "--output", 'o', "FILE", "SDF file, complete or not written at all; .gz is compressed; default: standard output" },
+    { "--count", 'c', "K", "structures of a molecule, at most (1)" },
+    { "--window", 0, "E", "leave out those that are E kcal/mol above the lowest (10)" },
+    { "--dielectric", 0, "D", "divide electrostatics by D; 1: vacuum (1; with --count 4)" },
+    { "--device", 0, "NAME", "cpu or cuda, where structures are built; auto: the first GPU, if there is one (auto)" },
+    { "--force-field", 0, "NAME", "mmff94 or mmff94s (mmff94)" },
+    { "--seed", 0, "N", "other random numbers (1)" },
+    { "--format", 'f', "NAME", "format of the input: smi, csv, sdf ... (by its name or first bytes)" },
+    { "--jobs", 'j', "N", "threads (all processors)" },
+    { 0 }
+};
 
 typedef struct {
     pl_arena *mem;
@@ -40,6 +43,7 @@ typedef struct {
 
 typedef struct {
     ch_worker *chem;
+    ch_device *device; /* NULL: the processor */
     pl_arena *scratch;
     const st_native *native;
 } builder;
@@ -47,6 +51,7 @@ typedef struct {
 typedef struct {
     const char *file, *format, *output;
     ch_prepare_opts opts;
+    char gpu[256]; /* that builds; "" none */
     int workers, n_groups;
     st_native native;
     builder *builders; /* [workers] */
@@ -62,7 +67,7 @@ typedef struct {
 static pl_code build(void *ctx, const ch_to_build *all, int32_t n, pl_arena *mem, pl_error *err)
 {
     const builder *b = ctx;
-    return st_native_build(b->native, NULL, all, n, mem, b->scratch, err);
+    return st_native_build(b->native, b->device, all, n, mem, b->scratch, err);
 }
 
 /* kcal: its energy; NaN where it is not known. */
@@ -141,6 +146,7 @@ static pl_code record_add(group *g, const ch_record *record, pl_error *err)
 
 static pl_code group_fill(conformers *c, group *g, bool *more, pl_error *err)
 {
+    const int32_t most = c->gpu[0] != '\0' ? GROUP : CPU_GROUP;
     ch_record record;
     pl_code code = PL_OK;
 
@@ -149,7 +155,7 @@ static pl_code group_fill(conformers *c, group *g, bool *more, pl_error *err)
     pl_text_reset(&g->said);
     g->n = 0;
     g->n_structures = g->n_failed = 0;
-    while (code == PL_OK && *more && g->n < GROUP) {
+    while (code == PL_OK && *more && g->n < most) {
         code = ch_reader_next(c->reader, &record, more, err);
         if (code == PL_OK && *more)
             code = record_add(g, &record, err);
@@ -215,6 +221,22 @@ static bool number_of(const pl_args *args, const char *name, int64_t max, int64_
     return text == NULL || (pl_parse_int(text, out) && *out >= (strcmp(name, "--seed") == 0 ? 0 : 1) && *out <= max);
 }
 
+/* Without a GPU `auto` is the processor. */
+static pl_code device_read(conformers *c, const char *name, pl_error *err)
+{
+    const bool is_auto = name == NULL || strcmp(name, "auto") == 0;
+    pl_error why = { 0 };
+
+    if (!is_auto && strcmp(name, "cpu") != 0 && strcmp(name, "cuda") != 0)
+        return pl_fail(err, PL_ECONFIG, "--device %s: allowed are auto, cpu and cuda", name);
+    if (!is_auto && strcmp(name, "cpu") == 0)
+        return PL_OK;
+    if (ch_device_find(0, c->gpu, sizeof c->gpu, &why) == PL_OK)
+        return PL_OK;
+    c->gpu[0] = '\0';
+    return is_auto ? PL_OK : pl_fail(err, PL_ECONFIG, "--device cuda: %s; --device cpu builds without", why.text);
+}
+
 static pl_code options_read(conformers *c, const pl_args *args, pl_error *err)
 {
     const char *field = pl_arg(args, "--force-field"), *window = pl_arg(args, "--window"), *constant = pl_arg(args, "--dielectric");
@@ -241,7 +263,7 @@ static pl_code options_read(conformers *c, const pl_args *args, pl_error *err)
     c->file = strcmp(args->arg[0], "-") == 0 ? "/dev/stdin" : args->arg[0];
     c->format = pl_arg(args, "--format");
     c->output = pl_arg(args, "--output");
-    return PL_OK;
+    return device_read(c, pl_arg(args, "--device"), err);
 }
 
 static pl_code builders_open(conformers *c, pl_error *err)
@@ -257,6 +279,8 @@ static pl_code builders_open(conformers *c, pl_error *err)
         c->builders[k] = (builder){ .scratch = pl_arena_new(1 << 16), .native = &c->native };
         code = c->builders[k].scratch != NULL ? ch_worker_open(&c->builders[k].chem, &budget, err)
                                               : pl_fail(err, PL_ENOMEM, "no memory for %d threads", c->workers);
+        if (code == PL_OK && c->gpu[0] != '\0')
+            code = ch_device_open(&c->builders[k].device, 0, err);
     }
     if (code == PL_OK)
         code = ch_worker_version(c->builders[0].chem, &info, err);
@@ -282,6 +306,7 @@ static void conformers_close(conformers *c)
     }
     for (int k = 0; c->builders != NULL && k < c->workers; k++) {
         ch_worker_close(c->builders[k].chem);
+        ch_device_close(c->builders[k].device);
         pl_arena_free(c->builders[k].scratch);
     }
     ch_reader_close(c->reader);
@@ -300,6 +325,8 @@ static pl_code conformers_make(conformers *c, pl_error *err)
         code = ch_reader_open(&c->reader, c->file, c->format, &reading, err);
     if (code == PL_OK && c->output != NULL)
         code = st_out_open(&c->out, c->output, c->mem, err);
+    if (code == PL_OK && c->gpu[0] != '\0')
+        pl_cmd_say("structures are built on a GPU: %s", c->gpu);
     if (code == PL_OK)
         code = groups_run(c, err);
     if (code == PL_OK && c->n_records == 0)
@@ -341,7 +368,9 @@ const pl_cmd st_cmd_conformers = {
              "file. FILE is SMILES, CSV with a column `smiles`, SDF or any format that Open\n"
              "Babel reads, plain or gzip; - is standard input. Counter-ions and solvents are\n"
              "removed. Defined stereo is kept; undefined stereo is arbitrary. The same input\n"
-             "gives the same bytes for any number of threads.\n"
+             "gives the same bytes for any number of threads. A GPU gives other last digits\n"
+             "than the processor, and one in five molecules another conformer of similar\n"
+             "energy; a line says that it is used.\n"
              "\n"
              "Each structure has data fields: smiles, rank (1 is the lowest energy), energy\n"
              "(kcal/mol), built_by (native; or openbabel, with the reason in fallback),\n"

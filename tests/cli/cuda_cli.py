@@ -171,6 +171,28 @@ class Cuda(unittest.TestCase):
         self.assertIn("an illegal memory access was encountered", said)
         self.assertEqual(len(self.structures("fault", asked)[1]), 2) # and goes on
 
+    def conformers(self, *words, said="", **env):
+        """The structures that `conformers` writes; `said` is among its words."""
+        self.assertIn(said, self.sieve("conformers", "a.smi", "-o", "built.sdf", *words, **env))
+        with open(os.path.join(self.dir, "built.sdf")) as f:
+            return f.read()
+
+    def test_conformers_are_built_on_the_device_that_is_asked_for(self):
+        with open(os.path.join(self.dir, "a.smi"), "w") as f:
+            f.write("CC(N)C(=O)O a\nc1ccccc1O b\nCCO c\nO=C1CCCCC1 f\n")
+        on = "structures are built on a GPU: emulator, compute capability 8.0"
+        cuda, cpu = self.conformers("--device", "cuda", said=on), self.conformers("--device", "cpu")
+        self.assertNotEqual(cuda, cpu)
+        self.assertEqual([r.split("\n")[0] for r in cuda.split("$$$$\n")], [r.split("\n")[0] for r in cpu.split("$$$$\n")])
+        self.assertEqual(cuda, self.conformers("-j", "3", said=on)) # auto
+        self.assertEqual(cpu, self.conformers("--device", "auto", MOLSIEVE_EMULATOR_NO_DRIVER="1"))
+        os.remove(os.path.join(self.dir, "built.sdf"))
+        said = self.sieve("conformers", "a.smi", "-o", "built.sdf", "--device", "cuda", status=2, MOLSIEVE_EMULATOR_NO_DRIVER="1")
+        self.assertIn("--device cuda: building structures on a GPU: no NVIDIA driver", said)
+        self.assertIn("an illegal memory access", self.sieve("conformers", "a.smi", "-o", "built.sdf", status=7, MOLSIEVE_EMULATOR_FAULT="7"))
+        self.assertIn("allowed are auto, cpu and cuda", self.sieve("conformers", "a.smi", "--device", "gpu", status=2))
+        self.assertFalse(os.path.exists(os.path.join(self.dir, "built.sdf")))
+
     def test_without_a_driver_cuda_is_refused_and_auto_is_the_cpu(self):
         said = self.sieve("check", "w.yaml", "stages.score.engine=cuda", status=2, MOLSIEVE_EMULATOR_NO_DRIVER="1")
         self.assertIn("no NVIDIA driver", said)
