@@ -77,8 +77,18 @@ static int explain_stage(const pl_app *app, const pl_args *args)
 
 static bool is_number(const char *word) { return word[0] && word[strspn(word, "0123456789")] == '\0' && strlen(word) < 19; }
 
+/* A title, an InChIKey or a SMILES rather than the path of a workflow. */
+static bool is_molecule(const char *word)
+{
+    const char *dot = strrchr(word, '.');
+
+    return access(word, F_OK) != 0 && (dot == NULL || (strcmp(dot, ".yaml") != 0 && strcmp(dot, ".yml") != 0));
+}
+
 static int run(const pl_app *app, const pl_args *args)
 {
+    if (is_molecule(args->arg[0]) && !is_number(args->arg[0]))
+        return st_explain_score(app, args, -1);
     if (is_number(args->arg[0]))
         return st_explain_score(app, args, strtoll(args->arg[0], NULL, 10));
     if (pl_arg(args, "--svg") != NULL)
@@ -86,7 +96,7 @@ static int run(const pl_app *app, const pl_args *args)
     return explain_stage(app, args);
 }
 
-static const pl_opt opts[] = { { "--svg", 0, "FILE", "with the number of a molecule: draw what its atoms contribute" }, { 0 } };
+static const pl_opt opts[] = { { "--svg", 0, "FILE", "of a molecule: draw what its atoms contribute" }, { 0 } };
 
 const pl_cmd st_cmd_explain = {
     .name = "explain",
@@ -100,12 +110,13 @@ const pl_cmd st_cmd_explain = {
              "\n"
              "For rank also how many molecules each of its rules leaves in the stored ranking.\n"
              "\n"
-             "With the number of a molecule: its scores and their domain, what each model is the\n"
-             "mean of, the nearest training molecules and what was measured of them, and the\n"
-             "descriptors and atoms that moved the prediction most. --svg draws the atoms' part\n"
-             "for each component: orange raises the prediction, blue lowers it. For the network\n"
-             "(se3) an atom's part is what the prediction loses without the atom and its\n"
-             "hydrogens, on the structure that was scored; these parts do not add up.\n"
+             "With the number of a molecule, its title, InChIKey or SMILES: its scores and\n"
+             "their domain, what each model is the mean of, the nearest training molecules and\n"
+             "what was measured of them, and the descriptors and atoms that moved the\n"
+             "prediction most. --svg draws the atoms' part for each component: orange raises\n"
+             "the prediction, blue lowers it. For the network (se3) an atom's part is what the\n"
+             "prediction loses without the atom and its hydrogens, on the structure that was\n"
+             "scored; these parts do not add up.\n"
              "\n"
              "  molsieve explain 17 runs/screen/results.db --svg 17.svg\n",
     .opts = opts,

@@ -12,6 +12,7 @@
 #include "stages/commands/commands.h"
 #include "stages/files/out_file.h"
 #include "stages/files/shipped.h"
+#include "stages/fit/smiles_column.h"
 #include "stages/predict/answer.h"
 #include "stages/predict/flow.h"
 #include "stages/predict/given.h"
@@ -48,6 +49,7 @@ typedef struct predict {
     ch_reader *reader;
     st_out out; /* closed: standard output */
     int64_t n_records;
+    bool has_titles, quiet;
     _Atomic int64_t n_failed, n_outside;
     ch_worker *lister;
     pl_arena *mem;
@@ -163,6 +165,7 @@ static pl_code records_read(predict *c, st_flow *flow, pl_error *err)
         if (code != PL_OK || !more)
             break;
         code = asked_new(&asked, c, &record, err);
+        c->has_titles |= record.title[0] != '\0';
         if (code == PL_OK)
             going = st_flow_put(flow, asked);
         c->n_records++;
@@ -215,6 +218,43 @@ static bool has_no_fields(const char *format) { return strcmp(format, "smi") == 
 
 static const char *input_name(const predict *c) { return strcmp(c->file, "/dev/stdin") == 0 ? "standard input" : c->file; }
 
+/* "id, exp, drug". In mem; NULL: no memory. */
+static const char *columns_list(const ch_reader *r, pl_arena *mem)
+{
+    const char *list = "";
+    int n;
+    const char *const *columns = ch_reader_columns(r, &n);
+
+    for (int k = 0; k < n && list != NULL; k++)
+        list = pl_sprintf(mem, "%s%s%.60s", list, k > 0 ? ", " : "", columns[k]);
+    return list;
+}
+
+/* A table of which no column has a name for SMILES: by what they hold. A pipe is answered at once, so there the first one stays. */
+static pl_code smiles_find(predict *c, pl_error *err)
+{
+    struct stat is;
+    const char *name = NULL, *list = columns_list(c->reader, c->mem);
+    int n;
+    pl_code code = list != NULL ? PL_OK : pl_fail(err, PL_ENOMEM, "a table");
+
+    (void)ch_reader_columns(c->reader, &n);
+    if (code != PL_OK || ch_reader_guessed(c->reader) == NULL || n < 2 || stat(c->file, &is) != 0 || !S_ISREG(is.st_mode))
+        return code;
+    code = st_smiles_column(&name, c->reader, c->lister, err);
+    if (code == PL_OK && name == NULL)
+        return pl_fail(err, PL_ECONFIG, ST_NO_SMILES, c->file, list);
+    if (code == PL_OK && (c->reading.smiles_column = pl_strdup(c->mem, name)) == NULL)
+        return pl_fail(err, PL_ENOMEM, "a table");
+    if (code != PL_OK)
+        return code;
+    if (!c->quiet)
+        pl_cmd_say("%s: SMILES are in column %s, by what it holds", c->file, name);
+    ch_reader_close(c->reader);
+    c->reader = NULL;
+    return ch_reader_open(&c->reader, c->file, c->input_format, &c->reading, err);
+}
+
 /* Formats that only the chemistry worker can list need one here. */
 static pl_code reader_open(predict *c, pl_error *err)
 {
@@ -227,6 +267,8 @@ static pl_code reader_open(predict *c, pl_error *err)
     c->reading.whole_lines = true;
     if (code == PL_OK)
         code = ch_reader_open(&c->reader, c->file, c->input_format, &c->reading, err);
+    if (code == PL_OK)
+        code = smiles_find(c, err);
     if (code != PL_OK)
         return code;
     columns = ch_reader_columns(c->reader, &n);
@@ -362,6 +404,7 @@ static pl_code options_read(predict *c, const pl_args *args, pl_error *err)
     c->columns = pl_arg(args, "--columns");
     c->input_format = pl_arg(args, "--input-format");
     c->set = pl_arg(args, "--set");
+    c->quiet = pl_arg(args, "--quiet") != NULL;
     c->reading.smiles_column = pl_arg(args, "--smiles-column");
     c->reading.title_column = c->reading.title_from = pl_arg(args, "--id-column");
     c->format = c->output != NULL ? st_answer_format_of(c->output) : ST_ANSWER_CSV;
@@ -390,11 +433,23 @@ static void warnings_print(const predict *c)
             off);
 }
 
+/* A table has names of molecules in a column that no one could know. */
+static void titles_print(const predict *c)
+{
+    const char *list = columns_list(c->reader, c->mem);
+    int n;
+
+    (void)ch_reader_columns(c->reader, &n);
+    if (n > 1 && !c->has_titles && c->reading.title_column == NULL && c->columns == NULL && list != NULL)
+        pl_cmd_say("column `title` is empty; --id-column NAME fills it from a column of the input: %.300s", list);
+}
+
 static void summary_print(const predict *c)
 {
     char n[32], outside[32];
 
     warnings_print(c);
+    titles_print(c);
     if (c->output != NULL)
         pl_cmd_say("%s: %s answers, %s of them outside of the domain of the model", c->output, pl_count_str(c->n_records, n),
                    pl_count_str(c->n_outside, outside));
@@ -416,7 +471,7 @@ static int run(const pl_app *app, const pl_args *args)
     if (code == PL_OK)
         code = predict_run(&c, &err);
     pl_stop_end(&stop);
-    if (code == PL_OK && pl_arg(args, "--quiet") == NULL)
+    if (code == PL_OK && !c.quiet)
         summary_print(&c);
     if (code == PL_OK && c.n_failed > 0)
         code = pl_fail(&err, PL_ELIMIT, "%lld of %lld records have no prediction; column `problem` says why", (long long)c.n_failed,
@@ -435,7 +490,7 @@ const pl_cmd st_cmd_predict = {
              "  qm9-gap   HOMO-LUMO gap, eV, of molecules of up to 9 heavy atoms with 3D\n"
              "\n"
              "Several models with commas between are an ensemble: their mean and its standard\n"
-             "deviation. IN is SMILES, CSV with a column `smiles`, SDF or any format that\n"
+             "deviation. IN is SMILES, CSV with a column of SMILES, SDF or any format that\n"
              "`read` takes, plain or gzip; - is standard input. Each record gives one row, in\n"
              "the order of the input:\n"
              "\n"

@@ -47,7 +47,7 @@ static pl_code print_table(const st_ask *ask, bool similar, pl_error *err)
     if (code == PL_OK)
         code = pl_db_prepare(db, &st, pl_text_str(&sql), err);
     if (code == PL_OK)
-        code = st_rows_print(st, ST_TABLE, 40, NULL, err);
+        code = st_rows_show(st, 3, 32, err);
     (void)sqlite3_finalize(st);
     pl_text_free(&sql);
     return code;

@@ -8,6 +8,7 @@
 #include "chem/fingerprint/nearest.h"
 #include "chem/molecule/element.h"
 #include "stages/commands/commands.h"
+#include "stages/commands/show_find.h"
 #include "stages/database/results.h"
 #include "stages/database/rows.h"
 #include "stages/explain/subject.h"
@@ -19,6 +20,7 @@ enum { NEAREST = 3, PARTS = 6 };
 /* The molecule that is asked about, as models read it. */
 typedef struct subject {
     int64_t id;
+    const char *word;         /* a title, an InChIKey or a SMILES: which molecule it is; NULL: id says it */
     const char *smiles, *svg; /* svg: the file to draw into, or NULL */
     sqlite3 *db;
     st_subject is;
@@ -40,19 +42,37 @@ static pl_code smiles_read(subject *s, const st_ask *ask, pl_error *err)
     if (code == PL_OK)
         code = pl_db_step(st, &row, err);
     if (code == PL_OK && !row)
-        code = pl_fail(err, PL_ECONFIG,
-                       "there is no molecule %lld in these results; the first column of `molsieve top --csv` has their numbers",
-                       (long long)s->id);
+        code =
+            pl_fail(err, PL_ECONFIG,
+                    "there is no molecule %lld in these results; its title will do, too, and `molsieve show TITLE` says its number",
+                    (long long)s->id);
     if (code == PL_OK && (s->smiles = pl_strdup(ask->mem, (const char *)sqlite3_column_text(st, 0))) == NULL)
         code = pl_fail(err, PL_ENOMEM, "a molecule");
     sqlite3_finalize(st);
     return code;
 }
 
+static pl_code id_find(subject *s, const st_ask *ask, pl_error *err)
+{
+    st_shown found;
+    pl_code code = st_show_find(&found, ask->store, s->word, ask->mem, err);
+
+    if (code == PL_OK && found.n == 0)
+        code = pl_fail(err, PL_ECONFIG, "%.100s gave no molecule; `molsieve show` says why", s->word);
+    if (code == PL_OK && found.n > 1)
+        code = pl_fail(err, PL_ECONFIG, "several molecules are called %.100s, such as %lld and %lld; give a number", s->word,
+                       (long long)found.mol_id[0], (long long)found.mol_id[1]);
+    s->id = code == PL_OK ? found.mol_id[0] : 0;
+    return code;
+}
+
 static pl_code subject_make(subject *s, const st_ask *ask, pl_error *err)
 {
     ch_worker_opts how = { 0 };
-    pl_code code = smiles_read(s, ask, err);
+    pl_code code = s->word != NULL ? id_find(s, ask, err) : PL_OK;
+
+    if (code == PL_OK)
+        code = smiles_read(s, ask, err);
 
     s->db = ask->store->db;
     if (code == PL_OK)
@@ -313,7 +333,7 @@ static pl_code answer(const st_ask *ask, pl_error *err)
 
 int st_explain_score(const pl_app *app, const pl_args *args, int64_t mol_id)
 {
-    subject s = { .id = mol_id, .svg = pl_arg(args, "--svg") };
+    subject s = { .id = mol_id, .word = mol_id < 0 ? args->arg[0] : NULL, .svg = pl_arg(args, "--svg") };
     const int status = st_results_ask(app, args, args->n > 1 ? args->arg[1] : NULL, answer, &s);
 
     ch_worker_close(s.worker);

@@ -4,7 +4,7 @@
 
 #include "pipeline/cli/cmd.h"
 
-/* Prints, of molecule mol_id in the results that args name after it: its scores and domain, what each model is the mean of, the
+/* Prints, of molecule mol_id (-1: the one that the first argument names, as `show` reads it) in the results that args name after it: its scores and domain, what each model is the mean of, the
  * nearest training molecules with their values, and what moved the prediction of each member. Returns the exit status. */
 int st_explain_score(const pl_app *app, const pl_args *args, int64_t mol_id);
 

@@ -10,8 +10,9 @@
 #include "chem/worker/worker_client.h"
 #include "pipeline/base/file.h"
 #include "pipeline/base/stop.h"
+#include "stages/fit/smiles_column.h"
 
-enum { NAMES_MAX = 64, LOOKED_AT = 40, FEWEST = 20, SHOWN = 60 };
+enum { NAMES_MAX = 64, FEWEST = 20, SHOWN = 60 };
 
 typedef struct names {
     const char *name[NAMES_MAX];
@@ -31,72 +32,20 @@ static pl_code reader_open(ch_reader **r, const st_fit_ask *ask, const char *smi
 
 /* ---- the column with SMILES ---------------------------------------------- */
 
-/* Heavy atoms of the molecule that the text describes; 0: it is none. */
-static pl_code atoms_of(int32_t *out, ch_worker *w, const char *text, pl_arena *scratch, pl_error *err)
-{
-    ch_prepare_opts opts = ch_prepare_defaults();
-    ch_prepared p;
-    pl_code code;
-
-    *out = 0;
-    opts.conformer = CH_3D_NONE;
-    if (text[0] == '\0' || strpbrk(text, " \t") != NULL)
-        return PL_OK;
-    code = ch_worker_prepare(w, text, strlen(text), "smi", &opts, &p, scratch, err);
-    *out = code == PL_OK ? p.n_heavy : 0;
-    return code == PL_EINPUT ? PL_OK : code;
-}
-
-/* Of each column: the heavy atoms of its SMILES in the first rows; -1: most of its values are none. */
-static pl_code columns_weigh(int64_t *weight, int n, ch_reader *r, ch_worker *w, pl_error *err)
-{
-    pl_arena *scratch = pl_arena_new(1 << 14);
-    int64_t good[NAMES_MAX] = { 0 };
-    int64_t rows = 0;
-    bool more = true;
-    pl_code code = scratch != NULL ? PL_OK : pl_fail(err, PL_ENOMEM, "a table");
-
-    while (code == PL_OK && rows < LOOKED_AT) {
-        ch_record record;
-        ch_field *field;
-        int n_fields = 0;
-        code = ch_reader_next(r, &record, &more, err);
-        if (code != PL_OK || !more)
-            break;
-        pl_arena_reset(scratch);
-        code = ch_record_fields(&field, &n_fields, r, &record, scratch, err);
-        for (int k = 0; k < n_fields && k < n && code == PL_OK; k++) {
-            int32_t atoms = 0;
-            if (!field[k].is_number)
-                code = atoms_of(&atoms, w, field[k].text, scratch, err);
-            weight[k] += atoms;
-            good[k] += atoms > 0;
-        }
-        rows++;
-    }
-    for (int k = 0; k < n; k++)
-        weight[k] = 2 * good[k] > rows ? weight[k] : -1;
-    pl_arena_free(scratch);
-    return code;
-}
-
-/* No column has a name that says it: the one with the largest molecules. */
+/* No column has a name that says it. */
 static pl_code smiles_guess(st_fit_table *t, ch_reader *r, ch_worker *w, pl_arena *mem, pl_error *err)
 {
-    int64_t weight[NAMES_MAX] = { 0 };
-    int n, best = 0;
-    const char *const *column = ch_reader_columns(r, &n);
-    pl_code code = columns_weigh(weight, n < NAMES_MAX ? n : NAMES_MAX, r, w, err);
+    int n;
+    const char *name = NULL;
+    pl_code code = st_smiles_column(&name, r, w, err);
 
-    for (int k = 1; k < n && k < NAMES_MAX; k++)
-        best = weight[k] > weight[best] ? k : best;
+    (void)ch_reader_columns(r, &n);
     if (code != PL_OK || n == 0) /* an empty file */
         return code;
-    if (weight[best] <= 0)
-        return pl_fail(err, PL_ECONFIG, "%s: no column has SMILES; there are: %.300s; --smiles-column names one", t->path,
-                       t->names);
+    if (name == NULL)
+        return pl_fail(err, PL_ECONFIG, ST_NO_SMILES, t->path, t->names);
     t->guessed = true;
-    t->smiles = pl_strdup(mem, column[best]);
+    t->smiles = pl_strdup(mem, name);
     return t->smiles != NULL ? PL_OK : pl_fail(err, PL_ENOMEM, "a table");
 }
 

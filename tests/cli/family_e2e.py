@@ -112,7 +112,10 @@ def a_score_is_explained():
             key, measured = p.rows("SELECT inchikey, value FROM molecule JOIN label USING(mol_id) WHERE mol_id=?", mol_id)[0]
             assert "1.00  %s  logS %.4g" % (key, measured) in said, said
             assert "what moved trees" in said and "what moved gp" in said and "logp" in said, said
+        title, = p.rows("SELECT title FROM record WHERE mol_id=?", mol_id)[0]
+        assert p.run("explain", title, "run")[1] == said
         assert "there is no molecule 12345" in p.run("explain", "12345", "run", expect=2)[2]
+        assert "is not in run/results.db" in p.run("explain", "nobody", "run", expect=2)[2]
 
 
 def what_moved_a_score_is_drawn():

@@ -32,7 +32,7 @@ def a_table_becomes_a_model_with_its_errors():
     with Project() as p:
         p.put("in.csv.gz", gzip.compress(table(esol(240)).encode()))
         _, out, _ = p.run("fit", "in.csv.gz", "--target", "LOGs", "--unit", "log10(mol/L)")
-        assert "240 of 240 records have a number in logS; SMILES are in column drawn, by what it holds" in out, out
+        assert "240 of 240 records have a number in logS\nSMILES: column drawn, by what it holds\n" in out, out
         assert "none are built" in out and "errors on " in out and "MAE     RMSE       R2" in out
         for name in ("the model", "its trees", "its gp", "the mean", "nearest neighbours", "element counts"):
             assert "  %s " % name in out, (name, out)
@@ -51,7 +51,7 @@ def its_workflow_is_kept_and_can_be_edited_and_run():
     with Project() as p:
         p.put("in.tsv", table(esol(80), "name\tSMILES (clean)\ty", "\t"))
         _, out, _ = p.run("fit", "in.tsv", "-t", "y", "-o", "sub/m", "--split", "random")
-        assert "SMILES are in column SMILES (clean)\n" in out, out
+        assert "SMILES: column SMILES (clean)\n" in out, out
         _, out, _ = p.run("run", "sub/m.fit/train.yaml")
         assert "nothing ran" in out, out
         _, again, _ = p.run("fit", "in.tsv", "-t", "y", "-o", "sub/m.safetensors", "--split", "random")

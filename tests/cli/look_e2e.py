@@ -184,7 +184,7 @@ def a_plan_says_what_a_training_takes():
         assert items == 64000 and 20 < long / one < 2000, (one, long)  # 200 times as many; both are timed
         assert seconds("{layers: 4, degrees: 3, channels: 32, heads: 4}", 10)[0] > 3 * one
         out = " ".join(p.run("plan", "w.yaml")[1].split())
-        assert re.search(r"train: about [\d,]+ parameters, 10 epochs of \S+ with \d+ threads?, by a step measured here", out), out
+        assert re.search(r"train: network of about [\d,]+ parameters, 10 epochs of \S+ with \d+ threads?, by a step measured here", out), out
 
 
 def the_report_draws_training_molecules_of_another_run():

@@ -56,7 +56,7 @@ def members_are_learned_and_scored_together():
         for other in ("killed", "ranks", "single"):
             shutil.copytree(p.path("run"), p.path(other))
         plan = p.run("plan", "w.yaml")[1]
-        assert re.search(r"train: 3 members of about [\d,]+ parameters, 6 epochs of [\d.]+s with ", plan), plan
+        assert re.search(r"train: 3 networks of about [\d,]+ parameters, 6 epochs of [\d.]+s with ", plan), plan
         p.run("run", "w.yaml", "-q")
         made = files(p)
         assert list(made) == [n + ".safetensors" for n in NAMES]

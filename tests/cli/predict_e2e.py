@@ -168,6 +168,18 @@ def tables_keep_their_quotes_and_give_their_columns():
         p.put("odd.tsv", "structure of it\tkey\nCCO\tx\n")
         _, out, _ = p.run("predict", "esol", "odd.tsv", "--smiles-column", "structure of it", "--id-column", "key", "-c", "title,smiles")
         assert table(out) == [{"title": "x", "smiles": "CCO"}]
+        p.put("plain.csv", "compound no,Y,Drug\nk1,1.5,CCO\nk2,2.5,c1ccccc1\n")
+        _, out, said = p.run("predict", "esol", "plain.csv", "-o", "plain.out.csv")
+        assert "SMILES are in column Drug, by what it holds" in said, said
+        assert "column `title` is empty; --id-column NAME fills it from a column of the input: compound no, Y, Drug" in said, said
+        with open(p.path("plain.out.csv")) as f:
+            assert [r["smiles"] for r in csv.DictReader(f)] == ["CCO", "c1ccccc1"]
+        _, out, said = p.run("predict", "esol", "plain.csv", "--id-column", "compound no", "-o", "plain.out.csv")
+        assert "is empty" not in said, said
+        assert p.run("predict", "esol", "plain.csv", "-q")[2] == ""
+        p.put("none.csv", "a,b\n1,2\n3,4\n")
+        said = p.run("predict", "esol", "none.csv", "-o", "none.out.csv", expect=2)[2]
+        assert "no column has SMILES; there are: a, b; --smiles-column names one" in said and not os.path.exists(p.path("none.out.csv")), said
         p.put("x.sdf", sdf_records(data("ligands.sdf.gz"), 2))
         # Which data fields an SDF has is known at its end.
         err = p.run("predict", "esol", "x.sdf", "-o", "x.jsonl", "-c", "title,nothing_such", expect=2)[2]

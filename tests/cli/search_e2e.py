@@ -5,6 +5,7 @@ import csv
 import io
 import json
 import os
+import re
 import shutil
 import sqlite3
 import subprocess
@@ -112,6 +113,7 @@ def scaffolds_are_found_and_every_format_says_the_same():
         assert [g["smiles"] for g in found(p, "--scaffold", "CCc1ccccc1O")] == want and len(want) > 3
         _, table, err = p.run("search", "--scaffold", "c1ccccc1", "run")
         assert err.startswith("%d molecules of " % len(want)) and len(table.splitlines()) == len(want) + 2
+        assert not re.search(r"[1-9]\.[0-9]{3}", table), table  # three significant digits, as `top`
         csv_rows = list(csv.DictReader(io.StringIO(p.run("search", "--scaffold", "c1ccccc1", "--csv", "run")[1])))
         assert [r["smiles"] for r in csv_rows] == want
         assert [json.loads(x)["smiles"] for x in p.run("search", "--scaffold", "c1ccccc1", "-f", "jsonl", "run")[1].splitlines()] == want

@@ -15,11 +15,10 @@ void st_fit_table_print(const st_fit_table *t, bool classes, bool network, const
 {
     char a[32], b[32];
 
-    pl_cmd_print("table: %s of %s records have a number in %s", pl_count_str(t->numbers, a), pl_count_str(t->records, b),
+    pl_cmd_print("table: %s of %s records have a number in %s\n", pl_count_str(t->numbers, a), pl_count_str(t->records, b),
                  t->target);
     if (t->smiles != NULL)
-        pl_cmd_print("; SMILES are in column %s%s", t->smiles, t->guessed ? ", by what it holds" : "");
-    pl_cmd_print("\n");
+        pl_cmd_print("SMILES: column %s%s\n", t->smiles, t->guessed ? ", by what it holds" : "");
     if (t->texts > 0)
         pl_cmd_print("left out: %s not a number, the first in line %lld: %s\n", pl_count_str(t->texts, a), (long long)t->text_line,
                      t->text);

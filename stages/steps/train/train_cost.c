@@ -183,7 +183,7 @@ static pl_code network_estimate(const pl_workflow *wf, const st_train_conf *c, i
     if (code != PL_OK)
         return code;
     out->note = pl_sprintf(mem, "%s%s%s parameters, %lld epochs", out->note,
-                           c->members > 1 ? pl_sprintf(mem, "%lld members of about ", (long long)c->members) : "about ",
+                           c->members > 1 ? pl_sprintf(mem, "%lld networks of about ", (long long)c->members) : "network of about ",
                            pl_count_str((int64_t)model->n_floats, each), (long long)c->loop.epochs);
     if (out->seconds > 0)
         out->note = pl_sprintf(mem, "%s of %s with %d thread%s, by a step measured here; early_stop may end it before", out->note,
