@@ -36,6 +36,7 @@ foreach(name links_and_names_of_files_lead_somewhere sections_and_operations_tha
   molsieve_script_test(docs.${name} cli/docs.py LABEL cli ARGS ${name})
 endforeach()
 molsieve_script_test(cli_install cli/install.py LABEL cli ARGS an_installed_tree_can_be_moved_and_removed)
+molsieve_script_test(wheel_licences cli/wheel_licences.py LABEL cli ARGS every_copied_file_has_a_licence_text_or_is_refused)
 molsieve_script_test(cli_plan_guess cli/plan_guess.sh LABEL cli)
 molsieve_test(config_fuzz fuzz/config_fuzz.c LABEL fuzz USES molsieve::pipeline)
 target_include_directories(test_config_fuzz PRIVATE ${CMAKE_CURRENT_SOURCE_DIR})
