@@ -11,6 +11,8 @@
 #include "stages/database/measured.h"
 #include "stages/steps/train/train_conf.h"
 
+enum { FEWEST = 10 }; /* labels of a training */
+
 static const char *end_word(const pl_step *train, const char *label)
 {
     static const char *const ends[] = { "low", "high", "none" };
@@ -103,17 +105,17 @@ static pl_code counts_read(st_campaign_state *out, const st_campaign *x, pl_stor
         { &out->n_values, "SELECT count(*) FROM acquired WHERE outcome='measured'" },
         { &out->pending, "SELECT count(*) FROM acquired WHERE round=" ST_LAST_ROUND "+1" },
     };
-    int64_t prepared = 0, ms = 0;
+    int64_t prepared = 0, ms = 0, learn = 0;
     pl_code code = pl_db_int(s->db, &prepared, err, "SELECT count(*) FROM stage WHERE name='prepare' AND state='done'");
 
     for (size_t k = 0; k < sizeof counts / sizeof *counts && code == PL_OK; k++)
         code = pl_db_int(s->db, counts[k].to, err, "%s", counts[k].sql);
     if (code == PL_OK)
         code = pl_db_int(
-            s->db, &out->n_known, err,
-            "SELECT count(*) FROM label l JOIN property p USING(property_id) WHERE p.name=%Q AND NOT EXISTS(SELECT 1 FROM "
-            "measured x JOIN molecule m ON m.inchikey=x.inchikey WHERE x.property=p.name AND m.mol_id=l.mol_id AND x.round>=0)",
-            x->label);
+            s->db, &learn, err,
+            "SELECT count(*)>=%d AND min(l.value)<max(l.value) FROM label l JOIN property p USING(property_id) WHERE p.name=%Q",
+            (int)FEWEST, x->label);
+    out->can_learn = learn > 0;
     if (code == PL_OK)
         code = pl_db_int(
             s->db, &ms, err,
@@ -185,7 +187,8 @@ static pl_code first_work(const st_campaign *x, pl_store *s, void *ctx, pl_error
 {
     st_choice choice = st_acquire_choice(x->c);
     st_chosen said;
-    pl_code code;
+    int64_t round = 0;
+    pl_code code = st_acquire_round(&round, s, err);
 
     (void)ctx;
     choice.blind = true;
@@ -193,11 +196,14 @@ static pl_code first_work(const st_campaign *x, pl_store *s, void *ctx, pl_error
     choice.inside = false;
     choice.a.by = ST_RANDOM;
     choice.n = st_acquire_first_count(x->c);
-    code = choose_first(&said, &choice, x, s, err);
+    if (code == PL_OK)
+        code = st_acquire_list(x->c, s, round, err);
+    if (code == PL_OK)
+        code = choose_first(&said, &choice, x, s, err);
     if (code == PL_OK)
         code = pl_db_begin(s->db, err);
     if (code == PL_OK)
-        code = st_acquire_store(s, &said, &choice, 0, err);
+        code = st_acquire_store(s, &said, &choice, round, err);
     pl_fault("campaign", "first.before_commit");
     if (code == PL_OK)
         code = pl_db_commit(s->db, err);

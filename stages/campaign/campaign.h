@@ -25,7 +25,7 @@ void st_campaign_make(st_campaign *out, const pl_workflow *wf, const pl_schema *
 typedef struct st_campaign_state {
     bool prepared;       /* the library is                                             */
     int64_t n_molecules; /* of the library, if prepared                                */
-    int64_t n_known;     /* labels that came with the library                          */
+    bool can_learn;      /* there are labels enough for a model: 10, of two values     */
     int64_t ended;       /* the last round that has ended; -1: none                    */
     int64_t pending;     /* chosen and not asked for, in the round after that          */
     int64_t tried;       /* molecules with an outcome                                  */
@@ -39,7 +39,7 @@ pl_code st_campaign_look(st_campaign_state *out, const st_campaign *x, pl_error 
 /* Why it is over, in mem; NULL: it goes on. */
 const char *st_campaign_end(const st_campaign *x, const st_campaign_state *s);
 
-/* Chooses the first round, from a prepared library. */
+/* Chooses a round without a model, from a prepared library: the first, and others until there are labels enough. */
 pl_code st_campaign_first(const st_campaign *x, pl_error *err);
 
 /* The molecules of the pending round that are asked for: no more than the budget has left. */

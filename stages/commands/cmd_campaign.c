@@ -144,7 +144,7 @@ static int step(going *g, const st_campaign_state *s, bool *over)
 
     if (s->pending > 0)
         return ask(g, s);
-    if (s->ended >= 0 || s->n_known > 0) {
+    if (s->can_learn) {
         status = run_until(g, "acquire");
         *over = false;
         return status;
@@ -159,7 +159,7 @@ static int step(going *g, const st_campaign_state *s, bool *over)
 static int finish(going *g, const st_campaign_state *s, const char *why)
 {
     pl_error err = { 0 };
-    int status = s->ended >= 0 || s->n_known > 0 ? run_until(g, NULL) : 0;
+    int status = s->can_learn ? run_until(g, NULL) : 0;
 
     if (status != 0)
         return status;

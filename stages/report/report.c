@@ -185,6 +185,7 @@ static const struct {
 } parts[] = {
     { "funnel", "Funnel", st_report_funnel, "SELECT EXISTS(SELECT 1 FROM record)" },
     { "hits", "Top of the ranking", st_report_hits, "SELECT EXISTS(SELECT 1 FROM hit)" },
+    { "campaign", "Rounds of the campaign", st_report_campaign, "SELECT EXISTS(SELECT 1 FROM acquired WHERE outcome IS NOT NULL)" },
     { "models", "Models", st_report_models,
       "SELECT EXISTS(SELECT 1 FROM model) OR EXISTS(SELECT 1 FROM metric WHERE stage<>'rank')" },
     { "distributions", "Distributions", st_report_histograms, "SELECT EXISTS(SELECT 1 FROM molecule)" },

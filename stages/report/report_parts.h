@@ -82,6 +82,7 @@ void st_report_files(st_report *r);     /* the ranking as CSV and SDF, after st_
 void st_report_policy(pl_text *out);    /* the sources that the page's policy allows for scripts: the hash of ours */
 void st_report_script(pl_text *out);
 void st_report_histograms(st_report *r);
+void st_report_campaign(st_report *r);
 void st_report_models(st_report *r);
 void st_report_similarity(st_report *r, int64_t model, int64_t property); /* of st_report_models */
 void st_report_timings(st_report *r);

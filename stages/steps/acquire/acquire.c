@@ -107,21 +107,6 @@ static pl_code open_stage(void *state, pl_env *env, pl_error *err)
     return PL_OK;
 }
 
-/* Molecules that an earlier round chose are not chosen again, whatever came of them. */
-static pl_code list_tried(const st_acquire_conf *c, pl_env *env, int64_t round, pl_error *err)
-{
-    sqlite3_stmt *st = NULL;
-    bool row = c->exclude == ST_EXCLUDE_TRIED;
-    pl_code code = row ? pl_db_prepare(env->store->db, &st, "SELECT inchikey FROM acquired WHERE round<?", err) : PL_OK;
-
-    if (code == PL_OK && st != NULL)
-        (void)sqlite3_bind_int64(st, 1, round);
-    while (code == PL_OK && row && (code = pl_db_step(st, &row, err)) == PL_OK && row)
-        code = st_choose_list(env->store, (const char *)sqlite3_column_text(st, 0), err);
-    (void)sqlite3_finalize(st);
-    return code;
-}
-
 static pl_code say(pl_env *env, const st_chosen *said, const st_choice *choice, int64_t round)
 {
     const char *less = said->n_chosen < choice->n ? ", and no more are left" : "";
@@ -144,9 +129,7 @@ static pl_code finish(void *state, pl_error *err)
     pl_code code = st_acquire_round(&round, env->store, err);
 
     if (code == PL_OK)
-        code = pl_db_exec(env->store->db, "DROP TABLE IF EXISTS temp.listed", err);
-    if (code == PL_OK)
-        code = list_tried(c, env, round, err);
+        code = st_acquire_list(c, env->store, round, err);
     if (code == PL_OK)
         code = st_choose(&said, &choice, env->store, env->mem, err);
     if (code == PL_OK)

@@ -45,6 +45,9 @@ st_choice st_acquire_choice(const st_acquire_conf *c);
 /* Writes the rows of table `acquired` for what st_choose chose, in the open transaction. c NULL: the first round, without a model. */
 pl_code st_acquire_store(pl_store *s, const st_chosen *said, const st_choice *choice, int64_t round, pl_error *err);
 
+/* Names the molecules for st_choose that earlier rounds chose, whatever came of them, if these are to be left out. */
+pl_code st_acquire_list(const st_acquire_conf *c, pl_store *s, int64_t round, pl_error *err);
+
 /* The round that is chosen now: the one after the last that has ended. */
 pl_code st_acquire_round(int64_t *round, pl_store *s, pl_error *err);
 

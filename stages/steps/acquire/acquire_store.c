@@ -68,6 +68,22 @@ pl_code st_acquire_round(int64_t *round, pl_store *s, pl_error *err)
     return pl_db_int(s->db, round, err, "SELECT " ST_LAST_ROUND "+1");
 }
 
+pl_code st_acquire_list(const st_acquire_conf *c, pl_store *s, int64_t round, pl_error *err)
+{
+    sqlite3_stmt *st = NULL;
+    bool row = c->exclude == ST_EXCLUDE_TRIED;
+    pl_code code = pl_db_exec(s->db, "DROP TABLE IF EXISTS temp.listed", err);
+
+    if (code == PL_OK && row)
+        code = pl_db_prepare(s->db, &st, "SELECT inchikey FROM acquired WHERE round<?", err);
+    if (code == PL_OK && st != NULL)
+        (void)sqlite3_bind_int64(st, 1, round);
+    while (code == PL_OK && row && (code = pl_db_step(st, &row, err)) == PL_OK && row)
+        code = st_choose_list(s, (const char *)sqlite3_column_text(st, 0), err);
+    (void)sqlite3_finalize(st);
+    return code;
+}
+
 /* ---- rows ---- */
 
 typedef struct storing {
@@ -102,7 +118,7 @@ static const char *reason_of(const storing *x)
     const char *reason;
 
     if (x->choice->blind)
-        return "first round, without a model";
+        return "without a model";
     pl_text_addf(&text, "%s %.4g: predicted %.4g", by, sqlite3_column_double(x->get, 2), sqlite3_column_double(x->get, 3));
     if (sqlite3_column_type(x->get, 4) != SQLITE_NULL)
         pl_text_addf(&text, " +- %.2g", sqlite3_column_double(x->get, 4));
