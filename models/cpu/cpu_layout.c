@@ -281,6 +281,7 @@ static void norm_add(builder *b, nn_cpu_module *m, const nn_norm *n)
     int32_t skip = 0;
 
     m->in = m->out = layout_of(&n->fiber);
+    m->gate = n->gate;
     for (int d = 0; d < NN_DEGREES; d++) {
         int from = n->grouped ? 0 : d;
         if (!n->fiber.ch[d])

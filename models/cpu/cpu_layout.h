@@ -75,6 +75,7 @@ typedef struct nn_cpu_module {
     int32_t heads;
     nn_cpu_linear query[NN_DEGREES], project_z[NN_DEGREES], project_x[NN_DEGREES];
     size_t gain[NN_DEGREES], bias[NN_DEGREES]; /* norm                  */
+    bool gate;                                 /* norm: a gate          */
 } nn_cpu_module;
 
 typedef struct nn_cpu_plan {

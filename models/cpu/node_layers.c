@@ -261,8 +261,33 @@ static nn_cpu_norm norm_open(const chunk *c, int d)
                           .dx = c->s->dx != NULL ? c->s->dx + at : NULL };
 }
 
+static nn_cpu_gate gate_open(const chunk *c)
+{
+    const nn_cpu_module *m = c->s->m;
+    size_t at = (size_t)c->first * (size_t)m->in.size;
+    nn_cpu_gate g = { .n_nodes = c->n,
+                      .f = &m->in,
+                      .x = c->s->x + at,
+                      .y = c->s->y != NULL ? c->s->y + at : NULL,
+                      .dy = c->s->dy != NULL ? c->s->dy + at : NULL,
+                      .dx = c->s->dx != NULL ? c->s->dx + at : NULL };
+
+    for (int d = 0; d < m->in.n_degrees; d++) {
+        g.gain[d] = c->s->e->small + m->gain[d];
+        g.bias[d] = c->s->e->small + m->bias[d];
+        g.dgain[d] = c->dsmall != NULL ? c->dsmall + m->gain[d] : NULL;
+        g.dbias[d] = c->dsmall != NULL ? c->dsmall + m->bias[d] : NULL;
+    }
+    return g;
+}
+
 static void norm_chunk(const chunk *c)
 {
+    if (c->s->m->gate) {
+        nn_cpu_gate g = gate_open(c);
+        c->s->e->kernels->gate(&g);
+        return;
+    }
     for (int d = 0; d < c->s->m->in.n_degrees; d++) {
         nn_cpu_norm n = norm_open(c, d);
         c->s->e->kernels->norm(&n);
@@ -271,6 +296,11 @@ static void norm_chunk(const chunk *c)
 
 static void norm_back_chunk(const chunk *c)
 {
+    if (c->s->m->gate) {
+        nn_cpu_gate g = gate_open(c);
+        c->s->e->kernels->gate_back(&g);
+        return;
+    }
     for (int d = 0; d < c->s->m->in.n_degrees; d++) {
         nn_cpu_norm n = norm_open(c, d);
         n.dgain = c->dsmall + c->s->m->gain[d];

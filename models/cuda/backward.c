@@ -151,6 +151,7 @@ void nn_cuda_norm_back(nn_cuda_step *s)
     const nn_cuda_module *m = s->m;
     nn_gpu_norm a = { .n_nodes = s->in->n_nodes,
                       .channels = m->channels,
+                      .gate = m->gate,
                       .nodes = m->in,
                       .params = e->params,
                       .x = s->x,

@@ -266,6 +266,7 @@ static void attention_add(builder *b, nn_cuda_module *m, const nn_attention *a)
 static void norm_add(builder *b, nn_cuda_module *m, const nn_norm *n)
 {
     m->in = m->out = nodes_of(&n->fiber);
+    m->gate = n->gate;
     for (int d = 0; d < NN_DEGREES; d++) {
         int from = n->grouped ? 0 : d;
         m->gain[d] = place(b, n->w[from]) + (n->grouped ? m->channels : 0);

@@ -47,6 +47,7 @@ typedef struct nn_cuda_module {
     nn_cuda_conv conv;
     float scale;             /* attention: 1 / divisor of the logits        */
     int32_t heads, channels; /* channels: norm, of all degrees together     */
+    bool gate;               /* norm: a gate                                */
     nn_cuda_linear query[NN_GPU_DEGREES], project_z[NN_GPU_DEGREES], project_x[NN_GPU_DEGREES];
     int64_t gain[NN_GPU_DEGREES], bias[NN_GPU_DEGREES];
 } nn_cuda_module;

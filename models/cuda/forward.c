@@ -146,9 +146,13 @@ void nn_cuda_attention(nn_cuda_step *s)
 void nn_cuda_norm(nn_cuda_step *s)
 {
     const nn_cuda_module *m = s->m;
-    nn_gpu_norm a = {
-        .n_nodes = s->in->n_nodes, .channels = m->channels, .nodes = m->in, .params = s->e->params, .x = s->x, .y = s->y
-    };
+    nn_gpu_norm a = { .n_nodes = s->in->n_nodes,
+                      .channels = m->channels,
+                      .gate = m->gate,
+                      .nodes = m->in,
+                      .params = s->e->params,
+                      .x = s->x,
+                      .y = s->y };
 
     for (int d = 0; d < NN_DEGREES; d++) {
         a.gain[d] = m->gain[d];

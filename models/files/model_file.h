@@ -8,7 +8,7 @@
  *
  *   format "molsieve-model", format_version "1" | "2" | "3" | "4" | "5" | "6", name, w3j "e3nn-0.3.3" | "e3nn-0.5"
  *   model      the settings of the network (models/network/se3.h); absent where there is none
- *              and, in format 6, of what it reads of distances: radial {basis, envelope, cutoff, number} (models/network/radial.h)
+ *              and, in format 6, norm may be "gate", and there is what it reads of distances: radial {basis, envelope, cutoff, number} (models/network/radial.h)
  *   family     from format 4 on: the members (models/files/members.h); in formats 5 and 6 absent where there are none
  *   inputs     elements and features (models/features/feature.h); in format 5 also columns [{name, unit, mean, std, low, high}]
  *              and descriptors {version, mean, std}
@@ -27,7 +27,7 @@
  * The file may also contain the applicability domain (models/domain/domain.h) and the validation molecules (models/domain/seen.h).
  * Classifiers have format 2, because a program that knows only format 1 would take log odds for the target.
  * Models of several targets have format 3. Models with members have format 4, which is as 3 for one target, too. Models that read
- * the user's columns or whose network reads descriptors have format 5, which is otherwise as 4. Models whose network has a radial basis or an envelope have format 6, which is otherwise as 5.
+ * the user's columns or whose network reads descriptors have format 5, which is otherwise as 4. Models whose network has a radial basis, an envelope or a gate have format 6, which is otherwise as 5.
  * A file cannot contain executable code. Reading checks every tensor's name, shape and
  * numbers; PL_EDATA names the first one that is missing, unknown, of another shape or not
  * finite. Weights that were trained with the other sign convention of the 3j symbols are

@@ -151,6 +151,17 @@ static void take_radial(reader *r, nn_radial_conf *c)
     r->root = section;
 }
 
+/* true, false, or from format 6 on "gate". */
+static int32_t take_norm(reader *r)
+{
+    static const char *const gate[] = { "gate", NULL };
+
+    if (r->version < 6 || !json_is_string(json_object_get(r->root, "norm")))
+        return get_bool(r, "norm") ? NN_NORMS_SE3 : NN_NORMS_NONE;
+    (void)get_choice(r, "norm", gate);
+    return NN_NORMS_GATE;
+}
+
 static void take_conf(reader *r, nn_se3_conf *c)
 {
     if (r->version >= 4 && nn_tensors_meta(r->all, "model") == NULL) {
@@ -163,7 +174,7 @@ static void take_conf(reader *r, nn_se3_conf *c)
     c->channels = get_int(r, "channels");
     c->heads = get_int(r, "heads");
     c->channels_div = get_int(r, "channels_div");
-    c->norm = get_bool(r, "norm");
+    c->norm = take_norm(r);
     c->layer_norm = get_bool(r, "layer_norm");
     c->pooling = get_choice(r, "pooling", pooling_names);
     c->fusion = get_choice(r, "fusion", fusion_names);
@@ -430,10 +441,12 @@ static json_t *json_radial(const nn_radial_conf *c)
 static json_t *json_conf(const nn_se3_conf *c)
 {
     json_t *o = json_pack("{s:i, s:i, s:i, s:i, s:i, s:b, s:b, s:s, s:s, s:i, s:s}", "layers", c->layers, "degrees", c->degrees,
-                          "channels", c->channels, "heads", c->heads, "channels_div", c->channels_div, "norm", c->norm,
-                          "layer_norm", c->layer_norm, "pooling", pooling_names[c->pooling], "fusion", fusion_names[c->fusion],
-                          "outputs", c->outputs, "parity", parity_names[c->parity]);
+                          "channels", c->channels, "heads", c->heads, "channels_div", c->channels_div, "norm",
+                          c->norm != NN_NORMS_NONE, "layer_norm", c->layer_norm, "pooling", pooling_names[c->pooling], "fusion",
+                          fusion_names[c->fusion], "outputs", c->outputs, "parity", parity_names[c->parity]);
 
+    if (o != NULL && c->norm == NN_NORMS_GATE)
+        json_object_set_new(o, "norm", json_string("gate"));
     if (o != NULL && !nn_radial_is_plain(&c->radial))
         json_object_set_new(o, "radial", json_radial(&c->radial));
     return o;
@@ -495,7 +508,10 @@ static json_t *json_interval(const nn_target *t, const nn_inputs *in)
 static bool has_extras(const nn_model_file *m) { return m->inputs.n_columns > 0 || m->inputs.descriptors; }
 
 /* A network that programs which know formats up to 5 would compute in another way. */
-static bool has_new_network(const nn_model_file *m) { return m->model != NULL && !nn_radial_is_plain(&m->conf.radial); }
+static bool has_new_network(const nn_model_file *m)
+{
+    return m->model != NULL && (!nn_radial_is_plain(&m->conf.radial) || m->conf.norm == NN_NORMS_GATE);
+}
 
 static bool has_list(const nn_model_file *m)
 {

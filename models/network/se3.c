@@ -38,7 +38,7 @@ nn_se3_conf nn_se3_published(void)
                           .channels = 32,
                           .heads = 8,
                           .channels_div = 2,
-                          .norm = true,
+                          .norm = NN_NORMS_SE3,
                           .layer_norm = true,
                           .pooling = NN_POOL_MAX,
                           .fusion = NN_FUSE_FULL,
@@ -59,6 +59,7 @@ static pl_code check_ranges(const nn_se3_conf *c, pl_error *err)
         { "channels", c->channels, 1, 1024 },
         { "heads", c->heads, 1, 1024 },
         { "channels_div", c->channels_div, 1, 1024 },
+        { "norm", c->norm, NN_NORMS_NONE, NN_NORMS_GATE },
         { "pooling", c->pooling, NN_POOL_MAX, NN_POOL_SUM },
         { "fusion", c->fusion, NN_FUSE_NONE, NN_FUSE_FULL },
         { "node_features", c->node_features, 1, 4096 },
@@ -331,8 +332,8 @@ static void norm_build(builder *b, nn_norm *n)
         n->b[d] = param_add(b, n->fiber.ch[d], 0, "layer_norms.%d.bias", d);
     }
     if (n->grouped) {
-        n->w[0] = param_add(b, sum, 0, "group_norm.weight");
-        n->b[0] = param_add(b, sum, 0, "group_norm.bias");
+        n->w[0] = param_add(b, sum, 0, n->gate ? "gate.weight" : "group_norm.weight");
+        n->b[0] = param_add(b, sum, 0, n->gate ? "gate.bias" : "group_norm.bias");
     }
 }
 
@@ -402,6 +403,7 @@ static void body_build(builder *b, const nn_se3_conf *conf)
         prefix_next(b);
         nn_norm *n = &module_add(b, NN_NORM)->u.norm;
         n->fiber = hidden;
+        n->gate = conf->norm == NN_NORMS_GATE;
         norm_build(b, n);
     }
 }
@@ -530,7 +532,7 @@ pl_code nn_se3_plan_attention(nn_se3 **out, nn_fiber in, nn_fiber to, const nn_l
     return build_end(out, &b, err);
 }
 
-pl_code nn_se3_plan_norm(nn_se3 **out, nn_fiber fiber, pl_arena *mem, pl_error *err)
+static pl_code plan_norm(nn_se3 **out, nn_fiber fiber, bool gate, pl_arena *mem, pl_error *err)
 {
     builder b = { .mem = mem, .prefix = "" };
     pl_code code = build_start(&b, 1, err);
@@ -540,6 +542,17 @@ pl_code nn_se3_plan_norm(nn_se3 **out, nn_fiber fiber, pl_arena *mem, pl_error *
         return code;
     n = &module_add(&b, NN_NORM)->u.norm;
     n->fiber = fiber;
+    n->gate = gate;
     norm_build(&b, n);
     return build_end(out, &b, err);
+}
+
+pl_code nn_se3_plan_norm(nn_se3 **out, nn_fiber fiber, pl_arena *mem, pl_error *err)
+{
+    return plan_norm(out, fiber, false, mem, err);
+}
+
+pl_code nn_se3_plan_gate(nn_se3 **out, int32_t degrees, int32_t channels, pl_arena *mem, pl_error *err)
+{
+    return plan_norm(out, fiber_uniform(degrees, channels), true, mem, err);
 }

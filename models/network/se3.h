@@ -29,6 +29,9 @@ typedef enum nn_fusion { NN_FUSE_NONE, NN_FUSE_PARTIAL, NN_FUSE_FULL } nn_fusion
  * l_in + l_out + J even exist; mirror images get the same outputs. */
 typedef enum nn_parity { NN_PARITY_BOTH, NN_PARITY_NATURAL } nn_parity;
 
+/* What follows an attention block: nothing, NormSE3 as published, or a gate (docs/model.md 5.1, 5.6). */
+typedef enum nn_norms { NN_NORMS_NONE, NN_NORMS_SE3, NN_NORMS_GATE } nn_norms;
+
 /* Channels of each degree; 0 = the degree is absent. */
 typedef struct nn_fiber {
     int32_t ch[NN_DEGREES];
@@ -40,7 +43,7 @@ typedef struct nn_se3_conf {
     int32_t channels;      /* per degree, 32                                          */
     int32_t heads;         /* 8; divides channels / channels_div                      */
     int32_t channels_div;  /* 2; values and keys have channels / channels_div         */
-    bool norm;             /* NormSE3 after each attention block                      */
+    int32_t norm;          /* nn_norms: after each attention block                    */
     bool layer_norm;       /* LayerNorm inside the radial networks                    */
     int32_t pooling;       /* nn_pooling                                              */
     int32_t fusion;        /* nn_fusion wanted; the level of each convolution follows */
@@ -105,6 +108,7 @@ typedef struct nn_attention {
 typedef struct nn_norm {
     nn_fiber fiber;
     bool grouped;                         /* one array of gains and biases for all degrees */
+    bool gate;                            /* instead of NormSE3; grouped                */
     int32_t w[NN_DEGREES], b[NN_DEGREES]; /* indices into param; grouped: only [0], degree after degree */
 } nn_norm;
 
@@ -146,6 +150,7 @@ typedef struct nn_layer_opts {
 pl_code nn_se3_plan_conv(nn_se3 **out, nn_fiber in, nn_fiber to, const nn_layer_opts *opts, pl_arena *mem, pl_error *err);
 pl_code nn_se3_plan_attention(nn_se3 **out, nn_fiber in, nn_fiber to, const nn_layer_opts *opts, pl_arena *mem, pl_error *err);
 pl_code nn_se3_plan_norm(nn_se3 **out, nn_fiber fiber, pl_arena *mem, pl_error *err);
+pl_code nn_se3_plan_gate(nn_se3 **out, int32_t degrees, int32_t channels, pl_arena *mem, pl_error *err);
 
 /* The index of the parameter with this name in model->param, or -1. */
 int32_t nn_se3_find(const nn_se3 *model, const char *name);

@@ -13,16 +13,18 @@ pl_code nn_warm_start_check(const nn_se3_conf *now, const nn_se3_conf *then, pl_
                  { "channels", now->channels, then->channels },
                  { "heads", now->heads, then->heads },
                  { "channels_div", now->channels_div, then->channels_div },
-                 { "norm", now->norm, then->norm },
                  { "layer_norm", now->layer_norm, then->layer_norm },
                  { "bonds", now->edge_features > 0, then->edge_features > 0 } };
     static const char *const fusion[] = { "none", "partial", "full" }, *const parity[] = { "both", "natural" };
     static const char *const basis[] = { "distance", "bessel", "gaussian" }, *const envelope[] = { "none", "polynomial" };
+    static const char *const norm[] = { "false", "true", "gate" };
 
     for (size_t k = 0; k < sizeof same / sizeof *same; k++)
         if (same[k].now != same[k].then)
             return pl_fail(err, PL_ECONFIG, "model.%s is %d here and %d in the start model", same[k].name, same[k].now,
                            same[k].then);
+    if (now->norm != then->norm)
+        return pl_fail(err, PL_ECONFIG, "model.norm is %s here and %s in the start model", norm[now->norm], norm[then->norm]);
     if (now->fusion != then->fusion)
         return pl_fail(err, PL_ECONFIG, "model.fusion is %s here and %s in the start model", fusion[now->fusion],
                        fusion[then->fusion]);

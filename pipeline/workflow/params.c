@@ -28,6 +28,15 @@ static void add_list(pl_text *out, const pl_field *f, const pl_list *list)
     pl_text_add(out, "]");
 }
 
+/* `true` and `false` of a choice are as those of a PL_BOOL: a setting that was one keeps its keys when it gets more words. */
+static void add_word(pl_text *out, const char *word)
+{
+    if (strcmp(word, "true") == 0 || strcmp(word, "false") == 0)
+        pl_text_add(out, word);
+    else
+        pl_text_add_json(out, word);
+}
+
 static void add_value(pl_text *out, const pl_field *f, const void *conf)
 {
     const void *at = (const char *)conf + f->at;
@@ -45,7 +54,7 @@ static void add_value(pl_text *out, const pl_field *f, const void *conf)
         else
             pl_text_add_json(out, *(const char *const *)at);
         break;
-    case PL_CHOICE: pl_text_add_json(out, pl_field_value(f, conf, buf)); break;
+    case PL_CHOICE: add_word(out, pl_field_value(f, conf, buf)); break;
     case PL_TEXTS:
     case PL_REALS:
     case PL_LIST: add_list(out, f, at); break;

@@ -33,13 +33,20 @@ static json_t *pattern(const char *regex)
     return json_pack("{s:[s,s], s:s, s:i, s:i}", "type", "string", "number", "pattern", regex, "minimum", 0, "maximum", 0);
 }
 
+static json_t *word_value(const char *word)
+{
+    if (strcmp(word, "true") == 0 || strcmp(word, "false") == 0)
+        return json_boolean(word[0] == 't');
+    return json_string(word);
+}
+
 static json_t *choices(const pl_field *f)
 {
     json_t *list = json_array();
     char word[64], other[PL_SPELLED];
 
     for (int i = 0; strcmp(pl_field_choice_name(f, i, word, sizeof word), "?") != 0; i++)
-        (void)json_array_append_new(list, json_string(word));
+        (void)json_array_append_new(list, word_value(word));
     for (int i = 0; strcmp(pl_field_choice_name(f, i, word, sizeof word), "?") != 0; i++)
         if (pl_american(word, other))
             (void)json_array_append_new(list, json_string(other));
@@ -102,7 +109,7 @@ static void add_default(json_t *schema, const pl_field *f)
     else if ((f->type == PL_INT || f->type == PL_REAL) && !(f->choices != NULL && f->dflt == -1))
         value = number(f->dflt);
     else
-        value = json_string(pl_field_value(&one, room, buf));
+        value = word_value(pl_field_value(&one, room, buf));
     (void)json_object_set_new(schema, "default", value);
 }
 

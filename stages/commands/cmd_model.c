@@ -320,6 +320,8 @@ static void print_network(const nn_model_file *m)
     if (c->radial.basis != NN_BASIS_DISTANCE)
         pl_cmd_print("  radial      %d %s functions of distances up to %g Angstrom\n", (int)c->radial.number,
                      c->radial.basis == NN_BASIS_BESSEL ? "Bessel" : "Gaussian", c->radial.cutoff);
+    if (c->norm == NN_NORMS_GATE)
+        pl_cmd_print("  norm        gate: normalised scalars open and close the features of higher degrees\n");
     if (c->radial.envelope != NN_ENVELOPE_NONE)
         pl_cmd_print("  envelope    polynomial: messages fade to 0 at %g Angstrom\n", c->radial.cutoff);
 }

@@ -61,12 +61,20 @@ static bool take_choice(bool *out, const char *value, const char *no, const char
     return *out || strcmp(value, no) == 0;
 }
 
+static bool take_norm(settings *s, const char *value)
+{
+    bool norm = false, known = take_choice(&norm, value, "false", "true");
+
+    s->m.conf.norm = norm ? NN_NORMS_SE3 : NN_NORMS_NONE;
+    return known;
+}
+
 static bool take_word(settings *s, const char *key, const char *value)
 {
     bool max = true;
 
     if (strcmp(key, "norm") == 0)
-        return take_choice(&s->m.conf.norm, value, "false", "true");
+        return take_norm(s, value);
     if (strcmp(key, "layer_norm") == 0)
         return take_choice(&s->m.conf.layer_norm, value, "false", "true");
     if (strcmp(key, "w3j") == 0)

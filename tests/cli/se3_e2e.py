@@ -44,10 +44,14 @@ def a_radial_basis_is_trained_stored_and_read():
         assert not re.search(r"train .*(run|new)", plan), plan
         # Defaults written out are the published network.
         plain = train(p, "", "a.yaml", "a")
-        assert plain == train(p, ", radial: {basis: distance, number: 8, cutoff: 0, envelope: none}", "b.yaml", "b")
+        assert plain == train(p, ", norm: true, radial: {basis: distance, number: 8, cutoff: 0, envelope: none}", "b.yaml", "b")
         assert plain != bessel
         keys = [p.one("SELECT key FROM stage WHERE name='train'", workdir=d) for d in ("a", "b")]
         assert keys[0] == keys[1]
+        gate = train(p, ", norm: gate", "a.yaml", "a")
+        assert len(gate) == N and gate != plain
+        assert "norm        gate" in p.run("model", "info", "a/models/e2e.safetensors")[1]
+        assert "false, true, gate" in p.run("check", "a.yaml", "stages.train.model.norm=layer", expect=2)[2]
 
 
 def what_a_graph_or_a_family_cannot_use_is_told_at_its_line():

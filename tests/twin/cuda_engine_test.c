@@ -151,6 +151,11 @@ static const shape shapes[] = {
         NN_PARITY_BOTH,
         { NN_BASIS_DISTANCE, 0, NN_ENVELOPE_POLYNOMIAL, 2.2 } },
       { 4, 8, 6, 4, 2.2, false, 16 } },
+    /* gates, of channels that fill lanes and warps and that do not */
+    { { 2, 4, 6, 3, 2, NN_NORMS_GATE, true, NN_POOL_SUM, NN_FUSE_FULL, 6, 4, 1, NN_PARITY_BOTH, { 0 } },
+      { 4, 7, 6, 4, 2.0, false, 17 } },
+    { { 2, 2, 40, 2, 1, NN_NORMS_GATE, true, NN_POOL_MAX, NN_FUSE_FULL, 6, 4, 1, NN_PARITY_BOTH, { 0 } },
+      { 4, 6, 6, 4, 2.0, false, 18 } },
 };
 
 enum { SHAPES = sizeof shapes / sizeof *shapes };

@@ -309,10 +309,22 @@ static void gradient_of_the_norm_is_its_slope(void **s)
     }
 }
 
+static void gradient_of_the_gate_is_its_slope(void **s)
+{
+    const nn_fiber fiber = { { 5, 5, 5, 5 } };
+    layer l = { .in = fiber, .out = fiber, .mem = pl_arena_new(1 << 20) };
+    (void)s;
+
+    assert_int_equal(nn_se3_plan_gate(&l.model, 4, 5, l.mem, NULL), PL_OK);
+    check_layer(&l, 51);
+    pl_arena_free(l.mem);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(gradient_of_the_norm_is_its_slope),
+        cmocka_unit_test(gradient_of_the_gate_is_its_slope),
         cmocka_unit_test(gradient_of_attention_is_its_slope),
         cmocka_unit_test(gradient_with_a_radial_basis_and_envelope_is_its_slope),
         cmocka_unit_test(gradient_of_the_fused_convolution_is_its_slope),

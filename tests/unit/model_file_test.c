@@ -714,6 +714,13 @@ static void a_radial_basis_and_an_envelope_are_kept(void **state)
         assert_non_null(strstr(nn_model_metadata(back, b->mem), "\"format_version\":\"6\""));
         assert_memory_equal(back->params, b->m.params, model->n_floats * sizeof(float));
     }
+    b->m.conf.norm = NN_NORMS_GATE;
+    {
+        nn_se3 *model;
+        assert_int_equal(nn_se3_plan(&model, &b->m.conf, b->mem, NULL), PL_OK);
+        b->m.model = model;
+        assert_int_equal(written_and_read(b)->conf.norm, NN_NORMS_GATE);
+    }
     model_section_change(b, "polynomial", "cosine");
     assert_int_equal(nn_model_read(&back, b->path, b->mem, &err), PL_EDATA);
     assert_non_null(strstr(err.text, "cosine is not known"));

@@ -12,6 +12,7 @@
 #include <cmocka.h>
 
 #include "models/engine/engine.h"
+#include "models/ref/ref.h"
 
 static const nn_radial_conf kinds[] = { { NN_BASIS_DISTANCE, 0, NN_ENVELOPE_POLYNOMIAL, 3.0 },
                                         { NN_BASIS_BESSEL, 8, NN_ENVELOPE_POLYNOMIAL, 3.0 },
@@ -112,6 +113,8 @@ static const double CUTOFF = 3.0;
 /* Atoms 0 to 2 are within the cutoff of each other; atom 3 is `r` from atom 0 along x and farther from the others. */
 static const float place[ATOMS - 1][3] = { { 0, 0, 0 }, { -0.9f, 0.8f, 0.1f }, { -0.7f, -0.6f, 0.9f } };
 
+static nn_norms norms = NN_NORMS_SE3; /* of the networks that a test makes */
+
 typedef struct molecule {
     float xyz[ATOMS][3], node[ATOMS][FEATURES], vec[EDGES + 1][3], dist[EDGES + 1]; /* the last: a pair that is no edge */
     int32_t src[EDGES + 1], dst[EDGES + 1], first[2];
@@ -160,7 +163,7 @@ static void network_open(network *n, const nn_engine_kind *kind, const nn_radial
                                .channels = 8,
                                .heads = 2,
                                .channels_div = 2,
-                               .norm = true,
+                               .norm = norms,
                                .layer_norm = true,
                                .pooling = NN_POOL_SUM,
                                .fusion = NN_FUSE_FULL,
@@ -251,6 +254,58 @@ static void the_published_network_jumps(void **state)
     }
 }
 
+/* The largest change of a norm's output when all vectors of a node turn from a small length to the opposite. */
+static double turned(bool gate, double length)
+{
+    enum { CH = 4 };
+    pl_arena *mem = pl_arena_new(1 << 16);
+    const nn_fiber fiber = { { CH, CH } };
+    nn_ref_feat x, y[2];
+    nn_se3 *model;
+    double *w, most = 0;
+
+    assert_int_equal(gate ? nn_se3_plan_gate(&model, 2, CH, mem, NULL) : nn_se3_plan_norm(&model, fiber, mem, NULL), PL_OK);
+    w = PL_NEW(mem, double, model->n_floats);
+    for (size_t k = 0; k < model->n_floats; k++)
+        w[k] = 0.5 + 0.1 * (double)k;
+    assert_int_equal(nn_ref_feat_new(&x, fiber, 1, mem, NULL), PL_OK);
+    for (int side = 0; side < 2; side++) {
+        for (int k = 0; k < CH; k++)
+            x.d[0][k] = sin(k);
+        for (int k = 0; k < 3 * CH; k++)
+            x.d[1][k] = (side ? -length : length) * cos(k);
+        assert_int_equal(nn_ref_feat_new(&y[side], fiber, 1, mem, NULL), PL_OK);
+        nn_ref_norm_forward(&(nn_ref_ctx){ .model = model, .w = w, .mem = mem }, &model->module[0].u.norm, &x, &y[side]);
+    }
+    for (int k = 0; k < 3 * CH; k++)
+        most = fmax(most, fabs(y[0].d[1][k] - y[1].d[1][k]));
+    pl_arena_free(mem);
+    return most;
+}
+
+/* NormSE3 gives vectors of any length, however small, the length of its bias. */
+static void a_gate_lets_vanishing_vectors_vanish(void **state)
+{
+    (void)state;
+    assert_true(turned(false, 1e-6) > 0.5 && turned(false, 1e-4) > 0.5);
+    assert_true(turned(true, 1e-6) < 1e-3 && turned(true, 1e-9) < 1e-6);
+}
+
+static void with_a_gate_the_prediction_is_continuous(void **state)
+{
+    (void)state;
+    norms = NN_NORMS_GATE;
+    for (int k = 0; k < 2; k++) {
+        network n;
+        double range, step;
+        network_open(&n, k ? &nn_engine_cpu : &nn_engine_ref, &kinds[1]);
+        step = largest_step(&n, &range);
+        network_close(&n);
+        assert_true(range > 1e-4 && step < range / 20);
+    }
+    norms = NN_NORMS_SE3;
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -260,6 +315,8 @@ int main(void)
         cmocka_unit_test(wrong_settings_are_named),
         cmocka_unit_test(with_an_envelope_the_prediction_is_continuous),
         cmocka_unit_test(the_published_network_jumps),
+        cmocka_unit_test(a_gate_lets_vanishing_vectors_vanish),
+        cmocka_unit_test(with_a_gate_the_prediction_is_continuous),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -193,6 +193,10 @@ static void a_start_model_of_another_shape_is_refused_by_setting(void **state)
     assert_int_equal(nn_warm_start_check(&other, &conf, &err), PL_ECONFIG);
     assert_string_equal(err.text, "model.bonds is 0 here and 1 in the start model");
     other = conf;
+    other.norm = NN_NORMS_GATE;
+    assert_int_equal(nn_warm_start_check(&other, &conf, &err), PL_ECONFIG);
+    assert_string_equal(err.text, "model.norm is gate here and true in the start model");
+    other = conf;
     other.radial = (nn_radial_conf){ NN_BASIS_BESSEL, 8, NN_ENVELOPE_POLYNOMIAL, 4.5 };
     assert_int_equal(nn_warm_start_check(&conf, &other, &err), PL_ECONFIG);
     assert_string_equal(err.text,

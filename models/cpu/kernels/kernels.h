@@ -112,6 +112,16 @@ typedef struct nn_cpu_norm {
     float *dx, *dgain, *dbias;
 } nn_cpu_norm;
 
+/* Gate of all degrees for n_nodes nodes (op 11; docs/model.md 5.6); nodes are f->size floats apart. */
+typedef struct nn_cpu_gate {
+    int32_t n_nodes;
+    const nn_cpu_layout *f;
+    const float *x, *gain[NN_DEGREES], *bias[NN_DEGREES];
+    float *y;
+    const float *dy;
+    float *dx, *dgain[NN_DEGREES], *dbias[NN_DEGREES];
+} nn_cpu_gate;
+
 typedef struct nn_cpu_kernels {
     const char *name;
     double (*peak)(int64_t n, float *sink); /* runs n rounds of multiply-adds, to measure the peak; returns
@@ -132,6 +142,8 @@ typedef struct nn_cpu_kernels {
     void (*attend_back)(const nn_cpu_attend *a);
     void (*norm)(const nn_cpu_norm *n);
     void (*norm_back)(const nn_cpu_norm *n);
+    void (*gate)(const nn_cpu_gate *g);
+    void (*gate_back)(const nn_cpu_gate *g);
     void (*add)(size_t n, const float *x, float *y); /* y += x */
     nn_cpu_products products;                        /* in float32 */
     nn_cpu_products products16[2];                   /* bf16x3, bf16 */

@@ -37,6 +37,7 @@ static double peak(int64_t n, float *sink)
 
 #include "models/cpu/kernels/kernels_conv.h"
 #include "models/cpu/kernels/kernels_node.h"
+#include "models/cpu/kernels/kernels_gate.h"
 #include "models/cpu/kernels/kernels_product.h"
 #include "models/cpu/kernels/kernels_bf16.h"
 #include NK_BF16
@@ -61,6 +62,8 @@ const nn_cpu_kernels NK_SET = {
     .attend_back = attend_back,
     .norm = norm,
     .norm_back = norm_back,
+    .gate = gate,
+    .gate_back = gate_back,
     .add = add,
     .products = { NK_LABEL, product_packed_size, NULL, product_run, product_run_turned, product_outer },
     .products16 = {

@@ -430,19 +430,24 @@ static void op_scale(nn_gpu *g, const nn_gpu_scale *a)
 
 static void op_norm(nn_gpu *g, const nn_gpu_norm *a)
 {
-    if (a->n_nodes)
+    if (a->n_nodes && a->gate)
+        LAUNCH(gate_run, dim3(blocks(a->n_nodes, WARPS), (unsigned)a->nodes.n_degrees), WARPS * 32, 0, g->stream, *a);
+    else if (a->n_nodes)
         LAUNCH(norm_run, dim3(blocks(a->n_nodes, WARPS), (unsigned)a->nodes.n_degrees), WARPS * 32, 0, g->stream, *a);
     launched(g, "norm");
 }
 
 static void op_norm_back(nn_gpu *g, const nn_gpu_norm *a)
 {
+    const dim3 grid(NN_GPU_PARTS, (unsigned)a->nodes.n_degrees);
     int32_t max = 0;
 
     for (int l = 0; l < a->nodes.n_degrees; l++)
         max = a->nodes.ch[l] > max ? a->nodes.ch[l] : max;
-    LAUNCH(norm_grad, dim3(NN_GPU_PARTS, (unsigned)a->nodes.n_degrees), WARPS * 32, WARPS * 2 * (size_t)max * sizeof(float),
-           g->stream, *a);
+    if (a->gate)
+        LAUNCH(gate_grad, grid, WARPS * 32, WARPS * 2 * (size_t)max * sizeof(float), g->stream, *a);
+    else
+        LAUNCH(norm_grad, grid, WARPS * 32, WARPS * 2 * (size_t)max * sizeof(float), g->stream, *a);
     launched(g, "norm_back");
 }
 

@@ -177,29 +177,19 @@ UNROLL
     }
 }
 
-/* Op 11 backward: with q = dy . x, ds = q / n where the ReLU is open: dx = dy s / n + (dn / n) x (docs/model.md 5.5);
- * partial sums of the gradients of bias (ds) and gain (ds h) to work [2][NN_GPU_PARTS][channels].
- * Grid: x = part of the nodes (NN_GPU_PARTS), y = degree; warp = every WARPS-th node of the part, lane = channel.
- * Dynamic shared memory: [WARPS][bias, gain][channels of the degree]. Equals: norm_backward (models/ref/layers.inc). */
-__global__ void __launch_bounds__(WARPS * 32) norm_grad(nn_gpu_norm a)
+/* Calls do_it(first node of this warp, end, its sums [bias, gain][channels]) for the block's part of the nodes, then adds the sums of
+ * the warps in order and stores them in work [2][NN_GPU_PARTS][channels]. shared: [WARPS][bias, gain][channels of degree l]. */
+template <class F>
+static __device__ __forceinline__ void norm_parts(const nn_gpu_norm &a, int l, float *shared, const F &do_it)
 {
-    SHARED_BYTES(shared);
-    int l = (int)blockIdx.y, ch = a.nodes.ch[l], warp = (int)threadIdx.x / 32, skip = 0;
+    int ch = a.nodes.ch[l], warp = (int)threadIdx.x / 32, skip = 0;
     int per = (a.n_nodes + NN_GPU_PARTS - 1) / NN_GPU_PARTS, first = (int)blockIdx.x * per;
     int end = first + per < a.n_nodes ? first + per : a.n_nodes;
-    float *all = (float *)shared, *sum = all + warp * 2 * ch;
-    auto run = [&](auto kind) {
-        for (int node = first + warp; node < end; node += WARPS)
-            norm_node_back<decltype(kind)::dim, decltype(kind)::one>(a, node, sum);
-    };
 
     for (int k = (int)threadIdx.x; k < WARPS * 2 * ch; k += WARPS * 32)
-        all[k] = 0;
+        shared[k] = 0;
     __syncthreads();
-    if (ch && ch <= 32)
-        norm_dispatch<true>(l, run);
-    else if (ch)
-        norm_dispatch<false>(l, run);
+    do_it(first + warp, end, shared + warp * 2 * ch);
     __syncthreads();
     for (int i = 0; i < l; i++)
         skip += a.nodes.ch[i];
@@ -207,9 +197,196 @@ __global__ void __launch_bounds__(WARPS * 32) norm_grad(nn_gpu_norm a)
         float v = 0;
 UNROLL
         for (int i = 0; i < WARPS; i++)
-            v += all[i * 2 * ch + k];
+            v += shared[i * 2 * ch + k];
         a.work[((int64_t)(k >= ch) * NN_GPU_PARTS + blockIdx.x) * a.channels + skip + k % ch] = v;
     }
+}
+
+/* Op 11 backward: with q = dy . x, ds = q / n where the ReLU is open: dx = dy s / n + (dn / n) x (docs/model.md 5.5);
+ * partial sums of the gradients of bias (ds) and gain (ds h) to work [2][NN_GPU_PARTS][channels].
+ * Grid: x = part of the nodes (NN_GPU_PARTS), y = degree; warp = every WARPS-th node of the part, lane = channel.
+ * Dynamic shared memory: [WARPS][bias, gain][channels of the degree]. Equals: norm_backward (models/ref/layers.inc). */
+__global__ void __launch_bounds__(WARPS * 32) norm_grad(nn_gpu_norm a)
+{
+    SHARED_BYTES(shared);
+    int l = (int)blockIdx.y, ch = a.nodes.ch[l];
+
+    norm_parts(a, l, (float *)shared, [&](int first, int end, float *sum) {
+        auto run = [&](auto kind) {
+            for (int node = first; node < end; node += WARPS)
+                norm_node_back<decltype(kind)::dim, decltype(kind)::one>(a, node, sum);
+        };
+        if (ch && ch <= 32)
+            norm_dispatch<true>(l, run);
+        else if (ch)
+            norm_dispatch<false>(l, run);
+    });
+}
+
+/* ---- the gate ---- */
+
+/* One node: the mean of its scalars, 1 / sqrt(variance + 1e-5). */
+typedef struct gate_node {
+    const float *x, *dy; /* dy NULL: forward */
+    int ch;
+    float part, mean, rstd;
+} gate_node;
+
+static __device__ __forceinline__ gate_node gate_open(const nn_gpu_norm &a, int node)
+{
+    int lane = (int)threadIdx.x % 32;
+    int64_t at = (int64_t)node * a.nodes.size;
+    gate_node g = { a.x + at, a.dy ? a.dy + at : NULL, a.nodes.ch[0], 1 / (float)a.nodes.ch[0], 0, 0 };
+    const float *s = g.x + a.nodes.at[0];
+    float sum = 0;
+
+    for (int k = lane; k - lane < g.ch; k += 32)
+        sum += k < g.ch ? s[k] : 0;
+    g.mean = warp_sum(sum) * g.part;
+    sum = 0;
+    for (int k = lane; k - lane < g.ch; k += 32)
+        sum += k < g.ch ? (s[k] - g.mean) * (s[k] - g.mean) : 0;
+    g.rstd = 1 / sqrtf(warp_sum(sum) * g.part + 1e-5f);
+    return g;
+}
+
+/* One over the root mean square length of the channels of degree l. */
+static __device__ __forceinline__ float gate_scale(const nn_gpu_norm &a, const gate_node &g, int l)
+{
+    const float *x = g.x + a.nodes.at[l];
+    int lane = (int)threadIdx.x % 32, n = (2 * l + 1) * g.ch;
+    float sum = 0;
+
+    for (int k = lane; k - lane < n; k += 32)
+        sum += k < n ? x[k] * x[k] : 0;
+    return 1 / sqrtf(warp_sum(sum) * g.part + 1e-5f);
+}
+
+static __device__ __forceinline__ float gate_hat(const nn_gpu_norm &a, const gate_node &g, int k)
+{
+    return (g.x[a.nodes.at[0] + k] - g.mean) * g.rstd;
+}
+
+/* The input of the gate of channel k. */
+static __device__ __forceinline__ float gate_input(const nn_gpu_norm &a, const gate_node &g, int l, int k)
+{
+    return a.params[a.gain[l] + k] * gate_hat(a, g, k) + a.params[a.bias[l] + k];
+}
+
+static __device__ __forceinline__ float sigmoid(float t) { return 1 / (1 + expf(-t)); }
+
+/* dy . x of a channel. */
+static __device__ __forceinline__ float gate_along(const nn_gpu_norm &a, const gate_node &g, int l, int k)
+{
+    float sum = 0;
+
+    for (int d = 0; d < 2 * l + 1; d++)
+        sum += g.dy[a.nodes.at[l] + d * g.ch + k] * g.x[a.nodes.at[l] + d * g.ch + k];
+    return sum;
+}
+
+/* The gradient of the gate's input; each: of degree l. */
+static __device__ __forceinline__ float gate_slope(const nn_gpu_norm &a, const gate_node &g, int l, int k, float each)
+{
+    float t = gate_input(a, g, l, k), s = sigmoid(t);
+
+    return l == 0 ? g.dy[a.nodes.at[0] + k] * s * (1 + t * (1 - s)) : gate_along(a, g, l, k) * each * s * (1 - s);
+}
+
+/* Op 11 with a gate: h the normalised scalars, t = gain h + bias; degree 0: y = t sigmoid(t); above: y = x sigmoid(t) / root
+ * mean square length (docs/model.md 5.6). Grid: x = WARPS nodes, y = degree; warp = node, lane = channel. No shared memory.
+ * Equals: gate_forward (models/ref/layers.inc). */
+__global__ void __launch_bounds__(WARPS * 32) gate_run(nn_gpu_norm a)
+{
+    int node = warp_of_grid(), l = (int)blockIdx.y;
+
+    if (node >= a.n_nodes)
+        return;
+    gate_node g = gate_open(a, node);
+    float each = l ? gate_scale(a, g, l) : 1, *y = a.y + (int64_t)node * a.nodes.size + a.nodes.at[l];
+    for (int k = (int)threadIdx.x % 32; k < g.ch; k += 32) {
+        float t = gate_input(a, g, l, k), s = sigmoid(t);
+        for (int d = 0; d < 2 * l + 1; d++)
+            y[d * g.ch + k] = l == 0 ? t * s : g.x[a.nodes.at[l] + d * g.ch + k] * (s * each);
+    }
+}
+
+/* dx of a degree above 0. */
+static __device__ __forceinline__ void gate_vectors_back(const nn_gpu_norm &a, const gate_node &g, int l, float each, float *dx)
+{
+    int lane = (int)threadIdx.x % 32;
+    float along = 0;
+
+    for (int k = lane; k - lane < g.ch; k += 32)
+        along += k < g.ch ? gate_along(a, g, l, k) * sigmoid(gate_input(a, g, l, k)) : 0;
+    along = warp_sum(along) * each * each * each * g.part;
+    for (int k = lane; k < g.ch; k += 32) {
+        float s = sigmoid(gate_input(a, g, l, k));
+        for (int d = 0; d < 2 * l + 1; d++) {
+            int i = a.nodes.at[l] + d * g.ch + k;
+            dx[i] = g.dy[i] * s * each - along * g.x[i];
+        }
+    }
+}
+
+/* The gradient of a normalised scalar: of the gates of all degrees. */
+static __device__ __forceinline__ float gate_hat_slope(const nn_gpu_norm &a, const gate_node &g, int k, const float each[NN_GPU_DEGREES])
+{
+    float sum = 0;
+
+UNROLL
+    for (int l = 0; l < NN_GPU_DEGREES; l++)
+        sum += l < a.nodes.n_degrees ? gate_slope(a, g, l, k, each[l]) * a.params[a.gain[l] + k] : 0;
+    return sum;
+}
+
+/* dx of degree 0. */
+static __device__ __forceinline__ void gate_scalars_back(const nn_gpu_norm &a, const gate_node &g, float *dx)
+{
+    int lane = (int)threadIdx.x % 32;
+    float each[NN_GPU_DEGREES] = { 1 }, mean = 0, dot = 0;
+
+UNROLL
+    for (int l = 1; l < NN_GPU_DEGREES; l++)
+        each[l] = l < a.nodes.n_degrees ? gate_scale(a, g, l) : 1;
+    for (int k = lane; k - lane < g.ch; k += 32) {
+        float dhat = k < g.ch ? gate_hat_slope(a, g, k, each) : 0;
+        mean += dhat;
+        dot += k < g.ch ? dhat * gate_hat(a, g, k) : 0;
+    }
+    mean = warp_sum(mean) * g.part;
+    dot = warp_sum(dot) * g.part;
+    for (int k = lane; k < g.ch; k += 32)
+        dx[a.nodes.at[0] + k] = g.rstd * (gate_hat_slope(a, g, k, each) - mean - gate_hat(a, g, k) * dot);
+}
+
+static __device__ __forceinline__ void gate_node_back(const nn_gpu_norm &a, int node, int l, float *sum)
+{
+    gate_node g = gate_open(a, node);
+    float each = l ? gate_scale(a, g, l) : 1, *dx = a.dx + (int64_t)node * a.nodes.size;
+
+    for (int k = (int)threadIdx.x % 32; k < g.ch; k += 32) {
+        float dt = gate_slope(a, g, l, k, each);
+        sum[k] += dt;
+        sum[g.ch + k] += dt * gate_hat(a, g, k);
+    }
+    if (l)
+        gate_vectors_back(a, g, l, each, dx);
+    else
+        gate_scalars_back(a, g, dx);
+}
+
+/* Its backward (docs/model.md 5.6): dx, and partial sums of the gradients of bias and gain as norm_grad. Map and shared memory as
+ * in norm_grad; a warp of degree 0 goes through the gates of all degrees. Equals: gate_backward (models/ref/layers.inc). */
+__global__ void __launch_bounds__(WARPS * 32) gate_grad(nn_gpu_norm a)
+{
+    SHARED_BYTES(shared);
+    int l = (int)blockIdx.y;
+
+    norm_parts(a, l, (float *)shared, [&](int first, int end, float *sum) {
+        for (int node = first; node < end; node += WARPS)
+            gate_node_back(a, node, l, sum);
+    });
 }
 
 /* grad += sums over the parts in work. Grid: x = 32 channels, y = bias or gain; lane = channel; warp w sums parts w, w + 8, ..,

@@ -28,7 +28,7 @@ extern "C" {
 #endif
 
 enum {
-    NN_GPU_ABI = 14,
+    NN_GPU_ABI = 15,
     NN_GPU_DEGREES = 5,        /* NN_DEGREES                                   */
     NN_GPU_FREQS = 9,          /* 2 NN_MAX_DEGREE + 1                          */
     NN_GPU_H = 32,             /* NN_RADIAL_HIDDEN: one warp has one hidden vector */
@@ -278,6 +278,7 @@ typedef struct nn_gpu_attend_back {
  * adds the gradients of bias and gain to grad. */
 typedef struct nn_gpu_norm {
     int32_t n_nodes, channels;
+    bool gate; /* instead of NormSE3 (docs/model.md 5.6); all degrees have equal channels */
     nn_gpu_nodes nodes;
     int64_t gain[NN_GPU_DEGREES], bias[NN_GPU_DEGREES];
     const float *params, *x, *dy;

@@ -51,7 +51,10 @@ const pl_field st_train_fields[] = {
       .help = "attention heads; divides channels / channels_div" },
     { PL_INT, "model.channels_div", AT(model.channels_div), .dflt = 2, .min = 1, .max = 16,
       .help = "values and keys have channels / this" },
-    { PL_BOOL, "model.norm", AT(model.norm), .dflt = 1, .help = "norm after each attention block" },
+    { PL_CHOICE, "model.norm", AT(model.norm), .dflt = NN_NORMS_SE3, .choices = "false|true|gate",
+      .help =
+          "after each attention block; true: NormSE3, as published; gate: normalised scalars open and close the features of higher "
+          "degrees, without NormSE3's kinks" },
     { PL_BOOL, "model.layer_norm", AT(model.layer_norm), .dflt = 1, .help = "layer norm inside the radial networks" },
     { PL_CHOICE, "model.pooling", AT(model.pooling), .dflt = NN_POOL_MAX, .choices = "max|mean|sum",
       .help = "how atoms become a molecule" },

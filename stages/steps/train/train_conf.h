@@ -42,11 +42,11 @@ typedef struct st_train_conf {
     const char *start;  /* in the workflow's `models`, or NULL    */
     struct {
         int64_t layers, degrees, channels, heads, channels_div;
-        int32_t pooling, fusion, parity;
-        int32_t radial, radial_envelope; /* nn_radial_basis, nn_envelope */
+        int32_t norm, pooling, fusion, parity; /* norm: nn_norms */
+        int32_t radial, radial_envelope;       /* nn_radial_basis, nn_envelope */
         int64_t radial_number;
         double radial_cutoff;
-        bool norm, layer_norm, z, charge, bonds;
+        bool layer_norm, z, charge, bonds;
         pl_list elements;
     } model;
     double checkpoint_every, rank_timeout;
