@@ -12,7 +12,7 @@ static const float FAR = 1e5f;    /* Angstrom: beyond this, float32 is too coars
 
 static pl_code check_opts(const ch_graph_opts *o, pl_error *err)
 {
-    if (o->edges == CH_EDGES_RADIUS && !(o->cutoff > 0 && o->cutoff <= FAR))
+    if (ch_edges_within(o->edges) && !(o->cutoff > 0 && o->cutoff <= FAR))
         return pl_fail(err, PL_ECONFIG, "cutoff %g is not a distance", (double)o->cutoff);
     if (o->edges == CH_EDGES_KNN && o->k < 1)
         return pl_fail(err, PL_ECONFIG, "k %d is less than 1", o->k);
@@ -104,6 +104,44 @@ static pl_code radius_rows(ch_neighbours *out, const ch_mol *mol, const ch_graph
     return code;
 }
 
+/* The union of two ascending rows in `to`; returns its length. to NULL: only counts. */
+static int32_t row_join(const ch_neighbours *a, const ch_neighbours *b, int32_t i, uint16_t *to)
+{
+    int32_t n = 0, j = a->row[i], k = b->row[i];
+
+    while (j < a->row[i + 1] || k < b->row[i + 1]) {
+        const uint16_t left = j < a->row[i + 1] ? a->src[j] : UINT16_MAX, right = k < b->row[i + 1] ? b->src[k] : UINT16_MAX;
+        const uint16_t src = left < right ? left : right;
+        if (to != NULL)
+            to[n] = src;
+        n++;
+        j += left == src && j < a->row[i + 1];
+        k += right == src && k < b->row[i + 1];
+    }
+    return n;
+}
+
+static pl_code joined_rows(ch_neighbours *out, const ch_mol *mol, const ch_graph_opts *o, int64_t max, pl_arena *mem, pl_error *err)
+{
+    ch_neighbours near = { 0 }, bonds = { 0 };
+    pl_code code = radius_rows(&near, mol, o, max, mem, err);
+
+    if (code == PL_OK)
+        code = bond_rows(&bonds, mol, mem, err);
+    if (code != PL_OK)
+        return code;
+    out->n = mol->n_atoms;
+    out->row = PL_NEW(mem, int32_t, out->n + 1);
+    if (out->row == NULL)
+        return pl_fail(err, PL_ENOMEM, "rows of a graph");
+    for (int32_t i = 0; i < out->n; i++)
+        out->row[i + 1] = row_join(&near, &bonds, i, NULL);
+    code = ch_near_rows(out, mem, err);
+    for (int32_t i = 0; code == PL_OK && i < out->n; i++)
+        (void)row_join(&near, &bonds, i, out->src + out->row[i]);
+    return code;
+}
+
 /* Checks the limit before the lists are made: the number of edges of knn, full and bonds is known. */
 static int64_t edges_ahead(const ch_mol *mol, const ch_graph_opts *o)
 {
@@ -127,6 +165,8 @@ static pl_code choose_edges(ch_neighbours *out, const ch_mol *mol, const ch_grap
         return pl_fail(err, PL_EINPUT, "edges: %lld, more than max_edges %lld", (long long)edges_ahead(mol, o), (long long)max);
     if (o->edges == CH_EDGES_RADIUS)
         code = radius_rows(out, mol, o, max, mem, err);
+    else if (o->edges == CH_EDGES_BONDS_RADIUS)
+        code = joined_rows(out, mol, o, max, mem, err);
     else if (o->edges != CH_EDGES_TOPOLOGY)
         code = check_apart(mol, mem, err);
     if (code == PL_OK && (o->edges == CH_EDGES_BONDS || o->edges == CH_EDGES_TOPOLOGY))

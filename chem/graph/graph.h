@@ -17,6 +17,7 @@
  *   full    every ordered pair.
  *   topology  every bond, both directions, without positions: vec and dist are 0. Descriptors and fingerprints read such a graph
  *           (chem/features/features.h); a network cannot (ch_graph_is_flat).
+ *   bonds+radius  every edge of radius and every bond, however long: max_neighbours never removes a bond.
  * radius and bonds take O(n) by a cell list, knn and full O(n^2).
  *
  * Units: Angstrom. Ownership: a built graph lives in the arena it was built in
@@ -31,7 +32,17 @@
 #include "pipeline/base/arena.h"
 #include "pipeline/base/error.h"
 
-typedef enum ch_edges { CH_EDGES_RADIUS, CH_EDGES_BONDS, CH_EDGES_KNN, CH_EDGES_FULL, CH_EDGES_TOPOLOGY } ch_edges;
+typedef enum ch_edges {
+    CH_EDGES_RADIUS,
+    CH_EDGES_BONDS,
+    CH_EDGES_KNN,
+    CH_EDGES_FULL,
+    CH_EDGES_TOPOLOGY,
+    CH_EDGES_BONDS_RADIUS
+} ch_edges;
+
+/* Whether the options `cutoff` and `max_neighbours` are read. */
+static inline bool ch_edges_within(ch_edges e) { return e == CH_EDGES_RADIUS || e == CH_EDGES_BONDS_RADIUS; }
 
 /* Kinds of pairs, as in QM9's bond features; 4 = neighbours without a bond. */
 enum { CH_PAIR_SINGLE, CH_PAIR_DOUBLE, CH_PAIR_TRIPLE, CH_PAIR_AROMATIC, CH_PAIR_NOT_BONDED, CH_PAIR_KINDS };
@@ -40,9 +51,9 @@ enum { CH_GRAPH_MAX_NODES = 65535 }; /* src is 16 bits */
 
 typedef struct ch_graph_opts {
     ch_edges edges;
-    float cutoff;           /* radius: Angstrom, > 0                  */
+    float cutoff;           /* radius, bonds+radius: Angstrom, > 0    */
     int32_t k;              /* knn: >= 1                              */
-    int32_t max_neighbours; /* radius: 0 = no limit                   */
+    int32_t max_neighbours; /* radius, bonds+radius: 0 = no limit     */
     int32_t max_atoms;      /* 0 = CH_GRAPH_MAX_NODES                 */
     int64_t max_edges;      /* directed edges; 0 = 2^30               */
 } ch_graph_opts;

@@ -331,10 +331,10 @@ pl_code nn_model_graph_check(const nn_model_file *m, const ch_graph_opts *opts, 
     if (t->edges != opts->edges)
         return pl_fail(err, PL_ECONFIG, "edges: %s, but model %s was trained with edges: %s", nn_edges_name(opts->edges), m->name,
                        nn_edges_name(t->edges));
-    if (t->edges == CH_EDGES_RADIUS && t->cutoff != opts->cutoff)
+    if (ch_edges_within(t->edges) && t->cutoff != opts->cutoff)
         return pl_fail(err, PL_ECONFIG, "cutoff: %g Angstrom, but model %s was trained with %g", (double)opts->cutoff, m->name,
                        (double)t->cutoff);
-    if (t->edges == CH_EDGES_RADIUS && t->max_neighbours != opts->max_neighbours)
+    if (ch_edges_within(t->edges) && t->max_neighbours != opts->max_neighbours)
         return pl_fail(err, PL_ECONFIG, "max_neighbours: %d, but model %s was trained with %d", (int)opts->max_neighbours, m->name,
                        (int)t->max_neighbours);
     if (t->edges == CH_EDGES_KNN && t->k != opts->k)

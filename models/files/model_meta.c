@@ -9,14 +9,14 @@
 #include "chem/molecule/element.h"
 #include "pipeline/base/text.h"
 
-static const char *const edges_names[] = { "radius", "bonds", "knn", "full", "topology", NULL };
+static const char *const edges_names[] = { "radius", "bonds", "knn", "full", "topology", "bonds+radius", NULL };
 static const char *const pooling_names[] = { "max", "mean", "sum", NULL };
 static const char *const fusion_names[] = { "none", "partial", "full", NULL };
 static const char *const parity_names[] = { "both", "natural", NULL };
 static const char *const basis_names[] = { "distance", "bessel", "gaussian", NULL };
 static const char *const envelope_names[] = { "none", "polynomial", NULL };
 
-const char *nn_edges_name(ch_edges e) { return (int)e >= 0 && e <= CH_EDGES_TOPOLOGY ? edges_names[e] : "unknown"; }
+const char *nn_edges_name(ch_edges e) { return (int)e >= 0 && e <= CH_EDGES_BONDS_RADIUS ? edges_names[e] : "unknown"; }
 
 bool nn_model_name_fits(const char *s)
 {
@@ -221,7 +221,7 @@ static void take_graph(reader *r, ch_graph_opts *g)
 {
     section_open(r, "graph");
     g->edges = (ch_edges)get_choice(r, "edges", edges_names);
-    if (g->edges == CH_EDGES_RADIUS) {
+    if (ch_edges_within(g->edges)) {
         g->cutoff = (float)get_real(r, "cutoff");
         g->max_neighbours = get_int(r, "max_neighbours");
     }
@@ -466,7 +466,7 @@ static json_t *json_inputs(const nn_inputs *in)
 
 static json_t *json_graph(const ch_graph_opts *g)
 {
-    if (g->edges == CH_EDGES_RADIUS)
+    if (ch_edges_within(g->edges))
         return json_pack("{s:s, s:f, s:i}", "edges", edges_names[g->edges], "cutoff", (double)g->cutoff, "max_neighbours",
                          g->max_neighbours);
     if (g->edges == CH_EDGES_KNN)

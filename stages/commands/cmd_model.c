@@ -169,7 +169,7 @@ static void print_column(const nn_input_column *c, bool first)
 static void print_graph(const nn_model_file *m)
 {
     pl_cmd_print("  graph       %s", nn_edges_name(m->graph.edges));
-    if (m->graph.edges == CH_EDGES_RADIUS)
+    if (ch_edges_within(m->graph.edges))
         pl_cmd_print(", cutoff %g Angstrom", (double)m->graph.cutoff);
     if (m->graph.edges == CH_EDGES_KNN)
         pl_cmd_print(", k %d", (int)m->graph.k);

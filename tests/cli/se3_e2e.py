@@ -51,6 +51,12 @@ def a_radial_basis_is_trained_stored_and_read():
         gate = train(p, ", norm: gate", "a.yaml", "a")
         assert len(gate) == N and gate != plain
         assert "norm        gate" in p.run("model", "info", "a/models/e2e.safetensors")[1]
+        # Bond kinds on a graph of neighbours; the file says how its graphs are made.
+        p.workflow(["in.sdf"], TRAIN % "", name="u.yaml", workdir="u")
+        p.run("run", "u.yaml", "-q", "stages.graph={edges: bonds+radius, cutoff: 2, max_neighbours: 64}")
+        assert "graph       bonds+radius, cutoff 2 Angstrom" in p.run("model", "info", "u/models/e2e.safetensors")[1]
+        assert "cutoff" in p.run("check", "u.yaml", "stages.graph={edges: bonds+radius, cutoff: 2}",
+                                 "stages.train.model.radial={envelope: polynomial, cutoff: 3}", expect=2)[2]
         assert "false, true, gate" in p.run("check", "a.yaml", "stages.train.model.norm=layer", expect=2)[2]
 
 

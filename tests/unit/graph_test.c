@@ -178,6 +178,40 @@ static void one_bad_molecule_of_several_refuses_all(void **state)
     }
 }
 
+static bool has_edge(const ch_graph *g, int32_t src, int32_t dst)
+{
+    for (int32_t e = g->row[dst]; e < g->row[dst + 1]; e++)
+        if (g->src[e] == src)
+            return true;
+    return false;
+}
+
+/* For cutoffs below, among and above the lengths of bonds, with and without a limit on neighbours. */
+static void bonds_and_radius_together_are_the_union_of_both(void **state)
+{
+    (void)state;
+
+    for (int k = 0; k < 8; k++) {
+        const ch_mol m = made_mol(14, 9, (uint64_t)(k + 1), mem);
+        ch_graph_opts o = { .edges = CH_EDGES_RADIUS, .cutoff = 0.7f + 0.6f * (float)(k / 2), .max_neighbours = k % 2 ? 3 : 0 };
+        ch_graph near, bonds, both;
+        int32_t n = 0;
+        assert_int_equal(ch_graph_build(&near, &m, &o, mem, NULL), PL_OK);
+        o.edges = CH_EDGES_BONDS;
+        assert_int_equal(ch_graph_build(&bonds, &m, &o, mem, NULL), PL_OK);
+        o.edges = CH_EDGES_BONDS_RADIUS;
+        assert_int_equal(ch_graph_build(&both, &m, &o, mem, NULL), PL_OK);
+        assert_int_equal(ch_graph_check(&both, NULL), PL_OK);
+        for (int32_t i = 0; i < m.n_atoms; i++)
+            for (int32_t j = 0; j < m.n_atoms; j++) {
+                assert_int_equal(has_edge(&both, i, j), has_edge(&near, i, j) || has_edge(&bonds, i, j));
+                n += has_edge(&both, i, j);
+            }
+        assert_int_equal(both.n_edges, n);
+        print_message("cutoff %g: %d near, %d bonds, %d both\n", (double)o.cutoff, near.n_edges, bonds.n_edges, both.n_edges);
+    }
+}
+
 static void settings_of_graphs_are_refused_at_their_edges(void **state)
 {
     ch_mol m = made_mol(4, 9, 1, mem);
@@ -436,6 +470,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_molecule_comes_back_from_the_wire_and_never_half_of_it, fresh, done),
         cmocka_unit_test_setup_teardown(one_bad_molecule_of_several_refuses_all, fresh, done),
         cmocka_unit_test_setup_teardown(settings_of_graphs_are_refused_at_their_edges, fresh, done),
+        cmocka_unit_test_setup_teardown(bonds_and_radius_together_are_the_union_of_both, fresh, done),
         cmocka_unit_test_setup_teardown(coinciding_atoms_are_found_for_every_kind_of_edges, fresh, done),
         cmocka_unit_test_setup_teardown(limits_are_kept, fresh, done),
         cmocka_unit_test_setup_teardown(a_single_atom_is_a_graph_without_edges, fresh, done),

@@ -71,7 +71,8 @@ static void gate_inputs_back(const nn_cpu_gate *g, const gate_state *s, int l, c
 }
 
 /* A degree above 0: dx, and dt. */
-static void gate_vectors_back(const nn_cpu_gate *g, const gate_state *s, int l, const float *x, const float *dy, float *dx, float *dt)
+static void gate_vectors_back(const nn_cpu_gate *g, const gate_state *s, int l, const float *x, const float *dy, float *dx,
+                              float *dt)
 {
     const int pad = g->f->pad[0], at = g->f->at[l];
     const float each = s->each[l];

@@ -15,7 +15,7 @@
 /* Measured, one worker (tests/bench/results/features-2026-11-21.md): seconds a molecule and an edge. */
 static const double MOLECULE_S = 6e-6, EDGE_S = 3e-8;
 
-enum { EDGES_AUTO = CH_EDGES_TOPOLOGY + 1 }; /* settled before any use */
+enum { EDGES_AUTO = CH_EDGES_BONDS_RADIUS + 1 }; /* settled before any use */
 
 typedef struct graph_conf {
     int32_t edges;
@@ -25,14 +25,17 @@ typedef struct graph_conf {
 
 #define AT(member) offsetof(graph_conf, member)
 static const pl_field fields[] = {
-    { PL_CHOICE, "edges", AT(edges), .dflt = EDGES_AUTO, .choices = "radius|bonds|knn|full|topology|auto",
-      .help = "which atoms are connected: radius: all within the cutoff; bonds: bonded atoms; knn: the k nearest; full: all; "
-              "topology: bonded atoms, without positions: needs no 3D structures, but networks cannot read it; auto: radius, or "
-              "topology where no stage needs positions and prepare makes none" },
-    { PL_REAL, "cutoff", AT(cutoff), .dflt = 5, .min = 0.5, .max = 20, .unit = "Angstrom", .help = "radius: longest edge" },
+    { PL_CHOICE, "edges", AT(edges), .dflt = EDGES_AUTO, .choices = "radius|bonds|knn|full|topology|bonds+radius|auto",
+      .help =
+          "which atoms are connected: radius: all within the cutoff; bonds: bonded atoms; bonds+radius: both; knn: the k nearest; full: all; "
+          "topology: bonded atoms, without positions: needs no 3D structures, but networks cannot read it; auto: radius, or "
+          "topology where no stage needs positions and prepare makes none" },
+    { PL_REAL, "cutoff", AT(cutoff), .dflt = 5, .min = 0.5, .max = 20, .unit = "Angstrom",
+      .help = "radius, bonds+radius: longest edge without a bond" },
     { PL_INT, "k", AT(k), .dflt = 12, .min = 1, .max = 256, .help = "knn: neighbours per atom" },
     { PL_INT, "max_neighbours", AT(max_neighbours), .min = 0, .max = 1024,
-      .help = "radius: keep an edge only if it is among this many nearest of both its atoms; 0: no limit" },
+      .help =
+          "radius, bonds+radius: keep an edge without a bond only if it is among this many nearest of both its atoms; 0: no limit" },
     { PL_INT, "max_atoms", AT(max_atoms), .dflt = 1000, .min = 1, .max = CH_GRAPH_MAX_NODES, .unit = "atoms",
       .help = "larger molecules fail" },
     { PL_INT, "max_edges", AT(max_edges), .dflt = 200000, .min = 1, .max = 100000000, .unit = "edges",
@@ -63,7 +66,7 @@ static void settle(const pl_workflow *wf, void *conf)
     pl_fields_default(fields, &dflt);
     if (c->edges == EDGES_AUTO)
         c->edges = prepare_is_flat(wf) && !st_positions_wanted(wf) ? CH_EDGES_TOPOLOGY : CH_EDGES_RADIUS;
-    if (c->edges != CH_EDGES_RADIUS) {
+    if (!ch_edges_within((ch_edges)c->edges)) {
         c->cutoff = dflt.cutoff;
         c->max_neighbours = dflt.max_neighbours;
     }
@@ -71,7 +74,7 @@ static void settle(const pl_workflow *wf, void *conf)
         c->k = dflt.k;
 }
 
-static const char *const edges_names[] = { "radius", "bonds", "knn", "full", "topology" };
+static const char *const edges_names[] = { "radius", "bonds", "knn", "full", "topology", "bonds+radius" };
 
 /* Without 3D structures every molecule would fail. */
 static void check(const pl_workflow *wf, const pl_step *step, pl_problems *problems)
@@ -145,7 +148,7 @@ bool st_graph_ends(const pl_step *step)
 {
     const graph_conf *c = step->conf;
 
-    return c->edges == CH_EDGES_RADIUS || c->edges == EDGES_AUTO;
+    return ch_edges_within((ch_edges)c->edges) || c->edges == EDGES_AUTO;
 }
 
 void st_graph_limits(ch_graph_opts *opts)
