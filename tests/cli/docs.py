@@ -207,6 +207,7 @@ def pages_and_program_agree_on_version_and_exit_codes():
     assert re.search(r"^## %s \(\d{4}-\d\d-\d\d\)$" % re.escape(version), read("CHANGELOG.md"), re.M)
     cited = re.search(r"^version: (\S+)\ndate-released: (\S+)$", read("CITATION.cff"), re.M)
     assert cited[1] == version and "## %s (%s)" % (version, cited[2]) in read("CHANGELOG.md"), cited[0]
+    assert '\n  version: "%s"\n' % version in read("cmake/packages/conda/recipe.yaml"), "the version of the conda recipe"
     for number in re.findall(r"^ +(\d+)", codes, re.M):
         for name, start in (("docs/FORMATS.md", "\n## Exit codes"), ("docs/design.md", "\n### 3.4 ")):
             assert re.search(r"\b%s\b" % number, read(name).split(start)[1].split("\n## ")[0]), (name, number)

@@ -35,6 +35,8 @@ def every_copied_file_has_a_licence_text_or_is_refused():
         assert wheel_licences.write(p.path("w")) == [] == wheel_licences.check(p.path("w"))
         text = open(p.path("w/molsieve/LICENSES.third-party")).read()
         assert "\nlibyaml-0-2 0." in text and "    molsieve.libs/%s\n" % name in text and "Kirill Simonov" in text, text
+        p.put("w/molsieve/LICENSES.third-party", text + "Files: *\n    molsieve is no package here\n")  # texts may say anything
+        assert wheel_licences.check(p.path("w")) == []
         p.put("w/molsieve/_program/lib/molsieve/openbabel/nobody.so", "")
         unnamed = "molsieve/_program/lib/molsieve/openbabel/nobody.so"
         assert wheel_licences.check(p.path("w")) == [unnamed + ": copied, and molsieve/LICENSES.third-party does not name it"]
