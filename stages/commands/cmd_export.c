@@ -14,20 +14,21 @@
 
 enum { MAX_FIELDS = 2000, HIDDEN = 2 }; /* SQLite gives no more columns; the last two of an SDF query are mol_id and unit */
 
-static const pl_opt opts[] = { { "--output", 'o', "FILE",
-                                 "output file, complete or not written at all; .gz is compressed; default: standard output" },
-                               { "--top", 'n', "N", "the first N of the ranking" },
-                               { "--all", 'a', NULL, "every molecule, not only the ranking" },
-                               { "--where", 'w', "EXPR", "only molecules for which this holds, e.g. \"mw < 300 and logp < 3\"" },
-                               { "--conformers", 0, "WHICH", "sdf: lowest (default), or all structures of each molecule" },
-                               { 0 } };
+static const pl_opt opts[] = {
+    { "--output", 'o', "FILE", "output file, complete or not written at all; .gz is compressed; default: standard output" },
+    { "--top", 'n', "N", "the first N of the ranking" },
+    { "--all", 'a', NULL, "every molecule, not only the ranking" },
+    { "--where", 'w', "EXPR", "only molecules for which this holds, e.g. \"mw < 300 and logp < 3\"" },
+    { "--conformers", 0, "WHICH", "sdf: lowest (default), or all structures of each molecule, or poses of `external`" },
+    { 0 }
+};
 
 typedef struct exporting {
     const pl_args *args;
     pl_store *store;
     pl_arena *mem;
     st_out out; /* used if to_file */
-    bool to_file, all_structures;
+    bool to_file, all_structures, poses;
     int format;         /* of formats */
     bool found;         /* the molecules of temp.found, in its order                       */
     const char *number; /* of temp.found: the name of the column with its number, or NULL */
@@ -174,7 +175,10 @@ static pl_code open_conformers(exporting *x, pl_error *err)
     sqlite3_stmt *st;
     const char *key = NULL;
     bool row = false;
-    pl_code code = pl_db_prepare(x->store->db, &st, "SELECT key FROM stage WHERE name='prepare' ORDER BY stage_id DESC", err);
+    pl_code code = pl_db_prepare(x->store->db, &st,
+                                 x->poses ? "SELECT key FROM stage WHERE name='external' ORDER BY stage_id DESC"
+                                          : "SELECT key FROM stage WHERE name='prepare' ORDER BY stage_id DESC",
+                                 err);
 
     if (code == PL_OK)
         code = pl_db_step(st, &row, err);
@@ -182,8 +186,13 @@ static pl_code open_conformers(exporting *x, pl_error *err)
         key = pl_strdup(x->mem, text_of(st, 0));
     (void)sqlite3_finalize(st);
     if (code == PL_OK && key == NULL)
-        code = pl_fail(err, PL_EINPUT, "%s: no molecules have been prepared yet", x->store->results_path);
-    return code == PL_OK ? st_conformers_open(&x->conformers, x->store, key, err) : code;
+        code = pl_fail(err, PL_EINPUT, "%s: %s", x->store->results_path,
+                       x->poses ? "there is no stage external, so there are no poses" : "no molecules have been prepared yet");
+    if (code == PL_OK)
+        code = st_conformers_open(&x->conformers, x->store, key, err);
+    if (x->poses)
+        x->conformers.kind = "pose";
+    return code;
 }
 
 /* The columns of a row as data fields. place: of the structure, from 0; the energy in the row is that of the first. */
@@ -193,13 +202,13 @@ static int fields_make(ch_sdf_field *field, exporting *x, sqlite3_stmt *st, int3
     int n = 0;
 
     if (x->all_structures) {
-        field[n++] = (ch_sdf_field){ "conformer", pl_sprintf(x->row_mem, "%d", place + 1) };
+        field[n++] = (ch_sdf_field){ x->poses ? "pose" : "conformer", pl_sprintf(x->row_mem, "%d", place + 1) };
         if (field[0].value == NULL)
             return -1;
     }
     for (int i = 0; i < n_columns - HIDDEN && n < MAX_FIELDS; i++) {
         const char *name = sqlite3_column_name(st, i);
-        if (sqlite3_column_type(st, i) == SQLITE_NULL || (place > 0 && strcmp(name, ST_COLUMN_ENERGY) == 0))
+        if (sqlite3_column_type(st, i) == SQLITE_NULL || ((place > 0 || x->poses) && strcmp(name, ST_COLUMN_ENERGY) == 0))
             continue;
         field[n] = (ch_sdf_field){ name, st_cell_str(st, i, x->row_mem) };
         if (field[n++].value == NULL)
@@ -332,9 +341,10 @@ static int run(const pl_app *app, const pl_args *args)
         return pl_cmd_usage(args, "at most one database, work directory or workflow");
     if (top != NULL && (!pl_parse_int(top, &x.top) || x.top < 1))
         return pl_cmd_usage(args, "--top %s: a whole number from 1 is expected", top);
-    x.all_structures = which != NULL && strcmp(which, "all") == 0;
+    x.poses = which != NULL && strcmp(which, "poses") == 0;
+    x.all_structures = x.poses || (which != NULL && strcmp(which, "all") == 0);
     if (which != NULL && !x.all_structures && strcmp(which, "lowest") != 0)
-        return pl_cmd_usage(args, "--conformers %s: allowed are lowest and all", which);
+        return pl_cmd_usage(args, "--conformers %s: allowed are lowest, all and poses", which);
     if (x.all_structures && strcmp(args->arg[0], "sdf") != 0)
         return pl_cmd_usage(args, "--conformers: only sdf has structures");
     return st_results_ask(app, args, args->n > 1 ? args->arg[1] : NULL, do_export, &x);
@@ -349,6 +359,7 @@ const pl_cmd st_cmd_export = {
              "\n"
              "  molsieve export sdf --top 50 -o top50.sdf\n"
              "  molsieve export sdf --all --conformers all -o ensembles.sdf.gz\n"
+             "  molsieve export sdf --top 50 --conformers poses -o poses.sdf\n"
              "  molsieve export csv --all --where \"mw < 300\" -o light.csv.gz\n",
     .opts = opts,
     .min_args = 1,

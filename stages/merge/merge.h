@@ -66,7 +66,7 @@ bool st_merge_is_older(pl_store *s);
 
 /* The blocks of shards that later stages read. Fills out[ST_MERGE_KINDS], with n units each (-1 where the stage is not in `s`);
  * returns their number. s may be NULL. */
-enum { ST_MERGE_KINDS = 3 };
+enum { ST_MERGE_KINDS = 4 };
 int st_merge_read_blocks(pl_packed *out, const pl_workflow *wf, pl_store *s, pl_arena *mem);
 
 /* Attaches results.db of a shard as `s`, and lets it go. */

@@ -5,6 +5,7 @@
 #include "chem/molecule/codec.h"
 #include "pipeline/run/runner.h"
 #include "stages/merge/merge.h"
+#include "stages/steps/external/external.h"
 #include "stages/steps/features/basis.h"
 
 enum { COMMIT_EVERY = 64 }; /* blocks in a transaction */
@@ -105,7 +106,7 @@ static pl_code without_gone(const copying *c, int64_t unit, int64_t unit_of_all,
     ch_graph_block graphs;
     pl_code code;
 
-    if (strcmp(c->kind, "conformer") == 0)
+    if (strcmp(c->kind, "conformer") == 0 || strcmp(c->kind, "pose") == 0)
         return fewer_conformers(c, block, err);
     if (strcmp(c->kind, "basis") == 0)
         return fewer_bases(c, unit, block, err);
@@ -211,7 +212,17 @@ static bool is_read(const pl_workflow *wf, int step)
     return read;
 }
 
-static const char *const made[ST_MERGE_KINDS][2] = { { "prepare", "conformer" }, { "graph", "graph" }, { "basis", "basis" } };
+static const char *const made[ST_MERGE_KINDS][2] = {
+    { "prepare", "conformer" }, { "graph", "graph" }, { "basis", "basis" }, { "external", "pose" }
+};
+
+/* Poses are a result: no stage reads them, but `export` does. */
+static bool is_wanted(const pl_workflow *wf, int kind, int step)
+{
+    if (strcmp(made[kind][1], "pose") == 0)
+        return st_external_has_poses(wf);
+    return is_read(wf, step);
+}
 
 int st_merge_read_blocks(pl_packed *out, const pl_workflow *wf, pl_store *s, pl_arena *mem)
 {
@@ -220,7 +231,7 @@ int st_merge_read_blocks(pl_packed *out, const pl_workflow *wf, pl_store *s, pl_
     for (int i = 0; i < ST_MERGE_KINDS; i++) {
         int at = pl_step_find(wf, made[i][0]);
         pl_stage_row row = { .n_units = -1 };
-        if (at < 0 || !is_read(wf, at))
+        if (at < 0 || !is_wanted(wf, i, at))
             continue;
         if (s != NULL && pl_stage_row_get(s, made[i][0], &row, mem, NULL) != PL_OK)
             row.n_units = -1;
@@ -235,7 +246,7 @@ pl_code st_merge_blocks(st_merging *m, pl_error *err)
 
     for (int i = 0; i < ST_MERGE_KINDS && code == PL_OK; i++) {
         int at = pl_step_find(m->wf, made[i][0]);
-        if (at >= 0 && is_read(m->wf, at))
+        if (at >= 0 && is_wanted(m->wf, i, at))
             code = copy_stage(m, &m->wf->step[at], made[i][1], err);
     }
     return code;

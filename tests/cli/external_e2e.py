@@ -259,12 +259,79 @@ def a_program_that_adds_fields_to_an_sdf_scores_batches():
         assert p.one("SELECT count(*) FROM score") == 6
 
 
+def molfile(text):
+    """Atoms (x, y, z, element) and what follows them."""
+    lines = text.split("\n")
+    n = int(lines[3][:3])
+    return [(*map(float, a.split()[:3]), a.split()[3]) for a in lines[4:4 + n]], lines[4 + n:]
+
+
+def distance(a, b):
+    return sum((x - y) ** 2 for x, y in zip(a[:3], b[:3])) ** 0.5
+
+
+# Turns each structure about z and moves it; drops hydrogens if asked; the second pose is swapped where that is asked.
+DOCKER = """import sys
+for r in open(sys.argv[1]).read().split('$$$$\\n')[:-1]:
+    lines = r.split('\\n')
+    n = int(lines[3][:3])
+    atoms = [(float(a[:10]), float(a[10:20]), float(a[20:30]), a.split()[3]) for a in lines[4:4 + n]]
+    if 'heavy' in sys.argv:
+        atoms = [a for a in atoms if a[3] != 'H']
+    for k in range(2):
+        if 'swap' in sys.argv:
+            atoms[0], atoms[-1] = atoms[-1], atoms[0]
+        print(lines[0] + '\\n\\n\\n%3d  0  0  0  0  0  0  0  0  0999 V2000' % len(atoms))
+        for x, y, z, e in atoms:
+            print('%10.4f%10.4f%10.4f %-3s 0  0' % (5 - y, x - 3 * k, z, e))
+        print('M  END\\n>  <points>\\n%d\\n\\n$$$$' % (-7 - k))
+"""
+
+
+def poses_are_structures_of_the_molecule():
+    with Project() as p:
+        p.put("d.py", DOCKER)
+        p.put("a.smi", "C[C@H](N)C(=O)O ala\nCC ethane\nCCO a\nOCC again\nC#CC propyne\nO water\n")
+        stage = ("  read: {unit: 2}\n  prepare: {}\n  external: {command: [python3, d.py, '{input}'%s], files: [d.py], input: sdf, output: sdf, "
+                 "poses: true, property: points, better: low, batch: 2}\n" + RANK)
+
+        def poses(workdir, *more):
+            p.run("export", "sdf", workdir, "--all", "--conformers", *more, "-o", p.path("x.sdf"))
+            return open(p.path("x.sdf")).read().split("$$$$\n")[:-1]
+        for how in ("", ", heavy"):
+            w = p.workflow(["a.smi"], stage % how, workdir="run" + how[2:])
+            p.run("run", w, "-q")
+            was, got = poses("run" + how[2:], "all"), poses("run" + how[2:], "poses")
+            assert len(was) == 5 and len(got) == 10
+            for k, x in enumerate(got):
+                (atoms, rest), (old, bonds) = molfile(x), molfile(was[k // 2])
+                assert [a[3] for a in atoms] == [a[3] for a in old] and rest[0] == bonds[0]
+                assert ">  <pose>\n%d\n" % (k % 2 + 1) in x and ">  <points>\n-8\n" in x and "<energy>" not in x, x
+                exact = not how or len([a for a in old if a[3] != "H"]) > 2 and not x.startswith("propyne")
+                for a, b in zip(old, atoms):
+                    new = (5 - a[1], a[0] - 3 * (k % 2), a[2])
+                    assert distance(new, b) < 2e-3 or (a[3] == "H" and not exact), (how, x, new, b)
+        for k in range(3):
+            p.run("run", w, "-q", "workdir=shards", "--shard", "%d/3" % k)
+        p.run("merge", w, "workdir=shards")
+        p.run("run", w, "-q", "workdir=shards")
+        assert poses("shards", "poses") == got
+        # Atoms that are not those of the molecule give no pose; the value stays.
+        w = p.workflow(["a.smi"], stage % ", swap", workdir="swapped")
+        p.run("run", w, "-q")
+        assert p.one("SELECT count(*) FROM score", workdir="swapped") == 5
+        left = {x.split("\n")[0] for x in poses("swapped", "poses")}
+        assert left == {"ala", "ethane", "a; again", "propyne", "water"}, left  # the second swap puts them right
+
+
 def vina_by_hand(p, molecule, seed):
-    """The best affinity that Vina prints for the file that a call got."""
+    """The best affinity that Vina writes for the file that a call got."""
     d = p.path("run", "scratch", molecule)
-    out = subprocess.run(["vina", "--receptor", "1iep_pocket.pdbqt", "--config", "1iep_box.txt", "--ligand", "input.pdbqt", "--out", "again.pdbqt",
-                          "--exhaustiveness", "1", "--cpu", "1", "--seed", seed], cwd=d, capture_output=True, text=True, check=True).stdout
-    return float(re.search(r"(?m)^ +1 +(\S+)", out).group(1))
+    subprocess.run(["vina", "--receptor", "1iep_pocket.pdbqt", "--config", "1iep_box.txt", "--ligand", "input.pdbqt", "--out", "again.pdbqt",
+                    "--exhaustiveness", "1", "--cpu", "1", "--seed", seed], cwd=d, capture_output=True, check=True)
+    text = open(os.path.join(d, "again.pdbqt")).read()
+    assert text == open(os.path.join(d, "output.pdbqt")).read()
+    return float(re.search(r"REMARK VINA RESULT: +(\S+)", text).group(1))
 
 
 def three_ligands_get_the_scores_of_vina_by_hand():
@@ -281,6 +348,15 @@ def three_ligands_get_the_scores_of_vina_by_hand():
         assert set(got) >= {1, 2, 4} and all(-8 < x < -3 for x in got.values()), got
         for molecule in (1, 2, 4):
             assert got[molecule] == vina_by_hand(p, str(molecule), "1"), molecule
+        # The poses have all atoms, hydrogens that pdbqt leaves out too, and the bonds that the molecule had.
+        p.run("export", "sdf", "run", "--conformers", "poses", "-o", p.path("poses.sdf"))
+        poses = open(p.path("poses.sdf")).read().split("$$$$\n")[:-1]
+        per = [sum(x.split("\n")[0] == name for x in poses) for name in ("benzamide", "aspirin")]
+        assert per == [open(p.path("run", "scratch", k, "output.pdbqt")).read().count("ENDMDL") for k in ("1", "2")], per
+        for x in poses:
+            atoms, _ = molfile(x)
+            assert all(min(distance(a, b) for b in atoms if b is not a) > 0.9 for a in atoms), x
+            assert all(min(distance(a, b) for b in atoms if b[3] != "H") < 1.15 for a in atoms if a[3] == "H"), x
         text = open(p.path("run", "scratch", "2", "input.pdbqt")).read()
         atoms = [line for line in text.splitlines() if line.startswith("ATOM")]
         assert "REMARK  Name = 2" in text and "TORSDOF 3" in text and len(atoms) == 13, text
@@ -288,7 +364,7 @@ def three_ligands_get_the_scores_of_vina_by_hand():
 
 
 if __name__ == "__main__":
-    main([three_ligands_get_the_scores_of_vina_by_hand, a_program_that_adds_fields_to_an_sdf_scores_batches,
+    main([poses_are_structures_of_the_molecule, three_ligands_get_the_scores_of_vina_by_hand, a_program_that_adds_fields_to_an_sdf_scores_batches,
           a_bad_molecule_costs_only_itself_and_tells_why, every_format_gives_the_same_alone_and_in_batches,
           a_bad_molecule_of_a_batch_costs_only_itself, all_mistakes_are_told_at_once_with_their_lines,
           kills_shards_and_jobs_change_nothing, models_and_a_program_score_side_by_side])

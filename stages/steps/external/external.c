@@ -34,15 +34,16 @@ static const pl_field fields[] = {
           "is read), {cores}, {dir}: its folder, {id} of the first molecule" },
     { PL_CHOICE, "input", AT(input), .choices = "smiles|csv|sdf|xyz|pdbqt", .flags = PL_REQUIRED,
       .help = "format of the molecules: smiles and csv from the SMILES, the others with 3D structures" },
-    { PL_CHOICE, "output", AT(output), .choices = "csv|json|sdf|regex", .flags = PL_REQUIRED, .help = "format of its output" },
+    { PL_CHOICE, "output", AT(output), .choices = "csv|json|sdf|regex|pdbqt", .flags = PL_REQUIRED,
+      .help = "format of its output" },
     { PL_TEXT, "property", AT(property), .flags = PL_REQUIRED, .help = "what it scores" },
     { PL_TEXT, "unit", AT(unit), .text = "", .help = "unit of the property" },
     { PL_CHOICE, "better", AT(better), .choices = "low|high|none", .flags = PL_REQUIRED,
       .help = "which values are better; of several values of a molecule the best counts (none: the first)" },
     { PL_TEXT, "value", AT(value),
       .help =
-          "column of csv, key of json (a.b: below a), data field of sdf, or a regular expression whose first group is the number; "
-          "default: the property" },
+          "column of csv, key of json (a.b: below a), data field of sdf, remark of pdbqt, or a regular expression whose first group is "
+          "the number; default: the property (pdbqt: VINA RESULT)" },
     { PL_DURATION, "timeout", AT(timeout), .dflt = 600, .min = 0.01, .max = 864000, .flags = PL_HOW,
       .help = "time for each molecule; a call that takes longer is killed" },
     { PL_INT, "cores", AT(cores), .dflt = 1, .min = 1, .max = 1024, .flags = PL_HOW,
@@ -53,6 +54,8 @@ static const pl_field fields[] = {
       .help =
           "of several conformers the one of lowest energy, or all: sdf and xyz have a record of each, pdbqt gets a call for each, and the "
           "best value counts" },
+    { PL_BOOL, "poses", AT(poses), .flags = PL_LATER,
+      .help = "output sdf or pdbqt: keep the structures that it writes; `molsieve export sdf --conformers poses`" },
     { PL_TEXTS, "files", AT(files), .flags = PL_HOW, .help = "files that it reads: each is in its folder, under its own name" },
     { PL_LIST, "env", AT(env), .flags = PL_KEYED, .sub = variable_fields, .sub_size = sizeof(st_ext_variable),
       .help = "environment variables for the program, besides those of molsieve" },
@@ -76,6 +79,13 @@ bool st_external_property(const pl_workflow *wf, const char **name, const char *
     *name = ((const st_external_conf *)step->conf)->property;
     *unit = ((const st_external_conf *)step->conf)->unit;
     return *name != NULL;
+}
+
+bool st_external_has_poses(const pl_workflow *wf)
+{
+    const pl_step *step = pl_workflow_step(wf, "external");
+
+    return step != NULL && ((const st_external_conf *)step->conf)->poses;
 }
 
 /* ---- before the run ---- */
@@ -427,6 +437,7 @@ static pl_code external_work(void *worker, pl_unit *unit, pl_error *err)
     pl_code code = st_ext_needs_3d(s->conf) ? structures_take(s->conf, u, unit->mem, err) : PL_OK;
 
     for (int32_t i = batch_from(s->conf, u, 0, &n); n > 0 && code == PL_OK; i = batch_from(s->conf, u, i + n, &n)) {
+        w->mem = unit->mem;
         code = slot_take(s, err);
         if (code != PL_OK)
             break;

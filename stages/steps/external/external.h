@@ -14,6 +14,9 @@
 /* The property that the stage of this workflow scores, and its unit; false: there is no such stage. */
 bool st_external_property(const pl_workflow *wf, const char **name, const char **unit);
 
+/* Whether this workflow has the stage, with `poses`: blocks of kind "pose" in features.db, laid out as those of kind "conformer". */
+bool st_external_has_poses(const pl_workflow *wf);
+
 /* Runs the program on the first molecule of the library, outside of any run. out: one line with the value, or what went wrong (*good
  * is false, and the folder of the call is kept). */
 pl_code st_external_try(const pl_workflow *wf, pl_text *out, bool *good, pl_error *err);

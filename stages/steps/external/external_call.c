@@ -19,6 +19,7 @@ typedef struct call {
     int32_t n;
     const char *dir;
     pl_program_result result;
+    st_ext_atoms given; /* of its pdbqt file, if poses are wanted */
 } call;
 
 /* ---- its folder ---- */
@@ -56,7 +57,17 @@ static pl_code put_file(const char *path, const pl_text *text, pl_error *err)
     return code;
 }
 
-static pl_code put_input(const call *c, pl_error *err)
+/* The atoms that the program gets, by which its poses are understood. */
+static void note_atoms(call *c, const char *text)
+{
+    const bool wanted = c->conf->poses && c->conf->input == ST_IN_PDBQT;
+
+    for (const char *s = text; wanted && *s != '\0'; s += strcspn(s, "\n") + (s[strcspn(s, "\n")] == '\n'))
+        if (st_ext_is_atom_pdbqt(s))
+            (void)st_ext_atom_pdbqt(&c->given, s, c->w->scratch);
+}
+
+static pl_code put_input(call *c, pl_error *err)
 {
     const st_ext_input format = (st_ext_input)c->conf->input;
     const char *path = pl_sprintf(c->w->scratch, "%s/%s", c->dir, st_ext_input_name(format));
@@ -64,6 +75,8 @@ static pl_code put_input(const call *c, pl_error *err)
     pl_code code = path != NULL ? st_ext_write(&text, format, c->item, c->n, c->w->chem, c->w->scratch, err)
                                 : pl_fail(err, PL_ENOMEM, "the input of a program");
 
+    if (code == PL_OK)
+        note_atoms(c, pl_text_str(&text));
     if (code == PL_OK)
         code = put_file(path, &text, err);
     pl_text_free(&text);
@@ -219,7 +232,9 @@ static pl_code read_output(call *c, pl_error *err)
         return PL_OK;
     }
     c->w->out[c->result.n_out] = '\0';
-    code = st_ext_read(c->item, c->n, c->conf, &c->w->re, c->w->out, c->result.n_out, err);
+    code = st_ext_read(c->item, c->n, c->conf,
+                       &(st_ext_given){ &c->w->re, c->conf->input == ST_IN_PDBQT ? &c->given : NULL, c->w->mem }, c->w->out,
+                       c->result.n_out, err);
     for (int32_t i = 0; i < c->n && code == PL_OK; i++) {
         st_ext_item *m = &c->item[i];
         pl_text text = { 0 };
@@ -249,8 +264,10 @@ static pl_code call_once(st_external_worker *w, st_ext_item *item, int32_t n, pl
     pl_code code;
 
     pl_arena_reset(w->scratch);
-    for (int32_t i = 0; i < n; i++)
+    for (int32_t i = 0; i < n; i++) {
         item[i].code = NULL;
+        item[i].n_poses = 0;
+    }
     code = dir_make(&c, &why);
     if (code == PL_EINPUT) {
         set_unwritten(&c, &why);
@@ -288,6 +305,7 @@ static pl_code call_each(st_external_worker *w, st_ext_item *item, pl_error *err
         st_ext_item one = *item;
         one.mol = item->mol + k;
         one.n_mols = 1;
+        one.pose = NULL;
         code = call_once(w, &one, 1, err);
         if (k == 0 || is_better(w->stage->conf, &one, &best))
             best = one;

@@ -176,6 +176,12 @@ static void check_batch(const pl_workflow *wf, const st_external_conf *c, const 
     const pl_step *read = pl_workflow_step(wf, "read");
     const int64_t unit = read != NULL ? ((const st_read_conf *)read->conf)->unit : -1;
 
+    if (c->output == ST_OUT_PDBQT && c->batch > 1)
+        pl_problem_add(problems, at(step, "batch", -1),
+                       "external.batch: output: pdbqt has poses of one molecule; use sdf, or batch: 1");
+    if (c->poses && (!st_ext_needs_3d(c) || (c->output != ST_OUT_SDF && c->output != ST_OUT_PDBQT) ||
+                     (c->output == ST_OUT_PDBQT) != (c->input == ST_IN_PDBQT)))
+        pl_problem_add(problems, at(step, "poses", -1), "external.poses: needs input and output sdf, or input and output pdbqt");
     if (c->input == ST_IN_PDBQT && c->batch > 1)
         pl_problem_add(problems, at(step, "batch", -1), "external.batch: a pdbqt file has one molecule; use sdf, or batch: 1");
     if (unit > 0 && c->batch > unit)

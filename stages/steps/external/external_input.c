@@ -13,7 +13,7 @@ const char *st_ext_input_name(st_ext_input format)
 
 const char *st_ext_output_name(st_ext_output format)
 {
-    static const char *const names[] = { "output.csv", "output.json", "output.sdf", "output.txt" };
+    static const char *const names[] = { "output.csv", "output.json", "output.sdf", "output.txt", "output.pdbqt" };
 
     return names[format];
 }

@@ -15,12 +15,17 @@ typedef struct reading {
     bool *found; /* [n] a number */
     int32_t better;
     bool alone;       /* one molecule: everything is its */
+    bool poses;       /* are wanted                      */
     const char *name; /* of the column, field or key     */
+    const st_ext_given *given;
+    st_ext_atoms atoms; /* of the pose that is being read */
 } reading;
 
 const char *st_ext_value_name(const st_external_conf *c)
 {
-    return c->value != NULL && c->value[0] != '\0' ? c->value : c->property;
+    if (c->value != NULL && c->value[0] != '\0')
+        return c->value;
+    return c->output == ST_OUT_PDBQT ? "VINA RESULT" : c->property;
 }
 
 /* ---- one value ---- */
@@ -280,19 +285,80 @@ static bool is_field(const char *line, const char *name)
     return from != NULL && strncmp(from + 1, name, n) == 0 && from[1 + n] == '>';
 }
 
+static void take_pose(reading *r, const char *id, const st_ext_atoms *input)
+{
+    int32_t at;
+    st_ext_item *m = r->poses && r->atoms.n > 0 ? item_of(r, id, &at) : NULL;
+
+    if (m != NULL)
+        (void)st_ext_pose_add(m, &r->atoms, input, r->given->mem); /* without a pose the value still counts */
+    st_ext_atoms_begin(&r->atoms);
+}
+
+/* "  9  8  0 ...": the number of atoms in the fourth line of a V2000 molfile. */
+static int32_t atoms_of(const char *counts)
+{
+    char number[4];
+    int64_t n = 0;
+
+    (void)snprintf(number, sizeof number, "%.3s", counts);
+    return strstr(counts, "V2000") != NULL && pl_parse_int(number + strspn(number, " "), &n) && n > 0 ? (int32_t)n : 0;
+}
+
 static const char *read_sdf(reading *r, char *text)
 {
     char *title = NULL, *line;
-    bool is_title = true, is_value = false;
+    bool is_value = false;
+    int32_t n_atoms = 0;
 
-    while ((line = next_line(&text)) != NULL) {
-        if (is_title)
+    for (int32_t k = 0; (line = next_line(&text)) != NULL; k++) { /* k: the line of the record */
+        if (strcmp(line, "$$$$") == 0) {
+            take_pose(r, title, NULL);
+            k = -1;
+            is_value = false;
+            continue;
+        }
+        if (k == 0)
             title = trimmed(line);
-        else if (is_value)
+        else if (k == 3)
+            n_atoms = atoms_of(line);
+        else if (k > 3 && k <= 3 + n_atoms && r->poses)
+            (void)st_ext_atom_sdf(&r->atoms, line, r->given->mem);
+        if (is_value)
             take_text(r, title, line);
-        is_value = !is_title && !is_value && is_field(line, r->name);
-        is_title = strcmp(line, "$$$$") == 0;
+        is_value = k > 0 && !is_value && is_field(line, r->name);
     }
+    return NULL;
+}
+
+/* ---- pdbqt ---- */
+
+/* "REMARK VINA RESULT:    -6.47      0.000      0.000": the first number behind the name. */
+static void take_remark(reading *r, const char *line)
+{
+    const char *at = strncmp(line, "REMARK", 6) == 0 ? strstr(line, r->name) : NULL;
+    char number[WORD_MAX + 1];
+
+    if (at == NULL)
+        return;
+    at += strlen(r->name);
+    at += strspn(at, " :=\t");
+    (void)snprintf(number, sizeof number, "%.*s", (int)strcspn(at, " \t"), at);
+    take_text(r, NULL, number);
+}
+
+static const char *read_pdbqt(reading *r, char *text)
+{
+    char *line;
+
+    while ((line = next_line(&text)) != NULL)
+        if (strncmp(line, "ENDMDL", 6) == 0)
+            take_pose(r, NULL, r->given->input);
+        else if (r->poses && st_ext_is_atom_pdbqt(line))
+            (void)st_ext_atom_pdbqt(&r->atoms, line, r->given->mem);
+        else
+            take_remark(r, line);
+    take_pose(r, NULL, r->given->input); /* a file of one pose may have no MODEL */
     return NULL;
 }
 
@@ -326,11 +392,13 @@ static void set_missing(reading *r, const char *why)
     }
 }
 
-pl_code st_ext_read(st_ext_item *item, int32_t n, const st_external_conf *c, const regex_t *re, char *text, size_t len,
+pl_code st_ext_read(st_ext_item *item, int32_t n, const st_external_conf *c, const st_ext_given *given, char *text, size_t len,
                     pl_error *err)
 {
     pl_arena *mem = pl_arena_new(1 << 12);
-    reading r = { .item = item, .n = n, .better = c->better, .alone = n == 1, .name = st_ext_value_name(c) };
+    reading r = {
+        .item = item, .n = n, .better = c->better, .alone = n == 1, .poses = c->poses, .name = st_ext_value_name(c), .given = given
+    };
     const char *why = NULL;
 
     r.found = mem != NULL ? PL_NEW(mem, bool, n) : NULL;
@@ -348,7 +416,9 @@ pl_code st_ext_read(st_ext_item *item, int32_t n, const st_external_conf *c, con
     else if (c->output == ST_OUT_SDF)
         why = read_sdf(&r, text);
     else if (c->output == ST_OUT_REGEX)
-        why = read_regex(&r, re, text);
+        why = read_regex(&r, given->re, text);
+    else if (c->output == ST_OUT_PDBQT)
+        why = read_pdbqt(&r, text);
     set_missing(&r, why);
     pl_arena_free(mem);
     return PL_OK;

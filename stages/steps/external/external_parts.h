@@ -16,7 +16,7 @@
 #include "stages/database/blocks.h"
 
 typedef enum st_ext_input { ST_IN_SMILES, ST_IN_CSV, ST_IN_SDF, ST_IN_XYZ, ST_IN_PDBQT } st_ext_input;
-typedef enum st_ext_output { ST_OUT_CSV, ST_OUT_JSON, ST_OUT_SDF, ST_OUT_REGEX } st_ext_output;
+typedef enum st_ext_output { ST_OUT_CSV, ST_OUT_JSON, ST_OUT_SDF, ST_OUT_REGEX, ST_OUT_PDBQT } st_ext_output;
 typedef enum st_ext_better { ST_BETTER_LOW, ST_BETTER_HIGH, ST_BETTER_NONE } st_ext_better;
 typedef enum st_ext_keep { ST_KEEP_NONE, ST_KEEP_FAILED, ST_KEEP_ALL } st_ext_keep;
 typedef enum st_ext_structures { ST_STRUCTURES_FIRST, ST_STRUCTURES_ALL } st_ext_structures;
@@ -30,6 +30,7 @@ typedef struct st_external_conf {
     const char *name, *property, *unit, *value; /* value: NULL: as property                */
     pl_list command, files, env;                /* texts, texts, st_ext_variable           */
     int32_t input, output, better, keep, structures;
+    bool poses;
     int64_t cores, batch;
     double timeout, memory, max_output, max_disk; /* seconds; bytes; 0: no limit             */
 } st_external_conf;
@@ -76,7 +77,20 @@ typedef struct st_ext_item {
     char message[480];
     double value;
     int signal;
+    ch_mol *pose; /* [n_poses] in the order of the output; if poses are wanted */
+    int32_t n_poses;
 } st_ext_item;
+
+/* Atoms as a program wrote them. */
+typedef struct st_ext_atom {
+    float xyz[3];
+    char type[8]; /* an element, or the atom type of pdbqt */
+} st_ext_atom;
+
+typedef struct st_ext_atoms {
+    st_ext_atom *atom; /* [n] */
+    int32_t n, cap;
+} st_ext_atoms;
 
 /* ---- external_input.c ---- */
 
@@ -88,12 +102,26 @@ const char *st_ext_output_name(st_ext_output format);
 pl_code st_ext_write(pl_text *out, st_ext_input format, const st_ext_item *item, int32_t n, ch_worker *chem, pl_arena *mem,
                      pl_error *err);
 
+/* ---- external_poses.c ---- */
+
+void st_ext_atoms_begin(st_ext_atoms *a);
+/* Adds the atom of a line of a V2000 molfile, or of pdbqt. False: it is none. */
+bool st_ext_atom_sdf(st_ext_atoms *a, const char *line, pl_arena *mem);
+bool st_ext_atom_pdbqt(st_ext_atoms *a, const char *line, pl_arena *mem);
+bool st_ext_is_atom_pdbqt(const char *line);
+/* Adds a pose to the molecule. input: the atoms of its pdbqt file; NULL: of SDF. False: the atoms are not those of the molecule. */
+bool st_ext_pose_add(st_ext_item *m, const st_ext_atoms *a, const st_ext_atoms *input, pl_arena *mem);
+
 /* ---- external_output.c ---- */
 
-/* Sets value or code and message of each of the items from the output. values: of what is to be found, the column, field or
- * key; re: of ST_OUT_REGEX. Several values of a molecule: the best one counts; without better or worse the first. The text may
+/* Sets value or code and message of each of the items from the output. Several values of a molecule: the best one counts; without better or worse the first. The text may
  * have any bytes; it is changed. */
-pl_code st_ext_read(st_ext_item *item, int32_t n, const st_external_conf *c, const regex_t *re, char *text, size_t len,
+typedef struct st_ext_given {
+    const regex_t *re;         /* of ST_OUT_REGEX                       */
+    const st_ext_atoms *input; /* of ST_IN_PDBQT                        */
+    pl_arena *mem;             /* of poses                              */
+} st_ext_given;
+pl_code st_ext_read(st_ext_item *item, int32_t n, const st_external_conf *c, const st_ext_given *given, char *text, size_t len,
                     pl_error *err);
 const char *st_ext_value_name(const st_external_conf *c);
 
@@ -126,6 +154,7 @@ typedef struct st_external_worker {
     bool has_re;
     char *out;       /* [max_output + 1] */
     ch_worker *chem; /* of pdbqt         */
+    pl_arena *mem;   /* of the unit, which keeps poses */
 } st_external_worker;
 
 typedef struct st_external_unit {
@@ -153,5 +182,7 @@ void st_external_rows_close(st_ext_stage *s);
 /* As in a pl_stage. */
 pl_code st_external_commit(void *state, pl_unit *unit, pl_error *err);
 extern const char *const st_external_reset_sql[];
+
+#define ST_POSE_BLOCK "pose" /* kind of block: as those of conformers (chem/molecule/codec.h) */
 
 #endif

@@ -2,6 +2,7 @@
 #include <jansson.h>
 #include <stdlib.h>
 
+#include "chem/molecule/codec.h"
 #include "stages/database/external_models.h"
 #include "stages/steps/external/external_parts.h"
 #include "stages/steps/train/model_row.h"
@@ -90,6 +91,29 @@ static pl_code value_put(st_ext_stage *s, const st_ext_item *m, pl_error *err)
     return pl_db_run(s->put_score, err);
 }
 
+/* The poses of the unit as a block of structures. */
+static pl_code poses_put(st_ext_stage *s, const st_external_unit *u, pl_unit *unit, pl_error *err)
+{
+    ch_block_item *all;
+    pl_bytes block;
+    int32_t n = 0;
+    pl_code code;
+
+    for (int32_t i = 0; i < u->n; i++)
+        n += u->item[i].code == NULL ? u->item[i].n_poses : 0;
+    all = PL_NEW(unit->mem, ch_block_item, n + 1);
+    if (all == NULL)
+        return pl_fail(err, PL_ENOMEM, "poses");
+    n = 0;
+    for (int32_t i = 0; i < u->n; i++)
+        for (int32_t k = 0; u->item[i].code == NULL && k < u->item[i].n_poses; k++)
+            all[n++] = (ch_block_item){ u->item[i].id, u->item[i].pose[k] };
+    code = ch_block_pack(&block, all, n, unit->mem, err);
+    return code == PL_OK
+               ? pl_block_put(s->env->store, ST_POSE_BLOCK, s->env->step->key, unit->index, n > 0 ? all[0].id : 0, n, block, err)
+               : code;
+}
+
 pl_code st_external_commit(void *state, pl_unit *unit, pl_error *err)
 {
     st_ext_stage *s = state;
@@ -107,6 +131,8 @@ pl_code st_external_commit(void *state, pl_unit *unit, pl_error *err)
         unit->n_ok += m->code == NULL;
         unit->n_failed += m->code != NULL;
     }
+    if (code == PL_OK && s->conf->poses)
+        code = poses_put(s, u, unit, err);
     unit->first = u->n > 0 ? u->item[0].id : 0;
     unit->last = u->n > 0 ? u->item[u->n - 1].id : 0;
     return code;

@@ -105,6 +105,7 @@ static pl_code call(trial *t, st_ext_stage *s, pl_text *out, bool *good, pl_erro
     t->mol[0] = &t->molecule.mol;
     m.n_mols = t->molecule.mol.n_atoms > 0 && t->molecule.mol.xyz != NULL;
     code = st_external_worker_open(&w, s, err);
+    w.mem = t->mem;
     if (code == PL_OK && st_ext_has_input(s->conf, &m))
         code = st_external_call(&w, &m, 1, err);
     st_external_worker_close(&w);

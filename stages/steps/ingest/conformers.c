@@ -3,7 +3,7 @@
 
 pl_code st_conformers_open(st_conformers *c, pl_store *store, const char *prepare_key, pl_error *err)
 {
-    *c = (st_conformers){ .store = store, .key = prepare_key, .mem = pl_arena_new(1 << 20), .unit = -1 };
+    *c = (st_conformers){ .store = store, .key = prepare_key, .kind = "conformer", .mem = pl_arena_new(1 << 20), .unit = -1 };
     return c->mem != NULL ? pl_store_features(store, err) : pl_fail(err, PL_ENOMEM, "no memory for structures");
 }
 
@@ -21,7 +21,7 @@ static pl_code load(st_conformers *c, int64_t unit, pl_error *err)
     pl_arena_reset(c->mem);
     c->unit = -1;
     c->n = 0;
-    code = pl_block_get(c->store, "conformer", c->key, unit, &block, c->mem, err);
+    code = pl_block_get(c->store, c->kind, c->key, unit, &block, c->mem, err);
     if (code == PL_OK)
         code = pl_block_check(&block, err);
     if (code == PL_OK && block.found)

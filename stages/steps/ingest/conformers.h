@@ -10,14 +10,15 @@
 
 typedef struct st_conformers {
     pl_store *store;
-    const char *key;     /* of the prepare stage; not copied    */
+    const char *key;     /* of the stage; not copied            */
+    const char *kind;    /* of block: "conformer"; "pose" has the same layout */
     pl_arena *mem;       /* the unit                            */
     int64_t unit;        /* that is in memory, or -1            */
     ch_block_item *item; /* [n] by growing id; of a molecule by growing energy */
     int32_t n;
 } st_conformers;
 
-/* Opens features.db. */
+/* Opens features.db. For blocks of another kind the caller sets `kind` afterwards. */
 pl_code st_conformers_open(st_conformers *c, pl_store *store, const char *prepare_key, pl_error *err);
 void st_conformers_close(st_conformers *c); /* zeroed is fine */
 
