@@ -55,6 +55,9 @@ def a_radial_basis_is_trained_stored_and_read():
         p.workflow(["in.sdf"], TRAIN % "", name="u.yaml", workdir="u")
         p.run("run", "u.yaml", "-q", "stages.graph={edges: bonds+radius, cutoff: 2, max_neighbours: 64}")
         assert "graph       bonds+radius, cutoff 2 Angstrom" in p.run("model", "info", "u/models/e2e.safetensors")[1]
+        out = p.run("predict", "u/models/e2e.safetensors", "in.sdf", "--structures", "keep", "-c", "gap")[1].split()[1:]
+        union = dict(p.rows("SELECT mol_id, value FROM prediction", workdir="u"))
+        assert len(out) == N and all(abs(float(x) - union[k]) <= 1e-5 * abs(union[k]) for k, x in enumerate(out, 1))
         assert "cutoff" in p.run("check", "u.yaml", "stages.graph={edges: bonds+radius, cutoff: 2}",
                                  "stages.train.model.radial={envelope: polynomial, cutoff: 3}", expect=2)[2]
         assert "false, true, gate" in p.run("check", "a.yaml", "stages.train.model.norm=layer", expect=2)[2]
