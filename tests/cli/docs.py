@@ -256,13 +256,13 @@ def commands_of_the_comparison_work_as_printed():
     assert first[0] == "molsieve init demo && cd demo" and len(rows) > 20, (first, len(rows))
     with Project() as p:
         p.run("init", "demo")
-        path = os.path.dirname(PROGRAM) + os.pathsep + os.environ["PATH"]
+        env = dict(os.environ, PATH=os.path.dirname(PROGRAM) + os.pathsep + os.environ["PATH"], PYTHONPATH=os.path.abspath(os.path.join(SOURCE, "python")))
         for command, status in [(c, 0) for c in first[1:]] + rows:
             if shutil.which(command.split()[0]) is None and command.startswith("sqlite3"):
                 continue  # it does not come with molsieve
             # A killed program's worker may hold its pipes a moment longer, so output goes to a file.
             with open(p.path("said"), "w+") as said:
-                got = subprocess.run(["sh", "-c", command], cwd=p.path("demo"), env=dict(os.environ, PATH=path), stdout=said,
+                got = subprocess.run(["sh", "-c", command], cwd=p.path("demo"), env=env, stdout=said,
                                      stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, timeout=280).returncode
                 said.seek(0)
                 text = said.read()
