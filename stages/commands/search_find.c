@@ -10,6 +10,7 @@
 #include "pipeline/base/stop.h"
 #include "stages/commands/search_match.h"
 #include "stages/expression/chemistry.h"
+#include "stages/expression/needs.h"
 #include "stages/expression/row_filter.h"
 
 enum { CHUNK = 1024, KEEP_MORE = 100000 };
@@ -36,6 +37,7 @@ typedef struct search {
     near *near; /* [n_near] */
     size_t n_near, cap_near;
     st_matcher *matcher; /* NULL: no pattern is asked for */
+    st_needs needs;      /* of the pattern */
     sqlite3_stmt *put, *get_smiles;
 } search;
 
@@ -176,7 +178,9 @@ static pl_code take(search *s, double similarity, int64_t mol_id, const char *sm
         pl_arena_reset(s->scratch);
         code = smiles_of(s, mol_id, &smiles, err);
     }
-    return code == PL_OK ? st_matcher_add(s->matcher, mol_id, similarity, smiles, err) : code;
+    if (code != PL_OK || !st_needs_met(&s->needs, smiles))
+        return code;
+    return st_matcher_add(s->matcher, mol_id, similarity, smiles, err);
 }
 
 /* ---- similar molecules ---- */
@@ -384,6 +388,8 @@ static pl_code open_search(search *s, pl_error *err)
         code = st_chemistry_add(s->db, &limits, err);
     if (code == PL_OK && s->q->smarts != NULL)
         code = st_matcher_open(&s->matcher, s->q->smarts, s->q->jobs, take_match, s, err);
+    if (code == PL_OK && s->q->smarts != NULL)
+        s->needs = st_needs_of(s->q->smarts);
     if (code == PL_OK)
         code = look_for_gaps(s, err);
     if (code == PL_OK)

@@ -88,6 +88,7 @@ def similar_molecules_are_found_most_similar_first():
 
 def a_pattern_finds_what_an_alert_finds():
     patterns = ["[NX3;H2]c1ccccc1", "C(=O)[OH]", "[#7;+]", "[R2]", "C[H]", "[$(c1ccccc1);!$(*Cl)]", "S(=O)(=O)", "[C@H]"]
+    patterns += ["Clc1ccccc1", "[F,Cl]", "BrC", "Sc1ccccc1", "Cn", "[nH]1cccc1", "[#7;!H0]aa", "[!#6;!#8]", "A=O", "Oc1ccc(Cl)cc1", "FC(F)F"]
     with Project() as p:
         p.put("lib.smi", lines_of(data("library.smi"), 300))
         p.put("alerts.smarts", "".join("%s p%d\n" % x for x in zip(patterns, range(99))))
