@@ -402,28 +402,28 @@ static void the_scale_of_the_next_step_is_that_of_the_host(void **state)
 /* ---- copies and graphs ---- */
 
 /* y = x times 1, 2, 3 .. (op scale); shape: with another operation in between. */
-static void graph_times(float *x, float *y, const int32_t *first, int32_t n, bool shape)
+static void graph_times(float *x, float *y, const float *times, int32_t n, bool shape)
 {
     ops->graph_begin(gpu);
     if (shape)
         ops->zero(gpu, y, (size_t)n * sizeof *y);
-    ops->scale(gpu, &(nn_gpu_scale){ .n_nodes = n, .size = 1, .first = first, .x = x, .y = y });
+    ops->scale(gpu, &(nn_gpu_scale){ .n_nodes = n, .size = 1, .times = times, .x = x, .y = y });
     ops->graph_run(gpu, 0);
 }
 
 static void graphs_run_again_with_other_arguments_and_shapes(void **state)
 {
-    static const int32_t count[] = { 0, 1, 3, 6, 10 };
+    static const float count[] = { 1, 2, 3, 4 };
     static const float x[] = { 5, 6, 7, 8 };
     float *dx = to_device(x, 4), *dy = room(16 * sizeof(float)), y[4];
-    int32_t *first = room(sizeof count);
+    float *times = room(sizeof count);
     (void)state;
 
-    ops->upload(gpu, first, count, sizeof count);
+    ops->upload(gpu, times, count, sizeof count);
     for (int round = 0; round < 12; round++) {
         int32_t n = 1 + round % 4;
         float *to = dy + 4 * (round % 3);
-        graph_times(dx, to, first, n, round % 5 > 2);
+        graph_times(dx, to, times, n, round % 5 > 2);
         ops->download(gpu, y, to, (size_t)n * sizeof *y);
         works(ops->status(gpu));
         for (int32_t i = 0; i < n; i++)
@@ -431,7 +431,7 @@ static void graphs_run_again_with_other_arguments_and_shapes(void **state)
     }
     ops->free(gpu, dx);
     ops->free(gpu, dy);
-    ops->free(gpu, first);
+    ops->free(gpu, times);
 }
 
 static void copies_beside_the_work_come_before_what_is_called_after_them(void **state)
@@ -463,10 +463,10 @@ static void copies_beside_the_work_come_before_what_is_called_after_them(void **
 }
 
 /* x times 1, 2, 3 .. in a stream, and from there to y in stream 0; n times with other arguments. */
-static void streams_times(float *x, float *between, float *y, const int32_t *first, int32_t n, int32_t stream)
+static void streams_times(float *x, float *between, float *y, const float *times, int32_t n, int32_t stream)
 {
-    const nn_gpu_scale once = { .n_nodes = n, .size = 1, .first = first, .x = x, .y = between };
-    const nn_gpu_scale twice = { .n_nodes = n, .size = 1, .first = first, .x = between, .y = y };
+    const nn_gpu_scale once = { .n_nodes = n, .size = 1, .times = times, .x = x, .y = between };
+    const nn_gpu_scale twice = { .n_nodes = n, .size = 1, .times = times, .x = between, .y = y };
 
     ops->record(gpu, 0);
     ops->use_stream(gpu, stream);
@@ -481,19 +481,19 @@ static void streams_times(float *x, float *between, float *y, const int32_t *fir
 
 static void streams_wait_for_events_with_and_without_graphs(void **state)
 {
-    static const int32_t count[] = { 0, 1, 3, 6, 10 };
+    static const float count[] = { 1, 2, 3, 4 };
     static const float x[] = { 5, 6, 7, 8 };
     float *dx = to_device(x, 4), *between = room(4 * sizeof(float)), *dy = room(4 * sizeof(float)), y[4];
-    int32_t *first = room(sizeof count);
+    float *times = room(sizeof count);
     (void)state;
 
-    ops->upload(gpu, first, count, sizeof count);
+    ops->upload(gpu, times, count, sizeof count);
     for (int round = 0; round < 12; round++) {
         int32_t n = 1 + round % 4;
         bool captured = round > 3;
         if (captured)
             ops->graph_begin(gpu);
-        streams_times(dx, between, dy, first, n, round % NN_GPU_STREAMS);
+        streams_times(dx, between, dy, times, n, round % NN_GPU_STREAMS);
         if (captured)
             ops->graph_run(gpu, 0);
         ops->download(gpu, y, dy, (size_t)n * sizeof *y);
@@ -504,7 +504,7 @@ static void streams_wait_for_events_with_and_without_graphs(void **state)
     ops->free(gpu, dx);
     ops->free(gpu, between);
     ops->free(gpu, dy);
-    ops->free(gpu, first);
+    ops->free(gpu, times);
 }
 
 static int device_setup(void **state)
