@@ -25,6 +25,7 @@ molsieve_fuzz(family SOURCES fuzz/family_target.c USES molsieve_family_toy molsi
 molsieve_fuzz(records SOURCES fuzz/records_target.c USES molsieve::chem)
 molsieve_fuzz(answer SOURCES fuzz/answer_target.c USES molsieve::chem)
 molsieve_fuzz(drawing SOURCES fuzz/drawing_target.c USES molsieve::stages)
+molsieve_fuzz(output SOURCES fuzz/output_target.c USES molsieve::stages)
 molsieve_fuzz(mmff SOURCES fuzz/mmff_target.c USES molsieve_mmff_suite)
 molsieve_fuzz(structures SOURCES fuzz/structures_target.c USES molsieve_mmff_suite)
 molsieve_fuzz(blocks SOURCES fuzz/blocks_target.c USES molsieve_made_mol molsieve::models ZLIB::ZLIB)
