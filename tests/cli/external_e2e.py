@@ -259,6 +259,21 @@ def a_program_that_adds_fields_to_an_sdf_scores_batches():
         assert p.one("SELECT count(*) FROM score") == 6
 
 
+def a_file_that_changes_meanwhile_ends_the_run():
+    with Project() as p:
+        p.put("count.sh", "touch began; sleep 1; echo points 1\n")
+        p.put("a.smi", "CCO one\n")
+        w = p.workflow(["a.smi"], STAGE.replace("1500ms", "20s").replace("unit: 3", "unit: 1") + RANK)
+        child = subprocess.Popen(p.command("run", w, "-q", "-j", "1", "stages.external.keep=all"), cwd=p.dir, stderr=subprocess.PIPE, text=True)
+        while not os.path.exists(p.path("run", "scratch", "1", "began")):
+            time.sleep(0.02)
+        p.put("count.sh", "echo points 2\n")
+        err = child.communicate()[1]
+        assert child.returncode == 1 and "count.sh was changed while external ran" in err, (child.returncode, err)
+        p.run("run", w, "-q")
+        assert p.rows("SELECT mean FROM score") == [(2.0,)]
+
+
 def molfile(text):
     """Atoms (x, y, z, element) and what follows them."""
     lines = text.split("\n")
@@ -364,7 +379,7 @@ def three_ligands_get_the_scores_of_vina_by_hand():
 
 
 if __name__ == "__main__":
-    main([poses_are_structures_of_the_molecule, three_ligands_get_the_scores_of_vina_by_hand, a_program_that_adds_fields_to_an_sdf_scores_batches,
+    main([a_file_that_changes_meanwhile_ends_the_run, poses_are_structures_of_the_molecule, three_ligands_get_the_scores_of_vina_by_hand, a_program_that_adds_fields_to_an_sdf_scores_batches,
           a_bad_molecule_costs_only_itself_and_tells_why, every_format_gives_the_same_alone_and_in_batches,
           a_bad_molecule_of_a_batch_costs_only_itself, all_mistakes_are_told_at_once_with_their_lines,
           kills_shards_and_jobs_change_nothing, models_and_a_program_score_side_by_side])

@@ -311,8 +311,6 @@ static pl_code external_next(void *state, pl_unit *unit, bool *more, pl_error *e
     st_external_unit *u;
     pl_code code = st_blocks_has(&s->molecules, unit->index, more, err);
 
-    if (code == PL_OK && *more)
-        code = look(s, err);
     if (code != PL_OK || !*more)
         return code;
     u = PL_NEW(unit->mem, st_external_unit, 1);
@@ -444,7 +442,7 @@ static pl_code external_work(void *worker, pl_unit *unit, pl_error *err)
         code = st_external_call(w, &u->item[i], n, err);
         slot_give(s);
     }
-    return code;
+    return code == PL_OK ? look(s, err) : code; /* behind the calls: what they read was the file of the key */
 }
 
 static bool reads_blocks(const pl_step *step) { return st_ext_needs_3d(step->conf); }
