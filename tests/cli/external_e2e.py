@@ -157,6 +157,11 @@ def a_bad_molecule_of_a_batch_costs_only_itself():
         p.run("run", w, "-q")
         assert p.rows("SELECT mol_id, mean FROM score ORDER BY 1") == [(1, 3.0), (4, 4.0), (5, 5.0), (6, 3.0)]
         assert p.rows("SELECT mol_id, code FROM failure ORDER BY 1") == [(2, "exit"), (3, "not_a_number")]
+        # Row numbers instead of ids: 3 is the third row, and the id of the second molecule.
+        p.put("p.py", "import sys\nprint('id,points')\nfor k, l in enumerate(open(sys.argv[1])):\n    print('%d,%d' % (k + 1, len(l.split()[0])))\n")
+        p.put("a.smi", "CCO a\nbad( b\nCCCN c\nCCCCS d\n")
+        p.run("run", w, "-q")
+        assert p.rows("SELECT mol_id, mean FROM score ORDER BY 1") == [(1, 3.0), (3, 4.0), (4, 5.0)]
 
 
 def all_mistakes_are_told_at_once_with_their_lines():

@@ -16,6 +16,7 @@ typedef struct reading {
     int32_t better;
     bool alone;       /* one molecule: everything is its */
     bool poses;       /* are wanted                      */
+    bool others;      /* a value is of no molecule of the batch: perhaps the ids are row numbers */
     const char *name; /* of the column, field or key     */
     const st_ext_given *given;
     st_ext_atoms atoms; /* of the pose that is being read */
@@ -30,7 +31,7 @@ const char *st_ext_value_name(const st_external_conf *c)
 
 /* ---- one value ---- */
 
-static st_ext_item *item_of(const reading *r, const char *id, int32_t *at)
+static st_ext_item *item_of(reading *r, const char *id, int32_t *at)
 {
     int32_t low = 0, high = r->n - 1;
     int64_t number;
@@ -38,7 +39,8 @@ static st_ext_item *item_of(const reading *r, const char *id, int32_t *at)
     *at = 0;
     if (r->alone)
         return r->item;
-    if (id == NULL || !pl_parse_int(id, &number))
+    r->others = r->others || id == NULL || !pl_parse_int(id, &number);
+    if (r->others)
         return NULL;
     while (low < high) {
         int32_t middle = low + (high - low) / 2;
@@ -48,7 +50,8 @@ static st_ext_item *item_of(const reading *r, const char *id, int32_t *at)
             high = middle;
     }
     *at = low;
-    return r->item[low].id == number ? &r->item[low] : NULL;
+    r->others = r->item[low].id != number;
+    return r->others ? NULL : &r->item[low];
 }
 
 /* A value that is no number: the molecule fails, whatever its other values are. */
@@ -380,6 +383,16 @@ static const char *read_regex(reading *r, const regex_t *re, char *text)
 
 /* ---- all ---- */
 
+/* Then no value of the batch is believed; each molecule is tried by itself. */
+static void set_others(reading *r)
+{
+    for (int32_t i = 0; i < r->n; i++) {
+        r->item[i].code = "no_value";
+        r->item[i].n_poses = 0;
+        (void)snprintf(r->item[i].message, sizeof r->item[i].message, "the output of the batch has ids of other molecules");
+    }
+}
+
 static void set_missing(reading *r, const char *why)
 {
     for (int32_t i = 0; i < r->n; i++) {
@@ -420,6 +433,8 @@ pl_code st_ext_read(st_ext_item *item, int32_t n, const st_external_conf *c, con
     else if (c->output == ST_OUT_PDBQT)
         why = read_pdbqt(&r, text);
     set_missing(&r, why);
+    if (r.others)
+        set_others(&r);
     pl_arena_free(mem);
     return PL_OK;
 }
