@@ -141,12 +141,33 @@ static int hydrogens_of(const builder *x, int32_t i)
     return n;
 }
 
-/* Esters and acids are Z, secondary amides trans: a is beside c, d beside y of the single bond c-y. False: another group. */
+/* Neighbours of y that hold O, S or N by a double bond. */
+static int carbonyls_of(const builder *x, int32_t y)
+{
+    int n = 0;
+
+    for (int32_t k = x->c->first[y]; k < x->c->first[y + 1]; k++)
+        n += ch_cycles_is_trigonal(x->c, x->c->neighbour[k]) && hetero_of(x, x->c->neighbour[k]) >= 0;
+    return n;
+}
+
+static bool has_nitrogen(const builder *x, int32_t i, int32_t but)
+{
+    bool found = false;
+
+    for (int32_t k = x->c->first[i]; k < x->c->first[i + 1]; k++)
+        found = found || (x->c->neighbour[k] != but && x->c->mol->z[x->c->neighbour[k]] == 7);
+    return found;
+}
+
+/* Esters and acids are Z, secondary amides trans: a is beside c, d beside y of the single bond c-y. False: another group. Imides and
+ * semicarbazides are found in either form. */
 static bool is_amide_or_ester(const builder *x, int32_t a, int32_t c, int32_t y, int32_t d, range *out)
 {
     const int32_t hetero = ch_cycles_is_trigonal(x->c, c) ? hetero_of(x, c) : -1, z = x->c->mol->z[y];
     const bool ester = (z == 8 || z == 16) && ch_cycles_degree(x->c, y) == 2;
-    const bool amide = z == 7 && ch_cycles_degree(x->c, y) == 3 && hydrogens_of(x, y) == 1 && x->ideal.flat[y];
+    const bool amide = z == 7 && ch_cycles_degree(x->c, y) == 3 && hydrogens_of(x, y) == 1 && carbonyls_of(x, y) == 1 &&
+                       !(has_nitrogen(x, y, c) && has_nitrogen(x, c, y));
 
     if (hetero < 0 || hetero == y || x->c->mol->z[hetero] == 7 || (!ester && !amide))
         return false;
