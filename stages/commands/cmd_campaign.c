@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "pipeline/base/stop.h"
+#include "pipeline/base/clock.h"
 #include "pipeline/run/run.h"
 #include "stages/campaign/campaign.h"
 #include "stages/commands/commands.h"
@@ -22,6 +22,7 @@ typedef struct going {
     const pl_args *args;
     pl_workflow *wf;
     st_campaign x;
+    double max_time, began; /* seconds; max_time 0: none, or auto */
     pl_arena *mem;
 } going;
 
@@ -75,15 +76,27 @@ static pl_code print_rounds(const st_campaign *x, pl_error *err)
 
 /* ---- runs ---- */
 
+/* What is left of --max-time, for one run, as text; NULL: no limit, or `auto`, which each run asks for by itself. */
+static const char *time_left(const going *g)
+{
+    const char *asked = pl_arg(g->args, "--max-time");
+
+    if (!(g->max_time > 0))
+        return asked;
+    return pl_sprintf(g->mem, "%.3fs", fmax(g->max_time - (pl_clock() - g->began), 0.001));
+}
+
 /* The options of `run` that both have. */
 static void same_options(const going *g, pl_args *run)
 {
-    static const char *const same[] = { "--jobs", "--max-time", "--quiet" };
+    static const char *const same[] = { "--jobs", "--quiet" };
 
     for (int i = 0; st_cmd_run.opts[i].name != NULL; i++) {
         for (size_t j = 0; j < sizeof same / sizeof *same; j++)
             if (strcmp(st_cmd_run.opts[i].name, same[j]) == 0)
                 run->value[i] = pl_arg(g->args, same[j]);
+        if (strcmp(st_cmd_run.opts[i].name, "--max-time") == 0)
+            run->value[i] = time_left(g);
     }
 }
 
@@ -179,6 +192,8 @@ static int go(going *g)
     int status = 0;
 
     while (status == 0 && why == NULL) {
+        if (g->max_time > 0 && pl_clock() - g->began >= g->max_time)
+            return (pl_cmd_say("the time of --max-time is over; the same command continues"), pl_code_exit(PL_ESTOP));
         if (st_campaign_look(&s, &g->x, &err) != PL_OK)
             return pl_cmd_fail(&err);
         if (!s.prepared) /* labels that the library has are not known before */
@@ -227,9 +242,13 @@ static int plan(going *g)
     return 0;
 }
 
-static int check(const going *g)
+static int check(going *g)
 {
     const st_acquire_conf *c = st_acquire_conf_of(g->wf);
+    const char *time = pl_arg(g->args, "--max-time");
+
+    if (time != NULL && strcmp(time, "auto") != 0 && (!pl_parse_duration(time, &g->max_time) || !(g->max_time > 0)))
+        return pl_cmd_usage(g->args, "--max-time %s: write a time such as 3h50m, or auto", time);
 
     if (c == NULL)
         return pl_cmd_usage(g->args, "%s: a campaign needs the stage acquire", g->wf->path);
@@ -241,7 +260,7 @@ static int check(const going *g)
 
 static int run(const pl_app *app, const pl_args *args)
 {
-    going g = { .app = app, .args = args, .mem = pl_arena_new(1 << 18) };
+    going g = { .app = app, .args = args, .began = pl_clock(), .mem = pl_arena_new(1 << 18) };
     int status = pl_code_exit(PL_ENOMEM);
 
     g.wf = g.mem != NULL ? pl_cmd_load(app, args, g.mem, &status) : NULL;

@@ -34,21 +34,34 @@ static void model_find(st_report *r, moved *v, const char *path, const char *sha
 }
 
 /* Whether s has the columns that the model reads. */
-static bool columns_find(const st_report *r, moved *v, int64_t mol_id)
+/* Memory, or a database that cannot be read, ends the report; anything else leaves out a drawing. */
+static bool is_read(st_report *r, pl_code code, const pl_error *why)
 {
-    return v->known && st_subject_columns(&v->s, v->m, r->db, mol_id, r->mem, NULL) == PL_OK;
+    if (code == PL_EIO && r->code == PL_OK) {
+        r->code = code;
+        *r->err = *why;
+    }
+    return st_report_has_memory(r, code, "what moved a score") && code == PL_OK;
+}
+
+static bool columns_find(st_report *r, moved *v, int64_t mol_id)
+{
+    pl_error why = { 0 };
+
+    return v->known && is_read(r, st_subject_columns(&v->s, v->m, r->db, mol_id, r->mem, &why), &why);
 }
 
 /* What the network of the model says; nothing without its structures. */
 static void network_find(st_report *r, moved *v, int64_t mol_id)
 {
-    pl_code code = v->m->model != NULL ? st_subject_structures(&v->s, &v->stored, mol_id, r->mem, NULL) : PL_EINPUT;
+    pl_error why = { 0 };
+    pl_code code = v->m->model != NULL ? st_subject_structures(&v->s, &v->stored, mol_id, r->mem, &why) : PL_EINPUT;
 
     if (code == PL_OK && v->s.n_structures == 0)
         code = PL_EINPUT;
     if (code == PL_OK)
-        code = st_occlude(&v->network, v->m, &v->how, v->s.structure, v->s.n_structures, &v->s.x, r->mem, NULL);
-    v->has_network = st_report_has_memory(r, code, "what moved a score") && code == PL_OK;
+        code = st_occlude(&v->network, v->m, &v->how, v->s.structure, v->s.n_structures, &v->s.x, r->mem, &why);
+    v->has_network = is_read(r, code, &why);
 }
 
 static void molecule_find(st_report *r, moved *v, const char *smiles)
@@ -112,8 +125,9 @@ static void add_component(st_report *r, moved *v, long long rank, int32_t compon
 void st_report_moved(st_report *r)
 {
     moved v = { .how = st_compute_defaults() };
+    pl_error why = { 0 };
 
-    (void)st_report_has_memory(r, st_subject_stored(&v.stored, r->store, r->mem, NULL), "structures");
+    (void)is_read(r, st_subject_stored(&v.stored, r->store, r->mem, &why), &why);
     for (
         sqlite3_stmt *st = st_report_query(
             r,

@@ -380,7 +380,7 @@ def all_structures_of_a_run_can_be_exported():
             assert [k for k, (f, _) in enumerate(mine) if "energy" in f] == [0]
             assert len({mol for _, mol in mine}) == n and mine[0][1] == dict((t, mol) for t, _, mol in lowest)[title]
         assert len(lowest) == 3 and not any("conformer" in f for _, f, _ in lowest)
-        assert "lowest and all" in p.run("export", "sdf", "run", "--conformers", "some", expect=2)[2]
+        assert "lowest, all and poses" in p.run("export", "sdf", "run", "--conformers", "some", expect=2)[2]
         assert "only sdf" in p.run("export", "csv", "run", "--conformers", "all", expect=2)[2]
 
 

@@ -112,6 +112,14 @@ static const json_t *bare(const json_t *schema)
     return any != NULL ? json_array_get(any, 0) : schema;
 }
 
+/* A choice may be a boolean, too. */
+static const char *spelled(const json_t *choice)
+{
+    if (json_is_boolean(choice))
+        return json_is_true(choice) ? "true" : "false";
+    return json_is_string(choice) ? json_string_value(choice) : "?";
+}
+
 static void check_field(const json_t *object, const pl_field *f)
 {
     const json_t *schema = schema_of(object, f->key), *value = bare(schema);
@@ -131,7 +139,7 @@ static void check_field(const json_t *object, const pl_field *f)
         char other[PL_SPELLED];
         int n_american = 0; /* behind the others */
         for (; strcmp(pl_field_choice_name(f, n, word, sizeof word), "?") != 0; n++) {
-            assert_string_equal(json_string_value(json_array_get(json_object_get(value, "enum"), (size_t)n)), word);
+            assert_string_equal(spelled(json_array_get(json_object_get(value, "enum"), (size_t)n)), word);
             n_american += pl_american(word, other);
         }
         assert_int_equal(json_array_size(json_object_get(value, "enum")), n + n_american);

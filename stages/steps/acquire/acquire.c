@@ -110,13 +110,13 @@ static pl_code open_stage(void *state, pl_env *env, pl_error *err)
 static pl_code say(pl_env *env, const st_chosen *said, const st_choice *choice, int64_t round)
 {
     const char *less = said->n_chosen < choice->n ? ", and no more are left" : "";
+    const int64_t others = said->n_outside + said->n_unsure + said->n_where + said->n_similar + said->n_scaffold;
 
     return pl_event_add(
         env, PL_INFO,
         "round %lld: %lld of %lld molecules chosen by %s of %s%s; left out: %lld measured, %lld chosen before, %lld others",
         (long long)round, (long long)said->n_chosen, (long long)said->n_scored, st_strategy_names[choice->a.by], said->property,
-        less, (long long)said->n_measured, (long long)said->n_listed,
-        (long long)(said->n_outside + said->n_unsure + said->n_where + said->n_similar + said->n_scaffold));
+        less, (long long)said->n_measured, (long long)said->n_listed, (long long)others);
 }
 
 static pl_code finish(void *state, pl_error *err)
