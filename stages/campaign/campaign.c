@@ -2,9 +2,11 @@
 #include "stages/campaign/campaign.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "pipeline/base/file.h"
 #include "pipeline/base/text.h"
 #include "pipeline/lock/lock.h"
 #include "pipeline/run/run.h"
@@ -105,7 +107,7 @@ static pl_code counts_read(st_campaign_state *out, const st_campaign *x, pl_stor
         { &out->n_values, "SELECT count(*) FROM acquired WHERE outcome='measured'" },
         { &out->pending, "SELECT count(*) FROM acquired WHERE round=" ST_LAST_ROUND "+1" },
     };
-    int64_t prepared = 0, ms = 0, learn = 0;
+    int64_t prepared = 0, learn = 0;
     pl_code code = pl_db_int(s->db, &prepared, err, "SELECT count(*) FROM stage WHERE name='prepare' AND state='done'");
 
     for (size_t k = 0; k < sizeof counts / sizeof *counts && code == PL_OK; k++)
@@ -116,13 +118,32 @@ static pl_code counts_read(st_campaign_state *out, const st_campaign *x, pl_stor
             "SELECT count(*)>=%d AND min(l.value)<max(l.value) FROM label l JOIN property p USING(property_id) WHERE p.name=%Q",
             (int)FEWEST, x->label);
     out->can_learn = learn > 0;
-    if (code == PL_OK)
-        code = pl_db_int(
-            s->db, &ms, err,
-            "SELECT coalesce(sum(1000*86400*(julianday(ended_utc)-julianday(started_utc))),0) FROM run WHERE ended_utc IS NOT NULL");
-    out->seconds = (double)ms / 1000;
     out->prepared = prepared > 0;
     return code;
+}
+
+static const char *spent_path(const st_campaign *x) { return pl_sprintf(x->mem, "%s/campaign.seconds", x->wf->workdir); }
+
+/* 0 where nothing is known. */
+static double spent(const st_campaign *x)
+{
+    const char *path = spent_path(x);
+    double seconds = 0;
+    pl_bytes text;
+
+    if (path == NULL || access(path, F_OK) != 0 || pl_file_read(&text, path, x->mem, NULL) != PL_OK)
+        return 0;
+    seconds = strtod(text.data, NULL);
+    return seconds > 0 && isfinite(seconds) ? seconds : 0;
+}
+
+pl_code st_campaign_spend(const st_campaign *x, double seconds, pl_error *err)
+{
+    const char *path = spent_path(x), *text = pl_sprintf(x->mem, "%.3f\n", spent(x) + seconds);
+
+    if (path == NULL || text == NULL)
+        return pl_fail(err, PL_ENOMEM, "the time of a campaign");
+    return pl_file_write(path, (pl_bytes){ text, strlen(text) }, err);
 }
 
 pl_code st_campaign_look(st_campaign_state *out, const st_campaign *x, pl_error *err)
@@ -130,7 +151,7 @@ pl_code st_campaign_look(st_campaign_state *out, const st_campaign *x, pl_error 
     pl_store *s = NULL;
     pl_code code;
 
-    *out = (st_campaign_state){ .ended = -1, .best = NAN, .best_round = -1 };
+    *out = (st_campaign_state){ .ended = -1, .best = NAN, .best_round = -1, .seconds = spent(x) };
     if (access(x->wf->storage.results, F_OK) != 0)
         return PL_OK;
     code = pl_store_open_read(&s, x->wf->storage.results, x->schema, err);
@@ -152,7 +173,7 @@ const char *st_campaign_end(const st_campaign *x, const st_campaign_state *s)
     if (c->calls > 0 && s->tried >= c->calls)
         return pl_sprintf(x->mem, "%s molecules were tried (campaign.calls)", pl_count_str(s->tried, text));
     if (c->hours > 0 && s->seconds >= c->hours)
-        return pl_sprintf(x->mem, "its runs took %.0f s (campaign.time)", s->seconds);
+        return pl_sprintf(x->mem, "it has worked for %.0f s (campaign.time)", s->seconds);
     if (c->patience > 0 && s->ended >= 0 && s->ended - (s->best_round > 0 ? s->best_round : 0) >= c->patience)
         return pl_sprintf(x->mem, "no better value in %lld rounds (campaign.no_gain)", (long long)c->patience);
     return NULL;

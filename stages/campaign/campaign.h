@@ -32,10 +32,12 @@ typedef struct st_campaign_state {
     int64_t n_values;    /* of them measured                                           */
     double best;         /* of all labels; NaN: none; of a class: how many are 1       */
     int64_t best_round;  /* the first that had it; -1: the library                     */
-    double seconds;      /* of all runs                                                */
+    double seconds;      /* that it has worked, the runs of answers included           */
 } st_campaign_state;
 
 pl_code st_campaign_look(st_campaign_state *out, const st_campaign *x, pl_error *err);
+/* Adds to them, in WORKDIR/campaign.seconds; what a kill interrupts is not counted. */
+pl_code st_campaign_spend(const st_campaign *x, double seconds, pl_error *err);
 /* Why it is over, in mem; NULL: it goes on. */
 const char *st_campaign_end(const st_campaign *x, const st_campaign_state *s);
 

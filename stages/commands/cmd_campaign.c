@@ -192,6 +192,7 @@ static int go(going *g)
     int status = 0;
 
     while (status == 0 && why == NULL) {
+        const double from = pl_clock();
         if (g->max_time > 0 && pl_clock() - g->began >= g->max_time)
             return (pl_cmd_say("the time of --max-time is over; the same command continues"), pl_code_exit(PL_ESTOP));
         if (st_campaign_look(&s, &g->x, &err) != PL_OK)
@@ -207,6 +208,8 @@ static int go(going *g)
                 return pl_cmd_fail(&err);
             why = s.pending == 0 ? "no molecule is left to choose" : NULL;
         }
+        if ((status == 0 || status == pl_code_exit(PL_ESTOP)) && st_campaign_spend(&g->x, pl_clock() - from, &err) != PL_OK)
+            return pl_cmd_fail(&err);
     }
     return status == 0 ? finish(g, &s, why) : status;
 }

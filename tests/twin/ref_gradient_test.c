@@ -213,6 +213,7 @@ static void check_conv(nn_fiber in, nn_fiber out, nn_layer_opts o, nn_fusion lev
         o.parity = (nn_parity)parity;
         assert_int_equal(nn_se3_plan_conv(&l.model, in, out, &o, l.mem, NULL), PL_OK);
         assert_int_equal(l.model->module[0].u.conv.level, level);
+        assert_int_equal(l.model->module[0].u.conv.natural, parity == NN_PARITY_NATURAL);
         check_layer(&l, 11);
         pl_arena_free(l.mem);
     }

@@ -160,12 +160,31 @@ static void cml_without_line_ends_is_read_as_a_whole(void **state)
     assert_int_equal(records, N);
 }
 
+static void a_file_without_molecules_is_told(void **state)
+{
+    static const char text[] = "<cml xmlns=\"http://www.xml-cml.org/schema\"></cml>\n";
+    const ch_reader_opts opts = { .lister = worker };
+    ch_reader *r;
+    ch_record rec;
+    bool more = true;
+
+    (void)state;
+    write_file(".cml", text, sizeof text - 1);
+    assert_int_equal(ch_reader_open(&r, path, NULL, &opts, NULL), PL_OK);
+    assert_int_equal(ch_reader_next(r, &rec, &more, NULL), PL_OK);
+    assert_true(more && rec.problem != NULL);
+    assert_non_null(strstr(rec.problem, "no molecule could be read as cml"));
+    ch_reader_close(r);
+    (void)unlink(path);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(texts_keep_all_digits),
         cmocka_unit_test(counts_of_v3000_are_those_of_its_lines),
         cmocka_unit_test(qm9bin_keeps_all_digits),
+        cmocka_unit_test(a_file_without_molecules_is_told),
         cmocka_unit_test(cml_without_line_ends_is_read_as_a_whole),
     };
     return cmocka_run_group_tests(tests, setup, teardown);

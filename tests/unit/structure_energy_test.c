@@ -102,6 +102,21 @@ static void one_term_of_a_kind_is_enough(void **state)
         }
 }
 
+/* The three angles of a centre are computed together: a third of the terms are planes. */
+static void the_angles_of_a_centre_are_one_plane(void **state)
+{
+    const ch_kernels one = { .name = "one", .width = 1 };
+
+    (void)state;
+    for (int32_t k = 0; k < n_all; k++) {
+        pl_arena *own = pl_arena_new(1 << 18);
+        ch_energy_plan plan;
+        assert_int_equal(ch_energy_plan_make(&plan, &all[k].terms, &one, own, NULL), PL_OK);
+        assert_int_equal(3 * plan.n_planes, all[k].terms.n_out_of_planes);
+        pl_arena_free(own);
+    }
+}
+
 static double at(const ch_kernels *k, const ch_terms *t, const float (*xyz)[3], float (*g)[3])
 {
     pl_arena *own = pl_arena_new(1 << 18);
@@ -187,6 +202,7 @@ int main(void)
         cmocka_unit_test(energies_and_gradients_are_those_of_the_reference),
         cmocka_unit_test(each_class_alone_is_that_of_the_reference),
         cmocka_unit_test(one_term_of_a_kind_is_enough),
+        cmocka_unit_test(the_angles_of_a_centre_are_one_plane),
         cmocka_unit_test(atoms_at_one_place_and_in_a_line_give_finite_numbers),
         cmocka_unit_test(a_position_that_is_not_a_number_is_not_hidden),
         cmocka_unit_test(the_same_bits_come_again),

@@ -49,7 +49,7 @@ static const pl_field fields[] = {
     { PL_INT, "campaign.calls", AT(calls), .min = 0, .max = 1e12, .unit = "molecules", .flags = PL_HOW,
       .help = "campaign: molecules tried at most; 0: no limit" },
     { PL_DURATION, "campaign.time", AT(hours), .min = 0, .max = 1e9, .flags = PL_HOW,
-      .help = "campaign: time of all its runs at most; no round begins later; 0s: no limit" },
+      .help = "campaign: time that it works at most, getting answers included; no round begins later; 0s: no limit" },
     { PL_INT, "campaign.no_gain", AT(patience), .min = 0, .max = 100000, .flags = PL_HOW,
       .help = "campaign: ends after this many rounds without a better value; 0: never" },
     { PL_CHOICE, "campaign.first", AT(first), .choices = "random|diverse", .flags = PL_HOW,
