@@ -30,7 +30,7 @@ if(TARGET molsieve)
 endif()
 foreach(name links_and_names_of_files_lead_somewhere sections_and_operations_that_are_named_exist
              decisions_that_are_named_exist_and_all_are_in_the_index commands_options_and_settings_that_are_named_exist
-             documented_variables_are_those_that_are_read tests_that_are_named_exist
+             documented_variables_are_those_that_are_read tests_that_are_named_exist cases_of_scripts_are_tests
              pages_and_program_agree_on_version_and_exit_codes
              own_data_is_trained_on_and_screened_as_the_page_says commands_of_the_comparison_work_as_printed)
   molsieve_script_test(docs.${name} cli/docs.py LABEL cli ARGS ${name})

@@ -110,7 +110,8 @@ static int32_t row_join(const ch_neighbours *a, const ch_neighbours *b, int32_t 
     int32_t n = 0, j = a->row[i], k = b->row[i];
 
     while (j < a->row[i + 1] || k < b->row[i + 1]) {
-        const uint16_t left = j < a->row[i + 1] ? a->src[j] : UINT16_MAX, right = k < b->row[i + 1] ? b->src[k] : UINT16_MAX;
+        const uint16_t left = j < a->row[i + 1] ? a->src[j] : UINT16_MAX;
+        const uint16_t right = k < b->row[i + 1] ? b->src[k] : UINT16_MAX;
         const uint16_t src = left < right ? left : right;
         if (to != NULL)
             to[n] = src;

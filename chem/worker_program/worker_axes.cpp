@@ -161,7 +161,10 @@ bool is_axis(OBMol &mol, unsigned long p, unsigned long q)
 // p[0] and q[0] are on one side, or not.
 OBCisTransStereo::Config plane_of(const Ends &e, const unsigned long p[2], const unsigned long q[2], bool cis)
 {
-    return OBCisTransStereo::Config(e.end[0]->GetId(), e.end[1]->GetId(), { p[0], p[1], q[cis ? 1 : 0], q[cis ? 0 : 1] });
+    unsigned long first = q[0], second = q[1];
+    if (cis)
+        std::swap(first, second);
+    return OBCisTransStereo::Config(e.end[0]->GetId(), e.end[1]->GetId(), { p[0], p[1], first, second });
 }
 
 // ---- from positions ------------------------------------------------------------

@@ -1,5 +1,5 @@
 /* models/files/model_file_parts.h - converts the metadata of a model file to records and back.
- * Only models/files/model_file.c uses it; the keys are described in models/files/model_file.h. */
+ * Only the files of models/files use it; the keys are described in models/files/model_file.h. */
 #ifndef NN_MODEL_FILE_PARTS_H
 #define NN_MODEL_FILE_PARTS_H
 
@@ -7,6 +7,13 @@
 
 #include "models/files/model_file.h"
 #include "models/tensors/safetensors.h"
+
+/* Words of the metadata, by the values of their enums; NULL-terminated. */
+extern const char *const nn_edges_names[], *const nn_pooling_names[], *const nn_fusion_names[], *const nn_parity_names[],
+                                                                                                    *const nn_basis_names[],
+                                                                                                        *const nn_envelope_names[];
+extern const char nn_range_section[]; /* a section that may be missing */
+extern const char nn_lowest_key[];
 
 /* Fills all fields of m except model, params, bf16 and sha256. *other_signs: the weights use the other sign
  * convention of the 3j symbols. EDATA names the key. */

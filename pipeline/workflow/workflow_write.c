@@ -170,6 +170,7 @@ static void write_field(void *ctx, const pl_field *f, const char *name, int dept
     const bool wide = w->explain && said != NULL && strlen(said) + ALLOWED_COLUMN + 3 > PL_COLUMNS;
     size_t start;
     bool block = f->type == PL_LIST && list->n > 0;
+    const int column = w->explain ? ALLOWED_COLUMN : ORIGIN_COLUMN;
 
     if (w->skip != NULL && strcmp(w->skip, name) == 0)
         return;
@@ -193,7 +194,7 @@ static void write_field(void *ctx, const pl_field *f, const char *name, int dept
         pl_yaml_add_scalar(w->out, pl_field_value(f, w->conf, buf));
     else if (f->type != PL_LIST)
         pl_text_add(w->out, pl_field_value(f, w->conf, buf));
-    end_line(w->out, start, wide ? NULL : said, w->explain ? ALLOWED_COLUMN : ORIGIN_COLUMN);
+    end_line(w->out, start, wide ? NULL : said, column);
     if (block)
         add_records(w, f, list, depth + 1);
 }

@@ -153,7 +153,7 @@ static pl_code names_of(name **out, int64_t *n, const st_campaign *x, pl_store *
     return code;
 }
 
-pl_code st_answers_of_table(const st_campaign *x, pl_store *s, int64_t round, st_outcome_row *row, int64_t n, pl_error *err)
+pl_code st_answers_of_table(const st_campaign *x, pl_store *s, st_outcome_row *row, int64_t n, pl_error *err)
 {
     const ch_reader_opts opts = { .stop = pl_stop_flag() };
     ch_reader *r = NULL;
@@ -161,7 +161,6 @@ pl_code st_answers_of_table(const st_campaign *x, pl_store *s, int64_t round, st
     int64_t n_names = 0;
     pl_code code = names_of(&all, &n_names, x, s, row, n, err);
 
-    (void)round;
     if (code == PL_OK)
         code = ch_reader_open(&r, x->c->answers.table, NULL, &opts, err);
     if (code == PL_OK)
@@ -323,8 +322,7 @@ static pl_code answer_work(const st_campaign *x, pl_store *s, void *ctx, pl_erro
     pl_code code = st_campaign_chosen(&row, &n, s, a->round, a->n, x->mem, err);
 
     if (code == PL_OK)
-        code =
-            a->folder != NULL ? st_answers_of_results(x, a->folder, row, n, err) : st_answers_of_table(x, s, a->round, row, n, err);
+        code = a->folder != NULL ? st_answers_of_results(x, a->folder, row, n, err) : st_answers_of_table(x, s, row, n, err);
     for (int64_t i = 0; i < n && code == PL_OK; i++)
         values += row[i].n > 0;
     if (code == PL_OK && values == 0)

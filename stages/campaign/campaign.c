@@ -247,12 +247,13 @@ static pl_code rounds_read(st_round *to, int64_t n, const st_campaign *x, pl_sto
     sqlite3_stmt *st = NULL;
     bool row = true;
     int64_t k = 0;
+    const char *best = x->low ? "min" : "max";
     char *sql = sqlite3_mprintf(
         "SELECT a.round, count(*), count(v.value), sum(v.value=%d), %s(v.value), avg(abs(v.value-a.mean)), "
         "avg(CASE WHEN a.deviation IS NOT NULL THEN abs(v.value-a.mean)<=1.6448536269514722*a.deviation END), min(a.strategy) "
         "FROM acquired a LEFT JOIN measured v ON v.inchikey=a.inchikey AND v.property=%Q AND a.outcome='measured' WHERE a.outcome IS NOT "
         "NULL GROUP BY a.round ORDER BY a.round",
-        x->low ? 0 : 1, x->low ? "min" : "max", x->label);
+        !x->low, best, x->label);
     pl_code code = sql != NULL ? pl_db_prepare(s->db, &st, sql, err) : pl_fail(err, PL_ENOMEM, "a query");
 
     while (code == PL_OK && k < n && (code = pl_db_step(st, &row, err)) == PL_OK && row) {

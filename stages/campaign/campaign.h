@@ -79,7 +79,7 @@ typedef struct st_outcome_row {
 /* The first n of the round, in their order. */
 pl_code st_campaign_chosen(st_outcome_row **out, int64_t *n, pl_store *s, int64_t round, int64_t most, pl_arena *mem,
                            pl_error *err);
-pl_code st_answers_of_table(const st_campaign *x, pl_store *s, int64_t round, st_outcome_row *row, int64_t n, pl_error *err);
+pl_code st_answers_of_table(const st_campaign *x, pl_store *s, st_outcome_row *row, int64_t n, pl_error *err);
 pl_code st_answers_of_results(const st_campaign *x, const char *folder, st_outcome_row *row, int64_t n, pl_error *err);
 
 #endif

@@ -52,6 +52,7 @@ static void print_round(const st_campaign *x, const st_round *r, int64_t tried, 
 /* Rounds, the best so far, and how good the predictions of each round were when it was chosen. */
 static pl_code print_rounds(const st_campaign *x, pl_error *err)
 {
+    static const char head[] = "%5s  %-20s %6s %7s  %9s  %9s  %8s  %9s\n";
     st_round *r = NULL;
     int64_t n = 0, tried = 0;
     double best = x->is_class ? 0 : NAN;
@@ -59,8 +60,10 @@ static pl_code print_rounds(const st_campaign *x, pl_error *err)
 
     if (code != PL_OK || n == 0)
         return code;
-    pl_cmd_print("%5s  %-20s %6s %7s  %9s  %9s  %8s  %9s\n", "round", "strategy", "tried", "in all",
-                 x->is_class ? "hits" : "its best", x->is_class ? "in all" : "best", "MAE", "in 90 %");
+    if (x->is_class)
+        pl_cmd_print(head, "round", "strategy", "tried", "in all", "hits", "in all", "MAE", "in 90 %");
+    else
+        pl_cmd_print(head, "round", "strategy", "tried", "in all", "its best", "best", "MAE", "in 90 %");
     for (int64_t k = 0; k < n; k++) {
         tried += r[k].tried;
         if (x->is_class)
@@ -149,19 +152,16 @@ static int ask(going *g, const st_campaign_state *s)
     return status;
 }
 
-/* One step: chooses a first round, trains and chooses, or asks. *over: nothing was left to do. */
-static int step(going *g, const st_campaign_state *s, bool *over)
+/* One step: chooses a first round, trains and chooses, or asks. */
+static int step(going *g, const st_campaign_state *s)
 {
     pl_error err = { 0 };
     int status = 0;
 
     if (s->pending > 0)
         return ask(g, s);
-    if (s->can_learn) {
-        status = run_until(g, "acquire");
-        *over = false;
-        return status;
-    }
+    if (s->can_learn)
+        return run_until(g, "acquire");
     status = run_until(g, "graph");
     if (status == 0 && st_campaign_first(&g->x, &err) != PL_OK)
         return pl_cmd_fail(&err);
@@ -188,7 +188,6 @@ static int go(going *g)
     st_campaign_state s = { 0 };
     pl_error err = { 0 };
     const char *why = NULL;
-    bool over = false;
     int status = 0;
 
     while (status == 0 && why == NULL) {
@@ -202,7 +201,7 @@ static int go(going *g)
         if (s.prepared)
             why = st_campaign_end(&g->x, &s);
         if (s.prepared && why == NULL)
-            status = step(g, &s, &over);
+            status = step(g, &s);
         if (status == 0 && s.prepared && why == NULL && s.pending == 0) {
             if (st_campaign_look(&s, &g->x, &err) != PL_OK)
                 return pl_cmd_fail(&err);

@@ -273,8 +273,17 @@ def commands_of_the_comparison_work_as_printed():
             assert got == status and text.strip(), "%s: status %d, %d expected\n%s" % (command, got, status, text[-1000:])
 
 
+def cases_of_scripts_are_tests():
+    """A case that CMake does not list never runs; one that it lists and no script has fails."""
+    listed = set(re.findall(r"\w+", "".join(read(os.path.relpath(x, SOURCE)) for x in glob.glob(os.path.join(SOURCE, "tests/*.cmake")))))
+    for path in glob.glob(os.path.join(SOURCE, "tests/*/*.py")):
+        called = re.search(r"^ *(?:sieve\.)?main\(\[([\w,\s]*)\]\)", read(os.path.relpath(path, SOURCE)), re.M)
+        for case in re.findall(r"\w+", called[1]) if called else []:
+            assert case in listed, "%s: %s is not in a list of tests/*.cmake" % (os.path.basename(path), case)
+
+
 main([links_and_names_of_files_lead_somewhere, sections_and_operations_that_are_named_exist,
       decisions_that_are_named_exist_and_all_are_in_the_index, commands_options_and_settings_that_are_named_exist,
-      documented_variables_are_those_that_are_read, tests_that_are_named_exist,
+      documented_variables_are_those_that_are_read, tests_that_are_named_exist, cases_of_scripts_are_tests,
       pages_and_program_agree_on_version_and_exit_codes,
       own_data_is_trained_on_and_screened_as_the_page_says, commands_of_the_comparison_work_as_printed])
