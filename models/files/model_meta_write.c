@@ -9,8 +9,8 @@
 
 static json_t *json_radial(const nn_radial_conf *c)
 {
-    json_t *o =
-        json_pack("{s:s, s:s, s:f}", "basis", nn_basis_names[c->basis], "envelope", nn_envelope_names[c->envelope], "cutoff", c->cutoff);
+    json_t *o = json_pack("{s:s, s:s, s:f}", "basis", nn_basis_names[c->basis], "envelope", nn_envelope_names[c->envelope],
+                          "cutoff", c->cutoff);
 
     if (o != NULL && c->basis != NN_BASIS_DISTANCE)
         json_object_set_new(o, "number", json_integer(c->number));

@@ -82,11 +82,12 @@ static pl_code print_rounds(const st_campaign *x, pl_error *err)
 /* What is left of --max-time, for one run, as text; NULL: no limit, or `auto`, which each run asks for by itself. */
 static const char *time_left(const going *g)
 {
-    const char *asked = pl_arg(g->args, "--max-time");
+    const char *asked = pl_arg(g->args, "--max-time"), *left;
 
     if (!(g->max_time > 0))
         return asked;
-    return pl_sprintf(g->mem, "%.3fs", fmax(g->max_time - (pl_clock() - g->began), 0.001));
+    left = pl_sprintf(g->mem, "%.3fs", fmax(g->max_time - (pl_clock() - g->began), 0.001));
+    return left != NULL ? left : "0.001s"; /* without memory it stops at once */
 }
 
 /* The options of `run` that both have. */
