@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "stages/commands/commands.h"
@@ -51,23 +52,39 @@ static pl_code read_run(pl_store *s, last_run *out, pl_error *err)
     return code;
 }
 
+static bool is_listed(const char *want)
+{
+    char line[256];
+    bool listed = false;
+    FILE *f = fopen("/proc/locks", "re");
+
+    while (f != NULL && !listed && fgets(line, sizeof line, f) != NULL)
+        listed = strstr(line, "FLOCK") != NULL && strstr(line, want) != NULL;
+    if (f != NULL)
+        (void)fclose(f);
+    return listed;
+}
+
 /* Whether some process of this machine holds the lock, without touching it: taking
- * it even for a moment could turn away a run that starts just then. */
+ * it even for a moment could turn away a run that starts just then. The kernel gives the list a page at
+ * a time; a lock moves to an earlier page, and is not seen, when others are released meanwhile. So the list is read again. */
 static bool lock_is_held(const char *results)
 {
-    char path[4096], line[256], want[64];
+    static const struct timespec moment = { 0, 10000000 };
+    char path[4096], want[64];
     const char *slash = strrchr(results, '/');
     struct stat st;
     bool held = false;
-    FILE *f;
 
     (void)snprintf(path, sizeof path, "%.*s.lock", slash != NULL ? (int)(slash - results) + 1 : 0, results);
-    if (stat(path, &st) != 0 || (f = fopen("/proc/locks", "r")) == NULL)
+    if (stat(path, &st) != 0)
         return false;
     (void)snprintf(want, sizeof want, ":%llu ", (unsigned long long)st.st_ino);
-    while (!held && fgets(line, sizeof line, f) != NULL)
-        held = strstr(line, "FLOCK") != NULL && strstr(line, want) != NULL;
-    (void)fclose(f);
+    for (int tries = 0; tries < 5 && !held; tries++) {
+        if (tries > 0)
+            (void)nanosleep(&moment, NULL);
+        held = is_listed(want);
+    }
     return held;
 }
 
