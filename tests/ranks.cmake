@@ -25,7 +25,8 @@ molsieve_script_test(ranks.ranks_on_two_hosts_agree_and_a_cut_cable_ends_all cli
 # Job scripts, in a Slurm that is started for it and under stubs of qsub and bsub.
 foreach(case scripts_ask_for_what_the_settings_say
         pbs_lsf_and_grid_engine_jobs_resubmit_and_merge
-        slurm_jobs_resubmit_until_nothing_more_can_be_done lost_slurm_array_tasks_are_resubmitted)
+        slurm_jobs_resubmit_until_nothing_more_can_be_done lost_slurm_array_tasks_are_resubmitted
+        campaigns_as_jobs_give_what_one_machine_gives slurm_rounds_and_arrays_give_what_one_machine_gives)
   molsieve_script_test(jobs.${case} cli/jobs_e2e.py LABEL hpc ARGS ${case})
 endforeach()
 

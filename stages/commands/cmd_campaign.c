@@ -4,10 +4,12 @@
 #include <string.h>
 
 #include "pipeline/base/clock.h"
+#include "pipeline/base/stop.h"
 #include "pipeline/run/run.h"
 #include "stages/campaign/campaign.h"
 #include "stages/commands/commands.h"
 #include "stages/commands/output/run_words.h"
+#include "stages/steps/score/score_part.h"
 
 enum { WORDS_MAX = 256 };
 
@@ -15,6 +17,9 @@ static const pl_opt opts[] = { { "--plan", 0, NULL, "print what is asked for and
                                { "--jobs", 'j', "N", "threads (all processors)" },
                                { "--max-time", 0, "TIME", "stop cleanly after this time (3h50m); the same command continues" },
                                { "--quiet", 'q', NULL, "only warnings, errors and the table" },
+                               { "--parts", 0, "N", "wait for N jobs that score the library in each round: status 75" },
+                               { "--part", 0, "K/N", "be one of these jobs: score every N-th unit (auto: task of a job array)" },
+                               { "--missing", 0, NULL, "with --parts: only print which parts are waited for, one a line" },
                                { 0 } };
 
 typedef struct going {
@@ -23,6 +28,7 @@ typedef struct going {
     pl_workflow *wf;
     st_campaign x;
     double max_time, began; /* seconds; max_time 0: none, or auto */
+    int32_t parts;          /* jobs that score the library; 0: this one does */
     pl_arena *mem;
 } going;
 
@@ -130,6 +136,95 @@ static int run_answers(const going *g, const char *folder)
     return st_run_command(g->app, &run, "campaign", NULL);
 }
 
+/* ---- the scores of the library, by other jobs ---- */
+
+static int parts_refuse(const going *g, const st_score_wait *wait)
+{
+    pl_text line = { 0 };
+    pl_error err = { 0 };
+
+    for (int32_t k = 0; k < wait->n_missing && k < 20; k++)
+        pl_text_addf(&line, "%s%d", k > 0 ? " " : "", (int)wait->missing[k]);
+    (void)pl_fail(
+        &err, PL_EINPUT,
+        "%d of %d parts of the scores are not there, and jobs for all were submitted: %s%s; see their logs, then submit the "
+        "campaign again",
+        (int)wait->n_missing, (int)g->parts, pl_text_str(&line), wait->n_missing > 20 ? " ..." : "");
+    pl_text_free(&line);
+    return pl_cmd_fail(&err);
+}
+
+/* 0: nothing is missing; 75: jobs are to be submitted. */
+static int parts_wait(const going *g)
+{
+    st_score_wait wait;
+    pl_error err = { 0 };
+
+    if (st_score_wait_look(&wait, g->wf, g->app->schema, g->parts, g->mem, &err) != PL_OK)
+        return pl_cmd_fail(&err);
+    if (wait.n_missing == 0)
+        return 0;
+    if (wait.sent)
+        return parts_refuse(g, &wait);
+    (void)fprintf(stderr, "the model is trained; %d of %d parts of the scores are to be computed\n", (int)wait.n_missing,
+                  (int)g->parts);
+    return pl_code_exit(PL_ESTOP);
+}
+
+/* Runs to `stage`, or to the end, with the scores of other jobs if there are any. */
+static int learn(const going *g, const char *stage)
+{
+    int status = g->parts > 0 ? run_until(g, "train") : 0;
+
+    if (status == 0 && g->parts > 0)
+        status = parts_wait(g);
+    if (status == 0)
+        status = run_until(g, stage);
+    if (status == 0)
+        st_score_parts_drop(g->wf, g->parts, g->mem);
+    return status;
+}
+
+static int parts_print(const going *g)
+{
+    st_score_wait wait;
+    pl_error err = { 0 };
+
+    if (st_score_wait_look(&wait, g->wf, g->app->schema, g->parts, g->mem, &err) != PL_OK)
+        return pl_cmd_fail(&err);
+    for (int32_t k = 0; k < wait.n_missing; k++)
+        pl_cmd_print("%d\n", (int)wait.missing[k]);
+    return 0;
+}
+
+static int part_run(const going *g)
+{
+    const char *time = pl_arg(g->args, "--max-time");
+    st_score_part_opts o = { .grace = 25 };
+    pl_run_opts workers = { 0 };
+    pl_error err = { 0 };
+    st_log log = { .max = quiet(g) ? PL_WARN : PL_INFO };
+    int64_t n = 0;
+    pl_code code;
+
+    if (pl_shard_parse(&o.part, pl_arg(g->args, "--part"), &err) != PL_OK)
+        return pl_cmd_usage(g->args, "%s", err.text);
+    if (pl_arg(g->args, "--jobs") != NULL && (!pl_parse_int(pl_arg(g->args, "--jobs"), &n) || n < 1 || n > 4096))
+        return pl_cmd_usage(g->args, "--jobs %s: write a number from 1 to 4096", pl_arg(g->args, "--jobs"));
+    workers.workers = (int)n;
+    o.workers = pl_workers(g->wf, &workers);
+    o.max_time = st_time_left(time != NULL && strcmp(time, "auto") == 0 ? -1 : g->max_time, g->wf->scheduler.warn);
+    if (st_log_open(&log, g->wf, NULL, &err) != PL_OK)
+        return pl_cmd_fail(&err);
+    code = st_score_part_run(g->wf, g->app->schema, &o, g->mem, &err);
+    st_log_close(&log);
+    if (code != PL_OK)
+        return pl_cmd_fail(&err);
+    if (!quiet(g))
+        (void)fprintf(stderr, "part %d of %d is scored\n", (int)o.part.k, (int)o.part.n);
+    return 0;
+}
+
 /* ---- a round ---- */
 
 static int ask(going *g, const st_campaign_state *s)
@@ -162,7 +257,7 @@ static int step(going *g, const st_campaign_state *s)
     if (s->pending > 0)
         return ask(g, s);
     if (s->can_learn)
-        return run_until(g, "acquire");
+        return learn(g, "acquire");
     status = run_until(g, "graph");
     if (status == 0 && st_campaign_first(&g->x, &err) != PL_OK)
         return pl_cmd_fail(&err);
@@ -173,7 +268,7 @@ static int step(going *g, const st_campaign_state *s)
 static int finish(going *g, const st_campaign_state *s, const char *why)
 {
     pl_error err = { 0 };
-    int status = s->can_learn ? run_until(g, NULL) : 0;
+    int status = s->can_learn ? learn(g, NULL) : 0;
 
     if (status != 0)
         return status;
@@ -193,6 +288,8 @@ static int go(going *g)
 
     while (status == 0 && why == NULL) {
         const double from = pl_clock();
+        if (*pl_stop_flag())
+            return (pl_cmd_say("stopped by %s; the same command continues", pl_stop_reason()), pl_code_exit(PL_ESTOP));
         if (g->max_time > 0 && pl_clock() - g->began >= g->max_time)
             return (pl_cmd_say("the time of --max-time is over; the same command continues"), pl_code_exit(PL_ESTOP));
         if (st_campaign_look(&s, &g->x, &err) != PL_OK)
@@ -248,8 +345,16 @@ static int plan(going *g)
 static int check(going *g)
 {
     const st_acquire_conf *c = st_acquire_conf_of(g->wf);
-    const char *time = pl_arg(g->args, "--max-time");
+    const char *time = pl_arg(g->args, "--max-time"), *parts = pl_arg(g->args, "--parts");
+    int64_t n = 0;
 
+    if (parts != NULL && (!pl_parse_int(parts, &n) || n < 1 || n > PL_SHARDS_MAX))
+        return pl_cmd_usage(g->args, "--parts %s: write a number from 1 to %d", parts, (int)PL_SHARDS_MAX);
+    g->parts = (int32_t)n;
+    if (parts == NULL && pl_arg(g->args, "--missing") != NULL)
+        return pl_cmd_usage(g->args, "--missing is about the parts of --parts N");
+    if (parts != NULL && pl_arg(g->args, "--part") != NULL)
+        return pl_cmd_usage(g->args, "--part is one of the jobs that --parts waits for; give one of them");
     if (time != NULL && strcmp(time, "auto") != 0 && (!pl_parse_duration(time, &g->max_time) || !(g->max_time > 0)))
         return pl_cmd_usage(g->args, "--max-time %s: write a time such as 3h50m, or auto", time);
 
@@ -259,6 +364,27 @@ static int check(going *g)
         return pl_cmd_usage(g->args, "%s: acquire: say where values come from: answers: {table: FILE} or answers: {workflow: FILE}",
                             g->wf->path);
     return 0;
+}
+
+/* A signal that comes between two runs stops the campaign as one during a run does. */
+static int go_until_signal(going *g)
+{
+    pl_stop stop;
+    int status;
+
+    pl_stop_begin(&stop, 0, 0);
+    status = go(g);
+    pl_stop_end(&stop);
+    return status;
+}
+
+static int work(going *g)
+{
+    if (pl_arg(g->args, "--plan") != NULL)
+        return plan(g);
+    if (pl_arg(g->args, "--missing") != NULL)
+        return parts_print(g);
+    return pl_arg(g->args, "--part") != NULL ? part_run(g) : go_until_signal(g);
 }
 
 static int run(const pl_app *app, const pl_args *args)
@@ -271,7 +397,7 @@ static int run(const pl_app *app, const pl_args *args)
         status = check(&g);
     if (g.wf != NULL && status == 0) {
         st_campaign_make(&g.x, g.wf, app->schema, g.mem);
-        status = pl_arg(args, "--plan") != NULL ? plan(&g) : go(&g);
+        status = work(&g);
     }
     pl_arena_free(g.mem);
     return status;
@@ -292,6 +418,10 @@ const pl_cmd st_cmd_campaign = {
              "All rounds are in one results.db: what each chose, why, and what came of it\n"
              "(v_acquired, the report). You can stop it at any moment; the same command goes\n"
              "on and gives the same results.\n"
+             "\n"
+             "On a cluster `molsieve submit --campaign` runs it as jobs. With --array N there\n"
+             "a round ends when its model is trained, N jobs score the library (--part), and\n"
+             "the next job goes on (--parts).\n"
              "\n"
              "  molsieve check campaign.yaml\n"
              "  molsieve campaign campaign.yaml --plan\n"

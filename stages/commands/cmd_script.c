@@ -3,10 +3,12 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "stages/campaign/campaign.h"
 #include "stages/commands/commands.h"
 #include "stages/files/data_dir.h"
 #include "stages/jobs/job.h"
 #include "stages/merge/merge.h"
+#include "stages/steps/score/score_part.h"
 
 const pl_opt st_job_opts[] = { { "--scheduler", 's', "NAME", "slurm, pbs, lsf or sge; default: the one whose commands are found" },
                                { "--time", 't', "TIME", "limit of the job, such as 12h" },
@@ -22,6 +24,7 @@ const pl_opt st_job_opts[] = { { "--scheduler", 's', "NAME", "slurm, pbs, lsf or
                                { "--options", 0, "TEXT", "more options of the job, such as --constraint=a100" },
                                { "--missing", 0, NULL, "only the shards of the array that are not done" },
                                { "--merge", 0, NULL, "only the job that comes after the array" },
+                               { "--campaign", 0, NULL, "the rounds of a campaign; with --array N tasks score the library" },
                                { 0 } };
 
 /* Beside st_job_opts: the setting, and whether it is any text. */
@@ -104,6 +107,26 @@ static pl_code find_missing(st_job *job, pl_workflow *wf, const pl_schema *schem
     return code;
 }
 
+/* The parts of the scores that the campaign waits for, unless it is all of them. */
+static pl_code find_parts(st_job *job, pl_workflow *wf, const pl_schema *schema, pl_arena *mem, pl_error *err)
+{
+    const st_acquire_conf *c = st_acquire_conf_of(wf);
+    st_score_wait wait = { 0 };
+    pl_code code = PL_OK;
+
+    if (c == NULL || !st_acquire_has_answers(c))
+        return pl_fail(err, PL_ECONFIG,
+                       "%s: --campaign needs the stage acquire with answers: {table: FILE} or answers: {workflow: FILE}", wf->path);
+    if (job->of > 0)
+        code = st_score_wait_look(&wait, wf, schema, job->of, mem, err);
+    if (wait.n_missing > 0 && wait.n_missing < job->of) {
+        job->shard = wait.missing;
+        job->n_shards = wait.n_missing;
+    }
+    job->waits = wait.n_missing > 0 ? wait.key : NULL;
+    return code;
+}
+
 static pl_code job_fill(st_job *job, const pl_app *app, const pl_args *args, pl_workflow *wf, pl_arena *mem, pl_error *err)
 {
     char dir[4096];
@@ -114,6 +137,7 @@ static pl_code job_fill(st_job *job, const pl_app *app, const pl_args *args, pl_
     job->scheduler = wf->scheduler.type != 0 ? (st_scheduler)wf->scheduler.type : scheduler_here();
     job->of = (int32_t)wf->scheduler.array;
     job->merge = pl_arg(args, "--merge") != NULL;
+    job->campaign = pl_arg(args, "--campaign") != NULL;
     if (job->program == NULL)
         return pl_fail(err, PL_ENOMEM, "a script");
     if (job->scheduler == 0)
@@ -121,6 +145,10 @@ static pl_code job_fill(st_job *job, const pl_app *app, const pl_args *args, pl_
                        "no sbatch, bsub or qsub was found; name the scheduler: --scheduler slurm, pbs, lsf or sge");
     if (job->of == 0 && (job->merge || pl_arg(args, "--missing") != NULL))
         return pl_fail(err, PL_ECONFIG, "there is no array: give --array N or set scheduler.array");
+    if (job->campaign && pl_arg(args, "--missing") != NULL)
+        return pl_fail(err, PL_ECONFIG, "--campaign submits what is missing by itself; leave --missing out");
+    if (job->campaign)
+        return find_parts(job, wf, app->schema, mem, err);
     return pl_arg(args, "--missing") != NULL ? find_missing(job, wf, app->schema, mem, err) : PL_OK;
 }
 
@@ -175,7 +203,8 @@ const pl_cmd st_cmd_script = {
              "options. Nothing is submitted: see `submit`.\n"
              "\n"
              "  molsieve script workflows/screen.yaml --time 12h --cpus 16\n"
-             "  molsieve script workflows/screen.yaml --array 400 --max-running 64\n",
+             "  molsieve script workflows/screen.yaml --array 400 --max-running 64\n"
+             "  molsieve script campaign.yaml --campaign --time 12h --cpus 16\n",
     .opts = st_job_opts,
     .min_args = 1,
     .run = run,

@@ -4,6 +4,7 @@
 
 #include "stages/commands/commands.h"
 #include "stages/jobs/job.h"
+#include "stages/steps/score/score_part.h"
 
 /* How a script is submitted, and its job watched. %s: the job that it waits for; the job. */
 static const struct kind {
@@ -79,11 +80,34 @@ static void say(const st_job *job, const char *what, const char *id)
     (void)fflush(stdout);
 }
 
+/* The tasks that the next round waits for, if it does, and that round. */
+static pl_code submit_round(st_job *job, pl_arena *mem, pl_error *err)
+{
+    const char *id = NULL;
+    pl_code code = PL_OK;
+
+    if (job->waits != NULL && !job->merge) {
+        code = submit(job, "job-scores.sh", NULL, &id, mem, err);
+        if (code == PL_OK)
+            say(job, "array ", id);
+        if (code == PL_OK)
+            code = st_score_parts_sent(job->wf, job->waits, mem, err);
+    }
+    job->merge = true;
+    if (code == PL_OK)
+        code = submit(job, "job-round.sh", id, &id, mem, err);
+    if (code == PL_OK)
+        say(job, job->waits != NULL ? "then the next round in job " : "job ", id);
+    return code;
+}
+
 static pl_code submit_all(st_job *job, pl_arena *mem, pl_error *err)
 {
     const char *id = NULL;
     pl_code code;
 
+    if (job->campaign && job->of > 0)
+        return submit_round(job, mem, err);
     if (job->of == 0) {
         code = submit(job, "job.sh", NULL, &id, mem, err);
         if (code == PL_OK)
@@ -108,11 +132,15 @@ static void say_status(const st_job *job)
 {
     pl_text line = { 0 };
 
-    if (job->of > 0)
+    if (job->campaign)
+        st_add_command(job, "campaign", &line);
+    else if (job->of > 0)
         st_add_command(job, "merge", &line);
     else
         pl_text_addf(&line, "molsieve status --watch %s", job->wf->workdir);
-    if (job->of > 0)
+    if (job->campaign)
+        pl_text_add(&line, " --plan");
+    else if (job->of > 0)
         pl_text_addf(&line, " --of %d --missing", job->of);
     pl_cmd_print("  %s\n", pl_text_str(&line));
     pl_text_free(&line);
@@ -141,11 +169,13 @@ const pl_cmd st_cmd_submit = {
     .help = "write the job script into the work directory and submit it",
     .about = "Like `script`, but also submits the job with sbatch, qsub or bsub. With --array\n"
              "it submits a second job, which merges the shards and continues the workflow when\n"
-             "all of them have ended.\n"
+             "all of them have ended. With --campaign it submits `molsieve campaign`: a job\n"
+             "trains, then (--array) submits tasks that score the library and the next job.\n"
              "\n"
              "  molsieve submit workflows/screen.yaml --time 12h --cpus 16\n"
              "  molsieve submit workflows/screen.yaml --array 400 --max-running 64\n"
-             "  molsieve submit workflows/screen.yaml --array 400 --missing  # lost tasks\n",
+             "  molsieve submit workflows/screen.yaml --array 400 --missing  # lost tasks\n"
+             "  molsieve submit campaign.yaml --campaign --array 40 --time 4h\n",
     .opts = st_job_opts,
     .min_args = 1,
     .run = run,

@@ -59,7 +59,7 @@ static int32_t n_tasks(const st_job *j)
 static int64_t n_gpus(const st_job *j)
 {
     static const char *const networks[] = { "train", "evaluate", "score" };
-    bool needed = !j->merge;
+    bool needed = !j->merge || j->campaign; /* its rounds train */
 
     for (int i = 0; i < 3 && !needed; i++) {
         const pl_step *step = pl_workflow_step(j->wf, networks[i]);
@@ -74,6 +74,9 @@ static pl_code check(const st_job *j, pl_error *err)
     const pl_step *train = pl_workflow_step(j->wf, "train");
     long long ranks = n_ranks(j), shards = train != NULL ? ((const st_train_conf *)train->conf)->loop.shards : 0;
 
+    if (ranks > 1 && j->campaign)
+        return pl_fail(err, PL_ECONFIG, "scheduler: nodes times tasks is %lld, but a campaign trains in one task; use more cpus",
+                       ranks);
     if (ranks > 1 && train == NULL)
         return pl_fail(err, PL_ECONFIG,
                        "scheduler: nodes times tasks is %lld, but only stage train works in several tasks; for "
@@ -113,7 +116,8 @@ static long long mebibytes(double bytes) { return (long long)(bytes / 1048576 + 
 static const char *job_name(const st_job *j, char buf[128])
 {
     size_t n_plain = strcspn(safe, "./+");
-    const char *part = j->merge ? "-merge" : "-shards";
+    const char *const word[2][2] = { { "-shards", "-merge" }, { "-scores", "-round" } };
+    const char *part = word[j->campaign][j->merge];
 
     (void)snprintf(buf, 128, "%s%s%s", j->wf->name[0] <= '9' ? "w-" : "", j->wf->name, j->of == 0 ? "" : part);
     for (char *c = buf; *c != '\0'; c++)
@@ -329,6 +333,17 @@ static void add_merge(const st_job *j, pl_text *out)
     pl_text_addf(out, " --of %d &&\n", j->of);
 }
 
+/* A round that has trained its model submits the jobs that score the library, and the next round. A number of restarts is of one job. */
+static void add_next_round(const st_job *j, pl_text *out)
+{
+    pl_text_add(out, "if [ $rc -eq 75 ] && [ -n \"$(");
+    st_add_command(j, "campaign", out);
+    pl_text_addf(out, " --parts %d --missing)\" ]; then\n%s  ", j->of,
+                 j->scheduler == ST_SLURM ? "  unset SLURM_RESTART_COUNT\n" : "");
+    st_add_command(j, "submit", out);
+    pl_text_addf(out, " scheduler.type=%s --campaign\n  exit\nfi\n", kinds[j->scheduler].word);
+}
+
 /* How a run that ended with 75 is started again; LSF and Grid Engine do it by the status. */
 static void add_restart(const st_job *j, pl_text *out)
 {
@@ -341,7 +356,31 @@ static void add_restart(const st_job *j, pl_text *out)
         return;
     pl_text_add(out, "if [ $rc -eq 75 ]; then\n  ");
     st_add_command(j, "submit", out);
-    pl_text_addf(out, " scheduler.type=pbs scheduler.restarts=%lld%s\nfi\n", left - 1, j->merge ? " --merge" : "");
+    pl_text_addf(out, " scheduler.type=pbs scheduler.restarts=%lld", left - 1);
+    if (j->campaign)
+        pl_text_add(out, " --campaign");
+    else if (j->merge)
+        pl_text_add(out, " --merge");
+    pl_text_add(out, "\nfi\n");
+}
+
+/* The command itself, and its status as the scheduler understands it. */
+static void add_work(const st_job *j, pl_text *out)
+{
+    const bool task = j->of > 0 && !j->merge;
+
+    add_launcher(j, n_ranks(j), out);
+    st_add_command(j, j->campaign ? "campaign" : "run", out);
+    if (task)
+        pl_text_addf(out, " --%s \"$shard/%d\"", j->campaign ? "part" : "shard", j->of);
+    else if (j->campaign && j->of > 0)
+        pl_text_addf(out, " --parts %d", j->of);
+    pl_text_addf(out, " -j %lld --max-time auto%s\nrc=$?\n", (long long)j->wf->scheduler.cpus,
+                 j->scheduler == ST_SGE && !j->campaign ? " --requeue-exit 99" : "");
+    if (j->campaign && j->merge)
+        add_next_round(j, out);
+    if (j->scheduler == ST_SGE && j->campaign)
+        pl_text_add(out, "if [ $rc -eq 75 ]; then\n  rc=99\nfi\n");
 }
 
 static void body(const st_job *j, pl_text *out)
@@ -357,14 +396,9 @@ static void body(const st_job *j, pl_text *out)
                      j->scheduler == ST_LSF ? "USR2" : "USR1");
     if (j->of > 0 && !j->merge)
         add_shard(j, out);
-    if (j->merge)
+    if (j->merge && !j->campaign)
         add_merge(j, out);
-    add_launcher(j, n_ranks(j), out);
-    st_add_command(j, "run", out);
-    if (j->of > 0 && !j->merge)
-        pl_text_addf(out, " --shard \"$shard/%d\"", j->of);
-    pl_text_addf(out, " -j %lld --max-time auto%s\nrc=$?\n", (long long)j->wf->scheduler.cpus,
-                 j->scheduler == ST_SGE ? " --requeue-exit 99" : "");
+    add_work(j, out);
     add_restart(j, out);
     pl_text_add(out, "exit $rc\n");
 }

@@ -20,7 +20,9 @@ typedef struct st_job {
     int32_t of;           /* 0: the whole workflow in one job; else shards of `of` */
     const int32_t *shard; /* [n_shards] those of this array, NULL: all             */
     int32_t n_shards;
-    bool merge; /* not shards: what comes after all of them              */
+    bool merge;        /* not shards: what comes after all of them              */
+    bool campaign;     /* `campaign` instead of `run`; shards are parts of the scores of a round, and `merge` is the next round */
+    const char *waits; /* campaign: key of the scores that the next round waits for; NULL: none */
 } st_job;
 
 /* The script. ECONFIG: the scheduler or the workflow cannot do what the settings ask for. */

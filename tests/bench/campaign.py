@@ -8,7 +8,8 @@
 
 The library is prepared once; each seed is a campaign of its own (`molsieve campaign`), with a first round at random. Beside it, from the
 same first round: random choice, and the nearest neighbour (the value of the most similar molecule that was tried, ECFP4). Writes a
-table in Markdown, and with --json all numbers. hiv and qm9 need MOLSIEVE_SHARED."""
+table in Markdown, and with --json all numbers. With --work DIR what is done stays there: the same command continues, also with more
+seeds or strategies. hiv and qm9 need MOLSIEVE_SHARED."""
 import argparse
 import array
 import csv
@@ -141,27 +142,48 @@ def by_neighbour(first, truth, prints, count, rounds, low):
     return batches
 
 
+def campaign(work, seed, strategy, conf, truth, best):
+    """One campaign: what it found, and the InChIKeys of its first round."""
+    rounds = conf[5]
+    name = "s%d-%s" % (seed, strategy)
+    shutil.rmtree(os.path.join(work, name), ignore_errors=True)
+    shutil.copytree(os.path.join(work, "prepared"), os.path.join(work, name))
+    with open(os.path.join(work, "w.yaml"), "w") as f:
+        f.write(text_of(conf, strategy, seed, name, len(truth)))
+    began = os.times()
+    run(work, "campaign", "w.yaml", "-q", "-j", "1")
+    cpu = os.times().children_user - began.children_user
+    batches = [[] for _ in range(rounds)]
+    for r, key in rows(os.path.join(work, name), "SELECT round, inchikey FROM acquired WHERE outcome IS NOT NULL ORDER BY round, place"):
+        batches[r].append(key)
+    shutil.rmtree(os.path.join(work, name))
+    return {"seed": seed, "share": shares(batches, best), "cpu": cpu, "first": batches[0]}
+
+
+def kept(work, name, make):
+    """What `make` gives, from the file of an earlier run if there is one."""
+    path = os.path.join(work, "done-%s.json" % name)
+    if not os.path.exists(path):
+        got = make()
+        with open(path + ".new", "w") as f:
+            json.dump(got, f)
+        os.rename(path + ".new", path)
+    with open(path) as f:
+        return json.load(f)
+
+
 def one_seed(work, seed, strategies, conf, truth, best, prints, out):
-    _, label, better, _, _, rounds, family, classes, unit = conf
+    better, rounds = conf[2], conf[5]
     for strategy in strategies:
-        name = "s%d-%s" % (seed, strategy)
-        shutil.copytree(os.path.join(work, "prepared"), os.path.join(work, name))
-        with open(os.path.join(work, "w.yaml"), "w") as f:
-            f.write(text_of(conf, strategy, seed, name, len(truth)))
-        began = os.times()
-        run(work, "campaign", "w.yaml", "-q", "-j", "1")
-        cpu = os.times().children_user - began.children_user
-        batches = [[] for _ in range(rounds)]
-        for r, key in rows(os.path.join(work, name), "SELECT round, inchikey FROM acquired WHERE outcome IS NOT NULL ORDER BY round, place"):
-            batches[r].append(key)
-        out.setdefault(strategy, []).append({"seed": seed, "share": shares(batches, best), "cpu": cpu})
-        print("%s seed %d: %s; %.0f CPU s" % (strategy, seed, " ".join("%.3f" % x for x in out[strategy][-1]["share"]), cpu), file=sys.stderr, flush=True)
-        shutil.rmtree(os.path.join(work, name))
-        first = batches[0]
+        got = kept(work, "s%d-%s" % (seed, strategy), lambda: campaign(work, seed, strategy, conf, truth, best))
+        first = got.pop("first")
+        out.setdefault(strategy, []).append(got)
+        print("%s seed %d: %s; %.0f CPU s" % (strategy, seed, " ".join("%.3f" % x for x in got["share"]), got["cpu"]), file=sys.stderr, flush=True)
     count = len(first)
     out.setdefault("random", []).append({"seed": seed, "share": shares(at_random(first, truth, count, rounds, seed), best)})
     if prints is not None:
-        out.setdefault("nearest neighbour", []).append({"seed": seed, "share": shares(by_neighbour(first, truth, prints, count, rounds, better == "low"), best)})
+        out.setdefault("nearest neighbour", []).append(kept(work, "s%d-neighbour" % seed, lambda: {
+            "seed": seed, "share": shares(by_neighbour(first, truth, prints, count, rounds, better == "low"), best)}))
 
 
 def text_of(conf, strategy, seed, workdir, n):
@@ -194,10 +216,12 @@ def main():
     ask.add_argument("--first", type=int, help="only so many molecules of the library")
     ask.add_argument("--no-neighbour", action="store_true")
     ask.add_argument("--json")
+    ask.add_argument("--work", help="folder for what is done; without it a temporary one")
     args = ask.parse_args()
     conf = SETS[args.set]
     data = conf[0]()[:args.first]
-    work = tempfile.mkdtemp(prefix="molsieve-campaign-")
+    work = args.work or tempfile.mkdtemp(prefix="molsieve-campaign-")
+    os.makedirs(work, exist_ok=True)
     began = time.time()
     with open(os.path.join(work, "library.csv"), "w") as f:
         f.write("id,smiles,%s\n" % conf[1] + "".join("M%d,%s,%.9g\n" % (i, s, v) for i, (s, v) in enumerate(data)))
@@ -216,7 +240,8 @@ def main():
         with open(args.json, "w") as f:
             json.dump({"set": args.set, "molecules": len(truth), "best": n_best, "runs": out}, f, indent=1)
     print(table(args.set, conf, out, len(truth), n_best))
-    shutil.rmtree(work)
+    if not args.work:
+        shutil.rmtree(work)
 
 
 main()

@@ -7,6 +7,7 @@ import math
 import os
 import random
 import shutil
+import sqlite3
 import subprocess
 import sys
 import time
@@ -163,6 +164,43 @@ def a_kill_at_any_point_changes_nothing(points=POINTS, kills=3):
         same("hit")
 
 
+def parts_scored_by_other_jobs_change_nothing():
+    """Rounds end with 75 when the model is trained; jobs score parts of the library, in any order, with kills, damage, another machine."""
+    with Project() as p:
+        table(p)
+        campaign(p, "-q", "workdir=whole", "stages.acquire.campaign.rounds=3")
+        word = ["c.yaml", "stages.acquire.campaign.rounds=3"]
+
+        def part(k, *more, expect=0, fault=""):
+            return p.run("campaign", *word, "--part", "%d/3" % k, "-j", "2", *more, expect=expect, env=dict(os.environ, MOLSIEVE_FAULT=fault))[2]
+
+        def missing():
+            return p.run("campaign", *word, "--parts", "3", "--missing")[1].split()
+        assert missing() == [] and "no model waits for scores" in part(0, expect=2)
+        rounds = 0
+        while p.run("campaign", *word, "-q", "--parts", "3", expect=None)[0] == 75:
+            assert missing() == ["0", "1", "2"]
+            part(0, expect=137, fault="score.part.before_commit:2")
+            assert sqlite3.connect(p.path("run/parts/00000-of-00003/scores.db")).execute("SELECT count(*) FROM scored").fetchone() == (1,)
+            part(1)
+            assert missing() == ["0", "2"] and p.run("campaign", *word, "-q", "--parts", "3", expect=75)
+            part(2)
+            part(2)
+            part(0)
+            db = p.path("run/parts/00001-of-00003/scores.db")
+            if rounds == 0:  # a damaged unit is computed
+                sqlite3.connect(db).executescript("UPDATE scored SET data=zeroblob(length(data))")
+            if rounds == 1:
+                sqlite3.connect(db).executescript("UPDATE meta SET value='another' WHERE key='level'")
+            assert missing() == [] and os.path.exists(db), (rounds, missing())
+            rounds += 1
+        assert rounds == 3 and not os.path.exists(db) and missing() == []
+        assert digest(p) == digest(p, "whole") and chosen(p) == chosen(p, "whole")
+        assert [m for m, in p.rows("SELECT DISTINCT message FROM event WHERE level='warn' AND stage='score'") if "another kind of machine" in m]
+        for words, said in ((["--parts", "0"], "--parts 0"), (["--parts", "3", "--part", "0/3"], "give one of them"), (["--missing"], "--parts N"), (["--part", "3/3"], "3/3 is not a shard")):
+            assert said in p.run("campaign", *word, *words, expect=2)[2], words
+
+
 ORACLE = """format: 1
 name: oracle
 seed: 1
@@ -263,4 +301,5 @@ if __name__ == "__main__" and len(sys.argv) == 3 and sys.argv[1] == "loop":  # p
     print("%s kills at any time, %d at named points: the same results; %.0f s" % (sys.argv[2], len(POINTS), time.time() - began))
 else:
     sieve.main([each_round_is_what_the_model_before_it_said, a_campaign_ends_as_it_is_told, a_campaign_stops_after_its_time_and_goes_on, a_kill_at_any_point_changes_nothing,
-                a_program_of_the_user_gives_the_answers, mistakes_are_told_before_any_work, a_stage_of_a_run_chooses_and_labels_end_its_round])
+                a_program_of_the_user_gives_the_answers, mistakes_are_told_before_any_work, a_stage_of_a_run_chooses_and_labels_end_its_round,
+                parts_scored_by_other_jobs_change_nothing])

@@ -208,6 +208,66 @@ def pbs_lsf_and_grid_engine_jobs_resubmit_and_merge():
                 "%d", str(first)), sent
 
 
+# ---- campaigns
+
+CAMPAIGN = """  read: {unit: 20}
+  prepare: {conformers: {source: none}, labels: [none]}
+  graph: {edges: topology}
+  split: {fractions: {train: 1, valid: 0, test: 0}}
+  train: {name: m, family: [gp], targets: [{name: logS, unit: "log10(mol/L)", better: high}]}
+  score: {}
+  acquire: {strategy: ucb, count: 12, answers: {table: lib.csv}, campaign: {rounds: 2, first: diverse}}
+"""
+
+
+class Campaign(sieve.Project):
+    """A campaign over 60 molecules, and what it gives on this machine alone."""
+
+    def __enter__(self):
+        super().__enter__()
+        self.put("lib.csv", sieve.lines_of(os.path.join(os.environ["MOLSIEVE_SOURCE"], "workflows/data/esol.csv"), 61))
+        self.workflow(["lib.csv"], CAMPAIGN, name="c.yaml", extra="scheduler: {cpus: 2}\n")
+        self.run("campaign", "c.yaml", "-q", "workdir=whole")
+        self.want = self.digest("whole")
+        return self
+
+    def digest(self, workdir):
+        return self.run("db", "digest", "--results-only", workdir)[1], self.rows("SELECT * FROM v_acquired", workdir=workdir)
+
+    def logs(self, workdir):
+        return "".join(open(self.path(workdir, f)).read() for f in sorted(os.listdir(self.path(workdir))) if f.startswith("slurm"))
+
+
+def campaigns_as_jobs_give_what_one_machine_gives():
+    """Rounds that submit the tasks that score and the next round, under qsub and bsub that execute them; what is refused."""
+    with Campaign() as p:
+        os.mkdir(p.path("bin"))
+        for kind in ("pbs", "lsf", "sge"):
+            for name in ("qsub", "bsub", "qconf"):
+                if os.path.exists(p.path("bin", name)):
+                    os.unlink(p.path("bin", name))
+            p.put("sent", "a job before\n")
+            p.put(kind + ".log", "")
+            for name, text in (("bsub" if kind == "lsf" else "qsub", STUB % {"python": sys.executable, "kind": kind, "dir": p.dir}),
+                               LIMIT[kind][:1] + (LIMIT[kind][1].replace("%s", p.dir),)):
+                p.put("bin/" + name, text)
+                os.chmod(p.path("bin", name), 0o755)
+            job = subprocess.run(p.command("submit", "c.yaml", "workdir=" + kind, "--campaign", "-a", "2"), cwd=p.dir, capture_output=True,
+                                 text=True, env={"PATH": p.path("bin"), "HOME": p.dir})
+            log = open(p.path(kind + ".log")).read()
+            assert job.returncode == 0 and p.digest(kind) == p.want, (job, log)
+            assert len(open(p.path("sent")).read().splitlines()) == 1 + 5, log  # three rounds, and two arrays between them
+            assert "--campaign" in open(p.path(kind, "job-round.sh")).read() and '--part "$shard/2"' in open(p.path(kind, "job-scores.sh")).read()
+        # one job does it all; status 75 as the scheduler wants it
+        script = {kind: p.run("script", "c.yaml", "--campaign", "-s", kind)[1] for kind in LINE}
+        assert all(" campaign c.yaml -j 2 --max-time auto\n" in x for x in script.values())
+        assert "scontrol requeue" in script["slurm"] and "rc=99" in script["sge"] and '-Q "75"' in script["lsf"] and "scheduler.restarts=49 --campaign\n" in script["pbs"]
+        p.workflow(["lib.csv"], STAGES)
+        for words, said in ((["w.yaml", "--campaign"], "--campaign needs the stage acquire"), (["c.yaml", "--campaign", "-a", "2", "--missing"], "leave --missing out"),
+                            (["c.yaml", "--campaign", "-N", "2"], "a campaign trains in one task")):
+            assert said in p.run("script", *words, "-s", "slurm", expect=2)[2], words
+
+
 # ---- a real Slurm
 
 
@@ -281,7 +341,37 @@ def lost_slurm_array_tasks_are_resubmitted():
         assert p.digest("run") == p.want
 
 
+def slurm_rounds_and_arrays_give_what_one_machine_gives():
+    """A campaign of three jobs and two arrays between them, in the second of which a task dies: the next round names its part, and a
+    second submission goes on."""
+    why = slurm.missing()
+    if why:
+        sieve.skip(why)
+    with Campaign() as p, slurm.Cluster() as cluster:
+        def submit(*more):
+            status, out, err = cluster.run(*p.command("submit", "c.yaml", "--campaign", "-a", "2", "-t", "5m", "scheduler.warn=1m", *more), cwd=p.dir)
+            assert status == 0, (status, out, err)
+            return out
+
+        def queue():
+            return cluster.run("squeue", "-h", "-o", "%i")[1].split()
+        once = 'case "$${SLURM_ARRAY_TASK_ID:-}" in 1) if [ -e first ] && [ ! -e second ]; then touch second; export MOLSIEVE_FAULT=score.part.before_commit:1; fi; touch first ;; esac'
+        out = submit("scheduler.setup=['%s']" % once)
+        assert out.startswith("Slurm job ") and "array" not in out, out
+        until(lambda: not queue(), "the campaign did not end")
+        log = p.logs("run")
+        assert "1 of 2 parts of the scores are not there, and jobs for all were submitted: 1;" in log, log
+        assert "the campaign is over" not in log and p.run("campaign", "c.yaml", "--parts", "2", "--missing")[1] == "1\n"
+        out = submit()
+        assert out.startswith("Slurm array ") and "then the next round in job" in out, out
+        assert "shard=1\n" in open(p.path("run", "job-scores.sh")).read()
+        until(lambda: not queue(), "the campaign did not end")
+        log = p.logs("run")
+        assert "the campaign is over: 2 rounds are done" in log and p.digest("run") == p.want, log
+
+
 if __name__ == "__main__":
     sieve.main([scripts_ask_for_what_the_settings_say, slurm_jobs_resubmit_until_nothing_more_can_be_done,
                 pbs_lsf_and_grid_engine_jobs_resubmit_and_merge,
-                lost_slurm_array_tasks_are_resubmitted])
+                lost_slurm_array_tasks_are_resubmitted, campaigns_as_jobs_give_what_one_machine_gives,
+                slurm_rounds_and_arrays_give_what_one_machine_gives])

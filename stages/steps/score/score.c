@@ -268,9 +268,8 @@ static pl_code rows_open(score_state *s, pl_error *err)
                                          err);
 }
 
-static pl_code score_open(void *state, pl_env *env, pl_error *err)
+pl_code st_score_open_inputs(score_state *s, pl_env *env, pl_error *err)
 {
-    score_state *s = state;
     pl_code code;
 
     s->env = env;
@@ -285,9 +284,16 @@ static pl_code score_open(void *state, pl_env *env, pl_error *err)
     code = st_blocks_open(&s->graphs, env, "graph", "graph", err);
     if (code == PL_OK && pl_workflow_step(env->wf, "basis") != NULL)
         code = st_blocks_open(&s->bases, env, "basis", "basis", err);
-    if (code == PL_OK)
-        code = models_open(s, err);
-    return code != PL_OK ? code : rows_open(s, err);
+    return code == PL_OK ? models_open(s, err) : code;
+}
+
+static pl_code score_open(void *state, pl_env *env, pl_error *err)
+{
+    score_state *s = state;
+    pl_code code = st_score_open_inputs(s, env, err);
+
+    st_score_taken_open(&s->taken, env);
+    return code == PL_OK ? rows_open(s, err) : code;
 }
 
 /* The molecules of a unit have the numbers of its records. */
@@ -304,9 +310,24 @@ static pl_code columns_get(const score_state *s, score_unit *u, pl_unit *unit, p
     return code == PL_OK ? st_columns_read(&u->columns, store->db, st_columns(s->env->wf), first, last, unit->mem, err) : code;
 }
 
-static pl_code score_next(void *state, pl_unit *unit, bool *more, pl_error *err)
+/* A part does not hold the values of columns. */
+static pl_code columns_place_taken(score_unit *u, pl_arena *mem, pl_error *err)
 {
-    score_state *s = state;
+    st_scored *x = &u->scored;
+    pl_code code = PL_OK;
+
+    if (u->columns.n_columns == 0 || x->n == 0)
+        return PL_OK;
+    x->column = PL_NEW(mem, const float *, x->n);
+    if (x->column == NULL)
+        return pl_fail(err, PL_ENOMEM, "scores of %d molecules", (int)x->n);
+    for (int32_t i = 0; i < x->n && code == PL_OK; i++)
+        code = st_columns_row(&x->column[i], &u->columns, x->id[i], err);
+    return code;
+}
+
+pl_code st_score_read(score_state *s, pl_unit *unit, bool *more, pl_error *err)
+{
     score_unit *u;
     bool stored = false;
     pl_code code = st_blocks_has(&s->graphs, unit->index, more, err);
@@ -317,15 +338,21 @@ static pl_code score_next(void *state, pl_unit *unit, bool *more, pl_error *err)
     if (u == NULL)
         return pl_fail(err, PL_ENOMEM, "a unit of graphs");
     unit->data = u;
-    code = st_blocks_get(&s->graphs, unit->index, &u->graphs, unit->mem, err);
+    u->taken = st_score_taken_unit(&u->scored, &s->taken, &s->scorer, s->env, unit->index, unit->mem);
+    if (st_columns(s->env->wf)->n > 0)
+        code = columns_get(s, u, unit, err);
+    if (u->taken)
+        return code == PL_OK ? columns_place_taken(u, unit->mem, err) : code;
+    if (code == PL_OK)
+        code = st_blocks_get(&s->graphs, unit->index, &u->graphs, unit->mem, err);
     if (code == PL_OK && s->bases.store != NULL)
         code = st_blocks_has(&s->bases, unit->index, &stored, err);
-    if (code == PL_OK && stored)
-        code = st_blocks_get(&s->bases, unit->index, &u->bases, unit->mem, err);
-    return code == PL_OK && st_columns(s->env->wf)->n > 0 ? columns_get(s, u, unit, err) : code;
+    return code == PL_OK && stored ? st_blocks_get(&s->bases, unit->index, &u->bases, unit->mem, err) : code;
 }
 
-static void score_close(void *state)
+static pl_code score_next(void *state, pl_unit *unit, bool *more, pl_error *err) { return st_score_read(state, unit, more, err); }
+
+void st_score_close(void *state)
 {
     score_state *s = state;
 
@@ -379,7 +406,7 @@ const pl_stage st_score = {
     .worker_close = st_score_worker_close,
     .commit = st_score_commit,
     .finish = score_finish,
-    .close = score_close,
+    .close = st_score_close,
     .reset_sql = reset_sql,
     .level = score_level,
 };

@@ -43,6 +43,8 @@ pl_code st_score_work(void *worker, pl_unit *unit, pl_error *err)
     nn_item *item;
     pl_code code;
 
+    if (u->taken)
+        return PL_OK;
     pl_arena_reset(w->scratch);
     code = unit_unpack(w, u, &item, unit->mem, err);
     return code == PL_OK ? st_scorer_run(w, &u->scored, item, unit->mem, err) : code;
