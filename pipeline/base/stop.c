@@ -52,6 +52,18 @@ void pl_stop_begin(pl_stop *s, double max_time, double grace)
     }
 }
 
+void pl_stop_patient(void)
+{
+    static const int warnings[] = { SIGUSR1, SIGUSR2, SIGXCPU };
+    const struct sigaction ignore = { .sa_handler = SIG_IGN };
+    const struct itimerval none = { .it_value = { 0, 0 } };
+
+    grace_s = 0;
+    (void)setitimer(ITIMER_REAL, &none, NULL);
+    for (size_t i = 0; i < sizeof warnings / sizeof *warnings; i++)
+        (void)sigaction(warnings[i], &ignore, NULL);
+}
+
 void pl_stop_end(pl_stop *s)
 {
     struct itimerval none = { .it_value = { 0, 0 } };

@@ -18,6 +18,9 @@ typedef struct pl_stop {
 /* max_time, grace: seconds; 0 means none. */
 void pl_stop_begin(pl_stop *s, double max_time, double grace);
 void pl_stop_end(pl_stop *s); /* restores the old handlers */
+/* Until then, for work that may take longer than the grace period: no alarm ends it, and the warnings of schedulers (USR1, USR2,
+ * XCPU) are ignored. A second INT or TERM still ends the program at once. */
+void pl_stop_patient(void);
 
 /* The flag: 0, the number of the first signal (> 0), or -1 after pl_stop_cancel(true). */
 const atomic_int *pl_stop_flag(void);

@@ -261,7 +261,7 @@ static pl_code find_missing_blocks(planner *p, const bool *wanted, bool *changed
 
         if (!has_rows || p->gone[i] || p->row[i].n_blocks == 0 || !is_read(p, i, wanted))
             continue;
-        if (p->store->features != NULL || access(p->store->features_path, F_OK) == 0) {
+        if (pl_store_has_features(p->store)) {
             code = pl_store_features(p->store, err);
             if (code == PL_OK)
                 code = pl_block_count(p->store, NULL, p->row[i].key, &n, err);

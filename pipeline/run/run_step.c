@@ -229,6 +229,8 @@ pl_code pl_steps_run(pl_runner *r, const int *step, int n, int *bad, pl_error *e
                        r->wf->step[step[0]].stage->name);
     for (int i = 0; i < n && code == PL_OK; i++)
         code = active_open(r, &a[ *bad = i], step[i], e);
+    if (code == PL_OK && a->stage->scope == PL_PER_UNIT)
+        code = pl_store_mark(r->store, e);
     if (code == PL_OK)
         code = a->stage->scope == PL_WHOLE ? run_whole(r, a, e) : pl_stream_run(r, a, n, bad, e);
     if (code == PL_ESTOP && a != NULL && a->opened && pl_stop_reason() != NULL)

@@ -272,6 +272,24 @@ static pl_code run_recorded(pl_runner *r, pl_error *err)
     return code;
 }
 
+/* However the run ended, unless its files or its locks are not what they must be. */
+static pl_code stage_out(const pl_runner *r, pl_code code, pl_error *err)
+{
+    pl_error local = { 0 };
+    pl_code copied;
+
+    if (code == PL_ELOCK || code == PL_EDATA || !r->wf->storage.stage_out)
+        return code;
+    pl_stop_patient();
+    copied = pl_store_stage_out(r->store, &local);
+    if (copied == PL_OK)
+        return code;
+    if (code == PL_OK || code == PL_ESTOP)
+        return pl_fail(err, copied, "features are not copied back (storage.stage_out): %s", local.text);
+    pl_log(PL_WARN, "features are not copied back (storage.stage_out): %s", local.text);
+    return code;
+}
+
 static pl_code run_locked(pl_runner *r, const pl_locks *locks, pl_error *err)
 {
     pl_stop stop;
@@ -289,6 +307,7 @@ static pl_code run_locked(pl_runner *r, const pl_locks *locks, pl_error *err)
         code = run_recorded(r, err);
         if (code == PL_OK && r->opts->publish != NULL)
             code = r->opts->publish(r->opts->publish_ctx, r->store, r->wf, r->mem, err);
+        code = stage_out(r, code, err);
         pl_store_close(r->store);
     }
     pl_stop_end(&stop);

@@ -252,6 +252,7 @@ pl_code pl_store_open(pl_store **out, const pl_workflow *wf, const pl_schema *sc
     if (s == NULL)
         return pl_fail(err, PL_ENOMEM, "the database");
     s->journal = wf->storage.journal;
+    s->stage_out = wf->storage.stage_out;
     s->network = pl_is_network_fs(s->results_path);
     code = make_parent(s->results_path, err);
     if (code == PL_OK)
@@ -309,7 +310,8 @@ static pl_code find_features(pl_store *s, pl_error *err)
         return pl_fail(err, PL_EIO, "%s: path too long", s->results_path);
     if (access(noted, R_OK) == 0 && (name[0] == '\0' || access(path, R_OK) != 0))
         (void)snprintf(path, sizeof path, "%s", noted);
-    return set_features_path(s, path, err);
+    code = pl_staged_find(s, path, err);
+    return code == PL_OK ? set_features_path(s, path, err) : code;
 }
 
 static pl_code open_reader(pl_store *s, pl_error *err)
@@ -435,6 +437,8 @@ pl_code pl_store_features(pl_store *s, pl_error *err)
     if (s->features != NULL)
         return PL_OK;
     code = make_parent(s->features_path, err);
+    if (code == PL_OK)
+        code = pl_staged_in(s, err);
     if (code == PL_OK)
         code = open_features(s, err);
     if (code == PL_OK)

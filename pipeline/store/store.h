@@ -56,6 +56,7 @@ struct pl_store {
     const struct pl_locks *locks; /* NULL: pl_store_guard was not called              */
     bool patient;                 /* call pl_db_patient when features.db is opened    */
     int journal;                  /* pl_workflow.storage.journal                      */
+    bool stage_out;               /* pl_workflow.storage.stage_out, of a writer       */
     const pl_schema *schema;
     int64_t n_puts;             /* blocks stored so far, counted for the runner     */
     sqlite3_stmt *kept[4];      /* prepared statements of block.c and cache.c       */
@@ -67,12 +68,22 @@ pl_code pl_store_open(pl_store **out, const pl_workflow *wf, const pl_schema *sc
 /* For reading only; safe during a run. PL_EIO if the file does not exist. */
 pl_code pl_store_open_read(pl_store **out, const char *results_path, const pl_schema *schema, pl_error *err);
 pl_code pl_store_features(pl_store *s, pl_error *err); /* opens features.db; call it before blocks or the cache are used */
+bool pl_store_has_features(const pl_store *s);         /* whether there is a file that pl_store_features would open */
 void pl_store_close(pl_store *s);                      /* NULL is fine */
 /* From now on a commit in either database fails with PL_ELOCK if one of the locks is lost. The locks must outlive the store. */
 struct pl_locks;
 void pl_store_guard(pl_store *s, const struct pl_locks *locks);
 pl_code pl_store_held(const pl_store *s,
                       pl_error *err); /* PL_ELOCK if a lock is lost; call it before replacing a file of the run */
+
+/* ---- features.db on a disk of the node (storage.stage_out), and a copy of it beside results.db, RESULTS.staged ----
+ * pl_store_features fetches the copy if the file there is missing or of an earlier state; ECONFIG: it is of a run without
+ * stage_out. A reader opens the file that belongs to results.db. */
+#define PL_STAGED ".staged"
+/* With features.db open, before a run stores blocks: from now on the copy is of an earlier state. */
+pl_code pl_store_mark(pl_store *s, pl_error *err);
+/* At the end of a run: copies features.db, if its state has no copy yet. Complete or not at all. Without stage_out nothing. */
+pl_code pl_store_stage_out(pl_store *s, pl_error *err);
 
 /* ---- blocks of features.db: (kind, key of the producing stage, unit) -> bytes ----
  * Written before the unit is marked done in results.db; writing again replaces. */

@@ -2,6 +2,8 @@
 #ifndef PL_STORE_PARTS_H
 #define PL_STORE_PARTS_H
 
+#include <limits.h>
+
 #include "pipeline/store/store.h"
 
 /* The embedded pipeline/store/store.sql. */
@@ -17,6 +19,10 @@ extern const char pl_block_sql[];
 
 /* fsync, then rename to the final name, which is synced too. */
 pl_code pl_store_rename(const char *tmp, const char *to, pl_error *err);
+
+/* staging.c: before features.db is opened for writing; and for a reader, whose `path` may become that of the copy. */
+pl_code pl_staged_in(pl_store *s, pl_error *err);
+pl_code pl_staged_find(const pl_store *s, char path[PATH_MAX], pl_error *err);
 
 /* What the queries of blocks need of a features.db that was just opened (block.c). */
 pl_code pl_block_ready(pl_store *s, pl_error *err);

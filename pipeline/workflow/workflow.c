@@ -57,6 +57,9 @@ const pl_field pl_workflow_fields[] = {
     { PL_TEXT, "storage.features", AT(storage.features), .text = "features.db", .help = "feature database, in workdir" },
     { PL_CHOICE, "storage.journal", AT(storage.journal), .choices = "auto|wal|truncate",
       .help = "auto: wal on a local disk, truncate on a network disk" },
+    { PL_BOOL, "storage.stage_out", AT(storage.stage_out),
+      .help = "for features on a disk of the node: copy them beside results when the run ends or stops, and fetch them at its next "
+              "start" },
     { PL_INT, "workers", AT(workers), .dflt = -1, .min = 1, .max = 4096, .choices = "auto",
       .help = "number of workers; auto: one per processor" },
     { PL_CHOICE, "scheduler.type", AT(scheduler.type), .choices = "auto|slurm|pbs|lsf|sge",
@@ -134,6 +137,12 @@ static void check_names(const pl_workflow *wf, const pl_settings *ctx)
                        wf->name);
     if (strcmp(wf->storage.results, wf->storage.features) == 0)
         pl_problem_add(ctx->problems, storage, "storage: results and features must be two files, both are %s", wf->storage.results);
+    if (wf->storage.stage_out && pl_path_is_in(wf->storage.features, wf->workdir))
+        pl_problem_add(
+            ctx->problems, storage,
+            "storage.stage_out: %s is in the workdir, where a stop leaves it; name a file on a disk of the node, such as "
+            "storage.features: ${env:TMPDIR}/%s.db, or leave stage_out away",
+            wf->storage.features, wf->name);
 }
 
 /* Checks a storage path as it was given, before it is joined to the workdir. */

@@ -71,6 +71,7 @@ struct pl_workflow {
     struct {
         const char *results, *features;
         int32_t journal;
+        bool stage_out;
     } storage;       /* paths absolute; journal auto|wal|truncate */
     int64_t workers; /* -1: auto                                  */
     pl_job_conf scheduler;

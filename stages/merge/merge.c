@@ -273,6 +273,10 @@ static pl_code open_file(st_merging *m, const char *path, pl_error *err)
     pl_code code;
 
     there.storage.results = path;
+    if (m->wf->storage.stage_out) /* the next run, and a merge that goes on elsewhere, find it */
+        there.storage.features = pl_sprintf(m->mem, "%s" PL_STAGED, m->wf->storage.results);
+    if (there.storage.features == NULL)
+        return pl_fail(err, PL_ENOMEM, "a path");
     code = pl_store_open(&m->store, &there, m->schema, err);
     if (code == PL_OK)
         pl_store_guard(m->store, m->locks);

@@ -192,6 +192,8 @@ static pl_code copy_stage(st_merging *m, const pl_step *step, const char *kind, 
     pl_code code = c.mem != NULL ? pl_store_features(m->store, err) : pl_fail(err, PL_ENOMEM, "a block");
 
     if (code == PL_OK)
+        code = pl_store_mark(m->store, err);
+    if (code == PL_OK)
         code = pl_db_prepare(m->store->db, &c.same, "SELECT mol_id FROM merge_same WHERE unit=? ORDER BY 1", err);
     for (int32_t k = 0; k < m->n && code == PL_OK; k++)
         code = from_shard(&c, k, err);
