@@ -18,8 +18,8 @@
 enum { MARK = 40 }; /* bytes with the NUL */
 
 typedef struct marks {
-    bool there;                     /* the file exists */
-    bool has_blocks;                /* of features.db  */
+    bool there;                    /* the file exists */
+    bool has_blocks;               /* of features.db  */
     char mark[MARK], before[MARK]; /* "": none        */
 } marks;
 
