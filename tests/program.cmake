@@ -1,5 +1,5 @@
 # The real program with every stage: killed, stopped, doubled, starved, damaged.
-foreach(stage read prepare graph basis split train evaluate score rank write together)
+foreach(stage read prepare graph basis split train evaluate score rank write together external)
   molsieve_script_test(kills.${stage} crash/kills.py LABEL crash ARGS ${stage})
 endforeach()
 

@@ -13,6 +13,7 @@
 
 #include "pipeline/base/clock.h"
 #include "pipeline/base/folder.h"
+#include "pipeline/base/program_guard.h"
 
 enum {
     LOOK_MS = 20,     /* between two looks whether the program has ended */
@@ -70,11 +71,12 @@ static int redirect(int out, int err)
     return empty < 0 || dup2(empty, 0) < 0 || dup2(out, 1) < 0 || dup2(err, 2) < 0 ? -1 : 0;
 }
 
-static _Noreturn void become(const pl_program *p, pid_t parent, int out, int err, int told)
+static _Noreturn void become(const pl_program *p, pid_t parent, int guard, int out, int err, int told)
 {
     int bad;
 
     (void)setpgid(0, 0);
+    pl_guard_add(guard);
     (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != parent)
         _exit(CANNOT_START);
@@ -119,6 +121,7 @@ static int pipes_open(int fd[6])
 static pl_code start(const pl_program *p, running *c, pl_error *err)
 {
     int fd[6], bad = 0;
+    const int guard = pl_guard_begin();
     pid_t parent = getpid();
     ssize_t n;
 
@@ -128,7 +131,7 @@ static pl_code start(const pl_program *p, running *c, pl_error *err)
         return pl_fail(err, PL_EIO, "%s: cannot be started: %s", p->path, strerror(bad));
     }
     if (c->pid == 0)
-        become(p, parent, fd[1], fd[3], fd[5]);
+        become(p, parent, guard, fd[1], fd[3], fd[5]);
     (void)setpgid(c->pid, c->pid); /* in both, because either may be first */
     close_all((int[]){ fd[1], fd[3], fd[5] }, 3);
     do
@@ -139,6 +142,7 @@ static pl_code start(const pl_program *p, running *c, pl_error *err)
     c->err = fd[2];
     if (n != (ssize_t)sizeof bad)
         return PL_OK;
+    pl_guard_remove(c->pid);
     (void)waitpid(c->pid, NULL, 0);
     close_all((int[]){ c->out, c->err }, 2);
     return pl_fail(err, PL_EIO, "%s: cannot be started in %s: %s", p->path, p->dir, strerror(bad));
@@ -246,6 +250,7 @@ pl_code pl_program_run(const pl_program *p, const atomic_int *stop, pl_program_r
         return PL_EIO;
     ended = await(&c, p, stop, r);
     (void)kill(-c.pid, SIGKILL); /* also what it left behind */
+    pl_guard_remove(c.pid);
     while (waitpid(c.pid, &status, 0) < 0 && errno == EINTR)
         ;
     take_both(&c, r);

@@ -2,8 +2,8 @@
  *
  * The program is not confined: it may read and write what the user may. It is bounded in time, memory, processor time,
  * the size of each file and of its folder. It has a process group of its own, which ends with it: what it started and left is killed,
- * unless that made a group or session of its own. There is no shell. Any number of threads may run programs. If the
- * thread that runs it ends, even by KILL, the kernel kills the program, but not what the program started. */
+ * unless that made a group or session of its own. There is no shell. Any number of threads may run programs. If this process ends, even
+ * by KILL, the program and its group are killed as well (pipeline/base/program_guard.h). */
 #ifndef PL_BASE_PROGRAM_H
 #define PL_BASE_PROGRAM_H
 

@@ -134,11 +134,14 @@ POINTS = ["prepare.unit.after_commit:2", "campaign.first.before_commit:1", "camp
           "campaign.answers.after_commit:2", "train.model.after:1", "acquire.finish.before_commit:1", "acquire.finish.after_commit:1"]
 
 
-def a_kill_at_any_point_changes_nothing(points=POINTS, kills=3):
+def a_kill_at_any_point_changes_nothing(points=POINTS, kills=3, answers="{table: lib.csv}"):
     with Project() as p:
         table(p)
-        campaign(p, "-q", "workdir=whole")
+        p.put("oracle.yaml", LETTERS)
+        p.put("count.sh", COUNT_LETTERS)
+        campaign(p, "-q", "workdir=whole", stages=STAGES.replace("{table: lib.csv}", answers))
         want, rows, model = digest(p, "whole"), chosen(p, "whole"), open(p.path("whole/models/m.safetensors"), "rb").read()
+        assert answers.startswith("{table") or any((r[8] or "").startswith("failed: ") for r in rows)
 
         def same(workdir):
             p.run("campaign", "c.yaml", "-q", "workdir=" + workdir)
@@ -162,6 +165,29 @@ def a_kill_at_any_point_changes_nothing(points=POINTS, kills=3):
             assert run.returncode == 0
             same("hit")
         same("hit")
+
+
+# Counts letters, gives no value for triple bonds, and leaves a process behind.
+LETTERS = """format: 1
+name: oracle
+inputs:
+  - {path: lib.csv}
+stages:
+  read: {unit: 4}
+  prepare: {conformers: {source: none}}
+  external: {name: counter, command: [sh, count.sh, "{input}"], files: [count.sh], input: smiles, output: csv, property: letters, better: high, batch: 4}
+limits: {failures: {max_fraction: 1}}
+"""
+COUNT_LETTERS = """(sleep 300 &)
+echo id,letters
+while read s n; do case $s in *"#"*) ;; *) echo $n,${#s} ;; esac; done < "$1"
+"""
+PROGRAM_POINTS = ["external.unit.before_commit:1", "external.unit.after_commit:2", "external.finish.before_commit:1", "external.finish.after_commit:1",
+                  "campaign.answers.before_commit:1", "campaign.answers.after_commit:1", "prepare.unit.after_commit:7"]
+
+
+def a_kill_of_a_campaign_with_a_program_changes_nothing(kills=3):
+    a_kill_at_any_point_changes_nothing(PROGRAM_POINTS, kills, "{workflow: oracle.yaml}")
 
 
 def parts_scored_by_other_jobs_change_nothing():
@@ -299,7 +325,11 @@ if __name__ == "__main__" and len(sys.argv) == 3 and sys.argv[1] == "loop":  # p
     began = time.time()
     a_kill_at_any_point_changes_nothing(kills=int(sys.argv[2]))
     print("%s kills at any time, %d at named points: the same results; %.0f s" % (sys.argv[2], len(POINTS), time.time() - began))
+elif __name__ == "__main__" and len(sys.argv) == 3 and sys.argv[1] == "program":  # answers from a program: python3 tests/cli/campaign_e2e.py program 200
+    began = time.time()
+    a_kill_of_a_campaign_with_a_program_changes_nothing(int(sys.argv[2]))
+    print("%s kills at any time, %d at named points: the same results; %.0f s" % (sys.argv[2], len(PROGRAM_POINTS), time.time() - began))
 else:
-    sieve.main([each_round_is_what_the_model_before_it_said, a_campaign_ends_as_it_is_told, a_campaign_stops_after_its_time_and_goes_on, a_kill_at_any_point_changes_nothing,
+    sieve.main([each_round_is_what_the_model_before_it_said, a_campaign_ends_as_it_is_told, a_campaign_stops_after_its_time_and_goes_on, a_kill_at_any_point_changes_nothing, a_kill_of_a_campaign_with_a_program_changes_nothing,
                 a_program_of_the_user_gives_the_answers, mistakes_are_told_before_any_work, a_stage_of_a_run_chooses_and_labels_end_its_round,
                 parts_scored_by_other_jobs_change_nothing])

@@ -230,6 +230,57 @@ def kills_shards_and_jobs_change_nothing():
         no_sleepers()
 
 
+def processes(words):
+    """Numbers of the processes with this command."""
+    found = []
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open("/proc/%s/cmdline" % pid, "rb") as f:
+                if f.read().split(b"\0")[:-1] == words:
+                    found.append(int(pid))
+        except OSError:
+            pass
+    return found
+
+
+def until(good, what, seconds=60):
+    end = time.time() + seconds
+    while not good():
+        assert time.time() < end, what
+        time.sleep(0.02)
+
+
+def a_killed_run_leaves_no_program_and_no_folder():
+    """What a program started ends with the run, and the folder of the call is gone when the run went on."""
+    with Project() as p:
+        sleep = [b"sleep", b"300.%d" % os.getpid()]
+        slow = "[ -e %s ] && %s\n" % (p.path("slow"), b" ".join(sleep).decode())
+        for molecules, batch in (("CCO a\nCCN b\nCCCN c\n", 1), ("CCO a\nCCN b\nCCCN c\nCCCCN d\n", 2)):
+            p.put("a.smi", molecules)
+            p.put("count.sh", slow + "while read s i; do echo points $i ${#s}; done < $1\n")
+            stage = STAGE.replace("unit: 3", "unit: %d" % batch).replace("1500ms", "300s").replace('"^points +([^ ]+)"', '"^points +[0-9]+ ([0-9]+)"')
+            if batch > 1:
+                p.put("count.sh", slow + "echo id,points; while read s i; do echo $i,${#s}; done < $1\n")
+                stage = re.sub("output: regex\n    value: .*", "output: csv", stage) + "    batch: 2\n"
+            w = p.workflow(["a.smi"], stage + RANK, workdir="run%d" % batch)
+            p.run("run", w, "-q", "workdir=whole%d" % batch)
+            p.put("slow", "")
+            for _ in range(2):
+                child = subprocess.Popen(p.command("run", w, "-q", "-j", "2"), cwd=p.dir, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+                try:
+                    until(lambda: len(processes(sleep)) == 2, "two calls at once")
+                finally:
+                    child.kill()
+                    child.wait()
+                until(lambda: not processes(sleep), "programs of a run that was killed are at work")
+                assert os.listdir(p.path("run%d" % batch, "scratch"))
+            os.unlink(p.path("slow"))
+            p.run("run", w, "-q")
+            assert not os.path.exists(p.path("run%d" % batch, "scratch"))
+            same(dump(p, "whole%d" % batch), dump(p, "run%d" % batch), "after kills")
+            assert p.one("SELECT count(*) FROM score", workdir="run%d" % batch) == len(molecules.split("\n")) - 1
+
+
 def models_and_a_program_score_side_by_side():
     with Project() as p:
         shutil.copy(os.path.join(os.environ["MOLSIEVE_SOURCE"], "workflows/models/esol.safetensors"), p.path("esol.safetensors"))
@@ -387,4 +438,4 @@ if __name__ == "__main__":
     main([a_file_that_changes_meanwhile_ends_the_run, poses_are_structures_of_the_molecule, three_ligands_get_the_scores_of_vina_by_hand, a_program_that_adds_fields_to_an_sdf_scores_batches,
           a_bad_molecule_costs_only_itself_and_tells_why, every_format_gives_the_same_alone_and_in_batches,
           a_bad_molecule_of_a_batch_costs_only_itself, all_mistakes_are_told_at_once_with_their_lines,
-          kills_shards_and_jobs_change_nothing, models_and_a_program_score_side_by_side])
+          kills_shards_and_jobs_change_nothing, a_killed_run_leaves_no_program_and_no_folder, models_and_a_program_score_side_by_side])

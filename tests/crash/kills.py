@@ -2,10 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """kill -9 at random moments of each real stage; the result is that of an undisturbed run.
 
-    MOLSIEVE=build/release/bin/molsieve MOLSIEVE_KILLS=200 tests/crash/kills.py STAGE|together
+    MOLSIEVE=build/release/bin/molsieve MOLSIEVE_KILLS=200 tests/crash/kills.py STAGE|together|external
 
 The stages before run once and are copied. `together`: a screen from nothing, in
-which all stages of units are at work at once; how many were is told. Half of the kills come 1-60 ms after
+which all stages of units are at work at once; how many were is told. `external`: a workflow of its own, with a program that leaves
+processes behind. Half of the kills come 1-60 ms after
 the stage began, half at any moment from then to the end of the process, early
 ones more often. A stage of a few milliseconds may be done by then: how many it
 hit at work is told apart. Some more kills come before the stage begins; they
@@ -16,7 +17,7 @@ import signal
 import sys
 import time
 
-from victim import STAGES, TOGETHER, Screen, Victim, no_orphans
+from victim import STAGES, TOGETHER, Program, Screen, Victim, no_orphans
 
 
 def wait_for_stage(child, stage):
@@ -38,7 +39,7 @@ class Loop:
         """`whole` is the undisturbed run; `ready` has the stages before the killed one."""
         self.v.go("whole")
         self.want = self.v.answer("whole")
-        before = STAGES[:STAGES.index(self.first)]
+        before = self.v.order[:self.v.order.index(self.first)]
         for earlier in [s for s in before if s in ["basis"] + before[-1:]]:  # the stages that these need run with them
             self.v.go("ready", "--until", earlier)
         self.v.copy("ready", "killed")
@@ -113,13 +114,13 @@ class Together(Loop):
 
 
 def main():
-    if len(sys.argv) != 2 or sys.argv[1] not in STAGES + ["together"]:
-        print("one of:", *STAGES, "together")
+    if len(sys.argv) != 2 or sys.argv[1] not in STAGES + ["together", "external"]:
+        print("one of:", *STAGES, "together", "external")
         return 2
     began = time.time()
     rng = random.Random("%s %s" % (os.environ.get("MOLSIEVE_SEED", "1"), sys.argv[1]))
     together = sys.argv[1] == "together"
-    with (Screen if together else Victim)() as v:
+    with {"together": Screen, "external": Program}.get(sys.argv[1], Victim)() as v:
         loop = Together(v, rng) if together else Loop(v, sys.argv[1], rng)
         loop.run(int(os.environ.get("MOLSIEVE_KILLS", "10")))
         print("%-8s %d kills (%d at work%s), %d before it began, finished %d times, same answer; %.0f s" %

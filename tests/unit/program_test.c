@@ -117,15 +117,15 @@ static void a_stop_kills_it(void **state)
     assert_int_equal(run("sleep 60", 300, 0, 0, &stop), PL_ESTOP);
 }
 
-static void it_dies_with_the_process_that_runs_it(void **state)
+static void it_and_its_children_die_with_the_process_that_runs_it(void **state)
 {
-    char name[64], script[160];
-    long pid = 0;
+    char name[64], script[400];
+    long pid = 0, child = 0;
     pid_t runner;
 
     (void)state;
     (void)snprintf(name, sizeof name, "/tmp/program_test.%ld.pid", (long)getpid());
-    (void)snprintf(script, sizeof script, "echo $$ > %s; exec sleep 60", name);
+    (void)snprintf(script, sizeof script, "sleep 60 & echo $$ $! > %s.new; mv %s.new %s; wait", name, name, name);
     runner = fork();
     if (runner == 0)
         _exit(run(script, 300, 0, 0, NULL) != PL_OK);
@@ -133,7 +133,7 @@ static void it_dies_with_the_process_that_runs_it(void **state)
     for (int i = 0; i < 1000 && pid == 0; i++) {
         FILE *f = fopen(name, "re");
         (void)nanosleep(&(struct timespec){ 0, 10000000 }, NULL);
-        if (f != NULL && fscanf(f, "%ld", &pid) != 1)
+        if (f != NULL && fscanf(f, "%ld %ld", &pid, &child) != 2)
             pid = 0;
         if (f != NULL)
             (void)fclose(f);
@@ -141,8 +141,9 @@ static void it_dies_with_the_process_that_runs_it(void **state)
     (void)unlink(name);
     assert_int_equal(kill(runner, SIGKILL), 0);
     assert_int_equal(waitpid(runner, NULL, 0), runner);
-    assert_true(pid > 1);
+    assert_true(pid > 1 && child > 1);
     assert_true(is_gone(pid));
+    assert_true(is_gone(child));
 }
 
 static void memory_and_files_have_limits(void **state)
@@ -228,7 +229,7 @@ int main(void)
         cmocka_unit_test(what_a_program_leaves_behind_is_killed),
         cmocka_unit_test(a_program_that_hangs_is_killed_with_its_children),
         cmocka_unit_test(a_stop_kills_it),
-        cmocka_unit_test(it_dies_with_the_process_that_runs_it),
+        cmocka_unit_test(it_and_its_children_die_with_the_process_that_runs_it),
         cmocka_unit_test(memory_and_files_have_limits),
         cmocka_unit_test(a_folder_has_a_limit_and_is_removed_with_links_and_locks),
         cmocka_unit_test(no_descriptor_of_ours_reaches_it),

@@ -91,8 +91,7 @@ static bool was_sent(const pl_workflow *wf, const char *key, pl_arena *mem)
     const char *path = sent_file(wf, mem);
     pl_bytes text = { 0 };
 
-    return path != NULL && access(path, R_OK) == 0 && pl_file_read(&text, path, mem, NULL) == PL_OK &&
-           strcmp(text.data, key) == 0;
+    return path != NULL && access(path, R_OK) == 0 && pl_file_read(&text, path, mem, NULL) == PL_OK && strcmp(text.data, key) == 0;
 }
 
 pl_code st_score_wait_look(st_score_wait *out, pl_workflow *wf, const pl_schema *schema, int32_t n, pl_arena *mem, pl_error *err)
@@ -191,9 +190,10 @@ static bool same_machine(st_score_taken *t, pl_env *env, sqlite3 *db, pl_arena *
     const bool same = level != NULL && file_says(db, "level", level);
 
     if (!same && !t->warned)
-        (void)pl_event_add(env, PL_WARN,
-                           "scores that were computed on another kind of machine are computed again here; choose equal nodes, or set "
-                           "score.kernels");
+        (void)pl_event_add(
+            env, PL_WARN,
+            "scores that were computed on another kind of machine are computed again here; choose equal nodes, or set "
+            "score.kernels");
     t->warned = t->warned || !same;
     return same;
 }

@@ -74,9 +74,8 @@ static pl_code file_begin(part_run *x, const char *path, bool *done, pl_error *e
     int64_t n = 0;
     pl_code code = level != NULL ? PL_OK : pl_fail(err, PL_ENOMEM, "a part");
 
-    if (code == PL_OK &&
-        (access(path, F_OK) != 0 || pl_open_file(&x->db, path, SQLITE_OPEN_READWRITE, 1000, NULL) != PL_OK ||
-         !file_is_ours(x->db, x->env.step->key, level)))
+    if (code == PL_OK && (access(path, F_OK) != 0 || pl_open_file(&x->db, path, SQLITE_OPEN_READWRITE, 1000, NULL) != PL_OK ||
+                          !file_is_ours(x->db, x->env.step->key, level)))
         code = file_make(x, path, level, err);
     if (code == PL_OK)
         code = pl_db_int(x->db, &n, err, "SELECT count(*) FROM meta WHERE key='state' AND value='done'");
@@ -300,7 +299,8 @@ pl_code st_score_part_run(pl_workflow *wf, const pl_schema *schema, const st_sco
     pl_code code = dir != NULL ? st_score_wait_look(&wait, wf, schema, opts->part.n, mem, err) : pl_fail(err, PL_ENOMEM, "a path");
 
     if (code == PL_OK && !wait.waits)
-        code = pl_fail(err, PL_ECONFIG, "%s: no model waits for scores: it is not trained, or the scores are there", wf->storage.results);
+        code = pl_fail(err, PL_ECONFIG, "%s: no model waits for scores: it is not trained, or the scores are there",
+                       wf->storage.results);
     if (code == PL_OK)
         code = pl_lock_take(&lock, dir, err);
     if (code == PL_OK)
