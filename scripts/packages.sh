@@ -7,7 +7,7 @@
 set -eu
 
 build="gcc g++ cmake ninja-build pkg-config libopenbabel-dev libsqlite3-dev libyaml-dev libjansson-dev zlib1g-dev"
-test="$build ccache libcmocka-dev libopenblas0 libxgboost0 sqlite3 python3 valgrind clang clang-format clang-tidy openmpi-bin libopenmpi-dev slurm-wlm munge iproute2 sshfs openssh-sftp-server chromium fonts-dejavu-core groovy autodock-vina"
+test="$build ccache libcmocka-dev libopenblas0 libxgboost0 sqlite3 python3 valgrind clang clang-format clang-tidy openmpi-bin libopenmpi-dev slurm-wlm munge iproute2 sshfs openssh-sftp-server chromium fonts-dejavu-core groovy autodock-vina openbabel python3-rdkit"
 case "${1:-build}" in
     build) wanted=$build ;;
     test)  wanted=$test ;;

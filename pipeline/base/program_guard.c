@@ -88,10 +88,7 @@ static void start(void)
 }
 
 /* A guard that somebody killed is replaced. */
-static bool is_there(void)
-{
-    return told_by >= 0 && owner == getpid() && waitpid(guard, NULL, WNOHANG) == 0;
-}
+static bool is_there(void) { return told_by >= 0 && owner == getpid() && waitpid(guard, NULL, WNOHANG) == 0; }
 
 int pl_guard_begin(void)
 {

@@ -303,16 +303,42 @@ def models_and_a_program_score_side_by_side():
 
 
 def a_program_that_adds_fields_to_an_sdf_scores_batches():
+    """As gnina does: structures in, the same with a data field out. The number is that of the structure: its MMFF94 energy, also by
+    another program (of these molecules; of some others Open Babel has other charges)."""
     if shutil.which("obabel") is None:
         skip("no obabel (Debian: openbabel)")
     with Project() as p:
-        p.put("a.smi", lines_of(data("library.smi"), 6))
-        w = p.workflow(["a.smi"], "  read: {}\n  prepare: {}\n  external: {command: [obabel, '{input}', -O, '{output}', --add, MW], input: sdf, "
-                       "output: sdf, value: MW, property: points, better: high, batch: 4}\n" + RANK)
+        p.put("a.smi", lines_of(os.path.join(os.environ["MOLSIEVE_SOURCE"], "workflows/data/library.smi"), 6))
+        w = p.workflow(["a.smi"], "  read: {}\n  prepare: {conformers: {source: generate}}\n  external: {command: [obabel, '{input}', -O, '{output}', --energy, --ff, MMFF94], input: sdf, "
+                       "output: sdf, value: Energy, property: points, unit: kcal/mol, better: low, batch: 4}\n" + RANK)
         p.run("run", w, "-q")
-        for mine, theirs in p.rows("SELECT mean, mw FROM score JOIN molecule USING(mol_id)"):
-            assert abs(mine - theirs) < 0.01, (mine, theirs)
-        assert p.one("SELECT count(*) FROM score") == 6
+        p.run("export", "sdf", "run", "--all", "-o", p.path("x.sdf"))
+        want = {line.split()[0]: float(line.split()[1]) for line in p.run("energy", "x.sdf")[1].splitlines() if "title" not in line and len(line.split()) == 9}
+        got = dict(p.rows("SELECT title, mean FROM score JOIN record USING(mol_id)"))
+        assert len(want) == 6 and set(got) == set(want) and all(abs(got[k] - want[k]) < 0.02 for k in want), (got, want)
+
+
+def python_with_rdkit():
+    for python in (os.environ.get("QED_PYTHON"), sys.executable, "/usr/bin/python3"):
+        if python and subprocess.run([python, "-c", "from rdkit.Chem import QED"], capture_output=True).returncode == 0:
+            return python
+    return skip("no RDKit (Debian: python3-rdkit)")
+
+
+def the_example_with_a_python_script_gives_its_numbers():
+    python = python_with_rdkit()
+    with Project() as p:
+        for x in ("qed.yaml", "qed.py"):
+            os.makedirs(p.path("workflows"), exist_ok=True)
+            shutil.copy(os.path.join(os.environ["MOLSIEVE_SOURCE"], "workflows", x), p.path("workflows", x))
+        os.mkdir(p.path("workflows/data"))
+        smiles = {"aspirin": "CC(=O)Oc1ccccc1C(=O)O", "nicotine": "CN1CCCC1c1cccnc1", "palmitic": "CCCCCCCCCCCCCCCC(=O)O"}
+        p.put("workflows/data/library.smi", "".join("%s %s\n" % (v, k) for k, v in smiles.items()))
+        p.run("run", "workflows/qed.yaml", "-q", env=dict(os.environ, QED_PYTHON=python))
+        by_hand = subprocess.run([python, "-c", "import sys; from rdkit.Chem import QED, MolFromSmiles\n[print(QED.qed(MolFromSmiles(s))) for s in sys.argv[1:]]",
+                                  *smiles.values()], capture_output=True, text=True, check=True).stdout.split()
+        got = dict(p.rows("SELECT title, mean FROM score JOIN record USING(mol_id)", workdir="runs/qed"))
+        assert got == dict(zip(smiles, map(float, by_hand))) and round(got["aspirin"], 2) == 0.55, (got, by_hand)
 
 
 def a_file_that_changes_meanwhile_ends_the_run():
@@ -436,6 +462,7 @@ def three_ligands_get_the_scores_of_vina_by_hand():
 
 if __name__ == "__main__":
     main([a_file_that_changes_meanwhile_ends_the_run, poses_are_structures_of_the_molecule, three_ligands_get_the_scores_of_vina_by_hand, a_program_that_adds_fields_to_an_sdf_scores_batches,
+          the_example_with_a_python_script_gives_its_numbers,
           a_bad_molecule_costs_only_itself_and_tells_why, every_format_gives_the_same_alone_and_in_batches,
           a_bad_molecule_of_a_batch_costs_only_itself, all_mistakes_are_told_at_once_with_their_lines,
           kills_shards_and_jobs_change_nothing, a_killed_run_leaves_no_program_and_no_folder, models_and_a_program_score_side_by_side])
