@@ -28,10 +28,12 @@ if(NOT SKBUILD)
   string(REGEX REPLACE "/$" "" UP ${UP})
   configure_file(cmake/molsieve_predict.pc.in ${PROJECT_BINARY_DIR}/molsieve_predict.pc @ONLY)
   write_basic_package_version_file(${PROJECT_BINARY_DIR}/molsieve_predict-config-version.cmake COMPATIBILITY SameMinorVersion)
-  install(TARGETS molsieve_predict EXPORT molsieve_predict LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
+  install(TARGETS molsieve_predict EXPORT molsieve_predict
+          LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT library NAMELINK_COMPONENT development
           INCLUDES DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
-  install(FILES stages/library/molsieve_predict.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
-  install(FILES ${PROJECT_BINARY_DIR}/molsieve_predict.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
-  install(FILES ${PROJECT_BINARY_DIR}/molsieve_predict-config-version.cmake DESTINATION ${package})
-  install(EXPORT molsieve_predict FILE molsieve_predict-config.cmake NAMESPACE molsieve:: DESTINATION ${package})
+  install(FILES stages/library/molsieve_predict.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT development)
+  install(FILES ${PROJECT_BINARY_DIR}/molsieve_predict.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT development)
+  install(FILES ${PROJECT_BINARY_DIR}/molsieve_predict-config-version.cmake DESTINATION ${package} COMPONENT development)
+  install(EXPORT molsieve_predict FILE molsieve_predict-config.cmake NAMESPACE molsieve:: DESTINATION ${package}
+          COMPONENT development)
 endif()

@@ -34,13 +34,32 @@ if(CMAKE_INSTALL_PREFIX MATCHES "^/opt")
   set(CPACK_PACKAGING_INSTALL_PREFIX ${CMAKE_INSTALL_PREFIX})
 endif()
 
+# Three packages for Debian: the program, the C library, and what compiles with it. One .rpm and one archive have everything.
+set(CPACK_DEB_COMPONENT_INSTALL ON)
+set(CPACK_COMPONENTS_ALL program library development)
+set(CPACK_COMPONENTS_GROUPING IGNORE)
+set(version "${PROJECT_VERSION}")
+set(CPACK_DEBIAN_PROGRAM_PACKAGE_NAME molsieve)
+set(CPACK_DEBIAN_PROGRAM_PACKAGE_SUGGESTS "libxgboost0, sqlite3")
+set(CPACK_DEBIAN_LIBRARY_PACKAGE_NAME libmolsieve-predict0) # its SOVERSION
+set(CPACK_DEBIAN_LIBRARY_PACKAGE_SECTION libs)
+set(CPACK_DEBIAN_LIBRARY_PACKAGE_DEPENDS "molsieve (= ${version})") # its worker, its models
+set(CPACK_DEBIAN_LIBRARY_PACKAGE_CONTROL_EXTRA ${PROJECT_SOURCE_DIR}/cmake/packages/triggers)
+set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_NAME libmolsieve-predict-dev)
+set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_SECTION libdevel)
+set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_DEPENDS "${CPACK_DEBIAN_LIBRARY_PACKAGE_NAME} (= ${version})")
+set(CPACK_COMPONENT_PROGRAM_DESCRIPTION "${CPACK_PACKAGE_DESCRIPTION}")
+set(CPACK_COMPONENT_LIBRARY_DESCRIPTION "predicts properties of molecules, a library for C
+Opens a model of molsieve and predicts SMILES, or atoms with positions,
+with an error estimate for each.")
+set(CPACK_COMPONENT_DEVELOPMENT_DESCRIPTION "predicts properties of molecules, files for development
+The header of the C library of molsieve, with files for pkg-config and
+CMake.")
 set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
 set(CPACK_DEBIAN_PACKAGE_SECTION science)
 set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
 set(CPACK_DEBIAN_PACKAGE_GENERATE_SHLIBS ON)
 set(CPACK_DEBIAN_PACKAGE_GENERATE_SHLIBS_POLICY ">=")
-set(CPACK_DEBIAN_PACKAGE_SUGGESTS "libxgboost0, sqlite3")
-set(CPACK_DEBIAN_PACKAGE_CONTROL_EXTRA ${PROJECT_SOURCE_DIR}/cmake/packages/triggers)
 set(CPACK_PRE_BUILD_SCRIPTS ${PROJECT_SOURCE_DIR}/cmake/packages/stage.cmake)
 set(CPACK_MOLSIEVE_SOURCE ${PROJECT_SOURCE_DIR}) # only variables of this kind reach the script
 

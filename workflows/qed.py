@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Prints RDKit's QED (drug-likeness, 0 to 1) of each SMILES as a table. Needs: pip install rdkit."""
 import sys

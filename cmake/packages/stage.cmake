@@ -8,29 +8,35 @@ endif()
 if(NOT CPACK_GENERATOR STREQUAL "DEB")
   return()
 endif()
-set(share ${CPACK_TEMPORARY_INSTALL_DIRECTORY}${CPACK_PACKAGING_INSTALL_PREFIX}/share)
-set(doc ${share}/doc/molsieve)
-
-# copyright replaces the texts of licences that Debian has in common-licenses.
-file(COPY ${CPACK_MOLSIEVE_SOURCE}/cmake/packages/copyright DESTINATION ${doc})
-file(REMOVE_RECURSE ${doc}/LICENSE ${doc}/LICENSES)
-
+set(top ${CPACK_TEMPORARY_INSTALL_DIRECTORY})
+set(usr ${CPACK_PACKAGING_INSTALL_PREFIX})
 string(TIMESTAMP now "%a, %d %b %Y %H:%M:%S +0000" UTC) # of SOURCE_DATE_EPOCH, if it is set
-file(WRITE ${doc}/changelog "molsieve (${CPACK_PACKAGE_VERSION}) unstable; urgency=medium
 
-  * Changes are in CHANGELOG.md, beside this file.
+# dress COMPONENT PACKAGE OVERRIDES: the files that Debian wants of each package
+function(dress component package overrides)
+  set(share ${top}/${component}${usr}/share)
+  file(COPY ${CPACK_MOLSIEVE_SOURCE}/cmake/packages/copyright DESTINATION ${share}/doc/${package})
+  file(WRITE ${share}/doc/${package}/changelog "molsieve (${CPACK_PACKAGE_VERSION}) unstable; urgency=medium
+
+  * Changes are in /usr/share/doc/molsieve/CHANGELOG.md.
 
  -- ${CPACK_PACKAGE_CONTACT}  ${now}
 ")
-file(WRITE ${share}/lintian/overrides/molsieve
-"# One package for the programs and the C library, which is used beside them.
-molsieve: package-name-doesnt-match-sonames *
-molsieve: link-to-shared-library-in-wrong-package *
-# Its place does not depend on the processor, so that the tree may be moved.
-molsieve: pkg-config-unavailable-for-cross-compilation *
-# CPack writes these beside the trigger.
-molsieve: maintscript-calls-ldconfig *
-# Users start molsieve, which starts its worker.
+  file(WRITE ${share}/lintian/overrides/${package} "${overrides}")
+  execute_process(COMMAND gzip -9nf ${share}/doc/${package}/changelog COMMAND_ERROR_IS_FATAL ANY)
+endfunction()
+
+dress(program molsieve "# Users start molsieve, which starts its worker.
 molsieve: no-manual-page *molsieve-chem*
+# CPack writes them for plugins, too.
+molsieve: maintscript-calls-ldconfig *
 ")
-execute_process(COMMAND gzip -9nf ${doc}/changelog ${share}/man/man1/molsieve.1 COMMAND_ERROR_IS_FATAL ANY)
+dress(library libmolsieve-predict0 "# CPack writes these beside the trigger.
+libmolsieve-predict0: maintscript-calls-ldconfig *
+")
+dress(development libmolsieve-predict-dev "# Its place does not depend on the processor, so that the tree may be moved.
+libmolsieve-predict-dev: pkg-config-unavailable-for-cross-compilation *
+")
+execute_process(COMMAND gzip -9nf ${top}/program${usr}/share/man/man1/molsieve.1 COMMAND_ERROR_IS_FATAL ANY)
+# copyright replaces the texts of licences that Debian has in common-licenses.
+file(REMOVE_RECURSE ${top}/program${usr}/share/doc/molsieve/LICENSE ${top}/program${usr}/share/doc/molsieve/LICENSES)

@@ -1,4 +1,3 @@
-#!/usr/bin/env nextflow
 // A screen of molsieve as jobs: shards at once, then one merge. README.md says how.
 //
 //   nextflow run workflows/nextflow --workflow screen.yaml --inputs library.smi --models esol.safetensors --shards 8
