@@ -19,6 +19,9 @@ typedef struct st_campaign {
     pl_arena *mem;
 } st_campaign;
 
+/* Adds what is wrong with the workflow of answers, if there is one: its own problems, and that it scores something else. */
+void st_campaign_answers_check(const pl_workflow *wf, const pl_stage *const *known, pl_problems *problems, pl_arena *mem);
+
 void st_campaign_make(st_campaign *out, const pl_workflow *wf, const pl_schema *schema, pl_arena *mem);
 
 /* Where it is. */

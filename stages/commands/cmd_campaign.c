@@ -346,6 +346,7 @@ static int check(going *g)
 {
     const st_acquire_conf *c = st_acquire_conf_of(g->wf);
     const char *time = pl_arg(g->args, "--max-time"), *parts = pl_arg(g->args, "--parts");
+    pl_problems problems = { .mem = g->mem };
     int64_t n = 0;
 
     if (parts != NULL && (!pl_parse_int(parts, &n) || n < 1 || n > PL_SHARDS_MAX))
@@ -363,7 +364,10 @@ static int check(going *g)
     if (!st_acquire_has_answers(c))
         return pl_cmd_usage(g->args, "%s: acquire: say where values come from: answers: {table: FILE} or answers: {workflow: FILE}",
                             g->wf->path);
-    return 0;
+    st_campaign_answers_check(g->wf, g->app->stages, &problems, g->mem);
+    if (problems.n != 0)
+        pl_cmd_problems(&problems);
+    return problems.n == 0 ? 0 : pl_code_exit(PL_ECONFIG);
 }
 
 /* A signal that comes between two runs stops the campaign as one during a run does. */

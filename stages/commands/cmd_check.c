@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "stages/campaign/campaign.h"
 #include "stages/commands/commands.h"
 #include "stages/commands/output/cmd_json.h"
 #include "stages/steps/external/external.h"
@@ -34,7 +35,7 @@ static void print_lines(const char *word, const char *text)
         pl_cmd_print("  %-8s %.*s\n", word, (int)(end - text), text);
 }
 
-static int print_summary(const pl_workflow *wf, pl_arena *mem)
+static int print_summary(const pl_app *app, const pl_workflow *wf, pl_arena *mem)
 {
     const char *green = pl_cmd_color(stdout) ? "\033[32m" : "", *plain = green[0] ? "\033[0m" : "";
     pl_problems problems = { .mem = mem };
@@ -42,6 +43,7 @@ static int print_summary(const pl_workflow *wf, pl_arena *mem)
     pl_error err = { 0 };
     const pl_code code = st_label_scan(wf, false, &problems, &labels, mem, &err);
 
+    st_campaign_answers_check(wf, app->stages, &problems, mem);
     if (code != PL_OK || problems.n > 0) {
         pl_text_free(&labels);
         if (code == PL_OK)
@@ -84,7 +86,11 @@ static int print_json(const pl_app *app, const pl_args *args, pl_arena *mem)
     pl_text labels = { 0 };
     pl_error err = { 0 };
     pl_code code = wf != NULL ? st_label_scan(wf, false, &problems, &labels, mem, &err) : PL_OK;
-    bool good = wf != NULL && problems.n == 0;
+    bool good;
+
+    if (wf != NULL)
+        st_campaign_answers_check(wf, app->stages, &problems, mem);
+    good = wf != NULL && problems.n == 0;
 
     pl_text_free(&labels);
     if (code != PL_OK) {
@@ -135,7 +141,7 @@ static int run(const pl_app *app, const pl_args *args)
     } else {
         wf = pl_cmd_load(app, args, mem, &status);
         if (wf != NULL)
-            status = pl_arg(args, "--show") != NULL ? print_effective(wf) : print_summary(wf, mem);
+            status = pl_arg(args, "--show") != NULL ? print_effective(wf) : print_summary(app, wf, mem);
         if (wf != NULL && status == 0 && pl_arg(args, "--try") != NULL)
             status = try_program(wf);
     }

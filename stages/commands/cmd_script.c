@@ -108,17 +108,23 @@ static pl_code find_missing(st_job *job, pl_workflow *wf, const pl_schema *schem
 }
 
 /* The parts of the scores that the campaign waits for, unless it is all of them. */
-static pl_code find_parts(st_job *job, pl_workflow *wf, const pl_schema *schema, pl_arena *mem, pl_error *err)
+static pl_code find_parts(st_job *job, pl_workflow *wf, const pl_app *app, pl_arena *mem, pl_error *err)
 {
     const st_acquire_conf *c = st_acquire_conf_of(wf);
     st_score_wait wait = { 0 };
+    pl_problems problems = { .mem = mem };
     pl_code code = PL_OK;
 
     if (c == NULL || !st_acquire_has_answers(c))
         return pl_fail(err, PL_ECONFIG,
                        "%s: --campaign needs the stage acquire with answers: {table: FILE} or answers: {workflow: FILE}", wf->path);
+    st_campaign_answers_check(wf, app->stages, &problems, mem);
+    if (problems.n != 0) {
+        pl_cmd_problems(&problems);
+        return pl_fail(err, PL_ECONFIG, "%s: its workflow of answers cannot run", wf->path);
+    }
     if (job->of > 0)
-        code = st_score_wait_look(&wait, wf, schema, job->of, mem, err);
+        code = st_score_wait_look(&wait, wf, app->schema, job->of, mem, err);
     if (wait.n_missing > 0 && wait.n_missing < job->of) {
         job->shard = wait.missing;
         job->n_shards = wait.n_missing;
@@ -148,7 +154,7 @@ static pl_code job_fill(st_job *job, const pl_app *app, const pl_args *args, pl_
     if (job->campaign && pl_arg(args, "--missing") != NULL)
         return pl_fail(err, PL_ECONFIG, "--campaign submits what is missing by itself; leave --missing out");
     if (job->campaign)
-        return find_parts(job, wf, app->schema, mem, err);
+        return find_parts(job, wf, app, mem, err);
     return pl_arg(args, "--missing") != NULL ? find_missing(job, wf, app->schema, mem, err) : PL_OK;
 }
 

@@ -5,6 +5,7 @@
   python3 tests/bench/campaign.py esol --seeds 5
   python3 tests/bench/campaign.py hiv --seeds 2 --strategies greedy
   python3 tests/bench/campaign.py qm9 --seeds 1 --strategies greedy,ucb
+  python3 tests/bench/campaign.py dock --seeds 5           # scores of tests/bench/docking/scores.csv
 
 The library is prepared once; each seed is a campaign of its own (`molsieve campaign`), with a first round at random. Beside it, from the
 same first round: random choice, and the nearest neighbour (the value of the most similar molecule that was tried, ECFP4). Writes a
@@ -77,9 +78,16 @@ def qm9():
         return [(r["smiles_gdb17"], gap[int(r["gdb_index"])]) for r in csv.DictReader(f, delimiter="\t") if int(r["gdb_index"]) in gap]
 
 
-# name -> rows, label, better, best (how many), share of a round, rounds, family, classes
+def dock():
+    """Docked molecules of MOSES, and their scores by AutoDock Vina (tests/bench/docking)."""
+    with open(os.path.join(ROOT, "tests/bench/docking/scores.csv")) as f:
+        return [(r["smiles"], float(r["docking_score"])) for r in csv.DictReader(f)]
+
+
+# name -> rows, label, better, best (how many; below 1: that share), share of a round, rounds, family, classes, unit
 SETS = {"esol": (esol, "logS", "high", 100, 0.027, 10, "trees, gp", False, ', unit: "log10(mol/L)"'),
         "hiv": (hiv, "active", "high", 0, 0.01, 5, "trees, forest", True, ""),
+        "dock": (dock, "docking_score", "low", 0.05, 0.02, 10, "trees, gp", False, ", unit: kcal/mol"),
         "qm9": (qm9, "gap", "low", 1000, 0.01, 5, "trees, gp", False, ", unit: hartree")}
 
 
@@ -231,6 +239,7 @@ def main():
     truth = truth_of(os.path.join(work, "prepared"), {"M%d" % i: v for i, (_, v) in enumerate(data)})
     print("%d molecules, prepared in %.0f s" % (len(truth), time.time() - began), file=sys.stderr, flush=True)
     n_best = conf[3] or sum(v == 1 for v in truth.values())
+    n_best = round(n_best * len(truth)) if n_best < 1 else n_best
     best = set(sorted(truth, key=lambda k: (truth[k] if conf[2] == "low" else -truth[k], k))[:n_best])
     prints = None if args.no_neighbour else dict(rows(os.path.join(work, "prepared"), "SELECT inchikey, bits FROM fingerprint JOIN molecule USING(mol_id)"))
     out = {}

@@ -263,9 +263,16 @@ def a_program_of_the_user_gives_the_answers():
         assert sum(r[0] == 0 and r[8] == "measured" for r in rows) < 10 and {r[9] for r in rows} == {"without a model"}
         assert lost and all(r[8].startswith("failed: ") and "chlorine is not counted" in r[8] and "Cl" in smiles[r[-1]] for r in lost), lost
         assert len(got) + len(lost) == 24 and p.one("SELECT count(*) FROM score", workdir="run/rounds/0001") == sum(r[0] == 1 and r[8] == "measured" for r in rows)
-        # what that workflow does not score is no answer
-        err = p.run("campaign", "c.yaml", "workdir=no", "stages.acquire.answers.property=none", expect=1)[2]
-        assert "none of its 12 molecules has an answer" in err, err
+        # mistakes in that workflow are told before the library is prepared
+        for change, words, said in ((("[python3,", "[no-such,"), [], "oracle.yaml:9:39: external.command: no-such: no such program in PATH"),
+                                    (("property: carbons", "property: carbons, unit: atoms"), [], "scores carbons in atoms, and logS is learned in log10(mol/L)"),
+                                    (("", ""), ["stages.acquire.answers.property=none"], "answers.property: not scored by answers.workflow"),
+                                    (("external: {name: counter", "graph: {edges: topology}\n  rank: {objectives: [{property: mw, goal: maximise}]} #"), [], "answers.workflow scores nothing")):
+            p.put("oracle.yaml", ORACLE.replace(*change))
+            for command in (["campaign"], ["check"], ["script", "-s", "slurm", "--campaign"]):
+                err = p.run(*command, "c.yaml", "workdir=no", *words, expect=2)[2]
+                assert said in err, (command, err)
+        assert not os.path.exists(p.path("no"))
 
 
 def mistakes_are_told_before_any_work():

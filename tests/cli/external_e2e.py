@@ -230,6 +230,28 @@ def kills_shards_and_jobs_change_nothing():
         no_sleepers()
 
 
+def an_answer_in_another_place_costs_its_molecule():
+    """A program may write where it likes; what is read is a regular file {output} in its folder."""
+    with Project() as p:
+        p.put("p.sh", """case $(cut -f1 "$1") in
+  CO) echo id,points > ../elsewhere.csv ;;
+  CN) ln -s /etc/hostname "$2" ;;
+  CS) mkfifo "$2" ;;
+  CF) mkdir "$2" ;;
+  CCl) echo id,points > "$2"; rm -r "$PWD" ;;
+  *) printf 'id,points\\n%s,5\\n' "$(cut -f2 "$1")" > "$2" ;;
+esac
+""")
+        bad = ["CO", "CN", "CS", "CF", "CCl"]
+        p.put("a.smi", "".join("%s m\n" % s for s in bad + ["CCO"]))
+        w = p.workflow(["a.smi"], "  read: {unit: 4}\n  prepare: {conformers: {source: none}}\n  external: {command: [sh, p.sh, '{input}', '{output}'], files: [p.sh], "
+                       "input: smiles, output: csv, property: points, better: high}\n" + RANK, extra="limits: {failures: {max_fraction: 1}}\n")
+        p.run("run", w, "-q")
+        assert p.rows("SELECT mol_id, mean FROM score") == [(6, 5.0)]
+        assert p.rows("SELECT mol_id, code, message FROM failure ORDER BY 1") == [(k + 1, "output", "it wrote no file {output}; it printed nothing") for k in range(5)]
+        assert not os.path.exists(p.path("run/scratch"))
+
+
 def processes(words):
     """Numbers of the processes with this command."""
     found = []
@@ -464,5 +486,5 @@ if __name__ == "__main__":
     main([a_file_that_changes_meanwhile_ends_the_run, poses_are_structures_of_the_molecule, three_ligands_get_the_scores_of_vina_by_hand, a_program_that_adds_fields_to_an_sdf_scores_batches,
           the_example_with_a_python_script_gives_its_numbers,
           a_bad_molecule_costs_only_itself_and_tells_why, every_format_gives_the_same_alone_and_in_batches,
-          a_bad_molecule_of_a_batch_costs_only_itself, all_mistakes_are_told_at_once_with_their_lines,
+          an_answer_in_another_place_costs_its_molecule, a_bad_molecule_of_a_batch_costs_only_itself, all_mistakes_are_told_at_once_with_their_lines,
           kills_shards_and_jobs_change_nothing, a_killed_run_leaves_no_program_and_no_folder, models_and_a_program_score_side_by_side])
