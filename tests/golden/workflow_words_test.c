@@ -98,7 +98,7 @@ static const char *const values[] = {
     "graph",
     "grpah",
     "a/b",
-    "../up",
+    "../not/there",
     "/tmp",
     "''",
     "\"quoted\"",
