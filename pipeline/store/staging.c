@@ -221,6 +221,8 @@ static pl_code fetch(const pl_store *s, const staging *g, pl_error *err)
 
     if (all)
         pl_log(PL_INFO, "features are fetched from %s", g->copy_path);
+    else if (g->mark[0] == '\0')
+        pl_log(PL_INFO, "%s is of an earlier run; of its features only the built structures are used", g->copy_path);
     else
         pl_log(PL_WARN, "%s: the features of its last units are lost; units are made again, with the structures that %s has",
                s->results_path, g->copy_path);

@@ -141,7 +141,7 @@ static void check_names(const pl_workflow *wf, const pl_settings *ctx)
         pl_problem_add(
             ctx->problems, storage,
             "storage.stage_out: %s is in the workdir, where a stop leaves it; name a file on a disk of the node, such as "
-            "storage.features: ${env:TMPDIR}/%s.db, or leave stage_out away",
+            "storage.features: ${env:TMPDIR:-/tmp}/you/%s.db, or leave stage_out away",
             wf->storage.features, wf->name);
 }
 

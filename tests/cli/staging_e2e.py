@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Features on a disk of the node, copied back when the run stops: the next node goes on, also after kills and with old files."""
+import glob
 import os
 import random
 import shutil
@@ -192,6 +193,13 @@ def what_is_wrong_with_the_files_is_told():
         out = p.run("run", "w.yaml", "--force", "rank", env=node(p, "a"))[2]
         assert "stage read: runs again: its blocks are missing" in out, out
         finished(p, "a", want)
+        # A copy of an earlier run: results.db was removed.
+        for name in glob.glob(p.path("run", "results.db*")):
+            if not name.endswith(COPY):
+                os.remove(name)
+        out = p.run("run", "w.yaml", env=node(p, "d"))[2]
+        assert "is of an earlier run" in out and "0 structures built, 12 from the cache" in out, out
+        finished(p, "d", want)
         # A file of another program in its place.
         os.mkdir(p.path("e"))
         sqlite3.connect(p.path("e/f.db")).executescript("CREATE TABLE x(y); PRAGMA application_id=7")
