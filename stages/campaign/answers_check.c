@@ -36,12 +36,14 @@ static void unit_look(const looking *x)
 {
     const char *name = NULL, *unit = NULL;
 
-    if (!st_external_property(x->answers, &name, &unit) || (x->c->answers.property != NULL && strcmp(name, x->c->answers.property) != 0))
+    if (!st_external_property(x->answers, &name, &unit) ||
+        (x->c->answers.property != NULL && strcmp(name, x->c->answers.property) != 0))
         return;
     if (unit[0] != '\0' && x->unit[0] != '\0' && strcmp(unit, x->unit) != 0)
-        pl_problem_add(x->problems, x->node,
-                       "acquire: answers.workflow scores %s in %s, and %s is learned in %s; set answers.unit, or the unit of the target",
-                       name, unit, x->label, x->unit);
+        pl_problem_add(
+            x->problems, x->node,
+            "acquire: answers.workflow scores %s in %s, and %s is learned in %s; set answers.unit, or the unit of the target", name,
+            unit, x->label, x->unit);
 }
 
 static void property_look(const looking *x)

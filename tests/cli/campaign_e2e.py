@@ -2,12 +2,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """`molsieve campaign` and the stage `acquire`: rounds of choosing, asking and learning, whose numbers are computed again here."""
 import csv
+import hashlib
 import io
 import math
 import os
 import random
 import shutil
 import sqlite3
+import struct
 import subprocess
 import sys
 import time
@@ -190,6 +192,18 @@ def a_kill_of_a_campaign_with_a_program_changes_nothing(kills=3):
     a_kill_at_any_point_changes_nothing(PROGRAM_POINTS, kills, "{workflow: oracle.yaml}")
 
 
+def overstate(path):
+    """Gives the second molecule of a part the value 1000; its number."""
+    db = sqlite3.connect(path)
+    unit, data = db.execute("SELECT unit, data FROM scored").fetchone()
+    n = struct.unpack_from("<i", data)[0]
+    data = bytearray(data)
+    struct.pack_into("<d", data, 16 + 8 * n + 28, 1000.0)  # behind n, a flag, a number and the ids: value, spread, uncertainty, element of each
+    db.execute("UPDATE scored SET data=?, sha256=? WHERE unit=?", (bytes(data), hashlib.sha256(data).digest(), unit))
+    db.commit()
+    return struct.unpack_from("<q", data, 16 + 8)[0]
+
+
 def parts_scored_by_other_jobs_change_nothing():
     """Rounds end with 75 when the model is trained; jobs score parts of the library, in any order, with kills, damage, another machine."""
     with Project() as p:
@@ -216,6 +230,12 @@ def parts_scored_by_other_jobs_change_nothing():
             db = p.path("run/parts/00001-of-00003/scores.db")
             if rounds == 0:  # a damaged unit is computed
                 sqlite3.connect(db).executescript("UPDATE scored SET data=zeroblob(length(data))")
+            if rounds == 0:  # what a part says is taken: here that its second molecule is by far the best
+                shutil.copytree(p.path("run"), p.path("other"))
+                far = overstate(p.path("other/parts/00002-of-00003/scores.db"))
+                p.run("campaign", *word, "-q", "--parts", "3", "workdir=other", expect=75)
+                first = p.rows("SELECT mol_id, mean FROM v_acquired JOIN molecule USING(inchikey) WHERE round=1 ORDER BY place LIMIT 1", workdir="other")
+                assert first == [(far, 1000.0)], (first, far)
             if rounds == 1:
                 sqlite3.connect(db).executescript("UPDATE meta SET value='another' WHERE key='level'")
             assert missing() == [] and os.path.exists(db), (rounds, missing())

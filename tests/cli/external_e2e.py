@@ -447,9 +447,11 @@ def vina_by_hand(p, molecule, seed):
     """The best affinity that Vina writes for the file that a call got."""
     d = p.path("run", "scratch", molecule)
     subprocess.run(["vina", "--receptor", "1iep_pocket.pdbqt", "--config", "1iep_box.txt", "--ligand", "input.pdbqt", "--out", "again.pdbqt",
-                    "--exhaustiveness", "1", "--cpu", "1", "--seed", seed], cwd=d, capture_output=True, check=True)
+                    "--exhaustiveness", "1", "--num_modes", "1", "--cpu", "1", "--seed", seed], cwd=d, capture_output=True, check=True)
     text = open(os.path.join(d, "again.pdbqt")).read()
     assert text == open(os.path.join(d, "output.pdbqt")).read()
+    energy = dict(re.findall(r"REMARK (INTRA|UNBOUND): +(\S+)", text))
+    assert energy["INTRA"] == energy["UNBOUND"], text  # else the score is not that of the pose: Vina 1.2.3 with several modes
     return float(re.search(r"REMARK VINA RESULT: +(\S+)", text).group(1))
 
 
