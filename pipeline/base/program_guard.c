@@ -58,6 +58,7 @@ static _Noreturn void watch(int from)
 
     ignore_signals();
     (void)prctl(PR_SET_NAME, "molsieve-guard");
+    (void)!chdir("/"); /* keeps no file system busy */
     close_all_but_input(from);
     while (recv(0, &said, sizeof said, 0) == (ssize_t)sizeof said)
         note(group, &n, said);

@@ -188,7 +188,7 @@ PROGRAM_POINTS = ["external.unit.before_commit:1", "external.unit.after_commit:2
                   "campaign.answers.before_commit:1", "campaign.answers.after_commit:1", "prepare.unit.after_commit:7"]
 
 
-def a_kill_of_a_campaign_with_a_program_changes_nothing(kills=3):
+def a_kill_of_a_campaign_with_a_program_changes_nothing(kills=2):
     a_kill_at_any_point_changes_nothing(PROGRAM_POINTS, kills, "{workflow: oracle.yaml}")
 
 
