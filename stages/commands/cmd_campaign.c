@@ -166,8 +166,9 @@ static int parts_wait(const going *g)
         return 0;
     if (wait.sent)
         return parts_refuse(g, &wait);
-    (void)fprintf(stderr, "the model is trained; %d of %d parts of the scores are to be computed\n", (int)wait.n_missing,
-                  (int)g->parts);
+    (void)fprintf(stderr,
+                  "the model is trained; %d of %d parts of the scores are to be computed: molsieve campaign %s --part K/%d\n",
+                  (int)wait.n_missing, (int)g->parts, g->args->arg[0], (int)g->parts);
     return pl_code_exit(PL_ESTOP);
 }
 
