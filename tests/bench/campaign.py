@@ -87,7 +87,7 @@ def dock():
 # name -> rows, label, better, best (how many; below 1: that share), share of a round, rounds, family, classes, unit
 SETS = {"esol": (esol, "logS", "high", 100, 0.027, 10, "trees, gp", False, ', unit: "log10(mol/L)"'),
         "hiv": (hiv, "active", "high", 0, 0.01, 5, "trees, forest", True, ""),
-        "dock": (dock, "docking_score", "low", 0.05, 0.02, 10, "trees, gp", False, ", unit: kcal/mol"),
+        "dock": (dock, "docking_score", "low", 0.05, 0.04, 5, "trees, gp", False, ", unit: kcal/mol"),
         "qm9": (qm9, "gap", "low", 1000, 0.01, 5, "trees, gp", False, ", unit: hartree")}
 
 
