@@ -27,7 +27,7 @@ typedef struct going {
     const pl_args *args;
     pl_workflow *wf;
     st_campaign x;
-    double max_time, began; /* seconds; max_time 0: none, or auto */
+    double max_time, began; /* seconds; max_time 0: none */
     int32_t parts;          /* jobs that score the library; 0: this one does */
     pl_arena *mem;
 } going;
@@ -85,13 +85,13 @@ static pl_code print_rounds(const st_campaign *x, pl_error *err)
 
 /* ---- runs ---- */
 
-/* What is left of --max-time, for one run, as text; NULL: no limit, or `auto`, which each run asks for by itself. */
+/* What is left of --max-time, for one run, as text; NULL: no limit. */
 static const char *time_left(const going *g)
 {
-    const char *asked = pl_arg(g->args, "--max-time"), *left;
+    const char *left;
 
     if (!(g->max_time > 0))
-        return asked;
+        return NULL;
     left = pl_sprintf(g->mem, "%.3fs", fmax(g->max_time - (pl_clock() - g->began), 0.001));
     return left != NULL ? left : "0.001s"; /* without memory it stops at once */
 }
@@ -200,7 +200,6 @@ static int parts_print(const going *g)
 
 static int part_run(const going *g)
 {
-    const char *time = pl_arg(g->args, "--max-time");
     st_score_part_opts o = { .grace = 25 };
     pl_run_opts workers = { 0 };
     pl_error err = { 0 };
@@ -214,7 +213,7 @@ static int part_run(const going *g)
         return pl_cmd_usage(g->args, "--jobs %s: write a number from 1 to 4096", pl_arg(g->args, "--jobs"));
     workers.workers = (int)n;
     o.workers = pl_workers(g->wf, &workers);
-    o.max_time = st_time_left(time != NULL && strcmp(time, "auto") == 0 ? -1 : g->max_time, g->wf->scheduler.warn);
+    o.max_time = g->max_time;
     if (st_log_open(&log, g->wf, NULL, &err) != PL_OK)
         return pl_cmd_fail(&err);
     code = st_score_part_run(g->wf, g->app->schema, &o, g->mem, &err);
@@ -359,6 +358,8 @@ static int check(going *g)
         return pl_cmd_usage(g->args, "--part is one of the jobs that --parts waits for; give one of them");
     if (time != NULL && strcmp(time, "auto") != 0 && (!pl_parse_duration(time, &g->max_time) || !(g->max_time > 0)))
         return pl_cmd_usage(g->args, "--max-time %s: write a time such as 3h50m, or auto", time);
+    if (time != NULL && strcmp(time, "auto") == 0) /* of the job, for all runs together */
+        g->max_time = st_time_left(-1, g->wf->scheduler.warn);
 
     if (c == NULL)
         return pl_cmd_usage(g->args, "%s: a campaign needs the stage acquire", g->wf->path);

@@ -123,6 +123,15 @@ def a_campaign_stops_after_its_time_and_goes_on():
             stops, seconds = stops + (status == 75), 1.5 * seconds
         assert status == 0 and stops > 0 and digest(p, "parts") == digest(p, "whole"), (status, stops)
         assert "3h50m" in p.run("campaign", "c.yaml", "--max-time", "soon", expect=2)[2]
+        # what is left of a job is for all runs together: here a second, and two rounds whose programs wait longer than that
+        p.put("oracle.yaml", LETTERS.replace("unit: 4", "unit: 12").replace("batch: 4", "batch: 12"))
+        p.put("count.sh", "sleep 0.6\n" + COUNT_LETTERS)
+        stages = STAGES.replace("{table: lib.csv}", "{workflow: oracle.yaml}").replace("rounds: 4", "rounds: 2")
+        campaign(p, "-q", "workdir=slow", stages=stages)
+        env = dict(os.environ, SLURM_JOB_ID="1", SLURM_JOB_END_TIME=str(int(time.time()) - 60))
+        p.run("campaign", "c.yaml", "-q", "--max-time", "auto", "workdir=late", expect=75, env=env)
+        p.run("campaign", "c.yaml", "-q", "workdir=late")
+        assert digest(p, "late") == digest(p, "slow")
 
 
 def killed(p, workdir, point):
