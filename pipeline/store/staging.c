@@ -149,16 +149,29 @@ pl_code pl_staged_find(const pl_store *s, char path[PATH_MAX], pl_error *err)
 
 enum { TMP = PATH_MAX + 8 };
 
-/* The name under which a copy is written; what a kill left there is removed. */
-static void begin_copy(const char *to, char tmp[TMP])
+/* The database first: without it nobody reads a log, and a log never meets another database. */
+static void remove_database(const char *path)
 {
-    char journal[TMP + 8];
+    static const char *const tails[] = { "", "-wal", "-shm", "-journal" };
+    char file[TMP + 8];
 
-    (void)snprintf(tmp, TMP, "%s.tmp", to);
-    (void)snprintf(journal, sizeof journal, "%s-journal", tmp);
-    (void)unlink(tmp);
-    (void)unlink(journal);
+    for (size_t i = 0; i < sizeof tails / sizeof *tails; i++) {
+        (void)snprintf(file, sizeof file, "%s%s", path, tails[i]);
+        (void)unlink(file);
+    }
 }
+
+/* Whether a killed program left a log. */
+static bool has_log(const char *path)
+{
+    char wal[TMP], journal[TMP + 8];
+
+    (void)snprintf(wal, sizeof wal, "%s-wal", path);
+    (void)snprintf(journal, sizeof journal, "%s-journal", path);
+    return access(wal, F_OK) == 0 || access(journal, F_OK) == 0;
+}
+
+static void name_tmp(const char *to, char tmp[TMP]) { (void)snprintf(tmp, TMP, "%s.tmp", to); }
 
 static pl_code check_room(sqlite3 *from, const char *to, pl_error *err)
 {
@@ -182,7 +195,8 @@ static pl_code copy_db(sqlite3 *from, const char *to, bool blocks, pl_error *err
     sqlite3 *db = NULL;
     pl_code code;
 
-    begin_copy(to, tmp);
+    name_tmp(to, tmp);
+    remove_database(tmp);
     code = check_room(from, to, err);
     if (code == PL_OK)
         code = pl_db_execf(from, err, "VACUUM INTO %Q", tmp);
@@ -191,22 +205,13 @@ static pl_code copy_db(sqlite3 *from, const char *to, bool blocks, pl_error *err
     if (code == PL_OK && !blocks)
         code = pl_db_exec(db, "DELETE FROM block", err);
     (void)sqlite3_close(db);
+    if (code == PL_OK && has_log(to))
+        remove_database(to);
     if (code == PL_OK)
         code = pl_store_rename(tmp, to, err);
     if (code != PL_OK)
-        (void)unlink(tmp);
+        remove_database(tmp);
     return code;
-}
-
-static void remove_database(const char *path)
-{
-    static const char *const tails[] = { "-wal", "-shm", "-journal", "" };
-    char file[PATH_MAX + 16];
-
-    for (size_t i = 0; i < sizeof tails / sizeof *tails; i++) { /* the database last: no log may meet another file */
-        (void)snprintf(file, sizeof file, "%s%s", path, tails[i]);
-        (void)unlink(file);
-    }
 }
 
 /* ---- the start of a run ---- */
@@ -286,7 +291,8 @@ pl_code pl_store_stage_out(pl_store *s, pl_error *err)
     code = look(s, s->features_path, &g, err);
     if (code != PL_OK && code != PL_EDATA) /* EDATA: a copy that is damaged is replaced */
         return code;
-    begin_copy(g.copy_path, tmp);
+    name_tmp(g.copy_path, tmp);
+    remove_database(tmp);
     if (g.mark[0] == '\0' || copy_belongs(&g) || !local_belongs(&g))
         return PL_OK;
     code = pl_store_features(s, err);

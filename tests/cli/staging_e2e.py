@@ -162,6 +162,14 @@ def shards_are_merged_from_their_copies():
         p.run("merge", "w.yaml", "-q", "workdir=files", "s1.db", "s0.db", env=node(p, "e"))
         p.run("run", "w.yaml", "-q", "workdir=files", env=node(p, "e"))
         assert open(p.path("files/hits.sdf"), "rb").read() == want[1]
+        # A killed merge leaves a log beside the copy, which must not meet the copy of another run.
+        fault = dict(node(p, "f"), MOLSIEVE_FAULT="merge.finish.before_commit:1")
+        p.run("merge", "w.yaml", "-q", "workdir=other", "s1.db", "s0.db", expect=137, env=fault)
+        assert os.path.exists(p.path("other", COPY + "-wal"))
+        p.run("run", "w.yaml", "-q", "workdir=other", env=node(p, "f"))
+        assert not os.path.exists(p.path("other", COPY + "-wal"))
+        p.run("run", "w.yaml", "-q", "workdir=other", "--force", "rank", env=node(p, "g"))
+        assert open(p.path("other/hits.sdf"), "rb").read() == want[1]
 
 
 def what_is_wrong_with_the_files_is_told():
