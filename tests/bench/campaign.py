@@ -35,6 +35,7 @@ WORKFLOW = """format: 1
 name: bench
 seed: {seed}
 workdir: {workdir}
+limits: {{failures: {{max_fraction: 1}}}}
 inputs:
   - {{path: library.csv}}
 stages:
