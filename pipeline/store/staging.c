@@ -132,17 +132,13 @@ bool pl_store_has_features(const pl_store *s)
            (s->stage_out && name_copy(s, copy, NULL) == PL_OK && access(copy, F_OK) == 0);
 }
 
-pl_code pl_staged_find(const pl_store *s, char path[PATH_MAX], pl_error *err)
+void pl_staged_find(const pl_store *s, char path[PATH_MAX])
 {
     staging g;
-    pl_code code = name_copy(s, g.copy_path, err);
 
-    if (code != PL_OK || access(g.copy_path, F_OK) != 0)
-        return code;
-    code = look(s, path, &g, err);
-    if (code == PL_OK && !local_belongs(&g) && copy_belongs(&g))
+    if (name_copy(s, g.copy_path, NULL) == PL_OK && access(g.copy_path, F_OK) == 0 && look(s, path, &g, NULL) == PL_OK &&
+        !local_belongs(&g) && copy_belongs(&g))
         memcpy(path, g.copy_path, sizeof g.copy_path);
-    return code;
 }
 
 /* ---- copies ---- */

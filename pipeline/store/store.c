@@ -310,8 +310,8 @@ static pl_code find_features(pl_store *s, pl_error *err)
         return pl_fail(err, PL_EIO, "%s: path too long", s->results_path);
     if (access(noted, R_OK) == 0 && (name[0] == '\0' || access(path, R_OK) != 0))
         (void)snprintf(path, sizeof path, "%s", noted);
-    code = pl_staged_find(s, path, err);
-    return code == PL_OK ? set_features_path(s, path, err) : code;
+    pl_staged_find(s, path);
+    return set_features_path(s, path, err);
 }
 
 static pl_code open_reader(pl_store *s, pl_error *err)

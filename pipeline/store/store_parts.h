@@ -20,9 +20,11 @@ extern const char pl_block_sql[];
 /* fsync, then rename to the final name, which is synced too. */
 pl_code pl_store_rename(const char *tmp, const char *to, pl_error *err);
 
-/* staging.c: before features.db is opened for writing; and for a reader, whose `path` may become that of the copy. */
+/* staging.c: before features.db is opened for writing. */
 pl_code pl_staged_in(pl_store *s, pl_error *err);
-pl_code pl_staged_find(const pl_store *s, char path[PATH_MAX], pl_error *err);
+/* For a reader: `path` becomes that of the copy, if only this belongs to results.db. What cannot be read does not; most readers
+ * need no features. */
+void pl_staged_find(const pl_store *s, char path[PATH_MAX]);
 
 /* What the queries of blocks need of a features.db that was just opened (block.c). */
 pl_code pl_block_ready(pl_store *s, pl_error *err);

@@ -197,6 +197,7 @@ def what_is_wrong_with_the_files_is_told():
         p.put("run/" + COPY, whole[:len(whole) // 2])
         err = p.run("run", "w.yaml", "-q", "--force", "rank", expect=5, env=node(p, "a"))[2]
         assert COPY in err and "remove it" in err, err
+        assert len(p.run("query", "SELECT * FROM hit", "run", env=node(p, "a"))[1].splitlines()) > 10  # needs no features
         os.remove(p.path("run", COPY))
         out = p.run("run", "w.yaml", "--force", "rank", env=node(p, "a"))[2]
         assert "stage read: runs again: its blocks are missing" in out, out
