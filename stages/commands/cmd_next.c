@@ -140,11 +140,20 @@ static pl_code print_table(const st_ask *ask, const st_chosen *said, pl_error *e
     return code;
 }
 
+/* How many of the chosen a model does not claim to know. */
+static pl_code count_outside(int64_t *out, const st_ask *ask, const st_chosen *said, pl_error *err)
+{
+    return pl_db_int(ask->store->db, out, err,
+                     "SELECT count(*) FROM temp.found x JOIN score s ON s.mol_id=x.mol_id AND s.property_id=%lld "
+                     "WHERE s.domain IS NOT 'inside'",
+                     (long long)said->property_id);
+}
+
 static pl_code answer(const st_ask *ask, pl_error *err)
 {
     asked *a = ask->ctx;
     st_chosen said;
-    int64_t n_skipped = 0;
+    int64_t n_skipped = 0, n_outside = 0;
     pl_code code = a->exclude != NULL ? list_file(ask->store, a->exclude, err) : PL_OK;
 
     if (code == PL_OK)
@@ -153,9 +162,14 @@ static pl_code answer(const st_ask *ask, pl_error *err)
         code = print_table(ask, &said, err);
     else if (code == PL_OK)
         code = st_export_found(ask, a->format, a->file, "acquisition", &n_skipped, err);
+    if (code == PL_OK)
+        code = count_outside(&n_outside, ask, &said, err);
     if (code != PL_OK)
         return code;
     say(ask, &said);
+    if (n_outside > 0)
+        pl_cmd_say("%lld of the chosen %s outside of the model's domain, or it is unknown; --inside leaves such molecules out",
+                   (long long)n_outside, n_outside == 1 ? "is" : "are");
     if (n_skipped > 0)
         pl_cmd_say("%lld of them have no stored structure and are not in the SDF", (long long)n_skipped);
     return PL_OK;

@@ -323,6 +323,8 @@ static pl_code predict_run(predict *c, pl_error *err)
         code = st_answers_open(&c->answers, c->p, c->format, c->columns, c->mem, err);
     if (code == PL_OK)
         code = st_given_open(&c->given, &c->p->columns, c->set, err);
+    if (code == PL_OK && !checked && !c->quiet && isatty(STDIN_FILENO))
+        pl_cmd_say("type a SMILES, then Enter for its answer; Ctrl-D ends");
     if (code == PL_OK && (checked || c->answers.fields || st_given_reads(&c->given)))
         code = reader_open(c, err);
     if (code == PL_OK && c->output != NULL)

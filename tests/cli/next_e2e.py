@@ -66,6 +66,9 @@ def each_strategy_takes_the_best_by_its_formula():
             assert [k for _, k in got] == [k for _, k in want], args
             assert all(math.isclose(a, b, rel_tol=1e-9, abs_tol=1e-12) for (a, _), (b, _) in zip(got, want)), args
         rows, said = chosen(p, "-n", "15", "--by", "greedy", "--goal", "minimise")
+        n_outside = sum(r["logS_domain"] != "inside" for r in rows)
+        assert n_outside > 0 and "%d of the chosen " % n_outside in said and "--inside leaves such molecules out" in said, said
+        assert "of the chosen" not in chosen(p, "-n", "15", "--by", "greedy", "--goal", "minimise", "--inside")[1]
         low = candidates(p, low=True)
         assert [r["inchikey"] for r in rows] == sorted(low, key=lambda k: (-low[k][0], k))[:15] and "low is better" in said
         interval = [r for r in chosen(p, "--by", "uncertainty", "--sigma", "interval")[0]]

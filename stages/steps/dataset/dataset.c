@@ -462,25 +462,38 @@ void st_dataset_close(st_dataset *d)
     *d = (st_dataset){ 0 };
 }
 
-pl_code st_dataset_elements(nn_inputs *in, const st_dataset *d, st_part part, pl_error *err)
+/* The place of the element with the most molecules that is not taken yet, the lightest of several; 0: none is left. */
+static int commonest(const int64_t n_molecules[256], const bool taken[256])
 {
-    bool there[256] = { false };
+    int best = 0;
+
+    for (int z = 1; z < 256; z++)
+        if (!taken[z] && n_molecules[z] > (best > 0 ? n_molecules[best] : 0))
+            best = z;
+    return best;
+}
+
+int32_t st_dataset_elements(nn_inputs *in, const st_dataset *d, st_part part)
+{
+    int64_t n_molecules[256] = { 0 }, last[256] = { 0 }; /* last: the molecule counted last, from 1 */
+    bool taken[256] = { false };
+    int32_t n_left = 0;
 
     for (int64_t i = 0; i < d->n; i++)
-        for (int32_t k = 0; d->part[i] == part && k < d->item[i].graph->n_nodes; k++)
-            there[d->item[i].graph->z[k]] = true;
+        for (int32_t k = 0; d->part[i] == part && k < d->item[i].graph->n_nodes; k++) {
+            const uint8_t z = d->item[i].graph->z[k];
+            n_molecules[z] += last[z] != i + 1;
+            last[z] = i + 1;
+        }
+    for (int n = 0, z; n < NN_MAX_ELEMENTS && (z = commonest(n_molecules, taken)) > 0; n++)
+        taken[z] = true;
     in->n_elements = 0;
     for (int z = 1; z < 256; z++) {
-        if (!there[z])
-            continue;
-        if (in->n_elements == NN_MAX_ELEMENTS)
-            return pl_fail(err, PL_ECONFIG,
-                           "more than %d elements in the training molecules; list those to keep in "
-                           "model.elements",
-                           (int)NN_MAX_ELEMENTS);
-        in->element[in->n_elements++] = (uint8_t)z;
+        n_left += n_molecules[z] > 0 && !taken[z];
+        if (taken[z])
+            in->element[in->n_elements++] = (uint8_t)z;
     }
-    return PL_OK;
+    return n_left;
 }
 
 /* ---- samples ------------------------------------------------------------- */

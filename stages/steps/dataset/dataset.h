@@ -80,8 +80,9 @@ pl_code st_dataset_place(nn_inputs *in, const st_dataset *d, pl_error *err);
 /* Computes the descriptors of all molecules for the networks that read them: item[i].feature. ENOMEM. */
 pl_code st_dataset_describe(st_dataset *d, pl_error *err);
 
-/* Elements of the molecules of a part, by atomic number. ECONFIG: more than a model can have. */
-pl_code st_dataset_elements(nn_inputs *in, const st_dataset *d, st_part part, pl_error *err);
+/* Elements of the molecules of a part, by atomic number: if a model cannot have all of them, those that most molecules
+ * contain (of equally common ones the lightest). The number of elements left out. */
+int32_t st_dataset_elements(nn_inputs *in, const st_dataset *d, st_part part);
 
 /* The molecules of a part that a model with these inputs can read, as samples: each once, then their other structures. */
 typedef struct st_samples {

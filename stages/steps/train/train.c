@@ -184,10 +184,19 @@ static pl_code host_epoch(void *ctx, const nn_epoch_report *r, pl_error *err)
 
 /* ---- setting up ---------------------------------------------------------- */
 
+static void tell_rare(const train_state *t, int32_t n_rare)
+{
+    (void)pl_event_add(t->env, PL_WARN,
+                       "left out: %lld molecules with one of the %d rarest elements; a model has the %d that most training "
+                       "molecules contain, or those in model.elements",
+                       (long long)(t->train.n_unknown + t->valid.n_unknown + t->test.n_unknown), (int)n_rare, NN_MAX_ELEMENTS);
+}
+
 static pl_code data_open(train_state *t, pl_error *err)
 {
     const st_train_conf *c = t->conf;
     const st_wanted_label *label = st_train_labels(c, st_limits_wanted(t->env->wf), t->env->mem);
+    int32_t n_rare = 0;
     pl_code code = label != NULL ? st_targets_check(t->env, c, err) : pl_fail(err, PL_ENOMEM, "targets");
 
     if (code == PL_OK)
@@ -196,7 +205,7 @@ static pl_code data_open(train_state *t, pl_error *err)
         st_dataset_decided(&t->d);
     t->inputs = st_train_inputs(c);
     if (code == PL_OK && t->inputs.n_elements == 0)
-        code = st_dataset_elements(&t->inputs, &t->d, ST_TRAIN, err);
+        n_rare = st_dataset_elements(&t->inputs, &t->d, ST_TRAIN);
     if (code == PL_OK)
         code = st_samples_open(&t->train, &t->d, ST_TRAIN, &t->inputs, err);
     t->family = st_family_of(t->env->wf, c, t->train.n);
@@ -220,6 +229,8 @@ static pl_code data_open(train_state *t, pl_error *err)
     t->host.test = &t->test.samples;
     if (t->env->store != NULL && t->d.n_no_graph)
         (void)pl_event_add(t->env, PL_WARN, "left out: %lld molecules without a graph", (long long)t->d.n_no_graph);
+    if (t->env->store != NULL && n_rare > 0)
+        tell_rare(t, n_rare);
     return t->env->store != NULL && t->d.limits ? st_targets_tell_limits(t->env, c, &t->train) : PL_OK;
 }
 
