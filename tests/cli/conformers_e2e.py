@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`molsieve conformers`, and what the native builder of `prepare` promises: stereo, order, energies, reasons."""
 import gzip
+import math
 import os
 import re
 import subprocess
@@ -323,6 +324,52 @@ def a_large_molecule_takes_little_memory():
         assert int(done.stdout) < 300 * 1024, done.stdout # kB
 
 
+AMIDES = ("CC(=O)NC", "CC(=O)Nc1ccccc1", "CNC(=O)c1ccccc1", "CCCCNC=O", "CC(=S)NCC", "CC(=O)NCC(=O)NC", "O=C(NC1CC1)C=C", "CC(=O)NCc1ccccc1",
+          "CNC(=O)C=O", "CC(=O)OC", "CCOC(=O)c1ccccc1", "CC(=O)O", "CSC(=O)C", "CC(=O)NCCCOC(C)=O")
+
+
+def angle(p):
+    """The torsion of four positions in degrees, without a sign."""
+    def less(a, b): return [x - y for x, y in zip(a, b)]
+    def cross(a, b): return [a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]]
+    def dot(a, b): return sum(x * y for x, y in zip(a, b))
+    u, v = cross(less(p[1], p[0]), less(p[2], p[1])), cross(less(p[2], p[1]), less(p[3], p[2]))
+    return math.degrees(math.acos(max(-1, min(1, dot(u, v) / math.sqrt(dot(u, u) * dot(v, v))))))
+
+
+def forms_of(mol):
+    """Torsions O=C-N-H of secondary amides and O=C-O-C (H, S) of esters and acids in a V2000 molfile."""
+    lines = mol.split("\n")
+    n, m = int(lines[3][:3]), int(lines[3][3:6])
+    at = [[float(line[k:k + 10]) for k in (0, 10, 20)] for line in lines[4:4 + n]]
+    element = [line[31:34].strip() for line in lines[4:4 + n]]
+    bonded = {}
+    for line in lines[4 + n:4 + n + m]:
+        a, b, order = int(line[:3]) - 1, int(line[3:6]) - 1, int(line[6:9])
+        bonded.setdefault(a, {})[b] = bonded.setdefault(b, {})[a] = order
+    found = {"amide": [], "ester": []}
+    for c in (c for c in range(n) if element[c] == "C"):
+        for o in (o for o, order in bonded[c].items() if order == 2 and element[o] in "OS"):
+            for y in (y for y, order in bonded[c].items() if order == 1):
+                hydrogens = [h for h in bonded[y] if element[h] == "H"]
+                if element[y] == "N" and len(bonded[y]) == 3 and len(hydrogens) == 1:
+                    found["amide"].append(angle([at[o], at[c], at[y], at[hydrogens[0]]]))
+                if element[y] in "OS" and len(bonded[y]) == 2:
+                    found["ester"].append(angle([at[o], at[c], at[y], at[next(d for d in bonded[y] if d != c)]]))
+    return found
+
+
+def secondary_amides_are_trans_and_esters_z():
+    """In every structure of an ensemble: as all but a few of crystal structures."""
+    with Project() as p:
+        p.put("in.smi", "".join("%s %d\n" % (s, k) for k, s in enumerate(AMIDES)))
+        got = records(p.run("conformers", "in.smi", "--count", "4", "--window", "50")[1])
+        forms = [(AMIDES[int(t)], forms_of(mol)) for t, _, mol in got]
+        assert len(got) > 25 and sum(len(f["amide"]) for _, f in forms) > 12 and sum(len(f["ester"]) for _, f in forms) > 5, forms
+        assert [(s, f) for s, f in forms if any(a < 140 for a in f["amide"]) or any(a > 40 for a in f["ester"])] == []
+        assert all(f["amide"] or f["ester"] for _, f in forms)
+
+
 def standard_input_is_read():
     with Project() as p:
         done = subprocess.run(p.command("conformers", "-", "--force-field", "mmff94s"), input="CCO ethanol\nNC(=O)c1ccccc1 amide\n", cwd=p.dir,
@@ -393,5 +440,6 @@ if __name__ == "__main__":
           forms_of_an_axis_are_molecules_that_their_smiles_tell_apart, forms_that_no_inchikey_knows_are_told_of,
           biaryls_that_cannot_turn_keep_the_form_of_their_positions, open_babel_keeps_such_stereo_or_the_record_fails,
           stereo_that_is_not_kept_is_counted, what_has_no_structure_is_named_and_the_rest_written,
-          awkward_molecules_are_built_or_fail_with_a_reason, a_large_molecule_takes_little_memory, standard_input_is_read,
+          awkward_molecules_are_built_or_fail_with_a_reason, a_large_molecule_takes_little_memory,
+          secondary_amides_are_trans_and_esters_z, standard_input_is_read,
           the_row_says_who_built_a_structure_and_why, open_babels_structures_with_long_bonds_fail, all_structures_of_a_run_can_be_exported])

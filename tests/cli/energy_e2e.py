@@ -120,7 +120,8 @@ def a_table_that_is_missing_is_named():
         os.mkdir(p.path("tables"))
         p.put("tables/mmffbond.par", "* no table\n$\n")
         env = dict(os.environ, BABEL_DATADIR=p.path("tables"))
-        assert "tables/mmffprop.par is not there" in p.run("energy", "one.sdf", expect=2, env=env)[2]
+        said = p.run("energy", "one.sdf", expect=2, env=env)[2]
+        assert "tables/mmffprop.par is not there" in said and "set BABEL_DATADIR to its data folder" in said, said
 
 
 if __name__ == "__main__":
