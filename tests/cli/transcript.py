@@ -30,6 +30,7 @@ def plain(text, p):
             (r"\b\d+(\.\d+)?(ms|s)\b", "Ns"), (r"\b\d+(\.\d+)? ?([kMGT]?B)\b", "SIZE"),
             (r'"(wall_s|cpu_s)": [\d.e-]+', r'"\1": N'), (r",[\d.e-]+,(\d),TIME", r",N,\1,TIME"), (r"; work Ns, database Ns|\+changes\b", ""),
             (r'("git_commit": )"[^"]*"', r'\1"KEY"'), (r"commit: <code>[^<]*", "commit: <code>KEY"),
+            (r"\bwith \d+ (worker|thread)s?\b", r"with N \1s"), (r'"workers": \d+', '"workers": N'), # processors of this machine
             (r"\d+ structures built, \d+ from the cache", "N structures built, N from the cache"),
             (r"(?<=\S)  +", "  "), (r"(?<=\S) +# ", " # "), (r"---+", "---"), (r"\b(avx2|avx512|amx|portable)\b", "KERNELS")):
         text = re.sub(pattern, new, text)
