@@ -409,6 +409,7 @@ static pl_code cpu_forward(nn_engine *e, const nn_batch *in, bool keep, float *y
     pl_code code = batch_check(e, in, err);
 
     e->kept = false;
+    nn_op_start(e->clock);
     if (code == PL_OK)
         code = nn_cpu_prep_make(&e->prep, in, &e->plan->model->conf, &e->rule, e->pool, err);
     if (code == PL_OK && !forward_memory(e, in, keep))
@@ -417,8 +418,12 @@ static pl_code cpu_forward(nn_engine *e, const nn_batch *in, bool keep, float *y
         return code;
     e->batch = in;
     input_copy(e, in);
+    nn_op_lap(e->clock, NN_OP_PREPARE);
     modules_run(e, in);
     nn_cpu_head(e, in, e->act[e->plan->n_modules - 1], y);
+    nn_op_lap(e->clock, NN_OP_HEAD);
+    if (e->clock != NULL)
+        e->clock->radial_rows = e->mode->tables ? e->cells.n_nodes : e->prep.n_pairs;
     e->kept = keep;
     return PL_OK;
 }
@@ -478,6 +483,8 @@ static size_t cpu_workspace_bytes(const nn_engine *e)
     return sum;
 }
 
+static void cpu_watch(nn_engine *e, nn_op_clock *clock) { e->clock = clock; }
+
 const nn_cpu_mode nn_cpu_modes[] = {
     [NN_RADIAL_NODES] = { .tables = true,
                           .edge_floats = nodes_edge_floats,
@@ -503,4 +510,5 @@ const nn_engine_kind nn_engine_cpu = {
     .backward = cpu_backward,
     .workspace_bytes = cpu_workspace_bytes,
     .radial_error = nn_cpu_nodes_error,
+    .watch = cpu_watch,
 };

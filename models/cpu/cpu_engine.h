@@ -94,6 +94,7 @@ struct nn_engine {
     float *pool_x, *pool_h, *pool_y, *pool_d; /* [n_graphs][wide]           */
     int32_t *pool_from;                       /* [n_graphs][wide] node of the maximum       */
     const nn_batch *batch;                    /* of the current call                         */
+    nn_op_clock *clock;                       /* borrowed; NULL: operations are not timed */
     bool kept;                                /* the last forward stored what backward needs */
 };
 

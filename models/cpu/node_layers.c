@@ -160,7 +160,9 @@ void nn_cpu_attention(nn_cpu_step *s)
 {
     nn_cpu_conv_run(s->e, &s->m->conv, s->x, s->edge);
     s->e->sent = s->m;
+    nn_op_lap(s->e->clock, NN_OP_EDGES);
     run_chunks(s, attention_chunk);
+    nn_op_lap(s->e->clock, NN_OP_ATTENTION);
 }
 
 /* Propagates gradients through the projection to dz and, except in the first module, directly to dx. */
@@ -345,7 +347,9 @@ static void sum_chunk(const chunk *c)
 void nn_cpu_sum_layer(nn_cpu_step *s)
 {
     nn_cpu_conv_run(s->e, &s->m->conv, s->x, s->edge);
+    nn_op_lap(s->e->clock, NN_OP_EDGES);
     run_chunks(s, sum_chunk);
+    nn_op_lap(s->e->clock, NN_OP_SUM);
 }
 
 static void sum_back_chunk(const chunk *c)

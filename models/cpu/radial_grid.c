@@ -305,7 +305,9 @@ void nn_cpu_nodes_run(nn_engine *e, const nn_cpu_conv *c, const float *x, float 
         chunk_open(&j, k);
         nn_pool_run(e->pool, j.n_rows, node_hidden, &j);
         tables_make(&j, &c->table);
+        nn_op_lap(e->clock, NN_OP_RADIAL);
         nn_pool_run(e->pool, j.chunk->n_tiles, tile_forward, &j);
+        nn_op_lap(e->clock, NN_OP_EDGES);
     }
 }
 

@@ -9,6 +9,7 @@
 #define NN_ENGINE_H
 
 #include "models/comm/collective.h"
+#include "models/engine/op_clock.h"
 #include "models/features/batch.h"
 #include "models/network/se3.h"
 #include "models/optim/adam.h"
@@ -126,6 +127,9 @@ typedef struct nn_engine_kind {
 
     /* NULL: the engine does no whole steps; models/training/train.c does loss, sums and optimiser itself. */
     const nn_engine_training *training;
+
+    /* Times the operations of every later forward; clock NULL: no longer. NULL: the engine cannot. */
+    void (*watch)(nn_engine *e, nn_op_clock *clock);
 } nn_engine_kind;
 
 extern const nn_engine_kind nn_engine_ref;       /* plain loops in double, float32 inputs and outputs: the reference for tests */

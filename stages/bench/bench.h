@@ -75,6 +75,10 @@ typedef struct st_bench_peak {
 } st_bench_peak;
 st_bench_peak st_bench_peak_find(int threads);
 
+/* Bytes per second of a = b + 3 c (STREAM's triad, 24 bytes an element), arrays of 64 MiB each or as large as the
+ * last cache if that is larger, up to 256 MiB. 0: no memory. */
+double st_bench_bandwidth_find(int threads);
+
 /* ---- ways to compute ---- */
 
 enum { ST_BENCH_VARIANTS = 128, ST_BENCH_TOGETHER = 5 };
@@ -95,6 +99,8 @@ typedef struct st_bench_times {
     double forward, train, bytes;
 } st_bench_times;
 
+/* Chooses the kernel set of later engines, by MOLSIEVE_CPU; NULL: as it is. */
+void st_bench_set_use(const char *set);
 /* All variants of the engines, refused ones included. Returns their number. */
 int st_bench_variants(st_bench_variant *out, int max);
 /* Whether it matches `words` ("nodes,avx2 exact"). NULL: all variants of the chosen set, and of other sets
@@ -102,6 +108,23 @@ int st_bench_variants(st_bench_variant *out, int max);
 bool st_bench_variant_wanted(const st_bench_variant *v, const char *words, int threads);
 pl_code st_bench_variant_time(st_bench_times *out, st_bench_variant *v, const st_bench_case *c, int threads, double seconds,
                               pl_error *err);
+
+/* ---- operations ---- */
+
+/* Of one operation in all layers: floating-point operations of matrix products and rotations (a multiply-add is two;
+ * additions, norms and exponentials are not counted), and bytes of the arrays in memory that it reads and writes, each
+ * once, vectors of nodes once for each edge that gathers them. What stays in a cache within the operation is not counted. */
+typedef struct st_bench_roof_op {
+    double flops, bytes, seconds;
+} st_bench_roof_op;
+
+/* Counts by the plan of the model, without padding, zeros not skipped. rows: nn_op_clock.radial_rows. seconds stay as they are. */
+void st_bench_roof_count(st_bench_roof_op out[NN_OPS], const st_bench_case *c, nn_radial radial, double rows);
+/* Counts and times the quickest forward pass that keeps what training needs. EDEVICE: the engine cannot time its operations. */
+pl_code st_bench_roof_run(st_bench_roof_op out[NN_OPS], const st_bench_case *c, const st_bench_variant *v, int threads,
+                          double seconds, pl_error *err);
+/* Whether --roofline shows it: in float32, one model, nothing computed again, an engine that times its operations. */
+bool st_bench_roof_wanted(const st_bench_variant *v, const char *words, int threads);
 
 /* ---- whole steps ---- */
 

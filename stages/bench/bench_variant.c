@@ -12,7 +12,7 @@ typedef struct list {
     int n, max;
 } list;
 
-static void set_use(const char *set)
+void st_bench_set_use(const char *set)
 {
     if (set != NULL)
         (void)setenv("MOLSIEVE_CPU", set, 1);
@@ -43,7 +43,7 @@ static void variant_add(list *s, const st_bench_variant *what)
     if (s->n == s->max)
         return;
     *v = *what;
-    set_use(v->set);
+    st_bench_set_use(v->set);
     if (v->kind->check(&v->conf, &err) != PL_OK)
         snprintf(v->refused, sizeof v->refused, "%s", err.text);
     variant_name(v);
@@ -183,7 +183,7 @@ pl_code st_bench_variant_time(st_bench_times *out, st_bench_variant *v, const st
 
     *out = (st_bench_times){ 0 };
     v->conf.threads = threads;
-    set_use(v->set);
+    st_bench_set_use(v->set);
     for (int k = 0; k < v->models && code == PL_OK; k++) {
         code = v->kind->open(&e[k], c->model, &v->conf, err);
         if (code == PL_OK)

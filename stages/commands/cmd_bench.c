@@ -13,25 +13,28 @@
 #include "stages/bench/bench.h"
 #include "stages/commands/commands.h"
 #include "stages/commands/output/cmd_json.h"
+#include "stages/commands/cmd_bench_roof.h"
 #include "stages/files/data_dir.h"
 #include "stages/files/version.h"
 
 enum { THREADS = 8, MOLS_MAX = 1000, ORACLE_EDGES = 150 };
 
-static const pl_opt opts[] = { { "--batch", 'b', "N", "molecules in a batch (240)" },
-                               { "--seconds", 's', "S", "seconds to measure each figure, at least one step after the first (5)" },
-                               { "--threads", 't', "N,..", "numbers of threads (1 and all processors)" },
-                               { "--graphs", 'g', "WHAT", "bonds, radius5 or both (both)" },
-                               { "--model", 'm', "FILE", "a model file (the default network with weights of no meaning)" },
-                               { "--parity", 0, "WHAT", "of the default network: both or natural (both)" },
-                               { "--molecules", 0, "FILE", "any file that `read` takes (30 of QM9)" },
-                               { "--variants", 'v', "NAME,..",
-                                 "only rows with one of these in their name, as \"nodes,avx2 exact\"; `all`: every one" },
-                               { "--no-reference", 0, NULL, "leave out the reference formulation" },
-                               { "--memory", 0, NULL, "only what engine cuda would allocate; measures nothing" },
-                               { "--ranks", 0, "N", "with --memory: training on one of N ranks with optimiser.sharded (1: alone)" },
-                               { "--json", 0, NULL, "one JSON object in place of the tables" },
-                               { 0 } };
+static const pl_opt opts[] = {
+    { "--batch", 'b', "N", "molecules in a batch (240)" },
+    { "--seconds", 's', "S", "seconds to measure each figure, at least one step after the first (5)" },
+    { "--threads", 't', "N,..", "numbers of threads (1 and all processors)" },
+    { "--graphs", 'g', "WHAT", "bonds, radius5 or both (both)" },
+    { "--model", 'm', "FILE", "a model file (the default network with weights of no meaning)" },
+    { "--parity", 0, "WHAT", "of the default network: both or natural (both)" },
+    { "--molecules", 0, "FILE", "any file that `read` takes (30 of QM9)" },
+    { "--variants", 'v', "NAME,..", "only rows with one of these in their name, as \"nodes,avx2 exact\"; `all`: every one" },
+    { "--no-reference", 0, NULL, "leave out the reference formulation" },
+    { "--memory", 0, NULL, "only what engine cuda would allocate; measures nothing" },
+    { "--ranks", 0, "N", "with --memory: training on one of N ranks with optimiser.sharded (1: alone)" },
+    { "--roofline", 0, NULL, "each operation of a forward pass in float32: work, bytes, time, shares of peak and bandwidth" },
+    { "--json", 0, NULL, "one JSON object in place of the tables" },
+    { 0 }
+};
 
 typedef struct setup {
     const pl_args *args;
@@ -41,6 +44,7 @@ typedef struct setup {
     double seconds;
     int n_threads, threads[THREADS];
     st_bench_peak peak[THREADS];
+    double bandwidth[THREADS]; /* --roofline                  */
     const nn_se3 *model;
     const float *params;
     nn_inputs inputs;
@@ -113,6 +117,8 @@ static int settings_get(setup *s)
         return pl_cmd_usage(s->args, "--graphs is bonds, radius5 or both");
     if (parity != NULL && strcmp(parity, "both") != 0 && strcmp(parity, "natural") != 0)
         return pl_cmd_usage(s->args, "--parity is both or natural");
+    if (pl_arg(s->args, "--roofline") != NULL && pl_arg(s->args, "--memory") != NULL)
+        return pl_cmd_usage(s->args, "--roofline measures and --memory only counts: give one of them");
     s->batch = (int32_t)batch;
     s->ranks = (int)ranks;
     return 0;
@@ -372,6 +378,59 @@ static pl_code memory_print(const st_bench_case *c, int ranks, json_t *rows, pl_
     return code;
 }
 
+/* --roofline in place of the table's rows. */
+static pl_code roof_rows(setup *s, const table *t, pl_error *err)
+{
+    const char *words = pl_arg(s->args, "--variants");
+    pl_code code = PL_OK;
+
+    if (s->json == NULL)
+        (void)printf("\n### %s: %d molecules, %d atoms, %d directed edges\n", t->graph, (int)t->c->batch.n_graphs,
+                     (int)t->c->batch.n_nodes, (int)t->c->batch.n_edges);
+    for (int k = 0; k < s->n_threads; k++)
+        for (int i = 0; i < s->n_variants && code == PL_OK; i++) {
+            st_bench_roof_op op[NN_OPS] = { { 0 } };
+            st_bench_roof roof = { s->variant[i].name, s->threads[k], s->peak[k].fp32, s->bandwidth[k] };
+            if (!st_bench_roof_wanted(&s->variant[i], words, s->threads[k]))
+                continue;
+            code = st_bench_roof_run(op, t->c, &s->variant[i], s->threads[k], s->seconds, err);
+            if (code == PL_OK && t->rows != NULL)
+                json_array_append_new(t->rows, st_bench_roof_json(&roof, op));
+            else if (code == PL_OK)
+                st_bench_roof_print(&roof, op);
+        }
+    return code;
+}
+
+/* --roofline: whether there is a variant to measure. */
+static pl_code roof_check(const setup *s, pl_error *err)
+{
+    const char *words = pl_arg(s->args, "--variants");
+
+    for (int k = 0; k < s->n_threads; k++)
+        for (int i = 0; i < s->n_variants; i++)
+            if (st_bench_roof_wanted(&s->variant[i], words, s->threads[k]))
+                return PL_OK;
+    return pl_fail(err, PL_ECONFIG,
+                   "--roofline measures engine cpu in fp32, and --variants %s names none of that; try --variants fp32",
+                   words != NULL ? words : "");
+}
+
+static pl_code rows_measure(setup *s, table *t, const ch_graph_opts *graph, pl_error *err)
+{
+    pl_code code = PL_OK;
+
+    if (s->json == NULL)
+        table_head(s, t);
+    if (pl_arg(s->args, "--memory") == NULL && pl_arg(s->args, "--no-reference") == NULL)
+        reference_rows(s, t, graph);
+    for (int k = 0; k < s->n_threads && code == PL_OK && pl_arg(s->args, "--memory") == NULL; k++)
+        for (int i = 0; i < s->n_variants && code == PL_OK; i++)
+            if (st_bench_variant_wanted(&s->variant[i], pl_arg(s->args, "--variants"), s->threads[k]))
+                code = engine_row(s, t, graph, &s->variant[i], k, err);
+    return code == PL_OK ? memory_print(t->c, s->ranks, t->rows, err) : code;
+}
+
 static pl_code graph_table(setup *s, const char *name, const ch_graph_opts *graph, pl_error *err)
 {
     int32_t limits[2] = { s->batch, 0 };
@@ -379,16 +438,10 @@ static pl_code graph_table(setup *s, const char *name, const ch_graph_opts *grap
     table t = { .graph = name, .c = &c, .rows = s->json != NULL ? json_array() : NULL };
     pl_code code = st_bench_case_open(&c, s->model, s->params, &s->inputs, &s->mols, graph, limits, err);
 
-    if (code == PL_OK && s->json == NULL)
-        table_head(s, &t);
-    if (code == PL_OK && pl_arg(s->args, "--memory") == NULL && pl_arg(s->args, "--no-reference") == NULL)
-        reference_rows(s, &t, graph);
-    for (int k = 0; k < s->n_threads && code == PL_OK && pl_arg(s->args, "--memory") == NULL; k++)
-        for (int i = 0; i < s->n_variants && code == PL_OK; i++)
-            if (st_bench_variant_wanted(&s->variant[i], pl_arg(s->args, "--variants"), s->threads[k]))
-                code = engine_row(s, &t, graph, &s->variant[i], k, err);
-    if (code == PL_OK)
-        code = memory_print(&c, s->ranks, t.rows, err);
+    if (code == PL_OK && pl_arg(s->args, "--roofline") != NULL)
+        code = roof_rows(s, &t, err);
+    else if (code == PL_OK)
+        code = rows_measure(s, &t, graph, err);
     if (code == PL_OK && s->json != NULL)
         json_object_set_new(json_object_get(s->json, "graphs"), name,
                             json_pack("{s:i, s:i, s:i, s:O}", "molecules", (int)c.batch.n_graphs, "atoms", (int)c.batch.n_nodes,
@@ -421,11 +474,25 @@ static void head_print(const setup *s)
     (void)printf(".\n");
 }
 
+static void roof_foot_print(void)
+{
+    (void)printf(
+        "\nThe quickest forward pass that keeps what training needs; times are of all layers together. Work and bytes are\n"
+        "counted by the plan, not measured: products and rotations, zeros included, padding left out; arrays in memory once,\n"
+        "vectors of atoms once an edge. Bytes that a cache holds from one operation to the next still count, so a share\n"
+        "of bandwidth can be above 100 %%. Peak: multiply-adds in registers; bandwidth: a = b + 3 c in memory.\n"
+        "Exact radial networks are a part of edges. Backward passes and engine cuda are not timed by operation.\n");
+}
+
 static void foot_print(const setup *s)
 {
     double load = 0;
     const char *last = "";
 
+    if (pl_arg(s->args, "--roofline") != NULL) {
+        roof_foot_print();
+        return;
+    }
     (void)getloadavg(&load, 1);
     (void)printf(
         "\nEach figure is the best step within about %g s: processor time with one thread, wall time with more. Training:\n"
@@ -470,8 +537,14 @@ static pl_code measure(setup *s, pl_error *err)
     if (code != PL_OK)
         return code;
     s->n_variants = st_bench_variants(s->variant, ST_BENCH_VARIANTS);
+    if (pl_arg(s->args, "--roofline") != NULL)
+        code = roof_check(s, err);
+    if (code != PL_OK)
+        return code;
     for (int k = 0; k < s->n_threads && !only; k++)
         s->peak[k] = st_bench_peak_find(s->threads[k]);
+    for (int k = 0; k < s->n_threads && pl_arg(s->args, "--roofline") != NULL; k++)
+        s->bandwidth[k] = st_bench_bandwidth_find(s->threads[k]);
     if (s->json == NULL && !only)
         head_print(s);
     for (int g = 0; g < 2 && code == PL_OK; g++)

@@ -555,6 +555,20 @@ def bench_measures_what_it_is_asked_for():
         part = json.loads(p.run("bench", "--memory", "--batch", "30", "--graphs", "bonds", "--json", "--ranks", "4")[1])
         saved = found[0]["train_mib"] - part["graphs"]["bonds"]["rows"][0]["train_mib"]  # of moments and average
         assert 70 < saved < 84, saved
+        roof = ["bench", "--roofline", *quick, "--graphs", "bonds", "--variants", "portable nodes fp32,portable exact fp32"]
+        found = json.loads(p.run(*roof, "--json")[1])["graphs"]["bonds"]["rows"]
+        assert [row["variant"] for row in found] == ["cpu portable nodes fp32", "cpu portable exact fp32"], found
+        for row in found:
+            shown = {one["operation"]: one for one in row["operations"]}
+            assert abs(sum(one["of_step"] for one in shown.values()) - 1) < 1e-3 and row["bandwidth_gb_s"] > 0, row
+            assert all(shown[name]["seconds"] > 0 and shown[name]["flops"] > 0 for name in ("edges", "attention", "head")), row
+            assert (shown["radial"]["seconds"] > 0) == ("nodes" in row["variant"]), row
+            rate = shown["edges"]["flops"] / shown["edges"]["seconds"]
+            assert abs(shown["edges"]["of_peak"] * row["peak_gflops"] * 1e9 / rate - 1) < 1e-3, row
+        out = p.run(*roof)[1]
+        assert out.count("| attention |") == 2 and out.count("| radial ") == 1 and "counted by the plan" in out, out
+        assert "engine cpu in fp32" in p.run("bench", "--roofline", *quick, "--variants", "exact bf16x3", expect=2)[2]
+        p.run("bench", "--roofline", "--memory", expect=2)
         for wrong in (["--graphs", "knn"], ["--batch", "0"], ["--ranks", "0"], ["--threads", "1,x"], ["--seconds", "long"]):
             p.run("bench", *wrong, expect=2)
         p.put("none.smi", "broken(\n")

@@ -6,6 +6,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 #include <math.h>
+#include <stdlib.h>
 
 #include "stages/bench/bench.h"
 
@@ -45,6 +46,143 @@ static void work_is_what_the_page_counts(void **state)
     pl_arena_free(mem);
 }
 
+/* ---- operations, counted one multiply-add at a time ---- */
+
+/* Along one edge, what is done to every channel: rotations of a fiber, entry by entry. */
+static double turns(const nn_fiber *f)
+{
+    double n = 0;
+
+    for (int d = 0; d < NN_DEGREES; d++)
+        for (int ch = 0; ch < f->ch[d]; ch++)
+            for (int row = -d; row <= d; row++)
+                for (int col = -d; col <= d; col++)
+                    n += 2;
+    return n;
+}
+
+/* An output component m reads the inputs +m and -m, with natural parity only m; both nodes' tables. */
+static double contracted(const nn_conv *c)
+{
+    double n = 0;
+
+    for (int g = 0; g < c->n_groups; g++)
+        for (int k = 0; k < c->group[g].n_paths; k++)
+            for (int to = -c->group[g].path[k].d_out; to <= c->group[g].path[k].d_out; to++)
+                for (int from = -c->group[g].path[k].d_in; from <= c->group[g].path[k].d_in; from++)
+                    if (c->natural ? from == to : abs(from) == abs(to))
+                        n += 2.0 * c->group[g].c_in * c->group[g].c_out;
+    return n;
+}
+
+/* A row of the radial networks: two hidden layers, and the last layer, of which the model has the parameters. */
+static double radial_row(const nn_se3 *m, const nn_conv *c)
+{
+    double n = 0;
+
+    for (int g = 0; g < c->n_groups; g++)
+        n += 2.0 * (double)(m->param[c->group[g].w0].size + m->param[c->group[g].w1].size + m->param[c->group[g].w2].size);
+    return n;
+}
+
+static double components(const nn_fiber *f)
+{
+    double n = 0;
+
+    for (int d = 0; d < NN_DEGREES; d++)
+        for (int k = -d; k <= d; k++)
+            n += f->ch[d];
+    return n;
+}
+
+/* In out[..]: edges, radial networks, attention, of 5 nodes, 8 edges and `rows` rows. */
+static void counted(double out[NN_OPS], const nn_se3 *m, double rows, int tables)
+{
+    for (int i = 0; i < m->n_modules; i++) {
+        const nn_attention *a = &m->module[i].u.attention;
+        const nn_conv *c = m->module[i].kind == NN_ATTENTION ? &a->conv : &m->module[i].u.conv;
+        if (m->module[i].kind == NN_NORM)
+            continue;
+        out[NN_OP_RADIAL] += rows * radial_row(m, c);
+        out[NN_OP_EDGES] += 8 * (tables * contracted(c) + turns(&c->in) + turns(&c->out));
+        if (m->module[i].kind == NN_CONV)
+            continue;
+        for (int d = 0; d < NN_DEGREES; d++) {
+            double q = a->key.ch[d] && a->in.ch[d] ? a->in.ch[d] * a->key.ch[d] : 0;
+            double z = (a->value.ch[d] + a->in.ch[d]) * a->out.ch[d];
+            out[NN_OP_ATTENTION] += 2 * 5 * (2 * d + 1) * (q + z);
+        }
+        out[NN_OP_ATTENTION] += 2 * 8 * (components(&a->key) + components(&a->value));
+    }
+}
+
+static nn_se3 *small_network(nn_parity parity, pl_arena *mem)
+{
+    const nn_se3_conf conf = { 2, 3, 4, 2, 2, true, true, NN_POOL_MAX, NN_FUSE_FULL, 6, 4, 1, parity, { 0 } };
+    nn_se3 *model;
+
+    assert_int_equal(nn_se3_plan(&model, &conf, mem, NULL), PL_OK);
+    return model;
+}
+
+static void operations_are_counted_by_the_plan(void **state)
+{
+    pl_arena *mem = pl_arena_new(1 << 16);
+
+    (void)state;
+    for (int i = 0; i < 4; i++) {
+        const nn_se3 *m = small_network(i % 2 ? NN_PARITY_NATURAL : NN_PARITY_BOTH, mem);
+        st_bench_case c = { .model = m,
+                            .batch = { .n_graphs = 1, .n_nodes = 5, .n_edges = 8, .n_pairs = 4, .n_edge_features = 4 } };
+        nn_radial radial = i / 2 ? NN_RADIAL_EXACT : NN_RADIAL_NODES;
+        st_bench_roof_op got[NN_OPS] = { [NN_OP_EDGES] = { .seconds = 7 } };
+        double want[NN_OPS] = { 0 };
+        st_bench_roof_count(got, &c, radial, 3);
+        counted(want, m, 3, i / 2 ? 1 : 2);
+        assert_true(got[NN_OP_EDGES].seconds == 7); /* what was measured stays */
+        assert_true(got[NN_OP_RADIAL].flops + got[NN_OP_EDGES].flops == want[NN_OP_RADIAL] + want[NN_OP_EDGES]);
+        assert_true(i / 2 || got[NN_OP_RADIAL].flops == want[NN_OP_RADIAL]);
+        assert_true(got[NN_OP_ATTENTION].flops == want[NN_OP_ATTENTION]);
+        assert_true(got[NN_OP_HEAD].flops == 2.0 * (double)(m->param[m->head[0]].size + m->param[m->head[2]].size));
+    }
+    pl_arena_free(mem);
+}
+
+/* A gathered vector of a node, a message and a frame for each edge: degrees 0 .. 2 of 4 channels have 36 floats. */
+static void bytes_grow_with_edges_nodes_and_rows(void **state)
+{
+    pl_arena *mem = pl_arena_new(1 << 16);
+    const nn_se3 *m = small_network(NN_PARITY_BOTH, mem);
+    st_bench_case c = { .model = m, .batch = { .n_graphs = 1, .n_nodes = 5, .n_edges = 8 } };
+    st_bench_roof_op a[NN_OPS] = { { 0 } }, b[NN_OPS] = { { 0 } };
+    double edge = 0;
+
+    (void)state;
+    for (int i = 0; i < m->n_modules; i++) {
+        const nn_conv *v = m->module[i].kind == NN_ATTENTION ? &m->module[i].u.attention.conv : &m->module[i].u.conv;
+        if (m->module[i].kind != NN_NORM)
+            edge += 4 * (components(&v->in) + components(&v->out) + 1 + 3 * 3 + 5 * 5);
+    }
+    st_bench_roof_count(a, &c, NN_RADIAL_EXACT, 3);
+    c.batch.n_edges++;
+    st_bench_roof_count(b, &c, NN_RADIAL_EXACT, 3);
+    assert_true(b[NN_OP_EDGES].bytes - a[NN_OP_EDGES].bytes == edge);
+    c.batch.n_graphs++;
+    c.batch.n_nodes++;
+    st_bench_roof_count(a, &c, NN_RADIAL_EXACT, 3);
+    assert_true(a[NN_OP_EDGES].bytes == b[NN_OP_EDGES].bytes);
+    assert_true(a[NN_OP_HEAD].bytes - b[NN_OP_HEAD].bytes == 4.0 * m->param[m->head[0]].dims[1]);
+    pl_arena_free(mem);
+}
+
+static void the_machine_has_a_bandwidth(void **state)
+{
+    double rate = st_bench_bandwidth_find(1);
+
+    (void)state;
+    assert_true(rate > 1e7 && rate < 1e13);
+}
+
 static void the_machine_has_a_peak(void **state)
 {
     st_bench_peak one = st_bench_peak_find(1);
@@ -58,6 +196,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(work_is_what_the_page_counts),
+        cmocka_unit_test(operations_are_counted_by_the_plan),
+        cmocka_unit_test(bytes_grow_with_edges_nodes_and_rows),
+        cmocka_unit_test(the_machine_has_a_bandwidth),
         cmocka_unit_test(the_machine_has_a_peak),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

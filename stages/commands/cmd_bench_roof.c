@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <stdio.h>
+
+#include "stages/commands/cmd_bench_roof.h"
+
+static const char *const names[NN_OPS] = { [NN_OP_PREPARE] = "prepare",     [NN_OP_RADIAL] = "radial", [NN_OP_EDGES] = "edges",
+                                           [NN_OP_ATTENTION] = "attention", [NN_OP_SUM] = "sum",       [NN_OP_HEAD] = "head" };
+
+/* What is shown of an operation: rates, and shares of the two roofs. */
+typedef struct shares {
+    double intensity, rate, of_peak, of_bandwidth, of_step;
+} shares;
+
+static shares shares_of(const st_bench_roof *r, const st_bench_roof_op op[NN_OPS], int i)
+{
+    const st_bench_roof_op *o = &op[i];
+    shares s = { 0 };
+    double sum = 0;
+
+    for (int k = 0; k < NN_OPS; k++)
+        sum += op[k].seconds;
+    s.of_step = sum > 0 ? o->seconds / sum : 0;
+    if (!(o->bytes > 0 && o->seconds > 0))
+        return s;
+    s.intensity = o->flops / o->bytes;
+    s.rate = o->flops / o->seconds;
+    s.of_peak = r->flops > 0 ? s.rate / r->flops : 0;
+    s.of_bandwidth = r->bytes > 0 ? o->bytes / o->seconds / r->bytes : 0;
+    return s;
+}
+
+/* 20 characters for the nearer roof. */
+static void bar_print(double share)
+{
+    int n = share > 1 ? 20 : (int)(20 * share + 0.5);
+
+    (void)printf(" `");
+    for (int i = 0; i < 20; i++)
+        (void)printf("%c", i < n ? '#' : '.');
+    (void)printf("` |\n");
+}
+
+void st_bench_roof_print(const st_bench_roof *r, const st_bench_roof_op op[NN_OPS])
+{
+    (void)printf("\n%s, %d thread%s: roof %.0f GFLOP/s and %.1f GB/s, which meet at %.1f flop/byte.\n\n", r->variant, r->threads,
+                 r->threads == 1 ? "" : "s", 1e-9 * r->flops, 1e-9 * r->bytes, r->bytes > 0 ? r->flops / r->bytes : 0);
+    (void)printf("| operation | us | of step | MFLOP | MB | flop/byte | of peak | of bandwidth | nearer roof | share of it |\n"
+                 "|---|--:|--:|--:|--:|--:|--:|--:|---|---|\n");
+    for (int i = 0; i < NN_OPS; i++) {
+        shares s = shares_of(r, op, i);
+        bool arithmetic = s.of_peak > s.of_bandwidth;
+        if (!(op[i].seconds > 0))
+            continue;
+        (void)printf("| %-9s | %9.0f | %3.0f %% |", names[i], 1e6 * op[i].seconds, 100 * s.of_step);
+        if (!(op[i].bytes > 0)) {
+            (void)printf(" - | - | - | - | - | not counted | |\n");
+            continue;
+        }
+        (void)printf(" %8.2f | %7.2f | %6.1f | %4.1f %% | %4.1f %% | %-10s |", 1e-6 * op[i].flops, 1e-6 * op[i].bytes, s.intensity,
+                     100 * s.of_peak, 100 * s.of_bandwidth, arithmetic ? "arithmetic" : "memory");
+        bar_print(arithmetic ? s.of_peak : s.of_bandwidth);
+    }
+    (void)fflush(stdout);
+}
+
+json_t *st_bench_roof_json(const st_bench_roof *r, const st_bench_roof_op op[NN_OPS])
+{
+    json_t *list = json_array();
+
+    for (int i = 0; i < NN_OPS; i++) {
+        shares s = shares_of(r, op, i);
+        json_t *o = json_pack("{s:s, s:f, s:f}", "operation", names[i], "seconds", op[i].seconds, "of_step", s.of_step);
+        if (op[i].bytes > 0)
+            json_object_update_new(o,
+                                   json_pack("{s:f, s:f, s:f, s:f, s:f}", "flops", op[i].flops, "bytes", op[i].bytes,
+                                             "flops_per_byte", s.intensity, "of_peak", s.of_peak, "of_bandwidth", s.of_bandwidth));
+        json_array_append_new(list, o);
+    }
+    return json_pack("{s:s, s:i, s:f, s:f, s:o}", "variant", r->variant, "threads", r->threads, "peak_gflops", 1e-9 * r->flops,
+                     "bandwidth_gb_s", 1e-9 * r->bytes, "operations", list);
+}
