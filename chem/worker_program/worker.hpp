@@ -206,6 +206,11 @@ bool is_smiles(const std::string &format);
 // options: letters, as in Open Babel's documentation of the format.
 std::string mol_write(OpenBabel::OBMol &mol, const char *format, const char *options = "");
 void mol_read(OpenBabel::OBMol &mol, const std::string &text, const std::string &format);
+
+// Sorts the stereo of a molecule by atoms. Open Babel's reader of SMILES leaves it in the order of the addresses of atoms, and its writers
+// choose wedges in that order.
+void stereo_in_order(OpenBabel::OBMol &mol);
+
 std::string canonical_smiles(OpenBabel::OBMol &mol);
 std::string inchikey(OpenBabel::OBMol &mol);
 

@@ -369,6 +369,7 @@ int mol_lay_out(OBMol &mol)
     layout.lie_down();
     layout.store(mol);
     mol.SetDimension(2);
+    stereo_in_order(mol);
     return layout.overlaps();
 }
 

@@ -3,6 +3,7 @@
 #include "chem/worker_program/worker.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdlib>
 #include <map>
@@ -127,6 +128,27 @@ static bool read_by(OBFormat *format, OBMol &mol, const std::string &text)
     return read;
 }
 
+// Its kind, then the id of its centre, or those of its double bond.
+static std::array<unsigned long, 3> key_of(OBGenericData *data)
+{
+    const unsigned long kind = static_cast<OBStereoBase *>(data)->GetType();
+    if (const auto *t = dynamic_cast<OBTetrahedralStereo *>(data))
+        return { kind, t->GetConfig().center, 0 };
+    if (const auto *c = dynamic_cast<OBCisTransStereo *>(data))
+        return { kind, c->GetConfig().begin, c->GetConfig().end };
+    return { kind, 0, 0 };
+}
+
+void stereo_in_order(OBMol &mol)
+{
+    std::vector<OBGenericData *> sorted = mol.GetAllData(OBGenericDataType::StereoData);
+    std::stable_sort(sorted.begin(), sorted.end(), [](OBGenericData *a, OBGenericData *b) { return key_of(a) < key_of(b); });
+    size_t n = 0;
+    for (OBGenericData *&data : mol.GetData())
+        if (data->GetDataType() == OBGenericDataType::StereoData)
+            data = sorted[n++];
+}
+
 void mol_read(OBMol &mol, const std::string &text, const std::string &format)
 {
     OBFormat *known = OBConversion::FindFormat(format.c_str());
@@ -147,6 +169,7 @@ void mol_read(OBMol &mol, const std::string &text, const std::string &format)
         fail(CH_PARSE, said.empty() ? "not readable as " + format : said);
     if (mol.NumAtoms() == 0)
         fail(CH_EMPTY, said.empty() ? "no atoms" : said);
+    stereo_in_order(mol);
     bonds_complete(mol, text, format);
     if (said.find("kekulize") != std::string::npos)
         fail(CH_PARSE, said); // Open Babel continues with a molecule that is not the one in the record
