@@ -59,6 +59,8 @@ foreach(name structure_energy relax embed structure_check structure_build struct
   molsieve_test(${name} unit/${name}_test.c LABEL unit USES molsieve_sdf_mol)
   target_compile_definitions(test_${name} PRIVATE MOLSIEVE_TESTS="${CMAKE_CURRENT_SOURCE_DIR}")
 endforeach()
+molsieve_test(structure_oom oom/structure_oom_test.c LABEL oom USES molsieve_sdf_mol)
+target_compile_definitions(test_structure_oom PRIVATE MOLSIEVE_TESTS="${CMAKE_CURRENT_SOURCE_DIR}")
 
 # Run by hand; these are no tests.
 add_executable(bench_structures EXCLUDE_FROM_ALL bench/bench_structures.c)

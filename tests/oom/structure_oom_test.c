@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Every allocation on the way from a molecule to its structures is refused in turn: ENOMEM each time, never a crash or another reason. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "chem/structures/mmff.h"
+#include "chem/structures/structure.h"
+#include "mmff_suite.h"
+#include "sdf_mol.h"
+
+enum { MAX = 12 };
+
+static pl_arena *mem;
+static sdf_mol all[MAX];
+static int32_t n_all;
+static ch_stereo stereo[MAX];
+static ch_mmff tables;
+
+static int make(void **state)
+{
+    (void)state;
+    mem = pl_arena_new(1 << 20);
+    n_all = sdf_read_terms(all, MAX, 8, MOLSIEVE_TESTS, mem);
+    for (int32_t k = 0; k < n_all; k++)
+        stereo[k] = sdf_stereo(&all[k].mol, mem);
+    return n_all > 8 && ch_mmff_read(&tables, suite_tables(), mem, NULL) == PL_OK ? 0 : -1;
+}
+
+static int drop(void **state)
+{
+    (void)state;
+    pl_arena_free(mem);
+    return 0;
+}
+
+static pl_code terms_of(const sdf_mol *m, pl_arena *turn)
+{
+    const ch_mmff_options o = { .cumulenes = true };
+    ch_terms terms;
+
+    return ch_terms_make(&terms, &m->mol, &tables, &o, turn, NULL);
+}
+
+static pl_code structures_of(const sdf_mol *m, pl_arena *turn)
+{
+    const ch_structure_options o = { .seed = 1, .count = 2, .window = 50 };
+    ch_structures out;
+
+    return ch_structure_build(&out, &m->mol, &stereo[m - all], &m->terms, &o, turn, turn, NULL);
+}
+
+/* The number of the first request that may be the last: with it, the work ends well. */
+static long refuse_in_turn(const sdf_mol *m, pl_code (*way)(const sdf_mol *, pl_arena *), pl_arena *turn)
+{
+    pl_code code = PL_ENOMEM;
+    long nth = 1;
+
+    for (; code != PL_OK && nth < 5000; nth++) {
+        pl_arena_refuse(nth);
+        code = way(m, turn);
+        pl_arena_refuse(0);
+        pl_arena_reset(turn);
+        assert_true(code == PL_OK || code == PL_ENOMEM);
+    }
+    assert_int_equal(code, PL_OK);
+    return nth;
+}
+
+static void a_refused_allocation_is_reported(void **state)
+{
+    pl_arena *turn = pl_arena_new(1 << 16);
+
+    (void)state;
+    for (int32_t k = 0; k < n_all; k += 4) {
+        assert_true(refuse_in_turn(&all[k], terms_of, turn) > 10);
+        assert_true(refuse_in_turn(&all[k], structures_of, turn) > 20);
+    }
+    pl_arena_free(turn);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = { cmocka_unit_test(a_refused_allocation_is_reported) };
+
+    return cmocka_run_group_tests(tests, make, drop);
+}
