@@ -26,7 +26,8 @@ pl_code pl_open_identity(sqlite3 *db, pl_identity *out, pl_error *err)
 pl_code pl_open_ours(const pl_identity *is, const char *path, int want_id, int newest, pl_error *err)
 {
     if (is->application_id != want_id)
-        return pl_fail(err, PL_EDATA, "%s: a database of another program; move it away, or choose another workdir", path);
+        return pl_fail(err, PL_EDATA, "%s: a database of another program, not of molsieve; name another file, or move it away",
+                       path);
     if (is->version > newest)
         return pl_fail(err, PL_EDATA,
                        "%s: written by a newer molsieve (format %lld, this one knows %d); use that version, or another "

@@ -152,7 +152,9 @@ const pl_cmd st_cmd_db = {
              "  molsieve db digest runs/screen\n"
              "  molsieve db backup runs/screen --to screen-copy.db\n"
              "  molsieve db metadata runs/screen > metadata.json\n"
-             "  datasette runs/screen/results.db -m metadata.json\n",
+             "  datasette runs/screen/results.db -m metadata.json\n"
+             "\nQueries by SMILES and SMARTS need --load-extension molsieve_sqlite.so, too\n"
+             "(docs/FORMATS.md).\n",
     .opts = opts,
     .min_args = 1,
     .run = run,

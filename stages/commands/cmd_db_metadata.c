@@ -16,7 +16,11 @@ static const struct {
     { "v_funnel", "From records to hits" },
 };
 
-/* Those with functions need molsieve_sqlite.so. */
+/* What their functions need, shown beside them. */
+static const char extension[] =
+    "With datasette --load-extension FOLDER/molsieve_sqlite.so (beside molsieve, or lib/molsieve of its "
+    "installation); without it: no such function";
+
 static const struct {
     const char *name, *title, *sql;
 } queries[] = {
@@ -94,12 +98,17 @@ static pl_code add_tables(pl_text *out, sqlite3 *db, pl_error *err)
     return code;
 }
 
-static void add_query(pl_text *out, const char *name, const char *title, const char *sql, bool first)
+/* description NULL: none; the first query of all. */
+static void add_query(pl_text *out, const char *name, const char *title, const char *description, const char *sql)
 {
-    pl_text_add(out, first ? "\n    " : ",\n    ");
+    pl_text_add(out, description == NULL ? "\n    " : ",\n    ");
     pl_text_add_json(out, name);
     pl_text_add(out, ": {\"title\": ");
     pl_text_add_json(out, title);
+    if (description != NULL) {
+        pl_text_add(out, ", \"description\": ");
+        pl_text_add_json(out, description);
+    }
     pl_text_add(out, ", \"sql\": ");
     pl_text_add_json(out, sql);
     pl_text_add(out, "}");
@@ -114,11 +123,11 @@ static pl_code add_queries(pl_text *out, sqlite3 *db, pl_error *err)
     code = st_table_columns(db, &wide, err);
     pl_text_add(&wide, " FROM molecule m LEFT JOIN hit h ON h.mol_id=m.mol_id ORDER BY h.rank IS NULL, h.rank, m.mol_id");
     if (code == PL_OK)
-        add_query(out, "wide", "All molecules, a column for each property", pl_text_str(&wide), true);
+        add_query(out, "wide", "All molecules, a column for each property", NULL, pl_text_str(&wide));
     out->refused = out->refused || !pl_text_ok(&wide);
     pl_text_free(&wide);
     for (size_t i = 0; i < sizeof queries / sizeof *queries && code == PL_OK; i++)
-        add_query(out, queries[i].name, queries[i].title, queries[i].sql, false);
+        add_query(out, queries[i].name, queries[i].title, extension, queries[i].sql);
     return code;
 }
 

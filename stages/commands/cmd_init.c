@@ -6,6 +6,7 @@
 
 #include "stages/commands/commands.h"
 #include "stages/files/data_dir.h"
+#include "stages/jobs/job.h"
 
 enum { MAX_DEPTH = 3 };
 
@@ -100,12 +101,15 @@ static pl_code make_project(copier *c, const char *to, pl_error *err)
 static void print_next(const copier *c, const char *to)
 {
     char size[32];
+    pl_text word = { 0 };
     bool train = strcmp(c->kind, "train") == 0;
 
     pl_cmd_print("%s: %d files, %s\n%s/.gitignore: %s\n\nnext:\n", to, c->n_files, pl_size_str(c->bytes, size), to,
                  c->kept_ignored ? "existed and was not changed; add runs/ to it" : "keeps runs/ and databases out of git");
+    st_add_word(&word, to);
     if (strcmp(to, ".") != 0)
-        pl_cmd_print("  cd %s\n", to);
+        pl_cmd_print("  cd %s\n", pl_text_str(&word));
+    pl_text_free(&word);
     pl_cmd_print("  molsieve check workflows/%s.yaml\n", train ? "train-esol" : "screen");
     pl_cmd_print("  molsieve run workflows/%s.yaml\n", train ? "train-esol" : "screen");
     if (!train)

@@ -327,6 +327,8 @@ def metadata_for_datasette_describe_every_column():
     with Project() as p:
         p.run("run", library(p, 60), "-q")
         described = json.loads(p.run("db", "metadata", "run")[1])["databases"]["results"]
+        needs = {name: "--load-extension" in q.get("description", "") for name, q in described["queries"].items()}
+        assert needs == {"wide": False, "similar": True, "substructure": True, "scaffold": True}, needs
         db = sqlite3.connect(p.path("run/results.db"))
         for table, in db.execute("SELECT name FROM sqlite_master WHERE type IN('table','view') AND name NOT LIKE 'sqlite_%'").fetchall():
             columns = [c[1] for c in db.execute("PRAGMA table_info(%s)" % table)]

@@ -2,32 +2,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """`molsieve status --prometheus`: read by Prometheus' own parser, the counts of the database."""
 import json
-import os
 import subprocess
-import sys
 
-from sieve import PROGRAM, Project, data, lines_of, main, skip
+from python_env import environment
+from sieve import Project, data, lines_of, main
 
-BUILD = os.path.dirname(os.path.dirname(PROGRAM))
+PACKAGE = ["prometheus_client"]
 PARSE = ("import json,sys\nfrom prometheus_client.parser import text_string_to_metric_families as read\n"
          "print(json.dumps([[f.name, f.type, f.documentation, [[s.labels, s.value] for s in f.samples]] for f in read(sys.stdin.read())]))\n")
 
 
-def parser():
-    """A Python with prometheus_client; skips without it."""
-    folder = os.path.join(BUILD, "prometheus-env")
-    if not os.path.exists(folder + "/good"):
-        for step in ([sys.executable, "-m", "venv", folder],
-                     [folder + "/bin/pip", "install", "-q", "--disable-pip-version-check", "prometheus_client"]):
-            if subprocess.run(step, stdin=subprocess.DEVNULL, capture_output=True).returncode != 0:
-                skip("needs prometheus_client of PyPI")
-        open(folder + "/good", "w").close()
-    return folder + "/bin/python"
-
-
 def metrics(p, where):
     text = p.run("status", where, "--prometheus")[1]
-    done = subprocess.run([parser(), "-c", PARSE], input=text, capture_output=True, text=True)
+    done = subprocess.run([environment("prometheus-env", PACKAGE), "-c", PARSE], input=text, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     families = json.loads(done.stdout)
     names = [f[0] for f in families]
@@ -42,7 +29,7 @@ def value(samples, **labels):
 
 
 def prometheus_reads_metrics_with_the_counts_of_the_database():
-    parser()
+    environment("prometheus-env", PACKAGE)
     with Project() as p:
         where = 'odd "name" \\ here'
         p.put("in.smi", lines_of(data("library.smi"), 60) + b"C1CC( bad\n[Xe] noble\n")
@@ -66,7 +53,7 @@ def prometheus_reads_metrics_with_the_counts_of_the_database():
 
 
 def shards_and_a_run_elsewhere_are_told_by_their_heartbeats():
-    parser()
+    environment("prometheus-env", PACKAGE)
     with Project() as p:
         p.put("in.smi", lines_of(data("library.smi"), 40))
         p.workflow(["in.smi"], "  read: {unit: 20}\n  prepare: {conformers: {source: none}}\n")
