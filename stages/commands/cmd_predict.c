@@ -324,7 +324,9 @@ static pl_code predict_run(predict *c, pl_error *err)
     if (code == PL_OK)
         code = st_given_open(&c->given, &c->p->columns, c->set, err);
     if (code == PL_OK && !checked && !c->quiet && isatty(STDIN_FILENO))
-        pl_cmd_say("type a SMILES, then Enter for its answer; Ctrl-D ends");
+        pl_cmd_say("%s; Ctrl-D ends", c->input_format == NULL || strcmp(c->input_format, "smi") == 0
+                                          ? "type a SMILES, then Enter for its answer"
+                                          : "records are read from the terminal");
     if (code == PL_OK && (checked || c->answers.fields || st_given_reads(&c->given)))
         code = reader_open(c, err);
     if (code == PL_OK && c->output != NULL)
