@@ -405,14 +405,21 @@ int pl_main(const pl_app *app, int argc, char **argv)
 
 /* ---- workflows on the command line ---- */
 
-void pl_cmd_problems(const pl_problems *p)
+void pl_cmd_say_lines(const char *lines)
 {
-    pl_text text = { 0 }, shown = { 0 };
+    pl_text shown = { 0 };
 
-    pl_problems_write(p, &text);
-    add_for(&shown, stderr, pl_text_str(&text), 0);
+    add_for(&shown, stderr, lines, 0);
     (void)fputs(pl_text_str(&shown), stderr);
     pl_text_free(&shown);
+}
+
+void pl_cmd_problems(const pl_problems *p)
+{
+    pl_text text = { 0 };
+
+    pl_problems_write(p, &text);
+    pl_cmd_say_lines(pl_text_str(&text));
     pl_cmd_say("%d problem%s in the configuration; nothing was done", p->n < 0 ? 1 : p->n, p->n == 1 ? "" : "s");
     pl_text_free(&text);
 }

@@ -66,6 +66,8 @@ void pl_cmd_print(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 void pl_cmd_help_print(const pl_text *help);
 /* Prints "molsieve: text" on stderr; one line, but wrapped on a terminal. */
 void pl_cmd_say(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+/* Prints whole lines on stderr as they are, but wrapped on a terminal. */
+void pl_cmd_say_lines(const char *lines);
 /* Prints the error and returns its exit status. */
 int pl_cmd_fail(const pl_error *err);
 /* Prints the text and the usage of the command; returns 2. */

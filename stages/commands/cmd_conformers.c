@@ -169,7 +169,7 @@ static pl_code group_write(conformers *c, const group *g, pl_error *err)
     pl_code code = PL_OK;
 
     if (g->said.len > 0)
-        (void)fputs(pl_text_str(&g->said), stderr);
+        pl_cmd_say_lines(pl_text_str(&g->said));
     if (c->output != NULL)
         code = st_out_add(&c->out, &g->sdf, err);
     else if (fwrite(pl_text_str(&g->sdf), 1, g->sdf.len, stdout) != g->sdf.len || fflush(stdout) != 0)

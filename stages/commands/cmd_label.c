@@ -62,7 +62,7 @@ static int say_problems(const labelling *l)
     const st_label_file *f = &l->file;
     pl_error err = { 0 };
 
-    (void)fputs(pl_text_str(&f->problems), stderr);
+    pl_cmd_say_lines(pl_text_str(&f->problems));
     (void)pl_fail(&err, PL_ECONFIG, "%s: %lld problem%s%s; nothing was stored", f->path, (long long)f->n_problems,
                   f->n_problems == 1 ? "" : "s", f->n_problems > 100 ? ", of which the first 100 are shown" : "");
     return pl_cmd_fail(&err);

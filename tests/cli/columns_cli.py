@@ -4,6 +4,7 @@
 import fcntl
 import os
 import re
+import sqlite3
 import struct
 import subprocess
 import termios
@@ -79,6 +80,32 @@ def output_of_a_screen_fits_80_columns():
             assert not long and not any(line.endswith(" ") and line.strip() for line in lines if args[0] not in ("query", "top")), (args, long)
 
 
+def output_about_molecules_fits_80_columns():
+    """Also what is said of a wrong model, pattern, table or database."""
+    with Project() as p:
+        assert p.run("init", "demo")[1]
+        folder, esol = p.path("demo"), "workflows/data/esol.csv"
+        rows = open(os.path.join(folder, esol)).readlines()
+        p.put("demo/few.csv", "".join(rows[:60]))
+        p.put("demo/noble.smi", "CCO ethanol\n[Xe] noble\n")
+        p.put("demo/cut.smi", "CCO ethanol\nCC")
+        p.put("demo/text.db", "no database\n" * 100)
+        sqlite3.connect(p.path("demo/other.db")).execute("CREATE TABLE t(a)").connection.commit()
+        with open(os.path.join(folder, "workflows/data/library.smi")) as f:
+            some = f.readlines()[:40]
+        p.put("demo/workflows/data/library.smi", "".join(some))
+        for args in (("run", "workflows/screen.yaml", "-q"), ("init", "second folder"), ("init",), ("fit", "few.csv", "--target", "logS", "--family", "trees", "-o", "m"),
+                     ("fit", "few.csv", "--target", "logP"), ("predict", "esol", "few.csv", "-o", "out.csv"), ("predict", "esol", "noble.smi", "-o", "o.csv"),
+                     ("predict", "esl", "few.csv"), ("predict", "esol", "none.smi"), ("predict", "esol", "cut.smi", "-o", "p.csv"), ("show", "1"), ("show", "CCO"),
+                     ("search", "--smarts", "c1ccccc1"), ("search", "--similar", "CCO"), ("search", "--scaffold", "c1ccccc1"),
+                     ("search", "--smarts", "c1ccc("), ("search", "--smarts", "C", "other.db"), ("search", "--smarts", "C", "text.db"),
+                     ("show", "1", "other.db"), ("next", "-n", "5"), ("next", "-n", "5", "--by", "ucb"), ("next", "--by", "best"),
+                     ("export", "csv", "-o", "e.csv"), ("label", "runs/screen", "few.csv")):
+            _, lines = terminal(args, folder)
+            long = [line for line in lines if is_too_long(line)]
+            assert not long, (args, long)
+
+
 def a_pipe_gets_each_message_on_one_line():
     with Project() as p:
         p.put("a.smi", "CCO\n")
@@ -90,4 +117,5 @@ def a_pipe_gets_each_message_on_one_line():
 
 
 if __name__ == "__main__":
-    main([help_fits_80_columns_in_terminals_and_pipes, output_of_a_screen_fits_80_columns, a_pipe_gets_each_message_on_one_line])
+    main([help_fits_80_columns_in_terminals_and_pipes, output_of_a_screen_fits_80_columns, output_about_molecules_fits_80_columns,
+          a_pipe_gets_each_message_on_one_line])
