@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <dirent.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -84,17 +85,20 @@ static pl_code write_ignored(copier *c, const char *to, pl_error *err)
 
 static pl_code make_project(copier *c, const char *to, pl_error *err)
 {
-    const char *share, *from, *workflows = pl_sprintf(c->mem, "%s/workflows", to);
+    const char *share, *from, *workflows = pl_sprintf(c->mem, "%s/workflows", to),
+                              *part = pl_sprintf(c->mem, "%s/workflows.part", to);
     pl_code code = st_data_dir_find(&share, c->mem, err);
 
     if (code != PL_OK)
         return code;
     from = pl_sprintf(c->mem, "%s/workflows", share);
-    if (workflows == NULL || from == NULL)
+    if (workflows == NULL || part == NULL || from == NULL)
         return pl_fail(err, PL_ENOMEM, "out of memory");
     if (access(workflows, F_OK) == 0)
         return pl_fail(err, PL_ECONFIG, "%s: exists already; nothing was overwritten", workflows);
-    code = copy_dir(c, from, workflows, 0, err);
+    code = copy_dir(c, from, part, 0, err); /* what is left of one that was stopped is written again */
+    if (code == PL_OK && rename(part, workflows) != 0)
+        code = pl_fail_errno(err, workflows);
     return code == PL_OK ? write_ignored(c, to, err) : code;
 }
 

@@ -440,6 +440,18 @@ def a_dumb_terminal_gets_lines_and_a_full_disk_one_message():
             assert full.returncode == 6 and full.stderr.count(b"\n") == 1 and b"standard output" in full.stderr, full
 
 
+def a_demonstration_that_was_not_copied_in_full_is_copied_again():
+    """A limit on the size of files stands for a full disk."""
+    def limit():
+        resource.setrlimit(resource.RLIMIT_FSIZE, (50000, 50000))
+    with Project() as p:
+        done = subprocess.run([PROGRAM, "init", "demo"], cwd=p.dir, preexec_fn=limit, capture_output=True, text=True)
+        assert done.returncode == 6 and not os.path.exists(p.path("demo/workflows")), done
+        p.run("init", "demo")
+        assert sorted(os.listdir(p.path("demo"))) == [".gitignore", "workflows"]
+        p.run("check", "demo/workflows/screen.yaml")
+
+
 def the_demonstration_is_copied_and_runs():
     with Project() as p:
         _, out, _ = p.run("init", "demo")
