@@ -29,6 +29,8 @@ static bool stand_in(char *path)
 
     if (fd >= 0)
         (void)close(fd);
+    if (fd >= 0 && !good)
+        (void)unlink(path);
     return good;
 }
 
@@ -75,10 +77,17 @@ void st_campaign_answers_check(const pl_workflow *wf, const pl_stage *const *kno
     const st_acquire_conf *c = st_acquire_conf_of(wf);
     const pl_step *step = pl_workflow_step(wf, "acquire");
     looking x = { .c = c, .problems = problems, .mem = mem };
-    char path[] = "/tmp/molsieve-XXXXXX", *inputs;
+    const char *tmp = getenv("TMPDIR");
+    char *path, *inputs;
 
-    if (c == NULL || c->answers.workflow == NULL || !stand_in(path))
+    if (c == NULL || c->answers.workflow == NULL)
         return;
+    path = pl_sprintf(mem, "%s/molsieve-XXXXXX", tmp != NULL && tmp[0] != '\0' ? tmp : "/tmp");
+    if (path == NULL || !stand_in(path)) {
+        pl_problem_add(problems, step->node, "acquire: answers.workflow cannot be checked: %s cannot be written (set TMPDIR)",
+                       path != NULL ? path : "a temporary file");
+        return;
+    }
     x.node = pl_node_get(pl_node_get(step->node, "answers"), "workflow");
     x.node = x.node != NULL ? x.node : step->node;
     x.label = st_acquire_label(wf, c);

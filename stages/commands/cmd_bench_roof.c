@@ -42,8 +42,11 @@ static void bar_print(double share)
 
 void st_bench_roof_print(const st_bench_roof *r, const st_bench_roof_op op[NN_OPS])
 {
+    const char *plural = r->threads == 1 ? "" : "s";
+    const double meet = r->bytes > 0 ? r->flops / r->bytes : 0;
+
     (void)printf("\n%s, %d thread%s: roof %.0f GFLOP/s and %.1f GB/s, which meet at %.1f flop/byte.\n\n", r->variant, r->threads,
-                 r->threads == 1 ? "" : "s", 1e-9 * r->flops, 1e-9 * r->bytes, r->bytes > 0 ? r->flops / r->bytes : 0);
+                 plural, 1e-9 * r->flops, 1e-9 * r->bytes, meet);
     (void)printf("| operation | us | of step | MFLOP | MB | flop/byte | of peak | of bandwidth | nearer roof | share of it |\n"
                  "|---|--:|--:|--:|--:|--:|--:|--:|---|---|\n");
     for (int i = 0; i < NN_OPS; i++) {

@@ -65,9 +65,9 @@ static bool is_listed(const char *want)
     return listed;
 }
 
-/* Whether some process of this machine holds the lock, without touching it: taking
- * it even for a moment could turn away a run that starts just then. The kernel gives the list a page at
- * a time; a lock moves to an earlier page, and is not seen, when others are released meanwhile. So the list is read again. */
+/* Whether some process of this machine holds the lock, without touching it: taking it even for a moment could turn away a run
+ * that starts just then. The kernel gives the list of locks a page at a time. When other locks are released between two pages, one
+ * that is held can move to the page before, and is not seen. So the list is read up to five times. */
 static bool lock_is_held(const char *results)
 {
     static const struct timespec moment = { 0, 10000000 };

@@ -186,12 +186,11 @@ static pl_code host_epoch(void *ctx, const nn_epoch_report *r, pl_error *err)
 
 static void tell_rare(const train_state *t, int32_t n_rare)
 {
-    const int64_t n = t->train.n_unknown + t->valid.n_unknown + t->test.n_unknown;
-
-    (void)pl_event_add(t->env, PL_WARN,
-                       "left out: %lld molecules with one of the %d rarest elements; a model has the %d that most training "
-                       "molecules contain, or those in model.elements",
-                       (long long)n, (int)n_rare, NN_MAX_ELEMENTS);
+    (void)pl_event_add(
+        t->env, PL_WARN,
+        "left out: %lld training molecules with one of the %d rarest elements; a model has the %d that most training "
+        "molecules contain, or those in model.elements",
+        (long long)t->train.n_unknown, (int)n_rare, NN_MAX_ELEMENTS);
 }
 
 static pl_code data_open(train_state *t, pl_error *err)
