@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -170,6 +171,32 @@ static void only_a_live_claim_of_another_host_blocks(void **state)
     assert_int_not_equal(access(path, F_OK), 0);
 }
 
+static void renew(void *ctx, pl_level level, const char *line)
+{
+    (void)ctx;
+    (void)level;
+    if (strstr(line, "waiting up to") != NULL)
+        write_claim("host there, pid 7, since today\nboot x, beat 0000000002\n");
+}
+
+/* Its owner would end if it did not find its claim: the folder must not change. */
+static void a_claim_renewed_meanwhile_is_never_moved(void **state)
+{
+    struct stat before, after;
+    pl_error err = { 0 };
+    pl_claim *c;
+
+    (void)state;
+    write_claim("host there, pid 7, since today\nboot x, beat 0000000001\n");
+    assert_int_equal(stat(dir, &before), 0);
+    pl_log_to(renew, NULL, PL_WARN);
+    assert_int_equal(take(&c, &err), PL_ELOCK);
+    pl_log_to(NULL, NULL, PL_ERROR);
+    assert_non_null(strstr(err.text, "held by host there, pid 7, since today; wait"));
+    assert_int_equal(stat(dir, &after), 0);
+    assert_memory_equal(&before.st_mtim, &after.st_mtim, sizeof before.st_mtim);
+}
+
 static void a_process_taken_for_dead_ends_when_it_wakes(void **state)
 {
     pid_t pid = other("host there, pid 7, since today");
@@ -290,6 +317,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_claim_is_rewritten_and_removed_when_dropped, make, drop),
         cmocka_unit_test_setup_teardown(a_dead_claim_of_this_boot_needs_no_wait, make, drop),
         cmocka_unit_test_setup_teardown(only_a_live_claim_of_another_host_blocks, make, drop),
+        cmocka_unit_test_setup_teardown(a_claim_renewed_meanwhile_is_never_moved, make, drop),
         cmocka_unit_test_setup_teardown(a_process_taken_for_dead_ends_when_it_wakes, make, drop),
         cmocka_unit_test_setup_teardown(a_dead_claim_is_taken_over_once, make, drop),
         cmocka_unit_test_setup_teardown(a_partly_written_claim_expires, make, drop),
