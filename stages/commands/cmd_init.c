@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "pipeline/base/folder.h"
 #include "stages/commands/commands.h"
 #include "stages/files/data_dir.h"
 #include "stages/jobs/job.h"
@@ -19,13 +20,70 @@ typedef struct copier {
     bool kept_ignored; /* the .gitignore that was there */
 } copier;
 
-/* Workflows of the other kind are not copied; data and models are shared. */
-static bool is_wanted(const copier *c, const char *name, int depth)
+/* Workflows of other kinds and their scripts are not copied, nor, beside a training, what runs a screen as jobs. Data and models are shared. */
+static bool is_of_kind(const char *kind, const char *name)
 {
     const char *dot = strrchr(name, '.');
-    bool workflow = depth == 0 && dot != NULL && strcmp(dot, ".yaml") == 0;
 
-    return name[0] != '.' && (!workflow || strncmp(name, c->kind, strlen(c->kind)) == 0);
+    if (dot != NULL && (strcmp(dot, ".yaml") == 0 || strcmp(dot, ".py") == 0))
+        return strncmp(name, kind, strlen(kind)) == 0;
+    return strcmp(kind, "train") != 0 || (strcmp(name, "snakemake") != 0 && strcmp(name, "nextflow") != 0);
+}
+
+static bool is_wanted(const copier *c, const char *name, int depth)
+{
+    return name[0] != '.' && (depth > 0 || is_of_kind(c->kind, name));
+}
+
+static pl_code write_counted(copier *c, const char *to, pl_bytes bytes, pl_error *err)
+{
+    pl_code code = pl_file_write(to, bytes, err);
+
+    if (code == PL_OK) {
+        c->n_files++;
+        c->bytes += (double)bytes.len;
+    }
+    return code;
+}
+
+/* Whether the line, n bytes, names a file or folder of dir that is not copied. */
+static pl_code names_other(bool *out, const copier *c, const char *dir, const char *line, size_t n, pl_error *err)
+{
+    DIR *d = opendir(dir);
+    struct dirent *e;
+
+    *out = false;
+    if (d == NULL)
+        return pl_fail_errno(err, dir);
+    while (!*out && (e = readdir(d)) != NULL)
+        *out = e->d_name[0] != '.' && !is_wanted(c, e->d_name, 0) && memmem(line, n, e->d_name, strlen(e->d_name)) != NULL;
+    (void)closedir(d);
+    return PL_OK;
+}
+
+/* README.md of the project, without the lines about what is not copied. */
+static pl_code copy_readme(copier *c, const char *from, const char *to, pl_error *err)
+{
+    const char *path = pl_sprintf(c->mem, "%s/README.md", from), *target = pl_sprintf(c->mem, "%s/README.md", to);
+    pl_text kept = { 0 };
+    pl_bytes all = { 0 };
+    pl_code code =
+        path != NULL && target != NULL ? pl_file_read(&all, path, c->mem, err) : pl_fail(err, PL_ENOMEM, "out of memory");
+
+    for (size_t at = 0, n; code == PL_OK && at < all.len; at += n) {
+        const char *line = (const char *)all.data + at, *end = memchr(line, '\n', all.len - at);
+        bool other;
+        n = end != NULL ? (size_t)(end - line) + 1 : all.len - at;
+        code = names_other(&other, c, from, line, n, err);
+        if (code == PL_OK && !other)
+            pl_text_add_n(&kept, line, n);
+    }
+    if (code == PL_OK && !pl_text_ok(&kept))
+        code = pl_fail(err, PL_ENOMEM, "out of memory");
+    if (code == PL_OK)
+        code = write_counted(c, target, (pl_bytes){ pl_text_str(&kept), kept.len }, err);
+    pl_text_free(&kept);
+    return code;
 }
 
 static pl_code copy_file(copier *c, const char *from, const char *to, pl_error *err)
@@ -35,11 +93,7 @@ static pl_code copy_file(copier *c, const char *from, const char *to, pl_error *
     pl_code code = mem != NULL ? pl_file_read(&bytes, from, mem, err) : pl_fail(err, PL_ENOMEM, "%s: out of memory", from);
 
     if (code == PL_OK)
-        code = pl_file_write(to, bytes, err);
-    if (code == PL_OK) {
-        c->n_files++;
-        c->bytes += (double)bytes.len;
-    }
+        code = write_counted(c, to, bytes, err);
     pl_arena_free(mem);
     return code;
 }
@@ -53,7 +107,7 @@ static pl_code copy_dir(copier *c, const char *from, const char *to, int depth, 
     while (code == PL_OK && (e = readdir(dir)) != NULL) {
         const char *a = pl_sprintf(c->mem, "%s/%s", from, e->d_name), *b = pl_sprintf(c->mem, "%s/%s", to, e->d_name);
         struct stat st;
-        if (!is_wanted(c, e->d_name, depth))
+        if (!is_wanted(c, e->d_name, depth) || (depth == 0 && strcmp(e->d_name, "README.md") == 0))
             continue;
         if (a == NULL || b == NULL)
             code = pl_fail(err, PL_ENOMEM, "out of memory");
@@ -96,7 +150,11 @@ static pl_code make_project(copier *c, const char *to, pl_error *err)
         return pl_fail(err, PL_ENOMEM, "out of memory");
     if (access(workflows, F_OK) == 0)
         return pl_fail(err, PL_ECONFIG, "%s: exists already; nothing was overwritten", workflows);
-    code = copy_dir(c, from, part, 0, err); /* what is left of one that was stopped is written again */
+    code = pl_folder_remove(part, err); /* of one that was stopped, perhaps of another kind */
+    if (code == PL_OK)
+        code = copy_dir(c, from, part, 0, err);
+    if (code == PL_OK)
+        code = copy_readme(c, from, part, err);
     if (code == PL_OK && rename(part, workflows) != 0)
         code = pl_fail_errno(err, workflows);
     return code == PL_OK ? write_ignored(c, to, err) : code;

@@ -452,6 +452,29 @@ def a_demonstration_that_was_not_copied_in_full_is_copied_again():
         p.run("check", "demo/workflows/screen.yaml")
 
 
+def a_demonstration_names_only_files_it_has_and_has_one_kind():
+    """Also when an init of another kind was stopped before it in the same folder."""
+    with Project() as p:
+        for kind, other in (("screen", "train"), ("train", "screen"), ("", "train")):
+            folder = kind or "all"
+            os.makedirs(p.path(folder, "workflows.part"))
+            p.put(folder + "/workflows.part/%s-left.yaml" % other, "format: 1\n")
+            p.run("init", *[kind] * (kind != ""), folder)
+            found = sorted(os.path.basename(f) for f in glob.glob(p.path(folder, "workflows/*.yaml")))
+            assert found and all(f.startswith(kind) and "left" not in f for f in found) and not os.path.exists(p.path(folder, "workflows.part")), found
+            pages = glob.glob(p.path(folder, "workflows/**/README.md"), recursive=True)
+            assert len(pages) == (2 if kind == "train" else 4), pages
+            there = ["/" + f for f in glob.glob("**", root_dir=p.path(folder), recursive=True)]
+            for page in pages:
+                text = open(page).read()
+                names = re.findall(r"\]\(([^)#:]+)\)", text)
+                names += re.findall(r"[\w./-]+\.(?:yaml|py|smi|csv|safetensors|smarts|pdbqt|txt|sdf)\b", text) if "jobs of" not in text else []
+                for name in set(names) - {"environment.yml", "hits.csv", "results.db", "versions.yml"}:
+                    assert any(f.endswith("/" + name) for f in there), (page, name)
+            main = open(p.path(folder, "workflows/README.md")).read()
+            assert all("`%s`" % f in main for f in found), (found, main)
+
+
 def the_demonstration_is_copied_and_runs():
     with Project() as p:
         _, out, _ = p.run("init", "demo")
