@@ -278,6 +278,29 @@ static void a_column_has_a_mean_and_a_domain(void **state)
     assert_non_null(strstr(err.text, "no column temperature"));
 }
 
+static void inputs_that_differ_in_one_member_are_not_the_same(void **state)
+{
+    const nn_inputs in = nn_inputs_qm9();
+    nn_inputs other = in;
+
+    (void)state;
+    assert_true(nn_inputs_same(&in, &other));
+    other.charge = !in.charge;
+    assert_false(nn_inputs_same(&in, &other));
+    assert_true(nn_inputs_same(&other, &other));
+    other = in;
+    other.z = !in.z;
+    assert_false(nn_inputs_same(&in, &other));
+    other = in;
+    other.bonds = !in.bonds;
+    assert_false(nn_inputs_same(&in, &other));
+    other = in;
+    other.element[4] = 17;
+    assert_false(nn_inputs_same(&in, &other));
+    other.n_elements = 4;
+    assert_false(nn_inputs_same(&in, &other) || nn_inputs_same(&other, &in));
+}
+
 static void a_molecule_with_an_unknown_element_is_left_out_and_named(void **state)
 {
     nn_collate *c = nn_collate_new();
@@ -393,6 +416,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_batch_is_its_molecules_end_to_end, fresh, done),
         cmocka_unit_test_setup_teardown(columns_and_descriptors_are_read_by_every_atom, fresh, done),
         cmocka_unit_test_setup_teardown(a_column_has_a_mean_and_a_domain, fresh, done),
+        cmocka_unit_test_setup_teardown(inputs_that_differ_in_one_member_are_not_the_same, fresh, done),
         cmocka_unit_test_setup_teardown(a_molecule_with_an_unknown_element_is_left_out_and_named, fresh, done),
         cmocka_unit_test_setup_teardown(graphs_without_positions_are_refused, fresh, done),
         cmocka_unit_test_setup_teardown(stored_frames_reach_the_batch, fresh, done),

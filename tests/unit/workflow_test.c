@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -398,6 +400,44 @@ static void inputs_are_relative_to_the_file_and_sorted_by_name(void **state)
     says(f, "models.m.sha256: a SHA-256 has 64 digits");
 }
 
+/* The exit status of a process that is not root: 0 if it is told about the folder. */
+static int told_as_a_user(fixture *f)
+{
+    char want[300];
+    pid_t pid = fork();
+    int status = -1;
+
+    if (pid == 0) {
+        if (geteuid() == 0 && setuid(65534) != 0)
+            _exit(2);
+        f->problems = (pl_problems){ .mem = f->mem };
+        (void)pl_workflow_load(f->file, NULL, 0, fake_stages, &f->problems, f->mem);
+        pl_problems_write(&f->problems, &f->report);
+        (void)snprintf(want, sizeof want,
+                       ": cannot read the folder %s/shut: Permission denied; change its permissions, or use patterns that do not "
+                       "include it\n",
+                       f->folder);
+        _exit(strstr(pl_text_str(&f->report), want) == NULL);
+    }
+    (void)waitpid(pid, &status, 0);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+static void a_folder_that_cannot_be_read_is_named(void **state)
+{
+    fixture *f = *state;
+    char shut[100];
+
+    put(f, "w.yaml", "format: 1\ninputs:\n  - {path: '*/a.smi'}\nstages:\n  read:\n");
+    (void)snprintf(shut, sizeof shut, "%s/shut", f->folder);
+    assert_int_equal(mkdir(shut, 0700), 0);
+    assert_int_equal(chmod(shut, 0), 0);
+    assert_int_equal(chmod(f->folder, 0755), 0);
+    assert_int_equal(told_as_a_user(f), 0);
+    assert_int_equal(chmod(shut, 0755), 0);
+    assert_int_equal(told_as_a_user(f), 1);
+}
+
 static void paths_are_written_without_detours(void **state)
 {
     fixture *f = *state;
@@ -555,6 +595,7 @@ int main(void)
         TEST(a_stage_may_need_any_number_of_stages),
         TEST(impossible_orders_are_refused),
         TEST(inputs_are_relative_to_the_file_and_sorted_by_name),
+        TEST(a_folder_that_cannot_be_read_is_named),
         TEST(paths_are_written_without_detours),
         TEST(a_model_the_run_makes_itself_need_not_exist_yet),
         TEST(the_effective_file_names_origins_and_reads_back_the_same),

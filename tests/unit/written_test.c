@@ -17,6 +17,7 @@
 
 #include "pipeline/base/file.h"
 #include "pipeline/base/log.h"
+#include "pipeline/run/explain_words.h"
 #include "pipeline/run/heartbeat.h"
 #include "pipeline/run/level.h"
 #include "pipeline/run/runner.h"
@@ -635,6 +636,22 @@ static void explain_says_what_differs_setting_by_setting(void **state)
     toy_free(&t);
 }
 
+static void only_hashes_are_shortened_in_an_explanation(void **state)
+{
+    static const char path[] = "an/input/whose/name/has/as/many/characters/as/a/hash/of/it/has.s";
+    static const char hash[] = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
+    char json[300], want[200];
+    pl_text out = { 0 };
+
+    (void)state;
+    assert_int_equal(strlen(path), strlen(hash));
+    (void)snprintf(json, sizeof json, "{\"path\": \"%s\", \"sha256\": \"%s\", \"more\": \"%s0\"}", path, hash, hash);
+    (void)snprintf(want, sizeof want, "  reads: path %s, sha256 %.12s, more %s0\n", path, hash, hash);
+    pl_explain_words(&out, "reads", json);
+    assert_string_equal(pl_text_str(&out), want);
+    pl_text_free(&out);
+}
+
 static void estimates_are_asked_of_what_has_one_and_is_not_done(void **state)
 {
     pl_step_plan plan[3];
@@ -807,6 +824,7 @@ int main(void)
         CASE(the_log_of_a_run_names_its_stages_and_their_items),
         CASE(the_heartbeat_tells_what_is_done_and_how_it_ended),
         CASE(explain_says_what_differs_setting_by_setting),
+        CASE(only_hashes_are_shortened_in_an_explanation),
         CASE(estimates_are_asked_of_what_has_one_and_is_not_done),
         CASE(needs_that_changed_are_named),
         CASE(stages_that_are_not_there_are_named_with_those_that_are),
