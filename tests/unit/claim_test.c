@@ -311,6 +311,18 @@ static void a_directory_in_the_way_is_an_error(void **state)
     assert_non_null(strstr(err.text, "no/such"));
 }
 
+/* The kernel's file of a process's memory opens, and reading its first bytes fails: there is no memory at address 0. */
+static void a_claim_that_cannot_be_read_is_an_error(void **state)
+{
+    pl_error err = { 0 };
+    pl_claim *c;
+
+    (void)state;
+    assert_int_equal(pl_claim_take(&c, "/proc/self/mem", "screen", "host here, pid 1, since today", BEAT_MS, &err), PL_EIO);
+    assert_null(c);
+    assert_string_equal(err.text, "/proc/self/mem: Input/output error");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -324,6 +336,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_deleted_or_replaced_claim_is_not_held, make, drop),
         cmocka_unit_test_setup_teardown(a_file_that_is_no_claim_is_left_unchanged, make, drop),
         cmocka_unit_test_setup_teardown(a_directory_in_the_way_is_an_error, make, drop),
+        cmocka_unit_test(a_claim_that_cannot_be_read_is_an_error),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
