@@ -268,14 +268,12 @@ void ch_reader_set_problem(ch_reader *r, const char *fmt, ...)
     pl_text_add(&r->problem, text);
 }
 
+static const pl_text *raw_of(const ch_reader *r) { return r->has_raw ? &r->raw : &r->text; }
+
 static void record_give(ch_reader *r, ch_record *out)
 {
-    const pl_text *raw = r->has_raw ? &r->raw : &r->text;
+    const pl_text *raw = raw_of(r);
 
-    if (r->dropped > 0) {
-        r->problem.len = 0; /* other problems are due to the missing bytes */
-        ch_reader_set_problem(r, "record too long: %zu bytes, %zu allowed", raw->len + r->dropped, r->limit);
-    }
     *out = (ch_record){ .text = pl_text_str(&r->text),
                         .len = r->text.len,
                         .format = r->format->parse_as,
@@ -311,6 +309,10 @@ pl_code ch_reader_next(ch_reader *r, ch_record *out, bool *more, pl_error *err)
         return PL_OK;
     if (r->whole_lines && r->format != &listed && ch_source_is_open(r->src))
         ch_reader_set_problem(r, "the input ended within this line, so it may be incomplete; end each line with a line feed");
+    if (r->dropped > 0) {
+        r->problem.len = 0; /* other problems are due to the missing bytes */
+        ch_reader_set_problem(r, "record too long: %zu bytes, %zu allowed", raw_of(r)->len + r->dropped, r->limit);
+    }
     if (!pl_text_ok(&r->text) || !pl_text_ok(&r->raw) || !pl_text_ok(&r->title) || !pl_text_ok(&r->problem))
         return pl_fail(err, PL_ENOMEM, "%s: record %lld", r->path, (long long)r->ordinal + 1);
     record_give(r, out);

@@ -14,7 +14,9 @@ bool ch_csv_field(const char **at, const char *end, char delimiter, pl_text *out
     bool quoted;
 
     *quote = CH_QUOTE_GOOD;
-    pl_text_reset(out);
+    out->len = 0; /* not pl_text_reset: that a value was refused stays known beyond the next one */
+    if (out->s != NULL)
+        out->s[0] = '\0';
     if (s > end)
         return false;
     quoted = s < end && *s == '"';
@@ -99,7 +101,7 @@ static pl_code read_row(ch_reader *r, bool *more, pl_error *err)
         r->dropped = line.whole - line.len;
     else if (memchr(line.s, '"', line.len) != NULL)
         code = read_quoted(r, &line, &field, err);
-    if (code == PL_OK && !pl_text_ok(&field))
+    if (code == PL_OK && !(pl_text_ok(&field) && pl_text_ok(&r->raw)))
         code = pl_fail(err, PL_ENOMEM, "%s:%lld", r->path, (long long)r->line);
     pl_text_free(&field);
     return code;
