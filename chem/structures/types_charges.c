@@ -69,8 +69,7 @@ pl_code ch_types_share_charges(double *shared, const uint8_t *type, const ch_per
     for (int32_t i = 0; i < p->n_atoms; i++)
         shared[i] = p->charge[i];
     for (int32_t i = 0; i < p->n_atoms; i++) {
-        if (p->z[i] != H && p->n_neighbours[i] > 0)
-            ends_share(shared, type, p, i);
+        ends_share(shared, type, p, i);
         if (p->n_neighbours[i] == 1)
             pairs_cancel(shared, type, p, i);
         amidinium_shares(shared, p, i, type);

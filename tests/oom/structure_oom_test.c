@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "chem/structures/mmff.h"
+#include "chem/structures/perceive.h"
 #include "chem/structures/structure.h"
 #include "mmff_suite.h"
 #include "sdf_mol.h"
@@ -83,9 +84,54 @@ static void a_refused_allocation_is_reported(void **state)
     pl_arena_free(turn);
 }
 
+/* Eight carbons in two halves, each bonded to all of the other half: 36 rings of four, and room was made for 20. */
+static ch_mol two_halves(void)
+{
+    ch_mol mol;
+
+    assert_int_equal(ch_mol_alloc(&mol, 8, 16, mem, NULL), PL_OK);
+    for (int32_t b = 0; b < 16; b++) {
+        mol.bond[b][0] = b / 4;
+        mol.bond[b][1] = 4 + b % 4;
+        mol.order[b] = CH_SINGLE;
+    }
+    for (int32_t i = 0; i < 8; i++)
+        mol.z[i] = 6;
+    return mol;
+}
+
+static void more_rings_than_there_was_room_for_are_found_or_refused(void **state)
+{
+    pl_arena *turn = pl_arena_new(1 << 16);
+    const ch_mol mol = two_halves();
+    pl_code code = PL_ENOMEM;
+    ch_perceived p;
+    long nth = 1;
+
+    (void)state;
+    for (; code != PL_OK && nth < 100; nth++) {
+        pl_arena_reset(turn);
+        pl_arena_refuse(nth);
+        code = ch_perceive(&p, &mol, turn, NULL);
+        pl_arena_refuse(0);
+        assert_true(code == PL_OK || code == PL_ENOMEM);
+    }
+    assert_int_equal(code, PL_OK);
+    assert_int_equal(p.n_rings, 36);
+    for (int32_t r = 0; r < p.n_rings; r++) {
+        assert_int_equal(p.rings[r].size, 4);
+        for (int32_t before = 0; before < r; before++)
+            assert_memory_not_equal(p.rings[r].atom, p.rings[before].atom, 4 * sizeof *p.rings[r].atom);
+    }
+    pl_arena_free(turn);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(a_refused_allocation_is_reported) };
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_refused_allocation_is_reported),
+        cmocka_unit_test(more_rings_than_there_was_room_for_are_found_or_refused),
+    };
 
     return cmocka_run_group_tests(tests, make, drop);
 }
