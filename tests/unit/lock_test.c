@@ -114,6 +114,23 @@ static void a_dropped_lock_can_be_taken_and_the_directory_is_made(void **state)
     pl_lock_drop(&b);
 }
 
+/* As in a job that its scheduler starts without standard input. */
+static void a_lock_with_descriptor_0_is_given_back(void **state)
+{
+    const int input = dup(0);
+    pl_lock a, b;
+
+    (void)state;
+    (void)close(0);
+    assert_int_equal(pl_lock_take(&a, dir, NULL), PL_OK);
+    assert_int_equal(a.fd, 0);
+    pl_lock_drop(&a);
+    assert_int_equal(pl_lock_take(&b, dir, NULL), PL_OK);
+    pl_lock_drop(&b);
+    (void)dup2(input, 0);
+    (void)close(input);
+}
+
 static void two_work_directories_do_not_share_a_database_elsewhere(void **state)
 {
     char path[5][300];
@@ -335,6 +352,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(the_holder_is_named_and_a_killed_one_holds_nothing, make, drop),
         cmocka_unit_test_setup_teardown(the_text_of_a_lock_file_without_a_lock_is_ignored, make, drop),
         cmocka_unit_test_setup_teardown(a_dropped_lock_can_be_taken_and_the_directory_is_made, make, drop),
+        cmocka_unit_test_setup_teardown(a_lock_with_descriptor_0_is_given_back, make, drop),
         cmocka_unit_test_setup_teardown(two_work_directories_do_not_share_a_database_elsewhere, make, drop),
         cmocka_unit_test_setup_teardown(a_database_in_anothers_work_directory_is_behind_its_lock, make, drop),
         cmocka_unit_test_setup_teardown(a_work_directory_may_be_named_in_two_ways, make, drop),
