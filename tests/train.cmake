@@ -1,5 +1,6 @@
 molsieve_test(metric unit/metric_test.c LABEL unit USES molsieve::models)
 molsieve_test(conformal unit/conformal_test.c LABEL unit USES molsieve::models)
+molsieve_test(budget unit/budget_test.c LABEL unit USES molsieve::models)
 molsieve_test(checkpoint unit/checkpoint_test.c LABEL unit USES molsieve::models)
 molsieve_test(prefetch unit/prefetch_test.c LABEL unit threads USES molsieve::models)
 molsieve_test(steps unit/steps_test.c LABEL unit USES molsieve::models)
