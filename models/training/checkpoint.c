@@ -2,6 +2,7 @@
 #include "models/training/checkpoint.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
@@ -21,12 +22,15 @@ typedef struct section {
     size_t bytes;
 } section;
 
-/* The scalars of a state, in the order of the file format. Files from before loss scaling end before `scale`, which is then 0. */
+/* The scalars of a state, in the order of the file format. Files from before loss scaling end before `scale`, those from before
+ * budgets before `seconds`; what is missing is 0. */
 typedef struct numbers {
     int64_t n, outputs, step, epoch, cursor, best_epoch, bad_run, bad_total, seen_n, done, has_ema;
     double best_error, seen_loss, seen_abs, seen_square;
     double scale;
     int64_t scale_good;
+    double seconds;
+    int64_t planned;
 } numbers;
 
 static numbers numbers_of(const nn_train_state *s)
@@ -47,7 +51,9 @@ static numbers numbers_of(const nn_train_state *s)
                       .seen_abs = s->seen.abs,
                       .seen_square = s->seen.square,
                       .scale = s->scale.by,
-                      .scale_good = s->scale.good };
+                      .scale_good = s->scale.good,
+                      .seconds = s->seconds,
+                      .planned = s->planned };
 }
 
 static void numbers_take(nn_train_state *s, const numbers *k)
@@ -62,6 +68,8 @@ static void numbers_take(nn_train_state *s, const numbers *k)
     s->seen = (nn_loss_sum){ k->seen_loss, k->seen_abs, k->seen_square, k->seen_n };
     s->done = k->done != 0;
     s->scale = (nn_loss_scale){ k->scale, k->scale_good };
+    s->seconds = k->seconds;
+    s->planned = k->planned;
 }
 
 static void sections_of(section *list, const char *identity, numbers *k, const nn_train_state *s)
@@ -202,7 +210,7 @@ static pl_code section_get(pl_bytes *out, pl_bytes in, int i, const char *name, 
 /* Whether a section has the required number of bytes, or that of an older file. */
 static bool is_long_enough(pl_bytes part, const section *of, int i)
 {
-    return part.len == of->bytes || (i == 1 && part.len == offsetof(numbers, scale));
+    return part.len == of->bytes || (i == 1 && (part.len == offsetof(numbers, scale) || part.len == offsetof(numbers, seconds)));
 }
 
 static pl_code identity_check(pl_bytes is, const char *want, pl_error *err)
@@ -216,10 +224,13 @@ static pl_code numbers_check(const numbers *k, const nn_train_state *s, pl_error
 {
     if (k->n != (int64_t)s->n || k->outputs != s->outputs || (k->has_ema != 0) != (s->ema != NULL))
         return pl_fail(err, PL_EDATA, "is of a model with %lld parameters, this one has %zu", (long long)k->n, s->n);
-    if (k->step < 0 || k->epoch < 0 || k->cursor < 0 || k->best_epoch < -1 || k->seen_n < 0 || k->scale_good < 0)
+    if (k->step < 0 || k->epoch < 0 || k->cursor < 0 || k->best_epoch < -1 || k->seen_n < 0 || k->scale_good < 0 ||
+        k->planned < 0)
         return pl_fail(err, PL_EDATA, "damaged: a counter is negative");
     if (!(k->scale >= 0 && k->scale <= NN_LOSS_SCALE_MAX))
         return pl_fail(err, PL_EDATA, "damaged: the scale of the loss is %g", k->scale);
+    if (!(k->seconds >= 0 && isfinite(k->seconds)))
+        return pl_fail(err, PL_EDATA, "damaged: %g seconds were used", k->seconds);
     return PL_OK;
 }
 

@@ -24,12 +24,14 @@ void nn_train_order(int64_t *order, int64_t n, uint64_t seed, int64_t epoch)
     }
 }
 
-double nn_train_lr(const nn_train_conf *c, double at)
+double nn_train_lr(const nn_train_conf *c, int64_t epochs, double at)
 {
     double lr = c->lr, part = c->schedule == NN_LR_COSINE_EPOCH ? floor(at) : at;
 
-    if (c->schedule != NN_LR_CONSTANT && c->epochs > 0)
-        lr = c->min_lr + 0.5 * (c->lr - c->min_lr) * (1.0 + cos(3.14159265358979323846 * part / (double)c->epochs));
+    if (c->budget > 0 && at < 1)
+        part = 0;
+    if (c->schedule != NN_LR_CONSTANT && epochs > 0)
+        lr = c->min_lr + 0.5 * (c->lr - c->min_lr) * (1.0 + cos(3.14159265358979323846 * part / (double)epochs));
     return c->warmup > 0 && at < c->warmup ? lr * at / c->warmup : lr;
 }
 
@@ -101,6 +103,7 @@ static pl_code loop_run(nn_loop *l, pl_error *err)
     pl_code code = l->kind->set_params(l->engine, l->s->params, err);
 
     l->s->scale = nn_loss_scale_begin(l->s->scale, l->conf->scale_after);
+    l->time.began = nn_loop_clock(l) - l->s->seconds;
     if (code == PL_OK)
         code = steps_open(l, err);
     if (code == PL_OK)

@@ -22,8 +22,9 @@
 pl_code nn_train(nn_train_state *s, const nn_train_conf *conf, const nn_engine_kind *kind, nn_engine *engine,
                  const nn_samples *train, const nn_samples *valid, const nn_train_host *host, pl_error *err);
 
-/* The learning rate after `at` epochs; at may have a fraction. */
-double nn_train_lr(const nn_train_conf *conf, double at);
+/* The learning rate after `at` epochs of so many; at may have a fraction. With a budget it does not depend on `epochs` in
+ * the first epoch, in which they are not known. */
+double nn_train_lr(const nn_train_conf *conf, int64_t epochs, double at);
 
 /* Writes the order of the molecules in an epoch to order [n]. */
 void nn_train_order(int64_t *order, int64_t n, uint64_t seed, int64_t epoch);

@@ -29,6 +29,11 @@ pl_code nn_loop_saved(const nn_loop *l, pl_error *err)
     return l->host != NULL && l->host->saved != NULL ? l->host->saved(l->host->ctx, err) : PL_OK;
 }
 
+double nn_loop_clock(const nn_loop *l)
+{
+    return l->conf->budget > 0 && l->host != NULL && l->host->clock != NULL ? l->host->clock(l->host->ctx) : 0;
+}
+
 /* The engine's steps continue meanwhile: they do not use the arrays of the state. */
 static pl_code save(const nn_loop *l, pl_error *err)
 {
@@ -36,6 +41,7 @@ static pl_code save(const nn_loop *l, pl_error *err)
 
     if (code == PL_OK)
         code = settle(l, err);
+    l->s->seconds = nn_loop_clock(l) - l->time.began;
     if (code == PL_OK && l->host != NULL && l->host->save != NULL)
         code = l->host->save(l->host->ctx, l->s, err);
     return code != PL_OK || l->steps != NULL ? code : nn_loop_saved(l, err);
@@ -87,16 +93,40 @@ static pl_code training_end(nn_loop *l, pl_error *err)
 
     end.best_epoch = s->best_epoch;
     end.best_error = s->best_error;
+    end.planned = s->planned;
+    end.seconds = s->seconds;
     end.done = true;
     *s = end;
     return l->steps != NULL ? nn_steps_drop(l->steps, err) : PL_OK;
 }
 
-/* The last epoch is always saved; a stop request is noticed before the next step. */
-static pl_code epoch_save(nn_loop *l, pl_error *err)
+/* Decides on rank 0 how many epochs the budget allows, and tells all ranks. Nothing is in flight. */
+static pl_code epochs_plan(nn_loop *l, pl_error *err)
+{
+    const nn_train_host *host = l->host;
+    nn_budget b = { .seconds = l->conf->budget,
+                    .used = nn_loop_clock(l) - l->time.began,
+                    .evaluation = l->time.evaluation,
+                    .over = l->r.epoch,
+                    .most = l->conf->epochs };
+    int64_t planned;
+    pl_code code;
+
+    if (l->time.steps > 0) {
+        b.step = l->time.steps_took / (double)l->time.steps;
+        b.steps = (double)l->time.steps * (double)l->train->n / (double)l->time.molecules;
+    }
+    planned = nn_budget_epochs(&b);
+    code = l->ranks->kind->broadcast(l->ranks, &planned, sizeof planned, err);
+    l->s->planned = planned;
+    return code == PL_OK && host != NULL && host->planned != NULL ? host->planned(host->ctx, &b, planned, err) : code;
+}
+
+/* The last epoch is always saved, and one that decided the number of epochs; a stop request is noticed before the next step. */
+static pl_code epoch_save(nn_loop *l, bool planned, pl_error *err)
 {
     uint32_t asked = ASKED_SAVE;
-    pl_code code = l->s->done ? PL_OK : host_ask(l, true, &asked, err);
+    pl_code code = l->s->done || planned ? PL_OK : host_ask(l, true, &asked, err);
 
     return code == PL_OK && asked & ASKED_SAVE ? save(l, err) : code;
 }
@@ -106,15 +136,16 @@ static pl_code epoch_judge(nn_loop *l, pl_error *err)
 {
     const nn_train_conf *c = l->conf;
     const nn_epoch_report *r = &l->r;
-    pl_code code = PL_OK;
+    const bool plans = c->budget > 0 && l->s->planned == 0;
+    pl_code code = plans ? epochs_plan(l, err) : PL_OK;
 
     l->open = false;
     l->r.best = best_update(l->s, r, (nn_loss)c->loss);
-    if (l->host != NULL && l->host->epoch != NULL)
+    if (code == PL_OK && l->host != NULL && l->host->epoch != NULL)
         code = l->host->epoch(l->host->ctx, r, err);
-    if (code == PL_OK && (r->epoch >= c->epochs || (c->patience > 0 && r->epoch - 1 - l->s->best_epoch >= c->patience)))
+    if (code == PL_OK && (r->epoch >= nn_train_epochs(c, l->s) || (c->patience > 0 && r->epoch - 1 - l->s->best_epoch >= c->patience)))
         code = training_end(l, err);
-    return code != PL_OK ? code : epoch_save(l, err);
+    return code != PL_OK ? code : epoch_save(l, plans, err);
 }
 
 /* Waits for the validation that runs beside the steps. */
@@ -151,11 +182,15 @@ static pl_code epoch_steps(nn_loop *l, pl_error *err)
     nn_train_state *s = l->s;
 
     epoch_deal(l);
+    l->time.from = nn_loop_clock(l);
+    l->time.steps = 0;
+    l->time.molecules = l->train->n - position(l);
     while (position(l) < l->train->n) {
         pl_code code = look_up(l, err);
         if (code != PL_OK || s->done)
             return code;
         code = nn_loop_step(l, err);
+        l->time.steps++;
         if (code == PL_OK && l->steps == NULL && host != NULL && host->step != NULL)
             host->step(host->ctx, s, l->train->n);
         if (code != PL_OK)
@@ -224,7 +259,7 @@ static pl_code measure_beside(nn_loop *l, nn_loss_sum sum[NN_VALIDATION_PARTS], 
     if (l->beside == BESIDE_UNTRIED)
         return beside_try(l, sum, err);
     nn_validation_begin(l->validation, weights_of(s));
-    *open = s->epoch + 1 < l->conf->epochs;
+    *open = s->epoch + 1 < nn_train_epochs(l->conf, s);
     return *open ? PL_OK : nn_validation_end(l->validation, sum, err);
 }
 
@@ -235,16 +270,20 @@ static pl_code epoch_end(nn_loop *l, pl_error *err)
     bool open = false;
     pl_code code = nn_loop_saved(l, err);
 
+    if (code == PL_OK && l->steps != NULL && l->conf->budget > 0 && s->planned == 0)
+        code = nn_steps_weights(l->steps, false, err); /* the steps in flight belong to the time of the steps */
+    l->time.steps_took = nn_loop_clock(l) - l->time.from;
     if (code == PL_OK)
         code = l->beside ? measure_beside(l, sum, &open, err) : measure_now(l, sum, err);
     if (code != PL_OK)
         return code == PL_ESTOP ? stop_here(l, err) : code;
+    l->time.evaluation = nn_loop_clock(l) - l->time.from - l->time.steps_took;
     l->r = (nn_epoch_report){ .epoch = s->epoch + 1,
                               .step = s->step,
                               .train = s->seen,
                               .valid = sum[0],
                               .test = sum[1],
-                              .lr = nn_train_lr(l->conf, (double)s->epoch) };
+                              .lr = nn_train_lr(l->conf, nn_train_epochs(l->conf, s), (double)s->epoch) };
     s->epoch++;
     s->cursor = 0;
     if (l->steps != NULL)

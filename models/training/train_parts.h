@@ -35,6 +35,12 @@ struct nn_loop {
     bool open;                                               /* an epoch is over and its validation is pending */
     nn_epoch_report r;                                       /* report of that epoch                         */
     nn_train_state end;                                      /* the state at its end, without the arrays     */
+    struct {
+        double began;            /* of the training, as if it had never been interrupted */
+        double from, evaluation; /* when the steps of this epoch began; what its evaluation took */
+        double steps_took;
+        int64_t steps, molecules; /* of this epoch, in this process              */
+    } time;                      /* with a budget                               */
     float *grad;                                             /* [own shards][s->n]; row 0 becomes the sum over all shards */
     double *square;                                          /* [pieces of s->n] sums of squares of the gradient */
     nn_pool *pool;
@@ -53,6 +59,8 @@ pl_code nn_loop_step(nn_loop *l, pl_error *err);
 /* ---- train_epoch.c ---- */
 /* Trains to the end of the current epoch; then validation, report, checkpoint. ESTOP: stopped, the state was saved. */
 pl_code nn_loop_epoch(nn_loop *l, pl_error *err);
+/* The host's clock with a budget, else 0. */
+double nn_loop_clock(const nn_loop *l);
 /* Waits until a checkpoint is written; to be called before the state's arrays change. */
 pl_code nn_loop_saved(const nn_loop *l, pl_error *err);
 

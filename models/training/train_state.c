@@ -74,4 +74,6 @@ pl_code nn_train_state_broadcast(nn_ranks *r, nn_train_state *s, pl_error *err)
     return PL_OK;
 }
 
+int64_t nn_train_epochs(const nn_train_conf *c, const nn_train_state *s) { return s->planned > 0 ? s->planned : c->epochs; }
+
 bool nn_train_must_stop(const nn_train_host *host) { return host != NULL && host->stop != NULL && host->stop(host->ctx); }

@@ -8,6 +8,7 @@
 #include "models/engine/engine.h"
 #include "models/optim/loss.h"
 #include "models/optim/optimiser.h"
+#include "models/training/budget.h"
 #include "models/training/prefetch.h"
 
 typedef enum nn_schedule { NN_LR_CONSTANT, NN_LR_COSINE_EPOCH, NN_LR_COSINE_STEP } nn_schedule;
@@ -18,6 +19,7 @@ typedef struct nn_train_conf {
     double beta1, beta2, eps, weight_decay;
     double grad_clip;       /* global norm; 0: none                              */
     double ema;             /* decay; 0: none                                    */
+    double budget;          /* seconds that decide the number of epochs, at most `epochs`; 0: none */
     int64_t patience;       /* epochs without a better validation; 0: never stop */
     int32_t schedule, loss; /* nn_schedule, nn_loss                              */
     int32_t optimiser;      /* nn_optimiser_kind                                 */
@@ -38,6 +40,8 @@ typedef struct nn_train_state {
     double best_error;                  /* on validation: normalised MAE; with BCE the mean loss */
     int64_t bad_run, bad_total;         /* skipped steps (not finite): in a row, in all      */
     nn_loss_scale scale;                /* loss scale of the next step                       */
+    double seconds;                     /* used up to here, over kills too; 0 without a budget */
+    int64_t planned;                    /* epochs that the budget allows; 0: not known yet   */
     nn_loss_sum seen;                   /* training losses of this epoch                     */
     bool done;                          /* training is complete; then only `best` is valid   */
     const nn_param *tensor;             /* [n_tensors] of the model, not in checkpoints      */
@@ -77,6 +81,10 @@ typedef struct nn_train_host {
      * checkpoint. After a resume it may be called again for the same epoch, with the same numbers. */
     pl_code (*epoch)(void *ctx, const nn_epoch_report *r, pl_error *err);
     void (*step)(void *ctx, const nn_train_state *s, int64_t n_train);
+    /* With a budget: a clock in seconds that never jumps; used on rank 0 only. NULL: no time passes. */
+    double (*clock)(void *ctx);
+    /* The number of epochs is known, after the first epoch; before its report. May be NULL. */
+    pl_code (*planned)(void *ctx, const nn_budget *b, int64_t epochs, pl_error *err);
     const nn_samples *test; /* measured after each epoch, has no influence on training; or NULL */
     /* Opens a second engine like the training engine, for validation during the next epoch's steps. Called once, after
      * the first epoch, if the engine does whole steps; the loop closes it. Returns NULL if it cannot. May be NULL. */
@@ -84,6 +92,9 @@ typedef struct nn_train_host {
     nn_ranks *ranks; /* each rank runs this loop on its shards of every batch and its part of
                                        the held-out molecules; if `stop` is true on one, all stop. NULL: a single rank */
 } nn_train_host;
+
+/* Epochs of the whole training; before a budget has decided, the most. */
+int64_t nn_train_epochs(const nn_train_conf *conf, const nn_train_state *s);
 
 /* Whether the host asks to stop; host may be NULL. */
 bool nn_train_must_stop(const nn_train_host *host);

@@ -68,7 +68,7 @@ static pl_code params_update(nn_loop *l, double norm, pl_error *err)
     nn_train_state *s = l->s;
     const nn_adamw_arrays arrays = { s->params, s->m, s->v, s->ema, l->grad };
     double at = (double)s->epoch + (double)s->cursor / (double)l->train->n;
-    nn_optimiser_step step = { .conf = { c->beta1, c->beta2, c->eps, c->weight_decay }, .lr = nn_train_lr(c, at), .clip = 1 };
+    nn_optimiser_step step = { .conf = { c->beta1, c->beta2, c->eps, c->weight_decay }, .lr = nn_train_lr(c, nn_train_epochs(c, s), at), .clip = 1 };
 
     step.step = ++s->step;
     if (c->grad_clip > 0 && norm > c->grad_clip)
@@ -207,7 +207,7 @@ static pl_code step_begin(nn_loop *l, pl_error *err)
     nn_training_step step = { .measured = targets_take(l, whole), .n_graphs = whole.n };
     pl_code code = PL_OK;
 
-    step.lr = (float)nn_train_lr(l->conf, (double)l->s->epoch + (double)from / (double)l->train->n);
+    step.lr = (float)nn_train_lr(l->conf, nn_train_epochs(l->conf, l->s), (double)l->s->epoch + (double)from / (double)l->train->n);
     for (int64_t i = 0; i < l->own.n && code == PL_OK; i++)
         code = shard_begin(l, from, step, i, err);
     return code;

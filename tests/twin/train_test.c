@@ -520,14 +520,14 @@ static void rates_follow_the_cosine(void **state)
     nn_train_conf c = { .epochs = 10, .lr = 1, .min_lr = 0.1, .schedule = NN_LR_COSINE_EPOCH };
 
     (void)state;
-    assert_true(fabs(nn_train_lr(&c, 0) - 1) < 1e-15);
-    assert_true(fabs(nn_train_lr(&c, 5.9) - 0.55) < 1e-15);
+    assert_true(fabs(nn_train_lr(&c, 10, 0) - 1) < 1e-15);
+    assert_true(fabs(nn_train_lr(&c, 10, 5.9) - 0.55) < 1e-15);
     c.schedule = NN_LR_COSINE_STEP;
-    assert_true(fabs(nn_train_lr(&c, 10) - 0.1) < 1e-15);
+    assert_true(fabs(nn_train_lr(&c, 10, 10) - 0.1) < 1e-15);
     c.warmup = 2;
-    assert_true(nn_train_lr(&c, 0) == 0 && nn_train_lr(&c, 1) < 0.5);
+    assert_true(nn_train_lr(&c, 10, 0) == 0 && nn_train_lr(&c, 10, 1) < 0.5);
     c.schedule = NN_LR_CONSTANT;
-    assert_true(nn_train_lr(&c, 7) == 1);
+    assert_true(nn_train_lr(&c, 10, 7) == 1);
 }
 
 /* The loop against the same steps written out: one batch per epoch, no clipping, no EMA. */
