@@ -118,6 +118,10 @@ typedef struct bench {
     nn_epoch_report report[64];
     int n_reports;
     bool saved;
+    double now; /* of a clock that a step moves by `pace` */
+    double pace;
+    int64_t planned;
+    int n_planned;
     int n_saves, due_at, killed_at; /* due: ends of so many epochs are saved; epochs, 0 is none */
     double scales[128];             /* of the loss, after every step                       */
     int n_scales;
@@ -128,8 +132,21 @@ static void host_step(void *ctx, const nn_train_state *s, int64_t n_train)
     bench *b = ctx;
 
     (void)n_train;
+    b->now += b->pace;
     if (b->n_scales < 128)
         b->scales[b->n_scales++] = s->scale.by;
+}
+
+static double host_clock(void *ctx) { return ((const bench *)ctx)->now; }
+
+static pl_code host_planned(void *ctx, const nn_budget *of, int64_t epochs, pl_error *err)
+{
+    bench *b = ctx;
+
+    (void)of, (void)err;
+    b->planned = epochs;
+    b->n_planned++;
+    return PL_OK;
 }
 
 static bool host_stop(void *ctx)
@@ -308,6 +325,53 @@ static void stopped_anywhere_it_ends_with_the_same_bits(void **state)
         assert_memory_equal(&b->report[EPOCHS - 1], &reports[EPOCHS - 1], sizeof reports[0]);
     }
     assert_true(in_epoch > EPOCHS);
+}
+
+/* So many seconds that 4 epochs fit, of steps that take one each. */
+static void budget_set(bench *b)
+{
+    b->conf.budget = 4.5 * (double)b->report[0].step;
+    b->host.clock = host_clock;
+    b->host.planned = host_planned;
+    b->pace = 1;
+    b->n_planned = 0;
+}
+
+/* Stopped at every poll in turn; the machine is ten times as slow afterwards. */
+static void a_budget_is_decided_once_and_survives_stops(void **state)
+{
+    bench *b = *state;
+    nn_train_state whole;
+    bool stopped = true;
+
+    assert_int_equal(train(b, NULL), PL_OK);
+    budget_set(b);
+    state_make(b);
+    assert_int_equal(train(b, NULL), PL_OK);
+    assert_true(b->s.done && b->n_planned == 1);
+    assert_int_equal(b->planned, 4);
+    assert_int_equal(b->s.epoch, 4);
+    whole = b->s;
+    for (int64_t at = b->report[0].step + 2; stopped; at++) { /* in later epochs */
+        nn_checkpoint_from from;
+        pl_error why = { 0 };
+
+        state_make(b);
+        b->saved = false;
+        b->stop_after = at;
+        b->polls = 0;
+        budget_set(b);
+        stopped = train(b, NULL) == PL_ESTOP;
+        if (stopped) {
+            state_make(b);
+            assert_int_equal(nn_checkpoint_load(b->dir, "one", &b->s, &from, &why, NULL), PL_OK);
+            b->stop_after = -1;
+            b->pace = b->s.planned ? 10 : 1;
+            assert_int_equal(train(b, NULL), PL_OK);
+        }
+        assert_int_equal(b->s.planned, 4);
+        same_bits(&b->s, &whole);
+    }
 }
 
 /* If some ends of epochs are not saved, a killed training continues from an earlier one. */
@@ -574,6 +638,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         WITH_BENCH(the_law_is_learned),
         WITH_BENCH(stopped_anywhere_it_ends_with_the_same_bits),
+        WITH_BENCH(a_budget_is_decided_once_and_survives_stops),
         WITH_BENCH(a_kill_epochs_after_a_checkpoint_changes_no_bit),
         WITH_BENCH(stopped_anywhere_with_lamb_too),
         WITH_BENCH(stopped_anywhere_while_the_loss_is_scaled_too),
