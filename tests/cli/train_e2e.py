@@ -120,6 +120,20 @@ def every_fault_point_of_training_is_survived():
             assert trained(p, "killed") == want, point
 
 
+def a_budget_ends_with_a_whole_schedule():
+    """So little time that one epoch is all; so much that `epochs` holds: then, and after a kill, as without a budget."""
+    with sieve.Project() as p:
+        (weights, _), metrics, _ = small(p)
+        _, _, err = p.run("run", "w.yaml", "workdir=whole", "stages.train.budget=1ms")
+        assert "so 1 epochs for" in err and "give more" in err, err
+        assert p.one("SELECT max(epoch) FROM metric WHERE stage='train'", workdir="whole") == 1
+        env = dict(os.environ, MOLSIEVE_FAULT="train.checkpoint.after:2")
+        assert start(p, "stages.train.budget=10h", env=env).wait() == 137
+        p.run("run", "w.yaml", "-q", "workdir=killed", "stages.train.budget=10h")
+        (again, _), after, _ = trained(p, "killed")
+        assert again == weights and after == metrics
+
+
 def checkpoint_of(p):
     for where, _, names in os.walk(p.path("killed", "checkpoints")):
         if "latest.ckpt" in names:

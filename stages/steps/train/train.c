@@ -9,6 +9,7 @@
 #include "models/comm/numa.h"
 #include "models/cuda/plugin.h"
 #include "models/training/train.h"
+#include "pipeline/base/clock.h"
 #include "pipeline/base/log.h"
 #include "pipeline/base/stop.h"
 #include "pipeline/base/text.h"
@@ -90,6 +91,24 @@ static nn_engine *host_beside(void *ctx, pl_error *err)
     return t->kind->open(&second, t->model, &t->beside, err) != PL_OK ? NULL : second;
 }
 
+static double host_clock(void *ctx)
+{
+    (void)ctx;
+    return pl_clock();
+}
+
+static pl_code host_planned(void *ctx, const nn_budget *b, int64_t epochs, pl_error *err)
+{
+    const train_state *t = ctx;
+    char epoch[32], budget[32];
+
+    (void)err;
+    return pl_event_add(t->env, epochs > b->over ? PL_INFO : PL_WARN, "budget: an epoch takes %s, so %lld epochs%s for %s%s",
+                        pl_duration_str(nn_budget_epoch(b), epoch), (long long)epochs, epochs == b->most ? " (as `epochs` says)" : "",
+                        pl_duration_str(b->seconds, budget),
+                        epochs > b->over ? "" : "; no time is left, and the learning rate did not fall: give more");
+}
+
 /* The error of a single target has its unit; that of several is a mean over normalised targets. */
 static bool has_unit(const train_state *t) { return !t->m.classifies && t->conf->targets.n == 1; }
 
@@ -104,7 +123,7 @@ static const char *valid_name(const train_state *t)
 /* Molecules in all epochs of all members. */
 static int64_t done_so_far(const train_state *t, const nn_train_state *s, int64_t n_train)
 {
-    return (t->member * t->loop.epochs + s->epoch) * n_train + s->cursor;
+    return (t->member * nn_train_epochs(&t->loop, s) + s->epoch) * n_train + s->cursor;
 }
 
 static void host_step(void *ctx, const nn_train_state *s, int64_t n_train)
@@ -112,6 +131,7 @@ static void host_step(void *ctx, const nn_train_state *s, int64_t n_train)
     train_state *t = ctx;
     double loss = s->seen.n ? s->seen.loss / (double)s->seen.n : NAN;
     char note[200], member[64] = "";
+    const int64_t epochs = nn_train_epochs(&t->loop, s);
 
     if (t->conf->members > 1)
         snprintf(member, sizeof member, "member %lld/%lld ", (long long)t->member + 1, (long long)t->conf->members);
@@ -119,12 +139,12 @@ static void host_step(void *ctx, const nn_train_state *s, int64_t n_train)
         (void)st_compute_radial(t->env, &t->conf->compute, t->kind->radial_error(t->engine), &t->radial_error);
     if (isfinite(t->valid_error))
         snprintf(note, sizeof note, "%sepoch %lld/%lld loss %.4f valid %s %.4g%s%s", member, (long long)s->epoch + 1,
-                 (long long)t->loop.epochs, loss, valid_name(t), t->valid_error, has_unit(t) && t->m.target->unit[0] ? " " : "",
+                 (long long)epochs, loss, valid_name(t), t->valid_error, has_unit(t) && t->m.target->unit[0] ? " " : "",
                  has_unit(t) ? t->m.target->unit : "");
     else
-        snprintf(note, sizeof note, "%sepoch %lld/%lld loss %.4f", member, (long long)s->epoch + 1, (long long)t->loop.epochs,
+        snprintf(note, sizeof note, "%sepoch %lld/%lld loss %.4f", member, (long long)s->epoch + 1, (long long)epochs,
                  loss);
-    pl_progress_set(t->env->progress, done_so_far(t, s, n_train), t->conf->members * t->loop.epochs * n_train, note);
+    pl_progress_set(t->env->progress, done_so_far(t, s, n_train), t->conf->members * epochs * n_train, note);
 }
 
 static pl_code epoch_value_add(const train_state *t, const nn_epoch_report *r, const char *part, const char *name, double value,
@@ -308,6 +328,7 @@ static void state_open(train_state *t, pl_env *env)
     t->team = env->team != NULL ? env->team : &t->alone;
     t->conf = env->step->conf;
     t->loop = t->conf->loop;
+    t->loop.budget /= (double)t->conf->members; /* the first member decides for all */
     t->host = (nn_train_host){ .ctx = t, .stop = host_stop, .ranks = &t->team->ranks };
 }
 
@@ -322,6 +343,8 @@ static pl_code train_open(void *state, pl_env *env, pl_error *err)
     t->host.saved = host_saved;
     t->host.epoch = host_epoch;
     t->host.step = host_step;
+    t->host.clock = host_clock;
+    t->host.planned = host_planned;
     return PL_OK;
 }
 
@@ -412,6 +435,8 @@ static pl_code member_begin(train_state *t, int64_t k, pl_error *err)
              : nn_train_state_alloc(&t->s, t->model, t->loop.ema > 0, t->loop.seed, t->env->mem, err);
     if (code == PL_OK)
         start_take(t);
+    if (k)
+        t->s.planned = t->learned[0].planned;
     return code;
 }
 
