@@ -636,7 +636,7 @@ def many_input_files_become_one_provenance_entry():
 if __name__ == "__main__":
     sieve.main([a_split_depends_on_the_seed_and_the_molecules_alone, whole_scaffolds_are_in_one_part, scaffold_splits_of_others_are_theirs, shares_that_whole_groups_cannot_have_are_warned_of,
                 a_split_by_time_trains_on_what_came_first,
-                the_weights_are_the_same_after_kills, a_missing_model_file_is_written_again, every_fault_point_of_training_is_survived,
+                the_weights_are_the_same_after_kills, a_budget_ends_with_a_whole_schedule, a_missing_model_file_is_written_again, every_fault_point_of_training_is_survived,
                 a_signal_ends_with_75_and_nothing_is_lost,
                 one_torn_checkpoint_is_survived_and_two_are_an_error, the_gap_of_2500_molecules_is_learned,
                 a_prediction_in_another_unit_is_another_property,
