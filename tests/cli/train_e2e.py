@@ -127,6 +127,9 @@ def a_budget_ends_with_a_whole_schedule():
         _, _, err = p.run("run", "w.yaml", "workdir=whole", "stages.train.budget=1ms")
         assert "so 1 epochs for" in err and "give more" in err, err
         assert p.one("SELECT max(epoch) FROM metric WHERE stage='train'", workdir="whole") == 1
+        told = json.loads(tensors(p.path("whole/models/e2e.safetensors"))[1]["provenance"])["training"]
+        assert told["planned_epochs"] == told["epochs"] == 1, told
+        assert "4 epochs at most, as budget: " in p.run("plan", "w.yaml", "workdir=killed", "stages.train.budget=1ms")[1]
         env = dict(os.environ, MOLSIEVE_FAULT="train.checkpoint.after:2")
         assert start(p, "stages.train.budget=10h", env=env).wait() == 137
         p.run("run", "w.yaml", "-q", "workdir=killed", "stages.train.budget=10h")
