@@ -130,6 +130,8 @@ def a_budget_ends_with_a_whole_schedule():
         told = json.loads(tensors(p.path("whole/models/e2e.safetensors"))[1]["provenance"])["training"]
         assert told["planned_epochs"] == told["epochs"] == 1, told
         assert "4 epochs at most, as budget: " in p.run("plan", "w.yaml", "workdir=killed", "stages.train.budget=1ms")[1]
+        _, out, err = p.run("check", "w.yaml", "stages.train.budget=1h", "stages.train.family=[trees]", expect=2)
+        assert "budget: is of a network, and family has none" in out + err, (out, err)
         env = dict(os.environ, MOLSIEVE_FAULT="train.checkpoint.after:2")
         assert start(p, "stages.train.budget=10h", env=env).wait() == 137
         p.run("run", "w.yaml", "-q", "workdir=killed", "stages.train.budget=10h")

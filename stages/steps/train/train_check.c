@@ -174,6 +174,9 @@ void st_train_check(const pl_workflow *wf, const pl_step *step, pl_problems *pro
                        (int)c->targets.n, ST_SCORES_MAX);
     if (c->loop.min_lr > c->loop.lr)
         pl_problem_add(problems, step->node, "optimiser: min_lr %g is above lr %g", c->loop.min_lr, c->loop.lr);
+    if (c->loop.budget > 0 && !st_family_may_have_network(c))
+        pl_problem_add(problems, pl_node_get(step->node, "budget"),
+                       "budget: is of a network, and family has none; add se3 to family, or remove it");
     sharded_check(c, step, problems);
     elements_check(c, step, problems);
     radial_check(wf, step, problems);
