@@ -224,8 +224,7 @@ static pl_code numbers_check(const numbers *k, const nn_train_state *s, pl_error
 {
     if (k->n != (int64_t)s->n || k->outputs != s->outputs || (k->has_ema != 0) != (s->ema != NULL))
         return pl_fail(err, PL_EDATA, "is of a model with %lld parameters, this one has %zu", (long long)k->n, s->n);
-    if (k->step < 0 || k->epoch < 0 || k->cursor < 0 || k->best_epoch < -1 || k->seen_n < 0 || k->scale_good < 0 ||
-        k->planned < 0)
+    if (k->step < 0 || k->epoch < 0 || k->cursor < 0 || k->best_epoch < -1 || k->seen_n < 0 || k->scale_good < 0 || k->planned < 0)
         return pl_fail(err, PL_EDATA, "damaged: a counter is negative");
     if (!(k->scale >= 0 && k->scale <= NN_LOSS_SCALE_MAX))
         return pl_fail(err, PL_EDATA, "damaged: the scale of the loss is %g", k->scale);

@@ -143,7 +143,8 @@ static pl_code epoch_judge(nn_loop *l, pl_error *err)
     l->r.best = best_update(l->s, r, (nn_loss)c->loss);
     if (code == PL_OK && l->host != NULL && l->host->epoch != NULL)
         code = l->host->epoch(l->host->ctx, r, err);
-    if (code == PL_OK && (r->epoch >= nn_train_epochs(c, l->s) || (c->patience > 0 && r->epoch - 1 - l->s->best_epoch >= c->patience)))
+    if (code == PL_OK &&
+        (r->epoch >= nn_train_epochs(c, l->s) || (c->patience > 0 && r->epoch - 1 - l->s->best_epoch >= c->patience)))
         code = training_end(l, err);
     return code != PL_OK ? code : epoch_save(l, plans, err);
 }

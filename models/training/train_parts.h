@@ -40,9 +40,9 @@ struct nn_loop {
         double from, evaluation; /* when the steps of this epoch began; what its evaluation took */
         double steps_took;
         int64_t steps, molecules; /* of this epoch, in this process              */
-    } time;                      /* with a budget                               */
-    float *grad;                                             /* [own shards][s->n]; row 0 becomes the sum over all shards */
-    double *square;                                          /* [pieces of s->n] sums of squares of the gradient */
+    } time;                       /* with a budget                               */
+    float *grad;                  /* [own shards][s->n]; row 0 becomes the sum over all shards */
+    double *square;               /* [pieces of s->n] sums of squares of the gradient */
     nn_pool *pool;
     nn_optimiser *optimiser;
     nn_prefetch *prefetch;

@@ -68,7 +68,9 @@ static pl_code params_update(nn_loop *l, double norm, pl_error *err)
     nn_train_state *s = l->s;
     const nn_adamw_arrays arrays = { s->params, s->m, s->v, s->ema, l->grad };
     double at = (double)s->epoch + (double)s->cursor / (double)l->train->n;
-    nn_optimiser_step step = { .conf = { c->beta1, c->beta2, c->eps, c->weight_decay }, .lr = nn_train_lr(c, nn_train_epochs(c, s), at), .clip = 1 };
+    nn_optimiser_step step = { .conf = { c->beta1, c->beta2, c->eps, c->weight_decay },
+                               .lr = nn_train_lr(c, nn_train_epochs(c, s), at),
+                               .clip = 1 };
 
     step.step = ++s->step;
     if (c->grad_clip > 0 && norm > c->grad_clip)

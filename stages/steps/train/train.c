@@ -104,8 +104,8 @@ static pl_code host_planned(void *ctx, const nn_budget *b, int64_t epochs, pl_er
 
     (void)err;
     return pl_event_add(t->env, epochs > b->over ? PL_INFO : PL_WARN, "budget: an epoch takes %s, so %lld epochs%s for %s%s",
-                        pl_duration_str(nn_budget_epoch(b), epoch), (long long)epochs, epochs == b->most ? " (as `epochs` says)" : "",
-                        pl_duration_str(b->seconds, budget),
+                        pl_duration_str(nn_budget_epoch(b), epoch), (long long)epochs,
+                        epochs == b->most ? " (as `epochs` says)" : "", pl_duration_str(b->seconds, budget),
                         epochs > b->over ? "" : "; no time is left, and the learning rate did not fall: give more");
 }
 
@@ -142,8 +142,7 @@ static void host_step(void *ctx, const nn_train_state *s, int64_t n_train)
                  (long long)epochs, loss, valid_name(t), t->valid_error, has_unit(t) && t->m.target->unit[0] ? " " : "",
                  has_unit(t) ? t->m.target->unit : "");
     else
-        snprintf(note, sizeof note, "%sepoch %lld/%lld loss %.4f", member, (long long)s->epoch + 1, (long long)epochs,
-                 loss);
+        snprintf(note, sizeof note, "%sepoch %lld/%lld loss %.4f", member, (long long)s->epoch + 1, (long long)epochs, loss);
     pl_progress_set(t->env->progress, done_so_far(t, s, n_train), t->conf->members * epochs * n_train, note);
 }
 

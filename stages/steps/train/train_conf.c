@@ -99,8 +99,9 @@ const pl_field st_train_fields[] = {
     { PL_INT, "epochs", AT(loop.epochs), .dflt = 100, .min = 1, .max = 1000000, .unit = "epochs",
       .help = "passes over the training molecules" },
     { PL_DURATION, "budget", AT(loop.budget), .min = 0, .max = 366 * 86400.0, .flags = PL_LATER,
-      .help = "time for the epochs of all members: after the first epoch their number is set, at most `epochs`, so that the schedule "
-              "ends in time; 0: no limit" },
+      .help =
+          "time for the epochs of all members: after the first epoch their number is set, at most `epochs`, so that the schedule "
+          "ends in time; 0: no limit" },
     { PL_CHOICE, "optimiser.type", AT(loop.optimiser), .dflt = NN_ADAMW, .choices = "adamw|lamb",
       .help = "Adam with decoupled weight decay; LAMB scales the step of each tensor by its norm" },
     { PL_REAL, "optimiser.lr", AT(loop.lr), .dflt = 0.002, .min = 0, .max = 10, .help = "learning rate" },

@@ -196,9 +196,9 @@ static json_t *json_training(const st_trained *t)
         return json_pack("{s:I, s:i, s:o}", "molecules", (json_int_t)t->train->n, "domain", (int)t->m.domain.n, "members",
                          json_members(t));
     o = json_pack("{s:I, s:I, s:I, s:I, s:I, s:b, s:I, s:i}", "molecules", (json_int_t)t->train->n, "epochs",
-                     (json_int_t)t->state->epoch, "best_epoch", (json_int_t)t->state->best_epoch + 1, "steps",
-                     (json_int_t)t->state->step, "skipped_steps", (json_int_t)t->state->bad_total, "ema", t->state->ema != NULL,
-                     "parameters", (json_int_t)t->state->n, "domain", (int)t->m.domain.n);
+                  (json_int_t)t->state->epoch, "best_epoch", (json_int_t)t->state->best_epoch + 1, "steps",
+                  (json_int_t)t->state->step, "skipped_steps", (json_int_t)t->state->bad_total, "ema", t->state->ema != NULL,
+                  "parameters", (json_int_t)t->state->n, "domain", (int)t->m.domain.n);
     if (o != NULL && t->state->planned > 0)
         (void)json_object_set_new(o, "planned_epochs", json_integer((json_int_t)t->state->planned));
     return o;
