@@ -374,6 +374,20 @@ static void a_budget_is_decided_once_and_survives_stops(void **state)
     }
 }
 
+/* What earlier processes used of it counts: nothing is left after the first epoch. */
+static void seconds_before_a_kill_count(void **state)
+{
+    bench *b = *state;
+
+    assert_int_equal(train(b, NULL), PL_OK);
+    budget_set(b);
+    state_make(b);
+    b->s.seconds = b->conf.budget;
+    assert_int_equal(train(b, NULL), PL_OK);
+    assert_int_equal(b->s.epoch, 1);
+    assert_true(b->s.done && b->s.planned == 1 && b->s.seconds > b->conf.budget);
+}
+
 /* If some ends of epochs are not saved, a killed training continues from an earlier one. */
 static void a_kill_epochs_after_a_checkpoint_changes_no_bit(void **state)
 {
@@ -639,6 +653,7 @@ int main(void)
         WITH_BENCH(the_law_is_learned),
         WITH_BENCH(stopped_anywhere_it_ends_with_the_same_bits),
         WITH_BENCH(a_budget_is_decided_once_and_survives_stops),
+        WITH_BENCH(seconds_before_a_kill_count),
         WITH_BENCH(a_kill_epochs_after_a_checkpoint_changes_no_bit),
         WITH_BENCH(stopped_anywhere_with_lamb_too),
         WITH_BENCH(stopped_anywhere_while_the_loss_is_scaled_too),
