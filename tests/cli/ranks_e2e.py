@@ -274,6 +274,10 @@ def ranks_over_tcp_give_the_same_model():
             assert ranks_seen(p, "ranks") == ["training with %d ranks" % n]
             assert p.run("db", "digest", "ranks") == p.run("db", "digest", "whole")
             assert not [f for f in os.listdir(p.path("ranks")) if f.startswith("ranks-")], "a file is left"
+        status, text = Started(p, 2, copy(p, "ranks"), "stages.train.budget=1ms", "stages.train.epochs=auto").end()
+        assert status == [0, 0] and "so 1 epoch for" in text[0], (status, text)
+        assert p.rows("SELECT value FROM metric WHERE name='planned_epochs'", workdir="ranks") == [(1,)]
+        assert p.one("SELECT max(epoch) FROM metric WHERE split='train'", workdir="ranks") == 1
 
 
 def a_rank_lost_over_tcp_ends_all_and_the_run_resumes():

@@ -28,6 +28,25 @@ static void a_resumed_training_has_the_same_bits_for_any_threads(void **state)
         goes_on(b, &whole, at, engine_kind, 1 + (int)(at % 2));
 }
 
+/* The number of epochs is decided after the first; the rest is a training of so many. */
+static void a_budget_gives_a_training_of_so_many_epochs(void **state)
+{
+    bench *b = *state;
+    run by_time, by_number;
+
+    b->conf.budget = 8; /* the clock tells of 4 seconds after the first epoch, and 2 for an epoch */
+    by_time = fresh(b, -1);
+    assert_int_equal(run_train(&by_time, engine_kind, 1), PL_OK);
+    assert_in_range(by_time.s.planned, 2, EPOCHS - 1);
+    goes_on(b, &by_time, TRAIN / b->conf.molecules + 3, engine_kind, 1);
+    b->conf.budget = 0;
+    b->conf.epochs = by_time.s.planned;
+    by_number = fresh(b, -1);
+    assert_int_equal(run_train(&by_number, engine_kind, 1), PL_OK);
+    assert_int_equal(by_number.s.epoch, by_time.s.epoch);
+    same_weights(&by_time.s, &by_number.s);
+}
+
 static void a_step_asks_for_no_memory_once_it_has_seen_the_batches(void **state)
 {
     bench *b = *state;
@@ -546,6 +565,7 @@ static void non_finite_steps_are_skipped_and_many_end_training(void **state)
 
 static const struct CMUnitTest host_tests[] = {
     WITH_BENCH(a_resumed_training_has_the_same_bits_for_any_threads),
+    WITH_BENCH(a_budget_gives_a_training_of_so_many_epochs),
     WITH_BENCH(a_step_asks_for_no_memory_once_it_has_seen_the_batches),
     WITH_BENCH(the_distance_is_learned),
     WITH_BENCH(ref_and_cpu_learn_alike),
@@ -561,6 +581,7 @@ static const struct CMUnitTest device_tests[] = {
     WITH_BENCH(losses_of_several_targets_are_those_of_the_cpu),
     WITH_BENCH(losses_of_limits_are_those_of_the_cpu),
     WITH_BENCH(a_resumed_training_has_the_same_bits_for_any_threads),
+    WITH_BENCH(a_budget_gives_a_training_of_so_many_epochs),
     WITH_BENCH(a_step_asks_for_no_memory_once_it_has_seen_the_batches),
     WITH_BENCH(shards_are_summed_in_their_order_on_the_device),
     WITH_BENCH(graphs_fences_and_early_copies_change_no_bit),

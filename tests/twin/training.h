@@ -171,6 +171,7 @@ typedef struct run {
     int n_scales;
     long before, first, later; /* requests for memory: before a step, in steps of the first epoch, in later steps */
     int64_t steps_later;
+    int64_t seconds; /* of a clock for a budget */
     slow_save *slow; /* in place of a checkpoint; or NULL */
     bool beside;     /* with a second engine for the validation molecules */
     const nn_engine_kind *kind;
@@ -277,6 +278,9 @@ static nn_engine *run_beside(void *ctx, pl_error *err)
     return r->kind->open(&second, r->b->model, &conf, err) != PL_OK ? NULL : second;
 }
 
+/* A second later whenever it is read. */
+static double run_clock(void *ctx) { return (double)((run *)ctx)->seconds++; }
+
 static pl_code run_train_err(run *r, const nn_engine_kind *kind, int threads, pl_error *err)
 {
     bench *b = r->b;
@@ -294,6 +298,7 @@ static pl_code run_train_err(run *r, const nn_engine_kind *kind, int threads, pl
 
     host.saved = r->slow != NULL ? run_saved : NULL;
     host.due = r->slow != NULL ? slow_due : NULL;
+    host.clock = run_clock;
     r->kind = kind;
     if (code == PL_OK)
         code = nn_train(&r->s, &b->conf, kind, engine, &train_s, &valid_s, &host, err);

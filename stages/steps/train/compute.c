@@ -196,6 +196,21 @@ static bool is_slow(const st_compute *c, const nn_engine_conf *conf)
            (is_of_bf16(conf->of_radial) || is_of_bf16(conf->of_contract) || is_of_bf16(conf->of_linear));
 }
 
+nn_binding st_compute_bind(const st_compute *c, int32_t device)
+{
+    nn_binding near = { .node = -1 };
+    const nn_gpu_ops *ops;
+    char pci[32];
+
+    if (st_compute_engine(c) != &nn_engine_cuda || nn_cuda_plugin(&ops, NULL) != PL_OK)
+        return near;
+    ops->pci(device, pci, sizeof pci);
+    near = nn_numa_bind("/sys", pci);
+    if (near.bound)
+        pl_log(PL_INFO, "train     near GPU %d: the processors of NUMA node %d", (int)device, near.node);
+    return near;
+}
+
 void st_compute_say(const st_compute *c, const char *stage)
 {
     nn_engine_conf conf = st_compute_conf(c, 1);

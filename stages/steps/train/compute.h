@@ -6,6 +6,7 @@
 #define ST_COMPUTE_H
 
 #include "models/comm/launcher_env.h"
+#include "models/comm/numa.h"
 #include "models/engine/engine.h"
 #include "pipeline/base/field.h"
 #include "pipeline/workflow/stage.h"
@@ -74,6 +75,8 @@ pl_code st_compute_devices(const st_compute *c, int32_t *device, int *n, pl_erro
  * for several ranks is fine, as each may see another one. ECONFIG: too few GPUs for its number. */
 pl_code st_compute_device(const st_compute *c, const nn_launcher *launch, int32_t *device, pl_error *err);
 nn_engine_conf st_compute_conf(const st_compute *c, int threads);
+/* Binds a training process near its GPU, before threads are started; nn_numa_restore undoes it. Nothing with other engines. */
+nn_binding st_compute_bind(const st_compute *c, int32_t device);
 /* Adds a warning event if the error of interpolation between radial nodes, `off` (radial_error
  * of an engine), is above 1e-3 (the rounding of bf16) and above *worst, the largest so far. */
 pl_code st_compute_radial(pl_env *env, const st_compute *c, double off, double *worst);

@@ -6,8 +6,6 @@
 #include <string.h>
 #include <time.h>
 
-#include "models/comm/numa.h"
-#include "models/cuda/plugin.h"
 #include "models/training/train.h"
 #include "pipeline/base/clock.h"
 #include "pipeline/base/log.h"
@@ -99,14 +97,7 @@ static double host_clock(void *ctx)
 
 static pl_code host_planned(void *ctx, const nn_budget *b, int64_t epochs, pl_error *err)
 {
-    const train_state *t = ctx;
-    char epoch[32], budget[32];
-
-    (void)err;
-    return pl_event_add(t->env, epochs > b->over ? PL_INFO : PL_WARN, "budget: an epoch takes %s, so %lld epochs%s for %s%s",
-                        pl_duration_str(nn_budget_epoch(b), epoch), (long long)epochs,
-                        epochs == b->most ? " (as `epochs` says)" : "", pl_duration_str(b->seconds, budget),
-                        epochs > b->over ? "" : "; no time is left, and the learning rate did not fall: give more");
+    return st_budget_tell(((const train_state *)ctx)->env, b, epochs, err);
 }
 
 /* The error of a single target has its unit; that of several is a mean over normalised targets. */
@@ -130,20 +121,19 @@ static void host_step(void *ctx, const nn_train_state *s, int64_t n_train)
 {
     train_state *t = ctx;
     double loss = s->seen.n ? s->seen.loss / (double)s->seen.n : NAN;
-    char note[200], member[64] = "";
-    const int64_t epochs = nn_train_epochs(&t->loop, s);
+    char note[200], member[64] = "", epoch[64];
+    const int64_t epochs = st_budget_note(&t->loop, s, epoch, sizeof epoch);
 
     if (t->conf->members > 1)
         snprintf(member, sizeof member, "member %lld/%lld ", (long long)t->member + 1, (long long)t->conf->members);
     if (s->step % RADIAL_STEPS == 1 && t->kind->radial_error != NULL)
         (void)st_compute_radial(t->env, &t->conf->compute, t->kind->radial_error(t->engine), &t->radial_error);
     if (isfinite(t->valid_error))
-        snprintf(note, sizeof note, "%sepoch %lld/%lld loss %.4f valid %s %.4g%s%s", member, (long long)s->epoch + 1,
-                 (long long)epochs, loss, valid_name(t), t->valid_error, has_unit(t) && t->m.target->unit[0] ? " " : "",
-                 has_unit(t) ? t->m.target->unit : "");
+        snprintf(note, sizeof note, "%s%s loss %.4f valid %s %.4g%s%s", member, epoch, loss, valid_name(t), t->valid_error,
+                 has_unit(t) && t->m.target->unit[0] ? " " : "", has_unit(t) ? t->m.target->unit : "");
     else
-        snprintf(note, sizeof note, "%sepoch %lld/%lld loss %.4f", member, (long long)s->epoch + 1, (long long)epochs, loss);
-    pl_progress_set(t->env->progress, done_so_far(t, s, n_train), t->conf->members * epochs * n_train, note);
+        snprintf(note, sizeof note, "%s%s loss %.4f", member, epoch, loss);
+    pl_progress_set(t->env->progress, done_so_far(t, s, n_train), epochs < 0 ? -1 : t->conf->members * epochs * n_train, note);
 }
 
 static pl_code epoch_value_add(const train_state *t, const nn_epoch_report *r, const char *part, const char *name, double value,
@@ -273,21 +263,6 @@ static pl_code model_describe(train_state *t, pl_error *err)
     return t->learned != NULL ? PL_OK : pl_fail(err, PL_ENOMEM, "training");
 }
 
-/* Near the GPU, before threads are started. */
-static void near_bind(train_state *t, int32_t device)
-{
-    const nn_gpu_ops *ops;
-    char pci[32];
-
-    t->near = (nn_binding){ .node = -1 };
-    if (st_compute_engine(&t->conf->compute) != &nn_engine_cuda || nn_cuda_plugin(&ops, NULL) != PL_OK)
-        return;
-    ops->pci(device, pci, sizeof pci);
-    t->near = nn_numa_bind("/sys", pci);
-    if (t->near.bound)
-        pl_log(PL_INFO, "train     near GPU %d: the processors of NUMA node %d", (int)device, t->near.node);
-}
-
 static pl_code model_open(train_state *t, pl_error *err)
 {
     pl_arena *mem = t->env->mem;
@@ -298,7 +273,7 @@ static pl_code model_open(train_state *t, pl_error *err)
 
     if (code != PL_OK)
         return code;
-    near_bind(t, conf.device);
+    t->near = st_compute_bind(&t->conf->compute, conf.device);
     conf.recompute = t->conf->recompute;
     t->loop.threads = threads;
     t->loop.scale_after = nn_engine_scale_after(&conf);

@@ -28,6 +28,7 @@ static const pl_field target_fields[] = {
 
 enum { LOSS_AUTO = NN_LOSS_BCE + 1 }; /* settled before any use */
 enum { RADIAL_CUTOFF = 5 };           /* Angstrom, where there is no graph */
+enum { EPOCHS_USUAL = 100 };
 
 const pl_field st_train_fields[] = {
     { PL_LIST, "targets", AT(targets), .flags = PL_REQUIRED, .sub = target_fields, .sub_size = sizeof(st_target),
@@ -96,12 +97,12 @@ const pl_field st_train_fields[] = {
       .help =
           "name of a model in the workflow's `models` whose weights this training starts from (fine-tuning); the network must be the "
           "same, elements, features and targets may differ" },
-    { PL_INT, "epochs", AT(loop.epochs), .dflt = 100, .min = 1, .max = 1000000, .unit = "epochs",
-      .help = "passes over the training molecules" },
+    { PL_INT, "epochs", AT(loop.epochs), .dflt = -1, .min = 1, .max = ST_EPOCHS_MOST, .choices = "auto", .unit = "epochs",
+      .help = "passes over the training molecules; auto: 100, or with a budget as many as fit" },
     { PL_DURATION, "budget", AT(loop.budget), .min = 0, .max = 366 * 86400.0, .flags = PL_LATER,
       .help =
-          "time for the epochs of all members: after the first epoch their number is set, at most `epochs`, so that the schedule "
-          "ends in time; 0: no limit" },
+          "time for the epochs of all members: after the first epoch their number is set, at most that of `epochs`, so that the "
+          "schedule ends in time; 0: no limit" },
     { PL_CHOICE, "optimiser.type", AT(loop.optimiser), .dflt = NN_ADAMW, .choices = "adamw|lamb",
       .help = "Adam with decoupled weight decay; LAMB scales the step of each tensor by its norm" },
     { PL_REAL, "optimiser.lr", AT(loop.lr), .dflt = 0.002, .min = 0, .max = 10, .help = "learning rate" },
@@ -196,6 +197,8 @@ void st_train_settle(const pl_workflow *wf, void *conf)
     st_train_conf *c = conf;
 
     radial_settle(wf, c);
+    if (c->loop.epochs < 0)
+        c->loop.epochs = c->loop.budget > 0 ? ST_EPOCHS_MOST : EPOCHS_USUAL;
     if (c->loop.loss == LOSS_AUTO)
         c->loop.loss = c->targets.n > 0 && st_label_classifies(wf, st_target_label(st_train_target(c))) ? NN_LOSS_BCE : NN_LOSS_L1;
 }

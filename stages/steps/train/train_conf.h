@@ -18,6 +18,9 @@ enum {
 #define ST_RANKS_WORDS "auto|none|mpi|tcp|nccl"
 enum { ST_RANKS_AUTO, ST_RANKS_NONE, ST_RANKS_MPI, ST_RANKS_TCP, ST_RANKS_NCCL };
 
+enum { ST_EPOCHS_MOST = 1000000 };         /* what `epochs: auto` becomes with a budget */
+#define ST_PLANNED_EPOCHS "planned_epochs" /* the metric */
+
 /* The setting `class_weights`. */
 enum { ST_WEIGHTS_NONE, ST_WEIGHTS_BALANCED };
 

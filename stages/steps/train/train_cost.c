@@ -182,13 +182,11 @@ static pl_code network_estimate(const pl_workflow *wf, const st_train_conf *c, i
         out->seconds = found.seconds * edges * HELD_OUT * (double)out->n_items;
     if (code != PL_OK)
         return code;
-    out->note = pl_sprintf(mem, "%s%s%s parameters, %lld epochs", out->note,
+    out->note = pl_sprintf(mem, "%s%s%s parameters, %s", out->note,
                            c->members > 1 ? pl_sprintf(mem, "%lld networks of about ", (long long)c->members) : "network of about ",
-                           pl_count_str((int64_t)model->n_floats, each), (long long)c->loop.epochs);
+                           pl_count_str((int64_t)model->n_floats, each), st_budget_plan(c, mem));
     if (c->loop.budget > 0)
-        out->note = pl_sprintf(mem, "%s at most, as budget: %s allows", out->note, pl_duration_str(c->loop.budget, each));
-    if (c->loop.budget > 0 && out->seconds > c->loop.budget)
-        out->seconds = c->loop.budget;
+        st_budget_cut(out, c->loop.budget);
     else if (out->seconds > 0)
         out->note = pl_sprintf(mem, "%s of %s with %d thread%s, by a step measured here; early_stop may end it before", out->note,
                                pl_duration_str(found.seconds * edges * HELD_OUT * (double)n, each), found.threads,

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a person sees of a time in place of a number of epochs (models/training/budget.h decides). */
+#include <stdio.h>
+
+#include "pipeline/base/text.h"
+#include "stages/steps/train/train.h"
+
+pl_code st_budget_tell(pl_env *env, const nn_budget *b, int64_t epochs, pl_error *err)
+{
+    const bool more = epochs > b->over;
+    char epoch[32], budget[32];
+    pl_code code = pl_event_add(env, more ? PL_INFO : PL_WARN, "budget: an epoch takes %s, so %lld epoch%s%s for %s%s",
+                                pl_duration_str(nn_budget_epoch(b), epoch), (long long)epochs, epochs == 1 ? "" : "s",
+                                epochs == b->most ? " (as `epochs` says)" : "", pl_duration_str(b->seconds, budget),
+                                more ? "" : "; no time is left, and the learning rate did not fall: give more");
+
+    return code == PL_OK ? pl_metric_add(env, 0, (double)b->over, "train", ST_PLANNED_EPOCHS, (double)epochs, err) : code;
+}
+
+int64_t st_budget_note(const nn_train_conf *c, const nn_train_state *s, char *to, size_t n)
+{
+    const int64_t epochs = nn_train_epochs(c, s);
+    char time[32];
+
+    if (c->budget > 0 && s->planned == 0) {
+        (void)snprintf(to, n, "epoch 1, then as many as fit into %s,", pl_duration_str(c->budget, time));
+        return -1;
+    }
+    (void)snprintf(to, n, "epoch %lld/%lld", (long long)s->epoch + 1, (long long)epochs);
+    return epochs;
+}
+
+static bool has_limit(const st_train_conf *c) { return c->loop.epochs < ST_EPOCHS_MOST; }
+
+const char *st_budget_plan(const st_train_conf *c, pl_arena *mem)
+{
+    char time[32];
+
+    if (c->loop.budget <= 0)
+        return pl_sprintf(mem, "%lld epochs", (long long)c->loop.epochs);
+    (void)pl_duration_str(c->loop.budget, time);
+    if (has_limit(c))
+        return pl_sprintf(mem, "%lld epochs at most, as many as fit into budget: %s", (long long)c->loop.epochs, time);
+    return pl_sprintf(mem, "as many epochs as fit into budget: %s", time);
+}
+
+void st_budget_cut(pl_estimate *e, double seconds)
+{
+    if (!(e->seconds > seconds))
+        return;
+    e->n_items = (int64_t)((double)e->n_items * (seconds / e->seconds));
+    e->seconds = seconds;
+}
