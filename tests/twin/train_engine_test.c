@@ -62,6 +62,37 @@ static void a_step_asks_for_no_memory_once_it_has_seen_the_batches(void **state)
     assert_int_equal(r.later, 0);
 }
 
+/* Each request for memory or a thread is refused in turn: the training says so, or does without and has the same bits. */
+static void a_training_that_is_refused_memory_says_so(void **state)
+{
+    bench *b = *state;
+    pl_code code = PL_OK;
+    long n = 0, from, failed = 0;
+    run whole;
+
+    b->conf.epochs = 2;
+    b->conf.molecules = TRAIN;
+    b->conf.shards = 3;
+    whole = fresh(b, -1);
+    assert_int_equal(run_train(&whole, &nn_engine_cpu, 2), PL_OK);
+    do {
+        run r = fresh(b, -1);
+        pl_error err = { 0 };
+        from = n_requests;
+        refused = from + ++n;
+        code = run_train_err(&r, &nn_engine_cpu, 2, &err);
+        from = n_requests - from;
+        refused = 0;
+        if (code == PL_OK)
+            same_weights(&r.s, &whole.s);
+        else if (code != PL_ENOMEM || err.text[0] == '\0')
+            fail_msg("request %ld: code %d %s", n, (int)code, err.text);
+        failed += code != PL_OK;
+    } while (from >= n);
+    assert_int_equal(code, PL_OK);
+    assert_true(failed > 20);
+}
+
 static void the_distance_is_learned(void **state)
 {
     bench *b = *state;
@@ -567,6 +598,7 @@ static const struct CMUnitTest host_tests[] = {
     WITH_BENCH(a_resumed_training_has_the_same_bits_for_any_threads),
     WITH_BENCH(a_budget_gives_a_training_of_so_many_epochs),
     WITH_BENCH(a_step_asks_for_no_memory_once_it_has_seen_the_batches),
+    WITH_BENCH(a_training_that_is_refused_memory_says_so),
     WITH_BENCH(the_distance_is_learned),
     WITH_BENCH(ref_and_cpu_learn_alike),
     WITH_BENCH(ref_and_cpu_learn_several_targets_alike_also_resumed),

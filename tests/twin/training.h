@@ -141,6 +141,8 @@ static pl_code part_batch(void *ctx, int slot, nn_batch *out, const int64_t *whi
     nn_collated c;
     pl_code code;
 
+    if (p->collate[slot] == NULL)
+        return pl_fail(err, PL_ENOMEM, "batches");
     for (int32_t i = 0; i < n; i++)
         item[i] = (nn_item){ .graph = &p->b->graph[p->first + which[i]] };
     code = nn_collate_run(p->collate[slot], &c, item, n, &p->b->inputs, err);
