@@ -128,6 +128,19 @@ static pl_code columns_asked(st_answers *a, const list *parts, const char *colum
     return code;
 }
 
+static pl_code columns_usual(st_answers *a, const list *parts, pl_arena *mem, pl_error *err)
+{
+    a->column = PL_NEW(mem, st_answer_column, parts->n + 3);
+    if (a->column == NULL)
+        return pl_fail(err, PL_ENOMEM, "columns");
+    a->column[a->n++] = (st_answer_column){ TITLE, 0, fixed[TITLE] };
+    a->column[a->n++] = (st_answer_column){ SMILES, 0, fixed[SMILES] };
+    for (int k = 0; k < parts->n; k++)
+        a->column[a->n++] = parts->column[k];
+    a->column[a->n++] = (st_answer_column){ PROBLEM, 0, fixed[PROBLEM] };
+    return PL_OK;
+}
+
 pl_code st_answers_open(st_answers *a, const st_predictor *p, st_answer_format format, const char *columns, pl_arena *mem,
                         pl_error *err)
 {
@@ -135,20 +148,12 @@ pl_code st_answers_open(st_answers *a, const st_predictor *p, st_answer_format f
     pl_code code = parts_list(&parts, p, mem, err);
 
     *a = (st_answers){ .p = p, .format = format, .part = parts.column, .n_parts = parts.n };
-    if (code == PL_OK && columns != NULL)
-        code = columns_asked(a, &parts, columns, mem, err);
+    if (code == PL_OK)
+        code = columns != NULL ? columns_asked(a, &parts, columns, mem, err) : columns_usual(a, &parts, mem, err);
+    if (code != PL_OK)
+        return code;
     a->seen = PL_NEW(mem, atomic_bool, a->n + 1);
-    if (code != PL_OK || columns != NULL)
-        return code == PL_OK && a->seen == NULL ? pl_fail(err, PL_ENOMEM, "columns") : code;
-    a->column = PL_NEW(mem, st_answer_column, parts.n + 3);
-    if (a->column == NULL)
-        return pl_fail(err, PL_ENOMEM, "columns");
-    a->column[a->n++] = (st_answer_column){ TITLE, 0, fixed[TITLE] };
-    a->column[a->n++] = (st_answer_column){ SMILES, 0, fixed[SMILES] };
-    for (int k = 0; k < parts.n; k++)
-        a->column[a->n++] = parts.column[k];
-    a->column[a->n++] = (st_answer_column){ PROBLEM, 0, fixed[PROBLEM] };
-    return PL_OK;
+    return a->seen != NULL ? PL_OK : pl_fail(err, PL_ENOMEM, "columns");
 }
 
 /* The field of the input that a column shows. */

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Several targets of one network: labels with missing values are trained, evaluated, scored and ranked together."""
+import csv
 import json
 import math
 import os
@@ -229,6 +230,82 @@ def conflicting_target_settings_are_refused_before_work():
 
 
 
+HARTREE = ("homo", "lumo", "gap", "zpve", "U0", "U", "H", "G")
+TWELVE = ("mu", "alpha", "r2", "Cv") + HARTREE
+SUMS = ("alpha", "Cv", "zpve", "U0", "U", "H", "G")
+
+
+def the_twelve_targets_of_qm9_are_learned_and_predicted():
+    with sieve.Project() as p:
+        p.put("in.sdf", sieve.sdf_records(sieve.data(SDF), 100))
+        targets = ["{name: %s, unit: %s%s}" % (t, "eV, factor: %s" % EV if t in HARTREE else "other", ", transform: composition" * (t in SUMS)) for t in TWELVE]
+        stages = STAGES.replace("gap, mu, basic, acid", ", ".join(TWELVE))
+        stages = re.sub("properties: .*\n", "properties: {%s}\n" % ", ".join("%s: {unit: %s}" % (t, "hartree" if t in HARTREE else "other") for t in TWELVE), stages)
+        p.workflow(["in.sdf"], stages + TRAIN % ("[%s]" % ", ".join(targets), 2) + REST)
+        p.run("run", "w.yaml", "-q")
+        names = {t: t + " (eV)" if t in HARTREE else t for t in TWELVE}
+        for t, name in names.items():
+            told = dict(p.rows("SELECT metric, value FROM evaluation JOIN property USING(property_id) WHERE name=? AND part='test'", name))
+            assert 0 < told["mae"] < math.inf, (t, told)
+            assert t not in ("alpha", "U0", "U", "H", "G") or told["mae"] < 0.3 * told["mean.mae"], (t, told)
+        # The same numbers without a workflow, each in its column.
+        head, *rows = csv.reader(p.run("predict", "run/models/e2e.safetensors", "in.sdf")[1].splitlines())
+        assert len(set(head)) == len(head) == 3 + 6 * 12 and head[-1] == "problem", head
+        for t, name in names.items():
+            want = [v for (v,) in p.rows("SELECT mean FROM record r JOIN score USING(mol_id) JOIN property USING(property_id) WHERE name=? ORDER BY record_id", name)]
+            assert [float(r[head.index(t)]) for r in rows] == want, t
+            assert {r[head.index(t + "_unit")] for r in rows} == {"eV" if t in HARTREE else "other"}
+        p.put("in.smi", "CCO ethanol\n")
+        assert p.run("predict", "run/models/e2e.safetensors", "in.smi")[1].splitlines()[0] == ",".join(head)
+
+
+def part_of_records(p):
+    return [part for (part,) in p.rows("SELECT part FROM record JOIN split USING(mol_id) ORDER BY ordinal")]
+
+
+def what_leaves_nothing_to_learn_is_refused_or_told():
+    records = sieve.sdf_records(sieve.data(SDF), 60).split(b"$$$$\n")[:60]
+
+    def write(p, **columns):
+        out = b""
+        for i, record in enumerate(records):
+            values = {k: f(i, record) for k, f in columns.items()}
+            body = record[:record.index(b"M  END") + 7]
+            out += body + b"".join(b"> <%s>\n%r\n\n" % (k.encode(), v) for k, v in values.items() if v is not None) + b"$$$$\n"
+        p.put("in.sdf", out)
+
+    def gap(_, record):
+        return field(record, b"gap")
+
+    def weight(_, record):
+        return sum(m * record.count(b" %s   0" % e) for e, m in ((b"H", 1.008), (b"C", 12.011), (b"N", 14.007), (b"O", 15.999)))
+
+    with sieve.Project() as p:
+        write(p, gap=gap, mu=weight)
+        stages = re.sub("    properties: .*\n", "", STAGES.replace(", basic, acid", ""))
+        for factor in ("", ", factor: 1e-6"):
+            p.workflow(["in.sdf"], stages + TRAIN % ("[{name: gap}, {name: mu, transform: composition%s}]" % factor, 1))
+            err = p.run("run", "w.yaml", "-q", expect=2)[2]
+            assert "the target mu is a sum over the atoms of a molecule, so that transform: composition leaves nothing to learn" in err, err
+        part = part_of_records(p)
+        train = [i for i in range(60) if part[i] == "train"]
+        # A fit of each element to fewer molecules leaves nothing either, whatever the target is.
+        write(p, gap=gap, mu=lambda i, r: field(r, b"mu") if i in train[-3:] else None)
+        err = p.run("run", "w.yaml", "-q", expect=2)[2]
+        assert "4 elements, and 3 training molecules are too few" in err, err
+        p.workflow(["in.sdf"], stages + TRAIN % ("[{name: gap}, {name: mu}]", 1))
+        out = p.run("check", "w.yaml")[1]
+        assert "mu: 3 numbers in 60 records; 57 empty" in out and "all 2 targets are in 3 of 60 records, some in 57\n" in out, out
+        err = p.run("run", "w.yaml", "-q")[2]
+        assert "mu: no validation molecule has it, so the best epoch is chosen without it" in err, err
+        assert "mu: no test molecule has it, so its error is not known" in err and "gap: no" not in err, err
+        write(p, gap=lambda i, r: gap(i, r) if i % 2 else None, mu=lambda i, r: 1.5 if i == train[0] else None)
+        said = p.run("check", "w.yaml", expect=2)
+        assert "labels: mu has one number in 60 records: there is nothing to learn" in said[1] + said[2], said
+        write(p, gap=lambda i, r: gap(i, r) if i % 2 else None, mu=lambda i, r: 1.5 + i if i in (1, 2) else None)
+        assert "all 2 targets are in 1 of 60 records, some in 30; nothing is learned from the other 29\n" in p.run("check", "w.yaml")[1]
+
+
 def censored(n=110):
     """The number of carbons: above 5 only known to be above 5, below 4 only known to be below 4, in several ways of writing."""
     out, known = [], []
@@ -346,4 +423,5 @@ def limits_are_learned_from_and_never_tested():
 
 if __name__ == "__main__":
     sieve.main([limits_are_learned_from_and_never_tested, targets_with_missing_values_are_learned_together, classes_with_missing_values_are_learned_together,
+                the_twelve_targets_of_qm9_are_learned_and_predicted, what_leaves_nothing_to_learn_is_refused_or_told,
                 rankings_weigh_targets_and_models_share_a_property, conflicting_target_settings_are_refused_before_work])

@@ -30,8 +30,8 @@ typedef struct scan {
     int n;
     const char *field[NAMES_MAX]; /* names of data fields that were seen */
     int n_fields;
-    int64_t records;
-    bool whole; /* all records of all inputs were looked at */
+    int64_t records, complete, partial; /* with all that `train` learns, with some of it */
+    bool whole;                         /* all records of all inputs were looked at */
     pl_arena *mem;
 } scan;
 
@@ -135,23 +135,24 @@ static const char *place(const scan *s, const pl_input *in, const ch_record *r, 
     return p != NULL ? p : "";
 }
 
-static void count(scan *s, label *l, const pl_input *in, const ch_record *r, const ch_field *f)
+/* Whether there is something to learn from. */
+static bool count(scan *s, label *l, const pl_input *in, const ch_record *r, const ch_field *f)
 {
     double limit;
     st_side side;
 
     if (f == NULL || f->text[0] == '\0') {
         l->empty++;
-        return;
+        return false;
     }
     if (!f->is_number && !l->is_class && st_limits_wanted(s->wf) && st_limit_read(&limit, &side, f->text)) {
         l->limits++;
-        return;
+        return true;
     }
     if (!f->is_number) {
         l->texts[st_label_text_of(f->text)]++;
         l->text = l->text != NULL ? l->text : place(s, in, r, f->text);
-        return;
+        return false;
     }
     l->low = l->numbers == 0 || f->value < l->low ? f->value : l->low;
     l->high = l->numbers == 0 || f->value > l->high ? f->value : l->high;
@@ -160,6 +161,21 @@ static void count(scan *s, label *l, const pl_input *in, const ch_record *r, con
     l->ones += f->value == 1;
     if (f->value != 0 && f->value != 1 && l->odd == NULL)
         l->odd = place(s, in, r, f->text);
+    return true;
+}
+
+static void count_all(scan *s, const pl_input *in, const ch_record *r, const ch_field *field, int n_fields)
+{
+    int learned = 0, there = 0;
+
+    for (int i = 0; i < s->n; i++) {
+        label *l = &s->label[i];
+        const bool some = count(s, l, in, r, ch_field_find(field, n_fields, l->name));
+        learned += l->learned;
+        there += l->learned && some;
+    }
+    s->complete += there == learned;
+    s->partial += there > 0 && there < learned;
 }
 
 static pl_code read_record(scan *s, const pl_input *in, ch_reader *reader, const ch_record *r, pl_arena *scratch, pl_error *err)
@@ -174,8 +190,8 @@ static pl_code read_record(scan *s, const pl_input *in, ch_reader *reader, const
         code = ch_record_fields(&field, &n, reader, r, scratch, err);
     for (int i = 0; i < n && s->records < 1000; i++)
         add_field(s, field[i].name);
-    for (int i = 0; i < s->n && r->problem == NULL && code == PL_OK; i++)
-        count(s, &s->label[i], in, r, ch_field_find(field, n, s->label[i].name));
+    if (r->problem == NULL && code == PL_OK)
+        count_all(s, in, r, field, n);
     return code;
 }
 
@@ -216,6 +232,11 @@ static void judge_missing(const scan *s, const label *l, const pl_node *at, pl_p
         pl_problem_add(problems, at, "%s: the inputs have none", what);
 }
 
+static bool is_single(const scan *s, const label *l)
+{
+    return l->learned && s->whole && l->numbers == 1 && l->limits == 0 && !st_label_comes_later(s->wf, l->name);
+}
+
 static void judge(const scan *s, const label *l, const pl_node *at, pl_problems *problems)
 {
     const bool there = l->numbers + l->limits + texts_of(l) > 0;
@@ -236,6 +257,12 @@ static void judge(const scan *s, const label *l, const pl_node *at, pl_problems 
         pl_problem_add(problems, at, "labels: %s is no number in any of %lld records; the first: %s%s", l->name,
                        (long long)s->records, l->text != NULL ? l->text : "a limit",
                        l->texts[ST_TEXT_COMMA] > 0 ? "; write 1.5 for 1,5" : "");
+    if (is_single(s, l)) {
+        pl_problem_add(problems, at,
+                       "labels: %s has one number in %lld records: there is nothing to learn; leave it out of targets", l->name,
+                       (long long)s->records);
+        return;
+    }
     if (l->is_class && l->odd != NULL)
         pl_problem_add(problems, at, "labels: %s is a class, so its values are 0 and 1; found %s", l->name, l->odd);
     else if (l->is_class && s->whole && l->numbers > 0 && (l->zeros == 0 || l->ones == 0))
@@ -266,8 +293,8 @@ static void say(const scan *s, const label *l, pl_text *out)
     char a[32], b[32];
     bool any = false;
 
-    pl_text_addf(out, "%s: %s numbers in %s%s records", l->name, pl_count_str(l->numbers, a), s->whole ? "" : "the first ",
-                 pl_count_str(s->records, b));
+    pl_text_addf(out, "%s: %s %s in %s%s records", l->name, pl_count_str(l->numbers, a), l->numbers == 1 ? "number" : "numbers",
+                 s->whole ? "" : "the first ", pl_count_str(s->records, b));
     if (l->is_class)
         pl_text_addf(out, ", %lld of class 1", (long long)l->ones);
     if (l->limits > 0)
@@ -279,6 +306,26 @@ static void say(const scan *s, const label *l, pl_text *out)
     pl_text_add(out, any ? ": they give no label" : "");
     if (l->text != NULL)
         pl_text_addf(out, "; the first text: %s", l->text);
+    pl_text_add(out, "\n");
+}
+
+/* Of several targets: how many records have all of them. */
+static void say_gaps(const scan *s, pl_text *out)
+{
+    const int64_t none = s->records - s->complete - s->partial;
+    char all[32], records[32], partial[32], without[32];
+    int learned = 0;
+
+    for (int i = 0; i < s->n; i++)
+        learned += s->label[i].learned;
+    if (learned < 2 || s->complete == s->records)
+        return;
+    pl_text_addf(out, "all %d targets are in %s of %s%s records", learned, pl_count_str(s->complete, all),
+                 s->whole ? "" : "the first ", pl_count_str(s->records, records));
+    if (s->partial > 0)
+        pl_text_addf(out, ", some in %s", pl_count_str(s->partial, partial));
+    if (none > 0)
+        pl_text_addf(out, "; nothing is learned from the other %s", pl_count_str(none, without));
     pl_text_add(out, "\n");
 }
 
@@ -301,5 +348,7 @@ pl_code st_label_scan(const pl_workflow *wf, bool targets_only, pl_problems *pro
         if (s->records > 0)
             say(s, &s->label[i], out);
     }
+    if (code == PL_OK)
+        say_gaps(s, out);
     return code;
 }

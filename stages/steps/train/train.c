@@ -241,7 +241,7 @@ static pl_code data_open(train_state *t, pl_error *err)
         (void)pl_event_add(t->env, PL_WARN, "left out: %lld molecules without a graph", (long long)t->d.n_no_graph);
     if (t->env->store != NULL && n_rare > 0)
         tell_rare(t, n_rare);
-    return t->env->store != NULL && t->d.limits ? st_targets_tell_limits(t->env, c, &t->train) : PL_OK;
+    return t->env->store != NULL ? st_targets_tell(t->env, c, &t->train, &t->valid, &t->test) : PL_OK;
 }
 
 static pl_code model_describe(train_state *t, pl_error *err)

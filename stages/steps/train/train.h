@@ -63,13 +63,15 @@ pl_code st_train_inputs_fit(nn_inputs *in, st_dataset *d, const st_samples *trai
 /* ---- train_targets.c ---- */
 /* ECONFIG: a label that should be a class is not (stages/steps/dataset/classes.h). */
 pl_code st_targets_check(pl_env *env, const st_train_conf *c, pl_error *err);
-/* The scale of each target, from the training molecules that have it. ECONFIG: none has it, or all have the same value. */
+/* The scale of each target, from the training molecules that have it. ECONFIG: none has it, all have the same value, or
+ * the fit to their composition leaves nothing. */
 pl_code st_targets_scale(nn_model_file *m, const st_train_conf *c, const st_samples *train, pl_error *err);
 /* How much a molecule of class 0 and of class 1 counts in training, of each target; 1 on average over the training molecules that have
  * it. All 1 without class weights. */
 pl_code st_targets_weigh(st_class_weight **out, const st_train_conf *c, const st_samples *train, pl_arena *mem, pl_error *err);
-/* Says how many limits each target is learned from, and which are not used. */
-pl_code st_targets_tell_limits(pl_env *env, const st_train_conf *c, const st_samples *train);
+/* Warns of targets that no held-out molecule has; says how many limits each is learned from, and which are not used. */
+pl_code st_targets_tell(pl_env *env, const st_train_conf *c, const st_samples *train, const st_samples *valid,
+                        const st_samples *test);
 /* Sets the normalised targets for the molecules of a part, classes by weight as a loss reads them; NaN: not measured. */
 void st_targets_fill(st_samples *s, const nn_model_file *m, const st_class_weight *weight);
 /* What a network learned by weight has log odds of the weighted classes: corrects the last bias, so that it predicts the probabilities of

@@ -50,20 +50,61 @@ static double rest_of(const st_samples *s, int64_t i, int32_t k, const nn_scale 
     return rest_of_value(s, i, scale, st_dataset_value(s->d, s->at[i], k));
 }
 
+/* What is left of values that a sum over atoms gives is rounding: at most this part of their standard deviation. */
+static const double left_by_rounding = 1e-7;
+
+/* values: [n] of target k. */
+static pl_code rest_check(const st_target *target, double left, const double *values, int64_t n, const st_samples *train,
+                          pl_error *err)
+{
+    const int32_t elements = train->inputs->n_elements;
+    double mean, stdev;
+
+    nn_metric_moments(values, n, &mean, &stdev);
+    if (!target->transform || left > left_by_rounding * stdev)
+        return PL_OK;
+    if (n <= elements + 1)
+        return pl_fail(err, PL_ECONFIG,
+                       "the target %s: transform: composition fits a number for each of %d elements, and %lld training molecules "
+                       "are too few: nothing is left to learn; remove the transform, or give more molecules",
+                       target->name, (int)elements, (long long)n);
+    return pl_fail(err, PL_ECONFIG,
+                   "the target %s is a sum over the atoms of a molecule, so that transform: composition leaves nothing to learn; "
+                   "remove the target, or its transform",
+                   target->name);
+}
+
+/* Whether something is left to learn of n values, which may all be the same. */
+static pl_code scale_check(const nn_scale *scale, const st_target *target, const double *values, int64_t n, bool same,
+                           const st_samples *train, pl_error *err)
+{
+    if (!isfinite(scale->stdev))
+        return pl_fail(err, PL_ECONFIG,
+                       "the target %s has values too large to compute with; does a label use a large number for \"not "
+                       "measured\"?",
+                       target->name);
+    if (n == 1)
+        return pl_fail(err, PL_ECONFIG, "only one training molecule has the target %s: nothing to learn", target->name);
+    if (same || (!(scale->stdev > 0) && !target->transform))
+        return pl_fail(err, PL_ECONFIG, "the target %s is the same for all %lld training molecules: nothing to learn", target->name,
+                       (long long)n);
+    return rest_check(target, scale->stdev, values, n, train, err);
+}
+
 /* Mean and standard deviation of the residuals; a class is not scaled. */
 static pl_code scale_fit(nn_scale *scale, const st_target *target, int32_t k, bool is_class, const st_samples *train, pl_error *err)
 {
-    double *rest = PL_NEW(train->d->mem, double, train->n + 1), first = NAN;
+    double *rest = PL_NEW(train->d->mem, double, train->n + 1), *values = PL_NEW(train->d->mem, double, train->n + 1);
     bool same = true; /* stdev alone would not do: the mean of n times 0.1 is not 0.1 */
     int64_t n = 0;
-    pl_code code = rest != NULL ? linear_part(scale, target, k, train, err) : pl_fail(err, PL_ENOMEM, "targets");
+    pl_code code = rest != NULL && values != NULL ? linear_part(scale, target, k, train, err) : pl_fail(err, PL_ENOMEM, "targets");
 
     for (int64_t i = 0; i < train->n && code == PL_OK; i++) {
         const double value = st_dataset_value(train->d, train->at[i], k);
         if (isnan(value))
             continue;
-        first = n ? first : value;
-        same = same && value == first;
+        values[n] = value;
+        same = same && value == values[0];
         rest[n++] = rest_of(train, i, k, scale);
     }
     if (code != PL_OK)
@@ -71,24 +112,16 @@ static pl_code scale_fit(nn_scale *scale, const st_target *target, int32_t k, bo
     nn_metric_moments(rest, n, &scale->mean, &scale->stdev);
     if (is_class && !same)
         *scale = (nn_scale){ .stdev = 1 };
-    if (!isfinite(scale->stdev))
-        return pl_fail(err, PL_ECONFIG,
-                       "the target %s has values too large to compute with; does a label use a large number for \"not "
-                       "measured\"?",
-                       target->name);
-    if (same || !(scale->stdev > 0))
-        return pl_fail(err, PL_ECONFIG, "the target %s is the same for all %lld training molecules: nothing to learn", target->name,
-                       (long long)n);
-    return PL_OK;
+    return scale_check(scale, target, values, n, same, train, err);
 }
 
-static bool is_there(const st_samples *s, int32_t k)
+static int64_t values_of(const st_samples *s, int32_t k)
 {
-    bool there = false;
+    int64_t n = 0;
 
-    for (int64_t i = 0; i < s->n && !there; i++)
-        there = !isnan(st_dataset_value(s->d, s->at[i], k));
-    return there;
+    for (int64_t i = 0; i < s->n; i++)
+        n += !isnan(st_dataset_value(s->d, s->at[i], k));
+    return n;
 }
 
 pl_code st_targets_scale(nn_model_file *m, const st_train_conf *c, const st_samples *train, pl_error *err)
@@ -97,7 +130,7 @@ pl_code st_targets_scale(nn_model_file *m, const st_train_conf *c, const st_samp
     pl_code code = PL_OK;
 
     for (int32_t k = 0; k < c->targets.n && code == PL_OK; k++) {
-        if (!is_there(train, k))
+        if (values_of(train, k) == 0)
             return pl_fail(err, PL_ECONFIG, "no training molecule has a label called %s, a graph and only known elements",
                            st_target_label(&target[k]));
         code = scale_fit(&m->target[k].scale, &target[k], k, st_train_classifies(c), train, err);
@@ -165,19 +198,17 @@ static void limits_fill(st_samples *s, int64_t i, int32_t k, const nn_scale *sca
     s->high[to] = (float)((rest_of_value(s, i, scale, s->d->high[from]) - scale->mean) / scale->stdev);
 }
 
-pl_code st_targets_tell_limits(pl_env *env, const st_train_conf *c, const st_samples *train)
+static pl_code limits_tell(pl_env *env, const st_train_conf *c, const st_samples *train)
 {
     pl_code code = PL_OK;
 
     for (int32_t k = 0; k < c->targets.n && code == PL_OK; k++) {
-        int64_t limits = 0, values = 0;
-        for (int64_t i = 0; i < train->n; i++) {
+        int64_t limits = 0;
+        for (int64_t i = 0; i < train->n; i++)
             limits += st_dataset_is_limit(train->d, train->at[i], k);
-            values += !isnan(st_dataset_value(train->d, train->at[i], k));
-        }
         code = pl_event_add(env, PL_INFO,
                             "%s: learned from %lld values and %lld limits; errors and intervals are those of values alone",
-                            st_train_target(c)[k].name, (long long)values, (long long)limits);
+                            st_train_target(c)[k].name, (long long)values_of(train, k), (long long)limits);
     }
     if (code == PL_OK && train->d->n_untested > 0)
         code = pl_event_add(env, PL_INFO, "%lld limits of held-out molecules are not used", (long long)train->d->n_untested);
@@ -185,6 +216,29 @@ pl_code st_targets_tell_limits(pl_env *env, const st_train_conf *c, const st_sam
         code = pl_event_add(env, PL_WARN, "left out: %lld limits that contradict each other, such as >10 and <5 of one molecule",
                             (long long)train->d->n_contrary);
     return code;
+}
+
+/* Targets that no held-out molecule has, where there are some. */
+static pl_code gaps_tell(pl_env *env, const st_train_conf *c, const st_samples *valid, const st_samples *test)
+{
+    pl_code code = PL_OK;
+
+    for (int32_t k = 0; k < c->targets.n && code == PL_OK; k++) {
+        const char *name = st_train_target(c)[k].name;
+        if (valid->n > 0 && values_of(valid, k) == 0 && st_family_may_have_network(c))
+            code = pl_event_add(env, PL_WARN, "%s: no validation molecule has it, so the best epoch is chosen without it", name);
+        if (code == PL_OK && test->n > 0 && values_of(test, k) == 0)
+            code = pl_event_add(env, PL_WARN, "%s: no test molecule has it, so its error is not known", name);
+    }
+    return code;
+}
+
+pl_code st_targets_tell(pl_env *env, const st_train_conf *c, const st_samples *train, const st_samples *valid,
+                        const st_samples *test)
+{
+    pl_code code = c->targets.n > 1 ? gaps_tell(env, c, valid, test) : PL_OK;
+
+    return code == PL_OK && train->d->limits ? limits_tell(env, c, train) : code;
 }
 
 void st_targets_fill(st_samples *s, const nn_model_file *m, const st_class_weight *weight)
