@@ -20,11 +20,11 @@ class ProgramError(Error):
 
 
 class StageFailed(Error):
-    """Status 1: a stage failed, or there was nothing to do."""
+    """Status 1: a stage failed."""
 
 
 class ConfigurationError(Error, ValueError):
-    """Status 2: wrong usage or configuration. Nothing was done."""
+    """Status 2: wrong usage or configuration, or a file without records. Nothing was done."""
 
 
 class TooManyFailures(Error):

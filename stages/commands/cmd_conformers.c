@@ -330,7 +330,7 @@ static pl_code conformers_make(conformers *c, pl_error *err)
     if (code == PL_OK)
         code = groups_run(c, err);
     if (code == PL_OK && c->n_records == 0)
-        return pl_fail(err, PL_EINPUT, "%s: the file has no records", c->file);
+        return pl_fail(err, PL_ECONFIG, "%s: the file has no records", c->file);
     return code == PL_OK && c->output != NULL ? st_out_keep(&c->out, err) : code;
 }
 

@@ -231,7 +231,7 @@ static pl_code all_records(energy_work *w, pl_error *err)
     if (code == PL_OK && w->n_failed > 0)
         return pl_fail(err, PL_ELIMIT, "%lld of %lld records have no energy", (long long)w->n_failed, (long long)n);
     if (code == PL_OK && w->n_done == 0)
-        return pl_fail(err, PL_EINPUT, "%s: the file has no records", w->file);
+        return pl_fail(err, PL_ECONFIG, "%s: the file has no records", w->file);
     return code;
 }
 

@@ -338,7 +338,7 @@ static pl_code predict_run(predict *c, pl_error *err)
     if (code == PL_OK)
         code = records_run(c, err);
     if (code == PL_OK && c->n_records == 0)
-        return pl_fail(err, PL_EINPUT, "%s: there are no records", checked ? c->file : "standard input");
+        return pl_fail(err, PL_ECONFIG, "%s: there are no records", checked ? c->file : "standard input");
     if (code == PL_OK)
         code = st_answers_check_seen(&c->answers, checked ? c->file : "standard input", err);
     return code == PL_OK && c->output != NULL ? st_out_keep(&c->out, err) : code;

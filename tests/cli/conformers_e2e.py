@@ -284,7 +284,7 @@ def what_has_no_structure_is_named_and_the_rest_written():
         assert got["boron"]["built_by"] == "openbabel" and "atom 2 (B)" in got["boron"]["fallback"], got["boron"]
         assert got["salt"]["removed"] == "[Na+]"
         p.put("empty.smi", "")
-        assert "no record" in p.run("conformers", "empty.smi", expect=1)[2]
+        assert "no record" in p.run("conformers", "empty.smi", expect=2)[2]
         for wrong in (("--count", "0"), ("--count", "x"), ("--force-field", "uff"), ("--window", "-1"), ("--seed", "-1")):
             assert wrong[0] in p.run("conformers", "in.smi", *wrong, expect=2)[2]
         p.run("conformers", "in.smi", "-o", "in.smi/out.sdf", expect=6)

@@ -279,8 +279,10 @@ def mistakes_are_refused_before_any_work():
         for status, args, words in cases:
             _, out, err = p.run("predict", *args, expect=status)
             assert words in err + out, (args, out, err)
-        _, out, err = p.run("predict", "esol", "empty.smi", "-o", "out.csv", expect=1)
-        assert "there are no records" in err and not os.path.exists(p.path("out.csv")), err
+        p.put("head.csv", "smiles,logS\n")
+        for args in (("empty.smi", "-o", "out.csv"), ("head.csv", "-o", "out.csv"), ("-",)):  # as `fit` (help exit-codes)
+            _, out, err = p.run("predict", "esol", *args, expect=2)
+            assert "there are no records" in err and not os.path.exists(p.path("out.csv")), err
         assert open(p.path("in.smi")).read() == "CCO\n"
 
 

@@ -30,7 +30,7 @@ static const char yaml_text[] = "A workflow is one YAML file: `format: 1`, the i
 
 static const char exit_text[] = "  0    all done\n"
                                 "  1    a stage failed; doctor: something is bad; model diff: they differ\n"
-                                "  2    usage or configuration\n"
+                                "  2    usage or configuration; of commands that read a file: it has no records\n"
                                 "  3    more records failed than limits.failures allows; see run --keep-going;\n"
                                 "       of predict, conformers and energy: a record has no answer, the others do\n"
                                 "  4    another run holds the work directory\n"
