@@ -150,7 +150,9 @@ static pl_code make_project(copier *c, const char *to, pl_error *err)
         return pl_fail(err, PL_ENOMEM, "out of memory");
     if (access(workflows, F_OK) == 0)
         return pl_fail(err, PL_ECONFIG, "%s: exists already; nothing was overwritten", workflows);
-    code = pl_folder_remove(part, err); /* of one that was stopped, perhaps of another kind */
+    code = pl_mkdirs(to, err);
+    if (code == PL_OK)
+        code = pl_folder_remove(part, err); /* of one that was stopped, perhaps of another kind */
     if (code == PL_OK)
         code = copy_dir(c, from, part, 0, err);
     if (code == PL_OK)
