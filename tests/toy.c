@@ -75,6 +75,8 @@ static pl_code open_per_unit(void *state, pl_env *env, pl_error *err)
     per_unit *s = state;
 
     *s = (per_unit){ env, env->step->conf, env->units_done };
+    if (PL_NEW(env->mem, int64_t, 1) == NULL) /* as real stages do */
+        return pl_fail(err, PL_ENOMEM, "the stage's numbers");
     return pl_store_features(env->store, err);
 }
 
