@@ -31,7 +31,8 @@
  *     build    str geometry; f64 energy; mol; i32 n, then n times mol: the other conformers, by increasing energy
  *     list     i32 n, then n times str molecule, str why it is not a molecule (then molecule has only its title)
  *     write    str
- *     svg      str svg, molfile (with the positions of the drawing); i32 overlaps that are left in it
+ *     svg      str svg, molfile (with the positions of the drawing); i32 overlaps that are left in it. CH_NO_STEREO is a text in the svg
+ *              and the comment of the molfile if they do not show the stereo of the molecule
  *     rules    i32 n, then n times i32 rule (from 0) that is not a valid SMARTS, i32 column (from 1)
  *     match    i32 column (from 1) where the pattern is not a valid SMARTS, 0: it is; i32 n (0 if it is not), then n times i32: 1 the
  *              molecule matches, 0 it does not, -1 the SMILES cannot be read
@@ -66,6 +67,8 @@
 
 /* Version of chem/worker_program/groups.h and of how groups are charged; part of the keys of stages that set a pH. */
 #define CH_GROUPS_VERSION "1"
+
+#define CH_NO_STEREO "stereo not drawn"
 
 enum { CH_MESSAGE_MAX = 256 << 20 }; /* bytes; longer messages are neither sent nor accepted */
 

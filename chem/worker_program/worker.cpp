@@ -275,16 +275,6 @@ static void op_match(In &in, Out &out, Failure &)
         out.put(smarts_match(smarts, in.str()));
 }
 
-// The second line of an MDL text has program, date and dimension: because of the date, every export would differ.
-static std::string without_date(std::string s, const std::string &format)
-{
-    size_t line = s.find('\n') + 1, end = s.find('\n', line);
-    if ((format != "sdf" && format != "sd" && format != "mol" && format != "mdl") || line == 0 || end == std::string::npos)
-        return s;
-    std::string dimension = end - line >= 22 ? s.substr(line + 20, 2) : "  ";
-    return s.replace(line, end - line, "  molsieve          " + dimension);
-}
-
 // Whether only blanks are left; restores the position of the stream.
 static bool only_blanks_left(std::istream &text)
 {
@@ -426,18 +416,10 @@ static void op_write(In &in, Out &out, Failure &)
 
 static void op_svg(In &in, Out &out, Failure &)
 {
-    OBMol mol;
-    mol_read(mol, in.str(), "smi");
-    mol.SetTitle("");
-    const int overlaps = mol_lay_out(mol);
-    const std::string molfile = without_date(mol_write(mol, "mol", mol.NumAtoms() > 999 ? "3" : ""), "mol");
-    const std::string svg = mol_write(mol, "svg", "dC");
-    size_t from = svg.find("<svg"), to = svg.rfind("</svg>");
-    if (from == std::string::npos || to == std::string::npos)
-        fail(CH_INTERNAL, "no drawing");
-    out.str(svg.substr(from, to + 6 - from));
-    out.str(molfile.empty() || molfile.back() == '\n' ? molfile : molfile + "\n");
-    out.put<int32_t>(overlaps);
+    const Picture p = picture_of(in.str());
+    out.str(p.svg);
+    out.str(p.molfile);
+    out.put<int32_t>(p.overlaps);
 }
 
 // ---- the loop -------------------------------------------------------------

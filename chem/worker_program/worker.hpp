@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <cstring>
+#include <functional>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -278,6 +279,43 @@ int mol_one_drawing(OpenBabel::OBMol &mol);
 // Positions for a drawing, in the plane (worker_layout.cpp). Returns the number of overlaps that are left.
 int mol_lay_out(OpenBabel::OBMol &mol);
 
+// ---- worker_wedges.cpp
+
+// A wedge or hash for each centre of a molecule with positions in the plane, as flags of bonds, whose first atom is then the centre.
+class Wedges {
+public:
+    explicit Wedges(OpenBabel::OBMol &mol);
+
+    // judge: 0 if the molecule with these wedges is right; else less, and the less, the worse. false: no choice is right.
+    bool solve(const std::function<int(OpenBabel::OBMol &)> &judge, int tries);
+
+private:
+    struct Choice {
+        OpenBabel::OBBond *bond;
+        double cost;
+    };
+    struct Centre {
+        OpenBabel::OBTetrahedralStereo::Config config;
+        std::vector<Choice> choices; // by increasing cost
+        size_t taken;
+    };
+    OpenBabel::OBMol &mol_;
+    std::vector<Centre> centres_;
+
+    bool find(size_t centre, std::vector<bool> &asked);
+    bool assign();
+    void put();
+};
+
+// ---- worker_picture.cpp
+
+struct Picture {
+    std::string svg, molfile; // with the same positions; both with CH_NO_STEREO if they do not show the stereo of the molecule
+    int overlaps = 0;
+};
+Picture picture_of(const std::string &smiles);
+std::string without_date(std::string s, const std::string &format); // of an MDL text
+
 // ---- worker_neutral.cpp
 
 // Returns how many atoms lost their charge. A 3D structure with all hydrogens still has all of them afterwards. balanced: the absolute
@@ -343,6 +381,9 @@ struct Identity {
 };
 
 // mol: read_with_hydrogens of the record's SMILES; m: of the record before its SMILES was written, which takes marks away.
+// The defined items of the layers /b and /t of an InChI, and in rest what stands before all stereo.
+int inchi_defined(const std::string &inchi, std::string &rest);
+
 int unread_marks(); // since the library's log was cleared
 Kept kept_of(OpenBabel::OBMol &mol, OpenBabel::OBMol &record, const Marks &m, const Identity &id, const Open &open);
 

@@ -5,7 +5,8 @@
 // Open Babel's gen2D leaves some fused rings open, with a bond of several lengths: their atoms are pulled to the lengths and angles of
 // regular polygons. It also places rings and chains one after another, so that large substituents may lie on each other: parts of the
 // molecule behind a bond outside of rings are mirrored at the bond or turned about its end, whatever helps most, until nothing helps.
-// Stereo comes from the SMILES, not from the positions, and double bonds are never mirrored, so it stays.
+// Stereo comes from the SMILES, not from the positions. gen2D draws some double bonds the other way round: the part behind such a bond is
+// mirrored at it, or in a large ring one end of the bond is pushed into the ring. Nothing else mirrors a double bond.
 #include "chem/worker_program/worker.hpp"
 
 #include <algorithm>
@@ -18,6 +19,8 @@
 #include <openbabel/obiter.h>
 #include <openbabel/op.h>
 #include <openbabel/ring.h>
+#include <openbabel/stereo/cistrans.h>
+#include <openbabel/stereo/stereo.h>
 
 using namespace OpenBabel;
 
@@ -77,6 +80,12 @@ struct Distance {
     double length;
 };
 
+// A double bond whose neighbours p (of a) and q (of b) are on one side, or on two.
+struct Sided {
+    size_t a, b, p, q;
+    bool same;
+};
+
 // Angle 0: mirror the atoms of the side at the bond; else turn them about the atom that stays.
 struct Move {
     double angle, cost;
@@ -96,7 +105,20 @@ public:
             if (!bond.single)
                 has_double_[bond.a] = has_double_[bond.b] = true;
         }
+        read_stereo(mol);
         scale();
+    }
+
+    // Gives double bonds the stereo that they have, as far as that is possible.
+    void turn_double_bonds()
+    {
+        for (size_t before = 0, now = n_wrong(); now > 0 && now != before;) {
+            before = now;
+            for (const Sided &s : sided_)
+                if (is_wrong(s))
+                    turn_one(s);
+            now = n_wrong();
+        }
     }
 
     // Where bonds are too long or too short: from gen2D's positions, then from ones that are shaken more and more; keeps the best.
@@ -168,8 +190,84 @@ private:
     std::vector<Bond> bonds_;
     std::vector<std::vector<size_t>> beside_;
     std::vector<bool> has_double_;
+    std::vector<Sided> sided_;
     double work_ = 0;
     uint64_t chance_ = 1;
+
+    void read_stereo(OBMol &mol)
+    {
+        OBStereoFacade stereo(&mol);
+        FOR_BONDS_OF_MOL(b, mol) {
+            if (!stereo.HasCisTransStereo(b->GetId()))
+                continue;
+            const OBCisTransStereo::Config c = stereo.GetCisTransStereo(b->GetId())->GetConfig(OBStereo::ShapeU);
+            OBAtom *at[4] = { nullptr, nullptr, nullptr, nullptr };
+            for (size_t k = 0; k < 4 && c.refs.size() == 4; k++)
+                at[k] = c.refs[k] == OBStereo::ImplicitRef ? nullptr : mol.GetAtomById(c.refs[k]);
+            const size_t p = at[0] != nullptr ? 0 : 1, q = at[3] != nullptr ? 3 : 2;
+            if (c.specified && at[p] != nullptr && at[q] != nullptr)
+                sided_.push_back({ mol.GetAtomById(c.begin)->GetIdx() - 1, mol.GetAtomById(c.end)->GetIdx() - 1,
+                                   at[p]->GetIdx() - 1, at[q]->GetIdx() - 1, p + q == 3 });
+        }
+    }
+
+    bool is_wrong(const Sided &s) const
+    {
+        const Point axis = at_[s.b] - at_[s.a];
+        const double sides = cross(axis, at_[s.p] - at_[s.a]) * cross(axis, at_[s.q] - at_[s.a]);
+        return !(s.same ? sides > 0 : sides < 0);
+    }
+
+    size_t n_wrong() const
+    {
+        return static_cast<size_t>(std::count_if(sided_.begin(), sided_.end(), [this](const Sided &s) { return is_wrong(s); }));
+    }
+
+    bool is_ring_bond(size_t a, size_t b) const
+    {
+        return std::any_of(bonds_.begin(), bonds_.end(), [=](const Bond &x) {
+            return x.in_ring && ((x.a == a && x.b == b) || (x.a == b && x.b == a));
+        });
+    }
+
+    void turn_one(const Sided &s)
+    {
+        if (is_ring_bond(s.a, s.b)) {
+            if (!push_in(s.b, s.a))
+                (void)push_in(s.a, s.b);
+            return;
+        }
+        size_t from = s.a, to = s.b;
+        if (2 * side(from, to).size() > at_.size())
+            std::swap(from, to);
+        const Point a = at_[from], b = at_[to];
+        for (const size_t i : side(from, to))
+            at_[i] = mirrored(at_[i], a, b);
+    }
+
+    // Mirrors an atom of one ring at the line between its neighbours there, one of which is `other`; what hangs on it moves along. false:
+    // that would not give more double bonds their stereo, or would put the atom on another one.
+    bool push_in(size_t atom, size_t other)
+    {
+        const std::vector<Point> was = at_;
+        const size_t wrong = n_wrong();
+        std::vector<size_t> in_ring, beside;
+        for (const size_t i : beside_[atom])
+            (is_ring_bond(atom, i) ? in_ring : beside).push_back(i);
+        if (in_ring.size() != 2 || (in_ring[0] != other && in_ring[1] != other))
+            return false;
+        at_[atom] = mirrored(at_[atom], at_[in_ring[0]], at_[in_ring[1]]);
+        for (const size_t to : beside)
+            for (const size_t i : side(atom, to))
+                at_[i] = at_[i] - (was[atom] - at_[atom]);
+        bool free = true;
+        for (size_t i = 0; i < at_.size(); i++)
+            free = free && (i == atom || length(at_[i] - at_[atom]) > touching);
+        if (free && n_wrong() < wrong)
+            return true;
+        at_ = was;
+        return false;
+    }
 
     // The same numbers for every molecule and run.
     void shake(double by)
@@ -365,6 +463,7 @@ int mol_lay_out(OBMol &mol)
         fail(CH_INTERNAL, "no positions for a drawing");
     Layout layout(mol);
     layout.repair(mol);
+    layout.turn_double_bonds();
     layout.spread();
     layout.lie_down();
     layout.store(mol);

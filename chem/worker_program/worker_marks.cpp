@@ -499,8 +499,7 @@ static std::string by_trying(OBMol &mol, const Names &names, const std::vector<s
     return "";
 }
 
-// The defined items of the layers /b and /t of an InChI, and in *rest what stands before all stereo.
-static int defined_items(const std::string &inchi, std::string &rest)
+int inchi_defined(const std::string &inchi, std::string &rest)
 {
     int n = 0;
     std::istringstream layers(inchi);
@@ -523,8 +522,8 @@ static int n_lost(OBMol &record, const OBMol &mol, const std::string &text, int 
     OBMol copy = mol;
     std::string of_record, of_mol;
     marks_put(copy, marks_read(copy, text));
-    const int had = defined_items(first_word(mol_write(record, "inchi", "")), of_record);
-    const int has = defined_items(first_word(mol_write(copy, "inchi", "")), of_mol);
+    const int had = inchi_defined(first_word(mol_write(record, "inchi", "")), of_record);
+    const int has = inchi_defined(first_word(mol_write(copy, "inchi", "")), of_mol);
     return std::max(had - has - n_axes, of_record == of_mol && n_axes == 0 ? 1 : 0);
 }
 

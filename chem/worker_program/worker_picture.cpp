@@ -1,0 +1,295 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// chem/worker_program/worker_picture.cpp - a drawing as SVG and as molfile, which show the stereo of their molecule or say that they do not.
+//
+// The molfile is read again and must give the molecule's InChIKey and SMILES. Where it does not with Open Babel's wedges, they are chosen
+// here (worker_wedges.cpp), and where it still does not, all marks of stereo are left out and a note stands in both.
+#include "chem/worker_program/worker.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <sstream>
+
+#include <openbabel/atom.h>
+#include <openbabel/bond.h>
+#include <openbabel/obconversion.h>
+#include <openbabel/oberror.h>
+#include <openbabel/obiter.h>
+#include <openbabel/ring.h>
+
+using namespace OpenBabel;
+
+namespace worker {
+
+static const int tries_max = 24;
+static const int smallest_ring = 8; // whose double bonds have two forms, for InChI
+static const double bond_px = 40, margin_px = 40, half_px = 4; // as Open Babel draws
+
+// The second line of an MDL text has program, date and dimension: because of the date, every export would differ.
+std::string without_date(std::string s, const std::string &format)
+{
+    size_t line = s.find('\n') + 1, end = s.find('\n', line);
+    if ((format != "sdf" && format != "sd" && format != "mol" && format != "mdl") || line == 0 || end == std::string::npos)
+        return s;
+    std::string dimension = end - line >= 22 ? s.substr(line + 20, 2) : "  ";
+    return s.replace(line, end - line, "  molsieve          " + dimension);
+}
+
+static std::string molfile_of(OBMol &mol, const char *options)
+{
+    const std::string text =
+        without_date(mol_write(mol, "mol", (std::string(mol.NumAtoms() > 999 ? "3" : "") + options).c_str()), "mol");
+    return text.empty() || text.back() == '\n' ? text : text + "\n";
+}
+
+// ---- does it read back? --------------------------------------------------------
+
+namespace {
+struct Whole {
+    std::string inchi, smiles;
+    int n_defined; // items of stereo in the InChI
+};
+} // namespace
+
+// Writing takes marks away, so a copy is written.
+static Whole whole_of(const OBMol &mol)
+{
+    OBMol copy = mol;
+    std::string rest;
+    Whole w;
+    w.inchi = first_word(mol_write(copy, "inchi", ""));
+    w.n_defined = inchi_defined(w.inchi, rest);
+    w.smiles = canonical_smiles(copy);
+    return w;
+}
+
+// Marks in a SMILES that are none, as at C(N)N, are not in what is read back.
+static bool same_smiles(const Whole &wanted, const Whole &back, const OBMol &mol)
+{
+    if (wanted.smiles == back.smiles)
+        return true;
+    OBMol copy = mol;
+    copy.SetChiralityPerceived(false);
+    StereoFrom0D(&copy);
+    stereo_in_order(copy);
+    return canonical_smiles(copy) == back.smiles;
+}
+
+// 0: yes; less: how many items of stereo are missing or wrong.
+static int judged(const std::string &molfile, const Whole &wanted, const OBMol &mol)
+{
+    OBMol back;
+    OBConversion conv;
+    if (!conv.SetInFormat("mol") || !conv.ReadString(&back, molfile))
+        return -1000;
+    stereo_in_order(back);
+    const Whole w = whole_of(back);
+    if (w.inchi == wanted.inchi && same_smiles(wanted, w, mol))
+        return 0;
+    return -1 - std::max(wanted.n_defined - w.n_defined, 0);
+}
+
+// Whether positions could say something about stereo that the molecule does not, or the other way round.
+static bool may_have_stereo(OBMol &mol)
+{
+    if (!mol.GetAllData(OBGenericDataType::StereoData).empty())
+        return true;
+    for (OBRing *r : mol.GetSSSR())
+        if (r->Size() >= smallest_ring)
+            return true;
+    return false;
+}
+
+// ---- wedges in an SVG ------------------------------------------------------------
+
+namespace {
+struct Line {
+    size_t from, length; // of its text
+    double x1, y1, x2, y2;
+};
+} // namespace
+
+static double value_of(const std::string &tag, const char *name)
+{
+    const size_t at = tag.find(std::string(" ") + name + "=\"");
+    return at == std::string::npos ? NAN : std::strtod(tag.c_str() + at + std::strlen(name) + 3, nullptr);
+}
+
+static std::vector<Line> lines_of(const std::string &svg)
+{
+    std::vector<Line> all;
+    for (size_t at = svg.find("<line "); at != std::string::npos; at = svg.find("<line ", at + 1)) {
+        const size_t end = svg.find("/>", at);
+        const std::string tag = svg.substr(at, end == std::string::npos ? end : end + 2 - at);
+        all.push_back({ at, tag.size(), value_of(tag, "x1"), value_of(tag, "y1"), value_of(tag, "x2"), value_of(tag, "y2") });
+    }
+    return all;
+}
+
+// Where the atoms are in the SVG.
+static std::vector<vector3> places_of(OBMol &mol)
+{
+    std::vector<vector3> at;
+    double sum = 0, left = INFINITY, top = INFINITY;
+    FOR_BONDS_OF_MOL(b, mol)
+        sum += b->GetLength();
+    const double scale = bond_px * mol.NumBonds() / sum;
+    FOR_ATOMS_OF_MOL(a, mol) {
+        at.push_back(vector3(a->GetX() * scale, -a->GetY() * scale, 0));
+        left = std::min(left, at.back().x());
+        top = std::min(top, at.back().y());
+    }
+    for (vector3 &p : at)
+        p += vector3(margin_px - left, margin_px - top, 0);
+    return at;
+}
+
+// Both ends of the line on the bond, at most a label away from its atoms, and in its direction or the opposite one.
+static bool is_on(const Line &l, const vector3 &a, const vector3 &b)
+{
+    const vector3 along = (b - a) / (b - a).length(), p(l.x1, l.y1, 0), q(l.x2, l.y2, 0);
+    const double label = 13.5, near = 0.3;
+    for (const vector3 &x : { p, q }) {
+        const vector3 from_a = x - a;
+        const double t = dot(from_a, along);
+        if (!((from_a - along * t).length() < near) || t < -near || t > (b - a).length() + near)
+            return false;
+    }
+    return (p - q).length() > (b - a).length() - 2 * label;
+}
+
+static std::string point(const vector3 &p)
+{
+    char text[64];
+    (void)std::snprintf(text, sizeof text, "%.4f %.4f ", p.x(), p.y());
+    return text;
+}
+
+// As Open Babel's, from the narrow end a to b.
+static std::string wedge_text(const vector3 &a, const vector3 &b, bool up)
+{
+    const vector3 along = b - a;
+    const vector3 across = vector3(along.y(), -along.x(), 0) * (half_px / along.length());
+    std::string text;
+    if (up)
+        return "<polygon points=\"" + point(a) + point(b + across) + point(b - across) +
+               "\" stroke-width=\"2\" fill=\"rgb(0,0,0)\"  stroke=\"rgb(0,0,0)\" />";
+    for (int k = 0; k < 6; k++) {
+        const double w = 0.2 + 0.16 * k;
+        const vector3 p = a + along * w + across * w, q = a + along * w - across * w;
+        char line[200];
+        (void)std::snprintf(line, sizeof line,
+                            "%s<line x1=\"%.1f\" y1=\"%.1f\" x2=\"%.1f\" y2=\"%.1f\" opacity=\"1.0\" stroke=\"rgb(0,0,0)\"  "
+                            "stroke-width=\"1.0\"/>",
+                            k > 0 ? "\n" : "", p.x(), p.y(), q.x(), q.y());
+        text += line;
+    }
+    return text;
+}
+
+// The text of a bond's wedge instead of its line. A label shortens a wedge by a third. false: there is not one line for the bond.
+static bool put_wedge(std::string &svg, OBBond &bond, const std::vector<vector3> &at)
+{
+    const vector3 a = at[bond.GetBeginAtomIdx() - 1], b = at[bond.GetEndAtomIdx() - 1];
+    std::vector<Line> found;
+    for (const Line &l : lines_of(svg))
+        if (is_on(l, a, b))
+            found.push_back(l);
+    if (found.size() != 1)
+        return false;
+    const Line &l = found[0];
+    const vector3 p(l.x1, l.y1, 0), q(l.x2, l.y2, 0);
+    const auto cut = [&](const vector3 &end) { return std::min((p - end).length(), (q - end).length()) > 2; };
+    const vector3 from = cut(a) ? a + (b - a) * 0.33 : a, to = cut(b) ? b - (b - a) * 0.33 : b;
+    svg.replace(l.from, l.length, wedge_text(from, to, bond.IsWedge()));
+    return true;
+}
+
+static void remove_centres(OBMol &mol)
+{
+    for (OBGenericData *d : mol.GetAllData(OBGenericDataType::StereoData))
+        if (static_cast<OBStereoBase *>(d)->GetType() == OBStereo::Tetrahedral)
+            mol.DeleteData(d);
+}
+
+static std::string svg_of(OBMol &mol)
+{
+    const std::string svg = mol_write(mol, "svg", "dC");
+    size_t from = svg.find("<svg"), to = svg.rfind("</svg>");
+    if (from == std::string::npos || to == std::string::npos)
+        fail(CH_INTERNAL, "no drawing");
+    return svg.substr(from, to + 6 - from);
+}
+
+// The wedges are flags of the bonds. "": they could not be drawn.
+static std::string svg_with_wedges(OBMol &mol)
+{
+    OBMol plain = mol;
+    remove_centres(plain);
+    std::string svg = svg_of(plain);
+    const std::vector<vector3> at = places_of(mol);
+    FOR_BONDS_OF_MOL(b, mol)
+        if ((b->IsWedge() || b->IsHash()) && !put_wedge(svg, *b, at))
+            return "";
+    return svg;
+}
+
+// ---- the drawing -----------------------------------------------------------------
+
+// The note is the comment of the molfile, and text in the margin of the drawing.
+static void leave_out_stereo(Picture &p, OBMol &mol)
+{
+    remove_centres(mol);
+    for (OBGenericData *d : mol.GetAllData(OBGenericDataType::StereoData))
+        if (auto *c = dynamic_cast<OBCisTransStereo *>(d)) {
+            OBCisTransStereo::Config open = c->GetConfig();
+            open.specified = false;
+            c->SetConfig(open);
+        }
+    p.svg = svg_of(mol);
+    const size_t inner = p.svg.find("<svg", p.svg.find("<g ")), behind = p.svg.find('>', inner);
+    if (inner == std::string::npos || behind == std::string::npos)
+        fail(CH_INTERNAL, "no drawing");
+    p.svg.insert(behind + 1, "\n<text x=\"4\" y=\"14\" fill=\"rgb(0,0,0)\" font-size=\"12\">" CH_NO_STEREO "</text>");
+    p.molfile = molfile_of(mol, "");
+    const size_t comment = p.molfile.find('\n', p.molfile.find('\n') + 1) + 1;
+    p.molfile.insert(comment, CH_NO_STEREO);
+}
+
+// Axes of allenes and the like: a drawing does not show them.
+static bool has_other_marks(OBMol &mol, const std::string &smiles)
+{
+    const int n = unread_marks();
+    if (n == 0 && !may_mark_planes(mol, smiles))
+        return false;
+    const Marks m = marks_written(mol, smiles);
+    marks_put(mol, m);
+    stereo_in_order(mol);
+    return !m.axes.empty() || !m.planes.empty();
+}
+
+Picture picture_of(const std::string &smiles)
+{
+    OBMol mol;
+    Picture p;
+    mol_read(mol, smiles, "smi");
+    mol.SetTitle("");
+    const bool other = has_other_marks(mol, smiles), check = other || may_have_stereo(mol);
+    const Whole wanted = check ? whole_of(mol) : Whole();
+    p.overlaps = mol_lay_out(mol);
+    p.molfile = molfile_of(mol, "");
+    if (!check || (!other && judged(p.molfile, wanted, mol) == 0)) {
+        p.svg = svg_of(mol);
+        return p;
+    }
+    Wedges wedges(mol);
+    const auto judge = [&](OBMol &m) { return judged(molfile_of(m, "w"), wanted, m); };
+    if (!other && wedges.solve(judge, tries_max)) {
+        p.molfile = molfile_of(mol, "w");
+        p.svg = svg_with_wedges(mol);
+    }
+    if (p.svg.empty())
+        leave_out_stereo(p, mol);
+    return p;
+}
+
+} // namespace worker
