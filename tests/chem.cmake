@@ -5,6 +5,7 @@ function(molsieve_chem_test name)
 endfunction()
 
 molsieve_chem_test(chem_worker unit/worker_test.c LABEL unit threads)
+target_compile_definitions(test_chem_worker PRIVATE MOLSIEVE_TESTS="${CMAKE_CURRENT_SOURCE_DIR}")
 molsieve_chem_test(worker_start unit/worker_start_test.c LABEL unit)
 molsieve_chem_test(scaffold unit/scaffold_test.c LABEL unit)
 molsieve_chem_test(scaffold_smiles unit/scaffold_smiles_test.c LABEL unit)

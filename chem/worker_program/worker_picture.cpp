@@ -235,16 +235,20 @@ static std::string svg_with_wedges(OBMol &mol)
 
 // ---- the drawing -----------------------------------------------------------------
 
+static void set_specified(OBCisTransStereo &c, bool yes)
+{
+    OBCisTransStereo::Config config = c.GetConfig();
+    config.specified = yes;
+    c.SetConfig(config);
+}
+
 // The note is the comment of the molfile, and text in the margin of the drawing.
 static void leave_out_stereo(Picture &p, OBMol &mol)
 {
     remove_centres(mol);
     for (OBGenericData *d : mol.GetAllData(OBGenericDataType::StereoData))
-        if (auto *c = dynamic_cast<OBCisTransStereo *>(d)) {
-            OBCisTransStereo::Config open = c->GetConfig();
-            open.specified = false;
-            c->SetConfig(open);
-        }
+        if (auto *c = dynamic_cast<OBCisTransStereo *>(d))
+            set_specified(*c, false);
     p.svg = svg_of(mol);
     const size_t inner = p.svg.find("<svg", p.svg.find("<g ")), behind = p.svg.find('>', inner);
     if (inner == std::string::npos || behind == std::string::npos)
@@ -253,6 +257,27 @@ static void leave_out_stereo(Picture &p, OBMol &mol)
     p.molfile = molfile_of(mol, "");
     const size_t comment = p.molfile.find('\n', p.molfile.find('\n') + 1) + 1;
     p.molfile.insert(comment, CH_NO_STEREO);
+}
+
+// Open Babel takes a double bond of a ring of eight without a mark for cis, and InChI for undefined unless positions define it: the molfile says
+// that it is open, if that brings the stereo back. Returns how well it does.
+static int open_ring_bonds(OBMol &mol, const Whole &wanted, int now)
+{
+    std::vector<OBCisTransStereo *> opened;
+    for (OBGenericData *d : mol.GetAllData(OBGenericDataType::StereoData)) {
+        auto *c = dynamic_cast<OBCisTransStereo *>(d);
+        OBBond *b = c == nullptr ? nullptr : mol.GetBond(mol.GetAtomById(c->GetConfig().begin), mol.GetAtomById(c->GetConfig().end));
+        if (b != nullptr && c->GetConfig().specified && b->IsInRing() && b->FindSmallestRing() != nullptr &&
+            b->FindSmallestRing()->Size() == smallest_ring) {
+            set_specified(*c, false);
+            opened.push_back(c);
+        }
+    }
+    const int then = opened.empty() ? now : judged(molfile_of(mol, ""), wanted, mol);
+    for (OBCisTransStereo *c : opened)
+        if (then <= now)
+            set_specified(*c, true);
+    return std::max(now, then);
 }
 
 // Axes of allenes and the like: a drawing does not show them.
@@ -277,7 +302,10 @@ Picture picture_of(const std::string &smiles)
     const Whole wanted = check ? whole_of(mol) : Whole();
     p.overlaps = mol_lay_out(mol);
     p.molfile = molfile_of(mol, "");
-    if (!check || (!other && judged(p.molfile, wanted, mol) == 0)) {
+    int right = check ? judged(p.molfile, wanted, mol) : 0;
+    if (right < 0 && !other && (right = open_ring_bonds(mol, wanted, right)) == 0)
+        p.molfile = molfile_of(mol, "");
+    if (right == 0 && !other) {
         p.svg = svg_of(mol);
         return p;
     }

@@ -73,6 +73,9 @@ static pl_code report(const st_ask *ask, pl_error *err)
     if (code == PL_OK && drawn.n_overlapping > 0)
         pl_cmd_say("%lld of %lld drawings have atoms that touch or bonds that cross", (long long)drawn.n_overlapping,
                    (long long)drawn.n_drawn);
+    if (code == PL_OK && drawn.n_no_stereo > 0)
+        pl_cmd_say("%lld of %lld drawings do not show the stereo of their molecule, and say so", (long long)drawn.n_no_stereo,
+                   (long long)drawn.n_drawn);
     if (code == PL_OK && strcmp(path, "-") != 0)
         (void)fprintf(stderr, "%s (%s)\n", path, pl_size_str((double)page.len, size));
     pl_text_free(&page);

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "chem/common/protocol.h"
 #include "stages/report/html.h"
 
 enum {
@@ -221,11 +222,29 @@ static bool continues(const drawing *d, const piece *p)
            p->x < last->x + last->size * (long)strlen(last->text) && memcmp(p->rgb, last->rgb, sizeof p->rgb) == 0;
 }
 
+/* Text beside the molecule, as the worker has it. */
+static bool add_note(drawing *d, const element *e, span note)
+{
+    const long n = (long)note.n;
+    long x, y, size;
+
+    if (!attr_tenths(e, "x", &x) || !attr_tenths(e, "y", &y) || !attr_tenths(e, "font-size", &size) || size < 10 || size > 1000)
+        return false;
+    close_label(d);
+    close_path(d);
+    pl_text_addf(&d->body, "<text x=\"%ld\" y=\"%ld\" font-size=\"%ld\">%.*s</text>", x, y, size, (int)n, note.s);
+    see(d, x + size * n / 4, y - size * 2 / 5, size * n / 4, size * 2 / 5);
+    return true;
+}
+
 static bool add_text(drawing *d, const element *e)
 {
     static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+-_*.";
     span label = { e->end, strcspn(e->end, "<") };
     piece p;
+
+    if (is(label, CH_NO_STEREO) && strncmp(label.s + label.n, "</text>", 7) == 0)
+        return add_note(d, e, label);
 
     if (label.n == 0 || label.n >= sizeof p.text || strspn(label.s, letters) != label.n ||
         strncmp(label.s + label.n, "</text>", 7) != 0)

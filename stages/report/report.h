@@ -17,6 +17,7 @@ enum { ST_REPORT_TOP = 50, ST_REPORT_TOP_MAX = 1000 };
 typedef struct st_drawn {
     int64_t n_drawn, n_plain; /* structures drawn, and shown as SMILES only */
     int64_t n_overlapping;    /* of the drawn ones: atoms touch or bonds cross */
+    int64_t n_no_stereo;      /* of the drawn ones: they do not show the stereo */
     char why[400];            /* of the last one that is not drawn, or ""   */
 } st_drawn;
 

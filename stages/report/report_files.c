@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "chem/common/protocol.h"
 #include "chem/molecule/sdf_write.h"
 #include "pipeline/base/sha256.h"
 #include "stages/database/rows.h"
@@ -56,7 +57,7 @@ static void add_csv(st_report *r)
     pl_text_free(&csv);
 }
 
-/* The first line of a molfile is the title. */
+/* The first line of a molfile is the title. The third has the worker's note; not every reader of SDF shows it. */
 static void add_record(st_report *r, pl_text *sdf, sqlite3_stmt *st, const st_hit *h)
 {
     const char *body = strchr(h->structure.molfile, '\n');
@@ -68,6 +69,8 @@ static void add_record(st_report *r, pl_text *sdf, sqlite3_stmt *st, const st_hi
     for (int i = 0; i < sqlite3_column_count(st); i++)
         if ((value = st_cell_str(st, i, r->mem)) != NULL && value[0] != '\0')
             ch_sdf_write_field(sdf, sqlite3_column_name(st, i), value);
+    if (strstr(h->structure.molfile, "\n" CH_NO_STEREO "\n") != NULL)
+        ch_sdf_write_field(sdf, "drawing", CH_NO_STEREO);
     pl_text_add(sdf, "$$$$\n");
 }
 

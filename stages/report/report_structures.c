@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "chem/common/protocol.h"
 #include "chem/fingerprint/scaffold.h"
 #include "stages/report/drawing.h"
 
@@ -60,6 +61,7 @@ static bool draw(st_report *r, const char *smiles, const char *id, st_structure 
     if (good && is_molfile(drawn.molfile))
         out->molfile = pl_strdup(r->mem, drawn.molfile);
     r->drawn->n_overlapping += good && drawn.overlaps > 0;
+    r->drawn->n_no_stereo += good && strstr(drawn.svg, CH_NO_STEREO) != NULL;
     judge(r, code);
     pl_arena_free(mem);
     return good;

@@ -113,7 +113,7 @@ def small_screen(p, n=24):
     library = sieve.lines_of(os.path.join(WORKFLOWS, "data/library.smi"), n)
     first = library.splitlines()[0].split()[0]
     p.put("workflows/data/library.smi", library + first + b" twice\n" + ("CCOC(=O)c1ccccc1 %s\n" % HOSTILE).encode() +
-          b"C1CC<b>broken</b> bad\n" + b"[Xe] noble\n")
+          b"C1CC<b>broken</b> bad\n" + b"[Xe] noble\n" + b"CC=[C@]=CC allene\n")
     text = open(p.path("workflows/screen.yaml")).read()
     text = text.replace("name: solubility-screen", "name: '%s'" % NAME.replace("'", "''"))
     text = re.sub(r'    (where|domain): .*\n', "", text)
@@ -156,7 +156,11 @@ def a_screen_has_a_one_page_report():
         assert html.unescape(files["csv"]) == p.run("export", "csv", "runs/screen")[1]
         records = html.unescape(files["sdf"]).split("$$$$\n")
         heads = next(csv.reader(html.unescape(files["csv"]).splitlines()))
-        assert len(records) == hits + 1 and all(re.findall(r">  <(.*)>", r) == [h for h in heads if ">  <%s>" % h in r] for r in records)
+        assert len(records) == hits + 1 and all(
+            [h for h in re.findall(r">  <(.*)>", r) if h != "drawing"] == [h for h in heads if ">  <%s>" % h in r] for r in records)
+        # An allene is the one that is drawn without its stereo.
+        assert [r.splitlines()[0] for r in records if ">  <drawing>\nstereo not drawn\n" in r] == ["allene"]
+        assert sum("stereo not drawn</text>" in s for s in svgs) == 1
         p.put("page.sdf", html.unescape(files["sdf"]))
         p.workflow(["page.sdf"], "  read: {}\n  prepare: {conformers: {source: none}}\n", name="back.yaml", workdir="back")
         p.run("run", "back.yaml", "-q")
@@ -181,7 +185,7 @@ def a_screen_has_a_one_page_report():
         p.run("report", "--top", "1001", "runs/screen", expect=2)
         # If all structures are drawn, only the page's path is printed; if it cannot be written, only the reason.
         _, _, err = p.run("report", "runs/screen", "-o", "page.html")
-        assert re.fullmatch(r"page\.html \([0-9.]+ kB\)\n", err), err
+        assert re.fullmatch(r"molsieve: 1 of \d+ drawings do not show the stereo of their molecule, and say so\npage\.html \([0-9.]+ kB\)\n", err), err
         _, _, err = p.run("report", "runs/screen", "-o", "page.html/page.html", expect=6)
         assert err.startswith("molsieve: page.html") and err.count("\n") == 1, err
         # Without the chemistry worker the page has SMILES only, and a message says so.

@@ -248,6 +248,18 @@ static void bonds_have_one_length_in_pixels(void **state)
     assert_int_equal(large.width, ST_PICTURE_WIDE);
 }
 
+static void a_drawing_without_stereo_says_so(void **state)
+{
+    st_picture frame;
+
+    (void)state;
+    assert_true(st_drawing_add(&out,
+                               HEAD "<text x=\"4\" y=\"14\" fill=\"rgb(0,0,0)\" font-size=\"12\">stereo not drawn</text>" LINE TAIL,
+                               "x", "", &frame));
+    assert_non_null(strstr(pl_text_str(&out), "<text x=\"40\" y=\"140\" font-size=\"120\">stereo not drawn</text><path"));
+    assert_true(frame.x < 40 && frame.y < 40 && frame.y + frame.high > 800);
+}
+
 static void what_is_not_a_drawing_is_refused(void **state)
 {
     static const char *const bad[] = {
@@ -272,6 +284,8 @@ static void what_is_not_a_drawing_is_refused(void **state)
         HEAD TEXT("url(#x)", "O") TAIL,
         HEAD TEXT("rgb(1,2,300)", "O") TAIL,
         HEAD TEXT("rgb(1,2,3)\" onload=\"x", "O<b>") TAIL,
+        HEAD LINE TEXT("rgb(1,2,3)", "stereo not drawn.") TAIL,
+        HEAD LINE TEXT("rgb(1,2,3)", "a b") TAIL,
         HEAD TEXT("rgb(1,2,3)", "&#60;") TAIL,
         HEAD TEXT("rgb(1,2,3)", "") TAIL,
         HEAD TEXT("rgb(1,2,3)", "averylonglabel") TAIL,
@@ -344,6 +358,7 @@ int main(void)
         CASE(a_drawing_is_made_again_from_its_numbers),
         CASE(letters_of_a_label_do_not_move_onto_each_other),
         CASE(bonds_have_one_length_in_pixels),
+        CASE(a_drawing_without_stereo_says_so),
         CASE(what_is_not_a_drawing_is_refused),
         CASE(damaged_drawings_stay_drawings),
         CASE(a_drawing_that_is_too_large_is_refused),

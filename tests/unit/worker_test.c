@@ -13,6 +13,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "chem/common/protocol.h"
 #include "chem/worker/worker_client.h"
 
 typedef struct bench_side {
@@ -342,6 +343,80 @@ static void drawings_have_equal_bonds_no_overlap_and_their_stereo(void **state)
     }
 }
 
+/* Whether a molfile has a wedge, a hash, or no mark at all. */
+static bool has_wedges(const char *molfile)
+{
+    const char *line = molfile;
+    int n, m, order, mark, found = 0;
+
+    for (int i = 0; i < 3; i++)
+        line = strchr(line, '\n') + 1;
+    assert_int_equal(sscanf(line, "%3d%3d", &n, &m), 2);
+    for (int i = 0; i < n + m; i++) {
+        line = strchr(line, '\n') + 1;
+        if (i >= n && sscanf(line + 6, "%3d%3d", &order, &mark) == 2)
+            found += order == 1 && mark != 0;
+    }
+    return found > 0;
+}
+
+static void check_stereo(bench_side *b, const char *smiles, bool noted)
+{
+    ch_drawn d = { 0 };
+    ch_prepared p, q;
+    ch_prepare_opts opts = ch_prepare_defaults();
+    bool said, right;
+
+    opts.conformer = CH_3D_NONE;
+    assert_int_equal(ch_worker_draw(b->w, smiles, &d, b->mem, NULL), PL_OK);
+    assert_int_equal(ch_worker_prepare(b->w, smiles, strlen(smiles), "smi", &opts, &p, b->mem, NULL), PL_OK);
+    assert_int_equal(ch_worker_prepare(b->w, d.molfile, strlen(d.molfile), "mol", &opts, &q, b->mem, NULL), PL_OK);
+    said = strstr(d.svg, ">" CH_NO_STEREO "</text>") != NULL;
+    right = strcmp(p.inchikey, q.inchikey) == 0 && strcmp(p.smiles, q.smiles) == 0;
+    assert_int_equal(said, strstr(d.molfile, "\n" CH_NO_STEREO "\n") != NULL);
+    if (said != noted || right == noted || (said && has_wedges(d.molfile)))
+        fail_msg("%s: %s, read back as %s", smiles, said ? "noted" : "not noted", q.smiles);
+}
+
+/* Too few wedges, wedges that readers do not understand, and double bonds the other way round; some cannot be drawn. */
+static void a_drawing_shows_its_stereo_or_says_that_it_does_not(void **state)
+{
+    char line[500], smiles[400], kind[40];
+    FILE *f = fopen(MOLSIEVE_TESTS "/data/drawings.smi", "r");
+    int n = 0;
+
+    assert_non_null(f);
+    for (; fgets(line, sizeof line, f) != NULL; n++) {
+        assert_int_equal(sscanf(line, "%399s %39s", smiles, kind), 2);
+        check_stereo(*state, smiles, strcmp(kind, "noted") == 0);
+    }
+    (void)fclose(f);
+    assert_true(n >= 15);
+}
+
+static int count(const char *text, const char *word)
+{
+    int n = 0;
+
+    for (const char *p = text; (p = strstr(p, word)) != NULL; p++)
+        n++;
+    return n;
+}
+
+/* Cortisol has more centres than Open Babel finds bonds for. */
+static void the_svg_has_the_wedges_of_the_molfile(void **state)
+{
+    bench_side *b = *state;
+    ch_drawn d = { 0 };
+
+    assert_int_equal(ch_worker_draw(b->w, "O=C1CC[C@]2(C(=C1)CC[C@@H]1[C@@H]2[C@@H](O)C[C@]2([C@H]1CC[C@]2(O)C(=O)CO)C)C", &d,
+                                    b->mem, NULL),
+                     PL_OK);
+    assert_int_equal(count(d.svg, "<polygon"), count(d.molfile, "  1  1  0  0  0\n"));
+    assert_int_equal(count(d.svg, "stroke-width=\"1.0\""), 6 * count(d.molfile, "  1  6  0  0  0\n"));
+    assert_int_equal(count(d.svg, "<polygon") + count(d.svg, "stroke-width=\"1.0\"") / 6, 7);
+}
+
 static void the_worker_says_what_it_is_and_what_it_reads(void **state)
 {
     bench_side *b = *state;
@@ -375,6 +450,8 @@ int main(void)
         cmocka_unit_test(a_drawing_is_one_svg_element),
         cmocka_unit_test(a_drawing_does_not_depend_on_where_atoms_lie_in_memory),
         cmocka_unit_test(drawings_have_equal_bonds_no_overlap_and_their_stereo),
+        cmocka_unit_test(a_drawing_shows_its_stereo_or_says_that_it_does_not),
+        cmocka_unit_test(the_svg_has_the_wedges_of_the_molfile),
         cmocka_unit_test(the_worker_says_what_it_is_and_what_it_reads),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
