@@ -225,9 +225,8 @@ private:
 
     bool is_ring_bond(size_t a, size_t b) const
     {
-        return std::any_of(bonds_.begin(), bonds_.end(), [=](const Bond &x) {
-            return x.in_ring && ((x.a == a && x.b == b) || (x.a == b && x.b == a));
-        });
+        return std::any_of(bonds_.begin(), bonds_.end(),
+                           [=](const Bond &x) { return x.in_ring && ((x.a == a && x.b == b) || (x.a == b && x.b == a)); });
     }
 
     void turn_one(const Sided &s)

@@ -21,7 +21,7 @@ using namespace OpenBabel;
 namespace worker {
 
 static const int tries_max = 24;
-static const int smallest_ring = 8; // whose double bonds have two forms, for InChI
+static const int smallest_ring = 8;                            // whose double bonds have two forms, for InChI
 static const double bond_px = 40, margin_px = 40, half_px = 4; // as Open Babel draws
 
 // The second line of an MDL text has program, date and dimension: because of the date, every export would differ.
@@ -266,7 +266,8 @@ static int open_ring_bonds(OBMol &mol, const Whole &wanted, int now)
     std::vector<OBCisTransStereo *> opened;
     for (OBGenericData *d : mol.GetAllData(OBGenericDataType::StereoData)) {
         auto *c = dynamic_cast<OBCisTransStereo *>(d);
-        OBBond *b = c == nullptr ? nullptr : mol.GetBond(mol.GetAtomById(c->GetConfig().begin), mol.GetAtomById(c->GetConfig().end));
+        OBBond *b =
+            c == nullptr ? nullptr : mol.GetBond(mol.GetAtomById(c->GetConfig().begin), mol.GetAtomById(c->GetConfig().end));
         if (b != nullptr && c->GetConfig().specified && b->IsInRing() && b->FindSmallestRing() != nullptr &&
             b->FindSmallestRing()->Size() == smallest_ring) {
             set_specified(*c, false);

@@ -117,8 +117,7 @@ bool Wedges::find(size_t centre, std::vector<bool> &asked)
     for (size_t k = 0; k < centres_[centre].choices.size(); k++) {
         size_t holder = no_choice;
         for (size_t i = 0; i < centres_.size(); i++)
-            if (centres_[i].taken != no_choice &&
-                centres_[i].choices[centres_[i].taken].bond == centres_[centre].choices[k].bond)
+            if (centres_[i].taken != no_choice && centres_[i].choices[centres_[i].taken].bond == centres_[centre].choices[k].bond)
                 holder = i;
         if (holder == no_choice || (holder != centre && find(holder, asked))) {
             centres_[centre].taken = k;
