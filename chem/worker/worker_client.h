@@ -143,7 +143,8 @@ pl_code ch_worker_list(ch_worker *w, const char *text, size_t len, const char *f
 pl_code ch_worker_write(ch_worker *w, const ch_mol *mol, const char *title, const char *to, const char **out, pl_arena *mem,
                         pl_error *err);
 
-/* A drawing of a SMILES: bonds of one length on average, few overlaps, the longer side across. */
+/* A drawing of a SMILES: bonds of one length on average, few overlaps, the longer side across. CH_NO_STEREO is a text in the svg and the
+ * third line of the molfile if they do not show the stereo of the molecule. */
 typedef struct ch_drawn {
     const char *svg;     /* one <svg> element, no XML head, no external references; a bond is 40 units long */
     const char *molfile; /* MDL text of the same drawing, in the plane */

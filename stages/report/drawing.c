@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "chem/common/protocol.h"
+#include "chem/worker/worker_client.h"
 #include "stages/report/html.h"
 
 enum {

@@ -4,7 +4,6 @@
 
 #include <string.h>
 
-#include "chem/common/protocol.h"
 #include "chem/molecule/sdf_write.h"
 #include "pipeline/base/sha256.h"
 #include "stages/database/rows.h"

@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "chem/common/protocol.h"
 #include "chem/fingerprint/scaffold.h"
 #include "stages/report/drawing.h"
 

@@ -13,7 +13,6 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "chem/common/protocol.h"
 #include "chem/worker/worker_client.h"
 
 typedef struct bench_side {
