@@ -99,6 +99,9 @@ typedef struct pl_stage {
      * settings, files, models. Adds problems; prints nothing. */
     void (*check)(const pl_workflow *wf, const pl_step *step, pl_problems *problems);
 
+    /* Optional: what could be better about settings that can run, for the command `check`. Asked where there is no problem. */
+    void (*advise)(const pl_workflow *wf, const pl_step *step, pl_problems *advice);
+
     /* Optional. Writes a JSON object, in mem, of what the result depends on besides the
      * settings and the needed stages: hashes of inputs and models, versions of libraries.
      * The store serves as a cache of file hashes and may be NULL. */

@@ -28,11 +28,32 @@ static int print_effective(const pl_workflow *wf)
     return code == PL_OK ? 0 : pl_cmd_fail(&err);
 }
 
+/* What the stages advise, where the workflow has no problem. */
+static pl_problems advice_of(const pl_workflow *wf, pl_arena *mem)
+{
+    pl_problems advice = { .mem = mem };
+
+    for (int i = 0; i < wf->n_steps; i++)
+        if (wf->step[i].stage->advise != NULL)
+            wf->step[i].stage->advise(wf, &wf->step[i], &advice);
+    return advice;
+}
+
 /* Each line of the text after the word. */
 static void print_lines(const char *word, const char *text)
 {
     for (const char *end; (end = strchr(text, '\n')) != NULL; text = end + 1)
         pl_cmd_print("  %-8s %.*s\n", word, (int)(end - text), text);
+}
+
+static void print_advice(const pl_workflow *wf, pl_arena *mem)
+{
+    const pl_problems advice = advice_of(wf, mem);
+    pl_text lines = { 0 };
+
+    pl_problems_write(&advice, &lines);
+    print_lines("advice", pl_text_str(&lines));
+    pl_text_free(&lines);
 }
 
 static int print_summary(const pl_app *app, const pl_workflow *wf, pl_arena *mem)
@@ -63,6 +84,7 @@ static int print_summary(const pl_app *app, const pl_workflow *wf, pl_arena *mem
     pl_cmd_print("\n");
     print_lines("label", pl_text_str(&labels));
     pl_text_free(&labels);
+    print_advice(wf, mem);
     return 0;
 }
 
@@ -82,6 +104,7 @@ static int print_json(const pl_app *app, const pl_args *args, pl_arena *mem)
 {
     pl_problems problems = { .mem = mem };
     pl_workflow *wf = pl_workflow_load(args->arg[0], args->arg + 1, args->n - 1, app->stages, &problems, mem);
+    pl_problems advice = { .mem = mem };
     json_t *stages = json_array(), *whole;
     pl_text labels = { 0 };
     pl_error err = { 0 };
@@ -98,10 +121,13 @@ static int print_json(const pl_app *app, const pl_args *args, pl_arena *mem)
         return pl_cmd_fail(&err);
     }
 
+    if (good)
+        advice = advice_of(wf, mem);
     for (int i = 0; wf != NULL && i < wf->n_steps; i++)
         (void)json_array_append_new(stages, json_string(wf->step[i].stage->name));
-    whole = json_pack("{s:s, s:b, s:o, s:s*, s:s*, s:o}", "workflow", args->arg[0], "ok", good, "problems", problem_list(&problems),
-                      "name", wf != NULL ? wf->name : NULL, "workdir", wf != NULL ? wf->workdir : NULL, "stages", stages);
+    whole = json_pack("{s:s, s:b, s:o, s:o, s:s*, s:s*, s:o}", "workflow", args->arg[0], "ok", good, "problems",
+                      problem_list(&problems), "advice", problem_list(&advice), "name", wf != NULL ? wf->name : NULL, "workdir",
+                      wf != NULL ? wf->workdir : NULL, "stages", stages);
     st_json_print(whole, 0);
     json_decref(whole);
     return good ? 0 : pl_code_exit(PL_ECONFIG);
@@ -154,9 +180,10 @@ const pl_cmd st_cmd_check = {
     .args = "FILE [stage.setting=value ...]",
     .help = "validate a workflow and everything it names; do no work",
     .about = "Reports every problem at once as file:line:column, with the allowed values and\n"
-             "the nearest name. Looks into the columns of labels, too: whether they are there,\n"
-             "are numbers, have both classes, and how many are limits such as >10 (of the first\n"
-             "100,000 records). Exit status 0: the workflow can run; 2: it cannot.\n"
+             "the nearest name. Looks into the columns of labels, too (of the first 100,000\n"
+             "records): whether they are there, are numbers, have both classes, and how many\n"
+             "are limits such as >10. Advises where another setting would cost nothing, such\n"
+             "as more channels of a network. Status 0: the workflow can run; 2: it cannot.\n"
              "\n"
              "  molsieve check workflows/screen.yaml\n"
              "  molsieve check workflows/screen.yaml stages.rank.top=500 --show\n"

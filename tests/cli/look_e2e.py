@@ -160,6 +160,15 @@ def labels_are_looked_at_before_a_run():
         for values, want in (("same", "same is a class, but all its 28 values are 1"), ("pIC50", "pIC50 is a class, so its values are 0 and 1; found ")):
             p.workflow(["a.csv"], (TRAIN % ("[%s]" % values, values)).replace("active:", values + ":"))
             assert want in " ".join(p.run("check", "w.yaml", expect=2)[2].split()), want
+        # Sizes that take as long as larger ones.
+        one = (TRAIN % ("[pIC50]", "pIC50")).replace("[trees]", "[se3], model: {heads: 1, channels: 30}")
+        p.workflow(["a.csv"], one.replace("none", "generate").replace("topology", "bonds"))
+        for more, want in (([], "model.channels: 30 take as long as 32"), (["stages.train.engine=ref"], None), (["stages.train.model.channels=32"], None),
+                           (["stages.train.family=[trees]"], None)):
+            _, out, _ = p.run("check", "w.yaml", *more)
+            assert ("advice" in out) == (want is not None) and (want or "") in " ".join(out.split()), (more, out)
+            found = json.loads(p.run("check", "w.yaml", "--json", *more)[1])
+            assert [want in a["text"] and a["line"] > 1 for a in found["advice"]] == ([True] if want else []), found
         # The run tells once that a limit is no label, and learns none as a number.
         p.workflow(["a.csv"], TRAIN % ("[pIC50]", "pIC50"))
         _, _, err = p.run("run", "w.yaml", "--until", "prepare")

@@ -196,6 +196,15 @@ static bool is_slow(const st_compute *c, const nn_engine_conf *conf)
            (is_of_bf16(conf->of_radial) || is_of_bf16(conf->of_contract) || is_of_bf16(conf->of_linear));
 }
 
+int32_t st_compute_channels(const st_compute *c)
+{
+    const nn_engine_kind *kind = st_compute_engine(c);
+
+    if (kind == &nn_engine_cuda)
+        return NN_GPU_PAD;
+    return kind == &nn_engine_cpu ? NN_LANE : 1;
+}
+
 nn_binding st_compute_bind(const st_compute *c, int32_t device)
 {
     nn_binding near = { .node = -1 };

@@ -586,6 +586,7 @@ const pl_stage st_train = {
     .wants = st_family_wants,
     .names = st_train_names,
     .check = st_train_check,
+    .advise = st_train_advise,
     .key = st_train_key,
     .estimate = st_train_estimate,
     .open = train_open,

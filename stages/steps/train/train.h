@@ -26,6 +26,8 @@ pl_code st_train_follow(st_team *team, const pl_workflow *wf, int workers, pl_er
 
 /* ---- train_check.c: mistakes in the settings ---- */
 void st_train_check(const pl_workflow *wf, const pl_step *step, pl_problems *problems);
+/* Sizes of a network that take as long as larger ones. */
+void st_train_advise(const pl_workflow *wf, const pl_step *step, pl_problems *advice);
 /* The seed of network number `member`, from 0. */
 static inline uint64_t st_train_seed(const pl_env *env, int64_t member) { return env->seed + (uint64_t)member; }
 

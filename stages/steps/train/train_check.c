@@ -148,6 +148,20 @@ static void radial_check(const pl_workflow *wf, const pl_step *step, pl_problems
                        c->model.radial_cutoff, st_graph_reach(graph));
 }
 
+void st_train_advise(const pl_workflow *wf, const pl_step *step, pl_problems *advice)
+{
+    const st_train_conf *c = step->conf;
+    const int64_t together = st_compute_channels(&c->compute);
+    const int64_t as_long_as = (c->model.channels + together - 1) / together * together;
+
+    (void)wf;
+    if (!st_family_may_have_network(c) || as_long_as == c->model.channels)
+        return;
+    pl_problem_add(advice, pl_node_get(pl_node_get(step->node, "model"), "channels"),
+                   "model.channels: %lld take as long as %lld; this engine computes %lld at a time", (long long)c->model.channels,
+                   (long long)as_long_as, (long long)together);
+}
+
 void st_train_check(const pl_workflow *wf, const pl_step *step, pl_problems *problems)
 {
     const st_train_conf *c = step->conf;
