@@ -199,6 +199,21 @@ static void columns_and_descriptors_are_written_and_read(void **state)
     assert_int_equal(nn_model_column_names((const char *[NN_COLUMNS_MAX]){ 0 }, "/dev/null", b->mem), 0);
 }
 
+static void each_molecule_has_its_row_of_the_columns(void **state)
+{
+    const float first[] = { 1, 2, 3 }, second[] = { 4, 5, 6 }, *const value[] = { first, second };
+    const float want[] = { 3, 1, 6, 4 };
+    const nn_inputs in = { .n_columns = 2, .column = { { .name = "pH", .at = 2 }, { .name = "temperature", .at = 0 } } };
+    bench *b = *state;
+    nn_table x = { .n = 2 };
+
+    assert_int_equal(nn_members_columns(&x, &in, value, b->mem, NULL), PL_OK);
+    assert_int_equal(x.n_columns, 2);
+    assert_memory_equal(x.column, want, sizeof want);
+    assert_int_equal(nn_members_columns(&x, &(nn_inputs){ 0 }, value, b->mem, NULL), PL_OK);
+    assert_true(x.n_columns == 0 && x.column == NULL);
+}
+
 static void wrong_columns_are_named(void **state)
 {
     bench *b = *state;
@@ -253,6 +268,7 @@ int main(void)
         WITH_BENCH(a_network_and_members_are_averaged),
         WITH_BENCH(whatever_is_wrong_is_named),
         WITH_BENCH(columns_and_descriptors_are_written_and_read),
+        WITH_BENCH(each_molecule_has_its_row_of_the_columns),
         WITH_BENCH(wrong_columns_are_named),
         WITH_BENCH(a_column_has_a_domain),
         WITH_BENCH(names_of_tensors_are_those_of_members),

@@ -7,8 +7,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -17,6 +19,16 @@
 #include "toy.h"
 
 static char dir[256];
+static long slept; /* milliseconds that the program wanted to sleep */
+
+int __wrap_nanosleep(const struct timespec *t, struct timespec *left);
+
+int __wrap_nanosleep(const struct timespec *t, struct timespec *left)
+{
+    (void)left;
+    slept += t->tv_sec * 1000 + t->tv_nsec / 1000000;
+    return 0;
+}
 
 static int make(void **state)
 {
@@ -129,6 +141,32 @@ static void a_lock_with_descriptor_0_is_given_back(void **state)
     pl_lock_drop(&b);
     (void)dup2(input, 0);
     (void)close(input);
+}
+
+/* A child process that is being started may hold the lock of a parent that was killed: that takes a moment, not a minute. */
+static void the_lock_of_a_dead_process_is_waited_for_a_second(void **state)
+{
+    char path[300], host[128] = "";
+    pl_error err = { 0 };
+    pid_t dead = fork();
+    pl_lock lock;
+    FILE *f;
+
+    (void)state;
+    if (dead == 0)
+        _exit(0);
+    (void)waitpid(dead, NULL, 0);
+    (void)gethostname(host, sizeof host - 1);
+    (void)snprintf(path, sizeof path, "%s/.lock", dir);
+    f = fopen(path, "w");
+    assert_non_null(f);
+    (void)fprintf(f, "host %s, pid %ld, since then\n", host, (long)dead);
+    assert_int_equal(fflush(f), 0);
+    assert_int_equal(flock(fileno(f), LOCK_EX | LOCK_NB), 0);
+    slept = 0;
+    assert_int_equal(pl_lock_take(&lock, dir, &err), PL_ELOCK);
+    assert_int_equal(slept, 1000);
+    (void)fclose(f);
 }
 
 static void two_work_directories_do_not_share_a_database_elsewhere(void **state)
@@ -353,6 +391,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(the_text_of_a_lock_file_without_a_lock_is_ignored, make, drop),
         cmocka_unit_test_setup_teardown(a_dropped_lock_can_be_taken_and_the_directory_is_made, make, drop),
         cmocka_unit_test_setup_teardown(a_lock_with_descriptor_0_is_given_back, make, drop),
+        cmocka_unit_test_setup_teardown(the_lock_of_a_dead_process_is_waited_for_a_second, make, drop),
         cmocka_unit_test_setup_teardown(two_work_directories_do_not_share_a_database_elsewhere, make, drop),
         cmocka_unit_test_setup_teardown(a_database_in_anothers_work_directory_is_behind_its_lock, make, drop),
         cmocka_unit_test_setup_teardown(a_work_directory_may_be_named_in_two_ways, make, drop),

@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <arpa/inet.h>
+#include <ifaddrs.h>
+#include <net/if.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
@@ -295,6 +297,45 @@ static void the_key_is_for_the_user_alone(void **state)
     check_end(&b->rank[1], 0, "");
 }
 
+/* The first address of another machine's kind that this machine has; "" if it has none. */
+static void own_address(char name[INET_ADDRSTRLEN])
+{
+    struct ifaddrs *all = NULL;
+
+    name[0] = '\0';
+    assert_int_equal(getifaddrs(&all), 0);
+    for (const struct ifaddrs *a = all; a != NULL && name[0] == '\0'; a = a->ifa_next) {
+        const struct sockaddr_in *in = (const struct sockaddr_in *)(const void *)a->ifa_addr;
+        if (in != NULL && in->sin_family == AF_INET && a->ifa_flags & IFF_UP && !(a->ifa_flags & IFF_LOOPBACK))
+            (void)inet_ntop(AF_INET, &in->sin_addr, name, INET_ADDRSTRLEN);
+    }
+    freeifaddrs(all);
+}
+
+static void ranks_elsewhere_are_told_an_address_of_this_machine(void **state)
+{
+    bench *b = *state;
+    const nn_meeting m = { .job = b->rank[0].launch.job, .folder = b->folder };
+    char path[256], text[4096] = "", name[INET_ADDRSTRLEN], want[INET_ADDRSTRLEN + 8];
+    FILE *f = NULL;
+
+    assert_true(nn_meet_path(path, sizeof path, &m));
+    b->rank[0].launch.size = b->rank[1].launch.size = 2;
+    rank_start(&b->rank[0]);
+    for (int i = 0; i < 1000 && (f = fopen(path, "r")) == NULL; i++)
+        nap(0.01);
+    assert_non_null(f);
+    text[fread(text, 1, sizeof text - 1, f)] = '\0';
+    (void)fclose(f);
+    own_address(name);
+    (void)snprintf(want, sizeof want, "at %s\n", name[0] != '\0' ? name : "127.0.0.1");
+    assert_non_null(strstr(text, want));
+    assert_non_null(strstr(text, "\nat 127.0.0.1\n"));
+    rank_start(&b->rank[1]);
+    check_end(&b->rank[0], 0, "");
+    check_end(&b->rank[1], 0, "");
+}
+
 static void two_jobs_share_a_folder(void **state)
 {
     bench *b = *state;
@@ -522,6 +563,7 @@ int main(void)
         WITH_BENCH(a_file_of_an_earlier_start_is_passed_over),
         WITH_BENCH(a_rank_with_another_key_or_job_is_not_taken),
         WITH_BENCH(the_key_is_for_the_user_alone),
+        WITH_BENCH(ranks_elsewhere_are_told_an_address_of_this_machine),
         WITH_BENCH(two_jobs_share_a_folder),
         WITH_BENCH(a_second_rank_of_the_same_number_is_refused),
         WITH_BENCH(a_rank_of_another_size_is_refused),

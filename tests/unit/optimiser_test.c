@@ -127,6 +127,31 @@ static void lamb_takes_the_published_step(void **state)
     }
 }
 
+/* Without a list of tensors all numbers are one: the step of a list of one, which is not that of four. */
+static void without_tensors_all_numbers_are_one_tensor(void **state)
+{
+    bench *b = *state;
+    const nn_param whole = { .size = ALL };
+    float *first = PL_NEW(b->mem, float, ALL), *const p = b->p;
+
+    for (int tensors = 1; tensors >= 0; tensors--) {
+        nn_optimiser *o = nn_optimiser_new(NN_LAMB, ALL, &whole, tensors, b->mem);
+        nn_pool *pool = nn_pool_new(1);
+        const nn_adamw_arrays arrays = { p, b->m, b->v, b->ema, b->g };
+        const nn_optimiser_step step = { conf, 1, lr_of(1), 0.5, 0.25 };
+        assert_true(o && pool && first);
+        bench_reset(b);
+        gradient_make(b, 1);
+        nn_optimiser_run(o, pool, &arrays, &step);
+        nn_pool_free(pool);
+        if (tensors == 1)
+            memcpy(first, p, sizeof b->p);
+    }
+    assert_memory_equal(first, p, sizeof b->p);
+    bench_reset(b);
+    assert_memory_not_equal(first, p, sizeof b->p);
+}
+
 static void a_tensor_of_zeros_without_gradient_stays(void **state)
 {
     bench *b = *state;
@@ -190,6 +215,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         WITH_BENCH(lamb_takes_the_published_step),
         WITH_BENCH(a_tensor_of_zeros_without_gradient_stays),
+        WITH_BENCH(without_tensors_all_numbers_are_one_tensor),
         cmocka_unit_test(a_step_is_as_long_as_the_tensor),
         WITH_BENCH(the_average_follows_the_parameters),
         WITH_BENCH(any_number_of_threads_gives_the_same_bits),

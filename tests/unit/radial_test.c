@@ -104,6 +104,20 @@ static void wrong_settings_are_named(void **state)
     assert_false(nn_radial_same(&kinds[1], &kinds[2]));
 }
 
+static void radial_functions_are_the_same_if_all_that_they_use_is(void **state)
+{
+    const nn_radial_conf bessel = { NN_BASIS_BESSEL, 8, NN_ENVELOPE_NONE, 3 }, plain = { 0, 0, NN_ENVELOPE_POLYNOMIAL, 3 };
+
+    (void)state;
+    assert_true(nn_radial_same(&bessel, &bessel));
+    assert_false(nn_radial_same(&bessel, &(nn_radial_conf){ NN_BASIS_BESSEL, 8, NN_ENVELOPE_NONE, 4 }));
+    assert_false(nn_radial_same(&bessel, &(nn_radial_conf){ NN_BASIS_BESSEL, 9, NN_ENVELOPE_NONE, 3 }));
+    assert_false(nn_radial_same(&bessel, &(nn_radial_conf){ NN_BASIS_GAUSSIAN, 8, NN_ENVELOPE_NONE, 3 }));
+    assert_false(nn_radial_same(&bessel, &(nn_radial_conf){ NN_BASIS_BESSEL, 8, NN_ENVELOPE_POLYNOMIAL, 3 }));
+    assert_true(nn_radial_same(&plain, &(nn_radial_conf){ 0, 8, NN_ENVELOPE_POLYNOMIAL, 3 })); /* distances have no number */
+    assert_false(nn_radial_same(&plain, &(nn_radial_conf){ 0, 0, NN_ENVELOPE_POLYNOMIAL, 4 }));
+}
+
 /* ---- an atom that crosses the cutoff ------------------------------------- */
 
 enum { ATOMS = 4, EDGES = ATOMS * (ATOMS - 1), FEATURES = 3 };
@@ -313,6 +327,7 @@ int main(void)
         cmocka_unit_test(slopes_are_those_of_differences),
         cmocka_unit_test(the_envelope_falls_from_1_to_0_with_slope_0),
         cmocka_unit_test(wrong_settings_are_named),
+        cmocka_unit_test(radial_functions_are_the_same_if_all_that_they_use_is),
         cmocka_unit_test(with_an_envelope_the_prediction_is_continuous),
         cmocka_unit_test(the_published_network_jumps),
         cmocka_unit_test(a_gate_lets_vanishing_vectors_vanish),
