@@ -20,7 +20,7 @@ using namespace OpenBabel;
 
 namespace worker {
 
-static const int tries_max = 24;
+static const int tries_max = 24, tried_atoms_max = 3000;       // choices of wedges, and their atoms in all
 static const int smallest_ring = 8;                            // whose double bonds have two forms, for InChI
 static const double bond_px = 40, margin_px = 40, half_px = 4; // as Open Babel draws
 
@@ -46,32 +46,44 @@ static std::string molfile_of(OBMol &mol, const char *options)
 namespace {
 struct Whole {
     std::string inchi, smiles;
-    int n_defined; // items of stereo in the InChI
+    int n_defined = 0; // items of stereo in the InChI
 };
 } // namespace
 
 // Writing takes marks away, so a copy is written.
-static Whole whole_of(const OBMol &mol)
+static void see_inchi(Whole &w, const OBMol &mol)
 {
     OBMol copy = mol;
     std::string rest;
-    Whole w;
     w.inchi = first_word(mol_write(copy, "inchi", ""));
     w.n_defined = inchi_defined(w.inchi, rest);
-    w.smiles = canonical_smiles(copy);
+}
+
+static std::string smiles_of(const OBMol &mol)
+{
+    OBMol copy = mol;
+    return canonical_smiles(copy);
+}
+
+static Whole whole_of(const OBMol &mol)
+{
+    Whole w;
+    see_inchi(w, mol);
+    w.smiles = smiles_of(mol);
     return w;
 }
 
 // Marks in a SMILES that are none, as at C(N)N, are not in what is read back.
-static bool same_smiles(const Whole &wanted, const Whole &back, const OBMol &mol)
+static bool same_smiles(const Whole &wanted, const OBMol &back, const OBMol &mol)
 {
-    if (wanted.smiles == back.smiles)
+    const std::string smiles = smiles_of(back);
+    if (wanted.smiles == smiles)
         return true;
     OBMol copy = mol;
     copy.SetChiralityPerceived(false);
     StereoFrom0D(&copy);
     stereo_in_order(copy);
-    return canonical_smiles(copy) == back.smiles;
+    return canonical_smiles(copy) == smiles;
 }
 
 // 0: yes; less: how many items of stereo are missing or wrong.
@@ -82,8 +94,9 @@ static int judged(const std::string &molfile, const Whole &wanted, const OBMol &
     if (!conv.SetInFormat("mol") || !conv.ReadString(&back, molfile))
         return -1000;
     stereo_in_order(back);
-    const Whole w = whole_of(back);
-    if (w.inchi == wanted.inchi && same_smiles(wanted, w, mol))
+    Whole w;
+    see_inchi(w, back);
+    if (w.inchi == wanted.inchi && same_smiles(wanted, back, mol))
         return 0;
     return -1 - std::max(wanted.n_defined - w.n_defined, 0);
 }
@@ -312,7 +325,7 @@ Picture picture_of(const std::string &smiles)
     }
     Wedges wedges(mol);
     const auto judge = [&](OBMol &m) { return judged(molfile_of(m, "w"), wanted, m); };
-    if (!other && wedges.solve(judge, tries_max)) {
+    if (!other && wedges.solve(judge, std::min(tries_max, tried_atoms_max / static_cast<int>(mol.NumAtoms())))) {
         p.molfile = molfile_of(mol, "w");
         p.svg = svg_with_wedges(mol);
     }
