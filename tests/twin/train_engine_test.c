@@ -3,6 +3,7 @@
  * and goes on with the same bits, for one and two threads, and ref and cpu agree.
  * With the argument cuda: the same of steps that the engine does by itself, on the
  * emulator or, where MOLSIEVE_PLUGINS has the real plugin, on a GPU. */
+#include "models/training/predict.h"
 #include "tests/twin/training.h"
 
 /* Stopped at a poll and continued, also with other threads: the weights of an undisturbed training. */
@@ -91,6 +92,32 @@ static void a_training_that_is_refused_memory_says_so(void **state)
     } while (from >= n);
     assert_int_equal(code, PL_OK);
     assert_true(failed > 20);
+}
+
+/* nn_predict gives what the engine says of the molecules; only nn_predict_average asks for their mirror images, too. */
+static void mirror_images_are_predicted_only_if_asked_for(void **state)
+{
+    static const int64_t which[VALID] = { 0, 1, 2, 3, 4, 5, 6, 7 };
+    bench *b = *state;
+    run r = fresh(b, -1);
+    part valid = { b, { nn_collate_new(), nn_collate_new() }, TRAIN };
+    const nn_samples s = { &valid, VALID, b->edges + TRAIN, b->target + TRAIN, part_batch, 1, NULL };
+    const nn_engine_conf conf = { .threads = 1, .radial = NN_RADIAL_EXACT };
+    float want[VALID], got[VALID], mean[VALID];
+    nn_engine *e = NULL;
+    nn_batch batch;
+
+    assert_int_equal(nn_engine_cpu.open(&e, b->model, &conf, NULL), PL_OK);
+    assert_int_equal(nn_engine_cpu.set_params(e, r.s.params, NULL), PL_OK);
+    assert_int_equal(part_batch(&valid, 0, &batch, which, VALID, NULL), PL_OK);
+    assert_int_equal(nn_engine_cpu.forward(e, &batch, false, want, NULL), PL_OK);
+    assert_int_equal(nn_predict(got, &nn_engine_cpu, e, &s, VALID, 0, NULL, NULL), PL_OK);
+    assert_int_equal(nn_predict_average(mean, &nn_engine_cpu, e, &s, VALID, 0, NULL, NULL), PL_OK);
+    assert_memory_equal(got, want, sizeof want);
+    assert_memory_not_equal(mean, want, sizeof want); /* this network is not blind to reflection */
+    nn_engine_cpu.close(e);
+    nn_collate_free(valid.collate[0]);
+    nn_collate_free(valid.collate[1]);
 }
 
 static void the_distance_is_learned(void **state)
@@ -599,6 +626,7 @@ static const struct CMUnitTest host_tests[] = {
     WITH_BENCH(a_budget_gives_a_training_of_so_many_epochs),
     WITH_BENCH(a_step_asks_for_no_memory_once_it_has_seen_the_batches),
     WITH_BENCH(a_training_that_is_refused_memory_says_so),
+    WITH_BENCH(mirror_images_are_predicted_only_if_asked_for),
     WITH_BENCH(the_distance_is_learned),
     WITH_BENCH(ref_and_cpu_learn_alike),
     WITH_BENCH(ref_and_cpu_learn_several_targets_alike_also_resumed),

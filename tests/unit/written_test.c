@@ -652,6 +652,22 @@ static void only_hashes_are_shortened_in_an_explanation(void **state)
     pl_text_free(&out);
 }
 
+static void a_stage_whose_key_is_not_json_is_named(void **state)
+{
+    pl_stage count = toy_count;
+    pl_error err = { 0 };
+    toy t;
+
+    (void)state;
+    toy_make(&t, dir, 2);
+    count.name = "c\xff";
+    t.wf.step[0].stage = &count;
+    assert_int_equal(pl_plan_keys(&t.wf, NULL, t.mem, &err), PL_EBUG);
+    assert_non_null(strstr(err.text, "the settings of stage c"));
+    assert_non_null(strstr(err.text, " are not JSON"));
+    toy_free(&t);
+}
+
 static void estimates_are_asked_of_what_has_one_and_is_not_done(void **state)
 {
     pl_step_plan plan[3];
@@ -825,6 +841,7 @@ int main(void)
         CASE(the_heartbeat_tells_what_is_done_and_how_it_ended),
         CASE(explain_says_what_differs_setting_by_setting),
         CASE(only_hashes_are_shortened_in_an_explanation),
+        CASE(a_stage_whose_key_is_not_json_is_named),
         CASE(estimates_are_asked_of_what_has_one_and_is_not_done),
         CASE(needs_that_changed_are_named),
         CASE(stages_that_are_not_there_are_named_with_those_that_are),
