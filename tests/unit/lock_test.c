@@ -348,6 +348,35 @@ static void a_run_without_its_lock_commits_nothing_more(void **state)
     toy_free(&t);
 }
 
+static pl_code commit_after_a_move(void *state, pl_unit *unit, pl_error *err)
+{
+    if (unit->index == 3)
+        assert_int_equal(rename(dir, meddled_path), 0);
+    return toy_count.commit(state, unit, err);
+}
+
+static void a_directory_that_was_moved_is_named_and_goes_on_later(void **state)
+{
+    pl_error err = { 0 };
+    toy t;
+
+    (void)state;
+    toy_make(&t, dir, 20);
+    meddled = toy_count;
+    meddled.commit = commit_after_a_move;
+    t.step[0].stage = &meddled;
+    (void)snprintf(meddled_path, sizeof meddled_path, "%s.moved", dir);
+    assert_int_equal(toy_run(&t, 1, &err), PL_EIO);
+    assert_int_equal(rename(meddled_path, dir), 0);
+    if (strstr(err.text, " was moved or deleted while this run wrote to it; put it back and run again, or the next run "
+                         "starts from the beginning") == NULL)
+        fail_msg("%s", err.text);
+    t.step[0].stage = &toy_count;
+    assert_int_equal(toy_run(&t, 1, &err), PL_OK);
+    assert_true(toy_sound(&t));
+    toy_free(&t);
+}
+
 static void a_file_that_is_no_lock_is_left_unchanged(void **state)
 {
     static const char *const names[] = { "w/.lock", "w/.reserve" };
@@ -399,6 +428,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_file_in_the_way_is_an_io_error, make, drop),
         cmocka_unit_test_setup_teardown(deleting_the_lock_file_takes_it_from_its_holder, make, drop),
         cmocka_unit_test_setup_teardown(a_run_without_its_lock_commits_nothing_more, make, drop),
+        cmocka_unit_test_setup_teardown(a_directory_that_was_moved_is_named_and_goes_on_later, make, drop),
         cmocka_unit_test_setup_teardown(a_file_that_is_no_lock_is_left_unchanged, make, drop),
     };
     return cmocka_run_group_tests_name("lock", tests, NULL, NULL);

@@ -4,8 +4,10 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -59,6 +61,32 @@ static void a_message_arrives_as_it_was_sent(void **state)
     assert_int_equal(nn_wires_any(p.zero, 1, &kind, got, sizeof got, NULL), PL_OK);
     assert_int_equal(kind, NN_WIRE_HELLO);
     assert_string_equal(got, "xy");
+    part(&p);
+}
+
+/* A gradient is larger than what a socket takes at once. */
+static void a_message_larger_than_the_socket_holds_arrives_whole(void **state)
+{
+    enum { MANY = 1 << 20 };
+    pair p = joined();
+    uint32_t *sent = malloc(MANY * sizeof *sent), *got = calloc(MANY, sizeof *got);
+    pid_t pid;
+    int status;
+
+    (void)state;
+    assert_true(sent != NULL && got != NULL);
+    for (uint32_t i = 0; i < MANY; i++)
+        sent[i] = i * 2654435761u;
+    p.zero->patience = p.one->patience = 60;
+    pid = fork();
+    if (pid == 0)
+        _exit(nn_wires_send(p.one, 0, NN_WIRE_DATA, sent, MANY * sizeof *sent, NULL) != PL_OK);
+    assert_int_equal(nn_wires_recv(p.zero, 1, NN_WIRE_DATA, got, MANY * sizeof *got, NULL), PL_OK);
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    assert_true(memcmp(sent, got, MANY * sizeof *got) == 0);
+    free(sent);
+    free(got);
     part(&p);
 }
 
@@ -116,8 +144,11 @@ static void a_silent_rank_is_named(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_message_arrives_as_it_was_sent), cmocka_unit_test(a_message_that_is_cut_tells_of_a_lost_rank),
-        cmocka_unit_test(a_rank_that_gives_up_is_named),    cmocka_unit_test(another_message_is_a_fault_of_the_program),
+        cmocka_unit_test(a_message_larger_than_the_socket_holds_arrives_whole),
+        cmocka_unit_test(a_message_arrives_as_it_was_sent),
+        cmocka_unit_test(a_message_that_is_cut_tells_of_a_lost_rank),
+        cmocka_unit_test(a_rank_that_gives_up_is_named),
+        cmocka_unit_test(another_message_is_a_fault_of_the_program),
         cmocka_unit_test(a_silent_rank_is_named),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
