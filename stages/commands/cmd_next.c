@@ -7,6 +7,7 @@
 #include "stages/commands/export_found.h"
 #include "stages/database/rows.h"
 #include "stages/expression/row_filter.h"
+#include "stages/steps/errors/domain_words.h"
 
 enum { KEY = 27, MOST = 1000000 }; /* characters of an InChIKey */
 
@@ -149,6 +150,18 @@ static pl_code count_outside(int64_t *out, const st_ask *ask, const st_chosen *s
                      (long long)said->property_id);
 }
 
+static pl_code say_outside(int64_t n, const st_ask *ask, const st_chosen *said, pl_error *err)
+{
+    pl_text why = { 0 };
+    pl_code code = st_domain_reasons(&why, ask->store->db, said->property_id, "temp.found", err);
+
+    if (code == PL_OK)
+        pl_cmd_say("%lld of the chosen %s outside of the model's domain, or it is unknown%s; --inside leaves such molecules out",
+                   (long long)n, n == 1 ? "is" : "are", pl_text_str(&why));
+    pl_text_free(&why);
+    return code;
+}
+
 static pl_code answer(const st_ask *ask, pl_error *err)
 {
     asked *a = ask->ctx;
@@ -168,11 +181,10 @@ static pl_code answer(const st_ask *ask, pl_error *err)
         return code;
     say(ask, &said);
     if (n_outside > 0)
-        pl_cmd_say("%lld of the chosen %s outside of the model's domain, or it is unknown; --inside leaves such molecules out",
-                   (long long)n_outside, n_outside == 1 ? "is" : "are");
+        code = say_outside(n_outside, ask, &said, err);
     if (n_skipped > 0)
         pl_cmd_say("%lld of them have no stored structure and are not in the SDF", (long long)n_skipped);
-    return PL_OK;
+    return code;
 }
 
 /* ---- the command line ---- */
@@ -308,9 +320,9 @@ const pl_cmd st_cmd_next = {
     .name = "next",
     .args = "[WORKDIR | WORKFLOW | DATABASE]",
     .help = "choose which molecules of a screen to try next",
-    .about = "Chooses molecules to buy, dock or measure from a finished screen, by an acquisition\n"
-             "function. With m the prediction (turned so that high is better) and s its standard\n"
-             "deviation, it takes those with the highest\n"
+    .about = "Chooses molecules to buy, dock or measure from a finished screen, by an\n"
+             "acquisition function. With m the prediction (turned so that high is better) and\n"
+             "s its standard deviation, it takes those with the highest\n"
              "\n"
              "  greedy                m\n"
              "  ucb                   m + beta s\n"
@@ -319,14 +331,16 @@ const pl_cmd st_cmd_next = {
              "  uncertainty           s: what teaches the model most\n"
              "  random                a random number: the baseline\n"
              "\n"
-             "s (--sigma) is that of the model's Gaussian process (gp), or that of the predictions\n"
-             "of several models (stdev), or the half-width of the 90 % interval / 1.645 (interval),\n"
-             "which molecules outside of the domain lack.\n"
-             "Molecules that were measured or that the model learned from are left out. The choice\n"
-             "is the same for any order of the molecules.\n"
+             "s (--sigma) is that of the model's Gaussian process (gp), or that of the\n"
+             "predictions of several models (stdev), or the half-width of the 90 % interval /\n"
+             "1.645 (interval), which molecules outside of the domain lack. Molecules that\n"
+             "were measured or that the model learned from are left out. The choice is the\n"
+             "same for any order of the molecules. With molecules outside of the model's\n"
+             "domain among the chosen, the last line counts them by reason; CSV has the\n"
+             "reasons of each. --inside leaves these molecules out.\n"
              "\n"
              "  molsieve next runs/screen -n 96 -o plate.csv\n"
-             "  molsieve next runs/screen --by ucb --max-similarity 0.6 -x plate.csv -o plate2.csv\n"
+             "  molsieve next --by ucb --max-similarity 0.6 -x plate.csv -o plate2.csv\n"
              "\n"
              "CSV, JSON and SDF have the columns of `molsieve export`, and `acquisition`.\n",
     .opts = opts,

@@ -102,11 +102,15 @@ const pl_cmd st_cmd_top = {
     .name = "top",
     .args = "[WORKDIR | WORKFLOW | DATABASE]",
     .help = "show the top of the ranking, with every score",
-    .about = "Without an argument: ./results.db, or the newest runs/*/results.db.\n\n"
-             "  molsieve top -n 20\n  molsieve top --csv runs/screen > top.csv\n\n"
-             "The table has 3 significant digits and the columns that fit the terminal; +- 90 % is\n"
-             "the half-width of the 90 % prediction interval, empty outside of the model's domain.\n"
-             "--csv and --json have the columns of hits.csv (docs/FORMATS.md), in full precision.\n",
+    .about = "Without an argument: ./results.db, or the newest runs/*/results.db.\n"
+             "\n"
+             "  molsieve top -n 20\n"
+             "  molsieve top --csv runs/screen > top.csv\n"
+             "\n"
+             "The table has 3 significant digits and the columns that fit the terminal.\n"
+             "`+- 90 %` is the half-width of the 90 % prediction interval, empty outside of\n"
+             "the model's domain. --csv and --json have the columns of hits.csv\n"
+             "(docs/FORMATS.md), in full precision.\n",
     .opts = opts,
     .run = run,
 };

@@ -49,6 +49,10 @@ def help_fits_80_columns_in_terminals_and_pipes():
             assert status == 0 and max(map(len, lines)) <= COLUMNS, (args, max(lines, key=len))
             assert p.run(*args)[1].split("\n") == lines, args
         assert max(map(len, p.run("help", "--defaults")[1].splitlines())) <= COLUMNS
+        for name in names:  # what is said about a command was written for 80 columns: no line of it is broken
+            about = terminal([name, "--help"], p.dir, 300)[1]
+            about = about[1:about.index("Options:")] if "Options:" in about else about[1:]
+            assert max(map(len, about)) <= COLUMNS, (name, max(about, key=len))
         wide = terminal(["run", "--help"], p.dir, 200)[1]
         assert max(map(len, wide)) > COLUMNS and "Options:" in wide
 

@@ -5,6 +5,7 @@ import csv
 import io
 import math
 import os
+import re
 
 import sieve
 from sieve import Project, data, lines_of
@@ -68,6 +69,10 @@ def each_strategy_takes_the_best_by_its_formula():
         rows, said = chosen(p, "-n", "15", "--by", "greedy", "--goal", "minimise")
         n_outside = sum(r["logS_domain"] != "inside" for r in rows)
         assert n_outside > 0 and "%d of the chosen " % n_outside in said and "--inside leaves such molecules out" in said, said
+        why = {word: int(n) for word, n in re.findall(r"[:,] ([a-z ]+) (\d+)", said.partition("it is unknown")[2])}
+        reasons = [r["logS_reasons"].split("; ") for r in rows if r["logS_reasons"]]
+        assert why and why == {word: sum(any(one.startswith(word + " ") for one in r) for r in reasons) for word in why}, (why, reasons)
+        assert all(one.startswith(tuple(why)) for r in reasons for one in r), (why, reasons)
         assert "of the chosen" not in chosen(p, "-n", "15", "--by", "greedy", "--goal", "minimise", "--inside")[1]
         low = candidates(p, low=True)
         assert [r["inchikey"] for r in rows] == sorted(low, key=lambda k: (-low[k][0], k))[:15] and "low is better" in said

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "stages/steps/errors/domain_words.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -24,8 +25,8 @@ static int compare_reasons(const void *a, const void *b)
     return strcmp(x->word, y->word);
 }
 
-/* A reason begins at the start of the text or after "; ". */
-static pl_code counts_prepare(sqlite3_stmt **st, sqlite3 *db, bool hits, int64_t max, pl_error *err)
+/* A reason begins at the start of the text or after "; ". which: further conditions, with one ?1 at most. */
+static pl_code counts_prepare(sqlite3_stmt **st, sqlite3 *db, const char *which, int64_t value, pl_error *err)
 {
     pl_text sql = { 0 };
     pl_code code;
@@ -36,11 +37,11 @@ static pl_code counts_prepare(sqlite3_stmt **st, sqlite3 *db, bool hits, int64_t
     pl_text_addf(&sql,
                  " FROM score s JOIN property p USING(property_id) WHERE NOT " ST_IS_OF_PROGRAM(
                      "p.") "%s GROUP BY p.property_id ORDER BY p.name",
-                 hits ? " AND s.mol_id IN (SELECT mol_id FROM hit WHERE rank<=?1)" : "");
+                 which);
     code = pl_text_ok(&sql) ? pl_db_prepare(db, st, pl_text_str(&sql), err) : pl_fail(err, PL_ENOMEM, "a query");
     pl_text_free(&sql);
-    if (code == PL_OK && hits)
-        (void)sqlite3_bind_int64(*st, 1, max);
+    if (code == PL_OK && strchr(which, '?') != NULL)
+        (void)sqlite3_bind_int64(*st, 1, value);
     return code;
 }
 
@@ -81,10 +82,26 @@ pl_code st_domain_words(pl_text *out, sqlite3 *db, bool hits, int64_t max, pl_er
 {
     sqlite3_stmt *st = NULL;
     bool row = true;
-    pl_code code = counts_prepare(&st, db, hits, max, err);
+    const char *which = hits ? " AND s.mol_id IN (SELECT mol_id FROM hit WHERE rank<=?1)" : "";
+    pl_code code = counts_prepare(&st, db, which, max, err);
 
     while (code == PL_OK && (code = pl_db_step(st, &row, err)) == PL_OK && row)
         line_add(out, st, hits);
+    (void)sqlite3_finalize(st);
+    return code;
+}
+
+pl_code st_domain_reasons(pl_text *out, sqlite3 *db, int64_t property_id, const char *among, pl_error *err)
+{
+    sqlite3_stmt *st = NULL;
+    bool row = false;
+    char which[128];
+    pl_code code;
+
+    (void)snprintf(which, sizeof which, " AND s.property_id=?1 AND s.mol_id IN (SELECT mol_id FROM %s)", among);
+    code = counts_prepare(&st, db, which, property_id, err);
+    if (code == PL_OK && (code = pl_db_step(st, &row, err)) == PL_OK && row)
+        reasons_add(out, st);
     (void)sqlite3_finalize(st);
     return code;
 }
