@@ -255,6 +255,7 @@ static void a_missing_latest_gives_previous(void **state)
     assert_int_equal(unlink(b->latest), 0);
     assert_int_equal(load(b, &s, &from, &why, &err), PL_OK);
     assert_int_equal(from, NN_FROM_PREVIOUS);
+    assert_string_equal(why.text, "latest.ckpt is missing");
     same(&s, &b->s);
 }
 

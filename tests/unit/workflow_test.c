@@ -400,6 +400,28 @@ static void inputs_are_relative_to_the_file_and_sorted_by_name(void **state)
     says(f, "models.m.sha256: a SHA-256 has 64 digits");
 }
 
+static void a_workflow_is_named_like_its_file(void **state)
+{
+    static const char *const files[][2] = { { "a.b.yaml", "a.b" }, { "plain", "plain" }, { ".hidden", ".hidden" } };
+    fixture *f = *state;
+
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
+        const char text[] = "format: 1\nstages:\n  read:\n";
+        char path[160];
+        const pl_workflow *wf;
+        put(f, files[i][0], text);
+        (void)snprintf(path, sizeof path, "%s/%s", f->folder, files[i][0]);
+        f->problems = (pl_problems){ .mem = f->mem };
+        wf = pl_workflow_load(path, NULL, 0, fake_stages, &f->problems, f->mem);
+        pl_text_reset(&f->report);
+        pl_problems_write(&f->problems, &f->report);
+        if (wf != NULL)
+            assert_string_equal(wf->name, files[i][1]);
+        else
+            says(f, "name: '.hidden': at most 100 characters, no / and no dot in front");
+    }
+}
+
 /* The exit status of a process that is not root: 0 if it is told about the folder. */
 static int told_as_a_user(fixture *f)
 {
@@ -596,6 +618,7 @@ int main(void)
         TEST(impossible_orders_are_refused),
         TEST(inputs_are_relative_to_the_file_and_sorted_by_name),
         TEST(a_folder_that_cannot_be_read_is_named),
+        TEST(a_workflow_is_named_like_its_file),
         TEST(paths_are_written_without_detours),
         TEST(a_model_the_run_makes_itself_need_not_exist_yet),
         TEST(the_effective_file_names_origins_and_reads_back_the_same),
