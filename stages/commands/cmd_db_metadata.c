@@ -6,14 +6,42 @@
 #include "stages/steps/rank/table_columns.h"
 
 static const struct {
-    const char *view, *description;
-} views[] = {
+    const char *name, *description;
+} tables[] = {
     { "v_hits", "The ranking: one row per hit and scored property" },
     { "v_scaffolds", "The best hit of each scaffold" },
     { "v_properties", "All molecules with scores, labels and descriptors" },
     { "v_nearest", "The nearest training molecule of each prediction" },
     { "v_failures", "What failed, with file and line" },
     { "v_funnel", "From records to hits" },
+    { "acquired", "Molecules chosen to be tried, round by round, and what came of them" },
+    { "column_doc", "What each column means, with its unit" },
+    { "evaluated", "The labels that each model was evaluated on" },
+    { "evaluation", "Errors of each model on each part of the data" },
+    { "event", "Warnings and other messages of runs" },
+    { "failure", "Records and molecules that failed, with the reason" },
+    { "file_hash", "Hashes of input files that were read" },
+    { "fingerprint", "Fingerprint and scaffold of each molecule" },
+    { "hit", "The ranking: one row per hit" },
+    { "input_file", "The input files" },
+    { "label", "Values of the input, by molecule and property" },
+    { "measured", "Values that `molsieve label` added" },
+    { "meta", "Facts about the whole database" },
+    { "metric", "Numbers of stages: losses, errors, funnel" },
+    { "model", "The models that predicted" },
+    { "molecule", "One row per molecule: identity, structure and descriptors" },
+    { "prediction", "One row per molecule, model and property" },
+    { "property", "What is measured or predicted, with its unit" },
+    { "record", "One row per entry of the input files" },
+    { "row_sum", "Checksums of the rows of each table" },
+    { "run", "One row per start of the program" },
+    { "score", "One row per molecule and property: mean over models, interval, domain" },
+    { "split", "Which part of the data each molecule is in" },
+    { "stage", "The stages with their keys and settings" },
+    { "unit", "Which units of each stage are done" },
+    { "v_acquired", "What was chosen to be tried, with reasons" },
+    { "v_progress", "How far each stage is" },
+    { "v_runs", "Starts of the program, with state and exit status" },
 };
 
 /* What their functions need, shown beside them. */
@@ -37,9 +65,9 @@ static const struct {
 
 static const char *description_of(const char *table)
 {
-    for (size_t i = 0; i < sizeof views / sizeof *views; i++)
-        if (strcmp(views[i].view, table) == 0)
-            return views[i].description;
+    for (size_t i = 0; i < sizeof tables / sizeof *tables; i++)
+        if (strcmp(tables[i].name, table) == 0)
+            return tables[i].description;
     return NULL;
 }
 

@@ -140,7 +140,8 @@ def wrong_searches_are_refused_at_once():
         db.execute("CREATE TABLE t(x)")
         db.commit()
         db.close()
-        p.run("search", "--smarts", "C", "other.db", expect=5)
+        err = p.run("search", "--smarts", "C", "other.db", expect=5)[2]
+        assert "other.db: a database of another program" in err and "name another file" in err, err
         p.run("search", "--smarts", "C", "no.db", expect=6)
         holder = sqlite3.connect(p.path("run/results.db"))
         holder.execute("BEGIN EXCLUSIVE")  # a run that is writing
@@ -332,7 +333,7 @@ def metadata_for_datasette_describe_every_column():
         db = sqlite3.connect(p.path("run/results.db"))
         for table, in db.execute("SELECT name FROM sqlite_master WHERE type IN('table','view') AND name NOT LIKE 'sqlite_%'").fetchall():
             columns = [c[1] for c in db.execute("PRAGMA table_info(%s)" % table)]
-            assert list(described["tables"][table]["columns"]) == columns, table
+            assert list(described["tables"][table]["columns"]) == columns and described["tables"][table]["description"], table
         wide = db.execute(described["queries"]["wide"]["sql"])
         assert [c[0] for c in wide.description][:4] == ["rank", "title", "smiles", "inchikey"]
         assert len(wide.fetchall()) == db.execute("SELECT count(*) FROM molecule").fetchone()[0]
