@@ -113,6 +113,8 @@ static pl_code cuda_open(nn_engine **out, const nn_se3 *model, const nn_engine_c
     nn_engine *e = NULL;
     pl_code code = cuda_check(conf, err);
 
+    if (code == PL_OK && model->conf.denoise)
+        code = pl_fail(err, PL_ECONFIG, "engine cuda cannot predict noise (train.noise) yet; use engine cpu or ref");
     if (code == PL_OK) {
         e = calloc(1, sizeof *e);
         code = e != NULL ? PL_OK : pl_fail(err, PL_ENOMEM, "no memory for the cuda engine");

@@ -10,7 +10,8 @@ enum {
     GROUP_PARAMS = 9,
     GROUPS_MAX = NN_DEGREES * NN_DEGREES,
     MODULE_PARAMS = GROUPS_MAX * GROUP_PARAMS + 3 * NN_DEGREES,
-    HEAD_PARAMS = 4
+    HEAD_PARAMS = 4,
+    NOISE_PARAMS = 1
 };
 
 /* Collects parameters. A refused allocation is remembered and reported once. */
@@ -84,6 +85,8 @@ pl_code nn_se3_check(const nn_se3_conf *conf, pl_error *err)
     code = nn_radial_check(&conf->radial, err);
     if (code != PL_OK)
         return code;
+    if (conf->denoise && conf->degrees < 2)
+        return pl_fail(err, PL_ECONFIG, "degrees is %d, must be at least 2: noise is predicted from degree 1", (int)conf->degrees);
     if (conf->channels % conf->channels_div)
         return pl_fail(err, PL_ECONFIG, "channels_div is %d, must divide channels, which is %d", (int)conf->channels_div,
                        (int)conf->channels);
@@ -351,13 +354,14 @@ static pl_code build_start(builder *b, int n_modules, pl_error *err)
 {
     b->model = PL_NEW(b->mem, nn_se3, 1);
     b->module = PL_NEW(b->mem, nn_module, n_modules);
-    b->param = PL_NEW(b->mem, nn_param, n_modules * MODULE_PARAMS + HEAD_PARAMS);
+    b->param = PL_NEW(b->mem, nn_param, n_modules * MODULE_PARAMS + HEAD_PARAMS + NOISE_PARAMS);
     if (b->model == NULL || b->module == NULL || b->param == NULL)
         return pl_fail(err, PL_ENOMEM, "no memory for the plan of a model");
     b->model->module = b->module;
     b->model->param = b->param;
     for (int k = 0; k < HEAD_PARAMS; k++)
         b->model->head[k] = -1;
+    b->model->denoise = -1;
     return PL_OK;
 }
 
@@ -428,6 +432,9 @@ static void tail_build(builder *b, const nn_se3_conf *conf)
     b->model->head[1] = param_add(b, wide, 0, "0.bias");
     b->model->head[2] = param_add(b, conf->outputs, wide, "2.weight");
     b->model->head[3] = param_add(b, conf->outputs, 0, "2.bias");
+    b->prefix = "";
+    if (conf->denoise)
+        b->model->denoise = param_add(b, 1, conf->channels, "denoise.weight");
 }
 
 pl_code nn_se3_plan(nn_se3 **out, const nn_se3_conf *conf, pl_arena *mem, pl_error *err)

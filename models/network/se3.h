@@ -52,6 +52,7 @@ typedef struct nn_se3_conf {
     int32_t outputs;       /* numbers per molecule                                    */
     int32_t parity;        /* nn_parity                                               */
     nn_radial_conf radial; /* what radial networks read of a distance; the envelope   */
+    bool denoise;          /* a head that predicts a vector of each atom, for training alone: no model file has it */
 } nn_se3_conf;
 
 /* The network that NVIDIA published for QM9, 9.3 million parameters, with one output. The caller sets node_features and edge_features. */
@@ -130,6 +131,8 @@ typedef struct nn_se3 {
     const nn_param *param;   /* [n_params], module after module                  */
     size_t n_floats;         /* floats of the parameter array                    */
     int32_t head[4];         /* indices of mlp.0.weight, mlp.0.bias, mlp.2.weight, mlp.2.bias in param */
+    int32_t denoise;         /* index of denoise.weight [1][channels], the last parameter, or -1; it reads degree 1 of what enters the
+                                last module. The parameters before it are those of the network without it */
 } nn_se3;
 
 /* Plans the layers and parameters of a network; everything is in mem. ECONFIG as nn_se3_check; ENOMEM. */

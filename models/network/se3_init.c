@@ -104,6 +104,8 @@ void nn_se3_init(const nn_se3 *model, float *params, uint64_t seed)
     for (int k = 0; k < 4; k += 2)
         if (model->head[k] >= 0)
             init_linear(&in, model->head[k], model->head[k + 1]);
+    if (model->conf.denoise)
+        fill_normal(&in, model->denoise);
 }
 
 int32_t nn_se3_find(const nn_se3 *model, const char *name)

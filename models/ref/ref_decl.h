@@ -71,6 +71,8 @@ typedef struct REF(run) {
     REF(attention_tape) * tape; /* [n_modules]                                      */
     int32_t *arg;               /* [n_graphs][wide]  the node that has the maximum  */
     real *pooled, *hidden, *y;  /* [n_graphs][wide], [..][wide], [..][outputs]      */
+    real *v;                    /* [n_nodes][3] of the noise head; NULL: there is none */
+    const real *dv;             /* the same, its gradient, set by the caller before the backward pass; NULL: zero */
 } REF(run);
 
 /* node [n_nodes][node_features], copied. Everything lives in ctx->mem. */

@@ -138,7 +138,17 @@ static pl_code engine_forward(nn_engine *e, const nn_batch *in, bool keep, float
     return PL_OK;
 }
 
-static pl_code engine_backward(nn_engine *e, const nn_batch *in, const float *dy, float *grad, pl_error *err)
+static void engine_vectors(nn_engine *e, float (*v)[3])
+{
+    const ref_engine *r = self(e);
+
+    for (int32_t i = 0; i < r->run->x[0].n; i++)
+        for (int a = 0; a < 3; a++)
+            v[i][a] = (float)r->run->v[3 * i + a];
+}
+
+static pl_code engine_backward_vectors(nn_engine *e, const nn_batch *in, const float *dy, const float (*dv)[3], float *grad,
+                                       pl_error *err)
 {
     ref_engine *r = self(e);
     double *wide;
@@ -149,6 +159,9 @@ static pl_code engine_backward(nn_engine *e, const nn_batch *in, const float *dy
     wide = widen(r->mem, dy, (size_t)in->n_graphs * (size_t)r->model->conf.outputs);
     if (wide == NULL)
         return pl_fail(err, PL_ENOMEM, "no memory for a gradient");
+    r->run->dv = dv != NULL ? widen(r->mem, &dv[0][0], 3 * (size_t)in->n_nodes) : NULL;
+    if (dv != NULL && r->run->dv == NULL)
+        return pl_fail(err, PL_ENOMEM, "no memory for a gradient");
     for (size_t k = 0; k < r->model->n_floats; k++)
         r->grad[k] = 0;
     code = nn_ref_model_backward(&r->ctx, r->run, wide, NULL, err);
@@ -156,6 +169,11 @@ static pl_code engine_backward(nn_engine *e, const nn_batch *in, const float *dy
         grad[k] += (float)r->grad[k];
     r->max = r->ctx.bytes > r->max ? r->ctx.bytes : r->max;
     return code;
+}
+
+static pl_code engine_backward(nn_engine *e, const nn_batch *in, const float *dy, float *grad, pl_error *err)
+{
+    return engine_backward_vectors(e, in, dy, NULL, grad, err);
 }
 
 /* Parameters, their gradient, and the bases, features and scratch of the largest batch. */
@@ -175,5 +193,7 @@ const nn_engine_kind nn_engine_ref = {
     .set_params = engine_set_params,
     .forward = engine_forward,
     .backward = engine_backward,
+    .vectors = engine_vectors,
+    .backward_vectors = engine_backward_vectors,
     .workspace_bytes = engine_bytes,
 };

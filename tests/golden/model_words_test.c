@@ -67,7 +67,7 @@ static void bench_open(bench *b, int outputs)
                              .n_kinds = 2,
                              .kind = { { 6, 0, false }, { 7, 1, true } },
                              .form = "neutral" };
-    b->m.conf = (nn_se3_conf){ 1, 2, 4, 2, 2, true, true, NN_POOL_MEAN, NN_FUSE_FULL, 0, 0, outputs, NN_PARITY_BOTH, { 0 } };
+    b->m.conf = (nn_se3_conf){ 1, 2, 4, 2, 2, true, true, NN_POOL_MEAN, NN_FUSE_FULL, 0, 0, outputs, NN_PARITY_BOTH, { 0 }, false };
     b->m.conf.node_features = nn_inputs_node_features(&b->m.inputs);
     b->m.conf.edge_features = nn_inputs_edge_features(&b->m.inputs);
     DONE(nn_se3_plan(&model, &b->m.conf, b->mem, &why));
@@ -379,7 +379,7 @@ static void what_is_said_of_settings_is_known(void **state)
 
     for (size_t k = 0; k < sizeof of / sizeof *of; k++)
         for (size_t i = 0; i < sizeof to / sizeof *to; i++) {
-            nn_se3_conf c = { 2, 3, 8, 2, 2, true, true, NN_POOL_MAX, NN_FUSE_FULL, 6, 4, 1, NN_PARITY_BOTH, { 0 } };
+            nn_se3_conf c = { 2, 3, 8, 2, 2, true, true, NN_POOL_MAX, NN_FUSE_FULL, 6, 4, 1, NN_PARITY_BOTH, { 0 }, false };
             pl_error err = { 0 };
             memcpy((char *)&c + of[k].at, &to[i], sizeof to[i]);
             pl_code code = nn_se3_check(&c, &err);
@@ -422,7 +422,7 @@ static void what_is_said_of_elements_is_known(void **state)
 
 static void what_is_said_of_checkpoints_is_known(void **state)
 {
-    static const nn_se3_conf conf = { 1, 1, 2, 1, 1, true, false, NN_POOL_MAX, NN_FUSE_FULL, 2, 1, 1, NN_PARITY_BOTH, { 0 } };
+    static const nn_se3_conf conf = { 1, 1, 2, 1, 1, true, false, NN_POOL_MAX, NN_FUSE_FULL, 2, 1, 1, NN_PARITY_BOTH, { 0 }, false };
     pl_arena *mem = pl_arena_new(1 << 16);
     char dir[] = "/tmp/molsieve-words-XXXXXX", path[64];
     nn_train_state s, back;

@@ -36,7 +36,7 @@ static void refuse(long nth, bool in_arena)
     pl_arena_refuse(in_arena ? nth : 0);
 }
 
-static const nn_se3_conf conf = { 2, 2, 4, 2, 1, true, true, NN_POOL_SUM, NN_FUSE_PARTIAL, 6, 4, 2, NN_PARITY_BOTH, { 0 } };
+static const nn_se3_conf conf = { 2, 2, 4, 2, 1, true, true, NN_POOL_SUM, NN_FUSE_PARTIAL, 6, 4, 2, NN_PARITY_BOTH, { 0 }, false };
 static const made_opts graphs = { 4, 8, 6, 4, 2.0, false, 3 };
 
 typedef struct fixture {

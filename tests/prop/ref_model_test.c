@@ -25,6 +25,7 @@ typedef struct subject {
 } subject;
 
 static nn_parity parity; /* of every model that a test makes */
+static bool denoise;     /* likewise */
 
 static void subject_make(subject *t, int degrees, nn_fusion fusion, nn_pooling pooling)
 {
@@ -40,7 +41,8 @@ static void subject_make(subject *t, int degrees, nn_fusion fusion, nn_pooling p
                                .node_features = SAMPLE_FEATURES,
                                .edge_features = SAMPLE_SCALARS,
                                .outputs = 2,
-                               .parity = parity };
+                               .parity = parity,
+                               .denoise = denoise && degrees > 1 };
     float *w;
 
     t->mem = pl_arena_new(1 << 20);
@@ -281,6 +283,146 @@ static int natural(void **state)
     (void)state;
     parity = NN_PARITY_NATURAL;
     return 0;
+}
+
+/* ---- the noise head -------------------------------------------------------- */
+
+static int noisy(void **state)
+{
+    (void)state;
+    denoise = true;
+    parity = NN_PARITY_BOTH;
+    return 0;
+}
+
+static int noisy_natural(void **state)
+{
+    (void)noisy(state);
+    parity = NN_PARITY_NATURAL;
+    return 0;
+}
+
+static int quiet(void **state)
+{
+    (void)state;
+    denoise = false;
+    return 0;
+}
+
+/* As positions do, in x, y, z. */
+static void check_vectors_turn(subject *t, const sample *s)
+{
+    const nn_ref_run *a = subject_run(t, s), *b;
+    sample moved = *s;
+    double r[9], want[3 * SAMPLE_NODES], size = 0;
+
+    if (t->model->denoise < 0)
+        return;
+    sample_rotation(r, axis, angle);
+    for (int n = 0; n < s->n_nodes; n++)
+        for (int k = 0; k < 3; k++) {
+            moved.pos[n][k] = r[3 * k] * s->pos[n][0] + r[3 * k + 1] * s->pos[n][1] + r[3 * k + 2] * s->pos[n][2] + 0.3 * k;
+            want[3 * n + k] = r[3 * k] * a->v[3 * n] + r[3 * k + 1] * a->v[3 * n + 1] + r[3 * k + 2] * a->v[3 * n + 2];
+            size += fabs(want[3 * n + k]);
+        }
+    sample_vectors(&moved);
+    b = subject_run(t, &moved);
+    same("vector", b->v, want, 3 * s->n_nodes);
+    assert_true(size > 1e-3);
+}
+
+static void vectors_of_atoms_turn_with_the_molecule(void **state)
+{
+    (void)state;
+    for_all_models(check_vectors_turn);
+}
+
+/* The parameters before the head are those of the network without it. */
+static void the_noise_head_comes_last_and_changes_no_output(void **state)
+{
+    subject with, without;
+    sample s;
+    (void)state;
+
+    sample_make(&s, (const int[]){ 5, 3 }, 2, 4);
+    subject_make(&with, 3, NN_FUSE_FULL, NN_POOL_SUM);
+    denoise = false;
+    subject_make(&without, 3, NN_FUSE_FULL, NN_POOL_SUM);
+    assert_int_equal(with.model->denoise, with.model->n_params - 1);
+    assert_int_equal(with.model->n_floats, without.model->n_floats + 4);
+    assert_memory_equal(with.w, without.w, without.model->n_floats * sizeof *with.w);
+    assert_memory_equal(subject_run(&with, &s)->y, subject_run(&without, &s)->y, 4 * sizeof(double));
+    assert_null(subject_run(&without, &s)->v);
+    pl_arena_free(with.mem);
+    pl_arena_free(without.mem);
+}
+
+static double noise_loss(subject *t, const sample *s, const double *dv)
+{
+    const nn_ref_run *run = subject_run(t, s);
+    double sum = 0.7 * run->y[0] - run->y[3];
+
+    for (int k = 0; k < 3 * s->n_nodes; k++)
+        sum += dv[k] * run->v[k];
+    return sum;
+}
+
+static void check_noise_slope(subject *t, const sample *s, const double *dw, const double *dv, int32_t param)
+{
+    const nn_param *p = &t->model->param[param];
+    pl_rng r = pl_rng_at(17, (uint64_t)param, 3);
+    double *x = &t->w[p->at + (size_t)pl_rng_below(&r, p->size)], got = dw[x - t->w], slope;
+    const double h = 2e-6, before = *x;
+
+    *x = before + h;
+    slope = noise_loss(t, s, dv);
+    *x = before - h;
+    slope = (slope - noise_loss(t, s, dv)) / (2 * h);
+    *x = before;
+    if (!(fabs(slope - got) <= 2e-6 * (1 + fabs(slope))))
+        fail_msg("%s: gradient %.10g, slope %.10g", p->name, got, slope);
+}
+
+/* The gradient of a loss of outputs and vectors. */
+static void gradient_of_the_noise_head_is_its_slope(void **state)
+{
+    static const double dy[4] = { 0.7, 0, 0, -1 };
+    subject t;
+    sample s;
+    double dv[3 * SAMPLE_NODES];
+    pl_rng r = pl_rng_at(5, 5, 5);
+    nn_ref_graph *g;
+    nn_ref_run *run;
+    (void)state;
+
+    sample_make(&s, (const int[]){ 5, 3 }, 2, 6);
+    subject_make(&t, 3, NN_FUSE_FULL, NN_POOL_SUM);
+    for (int k = 0; k < 3 * SAMPLE_NODES; k++)
+        dv[k] = pl_rng_normal(&r);
+    nn_ref_edges in = sample_edges(&s);
+    nn_ref_ctx ctx = { .model = t.model, .w = t.w, .mem = t.mem, .dw = PL_NEW(t.mem, double, t.model->n_floats) };
+    assert_int_equal(nn_ref_graph_new(&g, &in, 2, t.mem, NULL), PL_OK);
+    ctx.graph = g;
+    assert_int_equal(nn_ref_model_forward(&ctx, &run, &s.node[0][0], s.first, 2, NULL), PL_OK);
+    run->dv = dv;
+    assert_int_equal(nn_ref_model_backward(&ctx, run, dy, NULL, NULL), PL_OK);
+    for (int32_t k = 0; k < t.model->n_params; k++)
+        check_noise_slope(&t, &s, ctx.dw, dv, k);
+    pl_arena_free(t.mem);
+}
+
+static void a_noise_head_needs_degree_1(void **state)
+{
+    nn_se3_conf conf = nn_se3_published();
+    pl_error err = { 0 };
+    (void)state;
+
+    conf.node_features = 1;
+    conf.denoise = true;
+    assert_int_equal(nn_se3_check(&conf, &err), PL_OK);
+    conf.degrees = 1;
+    assert_int_equal(nn_se3_check(&conf, &err), PL_ECONFIG);
+    assert_string_equal(err.text, "degrees is 1, must be at least 2: noise is predicted from degree 1");
 }
 
 /* ---- order --------------------------------------------------------------- */
@@ -562,6 +704,12 @@ int main(void)
         cmocka_unit_test_setup(outputs_of_mirror_images_are_equal, natural),
         cmocka_unit_test_setup(gradients_of_mirror_images_are_equal, natural),
         cmocka_unit_test_setup(natural_couplings_are_half_of_all, natural),
+        cmocka_unit_test_setup_teardown(vectors_of_atoms_turn_with_the_molecule, noisy, quiet),
+        cmocka_unit_test_setup_teardown(vectors_of_atoms_turn_with_the_molecule, noisy_natural, quiet),
+        cmocka_unit_test_setup_teardown(the_noise_head_comes_last_and_changes_no_output, noisy, quiet),
+        cmocka_unit_test_setup_teardown(gradient_of_the_noise_head_is_its_slope, noisy, quiet),
+        cmocka_unit_test_setup_teardown(gradient_of_the_noise_head_is_its_slope, noisy_natural, quiet),
+        cmocka_unit_test(a_noise_head_needs_degree_1),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

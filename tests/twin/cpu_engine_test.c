@@ -73,7 +73,7 @@ static void results_near(const nn_se3 *model, const nn_batch *b, const result *g
 }
 
 /* A batch of more edges than the emulator computes in time. */
-static const shape large = { { 2, 4, 32, 8, 2, true, true, NN_POOL_MAX, NN_FUSE_FULL, 6, 4, 1, NN_PARITY_BOTH, { 0 } },
+static const shape large = { { 2, 4, 32, 8, 2, true, true, NN_POOL_MAX, NN_FUSE_FULL, 6, 4, 1, NN_PARITY_BOTH, { 0 }, false },
                              { 9, 12, 6, 4, 1.7, false, 11 } };
 
 /* Every distance is on the grid of radial nodes, where they are exact too. */

@@ -62,7 +62,7 @@ static double off_last(const nn_se3 *model, const float *got, const float *want)
     return worst;
 }
 
-static const nn_se3_conf conf = { 3, 3, 16, 4, 2, true, true, NN_POOL_MEAN, NN_FUSE_FULL, 6, 4, 2, NN_PARITY_BOTH, { 0 } };
+static const nn_se3_conf conf = { 3, 3, 16, 4, 2, true, true, NN_POOL_MEAN, NN_FUSE_FULL, 6, 4, 2, NN_PARITY_BOTH, { 0 }, false };
 
 static void the_grid_makes_little_difference_and_less_the_finer_it_is(void **state)
 {

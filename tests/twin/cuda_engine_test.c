@@ -304,7 +304,7 @@ static void gradients_of_fp16_are_near_or_not_finite(void **state)
 {
     const nn_engine_conf plain = { .threads = 1, .radial = NN_RADIAL_NODES, .width = 0.17 };
     static const int scales[] = { 0, 14, 15, 16, 17, 24 };
-    const nn_se3_conf small = { 2, 2, 4, 2, 1, false, false, NN_POOL_MEAN, NN_FUSE_FULL, 6, 4, 1, NN_PARITY_BOTH, { 0 } };
+    const nn_se3_conf small = { 2, 2, 4, 2, 1, false, false, NN_POOL_MEAN, NN_FUSE_FULL, 6, 4, 1, NN_PARITY_BOTH, { 0 }, false };
     nn_engine_conf conf = plain;
     fixture f = fixture_open(3);
     result want, got;
@@ -379,7 +379,7 @@ static void launches_count(int layers, nn_precision p, int n[3])
     const nn_engine_conf conf = {
         .threads = 1, .radial = NN_RADIAL_NODES, .width = 0.5, .of_radial = p, .of_contract = p, .of_linear = p
     };
-    nn_se3_conf network = { layers, 4, 8, 2, 2, true, true, NN_POOL_MAX, NN_FUSE_FULL, 6, 4, 1, NN_PARITY_BOTH, { 0 } };
+    nn_se3_conf network = { layers, 4, 8, 2, 2, true, true, NN_POOL_MAX, NN_FUSE_FULL, 6, 4, 1, NN_PARITY_BOTH, { 0 }, false };
     const made_opts opts = { 24, 7, 6, 4, 1.2, false, 1 };
     pl_arena *mem = pl_arena_new(1 << 20);
     made_batch made = made_batch_new(&opts, mem);

@@ -97,9 +97,9 @@ static size_t need_of(const fixture *f, const nn_engine_conf *conf, int training
  * computed again is noticed. */
 static void recompute_gives_the_same_bits_in_less_memory(void **state)
 {
-    static const nn_se3_conf net[] = { { 3, 2, 6, 2, 1, true, true, NN_POOL_SUM, NN_FUSE_FULL, 6, 4, 1, NN_PARITY_BOTH, { 0 } },
-                                       { 3, 3, 8, 2, 2, true, true, NN_POOL_MAX, NN_FUSE_FULL, 6, 4, 1, NN_PARITY_BOTH, { 0 } },
-                                       { 2, 2, 6, 3, 2, false, false, NN_POOL_SUM, NN_FUSE_NONE, 6, 4, 1, NN_PARITY_BOTH, { 0 } } };
+    static const nn_se3_conf net[] = { { 3, 2, 6, 2, 1, true, true, NN_POOL_SUM, NN_FUSE_FULL, 6, 4, 1, NN_PARITY_BOTH, { 0 }, false },
+                                       { 3, 3, 8, 2, 2, true, true, NN_POOL_MAX, NN_FUSE_FULL, 6, 4, 1, NN_PARITY_BOTH, { 0 }, false },
+                                       { 2, 2, 6, 3, 2, false, false, NN_POOL_SUM, NN_FUSE_NONE, 6, 4, 1, NN_PARITY_BOTH, { 0 }, false } };
     static const nn_precision precisions[] = { NN_PREC_FP32, NN_PREC_BF16, NN_PREC_FP16 };
     (void)state;
 
@@ -171,7 +171,7 @@ static size_t begun_bytes(const fixture *f, const nn_engine_conf *conf, nn_ranks
 
 static void a_sharded_optimiser_takes_a_part_of_the_memory(void **state)
 {
-    static const nn_se3_conf net = { 2, 3, 16, 2, 1, true, true, NN_POOL_SUM, NN_FUSE_FULL, 6, 4, 1, NN_PARITY_BOTH, { 0 } };
+    static const nn_se3_conf net = { 2, 3, 16, 2, 1, true, true, NN_POOL_SUM, NN_FUSE_FULL, 6, 4, 1, NN_PARITY_BOTH, { 0 }, false };
     const nn_engine_conf conf = { .threads = 1, .radial = NN_RADIAL_EXACT };
     fixture f = fixture_open(&net, 4);
     size_t n = f.model->n_floats, bytes = n * sizeof(float), whole = begun_bytes(&f, &conf, NULL), piece = 4096;
@@ -234,31 +234,31 @@ static trained streams_train(const fixture *f, const streams_case *c, const char
 static void streams_do_not_change_a_bit(void **state)
 {
     static const streams_case all[] = {
-        { { 3, 3, 8, 2, 2, true, true, NN_POOL_MAX, NN_FUSE_FULL, 6, 4, 1, NN_PARITY_BOTH, { 0 } },
+        { { 3, 3, 8, 2, 2, true, true, NN_POOL_MAX, NN_FUSE_FULL, 6, 4, 1, NN_PARITY_BOTH, { 0 }, false },
           NN_PREC_FP16,
           false,
           false,
           false,
           NULL },
-        { { 4, 2, 6, 2, 1, true, true, NN_POOL_SUM, NN_FUSE_FULL, 6, 4, 1, NN_PARITY_BOTH, { 0 } },
+        { { 4, 2, 6, 2, 1, true, true, NN_POOL_SUM, NN_FUSE_FULL, 6, 4, 1, NN_PARITY_BOTH, { 0 }, false },
           NN_PREC_TF32,
           false,
           true,
           false,
           "8" },
-        { { 4, 3, 4, 2, 1, false, false, NN_POOL_SUM, NN_FUSE_NONE, 6, 4, 1, NN_PARITY_BOTH, { 0 } },
+        { { 4, 3, 4, 2, 1, false, false, NN_POOL_SUM, NN_FUSE_NONE, 6, 4, 1, NN_PARITY_BOTH, { 0 }, false },
           NN_PREC_FP32,
           false,
           false,
           false,
           "8" },
-        { { 3, 2, 6, 2, 1, true, true, NN_POOL_MEAN, NN_FUSE_PARTIAL, 6, 4, 1, NN_PARITY_BOTH, { 0 } },
+        { { 3, 2, 6, 2, 1, true, true, NN_POOL_MEAN, NN_FUSE_PARTIAL, 6, 4, 1, NN_PARITY_BOTH, { 0 }, false },
           NN_PREC_BF16,
           true,
           false,
           true,
           NULL },
-        { { 3, 2, 6, 2, 1, false, true, NN_POOL_SUM, NN_FUSE_FULL, 6, 4, 1, NN_PARITY_BOTH, { 0 } },
+        { { 3, 2, 6, 2, 1, false, true, NN_POOL_SUM, NN_FUSE_FULL, 6, 4, 1, NN_PARITY_BOTH, { 0 }, false },
           NN_PREC_FP32,
           true,
           true,
@@ -284,7 +284,7 @@ static void streams_do_not_change_a_bit(void **state)
 
 static void forward_takes_what_it_needs(void **state)
 {
-    static const nn_se3_conf net = { 3, 3, 8, 2, 2, true, true, NN_POOL_MAX, NN_FUSE_FULL, 6, 4, 1, NN_PARITY_BOTH, { 0 } };
+    static const nn_se3_conf net = { 3, 3, 8, 2, 2, true, true, NN_POOL_MAX, NN_FUSE_FULL, 6, 4, 1, NN_PARITY_BOTH, { 0 }, false };
     const nn_engine_conf conf = { .threads = 1, .radial = NN_RADIAL_NODES, .width = 0.05 };
     fixture f = fixture_open(&net, 6);
     float *params = PL_NEW(f.mem, float, f.model->n_floats), y[6];
@@ -304,7 +304,7 @@ static void forward_takes_what_it_needs(void **state)
 /* After a fault every request is refused: a request for more memory then reports the fault. */
 static void a_fault_is_not_taken_for_a_want_of_memory(void **state)
 {
-    static const nn_se3_conf net = { 1, 2, 4, 2, 1, true, true, NN_POOL_SUM, NN_FUSE_FULL, 6, 4, 1, NN_PARITY_BOTH, { 0 } };
+    static const nn_se3_conf net = { 1, 2, 4, 2, 1, true, true, NN_POOL_SUM, NN_FUSE_FULL, 6, 4, 1, NN_PARITY_BOTH, { 0 }, false };
     const nn_engine_conf conf = { .threads = 1, .radial = NN_RADIAL_EXACT };
     fixture small = fixture_open(&net, 3), large = fixture_open(&net, 30);
     float *params = PL_NEW(small.mem, float, small.model->n_floats), y[30];

@@ -18,10 +18,10 @@ enum { MODELS = 4, BATCHES = 2, MAX = 16 };
 
 /* Three models of different shapes for one batch, and one that reads other features. */
 static const nn_se3_conf shapes[MODELS] = {
-    { 2, 2, 4, 2, 2, true, true, NN_POOL_MAX, NN_FUSE_FULL, 6, 4, 1, NN_PARITY_BOTH, { 0 } },
-    { 1, 3, 6, 3, 1, false, true, NN_POOL_SUM, NN_FUSE_FULL, 6, 4, 2, NN_PARITY_BOTH, { 0 } },
-    { 1, 2, 4, 1, 1, true, false, NN_POOL_MEAN, NN_FUSE_FULL, 5, 0, 1, NN_PARITY_BOTH, { 0 } },
-    { 2, 2, 4, 2, 2, true, true, NN_POOL_MAX, NN_FUSE_FULL, 6, 4, 1, NN_PARITY_BOTH, { 0 } }
+    { 2, 2, 4, 2, 2, true, true, NN_POOL_MAX, NN_FUSE_FULL, 6, 4, 1, NN_PARITY_BOTH, { 0 }, false },
+    { 1, 3, 6, 3, 1, false, true, NN_POOL_SUM, NN_FUSE_FULL, 6, 4, 2, NN_PARITY_BOTH, { 0 }, false },
+    { 1, 2, 4, 1, 1, true, false, NN_POOL_MEAN, NN_FUSE_FULL, 5, 0, 1, NN_PARITY_BOTH, { 0 }, false },
+    { 2, 2, 4, 2, 2, true, true, NN_POOL_MAX, NN_FUSE_FULL, 6, 4, 1, NN_PARITY_BOTH, { 0 }, false }
 };
 
 typedef struct fixture {

@@ -12,7 +12,7 @@
 
 static st_bench_case network(int32_t layers, pl_arena *mem)
 {
-    const nn_se3_conf conf = { layers, 4, 32, 8, 2, true, true, NN_POOL_MAX, NN_FUSE_FULL, 6, 4, 1, NN_PARITY_BOTH, { 0 } };
+    const nn_se3_conf conf = { layers, 4, 32, 8, 2, true, true, NN_POOL_MAX, NN_FUSE_FULL, 6, 4, 1, NN_PARITY_BOTH, { 0 }, false };
     nn_se3 *model;
 
     assert_int_equal(nn_se3_plan(&model, &conf, mem, NULL), PL_OK);
@@ -118,7 +118,7 @@ static void counted(double out[NN_OPS], const nn_se3 *m, double rows, int tables
 
 static nn_se3 *small_network(nn_parity parity, pl_arena *mem)
 {
-    const nn_se3_conf conf = { 2, 3, 4, 2, 2, true, true, NN_POOL_MAX, NN_FUSE_FULL, 6, 4, 1, parity, { 0 } };
+    const nn_se3_conf conf = { 2, 3, 4, 2, 2, true, true, NN_POOL_MAX, NN_FUSE_FULL, 6, 4, 1, parity, { 0 }, false };
     nn_se3 *model;
 
     assert_int_equal(nn_se3_plan(&model, &conf, mem, NULL), PL_OK);

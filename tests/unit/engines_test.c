@@ -18,8 +18,8 @@
 #include "models/engine/engine.h"
 #include "twin/made_batch.h"
 
-static const nn_se3_conf conf = { 2, 3, 16, 4, 2, true, true, NN_POOL_MAX, NN_FUSE_FULL, 6, 4, 2, NN_PARITY_BOTH, { 0 } };
-static const nn_se3_conf small = { 2, 2, 4, 2, 1, true, true, NN_POOL_SUM, NN_FUSE_PARTIAL, 6, 4, 2, NN_PARITY_BOTH, { 0 } };
+static const nn_se3_conf conf = { 2, 3, 16, 4, 2, true, true, NN_POOL_MAX, NN_FUSE_FULL, 6, 4, 2, NN_PARITY_BOTH, { 0 }, false };
+static const nn_se3_conf small = { 2, 2, 4, 2, 1, true, true, NN_POOL_SUM, NN_FUSE_PARTIAL, 6, 4, 2, NN_PARITY_BOTH, { 0 }, false };
 static const made_opts graphs = { 4, 8, 6, 4, 2.0, false, 3 };
 
 typedef struct fixture {
