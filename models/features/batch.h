@@ -29,6 +29,8 @@ typedef struct nn_batch {
     const float *dist;        /* [n_edges]     |vec|                                     */
     const float *frame;       /* [n_pairs][NN_FRAME_FLOATS] D_1, D_2, D_3 of models/network/frame.h
                                      (stored bases), or NULL: computed from vec              */
+    const float (*noise)[3];  /* [n_nodes]  noise on the positions in units of its deviation,
+                                     less its mean over the molecule; NULL: there is none    */
 } nn_batch;
 
 #endif

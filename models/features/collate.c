@@ -19,8 +19,12 @@ struct nn_collate {
 typedef struct sheet {
     int32_t n_nodes, n_edges, n_pairs, node_width, edge_width;
     int32_t *first, *src, *dst, *row, *rev, *pair, *pair_edge;
-    float *node, *edge, (*vec)[3], *dist, *frame;
+    float *node, *edge, (*vec)[3], *dist, *frame, (*noise)[3];
 } sheet;
+
+typedef struct sheet_has {
+    bool frames, noise;
+} sheet_has;
 
 nn_collate *nn_collate_new(void) { return calloc(1, sizeof(nn_collate)); }
 
@@ -115,10 +119,19 @@ static bool all_have_frames(const nn_collated *out, const nn_item *items)
 {
     for (int32_t g = 0; g < out->batch.n_graphs; g++) {
         const nn_item *it = &items[out->item[g]];
-        if (it->frame_q15 == NULL && it->frame_f32 == NULL)
+        if ((it->frame_q15 == NULL && it->frame_f32 == NULL) || it->noise > 0)
             return false;
     }
     return out->batch.n_graphs > 0;
+}
+
+static bool any_has_noise(const nn_collated *out, const nn_item *items)
+{
+    bool any = false;
+
+    for (int32_t g = 0; g < out->batch.n_graphs && !any; g++)
+        any = items[out->item[g]].noise > 0;
+    return any;
 }
 
 /* ---- memory ---- */
@@ -132,7 +145,7 @@ static void *cut(nn_collate *c, size_t n, size_t size)
     return p;
 }
 
-static void cut_sheet(nn_collate *c, sheet *s, int32_t n_graphs, bool frames)
+static void cut_sheet(nn_collate *c, sheet *s, int32_t n_graphs, sheet_has has)
 {
     size_t nodes = (size_t)s->n_nodes, edges = (size_t)s->n_edges, pairs = (size_t)s->n_pairs;
 
@@ -148,16 +161,17 @@ static void cut_sheet(nn_collate *c, sheet *s, int32_t n_graphs, bool frames)
     s->edge = cut(c, edges * (size_t)s->edge_width + 1, sizeof(float));
     s->vec = cut(c, edges + 1, sizeof *s->vec);
     s->dist = cut(c, edges + 1, sizeof(float));
-    s->frame = frames ? cut(c, pairs * NN_FRAME_FLOATS + 1, sizeof(float)) : NULL;
+    s->frame = has.frames ? cut(c, pairs * NN_FRAME_FLOATS + 1, sizeof(float)) : NULL;
+    s->noise = has.noise ? cut(c, nodes + 1, sizeof *s->noise) : NULL;
 }
 
-static pl_code room_for_sheet(nn_collate *c, sheet *s, int32_t n_graphs, bool frames, pl_error *err)
+static pl_code room_for_sheet(nn_collate *c, sheet *s, int32_t n_graphs, sheet_has has, pl_error *err)
 {
     unsigned char *held = c->base;
     size_t need;
 
     c->base = NULL;
-    cut_sheet(c, s, n_graphs, frames);
+    cut_sheet(c, s, n_graphs, has);
     need = c->used;
     c->base = held;
     if (need > c->cap) {
@@ -169,7 +183,7 @@ static pl_code room_for_sheet(nn_collate *c, sheet *s, int32_t n_graphs, bool fr
         if (c->base == NULL)
             return pl_fail(err, PL_ENOMEM, "a batch of %d edges", s->n_edges);
     }
-    cut_sheet(c, s, n_graphs, frames);
+    cut_sheet(c, s, n_graphs, has);
     return PL_OK;
 }
 
@@ -225,6 +239,47 @@ static void fill_edge(const sheet *s, const ch_graph *g, int32_t e, int32_t edge
         f[k] = g->type[p] == k ? 1.0f : 0.0f;
 }
 
+/* Draws the noise of a molecule, in units of its deviation. */
+static void draw_noise(const sheet *s, const nn_item *it, int32_t node0)
+{
+    pl_rng random = it->random;
+
+    for (int32_t i = node0; i < node0 + it->graph->n_nodes; i++)
+        for (int a = 0; a < 3; a++)
+            s->noise[i][a] = it->noise > 0 ? (float)pl_rng_normal(&random) : 0;
+}
+
+/* Moves both ends of an edge; that of the other direction gets exactly the opposite vector. */
+static void shake_edge(const sheet *s, float by, int32_t e)
+{
+    const float *to = s->noise[s->dst[e]], *from = s->noise[s->src[e]];
+    float *v = s->vec[e];
+
+    for (int a = 0; a < 3; a++)
+        v[a] += by * (to[a] - from[a]);
+    s->dist[e] = (float)sqrt((double)v[0] * (double)v[0] + (double)v[1] * (double)v[1] + (double)v[2] * (double)v[2]);
+}
+
+/* A network cannot see where a molecule is: what is left without the mean can be predicted. */
+static void centre_noise(const sheet *s, int32_t node0, int32_t n)
+{
+    for (int a = 0; a < 3; a++) {
+        double sum = 0;
+        for (int32_t i = node0; i < node0 + n; i++)
+            sum += (double)s->noise[i][a];
+        for (int32_t i = node0; i < node0 + n; i++)
+            s->noise[i][a] = (float)((double)s->noise[i][a] - sum / n);
+    }
+}
+
+static void fill_noise(const sheet *s, const nn_item *it, int32_t node0, int32_t edge0)
+{
+    draw_noise(s, it, node0);
+    for (int32_t e = edge0; e < edge0 + it->graph->n_edges && it->noise > 0; e++)
+        shake_edge(s, it->noise, e);
+    centre_noise(s, node0, it->graph->n_nodes);
+}
+
 static void fill_edges(const sheet *s, const ch_graph *g, int32_t node0, int32_t edge0, int32_t pair0)
 {
     for (int32_t i = 0; i < g->n_nodes; i++) {
@@ -265,6 +320,8 @@ static void fill(const sheet *s, const nn_collated *out, const nn_item *items, c
         fill_edges(s, it->graph, node, edge, pair);
         if (s->frame != NULL)
             fill_frames(s, it, pair);
+        if (s->noise != NULL)
+            fill_noise(s, it, node, edge);
         node += it->graph->n_nodes;
         edge += it->graph->n_edges;
         pair += it->graph->n_pairs;
@@ -289,11 +346,13 @@ static void publish(nn_batch *b, const sheet *s)
     b->vec = (const float(*)[3])s->vec;
     b->dist = s->dist;
     b->frame = s->frame;
+    b->noise = (const float(*)[3])s->noise;
 }
 
 pl_code nn_collate_run(nn_collate *c, nn_collated *out, const nn_item *items, int32_t n, const nn_inputs *inputs, pl_error *err)
 {
     sheet s = { 0 };
+    sheet_has has;
     pl_code code;
 
     *out = (nn_collated){ 0 };
@@ -307,7 +366,8 @@ pl_code nn_collate_run(nn_collate *c, nn_collated *out, const nn_item *items, in
     s.n_pairs = out->batch.n_pairs;
     s.node_width = nn_inputs_node_features(inputs);
     s.edge_width = nn_inputs_edge_features(inputs);
-    code = room_for_sheet(c, &s, out->batch.n_graphs, all_have_frames(out, items), err);
+    has = (sheet_has){ all_have_frames(out, items), any_has_noise(out, items) };
+    code = room_for_sheet(c, &s, out->batch.n_graphs, has, err);
     if (code != PL_OK)
         return code;
     fill(&s, out, items, inputs);

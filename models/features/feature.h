@@ -26,6 +26,7 @@
 #include "pipeline/base/arena.h"
 #include "pipeline/base/error.h"
 #include "pipeline/base/file.h"
+#include "pipeline/base/rng.h"
 
 /* ---- inputs of a model ---- */
 
@@ -127,6 +128,8 @@ typedef struct nn_item {
     const float *frame_f32;   /* [n_pairs][83] or NULL */
     const float *column;      /* the user's columns; NULL: there are none */
     const float *feature;     /* [CH_N_FEATURES]; NULL if no network reads them */
+    float noise;              /* Angstrom: deviation of normal noise on each coordinate; 0: none */
+    pl_rng random;            /* of the noise                                   */
 } nn_item;
 
 /* Graph i of a block with its stored frames. basis may be NULL or of a kind without frames: the engine then
@@ -154,7 +157,7 @@ void nn_collate_free(nn_collate *c); /* NULL is fine      */
 
 /* Lays n items end to end, in their order. A molecule with an element that `inputs` lacks
  * is left out and listed in out->left. batch.frame is set only if every graph of the batch
- * has stored frames (converted to float32). `out` is valid until the next call. An
+ * has stored frames (converted to float32) and no noise; with noise the edges are still those of the clean graph. `out` is valid until the next call. An
  * empty batch (n = 0, or all left out) is fine. ENOMEM. EINPUT: 2^31 - 1 atoms or directed
  * edges, or more. */
 pl_code nn_collate_run(nn_collate *c, nn_collated *out, const nn_item *items, int32_t n, const nn_inputs *inputs, pl_error *err);

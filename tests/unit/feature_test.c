@@ -404,6 +404,54 @@ static void graphs_without_positions_are_refused(void **state)
     nn_collate_free(c);
 }
 
+/* Noise moves atoms: every edge, there and back, by the difference of what its ends got; the same from the same stream. */
+static void noise_moves_atoms_and_is_in_the_batch(void **state)
+{
+    nn_basis_block b = stored(NN_BASIS_FRAME_F32, 3);
+    const nn_inputs in = nn_inputs_qm9();
+    nn_item item[2] = { nn_item_of(&graphs, &b, 1), nn_item_of(&graphs, &b, 0) };
+    nn_collate *c[3] = { nn_collate_new(), nn_collate_new(), nn_collate_new() };
+    nn_collated clean, noisy, again;
+    (void)state;
+
+    assert_int_equal(nn_collate_run(c[0], &clean, item, 2, &in, NULL), PL_OK);
+    for (int k = 0; k < 2; k++) {
+        item[k].noise = 0.1f;
+        item[k].random = pl_rng_at(3, (uint64_t)k, 1);
+    }
+    assert_int_equal(nn_collate_run(c[1], &noisy, item, 2, &in, NULL), PL_OK);
+    assert_int_equal(nn_collate_run(c[2], &again, item, 2, &in, NULL), PL_OK);
+    const nn_batch *x = &clean.batch, *y = &noisy.batch;
+    assert_non_null(x->frame);
+    assert_null(x->noise);
+    assert_null(y->frame);
+    assert_int_equal(x->n_edges, y->n_edges);
+    assert_memory_equal(x->src, y->src, (size_t)x->n_edges * sizeof *x->src);
+    assert_memory_equal(y->vec, again.batch.vec, (size_t)y->n_edges * sizeof *y->vec);
+    assert_memory_equal(y->noise, again.batch.noise, (size_t)y->n_nodes * sizeof *y->noise);
+    for (int32_t e = 0; e < y->n_edges; e++) {
+        double r = 0;
+        for (int a = 0; a < 3; a++) {
+            float moved = 0.1f * (y->noise[y->dst[e]][a] - y->noise[y->src[e]][a]);
+            assert_true(fabsf(x->vec[e][a] + moved - y->vec[e][a]) < 1e-5f);
+            assert_true(y->rev[e] < 0 || y->vec[y->rev[e]][a] == -y->vec[e][a]);
+            r += (double)y->vec[e][a] * (double)y->vec[e][a];
+        }
+        assert_true(fabs(sqrt(r) - (double)y->dist[e]) < 1e-6 && (y->rev[e] < 0 || y->dist[y->rev[e]] == y->dist[e]));
+        assert_true(x->vec[e][0] != y->vec[e][0]);
+    }
+    for (int g = 0; g < 2; g++)
+        for (int a = 0; a < 3; a++) {
+            double sum = 0;
+            for (int32_t i = y->first[g]; i < y->first[g + 1]; i++)
+                sum += (double)y->noise[i][a];
+            assert_true(fabs(sum) < 1e-5);
+        }
+    assert_true(y->noise[0][0] != y->noise[y->first[1]][0]);
+    for (int k = 0; k < 3; k++)
+        nn_collate_free(c[k]);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -420,6 +468,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_molecule_with_an_unknown_element_is_left_out_and_named, fresh, done),
         cmocka_unit_test_setup_teardown(graphs_without_positions_are_refused, fresh, done),
         cmocka_unit_test_setup_teardown(stored_frames_reach_the_batch, fresh, done),
+        cmocka_unit_test_setup_teardown(noise_moves_atoms_and_is_in_the_batch, fresh, done),
         cmocka_unit_test_setup_teardown(a_smaller_batch_needs_no_new_memory, fresh, done),
         cmocka_unit_test_setup_teardown(batches_respect_their_budget_and_always_advance, fresh, done),
     };
