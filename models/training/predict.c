@@ -12,7 +12,7 @@ const int64_t *nn_predict_numbers(int64_t n, pl_arena *mem)
 
 static nn_which take(const nn_predictor *p, const nn_samples *s, int64_t from, int64_t end)
 {
-    return (nn_which){ p->all + from, nn_samples_take(s, p->all + from, end - from, p->molecules, p->max_edges) };
+    return (nn_which){ .at = p->all + from, .n = nn_samples_take(s, p->all + from, end - from, p->molecules, p->max_edges) };
 }
 
 /* Averages y over the batch and its mirror image. y: predictions of the batch; image: room for as many. */

@@ -17,6 +17,10 @@ struct nn_prefetch {
     pl_error err;
 };
 
+enum { PURPOSE_NOISE = 0x6e6f6973 }; /* "nois" */
+
+pl_rng nn_which_random(const nn_which *which, int32_t i) { return pl_rng_at(which->seed, (uint64_t)which->at[i], PURPOSE_NOISE); }
+
 int32_t nn_samples_take(const nn_samples *s, const int64_t *which, int64_t n, int64_t molecules, int64_t max_edges)
 {
     int64_t edges = 0;
@@ -53,7 +57,7 @@ static void make(void *ctx)
 {
     nn_prefetch *a = ctx;
 
-    a->code = a->samples->batch(a->samples->ctx, a->slot, &a->batch, a->which.at, a->which.n, &a->err);
+    a->code = a->samples->batch(a->samples->ctx, a->slot, &a->batch, a->which, &a->err);
 }
 
 static void begin(nn_prefetch *a, const nn_samples *s, nn_which which)
@@ -71,9 +75,14 @@ static void finish(nn_prefetch *a)
     a->begun = false;
 }
 
+static bool same(const nn_which *a, const nn_which *b)
+{
+    return a->at == b->at && a->n == b->n && a->noise == b->noise && a->seed == b->seed;
+}
+
 pl_code nn_prefetch_take(nn_prefetch *a, nn_batch *out, const nn_samples *s, nn_which now, nn_which next, pl_error *err)
 {
-    bool mine = a->begun && a->samples == s && a->which.at == now.at && a->which.n == now.n;
+    bool mine = a->begun && a->samples == s && same(&a->which, &now);
     pl_code code;
 
     if (a->begun)

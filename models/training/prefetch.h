@@ -7,8 +7,20 @@
 
 #include "models/features/batch.h"
 #include "pipeline/base/error.h"
+#include "pipeline/base/rng.h"
 
-/* A data set: molecules 0..n-1. `batch` fills *out with the molecules which[0..n-1], in that order; *out is
+/* Molecule numbers at[0..n-1], borrowed from the caller, who leaves them unchanged until the batch is made. */
+typedef struct nn_which {
+    const int64_t *at;
+    int32_t n;     /* 0: none */
+    float noise;   /* Angstrom: deviation of the noise on their positions; 0: none */
+    uint64_t seed; /* of the noise, another one in every epoch */
+} nn_which;
+
+/* The random stream of the noise of molecule i of these. It depends on its number and the seed alone. */
+pl_rng nn_which_random(const nn_which *which, int32_t i);
+
+/* A data set: molecules 0..n-1. `batch` fills *out with the molecules of `which`, in that order; *out is
  * valid until the next call for the same slot (0 or 1). `batch` is called by one thread at a time, but not
  * always by the same thread. */
 typedef struct nn_samples {
@@ -17,16 +29,11 @@ typedef struct nn_samples {
     const int32_t *edges; /* [n] directed edges of each molecule, for the limit of a batch */
     const float *target;  /* [n][outputs] normalised; NaN: not measured; may be NULL
                                for prediction                                        */
-    pl_code (*batch)(void *ctx, int slot, nn_batch *out, const int64_t *which, int32_t n, pl_error *err);
+    pl_code (*batch)(void *ctx, int slot, nn_batch *out, nn_which which, pl_error *err);
     int32_t outputs;   /* of the model                                           */
     const float *high; /* [n][outputs] upper limits where target has lower ones (models/optim/loss.h); NULL: all are measured */
+    const int32_t *atoms; /* [n] of each molecule; NULL: there is no training with noise */
 } nn_samples;
-
-/* Molecule numbers at[0..n-1], borrowed from the caller, who leaves them unchanged until the batch is made. */
-typedef struct nn_which {
-    const int64_t *at;
-    int32_t n; /* 0: none */
-} nn_which;
 
 /* How many molecules the next batch takes from the front of which[0..n-1]: at least 1. */
 int32_t nn_samples_take(const nn_samples *s, const int64_t *which, int64_t n, int64_t molecules, int64_t max_edges);

@@ -64,6 +64,25 @@ static pl_code loop_alloc(nn_loop *l, pl_error *err)
     return PL_OK;
 }
 
+/* Room for the vectors of the largest batch that there can be. */
+static pl_code noise_alloc(nn_loop *l, pl_error *err)
+{
+    int64_t all = 0, most = 0, wide = l->conf->molecules > 0 ? l->conf->molecules : l->train->n;
+
+    if (!(l->conf->noise.weight > 0))
+        return PL_OK;
+    if (l->kind->vectors == NULL)
+        return pl_fail(err, PL_ECONFIG, "engine %s cannot predict noise (train.noise) yet; use engine cpu or ref", l->kind->name);
+    for (int64_t i = 0; i < l->train->n; i++) {
+        all += l->train->atoms[i];
+        most = l->train->atoms[i] > most ? l->train->atoms[i] : most;
+    }
+    all = most < all / wide ? wide * most : all;
+    l->v = (float(*)[3])PL_NEW(l->mem, float, 3 * all + 1);
+    l->dv = (float(*)[3])PL_NEW(l->mem, float, 3 * all + 1);
+    return l->v != NULL && l->dv != NULL ? PL_OK : pl_fail(err, PL_ENOMEM, "the noise of %lld atoms", (long long)all);
+}
+
 /* Prepares whole steps on the engine, if it can do them; with several ranks only where gradients are summed on devices. */
 static pl_code steps_open(nn_loop *l, pl_error *err)
 {
@@ -144,6 +163,8 @@ pl_code nn_train(nn_train_state *s, const nn_train_conf *conf, const nn_engine_k
         return pl_fail(err, PL_ECONFIG, "%d ranks, but only %d shards of a batch; raise batch.shards or start fewer ranks",
                        l.ranks->size, l.shards);
     code = loop_alloc(&l, err);
+    if (code == PL_OK)
+        code = noise_alloc(&l, err);
     if (code == PL_OK)
         code = loop_run(&l, err);
     loop_free(&l);

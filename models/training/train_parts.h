@@ -29,6 +29,7 @@ struct nn_loop {
     int64_t *first;    /* [ranks + 1] first item of each rank, for gather */
     nn_card *card;     /* [molecules] scratch                          */
     float *y, *t, *dy; /* [molecules][outputs] of a batch              */
+    float (*v)[3], (*dv)[3];   /* [atoms of a shard] of the noise head; NULL: no noise */
     float *high;       /* the same, or NULL: as in nn_samples          */
     nn_validation *validation;
     enum { BESIDE_NOT, BESIDE_UNTRIED, BESIDE_GOOD } beside; /* the second engine */

@@ -29,6 +29,9 @@ typedef struct nn_train_conf {
     int64_t scale_after;    /* good steps in a row that double the loss scale;
                                        0: no loss scale (nn_engine_scale_after)           */
     uint64_t seed;
+    struct {
+        double scale, weight; /* Angstrom; of the loss of the noise head beside that of the targets; weight 0: no noise */
+    } noise;
 } nn_train_conf;
 
 typedef struct nn_train_state {

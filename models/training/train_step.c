@@ -4,14 +4,15 @@
 
 #include "models/training/shards.h"
 #include "models/training/train_parts.h"
+#include "pipeline/base/rng.h"
 
-enum { PIECE = NN_LOOP_PIECE };
+enum { PIECE = NN_LOOP_PIECE, PURPOSE_EPOCH = 0x65706f63 }; /* "epoc" */
 
 nn_which nn_loop_take(const nn_loop *l, int64_t from)
 {
     const int64_t *at = l->order + from;
 
-    return (nn_which){ at, nn_samples_take(l->train, at, l->train->n - from, l->conf->molecules, l->conf->max_edges) };
+    return (nn_which){ .at = at, .n = nn_samples_take(l->train, at, l->train->n - from, l->conf->molecules, l->conf->max_edges) };
 }
 
 static size_t piece_size(const nn_loop *l, int i)
@@ -86,7 +87,13 @@ static nn_which shard_at(const nn_loop *l, int64_t from, int64_t k, int64_t i)
 {
     nn_span part = nn_shards_part(k, l->shards, (int)(l->own.first + i));
 
-    return (nn_which){ l->dealt + from + part.first, (int32_t)part.n };
+    nn_which which = { .at = l->dealt + from + part.first, .n = (int32_t)part.n };
+
+    if (l->conf->noise.weight > 0) {
+        which.noise = (float)l->conf->noise.scale;
+        which.seed = pl_rng_at(l->conf->seed, (uint64_t)l->s->epoch, PURPOSE_EPOCH).key;
+    }
+    return which;
 }
 
 /* The shard to prefetch while own shard i of that batch is computed. */
@@ -98,6 +105,27 @@ static nn_which shard_after(const nn_loop *l, int64_t from, int64_t k, int64_t i
 }
 
 static const float *high_at(const nn_loop *l, int64_t at) { return l->high != NULL ? l->high + at : NULL; }
+
+/* Atoms of a whole batch, on all ranks. */
+static int64_t batch_atoms(const nn_loop *l, nn_which batch)
+{
+    int64_t n = 0;
+
+    for (int32_t i = 0; i < batch.n; i++)
+        n += l->train->atoms[batch.at[i]];
+    return n;
+}
+
+/* The gradient of weight times the mean squared error of the predicted noise, over the coordinates of all atoms of the batch. */
+static void noise_loss_backward(nn_loop *l, const nn_batch *shard, int64_t atoms)
+{
+    const double by = 2 * l->conf->noise.weight * l->s->scale.by / (3 * (double)atoms);
+
+    l->kind->vectors(l->engine, l->v);
+    for (int32_t i = 0; i < shard->n_nodes; i++)
+        for (int a = 0; a < 3; a++)
+            l->dv[i][a] = (float)(by * ((double)l->v[i][a] - (double)shard->noise[i][a]));
+}
 
 /* Forward and backward of one shard; its part of y, t and dy is at the shard's place in the batch. */
 static pl_code shard_compute(nn_loop *l, nn_which batch_of, int64_t i, int64_t measured, pl_error *err)
@@ -118,7 +146,10 @@ static pl_code shard_compute(nn_loop *l, nn_which batch_of, int64_t i, int64_t m
     (void)nn_loss_backward((nn_loss)l->conf->loss, l->y + at, l->t + at, high_at(l, at), n, measured, l->dy + at);
     for (int64_t k = 0; k < n; k++)
         l->dy[at + k] *= (float)l->s->scale.by;
-    return l->kind->backward(l->engine, &batch, l->dy + at, l->grad + (size_t)i * l->s->n, err);
+    if (l->v == NULL)
+        return l->kind->backward(l->engine, &batch, l->dy + at, l->grad + (size_t)i * l->s->n, err);
+    noise_loss_backward(l, &batch, batch_atoms(l, batch_of));
+    return l->kind->backward_vectors(l->engine, &batch, l->dy + at, (const float(*)[3])l->dv, l->grad + (size_t)i * l->s->n, err);
 }
 
 /* Gathers the predictions of all shards of a batch of k molecules. */
@@ -166,7 +197,7 @@ static pl_code step_compute(nn_loop *l, nn_which now, nn_loss_sum *sum, pl_error
 static pl_code step_run(nn_loop *l, pl_error *err)
 {
     nn_train_state *s = l->s;
-    nn_which now = { l->dealt + s->cursor, nn_loop_take(l, s->cursor).n };
+    nn_which now = { .at = l->dealt + s->cursor, .n = nn_loop_take(l, s->cursor).n };
     nn_loss_sum sum;
     pl_code code = step_compute(l, now, &sum, err);
     double norm;
@@ -205,7 +236,7 @@ static pl_code shard_begin(nn_loop *l, int64_t from, nn_training_step step, int6
 static pl_code step_begin(nn_loop *l, pl_error *err)
 {
     int64_t from = l->steps->cursor;
-    nn_which whole = { l->dealt + from, nn_loop_take(l, from).n };
+    nn_which whole = { .at = l->dealt + from, .n = nn_loop_take(l, from).n };
     nn_training_step step = { .measured = targets_take(l, whole), .n_graphs = whole.n };
     pl_code code = PL_OK;
 

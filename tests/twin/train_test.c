@@ -71,20 +71,21 @@ typedef struct data {
     int largest, max_edges; /* of the batches asked for; edges: of those of more than one molecule */
 } data;
 
-static pl_code data_batch(void *ctx, int slot, nn_batch *out, const int64_t *which, int32_t n, pl_error *err)
+static pl_code data_batch(void *ctx, int slot, nn_batch *out, nn_which which, pl_error *err)
 {
     data *d = ctx;
+    const int32_t n = which.n;
     int edges = 0;
 
     (void)err;
     if (n > d->largest)
         d->largest = n;
     for (int32_t i = 0; i < n; i++)
-        edges += d->edges[d->first + which[i]];
+        edges += d->edges[d->first + which.at[i]];
     if (n > 1 && edges > d->max_edges)
         d->max_edges = edges;
     for (int32_t i = 0; i < n; i++)
-        memcpy(d->gathered[slot][i], d->node[d->first + which[i]], sizeof d->gathered[slot][i]);
+        memcpy(d->gathered[slot][i], d->node[d->first + which.at[i]], sizeof d->gathered[slot][i]);
     *out = (nn_batch){ .n_graphs = n, .n_nodes = n, .n_node_features = FEATURES, .node = d->gathered[slot][0] };
     return PL_OK;
 }
@@ -204,8 +205,8 @@ static int bench_open(void **state)
     data_make(&b->train);
     b->valid = b->train;
     b->valid.first = TRAIN;
-    b->train_s = (nn_samples){ &b->train, TRAIN, b->train.edges, b->train.target, data_batch, 1, NULL };
-    b->valid_s = (nn_samples){ &b->valid, VALID, b->valid.edges + TRAIN, b->valid.target + TRAIN, data_batch, 1, NULL };
+    b->train_s = (nn_samples){ &b->train, TRAIN, b->train.edges, b->train.target, data_batch, 1, NULL, NULL };
+    b->valid_s = (nn_samples){ &b->valid, VALID, b->valid.edges + TRAIN, b->valid.target + TRAIN, data_batch, 1, NULL, NULL };
     b->conf = (nn_train_conf){ .epochs = EPOCHS,
                                .molecules = 7,
                                .max_edges = 30,

@@ -30,7 +30,7 @@ static const nn_engine_kind *engine_kind = &nn_engine_cpu;
 typedef struct bench {
     pl_arena *mem;
     ch_graph graph[ALL];
-    int32_t edges[ALL];
+    int32_t edges[ALL], atoms[ALL];
     float target[2 * ALL]; /* [ALL][outputs] */
     float high[2 * ALL];   /* the same; used if limits */
     bool limits;
@@ -71,6 +71,7 @@ static void molecule_make(bench *b, int i)
     if (ch_graph_build(&b->graph[i], &m, &opts, b->mem, &err) != PL_OK)
         fail_msg("%s", err.text);
     b->edges[i] = b->graph[i].n_edges;
+    b->atoms[i] = n;
     b->target[i] = (float)(0.3 * (hypot(hypot(m.xyz[n - 1][0], m.xyz[n - 1][1]), m.xyz[n - 1][2]) - 5.0));
 }
 
@@ -134,7 +135,7 @@ static int bench_close(void **state)
     return 0;
 }
 
-static pl_code part_batch(void *ctx, int slot, nn_batch *out, const int64_t *which, int32_t n, pl_error *err)
+static pl_code part_batch(void *ctx, int slot, nn_batch *out, nn_which which, pl_error *err)
 {
     part *p = ctx;
     nn_item item[ALL];
@@ -143,9 +144,11 @@ static pl_code part_batch(void *ctx, int slot, nn_batch *out, const int64_t *whi
 
     if (p->collate[slot] == NULL)
         return pl_fail(err, PL_ENOMEM, "batches");
-    for (int32_t i = 0; i < n; i++)
-        item[i] = (nn_item){ .graph = &p->b->graph[p->first + which[i]] };
-    code = nn_collate_run(p->collate[slot], &c, item, n, &p->b->inputs, err);
+    for (int32_t i = 0; i < which.n; i++)
+        item[i] = (nn_item){ .graph = &p->b->graph[p->first + which.at[i]],
+                             .noise = which.noise,
+                             .random = nn_which_random(&which, i) };
+    code = nn_collate_run(p->collate[slot], &c, item, which.n, &p->b->inputs, err);
     *out = c.batch;
     return code;
 }
@@ -289,8 +292,8 @@ static pl_code run_train_err(run *r, const nn_engine_kind *kind, int threads, pl
     part train = { b, { nn_collate_new(), nn_collate_new() }, 0 };
     part valid = { b, { nn_collate_new(), nn_collate_new() }, TRAIN };
     const int32_t outputs = b->model->conf.outputs;
-    nn_samples train_s = { &train, TRAIN, b->edges, b->target, part_batch, outputs, b->limits ? b->high : NULL };
-    nn_samples valid_s = { &valid, VALID, b->edges + TRAIN, b->target + TRAIN * outputs, part_batch, outputs, NULL };
+    nn_samples train_s = { &train, TRAIN, b->edges, b->target, part_batch, outputs, b->limits ? b->high : NULL, b->atoms };
+    nn_samples valid_s = { &valid, VALID, b->edges + TRAIN, b->target + TRAIN * outputs, part_batch, outputs, NULL, NULL };
     nn_train_host host = {
         .ctx = r, .beside = r->beside ? run_beside : NULL, .stop = run_stop, .save = run_save, .epoch = run_epoch, .step = run_step
     };

@@ -22,17 +22,17 @@ typedef struct source {
     pthread_t here;
 } source;
 
-static pl_code source_batch(void *ctx, int slot, nn_batch *out, const int64_t *which, int32_t n, pl_error *err)
+static pl_code source_batch(void *ctx, int slot, nn_batch *out, nn_which which, pl_error *err)
 {
     source *s = ctx;
     pl_code code = PL_OK;
 
-    for (int32_t i = 0; i < n; i++) {
-        s->node[slot][i] = (float)which[i];
-        if (which[i] == BAD)
+    for (int32_t i = 0; i < which.n; i++) {
+        s->node[slot][i] = (float)which.at[i];
+        if (which.at[i] == BAD)
             code = pl_fail(err, PL_EINPUT, "bad molecule");
     }
-    *out = (nn_batch){ .n_graphs = n, .node = s->node[slot] };
+    *out = (nn_batch){ .n_graphs = which.n, .node = s->node[slot] };
     if (!pthread_equal(pthread_self(), s->here))
         s->elsewhere = true;
     s->n_made++;
@@ -56,7 +56,7 @@ static void holds(const nn_batch *b, nn_which which)
 static void the_next_batch_is_made_while_this_one_is_used(void **state)
 {
     static const int64_t number[] = { 5, 6, 7, 8, 9, 1 };
-    const nn_which a = { number, 3 }, b = { number + 3, 2 }, c = { number + 5, 1 }, none = { number, 0 };
+    const nn_which a = { .at = number, .n = 3 }, b = { .at = number + 3, .n = 2 }, c = { .at = number + 5, .n = 1 }, none = { .at = number, .n = 0 };
     source s = { .here = pthread_self() };
     const nn_samples samples = { .ctx = &s, .n = 10, .batch = source_batch };
     nn_prefetch *ahead = nn_prefetch_new();
@@ -73,13 +73,19 @@ static void the_next_batch_is_made_while_this_one_is_used(void **state)
     assert_int_equal(nn_prefetch_take(ahead, &out, &samples, a, none, NULL), PL_OK); /* not the batch that was begun */
     made_wait(&s, 4);
     holds(&out, a);
+    assert_int_equal(nn_prefetch_take(ahead, &out, &samples, a, b, NULL), PL_OK);
+    made_wait(&s, 6);
+    nn_which noisy = b;
+    noisy.noise = 0.1f;
+    assert_int_equal(nn_prefetch_take(ahead, &out, &samples, noisy, none, NULL), PL_OK); /* the one begun has no noise */
+    made_wait(&s, 7);
     nn_prefetch_free(ahead);
 }
 
 static void an_error_comes_with_its_own_batch(void **state)
 {
     static const int64_t number[] = { 5, BAD, 7 };
-    const nn_which a = { number, 1 }, bad = { number + 1, 1 }, c = { number + 2, 1 }, none = { number, 0 };
+    const nn_which a = { .at = number, .n = 1 }, bad = { .at = number + 1, .n = 1 }, c = { .at = number + 2, .n = 1 }, none = { .at = number, .n = 0 };
     source s = { .here = pthread_self() };
     const nn_samples samples = { .ctx = &s, .n = 3, .batch = source_batch };
     nn_prefetch *ahead = nn_prefetch_new();

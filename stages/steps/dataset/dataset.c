@@ -498,9 +498,10 @@ int32_t st_dataset_elements(nn_inputs *in, const st_dataset *d, st_part part)
 
 /* ---- samples ------------------------------------------------------------- */
 
-static pl_code samples_batch(void *ctx, int slot, nn_batch *out, const int64_t *which, int32_t n, pl_error *err)
+static pl_code samples_batch(void *ctx, int slot, nn_batch *out, nn_which which, pl_error *err)
 {
     st_samples *s = ctx;
+    const int32_t n = which.n;
     nn_item *item = s->slot[slot].gathered;
     nn_collated c;
     pl_code code;
@@ -512,8 +513,11 @@ static pl_code samples_batch(void *ctx, int slot, nn_batch *out, const int64_t *
         s->slot[slot].gathered = item;
         s->slot[slot].cap = n;
     }
-    for (int32_t i = 0; i < n; i++)
-        item[i] = *s->item[which[i]];
+    for (int32_t i = 0; i < n; i++) {
+        item[i] = *s->item[which.at[i]];
+        item[i].noise = which.noise;
+        item[i].random = nn_which_random(&which, i);
+    }
     code = nn_collate_run(s->slot[slot].collate, &c, item, n, s->inputs, err);
     if (code == PL_OK && c.n_left)
         code = pl_fail(err, PL_EBUG, "a molecule with an unknown element came into a batch");
@@ -525,6 +529,7 @@ static void sample_add(st_samples *s, int32_t *edges, int64_t at, const nn_item 
 {
     s->at[s->samples.n] = at;
     s->item[s->samples.n] = item;
+    s->atoms[s->samples.n] = item->graph->n_nodes;
     edges[s->samples.n++] = item->graph->n_edges;
 }
 
@@ -559,14 +564,15 @@ pl_code st_samples_open(st_samples *s, const st_dataset *d, st_part part, const 
     for (int i = 0; i < 2; i++)
         s->slot[i].collate = nn_collate_new();
     s->at = PL_NEW(d->mem, int64_t, max + 1);
+    s->atoms = PL_NEW(d->mem, int32_t, max + 1);
     s->item = PL_NEW(d->mem, const nn_item *, max + 1);
     s->target = PL_NEW(d->mem, float, max * d->n_targets + 1);
     s->high = d->limits && part == ST_TRAIN ? PL_NEW(d->mem, float, max * d->n_targets + 1) : NULL;
     if (s->slot[0].collate == NULL || s->slot[1].collate == NULL || s->at == NULL || s->item == NULL || s->target == NULL ||
-        edges == NULL || (d->limits && part == ST_TRAIN && s->high == NULL))
+        edges == NULL || s->atoms == NULL || (d->limits && part == ST_TRAIN && s->high == NULL))
         return pl_fail(err, PL_ENOMEM, "samples of %lld molecules", (long long)d->n);
     s->samples = (nn_samples){
-        .ctx = s, .edges = edges, .target = s->target, .high = s->high, .batch = samples_batch, .outputs = d->n_targets
+        .ctx = s, .edges = edges, .target = s->target, .high = s->high, .batch = samples_batch, .outputs = d->n_targets, .atoms = s->atoms
     };
     samples_take(s, part, edges);
     return PL_OK;

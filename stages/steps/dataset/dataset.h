@@ -91,6 +91,7 @@ typedef struct st_samples {
     int64_t n;            /* molecules; samples.n: structures                  */
     int64_t *at;          /* [samples.n] positions in the data set             */
     const nn_item **item; /* [samples.n]                                       */
+    int32_t *atoms;       /* [samples.n]                                       */
     int64_t n_unknown;    /* left out: an element the model does not know      */
     float *target;        /* [samples.n][d->n_targets]                         */
     float *high;          /* the same: as in nn_samples, or NULL               */
