@@ -424,6 +424,7 @@ static pl_code cpu_forward(nn_engine *e, const nn_batch *in, bool keep, float *y
     nn_op_lap(e->clock, NN_OP_HEAD);
     if (e->clock != NULL)
         e->clock->radial_rows = e->mode->tables ? e->cells.n_nodes : e->prep.n_pairs;
+    e->n_nodes = in->n_nodes;
     e->kept = keep;
     return PL_OK;
 }
@@ -435,7 +436,10 @@ static void norm_again(nn_engine *e, const nn_batch *in, int i)
     nn_cpu_norm_again(&s);
 }
 
-static void modules_back(nn_engine *e, const nn_batch *in, float *grad)
+static void cpu_vectors(nn_engine *e, float (*v)[3]) { nn_cpu_noise(e, e->n_nodes, e->act[e->plan->n_modules - 2], v); }
+
+/* dv: gradient of the vectors of the noise head, or NULL. */
+static void modules_back(nn_engine *e, const nn_batch *in, const float (*dv)[3], float *grad)
 {
     int turn = 0;
 
@@ -451,10 +455,13 @@ static void modules_back(nn_engine *e, const nn_batch *in, float *grad)
             nn_cpu_norm_back(&s);
         else
             nn_cpu_sum_back(&s, grad);
+        if (dv != NULL && i == e->plan->n_modules - 1)
+            nn_cpu_noise_back(e, in->n_nodes, s.x, dv, s.dx);
     }
 }
 
-static pl_code cpu_backward(nn_engine *e, const nn_batch *in, const float *dy, float *grad, pl_error *err)
+static pl_code cpu_backward_vectors(nn_engine *e, const nn_batch *in, const float *dy, const float (*dv)[3], float *grad,
+                                    pl_error *err)
 {
     size_t n = e->plan->n_small;
 
@@ -465,11 +472,16 @@ static pl_code cpu_backward(nn_engine *e, const nn_batch *in, const float *dy, f
     e->batch = in;
     memset(e->dsmall, 0, NN_PIECES * n * sizeof(float));
     nn_cpu_head_back(e, in, dy, e->dnode[0]);
-    modules_back(e, in, grad);
+    modules_back(e, in, dv, grad);
     for (int i = 1; i < NN_PIECES; i++)
         e->kernels->add(n, e->dsmall + (size_t)i * n, e->dsmall);
     nn_cpu_small_store(e->plan, e->dsmall, grad);
     return PL_OK;
+}
+
+static pl_code cpu_backward(nn_engine *e, const nn_batch *in, const float *dy, float *grad, pl_error *err)
+{
+    return cpu_backward_vectors(e, in, dy, NULL, grad, err);
 }
 
 static size_t cpu_workspace_bytes(const nn_engine *e)
@@ -508,6 +520,8 @@ const nn_engine_kind nn_engine_cpu = {
     .set_params = cpu_set_params,
     .forward = cpu_forward,
     .backward = cpu_backward,
+    .vectors = cpu_vectors,
+    .backward_vectors = cpu_backward_vectors,
     .workspace_bytes = cpu_workspace_bytes,
     .radial_error = nn_cpu_nodes_error,
     .watch = cpu_watch,

@@ -95,6 +95,7 @@ struct nn_engine {
     int32_t *pool_from;                       /* [n_graphs][wide] node of the maximum       */
     const nn_batch *batch;                    /* of the current call                         */
     nn_op_clock *clock;                       /* borrowed; NULL: operations are not timed */
+    int32_t n_nodes;                          /* of the last forward                         */
     bool kept;                                /* the last forward stored what backward needs */
 };
 
@@ -174,5 +175,8 @@ void nn_cpu_linear16_grad(const nn_engine *e, const nn_cpu_linear *l, int d, con
 /* head.c: pooling and the last two linear layers. */
 void nn_cpu_head(nn_engine *e, const nn_batch *in, const float *x, float *y);
 void nn_cpu_head_back(nn_engine *e, const nn_batch *in, const float *dy, float *dx);
+/* The noise head, from x, the input of the last module: v [n_nodes][3]. Back: adds to dx and dsmall. */
+void nn_cpu_noise(const nn_engine *e, int32_t n_nodes, const float *x, float (*v)[3]);
+void nn_cpu_noise_back(nn_engine *e, int32_t n_nodes, const float *x, const float (*dv)[3], float *dx);
 
 #endif

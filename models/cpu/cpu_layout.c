@@ -325,6 +325,8 @@ static void head_add(builder *b)
         b->plan->head[i] = linear_add(b, m->head[2 * i], 0, w->dims[1]);
         b->plan->head_bias[i] = vector_add(b, m->head[2 * i + 1], 0, w->dims[0]);
     }
+    if (m->conf.denoise)
+        b->plan->noise = vector_add(b, m->denoise, 0, m->conf.channels);
 }
 
 pl_code nn_cpu_plan_make(nn_cpu_plan **out, const nn_se3 *model, bool shared, pl_arena *mem, pl_error *err)

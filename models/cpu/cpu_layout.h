@@ -91,6 +91,7 @@ typedef struct nn_cpu_plan {
     nn_cpu_layout input;
     nn_cpu_linear head[2];
     size_t head_bias[2];
+    size_t noise; /* offset of denoise.weight in small, if the model has it */
     int32_t size_max, edge_max, edge_ld,
         r_cols; /* floats of the widest node and edge vectors, edge vector in a frame, block of R */
 } nn_cpu_plan;

@@ -152,3 +152,55 @@ void nn_cpu_head_back(nn_engine *e, const nn_batch *in, const float *dy, float *
 
     nn_pool_run(e->pool, NN_PIECES, piece_backward, &j);
 }
+
+/* ---- the noise head ------------------------------------------------------------------- */
+
+static const nn_cpu_layout *noise_in(const nn_engine *e) { return &e->plan->module[e->plan->n_modules - 1].in; }
+
+/* Degree 1 has the order x, y, z. */
+void nn_cpu_noise(const nn_engine *e, int32_t n_nodes, const float *x, float (*v)[3])
+{
+    const nn_cpu_layout *in = noise_in(e);
+    const float *w = e->small + e->plan->noise;
+
+    for (int32_t i = 0; i < n_nodes; i++)
+        for (int c = 0; c < 3; c++) {
+            const float *from = x + (size_t)i * (size_t)in->size + in->at[1] + c * in->pad[1];
+            v[i][c] = 0;
+            for (int32_t k = 0; k < in->ch[1]; k++)
+                v[i][c] += w[k] * from[k];
+        }
+}
+
+typedef struct noise_job {
+    nn_engine *e;
+    const float *x, (*dv)[3];
+    float *dx;
+    int32_t n_nodes;
+} noise_job;
+
+static void noise_piece_back(void *ctx, int worker, int piece)
+{
+    const noise_job *j = ctx;
+    const nn_cpu_layout *in = noise_in(j->e);
+    const float *w = j->e->small + j->e->plan->noise;
+    float *dw = j->e->dsmall + (size_t)piece * j->e->plan->n_small + j->e->plan->noise;
+    int32_t end = nn_piece_at(j->n_nodes, piece + 1, NN_PIECES);
+
+    (void)worker;
+    for (int32_t i = nn_piece_at(j->n_nodes, piece, NN_PIECES); i < end; i++)
+        for (int c = 0; c < 3; c++) {
+            size_t at = (size_t)i * (size_t)in->size + (size_t)(in->at[1] + c * in->pad[1]);
+            for (int32_t k = 0; k < in->ch[1]; k++) {
+                dw[k] += j->dv[i][c] * j->x[at + (size_t)k];
+                j->dx[at + (size_t)k] += j->dv[i][c] * w[k];
+            }
+        }
+}
+
+void nn_cpu_noise_back(nn_engine *e, int32_t n_nodes, const float *x, const float (*dv)[3], float *dx)
+{
+    noise_job j = { e, x, dv, dx, n_nodes };
+
+    nn_pool_run(e->pool, NN_PIECES, noise_piece_back, &j);
+}

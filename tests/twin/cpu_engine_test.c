@@ -21,13 +21,17 @@
 
 /* Forward and backward of one engine; y and grad are the caller's. */
 typedef struct result {
-    float *y, *grad;
+    float *y, *grad, (*v)[3]; /* v: of the noise head */
 } result;
+
+static bool recompute;
 
 static result engine_run(const nn_engine_kind *kind, const nn_se3 *model, const nn_batch *b, nn_radial radial, pl_arena *mem)
 {
     int n = b->n_graphs * model->conf.outputs;
-    result r = { PL_NEW(mem, float, n), PL_NEW(mem, float, model->n_floats) };
+    result r = { PL_NEW(mem, float, n), PL_NEW(mem, float, model->n_floats), (float(*)[3])PL_NEW(mem, float, 3 * b->n_nodes) };
+    float (*dv)[3] = (float(*)[3])PL_NEW(mem, float, 3 * b->n_nodes);
+    nn_engine_conf conf = { .threads = 2, .radial = radial, .width = WIDTH, .recompute = recompute };
     float *params = PL_NEW(mem, float, model->n_floats), *dy = PL_NEW(mem, float, n);
     nn_engine *e;
     pl_error err = { 0 };
@@ -37,9 +41,16 @@ static result engine_run(const nn_engine_kind *kind, const nn_se3 *model, const 
         params[i] += 0.02f * (float)sin((double)i);
     for (int i = 0; i < n; i++)
         dy[i] = (float)cos(3.0 * i);
-    assert_int_equal(kind->open(&e, model, &(nn_engine_conf){ .threads = 2, .radial = radial, .width = WIDTH }, &err), PL_OK);
+    for (int i = 0; i < 3 * b->n_nodes; i++)
+        dv[i / 3][i % 3] = (float)sin(2.0 * i);
+    assert_int_equal(kind->open(&e, model, &conf, &err), PL_OK);
     assert_int_equal(kind->set_params(e, params, &err), PL_OK);
-    if (kind->forward(e, b, true, r.y, &err) != PL_OK || kind->backward(e, b, dy, r.grad, &err) != PL_OK)
+    if (kind->forward(e, b, true, r.y, &err) != PL_OK)
+        fail_msg("%s", err.text);
+    if (model->denoise >= 0)
+        kind->vectors(e, r.v);
+    if ((model->denoise >= 0 ? kind->backward_vectors(e, b, dy, (const float(*)[3])dv, r.grad, &err)
+                             : kind->backward(e, b, dy, r.grad, &err)) != PL_OK)
         fail_msg("%s", err.text);
     kind->close(e);
     return r;
@@ -65,6 +76,8 @@ static void near(const char *what, const float *got, const float *want, size_t n
 
 static void results_near(const nn_se3 *model, const nn_batch *b, const result *got, const result *want)
 {
+    if (model->denoise >= 0)
+        near("v", got->v[0], want->v[0], 3 * (size_t)b->n_nodes, 2e-5);
     near("y", got->y, want->y, (size_t)(b->n_graphs * model->conf.outputs), 2e-5);
     for (int i = 0; i < model->n_params; i++) {
         const nn_param *p = &model->param[i];
@@ -118,6 +131,23 @@ static void every_kernel_set_agrees_with_the_oracle_for_every_shape(void **state
     shape_check(&large, NN_PARITY_NATURAL, here + n - 1, 1);
 }
 
+/* Both with and without activations that are computed again. */
+static void the_noise_head_agrees_with_the_oracle(void **state)
+{
+    const char *const sets[] = { "portable" };
+    (void)state;
+
+    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
+        shape s = shapes[i];
+        s.conf.denoise = s.conf.degrees > 1;
+        for (int again = 0; again < 2 && s.conf.denoise; again++) {
+            recompute = again;
+            shape_check(&s, again ? NN_PARITY_NATURAL : NN_PARITY_BOTH, sets, 1);
+        }
+    }
+    recompute = false;
+}
+
 static void a_set_of_kernels_that_is_not_there_is_refused(void **state)
 {
     pl_arena *mem = pl_arena_new(0);
@@ -138,6 +168,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_kernel_set_agrees_with_the_oracle_for_every_shape),
+        cmocka_unit_test(the_noise_head_agrees_with_the_oracle),
         cmocka_unit_test(a_set_of_kernels_that_is_not_there_is_refused),
     };
 

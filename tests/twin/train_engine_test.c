@@ -179,6 +179,31 @@ static void ref_and_cpu_learn_several_targets_alike_also_resumed(void **state)
     ref_and_cpu_learn_alike(state);
 }
 
+/* ---- noise on the positions ---- */
+
+/* Learned alike by both engines; the same bits for any number of threads, after a stop, and with several shards near. */
+static void noise_is_learned_alike_also_resumed(void **state)
+{
+    bench *b = *state;
+    nn_se3_conf conf = b->model->conf;
+    run clean = fresh(b, -1), whole, other;
+
+    assert_int_equal(run_train(&clean, &nn_engine_cpu, 1), PL_OK);
+    conf.denoise = true;
+    assert_int_equal(nn_se3_plan(&b->model, &conf, b->mem, NULL), PL_OK);
+    b->conf.noise.scale = 0.05;
+    b->conf.noise.weight = 0.5;
+    whole = fresh(b, -1);
+    assert_int_equal(run_train(&whole, &nn_engine_cpu, 1), PL_OK);
+    goes_on(b, &whole, 5, &nn_engine_cpu, 2);
+    assert_memory_not_equal(whole.s.params, clean.s.params, clean.s.n * sizeof(float));
+    b->conf.noise.scale = 0.1;
+    other = fresh(b, -1);
+    assert_int_equal(run_train(&other, &nn_engine_cpu, 1), PL_OK);
+    assert_memory_not_equal(whole.s.params, other.s.params, clean.s.n * sizeof(float));
+    ref_and_cpu_learn_alike(state);
+}
+
 /* ---- steps that the engine does by itself ---- */
 
 static curve curve_of(bench *b, const nn_engine_kind *kind)
@@ -630,6 +655,7 @@ static const struct CMUnitTest host_tests[] = {
     WITH_BENCH(the_distance_is_learned),
     WITH_BENCH(ref_and_cpu_learn_alike),
     WITH_BENCH(ref_and_cpu_learn_several_targets_alike_also_resumed),
+    WITH_BENCH(noise_is_learned_alike_also_resumed),
     WITH_BENCH(limits_cost_less_than_values_and_resume_with_the_same_bits),
     WITH_BENCH(limits_of_ref_and_cpu_are_alike),
     WITH_BENCH(classes_are_learned_and_the_same_bits_after_a_stop),
