@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Networks other than the published one: radial bases and envelopes, from the workflow to the model file and back."""
+import os
 import re
 
 import sieve
@@ -79,5 +80,28 @@ def what_a_graph_or_a_family_cannot_use_is_told_at_its_line():
             assert "model.radial." in p.run("check", "w.yaml", "stages.graph.cutoff=4", "stages.train.model.radial." + wrong, expect=2)[2]
 
 
+def noise_is_learned_from_and_not_in_the_file():
+    with sieve.Project() as p:
+        p.put("in.sdf", labelled(N)[0])
+        plain, size = train(p, ""), os.path.getsize(p.path("run/models/e2e.safetensors"))
+        # Without a weight it is the same training.
+        plan = p.run("plan", "w.yaml", "stages.train.noise={scale: 0.2, weight: 0}")[1]
+        assert not re.search(r"train .*(run|new)", plan), plan
+        noisy = train(p, "", "n.yaml", "n", "stages.train.noise={scale: 0.05, weight: 1}")
+        assert len(noisy) == N and noisy != plain
+        assert noisy == train(p, "", "m.yaml", "m", "stages.train.noise={scale: 0.05, weight: 1}", "stages.train.threads=2")
+        # The file has what a file without noise has, and predicts alone what was scored.
+        file = "n/models/e2e.safetensors"
+        assert b"denoise.weight" not in open(p.path(file), "rb").read() and abs(os.path.getsize(p.path(file)) - size) < 1000
+        out = p.run("predict", file, "in.sdf", "--structures", "keep", "-c", "gap")[1].split()[1:]
+        assert len(out) == N and all(abs(float(x) - noisy[k]) <= 1e-5 * abs(noisy[k]) for k, x in enumerate(out, 1))
+        for wrong, word in (("stages.train.noise={scale: 0, weight: 1}", "nothing to predict"),
+                            ("stages.train.model.degrees=1", "predicted from degree 1"),
+                            ("stages.train.engine=cuda", "engine cuda cannot predict it yet"),
+                            ("stages.train.family=[trees]", "family has none")):
+            changes = [wrong] if "noise" in wrong else ["stages.train.noise={weight: 1}", wrong]
+            assert word in p.run("check", "w.yaml", *changes, expect=2)[2], wrong
+
+
 if __name__ == "__main__":
-    sieve.main([a_radial_basis_is_trained_stored_and_read, what_a_graph_or_a_family_cannot_use_is_told_at_its_line])
+    sieve.main([noise_is_learned_from_and_not_in_the_file, a_radial_basis_is_trained_stored_and_read, what_a_graph_or_a_family_cannot_use_is_told_at_its_line])

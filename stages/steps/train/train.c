@@ -34,6 +34,7 @@ typedef struct train_state {
     st_family family;
     st_class_weight *weight; /* [targets] */
     nn_se3 *model;
+    nn_se3 *keeps; /* the same without its noise head, as in the file */
     const nn_engine_kind *kind;
     nn_engine *engine;
     nn_engine_conf beside;   /* of another, for held-out molecules                */
@@ -263,6 +264,16 @@ static pl_code model_describe(train_state *t, pl_error *err)
     return t->learned != NULL ? PL_OK : pl_fail(err, PL_ENOMEM, "training");
 }
 
+/* Of the network that learns and of the one that is kept, without its noise head, whose parameters come last. */
+static pl_code plans_make(train_state *t, pl_arena *mem, pl_error *err)
+{
+    nn_se3_conf learns = t->m.conf;
+    pl_code code = nn_se3_plan(&t->keeps, &t->m.conf, mem, err);
+
+    learns.denoise = t->loop.noise.weight > 0;
+    return code != PL_OK ? code : nn_se3_plan(&t->model, &learns, mem, err);
+}
+
 static pl_code model_open(train_state *t, pl_error *err)
 {
     pl_arena *mem = t->env->mem;
@@ -278,12 +289,12 @@ static pl_code model_open(train_state *t, pl_error *err)
     t->loop.threads = threads;
     t->loop.scale_after = nn_engine_scale_after(&conf);
     t->m.conf = st_train_network(t->conf, &t->inputs);
-    code = nn_se3_plan(&t->model, &t->m.conf, mem, err);
+    code = plans_make(t, mem, err);
     if (code == PL_OK && t->team->ranks.rank == 0)
         code = st_start_open(&t->start, t->env, &t->m.conf, err);
     if (code != PL_OK)
         return code;
-    t->m.model = t->model;
+    t->m.model = t->keeps;
     st_compute_say(&t->conf->compute, "train");
     t->kind = st_compute_engine(&t->conf->compute);
     t->beside = conf;

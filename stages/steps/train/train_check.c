@@ -162,6 +162,22 @@ void st_train_advise(const pl_workflow *wf, const pl_step *step, pl_problems *ad
                    (long long)as_long_as, (long long)together);
 }
 
+static void noise_check(const pl_step *step, pl_problems *problems)
+{
+    const st_train_conf *c = step->conf;
+    const pl_node *at = pl_node_get(step->node, "noise");
+    const nn_engine_kind *engine = st_compute_engine(&c->compute);
+
+    if (c->loop.noise.weight == 0)
+        return;
+    if (c->loop.noise.scale == 0)
+        pl_problem_add(problems, at, "noise: scale is 0, so there is nothing to predict; set it, or weight to 0");
+    if (!st_family_may_have_network(c))
+        pl_problem_add(problems, at, "noise is of a network, and family has none; add se3 to family, or remove it");
+    if (engine->vectors == NULL)
+        pl_problem_add(problems, at, "noise: engine %s cannot predict it yet; use engine cpu or ref", engine->name);
+}
+
 void st_train_check(const pl_workflow *wf, const pl_step *step, pl_problems *problems)
 {
     const st_train_conf *c = step->conf;
@@ -169,6 +185,7 @@ void st_train_check(const pl_workflow *wf, const pl_step *step, pl_problems *pro
     nn_se3_conf network = st_train_network(c, &one);
     pl_error err;
 
+    network.denoise = c->loop.noise.weight > 0;
     if (c->targets.n < 1 || c->targets.n > NN_TARGETS_MAX)
         pl_problem_add(problems, step->node, "targets: %d given, a model learns 1 to %d", (int)c->targets.n, NN_TARGETS_MAX);
     for (int32_t k = 0; k < c->targets.n; k++)
@@ -194,6 +211,7 @@ void st_train_check(const pl_workflow *wf, const pl_step *step, pl_problems *pro
     sharded_check(c, step, problems);
     elements_check(c, step, problems);
     radial_check(wf, step, problems);
+    noise_check(step, problems);
     st_start_check(wf, step, problems);
     if (problems->n == 0)
         labels_check(wf, problems);

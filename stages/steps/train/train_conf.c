@@ -134,6 +134,11 @@ const pl_field st_train_fields[] = {
           "not; probabilities are corrected for it, errors are not weighted" },
     { PL_REAL, "ema", AT(loop.ema), .min = 0, .max = 0.9999999,
       .help = "decay of an exponential moving average of the weights, which becomes the model; 0: no average" },
+    { PL_REAL, "noise.scale", AT(loop.noise.scale), .dflt = 0.05, .min = 0, .max = 1, .unit = "Angstrom", .flags = PL_LATER,
+      .help = "standard deviation of the noise on each coordinate of the training molecules; used if noise.weight is above 0" },
+    { PL_REAL, "noise.weight", AT(loop.noise.weight), .min = 0, .max = 1000, .flags = PL_LATER,
+      .help = "Noisy Nodes: training molecules get noise on their positions, and the network also learns to predict it; of the mean "
+              "squared error of that, in units of noise.scale, beside the loss of the targets; 0: no noise" },
     { PL_INT, "early_stop.patience", AT(loop.patience), .min = 0, .max = 1000000, .unit = "epochs",
       .help = "stop after this many without a better validation error; 0: never" },
     { PL_DURATION, "checkpoint.every", AT(checkpoint_every), .dflt = 600, .min = 1, .max = 86400, .flags = PL_HOW,
@@ -192,6 +197,16 @@ static void radial_settle(const pl_workflow *wf, st_train_conf *c)
         c->model.radial_cutoff = graph != NULL ? st_graph_reach(graph) : RADIAL_CUTOFF;
 }
 
+/* Without a weight the scale has no effect. */
+static void noise_settle(st_train_conf *c)
+{
+    st_train_conf dflt;
+
+    pl_fields_default(st_train_fields, &dflt);
+    if (c->loop.noise.weight == 0)
+        c->loop.noise.scale = dflt.loop.noise.scale;
+}
+
 void st_train_settle(const pl_workflow *wf, void *conf)
 {
     st_train_conf *c = conf;
@@ -199,6 +214,7 @@ void st_train_settle(const pl_workflow *wf, void *conf)
     radial_settle(wf, c);
     if (c->loop.epochs < 0)
         c->loop.epochs = c->loop.budget > 0 ? ST_EPOCHS_MOST : EPOCHS_USUAL;
+    noise_settle(c);
     if (c->loop.loss == LOSS_AUTO)
         c->loop.loss = c->targets.n > 0 && st_label_classifies(wf, st_target_label(st_train_target(c))) ? NN_LOSS_BCE : NN_LOSS_L1;
 }
