@@ -116,7 +116,8 @@ typedef struct nn_engine_kind {
     /* Of a model with conf.denoise; both NULL: the engine has no such head. vectors: after forward with keep, v [n_nodes][3] in
      * x, y, z. backward_vectors: as backward, with the gradient dv [n_nodes][3] of these vectors besides. */
     void (*vectors)(nn_engine *e, float (*v)[3]);
-    pl_code (*backward_vectors)(nn_engine *e, const nn_batch *in, const float *dy, const float (*dv)[3], float *grad, pl_error *err);
+    pl_code (*backward_vectors)(nn_engine *e, const nn_batch *in, const float *dy, const float (*dv)[3], float *grad,
+                                pl_error *err);
 
     /* Forward without keep of n engines at once: engine e[k] computes y[k] from in[k], with the same bytes
      * as n single calls. Equal pointers in `in` mean the same batch, which is prepared once for all

@@ -131,7 +131,7 @@ typedef struct nn_se3 {
     const nn_param *param;   /* [n_params], module after module                  */
     size_t n_floats;         /* floats of the parameter array                    */
     int32_t head[4];         /* indices of mlp.0.weight, mlp.0.bias, mlp.2.weight, mlp.2.bias in param */
-    int32_t denoise;         /* index of denoise.weight [1][channels], the last parameter, or -1; it reads degree 1 of what enters the
+    int32_t denoise; /* index of denoise.weight [1][channels], the last parameter, or -1; it reads degree 1 of what enters the
                                 last module. The parameters before it are those of the network without it */
 } nn_se3;
 

@@ -30,8 +30,8 @@ typedef struct nn_samples {
     const float *target;  /* [n][outputs] normalised; NaN: not measured; may be NULL
                                for prediction                                        */
     pl_code (*batch)(void *ctx, int slot, nn_batch *out, nn_which which, pl_error *err);
-    int32_t outputs;   /* of the model                                           */
-    const float *high; /* [n][outputs] upper limits where target has lower ones (models/optim/loss.h); NULL: all are measured */
+    int32_t outputs;      /* of the model                                           */
+    const float *high;    /* [n][outputs] upper limits where target has lower ones (models/optim/loss.h); NULL: all are measured */
     const int32_t *atoms; /* [n] of each molecule; NULL: there is no training with noise */
 } nn_samples;
 

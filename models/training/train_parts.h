@@ -22,15 +22,15 @@ struct nn_loop {
     const nn_train_host *host;
     int32_t outputs;
     nn_ranks alone, *ranks;
-    int shards;        /* shards of a batch, on all ranks together     */
-    nn_span own;       /* the shards of this rank                      */
-    int64_t *order;    /* [train->n] of this epoch                     */
-    int64_t *dealt;    /* [train->n] the same, within each batch sorted by shard */
-    int64_t *first;    /* [ranks + 1] first item of each rank, for gather */
-    nn_card *card;     /* [molecules] scratch                          */
-    float *y, *t, *dy; /* [molecules][outputs] of a batch              */
-    float (*v)[3], (*dv)[3];   /* [atoms of a shard] of the noise head; NULL: no noise */
-    float *high;       /* the same, or NULL: as in nn_samples          */
+    int shards;              /* shards of a batch, on all ranks together     */
+    nn_span own;             /* the shards of this rank                      */
+    int64_t *order;          /* [train->n] of this epoch                     */
+    int64_t *dealt;          /* [train->n] the same, within each batch sorted by shard */
+    int64_t *first;          /* [ranks + 1] first item of each rank, for gather */
+    nn_card *card;           /* [molecules] scratch                          */
+    float *y, *t, *dy;       /* [molecules][outputs] of a batch              */
+    float (*v)[3], (*dv)[3]; /* [atoms of a shard] of the noise head; NULL: no noise */
+    float *high;             /* the same, or NULL: as in nn_samples          */
     nn_validation *validation;
     enum { BESIDE_NOT, BESIDE_UNTRIED, BESIDE_GOOD } beside; /* the second engine */
     bool open;                                               /* an epoch is over and its validation is pending */

@@ -422,7 +422,9 @@ static void what_is_said_of_elements_is_known(void **state)
 
 static void what_is_said_of_checkpoints_is_known(void **state)
 {
-    static const nn_se3_conf conf = { 1, 1, 2, 1, 1, true, false, NN_POOL_MAX, NN_FUSE_FULL, 2, 1, 1, NN_PARITY_BOTH, { 0 }, false };
+    static const nn_se3_conf conf = {
+        1, 1, 2, 1, 1, true, false, NN_POOL_MAX, NN_FUSE_FULL, 2, 1, 1, NN_PARITY_BOTH, { 0 }, false
+    };
     pl_arena *mem = pl_arena_new(1 << 16);
     char dir[] = "/tmp/molsieve-words-XXXXXX", path[64];
     nn_train_state s, back;

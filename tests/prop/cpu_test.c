@@ -18,7 +18,9 @@
 #include "twin/made_batch.h"
 
 static const nn_se3_conf conf = { 2, 4, 16, 4, 2, true, true, NN_POOL_MAX, NN_FUSE_FULL, 6, 4, 2, NN_PARITY_BOTH, { 0 }, false };
-static const nn_se3_conf conf_deep = { 2, 5, 4, 2, 2, true, true, NN_POOL_SUM, NN_FUSE_FULL, 6, 4, 2, NN_PARITY_BOTH, { 0 }, false };
+static const nn_se3_conf conf_deep = {
+    2, 5, 4, 2, 2, true, true, NN_POOL_SUM, NN_FUSE_FULL, 6, 4, 2, NN_PARITY_BOTH, { 0 }, false
+};
 static const made_opts graphs = { 6, 12, 6, 4, 1.7, false, 3 };
 
 static nn_radial radial; /* of every engine that a test opens */
@@ -287,8 +289,10 @@ static size_t recompute_run(const fixture *f, bool recompute, nn_precision p, re
 
 static void recompute_gives_the_same_bits_in_less_memory(void **state)
 {
-    static const nn_se3_conf net[] = { { 3, 4, 16, 4, 2, true, true, NN_POOL_MAX, NN_FUSE_FULL, 6, 4, 2, NN_PARITY_BOTH, { 0 }, false },
-                                       { 3, 3, 8, 2, 2, false, false, NN_POOL_SUM, NN_FUSE_NONE, 6, 4, 2, NN_PARITY_BOTH, { 0 }, false } };
+    static const nn_se3_conf net[] = {
+        { 3, 4, 16, 4, 2, true, true, NN_POOL_MAX, NN_FUSE_FULL, 6, 4, 2, NN_PARITY_BOTH, { 0 }, false },
+        { 3, 3, 8, 2, 2, false, false, NN_POOL_SUM, NN_FUSE_NONE, 6, 4, 2, NN_PARITY_BOTH, { 0 }, false }
+    };
     (void)state;
 
     for (int i = 0; i < 6; i++) {

@@ -30,7 +30,7 @@ static result engine_run(const nn_engine_kind *kind, const nn_se3 *model, const 
 {
     int n = b->n_graphs * model->conf.outputs;
     result r = { PL_NEW(mem, float, n), PL_NEW(mem, float, model->n_floats), (float(*)[3])PL_NEW(mem, float, 3 * b->n_nodes) };
-    float (*dv)[3] = (float(*)[3])PL_NEW(mem, float, 3 * b->n_nodes);
+    float(*dv)[3] = (float(*)[3])PL_NEW(mem, float, 3 * b->n_nodes);
     nn_engine_conf conf = { .threads = 2, .radial = radial, .width = WIDTH, .recompute = recompute };
     float *params = PL_NEW(mem, float, model->n_floats), *dy = PL_NEW(mem, float, n);
     nn_engine *e;

@@ -97,9 +97,11 @@ static size_t need_of(const fixture *f, const nn_engine_conf *conf, int training
  * computed again is noticed. */
 static void recompute_gives_the_same_bits_in_less_memory(void **state)
 {
-    static const nn_se3_conf net[] = { { 3, 2, 6, 2, 1, true, true, NN_POOL_SUM, NN_FUSE_FULL, 6, 4, 1, NN_PARITY_BOTH, { 0 }, false },
-                                       { 3, 3, 8, 2, 2, true, true, NN_POOL_MAX, NN_FUSE_FULL, 6, 4, 1, NN_PARITY_BOTH, { 0 }, false },
-                                       { 2, 2, 6, 3, 2, false, false, NN_POOL_SUM, NN_FUSE_NONE, 6, 4, 1, NN_PARITY_BOTH, { 0 }, false } };
+    static const nn_se3_conf net[] = {
+        { 3, 2, 6, 2, 1, true, true, NN_POOL_SUM, NN_FUSE_FULL, 6, 4, 1, NN_PARITY_BOTH, { 0 }, false },
+        { 3, 3, 8, 2, 2, true, true, NN_POOL_MAX, NN_FUSE_FULL, 6, 4, 1, NN_PARITY_BOTH, { 0 }, false },
+        { 2, 2, 6, 3, 2, false, false, NN_POOL_SUM, NN_FUSE_NONE, 6, 4, 1, NN_PARITY_BOTH, { 0 }, false }
+    };
     static const nn_precision precisions[] = { NN_PREC_FP32, NN_PREC_BF16, NN_PREC_FP16 };
     (void)state;
 

@@ -96,15 +96,18 @@ static const struct {
     nn_se3_conf conf;
     made_opts batch;
 } shapes[] = {
-    { { 2, 4, 32, 8, 2, true, true, NN_POOL_MEAN, NN_FUSE_FULL, 6, 4, 1, NN_PARITY_BOTH, { 0 }, false }, { 9, 12, 6, 4, 1.7, false, 11 } },
+    { { 2, 4, 32, 8, 2, true, true, NN_POOL_MEAN, NN_FUSE_FULL, 6, 4, 1, NN_PARITY_BOTH, { 0 }, false },
+      { 9, 12, 6, 4, 1.7, false, 11 } },
     { { 2, 3, 24, 2, 1, true, true, NN_POOL_SUM, NN_FUSE_FULL, 37, 4, 17, NN_PARITY_BOTH, { 0 }, false },
       { 5, 10, 37, 4, 2.5, true, 12 } },
-    { { 1, 5, 5, 1, 1, false, true, NN_POOL_MEAN, NN_FUSE_NONE, 5, 4, 1, NN_PARITY_BOTH, { 0 }, false }, { 5, 8, 5, 4, 2.0, true, 9 } },
+    { { 1, 5, 5, 1, 1, false, true, NN_POOL_MEAN, NN_FUSE_NONE, 5, 4, 1, NN_PARITY_BOTH, { 0 }, false },
+      { 5, 8, 5, 4, 2.0, true, 9 } },
     { { 2, 2, 40, 5, 2, false, false, NN_POOL_SUM, NN_FUSE_PARTIAL, 6, 4, 2, NN_PARITY_BOTH, { 0 }, false },
       { 21, 7, 6, 4, 2.0, false, 10 } },
     { { 2, 4, 32, 8, 2, true, true, NN_POOL_MEAN, NN_FUSE_FULL, 6, 4, 1, NN_PARITY_NATURAL, { 0 }, false },
       { 9, 12, 6, 4, 1.7, false, 11 } },
-    { { 1, 5, 5, 1, 1, false, true, NN_POOL_MEAN, NN_FUSE_NONE, 5, 4, 1, NN_PARITY_NATURAL, { 0 }, false }, { 5, 8, 5, 4, 2.0, true, 9 } },
+    { { 1, 5, 5, 1, 1, false, true, NN_POOL_MEAN, NN_FUSE_NONE, 5, 4, 1, NN_PARITY_NATURAL, { 0 }, false },
+      { 5, 8, 5, 4, 2.0, true, 9 } },
 };
 
 /* Bounds of y and of the gradient: some roundings of 2^-9 (two parts: 2^-17) a layer. */

@@ -181,7 +181,8 @@ static void ref_and_cpu_learn_several_targets_alike_also_resumed(void **state)
 
 /* ---- noise on the positions ---- */
 
-/* Learned alike by both engines; the same bits for any number of threads, after a stop, and with several shards near. */
+/* Learned alike by both engines and in shards; the same bits for any number of threads and after a stop. Every epoch has its own
+ * noise, validation none. */
 static void noise_is_learned_alike_also_resumed(void **state)
 {
     bench *b = *state;
@@ -194,7 +195,16 @@ static void noise_is_learned_alike_also_resumed(void **state)
     b->conf.noise.scale = 0.05;
     b->conf.noise.weight = 0.5;
     whole = fresh(b, -1);
+    assert_int_equal(noise_seen.n_seeds, 0);
     assert_int_equal(run_train(&whole, &nn_engine_cpu, 1), PL_OK);
+    assert_int_equal(noise_seen.n_seeds, EPOCHS);
+    assert_int_equal(noise_seen.n_noisy_valid, 0);
+    b->conf.shards = 2;
+    other = fresh(b, -1);
+    assert_int_equal(run_train(&other, &nn_engine_cpu, 1), PL_OK);
+    if (!(fabs(whole.s.best_error - other.s.best_error) <= 1e-4 * whole.s.best_error))
+        fail_msg("valid MAE %.9g with one shard, %.9g with two", whole.s.best_error, other.s.best_error);
+    b->conf.shards = 1;
     goes_on(b, &whole, 5, &nn_engine_cpu, 2);
     assert_memory_not_equal(whole.s.params, clean.s.params, clean.s.n * sizeof(float));
     b->conf.noise.scale = 0.1;

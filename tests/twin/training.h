@@ -135,6 +135,21 @@ static int bench_close(void **state)
     return 0;
 }
 
+/* Of the noise of batches: how often the seed changed. */
+static struct {
+    uint64_t seed;
+    int n_seeds, n_noisy_valid;
+} noise_seen;
+
+static void noise_see(const part *p, nn_which which)
+{
+    if (!(which.noise > 0))
+        return;
+    noise_seen.n_noisy_valid += p->first != 0;
+    noise_seen.n_seeds += noise_seen.seed != which.seed;
+    noise_seen.seed = which.seed;
+}
+
 static pl_code part_batch(void *ctx, int slot, nn_batch *out, nn_which which, pl_error *err)
 {
     part *p = ctx;
@@ -144,10 +159,10 @@ static pl_code part_batch(void *ctx, int slot, nn_batch *out, nn_which which, pl
 
     if (p->collate[slot] == NULL)
         return pl_fail(err, PL_ENOMEM, "batches");
+    noise_see(p, which);
     for (int32_t i = 0; i < which.n; i++)
-        item[i] = (nn_item){ .graph = &p->b->graph[p->first + which.at[i]],
-                             .noise = which.noise,
-                             .random = nn_which_random(&which, i) };
+        item[i] =
+            (nn_item){ .graph = &p->b->graph[p->first + which.at[i]], .noise = which.noise, .random = nn_which_random(&which, i) };
     code = nn_collate_run(p->collate[slot], &c, item, which.n, &p->b->inputs, err);
     *out = c.batch;
     return code;

@@ -56,7 +56,8 @@ static void holds(const nn_batch *b, nn_which which)
 static void the_next_batch_is_made_while_this_one_is_used(void **state)
 {
     static const int64_t number[] = { 5, 6, 7, 8, 9, 1 };
-    const nn_which a = { .at = number, .n = 3 }, b = { .at = number + 3, .n = 2 }, c = { .at = number + 5, .n = 1 }, none = { .at = number, .n = 0 };
+    const nn_which a = { .at = number, .n = 3 }, b = { .at = number + 3, .n = 2 }, c = { .at = number + 5, .n = 1 },
+                   none = { .at = number, .n = 0 };
     source s = { .here = pthread_self() };
     const nn_samples samples = { .ctx = &s, .n = 10, .batch = source_batch };
     nn_prefetch *ahead = nn_prefetch_new();
@@ -85,7 +86,8 @@ static void the_next_batch_is_made_while_this_one_is_used(void **state)
 static void an_error_comes_with_its_own_batch(void **state)
 {
     static const int64_t number[] = { 5, BAD, 7 };
-    const nn_which a = { .at = number, .n = 1 }, bad = { .at = number + 1, .n = 1 }, c = { .at = number + 2, .n = 1 }, none = { .at = number, .n = 0 };
+    const nn_which a = { .at = number, .n = 1 }, bad = { .at = number + 1, .n = 1 }, c = { .at = number + 2, .n = 1 },
+                   none = { .at = number, .n = 0 };
     source s = { .here = pthread_self() };
     const nn_samples samples = { .ctx = &s, .n = 3, .batch = source_batch };
     nn_prefetch *ahead = nn_prefetch_new();

@@ -571,9 +571,13 @@ pl_code st_samples_open(st_samples *s, const st_dataset *d, st_part part, const 
     if (s->slot[0].collate == NULL || s->slot[1].collate == NULL || s->at == NULL || s->item == NULL || s->target == NULL ||
         edges == NULL || s->atoms == NULL || (d->limits && part == ST_TRAIN && s->high == NULL))
         return pl_fail(err, PL_ENOMEM, "samples of %lld molecules", (long long)d->n);
-    s->samples = (nn_samples){
-        .ctx = s, .edges = edges, .target = s->target, .high = s->high, .batch = samples_batch, .outputs = d->n_targets, .atoms = s->atoms
-    };
+    s->samples = (nn_samples){ .ctx = s,
+                               .edges = edges,
+                               .target = s->target,
+                               .high = s->high,
+                               .batch = samples_batch,
+                               .outputs = d->n_targets,
+                               .atoms = s->atoms };
     samples_take(s, part, edges);
     return PL_OK;
 }

@@ -137,8 +137,9 @@ const pl_field st_train_fields[] = {
     { PL_REAL, "noise.scale", AT(loop.noise.scale), .dflt = 0.05, .min = 0, .max = 1, .unit = "Angstrom", .flags = PL_LATER,
       .help = "standard deviation of the noise on each coordinate of the training molecules; used if noise.weight is above 0" },
     { PL_REAL, "noise.weight", AT(loop.noise.weight), .min = 0, .max = 1000, .flags = PL_LATER,
-      .help = "Noisy Nodes: training molecules get noise on their positions, and the network also learns to predict it; of the mean "
-              "squared error of that, in units of noise.scale, beside the loss of the targets; 0: no noise" },
+      .help =
+          "Noisy Nodes: training molecules get noise on their positions, and the network also learns to predict it; of the mean "
+          "squared error of that, in units of noise.scale, beside the loss of the targets; 0: no noise" },
     { PL_INT, "early_stop.patience", AT(loop.patience), .min = 0, .max = 1000000, .unit = "epochs",
       .help = "stop after this many without a better validation error; 0: never" },
     { PL_DURATION, "checkpoint.every", AT(checkpoint_every), .dflt = 600, .min = 1, .max = 86400, .flags = PL_HOW,
