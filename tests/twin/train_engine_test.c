@@ -101,7 +101,7 @@ static void mirror_images_are_predicted_only_if_asked_for(void **state)
     bench *b = *state;
     run r = fresh(b, -1);
     part valid = { b, { nn_collate_new(), nn_collate_new() }, TRAIN };
-    const nn_samples s = { &valid, VALID, b->edges + TRAIN, b->target + TRAIN, part_batch, 1, NULL };
+    const nn_samples s = { &valid, VALID, b->edges + TRAIN, b->target + TRAIN, part_batch, 1, NULL, NULL };
     const nn_engine_conf conf = { .threads = 1, .radial = NN_RADIAL_EXACT };
     float want[VALID], got[VALID], mean[VALID];
     nn_engine *e = NULL;
@@ -109,7 +109,7 @@ static void mirror_images_are_predicted_only_if_asked_for(void **state)
 
     assert_int_equal(nn_engine_cpu.open(&e, b->model, &conf, NULL), PL_OK);
     assert_int_equal(nn_engine_cpu.set_params(e, r.s.params, NULL), PL_OK);
-    assert_int_equal(part_batch(&valid, 0, &batch, which, VALID, NULL), PL_OK);
+    assert_int_equal(part_batch(&valid, 0, &batch, (nn_which){ .at = which, .n = VALID }, NULL), PL_OK);
     assert_int_equal(nn_engine_cpu.forward(e, &batch, false, want, NULL), PL_OK);
     assert_int_equal(nn_predict(got, &nn_engine_cpu, e, &s, VALID, 0, NULL, NULL), PL_OK);
     assert_int_equal(nn_predict_average(mean, &nn_engine_cpu, e, &s, VALID, 0, NULL, NULL), PL_OK);
