@@ -73,6 +73,8 @@ static pl_code noise_alloc(nn_loop *l, pl_error *err)
         return PL_OK;
     if (l->kind->vectors == NULL)
         return pl_fail(err, PL_ECONFIG, "engine %s cannot predict noise (train.noise) yet; use engine cpu or ref", l->kind->name);
+    if (l->train->atoms == NULL || strcmp(l->s->tensor[l->s->n_tensors - 1].name, "denoise.weight") != 0)
+        return pl_fail(err, PL_EBUG, "training with noise of a network that has no head for it");
     for (int64_t i = 0; i < l->train->n; i++) {
         all += l->train->atoms[i];
         most = l->train->atoms[i] > most ? l->train->atoms[i] : most;
