@@ -69,6 +69,20 @@ void nn_loss_add(nn_loss_sum *to, const nn_loss_sum *more)
     to->n += more->n;
 }
 
+nn_noise_sum nn_noise_backward(const float (*v)[3], const float (*noise)[3], int64_t n, int64_t of, double by, float (*dv)[3])
+{
+    nn_noise_sum sum = { .n = 3 * n };
+
+    by *= 2 / (3 * (double)of);
+    for (int64_t i = 0; i < n; i++)
+        for (int a = 0; a < 3; a++) {
+            double off = (double)v[i][a] - (double)noise[i][a];
+            sum.square += off * off;
+            dv[i][a] = (float)(by * off);
+        }
+    return sum;
+}
+
 nn_loss_scale nn_loss_scale_begin(nn_loss_scale was, int64_t after)
 {
     if (!after)

@@ -32,6 +32,18 @@ nn_loss_sum nn_loss_backward(nn_loss kind, const float *y, const float *t, const
 
 void nn_loss_add(nn_loss_sum *to, const nn_loss_sum *more);
 
+/* ---- the loss of predicted noise ---- */
+
+/* Sums over coordinates of atoms; n == 0: there was no noise. */
+typedef struct nn_noise_sum {
+    double square; /* sum of (v - noise)^2, in units of the deviation of the noise */
+    int64_t n;     /* coordinates: 3 an atom                                       */
+} nn_noise_sum;
+
+/* v, noise [n][3]: of n atoms of a batch that has `of` in all. Overwrites dv [n][3] with `by` times the gradient of the mean of
+ * (v - noise)^2 over the 3 * of coordinates. Returns the sums over this part. */
+nn_noise_sum nn_noise_backward(const float (*v)[3], const float (*noise)[3], int64_t n, int64_t of, double by, float (*dv)[3]);
+
 /* ---- loss scale for backward passes in fp16 ----
  *
  * The gradient of the loss is multiplied by a power of two before the backward pass, and the

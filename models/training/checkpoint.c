@@ -23,7 +23,7 @@ typedef struct section {
 } section;
 
 /* The scalars of a state, in the order of the file format. Files from before loss scaling end before `scale`, those from before
- * budgets before `seconds`; what is missing is 0. */
+ * budgets before `seconds`, those from before noise before `noise_square`; what is missing is 0. */
 typedef struct numbers {
     int64_t n, outputs, step, epoch, cursor, best_epoch, bad_run, bad_total, seen_n, done, has_ema;
     double best_error, seen_loss, seen_abs, seen_square;
@@ -31,7 +31,12 @@ typedef struct numbers {
     int64_t scale_good;
     double seconds;
     int64_t planned;
+    double noise_square;
+    int64_t noise_n;
 } numbers;
+
+/* Bytes of the numbers in files of older programs. */
+static const size_t older[] = { offsetof(numbers, scale), offsetof(numbers, seconds), offsetof(numbers, noise_square) };
 
 static numbers numbers_of(const nn_train_state *s)
 {
@@ -53,7 +58,9 @@ static numbers numbers_of(const nn_train_state *s)
                       .scale = s->scale.by,
                       .scale_good = s->scale.good,
                       .seconds = s->seconds,
-                      .planned = s->planned };
+                      .planned = s->planned,
+                      .noise_square = s->noise.square,
+                      .noise_n = s->noise.n };
 }
 
 static void numbers_take(nn_train_state *s, const numbers *k)
@@ -70,6 +77,7 @@ static void numbers_take(nn_train_state *s, const numbers *k)
     s->scale = (nn_loss_scale){ k->scale, k->scale_good };
     s->seconds = k->seconds;
     s->planned = k->planned;
+    s->noise = (nn_noise_sum){ k->noise_square, k->noise_n };
 }
 
 static void sections_of(section *list, const char *identity, numbers *k, const nn_train_state *s)
@@ -210,7 +218,11 @@ static pl_code section_get(pl_bytes *out, pl_bytes in, int i, const char *name, 
 /* Whether a section has the required number of bytes, or that of an older file. */
 static bool is_long_enough(pl_bytes part, const section *of, int i)
 {
-    return part.len == of->bytes || (i == 1 && (part.len == offsetof(numbers, scale) || part.len == offsetof(numbers, seconds)));
+    bool is = part.len == of->bytes;
+
+    for (size_t k = 0; i == 1 && k < sizeof older / sizeof *older; k++)
+        is = is || part.len == older[k];
+    return is;
 }
 
 static pl_code identity_check(pl_bytes is, const char *want, pl_error *err)
@@ -224,7 +236,8 @@ static pl_code numbers_check(const numbers *k, const nn_train_state *s, pl_error
 {
     if (k->n != (int64_t)s->n || k->outputs != s->outputs || (k->has_ema != 0) != (s->ema != NULL))
         return pl_fail(err, PL_EDATA, "is of a model with %lld parameters, this one has %zu", (long long)k->n, s->n);
-    if (k->step < 0 || k->epoch < 0 || k->cursor < 0 || k->best_epoch < -1 || k->seen_n < 0 || k->scale_good < 0 || k->planned < 0)
+    if (k->step < 0 || k->epoch < 0 || k->cursor < 0 || k->best_epoch < -1 || k->seen_n < 0 || k->scale_good < 0 ||
+        k->planned < 0 || k->noise_n < 0)
         return pl_fail(err, PL_EDATA, "damaged: a counter is negative");
     if (!(k->scale >= 0 && k->scale <= NN_LOSS_SCALE_MAX))
         return pl_fail(err, PL_EDATA, "damaged: the scale of the loss is %g", k->scale);

@@ -82,7 +82,9 @@ static pl_code noise_alloc(nn_loop *l, pl_error *err)
     all = most < all / wide ? wide * most : all;
     l->v = (float(*)[3])PL_NEW(l->mem, float, 3 * all + 1);
     l->dv = (float(*)[3])PL_NEW(l->mem, float, 3 * all + 1);
-    return l->v != NULL && l->dv != NULL ? PL_OK : pl_fail(err, PL_ENOMEM, "the noise of %lld atoms", (long long)all);
+    l->noise = PL_NEW(l->mem, nn_noise_sum, l->shards);
+    return l->v != NULL && l->dv != NULL && l->noise != NULL ? PL_OK
+                                                             : pl_fail(err, PL_ENOMEM, "the noise of %lld atoms", (long long)all);
 }
 
 /* Prepares whole steps on the engine, if it can do them; with several ranks only where gradients are summed on devices. */

@@ -284,12 +284,14 @@ static pl_code epoch_end(nn_loop *l, pl_error *err)
                               .train = s->seen,
                               .valid = sum[0],
                               .test = sum[1],
+                              .noise = s->noise,
                               .lr = nn_train_lr(l->conf, nn_train_epochs(l->conf, s), (double)s->epoch) };
     s->epoch++;
     s->cursor = 0;
     if (l->steps != NULL)
         l->steps->cursor = 0;
     s->seen = (nn_loss_sum){ 0 };
+    s->noise = (nn_noise_sum){ 0 };
     l->end = *s;
     l->open = open;
     return open ? PL_OK : epoch_judge(l, err);

@@ -30,6 +30,7 @@ struct nn_loop {
     nn_card *card;           /* [molecules] scratch                          */
     float *y, *t, *dy;       /* [molecules][outputs] of a batch              */
     float (*v)[3], (*dv)[3]; /* [atoms of a shard] of the noise head; NULL: no noise */
+    nn_noise_sum *noise;     /* [shards] of a batch, on all ranks together; NULL: no noise */
     float *high;             /* the same, or NULL: as in nn_samples          */
     nn_validation *validation;
     enum { BESIDE_NOT, BESIDE_UNTRIED, BESIDE_GOOD } beside; /* the second engine */

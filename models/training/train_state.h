@@ -46,6 +46,7 @@ typedef struct nn_train_state {
     double seconds;                     /* used up to here, over kills too; 0 without a budget */
     int64_t planned;                    /* epochs that the budget allows; 0: not known yet   */
     nn_loss_sum seen;                   /* training losses of this epoch                     */
+    nn_noise_sum noise;                 /* likewise, of the noise head                       */
     bool done;                          /* training is complete; then only `best` is valid   */
     const nn_param *tensor;             /* [n_tensors] of the model, not in checkpoints      */
     int32_t n_tensors;
@@ -65,6 +66,7 @@ typedef struct nn_epoch_report {
     int64_t epoch, step;            /* epoch counts from 1                               */
     nn_loss_sum train, valid, test; /* normalised. train: over the predictions of the training steps;
                                        valid, test: .n is 0 without such a set           */
+    nn_noise_sum noise;             /* of the training steps; .n is 0 without noise */
     double lr;
     bool best;
 } nn_epoch_report;

@@ -116,15 +116,14 @@ static int64_t batch_atoms(const nn_loop *l, nn_which batch)
     return n;
 }
 
-/* The gradient of weight times the mean squared error of the predicted noise, over the coordinates of all atoms of the batch. */
-static void noise_loss_backward(nn_loop *l, const nn_batch *shard, int64_t atoms)
+/* Backward pass of own shard i with its noise, of a batch of `atoms` atoms. */
+static pl_code noise_backward(nn_loop *l, const nn_batch *shard, int64_t i, int64_t atoms, const float *dy, pl_error *err)
 {
-    const double by = 2 * l->conf->noise.weight * l->s->scale.by / (3 * (double)atoms);
+    const double by = l->conf->noise.weight * l->s->scale.by;
 
     l->kind->vectors(l->engine, l->v);
-    for (int32_t i = 0; i < shard->n_nodes; i++)
-        for (int a = 0; a < 3; a++)
-            l->dv[i][a] = (float)(by * ((double)l->v[i][a] - (double)shard->noise[i][a]));
+    l->noise[l->own.first + i] = nn_noise_backward((const float(*)[3])l->v, shard->noise, shard->n_nodes, atoms, by, l->dv);
+    return l->kind->backward_vectors(l->engine, shard, dy, (const float(*)[3])l->dv, l->grad + (size_t)i * l->s->n, err);
 }
 
 /* Forward and backward of one shard; its part of y, t and dy is at the shard's place in the batch. */
@@ -146,10 +145,9 @@ static pl_code shard_compute(nn_loop *l, nn_which batch_of, int64_t i, int64_t m
     (void)nn_loss_backward((nn_loss)l->conf->loss, l->y + at, l->t + at, high_at(l, at), n, measured, l->dy + at);
     for (int64_t k = 0; k < n; k++)
         l->dy[at + k] *= (float)l->s->scale.by;
-    if (l->v == NULL)
-        return l->kind->backward(l->engine, &batch, l->dy + at, l->grad + (size_t)i * l->s->n, err);
-    noise_loss_backward(l, &batch, batch_atoms(l, batch_of));
-    return l->kind->backward_vectors(l->engine, &batch, l->dy + at, (const float(*)[3])l->dv, l->grad + (size_t)i * l->s->n, err);
+    if (l->v != NULL)
+        return noise_backward(l, &batch, i, batch_atoms(l, batch_of), l->dy + at, err);
+    return l->kind->backward(l->engine, &batch, l->dy + at, l->grad + (size_t)i * l->s->n, err);
 }
 
 /* Gathers the predictions of all shards of a batch of k molecules. */
@@ -161,6 +159,26 @@ static pl_code batch_gather(nn_loop *l, int32_t k, pl_error *err)
         l->first[r] = nn_shards_part(k, l->shards, (int)nn_share(l->shards, size, r).first).first * l->outputs;
     l->first[size] = (int64_t)k * l->outputs;
     return l->ranks->kind->gather(l->ranks, l->y, l->first, sizeof *l->y, err);
+}
+
+/* Adds up the noise of all shards of a batch. */
+static pl_code noise_gather(nn_loop *l, nn_noise_sum *sum, pl_error *err)
+{
+    int size = l->ranks->size;
+    pl_code code;
+
+    *sum = (nn_noise_sum){ 0 };
+    if (l->noise == NULL)
+        return PL_OK;
+    for (int r = 0; r < size; r++)
+        l->first[r] = nn_share(l->shards, size, r).first;
+    l->first[size] = l->shards;
+    code = l->ranks->kind->gather(l->ranks, l->noise, l->first, sizeof *l->noise, err);
+    for (int i = 0; i < l->shards && code == PL_OK; i++) {
+        sum->square += l->noise[i].square;
+        sum->n += l->noise[i].n;
+    }
+    return code;
 }
 
 /* Fills t of a batch; returns the number of measured values. */
@@ -177,18 +195,22 @@ static int64_t targets_take(nn_loop *l, nn_which now)
 }
 
 /* Computes the gradient of a dealt batch, scaled, into row 0 of grad. */
-static pl_code step_compute(nn_loop *l, nn_which now, nn_loss_sum *sum, pl_error *err)
+static pl_code step_compute(nn_loop *l, nn_which now, nn_loss_sum *sum, nn_noise_sum *noise, pl_error *err)
 {
     int64_t n = (int64_t)now.n * l->outputs, measured = targets_take(l, now);
     pl_code code = PL_OK;
 
     pieces_run(l, piece_clear, l);
+    for (int i = 0; l->noise != NULL && i < l->shards; i++)
+        l->noise[i] = (nn_noise_sum){ 0 };
     for (int64_t i = 0; i < l->own.n && code == PL_OK; i++)
         code = shard_compute(l, now, i, measured, err);
     if (code == PL_OK)
         code = l->ranks->kind->sum(l->ranks, l->grad, (int64_t)l->s->n, l->shards, err);
     if (code == PL_OK)
         code = batch_gather(l, now.n, err);
+    if (code == PL_OK)
+        code = noise_gather(l, noise, err);
     if (code == PL_OK)
         *sum = nn_loss_backward((nn_loss)l->conf->loss, l->y, l->t, l->high, n, measured, l->dy);
     return code;
@@ -199,7 +221,8 @@ static pl_code step_run(nn_loop *l, pl_error *err)
     nn_train_state *s = l->s;
     nn_which now = { .at = l->dealt + s->cursor, .n = nn_loop_take(l, s->cursor).n };
     nn_loss_sum sum;
-    pl_code code = step_compute(l, now, &sum, err);
+    nn_noise_sum noise;
+    pl_code code = step_compute(l, now, &sum, &noise, err);
     double norm;
     bool taken;
 
@@ -209,6 +232,8 @@ static pl_code step_run(nn_loop *l, pl_error *err)
     taken = isfinite(sum.loss) && isfinite(norm);
     if (taken) {
         nn_loss_add(&s->seen, &sum);
+        s->noise.square += noise.square;
+        s->noise.n += noise.n;
         s->bad_run = 0;
         code = params_update(l, norm, err);
     } else {

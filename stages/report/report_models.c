@@ -509,13 +509,15 @@ static const char *what_was_learned(st_report *r)
 
 static void add_curves(st_report *r, const char *stage)
 {
-    static const char *const metrics[][2] = {
-        { "loss", "loss" }, { "mae", "mean absolute error" }, { "brier", "Brier score" }, { "lr", "learning rate" }
-    };
+    static const char *const metrics[][2] = { { "loss", "loss" },
+                                              { "mae", "mean absolute error" },
+                                              { "brier", "Brier score" },
+                                              { "noise_loss", "loss of the noise" },
+                                              { "lr", "learning rate" } };
     static const char *const splits[] = { "train", "valid", "test" };
 
     pl_text_add(r->out, "<div class=\"figs\">\n");
-    for (int m = 0; m < 4; m++) {
+    for (int m = 0; m < 5; m++) {
         st_curve c[3];
         const char *y_name;
         int points = 0;

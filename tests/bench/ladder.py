@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""One change at a time to the small network, on a part of QM9: graphs, radial bases, envelopes, norms.
+"""One change at a time to the small network, on a part of QM9: graphs, radial bases, envelopes, norms,
+noise on positions.
 
     tests/bench/ladder.py --qm9 qm9_trainvalid.bin.gz --out DIR [--only NAME ..] [--seeds 1 2] [--train 5000] [--epochs 20]
 
@@ -30,6 +31,11 @@ RUNGS = {
     "bonds, distance, gate": ("{edges: bonds}", ", norm: gate"),
     "radius 4, bessel, envelope": ("{edges: radius, cutoff: 4}", ", radial: {basis: bessel, envelope: polynomial}"),
 }
+for rung in ("bonds, distance", "radius 3, bessel, envelope, gate"):
+    for scale in ("0.02", "0.05"):
+        for weight in ("0.1", "1"):
+            noise = "    noise: {scale: %s, weight: %s}\n" % (scale, weight)
+            RUNGS["%s, noise %s, weight %s" % (rung, scale, weight)] = RUNGS[rung] + (noise,)
 
 WORKFLOW = """format: 1
 name: ladder
@@ -53,7 +59,7 @@ stages:
     threads: 1
     engine: cpu
     checkpoint: {every: 30s}
-"""
+%(train)s"""
 
 
 def cut(source, to, train, valid):
@@ -133,12 +139,13 @@ def main():
         cut(a.qm9, small, a.train, a.valid)
     for seed in a.seeds:
         for name in a.only:
-            graph, model = RUNGS[name]
+            graph, model, *more = RUNGS[name]
             folder = os.path.join(a.out, "%s, seed %d" % (name, seed))
             done = result(folder)
             if not done or done[-1][0] < a.epochs:
                 code = train(folder, os.path.abspath(a.molsieve),
-                             {"seed": seed, "input": small, "graph": graph, "model": model, "epochs": a.epochs})
+                             {"seed": seed, "input": small, "graph": graph, "model": model, "train": "".join(more),
+                              "epochs": a.epochs})
                 if code not in (0, 75):
                     sys.exit("%s: status %d, see %s/log" % (name, code, folder))
     print("| change | seed | epochs | validation MAE, meV | CPU s |\n|---|--:|--:|--:|--:|")

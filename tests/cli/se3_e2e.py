@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Networks other than the published one: radial bases and envelopes, from the workflow to the model file and back."""
+"""Networks other than the published one: radial bases, envelopes, noise on positions, from the workflow to the model file and back."""
 import os
 import re
 
+import ranks_e2e
 import sieve
 from targets_e2e import labelled
 
@@ -80,6 +81,10 @@ def what_a_graph_or_a_family_cannot_use_is_told_at_its_line():
             assert "model.radial." in p.run("check", "w.yaml", "stages.graph.cutoff=4", "stages.train.model.radial." + wrong, expect=2)[2]
 
 
+NOISE = "stages.train.noise={scale: 0.05, weight: 1}"
+CURVE = "SELECT epoch, split, name, value FROM metric WHERE stage='train' ORDER BY 1, 2, 3"
+
+
 def noise_is_learned_from_and_not_in_the_file():
     with sieve.Project() as p:
         p.put("in.sdf", labelled(N)[0])
@@ -87,21 +92,64 @@ def noise_is_learned_from_and_not_in_the_file():
         # Without a weight it is the same training.
         plan = p.run("plan", "w.yaml", "stages.train.noise={scale: 0.2, weight: 0}")[1]
         assert not re.search(r"train .*(run|new)", plan), plan
-        noisy = train(p, "", "n.yaml", "n", "stages.train.noise={scale: 0.05, weight: 1}")
+        noisy = train(p, "", "n.yaml", "n", NOISE)
         assert len(noisy) == N and noisy != plain
-        assert noisy == train(p, "", "m.yaml", "m", "stages.train.noise={scale: 0.05, weight: 1}", "stages.train.threads=2")
+        assert noisy == train(p, "", "m.yaml", "m", NOISE, "stages.train.threads=2")
+        # The loss of the noise is in the metrics of the training steps, and in the report.
+        curve = [r[0] for r in p.rows("SELECT value FROM metric WHERE name='noise_loss' AND split='train' ORDER BY epoch", workdir="n")]
+        assert len(curve) == 2 and all(0.3 < x < 30 for x in curve), curve
+        assert not p.rows("SELECT * FROM metric WHERE name='noise_loss' AND split<>'train'", workdir="n")
+        assert not p.rows("SELECT * FROM metric WHERE name='noise_loss'")
+        p.run("report", "n/results.db", "-o", "n.html")
+        assert "loss of the noise" in open(p.path("n.html")).read()
         # The file has what a file without noise has, and predicts alone what was scored.
         file = "n/models/e2e.safetensors"
         assert b"denoise.weight" not in open(p.path(file), "rb").read() and abs(os.path.getsize(p.path(file)) - size) < 1000
         out = p.run("predict", file, "in.sdf", "--structures", "keep", "-c", "gap")[1].split()[1:]
         assert len(out) == N and all(abs(float(x) - noisy[k]) <= 1e-5 * abs(noisy[k]) for k, x in enumerate(out, 1))
-        for wrong, word in (("stages.train.noise={scale: 0, weight: 1}", "nothing to predict"),
-                            ("stages.train.model.degrees=1", "predicted from degree 1"),
-                            ("stages.train.engine=cuda", "engine cuda cannot predict it yet"),
-                            ("stages.train.family=[trees]", "family has none")):
-            changes = [wrong] if "noise" in wrong else ["stages.train.noise={weight: 1}", wrong]
-            assert word in p.run("check", "w.yaml", *changes, expect=2)[2], wrong
+
+
+def noise_gives_the_same_bytes_after_kills_and_with_ranks():
+    """A batch of two shards: by one process, killed and continued, and by two ranks over TCP."""
+    def result(workdir):
+        return open(p.path(workdir, "models/e2e.safetensors"), "rb").read(), p.rows(CURVE, workdir=workdir)
+
+    with sieve.Project() as p:
+        p.put("in.sdf", labelled(N)[0])
+        change = (NOISE, "stages.train.batch.shards=2")
+        train(p, "", "w.yaml", "run", *change)
+        want = result("run")
+        for point in ("train.epoch.before_commit:2", "train.checkpoint.after:1"):
+            p.run("run", "w.yaml", "-q", "workdir=killed", *change, expect=137, env=dict(os.environ, MOLSIEVE_FAULT=point))
+        p.run("run", "w.yaml", "-q", "-j", "3", "workdir=killed", *change)
+        assert result("killed") == want
+        status, text = ranks_e2e.Started(p, 2, "workdir=ranks", "stages.train.ranks=tcp", *change).end()
+        assert status == [0, 0], text
+        assert result("ranks") == want
+
+
+def noise_that_nothing_learns_from_is_told_at_its_line():
+    with sieve.Project() as p:
+        p.put("in.sdf", labelled(N)[0])
+        text = TRAIN.replace("    epochs: 2\n", "    noise: {scale: 0.05, weight: 1}\n    epochs: 2\n")
+        p.workflow(["in.sdf"], text % "")
+        line = [i for i, one in enumerate(open(p.path("w.yaml")), 1) if "noise:" in one][0]
+        p.run("check", "w.yaml")
+        for wrong, word in (("engine=cuda", "engine cuda cannot predict it yet"), ("family=[trees]", "family has none")):
+            assert "w.yaml:%d:" % line in p.run("check", "w.yaml", "stages.train." + wrong, expect=2)[2], wrong
+            assert word in p.run("check", "w.yaml", "stages.train." + wrong, expect=2)[2], wrong
+        for wrong, word in (("scale=0", "there is no noise to predict"), ("scale=-0.1", "outside 0..1"), ("scale=.nan", "not understood"),
+                            ("weight=-1", "outside 0..1000"), ("weight=.inf", "not understood")):
+            assert word in p.run("check", "w.yaml", "stages.train.noise." + wrong, expect=2)[2], wrong
+        assert "predicted from degree 1" in p.run("check", "w.yaml", "stages.train.model.degrees=1", expect=2)[2]
+        # Without positions: graphs that have none, with a family that may have a network; prepare that builds none.
+        said = p.run("check", "w.yaml", "stages.graph={edges: topology}", "stages.train.family=auto", expect=2)[2]
+        assert "w.yaml:%d:" % line in said and "topology have none" in said, said
+        said = p.run("check", "w.yaml", "stages.prepare.conformers.source=none", "stages.train.noise.scale=0", expect=2)[2]
+        assert "needs 3D structures" in said and "there is no noise" in said, said
 
 
 if __name__ == "__main__":
-    sieve.main([noise_is_learned_from_and_not_in_the_file, a_radial_basis_is_trained_stored_and_read, what_a_graph_or_a_family_cannot_use_is_told_at_its_line])
+    sieve.main([noise_is_learned_from_and_not_in_the_file, noise_gives_the_same_bytes_after_kills_and_with_ranks,
+                noise_that_nothing_learns_from_is_told_at_its_line, a_radial_basis_is_trained_stored_and_read,
+                what_a_graph_or_a_family_cannot_use_is_told_at_its_line])

@@ -48,6 +48,7 @@ static void state_make(nn_train_state *s, pl_arena *mem, bool ema, uint64_t seed
     s->scale = (nn_loss_scale){ 4096, 77 + (int64_t)seed };
     s->seconds = 12.5;
     s->planned = 30 + (int64_t)seed;
+    s->noise = (nn_noise_sum){ 4.5, 3 * (int64_t)seed };
 }
 
 static int bench_open(void **state)
@@ -97,6 +98,7 @@ static void same(const nn_train_state *a, const nn_train_state *b)
     assert_true(a->scale.by == b->scale.by && a->scale.good == b->scale.good);
     assert_int_equal(a->done, b->done);
     assert_true(a->seconds == b->seconds && a->planned == b->planned);
+    assert_true(a->noise.square == b->noise.square && a->noise.n == b->noise.n);
 }
 
 static pl_code load(bench *b, nn_train_state *s, nn_checkpoint_from *from, pl_error *why, pl_error *err)
@@ -159,9 +161,15 @@ static void the_scale_of_the_loss_is_new_in_the_numbers(void **state)
     want.scale = (nn_loss_scale){ 0, 0 };
     want.seconds = 0;
     want.planned = 0;
+    want.noise = (nn_noise_sum){ 0 };
     same(&s, &want);
     checksums_make(file, at, SCALE + 16); /* of one that knew no budget */
     want.scale = b->s.scale;
+    assert_int_equal(nn_checkpoint_read(&s, "this", (pl_bytes){ file, whole.len }, &err), PL_OK);
+    same(&s, &want);
+    checksums_make(file, at, SCALE + 32); /* of one that knew no noise */
+    want.seconds = b->s.seconds;
+    want.planned = b->s.planned;
     assert_int_equal(nn_checkpoint_read(&s, "this", (pl_bytes){ file, whole.len }, &err), PL_OK);
     same(&s, &want);
     checksums_make(file, at, SCALE + 8);

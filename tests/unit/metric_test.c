@@ -146,6 +146,21 @@ static void moments_are_those_of_the_population(void **state)
     close_to(stdev, 1, 0);
 }
 
+/* Two of four atoms of a batch: (1 + 0 + 4 + 0 + 0 + 9) and its slope / 12. */
+static void the_loss_of_noise_is_as_by_hand(void **state)
+{
+    static const float v[2][3] = { { 1, 2, 3 }, { 0, 0, -1 } }, noise[2][3] = { { 0, 2, 1 }, { 0, 0, 2 } };
+    static const double want[6] = { 1, 0, 2, 0, 0, -3 };
+    float dv[2][3];
+    nn_noise_sum s = nn_noise_backward(v, noise, 2, 4, 0.5, dv);
+    (void)state;
+
+    assert_int_equal(s.n, 6);
+    close_to(s.square, 14, 0);
+    for (int k = 0; k < 6; k++)
+        close_to((double)dv[k / 3][k % 3], 0.5 * 2 * want[k] / 12, 1e-7);
+}
+
 static void losses_and_gradients_are_as_by_hand(void **state)
 {
     const float y[] = { 1, 2, 3, 5 }, t[] = { 0, 2, 4, NAN };
@@ -386,6 +401,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(constant_and_dependent_columns_get_nothing, arena_open, arena_close),
         cmocka_unit_test(moments_are_those_of_the_population),
         cmocka_unit_test(losses_and_gradients_are_as_by_hand),
+        cmocka_unit_test(the_loss_of_noise_is_as_by_hand),
         cmocka_unit_test(cross_entropy_is_right_for_any_logit),
         cmocka_unit_test(limits_cost_nothing_on_the_allowed_side),
         cmocka_unit_test(a_class_counts_by_its_weight),

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "stages/steps/train/train.h"
 
-#include <math.h>
-#include <stdio.h>
 #include <string.h>
 #include <time.h>
 
@@ -20,6 +18,7 @@
 #include "stages/steps/features/graph.h"
 #include "stages/steps/ingest/limits.h"
 #include "stages/steps/train/distributed.h"
+#include "stages/steps/train/learning.h"
 #include "stages/steps/train/train_save.h"
 
 typedef struct train_state {
@@ -47,7 +46,7 @@ typedef struct train_state {
     st_saves saves;      /* rank 0                                          */
     double radial_error; /* the largest that was already warned about       */
     nn_binding near;     /* to the GPU                                      */
-    double valid_error;  /* of the last epoch: MAE in the target's unit, else the loss; or NaN */
+    st_learning learning;
 } train_state;
 
 enum { RADIAL_STEPS = 200 }; /* between two looks at the grid of radial nodes   */
@@ -101,95 +100,20 @@ static pl_code host_planned(void *ctx, const nn_budget *b, int64_t epochs, pl_er
     return st_budget_tell(((const train_state *)ctx)->env, b, epochs, err);
 }
 
-/* The error of a single target has its unit; that of several is a mean over normalised targets. */
-static bool has_unit(const train_state *t) { return !t->m.classifies && t->conf->targets.n == 1; }
-
-/* The name of the number after "valid" in the progress line. */
-static const char *valid_name(const train_state *t)
-{
-    if (t->m.classifies)
-        return "log loss";
-    return has_unit(t) ? "MAE" : "loss";
-}
-
-/* Molecules in all epochs of all members. */
-static int64_t done_so_far(const train_state *t, const nn_train_state *s, int64_t n_train)
-{
-    return (t->member * nn_train_epochs(&t->loop, s) + s->epoch) * n_train + s->cursor;
-}
-
 static void host_step(void *ctx, const nn_train_state *s, int64_t n_train)
 {
     train_state *t = ctx;
-    double loss = s->seen.n ? s->seen.loss / (double)s->seen.n : NAN;
-    char note[200], member[64] = "", epoch[64];
-    const int64_t epochs = st_budget_note(&t->loop, s, epoch, sizeof epoch);
 
-    if (t->conf->members > 1)
-        snprintf(member, sizeof member, "member %lld/%lld ", (long long)t->member + 1, (long long)t->conf->members);
     if (s->step % RADIAL_STEPS == 1 && t->kind->radial_error != NULL)
         (void)st_compute_radial(t->env, &t->conf->compute, t->kind->radial_error(t->engine), &t->radial_error);
-    if (isfinite(t->valid_error))
-        snprintf(note, sizeof note, "%s%s loss %.4f valid %s %.4g%s%s", member, epoch, loss, valid_name(t), t->valid_error,
-                 has_unit(t) && t->m.target->unit[0] ? " " : "", has_unit(t) ? t->m.target->unit : "");
-    else
-        snprintf(note, sizeof note, "%s%s loss %.4f", member, epoch, loss);
-    pl_progress_set(t->env->progress, done_so_far(t, s, n_train), epochs < 0 ? -1 : t->conf->members * epochs * n_train, note);
+    st_learning_step(&t->learning, s, n_train);
 }
 
-static pl_code epoch_value_add(const train_state *t, const nn_epoch_report *r, const char *part, const char *name, double value,
-                               pl_error *err)
-{
-    const char *own = st_train_metric(name, t->member, t->env->mem);
-
-    return own != NULL ? pl_metric_add(t->env, r->step, (double)r->epoch, part, own, value, err)
-                       : pl_fail(err, PL_ENOMEM, "a metric");
-}
-
-static pl_code sums_add(const train_state *t, const nn_epoch_report *r, const char *part, const nn_loss_sum *sum, pl_error *err)
-{
-    const bool limits =
-        t->d.limits && strcmp(part, "train") == 0; /* what is no error of measured values alone is not stored as one */
-    double n = (double)sum->n, scale = has_unit(t) && !limits ? t->m.target->scale.stdev : NAN;
-    const struct {
-        const char *name;
-        double value;
-    } rows[] = { { "loss", sum->loss / n },
-                 { "mae", scale * sum->abs / n },
-                 { "rmse", scale * sqrt(sum->square / n) },
-                 { "brier",
-                   t->m.classifies && !st_train_weighs(t->conf) ? sum->square / n : NAN } }; /* by weight, no probability */
-    pl_code code = PL_OK;
-
-    for (int k = 0; k < 4 && sum->n && code == PL_OK; k++)
-        if (isfinite(rows[k].value))
-            code = epoch_value_add(t, r, part, rows[k].name, rows[k].value, err);
-    return code;
-}
-
-/* Own transaction; the same rows again after a resume from an older checkpoint. */
 static pl_code host_epoch(void *ctx, const nn_epoch_report *r, pl_error *err)
 {
     train_state *t = ctx;
-    sqlite3 *db = t->env->store->db;
-    pl_code code = pl_db_begin(db, err);
 
-    if (code == PL_OK)
-        code = sums_add(t, r, "train", &r->train, err);
-    if (code == PL_OK)
-        code = sums_add(t, r, "valid", &r->valid, err);
-    if (code == PL_OK)
-        code = sums_add(t, r, "test", &r->test, err);
-    if (code == PL_OK)
-        code = epoch_value_add(t, r, "train", "lr", r->lr, err);
-    if (code != PL_OK) {
-        pl_db_rollback(db);
-        return code;
-    }
-    t->valid_error = has_unit(t) ? t->m.target->scale.stdev * r->valid.abs : r->valid.loss;
-    t->valid_error = r->valid.n ? t->valid_error / (double)r->valid.n : NAN;
-    pl_fault("train", "epoch.before_commit");
-    return pl_db_commit(db, err);
+    return st_learning_epoch(&t->learning, r, err);
 }
 
 /* ---- setting up ---------------------------------------------------------- */
@@ -415,7 +339,9 @@ static pl_code member_begin(train_state *t, int64_t k, pl_error *err)
 
     t->member = k;
     t->loop.seed = st_train_seed(t->env, k);
-    t->valid_error = NAN;
+    t->learning = (st_learning){
+        .env = t->env, .conf = t->conf, .loop = &t->loop, .m = &t->m, .limits = t->d.limits, .member = k, .valid_error = NAN
+    };
     code = k ? nn_train_state_again(&t->s, t->model, t->loop.seed, t->env->mem, err)
              : nn_train_state_alloc(&t->s, t->model, t->loop.ema > 0, t->loop.seed, t->env->mem, err);
     if (code == PL_OK)
@@ -440,7 +366,7 @@ static pl_code member_learn(train_state *t, int64_t k, pl_error *err)
     if (code == PL_OK)
         code = nn_train_state_broadcast(&t->team->ranks, &t->s, err);
     t->team->ranks.patience = t->conf->rank_timeout;
-    pl_progress_from(t->env->progress, done_so_far(t, &t->s, t->train.samples.n));
+    pl_progress_from(t->env->progress, st_learning_done(&t->learning, &t->s, t->train.samples.n));
     if (code == PL_OK)
         code = nn_train(&t->s, &t->loop, t->kind, t->engine, &t->train.samples, &t->valid.samples, &t->host, err);
     t->learned[k] = t->s;

@@ -111,14 +111,10 @@ typedef struct st_trained {
 pl_code st_train_write(st_trained *t, pl_error *err);
 /* Inside a transaction. */
 pl_code st_train_rows(st_trained *t, pl_error *err);
-/* "loss"; of the second member "member2.loss". NULL when refused. */
-const char *st_train_metric(const char *name, int64_t member, pl_arena *mem);
 
 /* ---- train_budget.c: a time in place of a number of epochs ---- */
 /* Logs what was decided, and stores it as an event and as the metric planned_epochs. */
 pl_code st_budget_tell(pl_env *env, const nn_budget *b, int64_t epochs, pl_error *err);
-/* Writes "epoch 3/100", or "epoch 1, then as many as fit into 2h," to to [n]. Returns the number of epochs; -1: not known yet. */
-int64_t st_budget_note(const nn_train_conf *c, const nn_train_state *s, char *to, size_t n);
 /* "100 epochs", "as many epochs as fit into 2h", in mem. */
 const char *st_budget_plan(const st_train_conf *c, pl_arena *mem);
 /* Of an estimate without a budget: what fits into so many seconds. */

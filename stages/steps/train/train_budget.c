@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a person sees of a time in place of a number of epochs (models/training/budget.h decides). */
-#include <stdio.h>
-
 #include "pipeline/base/text.h"
 #include "stages/steps/train/train.h"
 
@@ -15,19 +13,6 @@ pl_code st_budget_tell(pl_env *env, const nn_budget *b, int64_t epochs, pl_error
                                 more ? "" : "; no time is left, and the learning rate did not fall: give more");
 
     return code == PL_OK ? pl_metric_add(env, 0, (double)b->over, "train", ST_PLANNED_EPOCHS, (double)epochs, err) : code;
-}
-
-int64_t st_budget_note(const nn_train_conf *c, const nn_train_state *s, char *to, size_t n)
-{
-    const int64_t epochs = nn_train_epochs(c, s);
-    char time[32];
-
-    if (c->budget > 0 && s->planned == 0) {
-        (void)snprintf(to, n, "epoch 1, then as many as fit into %s,", pl_duration_str(c->budget, time));
-        return -1;
-    }
-    (void)snprintf(to, n, "epoch %lld/%lld", (long long)s->epoch + 1, (long long)epochs);
-    return epochs;
 }
 
 static bool has_limit(const st_train_conf *c) { return c->loop.epochs < ST_EPOCHS_MOST; }

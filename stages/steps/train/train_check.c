@@ -162,20 +162,25 @@ void st_train_advise(const pl_workflow *wf, const pl_step *step, pl_problems *ad
                    (long long)as_long_as, (long long)together);
 }
 
-static void noise_check(const pl_step *step, pl_problems *problems)
+/* Noise that no part of the model learns from, or that there is nothing to put on. */
+static void noise_check(const pl_workflow *wf, const pl_step *step, pl_problems *problems)
 {
     const st_train_conf *c = step->conf;
-    const pl_node *at = pl_node_get(step->node, "noise");
+    const pl_node *at = pl_node_get(step->node, "noise"), *scale = pl_node_get(at, "scale");
     const nn_engine_kind *engine = st_compute_engine(&c->compute);
 
     if (c->loop.noise.weight == 0)
         return;
     if (c->loop.noise.scale == 0)
-        pl_problem_add(problems, at, "noise: scale is 0, so there is nothing to predict; set it, or weight to 0");
+        pl_problem_add(problems, scale != NULL ? scale : at,
+                       "noise.scale is 0, so there is no noise to predict; set a scale, such as 0.05, or noise.weight: 0");
     if (!st_family_may_have_network(c))
         pl_problem_add(problems, at, "noise is of a network, and family has none; add se3 to family, or remove it");
+    if (st_graph_is_flat(wf))
+        pl_problem_add(problems, at,
+                       "noise is put on positions, and graphs with edges: topology have none; use other edges, or noise.weight: 0");
     if (engine->vectors == NULL)
-        pl_problem_add(problems, at, "noise: engine %s cannot predict it yet; use engine cpu or ref", engine->name);
+        pl_problem_add(problems, at, "noise: engine %s cannot predict it yet; use engine: cpu, or noise.weight: 0", engine->name);
 }
 
 void st_train_check(const pl_workflow *wf, const pl_step *step, pl_problems *problems)
@@ -211,7 +216,7 @@ void st_train_check(const pl_workflow *wf, const pl_step *step, pl_problems *pro
     sharded_check(c, step, problems);
     elements_check(c, step, problems);
     radial_check(wf, step, problems);
-    noise_check(step, problems);
+    noise_check(wf, step, problems);
     st_start_check(wf, step, problems);
     if (problems->n == 0)
         labels_check(wf, problems);

@@ -14,6 +14,7 @@
 #include "stages/steps/errors/domain.h"
 #include "stages/steps/errors/errors.h"
 #include "stages/steps/ingest/prepare.h"
+#include "stages/steps/train/learning.h"
 #include "stages/steps/train/model_row.h"
 #include "stages/steps/train/train.h"
 
@@ -268,11 +269,6 @@ static pl_code provenance_make(st_trained *t, st_errors *const e[ST_PARTS], pl_e
 
 /* ---- rows ---------------------------------------------------------------- */
 
-const char *st_train_metric(const char *name, int64_t member, pl_arena *mem)
-{
-    return member ? pl_sprintf(mem, "member%lld.%s", (long long)member + 1, name) : name;
-}
-
 /* "mae"; of several targets "gap.mae". */
 static pl_code metric_put(const st_trained *t, int32_t target, const nn_fit *fit, int kind, pl_error *err)
 {
@@ -280,7 +276,7 @@ static pl_code metric_put(const st_trained *t, int32_t target, const nn_fit *fit
 
     if (t->d->n_targets > 1)
         name = pl_sprintf(t->env->mem, "%s.%s", t->m.target[target].name, name);
-    name = name != NULL ? st_train_metric(name, t->member, t->env->mem) : NULL;
+    name = name != NULL ? st_learning_metric(name, t->member, t->env->mem) : NULL;
     return name != NULL ? pl_metric_add(t->env, t->state->step, (double)t->state->best_epoch + 1, "test", name,
                                         st_error_value(fit, kind), err)
                         : pl_fail(err, PL_ENOMEM, "a metric");
