@@ -277,7 +277,8 @@ V3000 v3000_of(const std::string &text);                                        
 int mol_one_drawing(OpenBabel::OBMol &mol);
 
 // Positions for a drawing, in the plane (worker_layout.cpp). Returns the number of overlaps that are left.
-int mol_lay_out(OpenBabel::OBMol &mol);
+// clear: the positions say of each double bond with stereo which isomer it is.
+int mol_lay_out(OpenBabel::OBMol &mol, bool &clear);
 
 // ---- worker_wedges.cpp
 

@@ -121,6 +121,13 @@ public:
         }
     }
 
+    // Whether each end of these double bonds has its two neighbours on two sides. If not, readers take either for the one across.
+    bool is_clear() const
+    {
+        return std::all_of(sided_.begin(), sided_.end(),
+                           [this](const Sided &s) { return is_on_two_sides(s.a, s.b) && is_on_two_sides(s.b, s.a); });
+    }
+
     // Where bonds are too long or too short: from gen2D's positions, then from ones that are shaken more and more; keeps the best.
     void repair(OBMol &mol)
     {
@@ -216,6 +223,15 @@ private:
         const Point axis = at_[s.b] - at_[s.a];
         const double sides = cross(axis, at_[s.p] - at_[s.a]) * cross(axis, at_[s.q] - at_[s.a]);
         return !(s.same ? sides > 0 : sides < 0);
+    }
+
+    bool is_on_two_sides(size_t end, size_t other) const
+    {
+        std::vector<double> side;
+        for (const size_t i : beside_[end])
+            if (i != other)
+                side.push_back(cross(at_[other] - at_[end], at_[i] - at_[end]));
+        return side.size() != 2 || side[0] * side[1] < 0;
     }
 
     size_t n_wrong() const
@@ -455,7 +471,7 @@ private:
 
 } // namespace
 
-int mol_lay_out(OBMol &mol)
+int mol_lay_out(OBMol &mol, bool &clear)
 {
     OBOp *generate = OBOp::FindType("gen2D");
     if (generate == nullptr || !generate->Do(&mol))
@@ -468,6 +484,7 @@ int mol_lay_out(OBMol &mol)
     layout.store(mol);
     mol.SetDimension(2);
     stereo_in_order(mol);
+    clear = layout.is_clear();
     return layout.overlaps();
 }
 

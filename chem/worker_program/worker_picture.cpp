@@ -312,9 +312,11 @@ Picture picture_of(const std::string &smiles)
     Picture p;
     mol_read(mol, smiles, "smi");
     mol.SetTitle("");
-    const bool other = has_other_marks(mol, smiles), check = other || may_have_stereo(mol);
+    bool clear = true, other = has_other_marks(mol, smiles);
+    const bool check = other || may_have_stereo(mol);
     const Whole wanted = check ? whole_of(mol) : Whole();
-    p.overlaps = mol_lay_out(mol);
+    p.overlaps = mol_lay_out(mol, clear);
+    other = other || !clear;
     p.molfile = molfile_of(mol, "");
     int right = check ? judged(p.molfile, wanted, mol) : 0;
     if (right < 0 && !other && (right = open_ring_bonds(mol, wanted, right)) == 0)

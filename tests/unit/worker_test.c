@@ -390,7 +390,7 @@ static void a_drawing_shows_its_stereo_or_says_that_it_does_not(void **state)
         check_stereo(*state, smiles, strcmp(kind, "noted") == 0);
     }
     (void)fclose(f);
-    assert_true(n >= 15);
+    assert_true(n >= 16);
 }
 
 static int count(const char *text, const char *word)
