@@ -51,6 +51,7 @@ typedef struct nn_inputs {
     bool z;                           /* atomic number as a number                   */
     bool charge;                      /* formal charge as a number                   */
     bool bonds;                       /* one-hot of the bond kind on edges           */
+    bool any_element;                 /* nothing in the model reads elements: one that the list lacks is fine. Not with a network */
     int32_t n_columns;
     nn_input_column column[NN_COLUMNS_MAX]; /* also of the other members of a model  */
     bool descriptors;                       /* the network reads those of chem/features/features.h */
@@ -67,7 +68,7 @@ bool nn_inputs_same(const nn_inputs *a, const nn_inputs *b);
 /* ECONFIG: no elements, more than NN_MAX_ELEMENTS, an atomic number outside 1..118, or an element named twice. */
 pl_code nn_inputs_check(const nn_inputs *in, pl_error *err);
 
-/* The atomic number of the graph's first atom whose element is not in the list, or 0. */
+/* The atomic number of the graph's first atom whose element is not in the list, or 0; 0 where any is fine. */
 int32_t nn_inputs_unknown(const nn_inputs *in, const ch_graph *graph);
 
 /* Mean, deviation and domain of a column: value[n] of the training, which is sorted here. The domain leaves out as many of the

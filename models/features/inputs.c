@@ -51,7 +51,7 @@ pl_code nn_inputs_check(const nn_inputs *in, pl_error *err)
 
 int32_t nn_inputs_unknown(const nn_inputs *in, const ch_graph *graph)
 {
-    for (int32_t i = 0; i < graph->n_nodes; i++) {
+    for (int32_t i = 0; i < graph->n_nodes && !in->any_element; i++) {
         int32_t k = 0;
         while (k < in->n_elements && in->element[k] != graph->z[i])
             k++;

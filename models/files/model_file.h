@@ -10,7 +10,8 @@
  *   model      the settings of the network (models/network/se3.h); absent where there is none
  *              and, in format 6, norm may be "gate", and there is what it reads of distances: radial {basis, envelope, cutoff, number} (models/network/radial.h)
  *   family     from format 4 on: the members (models/files/members.h); in formats 5 and 6 absent where there are none
- *   inputs     elements and features (models/features/feature.h); in format 5 also columns [{name, unit, mean, std, low, high}]
+ *   inputs     elements and features (models/features/feature.h); any_element true where nothing reads them;
+ *              in format 5 also columns [{name, unit, mean, std, low, high}]
  *              and descriptors {version, mean, std}
  *   graph      edges, cutoff, k, max_neighbours (chem/graph/graph.h)
  *   target     name, unit, better, similarity_at_least (the lowest calibrated similarity, if known); in format 2 also

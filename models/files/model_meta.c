@@ -209,6 +209,7 @@ static void take_inputs(reader *r, nn_inputs *in)
     in->z = get_bool(r, "z");
     in->charge = get_bool(r, "charge");
     in->bonds = get_bool(r, "bonds");
+    in->any_element = json_object_get(r->root, "any_element") != NULL && get_bool(r, "any_element");
     if (r->code == PL_OK && r->version >= 5)
         r->code = nn_extras_take(in, r->root, r->mem, r->err);
     if (r->code == PL_OK && nn_inputs_check(in, r->err) != PL_OK)
@@ -359,6 +360,18 @@ static void take_targets(reader *r, nn_model_file *m)
             r->code = pl_fail(r->err, PL_EDATA, "metadata target: two are called %s", m->target[k / n].name);
 }
 
+/* A network and offsets of elements would make a wrong number of an element that they do not have. */
+static void any_element_check(reader *r, const nn_model_file *m)
+{
+    bool reads = nn_tensors_meta(r->all, "model") != NULL;
+
+    for (int32_t k = 0; k < m->conf.outputs && r->code == PL_OK; k++)
+        for (int32_t e = 0; e < m->inputs.n_elements; e++)
+            reads = reads || m->target[k].scale.offset[e] != 0;
+    if (r->code == PL_OK && m->inputs.any_element && reads)
+        r->code = pl_fail(r->err, PL_EDATA, "metadata inputs.any_element is true, but the model reads elements");
+}
+
 /* Files of earlier versions have no range. */
 static void take_range(reader *r, nn_range *range)
 {
@@ -414,6 +427,7 @@ pl_code nn_model_meta_take(nn_model_file *m, bool *other_signs, const nn_tensors
     take_inputs(&r, &m->inputs);
     take_graph(&r, &m->graph);
     take_targets(&r, m);
+    any_element_check(&r, m);
     take_members(&r, m);
     take_range(&r, &m->range);
     if (nn_tensors_meta(all, "model") == NULL)

@@ -38,6 +38,8 @@ static json_t *json_inputs(const nn_inputs *in)
     for (int32_t k = 0; k < in->n_elements; k++)
         json_array_append_new(list, json_string(ch_element_symbol(in->element[k])));
     all = json_pack("{s:o, s:b, s:b, s:b}", "elements", list, "z", in->z, "charge", in->charge, "bonds", in->bonds);
+    if (all != NULL && in->any_element)
+        json_object_set_new(all, "any_element", json_true());
     if (all != NULL)
         nn_extras_put(all, in);
     return all;

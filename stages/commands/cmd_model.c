@@ -174,10 +174,12 @@ static void print_graph(const nn_model_file *m)
     if (m->graph.edges == CH_EDGES_KNN)
         pl_cmd_print(", k %d", (int)m->graph.k);
     pl_cmd_print("\n  elements   ");
-    for (int32_t k = 0; k < m->inputs.n_elements; k++)
+    for (int32_t k = 0; k < m->inputs.n_elements && !m->inputs.any_element; k++)
         pl_cmd_print(" %s", ch_element_symbol(m->inputs.element[k]));
-    pl_cmd_print("\n  inputs      one-hot element%s%s%s\n", m->inputs.z ? ", atomic number" : "",
-                 m->inputs.charge ? ", formal charge" : "", m->inputs.bonds ? ", bond kind" : "");
+    pl_cmd_print("%s\n  inputs      one-hot element%s%s%s\n",
+                 m->inputs.any_element ? " any; one that is rare in the training is outside of the domain" : "",
+                 m->inputs.z ? ", atomic number" : "", m->inputs.charge ? ", formal charge" : "",
+                 m->inputs.bonds ? ", bond kind" : "");
     if (m->inputs.descriptors)
         pl_cmd_print("              the network also reads the %d descriptors of a molecule\n", (int)CH_N_FEATURES);
     for (int32_t k = 0; k < m->inputs.n_columns; k++)

@@ -87,6 +87,12 @@ static void add_interval(st_report *r, const json_t *interval, const char *unit)
     pl_text_free(&all);
 }
 
+static const char *elements_of(st_report *r, const json_t *inputs)
+{
+    return json_is_true(json_object_get(inputs, "any_element")) ? "any; one that is rare in the training is outside of the domain"
+                                                                : join(r, json_object_get(inputs, "elements"), NULL);
+}
+
 static void add_facts(st_report *r, const json_t *m, const char *sha256)
 {
     const json_t *target = json_object_get(m, "target"), *net = json_object_get(m, "model"), *p = json_object_get(m, "provenance");
@@ -106,7 +112,7 @@ static void add_facts(st_report *r, const json_t *m, const char *sha256)
                         number(net, "layers"), number(net, "degrees"), number(net, "channels"), number(net, "heads"),
                         number(t, "parameters")));
     add_fact(r, "graph", word(json_object_get(m, "graph"), "edges"));
-    add_fact(r, "elements", join(r, json_object_get(json_object_get(m, "inputs"), "elements"), NULL));
+    add_fact(r, "elements", elements_of(r, json_object_get(m, "inputs")));
     if (t != NULL)
         add_fact(r, "trained",
                  pl_sprintf(r->mem, "%s, %lld molecules, %lld epochs, the best was %lld; %lld steps, seed %lld", word(p, "date"),

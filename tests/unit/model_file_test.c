@@ -429,6 +429,14 @@ static void odd_element(nn_tensor *t, int *n, nn_meta *meta)
     meta_named(meta, "inputs")->value = "{\"elements\":[\"H\",\"Qq\",\"Br\"],\"z\":true,\"charge\":false,\"bonds\":true}";
 }
 
+static void any_element(nn_tensor *t, int *n, nn_meta *meta)
+{
+    (void)t;
+    (void)n;
+    meta_named(meta, "inputs")->value =
+        "{\"elements\":[\"H\",\"C\",\"Br\"],\"z\":true,\"charge\":false,\"bonds\":true,\"any_element\":true}";
+}
+
 static void more_elements(nn_tensor *t, int *n, nn_meta *meta)
 {
     (void)t;
@@ -512,6 +520,7 @@ static void whatever_is_wrong_is_named(void **state)
     refused_with(b, break_json, "metadata scale is not JSON");
     refused_with(b, zero_scale, "scale.std");
     refused_with(b, odd_element, "inputs.elements");
+    refused_with(b, any_element, "any_element is true, but the model reads elements");
     refused_with(b, more_elements, "the model needs");
     refused_with(b, future_format, "model file format 7");
     refused_with(b, classifier_without_output, "metadata target has no task");

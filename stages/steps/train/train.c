@@ -118,15 +118,6 @@ static pl_code host_epoch(void *ctx, const nn_epoch_report *r, pl_error *err)
 
 /* ---- setting up ---------------------------------------------------------- */
 
-static void tell_rare(const train_state *t, int32_t n_rare)
-{
-    (void)pl_event_add(
-        t->env, PL_WARN,
-        "left out: %lld training molecules with one of the %d rarest elements; a model has the %d that most training "
-        "molecules contain, or those in model.elements",
-        (long long)t->train.n_unknown, (int)n_rare, NN_MAX_ELEMENTS);
-}
-
 static pl_code data_open(train_state *t, pl_error *err)
 {
     const st_train_conf *c = t->conf;
@@ -139,8 +130,8 @@ static pl_code data_open(train_state *t, pl_error *err)
     if (code == PL_OK && st_train_classifies(c))
         st_dataset_decided(&t->d);
     t->inputs = st_train_inputs(c);
-    if (code == PL_OK && t->inputs.n_elements == 0)
-        n_rare = st_dataset_elements(&t->inputs, &t->d, ST_TRAIN);
+    if (code == PL_OK)
+        n_rare = st_train_elements(&t->inputs, &t->d, t->env->wf, c);
     if (code == PL_OK)
         code = st_samples_open(&t->train, &t->d, ST_TRAIN, &t->inputs, err);
     t->family = st_family_of(t->env->wf, c, t->train.n);
@@ -165,7 +156,7 @@ static pl_code data_open(train_state *t, pl_error *err)
     if (t->env->store != NULL && t->d.n_no_graph)
         (void)pl_event_add(t->env, PL_WARN, "left out: %lld molecules without a graph", (long long)t->d.n_no_graph);
     if (t->env->store != NULL && n_rare > 0)
-        tell_rare(t, n_rare);
+        st_train_elements_tell(t->env, t->train.n_unknown, n_rare);
     return t->env->store != NULL ? st_targets_tell(t->env, c, &t->train, &t->valid, &t->test) : PL_OK;
 }
 

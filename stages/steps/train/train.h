@@ -56,7 +56,12 @@ bool st_family_wants(const pl_workflow *wf, const pl_step *step, const char *wha
 pl_code st_family_fit(nn_model_file *m, const st_family *f, const pl_env *env, const st_samples *train,
                       const st_class_weight *weight, int64_t member, pl_error *err);
 
-/* ---- train_inputs.c: columns of the user's table, and descriptors ---- */
+/* ---- train_inputs.c: elements, columns of the user's table, and descriptors ---- */
+/* in: of st_train_inputs. Without a list in the settings the elements of the training molecules; any element where neither a network nor a
+ * target's transform reads them. Returns how many rare elements the model does not have. */
+int32_t st_train_elements(nn_inputs *in, const st_dataset *d, const pl_workflow *wf, const st_train_conf *c);
+/* Says that n_left training molecules have one of these. */
+void st_train_elements_tell(pl_env *env, int64_t n_left, int32_t n_rare);
 void st_train_names(const pl_workflow *wf, const pl_step *step, const char *what, pl_names *out); /* as in a pl_stage */
 void st_train_inputs_check(const pl_step *step, pl_problems *problems);
 /* in: of st_train_inputs and of train. Means, deviations, domains. ECONFIG: a column has one value, or is not there. */

@@ -78,7 +78,8 @@ const pl_field st_train_fields[] = {
               "appears; none: as published" },
     { PL_TEXTS, "model.elements", AT(model.elements),
       .help =
-          "chemical symbols the model can read; empty or auto: those of the training molecules, at most the 32 that most of them have" },
+          "chemical symbols the model can read; empty or auto: those of the training molecules, at most the 32 that most of them have; a "
+          "model without a network and without transform: composition reads any" },
     { PL_BOOL, "model.z", AT(model.z), .dflt = 1, .help = "use the atomic number as an input, beside the one-hot element" },
     { PL_BOOL, "model.charge", AT(model.charge), .help = "use the formal charge as an input" },
     { PL_BOOL, "model.bonds", AT(model.bonds), .dflt = 1, .help = "use the bond type as an input of edges, one-hot" },

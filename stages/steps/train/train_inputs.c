@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a model reads besides atoms and bonds: columns of the user's table and descriptors. */
+/* What a model reads: elements, and besides atoms and bonds columns of the user's table and descriptors. */
 #include <string.h>
 
 #include "stages/steps/ingest/columns.h"
@@ -44,6 +44,39 @@ void st_train_inputs_check(const pl_step *step, pl_problems *problems)
     if (c->inputs.descriptors && !st_family_may_have_network(c))
         pl_problem_add(problems, at,
                        "inputs.descriptors: is for the network (family: se3); the other families always read descriptors");
+}
+
+/* ---- elements ------------------------------------------------------------ */
+
+static bool elements_are_read(const st_train_conf *c, const st_family *f)
+{
+    bool read = f->network || !st_train_elements_auto(c);
+
+    for (int32_t k = 0; k < c->targets.n; k++)
+        read = read || st_train_target(c)[k].transform != 0;
+    return read;
+}
+
+int32_t st_train_elements(nn_inputs *in, const st_dataset *d, const pl_workflow *wf, const st_train_conf *c)
+{
+    const int32_t n_rare = in->n_elements == 0 ? st_dataset_elements(in, d, ST_TRAIN) : 0;
+    int64_t n = 0;
+    st_family family;
+
+    for (int64_t i = 0; i < d->n; i++)
+        n += d->part[i] == ST_TRAIN;
+    family = st_family_of(wf, c, n);
+    in->any_element = !elements_are_read(c, &family);
+    return in->any_element ? 0 : n_rare;
+}
+
+void st_train_elements_tell(pl_env *env, int64_t n_left, int32_t n_rare)
+{
+    (void)pl_event_add(
+        env, PL_WARN,
+        "left out: %lld training molecules with one of the %d rarest elements; a model has the %d that most training "
+        "molecules contain, or those in model.elements",
+        (long long)n_left, (int)n_rare, NN_MAX_ELEMENTS);
 }
 
 /* ---- fitting ------------------------------------------------------------- */

@@ -60,6 +60,8 @@ static pl_code start_key(const pl_workflow *wf, const pl_step *step, pl_store *s
         *extra_json = pl_sprintf(mem, "{\"start\":\"%s\"}", hash);
         code = *extra_json != NULL ? PL_OK : pl_fail(err, PL_ENOMEM, "key of train");
     }
+    if (ref == NULL && !st_family_of(wf, c, INT64_MAX).network)
+        *extra_json = "{\"elements\":\"any\"}"; /* earlier versions left out molecules with rare ones */
     return code;
 }
 
