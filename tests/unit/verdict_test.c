@@ -48,11 +48,24 @@ static void a_model_that_beats_the_baselines_needs_no_warning(void **state)
     assert_string_equal(says(true, NAN, NAN, NAN), "");
 }
 
+static void the_doubt_of_a_difference_falls_with_the_molecules(void **state)
+{
+    const double mae[2] = { 3, 4 }, rmse[2] = { 5, 5 }; /* deviations 4 and 3 */
+
+    (void)state;
+    assert_true(fabs(st_verdict_doubt(mae, rmse, 1) - 5) < 1e-12);
+    assert_true(fabs(st_verdict_doubt(mae, rmse, 100) - 0.5) < 1e-12);
+    assert_true(st_verdict_doubt(mae, mae, 100) == 0);
+    assert_true(isnan(st_verdict_doubt(mae, rmse, 0)));
+    assert_true(isnan(st_verdict_doubt(mae, (double[2]){ NAN, 5 }, 9)));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_model_worse_than_a_baseline_is_reported),
         cmocka_unit_test(a_model_that_beats_the_baselines_needs_no_warning),
+        cmocka_unit_test(the_doubt_of_a_difference_falls_with_the_molecules),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

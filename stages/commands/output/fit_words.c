@@ -134,6 +134,38 @@ static void rows_print(const found *f)
         }
 }
 
+static const row *row_find(const found *f, const char *who)
+{
+    const row *r = f->row;
+
+    while (r < f->row + f->n && strcmp(r->who, who) != 0)
+        r++;
+    return r < f->row + f->n ? r : NULL;
+}
+
+/* A standard error of the difference of MAE to a simple prediction. NaN: not known, as for classes. */
+static double doubt_of(const found *f, const char *who, bool classes)
+{
+    const row *simple = row_find(f, who);
+
+    if (classes || simple == NULL)
+        return NAN;
+    return st_verdict_doubt((double[2]){ f->row[0].number[0], simple->number[0] },
+                            (double[2]){ f->row[0].number[1], simple->number[1] }, f->molecules);
+}
+
+static void better_print(const found *f, const st_verdict *v)
+{
+    const double gap = v->best - v->model, doubt = doubt_of(f, v->who, v->classes);
+
+    if (gap < 2 * doubt)
+        pl_cmd_print("The model is not shown to be better than the best simple prediction, %s: their MAEs differ by %.2g, with a "
+                     "standard error of about %.2g.\n",
+                     st_verdict_words(v->who), gap, doubt);
+    else
+        pl_cmd_print("The model is better than the best simple prediction, %s.\n", st_verdict_words(v->who));
+}
+
 static void verdict_print(const found *f, bool classes)
 {
     st_verdict v = st_verdict_of(classes, f->row[0].number[0]);
@@ -146,7 +178,7 @@ static void verdict_print(const found *f, bool classes)
     if (says.len > 0)
         pl_cmd_print("%s\n", pl_text_str(&says));
     else if (v.who != NULL)
-        pl_cmd_print("The model is better than the best simple prediction, %s.\n", st_verdict_words(v.who));
+        better_print(f, &v);
     pl_text_reset(&says);
     st_trust_sentence(&says, &f->trust, f->part, f->unit);
     if (says.len > 0)

@@ -47,6 +47,17 @@ void st_verdict_compare(st_verdict *v, const char *who, double value)
 
 bool st_verdict_is_beaten(const st_verdict *v) { return v->who != NULL && !is_better(v->classes, v->model, v->best); }
 
+double st_verdict_doubt(const double mae[2], const double rmse[2], int64_t n)
+{
+    double variance = 0; /* of the absolute errors of both */
+
+    for (int k = 0; k < 2; k++)
+        variance += rmse[k] * rmse[k] - mae[k] * mae[k];
+    if (isnan(variance) || n < 1)
+        return NAN;
+    return sqrt(fmax(variance, 0) / (double)n);
+}
+
 void st_verdict_add(pl_text *out, const st_verdict *v, const char *part, const char *unit)
 {
     const char *space = unit[0] && !v->classes ? " " : "";

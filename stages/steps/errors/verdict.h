@@ -3,6 +3,7 @@
 #define ST_VERDICT_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 #include "pipeline/base/text.h"
 
@@ -22,6 +23,10 @@ void st_verdict_compare(st_verdict *v, const char *who, double value);
 
 /* False where there is nothing to compare with. */
 bool st_verdict_is_beaten(const st_verdict *v);
+
+/* A standard error of the difference of two MAEs over the same n molecules, from MAE and RMSE of each. It takes the errors of the two as
+ * unrelated; they are alike as a rule, and then the true one is smaller. NaN: a number is missing. */
+double st_verdict_doubt(const double mae[2], const double rmse[2], int64_t n);
 
 /* "nearest neighbours" for "neighbours". */
 const char *st_verdict_words(const char *who);
