@@ -242,12 +242,16 @@ def the_twelve_targets_of_qm9_are_learned_and_predicted():
         stages = STAGES.replace("gap, mu, basic, acid", ", ".join(TWELVE))
         stages = re.sub("properties: .*\n", "properties: {%s}\n" % ", ".join("%s: {unit: %s}" % (t, "hartree" if t in HARTREE else "other") for t in TWELVE), stages)
         p.workflow(["in.sdf"], stages + TRAIN % ("[%s]" % ", ".join(targets), 2) + REST)
-        p.run("run", "w.yaml", "-q")
+        _, *said = p.run("run", "w.yaml")
         names = {t: t + " (eV)" if t in HARTREE else t for t in TWELVE}
         for t, name in names.items():
             told = dict(p.rows("SELECT metric, value FROM evaluation JOIN property USING(property_id) WHERE name=? AND part='test'", name))
             assert 0 < told["mae"] < math.inf, (t, told)
             assert t not in ("alpha", "U0", "U", "H", "G") or told["mae"] < 0.3 * told["mean.mae"], (t, told)
+        # One model has one domain: it is told once.
+        told = re.findall(r"(?m)^(\d+) of (\d+) scores of (.*) are outside", " ".join(" ".join(said).split("\n ")))
+        outside = p.one("SELECT count(*) FROM score WHERE domain='outside' GROUP BY property_id")
+        assert len(told) == 1 and told[0][0] == str(outside) and told[0][2] == "each of " + ", ".join(sorted(names.values())), (told, outside)
         # The same numbers without a workflow, each in its column.
         head, *rows = csv.reader(p.run("predict", "run/models/e2e.safetensors", "in.sdf")[1].splitlines())
         assert len(set(head)) == len(head) == 3 + 6 * 12 and head[-1] == "problem", head

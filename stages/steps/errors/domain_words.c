@@ -25,19 +25,26 @@ static int compare_reasons(const void *a, const void *b)
     return strcmp(x->word, y->word);
 }
 
-/* A reason begins at the start of the text or after "; ". which: further conditions, with one ?1 at most. */
+/* A reason begins at the start of the text or after "; ". which: further conditions, with one ?1 at most. Properties with the same counts,
+ * as those of one model, are one row. */
 static pl_code counts_prepare(sqlite3_stmt **st, sqlite3 *db, const char *which, int64_t value, pl_error *err)
 {
     pl_text sql = { 0 };
     pl_code code;
 
-    pl_text_add(&sql, "SELECT p.name, count(*), sum(s.domain='inside'), sum(s.domain='outside')");
+    pl_text_add(&sql, "SELECT CASE WHEN count(*)>1 THEN 'each of ' ELSE '' END||group_concat(name,', '), n, inside, outside");
     for (const char *const *w = nn_range_words; *w; w++)
-        pl_text_addf(&sql, ", sum(instr('; '||s.reasons,'; %s ')>0)", *w);
+        pl_text_addf(&sql, ", \"%s\"", *w);
+    pl_text_add(&sql, " FROM (SELECT p.name, count(*) n, sum(s.domain='inside') inside, sum(s.domain='outside') outside");
+    for (const char *const *w = nn_range_words; *w; w++)
+        pl_text_addf(&sql, ", sum(instr('; '||s.reasons,'; %s ')>0) \"%s\"", *w, *w);
     pl_text_addf(&sql,
                  " FROM score s JOIN property p USING(property_id) WHERE NOT " ST_IS_OF_PROGRAM(
-                     "p.") "%s GROUP BY p.property_id ORDER BY p.name",
+                     "p.") "%s GROUP BY p.property_id ORDER BY p.name) GROUP BY 2, 3, 4",
                  which);
+    for (int k = 0; nn_range_words[k]; k++)
+        pl_text_addf(&sql, ", %d", FIRST_REASON + 1 + k);
+    pl_text_add(&sql, " ORDER BY min(name)");
     code = pl_text_ok(&sql) ? pl_db_prepare(db, st, pl_text_str(&sql), err) : pl_fail(err, PL_ENOMEM, "a query");
     pl_text_free(&sql);
     if (code == PL_OK && strchr(which, '?') != NULL)
