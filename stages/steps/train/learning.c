@@ -42,7 +42,7 @@ static int64_t epoch_note(const nn_train_conf *c, const nn_train_state *s, char 
 void st_learning_step(const st_learning *l, const nn_train_state *s, int64_t n_train)
 {
     const bool unit = has_unit(l) && l->m->target->unit[0];
-    char note[240], member[64] = "", noise[40] = "", valid[80] = "", epoch[64];
+    char note[640], member[64] = "", noise[40] = "", valid[80] = "", epoch[64];
     const int64_t epochs = epoch_note(l->loop, s, epoch, sizeof epoch);
 
     if (l->conf->members > 1)
