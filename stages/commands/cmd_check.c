@@ -65,7 +65,7 @@ static int print_summary(const pl_app *app, const pl_workflow *wf, pl_arena *mem
     const pl_code code = st_label_scan(wf, false, &problems, &labels, mem, &err);
 
     st_campaign_answers_check(wf, app->stages, &problems, mem);
-    if (code != PL_OK || problems.n > 0) {
+    if (code != PL_OK || problems.n != 0) {
         pl_text_free(&labels);
         if (code == PL_OK)
             pl_cmd_problems(&problems);

@@ -312,9 +312,41 @@ static void every_refusal_ends_a_command_with_that_error(void **state)
     golden_check(MOLSIEVE_TESTS "/golden/refused.txt", &text);
 }
 
+/* Labels that cannot be learned; without memory to read them they are not good ones. */
+static void a_check_that_is_refused_memory_does_not_find_it_good(void **state)
+{
+    static const char *const check[] = { "check labels.yaml", "check labels.yaml --json" };
+    char dir[256], back[4096];
+    bool met = true;
+
+    (void)state;
+    assert_non_null(getcwd(back, sizeof back));
+    toy_directory(dir);
+    assert_int_equal(chdir(dir), 0);
+    write_text("in.csv", "smiles,y\nCC,many\nCO,few\n");
+    write_text("labels.yaml", "format: 1\nworkdir: none\ninputs: [{path: in.csv}]\nstages:\n  read: {}\n"
+                              "  prepare: {conformers: {source: none}, labels: [y]}\n");
+    for (int i = 0; i < 2; i++, met = true)
+        for (long nth = 1; met; nth++) {
+            said got;
+            arm(MEMORY, nth);
+            got = say(check[i]);
+            met = atomic_load(&refused);
+            arm(KINDS, 0);
+            if (got.status == 0)
+                fail_msg("%s, refusal %ld: status 0\n%s", check[i], nth, pl_text_str(&got.out));
+            said_free(&got);
+        }
+    assert_int_equal(chdir(back), 0);
+    toy_remove(dir);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(every_refusal_ends_a_command_with_that_error) };
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_check_that_is_refused_memory_does_not_find_it_good),
+        cmocka_unit_test(every_refusal_ends_a_command_with_that_error),
+    };
 
     return cmocka_run_group_tests_name("commands, refused calls", tests, NULL, NULL);
 }
