@@ -16,11 +16,16 @@ seeds. A run is a line of WORK/results.jsonl and is not computed twice: the same
 
 Needs rdkit, scikit-learn, xgboost and, for its peer, chemprop from PyPI in an environment of its own. Molecules are those that
 MOLSIEVE prepares (without counter-ions) and RDKit parses; labels of duplicates are joined by MOLSIEVE. Peers learn from the training part alone; chemprop chooses
-its epoch on the validation part, as the network here does."""
+its epoch on the validation part, as the network here does.
+
+All methods of a split are judged on the same values: those of the test molecules for which each of them gives a number
+(WORK/predictions); the table counts them. A target with one class in the training or the test part is left out for all, and
+is listed below the table."""
 import argparse
 import collections
 import csv
 import gzip
+import hashlib
 import json
 import math
 import os
@@ -178,19 +183,34 @@ stages:
     # ---- MOLSIEVE ----
 
     def molsieve(self, parts, family):
-        """Error of the model, and of each of its components by itself."""
+        """Error of each component by itself, by target, and what the model predicts for the test part."""
         with open(os.path.join(self.dir, "splits/now.txt"), "w") as f:
             for part, which in zip(("train", "valid", "test"), parts):
                 f.writelines("%s %s\n" % (self.ids[k], part) for k in which)
         self.workflow(family)
         self.run()
         metric = "roc_auc" if self.classes else "rmse"
-        found = collections.defaultdict(list)
-        for name, value in self.query("SELECT metric, value FROM evaluation WHERE part='test' AND (metric=? OR metric LIKE '%.' || ?)",
-                                      metric, metric):
-            found[name[:-len(metric)].rstrip(".") or "mean of " + "+".join(family)].append(value)
-        return {"here: " + k: statistics.mean(v) for k, v in found.items() if k not in ("mean", "composition", "descriptors")}
+        row = {self.ids[k]: i for i, k in enumerate(parts[2])}
+        p = np.full((len(parts[2]), len(self.names)), math.nan)
+        for title, name, value in self.query("SELECT r.title, p.name, e.predicted FROM evaluated e JOIN property p USING(property_id) "
+                                             "JOIN record r ON r.record_id=e.mol_id WHERE part='test'"):
+            p[row[title], self.names.index(name)] = value
+        found = collections.defaultdict(lambda: [math.nan] * len(self.names))
+        for name, target, value in self.query("SELECT metric, p.name, value FROM evaluation JOIN property p USING(property_id) "
+                                              "WHERE part='test' AND metric LIKE '%.' || ?", metric):
+            if name.split(".")[0] not in ("mean", "composition", "descriptors"):
+                found["here: " + name[:-len(metric) - 1]][self.names.index(target)] = value
+        return "here: mean of " + "+".join(family), p, dict(found)
 
+    def left_out(self, parts):
+        """Why a target is judged for no method: {name: reason}."""
+        why = {}
+        for k, name in enumerate(self.names):
+            for part, which in (("test", parts[2]), ("training", parts[0])):
+                n = len({v for v in self.y[list(which), k] if not math.isnan(v)})
+                if n < (2 if self.classes else 1):
+                    why[name] = "%s in the %s part" % ("one class" if n else "no label", part)
+        return why
 
     def check(self):
         """Molecules that MOLSIEVE's own scaffold splits put elsewhere than the rules above."""
@@ -230,9 +250,14 @@ FEATURES = {}
 
 
 def features(s, kind):
+    """Computed once; kept in WORK with a hash of the molecules."""
     if (s.name, kind) not in FEATURES:
-        make = maplight if kind == "xgboost" else lambda m: np.concatenate([counts(m, 2048), descriptors(m)])
-        FEATURES[s.name, kind] = np.array([make(m) for m in s.mols])
+        path = os.path.join(s.dir, "%s-%s.npy" % (kind, hashlib.sha256("\n".join(s.smiles).encode()).hexdigest()[:16]))
+        if not os.path.exists(path):
+            make = maplight if kind == "xgboost" else lambda m: np.concatenate([counts(m, 2048), descriptors(m)])
+            np.save(path + ".part.npy", np.array([make(m) for m in s.mols]))
+            os.rename(path + ".part.npy", path)
+        FEATURES[s.name, kind] = np.load(path)
     return FEATURES[s.name, kind]
 
 
@@ -246,23 +271,23 @@ def learner(peer, s, seed):
                 tree_method="hist", n_jobs=s.o.jobs, random_state=seed)
 
 
-def error(s, y, p):
+def error(classes, y, p):
     from sklearn.metrics import roc_auc_score
-    if s.classes:
+    if classes:
         return roc_auc_score(y, p) if len(set(y)) > 1 else math.nan
     return math.sqrt(np.mean((y - p) ** 2))
 
 
 def peer_of_features(peer, s, parts, seed):
-    x, found = features(s, peer), []
-    for k in range(len(s.names)):
-        train = [i for i in parts[0] if not math.isnan(s.y[i, k])]
-        test = [i for i in parts[2] if not math.isnan(s.y[i, k])]
-        if len(set(s.y[train, k])) < 2 or not test:
+    x, test, why = features(s, peer), list(parts[2]), s.left_out(parts)
+    p = np.full((len(test), len(s.names)), math.nan)
+    for k, name in enumerate(s.names):
+        if name in why:
             continue
+        train = [i for i in parts[0] if not math.isnan(s.y[i, k])]
         m = learner(peer, s, seed).fit(x[train], s.y[train, k])
-        found.append(error(s, s.y[test, k], m.predict_proba(x[test])[:, 1] if s.classes else m.predict(x[test])))
-    return float(np.nanmean(found))
+        p[:, k] = m.predict_proba(x[test])[:, 1] if s.classes else m.predict(x[test])
+    return peer, p, {}
 
 
 def chemprop(s, parts, seed):
@@ -282,12 +307,7 @@ def chemprop(s, parts, seed):
                     "smiles", "--num-workers", "0", "--accelerator", "cpu"], cwd=d, check=True, stdout=subprocess.DEVNULL,
                    stderr=subprocess.DEVNULL)
     with open(os.path.join(d, "pred.csv")) as f:
-        p = np.array([[float(r[n]) for n in s.names] for r in csv.DictReader(f)])
-    y, found = s.y[list(parts[2])], []
-    for k in range(len(s.names)):
-        there = ~np.isnan(y[:, k])
-        found.append(error(s, y[there, k], p[there, k]))
-    return float(np.nanmean(found))
+        return "chemprop 2", np.array([[float(r[n]) for n in s.names] for r in csv.DictReader(f)]), {}
 
 
 # ---- runs ----
@@ -297,11 +317,37 @@ def results(o):
     return [json.loads(line) for line in open(path)] if os.path.exists(path) else []
 
 
-def keep(o, s, how, seed, job, found, seconds):
+def predictions(o, name, how, seed, method):
+    return os.path.join(o.work, "predictions", "%s %s %d %s.npz" % (name, how, seed, method.replace(":", "").replace("/", "-")))
+
+
+def mean_error(classes, y, p, judged):
+    """Over the targets, each on the molecules that `judged` marks."""
+    each = [error(classes, y[judged[:, k], k], p[judged[:, k], k]) for k in range(y.shape[1]) if judged[:, k].any()]
+    return float(np.nanmean(each)) if each else math.nan
+
+
+def keep(o, s, how, seed, job, parts, found, seconds):
+    """The predictions of a method, then the line that says that they are there."""
+    method, p, components = found
+    why = s.left_out(parts)
+    y = s.y[list(parts[2])].copy()
+    for k, name in enumerate(s.names):
+        if name in why:
+            y[:, k] = math.nan
+    judged = ~np.isnan(y) & ~np.isnan(p)
+    path = predictions(o, s.name, how, seed, method)
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    np.savez_compressed(path, y=y, p=p, ids=[s.ids[k] for k in parts[2]])
+    values = {method: mean_error(s.classes, y, p, judged)}
+    for name, each in components.items():
+        values[name] = statistics.mean(v for k, v in enumerate(each) if s.names[k] not in why and not math.isnan(v))
     with open(os.path.join(o.work, "results.jsonl"), "a") as f:
-        for method, value in found.items():
-            f.write(json.dumps({"set": s.name, "split": how, "seed": seed, "job": job, "method": method, "value": value,
-                                "seconds": round(seconds, 1)}) + "\n")
+        for name, value in values.items():
+            f.write(json.dumps({"set": s.name, "split": how, "seed": seed, "job": job, "method": name, "value": value,
+                                "seconds": round(seconds, 1), "values": int(judged.sum()), "without": int((~np.isnan(y)).sum() - judged.sum()),
+                                "left_out": {s.labels[s.names.index(k)]: v for k, v in why.items()}}) + "\n")
+    return values
 
 
 def jobs(o, s):
@@ -310,9 +356,9 @@ def jobs(o, s):
         yield "+".join(family) + ("" if o.structures == "none" else " 3D"), lambda parts, seed: s.molsieve(parts, family)
     for peer in filter(None, o.peers.split(",")):
         if peer == "chemprop":
-            yield peer, lambda parts, seed: {"chemprop 2": chemprop(s, parts, seed)}
+            yield peer, lambda parts, seed: chemprop(s, parts, seed)
         else:
-            yield peer, lambda parts, seed, peer=peer: {peer: peer_of_features(peer, s, parts, seed)}
+            yield peer, lambda parts, seed, peer=peer: peer_of_features(peer, s, parts, seed)
 
 
 def work(o):
@@ -327,31 +373,63 @@ def work(o):
                     if (name, how, seed, job) in done:
                         continue
                     began = time.time()
-                    found = run(parts, seed)
-                    keep(o, s, how, seed, job, found, time.time() - began)
+                    found = keep(o, s, how, seed, job, parts, run(parts, seed), time.time() - began)
                     print(name, how, seed, found, "%.0f s" % (time.time() - began), flush=True)
 
 
+def common(o, name, how, seed, methods):
+    """{method: its error on the values that all methods with predictions have}, how many these are, and of how many."""
+    there = {m: np.load(predictions(o, name, how, seed, m)) for m in methods if os.path.exists(predictions(o, name, how, seed, m))}
+    if not there:
+        return {}, 0, 0
+    y = next(iter(there.values()))["y"]
+    judged = ~np.isnan(y)
+    n_all = int(judged.sum())
+    for d in there.values():
+        judged &= ~np.isnan(d["p"])
+    return {m: mean_error(SETS[name][3], y, d["p"], judged) for m, d in there.items()}, int(judged.sum()), n_all
+
+
+def cells(found, ours, m):
+    """Mean and deviation over the seeds, their number, and the paired difference to the first method of ours."""
+    v = found[m]
+    cell = "%.3f" % statistics.mean(v.values()) + (" +- %.3f" % statistics.stdev(v.values()) if len(v) > 1 else "")
+    pairs = [found[ours[0]][k] - v[k] for k in v if k in found[ours[0]]] if ours and m not in ours else []
+    if len(pairs) < 2:
+        return "%s | %d | " % (cell, len(v))
+    half = T95[len(pairs)] if len(pairs) < len(T95) else 2
+    return "%s | %d | %+.3f +- %.3f" % (cell, len(v), statistics.mean(pairs), half * statistics.stdev(pairs) / math.sqrt(len(pairs)))
+
+
+def judge(o, name, how, rows):
+    """{method: {seed: error}}; and notes: values that are not judged, targets left out."""
+    found, notes = collections.defaultdict(dict), []
+    for seed in sorted({r["seed"] for r in rows}):
+        of = [r for r in rows if r["seed"] == seed]
+        same, n, n_all = common(o, name, how, seed, {r["method"] for r in of})
+        if same:
+            notes.append("%s %s %d: %d of %d test values judged" % (name, how, seed, n, n_all))
+        for r in of:
+            found[r["method"]][seed] = same.get(r["method"], r["value"])
+            if same and r["method"] not in same and r["values"] != n:
+                notes.append("%s %s %d: %s is judged on %d values, others than the rest" % (name, how, seed, r["method"], r["values"]))
+        for target, why in sorted({k: v for r in of for k, v in r.get("left_out", {}).items()}.items()):
+            notes.append("%s %s %d: left out for all: %s, %s" % (name, how, seed, target, why))
+    return found, notes
+
+
 def table(o):
-    """Mean and deviation over the seeds; and the paired difference to the first method of ours."""
-    found, out = collections.defaultdict(dict), []
+    out, notes, by = [], [], collections.defaultdict(list)
     for r in results(o):
-        found[r["set"], r["split"], r["method"]][r["seed"]] = r["value"]
+        by[r["set"], r["split"]].append(r)
     for name in SETS:
         for how in ("random", "balanced", "deterministic"):
-            methods = sorted(m for n, h, m in found if (n, h) == (name, how))
-            ours = [m for m in methods if m.startswith("here: mean of")]
-            for m in methods:
-                v = found[name, how, m]
-                cell = "%.3f" % statistics.mean(v.values()) + (" +- %.3f" % statistics.stdev(v.values()) if len(v) > 1 else "")
-                pairs = [found[name, how, ours[0]][k] - v[k] for k in v if k in found[name, how, ours[0]]] if ours and m not in ours else []
-                difference = ""
-                if len(pairs) > 1:
-                    half = T95[len(pairs)] if len(pairs) < len(T95) else 2
-                    difference = "%+.3f +- %.3f" % (statistics.mean(pairs), half * statistics.stdev(pairs) / math.sqrt(len(pairs)))
-                out.append("| %s | %s | %s | %s | %d | %s |" % (name, how, m, cell, len(v), difference))
+            found, more = judge(o, name, how, by[name, how])
+            ours = sorted(m for m in found if m.startswith("here: mean of"))
+            out += ["| %s | %s | %s | %s |" % (name, how, m, cells(found, ours, m)) for m in sorted(found)]
+            notes += more
     text = ("| set | split | method | RMSE, of classes ROC-AUC | seeds | mean here less this (95 %) |\n|---|---|---|--:|--:|--:|\n"
-            + "\n".join(out) + "\n")
+            + "\n".join(out) + "\n" + ("\n" + "\n".join("- " + n for n in notes) + "\n" if notes else ""))
     with open(o.table, "w") as f:
         f.write(text)
 
