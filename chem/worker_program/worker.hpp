@@ -303,6 +303,7 @@ private:
     OpenBabel::OBMol &mol_;
     std::vector<Centre> centres_;
 
+    static double least_cost(const Centre &c);
     bool find(size_t centre, std::vector<bool> &asked);
     bool assign();
     void put();

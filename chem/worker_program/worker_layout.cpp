@@ -211,7 +211,8 @@ private:
             OBAtom *at[4] = { nullptr, nullptr, nullptr, nullptr };
             for (size_t k = 0; k < 4 && c.refs.size() == 4; k++)
                 at[k] = c.refs[k] == OBStereo::ImplicitRef ? nullptr : mol.GetAtomById(c.refs[k]);
-            const size_t p = at[0] != nullptr ? 0 : 1, q = at[3] != nullptr ? 3 : 2;
+            const size_t p = at[0] != nullptr ? 0 : 1;
+            const size_t q = at[3] != nullptr ? 3 : 2;
             if (c.specified && at[p] != nullptr && at[q] != nullptr)
                 sided_.push_back({ mol.GetAtomById(c.begin)->GetIdx() - 1, mol.GetAtomById(c.end)->GetIdx() - 1,
                                    at[p]->GetIdx() - 1, at[q]->GetIdx() - 1, p + q == 3 });

@@ -212,7 +212,9 @@ static bool put_wedge(std::string &svg, OBBond &bond, const std::vector<vector3>
     const Line &l = found[0];
     const vector3 p(l.x1, l.y1, 0), q(l.x2, l.y2, 0);
     const auto cut = [&](const vector3 &end) { return std::min((p - end).length(), (q - end).length()) > 2; };
-    const vector3 from = cut(a) ? a + (b - a) * 0.33 : a, to = cut(b) ? b - (b - a) * 0.33 : b;
+    const vector3 third = (b - a) * 0.33;
+    const vector3 from = cut(a) ? a + third : a;
+    const vector3 to = cut(b) ? b - third : b;
     svg.replace(l.from, l.length, wedge_text(from, to, bond.IsWedge()));
     return true;
 }

@@ -81,7 +81,7 @@ static bool is_unclear(OBAtom *centre, const OBBond *bond)
 // ---- which bond ----------------------------------------------------------------
 
 // Low: single, out of rings, to an atom at the end that is no centre itself.
-static double cost_of(OBMol &mol, OBStereoFacade &stereo, OBAtom *centre, OBBond *bond)
+static double cost_of(OBStereoFacade &stereo, OBAtom *centre, OBBond *bond)
 {
     OBAtom *to = bond->GetNbrAtom(centre);
     double cost = to->GetExplicitDegree() == 1 ? 0 : 2 + static_cast<double>(to->GetExplicitDegree());
@@ -89,7 +89,6 @@ static double cost_of(OBMol &mol, OBStereoFacade &stereo, OBAtom *centre, OBBond
     cost += to->IsInRing() && !bond->IsInRing() ? 3 : 0;
     cost += stereo.HasTetrahedralStereo(to->GetId()) ? 8 : 0;
     cost += to->GetAtomicNum() != 6 && to->GetExplicitDegree() > 1 ? 1 : 0;
-    (void)mol;
     return cost + (is_unclear(centre, bond) ? unclear : 0);
 }
 
@@ -101,7 +100,7 @@ Wedges::Wedges(OBMol &mol) : mol_(mol)
         OBAtom *at = mol.GetAtomById(c.center);
         FOR_BONDS_OF_ATOM(b, at)
             if (b->GetBondOrder() == 1 && !b->IsAromatic())
-                centre.choices.push_back({ &*b, cost_of(mol, stereo, at, &*b) });
+                centre.choices.push_back({ &*b, cost_of(stereo, at, &*b) });
         std::stable_sort(centre.choices.begin(), centre.choices.end(),
                          [](const Choice &x, const Choice &y) { return x.cost < y.cost; });
         centres_.push_back(centre);
@@ -127,6 +126,9 @@ bool Wedges::find(size_t centre, std::vector<bool> &asked)
     return false;
 }
 
+// Of a centre without a choice: 0.
+double Wedges::least_cost(const Centre &c) { return c.choices.empty() ? 0 : c.choices[0].cost; }
+
 // Those with the fewest good bonds first.
 bool Wedges::assign()
 {
@@ -135,10 +137,8 @@ bool Wedges::assign()
         order.push_back(i);
         centres_[i].taken = no_choice;
     }
-    std::stable_sort(order.begin(), order.end(), [this](size_t a, size_t b) {
-        const auto &x = centres_[a].choices, &y = centres_[b].choices;
-        return (x.empty() ? 0 : -x[0].cost) < (y.empty() ? 0 : -y[0].cost);
-    });
+    std::stable_sort(order.begin(), order.end(),
+                     [this](size_t a, size_t b) { return least_cost(centres_[a]) > least_cost(centres_[b]); });
     return std::all_of(order.begin(), order.end(), [this](size_t i) {
         std::vector<bool> asked(centres_.size(), false);
         return find(i, asked);
