@@ -163,7 +163,7 @@ def labels_are_looked_at_before_a_run():
         # Sizes that take as long as larger ones.
         one = (TRAIN % ("[pIC50]", "pIC50")).replace("[trees]", "[se3], model: {heads: 1, channels: 30}")
         p.workflow(["a.csv"], one.replace("none", "generate").replace("topology", "bonds"))
-        for more, want in (([], "model.channels: 30 take as long as 32"), (["stages.train.engine=ref"], None), (["stages.train.model.channels=32"], None),
+        for more, want in (([], "model.channels: 30 take about as long as 32"), (["stages.train.engine=ref"], None), (["stages.train.model.channels=32"], None),
                            (["stages.train.family=[trees]"], None)):
             _, out, _ = p.run("check", "w.yaml", *more)
             assert ("advice" in out) == (want is not None) and (want or "") in " ".join(out.split()), (more, out)

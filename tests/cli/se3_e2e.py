@@ -141,6 +141,10 @@ def noise_that_nothing_learns_from_is_told_at_its_line():
         for wrong, word in (("scale=0", "there is no noise to predict"), ("scale=-0.1", "outside 0..1"), ("scale=.nan", "not understood"),
                             ("weight=-1", "outside 0..1000"), ("weight=.inf", "not understood")):
             assert word in p.run("check", "w.yaml", "stages.train.noise." + wrong, expect=2)[2], wrong
+        p.put("half.yaml", open(p.path("w.yaml")).read().replace("{scale: 0.05, weight: 1}", "{scale: 0.1}"))
+        said = p.run("check", "half.yaml", expect=2)[2]
+        assert "half.yaml:%d:" % line in said and "noise.scale has no effect without noise.weight" in said, said
+        p.run("check", "half.yaml", "stages.train.noise.weight=0")
         assert "predicted from degree 1" in p.run("check", "w.yaml", "stages.train.model.degrees=1", expect=2)[2]
         # Without positions: graphs that have none, with a family that may have a network; prepare that builds none.
         said = p.run("check", "w.yaml", "stages.graph={edges: topology}", "stages.train.family=auto", expect=2)[2]

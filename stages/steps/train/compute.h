@@ -75,7 +75,7 @@ pl_code st_compute_devices(const st_compute *c, int32_t *device, int *n, pl_erro
  * for several ranks is fine, as each may see another one. ECONFIG: too few GPUs for its number. */
 pl_code st_compute_device(const st_compute *c, const nn_launcher *launch, int32_t *device, pl_error *err);
 nn_engine_conf st_compute_conf(const st_compute *c, int threads);
-/* Channels that the engine computes together: a layer takes as long as one of the next multiple; 1: any number. */
+/* Channels that the engine computes together: a layer takes about as long as one of the next multiple; 1: any number. */
 int32_t st_compute_channels(const st_compute *c);
 /* Binds a training process near its GPU, before threads are started; nn_numa_restore undoes it. Nothing with other engines. */
 nn_binding st_compute_bind(const st_compute *c, int32_t device);

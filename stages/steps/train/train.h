@@ -26,7 +26,7 @@ pl_code st_train_follow(st_team *team, const pl_workflow *wf, int workers, pl_er
 
 /* ---- train_check.c: mistakes in the settings ---- */
 void st_train_check(const pl_workflow *wf, const pl_step *step, pl_problems *problems);
-/* Sizes of a network that take as long as larger ones. */
+/* Sizes of a network that take about as long as larger ones. */
 void st_train_advise(const pl_workflow *wf, const pl_step *step, pl_problems *advice);
 /* The seed of network number `member`, from 0. */
 static inline uint64_t st_train_seed(const pl_env *env, int64_t member) { return env->seed + (uint64_t)member; }
@@ -122,7 +122,7 @@ pl_code st_train_rows(st_trained *t, pl_error *err);
 pl_code st_budget_tell(pl_env *env, const nn_budget *b, int64_t epochs, pl_error *err);
 /* "100 epochs", "as many epochs as fit into 2h", in mem. */
 const char *st_budget_plan(const st_train_conf *c, pl_arena *mem);
-/* Of an estimate without a budget: what fits into so many seconds. */
+/* Of an estimate without a budget: what fits into so many seconds; not known if the time is not. */
 void st_budget_cut(pl_estimate *e, double seconds);
 
 /* Structures seen in all epochs, the size of the network, and how long it takes (train_cost.c): a step of it is timed here. */

@@ -31,6 +31,8 @@ const char *st_budget_plan(const st_train_conf *c, pl_arena *mem)
 
 void st_budget_cut(pl_estimate *e, double seconds)
 {
+    if (!(e->seconds > 0))
+        e->n_items = -1;
     if (!(e->seconds > seconds))
         return;
     e->n_items = (int64_t)((double)e->n_items * (seconds / e->seconds));

@@ -158,8 +158,8 @@ void st_train_advise(const pl_workflow *wf, const pl_step *step, pl_problems *ad
     if (!st_family_may_have_network(c) || as_long_as == c->model.channels)
         return;
     pl_problem_add(advice, pl_node_get(pl_node_get(step->node, "model"), "channels"),
-                   "model.channels: %lld take as long as %lld; this engine computes %lld at a time", (long long)c->model.channels,
-                   (long long)as_long_as, (long long)together);
+                   "model.channels: %lld take about as long as %lld; this engine computes %lld at a time",
+                   (long long)c->model.channels, (long long)as_long_as, (long long)together);
 }
 
 /* Noise that no part of the model learns from, or that there is nothing to put on. */
@@ -169,6 +169,8 @@ static void noise_check(const pl_workflow *wf, const pl_step *step, pl_problems 
     const pl_node *at = pl_node_get(step->node, "noise"), *scale = pl_node_get(at, "scale");
     const nn_engine_kind *engine = st_compute_engine(&c->compute);
 
+    if (scale != NULL && pl_node_get(at, "weight") == NULL)
+        pl_problem_add(problems, scale, "noise.scale has no effect without noise.weight; set a weight, such as 0.1");
     if (c->loop.noise.weight == 0)
         return;
     if (c->loop.noise.scale == 0)
