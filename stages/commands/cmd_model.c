@@ -166,6 +166,23 @@ static void print_column(const nn_input_column *c, bool first)
                  c->unit[0] ? " (" : "", c->unit, c->unit[0] ? ")" : "", c->low, c->high, c->over.mean, c->over.stdev);
 }
 
+/* What is read of an atom and a bond. */
+static void print_atoms(const nn_model_file *m)
+{
+    const char *number = m->inputs.z ? ", atomic number" : "";
+    const char *charge = m->inputs.charge ? ", formal charge" : "";
+    const char *bond = m->inputs.bonds ? ", bond kind" : "";
+
+    if (m->inputs.any_element) {
+        pl_cmd_print("  elements    any; one that is rare in the training is outside of the domain\n");
+        return;
+    }
+    pl_cmd_print("  elements   ");
+    for (int32_t k = 0; k < m->inputs.n_elements; k++)
+        pl_cmd_print(" %s", ch_element_symbol(m->inputs.element[k]));
+    pl_cmd_print("\n  inputs      one-hot element%s%s%s\n", number, charge, bond);
+}
+
 static void print_graph(const nn_model_file *m)
 {
     pl_cmd_print("  graph       %s", nn_edges_name(m->graph.edges));
@@ -173,13 +190,8 @@ static void print_graph(const nn_model_file *m)
         pl_cmd_print(", cutoff %g Angstrom", (double)m->graph.cutoff);
     if (m->graph.edges == CH_EDGES_KNN)
         pl_cmd_print(", k %d", (int)m->graph.k);
-    pl_cmd_print("\n  elements   ");
-    for (int32_t k = 0; k < m->inputs.n_elements && !m->inputs.any_element; k++)
-        pl_cmd_print(" %s", ch_element_symbol(m->inputs.element[k]));
-    pl_cmd_print("%s\n  inputs      one-hot element%s%s%s\n",
-                 m->inputs.any_element ? " any; one that is rare in the training is outside of the domain" : "",
-                 m->inputs.z ? ", atomic number" : "", m->inputs.charge ? ", formal charge" : "",
-                 m->inputs.bonds ? ", bond kind" : "");
+    pl_cmd_print("\n");
+    print_atoms(m);
     if (m->inputs.descriptors)
         pl_cmd_print("              the network also reads the %d descriptors of a molecule\n", (int)CH_N_FEATURES);
     for (int32_t k = 0; k < m->inputs.n_columns; k++)

@@ -163,7 +163,8 @@ static void better_print(const found *f, const st_verdict *v)
                      "standard error of about %.2g.\n",
                      st_verdict_words(v->who), gap, doubt);
     else
-        pl_cmd_print("The model is better than the best simple prediction, %s.\n", st_verdict_words(v->who));
+        pl_cmd_print("%s better than the best simple prediction, %s.\n",
+                     isnan(doubt) ? "On these molecules the model is" : "The model is", st_verdict_words(v->who));
 }
 
 static void verdict_print(const found *f, bool classes)
