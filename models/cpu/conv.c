@@ -391,7 +391,9 @@ void nn_cpu_exact_back(nn_engine *e, const nn_cpu_conv *c, const float *x, bool 
     unfold_job u = { e, c, grad };
 
     nn_pool_run(e->pool, piece_count(e), piece_backward, &j);
+    nn_op_lap(e->clock, NN_OP_EDGES_BACK);
     nn_pool_run(e->pool, c->n_slabs, path_unfold, &u);
+    nn_op_lap(e->clock, NN_OP_WEIGHTS);
 }
 
 /* ---- either mode -------------------------------------------------------------------------- */

@@ -175,6 +175,7 @@ void nn_cpu_weights(nn_engine *e, const nn_cpu_conv *c)
 static pl_code cpu_set_params(nn_engine *e, const float *params, pl_error *err)
 {
     (void)err;
+    nn_op_start(e->clock);
     e->params = params;
     e->folded = NULL;
     nn_cpu_small_load(e->plan, params, e->small, e->turned);
@@ -183,6 +184,7 @@ static pl_code cpu_set_params(nn_engine *e, const float *params, pl_error *err)
     for (int i = 0; i < e->plan->n_modules && !e->conf.recompute; i++)
         if (e->plan->module[i].conv.n_slabs)
             e->mode->weights(e, &e->plan->module[i].conv, params);
+    nn_op_lap(e->clock, NN_OP_WEIGHTS);
     e->kept = false;
     return PL_OK;
 }
@@ -452,7 +454,7 @@ static void modules_back(nn_engine *e, const nn_batch *in, const float (*dv)[3],
         if (s.m->kind == NN_ATTENTION)
             nn_cpu_attention_back(&s, grad);
         else if (s.m->kind == NN_NORM)
-            nn_cpu_norm_back(&s);
+            nn_cpu_norm_back(&s); /* timed with the attention before it */
         else
             nn_cpu_sum_back(&s, grad);
         if (dv != NULL && i == e->plan->n_modules - 1)
@@ -470,12 +472,16 @@ static pl_code cpu_backward_vectors(nn_engine *e, const nn_batch *in, const floa
     if (!pieces_memory(e))
         return pl_fail(err, PL_ENOMEM, "no memory for the gradients of a model");
     e->batch = in;
+    nn_op_start(e->clock);
     memset(e->dsmall, 0, NN_PIECES * n * sizeof(float));
+    nn_op_lap(e->clock, NN_OP_WEIGHTS);
     nn_cpu_head_back(e, in, dy, e->dnode[0]);
+    nn_op_lap(e->clock, NN_OP_HEAD_BACK);
     modules_back(e, in, dv, grad);
     for (int i = 1; i < NN_PIECES; i++)
         e->kernels->add(n, e->dsmall + (size_t)i * n, e->dsmall);
     nn_cpu_small_store(e->plan, e->dsmall, grad);
+    nn_op_lap(e->clock, NN_OP_WEIGHTS);
     return PL_OK;
 }
 

@@ -237,9 +237,11 @@ void nn_cpu_attention_back(nn_cpu_step *s, float *grad)
     if (s->e->conf.recompute && s->e->sent != s->m)
         nn_cpu_conv_run(s->e, &s->m->conv, s->x, s->edge);
     run_pieces(s, attention_back_chunk);
+    nn_op_lap(s->e->clock, NN_OP_ATTENTION_BACK);
     nn_cpu_conv_back(s->e, &s->m->conv, s->x, s->dx == NULL, grad);
     if (s->dx != NULL)
         run_chunks(s, edges_collect);
+    nn_op_lap(s->e->clock, NN_OP_ATTENTION_BACK);
 }
 
 /* ---- norm ------------------------------------------------------------------------- */
@@ -381,6 +383,8 @@ static void sum_back_chunk(const chunk *c)
 void nn_cpu_sum_back(nn_cpu_step *s, float *grad)
 {
     run_pieces(s, sum_back_chunk);
+    nn_op_lap(s->e->clock, NN_OP_SUM_BACK);
     nn_cpu_conv_back(s->e, &s->m->conv, s->x, false, grad);
     run_chunks(s, edges_collect);
+    nn_op_lap(s->e->clock, NN_OP_SUM_BACK);
 }

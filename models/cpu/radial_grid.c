@@ -511,11 +511,15 @@ void nn_cpu_nodes_back(nn_engine *e, const nn_cpu_conv *c, const float *x, bool 
         nn_pool_run(e->pool, j.n_rows, node_hidden, &j);
         if (!first)
             tables_make(&j, &c->turned);
+        nn_op_lap(e->clock, NN_OP_RADIAL_BACK);
         nn_pool_run(e->pool, j.chunk->n_pieces, piece_backward, &j);
+        nn_op_lap(e->clock, NN_OP_EDGES_BACK);
         hidden_spread(&j);
         nn_pool_run(e->pool, c->table.n_runs, run_back, &j);
         nn_pool_run(e->pool, NN_PIECES, nodes_backward, &j);
+        nn_op_lap(e->clock, NN_OP_RADIAL_BACK);
     }
     if (e->cells.n_chunks)
         nn_pool_run(e->pool, c->n_slabs, path_unfold, &j);
+    nn_op_lap(e->clock, NN_OP_WEIGHTS);
 }

@@ -134,7 +134,7 @@ typedef struct nn_engine_kind {
     /* NULL: the engine does no whole steps; models/training/train.c does loss, sums and optimiser itself. */
     const nn_engine_training *training;
 
-    /* Times the operations of every later forward; clock NULL: no longer. NULL: the engine cannot. */
+    /* Times the operations of every later set_params, forward and backward; clock NULL: no longer. NULL: the engine cannot. */
     void (*watch)(nn_engine *e, nn_op_clock *clock);
 } nn_engine_kind;
 

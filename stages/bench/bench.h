@@ -111,18 +111,28 @@ pl_code st_bench_variant_time(st_bench_times *out, st_bench_variant *v, const st
 
 /* ---- operations ---- */
 
-/* Of one operation in all layers: floating-point operations of matrix products and rotations (a multiply-add is two;
+/* Of one operation in all layers: floating-point operations of matrix products, rotations and attention (a multiply-add is two;
  * additions, norms and exponentials are not counted), and bytes of the arrays in memory that it reads and writes, each
  * once, vectors of nodes once for each edge that gathers them. What stays in a cache within the operation is not counted. */
 typedef struct st_bench_roof_op {
     double flops, bytes, seconds;
 } st_bench_roof_op;
 
-/* Counts by the plan of the model, without padding, zeros not skipped. rows: nn_op_clock.radial_rows. seconds stay as they are. */
+/* A training step, measured with so many threads: its operations, and what they are compared with. */
+typedef struct st_bench_roof {
+    const char *variant;
+    int threads;
+    double flops, bytes; /* of the machine, in a second: peak and bandwidth            */
+    double step;         /* seconds of the whole step; those of all operations are not more */
+    st_bench_roof_op op[NN_OPS];
+} st_bench_roof;
+
+/* Counts by the plan of the model, without padding, zeros not skipped; what the backward pass computes again counts again.
+ * rows: nn_op_clock.radial_rows. seconds stay as they are. bench_roof_count.c */
 void st_bench_roof_count(st_bench_roof_op out[NN_OPS], const st_bench_case *c, nn_radial radial, double rows);
-/* Counts and times the quickest forward pass that keeps what training needs. EDEVICE: the engine cannot time its operations. */
-pl_code st_bench_roof_run(st_bench_roof_op out[NN_OPS], const st_bench_case *c, const st_bench_variant *v, int threads,
-                          double seconds, pl_error *err);
+/* Fills step and op with the counts, and the times of the quickest training step without its optimiser, with r->threads.
+ * EDEVICE: the engine cannot time its operations. */
+pl_code st_bench_roof_run(st_bench_roof *r, const st_bench_case *c, const st_bench_variant *v, double seconds, pl_error *err);
 /* Whether --roofline shows it: in float32, one model, nothing computed again, an engine that times its operations. */
 bool st_bench_roof_wanted(const st_bench_variant *v, const char *words, int threads);
 

@@ -7,7 +7,7 @@
 #include "models/threads/pool.h"
 #include "stages/bench/bench.h"
 
-enum { H = NN_RADIAL_HIDDEN, F = sizeof(float), REPEATS = 5, THREADS = 256 };
+enum { F = sizeof(float), REPEATS = 5, THREADS = 256 };
 
 /* ---- bandwidth ----------------------------------------------------------- */
 
@@ -69,124 +69,6 @@ double st_bench_bandwidth_find(int threads)
     return rate;
 }
 
-/* ---- counts -------------------------------------------------------------- */
-
-static double floats_of(const nn_fiber *f)
-{
-    double n = 0;
-
-    for (int d = 0; d < NN_DEGREES; d++)
-        n += (2 * d + 1) * f->ch[d];
-    return n;
-}
-
-/* Turns an edge's vectors into its frame, or back. */
-static double rotation(const nn_fiber *f)
-{
-    double n = 0;
-
-    for (int d = 0; d < NN_DEGREES; d++)
-        n += 2.0 * (2 * d + 1) * (2 * d + 1) * f->ch[d];
-    return n;
-}
-
-static double frame_floats(const nn_conv *c)
-{
-    double n = 0;
-
-    for (int d = 0; d < NN_DEGREES; d++)
-        n += c->in.ch[d] || c->out.ch[d] ? (2 * d + 1) * (2 * d + 1) : 0;
-    return n;
-}
-
-/* Of one row of the radial networks: operations, floats of the matrices it makes, floats of the last layers. */
-static void radial_count(double n[3], const nn_conv *c)
-{
-    n[0] = n[1] = n[2] = 0;
-    for (int32_t g = 0; g < c->n_groups; g++) {
-        const nn_group *v = &c->group[g];
-        double columns = (double)v->c_in * v->c_out * v->n_freq;
-        n[0] += 2.0 * H * (c->edge_scalars + H + columns);
-        n[1] += columns;
-        n[2] += H * columns;
-    }
-}
-
-/* An edge's products in its frame: order 0, then +m and -m, which mix unless parity is natural. */
-static double contraction(const nn_conv *c)
-{
-    double n = 0;
-
-    for (int32_t g = 0; g < c->n_groups; g++)
-        for (int32_t k = 0; k < c->group[g].n_paths; k++) {
-            const nn_path *p = &c->group[g].path[k];
-            int m = p->d_in < p->d_out ? p->d_in : p->d_out;
-            n += 2.0 * c->group[g].c_in * c->group[g].c_out * (1 + (c->natural ? 2 : 4) * m);
-        }
-    return n;
-}
-
-static void conv_count(st_bench_roof_op op[NN_OPS], const nn_conv *v, const nn_batch *b, nn_radial radial, double rows)
-{
-    bool nodes = radial == NN_RADIAL_NODES;
-    double n[3], edges = b->n_edges, in = floats_of(&v->in), out = floats_of(&v->out);
-    st_bench_roof_op *r = &op[nodes ? NN_OP_RADIAL : NN_OP_EDGES], *e = &op[NN_OP_EDGES];
-
-    radial_count(n, v);
-    r->flops += rows * n[0];
-    r->bytes += F * (n[2] + rows * (b->n_edge_features + 1 + (nodes ? n[1] : 0)));
-    e->flops += edges * ((nodes ? 2 : 1) * contraction(v) + rotation(&v->in) + rotation(&v->out));
-    e->bytes += F * (edges * (in + out + frame_floats(v)) + (nodes ? rows * n[1] : 0));
-}
-
-/* Linear layers of nodes, one matrix for each degree; `at`: its index in param, or -1. */
-static void linear_count(st_bench_roof_op *op, const nn_se3 *model, const int32_t at[NN_DEGREES], double n_nodes)
-{
-    for (int d = 0; d < NN_DEGREES; d++) {
-        double size = at[d] >= 0 ? (double)model->param[at[d]].size : 0;
-        op->flops += 2 * n_nodes * (2 * d + 1) * size;
-        op->bytes += F * size;
-    }
-}
-
-static void module_count(st_bench_roof_op op[NN_OPS], const st_bench_case *c, const nn_module *m, nn_radial radial, double rows)
-{
-    double nodes = c->batch.n_nodes, edges = c->batch.n_edges;
-    const nn_attention *a = &m->u.attention;
-
-    if (m->kind == NN_NORM) {
-        op[NN_OP_ATTENTION].bytes += F * nodes * floats_of(&m->u.norm.fiber); /* it reads what is in the cache */
-    } else if (m->kind == NN_CONV) {
-        conv_count(op, &m->u.conv, &c->batch, radial, rows);
-        linear_count(&op[NN_OP_SUM], c->model, m->u.conv.self, nodes);
-        op[NN_OP_SUM].bytes +=
-            F * (edges * floats_of(&m->u.conv.out) + nodes * (floats_of(&m->u.conv.in) + floats_of(&m->u.conv.out)));
-    } else {
-        conv_count(op, &a->conv, &c->batch, radial, rows);
-        linear_count(&op[NN_OP_ATTENTION], c->model, a->query, nodes);
-        linear_count(&op[NN_OP_ATTENTION], c->model, a->project, nodes);
-        op[NN_OP_ATTENTION].flops += 2 * edges * (floats_of(&a->key) + floats_of(&a->value));
-        op[NN_OP_ATTENTION].bytes += F * (edges * floats_of(&a->conv.out) + nodes * (floats_of(&a->in) + floats_of(&a->out)));
-    }
-}
-
-void st_bench_roof_count(st_bench_roof_op out[NN_OPS], const st_bench_case *c, nn_radial radial, double rows)
-{
-    st_bench_roof_op op[NN_OPS] = { { 0 } };
-    const nn_se3 *m = c->model;
-
-    for (int32_t i = 0; i < m->n_modules; i++)
-        module_count(op, c, &m->module[i], radial, rows);
-    for (int k = 0; k < 4; k += 2) {
-        double size = (double)m->param[m->head[k]].size;
-        op[NN_OP_HEAD].flops += 2 * c->batch.n_graphs * size;
-        op[NN_OP_HEAD].bytes += F * size;
-    }
-    op[NN_OP_HEAD].bytes += F * (double)c->batch.n_nodes * m->param[m->head[0]].dims[1];
-    for (int i = 0; i < NN_OPS; i++)
-        out[i] = (st_bench_roof_op){ op[i].flops, op[i].bytes, out[i].seconds };
-}
-
 /* ---- measuring ----------------------------------------------------------- */
 
 bool st_bench_roof_wanted(const st_bench_variant *v, const char *words, int threads)
@@ -195,48 +77,58 @@ bool st_bench_roof_wanted(const st_bench_variant *v, const char *words, int thre
            (words != NULL || v->main) && st_bench_variant_wanted(v, words, threads);
 }
 
+/* A training step: the weights are folded, forward, backward. In `elapsed` its seconds. */
+static pl_code step_run(double *elapsed, nn_op_clock *clock, const st_bench_case *c, const nn_engine_kind *kind, nn_engine *e,
+                        pl_error *err)
+{
+    double from = st_bench_now(clock->threads);
+    pl_code code;
+
+    memset(clock->seconds, 0, sizeof clock->seconds);
+    code = kind->set_params(e, c->params, err);
+    if (code == PL_OK)
+        code = kind->forward(e, &c->batch, true, c->y, err);
+    if (code == PL_OK)
+        code = kind->backward(e, &c->batch, c->dy, c->grad, err);
+    *elapsed = st_bench_now(clock->threads) - from;
+    return code;
+}
+
 /* The first step is not counted. */
-static pl_code best_run(nn_op_clock *best, nn_op_clock *clock, const st_bench_case *c, const nn_engine_kind *kind, nn_engine *e,
+static pl_code best_run(st_bench_roof *r, nn_op_clock *clock, const st_bench_case *c, const nn_engine_kind *kind, nn_engine *e,
                         double seconds, pl_error *err)
 {
-    pl_code code = kind->forward(e, &c->batch, true, c->y, err);
-    double start = st_bench_now(clock->threads), least = HUGE_VAL;
+    double start = st_bench_now(clock->threads), elapsed;
+    pl_code code = step_run(&elapsed, clock, c, kind, e, err);
 
+    r->step = HUGE_VAL;
     for (int i = 0; code == PL_OK && (i < 1 || st_bench_now(clock->threads) - start < seconds); i++) {
-        double sum = 0;
-        code = kind->forward(e, &c->batch, true, c->y, err);
-        for (int k = 0; k < NN_OPS; k++)
-            sum += clock->seconds[k];
-        if (sum < least)
-            *best = *clock;
-        least = fmin(least, sum);
+        code = step_run(&elapsed, clock, c, kind, e, err);
+        for (int k = 0; k < NN_OPS && elapsed < r->step; k++)
+            r->op[k].seconds = clock->seconds[k];
+        r->step = fmin(r->step, elapsed);
     }
     return code;
 }
 
-pl_code st_bench_roof_run(st_bench_roof_op out[NN_OPS], const st_bench_case *c, const st_bench_variant *v, int threads,
-                          double seconds, pl_error *err)
+pl_code st_bench_roof_run(st_bench_roof *r, const st_bench_case *c, const st_bench_variant *v, double seconds, pl_error *err)
 {
-    nn_op_clock clock = { .now = st_bench_now, .threads = threads }, best = { 0 };
+    nn_op_clock clock = { .now = st_bench_now, .threads = r->threads };
     nn_engine_conf conf = v->conf;
     nn_engine *e = NULL;
     pl_code code;
 
     if (v->kind->watch == NULL)
         return pl_fail(err, PL_EDEVICE, "engine %s cannot time its operations", v->kind->name);
-    conf.threads = threads;
+    conf.threads = r->threads;
     st_bench_set_use(v->set);
     code = v->kind->open(&e, c->model, &conf, err);
-    if (code == PL_OK)
-        code = v->kind->set_params(e, c->params, err);
     if (code == PL_OK) {
         v->kind->watch(e, &clock);
-        code = best_run(&best, &clock, c, v->kind, e, seconds, err);
+        code = best_run(r, &clock, c, v->kind, e, seconds, err);
     }
     v->kind->close(e);
-    for (int i = 0; i < NN_OPS; i++)
-        out[i].seconds = best.seconds[i];
     if (code == PL_OK)
-        st_bench_roof_count(out, c, v->conf.radial, (double)best.radial_rows);
+        st_bench_roof_count(r->op, c, v->conf.radial, (double)clock.radial_rows);
     return code;
 }

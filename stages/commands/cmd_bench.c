@@ -31,7 +31,7 @@ static const pl_opt opts[] = {
     { "--no-reference", 0, NULL, "leave out the reference formulation" },
     { "--memory", 0, NULL, "only what engine cuda would allocate; measures nothing" },
     { "--ranks", 0, "N", "with --memory: training on one of N ranks with optimiser.sharded (1: alone)" },
-    { "--roofline", 0, NULL, "each operation of a forward pass in float32: work, bytes, time, shares of peak and bandwidth" },
+    { "--roofline", 0, NULL, "each operation of a training step in float32: work, bytes, time, shares of peak and bandwidth" },
     { "--json", 0, NULL, "one JSON object in place of the tables" },
     { 0 }
 };
@@ -389,15 +389,16 @@ static pl_code roof_rows(setup *s, const table *t, pl_error *err)
                      (int)t->c->batch.n_nodes, (int)t->c->batch.n_edges);
     for (int k = 0; k < s->n_threads; k++)
         for (int i = 0; i < s->n_variants && code == PL_OK; i++) {
-            st_bench_roof_op op[NN_OPS] = { { 0 } };
-            st_bench_roof roof = { s->variant[i].name, s->threads[k], s->peak[k].fp32, s->bandwidth[k] };
+            st_bench_roof roof = {
+                .variant = s->variant[i].name, .threads = s->threads[k], .flops = s->peak[k].fp32, .bytes = s->bandwidth[k]
+            };
             if (!st_bench_roof_wanted(&s->variant[i], words, s->threads[k]))
                 continue;
-            code = st_bench_roof_run(op, t->c, &s->variant[i], s->threads[k], s->seconds, err);
+            code = st_bench_roof_run(&roof, t->c, &s->variant[i], s->seconds, err);
             if (code == PL_OK && t->rows != NULL)
-                json_array_append_new(t->rows, st_bench_roof_json(&roof, op));
+                json_array_append_new(t->rows, st_bench_roof_json(&roof));
             else if (code == PL_OK)
-                st_bench_roof_print(&roof, op);
+                st_bench_roof_print(&roof);
         }
     return code;
 }
@@ -474,23 +475,13 @@ static void head_print(const setup *s)
     (void)printf(".\n");
 }
 
-static void roof_foot_print(void)
-{
-    (void)printf(
-        "\nThe quickest forward pass that keeps what training needs; times are of all layers together. Work and bytes are\n"
-        "counted by the plan, not measured: products and rotations, zeros included, padding left out; arrays in memory once,\n"
-        "vectors of atoms once an edge. Bytes that a cache holds from one operation to the next still count, so a share\n"
-        "of bandwidth can be above 100 %%. Peak: multiply-adds in registers; bandwidth: a = b + 3 c in memory.\n"
-        "Exact radial networks are a part of edges. Backward passes and engine cuda are not timed by operation.\n");
-}
-
 static void foot_print(const setup *s)
 {
     double load = 0;
     const char *last = "";
 
     if (pl_arg(s->args, "--roofline") != NULL) {
-        roof_foot_print();
+        st_bench_roof_foot_print();
         return;
     }
     (void)getloadavg(&load, 1);

@@ -3,22 +3,32 @@
 
 #include "stages/commands/cmd_bench_roof.h"
 
-static const char *const names[NN_OPS] = { [NN_OP_PREPARE] = "prepare",     [NN_OP_RADIAL] = "radial", [NN_OP_EDGES] = "edges",
-                                           [NN_OP_ATTENTION] = "attention", [NN_OP_SUM] = "sum",       [NN_OP_HEAD] = "head" };
+static const char *const names[NN_OPS] = { [NN_OP_PREPARE] = "prepare",
+                                           [NN_OP_RADIAL] = "radial",
+                                           [NN_OP_EDGES] = "edges",
+                                           [NN_OP_ATTENTION] = "attention",
+                                           [NN_OP_SUM] = "sum",
+                                           [NN_OP_HEAD] = "head",
+                                           [NN_OP_HEAD_BACK] = "head back",
+                                           [NN_OP_SUM_BACK] = "sum back",
+                                           [NN_OP_EDGES_BACK] = "edges back",
+                                           [NN_OP_RADIAL_BACK] = "radial back",
+                                           [NN_OP_ATTENTION_BACK] = "attention back",
+                                           [NN_OP_WEIGHTS] = "weights" };
 
 /* What is shown of an operation: rates, and shares of the two roofs. */
 typedef struct shares {
     double intensity, rate, of_peak, of_bandwidth, of_step;
 } shares;
 
-static shares shares_of(const st_bench_roof *r, const st_bench_roof_op op[NN_OPS], int i)
+static shares shares_of(const st_bench_roof *r, int i)
 {
-    const st_bench_roof_op *o = &op[i];
+    const st_bench_roof_op *o = &r->op[i];
     shares s = { 0 };
     double sum = 0;
 
     for (int k = 0; k < NN_OPS; k++)
-        sum += op[k].seconds;
+        sum += r->op[k].seconds;
     s.of_step = sum > 0 ? o->seconds / sum : 0;
     if (!(o->bytes > 0 && o->seconds > 0))
         return s;
@@ -40,7 +50,7 @@ static void bar_print(double share)
     (void)printf("` |\n");
 }
 
-void st_bench_roof_print(const st_bench_roof *r, const st_bench_roof_op op[NN_OPS])
+void st_bench_roof_print(const st_bench_roof *r)
 {
     const char *plural = r->threads == 1 ? "" : "s";
     const double meet = r->bytes > 0 ? r->flops / r->bytes : 0;
@@ -50,35 +60,47 @@ void st_bench_roof_print(const st_bench_roof *r, const st_bench_roof_op op[NN_OP
     (void)printf("| operation | us | of step | MFLOP | MB | flop/byte | of peak | of bandwidth | nearer roof | share of it |\n"
                  "|---|--:|--:|--:|--:|--:|--:|--:|---|---|\n");
     for (int i = 0; i < NN_OPS; i++) {
-        shares s = shares_of(r, op, i);
+        const st_bench_roof_op *o = &r->op[i];
+        shares s = shares_of(r, i);
         bool arithmetic = s.of_peak > s.of_bandwidth;
-        if (!(op[i].seconds > 0))
+        if (!(o->seconds > 0))
             continue;
-        (void)printf("| %-9s | %9.0f | %3.0f %% |", names[i], 1e6 * op[i].seconds, 100 * s.of_step);
-        if (!(op[i].bytes > 0)) {
+        (void)printf("| %-14s | %9.0f | %3.0f %% |", names[i], 1e6 * o->seconds, 100 * s.of_step);
+        if (!(o->bytes > 0)) {
             (void)printf(" - | - | - | - | - | not counted | |\n");
             continue;
         }
-        (void)printf(" %8.2f | %7.2f | %6.1f | %4.1f %% | %4.1f %% | %-10s |", 1e-6 * op[i].flops, 1e-6 * op[i].bytes, s.intensity,
+        (void)printf(" %8.2f | %7.2f | %6.1f | %4.1f %% | %4.1f %% | %-10s |", 1e-6 * o->flops, 1e-6 * o->bytes, s.intensity,
                      100 * s.of_peak, 100 * s.of_bandwidth, arithmetic ? "arithmetic" : "memory");
         bar_print(arithmetic ? s.of_peak : s.of_bandwidth);
     }
     (void)fflush(stdout);
 }
 
-json_t *st_bench_roof_json(const st_bench_roof *r, const st_bench_roof_op op[NN_OPS])
+json_t *st_bench_roof_json(const st_bench_roof *r)
 {
     json_t *list = json_array();
 
     for (int i = 0; i < NN_OPS; i++) {
-        shares s = shares_of(r, op, i);
-        json_t *o = json_pack("{s:s, s:f, s:f}", "operation", names[i], "seconds", op[i].seconds, "of_step", s.of_step);
-        if (op[i].bytes > 0)
+        shares s = shares_of(r, i);
+        json_t *o = json_pack("{s:s, s:f, s:f}", "operation", names[i], "seconds", r->op[i].seconds, "of_step", s.of_step);
+        if (r->op[i].bytes > 0)
             json_object_update_new(o,
-                                   json_pack("{s:f, s:f, s:f, s:f, s:f}", "flops", op[i].flops, "bytes", op[i].bytes,
+                                   json_pack("{s:f, s:f, s:f, s:f, s:f}", "flops", r->op[i].flops, "bytes", r->op[i].bytes,
                                              "flops_per_byte", s.intensity, "of_peak", s.of_peak, "of_bandwidth", s.of_bandwidth));
         json_array_append_new(list, o);
     }
-    return json_pack("{s:s, s:i, s:f, s:f, s:o}", "variant", r->variant, "threads", r->threads, "peak_gflops", 1e-9 * r->flops,
-                     "bandwidth_gb_s", 1e-9 * r->bytes, "operations", list);
+    return json_pack("{s:s, s:i, s:f, s:f, s:f, s:o}", "variant", r->variant, "threads", r->threads, "peak_gflops", 1e-9 * r->flops,
+                     "bandwidth_gb_s", 1e-9 * r->bytes, "step_seconds", r->step, "operations", list);
+}
+
+void st_bench_roof_foot_print(void)
+{
+    (void)printf(
+        "\nThe quickest training step without its optimiser; times are of all layers together. Work and bytes are\n"
+        "counted by the plan, not measured: products and rotations, zeros included, padding left out, what the backward\n"
+        "pass computes again once more; arrays in memory once, vectors of atoms once an edge. Bytes that a cache holds\n"
+        "from one operation to the next still count, so a share of bandwidth can be above 100 %%. Peak: multiply-adds in\n"
+        "registers; bandwidth: a = b + 3 c in memory. Exact radial networks are a part of edges. Engine cuda is not timed\n"
+        "by operation.\n");
 }

@@ -6,13 +6,8 @@
 
 #include "stages/bench/bench.h"
 
-/* What a roof is made of, measured: operations and bytes per second. */
-typedef struct st_bench_roof {
-    const char *variant;
-    int threads;
-    double flops, bytes;
-} st_bench_roof;
-void st_bench_roof_print(const st_bench_roof *r, const st_bench_roof_op op[NN_OPS]);
-json_t *st_bench_roof_json(const st_bench_roof *r, const st_bench_roof_op op[NN_OPS]);
+void st_bench_roof_print(const st_bench_roof *r);
+json_t *st_bench_roof_json(const st_bench_roof *r);
+void st_bench_roof_foot_print(void); /* below all tables */
 
 #endif

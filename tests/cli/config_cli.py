@@ -597,11 +597,13 @@ def bench_measures_what_it_is_asked_for():
             shown = {one["operation"]: one for one in row["operations"]}
             assert abs(sum(one["of_step"] for one in shown.values()) - 1) < 1e-3 and row["bandwidth_gb_s"] > 0, row
             assert all(shown[name]["seconds"] > 0 and shown[name]["flops"] > 0 for name in ("edges", "attention", "head")), row
-            assert (shown["radial"]["seconds"] > 0) == ("nodes" in row["variant"]), row
+            assert (shown["radial"]["seconds"] > 0) == ("nodes" in row["variant"]) == (shown["radial back"]["seconds"] > 0), row
+            assert shown["edges back"]["flops"] > shown["edges"]["flops"] and shown["weights"]["seconds"] > 0, row
+            assert sum(one["seconds"] for one in shown.values()) <= row["step_seconds"] * (1 + 1e-4), row  # five digits
             rate = shown["edges"]["flops"] / shown["edges"]["seconds"]
             assert abs(shown["edges"]["of_peak"] * row["peak_gflops"] * 1e9 / rate - 1) < 1e-3, row
         out = p.run(*roof)[1]
-        assert out.count("| attention |") == 2 and out.count("| radial ") == 1 and "counted by the plan" in out, out
+        assert out.count("| attention  ") == out.count("| attention back ") == 2 and out.count("| radial  ") == 1 and "counted by the plan" in out, out
         assert "engine cpu in fp32" in p.run("bench", "--roofline", *quick, "--variants", "exact bf16x3", expect=2)[2]
         p.run("bench", "--roofline", "--memory", expect=2)
         for wrong in (["--graphs", "knn"], ["--batch", "0"], ["--ranks", "0"], ["--threads", "1,x"], ["--seconds", "long"]):

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 
 #include "stages/bench/bench.h"
+#include "twin/made_batch.h"
 
 static st_bench_case network(int32_t layers, pl_arena *mem)
 {
@@ -148,6 +149,95 @@ static void operations_are_counted_by_the_plan(void **state)
     pl_arena_free(mem);
 }
 
+/* Backward, one operation after the other, of 5 nodes and 8 edges; the first module has no gradient of its input. */
+static void counted_back(double out[NN_OPS], const nn_se3 *m, double rows, int tables)
+{
+    for (int i = 0; i < m->n_modules; i++) {
+        const nn_attention *a = &m->module[i].u.attention;
+        const nn_conv *c = m->module[i].kind == NN_ATTENTION ? &a->conv : &m->module[i].u.conv;
+        int input = i ? 1 : 0;
+        if (m->module[i].kind == NN_NORM)
+            continue;
+        for (int g = 0; g < c->n_groups; g++) {
+            double w0 = (double)m->param[c->group[g].w0].size, w1 = (double)m->param[c->group[g].w1].size;
+            double w2 = (double)m->param[c->group[g].w2].size, again = 2 * (w0 + w1);
+            out[NN_OP_RADIAL_BACK] += 2 * rows * (again + w0 + 2 * w1 + w2 + w2 + input * w2);
+        }
+        out[NN_OP_EDGES_BACK] += 8 * (tables * contracted(c) + turns(&c->in) + turns(&c->out)); /* of the matrices */
+        out[NN_OP_EDGES_BACK] += input * 8 * (tables * contracted(c) + turns(&c->in));          /* of the input    */
+        if (m->module[i].kind == NN_CONV)
+            continue;
+        for (int d = 0; d < NN_DEGREES; d++) {
+            double q = a->key.ch[d] && a->in.ch[d] ? a->in.ch[d] * a->key.ch[d] : 0;
+            double z = a->value.ch[d] * a->out.ch[d], x = a->in.ch[d] * a->out.ch[d];
+            out[NN_OP_ATTENTION_BACK] += 2 * 5 * (2 * d + 1) * (q + q + input * q + z + z + x + input * x);
+        }
+        out[NN_OP_ATTENTION_BACK] += (2 + 3) * 8 * (components(&a->key) + components(&a->value));
+    }
+}
+
+static void operations_back_are_counted_by_the_plan(void **state)
+{
+    pl_arena *mem = pl_arena_new(1 << 16);
+
+    (void)state;
+    for (int i = 0; i < 4; i++) {
+        const nn_se3 *m = small_network(i % 2 ? NN_PARITY_NATURAL : NN_PARITY_BOTH, mem);
+        st_bench_case c = { .model = m,
+                            .batch = { .n_graphs = 1, .n_nodes = 5, .n_edges = 8, .n_pairs = 4, .n_edge_features = 4 } };
+        st_bench_roof_op got[NN_OPS] = { { 0 } };
+        double want[NN_OPS] = { 0 };
+        st_bench_roof_count(got, &c, i / 2 ? NN_RADIAL_EXACT : NN_RADIAL_NODES, 3);
+        counted_back(want, m, 3, i / 2 ? 1 : 2);
+        assert_true(got[NN_OP_RADIAL_BACK].flops + got[NN_OP_EDGES_BACK].flops == want[NN_OP_RADIAL_BACK] + want[NN_OP_EDGES_BACK]);
+        assert_true(i / 2 || got[NN_OP_RADIAL_BACK].flops == want[NN_OP_RADIAL_BACK]);
+        assert_true(got[NN_OP_ATTENTION_BACK].flops == want[NN_OP_ATTENTION_BACK]);
+    }
+    pl_arena_free(mem);
+}
+
+/* By hand: 3 scalars of an atom, keys, values and outputs of 2, so a first matrix of 3 x 4 and a last one of 2 x 2; 2 scalars of an
+ * edge, 32 hidden units; 3 atoms, 4 edges, 5 radial nodes. Every edge has both nodes' matrices; a scalar's rotation is one product. */
+static void a_tiny_network_has_the_products_of_a_hand_count(void **state)
+{
+    const nn_se3_conf conf = { 1, 1, 2, 1, 1, true, true, NN_POOL_MAX, NN_FUSE_FULL, 3, 1, 1, NN_PARITY_BOTH, { 0 }, false };
+    const double hidden = 2 * 32 * (2 + 32), hidden_back = 2 * 32 * (2 + 32) + 2 * 32 * (2 + 2 * 32), last[2] = { 32 * 12, 32 * 4 };
+    const double want[NN_OPS] = {
+        [NN_OP_RADIAL] = 5 * (2 * hidden + 2 * (last[0] + last[1])),
+        [NN_OP_EDGES] = 4 * 2 * (2 * 12 + 3 + 4) + 4 * 2 * (2 * 4 + 2 + 2),
+        [NN_OP_ATTENTION] = 2 * 3 * (3 * 2 + (2 + 3) * 2) + 2 * 4 * (2 + 2),
+        [NN_OP_SUM] = 2 * 3 * 4,
+        [NN_OP_HEAD] = 2 * (4 + 2),
+        [NN_OP_HEAD_BACK] = 4 * (4 + 2),
+        [NN_OP_SUM_BACK] = 2 * 2 * 3 * 4,
+        [NN_OP_EDGES_BACK] = 4 * 2 * (2 * 12 + 3 + 4) + 4 * 2 * (2 * 2 * 4 + 2 + 2 + 2),
+        [NN_OP_RADIAL_BACK] = 5 * (2 * (hidden + hidden_back) + 2 * (2 * last[0] + 3 * last[1])),
+        [NN_OP_ATTENTION_BACK] = 2 * 3 * (2 * 3 * 2 + (2 + 3) * 2 + 2 * 2) + 5 * 4 * (2 + 2),
+        [NN_OP_WEIGHTS] = 2 * 2 * (last[0] + last[1]),
+    };
+    const double floats[NN_OPS] = {
+        [NN_OP_HEAD_BACK] = 2 * (4 + 2) + 3 * 2,
+        [NN_OP_SUM_BACK] = 2 * 4 + 4 * (2 + 2) + 3 * (2 + 2 + 2),
+        [NN_OP_EDGES_BACK] = 4 * (3 + 4 + 1) + 5 * 12 + 4 * (2 + 2 + 2 + 1) + 2 * 5 * 4,
+        [NN_OP_RADIAL_BACK] = 2 * last[0] + 5 * 2 + 5 * 12 + 3 * last[1] + 5 * 2 + 2 * 5 * 4,
+        [NN_OP_ATTENTION_BACK] = 2 * (3 * 2 + 5 * 2) + 2 * 4 * 4 + 3 * (3 + 2) + 3 * 3 * 2, /* the last: the norm */
+        [NN_OP_WEIGHTS] = 5 * (last[0] + last[1]),
+    };
+    st_bench_case c = { .batch = { .n_graphs = 1, .n_nodes = 3, .n_edges = 4, .n_pairs = 2, .n_edge_features = 1 } };
+    pl_arena *mem = pl_arena_new(1 << 16);
+    st_bench_roof_op got[NN_OPS] = { { 0 } };
+    nn_se3 *model;
+
+    (void)state;
+    assert_int_equal(nn_se3_plan(&model, &conf, mem, NULL), PL_OK);
+    c.model = model;
+    st_bench_roof_count(got, &c, NN_RADIAL_NODES, 5);
+    for (int i = 0; i < NN_OPS; i++)
+        if (got[i].flops != want[i] || (i >= NN_OP_HEAD_BACK && got[i].bytes != 4 * floats[i]))
+            fail_msg("operation %d has %g, %g bytes, not %g, %g", i, got[i].flops, got[i].bytes, want[i], 4 * floats[i]);
+    pl_arena_free(mem);
+}
+
 /* A gathered vector of a node, a message and a frame for each edge: degrees 0 .. 2 of 4 channels have 36 floats. */
 static void bytes_grow_with_edges_nodes_and_rows(void **state)
 {
@@ -172,6 +262,34 @@ static void bytes_grow_with_edges_nodes_and_rows(void **state)
     st_bench_roof_count(a, &c, NN_RADIAL_EXACT, 3);
     assert_true(a[NN_OP_EDGES].bytes == b[NN_OP_EDGES].bytes);
     assert_true(a[NN_OP_HEAD].bytes - b[NN_OP_HEAD].bytes == 4.0 * m->param[m->head[0]].dims[1]);
+    pl_arena_free(mem);
+}
+
+/* Whatever the number of threads; with exact radial networks these have no time of their own. */
+static void operations_take_no_longer_than_their_step(void **state)
+{
+    pl_arena *mem = pl_arena_new(1 << 20);
+    const nn_se3 *m = small_network(NN_PARITY_BOTH, mem);
+    made_batch b = made_batch_new(&(made_opts){ 3, 7, 6, 4, 2.5, false, 8 }, mem);
+    float *params = PL_NEW(mem, float, m->n_floats), y[3], dy[3] = { 1, 1, 1 };
+    st_bench_case c = { .model = m, .params = params, .batch = b.b, .y = y, .dy = dy, .grad = PL_NEW(mem, float, m->n_floats) };
+
+    (void)state;
+    nn_se3_init(m, params, 5);
+    for (int i = 0; i < 4; i++) {
+        nn_radial radial = i / 2 ? NN_RADIAL_EXACT : NN_RADIAL_NODES;
+        st_bench_variant v = { .kind = &nn_engine_cpu, .models = 1, .conf = { .radial = radial, .width = 0.01 } };
+        st_bench_roof r = { .threads = 1 + i % 2 };
+        double sum = 0;
+        DONE(st_bench_roof_run(&r, &c, &v, 0, &why));
+        for (int k = 0; k < NN_OPS; k++) {
+            bool other = i / 2 && (k == NN_OP_RADIAL || k == NN_OP_RADIAL_BACK);
+            assert_true(other ? r.op[k].seconds == 0 : r.op[k].seconds > 0);
+            assert_true(other || k == NN_OP_PREPARE || r.op[k].bytes > 0);
+            sum += r.op[k].seconds;
+        }
+        assert_true(sum <= r.step * (1 + 1e-12));
+    }
     pl_arena_free(mem);
 }
 
@@ -247,6 +365,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(work_is_what_the_page_counts),
         cmocka_unit_test(operations_are_counted_by_the_plan),
+        cmocka_unit_test(operations_back_are_counted_by_the_plan),
+        cmocka_unit_test(a_tiny_network_has_the_products_of_a_hand_count),
+        cmocka_unit_test(operations_take_no_longer_than_their_step),
         cmocka_unit_test(bytes_grow_with_edges_nodes_and_rows),
         cmocka_unit_test(the_machine_has_a_bandwidth),
         cmocka_unit_test(the_machine_has_a_peak),
