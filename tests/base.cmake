@@ -1,4 +1,6 @@
 molsieve_test(base unit/base_test.c LABEL unit threads USES molsieve::base)
+molsieve_test(files unit/file_test.c LABEL unit USES molsieve::base)
+target_link_options(test_files PRIVATE -Wl,--wrap=read,--wrap=write,--wrap=fsync)
 molsieve_test(program unit/program_test.c LABEL unit USES molsieve::base)
 molsieve_add_test(layers ${PROJECT_SOURCE_DIR}/scripts/check_layers.sh)
 molsieve_add_test(layers_caught ${CMAKE_CURRENT_SOURCE_DIR}/cli/layers.py)

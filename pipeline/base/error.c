@@ -33,19 +33,40 @@ static void say_memory(char *text, size_t size)
         (void)snprintf(text + n, size - n, " (the system refused %.1f MB)", 1e-6 * (double)bytes);
 }
 
+/* ---- messages ---- */
+
+enum { WHOLE = 8192 }; /* bytes of a message before it is cut: more than the longest path */
+
+/* Of a message that does not fit, the beginning and the end: in "PATH: REASON" the path may be of any length. */
+static void put_text(char *to, size_t size, const char *text)
+{
+    static const char gap[] = " ... ";
+    const size_t n = strlen(text), head = size / 2, tail = size - head - strlen(gap); /* tail: with the NUL */
+
+    if (n < size) {
+        memcpy(to, text, n + 1);
+        return;
+    }
+    memcpy(to, text, head);
+    memcpy(to + head, gap, strlen(gap));
+    memcpy(to + head + strlen(gap), text + n + 1 - tail, tail);
+}
+
 pl_code pl_fail(pl_error *err, pl_code code, const char *fmt, ...)
 {
-    if (err != NULL) {
-        va_list ap;
-        err->code = code;
-        err->where[0] = '\0';
-        va_start(ap, fmt);
-        (void)vsnprintf(err->text, sizeof err->text, fmt, ap);
-        va_end(ap);
-        if (code == PL_ENOMEM)
-            say_memory(err->text, sizeof err->text);
-        pl_clean_line(err->text);
-    }
+    char text[WHOLE];
+    va_list ap;
+
+    if (err == NULL)
+        return code;
+    va_start(ap, fmt);
+    (void)vsnprintf(text, sizeof text, fmt, ap);
+    va_end(ap);
+    if (code == PL_ENOMEM)
+        say_memory(text, sizeof text);
+    *err = (pl_error){ .code = code };
+    put_text(err->text, sizeof err->text, text);
+    pl_clean_line(err->text);
     return code;
 }
 

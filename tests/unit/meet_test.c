@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <arpa/inet.h>
+#include <dirent.h>
 #include <ifaddrs.h>
 #include <net/if.h>
 #include <signal.h>
@@ -490,6 +491,61 @@ static void idle_connections_do_not_keep_ranks_from_meeting(void **state)
         (void)close(fd[i]);
 }
 
+/* ---- what is left of a meeting that failed ---- */
+
+static int descriptors(void)
+{
+    DIR *d = opendir("/proc/self/fd");
+    int n = 0;
+
+    assert_non_null(d);
+    while (readdir(d) != NULL)
+        n++;
+    (void)closedir(d);
+    return n;
+}
+
+/* Rank 1 has connected, rank 2 has not: with the meeting the connection ends. */
+static void a_meeting_that_failed_keeps_no_connection(void **state)
+{
+    bench *b = *state;
+    const nn_meeting m = { .job = b->rank[0].launch.job, .folder = b->folder, .host = "", .port = "", .size = 3, .patience = 1 };
+    nn_wires *w = (nn_wires *)(void *)b;
+    pl_error err = { 0 };
+    int before = descriptors();
+
+    b->rank[1].launch.size = 3;
+    rank_start(&b->rank[1]);
+    assert_int_equal(nn_meet(&w, &m, &err), PL_EDEVICE);
+    assert_null(w);
+    assert_non_null(strstr(err.text, "1 of 3 ranks did not connect within 1 s: rank 2"));
+    assert_int_equal(descriptors(), before);
+    check_end(&b->rank[1], 7, "rank 2");
+}
+
+/* The folder is there, but the name of a file in it is longer than the system allows. */
+static void a_folder_with_too_long_a_name_is_named(void **state)
+{
+    bench *b = *state;
+    char folder[4081] = "";
+    nn_meeting m = { .job = "", .folder = folder, .host = "", .port = "", .size = 2, .patience = 0.2 };
+    nn_wires *w = NULL;
+    pl_error err = { 0 };
+    int before = descriptors();
+    size_t n = (size_t)snprintf(folder, sizeof folder, "%s", b->folder);
+
+    for (; n + 2 < sizeof folder; n += 2)
+        memcpy(folder + n, "/.", 3);
+    for (m.rank = 0; m.rank < 2; m.rank++) {
+        err = (pl_error){ 0 };
+        assert_int_equal(nn_meet(&w, &m, &err), PL_EIO);
+        assert_null(w);
+        assert_non_null(strstr(err.text, "cannot write the file by which the ranks find rank 0"));
+        assert_non_null(strstr(err.text, b->folder));
+        assert_int_equal(descriptors(), before);
+    }
+}
+
 /* ---- lost ranks ---- */
 
 /* The last rank dies or stops while the others sum. */
@@ -569,6 +625,8 @@ int main(void)
         WITH_BENCH(a_rank_of_another_size_is_refused),
         WITH_BENCH(a_rank_that_left_while_it_waited_may_come_again),
         WITH_BENCH(idle_connections_do_not_keep_ranks_from_meeting),
+        WITH_BENCH(a_meeting_that_failed_keeps_no_connection),
+        WITH_BENCH(a_folder_with_too_long_a_name_is_named),
         WITH_BENCH(a_dead_rank_ends_all_at_once),
         WITH_BENCH(a_silent_rank_ends_all_when_patience_is_spent),
         WITH_BENCH(a_rank_that_gives_up_ends_all),

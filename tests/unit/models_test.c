@@ -291,6 +291,27 @@ static void tensors_read_back_as_written(void **state)
     pl_arena_free(mem);
 }
 
+/* A wrong size may be that of a damaged file: nothing is read behind the tensor, nothing is written. */
+static void numbers_that_do_not_convert_are_not_touched(void **state)
+{
+    const int64_t whole[2] = { 3, 4 };
+    const double real[2] = { 3, 4 };
+    const nn_tensor t[] = { { .name = "w", .dtype = NN_I64, .n_dims = 1, .dims = { 2 }, .count = 2, .data = whole },
+                            { .name = "r", .dtype = NN_F64, .n_dims = 1, .dims = { 2 }, .count = 2, .data = real } };
+    int64_t i[3] = { 7, 7, 7 };
+    double d[3] = { 7, 7, 7 };
+    float f[3] = { 7, 7, 7 };
+    (void)state;
+
+    for (size_t n = 2; n <= 3; n++) { /* another type, another size */
+        assert_int_equal(nn_tensor_ints(i, n, &t[n == 2 ? 1 : 0], NULL), PL_EDATA);
+        assert_int_equal(nn_tensor_doubles(d, n, &t[n == 2 ? 0 : 1], NULL), PL_EDATA);
+        assert_int_equal(nn_tensor_floats(f, n, &t[n == 2 ? 0 : 1], NULL), PL_EDATA);
+    }
+    for (int k = 0; k < 3; k++)
+        assert_true(i[k] == 7 && d[k] == 7 && f[k] == 7);
+}
+
 static pl_code parse(const char *header, uint64_t length, size_t data)
 {
     pl_arena *mem = pl_arena_new(1 << 12);
@@ -407,6 +428,7 @@ int main(void)
         cmocka_unit_test(initial_parameters_follow_their_distributions),
         cmocka_unit_test(plan_reports_refused_memory),
         cmocka_unit_test(tensors_read_back_as_written),
+        cmocka_unit_test(numbers_that_do_not_convert_are_not_touched),
         cmocka_unit_test(hostile_headers_are_refused),
         cmocka_unit_test(short_files_are_refused),
         cmocka_unit_test(adamw_takes_the_textbook_step),
