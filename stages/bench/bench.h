@@ -69,9 +69,9 @@ int st_bench_convs(st_bench_conv *out, const nn_se3 *model); /* how many, at mos
 double st_bench_now(int threads);
 
 /* Operations per second, measured with this many threads at once: multiply-adds in registers
- * by the widest vectors; bf16 tile products, 0 where there are none. */
+ * by the widest vectors; bf16 tile products, and AVX-512's dot products of bf16 pairs, 0 where there are none. */
 typedef struct st_bench_peak {
-    double fp32, bf16;
+    double fp32, bf16, dot16;
 } st_bench_peak;
 st_bench_peak st_bench_peak_find(int threads);
 
@@ -116,24 +116,35 @@ pl_code st_bench_variant_time(st_bench_times *out, st_bench_variant *v, const st
  * once, vectors of nodes once for each edge that gathers them. What stays in a cache within the operation is not counted. */
 typedef struct st_bench_roof_op {
     double flops, bytes, seconds;
+    double rounded; /* of flops: those in products whose factors `precision` rounds to bf16 */
 } st_bench_roof_op;
 
 /* A training step, measured with so many threads: its operations, and what they are compared with. */
 typedef struct st_bench_roof {
     const char *variant;
     int threads;
-    double flops, bytes; /* of the machine, in a second: peak and bandwidth            */
+    double flops, bytes; /* of the machine, in a second: peak in float32, and bandwidth          */
+    const char *unit;    /* what computes products of rounded factors: "bf16 tiles"; NULL: nothing is rounded */
+    double unit_flops;   /* its peak                                                           */
+    int products;        /* of rounded factors, for each that is counted: 3 with bf16x3        */
     double step;         /* seconds of the whole step; those of all operations are not more */
     st_bench_roof_op op[NN_OPS];
 } st_bench_roof;
 
+/* The machine's part of a roof, from what was measured with these threads. A variant of bf16 is compared with the tiles if it
+ * uses them, else with the processor's dot products of bf16 pairs, which no kernel uses yet, else with float32. */
+st_bench_roof st_bench_roof_of(const st_bench_variant *v, int threads, const st_bench_peak *peak, double bandwidth);
+
+/* Seconds that the arithmetic of an operation takes at least: each part at the peak of its unit; 0: no peak. */
+double st_bench_roof_least(const st_bench_roof *r, const st_bench_roof_op *op);
+
 /* Counts by the plan of the model, without padding, zeros not skipped; what the backward pass computes again counts again.
  * rows: nn_op_clock.radial_rows. seconds stay as they are. bench_roof_count.c */
-void st_bench_roof_count(st_bench_roof_op out[NN_OPS], const st_bench_case *c, nn_radial radial, double rows);
+void st_bench_roof_count(st_bench_roof_op out[NN_OPS], const st_bench_case *c, const nn_engine_conf *conf, double rows);
 /* Fills step and op with the counts, and the times of the quickest training step without its optimiser, with r->threads.
  * EDEVICE: the engine cannot time its operations. */
 pl_code st_bench_roof_run(st_bench_roof *r, const st_bench_case *c, const st_bench_variant *v, double seconds, pl_error *err);
-/* Whether --roofline shows it: in float32, one model, nothing computed again, an engine that times its operations. */
+/* Whether --roofline shows it: one model, nothing computed again, an engine that times its operations; bf16x3 if it is asked for. */
 bool st_bench_roof_wanted(const st_bench_variant *v, const char *words, int threads);
 
 /* ---- whole steps ---- */

@@ -32,6 +32,15 @@ static void peak_fp32(void *ctx, int worker, int i)
     j->work[i] = j->kernels->peak(ROUNDS, sink);
 }
 
+static void peak_dot16(void *ctx, int worker, int i)
+{
+    float sink[NN_LANE] = { 0.5f, 0.5f };
+    peak_job *j = ctx;
+
+    (void)worker;
+    j->work[i] = j->kernels->peak16(ROUNDS, sink);
+}
+
 /* Factors that stay in the first cache: as near to the tiles' peak as a product comes. */
 static void peak_bf16(void *ctx, int worker, int i)
 {
@@ -83,6 +92,8 @@ st_bench_peak st_bench_peak_find(int threads)
     p.fp32 = rate_best(pool, n, peak_fp32, best);
     if (nn_amx_missing() == NULL)
         p.bf16 = rate_best(pool, n, peak_bf16, best);
+    if (nn_cpu_kernels_dot16() != NULL)
+        p.dot16 = rate_best(pool, n, peak_dot16, nn_cpu_kernels_dot16());
     nn_pool_free(pool);
     return p;
 }

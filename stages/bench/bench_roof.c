@@ -73,8 +73,35 @@ double st_bench_bandwidth_find(int threads)
 
 bool st_bench_roof_wanted(const st_bench_variant *v, const char *words, int threads)
 {
-    return v->kind->watch != NULL && v->models == 1 && !v->conf.recompute && v->conf.of_contract == NN_PREC_FP32 &&
-           (words != NULL || v->main) && st_bench_variant_wanted(v, words, threads);
+    return v->kind->watch != NULL && v->models == 1 && !v->conf.recompute &&
+           (words != NULL || (v->main && v->conf.of_contract != NN_PREC_BF16X3)) && st_bench_variant_wanted(v, words, threads);
+}
+
+st_bench_roof st_bench_roof_of(const st_bench_variant *v, int threads, const st_bench_peak *peak, double bandwidth)
+{
+    st_bench_roof r = {
+        .variant = v->name, .threads = threads, .flops = peak->fp32, .bytes = bandwidth, .unit_flops = peak->fp32, .products = 1
+    };
+
+    if (v->conf.of_contract == NN_PREC_FP32)
+        return r;
+    r.products = v->conf.of_contract == NN_PREC_BF16X3 ? 3 : 1;
+    r.unit = "float32";
+    if (v->set != NULL && !strcmp(v->set, "amx")) {
+        r.unit = "bf16 tiles";
+        r.unit_flops = peak->bf16;
+    } else if (peak->dot16 > peak->fp32) {
+        r.unit = "bf16 pairs";
+        r.unit_flops = peak->dot16;
+    }
+    return r;
+}
+
+double st_bench_roof_least(const st_bench_roof *r, const st_bench_roof_op *op)
+{
+    if (!(r->flops > 0 && r->unit_flops > 0))
+        return 0;
+    return (op->flops - op->rounded) / r->flops + r->products * op->rounded / r->unit_flops;
 }
 
 /* A training step: the weights are folded, forward, backward. In `elapsed` its seconds. */
@@ -129,6 +156,6 @@ pl_code st_bench_roof_run(st_bench_roof *r, const st_bench_case *c, const st_ben
     }
     v->kind->close(e);
     if (code == PL_OK)
-        st_bench_roof_count(r->op, c, v->conf.radial, (double)clock.radial_rows);
+        st_bench_roof_count(r->op, c, &v->conf, (double)clock.radial_rows);
     return code;
 }

@@ -4,18 +4,21 @@
 
 enum { H = NN_RADIAL_HIDDEN, F = sizeof(float) };
 
-/* One batch and what it is computed with. rows: of the radial networks; first: the convolution whose input needs no gradient. */
+/* One batch and what it is computed with. rows: of the radial networks; first: the convolution whose input needs no gradient;
+ * packed: floats that a factor of products takes in memory; copies: 1 if it is rounded, beside the float, else 0. */
 typedef struct counter {
     st_bench_roof_op *op; /* [NN_OPS] */
     const nn_se3 *model;
     const nn_batch *batch;
     bool tables, first; /* tables: radial nodes */
-    double rows;
+    double rows, packed, copies;
 } counter;
 
-static void put(const counter *c, nn_op op, double flops, double floats)
+/* Products whose factors stay in float32, those whose factors `precision` rounds, floats. */
+static void put(const counter *c, nn_op op, double flops, double rounded, double floats)
 {
-    c->op[op].flops += flops;
+    c->op[op].flops += flops + rounded;
+    c->op[op].rounded += c->copies * rounded;
     c->op[op].bytes += F * floats;
 }
 
@@ -84,31 +87,56 @@ static double contraction(const nn_conv *c)
     return n;
 }
 
+/* With radial nodes the products of edges are rounded, with exact radial networks they are not. */
+static void edges_put(const counter *c, nn_op op, double products, double turns, double floats)
+{
+    double all = c->batch->n_edges * products;
+
+    put(c, op, c->batch->n_edges * turns + (c->tables ? 0 : all), c->tables ? 2 * all : 0, floats);
+}
+
 static void conv_forward(const counter *c, const nn_conv *v)
 {
     radial_work w = radial_of(v);
-    double edges = c->batch->n_edges, in = floats_of(&v->in), out = floats_of(&v->out);
+    double edges = c->batch->n_edges, matrices = c->tables ? c->rows * w.columns : 0;
 
-    put(c, c->tables ? NN_OP_RADIAL : NN_OP_EDGES, c->rows * (w.hidden + 2 * w.last),
-        w.last + c->rows * (c->batch->n_edge_features + 1 + (c->tables ? w.columns : 0)));
-    put(c, NN_OP_EDGES, edges * ((c->tables ? 2 : 1) * contraction(v) + rotation(&v->in) + rotation(&v->out)),
-        edges * (in + out + frame_floats(v)) + (c->tables ? c->rows * w.columns : 0));
+    put(c, c->tables ? NN_OP_RADIAL : NN_OP_EDGES, c->rows * w.hidden, c->rows * 2 * w.last,
+        c->packed * w.last + c->rows * (c->batch->n_edge_features + 1) + matrices * (c->copies + c->packed));
+    edges_put(c, NN_OP_EDGES, contraction(v), rotation(&v->in) + rotation(&v->out),
+              edges * (floats_of(&v->in) + floats_of(&v->out) + frame_floats(v)) + c->packed * matrices);
 }
 
-/* Gradients of the matrices of each row, from there those of the last layers and of the hidden vectors; unless it is the first,
- * the matrices are made again, transposed, for the gradient of the input. */
+/* Gradients of the tables, from there those of the last layers and, in float32, of the hidden vectors; unless it is the first,
+ * tables are made again, transposed, for the gradient of the input. */
+static void nodes_back(const counter *c, const nn_conv *v, const radial_work *w)
+{
+    double input = c->first ? 0 : 1, edges = c->batch->n_edges, in = floats_of(&v->in), tables = c->rows * w->columns;
+
+    put(c, NN_OP_RADIAL_BACK, c->rows * (w->hidden + w->hidden_back + 2 * w->last), c->rows * 2 * (1 + input) * w->last,
+        (2 + input * c->packed) * w->last + c->rows * (c->batch->n_edge_features + 1) +
+            (1 + input * (c->copies + c->packed)) * tables);
+    edges_put(c, NN_OP_EDGES_BACK, (1 + input) * contraction(v), (1 + input) * rotation(&v->in) + rotation(&v->out),
+              edges * ((1 + input) * in + floats_of(&v->out) + frame_floats(v)) + (1 + input * c->packed) * tables);
+    put(c, NN_OP_WEIGHTS, 2 * w->fold, 0, (5 + c->copies * (2 + 2 * c->packed)) * w->last);
+}
+
+/* The same with the matrices of each pair. Rounded last layers are kept in both orders. */
+static void exact_back(const counter *c, const nn_conv *v, const radial_work *w)
+{
+    double input = c->first ? 0 : 1, edges = c->batch->n_edges, in = floats_of(&v->in);
+
+    put(c, NN_OP_EDGES_BACK, c->rows * (w->hidden + w->hidden_back), c->rows * 2 * (2 + input) * w->last,
+        (1 + (1 + c->copies * input) * c->packed) * w->last + c->rows * (c->batch->n_edge_features + 1));
+    edges_put(c, NN_OP_EDGES_BACK, (1 + input) * contraction(v), (1 + input) * rotation(&v->in) + rotation(&v->out),
+              edges * ((1 + input) * in + floats_of(&v->out) + frame_floats(v)));
+    put(c, NN_OP_WEIGHTS, 3 * w->fold, 0, (6 + c->copies * (2 + 3 * c->packed)) * w->last);
+}
+
 static void conv_back(const counter *c, const nn_conv *v)
 {
     radial_work w = radial_of(v);
-    double edges = c->batch->n_edges, in = floats_of(&v->in), out = floats_of(&v->out), input = c->first ? 0 : 1;
-    double matrices = c->tables ? c->rows * w.columns : 0;
 
-    put(c, c->tables ? NN_OP_RADIAL_BACK : NN_OP_EDGES_BACK, c->rows * (w.hidden + w.hidden_back + 2 * (2 + input) * w.last),
-        (c->tables ? 2 + input : 2) * w.last + c->rows * (c->batch->n_edge_features + 1) + (1 + input) * matrices);
-    put(c, NN_OP_EDGES_BACK,
-        edges * ((1 + input) * ((c->tables ? 2 : 1) * contraction(v) + rotation(&v->in)) + rotation(&v->out)),
-        edges * ((1 + input) * in + out + frame_floats(v)) + (1 + input) * matrices);
-    put(c, NN_OP_WEIGHTS, (c->tables ? 2 : 3) * w.fold, (c->tables ? 5 : 6) * w.last);
+    (c->tables ? nodes_back : exact_back)(c, v, &w);
 }
 
 /* Of linear layers of nodes, one matrix for each degree: floats, and products with all nodes. `at`: index in param, or -1. */
@@ -146,11 +174,11 @@ static void attention_count(const counter *c, const nn_attention *a)
     double nodes = c->batch->n_nodes, edges = c->batch->n_edges, in = floats_of(&a->in), out = floats_of(&a->out);
     double both = edges * (floats_of(&a->key) + floats_of(&a->value)), sent = edges * floats_of(&a->conv.out);
 
-    put(c, NN_OP_ATTENTION, q.flops + p.flops + 2 * both, q.floats + p.floats + sent + nodes * (in + out));
-    put(c, NN_OP_ATTENTION_BACK, 2 * q.flops + p.flops + project_values(c, a) + 5 * both,
-        2 * (q.floats + p.floats) + 2 * sent + nodes * (in + out));
+    put(c, NN_OP_ATTENTION, 2 * both, q.flops + p.flops, c->packed * (q.floats + p.floats) + sent + nodes * (in + out));
+    put(c, NN_OP_ATTENTION_BACK, 5 * both, 2 * q.flops + p.flops + project_values(c, a),
+        (1 + c->packed) * (q.floats + p.floats) + 2 * sent + nodes * (in + out));
     if (!c->first)
-        put(c, NN_OP_ATTENTION_BACK, q.flops + p.flops - project_values(c, a), (edges + nodes) * in);
+        put(c, NN_OP_ATTENTION_BACK, 0, q.flops + p.flops - project_values(c, a), (edges + nodes) * in);
 }
 
 static void sum_count(const counter *c, const nn_conv *v)
@@ -158,8 +186,8 @@ static void sum_count(const counter *c, const nn_conv *v)
     linear_work self = linear_of(c, v->self);
     double nodes = c->batch->n_nodes, edges = c->batch->n_edges, in = floats_of(&v->in), out = floats_of(&v->out);
 
-    put(c, NN_OP_SUM, self.flops, self.floats + edges * out + nodes * (in + out));
-    put(c, NN_OP_SUM_BACK, 2 * self.flops, 2 * self.floats + edges * (out + in) + nodes * (2 * in + out));
+    put(c, NN_OP_SUM, 0, self.flops, c->packed * self.floats + edges * out + nodes * (in + out));
+    put(c, NN_OP_SUM_BACK, 0, 2 * self.flops, (1 + c->packed) * self.floats + edges * (out + in) + nodes * (2 * in + out));
 }
 
 /* Forward a norm reads what is in the cache. */
@@ -168,8 +196,8 @@ static void module_count(const counter *c, const nn_module *m)
     const nn_conv *conv = m->kind == NN_CONV ? &m->u.conv : &m->u.attention.conv;
 
     if (m->kind == NN_NORM) {
-        put(c, NN_OP_ATTENTION, 0, c->batch->n_nodes * floats_of(&m->u.norm.fiber));
-        put(c, NN_OP_ATTENTION_BACK, 0, 3 * c->batch->n_nodes * floats_of(&m->u.norm.fiber));
+        put(c, NN_OP_ATTENTION, 0, 0, c->batch->n_nodes * floats_of(&m->u.norm.fiber));
+        put(c, NN_OP_ATTENTION_BACK, 0, 0, 3 * c->batch->n_nodes * floats_of(&m->u.norm.fiber));
         return;
     }
     conv_forward(c, conv);
@@ -187,23 +215,32 @@ static void head_count(const counter *c)
 
     for (int k = 0; k < 4; k += 2) {
         double size = (double)m->param[m->head[k]].size;
-        put(c, NN_OP_HEAD, 2 * c->batch->n_graphs * size, size);
-        put(c, NN_OP_HEAD_BACK, 4 * c->batch->n_graphs * size, 2 * size);
+        put(c, NN_OP_HEAD, 2 * c->batch->n_graphs * size, 0, size);
+        put(c, NN_OP_HEAD_BACK, 4 * c->batch->n_graphs * size, 0, 2 * size);
     }
-    put(c, NN_OP_HEAD, 0, pooled);
-    put(c, NN_OP_HEAD_BACK, 0, pooled);
+    put(c, NN_OP_HEAD, 0, 0, pooled);
+    put(c, NN_OP_HEAD_BACK, 0, 0, pooled);
 }
 
-void st_bench_roof_count(st_bench_roof_op out[NN_OPS], const st_bench_case *c, nn_radial radial, double rows)
+/* Two bytes for a number in bf16, four for both parts of bf16x3. */
+void st_bench_roof_count(st_bench_roof_op out[NN_OPS], const st_bench_case *c, const nn_engine_conf *conf, double rows)
 {
     st_bench_roof_op op[NN_OPS] = { { 0 } };
-    counter count = { op, c->model, &c->batch, radial == NN_RADIAL_NODES, true, rows };
+    counter count = { .op = op,
+                      .model = c->model,
+                      .batch = &c->batch,
+                      .tables = conf->radial == NN_RADIAL_NODES,
+                      .rows = rows,
+                      .packed = conf->of_contract == NN_PREC_BF16 ? 0.5 : 1,
+                      .copies = conf->of_contract == NN_PREC_FP32 ? 0 : 1 };
 
     for (int32_t i = 0; i < c->model->n_modules; i++) {
         count.first = i == 0;
         module_count(&count, &c->model->module[i]);
     }
     head_count(&count);
-    for (int i = 0; i < NN_OPS; i++)
-        out[i] = (st_bench_roof_op){ op[i].flops, op[i].bytes, out[i].seconds };
+    for (int i = 0; i < NN_OPS; i++) {
+        op[i].seconds = out[i].seconds;
+        out[i] = op[i];
+    }
 }

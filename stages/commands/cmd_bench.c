@@ -31,7 +31,7 @@ static const pl_opt opts[] = {
     { "--no-reference", 0, NULL, "leave out the reference formulation" },
     { "--memory", 0, NULL, "only what engine cuda would allocate; measures nothing" },
     { "--ranks", 0, "N", "with --memory: training on one of N ranks with optimiser.sharded (1: alone)" },
-    { "--roofline", 0, NULL, "each operation of a training step in float32: work, bytes, time, shares of peak and bandwidth" },
+    { "--roofline", 0, NULL, "each operation of a training step on the CPU: work, bytes, time, shares of peak and bandwidth" },
     { "--json", 0, NULL, "one JSON object in place of the tables" },
     { 0 }
 };
@@ -389,9 +389,7 @@ static pl_code roof_rows(setup *s, const table *t, pl_error *err)
                      (int)t->c->batch.n_nodes, (int)t->c->batch.n_edges);
     for (int k = 0; k < s->n_threads; k++)
         for (int i = 0; i < s->n_variants && code == PL_OK; i++) {
-            st_bench_roof roof = {
-                .variant = s->variant[i].name, .threads = s->threads[k], .flops = s->peak[k].fp32, .bytes = s->bandwidth[k]
-            };
+            st_bench_roof roof = st_bench_roof_of(&s->variant[i], s->threads[k], &s->peak[k], s->bandwidth[k]);
             if (!st_bench_roof_wanted(&s->variant[i], words, s->threads[k]))
                 continue;
             code = st_bench_roof_run(&roof, t->c, &s->variant[i], s->seconds, err);
@@ -412,8 +410,7 @@ static pl_code roof_check(const setup *s, pl_error *err)
         for (int i = 0; i < s->n_variants; i++)
             if (st_bench_roof_wanted(&s->variant[i], words, s->threads[k]))
                 return PL_OK;
-    return pl_fail(err, PL_ECONFIG,
-                   "--roofline measures engine cpu in fp32, and --variants %s names none of that; try --variants fp32",
+    return pl_fail(err, PL_ECONFIG, "--roofline measures engine cpu, and --variants %s names no row of it; try --variants fp32",
                    words != NULL ? words : "");
 }
 
@@ -470,6 +467,8 @@ static void head_print(const setup *s)
         (void)printf("%s float32 %.0f GFLOP/s", k ? ";" : "", 1e-9 * s->peak[k].fp32);
         if (s->peak[k].bf16 > 0)
             (void)printf(", bf16 tiles %.0f GFLOP/s", 1e-9 * s->peak[k].bf16);
+        if (s->peak[k].dot16 > 0)
+            (void)printf(", bf16 pairs %.0f GFLOP/s", 1e-9 * s->peak[k].dot16);
         (void)printf(" with %d thread%s", s->threads[k], s->threads[k] == 1 ? "" : "s");
     }
     (void)printf(".\n");
@@ -505,8 +504,9 @@ static void json_print(const setup *s)
     json_t *peaks = json_array();
 
     for (int k = 0; k < s->n_threads; k++)
-        json_array_append_new(peaks, json_pack("{s:i, s:f, s:f}", "threads", s->threads[k], "fp32_gflops", 1e-9 * s->peak[k].fp32,
-                                               "bf16_gflops", 1e-9 * s->peak[k].bf16));
+        json_array_append_new(peaks,
+                              json_pack("{s:i, s:f, s:f, s:f}", "threads", s->threads[k], "fp32_gflops", 1e-9 * s->peak[k].fp32,
+                                        "bf16_gflops", 1e-9 * s->peak[k].bf16, "bf16_pairs_gflops", 1e-9 * s->peak[k].dot16));
     json_object_set_new(s->json, "peak", peaks);
     json_object_set_new(s->json, "load_before", json_real(s->load));
     json_object_set_new(s->json, "commit", json_string(st_commit));

@@ -16,9 +16,9 @@ static const char *const names[NN_OPS] = { [NN_OP_PREPARE] = "prepare",
                                            [NN_OP_ATTENTION_BACK] = "attention back",
                                            [NN_OP_WEIGHTS] = "weights" };
 
-/* What is shown of an operation: rates, and shares of the two roofs. */
+/* What is shown of an operation: shares of the two roofs, of the step. */
 typedef struct shares {
-    double intensity, rate, of_peak, of_bandwidth, of_step;
+    double intensity, of_peak, of_bandwidth, of_step;
 } shares;
 
 static shares shares_of(const st_bench_roof *r, int i)
@@ -33,8 +33,7 @@ static shares shares_of(const st_bench_roof *r, int i)
     if (!(o->bytes > 0 && o->seconds > 0))
         return s;
     s.intensity = o->flops / o->bytes;
-    s.rate = o->flops / o->seconds;
-    s.of_peak = r->flops > 0 ? s.rate / r->flops : 0;
+    s.of_peak = st_bench_roof_least(r, o) / o->seconds;
     s.of_bandwidth = r->bytes > 0 ? o->bytes / o->seconds / r->bytes : 0;
     return s;
 }
@@ -50,15 +49,26 @@ static void bar_print(double share)
     (void)printf("` |\n");
 }
 
+static void roof_print(const st_bench_roof *r)
+{
+    (void)printf("\n%s, %d thread%s: roof %.0f GFLOP/s", r->variant, r->threads, r->threads == 1 ? "" : "s", 1e-9 * r->flops);
+    if (r->unit != NULL)
+        (void)printf(", %.0f of %s for products of rounded factors%s,", 1e-9 * r->unit_flops, r->unit,
+                     r->products == 3 ? " (three for each)" : "");
+    (void)printf(" and %.1f GB/s", 1e-9 * r->bytes);
+    if (r->bytes > 0)
+        (void)printf(", which meet at %.1f", r->flops / r->bytes);
+    if (r->bytes > 0 && r->unit != NULL)
+        (void)printf(" and %.1f", r->unit_flops / r->products / r->bytes);
+    (void)printf("%s.\n\n", r->bytes > 0 ? " flop/byte" : "");
+}
+
 void st_bench_roof_print(const st_bench_roof *r)
 {
-    const char *plural = r->threads == 1 ? "" : "s";
-    const double meet = r->bytes > 0 ? r->flops / r->bytes : 0;
-
-    (void)printf("\n%s, %d thread%s: roof %.0f GFLOP/s and %.1f GB/s, which meet at %.1f flop/byte.\n\n", r->variant, r->threads,
-                 plural, 1e-9 * r->flops, 1e-9 * r->bytes, meet);
-    (void)printf("| operation | us | of step | MFLOP | MB | flop/byte | of peak | of bandwidth | nearer roof | share of it |\n"
-                 "|---|--:|--:|--:|--:|--:|--:|--:|---|---|\n");
+    roof_print(r);
+    (void)printf("| operation | us | of step | MFLOP |%s MB | flop/byte | of peak | of bandwidth | nearer roof | share of it |\n"
+                 "|---|--:|--:|--:|%s--:|--:|--:|--:|---|---|\n",
+                 r->unit != NULL ? " rounded |" : "", r->unit != NULL ? "--:|" : "");
     for (int i = 0; i < NN_OPS; i++) {
         const st_bench_roof_op *o = &r->op[i];
         shares s = shares_of(r, i);
@@ -67,11 +77,14 @@ void st_bench_roof_print(const st_bench_roof *r)
             continue;
         (void)printf("| %-14s | %9.0f | %3.0f %% |", names[i], 1e6 * o->seconds, 100 * s.of_step);
         if (!(o->bytes > 0)) {
-            (void)printf(" - | - | - | - | - | not counted | |\n");
+            (void)printf(" - |%s - | - | - | - | not counted | |\n", r->unit != NULL ? " - |" : "");
             continue;
         }
-        (void)printf(" %8.2f | %7.2f | %6.1f | %4.1f %% | %4.1f %% | %-10s |", 1e-6 * o->flops, 1e-6 * o->bytes, s.intensity,
-                     100 * s.of_peak, 100 * s.of_bandwidth, arithmetic ? "arithmetic" : "memory");
+        (void)printf(" %8.2f |", 1e-6 * o->flops);
+        if (r->unit != NULL)
+            (void)printf(" %3.0f %% |", o->flops > 0 ? 100 * o->rounded / o->flops : 0);
+        (void)printf(" %7.2f | %6.1f | %4.1f %% | %4.1f %% | %-10s |", 1e-6 * o->bytes, s.intensity, 100 * s.of_peak,
+                     100 * s.of_bandwidth, arithmetic ? "arithmetic" : "memory");
         bar_print(arithmetic ? s.of_peak : s.of_bandwidth);
     }
     (void)fflush(stdout);
@@ -85,12 +98,13 @@ json_t *st_bench_roof_json(const st_bench_roof *r)
         shares s = shares_of(r, i);
         json_t *o = json_pack("{s:s, s:f, s:f}", "operation", names[i], "seconds", r->op[i].seconds, "of_step", s.of_step);
         if (r->op[i].bytes > 0)
-            json_object_update_new(o,
-                                   json_pack("{s:f, s:f, s:f, s:f, s:f}", "flops", r->op[i].flops, "bytes", r->op[i].bytes,
-                                             "flops_per_byte", s.intensity, "of_peak", s.of_peak, "of_bandwidth", s.of_bandwidth));
+            json_object_update_new(o, json_pack("{s:f, s:f, s:f, s:f, s:f, s:f}", "flops", r->op[i].flops, "rounded",
+                                                r->op[i].rounded, "bytes", r->op[i].bytes, "flops_per_byte", s.intensity, "of_peak",
+                                                s.of_peak, "of_bandwidth", s.of_bandwidth));
         json_array_append_new(list, o);
     }
-    return json_pack("{s:s, s:i, s:f, s:f, s:f, s:o}", "variant", r->variant, "threads", r->threads, "peak_gflops", 1e-9 * r->flops,
+    return json_pack("{s:s, s:i, s:f, s:s?, s:f, s:i, s:f, s:f, s:o}", "variant", r->variant, "threads", r->threads, "peak_gflops",
+                     1e-9 * r->flops, "unit", r->unit, "unit_gflops", 1e-9 * r->unit_flops, "products", r->products,
                      "bandwidth_gb_s", 1e-9 * r->bytes, "step_seconds", r->step, "operations", list);
 }
 
@@ -101,6 +115,7 @@ void st_bench_roof_foot_print(void)
         "counted by the plan, not measured: products and rotations, zeros included, padding left out, what the backward\n"
         "pass computes again once more; arrays in memory once, vectors of atoms once an edge. Bytes that a cache holds\n"
         "from one operation to the next still count, so a share of bandwidth can be above 100 %%. Peak: multiply-adds in\n"
-        "registers; bandwidth: a = b + 3 c in memory. Exact radial networks are a part of edges. Engine cuda is not timed\n"
-        "by operation.\n");
+        "registers; bandwidth: a = b + 3 c in memory. Rounded: share of the work whose factors are rounded to bf16; the\n"
+        "least time of an operation is that of both parts, each at the peak of its unit. Exact radial networks are a part\n"
+        "of edges. Engine cuda is not timed by operation.\n");
 }

@@ -590,9 +590,10 @@ def bench_measures_what_it_is_asked_for():
         part = json.loads(p.run("bench", "--memory", "--batch", "30", "--graphs", "bonds", "--json", "--ranks", "4")[1])
         saved = found[0]["train_mib"] - part["graphs"]["bonds"]["rows"][0]["train_mib"]  # of moments and average
         assert 70 < saved < 84, saved
-        roof = ["bench", "--roofline", *quick, "--graphs", "bonds", "--variants", "portable nodes fp32,portable exact fp32"]
+        roof = ["bench", "--roofline", *quick, "--graphs", "bonds", "--variants", "portable nodes fp32,portable exact fp32,portable nodes bf16"]
         found = json.loads(p.run(*roof, "--json")[1])["graphs"]["bonds"]["rows"]
-        assert [row["variant"] for row in found] == ["cpu portable nodes fp32", "cpu portable exact fp32"], found
+        assert [row["variant"] for row in found] == [
+            "cpu portable " + words for words in ("nodes fp32", "nodes bf16x3", "nodes bf16", "exact fp32")], found
         for row in found:
             shown = {one["operation"]: one for one in row["operations"]}
             assert abs(sum(one["of_step"] for one in shown.values()) - 1) < 1e-3 and row["bandwidth_gb_s"] > 0, row
@@ -600,11 +601,13 @@ def bench_measures_what_it_is_asked_for():
             assert (shown["radial"]["seconds"] > 0) == ("nodes" in row["variant"]) == (shown["radial back"]["seconds"] > 0), row
             assert shown["edges back"]["flops"] > shown["edges"]["flops"] and shown["weights"]["seconds"] > 0, row
             assert sum(one["seconds"] for one in shown.values()) <= row["step_seconds"] * (1 + 1e-4), row  # five digits
-            rate = shown["edges"]["flops"] / shown["edges"]["seconds"]
-            assert abs(shown["edges"]["of_peak"] * row["peak_gflops"] * 1e9 / rate - 1) < 1e-3, row
+            one, products = shown["edges"], {"fp32": 0, "bf16": 1, "bf16x3": 3}[row["variant"].split()[-1]]
+            least = (one["flops"] - one["rounded"]) / row["peak_gflops"] + products * one["rounded"] / row["unit_gflops"]
+            assert abs(one["of_peak"] * one["seconds"] * 1e9 / least - 1) < 1e-3, row
+            assert (one["rounded"] > 0) == (products > 0) == (row["unit"] is not None), row
         out = p.run(*roof)[1]
-        assert out.count("| attention  ") == out.count("| attention back ") == 2 and out.count("| radial  ") == 1 and "counted by the plan" in out, out
-        assert "engine cpu in fp32" in p.run("bench", "--roofline", *quick, "--variants", "exact bf16x3", expect=2)[2]
+        assert out.count("| attention  ") == out.count("| attention back ") == 4 and out.count("| radial  ") == 3 and "counted by the plan" in out, out
+        assert "engine cpu, and --variants ref" in p.run("bench", "--roofline", *quick, "--variants", "ref", expect=2)[2]
         p.run("bench", "--roofline", "--memory", expect=2)
         for wrong in (["--graphs", "knn"], ["--batch", "0"], ["--ranks", "0"], ["--threads", "1,x"], ["--seconds", "long"]):
             p.run("bench", *wrong, expect=2)

@@ -8,6 +8,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "models/cpu/kernels/kernels.h"
 #include "stages/bench/bench.h"
 #include "twin/made_batch.h"
 
@@ -135,10 +136,10 @@ static void operations_are_counted_by_the_plan(void **state)
         const nn_se3 *m = small_network(i % 2 ? NN_PARITY_NATURAL : NN_PARITY_BOTH, mem);
         st_bench_case c = { .model = m,
                             .batch = { .n_graphs = 1, .n_nodes = 5, .n_edges = 8, .n_pairs = 4, .n_edge_features = 4 } };
-        nn_radial radial = i / 2 ? NN_RADIAL_EXACT : NN_RADIAL_NODES;
+        const nn_engine_conf conf = { .radial = i / 2 ? NN_RADIAL_EXACT : NN_RADIAL_NODES };
         st_bench_roof_op got[NN_OPS] = { [NN_OP_EDGES] = { .seconds = 7 } };
         double want[NN_OPS] = { 0 };
-        st_bench_roof_count(got, &c, radial, 3);
+        st_bench_roof_count(got, &c, &conf, 3);
         counted(want, m, 3, i / 2 ? 1 : 2);
         assert_true(got[NN_OP_EDGES].seconds == 7); /* what was measured stays */
         assert_true(got[NN_OP_RADIAL].flops + got[NN_OP_EDGES].flops == want[NN_OP_RADIAL] + want[NN_OP_EDGES]);
@@ -187,7 +188,7 @@ static void operations_back_are_counted_by_the_plan(void **state)
                             .batch = { .n_graphs = 1, .n_nodes = 5, .n_edges = 8, .n_pairs = 4, .n_edge_features = 4 } };
         st_bench_roof_op got[NN_OPS] = { { 0 } };
         double want[NN_OPS] = { 0 };
-        st_bench_roof_count(got, &c, i / 2 ? NN_RADIAL_EXACT : NN_RADIAL_NODES, 3);
+        st_bench_roof_count(got, &c, &(nn_engine_conf){ .radial = i / 2 ? NN_RADIAL_EXACT : NN_RADIAL_NODES }, 3);
         counted_back(want, m, 3, i / 2 ? 1 : 2);
         assert_true(got[NN_OP_RADIAL_BACK].flops + got[NN_OP_EDGES_BACK].flops == want[NN_OP_RADIAL_BACK] + want[NN_OP_EDGES_BACK]);
         assert_true(i / 2 || got[NN_OP_RADIAL_BACK].flops == want[NN_OP_RADIAL_BACK]);
@@ -215,6 +216,17 @@ static void a_tiny_network_has_the_products_of_a_hand_count(void **state)
         [NN_OP_ATTENTION_BACK] = 2 * 3 * (2 * 3 * 2 + (2 + 3) * 2 + 2 * 2) + 5 * 4 * (2 + 2),
         [NN_OP_WEIGHTS] = 2 * 2 * (last[0] + last[1]),
     };
+    /* last radial layers, edges, linear layers of atoms; the gradient of a hidden vector from that of its table stays in float32 */
+    const double rounded[NN_OPS] = {
+        [NN_OP_RADIAL] = 5 * 2 * (last[0] + last[1]),
+        [NN_OP_EDGES] = 4 * 2 * 2 * 12 + 4 * 2 * 2 * 4,
+        [NN_OP_ATTENTION] = 2 * 3 * (3 * 2 + (2 + 3) * 2),
+        [NN_OP_SUM] = 2 * 3 * 4,
+        [NN_OP_SUM_BACK] = 2 * 2 * 3 * 4,
+        [NN_OP_EDGES_BACK] = 4 * 2 * 2 * 12 + 4 * 2 * 2 * 2 * 4,
+        [NN_OP_RADIAL_BACK] = 5 * 2 * (last[0] + 2 * last[1]),
+        [NN_OP_ATTENTION_BACK] = 2 * 3 * (2 * 3 * 2 + (2 + 3) * 2 + 2 * 2),
+    };
     const double floats[NN_OPS] = {
         [NN_OP_HEAD_BACK] = 2 * (4 + 2) + 3 * 2,
         [NN_OP_SUM_BACK] = 2 * 4 + 4 * (2 + 2) + 3 * (2 + 2 + 2),
@@ -231,10 +243,15 @@ static void a_tiny_network_has_the_products_of_a_hand_count(void **state)
     (void)state;
     assert_int_equal(nn_se3_plan(&model, &conf, mem, NULL), PL_OK);
     c.model = model;
-    st_bench_roof_count(got, &c, NN_RADIAL_NODES, 5);
+    st_bench_roof_count(got, &c, &(nn_engine_conf){ .radial = NN_RADIAL_NODES }, 5);
     for (int i = 0; i < NN_OPS; i++)
         if (got[i].flops != want[i] || (i >= NN_OP_HEAD_BACK && got[i].bytes != 4 * floats[i]))
             fail_msg("operation %d has %g, %g bytes, not %g, %g", i, got[i].flops, got[i].bytes, want[i], 4 * floats[i]);
+    st_bench_roof_count(got, &c, &(nn_engine_conf){ .radial = NN_RADIAL_NODES, .of_contract = NN_PREC_BF16 }, 5);
+    for (int i = 0; i < NN_OPS; i++)
+        if (got[i].flops != want[i] || got[i].rounded != rounded[i])
+            fail_msg("operation %d has %g in bf16 of %g, not %g of %g", i, got[i].rounded, got[i].flops, rounded[i], want[i]);
+    assert_true(got[NN_OP_RADIAL].bytes == 2 * (last[0] + last[1]) + 5 * 4 * (2 + 2) + 5 * (4 + 2) * (12 + 4)); /* both tables */
     pl_arena_free(mem);
 }
 
@@ -244,6 +261,7 @@ static void bytes_grow_with_edges_nodes_and_rows(void **state)
     pl_arena *mem = pl_arena_new(1 << 16);
     const nn_se3 *m = small_network(NN_PARITY_BOTH, mem);
     st_bench_case c = { .model = m, .batch = { .n_graphs = 1, .n_nodes = 5, .n_edges = 8 } };
+    const nn_engine_conf exact = { .radial = NN_RADIAL_EXACT };
     st_bench_roof_op a[NN_OPS] = { { 0 } }, b[NN_OPS] = { { 0 } };
     double edge = 0;
 
@@ -253,13 +271,13 @@ static void bytes_grow_with_edges_nodes_and_rows(void **state)
         if (m->module[i].kind != NN_NORM)
             edge += 4 * (components(&v->in) + components(&v->out) + 1 + 3 * 3 + 5 * 5);
     }
-    st_bench_roof_count(a, &c, NN_RADIAL_EXACT, 3);
+    st_bench_roof_count(a, &c, &exact, 3);
     c.batch.n_edges++;
-    st_bench_roof_count(b, &c, NN_RADIAL_EXACT, 3);
+    st_bench_roof_count(b, &c, &exact, 3);
     assert_true(b[NN_OP_EDGES].bytes - a[NN_OP_EDGES].bytes == edge);
     c.batch.n_graphs++;
     c.batch.n_nodes++;
-    st_bench_roof_count(a, &c, NN_RADIAL_EXACT, 3);
+    st_bench_roof_count(a, &c, &exact, 3);
     assert_true(a[NN_OP_EDGES].bytes == b[NN_OP_EDGES].bytes);
     assert_true(a[NN_OP_HEAD].bytes - b[NN_OP_HEAD].bytes == 4.0 * m->param[m->head[0]].dims[1]);
     pl_arena_free(mem);
@@ -276,11 +294,13 @@ static void operations_take_no_longer_than_their_step(void **state)
 
     (void)state;
     nn_se3_init(m, params, 5);
-    for (int i = 0; i < 4; i++) {
-        nn_radial radial = i / 2 ? NN_RADIAL_EXACT : NN_RADIAL_NODES;
+    for (int i = 0; i < 6; i++) {
+        const nn_precision p = i / 2 == 1 ? NN_PREC_FP32 : NN_PREC_BF16;
+        const nn_radial radial = i / 2 ? NN_RADIAL_EXACT : NN_RADIAL_NODES;
         st_bench_variant v = { .kind = &nn_engine_cpu, .models = 1, .conf = { .radial = radial, .width = 0.01 } };
         st_bench_roof r = { .threads = 1 + i % 2 };
         double sum = 0;
+        v.conf.of_radial = v.conf.of_contract = v.conf.of_linear = p;
         DONE(st_bench_roof_run(&r, &c, &v, 0, &why));
         for (int k = 0; k < NN_OPS; k++) {
             bool other = i / 2 && (k == NN_OP_RADIAL || k == NN_OP_RADIAL_BACK);
@@ -291,6 +311,29 @@ static void operations_take_no_longer_than_their_step(void **state)
         assert_true(sum <= r.step * (1 + 1e-12));
     }
     pl_arena_free(mem);
+}
+
+/* 100 operations in float32 and 100 of bf16, at 10 and 50 in a second: 10 + 2 s; with bf16x3 three products for each: 10 + 6 s. */
+static void rounded_products_have_the_peak_of_their_unit(void **state)
+{
+    const st_bench_roof_op op = { .flops = 200, .rounded = 100 };
+    const st_bench_peak tiles = { .fp32 = 10, .bf16 = 50, .dot16 = 20 }, none = { .fp32 = 10 };
+    st_bench_variant v = { .set = "amx", .conf.of_contract = NN_PREC_BF16 };
+    st_bench_roof r = st_bench_roof_of(&v, 1, &tiles, 1);
+
+    (void)state;
+    assert_string_equal(r.unit, "bf16 tiles");
+    assert_true(fabs(st_bench_roof_least(&r, &op) - 12) < 1e-9);
+    v.conf.of_contract = NN_PREC_BF16X3;
+    r = st_bench_roof_of(&v, 1, &tiles, 1);
+    assert_true(fabs(st_bench_roof_least(&r, &op) - 16) < 1e-9);
+    v = (st_bench_variant){ .set = "avx512", .conf.of_contract = NN_PREC_BF16 };
+    r = st_bench_roof_of(&v, 1, &tiles, 1);
+    assert_true(fabs(st_bench_roof_least(&r, &op) - 15) < 1e-9);
+    r = st_bench_roof_of(&v, 1, &none, 1);
+    assert_true(fabs(st_bench_roof_least(&r, &op) - 20) < 1e-9);
+    v.conf.of_contract = NN_PREC_FP32;
+    assert_null(st_bench_roof_of(&v, 1, &tiles, 1).unit);
 }
 
 static void the_machine_has_a_bandwidth(void **state)
@@ -308,6 +351,7 @@ static void the_machine_has_a_peak(void **state)
     (void)state;
     assert_true(one.fp32 > 1e8 && one.fp32 < 1e13);
     assert_true(one.bf16 == 0 || one.bf16 > one.fp32);
+    assert_true((one.dot16 > 1e8 && one.dot16 < 1e13) == (nn_cpu_kernels_dot16() != NULL));
 }
 
 /* ---- steps ---- */
@@ -368,6 +412,7 @@ int main(void)
         cmocka_unit_test(operations_back_are_counted_by_the_plan),
         cmocka_unit_test(a_tiny_network_has_the_products_of_a_hand_count),
         cmocka_unit_test(operations_take_no_longer_than_their_step),
+        cmocka_unit_test(rounded_products_have_the_peak_of_their_unit),
         cmocka_unit_test(bytes_grow_with_edges_nodes_and_rows),
         cmocka_unit_test(the_machine_has_a_bandwidth),
         cmocka_unit_test(the_machine_has_a_peak),

@@ -21,7 +21,11 @@ static bool has_avx512(void)
            __builtin_cpu_supports("avx512vl");
 }
 
-static bool has_amx(void) { return has_avx512() && __builtin_cpu_supports("avx512bf16") && nn_amx_missing() == NULL; }
+static bool has_dot16(void) { return has_avx512() && __builtin_cpu_supports("avx512bf16"); }
+
+static bool has_amx(void) { return has_dot16() && nn_amx_missing() == NULL; }
+#else
+static bool has_dot16(void) { return false; }
 #endif
 
 typedef struct choice {
@@ -44,6 +48,14 @@ const nn_cpu_kernels *nn_cpu_kernels_find(const char *name)
 {
     for (size_t i = 0; i < sizeof choices / sizeof *choices; i++)
         if ((name == NULL || !strcmp(name, choices[i].kernels->name)) && choices[i].supported())
+            return choices[i].kernels;
+    return NULL;
+}
+
+const nn_cpu_kernels *nn_cpu_kernels_dot16(void)
+{
+    for (size_t i = 0; i < sizeof choices / sizeof *choices && has_dot16(); i++)
+        if (choices[i].kernels->peak16 != NULL)
             return choices[i].kernels;
     return NULL;
 }

@@ -124,8 +124,9 @@ typedef struct nn_cpu_gate {
 
 typedef struct nn_cpu_kernels {
     const char *name;
-    double (*peak)(int64_t n, float *sink); /* runs n rounds of multiply-adds, to measure the peak; returns
+    double (*peak)(int64_t n, float *sink);   /* runs n rounds of multiply-adds, to measure the peak; returns
                                                   the number of float32 operations. sink [NN_LANE]: small numbers */
+    double (*peak16)(int64_t n, float *sink); /* the same of AVX-512's dot products of bf16 pairs; NULL: not compiled */
     void (*radial)(const nn_cpu_radial *g);
     void (*radial_dh)(const nn_cpu_radial *g); /* dh[row][q][lane] += r[row][.] w[.][k[q]][.] */
     void (*radial_dw)(const nn_cpu_radial *g); /* dw[.][k[q]][.]   += h[row][q] r[row][.]     */
@@ -156,6 +157,9 @@ extern const nn_cpu_kernels nn_cpu_portable, nn_cpu_avx2, nn_cpu_avx512, nn_cpu_
  * named set is unknown or this processor does not support it. */
 const nn_cpu_kernels *nn_cpu_kernels_choose(void);
 const nn_cpu_kernels *nn_cpu_kernels_find(const char *name);
+
+/* The set whose peak16 this processor can run; NULL: none. */
+const nn_cpu_kernels *nn_cpu_kernels_dot16(void);
 
 /* Set number i of those compiled, best first; false after the last. */
 typedef struct nn_cpu_choice {
