@@ -6,6 +6,7 @@ molsieve_test(prefetch unit/prefetch_test.c LABEL unit threads USES molsieve::mo
 molsieve_test(steps unit/steps_test.c LABEL unit USES molsieve::models)
 molsieve_test(optimiser_lamb unit/optimiser_test.c LABEL unit threads USES molsieve::models)
 molsieve_test(train twin/train_test.c LABEL twin threads USES molsieve::models)
+molsieve_test(train_errors unit/train_errors_test.c LABEL unit threads USES molsieve::models)
 molsieve_test(model_file unit/model_file_test.c LABEL unit USES molsieve::models)
 molsieve_test(warm_start unit/warm_start_test.c LABEL unit USES molsieve::models molsieve_made_mol)
 molsieve_test(domain unit/domain_test.c LABEL unit USES molsieve::models)

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include <zlib.h>
 
@@ -73,7 +74,8 @@ static int bench_close(void **state)
 
     (void)unlink(b->latest);
     (void)unlink(b->previous);
-    (void)rmdir(b->dir);
+    if (rmdir(b->dir) != 0) /* nothing else is left there */
+        return 1;
     pl_arena_free(b->mem);
     free(b);
     return 0;
@@ -218,6 +220,16 @@ static void write_file(const char *path, const void *data, size_t len)
     assert_int_equal(pl_file_write(path, (pl_bytes){ data, len }, NULL), PL_OK);
 }
 
+/* The state in one of the two files. */
+static void in_file(bench *b, const char *path, nn_train_state *s)
+{
+    pl_bytes whole;
+
+    state_make(s, b->mem, true, 999);
+    assert_int_equal(pl_file_read(&whole, path, b->mem, NULL), PL_OK);
+    assert_int_equal(nn_checkpoint_read(s, "this", whole, NULL), PL_OK);
+}
+
 /* Cut after every byte; then flip a bit of every byte. */
 static void a_torn_or_flipped_latest_gives_previous(void **state)
 {
@@ -324,6 +336,102 @@ static void another_model_is_refused(void **state)
     assert_int_equal(nn_checkpoint_load(b->dir, "this", &s, &from, &why, &err), PL_EDATA);
 }
 
+/* A previous.ckpt.tmp that a killed run left, and the two names of one file that are left by a kill between them. */
+static void what_a_killed_rotation_left_is_in_no_ones_way(void **state)
+{
+    bench *b = *state;
+    nn_train_state second, third, s;
+    char tmp[120];
+
+    (void)snprintf(tmp, sizeof tmp, "%s.tmp", b->previous);
+    write_file(tmp, "left", 4);
+    save_two(b, &second);
+    assert_true(pl_path_is_gone(tmp));
+    in_file(b, b->previous, &s);
+    same(&s, &b->s);
+    assert_int_equal(unlink(b->previous), 0);
+    assert_int_equal(link(b->latest, b->previous), 0);
+    state_make(&third, b->mem, true, 3);
+    assert_int_equal(nn_checkpoint_save(b->dir, "this", &third, true, NULL), PL_OK);
+    assert_true(pl_path_is_gone(tmp));
+    in_file(b, b->previous, &s);
+    same(&s, &second);
+    in_file(b, b->latest, &s);
+    same(&s, &third);
+}
+
+/* What cannot be read is not what is damaged: the training does not go on from an older state. */
+static void a_latest_that_cannot_be_read_is_an_error(void **state)
+{
+    bench *b = *state;
+    nn_train_state second, s, before;
+    nn_checkpoint_from from;
+    pl_error why = { 0 }, err = { 0 };
+
+    save_two(b, &second);
+    assert_int_equal(unlink(b->latest), 0);
+    assert_int_equal(mkdir(b->latest, 0700), 0);
+    assert_int_equal(load(b, &s, &from, &why, &err), PL_EIO);
+    assert_non_null(strstr(err.text, b->latest));
+    assert_string_equal(why.text, "");
+    state_make(&before, b->mem, true, 999);
+    same(&s, &before);
+    assert_int_equal(nn_checkpoint_save(b->dir, "this", &second, true, &err), PL_EIO); /* nor is it written over */
+    in_file(b, b->previous, &s);
+    same(&s, &b->s);
+    assert_int_equal(rmdir(b->latest), 0);
+}
+
+static void the_name_of_a_training_is_in_either_file(void **state)
+{
+    bench *b = *state;
+    nn_train_state second;
+
+    assert_string_equal(nn_checkpoint_identity(b->dir, b->mem), "");
+    save_two(b, &second);
+    assert_int_equal(nn_checkpoint_save(b->dir, "another", &second, true, NULL), PL_OK);
+    assert_string_equal(nn_checkpoint_identity(b->dir, b->mem), "another");
+    write_file(b->latest, "junk", 4);
+    assert_string_equal(nn_checkpoint_identity(b->dir, b->mem), "this");
+    write_file(b->previous, "junk", 4);
+    assert_string_equal(nn_checkpoint_identity(b->dir, b->mem), "");
+}
+
+static void numbers_that_no_training_has_are_refused(void **state)
+{
+    static const struct {
+        int at; /* in the numbers, of 8 bytes */
+        int64_t value;
+        const char *why;
+    } wrong[] = { { 2, -1, "negative" },      { 3, -1, "negative" },  { 4, -1, "negative" },  { 5, -2, "negative" },
+                  { 8, -1, "negative" },      { 16, -1, "negative" }, { 18, -1, "negative" }, { 20, -1, "negative" },
+                  { 0, N + 1, "parameters" }, { 1, 2, "parameters" }, { 10, 0, "parameters" } };
+    static const double seconds[] = { -1, (double)INFINITY, (double)NAN };
+    bench *b = *state;
+    unsigned char *file;
+    pl_bytes whole;
+    uint64_t at;
+    nn_train_state s;
+
+    assert_int_equal(nn_checkpoint_save(b->dir, "this", &b->s, true, NULL), PL_OK);
+    assert_int_equal(pl_file_read(&whole, b->latest, b->mem, NULL), PL_OK);
+    file = malloc(whole.len);
+    assert_non_null(file);
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong + 3; i++) {
+        const size_t k = sizeof wrong / sizeof *wrong;
+        pl_error err = { 0 };
+        memcpy(file, whole.data, whole.len);
+        memcpy(&at, file + NUMBERS + 16, 8);
+        memcpy(file + at + 8 * (size_t)(i < k ? wrong[i].at : 17), i < k ? (const void *)&wrong[i].value : &seconds[i - k], 8);
+        checksums_make(file, at, SCALE + 48);
+        state_make(&s, b->mem, true, 999);
+        if (nn_checkpoint_read(&s, "this", (pl_bytes){ file, whole.len }, &err) != PL_EDATA ||
+            strstr(err.text, i < k ? wrong[i].why : "seconds were used") == NULL)
+            fail_msg("%zu: \"%s\"", i, err.text);
+    }
+    free(file);
+}
+
 #define WITH_BENCH(f) cmocka_unit_test_setup_teardown(f, bench_open, bench_close)
 
 int main(void)
@@ -338,6 +446,10 @@ int main(void)
         WITH_BENCH(a_good_previous_is_not_overwritten_by_a_bad_latest),
         WITH_BENCH(another_training_is_refused),
         WITH_BENCH(another_model_is_refused),
+        WITH_BENCH(what_a_killed_rotation_left_is_in_no_ones_way),
+        WITH_BENCH(a_latest_that_cannot_be_read_is_an_error),
+        WITH_BENCH(the_name_of_a_training_is_in_either_file),
+        WITH_BENCH(numbers_that_no_training_has_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -276,6 +276,7 @@ static void a_damaged_packed_tensor_is_refused(void **state)
     nn_tensor t[2 + NN_DOMAIN_TENSORS];
     nn_tensors all = { .n = 3, .t = t };
     nn_domain d;
+    pl_error err = { 0 };
     int n;
 
     assert_int_equal(packed_with(b, -1, 0), PL_OK);
@@ -286,7 +287,11 @@ static void a_damaged_packed_tensor_is_refused(void **state)
         assert_int_equal(packed_with(b, -1, cut), PL_EDATA);
     plain_tensors(t, b);
     assert_int_equal(nn_domain_tensors(t + 2, &n, &b->d, b->mem, NULL), PL_OK);
-    assert_int_equal(nn_domain_take(&d, &all, 1, b->mem, NULL), PL_EDATA);
+    assert_int_equal(nn_domain_take(&d, &all, 1, b->mem, &err), PL_EDATA);
+    assert_string_equal(err.text, "tensors domain.zlib and domain.fingerprint are both there");
+    all = (nn_tensors){ .n = 2, .t = t + 1 };
+    assert_int_equal(nn_domain_take(&d, &all, 1, b->mem, &err), PL_EDATA);
+    assert_string_equal(err.text, "tensors domain.zlib and domain.inchikey are both there");
 }
 
 static void a_refused_allocation_is_an_error(void **state)

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "chem/common/protocol.h"
+#include "chem/molecule/element.h"
 #include "models/domain/range.h"
 
 static pl_arena *mem;
@@ -473,9 +474,132 @@ static void wrong_metadata_is_refused(void **state)
     }
 }
 
+/* ---- counts by hand: each place of the lists, the first and the last, too ---- */
+
+/* The range of 100 molecules with these traits, and of one more with others: one in a hundred is enough. */
+static nn_range range_of_traits(const nn_traits *often, const nn_traits *once)
+{
+    static nn_census c;
+    nn_range r;
+
+    memset(&c, 0, sizeof c);
+    for (int i = 0; i < 199; i++)
+        nn_census_add(&c, often, NN_SOURCE_INPUT);
+    nn_census_add(&c, once, NN_SOURCE_UFF); /* min is 2 */
+    nn_range_of(&r, &c, "neutral");
+    return r;
+}
+
+static const char *said_of(const nn_range *r, const nn_traits *t, double alike, double lowest)
+{
+    static pl_text text;
+    const nn_case c = { .traits = t, .source = NN_SOURCE_INPUT, .form = "neutral", .alike = alike };
+
+    pl_text_reset(&text);
+    nn_range_reasons(&text, r, lowest, &c);
+    return pl_text_str(&text);
+}
+
+static void rings_and_valences_of_every_size_are_told(void **state)
+{
+    const nn_traits none = { 0 };
+    char want[100];
+
+    (void)state;
+    for (int k = 0; k <= NN_RING_MAX; k++) {
+        const nn_traits t = { .ring_sizes = 1u << k };
+        const nn_range r = range_of_traits(&t, &none), other = range_of_traits(&none, &t);
+        assert_int_equal(r.ring_sizes, t.ring_sizes);
+        assert_int_equal(other.ring_sizes, 0);
+        assert_string_equal(said_of(&r, &t, 1, 0), "");
+        (void)snprintf(want, sizeof want, "ring of %d%s not in the training", k, k == NN_RING_MAX ? " or more" : "");
+        assert_string_equal(said_of(&other, &t, 1, 0), want);
+    }
+    for (int e = 0; e < NN_EXPANDED; e++)
+        for (int bonds = 0; bonds <= NN_EXPANDED_MAX; bonds++) {
+            nn_traits t = { 0 };
+            t.expanded[e] = (uint16_t)(1u << bonds);
+            const nn_range r = range_of_traits(&t, &none), other = range_of_traits(&none, &t);
+            assert_memory_equal(r.expanded, t.expanded, sizeof t.expanded);
+            assert_memory_equal(other.expanded, none.expanded, sizeof t.expanded);
+            assert_string_equal(said_of(&r, &t, 1, 0), "");
+            (void)snprintf(want, sizeof want, "high valence %s with %d%s bonds not in the training",
+                           ch_element_symbol(nn_expanded_z[e]), bonds, bonds == NN_EXPANDED_MAX ? " or more" : "");
+            assert_string_equal(said_of(&other, &t, 1, 0), want);
+        }
+}
+
+static void numbers_are_inside_up_to_their_limits(void **state)
+{
+    char want[100];
+
+    (void)state;
+    for (int k = 0; k < NN_NUMBERS; k++) {
+        nn_traits t = { 0 };
+        t.number[k] = 4;
+        nn_range r = range_of_traits(&t, &t);
+        r.high[k] = 7;
+        for (t.number[k] = 4; t.number[k] <= 7; t.number[k]++)
+            assert_string_equal(said_of(&r, &t, 1, 0), "");
+        (void)snprintf(want, sizeof want, "%s 8 > 7", nn_range_words[k]);
+        assert_string_equal(said_of(&r, &t, 1, 0), want);
+        t.number[k] = 3;
+        (void)snprintf(want, sizeof want, "%s 3 < 4", nn_range_words[k]);
+        assert_string_equal(said_of(&r, &t, 1, 0), want);
+    }
+}
+
+/* Rounded away from each other, so that the message never says "0.50 < 0.50". */
+static void similarities_are_rounded_away_from_each_other(void **state)
+{
+    static const struct {
+        double alike, lowest;
+        const char *say;
+    } cases[] = { { 0.5, 0.5, "" },
+                  { 0.4999, 0.5, "similarity 0.49 < 0.50" },
+                  { 0.499, 0.501, "similarity 0.49 < 0.51" },
+                  { 0, 1, "similarity 0.00 < 1.00" },
+                  { 1, 0.2, "" } };
+    const nn_traits t = { 0 };
+    const nn_range r = range_of_traits(&t, &t);
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        assert_string_equal(said_of(&r, &t, cases[i].alike, cases[i].lowest), cases[i].say);
+}
+
+/* The most frequent atoms are kept, and of equally frequent ones the first by element, charge and neighbour. */
+static void only_so_many_kinds_of_atoms_are_kept(void **state)
+{
+    static nn_census c;
+    nn_range r;
+
+    (void)state;
+    memset(&c, 0, sizeof c);
+    for (int i = 0; i < 10; i++) {
+        nn_traits t = { .n_kinds = 0 };
+        for (int z = 90; z > 90 - NN_KINDS_MAX; z--)
+            t.kind[t.n_kinds++] = (nn_kind){ (uint8_t)z, 0, false };
+        nn_census_add(&c, &t, NN_SOURCE_INPUT);
+    }
+    for (int i = 0; i < 20; i++) {
+        const nn_traits t = { .n_kinds = 4, .kind = { { 8, -1, true }, { 8, -1, false }, { 8, -2, false }, { 7, 1, false } } };
+        nn_census_add(&c, &t, NN_SOURCE_INPUT);
+    }
+    nn_range_of(&r, &c, "neutral");
+    assert_int_equal(r.n_kinds, NN_KINDS_MAX);
+    assert_true(r.kind[0].z == 7 && r.kind[1].charge == -2 && r.kind[2].charge == -1 && !r.kind[2].paired && r.kind[3].paired);
+    for (int k = 4; k < NN_KINDS_MAX; k++)
+        assert_int_equal(r.kind[k].z, 90 - NN_KINDS_MAX + 1 + k - 4);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(rings_and_valences_of_every_size_are_told),
+        cmocka_unit_test(numbers_are_inside_up_to_their_limits),
+        cmocka_unit_test(similarities_are_rounded_away_from_each_other),
+        cmocka_unit_test(only_so_many_kinds_of_atoms_are_kept),
         cmocka_unit_test(traits_are_counted),
         cmocka_unit_test(a_charge_beside_an_opposite_one_is_paired),
         cmocka_unit_test(radicals_have_unusual_valences),
