@@ -5,6 +5,7 @@ target_include_directories(toy PUBLIC ${CMAKE_CURRENT_SOURCE_DIR})
 
 molsieve_test(store unit/store_test.c LABEL unit USES toy)
 molsieve_test(pages unit/pages_test.c LABEL unit USES toy)
+molsieve_test(parts unit/parts_test.c LABEL unit USES toy)
 molsieve_test(lock unit/lock_test.c LABEL unit USES toy)
 target_link_options(test_lock PRIVATE -Wl,--wrap=nanosleep)
 molsieve_test(recovery unit/recovery_test.c LABEL unit USES toy)

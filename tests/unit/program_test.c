@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -221,6 +222,57 @@ static void a_missing_program_or_folder_is_told(void **state)
     assert_non_null(strstr(err.text, "/no/such/folder"));
 }
 
+/* Whatever this process blocks, ignores or may dump. Not by a shell, which sets its signals itself. */
+static void it_begins_with_the_usual_signals_and_without_dumps(void **state)
+{
+    char sed[] = "sed", n[] = "-n", signals[] = "s/^Sig[BI][lg][kn]:.//p", core[] = "s/^Max core file size *\\([0-9]*\\) .*/\\1/p",
+         status[] = "/proc/self/status", limits[] = "/proc/self/limits", *none[] = { NULL };
+    char *argv[] = { sed, n, signals, status, NULL }, *again[] = { sed, n, core, limits, NULL };
+    pl_program p = { "/bin/sed", argv, none, "/tmp", 30, 0, 0, 0, 0 };
+    unsigned long long blocked = 1, ignored = 1;
+    struct rlimit was, all;
+    sigset_t some, old;
+
+    (void)state;
+    (void)sigemptyset(&some);
+    (void)sigaddset(&some, SIGUSR1);
+    (void)sigaddset(&some, SIGTERM);
+    assert_int_equal(sigprocmask(SIG_BLOCK, &some, &old), 0);
+    (void)signal(SIGPIPE, SIG_IGN);
+    (void)signal(SIGHUP, SIG_IGN);
+    got = (pl_program_result){ .out = out, .size = sizeof out };
+    assert_int_equal(pl_program_run(&p, NULL, &got, NULL), PL_OK);
+    (void)signal(SIGPIPE, SIG_DFL);
+    (void)signal(SIGHUP, SIG_DFL);
+    (void)sigprocmask(SIG_SETMASK, &old, NULL);
+    assert_int_equal(sscanf(got.last, "%llx %llx", &blocked, &ignored), 2);
+    assert_int_equal(blocked, 0);
+    assert_int_equal(ignored & (1ull << (SIGPIPE - 1) | 1ull << (SIGHUP - 1)), 0);
+    assert_int_equal(getrlimit(RLIMIT_CORE, &was), 0);
+    all = (struct rlimit){ was.rlim_max, was.rlim_max };
+    assert_int_equal(setrlimit(RLIMIT_CORE, &all), 0);
+    p.argv = again;
+    assert_int_equal(pl_program_run(&p, NULL, &got, NULL), PL_OK);
+    assert_int_equal(setrlimit(RLIMIT_CORE, &was), 0);
+    assert_string_equal(got.last, "0\n");
+}
+
+/* Exactly as much as there is room for is not cut. */
+static void output_is_cut_only_where_it_does_not_fit(void **state)
+{
+    char script[64];
+
+    (void)state;
+    for (int n = ROOM - 1; n <= ROOM + 1; n++) {
+        (void)snprintf(script, sizeof script, "head -c %d /dev/zero | tr '\\0' b; exit 0", n);
+        assert_int_equal(run(script, 30, 0, 0, NULL), PL_OK);
+        assert_int_equal(got.n_out, n < ROOM ? n : ROOM);
+        assert_int_equal(got.cut, n > ROOM);
+        assert_int_equal(got.n_last, n);
+        assert_int_equal(strspn(got.last, "b"), n);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -234,6 +286,8 @@ int main(void)
         cmocka_unit_test(a_folder_has_a_limit_and_is_removed_with_links_and_locks),
         cmocka_unit_test(no_descriptor_of_ours_reaches_it),
         cmocka_unit_test(a_missing_program_or_folder_is_told),
+        cmocka_unit_test(it_begins_with_the_usual_signals_and_without_dumps),
+        cmocka_unit_test(output_is_cut_only_where_it_does_not_fit),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
