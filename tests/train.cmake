@@ -52,7 +52,8 @@ foreach(case a_training_starts_from_another_model members_share_a_start_model_bu
   molsieve_script_test(warm_start.${case} cli/warm_start_e2e.py LABEL cli ARGS ${case})
 endforeach()
 foreach(case a_radial_basis_is_trained_stored_and_read noise_is_learned_from_and_not_in_the_file
-        noise_gives_the_same_bytes_after_kills_and_with_ranks noise_that_nothing_learns_from_is_told_at_its_line what_a_graph_or_a_family_cannot_use_is_told_at_its_line)
+        noise_gives_the_same_bytes_after_kills_and_with_ranks noise_that_nothing_learns_from_is_told_at_its_line
+        denoising_alone_makes_a_start_for_a_training what_denoising_alone_does_not_have_is_told what_a_graph_or_a_family_cannot_use_is_told_at_its_line)
   molsieve_script_test(se3.${case} cli/se3_e2e.py LABEL cli ARGS ${case})
 endforeach()
 foreach(case a_published_network_is_averaged_by_default a_natural_network_needs_no_average

@@ -179,7 +179,7 @@ static pl_code read_all(nn_model_file *m, const char *path, pl_arena *mem, pl_er
     return code;
 }
 
-pl_code nn_model_read(nn_model_file **out, const char *path, pl_arena *mem, pl_error *err)
+pl_code nn_model_read_any(nn_model_file **out, const char *path, pl_arena *mem, pl_error *err)
 {
     nn_model_file *m = PL_NEW(mem, nn_model_file, 1);
     pl_error inner = { 0 };
@@ -191,6 +191,18 @@ pl_code nn_model_read(nn_model_file **out, const char *path, pl_arena *mem, pl_e
         code = pl_fail(err, code, "%s", inner.text);
     else
         code = pl_fail(err, code, "%s: %.250s", path, inner.text);
+    return code;
+}
+
+pl_code nn_model_read(nn_model_file **out, const char *path, pl_arena *mem, pl_error *err)
+{
+    pl_code code = nn_model_read_any(out, path, mem, err);
+
+    if (code == PL_OK && (*out)->denoises)
+        code = pl_fail(err, PL_ECONFIG,
+                       "%s: this model learned noise alone (task: denoise) and predicts nothing; start a training from it "
+                       "(stages.train.start)",
+                       path);
     return code;
 }
 

@@ -6,7 +6,7 @@
  * NVIDIA's SE3Transformer, float32 or rounded to bfloat16, and strings of
  * metadata, each a JSON object except the first four:
  *
- *   format "molsieve-model", format_version "1" | "2" | "3" | "4" | "5" | "6", name, w3j "e3nn-0.3.3" | "e3nn-0.5"
+ *   format "molsieve-model", format_version "1" | "2" | "3" | "4" | "5" | "6" | "7", name, w3j "e3nn-0.3.3" | "e3nn-0.5"
  *   model      the settings of the network (models/network/se3.h); absent where there is none
  *              and, in format 6, norm may be "gate", and there is what it reads of distances: radial {basis, envelope, cutoff, number} (models/network/radial.h)
  *   family     from format 4 on: the members (models/files/members.h); in formats 5 and 6 absent where there are none
@@ -29,6 +29,7 @@
  * Classifiers have format 2, because a program that knows only format 1 would take log odds for the target.
  * Models of several targets have format 3. Models with members have format 4, which is as 3 for one target, too. Models that read
  * the user's columns or whose network reads descriptors have format 5, which is otherwise as 4. Models whose network has a radial basis, an envelope or a gate have format 6, which is otherwise as 5.
+ * Models that learned noise alone have format 7 and task "denoise"; the file is otherwise as 6, and its target, scale and outputs mean nothing.
  * A file cannot contain executable code. Reading checks every tensor's name, shape and
  * numbers; PL_EDATA names the first one that is missing, unknown, of another shape or not
  * finite. Weights that were trained with the other sign convention of the 3j symbols are
@@ -64,6 +65,7 @@ typedef struct nn_target {
 typedef struct nn_model_file {
     const char *name;
     nn_target *target; /* [conf.outputs]                                 */
+    bool denoises;     /* learned noise alone: it predicts nothing, and a training may start from it */
     bool classifies;   /* targets are classes 0 and 1; values are probabilities of class 1 */
     nn_se3_conf conf;  /* without a network only outputs is set */
     nn_members members;
@@ -81,8 +83,11 @@ typedef struct nn_model_file {
     bool verified;          /* the file has a checksum and it matches; read only */
 } nn_model_file;
 
-/* Reads a model; everything is in mem. EIO: the file cannot be read. EDATA: it is not a valid model file. */
+/* Reads a model; everything is in mem. EIO: the file cannot be read. EDATA: it is not a valid model file. ECONFIG: it predicts nothing. */
 pl_code nn_model_read(nn_model_file **out, const char *path, pl_arena *mem, pl_error *err);
+
+/* The same, also of one that predicts nothing: to look at, or to start a training from. */
+pl_code nn_model_read_any(nn_model_file **out, const char *path, pl_arena *mem, pl_error *err);
 
 /* Fills model, params and bf16 of m from weights of another program: the plan of m->conf, and its tensors; no others may be
  * there. other_signs: they use the other sign convention of the 3j symbols. ECONFIG: conf is invalid. EDATA: the weights do not fit it. */

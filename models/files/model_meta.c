@@ -325,13 +325,15 @@ static void take_each(reader *r, nn_model_file *m, void (*take)(reader *r, nn_ta
 /* A program that does not know `task` would take the log odds for the target; format version 2 makes it refuse the file. */
 static void take_task(reader *r, nn_model_file *m)
 {
-    static const char *const classification[] = { "classification", NULL }, *const logistic[] = { "logistic", NULL };
+    static const char *const task[] = { "classification", "denoise", NULL }, *const logistic[] = { "logistic", NULL };
+    const bool has_task = r->version == 2 || (r->version >= 3 && json_object_get(r->root, "task") != NULL);
 
-    m->classifies = r->version == 2 || (r->version >= 3 && json_object_get(r->root, "task") != NULL);
-    if (!m->classifies)
-        return;
-    (void)get_choice(r, "task", classification);
-    (void)get_choice(r, "output", logistic);
+    m->denoises = has_task && get_choice(r, "task", task) == 1;
+    m->classifies = has_task && !m->denoises;
+    if (m->classifies)
+        (void)get_choice(r, "output", logistic);
+    if (m->denoises && r->version < 7 && r->code == PL_OK)
+        r->code = pl_fail(r->err, PL_EDATA, "metadata target.task: denoise in a model file of format %d", r->version);
 }
 
 static void take_targets(reader *r, nn_model_file *m)
@@ -390,8 +392,8 @@ static void take_names(reader *r, nn_model_file *m, bool *other_signs)
     if (format == NULL || strcmp(format, "molsieve-model") != 0)
         r->code = pl_fail(r->err, PL_EDATA, "not a model file of this program (metadata format is %.40s)",
                           format != NULL ? format : "missing");
-    else if (version == NULL || version[0] < '1' || version[0] > '6' || version[1])
-        r->code = pl_fail(r->err, PL_EDATA, "model file format %.20s, this program reads 1 to 6", version != NULL ? version : "?");
+    else if (version == NULL || version[0] < '1' || version[0] > '7' || version[1])
+        r->code = pl_fail(r->err, PL_EDATA, "model file format %.20s, this program reads 1 to 7", version != NULL ? version : "?");
     else if (name != NULL && !nn_model_name_fits(name))
         r->code = pl_fail(r->err, PL_EDATA, "metadata name is not a name");
     else if (signs == NULL || (strcmp(signs, "e3nn-0.3.3") != 0 && strcmp(signs, "e3nn-0.5") != 0))

@@ -96,7 +96,7 @@ static bool has_new_network(const nn_model_file *m)
 
 static bool has_list(const nn_model_file *m)
 {
-    return m->conf.outputs > 1 || m->members.n > 0 || has_extras(m) || has_new_network(m);
+    return m->conf.outputs > 1 || m->members.n > 0 || has_extras(m) || has_new_network(m) || m->denoises;
 }
 
 /* The targets as take_each reads them: one object, or a list. */
@@ -127,6 +127,8 @@ enum { META_KEYS = 13 };
 
 static const char *version_of(const nn_model_file *m)
 {
+    if (m->denoises)
+        return "7";
     if (has_new_network(m))
         return "6";
     if (has_extras(m))
@@ -150,6 +152,8 @@ static int meta_fill(nn_meta list[META_KEYS], const nn_model_file *m, const char
         json_object_set_new(target, "task", json_string("classification"));
         json_object_set_new(target, "output", json_string("logistic"));
     }
+    if (m->denoises)
+        json_object_set_new(target, "task", json_string("denoise"));
     list[1] = (nn_meta){ "format_version", version_of(m) };
     list[2] = (nn_meta){ "name", m->name };
     list[3] = (nn_meta){ "w3j", "e3nn-0.3.3" };

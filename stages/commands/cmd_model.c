@@ -283,6 +283,11 @@ static void print_target(const nn_model_file *m, const nn_target *t)
 
 static void print_targets(const nn_model_file *m)
 {
+    if (m->denoises) {
+        pl_cmd_print("  predicts    nothing: it learned noise on positions alone, for a training to start\n"
+                     "              from it (stages.train.start)\n");
+        return;
+    }
     for (int32_t k = 0; k < m->conf.outputs; k++) {
         pl_cmd_print("%s", k ? "              " : "  predicts    ");
         print_target(m, &m->target[k]);
@@ -353,6 +358,16 @@ static void print_components(const nn_model_file *m, pl_arena *mem)
         print_network(m);
 }
 
+/* Of what it predicts: for which molecules, and how well. */
+static void print_scores(const nn_model_file *m, const json_t *provenance, pl_arena *mem)
+{
+    print_domain(m);
+    print_seen(&m->seen);
+    print_calibration(provenance, mem);
+    print_range(&m->range);
+    print_all_errors(m, provenance, mem);
+}
+
 static void print_info(const nn_model_file *m, const char *path, pl_arena *mem)
 {
     json_t *p = json_loads(m->provenance, 0, NULL);
@@ -363,11 +378,8 @@ static void print_info(const nn_model_file *m, const char *path, pl_arena *mem)
     print_graph(m);
     pl_cmd_print("  sha256      %s\n", m->sha256);
     print_training(p, mem);
-    print_domain(m);
-    print_seen(&m->seen);
-    print_calibration(p, mem);
-    print_range(&m->range);
-    print_all_errors(m, p, mem);
+    if (!m->denoises)
+        print_scores(m, p, mem);
     json_decref(p);
 }
 
@@ -426,10 +438,10 @@ static int run_with(const pl_args *args, pl_arena *mem)
         return pl_cmd_usage(args, "model %s needs %s", what, two ? "two model files" : "one model file");
     if (import)
         return st_model_import(args, mem);
-    if (nn_model_read(&m, args->arg[1], mem, &err) != PL_OK)
+    if (nn_model_read_any(&m, args->arg[1], mem, &err) != PL_OK)
         return pl_cmd_fail(&err);
     if (two)
-        return nn_model_read(&other, args->arg[2], mem, &err) != PL_OK
+        return nn_model_read_any(&other, args->arg[2], mem, &err) != PL_OK
                    ? pl_cmd_fail(&err)
                    : st_model_diff(m, other, pl_arg(args, "--all") != NULL, mem);
     if (!strcmp(what, "verify"))

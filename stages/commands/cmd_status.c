@@ -199,7 +199,7 @@ static pl_code print_epoch(pl_store *s, pl_error *err)
     static const char sql[] =
         "SELECT stage, max(epoch), coalesce((SELECT CAST(max(value) AS INTEGER) FROM metric WHERE name='planned_epochs'),"
         " (SELECT json_extract(params_json,'$.epochs') FROM stage s WHERE s.name=stage)),"
-        " group_concat(split||' '||name||' '||printf('%.4g',value),', ') FROM (SELECT * FROM metric WHERE name IN('loss','mae')"
+        " group_concat(split||' '||name||' '||printf('%.4g',value),', ') FROM (SELECT * FROM metric WHERE name IN('loss','mae','noise_loss')"
         " AND split IN('train','valid') AND step=(SELECT max(step) FROM metric WHERE split='train') ORDER BY split,name)"
         " GROUP BY stage";
     sqlite3_stmt *st;

@@ -153,7 +153,81 @@ def noise_that_nothing_learns_from_is_told_at_its_line():
         assert "needs 3D structures" in said and "there is no noise" in said, said
 
 
+ALONE = """  read: {}
+  prepare: {conformers: {source: keep}, dedupe: {by: none}}
+  graph: {edges: radius, cutoff: 3}
+  split: {fractions: {train: 0.8, valid: 0.1, test: 0.1}}
+  train:
+    task: denoise
+    noise: {scale: 0.1}
+    model: {layers: 1, degrees: 2, channels: 8, heads: 2, pooling: sum}
+    batch: {molecules: 8, shards: 2}
+    epochs: 3
+"""
+
+
+def denoising_alone_makes_a_start_for_a_training():
+    """From molecules without labels: one process, one killed and continued, two ranks over TCP; then a training that starts from it."""
+    def result(workdir):
+        return open(p.path(workdir, "models/e2e.safetensors"), "rb").read(), p.rows(CURVE, workdir=workdir)
+
+    with sieve.Project() as p:
+        p.put("in.sdf", labelled(N)[0])
+        p.workflow(["in.sdf"], ALONE)
+        p.run("run", "w.yaml", "-q")
+        want, curve = result("run")
+        # All molecules of the part are learned from; nothing but noise has an error, and it falls.
+        learned = p.one("SELECT count(*) FROM split WHERE part='train'")
+        assert {row[2] for row in curve} == {"lr", "noise_loss"}, curve
+        noise = [row[3] for row in curve if row[2] == "noise_loss"]
+        assert len(noise) == 3 and noise[-1] < noise[0], noise
+        assert "epoch 3 of 3: train noise_loss" in p.run("status", "run")[1]
+        assert p.one("SELECT count(*) FROM property WHERE name='noise'") == 0
+        p.run("report", "run/results.db", "-o", "r.html")
+        for point in ("train.epoch.before_commit:2", "train.checkpoint.after:1"):
+            p.run("run", "w.yaml", "-q", "workdir=killed", expect=137, env=dict(os.environ, MOLSIEVE_FAULT=point))
+        p.run("run", "w.yaml", "-q", "-j", "3", "workdir=killed")
+        assert result("killed") == (want, curve)
+        status, text = ranks_e2e.Started(p, 2, "workdir=ranks", "stages.train.ranks=tcp").end()
+        assert status == [0, 0], text
+        assert result("ranks") == (want, curve)
+        # The file says what it is, and is no model to score with.
+        said = p.run("model", "info", "run/models/e2e.safetensors")[1]
+        assert "predicts    nothing" in said and "%d molecules" % learned in said and "MAE" not in said and "range" not in said, said
+        p.run("model", "verify", "run/models/e2e.safetensors")
+        said = p.run("predict", "run/models/e2e.safetensors", "in.sdf", expect=2)[2]
+        assert "predicts nothing; start a training from it" in said, said
+        model = "models: {pre: {path: run/models/e2e.safetensors}}\n"
+        p.workflow(["in.sdf"], ALONE[:ALONE.index("  split")] + "  score: {}\n", name="s.yaml", workdir="s", extra=model)
+        assert "predicts nothing" in p.run("check", "s.yaml", expect=2)[2]
+        # A training starts from all of it but the last layer.
+        p.workflow(["in.sdf"], (TRAIN % "").replace("    epochs", "    start: pre\n    epochs"), name="f.yaml", workdir="f", extra=model)
+        said = p.run("run", "f.yaml")[2]
+        taken = re.search(r"starts from pre: ([0-9]+) of ([0-9]+) weights", said)
+        assert taken and int(taken[2]) - int(taken[1]) == 17, said
+        assert p.one("SELECT count(*) FROM prediction", workdir="f") == N
+
+
+def what_denoising_alone_does_not_have_is_told():
+    with sieve.Project() as p:
+        p.put("in.sdf", labelled(N)[0])
+        p.workflow(["in.sdf"], ALONE)
+        p.run("check", "w.yaml")
+        train = "stages.train."
+        said = p.run("check", "w.yaml", train + "targets=[{name: gap}]", train + "loss=l2", train + "early_stop={patience: 3}",
+                     train + "family=[se3, trees]", train + "inputs={columns: [t]}", train + "engine=cuda", "+stages.evaluate={}",
+                     "+stages.score={}", expect=2)[2]
+        for word in ("targets: task: denoise", "loss: task: denoise", "early_stop: task: denoise", "family: task: denoise",
+                     "inputs.columns: task: denoise", "engine cuda cannot predict it", "evaluate: stages.train has task: denoise",
+                     "no model: stages.train has task: denoise"):
+            assert word in said, (word, said)
+        assert "there is no noise to predict" in p.run("check", "w.yaml", train + "noise.scale=0", expect=2)[2]
+        said = p.run("run", "w.yaml", train + "model.elements=[Cl]", expect=2)[2]
+        assert "no molecule of the training part has a graph and only known elements" in said, said
+
+
 if __name__ == "__main__":
-    sieve.main([noise_is_learned_from_and_not_in_the_file, noise_gives_the_same_bytes_after_kills_and_with_ranks,
+    sieve.main([denoising_alone_makes_a_start_for_a_training, what_denoising_alone_does_not_have_is_told,
+                noise_is_learned_from_and_not_in_the_file, noise_gives_the_same_bytes_after_kills_and_with_ranks,
                 noise_that_nothing_learns_from_is_told_at_its_line, a_radial_basis_is_trained_stored_and_read,
                 what_a_graph_or_a_family_cannot_use_is_told_at_its_line])

@@ -506,7 +506,36 @@ static void future_format(nn_tensor *t, int *n, nn_meta *meta)
 {
     (void)t;
     (void)n;
-    meta_named(meta, "format_version")->value = "7";
+    meta_named(meta, "format_version")->value = "8";
+}
+
+static void as_format_six(nn_tensor *t, int *n, nn_meta *meta)
+{
+    (void)t;
+    (void)n;
+    meta_named(meta, "format_version")->value = "6";
+}
+
+/* Format 7, which programs that would score with it refuse. */
+static void a_model_of_noise_alone_is_only_a_start(void **state)
+{
+    bench *b = *state;
+    nn_model_file *back;
+    pl_error err = { 0 };
+    const char *text;
+
+    b->m.denoises = true;
+    assert_int_equal(nn_model_write(&b->m, b->path, NULL), PL_OK);
+    assert_int_equal(nn_model_read(&back, b->path, b->mem, &err), PL_ECONFIG);
+    assert_non_null(strstr(err.text, "learned noise alone (task: denoise) and predicts nothing"));
+    assert_int_equal(nn_model_read_any(&back, b->path, b->mem, &err), PL_OK);
+    assert_true(back->denoises && !back->classifies);
+    assert_memory_equal(back->params, b->m.params, b->m.model->n_floats * sizeof(float));
+    text = nn_model_metadata(back, b->mem);
+    assert_true(strstr(text, "\"format_version\":\"7\"") && strstr(text, "\"task\":\"denoise\""));
+    refused_with(b, as_format_six, "denoise in a model file of format 6");
+    b->m.denoises = false;
+    assert_false(written_and_read(b)->denoises);
 }
 
 static void whatever_is_wrong_is_named(void **state)
@@ -522,7 +551,7 @@ static void whatever_is_wrong_is_named(void **state)
     refused_with(b, odd_element, "inputs.elements");
     refused_with(b, any_element, "any_element is true, but the model reads elements");
     refused_with(b, more_elements, "the model needs");
-    refused_with(b, future_format, "model file format 7");
+    refused_with(b, future_format, "model file format 8");
     refused_with(b, classifier_without_output, "metadata target has no task");
     refused_with(b, rude_name, "metadata name is not a name");
     refused_with(b, rude_target, "metadata target.name is not a name");
@@ -755,6 +784,7 @@ int main(void)
         WITH_BENCH(the_domain_is_written_and_read),
         WITH_BENCH(values_have_their_linear_part),
         WITH_BENCH(a_classifier_says_so_and_gives_probabilities),
+        WITH_BENCH(a_model_of_noise_alone_is_only_a_start),
         WITH_BENCH(other_graphs_are_refused_by_name),
         WITH_BENCH(whatever_is_wrong_is_named),
         WITH_BENCH(truncated_and_foreign_files_are_refused),

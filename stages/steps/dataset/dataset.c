@@ -83,29 +83,37 @@ static pl_code ids_of(const char **out, pl_env *env, const st_wanted_label *labe
     return code;
 }
 
-/* The molecules of the split that have one of the labels; the values are read later. */
+/* The condition on molecules s to have one of the labels. */
+static pl_code labelled_sql(const char **out, pl_env *env, const st_wanted_label *label, int32_t n, pl_error *err)
+{
+    const char *ids;
+    pl_code code = ids_of(&ids, env, label, n, err);
+
+    *out = label->none ? "1" : NULL;
+    if (code == PL_OK && !label->none)
+        *out = pl_sprintf(env->mem, "EXISTS(SELECT 1 FROM label l WHERE l.mol_id=s.mol_id AND l.property_id IN (%s))", ids);
+    return code != PL_OK || *out != NULL ? code : pl_fail(err, PL_ENOMEM, "labels");
+}
+
+/* The molecules of the split that are wanted; the values are read later. */
 static pl_code rows_query(st_dataset *d, pl_env *env, const st_wanted_label *label, pl_error *err)
 {
-    const char *ids, *sql;
+    const char *labelled, *sql;
     sqlite3_stmt *st = NULL;
     int64_t n = 0;
     bool row = true;
-    pl_code code = ids_of(&ids, env, label, d->n_targets, err);
+    pl_code code = labelled_sql(&labelled, env, label, d->n_targets, err);
 
     if (code == PL_OK)
-        code = pl_db_int(env->store->db, &n, err,
-                         "SELECT count(*) FROM %s s WHERE EXISTS(SELECT 1 FROM label l WHERE l.mol_id=s.mol_id "
-                         "AND l.property_id IN (%s))",
-                         d->from, ids);
+        code = pl_db_int(env->store->db, &n, err, "SELECT count(*) FROM %s s WHERE %s", d->from, labelled);
     if (code == PL_OK)
         code = rows_alloc(d, n, err);
     sql = code != PL_OK
               ? NULL
               : pl_sprintf(env->mem,
                            "SELECT s.mol_id, s.part" ST_DESCRIPTOR_COLUMNS " FROM %s s CROSS JOIN molecule m USING(mol_id) "
-                           "WHERE EXISTS(SELECT 1 FROM label l WHERE l.mol_id=s.mol_id AND l.property_id IN (%s)) "
-                           "ORDER BY s.mol_id",
-                           d->from, ids);
+                           "WHERE %s ORDER BY s.mol_id",
+                           d->from, labelled);
     if (code == PL_OK)
         code = sql != NULL ? pl_db_prepare(env->store->db, &st, sql, err) : pl_fail(err, PL_ENOMEM, "labels");
     while (code == PL_OK && row && d->n < n) {

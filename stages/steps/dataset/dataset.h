@@ -29,6 +29,7 @@ typedef struct st_wanted_label {
     const char *name; /* NULL: no molecule has it                          */
     double factor;    /* label times this is the target                    */
     bool limits;      /* the training molecules that have only limits of it, too */
+    bool none;        /* all molecules are wanted, and none has it: for a training without labels */
 } st_wanted_label;
 
 typedef struct st_dataset {

@@ -137,6 +137,9 @@ static void check(const pl_workflow *wf, const pl_step *step, pl_problems *probl
                        "the model that it trains");
     else if (!trains)
         st_evaluate_models_check(wf, step, problems);
+    if (trains && st_train_denoises(pl_workflow_step(wf, "train")->conf))
+        pl_problem_add(problems, step->node,
+                       "evaluate: stages.train has task: denoise, and such a model predicts nothing; leave out this stage");
 }
 
 static bool host_stop(void *ctx)

@@ -42,7 +42,7 @@ static int64_t epoch_note(const nn_train_conf *c, const nn_train_state *s, char 
 void st_learning_step(const st_learning *l, const nn_train_state *s, int64_t n_train)
 {
     const bool unit = has_unit(l) && l->m->target->unit[0];
-    char note[640], member[64] = "", noise[40] = "", valid[80] = "", epoch[64];
+    char note[640], member[64] = "", loss[40] = "", noise[40] = "", valid[80] = "", epoch[64];
     const int64_t epochs = epoch_note(l->loop, s, epoch, sizeof epoch);
 
     if (l->conf->members > 1)
@@ -52,8 +52,9 @@ void st_learning_step(const st_learning *l, const nn_train_state *s, int64_t n_t
     if (isfinite(l->valid_error))
         snprintf(valid, sizeof valid, " valid %s %.4g%s%.40s", valid_name(l), l->valid_error, unit ? " " : "",
                  unit ? l->m->target->unit : "");
-    snprintf(note, sizeof note, "%s%s loss %.4f%s%s", member, epoch, s->seen.n ? s->seen.loss / (double)s->seen.n : NAN, noise,
-             valid);
+    if (!l->m->denoises)
+        snprintf(loss, sizeof loss, " loss %.4f", s->seen.n ? s->seen.loss / (double)s->seen.n : NAN);
+    snprintf(note, sizeof note, "%s%s%s%s%s", member, epoch, loss, noise, valid);
     pl_progress_set(l->env->progress, st_learning_done(l, s, n_train), epochs < 0 ? -1 : l->conf->members * epochs * n_train, note);
 }
 

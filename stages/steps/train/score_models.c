@@ -110,6 +110,10 @@ static void names_check(const pl_workflow *wf, const pl_step *step, const pl_lis
             if (strcmp(word[j], word[k]) == 0)
                 pl_problem_add(problems, step->node, "models: %s is listed twice", word[k]);
     }
+    if (!wanted->n && train != NULL && st_train_denoises(train->conf))
+        pl_problem_add(problems, step->node,
+                       "no model: stages.train has task: denoise, and such a model predicts nothing; leave out this stage, or give "
+                       "other `models`");
     if (!wanted->n && !wf->models.n && train == NULL)
         pl_problem_add(problems, step->node, "no model: give the workflow a `models` section or a train stage");
     if (wanted->n > ST_MODELS_MAX || wf->models.n > ST_MODELS_MAX)

@@ -172,6 +172,7 @@ static pl_code model_describe(train_state *t, pl_error *err)
     for (int32_t k = 0; k < t->conf->targets.n; k++)
         t->m.target[k] = (nn_target){ .name = target[k].name, .unit = target[k].unit, .better = better[target[k].better] };
     t->m.classifies = st_train_classifies(t->conf);
+    t->m.denoises = st_train_denoises(t->conf);
     t->m.graph = st_graph_opts(graph);
     t->m.bf16 = t->conf->dtype == 1;
     t->m.conf.outputs = t->conf->targets.n;
@@ -284,12 +285,13 @@ static pl_code train_end(train_state *t, pl_error *err)
     st_trained *one = PL_NEW(t->env->mem, st_trained, n);
     st_samples measured; /* near limits alone nothing says how large errors are */
     pl_code code = one != NULL ? st_samples_measured(&measured, &t->train, err) : pl_fail(err, PL_ENOMEM, "training");
+    const bool predicts = !t->m.denoises; /* what does not has no domain */
 
-    if (code == PL_OK)
+    if (code == PL_OK && predicts)
         code = st_domain_make(&t->m.domain, t->env, &measured, t->conf->domain, err);
-    if (code == PL_OK)
+    if (code == PL_OK && predicts)
         code = st_seen_make(&t->m.seen, t->env, &t->d, t->start, t->conf->domain, err);
-    if (code == PL_OK)
+    if (code == PL_OK && predicts)
         code = st_range_make(&t->m.range, t->env, &measured, err);
     for (int64_t k = 0; k < n && code == PL_OK; k++)
         code = member_write(&one[k], t, k, err);

@@ -166,10 +166,11 @@ void st_train_advise(const pl_workflow *wf, const pl_step *step, pl_problems *ad
 static void noise_check(const pl_workflow *wf, const pl_step *step, pl_problems *problems)
 {
     const st_train_conf *c = step->conf;
-    const pl_node *at = pl_node_get(step->node, "noise"), *scale = pl_node_get(at, "scale");
+    const pl_node *given = pl_node_get(step->node, "noise"), *at = given != NULL ? given : step->node;
+    const pl_node *scale = pl_node_get(given, "scale");
     const nn_engine_kind *engine = st_compute_engine(&c->compute);
 
-    if (scale != NULL && pl_node_get(at, "weight") == NULL)
+    if (scale != NULL && pl_node_get(given, "weight") == NULL && !st_train_denoises(c))
         pl_problem_add(problems, scale, "noise.scale has no effect without noise.weight; set a weight, such as 0.1");
     if (c->loop.noise.weight == 0)
         return;
@@ -185,6 +186,42 @@ static void noise_check(const pl_workflow *wf, const pl_step *step, pl_problems 
         pl_problem_add(problems, at, "noise: engine %s cannot predict it yet; use engine: cpu, or noise.weight: 0", engine->name);
 }
 
+/* Settings of targets and of their errors, which a training on noise alone does not have. */
+static void denoise_check(const pl_step *step, pl_problems *problems)
+{
+    static const char *const unused[] = { "targets", "loss", "class_weights", "early_stop", "domain" };
+    const st_train_conf *c = step->conf;
+    const char *const *family = c->family.items;
+
+    for (size_t k = 0; k < sizeof unused / sizeof *unused; k++)
+        if (pl_node_get(step->node, unused[k]) != NULL)
+            pl_problem_add(problems, pl_node_get(step->node, unused[k]),
+                           "%s: task: denoise learns noise alone, without targets and their errors; remove it", unused[k]);
+    if (c->inputs.columns.n > 0)
+        pl_problem_add(problems, pl_node_get(step->node, "inputs"),
+                       "inputs.columns: task: denoise learns from positions alone; remove it");
+    for (int32_t k = 0; k < c->family.n; k++)
+        if (strcmp(family[k], "se3") != 0)
+            pl_problem_add(problems, pl_node_get(step->node, "family"), "family: task: denoise is for a network alone; remove %s",
+                           family[k]);
+}
+
+/* What a model that predicts learns. */
+static void targets_check(const pl_workflow *wf, const pl_step *step, pl_problems *problems)
+{
+    const st_train_conf *c = step->conf;
+
+    if (c->targets.n < 1)
+        pl_problem_add(problems, step->node,
+                       "stages.train.targets: required but not given; what to learn, a list such as [{name: ...}]");
+    if (c->targets.n > NN_TARGETS_MAX)
+        pl_problem_add(problems, step->node, "targets: %d given, a model learns 1 to %d", (int)c->targets.n, NN_TARGETS_MAX);
+    for (int32_t k = 0; k < c->targets.n; k++)
+        target_check(wf, step, k, problems);
+    weights_check(wf, step, problems);
+    limits_check(wf, step, problems);
+}
+
 void st_train_check(const pl_workflow *wf, const pl_step *step, pl_problems *problems)
 {
     const st_train_conf *c = step->conf;
@@ -193,12 +230,10 @@ void st_train_check(const pl_workflow *wf, const pl_step *step, pl_problems *pro
     pl_error err;
 
     network.denoise = c->loop.noise.weight > 0;
-    if (c->targets.n < 1 || c->targets.n > NN_TARGETS_MAX)
-        pl_problem_add(problems, step->node, "targets: %d given, a model learns 1 to %d", (int)c->targets.n, NN_TARGETS_MAX);
-    for (int32_t k = 0; k < c->targets.n; k++)
-        target_check(wf, step, k, problems);
-    weights_check(wf, step, problems);
-    limits_check(wf, step, problems);
+    if (st_train_denoises(c))
+        denoise_check(step, problems);
+    else
+        targets_check(wf, step, problems);
     st_family_check(wf, step, problems);
     st_train_inputs_check(step, problems);
     st_compute_check(&c->compute, step, problems);
@@ -220,6 +255,6 @@ void st_train_check(const pl_workflow *wf, const pl_step *step, pl_problems *pro
     radial_check(wf, step, problems);
     noise_check(wf, step, problems);
     st_start_check(wf, step, problems);
-    if (problems->n == 0)
+    if (problems->n == 0 && !st_train_denoises(c))
         labels_check(wf, problems);
 }

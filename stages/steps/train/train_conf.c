@@ -31,8 +31,12 @@ enum { RADIAL_CUTOFF = 5 };           /* Angstrom, where there is no graph */
 enum { EPOCHS_USUAL = 100 };
 
 const pl_field st_train_fields[] = {
-    { PL_LIST, "targets", AT(targets), .flags = PL_REQUIRED, .sub = target_fields, .sub_size = sizeof(st_target),
+    { PL_LIST, "targets", AT(targets), .sub = target_fields, .sub_size = sizeof(st_target),
       .help = "what to learn: one target, or several with one network; a molecule needs a value of at least one" },
+    { PL_CHOICE, "task", AT(task), .choices = "predict|denoise", .flags = PL_LATER,
+      .help =
+          "predict: learn targets; denoise: learn noise on positions alone, without labels, from all molecules of the training part; such "
+          "a model predicts nothing, and another training starts from it (start)" },
     { PL_TEXT, "name", AT(name), .help = "name of the model and its file; the workflow's if not given" },
     { PL_TEXTS, "family", AT(family), .flags = PL_LATER,
       .help =
@@ -178,9 +182,13 @@ const st_wanted_label *st_train_labels(const st_train_conf *c, bool limits, pl_a
     st_wanted_label *label = PL_NEW(mem, st_wanted_label, c->targets.n);
 
     for (int32_t k = 0; label != NULL && k < c->targets.n; k++)
-        label[k] = (st_wanted_label){ st_target_label(&t[k]), t[k].factor, limits };
+        label[k] = st_train_denoises(c)
+                       ? (st_wanted_label){ .none = true }
+                       : (st_wanted_label){ .name = st_target_label(&t[k]), .factor = t[k].factor, .limits = limits };
     return label;
 }
+
+bool st_train_denoises(const st_train_conf *c) { return c->task == ST_TASK_DENOISE; }
 
 bool st_train_classifies(const st_train_conf *c) { return c->loop.loss == NN_LOSS_BCE; }
 
@@ -209,6 +217,20 @@ static void noise_settle(st_train_conf *c)
         c->loop.noise.scale = dflt.loop.noise.scale;
 }
 
+/* The network keeps its outputs, which learn nothing, so that its plan is that of the training that starts from it. */
+static void denoise_settle(st_train_conf *c)
+{
+    static st_target none = { .name = "noise", .unit = "", .factor = 1, .better = 2 };
+
+    if (!st_train_denoises(c))
+        return;
+    if (c->targets.n == 0)
+        c->targets = (pl_list){ .items = &none, .n = 1 };
+    if (c->loop.noise.weight == 0)
+        c->loop.noise.weight = 1;
+    c->loop.loss = NN_LOSS_L1;
+}
+
 void st_train_settle(const pl_workflow *wf, void *conf)
 {
     st_train_conf *c = conf;
@@ -216,6 +238,7 @@ void st_train_settle(const pl_workflow *wf, void *conf)
     radial_settle(wf, c);
     if (c->loop.epochs < 0)
         c->loop.epochs = c->loop.budget > 0 ? ST_EPOCHS_MOST : EPOCHS_USUAL;
+    denoise_settle(c);
     noise_settle(c);
     if (c->loop.loss == LOSS_AUTO)
         c->loop.loss = c->targets.n > 0 && st_label_classifies(wf, st_target_label(st_train_target(c))) ? NN_LOSS_BCE : NN_LOSS_L1;

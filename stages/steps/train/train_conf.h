@@ -21,6 +21,9 @@ enum { ST_RANKS_AUTO, ST_RANKS_NONE, ST_RANKS_MPI, ST_RANKS_TCP, ST_RANKS_NCCL }
 enum { ST_EPOCHS_MOST = 1000000 };         /* what `epochs: auto` becomes with a budget */
 #define ST_PLANNED_EPOCHS "planned_epochs" /* the metric */
 
+/* The setting `task`: to learn targets, or only the noise on positions, for a later training to start from. */
+enum { ST_TASK_PREDICT, ST_TASK_DENOISE };
+
 /* The setting `class_weights`. */
 enum { ST_WEIGHTS_NONE, ST_WEIGHTS_BALANCED };
 
@@ -33,7 +36,8 @@ typedef struct st_target {
 } st_target;
 
 typedef struct st_train_conf {
-    pl_list targets;  /* st_target, 1 to NN_TARGETS_MAX         */
+    pl_list targets;  /* st_target, 1 to NN_TARGETS_MAX; with ST_TASK_DENOISE one that no molecule has */
+    int32_t task;     /* ST_TASK_PREDICT, ..DENOISE             */
     const char *name; /* NULL: the workflow's                   */
     pl_list family;   /* texts                                  */
     struct {
@@ -76,6 +80,8 @@ const char *st_train_model_path(const pl_workflow *wf, const pl_step *train, int
 bool st_train_classifies(const st_train_conf *c);
 /* Whether a class counts more than the other in training; likewise. */
 bool st_train_weighs(const st_train_conf *c);
+/* Whether it learns noise alone: no target has a value then. */
+bool st_train_denoises(const st_train_conf *c);
 void st_train_settle(const pl_workflow *wf, void *conf);
 nn_se3_conf st_train_network(const st_train_conf *c, const nn_inputs *inputs);
 /* Whether model.elements is `auto`: those of the training molecules. */

@@ -301,7 +301,7 @@ static pl_code targets_put(const st_trained *t, pl_error *err)
                                                  t->env->step->stage->name)
                                    : PL_OK;
 
-    for (int32_t k = 0; k < t->d->n_targets && code == PL_OK; k++) {
+    for (int32_t k = 0; k < t->d->n_targets && !t->m.denoises && code == PL_OK; k++) {
         code = st_property_put(t->env->store, &t->m, k, st_target_converts(&target[k]), &property, t->env->mem, err);
         if (code == PL_OK && t->m.classifies)
             code = st_classes_failures(t->env, st_target_label(&target[k]), err);
@@ -318,7 +318,7 @@ pl_code st_train_rows(st_trained *t, pl_error *err)
         code = targets_put(t, err);
     if (code == PL_OK)
         code = st_model_put(t->env->store, &t->m, t->path, &model, t->env->mem, err);
-    return code != PL_OK ? code : metrics_put(t, err);
+    return code != PL_OK || t->m.denoises ? code : metrics_put(t, err);
 }
 
 static pl_code file_write(const st_trained *t, pl_error *err)
@@ -360,13 +360,13 @@ static pl_code errors_find(st_errors *e[ST_PARTS], const st_trained *t, pl_error
     judge.base = base;
     if (code == PL_OK && t->m.model != NULL)
         code = t->kind->set_params(t->engine, t->m.params, err);
-    if (code == PL_OK)
+    if (code == PL_OK && !t->m.denoises)
         code = st_baselines_fit_all(base, t->train, err);
     for (int p = 0; p < ST_PARTS && code == PL_OK; p++) {
         e[p] = PL_NEW(t->d->mem, st_errors, n);
         if (e[p] == NULL)
             code = pl_fail(err, PL_ENOMEM, "errors");
-        else if (p >= ST_VALID)
+        else if (p >= ST_VALID && !t->m.denoises)
             code = st_errors_find(e[p], &judge, (st_part)p, t->d->mem, err);
     }
     return code;
@@ -389,7 +389,7 @@ static pl_code intervals_find(st_trained *t, st_errors *const e[ST_PARTS], pl_er
 {
     pl_code code = PL_OK;
 
-    for (int32_t k = 0; k < t->d->n_targets && code == PL_OK; k++) {
+    for (int32_t k = 0; k < t->d->n_targets && !t->m.denoises && code == PL_OK; k++) {
         const st_part part = judges_of(e, k);
         if (e[part][k].alike == NULL)
             code = st_domain_alike(e[part], t->d, part, &t->m.domain, err);

@@ -42,7 +42,7 @@ void st_start_check(const pl_workflow *wf, const pl_step *step, pl_problems *pro
     if (c->start != NULL && ref == NULL)
         pl_problem_add(problems, step->node, "start: %s is not in the workflow's `models`%s%s", c->start,
                        near != NULL ? "; did you mean " : "", near != NULL ? near : "");
-    if (mem != NULL && (nn_model_read(&from, ref->path, mem, &err) != PL_OK ||
+    if (mem != NULL && (nn_model_read_any(&from, ref->path, mem, &err) != PL_OK ||
                         (pl_workflow_step(wf, "graph") != NULL && fits(from, wf, &network, ref, &err) != PL_OK)))
         pl_problem_add(problems, step->node, "start: %s: %s", c->start, err.text);
     pl_arena_free(mem);
@@ -72,9 +72,11 @@ pl_code st_train_key(const pl_workflow *wf, const pl_step *step, pl_store *store
     const char *label[NN_TARGETS_MAX];
     pl_code code = start_key(wf, step, store, extra_json, mem, err);
 
+    if (code != PL_OK || st_train_denoises(c))
+        return code;
     for (int32_t k = 0; k < c->targets.n && k < NN_TARGETS_MAX; k++)
         label[k] = st_target_label(&st_train_target(c)[k]);
-    return code != PL_OK ? code : st_measured_key(extra_json, store, label, c->targets.n, mem, err);
+    return st_measured_key(extra_json, store, label, c->targets.n, mem, err);
 }
 
 pl_code st_start_open(nn_model_file **out, const pl_env *env, const nn_se3_conf *network, pl_error *err)
@@ -86,7 +88,7 @@ pl_code st_start_open(nn_model_file **out, const pl_env *env, const nn_se3_conf 
     *out = NULL;
     if (ref == NULL)
         return PL_OK;
-    code = nn_model_read(out, ref->path, env->mem, err);
+    code = nn_model_read_any(out, ref->path, env->mem, err);
     if (code == PL_OK)
         code = st_model_keyed(env, *out, ref->path, err);
     if (code == PL_OK)
@@ -97,7 +99,7 @@ pl_code st_start_open(nn_model_file **out, const pl_env *env, const nn_se3_conf 
 /* The last layer is that of the targets. */
 static bool same_targets(const nn_model_file *a, const nn_model_file *b)
 {
-    bool same = a->conf.outputs == b->conf.outputs && a->classifies == b->classifies;
+    bool same = a->conf.outputs == b->conf.outputs && a->classifies == b->classifies && !b->denoises;
 
     for (int32_t k = 0; k < a->conf.outputs && same; k++)
         same = !strcmp(a->target[k].name, b->target[k].name);

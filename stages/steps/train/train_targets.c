@@ -124,11 +124,19 @@ static int64_t values_of(const st_samples *s, int32_t k)
     return n;
 }
 
+static pl_code none_scale(nn_model_file *m, const st_samples *train, pl_error *err)
+{
+    m->target->scale = (nn_scale){ .stdev = 1 };
+    return train->n > 0 ? PL_OK : pl_fail(err, PL_ECONFIG, "no molecule of the training part has a graph and only known elements");
+}
+
 pl_code st_targets_scale(nn_model_file *m, const st_train_conf *c, const st_samples *train, pl_error *err)
 {
     const st_target *target = st_train_target(c);
     pl_code code = PL_OK;
 
+    if (st_train_denoises(c))
+        return none_scale(m, train, err);
     for (int32_t k = 0; k < c->targets.n && code == PL_OK; k++) {
         if (values_of(train, k) == 0)
             return pl_fail(err, PL_ECONFIG, "no training molecule has a label called %s, a graph and only known elements",
