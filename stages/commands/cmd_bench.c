@@ -32,6 +32,7 @@ static const pl_opt opts[] = {
     { "--memory", 0, NULL, "only what engine cuda would allocate; measures nothing" },
     { "--ranks", 0, "N", "with --memory: training on one of N ranks with optimiser.sharded (1: alone)" },
     { "--roofline", 0, NULL, "each operation of a training step on the CPU: work, bytes, time, shares of peak and bandwidth" },
+    { "--svg", 0, "FILE", "--roofline also as figures, one below the other" },
     { "--json", 0, NULL, "one JSON object in place of the tables" },
     { 0 }
 };
@@ -51,7 +52,10 @@ typedef struct setup {
     st_bench_mols mols;
     int n_variants;
     st_bench_variant variant[ST_BENCH_VARIANTS];
-    double load;  /* before the start                  */
+    double load; /* before the start                  */
+    st_out file; /* --svg                             */
+    pl_text svg; /* n_svg figures for it              */
+    int n_svg;
     json_t *json; /* NULL: tables                      */
 } setup;
 
@@ -119,6 +123,8 @@ static int settings_get(setup *s)
         return pl_cmd_usage(s->args, "--parity is both or natural");
     if (pl_arg(s->args, "--roofline") != NULL && pl_arg(s->args, "--memory") != NULL)
         return pl_cmd_usage(s->args, "--roofline measures and --memory only counts: give one of them");
+    if (pl_arg(s->args, "--svg") != NULL && pl_arg(s->args, "--roofline") == NULL)
+        return pl_cmd_usage(s->args, "--svg draws a roofline: give --roofline, too");
     s->batch = (int32_t)batch;
     s->ranks = (int)ranks;
     return 0;
@@ -393,6 +399,8 @@ static pl_code roof_rows(setup *s, const table *t, pl_error *err)
             if (!st_bench_roof_wanted(&s->variant[i], words, s->threads[k]))
                 continue;
             code = st_bench_roof_run(&roof, t->c, &s->variant[i], s->seconds, err);
+            if (code == PL_OK)
+                st_bench_roof_plot(&s->svg, t->graph, &roof, s->n_svg++);
             if (code == PL_OK && t->rows != NULL)
                 json_array_append_new(t->rows, st_bench_roof_json(&roof));
             else if (code == PL_OK)
@@ -530,6 +538,8 @@ static pl_code measure(setup *s, pl_error *err)
     s->n_variants = st_bench_variants(s->variant, ST_BENCH_VARIANTS);
     if (pl_arg(s->args, "--roofline") != NULL)
         code = roof_check(s, err);
+    if (code == PL_OK && pl_arg(s->args, "--svg") != NULL) /* before minutes of measuring */
+        code = st_out_open(&s->file, pl_arg(s->args, "--svg"), s->mem, err);
     if (code != PL_OK)
         return code;
     for (int k = 0; k < s->n_threads && !only; k++)
@@ -543,6 +553,8 @@ static pl_code measure(setup *s, pl_error *err)
             code = graph_table(s, graphs[g].name, &graphs[g].opts, err);
     if (code == PL_OK && (s->json != NULL || !only))
         (s->json != NULL ? json_print : foot_print)(s);
+    if (code == PL_OK && pl_arg(s->args, "--svg") != NULL)
+        code = st_bench_roof_keep(&s->file, &s->svg, s->n_svg, err);
     return code;
 }
 
@@ -564,6 +576,8 @@ static int run(const pl_app *app, const pl_args *args)
     code = s.mem != NULL ? measure(&s, &err) : pl_fail(&err, PL_ENOMEM, "no memory");
     status = code != PL_OK ? pl_cmd_fail(&err) : 0;
     json_decref(s.json);
+    st_out_close(&s.file);
+    pl_text_free(&s.svg);
     st_bench_mols_close(&s.mols);
     pl_arena_free(s.mem);
     return status;

@@ -2,6 +2,7 @@
 #include <stdio.h>
 
 #include "stages/commands/cmd_bench_roof.h"
+#include "stages/report/plot.h"
 
 static const char *const names[NN_OPS] = { [NN_OP_PREPARE] = "prepare",
                                            [NN_OP_RADIAL] = "radial",
@@ -106,6 +107,62 @@ json_t *st_bench_roof_json(const st_bench_roof *r)
     return json_pack("{s:s, s:i, s:f, s:s?, s:f, s:i, s:f, s:f, s:o}", "variant", r->variant, "threads", r->threads, "peak_gflops",
                      1e-9 * r->flops, "unit", r->unit, "unit_gflops", 1e-9 * r->unit_flops, "products", r->products,
                      "bandwidth_gb_s", 1e-9 * r->bytes, "step_seconds", r->step, "operations", list);
+}
+
+static st_roof_kind kind_of(int op)
+{
+    if (op == NN_OP_WEIGHTS)
+        return ST_ROOF_WEIGHTS;
+    return op < NN_OP_HEAD_BACK ? ST_ROOF_FORWARD : ST_ROOF_BACK;
+}
+
+/* What was counted and took time. */
+static void dots_add(st_roof *plot, const st_bench_roof *r, char says[][160])
+{
+    for (int i = 0; i < NN_OPS; i++) {
+        const st_bench_roof_op *o = &r->op[i];
+        shares s = shares_of(r, i);
+        if (!(o->bytes > 0 && o->flops > 0 && o->seconds > 0))
+            continue;
+        snprintf(says[i], 160, "%s: %.3g ms, %.0f %% of the step, %.1f MFLOP, %.2f MB; %.1f %% of peak, %.1f %% of bandwidth",
+                 names[i], 1e3 * o->seconds, 100 * s.of_step, 1e-6 * o->flops, 1e-6 * o->bytes, 100 * s.of_peak,
+                 100 * s.of_bandwidth);
+        plot->dot[plot->n++] = (st_roof_dot){ names[i], says[i], kind_of(i), s.intensity, 1e-9 * o->flops / o->seconds };
+    }
+}
+
+void st_bench_roof_plot(pl_text *out, const char *title, const st_bench_roof *r, int i)
+{
+    char says[NN_OPS][160], name[2][80], heading[160];
+    st_roof plot = { .title = heading, .bandwidth = 1e-9 * r->bytes, .n_peaks = 1, .peak = { { name[0], 1e-9 * r->flops } } };
+
+    if (!(r->flops > 0 && r->bytes > 0))
+        return;
+    snprintf(heading, sizeof heading, "%s, %s, %d thread%s", title, r->variant, r->threads, r->threads == 1 ? "" : "s");
+    snprintf(name[0], sizeof name[0], "%.0f GFLOP/s in float32", 1e-9 * r->flops);
+    if (r->unit != NULL && r->unit_flops / r->products > r->flops) {
+        plot.peak[plot.n_peaks++] = (st_roof_peak){ name[1], 1e-9 * r->unit_flops / r->products };
+        snprintf(name[1], sizeof name[1], "%.0f GFLOP/s of %s%s", 1e-9 * r->unit_flops / r->products, r->unit,
+                 r->products == 3 ? ", three for each" : "");
+    }
+    dots_add(&plot, r, says);
+    pl_text_addf(out, "<g transform=\"translate(0 %d)\">", i * ST_ROOF_HIGH);
+    st_plot_roofline(out, &plot);
+    pl_text_add(out, "</g>\n");
+}
+
+pl_code st_bench_roof_keep(st_out *file, const pl_text *figures, int n, pl_error *err)
+{
+    pl_text page = { 0 };
+    pl_code code;
+
+    st_roof_page(&page, figures, n);
+    code =
+        pl_text_ok(figures) && pl_text_ok(&page) ? st_out_add(file, &page, err) : pl_fail(err, PL_ENOMEM, "no memory for figures");
+    if (code == PL_OK)
+        code = st_out_keep(file, err);
+    pl_text_free(&page);
+    return code;
 }
 
 void st_bench_roof_foot_print(void)

@@ -56,4 +56,28 @@ typedef struct st_parity {
 void st_parity_put(st_parity *p, double measured, double predicted); /* scale is set */
 void st_plot_parity(pl_text *out, const st_parity *p);
 
+/* A roofline: operations a second against operations a byte, both logarithmic, below the bandwidth and peaks. Each dot has
+ * its label, which covers no dot, line or other label while there is room. plot_roof.c */
+enum { ST_ROOF_WIDE = 680, ST_ROOF_HIGH = 430, ST_ROOF_DOTS = 16 };
+typedef enum st_roof_kind { ST_ROOF_FORWARD, ST_ROOF_BACK, ST_ROOF_WEIGHTS } st_roof_kind;
+typedef struct st_roof_dot {
+    const char *name, *says; /* label; what a pointer shows */
+    st_roof_kind kind;
+    double x, y; /* above 0: operations a byte; 1e9 operations a second */
+} st_roof_dot;
+typedef struct st_roof_peak {
+    const char *name;
+    double rate; /* 1e9 a second, above 0 */
+} st_roof_peak;
+typedef struct st_roof {
+    const char *title;
+    double bandwidth; /* 1e9 bytes a second, above 0 */
+    int n_peaks, n;   /* at least 1, at most 2; at most ST_ROOF_DOTS */
+    st_roof_peak peak[2];
+    st_roof_dot dot[ST_ROOF_DOTS];
+} st_roof;
+void st_plot_roofline(pl_text *out, const st_roof *r);
+/* A file with n of these figures below each other, each in a <g> that moves it; light and dark as the reader's browser. */
+void st_roof_page(pl_text *out, const pl_text *figures, int n);
+
 #endif

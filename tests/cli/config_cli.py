@@ -13,6 +13,7 @@ import shutil
 import sqlite3
 import subprocess
 import sys
+import xml.etree.ElementTree as ET
 
 from sieve import PROGRAM, Project, data, lines_of, main
 
@@ -605,7 +606,17 @@ def bench_measures_what_it_is_asked_for():
             least = (one["flops"] - one["rounded"]) / row["peak_gflops"] + products * one["rounded"] / row["unit_gflops"]
             assert abs(one["of_peak"] * one["seconds"] * 1e9 / least - 1) < 1e-3, row
             assert (one["rounded"] > 0) == (products > 0) == (row["unit"] is not None), row
-        out = p.run(*roof)[1]
+        out = p.run(*roof, "--svg", "roof.svg")[1]
+        page = ET.parse(p.path("roof.svg")).getroot()
+        figures = page.findall("{*}g/{*}svg")
+        assert [float(figure.get("height")) for figure in figures] == [int(page.get("height")) / 4] * 4, figures
+        for row, figure in zip(found, figures):
+            points = [one for one in figure.iter() if one.get("class", "").startswith("point")]
+            counted = [one["operation"] for one in row["operations"] if one.get("flops", 0) > 0 and one["seconds"] > 0]
+            assert [point.find("{*}text").text for point in points] == counted and row["variant"] in figure.get("aria-label"), row
+            assert all("of bandwidth" in point.find("{*}title").text for point in points), row
+        assert p.run("bench", *quick, "--svg", "other.svg", expect=2)[1] == "" and not os.path.exists(p.path("other.svg"))
+        assert p.run(*roof, "--svg", "two.smi/roof.svg", expect=6)[1] == ""  # before it measures
         assert out.count("| attention  ") == out.count("| attention back ") == 4 and out.count("| radial  ") == 3 and "counted by the plan" in out, out
         assert "engine cpu, and --variants ref" in p.run("bench", "--roofline", *quick, "--variants", "ref", expect=2)[2]
         p.run("bench", "--roofline", "--memory", expect=2)

@@ -7,6 +7,7 @@
 
 #include <cmocka.h>
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "stages/report/drawing.h"
@@ -343,6 +344,82 @@ static void a_drawing_that_is_too_large_is_refused(void **state)
 
 #define CASE(f) cmocka_unit_test_setup(f, fresh)
 
+/* ---- rooflines ---- */
+
+typedef struct label {
+    double x, y, wide;
+    char name[40];
+} label;
+
+/* The labels of the dots, in the order of the text. */
+static int labels_read(label l[ST_ROOF_DOTS])
+{
+    int n = 0;
+
+    for (const char *at = pl_text_str(&out); (at = strstr(at, "<g class=\"point")) != NULL && n < ST_ROOF_DOTS; n++, at++) {
+        const char *text = strstr(at, "<text ");
+        assert_non_null(text);
+        assert_int_equal(sscanf(text, "<text x=\"%lf\" y=\"%lf\">%39[^<]", &l[n].x, &l[n].y, l[n].name), 3);
+        l[n].wide = 6 * (double)strlen(l[n].name);
+    }
+    return n;
+}
+
+static st_roof crowded_roof(void)
+{
+    static const char *const names[] = { "prepare",  "radial",     "edges",       "attention",      "sum",      "head", "weights",
+                                         "sum back", "edges back", "radial back", "attention back", "head back" };
+    st_roof r = { .title = "bonds", .bandwidth = 10, .n_peaks = 2, .n = 12, .peak = { { "float32", 250 }, { "bf16", 2500 } } };
+
+    for (int i = 0; i < 12; i++) /* four places, three dots at each */
+        r.dot[i] = (st_roof_dot){ names[i], "says", (st_roof_kind)(i % 3), pow(10, i % 4) * (1 + 0.1 * i / 4), 40 + 10 * (i % 4) };
+    return r;
+}
+
+static void each_dot_of_a_roofline_has_a_label_of_its_own(void **state)
+{
+    st_roof r = crowded_roof();
+    label l[ST_ROOF_DOTS];
+
+    (void)state;
+    st_plot_roofline(&out, &r);
+    assert_int_equal(labels_read(l), 12);
+    for (int i = 0; i < 12; i++) {
+        assert_string_equal(l[i].name, r.dot[i].name);
+        assert_true(l[i].x > 60 && l[i].x + l[i].wide < ST_ROOF_WIDE && l[i].y > 30 && l[i].y < ST_ROOF_HIGH - 44);
+        for (int j = 0; j < i; j++)
+            if (fabs(l[i].y - l[j].y) < 11 && l[i].x < l[j].x + l[j].wide && l[j].x < l[i].x + l[i].wide)
+                fail_msg("'%s' is over '%s'", l[i].name, l[j].name);
+    }
+    assert_null(strstr(pl_text_str(&out), "nan"));
+}
+
+/* 10 GB/s meet 1000 GFLOP/s at 100 operations a byte: a line of 45 degrees in decades, and a tenth of both is on it. */
+static void the_roof_is_where_bandwidth_and_peak_meet(void **state)
+{
+    st_roof r = { .title = "<b>\"", .bandwidth = 10, .n_peaks = 1, .n = 2, .peak = { { "peak", 1000 } } };
+    double from[2], to[2], level[2], low[2], on[2];
+    const char *dot;
+
+    (void)state;
+    r.dot[0] = (st_roof_dot){ "low", "", ST_ROOF_BACK, 1, 1 };
+    r.dot[1] = (st_roof_dot){ "on the line", "", ST_ROOF_FORWARD, 10, 100 };
+    st_plot_roofline(&out, &r);
+    assert_int_equal(sscanf(strstr(pl_text_str(&out), "\"roof\" d="), "\"roof\" d=\"M%lf %lfL%lf %lf", from, from + 1, to, to + 1),
+                     4);
+    assert_int_equal(
+        sscanf(strstr(strstr(pl_text_str(&out), "\"roof\" d=") + 1, "\"roof\" d="), "\"roof\" d=\"M%lf %lfH", level, level + 1), 2);
+    assert_true(fabs(to[0] - level[0]) < 0.11 && fabs(to[1] - level[1]) < 0.11);
+    dot = strstr(pl_text_str(&out), "point k1");
+    assert_int_equal(sscanf(strstr(dot, "\"dot\" d="), "\"dot\" d=\"M%lf %lfm", low, low + 1), 2);
+    dot = strstr(dot, "point k0");
+    assert_int_equal(sscanf(strstr(dot, "\"dot\" d="), "\"dot\" d=\"M%lf %lfm", on, on + 1), 2);
+    assert_true(fabs((on[0] - low[0]) - (to[0] - on[0])) < 0.3);     /* 1, 10, 100 operations a byte */
+    assert_true(fabs((low[1] - on[1]) - 2 * (on[1] - to[1])) < 0.3); /* 1, 100, 1000 a second        */
+    assert_true(fabs((on[1] - to[1]) * (to[0] - from[0]) - (from[1] - to[1]) * (to[0] - on[0])) < 60);
+    assert_null(strstr(pl_text_str(&out), "<b>"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -355,6 +432,8 @@ int main(void)
         CASE(names_in_figures_are_escaped),
         CASE(figures_are_bounded),
         CASE(no_points_are_no_figure),
+        CASE(each_dot_of_a_roofline_has_a_label_of_its_own),
+        CASE(the_roof_is_where_bandwidth_and_peak_meet),
         CASE(a_drawing_is_made_again_from_its_numbers),
         CASE(letters_of_a_label_do_not_move_onto_each_other),
         CASE(bonds_have_one_length_in_pixels),
