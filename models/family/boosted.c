@@ -7,10 +7,11 @@
 
 #include "models/family/exact.h"
 #include "models/family/labels.h"
+#include "pipeline/base/rng.h"
 #include "pipeline/base/text.h"
 
 /* An environment that fewer training molecules have is no column. */
-enum { SEEN_MIN = 3, OPTIONS_MAX = 24 };
+enum { SEEN_MIN = 3, OPTIONS_MAX = 24, PURPOSE_DRAW = 1 };
 static const double MIN_PROBABILITY = 0.001;
 
 struct nn_member {
@@ -92,9 +93,10 @@ static void settings_make(settings *s, const nn_recipe *recipe, const nn_member 
     add(s, "tree_method", "hist");
     add(s, "nthread", "1");
     add(s, "seed", s->seed);
-    add(s, "seed_per_iteration", "1");
     add(s, "disable_default_eval_metric", "1");
-    if (recipe->forest)
+    if (!recipe->forest)
+        add(s, "seed_per_iteration", "1");
+    else
         add(s, "colsample_bynode", pl_float_str((float)share_of_columns(m->classifies, n_columns), s->share));
     for (const nn_option *o = recipe->options; o->name != NULL; o++)
         add(s, o->name, o->value);
@@ -134,18 +136,38 @@ static float *weights_of(const nn_member *m, const float *y, int32_t n, pl_arena
     return out;
 }
 
-/* Gradients of a forest's rounds: of half the squared error of the margin that all begin with. */
-static float *slopes(const nn_member *m, const float *y, const float *weight, int32_t n, pl_arena *mem)
-{
-    float *out = PL_NEW(mem, float, n);
+/* What a tree of a forest learns: first and second derivatives of half the squared error of the margin that all begin with, for as many
+ * molecules as there are, drawn with replacement. The draw is not left to the library: given derivatives, XGBoost 1.7 counts
+ * no rounds, so a seed for each round is the same seed, and all trees get the same molecules. */
+typedef struct grove {
+    const float *y, *weight;
+    float *first, *second; /* of the next tree; 0: not drawn */
+} grove;
 
-    for (int32_t i = 0; out != NULL && i < n; i++)
-        out[i] = weight[i] * (margin_of(m) - y[i]);
-    return out;
+static pl_code grove_make(grove *g, const float *y, const float *weight, int32_t n, pl_arena *mem, pl_error *err)
+{
+    *g = (grove){ y, weight, PL_NEW(mem, float, n), PL_NEW(mem, float, n) };
+    if (g->first == NULL || g->second == NULL)
+        return pl_fail(err, PL_ENOMEM, "no memory for the values of %d molecules", (int)n);
+    return PL_OK;
 }
 
-/* slope: of a forest; NULL: each round learns what the earlier ones left. */
-static pl_code rounds(nn_booster *b, int n, targets *t, float *slope, float *weight, const nn_fit_conf *conf, pl_error *err)
+static pl_code grow(nn_booster *b, grove *g, const nn_member *m, int32_t n, uint64_t seed, int tree, pl_error *err)
+{
+    pl_rng rng = pl_rng_at(seed, (uint64_t)tree, PURPOSE_DRAW);
+
+    memset(g->second, 0, (size_t)n * sizeof *g->second);
+    for (int32_t i = 0; i < n; i++) {
+        const int32_t drawn = (int32_t)pl_rng_below(&rng, (uint64_t)n);
+        g->second[drawn] += g->weight[drawn];
+    }
+    for (int32_t i = 0; i < n; i++)
+        g->first[i] = g->second[i] * (margin_of(m) - g->y[i]);
+    return nn_booster_round_by(b, g->first, g->second, err);
+}
+
+/* g: of a forest; NULL: each round learns what the earlier ones left. */
+static pl_code rounds(nn_booster *b, int n, targets *t, grove *g, const nn_member *m, const nn_fit_conf *conf, pl_error *err)
 {
     pl_code code = PL_OK;
 
@@ -155,7 +177,7 @@ static pl_code rounds(nn_booster *b, int n, targets *t, float *slope, float *wei
         if (t->high != NULL)
             code = targets_move(t, b, err);
         if (code == PL_OK)
-            code = slope != NULL ? nn_booster_round_by(b, slope, weight, err) : nn_booster_round(b, r, err);
+            code = g != NULL ? grow(b, g, m, t->n, conf->seed, r, err) : nn_booster_round(b, r, err);
     }
     return code;
 }
@@ -168,21 +190,22 @@ static pl_code learn(nn_member *m, const nn_recipe *recipe, const nn_table *x, c
     nn_sparse rows;
     targets t;
     const char *const *tree = NULL;
-    float *weight = NULL, *slope = NULL;
+    float *weight = NULL;
+    grove drawn = { 0 };
     nn_booster *b = NULL;
     int n_trees = 0;
     pl_code code = targets_make(&t, m, y, conf->high, x->n, scratch, err);
 
     if (code == PL_OK)
         weight = weights_of(m, t.low, x->n, scratch);
+    if (code == PL_OK && weight == NULL)
+        code = pl_fail(err, PL_ENOMEM, "no memory for the values of %d molecules", (int)x->n);
+    if (code == PL_OK && recipe->forest)
+        code = grove_make(&drawn, t.low, weight, x->n, scratch, err);
     if (code == PL_OK)
         code = nn_columns_of(&columns, x, SEEN_MIN, scratch, err);
     if (code == PL_OK)
         code = nn_columns_rows(&rows, &columns, x, scratch, err);
-    if (recipe->forest && weight != NULL)
-        slope = slopes(m, t.low, weight, x->n, scratch);
-    if (code == PL_OK && (weight == NULL || (recipe->forest && slope == NULL)))
-        code = pl_fail(err, PL_ENOMEM, "no memory for the values of %d molecules", (int)x->n);
     if (code == PL_OK) {
         settings_make(&s, recipe, m, conf, rows.n_columns);
         code = nn_booster_open(&b, &rows, t.high != NULL ? t.now : t.low, margin_of(m), s.option, s.n, err);
@@ -190,7 +213,7 @@ static pl_code learn(nn_member *m, const nn_recipe *recipe, const nn_table *x, c
     if (code == PL_OK && is_weighted(m))
         code = nn_booster_weights(b, weight, err);
     if (code == PL_OK)
-        code = rounds(b, recipe->rounds, &t, slope, weight, conf, err);
+        code = rounds(b, recipe->rounds, &t, recipe->forest ? &drawn : NULL, m, conf, err);
     if (code == PL_OK)
         code = nn_booster_trees(b, &tree, &n_trees, err);
     if (code == PL_OK)

@@ -379,6 +379,29 @@ static void a_forest_predicts_means_of_what_it_learned(void **state)
         assert_true(is[i] >= low && is[i] <= high);
 }
 
+/* Classes without a rule: what a forest says of a molecule is right where its trees have seen it, else by chance. */
+static void a_forest_learns_from_every_molecule(void **state)
+{
+    enum { LEARN = 200 };
+    pl_arena *mem = *state;
+    double y[LEARN], is[LEARN];
+    pl_rng rng = pl_rng_at(3, 0, 0);
+    int right = 0;
+    family_toy a;
+    nn_member *m;
+
+    need_library();
+    assert_true(family_toy_make(&a, LEARN, 1, mem));
+    for (int i = 0; i < LEARN; i++)
+        y[i] = (double)pl_rng_below(&rng, 2);
+    assert_int_equal(nn_forest.fit(&m, &a.x, y, &(nn_fit_conf){ .classifies = true }, mem, NULL), PL_OK);
+    assert_int_equal(nn_forest.predict(m, &a.x, is, NULL, mem, NULL), PL_OK);
+    for (int i = 0; i < LEARN; i++)
+        right += (is[i] > 0.5) == (y[i] > 0);
+    print_message("%d of %d right\n", right, LEARN);
+    assert_true(right > 0.95 * LEARN);
+}
+
 /* ---- what cannot be learned ---- */
 
 static void refused(const family_toy *a, int32_t n, const double *y, bool classifies, const char *why, pl_arena *mem)
@@ -580,6 +603,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(classes_are_probabilities, setup, teardown),
         cmocka_unit_test_setup_teardown(a_forest_learns_values_and_classes, setup, teardown),
         cmocka_unit_test_setup_teardown(a_forest_predicts_means_of_what_it_learned, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_forest_learns_from_every_molecule, setup, teardown),
         cmocka_unit_test_setup_teardown(values_that_teach_nothing_are_refused, setup, teardown),
         cmocka_unit_test_setup_teardown(ten_molecules_without_differences_are_learned, setup, teardown),
         cmocka_unit_test_setup_teardown(a_stop_ends_learning_between_rounds, setup, teardown),

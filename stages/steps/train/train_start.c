@@ -48,21 +48,36 @@ void st_start_check(const pl_workflow *wf, const pl_step *step, pl_problems *pro
     pl_arena_free(mem);
 }
 
+/* What earlier versions learned otherwise: without a network they left out molecules with rare elements; all trees of a forest learned from
+ * the same part of the molecules (decision 0084). */
+static const char *learned_otherwise(const st_family *f)
+{
+    bool forest = false;
+
+    for (int32_t k = 0; k < f->n; k++)
+        forest |= f->kind[k] == &nn_forest;
+    if (f->network)
+        return forest ? "\"forest\":\"drawn\"" : "";
+    return forest ? "\"elements\":\"any\",\"forest\":\"drawn\"" : "\"elements\":\"any\"";
+}
+
 static pl_code start_key(const pl_workflow *wf, const pl_step *step, pl_store *store, const char **extra_json, pl_arena *mem,
                          pl_error *err)
 {
     const st_train_conf *c = step->conf;
     const pl_model_ref *ref = c->start != NULL ? st_model_ref(wf, c->start) : NULL;
+    const st_family family = st_family_of(wf, c, INT64_MAX);
+    const char *text = learned_otherwise(&family);
     char hash[65];
     pl_code code = ref != NULL ? pl_file_hash(store, ref->path, hash, err) : PL_OK;
 
-    if (code == PL_OK && ref != NULL) {
-        *extra_json = pl_sprintf(mem, "{\"start\":\"%s\"}", hash);
-        code = *extra_json != NULL ? PL_OK : pl_fail(err, PL_ENOMEM, "key of train");
-    }
-    if (ref == NULL && !st_family_of(wf, c, INT64_MAX).network)
-        *extra_json = "{\"elements\":\"any\"}"; /* earlier versions left out molecules with rare ones */
-    return code;
+    if (code != PL_OK)
+        return code;
+    if (ref != NULL)
+        *extra_json = pl_sprintf(mem, "{\"start\":\"%s\"%s%s}", hash, *text != '\0' ? "," : "", text);
+    else if (*text != '\0')
+        *extra_json = pl_sprintf(mem, "{%s}", text);
+    return *extra_json != NULL || (ref == NULL && *text == '\0') ? PL_OK : pl_fail(err, PL_ENOMEM, "key of train");
 }
 
 pl_code st_train_key(const pl_workflow *wf, const pl_step *step, pl_store *store, const char **extra_json, pl_arena *mem,
