@@ -84,7 +84,7 @@ class Set:
                 if Chem.MolFromSmiles(row[self.smiles_column]) is not None:
                     out.writerow(["m%d" % k, row[self.smiles_column]] + [row[c] for c in self.labels])
 
-    def workflow(self, family):
+    def workflow(self, family, targets=None):
         task = "{task: classification}" if self.classes else "{}"
         text = """format: 1
 name: %s
@@ -111,7 +111,7 @@ stages:
     ema: 0.99
   evaluate: {on: [valid, test]}
 """ % (self.name, self.o.structures, ", ".join(self.names), ", ".join("%s: %s" % (n, task) for n in self.names),
-            "topology" if self.o.structures == "none" else "bonds", ", ".join(family), ", ".join("{name: %s}" % n for n in self.names))
+            "topology" if self.o.structures == "none" else "bonds", ", ".join(family), ", ".join("{name: %s}" % n for n in targets or self.names))
         with open(os.path.join(self.dir, "w.yaml"), "w") as f:
             f.write(text)
 
@@ -187,7 +187,8 @@ stages:
         with open(os.path.join(self.dir, "splits/now.txt"), "w") as f:
             for part, which in zip(("train", "valid", "test"), parts):
                 f.writelines("%s %s\n" % (self.ids[k], part) for k in which)
-        self.workflow(family)
+        why = self.left_out(parts)
+        self.workflow(family, [n for n in self.names if n not in why])
         self.run()
         metric = "roc_auc" if self.classes else "rmse"
         row = {self.ids[k]: i for i, k in enumerate(parts[2])}

@@ -293,6 +293,9 @@ def what_leaves_nothing_to_learn_is_refused_or_told():
             assert "the target mu is a sum over the atoms of a molecule, so that transform: composition leaves nothing to learn" in err, err
         part = part_of_records(p)
         train = [i for i in range(60) if part[i] == "train"]
+        write(p, gap=lambda i, r: 1.0 + (i not in train), mu=lambda i, r: 3.0 + (i not in train))
+        err = p.run("run", "w.yaml", "-q", expect=2)[2]
+        assert "2 of 2 targets have one value" in err and "or split otherwise: gap, mu" in err, err
         # A fit of each element to fewer molecules leaves nothing either, whatever the target is.
         write(p, gap=gap, mu=lambda i, r: field(r, b"mu") if i in train[-3:] else None)
         err = p.run("run", "w.yaml", "-q", expect=2)[2]

@@ -124,6 +124,39 @@ static int64_t values_of(const st_samples *s, int32_t k)
     return n;
 }
 
+/* Whether all of the molecules that have target k have the same value. */
+static bool is_constant(const st_samples *s, int32_t k)
+{
+    double first = NAN;
+    bool same = true;
+
+    for (int64_t i = 0; i < s->n; i++) {
+        const double value = st_dataset_value(s->d, s->at[i], k);
+        first = isnan(first) ? value : first;
+        same = same && (isnan(value) || value == first);
+    }
+    return same && !isnan(first);
+}
+
+/* Of several targets: all that are constant at once. A split by scaffold often leaves one class of a rare target. */
+static pl_code constants_check(const st_train_conf *c, const st_samples *train, pl_error *err)
+{
+    const char *names = "";
+    int n = 0;
+
+    for (int32_t k = 0; k < c->targets.n && c->targets.n > 1 && names != NULL; k++)
+        if (is_constant(train, k))
+            names = pl_sprintf(train->d->mem, "%s%s%s", names, n++ > 0 ? ", " : "", st_train_target(c)[k].name);
+    if (names == NULL)
+        return pl_fail(err, PL_ENOMEM, "targets");
+    if (n == 0)
+        return PL_OK;
+    return pl_fail(err, PL_ECONFIG,
+                   "%d of %d targets have one value, such as one class, in the whole training part: nothing to learn; leave them "
+                   "out of targets, or split otherwise: %.200s",
+                   n, (int)c->targets.n, names);
+}
+
 static pl_code none_scale(nn_model_file *m, const st_samples *train, pl_error *err)
 {
     m->target->scale = (nn_scale){ .stdev = 1 };
@@ -137,6 +170,7 @@ pl_code st_targets_scale(nn_model_file *m, const st_train_conf *c, const st_samp
 
     if (st_train_denoises(c))
         return none_scale(m, train, err);
+    code = constants_check(c, train, err);
     for (int32_t k = 0; k < c->targets.n && code == PL_OK; k++) {
         if (values_of(train, k) == 0)
             return pl_fail(err, PL_ECONFIG, "no training molecule has a label called %s, a graph and only known elements",
