@@ -379,7 +379,7 @@ static int judged(int status)
 {
     char why[PL_PAGES_WHY];
 
-    pl_pages_why(why);
+    pl_pages_why(NULL, why);
     if (status != 0 || why[0] == '\0')
         return status;
     pl_cmd_say("%s", why);

@@ -121,7 +121,7 @@ static pl_code fail_page(pl_error *err)
 {
     char why[PL_PAGES_WHY];
 
-    pl_pages_why(why);
+    pl_pages_why(NULL, why);
     return pl_fail(err, PL_EDATA, "%s",
                    why[0] ? why : "a database is damaged in its first page; put back a copy, or run with --fresh");
 }

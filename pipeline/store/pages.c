@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "pipeline/store/pages.h"
 
+#include <limits.h>
 #include <pthread.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -29,6 +31,7 @@ static struct {
     pl_pages_judge *judge;
     size_t at;              /* offset of page_file in a file object, bytes */
     char why[PL_PAGES_WHY]; /* of the last judge that found damage */
+    char of[PATH_MAX];      /* the database that this is about */
     pthread_mutex_t lock;
 } pages = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
@@ -93,23 +96,46 @@ static void renew(sqlite3_file *file, page_file *p)
     p->excused = rc != SQLITE_OK;
 }
 
+/* Keeps the message about a damaged database. */
+static void keep_why(const page_file *p, const char why[PL_PAGES_WHY])
+{
+    (void)pthread_mutex_lock(&pages.lock);
+    memcpy(pages.why, why, PL_PAGES_WHY);
+    (void)snprintf(pages.of, sizeof pages.of, "%s", p->path);
+    (void)pthread_mutex_unlock(&pages.lock);
+}
+
 /* Whether the content is intact; keeps the message if it is not. */
 static bool is_intact(const page_file *p)
 {
     char why[PL_PAGES_WHY] = "";
+    bool intact = pages.judge(p->path, why);
 
-    if (pages.judge(p->path, why))
-        return true;
-    (void)pthread_mutex_lock(&pages.lock);
-    memcpy(pages.why, why, sizeof why);
-    (void)pthread_mutex_unlock(&pages.lock);
-    return false;
+    if (!intact)
+        keep_why(p, why);
+    return intact;
 }
 
-void pl_pages_why(char out[PL_PAGES_WHY])
+/* The byte in the first page that says whether there are checksums is wrong; all else may be intact. */
+static int fail_hidden(const page_file *p)
 {
+    char why[PL_PAGES_WHY] = "";
+
+    if (is_intact(p)) {
+        (void)snprintf(why, sizeof why, "%.400s: damaged in its first page; put back a copy, or run with --fresh", p->path);
+        keep_why(p, why);
+    }
+    return SQLITE_IOERR_DATA;
+}
+
+void pl_pages_why(sqlite3 *db, char out[PL_PAGES_WHY])
+{
+    const char *path = db != NULL ? sqlite3_db_filename(db, "main") : NULL;
+
+    out[0] = '\0';
     (void)pthread_mutex_lock(&pages.lock);
-    memcpy(out, pages.why, PL_PAGES_WHY);
+    if (db == NULL || (path != NULL && strcmp(path, pages.of) == 0))
+        memcpy(out, pages.why, PL_PAGES_WHY);
     (void)pthread_mutex_unlock(&pages.lock);
 }
 
@@ -135,7 +161,7 @@ static int read_some(sqlite3_file *file, void *to, int n, sqlite3_int64 at)
     if (at == 0 && n >= HEADER)
         read_header(p, to);
     if (hides_sums(p, to, n, at))
-        return (void)is_intact(p), SQLITE_IOERR_DATA;
+        return fail_hidden(p);
     if (!p->sums || p->excused || !is_page(p, n, at) || holds(to, n, at))
         return SQLITE_OK;
     return judge_page(file, p);

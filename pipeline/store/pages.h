@@ -35,8 +35,9 @@ typedef bool pl_pages_judge(const char *path, char why[PL_PAGES_WHY]);
 
 /* Registers the VFS; call it before the first open. Later calls do nothing. */
 pl_code pl_pages_start(pl_pages_judge *judge, pl_error *err);
-/* The message of the last judge that returned false, on any connection; "" if none did. */
-void pl_pages_why(char out[PL_PAGES_WHY]);
+/* The message about the database that was found damaged last, on any connection; "" if none was. With a db only if it was
+ * that database. */
+void pl_pages_why(sqlite3 *db, char out[PL_PAGES_WHY]);
 /* For one of our databases, open for writing: from now on, pages that other programs wrote get new checksums. */
 void pl_pages_renew(sqlite3 *db);
 /* Reserves room for checksums; for a database without tables, or before a VACUUM. */

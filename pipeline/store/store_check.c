@@ -271,7 +271,7 @@ pl_code pl_store_check(pl_store *s, bool *good, pl_text *report, pl_error *err)
     char why[PL_PAGES_WHY];
     pl_code code = check_integrity(s->db, s->results_path, &c, err);
 
-    pl_pages_why(why); /* the message about a page that could not be read */
+    pl_pages_why(s->db, why); /* the message about a page that could not be read */
     if (why[0] != '\0')
         pl_text_addf(report, "BAD  %s\n", why);
     if (code == PL_OK && c.good)

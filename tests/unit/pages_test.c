@@ -158,6 +158,8 @@ static void a_file_that_hides_its_checksums_is_damaged(void **unused)
         pl_error err = { 0 };
         put(RESERVED, &said[i], 1);
         assert_int_equal(open_and_close(&err), PL_EDATA);
+        assert_non_null(strstr(err.text, t.wf.storage.results));
+        assert_non_null(strstr(err.text, "put back a copy"));
         assert_int_equal(get(RESERVED), said[i]);
     }
     put(RESERVED, (const char[]){ PL_PAGE_SUM }, 1);
@@ -181,6 +183,34 @@ static void a_flipped_bit_is_found_after_sums_were_renewed(void **unused)
     assert_non_null(strstr(err.text, t.wf.storage.results));
 }
 
+/* What was said of another database, earlier in this process, is not said of this one. */
+static void damage_of_one_database_is_not_told_of_another(void **unused)
+{
+    pl_text report = { 0 };
+    pl_store *s = NULL;
+    char other[256], junk[PAGE];
+    bool good = false;
+    toy sound;
+
+    (void)unused;
+    memset(junk, 'Z', sizeof junk);
+    for (int i = 1; i < 6; i++)
+        put((long)i * PAGE, junk, sizeof junk);
+    assert_int_equal(toy_run(&t, 1, NULL), PL_EDATA);
+    toy_directory(other);
+    toy_make(&sound, other, 1);
+    assert_int_equal(toy_run(&sound, 1, NULL), PL_OK);
+    assert_int_equal(pl_store_open(&s, &sound.wf, &toy_schema, NULL), PL_OK);
+    assert_int_equal(pl_store_check(s, &good, &report, NULL), PL_OK);
+    assert_true(good);
+    if (strstr(pl_text_str(&report), "BAD") != NULL || strstr(pl_text_str(&report), dir) != NULL)
+        fail_msg("%s", pl_text_str(&report));
+    pl_text_free(&report);
+    pl_store_close(s);
+    toy_free(&sound);
+    toy_remove(other);
+}
+
 #define OF_RUN(f) cmocka_unit_test_setup_teardown(f, make, drop)
 
 int main(void)
@@ -189,6 +219,7 @@ int main(void)
         OF_RUN(every_page_of_a_run_has_its_checksum),           OF_RUN(a_writer_renews_what_another_program_left),
         OF_RUN(a_page_in_the_place_of_another_is_damage),       OF_RUN(a_file_that_hides_its_checksums_is_damaged),
         OF_RUN(a_flipped_bit_is_found_after_sums_were_renewed),
+        OF_RUN(damage_of_one_database_is_not_told_of_another),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
