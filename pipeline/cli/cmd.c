@@ -420,7 +420,10 @@ void pl_cmd_problems(const pl_problems *p)
 
     pl_problems_write(p, &text);
     pl_cmd_say_lines(pl_text_str(&text));
-    pl_cmd_say("%d problem%s in the configuration; nothing was done", p->n < 0 ? 1 : p->n, p->n == 1 ? "" : "s");
+    if (pl_problems_code(p) == PL_ENOMEM)
+        pl_cmd_say("out of memory, so there may be other problems, or none; nothing was done");
+    else
+        pl_cmd_say("%d problem%s in the configuration; nothing was done", p->n, p->n == 1 ? "" : "s");
     pl_text_free(&text);
 }
 
@@ -435,7 +438,7 @@ pl_workflow *pl_cmd_load(const pl_app *app, const pl_args *args, pl_arena *mem, 
             return NULL;
         }
     wf = pl_workflow_load(args->arg[0], args->arg + 1, args->n - 1, app->stages, &problems, mem);
-    *status = wf != NULL ? 0 : pl_code_exit(PL_ECONFIG);
+    *status = wf != NULL ? 0 : pl_code_exit(pl_problems_code(&problems));
     if (wf == NULL)
         pl_cmd_problems(&problems);
     return wf;

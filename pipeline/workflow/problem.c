@@ -44,6 +44,7 @@ static void add(pl_problems *p, const char *origin, int line, int column, const 
     if (known(p, &x))
         return;
     x.text = pl_strdup(p->mem, text);
+    p->refused = p->refused || x.text == NULL;
     if (x.text == NULL)
         x.text = "a problem that could not be described: out of memory";
     if (room_for_one(p))
@@ -68,6 +69,22 @@ void pl_problem_add_file(pl_problems *p, const char *origin, const char *fmt, ..
     va_start(ap, fmt);
     add(p, origin, 0, 0, fmt, ap);
     va_end(ap);
+}
+
+void pl_problem_refused(pl_problems *p, const pl_node *at, const char *origin)
+{
+    p->refused = true;
+    if (at != NULL)
+        pl_problem_add(p, at, "out of memory");
+    else
+        pl_problem_add_file(p, origin, "out of memory");
+}
+
+pl_code pl_problems_code(const pl_problems *p)
+{
+    if (p->n == 0)
+        return PL_OK;
+    return p->refused || p->n < 0 ? PL_ENOMEM : PL_ECONFIG;
 }
 
 static bool after(const pl_problem *a, const pl_problem *b)

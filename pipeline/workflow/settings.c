@@ -124,7 +124,7 @@ static const char *full_name(const level *l, const char *prefix, const char *nam
     const char *full = pl_sprintf(l->ctx->mem, "%s%s%s%s", l->path, l->path[0] ? "." : "", prefix, name);
 
     if (full == NULL)
-        pl_problem_add_file(l->ctx->problems, "", "out of memory");
+        pl_problem_refused(l->ctx->problems, NULL, "");
     return full != NULL ? full : "";
 }
 
@@ -164,7 +164,7 @@ static void read_group(const level *l, const char *name, const pl_node *value)
     pl_text names = { 0 };
 
     if (prefix == NULL) {
-        pl_problem_add(l->ctx->problems, value, "out of memory");
+        pl_problem_refused(l->ctx->problems, value, NULL);
     } else if (value->kind == PL_MAPPING) {
         read_map(l, prefix, value);
     } else if (!pl_node_is_null(value)) {
@@ -213,7 +213,7 @@ static void read_one(const level *l, const char *prefix, const pl_node *map, con
 
     name = pl_sprintf(l->ctx->mem, "%s%s", prefix, key->text);
     if (name == NULL) {
-        pl_problem_add(l->ctx->problems, key, "out of memory");
+        pl_problem_refused(l->ctx->problems, key, NULL);
         return;
     }
     f = strchr(key->text, '.') != NULL ? NULL : field_named(l->table, name);
@@ -275,7 +275,7 @@ void pl_settings_read(const pl_settings *ctx, const pl_field *table, void *conf,
     pl_fields_default(l.table, conf);
     l.given = PL_NEW(ctx->mem, given, pl_fields_count(l.table) + 1);
     if (l.given == NULL) {
-        pl_problem_add(ctx->problems, map, "out of memory");
+        pl_problem_refused(ctx->problems, map, NULL);
         return;
     }
     if (map != NULL && map->kind != PL_MAPPING && !pl_node_is_null(map)) {

@@ -270,7 +270,7 @@ static void read_path(const pl_settings *ctx, const pl_field *f, void *at, const
         return;
     absolute = pl_settings_path(ctx, node->text);
     if (absolute == NULL)
-        pl_problem_add(ctx->problems, node, "out of memory");
+        pl_problem_refused(ctx->problems, node, NULL);
     else if (!(f->flags & PL_EXISTS) || !ctx->find_files || pl_settings_find(ctx, absolute, node, path))
         *(const char **)at = absolute;
 }
@@ -280,7 +280,7 @@ static void read_path(const pl_settings *ctx, const pl_field *f, void *at, const
 static bool is_ready(const pl_settings *ctx, const pl_field *f, const pl_node *node, const char *path, const void *items, int n)
 {
     if (items == NULL)
-        pl_problem_add(ctx->problems, node, "out of memory");
+        pl_problem_refused(ctx->problems, node, NULL);
     else if (n == 0 && (f->flags & PL_REQUIRED))
         pl_problem_add(ctx->problems, node, "%s: the list is empty (%s)", path, f->help);
     else

@@ -132,9 +132,10 @@ void pl_tree_override(pl_node *root, const char *text, pl_problems *problems, pl
         value = pl_yaml_parse(equals + 1, strlen(equals + 1), pl_command_line, &own, mem);
     for (int i = 0; i < own.n; i++)
         pl_problem_add(problems, &here, "%s: %s", text, own.list[i].text);
+    problems->refused = problems->refused || own.refused;
     path = pl_strndup(mem, start, (size_t)(equals - start));
     if (own.n == 0 && (value == NULL || path == NULL))
-        pl_problem_add(problems, &here, "%s: out of memory", text);
+        pl_problem_refused(problems, &here, NULL);
     if (value == NULL || path == NULL || own.n != 0)
         return;
     forget_place(value);
@@ -256,7 +257,7 @@ static void replace(const context *c, pl_node *node)
     node->verbatim = 0;
     node->quoted = false; /* inside { } YAML needs the quotes around ${...}: they do not mean text */
     if (node->text == NULL) {
-        pl_problem_add(c->problems, node, "out of memory");
+        pl_problem_refused(c->problems, node, NULL);
         node->text = "";
     }
 }

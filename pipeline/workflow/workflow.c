@@ -197,7 +197,7 @@ static void add_input(inputs *all, const pl_input *like, const char *path, const
         all->cap = all->cap ? all->cap * 2 : 16;
         grown = PL_NEW(ctx->mem, pl_input, all->cap);
         if (grown == NULL) {
-            pl_problem_add_file(ctx->problems, "", "out of memory");
+            pl_problem_refused(ctx->problems, NULL, "");
             all->cap = all->n;
             return;
         }
@@ -208,7 +208,7 @@ static void add_input(inputs *all, const pl_input *like, const char *path, const
     all->list[all->n] = *like;
     all->list[all->n].path = pl_strdup(ctx->mem, path);
     if (all->list[all->n++].path == NULL)
-        pl_problem_add_file(ctx->problems, "", "out of memory");
+        pl_problem_refused(ctx->problems, NULL, "");
 }
 
 /* Compares bytes, so that the order is the same in every locale. */
@@ -325,7 +325,7 @@ static void read_all(pl_workflow *wf, const pl_stage *const *known, pl_settings 
 
     pl_settings_read(ctx, pl_workflow_fields, wf, wf->tree, "", also);
     if (!settle_paths(wf, ctx)) {
-        pl_problem_add_file(ctx->problems, wf->path, "out of memory");
+        pl_problem_refused(ctx->problems, NULL, wf->path);
         return;
     }
     ctx->made = wf->workdir;
@@ -350,7 +350,7 @@ pl_workflow *pl_workflow_load(const char *path, char *const *overrides, int n_ov
     if (wf == NULL || (ctx.folder = folder_of(path, mem)) == NULL) {
         (void)pl_yaml_bytes(&bytes, path, problems, mem); /* adds the problem */
         if (problems->n == 0)
-            pl_problem_add_file(problems, path, "cannot be used");
+            pl_problem_refused(problems, NULL, path);
         return NULL;
     }
     if (!pl_yaml_bytes(&bytes, path, problems, mem))
@@ -363,7 +363,7 @@ pl_workflow *pl_workflow_load(const char *path, char *const *overrides, int n_ov
         wf->tree = NULL;
     }
     if (wf->path == NULL)
-        pl_problem_add_file(problems, path, "out of memory");
+        pl_problem_refused(problems, NULL, path);
     if (wf->tree != NULL && wf->path != NULL) {
         for (int i = 0; i < n_overrides; i++)
             pl_tree_override(wf->tree, overrides[i], problems, mem);
@@ -381,7 +381,7 @@ pl_workflow *pl_workflow_stored(const char *text, const char *origin, const pl_s
     pl_settings ctx = { .problems = problems, .mem = mem, .known = known, .folder = "/", .stored = true };
 
     if (wf == NULL) {
-        pl_problem_add_file(problems, origin, "out of memory");
+        pl_problem_refused(problems, NULL, origin);
         return NULL;
     }
     wf->path = origin;

@@ -201,5 +201,5 @@ void pl_steps_read(pl_workflow *wf, const pl_node *stages, const pl_stage *const
         need_by_file(wf, &wf->step[i], ctx);
     }
     if (wf->step == NULL || !good || !put_in_order(wf, ctx))
-        pl_problem_add_file(ctx->problems, wf->path, "out of memory");
+        pl_problem_refused(ctx->problems, NULL, wf->path);
 }

@@ -40,6 +40,12 @@ static void *give_up(reader *r, yaml_mark_t at, const char *text)
     return NULL;
 }
 
+static void *refuse(reader *r, yaml_mark_t at)
+{
+    r->problems->refused = true;
+    return give_up(r, at, "out of memory");
+}
+
 static pl_node *node_new(reader *r, pl_node_kind kind, yaml_mark_t at)
 {
     pl_node *node;
@@ -48,7 +54,7 @@ static pl_node *node_new(reader *r, pl_node_kind kind, yaml_mark_t at)
         return give_up(r, at, "the file has more than 100,000 values once its aliases are written out");
     node = PL_NEW(r->mem, pl_node, 1);
     if (node == NULL)
-        return give_up(r, at, "out of memory");
+        return refuse(r, at);
     *node = place(r, at);
     node->kind = kind;
     return node;
@@ -120,7 +126,7 @@ static bool next(reader *r, yaml_event_t *e)
     if (yaml_parser_parse(&r->parser, e))
         return true;
     if (p->error == YAML_MEMORY_ERROR)
-        return give_up(r, at, "out of memory") != NULL;
+        return refuse(r, at) != NULL;
     if (p->error == YAML_READER_ERROR) {
         at = mark_of(r->text, p->problem_offset);
         (void)snprintf(text, sizeof text, "not UTF-8 text: %s", p->problem != NULL ? p->problem : "");
@@ -146,8 +152,10 @@ static pl_node *copy(reader *r, const pl_node *from, yaml_mark_t at)
     to->key = to->item = NULL;
     for (int i = 0; i < from->n; i++) {
         pl_node *item = copy(r, from->item[i], at);
-        if (item == NULL || !pl_node_add(to, from->key != NULL ? from->key[i] : NULL, item, r->mem))
+        if (item == NULL)
             return NULL;
+        if (!pl_node_add(to, from->key != NULL ? from->key[i] : NULL, item, r->mem))
+            return refuse(r, at);
     }
     return to;
 }
@@ -160,12 +168,14 @@ static pl_node *take_alias(reader *r, const yaml_event_t *e)
     return give_up(r, e->start_mark, "an alias (*name) without an anchor (&name) before it");
 }
 
-static void keep_anchor(reader *r, const char *name, const pl_node *node)
+static void keep_anchor(reader *r, const char *name, const pl_node *node, yaml_mark_t at)
 {
     anchor *a = name != NULL ? PL_NEW(r->mem, anchor, 1) : NULL;
 
-    if (a == NULL)
+    if (a == NULL) {
+        (void)refuse(r, at);
         return;
+    }
     *a = (anchor){ name, node, r->anchors };
     r->anchors = a;
 }
@@ -193,7 +203,7 @@ static pl_node *take_scalar(reader *r, const yaml_event_t *e)
     node->text = pl_strndup(r->mem, (const char *)e->data.scalar.value, e->data.scalar.length);
     node->quoted = e->data.scalar.style != YAML_PLAIN_SCALAR_STYLE;
     if (node->text == NULL)
-        return give_up(r, e->start_mark, "out of memory");
+        return refuse(r, e->start_mark);
     node->verbatim = verbatim_column(e, node->text);
     if (strlen(node->text) != e->data.scalar.length)
         pl_problem_add(r->problems, node, "a NUL character inside a text");
@@ -211,8 +221,10 @@ static pl_node *take_sequence(reader *r, const yaml_event_t *start, int depth)
         yaml_event_delete(&e);
         if (end)
             return list;
-        if (item == NULL || !pl_node_add(list, NULL, item, r->mem))
+        if (item == NULL)
             return NULL;
+        if (!pl_node_add(list, NULL, item, r->mem))
+            return refuse(r, start->start_mark);
     }
     return NULL;
 }
@@ -248,7 +260,7 @@ static pl_node *take_mapping(reader *r, const yaml_event_t *start, int depth)
             key = node;
         } else {
             if (!pl_node_add(map, key, node, r->mem))
-                return NULL;
+                return refuse(r, start->start_mark);
             key = NULL;
         }
     }
@@ -284,7 +296,7 @@ static pl_node *take(reader *r, const yaml_event_t *e, int depth)
     if (node != NULL && tag != NULL)
         pl_problem_add(r->problems, node, "tags (%s) are not used here: remove it", (const char *)tag);
     if (node != NULL && name != NULL)
-        keep_anchor(r, pl_strdup(r->mem, (const char *)name), node);
+        keep_anchor(r, pl_strdup(r->mem, (const char *)name), node, e->start_mark);
     return node;
 }
 
@@ -345,7 +357,7 @@ pl_node *pl_yaml_parse(const char *text, size_t len, const char *origin, pl_prob
     if (find_tabs(text, len, origin, problems))
         return NULL;
     if (!yaml_parser_initialize(&r.parser)) {
-        pl_problem_add_file(problems, origin, "out of memory");
+        pl_problem_refused(problems, NULL, origin);
         return NULL;
     }
     yaml_parser_set_encoding(&r.parser, YAML_UTF8_ENCODING);
@@ -353,7 +365,7 @@ pl_node *pl_yaml_parse(const char *text, size_t len, const char *origin, pl_prob
     root = take_document(&r);
     yaml_parser_delete(&r.parser);
     if (root == NULL && problems->n == before)
-        pl_problem_add_file(problems, origin, "out of memory");
+        pl_problem_refused(problems, NULL, origin);
     return root;
 }
 
@@ -361,6 +373,7 @@ bool pl_yaml_bytes(pl_bytes *out, const char *path, pl_problems *problems, pl_ar
 {
     struct stat st;
     pl_error err = { 0 };
+    pl_code code;
 
     if (stat(path, &st) != 0)
         pl_problem_add_file(problems, path, "%s", strerror(errno));
@@ -368,7 +381,9 @@ bool pl_yaml_bytes(pl_bytes *out, const char *path, pl_problems *problems, pl_ar
         pl_problem_add_file(problems, path, "not a regular file");
     else if (st.st_size > PL_YAML_MAX_BYTES)
         pl_problem_add_file(problems, path, "larger than 10 MiB: this is not a workflow file");
-    else if (pl_file_read(out, path, mem, &err) != PL_OK)
+    else if ((code = pl_file_read(out, path, mem, &err)) == PL_ENOMEM)
+        pl_problem_refused(problems, NULL, path);
+    else if (code != PL_OK)
         pl_problem_add_file(problems, "", "%s", err.text);
     else
         return true;

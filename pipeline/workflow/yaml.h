@@ -41,7 +41,8 @@ typedef struct pl_node {
 typedef struct pl_problems {
     pl_arena *mem;
     struct pl_problem *list;
-    int n, cap; /* n is -1 if there was a problem but no memory to keep it */
+    int n, cap;   /* n is -1 if there was a problem but no memory to keep it */
+    bool refused; /* memory was: what else is said may not be so */
 } pl_problems;
 
 typedef struct pl_problem {
@@ -55,6 +56,12 @@ void pl_problem_add(pl_problems *p, const pl_node *at, const char *fmt, ...) __a
 
 /* Adds a problem of a whole file, without a line. */
 void pl_problem_add_file(pl_problems *p, const char *origin, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+
+/* Memory was refused, at a node or, without one, for a file. */
+void pl_problem_refused(pl_problems *p, const pl_node *at, const char *origin);
+
+/* PL_OK without a problem, PL_ENOMEM if memory was refused, else PL_ECONFIG. */
+pl_code pl_problems_code(const pl_problems *p);
 
 /* Sorts by file, line and column; problems of the command line come last. */
 void pl_problems_sort(pl_problems *p);

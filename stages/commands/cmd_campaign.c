@@ -369,7 +369,7 @@ static int check(going *g)
     st_campaign_answers_check(g->wf, g->app->stages, &problems, g->mem);
     if (problems.n != 0)
         pl_cmd_problems(&problems);
-    return problems.n == 0 ? 0 : pl_code_exit(PL_ECONFIG);
+    return pl_code_exit(pl_problems_code(&problems));
 }
 
 /* A signal that comes between two runs stops the campaign as one during a run does. */

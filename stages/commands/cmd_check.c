@@ -69,7 +69,7 @@ static int print_summary(const pl_app *app, const pl_workflow *wf, pl_arena *mem
         pl_text_free(&labels);
         if (code == PL_OK)
             pl_cmd_problems(&problems);
-        return code == PL_OK ? pl_code_exit(PL_ECONFIG) : pl_cmd_fail(&err);
+        return code == PL_OK ? pl_code_exit(pl_problems_code(&problems)) : pl_cmd_fail(&err);
     }
 
     pl_cmd_print("%s: %sOK%s\n", wf->path, green, plain);
@@ -97,6 +97,9 @@ static json_t *problem_list(const pl_problems *problems)
         (void)json_array_append_new(list, json_pack("{s:s, s:i, s:i, s:s}", "file", p->origin, "line", p->line, "column", p->column,
                                                     "text", p->text));
     }
+    if (problems->n < 0)
+        (void)json_array_append_new(list,
+                                    json_pack("{s:s, s:i, s:i, s:s}", "file", "", "line", 0, "column", 0, "text", "out of memory"));
     return list;
 }
 
@@ -130,7 +133,7 @@ static int print_json(const pl_app *app, const pl_args *args, pl_arena *mem)
                       wf != NULL ? wf->workdir : NULL, "stages", stages);
     st_json_print(whole, 0);
     json_decref(whole);
-    return good ? 0 : pl_code_exit(PL_ECONFIG);
+    return pl_code_exit(good ? PL_OK : pl_problems_code(&problems));
 }
 
 static int try_program(const pl_workflow *wf)

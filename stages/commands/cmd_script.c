@@ -121,7 +121,7 @@ static pl_code find_parts(st_job *job, pl_workflow *wf, const pl_app *app, pl_ar
     st_campaign_answers_check(wf, app->stages, &problems, mem);
     if (problems.n != 0) {
         pl_cmd_problems(&problems);
-        return pl_fail(err, PL_ECONFIG, "%s: its workflow of answers cannot run", wf->path);
+        return pl_fail(err, pl_problems_code(&problems), "%s: its workflow of answers cannot run", wf->path);
     }
     if (job->of > 0)
         code = st_score_wait_look(&wait, wf, app->schema, job->of, mem, err);

@@ -101,8 +101,8 @@ static int check(const asked *a)
         status = pl_cmd_fail(&err);
     for (int i = 0; i < problems.n && status == 0; i++)
         pl_cmd_say("%s", problems.list[i].text);
-    if (status == 0 && problems.n != 0)
-        status = pl_code_exit(PL_ECONFIG);
+    if (status == 0)
+        status = pl_code_exit(pl_problems_code(&problems));
     pl_arena_free(mem);
     return status;
 }

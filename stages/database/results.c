@@ -72,6 +72,8 @@ static pl_code find_of_workflow(const pl_app *app, const char *file, const char 
     pl_problems problems = { .mem = mem };
     pl_workflow *wf = pl_workflow_load(file, NULL, 0, app->stages, &problems, mem);
 
+    if (wf == NULL && pl_problems_code(&problems) == PL_ENOMEM)
+        return pl_fail(err, PL_ENOMEM, "%s: out of memory", file);
     if (wf == NULL)
         return pl_fail(err, PL_ECONFIG,
                        "%s: the workflow has problems, see `molsieve check %s`; mend them, or name the work directory", file, file);

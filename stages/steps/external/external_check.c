@@ -207,7 +207,7 @@ void st_external_check(const pl_workflow *wf, const pl_step *step, pl_problems *
     pl_arena *mem = pl_arena_new(1 << 14);
 
     if (mem == NULL) {
-        pl_problem_add(problems, step->node, "out of memory");
+        pl_problem_refused(problems, step->node, NULL);
         return;
     }
     check_program(wf, c, step, mem, problems);

@@ -190,7 +190,7 @@ void st_alerts_read(st_alerts *out, const pl_step *step, pl_problems *problems, 
     out->text = pl_text_ok(&in.text) ? pl_strdup(mem, pl_text_str(&in.text)) : NULL;
     pl_text_free(&in.text);
     if (out->at == NULL || out->text == NULL)
-        pl_problem_add(problems, alerts, "alerts: out of memory");
+        pl_problem_refused(problems, alerts, NULL);
     else if (out->n == 0 && problems->n == before)
         pl_problem_add(problems, alerts, "alerts: there is no rule in %s", c->alert_file != NULL ? c->alert_file : "`rules`");
 }

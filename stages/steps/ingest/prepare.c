@@ -118,7 +118,7 @@ static pl_code alerts_json(const pl_step *step, const char **out, pl_arena *mem,
     *out = "";
     st_alerts_read(&alerts, step, &problems, mem);
     if (problems.n != 0)
-        return pl_fail(err, PL_ECONFIG, "%s", problems.n > 0 ? problems.list[0].text : "out of memory");
+        return pl_fail(err, pl_problems_code(&problems), "%s", problems.n > 0 ? problems.list[0].text : "out of memory");
     if (alerts.text == NULL)
         return PL_OK;
     hash_rules(alerts.text, hash);
@@ -284,6 +284,8 @@ static pl_code open_alerts(prepare_state *s, pl_error *err)
     if (problems.n == 0 && strstr(s->env->step->extra_json, hash) != NULL &&
         (alerts.text != NULL) == (strstr(s->env->step->extra_json, "\"alerts\"") != NULL))
         return PL_OK;
+    if (pl_problems_code(&problems) == PL_ENOMEM)
+        return pl_fail(err, PL_ENOMEM, "alerts");
     return pl_fail(err, PL_EINPUT,
                    "alerts: the rules were changed since the run began; run again when no program writes to their file");
 }
