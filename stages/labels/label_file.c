@@ -158,7 +158,7 @@ static pl_code column_find(reading *x, pl_error *err)
     const char *name = x->ask->column != NULL ? x->ask->column : x->out->property, *near;
 
     x->out->column = column_named(x, name);
-    for (int k = 0; k < 4 && x->ask->column == NULL && x->out->column != NULL; k++) {
+    for (size_t k = 0; k < sizeof beside / sizeof *beside && x->ask->column == NULL && x->out->column != NULL; k++) {
         const char *other = pl_sprintf(x->mem, "%s%s", name, beside[k]);
         if (other != NULL && column_named(x, other) != NULL)
             return pl_fail(

@@ -60,6 +60,14 @@ def metrics(pairs):
             "ef5": sum(y for y, _ in order[:first]) / first * n / actives, "ef5_max": min(actives, first) / first * n / actives}
 
 
+def roc_path(pairs):
+    """The curve as the report draws it: a point for each different probability, 290 wide and 178 high."""
+    ones = sum(y for y, _ in pairs)
+    taken = [[y for y, q in pairs if q >= limit] for limit in sorted({q for _, q in pairs}, reverse=True)]
+    points = [(0, 0)] + [((len(t) - sum(t)) / (len(pairs) - ones), sum(t) / ones) for t in taken]
+    return 'd="M' + "L".join("%.1f %.1f" % (58 + 290 * x, 190 - 178 * y) for x, y in points) + '"'
+
+
 def a_classifier_is_trained_evaluated_and_reported():
     with sieve.Project() as p:
         p.put("in.sdf", labelled(110, lambda i, n: int(n)))
@@ -103,7 +111,8 @@ def a_classifier_is_trained_evaluated_and_reported():
             got = dict(p.rows("SELECT metric, value FROM evaluation WHERE part=?", part))
             assert table[part, "the model"][:10] == [got[m] for m in shown], (part, table)
             assert table[part, "mean"][:10] == [got["mean." + m] for m in shown], (part, table)
-            assert sum('aria-label="ROC curve, part %s"' % part in s for s in svgs) == 1
+            drawn, = (s for s in svgs if 'aria-label="ROC curve, part %s"' % part in s)
+            assert roc_path(p.rows("SELECT measured, predicted FROM evaluated WHERE part=?", part)) in drawn, drawn
         bins = page.table("part", "predicted probability", "molecules")
         assert sum(r[2] for r in bins) == 110 and abs(sum(r[2] * r[4] for r in bins) - p.one("SELECT sum(measured) FROM evaluated")) < 1e-9
         assert not any("predicted against measured" in s for s in svgs)

@@ -395,6 +395,8 @@ def outputs_are_never_files_of_the_run():
                      "results.db.lock", "features.db", "features.db-wal", ".lock", ".lock.tmp", ".reserve", "Heartbeat.json", "models/e2e.safetensors",
                      "checkpoints/a/b.csv", "models/../models/x", "shards/00000-of-00001/results.db", "ranks-0123456789ab.txt"):
             says("csv: '%s'" % name, "leads out" if name.startswith(("sub/../", "link/../", "models/..")) else own)
+        err = p.run("check", p.workflow(["a.smi"], RANKED + "  write: {csv: x.merging.db-wal}\n"), "storage.results=x.db", expect=2)[2]
+        assert own in err, err
         says("csv: input.csv", "is a file that the run reads")
         says("csv: '%s'" % p.path("w.yaml"), "is a file that the run reads")
         for a, b in (("x.csv", "x.csv"), ("x.csv", "./x.csv"), ("sub/x.csv", "link/x.csv"), ("x.csv", p.path("run/x.csv")), ("x.csv", "X.CSV"),

@@ -165,6 +165,8 @@ def a_score_is_explained():
             assert mean[2::2] == ["trees", "gp"] and abs(sum(map(float, mean[3::2])) / 2 - value) < 2e-3 * max(1, abs(value)), said
             key, measured = p.rows("SELECT inchikey, value FROM molecule JOIN label USING(mol_id) WHERE mol_id=?", mol_id)[0]
             assert "1.00  %s  logS %.4g" % (key, measured) in said, said
+            score, = p.rows("SELECT mean FROM score WHERE mol_id=?", mol_id)[0]
+            assert said.splitlines()[1].startswith("logS %.4g " % score) and said.splitlines()[2].startswith("model "), said
             assert "what moved trees" in said and "what moved gp" in said and "logp" in said, said
         title, = p.rows("SELECT title FROM record WHERE mol_id=?", mol_id)[0]
         assert p.run("explain", title, "run")[1] == said

@@ -124,7 +124,8 @@ def every_problem_is_told_and_nothing_is_stored():
         refused(table([(a, 1)], "id,sol"), "which property do the values of", "the database has: logS", "the columns are: id, sol")
         refused(table([(a, 1)], "id,sol"), "has no column logS", "--column names one", args=["-p", "logS"])
         refused(table([(a, 1)]), "no such property; did you mean logS", "--new makes one", args=["-p", "logs"])
-        refused("id,logS,logS_domain\n%s,1,inside\n" % a, "the column logS has predictions", "--column")
+        for beside in ("domain", "similarity", "interval90", "stdev"):
+            refused("id,logS,logS_%s\n%s,1,0\n" % (beside, a), "the column logS has predictions, as the column logS_%s beside it says" % beside, "--column")
         refused("id,logS\n", "t.csv has no rows")
         refused(table([(a, 1)]), "--factor 0", args=["--factor", "0"])
         p.put("x.csv", table([(a, 1), (one[0], 7)]))

@@ -297,6 +297,28 @@ static void a_stop_request_ends_loading_of_a_qm9bin_file(void **state)
     ch_reader_close(r);
 }
 
+/* Its other records are read; this one is a row with a title and a reason. */
+static void a_damaged_molecule_keeps_its_title(void **state)
+{
+    static const float far = 1e6f;
+    unsigned char bytes[256];
+    const size_t n = small_file(bytes);
+    ch_reader *r;
+    ch_record rec;
+    bool more;
+
+    (void)state;
+    memcpy(bytes + 112, &far, sizeof far);
+    assert_int_equal(ch_reader_open(&r, write_bytes(bytes, n), "qm9bin", NULL, NULL), PL_OK);
+    assert_int_equal(ch_reader_next(r, &rec, &more, NULL), PL_OK);
+    assert_true(more && rec.line == 1);
+    assert_string_equal(rec.problem, "gdb_42 has a position that is not finite or too large");
+    assert_string_equal(rec.title, "gdb_42");
+    assert_int_equal(ch_reader_next(r, &rec, &more, NULL), PL_OK);
+    assert_false(more);
+    ch_reader_close(r);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -308,6 +330,7 @@ int main(void)
         cmocka_unit_test(the_binary_holds_the_molecules_of_the_sdf),
         cmocka_unit_test(a_reader_goes_on_where_it_was_told_to),
         cmocka_unit_test(a_stop_request_ends_loading_of_a_qm9bin_file),
+        cmocka_unit_test(a_damaged_molecule_keeps_its_title),
     };
     const char *shared = getenv("MOLSIEVE_SHARED");
     int failed;
