@@ -98,12 +98,12 @@ struct Prepared {
 };
 
 // What a structure is built from: the SMILES and the stereo that it leaves out.
-static void prepare_plan(Prepared &p, OBMol &record, const std::string &smiles, const Marks &marks, int n_unread)
+static void prepare_plan(Prepared &p, OBMol &record, const Identity &id, const Marks &marks, int n_unread)
 {
     OBMol mol;
-    read_with_hydrogens(mol, smiles);
-    const Kept kept = kept_of(mol, record, marks, { smiles, p.inchikey }, { p.undefined_stereo, n_unread });
-    p.built_from = smiles + (kept.text.empty() ? "" : " ") + kept.text;
+    read_with_hydrogens(mol, id.smiles);
+    const Kept kept = kept_of(mol, record, marks, id, { p.undefined_stereo, n_unread });
+    p.built_from = id.smiles + (kept.text.empty() ? "" : " ") + kept.text;
     p.lost_stereo = kept.n_lost;
     p.undefined_stereo += kept.n_open;
     const Plan plan = plan_of(mol, kept.text);
@@ -146,10 +146,13 @@ static void prepare(Prepared &p, const std::string &text, const std::string &for
     const Marks beside = mol.GetDimension() >= 2 ? axes_placed(mol) : written;
     marks.axes = beside.axes;
     marks.planes = beside.planes;
-    p.inchikey = inchikey(mol);
-    const std::string smiles = canonical_smiles(mol); // takes away marks that it does not write
+    Identity id;
+    id.inchikey = p.inchikey = inchikey(mol);
+    id.smiles = canonical_smiles(mol); // takes away marks that it does not write
     marks_put(mol, marks);
-    p.smiles = smiles_with_marks(smiles, mol, marks);
+    p.smiles = smiles_with_marks(id.smiles, mol, marks);
+    if (!written.axes.empty() || !written.planes.empty())
+        p.inchikey = inchikey_of_axes(p.smiles, p.inchikey);
     p.formula = mol.GetFormula();
     p.n_heavy = static_cast<int32_t>(mol.NumHvyAtoms());
     p.charge = mol.GetTotalCharge();
@@ -163,7 +166,7 @@ static void prepare(Prepared &p, const std::string &text, const std::string &for
     p.energy = placed.energy;
     p.mol = placed.mol;
     if (p.geometry == "build")
-        prepare_plan(p, mol, smiles, marks, n_unread);
+        prepare_plan(p, mol, id, marks, n_unread);
 }
 
 static void put_prepared(Out &out, const Prepared &p)

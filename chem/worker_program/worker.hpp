@@ -277,8 +277,9 @@ V3000 v3000_of(const std::string &text);                                        
 int mol_one_drawing(OpenBabel::OBMol &mol);
 
 // Positions for a drawing, in the plane (worker_layout.cpp). Returns the number of overlaps that are left.
-// clear: the positions say of each double bond with stereo which isomer it is.
-int mol_lay_out(OpenBabel::OBMol &mol, bool &clear);
+// planes: C=C=C=C and the like, whose ends lie as they say, if that is possible. clear: the positions say of each double bond with stereo, and
+// of these, which isomer it is.
+int mol_lay_out(OpenBabel::OBMol &mol, const std::vector<OpenBabel::OBCisTransStereo::Config> &planes, bool &clear);
 
 // ---- worker_wedges.cpp
 
@@ -309,6 +310,9 @@ private:
     void put();
 };
 
+// Beside those: a wedge or hash at one end of each axis that shows its form. false: an axis has no free bond for it.
+bool put_axis_wedges(OpenBabel::OBMol &mol, const std::vector<Axis> &axes);
+
 // ---- worker_picture.cpp
 
 struct Picture {
@@ -316,6 +320,10 @@ struct Picture {
     int overlaps = 0;
 };
 Picture picture_of(const std::string &smiles);
+
+// The InChIKey of a molecule without positions whose SMILES marks an axis, which InChI knows from positions only: that of its drawing. `key`,
+// the key without the axis, if the drawing does not show all of the stereo.
+std::string inchikey_of_axes(const std::string &smiles, const std::string &key);
 std::string without_date(std::string s, const std::string &format); // of an MDL text
 
 // ---- worker_neutral.cpp

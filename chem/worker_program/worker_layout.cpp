@@ -80,10 +80,12 @@ struct Distance {
     double length;
 };
 
-// A double bond whose neighbours p (of a) and q (of b) are on one side, or on two.
+// A double bond whose neighbours p (of a) and q (of b) are on one side, or on two. So are those at the ends of C=C=C=C, where the atoms
+// beside the ends, next_a and next_b, are others.
 struct Sided {
     size_t a, b, p, q;
     bool same;
+    size_t next_a, next_b;
 };
 
 // Angle 0: mirror the atoms of the side at the bond; else turn them about the atom that stays.
@@ -93,7 +95,8 @@ struct Move {
 
 class Layout {
 public:
-    explicit Layout(OBMol &mol) : beside_(mol.NumAtoms()), has_double_(mol.NumAtoms(), false)
+    Layout(OBMol &mol, const std::vector<OBCisTransStereo::Config> &planes)
+        : beside_(mol.NumAtoms()), has_double_(mol.NumAtoms(), false)
     {
         FOR_ATOMS_OF_MOL(a, mol)
             at_.push_back({ a->GetX(), a->GetY() });
@@ -106,6 +109,11 @@ public:
                 has_double_[bond.a] = has_double_[bond.b] = true;
         }
         read_stereo(mol);
+        for (const Ends &e : planes.empty() ? std::vector<Ends>() : cumulated(mol))
+            for (const auto &c : planes)
+                if (e.n_bonds % 2 == 1 && has_ends(e, c.begin, c.end))
+                    add_sided(mol, c, index_of(e.inner[e.end[0]->GetId() != c.begin]),
+                              index_of(e.inner[e.end[0]->GetId() == c.begin]));
         scale();
     }
 
@@ -125,7 +133,7 @@ public:
     bool is_clear() const
     {
         return std::all_of(sided_.begin(), sided_.end(),
-                           [this](const Sided &s) { return is_on_two_sides(s.a, s.b) && is_on_two_sides(s.b, s.a); });
+                           [this](const Sided &s) { return is_on_two_sides(s.a, s.next_a) && is_on_two_sides(s.b, s.next_b); });
     }
 
     // Where bonds are too long or too short: from gen2D's positions, then from ones that are shaken more and more; keeps the best.
@@ -208,15 +216,22 @@ private:
             if (!stereo.HasCisTransStereo(b->GetId()))
                 continue;
             const OBCisTransStereo::Config c = stereo.GetCisTransStereo(b->GetId())->GetConfig(OBStereo::ShapeU);
-            OBAtom *at[4] = { nullptr, nullptr, nullptr, nullptr };
-            for (size_t k = 0; k < 4 && c.refs.size() == 4; k++)
-                at[k] = c.refs[k] == OBStereo::ImplicitRef ? nullptr : mol.GetAtomById(c.refs[k]);
-            const size_t p = at[0] != nullptr ? 0 : 1;
-            const size_t q = at[3] != nullptr ? 3 : 2;
-            if (c.specified && at[p] != nullptr && at[q] != nullptr)
-                sided_.push_back({ mol.GetAtomById(c.begin)->GetIdx() - 1, mol.GetAtomById(c.end)->GetIdx() - 1,
-                                   at[p]->GetIdx() - 1, at[q]->GetIdx() - 1, p + q == 3 });
+            add_sided(mol, c, index_of(mol.GetAtomById(c.end)), index_of(mol.GetAtomById(c.begin)));
         }
+    }
+
+    static size_t index_of(const OBAtom *a) { return a->GetIdx() - 1; }
+
+    void add_sided(OBMol &mol, const OBCisTransStereo::Config &c, size_t next_a, size_t next_b)
+    {
+        const OBAtom *at[4] = { nullptr, nullptr, nullptr, nullptr };
+        for (size_t k = 0; k < 4 && c.refs.size() == 4; k++)
+            at[k] = c.refs[k] == OBStereo::ImplicitRef ? nullptr : mol.GetAtomById(c.refs[k]);
+        const size_t p = at[0] != nullptr ? 0 : 1;
+        const size_t q = at[3] != nullptr ? 3 : 2;
+        if (c.specified && at[p] != nullptr && at[q] != nullptr)
+            sided_.push_back({ index_of(mol.GetAtomById(c.begin)), index_of(mol.GetAtomById(c.end)), index_of(at[p]),
+                               index_of(at[q]), p + q == 3, next_a, next_b });
     }
 
     bool is_wrong(const Sided &s) const
@@ -472,12 +487,12 @@ private:
 
 } // namespace
 
-int mol_lay_out(OBMol &mol, bool &clear)
+int mol_lay_out(OBMol &mol, const std::vector<OBCisTransStereo::Config> &planes, bool &clear)
 {
     OBOp *generate = OBOp::FindType("gen2D");
     if (generate == nullptr || !generate->Do(&mol))
         fail(CH_INTERNAL, "no positions for a drawing");
-    Layout layout(mol);
+    Layout layout(mol, planes);
     layout.repair(mol);
     layout.turn_double_bonds();
     layout.spread();

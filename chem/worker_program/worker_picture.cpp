@@ -21,6 +21,7 @@ using namespace OpenBabel;
 namespace worker {
 
 static const int tries_max = 24, tried_atoms_max = 3000;       // choices of wedges, and their atoms in all
+static const unsigned keyed_atoms_max = 200;                   // of a molecule that is drawn for its InChIKey
 static const int smallest_ring = 8;                            // whose double bonds have two forms, for InChI
 static const double bond_px = 40, margin_px = 40, half_px = 4; // as Open Babel draws
 
@@ -46,7 +47,8 @@ static std::string molfile_of(OBMol &mol, const char *options)
 namespace {
 struct Whole {
     std::string inchi, smiles;
-    int n_defined = 0; // items of stereo in the InChI
+    int n_defined = 0;   // items of stereo in the InChI
+    size_t n_planes = 0; // of C=C=C=C and the like: InChI sees them in positions only
 };
 } // namespace
 
@@ -86,6 +88,42 @@ static bool same_smiles(const Whole &wanted, const OBMol &back, const OBMol &mol
     return canonical_smiles(copy) == smiles;
 }
 
+// Without the items of double bonds, which stand in *bonds.
+static std::string without_bonds(const std::string &inchi, std::vector<std::string> *bonds)
+{
+    std::string rest;
+    std::istringstream layers(inchi);
+    for (std::string layer; std::getline(layers, layer, '/');) {
+        std::istringstream items(layer.empty() ? layer : layer.substr(1));
+        const bool is_bonds = !layer.empty() && layer[0] == 'b';
+        for (std::string item; is_bonds && std::getline(items, item, ',');)
+            bonds->push_back(item);
+        rest += is_bonds ? "" : layer + "/";
+    }
+    return rest;
+}
+
+// With planes, what is read back has items of theirs, too.
+static bool same_inchi(const Whole &wanted, const Whole &w)
+{
+    std::vector<std::string> has, should;
+    if (wanted.n_planes == 0)
+        return wanted.inchi == w.inchi;
+    const bool rest = without_bonds(w.inchi, &has) == without_bonds(wanted.inchi, &should);
+    return rest && std::all_of(should.begin(), should.end(), [&](const std::string &item) {
+               return item.back() == '?' || std::find(has.begin(), has.end(), item) != has.end();
+           });
+}
+
+static std::string marked_smiles(OBMol &mol, const Marks &beside)
+{
+    OBMol copy = mol;
+    Marks m = marks_of(copy);
+    m.axes = beside.axes;
+    m.planes = beside.planes;
+    return smiles_with_marks(smiles_of(mol), copy, m);
+}
+
 // 0: yes; less: how many items of stereo are missing or wrong.
 static int judged(const std::string &molfile, const Whole &wanted, const OBMol &mol)
 {
@@ -96,9 +134,22 @@ static int judged(const std::string &molfile, const Whole &wanted, const OBMol &
     stereo_in_order(back);
     Whole w;
     see_inchi(w, back);
-    if (w.inchi == wanted.inchi && same_smiles(wanted, back, mol))
+    if (same_inchi(wanted, w) && same_smiles(wanted, back, mol))
         return 0;
     return -1 - std::max(wanted.n_defined - w.n_defined, 0);
+}
+
+// Whether the molfile has the axes and planes, too, and InChI sees each of them.
+static bool shows_axes(const std::string &molfile, const Whole &wanted, OBMol &mol, const Marks &beside)
+{
+    OBMol back;
+    OBConversion conv;
+    if (!conv.SetInFormat("mol") || !conv.ReadString(&back, molfile))
+        return false;
+    Whole w;
+    see_inchi(w, back);
+    return w.n_defined == wanted.n_defined + static_cast<int>(beside.axes.size() + beside.planes.size()) &&
+           marked_smiles(back, axes_placed(back)) == marked_smiles(mol, beside);
 }
 
 // Whether positions could say something about stereo that the molecule does not, or the other way round.
@@ -296,16 +347,39 @@ static int open_ring_bonds(OBMol &mol, const Whole &wanted, int now)
     return std::max(now, then);
 }
 
-// Axes of allenes and the like: a drawing does not show them.
-static bool has_other_marks(OBMol &mol, const std::string &smiles)
+// Axes and planes of allenes and longer cumulenes, which Open Babel does not read.
+static Marks marks_beside(OBMol &mol, const std::string &smiles)
 {
-    const int n = unread_marks();
-    if (n == 0 && !may_mark_planes(mol, smiles))
-        return false;
+    if (unread_marks() == 0 && !may_mark_planes(mol, smiles))
+        return Marks();
     const Marks m = marks_written(mol, smiles);
     marks_put(mol, m);
     stereo_in_order(mol);
-    return !m.axes.empty() || !m.planes.empty();
+    return m;
+}
+
+// As Open Babel draws it. false: that does not show the stereo.
+static bool draw_plainly(Picture &p, OBMol &mol, const Whole *wanted)
+{
+    p.molfile = molfile_of(mol, "");
+    int right = wanted != nullptr ? judged(p.molfile, *wanted, mol) : 0;
+    if (right < 0 && (right = open_ring_bonds(mol, *wanted, right)) == 0)
+        p.molfile = molfile_of(mol, "");
+    if (right == 0)
+        p.svg = svg_of(mol);
+    return right == 0;
+}
+
+static void draw_with_wedges(Picture &p, OBMol &mol, const Whole &wanted, const Marks &beside)
+{
+    Wedges wedges(mol);
+    const auto judge = [&](OBMol &m) { return judged(molfile_of(m, "w"), wanted, m); };
+    if (!wedges.solve(judge, std::min(tries_max, tried_atoms_max / static_cast<int>(mol.NumAtoms()))) ||
+        !put_axis_wedges(mol, beside.axes))
+        return;
+    p.molfile = molfile_of(mol, "w");
+    if ((beside.axes.empty() && beside.planes.empty()) || shows_axes(p.molfile, wanted, mol, beside))
+        p.svg = svg_with_wedges(mol);
 }
 
 Picture picture_of(const std::string &smiles)
@@ -314,28 +388,33 @@ Picture picture_of(const std::string &smiles)
     Picture p;
     mol_read(mol, smiles, "smi");
     mol.SetTitle("");
-    bool clear = true, other = has_other_marks(mol, smiles);
-    const bool check = other || may_have_stereo(mol);
-    const Whole wanted = check ? whole_of(mol) : Whole();
-    p.overlaps = mol_lay_out(mol, clear);
-    other = other || !clear;
-    p.molfile = molfile_of(mol, "");
-    int right = check ? judged(p.molfile, wanted, mol) : 0;
-    if (right < 0 && !other && (right = open_ring_bonds(mol, wanted, right)) == 0)
-        p.molfile = molfile_of(mol, "");
-    if (right == 0 && !other) {
-        p.svg = svg_of(mol);
+    bool clear = true;
+    const Marks beside = marks_beside(mol, smiles);
+    const bool axes = !beside.axes.empty() || !beside.planes.empty(), check = axes || may_have_stereo(mol);
+    Whole wanted = check ? whole_of(mol) : Whole();
+    wanted.n_planes = beside.planes.size();
+    p.overlaps = mol_lay_out(mol, beside.planes, clear);
+    if (clear && !axes && draw_plainly(p, mol, check ? &wanted : nullptr))
         return p;
-    }
-    Wedges wedges(mol);
-    const auto judge = [&](OBMol &m) { return judged(molfile_of(m, "w"), wanted, m); };
-    if (!other && wedges.solve(judge, std::min(tries_max, tried_atoms_max / static_cast<int>(mol.NumAtoms())))) {
-        p.molfile = molfile_of(mol, "w");
-        p.svg = svg_with_wedges(mol);
-    }
+    if (clear)
+        draw_with_wedges(p, mol, wanted, beside);
     if (p.svg.empty())
         leave_out_stereo(p, mol);
     return p;
+}
+
+std::string inchikey_of_axes(const std::string &smiles, const std::string &key)
+{
+    OBMol plain, drawn;
+    OBConversion conv;
+    mol_read(plain, smiles, "smi");
+    const Marks beside = marks_beside(plain, smiles);
+    if (plain.NumAtoms() > keyed_atoms_max || inchikey(plain) != key)
+        return key;
+    const Picture p = picture_of(smiles);
+    const bool shown =
+        p.molfile.find(CH_NO_STEREO) == std::string::npos && conv.SetInFormat("mol") && conv.ReadString(&drawn, p.molfile);
+    return shown ? inchikey(drawn) : key;
 }
 
 } // namespace worker

@@ -190,4 +190,65 @@ bool Wedges::solve(const std::function<int(OBMol &)> &judge, int tries)
     return true;
 }
 
+// ---- axes ----------------------------------------------------------------------
+
+static bool has_both(const Axis &x, const unsigned long end[2])
+{
+    return (x.end[0] == end[0] && x.end[1] == end[1]) || (x.end[0] == end[1] && x.end[1] == end[0]);
+}
+
+// Exchanging the ends, or the neighbours of both ends, changes nothing.
+static bool is_same(const Axis &x, const Axis &y)
+{
+    const int first = x.end[0] == y.end[0] ? 0 : 2;
+    return has_both(x, y.end) && (x.at[0] == y.at[first]) == (x.at[2] == y.at[2 - first]);
+}
+
+static bool shows(OBMol &mol, const Axis &x)
+{
+    const std::vector<Axis> seen = axes_placed(mol).axes;
+    return std::any_of(seen.begin(), seen.end(), [&](const Axis &y) { return is_same(x, y); });
+}
+
+static bool is_free(OBBond &b) { return b.GetBondOrder() == 1 && !b.IsAromatic() && !b.IsWedge() && !b.IsHash(); }
+
+static void put(OBBond *bond, OBAtom *end, bool up)
+{
+    OBAtom *to = bond->GetNbrAtom(end);
+    bond->SetBegin(end);
+    bond->SetEnd(to);
+    bond->SetWedge(up);
+    bond->SetHash(!up);
+}
+
+// One bond of the end up and the other one, if there is one, down, or the other way round: whichever shows the axis. (InChI does not see
+// a single wedge where both ends have two neighbours.)
+static bool put_at(OBMol &mol, OBAtom *end, const Axis &x)
+{
+    std::vector<OBBond *> bonds;
+    FOR_BONDS_OF_ATOM(b, end)
+        if (is_free(*b))
+            bonds.push_back(&*b);
+    if (bonds.empty() || bonds.size() + 1 < end->GetExplicitDegree())
+        return false;
+    for (const bool up : { true, false }) {
+        for (size_t k = 0; k < bonds.size(); k++)
+            put(bonds[k], end, up == (k == 0));
+        if (shows(mol, x))
+            return true;
+    }
+    for (OBBond *b : bonds) {
+        b->SetWedge(false);
+        b->SetHash(false);
+    }
+    return false;
+}
+
+bool put_axis_wedges(OBMol &mol, const std::vector<Axis> &axes)
+{
+    return std::all_of(axes.begin(), axes.end(), [&](const Axis &x) {
+        return put_at(mol, mol.GetAtomById(x.end[0]), x) || put_at(mol, mol.GetAtomById(x.end[1]), x);
+    });
+}
+
 } // namespace worker

@@ -199,14 +199,17 @@ static pl_code check_whole(st_merging *m, pl_error *err)
 
 static pl_code warn_drawings(st_merging *m, pl_error *err)
 {
-    char text[256];
-    pl_code code = st_drawings_text(m->store, text, err);
+    char text[2][256];
+    pl_code code = st_drawings_text(m->store, text[0], err);
 
-    if (code != PL_OK || text[0] == '\0')
-        return code;
-    pl_log(PL_WARN, "%-9s %s", "prepare", text);
-    pl_event_row(m->store, m->run_id, "warn", "prepare", text);
-    return PL_OK;
+    if (code == PL_OK)
+        code = st_axes_text(m->store, text[1], err);
+    for (int i = 0; i < 2 && code == PL_OK; i++)
+        if (text[i][0] != '\0') {
+            pl_log(PL_WARN, "%-9s %s", "prepare", text[i]);
+            pl_event_row(m->store, m->run_id, "warn", "prepare", text[i]);
+        }
+    return code;
 }
 
 static pl_code finish(st_merging *m, pl_error *err)

@@ -160,7 +160,7 @@ def allenes_have_the_form_that_their_smiles_marks():
         p.run("conformers", "in.smi", "-o", "built.sdf", "--count", "3")
         got = records(open(p.path("built.sdf")).read())
         assert all(f["built_by"] == "native" and "undefined_stereo" not in f for _, f, _ in got), got
-        assert keys_of(p, "built.sdf", "keep") == wanted
+        assert keys_of(p, "built.sdf", "keep") == keys_of(p, "in.smi", "none") == wanted # one molecule in either format
         p.run("conformers", "built.sdf", "-o", "again.sdf", "--seed", "5") # from positions
         assert keys_of(p, "again.sdf", "keep") == wanted
         flat = [("C", 0, 0), ("C", -0.7, 1.2), ("C", 1.3, 0), ("C", 2.6, 0), ("C", 3.3, 1.2)]
@@ -179,7 +179,7 @@ def cis_and_trans_of_longer_cumulenes_are_kept():
         p.run("conformers", "in.smi", "-o", "built.sdf", "--count", "3")
         got = records(open(p.path("built.sdf")).read())
         assert all(f["built_by"] == "native" and "undefined_stereo" not in f for _, f, _ in got), got
-        assert keys_of(p, "built.sdf", "keep") == wanted
+        assert keys_of(p, "built.sdf", "keep") == keys_of(p, "in.smi", "none") == wanted
         p.run("conformers", "built.sdf", "-o", "again.sdf", "--seed", "5") # from positions
         assert keys_of(p, "again.sdf", "keep") == wanted
         p.put("open.smi", "CC=C=C=CC open\nCC(C)=[C@]=CC alike\nCC(C)=C=C=C/C alike4\nCC=C=[C@]=C=CC five\nC/C=C/C=C=C=CC half\n")
@@ -207,6 +207,22 @@ def forms_of_an_axis_are_molecules_that_their_smiles_tell_apart():
         assert digests[0] == digests[1], digests
         p.run("run", w, "-q", "stages.prepare.dedupe.by=skeleton")
         assert p.rows("SELECT count(*) FROM molecule") == [(3,)]
+
+
+# Where a drawing does not show all of the stereo (here the ring of eight), the InChIKey of the SMILES lacks the axis.
+OPEN_AXIS = "CC=[C@]=C[C@H]1CCCC/C=C/C1"
+
+
+def an_allene_is_one_molecule_in_all_formats_or_told_of():
+    with Project() as p:
+        p.put("in.smi", "".join("%s %s\n" % (s, t) for s, t in (("CC=[C@]=C[C@H](F)/C=C/C", "a"), ("CC=[C@@]=C[C@H](F)/C=C/C", "b"), ("CC(F)=[C@]=C(Cl)CC", "c"),
+                                                              (OPEN_AXIS, "d"))))
+        p.run("conformers", "in.smi", "-o", "in.sdf")
+        stages = "  read: {}\n  prepare: {conformers: {source: auto}}\n"
+        _, _, err = p.run("run", p.workflow(["in.smi", "in.sdf"], stages))
+        rows = p.rows("SELECT title, count(*), count(DISTINCT mol_id), count(DISTINCT inchikey) FROM record JOIN molecule USING(mol_id) GROUP BY 1")
+        assert rows == [("a", 2, 1, 1), ("b", 2, 1, 1), ("c", 2, 1, 1), ("d", 2, 2, 2)] and p.rows("SELECT count(*) FROM molecule") == [(5,)], rows
+        assert "because the InChIKeys of their records differ: 1" in err, err
 
 
 def forms_that_no_inchikey_knows_are_told_of():
@@ -437,7 +453,7 @@ if __name__ == "__main__":
           defined_stereo_is_that_of_the_positions, stereo_that_smiles_leave_out_is_kept,
           isomers_that_smiles_do_not_tell_apart_are_two_molecules,
           allenes_have_the_form_that_their_smiles_marks, cis_and_trans_of_longer_cumulenes_are_kept,
-          forms_of_an_axis_are_molecules_that_their_smiles_tell_apart, forms_that_no_inchikey_knows_are_told_of,
+          forms_of_an_axis_are_molecules_that_their_smiles_tell_apart, an_allene_is_one_molecule_in_all_formats_or_told_of, forms_that_no_inchikey_knows_are_told_of,
           biaryls_that_cannot_turn_keep_the_form_of_their_positions, open_babel_keeps_such_stereo_or_the_record_fails,
           stereo_that_is_not_kept_is_counted, what_has_no_structure_is_named_and_the_rest_written,
           awkward_molecules_are_built_or_fail_with_a_reason, a_large_molecule_takes_little_memory,

@@ -65,6 +65,7 @@ void st_molecules_close(st_molecules *m); /* NULL is fine */
 pl_code st_molecules_put(st_molecules *m, pl_unit *unit, pl_error *err);
 /* A warning with the number of molecules that were given in several drawings; "" for none. */
 pl_code st_drawings_text(pl_store *s, char text[256], pl_error *err);
-pl_code st_drawings_warn(pl_env *env, pl_error *err); /* as an event of the stage */
+pl_code st_axes_text(pl_store *s, char text[256], pl_error *err); /* needs st_shells_open */
+pl_code st_drawings_warn(pl_env *env, pl_error *err);             /* as an event of the stage */
 
 #endif

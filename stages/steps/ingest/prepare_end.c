@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What prepare says when all records are done. */
+#include <stdio.h>
 #include <string.h>
 
 #include "pipeline/base/log.h"
@@ -35,6 +36,24 @@ pl_code st_prepare_fail_empty(const pl_env *env, pl_error *err)
                     (long long)n, row ? (const char *)sqlite3_column_text(st, 0) : "unknown",
                     row ? (const char *)sqlite3_column_text(st, 1) : "", read ? "" : "check `format` of `inputs` and ");
     (void)sqlite3_finalize(st);
+    return code;
+}
+
+/* Where no drawing shows the stereo of a SMILES with an axis, its InChIKey lacks the axis, and a record with positions has it. */
+pl_code st_axes_text(pl_store *s, char text[256], pl_error *err)
+{
+    int64_t n = 0;
+    pl_code code = pl_db_int(s->db, &n, err,
+                             "SELECT count(*) FROM (SELECT 1 FROM molecule WHERE instr(smiles,'@]=')+instr(smiles,'=C=')>0 AND "
+                             "axes(smiles)<>'' GROUP BY smiles HAVING count(DISTINCT inchikey)>1)");
+
+    text[0] = '\0';
+    if (code == PL_OK && n > 0)
+        (void)snprintf(
+            text, 256,
+            "SMILES of allenes or longer cumulenes that are two molecules, because the InChIKeys of their records differ: "
+            "%lld; see SELECT smiles FROM molecule GROUP BY smiles HAVING count(*)>1",
+            (long long)n);
     return code;
 }
 

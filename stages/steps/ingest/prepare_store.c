@@ -527,8 +527,12 @@ pl_code st_drawings_text(pl_store *s, char text[256], pl_error *err)
 
 pl_code st_drawings_warn(pl_env *env, pl_error *err)
 {
-    char text[256];
+    char text[256], axes[256];
     pl_code code = st_drawings_text(env->store, text, err);
 
-    return code == PL_OK && text[0] != '\0' ? pl_event_add(env, PL_WARN, "%s", text) : code;
+    if (code == PL_OK && text[0] != '\0')
+        code = pl_event_add(env, PL_WARN, "%s", text);
+    if (code == PL_OK)
+        code = st_axes_text(env->store, axes, err);
+    return code == PL_OK && axes[0] != '\0' ? pl_event_add(env, PL_WARN, "%s", axes) : code;
 }
