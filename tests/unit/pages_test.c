@@ -218,8 +218,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         OF_RUN(every_page_of_a_run_has_its_checksum),           OF_RUN(a_writer_renews_what_another_program_left),
         OF_RUN(a_page_in_the_place_of_another_is_damage),       OF_RUN(a_file_that_hides_its_checksums_is_damaged),
-        OF_RUN(a_flipped_bit_is_found_after_sums_were_renewed),
-        OF_RUN(damage_of_one_database_is_not_told_of_another),
+        OF_RUN(a_flipped_bit_is_found_after_sums_were_renewed), OF_RUN(damage_of_one_database_is_not_told_of_another),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
