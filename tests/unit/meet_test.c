@@ -546,6 +546,46 @@ static void a_folder_with_too_long_a_name_is_named(void **state)
     }
 }
 
+/* Of many that are missing the first twenty are named, each once. */
+static void many_missing_ranks_are_counted_and_some_named(void **state)
+{
+    bench *b = *state;
+    const nn_meeting m = { .job = "", .folder = b->folder, .host = "", .port = "", .size = 40, .patience = 0.2 };
+    nn_wires *w = NULL;
+    pl_error err = { 0 };
+
+    assert_int_equal(nn_meet(&w, &m, &err), PL_EDEVICE);
+    assert_string_equal(err.text,
+                        "39 of 40 ranks did not connect within 0 s: rank 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, "
+                        "17, 18, 19, 20");
+}
+
+/* A machine with many addresses; only so many of them are kept, and nothing is written behind them. */
+static void more_addresses_than_there_is_room_for_do_no_harm(void **state)
+{
+    bench *b = *state;
+    const nn_meeting m = { .job = b->rank[0].launch.job, .folder = b->folder };
+    char path[256], text[8192] = "";
+    FILE *f = NULL;
+    size_t n;
+
+    assert_true(nn_meet_path(path, sizeof path, &m));
+    b->rank[0].launch.size = b->rank[1].launch.size = 2;
+    b->rank[0].work = b->rank[1].work = work_sum;
+    rank_start(&b->rank[0]);
+    for (int i = 0; i < 1000 && (f = fopen(path, "r")) == NULL; i++)
+        nap(0.01);
+    assert_non_null(f);
+    n = fread(text, 1, sizeof text - 1, f);
+    (void)fclose(f);
+    for (int i = 0; i < 60; i++)
+        n += (size_t)snprintf(text + n, sizeof text - n, "at 127.0.0.1\n");
+    assert_int_equal(pl_file_write(path, (pl_bytes){ text, n }, NULL), PL_OK);
+    rank_start(&b->rank[1]);
+    check_end(&b->rank[1], 0, "");
+    check_end(&b->rank[0], 0, "");
+}
+
 /* ---- lost ranks ---- */
 
 /* The last rank dies or stops while the others sum. */
@@ -627,6 +667,8 @@ int main(void)
         WITH_BENCH(idle_connections_do_not_keep_ranks_from_meeting),
         WITH_BENCH(a_meeting_that_failed_keeps_no_connection),
         WITH_BENCH(a_folder_with_too_long_a_name_is_named),
+        WITH_BENCH(many_missing_ranks_are_counted_and_some_named),
+        WITH_BENCH(more_addresses_than_there_is_room_for_do_no_harm),
         WITH_BENCH(a_dead_rank_ends_all_at_once),
         WITH_BENCH(a_silent_rank_ends_all_when_patience_is_spent),
         WITH_BENCH(a_rank_that_gives_up_ends_all),

@@ -141,9 +141,67 @@ static void a_silent_rank_is_named(void **state)
     part(&p);
 }
 
+/* Up to its room; a shorter one is ended by a zero. Another program may send any number. */
+static void a_message_of_any_kind_is_taken_up_to_its_room(void **state)
+{
+    (void)state;
+    for (size_t n = 0; n <= 5; n++) {
+        pair p = joined();
+        char got[6] = "######";
+        uint32_t kind = 77;
+        pl_error err = { 0 };
+        pl_code code;
+        assert_int_equal(nn_wires_send(p.one, 0, NN_WIRE_WELCOME, "abcde", n, NULL), PL_OK);
+        code = nn_wires_any(p.zero, 1, &kind, got, 4, &err);
+        assert_int_equal(code, n > 4 ? PL_EDEVICE : PL_OK);
+        if (n > 4) {
+            assert_string_equal(err.text, "the process that answered is not a rank of this program");
+        } else {
+            assert_int_equal(kind, NN_WIRE_WELCOME);
+            assert_memory_equal(got, "abcd", n);
+            assert_int_equal(got[n], n < 4 ? '\0' : '#');
+        }
+        assert_memory_equal(got + 4, "##", 2);
+        part(&p);
+    }
+    pair p = joined();
+    char got[4];
+    uint32_t kind = 77;
+    assert_int_equal(nn_wires_send(p.one, 0, NN_WIRE_GIVE_UP, NULL, 0, NULL), PL_OK);
+    assert_int_equal(nn_wires_any(p.zero, 1, &kind, got, 4, NULL), PL_EDEVICE);
+    assert_int_equal(kind, 0);
+    part(&p);
+}
+
+/* While one rank is waited for, another is lost. */
+static void a_rank_that_is_lost_meanwhile_is_the_one_named(void **state)
+{
+    nn_wires *w = nn_wires_new(0, 3);
+    int one[2], two[2];
+    pl_error err = { 0 };
+
+    (void)state;
+    assert_non_null(w);
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, one), 0);
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, two), 0);
+    w->fd[1] = one[0];
+    w->fd[2] = two[0];
+    w->patience = 5;
+    assert_int_equal(nn_wires_watch(w, &err), PL_OK);
+    (void)close(two[1]);
+    must_fail(w, NN_WIRE_DATA, 3, PL_EDEVICE, "rank 2 is gone");
+    assert_int_equal(nn_wires_watch(w, &err), PL_EDEVICE);
+    assert_string_equal(err.text, "rank 2 is gone: its connection is closed");
+    (void)close(one[1]);
+    nn_wires_free(w);
+    nn_wires_free(NULL);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_message_of_any_kind_is_taken_up_to_its_room),
+        cmocka_unit_test(a_rank_that_is_lost_meanwhile_is_the_one_named),
         cmocka_unit_test(a_message_larger_than_the_socket_holds_arrives_whole),
         cmocka_unit_test(a_message_arrives_as_it_was_sent),
         cmocka_unit_test(a_message_that_is_cut_tells_of_a_lost_rank),
