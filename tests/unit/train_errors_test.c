@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What ends a training: an error of the engine, of the batches or of the host, at any call, is the error of the training, and nothing
- * is done after it; validations without numbers; which epoch is the best. The network is y = w x. */
+ * The training loop. An error of the engine, of the batches or of the host, at any call, is the error of the training, and nothing
+ * is done after it. An engine with whole steps gives the training of one without, stopped anywhere. Which epoch is the best, also
+ * without numbers. The network is y = w x. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -11,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "models/optim/adam.h"
 #include "models/training/train.h"
 
 enum { TRAIN = 12, VALID = 5, ALL = TRAIN + VALID, EPOCHS = 2 };
@@ -19,9 +21,17 @@ typedef struct calls {
     int64_t n, fails_at; /* fails_at < 0: none fails */
 } calls;
 
+enum { DEPTH = 2 }; /* whole steps in flight */
+
 struct nn_engine {
     float w;
     calls calls;
+    /* of whole steps */
+    nn_training training;
+    float p, m, v, ema, grad;
+    int64_t steps;
+    nn_training_result sum, queue[DEPTH];
+    int n_queue;
 };
 
 typedef struct bench {
@@ -32,8 +42,11 @@ typedef struct bench {
     calls calls; /* of the host */
     float x[ALL], target[ALL], given[2][ALL];
     int32_t edges[ALL];
-    int64_t bad;       /* a molecule without batch; -1: none */
-    int64_t repair_at; /* after this epoch x is finite      */
+    const nn_engine_kind *kind;
+    nn_engine second;            /* for validations beside the steps */
+    int64_t stop_after, n_polls; /* stop_after < 0: it is not stopped */
+    int64_t bad;                 /* a molecule without batch; -1: none */
+    int64_t repair_at;           /* after this epoch x is finite      */
     nn_epoch_report report[64];
     int n_reports;
     pl_arena *mem;
@@ -69,7 +82,96 @@ static pl_code backward(nn_engine *e, const nn_batch *in, const float *dy, float
     return count(&e->calls, "call", err);
 }
 
-static const nn_engine_kind plain = { .name = "plain", .set_params = set_params, .forward = forward, .backward = backward };
+static void engine_close(nn_engine *e) { (void)e; }
+
+static const nn_engine_kind plain = {
+    .name = "plain", .set_params = set_params, .forward = forward, .backward = backward, .close = engine_close
+};
+
+/* ---- the same engine with whole steps ---- */
+
+static pl_code steps_begin(nn_engine *e, const nn_training *t, const nn_adamw_arrays *from, int64_t steps, pl_error *err)
+{
+    e->training = *t;
+    e->p = e->w = from->p[0];
+    e->m = from->m[0];
+    e->v = from->v[0];
+    e->ema = from->ema != NULL ? from->ema[0] : 0;
+    e->steps = steps;
+    return count(&e->calls, "call", err);
+}
+
+static void step_end(nn_engine *e, const nn_training_step *s)
+{
+    const double norm = fabs((double)e->grad), clip = e->training.grad_clip;
+    nn_adamw_rule r = nn_adamw_rule_make(&e->training.adam, ++e->steps, s->lr);
+
+    r.clip = clip > 0 && norm > clip ? (float)(clip / norm) : 1;
+    r.average = (float)(1.0 - fmin(e->training.ema, (1.0 + (double)e->steps) / (10.0 + (double)e->steps)));
+    nn_adamw_update(
+        &(nn_adamw_arrays){ .p = &e->p, .m = &e->m, .v = &e->v, .ema = e->training.ema > 0 ? &e->ema : NULL, .g = &e->grad }, 0, 1,
+        &r);
+    e->w = e->p;
+    e->sum.n_graphs = s->n_graphs;
+    e->sum.taken = true;
+    e->sum.scale = e->training.scale;
+    e->queue[e->n_queue++] = e->sum;
+    e->sum = (nn_training_result){ 0 };
+    e->grad = 0;
+}
+
+static pl_code steps_step(nn_engine *e, const nn_batch *in, const nn_training_step *s, pl_error *err)
+{
+    float y[TRAIN], dy[TRAIN];
+
+    if (e->n_queue == DEPTH)
+        return pl_fail(err, PL_EBUG, "too many steps in flight");
+    for (int32_t g = 0; in != NULL && g < in->n_graphs; g++)
+        y[g] = e->w * in->node[g];
+    if (in != NULL) {
+        nn_loss_sum one = nn_loss_backward(e->training.loss, y, s->target, s->high, in->n_graphs, s->measured, dy);
+        nn_loss_add(&e->sum.loss, &one);
+        for (int32_t g = 0; g < in->n_graphs; g++)
+            e->grad += dy[g] * in->node[g];
+    }
+    if (s->shard + 1 == (e->training.shards > 0 ? e->training.shards : 1))
+        step_end(e, s);
+    return count(&e->calls, "call", err);
+}
+
+static pl_code steps_result(nn_engine *e, nn_training_result *out, pl_error *err)
+{
+    if (e->n_queue == 0)
+        return pl_fail(err, PL_EBUG, "no step in flight");
+    *out = e->queue[0];
+    memmove(e->queue, e->queue + 1, (size_t)--e->n_queue * sizeof *e->queue);
+    return count(&e->calls, "call", err);
+}
+
+static pl_code steps_fetch(nn_engine *e, const nn_adamw_arrays *to, pl_error *err)
+{
+    if (e->n_queue > 0)
+        return pl_fail(err, PL_EBUG, "a step is in flight");
+    if (to->p != NULL)
+        to->p[0] = e->p;
+    if (to->m != NULL)
+        to->m[0] = e->m;
+    if (to->v != NULL)
+        to->v[0] = e->v;
+    if (to->ema != NULL)
+        to->ema[0] = e->ema;
+    return count(&e->calls, "call", err);
+}
+
+static const nn_engine_training whole_steps = {
+    .depth = DEPTH, .begin = steps_begin, .step = steps_step, .result = steps_result, .fetch = steps_fetch
+};
+static const nn_engine_kind whole = { .name = "whole",
+                                      .set_params = set_params,
+                                      .forward = forward,
+                                      .backward = backward,
+                                      .close = engine_close,
+                                      .training = &whole_steps };
 
 /* ---- batches; the first molecule of the held-out ones is TRAIN ---- */
 
@@ -127,6 +229,19 @@ static pl_code planned(void *ctx, const nn_budget *of, int64_t epochs, pl_error 
     return count(&b.calls, "host", err);
 }
 
+static bool stop(void *ctx)
+{
+    (void)ctx;
+    return b.stop_after >= 0 && b.n_polls++ >= b.stop_after;
+}
+
+static nn_engine *beside(void *ctx, pl_error *err)
+{
+    (void)ctx, (void)err;
+    b.second = (nn_engine){ .calls.fails_at = -1 };
+    return &b.second;
+}
+
 static double now(void *ctx)
 {
     (void)ctx;
@@ -152,7 +267,7 @@ static void begin(void)
 static int make(void **state)
 {
     (void)state;
-    b = (bench){ .bad = -1, .mem = pl_arena_new(1 << 12) };
+    b = (bench){ .bad = -1, .kind = &plain, .stop_after = -1, .mem = pl_arena_new(1 << 12) };
     for (int i = 0; i < ALL; i++) {
         b.x[i] = 0.1f * (float)(i - 5);
         b.target[i] = 2 * b.x[i] + (i % 3 == 0 ? 0.3f : -0.1f);
@@ -161,7 +276,7 @@ static int make(void **state)
     b.conf = (nn_train_conf){
         .epochs = EPOCHS, .molecules = 5, .lr = 0.05, .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8, .ema = 0.5, .loss = NN_LOSS_L2
     };
-    b.host = (nn_train_host){ .save = save, .saved = saved, .epoch = epoch, .planned = planned, .clock = now };
+    b.host = (nn_train_host){ .save = save, .saved = saved, .epoch = epoch, .planned = planned, .clock = now, .stop = stop };
     begin();
     return b.mem == NULL;
 }
@@ -181,7 +296,7 @@ static pl_code train_on(const nn_engine_kind *kind, int64_t n, pl_error *err)
     return nn_train(&b.s, &b.conf, kind, &b.engine, &train_s, &valid_s, &b.host, err);
 }
 
-static pl_code train(pl_error *err) { return train_on(&plain, TRAIN, err); }
+static pl_code train(pl_error *err) { return train_on(b.kind, TRAIN, err); }
 
 static void refused(pl_code code, pl_code want, const pl_error *err, const char *text)
 {
@@ -217,6 +332,8 @@ static void an_error_of_the_engine_ends_it_at_any_call(void **state)
 {
     (void)state;
     assert_true(each_fails(&b.engine.calls, "call") > 4 * 6); /* forward, backward, set; validation */
+    b.kind = &whole;
+    assert_true(each_fails(&b.engine.calls, "call") > 4 * 3);
 }
 
 static void an_error_of_the_host_ends_it_at_any_call(void **state)
@@ -226,6 +343,9 @@ static void an_error_of_the_host_ends_it_at_any_call(void **state)
     (void)state;
     without = each_fails(&b.calls, "host");
     assert_true(without > 2 * EPOCHS);
+    b.kind = &whole;
+    assert_true(each_fails(&b.calls, "host") > 2 * EPOCHS);
+    b.kind = &plain;
     b.conf.budget = 100;
     assert_true(each_fails(&b.calls, "host") > without);
 }
@@ -257,6 +377,113 @@ static void what_cannot_be_trained_is_refused_before_it_begins(void **state)
     b.conf.noise.weight = 1;
     refused(train(&err), PL_ECONFIG, &err, "engine plain cannot predict noise (train.noise) yet; use engine cpu or ref");
     assert_true(b.engine.calls.n == 0 && b.calls.n == 0);
+}
+
+/* ---- whole steps: in the engine, several in flight ---- */
+
+/* What a training ended with. */
+typedef struct ended {
+    nn_train_state s;
+    float number[5];
+    nn_epoch_report report[64];
+    int n_reports;
+} ended;
+
+static ended end_of(void)
+{
+    ended e = { .s = b.s, .number = { b.s.params[0], b.s.m[0], b.s.v[0], b.s.best[0], b.s.ema != NULL ? b.s.ema[0] : 0 } };
+
+    memcpy(e.report, b.report, sizeof e.report);
+    e.n_reports = b.n_reports;
+    return e;
+}
+
+static void same(const ended *x, const ended *y)
+{
+    assert_true(x->number[3] == y->number[3]);
+    if (b.conf.patience == 0) /* else steps of a further epoch may be in the arrays, which nobody reads */
+        assert_memory_equal(x->number, y->number, sizeof x->number);
+    assert_true(x->s.step == y->s.step && x->s.epoch == y->s.epoch && x->s.best_epoch == y->s.best_epoch);
+    assert_true(x->s.best_error == y->s.best_error && x->s.done && y->s.done);
+    assert_int_equal(x->n_reports, y->n_reports);
+    for (int i = 0; i < x->n_reports; i++) {
+        const nn_epoch_report *p = &x->report[i], *q = &y->report[i];
+        assert_true(p->epoch == q->epoch && p->step == q->step && p->best == q->best && p->lr == q->lr);
+        assert_true(p->train.loss == q->train.loss && p->train.n == q->train.n && p->valid.abs == q->valid.abs);
+    }
+}
+
+static ended trained(const nn_engine_kind *kind)
+{
+    pl_error err = { 0 };
+
+    b.kind = kind;
+    begin();
+    if (train(&err) != PL_OK)
+        fail_msg("%s", err.text);
+    return end_of();
+}
+
+static void settings(int i)
+{
+    b.conf.epochs = 5;
+    b.conf.schedule = i % 2 ? NN_LR_COSINE_STEP : NN_LR_COSINE_EPOCH;
+    b.conf.warmup = 0.5;
+    b.conf.grad_clip = i % 3 ? 0.05 : 0;
+    b.conf.ema = i < 4 ? 0.5 : 0;
+    b.conf.weight_decay = 0.01;
+    b.conf.patience = i == 3 ? 2 : 0;
+    b.conf.lr = i == 3 ? 1.5 : 0.05;
+    b.conf.molecules = i == 2 ? TRAIN : 5;
+}
+
+static void whole_steps_give_the_training_of_single_ones(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 6; i++) {
+        settings(i);
+        b.host.beside = NULL;
+        const ended one = trained(&plain), all = trained(&whole);
+        same(&one, &all);
+        b.host.beside = beside; /* validations beside the steps of the next epoch */
+        const ended two = trained(&whole);
+        same(&one, &two);
+        assert_true(b.second.calls.n > 0);
+    }
+}
+
+/* Stopped before any step and in any validation, then continued with another engine. */
+static void stopped_anywhere_whole_steps_end_alike(void **state)
+{
+    (void)state;
+    for (int with = 0; with < 2; with++)
+        for (int i = 0; i < 4; i += 3) {
+            int n = 0;
+            settings(i);
+            b.host.beside = with ? beside : NULL;
+            b.stop_after = -1;
+            const ended want = trained(&whole);
+            for (bool stopped = true; stopped; n++) {
+                pl_code code;
+                b.kind = &whole;
+                b.stop_after = n;
+                b.n_polls = 0;
+                begin();
+                code = train(NULL);
+                stopped = code == PL_ESTOP;
+                b.stop_after = -1;
+                if (stopped) {
+                    const int reports = b.n_reports;
+                    b.engine = (nn_engine){ .calls.fails_at = -1 };
+                    b.n_reports = (int)b.s.epoch < reports ? (int)b.s.epoch : reports; /* an epoch may be told again */
+                    code = train(NULL);
+                }
+                assert_int_equal(code, PL_OK);
+                const ended got = end_of();
+                same(&want, &got);
+            }
+            assert_true(n > 5);
+        }
 }
 
 /* ---- the best epoch ---- */
@@ -338,6 +565,8 @@ int main(void)
         OF(an_error_of_the_host_ends_it_at_any_call),
         OF(a_molecule_without_batch_ends_it),
         OF(what_cannot_be_trained_is_refused_before_it_begins),
+        OF(whole_steps_give_the_training_of_single_ones),
+        OF(stopped_anywhere_whole_steps_end_alike),
         OF(without_finite_validations_there_is_no_model),
         OF(the_first_finite_validation_is_the_best_so_far),
         OF(the_best_epoch_is_that_of_the_smallest_error),
