@@ -87,13 +87,14 @@ static pl_code check_all(ch_worker *w, const char *text, const st_structural *s,
 pl_code st_structural_check(const char *text, const st_structural *s, size_t *at, pl_error *err)
 {
     const ch_worker_opts limits = st_chemistry_limits();
-    pl_arena *mem = s->n_texts > 0 ? pl_arena_new(1 << 16) : NULL;
+    pl_arena *mem;
     ch_worker *w = NULL;
     size_t place = 0;
     pl_code code;
 
     if (s->n_texts == 0)
         return PL_OK;
+    mem = pl_arena_new(1 << 16);
     code = mem != NULL ? ch_worker_open(&w, &limits, err) : pl_fail(err, PL_ENOMEM, "a condition");
     if (code == PL_OK)
         code = check_all(w, text, s, &place, mem, err);

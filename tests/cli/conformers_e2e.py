@@ -91,6 +91,8 @@ def an_ensemble_has_increasing_energies_within_the_window():
         assert 0.6 < energy[1] - energy[0] < 1.1, energy # gauche; MMFF94 has 0.8
         few = records(p.run("conformers", "in.csv", "--count", "30", "--window", "0.5")[1])
         assert len(few) == 2, len(few)
+        whole, wide = (p.run("conformers", "in.csv", "--count", "30", "--window", e)[1] for e in ("0", "1000"))
+        assert whole == wide  # 0: no window
 
 
 def ensembles_are_built_with_screened_charges_by_default():

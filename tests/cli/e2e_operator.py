@@ -103,6 +103,11 @@ def a_log_over_a_file_of_the_run_is_refused():
             _, _, err = p.run("run", w, "--force", "read", "--log", name, expect=2)
             assert "--log %s: " % name in err and "name another file" in err, err
             assert open(p.path(name), "rb").read() == was, name
+        # Each line is in the file at once, so a kill loses none.
+        for form in ("json", "text"):
+            p.run("run", w, "--log", "run/log." + form, "--log-format", form, "--force", "read", expect=137,
+                  env=dict(os.environ, MOLSIEVE_FAULT="read.unit.after_features:1"))
+            assert "read" in open(p.path("run/log." + form)).read(), form
         p.run("run", w, "-q", "--verbose", "--log", "run/log.txt", "--force", "read")
         assert p.run("run", w, "--log", "nowhere/log.txt", expect=2)[2].count("No such file")
 

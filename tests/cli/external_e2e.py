@@ -119,7 +119,7 @@ FORMATS = {
     "json": ("import json, sys\nout = []\nfor l in open(sys.argv[1]):\n    s, i = l.split()\n"
              "    out.append({'id': int(i), 'of': {'points': len(s)}})\njson.dump(out, open(sys.argv[2], 'w'))\n", "smiles", "json"),
     "lines": ("import json, sys\nfor l in open(sys.argv[1]):\n    s, i = l.split()\n"
-              "    print(json.dumps({'id': i, 'of': {'points': str(len(s))}}))\n", "smiles", "json"),
+              "    print(json.dumps({'id': i, 'of': {'points': ' %d ' % len(s)}}))\n", "smiles", "json"),
     "sdf": ("import sys\nfor r in open(sys.argv[1]).read().split('$$$$\\n')[:-1]:\n"
             "    s = r.split('>  <smiles>\\n')[1].split('\\n')[0]\n    for k in (2, 0, 1):\n"
             "        print(r.split('M  END')[0] + 'M  END\\n>  <points> (1)\\n%d\\n\\n$$$$' % (len(s) - k))\n", "sdf", "sdf"),
@@ -157,8 +157,8 @@ def a_bad_molecule_of_a_batch_costs_only_itself():
         p.run("run", w, "-q")
         assert p.rows("SELECT mol_id, mean FROM score ORDER BY 1") == [(1, 3.0), (4, 4.0), (5, 5.0), (6, 3.0)]
         assert p.rows("SELECT mol_id, code FROM failure ORDER BY 1") == [(2, "exit"), (3, "not_a_number")]
-        # Row numbers instead of ids: 3 is the third row, and the id of the second molecule.
-        p.put("p.py", "import sys\nprint('id,points')\nfor k, l in enumerate(open(sys.argv[1])):\n    print('%d,%d' % (k + 1, len(l.split()[0])))\n")
+        # Row numbers instead of ids: 3 is the third row, and the id of the second molecule. Blanks around a number are fine.
+        p.put("p.py", "import sys\nprint('id,points')\nfor k, l in enumerate(open(sys.argv[1])):\n    print('%d, %d \\t' % (k + 1, len(l.split()[0])))\n")
         p.put("a.smi", "CCO a\nbad( b\nCCCN c\nCCCCS d\n")
         p.run("run", w, "-q")
         assert p.rows("SELECT mol_id, mean FROM score ORDER BY 1") == [(1, 3.0), (3, 4.0), (4, 5.0)]

@@ -114,6 +114,7 @@ def several_structures_and_models_are_averaged_as_in_a_workflow():
         p.put("in.smi", "".join(open(data("library.smi")).readlines()[:6]))
         screen(p, ["in.smi"], ESOL, "generate, count: 3")
         assert compared(p, "logS", table(p.run("predict", "esol", "in.smi", "--seed", "11", "--count", "3")[1])) == 6
+        assert p.rows("SELECT min(spread) > 0 FROM prediction") == [(1,)]  # over the structures
         p.workflow(["in.smi"], "  read: {}\n  prepare: {conformers: {source: generate}}\n  graph: {edges: bonds}\n  score: {}\n",
                    extra="models: {a: {path: %s}, b: {path: %s}}\n" % (ESOL, ESOL), workdir="two")
         p.run("run", "w.yaml", "-q")
