@@ -1,0 +1,334 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* storage.stage_out: features on a disk of the node, their copy beside results.db, and which of them a run goes on with. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "pipeline/base/log.h"
+#include "toy.h"
+
+enum { UNITS = 3, BLOCKS = 2 * UNITS };
+
+static toy t;
+static char top[256], dir[300], results[320], node[320], copy[340];
+static char heard[20000];
+
+static void listen(void *ctx, pl_level level, const char *line)
+{
+    size_t n = strlen(heard);
+
+    (void)ctx, (void)level;
+    (void)snprintf(heard + n, sizeof heard - n, "%s\n", line);
+}
+
+static int make(void **unused)
+{
+    (void)unused;
+    toy_directory(top);
+    (void)snprintf(dir, sizeof dir, "%s/w", top);
+    (void)snprintf(results, sizeof results, "%s/results.db", dir);
+    (void)snprintf(copy, sizeof copy, "%s.staged", results);
+    (void)snprintf(node, sizeof node, "%s/node/f.db", top);
+    toy_make(&t, dir, UNITS);
+    t.wf.storage.features = node;
+    t.wf.storage.stage_out = true;
+    return 0;
+}
+
+static int drop(void **unused)
+{
+    (void)unused;
+    pl_log_to(NULL, NULL, PL_ERROR);
+    toy_free(&t);
+    toy_remove(top);
+    return 0;
+}
+
+static pl_code run(pl_error *err)
+{
+    pl_code code;
+
+    heard[0] = '\0';
+    pl_log_to(listen, NULL, PL_INFO);
+    code = toy_run(&t, 1, err);
+    pl_log_to(NULL, NULL, PL_ERROR);
+    return code;
+}
+
+static void must_run(void)
+{
+    pl_error err = { 0 };
+
+    if (run(&err) != PL_OK)
+        fail_msg("%s: %s", err.where, err.text);
+}
+
+static void must_say(const char *text)
+{
+    if (strstr(heard, text) == NULL)
+        fail_msg("not said: %s\n%s", text, heard);
+}
+
+static void must_not_say(const char *text)
+{
+    if (strstr(heard, text) != NULL)
+        fail_msg("said: %s\n%s", text, heard);
+}
+
+static int64_t number_in(const char *path, const char *sql)
+{
+    sqlite3 *db = NULL;
+    int64_t n = -1;
+
+    assert_int_equal(sqlite3_open_v2(path, &db, SQLITE_OPEN_READONLY, NULL), SQLITE_OK);
+    if (pl_db_int(db, &n, NULL, "%s", sql) != PL_OK)
+        n = -1;
+    (void)sqlite3_close(db);
+    return n;
+}
+
+static void copy_file(const char *from, const char *to)
+{
+    pl_bytes all = { 0 };
+
+    assert_int_equal(pl_file_read(&all, from, t.mem, NULL), PL_OK);
+    assert_int_equal(pl_file_write(to, all, NULL), PL_OK);
+}
+
+static void lose_node(void)
+{
+    static const char *const tails[] = { "", "-wal", "-shm" };
+    char path[400];
+
+    for (int i = 0; i < 3; i++) {
+        (void)snprintf(path, sizeof path, "%s%s", node, tails[i]);
+        (void)unlink(path);
+    }
+}
+
+/* The digests of a workflow with this offset that never left its directory. */
+static void want_of(int64_t offset, char out[130])
+{
+    char where[300];
+    toy plain;
+
+    (void)snprintf(where, sizeof where, "%s/plain%d", top, (int)offset);
+    toy_make(&plain, where, UNITS);
+    plain.conf[1].offset = offset;
+    assert_int_equal(toy_run(&plain, 1, NULL), PL_OK);
+    toy_digest(&plain, out);
+    toy_free(&plain);
+}
+
+static void ends_as(int64_t offset)
+{
+    char want[130], got[130];
+
+    want_of(offset, want);
+    toy_digest(&t, got);
+    assert_string_equal(got, want);
+    assert_true(pl_path_is_gone(pl_sprintf(t.mem, "%s.tmp", copy)));
+}
+
+/* ---- the tests ---- */
+
+static void a_run_leaves_a_copy_that_readers_find(void **unused)
+{
+    pl_store *s = NULL;
+
+    (void)unused;
+    must_run();
+    must_say("features are copied to ");
+    assert_int_equal(number_in(copy, "SELECT count(*) FROM block"), BLOCKS);
+    assert_int_equal(number_in(copy, "SELECT count(*) FROM staged"), 1);
+    must_run();
+    must_not_say("features are"); /* nothing is new */
+    lose_node();
+    assert_int_equal(pl_store_open_read(&s, results, &toy_schema, NULL), PL_OK);
+    assert_string_equal(s->features_path, copy);
+    pl_store_close(s);
+    ends_as(0);
+}
+
+static void a_new_node_fetches_them_and_goes_on(void **unused)
+{
+    (void)unused;
+    must_run();
+    lose_node();
+    t.conf[1].offset = 5; /* square runs again and reads the blocks of count */
+    must_run();
+    must_say("features are fetched from ");
+    must_say(copy);
+    must_not_say("stage count");
+    must_say("features are copied to ");
+    assert_int_equal(number_in(copy, "SELECT count(*) FROM block"), 3 * UNITS);
+    ends_as(5);
+}
+
+/* The file of the node stays while it is that of the last state. */
+static void its_own_file_is_taken_before_the_copy(void **unused)
+{
+    (void)unused;
+    must_run();
+    t.conf[1].offset = 5;
+    must_run();
+    must_not_say("features are fetched");
+    ends_as(5);
+}
+
+static void an_older_file_on_a_node_is_replaced(void **unused)
+{
+    char old[400];
+
+    (void)unused;
+    must_run();
+    (void)snprintf(old, sizeof old, "%s/old.db", top);
+    copy_file(node, old);
+    t.conf[1].offset = 5;
+    must_run();
+    lose_node();
+    copy_file(old, node);
+    t.conf[1].offset = 6;
+    must_run();
+    must_say("is of another run or of an earlier state, and is replaced");
+    must_say("features are fetched from ");
+    must_not_say("stage count");
+    ends_as(6);
+}
+
+/* The node was lost before the last state was copied. */
+static void what_only_the_lost_node_had_is_made_again(void **unused)
+{
+    char old[400];
+
+    (void)unused;
+    must_run();
+    (void)snprintf(old, sizeof old, "%s/old.db", top);
+    copy_file(copy, old);
+    t.conf[1].offset = 5;
+    must_run();
+    lose_node();
+    copy_file(old, copy);
+    t.conf[1].offset = 6;
+    must_run();
+    must_say("the features of its last units are lost; units are made again");
+    must_say("stage count");
+    ends_as(6);
+}
+
+static void a_run_that_fails_is_copied_too(void **unused)
+{
+    pl_error err = { 0 };
+
+    (void)unused;
+    t.conf[1].fail_at = 2;
+    assert_int_not_equal(run(&err), PL_OK);
+    must_say("features are copied to ");
+    lose_node();
+    t.conf[1].fail_at = 0;
+    must_run();
+    must_say("features are fetched from ");
+    ends_as(0);
+}
+
+/* A kill between the two marks: features.db has the new one and, beside it, that of results.db. */
+static void a_kill_between_the_marks_loses_nothing(void **unused)
+{
+    sqlite3 *db = NULL;
+
+    (void)unused;
+    must_run();
+    assert_int_equal(sqlite3_open(node, &db), SQLITE_OK);
+    assert_int_equal(pl_db_exec(db, "UPDATE staged SET before=mark, mark='another'", NULL), PL_OK);
+    (void)sqlite3_close(db);
+    assert_int_equal(unlink(copy), 0);
+    t.conf[1].offset = 5;
+    must_run();
+    must_not_say("stage count");
+    must_not_say("is replaced");
+    ends_as(5);
+}
+
+static void features_of_a_run_without_copies_are_not_taken(void **unused)
+{
+    pl_error err = { 0 };
+    char other[300];
+    toy plain;
+
+    (void)unused;
+    must_run();
+    (void)snprintf(other, sizeof other, "%s/other", top);
+    toy_make(&plain, other, UNITS);
+    lose_node();
+    plain.wf.storage.features = node;
+    assert_int_equal(toy_run(&plain, 1, NULL), PL_OK);
+    toy_free(&plain);
+    t.conf[1].offset = 5;
+    assert_int_equal(run(&err), PL_ECONFIG);
+    assert_non_null(
+        strstr(err.text, "features of a run without storage.stage_out; choose another storage.features, or remove the file"));
+    assert_non_null(strstr(err.text, node));
+    assert_int_equal(number_in(node, "SELECT count(*) FROM block"), BLOCKS);
+    lose_node();
+    must_run();
+    ends_as(5);
+}
+
+static void a_damaged_copy_is_named_and_replaced_at_the_end(void **unused)
+{
+    pl_error err = { 0 };
+    FILE *f;
+
+    (void)unused;
+    must_run();
+    f = fopen(copy, "w");
+    assert_true(f != NULL && fputs("this is not a database, although it is where the copy was\n", f) >= 0 && fclose(f) == 0);
+    lose_node();
+    t.conf[1].offset = 5;
+    assert_int_equal(run(&err), PL_EDATA);
+    assert_non_null(strstr(err.text, "not a database"));
+    assert_non_null(strstr(err.text, copy));
+    assert_int_equal(unlink(copy), 0);
+    must_run();
+    must_say("stage count"); /* its blocks are lost */
+    assert_int_equal(number_in(copy, "SELECT count(*) FROM block"), BLOCKS);
+    ends_as(5);
+}
+
+/* A run without stage_out in between: the copy is older than results.db then. */
+static void a_run_without_copies_makes_the_copy_an_older_one(void **unused)
+{
+    (void)unused;
+    must_run();
+    t.wf.storage.stage_out = false;
+    t.conf[1].offset = 5;
+    must_run();
+    must_not_say("features are");
+    lose_node();
+    t.wf.storage.stage_out = true;
+    t.conf[1].offset = 6;
+    must_run();
+    must_say("the features of its last units are lost");
+    ends_as(6);
+}
+
+#define OF_RUN(f) cmocka_unit_test_setup_teardown(f, make, drop)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        OF_RUN(a_run_leaves_a_copy_that_readers_find),           OF_RUN(a_new_node_fetches_them_and_goes_on),
+        OF_RUN(its_own_file_is_taken_before_the_copy),           OF_RUN(an_older_file_on_a_node_is_replaced),
+        OF_RUN(what_only_the_lost_node_had_is_made_again),       OF_RUN(a_run_that_fails_is_copied_too),
+        OF_RUN(a_kill_between_the_marks_loses_nothing),          OF_RUN(features_of_a_run_without_copies_are_not_taken),
+        OF_RUN(a_damaged_copy_is_named_and_replaced_at_the_end), OF_RUN(a_run_without_copies_makes_the_copy_an_older_one),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
