@@ -5,8 +5,10 @@ import csv
 import io
 import os
 import re
+import shutil
+import subprocess
 
-from sieve import Project, accounted, data, lines_of, main, sdf_records
+from sieve import PROGRAM, Project, accounted, data, lines_of, main, sdf_records
 
 
 def neutral_forms_are_recorded_and_deduplicated():
@@ -271,6 +273,10 @@ def alerts_are_shown_wherever_molecules_are():
         assert ">  <alerts>\naldehyde, epoxide\n" in open(p.path("run", "hits.sdf")).read()
         export = list(csv.DictReader(io.StringIO(p.run("export", "csv", "--where", "alerts = ''", "run")[1])))
         assert [(r["title"], r["alerts"]) for r in export] == [("ethanol", "")]
+        # A condition without patterns needs no chemistry worker.
+        alone = subprocess.run([shutil.copy(PROGRAM, p.path("alone")), "export", "csv", "--where", "alerts = ''", "run"], cwd=p.dir,
+                               env=dict(os.environ, PATH="/none", MOLSIEVE_CHEM=""), capture_output=True, text=True)
+        assert alone.returncode == 0 and list(csv.DictReader(io.StringIO(alone.stdout))) == export, alone
         p.run("report", "run", "-o", p.path("r.html"))
         page = re.sub("<[^>]*>", " ", open(p.path("r.html")).read())
         assert re.search(r"aldehyde +3 +0 +epoxide +1 +0 +per oxide +1 +0 ", page.replace("\n", " ")), page[:3000]

@@ -76,7 +76,7 @@ def a_family_is_learned_evaluated_and_scored():
             assert abs(side[who + ".difference.domain inside"] - side[who + ".mae.domain inside"] + side["mae.domain inside"]) < 1e-12, side
             assert side[who + ".difference_error.domain inside"] > 0 and "neighbours.mae.domain inside" in side
         said = "logS: By the part test: "
-        assert said in p.run("run", "w.yaml")[1]
+        assert "model e2e, " + said in p.run("run", "w.yaml")[1]
         assert said.replace("logS: ", "") in p.run("model", "info", p.path("run", MODEL))[1]
         p.run("report", "run/results.db", "-o", "r.html")
         with open(p.path("r.html")) as f:

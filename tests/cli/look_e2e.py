@@ -6,6 +6,7 @@ import json
 import os
 import re
 import shutil
+import signal
 import subprocess
 import time
 
@@ -30,7 +31,7 @@ def status_counts_while_the_run_works():
         try:
             end = time.time() + 120
             out = ""
-            while " left: " not in out and time.time() < end:
+            while not re.search(r"(?s)^  prepare +running +\d.* left: ", out, re.M) and time.time() < end:
                 assert run.poll() is None, "the run ended too early to be looked at"
                 time.sleep(0.3)
                 if os.path.exists(p.path("run/results.db")):
@@ -38,7 +39,13 @@ def status_counts_while_the_run_works():
             stages = dict(re.findall(r"(?m)^  (\w+) +running +\d+ +([\d,]+) ", out))
             assert int(stages["prepare"].replace(",", "")) > 0 and "run 1 (run): running" in out, out
             assert re.search(r"about \S+ left: \w+ has done \d+ of 300 (?:records|molecules), \d+ %", out), out
+            run.send_signal(signal.SIGSTOP)
+            with subprocess.Popen(p.command("status", "run", "--watch"), cwd=p.dir, stdout=subprocess.PIPE) as watching:
+                look = os.read(watching.stdout.fileno(), 1 << 16).decode()
+                watching.kill()
+            assert "run 1 (run): running" in look and look.endswith("\n"), look  # all of it at once, although it is no terminal
         finally:
+            run.send_signal(signal.SIGCONT)
             run.terminate()
             run.wait(60)
 
