@@ -429,6 +429,37 @@ static void too_little_free_space_is_said_with_both_sizes(void **state)
     toy_free(&t);
 }
 
+static toy *filling; /* whose disk has less room from unit 5 on */
+
+static pl_code commit_and_fill(void *state, pl_unit *unit, pl_error *err)
+{
+    if (unit->index == 5)
+        filling->wf.limits.disk_free_min = 1e18;
+    return toy_count.commit(state, unit, err);
+}
+
+/* Looked at every 16 units; what is committed stays. */
+static void a_disk_that_fills_up_in_mid_run_ends_it(void **state)
+{
+    pl_stage count = toy_count;
+    pl_error err = { 0 };
+    toy t;
+
+    (void)state;
+    toy_make(&t, dir, 40);
+    count.commit = commit_and_fill;
+    t.wf.step[0].stage = &count;
+    filling = &t;
+    assert_int_equal(toy_run(&t, 1, &err), PL_EIO);
+    assert_non_null(strstr(err.text, "limits.disk_free_min is "));
+    assert_int_equal(toy_int(&t, "SELECT max(unit) FROM unit JOIN stage USING(stage_id) WHERE name='count'"), 16);
+    t.wf.limits.disk_free_min = 1;
+    count.commit = toy_count.commit;
+    assert_int_equal(toy_run(&t, 1, &err), PL_OK);
+    assert_true(toy_sound(&t));
+    toy_free(&t);
+}
+
 /* ---- limits ---- */
 
 static pl_code limited(double fraction, int64_t count, int64_t units, int64_t fail_every, const char *want)
@@ -836,6 +867,7 @@ int main(void)
         CASE(a_megabyte_is_kept_and_given_up_on_a_full_disk),
         CASE(databases_are_whole_without_their_logs_after_each_stage),
         CASE(too_little_free_space_is_said_with_both_sizes),
+        CASE(a_disk_that_fills_up_in_mid_run_ends_it),
         CASE(limits_of_failures_hold_at_their_edges),
         CASE(the_log_of_a_run_names_its_stages_and_their_items),
         CASE(the_heartbeat_tells_what_is_done_and_how_it_ended),
