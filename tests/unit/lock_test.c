@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -283,7 +284,13 @@ static void a_file_in_the_way_is_an_io_error(void **state)
     f = fopen(path, "w");
     assert_non_null(f);
     (void)fclose(f);
+    (void)snprintf(path + strlen(path), sizeof path - strlen(path), "/below");
     assert_int_equal(pl_lock_take(&lock, path, &err), PL_EIO);
+    assert_string_equal(err.where, "work directory (workdir=DIR chooses another)");
+    assert_non_null(strstr(err.text, strerror(ENOTDIR)));
+    path[strlen(path) - strlen("/below")] = '\0';
+    assert_int_equal(pl_lock_take(&lock, path, &err), PL_EIO);
+    assert_non_null(strstr(err.text, path));
 }
 
 /* ---- a lock file that is deleted, and files that are no lock file ---- */

@@ -647,6 +647,23 @@ static void ranks_of_different_builds_are_refused_by_all(void **state)
         check_end(&b->rank[i], 5, "rank 1 has other version and commit than rank 0");
 }
 
+/* The others have ended long ago: they wait, so that no rank takes another for lost. */
+static pl_code work_late(nn_ranks *r, pl_error *err)
+{
+    if (r->rank > 0)
+        nap(0.4 * r->rank);
+    return r->kind->watch(r, err);
+}
+
+static void the_first_rank_to_end_waits_for_the_last(void **state)
+{
+    bench *b = *state;
+
+    all_start(b, 3, work_late);
+    for (int i = 0; i < 3; i++)
+        check_end(&b->rank[i], 0, "");
+}
+
 #define WITH_BENCH(f) cmocka_unit_test_setup_teardown(f, bench_open, bench_close)
 
 int main(void)
@@ -672,6 +689,7 @@ int main(void)
         WITH_BENCH(a_dead_rank_ends_all_at_once),
         WITH_BENCH(a_silent_rank_ends_all_when_patience_is_spent),
         WITH_BENCH(a_rank_that_gives_up_ends_all),
+        WITH_BENCH(the_first_rank_to_end_waits_for_the_last),
         WITH_BENCH(ranks_of_different_builds_are_refused_by_all),
     };
 
