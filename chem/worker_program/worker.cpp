@@ -7,6 +7,7 @@
 // MMFF94 uses OpenMP threads whose number changes the result, --gen3D's fast
 // levels return zeros, building 3D invents stereo, SMILES of thousands of atoms
 // take minutes.
+#include "chem/worker_program/biaryls.hpp"
 #include "chem/worker_program/worker.hpp"
 
 #include <algorithm>
@@ -105,7 +106,7 @@ static void prepare_plan(Prepared &p, OBMol &record, const Identity &id, const M
     const Kept kept = kept_of(mol, record, marks, id, { p.undefined_stereo, n_unread });
     p.built_from = id.smiles + (kept.text.empty() ? "" : " ") + kept.text;
     p.lost_stereo = kept.n_lost;
-    p.undefined_stereo += kept.n_open;
+    p.undefined_stereo += kept.n_open + open_biaryls(mol, marks_read(mol, kept.text));
     const Plan plan = plan_of(mol, kept.text);
     p.mol = plan.mol;
     p.stereo = plan.stereo;
@@ -165,6 +166,8 @@ static void prepare(Prepared &p, const std::string &text, const std::string &for
     p.geometry = placed.geometry;
     p.energy = placed.energy;
     p.mol = placed.mol;
+    if (p.geometry != "build" && !marks.axes.empty())
+        p.built_from = id.smiles + " " + axes_text(mol, id.smiles, marks);
     if (p.geometry == "build")
         prepare_plan(p, mol, id, marks, n_unread);
 }

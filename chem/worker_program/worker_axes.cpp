@@ -5,6 +5,7 @@
 // allenes in SMILES are in worker_smiles.cpp. An axis is two end atoms with two neighbours each: the four
 // neighbours are the corners of a tetrahedron, whose sign is that of a centre (chem/structures/stereo.h). With an odd number of double bonds
 // they lie in a plane and are cis or trans, as at one double bond.
+#include "chem/worker_program/biaryls.hpp"
 #include "chem/worker_program/worker.hpp"
 
 #include <algorithm>
@@ -121,13 +122,21 @@ std::vector<unsigned> classes_of(OBMol &mol)
     return classes;
 }
 
-int open_axes(OBMol &mol)
+static int n_with_two_forms(OBMol &mol, const std::vector<Ends> &all)
 {
-    const std::vector<Ends> all = cumulated(mol);
     if (all.empty())
         return 0;
     const std::vector<unsigned> classes = classes_of(mol);
     return static_cast<int>(std::count_if(all.begin(), all.end(), [&](const Ends &e) { return has_two_forms(classes, e); }));
+}
+
+int open_axes(OBMol &mol) { return n_with_two_forms(mol, cumulated(mol)); }
+
+int open_biaryls(OBMol &mol, const Marks &known)
+{
+    const auto bonded = [&](const Axis &x) { return mol.GetBond(mol.GetAtomById(x.end[0]), mol.GetAtomById(x.end[1])) != nullptr; };
+    const auto n = std::count_if(known.axes.begin(), known.axes.end(), bonded);
+    return std::max(n_with_two_forms(mol, hindered(mol)) - static_cast<int>(n), 0);
 }
 
 // The middle atom of an even number of double bonds, and in *before the one in front of it.

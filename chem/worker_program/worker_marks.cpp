@@ -4,6 +4,7 @@
 // Open Babel's SMILES has no mark for a double bond in a ring of eight, for C=N-H, for a quaternary nitrogen on an aromatic
 // ring, and for P, As and Se with a lone pair; its InChI has. A structure built from the SMILES alone would be any isomer. So
 // such stereo is kept as text beside the SMILES, and InChI judges whether it is complete: what it still misses is counted.
+#include "chem/worker_program/biaryls.hpp"
 #include "chem/worker_program/worker.hpp"
 
 #include <algorithm>
@@ -535,8 +536,7 @@ int unread_marks()
     return n;
 }
 
-// What the reader left out: as many as the record leaves open, at most, so that marks on symmetric atoms do not count. n_kept: axes that
-// are kept.
+// What the reader left out: at most as many as the record leaves open: marks on symmetric atoms do not count. n_kept: axes that are kept.
 static Kept kept_of_unread(OBMol &mol, int n_open, int n_unread, int n_kept)
 {
     const int axes = std::max(open_axes(mol) - n_kept, 0);
@@ -587,6 +587,14 @@ Kept kept_of(OBMol &mol, OBMol &record, const Marks &m, const Identity &id, cons
         keep_marks(kept, mol, record, m, names, id.inchikey, n_cumulated);
     kept.text += (kept.text.empty() || axes.empty() ? "" : " ") + joined(axes);
     return kept;
+}
+
+std::string axes_text(OBMol &record, const std::string &smiles, const Marks &m)
+{
+    OBMol mol;
+    int n = 0;
+    read_with_hydrogens(mol, smiles);
+    return joined(axis_words(mol, record, m, { heavy_atoms(mol), order_of(record, smiles) }, &n));
 }
 
 } // namespace worker

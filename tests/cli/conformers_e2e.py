@@ -250,7 +250,25 @@ def biaryls_that_cannot_turn_keep_the_form_of_their_positions():
             seen.add(sign)
             again = [volume(m, ortho) for _, _, m in records(open(p.path("ten.sdf")).read())]
             assert len(again) > 0 and all((v > 0) == sign and abs(v) > 5 for v in again), (seed, sign, again)
+            p.put("%d.sdf" % sign, open(p.path("one.sdf")).read())
         assert len(seen) == 2, seen
+        # The SMILES leaves the form open, the structures define it, and neither key nor SMILES tells the forms apart.
+        stages = "  read: {}\n  prepare: {conformers: {source: %s}}\n"
+        p.put("open.smi", "Cc1cccc(O)c1-c1c(C)cccc1N open\nCc1cccc(C)c1-c1c(C)cccc1N alike\nCc1ccccc1-c1ccccc1N turns\n")
+        p.run("run", p.workflow(["open.smi"], stages % "generate", name="open.yaml", workdir="open"), "-q")
+        assert p.rows("SELECT title, undefined_stereo FROM molecule JOIN record USING(mol_id)", workdir="open") == [("open", 1), ("alike", 0), ("turns", 0)]
+        for how in ("keep", "generate"):
+            _, _, err = p.run("run", p.workflow(["0.sdf", "1.sdf"], stages % how, name=how + ".yaml", workdir=how))
+            assert "1 records are duplicates with a biaryl that cannot turn" in err, err
+            assert p.rows("SELECT undefined_stereo FROM molecule", workdir=how) == [(0,)]
+        # Open Babel's builder gives that form, or the record fails.
+        for sign in (0, 1):
+            w = p.workflow(["%d.sdf" % sign], "  read: {}\n  prepare: {conformers: {source: generate, builder: openbabel}}\n", name="ob.yaml", workdir="ob%d" % sign)
+            p.run("run", w, "-q", "limits.failures.max_fraction=1", expect=None)
+            built = records(p.run("export", "sdf", "ob%d" % sign, "--all", expect=None)[1])
+            failed = p.rows("SELECT message FROM failure", workdir="ob%d" % sign)
+            assert len(built) + len(failed) == 1 and all("other than defined" in m for m, in failed), (built, failed)
+            assert all((volume(m, ortho) > 0) == bool(sign) for _, _, m in built), built
         assert len({volume(m, ortho) > 0 for _, _, m in records(p.run("conformers", "in.smi", "--count", "10", "--window", "100")[1])}) == 2
 
 

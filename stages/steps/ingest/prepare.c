@@ -462,6 +462,11 @@ static pl_code say_structures(prepare_state *s)
                             "%lld records define stereo that is not kept, such as that of an allene: their structures have "
                             "either form, and undefined_stereo counts it",
                             (long long)t->n_lost);
+    if (code == PL_OK && st_molecules_twists(s->molecules) > 0)
+        code = pl_event_add(s->env, PL_WARN,
+                            "%lld records are duplicates with a biaryl that cannot turn: neither InChIKey nor SMILES tells its two "
+                            "forms (atropisomers) apart, and the molecule has that of its first record",
+                            (long long)st_molecules_twists(s->molecules));
     if (code != PL_OK || t->n_built + t->n_known == 0)
         return code;
     return pl_event_add(s->env, PL_INFO, "%lld structures built, %lld from the cache", (long long)t->n_built,

@@ -63,6 +63,7 @@ pl_code st_molecules_open(st_molecules **out, pl_env *env, pl_error *err);
 void st_molecules_close(st_molecules *m); /* NULL is fine */
 /* All rows of one unit and its block of conformers. */
 pl_code st_molecules_put(st_molecules *m, pl_unit *unit, pl_error *err);
+int64_t st_molecules_twists(const st_molecules *m); /* duplicates of this run that may be the other form of a hindered biaryl */
 /* A warning with the number of molecules that were given in several drawings; "" for none. */
 pl_code st_drawings_text(pl_store *s, char text[256], pl_error *err);
 pl_code st_axes_text(pl_store *s, char text[256], pl_error *err); /* needs st_shells_open */

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "chem/molecule/codec.h"
+#include "chem/molecule/valence.h"
 #include "pipeline/base/log.h"
 #include "pipeline/store/sums.h"
 #include "pipeline/workflow/workflow.h"
@@ -29,6 +30,7 @@ struct st_molecules {
     sqlite3_stmt *find, *put, *put_print, *set_record, *get_label, *put_label, *put_property;
     sqlite3_stmt *put_measurement; /* of a shard */
     bool alerts;                   /* have been looked for */
+    int64_t n_twists;              /* duplicates with a form that no key has */
     property *known;               /* data fields seen in this run */
     size_t n_known, cap_known;
 };
@@ -444,6 +446,21 @@ static pl_code store_failed(st_molecules *m, int64_t id, const ch_prepared *p, p
     return code == PL_OK ? pl_failure_add(m->env, &f, err) : code;
 }
 
+/* Whether the record gives the form of a biaryl that cannot turn, which neither InChIKey nor SMILES has. (Those of cumulenes have marks.) */
+static pl_code has_twist(bool *out, const ch_prepared *p, pl_error *err)
+{
+    bool cumulene = false;
+    pl_code code = PL_OK;
+
+    *out = p->built_from != NULL && strstr(p->built_from, " x") != NULL;
+    if (*out)
+        code = ch_smiles_marks_axis(&cumulene, p->smiles, err);
+    *out = *out && !cumulene;
+    return code;
+}
+
+int64_t st_molecules_twists(const st_molecules *m) { return m->n_twists; }
+
 /* Record i of the unit. *fresh: it made a new molecule. */
 static pl_code store_good(st_molecules *m, int32_t i, pl_unit *unit, bool *fresh, pl_error *err)
 {
@@ -452,9 +469,13 @@ static pl_code store_good(st_molecules *m, int32_t i, pl_unit *unit, bool *fresh
     const ch_prepared *p = &u->result[i];
     int64_t mol_id;
     const char *drawn;
+    bool twist = false;
     pl_code code = find_molecule(m, r, p, &mol_id, &drawn, unit->mem, err);
 
     *fresh = mol_id == 0;
+    if (code == PL_OK && !*fresh)
+        code = has_twist(&twist, p, err);
+    m->n_twists += twist;
     if (code == PL_OK && *fresh) {
         mol_id = r->id;
         code = store_molecule(m, mol_id, p, unit->index, err);
