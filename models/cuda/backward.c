@@ -13,15 +13,19 @@ static void radial_grads(nn_cuda_step *s)
     nn_cuda_chunk k = { 0 };
 
     e->ops->turn(e->gpu, &t);
+    nn_cuda_lap(e, NN_OP_EDGES_BACK);
     for (; nn_cuda_chunk_next(e, c, &k); k.first = k.end) {
         nn_cuda_outer(e, to, c, &k, s->edge);
+        nn_cuda_lap(e, NN_OP_EDGES_BACK);
         nn_cuda_table_back(e, to, c, &k);
+        nn_cuda_lap(e, NN_OP_RADIAL_BACK);
     }
     if (e->prep.n_cells && c->n_tiles)
         e->ops->unfold(
             e->gpu, &(nn_gpu_fold){
                         .n_tiles = c->n_tiles, .tile = e->tile + c->tile, .path = e->path, .dfolded = to->dfold, .grad = e->grad });
     e->ops->use_stream(e->gpu, NN_CUDA_MAIN);
+    nn_cuda_lap(e, NN_OP_WEIGHTS);
 }
 
 /* Gradients of the input features from the same; added to dx. */
@@ -138,8 +142,10 @@ void nn_cuda_attention_back(nn_cuda_step *s)
     edges_back(s);
     nn_cuda_there(s->e);
     features_back(s);
+    nn_cuda_lap(s->e, NN_OP_ATTENTION_BACK);
     inputs_back(s);
     attention_grads(s);
+    nn_cuda_lap(s->e, NN_OP_ATTENTION_BACK);
     radial_grads(s);
 }
 
@@ -169,6 +175,7 @@ void nn_cuda_norm_back(nn_cuda_step *s)
     nn_cuda_beside(e, NN_CUDA_NEAR); /* long before the next norm needs its parts */
     e->ops->norm_sums(e->gpu, &a);
     e->ops->use_stream(e->gpu, NN_CUDA_MAIN);
+    nn_cuda_lap(e, NN_OP_ATTENTION_BACK);
 }
 
 static void self_back(nn_cuda_step *s)
@@ -217,8 +224,10 @@ void nn_cuda_sum_back(nn_cuda_step *s)
     self_back(s);
     e->ops->turn(e->gpu, &t);
     nn_cuda_there(e);
+    nn_cuda_lap(e, NN_OP_SUM_BACK);
     inputs_back(s);
     self_grads(s);
+    nn_cuda_lap(e, NN_OP_SUM_BACK);
     radial_grads(s);
 }
 

@@ -155,7 +155,10 @@ static pl_code cuda_set_params(nn_engine *e, const float *params, pl_error *err)
 {
     e->kept = false;
     e->ops->upload(e->gpu, e->params, params, e->plan->model->n_floats * sizeof *params);
+    nn_cuda_lap_start(e);
     nn_cuda_fold(e);
+    nn_cuda_lap(e, NN_OP_WEIGHTS);
+    nn_cuda_lap_read(e);
     return nn_cuda_check(e, err);
 }
 
@@ -202,6 +205,7 @@ static void modules_run(nn_engine *e, const nn_batch *in)
             nn_cuda_norm(&s);
         else
             nn_cuda_sum_layer(&s);
+        nn_cuda_lap(e, s.m->kind == NN_CONV ? NN_OP_SUM : NN_OP_ATTENTION);
     }
 }
 
@@ -231,6 +235,7 @@ void nn_cuda_forward(nn_engine *e, const nn_batch *in)
     modules_run(e, in);
     nn_cuda_streams_end(e);
     nn_cuda_head(e, in, e->act[e->plan->n_modules - 1]);
+    nn_cuda_lap(e, NN_OP_HEAD);
 }
 
 static pl_code cuda_forward(nn_engine *e, const nn_batch *in, bool keep, float *y, pl_error *err)
@@ -240,8 +245,12 @@ static pl_code cuda_forward(nn_engine *e, const nn_batch *in, bool keep, float *
 
     if (code != PL_OK)
         return code;
+    nn_cuda_lap_start(e);
     e->ops->upload(e->gpu, e->batch, e->prep.host, e->prep.bytes);
     nn_cuda_forward(e, in);
+    nn_cuda_lap_read(e);
+    if (e->clock != NULL)
+        e->clock->radial_rows = e->prep.n_nodes;
     e->ops->download(e->gpu, e->host, e->y, bytes);
     code = nn_cuda_check(e, err);
     if (code == PL_OK)
@@ -295,6 +304,7 @@ static void hidden_back(nn_engine *e, int first, int end)
     nn_cuda_radial_end(e);
     nn_cuda_hidden_back(e, net, after - net);
     e->ops->use_stream(e->gpu, NN_CUDA_MAIN);
+    nn_cuda_lap(e, NN_OP_RADIAL_BACK);
 }
 
 static void modules_back(nn_engine *e, const nn_batch *in, void (*done)(nn_engine *e, int32_t bucket))
@@ -315,6 +325,7 @@ static void modules_back(nn_engine *e, const nn_batch *in, void (*done)(nn_engin
             nn_cuda_sum_back(&s);
         if (i == last) {
             nn_cuda_head_grads(e, in);
+            nn_cuda_lap(e, NN_OP_HEAD_BACK);
             nn_cuda_zero_wait(e);
         }
         if (done != NULL ? i > e->training.bucket[bucket].module : i > 0)
@@ -335,7 +346,9 @@ void nn_cuda_backward(nn_engine *e, const nn_batch *in, void (*done)(nn_engine *
 {
     nn_cuda_streams_begin(e);
     nn_cuda_grads_zero(e);
+    nn_cuda_lap(e, NN_OP_WEIGHTS);
     nn_cuda_head_back(e, in, e->dnode[0]);
+    nn_cuda_lap(e, NN_OP_HEAD_BACK);
     modules_back(e, in, done);
     nn_cuda_streams_end(e);
 }
@@ -351,7 +364,9 @@ static pl_code cuda_backward(nn_engine *e, const nn_batch *in, const float *dy, 
     if (code != PL_OK)
         return code;
     e->ops->upload(e->gpu, e->dy, dy, (size_t)in->n_graphs * (size_t)e->plan->head[1].n_out * sizeof *dy);
+    nn_cuda_lap_start(e);
     nn_cuda_backward(e, in, NULL);
+    nn_cuda_lap_read(e);
     e->ops->download(e->gpu, e->host, e->grad, n * sizeof *grad);
     e->kept = false; /* gradients have overwritten what forward kept */
     code = nn_cuda_check(e, err);
@@ -381,4 +396,5 @@ const nn_engine_kind nn_engine_cuda = {
     .forward_all = nn_cuda_forward_all,
     .workspace_bytes = cuda_workspace_bytes,
     .training = &nn_cuda_trains,
+    .watch = nn_cuda_watch,
 };

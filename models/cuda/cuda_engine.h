@@ -43,6 +43,12 @@ enum {
     NN_CUDA_UNFOLDED                               /* the gradients of last radial layers are unfolded */
 };
 
+/* The operations that end at the marks of a pass; mark 0 is its start. */
+typedef struct nn_cuda_marks {
+    int32_t n;
+    nn_op op[NN_GPU_MARKS];
+} nn_cuda_marks;
+
 /* Scratch for the gradients of a convolution's radial networks; one per stream, used in turn. */
 typedef struct nn_cuda_radial {
     float *x;              /* [n_rows][max_edge], inputs of edges       */
@@ -112,6 +118,8 @@ struct nn_engine {
     size_t table_bytes; /* maximum bytes of one table                 */
     nn_cuda_slot slot[NN_CUDA_SLOTS];
     nn_cuda_training training;
+    nn_op_clock *clock; /* borrowed; NULL: operations are not timed */
+    nn_cuda_marks marks;
     char *model, *grads, *arena;
     char *batch; /* `device` of the current slot               */
     size_t arena_room, model_bytes, grads_bytes;
@@ -204,6 +212,13 @@ void nn_cuda_backward(nn_engine *e, const nn_batch *in, void (*done)(nn_engine *
 pl_code nn_cuda_check(nn_engine *e, pl_error *err);     /* waits; EDEVICE: errors, overwritten fences */
 pl_code nn_cuda_said(const char *fault, pl_error *err); /* NULL: PL_OK; any text: EDEVICE with it */
 pl_code nn_cuda_shape_check(const nn_engine *e, const nn_batch *in, pl_error *err);
+
+/* op_marks.c: nothing unless the engine is watched. start: what was called before is of no operation; lap: what was called since the
+ * last lap is `op`; read: waits, and adds the times to the clock. */
+void nn_cuda_watch(nn_engine *e, nn_op_clock *clock);
+void nn_cuda_lap_start(nn_engine *e);
+void nn_cuda_lap(nn_engine *e, nn_op op);
+void nn_cuda_lap_read(nn_engine *e);
 
 /* together.c */
 pl_code nn_cuda_forward_all(nn_engine *const *e, const nn_batch *const *in, float *const *y, int n, pl_error *err);

@@ -23,6 +23,7 @@ void nn_cuda_geometry(nn_engine *e)
                                              .vec = nn_cuda_at(e, p->vec),
                                              .stored = nn_cuda_at(e, p->stored),
                                              .d = e->frames });
+    nn_cuda_lap(e, NN_OP_PREPARE);
     e->ops->use_stream(e->gpu, NN_CUDA_BESIDE);
     e->ops->hidden(e->gpu, &(nn_gpu_hidden){ .n_nets = e->plan->n_nets,
                                              .n_nodes = p->n_nodes,
@@ -32,6 +33,7 @@ void nn_cuda_geometry(nn_engine *e)
                                              .scalar = nn_cuda_at(e, p->scalar),
                                              .h = e->h });
     e->ops->use_stream(e->gpu, NN_CUDA_MAIN);
+    nn_cuda_lap(e, NN_OP_RADIAL);
 }
 
 /* ---- modules ---------------------------------------------------------------------------- */
@@ -43,6 +45,7 @@ static void conv_parts(nn_engine *e, const nn_cuda_conv *c, const float *x, floa
     nn_cuda_chunk k = { 0 };
 
     e->ops->turn(e->gpu, &t);
+    nn_cuda_lap(e, NN_OP_EDGES);
     for (; nn_cuda_chunk_next(e, c, &k); k.first = k.end)
         nn_cuda_product(e, c, &k, false, e->x_edge, y);
 }
@@ -92,6 +95,7 @@ static void query_run(nn_cuda_step *s)
             nn_cuda_join(&all, nn_cuda_linear_run(&r, s->x, s->q, false));
         }
     nn_cuda_group_run(&all);
+    nn_cuda_lap(s->e, NN_OP_ATTENTION);
 }
 
 /* Computes the logits of the edges in several parts; returns how many. */

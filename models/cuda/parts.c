@@ -248,8 +248,10 @@ static bool product_run(nn_engine *e, const nn_cuda_conv *c, const nn_cuda_chunk
     bool done;
 
     a->table = table_make(e, c, k, turned, a->precision);
+    nn_cuda_lap(e, turned ? NN_OP_RADIAL_BACK : NN_OP_RADIAL);
     done = e->ops->so2(e->gpu, a);
     nn_cuda_table_read(e);
+    nn_cuda_lap(e, turned ? NN_OP_EDGES_BACK : NN_OP_EDGES);
     return done;
 }
 
@@ -274,8 +276,10 @@ bool nn_cuda_conv_fused(nn_engine *e, const nn_cuda_conv *c, const nn_cuda_chunk
         return false;
     all->s.y = all->q.y;
     all->s.table = table_make(e, c, k, false, all->s.precision);
+    nn_cuda_lap(e, NN_OP_RADIAL);
     done = e->ops->conv(e->gpu, all);
     nn_cuda_table_read(e);
+    nn_cuda_lap(e, NN_OP_EDGES);
     return done;
 }
 

@@ -131,7 +131,8 @@ typedef struct st_bench_roof {
     st_bench_roof_op op[NN_OPS];
 } st_bench_roof;
 
-/* The machine's part of a roof, from what was measured with these threads. A variant of bf16 is compared with the tiles if it
+/* The machine's part of a roof, from what was measured with these threads, or is known of a GPU: peak in float32 and, as bf16, of
+ * its tensor cores in the variant's precision; 0: not known. On a CPU a variant of bf16 is compared with the tiles if it
  * uses them, else with the processor's dot products of bf16 pairs, which no kernel uses yet, else with float32. */
 st_bench_roof st_bench_roof_of(const st_bench_variant *v, int threads, const st_bench_peak *peak, double bandwidth);
 
@@ -139,8 +140,9 @@ st_bench_roof st_bench_roof_of(const st_bench_variant *v, int threads, const st_
 double st_bench_roof_least(const st_bench_roof *r, const st_bench_roof_op *op);
 
 /* Counts by the plan of the model, without padding, zeros not skipped; what the backward pass computes again counts again.
- * rows: nn_op_clock.radial_rows. seconds stay as they are. bench_roof_count.c */
-void st_bench_roof_count(st_bench_roof_op out[NN_OPS], const st_bench_case *c, const nn_engine_conf *conf, double rows);
+ * rows: nn_op_clock.radial_rows. seconds stay as they are. On a GPU what only its kernels keep between them is not counted.
+ * bench_roof_count.c */
+void st_bench_roof_count(st_bench_roof_op out[NN_OPS], const st_bench_case *c, const st_bench_variant *v, double rows);
 /* Fills step and op with the counts, and the times of the quickest training step without its optimiser, with r->threads.
  * EDEVICE: the engine cannot time its operations. */
 pl_code st_bench_roof_run(st_bench_roof *r, const st_bench_case *c, const st_bench_variant *v, double seconds, pl_error *err);

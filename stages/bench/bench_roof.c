@@ -87,6 +87,11 @@ st_bench_roof st_bench_roof_of(const st_bench_variant *v, int threads, const st_
         return r;
     r.products = v->conf.of_contract == NN_PREC_BF16X3 ? 3 : 1;
     r.unit = "float32";
+    if (v->kind == &nn_engine_cuda) {
+        r.unit = "tensor cores";
+        r.unit_flops = peak->bf16;
+        return r;
+    }
     if (v->set != NULL && !strcmp(v->set, "amx")) {
         r.unit = "bf16 tiles";
         r.unit_flops = peak->bf16;
@@ -140,7 +145,8 @@ static pl_code best_run(st_bench_roof *r, nn_op_clock *clock, const st_bench_cas
 
 pl_code st_bench_roof_run(st_bench_roof *r, const st_bench_case *c, const st_bench_variant *v, double seconds, pl_error *err)
 {
-    nn_op_clock clock = { .now = st_bench_now, .threads = r->threads };
+    int wall = v->kind->training != NULL ? 2 : r->threads; /* a GPU's work is not this processor's time */
+    nn_op_clock clock = { .now = st_bench_now, .threads = wall };
     nn_engine_conf conf = v->conf;
     nn_engine *e = NULL;
     pl_code code;
@@ -156,6 +162,6 @@ pl_code st_bench_roof_run(st_bench_roof *r, const st_bench_case *c, const st_ben
     }
     v->kind->close(e);
     if (code == PL_OK)
-        st_bench_roof_count(r->op, c, &v->conf, (double)clock.radial_rows);
+        st_bench_roof_count(r->op, c, v, (double)clock.radial_rows);
     return code;
 }

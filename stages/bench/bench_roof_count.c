@@ -5,20 +5,23 @@
 enum { H = NN_RADIAL_HIDDEN, F = sizeof(float) };
 
 /* One batch and what it is computed with. rows: of the radial networks; first: the convolution whose input needs no gradient;
- * packed: floats that a factor of products takes in memory; copies: 1 if it is rounded, beside the float, else 0. */
+ * packed: floats that a factor of products takes in memory, table: that a number of a table takes; copies: 1 if there is a float
+ * beside it, else 0. */
 typedef struct counter {
     st_bench_roof_op *op; /* [NN_OPS] */
     const nn_se3 *model;
     const nn_batch *batch;
-    bool tables, first; /* tables: radial nodes */
-    double rows, packed, copies;
+    bool tables, first, rounds;               /* tables: the matrices of a row are in memory */
+    double rows, ends, packed, table, copies; /* ends: rows that an edge reads, 1 or 2 */
+    bool hidden16;                            /* the gradient of a hidden vector is of rounded products, too */
+    bool again;                               /* queries, softmax and hidden vectors are computed again */
 } counter;
 
 /* Products whose factors stay in float32, those whose factors `precision` rounds, floats. */
 static void put(const counter *c, nn_op op, double flops, double rounded, double floats)
 {
     c->op[op].flops += flops + rounded;
-    c->op[op].rounded += c->copies * rounded;
+    c->op[op].rounded += c->rounds ? rounded : 0;
     c->op[op].bytes += F * floats;
 }
 
@@ -87,12 +90,12 @@ static double contraction(const nn_conv *c)
     return n;
 }
 
-/* With radial nodes the products of edges are rounded, with exact radial networks they are not. */
+/* Products with tables are rounded, with matrices that a tile makes at once they are not. */
 static void edges_put(const counter *c, nn_op op, double products, double turns, double floats)
 {
     double all = c->batch->n_edges * products;
 
-    put(c, op, c->batch->n_edges * turns + (c->tables ? 0 : all), c->tables ? 2 * all : 0, floats);
+    put(c, op, c->batch->n_edges * turns + (c->tables ? 0 : all), c->tables ? c->ends * all : 0, floats);
 }
 
 static void conv_forward(const counter *c, const nn_conv *v)
@@ -101,9 +104,9 @@ static void conv_forward(const counter *c, const nn_conv *v)
     double edges = c->batch->n_edges, matrices = c->tables ? c->rows * w.columns : 0;
 
     put(c, c->tables ? NN_OP_RADIAL : NN_OP_EDGES, c->rows * w.hidden, c->rows * 2 * w.last,
-        c->packed * w.last + c->rows * (c->batch->n_edge_features + 1) + matrices * (c->copies + c->packed));
+        c->packed * w.last + c->rows * (c->batch->n_edge_features + 1) + matrices * (c->copies + c->table));
     edges_put(c, NN_OP_EDGES, contraction(v), rotation(&v->in) + rotation(&v->out),
-              edges * (floats_of(&v->in) + floats_of(&v->out) + frame_floats(v)) + c->packed * matrices);
+              edges * (floats_of(&v->in) + floats_of(&v->out) + frame_floats(v)) + c->table * matrices);
 }
 
 /* Gradients of the tables, from there those of the last layers and, in float32, of the hidden vectors; unless it is the first,
@@ -111,12 +114,13 @@ static void conv_forward(const counter *c, const nn_conv *v)
 static void nodes_back(const counter *c, const nn_conv *v, const radial_work *w)
 {
     double input = c->first ? 0 : 1, edges = c->batch->n_edges, in = floats_of(&v->in), tables = c->rows * w->columns;
+    double dh = c->rows * 2 * w->last, hidden = c->rows * ((c->again ? w->hidden : 0) + w->hidden_back);
 
-    put(c, NN_OP_RADIAL_BACK, c->rows * (w->hidden + w->hidden_back + 2 * w->last), c->rows * 2 * (1 + input) * w->last,
+    put(c, NN_OP_RADIAL_BACK, hidden + (c->hidden16 ? 0 : dh), c->rows * 2 * (1 + input) * w->last + (c->hidden16 ? dh : 0),
         (2 + input * c->packed) * w->last + c->rows * (c->batch->n_edge_features + 1) +
-            (1 + input * (c->copies + c->packed)) * tables);
+            (1 + input * (c->copies + c->table)) * tables);
     edges_put(c, NN_OP_EDGES_BACK, (1 + input) * contraction(v), (1 + input) * rotation(&v->in) + rotation(&v->out),
-              edges * ((1 + input) * in + floats_of(&v->out) + frame_floats(v)) + (1 + input * c->packed) * tables);
+              edges * ((1 + input) * in + floats_of(&v->out) + frame_floats(v)) + (1 + input * c->table) * tables);
     put(c, NN_OP_WEIGHTS, 2 * w->fold, 0, (5 + c->copies * (2 + 2 * c->packed)) * w->last);
 }
 
@@ -175,7 +179,7 @@ static void attention_count(const counter *c, const nn_attention *a)
     double both = edges * (floats_of(&a->key) + floats_of(&a->value)), sent = edges * floats_of(&a->conv.out);
 
     put(c, NN_OP_ATTENTION, 2 * both, q.flops + p.flops, c->packed * (q.floats + p.floats) + sent + nodes * (in + out));
-    put(c, NN_OP_ATTENTION_BACK, 5 * both, 2 * q.flops + p.flops + project_values(c, a),
+    put(c, NN_OP_ATTENTION_BACK, (c->again ? 5 : 3) * both, (c->again ? 2 : 1) * q.flops + p.flops + project_values(c, a),
         (1 + c->packed) * (q.floats + p.floats) + 2 * sent + nodes * (in + out));
     if (!c->first)
         put(c, NN_OP_ATTENTION_BACK, 0, q.flops + p.flops - project_values(c, a), (edges + nodes) * in);
@@ -222,18 +226,28 @@ static void head_count(const counter *c)
     put(c, NN_OP_HEAD_BACK, 0, 0, pooled);
 }
 
-/* Two bytes for a number in bf16, four for both parts of bf16x3. */
-void st_bench_roof_count(st_bench_roof_op out[NN_OPS], const st_bench_case *c, const nn_engine_conf *conf, double rows)
+/* A CPU keeps factors rounded, two bytes for a number in bf16, four for both parts of bf16x3; a GPU rounds in its kernels, and
+ * writes tables in 16 bits where the precision has 16. */
+static void precision_set(counter *c, const nn_engine_conf *conf, bool gpu)
+{
+    bool half = conf->of_contract == NN_PREC_BF16 || conf->of_contract == NN_PREC_FP16;
+
+    c->rounds = conf->of_contract != NN_PREC_FP32;
+    c->table = half ? 0.5 : 1;
+    c->packed = gpu ? 1 : c->table;
+    c->copies = c->rounds && !gpu ? 1 : 0;
+    c->hidden16 = gpu;
+    c->again = !gpu;
+    c->tables = gpu || conf->radial == NN_RADIAL_NODES;
+    c->ends = conf->radial == NN_RADIAL_NODES ? 2 : 1;
+}
+
+void st_bench_roof_count(st_bench_roof_op out[NN_OPS], const st_bench_case *c, const st_bench_variant *v, double rows)
 {
     st_bench_roof_op op[NN_OPS] = { { 0 } };
-    counter count = { .op = op,
-                      .model = c->model,
-                      .batch = &c->batch,
-                      .tables = conf->radial == NN_RADIAL_NODES,
-                      .rows = rows,
-                      .packed = conf->of_contract == NN_PREC_BF16 ? 0.5 : 1,
-                      .copies = conf->of_contract == NN_PREC_FP32 ? 0 : 1 };
+    counter count = { .op = op, .model = c->model, .batch = &c->batch, .rows = rows };
 
+    precision_set(&count, &v->conf, v->kind == &nn_engine_cuda);
     for (int32_t i = 0; i < c->model->n_modules; i++) {
         count.first = i == 0;
         module_count(&count, &c->model->module[i]);

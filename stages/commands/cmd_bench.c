@@ -6,13 +6,13 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "models/cuda/memory.h"
 #include "models/files/model_file.h"
 #include "pipeline/base/par.h"
 #include "pipeline/base/text.h"
 #include "stages/bench/bench.h"
 #include "stages/commands/commands.h"
 #include "stages/commands/output/cmd_json.h"
+#include "stages/commands/cmd_bench_memory.h"
 #include "stages/commands/cmd_bench_roof.h"
 #include "stages/files/data_dir.h"
 #include "stages/files/version.h"
@@ -31,7 +31,8 @@ static const pl_opt opts[] = {
     { "--no-reference", 0, NULL, "leave out the reference formulation" },
     { "--memory", 0, NULL, "only what engine cuda would allocate; measures nothing" },
     { "--ranks", 0, "N", "with --memory: training on one of N ranks with optimiser.sharded (1: alone)" },
-    { "--roofline", 0, NULL, "each operation of a training step on the CPU: work, bytes, time, shares of peak and bandwidth" },
+    { "--roofline", 0, NULL, "each operation of a training step: work, bytes, time, shares of peak and bandwidth" },
+    { "--gpu-roof", 0, "F,T,B", "of the GPU: 1e9 operations a second in float32 and on tensor cores in the precision, GB/s" },
     { "--svg", 0, "FILE", "--roofline also as figures, one below the other" },
     { "--json", 0, NULL, "one JSON object in place of the tables" },
     { 0 }
@@ -46,6 +47,7 @@ typedef struct setup {
     int n_threads, threads[THREADS];
     st_bench_peak peak[THREADS];
     double bandwidth[THREADS]; /* --roofline                  */
+    double gpu_roof[3];        /* --gpu-roof                  */
     const nn_se3 *model;
     const float *params;
     nn_inputs inputs;
@@ -103,6 +105,19 @@ static bool threads_get(setup *s)
     return false;
 }
 
+static bool gpu_roof_get(setup *s)
+{
+    const char *text = pl_arg(s->args, "--gpu-roof");
+    char *end;
+
+    for (int i = 0; text != NULL && i < 3; i++, text = end + 1) {
+        s->gpu_roof[i] = 1e9 * strtod(text, &end);
+        if (end == text || !(s->gpu_roof[i] > 0 && s->gpu_roof[i] < 1e18) || *end != (i < 2 ? ',' : '\0'))
+            return false;
+    }
+    return true;
+}
+
 static int settings_get(setup *s)
 {
     const char *graphs = pl_arg(s->args, "--graphs"), *parity = pl_arg(s->args, "--parity");
@@ -125,6 +140,8 @@ static int settings_get(setup *s)
         return pl_cmd_usage(s->args, "--roofline measures and --memory only counts: give one of them");
     if (pl_arg(s->args, "--svg") != NULL && pl_arg(s->args, "--roofline") == NULL)
         return pl_cmd_usage(s->args, "--svg draws a roofline: give --roofline, too");
+    if (!gpu_roof_get(s))
+        return pl_cmd_usage(s->args, "--gpu-roof is three numbers above 0, as 60000,800000,3900");
     s->batch = (int32_t)batch;
     s->ranks = (int)ranks;
     return 0;
@@ -355,33 +372,12 @@ static pl_code engine_row(setup *s, const table *t, const ch_graph_opts *graph, 
     return code;
 }
 
-/* The memory that engine cuda would allocate for this batch; needs no GPU. */
-static pl_code memory_print(const st_bench_case *c, int ranks, json_t *rows, pl_error *err)
+static st_bench_roof roof_of(const setup *s, const st_bench_variant *v, int k)
 {
-    static const char *const what[] = { "train_mib", "train_recompute_mib", "forward_mib" };
-    nn_engine_conf conf = { .threads = 1, .radial = NN_RADIAL_NODES, .width = 0.01 };
-    json_t *o = rows != NULL ? json_object() : NULL;
-    double mib[3];
-    pl_code code = PL_OK;
+    const st_bench_peak gpu = { .fp32 = s->gpu_roof[0], .bf16 = s->gpu_roof[1] };
 
-    for (int i = 0; i < 3 && code == PL_OK; i++) {
-        nn_cuda_need need = { 0 };
-        conf.recompute = i == 1;
-        code = nn_cuda_memory(&need, c->model, &conf, &c->batch, i < 2 ? ranks : 0, err);
-        mib[i] = (double)(need.model + need.batch + need.work) / (1 << 20);
-        if (o != NULL)
-            json_object_set_new(o, what[i], json_real(mib[i]));
-    }
-    if (o != NULL) {
-        json_object_set_new(o, "variant", json_string("memory of engine cuda"));
-        json_array_append_new(rows, o);
-    } else if (code == PL_OK) {
-        (void)printf(
-            "\nEngine cuda, radial nodes, allocates %.0f MiB for training steps of this batch, with recompute %.0f MiB, for "
-            "forward %.0f MiB (counted; no GPU is needed).\n",
-            mib[0], mib[1], mib[2]);
-    }
-    return code;
+    return v->kind == &nn_engine_cuda ? st_bench_roof_of(v, s->threads[k], &gpu, s->gpu_roof[2])
+                                      : st_bench_roof_of(v, s->threads[k], &s->peak[k], s->bandwidth[k]);
 }
 
 /* --roofline in place of the table's rows. */
@@ -395,12 +391,12 @@ static pl_code roof_rows(setup *s, const table *t, pl_error *err)
                      (int)t->c->batch.n_nodes, (int)t->c->batch.n_edges);
     for (int k = 0; k < s->n_threads; k++)
         for (int i = 0; i < s->n_variants && code == PL_OK; i++) {
-            st_bench_roof roof = st_bench_roof_of(&s->variant[i], s->threads[k], &s->peak[k], s->bandwidth[k]);
+            st_bench_roof roof = roof_of(s, &s->variant[i], k);
             if (!st_bench_roof_wanted(&s->variant[i], words, s->threads[k]))
                 continue;
             code = st_bench_roof_run(&roof, t->c, &s->variant[i], s->seconds, err);
             if (code == PL_OK)
-                st_bench_roof_plot(&s->svg, t->graph, &roof, s->n_svg++);
+                s->n_svg += st_bench_roof_plot(&s->svg, t->graph, &roof, s->n_svg);
             if (code == PL_OK && t->rows != NULL)
                 json_array_append_new(t->rows, st_bench_roof_json(&roof));
             else if (code == PL_OK)
@@ -413,12 +409,20 @@ static pl_code roof_rows(setup *s, const table *t, pl_error *err)
 static pl_code roof_check(const setup *s, pl_error *err)
 {
     const char *words = pl_arg(s->args, "--variants");
+    int n = 0, drawn = 0;
 
     for (int k = 0; k < s->n_threads; k++)
         for (int i = 0; i < s->n_variants; i++)
-            if (st_bench_roof_wanted(&s->variant[i], words, s->threads[k]))
-                return PL_OK;
-    return pl_fail(err, PL_ECONFIG, "--roofline measures engine cpu, and --variants %s names no row of it; try --variants fp32",
+            if (st_bench_roof_wanted(&s->variant[i], words, s->threads[k])) {
+                n++;
+                drawn += s->variant[i].kind != &nn_engine_cuda || s->gpu_roof[0] > 0;
+            }
+    if (n > 0 && drawn == 0 && pl_arg(s->args, "--svg") != NULL)
+        return pl_fail(err, PL_ECONFIG, "--svg draws no roof of a GPU that is not known: give --gpu-roof, too");
+    if (n > 0)
+        return PL_OK;
+    return pl_fail(err, PL_ECONFIG,
+                   "--roofline measures engines cpu and cuda, and --variants %s names none that runs here; try --variants fp32",
                    words != NULL ? words : "");
 }
 
@@ -434,7 +438,7 @@ static pl_code rows_measure(setup *s, table *t, const ch_graph_opts *graph, pl_e
         for (int i = 0; i < s->n_variants && code == PL_OK; i++)
             if (st_bench_variant_wanted(&s->variant[i], pl_arg(s->args, "--variants"), s->threads[k]))
                 code = engine_row(s, t, graph, &s->variant[i], k, err);
-    return code == PL_OK ? memory_print(t->c, s->ranks, t->rows, err) : code;
+    return code == PL_OK ? st_bench_memory_print(t->c, s->ranks, t->rows, err) : code;
 }
 
 static pl_code graph_table(setup *s, const char *name, const ch_graph_opts *graph, pl_error *err)

@@ -39,6 +39,8 @@ static shares shares_of(const st_bench_roof *r, int i)
     return s;
 }
 
+static bool has_roof(const st_bench_roof *r) { return r->flops > 0 && r->bytes > 0; }
+
 /* 20 characters for the nearer roof. */
 static void bar_print(double share)
 {
@@ -52,16 +54,19 @@ static void bar_print(double share)
 
 static void roof_print(const st_bench_roof *r)
 {
-    (void)printf("\n%s, %d thread%s: roof %.0f GFLOP/s", r->variant, r->threads, r->threads == 1 ? "" : "s", 1e-9 * r->flops);
+    (void)printf("\n%s, %d thread%s: roof ", r->variant, r->threads, r->threads == 1 ? "" : "s");
+    if (!has_roof(r)) {
+        (void)printf("not known (--gpu-roof)\n\n");
+        return;
+    }
+    (void)printf("%.0f GFLOP/s", 1e-9 * r->flops);
     if (r->unit != NULL)
         (void)printf(", %.0f of %s for products of rounded factors%s,", 1e-9 * r->unit_flops, r->unit,
                      r->products == 3 ? " (three for each)" : "");
-    (void)printf(" and %.1f GB/s", 1e-9 * r->bytes);
-    if (r->bytes > 0)
-        (void)printf(", which meet at %.1f", r->flops / r->bytes);
-    if (r->bytes > 0 && r->unit != NULL)
+    (void)printf(" and %.1f GB/s, which meet at %.1f", 1e-9 * r->bytes, r->flops / r->bytes);
+    if (r->unit != NULL)
         (void)printf(" and %.1f", r->unit_flops / r->products / r->bytes);
-    (void)printf("%s.\n\n", r->bytes > 0 ? " flop/byte" : "");
+    (void)printf(" flop/byte.\n\n");
 }
 
 void st_bench_roof_print(const st_bench_roof *r)
@@ -84,6 +89,10 @@ void st_bench_roof_print(const st_bench_roof *r)
         (void)printf(" %8.2f |", 1e-6 * o->flops);
         if (r->unit != NULL)
             (void)printf(" %3.0f %% |", o->flops > 0 ? 100 * o->rounded / o->flops : 0);
+        if (!has_roof(r)) {
+            (void)printf(" %7.2f | %6.1f | - | - | not known | |\n", 1e-6 * o->bytes, s.intensity);
+            continue;
+        }
         (void)printf(" %7.2f | %6.1f | %4.1f %% | %4.1f %% | %-10s |", 1e-6 * o->bytes, s.intensity, 100 * s.of_peak,
                      100 * s.of_bandwidth, arithmetic ? "arithmetic" : "memory");
         bar_print(arithmetic ? s.of_peak : s.of_bandwidth);
@@ -131,13 +140,13 @@ static void dots_add(st_roof *plot, const st_bench_roof *r, char says[][160])
     }
 }
 
-void st_bench_roof_plot(pl_text *out, const char *title, const st_bench_roof *r, int i)
+bool st_bench_roof_plot(pl_text *out, const char *title, const st_bench_roof *r, int i)
 {
     char says[NN_OPS][160], name[2][80], heading[160];
     st_roof plot = { .title = heading, .bandwidth = 1e-9 * r->bytes, .n_peaks = 1, .peak = { { name[0], 1e-9 * r->flops } } };
 
-    if (!(r->flops > 0 && r->bytes > 0))
-        return;
+    if (!has_roof(r))
+        return false;
     snprintf(heading, sizeof heading, "%s, %s, %d thread%s", title, r->variant, r->threads, r->threads == 1 ? "" : "s");
     snprintf(name[0], sizeof name[0], "%.0f GFLOP/s in float32", 1e-9 * r->flops);
     if (r->unit != NULL && r->unit_flops / r->products > r->flops) {
@@ -149,6 +158,7 @@ void st_bench_roof_plot(pl_text *out, const char *title, const st_bench_roof *r,
     pl_text_addf(out, "<g transform=\"translate(0 %d)\">", i * ST_ROOF_HIGH);
     st_plot_roofline(out, &plot);
     pl_text_add(out, "</g>\n");
+    return true;
 }
 
 pl_code st_bench_roof_keep(st_out *file, const pl_text *figures, int n, pl_error *err)
@@ -172,7 +182,7 @@ void st_bench_roof_foot_print(void)
         "counted by the plan, not measured: products and rotations, zeros included, padding left out, what the backward\n"
         "pass computes again once more; arrays in memory once, vectors of atoms once an edge. Bytes that a cache holds\n"
         "from one operation to the next still count, so a share of bandwidth can be above 100 %%. Peak: multiply-adds in\n"
-        "registers; bandwidth: a = b + 3 c in memory. Rounded: share of the work whose factors are rounded to bf16; the\n"
-        "least time of an operation is that of both parts, each at the peak of its unit. Exact radial networks are a part\n"
-        "of edges. Engine cuda is not timed by operation.\n");
+        "registers; bandwidth: a = b + 3 c in memory. Rounded: share of the work whose factors the precision rounds;\n"
+        "the least time of an operation is that of both parts, each at the peak of its unit. Exact radial networks are a part\n"
+        "of edges. Engine cuda: device times of operations one after the other, without the graph of its training steps.\n");
 }

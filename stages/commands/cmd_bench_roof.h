@@ -10,8 +10,8 @@
 
 void st_bench_roof_print(const st_bench_roof *r);
 json_t *st_bench_roof_json(const st_bench_roof *r);
-/* Adds number i of the figures of a page (stages/report/plot.h). title: of the batch. Nothing without peak and bandwidth. */
-void st_bench_roof_plot(pl_text *out, const char *title, const st_bench_roof *r, int i);
+/* Adds number i of the figures of a page (stages/report/plot.h). title: of the batch. False: no peak or bandwidth, so nothing. */
+bool st_bench_roof_plot(pl_text *out, const char *title, const st_bench_roof *r, int i);
 /* Writes the page of n figures to a file that is open, and keeps it. */
 pl_code st_bench_roof_keep(st_out *file, const pl_text *figures, int n, pl_error *err);
 void st_bench_roof_foot_print(void); /* below all tables */

@@ -263,7 +263,8 @@ static box place_find(const chart *c, const st_roof_dot *d, double *away)
 static double clamp(double x, double middle, double wide) { return fmin(fmax(x, middle - wide / 2), middle + wide / 2); }
 
 /* Circles, squares and diamonds, so that the kinds differ without colours. */
-static const char *const shapes[] = { "m-4.5 0a4.5 4.5 0 1 0 9 0a4.5 4.5 0 1 0 -9 0z", "m-4 -4h8v8h-8z", "m0 -5.5l5.5 5.5l-5.5 5.5l-5.5 -5.5z" };
+static const char *const shapes[] = { "m-4.5 0a4.5 4.5 0 1 0 9 0a4.5 4.5 0 1 0 -9 0z", "m-4 -4h8v8h-8z",
+                                      "m0 -5.5l5.5 5.5l-5.5 5.5l-5.5 -5.5z" };
 
 static void dot_add(chart *c, const st_roof_dot *d)
 {
@@ -275,7 +276,8 @@ static void dot_add(chart *c, const st_roof_dot *d)
     st_html_cut(c->out, d->says, 200);
     pl_text_add(c->out, "</title>");
     if (away > 12)
-        pl_text_addf(c->out, "<path class=\"lead\" d=\"M%.1f %.1fL%.1f %.1f\"/>", x, y, clamp(x, b.x, b.wide), clamp(y, b.y, b.high - 4));
+        pl_text_addf(c->out, "<path class=\"lead\" d=\"M%.1f %.1fL%.1f %.1f\"/>", x, y, clamp(x, b.x, b.wide),
+                     clamp(y, b.y, b.high - 4));
     pl_text_addf(c->out, "<text x=\"%.1f\" y=\"%.1f\">", b.x - b.wide / 2, b.y + 4);
     st_html_cut(c->out, d->name, 40);
     pl_text_addf(c->out, "</text><path class=\"dot\" d=\"M%.1f %.1f%s\"/></g>", x, y, shapes[d->kind]);
@@ -288,8 +290,8 @@ static void legend_add(const chart *c)
     double x = ST_ROOF_WIDE - RIGHT - 216;
 
     for (int i = 0; i < 3; i++, x += 76)
-        pl_text_addf(c->out, "<g class=\"k%d\"><path class=\"dot\" d=\"M%.1f %d%s\"/><text x=\"%.1f\" y=\"%d\">%s</text></g>", i, x, 15,
-                     shapes[i], x + 9, 19, kinds[i]);
+        pl_text_addf(c->out, "<g class=\"k%d\"><path class=\"dot\" d=\"M%.1f %d%s\"/><text x=\"%.1f\" y=\"%d\">%s</text></g>", i, x,
+                     15, shapes[i], x + 9, 19, kinds[i]);
 }
 
 void st_plot_roofline(pl_text *out, const st_roof *r)
@@ -297,7 +299,8 @@ void st_plot_roofline(pl_text *out, const st_roof *r)
     chart c = { .out = out, .roof = r };
 
     ranges_find(&c);
-    pl_text_addf(out, "<svg class=\"roofline\" role=\"img\" width=\"%d\" height=\"%d\" viewBox=\"0 0 %d %d\" aria-label=\"roofline of ",
+    pl_text_addf(out,
+                 "<svg class=\"roofline\" role=\"img\" width=\"%d\" height=\"%d\" viewBox=\"0 0 %d %d\" aria-label=\"roofline of ",
                  ST_ROOF_WIDE, ST_ROOF_HIGH, ST_ROOF_WIDE, ST_ROOF_HIGH);
     st_html_cut(out, r->title, 100);
     pl_text_addf(out, "\"><text class=\"title\" x=\"%d\" y=\"19\">", LEFT);

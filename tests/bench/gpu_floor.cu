@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What a GPU cannot go below: empty kernels in graphs that are captured anew for each step, as a training does, and copies.
+ * What a GPU cannot go below: empty kernels in graphs that are captured anew for each step, as a training does, copies, and
+ * multiply-adds in registers. The last two are what `molsieve bench --roofline --gpu-roof` takes; they have not run on hardware yet.
  *
  *   nvcc -O3 -arch=native -o gpu_floor tests/bench/gpu_floor.cu && ./gpu_floor */
 #include <chrono>
@@ -116,6 +117,61 @@ static void copy_time(long mib)
     WORKS(cudaFree(to));
 }
 
+/* ---- arithmetic in registers ---- */
+
+enum { SUMS = 8, ROUNDS = 4096, THREADS = 256 };
+
+__global__ void fma_run(float *to)
+{
+    float sum[SUMS], x = to[0], y = to[1];
+
+    for (int k = 0; k < SUMS; k++)
+        sum[k] = x + (float)k;
+    for (int i = 0; i < ROUNDS; i++)
+        for (int k = 0; k < SUMS; k++)
+            sum[k] = sum[k] * x + y;
+    for (int k = 1; k < SUMS; k++)
+        sum[0] += sum[k];
+    if (sum[0] == 1234)
+        to[2] = sum[0];
+}
+
+/* c += a b of a warp, by the instruction that the kernels use. */
+#define PRODUCT(NAME, SHAPE, TYPES)                                                                                            \
+    __global__ void NAME(float *to)                                                                                            \
+    {                                                                                                                          \
+        float c[SUMS][4] = { { 0 } };                                                                                          \
+        unsigned a = __float_as_uint(to[0]), b = __float_as_uint(to[1]);                                                       \
+        for (int i = 0; i < ROUNDS; i++)                                                                                       \
+            for (int k = 0; k < SUMS; k++)                                                                                     \
+                asm volatile("mma.sync.aligned." SHAPE ".row.col." TYPES " {%0,%1,%2,%3}, {%4,%4,%4,%4}, {%5,%5}, {%0,%1,%2,%3};" \
+                             : "+f"(c[k][0]), "+f"(c[k][1]), "+f"(c[k][2]), "+f"(c[k][3])                                      \
+                             : "r"(a), "r"(b));                                                                                \
+        for (int k = 1; k < SUMS; k++)                                                                                         \
+            c[0][0] += c[k][0] + c[k][1] + c[k][2] + c[k][3];                                                                  \
+        if (c[0][0] == 1234)                                                                                                   \
+            to[2] = c[0][0];                                                                                                   \
+    }
+PRODUCT(bf16_run, "m16n8k16", "f32.bf16.bf16.f32")
+PRODUCT(fp16_run, "m16n8k16", "f32.f16.f16.f32")
+PRODUCT(tf32_run, "m16n8k8", "f32.tf32.tf32.f32")
+
+/* operations: of a warp, in one of its instructions. */
+static void peak_time(const char *name, void (*run)(float *to), double operations, float *memory)
+{
+    enum { TIMES = 20, BLOCKS = 132 * 8 };
+    double us;
+
+    for (int i = 0; i < 3 + TIMES; i++) {
+        if (i == 3)
+            WORKS(cudaEventRecord(begun, stream));
+        run<<<BLOCKS, THREADS, 0, stream>>>(memory);
+    }
+    WORKS(cudaEventRecord(ended, stream));
+    us = between(TIMES);
+    printf("peak %s: %.0f GFLOP/s\n", name, 1e-3 * operations * SUMS * ROUNDS * BLOCKS * (THREADS / 32) / us);
+}
+
 int main(void)
 {
     const int kernels[] = { 70, 205, 420 }, blocks[] = { 1, 132, 1000 };
@@ -129,5 +185,10 @@ int main(void)
         graph_time(kernels[i % 3], blocks[i / 3], memory);
     for (long mib : { 8L, 32L, 1024L })
         copy_time(mib);
+    WORKS(cudaMemset(memory, 0, 1 << 20));
+    peak_time("float32, multiply-adds", fma_run, 64, memory);
+    peak_time("tf32 tensor cores, mma.sync", tf32_run, 2 * 16 * 8 * 8, memory);
+    peak_time("bf16 tensor cores, mma.sync", bf16_run, 2 * 16 * 8 * 16, memory);
+    peak_time("fp16 tensor cores, mma.sync", fp16_run, 2 * 16 * 8 * 16, memory);
     return 0;
 }

@@ -618,8 +618,10 @@ def bench_measures_what_it_is_asked_for():
         assert p.run("bench", *quick, "--svg", "other.svg", expect=2)[1] == "" and not os.path.exists(p.path("other.svg"))
         assert p.run(*roof, "--svg", "two.smi/roof.svg", expect=6)[1] == ""  # before it measures
         assert out.count("| attention  ") == out.count("| attention back ") == 4 and out.count("| radial  ") == 3 and "counted by the plan" in out, out
-        assert "engine cpu, and --variants ref" in p.run("bench", "--roofline", *quick, "--variants", "ref", expect=2)[2]
+        assert "engines cpu and cuda, and --variants ref" in p.run("bench", "--roofline", *quick, "--variants", "ref", expect=2)[2]
         p.run("bench", "--roofline", "--memory", expect=2)
+        for wrong in ("1,2", "1,2,x", "1,2,-3", "1,2,3,4", "0,1,2"):
+            assert "--gpu-roof is three numbers" in p.run(*roof, "--gpu-roof", wrong, expect=2)[2], wrong
         for wrong in (["--graphs", "knn"], ["--batch", "0"], ["--ranks", "0"], ["--threads", "1,x"], ["--seconds", "long"]):
             p.run("bench", *wrong, expect=2)
         p.put("none.smi", "broken(\n")

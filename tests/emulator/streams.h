@@ -20,11 +20,13 @@
 
 #include <atomic>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <set>
 #include <thread>
 #include <vector>
 
+#include <time.h>
 #include <unistd.h>
 
 #include "emulator/emulator.h"
@@ -60,6 +62,8 @@ struct emu_event {
     emu_stream *on;
     uint64_t at;      /* so many tasks of that stream are before it */
     uint64_t capture; /* number of a graph whose call `at` it is, or 0 */
+    bool timed;
+    std::shared_ptr<double> when; /* timed: milliseconds; below 0: not reached */
 };
 
 typedef emu_stream *cudaStream_t;
@@ -286,15 +290,39 @@ static cudaError_t cudaStreamDestroy(cudaStream_t s)
 }
 
 static cudaError_t cudaEventCreateWithFlags(cudaEvent_t *e, int) { return *e = new emu_event(), cudaSuccess; }
+
+static cudaError_t cudaEventCreate(cudaEvent_t *e)
+{
+    *e = new emu_event();
+    (*e)->timed = true;
+    return cudaSuccess;
+}
+
 static cudaError_t cudaEventDestroy(cudaEvent_t e) { return delete e, cudaSuccess; }
+
+/* The time at which the stream gets there. */
+static void emu_stamp(cudaEvent_t e, cudaStream_t s)
+{
+    std::shared_ptr<double> when = e->when = std::make_shared<double>(-1);
+
+    if (s->graph)
+        emu_refuse("cudaEventRecord", "of an event with a time, while its stream is captured");
+    emu_enqueue(s, "mark", [when] {
+        struct timespec t;
+        clock_gettime(CLOCK_MONOTONIC, &t);
+        *when = 1e3 * (double)t.tv_sec + 1e-6 * (double)t.tv_nsec;
+    });
+}
 
 static cudaError_t cudaEventRecord(cudaEvent_t e, cudaStream_t s)
 {
     EMU_TURN;
     emu_chosen("cudaEventRecord");
+    if (e->timed)
+        emu_stamp(e, s);
     if (!s->graph)
-        return *e = { s, s->done + s->queue.size(), 0 }, cudaSuccess;
-    *e = { s, s->graph->call.size(), s->graph->number };
+        return *e = { s, s->done + s->queue.size(), 0, e->timed, e->when }, cudaSuccess;
+    *e = { s, s->graph->call.size(), s->graph->number, false, nullptr };
     s->graph->call.push_back({ emu_call::RECORD, s, {}, 0 });
     return cudaSuccess;
 }
@@ -312,6 +340,17 @@ static cudaError_t cudaEventSynchronize(cudaEvent_t e)
     emu_not_of_capture(e, "cudaEventSynchronize");
     if (e->on)
         emu_wait(e->on, e->at);
+    return emu_state();
+}
+
+static cudaError_t cudaEventElapsedTime(float *ms, cudaEvent_t from, cudaEvent_t to)
+{
+    EMU_TURN;
+    if (!from->timed || !to->timed)
+        emu_refuse("cudaEventElapsedTime", "between events without times");
+    if (!from->when || !to->when || *from->when < 0 || *to->when < 0)
+        return emu_error(emu_faulted(false) ? cudaErrorIllegalAddress : cudaErrorNotReady);
+    *ms = (float)(*to->when - *from->when);
     return emu_state();
 }
 
@@ -542,7 +581,7 @@ static cudaError_t cudaGraphLaunch(cudaGraphExec_t g, cudaStream_t s)
         if (c.kind == emu_call::WORK)
             emu_add(on, c.work);
         else if (c.kind == emu_call::RECORD)
-            record[i] = { on, on->done + on->queue.size(), 0 };
+            record[i] = { on, on->done + on->queue.size(), 0, false, nullptr };
         else
             emu_follow(on, record[c.record]);
     }

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -22,6 +23,8 @@
 typedef struct result {
     float *y, *grad;
 } result;
+
+static nn_op_clock *watched; /* by engines, from now on */
 
 static const nn_engine_conf exact = { .threads = 1, .radial = NN_RADIAL_EXACT };
 
@@ -40,8 +43,12 @@ static result engine_run_scaled(const nn_engine_kind *kind, const nn_engine_conf
         params[i] += 0.02f * (float)sin((double)i);
     for (int i = 0; i < n; i++)
         dy[i] = scale * (float)cos(3.0 * i);
-    if (kind->open(&e, model, conf, &err) != PL_OK || kind->set_params(e, params, &err) != PL_OK ||
-        kind->forward(e, b, true, r.y, &err) != PL_OK || kind->backward(e, b, dy, r.grad, &err) != PL_OK)
+    if (kind->open(&e, model, conf, &err) != PL_OK)
+        fail_msg("%s", err.text);
+    if (watched != NULL)
+        kind->watch(e, watched);
+    if (kind->set_params(e, params, &err) != PL_OK || kind->forward(e, b, true, r.y, &err) != PL_OK ||
+        kind->backward(e, b, dy, r.grad, &err) != PL_OK)
         fail_msg("%s", err.text);
     kind->close(e);
     for (size_t i = 0; i < model->n_floats; i++)
@@ -482,6 +489,51 @@ static void a_score_does_not_depend_on_the_batch(void **state)
     pl_arena_free(f.mem);
 }
 
+static double wall(int threads)
+{
+    struct timespec t;
+
+    (void)threads;
+    (void)clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* Little memory for tables: in exact mode more operations end than there are marks. */
+static void times_of_operations_are_parts_of_the_step(void **state)
+{
+    static const nn_engine_conf conf[] = {
+        { .threads = 1, .radial = NN_RADIAL_NODES, .width = 0.02 },
+        { .threads = 1, .radial = NN_RADIAL_NODES, .width = 0.02, .of_radial = NN_PREC_BF16, .of_contract = NN_PREC_BF16 },
+        { .threads = 1, .radial = NN_RADIAL_EXACT }
+    };
+    (void)state;
+
+    setenv("MOLSIEVE_CUDA_TABLE_KB", "1", 1);
+    for (int i = 0; i < 3; i++) {
+        fixture f = fixture_open(0);
+        nn_op_clock clock = { .now = wall };
+        result plain, timed;
+        double from, sum = 0, step;
+        if (conf[i].radial == NN_RADIAL_EXACT) /* more pairs, each with tables of its own */
+            f.made = made_batch_new(&(made_opts){ 10, 7, 6, 4, 2.0, false, 1 }, f.mem);
+        plain = engine_run(&nn_engine_cuda, &conf[i], f.model, &f.made.b, f.mem);
+        from = wall(1);
+        watched = &clock;
+        timed = engine_run(&nn_engine_cuda, &conf[i], f.model, &f.made.b, f.mem);
+        watched = NULL;
+        step = wall(1) - from;
+        same_bytes(&f, &plain, &timed);
+        for (int k = 0; k < NN_OPS; k++) {
+            assert_true(clock.seconds[k] > 0);
+            sum += clock.seconds[k];
+        }
+        assert_true(sum <= step * (1 + 1e-5)); /* the device's times have 24 bits */
+        assert_true(clock.radial_rows > 0);
+        pl_arena_free(f.mem);
+    }
+    unsetenv("MOLSIEVE_CUDA_TABLE_KB");
+}
+
 static void a_missing_driver_or_plugin_is_named_in_one_sentence(void **state)
 {
     const char *plugins = getenv("MOLSIEVE_PLUGINS");
@@ -599,6 +651,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(launches_of_a_block_are_as_documented),
         cmocka_unit_test(stored_frames_give_what_computed_ones_give),
         cmocka_unit_test(a_score_does_not_depend_on_the_batch),
+        cmocka_unit_test(times_of_operations_are_parts_of_the_step),
         cmocka_unit_test(a_missing_driver_or_plugin_is_named_in_one_sentence),
         cmocka_unit_test(more_heads_than_a_kernel_counts_are_refused),
         cmocka_unit_test(molecules_without_edges),

@@ -136,7 +136,7 @@ static void operations_are_counted_by_the_plan(void **state)
         const nn_se3 *m = small_network(i % 2 ? NN_PARITY_NATURAL : NN_PARITY_BOTH, mem);
         st_bench_case c = { .model = m,
                             .batch = { .n_graphs = 1, .n_nodes = 5, .n_edges = 8, .n_pairs = 4, .n_edge_features = 4 } };
-        const nn_engine_conf conf = { .radial = i / 2 ? NN_RADIAL_EXACT : NN_RADIAL_NODES };
+        const st_bench_variant conf = { .conf.radial = i / 2 ? NN_RADIAL_EXACT : NN_RADIAL_NODES };
         st_bench_roof_op got[NN_OPS] = { [NN_OP_EDGES] = { .seconds = 7 } };
         double want[NN_OPS] = { 0 };
         st_bench_roof_count(got, &c, &conf, 3);
@@ -188,7 +188,7 @@ static void operations_back_are_counted_by_the_plan(void **state)
                             .batch = { .n_graphs = 1, .n_nodes = 5, .n_edges = 8, .n_pairs = 4, .n_edge_features = 4 } };
         st_bench_roof_op got[NN_OPS] = { { 0 } };
         double want[NN_OPS] = { 0 };
-        st_bench_roof_count(got, &c, &(nn_engine_conf){ .radial = i / 2 ? NN_RADIAL_EXACT : NN_RADIAL_NODES }, 3);
+        st_bench_roof_count(got, &c, &(st_bench_variant){ .conf.radial = i / 2 ? NN_RADIAL_EXACT : NN_RADIAL_NODES }, 3);
         counted_back(want, m, 3, i / 2 ? 1 : 2);
         assert_true(got[NN_OP_RADIAL_BACK].flops + got[NN_OP_EDGES_BACK].flops == want[NN_OP_RADIAL_BACK] + want[NN_OP_EDGES_BACK]);
         assert_true(i / 2 || got[NN_OP_RADIAL_BACK].flops == want[NN_OP_RADIAL_BACK]);
@@ -243,11 +243,11 @@ static void a_tiny_network_has_the_products_of_a_hand_count(void **state)
     (void)state;
     assert_int_equal(nn_se3_plan(&model, &conf, mem, NULL), PL_OK);
     c.model = model;
-    st_bench_roof_count(got, &c, &(nn_engine_conf){ .radial = NN_RADIAL_NODES }, 5);
+    st_bench_roof_count(got, &c, &(st_bench_variant){ .conf.radial = NN_RADIAL_NODES }, 5);
     for (int i = 0; i < NN_OPS; i++)
         if (got[i].flops != want[i] || (i >= NN_OP_HEAD_BACK && got[i].bytes != 4 * floats[i]))
             fail_msg("operation %d has %g, %g bytes, not %g, %g", i, got[i].flops, got[i].bytes, want[i], 4 * floats[i]);
-    st_bench_roof_count(got, &c, &(nn_engine_conf){ .radial = NN_RADIAL_NODES, .of_contract = NN_PREC_BF16 }, 5);
+    st_bench_roof_count(got, &c, &(st_bench_variant){ .conf = { .radial = NN_RADIAL_NODES, .of_contract = NN_PREC_BF16 } }, 5);
     for (int i = 0; i < NN_OPS; i++)
         if (got[i].flops != want[i] || got[i].rounded != rounded[i])
             fail_msg("operation %d has %g in bf16 of %g, not %g of %g", i, got[i].rounded, got[i].flops, rounded[i], want[i]);
@@ -261,7 +261,7 @@ static void bytes_grow_with_edges_nodes_and_rows(void **state)
     pl_arena *mem = pl_arena_new(1 << 16);
     const nn_se3 *m = small_network(NN_PARITY_BOTH, mem);
     st_bench_case c = { .model = m, .batch = { .n_graphs = 1, .n_nodes = 5, .n_edges = 8 } };
-    const nn_engine_conf exact = { .radial = NN_RADIAL_EXACT };
+    const st_bench_variant exact = { .conf.radial = NN_RADIAL_EXACT };
     st_bench_roof_op a[NN_OPS] = { { 0 } }, b[NN_OPS] = { { 0 } };
     double edge = 0;
 

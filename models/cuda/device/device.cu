@@ -529,6 +529,7 @@ extern "C" __attribute__((visibility("default"))) const nn_gpu_ops *molsieve_gpu
         device_count, device_pci, device_find, gpu_open, gpu_close, gpu_status, gpu_memory,
         gpu_alloc, gpu_free, gpu_host_alloc, gpu_host_free, gpu_upload, gpu_download, gpu_zero, gpu_fence, gpu_intact,
         gpu_upload_beside, gpu_download_later, gpu_record, gpu_wait_event, gpu_use_stream, gpu_synchronize, gpu_graph_begin, gpu_graph_run,
+        gpu_alone, gpu_mark, gpu_between,
         gpu_fork, gpu_join, gpu_watch,
         op_gemm, op_column_sum, op_frames, op_hidden, op_hidden_back, op_fold, op_unfold, op_turn, op_dot, op_sum,
         op_scale, op_so2, op_so2_outer, op_conv, op_attend, op_attend_back, op_norm, op_norm_back, op_norm_sums, op_pool, op_pool_back,

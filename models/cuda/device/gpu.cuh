@@ -22,8 +22,8 @@ struct nn_gpu {
     int device;
     size_t shared;         /* a block may have                           */
     cudaStream_t stream, streams[NN_GPU_STREAMS], copies, lent; /* stream: the selected one */
-    bool parallel;         /* else all work is in stream 0               */
-    cudaEvent_t copied, forked, joined, event[NN_GPU_EVENTS];
+    bool parallel, alone;  /* not parallel, or alone: all work is in stream 0 */
+    cudaEvent_t copied, forked, joined, event[NN_GPU_EVENTS], mark[NN_GPU_MARKS]; /* mark: made by the first gpu_alone */
     graph_set graphs[NN_GPU_SEGMENTS];
     bool (*go_on)(void *watcher, double waited); /* or NULL              */
     void *watcher;

@@ -28,7 +28,7 @@ extern "C" {
 #endif
 
 enum {
-    NN_GPU_ABI = 15,
+    NN_GPU_ABI = 16,
     NN_GPU_DEGREES = 5,        /* NN_DEGREES                                   */
     NN_GPU_FREQS = 9,          /* 2 NN_MAX_DEGREE + 1                          */
     NN_GPU_H = 32,             /* NN_RADIAL_HIDDEN: one warp has one hidden vector */
@@ -43,6 +43,7 @@ enum {
     NN_GPU_FENCE = 64,         /* guard bytes between two arrays                */
     NN_GPU_EVENTS = 24,        /* events that record and wait_event know        */
     NN_GPU_STREAMS = 5,        /* streams of operations                         */
+    NN_GPU_MARKS = 256,        /* marks that mark and between know              */
     NN_GPU_SEGMENTS = 11,      /* maximum segments of a step; each is a graph   */
     NN_GPU_SQUARES = 4096,     /* numbers of a piece, whose squares are summed together */
     NN_GPU_SCALE_MAX = 1 << 24 /* NN_LOSS_SCALE_MAX                        */
@@ -435,6 +436,13 @@ typedef struct nn_gpu_ops {
      * segment have the same shape. */
     void (*graph_begin)(nn_gpu *g);
     void (*graph_run)(nn_gpu *g, int32_t segment);
+
+    /* Times on the device. alone(g, true), with no work called: from now on every stream is stream 0, so that nothing runs beside
+     * what lies between two marks. mark records mark i < NN_GPU_MARKS there, after that and not during a capture; between
+     * gives the seconds from mark i to mark j, once both are done, or 0 after an error. */
+    void (*alone)(nn_gpu *g, bool on);
+    void (*mark)(nn_gpu *g, int32_t i);
+    double (*between)(nn_gpu *g, int32_t i, int32_t j);
 
     /* A stream (cudaStream_t) for work of another library; it waits for all work called so far. */
     void *(*fork)(nn_gpu *g);

@@ -94,7 +94,7 @@ static void gpu_wait_event(nn_gpu *g, nn_gpu *other, int32_t i)
 
 static void gpu_use_stream(nn_gpu *g, int32_t i)
 {
-    g->stream = g->streams[g->parallel ? i : 0];
+    g->stream = g->streams[g->parallel && !g->alone ? i : 0];
 }
 
 static const char *gpu_synchronize(nn_gpu *g, int32_t i)
@@ -177,6 +177,33 @@ static void streams_close(nn_gpu *g)
     event_close(g->joined);
     for (int i = 0; i < NN_GPU_EVENTS; i++)
         event_close(g->event[i]);
+    for (int i = 0; i < NN_GPU_MARKS; i++)
+        event_close(g->mark[i]);
+}
+
+/* ---- times ---- */
+
+static void gpu_alone(nn_gpu *g, bool on)
+{
+    cudaSetDevice(g->device);
+    for (int i = 0; i < NN_GPU_MARKS && on && !g->mark[i]; i++)
+        note(g, cudaEventCreate(&g->mark[i]), "mark");
+    g->alone = on;
+    gpu_use_stream(g, 0);
+}
+
+static void gpu_mark(nn_gpu *g, int32_t i)
+{
+    note(g, cudaEventRecord(g->mark[i], g->streams[0]), "mark");
+}
+
+static double gpu_between(nn_gpu *g, int32_t i, int32_t j)
+{
+    float ms = 0;
+    cudaError_t e = cudaEventElapsedTime(&ms, g->mark[i], g->mark[j]);
+
+    note(g, e, "mark");
+    return e == cudaSuccess ? 1e-3 * ms : 0;
 }
 
 /* ---- graphs ---- */
