@@ -7,7 +7,6 @@
 // MMFF94 uses OpenMP threads whose number changes the result, --gen3D's fast
 // levels return zeros, building 3D invents stereo, SMILES of thousands of atoms
 // take minutes.
-#include "chem/worker_program/biaryls.hpp"
 #include "chem/worker_program/worker.hpp"
 
 #include <algorithm>

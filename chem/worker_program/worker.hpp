@@ -183,6 +183,9 @@ std::vector<unsigned> classes_of(OpenBabel::OBMol &mol);               // of equ
 Marks axes_placed(OpenBabel::OBMol &mol);                              // axes and planes, from positions or wedges
 bool is_axis(OpenBabel::OBMol &mol, unsigned long p, unsigned long q); // whether these are its ends, with two arrangements
 int open_axes(OpenBabel::OBMol &mol); // cumulated double bonds, two or more in a row, that can be arranged in two ways
+// Bonds of biaryls that cannot turn and have two forms (atropisomers), but those among the axes of `known`. Neither SMILES nor InChIKey has
+// the form.
+int open_biaryls(OpenBabel::OBMol &mol, const Marks &known);
 
 // ---- worker_smiles.cpp: marks in the text of a SMILES
 
@@ -396,6 +399,8 @@ int inchi_defined(const std::string &inchi, std::string &rest);
 
 int unread_marks(); // since the library's log was cleared
 Kept kept_of(OpenBabel::OBMol &mol, OpenBabel::OBMol &record, const Marks &m, const Identity &id, const Open &open);
+std::string axes_text(OpenBabel::OBMol &record, const std::string &smiles,
+                      const Marks &m); // those words of Kept::text that are about axes
 
 // The canonical SMILES of the record with marks that it lacks (with_marks).
 std::string smiles_with_marks(const std::string &smiles, OpenBabel::OBMol &record, const Marks &m);

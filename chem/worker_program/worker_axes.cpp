@@ -5,7 +5,6 @@
 // allenes in SMILES are in worker_smiles.cpp. An axis is two end atoms with two neighbours each: the four
 // neighbours are the corners of a tetrahedron, whose sign is that of a centre (chem/structures/stereo.h). With an odd number of double bonds
 // they lie in a plane and are cis or trans, as at one double bond.
-#include "chem/worker_program/biaryls.hpp"
 #include "chem/worker_program/worker.hpp"
 
 #include <algorithm>

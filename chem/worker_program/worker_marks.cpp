@@ -4,7 +4,6 @@
 // Open Babel's SMILES has no mark for a double bond in a ring of eight, for C=N-H, for a quaternary nitrogen on an aromatic
 // ring, and for P, As and Se with a lone pair; its InChI has. A structure built from the SMILES alone would be any isomer. So
 // such stereo is kept as text beside the SMILES, and InChI judges whether it is complete: what it still misses is counted.
-#include "chem/worker_program/biaryls.hpp"
 #include "chem/worker_program/worker.hpp"
 
 #include <algorithm>
