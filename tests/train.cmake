@@ -8,6 +8,7 @@ molsieve_test(optimiser_lamb unit/optimiser_test.c LABEL unit threads USES molsi
 molsieve_test(train twin/train_test.c LABEL twin threads USES molsieve::models)
 molsieve_test(train_errors unit/train_errors_test.c LABEL unit threads USES molsieve::models)
 molsieve_test(model_file unit/model_file_test.c LABEL unit USES molsieve::models)
+molsieve_test(sparse unit/sparse_test.c LABEL unit USES molsieve::models)
 molsieve_test(warm_start unit/warm_start_test.c LABEL unit USES molsieve::models molsieve_made_mol)
 molsieve_test(domain unit/domain_test.c LABEL unit USES molsieve::models)
 molsieve_test(range unit/range_test.c LABEL unit USES molsieve::models)
@@ -51,7 +52,7 @@ foreach(case a_training_starts_from_another_model members_share_a_start_model_bu
         a_model_of_molecules_in_another_form_is_warned_of)
   molsieve_script_test(warm_start.${case} cli/warm_start_e2e.py LABEL cli ARGS ${case})
 endforeach()
-foreach(case a_radial_basis_is_trained_stored_and_read noise_is_learned_from_and_not_in_the_file
+foreach(case a_radial_basis_is_trained_stored_and_read two_of_four_weights_are_kept_over_kills_and_ranks noise_is_learned_from_and_not_in_the_file
         noise_gives_the_same_bytes_after_kills_and_with_ranks noise_that_nothing_learns_from_is_told_at_its_line
         denoising_alone_makes_a_start_for_a_training what_denoising_alone_does_not_have_is_told what_a_graph_or_a_family_cannot_use_is_told_at_its_line)
   molsieve_script_test(se3.${case} cli/se3_e2e.py LABEL cli ARGS ${case})
@@ -80,6 +81,10 @@ endforeach()
 add_executable(bench_fingerprint EXCLUDE_FROM_ALL bench/bench_fingerprint.c)
 target_link_libraries(bench_fingerprint PRIVATE molsieve::models molsieve::warnings)
 add_dependencies(bench_fingerprint molsieve-chem)
+if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
+  add_executable(bench_sparse EXCLUDE_FROM_ALL bench/bench_sparse.c)
+  target_link_libraries(bench_sparse PRIVATE molsieve::models molsieve::warnings m)
+endif()
 foreach(case nearest_neighbours_are_beside_the_model_everywhere a_model_worse_than_a_baseline_is_not_recommended
         an_existing_model_is_evaluated_on_new_labels labels_that_do_not_fit_are_refused molecules_that_chose_the_epoch_do_not_calibrate a_model_is_calibrated_again_with_the_same_weights)
   molsieve_script_test(${case} cli/judge_e2e.py LABEL cli ARGS ${case})

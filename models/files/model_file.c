@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "models/files/model_file_parts.h"
+#include "models/network/sparse.h"
 #include "models/network/w3j.h"
 #include "models/optim/loss.h"
 #include "models/tensors/safetensors.h"
@@ -36,6 +37,14 @@ static const char *shape_text(char *to, size_t size, const int64_t *dims, int n)
     return n ? to : "a single number";
 }
 
+static pl_code finite_check(const char *name, const float *x, size_t n, pl_error *err)
+{
+    for (size_t k = 0; k < n; k++)
+        if (!isfinite(x[k]))
+            return pl_fail(err, PL_EDATA, "tensor %s: number %zu is not finite", name, k);
+    return PL_OK;
+}
+
 static pl_code tensor_take(float *params, const nn_tensors *all, const nn_param *p, pl_error *err)
 {
     const nn_tensor *t = nn_tensors_find(all, p->name);
@@ -51,15 +60,14 @@ static pl_code tensor_take(float *params, const nn_tensors *all, const nn_param 
     if (t->dtype != NN_F32 && t->dtype != NN_BF16)
         return pl_fail(err, PL_EDATA, "tensor %s has type %s, F32 or BF16 is needed", p->name, nn_dtype_name(t->dtype));
     code = nn_tensor_floats(params + p->at, p->size, t, err);
-    for (size_t k = 0; k < p->size && code == PL_OK; k++)
-        if (!isfinite(params[p->at + k]))
-            code = pl_fail(err, PL_EDATA, "tensor %s: number %zu is not finite", p->name, k);
-    return code;
+    return code == PL_OK ? finite_check(p->name, params + p->at, p->size, err) : code;
 }
 
-static bool is_known(const nn_model_file *m, const char *name)
+static bool is_known(const nn_model_file *m, const nn_tensors *all, const char *name)
 {
     if (m->model != NULL && nn_se3_find(m->model, name) >= 0)
+        return true;
+    if (m->model != NULL && m->sparse && nn_model_is_packed(m->model, all, name))
         return true;
     return nn_domain_has(name) || nn_seen_is(name) || nn_members_has(&m->members, name);
 }
@@ -67,7 +75,7 @@ static bool is_known(const nn_model_file *m, const char *name)
 static pl_code no_extra_tensor(const nn_tensors *all, const nn_model_file *m, pl_error *err)
 {
     for (int k = 0; k < all->n; k++)
-        if (!is_known(m, all->t[k].name))
+        if (!is_known(m, all, all->t[k].name))
             return pl_fail(err, PL_EDATA, "tensor %.100s does not belong to this model", all->t[k].name);
     return PL_OK;
 }
@@ -109,8 +117,13 @@ static pl_code params_take(nn_model_file *m, const nn_tensors *all, bool other_s
     m->params = PL_NEW(mem, float, model->n_floats);
     if (m->params == NULL)
         return pl_fail(err, PL_ENOMEM, "a model of %zu parameters", model->n_floats);
-    for (int32_t k = 0; k < model->n_params && code == PL_OK; k++)
-        code = tensor_take(m->params, all, &model->param[k], err);
+    for (int32_t k = 0; k < model->n_params && code == PL_OK; k++) {
+        const nn_param *p = &model->param[k];
+        const bool packed = m->sparse && nn_sparse_fits(p) && nn_tensors_find(all, p->name) == NULL;
+        code = packed ? nn_model_unpack(m->params + p->at, all, p, mem, err) : tensor_take(m->params, all, p, err);
+        if (code == PL_OK && packed)
+            code = finite_check(p->name, m->params + p->at, p->size, err);
+    }
     if (code == PL_OK && other_signs)
         signs_move(model, m->params);
     return code;
@@ -225,29 +238,48 @@ void nn_model_round(nn_model_file *m)
     }
 }
 
-static pl_code tensors_fill(nn_tensor *t, const nn_model_file *m, pl_arena *mem, pl_error *err)
+/* The numbers of a tensor as the file has them. */
+static pl_code tensor_round(nn_tensor *t, const nn_model_file *m, pl_arena *mem, pl_error *err)
 {
-    for (int32_t k = 0; k < m->model->n_params; k++) {
-        const nn_param *p = &m->model->param[k];
-        t[k] = (nn_tensor){ .name = p->name,
-                            .dtype = m->bf16 ? NN_BF16 : NN_F32,
-                            .n_dims = p->n_dims,
-                            .dims = { p->dims[0], p->dims[1] },
-                            .count = p->size,
-                            .data = m->params + p->at };
-        for (size_t i = 0; i < p->size; i++)
-            if (!isfinite(m->params[p->at + i]))
-                return pl_fail(err, PL_EDATA, "tensor %s: number %zu is not finite", p->name, i);
-        if (!m->bf16)
-            continue;
-        uint16_t *half = PL_NEW(mem, uint16_t, p->size);
-        if (half == NULL)
-            return pl_fail(err, PL_ENOMEM, "a model file");
-        for (size_t i = 0; i < p->size; i++)
-            half[i] = bf16_of(m->params[p->at + i]);
-        t[k].data = half;
-    }
+    const float *x = t->data;
+    uint16_t *half;
+    pl_code code = finite_check(t->name, x, t->count, err);
+
+    if (code != PL_OK || !m->bf16)
+        return code;
+    half = PL_NEW(mem, uint16_t, t->count);
+    if (half == NULL)
+        return pl_fail(err, PL_ENOMEM, "a model file");
+    for (size_t i = 0; i < t->count; i++)
+        half[i] = bf16_of(x[i]);
+    t->dtype = NN_BF16;
+    t->data = half;
     return PL_OK;
+}
+
+/* Two tensors for a matrix that is packed. */
+static pl_code tensors_fill(nn_tensor *t, int *n, const nn_model_file *m, pl_arena *mem, pl_error *err)
+{
+    pl_code code = PL_OK;
+
+    for (int32_t k = 0; k < m->model->n_params && code == PL_OK; k++) {
+        const nn_param *p = &m->model->param[k];
+        nn_tensor *now = t + *n;
+        const bool packed = m->sparse && nn_sparse_fits(p);
+        if (packed)
+            code = nn_model_pack(now, p, m->params + p->at, mem, err);
+        else
+            *now = (nn_tensor){ .name = p->name,
+                                .dtype = NN_F32,
+                                .n_dims = p->n_dims,
+                                .dims = { p->dims[0], p->dims[1] },
+                                .count = p->size,
+                                .data = m->params + p->at };
+        *n += packed ? 2 : 1;
+        if (code == PL_OK)
+            code = tensor_round(now, m, mem, err);
+    }
+    return code;
 }
 
 static pl_code write_in(const nn_model_file *m, const char *path, pl_arena *mem, pl_error *err)
@@ -255,16 +287,16 @@ static pl_code write_in(const nn_model_file *m, const char *path, pl_arena *mem,
     const int n_params = m->model != NULL ? m->model->n_params : 0;
     const char **json = NULL;
     nn_tensor *t, *more = NULL;
-    nn_tensors all = { .n = n_params };
+    nn_tensors all = { 0 };
     int n_more = 0, n_domain = 0;
     pl_code code = nn_members_tensors(&more, &n_more, &json, &m->members, mem, err);
 
-    t = PL_NEW(mem, nn_tensor, n_params + n_more + NN_DOMAIN_TENSORS + NN_SEEN_TENSORS);
+    t = PL_NEW(mem, nn_tensor, 2 * n_params + n_more + NN_DOMAIN_TENSORS + NN_SEEN_TENSORS);
     all.t = t;
     if (code == PL_OK && t == NULL)
         code = pl_fail(err, PL_ENOMEM, "a model file");
     if (code == PL_OK && n_params)
-        code = tensors_fill(t, m, mem, err);
+        code = tensors_fill(t, &all.n, m, mem, err);
     if (code != PL_OK)
         return code;
     memcpy(t + all.n, more, (size_t)n_more * sizeof *t);

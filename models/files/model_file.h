@@ -6,9 +6,10 @@
  * NVIDIA's SE3Transformer, float32 or rounded to bfloat16, and strings of
  * metadata, each a JSON object except the first four:
  *
- *   format "molsieve-model", format_version "1" | "2" | "3" | "4" | "5" | "6" | "7", name, w3j "e3nn-0.3.3" | "e3nn-0.5"
+ *   format "molsieve-model", format_version "1" to "8", name, w3j "e3nn-0.3.3" | "e3nn-0.5"
  *   model      the settings of the network (models/network/se3.h); absent where there is none
  *              and, in format 6, norm may be "gate", and there is what it reads of distances: radial {basis, envelope, cutoff, number} (models/network/radial.h)
+ *              in format 8 also sparsity "2:4"
  *   family     from format 4 on: the members (models/files/members.h); in formats 5 and 6 absent where there are none
  *   inputs     elements and features (models/features/feature.h); any_element true where nothing reads them;
  *              in format 5 also columns [{name, unit, mean, std, low, high}]
@@ -30,6 +31,8 @@
  * Models of several targets have format 3. Models with members have format 4, which is as 3 for one target, too. Models that read
  * the user's columns or whose network reads descriptors have format 5, which is otherwise as 4. Models whose network has a radial basis, an envelope or a gate have format 6, which is otherwise as 5.
  * Models that learned noise alone have format 7 and task "denoise"; the file is otherwise as 6, and its target, scale and outputs mean nothing.
+ * Models with weights of 2:4 sparsity have format 8, which is otherwise as 7: a matrix NAME [rows][k] that nn_sparse_fits is stored as
+ * NAME.values [rows][k/2] and NAME.index U8 (nn_sparse_pack).
  * A file cannot contain executable code. Reading checks every tensor's name, shape and
  * numbers; PL_EDATA names the first one that is missing, unknown, of another shape or not
  * finite. Weights that were trained with the other sign convention of the 3j symbols are
@@ -76,6 +79,7 @@ typedef struct nn_model_file {
     nn_range range;         /* ranges of their properties                     */
     const char *provenance; /* JSON object                                    */
     bool bf16;              /* parameters are stored as bfloat16              */
+    bool sparse;            /* matrices of 2:4 are stored packed (models/network/sparse.h) */
     const nn_se3 *model;    /* the plan of conf; NULL: no network             */
     float *params;          /* [model->n_floats]; after a read exactly the
                                              values in the file                             */

@@ -27,4 +27,11 @@ pl_code nn_model_meta_list(const nn_meta **out, int *n, const nn_model_file *m, 
 pl_code nn_extras_take(nn_inputs *in, const json_t *inputs, pl_arena *mem, pl_error *err);
 void nn_extras_put(json_t *inputs, const nn_inputs *in);
 
+/* The matrix p as two tensors, numbers in float32 and indices, in mem; model_sparse.c. EBUG: it is not 2:4. */
+pl_code nn_model_pack(nn_tensor to[2], const nn_param *p, const float *w, pl_arena *mem, pl_error *err);
+/* Reads such a matrix. EDATA: a tensor of it is missing or not what it must be. */
+pl_code nn_model_unpack(float *w, const nn_tensors *all, const nn_param *p, pl_arena *mem, pl_error *err);
+/* Whether `name` is one of the two of a matrix of the model. */
+bool nn_model_is_packed(const nn_se3 *model, const nn_tensors *all, const char *name);
+
 #endif

@@ -183,6 +183,17 @@ static void take_conf(reader *r, nn_se3_conf *c)
         take_radial(r, &c->radial);
 }
 
+static bool take_sparsity(reader *r)
+{
+    static const char *const words[] = { "2:4", NULL };
+
+    if (r->version < 8)
+        return false;
+    section_open(r, "model");
+    (void)get_choice(r, "sparsity", words);
+    return r->code == PL_OK;
+}
+
 static void take_elements(reader *r, nn_inputs *in)
 {
     json_t *list = member(r, "elements");
@@ -392,8 +403,8 @@ static void take_names(reader *r, nn_model_file *m, bool *other_signs)
     if (format == NULL || strcmp(format, "molsieve-model") != 0)
         r->code = pl_fail(r->err, PL_EDATA, "not a model file of this program (metadata format is %.40s)",
                           format != NULL ? format : "missing");
-    else if (version == NULL || version[0] < '1' || version[0] > '7' || version[1])
-        r->code = pl_fail(r->err, PL_EDATA, "model file format %.20s, this program reads 1 to 7", version != NULL ? version : "?");
+    else if (version == NULL || version[0] < '1' || version[0] > '8' || version[1])
+        r->code = pl_fail(r->err, PL_EDATA, "model file format %.20s, this program reads 1 to 8", version != NULL ? version : "?");
     else if (name != NULL && !nn_model_name_fits(name))
         r->code = pl_fail(r->err, PL_EDATA, "metadata name is not a name");
     else if (signs == NULL || (strcmp(signs, "e3nn-0.3.3") != 0 && strcmp(signs, "e3nn-0.5") != 0))
@@ -426,6 +437,7 @@ pl_code nn_model_meta_take(nn_model_file *m, bool *other_signs, const nn_tensors
 
     take_names(&r, m, other_signs);
     take_conf(&r, &m->conf);
+    m->sparse = take_sparsity(&r);
     take_inputs(&r, &m->inputs);
     take_graph(&r, &m->graph);
     take_targets(&r, m);

@@ -17,8 +17,9 @@ static json_t *json_radial(const nn_radial_conf *c)
     return o;
 }
 
-static json_t *json_conf(const nn_se3_conf *c)
+static json_t *json_conf(const nn_model_file *m)
 {
+    const nn_se3_conf *c = &m->conf;
     json_t *o = json_pack("{s:i, s:i, s:i, s:i, s:i, s:b, s:b, s:s, s:s, s:i, s:s}", "layers", c->layers, "degrees", c->degrees,
                           "channels", c->channels, "heads", c->heads, "channels_div", c->channels_div, "norm",
                           c->norm != NN_NORMS_NONE, "layer_norm", c->layer_norm, "pooling", nn_pooling_names[c->pooling], "fusion",
@@ -28,6 +29,8 @@ static json_t *json_conf(const nn_se3_conf *c)
         json_object_set_new(o, "norm", json_string("gate"));
     if (o != NULL && !nn_radial_is_plain(&c->radial))
         json_object_set_new(o, "radial", json_radial(&c->radial));
+    if (o != NULL && m->sparse)
+        json_object_set_new(o, "sparsity", json_string("2:4"));
     return o;
 }
 
@@ -94,9 +97,11 @@ static bool has_new_network(const nn_model_file *m)
     return m->model != NULL && (!nn_radial_is_plain(&m->conf.radial) || m->conf.norm == NN_NORMS_GATE);
 }
 
+static bool is_packed(const nn_model_file *m) { return m->model != NULL && m->sparse; }
+
 static bool has_list(const nn_model_file *m)
 {
-    return m->conf.outputs > 1 || m->members.n > 0 || has_extras(m) || has_new_network(m) || m->denoises;
+    return m->conf.outputs > 1 || m->members.n > 0 || has_extras(m) || has_new_network(m) || m->denoises || is_packed(m);
 }
 
 /* The targets as take_each reads them: one object, or a list. */
@@ -127,6 +132,8 @@ enum { META_KEYS = 13 };
 
 static const char *version_of(const nn_model_file *m)
 {
+    if (is_packed(m))
+        return "8";
     if (m->denoises)
         return "7";
     if (has_new_network(m))
@@ -158,7 +165,7 @@ static int meta_fill(nn_meta list[META_KEYS], const nn_model_file *m, const char
     list[2] = (nn_meta){ "name", m->name };
     list[3] = (nn_meta){ "w3j", "e3nn-0.3.3" };
     if (m->model != NULL)
-        list[n++] = (nn_meta){ "model", json_text(json_conf(&m->conf), mem) };
+        list[n++] = (nn_meta){ "model", json_text(json_conf(m), mem) };
     list[n++] = (nn_meta){ "inputs", json_text(json_inputs(&m->inputs), mem) };
     list[n++] = (nn_meta){ "graph", json_text(json_graph(&m->graph), mem) };
     list[n++] = (nn_meta){ "target", json_text(target, mem) };

@@ -142,6 +142,7 @@ static void radial_add(builder *b, nn_group *g, int32_t edge_scalars, const char
         g->ln1_b = param_add(b, H, 0, "%s.radial_func.net.4.bias", n);
     }
     g->w2 = param_add(b, g->n_freq * g->c_out * g->c_in, H, "%s.radial_func.net.%d.weight", n, last);
+    b->param[g->w2].last_of = g;
 }
 
 /* ---- convolution --------------------------------------------------------- */

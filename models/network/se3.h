@@ -61,11 +61,14 @@ nn_se3_conf nn_se3_published(void);
 /* ECONFIG: the text names the invalid setting. */
 pl_code nn_se3_check(const nn_se3_conf *conf, pl_error *err);
 
+typedef struct nn_group nn_group;
+
 /* One tensor of the parameter list, row-major: floats at .. at+size-1 of the parameter array. */
 typedef struct nn_param {
     const char *name; /* "transformer.graph_modules.2.project.weights.1" */
     int32_t n_dims, dims[2];
     size_t at, size;
+    const nn_group *last_of; /* the radial network whose last layer it is, or NULL */
 } nn_param;
 
 /* A radial network serves one or more (degree in, degree out) pairs. Its last
@@ -77,13 +80,13 @@ typedef struct nn_path {
     int32_t j_step; /* 1, or 2 with natural parity */
 } nn_path;
 
-typedef struct nn_group {
+struct nn_group {
     int32_t c_in, c_out, n_freq, n_paths; /* n_freq: of all paths                   */
     const nn_path *path;
     bool unit_00;                 /* basis of path 0->0 is 1, not 1/sqrt(4 pi): docs/model.md 3.3 */
     int32_t w0, b0, ln0_w, ln0_b; /* indices into nn_se3.param; -1: absent   */
     int32_t w1, b1, ln1_w, ln1_b, w2;
-} nn_group;
+};
 
 /* A tensor-field convolution in -> out as a list of radial groups (docs/model.md 3.3). */
 typedef struct nn_conv {

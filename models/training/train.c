@@ -90,7 +90,8 @@ static pl_code noise_alloc(nn_loop *l, pl_error *err)
 /* Prepares whole steps on the engine, if it can do them; with several ranks only where gradients are summed on devices. */
 static pl_code steps_open(nn_loop *l, pl_error *err)
 {
-    bool alone = l->ranks->size == 1, whole = alone || l->ranks->kind->device != NULL;
+    bool alone = l->ranks->size == 1;
+    bool whole = (alone || l->ranks->kind->device != NULL) && l->conf->sparsity == NN_DENSE; /* devices know no mask */
     const nn_steps_of of = { .s = l->s,
                              .conf = l->conf,
                              .kind = l->kind,

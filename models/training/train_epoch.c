@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "models/training/shards.h"
+#include "models/training/sparsity.h"
 #include "models/training/train_parts.h"
 #include "pipeline/base/log.h"
 
@@ -117,6 +118,8 @@ static pl_code epochs_plan(nn_loop *l, pl_error *err)
         b.steps = (double)l->time.steps * (double)l->train->n / (double)l->time.molecules;
     }
     planned = nn_budget_epochs(&b);
+    if (l->conf->sparsity != NN_DENSE && !l->conf->prune_first && planned < 2)
+        planned = 2; /* one dense, one pruned */
     code = l->ranks->kind->broadcast(l->ranks, &planned, sizeof planned, err);
     l->s->planned = planned;
     return code == PL_OK && host != NULL && host->planned != NULL ? host->planned(host->ctx, &b, planned, err) : code;
@@ -131,6 +134,21 @@ static pl_code epoch_save(nn_loop *l, bool planned, pl_error *err)
     return code == PL_OK && asked & ASKED_SAVE ? save(l, err) : code;
 }
 
+/* Pruning comes before the end, and is a new begin. */
+static bool patience_is_over(const nn_loop *l)
+{
+    const int64_t over = l->r.epoch - 1, pruned = nn_sparsity_epoch(l->conf, l->s);
+    int64_t since = l->s->best_epoch;
+
+    if (l->conf->patience <= 0)
+        return false;
+    if (l->conf->sparsity != NN_DENSE && over < pruned)
+        return false;
+    if (l->conf->sparsity != NN_DENSE && since < pruned - 1)
+        since = pruned - 1;
+    return over - since >= l->conf->patience;
+}
+
 /* Evaluates the validation of an epoch: best so far, patience, end of training. */
 static pl_code epoch_judge(nn_loop *l, pl_error *err)
 {
@@ -143,8 +161,7 @@ static pl_code epoch_judge(nn_loop *l, pl_error *err)
     l->r.best = best_update(l->s, r, (nn_loss)c->loss);
     if (code == PL_OK && l->host != NULL && l->host->epoch != NULL)
         code = l->host->epoch(l->host->ctx, r, err);
-    if (code == PL_OK &&
-        (r->epoch >= nn_train_epochs(c, l->s) || (c->patience > 0 && r->epoch - 1 - l->s->best_epoch >= c->patience)))
+    if (code == PL_OK && (r->epoch >= nn_train_epochs(c, l->s) || patience_is_over(l)))
         code = training_end(l, err);
     return code != PL_OK ? code : epoch_save(l, plans, err);
 }
@@ -297,9 +314,21 @@ static pl_code epoch_end(nn_loop *l, pl_error *err)
     return open ? PL_OK : epoch_judge(l, err);
 }
 
+static pl_code weights_prune(const nn_loop *l, pl_error *err)
+{
+    pl_code code = nn_loop_saved(l, err);
+
+    if (code != PL_OK)
+        return code;
+    nn_sparsity_prune(l->s);
+    return l->kind->set_params(l->engine, l->s->params, err);
+}
+
 pl_code nn_loop_epoch(nn_loop *l, pl_error *err)
 {
-    pl_code code = epoch_steps(l, err);
+    pl_code code = nn_sparsity_begins(l->conf, l->s) ? weights_prune(l, err) : PL_OK;
 
+    if (code == PL_OK)
+        code = epoch_steps(l, err);
     return code != PL_OK || l->s->done ? code : epoch_end(l, err);
 }

@@ -13,6 +13,10 @@
 
 typedef enum nn_schedule { NN_LR_CONSTANT, NN_LR_COSINE_EPOCH, NN_LR_COSINE_STEP } nn_schedule;
 
+/* In the order of NN_SPARSITY_WORDS. */
+typedef enum nn_sparsity { NN_DENSE, NN_SPARSE_2_4 } nn_sparsity;
+#define NN_SPARSITY_WORDS "none|2:4"
+
 typedef struct nn_train_conf {
     int64_t epochs, molecules, max_edges; /* molecules, max_edges: limits of a batch      */
     double lr, min_lr, warmup;            /* warmup: epochs over which lr rises from 0         */
@@ -29,6 +33,8 @@ typedef struct nn_train_conf {
     int64_t scale_after;    /* good steps in a row that double the loss scale;
                                        0: no loss scale (nn_engine_scale_after)           */
     uint64_t seed;
+    int32_t sparsity; /* nn_sparsity (models/training/sparsity.h)                    */
+    bool prune_first; /* before the first epoch: the weights are trained; else after half of the epochs */
     struct {
         double scale, weight; /* Angstrom; of the loss of the noise head beside that of the targets; weight 0: no noise */
     } noise;

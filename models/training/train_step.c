@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "models/training/shards.h"
+#include "models/training/sparsity.h"
 #include "models/training/train_parts.h"
 #include "pipeline/base/rng.h"
 
@@ -228,6 +229,8 @@ static pl_code step_run(nn_loop *l, pl_error *err)
 
     if (code != PL_OK)
         return code;
+    if (nn_sparsity_holds(l->conf, s))
+        nn_sparsity_gradient(l->grad, s, l->pool);
     norm = gradient_norm(l) / s->scale.by;
     taken = isfinite(sum.loss) && isfinite(norm);
     if (taken) {

@@ -8,6 +8,7 @@
 
 #include "chem/molecule/element.h"
 #include "models/files/model_file.h"
+#include "models/network/sparse.h"
 #include "stages/commands/commands.h"
 #include "stages/commands/output/cmd_json.h"
 #include "stages/commands/model_diff.h"
@@ -327,12 +328,32 @@ static void print_all_errors(const nn_model_file *m, const json_t *provenance, p
     }
 }
 
+/* Bytes of the weights in the file. */
+static size_t weight_bytes(const nn_model_file *m, const nn_sparse_count *packed)
+{
+    const size_t kept = packed->weights / 2, index = (packed->weights / NN_SPARSE_GROUP + 1) / 2;
+
+    return (m->model->n_floats - packed->weights + kept) * (m->bf16 ? 2 : 4) + (packed->weights > 0 ? index : 0);
+}
+
+static void print_sparsity(const nn_model_file *m)
+{
+    const nn_sparse_count c = nn_sparse_count_of(m->model->param, m->model->n_params, m->params), none = { 0 };
+
+    if (!m->sparse)
+        return;
+    pl_cmd_print("  sparsity    2:4: %zu of %zu weights of %d matrices are 0; %d others are dense\n", c.zeros, c.weights,
+                 (int)c.matrices, (int)c.dense);
+    pl_cmd_print("              weights take %zu bytes in the file, dense ones %zu\n", weight_bytes(m, &c), weight_bytes(m, &none));
+}
+
 static void print_network(const nn_model_file *m)
 {
     const nn_se3_conf *c = &m->conf;
 
     pl_cmd_print("  network     SE(3)-Transformer, %d layers, %d degrees, %d channels, %d heads; %zu parameters as %s\n",
                  (int)c->layers, (int)c->degrees, (int)c->channels, (int)c->heads, m->model->n_floats, m->bf16 ? "bf16" : "f32");
+    print_sparsity(m);
     pl_cmd_print("  parity      %s\n", c->parity == NN_PARITY_NATURAL
                                            ? "natural: mirror images have the same score"
                                            : "both: tells mirror images apart; `score` averages over them (score.mirror)");

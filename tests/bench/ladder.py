@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """One change at a time to the small network, on a part of QM9: graphs, radial bases, envelopes, norms,
-noise on positions.
+noise on positions, 2:4 sparsity.
 
     tests/bench/ladder.py --qm9 qm9_trainvalid.bin.gz --out DIR [--only NAME ..] [--seeds 1 2] [--train 5000] [--epochs 20]
 
@@ -36,6 +36,9 @@ for rung in ("bonds, distance", "radius 3, bessel, envelope, gate"):
         for weight in ("0.1", "1"):
             noise = "    noise: {scale: %s, weight: %s}\n" % (scale, weight)
             RUNGS["%s, noise %s, weight %s" % (rung, scale, weight)] = RUNGS[rung] + (noise,)
+
+RUNGS["bonds, distance, 2:4"] = RUNGS["bonds, distance"] + ("    sparsity: 2:4\n",)
+RUNGS["radius 3, bessel, envelope, gate, 2:4"] = RUNGS["radius 3, bessel, envelope, gate"] + ("    sparsity: 2:4\n",)
 
 WORKFLOW = """format: 1
 name: ladder

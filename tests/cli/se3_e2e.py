@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Networks other than the published one: radial bases, envelopes, noise on positions, from the workflow to the model file and back."""
+"""Networks other than the published one: radial bases, envelopes, noise on positions, 2:4 sparsity, from the workflow to the model file and back."""
 import os
 import re
 
 import ranks_e2e
 import sieve
 from targets_e2e import labelled
+from train_e2e import tensors
 
 N = 30
 TRAIN = """  read: {}
@@ -226,8 +227,61 @@ def what_denoising_alone_does_not_have_is_told():
         assert "no molecule of the training part has a graph and only known elements" in said, said
 
 
+SPARSE = "stages.train.sparsity=2:4"
+
+
+def two_of_four_weights_are_kept_over_kills_and_ranks():
+    """Pruned after the first of two epochs, in two shards; then from the start of that model."""
+    def result(workdir):
+        return open(p.path(workdir, "models/e2e.safetensors"), "rb").read(), p.rows(CURVE, workdir=workdir)
+
+    def told(workdir):
+        return p.one("SELECT message FROM event WHERE message LIKE 'sparsity%'", workdir=workdir)
+
+    with sieve.Project() as p:
+        p.put("in.sdf", labelled(N)[0])
+        change = (SPARSE, "stages.train.batch.shards=2")
+        scores = train(p, "", "w.yaml", "run", *change)
+        want = result("run")
+        assert "pruned after half of the epochs" in told("run") and "matrices stay dense" in told("run"), told("run")
+        for _ in range(2):
+            p.run("run", "w.yaml", "-q", "workdir=killed", *change, expect=137,
+                  env=dict(os.environ, MOLSIEVE_FAULT="train.checkpoint.after:1"))
+        p.run("run", "w.yaml", "-q", "-j", "3", "workdir=killed", *change)
+        assert result("killed") == want
+        status, text = ranks_e2e.Started(p, 2, "workdir=ranks", "stages.train.ranks=tcp", *change).end()
+        assert status == [0, 0], text
+        assert result("ranks") == want
+        # The file says so, has half of the weights, and predicts alone what was scored.
+        file = "run/models/e2e.safetensors"
+        said = p.run("model", "info", file)[1]
+        zeros, all_of = map(int, re.search(r"sparsity    2:4: (\d+) of (\d+) weights of \d+ matrices are 0; \d+ others are dense", said).groups())
+        assert 2 * zeros == all_of > 5000, said
+        in_file, dense = map(int, re.search(r"weights take (\d+) bytes in the file, dense ones (\d+)", said).groups())
+        found, meta = tensors(p.path(file))
+        weights = sum(len(data) for name, (_, data) in found.items() if name.endswith((".weight", ".bias", ".values", ".index"))
+                      or ".weights." in name or ".to_kernel_self." in name)
+        assert weights == in_file < 0.65 * dense and meta["format_version"] == "8", (weights, in_file, dense)
+        out = p.run("predict", file, "in.sdf", "--structures", "keep", "-c", "gap")[1].split()[1:]
+        assert len(out) == N and all(abs(float(x) - scores[k]) <= 1e-5 * abs(scores[k]) for k, x in enumerate(out, 1))
+        # A trained start is pruned before the first epoch, even for a single one.
+        p.workflow(["in.sdf"], TRAIN % "", name="s.yaml", workdir="s", extra="models:\n  before: {path: run/models/e2e.safetensors}\n")
+        p.run("run", "s.yaml", "-q", SPARSE, "stages.train.start=before", "stages.train.epochs=1")
+        assert "pruned before the first epoch" in told("s")
+        assert re.search(r"(\d+) of %d weights" % all_of, p.run("model", "info", "s/models/e2e.safetensors")[1]).group(1) == str(zeros)
+        # What a pruning cannot follow or lacks is told; no pruning is the training of before.
+        for wrong, word in (("epochs=1", "there is only one"), ("family=[trees]", "family has none"), ("optimiser.eps=0", "eps above 0"),
+                            ("sparsity=4:8", "none, 2:4")):
+            assert word in p.run("check", "w.yaml", SPARSE, "stages.train." + wrong, expect=2)[2], wrong
+        p.workflow(["in.sdf"], TRAIN % "", workdir="plain")
+        train(p, "", "w.yaml", "plain")
+        assert not re.search(r"train .*(run|new)", p.run("plan", "w.yaml", "stages.train.sparsity=none")[1])
+        assert not p.rows("SELECT * FROM event WHERE message LIKE 'sparsity%'", workdir="plain")
+
+
 if __name__ == "__main__":
-    sieve.main([denoising_alone_makes_a_start_for_a_training, what_denoising_alone_does_not_have_is_told,
+    sieve.main([two_of_four_weights_are_kept_over_kills_and_ranks, denoising_alone_makes_a_start_for_a_training,
+                what_denoising_alone_does_not_have_is_told,
                 noise_is_learned_from_and_not_in_the_file, noise_gives_the_same_bytes_after_kills_and_with_ranks,
                 noise_that_nothing_learns_from_is_told_at_its_line, a_radial_basis_is_trained_stored_and_read,
                 what_a_graph_or_a_family_cannot_use_is_told_at_its_line])

@@ -3,6 +3,7 @@
  * and goes on with the same bits, for one and two threads, and ref and cpu agree.
  * With the argument cuda: the same of steps that the engine does by itself, on the
  * emulator or, where MOLSIEVE_PLUGINS has the real plugin, on a GPU. */
+#include "models/network/sparse.h"
 #include "models/training/predict.h"
 #include "tests/twin/training.h"
 
@@ -177,6 +178,76 @@ static void ref_and_cpu_learn_several_targets_alike_also_resumed(void **state)
     goes_on(b, &whole, 5, &nn_engine_cpu, 1);
     b->conf.shards = 1;
     ref_and_cpu_learn_alike(state);
+}
+
+/* ---- 2:4 sparsity ---- */
+
+/* Whether all matrices that fit have two numbers of four at most; the zeros of them all. */
+static size_t zeros_of(const run *r, const float *w)
+{
+    size_t zeros = 0;
+
+    for (int32_t k = 0; k < r->s.n_tensors; k++) {
+        const nn_param *p = &r->s.tensor[k];
+        for (size_t g = 0; nn_sparse_fits(p) && g < p->size; g += 4) {
+            int n = 0;
+            for (size_t i = 0; i < 4; i++)
+                n += w[p->at + g + i] == 0;
+            if (n < 2)
+                fail_msg("%s: %d of four are 0 in group %zu", p->name, n, g / 4);
+            zeros += (size_t)n;
+        }
+    }
+    return zeros;
+}
+
+/* Pruned after half of the epochs: zeros stay, in all arrays; a stop before, at or after that changes no bit. */
+static void pruned_weights_stay_zero_also_resumed(void **state)
+{
+    bench *b = *state;
+    const int64_t steps = (TRAIN + b->conf.molecules - 1) / b->conf.molecules; /* of an epoch */
+    const int64_t pruned = EPOCHS / 2 * steps, around = engine_kind == &nn_engine_cuda ? 0 : 1;
+    run whole;
+
+    b->conf.sparsity = NN_SPARSE_2_4;
+    b->conf.shards = 2 - (engine_kind == &nn_engine_cuda); /* less for the emulator */
+    whole = fresh(b, -1);
+    assert_int_equal(run_train(&whole, engine_kind, 1), PL_OK);
+    assert_true(whole.s.best_epoch >= EPOCHS / 2);
+    assert_true(zeros_of(&whole, whole.s.params) > 500);
+    assert_int_equal(zeros_of(&whole, whole.s.ema), zeros_of(&whole, whole.s.params));
+    assert_int_equal(zeros_of(&whole, whole.s.best), zeros_of(&whole, whole.s.params));
+    assert_true(zeros_of(&whole, whole.s.m) >= zeros_of(&whole, whole.s.params));
+    for (int64_t at = pruned - around; at <= pruned + 3 * around; at++)
+        goes_on(b, &whole, at, engine_kind, 1 + (int)(at % 2));
+}
+
+/* A trained start is pruned at once. Patience counts from the pruning on, and a budget has an epoch after it. */
+static void pruning_is_a_new_begin(void **state)
+{
+    bench *b = *state;
+    run first, patient;
+
+    b->conf.sparsity = NN_SPARSE_2_4;
+    b->conf.prune_first = true;
+    first = fresh(b, 1);
+    assert_int_equal(run_train(&first, engine_kind, 1), PL_ESTOP);
+    assert_int_equal(first.s.step, 1);
+    assert_true(zeros_of(&first, first.s.params) > 500);
+    b->conf.prune_first = false;
+    b->conf.lr = b->conf.min_lr = 0; /* no epoch is better than its first */
+    b->conf.ema = 0;
+    b->conf.patience = 1;
+    patient = fresh(b, -1);
+    assert_int_equal(run_train(&patient, engine_kind, 1), PL_OK);
+    assert_int_equal(patient.s.epoch, EPOCHS / 2 + 2);
+    assert_int_equal(patient.s.best_epoch, EPOCHS / 2);
+    b->conf.patience = 0;
+    b->conf.budget = 1; /* less than an epoch takes */
+    patient = fresh(b, -1);
+    assert_int_equal(run_train(&patient, engine_kind, 1), PL_OK);
+    assert_int_equal(patient.s.epoch, 2);
+    assert_true(zeros_of(&patient, patient.s.best) > 500);
 }
 
 /* ---- noise on the positions ---- */
@@ -666,6 +737,8 @@ static const struct CMUnitTest host_tests[] = {
     WITH_BENCH(ref_and_cpu_learn_alike),
     WITH_BENCH(ref_and_cpu_learn_several_targets_alike_also_resumed),
     WITH_BENCH(noise_is_learned_alike_also_resumed),
+    WITH_BENCH(pruned_weights_stay_zero_also_resumed),
+    WITH_BENCH(pruning_is_a_new_begin),
     WITH_BENCH(limits_cost_less_than_values_and_resume_with_the_same_bits),
     WITH_BENCH(limits_of_ref_and_cpu_are_alike),
     WITH_BENCH(classes_are_learned_and_the_same_bits_after_a_stop),
@@ -673,6 +746,7 @@ static const struct CMUnitTest host_tests[] = {
 };
 
 static const struct CMUnitTest device_tests[] = {
+    WITH_BENCH(pruned_weights_stay_zero_also_resumed),
     WITH_BENCH(the_losses_are_those_of_the_cpu),
     WITH_BENCH(losses_of_several_targets_are_those_of_the_cpu),
     WITH_BENCH(losses_of_limits_are_those_of_the_cpu),

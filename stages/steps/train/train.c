@@ -4,6 +4,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "models/network/sparse.h"
 #include "models/training/train.h"
 #include "pipeline/base/clock.h"
 #include "pipeline/base/log.h"
@@ -175,6 +176,7 @@ static pl_code model_describe(train_state *t, pl_error *err)
     t->m.denoises = st_train_denoises(t->conf);
     t->m.graph = st_graph_opts(graph);
     t->m.bf16 = t->conf->dtype == 1;
+    t->m.sparse = t->conf->loop.sparsity != NN_DENSE;
     t->m.conf.outputs = t->conf->targets.n;
     t->learned = PL_NEW(t->env->mem, nn_train_state, t->conf->members);
     return t->learned != NULL ? PL_OK : pl_fail(err, PL_ENOMEM, "training");
@@ -230,6 +232,7 @@ static void state_open(train_state *t, pl_env *env)
     t->conf = env->step->conf;
     t->loop = t->conf->loop;
     t->loop.budget /= (double)t->conf->members; /* the first member decides for all */
+    t->loop.prune_first = t->conf->start != NULL;
     t->host = (nn_train_host){ .ctx = t, .stop = host_stop, .ranks = &t->team->ranks };
 }
 
@@ -326,6 +329,20 @@ static pl_code start_tell(const train_state *t)
                         t->start->name, t->n_started, t->s.n);
 }
 
+static pl_code sparsity_tell(const train_state *t)
+{
+    const nn_sparse_count c = nn_sparse_count_of(t->model->param, t->model->n_params, NULL);
+
+    if (t->loop.sparsity == NN_DENSE || t->member || t->s.step || t->s.epoch)
+        return PL_OK;
+    return pl_event_add(
+        t->env, PL_INFO,
+        "sparsity 2:4: %d matrices with %zu of %zu weights are pruned %s; %d matrices stay dense (below 8 rows, or k "
+        "below 16 or not a multiple of 4); pruned weights are computed as zeros, at the time of dense ones%s",
+        (int)c.matrices, c.weights, t->keeps->n_floats, t->loop.prune_first ? "before the first epoch" : "after half of the epochs",
+        (int)c.dense, t->kind->training != NULL ? "; the optimiser's steps run on the processor" : "");
+}
+
 static pl_code member_begin(train_state *t, int64_t k, pl_error *err)
 {
     pl_code code;
@@ -356,6 +373,8 @@ static pl_code member_learn(train_state *t, int64_t k, pl_error *err)
         code = st_saves_load(&t->saves, &t->s, err);
     if (code == PL_OK && reads)
         code = start_tell(t);
+    if (code == PL_OK && reads)
+        code = sparsity_tell(t);
     if (code == PL_OK)
         code = nn_train_state_broadcast(&t->team->ranks, &t->s, err);
     t->team->ranks.patience = t->conf->rank_timeout;

@@ -186,6 +186,23 @@ static void noise_check(const pl_workflow *wf, const pl_step *step, pl_problems 
         pl_problem_add(problems, at, "noise: engine %s cannot predict it yet; use engine: cpu, or noise.weight: 0", engine->name);
 }
 
+/* A mask needs a trained network and steps after it. */
+static void sparsity_check(const pl_step *step, pl_problems *problems)
+{
+    const st_train_conf *c = step->conf;
+    const pl_node *at = pl_node_get(step->node, "sparsity");
+
+    if (c->loop.sparsity == NN_DENSE)
+        return;
+    if (!st_family_may_have_network(c))
+        pl_problem_add(problems, at, "sparsity is of a network, and family has none; add se3 to family, or remove it");
+    if (c->start == NULL && c->loop.epochs < 2)
+        pl_problem_add(problems, at,
+                       "sparsity: weights are pruned after half of the epochs, and there is only one; use at least 2, or start");
+    if (c->loop.eps == 0)
+        pl_problem_add(problems, at, "sparsity: the step of a weight that stays 0 needs optimiser.eps above 0, such as 1e-8");
+}
+
 /* Settings of targets and of their errors, which a training on noise alone does not have. */
 static void denoise_check(const pl_step *step, pl_problems *problems)
 {
@@ -254,6 +271,7 @@ void st_train_check(const pl_workflow *wf, const pl_step *step, pl_problems *pro
     elements_check(c, step, problems);
     radial_check(wf, step, problems);
     noise_check(wf, step, problems);
+    sparsity_check(step, problems);
     st_start_check(wf, step, problems);
     if (problems->n == 0 && !st_train_denoises(c))
         labels_check(wf, problems);

@@ -152,6 +152,10 @@ const pl_field st_train_fields[] = {
     { PL_INT, "domain", AT(domain), .dflt = NN_DOMAIN_MAX, .min = 0, .max = NN_DOMAIN_MAX, .unit = "molecules", .flags = PL_LATER,
       .help = "maximum number of training molecules whose fingerprints the model file keeps, about 40 bytes each; of more, an even "
               "selection is kept, and every similarity is a lower bound; 0: none" },
+    { PL_CHOICE, "sparsity", AT(loop.sparsity), .choices = NN_SPARSITY_WORDS, .flags = PL_LATER,
+      .help =
+          "2:4: after half of the epochs, or with `start` before the first, the weights of every group of four that a product sums over "
+          "are pruned to the two largest, and training goes on with these; the model file is about 45 % smaller, and no faster" },
     { PL_CHOICE, "dtype", AT(dtype), .choices = "f32|bf16", .help = "number format in the model file; bf16 halves its size" },
     { PL_INT, "threads", AT(threads), .dflt = -1, .min = 1, .max = 256, .choices = "auto", .flags = PL_HOW,
       .help = "auto: as many as the run has workers; bit-identical for any number" },
