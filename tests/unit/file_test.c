@@ -333,6 +333,21 @@ static void a_folder_in_the_place_of_a_file_is_named(void **unused)
     said(path, strerror(ENOTDIR));
 }
 
+/* Of files at any depth, as the disk counts them. */
+static void the_bytes_of_a_folder_are_those_of_its_files(void **unused)
+{
+    char below[100], file[120];
+    struct stat a, b;
+
+    (void)unused;
+    (void)snprintf(below, sizeof below, "%s/x/y", dir);
+    (void)snprintf(file, sizeof file, "%s/g", below);
+    assert_int_equal(pl_mkdirs(below, NULL), PL_OK);
+    assert_int_equal(pl_file_write(file, (pl_bytes){ dir, sizeof dir }, NULL), PL_OK);
+    assert_true(stat(path, &a) == 0 && stat(file, &b) == 0);
+    assert_true(pl_folder_bytes(dir) == 512.0 * (double)(a.st_blocks + b.st_blocks));
+}
+
 #define OF_FOLDER(f) cmocka_unit_test_setup_teardown(f, make, drop)
 
 int main(void)
@@ -350,6 +365,7 @@ int main(void)
         OF_FOLDER(a_secret_is_for_its_owner_alone),
         OF_FOLDER(names_are_refused_only_where_they_do_not_fit),
         OF_FOLDER(a_message_that_is_too_long_keeps_both_ends),
+        OF_FOLDER(the_bytes_of_a_folder_are_those_of_its_files),
         OF_FOLDER(a_path_leaves_by_two_dots_alone),
         OF_FOLDER(gone_is_what_is_not_there),
         OF_FOLDER(a_path_is_in_a_folder_below_its_slash),

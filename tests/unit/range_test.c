@@ -121,6 +121,9 @@ static void traits_are_counted(void **state)
     assert_int_equal(t.number[NN_FRAGMENTS], 2);
     assert_int_equal(t.ring_sizes, 1u << 5 | 1u << 7);
     assert_int_equal(t.n_kinds, 3);
+    m = chain(7); /* a ring of six and an atom beside it, whose bond is in none */
+    bond_add(&m, 0, 5, 1);
+    assert_int_equal(traits_of(&m).ring_sizes, 1u << 6);
 }
 
 static void a_charge_beside_an_opposite_one_is_paired(void **state)
