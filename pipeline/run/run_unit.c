@@ -5,6 +5,7 @@
 #include "pipeline/base/stop.h"
 #include "pipeline/run/progress.h"
 #include "pipeline/run/runner.h"
+#include "pipeline/store/sums.h"
 
 enum {
     MIN_FAILURES = 20, /* max_fraction applies only from so many failures on: 1 of 3 means little */
@@ -64,6 +65,7 @@ static pl_code store_unit(pl_runner *r, pl_active *a, pl_unit *unit, double wall
 
     if (code == PL_OK && s->features != NULL)
         code = pl_db_begin(s->features, err);
+    pl_sums_gather(s->sums, true);
     if (code == PL_OK)
         code = a->stage->commit != NULL ? a->stage->commit(a->state, unit, err) : PL_OK;
     if (code == PL_OK && s->features != NULL && !sqlite3_get_autocommit(s->features))
@@ -72,6 +74,8 @@ static pl_code store_unit(pl_runner *r, pl_active *a, pl_unit *unit, double wall
         pl_fault(a->stage->name, "unit.after_features");
         code = put_unit_row(r, a, unit, wall, s->n_puts - puts, err);
     }
+    if (code == PL_OK)
+        code = pl_sums_put(s->sums, err);
     if (code == PL_OK) {
         pl_fault(a->stage->name, "unit.before_commit");
         code = pl_db_commit(s->db, err);
@@ -132,17 +136,32 @@ static pl_code check_limits(pl_runner *r, const pl_active *a, pl_error *err)
     return PL_OK;
 }
 
+/* Only between transactions does SQLite heed it. */
+static pl_code look_up_references(const pl_runner *r, const pl_active *a, bool on, pl_error *err)
+{
+    if (!a->stage->own_references)
+        return PL_OK;
+    return pl_db_exec(r->store->db, on ? "PRAGMA foreign_keys=ON" : "PRAGMA foreign_keys=OFF", err);
+}
+
 pl_code pl_unit_commit(pl_runner *r, pl_active *a, pl_unit *unit, double wall, pl_error *err)
 {
     double began = pl_clock();
-    pl_code code = store_unit(r, a, unit, wall, err);
+    pl_code code = look_up_references(r, a, false, err);
 
-    a->main_s += pl_clock() - began;
+    if (code == PL_OK)
+        code = store_unit(r, a, unit, wall, err);
     if (code != PL_OK) {
+        pl_sums_gather(r->store->sums, false);
         pl_db_rollback(r->store->db);
         pl_db_rollback(r->store->features);
+        (void)look_up_references(r, a, true, NULL); /* the first error counts; the run ends */
         return code;
     }
+    code = look_up_references(r, a, true, err);
+    a->main_s += pl_clock() - began;
+    if (code != PL_OK)
+        return code;
     pl_stop_stuck(false);
     a->committed++;
     a->work_s += wall;

@@ -42,7 +42,7 @@ static pl_code copy_blocks(packing *p, const pl_packed *blocks, int n, pl_error 
 static pl_code fill(packing *p, const char *shard, const pl_packed *blocks, int n, pl_error *err)
 {
     sqlite3 *db = p->to.features;
-    pl_code code = pl_sums_watch(db, err);
+    pl_code code = pl_sums_watch(&p->to.sums, db, err);
 
     if (code == PL_OK)
         code = pl_db_begin(db, err);

@@ -145,7 +145,7 @@ static pl_code keep_sums(pl_store *s, bool migrated, pl_error *err)
             code = pl_db_commit(s->db, err);
         pl_db_rollback(s->db);
     }
-    return code == PL_OK ? pl_sums_watch(s->db, err) : code;
+    return code == PL_OK ? pl_sums_watch(&s->sums, s->db, err) : code;
 }
 
 static pl_code remember(pl_store *s, const char *key, const char *value, pl_error *err)

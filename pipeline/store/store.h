@@ -59,6 +59,7 @@ struct pl_store {
     bool stage_out;               /* pl_workflow.storage.stage_out, of a writer       */
     const pl_schema *schema;
     int64_t n_puts;             /* blocks stored so far, counted for the runner     */
+    struct pl_sums *sums;       /* of results.db, of a writer (pipeline/store/sums.h); or NULL */
     sqlite3_stmt *kept[4];      /* prepared statements of block.c and cache.c       */
     pthread_mutex_t cache_lock; /* for the statement of pl_cache_get                */
 };

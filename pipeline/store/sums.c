@@ -2,6 +2,7 @@
 #include "pipeline/store/sums.h"
 
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "pipeline/base/hash.h"
@@ -65,6 +66,18 @@ typedef struct total {
     int64_t n;
     uint64_t sum;
 } total;
+
+typedef struct watched {
+    char *table;
+    total more; /* gathered, not in row_sum yet */
+} watched;
+
+struct pl_sums {
+    sqlite3 *db;
+    bool gathers;
+    watched *w; /* [n] */
+    int n;
+};
 
 static pl_code sum_rows(sqlite3 *db, const char *sql, total *out, pl_error *err)
 {
@@ -162,50 +175,144 @@ static pl_code list_columns(sqlite3 *db, const char *table, const char *row, pl_
     return code == PL_OK && !pl_text_ok(out) ? pl_fail(err, PL_ENOMEM, "a trigger") : code;
 }
 
+/* The SQL function row_now(sign, index in pl_sums, columns ...): while changes are gathered, adds the row and says no. */
+static void row_now(sqlite3_context *ctx, int n, sqlite3_value **v)
+{
+    pl_sums *s = sqlite3_user_data(ctx);
+    const int64_t sign = sqlite3_value_int64(v[0]);
+
+    if (s->gathers) {
+        total *more = &s->w[sqlite3_value_int(v[1])].more;
+        more->n += sign;
+        more->sum += (uint64_t)sign * hash_row(v + 2, n - 2);
+    }
+    sqlite3_result_int(ctx, !s->gathers);
+}
+
+/* The SQL function row_wrap(a, b): the sum modulo 2^64, which + is not. */
+static void row_wrap(sqlite3_context *ctx, int n, sqlite3_value **v)
+{
+    (void)n;
+    sqlite3_result_int64(ctx, (int64_t)((uint64_t)sqlite3_value_int64(v[0]) + (uint64_t)sqlite3_value_int64(v[1])));
+}
+
+static pl_code place_of(pl_sums *s, const char *table, int *at, pl_error *err)
+{
+    watched *w;
+
+    for (*at = 0; *at < s->n; (*at)++)
+        if (strcmp(s->w[*at].table, table) == 0)
+            return PL_OK;
+    w = realloc(s->w, ((size_t)s->n + 1) * sizeof *w);
+    s->w = w != NULL ? w : s->w;
+    if (w == NULL || (w[s->n] = (watched){ .table = strdup(table) }).table == NULL)
+        return pl_fail(err, PL_ENOMEM, "a trigger");
+    s->n++;
+    return PL_OK;
+}
+
 static pl_code watch_table(sqlite3 *db, const char *table, void *ctx, pl_error *err)
 {
-    static const char *const form = "CREATE TEMP TRIGGER IF NOT EXISTS \"sum_%w_new\" AFTER INSERT ON main.\"%w\" BEGIN"
-                                    " UPDATE row_sum SET n=n+1,sum=row_plus(sum%s) WHERE tbl=%Q; END;"
-                                    "CREATE TEMP TRIGGER IF NOT EXISTS \"sum_%w_old\" AFTER DELETE ON main.\"%w\" BEGIN"
-                                    " UPDATE row_sum SET n=n-1,sum=row_minus(sum%s) WHERE tbl=%Q; END;"
-                                    "CREATE TEMP TRIGGER IF NOT EXISTS \"sum_%w_set\" AFTER UPDATE ON main.\"%w\" BEGIN"
-                                    " UPDATE row_sum SET sum=row_plus(row_minus(sum%s)%s) WHERE tbl=%Q; END;";
+    static const char *const form =
+        "CREATE TEMP TRIGGER IF NOT EXISTS \"sum_%w_new\" AFTER INSERT ON main.\"%w\" WHEN row_now(1,%d%s) BEGIN"
+        " UPDATE row_sum SET n=n+1,sum=row_plus(sum%s) WHERE tbl=%Q; END;"
+        "CREATE TEMP TRIGGER IF NOT EXISTS \"sum_%w_old\" AFTER DELETE ON main.\"%w\" WHEN row_now(-1,%d%s) BEGIN"
+        " UPDATE row_sum SET n=n-1,sum=row_minus(sum%s) WHERE tbl=%Q; END;"
+        "CREATE TEMP TRIGGER IF NOT EXISTS \"sum_%w_set\" AFTER UPDATE ON main.\"%w\" WHEN row_now(-1,%d%s)+row_now(1,%d%s)>0 BEGIN"
+        " UPDATE row_sum SET sum=row_plus(row_minus(sum%s)%s) WHERE tbl=%Q; END;";
     pl_text new_row = { 0 }, old_row = { 0 };
-    pl_code code = list_columns(db, table, "NEW", &new_row, err);
+    int at = 0;
+    pl_code code = place_of(ctx, table, &at, err);
 
-    (void)ctx;
+    if (code == PL_OK)
+        code = list_columns(db, table, "NEW", &new_row, err);
     if (code == PL_OK)
         code = list_columns(db, table, "OLD", &old_row, err);
     if (code == PL_OK)
-        code = pl_db_execf(db, err, form, table, table, new_row.s, table, table, table, old_row.s, table, table, table, old_row.s,
-                           new_row.s, table);
+        code = pl_db_execf(db, err, form, table, table, at, new_row.s, new_row.s, table, table, table, at, old_row.s, old_row.s,
+                           table, table, table, at, old_row.s, at, new_row.s, old_row.s, new_row.s, table);
     pl_text_free(&new_row);
     pl_text_free(&old_row);
     return code;
 }
 
-pl_code pl_sums_watch(sqlite3 *db, pl_error *err)
+static void sums_free(void *sums)
+{
+    pl_sums *s = sums;
+
+    for (int i = 0; i < s->n; i++)
+        free(s->w[i].table);
+    free(s->w);
+    free(s);
+}
+
+/* The connection owns *out, also after an error. */
+static pl_code add_functions(pl_sums **out, sqlite3 *db, pl_error *err)
 {
     static const int flags = SQLITE_UTF8 | SQLITE_DETERMINISTIC;
     static int minus;
-    pl_code code;
 
-    if (sqlite3_libversion_number() < TEMP_TRIGGERS)
-        return pl_db_exec(db, "DELETE FROM main.row_sum", err);
-    if (sqlite3_create_function(db, "row_plus", -1, flags, NULL, add_row, NULL, NULL) != SQLITE_OK ||
+    *out = calloc(1, sizeof **out);
+    if (*out == NULL)
+        return pl_fail(err, PL_ENOMEM, "the sums of rows");
+    (*out)->db = db;
+    if (sqlite3_create_function_v2(db, "row_now", -1, SQLITE_UTF8, *out, row_now, NULL, NULL, sums_free) != SQLITE_OK ||
+        sqlite3_create_function(db, "row_wrap", 2, flags, NULL, row_wrap, NULL, NULL) != SQLITE_OK ||
+        sqlite3_create_function(db, "row_plus", -1, flags, NULL, add_row, NULL, NULL) != SQLITE_OK ||
         sqlite3_create_function(db, "row_minus", -1, flags, &minus, add_row, NULL, NULL) != SQLITE_OK)
         return pl_db_fail(db, err);
-    code = pl_db_exec(db, "PRAGMA recursive_triggers=ON", err); /* rows that a REPLACE removes count too */
-    return code == PL_OK ? each_table(db, "SELECT tbl FROM row_sum WHERE tbl<>''", watch_table, NULL, err) : code;
+    return PL_OK;
 }
 
-pl_code pl_sums_add(sqlite3 *db, const char *table, pl_error *err)
+pl_code pl_sums_watch(pl_sums **out, sqlite3 *db, pl_error *err)
 {
-    pl_code code = pl_db_execf(db, err,
-                               "INSERT OR IGNORE INTO main.row_sum(tbl,n,sum) SELECT %Q,0,0"
-                               " WHERE EXISTS(SELECT 1 FROM main.row_sum)",
-                               table);
-    return code == PL_OK ? watch_table(db, table, NULL, err) : code;
+    pl_code code;
+
+    *out = NULL;
+    if (sqlite3_libversion_number() < TEMP_TRIGGERS)
+        return pl_db_exec(db, "DELETE FROM main.row_sum", err);
+    code = add_functions(out, db, err);
+    if (code == PL_OK)
+        code = pl_db_exec(db, "PRAGMA recursive_triggers=ON", err); /* rows that a REPLACE removes count too */
+    return code == PL_OK ? each_table(db, "SELECT tbl FROM row_sum WHERE tbl<>''", watch_table, *out, err) : code;
+}
+
+pl_code pl_sums_add(pl_sums *s, const char *table, pl_error *err)
+{
+    pl_code code;
+
+    if (s == NULL)
+        return PL_OK;
+    code = pl_db_execf(s->db, err,
+                       "INSERT OR IGNORE INTO main.row_sum(tbl,n,sum) SELECT %Q,0,0"
+                       " WHERE EXISTS(SELECT 1 FROM main.row_sum)",
+                       table);
+    return code == PL_OK ? watch_table(s->db, table, s, err) : code;
+}
+
+/* ---- many changes in one transaction ---- */
+
+void pl_sums_gather(pl_sums *s, bool on)
+{
+    if (s == NULL)
+        return;
+    s->gathers = on;
+    for (int i = 0; i < s->n; i++)
+        s->w[i].more = (total){ 0, 0 };
+}
+
+pl_code pl_sums_put(pl_sums *s, pl_error *err)
+{
+    pl_code code = PL_OK;
+
+    for (int i = 0; s != NULL && i < s->n && code == PL_OK; i++) {
+        const watched *w = &s->w[i];
+        if (w->more.n != 0 || w->more.sum != 0)
+            code = pl_db_execf(s->db, err, "UPDATE main.row_sum SET n=n+%lld,sum=row_wrap(sum,%lld) WHERE tbl=%Q",
+                               (long long)w->more.n, (long long)w->more.sum, w->table);
+    }
+    pl_sums_gather(s, false);
+    return code;
 }
 
 /* ---- comparing ---- */

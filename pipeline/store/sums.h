@@ -14,10 +14,15 @@
 
 /* Creates row_sum again from the tables as they are now; inside a transaction or without one. */
 pl_code pl_sums_fill(sqlite3 *db, pl_error *err);
-/* From now on, changes made through this connection also change the sums. */
-pl_code pl_sums_watch(sqlite3 *db, pl_error *err);
-/* Includes a table that was created later and is empty; does nothing if it has a sum already. */
-pl_code pl_sums_add(sqlite3 *db, const char *table, pl_error *err);
+/* From now on, changes made through this connection also change the sums. The connection owns *out; NULL: they were given up. */
+typedef struct pl_sums pl_sums;
+pl_code pl_sums_watch(pl_sums **out, sqlite3 *db, pl_error *err);
+/* Includes a table that was created later and is empty; does nothing if it has a sum already. s may be NULL, here and below. */
+pl_code pl_sums_add(pl_sums *s, const char *table, pl_error *err);
+/* For a transaction of many rows: from pl_sums_gather(s, true) on, changes are counted in memory, and pl_sums_put writes each table's sum
+ * once, before the commit. A transaction in which a statement failed must be rolled back, and pl_sums_gather(s, false) forgets it. */
+void pl_sums_gather(pl_sums *s, bool on);
+pl_code pl_sums_put(pl_sums *s, pl_error *err);
 /* Compares all sums. PL_EDATA if one differs, with one line of report for each; *n: number of compared rows of row_sum. */
 pl_code pl_sums_check(sqlite3 *db, int *n, pl_text *report, pl_error *err);
 

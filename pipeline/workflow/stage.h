@@ -157,6 +157,10 @@ typedef struct pl_stage {
     const char *(*level)(const pl_step *step, pl_arena *mem);
     const char *level_advice; /* what that warning says of the results, and what to do; NULL: that `kernels` pins the level */
 
+    /* PL_PER_UNIT. True: commit looks up itself that the rows its rows refer to exist, and fails where one does not. SQLite then does not
+     * look them up for each row. */
+    bool own_references;
+
     /* True: the result depends on the workflow's `seed`, which becomes part of the key. */
     bool uses_seed;
 } pl_stage;

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Training, evaluating and scoring with the real program on real molecules."""
+import contextlib
 import hashlib
 import json
 import os
@@ -287,6 +288,13 @@ def scores_depend_on_nothing_but_the_molecule():
             by_names = got
         # A molecule that fails with several models counts as one failed molecule.
         assert p.rows("SELECT n_ok, n_failed FROM unit JOIN stage USING(stage_id) WHERE name='score'", workdir="strange") == [(2, 1)]
+        # Scores refer to molecules that have a row: else nothing of the unit is stored.
+        with contextlib.closing(sqlite3.connect(p.path("strange", "results.db"))) as db:
+            db.executescript("DELETE FROM molecule WHERE mol_id=(SELECT max(mol_id) FROM score); DELETE FROM score; DELETE FROM prediction;"
+                             "DELETE FROM row_sum")
+        _, _, err = p.run("run", "strange.yaml", "-q", "--force", "score", expect=5)
+        assert "molecule 3 is in a block of features.db but not in results.db" in err, err
+        assert p.one("SELECT (SELECT count(*) FROM score)+(SELECT count(*) FROM prediction)", workdir="strange") == 0
 
 
 def radial_nodes_work_and_a_coarse_grid_is_warned_of():

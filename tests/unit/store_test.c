@@ -566,7 +566,7 @@ static void rows_of_a_table_that_came_later_are_summed_too(void **state)
     (void)state;
     assert_int_equal(pl_sums_check(s->db, &before, &report, &err), PL_OK);
     assert_int_equal(pl_db_exec(s->db, "CREATE TABLE later(a,b)", &err), PL_OK);
-    assert_int_equal(pl_sums_add(s->db, "later", &err), PL_OK);
+    assert_int_equal(pl_sums_add(s->sums, "later", &err), PL_OK);
     assert_int_equal(pl_sums_fill(s->db, &err), PL_OK); /* the list of tables has changed */
     assert_int_equal(pl_db_exec(s->db,
                                 "INSERT INTO later VALUES(1,'x'),(2,'y'),(3,'z'); UPDATE later SET b='w' WHERE a=2;"
@@ -589,6 +589,42 @@ static void rows_of_a_table_that_came_later_are_summed_too(void **state)
     assert_int_equal(pl_db_exec(s->db, "DELETE FROM row_sum WHERE tbl='later'", &err), PL_OK);
     assert_int_equal(pl_sums_check(s->db, &n, &report, &err), PL_EDATA);
     assert_string_equal(pl_text_str(&report), "1 tables have no checksum in row_sum\n");
+    pl_text_free(&report);
+}
+
+static void sums_are_gathered_for_a_whole_transaction(void **state)
+{
+    pl_text report = { 0 };
+    pl_error err = { 0 };
+    int64_t stored = 0;
+    int n = 0;
+
+    (void)state;
+    assert_int_equal(pl_db_exec(s->db, "CREATE TABLE later(a INTEGER PRIMARY KEY,b)", &err), PL_OK);
+    assert_int_equal(pl_sums_add(s->sums, "later", &err), PL_OK);
+    assert_int_equal(pl_sums_fill(s->db, &err), PL_OK);
+    for (int turn = 0; turn < 2; turn++) { /* rolled back, committed */
+        assert_int_equal(pl_db_begin(s->db, &err), PL_OK);
+        pl_sums_gather(s->sums, true);
+        assert_int_equal(pl_db_exec(s->db,
+                                    "INSERT INTO later VALUES(1,'x'),(2,NULL),(3,2.5); UPDATE later SET b='w' WHERE a=2;"
+                                    "INSERT OR REPLACE INTO later VALUES(3,'z'); DELETE FROM later WHERE a=1",
+                                    &err),
+                         PL_OK);
+        assert_int_equal(pl_db_int(s->db, &stored, &err, "SELECT n FROM row_sum WHERE tbl='later'"), PL_OK);
+        assert_int_equal(stored, 0);
+        if (turn == 0) {
+            pl_sums_gather(s->sums, false);
+            pl_db_rollback(s->db);
+            continue;
+        }
+        assert_int_equal(pl_sums_put(s->sums, &err), PL_OK);
+        assert_int_equal(pl_db_commit(s->db, &err), PL_OK);
+    }
+    assert_int_equal(pl_db_int(s->db, &stored, &err, "SELECT n FROM row_sum WHERE tbl='later'"), PL_OK);
+    assert_int_equal(stored, 2);
+    assert_int_equal(pl_db_exec(s->db, "INSERT INTO later VALUES(4,'one by one again')", &err), PL_OK);
+    assert_int_equal(pl_sums_check(s->db, &n, &report, &err), PL_OK);
     pl_text_free(&report);
 }
 
@@ -771,6 +807,7 @@ int main(void)
         CASE(a_row_without_its_unit_is_seen),
         CASE(the_digest_sees_content_and_not_order),
         CASE(the_digest_of_known_rows_is_a_known_one),
+        CASE(sums_are_gathered_for_a_whole_transaction),
         CASE(sums_that_were_given_up_are_made_again_for_good),
         CASE(rows_of_a_table_that_came_later_are_summed_too),
         CASE(a_copy_is_whole_and_old_or_new),

@@ -19,7 +19,7 @@ static pl_code outside_find(bool *outside, const st_errors *e, st_cases *cases, 
         pl_text_reset(&why);
         code = nn_traits_of(&traits, d->item[e->at[i]].graph, scratch, err);
         if (code == PL_OK)
-            code = st_case_read(&one, cases, d->mol_id[e->at[i]], err);
+            code = st_cases_read(&one, cases, &d->mol_id[e->at[i]], 1, err);
         if (code != PL_OK)
             break;
         one.traits = &traits;

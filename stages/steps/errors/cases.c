@@ -16,7 +16,8 @@ pl_code st_cases_open(st_cases *c, const pl_env *env, pl_error *err)
     *c = (st_cases){ 0 };
     if (prepare != NULL)
         (void)snprintf(c->form, sizeof c->form, "%s", st_prepare_form(prepare->conf, form));
-    return pl_db_prepare(env->store->db, &c->find, "SELECT geometry, neutralised IS NOT NULL FROM molecule WHERE mol_id=?", err);
+    return pl_db_prepare(env->store->db, &c->find,
+                         "SELECT geometry, neutralised IS NOT NULL, mol_id FROM molecule WHERE mol_id>=? ORDER BY mol_id", err);
 }
 
 void st_cases_close(st_cases *c)
@@ -25,17 +26,36 @@ void st_cases_close(st_cases *c)
     c->find = NULL;
 }
 
-pl_code st_case_read(nn_case *out, st_cases *c, int64_t mol_id, pl_error *err)
+/* The row of a molecule: nearly always the next one. *there: the statement is at a row, before and after. */
+static pl_code row_find(st_cases *c, int64_t mol_id, bool *there, pl_error *err)
 {
-    bool row = false;
-    pl_code code;
+    pl_code code = *there ? pl_db_step(c->find, there, err) : PL_OK;
 
-    *out = (nn_case){ .source = NN_SOURCE_NONE, .form = c->form, .alike = NAN };
+    if (code != PL_OK || (*there && sqlite3_column_int64(c->find, 2) == mol_id))
+        return code;
+    (void)sqlite3_reset(c->find);
     (void)sqlite3_bind_int64(c->find, 1, mol_id);
-    code = pl_db_step(c->find, &row, err);
-    if (code == PL_OK && row) {
-        out->source = nn_source_of((const char *)sqlite3_column_text(c->find, 0));
-        out->changed = sqlite3_column_int(c->find, 1) != 0;
+    code = pl_db_step(c->find, there, err);
+    if (code == PL_OK && (!*there || sqlite3_column_int64(c->find, 2) != mol_id))
+        code = pl_fail(err, PL_EDATA,
+                       "molecule %lld is in a block of features.db but not in results.db: the files are of different runs; delete "
+                       "features.db and run with --from prepare",
+                       (long long)mol_id);
+    return code;
+}
+
+pl_code st_cases_read(nn_case *out, st_cases *c, const int64_t *mol_id, int64_t n, pl_error *err)
+{
+    bool there = false;
+    pl_code code = PL_OK;
+
+    for (int64_t i = 0; i < n && code == PL_OK; i++) {
+        out[i] = (nn_case){ .source = NN_SOURCE_NONE, .form = c->form, .alike = NAN };
+        code = row_find(c, mol_id[i], &there, err);
+        if (code != PL_OK)
+            break;
+        out[i].source = nn_source_of((const char *)sqlite3_column_text(c->find, 0));
+        out[i].changed = sqlite3_column_int(c->find, 1) != 0;
     }
     (void)sqlite3_reset(c->find);
     return code;
@@ -51,7 +71,7 @@ static pl_code one_count(nn_census *census, st_cases *c, const st_samples *train
     pl_arena_reset(scratch);
     code = nn_traits_of(&traits, d->item[train->at[i]].graph, scratch, err);
     if (code == PL_OK)
-        code = st_case_read(&one, c, d->mol_id[train->at[i]], err);
+        code = st_cases_read(&one, c, &d->mol_id[train->at[i]], 1, err);
     if (code == PL_OK)
         nn_census_add(census, &traits, one.source);
     return code;

@@ -9,7 +9,7 @@
 #include "pipeline/workflow/stage.h"
 #include "stages/steps/dataset/dataset.h"
 
-/* Reads rows of molecules one at a time; main thread only. Initialise it with zeros. */
+/* Reads rows of molecules; main thread only. Initialise it with zeros. */
 typedef struct st_cases {
     sqlite3_stmt *find;
     char form[NN_FORM_BYTES]; /* of this workflow; "" without a prepare stage */
@@ -18,8 +18,8 @@ typedef struct st_cases {
 pl_code st_cases_open(st_cases *c, const pl_env *env, pl_error *err);
 void st_cases_close(st_cases *c); /* zeroed is fine */
 
-/* Sets everything in out except the traits and the similarity. */
-pl_code st_case_read(nn_case *out, st_cases *c, int64_t mol_id, pl_error *err);
+/* Of n molecules; fastest in the order of their numbers. Sets everything in out [n] except the traits and the similarity. EDATA: one has no row. */
+pl_code st_cases_read(nn_case *out, st_cases *c, const int64_t *mol_id, int64_t n, pl_error *err);
 
 /* The range of the molecules of a training. */
 pl_code st_range_make(nn_range *out, const pl_env *env, const st_samples *train, pl_error *err);

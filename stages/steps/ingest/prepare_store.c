@@ -107,7 +107,7 @@ pl_code st_molecules_open(st_molecules **out, pl_env *env, pl_error *err)
     if (code == PL_OK && env->n_shards > 0)
         code = pl_db_exec(env->store->db, measurement_sql, err);
     if (code == PL_OK && env->n_shards > 0)
-        code = pl_sums_add(env->store->db, "measurement", err);
+        code = pl_sums_add(env->store->sums, "measurement", err);
     if (code == PL_OK && env->n_shards > 0)
         code = pl_db_prepare(env->store->db, &m->put_measurement, "INSERT OR REPLACE INTO measurement VALUES(?,?,?)", err);
     return code;

@@ -257,15 +257,11 @@ static pl_code rows_open(score_state *s, pl_error *err)
     }
     code = pl_db_commit(store->db, err);
     if (code == PL_OK)
-        code = pl_db_prepare(
-            store->db, &s->put_prediction,
-            "INSERT INTO prediction(mol_id,property_id,model_id,value,similarity,nearest,spread,uncertainty) VALUES(?,?,?,?,?,?,?,?)",
-            err);
+        code = pl_insert_open(&s->put_prediction, store->db, "prediction",
+                              "mol_id,property_id,model_id,value,similarity,nearest,spread,uncertainty", err);
     return code != PL_OK ? code
-                         : pl_db_prepare(store->db, &s->put_score,
-                                         "INSERT INTO score(mol_id,property_id,mean,stdev,n_models,similarity,"
-                                         "interval90,domain,reasons) VALUES(?,?,?,?,?,?,?,?,?)",
-                                         err);
+                         : pl_insert_open(&s->put_score, store->db, "score",
+                                          "mol_id,property_id,mean,stdev,n_models,similarity,interval90,domain,reasons", err);
 }
 
 pl_code st_score_open_inputs(score_state *s, pl_env *env, pl_error *err)
@@ -356,8 +352,8 @@ void st_score_close(void *state)
 {
     score_state *s = state;
 
-    sqlite3_finalize(s->put_prediction);
-    sqlite3_finalize(s->put_score);
+    pl_insert_close(&s->put_prediction);
+    pl_insert_close(&s->put_score);
     st_cases_close(&s->cases);
     pl_text_free(&s->reasons);
 }
@@ -409,4 +405,5 @@ const pl_stage st_score = {
     .close = st_score_close,
     .reset_sql = reset_sql,
     .level = score_level,
+    .own_references = true,
 };

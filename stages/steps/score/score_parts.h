@@ -3,6 +3,7 @@
 #ifndef ST_SCORE_PARTS_H
 #define ST_SCORE_PARTS_H
 
+#include "pipeline/store/insert.h"
 #include "pipeline/workflow/shard.h"
 #include "stages/database/blocks.h"
 #include "stages/steps/ingest/columns.h"
@@ -35,7 +36,7 @@ typedef struct score_state {
     st_cases cases;
     pl_text reasons;     /* why a molecule is outside; reused for every score */
     double radial_error; /* largest radial error already warned about */
-    sqlite3_stmt *put_prediction, *put_score;
+    pl_insert put_prediction, put_score;
     st_score_taken taken;
 } score_state;
 
