@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* stages/main.c - the program: the only file that sees all parts. */
+#include <sqlite3.h>
+
 #include "pipeline/cli/cmd.h"
 #include "stages/database/schema.h"
 #include "stages/files/version.h"
@@ -15,5 +17,7 @@ int main(int argc, char **argv)
         .details = st_version_details,
     };
 
+    /* Nobody asks SQLite how much memory it has; counting it takes a lock for each allocation. */
+    (void)sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0);
     return pl_main(&app, argc, argv);
 }

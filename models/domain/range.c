@@ -157,25 +157,32 @@ static int by_element(const void *a, const void *b)
     return x->charge != y->charge ? x->charge - y->charge : x->paired - y->paired;
 }
 
+static bool has_kind(const nn_range *r, nn_kind k)
+{
+    int32_t j = 0;
+
+    while (j < r->n_kinds && !is_kind(r->kind[j], k))
+        j++;
+    return j < r->n_kinds;
+}
+
 /* By element and charge: the order of atoms is not the same with and without structures. */
 static void kinds_judge(pl_text *out, const nn_range *r, const nn_traits *t)
 {
-    nn_traits sorted = *t;
+    nn_kind other[NN_KINDS_MAX + 1];
+    int32_t n = 0;
 
-    qsort(sorted.kind, (size_t)sorted.n_kinds, sizeof *sorted.kind, by_element);
-    for (int32_t i = 0; i < sorted.n_kinds; i++) {
-        const nn_kind k = sorted.kind[i];
-        int32_t j = 0;
-        while (j < r->n_kinds && !is_kind(r->kind[j], k))
-            j++;
-        if (j < r->n_kinds)
-            continue;
-        if (k.charge == 0)
-            nn_reason_add(out, "element %s rare in the training", ch_element_symbol(k.z));
+    for (int32_t i = 0; i < t->n_kinds; i++)
+        if (!has_kind(r, t->kind[i]))
+            other[n++] = t->kind[i];
+    if (n > 1)
+        qsort(other, (size_t)n, sizeof *other, by_element);
+    for (int32_t i = 0; i < n; i++)
+        if (other[i].charge == 0)
+            nn_reason_add(out, "element %s rare in the training", ch_element_symbol(other[i].z));
         else
-            nn_reason_add(out, "atomic charge %s%+d%s not in the training", ch_element_symbol(k.z), (int)k.charge,
-                          k.paired ? " next to an opposite one" : "");
-    }
+            nn_reason_add(out, "atomic charge %s%+d%s not in the training", ch_element_symbol(other[i].z), (int)other[i].charge,
+                          other[i].paired ? " next to an opposite one" : "");
 }
 
 static void expanded_judge(pl_text *out, const nn_range *r, const nn_traits *t)

@@ -17,6 +17,7 @@
 
 #include "pipeline/base/log.h"
 #include "pipeline/base/stop.h"
+#include "pipeline/store/insert.h"
 #include "pipeline/store/sums.h"
 #include "toy.h"
 
@@ -628,6 +629,39 @@ static void sums_are_gathered_for_a_whole_transaction(void **state)
     pl_text_free(&report);
 }
 
+static void rows_are_inserted_in_groups_and_none_is_lost(void **state)
+{
+    static const int counts[] = { 0, 1, 15, 16, 17, 33 };
+    pl_insert in = { 0 };
+    pl_error err = { 0 };
+    int64_t n = 0, sum = 0;
+
+    (void)state;
+    assert_int_equal(pl_db_exec(s->db, "CREATE TABLE later(a INTEGER PRIMARY KEY,b,c)", &err), PL_OK);
+    assert_int_equal(pl_insert_open(&in, s->db, "later", "a,b,c", &err), PL_OK);
+    for (size_t k = 0; k < sizeof counts / sizeof counts[0]; k++) {
+        assert_int_equal(pl_db_exec(s->db, "DELETE FROM later", &err), PL_OK);
+        for (int i = 0; i < counts[k]; i++) {
+            const int at = pl_insert_at(&in);
+            (void)sqlite3_bind_int64(in.st, at, i + 1);
+            if (i == 0) /* not bound: NULL, also where an earlier group had a value */
+                (void)sqlite3_bind_int64(in.st, at + 1, 5);
+            (void)sqlite3_bind_int64(in.st, at + 2, 2 * i);
+            assert_int_equal(pl_insert_row(&in, &err), PL_OK);
+        }
+        assert_int_equal(pl_insert_end(&in, &err), PL_OK);
+        assert_int_equal(pl_db_int(s->db, &n, &err, "SELECT count(*) FROM later WHERE a BETWEEN 1 AND %d AND c=2*a-2", counts[k]),
+                         PL_OK);
+        assert_int_equal(n, counts[k]);
+        assert_int_equal(pl_db_int(s->db, &sum, &err, "SELECT coalesce(sum(b),0) FROM later"), PL_OK);
+        assert_int_equal(sum, counts[k] > 0 ? 5 : 0);
+    }
+    (void)sqlite3_bind_int64(in.st, pl_insert_at(&in), 1); /* is there already */
+    assert_int_equal(pl_insert_row(&in, &err), PL_OK);
+    assert_int_equal(pl_insert_end(&in, &err), PL_EBUG);
+    pl_insert_close(&in);
+}
+
 static void sums_that_were_given_up_are_made_again_for_good(void **state)
 {
     int64_t n = 0, had = 0;
@@ -808,6 +842,7 @@ int main(void)
         CASE(the_digest_sees_content_and_not_order),
         CASE(the_digest_of_known_rows_is_a_known_one),
         CASE(sums_are_gathered_for_a_whole_transaction),
+        CASE(rows_are_inserted_in_groups_and_none_is_lost),
         CASE(sums_that_were_given_up_are_made_again_for_good),
         CASE(rows_of_a_table_that_came_later_are_summed_too),
         CASE(a_copy_is_whole_and_old_or_new),
