@@ -282,10 +282,10 @@ enum { WIDE = 8 }; /* channels of the head */
 
 static void head_append(host *h)
 {
-    static const nn_param head[4] = { { "mlp.0.weight", 2, { WIDE, WIDE }, 0, WIDE * WIDE },
-                                      { "mlp.0.bias", 1, { WIDE, 0 }, 0, WIDE },
-                                      { "mlp.2.weight", 2, { 1, WIDE }, 0, WIDE },
-                                      { "mlp.2.bias", 1, { 1, 0 }, 0, 1 } };
+    static const nn_param head[4] = { { "mlp.0.weight", 2, { WIDE, WIDE }, 0, WIDE * WIDE, NULL },
+                                      { "mlp.0.bias", 1, { WIDE, 0 }, 0, WIDE, NULL },
+                                      { "mlp.2.weight", 2, { 1, WIDE }, 0, WIDE, NULL },
+                                      { "mlp.2.bias", 1, { 1, 0 }, 0, 1, NULL } };
 
     for (int k = 0; k < 4; k++)
         h->m.head[k] = param_append(h, head[k]);
