@@ -246,10 +246,8 @@ static void judge(const scan *s, const label *l, const pl_node *at, pl_problems 
         named = strcasecmp(s->field[i], l->name) == 0;
     if (!there && st_label_comes_later(s->wf, l->name))
         return;
-    if (!there && s->whole) {
-        if (s->records == 0)
-            pl_problem_add(problems, at, "labels: the inputs have no records, so none has a value of %s", l->name);
-        else if (!named)
+    if (!there && s->whole && s->records > 0) {
+        if (!named)
             judge_missing(s, l, at, problems);
         else
             pl_problem_add(problems, at, "labels: %s is empty in all %lld records", l->name, (long long)s->records);
