@@ -368,7 +368,7 @@ def american_spellings_are_read_as_british_ones():
         p.put("m.sdf", p.run("conformers", "lib.smi")[1])
         assert p.run("energy", "m.sdf", "--minimize")[1] == p.run("energy", "m.sdf", "--minimise")[1]
         schema = p.run("help", "--schema")[1]
-        british = set(re.findall(r'"([a-z_]*(?:is[eai]|our|centre)[a-z_]*)"', schema)) - {"journal", "noise", "precision", "precision_of", "source"}
+        british = set(re.findall(r'"([a-z_]*(?:is[eai]|our|centre)[a-z_]*)"', schema)) - {"journal", "noise", "denoise", "precision", "precision_of", "source"}
         assert british == {"max_neighbours", "maximise", "minimise", "neutralise", "optimiser"}, british  # pipeline/base/spelling.c
         for word in ("max_neighbors", "maximize", "minimize", "neutralize", "optimizer"):
             assert '"%s"' % word in schema, word
