@@ -227,10 +227,12 @@ static void denoise_check(const pl_step *step, pl_problems *problems)
 static void targets_check(const pl_workflow *wf, const pl_step *step, pl_problems *problems)
 {
     const st_train_conf *c = step->conf;
+    const pl_node *given = pl_node_get(step->node, "targets");
 
     if (c->targets.n < 1)
-        pl_problem_add(problems, step->node,
-                       "stages.train.targets: required but not given; what to learn, a list such as [{name: ...}]");
+        pl_problem_add(problems, given != NULL ? given : step->node,
+                       "stages.train.targets: %s; what to learn, a list such as [{name: ...}]",
+                       given != NULL ? "the list is empty" : "required but not given");
     if (c->targets.n > NN_TARGETS_MAX)
         pl_problem_add(problems, step->node, "targets: %d given, a model learns 1 to %d", (int)c->targets.n, NN_TARGETS_MAX);
     for (int32_t k = 0; k < c->targets.n; k++)
