@@ -93,9 +93,12 @@ static double contraction(const nn_conv *c)
 /* Products with tables are rounded, with matrices that a tile makes at once they are not. */
 static void edges_put(const counter *c, nn_op op, double products, double turns, double floats)
 {
-    double all = c->batch->n_edges * products;
+    const double all = c->batch->n_edges * products, rest = c->batch->n_edges * turns;
 
-    put(c, op, c->batch->n_edges * turns + (c->tables ? 0 : all), c->tables ? c->ends * all : 0, floats);
+    if (c->tables)
+        put(c, op, rest, c->ends * all, floats);
+    else
+        put(c, op, rest + all, 0, floats);
 }
 
 static void conv_forward(const counter *c, const nn_conv *v)
@@ -115,8 +118,9 @@ static void nodes_back(const counter *c, const nn_conv *v, const radial_work *w)
 {
     double input = c->first ? 0 : 1, edges = c->batch->n_edges, in = floats_of(&v->in), tables = c->rows * w->columns;
     double dh = c->rows * 2 * w->last, hidden = c->rows * ((c->again ? w->hidden : 0) + w->hidden_back);
+    double dh16 = c->hidden16 ? dh : 0;
 
-    put(c, NN_OP_RADIAL_BACK, hidden + (c->hidden16 ? 0 : dh), c->rows * 2 * (1 + input) * w->last + (c->hidden16 ? dh : 0),
+    put(c, NN_OP_RADIAL_BACK, hidden + dh - dh16, c->rows * 2 * (1 + input) * w->last + dh16,
         (2 + input * c->packed) * w->last + c->rows * (c->batch->n_edge_features + 1) +
             (1 + input * (c->copies + c->table)) * tables);
     edges_put(c, NN_OP_EDGES_BACK, (1 + input) * contraction(v), (1 + input) * rotation(&v->in) + rotation(&v->out),
@@ -177,9 +181,10 @@ static void attention_count(const counter *c, const nn_attention *a)
     linear_work q = linear_of(c, a->query), p = linear_of(c, a->project);
     double nodes = c->batch->n_nodes, edges = c->batch->n_edges, in = floats_of(&a->in), out = floats_of(&a->out);
     double both = edges * (floats_of(&a->key) + floats_of(&a->value)), sent = edges * floats_of(&a->conv.out);
+    double again = c->again ? 1 : 0;
 
     put(c, NN_OP_ATTENTION, 2 * both, q.flops + p.flops, c->packed * (q.floats + p.floats) + sent + nodes * (in + out));
-    put(c, NN_OP_ATTENTION_BACK, (c->again ? 5 : 3) * both, (c->again ? 2 : 1) * q.flops + p.flops + project_values(c, a),
+    put(c, NN_OP_ATTENTION_BACK, (3 + 2 * again) * both, (1 + again) * q.flops + p.flops + project_values(c, a),
         (1 + c->packed) * (q.floats + p.floats) + 2 * sent + nodes * (in + out));
     if (!c->first)
         put(c, NN_OP_ATTENTION_BACK, 0, q.flops + p.flops - project_values(c, a), (edges + nodes) * in);

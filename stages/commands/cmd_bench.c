@@ -105,19 +105,6 @@ static bool threads_get(setup *s)
     return false;
 }
 
-static bool gpu_roof_get(setup *s)
-{
-    const char *text = pl_arg(s->args, "--gpu-roof");
-    char *end;
-
-    for (int i = 0; text != NULL && i < 3; i++, text = end + 1) {
-        s->gpu_roof[i] = 1e9 * strtod(text, &end);
-        if (end == text || !(s->gpu_roof[i] > 0 && s->gpu_roof[i] < 1e18) || *end != (i < 2 ? ',' : '\0'))
-            return false;
-    }
-    return true;
-}
-
 static int settings_get(setup *s)
 {
     const char *graphs = pl_arg(s->args, "--graphs"), *parity = pl_arg(s->args, "--parity");
@@ -140,7 +127,7 @@ static int settings_get(setup *s)
         return pl_cmd_usage(s->args, "--roofline measures and --memory only counts: give one of them");
     if (pl_arg(s->args, "--svg") != NULL && pl_arg(s->args, "--roofline") == NULL)
         return pl_cmd_usage(s->args, "--svg draws a roofline: give --roofline, too");
-    if (!gpu_roof_get(s))
+    if (!st_bench_gpu_roof_read(s->gpu_roof, pl_arg(s->args, "--gpu-roof")))
         return pl_cmd_usage(s->args, "--gpu-roof is three numbers above 0, as 60000,800000,3900");
     s->batch = (int32_t)batch;
     s->ranks = (int)ranks;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "stages/commands/cmd_bench_roof.h"
 #include "stages/report/plot.h"
@@ -16,6 +17,19 @@ static const char *const names[NN_OPS] = { [NN_OP_PREPARE] = "prepare",
                                            [NN_OP_RADIAL_BACK] = "radial back",
                                            [NN_OP_ATTENTION_BACK] = "attention back",
                                            [NN_OP_WEIGHTS] = "weights" };
+
+bool st_bench_gpu_roof_read(double roof[3], const char *text)
+{
+    static const char behind[3] = { ',', ',', '\0' };
+    char *end;
+
+    for (int i = 0; text != NULL && i < 3; i++, text = end + 1) {
+        roof[i] = 1e9 * strtod(text, &end);
+        if (end == text || !(roof[i] > 0 && roof[i] < 1e18) || *end != behind[i])
+            return false;
+    }
+    return true;
+}
 
 /* What is shown of an operation: shares of the two roofs, of the step. */
 typedef struct shares {
@@ -71,10 +85,13 @@ static void roof_print(const st_bench_roof *r)
 
 void st_bench_roof_print(const st_bench_roof *r)
 {
+    const char *rounded = r->unit != NULL ? " rounded |" : "";
+    const char *line = r->unit != NULL ? "--:|" : "";
+
     roof_print(r);
     (void)printf("| operation | us | of step | MFLOP |%s MB | flop/byte | of peak | of bandwidth | nearer roof | share of it |\n"
                  "|---|--:|--:|--:|%s--:|--:|--:|--:|---|---|\n",
-                 r->unit != NULL ? " rounded |" : "", r->unit != NULL ? "--:|" : "");
+                 rounded, line);
     for (int i = 0; i < NN_OPS; i++) {
         const st_bench_roof_op *o = &r->op[i];
         shares s = shares_of(r, i);

@@ -1,4 +1,4 @@
-/* stages/commands/cmd_bench_roof.h - shows what `molsieve bench --roofline` measured. */
+/* stages/commands/cmd_bench_roof.h - reads and shows the roofs of `molsieve bench --roofline`. */
 #ifndef ST_CMD_BENCH_ROOF_H
 #define ST_CMD_BENCH_ROOF_H
 
@@ -8,6 +8,8 @@
 #include "stages/bench/bench.h"
 #include "stages/files/out_file.h"
 
+/* "F,T,B" of --gpu-roof, in 1e9, as numbers a second; NULL: unchanged. False: not three numbers above 0. */
+bool st_bench_gpu_roof_read(double roof[3], const char *text);
 void st_bench_roof_print(const st_bench_roof *r);
 json_t *st_bench_roof_json(const st_bench_roof *r);
 /* Adds number i of the figures of a page (stages/report/plot.h). title: of the batch. False: no peak or bandwidth, so nothing. */

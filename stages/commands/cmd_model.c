@@ -332,8 +332,9 @@ static void print_all_errors(const nn_model_file *m, const json_t *provenance, p
 static size_t weight_bytes(const nn_model_file *m, const nn_sparse_count *packed)
 {
     const size_t kept = packed->weights / 2, index = (packed->weights / NN_SPARSE_GROUP + 1) / 2;
+    const size_t each = m->bf16 ? 2 : 4;
 
-    return (m->model->n_floats - packed->weights + kept) * (m->bf16 ? 2 : 4) + (packed->weights > 0 ? index : 0);
+    return (m->model->n_floats - packed->weights + kept) * each + index;
 }
 
 static void print_sparsity(const nn_model_file *m)
