@@ -13,7 +13,7 @@ ROOMS = {
     "pipeline": ["pipeline/**/*.c"],
     "stages": ["stages/**/*.c"],
     "chem": ["chem/**/*.c", "chem/**/*.cpp"],
-    "models": ["models/*.c"] + ["models/%s/*.c" % x for x in ("comm", "comm/tcp", "domain", "features", "files", "metrics", "network", "optim", "tensors", "threads", "training")],
+    "models": ["models/*.c"] + ["models/%s/*.c" % x for x in ("comm", "comm/tcp", "domain", "family", "features", "files", "metrics", "network", "optim", "tensors", "threads", "training")],
     "kernels": ["models/cpu/**/*.[ch]", "models/ref/*.[ch]", "models/cuda/**/*.cu", "models/cuda/**/*.cuh", "models/cuda/**/*.c",
                 "chem/structures/cuda/*.cu*"],
 }

@@ -167,6 +167,17 @@ def labels_are_looked_at_before_a_run():
         for values, want in (("same", "same is a class, but all its 28 values are 1"), ("pIC50", "pIC50 is a class, so its values are 0 and 1; found ")):
             p.workflow(["a.csv"], (TRAIN % ("[%s]" % values, values)).replace("active:", values + ":"))
             assert want in " ".join(p.run("check", "w.yaml", expect=2)[2].split()), want
+        # Inputs without a record give no label; without labels there is nothing wrong with them.
+        for name, text in (("none.csv", "smiles,pIC50\n"), ("none.sdf", "")):
+            p.put(name, text)
+            p.workflow([name], TRAIN % ("[pIC50, active]", "pIC50"))
+            for more in ([], ["--json"]):
+                _, out, err = p.run("check", "w.yaml", *more, expect=2)
+                assert (out + err).count("the inputs have no records, so none has pIC50") == 1 and "OK" not in out, out + err
+            p.workflow([name, "a.csv"], TRAIN % ("[pIC50]", "pIC50"))
+            assert "pIC50: 12 numbers in 28 records" in p.run("check", "w.yaml")[1]
+            p.workflow([name], "  read: {}\n  prepare: {conformers: {source: none}}\n")
+            assert ": OK" in p.run("check", "w.yaml")[1]
         # Sizes that take as long as larger ones.
         one = (TRAIN % ("[pIC50]", "pIC50")).replace("[trees]", "[se3], model: {heads: 1, channels: 30}")
         p.workflow(["a.csv"], one.replace("none", "generate").replace("topology", "bonds"))

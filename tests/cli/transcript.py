@@ -481,7 +481,8 @@ def mistakes_are_answered_as_before():
         t = Transcript(p, "mistakes")
         screened(p)
         p.put("empty.smarts", "# nothing\n")
-        p.put("m.sdf", "")
+        records = open(os.path.join(SOURCE, "workflows/data/qm9-30.sdf")).read().split("$$$$\n")[:2]
+        p.put("m.sdf", "".join("%s> <gap>\n%s\n\n$$$$\n" % (r, i) for i, r in enumerate(records)))
         t.lines("w.yaml", SCREEN_MISTAKES)
         for line in COMMANDS.strip().replace("\n", "|").split("|"):
             t.say(*line.split())

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Small parts of the pipeline: names of runs and jobs, spellings, free space, the errors of SQLite. */
+#include <fcntl.h>
 #include <limits.h>
 #include <math.h>
 #include <setjmp.h>
@@ -10,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -337,6 +339,29 @@ static void a_commit_that_fails_leaves_no_transaction(void **unused)
     (void)sqlite3_close(db);
 }
 
+/* A file in the 256th folder within another counts; one more, and it is not looked for. */
+static void folders_that_are_nested_too_deep_do_not_count(void **unused)
+{
+    int depth = 0, fd = open(dir, O_RDONLY | O_DIRECTORY);
+
+    (void)unused;
+    for (const int deep[] = { 255, 256 }, *to = deep; to < deep + 2; to++) {
+        for (int in; depth < *to; depth++, fd = in) {
+            assert_int_equal(mkdirat(fd, "d", 0700), 0);
+            in = openat(fd, "d", O_RDONLY | O_DIRECTORY);
+            assert_true(in >= 0);
+            (void)close(fd);
+        }
+        const int file = openat(fd, "f", O_WRONLY | O_CREAT, 0600);
+        assert_int_equal(posix_fallocate(file, 0, 4), 0);
+        (void)close(file);
+        assert_int_equal(pl_folder_bytes(dir) > 0, *to == 255);
+        assert_true(*to == 255 || pl_folder_remove(dir, NULL) == PL_EIO);
+        assert_int_equal(unlinkat(fd, "f", 0), 0);
+    }
+    (void)close(fd);
+}
+
 #define OF_DB(f) cmocka_unit_test_setup_teardown(f, make, drop)
 
 int main(void)
@@ -353,6 +378,7 @@ int main(void)
         OF_DB(files_that_are_no_database_or_damaged_are_told_apart),
         OF_DB(a_statement_is_ready_again_after_its_end),
         OF_DB(a_commit_that_fails_leaves_no_transaction),
+        OF_DB(folders_that_are_nested_too_deep_do_not_count),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -232,6 +232,18 @@ static void judge_missing(const scan *s, const label *l, const pl_node *at, pl_p
         pl_problem_add(problems, at, "%s: the inputs have none", what);
 }
 
+/* A label is asked for, and no input has a record that could give it. */
+static void judge_empty(const scan *s, const pl_node *at, pl_problems *problems)
+{
+    const label *wanted = NULL;
+
+    for (int i = 0; i < s->n && wanted == NULL; i++)
+        if (!st_label_comes_later(s->wf, s->label[i].name))
+            wanted = &s->label[i];
+    if (s->whole && s->records == 0 && wanted != NULL)
+        pl_problem_add(problems, at, "labels: the inputs have no records, so none has %s; see inputs", wanted->name);
+}
+
 static bool is_single(const scan *s, const label *l)
 {
     return l->learned && s->whole && l->numbers == 1 && l->limits == 0 && !st_label_comes_later(s->wf, l->name);
@@ -348,7 +360,9 @@ pl_code st_label_scan(const pl_workflow *wf, bool targets_only, pl_problems *pro
         if (s->records > 0)
             say(s, &s->label[i], out);
     }
-    if (code == PL_OK)
+    if (code == PL_OK) {
+        judge_empty(s, at, problems);
         say_gaps(s, out);
+    }
     return code;
 }

@@ -19,9 +19,10 @@ enum { ST_LABELS_LOOKED_AT = 100000 }; /* records of all inputs, at most */
 
 /* Reads the inputs of wf, at most ST_LABELS_LOOKED_AT records, and looks at the labels that `prepare` names and `train` learns. Adds a
  * problem for each that no record has, that is no number anywhere, too large to compute with, learned and always the same or there
- * once, or a class with one value or a value other than 0 and 1; and to out a line for each of the others: "pIC50: 812 numbers in 830
- * records; 12 limits (>10) and 6 empty give no label\n", and one that says how many records have all of several targets. Formats that
- * only Open Babel reads are not looked at. targets_only: only what `train` learns, as a run needs it. */
+ * once, or a class with one value or a value other than 0 and 1, and one problem if the inputs have no records. Adds to out a line for
+ * each of the others: "pIC50: 812 numbers in 830 records; 12 limits (>10) and 6 empty give no label\n", and one that says how many
+ * records have all of several targets. Formats that only Open Babel reads are not looked at. targets_only: only what `train` learns,
+ * as a run needs it. */
 pl_code st_label_scan(const pl_workflow *wf, bool targets_only, pl_problems *problems, pl_text *out, pl_arena *mem, pl_error *err);
 
 #endif
