@@ -48,7 +48,8 @@ static st_scored unit(const st_scorer *s)
 {
     static int64_t id[] = { 7, 9, 1LL << 40 };
     static st_outcome outcome[MOLECULES * TARGETS];
-    static nn_near near[2][MOLECULES] = { { { 0.5, "ABC" }, { NAN, NULL }, { 1, "" } }, { { 0.25, "D" }, { 0, "EF" }, { NAN, NULL } } };
+    static nn_near near[2][MOLECULES] = { { { 0.5, "ABC" }, { NAN, NULL }, { 1, "" } },
+                                          { { 0.25, "D" }, { 0, "EF" }, { NAN, NULL } } };
     static nn_traits traits[MOLECULES];
     st_scored u = { .n = MOLECULES, .id = id, .outcome = outcome, .traits = traits, .radial_error = 1e-7 };
 
@@ -102,7 +103,8 @@ static void a_unit_is_the_same_after_it_was_kept(void **unused)
     }
     assert_true(got.near[1] == got.near[0] && got.near[4] == got.near[0] && got.near[3] != got.near[0]);
     for (int i = 0; i < MOLECULES; i++)
-        assert_memory_equal(&got.traits[i], &u.traits[i], offsetof(nn_traits, kind) + (size_t)u.traits[i].n_kinds * sizeof(nn_kind));
+        assert_memory_equal(&got.traits[i], &u.traits[i],
+                            offsetof(nn_traits, kind) + (size_t)u.traits[i].n_kinds * sizeof(nn_kind));
     pl_text_free(&bytes);
 }
 
