@@ -295,6 +295,18 @@ static void print_targets(const nn_model_file *m)
     }
 }
 
+/* Targets that nothing could be learned of. */
+static void print_left_out(const json_t *provenance)
+{
+    const char *name, *heading = "  left out    ";
+    json_t *why;
+
+    json_object_foreach(json_object_get(provenance, "left_out"), name, why) {
+        pl_cmd_print("%s%s: %s\n", heading, name, json_string_value(why) != NULL ? json_string_value(why) : "");
+        heading = "              ";
+    }
+}
+
 /* "  interval    90 % within 1.31 eV; 0.93 eV where the similarity is 0.3 or more". */
 static void print_interval(const nn_target *t)
 {
@@ -396,6 +408,7 @@ static void print_info(const nn_model_file *m, const char *path, pl_arena *mem)
 
     pl_cmd_print("%s\n  name        %s\n", path, m->name);
     print_targets(m);
+    print_left_out(p);
     print_components(m, mem);
     print_graph(m);
     pl_cmd_print("  sha256      %s\n", m->sha256);

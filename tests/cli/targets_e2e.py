@@ -295,7 +295,8 @@ def what_leaves_nothing_to_learn_is_refused_or_told():
         train = [i for i in range(60) if part[i] == "train"]
         write(p, gap=lambda i, r: 1.0 + (i not in train), mu=lambda i, r: 3.0 + (i not in train))
         err = p.run("run", "w.yaml", "-q", expect=2)[2]
-        assert "2 of 2 targets have one value" in err and "or split otherwise: gap, mu" in err, err
+        assert "nothing can be learned of any of the 2 targets; split otherwise, or give more labels: gap: all %d training molecules that have " \
+            "it have the value 1; mu: all %d training molecules that have it have the value 3" % (len(train), len(train)) in err, err
         # A fit of each element to fewer molecules leaves nothing either, whatever the target is.
         write(p, gap=gap, mu=lambda i, r: field(r, b"mu") if i in train[-3:] else None)
         err = p.run("run", "w.yaml", "-q", expect=2)[2]
@@ -311,6 +312,82 @@ def what_leaves_nothing_to_learn_is_refused_or_told():
         assert "labels: mu has one number in 60 records: there is nothing to learn" in said[1] + said[2], said
         write(p, gap=lambda i, r: gap(i, r) if i % 2 else None, mu=lambda i, r: 1.5 + i if i in (1, 2) else None)
         assert "all 2 targets are in 1 of 60 records, some in 30; nothing is learned from the other 29\n" in p.run("check", "w.yaml")[1]
+
+
+FLAT = """  read: {unit: 40}
+  prepare:
+    conformers: {source: none}
+    labels: [%s]
+    properties: {%s}
+  graph: {edges: topology}
+  split: {method: file, path: parts.txt}
+  train: {family: [%s], targets: [%s]}
+  evaluate: {on: [valid, test]}
+  score: {}
+"""
+ASSAYS = {"rare": "all 24 training molecules that have it are of class 0", "few": "6 training molecules have it; at least 10 are needed",
+          "act": None, "gone": "no training molecule has it"}
+
+
+def assays(p):
+    """80 molecules of ESOL; every fifth to be tested. Of four assays only `act` has both classes in the training part."""
+    with open(os.path.join(os.path.dirname(sieve.TESTS), "workflows/data/esol.csv")) as f:
+        rows = list(csv.DictReader(f))[:80]
+    table, parts = "smiles,name,rare,few,act,gone,flat,logS\n", ""
+    for k, row in enumerate(rows):
+        part = ("train", "train", "train", "valid", "test")[k % 5]
+        rare = "" if k % 2 else int(part == "test" and k % 4 == 0)
+        few = k % 2 if part == "train" and k < 8 or part == "valid" else ""
+        table += "%s,m%d,%s,%s,%d,%s,%d,%s\n" % (row["smiles"], k, rare, few, len(row["smiles"]) > 18, k % 2 if part == "test" else "", part != "train", row["logS"])
+        parts += "m%d %s\n" % (k, part)
+    p.put("in.csv", table)
+    p.put("parts.txt", parts)
+
+
+def flat(p, targets, workdir="run", name="w.yaml", words="trees", more=""):
+    classes = ", ".join("%s: {task: classification}" % t for t in targets)
+    p.workflow(["{path: in.csv, format: csv, columns: {smiles: smiles, title: name}}"],
+               FLAT % (", ".join(targets), classes, words, ", ".join("{name: %s}" % t for t in targets)) + more, workdir=workdir, name=name)
+
+
+def targets_that_cannot_be_learned_are_left_out():
+    """Each is named with its reason; the model, its errors and scores are those of a training without them."""
+    with sieve.Project() as p:
+        assays(p)
+        flat(p, ASSAYS)
+        p.run("check", "w.yaml")
+        p.run("run", "w.yaml", "-q", expect=137, env=dict(os.environ, MOLSIEVE_FAULT="train.model.after:1"))
+        said = p.run("run", "w.yaml", "-q")[2]
+        left = {k: v for k, v in ASSAYS.items() if v is not None}
+        for name, why in left.items():
+            line = "the target %s is left out of the model: %s" % (name, why)
+            assert line in said and (line,) in p.rows("SELECT message FROM event WHERE level='warn'"), (name, said)
+        assert metadata(p.path("run/models/e2e.safetensors"))["provenance"]["left_out"] == left
+        info = p.run("model", "info", "run/models/e2e.safetensors")[1]
+        assert "  predicts    the probability of act\n  left out    rare: %(rare)s\n              few: %(few)s\n              gone: %(gone)s\n" % left in info
+        flat(p, ["act"], "alone", "alone.yaml")
+        p.run("run", "alone.yaml", "-q")
+        assert "left_out" not in metadata(p.path("alone/models/e2e.safetensors"))["provenance"]
+        assert stored(p)[2:] == stored(p, "alone")[2:] and len(stored(p)[3]) == 80
+        flat(p, ["rare", "gone"])
+        said = p.run("run", "w.yaml", "-q", expect=2)[2]
+        assert "nothing can be learned of any of the 2 targets" in said and all("%s: %s" % (k, left[k]) in said for k in ("rare", "gone")), said
+        flat(p, ["rare"])
+        said = p.run("run", "w.yaml", "-q", expect=2)[2]
+        assert "the target rare is the same for all 24 training molecules: nothing to learn" in said, said
+
+
+def what_is_left_out_moves_no_other_target():
+    """Where one before it is left out: it is converted, and so a property of its own beside its label."""
+    with sieve.Project() as p:
+        assays(p)
+        stages = FLAT % ("flat, logS", "logS: {better: high}", "trees, gp", "{name: flat}, {name: logS, unit: ln, factor: 2.302585093}")
+        p.workflow(["{path: in.csv, format: csv, columns: {smiles: smiles, title: name}}"], stages)
+        assert "flat is left out of the model: all 48 training molecules that have it have the value 0" in p.run("run", "w.yaml", "-q")[2]
+        assert p.rows("SELECT DISTINCT name, unit FROM score JOIN property USING(property_id)") == [("logS (ln)", "ln")]
+        pairs = p.rows("SELECT measured, l.value FROM evaluated e JOIN label l USING(mol_id) JOIN property q ON q.property_id=l.property_id "
+                       "WHERE q.name='logS'")
+        assert len(pairs) == 32 and all(abs(a - 2.302585093 * b) < 1e-9 for a, b in pairs), pairs[:3]
 
 
 def censored(n=110):
@@ -430,5 +507,6 @@ def limits_are_learned_from_and_never_tested():
 
 if __name__ == "__main__":
     sieve.main([limits_are_learned_from_and_never_tested, targets_with_missing_values_are_learned_together, classes_with_missing_values_are_learned_together,
-                the_twelve_targets_of_qm9_are_learned_and_predicted, what_leaves_nothing_to_learn_is_refused_or_told,
+                the_twelve_targets_of_qm9_are_learned_and_predicted, what_leaves_nothing_to_learn_is_refused_or_told, targets_that_cannot_be_learned_are_left_out,
+                what_is_left_out_moves_no_other_target,
                 rankings_weigh_targets_and_models_share_a_property, conflicting_target_settings_are_refused_before_work])

@@ -71,6 +71,7 @@ typedef struct evaluate_state {
     const evaluate_conf *conf;
     member *member; /* [n_members] */
     int64_t n_members;
+    st_train_conf learned;         /* with the targets that they have */
     st_errors *together[ST_PARTS]; /* [targets] of the members' mean, where there are several */
     const nn_engine_kind *kind;
     nn_engine *engine;
@@ -172,9 +173,10 @@ static pl_code file_open(evaluate_state *s, const pl_step *train, int64_t k, pl_
     code = nn_model_read(&one->m, one->path, s->env->mem, err);
     if (code == PL_OK)
         code = st_model_same(s->env->store, name, one->m, one->path, err);
-    if (code == PL_OK && one->m->conf.outputs != ((const st_train_conf *)train->conf)->targets.n)
-        code =
-            pl_fail(err, PL_EDATA, "%s predicts %d numbers, the workflow has other targets", one->path, (int)one->m->conf.outputs);
+    if (code == PL_OK && k == 0)
+        code = st_train_learned(&s->learned, train->conf, one->m, one->path, s->env->mem, err);
+    if (code == PL_OK && one->m->conf.outputs != s->learned.targets.n)
+        code = pl_fail(err, PL_EDATA, "%s predicts %d numbers, the first model others", one->path, (int)one->m->conf.outputs);
     return code;
 }
 
@@ -199,9 +201,9 @@ static pl_code models_open(evaluate_state *s, const pl_step *train, pl_error *er
     return s->member->m->model != NULL ? s->kind->open(&s->engine, s->member->m->model, &conf, err) : PL_OK;
 }
 
-static pl_code data_open(evaluate_state *s, const pl_step *train, pl_error *err)
+static pl_code data_open(evaluate_state *s, pl_error *err)
 {
-    const st_train_conf *c = train->conf;
+    const st_train_conf *c = &s->learned;
     const st_wanted_label *label = st_train_labels(c, false, s->env->mem);
     pl_code code =
         label != NULL ? st_dataset_open(&s->d, s->env, label, c->targets.n, NULL, err) : pl_fail(err, PL_ENOMEM, "targets");
@@ -219,7 +221,7 @@ static pl_code data_open(evaluate_state *s, const pl_step *train, pl_error *err)
 
 static pl_code target_put(evaluate_state *s, const member *one, int32_t k, pl_error *err)
 {
-    const st_target *target = st_train_target(pl_workflow_step(s->env->wf, "train")->conf);
+    const st_target *target = st_train_target(&s->learned);
     st_found f = { .m = one->m,
                    .target = &one->m->target[k],
                    .model_id = one->model_id,
@@ -377,7 +379,7 @@ static pl_code evaluate_finish(void *state, pl_error *err)
         return st_evaluate_models(s->env, &s->rows, &s->host, err);
     code = models_open(s, train, err);
     if (code == PL_OK)
-        code = data_open(s, train, err);
+        code = data_open(s, err);
     for (int64_t k = 0; k < s->n_members && code == PL_OK; k++)
         code = member_find(s, &s->member[k], err);
     if (code == PL_OK)

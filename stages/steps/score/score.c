@@ -230,11 +230,12 @@ static pl_code score_finish(void *state, pl_error *err)
 }
 
 /* Whether the labels were converted before this workflow's model learned them. */
-static bool is_converted(const score_state *s, int32_t output)
+static bool is_converted(const score_state *s, const nn_target *target)
 {
     const pl_step *train = pl_workflow_step(s->env->wf, "train");
+    const st_target *t = s->trained_here ? st_train_target_named(train->conf, target->name) : NULL;
 
-    return s->trained_here && st_target_converts(st_train_target(train->conf) + output);
+    return t != NULL && st_target_converts(t);
 }
 
 static pl_code rows_open(score_state *s, pl_error *err)
@@ -246,8 +247,8 @@ static pl_code rows_open(score_state *s, pl_error *err)
         code = pl_db_exec(store->db, "DROP INDEX IF EXISTS score_rank", err);
     for (int j = 0; j < s->scorer.n_targets && code == PL_OK; j++) {
         st_scored_target *t = &s->scorer.target[j];
-        code = st_property_put(store, s->scorer.model[t->model].m, t->output, is_converted(s, t->output), &t->property_id,
-                               s->env->mem, err);
+        const nn_model_file *m = s->scorer.model[t->model].m;
+        code = st_property_put(store, m, t->output, is_converted(s, &m->target[t->output]), &t->property_id, s->env->mem, err);
     }
     for (int k = 0; k < s->scorer.n_models && code == PL_OK; k++)
         code = st_model_put(store, s->scorer.model[k].m, s->path[k], &s->model_id[k], s->env->mem, err);

@@ -4,6 +4,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "models/family/labels.h"
 #include "models/network/sparse.h"
 #include "models/training/train.h"
 #include "pipeline/base/clock.h"
@@ -26,6 +27,9 @@ typedef struct train_state {
     pl_env *env; /* store: rank 0 only                              */
     st_team *team, alone;
     const st_train_conf *conf;
+    st_train_conf less; /* where targets are left out: conf          */
+    st_left *left;
+    int32_t n_left, n_rare;
     nn_train_conf loop;
     st_dataset d;
     st_samples train, valid, test;
@@ -119,12 +123,20 @@ static pl_code host_epoch(void *ctx, const nn_epoch_report *r, pl_error *err)
 
 /* ---- setting up ---------------------------------------------------------- */
 
-static pl_code data_open(train_state *t, pl_error *err)
+static void data_close(train_state *t)
+{
+    st_samples_close(&t->train);
+    st_samples_close(&t->valid);
+    st_samples_close(&t->test);
+    st_dataset_close(&t->d);
+}
+
+/* The molecules that have a target. */
+static pl_code data_read(train_state *t, pl_error *err)
 {
     const st_train_conf *c = t->conf;
     const st_wanted_label *label = st_train_labels(c, st_limits_wanted(t->env->wf), t->env->mem);
-    int32_t n_rare = 0;
-    pl_code code = label != NULL ? st_targets_check(t->env, c, err) : pl_fail(err, PL_ENOMEM, "targets");
+    pl_code code = label != NULL ? PL_OK : pl_fail(err, PL_ENOMEM, "targets");
 
     if (code == PL_OK)
         code = st_dataset_open(&t->d, t->env, label, c->targets.n, &t->team->ranks, err);
@@ -132,33 +144,32 @@ static pl_code data_open(train_state *t, pl_error *err)
         st_dataset_decided(&t->d);
     t->inputs = st_train_inputs(c);
     if (code == PL_OK)
-        n_rare = st_train_elements(&t->inputs, &t->d, t->env->wf, c);
+        t->n_rare = st_train_elements(&t->inputs, &t->d, t->env->wf, c);
     if (code == PL_OK)
         code = st_samples_open(&t->train, &t->d, ST_TRAIN, &t->inputs, err);
     t->family = st_family_of(t->env->wf, c, t->train.n);
-    t->inputs.descriptors = t->inputs.descriptors && t->family.network;
+    return code;
+}
+
+/* Again without the targets that nothing can be learned of, and the molecules that have no other. */
+static pl_code data_read_less(train_state *t, pl_error *err)
+{
+    st_left *left;
+    int32_t n;
+    pl_code code = st_targets_check(t->env, t->conf, err);
+
     if (code == PL_OK)
-        code = st_train_inputs_fit(&t->inputs, &t->d, &t->train, t->env->wf, err);
-    t->m.inputs = t->inputs;
+        code = data_read(t, err);
     if (code == PL_OK)
-        code = st_samples_open(&t->valid, &t->d, ST_VALID, &t->inputs, err);
-    if (code == PL_OK)
-        code = st_samples_open(&t->test, &t->d, ST_TEST, &t->inputs, err);
-    if (code == PL_OK)
-        code = st_targets_scale(&t->m, c, &t->train, err);
-    if (code == PL_OK)
-        code = st_targets_weigh(&t->weight, c, &t->train, t->env->mem, err);
-    if (code != PL_OK)
+        code = st_targets_leave(&t->less, &left, &n, t->conf, &t->train, t->family.n > 0 ? NN_FEWEST : 2, t->env->mem, err);
+    if (code != PL_OK || n == 0)
         return code;
-    st_targets_fill(&t->train, &t->m, t->weight);
-    st_targets_fill(&t->valid, &t->m, t->weight);
-    st_targets_fill(&t->test, &t->m, t->weight);
-    t->host.test = &t->test.samples;
-    if (t->env->store != NULL && t->d.n_no_graph)
-        (void)pl_event_add(t->env, PL_WARN, "left out: %lld molecules without a graph", (long long)t->d.n_no_graph);
-    if (t->env->store != NULL && n_rare > 0)
-        st_train_elements_tell(t->env, t->train.n_unknown, n_rare);
-    return t->env->store != NULL ? st_targets_tell(t->env, c, &t->train, &t->valid, &t->test) : PL_OK;
+    t->conf = &t->less;
+    t->left = left;
+    t->n_left = n;
+    data_close(t);
+    code = t->env->store != NULL ? st_targets_left_tell(t->env, left, n) : PL_OK;
+    return code != PL_OK ? code : data_read(t, err);
 }
 
 static pl_code model_describe(train_state *t, pl_error *err)
@@ -180,6 +191,38 @@ static pl_code model_describe(train_state *t, pl_error *err)
     t->m.conf.outputs = t->conf->targets.n;
     t->learned = PL_NEW(t->env->mem, nn_train_state, t->conf->members);
     return t->learned != NULL ? PL_OK : pl_fail(err, PL_ENOMEM, "training");
+}
+
+static pl_code data_open(train_state *t, pl_error *err)
+{
+    pl_code code = data_read_less(t, err);
+    const st_train_conf *c = t->conf;
+
+    if (code == PL_OK)
+        code = model_describe(t, err);
+    t->inputs.descriptors = t->inputs.descriptors && t->family.network;
+    if (code == PL_OK)
+        code = st_train_inputs_fit(&t->inputs, &t->d, &t->train, t->env->wf, err);
+    t->m.inputs = t->inputs;
+    if (code == PL_OK)
+        code = st_samples_open(&t->valid, &t->d, ST_VALID, &t->inputs, err);
+    if (code == PL_OK)
+        code = st_samples_open(&t->test, &t->d, ST_TEST, &t->inputs, err);
+    if (code == PL_OK)
+        code = st_targets_scale(&t->m, c, &t->train, err);
+    if (code == PL_OK)
+        code = st_targets_weigh(&t->weight, c, &t->train, t->env->mem, err);
+    if (code != PL_OK)
+        return code;
+    st_targets_fill(&t->train, &t->m, t->weight);
+    st_targets_fill(&t->valid, &t->m, t->weight);
+    st_targets_fill(&t->test, &t->m, t->weight);
+    t->host.test = &t->test.samples;
+    if (t->env->store != NULL && t->d.n_no_graph)
+        (void)pl_event_add(t->env, PL_WARN, "left out: %lld molecules without a graph", (long long)t->d.n_no_graph);
+    if (t->env->store != NULL && t->n_rare > 0)
+        st_train_elements_tell(t->env, t->train.n_unknown, t->n_rare);
+    return t->env->store != NULL ? st_targets_tell(t->env, c, &t->train, &t->valid, &t->test) : PL_OK;
 }
 
 /* Of the network that learns and of the one that is kept, without its noise head, whose parameters come last. */
@@ -278,6 +321,9 @@ static pl_code member_write(st_trained *out, train_state *t, int64_t k, pl_error
                          .host = &t->host,
                          .start = t->start,
                          .family = &t->family,
+                         .conf = t->conf,
+                         .left = t->left,
+                         .n_left = t->n_left,
                          .weight = t->weight };
     return st_train_write(out, err);
 }
@@ -388,10 +434,8 @@ static pl_code member_learn(train_state *t, int64_t k, pl_error *err)
 /* The work of every rank. */
 static pl_code learn(train_state *t, pl_error *err)
 {
-    pl_code code = model_describe(t, err);
+    pl_code code = data_open(t, err);
 
-    if (code == PL_OK)
-        code = data_open(t, err);
     if (code != PL_OK)
         return code;
     if (!t->family.network)
@@ -438,10 +482,7 @@ static void train_close(void *state)
         t->kind->close(t->engine);
         nn_numa_restore(&t->near);
     }
-    st_samples_close(&t->train);
-    st_samples_close(&t->valid);
-    st_samples_close(&t->test);
-    st_dataset_close(&t->d);
+    data_close(t);
 }
 
 /* One training on a rank other than 0. */

@@ -70,6 +70,16 @@ pl_code st_train_inputs_fit(nn_inputs *in, st_dataset *d, const st_samples *trai
 /* ---- train_targets.c ---- */
 /* ECONFIG: a label that should be a class is not (stages/steps/dataset/classes.h). */
 pl_code st_targets_check(pl_env *env, const st_train_conf *c, pl_error *err);
+/* A target that the model does not have. */
+typedef struct st_left {
+    const char *name, *why; /* "all 812 training molecules that have it are of class 0" */
+} st_left;
+/* Of several targets: *less is c without those that nothing can be learned of, which become left [0, *n_left); c's own targets and none where
+ * something can be learned of each. fewest: training molecules that a target needs. In mem. ECONFIG: nothing can be learned of any. */
+pl_code st_targets_leave(st_train_conf *less, st_left **left, int32_t *n_left, const st_train_conf *c, const st_samples *train,
+                         int32_t fewest, pl_arena *mem, pl_error *err);
+/* Warns of each. */
+pl_code st_targets_left_tell(pl_env *env, const st_left *left, int32_t n);
 /* The scale of each target, from the training molecules that have it. ECONFIG: none has it, all have the same value, or
  * the fit to their composition leaves nothing. */
 pl_code st_targets_scale(nn_model_file *m, const st_train_conf *c, const st_samples *train, pl_error *err);
@@ -108,6 +118,9 @@ typedef struct st_trained {
     const nn_train_host *host;
     const nn_model_file *start; /* or NULL                                */
     const st_family *family;
+    const st_train_conf *conf; /* with the targets that are learned */
+    const st_left *left;       /* [n_left] those that are not */
+    int32_t n_left;
     const st_class_weight *weight; /* [targets] */
     const char *path;              /* set by st_train_write, as are the      */
     const st_errors *test;         /* [targets] errors on the test part      */

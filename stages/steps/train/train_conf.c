@@ -176,6 +176,32 @@ const pl_field st_train_fields[] = {
 
 const st_target *st_train_target(const st_train_conf *c) { return c->targets.items; }
 
+const st_target *st_train_target_named(const st_train_conf *c, const char *name)
+{
+    for (int32_t k = 0; k < c->targets.n; k++)
+        if (strcmp(st_train_target(c)[k].name, name) == 0)
+            return &st_train_target(c)[k];
+    return NULL;
+}
+
+pl_code st_train_learned(st_train_conf *out, const st_train_conf *c, const nn_model_file *m, const char *path, pl_arena *mem,
+                         pl_error *err)
+{
+    st_target *target = PL_NEW(mem, st_target, m->conf.outputs + 1);
+
+    *out = *c;
+    if (target == NULL)
+        return pl_fail(err, PL_ENOMEM, "targets");
+    for (int32_t k = 0; k < m->conf.outputs; k++) {
+        const st_target *one = st_train_target_named(c, m->target[k].name);
+        if (one == NULL)
+            return pl_fail(err, PL_EDATA, "%s predicts %s, which is no target of the workflow", path, m->target[k].name);
+        target[k] = *one;
+    }
+    out->targets = (pl_list){ .items = target, .n = m->conf.outputs };
+    return PL_OK;
+}
+
 const char *st_target_label(const st_target *t) { return t->column != NULL ? t->column : t->name; }
 
 bool st_target_converts(const st_target *t) { return t->factor != 1 && !strcmp(st_target_label(t), t->name); }

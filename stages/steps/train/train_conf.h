@@ -2,6 +2,7 @@
 #ifndef ST_TRAIN_CONF_H
 #define ST_TRAIN_CONF_H
 
+#include "models/files/model_file.h"
 #include "models/training/train_state.h"
 #include "pipeline/workflow/stage.h"
 #include "pipeline/workflow/workflow.h"
@@ -66,8 +67,13 @@ typedef struct st_train_conf {
 } st_train_conf;
 
 const st_target *st_train_target(const st_train_conf *c); /* [targets.n]               */
-const char *st_target_label(const st_target *t);          /* the property to learn     */
-bool st_target_converts(const st_target *t);              /* to a target of its name   */
+/* The target with this name; NULL: there is none. */
+const st_target *st_train_target_named(const st_train_conf *c, const char *name);
+/* Of c, the targets that m, of this file, predicts, in its order: what nothing can be learned of is left out. EDATA: m predicts others. */
+pl_code st_train_learned(st_train_conf *out, const st_train_conf *c, const nn_model_file *m, const char *path, pl_arena *mem,
+                         pl_error *err);
+const char *st_target_label(const st_target *t); /* the property to learn     */
+bool st_target_converts(const st_target *t);     /* to a target of its name   */
 /* [targets.n]; NULL when refused. limits: as in st_wanted_label */
 const st_wanted_label *st_train_labels(const st_train_conf *c, bool limits, pl_arena *mem);
 /* The name of the model, or the beginning of the names of an ensemble; borrowed. */

@@ -189,6 +189,16 @@ static json_t *json_members(const st_trained *t)
     return o;
 }
 
+/* Why a target of the workflow is not predicted, by name. */
+static json_t *json_left(const st_trained *t)
+{
+    json_t *o = json_object();
+
+    for (int32_t k = 0; k < t->n_left; k++)
+        json_object_set_new(o, t->left[k].name, json_string(t->left[k].why));
+    return o;
+}
+
 static json_t *json_training(const st_trained *t)
 {
     json_t *o;
@@ -252,6 +262,8 @@ static pl_code provenance_make(st_trained *t, st_errors *const e[ST_PARTS], pl_e
                     "errors", errors, "seed", (json_int_t)st_train_seed(env, t->member));
     if (all != NULL)
         (void)json_object_set_new(all, "molecules", json_string(st_prepare_form(pl_workflow_step(env->wf, "prepare")->conf, form)));
+    if (all != NULL && t->n_left > 0)
+        (void)json_object_set_new(all, "left_out", json_left(t));
     if (all != NULL && t->d->limits)
         (void)json_object_set_new(all, "censored", json_string("bound"));
     if (all != NULL)
@@ -295,7 +307,7 @@ static pl_code metrics_put(const st_trained *t, pl_error *err)
 
 static pl_code targets_put(const st_trained *t, pl_error *err)
 {
-    const st_target *target = st_train_target(t->env->step->conf);
+    const st_target *target = st_train_target(t->conf);
     int64_t property;
     pl_code code = t->m.classifies ? pl_db_execf(t->env->store->db, err, "DELETE FROM failure WHERE stage=%Q AND code='class'",
                                                  t->env->step->stage->name)

@@ -37,6 +37,83 @@ static pl_code linear_part(nn_scale *scale, const st_target *target, int32_t k, 
     return PL_OK;
 }
 
+/* ---- targets that nothing can be learned of ---- */
+
+/* Why, in mem; NULL: something can, or the target is not there at all, which is refused later. */
+static const char *nothing_to_learn(const st_samples *train, int32_t k, bool is_class, int32_t fewest, pl_arena *mem)
+{
+    char number[32], n_text[32];
+    double first = NAN;
+    bool same = true, there = false;
+    int64_t n = 0;
+
+    for (int64_t i = 0; i < train->d->n && !there; i++)
+        there = !isnan(st_dataset_value(train->d, i, k));
+    for (int64_t i = 0; i < train->n; i++) {
+        const double value = st_dataset_value(train->d, train->at[i], k);
+        first = isnan(first) ? value : first;
+        same = same && (isnan(value) || value == first);
+        n += !isnan(value);
+    }
+    (void)pl_count_str(n, n_text);
+    if (n == 0)
+        return there ? "no training molecule has it" : NULL;
+    if (n < fewest)
+        return pl_sprintf(mem, "%s training molecule%s it; at least %d are needed", n_text, n == 1 ? " has" : "s have",
+                          (int)fewest);
+    if (!same)
+        return NULL;
+    return pl_sprintf(mem, "all %s training molecules that have it %s %s", n_text, is_class ? "are of class" : "have the value",
+                      pl_real_str(first, number));
+}
+
+static pl_code none_left(const st_left *left, int32_t n, pl_arena *mem, pl_error *err)
+{
+    const char *all = "";
+
+    for (int32_t k = 0; k < n && all != NULL; k++)
+        all = pl_sprintf(mem, "%s%s%s: %s", all, k > 0 ? "; " : "", left[k].name, left[k].why);
+    if (all == NULL)
+        return pl_fail(err, PL_ENOMEM, "targets");
+    return pl_fail(err, PL_ECONFIG, "nothing can be learned of any of the %d targets; split otherwise, or give more labels: %.300s",
+                   (int)n, all);
+}
+
+pl_code st_targets_leave(st_train_conf *less, st_left **left, int32_t *n_left, const st_train_conf *c, const st_samples *train,
+                         int32_t fewest, pl_arena *mem, pl_error *err)
+{
+    const st_target *target = st_train_target(c);
+    st_target *kept = PL_NEW(mem, st_target, c->targets.n + 1);
+    int32_t n = 0;
+
+    *less = *c;
+    *left = PL_NEW(mem, st_left, c->targets.n + 1);
+    *n_left = 0;
+    if (kept == NULL || *left == NULL)
+        return pl_fail(err, PL_ENOMEM, "targets");
+    for (int32_t k = 0; k < c->targets.n && c->targets.n > 1; k++) {
+        const char *why = nothing_to_learn(train, k, st_train_classifies(c), fewest, mem);
+        if (why != NULL)
+            (*left)[(*n_left)++] = (st_left){ target[k].name, why };
+        else
+            kept[n++] = target[k];
+    }
+    if (*n_left > 0 && n == 0)
+        return none_left(*left, *n_left, mem, err);
+    if (*n_left > 0)
+        less->targets = (pl_list){ .items = kept, .n = n };
+    return PL_OK;
+}
+
+pl_code st_targets_left_tell(pl_env *env, const st_left *left, int32_t n)
+{
+    pl_code code = PL_OK;
+
+    for (int32_t k = 0; k < n && code == PL_OK; k++)
+        code = pl_event_add(env, PL_WARN, "the target %s is left out of the model: %s", left[k].name, left[k].why);
+    return code;
+}
+
 /* What of a value is to be learned. */
 static double rest_of_value(const st_samples *s, int64_t i, const nn_scale *scale, double value)
 {
@@ -124,39 +201,6 @@ static int64_t values_of(const st_samples *s, int32_t k)
     return n;
 }
 
-/* Whether all of the molecules that have target k have the same value. */
-static bool is_constant(const st_samples *s, int32_t k)
-{
-    double first = NAN;
-    bool same = true;
-
-    for (int64_t i = 0; i < s->n; i++) {
-        const double value = st_dataset_value(s->d, s->at[i], k);
-        first = isnan(first) ? value : first;
-        same = same && (isnan(value) || value == first);
-    }
-    return same && !isnan(first);
-}
-
-/* Of several targets: all that are constant at once. A split by scaffold often leaves one class of a rare target. */
-static pl_code constants_check(const st_train_conf *c, const st_samples *train, pl_error *err)
-{
-    const char *names = "";
-    int n = 0;
-
-    for (int32_t k = 0; k < c->targets.n && c->targets.n > 1 && names != NULL; k++)
-        if (is_constant(train, k))
-            names = pl_sprintf(train->d->mem, "%s%s%s", names, n++ > 0 ? ", " : "", st_train_target(c)[k].name);
-    if (names == NULL)
-        return pl_fail(err, PL_ENOMEM, "targets");
-    if (n == 0)
-        return PL_OK;
-    return pl_fail(err, PL_ECONFIG,
-                   "%d of %d targets have one value, such as one class, in the whole training part: nothing to learn; leave them "
-                   "out of targets, or split otherwise: %.200s",
-                   n, (int)c->targets.n, names);
-}
-
 static pl_code none_scale(nn_model_file *m, const st_samples *train, pl_error *err)
 {
     m->target->scale = (nn_scale){ .stdev = 1 };
@@ -170,7 +214,6 @@ pl_code st_targets_scale(nn_model_file *m, const st_train_conf *c, const st_samp
 
     if (st_train_denoises(c))
         return none_scale(m, train, err);
-    code = constants_check(c, train, err);
     for (int32_t k = 0; k < c->targets.n && code == PL_OK; k++) {
         if (values_of(train, k) == 0)
             return pl_fail(err, PL_ECONFIG, "no training molecule has a label called %s, a graph and only known elements",
