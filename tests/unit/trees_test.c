@@ -321,7 +321,7 @@ static void parts_add_up_to_the_prediction(void **state)
 
 static void a_forest_learns_values_and_classes(void **state)
 {
-    enum { LEARN = 400, NEW = 200 };
+    enum { LEARN = 1000, NEW = 400 };
     pl_arena *mem = *state;
     const nn_fit_conf classes = { .seed = 5, .classifies = true }, values = { .seed = 5 };
     double is[NEW], again[NEW], spread = 0;
