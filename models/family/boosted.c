@@ -19,7 +19,7 @@ struct nn_member {
     float start;        /* margin of every row before the first tree        */
     double mean, scale; /* value = mean + scale * margin, if not log_odds   */
     bool classifies, log_odds;
-    const char *library;    /* "1.7.4" */
+    const char *library;    /* "1.7.4", "3.2.0 on a GPU" */
     double weight[2], each; /* while learning: of the classes, of a tree in a forest */
 };
 
@@ -94,6 +94,8 @@ static void settings_make(settings *s, const nn_recipe *recipe, const nn_member 
     add(s, "nthread", "1");
     add(s, "seed", s->seed);
     add(s, "disable_default_eval_metric", "1");
+    if (conf->cuda && nn_xgboost_has_cuda())
+        add(s, "device", "cuda");
     if (!recipe->forest)
         add(s, "seed_per_iteration", "1");
     else
@@ -182,6 +184,18 @@ static pl_code rounds(nn_booster *b, int n, targets *t, grove *g, const nn_membe
     return code;
 }
 
+static pl_code device_note(nn_member *m, nn_booster *b, pl_arena *mem, pl_error *err)
+{
+    bool on_gpu = false;
+    pl_code code = nn_booster_device(b, &on_gpu, err);
+
+    if (code == PL_OK && on_gpu)
+        m->library = pl_sprintf(mem, "%s on a GPU", m->library);
+    if (code == PL_OK && m->library == NULL)
+        code = pl_fail(err, PL_ENOMEM, "no memory for trees");
+    return code;
+}
+
 static pl_code learn(nn_member *m, const nn_recipe *recipe, const nn_table *x, const double *y, const nn_fit_conf *conf,
                      pl_arena *mem, pl_arena *scratch, pl_error *err)
 {
@@ -210,6 +224,8 @@ static pl_code learn(nn_member *m, const nn_recipe *recipe, const nn_table *x, c
         settings_make(&s, recipe, m, conf, rows.n_columns);
         code = nn_booster_open(&b, &rows, t.high != NULL ? t.now : t.low, margin_of(m), s.option, s.n, err);
     }
+    if (code == PL_OK && conf->cuda)
+        code = device_note(m, b, mem, err);
     if (code == PL_OK && is_weighted(m))
         code = nn_booster_weights(b, weight, err);
     if (code == PL_OK)

@@ -32,6 +32,7 @@ typedef struct nn_fit_conf {
     const double
         *high; /* [x->n] upper limits, y then holds lower ones; equal: measured, infinite: none; NULL: all are measured. Only
                                 for a kind with `limits` */
+    bool cuda; /* on a GPU, if the kind's library can; other bits than on the CPU. The member says where it was learned */
     bool (*stop)(void *ctx); /* asked at least every second or so; may be NULL */
     void *ctx;
 } nn_fit_conf;

@@ -2,6 +2,7 @@
 #include "models/family/xgboost.h"
 
 #include <dlfcn.h>
+#include <jansson.h>
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -16,6 +17,7 @@
 static struct {
     const char *(*last_error)(void);
     void (*version)(int *major, int *minor, int *patch);
+    int (*build)(const char **json);
     int (*set_global)(const char *json);
     int (*rows_open)(const char *first, const char *column, const char *value, uint64_t n_columns, const char *settings,
                      void **out);
@@ -23,6 +25,7 @@ static struct {
     int (*rows_free)(void *rows);
     int (*open)(void *const rows[], uint64_t n, void **out);
     int (*option)(void *booster, const char *name, const char *value);
+    int (*config)(void *booster, uint64_t *n, const char **json);
     int (*round)(void *booster, int round, void *rows);
     int (*round_by)(void *booster, void *rows, float *first, float *second, uint64_t n);
     int (*dump)(void *booster, const char *map, int with_covers, const char *format, uint64_t *n, const char ***out);
@@ -31,7 +34,7 @@ static struct {
 } xgb;
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
-static bool opened;
+static bool opened, has_cuda;
 static char version[32], absent[400];
 
 static void *library(void)
@@ -61,12 +64,14 @@ static bool bind_all(void *from)
     } wanted[] = {
         { &xgb.last_error, "XGBGetLastError" },
         { &xgb.version, "XGBoostVersion" },
+        { &xgb.build, "XGBuildInfo" },
         { &xgb.set_global, "XGBSetGlobalConfig" },
         { &xgb.rows_open, "XGDMatrixCreateFromCSR" },
         { &xgb.rows_floats, "XGDMatrixSetFloatInfo" },
         { &xgb.rows_free, "XGDMatrixFree" },
         { &xgb.open, "XGBoosterCreate" },
         { &xgb.option, "XGBoosterSetParam" },
+        { &xgb.config, "XGBoosterSaveJsonConfig" },
         { &xgb.round, "XGBoosterUpdateOneIter" },
         { &xgb.round_by, "XGBoosterBoostOneIter" },
         { &xgb.dump, "XGBoosterDumpModelEx" },
@@ -83,6 +88,18 @@ static bool bind_all(void *from)
     return true;
 }
 
+/* Before 2.0 the option had another name. */
+static bool is_with_cuda(int major)
+{
+    const char *text = NULL;
+    json_error_t why;
+    json_t *j = xgb.build(&text) == 0 ? json_loads(text, 0, &why) : NULL;
+    const bool with = json_is_true(json_object_get(j, "USE_CUDA"));
+
+    json_decref(j);
+    return major >= 2 && with;
+}
+
 static void open_once(void)
 {
     void *from = library();
@@ -92,6 +109,7 @@ static void open_once(void)
         return;
     xgb.version(&major, &minor, &patch);
     (void)snprintf(version, sizeof version, "%d.%d.%d", major, minor, patch);
+    has_cuda = is_with_cuda(major);
     opened = true;
 }
 
@@ -102,6 +120,8 @@ const char *nn_xgboost_missing(void)
 }
 
 const char *nn_xgboost_version(void) { return nn_xgboost_missing() == NULL ? version : ""; }
+
+bool nn_xgboost_has_cuda(void) { return nn_xgboost_missing() == NULL && has_cuda; }
 
 /* The first line of the library's error; a stack follows it. */
 static pl_code failed(const char *doing, pl_error *err)
@@ -188,6 +208,22 @@ pl_code nn_booster_open(nn_booster **out, const nn_sparse *x, const float *y, fl
         if (xgb.option(b->booster, options[i].name, options[i].value) != 0)
             code = failed(options[i].name, err);
     return code;
+}
+
+pl_code nn_booster_device(nn_booster *b, bool *on_gpu, pl_error *err)
+{
+    const char *text = NULL, *device;
+    uint64_t n = 0;
+    json_error_t why;
+    json_t *j;
+
+    if (xgb.config(b->booster, &n, &text) != 0)
+        return failed("telling its device", err);
+    j = json_loads(text, 0, &why);
+    device = json_string_value(json_object_get(json_object_get(json_object_get(j, "learner"), "generic_param"), "device"));
+    *on_gpu = device != NULL && strncmp(device, "cuda", 4) == 0;
+    json_decref(j);
+    return PL_OK;
 }
 
 pl_code nn_booster_round(nn_booster *b, int round, pl_error *err)

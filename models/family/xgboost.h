@@ -5,6 +5,7 @@
 #ifndef NN_XGBOOST_H
 #define NN_XGBOOST_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -26,12 +27,17 @@ typedef struct nn_option {
 const char *nn_xgboost_missing(void);
 const char *nn_xgboost_version(void); /* "1.7.4"; "" if it is missing */
 
+/* The library is one with CUDA (2.0 and later), so the option device=cuda has an effect where there is a GPU. */
+bool nn_xgboost_has_cuda(void);
+
 typedef struct nn_booster nn_booster;
 
 /* Begins with x, labels y [x->n], the margin that all rows start from, and n options of XGBoost. Close *out in any case.
  * ECONFIG: the library is missing. ENOMEM. EBUG: the library's error, as of all that follows. */
 pl_code nn_booster_open(nn_booster **out, const nn_sparse *x, const float *y, float margin, const nn_option *options, int n,
                         pl_error *err);
+/* Where the rounds will run: of device=cuda the library makes the CPU where it finds no GPU. */
+pl_code nn_booster_device(nn_booster *b, bool *on_gpu, pl_error *err);
 /* How much each row [x->n] counts, before the first round. */
 pl_code nn_booster_weights(nn_booster *b, const float *weight, pl_error *err);
 pl_code nn_booster_round(nn_booster *b, int round, pl_error *err); /* rounds 0, 1, 2, ... */

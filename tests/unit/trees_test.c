@@ -230,6 +230,34 @@ static void trees_learn_and_are_the_same_again(void **state)
     assert_true(error_of(first, b.y, NEW) < 0.6 * error_of(zero, b.y, NEW));
 }
 
+/* Without a GPU, or a library that can use it, these are the trees of the CPU; else others that are as good. */
+static void a_gpu_is_used_where_there_is_one(void **state)
+{
+    enum { N = 300 };
+    pl_arena *mem = *state;
+    double host[N], device[2][N];
+    family_toy a, b;
+    nn_member *m;
+    bool on_gpu = false;
+
+    need_library();
+    assert_true(family_toy_make(&a, N, 1, mem) && family_toy_make(&b, N, 2, mem));
+    assert_int_equal(nn_trees.fit(&m, &a.x, a.y, &(nn_fit_conf){ .seed = 5 }, mem, NULL), PL_OK);
+    assert_null(strstr(nn_trees.describe(m, mem), "GPU"));
+    assert_int_equal(nn_trees.predict(m, &b.x, host, NULL, mem, NULL), PL_OK);
+    for (int k = 0; k < 2; k++) {
+        assert_int_equal(nn_trees.fit(&m, &a.x, a.y, &(nn_fit_conf){ .seed = 5, .cuda = true }, mem, NULL), PL_OK);
+        assert_int_equal(nn_trees.predict(m, &b.x, device[k], NULL, mem, NULL), PL_OK);
+        on_gpu = strstr(nn_trees.describe(m, mem), "on a GPU") != NULL;
+    }
+    print_message("%s\n", nn_trees.describe(m, mem));
+    assert_memory_equal(device[0], device[1], sizeof host);
+    assert_true(!on_gpu || nn_xgboost_has_cuda());
+    if (!on_gpu)
+        assert_memory_equal(host, device[0], sizeof host);
+    assert_true(error_of(device[0], b.y, N) < 1.1 * error_of(host, b.y, N));
+}
+
 /* The same values in another unit, far from zero. */
 static void another_unit_changes_nothing(void **state)
 {
@@ -597,6 +625,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(our_margins_are_the_librarys, setup, teardown),
         cmocka_unit_test_setup_teardown(trees_learn_and_are_the_same_again, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_gpu_is_used_where_there_is_one, setup, teardown),
         cmocka_unit_test_setup_teardown(another_unit_changes_nothing, setup, teardown),
         cmocka_unit_test_setup_teardown(parts_are_shapley_values, setup, teardown),
         cmocka_unit_test_setup_teardown(parts_add_up_to_the_prediction, setup, teardown),

@@ -159,15 +159,11 @@ static pl_code rows_thin(rows *out, const rows *r, const nn_member_kind *kind, c
 
 static bool told_to_stop(void *ctx) { return *((const pl_env *)ctx)->stop != 0; }
 
+/* all: what does not depend on the target. */
 static pl_code fit_one(nn_member **out, const nn_member_kind *kind, const nn_model_file *m, int32_t k, const rows *r,
-                       const pl_env *env, int64_t member, pl_error *err)
+                       const nn_fit_conf *all, const pl_env *env, pl_error *err)
 {
-    const nn_fit_conf conf = { .seed = st_train_seed(env, member),
-                               .classifies = m->classifies,
-                               .weight = { r->weight->of[0], r->weight->of[1] },
-                               .high = r->high,
-                               .stop = told_to_stop,
-                               .ctx = (void *)(uintptr_t)env };
+    nn_fit_conf conf = *all;
     const char *note;
     rows few;
     pl_error why = { 0 };
@@ -175,6 +171,8 @@ static pl_code fit_one(nn_member **out, const nn_member_kind *kind, const nn_mod
 
     if (code != PL_OK)
         return code;
+    memcpy(conf.weight, r->weight->of, sizeof conf.weight);
+    conf.high = r->high;
     note = pl_sprintf(env->mem, "%s learns %s from %d molecules", kind->name, m->target[k].name, (int)few.x.n);
     if (note != NULL)
         pl_progress_set(env->progress, r->x.n, r->x.n, note);
@@ -198,6 +196,12 @@ pl_code st_family_fit(nn_model_file *m, const st_family *f, const pl_env *env, c
                       const st_class_weight *weight, int64_t member, pl_error *err)
 {
     const int32_t outputs = train->d->n_targets;
+    const st_train_conf *c = env->step->conf;
+    const nn_fit_conf conf = { .seed = st_train_seed(env, member),
+                               .classifies = m->classifies,
+                               .cuda = st_compute_engine(&c->compute) == &nn_engine_cuda,
+                               .stop = told_to_stop,
+                               .ctx = (void *)(uintptr_t)env };
     nn_member **one = PL_NEW(env->mem, nn_member *, (int64_t)f->n * outputs + 1);
     nn_table all;
     pl_code code = one != NULL ? PL_OK : pl_fail(err, PL_ENOMEM, "a model");
@@ -212,7 +216,7 @@ pl_code st_family_fit(nn_model_file *m, const st_family *f, const pl_env *env, c
             code = rows_of(&with_limits, &all, m, k, train, true, env->mem, err);
         for (int32_t i = 0; i < f->n && code == PL_OK; i++)
             code = fit_one(&one[i * outputs + k], f->kind[i], m, k,
-                           train->high != NULL && f->kind[i]->limits ? &with_limits : &values, env, member, err);
+                           train->high != NULL && f->kind[i]->limits ? &with_limits : &values, &conf, env, err);
     }
     for (int32_t i = 0; i < f->n && code == PL_OK; i++)
         m->members.at[m->members.n++] = (nn_model_member){ f->kind[i], one + (size_t)i * (size_t)outputs };
