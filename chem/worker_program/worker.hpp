@@ -268,10 +268,17 @@ struct V3000 {
     long atoms = 0, bonds = 0;
 };
 
+bool is_molfile(const std::string &format);
 bool is_v3000(const std::string &text, const std::string &format);
 bool fits_columns(OpenBabel::OBMol &mol);                                       // whether four decimals hold all positions
 std::string with_all_digits(const std::string &molfile, OpenBabel::OBMol &mol); // of a V3000 molfile
 V3000 v3000_of(const std::string &text);                                        // CH_PARSE if Open Babel would read out of bounds
+
+// ---- worker_molfile.cpp
+
+void molfile_check(const std::string &text);                // V2000; CH_PARSE for what is no molecule or has no numbers
+void molfile_position(long atom, const std::string &field); // one of the three
+void molfile_bond(long bond, const std::string &type);
 
 // ---- worker_drawing.cpp
 
@@ -437,7 +444,7 @@ struct Placed {
     std::vector<std::string> other; // the other conformers, by increasing energy
 };
 
-void mol_check_geometry(OpenBabel::OBMol &mol); // CH_GEOMETRY: atoms coincide, or positions are too large or not finite
+void mol_check_geometry(OpenBabel::OBMol &mol); // CH_GEOMETRY: atoms coincide, bonds of 5 Angstrom, positions not finite
 
 // Adds hydrogens and checks the positions, unless the conformer is none or must be built.
 Placed mol_place(OpenBabel::OBMol &mol, const std::string &format, const PrepareOpts &o);

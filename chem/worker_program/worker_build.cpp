@@ -84,6 +84,9 @@ static bool is_real_3d(OBMol &mol, const std::string &format)
     return said && !flat_is_impossible(mol);
 }
 
+// No bond is longer; positions in picometres, or of a damaged record, have such bonds.
+static const double longest_bond = 5;
+
 void mol_check_geometry(OBMol &mol)
 {
     const unsigned n = mol.NumAtoms();
@@ -99,6 +102,10 @@ void mol_check_geometry(OBMol &mol)
         for (unsigned j = 0; j < i; j++)
             if (at[i].distSq(at[j]) < 0.36)
                 fail(CH_GEOMETRY, "atoms " + number(j + 1) + " and " + number(i + 1) + " are closer than 0.6 Angstrom");
+    FOR_BONDS_OF_MOL(b, mol)
+        if (b->GetLength() > longest_bond)
+            fail(CH_GEOMETRY, "atoms " + number(b->GetBeginAtomIdx()) + " and " + number(b->GetEndAtomIdx()) +
+                                  " are bonded, and farther than 5 Angstrom from each other");
 }
 
 static uint64_t hash_text(const std::string &s) // FNV-1a; any fixed hash function would do

@@ -105,6 +105,10 @@ void Walk::data(const Words &w)
     } else if (!ctab_over_) {
         v.atoms += block_ == "ATOM";
         v.bonds += block_ == "BOND";
+        for (size_t k = 4; k < 7 && block_ == "ATOM"; k++)
+            molfile_position(v.atoms, w[k]);
+        if (block_ == "BOND")
+            molfile_bond(v.bonds, w[3]);
     }
 }
 
@@ -140,15 +144,20 @@ void Walk::check() const
                            " bonds, and has " + number(v.atoms) + " and " + number(v.bonds));
 }
 
-bool is_v3000(const std::string &text, const std::string &format)
+bool is_molfile(const std::string &format)
 {
     static const std::set<std::string> molfiles = { "sdf", "sd", "mol", "mdl" };
+    return molfiles.count(format) > 0;
+}
+
+bool is_v3000(const std::string &text, const std::string &format)
+{
     size_t at = 0;
     for (int i = 0; i < 3 && at != std::string::npos; i++) {
         at = text.find('\n', at);
         at += at != std::string::npos;
     }
-    return molfiles.count(format) && at != std::string::npos &&
+    return is_molfile(format) && at != std::string::npos &&
            text.substr(at, text.find('\n', at) - at).find("V3000") != std::string::npos;
 }
 

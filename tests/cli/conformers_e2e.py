@@ -332,7 +332,12 @@ AWKWARD = (("C" * 166, "native"), ("N" + "[C@@H](C)C(=O)N" * 45 + "C", "native")
            ("c12c3c4c2c2c1c3c42", "openbabel"), ("CC1(C)[C@H]2CC[C@@]1(C)C(=O)C2", None), ("CC1(C)[C@@H]2CC[C@@]1(C)C(=O)C2", "native"),
            ("C1CC/C=C/C1", "native"), ("C1CC1.CCO", "native"), ("[CH2]C(C)C", "openbabel"), ("[O][O]", "openbabel"), ("FS(F)(F)(F)(F)F", "openbabel"),
            ("ClP(Cl)(Cl)(Cl)Cl", "openbabel"), ("FI(F)(F)(F)(F)(F)F", None), ("[2H]C([2H])([2H])[13C](=O)[18O]C([3H])([3H])[3H]", "native"),
-           ("C12C3C4C1C5C2C3C45", "native"), ("C1CCCCC2CCCCCC1CCCC2", "native"), ("CC(C)(C)C(C(C)(C)C)(C(C)(C)C)C(C)(C)C", "native"))
+           ("C12C3C4C1C5C2C3C45", "native"), ("C1CCCCC2CCCCCC1CCCC2", "native"), ("CC(C)(C)C(C(C)(C)C)(C(C)(C)C)C(C)(C)C", "native"),
+           ("C[Hg]C", "openbabel"), ("[Fe+2]", "native"), ("Cl[Pt](Cl)(N)N", "openbabel"), ("CC[Pb](CC)(CC)CC", "openbabel"), ("C[N+](C)(C)(C)C", "openbabel"),
+           ("O=Cl(=O)(=O)O", "openbabel"), ("OS(=O)(=O)(=O)O", None), ("[CH2]", "openbabel"), ("[N]=O", "openbabel"), ("CC1(C)CCCC(C)(C)N1[O]", "openbabel"),
+           ("[238U]", "openbabel"), ("[2H]O[2H]", "native"), ("C1C=C=CC1", "native"), ("C1CC#CC1", "native"), ("c1c#cccc1", "native"), ("C1#CC#CC#C1", "native"),
+           ("C12C3C1C23", "native"), ("F/C=C(/F)/F", "native"), ("C[C@](C)(C)O", "native"), ("[Na+].[O-]C(=O)c1ccccc1", "native"), ("[99*]C", None),
+           ("[C-]#[O+]", "openbabel"), (".".join(["C"] * 12), "native"))
 
 
 def awkward_molecules_are_built_or_fail_with_a_reason():
@@ -347,6 +352,28 @@ def awkward_molecules_are_built_or_fail_with_a_reason():
             assert by or re.search("in.smi:%d: %d: [a-z].{20}" % (k + 1, k), err), err
         isotopes = next(mol for t, _, mol in records(out) if int(t) == 14)
         assert "M  ISO  8" in isotopes, isotopes
+
+
+METHANOL = ((-0.36, 0.02, 0.01, "C"), (1.04, 0, 0, "O"), (-0.73, 1.04, 0.05, "H"), (-0.74, -0.5, 0.89, "H"), (-0.73, -0.48, -0.9, "H"), (1.36, -0.44, -0.8, "H"))
+BONDS = "  1  2  1  0", "  1  3  1  0", "  1  4  1  0", "  1  5  1  0", "  2  6  1  0"
+# A text of this molfile, what stands there instead, and what `energy` says; None: nothing, it has one.
+DAMAGED = (("", "", None), ("    1.3600", "    1,3600", "has '1,3600'"), ("    1.3600", "       abc", "has 'abc'"), ("    1.3600", "          ", "has ''"),
+           ("    1.3600", "       nan", "no sane position"), ("    1.3600", "   90.0000", "atoms 2 and 6 are bonded, and farther than 5 Angstrom"),
+           ("    1.3600", "    5.0000", None), ("    1.3600   -0.4400   -0.8000", "    1.0400    0.0000    0.0000", "closer than 0.6"), (" O ", " A ", "not an element"),
+           ("  1  2  1", "  1  2  8", "type 8"), ("  1  2  1", "  1  1  1", "Invalid bond"), ("  1  2  1", "  1  9  1", "Invalid bond"), (" C ", " B ", "no type"),
+           ("  2  6  1", "  1  2  1", "Invalid bond"), ("  1  2  1", "  1  2  4", "kekulize"), ("  6  5", "  6  6", "M  END"), ("  6  5", "  7  5", "Missing data"))
+
+
+def damaged_molfiles_fail_with_a_reason():
+    """Positions and bonds that the library would read as something else."""
+    atoms = "".join("%10.4f%10.4f%10.4f %-3s 0  0\n" % a for a in METHANOL)
+    whole = "T\n\n\n  6  5  0  0  0  0  0  0  0  0999 V2000\n" + atoms + "\n".join(BONDS) + "\nM  END\n$$$$\n"
+    with Project() as p:
+        p.put("in.sdf", "".join((whole.replace(old, new, 1) if old else whole).replace("T", "m%d" % k, 1) for k, (old, new, _) in enumerate(DAMAGED)))
+        _, out, err = p.run("energy", "in.sdf", expect=3)
+        for k, (_, _, says) in enumerate(DAMAGED):
+            assert (" m%d: " % k in err) == (says is not None) == (not re.search("^m%d " % k, out, re.M)), (k, out, err)
+            assert says is None or says in re.search(" m%d: (.*)" % k, err)[1], (k, err)
 
 
 def a_large_molecule_takes_little_memory():
@@ -476,6 +503,6 @@ if __name__ == "__main__":
           forms_of_an_axis_are_molecules_that_their_smiles_tell_apart, an_allene_is_one_molecule_in_all_formats_or_told_of, forms_that_no_inchikey_knows_are_told_of,
           biaryls_that_cannot_turn_keep_the_form_of_their_positions, open_babel_keeps_such_stereo_or_the_record_fails,
           stereo_that_is_not_kept_is_counted, what_has_no_structure_is_named_and_the_rest_written,
-          awkward_molecules_are_built_or_fail_with_a_reason, a_large_molecule_takes_little_memory,
+          awkward_molecules_are_built_or_fail_with_a_reason, damaged_molfiles_fail_with_a_reason, a_large_molecule_takes_little_memory,
           secondary_amides_are_trans_and_esters_z, standard_input_is_read,
           the_row_says_who_built_a_structure_and_why, open_babels_structures_with_long_bonds_fail, all_structures_of_a_run_can_be_exported])

@@ -108,6 +108,42 @@ static void counts_of_v3000_are_those_of_its_lines(void **state)
     }
 }
 
+/* A position that is no number, and bonds of queries, in both kinds of molfiles: columns of x, type of the bond, reason. */
+static void molfiles_without_numbers_or_with_queries_fail(void **state)
+{
+    static const struct {
+        const char *x, *type, *says; /* says: NULL: it is a molecule */
+    } cases[] = {
+        { "1.4000", "1", NULL },
+        { "-1e0", "2", NULL },
+        { "abc", "1", "atom 2 of a molfile has 'abc'" },
+        { "1,40", "1", "'1,40' where a position has a number" },
+        { "1.4x", "1", "'1.4x'" },
+        { "1.4000", "5", "bond 1 of a molfile has type 5" },
+        { "1.4000", "8", "has type 8, which is of queries" },
+        { "1.4000", "9", "has type 9" },
+        { "1.4000", "10", "has type 10" },
+    };
+    const ch_prepare_opts o = ch_prepare_defaults();
+
+    (void)state;
+    for (size_t k = 0; k < sizeof cases / sizeof *cases; k++)
+        for (int v3000 = 0; v3000 < 2; v3000++) {
+            const char *old = "O\n\n\n  2  1  0  0  0  0  0  0  0  0999 V2000\n    0.0000    0.0000    0.1000 C   0  0\n"
+                              "%10s    0.0000    0.0000 C   0  0\n  1  2%3s  0\nM  END\n";
+            const char *now = "O\n\n\n  0  0  0     0  0            999 V3000\nM  V30 BEGIN CTAB\nM  V30 COUNTS 2 1 0 0 0\n"
+                              "M  V30 BEGIN ATOM\nM  V30 1 C 0 0 0.1 0\nM  V30 2 C %s 0 0 0\nM  V30 END ATOM\nM  V30 BEGIN BOND\n"
+                              "M  V30 1 %s 1 2\nM  V30 END BOND\nM  V30 END CTAB\nM  END\n";
+            const char *text =
+                v3000 ? pl_sprintf(mem, now, cases[k].x, cases[k].type) : pl_sprintf(mem, old, cases[k].x, cases[k].type);
+            pl_error err = { 0 };
+            ch_prepared p;
+            const pl_code code = ch_worker_prepare(worker, text, strlen(text), "sdf", &o, &p, mem, &err);
+            assert_int_equal(code == PL_OK, cases[k].says == NULL);
+            assert_true(cases[k].says == NULL || strstr(err.text, cases[k].says) != NULL);
+        }
+}
+
 static void qm9bin_keeps_all_digits(void **state)
 {
     static const uint32_t head[6] = { 1, 2, 1, 11, 4, 64 };
@@ -183,6 +219,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(texts_keep_all_digits),
         cmocka_unit_test(counts_of_v3000_are_those_of_its_lines),
+        cmocka_unit_test(molfiles_without_numbers_or_with_queries_fail),
         cmocka_unit_test(qm9bin_keeps_all_digits),
         cmocka_unit_test(a_file_without_molecules_is_told),
         cmocka_unit_test(cml_without_line_ends_is_read_as_a_whole),
