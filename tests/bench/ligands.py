@@ -23,6 +23,7 @@ PROGRAM = os.environ.get("MOLSIEVE", "molsieve")
 COUNTS = (10, 50)
 NEAR = 1.0
 MOST_MAPS = 4000
+STEP = 50
 
 
 def skeleton(mol):
@@ -98,26 +99,26 @@ def here(all_, where, count, seed, extra):
     """DIR/here-COUNT-SEED: distances of all structures, in the order of their energy."""
     from rdkit import Chem
     path = os.path.join(where, "here-%d-%d" % (count, seed))
-    if os.path.exists(path):
-        return
     smi, sdf = path + ".smi", path + ".sdf"
-    with open(smi, "w") as f:
-        f.writelines("%s lig%d\n" % (s, k) for k, (_, s) in enumerate(all_))
-    command = [PROGRAM, "conformers", smi, "-o", sdf, "--count", str(count), "--seed", str(seed)] + extra
-    code = subprocess.run(command, stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL).returncode
-    assert code in (0, 3), "molsieve ended with %d" % code
-    found = {}
-    for mol in Chem.SDMolSupplier(sdf, sanitize=False, removeHs=False):
-        mol.UpdatePropertyCache(strict=False)
-        found.setdefault(mol.GetProp("_Name"), []).append(mol)
-    part = path + ".part"
-    open(part, "w").close()
-    for k, (crystal, _) in enumerate(all_):
-        mols = found.get("lig%d" % k)
-        xyz = [m.GetConformer().GetPositions() for m in mols] if mols else []
-        add(part, "lig%d" % k, (nearest(crystal, mols[0], xyz) or []) if mols else [])
-    os.replace(part, path)
-    os.remove(sdf)
+    known = done(path)
+    for first in range(0, len(all_), STEP):
+        some = [("lig%d" % k, *all_[k]) for k in range(first, min(first + STEP, len(all_))) if "lig%d" % k not in known]
+        if not some:
+            continue
+        with open(smi, "w") as f:
+            f.writelines("%s %s\n" % (s, name) for name, _, s in some)
+        command = [PROGRAM, "conformers", smi, "-o", sdf, "--count", str(count), "--seed", str(seed)] + extra
+        code = subprocess.run(command, stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL).returncode
+        assert code in (0, 3), "molsieve ended with %d" % code
+        found = {}
+        for mol in Chem.SDMolSupplier(sdf, sanitize=False, removeHs=False):
+            mol.UpdatePropertyCache(strict=False)
+            found.setdefault(mol.GetProp("_Name"), []).append(mol)
+        for name, crystal, _ in some:
+            mols = found.get(name)
+            xyz = [m.GetConformer().GetPositions() for m in mols] if mols else []
+            add(path, name, (nearest(crystal, mols[0], xyz) or []) if mols else [])
+        os.remove(sdf)
 
 
 def rdkit(all_, where, seed, relax):
