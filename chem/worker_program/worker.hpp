@@ -274,11 +274,12 @@ bool fits_columns(OpenBabel::OBMol &mol);                                       
 std::string with_all_digits(const std::string &molfile, OpenBabel::OBMol &mol); // of a V3000 molfile
 V3000 v3000_of(const std::string &text);                                        // CH_PARSE if Open Babel would read out of bounds
 
-// ---- worker_molfile.cpp
+// ---- worker_written.cpp
 
-void molfile_check(const std::string &text);                // V2000; CH_PARSE for what is no molecule or has no numbers
-void molfile_position(long atom, const std::string &field); // one of the three
-void molfile_bond(long bond, const std::string &type);
+// CH_PARSE where a position is no number or a bond is of no molecule: of a V2000 molfile, MOL2 or PDB.
+void text_check(const std::string &text, const std::string &format);
+void position_check(long atom, const std::string &field); // one of the three
+void molfile_bond_check(long bond, const std::string &type);
 
 // ---- worker_drawing.cpp
 

@@ -160,8 +160,8 @@ void mol_read(OBMol &mol, const std::string &text, const std::string &format)
     refuse_incomplete(text, format);
     const bool v3000 = is_v3000(text, format);
     const V3000 v = v3000 ? v3000_of(text) : V3000();
-    if (!v3000 && is_molfile(format))
-        molfile_check(text);
+    if (!v3000)
+        text_check(text, format);
     bonds_begin();
     const bool read = read_by(known, mol, v3000 ? v.text : text);
     std::string said = library_said();

@@ -106,9 +106,9 @@ void Walk::data(const Words &w)
         v.atoms += block_ == "ATOM";
         v.bonds += block_ == "BOND";
         for (size_t k = 4; k < 7 && block_ == "ATOM"; k++)
-            molfile_position(v.atoms, w[k]);
+            position_check(v.atoms, w[k]);
         if (block_ == "BOND")
-            molfile_bond(v.bonds, w[3]);
+            molfile_bond_check(v.bonds, w[3]);
     }
 }
 

@@ -376,6 +376,32 @@ def damaged_molfiles_fail_with_a_reason():
             assert says is None or says in re.search(" m%d: (.*)" % k, err)[1], (k, err)
 
 
+# The x of the last atom, the type of the first bond of MOL2, and what `energy` says of MOL2 and of PDB.
+WRITTEN = (("1.36", "1", None, None), ("1.36", "am", None, None), ("1,36", "1", "has '1,36'", "has '1,36'"), ("1.3x", "1", "has '1.3x'", "has '1.3x'"),
+           ("abc", "1", "has 'abc'", "has 'abc'"), ("1.36", "un", "type un", None), ("1.36", "nc", "type nc", None))
+
+
+def positions_and_bonds_of_mol2_and_pdb_are_read_or_fail():
+    kinds = "mol2", "pdb"
+    with Project() as p:
+        for kind in kinds:
+            text = ""
+            for n, (x, bond, *_) in enumerate(WRITTEN):
+                atoms = [(k + 1, e, x if k == 5 else "%.2f" % a, b, c) for k, (a, b, c, e) in enumerate(METHANOL)]
+                if kind == "pdb":
+                    text += "COMPND    w%d\n" % n + "".join("HETATM%5d %-4s UNL     1    %8s%8.3f%8.3f  1.00  0.00          %2s\n" % (k, e, *a, e) for k, e, *a in atoms) + "END\n"
+                    continue
+                text += "@<TRIPOS>MOLECULE\nw%d\n6 5\nSMALL\nNO_CHARGES\n\n@<TRIPOS>ATOM\n" % n
+                text += "".join("%d %s %s %s %s %s\n" % (k, e, *a, {"C": "C.3", "O": "O.3"}.get(e, e)) for k, e, *a in atoms)
+                text += "@<TRIPOS>BOND\n1 1 2 %s\n2 1 3 1\n3 1 4 1\n4 1 5 1\n5 2 6 1\n" % bond
+            p.put("in." + kind, text)
+            _, out, err = p.run("energy", "in." + kind, expect=3)
+            for n, row in enumerate(WRITTEN):
+                says = row[2 + kinds.index(kind)]
+                assert (" w%d: " % n in err) == (says is not None) == (not re.search("^w%d " % n, out, re.M)), (n, out, err)
+                assert says is None or says in re.search(" w%d: (.*)" % n, err)[1], (n, err)
+
+
 def a_large_molecule_takes_little_memory():
     """The arrays of 752 atoms; the limits of prepare allow no larger molecule."""
     with Project() as p:
@@ -503,6 +529,6 @@ if __name__ == "__main__":
           forms_of_an_axis_are_molecules_that_their_smiles_tell_apart, an_allene_is_one_molecule_in_all_formats_or_told_of, forms_that_no_inchikey_knows_are_told_of,
           biaryls_that_cannot_turn_keep_the_form_of_their_positions, open_babel_keeps_such_stereo_or_the_record_fails,
           stereo_that_is_not_kept_is_counted, what_has_no_structure_is_named_and_the_rest_written,
-          awkward_molecules_are_built_or_fail_with_a_reason, damaged_molfiles_fail_with_a_reason, a_large_molecule_takes_little_memory,
+          awkward_molecules_are_built_or_fail_with_a_reason, damaged_molfiles_fail_with_a_reason, positions_and_bonds_of_mol2_and_pdb_are_read_or_fail, a_large_molecule_takes_little_memory,
           secondary_amides_are_trans_and_esters_z, standard_input_is_read,
           the_row_says_who_built_a_structure_and_why, open_babels_structures_with_long_bonds_fail, all_structures_of_a_run_can_be_exported])

@@ -116,7 +116,7 @@ static void molfiles_without_numbers_or_with_queries_fail(void **state)
     } cases[] = {
         { "1.4000", "1", NULL },
         { "-1e0", "2", NULL },
-        { "abc", "1", "atom 2 of a molfile has 'abc'" },
+        { "abc", "1", "atom 2 has 'abc' where" },
         { "1,40", "1", "'1,40' where a position has a number" },
         { "1.4x", "1", "'1.4x'" },
         { "1.4000", "5", "bond 1 of a molfile has type 5" },
