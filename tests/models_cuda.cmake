@@ -16,15 +16,27 @@ target_link_libraries(molsieve_cuda_emulated PRIVATE molsieve::warnings)
 set_target_properties(molsieve_cuda_emulated PROPERTIES CXX_VISIBILITY_PRESET hidden OUTPUT_NAME molsieve_cuda
   LIBRARY_OUTPUT_DIRECTORY ${CMAKE_CURRENT_BINARY_DIR}/emulated)
 
-set(emulated_environment "MOLSIEVE_PLUGINS=${CMAKE_CURRENT_BINARY_DIR}/emulated;MOLSIEVE_CUDA_FENCES=1")
+set(emulated_environment "MOLSIEVE_PLUGINS=${CMAKE_CURRENT_BINARY_DIR}/emulated;MOLSIEVE_CUDA_FENCES=1"
+  "MOLSIEVE_CUBLASLT=${CMAKE_CURRENT_BINARY_DIR}/emulated/libcublasLt.so")
 
 add_library(emulated_here OBJECT emulator/here.c)
 target_compile_definitions(emulated_here PRIVATE EMULATED="${CMAKE_CURRENT_BINARY_DIR}/emulated")
 
+# An emulated cuBLASLt, and one that lacks a function, as the plugin opens them.
+foreach(which cublasLt cublasLt_old)
+  add_library(${which}_emulated MODULE emulator/cublaslt/emulated.cpp)
+  target_include_directories(${which}_emulated PRIVATE ${PROJECT_SOURCE_DIR} ${CMAKE_CURRENT_SOURCE_DIR})
+  target_compile_options(${which}_emulated PRIVATE ${emulated_options})
+  target_link_libraries(${which}_emulated PRIVATE molsieve::warnings)
+  set_target_properties(${which}_emulated PROPERTIES CXX_VISIBILITY_PRESET hidden OUTPUT_NAME ${which}
+    LIBRARY_OUTPUT_DIRECTORY ${CMAKE_CURRENT_BINARY_DIR}/emulated)
+endforeach()
+target_compile_definitions(cublasLt_old_emulated PRIVATE WITHOUT_CHECK)
+
 # A test that reaches the emulator through the engine's own loader.
 function(molsieve_emulated_test name)
   molsieve_test(${name} ${ARGN})
-  add_dependencies(test_${name} molsieve_cuda_emulated)
+  add_dependencies(test_${name} molsieve_cuda_emulated cublasLt_emulated cublasLt_old_emulated)
   target_link_libraries(test_${name} PRIVATE emulated_here)
   set_property(TEST ${name} APPEND PROPERTY ENVIRONMENT "${emulated_environment}")
 endfunction()
@@ -35,6 +47,15 @@ target_include_directories(test_emulator PRIVATE ${CMAKE_CURRENT_SOURCE_DIR})
 set_source_files_properties(unit/emulator_test.cpp PROPERTIES COMPILE_OPTIONS -Wno-unused-function)
 molsieve_emulated_test(cuda_ops unit/cuda_ops_test.c LABEL unit USES molsieve::models)
 molsieve_emulated_test(cuda_engine twin/cuda_engine_test.c LABEL twin USES molsieve_made_batch)
+molsieve_emulated_test(cuda_products twin/cuda_products_test.c LABEL twin USES molsieve_made_batch ${CMAKE_DL_LIBS})
+molsieve_emulated_test(cuda_few twin/cuda_few_test.c LABEL twin USES molsieve_made_batch)
+molsieve_test(cublaslt unit/cublaslt_test.c LABEL unit)
+target_include_directories(test_cublaslt PRIVATE ${PROJECT_SOURCE_DIR})
+find_path(CUBLASLT_INCLUDE_DIR cublasLt.h HINTS /usr/local/cuda/include ENV CUDA_HOME PATH_SUFFIXES include)
+mark_as_advanced(CUBLASLT_INCLUDE_DIR)
+if(CUBLASLT_INCLUDE_DIR) # else it is skipped
+  target_include_directories(test_cublaslt SYSTEM PRIVATE ${CUBLASLT_INCLUDE_DIR})
+endif()
 molsieve_emulated_test(cuda_memory twin/cuda_memory_test.c LABEL twin USES molsieve_made_batch)
 molsieve_emulated_test(cuda_together twin/cuda_together_test.c LABEL twin USES molsieve_made_batch)
 

@@ -78,6 +78,8 @@ static pl_code cuda_check(const nn_engine_conf *conf, pl_error *err)
         code = pl_fail(err, PL_ECONFIG, "engine cuda: %s", text);
     if (code == PL_OK && conf->radial == NN_RADIAL_NODES && !(conf->width > 0))
         code = pl_fail(err, PL_ECONFIG, "engine cuda: the grid of radial nodes has no width");
+    if (code == PL_OK)
+        code = nn_cuda_products_check(conf, ops, err);
     return code;
 }
 
@@ -103,9 +105,11 @@ static pl_code engine_fill(nn_engine *e, const nn_se3 *model, pl_error *err)
     if (e->gpu == NULL)
         return pl_fail(err, PL_EDEVICE, "engine cuda: %s", text);
     e->fences = getenv("MOLSIEVE_CUDA_FENCES") != NULL;
+    e->graphs = getenv("MOLSIEVE_CUDA_GRAPHS") == NULL || strcmp(getenv("MOLSIEVE_CUDA_GRAPHS"), "0") != 0;
     e->parts = getenv("MOLSIEVE_CUDA_PARTS") != NULL;
     e->table_bytes = nn_cuda_table_bytes();
-    return model_open(e, err);
+    code = nn_cuda_products_open(e, err);
+    return code == PL_OK ? model_open(e, err) : code;
 }
 
 static pl_code cuda_open(nn_engine **out, const nn_se3 *model, const nn_engine_conf *conf, pl_error *err)
@@ -247,11 +251,9 @@ static pl_code cuda_forward(nn_engine *e, const nn_batch *in, bool keep, float *
         return code;
     nn_cuda_lap_start(e);
     e->ops->upload(e->gpu, e->batch, e->prep.host, e->prep.bytes);
-    nn_cuda_forward(e, in);
-    nn_cuda_lap_read(e);
+    nn_cuda_results_ask(e, in);
     if (e->clock != NULL)
         e->clock->radial_rows = e->prep.n_nodes;
-    e->ops->download(e->gpu, e->host, e->y, bytes);
     code = nn_cuda_check(e, err);
     if (code == PL_OK)
         memcpy(y, e->host, bytes);

@@ -49,6 +49,11 @@ typedef struct nn_cuda_marks {
     nn_op op[NN_GPU_MARKS];
 } nn_cuda_marks;
 
+/* Kinds of matrix products, each with one provider (provider.c): of tables from hidden vectors (exact radial networks: of each
+ * pair's matrices), of the gradient of folded matrices, of linear layers of nodes and of the head, and of the gradients of
+ * these layers' inputs. Other products, of which all have sums that are split, are our own. */
+enum { NN_CUDA_OF_TABLES, NN_CUDA_OF_TABLES_BACK, NN_CUDA_OF_LINEAR, NN_CUDA_OF_LINEAR_BACK, NN_CUDA_KINDS };
+
 /* Scratch for the gradients of a convolution's radial networks; one per stream, used in turn. */
 typedef struct nn_cuda_radial {
     float *x;              /* [n_rows][max_edge], inputs of edges       */
@@ -75,7 +80,9 @@ typedef struct nn_cuda_slice {
     int64_t at, n, state;
 } nn_cuda_slice;
 
-enum { NN_CUDA_BUCKETS = NN_GPU_SEGMENTS - 4 }; /* the optimiser needs up to three segments, earlier shards one */
+enum {
+    NN_CUDA_BUCKETS = NN_GPU_SEGMENTS - 5
+}; /* the optimiser needs up to three segments, earlier shards and small forward passes one each */
 
 /* A training whose parameters, moments and average are on the device (step.c). */
 typedef struct nn_cuda_training {
@@ -114,6 +121,9 @@ struct nn_engine {
     pl_arena *mem;
     nn_cuda_prep prep;
     bool fences, kept;
+    bool graphs;    /* MOLSIEVE_CUDA_GRAPHS is not 0 */
+    int64_t passes; /* forward passes so far         */
+    nn_gpu_provider by[NN_CUDA_KINDS];
     bool parts;         /* compute a convolution by separate kernels instead of the fused one */
     size_t table_bytes; /* maximum bytes of one table                 */
     nn_cuda_slot slot[NN_CUDA_SLOTS];
@@ -219,6 +229,13 @@ void nn_cuda_watch(nn_engine *e, nn_op_clock *clock);
 void nn_cuda_lap_start(nn_engine *e);
 void nn_cuda_lap(nn_engine *e, nn_op op);
 void nn_cuda_lap_read(nn_engine *e);
+
+/* few.c */
+void nn_cuda_results_ask(nn_engine *e, const nn_batch *in); /* forward, then e->y to e->host; returns before either is done */
+
+/* provider.c */
+pl_code nn_cuda_products_check(const nn_engine_conf *c, const nn_gpu_ops *ops, pl_error *err);
+pl_code nn_cuda_products_open(nn_engine *e, pl_error *err); /* sets e->by, for the open device */
 
 /* together.c */
 pl_code nn_cuda_forward_all(nn_engine *const *e, const nn_batch *const *in, float *const *y, int n, pl_error *err);

@@ -12,7 +12,7 @@ _Static_assert((int)NN_GPU_L1 == (int)NN_LOSS_L1 && (int)NN_GPU_L2 == (int)NN_LO
 _Static_assert((int)NN_GPU_SCALE_MAX == (int)NN_LOSS_SCALE_MAX, "likewise");
 _Static_assert((int)NN_CUDA_UNFOLDED < (int)NN_GPU_EVENTS, "an event for each batch and step, and those of streams");
 
-enum { EARLIER = NN_GPU_SEGMENTS - 1 }; /* the graphs of all shards but the last */
+enum { EARLIER = NN_GPU_SEGMENTS - 2 }; /* the graphs of all shards but the last */
 
 /* ---- LAMB's pieces -------------------------------------------------------------------- */
 

@@ -28,6 +28,11 @@ typedef enum nn_radial { NN_RADIAL_NODES, NN_RADIAL_EXACT } nn_radial;
  * only on GPUs; `check` rejects a precision that the engine lacks. */
 typedef enum nn_precision { NN_PREC_FP32, NN_PREC_BF16X3, NN_PREC_BF16, NN_PREC_TF32, NN_PREC_FP16 } nn_precision;
 
+/* cuda: what computes matrix products of float32: its own kernels, NVIDIA's cuBLASLt, or for each kind of product
+ * what the table in models/cuda/provider.c says. In the order of NN_PRODUCTS_WORDS. */
+typedef enum nn_products { NN_PRODUCTS_AUTO, NN_PRODUCTS_OWN, NN_PRODUCTS_CUBLASLT } nn_products;
+#define NN_PRODUCTS_WORDS "auto|own|cublaslt"
+
 typedef struct nn_engine_conf {
     int threads;
     const char *kernels; /* cpu: name of the set (models/cpu/kernels/kernels.h); NULL: the best */
@@ -36,6 +41,7 @@ typedef struct nn_engine_conf {
     nn_precision of_radial;   /* last layer of the radial networks (ops 4, 5 of docs/model.md 8) */
     nn_precision of_contract; /* SO(2) products along edges (op 7)              */
     nn_precision of_linear;   /* linear layers of nodes (op 10)                 */
+    nn_products products;     /* of cuda                                         */
     int32_t device;           /* cuda: number of the GPU among the visible ones  */
     bool yields;              /* cuda: low priority, other engines on the same GPU run first */
     bool recompute;           /* keep less for the backward pass and compute it again: less

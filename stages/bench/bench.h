@@ -123,11 +123,12 @@ typedef struct st_bench_roof_op {
 typedef struct st_bench_roof {
     const char *variant;
     int threads;
-    double flops, bytes; /* of the machine, in a second: peak in float32, and bandwidth          */
-    const char *unit;    /* what computes products of rounded factors: "bf16 tiles"; NULL: nothing is rounded */
-    double unit_flops;   /* its peak                                                           */
-    int products;        /* of rounded factors, for each that is counted: 3 with bf16x3        */
-    double step;         /* seconds of the whole step; those of all operations are not more */
+    double flops, bytes;     /* of the machine, in a second: peak in float32, and bandwidth          */
+    const char *unit;        /* what computes products of rounded factors: "bf16 tiles"; NULL: nothing is rounded */
+    double unit_flops;       /* its peak                                                           */
+    int products;            /* of rounded factors, for each that is counted: 3 with bf16x3        */
+    double cublaslt[NN_OPS]; /* seconds of the operations with products by cuBLASLt; 0: not measured */
+    double step;             /* seconds of the whole step; those of all operations are not more */
     st_bench_roof_op op[NN_OPS];
 } st_bench_roof;
 
@@ -146,7 +147,9 @@ void st_bench_roof_count(st_bench_roof_op out[NN_OPS], const st_bench_case *c, c
 /* Fills step and op with the counts, and the times of the quickest training step without its optimiser, with r->threads.
  * EDEVICE: the engine cannot time its operations. */
 pl_code st_bench_roof_run(st_bench_roof *r, const st_bench_case *c, const st_bench_variant *v, double seconds, pl_error *err);
-/* Whether --roofline shows it: one model, nothing computed again, an engine that times its operations; bf16x3 if it is asked for. */
+/* Fills cublaslt; leaves it where engine or precision have no such products, or this machine no such library. */
+pl_code st_bench_roof_beside(st_bench_roof *r, const st_bench_case *c, const st_bench_variant *v, double seconds, pl_error *err);
+/* Whether --roofline shows it: our own kernels, one model, nothing computed again, an engine that times its operations; bf16x3 if it is asked for. */
 bool st_bench_roof_wanted(const st_bench_variant *v, const char *words, int threads);
 
 /* ---- whole steps ---- */

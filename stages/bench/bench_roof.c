@@ -73,7 +73,7 @@ double st_bench_bandwidth_find(int threads)
 
 bool st_bench_roof_wanted(const st_bench_variant *v, const char *words, int threads)
 {
-    return v->kind->watch != NULL && v->models == 1 && !v->conf.recompute &&
+    return v->kind->watch != NULL && v->models == 1 && !v->conf.recompute && v->conf.products != NN_PRODUCTS_CUBLASLT &&
            (words != NULL || (v->main && v->conf.of_contract != NN_PREC_BF16X3)) && st_bench_variant_wanted(v, words, threads);
 }
 
@@ -163,5 +163,21 @@ pl_code st_bench_roof_run(st_bench_roof *r, const st_bench_case *c, const st_ben
     v->kind->close(e);
     if (code == PL_OK)
         st_bench_roof_count(r->op, c, v, (double)clock.radial_rows);
+    return code;
+}
+
+pl_code st_bench_roof_beside(st_bench_roof *r, const st_bench_case *c, const st_bench_variant *v, double seconds, pl_error *err)
+{
+    st_bench_variant by = *v;
+    st_bench_roof other = { .threads = r->threads };
+    pl_error why = { 0 };
+    pl_code code;
+
+    by.conf.products = NN_PRODUCTS_CUBLASLT;
+    if (v->kind != &nn_engine_cuda || v->kind->check(&by.conf, &why) != PL_OK)
+        return PL_OK;
+    code = st_bench_roof_run(&other, c, &by, seconds, err);
+    for (int i = 0; code == PL_OK && i < NN_OPS; i++)
+        r->cublaslt[i] = other.op[i].seconds;
     return code;
 }

@@ -30,9 +30,9 @@ static void variant_name(st_bench_variant *v)
     if (v->kind == &nn_engine_ref)
         snprintf(v->name, sizeof v->name, "ref double");
     else
-        snprintf(v->name, sizeof v->name, "%s%s%s %s %s%s%s", v->kind->name, v->set != NULL ? " " : "",
+        snprintf(v->name, sizeof v->name, "%s%s%s %s %s%s%s%s", v->kind->name, v->set != NULL ? " " : "",
                  v->set != NULL ? v->set : "", radials[v->conf.radial], precisions[v->conf.of_contract],
-                 v->conf.recompute ? " recompute" : "", models);
+                 v->conf.recompute ? " recompute" : "", v->conf.products == NN_PRODUCTS_CUBLASLT ? " cublaslt" : "", models);
 }
 
 static void variant_add(list *s, const st_bench_variant *what)
@@ -58,6 +58,18 @@ static nn_engine_conf conf_of(nn_radial radial, nn_precision p, bool recompute)
     };
 }
 
+/* Engine cuda with the products of fp32 by cuBLASLt. */
+static void cublaslt_add(list *s)
+{
+    for (int i = 0; i < 2; i++) {
+        st_bench_variant v = {
+            .kind = &nn_engine_cuda, .main = true, .models = 1, .conf = conf_of((nn_radial)i, NN_PREC_FP32, false)
+        };
+        v.conf.products = NN_PRODUCTS_CUBLASLT;
+        variant_add(s, &v);
+    }
+}
+
 static void modes_add(list *s, const nn_engine_kind *kind, const char *set, bool main)
 {
     int n = kind == &nn_engine_cuda ? NN_PREC_FP16 + 1 : NN_PREC_BF16 + 1; /* precisions it has */
@@ -68,6 +80,8 @@ static void modes_add(list *s, const nn_engine_kind *kind, const char *set, bool
                                             .main = main,
                                             .models = 1,
                                             .conf = conf_of((nn_radial)(i / n % 2), (nn_precision)(i % n), i / n > 1) });
+    if (kind == &nn_engine_cuda)
+        cublaslt_add(s);
     for (int i = 0; i < (kind->forward_all != NULL ? 2 : 0); i++)
         variant_add(s, &(st_bench_variant){ .kind = kind,
                                             .set = set,

@@ -383,6 +383,8 @@ static pl_code roof_rows(setup *s, const table *t, pl_error *err)
                 continue;
             code = st_bench_roof_run(&roof, t->c, &s->variant[i], s->seconds, err);
             if (code == PL_OK)
+                code = st_bench_roof_beside(&roof, t->c, &s->variant[i], s->seconds, err);
+            if (code == PL_OK)
                 s->n_svg += st_bench_roof_plot(&s->svg, t->graph, &roof, s->n_svg);
             if (code == PL_OK && t->rows != NULL)
                 json_array_append_new(t->rows, st_bench_roof_json(&roof));

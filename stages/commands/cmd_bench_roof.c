@@ -83,22 +83,34 @@ static void roof_print(const st_bench_roof *r)
     (void)printf(" flop/byte.\n\n");
 }
 
+/* Whether the products were also measured by cuBLASLt. */
+static bool has_beside(const st_bench_roof *r)
+{
+    for (int i = 0; i < NN_OPS; i++)
+        if (r->cublaslt[i] > 0)
+            return true;
+    return false;
+}
+
 void st_bench_roof_print(const st_bench_roof *r)
 {
     const char *rounded = r->unit != NULL ? " rounded |" : "";
-    const char *line = r->unit != NULL ? "--:|" : "";
+    const char *line = r->unit != NULL ? "--:|" : "", *beside = has_beside(r) ? " us, cuBLASLt |" : "";
 
     roof_print(r);
-    (void)printf("| operation | us | of step | MFLOP |%s MB | flop/byte | of peak | of bandwidth | nearer roof | share of it |\n"
-                 "|---|--:|--:|--:|%s--:|--:|--:|--:|---|---|\n",
-                 rounded, line);
+    (void)printf("| operation | us |%s of step | MFLOP |%s MB | flop/byte | of peak | of bandwidth | nearer roof | share of it |\n"
+                 "|---|--:|%s--:|--:|%s--:|--:|--:|--:|---|---|\n",
+                 beside, rounded, *beside ? "--:|" : "", line);
     for (int i = 0; i < NN_OPS; i++) {
         const st_bench_roof_op *o = &r->op[i];
         shares s = shares_of(r, i);
         bool arithmetic = s.of_peak > s.of_bandwidth;
         if (!(o->seconds > 0))
             continue;
-        (void)printf("| %-14s | %9.0f | %3.0f %% |", names[i], 1e6 * o->seconds, 100 * s.of_step);
+        (void)printf("| %-14s | %9.0f |", names[i], 1e6 * o->seconds);
+        if (*beside)
+            (void)printf(" %9.0f |", 1e6 * r->cublaslt[i]);
+        (void)printf(" %3.0f %% |", 100 * s.of_step);
         if (!(o->bytes > 0)) {
             (void)printf(" - |%s - | - | - | - | not counted | |\n", r->unit != NULL ? " - |" : "");
             continue;
@@ -128,6 +140,8 @@ json_t *st_bench_roof_json(const st_bench_roof *r)
             json_object_update_new(o, json_pack("{s:f, s:f, s:f, s:f, s:f, s:f}", "flops", r->op[i].flops, "rounded",
                                                 r->op[i].rounded, "bytes", r->op[i].bytes, "flops_per_byte", s.intensity, "of_peak",
                                                 s.of_peak, "of_bandwidth", s.of_bandwidth));
+        if (r->cublaslt[i] > 0)
+            json_object_set_new(o, "cublaslt_seconds", json_real(r->cublaslt[i]));
         json_array_append_new(list, o);
     }
     return json_pack("{s:s, s:i, s:f, s:s?, s:f, s:i, s:f, s:f, s:o}", "variant", r->variant, "threads", r->threads, "peak_gflops",

@@ -91,6 +91,31 @@ class Cuda(unittest.TestCase):
         for a, b in zip(cpu, cuda):
             self.assertLess(abs(a - b), 1e-4)
 
+    def test_products_by_cublaslt(self):
+        library = {"MOLSIEVE_CUBLASLT": os.path.join(EMULATED, "libcublasLt.so")}
+        own = self.scores("cuda", **library)[1]
+        there = self.scores("cuda", "stages.score.products=cublaslt", **library)[1]
+        self.assertEqual(len(there), 2)
+        for a, b in zip(own, there):
+            self.assertLess(abs(a - b), 1e-4)
+        db = sqlite3.connect(os.path.join(self.dir, "runs", "cuda", "results.db"))
+        try:
+            kernels = [k for (k,) in db.execute("SELECT kernels FROM run ORDER BY run_id")]
+        finally:
+            db.close()
+        self.assertNotIn("cuBLASLt", kernels[0])
+        self.assertIn("cuBLASLt 13.1.0", kernels[-1])
+        said = self.sieve("check", "w.yaml", "stages.score.engine=cuda", "stages.score.products=cublaslt", status=2,
+                          MOLSIEVE_CUBLASLT="/nowhere/libcublasLt.so")
+        self.assertRegex(said, "products: cublaslt: MOLSIEVE_CUBLASLT: /nowhere/libcublasLt.so: .*; install it, or set products: own")
+        said = self.sieve("check", "w.yaml", "stages.score.products=cublaslt", status=2, **library)
+        self.assertIn("score: products is for engine cuda, but the engine is another", said)
+        self.assertRegex(self.attempt("doctor", **library).stdout, r"ok +products +cuBLASLt 13\.1\.0 is here")
+        said = self.sieve("bench", "--model", MODEL, "--molecules", "a.smi", "--batch", "2", "--graphs", "bonds", "--seconds", "0",
+                          "--threads", "1", "--roofline", "--variants", "cuda nodes fp32", **library)
+        self.assertIn("| operation | us | us, cuBLASLt | of step |", said)
+        self.assertRegex(said, r"\| radial +\| +\d+ \| +\d+ \|")
+
     def test_several_models_at_once_score_as_one_after_the_other(self):
         """Two models that read the same batch, and one that reads another and does not know bromine."""
         both = WORKFLOW.replace("stages:", f"  again: {{path: again.safetensors}}\n  gap: {{path: {GAP}}}\nstages:")

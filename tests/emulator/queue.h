@@ -22,6 +22,7 @@ struct emu_stream {
     bool busy; /* its front is being run */
     /* Called by another library than the one that made the stream. */
     void (*push)(emu_stream *s, emu_task t);
+    void (*kernel)(emu_stream *s, emu_task t); /* likewise; may be captured */
 };
 
 #endif

@@ -38,6 +38,7 @@ enum cudaError_t {
     cudaErrorInsufficientDriver = 35,
     cudaErrorNotReady = 600,
     cudaErrorIllegalAddress = 700,
+    cudaErrorUnknown = 999,
     cudaErrorGraphExecUpdateFailure = 910
 };
 enum { cudaMemcpyHostToDevice, cudaMemcpyDeviceToHost, cudaStreamNonBlocking };
@@ -220,6 +221,13 @@ static void emu_push(emu_stream *s, emu_task t)
     emu_device_goes_on.start();
 }
 
+/* Of a library that launches kernels as this program does (the emulated cuBLASLt). */
+static void emu_kernel(emu_stream *s, emu_task t)
+{
+    emu_device_check(s, t.name);
+    emu_add(s, std::move(t));
+}
+
 static bool emu_is_pinned(const void *p)
 {
     EMU_TURN;
@@ -249,6 +257,7 @@ static cudaError_t cudaStreamCreateWithFlags(cudaStream_t *s, int)
     EMU_TURN;
     *s = new emu_stream();
     (*s)->push = emu_push;
+    (*s)->kernel = emu_kernel;
     (*s)->device = emu_device;
     return emu_streams.insert(*s), cudaSuccess;
 }

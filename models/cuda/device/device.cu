@@ -2,12 +2,14 @@
 /* The table of operations (ops.h): memory, launches and errors of one device. With
  * NN_GPU_EMULATED the runtime calls come from tests/emulator instead of CUDA. */
 #include <math.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
 #include "models/cuda/device/ops.h"
+#include "models/cuda/device/lt.h"
 #include "models/cuda/device/gpu.cuh"
 #include "models/cuda/device/capture.cuh"
 #include "models/cuda/device/products.cuh"
@@ -20,6 +22,7 @@
 #include "models/cuda/device/train_ops.cuh"
 
 #include "models/cuda/device/streams.cuh"
+#include "models/cuda/device/lt.cuh"
 
 static cudaError_t tiles_allow(const nn_gpu *g); /* launch.cuh */
 
@@ -96,6 +99,7 @@ static void gpu_close(nn_gpu *g)
     if (!g || g->lost)
         return;
     cudaSetDevice(g->device);
+    lt_close(g);
     streams_close(g);
     for (int i = 0; i < NN_GPU_SEGMENTS; i++)
         graph_free(&g->graphs[i]);
@@ -344,7 +348,7 @@ static int kind_of(const nn_gpu_gemm *a, const gemm_product *p)
 }
 
 /* All n products have the same precision. A product that is added to the one before uses the same kernel. */
-static void op_gemm(nn_gpu *g, const nn_gpu_gemm *a, int32_t n)
+static void own_gemm(nn_gpu *g, const nn_gpu_gemm *a, int32_t n)
 {
     bool mma = a->precision != NN_GPU_FP32;
     gemm_group s[GEMM_KINDS] = {};
@@ -366,6 +370,26 @@ static void op_gemm(nn_gpu *g, const nn_gpu_gemm *a, int32_t n)
         group_place(&s[k], k, mma && k == GEMM_ANY ? group_rows(&s[k]) : GEMM_TILE);
     groups_launch(g, s, a->precision);
     parts_launch(g, a, n);
+}
+
+/* Those that cuBLASLt takes are computed one by one, in the order of the calls; the others in as few launches as possible. */
+static void op_gemm(nn_gpu *g, const nn_gpu_gemm *a, int32_t n)
+{
+    nn_gpu_gemm own[NN_GPU_GROUP];
+    int32_t n_own = 0, end;
+
+    if (!g->lt || n > NN_GPU_GROUP)
+        return own_gemm(g, a, n);
+    for (int32_t i = 0; i < n; i = end) {
+        for (end = i + 1; a[end - 1].more;)
+            end++;
+        if (!a[i].m || !a[i].n || lt_chain(g, &a[i], end - i))
+            continue;
+        for (int32_t k = i; k < end; k++)
+            own[n_own++] = a[k];
+    }
+    if (n_own)
+        own_gemm(g, own, n_own);
 }
 
 static void op_column_sum(nn_gpu *g, const nn_gpu_column_sum *a)
@@ -526,9 +550,10 @@ extern "C" __attribute__((visibility("default"))) const nn_gpu_ops *molsieve_gpu
 {
     static const nn_gpu_ops ops = {
         NN_GPU_ABI, (int32_t)sizeof(nn_gpu_ops), NN_GPU_NAME,
-        device_count, device_pci, device_find, gpu_open, gpu_close, gpu_status, gpu_memory,
+        device_count, device_pci, device_find, gpu_open, gpu_close, gpu_cublaslt, gpu_status, gpu_memory,
         gpu_alloc, gpu_free, gpu_host_alloc, gpu_host_free, gpu_upload, gpu_download, gpu_zero, gpu_fence, gpu_intact,
         gpu_upload_beside, gpu_download_later, gpu_record, gpu_wait_event, gpu_use_stream, gpu_synchronize, gpu_graph_begin, gpu_graph_run,
+        gpu_graph_keep, gpu_graph_again,
         gpu_alone, gpu_mark, gpu_between,
         gpu_fork, gpu_join, gpu_watch,
         op_gemm, op_column_sum, op_frames, op_hidden, op_hidden_back, op_fold, op_unfold, op_turn, op_dot, op_sum,

@@ -11,6 +11,7 @@ enum { GRAPHS = 4 };
 typedef struct ready_graph {
     cudaGraphExec_t exec;
     size_t nodes;
+    uint64_t key; /* of its arguments, or 0 */
 } ready_graph;
 
 typedef struct graph_set {
@@ -25,11 +26,12 @@ struct nn_gpu {
     bool parallel, alone;  /* not parallel, or alone: all work is in stream 0 */
     cudaEvent_t copied, forked, joined, event[NN_GPU_EVENTS], mark[NN_GPU_MARKS]; /* mark: made by the first gpu_alone */
     graph_set graphs[NN_GPU_SEGMENTS];
+    struct lt_state *lt;   /* lt.cuh; NULL: all products by our kernels  */
     bool (*go_on)(void *watcher, double waited); /* or NULL              */
     void *watcher;
     bool lost;             /* it said no: nothing is waited for any more */
     cudaError_t first;     /* what went wrong first                      */
-    const char *where;     /* and in which operation                     */
+    const char *where;     /* and in which operation; NULL: text says it */
     char text[256];
 };
 

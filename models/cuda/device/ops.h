@@ -28,7 +28,7 @@ extern "C" {
 #endif
 
 enum {
-    NN_GPU_ABI = 16,
+    NN_GPU_ABI = 17,
     NN_GPU_DEGREES = 5,        /* NN_DEGREES                                   */
     NN_GPU_FREQS = 9,          /* 2 NN_MAX_DEGREE + 1                          */
     NN_GPU_H = 32,             /* NN_RADIAL_HIDDEN: one warp has one hidden vector */
@@ -44,7 +44,7 @@ enum {
     NN_GPU_EVENTS = 24,        /* events that record and wait_event know        */
     NN_GPU_STREAMS = 5,        /* streams of operations                         */
     NN_GPU_MARKS = 256,        /* marks that mark and between know              */
-    NN_GPU_SEGMENTS = 11,      /* maximum segments of a step; each is a graph   */
+    NN_GPU_SEGMENTS = 12,      /* maximum segments of a step, and one of small forward passes; each is a graph */
     NN_GPU_SQUARES = 4096,     /* numbers of a piece, whose squares are summed together */
     NN_GPU_SCALE_MAX = 1 << 24 /* NN_LOSS_SCALE_MAX                        */
 };
@@ -71,13 +71,19 @@ typedef struct nn_gpu_axis {
     int64_t outer_step, inner_step;
 } nn_gpu_axis;
 
+/* What computes a product: kernels of this library, or NVIDIA's cuBLASLt. */
+typedef enum nn_gpu_provider { NN_GPU_OWN, NN_GPU_CUBLASLT } nn_gpu_provider;
+
 /* c[m][n] (=, +=) sum over k of a[m][k] b[k][n]. splits > 1: k is cut in that many
  * parts, whose sums are added in order; work is then [splits][m][n]. c_as: the format in which c is stored
  * (only without splits and `add`): float32, float32 rounded to tf32, or 16-bit numbers. more: the product of
- * the next entry is added to this one before c is stored; the next entry has the same m, n and c, and no splits. */
+ * the next entry is added to this one before c is stored; the next entry has the same m, n and c, and no splits.
+ * by: a wish, which the kernels of this library fulfil where cuBLASLt was not opened or cannot: not float32, with splits, other
+ * strides. sums: k follows the molecules of the batch, not m; cuBLASLt's algorithm depends on the other two and the strides alone. */
 typedef struct nn_gpu_gemm {
     int32_t m, n, k, splits;
-    bool add, more;
+    bool add, more, sums;
+    nn_gpu_provider by;
     nn_gpu_precision precision, c_as;
     nn_gpu_axis a_m, a_k, b_k, b_n, c_m, c_n;
     const float *a, *b;
@@ -403,7 +409,10 @@ typedef struct nn_gpu_ops {
     bool (*find)(int32_t device, char *text, size_t n);
     /* Opens the device with its own streams; NULL: text says why not. yields: streams of low priority. */
     nn_gpu *(*open)(int32_t device, bool yields, char *text, size_t n);
-    void (*close)(nn_gpu *g);                             /* NULL is fine                   */
+    void (*close)(nn_gpu *g); /* NULL is fine                   */
+    /* Opens cuBLASLt for products of this device, or with NULL only looks for it. text (host): its version, or, if false, why
+     * there is none. MOLSIEVE_CUBLASLT names the library. */
+    bool (*cublaslt)(nn_gpu *g, char *text, size_t n);
     const char *(*status)(nn_gpu *g);                     /* waits for all work; NULL, or the first error */
     void (*memory)(nn_gpu *g, size_t *left, size_t *all); /* bytes free, and in all */
 
@@ -436,6 +445,11 @@ typedef struct nn_gpu_ops {
      * segment have the same shape. */
     void (*graph_begin)(nn_gpu *g);
     void (*graph_run)(nn_gpu *g, int32_t segment);
+    /* As graph_run; the graph is also kept under a key that is not 0, beside those of the last few other keys of the segment.
+     * graph_again runs the one of a key without capturing anything, if it is still kept: the caller promises that every operation
+     * and every argument would be the same. */
+    void (*graph_keep)(nn_gpu *g, int32_t segment, uint64_t key);
+    bool (*graph_again)(nn_gpu *g, int32_t segment, uint64_t key);
 
     /* Times on the device. alone(g, true), with no work called: from now on every stream is stream 0, so that nothing runs beside
      * what lies between two marks. mark records mark i < NN_GPU_MARKS there, after that and not during a capture; between

@@ -71,7 +71,8 @@ static const char *first_fault(nn_gpu *g)
         return "waiting for other ranks was given up";
     if (g->first == cudaSuccess)
         return NULL;
-    snprintf(g->text, sizeof g->text, "%s: %s", g->where, cudaGetErrorString(g->first));
+    if (g->where)
+        snprintf(g->text, sizeof g->text, "%s: %s", g->where, cudaGetErrorString(g->first));
     return g->text;
 }
 
@@ -217,7 +218,25 @@ static void gpu_graph_begin(nn_gpu *g)
 
 static void gpu_graph_run(nn_gpu *g, int32_t segment)
 {
-    note(g, graph_run(&g->graphs[segment], g), "graph");
+    note(g, graph_run(&g->graphs[segment], g, 0), "graph");
+}
+
+static void gpu_graph_keep(nn_gpu *g, int32_t segment, uint64_t key)
+{
+    note(g, graph_run(&g->graphs[segment], g, key), "graph");
+}
+
+static bool gpu_graph_again(nn_gpu *g, int32_t segment, uint64_t key)
+{
+    const graph_set *s = &g->graphs[segment];
+
+    cudaSetDevice(g->device);
+    for (int i = 0; i < GRAPHS; i++)
+        if (s->ready[i].exec && s->ready[i].key == key) {
+            note(g, cudaGraphLaunch(s->ready[i].exec, g->stream), "graph");
+            return true;
+        }
+    return false;
 }
 
 #endif

@@ -92,6 +92,10 @@ static void find_gpu(st_findings *f)
         st_find(f, "gpu", good || !device ? ST_GOOD : ST_NOTE, "%s%s%s%s", text, good && pci[0] ? ", at " : "", good ? pci : "",
                 good && pci[0] ? where_word(pci, node, sizeof node) : "");
     }
+    if (err.code == PL_OK && ops->cublaslt(NULL, text, sizeof text))
+        st_find(f, "products", ST_GOOD, "%s is here; engine cuda uses it with products: cublaslt", text);
+    else if (err.code == PL_OK)
+        st_find(f, "products", ST_GOOD, "engine cuda's own kernels; cuBLASLt: %s", text);
 }
 
 /* A plugin whose MPI is not loaded, as on a login node, is no fault; any other that does not open is broken. */

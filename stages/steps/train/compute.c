@@ -44,6 +44,7 @@ nn_engine_conf st_compute_conf(const st_compute *c, int threads)
                              .kernels = kernels_of(c),
                              .radial = radial,
                              .width = c->width,
+                             .products = (nn_products)c->products,
                              .of_radial = precision_of(c, c->of_radial),
                              .of_contract = precision_of(c, c->of_contract),
                              .of_linear = precision_of(c, c->of_linear) };
@@ -167,17 +168,29 @@ static void drop_memory(char *text)
         memmove(from, end + 3, strlen(end + 3) + 1);
 }
 
+/* ", cuBLASLt 13.1.0" where it computes products. */
+static const char *library_word(const st_compute *c, char word[272])
+{
+    const nn_gpu_ops *ops;
+    char text[256];
+
+    word[0] = '\0';
+    if (c->products == NN_PRODUCTS_CUBLASLT && nn_cuda_plugin(&ops, NULL) == PL_OK && ops->cublaslt(NULL, text, sizeof text))
+        (void)snprintf(word, 272, ", %s", text);
+    return word;
+}
+
 const char *st_compute_level(const st_compute *c, pl_arena *mem)
 {
     const nn_engine_kind *kind = st_compute_engine(c);
     const nn_gpu_ops *ops;
-    char text[256] = "no GPU", machine[64];
+    char text[256] = "no GPU", machine[64], library[272];
 
     if (kind == &nn_engine_cuda) {
         if (nn_cuda_plugin(&ops, NULL) == PL_OK)
             (void)ops->find(0, text, sizeof text);
         drop_memory(text);
-        return pl_sprintf(mem, "cuda (%s)", text);
+        return pl_sprintf(mem, "cuda (%s%s)", text, library_word(c, library));
     }
     return pl_sprintf(mem, "%s%s%s (%s)", kind->name, kind == &nn_engine_cpu ? " " : "", kind == &nn_engine_cpu ? set_name(c) : "",
                       nn_cpu_machine(machine));
@@ -250,6 +263,10 @@ void st_compute_check(const st_compute *c, const pl_step *step, pl_problems *pro
                        step->stage->name, conf.kernels);
     else if (c->engine == ST_ENGINE_CPU && nn_cpu_kernels_pick(&k, conf.kernels, &err) != PL_OK)
         pl_problem_add(problems, pin != NULL ? pin : step->node, "%s: %s", step->stage->name, err.text);
+    if (conf.products != NN_PRODUCTS_AUTO && st_compute_engine(c) != &nn_engine_cuda)
+        pl_problem_add(problems, pl_node_get(step->node, "products"),
+                       "%s: products is for engine cuda, but the engine is another; remove it, or set engine: cuda",
+                       step->stage->name);
     if (st_compute_engine(c)->check(&conf, &err) != PL_OK || st_compute_devices(c, device, &n, &err) != PL_OK)
         pl_problem_add(problems, step->node, "%s", err.text);
 }

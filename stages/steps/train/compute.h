@@ -17,6 +17,7 @@ enum { ST_ENGINE_CPU, ST_ENGINE_REF, ST_ENGINE_CUDA, ST_ENGINE_AUTO };
 typedef struct st_compute {
     int32_t engine;                            /* of st_compute_engine                        */
     int32_t radial;                            /* nn_radial                                   */
+    int32_t products;                          /* nn_products                                 */
     int32_t kernels;                           /* 0: the best; else of st_compute_kernels     */
     double width;                              /* Angstrom, of the grid of radial nodes       */
     int32_t precision;                         /* nn_precision of all operations ..           */
@@ -50,6 +51,14 @@ enum { ST_DEVICES = 64 };
           .help =                                                                                                                            \
               "engine cpu: the set of kernels; auto: the fastest that the processor has; results of different sets differ from the seventh " \
               "digit on" },                                                                                                                  \
+        { PL_CHOICE,                                                                                                                         \
+          "products",                                                                                                                        \
+          ST_COMPUTE_AT(type, products),                                                                                                     \
+          .choices = NN_PRODUCTS_WORDS,                                                                                                      \
+          .flags = PL_LATER,                                                                                                                 \
+          .help =                                                                                                                            \
+              "engine cuda, matrix products of fp32: own kernels, NVIDIA's cublaslt, or auto: what is best for each kind of product, which " \
+              "is own as yet" },                                                                                                             \
         { PL_TEXTS, "devices", ST_COMPUTE_AT(type, devices), .flags = PL_HOW,                                                                \
           .help =                                                                                                                            \
               "all, or numbers of visible GPUs ([0, 1]); score uses all of them, each rank of train one, evaluate the first" },              \
