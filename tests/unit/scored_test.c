@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a part of the stage `score` keeps of a unit: the same after it was read; damaged bytes are refused. */
+/* Scores of several models, and what a part of the stage `score` keeps of a unit. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -144,11 +144,121 @@ static void bytes_that_are_cut_or_of_another_scorer_are_refused(void **unused)
     pl_text_free(&bytes);
 }
 
+/* ---- scores ---- */
+
+/* Three models of the properties 1, 1 and 2, the last with two outputs; intervals of half-width 1, 2, 3 and 4, at similarities from 0. */
+static st_scorer *predicting(void)
+{
+    static nn_model_file model[3];
+    static nn_target target[4];
+    st_scorer *s = PL_NEW(mem, st_scorer, 1);
+
+    assert_non_null(s);
+    memset(model, 0, sizeof model);
+    for (int k = 0; k < 4; k++) {
+        target[k] = (nn_target){ .name = k == 3 ? "other" : "first", .interval = { .part = "test", .n = 1 } };
+        target[k].interval.band[0] = (nn_band){ .within = k + 1 };
+    }
+    for (int k = 0; k < 3; k++) {
+        model[k] =
+            (nn_model_file){ .name = (const char *[]){ "a", "b", "c" }[k], .target = target + k, .conf.outputs = 1 + (k == 2) };
+        assert_int_equal(st_scorer_add(s, &model[k], NN_MIRROR_AS_IS, NULL), PL_OK);
+        assert_true(s->n_models == k + 1 && s->model[k].m == &model[k] && s->model[k].domain == -1);
+    }
+    assert_true(s->n_targets == 4 && !s->has_range && !s->describes && !s->mirrors);
+    for (int k = 0; k < 4; k++) {
+        assert_true(s->target[k].model == (k < 3 ? k : 2) && s->target[k].output == (k == 3));
+        s->target[k].property_id = k < 2 ? 1 : k;
+    }
+    return s;
+}
+
+static void a_score_is_the_mean_of_what_is_good(void **unused)
+{
+    const st_scorer *s = predicting();
+    static const nn_near near[3][2] = { { { 0, NULL }, { 0.5, "A" } },
+                                        { { 0, NULL }, { 0.4, "B" } },
+                                        { { 0, NULL }, { 0.9, "C" } } };
+    st_outcome o[2][4] = { { { .value = 9 } }, { { .value = 1 }, { .value = 4 }, { .value = 7 }, { .value = 8 } } };
+    st_scored u = { .n = 2, .outcome = o[0], .near = { near[0], near[1], near[2] } };
+    pl_text reasons = { 0 };
+    st_value v;
+
+    (void)unused;
+    assert_int_equal(st_scorer_value(&v, s, &u, 1, 0, &(nn_case){ 0 }, &reasons, NULL), PL_OK);
+    assert_true(v.mean == 2.5 && fabs(v.stdev - sqrt(4.5)) < 1e-15 && v.n_models == 2 && v.similarity == 0.4 && v.interval90 == 2);
+    assert_true(v.domain == NULL && v.reasons == NULL); /* no model has a range */
+    assert_int_equal(st_scorer_value(&v, s, &u, 1, 2, &(nn_case){ 0 }, &reasons, NULL), PL_OK);
+    assert_true(v.mean == 7 && isnan(v.stdev) && v.n_models == 1 && v.similarity == 0.9 && v.interval90 == 3);
+    assert_true(st_scorer_is_first(s, o[1], 0) && !st_scorer_is_first(s, o[1], 1) && st_scorer_is_first(s, o[1], 2));
+    o[1][0].unknown = 35;
+    assert_true(!st_scorer_is_first(s, o[1], 0) && st_scorer_is_first(s, o[1], 1));
+    assert_int_equal(st_scorer_value(&v, s, &u, 1, 1, &(nn_case){ 0 }, &reasons, NULL), PL_OK);
+    assert_true(v.mean == 4 && v.n_models == 1 && v.similarity == 0.4 && v.interval90 == 2);
+    o[1][3].value = INFINITY;
+    assert_false(st_outcome_is_good(&o[1][3]) || st_outcome_is_good(&o[1][0]) || st_scorer_is_first(s, o[1], 3));
+    u.near[1] = NULL;
+    assert_true(isnan(st_scored_near(&u, 1, 1).alike) && st_scored_near(&u, 1, 1).key == NULL &&
+                st_scored_near(&u, 1, 0).alike == 0.5);
+    pl_text_free(&reasons);
+}
+
+static void what_has_no_score_says_why(void **unused)
+{
+    const st_scorer *s = predicting();
+    st_outcome o[4] = { { .value = NAN }, { .unknown = 35 }, { .unknown = 35 }, { .unknown = 35 } };
+    const char *code;
+    char out[480];
+
+    (void)unused;
+    assert_string_equal(st_scorer_problem(s, o, 0, out, &code), "model a gives no finite number");
+    assert_string_equal(code, "not_finite");
+    assert_string_equal(st_scorer_problem(s, o, 1, out, &code), "model b has not seen element Br");
+    assert_string_equal(code, "element");
+    assert_string_equal(st_scorer_problem(s, o, 2, out, &code), "model c has not seen element Br");
+    assert_null(st_scorer_problem(s, o, 3, out, &code)); /* said for its first output */
+    o[3] = (st_outcome){ .value = INFINITY };
+    assert_string_equal(st_scorer_problem(s, o, 3, out, &code), "model c gives no finite number for other");
+}
+
+static void structures_of_one_molecule_are_adjacent(void **unused)
+{
+    const st_scorer *s = predicting();
+    const int64_t id[] = { 5, 5, 2, 9, 9, 9 };
+    st_scored u = { 0 };
+
+    (void)unused;
+    assert_int_equal(st_scored_make(&u, s, id, 6, mem, NULL), PL_OK);
+    assert_true(u.n == 3 && u.n_structures == 6 && u.id[0] == 5 && u.id[1] == 2 && u.id[2] == 9);
+    assert_true(u.structure[0] == 0 && u.structure[1] == 2 && u.structure[2] == 3 && u.structure[3] == 6);
+    assert_int_equal(st_scored_make(&u, s, id, 0, mem, NULL), PL_OK);
+    assert_true(u.n == 0 && u.structure[0] == 0);
+}
+
+static void models_may_predict_256_numbers(void **unused)
+{
+    st_scorer *s = PL_NEW(mem, st_scorer, 1);
+    nn_model_file m = { .name = "a", .conf.outputs = ST_SCORES_MAX - 1 }, two = { .name = "b", .conf.outputs = 2 };
+    pl_error err = { 0 };
+
+    (void)unused;
+    assert_int_equal(st_scorer_add(s, &m, NN_MIRROR_AS_IS, NULL), PL_OK);
+    assert_int_equal(st_scorer_add(s, &two, NN_MIRROR_AS_IS, &err), PL_ECONFIG);
+    assert_string_equal(err.text, "models: they predict more than 256 numbers");
+    two.conf.outputs = 1;
+    s->n_models--;
+    assert_int_equal(st_scorer_add(s, &two, NN_MIRROR_AS_IS, NULL), PL_OK);
+    assert_int_equal(s->n_targets, ST_SCORES_MAX);
+}
+
+#define WITH_MEMORY(f) cmocka_unit_test_setup_teardown(f, make, drop)
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(a_unit_is_the_same_after_it_was_kept, make, drop),
-        cmocka_unit_test_setup_teardown(bytes_that_are_cut_or_of_another_scorer_are_refused, make, drop),
+        WITH_MEMORY(a_unit_is_the_same_after_it_was_kept),    WITH_MEMORY(bytes_that_are_cut_or_of_another_scorer_are_refused),
+        WITH_MEMORY(a_score_is_the_mean_of_what_is_good),     WITH_MEMORY(what_has_no_score_says_why),
+        WITH_MEMORY(structures_of_one_molecule_are_adjacent), WITH_MEMORY(models_may_predict_256_numbers),
     };
 
     return cmocka_run_group_tests_name("scored", tests, NULL, NULL);
