@@ -145,6 +145,16 @@ static void check_names(const pl_workflow *wf, const pl_settings *ctx)
             wf->storage.features, wf->name);
 }
 
+/* A run makes the work directory; it cannot where something else has the name. */
+static void check_workdir(const pl_workflow *wf, const pl_settings *ctx)
+{
+    const pl_node *at = pl_node_get(wf->tree, "workdir");
+    struct stat st;
+
+    if (stat(wf->workdir, &st) == 0 && !S_ISDIR(st.st_mode))
+        pl_problem_add(ctx->problems, at != NULL ? at : wf->tree, "workdir: %s is no directory; choose another", wf->workdir);
+}
+
 /* Checks a storage path as it was given, before it is joined to the workdir. */
 static void check_place(const pl_workflow *wf, const pl_settings *ctx, const char *path)
 {
@@ -172,6 +182,7 @@ static bool settle_paths(pl_workflow *wf, const pl_settings *ctx)
         wf->workdir = pl_strndup(ctx->mem, wf->workdir, length_without_slashes(wf->workdir));
     if (wf->name == NULL || wf->workdir == NULL)
         return false;
+    check_workdir(wf, ctx);
     check_place(wf, ctx, wf->storage.results);
     check_place(wf, ctx, wf->storage.features);
     wf->storage.results = in_workdir(wf, wf->storage.results != NULL ? wf->storage.results : "results.db", ctx->mem);

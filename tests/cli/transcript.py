@@ -495,6 +495,110 @@ def mistakes_are_answered_as_before():
         t.end()
 
 
+# ---- options and settings that do not go together ----
+
+OPTIONS = r"""
+bench --parity no|bench --roofline --memory|bench --svg a.svg|bench --roofline --gpu-roof 1,2|bench --gpu-roof 1,0,3 --roofline
+check w.yaml --json --try|check w.yaml --try|conformers --count 0 a.smi|conformers --jobs 0 a.smi|conformers --seed -1 a.smi
+conformers a.smi b.csv|conformers empty.smi|energy empty.sdf|energy c.sdf a.smi|energy flat.sdf|energy meet.sdf|explain w.yaml --svg x.svg
+export sdf --top 2 --all|export csv --conformers all|export sdf --conformers poses|export csv --top 3 runs/one|fit|fit b.csv c.sdf
+fit b.csv --task nothing|fit b.csv|fit b.csv -t act --task classification|fit b.csv -t mw_seen -o esol.safetensors|fit b.csv -t mw_seen -o runs
+fit same.csv -t y|label|label runs/one b.csv c.sdf|label runs/one b.csv --new --unit eV|label runs/one b.csv --class --property y
+label none b.csv --property y|label w.yaml b.csv --property act --unit eV|label runs/one b.csv --property act --factor 2
+merge s.db -o s.db|merge s.db --missing -o all.db|merge s.db --of 2 -o all.db|merge s.db|merge s.db -o d/|model info a b|model import a.pt
+model import a.pt --from nvidia|model import a.pt --from other|model import a.pt --from nvidia -o x --target y --mean x
+model import a.pt --from nvidia -o x --target y --std 0|model import a.pt --from nvidia -o x --target y --network layers=0
+model import a.pt --from nvidia -o x --target y --network nothing=1|model import a.pt --from nvidia -o x --target y|next|next -n x runs/one
+next --by none runs/one|next --best 3 runs/one|next --beta 3 runs/one|next --by ucb --beta x runs/one|next -f none runs/one
+next -o x.txt runs/one|next -n 5 runs/one|next -n 500 --goal maximize --by random runs/one|next --by ucb runs/one|next --property none runs/one
+next -n 2 --by random --goal maximize --seed 3 runs/one|next --sigma none --by ucb runs/one|next --by thompson --property logS runs/one
+predict esol.safetensors none.smi|predict esol.safetensors a.smi b.csv|predict esol.safetensors empty.smi|predict --jobs 0 esol.safetensors a.smi
+predict --count 0 esol.safetensors a.smi|predict esol.safetensors bad.smi|predict --set t=1 esol.safetensors a.smi
+query SELECT 1|query nothing|repeat w.yaml|repeat w.yaml -n 2 --folds 3|run w.yaml --out s.db|run w.yaml --shard 0/2 --out s.db --until read
+run w.yaml --shard 0/2 --fresh|run w.yaml --shard 0/2 --out d/|script w.yaml --campaign|script w.yaml --missing
+script w.yaml --missing --scheduler slurm|script w.yaml --campaign --missing --scheduler slurm|script w.yaml --scheduler slurm --array 2 --campaign --missing|script w.yaml --scheduler none
+search|search --at-least 0.5 runs/one|search --smarts C -f none runs/one|search --smarts C -o x.txt runs/one|search --smarts C( runs/one
+search --similar C( runs/one|search --scaffold CCC runs/one|search --smarts C --limit 2 runs/one|search --smarts C --limit x runs/one
+search --where mw> runs/one|show|show a b|show nothing|show 1|status --prometheus --json runs/one|status --prometheus --watch runs/one
+top empty|top c.sdf|report empty|export csv empty|db prune|db prune none --alone|db check c.sdf|db backup runs/one|campaign w.yaml
+campaign w.yaml --missing|campaign w.yaml --part 1|campaign none.yaml|explain runs/one 1 --svg x.svg|explain 99|explain 1|explain C(
+"""
+PROGRAM = {"command": "[sh, -c, 'cat {input}']", "input": "smiles", "output": "csv", "property": "z", "better": "low"}
+PROGRAM_MISTAKES = r"""
+command: [sh, '{nothing}']|command: [sh, '{id']|command: [sh, -c, 'true']|command: ['']|command: []|command: [no_such_program, '{input}']|files: ['']
+files: [input.smi, output.csv]|files: [a.smi, a.smi]|files: [none.txt]|env: {1A: {value: b}}|env: {A: {value: b}}|output: regex
+output: regex, value: 'x('|output: regex, value: 'x'|output: regex, value: '(x)', batch: 4|output: pdbqt|output: pdbqt, batch: 2|output: sdf, poses: true
+poses: true|input: pdbqt, batch: 3|input: pdbqt, output: pdbqt, poses: true|input: sdf|input: xyz, structures: all|name: esol|cores: 0|batch: 0
+timeout: 0s|limits: {memory: -1}|limits: {output: 1B}|limits: {disk: 1B}|keep: nothing|better: best|unit: "a\nb"|property: ""
+"""
+LEARN = "{targets: [{name: y, column: gap}], family: [%s]%s}"
+LEARN_MISTAKES = r"""
+trees;, loss: bce|trees;, class_weights: balanced|gp;, class_weights: balanced|trees;, model: {radial: {basis: bessel}}|trees;, noise: {weight: 1}
+se3;, noise: {scale: 0.1}|se3;, noise: {scale: 0, weight: 1}|trees;, sparsity: "2:4"
+se3;, sparsity: "2:4", epochs: 1|se3;, sparsity: "2:4", optimiser: {eps: 0}|se3;, task: denoise|trees;, task: denoise|trees;, budget: 1m
+se3;, budget: 1m, epochs: 5|trees;, start: m|se3;, start: none.safetensors|trees;, inputs: {descriptors: true}|se3;, inputs: {columns: ["a\nb"]}
+se3;, inputs: {columns: [none]}|nothing;|trees, trees;|se3;, members: 0|trees;, members: 3|se3;, dtype: bf16, engine: ref|se3;, precision: bf16, engine: ref
+se3;, model: {elements: [C, C]}|se3;, model: {elements: [Xx]}|se3;, model: {heads: 3}|se3;, model: {channels: 6, heads: 4}|se3;, optimiser: {min_lr: 1}
+se3;, evaluate_beside: false|se3;, precision_of: {radial: bf16}, engine: ref|se3;, model: {z: false, bonds: false}|se3;, batch: {molecules: 1, shards: 4}
+"""
+AROUND = r"""
+stages.split={folds: 1, fold: 1}|stages.split={folds: 3, fold: 4}|stages.split={folds: 3, method: scaffold}|stages.split={folds: 3, limit: {test: 1}}
+stages.split={fractions: {calibration: 0.1}}|stages.split={method: file}|stages.split={method: file, file: parts.txt}|stages.split={method: column}
+stages.split={method: column, column: none}|stages.split={method: time, column: gap}|stages.split={method: scaffold, variant: deterministic, repeat: 2}
+stages.split={leaks: none}|stages.graph={edges: topology}|stages.graph={edges: radius}|stages.graph={edges: bonds, cutoff: 3}|stages.graph={edges: knn}
+stages.prepare.conformers={builder: openbabel, force_field: mmff94s}
+stages.prepare.conformers={builder: openbabel, dielectric: 4}|stages.prepare.conformers={force_field: uff}|stages.prepare.conformers={count: 0}
+stages.prepare.alerts={smarts: {bad: 'C('}}|stages.prepare.alerts={rules: [none]}|stages.prepare.alerts={action: filter}|stages.prepare.ph=15
+stages.read.censored=bound|stages.evaluate={on: [test], calibrate: true}|stages.evaluate.mirror=none|scheduler={type: slurm, time: 1m, warn: 2m}
+scheduler={type: sge, nodes: 2}|scheduler={type: slurm, array: 0}|storage={features: none/x.db}|storage={stage_out: true}|seed=-1|workdir=w.yaml
+limits={failures: {max_fraction: 2}}|limits={failures: {max_count: -1}}|name=a/b|inputs=none.smi|format=2|+stages.acquire={}|+stages.acquire={count: 0}
+"""
+ACQUIRE_MISTAKES = r"""
+strategy: ucb|strategy: none|sigma: gp, strategy: ucb|sigma: stdev, strategy: thompson|sigma: interval, strategy: uncertainty|property: none|where: "mw >"
+answers: {table: none.csv}|answers: {table: b.csv}|answers: {table: b.csv, column: act}|answers: {table: b.csv, column: acts}
+answers: {table: m.sdf}|answers: {workflow: none.yaml}|answers: {workflow: w.yaml}|answers: {workflow: w.yaml, table: b.csv}
+answers: {table: b.csv, column: act}, campaign: {rounds: 0}|answers: {table: b.csv, column: act}, campaign: {rounds: 2, calls: 3}
+answers: {table: b.csv, column: act}, campaign: {first_count: 3}|answers: {table: b.csv, column: act}, goal: maximise, campaign: {calls: 96}
+campaign: {rounds: 2}|diversity: {max_similarity: 2}|seed: -1|exclude: none, inside: true
+"""
+TWO_ATOMS = """two
+
+ 
+  2  1  0  0  0  0            999 V2000
+    0.0000    0.0000    0.5000 %s   0  0  0  0  0  0
+    %.4f    0.0000    0.5000 %s   0  0  0  0  0  0
+  1  2  1  0
+M  END
+$$$$
+"""
+
+
+def settings_that_exclude_each_other_are_answered():
+    with Project() as p:
+        t = Transcript(p, "options")
+        screened(p)
+        for name, text in (("empty.smi", ""), ("empty.sdf", ""), ("bad.smi", "C( a\nCC b\n"), ("same.csv", "smiles,y\n" + "CC,1\n" * 40), ("parts.txt", "x y\n"),
+                           ("a.pt", "PK\x03\x04"), ("flat.sdf", TWO_ATOMS % ("C", 1.5, "C")), ("meet.sdf", TWO_ATOMS % ("H", 0, "H"))):
+            p.put(name, text)
+        os.mkdir(p.path("empty"))
+        p.run("run", "w.yaml", "-j", "1", "-q")
+        for line in OPTIONS.strip().replace("\n", "|").split("|"):
+            t.say(*line.split())
+        for one in PROGRAM_MISTAKES.strip().replace("\n", "|").split("|"):
+            given = re.findall(r"(?:^|, )(\w+):", one)
+            t.say("check", "w.yaml", "+stages.external={%s}" % ", ".join([one] + ["%s: %s" % x for x in PROGRAM.items() if x[0] not in given]))
+        records = open(os.path.join(SOURCE, "workflows/data/qm9-30.sdf")).read().split("$$$$\n")[:20]
+        p.put("m.sdf", "".join("%s> <gap>\n%s\n\n$$$$\n" % (r, i) for i, r in enumerate(records)))
+        p.workflow(["m.sdf"], TRAIN % ("gap", "gap"))
+        for one in LEARN_MISTAKES.strip().replace("\n", "|").split("|"):
+            t.say("check", "w.yaml", "stages.train=" + LEARN % tuple(one.split(";")))
+        for one in AROUND.strip().replace("\n", "|").split("|"):
+            t.say("script" if one.startswith("scheduler") else "check", "w.yaml", one)
+        for one in ACQUIRE_MISTAKES.strip().replace("\n", "|").split("|"):
+            t.say("check", "w.yaml", "+stages.acquire={%s}" % one)
+        t.end()
+
+
 # ---- shards, models on new labels, a run that fails and goes on ----
 
 JUDGE = """  read: {unit: 6}
@@ -531,5 +635,5 @@ def shards_and_new_labels_give_the_same_as_before():
 
 
 main([a_screen_prints_and_stores_the_same_as_before,
-      a_training_prints_and_stores_the_same_as_before, mistakes_are_answered_as_before,
+      a_training_prints_and_stores_the_same_as_before, mistakes_are_answered_as_before, settings_that_exclude_each_other_are_answered,
       shards_and_new_labels_give_the_same_as_before])

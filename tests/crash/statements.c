@@ -1,10 +1,31 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* For LD_PRELOAD: prints on standard error the statements that are not finalized when their database is closed (cli/transcript.py). */
+/* For LD_PRELOAD: prints on standard error the statements that are not finalized when their database is closed, and a progress handler
+ * that is still there when another is set or the database is closed (cli/transcript.py). */
 #include <dlfcn.h>
 #include <sqlite3.h>
 #include <stdio.h>
 
 typedef int close_one(sqlite3 *db);
+typedef void set_handler(sqlite3 *db, int steps, int (*call)(void *), void *ctx);
+
+static sqlite3 *watched; /* the last database with a progress handler */
+
+static void look_at_handler(const sqlite3 *db)
+{
+    if (db == NULL || db != watched)
+        return;
+    (void)fprintf(stderr, "its progress handler was not removed\n");
+    watched = NULL;
+}
+
+void sqlite3_progress_handler(sqlite3 *db, int steps, int (*call)(void *), void *ctx)
+{
+    if (call != NULL)
+        look_at_handler(db);
+    if (call != NULL || db == watched)
+        watched = call != NULL ? db : NULL;
+    ((set_handler *)dlsym(RTLD_NEXT, "sqlite3_progress_handler"))(db, steps, call, ctx);
+}
 
 static int look(sqlite3 *db, const char *name)
 {
@@ -12,6 +33,7 @@ static int look(sqlite3 *db, const char *name)
 
     for (sqlite3_stmt *st = NULL; db != NULL && (st = sqlite3_next_stmt(db, st)) != NULL;)
         (void)fprintf(stderr, "not finalized: %s\n", sqlite3_sql(st));
+    look_at_handler(db);
     return next(db);
 }
 

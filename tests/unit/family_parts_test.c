@@ -149,7 +149,8 @@ static void only_columns_that_are_used_are_kept(void **unused)
 static void rows_have_what_a_molecule_has(void **unused)
 {
     pl_arena *mem = pl_arena_new(0);
-    ch_environment at[2][2] = { { { .id = 5, .count = 1 }, { .id = 9, .count = 4 } }, { { .id = 8, .count = 3 }, { .id = 9, .count = 2 } } };
+    ch_environment at[2][2] = { { { .id = 5, .count = 1 }, { .id = 9, .count = 4 } },
+                                { { .id = 8, .count = 3 }, { .id = 9, .count = 2 } } };
     const ch_environments all[3] = { { .n = 2, .at = at[0] }, { .n = 2, .at = at[1] }, { .n = 0 } };
     const float features[3][CH_N_FEATURES] = { { 0.5F } };
     float row[CH_N_FEATURES + 3];
@@ -186,8 +187,10 @@ static void rows_have_what_a_molecule_has(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(values_have_their_mean_and_deviation),        cmocka_unit_test(values_that_cannot_be_learned_are_told_apart),
-        cmocka_unit_test(columns_that_a_file_may_not_have_are_refused), cmocka_unit_test(only_columns_that_are_used_are_kept),
+        cmocka_unit_test(values_have_their_mean_and_deviation),
+        cmocka_unit_test(values_that_cannot_be_learned_are_told_apart),
+        cmocka_unit_test(columns_that_a_file_may_not_have_are_refused),
+        cmocka_unit_test(only_columns_that_are_used_are_kept),
         cmocka_unit_test(rows_have_what_a_molecule_has),
     };
 

@@ -119,6 +119,11 @@ static void every_value_is_in_a_bin_or_said_to_be_outside(void **state)
     assert_int_equal(h.n_all, 1003);
     assert_int_equal(h.n_some, 102);
     assert_int_equal(sum(h.all, h.n_bins), 1001);
+    st_histogram_put(&h, 3 + 1e-3, false); /* within a bin's width of the end */
+    st_histogram_put(&h, -2 - 1e-3, false);
+    assert_true(h.above == 2 && h.below == 2 && sum(h.all, h.n_bins) == 1001);
+    st_histogram_put(&h, 3 + 1e-14, false); /* rounded */
+    assert_true(h.above == 2 && sum(h.all, h.n_bins) == 1002 && h.n_all == 1006);
 }
 
 static void whole_numbers_have_a_bin_each(void **state)
