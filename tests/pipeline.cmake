@@ -9,7 +9,7 @@ molsieve_test(parts unit/parts_test.c LABEL unit USES toy)
 molsieve_test(where unit/where_test.c LABEL unit USES toy)
 molsieve_test(staging unit/staging_test.c LABEL unit USES toy)
 molsieve_test(lock unit/lock_test.c LABEL unit USES toy)
-target_link_options(test_lock PRIVATE -Wl,--wrap=nanosleep)
+target_link_options(test_lock PRIVATE -Wl,--wrap=nanosleep,--wrap=flock)
 molsieve_test(recovery unit/recovery_test.c LABEL unit USES toy)
 set(seen_calls -Wl,--wrap=fsync,--wrap=rename,--wrap=nanosleep) # unit/calls.h
 target_link_options(test_recovery PRIVATE ${seen_calls} -Wl,--wrap=statfs)
