@@ -289,7 +289,7 @@ static void a_file_that_is_no_claim_is_left_unchanged(void **state)
     (void)state;
     write_claim("three years of work");
     assert_int_equal(take(&c, &err), PL_EIO);
-    assert_non_null(strstr(err.text, "not a lock file of molsieve"));
+    assert_non_null(strstr(err.text, ".lock.host: not a lock file of molsieve, left as it is; move it away"));
     read_claim(text);
     assert_string_equal(text, "three years of work");
     (void)snprintf(target, sizeof target, "%s.target", path);

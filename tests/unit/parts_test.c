@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -22,6 +23,8 @@
 #include "pipeline/base/spelling.h"
 #include "pipeline/base/stop.h"
 #include "pipeline/store/db.h"
+#include "pipeline/store/open.h"
+#include "pipeline/store/store.h"
 #include "pipeline/workflow/names.h"
 
 /* ---- names ---- */
@@ -215,6 +218,74 @@ static void each_error_of_sqlite_says_what_to_do(void **unused)
     (void)sqlite3_close(other);
 }
 
+/* The file descriptor of the database in this process. */
+static int fd_of_db(void)
+{
+    char link[64], to[200];
+
+    for (int fd = 3; fd < 64; fd++) {
+        (void)snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+        const ssize_t n = readlink(link, to, sizeof to - 1);
+        to[n > 0 ? n : 0] = '\0';
+        if (n > 0 && strstr(to, "some.db") != NULL)
+            return fd;
+    }
+    return -1;
+}
+
+static int refuse(void *unused)
+{
+    (void)unused;
+    return 1;
+}
+
+static void each_error_of_the_system_says_what_to_do(void **unused)
+{
+    sqlite3 *db = open_db(WRITE);
+    struct rlimit was, small;
+
+    (void)unused;
+    assert_int_equal(pl_db_exec(db, "CREATE TABLE t(a)", NULL), PL_OK);
+    (void)sqlite3_commit_hook(db, refuse, NULL);
+    fails(db, "INSERT INTO t VALUES(1)", PL_ELOCK,
+          ": its lock file was deleted or replaced during this run, so another run may have started; this run stores nothing more. "
+          "Lock files need not be deleted: a run that ends releases its locks");
+    (void)sqlite3_commit_hook(db, NULL, NULL);
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &was), 0);
+    small = (struct rlimit){ 32768, was.rlim_max };
+    (void)signal(SIGXFSZ, SIG_IGN);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &small), 0);
+    fails(db, "INSERT INTO t SELECT randomblob(90000)", PL_EIO,
+          ": cannot grow: the limit of file sizes (ulimit -f) is reached or the disk is full (");
+    fails(db, "INSERT INTO t SELECT randomblob(90000)", PL_EIO,
+          " free); raise the limit or free some space and run again, nothing is lost");
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &was), 0);
+    (void)close(fd_of_db());
+    fails(db, "SELECT * FROM t", PL_EIO, "Bad file descriptor; check the disk and run again");
+    (void)sqlite3_close(db);
+}
+
+static void files_of_others_and_of_later_versions_are_refused(void **unused)
+{
+    const pl_identity is = { .application_id = 7, .version = 4 };
+    pl_error err = { 0 };
+    pl_store none = { 0 };
+    int64_t n = 1;
+
+    (void)unused;
+    assert_int_equal(pl_open_ours(&is, "a.db", 7, 4, NULL), PL_OK);
+    assert_int_equal(pl_open_ours(&is, "a.db", 8, 4, &err), PL_EDATA);
+    assert_string_equal(err.text, "a.db: a database of another program, not of molsieve; name another file, or move it away");
+    assert_int_equal(pl_open_ours(&is, "a.db", 7, 3, &err), PL_EDATA);
+    assert_string_equal(err.text,
+                        "a.db: written by a newer molsieve (format 4, this one knows 3); use that version, or another workdir");
+    assert_int_equal(pl_block_count(&none, "graph", "k", &n, &err), PL_EBUG);
+    assert_string_equal(err.text, "features.db is used before it is open");
+    assert_int_equal(n, 0);
+    assert_int_equal(pl_cache_put(&none, (const unsigned char[32]){ 0 }, (pl_bytes){ 0 }, &err), PL_EBUG);
+    assert_string_equal(err.text, "features.db is used before it is open");
+}
+
 static int interrupt(void *db)
 {
     sqlite3_interrupt(db);
@@ -373,6 +444,8 @@ int main(void)
         cmocka_unit_test(names_are_kept_sorted_and_once),
         cmocka_unit_test(free_space_is_that_of_the_nearest_folder),
         OF_DB(each_error_of_sqlite_says_what_to_do),
+        OF_DB(each_error_of_the_system_says_what_to_do),
+        cmocka_unit_test(files_of_others_and_of_later_versions_are_refused),
         OF_DB(an_interrupted_query_is_a_stop),
         OF_DB(a_stop_while_another_program_writes_is_a_stop),
         OF_DB(files_that_are_no_database_or_damaged_are_told_apart),

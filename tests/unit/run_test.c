@@ -428,7 +428,10 @@ static pl_code run_for_nothing(toy *t)
     pl_error err = { 0 };
     pl_code code = pl_run(&t->wf, &toy_schema, &opts, t->mem, &err);
 
-    assert_true(code == PL_ESTOP || strstr(err.text, "two restarts in a row") != NULL);
+    assert_true(code == PL_ESTOP ||
+                strstr(err.text,
+                       ", and two restarts in a row finished no unit and no training step: a further one would not help. Give "
+                       "the job more time, or make units smaller (stages.read.unit); then start it again") != NULL);
     return code;
 }
 
@@ -447,11 +450,22 @@ static void got_further(const toy *t)
     (void)sqlite3_close(db);
 }
 
+static int warned;
+
+static void count_warnings(void *ctx, pl_level level, const char *line)
+{
+    (void)ctx;
+    warned += level == PL_WARN &&
+              strstr(line, "the last restart finished no unit and no training step; if this one finishes none either, "
+                           "it ends with exit status 1, so that the job is not restarted") != NULL;
+}
+
 static void two_restarts_of_a_job_that_got_nowhere_end_with_1(void **state)
 {
     toy t;
 
     (void)state;
+    pl_log_to(count_warnings, NULL, PL_WARN);
     toy_make(&t, dir, 3);
     for (int i = 0; i < 4; i++) /* by hand, any number of times */
         assert_int_equal(run_for_nothing(&t), PL_ESTOP);
@@ -475,6 +489,8 @@ static void two_restarts_of_a_job_that_got_nowhere_end_with_1(void **state)
     must_run(&t, 2); /* the write blocks at first, then not */
     assert_false(pl_stop_is_stuck());
     assert_int_equal(toy_int(&t, "SELECT count(*) FROM event WHERE level='" PL_FURTHER "' AND message='done'"), 3);
+    assert_int_equal(warned, 4); /* the last of them is the run that ends */
+    pl_log_to(NULL, NULL, PL_ERROR);
     (void)unsetenv("PBS_JOBID");
     toy_free(&t);
 }
