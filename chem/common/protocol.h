@@ -8,6 +8,7 @@
  *   message  = u32 number of bytes that follow, then these bytes
  *   request  = u32 op, f64 CPU seconds for this request (0: no limit), then
  *     hello    -
+ *     ready    -        hello without a structure, which takes most of its time
  *     version  -        answered without loading Open Babel's tables
  *     reads    str format
  *     prepare  opts; rules; str format; str text
@@ -20,6 +21,7 @@
  *   answer   = u32 ch_status, i32 signal that ended the 3D builder or 0, f64 CPU seconds
  *              of the worker and its children so far, str message, then
  *     hello    str library version; i32 readable formats; i32 ch_confined (chem/common/confine.h)
+ *     ready    as hello
  *     version  str library version; str protocol; str folder of the library's tables
  *     reads    i32 yes
  *     prepare  str smiles, inchikey, formula, removed, alerts, geometry, built_from;
@@ -58,7 +60,7 @@
 
 /* "8 mw logp ...": programs with different descriptors refuse each other. */
 #define CH_PROTOCOL_NAME(name, ...) " " #name
-#define CH_PROTOCOL_VERSION "15" CH_DESCRIPTORS(CH_PROTOCOL_NAME)
+#define CH_PROTOCOL_VERSION "16" CH_DESCRIPTORS(CH_PROTOCOL_NAME)
 
 /* Version of the answers: raise it when an unchanged request would get a different answer. It is part of the keys of stages and of
  * stored structures, where it is called "protocol" (formerly it was the same number). Do not raise it for a new descriptor: its name is
@@ -82,7 +84,8 @@ enum ch_op {
     CH_OP_BUILD,
     CH_OP_VERSION,
     CH_OP_RULES,
-    CH_OP_MATCH
+    CH_OP_MATCH,
+    CH_OP_READY
 };
 
 enum ch_mol_has { CH_HAS_XYZ = 1, CH_HAS_ISOTOPE = 2 };

@@ -105,16 +105,16 @@ static pl_code other_protocol(const ch_worker *w, pl_error *err)
     return pl_fail(err, PL_ECONFIG, "%s is of another version than this program; install both from one build", w->program);
 }
 
-pl_code ch_worker_test(ch_worker *w, pl_error *err)
+pl_code ch_worker_test(ch_worker *w, bool builds, pl_error *err)
 {
     ch_outcome o = { 0 };
     pl_code code;
     size_t n;
     const char *version;
 
-    if (w->tested)
+    if (builds ? w->tested_builder : w->tested)
         return PL_OK;
-    code = exchange_start(w, &o, CH_OP_HELLO, err);
+    code = exchange_start(w, &o, builds ? CH_OP_HELLO : CH_OP_READY, err);
     if (code != PL_OK)
         return code;
     version = ch_wire_str(&o.body, &n);
@@ -122,6 +122,7 @@ pl_code ch_worker_test(ch_worker *w, pl_error *err)
     w->info.n_formats = ch_wire_i32(&o.body);
     w->info.confined = ch_wire_i32(&o.body);
     w->tested = o.body.ok;
+    w->tested_builder = builds && o.body.ok;
     return o.body.ok ? PL_OK : other_protocol(w, err);
 }
 
@@ -184,7 +185,7 @@ pl_code ch_worker_list(ch_worker *w, const char *text, size_t len, const char *f
                        pl_error *err)
 {
     ch_outcome o = { 0 };
-    pl_code code = ch_worker_test(w, err);
+    pl_code code = ch_worker_test(w, false, err);
 
     *out = (ch_listing){ .message = "" };
     if (code != PL_OK)
@@ -220,7 +221,7 @@ static pl_code exchange_text(ch_worker *w, const char **out, pl_arena *mem, pl_e
 pl_code ch_worker_write(ch_worker *w, const ch_mol *mol, const char *title, const char *to, const char **out, pl_arena *mem,
                         pl_error *err)
 {
-    pl_code code = ch_worker_test(w, err);
+    pl_code code = ch_worker_test(w, false, err);
 
     if (code != PL_OK)
         return code;
@@ -254,7 +255,7 @@ static pl_code exchange_drawing(ch_worker *w, ch_drawn *out, pl_arena *mem, pl_e
 
 pl_code ch_worker_draw(ch_worker *w, const char *smiles, ch_drawn *out, pl_arena *mem, pl_error *err)
 {
-    pl_code code = ch_worker_test(w, err);
+    pl_code code = ch_worker_test(w, false, err);
 
     if (code != PL_OK)
         return code;
@@ -274,7 +275,7 @@ pl_code ch_worker_svg(ch_worker *w, const char *smiles, const char **out, pl_are
 
 pl_code ch_worker_hello(ch_worker *w, ch_worker_info *out, pl_error *err)
 {
-    pl_code code = ch_worker_test(w, err);
+    pl_code code = ch_worker_test(w, true, err);
 
     if (code == PL_OK)
         *out = w->info;
@@ -300,7 +301,7 @@ static pl_code get_bad_rules(ch_wire *in, ch_bad_rule **bad, int32_t *n_bad, pl_
 pl_code ch_worker_rules(ch_worker *w, const char *rules, ch_bad_rule **bad, int32_t *n_bad, pl_arena *mem, pl_error *err)
 {
     ch_outcome o = { 0 };
-    pl_code code = ch_worker_test(w, err);
+    pl_code code = ch_worker_test(w, false, err);
 
     *n_bad = 0;
     if (code != PL_OK)
@@ -327,7 +328,7 @@ pl_code ch_worker_match(ch_worker *w, const char *smarts, const char *const *smi
                         pl_error *err)
 {
     ch_outcome o = { 0 };
-    pl_code code = ch_worker_test(w, err);
+    pl_code code = ch_worker_test(w, false, err);
 
     *column = 0;
     if (code == PL_OK && strlen(smarts) > CH_SMARTS_MAX)
@@ -349,7 +350,7 @@ pl_code ch_worker_match(ch_worker *w, const char *smarts, const char *const *smi
 pl_code ch_worker_reads(ch_worker *w, const char *format, bool *yes, pl_error *err)
 {
     ch_outcome o = { 0 };
-    pl_code code = ch_worker_test(w, err);
+    pl_code code = ch_worker_test(w, false, err);
 
     *yes = strcmp(format, "csv") == 0 || strcmp(format, "tsv") == 0;
     if (code != PL_OK || *yes)

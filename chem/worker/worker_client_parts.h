@@ -10,13 +10,13 @@
 struct ch_worker {
     char program[PATH_MAX];
     ch_link link;
-    bool tested;
+    bool tested, tested_builder;
     ch_worker_info info;
     pl_arena *scratch;
 };
 
-/* Runs the child's self-test before the first real request. Without it, a missing data table of Open Babel would look like bad
- * molecules. */
-pl_code ch_worker_test(ch_worker *w, pl_error *err);
+/* Runs the child's self-test before the first real request, and with `builds` before its first structure. Without it, a missing
+ * data table of Open Babel would look like bad molecules. */
+pl_code ch_worker_test(ch_worker *w, bool builds, pl_error *err);
 
 #endif

@@ -280,7 +280,8 @@ pl_code ch_worker_prepare_all(ch_worker *w, const ch_input *in, int32_t n, const
     batch b = { .in = in, .opts = opts != NULL ? opts : &defaults, .out = out, .mem = mem, .scratch = w->scratch };
     ch_work read = { .ctx = &b, .n = n, .ask = ask_prepare, .take = take_prepared };
     ch_work build = { .ctx = &b, .ask = ask_build, .take = take_built };
-    pl_code code = ch_worker_test(w, err);
+    const bool builds = b.opts->builder == CH_OPENBABEL && (b.opts->conformer == CH_3D_AUTO || b.opts->conformer == CH_3D_GENERATE);
+    pl_code code = ch_worker_test(w, builds, err);
 
     for (int32_t i = 0; i < n; i++)
         prepared_clear(&out[i]);
@@ -295,6 +296,8 @@ pl_code ch_worker_prepare_all(ch_worker *w, const ch_input *in, int32_t n, const
     code = ch_link_exchange(&w->link, &read, err);
     if (code == PL_OK)
         code = find_known(&b, n, known, &build.n, err);
+    if (code == PL_OK && build.n > 0)
+        code = ch_worker_test(w, true, err);
     return code == PL_OK ? ch_link_exchange(&w->link, &build, err) : code;
 }
 

@@ -2,8 +2,9 @@
 // chem/worker_program/worker_build.cpp - 3D positions: taken from the input, or built.
 //
 // A structure is built from its canonical SMILES in a child forked from the
-// "nursery". This process is forked from the worker at its start, runs the
-// builder on a few fixed molecules, and then only forks. Open Babel keeps state
+// "nursery". This process is forked from the worker at its start. When the first
+// structure is asked for, it runs the builder on a few fixed molecules, which takes
+// most of the time of a start; then it only forks. Open Babel keeps state
 // of earlier molecules (tables loaded on demand) and sorts by address, so
 // the state of the heap affects the coordinates: mostly rounding, sometimes the
 // pucker of a ring. With the nursery, the answer to a record does not depend on
@@ -19,6 +20,7 @@
 #include <cstdlib>
 #include <exception>
 #include <new>
+#include <poll.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -403,11 +405,22 @@ static bool serve(int fd, const Order &order)
     return write_all(fd, reinterpret_cast<char *>(&r), sizeof r) && write_all(fd, said, r.n_said);
 }
 
+static void build_first_molecules();
+static int confine();
+
+// Nothing is allocated before the first molecules are built: the state of the heap affects the coordinates.
 [[noreturn]] static void run_nursery(int fd)
 {
     Order order;
+    pollfd asked = { fd, POLLIN, 0 };
 
     prctl(PR_SET_PDEATHSIG, SIGKILL);
+    while (poll(&asked, 1, -1) < 0 && errno == EINTR)
+        continue;
+    if ((asked.revents & POLLHUP) != 0)
+        _exit(0); // the worker has ended without a structure
+    build_first_molecules();
+    (void)confine(); // before it reads anything
     while (read_all(fd, &order, sizeof order) && order.n_smiles <= order_smiles_max && read_all(fd, order_smiles, order.n_smiles) &&
            serve(fd, order))
         continue;
@@ -514,17 +527,14 @@ static int confine()
     return sanitized ? 0 : ch_confine(folders); // a sanitizer must be able to write its report
 }
 
-bool builder_start(int *confined)
+static void build_first_molecules()
 {
     // Different rings, so that the tables for them are loaded once and not by every child; the last molecule needs UFF.
     static const char *const first[] = { "CC(=O)Oc1ccccc1C(=O)O", "C[C@H]1CC([NH2+][C@@H](C)c2c[nH]c3cc(F)ccc23)C[C@H](C)O1",
                                          "C1CC2CCC1N2C1CCCCC1", "O=C1NC2(CCCC2)C(=O)N1C1CC1", "C[Hg]C" };
     PrepareOpts o;
-    int ends[2];
 
     o.steps = 4;
-    if (omp_set_num_threads != nullptr)
-        omp_set_num_threads(1); // more would change the last bits, spin, and hang in the forked child
     vector3 v;
     v.randomUnitVector(); // seeds itself from the clock at first use; afterwards srand determines the sequence
     for (const char *smiles : first) {
@@ -534,9 +544,16 @@ bool builder_start(int *confined)
             continue; // missing tables are reported by hello
         }
     }
+}
+
+bool builder_start(int *confined)
+{
+    int ends[2];
+
+    if (omp_set_num_threads != nullptr)
+        omp_set_num_threads(1); // more would change the last bits, spin, and hang in the forked child
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0)
         return false;
-    *confined = confine();
     pid_t pid = fork();
     if (pid == 0) {
         close(ends[0]);
@@ -544,6 +561,10 @@ bool builder_start(int *confined)
     }
     close(ends[1]);
     nursery = ends[0];
+    (void)OBConversion::FindFormat("smi"); // loads the plug-ins
+    vector3 v;
+    v.randomUnitVector();
+    *confined = confine();
     return pid > 0;
 }
 

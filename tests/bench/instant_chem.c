@@ -107,11 +107,11 @@ static void answer(const char *request, size_t len, pl_text *t)
     ch_wire_put_u32(t, 0);
     ch_wire_put_f64(t, 0);
     ch_wire_put_str(t, "", 0);
-    if (op == CH_OP_HELLO || op == CH_OP_VERSION) {
+    if (op == CH_OP_HELLO || op == CH_OP_READY || op == CH_OP_VERSION) {
         ch_wire_put_str(t, "instant", 7);
         if (op == CH_OP_VERSION)
             ch_wire_put_str(t, CH_PROTOCOL_VERSION, sizeof CH_PROTOCOL_VERSION - 1);
-        for (int i = 0; i < 2 && op == CH_OP_HELLO; i++)
+        for (int i = 0; i < 2 && op != CH_OP_VERSION; i++)
             ch_wire_put_u32(t, 1);
         return;
     }

@@ -106,6 +106,15 @@ static void compute_slowly(void)
     }
 }
 
+static bool hello; /* this process was asked to test its builder */
+
+static ch_status status_of(const char *text, size_t n, double cpu)
+{
+    if ((n >= 6 && memcmp(text, "tested", 6) == 0 && !hello) || (n >= 8 && memcmp(text, "untested", 8) == 0 && hello))
+        return CH_INTERNAL;
+    return n >= 6 && memcmp(text, "budget", 6) == 0 && cpu < 1 ? CH_TIMEOUT : CH_OK;
+}
+
 static void obey(const char *text, size_t n, double cpu, pl_text *t)
 {
     if (n >= 3 && memcmp(text, "die", 3) == 0) {
@@ -123,7 +132,7 @@ static void obey(const char *text, size_t n, double cpu, pl_text *t)
     if (n >= 7 && memcmp(text, "garbage", 7) == 0)
         ch_wire_put_u32(t, 12345);
     else
-        put_head(t, n >= 6 && memcmp(text, "budget", 6) == 0 && cpu < 1 ? CH_TIMEOUT : CH_OK, 0);
+        put_head(t, status_of(text, n, cpu), 0);
 }
 
 static void answer(const char *request, size_t len, pl_text *t)
@@ -134,7 +143,8 @@ static void answer(const char *request, size_t len, pl_text *t)
     const char *text;
     size_t n;
 
-    if (op == CH_OP_HELLO) {
+    hello = hello || op == CH_OP_HELLO;
+    if (op == CH_OP_HELLO || op == CH_OP_READY) {
         put_head(t, CH_OK, 0);
         ch_wire_put_str(t, "9.9", 3);
         ch_wire_put_u32(t, 1);
@@ -457,6 +467,22 @@ static void a_program_that_is_replaced_is_not_started_again(void **state)
     assert_int_equal(unlink(path), 0);
 }
 
+/* The test of the worker that comes before every first request does not build: that takes most of the time of a start. */
+static void a_builder_is_tested_before_its_first_structure(void **state)
+{
+    static const char *const text[] = { "untested", "build tested" };
+    ch_prepare_opts opts = ch_prepare_defaults();
+    bench *b = *state;
+
+    opts.builder = CH_NATIVE;
+    for (int i = 0; i < 2; i++) {
+        b->n = 0;
+        add(b, text[i]);
+        assert_int_equal(ch_worker_prepare_all(b->w, b->in, 1, &opts, NULL, b->out, b->mem, NULL), PL_OK);
+        assert_code(b, 0, CH_OK, 1);
+    }
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -467,6 +493,7 @@ int main(int argc, char **argv)
         cmocka_unit_test_setup_teardown(killers_from_outside_are_not_counted_against_a_record, setup, teardown),
         cmocka_unit_test_setup_teardown(large_records_do_not_block_the_line, setup_patient, teardown),
         cmocka_unit_test_setup_teardown(only_unknown_structures_are_built, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_builder_is_tested_before_its_first_structure, setup, teardown),
         cmocka_unit_test_setup_teardown(a_program_that_is_replaced_is_not_started_again, setup, teardown),
     };
 
