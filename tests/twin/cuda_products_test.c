@@ -256,7 +256,7 @@ static void a_library_that_is_not_there_is_refused(void **state)
     char old[4096];
     (void)state;
 
-    if (slash == NULL)
+    if (slash == NULL || products() < 0)
         skip();
     (void)snprintf(old, sizeof old, "%.*s/libcublasLt_old.so", (int)(slash - here), here);
     for (int i = 0; i < 3; i++) {
