@@ -255,6 +255,8 @@ static void tensors_that_are_wrong_are_refused(void **state)
 }
 
 /* Changes byte `at` of the packed tensor, or removes its last `cut` bytes. */
+static pl_error packed_error; /* of the last one that was refused */
+
 static pl_code packed_with(bench *b, int64_t at, int64_t cut)
 {
     nn_tensor t[NN_DOMAIN_TENSORS];
@@ -266,7 +268,8 @@ static pl_code packed_with(bench *b, int64_t at, int64_t cut)
     if (at >= 0)
         ((unsigned char *)(uintptr_t)t[0].data)[at % t[0].dims[0]] ^= 0x41;
     t[0].dims[0] -= cut;
-    return nn_domain_take(&d, &all, 1, b->mem, NULL);
+    packed_error = (pl_error){ 0 };
+    return nn_domain_take(&d, &all, 1, b->mem, &packed_error);
 }
 
 /* zlib's own checksum is corrected, too. */
@@ -285,6 +288,8 @@ static void a_damaged_packed_tensor_is_refused(void **state)
             assert_int_equal(packed_with(b, at, 0), PL_EDATA);
     for (int64_t cut = 1; cut < 40; cut++)
         assert_int_equal(packed_with(b, -1, cut), PL_EDATA);
+    assert_int_equal(packed_with(b, 3, 0), PL_EDATA); /* the highest byte of the number */
+    assert_string_equal(packed_error.text, "tensor domain.zlib is not U8 with a number of molecules");
     plain_tensors(t, b);
     assert_int_equal(nn_domain_tensors(t + 2, &n, &b->d, b->mem, NULL), PL_OK);
     assert_int_equal(nn_domain_take(&d, &all, 1, b->mem, &err), PL_EDATA);

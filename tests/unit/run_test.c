@@ -422,6 +422,38 @@ static void a_run_row_tells_who_what_and_how_it_ended(void **state)
 }
 
 /* A run whose time limit ends before it has done anything. */
+static const char *lost; /* the file that the stage count lacks */
+
+static pl_code lost_file(const pl_workflow *wf, const pl_step *step, const char **path, pl_arena *mem, pl_error *err)
+{
+    (void)wf, (void)step, (void)mem, (void)err;
+    *path = lost;
+    return PL_OK;
+}
+
+static void a_done_stage_that_lost_a_file_resumes(void **state)
+{
+    pl_stage with_file = toy_count;
+    int64_t runs;
+    toy t;
+
+    (void)state;
+    with_file.missing = lost_file;
+    toy_make(&t, dir, 5);
+    t.step[0].stage = &with_file;
+    lost = NULL;
+    must_run(&t, 2);
+    runs = toy_int(&t, "SELECT count(*) FROM unit");
+    lost = "/none/file";
+    must_run(&t, 2);
+    assert_int_equal(toy_int(&t, "SELECT count(*) FROM stage WHERE state='done'"), toy_int(&t, "SELECT count(*) FROM stage"));
+    assert_int_equal(toy_int(&t, "SELECT count(*) FROM unit"), runs);
+    assert_int_equal(toy_int(&t, "SELECT count(*) FROM stage WHERE name='count' AND run_id=1"),
+                     1); /* its units are those of the first run */
+    assert_true(toy_sound(&t));
+    toy_free(&t);
+}
+
 static pl_code run_for_nothing(toy *t)
 {
     pl_run_opts opts = { .workers = 1, .quiet = true, .max_time = 1e-6 };
@@ -630,6 +662,7 @@ int main(void)
         CASE(deleted_features_are_made_again_only_when_they_are_read),
         CASE(too_many_failures_stop_with_their_reasons),
         CASE(a_run_row_tells_who_what_and_how_it_ended),
+        CASE(a_done_stage_that_lost_a_file_resumes),
         CASE(two_restarts_of_a_job_that_got_nowhere_end_with_1),
         CASE(a_removed_stage_is_cleared_with_its_dependents),
         CASE(a_rerun_clears_every_stage_that_depends_on_it),
