@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "chem/graph/graph_block.h"
+#include "family_toy.h"
 #include "golden/golden_text.h"
 #include "models/files/model_file.h"
 #include "models/tensors/safetensors.h"
@@ -33,6 +34,7 @@ typedef struct bench {
     pl_arena *mem;
     nn_model_file m;
     nn_target target[2];
+    nn_moments descriptor[CH_N_FEATURES];
     char path[64];
 } bench;
 
@@ -43,7 +45,21 @@ typedef struct bench {
             fail_msg("%s", why.text); \
     } while (0)
 
-static void bench_open(bench *b, int outputs)
+/* With two columns of a table, and descriptors. */
+static void add_extras(bench *b)
+{
+    nn_inputs *in = &b->m.inputs;
+
+    for (int k = 0; k < CH_N_FEATURES; k++)
+        b->descriptor[k] = (nn_moments){ 0.25 * k, k % 3 };
+    in->n_columns = 2;
+    in->column[0] = (nn_input_column){ .name = "temperature", .unit = "K", .over = { 300, 10 }, .low = 280, .high = 320 };
+    in->column[1] = (nn_input_column){ .name = "odd", .unit = "", .over = { 7, 1 }, .low = 4, .high = 9, .at = 1 };
+    in->descriptors = true;
+    in->descriptor = b->descriptor;
+}
+
+static void bench_open(bench *b, int outputs, bool extras)
 {
     nn_se3 *model;
     int fd;
@@ -58,6 +74,8 @@ static void bench_open(bench *b, int outputs)
     b->target[1] = (nn_target){ "mu", "D", "none", { -2, 4, 0, { 0 } }, { .n = 0 }, 0 };
     b->m = (nn_model_file){ .name = "tiny", .target = b->target, .provenance = "{\"a\":1}" };
     b->m.inputs = (nn_inputs){ .n_elements = 2, .element = { 1, 6 }, .z = true, .bonds = true };
+    if (extras)
+        add_extras(b);
     b->m.graph = (ch_graph_opts){ .edges = CH_EDGES_RADIUS, .cutoff = 4.5f, .max_neighbours = 20 };
     b->m.range = (nn_range){ .molecules = 9,
                              .low = { 1, 0, 0, 0, 1, 0 },
@@ -201,22 +219,25 @@ static void model_look(void *ctx, json_t *root, pl_text *out)
     free(text);
 }
 
-static void sections_say(pl_text *out, int outputs)
+/* Of all sections, or of `only`. */
+static void sections_of(pl_text *out, bench *b, const char *only, void (*look)(void *, json_t *, pl_text *))
 {
-    bench b;
     nn_tensors *all, copy;
     nn_meta *meta;
 
-    bench_open(&b, outputs);
-    DONE(nn_tensors_read(&all, b.path, b.mem, &why));
-    meta = PL_NEW(b.mem, nn_meta, all->n_meta);
+    DONE(nn_tensors_read(&all, b->path, b->mem, &why));
+    meta = PL_NEW(b->mem, nn_meta, all->n_meta);
     memcpy(meta, all->meta, (size_t)all->n_meta * sizeof *meta);
     copy = *all;
     copy.meta = meta;
     for (int i = 0; i < all->n_meta; i++) {
-        section s = { &b, &copy, &meta[i] };
+        section s = { b, &copy, &meta[i] };
         json_t *root = json_loads(meta[i].value, 0, NULL);
-        edit e = { root, model_look, &s, out };
+        edit e = { root, look, &s, out };
+        if (only != NULL && strcmp(only, meta[i].key) != 0) {
+            json_decref(root);
+            continue;
+        }
         pl_text_addf(out, "== %s\n", meta[i].key);
         if (root != NULL) {
             edit_all(&e, root, "");
@@ -230,6 +251,14 @@ static void sections_say(pl_text *out, int outputs)
         }
         meta[i] = all->meta[i];
     }
+}
+
+static void sections_say(pl_text *out, int outputs, bool extras)
+{
+    bench b;
+
+    bench_open(&b, outputs, extras);
+    sections_of(out, &b, extras ? "inputs" : NULL, model_look);
     bench_close(&b);
 }
 
@@ -238,9 +267,51 @@ static void what_is_said_of_metadata_is_known(void **state)
     pl_text out = { 0 };
     (void)state;
 
-    sections_say(&out, 1);
-    sections_say(&out, 2);
+    sections_say(&out, 1, false);
+    sections_say(&out, 2, false);
     golden_check(MOLSIEVE_TESTS "/golden/model_metadata.txt", &out);
+}
+
+static void what_is_said_of_columns_is_known(void **state)
+{
+    pl_text out = { 0 };
+    (void)state;
+
+    sections_say(&out, 1, true);
+    golden_check(MOLSIEVE_TESTS "/golden/model_columns.txt", &out);
+}
+
+/* Without a digest: what a member learned has other last digits on other machines. */
+static void family_look(void *ctx, json_t *root, pl_text *out)
+{
+    pl_text said = { 0 };
+
+    model_look(ctx, root, &said);
+    pl_text_add(out, strncmp(pl_text_str(&said), "read", 4) == 0 ? "read" : pl_text_str(&said));
+    pl_text_free(&said);
+}
+
+static void what_is_said_of_families_is_known(void **state)
+{
+    const nn_fit_conf conf = { .seed = 3 };
+    pl_text out = { 0 };
+    family_toy toy;
+    nn_member *one;
+    bench b;
+    (void)state;
+
+    bench_open(&b, 1, false);
+    assert_true(family_toy_make(&toy, 12, 1, b.mem));
+    DONE(nn_gp.fit(&one, &toy.x, toy.y, &conf, b.mem, &why));
+    b.m.model = NULL;
+    b.m.conf = (nn_se3_conf){ .outputs = 1 };
+    b.m.graph = (ch_graph_opts){ .edges = CH_EDGES_BONDS };
+    b.m.inputs = (nn_inputs){ .n_elements = 2, .element = { 1, 6 } };
+    b.m.members = (nn_members){ .n = 1, .outputs = 1, .at = { { &nn_gp, &one } } };
+    DONE(nn_model_write(&b.m, b.path, &why));
+    sections_of(&out, &b, "family", family_look);
+    golden_check(MOLSIEVE_TESTS "/golden/model_families.txt", &out);
+    bench_close(&b);
 }
 
 /* ---- a safetensors header ------------------------------------------------------------------------ */
@@ -467,7 +538,8 @@ int main(void)
         cmocka_unit_test(what_is_said_of_metadata_is_known),    cmocka_unit_test(what_is_said_of_headers_is_known),
         cmocka_unit_test(lengths_of_headers_are_checked),       cmocka_unit_test(numbers_of_each_type_convert_or_say_why_not),
         cmocka_unit_test(what_is_said_of_settings_is_known),    cmocka_unit_test(what_is_said_of_elements_is_known),
-        cmocka_unit_test(what_is_said_of_checkpoints_is_known),
+        cmocka_unit_test(what_is_said_of_checkpoints_is_known), cmocka_unit_test(what_is_said_of_columns_is_known),
+        cmocka_unit_test(what_is_said_of_families_is_known),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
