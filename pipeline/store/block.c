@@ -120,7 +120,7 @@ static bool is_named(sqlite3_stmt *st, const char *kind, const char *key, int64_
            sqlite3_column_int64(st, 7) == unit;
 }
 
-pl_code pl_block_get(pl_store *s, const char *kind, const char *key, int64_t unit, pl_block *out, pl_arena *mem, pl_error *err)
+static pl_code get(pl_store *s, const char *kind, const char *key, int64_t unit, pl_block *out, pl_arena *mem, pl_error *err)
 {
     /* The CRC uses the requested key, kind and unit, and the row must have the same: a damaged index may lead to another row, and an
      * intact index to a row whose own name is damaged. */
@@ -147,6 +147,16 @@ pl_code pl_block_get(pl_store *s, const char *kind, const char *key, int64_t uni
     (void)sqlite3_reset(st);
     (void)sqlite3_clear_bindings(st);
     return code == PL_OK && out->found ? blob_read(s, row, (size_t)n, out, mem, err) : code;
+}
+
+pl_code pl_block_get(pl_store *s, const char *kind, const char *key, int64_t unit, pl_block *out, pl_arena *mem, pl_error *err)
+{
+    pl_code code;
+
+    (void)pthread_mutex_lock(&s->get_lock);
+    code = get(s, kind, key, unit, out, mem, err);
+    (void)pthread_mutex_unlock(&s->get_lock);
+    return code;
 }
 
 pl_code pl_block_check(const pl_block *b, pl_error *err)

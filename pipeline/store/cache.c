@@ -75,11 +75,11 @@ pl_code pl_cache_get(pl_store *s, const unsigned char key[32], pl_bytes *data, p
     pl_code code;
 
     *data = (pl_bytes){ 0 };
-    (void)pthread_mutex_lock(&s->cache_lock);
+    (void)pthread_mutex_lock(&s->get_lock);
     code = get_statement(s, GET, "SELECT crc32,data FROM cache WHERE key=?", &st, err);
     if (code == PL_OK)
         code = get(s, st, key, data, mem, err);
-    (void)pthread_mutex_unlock(&s->cache_lock);
+    (void)pthread_mutex_unlock(&s->get_lock);
     return code;
 }
 

@@ -234,7 +234,7 @@ static pl_store *new_store(const char *results, const char *features, const pl_s
     if (s == NULL)
         return NULL;
     s->schema = schema;
-    (void)pthread_mutex_init(&s->cache_lock, NULL);
+    (void)pthread_mutex_init(&s->get_lock, NULL);
     s->results_path = strdup(results);
     s->features_path = strdup(features);
     if (s->results_path != NULL && s->features_path != NULL)
@@ -459,7 +459,7 @@ void pl_store_close(pl_store *s)
         (void)sqlite3_finalize(s->kept[i]);
     (void)sqlite3_close_v2(s->features);
     (void)sqlite3_close_v2(s->db);
-    (void)pthread_mutex_destroy(&s->cache_lock);
+    (void)pthread_mutex_destroy(&s->get_lock);
     free((char *)s->results_path);
     free((char *)s->features_path);
     free(s);

@@ -1,7 +1,7 @@
 /* pipeline/store/store.h - results.db and features.db of a work directory.
  *
  * One process writes (see pipeline/lock/lock.h), with one connection per file, which only
- * one thread uses (exception: pl_cache_get). By default (storage.journal: auto) results.db on a
+ * one thread uses (exceptions: pl_block_get, pl_cache_get). By default (storage.journal: auto) results.db on a
  * local disk has journal_mode=WAL with synchronous=NORMAL, features.db WAL with FULL; on a
  * network disk (by statfs) both have TRUNCATE, FULL and locking_mode=EXCLUSIVE.
  * Transactions are BEGIN IMMEDIATE. Errors of SQLite become PL_EIO (disk full, read-only,
@@ -58,10 +58,10 @@ struct pl_store {
     int journal;                  /* pl_workflow.storage.journal                      */
     bool stage_out;               /* pl_workflow.storage.stage_out, of a writer       */
     const pl_schema *schema;
-    int64_t n_puts;             /* blocks stored so far, counted for the runner     */
-    struct pl_sums *sums;       /* of results.db, of a writer (pipeline/store/sums.h); or NULL */
-    sqlite3_stmt *kept[4];      /* prepared statements of block.c and cache.c       */
-    pthread_mutex_t cache_lock; /* for the statement of pl_cache_get                */
+    int64_t n_puts;           /* blocks stored so far, counted for the runner     */
+    struct pl_sums *sums;     /* of results.db, of a writer (pipeline/store/sums.h); or NULL */
+    sqlite3_stmt *kept[4];    /* prepared statements of block.c and cache.c       */
+    pthread_mutex_t get_lock; /* for the statements of pl_block_get and pl_cache_get */
 };
 
 /* Opens or creates results.db. Copies a file of an older version (VACUUM INTO), then migrates it. */
@@ -97,7 +97,7 @@ typedef struct pl_block {
     int64_t crc32, unit;
     const char *file, *kind; /* for messages; not owned         */
 } pl_block;
-/* The bytes are in mem; their CRC has not been checked yet (pl_block_check). */
+/* Any thread. The bytes are in mem; their CRC has not been checked yet (pl_block_check). */
 pl_code pl_block_get(pl_store *s, const char *kind, const char *key, int64_t unit, pl_block *out, pl_arena *mem, pl_error *err);
 /* Compares the CRC; any thread. PL_EDATA: it differs, the text names kind and unit. A block not found passes. */
 pl_code pl_block_check(const pl_block *b, pl_error *err);

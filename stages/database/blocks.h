@@ -17,7 +17,7 @@ pl_code st_blocks_open(st_blocks *b, const pl_env *env, const char *stage, const
  * has, or when the stage is done: then "no" means that there are no more units. */
 pl_code st_blocks_has(const st_blocks *b, int64_t unit, bool *has, pl_error *err);
 
-/* Reads a unit into mem, for pl_block_check on the thread that uses it. EDATA, with what to do, when features.db
+/* Any thread. Reads a unit into mem, for pl_block_check on the thread that uses it. EDATA, with what to do, when features.db
  * lacks it. */
 pl_code st_blocks_get(const st_blocks *b, int64_t unit, pl_block *out, pl_arena *mem, pl_error *err);
 

@@ -326,7 +326,6 @@ static pl_code columns_place_taken(score_unit *u, pl_arena *mem, pl_error *err)
 pl_code st_score_read(score_state *s, pl_unit *unit, bool *more, pl_error *err)
 {
     score_unit *u;
-    bool stored = false;
     pl_code code = st_blocks_has(&s->graphs, unit->index, more, err);
 
     if (code != PL_OK || !*more)
@@ -335,16 +334,15 @@ pl_code st_score_read(score_state *s, pl_unit *unit, bool *more, pl_error *err)
     if (u == NULL)
         return pl_fail(err, PL_ENOMEM, "a unit of graphs");
     unit->data = u;
+    u->state = s;
     u->taken = st_score_taken_unit(&u->scored, &s->taken, &s->scorer, s->env, unit->index, unit->mem);
     if (st_columns(s->env->wf)->n > 0)
         code = columns_get(s, u, unit, err);
     if (u->taken)
         return code == PL_OK ? columns_place_taken(u, unit->mem, err) : code;
-    if (code == PL_OK)
-        code = st_blocks_get(&s->graphs, unit->index, &u->graphs, unit->mem, err);
     if (code == PL_OK && s->bases.store != NULL)
-        code = st_blocks_has(&s->bases, unit->index, &stored, err);
-    return code == PL_OK && stored ? st_blocks_get(&s->bases, unit->index, &u->bases, unit->mem, err) : code;
+        code = st_blocks_has(&s->bases, unit->index, &u->has_basis, err);
+    return code;
 }
 
 static pl_code score_next(void *state, pl_unit *unit, bool *more, pl_error *err) { return st_score_read(state, unit, more, err); }

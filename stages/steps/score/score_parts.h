@@ -41,15 +41,17 @@ typedef struct score_state {
 } score_state;
 
 typedef struct score_unit {
+    score_state *state;
     pl_block graphs, bases;
     st_column_rows columns;
     st_scored scored;
-    bool taken; /* from a part: there is nothing to compute */
+    bool taken;     /* from a part: there is nothing to compute */
+    bool has_basis; /* the basis was stored                     */
 } score_unit;
 
 /* Models and blocks, for reading only; the caller closes with st_score_close, also after an error. */
 pl_code st_score_open_inputs(score_state *s, pl_env *env, pl_error *err);
-/* As in a pl_stage: a unit that a part has, or the graphs of one. */
+/* As in a pl_stage: a unit that a part has, or one for a worker, which reads the graphs. */
 pl_code st_score_read(score_state *s, pl_unit *unit, bool *more, pl_error *err);
 void st_score_close(void *state);
 

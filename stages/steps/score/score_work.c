@@ -9,6 +9,15 @@ pl_code st_score_worker_open(void *worker, void *state, pl_error *err)
 
 void st_score_worker_close(void *worker) { st_scorer_worker_close(worker); }
 
+/* Here, because the thread that writes is the busiest. */
+static pl_code unit_read(score_unit *u, const pl_unit *unit, pl_error *err)
+{
+    const score_state *s = u->state;
+    pl_code code = st_blocks_get(&s->graphs, unit->index, &u->graphs, unit->mem, err);
+
+    return code == PL_OK && u->has_basis ? st_blocks_get(&s->bases, unit->index, &u->bases, unit->mem, err) : code;
+}
+
 static pl_code unit_unpack(st_scorer_worker *w, score_unit *u, nn_item **item, pl_arena *mem, pl_error *err)
 {
     ch_graph_block graphs;
@@ -46,6 +55,8 @@ pl_code st_score_work(void *worker, pl_unit *unit, pl_error *err)
     if (u->taken)
         return PL_OK;
     pl_arena_reset(w->scratch);
-    code = unit_unpack(w, u, &item, unit->mem, err);
+    code = unit_read(u, unit, err);
+    if (code == PL_OK)
+        code = unit_unpack(w, u, &item, unit->mem, err);
     return code == PL_OK ? st_scorer_run(w, &u->scored, item, unit->mem, err) : code;
 }
