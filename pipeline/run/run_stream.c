@@ -133,7 +133,9 @@ static pl_code finish_ended(stream *s, int k, bool *moved, pl_error *err)
     if (a->done || a->gap || !a->ended || a->oldest < a->next)
         return PL_OK;
     *moved = true;
-    code = pl_active_done(s->r, a, err);
+    code = pl_references_look_up(s->r, true, err);
+    if (code == PL_OK)
+        code = pl_active_done(s->r, a, err);
     for (int i = k + 1; code == PL_OK && i < s->n; i++)
         code = expect(s, i, err);
     return code;
@@ -214,6 +216,7 @@ pl_code pl_stream_run(pl_runner *r, pl_active *stage, int n, int *bad, pl_error 
         pl_stop_cancel(true); /* the workers end as after a signal */
     pl_pool_close(s.pool);
     pl_stop_cancel(false);
+    (void)pl_references_look_up(r, true, NULL); /* of an error the first counts; it ends the run */
     for (int k = 0; k < n; k++)
         pl_units_close(&stage[k]);
     for (int i = 0; s.slot != NULL && i < s.n_slots; i++)

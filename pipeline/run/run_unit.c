@@ -36,17 +36,17 @@ static pl_code put_unit_row(pl_runner *r, pl_active *a, const pl_unit *unit, dou
                               " VALUES(?,?,?,?,?,?,?,?)";
     double now = pl_clock();
     sqlite3_stmt *st;
-    pl_code code = pl_db_prepare(r->store->db, &st, sql, err);
+    pl_code code = a->put_unit != NULL ? PL_OK : pl_db_prepare(r->store->db, &a->put_unit, sql, err);
 
     if (code != PL_OK)
         return code;
+    st = a->put_unit;
     const int64_t value[] = { a->env.stage_id, unit->index, unit->first, unit->last, unit->n_ok, unit->n_failed };
     for (int i = 0; i < 6; i++)
         (void)sqlite3_bind_int64(st, i + 1, value[i]);
     (void)sqlite3_bind_double(st, 7, wall);
     (void)sqlite3_bind_int64(st, 8, r->run_id);
     code = pl_db_run(st, err);
-    (void)sqlite3_finalize(st);
     if (code != PL_OK)
         return code;
     code = pl_db_execf(r->store->db, err, "UPDATE stage SET wall_s=wall_s+%.6f, n_blocks=n_blocks+%lld WHERE stage_id=%lld",
@@ -136,18 +136,20 @@ static pl_code check_limits(pl_runner *r, const pl_active *a, pl_error *err)
     return PL_OK;
 }
 
-/* Only between transactions does SQLite heed it. */
-static pl_code look_up_references(const pl_runner *r, const pl_active *a, bool on, pl_error *err)
+pl_code pl_references_look_up(pl_runner *r, bool on, pl_error *err)
 {
-    if (!a->stage->own_references)
-        return PL_OK;
-    return pl_db_exec(r->store->db, on ? "PRAGMA foreign_keys=ON" : "PRAGMA foreign_keys=OFF", err);
+    pl_code code = PL_OK;
+
+    if (r->unchecked == on)
+        code = pl_db_exec(r->store->db, on ? "PRAGMA foreign_keys=ON" : "PRAGMA foreign_keys=OFF", err);
+    r->unchecked = code == PL_OK ? !on : r->unchecked;
+    return code;
 }
 
 pl_code pl_unit_commit(pl_runner *r, pl_active *a, pl_unit *unit, double wall, pl_error *err)
 {
     double began = pl_clock();
-    pl_code code = look_up_references(r, a, false, err);
+    pl_code code = pl_references_look_up(r, !a->stage->own_references, err);
 
     if (code == PL_OK)
         code = store_unit(r, a, unit, wall, err);
@@ -155,13 +157,9 @@ pl_code pl_unit_commit(pl_runner *r, pl_active *a, pl_unit *unit, double wall, p
         pl_sums_gather(r->store->sums, false);
         pl_db_rollback(r->store->db);
         pl_db_rollback(r->store->features);
-        (void)look_up_references(r, a, true, NULL); /* the first error counts; the run ends */
         return code;
     }
-    code = look_up_references(r, a, true, err);
     a->main_s += pl_clock() - began;
-    if (code != PL_OK)
-        return code;
     pl_stop_stuck(false);
     a->committed++;
     a->work_s += wall;
@@ -198,6 +196,8 @@ void pl_units_close(pl_active *a)
         if (a->stage->worker_close != NULL)
             a->stage->worker_close(a->worker + (size_t)i * a->worker_size);
     free(a->worker);
+    (void)sqlite3_finalize(a->put_unit);
+    a->put_unit = NULL;
     a->worker = NULL;
     a->n_workers = 0;
 }

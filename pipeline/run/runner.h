@@ -41,6 +41,7 @@ typedef struct pl_runner {
     bool *wanted; /* [n_steps], as in pl_plan_steps_with */
     int64_t run_id;
     int workers;
+    bool unchecked; /* SQLite does not look up references (pl_references_look_up) */
     pl_error limit; /* with keep_going: the limit of failures that was exceeded; code PL_OK: none */
 } pl_runner;
 
@@ -63,6 +64,7 @@ typedef struct pl_active {
     bool gap;                        /* a unit was dropped: later ones are not committed  */
     double last_commit;              /* pl_clock of the last commit                       */
     double work_s, main_s;           /* seconds of the workers and of the main thread     */
+    sqlite3_stmt *put_unit;          /* INSERT INTO unit                                  */
 } pl_active;
 
 /* results.db -> results.previous.db: the last complete results while new ones are made. False: the path is too long. */
@@ -88,6 +90,9 @@ void pl_units_close(pl_active *a); /* a zeroed one is fine */
 pl_code pl_units_expect(pl_runner *r, pl_active *a, pl_error *err);
 /* Computes one unit. *wall: its seconds; *dropped: it was not computed, because the run was asked to stop. */
 pl_code pl_unit_work(const pl_active *a, int worker, pl_unit *unit, double *wall, bool *dropped, pl_error *err);
+/* Whether SQLite looks up references from now on; between transactions. Each change makes it prepare all its statements again. */
+pl_code pl_references_look_up(pl_runner *r, bool on, pl_error *err);
+/* Leaves the references as the stage needs them. */
 pl_code pl_unit_commit(pl_runner *r, pl_active *a, pl_unit *unit, double wall, pl_error *err);
 
 /* ---- the row of the run table: who ran what, where, when, and how it ended (run_row.c) ---- */
