@@ -16,12 +16,12 @@ static int count_columns(const char *columns)
 }
 
 /* Rows that are not bound are NULL in their first column and left out. */
-pl_code pl_insert_open(pl_insert *in, sqlite3 *db, const char *table, const char *columns, pl_error *err)
+pl_code pl_insert_open(pl_insert *in, sqlite3 *db, pl_sums *sums, const char *table, const char *columns, pl_error *err)
 {
     pl_text sql = { 0 };
     pl_code code;
 
-    *in = (pl_insert){ .n_columns = count_columns(columns) };
+    *in = (pl_insert){ .sums = sums, .table = -1, .n_columns = count_columns(columns) };
     pl_text_addf(&sql, "INSERT INTO %s(%s) SELECT * FROM (VALUES", table, columns);
     for (int i = 0; i < ROWS * in->n_columns; i++) {
         pl_text_add(&sql, i == 0 ? "(" : ",");
@@ -29,8 +29,11 @@ pl_code pl_insert_open(pl_insert *in, sqlite3 *db, const char *table, const char
             pl_text_add(&sql, "(");
         pl_text_add(&sql, (i + 1) % in->n_columns == 0 ? "?)" : "?");
     }
-    pl_text_add(&sql, ") WHERE column1 IS NOT NULL");
-    code = pl_text_ok(&sql) ? pl_db_prepare(db, &in->st, pl_text_str(&sql), err) : pl_fail(err, PL_ENOMEM, "a query");
+    pl_text_add(&sql, ") WHERE CASE WHEN column1 IS NULL THEN 1 ELSE "); /* only what CASE chooses is computed */
+    code = pl_sums_claim(sums, table, columns, &sql, &in->table, err);
+    pl_text_add(&sql, in->table < 0 ? "0 END=0" : " END=0");
+    if (code == PL_OK)
+        code = pl_text_ok(&sql) ? pl_db_prepare(db, &in->st, pl_text_str(&sql), err) : pl_fail(err, PL_ENOMEM, "a query");
     pl_text_free(&sql);
     return code;
 }
@@ -38,6 +41,7 @@ pl_code pl_insert_open(pl_insert *in, sqlite3 *db, const char *table, const char
 void pl_insert_close(pl_insert *in)
 {
     (void)sqlite3_finalize(in->st);
+    pl_sums_release(in->sums, in->table);
     *in = (pl_insert){ 0 };
 }
 

@@ -8,16 +8,20 @@
 #include <sqlite3.h>
 
 #include "pipeline/base/error.h"
+#include "pipeline/store/sums.h"
 
 /* Initialise it with zeros. */
 typedef struct pl_insert {
     sqlite3_stmt *st; /* to bind values of                        */
+    pl_sums *sums;
+    int table; /* in sums; -1: the rows are not counted here */
     int n_columns;
     int n; /* rows that are bound and not stored yet   */
 } pl_insert;
 
-/* columns: "a,b,c", of which the first is never NULL. */
-pl_code pl_insert_open(pl_insert *in, sqlite3 *db, const char *table, const char *columns, pl_error *err);
+/* columns: "a,b,c", of which the first is never NULL. With sums, which may be NULL, rows are stored between pl_sums_gather and
+ * pl_sums_put only, and until the end other statements must not insert into the table (pl_sums_claim). */
+pl_code pl_insert_open(pl_insert *in, sqlite3 *db, pl_sums *sums, const char *table, const char *columns, pl_error *err);
 void pl_insert_close(pl_insert *in); /* zeroed is fine */
 /* The parameter of the first column of the next row; those behind it follow. What is bound SQLITE_STATIC lives until pl_insert_end. */
 int pl_insert_at(const pl_insert *in);

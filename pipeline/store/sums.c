@@ -69,7 +69,8 @@ typedef struct total {
 
 typedef struct watched {
     char *table;
-    total more; /* gathered, not in row_sum yet */
+    total more;   /* gathered, not in row_sum yet         */
+    int n_claims; /* if not 0, there is no INSERT trigger */
 } watched;
 
 struct pl_sums {
@@ -189,6 +190,21 @@ static void row_now(sqlite3_context *ctx, int n, sqlite3_value **v)
     sqlite3_result_int(ctx, !s->gathers);
 }
 
+/* The SQL function row_add(index in pl_sums, columns ...): adds the row, and is 0. */
+static void row_add(sqlite3_context *ctx, int n, sqlite3_value **v)
+{
+    pl_sums *s = sqlite3_user_data(ctx);
+    total *more = &s->w[sqlite3_value_int(v[0])].more;
+
+    if (!s->gathers) {
+        sqlite3_result_error(ctx, "rows are stored in groups outside of a unit", -1);
+        return;
+    }
+    more->n++;
+    more->sum += hash_row(v + 1, n - 1);
+    sqlite3_result_int(ctx, 0);
+}
+
 /* The SQL function row_wrap(a, b): the sum modulo 2^64, which + is not. */
 static void row_wrap(sqlite3_context *ctx, int n, sqlite3_value **v)
 {
@@ -257,6 +273,7 @@ static pl_code add_functions(pl_sums **out, sqlite3 *db, pl_error *err)
         return pl_fail(err, PL_ENOMEM, "the sums of rows");
     (*out)->db = db;
     if (sqlite3_create_function_v2(db, "row_now", -1, SQLITE_UTF8, *out, row_now, NULL, NULL, sums_free) != SQLITE_OK ||
+        sqlite3_create_function(db, "row_add", -1, SQLITE_UTF8, *out, row_add, NULL, NULL) != SQLITE_OK ||
         sqlite3_create_function(db, "row_wrap", 2, flags, NULL, row_wrap, NULL, NULL) != SQLITE_OK ||
         sqlite3_create_function(db, "row_plus", -1, flags, NULL, add_row, NULL, NULL) != SQLITE_OK ||
         sqlite3_create_function(db, "row_minus", -1, flags, &minus, add_row, NULL, NULL) != SQLITE_OK)
@@ -313,6 +330,83 @@ pl_code pl_sums_put(pl_sums *s, pl_error *err)
     }
     pl_sums_gather(s, false);
     return code;
+}
+
+/* ---- statements that count their own rows ---- */
+
+/* Position in "a,b,c" from 1; 0: it is not there. */
+static int place_in(const char *columns, const char *name)
+{
+    const size_t n = strlen(name);
+
+    for (int i = 1; columns != NULL; i++) {
+        if (strncmp(columns, name, n) == 0 && (columns[n] == ',' || columns[n] == '\0'))
+            return i;
+        columns = strchr(columns, ',');
+        columns = columns != NULL ? columns + 1 : NULL;
+    }
+    return 0;
+}
+
+/* Adds ",column2,NULL,column1": what a new row has in the columns of the table. */
+static pl_code list_values(sqlite3 *db, const char *table, const char *columns, pl_text *out, pl_error *err)
+{
+    sqlite3_stmt *st;
+    bool more = true;
+    pl_code code = pl_db_prepare(db, &st, "SELECT name, dflt_value IS NOT NULL FROM pragma_table_info(?,'main') ORDER BY cid", err);
+
+    (void)sqlite3_bind_text(st, 1, table, -1, SQLITE_STATIC);
+    while (code == PL_OK && (code = pl_db_step(st, &more, err)) == PL_OK && more) {
+        const int at = place_in(columns, (const char *)sqlite3_column_text(st, 0));
+        if (at > 0)
+            pl_text_addf(out, ",column%d", at);
+        else
+            pl_text_add(out, ",NULL");
+        if (at == 0 && sqlite3_column_int(st, 1) != 0)
+            code = pl_fail(err, PL_EBUG, "table %s: a column that is left out has a default", table);
+    }
+    (void)sqlite3_finalize(st);
+    return code == PL_OK && !pl_text_ok(out) ? pl_fail(err, PL_ENOMEM, "a query") : code;
+}
+
+static pl_code drop_insert_trigger(sqlite3 *db, const char *table, pl_error *err)
+{
+    char *sql = sqlite3_mprintf("DROP TRIGGER IF EXISTS temp.\"sum_%w_new\"", table);
+    pl_code code = sql != NULL ? pl_db_exec(db, sql, err) : pl_fail(err, PL_ENOMEM, "a query");
+
+    sqlite3_free(sql);
+    return code;
+}
+
+pl_code pl_sums_claim(pl_sums *s, const char *table, const char *columns, pl_text *call, int *at, pl_error *err)
+{
+    int i = 0;
+    pl_code code;
+
+    *at = -1;
+    while (s != NULL && i < s->n && strcmp(s->w[i].table, table) != 0)
+        i++;
+    if (s == NULL || i == s->n)
+        return PL_OK;
+    pl_text_addf(call, "row_add(%d", i);
+    code = list_values(s->db, table, columns, call, err);
+    pl_text_add(call, ")");
+    if (code == PL_OK)
+        code = drop_insert_trigger(s->db, table, err);
+    if (code != PL_OK)
+        return code;
+    *at = i;
+    s->w[i].n_claims++;
+    return PL_OK;
+}
+
+/* Without memory for the trigger the sums are given up. */
+void pl_sums_release(pl_sums *s, int at)
+{
+    if (s == NULL || at < 0 || --s->w[at].n_claims > 0)
+        return;
+    if (watch_table(s->db, s->w[at].table, s, NULL) != PL_OK)
+        (void)pl_db_exec(s->db, "DELETE FROM main.row_sum", NULL);
 }
 
 /* ---- comparing ---- */

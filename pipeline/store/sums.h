@@ -23,6 +23,12 @@ pl_code pl_sums_add(pl_sums *s, const char *table, pl_error *err);
  * once, before the commit. A transaction in which a statement failed must be rolled back, and pl_sums_gather(s, false) forgets it. */
 void pl_sums_gather(pl_sums *s, bool on);
 pl_code pl_sums_put(pl_sums *s, pl_error *err);
+/* For a statement that inserts rows and counts them itself, because for a table with an INSERT trigger SQLite copies all rows of a
+ * statement into a temporary table first. Adds to `call` the SQL function that counts a row: 0, of a statement that inserts column1,
+ * column2 ... as `columns` ("a,b,c") of the table. Outside of pl_sums_gather and pl_sums_put it fails. Until pl_sums_release other
+ * statements must not insert into the table. Without sums nothing is added and *at is -1. */
+pl_code pl_sums_claim(pl_sums *s, const char *table, const char *columns, pl_text *call, int *at, pl_error *err);
+void pl_sums_release(pl_sums *s, int at);
 /* Compares all sums. PL_EDATA if one differs, with one line of report for each; *n: number of compared rows of row_sum. */
 pl_code pl_sums_check(sqlite3 *db, int *n, pl_text *report, pl_error *err);
 

@@ -313,6 +313,7 @@ def models_and_a_program_score_side_by_side():
         p.run("run", w, "-q")
         scores = "SELECT p.name, count(*) FROM score JOIN property p USING(property_id) GROUP BY 1 ORDER BY 1"
         assert p.rows(scores) == [("logS", 20), ("points", 20)], p.rows(scores)
+        p.run("db", "check", "run")  # both store into the same tables at once
         digest = p.run("db", "digest", "run", "--results-only")[1]
         said = p.run("check", w, "stages.rank.domain=inside", expect=2)[2]
         assert re.findall("rank: domain: .*", said) == ["rank: domain: the program of points has no applicability domain"], said

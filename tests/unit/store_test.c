@@ -629,6 +629,21 @@ static void sums_are_gathered_for_a_whole_transaction(void **state)
     pl_text_free(&report);
 }
 
+static void put_rows(pl_insert *in, int n)
+{
+    pl_error err = { 0 };
+
+    for (int i = 0; i < n; i++) {
+        const int at = pl_insert_at(in);
+        (void)sqlite3_bind_int64(in->st, at, 2 * i); /* "c,a,b" */
+        (void)sqlite3_bind_int64(in->st, at + 1, i + 1);
+        if (i == 0) /* not bound: NULL, also where an earlier group had a value */
+            (void)sqlite3_bind_int64(in->st, at + 2, 5);
+        assert_int_equal(pl_insert_row(in, &err), PL_OK);
+    }
+    assert_int_equal(pl_insert_end(in, &err), PL_OK);
+}
+
 static void rows_are_inserted_in_groups_and_none_is_lost(void **state)
 {
     static const int counts[] = { 0, 1, 15, 16, 17, 33 };
@@ -637,29 +652,54 @@ static void rows_are_inserted_in_groups_and_none_is_lost(void **state)
     int64_t n = 0, sum = 0;
 
     (void)state;
-    assert_int_equal(pl_db_exec(s->db, "CREATE TABLE later(a INTEGER PRIMARY KEY,b,c)", &err), PL_OK);
-    assert_int_equal(pl_insert_open(&in, s->db, "later", "a,b,c", &err), PL_OK);
+    assert_int_equal(pl_db_exec(s->db, "CREATE TABLE later(a INTEGER PRIMARY KEY,b,c REAL)", &err), PL_OK);
+    assert_int_equal(pl_insert_open(&in, s->db, NULL, "later", "c,a,b", &err), PL_OK);
     for (size_t k = 0; k < sizeof counts / sizeof counts[0]; k++) {
         assert_int_equal(pl_db_exec(s->db, "DELETE FROM later", &err), PL_OK);
-        for (int i = 0; i < counts[k]; i++) {
-            const int at = pl_insert_at(&in);
-            (void)sqlite3_bind_int64(in.st, at, i + 1);
-            if (i == 0) /* not bound: NULL, also where an earlier group had a value */
-                (void)sqlite3_bind_int64(in.st, at + 1, 5);
-            (void)sqlite3_bind_int64(in.st, at + 2, 2 * i);
-            assert_int_equal(pl_insert_row(&in, &err), PL_OK);
-        }
-        assert_int_equal(pl_insert_end(&in, &err), PL_OK);
+        put_rows(&in, counts[k]);
         assert_int_equal(pl_db_int(s->db, &n, &err, "SELECT count(*) FROM later WHERE a BETWEEN 1 AND %d AND c=2*a-2", counts[k]),
                          PL_OK);
         assert_int_equal(n, counts[k]);
         assert_int_equal(pl_db_int(s->db, &sum, &err, "SELECT coalesce(sum(b),0) FROM later"), PL_OK);
         assert_int_equal(sum, counts[k] > 0 ? 5 : 0);
     }
-    (void)sqlite3_bind_int64(in.st, pl_insert_at(&in), 1); /* is there already */
+    (void)sqlite3_bind_int64(in.st, pl_insert_at(&in), 1);
+    (void)sqlite3_bind_int64(in.st, pl_insert_at(&in) + 1, 1); /* is there already */
     assert_int_equal(pl_insert_row(&in, &err), PL_OK);
     assert_int_equal(pl_insert_end(&in, &err), PL_EBUG);
     pl_insert_close(&in);
+}
+
+/* Two at once, as of two stages; then a trigger counts again. */
+static void rows_in_groups_are_counted_by_their_statement(void **state)
+{
+    pl_insert in[2] = { 0 };
+    pl_error err = { 0 };
+    pl_text report = { 0 };
+    int n = 0;
+
+    (void)state;
+    assert_int_equal(pl_db_exec(s->db, "CREATE TABLE later(a INTEGER PRIMARY KEY,b,c REAL,d)", &err), PL_OK);
+    assert_int_equal(pl_sums_add(s->sums, "later", &err), PL_OK);
+    assert_int_equal(pl_sums_fill(s->db, &err), PL_OK);
+    for (int k = 0; k < 2; k++)
+        assert_int_equal(pl_insert_open(&in[k], s->db, s->sums, "later", "c,a,b", &err), PL_OK);
+    for (int k = 1; k >= 0; k--) {
+        assert_int_equal(pl_db_exec(s->db, "DELETE FROM later", &err), PL_OK);
+        pl_sums_gather(s->sums, true);
+        put_rows(&in[k], 17);
+        assert_int_equal(pl_sums_put(s->sums, &err), PL_OK);
+        pl_insert_close(&in[k]);
+    }
+    assert_int_equal(pl_db_exec(s->db, "INSERT INTO later VALUES(99,'x',1.5,NULL)", &err), PL_OK);
+    assert_int_equal(pl_sums_check(s->db, &n, &report, &err), PL_OK);
+    assert_int_equal(pl_insert_open(&in[0], s->db, s->sums, "later", "a,b,c", &err), PL_OK);
+    (void)sqlite3_bind_int64(in[0].st, 1, 100);
+    assert_int_equal(pl_insert_row(&in[0], &err), PL_OK);
+    assert_int_not_equal(pl_insert_end(&in[0], &err), PL_OK);
+    assert_non_null(strstr(err.text, "outside of a unit"));
+    pl_insert_close(&in[0]);
+    pl_text_free(&report);
 }
 
 static void sums_that_were_given_up_are_made_again_for_good(void **state)
@@ -843,6 +883,7 @@ int main(void)
         CASE(the_digest_of_known_rows_is_a_known_one),
         CASE(sums_are_gathered_for_a_whole_transaction),
         CASE(rows_are_inserted_in_groups_and_none_is_lost),
+        CASE(rows_in_groups_are_counted_by_their_statement),
         CASE(sums_that_were_given_up_are_made_again_for_good),
         CASE(rows_of_a_table_that_came_later_are_summed_too),
         CASE(a_copy_is_whole_and_old_or_new),

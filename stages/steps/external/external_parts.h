@@ -11,6 +11,7 @@
 
 #include "chem/molecule/mol.h"
 #include "chem/worker/worker_client.h"
+#include "pipeline/store/insert.h"
 #include "pipeline/store/store.h"
 #include "pipeline/workflow/workflow.h"
 #include "stages/database/blocks.h"
@@ -144,7 +145,8 @@ typedef struct st_ext_stage {
     pthread_cond_t freed;
     int n_running, n_slots; /* calls; of the lock */
     int64_t property_id, model_id;
-    sqlite3_stmt *get, *put_prediction, *put_score;
+    sqlite3_stmt *get;
+    pl_insert put_prediction, put_score;
 } st_ext_stage;
 
 typedef struct st_external_worker {

@@ -60,35 +60,36 @@ pl_code st_external_rows_open(st_ext_stage *s, pl_error *err)
                              "r.record_id=m.mol_id WHERE m.mol_id BETWEEN ? AND ? ORDER BY m.mol_id",
                              err);
     if (code == PL_OK)
-        code = pl_db_prepare(store->db, &s->put_prediction,
-                             "INSERT INTO prediction(mol_id,property_id,model_id,value) VALUES(?,?,?,?)", err);
-    return code == PL_OK
-               ? pl_db_prepare(store->db, &s->put_score, "INSERT INTO score(mol_id,property_id,mean,n_models) VALUES(?,?,?,1)", err)
-               : code;
+        code = pl_insert_open(&s->put_prediction, store->db, store->sums, "prediction", "mol_id,property_id,model_id,value", err);
+    return code == PL_OK ? pl_insert_open(&s->put_score, store->db, store->sums, "score", "mol_id,property_id,mean,n_models", err)
+                         : code;
 }
 
 void st_external_rows_close(st_ext_stage *s)
 {
     sqlite3_finalize(s->get);
-    sqlite3_finalize(s->put_prediction);
-    sqlite3_finalize(s->put_score);
+    pl_insert_close(&s->put_prediction);
+    pl_insert_close(&s->put_score);
 }
 
 static pl_code value_put(st_ext_stage *s, const st_ext_item *m, pl_error *err)
 {
+    sqlite3_stmt *prediction = s->put_prediction.st, *score = s->put_score.st;
+    const int at = pl_insert_at(&s->put_prediction), to = pl_insert_at(&s->put_score);
     pl_code code;
 
-    (void)sqlite3_bind_int64(s->put_prediction, 1, m->id);
-    (void)sqlite3_bind_int64(s->put_prediction, 2, s->property_id);
-    (void)sqlite3_bind_int64(s->put_prediction, 3, s->model_id);
-    (void)sqlite3_bind_double(s->put_prediction, 4, m->value);
-    code = pl_db_run(s->put_prediction, err);
+    (void)sqlite3_bind_int64(prediction, at, m->id);
+    (void)sqlite3_bind_int64(prediction, at + 1, s->property_id);
+    (void)sqlite3_bind_int64(prediction, at + 2, s->model_id);
+    (void)sqlite3_bind_double(prediction, at + 3, m->value);
+    code = pl_insert_row(&s->put_prediction, err);
     if (code != PL_OK)
         return code;
-    (void)sqlite3_bind_int64(s->put_score, 1, m->id);
-    (void)sqlite3_bind_int64(s->put_score, 2, s->property_id);
-    (void)sqlite3_bind_double(s->put_score, 3, m->value);
-    return pl_db_run(s->put_score, err);
+    (void)sqlite3_bind_int64(score, to, m->id);
+    (void)sqlite3_bind_int64(score, to + 1, s->property_id);
+    (void)sqlite3_bind_double(score, to + 2, m->value);
+    (void)sqlite3_bind_int(score, to + 3, 1);
+    return pl_insert_row(&s->put_score, err);
 }
 
 /* The poses of the unit as a block of structures. */
@@ -131,6 +132,10 @@ pl_code st_external_commit(void *state, pl_unit *unit, pl_error *err)
         unit->n_ok += m->code == NULL;
         unit->n_failed += m->code != NULL;
     }
+    if (code == PL_OK)
+        code = pl_insert_end(&s->put_prediction, err);
+    if (code == PL_OK)
+        code = pl_insert_end(&s->put_score, err);
     if (code == PL_OK && s->conf->poses)
         code = poses_put(s, u, unit, err);
     unit->first = u->n > 0 ? u->item[0].id : 0;

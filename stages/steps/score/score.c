@@ -258,10 +258,10 @@ static pl_code rows_open(score_state *s, pl_error *err)
     }
     code = pl_db_commit(store->db, err);
     if (code == PL_OK)
-        code = pl_insert_open(&s->put_prediction, store->db, "prediction",
+        code = pl_insert_open(&s->put_prediction, store->db, store->sums, "prediction",
                               "mol_id,property_id,model_id,value,similarity,nearest,spread,uncertainty", err);
     return code != PL_OK ? code
-                         : pl_insert_open(&s->put_score, store->db, "score",
+                         : pl_insert_open(&s->put_score, store->db, store->sums, "score",
                                           "mol_id,property_id,mean,stdev,n_models,similarity,interval90,domain,reasons", err);
 }
 
