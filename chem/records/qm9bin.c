@@ -23,6 +23,7 @@ struct ch_qm9 {
 
 bool ch_qm9_starts(const char *data, size_t n) { return n >= 8 && memcmp(data, magic, 8) == 0; }
 int32_t ch_qm9_count(const ch_qm9 *q) { return (int32_t)q->n_mol; }
+int64_t ch_qm9_atoms(const ch_qm9 *q) { return q->n_atom; }
 
 static uint32_t u32_at(const ch_qm9 *q, int array, size_t i)
 {

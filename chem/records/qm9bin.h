@@ -32,6 +32,7 @@ pl_code ch_qm9_read(ch_qm9 **out, struct ch_gunzip *in, const char *path,
                     pl_error *err); /* reads an open file from its first byte */
 void ch_qm9_close(ch_qm9 *q);       /* NULL is fine */
 int32_t ch_qm9_count(const ch_qm9 *q);
+int64_t ch_qm9_atoms(const ch_qm9 *q);             /* of all molecules */
 int64_t ch_qm9_offset(const ch_qm9 *q, int32_t i); /* byte of the molecule's first position in the uncompressed file */
 
 /* Adds molecule i (from 0) as an SDF record: bonds, charges, 3D, and the data

@@ -214,6 +214,8 @@ const char *const *ch_reader_columns(const ch_reader *r, int *n)
 
 int64_t ch_reader_count(const ch_reader *r) { return r->qm9 != NULL ? ch_qm9_count(r->qm9) : -1; }
 
+int64_t ch_reader_atoms(const ch_reader *r) { return r->qm9 != NULL ? ch_qm9_atoms(r->qm9) : -1; }
+
 /* ---- assembling one record ---------------------------------------- */
 
 static void record_clear(ch_reader *r)

@@ -99,6 +99,7 @@ int ch_reader_smiles(const ch_reader *r); /* csv: the column with SMILES, from 0
 /* csv: the name of the first column, if it is used as SMILES because no column is called "smiles"; else NULL. */
 const char *ch_reader_guessed(const ch_reader *r);
 int64_t ch_reader_count(const ch_reader *r); /* records in the file if its header says so (qm9bin), else -1 */
+int64_t ch_reader_atoms(const ch_reader *r); /* the same of atoms, over all records */
 
 /* *more = false at the end of the file: then out is not filled. A gzip file that is truncated, damaged
  * or followed by other data ends with one record that has a problem: the record that may be cut short,

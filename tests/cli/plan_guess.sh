@@ -25,6 +25,25 @@ assert steps["basis"]["bytes_features"] > 300 * 166 * 10, steps["basis"]
 P
     [ ! -e "$t/runs" ] || { echo "plan wrote something"; exit 1; }
 done
+# QM9's file begins with its smallest molecules, and its header tells how many atoms there are.
+python3 - "$t/small_first.bin" <<'P'
+import struct, sys
+sizes = [1] * 250 + [30] * 250
+n, a = len(sizes), sum(sizes)
+def pad(b): return b + bytes(-len(b) % 8)
+offsets = [sum(sizes[:i]) for i in range(n + 1)]
+with open(sys.argv[1], "wb") as f:
+    f.write(b"QM9BIN01" + struct.pack("<6I", n, a, 0, 11, 4, 64) + bytes(32))
+    for array in (struct.pack("<%dI" % n, *range(1, n + 1)), struct.pack("<%dI" % (n + 1), *offsets), bytes(4 * (n + 1)), bytes(n),
+                  bytes([6] * a), bytes(a), struct.pack("<%df" % (3 * a), *range(3 * a)), b"", bytes(44 * n), bytes(32 * n)):
+        f.write(pad(array))
+P
+"$MOLSIEVE" plan "$t/w.yaml" --json "inputs=[{path: small_first.bin}]" >"$t/plan.json"
+python3 - "$t/plan.json" <<'P'
+import json, sys
+graph = [s for s in json.load(open(sys.argv[1]))["stages"] if s["stage"] == "graph"][0]
+assert graph["items"] == 500 and "15.5 atoms" in graph["note"], graph
+P
 # What a structure costs is measured once and kept; it grows with the molecules and with the number of structures.
 export XDG_CACHE_HOME="$t/cache"
 i=0

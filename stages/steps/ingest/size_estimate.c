@@ -37,41 +37,72 @@ static double heavy_atoms_of_smiles(const char *s)
     return n;
 }
 
+/* The start of the line that is n lines further on; NULL: there is none. */
+static const char *lines_on(const char *s, int n)
+{
+    for (int i = 0; i < n && s != NULL; i++)
+        s = (s = strchr(s, '\n')) != NULL ? s + 1 : NULL;
+    return s;
+}
+
+static const char v3000_counts[] = "M  V30 COUNTS ", v3000_atoms[] = "M  V30 BEGIN ATOM";
+
+/* In an SDF of version 3000 the line with this word; NULL: it is of version 2000. */
+static const char *v3000_find(const ch_record *r, const char *word)
+{
+    const char *counts = lines_on(r->text, 3), *flag = counts != NULL ? strstr(counts, "V3000") : NULL;
+
+    return flag != NULL && flag < counts + strcspn(counts, "\n") ? strstr(flag, word) : NULL;
+}
+
+static double atoms_of_sdf(const ch_record *r)
+{
+    const char *line = lines_on(r->text, 3), *v3000 = v3000_find(r, v3000_counts);
+    char count[4] = { 0 };
+
+    if (v3000 != NULL)
+        return fmax(1, strtod(v3000 + sizeof v3000_counts - 1, NULL));
+    if (line == NULL)
+        return fmax(1, (double)r->raw_len / 60);
+    (void)snprintf(count, sizeof count, "%.3s", line);
+    return fmax(1, strtod(count, NULL));
+}
+
 /* The number of atoms, estimated from the text without parsing it. */
 static double atoms_of(const ch_record *r)
 {
-    const char *line = r->text;
-
     if (strcmp(r->format, "smi") == 0)
         return ATOMS_A_HEAVY * heavy_atoms_of_smiles(r->text);
     if (strcmp(r->format, "xyz") == 0)
         return fmax(1, strtod(r->text, NULL));
-    for (int i = 0; i < 3 && line != NULL && strcmp(r->format, "sdf") == 0; i++)
-        line = (line = strchr(line, '\n')) != NULL ? line + 1 : NULL;
-    if (strcmp(r->format, "sdf") == 0 && line != NULL) {
-        char count[4] = { 0 };
-        (void)snprintf(count, sizeof count, "%.3s", line);
-        return fmax(1, strtod(count, NULL));
-    }
-    return fmax(1, (double)r->raw_len / 60);
+    return strcmp(r->format, "sdf") == 0 ? atoms_of_sdf(r) : fmax(1, (double)r->raw_len / 60);
+}
+
+/* z of an atom's line; 0 if it has none. */
+static double z_of(const char *line, bool v3000)
+{
+    double z = 0;
+    char column[11] = { 0 };
+
+    if (v3000) /* number, element, x, y, z */
+        return sscanf(line, "M V30 %*s %*s %*s %*s %lf", &z) == 1 ? z : 0;
+    if (strlen(line) > 30)
+        (void)snprintf(column, sizeof column, "%.10s", line + 20);
+    return strtod(column, NULL);
 }
 
 /* Whether a record has no 3D positions: no letters for them, or an SDF whose first atoms all have z = 0. */
 static bool is_flat(const ch_record *r)
 {
-    const char *line = r->text;
+    const char *line, *v3000;
 
     if (strcmp(r->format, "sdf") != 0)
         return strcmp(r->format, "smi") == 0 || strcmp(r->format, "inchi") == 0;
-    for (int i = 0; i < 4 && line != NULL; i++)
-        line = (line = strchr(line, '\n')) != NULL ? line + 1 : NULL;
-    for (int i = 0; i < 10 && line != NULL && strlen(line) > 30; i++) {
-        char z[11] = { 0 };
-        (void)snprintf(z, sizeof z, "%.10s", line + 20);
-        if (strtod(z, NULL) != 0)
+    v3000 = v3000_find(r, v3000_atoms);
+    line = v3000 != NULL ? lines_on(v3000, 1) : lines_on(r->text, 4);
+    for (int i = 0; i < 10 && line != NULL; i++, line = lines_on(line, 1))
+        if (z_of(line, v3000 != NULL) != 0)
             return false;
-        line = (line = strchr(line, '\n')) != NULL ? line + 1 : NULL;
-    }
     return true;
 }
 
@@ -89,7 +120,7 @@ static double unpacked_bytes(const char *path)
     return (double)st.st_size * (got == 2 && magic[0] == 0x1f && magic[1] == 0x8b ? GZIP_RATIO : 1);
 }
 
-/* The first records of a file, scaled to its size; a file that ends before is counted. */
+/* The first records of a file, scaled to its size; a file that ends before is counted, and what its header tells is not guessed. */
 static void sample_file(sample *s, const pl_input *in)
 {
     ch_reader_opts opts = { .title_from = in->title_from, .smiles_column = in->smiles_column, .title_column = in->title_column };
@@ -111,6 +142,8 @@ static void sample_file(sample *s, const pl_input *in)
         scale = (double)ch_reader_count(reader) / n;
     else if (more && end > 0)
         scale = fmax(1, unpacked_bytes(in->path) / end);
+    if (ch_reader_atoms(reader) > 0) /* its first molecules may be the smallest */
+        atoms = (double)ch_reader_atoms(reader) / scale;
     ch_reader_close(reader);
     s->n += n * scale;
     s->atoms += atoms * scale;
