@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "chem/molecule/element.h"
+
 nn_inputs nn_inputs_qm9(void) { return (nn_inputs){ .n_elements = 5, .element = { 1, 6, 7, 8, 9 }, .z = true, .bonds = true }; }
 
 int32_t nn_inputs_node_features(const nn_inputs *in)
@@ -44,7 +46,7 @@ pl_code nn_inputs_check(const nn_inputs *in, pl_error *err)
             return pl_fail(err, PL_ECONFIG, "elements: %d is not an atomic number", in->element[i]);
         for (int32_t j = 0; j < i; j++)
             if (in->element[i] == in->element[j])
-                return pl_fail(err, PL_ECONFIG, "elements: %d is named twice", in->element[i]);
+                return pl_fail(err, PL_ECONFIG, "elements: %s is named twice", ch_element_symbol(in->element[i]));
     }
     return PL_OK;
 }

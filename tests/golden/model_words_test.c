@@ -472,7 +472,7 @@ static void what_is_said_of_elements_is_known(void **state)
         { { .n_elements = 1, .element = { 0 } }, "elements: 0 is not an atomic number", 1, 0 },
         { { .n_elements = 1, .element = { 119 } }, "elements: 119 is not an atomic number", 1, 0 },
         { { .n_elements = 2, .element = { 118, 1 }, .bonds = true }, "", 2, 4 },
-        { { .n_elements = 3, .element = { 6, 1, 6 }, .z = true, .charge = true }, "elements: 6 is named twice", 5, 0 },
+        { { .n_elements = 3, .element = { 6, 1, 6 }, .z = true, .charge = true }, "elements: C is named twice", 5, 0 },
     };
     (void)state;
 
