@@ -464,6 +464,17 @@ void toy_directory(char out[256])
         out[0] = '\0';
 }
 
+pl_code toy_copy(const char *from, const char *to)
+{
+    pl_arena *mem = pl_arena_new(0);
+    pl_bytes all = { 0 };
+    pl_code code = pl_file_read(&all, from, mem, NULL);
+
+    code = code == PL_OK ? pl_file_write(to, all, NULL) : code;
+    pl_arena_free(mem);
+    return code;
+}
+
 void toy_remove(const char *dir)
 {
     char command[600];

@@ -53,5 +53,7 @@ void toy_sleep_ms(double ms);
 /* A new empty directory below $TMPDIR; removed by toy_remove. */
 void toy_directory(char out[256]);
 void toy_remove(const char *dir);
+/* A file of this content. */
+pl_code toy_copy(const char *from, const char *to);
 
 #endif

@@ -7,24 +7,18 @@
 #include <cmocka.h>
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 #include "family_toy.h"
-#include "models/files/model_file.h"
 #include "pipeline/base/file.h"
+#include "tests/unit/model_bench.h"
 
 enum { MOLECULES = 60, TARGETS = 2 };
 
-typedef struct bench {
-    pl_arena *mem;
+typedef struct family_bench {
+    bench b;
     family_toy toy;
-    nn_model_file m;
-    nn_target target[TARGETS];
     nn_member *one[TARGETS];
-    char path[64];
-} bench;
+} family_bench;
 
 static bool never(void *ctx)
 {
@@ -34,18 +28,15 @@ static bool never(void *ctx)
 
 static int bench_open(void **state)
 {
-    bench *b = calloc(1, sizeof *b);
+    family_bench *f = *state = calloc(1, sizeof *f);
+    bench *b = *state;
     nn_fit_conf conf = { .seed = 3, .stop = never };
-    int fd;
 
-    if (b == NULL || (b->mem = pl_arena_new(0)) == NULL || !family_toy_make(&b->toy, MOLECULES, 1, b->mem))
-        return 1;
-    strcpy(b->path, "/tmp/molsieve-family-XXXXXX");
-    if ((fd = mkstemp(b->path)) < 0 || close(fd))
+    if (f == NULL || !bench_make(b) || !family_toy_make(&f->toy, MOLECULES, 1, b->mem))
         return 1;
     for (int k = 0; k < TARGETS; k++) {
         conf.seed += (uint64_t)k;
-        if (nn_gp.fit(&b->one[k], &b->toy.x, b->toy.y, &conf, b->mem, NULL) != PL_OK)
+        if (nn_gp.fit(&f->one[k], &f->toy.x, f->toy.y, &conf, b->mem, NULL) != PL_OK)
             return 1;
     }
     b->target[0] = (nn_target){ "first", "eV", "low", { 2, 3, 0, { 0 } }, { .n = 0 }, 0 };
@@ -53,29 +44,8 @@ static int bench_open(void **state)
     b->m = (nn_model_file){ .name = "family", .target = b->target, .provenance = "{}", .conf = { .outputs = TARGETS } };
     b->m.inputs = (nn_inputs){ .n_elements = 2, .element = { 1, 6 } };
     b->m.graph = (ch_graph_opts){ .edges = CH_EDGES_BONDS };
-    b->m.members = (nn_members){ .n = 1, .outputs = TARGETS, .at = { { &nn_gp, b->one } } };
-    *state = b;
+    b->m.members = (nn_members){ .n = 1, .outputs = TARGETS, .at = { { &nn_gp, f->one } } };
     return 0;
-}
-
-static int bench_close(void **state)
-{
-    bench *b = *state;
-
-    (void)unlink(b->path);
-    pl_arena_free(b->mem);
-    free(b);
-    return 0;
-}
-
-static nn_model_file *written_and_read(bench *b)
-{
-    nn_model_file *back = NULL;
-    pl_error err = { 0 };
-
-    if (nn_model_write(&b->m, b->path, &err) != PL_OK || nn_model_read(&back, b->path, b->mem, &err) != PL_OK)
-        fail_msg("%s", err.text);
-    return back;
 }
 
 /* Refused with a text that contains `want`, after the words `from` in the file became `to`, of the same length. */
@@ -114,8 +84,8 @@ static void a_family_without_a_network_is_written_and_read(void **state)
     assert_null(back->model);
     assert_int_equal(back->conf.outputs, TARGETS);
     assert_int_equal(nn_model_components(back), 1);
-    assert_int_equal(nn_members_predict(&before, &b->m.members, &b->toy.x, b->mem, NULL), PL_OK);
-    assert_int_equal(nn_members_predict(&after, &back->members, &b->toy.x, b->mem, NULL), PL_OK);
+    assert_int_equal(nn_members_predict(&before, &b->m.members, &((family_bench *)b)->toy.x, b->mem, NULL), PL_OK);
+    assert_int_equal(nn_members_predict(&after, &back->members, &((family_bench *)b)->toy.x, b->mem, NULL), PL_OK);
     for (int i = 0; i < MOLECULES * TARGETS; i++) {
         assert_true(isfinite(before.y[0][i]) && before.y[0][i] == after.y[0][i]);
         assert_true(before.variance[i] > 0 && before.variance[i] == after.variance[i]);
@@ -145,7 +115,7 @@ static void a_network_and_members_are_averaged(void **state)
     assert_non_null(back->model);
     assert_memory_equal(back->params, b->m.params, plan->n_floats * sizeof(float));
     assert_int_equal(nn_model_components(back), 2);
-    assert_int_equal(nn_members_predict(&y, &back->members, &b->toy.x, b->mem, NULL), PL_OK);
+    assert_int_equal(nn_members_predict(&y, &back->members, &((family_bench *)b)->toy.x, b->mem, NULL), PL_OK);
     assert_true(nn_model_mean(back, 0, z, 2, 7.0, &y, 5) == (7.0 + (2 + 3 * y.y[0][5 * TARGETS])) / 2);
     back->classifies = true; /* a probability is not scaled */
     assert_true(nn_model_mean(back, 0, z, 2, 0.25, &y, 5) == (0.25 + y.y[0][5 * TARGETS]) / 2);

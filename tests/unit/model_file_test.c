@@ -6,33 +6,18 @@
 #include <cmocka.h>
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
-#include "models/files/model_file.h"
 #include "models/network/w3j.h"
 #include "models/tensors/safetensors.h"
 #include "pipeline/base/rng.h"
 #include "pipeline/base/text.h"
-
-typedef struct bench {
-    pl_arena *mem;
-    nn_model_file m;
-    nn_target target[3];
-    char path[64];
-} bench;
+#include "tests/unit/model_bench.h"
 
 static int bench_open(void **state)
 {
-    bench *b = calloc(1, sizeof *b);
-    nn_se3 *model;
-    int fd;
+    bench *b = *state = calloc(1, sizeof *b);
 
-    if (b == NULL || (b->mem = pl_arena_new(0)) == NULL)
-        return 1;
-    strcpy(b->path, "/tmp/molsieve-model-XXXXXX");
-    if ((fd = mkstemp(b->path)) < 0 || close(fd))
+    if (b == NULL || !bench_make(b))
         return 1;
     b->target[0] = (nn_target){ "gap",
                                 "eV",
@@ -43,7 +28,6 @@ static int bench_open(void **state)
     b->target[1] = (nn_target){ "mu", "D", "none", { -2, 4, 0, { 0 } }, { .n = 0 }, 0 };
     b->target[2] = (nn_target){ "alpha", "", "high", { 0, 1, 0.5, { 0, 0, 7 } }, { "valid", 1, { { 0, 0, 9 } } }, 1 };
     b->m = (nn_model_file){ .name = "tiny", .target = b->target, .provenance = "{\"a\":1}" };
-    b->m.inputs = (nn_inputs){ .n_elements = 3, .element = { 1, 6, 35 }, .z = true, .bonds = true };
     b->m.graph = (ch_graph_opts){ .edges = CH_EDGES_RADIUS, .cutoff = 4.5f, .max_neighbours = 20 };
     b->m.conf = (nn_se3_conf){ .layers = 2,
                                .degrees = 3,
@@ -55,34 +39,7 @@ static int bench_open(void **state)
                                .pooling = NN_POOL_MEAN,
                                .fusion = NN_FUSE_FULL,
                                .outputs = 1 };
-    b->m.conf.node_features = nn_inputs_node_features(&b->m.inputs);
-    b->m.conf.edge_features = nn_inputs_edge_features(&b->m.inputs);
-    if (nn_se3_plan(&model, &b->m.conf, b->mem, NULL) != PL_OK || (b->m.params = PL_NEW(b->mem, float, model->n_floats)) == NULL)
-        return 1;
-    b->m.model = model;
-    nn_se3_init(model, b->m.params, 5);
-    *state = b;
-    return 0;
-}
-
-static int bench_close(void **state)
-{
-    bench *b = *state;
-
-    (void)unlink(b->path);
-    pl_arena_free(b->mem);
-    free(b);
-    return 0;
-}
-
-static nn_model_file *written_and_read(bench *b)
-{
-    nn_model_file *back = NULL;
-    pl_error err = { 0 };
-
-    if (nn_model_write(&b->m, b->path, &err) != PL_OK || nn_model_read(&back, b->path, b->mem, &err) != PL_OK)
-        fail_msg("%s", err.text);
-    return back;
+    return !bench_network(b);
 }
 
 static void same_target(const nn_target *a, const nn_target *b)

@@ -7,42 +7,28 @@
 #include <cmocka.h>
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
-#include "models/files/model_file.h"
 #include "models/network/sparse.h"
 #include "models/tensors/safetensors.h"
 #include "pipeline/base/text.h"
+#include "tests/unit/model_bench.h"
 
-typedef struct bench {
-    pl_arena *mem;
-    nn_model_file m;
-    nn_target target;
-    char path[64];
-} bench;
-
-static void model_make(bench *b)
+static int bench_open(void **state)
 {
-    nn_se3 *model;
+    bench *b = *state = calloc(1, sizeof *b);
 
-    b->target = (nn_target){ .name = "gap", .unit = "eV", .better = "low", .scale = { .stdev = 1 } };
-    b->m = (nn_model_file){ .name = "tiny", .target = &b->target, .provenance = "{}", .sparse = true };
-    b->m.inputs = (nn_inputs){ .n_elements = 3, .element = { 1, 6, 35 }, .z = true, .bonds = true };
+    if (b == NULL || !bench_make(b))
+        return 1;
+    b->target[0] = (nn_target){ .name = "gap", .unit = "eV", .better = "low", .scale = { .stdev = 1 } };
+    b->m = (nn_model_file){ .name = "tiny", .target = b->target, .provenance = "{}", .sparse = true };
     b->m.graph = (ch_graph_opts){ .edges = CH_EDGES_BONDS };
     b->m.conf = nn_se3_published();
     b->m.conf.layers = 2;
     b->m.conf.degrees = 3;
     b->m.conf.channels = 16;
     b->m.conf.heads = 2;
-    b->m.conf.node_features = nn_inputs_node_features(&b->m.inputs);
-    b->m.conf.edge_features = nn_inputs_edge_features(&b->m.inputs);
-    assert_int_equal(nn_se3_plan(&model, &b->m.conf, b->mem, NULL), PL_OK);
-    b->m.params = PL_NEW(b->mem, float, model->n_floats);
-    b->m.model = model;
-    nn_se3_init(model, b->m.params, 5);
+    return !bench_network(b);
 }
 
 static void prune_all(bench *b)
@@ -50,31 +36,6 @@ static void prune_all(bench *b)
     for (int32_t k = 0; k < b->m.model->n_params; k++)
         if (nn_sparse_fits(&b->m.model->param[k]))
             nn_sparse_prune(b->m.params + b->m.model->param[k].at, &b->m.model->param[k]);
-}
-
-static int bench_open(void **state)
-{
-    bench *b = calloc(1, sizeof *b);
-    int fd;
-
-    if (b == NULL || (b->mem = pl_arena_new(0)) == NULL)
-        return 1;
-    strcpy(b->path, "/tmp/molsieve-sparse-XXXXXX");
-    if ((fd = mkstemp(b->path)) < 0 || close(fd))
-        return 1;
-    model_make(b);
-    *state = b;
-    return 0;
-}
-
-static int bench_close(void **state)
-{
-    bench *b = *state;
-
-    (void)unlink(b->path);
-    pl_arena_free(b->mem);
-    free(b);
-    return 0;
 }
 
 static const nn_param *param_named(const bench *b, const char *part)
@@ -193,16 +154,6 @@ static void what_is_packed_is_unpacked(void **state)
 }
 
 /* ---- files ---------------------------------------------------------------- */
-
-static nn_model_file *written_and_read(bench *b)
-{
-    nn_model_file *back = NULL;
-    pl_error err = { 0 };
-
-    if (nn_model_write(&b->m, b->path, &err) != PL_OK || nn_model_read(&back, b->path, b->mem, &err) != PL_OK)
-        fail_msg("%s", err.text);
-    return back;
-}
 
 static int64_t size_of(const char *path)
 {

@@ -1,0 +1,65 @@
+/* tests/unit/model_bench.h - a model and the file that a test writes it to.
+ *
+ * Include it after cmocka.h. A bench is the state of a test; one with more begins with it. */
+#ifndef TESTS_MODEL_BENCH_H
+#define TESTS_MODEL_BENCH_H
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "models/files/model_file.h"
+
+typedef struct bench {
+    pl_arena *mem;
+    nn_model_file m;
+    nn_target target[3];
+    char path[64];
+} bench;
+
+/* The memory and the empty file of a zeroed bench. */
+static bool bench_make(bench *b)
+{
+    int fd;
+
+    strcpy(b->path, "/tmp/molsieve-model-XXXXXX");
+    b->mem = pl_arena_new(0);
+    return b->mem != NULL && (fd = mkstemp(b->path)) >= 0 && close(fd) == 0;
+}
+
+static int bench_close(void **state)
+{
+    bench *b = *state;
+
+    (void)unlink(b->path);
+    pl_arena_free(b->mem);
+    free(b);
+    return 0;
+}
+
+/* The network of b->m.conf, for the elements H, C and Br, with random weights. */
+static __attribute__((unused)) bool bench_network(bench *b)
+{
+    nn_se3 *model;
+
+    b->m.inputs = (nn_inputs){ .n_elements = 3, .element = { 1, 6, 35 }, .z = true, .bonds = true };
+    b->m.conf.node_features = nn_inputs_node_features(&b->m.inputs);
+    b->m.conf.edge_features = nn_inputs_edge_features(&b->m.inputs);
+    if (nn_se3_plan(&model, &b->m.conf, b->mem, NULL) != PL_OK || (b->m.params = PL_NEW(b->mem, float, model->n_floats)) == NULL)
+        return false;
+    b->m.model = model;
+    nn_se3_init(model, b->m.params, 5);
+    return true;
+}
+
+static nn_model_file *written_and_read(bench *b)
+{
+    nn_model_file *back = NULL;
+    pl_error err = { 0 };
+
+    if (nn_model_write(&b->m, b->path, &err) != PL_OK || nn_model_read(&back, b->path, b->mem, &err) != PL_OK)
+        fail_msg("%s", err.text);
+    return back;
+}
+
+#endif
