@@ -22,7 +22,7 @@ static const double CPU_SECONDS = 30; /* of one molecule, as conformers.retry_cp
 static const pl_opt opts[] = {
     { "--output", 'o', "FILE", "SDF file, complete or not written at all; .gz is compressed; default: standard output" },
     { "--count", 'c', "K", "structures of a molecule, at most (1)" },
-    { "--window", 0, "E", "leave out those that are E kcal/mol above the lowest (10)" },
+    { "--window", 0, "E", "leave out those that are E kcal/mol above the lowest (10; 0: none)" },
     { "--dielectric", 0, "D", "divide electrostatics by D; 1: vacuum (1; with --count 4)" },
     { "--device", 0, "NAME", "cpu or cuda, where structures are built; auto: the first GPU, if there is one (auto)" },
     { "--force-field", 0, "NAME", "mmff94 or mmff94s (mmff94)" },

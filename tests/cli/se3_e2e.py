@@ -216,11 +216,11 @@ def what_denoising_alone_does_not_have_is_told():
         p.run("check", "w.yaml")
         train = "stages.train."
         said = p.run("check", "w.yaml", train + "targets=[{name: gap}]", train + "loss=l2", train + "early_stop={patience: 3}",
-                     train + "family=[se3, trees]", train + "inputs={columns: [t]}", train + "engine=cuda", "+stages.evaluate={}",
-                     "+stages.score={}", expect=2)[2]
+                     train + "family=[se3, trees]", train + "inputs={columns: [t]}", train + "engine=cuda", train + "sparsity=2:4",
+                     "+stages.evaluate={}", "+stages.score={}", expect=2)[2]
         for word in ("targets: task: denoise", "loss: task: denoise", "early_stop: task: denoise", "family: task: denoise",
                      "inputs.columns: task: denoise", "engine cuda cannot predict it", "evaluate: stages.train has task: denoise",
-                     "no model: stages.train has task: denoise"):
+                     "no model: stages.train has task: denoise", "sparsity: task: denoise"):
             assert word in said, (word, said)
         assert "there is no noise to predict" in p.run("check", "w.yaml", train + "noise.scale=0", expect=2)[2]
         said = p.run("run", "w.yaml", train + "model.elements=[Cl]", expect=2)[2]

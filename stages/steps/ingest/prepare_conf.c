@@ -60,7 +60,7 @@ const pl_field st_prepare_fields[] = {
           "conformers built for a molecule with rotatable bonds or undefined stereo; models train on all of them, and a score is the "
           "mean over them" },
     { PL_REAL, "conformers.window", AT(window), .dflt = 10, .min = 0, .max = 1000, .unit = "kcal/mol", .flags = PL_LATER,
-      .help = "of several structures, those are left out whose energy is this much above the lowest" },
+      .help = "of several structures, those are left out whose energy is this much above the lowest; 0: none" },
     { PL_REAL, "conformers.dielectric", AT(dielectric), .dflt = -1, .min = 1, .max = 1000, .choices = "auto", .flags = PL_LATER,
       .help =
           "dielectric constant of the native builder's electrostatics, also in the energies; 1: vacuum; auto: 1 for one structure, 4 "

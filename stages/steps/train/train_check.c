@@ -199,6 +199,9 @@ static void sparsity_check(const pl_step *step, pl_problems *problems)
     if (c->start == NULL && c->loop.epochs < 2)
         pl_problem_add(problems, at,
                        "sparsity: weights are pruned after half of the epochs, and there is only one; use at least 2, or start");
+    if (st_train_denoises(c))
+        pl_problem_add(problems, at,
+                       "sparsity: task: denoise makes weights for another training to start from, which prunes its own; remove it");
     if (c->loop.eps == 0)
         pl_problem_add(problems, at, "sparsity: the step of a weight that stays 0 needs optimiser.eps above 0, such as 1e-8");
 }
