@@ -5,8 +5,8 @@
  * features.db, complete units only, so a run can stop anywhere.
  *
  * PL_PER_UNIT stages process units of molecules in three steps, next | work |
- * commit: next and commit run on the main thread, which alone uses the databases;
- * work runs on worker threads. Units are committed in their order, each in one
+ * commit: next and commit run on the main thread, which alone uses the databases (but
+ * pl_block_get); work runs on worker threads. Units are committed in their order, each in one
  * transaction with its row in the table `unit`, so the database holds units
  * 0..k-1 of a stage, completely, and has the same content for any number of
  * workers. PL_WHOLE stages do their work in one call and keep their own
