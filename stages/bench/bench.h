@@ -90,7 +90,7 @@ typedef struct st_bench_variant {
     bool main;    /* of the kernel set that is chosen here      */
     int models;   /* ST_BENCH_TOGETHER: forward of this many .. */
     bool at_once; /* .. at once, or one after the other         */
-    char name[48];
+    char name[64];
     char refused[384]; /* why it cannot run here, or ""              */
 } st_bench_variant;
 
