@@ -14,16 +14,15 @@ import gzip
 import json
 import os
 import random
-import subprocess
 import sys
 
 import numpy as np
 import posebusters
 import yaml
+from structures import built_here
 from rdkit import Chem, RDLogger
 from rdkit.Chem import rdDistGeom, rdForceFieldHelpers
 
-PROGRAM = os.environ.get("MOLSIEVE", "molsieve")
 STEP = 100
 
 
@@ -34,15 +33,6 @@ def molecules(paths, count):
             out += [line.split()[0] for line in f if line.strip() and "." not in line.split()[0]]
     random.Random(7).shuffle(out)
     return out[:count]
-
-
-def built_here(smiles):
-    text = "".join("%s m%d\n" % (s, k) for k, s in enumerate(smiles))
-    sdf = subprocess.run([PROGRAM, "conformers", "-", "-f", "smi", "-j", "1"], input=text, capture_output=True, text=True).stdout
-    supplier = Chem.SDMolSupplier()
-    supplier.SetData(sdf, removeHs=False)
-    found = {m.GetProp("_Name"): m for m in supplier if m is not None}
-    return [found.get("m%d" % k) for k in range(len(smiles))]
 
 
 def built_rdkit(smiles):

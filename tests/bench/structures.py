@@ -119,6 +119,16 @@ def molecules(path, count):
     return [s for s in lines if "." not in s][:count]
 
 
+def built_here(smiles, extra=()):
+    """One structure of `molsieve conformers` for each SMILES; None: it has none."""
+    text = "".join("%s m%d\n" % (s, k) for k, s in enumerate(smiles))
+    sdf = subprocess.run([PROGRAM, "conformers", "-", "-f", "smi", "-j", "1", *extra], input=text, capture_output=True, text=True).stdout
+    supplier = Chem.SDMolSupplier()
+    supplier.SetData(sdf, removeHs=False)
+    found = {m.GetProp("_Name"): m for m in supplier if m is not None}
+    return [found.get("m%d" % k) for k in range(len(smiles))]
+
+
 def children():
     r = resource.getrusage(resource.RUSAGE_CHILDREN)
     return r.ru_utime + r.ru_stime
