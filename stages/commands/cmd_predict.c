@@ -432,7 +432,7 @@ static void warnings_print(const predict *c)
         off = c->worker[k].radial_error > off ? c->worker[k].radial_error : off;
     if (st_compute_is_coarse(off))
         pl_cmd_say(
-            "the interpolated hidden units of the network have an error of %.2g (root mean square), more than 1e-3; `--engine ref` is exact, "
+            "the interpolated hidden units of the network have an error of %.2g (root mean square), so predictions are not exact; `--engine ref` is, "
             "but slow",
             off);
 }

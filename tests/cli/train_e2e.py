@@ -315,11 +315,14 @@ def radial_nodes_work_and_a_coarse_grid_is_warned_of():
         exact, _ = scores("exact", "radial.mode=exact")
         nodes, warned = scores("nodes")
         small_batches, _ = scores("small", "batch.molecules=7")
-        coarse, told = scores("coarse", "radial.width=0.1")
-        assert len(exact) == 60 and nodes == small_batches and nodes != exact and not warned, warned
+        coarse, unwarned = scores("coarse", "radial.width=0.03")
+        assert len(exact) == 60 and nodes == small_batches and nodes != exact and not warned and not unwarned, (warned, unwarned)
         apart = max(abs(a[2] - b[2]) for a, b in zip(nodes, exact))
-        assert apart < 1e-3, apart
-        assert coarse != nodes and told and "0.05" in told[0][0], told
+        assert apart < 1e-3 and coarse != nodes, apart
+        p.run("run", "w.yaml", "-q", "stages.train.epochs=1", "stages.train.model.radial={basis: bessel, number: 32}")
+        shutil.copy(p.path("run/models/e2e.safetensors"), p.path("one.safetensors"))
+        _, told = scores("bessel", "radial.width=0.1")
+        assert told and "more than 0.02; set radial.width to 0.05" in told[0][0], told
 
 
 def models_that_do_not_fit_are_refused_before_any_work():
