@@ -8,6 +8,7 @@ molsieve_test(trees_limits unit/trees_limits_test.c LABEL unit USES molsieve_fam
 molsieve_test(family_parts unit/family_parts_test.c LABEL unit USES molsieve::models m)
 molsieve_test(gp unit/gp_test.c LABEL unit USES molsieve_family_toy molsieve::models m)
 molsieve_test(family_file unit/family_file_test.c LABEL unit USES molsieve_family_toy molsieve::models m)
+target_link_options(test_family_file PRIVATE -Wl,--wrap=pl_arena_get)
 
 # Not a test: learns what tests/bench/family.py writes.
 add_executable(bench_family EXCLUDE_FROM_ALL bench/bench_family.c)

@@ -229,6 +229,71 @@ static void names_of_tensors_are_those_of_members(void **state)
     assert_false(nn_members_has(all, "gp.x1.alpha") || nn_members_has(all, "trees.0.node") || nn_members_has(all, "gpp.0.x"));
 }
 
+/* ---- memory that is refused: linked with -Wl,--wrap=pl_arena_get ---- */
+
+static int until_refused; /* calls; 0: none is refused */
+void *__real_pl_arena_get(pl_arena *mem, size_t n, size_t size);
+void *__wrap_pl_arena_get(pl_arena *mem, size_t n, size_t size);
+
+void *__wrap_pl_arena_get(pl_arena *mem, size_t n, size_t size)
+{
+    if (until_refused > 0 && --until_refused == 0)
+        return NULL;
+    return __real_pl_arena_get(mem, n, size);
+}
+
+static pl_code learns(bench *b, pl_arena *mem, pl_error *err)
+{
+    const nn_fit_conf conf = { .seed = 3, .stop = never };
+    nn_member *m;
+
+    return nn_gp.fit(&m, &b->toy.x, b->toy.y, &conf, mem, err);
+}
+
+static pl_code is_written(bench *b, pl_arena *mem, pl_error *err)
+{
+    (void)mem;
+    return nn_model_write(&b->m, b->path, err);
+}
+
+static pl_code is_read(bench *b, pl_arena *mem, pl_error *err)
+{
+    nn_model_file *back;
+
+    return nn_model_read(&back, b->path, mem, err);
+}
+
+static pl_code predicts(bench *b, pl_arena *mem, pl_error *err)
+{
+    nn_member_outputs out;
+
+    return nn_members_predict(&out, &b->m.members, &b->toy.x, mem, err);
+}
+
+/* Each request for memory in turn. */
+static void memory_that_is_refused_is_told(void **state)
+{
+    pl_code (*const all[])(bench *, pl_arena *, pl_error *) = { learns, is_written, is_read, predicts };
+    bench *b = *state;
+
+    b->toy.x.n = 12; /* enough to learn from, and quick */
+    for (int k = 0; k < 4; k++) {
+        pl_code code = PL_ENOMEM;
+        int n = 0;
+        while (code != PL_OK) {
+            pl_arena *mem = pl_arena_new(0);
+            pl_error err = { 0 };
+            until_refused = ++n;
+            code = all[k](b, mem, &err);
+            until_refused = 0;
+            if (code != PL_OK && (code != PL_ENOMEM || err.text[0] == '\0'))
+                fail_msg("%d, request %d: %d, \"%s\"", k, n, (int)code, err.text);
+            pl_arena_free(mem);
+        }
+        assert_true(n > 2);
+    }
+}
+
 #define WITH_BENCH(f) cmocka_unit_test_setup_teardown(f, bench_open, bench_close)
 
 int main(void)
@@ -238,6 +303,7 @@ int main(void)
         WITH_BENCH(a_network_and_members_are_averaged),
         WITH_BENCH(whatever_is_wrong_is_named),
         WITH_BENCH(columns_and_descriptors_are_written_and_read),
+        WITH_BENCH(memory_that_is_refused_is_told),
         WITH_BENCH(each_molecule_has_its_row_of_the_columns),
         WITH_BENCH(wrong_columns_are_named),
         WITH_BENCH(a_column_has_a_domain),
