@@ -561,6 +561,19 @@ answers: {table: b.csv, column: act}, campaign: {rounds: 0}|answers: {table: b.c
 answers: {table: b.csv, column: act}, campaign: {first_count: 3}|answers: {table: b.csv, column: act}, goal: maximise, campaign: {calls: 96}
 campaign: {rounds: 2}|diversity: {max_similarity: 2}|seed: -1|exclude: none, inside: true
 """
+SEVERAL = r"""
+campaign; w.yaml; +stages.acquire={}|repeat; w.yaml; -n; 2; stages.split.repeat=2|repeat; w.yaml; --folds; 3; stages.split.folds=3
+repeat; w.yaml; -n; 2; stages.split={method: scaffold, variant: deterministic}|repeat; w.yaml; --folds; 1
+check; w.yaml; stages.split={method: scaffold, variant: deterministic, folds: 3}|check; w.yaml; stages.graph={edges: topology}; +stages.basis={}
+check; w.yaml; stages.split={method: scaffold, variant: deterministic, fractions: {train: 0.7, calibration: 0.1}}
+check; w.yaml; stages.train={targets: [{name: y, column: gap, factor: 2}]}; +stages.acquire={answers: {table: b.csv, column: act}}
+check; w.yaml; stages.train={targets: [{name: y, column: gap, better: none}]}; +stages.acquire={answers: {table: b.csv, column: act}}
+check; w.yaml; stages.prepare.conformers.source=none; +stages.external={command: [sh, '{input}'], input: sdf, output: csv, property: z, better: low}
+check; w.yaml; stages.prepare.labels=[gap, none]|check; w.yaml; inputs=[{path: empty.sdf}]|script; w.yaml; --scheduler; slurm; --campaign; +stages.acquire={}
+script; w.yaml; --scheduler; sge; scheduler.nodes=2; stages.train.batch.shards=2|script; w.yaml; --scheduler; lsf; workdir=a b|top; w.yaml
+export; csv; w.yaml|label; w.yaml; b.csv; --property; gap|status; w.yaml|search; runs/one; --at-least; 0.5; --smarts; C|show; 1; runs/one; extra
+query; SELECT 1; runs/one; extra|merge; w.yaml; -o; d/
+"""
 TWO_ATOMS = """two
 
  
@@ -594,6 +607,8 @@ def settings_that_exclude_each_other_are_answered():
             t.say("check", "w.yaml", "stages.train=" + LEARN % tuple(one.split(";")))
         for one in AROUND.strip().replace("\n", "|").split("|"):
             t.say("script" if one.startswith("scheduler") else "check", "w.yaml", one)
+        for one in SEVERAL.strip().replace("\n", "|").split("|"):
+            t.say(*one.split("; "))
         for one in ACQUIRE_MISTAKES.strip().replace("\n", "|").split("|"):
             t.say("check", "w.yaml", "+stages.acquire={%s}" % one)
         t.end()
