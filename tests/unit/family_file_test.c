@@ -242,41 +242,41 @@ void *__wrap_pl_arena_get(pl_arena *mem, size_t n, size_t size)
     return __real_pl_arena_get(mem, n, size);
 }
 
-static pl_code learns(bench *b, pl_arena *mem, pl_error *err)
+static pl_code learns(family_bench *f, pl_arena *mem, pl_error *err)
 {
     const nn_fit_conf conf = { .seed = 3, .stop = never };
     nn_member *m;
 
-    return nn_gp.fit(&m, &b->toy.x, b->toy.y, &conf, mem, err);
+    return nn_gp.fit(&m, &f->toy.x, f->toy.y, &conf, mem, err);
 }
 
-static pl_code is_written(bench *b, pl_arena *mem, pl_error *err)
+static pl_code is_written(family_bench *f, pl_arena *mem, pl_error *err)
 {
     (void)mem;
-    return nn_model_write(&b->m, b->path, err);
+    return nn_model_write(&f->b.m, f->b.path, err);
 }
 
-static pl_code is_read(bench *b, pl_arena *mem, pl_error *err)
+static pl_code is_read(family_bench *f, pl_arena *mem, pl_error *err)
 {
     nn_model_file *back;
 
-    return nn_model_read(&back, b->path, mem, err);
+    return nn_model_read(&back, f->b.path, mem, err);
 }
 
-static pl_code predicts(bench *b, pl_arena *mem, pl_error *err)
+static pl_code predicts(family_bench *f, pl_arena *mem, pl_error *err)
 {
     nn_member_outputs out;
 
-    return nn_members_predict(&out, &b->m.members, &b->toy.x, mem, err);
+    return nn_members_predict(&out, &f->b.m.members, &f->toy.x, mem, err);
 }
 
 /* Each request for memory in turn. */
 static void memory_that_is_refused_is_told(void **state)
 {
-    pl_code (*const all[])(bench *, pl_arena *, pl_error *) = { learns, is_written, is_read, predicts };
-    bench *b = *state;
+    pl_code (*const all[])(family_bench *, pl_arena *, pl_error *) = { learns, is_written, is_read, predicts };
+    family_bench *f = *state;
 
-    b->toy.x.n = 12; /* enough to learn from, and quick */
+    f->toy.x.n = 12; /* enough to learn from, and quick */
     for (int k = 0; k < 4; k++) {
         pl_code code = PL_ENOMEM;
         int n = 0;
@@ -284,7 +284,7 @@ static void memory_that_is_refused_is_told(void **state)
             pl_arena *mem = pl_arena_new(0);
             pl_error err = { 0 };
             until_refused = ++n;
-            code = all[k](b, mem, &err);
+            code = all[k](f, mem, &err);
             until_refused = 0;
             if (code != PL_OK && (code != PL_ENOMEM || err.text[0] == '\0'))
                 fail_msg("%d, request %d: %d, \"%s\"", k, n, (int)code, err.text);
