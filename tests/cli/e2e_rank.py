@@ -329,6 +329,21 @@ def pareto_fronts_are_those_of_the_definition():
             assert "method: pareto" in err, err
 
 
+def fronts_and_actives_may_be_hundreds():
+    with Project() as p:
+        rows = [("%s%s" % ("C" * k, end), k > 2) for k in range(1, 151) for end in ("", "O")]  # heavier by one atom each time
+        p.put("a.csv", "smiles,act\n" + "".join("%s,%d\n" % row for row in rows))
+        read = "  read: {}\n  prepare: {conformers: {source: none}, labels: [act], properties: {act: {task: classification}}}\n"
+        w = p.workflow(["a.csv"], read + "  rank: {method: pareto, top: 300, objectives: [{property: mw, goal: maximise}, {property: n_heavy, goal: maximise}]}\n")
+        p.run("run", w, "-q")
+        assert p.rows("SELECT rank, front FROM hit ORDER BY rank") == [(k, k) for k in range(1, 301)]
+        assert [m for m, in p.rows("SELECT mw FROM hit JOIN molecule USING(mol_id) ORDER BY rank")] == sorted((m for m, in p.rows("SELECT mw FROM molecule")), reverse=True)
+        p.run("run", w, "-q", "stages.rank={objectives: [{property: mw, goal: maximise}], actives: act, top: 3}")
+        found = dict(p.rows("SELECT name, value FROM metric WHERE stage='rank' AND step=0"))
+        assert (found["actives"], found["candidates"]) == (296, 300) and abs(found["ef1"] - 300 / 296) < 1e-12, found
+        assert abs(found["roc_auc"] - (1 - 1 / (4 * 296))) < 1e-12, found  # ethanol is heavier than propane
+
+
 def mistakes_in_the_settings_are_all_reported_at_once():
     with Project() as p:
         p.put("a.smi", "CCO\n")
@@ -464,5 +479,5 @@ def a_condition_means_the_same_in_prepare_and_in_rank():
             assert 5 < len(kept) < 145, (expression, len(kept))
 
 
-main([outputs_are_never_files_of_the_run, a_foreign_database_cannot_read_or_write_files, a_condition_is_refused_with_its_line_and_column, a_condition_means_the_same_in_prepare_and_in_rank, pareto_fronts_are_those_of_the_definition, a_diverse_ranking_is_a_plain_walk_best_first, a_diverse_ranking_needs_structures_and_says_so, one_objective_orders_by_its_value_with_ties_by_inchikey, sums_weights_caution_and_bounds_are_as_documented,
+main([outputs_are_never_files_of_the_run, a_foreign_database_cannot_read_or_write_files, a_condition_is_refused_with_its_line_and_column, a_condition_means_the_same_in_prepare_and_in_rank, pareto_fronts_are_those_of_the_definition, fronts_and_actives_may_be_hundreds, a_diverse_ranking_is_a_plain_walk_best_first, a_diverse_ranking_needs_structures_and_says_so, one_objective_orders_by_its_value_with_ties_by_inchikey, sums_weights_caution_and_bounds_are_as_documented,
       conformers_of_hits_are_written_as_sdf, a_replaced_model_leaves_no_rows_behind, mistakes_in_the_settings_are_all_reported_at_once])
