@@ -138,10 +138,19 @@ static pl_code put_rows(per_unit *s, const char *table, pl_unit *unit, pl_error 
     return code;
 }
 
+/* Whether SQLite looks up references must be as the stage wants it, however the stages take turns. */
+static pl_code look_up_is(const per_unit *s, bool want, pl_error *err)
+{
+    int64_t is = -1;
+    pl_code code = pl_db_int(s->env->store->db, &is, err, "PRAGMA foreign_keys");
+
+    return code != PL_OK || is == want ? code : pl_fail(err, PL_EBUG, "foreign_keys is %d", (int)is);
+}
+
 static pl_code count_commit(void *state, pl_unit *unit, pl_error *err)
 {
     per_unit *s = state;
-    pl_code code = PL_OK;
+    pl_code code = look_up_is(s, true, err);
 
     for (int64_t id = unit->first; code == PL_OK && id <= unit->last; id++) {
         if (s->conf->fail_every == 0 || id % s->conf->fail_every != 0)
@@ -155,7 +164,9 @@ static pl_code count_commit(void *state, pl_unit *unit, pl_error *err)
 static pl_code count_finish(void *state, pl_error *err)
 {
     per_unit *s = state;
-    return pl_db_exec(s->env->store->db, "CREATE INDEX IF NOT EXISTS number_value ON number(value)", err);
+    pl_code code = look_up_is(s, true, err);
+
+    return code != PL_OK ? code : pl_db_exec(s->env->store->db, "CREATE INDEX IF NOT EXISTS number_value ON number(value)", err);
 }
 
 static pl_code count_estimate(const pl_workflow *wf, const pl_step *step, pl_store *store, pl_estimate *out, pl_arena *mem,
@@ -238,6 +249,8 @@ static pl_code square_commit(void *state, pl_unit *unit, pl_error *err)
                              "WHERE name='count'");
 
     toy_lead = ahead - unit->index > toy_lead ? ahead - unit->index : toy_lead;
+    if (code == PL_OK)
+        code = look_up_is(s, false, err);
     return code == PL_OK ? put_rows(s, "square", unit, err) : code;
 }
 
@@ -260,6 +273,7 @@ const pl_stage toy_square = {
     .worker_open = worker_open,
     .work = square_work,
     .commit = square_commit,
+    .own_references = true,
     .close = close_per_unit,
     .reset_sql = square_reset,
 };
@@ -294,6 +308,8 @@ static pl_code walk_finish(void *state, pl_error *err)
     uint64_t value;
     pl_code code = pl_db_int(db, &last, err, "SELECT max(id) FROM number");
 
+    if (code == PL_OK)
+        code = look_up_is(s, true, err);
     if (code == PL_OK)
         code = pl_db_int(db, &step, err, "SELECT max(step) FROM walk");
     if (code == PL_OK)

@@ -537,6 +537,7 @@ static void the_log_of_a_run_names_its_stages_and_their_items(void **state)
                                       .worker_open = toy_square.worker_open,
                                       .work = toy_square.work,
                                       .commit = toy_square.commit,
+                                      .own_references = toy_square.own_references,
                                       .close = toy_square.close,
                                       .reset_sql = toy_square.reset_sql };
     t.conf[1].fail_at = 1;
