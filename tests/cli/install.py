@@ -44,7 +44,8 @@ def an_installed_tree_can_be_moved_and_removed():
         subprocess.run([program, "init", "demo"], env=ALONE, cwd=p.dir, check=True, stdout=subprocess.DEVNULL)
         subprocess.run([program, "check", "demo/workflows/screen.yaml"], env=ALONE, cwd=p.dir, check=True, stdout=subprocess.DEVNULL)
         told = subprocess.run([program, "predict", "esol", "-"], env=ALONE, cwd=p.dir, input="CCO\n", capture_output=True, text=True, check=True)
-        assert told.stdout.splitlines()[1].startswith(",CCO,0."), told  # the shipped model
+        title, smiles, solubility = told.stdout.splitlines()[1].split(",")[:3]
+        assert (title, smiles) == ("", "CCO") and abs(float(solubility) - 1.10) < 0.5, told  # the shipped model; measured: 1.10
         if shutil.which("sqlite3"):  # the extension finds the worker in ../../bin
             sql = subprocess.run(["sqlite3", ":memory:", '.load "%s/lib/molsieve/molsieve_sqlite"' % here, "SELECT scaffold('Cc1ccccc1')"], env=ALONE,
                                  capture_output=True, text=True)
