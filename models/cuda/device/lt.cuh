@@ -250,9 +250,12 @@ static bool lt_shape_of(lt_shape *s, const lt_axes &x, const nn_gpu_gemm *p)
 
 /* ---- algorithms ---- */
 
-static int lt_layout(const lt_calls *call, void **out, int64_t rows, int64_t cols, int64_t ld, int32_t batch, int64_t stride)
+/* turned: stored as [cols][rows]. */
+static int lt_layout(const lt_calls *call, void **out, int64_t rows, int64_t cols, bool turned, int64_t ld, int32_t batch, int64_t stride)
 {
-    int status = call->layout_new(out, LT_R_32F, (uint64_t)rows, (uint64_t)cols, ld);
+    uint64_t high = (uint64_t)(turned ? cols : rows);
+    uint64_t wide = (uint64_t)(turned ? rows : cols);
+    int status = call->layout_new(out, LT_R_32F, high, wide, ld);
 
     if (status == LT_OK)
         status = call->layout_set(*out, LT_LAYOUT_BATCH, &batch, sizeof batch);
@@ -279,8 +282,10 @@ static int lt_rows(const lt_calls *call, const lt_plan *p, int64_t rows)
 static int lt_describe(const lt_calls *call, lt_plan *p)
 {
     const lt_shape *s = &p->shape;
-    int64_t m = s->m ? s->m : LT_ROWS, k = s->k ? s->k : LT_ROWS;
-    int32_t op_a = s->turn_b ? LT_OP_T : LT_OP_N, op_b = s->turn_a ? LT_OP_T : LT_OP_N;
+    int64_t m = s->m ? s->m : LT_ROWS;
+    int64_t k = s->k ? s->k : LT_ROWS;
+    int32_t op_a = s->turn_b ? LT_OP_T : LT_OP_N;
+    int32_t op_b = s->turn_a ? LT_OP_T : LT_OP_N;
     int status = call->desc_new(&p->desc, LT_COMPUTE_32F, LT_R_32F);
 
     if (status == LT_OK)
@@ -288,10 +293,10 @@ static int lt_describe(const lt_calls *call, lt_plan *p)
     if (status == LT_OK)
         status = call->desc_set(p->desc, LT_DESC_OP_B, &op_b, sizeof op_b);
     if (status == LT_OK)
-        status = lt_layout(call, &p->a, s->turn_b ? k : s->n, s->turn_b ? s->n : k, s->ldb, s->batch, s->stride_b);
+        status = lt_layout(call, &p->a, s->n, k, s->turn_b, s->ldb, s->batch, s->stride_b);
     if (status == LT_OK)
-        status = lt_layout(call, &p->b, s->turn_a ? m : k, s->turn_a ? k : m, s->lda, s->batch, s->stride_a);
-    return status == LT_OK ? lt_layout(call, &p->c, s->n, m, s->ldc, s->batch, s->stride_c) : status;
+        status = lt_layout(call, &p->b, k, m, s->turn_a, s->lda, s->batch, s->stride_a);
+    return status == LT_OK ? lt_layout(call, &p->c, s->n, m, false, s->ldc, s->batch, s->stride_c) : status;
 }
 
 /* Asks for algorithms without workspace that do not split k. */
@@ -352,7 +357,7 @@ static bool lt_choose(nn_gpu *g, lt_plan *p)
     return p->works;
 }
 
-/* The plan of a shape, made at its first product. NULL: no memory. */
+/* The plan of a shape, made at its first product. NULL: no memory, which ends the work: with our kernels the sums would be others. */
 static lt_plan *lt_plan_of(nn_gpu *g, const lt_shape *s)
 {
     lt_state *l = g->lt;
@@ -363,8 +368,10 @@ static lt_plan *lt_plan_of(nn_gpu *g, const lt_shape *s)
     if (l->n == l->room) {
         int32_t room = 2 * l->room + 32;
         lt_plan *more = (lt_plan *)realloc(l->plan, (size_t)room * sizeof *more);
-        if (!more)
+        if (!more) {
+            note(g, cudaErrorMemoryAllocation, "plans of cuBLASLt");
             return NULL;
+        }
         l->plan = more;
         l->room = room;
     }
@@ -389,14 +396,21 @@ static const lt_plan *lt_takes(nn_gpu *g, const nn_gpu_gemm *p)
     return plan && plan->works ? plan : NULL;
 }
 
+/* What follows the batch: rows of a, or of each of the matrices into which its components are divided. */
+static int64_t lt_rows_of(const nn_gpu_gemm *p)
+{
+    if (p->sums)
+        return p->k;
+    return p->a_m.inner == INT32_MAX ? p->m : p->m / p->a_m.inner;
+}
+
 static void lt_run(nn_gpu *g, const nn_gpu_gemm *p, bool add)
 {
     const lt_plan *plan = lt_takes(g, p);
     const lt_calls *call = g->lt->call;
     const float one = 1, keep = add ? 1 : 0;
-    int64_t rows = p->sums ? p->k : p->m / (p->a_m.inner == INT32_MAX ? 1 : p->a_m.inner);
 
-    if (!lt_good(g, lt_rows(call, plan, rows), "cublasLtMatrixLayoutSetAttribute", &plan->shape))
+    if (!lt_good(g, lt_rows(call, plan, lt_rows_of(p)), "cublasLtMatrixLayoutSetAttribute", &plan->shape))
         return;
     lt_good(g, call->run(g->lt->handle, plan->desc, &one, p->b, plan->a, p->a, plan->b, &keep, p->c, plan->c, p->c, plan->c,
                          &plan->algo, NULL, 0, g->stream),
