@@ -467,16 +467,10 @@ static void a_score_does_not_depend_on_the_batch(void **state)
 {
     fixture f = fixture_open(0);
     float *params = PL_NEW(f.mem, float, f.model->n_floats), y[3][16] = { { 0 } };
-    nn_batch first = f.made.b;
+    const nn_batch first = made_batch_first(&f.made.b);
     nn_engine *e;
     (void)state;
 
-    first.n_graphs = 1;
-    first.n_nodes = first.first[1];
-    first.n_edges = first.row[first.n_nodes];
-    first.n_pairs = 0;
-    for (int32_t a = 0; a < first.n_edges; a++)
-        first.n_pairs = first.pair[a] + 1 > first.n_pairs ? first.pair[a] + 1 : first.n_pairs;
     nn_se3_init(f.model, params, 3);
     DONE(nn_engine_cuda.open(&e, f.model, &exact, &why));
     DONE(nn_engine_cuda.set_params(e, params, &why));

@@ -33,13 +33,7 @@ static fixture fixture_open(uint64_t seed)
     assert_int_equal(nn_se3_plan(&f.model, &shapes[0].conf, f.mem, NULL), PL_OK);
     f.params = PL_NEW(f.mem, float, f.model->n_floats);
     nn_se3_init(f.model, f.params, 3);
-    f.first = f.made.b;
-    f.first.n_graphs = 1;
-    f.first.n_nodes = f.first.first[1];
-    f.first.n_edges = f.first.row[f.first.n_nodes];
-    f.first.n_pairs = 0;
-    for (int32_t a = 0; a < f.first.n_edges; a++)
-        f.first.n_pairs = f.first.pair[a] + 1 > f.first.n_pairs ? f.first.pair[a] + 1 : f.first.n_pairs;
+    f.first = made_batch_first(&f.made.b);
     return f;
 }
 

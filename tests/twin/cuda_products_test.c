@@ -97,20 +97,6 @@ static long counted(const char *name)
 
 static long products(void) { return counted("emu_cublaslt_products"); }
 
-/* The first molecule of the batch. */
-static nn_batch first_of(const nn_batch *b)
-{
-    nn_batch first = *b;
-
-    first.n_graphs = 1;
-    first.n_nodes = first.first[1];
-    first.n_edges = first.row[first.n_nodes];
-    first.n_pairs = 0;
-    for (int32_t a = 0; a < first.n_edges; a++)
-        first.n_pairs = first.pair[a] + 1 > first.n_pairs ? first.pair[a] + 1 : first.n_pairs;
-    return first;
-}
-
 /* Whether there is a library; the test is skipped without. */
 static void library_wanted(void)
 {
@@ -154,7 +140,7 @@ static void its_products_are_near_those_of_our_kernels(void **state)
 static void a_score_is_the_same_alone_and_in_a_batch(void **state)
 {
     fixture f = fixture_open(0);
-    nn_batch first = first_of(&f.made.b);
+    nn_batch first = made_batch_first(&f.made.b);
     float alone[4], before[4], after[4], again[4];
     nn_engine *one, *all;
     (void)state;

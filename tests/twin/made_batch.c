@@ -140,3 +140,16 @@ made_batch made_batch_new(const made_opts *o, pl_arena *mem)
     made_batch_move(&m);
     return m;
 }
+
+nn_batch made_batch_first(const nn_batch *b)
+{
+    nn_batch first = *b;
+
+    first.n_graphs = 1;
+    first.n_nodes = first.first[1];
+    first.n_edges = first.row[first.n_nodes];
+    first.n_pairs = 0;
+    for (int32_t a = 0; a < first.n_edges; a++)
+        first.n_pairs = first.pair[a] + 1 > first.n_pairs ? first.pair[a] + 1 : first.n_pairs;
+    return first;
+}

@@ -29,6 +29,9 @@ void made_batch_move(made_batch *m);
 /* Every vec and dist to the nearest multiple of `width`, where radial nodes are exact. */
 void made_batch_snap(made_batch *m, double width);
 
+/* The first molecule alone; its arrays are those of b. */
+nn_batch made_batch_first(const nn_batch *b);
+
 /* DONE(open(.., &why)): if the code is not PL_OK, the test fails with the text of `why`. */
 #define DONE(call)                    \
     do {                              \
