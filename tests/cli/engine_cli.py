@@ -281,9 +281,9 @@ class Engine(unittest.TestCase):
         self.assertEqual(self.sql("SELECT state,resumed_from FROM run ORDER BY run_id"), [("lost", None), ("done", 1)])
 
     def test_max_time_stops_with_75(self):
-        self.big(3000)
-        self.sieve("run", "w.yaml", "-q", "--max-time", "1s", status=75)
-        end = str(int(time.time()) + 2)
+        self.big(40000)  # many times what a second is enough for
+        self.sieve("run", "w.yaml", "-q", "--max-time", "0.01s", status=75)
+        end = str(int(time.time()) - 60)  # a second is left, as is always
         text = self.sieve("run", "w.yaml", "-q", "--max-time", "auto", status=75, env={"SLURM_JOB_END_TIME": end}).stderr
         self.assertIn("the time limit", text)
 
