@@ -232,7 +232,7 @@ class Engine(unittest.TestCase):
 
     # ---- stopping ----
 
-    def big(self, n=90):
+    def big(self, n=180):
         self.write("a.smi", "".join(f"{'C' * (3 + i % 30)}OC{'N' if i % 3 else 'S'}C{'C' * (i % 7)} m{i}\n" for i in range(n)))
 
     def start(self, *words, **more):
