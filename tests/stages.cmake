@@ -15,6 +15,8 @@ molsieve_test(rows unit/rows_test.c LABEL unit USES molsieve::stages)
 molsieve_test(scored unit/scored_test.c LABEL unit USES molsieve::stages)
 molsieve_test(needs unit/needs_test.c LABEL unit USES molsieve::stages)
 molsieve_test(occlude unit/occlude_test.c LABEL unit USES molsieve_made_mol molsieve::stages m)
+molsieve_test(external golden/external_test.c LABEL golden USES molsieve::stages toy m)
+target_compile_definitions(test_external PRIVATE MOLSIEVE_TESTS="${CMAKE_CURRENT_SOURCE_DIR}")
 molsieve_test(refused_calls golden/refused_test.c LABEL golden USES molsieve::stages toy)
 add_dependencies(test_refused_calls molsieve-chem)
 target_link_options(test_refused_calls PRIVATE ${seen_statements} -Wl,--wrap=sqlite3_prepare_v2,--wrap=sqlite3_step

@@ -99,7 +99,7 @@ static void take_text(reading *r, const char *id, char *text)
     text += strspn(text, " \t\r\n");
     for (n = strlen(text); n > 0 && strchr(" \t\r\n", text[n - 1]) != NULL; n--)
         text[n - 1] = '\0';
-    if (pl_parse_real(text[0] == '+' ? text + 1 : text, &value))
+    if (pl_parse_real(text, &value))
         take_number(r, id, value);
     else if (m != NULL)
         set_bad(m, text);
