@@ -27,6 +27,7 @@ def plain(text, p):
             (r"(?<![\w.])-?\d+\.\d{4,}(e-?\d+)?", lambda m: "%.3g" % float(m[0])), (r"\b[0-9a-f]{40}\b", "COMMIT"),
             (r"20\d\d-\d\d-\d\d[T ]\d\d:\d\d(:\d\d)?Z?", "TIME"), (r"\b20\d\d-\d\d-\d\d\b", "DATE"), (r"\b[0-9a-f]{64}\b", "HASH"),
             (r"\b[0-9a-f]{12}\b", "KEY"), (r"\b[0-9a-f]{8}-[0-9a-f-]{27}\b", "UUID"), (r"\bpid \d+", "pid N"), (r"backup-\d{14}", "backup-TIME"),
+            (r"molsieve-try-\w{6}", "TRY"),
             (r"\b\d+(\.\d+)?(ms|s)\b", "Ns"), (r"\b\d+(\.\d+)? ?([kMGT]?B)\b", "SIZE"),
             (r'"(wall_s|cpu_s)": [\d.e-]+', r'"\1": N'), (r",[\d.e-]+,(\d),TIME", r",N,\1,TIME"), (r"; work Ns, database Ns|\+changes\b", ""),
             (r'("git_commit": )"[^"]*"', r'\1"KEY"'), (r"commit: <code>[^<]*", "commit: <code>KEY"),
@@ -79,14 +80,14 @@ class Transcript:
             f.write(self.text)
 
 
-def tables(t):
-    """Every row that the stages stored, as plain text."""
+def tables(t, without="-"):
+    """Every row that the stages stored, as plain text, without the columns that match `without`."""
     names = [n for n, in t.rows("SELECT name FROM sqlite_master WHERE type IN ('table','view') AND name NOT LIKE 'sqlite_%' ORDER BY 1")]
     for name in names:
         if name in ("column_doc", "run", "file_hash", "row_sum", "v_runs", "meta", "block", "v_progress"):
             continue
         head = [c for _, c, *_ in t.rows("PRAGMA table_info(%s)" % name)]
-        keep = [c for c in head if not re.search(r"wall_s|cpu_s|mtime|inode|utc$|blob|params_json|needs_json|extra_json|fingerprint", c)]
+        keep = [c for c in head if not re.search(r"wall_s|cpu_s|mtime|inode|utc$|blob|params_json|needs_json|extra_json|fingerprint", c) and not re.fullmatch(without, c)]
         rows = t.rows("SELECT %s FROM %s" % (", ".join('"%s"' % c for c in keep), name))
         texts = ["|".join("bytes" if isinstance(x, bytes) else str(x) for x in r) for r in rows]
         t.add("%s: %s" % (name, " ".join(keep)), "\n".join(sorted(texts)))
@@ -649,6 +650,7 @@ def shards_and_new_labels_give_the_same_as_before():
         t.end()
 
 
-main([a_screen_prints_and_stores_the_same_as_before,
-      a_training_prints_and_stores_the_same_as_before, mistakes_are_answered_as_before, settings_that_exclude_each_other_are_answered,
-      shards_and_new_labels_give_the_same_as_before])
+if __name__ == "__main__":
+    main([a_screen_prints_and_stores_the_same_as_before,
+          a_training_prints_and_stores_the_same_as_before, mistakes_are_answered_as_before, settings_that_exclude_each_other_are_answered,
+          shards_and_new_labels_give_the_same_as_before])

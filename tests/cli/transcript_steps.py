@@ -1,0 +1,204 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Transcripts (transcript.py) of the steps that screens of one model leave out: trainings of each kind, splits of each kind,
+models of several targets on new labels, programs and choices. MOLSIEVE_WRITE=1 writes the files anew."""
+import csv
+import os
+import re
+import shutil
+
+from sieve import TESTS, Project, main
+from transcript import SOURCE, Transcript, tables
+
+ESOL = os.path.join(SOURCE, "workflows/data/esol.csv")
+MORE = """C[C@H](O)C#N,left,-0.5,1,1990,0,20,-0.5
+C[C@@H](O)C#N,right,-0.7,0,2010,2,20,-0.7
+C[Se]C,selenide,-1.1,1,1999,0,25,-1.1
+CCO,ethanol,0.6,1,1995,0,20,>0.5
+OCC,ethanol too,0.8,0,1995,0,20,<0.1
+CCO,ethanol hot,0.7,1,1995,0,60,0.7
+CCCO,propanol,,,,,20,
+C(x,broken,1,1,1990,0,20,1
+"""
+LEARN = """  read: {unit: 20}
+  prepare:
+    conformers: {source: generate}
+    labels: [logS, cls, year, part, lim]
+    properties: {logS: {unit: mol}, cls: {task: classification}}
+  graph: {edges: bonds}
+  split: {fractions: {train: 0.6, valid: 0.2, test: 0.2}}
+  train:
+    targets: [{name: logS, unit: mol, better: high}]
+    family: [trees]
+    model: {layers: 1, degrees: 2, channels: 8, heads: 2}
+    batch: {molecules: 16}
+    epochs: 2
+  evaluate: {on: [train, valid, test]}
+  score: {}
+  rank: {objectives: [{property: logS, goal: maximise}], top: 4}
+"""
+
+
+def molecules(p, n=56):
+    """Small molecules of ESOL with a class, a year, a part, a temperature and a label with limits."""
+    with open(ESOL) as f:
+        rows = [r for r in csv.DictReader(f) if len(r["smiles"]) < 14][:n]
+    lines = []
+    for i, r in enumerate(rows):
+        y = float(r["logS"])
+        limit = ">%g" % (y - 0.5) if i % 9 == 0 else "<%g" % (y + 0.5) if i % 11 == 0 else "%g" % y
+        lines.append("%s,m%d,%g,%d,%d,%d,%d,%s" % (r["smiles"], i, y, y > -2, 1980 + i * 7 % 40, i % 7 // 5 + i % 7 // 6, 20 + i % 3 * 10, limit))
+    p.put("in.csv", "smiles,name,logS,cls,year,part,T,lim\n" + "\n".join(lines) + "\n" + MORE)
+
+
+def stored(t, title, *queries):
+    """Rows of the run, one query after another, each row a line."""
+    t.add(title, "\n".join("|".join(str(x) for x in row) for sql in queries for row in t.rows(sql)))
+
+
+EVENTS = "SELECT level, coalesce(stage,'-'), message FROM event WHERE run_id=(SELECT max(run_id) FROM run) ORDER BY stage, event_id"
+PARTS = "SELECT part, count(*), group_concat(mol_id, ' ') FROM (SELECT * FROM split ORDER BY part, mol_id) GROUP BY part"
+ERRORS = ("SELECT m, p, part, unit, n, group_concat(metric||' '||format('%.3g', value), '; ') FROM (SELECT m.name AS m, p.name AS p, part, metric, e.unit, value, n "
+          "FROM evaluation e JOIN model m USING(model_id) JOIN property p USING(property_id) ORDER BY 1,2,3,4) GROUP BY 1,2,3,4,5 ORDER BY 1,2,3,4,5")
+SCORES = ("SELECT mol_id, p.name, mean, stdev, n_models, similarity, interval90, domain, reasons FROM score JOIN property p USING(property_id) "
+          "WHERE mol_id % 9=1 ORDER BY 2,1")
+FAILURES = "SELECT stage, mol_id, code, signal, message FROM failure ORDER BY stage, mol_id"
+PROPERTIES = "SELECT p.property_id, p.name, unit, task, better, count(l.mol_id) FROM property p LEFT JOIN label l USING(property_id) GROUP BY 1 ORDER BY 1"
+
+# What changes of LEARN; a word is a setting of a stage.
+TRAININGS = r"""
+read.censored=bound; train.family=[gp]
+train.family=[gp]; train.inputs.columns=[T]; train.members=1; split.method=scaffold
+train.family=[gp, trees]; train.targets=[{name: logS, unit: mol, factor: 2, transform: composition}]; split={method: time, column: year}
+read.censored=bound; train.family=[trees]; train.targets=[{name: lim}]; split={method: column, column: part}
+read.censored=bound; train.family=[se3, trees]; train.targets=[{name: lim}]; split.fractions={train: 0.5, valid: 0.2, test: 0.2, calibration: 0.1}
+train.family=[se3, gp, trees]; train.targets=[{name: y, column: lim}]; split.fractions={train: 0.5, valid: 0.2, test: 0.2, calibration: 0.1}
+train.targets=[{name: cls, class_weight: 3}]; train.family=[forest, gp]; split.leaks=allow
+train.targets=[{name: cls}]; train.class_weights=balanced; train.family=[se3, forest]; split.limit={train: 20, valid: 4, test: 5}
+train.targets=[{name: logS}, {name: yr, column: year, unit: y}]; train.family=[se3]; train.ema=0.9; train.loss=l2; train.members=2
+train.family=[se3]; train.inputs={descriptors: true, columns: [T]}; train.optimiser={type: lamb, lr: 0.01}; train.schedule={type: cosine_step, warmup: 1}; split={folds: 3, fold: 2}
+train.family=[se3]; train.noise={weight: 1}; train.model.pooling=mean; train.early_stop.patience=1; train.epochs=4; split.repeat=2
+train.family=[se3]; train.sparsity=2:4; train.dtype=bf16; train.domain=10; split={method: scaffold, variant: balanced}
+train.family=[se3]; train.model.elements=[C, O, H]; train.model.charge=true; train.batch={molecules: 8, shards: 2}; split={method: scaffold, variant: deterministic}
+train.family=[se3]; train.model.radial={basis: bessel}; train.schedule.type=constant; split={method: file, path: parts.txt}
+train.family=[auto]; split.leaks=refuse
+"""
+
+
+CHOICES = r"""
+strategy: greedy, count: 3
+strategy: uncertainty, count: 4, sigma: gp, diversity: {per_scaffold: 1}
+strategy: expected_improvement, count: 4, exclude: none, where: mw > 60
+strategy: greedy, count: 4, diversity: {max_similarity: 0.3}, exclude: none
+strategy: ucb, beta: 1, count: 4, goal: minimise, exclude: none
+strategy: ucb, sigma: interval, beta: 1, count: 4, exclude: none
+strategy: thompson, count: 5, seed: 4, inside: true, exclude: none
+strategy: random, count: 5, seed: 4, exclude: none
+strategy: greedy, count: 500, exclude: none
+strategy: greedy, count: 2, where: mw > 900
+"""
+
+
+def trainings_of_each_kind_give_the_same_as_before():
+    with Project() as p:
+        t = Transcript(p, "trainings")
+        molecules(p)
+        p.put("parts.txt", "# by title\nm1 test\nm2 valid\n" + "".join("m%d train\n" % k for k in range(3, 40)) + "m99 train\n")
+        p.workflow(["{path: in.csv, format: csv, columns: {smiles: smiles, title: name}}"], LEARN, workdir="runs/one")
+        t.say("run", "w.yaml", "-j", "1", "--until", "prepare")
+        stored(t, "properties", PROPERTIES)
+        for line in TRAININGS.strip().split("\n"):
+            goal = re.search(r"name: (\w+)", line)
+            words = ["stages." + word for word in line.split("; ")] + ["stages.rank.objectives.0.property=" + x[1] for x in [goal] if x]
+            t.say("run", "w.yaml", "-j", "1", *words)
+            stored(t, "what it stored", EVENTS, PARTS, ERRORS, SCORES)
+            t.say("model", "info", "runs/one/models/e2e.safetensors")
+        stored(t, "properties", PROPERTIES)
+        tables(t, "failure_id|event_id")
+        for line in CHOICES.strip().split("\n"):
+            t.say("run", "w.yaml", "-j", "1", "-q", "stages.train.family=[gp]", "stages.split.fractions={train: 0.6, valid: 0.2, test: 0.1, calibration: 0.1}",
+                  "+stages.acquire={%s}" % line)
+            stored(t, "what it stored", EVENTS, "SELECT m.mol_id, a.* FROM acquired a JOIN molecule m USING(inchikey) ORDER BY round, place")
+        t.end()
+
+
+# ---- programs and their poses ----
+
+# Answers by the SMILES, and fails in some way for others; in the mode sdf it moves the structures that it got, with or without hydrogens.
+COUNTER = r"""
+function answer(id, v) { return mode == "json" ? sprintf("%s{\"id\": %s, \"points\": %s}", n++ ? ", " : "", id, v) : mode == "csv" ? id "," v "\n" : "value: " v "\n" }
+BEGIN { if (mode == "csv") out = "id,points\n" }
+mode == "sdf" && /V2000/ { n = substr($0, 1, 3); at = NR }
+mode == "sdf" { line[NR] = $0; if ($0 == "M  END") pose(NR) }
+mode != "sdf" && given != "csv" || FNR > 1 && given == "csv" {
+    gsub(",", " ")
+    id = given == "csv" ? $1 : $2
+    smiles = given == "csv" ? $2 : $1
+    if (smiles == "CCC") { out = ""; mode = "text"; print "no propane" > "/dev/stderr"; exit 3 }
+    if (smiles == "CC") out = out answer(id, "\"many\"")
+    else if (smiles != "CO") out = out answer(id, smiles == "CN" ? "1e400" : length(smiles))
+}
+END { if (mode == "json") print "[" out "]" > file; else if (mode != "sdf") printf "%s", out }
+function pose(end, k, i, m) {
+    for (k = 0; k < 2; k++) {
+        m = 0
+        for (i = at + 1; i <= at + n; i++) if (all || line[i] !~ / H  /) m++
+        printf "%s\n\n\n%3d  0  0  0  0  0  0  0  0  0999 V2000\n", line[at - 3], m
+        for (i = at + 1; i <= at + n; i++) if (all || line[i] !~ / H  /) printf "%10.4f%s\n", substr(line[i], 1, 10) + k, substr(line[i], 11)
+        printf "M  END\n> <points>\n%d\n\n$$$$\n", n - k
+    }
+}
+"""
+PROGRAMS = """  read: {unit: 5}
+  prepare: {labels: [points], properties: {points: {unit: pt}}}
+  external:
+    name: counter
+    command: [awk, -f, counter.awk, -v, mode=text, "{input}"]
+    files: [counter.awk]
+    input: smiles
+    output: regex
+    value: "^value: (.*)"
+    property: points
+    unit: pt
+    better: high
+    keep: failed
+  rank: {objectives: [{property: points, goal: maximise}], top: 5}
+  write: {csv: hits.csv}
+"""
+HOW = r"""
+command=[awk, -f, counter.awk, -v, mode=json, -v, 'file={output}', '{input}']; output=json; value=points; keep=all
+command=[awk, -f, counter.awk, -v, mode=json, -v, 'file={output}', '{input}']; output=json; value=points; keep=none; batch=3
+command.4=mode=csv; output=csv; value=points; batch=2; better=low; unit=bar; cores=2
+command.4=mode=csv; output=csv; value=none
+command.4=mode=csv; output=csv; value=points; limits.output=64B
+command=[awk, -f, counter.awk, -v, mode=csv, -v, given=csv, '{input}']; output=csv; value=points; input=csv; batch=6
+command=[awk, -f, counter.awk, -v, mode=sdf, -v, all=1, '{input}']; output=sdf; value=points; input=sdf; poses=true; batch=4; better=none
+command.4=mode=sdf; output=sdf; value=points; input=sdf; poses=true; keep=none; timeout=20s; env={A: {value: b}}
+command.0=false
+command.2=none.awk
+files=[none.awk]
+"""
+def programs_of_each_kind_give_the_same_as_before():
+    with Project() as p:
+        t = Transcript(p, "programs")
+        p.put("counter.awk", COUNTER)
+        os.environ["TMPDIR"] = p.dir
+        p.put("in.csv", "smiles,name,points\n" + "".join("%s,m%d,%s\n" % (s, i, i if i % 4 == 0 else "") for i, s in enumerate(
+            "CCO CC CCC CO CN CCCC OCC c1ccccc1 C#N CC(=O)O CCN CCCl C(".split())))
+        p.workflow(["{path: in.csv, format: csv, columns: {smiles: smiles, title: name}}"], PROGRAMS, workdir="runs/one",
+                   extra="limits: {failures: {max_fraction: 1}}\n")
+        for words in ("check w.yaml", "check w.yaml --try", "plan w.yaml", "run w.yaml -j 1", "plan w.yaml", "run w.yaml -j 1", "top", "export csv runs/one"):
+            t.say(*words.split())
+        stored(t, "what it stored", EVENTS, SCORES.replace("mol_id % 9=1", "1"), FAILURES)
+        for line in HOW.strip().split("\n"):
+            words = ["stages.external." + word for word in line.split("; ")]
+            t.say("check", "w.yaml", "--try", *words)
+            t.say("run", "w.yaml", "-j", "1", *words)
+            stored(t, "what it stored", EVENTS, PROPERTIES, SCORES.replace("mol_id % 9=1", "1"), FAILURES)
+            t.add("folders", "\n".join(sorted(os.path.join(os.path.relpath(d, p.path("runs/one")), f) for d, _, fs in os.walk(p.path("runs/one/scratch")) for f in fs)))
+        t.say("export", "sdf", "runs/one", "--all", "--conformers", "poses")
+        tables(t, "failure_id|event_id")
+        t.end()
+
+
+main([trainings_of_each_kind_give_the_same_as_before, programs_of_each_kind_give_the_same_as_before])
