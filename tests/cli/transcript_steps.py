@@ -201,4 +201,148 @@ def programs_of_each_kind_give_the_same_as_before():
         t.end()
 
 
-main([trainings_of_each_kind_give_the_same_as_before, programs_of_each_kind_give_the_same_as_before])
+
+# ---- what cannot be done ----
+
+MODELS = "models:\n" + "".join("  %s: {path: %s.safetensors}\n" % (x, x) for x in ("some", "cls", "col", "two", "bare"))
+SCORE = """  read: {}
+  prepare: {conformers: {source: generate}}
+  graph: {edges: bonds}
+  score: {models: [some]}
+  rank: {objectives: [{property: logS, goal: maximise}], top: 4}
+"""
+JUDGE = """  read: {}
+  prepare: {conformers: {source: generate}, labels: [logS, year, lim, cls], properties: {cls: {task: classification}}}
+  graph: {edges: bonds}
+  evaluate: {models: [some]}
+"""
+# A line is a workflow of WORKFLOWS and settings of stages; `!` runs it and tells its events.
+REFUSED = r"""
+learn; +acquire={}; train.targets=[{name: logS}, {name: year}]
+learn; +acquire={strategy: uncertainty}; train.targets=[{name: cls}]; train.family=[forest]
+learn; +acquire={answers: {table: none.csv}}
+learn; +acquire={answers: {table: in.csv}}; train.targets=[{name: lim}]; +acquire.property=logS
+learn; split={fold: 2}
+learn; split={fold: 2, folds: 1}
+learn; split={method: file, path: apart.txt, leaks: refuse}!
+learn; split={method: file, path: apart.txt, leaks: allow}!
+learn; split={method: file, path: apart.txt}!
+learn; split={method: file, path: bad.txt}!
+learn; split={method: file, path: tests.txt}!
+learn; split={folds: 100, fold: 99}!
+learn; split={method: time, column: same}!
+learn; split={method: column, column: year}!
+learn; split={method: column, column: cls}!
+learn; split={limit: {train: 1}}!
+learn; split={method: time, column: cls, fractions: {train: 1, valid: 0, test: 0}}!
+learn; prepare.labels=[logS, T]; train.inputs.columns=[T]
+learn; train.inputs.columns=[logS]
+learn; train.inputs.columns=[nothing]
+learn; train.inputs.columns=[name]
+learn; train.inputs.columns=[year]; prepare.labels=[logS]; read.censored=bound!
+learn; prepare.labels=[one]; train.targets=[{name: one}]
+learn; prepare.labels=[huge]; train.targets=[{name: huge}]
+learn; prepare.labels=[same]; train.targets=[{name: same}]
+learn; prepare.labels=[comma]; train.targets=[{name: comma}]
+learn; prepare.labels=[empty]; train.targets=[{name: empty}]
+learn; prepare={labels: [odd], properties: {odd: {task: classification}}}; train.targets=[{name: odd}]
+learn; prepare={labels: [ones], properties: {ones: {task: classification}}}; train.targets=[{name: ones}]
+learn; prepare.labels=[Logs]; train.targets=[{name: Logs}]
+learn; prepare.labels=[few]; train.targets=[{name: few}]!
+learn; prepare.labels=[few, logS]; train.targets=[{name: few, transform: composition}]; train.family=[gp]!
+learn; prepare.labels=[big]; train.targets=[{name: big}]; train.family=[gp]!
+learn; prepare.labels=[n_atoms, logS]; train.targets=[{name: n_atoms, transform: composition}]!
+learn; prepare.labels=[only, logS]; train.targets=[{name: only}, {name: logS}]; train.family=[se3]!
+learn; read.censored=bound; prepare.labels=[contrary]; train.targets=[{name: contrary}]!
+learn; train.targets=[{name: logS}, {name: cls}]; train.family=[se3]
+learn; train.targets=[{name: logS, class_weight: 2}]
+learn; train.targets=[{name: cls}]; train.family=[gp]; train.class_weights=balanced
+learn; train.targets=[{name: cls, unit: eV}]; train.family=[forest]
+learn; train.targets=[{name: cls}]; read.censored=bound; train.family=[forest]
+learn; read.censored=bound; train.family=[gp]
+learn; read.censored=bound; train.family=[trees]!
+learn; train.family=[se3]; graph={edges: topology}; train.noise={weight: 1}
+learn; train.family=[se3]; train.noise={weight: 1}; train.engine=ref
+learn; train.family=[se3]; train.task=denoise; train.sparsity=2:4
+learn; train.family=[se3]; train.task=denoise; train.inputs.columns=[T]
+learn; train.family=[se3]; train.model.radial={basis: bessel, cutoff: 9}; graph={edges: radius, cutoff: 4}
+learn; train.family=[se3]; train.devices=[0]; train.engine=cpu
+learn; train.family=[se3]; train.products=own; train.engine=cpu
+learn; train.family=[se3]; train.model.elements=[C, H]!
+learn; train.family=[se3]; train.model.elements=[He]!
+learn; prepare.alerts={rules: ["C(( x"]}
+learn; prepare.alerts={file: many.smarts}
+learn; prepare.conformers={builder: openbabel, device: cuda}
+learn; prepare.conformers={retry_cpu_limit: 1s, cpu_limit: 2s}
+learn; prepare.keep=mw > 9000!
+learn; read.max_record=1KiB; prepare.max_heavy_atoms=1!
+learn; rank.objectives=MANY
+learn; rank.actives=none!
+learn; rank.actives=cls!
+learn; prepare.labels=[logS, one]; rank.actives=one!
+learn; +write={csv: LONG}
+none; prepare.labels=[logS]!
+wrong; prepare.labels=[]!
+axes; prepare.labels=[]!
+score!
+score; score.models=[cls]; rank={objectives: [{property: cls, goal: maximise}]}!
+score; score.models=[cls]; rank={objectives: [{property: cls, goal: maximise, use: mean - interval90}]}
+score; score.models=[some]; rank={objectives: [{property: logS, goal: maximise, use: mean - interval90}]}!
+score; score.models=[some, col]!
+score; score.models=[bare]!
+score; score.models=[bare]; rank.domain=inside
+score; score.models=[bare]; rank={objectives: [{property: logS, goal: maximise, similarity_at_least: 0.5}]}
+score; score.models=[two, some]; rank={objectives: [{property: logS, goal: maximise, use: mean - stdev}]}!
+score; score.models=[other]
+score; score.models=[]!
+judge!
+judge; evaluate.calibrate=true!
+judge; evaluate.targets=[{name: year}]!
+judge; evaluate.targets=[{name: logS, column: lim}]!
+judge; evaluate.targets=[{name: logS, factor: 2}]!
+judge; prepare.properties={logS: {unit: other}}!
+judge; prepare.properties={logS: {unit: mol}}!
+judge; evaluate.models=[cls]; evaluate.calibrate=true!
+judge; evaluate.models=[cls]!
+judge; evaluate.models=[two]!
+judge; evaluate.models=[bare]; evaluate.calibrate=true!
+judge; evaluate.on=[train, new]!
+"""
+
+
+def what_cannot_be_done_is_told_as_before():
+    with Project() as p:
+        t = Transcript(p, "refused")
+        molecules(p)
+        lines = open(p.path("in.csv")).read().splitlines()
+        more = [("one", "huge", "same", "comma", "empty", "odd", "ones", "few", "big", "n_atoms", "only", "contrary")]
+        more += [(i == 3 and 5, (-1) ** i * 1.2e308, 7, '"1,%d"' % i, "", i % 3, 1, i < 4 and i, i * 1e200, 3 * i, i in (2, 5) and i, {5: "<1", 4: ">5", 3: ""}.get(len(lines) - 1 - i, i)) for i in range(len(lines) - 1)]
+        rows = [",".join([line] + [x if isinstance(x, str) else "" if x is False else repr(x) for x in some]) for line, some in zip(lines, more)]
+        p.put("in.csv", "\n".join(rows) + "\n")
+        p.put("new.csv", "smiles,name,logS,year,lim,cls\n" + "".join("%s,n%d,%g,%d,%g,%d\n" % (x, i, -0.3 * i, i, i, i % 2) for i, x in enumerate(
+            "CCCO CCCCO CC(C)O CCCCCCO OCCO CCOC CNC CCCN c1ccccc1C CCCl FCCF CC[Se]CC C#CC".split())))
+        for name, text in (("none.smi", ""), ("wrong.smi", "C( a\nC1 b\nXx c\n"), ("axes.smi", "CC=C=CC allene\nC[C@H]=C=CC marked\nCc1cccc(Cl)c1-c1c(C)cccc1Cl biaryl\n"
+                           "Cc1cccc(Cl)c1-c1c(Cl)cccc1C same\nCC=[C@]=CC one\nCC=[C@@]=CC other\n"),
+                           ("apart.txt", "left train\nright test\nm1 train\nm2 train\nm3 valid\n"), ("bad.txt", "m1 train\nm2 nothing\n"), ("tests.txt", "m1 test\n"),
+                           ("many.smarts", "".join("%s a%d\n" % ("C" * (i % 40 + 1), i) for i in range(5000)))):
+            p.put(name, text)
+        learn = LEARN.replace("{property: logS,", "{property: mw,")
+        told = {"learn": (["{path: in.csv, format: csv, columns: {smiles: smiles, title: name}}"], learn, ""), "none": (["none.smi"], learn, ""), "wrong": (["wrong.smi"], SCORE, MODELS),
+                "axes": (["axes.smi"], SCORE, MODELS), "score": (["new.csv"], SCORE, MODELS), "judge": (["new.csv"], JUDGE, MODELS)}
+        for name, (inputs, stages, extra) in told.items():
+            p.workflow(inputs, stages, name=name + ".yaml", workdir="runs/" + name, extra=extra)
+        for name, words in (("some", "split.fractions={train: 0.5, valid: 0.1, test: 0.1, calibration: 0.3}"), ("cls", "train.targets=[{name: cls}]; train.family=[forest]"),
+                            ("col", "train.family=[gp]; train.inputs.columns=[T]"), ("two", "train.family=[se3]; train.targets=[{name: logS}, {name: year}]"),
+                            ("bare", "train.domain=0; train.targets=[{name: logS, unit: mol}]")):
+            p.run("run", "learn.yaml", "-q", "-j", "1", "--until", "train", "workdir=runs/models", *["stages." + word for word in words.split("; ")])
+            shutil.copy(p.path("runs/models/models/e2e.safetensors"), p.path(name + ".safetensors"))
+        for line in REFUSED.strip().split("\n"):
+            name, *words = line.rstrip("!").split("; ")
+            words = [re.sub(r"^(\+?)", r"\1stages.", word).replace("LONG", "a/" * 2100 + "b").replace("MANY", "[%s]" % ", ".join(["{property: mw, goal: maximise}"] * 17)) for word in words]
+            t.say(*(["run", name + ".yaml", "-q", "-j", "1"] if line.endswith("!") else ["check", name + ".yaml"]), *words)
+            if line.endswith("!") and os.path.exists(p.path("runs", name, "results.db")):
+                t.add("events", "\n".join("|".join(r) for r in p.rows(EVENTS, workdir="runs/" + name) if r[0] in ("warn", "error") or r[1] in ("split", "evaluate", "rank")))
+        t.end()
+
+
+main([trainings_of_each_kind_give_the_same_as_before, programs_of_each_kind_give_the_same_as_before, what_cannot_be_done_is_told_as_before])
