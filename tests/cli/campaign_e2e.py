@@ -63,6 +63,7 @@ def each_round_is_what_the_model_before_it_said():
         out = campaign(p)[1]
         rows = chosen(p)
         assert [r[0] for r in rows] == [k for k in range(5) for _ in range(12)] and len({r[-1] for r in rows}) == 60
+        assert all([r[1] for r in rows if r[0] == k] == list(range(1, 13)) for k in range(5)), rows
         assert all(r[8] is None for r in rows if r[0] == 4)  # what would be next
         best, line = -9, {int(w[0]): w for w in (x.split() for x in out.splitlines()) if w and w[0].isdigit()}
         for k in range(4):

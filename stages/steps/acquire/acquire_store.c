@@ -99,11 +99,11 @@ typedef struct storing {
 static const char *rows_sql(const st_chosen *said, const st_choice *choice, pl_arena *mem)
 {
     if (choice->blind)
-        return "SELECT f.place+1, coalesce(nullif(m.inchikey,''),m.smiles), NULL, NULL, NULL, NULL, NULL FROM temp.found f CROSS JOIN "
+        return "SELECT f.place, coalesce(nullif(m.inchikey,''),m.smiles), NULL, NULL, NULL, NULL, NULL FROM temp.found f CROSS JOIN "
                "molecule m ON m.mol_id=f.mol_id ORDER BY f.place";
     return pl_sprintf(
         mem,
-        "SELECT f.place+1, coalesce(nullif(m.inchikey,''),m.smiles), f.similarity, s.mean, (%s), 1+(SELECT count(*) FROM score o "
+        "SELECT f.place, coalesce(nullif(m.inchikey,''),m.smiles), f.similarity, s.mean, (%s), 1+(SELECT count(*) FROM score o "
         "WHERE o.property_id=s.property_id AND o.mean%ss.mean), s.similarity FROM temp.found f CROSS JOIN score s ON "
         "s.property_id=%lld AND s.mol_id=f.mol_id CROSS JOIN molecule m ON m.mol_id=f.mol_id ORDER BY f.place",
         said->deviation, said->low ? "<" : ">", (long long)said->property_id);
