@@ -346,6 +346,8 @@ static int run(const pl_app *app, const pl_args *args)
         code = pl_fail(&err, PL_ECONFIG, "only one file can be given; '%s' is a second one", args->arg[1]);
     if (code == PL_OK)
         code = options_read(&c, args, &err);
+    if (code == PL_OK)
+        code = st_out_check(c.output, c.file, &err);
     pl_stop_begin(&stop, 0, 0);
     if (code == PL_OK)
         code = conformers_make(&c, &err);

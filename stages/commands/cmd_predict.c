@@ -278,22 +278,11 @@ static pl_code reader_open(predict *c, pl_error *err)
     return code == PL_OK ? st_answers_check(&c->answers, c->file, columns, n, err) : code;
 }
 
-static pl_code same_file_check(const predict *c, pl_error *err)
-{
-    struct stat in, out;
-
-    if (c->output == NULL || stat(c->file, &in) != 0 || stat(c->output, &out) != 0)
-        return PL_OK;
-    return in.st_dev == out.st_dev && in.st_ino == out.st_ino && S_ISREG(in.st_mode)
-               ? pl_fail(err, PL_ECONFIG, "--output %s is the file that is read; choose another name", c->output)
-               : PL_OK;
-}
-
 /* Someone may have written a molecule in place of a file. */
 static pl_code file_check(const predict *c, pl_error *err)
 {
     if (access(c->file, R_OK) == 0)
-        return same_file_check(c, err);
+        return st_out_check(c->output, c->file, err);
     if (errno == ENOENT)
         return pl_fail(err, PL_EIO, "%s: there is no such file; for a single SMILES: echo 'SMILES' | molsieve predict %s -",
                        c->file, c->model);

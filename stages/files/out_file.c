@@ -40,6 +40,17 @@ static pl_code open_fd(st_out *out, const char *path, int fd, pl_error *err)
     return errno ? pl_fail_errno(err, out->stream ? path : out->tmp) : pl_fail(err, PL_ENOMEM, "%s: no memory to write it", path);
 }
 
+pl_code st_out_check(const char *output, const char *input, pl_error *err)
+{
+    struct stat in, out;
+
+    if (output == NULL || stat(input, &in) != 0 || stat(output, &out) != 0)
+        return PL_OK;
+    return in.st_dev == out.st_dev && in.st_ino == out.st_ino && S_ISREG(in.st_mode)
+               ? pl_fail(err, PL_ECONFIG, "--output %s is the file that is read; choose another name", output)
+               : PL_OK;
+}
+
 pl_code st_out_open(st_out *out, const char *path, pl_arena *mem, pl_error *err)
 {
     const char *folder = folder_of(path, mem);
