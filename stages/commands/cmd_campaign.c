@@ -208,7 +208,7 @@ static int part_run(const going *g)
     pl_code code;
 
     if (pl_shard_parse(&o.part, pl_arg(g->args, "--part"), &err) != PL_OK)
-        return pl_cmd_usage(g->args, "%s", err.text);
+        return pl_cmd_usage(g->args, "--part %s", err.text + strlen("--shard "));
     if (pl_arg(g->args, "--jobs") != NULL && (!pl_parse_int(pl_arg(g->args, "--jobs"), &n) || n < 1 || n > 4096))
         return pl_cmd_usage(g->args, "--jobs %s: write a number from 1 to 4096", pl_arg(g->args, "--jobs"));
     workers.workers = (int)n;

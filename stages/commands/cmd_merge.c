@@ -199,7 +199,7 @@ static int with_arena(request *q)
 
     if (divide(q, &words, &err) != PL_OK)
         return pl_cmd_fail(&err);
-    if (output != NULL && !st_path_canonical(to, output))
+    if (output != NULL && (*output == '\0' || !st_path_canonical(to, output)))
         return pl_cmd_usage(q->args, "-o '%s': a file name is expected", output);
     q->files.to = output != NULL ? to : NULL;
     status = check_request(q, words.n > 0);
