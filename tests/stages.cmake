@@ -11,6 +11,8 @@ molsieve_test(flow unit/flow_test.c LABEL unit threads USES molsieve::stages)
 molsieve_test(verdict unit/verdict_test.c LABEL unit USES molsieve::stages)
 molsieve_test(trust unit/trust_test.c LABEL unit USES molsieve::stages)
 molsieve_test(report unit/report_test.c LABEL unit USES molsieve::stages)
+molsieve_test(figures golden/figures_test.c LABEL golden USES molsieve::stages toy)
+target_compile_definitions(test_figures PRIVATE MOLSIEVE_TESTS="${CMAKE_CURRENT_SOURCE_DIR}")
 molsieve_test(rows unit/rows_test.c LABEL unit USES molsieve::stages)
 molsieve_test(scored unit/scored_test.c LABEL unit USES molsieve::stages)
 molsieve_test(needs unit/needs_test.c LABEL unit USES molsieve::stages)
@@ -58,6 +60,9 @@ molsieve_e2e(transcript cli a_screen_prints_and_stores_the_same_as_before a_trai
   mistakes_are_answered_as_before settings_that_exclude_each_other_are_answered shards_and_new_labels_give_the_same_as_before)
 molsieve_e2e(transcript_steps cli trainings_of_each_kind_give_the_same_as_before programs_of_each_kind_give_the_same_as_before
   what_cannot_be_done_is_told_as_before)
+molsieve_e2e(transcript_tools cli a_model_is_fitted_and_asked_as_before molecules_are_looked_up_chosen_and_labelled_as_before
+  a_campaign_asks_and_learns_as_before structures_are_built_and_measured_as_before files_of_shards_are_merged_as_before
+  jobs_are_sent_as_before repeated_splits_are_told_as_before)
 molsieve_e2e(absence cli a_good_run_prints_no_warning only_a_cut_file_warns_of_lost_records
   prepare_without_its_worker_is_refused_before_any_work stereoisomers_are_chosen_whatever_their_order)
 molsieve_e2e(e2e_operator cli a_log_over_a_file_of_the_run_is_refused a_database_of_an_older_format_resumes

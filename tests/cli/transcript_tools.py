@@ -1,0 +1,369 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""What the commands beside `run` print, word for word, as transcript.py does for a screen: models that are fitted, asked and explained,
+molecules that are searched, chosen and labelled, campaigns, structures without a workflow, files of shards."""
+import csv
+import os
+import re
+import shlex
+import subprocess
+
+from sieve import Project, main, sdf_records
+import transcript
+from transcript import SOURCE, files, screened, tables
+
+ESOL = os.path.join(SOURCE, "workflows/data/esol.csv")
+
+
+class Transcript(transcript.Transcript):
+    def put(self, text):
+        for pattern, new in ((r"\bXGBoost \d[\d.]*", "XGBoost VERSION"), (r"\bchecksum [0-9a-f]{16}\b", "checksum KEY"),
+                             (r"(_seconds\{[^}]*\}) [\d.e+-]+", r"\1 N")):
+            text = re.sub(pattern, new, text)
+        super().put(text)
+
+
+def esol(n, first=0):
+    """Rows of SMILES and logS."""
+    with open(ESOL) as f:
+        return [(r["smiles"], r["logS"]) for r in list(csv.DictReader(f))[first:first + n]]
+
+
+def said(t, text):
+    """Commands, one a line or between bars; words with blanks are between quotes."""
+    for one in text.strip().replace("\n", "|").split("|"):
+        t.say(*shlex.split(one))
+
+
+def written(t, *names):
+    for name in names:
+        t.add(name, open(t.p.path(name)).read() if os.path.exists(t.p.path(name)) else "is not there")
+
+
+# ---- a model of a table, and what it is asked ----
+
+FIT = r"""
+fit t.csv -t none|fit t.csv -t word|fit t.csv -t logS --family auto,gp|fit t.csv -t logS --family nothing|fit t.csv -t logS --seed x
+fit t.csv -t logS --seed -1|fit t.csv -t word --task classification|fit t.csv -t logS --task classification|fit t.csv -t half --unit eV
+fit t.csv -t logS --better best|fit t.csv -t logS --split none|fit t.csv -t logS --engine none|fit t.csv -t logS --inputs temp,none
+fit t.csv -t logS --inputs temp,|fit t.csv -t logS -j x|fit t.csv -t logS --max-time x|fit t.csv -t logS --smiles-column 9|fit none.csv -t logS
+fit t.csv -t logS --smiles-column word|fit t.csv -t logS --id-column none|fit t.csv -t logS -o m --dry-run|fit t.smi -t logS
+fit t.sdf -t logS -n -o s|fit t.sdf -t none|fit t.csv -t logS -o none/m.safetensors -n
+fit t.csv -t logS --family trees,gp --unit 'log10(mol/L)' --better high -o m -j 2 --split random
+fit t.csv -t logS --family trees,gp --unit 'log10(mol/L)' --better high -o m -j 2 --split random
+fit t.csv -t half --family forest -o half -j 2 --split random
+fit t.csv -t logS --family gp --inputs temp -o warm -j 2 --split random
+"""
+ASKED = r"""
+predict m a.smi|predict m.safetensors a.smi -c title,smiles,logS,logS_unit,logS_domain,logS_reasons,problem,record,line,inchikey,formula,charge,n_heavy,removed,geometry,undefined_stereo,mw
+predict m.safetensors a.smi -f jsonl|predict m.safetensors a.smi -f sdf -c title,logS|predict m.safetensors a.smi -f xml|predict m.safetensors a.smi -c title,,logS
+predict m.safetensors a.smi -c title,nothing|predict m.safetensors t.csv -c word,logS -o out.csv|predict m.safetensors t.csv -c word,logS -o t.csv
+predict m.safetensors t.csv -q --smiles-column smiles --id-column word -o out.jsonl|predict m.safetensors t.csv --smiles-column none
+predict m.safetensors,half.safetensors a.smi -c title,logS,half,half_domain|predict m.safetensors,m.safetensors a.smi -c title,logS,logS_stdev
+predict m.safetensors a.smi --structures none|predict m.safetensors a.smi --engine none|predict m.safetensors a.smi --engine ref -q
+predict m.safetensors a.smi --seed x|predict m.safetensors a.smi --count 0|predict m.safetensors a.smi --input-format none|predict m.safetensors a.smi -j 9999
+predict warm.safetensors a.smi|predict warm.safetensors t.csv -c id,warm,logS -q -o warm.csv|predict warm.safetensors u.csv|predict warm.safetensors a.smi --set temp
+predict warm.safetensors a.smi --set temp=x|predict warm.safetensors a.smi --set none=3|predict warm.safetensors a.smi --set temp=20 -c title,logS,temp
+predict warm.safetensors u.csv --set temp=20,temp=30|predict m.safetensors a.smi --set temp=20|predict m.safetensors,warm.safetensors a.smi -c title,logS
+predict none a.smi|predict m.safetensors|predict m.safetensors none.smi|predict t.csv a.smi|predict m.safetensors a.smi -o out.sdf.gz|predict esol c.sdf -c title,logS,geometry
+predict esol c.sdf --structures keep -c title,logS,geometry|predict esol a.smi --structures keep|predict esol a.smi --count 2 -c title,logS,geometry
+predict qm9-gap a.smi -c title,gap,gap_domain,gap_reasons
+model info m.safetensors|model info half.safetensors|model info warm.safetensors|model info m.safetensors --json|model verify warm.safetensors
+model verify m.safetensors --sha256 00|model diff m.safetensors warm.safetensors|model diff m.safetensors half.safetensors --all
+report m.fit/run -o r.html|report half.fit/run -o half.html|report m.fit/run -o r2.html --top x|report m.fit/run -o - --top 1001
+"""
+
+
+def a_model_is_fitted_and_asked_as_before():
+    with Project() as p:
+        t = Transcript(p, "answers")
+        rows = esol(90)
+        p.put("t.csv", "smiles,word,logS,half,temp\n" + "".join(
+            "%s,%s,%s,%d,%d\n" % (s, "abc"[k % 3] + str(k), y, float(y) > -2, 20 + k % 5) for k, (s, y) in enumerate(rows)))
+        p.put("u.csv", "smiles,T\nCCO,5\nCCC,6\n")
+        p.put("a.smi", "CCO ethanol\nC(x bad\n[Na+].CC(=O)[O-] salt\nCC(O)C(F)Cl\n%s known\nC1CCC1CCBr\n[Fe] iron\n" % rows[0][0])
+        p.put("t.smi", "CCO 1\nCCC 2\n")
+        p.put("c.sdf", sdf_records(os.path.join(SOURCE, "workflows/data/qm9-30.sdf"), 4))
+        records = open(os.path.join(SOURCE, "workflows/data/qm9-30.sdf")).read().split("$$$$\n")[:24]
+        p.put("t.sdf", "".join("%s> <logS>\n%s\n\n$$$$\n" % (r, -0.1 * k) for k, r in enumerate(records)))
+        said(t, FIT)
+        written(t, "m.fit/train.yaml", "half.fit/train.yaml", "warm.fit/train.yaml")
+        said(t, ASKED)
+        written(t, "out.csv", "out.jsonl", "warm.csv")
+        files(t, ("r.html", "half.html"))
+        t.end()
+
+
+# ---- a screen with scores: searched, shown, chosen from, labelled, explained, exported ----
+
+LIBRARY = """  read: {unit: 12}
+  prepare: {conformers: {source: none}, neutralise: true, labels: [logS], properties: {logS: {unit: "log10(mol/L)", better: high}}}
+  graph: {edges: topology}
+  split: {method: random, fractions: {train: 0.7, valid: 0.15, test: 0.15}}
+  train: {name: m, family: [trees, gp], targets: [{name: logS, unit: "log10(mol/L)", better: high}]}
+  evaluate: {on: [train, valid, test]}
+  score: {}
+  rank: {objectives: [{property: logS, goal: maximise}], top: 12}
+"""
+LOOKED = r"""
+search --similar 'c1ccccc1O' --at-least 0.3|search --similar c1ccccc1O --at-least 0.3 --csv|search --similar c1ccccc1O --at-least 0.3 --json -n 2
+search --similar c1ccccc1O --at-least 2|search --similar c1ccccc1O --at-least x|search --smarts '[OH]c'|search --smarts '[OH]c' -f jsonl|search --smarts '[OH]c' -j x
+search --smarts '[OH]c' -f smi|search --smarts '[OH]c' -f sdf -o s.sdf|search --smarts '[OH]c' -n 2 -f sdf|search --scaffold c1ccccc1 --where 'mw < 120'
+search --scaffold c1ccccc1 -n 3|search --where 'mw < 60' -f csv -o w.csv|search --where 'mw < 60' -n 0|search --where "smarts('[OH]') and logp > 2"
+search --where "similarity('CCO') > 0.5"|search --where "similarity('C(') > 0.5"|search --where "smarts('C(') "|search --where "scaffold = ''" -n 4
+search --smarts C --similar CCC --at-least 0.2 --scaffold '' -n 3|search --smarts '[Xx]'|search --smarts C -n -1|search --smarts C -o s.xyz|search --csv --json --smarts C
+show M3|show M3 --json|show 5|show 999|show 'OCC'|show 'CCCCCCCCC'|show 'C('|show LFQSCWFLJHTTHZ-UHFFFAOYSA-N|show LFQSCWFLJHTTHZ|show same|show dup|show M200|show ''
+show bad|show M3 none|show M3 --csv
+next -n 4|next -n 4 --csv|next -n 4 -f csv|next -n 4 -f json --by ucb|next -n 4 -f jsonl --by ucb --beta 1|next -n 3 -f smi --by random --seed 4|next -n 2 -f sdf
+next -n 4 --by ucb --beta x|next -n 4 --by thompson|next -n 4 --by expected_improvement|next -n 4 --by expected_improvement --best -1 -o plate.csv
+next -n 4 --exclude plate.csv|next -n 4 --exclude t.csv|next -n 4 --exclude none.csv|next -n 4 --goal up|next -n 4 --goal minimise --by uncertainty
+next -n 40 --max-similarity 0.3 --per-scaffold 1|next -n 4 --max-similarity 3|next -n 4 --per-scaffold 0|next -n 4 --per-scaffold x|next -n 40 --inside|next -n 90 --measured
+next -n 4 --where 'mw < 100'|next -n 4 --where 'mw <'|next -n 4 --sigma stdev --by ucb|next -n 4 --sigma interval --by ucb|next -n 4 --sigma gp --by ucb
+next -n 4 --property none|next -n 4 --property logS|next -n 4 -o p.xyz|next -n 4 -o p.sdf|next -n 4 -o p.smi|next -n 0|next --seed x|next -n 5 --where 'mw > 9999'
+explain M3|explain 5 --svg five.svg|explain 5|explain M3 --svg none/x.svg|explain same|explain bad|explain 'OCC'|explain 999|explain LFQSCWFLJHTTHZ-UHFFFAOYSA-N
+explain w.yaml rank|explain w.yaml score stages.score.batch=9|explain w.yaml train stages.train.seed=3|explain 5 w.yaml
+export csv --top 3|export csv --all|export smi --all|export jsonl --top 2|export sdf --top 2|export csv --where 'mw < 60'|export csv --top x|export xyz --all
+export csv --top 3 -o hits.csv.gz|export csv -o runs/one/results.db|export csv -o none/|export smi --conformers all|export csv --conformers none|export csv --all --where 'mw <'
+top -n 4|top --csv -n 2|top --json -n 1|failures|failures --json|failures --csv|failures --code parse -n 1|failures -n 0|status|status --json|status --prometheus
+query v_hits|query v_funnel|query 'SELECT name, metadata_json IS NULL AS n FROM model'|query 'SELECT stage, code, message, place FROM v_failures'|query -f jsonl 'SELECT name, unit FROM property'|query 'SELECT * FROM molecule LIMIT 1' --json
+query "SELECT similarity('CCO', zeroblob(3))"|query "SELECT scaffold('c1ccccc1CC') AS s"|query "SELECT smarts('C', 'x')"
+query "SELECT similarity(NULL, bits) AS n, similarity('CCO', NULL) AS m FROM fingerprint LIMIT 1"|query "SELECT similarity('CCO', bits) FROM fingerprint LIMIT 2"|query "SELECT no_such(1)"
+db metadata runs/one|db metadata|db metadata none|db digest runs/one|db check runs/one|db nothing|db prune w.yaml|db prune w.yaml --alone --dry-run
+plan w.yaml --dag mermaid|plan w.yaml --dag dot|plan w.yaml --dag text|plan w.yaml --dag none|check w.yaml --json|check w.yaml -q
+report runs/one -o r.html -n 3|report runs/one -o r2.html --training runs/one|report runs/one --training none -o r3.html|report runs/one -o none/r.html|report -n x
+report runs/one -n 1001|report runs/one -n -1
+"""
+LABELLED = r"""
+label runs/one l1.csv|label runs/one l1.csv -p logS -n|label runs/one l1.csv -p logS|label runs/one l1.csv -p logS|label runs/one l2.csv -p logS|label runs/one l2.csv -p logS --replace
+label runs/one l3.csv -p logS|label runs/one l3.csv -p none|label runs/one l3.csv -p logs|label runs/one l4.csv -p logS --column value --unit 'mol/L'
+label runs/one l4.csv -p logS --column value --unit 'log10(mol/L)'|label runs/one l4.csv -p logS --column value --unit uM --factor 2|label runs/one l4.csv -p logS --column value --factor 0
+label runs/one l4.csv -p logS --column value --factor x|label runs/one l4.csv -p active --new --class --column value|label runs/one l4.csv -p depth --new --column value --unit cm
+label runs/one l4.csv -p depth --column value --unit mm|label runs/one l4.csv -p depth --column value --unit mm --factor 0.1 --replace|label runs/one l4.csv -p logS --new --column value
+label runs/one l5.csv -p logS|label runs/one none.csv -p logS|label runs/one a.smi -p logS|label runs/one l6.csv -p logS|label runs/one l7.csv -p logS|label runs/one l8.csv -p act --new --class
+label none l1.csv -p logS|label runs/one m.sdf -p logS|label runs/one l9.csv -p logS|label runs/one l1.csv -p '' --new|label runs/one l1.csv -p logS --class|label runs/one l10.csv -p logS
+run w.yaml -j 2|query "SELECT name, value, titles FROM v_labels ORDER BY 1, 3"|status|show M61|next -n 3
+"""
+LABEL_FILES = {
+    "l1.csv": "id,logS\nM60,-1.5\nM61,-2.25\nM62,\n", "l2.csv": "id,logS\nM60,-1.75\nM63,-3\n",
+    "l3.csv": "id,logS\nM60,-1.75\nnobody,1\nM64,abc\nM64,1\nM64,2\nsame,3\nM65,>4\nbad,1\nM66,inf\n", "l4.csv": "InChIKey,value\nLFQSCWFLJHTTHZ-UHFFFAOYSA-N,1\n",
+    "l5.csv": "id,smiles,logS\nM60,CCO,-1.75\nM67,C(x,1\n,CCCCCCCCCC,1\n,,3\n", "l6.csv": "a,b\n1,2\n", "l7.csv": "id,logS,logS_unit\nM68,1,uM\n",
+    "l8.csv": "id,act\nM60,1\nM61,2\nM62,0\n", "l9.csv": "id,logS,logS_interval90,logS_domain\nM60,1,2,inside\n", "l10.csv": "id,logS\n" + "".join("X%d,1\n" % k for k in range(104))}
+
+
+def molecules_are_looked_up_chosen_and_labelled_as_before():
+    with Project() as p:
+        t = Transcript(p, "library")
+        rows = esol(75)
+        p.put("t.csv", "id,smiles,logS\n" + "".join("M%d,%s,%s\n" % (k, s, y if k < 60 else "") for k, (s, y) in enumerate(rows)) +
+              "dup,%s,\nsame,CCCO,\nsame,CCCCO,\nbad,C(x,1\nE,CCO,\nP,Oc1ccccc1C,\n" % rows[3][0])
+        p.put("a.smi", "CCO a\n")
+        p.put("m.sdf", "".join("%s> <logS>\n1\n\n$$$$\n" % r for r in open(os.path.join(SOURCE, "workflows/data/qm9-30.sdf")).read().split("$$$$\n")[:3]))
+        for name, text in LABEL_FILES.items():
+            p.put(name, text)
+        p.workflow(["t.csv"], LIBRARY, workdir="runs/one", extra="limits: {failures: {max_fraction: 1}}\n")
+        t.say("run", "w.yaml", "-j", "2")
+        said(t, LOOKED)
+        written(t, "s.sdf", "w.csv", "plate.csv", "p.sdf", "p.smi", "five.svg")
+        files(t, ("r.html",))
+        said(t, LABELLED)
+        tables(t)
+        t.end()
+
+
+# ---- campaigns ----
+
+ROUNDS = """  read: {unit: 20}
+  prepare: {conformers: {source: none}, labels: [none]}
+  graph: {edges: topology}
+  split: {fractions: {train: 1, valid: 0, test: 0}}
+  train: {name: m, family: [gp], targets: [{name: logS, unit: "log10(mol/L)", better: high}]}
+  score: {}
+  acquire:
+    strategy: ucb
+    count: 12
+    answers: {table: lib.csv}
+    campaign: {rounds: 3, first: diverse}
+"""
+ORACLE = """format: 1
+name: oracle
+seed: 1
+inputs: [{path: lib.csv}]
+stages:
+  read: {}
+  prepare: {conformers: {source: none}}
+  %s
+limits: {failures: {max_fraction: 1}}
+"""
+COUNTED = """external: {name: counter, command: [sh, -c, 'echo id,n; while read s i; do case $s in *Cl*) ;; *) echo $i,${#s};; esac; done < {input}'],
+    input: smiles, output: csv, property: letters, better: high}"""
+WORKFLOW = "stages.acquire.answers={workflow: oracle.yaml}"
+TRIED = r"""
+campaign c.yaml --plan|campaign c.yaml --plan stages.acquire.campaign.first=random|campaign c.yaml --plan 'stages.acquire.campaign={calls: 30, first: diverse}'
+campaign c.yaml --plan 'stages.acquire.campaign={time: 1h, no_gain: 2, calls: 40}'|campaign c.yaml --max-time x|campaign c.yaml -j x|campaign c.yaml --part 0|campaign c.yaml --part x/2
+campaign c.yaml --parts x|campaign c.yaml --parts 2 --part 0/2|campaign c.yaml -j 2|campaign c.yaml -j 2|status|top|query v_acquired|query 'SELECT * FROM measured'
+campaign c.yaml stages.acquire.count=9|campaign c.yaml stages.acquire.campaign.rounds=2|next -n 3|report runs/one -o r.html|explain c.yaml acquire|db check runs/one
+script c.yaml --campaign -s lsf
+script c.yaml --campaign -s sge --array 2|script c.yaml --campaign -s slurm scheduler.nodes=2|script c.yaml --campaign -s slurm scheduler.tasks=3
+campaign c.yaml -j 2 workdir=parts --parts 2|campaign c.yaml workdir=parts --parts 2 --missing|campaign c.yaml -j 2 workdir=parts --part 1/2
+campaign c.yaml workdir=parts --parts 2 --missing|campaign c.yaml -j 2 workdir=parts --part 1/2|campaign c.yaml -j 2 workdir=parts --parts 2|campaign c.yaml -j 2 workdir=parts --part 0/2
+campaign c.yaml -j 2 workdir=parts --parts 2|campaign c.yaml -j 2 workdir=parts --part 5/2|campaign c.yaml -j 2 workdir=parts --part 0/3|campaign c.yaml --missing
+campaign c.yaml -j 2 workdir=far 'stages.acquire.answers={table: far.csv}'
+"""
+
+
+def a_campaign_asks_and_learns_as_before():
+    with Project() as p:
+        t = Transcript(p, "campaign")
+        p.put("lib.csv", "id,smiles,logS\n" + "".join("M%d,%s,%s\n" % (k, s, y if k % 10 else "n.d.") for k, (s, y) in enumerate(esol(70))))
+        p.put("far.csv", "id,logS\nX1,2\n")
+        p.workflow(["lib.csv"], ROUNDS, name="c.yaml", workdir="runs/one")
+        said(t, TRIED)
+        files(t, ("r.html",))
+        tables(t)
+        for oracle, more in ((COUNTED, []), (COUNTED.replace("better: high", "better: low"), []), (COUNTED.replace("better: high", "better: high, unit: cm"), []),
+                             (COUNTED.replace("[sh,", "[no-such,"), []), ("graph: {edges: topology}", []),
+                             (COUNTED, ["stages.acquire.answers={workflow: oracle.yaml, property: none}"]), (COUNTED, ["stages.acquire.answers={workflow: oracle.yaml, unit: cm}"])):
+            p.put("oracle.yaml", ORACLE % oracle)
+            t.say("check", "c.yaml", "workdir=asked", *(more or [WORKFLOW]))
+        p.put("oracle.yaml", ORACLE % COUNTED)
+        t.say("campaign", "c.yaml", "-j", "2", "workdir=asked", WORKFLOW, "stages.acquire.campaign.rounds=2", "stages.acquire.count=14")
+        t.end()
+
+
+# ---- structures without a workflow ----
+
+BUILT = r"""
+conformers a.smi -o a.sdf|conformers a.smi -o a.sdf.gz --count 2 --window 3|conformers a.smi --window x|conformers a.smi --window -1|conformers a.smi --dielectric 0
+conformers a.smi --dielectric x|conformers a.smi --force-field uff|conformers a.smi --device tpu|conformers a.smi -o a.smi|conformers a.smi -o none/x/|conformers none.smi
+conformers a.smi -f none|conformers t.csv -o t.sdf|conformers c.sdf -o c2.sdf|conformers c.sdf c.sdf|conformers
+conformers a.smi --force-field mmff94s -o s.sdf --seed 5 -j 1|conformers big.smi|conformers a.smi --seed x|conformers a.smi --count x
+energy c.sdf|energy c.sdf --csv|energy c.sdf --json|energy c.sdf --minimise|energy c.sdf --force-field mmff94s --csv|energy c.sdf --force-field uff|energy a.smi|energy none.sdf
+energy boron.sdf --csv|energy boron.sdf --json|energy c.sdf -f none|energy|energy c.sdf --csv --json|energy mixed.sdf --minimise --csv|energy a.sdf|energy a.sdf --csv
+init|init demo|init demo|init x --kind none|init tr --kind train|init a b|doctor --nothing|help nothing|completion|completion bash|completion zsh|completion fish|help topics
+help conformers|help campaign|help environment|help query|help schema
+"""
+
+
+def structures_are_built_and_measured_as_before():
+    with Project() as p:
+        t = Transcript(p, "structures")
+        screened(p)
+        p.put("a.smi", "CCO ethanol\nC(x bad\n[Na+].CC(=O)[O-] salt\nCC(O)C(F)Cl\n[Fe] iron\nOCC\n")
+        p.put("t.csv", "name,SMILES\nx,CCO\ny,C(\n")
+        p.put("big.smi", "C" * 400 + " long\n")
+        one = open(p.path("c.sdf")).read().split("$$$$\n")
+        p.put("mixed.sdf", "$$$$\n".join([one[0], "broken\n\n\n  1\n", one[1]]) + "$$$$\n")
+        p.put("boron.sdf", one[0].replace(" C  ", " B  ", 1) + "$$$$\n" + one[1] + "$$$$\n")
+        said(t, BUILT)
+        for name in ("a.sdf", "s.sdf", "t.sdf", "c2.sdf"):
+            text = open(p.path(name)).read() if os.path.exists(p.path(name)) else "is not there"
+            t.add(name, re.sub(r"(?m)^( +-?\d+\.\d{4}){3}.*\n", "", text))
+        t.end()
+
+
+# ---- files of shards ----
+
+SHARDED = """  read: {unit: 5}
+  prepare: {conformers: {source: none}, labels: [y, z]}
+  rank: {objectives: [{property: mw, goal: maximise}], top: 50}
+  write: {csv: hits.csv}
+"""
+PARTED = r"""
+merge w.yaml --missing|merge w.yaml --of x|merge w.yaml --of 0|run w.yaml -j 1 --shard 0/3 --out s0.db|run w.yaml -j 1 --shard 0/3 --out s0.db|merge w.yaml --missing
+run w.yaml -j 1 --shard 1/3 --out s0.db|run w.yaml -j 1 --shard 1/3 --out w.yaml|run w.yaml -j 1 --shard 1/3 --out none/s1.db|run w.yaml -j 1 --shard 1/3 --out .
+run w.yaml -j 1 --shard 1/3 --out runs/one/results.db|run w.yaml -j 1 --shard 1/3 --out s1.db|merge s0.db s1.db -o all.db|merge w.yaml|merge w.yaml --of 3|status
+run w.yaml -j 1 --shard 2/3 --out s2.db|merge s0.db s1.db s2.db|merge s0.db s1.db s2.db s1.db -o all.db|merge s0.db s1.db s2.db -o s1.db|merge s0.db s1.db s2.db -o ''
+merge s0.db s1.db s2.db -o a.smi|merge s0.db s1.db s2.db -o all.db|merge s2.db s1.db s0.db -o all.db|merge s0.db s1.db a.smi -o b.db|merge s0.db s1.db none.db -o b.db
+db digest all.db|db check all.db|db check s1.db|query v_funnel all.db|status all.db|run w.yaml -j 1 --shard 0/2|merge w.yaml|merge w.yaml --of 3|merge w.yaml --of 3|merge w.yaml --of 2
+run w.yaml -j 1|status|db digest runs/one|merge w.yaml --of 3|merge w.yaml s0.db s1.db s2.db workdir=other|merge w.yaml s0.db s1.db workdir=third|merge w.yaml s0.db --of 3 workdir=third
+run w.yaml -j 1 workdir=other|db digest other|run w.yaml -j 1 stages.prepare.max_heavy_atoms=4 --shard 1/3 --out u1.db|merge s0.db u1.db s2.db -o c.db|merge w.yaml s0.db u1.db s2.db workdir=fifth
+run w.yaml -j 1 --shard 0/3 --out s0.db storage.results=x.db|run w.yaml --shard 9/3|failures all.db|top all.db|export csv all.db|report all.db -o all.html|db backup all.db --to copy.db
+"""
+
+
+def files_of_shards_are_merged_as_before():
+    with Project() as p:
+        t = Transcript(p, "merged")
+        p.put("a.smi", "".join("%s a%d\n" % (s, k) for k, (s, _) in enumerate(esol(12))) + "C(x bad\nCCO e\n")
+        p.put("b.csv", "smiles,y,z\n" + "".join("%s,%s,%s\n" % (s, y, "x" if k == 2 else k) for k, (s, y) in enumerate(esol(14, 6))) + "OCC,1,2\n")
+        p.workflow(["a.smi", "b.csv"], SHARDED, workdir="runs/one", extra="limits: {failures: {max_fraction: 1}}\n")
+        said(t, PARTED)
+        written(t, "runs/one/hits.csv", "other/hits.csv")
+        tables(t)
+        t.end()
+
+
+# ---- jobs, by stubs of the schedulers' commands
+
+STUB = """#!/bin/sh
+n=$(cat sent 2> /dev/null)
+n=$((n + 1))
+echo $n > sent
+if [ -e reject ] && [ $n -ge $(cat reject) ]; then
+  echo "no such partition"
+  exit 1
+fi
+case $0 in
+*sbatch) echo $n ;;
+*bsub) echo "Job <$n> is submitted to queue <normal>." ;;
+*) echo "$n.srv" ;;
+esac
+"""
+SENT = r"""
+submit w.yaml -s slurm -t 2h|submit w.yaml -s slurm -a 3 --max-running 2|submit w.yaml -s slurm -a 3 --merge|submit w.yaml -s pbs|submit w.yaml -s pbs -a 2|submit w.yaml -s lsf
+submit w.yaml -s lsf -a 2|submit w.yaml -s sge -a 2|submit w.yaml -s slurm -a 3 --missing|run w.yaml -j 1 --shard 1/3|submit w.yaml -s slurm -a 3 --missing|submit w.yaml -a 0
+script w.yaml -s slurm -a 3 --missing|script w.yaml -s pbs -a 3 --missing|script w.yaml -s lsf -a 3 --missing|script w.yaml -s sge -a 3 --missing|script w.yaml -s slurm -a 3 --merge
+run w.yaml -j 1 --shard 0/3|run w.yaml -j 1 --shard 2/3|submit w.yaml -s slurm -a 3 --missing|script w.yaml -s slurm -m 3GiB -c 4 -g 1 -p long -A acc --options '-C x' -t 90m
+script w.yaml -s slurm -t x|script w.yaml -s slurm -m x|script w.yaml -s slurm -n 0|script w.yaml -s slurm -N 2|script w.yaml -s slurm --max-running 2|script none.yaml -s slurm
+"""
+
+
+def jobs_are_sent_as_before():
+    with Project() as p:
+        t = Transcript(p, "jobs")
+        p.put("a.smi", "".join("%s a%d\n" % (s, k) for k, (s, _) in enumerate(esol(9))))
+        p.workflow(["a.smi"], SHARDED.replace(", labels: [y, z]", "").replace("unit: 5", "unit: 3"), workdir="runs/one")
+        os.mkdir(p.path("bin"))
+        for name in ("sbatch", "qsub", "bsub"):
+            p.put("bin/" + name, STUB)
+            os.chmod(p.path("bin", name), 0o755)
+        os.environ["PATH"] = p.path("bin") + ":/usr/bin:/bin"
+        said(t, SENT)
+        written(t, "runs/one/job.sh", "runs/one/job-shards.sh", "runs/one/job-merge.sh", "sent")
+        p.put("reject", open(p.path("sent")).read().replace("\n", "") + "\n")
+        t.say("submit", "w.yaml", "-s", "slurm")
+        p.put("reject", "%d\n" % (int(open(p.path("sent")).read()) + 2))
+        t.say("submit", "w.yaml", "-s", "slurm", "-a", "2")
+        # What was sent is told before the next command of the scheduler says why it sends nothing.
+        p.put("reject", "%d\n" % (int(open(p.path("sent")).read()) + 2))
+        both = subprocess.run(p.command("submit", "w.yaml", "-s", "slurm", "-a", "2"), cwd=p.dir, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        t.add("both streams", both.stdout)
+        t.end()
+
+
+# ---- repeated splits
+
+AGAIN = r"""
+repeat w.yaml -n 2 -j 2|repeat w.yaml -n 2 -j 2|repeat w.yaml -n 3 -j 2 --json|repeat w.yaml --folds 2 -j 2|repeat w.yaml --folds 2 -j 2 -q|repeat w.yaml -n 1|repeat w.yaml -n 101
+repeat w.yaml -n x|repeat w.yaml --folds x|repeat w.yaml --folds 2 --json|repeat w.yaml -n 2 stages.split.method=random|repeat w.yaml -n 2 --max-time x|repeat screen.yaml|status runs/one
+repeat c.yaml -n 2 -j 2|repeat c.yaml --folds 2 -j 2 --json|model info runs/two/models/c.safetensors
+"""
+
+
+def repeated_splits_are_told_as_before():
+    with Project() as p:
+        t = Transcript(p, "repeats")
+        p.put("t.csv", "smiles,logS,half\n" + "".join("%s,%s,%d\n" % (s, y, float(y) > -2) for s, y in esol(80)))
+        stages = LIBRARY[:LIBRARY.index("  score")].replace("[trees, gp]", "[gp]")
+        p.workflow(["t.csv"], stages, workdir="runs/one")
+        p.workflow(["t.csv"], LIBRARY, name="screen.yaml", workdir="runs/screen")
+        p.workflow(["t.csv"], stages.replace("[logS], properties: {logS: {unit: \"log10(mol/L)\", better: high}}", "[half], properties: {half: {task: classification}}")
+                   .replace("name: logS, unit: \"log10(mol/L)\", better: high", "name: half").replace("name: m,", "name: c,").replace("[gp]", "[forest]"),
+                   name="c.yaml", workdir="runs/two")
+        said(t, AGAIN)
+        t.end()
+
+
+if __name__ == "__main__":
+    main([a_model_is_fitted_and_asked_as_before, molecules_are_looked_up_chosen_and_labelled_as_before, a_campaign_asks_and_learns_as_before,
+          structures_are_built_and_measured_as_before, files_of_shards_are_merged_as_before, jobs_are_sent_as_before, repeated_splits_are_told_as_before])
