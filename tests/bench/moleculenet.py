@@ -242,26 +242,33 @@ def descriptors(mol):
 
 
 def maplight(mol):
+    """MapLight's features but the descriptors."""
     avalon = np.zeros(1024, dtype=np.float32)
     for bit, n in pyAvalonTools.GetAvalonCountFP(mol, nBits=1024).GetNonzeroElements().items():
         avalon[bit] = n
     erg = np.asarray(rdReducedGraphs.GetErGFingerprint(mol), dtype=np.float32)
-    return np.concatenate([counts(mol, 1024), avalon, erg, descriptors(mol)])
+    return np.concatenate([counts(mol, 1024), avalon, erg])
 
 
 FEATURES = {}
+PARTS = {"counts2048": lambda m: counts(m, 2048), "descriptors": descriptors, "maplight": maplight}
+MADE_OF = {"forest": ["counts2048", "descriptors"], "xgboost": ["maplight", "descriptors"]}
 
 
-def features(s, kind):
-    """Computed once; kept in WORK with a hash of the molecules."""
-    if (s.name, kind) not in FEATURES:
-        path = os.path.join(s.dir, "%s-%s.npy" % (kind, hashlib.sha256("\n".join(s.smiles).encode()).hexdigest()[:16]))
-        if not os.path.exists(path):
-            make = maplight if kind == "xgboost" else lambda m: np.concatenate([counts(m, 2048), descriptors(m)])
-            np.save(path + ".part.npy", np.array([make(m) for m in s.mols]))
-            os.rename(path + ".part.npy", path)
-        FEATURES[s.name, kind] = np.load(path)
-    return FEATURES[s.name, kind]
+def part_of_features(s, part):
+    """Computed once, kept in WORK with a hash of the molecules: RDKit's descriptors, nearly all of the time, serve both peers."""
+    path = os.path.join(s.o.work, "features", "%s-%s.npy" % (part, hashlib.sha256("\n".join(s.smiles).encode()).hexdigest()[:16]))
+    if not os.path.exists(path):
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        np.save(path + ".part.npy", np.array([PARTS[part](m) for m in s.mols]))
+        os.rename(path + ".part.npy", path)
+    return np.load(path)
+
+
+def features(s, peer):
+    if (s.name, peer) not in FEATURES:
+        FEATURES[s.name, peer] = np.concatenate([part_of_features(s, part) for part in MADE_OF[peer]], axis=1)
+    return FEATURES[s.name, peer]
 
 
 def learner(peer, s, seed):
