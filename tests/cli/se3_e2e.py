@@ -80,6 +80,10 @@ def what_a_graph_or_a_family_cannot_use_is_told_at_its_line():
         assert "w.yaml:%d:" % line in said and "family has none" in said, said
         for wrong in ("basis=fourier", "number=1", "number=100", "envelope=cosine", "cutoff=-1"):
             assert "model.radial." in p.run("check", "w.yaml", "stages.graph.cutoff=4", "stages.train.model.radial." + wrong, expect=2)[2]
+        for idle, key, n in (("{number: 16}", "number", 1), ("{number: 16, envelope: polynomial}", "number", 1), ("{cutoff: 2}", "cutoff", 1),
+                             ("{number: 16, cutoff: 2}", "cutoff", 2), ("{basis: bessel, number: 16}", None, 0), ("{number: 8}", None, 0)):
+            said = p.run("check", "w.yaml", "stages.train.model.radial=" + idle, expect=2 if n else 0)[2]
+            assert said.count("has no effect without a basis") == n and (not n or "radial.%s has" % key in said), (idle, said)
 
 
 NOISE = "stages.train.noise={scale: 0.05, weight: 1}"

@@ -131,6 +131,16 @@ static void labels_check(const pl_workflow *wf, pl_problems *problems)
     pl_arena_free(mem);
 }
 
+/* Adds a problem if a number other than the default is given where it has no effect; settling has put the default back. */
+static void radial_idle(const pl_node *radial, const char *key, double dflt, const char *what, pl_problems *problems)
+{
+    const pl_node *node = pl_node_get(radial, key);
+    double x;
+
+    if (node != NULL && node->text != NULL && pl_parse_real(node->text, &x) && x != dflt)
+        pl_problem_add(problems, node, "model.radial.%s has no effect without %s; set basis: bessel, or remove it", key, what);
+}
+
 /* A basis or an envelope that the graph or the model cannot use. */
 static void radial_check(const pl_workflow *wf, const pl_step *step, pl_problems *problems)
 {
@@ -139,6 +149,10 @@ static void radial_check(const pl_workflow *wf, const pl_step *step, pl_problems
     const pl_step *graph = pl_workflow_step(wf, "graph");
     const bool plain = c->model.radial == NN_BASIS_DISTANCE && c->model.radial_envelope == NN_ENVELOPE_NONE;
 
+    if (c->model.radial == NN_BASIS_DISTANCE)
+        radial_idle(radial, "number", (double)c->model.radial_number, "a basis", problems);
+    if (plain)
+        radial_idle(radial, "cutoff", c->model.radial_cutoff, "a basis or an envelope", problems);
     if (radial != NULL && !plain && !st_family_may_have_network(c))
         pl_problem_add(problems, radial, "model.radial is of a network, and family has none; add se3 to family, or remove it");
     if (graph != NULL && !plain && st_graph_ends(graph) && c->model.radial_cutoff > st_graph_reach(graph))
@@ -180,8 +194,8 @@ static void noise_check(const pl_workflow *wf, const pl_step *step, pl_problems 
     if (!st_family_may_have_network(c))
         pl_problem_add(problems, at, "noise is of a network, and family has none; add se3 to family, or remove it");
     if (st_graph_is_flat(wf))
-        pl_problem_add(problems, at,
-                       "noise is put on positions, and graphs with edges: topology have none; use other edges, or noise.weight: 0");
+        pl_problem_add(problems, at, "noise is put on positions, and graphs with edges: topology have none; use other edges%s",
+                       st_train_denoises(c) ? "" : ", or noise.weight: 0");
     if (engine->vectors == NULL)
         pl_problem_add(problems, at, "noise: engine %s cannot predict it yet; use engine: cpu, or noise.weight: 0", engine->name);
 }
