@@ -104,6 +104,9 @@ int32_t nn_model_column_names(const char *name[NN_COLUMNS_MAX], const char *path
 /* Whether a file may be a model with a network: false if it surely is one without. Reads only its head. */
 bool nn_model_may_have_network(const char *path);
 
+/* Whether its network reads functions of distances (model.radial.basis). false where the file cannot be read. Reads only its head. */
+bool nn_model_has_basis(const char *path);
+
 /* Rounds the parameters to the numbers that the file will contain: to bfloat16 if m->bf16. */
 void nn_model_round(nn_model_file *m);
 

@@ -3,8 +3,10 @@
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "models/files/model_file.h"
+#include "models/files/model_file_parts.h"
 #include "pipeline/base/text.h"
 
 enum { LENGTH = 8, HEAD_MAX = 64 << 20 };
@@ -67,4 +69,20 @@ bool nn_model_may_have_network(const char *path)
     if (f != NULL)
         (void)fclose(f);
     return !without;
+}
+
+bool nn_model_has_basis(const char *path)
+{
+    FILE *f = fopen(path, "rbe");
+    json_t *head = f != NULL ? head_read(f) : NULL;
+    const char *text = json_string_value(json_object_get(json_object_get(head, "__metadata__"), "model"));
+    json_t *model = text != NULL ? json_loads(text, 0, NULL) : NULL;
+    const char *basis = json_string_value(json_object_get(json_object_get(model, "radial"), "basis"));
+    const bool has = basis != NULL && strcmp(basis, nn_basis_names[NN_BASIS_DISTANCE]) != 0;
+
+    json_decref(model);
+    json_decref(head);
+    if (f != NULL)
+        (void)fclose(f);
+    return has;
 }

@@ -319,8 +319,21 @@ def radial_nodes_work_and_a_coarse_grid_is_warned_of():
         assert len(exact) == 60 and nodes == small_batches and nodes != exact and not warned and not unwarned, (warned, unwarned)
         apart = max(abs(a[2] - b[2]) for a, b in zip(nodes, exact))
         assert apart < 1e-3 and coarse != nodes, apart
-        p.run("run", "w.yaml", "-q", "stages.train.epochs=1", "stages.train.model.radial={basis: bessel, number: 32}")
+
+        def is_same(name, width, *more):
+            """Whether the stages are those of nodes with this distance."""
+            settings = ["stages.%s.radial.width=%s" % (one, width) for one in ("score", "evaluate") if one in open(p.path(name)).read()]
+            return "nothing to do" in p.run("plan", name, *settings, *more)[1]
+
+        assert is_same("nodes.yaml", 0.01) and not is_same("nodes.yaml", 0.005) and is_same("w.yaml", 0.01, "stages.train.epochs=2")
+        bessel = ("stages.train.epochs=1", "stages.train.model.radial={basis: bessel, number: 32}")
+        p.run("run", "w.yaml", "-q", *bessel)
         shutil.copy(p.path("run/models/e2e.safetensors"), p.path("one.safetensors"))
+        # Functions of distances bend more: nodes are closer unless it says otherwise, for a model of a file and for one trained here.
+        fine, _ = scores("fine")
+        assert is_same("fine.yaml", 0.005) and not is_same("fine.yaml", 0.01) and is_same("w.yaml", 0.005, *bessel)
+        wide, _ = scores("wide", "radial.width=0.01")
+        assert len(fine) == 60 and fine != wide
         _, told = scores("bessel", "radial.width=0.1")
         assert told and "more than 0.02; set radial.width to 0.05" in told[0][0], told
 

@@ -110,6 +110,13 @@ static bool is_part(const pl_workflow *wf, int part)
     return part >= 0 && (trains ? part != ST_NEW : part != ST_VALID && part != ST_TEST);
 }
 
+static void settle(const pl_workflow *wf, void *conf)
+{
+    evaluate_conf *c = conf;
+
+    st_compute_settle(&c->compute, st_model_list_has_basis(wf, &c->models));
+}
+
 static bool wants(const pl_workflow *wf, const pl_step *step, const char *what)
 {
     return strcmp(what, ST_POSITIONS) == 0 && st_model_list_is_spatial(wf, &((const evaluate_conf *)step->conf)->models);
@@ -427,6 +434,7 @@ const pl_stage st_evaluate = {
     .state_size = sizeof(evaluate_state),
     .needs = needs,
     .item = "molecules",
+    .settle = settle,
     .wants = wants,
     .names = names,
     .check = check,

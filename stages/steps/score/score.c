@@ -34,6 +34,13 @@ static const pl_field fields[] = {
     { 0 },
 };
 
+static void settle(const pl_workflow *wf, void *conf)
+{
+    score_conf *c = conf;
+
+    st_compute_settle(&c->compute, st_model_list_has_basis(wf, &c->models));
+}
+
 static bool wants(const pl_workflow *wf, const pl_step *step, const char *what)
 {
     return strcmp(what, ST_POSITIONS) == 0 && st_model_list_is_spatial(wf, &((const score_conf *)step->conf)->models);
@@ -389,6 +396,7 @@ const pl_stage st_score = {
     .worker_size = sizeof(st_scorer_worker),
     .needs = needs,
     .item = "molecules",
+    .settle = settle,
     .wants = wants,
     .names = names,
     .check = check,

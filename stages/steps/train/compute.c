@@ -29,6 +29,12 @@ st_compute st_compute_defaults(void)
     return alone.compute;
 }
 
+void st_compute_settle(st_compute *c, bool functions)
+{
+    if (c->width < 0)
+        c->width = functions ? 0.005 : 0.01;
+}
+
 /* The pinned set, or NULL. */
 static const char *kernels_of(const st_compute *c)
 {

@@ -19,7 +19,7 @@ typedef struct st_compute {
     int32_t radial;                            /* nn_radial                                   */
     int32_t products;                          /* nn_products                                 */
     int32_t kernels;                           /* 0: the best; else of st_compute_kernels     */
-    double width;                              /* Angstrom, of the grid of radial nodes       */
+    double width;                              /* Angstrom, of the grid of radial nodes; -1: auto, until settled */
     int32_t precision;                         /* nn_precision of all operations ..           */
     int32_t of_radial, of_contract, of_linear; /* .. but these: 0 same, else 1 + nn_precision */
     pl_list devices;                           /* texts: numbers of GPUs, or all              */
@@ -62,8 +62,17 @@ enum { ST_DEVICES = 64 };
         { PL_TEXTS, "devices", ST_COMPUTE_AT(type, devices), .flags = PL_HOW,                                                                \
           .help =                                                                                                                            \
               "all, or numbers of visible GPUs ([0, 1]); score uses all of them, each rank of train one, evaluate the first" },              \
-        { PL_REAL,      "radial.width", ST_COMPUTE_AT(type, width), .dflt = 0.01,                                                            \
-          .min = 0.001, .max = 0.1,     .unit = "Angstrom",         .help = "distance between two nodes of the radial grid" },               \
+        { PL_REAL,                                                                                                                           \
+          "radial.width",                                                                                                                    \
+          ST_COMPUTE_AT(type, width),                                                                                                        \
+          .dflt = -1,                                                                                                                        \
+          .min = 0.001,                                                                                                                      \
+          .max = 0.1,                                                                                                                        \
+          .choices = "auto",                                                                                                                 \
+          .unit = "Angstrom",                                                                                                                \
+          .help =                                                                                                                            \
+              "distance between two nodes of the radial grid; auto: 0.01, but 0.005 for scores and errors of a model with a radial "         \
+              "basis" },                                                                                                                     \
         { PL_CHOICE, "precision", ST_COMPUTE_AT(type, precision), .choices = ST_PRECISIONS,                                                  \
           .help = "of the factors in matrix products; sums are fp32; tf32 and fp16 need a GPU" },                                            \
         { PL_CHOICE, "precision_of.radial", ST_COMPUTE_AT(type, of_radial), .choices = "same|" ST_PRECISIONS,                                \
@@ -75,7 +84,10 @@ enum { ST_DEVICES = 64 };
                                                                           .help = "of the linear layers of nodes"                            \
     }
 
-st_compute st_compute_defaults(void); /* engine cpu */
+st_compute st_compute_defaults(void); /* engine cpu; to be settled */
+/* Replaces `auto` by a width. functions: a model reads functions of distances, which bend more between two nodes than those of
+ * the distance itself; a training keeps the coarse grid. */
+void st_compute_settle(st_compute *c, bool functions);
 const nn_engine_kind *st_compute_engine(const st_compute *c);
 /* The GPUs to compute with; one, 0, where the engine is not cuda. device [ST_DEVICES]. ECONFIG
  * names a word that is no visible GPU. */

@@ -178,6 +178,23 @@ bool st_model_list_is_spatial(const pl_workflow *wf, const pl_list *wanted)
     return spatial;
 }
 
+bool st_model_list_has_basis(const pl_workflow *wf, const pl_list *wanted)
+{
+    const pl_step *train = pl_workflow_step(wf, "train");
+    pl_arena *mem = pl_arena_new(1 << 16);
+    st_model_list l = { 0 };
+    bool has = false;
+
+    if (mem != NULL)
+        st_model_list_fill(&l, wf, wanted, mem);
+    if (l.trained_here)
+        has = ((const st_train_conf *)train->conf)->model.radial != NN_BASIS_DISTANCE;
+    for (int k = 0; !has && !l.trained_here && k < l.n; k++)
+        has = nn_model_has_basis(l.path[k]);
+    pl_arena_free(mem);
+    return has;
+}
+
 void st_model_list_names(const pl_workflow *wf, const pl_list *wanted, const char *what, pl_names *out)
 {
     pl_arena *mem = strcmp(what, ST_COLUMNS) == 0 ? pl_arena_new(1 << 16) : NULL;

@@ -30,6 +30,9 @@ void st_model_list_check(const pl_workflow *wf, const pl_step *step, const pl_li
 /* Whether one of them reads positions: it has a network, or its file cannot be read. A model that is trained here does not count. */
 bool st_model_list_is_spatial(const pl_workflow *wf, const pl_list *wanted);
 
+/* Whether one of them, or the model that is trained here, reads functions of distances (model.radial.basis). */
+bool st_model_list_has_basis(const pl_workflow *wf, const pl_list *wanted);
+
 /* As in a pl_stage: the columns that they read. A model that is trained here does not count. */
 void st_model_list_names(const pl_workflow *wf, const pl_list *wanted, const char *what, pl_names *out);
 

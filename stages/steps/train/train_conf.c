@@ -266,6 +266,7 @@ void st_train_settle(const pl_workflow *wf, void *conf)
     st_train_conf *c = conf;
 
     radial_settle(wf, c);
+    st_compute_settle(&c->compute, false);
     if (c->loop.epochs < 0)
         c->loop.epochs = c->loop.budget > 0 ? ST_EPOCHS_MOST : EPOCHS_USUAL;
     denoise_settle(c);
