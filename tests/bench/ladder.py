@@ -1,18 +1,20 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """One change at a time to the small network, on a part of QM9: graphs, radial bases, envelopes, norms,
-noise on positions, 2:4 sparsity.
+noise on positions, 2:4 sparsity, several targets, weights learned by denoising.
 
     tests/bench/ladder.py --qm9 qm9_trainvalid.bin.gz --out DIR [--only NAME ..] [--seeds 1 2] [--train 5000] [--epochs 20]
 
-Trains HOMO with the network of workflows/train-qm9-gap.yaml. Stop it at any time: the same command continues, and
-what is done is not run again. Prints a table with the validation error and CPU seconds of each run.
+Trains HOMO with the network of workflows/train-qm9-gap.yaml, unless the name says other targets. Stop it at any time:
+the same command continues, and what is done is not run again. Prints a table with the validation error and CPU seconds
+of each run. "denoised" starts from the weights of a run "denoise".
 """
 import argparse
 import gzip
 import json
 import os
 import resource
+import shutil
 import sqlite3
 import struct
 import subprocess
@@ -29,31 +31,58 @@ RUNGS = {
     "radius 3, bessel, envelope, gate": ("{edges: radius, cutoff: 3}",
                                          ", norm: gate, radial: {basis: bessel, envelope: polynomial}"),
     "bonds, distance, gate": ("{edges: bonds}", ", norm: gate"),
+    "bonds, bessel, gate": ("{edges: bonds}", ", norm: gate, radial: {basis: bessel, cutoff: 3}"),
     "radius 4, bessel, envelope": ("{edges: radius, cutoff: 4}", ", radial: {basis: bessel, envelope: polynomial}"),
 }
+GATED = "bonds, bessel, gate"
+
 for rung in ("bonds, distance", "radius 3, bessel, envelope, gate"):
     for scale in ("0.02", "0.05"):
         for weight in ("0.1", "1"):
             noise = "    noise: {scale: %s, weight: %s}\n" % (scale, weight)
             RUNGS["%s, noise %s, weight %s" % (rung, scale, weight)] = RUNGS[rung] + (noise,)
 
-RUNGS["bonds, distance, 2:4"] = RUNGS["bonds, distance"] + ("    sparsity: 2:4\n",)
-RUNGS["radius 3, bessel, envelope, gate, 2:4"] = RUNGS["radius 3, bessel, envelope, gate"] + ("    sparsity: 2:4\n",)
+for rung in ("bonds, distance", "radius 3, bessel, envelope, gate"):
+    RUNGS[rung + ", 2:4"] = RUNGS[rung] + ("    sparsity: 2:4\n",)
+RUNGS[GATED + ", denoise"] = RUNGS[GATED] + ("    task: denoise\n    noise: {scale: 0.05}\n",)
+RUNGS[GATED + ", denoised"] = RUNGS[GATED] + ("    start: first\n",)
+
+EV = "unit: eV, factor: 27.211386, better: none"
+TARGETS = {
+    "homo": "{name: homo, %s}" % EV,
+    "lumo": "{name: lumo, %s}" % EV,
+    "gap": "{name: gap, %s}" % EV,
+    "U0": "{name: U0, %s, transform: composition}" % EV,
+    "mu": "{name: mu, unit: Debye, better: none}",
+    "alpha": "{name: alpha, unit: bohr^3, better: none}",
+}
+for target in TARGETS:
+    RUNGS["%s, %s" % (GATED, target)] = RUNGS[GATED]
+RUNGS[GATED + ", all"] = RUNGS[GATED]
+
+
+def targets(name):
+    """The line of the workflow; none where noise alone is learned."""
+    last = name.split(", ")[-1]
+    if last == "denoise":
+        return ""
+    which = list(TARGETS) if last == "all" else [last if last in TARGETS else "homo"]
+    return "    targets: [%s]\n" % ", ".join(TARGETS[t] for t in which)
+
 
 WORKFLOW = """format: 1
 name: ladder
 seed: %(seed)d
 workdir: run
 inputs: [{path: "%(input)s"}]
-stages:
+%(models)sstages:
   read: {}
-  prepare: {conformers: {source: keep}, fragment: keep, dedupe: {by: none}, labels: [homo, split]}
+  prepare: {conformers: {source: keep}, fragment: keep, dedupe: {by: none}, labels: [%(labels)s, split]}
   graph: %(graph)s
   split: {method: column, column: split, leaks: allow}
   train:
     name: ladder
-    targets: [{name: homo, unit: eV, factor: 27.211386, better: none}]
-    model: {layers: 4, degrees: 3, channels: 16, heads: 4, channels_div: 2, pooling: max%(model)s}
+%(targets)s    model: {layers: 4, degrees: 3, channels: 16, heads: 4, channels_div: 2, pooling: max%(model)s}
     batch: {molecules: 60}
     epochs: %(epochs)d
     optimiser: {lr: 0.004, min_lr: 0.00002, weight_decay: 0.01, grad_clip: 5}
@@ -62,7 +91,7 @@ stages:
     threads: 1
     engine: cpu
     checkpoint: {every: 30s}
-%(train)s"""
+%(train)s%(evaluate)s"""
 
 
 def cut(source, to, train, valid):
@@ -101,8 +130,8 @@ def cut(source, to, train, valid):
     os.rename(to + ".part", to)
 
 
-def train(folder, molsieve, settings):
-    """CPU seconds of all attempts are added up in cpu.json."""
+def call(folder, molsieve, settings, *options):
+    """Runs the workflow in `folder`. CPU seconds of all attempts are added up in cpu.json."""
     os.makedirs(folder, exist_ok=True)
     with open(os.path.join(folder, "w.yaml"), "w") as f:
         f.write(WORKFLOW % settings)
@@ -110,25 +139,79 @@ def train(folder, molsieve, settings):
     before = json.load(open(spent)) if os.path.exists(spent) else 0
     was = resource.getrusage(resource.RUSAGE_CHILDREN)
     with open(os.path.join(folder, "log"), "a") as log:
-        code = subprocess.call([molsieve, "run", "-j", "1", "w.yaml"], cwd=folder, stdout=log, stderr=log)
+        code = subprocess.call([molsieve, "run", "-j", "1", *options, "w.yaml"], cwd=folder, stdout=log, stderr=log)
     now = resource.getrusage(resource.RUSAGE_CHILDREN)
     json.dump(before + now.ru_utime + now.ru_stime - was.ru_utime - was.ru_stime, open(spent, "w"))
     return code
 
 
-def result(folder):
+def prepare(folder, out, molsieve, settings):
+    """Molecules and graphs are prepared once for all runs with the same graph."""
+    if os.path.exists(os.path.join(folder, "run")):
+        return 0
+    ready = os.path.join(out, "prepared %s" % "".join(c for c in settings["graph"] if c.isalnum()))
+    done = os.path.join(ready, "done")
+    code = 0 if os.path.exists(done) else call(ready, molsieve, settings, "--until", "graph")
+    if code == 0:
+        open(done, "w").close()
+        os.makedirs(folder, exist_ok=True)
+        shutil.copytree(os.path.join(ready, "run"), os.path.join(folder, "part"))
+        os.rename(os.path.join(folder, "part"), os.path.join(folder, "run"))
+    return code
+
+
+def train(folder, out, molsieve, settings):
+    """What ended is not run again: its workflow is then in done.yaml."""
+    done = os.path.join(folder, "done.yaml")
+    if os.path.exists(done) and open(done).read() == WORKFLOW % settings:
+        return 0
+    code = prepare(folder, out, molsieve, settings) or call(folder, molsieve, settings)
+    if code == 0:
+        shutil.copy(os.path.join(folder, "w.yaml"), done)
+    return code
+
+
+def results(folder):
+    """(epochs, [(target, validation error, unit)]), without targets of a training on noise; None: not begun."""
     base = os.path.join(folder, "run", "results.db")
     if not os.path.exists(base):
         return None
     with sqlite3.connect("file:%s?mode=ro" % base, uri=True) as db:
-        rows = db.execute("SELECT epoch, value FROM metric WHERE split='valid' AND name='mae' ORDER BY epoch").fetchall()
-    return rows
+        epochs = db.execute("SELECT max(epoch) FROM metric").fetchone()[0] or 0
+        rows = db.execute("SELECT p.name, e.value, e.unit FROM evaluation e JOIN property p USING(property_id) "
+                          "WHERE e.part='valid' AND e.metric='mae' ORDER BY p.name").fetchall()
+    return epochs, rows
+
+
+def settings(name, seed, a, small):
+    graph, model, *more = RUNGS[name]
+    last = name.split(", ")[-1]
+    first = os.path.abspath(a.first or os.path.join(a.out, "%s, denoise, seed %d" % (GATED, seed)))
+    return {
+        "seed": seed, "input": small, "graph": graph, "model": model, "train": "".join(more), "epochs": a.epochs,
+        "labels": ", ".join(TARGETS), "targets": targets(name),
+        "models": 'models: {first: {path: "%s/run/models/ladder.safetensors"}}\n' % first if last == "denoised" else "",
+        "evaluate": "" if last == "denoise" else "  evaluate: {on: [valid]}\n"
+    }
+
+
+def table(names, a):
+    print("| change | seed | epochs | validation MAE | CPU s |\n|---|--:|--:|---|--:|")
+    for name in names:
+        for seed in a.seeds:
+            folder = os.path.join(a.out, "%s, seed %d" % (name, seed))
+            row = results(folder)
+            if row:
+                errors = ", ".join("%s %.4f %s" % one for one in row[1])
+                print("| %s | %d | %d | %s | %.0f |" % (name, seed, row[0], errors,
+                                                      json.load(open(os.path.join(folder, "cpu.json")))))
 
 
 def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("--qm9", required=True)
     p.add_argument("--out", required=True)
+    p.add_argument("--first", help="folder of the run that `denoised` starts from; default: \"%s, denoise\" with the same seed in --out" % GATED)
     p.add_argument("--molsieve", default="build/release/bin/molsieve")
     p.add_argument("--only", nargs="*", default=list(RUNGS))
     p.add_argument("--seeds", nargs="*", type=int, default=[1])
@@ -142,23 +225,13 @@ def main():
         cut(a.qm9, small, a.train, a.valid)
     for seed in a.seeds:
         for name in a.only:
-            graph, model, *more = RUNGS[name]
             folder = os.path.join(a.out, "%s, seed %d" % (name, seed))
-            done = result(folder)
-            if not done or done[-1][0] < a.epochs:
-                code = train(folder, os.path.abspath(a.molsieve),
-                             {"seed": seed, "input": small, "graph": graph, "model": model, "train": "".join(more),
-                              "epochs": a.epochs})
-                if code not in (0, 75):
-                    sys.exit("%s: status %d, see %s/log" % (name, code, folder))
-    print("| change | seed | epochs | validation MAE, meV | CPU s |\n|---|--:|--:|--:|--:|")
-    for name in a.only:
-        for seed in a.seeds:
-            folder = os.path.join(a.out, "%s, seed %d" % (name, seed))
-            rows = result(folder)
-            if rows:
-                print("| %s | %d | %d | %.1f | %.0f |" % (name, seed, rows[-1][0], 1000 * rows[-1][1],
-                                                        json.load(open(os.path.join(folder, "cpu.json")))))
+            code = train(folder, a.out, os.path.abspath(a.molsieve), settings(name, seed, a, small))
+            if code == 75:
+                sys.exit(code)
+            if code != 0:
+                sys.exit("%s: status %d, see %s/log" % (name, code, folder))
+    table(a.only, a)
 
 
 if __name__ == "__main__":
