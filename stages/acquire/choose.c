@@ -80,30 +80,28 @@ static pl_code find_property(choosing *x, pl_error *err)
 {
     const char *names = "";
     sqlite3_stmt *st = NULL;
-    bool row = false, more = false;
+    bool row = false;
     pl_code code = scored_names(x, &names, err);
 
     if (code == PL_OK)
-        code = pl_db_prepare(x->db, &st,
-                             "SELECT property_id,name,unit,task,better FROM property p WHERE (?1 IS NULL OR name=?1) AND "
-                             "EXISTS(SELECT 1 FROM score s WHERE s.property_id=p.property_id) ORDER BY property_id",
-                             err);
+        code = pl_db_prepare(
+            x->db, &st,
+            "SELECT property_id,name,unit,task,better,count(*) OVER () FROM property p WHERE (?1 IS NULL OR name=?1) AND "
+            "EXISTS(SELECT 1 FROM score s WHERE s.property_id=p.property_id) ORDER BY property_id",
+            err);
     if (code == PL_OK)
         (void)sqlite3_bind_text(st, 1, x->c->property, -1, SQLITE_STATIC);
     if (code == PL_OK)
         code = pl_db_step(st, &row, err);
     if (code == PL_OK && row)
-        code = take_property(x, st, err);
-    if (code == PL_OK && row)
-        code = pl_db_step(st, &more, err);
+        code = sqlite3_column_int(st, 5) == 1 ? take_property(x, st, err)
+                                              : pl_fail(err, PL_ECONFIG, "which property? give --property; scored are: %s", names);
     (void)sqlite3_finalize(st);
     if (code != PL_OK)
         return code;
     if (names[0] == '\0')
         return pl_fail(err, PL_EINPUT, "no molecule has a score; see molsieve status");
-    if (!row)
-        return pl_fail(err, PL_ECONFIG, "--property %s: is not scored; scored are: %s", x->c->property, names);
-    return more ? pl_fail(err, PL_ECONFIG, "which property? give --property; scored are: %s", names) : PL_OK;
+    return row ? PL_OK : pl_fail(err, PL_ECONFIG, "--property %s: is not scored; scored are: %s", x->c->property, names);
 }
 
 /* ---- standard deviations, and the best so far ---- */

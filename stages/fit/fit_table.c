@@ -125,6 +125,15 @@ static void value_count(st_fit_table *t, const ch_field *f, int64_t line, pl_are
     t->censored += f->text[0] == '<' || f->text[0] == '>';
 }
 
+static void problem_count(st_fit_table *t, const ch_record *record, pl_arena *mem)
+{
+    t->readable += record->problem == NULL;
+    if (record->problem == NULL || t->problem != NULL)
+        return;
+    t->problem = pl_strdup(mem, record->problem);
+    t->problem_line = record->line;
+}
+
 static pl_code values_read(st_fit_table *t, const char *target, names *all, ch_reader *r, pl_arena *mem, pl_error *err)
 {
     pl_arena *scratch = pl_arena_new(1 << 14);
@@ -142,6 +151,7 @@ static pl_code values_read(st_fit_table *t, const char *target, names *all, ch_r
         pl_arena_reset(scratch);
         if (record.problem == NULL)
             code = ch_record_fields(&field, &n, r, &record, scratch, err);
+        problem_count(t, &record, mem);
         for (int k = 0; k < n && t->records < 1000; k++)
             name_add(all, field[k].name, mem);
         f = ch_field_find(field, n, target);
@@ -201,6 +211,9 @@ static pl_code table_judge(const st_fit_table *t, const char *target, const name
 {
     if (t->records == 0)
         return pl_fail(err, PL_ECONFIG, "%s has no records", t->path);
+    if (t->readable == 0 && t->problem != NULL)
+        return pl_fail(err, PL_ECONFIG, "%s:%lld: none of %lld records can be read; the first: %s", t->path,
+                       (long long)t->problem_line, (long long)t->records, t->problem);
     if (t->target == NULL)
         return target_missing(t, target, all, err);
     if (t->texts > t->numbers)

@@ -29,6 +29,9 @@ typedef struct st_fit_table {
     int64_t commas, censored; /* of the texts: 1,5 and >10 */
     int64_t text_line;        /* of the first text */
     const char *text;         /* it; "" */
+    int64_t readable;         /* of the records: those that the reader found no problem in      */
+    int64_t problem_line;     /* of the first problem */
+    const char *problem;      /* it; NULL: none       */
     const char *names;        /* "id, smiles, pIC50": columns or data fields, for messages */
 } st_fit_table;
 
