@@ -6,6 +6,7 @@ import csv
 import os
 import re
 import shlex
+import sqlite3
 import subprocess
 
 from sieve import Project, main, sdf_records
@@ -17,10 +18,10 @@ ESOL = os.path.join(SOURCE, "workflows/data/esol.csv")
 
 class Transcript(transcript.Transcript):
     def put(self, text):
-        for pattern, new in ((r"\bXGBoost \d[\d.]*", "XGBoost VERSION"), (r"\bchecksum [0-9a-f]{16}\b", "checksum KEY"),
+        for pattern, new in ((r"\bXGBoost \d[\d.]*", "XGBoost VERSION"), (r"\bchecksum [0-9a-f]{16}\b", "checksum KEY"), (r"\.tmp\d+", ".tmpN"),
                              (r"(_seconds\{[^}]*\}) [\d.e+-]+", r"\1 N")):
             text = re.sub(pattern, new, text)
-        super().put(text)
+        super().put(text.replace(os.path.realpath(self.p.dir), "DIR"))
 
 
 def esol(n, first=0):
@@ -364,6 +365,72 @@ def repeated_splits_are_told_as_before():
         t.end()
 
 
+# ---- states that are not usual
+
+ODD_STAGES = """  read: {unit: 30}
+  prepare: {conformers: {source: none}, neutralise: true, labels: [logS, half]}
+  graph: {edges: topology}
+  score: {}
+"""
+MADE = r"""
+fit t.csv -t logS --family gp -o m -j 2 --split random -q|fit t.csv -t half --family forest -o half -j 2 --split random -q|fit u.csv -t logS -o guess -n --smiles-column 2|fit u.csv -t logS -o guess2 -n
+next none.yaml|status w.yaml|top w.yaml|export csv w.yaml|status 'runs/none'|run w.yaml -j 2 --until graph|next|next -n 3 --by random --goal maximize|export csv --top 2
+export smi -o x.smi|search --similar CCO|top|run w.yaml -j 2|next|next -p half --by ucb --goal maximize|next -p half|next -p logS|next -p half --goal maximize -n 3|next -p half --goal maximize -n 3 --by uncertainty|next -p logS --goal maximize --by ucb --beta 1e999
+next -p logS --goal maximize --by expected_improvement --best x|next -p logS --goal maximize -f sdf -n 2 -o n.sdf|show same|show same --json|explain M2|explain M2 --svg x.svg
+run w.yaml --grace x|run w.yaml --grace -1s|run w.yaml --log-format xml|run w.yaml --log runs/one/results.db|run w.yaml --log runs/one/heartbeat.json
+label runs/one l.csv|label runs/one l.csv -p logS --unit eV|label runs/one l.csv -p none|label runs/empty l.csv -p logS|label w2.yaml l.csv -p logS
+status bad.yaml|top bad.yaml|label bad.yaml l.csv|report bad.yaml|predict m.safetensors,esol t.csv -q|predict m.safetensors v.csv -q -c title,logS -o v.out
+db prune|db prune w.yaml runs/none|db backup runs/one|db backup runs/one --to a/b/c.db
+model import m.safetensors --from nvidia -o x.safetensors --target y --graph x|model import m.safetensors --from nvidia -o x.safetensors --target y --graph 99
+model import m.safetensors --from nvidia -o x.safetensors --target 'a' --network layers=x|model import m.safetensors --from nvidia -o x.safetensors --target y
+model import m.safetensors --from nvidia -o x.safetensors --target y --network layers|model info x|model verify m.safetensors --sha256 xyz|model diff m.safetensors half.safetensors
+"""
+LATER = r"""
+next -p logS --goal maximize --max-similarity 0.4 -n 3|next -p logS --goal maximize --per-scaffold 1 -n 3|search --similar CCO --at-least 0.3|search --scaffold c1ccccc1 -n 2
+search --smarts CO --similar CCO --at-least 0.4|explain M2|fit t.csv -t logS --family gp -o m|fit t.csv -t logS --family gp -o there|report runs/one -o r.html --top 2
+retry w.yaml --code parse -n|retry w.yaml --stage score -n|retry w.yaml -n|query 'SELECT * FROM v_nearest LIMIT 2'|query v_properties|query v_labels|status runs/one|status runs/one --json
+"""
+ELSEWHERE = "init demo|predict none t.csv|fit t.csv -t logS --family se3 -n -o s|bench --memory|doctor"
+
+
+def what_is_not_usual_is_told_as_before():
+    with Project() as p:
+        t = Transcript(p, "unusual")
+        rows = esol(60)
+        p.put("t.csv", "id,smiles,logS,half\n" + "".join("M%d,%s,%s,%d\n" % (k, s, y, float(y) > -2) for k, (s, y) in enumerate(rows)))
+        p.put("u.csv", "name,drawn,SMILES,logS\n" + "".join("M%d,%s,,%s\n" % (k, s, y) for k, (s, y) in enumerate(rows)))
+        p.put("v.csv", "name,drawn,value\n" + "".join("M%d,%s,%s\n" % (k, s, y) for k, (s, y) in enumerate(rows[:8])))
+        p.put("lib.csv", "id,smiles,logS,half\n" + "".join("M%d,%s,%s,%d\n" % (k, s, y, float(y) > -3) for k, (s, y) in enumerate(esol(40, 30))) +
+              "".join("same,%sO,,\n" % ("C" * k) for k in range(1, 26)) + "bad,C(x,,\n")
+        p.put("l.csv", "id,logS,half\nM2,-1,1\n")
+        p.put("bad.yaml", "format: 1\ninputs: 5\n")
+        p.put("there.safetensors", "not of fit")
+        extra = "models: {m: {path: m.safetensors}, half: {path: half.safetensors}}\nlimits: {failures: {max_fraction: 1}}\n"
+        p.workflow(["lib.csv"], ODD_STAGES, workdir="runs/one", extra=extra)
+        p.workflow(["lib.csv"], ODD_STAGES, workdir="runs/two", extra=extra, name="w2.yaml")
+        said(t, MADE)
+        written(t, "guess.fit/train.yaml", "v.out")
+        for more in ([], ["--alone"], ["--alone"]):
+            t.say("db", "prune", "w.yaml", "storage.features=SHARED.db".replace("SHARED", os.path.realpath(p.path("shared"))), *more)
+        # Results that an earlier version prepared, a model that was replaced, a heartbeat that is damaged, a workflow that was edited.
+        db = sqlite3.connect(p.path("runs/one/results.db"))
+        db.executescript("DELETE FROM fingerprint; DELETE FROM row_sum")
+        db.close()
+        p.put("m.safetensors", open(p.path("half.safetensors"), "rb").read())
+        p.put("m.fit/train.yaml", open(p.path("m.fit/train.yaml")).read() + "# mine\n")
+        said(t, LATER)
+        os.makedirs(p.path("runs/two/shards/00000-of-00002"))
+        p.put("runs/two/shards/00000-of-00002/heartbeat.json", "{}")
+        said(t, "status w2.yaml|top w2.yaml|status w2.yaml --json|merge w2.yaml")
+        os.environ.update(MOLSIEVE_SHARE=p.path("nowhere"), PATH=p.path("nowhere"))
+        for one in ELSEWHERE.split("|")[:2]:
+            t.say(*one.split())
+        t.say("script", "w.yaml")
+        tables(t)
+        t.end()
+
+
 if __name__ == "__main__":
     main([a_model_is_fitted_and_asked_as_before, molecules_are_looked_up_chosen_and_labelled_as_before, a_campaign_asks_and_learns_as_before,
-          structures_are_built_and_measured_as_before, files_of_shards_are_merged_as_before, jobs_are_sent_as_before, repeated_splits_are_told_as_before])
+          structures_are_built_and_measured_as_before, files_of_shards_are_merged_as_before, jobs_are_sent_as_before, repeated_splits_are_told_as_before,
+          what_is_not_usual_is_told_as_before])
