@@ -239,7 +239,62 @@ static double pooled_of(const moments *m, const json_t *like)
     return is_rmse(like) ? sqrt(m->pooled / (double)m->molecules) : m->pooled / (double)m->molecules;
 }
 
+/* Half the width of the 95 % interval of a mean of n: Student's t, by its series from 5 degrees of freedom on (within 0.003). */
+static double half_width(const moments *m)
+{
+    static const double first[] = { NAN, 12.706, 4.303, 3.182, 2.776 };
+    const double z = 1.959964, df = (double)(m->n - 1), z3 = z * z * z, z5 = z3 * z * z, z7 = z5 * z * z;
+    double t = NAN;
+
+    if (m->n > 5)
+        t = z + (z3 + z) / (4 * df) + (5 * z5 + 16 * z3 + 3 * z) / (96 * df * df) +
+            (3 * z7 + 19 * z5 + 17 * z3 - 15 * z) / (384 * df * df * df);
+    else if (m->n > 1)
+        t = first[m->n - 1];
+    return t * deviation(m) / sqrt((double)m->n);
+}
+
+static const json_t *row_of(const json_t *table, const json_t *like, const char *who, const char *metric)
+{
+    const json_t *row;
+    char name[80];
+    size_t i;
+
+    (void)snprintf(name, sizeof name, "%s%s%s", who, who[0] ? "." : "", metric);
+    json_array_foreach(table, i, row)
+        if (strcmp(word(row, "metric"), name) == 0 && strcmp(word(row, "property"), word(like, "property")) == 0 &&
+            strcmp(word(row, "part"), word(like, "part")) == 0)
+            return row;
+    return NULL;
+}
+
+/* Of the model's error less this one, over the splits that have both. */
+static moments differences_of(const repeating *r, const char *const *key, const json_t *like)
+{
+    moments m = { 0 };
+
+    for (int64_t k = 0; k < r->n; k++) {
+        const json_t *rows = json_object_get(r->known, key[k]);
+        const json_t *model = row_of(rows, like, "", error_of(like)), *other = row_of(rows, like, "", word(like, "metric"));
+        if (model == NULL || other == NULL)
+            continue;
+        const double d = json_number_value(json_object_get(model, "value")) - json_number_value(json_object_get(other, "value"));
+        m.n++;
+        m.sum += d;
+        m.squares += d * d;
+    }
+    return m;
+}
+
 static json_t *real_or_null(double x) { return isfinite(x) ? json_real(x) : json_null(); }
+
+static void set_difference(json_t *row, const repeating *r, const char *const *key)
+{
+    const moments m = differences_of(r, key, row);
+
+    (void)json_object_set_new(row, "difference", real_or_null(m.n > 0 ? m.sum / (double)m.n : NAN));
+    (void)json_object_set_new(row, "difference95", real_or_null(half_width(&m)));
+}
 
 /* The errors of the last split name the rows. */
 static json_t *table_of(const repeating *r, const char *const *key)
@@ -255,6 +310,8 @@ static json_t *table_of(const repeating *r, const char *const *key)
         (void)json_object_set_new(row, "mean", json_real(m.sum / (double)m.n));
         (void)json_object_set_new(row, "stdev", real_or_null(deviation(&m)));
         (void)json_object_set_new(row, "splits", json_integer(m.n));
+        if (strchr(word(one, "metric"), '.') != NULL)
+            set_difference(row, r, key);
         if (r->folds) {
             (void)json_object_set_new(row, "n", json_integer(m.molecules));
             (void)json_object_set_new(row, "pooled", real_or_null(pooled_of(&m, one)));
@@ -277,36 +334,39 @@ static const char *who_of(const json_t *row, pl_arena *mem)
     return who != NULL ? who : "";
 }
 
-static const json_t *row_of(const json_t *table, const json_t *like, const char *who, const char *metric)
-{
-    const json_t *row;
-    char name[80];
-    size_t i;
+/* What a table has of each error. */
+typedef enum kind { MEANS, POOLED, PAIRED } kind;
 
-    (void)snprintf(name, sizeof name, "%s%s%s", who, who[0] ? "." : "", metric);
-    json_array_foreach(table, i, row)
-        if (strcmp(word(row, "metric"), name) == 0 && strcmp(word(row, "property"), word(like, "property")) == 0 &&
-            strcmp(word(row, "part"), word(like, "part")) == 0)
-            return row;
-    return NULL;
+static const char *cell_of_pair(char out[72], const json_t *row)
+{
+    const json_t *difference = json_object_get(row, "difference"), *half = json_object_get(row, "difference95");
+    char a[32], b[32];
+
+    if (json_is_number(difference))
+        (void)snprintf(out, 72, "%s%s +- %s", json_number_value(difference) > 0 ? "+" : "",
+                       pl_digits_str(json_number_value(difference), 2, a),
+                       json_is_number(half) ? pl_digits_str(json_number_value(half), 2, b) : "?");
+    return out;
 }
 
-/* Mean and deviation of one error, or pooled; "" if there is none. */
-static const char *cell_of(char out[72], const json_t *row, bool pooled)
+/* Mean and deviation of one error, pooled, or the paired difference and its interval; "" if there is none. */
+static const char *cell_of(char out[72], const json_t *row, kind what)
 {
     const json_t *stdev = json_object_get(row, "stdev"), *all = json_object_get(row, "pooled");
     char a[32], b[32];
 
     out[0] = '\0';
-    if (pooled && json_is_number(all))
+    if (what == PAIRED)
+        return cell_of_pair(out, row);
+    if (what == POOLED && json_is_number(all))
         (void)snprintf(out, 72, "%s", pl_digits_str(json_number_value(all), 3, a));
-    else if (!pooled && row != NULL)
+    else if (what == MEANS && row != NULL)
         (void)snprintf(out, 72, "%s +- %s", pl_digits_str(json_number_value(json_object_get(row, "mean")), 3, a),
                        json_is_number(stdev) ? pl_digits_str(json_number_value(stdev), 2, b) : "?");
     return out;
 }
 
-static void print_line(const json_t *table, const json_t *like, const char *who, bool classes, bool pooled)
+static void print_line(const json_t *table, const json_t *like, const char *who, bool classes, kind what)
 {
     pl_text line = { 0 };
     char cell[72];
@@ -314,8 +374,8 @@ static void print_line(const json_t *table, const json_t *like, const char *who,
 
     pl_text_addf(&line, "  %-13.13s", who[0] ? who : "the model");
     for (int k = 0; k < SHOWN; k++)
-        if (!pooled || is_mean(shown[classes][k])) {
-            pl_text_addf(&line, " %15s", cell_of(cell, row_of(table, like, who, shown[classes][k]), pooled));
+        if (what != POOLED || is_mean(shown[classes][k])) {
+            pl_text_addf(&line, " %15s", cell_of(cell, row_of(table, like, who, shown[classes][k]), what));
             any = any || cell[0] != '\0';
         }
     if (any) /* scores that are no probabilities have no means */
@@ -324,21 +384,21 @@ static void print_line(const json_t *table, const json_t *like, const char *who,
 }
 
 /* The model, then what is compared with it, in the order of their names. */
-static void print_lines(const json_t *table, const json_t *like, bool classes, bool pooled, pl_arena *mem)
+static void print_lines(const json_t *table, const json_t *like, bool classes, kind what, pl_arena *mem)
 {
     const json_t *row;
     size_t i;
 
     pl_cmd_print("  %-13s", "prediction by");
     for (int k = 0; k < SHOWN; k++)
-        if (!pooled || is_mean(shown[classes][k]))
+        if (what != POOLED || is_mean(shown[classes][k]))
             pl_cmd_print(" %15s", heads[classes][k]);
     pl_cmd_print("\n");
-    print_line(table, like, "", classes, pooled);
+    print_line(table, like, "", classes, what);
     json_array_foreach(table, i, row) {
         const char *who = who_of(row, mem);
         if (who[0] != '\0' && row == row_of(table, like, who, shown[classes][0]))
-            print_line(table, like, who, classes, pooled);
+            print_line(table, like, who, classes, what);
     }
 }
 
@@ -349,11 +409,13 @@ static void print_property(const json_t *table, const json_t *like, bool classes
 
     pl_cmd_print("%s%s%s, part %s: mean +- standard deviation over %lld %s\n", word(like, "property"), unit[0] ? ", " : "", unit,
                  word(like, "part"), (long long)json_integer_value(json_object_get(like, "splits")), folds ? "folds" : "splits");
-    print_lines(table, like, classes, false, mem);
+    print_lines(table, like, classes, MEANS, mem);
+    pl_cmd_print("the model less each of them, paired by %s: mean and 95 %% interval\n", folds ? "fold" : "split");
+    print_lines(table, like, classes, PAIRED, mem);
     if (!folds)
         return;
     pl_cmd_print("pooled over the %lld molecules that were tested\n", (long long)json_integer_value(json_object_get(like, "n")));
-    print_lines(table, like, classes, true, mem);
+    print_lines(table, like, classes, POOLED, mem);
 }
 
 /* On the part test, if there is one, else on all. */
@@ -460,6 +522,11 @@ const pl_cmd st_cmd_repeat = {
              "last split is the workflow's own: its results and its model stay. The errors of\n"
              "all splits are kept in WORKDIR/repeats.json, and the same command continues\n"
              "after a stop.\n"
+             "\n"
+             "A second table has the model's errors less those of each other prediction: the\n"
+             "mean of the differences on the same split, and its 95 % interval. A difference\n"
+             "that is smaller than its interval shows nothing. Splits share molecules, so the\n"
+             "interval is rather too narrow.\n"
              "\n"
              "With --folds K the molecules are divided once, into K parts\n"
              "(stages.split.folds=K, stages.split.fold=K .. 1), and each part is tested by a\n"

@@ -237,6 +237,7 @@ def the_report_draws_training_molecules_of_another_run():
 
 
 def repeats_are_the_errors_of_other_splits():
+    import math
     import statistics
     with sieve.Project() as p:
         with open(os.path.join(WORKFLOWS, "data/esol.csv")) as f:
@@ -261,6 +262,14 @@ def repeats_are_the_errors_of_other_splits():
         assert len(set(values)) == 3, values
         mae = table["test", "mae"]
         assert abs(mae["mean"] - statistics.fmean(values)) < 1e-9 and abs(mae["stdev"] - statistics.stdev(values)) < 1e-9 and mae["splits"] == 3, mae
+        # The model against another prediction: by split, with Student's t for two degrees of freedom.
+        others = [p.one("SELECT value FROM evaluation WHERE part='test' AND metric='neighbours.mae'", workdir="alone%d" % k) for k in range(3)]
+        less = [a - b for a, b in zip(values, others)]
+        pair = table["test", "neighbours.mae"]
+        assert abs(pair["difference"] - statistics.fmean(less)) < 1e-9 and "difference" not in mae, pair
+        assert abs(pair["difference95"] - 4.303 * statistics.stdev(less) / math.sqrt(3)) < 1e-9, pair
+        line = re.search(r"paired by split: .*\n(?:.*\n)*?  neighbours +(\S+) \+- (\S+) ", out)
+        assert abs(float(line[1]) - pair["difference"]) < 0.06 and abs(float(line[2]) - pair["difference95"]) < 0.06, out
         line = re.search(r"the model +(\S+) \+- (\S+) ", out)
         assert abs(float(line[1]) - mae["mean"]) < 0.006 and "part test: mean +- standard deviation over 3 splits" in out, out
         # The workflow's own split is the last one, and its results stay; molecules were prepared once.
@@ -274,6 +283,13 @@ def repeats_are_the_errors_of_other_splits():
         kept.pop(next(k for k, rows in kept.items() if rows[0] and any(r["metric"] == "mae" and r["value"] == values[2] for r in rows)))
         p.put("run/repeats.json", json.dumps(kept))
         assert p.run("repeat", "w.yaml", "-n", "3", "-q")[1] == out and before
+        # Six splits: Student's t for five degrees of freedom.
+        p.workflow(["a.csv"], (text % "").replace("[trees]", "[gp]"), workdir="six")
+        found = {r["metric"]: r for r in json.loads(p.run("repeat", "w.yaml", "-n", "6", "-q", "--json")[1])}
+        kept = [{r["metric"]: r["value"] for r in rows if r["part"] == "test"} for rows in json.load(open(p.path("six/repeats.json"))).values()]
+        less = [rows["rmse"] - rows["mean.rmse"] for rows in kept]
+        assert len(less) == 6 and abs(found["mean.rmse"]["difference"] - statistics.fmean(less)) < 1e-9, found["mean.rmse"]
+        assert abs(found["mean.rmse"]["difference95"] / (statistics.stdev(less) / math.sqrt(6)) - 2.571) < 0.004, found["mean.rmse"]
         # What does not depend on the seed is refused.
         p.workflow(["a.csv"], text % ", variant: deterministic")
         assert "is the same for every seed" in p.run("repeat", "w.yaml", expect=2)[2]
