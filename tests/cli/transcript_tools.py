@@ -68,7 +68,7 @@ predict warm.safetensors a.smi --set temp=x|predict warm.safetensors a.smi --set
 predict warm.safetensors u.csv --set temp=20,temp=30|predict m.safetensors a.smi --set temp=20|predict m.safetensors,warm.safetensors a.smi -c title,logS
 predict none a.smi|predict m.safetensors|predict m.safetensors none.smi|predict t.csv a.smi|predict m.safetensors a.smi -o out.sdf.gz|predict esol c.sdf -c title,logS,geometry
 predict esol c.sdf --structures keep -c title,logS,geometry|predict esol a.smi --structures keep|predict esol a.smi --count 2 -c title,logS,geometry
-predict qm9-gap a.smi -c title,gap,gap_domain,gap_reasons
+predict qm9-gap u.csv -c smiles,gap,gap_domain,gap_reasons
 model info m.safetensors|model info half.safetensors|model info warm.safetensors|model info m.safetensors --json|model verify warm.safetensors
 model verify m.safetensors --sha256 00|model diff m.safetensors warm.safetensors|model diff m.safetensors half.safetensors --all
 report m.fit/run -o r.html|report half.fit/run -o half.html|report m.fit/run -o r2.html --top x|report m.fit/run -o - --top 1001
