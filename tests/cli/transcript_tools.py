@@ -6,6 +6,7 @@ import csv
 import os
 import re
 import shlex
+import shutil
 import sqlite3
 import subprocess
 
@@ -34,6 +35,14 @@ def said(t, text):
     """Commands, one a line or between bars; words with blanks are between quotes."""
     for one in text.strip().replace("\n", "|").split("|"):
         t.say(*shlex.split(one))
+
+
+def pages(t, *names):
+    """Reports without the drawings of molecules."""
+    for name in names:
+        text = re.sub(r'(?s)<svg class="mol".*?</svg>', "<svg/>", open(t.p.path(name)).read())
+        t.p.put(name, re.sub(r"(?s)<(style|script)>.*?</\1>", r"<\1/>", text))
+    files(t, names)
 
 
 def written(t, *names):
@@ -430,7 +439,80 @@ def what_is_not_usual_is_told_as_before():
         t.end()
 
 
+# ---- two models of two properties each, on all parts: what a query may confuse
+
+RICH = """  read: {unit: 15}
+  prepare:
+    fragment: largest
+    neutralise: true
+    alerts: {file: alerts.smarts}
+    keep: "mw < 380"
+    conformers: {source: none}
+    labels: [logS, size]
+    properties: {logS: {unit: "log10(mol/L)", better: high}, size: {better: low}}
+  graph: {edges: topology}
+  split: {method: random, fractions: {train: 0.6, valid: 0.2, test: 0.2}}
+  train: {name: both, family: [trees, gp], targets: [{name: logS, unit: "log10(mol/L)", better: high}, {name: size, better: low}]}
+  evaluate: {on: [train, valid, test]}
+  score: {}
+  rank:
+    method: pareto
+    objectives: [{property: logS, goal: maximise}, {property: size, goal: minimise}]
+    where: "mw > 60"
+    top: 15
+  write: {csv: hits.csv, smi: hits.smi}
+"""
+TWO_CLASSES = """  read: {unit: 40}
+  prepare: {conformers: {source: none}, labels: [half, ring], properties: {half: {task: classification}, ring: {task: classification}}}
+  graph: {edges: topology}
+  split: {method: random, fractions: {train: 0.6, valid: 0.2, test: 0.2}}
+  train: {name: classes, family: [forest, trees], targets: [{name: half}, {name: ring}]}
+  evaluate: {on: [valid, test]}
+  score: {}
+  rank: {objectives: [{property: half, goal: maximise}], actives: half}
+"""
+JUDGED = """  read: {unit: 40}
+  prepare: {conformers: {source: none}, neutralise: true, labels: [logS, size]}
+  graph: {edges: topology}
+  evaluate: {models: [both, old]}
+  score: {}
+  rank: {objectives: [{property: logS, goal: maximise, use: "mean - 1.0*stdev"}, {property: size, goal: minimise, weight: 0.1}], diversity: {by: scaffold, at_most: 1}}
+"""
+LOOKED_AT = r"""
+fit old.csv -t logS --unit 'log10(mol/L)' --better high --family gp -o old -j 2 --split random -q|run r.yaml -j 2 --until train|run r.yaml -j 2|run r.yaml -j 2 stages.rank.top=6
+status|top -n 4|top --csv -n 2|report runs/one -o r.html -n 4|show a3|show a3 --json|show x1|explain a3|explain r.yaml rank|failures|failures --csv|failures --stage prepare --code parse
+failures -n 1|failures --code none|export csv --top 3|export csv --all|export smi|export csv --where 'logp > 2'|search --smarts '[OX2H]' --where 'logp > 1' -n 4|search --scaffold c1ccccc1 --csv
+next -p logS -n 3|next -p size -n 3 --by ucb|next -p logS -n 3 --by ucb --sigma stdev|next -p size -n 3 -f csv --by expected_improvement|db digest runs/one|query v_funnel
+query 'SELECT * FROM v_hits ORDER BY rank, property'|query v_nearest|query v_scaffolds|query v_labels -f csv|query v_runs -f jsonl|run c.yaml -j 2|report runs/two -o c.html -n 2|status runs/two
+top -n 3 runs/two|run j.yaml -j 2|report runs/three -o j.html -n 2|next runs/three -p logS -n 3 --by ucb --sigma stdev|next runs/three -p logS -n 3 --by uncertainty|show a62 runs/three|explain a62 runs/three|top runs/three -n 3|report runs/one --training runs/two -o t.html -n 2|model diff runs/one/models/both.safetensors old.safetensors --all
+model info runs/one/models/both.safetensors|predict runs/one/models/both.safetensors,old.safetensors p.smi|predict runs/one/models/both.safetensors p.smi -f jsonl|predict runs/two/models/classes.safetensors p.smi
+predict runs/one/models/both.safetensors,old.safetensors p.smi -f sdf -c title,logS,logS_stdev,size
+"""
+
+
+def two_models_of_two_properties_give_the_same_as_before():
+    with Project() as p:
+        t = Transcript(p, "both")
+        shutil.copy(os.path.join(SOURCE, "workflows/data/alerts.smarts"), p.path("alerts.smarts"))
+        head, odd = "id,smiles,logS,size,half,ring\n", "x1,C(x,-1,3,1,0\nx2,[Na+].CC(=O)[O-],0.5,4,1,0\nx3,CC(=O)Cl,,5,,1\nx4,O=N(=O)c1ccccc1,-2,9,0,1\nx5,OC(=O)C,0.7,4,1,0\n"
+        rows = ["%s,%s,%s,%d,%d,%d" % ("a%d" % k, s, y, len(s) + k % 7, float(y) > -2, "1" in s) for k, (s, y) in enumerate(esol(80))]
+        p.put("one.csv", head + "\n".join(rows[:45]) + "\n")
+        p.put("two.csv", head + "\n".join(rows[45:70]) + "\n" + odd + rows[3].replace("a3", "again") + "\n")
+        p.put("old.csv", head + "\n".join(rows[20:80]) + "\n")
+        p.put("new.csv", head + "\n".join(rows[60:80]) + "\n")
+        p.put("p.smi", "CCO e\nC(x bad\nc1ccccc1CCN amine\nCCCCCCCCCCCCCCCCCCCCCCCC wax\n")
+        extra = "models: {old: {path: old.safetensors}%s}\nlimits: {failures: {max_fraction: 1}}\n"
+        p.workflow(["one.csv", "two.csv"], RICH, name="r.yaml", workdir="runs/one", extra=extra % "")
+        p.workflow(["one.csv", "two.csv"], TWO_CLASSES, name="c.yaml", workdir="runs/two", extra="limits: {failures: {max_fraction: 1}}\n")
+        p.workflow(["new.csv"], JUDGED, name="j.yaml", workdir="runs/three", extra=extra % ", both: {path: runs/one/models/both.safetensors}")
+        said(t, LOOKED_AT)
+        written(t, "runs/one/hits.csv", "runs/one/hits.smi")
+        pages(t, "r.html", "c.html", "j.html", "t.html")
+        tables(t)
+        t.end()
+
+
 if __name__ == "__main__":
     main([a_model_is_fitted_and_asked_as_before, molecules_are_looked_up_chosen_and_labelled_as_before, a_campaign_asks_and_learns_as_before,
           structures_are_built_and_measured_as_before, files_of_shards_are_merged_as_before, jobs_are_sent_as_before, repeated_splits_are_told_as_before,
-          what_is_not_usual_is_told_as_before])
+          what_is_not_usual_is_told_as_before, two_models_of_two_properties_give_the_same_as_before])
