@@ -9,6 +9,7 @@ import subprocess
 import sys
 
 import sieve
+from bench_e2e import packets
 from sieve import Project, data, main
 
 STEREO = ("C[C@H](N)C(=O)O ala", "C[C@@H](N)C(=O)O dala", "C/C=C/C e", "C/C=C\\C z", "C[S@](=O)CC so", "C[S@@](=O)CC os",
@@ -468,6 +469,17 @@ def standard_input_is_read():
         assert all(f["force_field"] == "mmff94s" for _, f, _ in got)
 
 
+def each_group_of_structures_is_written_when_it_is_built():
+    """Groups of 32 records: the first is complete before more is written."""
+    with Project() as p:
+        p.put("a.smi", "".join("C a%d\n" % k for k in range(40)))
+        got = packets(p, "conformers", "a.smi", "-j", "1", "--device", "cpu")
+        whole = "".join(got)
+        ends = [len("".join(got[:k])) for k in range(len(got) + 1)]
+        after = whole.index("a32\n")
+        assert [t for t, _, _ in records(whole)] == ["a%d" % k for k in range(40)] and after in ends, (after, ends)
+
+
 def the_row_says_who_built_a_structure_and_why():
     with Project() as p:
         p.put("in.smi", "CCO a\nOB(O)c1ccccc1 b\n")
@@ -530,5 +542,5 @@ if __name__ == "__main__":
           biaryls_that_cannot_turn_keep_the_form_of_their_positions, open_babel_keeps_such_stereo_or_the_record_fails,
           stereo_that_is_not_kept_is_counted, what_has_no_structure_is_named_and_the_rest_written,
           awkward_molecules_are_built_or_fail_with_a_reason, damaged_molfiles_fail_with_a_reason, positions_and_bonds_of_mol2_and_pdb_are_read_or_fail, a_large_molecule_takes_little_memory,
-          secondary_amides_are_trans_and_esters_z, standard_input_is_read,
+          secondary_amides_are_trans_and_esters_z, standard_input_is_read, each_group_of_structures_is_written_when_it_is_built,
           the_row_says_who_built_a_structure_and_why, open_babels_structures_with_long_bonds_fail, all_structures_of_a_run_can_be_exported])
