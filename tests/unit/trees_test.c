@@ -111,82 +111,6 @@ static void our_margins_are_the_librarys(void **state)
     assert_true(absent > NEW); /* their directions matter */
 }
 
-/* ---- what moved a prediction ---- */
-
-enum { FEW = 5 }; /* columns of small trees */
-
-/* The mean of node k's leaves where only the columns in `known` are known. */
-static double expected(const nn_node *node, int32_t k, const float *number, unsigned known)
-{
-    const nn_node *n = &node[k];
-    const double share = n->left / 255.0;
-
-    if (n->column < 0)
-        return (double)n->value;
-    if ((known >> n->column & 1) != 0) {
-        const bool left = isnan(number[n->column]) ? n->absent_left : number[n->column] < n->value;
-        return expected(node, left ? k + 1 : n->right, number, known);
-    }
-    return share * expected(node, k + 1, number, known) + (1 - share) * expected(node, n->right, number, known);
-}
-
-/* Shapley's value of a column by definition: what it adds to each subset of the others. */
-static double shapley(const nn_node *node, const float *number, int column)
-{
-    static const double factorial[] = { 1, 1, 2, 6, 24, 120 };
-    double sum = 0;
-
-    for (unsigned known = 0; known < 1U << FEW; known++) {
-        const int size = __builtin_popcount(known);
-        if ((known >> column & 1) == 0)
-            sum += factorial[size] * factorial[FEW - size - 1] / factorial[FEW] *
-                   (expected(node, 0, number, known | 1U << column) - expected(node, 0, number, known));
-    }
-    return sum;
-}
-
-/* A random tree below `level`, in preorder; returns the place after it. Columns come again on a path. */
-static int32_t grow(nn_node *node, int32_t k, int level, pl_rng *rng)
-{
-    const bool leaf = level == 7 || (level > 2 && pl_rng_below(rng, 4) == 0);
-
-    node[k] = (nn_node){ .column = leaf ? -1 : (int32_t)pl_rng_below(rng, FEW),
-                         .value = (float)pl_rng_normal(rng),
-                         .left = (uint8_t)(1 + pl_rng_below(rng, 254)),
-                         .absent_left = pl_rng_below(rng, 2) == 1 };
-    if (leaf)
-        return k + 1;
-    node[k].right = grow(node, k + 1, level + 1, rng);
-    return grow(node, node[k].right, level + 1, rng);
-}
-
-static void parts_are_shapley_values(void **state)
-{
-    enum { ROOM = 256 };
-    static const uint32_t id[FEW] = { 0, 1, 2, 3, 4 };
-    pl_arena *mem = *state;
-    pl_rng rng = pl_rng_at(6, 0, 0);
-
-    for (int tree = 0; tree < 20; tree++) {
-        nn_node node[ROOM];
-        const int32_t first[] = { 0, grow(node, 0, 0, &rng) };
-        const nn_tree_set s = { 1, first[1], { .n_others = FEW, .id = id }, first, node };
-        float number[FEW];
-        double part[FEW], base, sum;
-        assert_in_range(first[1], 7, ROOM);
-        for (int k = 0; k < FEW; k++)
-            number[k] = pl_rng_below(&rng, 5) == 0 ? NAN : (float)pl_rng_normal(&rng);
-        assert_int_equal(nn_tree_set_explain(&s, number, part, &base, mem, NULL), PL_OK);
-        sum = base;
-        for (int k = 0; k < FEW; k++) {
-            sum += part[k];
-            assert_true(fabs(part[k] - shapley(node, number, k)) < 1e-12);
-        }
-        assert_true(fabs(base - expected(node, 0, number, 0)) < 1e-12);
-        assert_true(fabs(sum - (double)nn_tree_set_margin(&s, 0, number)) < 1e-12);
-    }
-}
-
 /* ---- the member ---- */
 
 static double error_of(const double *is, const double *y, int n)
@@ -627,7 +551,6 @@ int main(void)
         cmocka_unit_test_setup_teardown(trees_learn_and_are_the_same_again, setup, teardown),
         cmocka_unit_test_setup_teardown(a_gpu_is_used_where_there_is_one, setup, teardown),
         cmocka_unit_test_setup_teardown(another_unit_changes_nothing, setup, teardown),
-        cmocka_unit_test_setup_teardown(parts_are_shapley_values, setup, teardown),
         cmocka_unit_test_setup_teardown(parts_add_up_to_the_prediction, setup, teardown),
         cmocka_unit_test_setup_teardown(classes_are_probabilities, setup, teardown),
         cmocka_unit_test_setup_teardown(a_forest_learns_values_and_classes, setup, teardown),
