@@ -15,6 +15,11 @@ molsieve_test(expressions golden/expressions_test.c LABEL golden USES molsieve::
 target_compile_definitions(test_expressions PRIVATE MOLSIEVE_TESTS="${CMAKE_CURRENT_SOURCE_DIR}")
 molsieve_test(figures golden/figures_test.c LABEL golden USES molsieve::stages toy)
 target_compile_definitions(test_figures PRIVATE MOLSIEVE_TESTS="${CMAKE_CURRENT_SOURCE_DIR}")
+# The library's own target exports nothing else, and is not linked with tests.
+molsieve_test(predict_library unit/library_test.c LABEL unit USES molsieve::stages)
+target_sources(test_predict_library PRIVATE ${PROJECT_SOURCE_DIR}/stages/library/library.c)
+target_compile_definitions(test_predict_library PRIVATE MOLSIEVE_TESTS="${CMAKE_CURRENT_SOURCE_DIR}")
+add_dependencies(test_predict_library molsieve-chem)
 molsieve_test(rows unit/rows_test.c LABEL unit USES molsieve::stages)
 molsieve_test(scored unit/scored_test.c LABEL unit USES molsieve::stages)
 molsieve_test(needs unit/needs_test.c LABEL unit USES molsieve::stages)
