@@ -30,6 +30,13 @@ molsieve_test(refused_calls golden/refused_test.c LABEL golden USES molsieve::st
 add_dependencies(test_refused_calls molsieve-chem)
 target_link_options(test_refused_calls PRIVATE ${seen_statements} -Wl,--wrap=sqlite3_prepare_v2,--wrap=sqlite3_step
   -Wl,--wrap=sqlite3_exec,--wrap=sqlite3_extended_errcode,--wrap=sqlite3_errmsg,--wrap=pl_arena_get)
+if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
+  file(STRINGS golden/refused_functions.inc refused_functions REGEX FUNCTION)
+  string(REGEX REPLACE "FUNCTION\\(([a-z_0-9]+), [0-9]+\\)" "-Wl,--wrap=\\1" refused_functions "${refused_functions}")
+  molsieve_test(refused_places golden/refused_places_test.c LABEL golden USES molsieve::stages toy)
+  add_dependencies(test_refused_places molsieve-chem)
+  target_link_options(test_refused_places PRIVATE -rdynamic ${seen_statements} ${refused_functions} -Wl,--wrap=pl_arena_get,--wrap=pl_arena_new)
+endif()
 target_compile_definitions(test_refused_calls PRIVATE MOLSIEVE_TESTS="${CMAKE_CURRENT_SOURCE_DIR}")
 molsieve_test(qm9bin unit/qm9bin_test.c LABEL unit USES molsieve::chem)
 target_compile_definitions(test_qm9bin PRIVATE MOLSIEVE_TESTS="${CMAKE_CURRENT_SOURCE_DIR}")

@@ -547,6 +547,10 @@ void st_expression_problem(pl_problems *problems, const pl_node *node, const cha
     pl_node here = node != NULL ? *node : (pl_node){ 0 };
     int n = 0;
 
+    if (err->code == PL_ENOMEM) {
+        pl_problem_refused(problems, node, stage);
+        return;
+    }
     if (node != NULL && node->verbatim > 0 && node->line > 0) {
         for (size_t i = 0; i < at && node->text[i] != '\0'; i++)
             n += ((unsigned char)node->text[i] & 0xc0) != 0x80;

@@ -51,7 +51,8 @@ static const struct {
     { ST_OUT_CSV, 3, LOW, NULL, "id,points\n1,5\n0,5\n" },
     { ST_OUT_CSV, 3, LOW, NULL, "id,points\none,5\n" },
     { ST_OUT_CSV, 1, LOW, NULL, "id,points\n99,5\n" },
-    { ST_OUT_CSV, 1, LOW, NULL, "points\n\001\033[31m a very long word that is no number and goes on and on and on and on and on\n" },
+    { ST_OUT_CSV, 1, LOW, NULL,
+      "points\n\001\033[31m a very long word that is no number and goes on and on and on and on and on\n" },
     /* JSON: a number, an object, a list, one a line; keys below keys */
     { ST_OUT_JSON, 1, LOW, NULL, "7" },
     { ST_OUT_JSON, 1, LOW, NULL, "7 8 6.5" },
@@ -133,7 +134,8 @@ static void numbers_add(pl_text *out)
         assert_non_null(text);
         assert_int_equal(regcomp(&re, outputs[k].value != NULL ? outputs[k].value : "x", REG_EXTENDED), 0);
         items_begin(item);
-        assert_int_equal(st_ext_read(item, outputs[k].n, &conf, &(st_ext_given){ &re, NULL, mem }, text, strlen(text), &err), PL_OK);
+        assert_int_equal(st_ext_read(item, outputs[k].n, &conf, &(st_ext_given){ &re, NULL, mem }, text, strlen(text), &err),
+                         PL_OK);
         pl_text_addf(out, "== %s, %d, %s%s%s: ", format[outputs[k].output], outputs[k].n, better[outputs[k].better],
                      outputs[k].value != NULL ? ", " : "", outputs[k].value != NULL ? outputs[k].value : "");
         golden_bytes(out, outputs[k].text, strlen(outputs[k].text), 200);
@@ -172,8 +174,9 @@ enum { ATOMS = 9 };
 static void molecule_make(ch_mol *mol, pl_arena *mem)
 {
     static const uint8_t z[ATOMS] = { 6, 6, 8, 1, 1, 1, 1, 1, 1 };
-    static const float xyz[ATOMS][3] = { { 0, 0, 0 },        { 1.5F, 0, 0 },       { 2, 1.3F, 0 },      { -0.4F, 1, 0 },  { -0.4F, -0.5F, 0.9F },
-                                         { -0.4F, -0.5F, -0.9F }, { 1.9F, -0.5F, 0.9F }, { 1.9F, -0.5F, -0.9F }, { 2.9F, 1.3F, 0.1F } };
+    static const float xyz[ATOMS][3] = { { 0, 0, 0 },           { 1.5F, 0, 0 },         { 2, 1.3F, 0 },
+                                         { -0.4F, 1, 0 },       { -0.4F, -0.5F, 0.9F }, { -0.4F, -0.5F, -0.9F },
+                                         { 1.9F, -0.5F, 0.9F }, { 1.9F, -0.5F, -0.9F }, { 2.9F, 1.3F, 0.1F } };
     static const int32_t bond[ATOMS - 1][2] = { { 0, 1 }, { 0, 3 }, { 0, 4 }, { 0, 5 }, { 1, 2 }, { 1, 6 }, { 1, 7 }, { 2, 8 } };
 
     assert_int_equal(ch_mol_alloc(mol, ATOMS, ATOMS - 1, mem, NULL), PL_OK);
@@ -221,8 +224,8 @@ static void record_add(pl_text *out, const ch_mol *mol, kind how, int k)
 static void pose_add(pl_text *out, const ch_mol *pose)
 {
     for (int i = 0; i < pose->n_atoms; i++)
-        pl_text_addf(out, "  %s %.2f %.2f %.2f\n", symbol(pose->z[i]), (double)pose->xyz[i][0] + 1e-4, (double)pose->xyz[i][1] + 1e-4,
-                     (double)pose->xyz[i][2] + 1e-4);
+        pl_text_addf(out, "  %s %.2f %.2f %.2f\n", symbol(pose->z[i]), (double)pose->xyz[i][0] + 1e-4,
+                     (double)pose->xyz[i][1] + 1e-4, (double)pose->xyz[i][2] + 1e-4);
 }
 
 static void sdf_poses_add(pl_text *out, const ch_mol *mol)
@@ -308,8 +311,22 @@ static void pdbqt_poses_add(pl_text *out, const ch_mol *mol)
 
 static void command_add(pl_text *out)
 {
-    static const char *const texts[] = { "{input}", "a{output}b", "{dir}/{id}.{cores}", "{{input}}", "{{input}", "{input}}", "{", "{}", "{ input}",
-                                         "{nothing}", "{{nothing}}", "x{{id}}{none}", "{inputs}", "{in}", "{INPUT}", "plain",
+    static const char *const texts[] = { "{input}",
+                                         "a{output}b",
+                                         "{dir}/{id}.{cores}",
+                                         "{{input}}",
+                                         "{{input}",
+                                         "{input}}",
+                                         "{",
+                                         "{}",
+                                         "{ input}",
+                                         "{nothing}",
+                                         "{{nothing}}",
+                                         "x{{id}}{none}",
+                                         "{inputs}",
+                                         "{in}",
+                                         "{INPUT}",
+                                         "plain",
                                          "{aaaaaaaaaabbbbbbbbbbccccccccccddddddddddeeeeeeeeeeffffffffffgggggggggg}" };
     static const char *const words[] = { "input", "output", "dir", "id", "cores", "in", "nothing" };
     pl_arena *mem = pl_arena_new(0);
@@ -411,8 +428,9 @@ static void programs_are_found_beside_the_workflow_or_in_the_path(void **state)
             found += strlen(here);
         pl_text_addf(&out, "%s -> %s\n", names[k], found != NULL ? found : "-");
     }
-    assert_string_equal(pl_text_str(&out), "tool -> /sub/tool\n./tool -> /./tool\nsub/tool -> /sub/tool\nplain -> -\nsub -> -\n./none -> -\n -> -\n"
-                                           "/bin/sh -> /bin/sh\n");
+    assert_string_equal(pl_text_str(&out),
+                        "tool -> /sub/tool\n./tool -> /./tool\nsub/tool -> /sub/tool\nplain -> -\nsub -> -\n./none -> -\n -> -\n"
+                        "/bin/sh -> /bin/sh\n");
     assert_null(st_ext_program(&wf, &(st_external_conf){ .cores = 1 }, mem));
     (void)snprintf(path, sizeof path, "%s/none/w.yaml", here);
     wf.path = path;

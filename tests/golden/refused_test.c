@@ -4,7 +4,6 @@
  * A command that was refused something fails and tells that error and no later one, or prints what it prints otherwise.
  * tests/golden/refused.txt has how often each does without a call of SQLite, how often it fails without telling why, and
  * whether it calls SQLite again after a refusal. */
-#include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdatomic.h>
@@ -16,13 +15,10 @@
 #include <cmocka.h>
 #include <sqlite3.h>
 
+#include "golden/command.h"
 #include "golden/golden_text.h"
 #include "pipeline/base/arena.h"
 #include "pipeline/base/file.h"
-#include "pipeline/cli/cmd.h"
-#include "stages/database/schema.h"
-#include "stages/files/version.h"
-#include "stages/registry/registry.h"
 #include "toy.h"
 #include "unit/statements.h"
 
@@ -35,12 +31,12 @@ static atomic_bool refused, refused_sql;
 
 int __real_sqlite3_prepare_v2(sqlite3 *db, const char *sql, int n, sqlite3_stmt **st, const char **rest);
 int __real_sqlite3_step(sqlite3_stmt *st);
-int __real_sqlite3_exec(sqlite3 *db, const char *sql, int (*each)(void *, int, char **, char **), void *ctx, char **said);
+int __real_sqlite3_exec(sqlite3 *db, const char *sql, int (*each)(void *, int, char **, char **), void *ctx, char **told);
 int __real_sqlite3_extended_errcode(sqlite3 *db);
 const char *__real_sqlite3_errmsg(sqlite3 *db);
 int __wrap_sqlite3_prepare_v2(sqlite3 *db, const char *sql, int n, sqlite3_stmt **st, const char **rest);
 int __wrap_sqlite3_step(sqlite3_stmt *st);
-int __wrap_sqlite3_exec(sqlite3 *db, const char *sql, int (*each)(void *, int, char **, char **), void *ctx, char **said);
+int __wrap_sqlite3_exec(sqlite3 *db, const char *sql, int (*each)(void *, int, char **, char **), void *ctx, char **told);
 int __wrap_sqlite3_extended_errcode(sqlite3 *db);
 const char *__wrap_sqlite3_errmsg(sqlite3 *db);
 
@@ -73,9 +69,9 @@ int __wrap_sqlite3_prepare_v2(sqlite3 *db, const char *sql, int n, sqlite3_stmt 
 
 int __wrap_sqlite3_step(sqlite3_stmt *st) { return refuse(SQL) ? SQLITE_IOERR : __real_sqlite3_step(st); }
 
-int __wrap_sqlite3_exec(sqlite3 *db, const char *sql, int (*each)(void *, int, char **, char **), void *ctx, char **said)
+int __wrap_sqlite3_exec(sqlite3 *db, const char *sql, int (*each)(void *, int, char **, char **), void *ctx, char **told)
 {
-    return refuse(SQL) ? SQLITE_IOERR : __real_sqlite3_exec(db, sql, each, ctx, said);
+    return refuse(SQL) ? SQLITE_IOERR : __real_sqlite3_exec(db, sql, each, ctx, told);
 }
 
 int __wrap_sqlite3_extended_errcode(sqlite3 *db)
@@ -84,76 +80,6 @@ int __wrap_sqlite3_extended_errcode(sqlite3 *db)
 }
 
 const char *__wrap_sqlite3_errmsg(sqlite3 *db) { return atomic_load(&refused_sql) ? "it was refused" : __real_sqlite3_errmsg(db); }
-
-/* ---- a command ---- */
-
-typedef struct said {
-    int status;
-    pl_text out, err;
-} said;
-
-static void file_read(const char *path, pl_text *text)
-{
-    char part[4096];
-    FILE *f = fopen(path, "r");
-    size_t n;
-
-    assert_non_null(f);
-    while ((n = fread(part, 1, sizeof part, f)) > 0)
-        pl_text_add_n(text, part, n);
-    (void)fclose(f);
-}
-
-static int replaced(int fd, const char *path)
-{
-    int kept = dup(fd), to = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0600);
-
-    assert_true(kept >= 0 && to >= 0 && dup2(to, fd) == fd);
-    (void)close(to);
-    return kept;
-}
-
-/* line: the command and its words; the line is cut up. */
-static int call(char *line)
-{
-    static const pl_app app = {
-        .commands = st_commands, .stages = st_stages, .schema = &st_schema, .version = st_version, .details = st_version_details
-    };
-    char *argv[24] = { "molsieve" };
-    int argc = 1, status, out, err;
-
-    for (char *word = strtok(line, " "); word != NULL && argc < 23; word = strtok(NULL, " "))
-        argv[argc++] = word;
-    (void)fflush(NULL);
-    out = replaced(STDOUT_FILENO, "said.out");
-    err = replaced(STDERR_FILENO, "said.err");
-    status = pl_main(&app, argc, argv);
-    (void)fflush(NULL);
-    assert_true(dup2(out, STDOUT_FILENO) >= 0 && dup2(err, STDERR_FILENO) >= 0);
-    (void)close(out);
-    (void)close(err);
-    return status;
-}
-
-/* The words with `%ld` replaced by a number that no earlier call had: settings that make a stage run again. */
-static said say(const char *words)
-{
-    static long number = 100;
-    char line[400];
-    said s = { 0 };
-
-    (void)snprintf(line, sizeof line, words, ++number);
-    s.status = call(line);
-    file_read("said.out", &s.out);
-    file_read("said.err", &s.err);
-    return s;
-}
-
-static void said_free(said *s)
-{
-    pl_text_free(&s->out);
-    pl_text_free(&s->err);
-}
 
 /* ---- all refusals of a command ---- */
 

@@ -128,7 +128,7 @@ static pl_code enough_check(const nn_target *t, const st_errors *e, const char *
 static pl_code range_make(nn_model_file *m, const pl_env *env, const st_dataset *d, pl_error *err)
 {
     const int64_t trained = m->range.molecules;
-    st_samples s;
+    st_samples s = { 0 };
     pl_code code = st_samples_open(&s, d, ST_CALIBRATION, &m->inputs, err);
 
     if (code == PL_OK)

@@ -1,0 +1,274 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Every place that asks SQLite or an arena for something in a run that trains, evaluates, scores, ranks and chooses is refused once: the
+ * run ends with that error, and the next one starts where it must. Or what it stores is what it stores otherwise. */
+#include <dlfcn.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include <cmocka.h>
+#include <sqlite3.h>
+
+#include "golden/command.h"
+#include "pipeline/base/arena.h"
+#include "pipeline/base/file.h"
+#include "toy.h"
+#include "unit/statements.h"
+
+/* ---- places: the addresses behind calls ---- */
+
+enum { PLACES_MAX = 1 << 13 };
+
+static uintptr_t seen[PLACES_MAX]; /* in a table by hash; 0: none */
+static int n_seen;
+static atomic_bool armed;
+static const void *where;          /* the place that was refused */
+static const char *_Atomic what; /* was refused in this run; NULL: nothing */
+static atomic_flag busy = ATOMIC_FLAG_INIT;
+
+static bool is_new(uintptr_t place)
+{
+    size_t i = (place * 0x9e3779b97f4a7c15u) >> 51;
+
+    while (seen[i] != 0 && seen[i] != place)
+        i = (i + 1) % PLACES_MAX;
+    if (seen[i] == place)
+        return false;
+    assert_true(n_seen < PLACES_MAX / 2);
+    seen[i] = place;
+    n_seen++;
+    return true;
+}
+
+/* Of the steps of a run, by the name of the function before it that the linker exports; those of the pipeline have tests of their own. */
+static bool is_of_stages(const void *place)
+{
+    Dl_info at;
+
+    return dladdr(place, &at) != 0 && at.dli_sname != NULL && strncmp(at.dli_sname, "st_", 3) == 0 &&
+           strcmp(at.dli_sname, "st_run_command") != 0;
+}
+
+/* The first new place of a run is refused. */
+static bool refuse(const void *place, const char *kind)
+{
+    bool yes = false;
+
+    if (!atomic_load(&armed) || what != NULL || !is_of_stages(place))
+        return false;
+    while (atomic_flag_test_and_set(&busy))
+        ;
+    if (what == NULL && is_new((uintptr_t)place)) {
+        what = kind;
+        where = place;
+        yes = true;
+    }
+    atomic_flag_clear(&busy);
+    return yes;
+}
+
+#define HERE __builtin_return_address(0)
+
+_Static_assert(PL_EIO == 6, "as in FUNCTION");
+int refused_here(const void *const *frame, int err);
+
+/* err: the place of the pl_error among the arguments, of which FUNCTION stored the first six below the frame. */
+int refused_here(const void *const *frame, int err)
+{
+    if (!refuse(frame[1], "it was refused"))
+        return 0;
+    (void)pl_fail((pl_error *)(uintptr_t)(err < 6 ? frame[-1 - err] : frame[2 + err - 6]), PL_EIO, "it was refused");
+    return 1;
+}
+
+/* A function that returns PL_EIO without being called where refused_here says so. It keeps all registers that may have arguments. */
+#define FUNCTION(name, err)                                                                                                         \
+    __asm__(".text\n.globl __wrap_" #name "\n.type __wrap_" #name ", @function\n__wrap_" #name ":\n"                                \
+            "push %rbp\nmov %rsp, %rbp\nsub $112, %rsp\nmov %rdi, -8(%rbp)\nmov %rsi, -16(%rbp)\nmov %rdx, -24(%rbp)\n"             \
+            "mov %rcx, -32(%rbp)\nmov %r8, -40(%rbp)\nmov %r9, -48(%rbp)\nmov %rax, -56(%rbp)\nmovsd %xmm0, -64(%rbp)\n"             \
+            "movsd %xmm1, -72(%rbp)\nmovsd %xmm2, -80(%rbp)\nmovsd %xmm3, -88(%rbp)\n"                                             \
+            "mov %rbp, %rdi\nmov $" #err ", %esi\ncall refused_here@PLT\n"                                                         \
+            "test %eax, %eax\njnz 1f\nmov -8(%rbp), %rdi\nmov -16(%rbp), %rsi\nmov -24(%rbp), %rdx\nmov -32(%rbp), %rcx\n"         \
+            "mov -40(%rbp), %r8\nmov -48(%rbp), %r9\nmov -56(%rbp), %rax\nmovsd -64(%rbp), %xmm0\nmovsd -72(%rbp), %xmm1\n"         \
+            "movsd -80(%rbp), %xmm2\nmovsd -88(%rbp), %xmm3\nleave\njmp __real_" #name "@PLT\n1:\nmov $6, %eax\nleave\nret\n");
+
+#include "golden/refused_functions.inc"
+
+void *__real_pl_arena_get(pl_arena *mem, size_t n, size_t size);
+void *__wrap_pl_arena_get(pl_arena *mem, size_t n, size_t size);
+pl_arena *__real_pl_arena_new(size_t block_bytes);
+pl_arena *__wrap_pl_arena_new(size_t block_bytes);
+
+void *__wrap_pl_arena_get(pl_arena *mem, size_t n, size_t size)
+{
+    return refuse(HERE, "memory") ? NULL : __real_pl_arena_get(mem, n, size);
+}
+
+pl_arena *__wrap_pl_arena_new(size_t block_bytes) { return refuse(HERE, "memory") ? NULL : __real_pl_arena_new(block_bytes); }
+
+/* ---- runs ---- */
+
+static void write_text(const char *path, const char *text)
+{
+    pl_error err = { 0 };
+
+    assert_int_equal(pl_file_write(path, (pl_bytes){ (const unsigned char *)text, strlen(text) }, &err), PL_OK);
+}
+
+#define HEAD "format: 1\nworkdir: run\nseed: 1\ninputs: [{path: %s}]\n%slimits: {failures: {max_fraction: 1}, disk_free_min: 0B}\n" /* inputs, models */
+static const char prepared[] =
+    "stages:\n  read: {unit: 9}\n"
+    "  prepare: {conformers: {source: generate}, labels: [y, z], properties: {y: {unit: u}, z: {task: classification}}}\n";
+static const char learned[] =
+    "  graph: {edges: bonds}\n"
+    "  split: {method: scaffold, fractions: {train: 0.7, valid: 0.15, test: 0.15}}\n"
+    "  train: {targets: [{name: y, unit: u, better: high}], family: [se3, gp], epochs: 1,\n"
+    "    model: {layers: 1, degrees: 1, channels: 4, heads: 2}}\n"
+    "  evaluate: {on: [train, valid, test]}\n"
+    "  score: {}\n"
+    "  rank: {objectives: [{property: y, goal: maximise}], where: mw < 900, diversity: {by: similarity, threshold: 0.9}, top: 9}\n"
+    "  write: {csv: hits.csv, smi: hits.smi}\n"
+    "  acquire: {strategy: ucb, count: 3, exclude: none}\n";
+static const char judged[] = "  graph: {edges: bonds}\n  evaluate: {models: [m], calibrate: true}\n";
+static const char outside[] =
+    "  external: {command: [grep, -n, C, \"{input}\"], input: smiles, output: regex, value: \"^(1)\", property: p, better: low, env: {A: {value: 1}}}\n"
+    "  rank: {objectives: [{property: p, goal: maximise}, {property: mw, goal: minimise}], method: pareto, diversity: {by: scaffold, at_most: 2}}\n"
+    "  write: {csv: hits.csv, smi: hits.smi}\n";
+
+/* A workflow, and a run of it in which some stages do their work again; places of stages before them are refused in another row. */
+static const struct {
+    const char *inputs, *models, *stages, *again;
+    int places, without; /* at least, at most */
+} rows[] = {
+    { "in.csv", "", learned, "run w.yaml -q -j 1 --from split --until train", 50, 20 },
+    { "in.csv", "", learned, "run w.yaml -q -j 1 --from evaluate", 50, 20 },
+    { "in.csv", "", outside, "run w.yaml -q -j 1 --from read --until prepare", 20, 20 },
+    { "in.csv", "", outside, "run w.yaml -q -j 1 --from external", 20, 20 },
+    { "new.csv", "models: {m: {path: m.safetensors}}\n", judged, "run w.yaml -q -j 1 --from evaluate", 20, 20 },
+};
+
+/* Twenty molecules, whose ends differ. */
+static void table_write(const char *path, const char *end)
+{
+    static const char *const rings[] = { "CO", "C1CC1", "C1CCC1", "c1ccccc1", "c1ccncc1" };
+    pl_text text = { 0 };
+
+    pl_text_add(&text, "smiles,y,z\n");
+    for (int i = 0; i < 20; i++)
+        pl_text_addf(&text, "%s%.*s%s,%d,%d\n", rings[i % 5], i / 5, "CCCC", end, i % 7, i % 2);
+    write_text(path, pl_text_str(&text));
+    pl_text_free(&text);
+}
+
+/* What the run stored. */
+static void stored(pl_text *out)
+{
+    static const char *const asked[] = { "top run --csv", "query -f csv evaluation run", "query -f csv acquired run", "query -f csv split run",
+                                         "query -f csv score run" };
+
+    for (size_t k = 0; k < sizeof asked / sizeof *asked; k++) {
+        said s = say(asked[k]);
+        pl_text_add(out, pl_text_str(&s.out));
+        said_free(&s);
+    }
+    file_read("run/hits.csv", out);
+    file_read("run/hits.smi", out);
+}
+
+/* Of the function that the linker exports before a place: what is static is called as that before it. */
+static const char *name_of(const void *place)
+{
+    Dl_info at = { 0 };
+
+    if (place == NULL)
+        return "nothing was refused";
+    return dladdr(place, &at) != 0 && at.dli_sname != NULL ? at.dli_sname : "?";
+}
+
+/* A file that cannot be read when the workflow is checked is a problem of the workflow; memory that is refused is not. */
+static bool is_told_by_check(const said *s) { return s->status == 2 && strcmp(what, "memory") != 0; }
+
+/* One run, in which a new place is refused. False: there is none left. */
+static bool refuse_one(const char *again, const char *want, int *n_without)
+{
+    pl_text is = { 0 };
+    said s;
+    bool met;
+
+    what = NULL;
+    where = NULL;
+    atomic_store(&armed, true);
+    s = say(again);
+    atomic_store(&armed, false);
+    met = what != NULL;
+    if (s.status == 0) {
+        stored(&is);
+        if (strcmp(want, pl_text_str(&is)) != 0)
+            fail_msg("%s; the run ends with status 0 and stores\n%s\ninstead of\n%s", name_of(where), pl_text_str(&is), want);
+        *n_without += met;
+    } else if (!met || strstr(pl_text_str(&s.err), what) == NULL || !(s.status == 6 || is_told_by_check(&s))) {
+        fail_msg("%s: status %d\n%s", name_of(where), s.status, pl_text_str(&s.err));
+    }
+    if (met && getenv("SHOW") != NULL)
+        print_message("%s %p: %s, status %d\n", name_of(where), where, what, s.status);
+    pl_text_free(&is);
+    said_free(&s);
+    return met;
+}
+
+static void row_refuse(size_t k)
+{
+    int n = 0, without = 0;
+    clock_t began = clock();
+    pl_text want = { 0 }, text = { 0 };
+    said s;
+
+    pl_text_addf(&text, HEAD, rows[k].inputs, rows[k].models);
+    pl_text_addf(&text, "%s%s", prepared, rows[k].stages);
+    write_text("w.yaml", pl_text_str(&text));
+    s = say("run w.yaml -q -j 1");
+    if (s.status != 0)
+        fail_msg("%s", pl_text_str(&s.err));
+    said_free(&s);
+    s = say(rows[k].again);
+    assert_int_equal(s.status, 0);
+    said_free(&s);
+    stored(&want);
+    while (refuse_one(rows[k].again, pl_text_str(&want), &without))
+        n++;
+    print_message("%s: %d places, %d without, %.1f s\n", rows[k].again, n, without, (double)(clock() - began) / CLOCKS_PER_SEC);
+    assert_true(n >= rows[k].places && without <= rows[k].without);
+    pl_text_free(&want);
+    pl_text_free(&text);
+}
+
+static void every_place_of_a_run_that_is_refused_ends_it(void **state)
+{
+    char dir[256], back[4096];
+
+    (void)state;
+    assert_non_null(getcwd(back, sizeof back));
+    toy_directory(dir);
+    assert_int_equal(chdir(dir), 0);
+    table_write("in.csv", "");
+    table_write("new.csv", "C(C)C");
+    for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
+        row_refuse(k);
+        if (k == 1)
+            assert_int_equal(rename("run/models/w.safetensors", "m.safetensors"), 0);
+    }
+    assert_int_equal(chdir(back), 0);
+    toy_remove(dir);
+    assert_int_equal(statements_left, 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = { cmocka_unit_test(every_place_of_a_run_that_is_refused_ends_it) };
+
+    return cmocka_run_group_tests_name("places that are refused", tests, NULL, NULL);
+}
