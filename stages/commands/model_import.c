@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "stages/commands/model_import.h"
+#include "stages/files/out_file.h"
 
 #include <jansson.h>
 #include <math.h>
@@ -235,6 +236,8 @@ static pl_code import(settings *s, const pl_args *args, pl_arena *mem, pl_error 
     pl_bytes file = { 0 };
     pl_code code = options_parse(s, args, mem, err);
 
+    if (code == PL_OK)
+        code = st_out_check(pl_arg(args, "--output"), path, err);
     if (code == PL_OK)
         code = pl_file_read(&file, path, mem, err);
     if (code == PL_OK && (code = weights_read(s, file, mem, err)) != PL_OK)
