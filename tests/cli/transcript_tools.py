@@ -8,9 +8,11 @@ import re
 import shlex
 import shutil
 import sqlite3
+import struct
 import subprocess
 
 from sieve import Project, main, sdf_records
+import import_e2e
 import transcript
 from transcript import SOURCE, files, screened, tables
 
@@ -512,7 +514,38 @@ def two_models_of_two_properties_give_the_same_as_before():
         t.end()
 
 
+# ---- weights of another program
+
+IMPORTED = r"""
+model import w.safetensors --from nvidia -o x.safetensors --target y --graph bonds --network N|model info x.safetensors|model info x.safetensors --json|model verify x.safetensors
+model import w.safetensors --from nvidia -o x.safetensors --target y --unit eV --mean -6.5 --std 0.5 --network N|model info x.safetensors --json|model diff x.safetensors z.safetensors
+model import w.safetensors --from nvidia -o z.safetensors --target y --graph 5 --network N|model info z.safetensors|model diff x.safetensors z.safetensors|model diff x.safetensors z.safetensors --all
+model import w.safetensors --from nvidia -o x.safetensors --target y --graph 0.4|model import w.safetensors --from nvidia -o x.safetensors --target y --graph 20.1
+model import w.safetensors --from nvidia -o x.safetensors --target y --graph 20 --network N,norm=false|model import w.safetensors --from nvidia -o x.safetensors --target y --network N,norm=maybe
+model import w.safetensors --from nvidia -o x.safetensors --target y --network N,pooling=avg|model import w.safetensors --from nvidia -o x.safetensors --target y --network N,pooling=min
+model import w.safetensors --from nvidia -o x.safetensors --target y --network N,w3j=e3nn-0.5|model import w.safetensors --from nvidia -o x.safetensors --target y --network N,w3j=none
+model import w.safetensors --from nvidia -o x.safetensors --target y --network layers=2,,degrees=2|model import w.safetensors --from nvidia -o x.safetensors --target y --std nan --network N
+model import w.safetensors --from nvidia -o x.safetensors --target y --mean inf --network N|model import w.safetensors --from nvidia -o none/x/y.safetensors --target y --network N
+model import w.safetensors --from nvidia -o w.safetensors --target y --network N|model import other.safetensors --from nvidia -o o.safetensors --target y --network N|model diff x.safetensors o.safetensors
+predict x.safetensors two.xyz -q -c title,smiles,y,y_domain|predict z.safetensors two.xyz -q -f jsonl
+"""
+
+
+def weights_of_another_program_are_imported_as_before():
+    with Project() as p:
+        t = Transcript(p, "imported")
+        case = import_e2e.tensors("b4_tiny_full_bonds")
+        p.put("w.safetensors", import_e2e.weights(case))
+        p.put("other.safetensors", import_e2e.weights(case, change=lambda parts: {
+            k: (kind, shape, struct.pack("<f", 0.25 * (i % 5)) + part[4:] if kind == "F32" and i % 3 == 0 else part)
+            for i, (k, (kind, shape, part)) in enumerate(parts.items())}))
+        p.put("two.xyz", "5\nmethane\nC 0 0 0\nH 0.63 0.63 0.63\nH -0.63 -0.63 0.63\nH -0.63 0.63 -0.63\nH 0.63 -0.63 -0.63\n")
+        said(t, IMPORTED.replace("--network N", "--network " + import_e2e.TINY[-1]))
+        t.end()
+
+
 if __name__ == "__main__":
     main([a_model_is_fitted_and_asked_as_before, molecules_are_looked_up_chosen_and_labelled_as_before, a_campaign_asks_and_learns_as_before,
           structures_are_built_and_measured_as_before, files_of_shards_are_merged_as_before, jobs_are_sent_as_before, repeated_splits_are_told_as_before,
-          what_is_not_usual_is_told_as_before, two_models_of_two_properties_give_the_same_as_before])
+          what_is_not_usual_is_told_as_before, two_models_of_two_properties_give_the_same_as_before,
+          weights_of_another_program_are_imported_as_before])
