@@ -20,6 +20,7 @@ molsieve_test(predict_library unit/library_test.c LABEL unit USES molsieve::stag
 target_sources(test_predict_library PRIVATE ${PROJECT_SOURCE_DIR}/stages/library/library.c)
 target_compile_definitions(test_predict_library PRIVATE MOLSIEVE_TESTS="${CMAKE_CURRENT_SOURCE_DIR}")
 add_dependencies(test_predict_library molsieve-chem)
+molsieve_test(own_files unit/own_files_test.c LABEL unit USES molsieve::stages toy)
 molsieve_test(rows unit/rows_test.c LABEL unit USES molsieve::stages)
 molsieve_test(scored unit/scored_test.c LABEL unit USES molsieve::stages)
 molsieve_test(needs unit/needs_test.c LABEL unit USES molsieve::stages)
