@@ -513,7 +513,7 @@ static void wrong_settings_are_named(void **unused)
     }
 }
 
-/* 70 molecules: environment 7 occurs 0 to 3 times, column 0 is -2 or 0. */
+/* 70 molecules: environment 7 occurs 0 to 3 times, column 0 is -2 or, as in the second node, -1. */
 enum { MOLECULES = 70 };
 
 static nn_table molecules(void)
@@ -525,12 +525,13 @@ static nn_table molecules(void)
     for (int i = 0; i < MOLECULES; i++) {
         at[i] = (ch_environment){ 7, (uint32_t)(i % 4) };
         environments[i] = (ch_environments){ i % 4 != 0, &at[i] };
-        column[i] = i % 3 ? 0 : -2;
+        column[i] = i % 3 ? -1 : -2;
     }
     return (nn_table){ MOLECULES, environments, (const float(*)[CH_N_FEATURES])features, 1, column };
 }
 
-static double margin_of_molecule(int i) { return 0.5 + 1.5 + (i % 4 != 3 ? 0.5 : (i % 3 ? 0.125 : -0.25)); }
+static double leaf_of_column(int i) { return i % 3 ? 0.125 : -0.25; }
+static double margin_of_molecule(int i) { return 0.5 + 1.5 + (i % 4 != 3 ? 0.5 : leaf_of_column(i)); }
 
 static void values_and_classes_come_from_margins(void **unused)
 {
@@ -589,7 +590,7 @@ static void a_prediction_is_explained_by_what_the_molecule_has(void **unused)
     (void)unused;
     for (int i = 0; i < 12; i++) {
         const double a = 102 / 255.0, b = 43 / 255.0, right = b * -0.25 + (1 - b) * 0.125, none = a * 0.5 + (1 - a) * right;
-        const double deep_leaf = i % 3 ? 0.125 : -0.25, both = margin_of_molecule(i) - 2;
+        const double deep_leaf = leaf_of_column(i), both = margin_of_molecule(i) - 2;
         const double first = i % 4 != 3 ? 0.5 : right, second = a * 0.5 + (1 - a) * deep_leaf;
         const double by_environment = 2 * (first - none + both - second) / 2, by_column = 2 * (second - none + both - first) / 2;
         nn_parts parts;
@@ -630,6 +631,107 @@ static void a_member_is_described_and_saved_as_it_was(void **unused)
     }
 }
 
+/* ---- memory that is refused: linked with -Wl,--wrap=pl_arena_get ---- */
+
+static int until_refused; /* calls; 0: none is refused */
+void *__real_pl_arena_get(pl_arena *from, size_t n, size_t size);
+void *__wrap_pl_arena_get(pl_arena *from, size_t n, size_t size);
+
+void *__wrap_pl_arena_get(pl_arena *from, size_t n, size_t size)
+{
+    if (until_refused > 0 && --until_refused == 0)
+        return NULL;
+    return __real_pl_arena_get(from, n, size);
+}
+
+typedef struct works {
+    nn_tree_set set;
+    stored s;
+    nn_member *m;
+    nn_table x;
+} works;
+
+static pl_code parses(works *w, pl_error *err)
+{
+    nn_tree_set s;
+
+    (void)w;
+    return nn_tree_set_parse(&s, good, 2, &all_columns, mem, err);
+}
+
+static pl_code stores(works *w, pl_error *err)
+{
+    nn_tensor t[NN_TREE_TENSORS];
+
+    return nn_tree_set_tensors(t, &w->set, "p", mem, err);
+}
+
+static pl_code opens(works *w, pl_error *err)
+{
+    const nn_tensors all = list_of(w->s.t);
+    nn_member *m;
+
+    return nn_boosted_open(&m, "p", &all, "{\"start\":1,\"mean\":1,\"scale\":1,\"library\":\"XGBoost 1\"}", mem, err);
+}
+
+static pl_code saves(works *w, pl_error *err)
+{
+    const char *json;
+    nn_tensor *t;
+    int n;
+
+    return nn_boosted_save(w->m, "p", &t, &n, &json, mem, err);
+}
+
+static pl_code predicts(works *w, pl_error *err)
+{
+    double value[MOLECULES];
+
+    return nn_boosted_predict(w->m, &w->x, value, NULL, mem, err);
+}
+
+static pl_code explains(works *w, pl_error *err)
+{
+    nn_parts parts;
+
+    return nn_boosted_explain(w->m, &w->x, 0, &parts, mem, err);
+}
+
+static pl_code makes_rows(works *w, pl_error *err)
+{
+    nn_columns c;
+    nn_sparse rows_of;
+    const pl_code code = nn_columns_of(&c, &w->x, 1, mem, err);
+
+    return code == PL_OK ? nn_columns_rows(&rows_of, &c, &w->x, mem, err) : code;
+}
+
+/* Each request in turn. */
+static void memory_that_is_refused_is_told(void **unused)
+{
+    pl_code (*const all[])(works *, pl_error *) = { parses, stores, opens, saves, predicts, explains, makes_rows };
+    works w = { .set = made(), .m = opened("false", "false"), .x = molecules() };
+
+    (void)unused;
+    store(&w.s, "p");
+    for (size_t k = 0; k < sizeof all / sizeof *all; k++) {
+        pl_code code = PL_ENOMEM;
+        int n = 0;
+        while (code != PL_OK) {
+            pl_error err = { 0 };
+            until_refused = ++n;
+            code = all[k](&w, &err);
+            until_refused = 0;
+            if (code != PL_OK && (code != PL_ENOMEM || err.text[0] == '\0'))
+                fail_msg("%d, request %d: %d, \"%s\"", (int)k, n, (int)code, err.text);
+        }
+        assert_true(n > 1);
+    }
+    until_refused = 1;
+    assert_null(nn_boosted_describe(w.m, mem));
+    until_refused = 0;
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -648,6 +750,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(shares_of_a_class_stay_off_0_and_1, setup, teardown),
         cmocka_unit_test_setup_teardown(a_prediction_is_explained_by_what_the_molecule_has, setup, teardown),
         cmocka_unit_test_setup_teardown(a_member_is_described_and_saved_as_it_was, setup, teardown),
+        cmocka_unit_test_setup_teardown(memory_that_is_refused_is_told, setup, teardown),
     };
 
     return cmocka_run_group_tests_name("tree_set", tests, NULL, NULL);
