@@ -3,6 +3,7 @@
 """Transcripts (transcript.py) of the steps that screens of one model leave out: trainings of each kind, splits of each kind,
 models of several targets on new labels, programs and choices. MOLSIEVE_WRITE=1 writes the files anew."""
 import csv
+import gzip
 import os
 import re
 import shutil
@@ -216,7 +217,105 @@ JUDGE = """  read: {}
   graph: {edges: bonds}
   evaluate: {models: [some]}
 """
-# A line is a workflow of WORKFLOWS and settings of stages; `!` runs it and tells its events.
+# Each mistake is in a line of its own, which its message names.
+PLACES = """  read:
+    max_record: 2KiB
+    unit: 6
+  prepare:
+    fragment: largest
+    keep: "mw <"
+    labels: [logS, logS, none]
+    properties:
+      cls: {task: classification, unit: eV}
+      other: {unit: 5}
+    alerts:
+      action: filter
+    conformers:
+      source: keep
+      count: 5
+      builder: openbabel
+      device: cuda
+      force_field: uff
+      dielectric: 4
+      cpu_limit: 5s
+      retry_cpu_limit: 1s
+  graph:
+    edges: radius
+    k: 4
+  split:
+    method: file
+    folds: 1
+    fold: 2
+    fractions: {train: 0.5, valid: 0.1}
+  train:
+    targets: [{name: y, column: none}, {name: y, column: cls, unit: eV}]
+    family: [gp]
+    class_weights: balanced
+    loss: bce
+    members: 2
+    start: some
+    inputs:
+      columns: [logS]
+      descriptors: true
+    model:
+      heads: 3
+      elements: [C, C, Xx]
+      radial:
+        basis: bessel
+        cutoff: 9
+    noise:
+      weight: 1
+    optimiser:
+      sharded: true
+      type: lamb
+      min_lr: 1
+    sparsity: "2:4"
+  evaluate:
+    on: [train, new]
+    models: [some]
+  score:
+    models: [some, some, none]
+    devices: [x]
+  external:
+    command: [no_such_program, "{nothing}"]
+    files: [none.txt]
+    input: pdbqt
+    output: regex
+    value: "("
+    property: p
+    better: low
+    batch: 3
+    poses: true
+    env:
+      1A: {value: b}
+  rank:
+    objectives:
+      - {property: nothing, goal: maximise, at_least: x}
+      - {property: mw, goal: minimise, use: median}
+    constraints:
+      - {property: hbd}
+    where: "logS > 1"
+    method: pareto
+    actives: none
+    domain: inside
+  write:
+    csv: results.db
+    sdf: ../w.sdf
+    smi: ./results.db
+  acquire:
+    property: none
+    strategy: ucb
+    where: "mw >"
+    answers:
+      table: in.csv
+      column: none
+      workflow: learn.yaml
+    campaign:
+      rounds: 0
+      calls: 3
+      first_count: 3
+"""
+# A line is a workflow of WORKFLOWS and settings of stages; `!` runs it and tells its events, `?` plans it.
 REFUSED = r"""
 learn; +acquire={}; train.targets=[{name: logS}, {name: year}]
 learn; +acquire={strategy: uncertainty}; train.targets=[{name: cls}]; train.family=[forest]
@@ -307,6 +406,23 @@ judge; evaluate.models=[cls]!
 judge; evaluate.models=[two]!
 judge; evaluate.models=[bare]; evaluate.calibrate=true!
 judge; evaluate.on=[train, new]!
+judge; evaluate.on=[test]
+judge; evaluate.models=[none]
+axes; prepare.labels=[x]
+start; train.family=[se3]; train.start=some
+start; train.family=[se3]; train.start=two; train.targets=[{name: logS}, {name: year}]; split.fractions={train: 0.4, valid: 0.3, test: 0.3}!
+start; train.family=[se3]; train.start=two; train.model.channels=4
+start; train.family=[se3]; train.start=none
+learn; train.family=[se3]; train.task=denoise; train.targets=[]; evaluate={}; score={}
+learn; prepare={labels: [ones, logS], properties: {ones: {task: classification}}}; rank.actives=ones!
+learn; prepare.labels=[logS]; rank={objectives: [{property: mw, goal: maximise}, {property: logp, goal: minimise}, {property: tpsa, goal: minimise}], method: pareto, top: 30}!
+learn; rank={objectives: [{property: mw, goal: maximise, at_least: 50}], constraints: [{property: hbd, at_least: 1, at_most: 1}], diversity: {by: similarity, threshold: 0.4}}!
+learn; rank={objectives: [{property: mw, goal: maximise}, {property: logS, goal: maximise, weight: 0.5}], where: "logp > 0 and (hbd = 0 or tpsa < 30)", diversity: {by: scaffold, at_most: 1}}!
+score; score.models=[two]; rank={objectives: [{property: year, goal: maximise, at_least: 0}, {property: logS, goal: minimise, at_most: 100}]}!
+clash; read.censored=bound!
+zipped; prepare.labels=[logS]?
+zipped; prepare.labels=[logS]!
+places
 """
 
 
@@ -329,6 +445,12 @@ def what_cannot_be_done_is_told_as_before():
         learn = LEARN.replace("{property: logS,", "{property: mw,")
         told = {"learn": (["{path: in.csv, format: csv, columns: {smiles: smiles, title: name}}"], learn, ""), "none": (["none.smi"], learn, ""), "wrong": (["wrong.smi"], SCORE, MODELS),
                 "axes": (["axes.smi"], SCORE, MODELS), "score": (["new.csv"], SCORE, MODELS), "judge": (["new.csv"], JUDGE, MODELS)}
+        told["clash"] = (["clash.csv"], learn.replace("cls, year, part, lim", "lim").replace("cls: {task: classification}", "lim: {unit: u}").replace("name: logS, unit: mol", "name: lim"), "")
+        told["start"] = told["learn"][:2] + (MODELS,)
+        told["zipped"] = (["in.csv.gz", "in.csv"], learn, "")
+        told["places"] = (["in.csv"], PLACES, MODELS)
+        p.put("clash.csv", "smiles,name,lim,lim at least\n" + "".join("C%s,n%d,>%d,%d\n" % ("C" * i, i, i, i) for i in range(12)))
+        p.put("in.csv.gz", gzip.compress(open(p.path("in.csv"), "rb").read(), mtime=0))
         for name, (inputs, stages, extra) in told.items():
             p.workflow(inputs, stages, name=name + ".yaml", workdir="runs/" + name, extra=extra)
         for name, words in (("some", "split.fractions={train: 0.5, valid: 0.1, test: 0.1, calibration: 0.3}"), ("cls", "train.targets=[{name: cls}]; train.family=[forest]"),
@@ -337,12 +459,22 @@ def what_cannot_be_done_is_told_as_before():
             p.run("run", "learn.yaml", "-q", "-j", "1", "--until", "train", "workdir=runs/models", *["stages." + word for word in words.split("; ")])
             shutil.copy(p.path("runs/models/models/e2e.safetensors"), p.path(name + ".safetensors"))
         for line in REFUSED.strip().split("\n"):
-            name, *words = line.rstrip("!").split("; ")
+            name, *words = line.rstrip("!?").split("; ")
             words = [re.sub(r"^(\+?)", r"\1stages.", word).replace("LONG", "a/" * 2100 + "b").replace("MANY", "[%s]" % ", ".join(["{property: mw, goal: maximise}"] * 17)) for word in words]
-            t.say(*(["run", name + ".yaml", "-q", "-j", "1"] if line.endswith("!") else ["check", name + ".yaml"]), *words)
+            t.say(*(["run", name + ".yaml", "-q", "-j", "1"] if line.endswith("!") else ["plan" if line.endswith("?") else "check", name + ".yaml"]), *words)
             if line.endswith("!") and os.path.exists(p.path("runs", name, "results.db")):
                 t.add("events", "\n".join("|".join(r) for r in p.rows(EVENTS, workdir="runs/" + name) if r[0] in ("warn", "error") or r[1] in ("split", "evaluate", "rank")))
         t.end()
 
 
-main([trainings_of_each_kind_give_the_same_as_before, programs_of_each_kind_give_the_same_as_before, what_cannot_be_done_is_told_as_before])
+
+def settings_of_stages_are_explained_as_before():
+    with Project() as p:
+        t = Transcript(p, "settings")
+        for stage in ("prepare", "graph", "basis", "split", "train", "evaluate", "score", "external", "write", "acquire"):  # read and rank: screen.txt
+            t.say("help", stage)
+        t.end()
+
+
+main([trainings_of_each_kind_give_the_same_as_before, programs_of_each_kind_give_the_same_as_before, what_cannot_be_done_is_told_as_before,
+      settings_of_stages_are_explained_as_before])
