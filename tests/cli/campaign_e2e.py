@@ -232,11 +232,20 @@ def parts_scored_by_other_jobs_change_nothing():
             assert missing() == ["0", "1", "2"]
             part(0, expect=137, fault="score.part.before_commit:2")
             assert sqlite3.connect(p.path("run/parts/00000-of-00003/scores.db")).execute("SELECT count(*) FROM scored").fetchone() == (1,)
+            begun = sqlite3.connect(p.path("run/parts/00000-of-00003/scores.db"))
+            begun.executescript("CREATE TABLE mark(x)")
             part(1)
             assert missing() == ["0", "2"] and p.run("campaign", *word, "-q", "--parts", "3", expect=75)
             part(2)
             part(2)
             part(0)
+            assert begun.execute("SELECT count(*) FROM mark").fetchone() == (0,)
+            assert begun.execute("SELECT value FROM meta WHERE key='state'").fetchone() == ("done",)  # it went on, in the same file
+            begun.close()
+            stale = sqlite3.connect(p.path("run/parts/00002-of-00003/scores.db"))
+            stale.executescript("UPDATE meta SET value='of another model' WHERE key='key'")
+            assert missing() == ["2"]
+            part(2)  # anew, in another file
             db = p.path("run/parts/00001-of-00003/scores.db")
             if rounds == 0:  # a damaged unit is computed
                 sqlite3.connect(db).executescript("UPDATE scored SET data=zeroblob(length(data))")

@@ -26,7 +26,7 @@ enum { PLACES_MAX = 1 << 13 };
 static uintptr_t seen[PLACES_MAX]; /* in a table by hash; 0: none */
 static int n_seen;
 static atomic_bool armed;
-static const void *where;          /* the place that was refused */
+static const void *where;        /* the place that was refused */
 static const char *_Atomic what; /* was refused in this run; NULL: nothing */
 static atomic_flag busy = ATOMIC_FLAG_INIT;
 
@@ -86,14 +86,14 @@ int refused_here(const void *const *frame, int err)
 }
 
 /* A function that returns PL_EIO without being called where refused_here says so. It keeps all registers that may have arguments. */
-#define FUNCTION(name, err)                                                                                                         \
-    __asm__(".text\n.globl __wrap_" #name "\n.type __wrap_" #name ", @function\n__wrap_" #name ":\n"                                \
-            "push %rbp\nmov %rsp, %rbp\nsub $112, %rsp\nmov %rdi, -8(%rbp)\nmov %rsi, -16(%rbp)\nmov %rdx, -24(%rbp)\n"             \
-            "mov %rcx, -32(%rbp)\nmov %r8, -40(%rbp)\nmov %r9, -48(%rbp)\nmov %rax, -56(%rbp)\nmovsd %xmm0, -64(%rbp)\n"             \
-            "movsd %xmm1, -72(%rbp)\nmovsd %xmm2, -80(%rbp)\nmovsd %xmm3, -88(%rbp)\n"                                             \
-            "mov %rbp, %rdi\nmov $" #err ", %esi\ncall refused_here@PLT\n"                                                         \
-            "test %eax, %eax\njnz 1f\nmov -8(%rbp), %rdi\nmov -16(%rbp), %rsi\nmov -24(%rbp), %rdx\nmov -32(%rbp), %rcx\n"         \
-            "mov -40(%rbp), %r8\nmov -48(%rbp), %r9\nmov -56(%rbp), %rax\nmovsd -64(%rbp), %xmm0\nmovsd -72(%rbp), %xmm1\n"         \
+#define FUNCTION(name, err)                                                                                                 \
+    __asm__(".text\n.globl __wrap_" #name "\n.type __wrap_" #name ", @function\n__wrap_" #name ":\n"                        \
+            "push %rbp\nmov %rsp, %rbp\nsub $112, %rsp\nmov %rdi, -8(%rbp)\nmov %rsi, -16(%rbp)\nmov %rdx, -24(%rbp)\n"     \
+            "mov %rcx, -32(%rbp)\nmov %r8, -40(%rbp)\nmov %r9, -48(%rbp)\nmov %rax, -56(%rbp)\nmovsd %xmm0, -64(%rbp)\n"    \
+            "movsd %xmm1, -72(%rbp)\nmovsd %xmm2, -80(%rbp)\nmovsd %xmm3, -88(%rbp)\n"                                      \
+            "mov %rbp, %rdi\nmov $" #err ", %esi\ncall refused_here@PLT\n"                                                  \
+            "test %eax, %eax\njnz 1f\nmov -8(%rbp), %rdi\nmov -16(%rbp), %rsi\nmov -24(%rbp), %rdx\nmov -32(%rbp), %rcx\n"  \
+            "mov -40(%rbp), %r8\nmov -48(%rbp), %r9\nmov -56(%rbp), %rax\nmovsd -64(%rbp), %xmm0\nmovsd -72(%rbp), %xmm1\n" \
             "movsd -80(%rbp), %xmm2\nmovsd -88(%rbp), %xmm3\nleave\njmp __real_" #name "@PLT\n1:\nmov $6, %eax\nleave\nret\n");
 
 #include "golden/refused_functions.inc"
@@ -119,7 +119,8 @@ static void write_text(const char *path, const char *text)
     assert_int_equal(pl_file_write(path, (pl_bytes){ (const unsigned char *)text, strlen(text) }, &err), PL_OK);
 }
 
-#define HEAD "format: 1\nworkdir: run\nseed: 1\ninputs: [{path: %s}]\n%slimits: {failures: {max_fraction: 1}, disk_free_min: 0B}\n" /* inputs, models */
+#define HEAD \
+    "format: 1\nworkdir: run\nseed: 1\ninputs: [{path: %s}]\n%slimits: {failures: {max_fraction: 1}, disk_free_min: 0B}\n" /* inputs, models */
 static const char prepared[] =
     "stages:\n  read: {unit: 9}\n"
     "  prepare: {conformers: {source: generate}, labels: [y, z], properties: {y: {unit: u}, z: {task: classification}}}\n";
@@ -167,8 +168,8 @@ static void table_write(const char *path, const char *end)
 /* What the run stored. */
 static void stored(pl_text *out)
 {
-    static const char *const asked[] = { "top run --csv", "query -f csv evaluation run", "query -f csv acquired run", "query -f csv split run",
-                                         "query -f csv score run" };
+    static const char *const asked[] = { "top run --csv", "query -f csv evaluation run", "query -f csv acquired run",
+                                         "query -f csv split run", "query -f csv score run" };
 
     for (size_t k = 0; k < sizeof asked / sizeof *asked; k++) {
         said s = say(asked[k]);

@@ -182,8 +182,18 @@ static void records_come_back_from_their_block_byte_for_byte(void **state)
     pl_arena_free(mem);
 }
 
+enum { HEAD = 16 }; /* of a block: a word, the version, the number of records, their bytes */
+
+static bool damage_is_named(size_t byte, const char *text)
+{
+    const char *head = byte < 4 ? "not a block of records" : "a block of records of version ";
+
+    return strncmp(text, head, strlen(head)) == 0 || (byte >= 8 && strcmp(text, "the block of records is damaged") == 0);
+}
+
 static void any_damage_to_a_block_is_bad_data(void **state)
 {
+    pl_error err = { 0 };
     pl_arena *mem = pl_arena_new(0);
     pl_bytes block;
     st_record *got;
@@ -194,16 +204,19 @@ static void any_damage_to_a_block_is_bad_data(void **state)
     for (size_t len = 0; len < block.len; len++) {
         unsigned char *copy = malloc(len + 1); /* exact size, so that a sanitizer sees a read beyond the end */
         memcpy(copy, block.data, len);
-        assert_int_equal(st_records_unpack(&got, &n, (pl_bytes){ copy, len }, mem, NULL), PL_EDATA);
+        assert_int_equal(st_records_unpack(&got, &n, (pl_bytes){ copy, len }, mem, &err), PL_EDATA);
+        assert_string_equal(err.text, len < HEAD ? "not a block of records" : "the block of records is damaged");
         free(copy);
     }
     for (size_t bit = 0; bit < 8 * block.len; bit++) {
         unsigned char *copy = malloc(block.len);
         memcpy(copy, block.data, block.len);
         copy[bit / 8] ^= (unsigned char)(1 << bit % 8);
-        pl_code code = st_records_unpack(&got, &n, (pl_bytes){ copy, block.len }, mem, NULL);
+        pl_code code = st_records_unpack(&got, &n, (pl_bytes){ copy, block.len }, mem, &err);
         /* A smaller count gives a shorter list, and some bits of zlib have no meaning; all other damage is found. */
         assert_true(code == PL_EDATA || (code == PL_OK && n <= 3 && same_records(got, n)));
+        if (bit < 8 * HEAD && code == PL_EDATA)
+            assert_true(damage_is_named(bit / 8, err.text));
         free(copy);
     }
     pl_arena_free(mem);
