@@ -136,6 +136,7 @@ mode != "sdf" && given != "csv" || FNR > 1 && given == "csv" {
     id = given == "csv" ? $1 : $2
     smiles = given == "csv" ? $2 : $1
     if (smiles == "CCC") { out = ""; mode = "text"; print "no propane" > "/dev/stderr"; exit 3 }
+    if (smiles == "CCN") { for (k = 1; k < 200; k++) printf "word%d ", k > "/dev/stderr"; out = ""; mode = "text"; exit 4 }
     if (smiles == "CC") out = out answer(id, "\"many\"")
     else if (smiles != "CO") out = out answer(id, smiles == "CN" ? "1e400" : length(smiles))
 }
@@ -175,7 +176,10 @@ command.4=mode=csv; output=csv; value=points; limits.output=64B
 command=[awk, -f, counter.awk, -v, mode=csv, -v, given=csv, '{input}']; output=csv; value=points; input=csv; batch=6
 command=[awk, -f, counter.awk, -v, mode=sdf, -v, all=1, '{input}']; output=sdf; value=points; input=sdf; poses=true; batch=4; better=none
 command.4=mode=sdf; output=sdf; value=points; input=sdf; poses=true; keep=none; timeout=20s; env={A: {value: b}}
+command=[ln, -s, '{input}', '{output}']; output=csv
+command=[sh, -c, 'mkdir {output} && cat {input} > {output}/x']; output=csv
 command.0=false
+files=[., in.csv]
 command.2=none.awk
 files=[none.awk]
 """
@@ -198,6 +202,10 @@ def programs_of_each_kind_give_the_same_as_before():
             stored(t, "what it stored", EVENTS, PROPERTIES, SCORES.replace("mol_id % 9=1", "1"), FAILURES)
             t.add("folders", "\n".join(sorted(os.path.join(os.path.relpath(d, p.path("runs/one")), f) for d, _, fs in os.walk(p.path("runs/one/scratch")) for f in fs)))
         t.say("export", "sdf", "runs/one", "--all", "--conformers", "poses")
+        p.put("late.smi", "C( a\nC1 b\nCCO c\n")
+        p.put("bad.smi", "C( a\nC1 b\n" * 20)
+        for name in ("late.smi", "bad.smi"):
+            t.say("check", "w.yaml", "--try", "inputs=[{path: %s}]" % name, "stages.prepare={}")
         tables(t, "failure_id|event_id")
         t.end()
 
@@ -420,6 +428,12 @@ learn; rank={objectives: [{property: mw, goal: maximise, at_least: 50}], constra
 learn; rank={objectives: [{property: mw, goal: maximise}, {property: logS, goal: maximise, weight: 0.5}], where: "logp > 0 and (hbd = 0 or tpsa < 30)", diversity: {by: scaffold, at_most: 1}}!
 score; score.models=[two]; rank={objectives: [{property: year, goal: maximise, at_least: 0}, {property: logS, goal: minimise, at_most: 100}]}!
 clash; read.censored=bound!
+nothing!
+packed
+learn; prepare.alerts={rules: ["[OX2H] hydroxyl", "[#6] carbon"], action: filter}!
+learn; prepare.alerts={rules: ["[OX2H] hydroxyl", "[NX3;H2] amine", "[OX2H] twice"]}!
+learn; train.family=[se3]; train.budget=1h; train.epochs=3!
+score!
 zipped; prepare.labels=[logS]?
 zipped; prepare.labels=[logS]!
 places
@@ -437,7 +451,7 @@ def what_cannot_be_done_is_told_as_before():
         p.put("in.csv", "\n".join(rows) + "\n")
         p.put("new.csv", "smiles,name,logS,year,lim,cls\n" + "".join("%s,n%d,%g,%d,%g,%d\n" % (x, i, -0.3 * i, i, i, i % 2) for i, x in enumerate(
             "CCCO CCCCO CC(C)O CCCCCCO OCCO CCOC CNC CCCN c1ccccc1C CCCl FCCF CC[Se]CC C#CC".split())))
-        for name, text in (("none.smi", ""), ("wrong.smi", "C( a\nC1 b\nXx c\n"), ("axes.smi", "CC=C=CC allene\nC[C@H]=C=CC marked\nCc1cccc(Cl)c1-c1c(C)cccc1Cl biaryl\n"
+        for name, text in (("none.smi", ""), ("wrong.smi", "C1 a\nC( b\nXx c\nC( d\n"), ("axes.smi", "CC=C=CC allene\nC[C@H]=C=CC marked\nCc1cccc(Cl)c1-c1c(C)cccc1Cl biaryl\n"
                            "Cc1cccc(Cl)c1-c1c(Cl)cccc1C same\nCC=[C@]=CC one\nCC=[C@@]=CC other\n"),
                            ("apart.txt", "left train\nright test\nm1 train\nm2 train\nm3 valid\n"), ("bad.txt", "m1 train\nm2 nothing\n"), ("tests.txt", "m1 test\n"),
                            ("many.smarts", "".join("%s a%d\n" % ("C" * (i % 40 + 1), i) for i in range(5000)))):
@@ -447,6 +461,10 @@ def what_cannot_be_done_is_told_as_before():
                 "axes": (["axes.smi"], SCORE, MODELS), "score": (["new.csv"], SCORE, MODELS), "judge": (["new.csv"], JUDGE, MODELS)}
         told["clash"] = (["clash.csv"], learn.replace("cls, year, part, lim", "lim").replace("cls: {task: classification}", "lim: {unit: u}").replace("name: logS, unit: mol", "name: lim"), "")
         told["start"] = told["learn"][:2] + (MODELS,)
+        told["nothing"] = (["none.smi", "nothing.csv"], SCORE, MODELS)
+        told["packed"] = (["a.tar.xz"], SCORE, MODELS)
+        p.put("nothing.csv", "smiles,name\n")
+        p.put("a.tar.xz", b"\xfd7zXZ\0")
         told["zipped"] = (["in.csv.gz", "in.csv"], learn, "")
         told["places"] = (["in.csv"], PLACES, MODELS)
         p.put("clash.csv", "smiles,name,lim,lim at least\n" + "".join("C%s,n%d,>%d,%d\n" % ("C" * i, i, i, i) for i in range(12)))
@@ -463,7 +481,13 @@ def what_cannot_be_done_is_told_as_before():
             words = [re.sub(r"^(\+?)", r"\1stages.", word).replace("LONG", "a/" * 2100 + "b").replace("MANY", "[%s]" % ", ".join(["{property: mw, goal: maximise}"] * 17)) for word in words]
             t.say(*(["run", name + ".yaml", "-q", "-j", "1"] if line.endswith("!") else ["plan" if line.endswith("?") else "check", name + ".yaml"]), *words)
             if line.endswith("!") and os.path.exists(p.path("runs", name, "results.db")):
-                t.add("events", "\n".join("|".join(r) for r in p.rows(EVENTS, workdir="runs/" + name) if r[0] in ("warn", "error") or r[1] in ("split", "evaluate", "rank")))
+                t.add("events", "\n".join("|".join(r) for r in p.rows(EVENTS, workdir="runs/" + name) if r[0] in ("warn", "error") or r[1] in ("split", "train", "evaluate", "rank")) +
+                      "\n" + "\n".join("|".join(str(x) for x in r) for r in p.rows(PROPERTIES, workdir="runs/" + name)))
+        for words in ("export csv runs/score", "top runs/score --csv", "top runs/learn"):
+            t.say(*words.split())
+        t.say("run", "learn.yaml", "-q", "-j", "1")
+        shutil.copy(p.path("some.safetensors"), p.path("runs/learn/models/e2e.safetensors"))
+        t.say("run", "learn.yaml", "-q", "-j", "1", "--from", "score")
         t.end()
 
 
