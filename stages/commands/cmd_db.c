@@ -54,7 +54,7 @@ static pl_code do_schema(const pl_args *args, pl_store *s, pl_error *err)
         "SELECT m.type,m.name,p.name,p.type,coalesce(d.unit,''),coalesce(d.description,'') FROM sqlite_master m,"
         " pragma_table_info(m.name) p LEFT JOIN column_doc d ON d.tbl=m.name AND d.col=p.name"
         " WHERE m.type IN('table','view') AND m.name NOT LIKE 'sqlite_%' ORDER BY m.type,m.name,p.cid";
-    sqlite3_stmt *st;
+    sqlite3_stmt *st = NULL;
     char last[128] = "";
     bool row = true;
     pl_code code = pl_db_prepare(s->db, &st, sql, err);

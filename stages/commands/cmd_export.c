@@ -172,7 +172,7 @@ static pl_code export_smi(exporting *x, pl_error *err)
 
 static pl_code open_conformers(exporting *x, pl_error *err)
 {
-    sqlite3_stmt *st;
+    sqlite3_stmt *st = NULL;
     const char *key = NULL;
     bool row = false;
     pl_code code = pl_db_prepare(x->store->db, &st,

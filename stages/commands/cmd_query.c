@@ -157,7 +157,7 @@ static pl_code get_sql(const pl_args *args, sqlite3 *db, const char **sql, pl_ar
 
 static pl_code list_tables(sqlite3 *db, pl_error *err)
 {
-    sqlite3_stmt *st;
+    sqlite3_stmt *st = NULL;
     pl_code code = pl_db_prepare(
         db, &st,
         "SELECT s.name, s.type, (SELECT group_concat(name,', ') FROM pragma_table_info(s.name)) AS columns "

@@ -32,7 +32,7 @@ static pl_code read_run(pl_store *s, last_run *out, pl_error *err)
 {
     static const char sql[] = "SELECT run_id,state,command,coalesce(host,''),started_utc,coalesce(ended_utc,''),"
                               "coalesce(stop_reason,'') FROM run ORDER BY run_id DESC LIMIT 1";
-    sqlite3_stmt *st;
+    sqlite3_stmt *st = NULL;
     bool row = false;
     pl_code code = pl_db_prepare(s->db, &st, sql, err);
 
@@ -202,7 +202,7 @@ static pl_code print_epoch(pl_store *s, pl_error *err)
         " group_concat(split||' '||name||' '||printf('%.4g',value),', ') FROM (SELECT * FROM metric WHERE name IN('loss','mae','noise_loss')"
         " AND split IN('train','valid') AND step=(SELECT max(step) FROM metric WHERE split='train') ORDER BY split,name)"
         " GROUP BY stage";
-    sqlite3_stmt *st;
+    sqlite3_stmt *st = NULL;
     bool row = false;
     pl_code code = pl_db_prepare(s->db, &st, sql, err);
 

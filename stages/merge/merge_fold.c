@@ -11,7 +11,7 @@ static pl_code drop_indexes(st_merging *m, pl_error *err)
 {
     sqlite3 *db = m->store->db;
     pl_text drops = { 0 };
-    sqlite3_stmt *st;
+    sqlite3_stmt *st = NULL;
     bool row = true;
     pl_code code = pl_db_exec(db,
                               "CREATE TABLE merge_index AS SELECT name, sql FROM sqlite_master WHERE type='index' AND "

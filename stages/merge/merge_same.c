@@ -8,7 +8,7 @@
 
 static pl_code make_indexes(st_merging *m, pl_error *err)
 {
-    sqlite3_stmt *st;
+    sqlite3_stmt *st = NULL;
     bool row = true;
     pl_text sql = { 0 };
     pl_code code = pl_db_prepare(m->store->db, &st,

@@ -25,7 +25,7 @@ static sqlite3_stmt *prepare(st_report *r, const char *fmt, va_list args)
 sqlite3_stmt *st_report_query(st_report *r, const char *fmt, ...)
 {
     va_list args;
-    sqlite3_stmt *st;
+    sqlite3_stmt *st = NULL;
 
     va_start(args, fmt);
     st = prepare(r, fmt, args);
@@ -49,7 +49,7 @@ bool st_report_row(st_report *r, sqlite3_stmt **st)
 int64_t st_report_int(st_report *r, const char *fmt, ...)
 {
     va_list args;
-    sqlite3_stmt *st;
+    sqlite3_stmt *st = NULL;
     int64_t n = 0;
 
     va_start(args, fmt);

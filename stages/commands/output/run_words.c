@@ -133,7 +133,7 @@ static void print_funnel(const pl_workflow *wf, pl_store *s)
     static const char sql[] = "SELECT records,ok,duplicate,filtered,failed,molecules,scored,hits FROM v_funnel";
     static const char *const names[] = { " records: ",  " ok, ",      " duplicate, ", " filtered, ",
                                          " failed -> ", " molecules", " scored",      " ranked" };
-    sqlite3_stmt *st;
+    sqlite3_stmt *st = NULL;
     bool row = false;
     char n[32];
 
@@ -154,7 +154,7 @@ static void print_failures(pl_store *s)
     static const char sql[] =
         "SELECT stage, code, count(*), (SELECT count(*) FROM failure) FROM failure GROUP BY 1, 2 ORDER BY 3 DESC, 1, 2 "
         "LIMIT 4";
-    sqlite3_stmt *st;
+    sqlite3_stmt *st = NULL;
     bool row = false;
     int64_t left = 0;
     char n[32];
@@ -182,7 +182,7 @@ static void print_top(pl_store *s)
         "SELECT rank,smiles,coalesce(property,'objective'),coalesce(nullif(' '||unit,' '),''),coalesce(score,objective),"
         "coalesce(titles,''),interval90,domain FROM v_hits WHERE rank<=5"
         " ORDER BY rank,property";
-    sqlite3_stmt *st;
+    sqlite3_stmt *st = NULL;
     bool row = false;
     int64_t last = 0;
     char smiles[84] = ""; /* of the molecule of the last row; it ends the line */
