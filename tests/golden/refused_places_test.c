@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Every place that asks SQLite or an arena for something in a run that trains, evaluates, scores, ranks and chooses is refused once: the
  * run ends with that error, and the next one starts where it must. Or what it stores is what it stores otherwise. */
-#include <dlfcn.h>
 #include <setjmp.h>
 #include <stdarg.h>
-#include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -14,38 +12,12 @@
 #include <sqlite3.h>
 
 #include "golden/command.h"
-#include "pipeline/base/arena.h"
-#include "pipeline/base/file.h"
+#include "golden/refused_places.h"
 #include "toy.h"
 #include "unit/statements.h"
 
-/* ---- places: the addresses behind calls ---- */
-
-enum { PLACES_MAX = 1 << 13 };
-
-static uintptr_t seen[PLACES_MAX]; /* in a table by hash; 0: none */
-static int n_seen;
-static atomic_bool armed;
-static const void *where;        /* the place that was refused */
-static const char *_Atomic what; /* was refused in this run; NULL: nothing */
-static atomic_flag busy = ATOMIC_FLAG_INIT;
-
-static bool is_new(uintptr_t place)
-{
-    size_t i = (place * 0x9e3779b97f4a7c15u) >> 51;
-
-    while (seen[i] != 0 && seen[i] != place)
-        i = (i + 1) % PLACES_MAX;
-    if (seen[i] == place)
-        return false;
-    assert_true(n_seen < PLACES_MAX / 2);
-    seen[i] = place;
-    n_seen++;
-    return true;
-}
-
 /* Of the steps of a run, by the name of the function before it that the linker exports; those of the pipeline have tests of their own. */
-static bool is_of_stages(const void *place)
+static bool is_counted(const void *place)
 {
     Dl_info at;
 
@@ -53,71 +25,7 @@ static bool is_of_stages(const void *place)
            strcmp(at.dli_sname, "st_run_command") != 0;
 }
 
-/* The first new place of a run is refused. */
-static bool refuse(const void *place, const char *kind)
-{
-    bool yes = false;
-
-    if (!atomic_load(&armed) || what != NULL || !is_of_stages(place))
-        return false;
-    while (atomic_flag_test_and_set(&busy))
-        ;
-    if (what == NULL && is_new((uintptr_t)place)) {
-        what = kind;
-        where = place;
-        yes = true;
-    }
-    atomic_flag_clear(&busy);
-    return yes;
-}
-
-#define HERE __builtin_return_address(0)
-
-_Static_assert(PL_EIO == 6, "as in FUNCTION");
-int refused_here(const void *const *frame, int err);
-
-/* err: the place of the pl_error among the arguments, of which FUNCTION stored the first six below the frame. */
-int refused_here(const void *const *frame, int err)
-{
-    if (!refuse(frame[1], "it was refused"))
-        return 0;
-    (void)pl_fail((pl_error *)(uintptr_t)(err < 6 ? frame[-1 - err] : frame[2 + err - 6]), PL_EIO, "it was refused");
-    return 1;
-}
-
-/* A function that returns PL_EIO without being called where refused_here says so. It keeps all registers that may have arguments. */
-#define FUNCTION(name, err)                                                                                                 \
-    __asm__(".text\n.globl __wrap_" #name "\n.type __wrap_" #name ", @function\n__wrap_" #name ":\n"                        \
-            "push %rbp\nmov %rsp, %rbp\nsub $112, %rsp\nmov %rdi, -8(%rbp)\nmov %rsi, -16(%rbp)\nmov %rdx, -24(%rbp)\n"     \
-            "mov %rcx, -32(%rbp)\nmov %r8, -40(%rbp)\nmov %r9, -48(%rbp)\nmov %rax, -56(%rbp)\nmovsd %xmm0, -64(%rbp)\n"    \
-            "movsd %xmm1, -72(%rbp)\nmovsd %xmm2, -80(%rbp)\nmovsd %xmm3, -88(%rbp)\n"                                      \
-            "mov %rbp, %rdi\nmov $" #err ", %esi\ncall refused_here@PLT\n"                                                  \
-            "test %eax, %eax\njnz 1f\nmov -8(%rbp), %rdi\nmov -16(%rbp), %rsi\nmov -24(%rbp), %rdx\nmov -32(%rbp), %rcx\n"  \
-            "mov -40(%rbp), %r8\nmov -48(%rbp), %r9\nmov -56(%rbp), %rax\nmovsd -64(%rbp), %xmm0\nmovsd -72(%rbp), %xmm1\n" \
-            "movsd -80(%rbp), %xmm2\nmovsd -88(%rbp), %xmm3\nleave\njmp __real_" #name "@PLT\n1:\nmov $6, %eax\nleave\nret\n");
-
-#include "golden/refused_functions.inc"
-
-void *__real_pl_arena_get(pl_arena *mem, size_t n, size_t size);
-void *__wrap_pl_arena_get(pl_arena *mem, size_t n, size_t size);
-pl_arena *__real_pl_arena_new(size_t block_bytes);
-pl_arena *__wrap_pl_arena_new(size_t block_bytes);
-
-void *__wrap_pl_arena_get(pl_arena *mem, size_t n, size_t size)
-{
-    return refuse(HERE, "memory") ? NULL : __real_pl_arena_get(mem, n, size);
-}
-
-pl_arena *__wrap_pl_arena_new(size_t block_bytes) { return refuse(HERE, "memory") ? NULL : __real_pl_arena_new(block_bytes); }
-
 /* ---- runs ---- */
-
-static void write_text(const char *path, const char *text)
-{
-    pl_error err = { 0 };
-
-    assert_int_equal(pl_file_write(path, (pl_bytes){ (const unsigned char *)text, strlen(text) }, &err), PL_OK);
-}
 
 #define HEAD \
     "format: 1\nworkdir: run\nseed: 1\ninputs: [{path: %s}]\n%slimits: {failures: {max_fraction: 1}, disk_free_min: 0B}\n" /* inputs, models */
@@ -178,16 +86,6 @@ static void stored(pl_text *out)
     }
     file_read("run/hits.csv", out);
     file_read("run/hits.smi", out);
-}
-
-/* Of the function that the linker exports before a place: what is static is called as that before it. */
-static const char *name_of(const void *place)
-{
-    Dl_info at = { 0 };
-
-    if (place == NULL)
-        return "nothing was refused";
-    return dladdr(place, &at) != 0 && at.dli_sname != NULL ? at.dli_sname : "?";
 }
 
 /* A file that cannot be read when the workflow is checked is a problem of the workflow; memory that is refused is not. */

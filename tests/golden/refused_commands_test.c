@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Every place of a command that asks SQLite, an arena or another room for something is refused once: the command ends with that error,
+ * or prints what it prints otherwise. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <elf.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include <cmocka.h>
+#include <sqlite3.h>
+
+#include "golden/command.h"
+#include "golden/refused_places.h"
+#include "toy.h"
+#include "unit/statements.h"
+
+/* ---- whose code a place is ---- */
+
+typedef struct function {
+    uintptr_t at;
+    bool ours; /* it is of stages, or static and behind one that is */
+} function;
+
+static function *functions; /* all that are seen by other files, by address */
+static size_t n_functions;
+
+static int compare_functions(const void *a, const void *b)
+{
+    const function *x = a, *y = b;
+    return (x->at > y->at) - (x->at < y->at);
+}
+
+/* The linker's table of this program; dladdr knows no static functions. */
+static void functions_read(void)
+{
+    Dl_info here = { 0 };
+    pl_arena *mem = pl_arena_new(1 << 20);
+    pl_bytes file = { 0 };
+    const Elf64_Ehdr *head;
+    const Elf64_Shdr *part;
+
+    assert_true(dladdr((const void *)(uintptr_t)functions_read, &here) != 0 || here.dli_fbase == NULL);
+    assert_int_equal(pl_file_read(&file, "/proc/self/exe", mem, NULL), PL_OK);
+    head = (const Elf64_Ehdr *)(const void *)file.data;
+    part = (const Elf64_Shdr *)(const void *)(file.data + head->e_shoff);
+    for (int i = 0; i < head->e_shnum; i++) {
+        const Elf64_Sym *symbol = (const Elf64_Sym *)(const void *)(file.data + part[i].sh_offset);
+        size_t n = part[i].sh_type == SHT_SYMTAB ? part[i].sh_size / sizeof *symbol : 0;
+        const char *name = (const char *)file.data + part[part[i].sh_link].sh_offset;
+        functions = n > 0 ? calloc(n, sizeof *functions) : functions;
+        for (size_t k = 0; k < n; k++)
+            if (ELF64_ST_TYPE(symbol[k].st_info) == STT_FUNC && ELF64_ST_BIND(symbol[k].st_info) == STB_GLOBAL &&
+                symbol[k].st_value != 0)
+                functions[n_functions++] =
+                    (function){ (uintptr_t)here.dli_fbase + symbol[k].st_value, strncmp(name + symbol[k].st_name, "st_", 3) == 0 };
+    }
+    pl_arena_free(mem);
+    assert_true(n_functions > 1000);
+    qsort(functions, n_functions, sizeof *functions, compare_functions);
+}
+
+static bool is_counted(const void *place)
+{
+    size_t low = 0, high = n_functions;
+
+    while (high - low > 1) {
+        const size_t mid = (low + high) / 2;
+        if (functions[mid].at <= (uintptr_t)place)
+            low = mid;
+        else
+            high = mid;
+    }
+    return n_functions > 0 && functions[low].ours;
+}
+
+/* ---- which commands ---- */
+
+static const char workflow[] =
+    "format: 1\nworkdir: run\nseed: 1\ninputs: [{path: in.csv}]\nlimits: {failures: {max_fraction: 1}, disk_free_min: 0B}\nstages:\n"
+    "  read: {unit: 9}\n  prepare: {conformers: {source: none}, labels: [y], properties: {y: {unit: u, better: high}}}\n"
+    "  graph: {edges: topology}\n  split: {method: random, fractions: {train: 0.7, valid: 0.15, test: 0.15}}\n"
+    "  train: {name: m, targets: [{name: y, unit: u, better: high}], family: [gp]}\n  evaluate: {on: [valid, test]}\n"
+    "  score: {}\n  rank: {objectives: [{property: y, goal: maximise}], top: 5}\n";
+
+/* places: at least; without: those that the command does without, at most. Compilers differ. */
+static const struct {
+    const char *words;
+    int places, without;
+} commands[] = {
+    { "top run", 5, 1 },
+    { "top run --json", 6, 1 },
+    { "status run", 5, 4 },
+    { "status run --json", 4, 4 },
+    { "status run --prometheus", 4, 4 },
+    { "failures run", 2, 1 },
+    { "failures run --csv", 2, 1 },
+    { "search run --similar CCO --at-least 0.1", 11, 1 },
+    { "search run --scaffold c1ccccc1 --csv", 13, 1 },
+    { "search run --smarts CO --where mw<900", 16, 1 },
+    { "search run --smarts C -f sdf", 17, 1 },
+    { "show a3 run", 3, 1 },
+    { "show a3 run --json", 3, 1 },
+    { "show C1CC1 run", 4, 1 },
+    { "next run -n 3 --measured", 10, 1 },
+    { "next run -n 3 --measured --max-similarity 0.9 --per-scaffold 2 --by ucb -f csv", 14, 1 },
+    { "explain a3 run", 14, 1 },
+    { "explain w.yaml rank", 14, 15 },
+    { "export csv run --all", 5, 1 },
+    { "export sdf run --top 2", 9, 1 },
+    { "label run l.csv -p y -n", 12, 3 },
+    { "label run l.csv -p other --new -n", 11, 3 },
+    { "retry w.yaml -n", 23, 21 },
+    { "db metadata run", 5, 1 },
+    { "db digest run", 1, 1 },
+    { "query v_hits run --csv", 3, 5 },
+    { "query run", 2, 1 },
+    { "model info run/models/m.safetensors", 1, 1 },
+    { "model verify run/models/m.safetensors", 1, 1 },
+    { "model diff run/models/m.safetensors m2.safetensors", 1, 1 },
+    { "fit in.csv -t y -n -o fitted", 4, 1 },
+    { "predict run/models/m.safetensors p.smi -j 1 -q", 25, 1 },
+    { "conformers p.smi -j 1 --device cpu", 9, 1 },
+    { "energy one.sdf", 5, 1 },
+    { "check w.yaml", 9, 15 },
+    { "plan w.yaml", 14, 15 },
+    { "db check run", 1, 1 },
+    { "report run -o r.html -n 1", 28, 12 },
+    { "failures run --stage prepare --code parse", 3, 1 },
+};
+
+static bool refuse_one(const char *words, const said *good, int *n_without, int *n_silent)
+{
+    said s;
+    bool met;
+
+    what = NULL;
+    where = NULL;
+    atomic_store(&armed, true);
+    s = say(words);
+    atomic_store(&armed, false);
+    met = what != NULL;
+    if (s.status == good->status) {
+        if (strcmp(pl_text_str(&good->out), pl_text_str(&s.out)) != 0)
+            fail_msg("%s, %s in %s: status %d and\n%s", words, what, name_of(where), s.status, pl_text_str(&s.out));
+        *n_without += met;
+    } else if (met && strcmp(what, "memory") == 0 && s.status == 6 && strstr(pl_text_str(&s.err), what) == NULL) {
+        *n_silent += 1; /* there was no memory at all */
+    } else if (!met || (strstr(pl_text_str(&s.err), what) == NULL && strstr(pl_text_str(&s.out), what) == NULL)) {
+        fail_msg("%s, %s in %s: status %d\n%s%s", words, what, name_of(where), s.status, pl_text_str(&s.out), pl_text_str(&s.err));
+    }
+    if (met && getenv("SHOW") != NULL)
+        print_message("  %s %p: %s, status %d\n", name_of(where), where, what, s.status);
+    said_free(&s);
+    return met;
+}
+
+static void command_refuse(size_t k)
+{
+    int n = 0, without = 0, silent = 0;
+    clock_t began = clock();
+    said good = say(commands[k].words);
+
+    if (good.status > 3)
+        fail_msg("%s: status %d\n%s", commands[k].words, good.status, pl_text_str(&good.err));
+    memset(seen, 0, sizeof seen);
+    n_seen = 0;
+    while (refuse_one(commands[k].words, &good, &without, &silent))
+        n++;
+    print_message("%s: %d places, %d without, %d silent, %.2f s\n", commands[k].words, n, without, silent,
+                  (double)(clock() - began) / CLOCKS_PER_SEC);
+    assert_true(n >= commands[k].places && without <= commands[k].without && silent <= 2);
+    said_free(&good);
+}
+
+static void table_write(void)
+{
+    static const char *const rings[] = { "CO", "C1CC1", "C1CCC1", "c1ccccc1", "c1ccncc1" };
+    pl_text text = { 0 };
+
+    pl_text_add(&text, "id,smiles,y\n");
+    for (int i = 0; i < 25; i++)
+        pl_text_addf(&text, "a%d,%s%.*s,%d.%d\n", i, rings[i % 5], i / 5, "CCCC", i / 5, i % 7);
+    pl_text_add(&text, "bad,C(x,1\n");
+    write_text("in.csv", pl_text_str(&text));
+    pl_text_free(&text);
+}
+
+static void every_place_of_a_command_that_is_refused_ends_it(void **state)
+{
+    char dir[256], back[4096];
+    said s;
+
+    (void)state;
+    assert_non_null(getcwd(back, sizeof back));
+    functions_read();
+    toy_directory(dir);
+    assert_int_equal(chdir(dir), 0);
+    table_write();
+    write_text("w.yaml", workflow);
+    write_text("l.csv", "id,y\na3,0.5\nnobody,1\n");
+    write_text("p.smi", "CCO e\nC(x bad\nc1ccccc1 b\n");
+    s = say("run w.yaml -q -j 1");
+    if (s.status != 0)
+        fail_msg("%s", pl_text_str(&s.err));
+    said_free(&s);
+    assert_int_equal(toy_copy("run/models/m.safetensors", "m2.safetensors"), PL_OK);
+    s = say("conformers p.smi -j 1 -o one.sdf --device cpu");
+    said_free(&s);
+    for (size_t k = 0; k < sizeof commands / sizeof *commands; k++)
+        command_refuse(k);
+    free(functions);
+    assert_int_equal(chdir(back), 0);
+    toy_remove(dir);
+    assert_int_equal(statements_left, 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = { cmocka_unit_test(every_place_of_a_command_that_is_refused_ends_it) };
+
+    return cmocka_run_group_tests_name("places of commands that are refused", tests, NULL, NULL);
+}
