@@ -311,23 +311,15 @@ static void pdbqt_poses_add(pl_text *out, const ch_mol *mol)
 
 static void command_add(pl_text *out)
 {
-    static const char *const texts[] = { "{input}",
-                                         "a{output}b",
-                                         "{dir}/{id}.{cores}",
-                                         "{{input}}",
-                                         "{{input}",
-                                         "{input}}",
-                                         "{",
-                                         "{}",
-                                         "{ input}",
-                                         "{nothing}",
-                                         "{{nothing}}",
-                                         "x{{id}}{none}",
-                                         "{inputs}",
-                                         "{in}",
-                                         "{INPUT}",
-                                         "plain",
-                                         "{aaaaaaaaaabbbbbbbbbbccccccccccddddddddddeeeeeeeeeeffffffffffgggggggggg}" };
+    static const char *const texts[] = {
+        "{input}",    "a{output}b",  "{dir}/{id}.{cores}",
+        "{{input}}",  "{{input}",    "{input}}",
+        "{",          "{}",          "{ input}",
+        "{nothing}",  "{{nothing}}", "x{{id}}{none}",
+        "{inputs}",   "{in}",        "x{input}}",
+        "{x{input}}", "{{a}}",       "{a}",
+        "{INPUT}",    "plain",       "{aaaaaaaaaabbbbbbbbbbccccccccccddddddddddeeeeeeeeeeffffffffffgggggggggg}"
+    };
     static const char *const words[] = { "input", "output", "dir", "id", "cores", "in", "nothing" };
     pl_arena *mem = pl_arena_new(0);
 
