@@ -19,4 +19,5 @@ molsieve_test(model_words golden/model_words_test.c LABEL golden USES molsieve_f
 target_compile_definitions(test_model_words PRIVATE MOLSIEVE_TESTS="${CMAKE_CURRENT_SOURCE_DIR}")
 target_link_options(test_model_words PRIVATE -Wl,--wrap=fsync)
 target_include_directories(test_model_words PRIVATE ${CMAKE_CURRENT_SOURCE_DIR})
+molsieve_test(model_oom oom/model_oom_test.c LABEL oom USES molsieve::models)
 molsieve_test(safetensors_fuzz fuzz/safetensors_test.c LABEL fuzz USES molsieve::models)
