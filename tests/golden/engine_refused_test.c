@@ -1,0 +1,284 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Every call of SQLite in a run of three small stages, and in what reads its results, refused in turn: it ends with that error, asks
+ * SQLite for nothing more than what ends a run, and the next run gives what it gives otherwise. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+#include <sqlite3.h>
+
+#include "toy.h"
+#include "unit/statements.h"
+
+enum { UNITS = 1 };
+
+/* ---- what refuses ---- */
+
+static long countdown;    /* calls until the one that is refused; 0: none */
+static bool refused;      /* since the last arm() */
+static char which[2000];  /* the statement that was refused */
+static char after[20000]; /* those that were asked for afterwards, each once and on a line */
+
+int __real_sqlite3_prepare_v2(sqlite3 *db, const char *sql, int n, sqlite3_stmt **st, const char **rest);
+int __real_sqlite3_step(sqlite3_stmt *st);
+int __real_sqlite3_exec(sqlite3 *db, const char *sql, int (*each)(void *, int, char **, char **), void *ctx, char **told);
+int __real_sqlite3_extended_errcode(sqlite3 *db);
+const char *__real_sqlite3_errmsg(sqlite3 *db);
+int __wrap_sqlite3_prepare_v2(sqlite3 *db, const char *sql, int n, sqlite3_stmt **st, const char **rest);
+int __wrap_sqlite3_step(sqlite3_stmt *st);
+int __wrap_sqlite3_exec(sqlite3 *db, const char *sql, int (*each)(void *, int, char **, char **), void *ctx, char **told);
+int __wrap_sqlite3_extended_errcode(sqlite3 *db);
+const char *__wrap_sqlite3_errmsg(sqlite3 *db);
+
+static void note(const char *sql)
+{
+    if (strstr(after, sql) == NULL && strlen(after) + strlen(sql) + 2 < sizeof after)
+        strcat(strcat(after, sql), "\n");
+}
+
+static bool refuse(const char *sql)
+{
+    if (refused)
+        note(sql);
+    if (countdown <= 0 || --countdown > 0)
+        return false;
+    (void)snprintf(which, sizeof which, "%s", sql);
+    return refused = true;
+}
+
+int __wrap_sqlite3_prepare_v2(sqlite3 *db, const char *sql, int n, sqlite3_stmt **st, const char **rest)
+{
+    if (!refuse(sql))
+        return __real_sqlite3_prepare_v2(db, sql, n, st, rest);
+    *st = NULL;
+    return SQLITE_IOERR;
+}
+
+int __wrap_sqlite3_step(sqlite3_stmt *st) { return refuse(sqlite3_sql(st)) ? SQLITE_IOERR : __real_sqlite3_step(st); }
+
+int __wrap_sqlite3_exec(sqlite3 *db, const char *sql, int (*each)(void *, int, char **, char **), void *ctx, char **told)
+{
+    return refuse(sql) ? SQLITE_IOERR : __real_sqlite3_exec(db, sql, each, ctx, told);
+}
+
+int __wrap_sqlite3_extended_errcode(sqlite3 *db) { return refused ? SQLITE_IOERR : __real_sqlite3_extended_errcode(db); }
+const char *__wrap_sqlite3_errmsg(sqlite3 *db) { return refused ? "it was refused" : __real_sqlite3_errmsg(db); }
+
+static void arm(long nth)
+{
+    countdown = nth;
+    refused = false;
+    after[0] = '\0';
+}
+
+/* Whether one of the statements of list begins sql. */
+static bool is_among(const char *const *list, const char *sql)
+{
+    for (; *list != NULL; list++)
+        if (strncmp(sql, *list, strlen(*list)) == 0)
+            return true;
+    return false;
+}
+
+/* Fails at the first statement of `after` that is not allowed. */
+static void only_asked_for(const char *const *allowed, const char *by)
+{
+    for (char *line = after, *end; *line != '\0'; line = end + 1) {
+        end = strchr(line, '\n');
+        *end = '\0';
+        if (!is_among(allowed, line))
+            fail_msg("after \"%s\" was refused to %s: %s", which, by, line);
+    }
+}
+
+/* Looks at how one call went that met a refusal. without: statements that it may do without. */
+static void judge(pl_code code, const pl_error *err, const char *by, const char *const *without, const char *const *allowed)
+{
+    if (code == PL_OK && !is_among(without, which))
+        fail_msg("%s is well, but was refused: %s", by, which);
+    if (code != PL_OK && (code != PL_EIO || strstr(err->text, "it was refused") == NULL))
+        fail_msg("%s was refused \"%s\" and says %d, \"%s\"", by, which, (int)code, err->text);
+    if (code != PL_OK)
+        only_asked_for(allowed, by);
+}
+
+/* ---- a run ---- */
+
+static void a_refused_call_ends_the_run_and_the_next_goes_on(void **state)
+{
+    char dir[256], place[256], clean[130], digest[130];
+    static const char *const without[] = { "INSERT INTO event(", "ANALYZE", "PRAGMA wal_checkpoint(",
+                                           "UPDATE run SET state=", NULL };
+    static const char *const allowed[] = { "ROLLBACK", "INSERT INTO event(", "UPDATE run SET state=", "PRAGMA foreign_keys=ON",
+                                           NULL };
+    bool met = true;
+    int n = 0;
+    toy t;
+
+    (void)state;
+    toy_directory(place);
+    toy_make(&t, place, UNITS);
+    assert_int_equal(toy_run(&t, 1, NULL), PL_OK);
+    toy_digest(&t, clean);
+    toy_free(&t);
+    toy_directory(dir);
+    for (long nth = 1; met; nth++) {
+        pl_error err = { 0 };
+        toy_make(&t, dir, UNITS);
+        t.conf[1].offset = nth; /* another key: square and walk run again each time */
+        arm(nth);
+        const pl_code code = toy_run(&t, 1, &err);
+        met = refused;
+        countdown = 0;
+        refused = false;
+        if (met)
+            judge(code, &err, "a run", without, allowed);
+        n += met;
+        toy_free(&t);
+    }
+    assert_true(n > 200);
+    toy_make(&t, dir, UNITS);
+    assert_int_equal(toy_run(&t, 1, NULL), PL_OK);
+    assert_true(toy_sound(&t));
+    toy_digest(&t, digest);
+    assert_string_equal(digest, clean);
+    toy_free(&t);
+    toy_remove(dir);
+    toy_remove(place);
+    assert_int_equal(statements_left, 0);
+}
+
+/* ---- what reads results ---- */
+
+typedef pl_code reading(pl_store *s, toy *t, pl_error *err);
+
+static pl_code digests(pl_store *s, toy *t, pl_error *err)
+{
+    char hex[65];
+
+    (void)t;
+    return pl_store_digest(s, hex, err);
+}
+
+static pl_code digests_blocks(pl_store *s, toy *t, pl_error *err)
+{
+    char hex[65];
+
+    (void)t;
+    return pl_store_digest_blocks(s, hex, err);
+}
+
+static pl_code checks(pl_store *s, toy *t, pl_error *err)
+{
+    pl_text report = { 0 };
+    bool good = false;
+    const pl_code code = pl_store_check(s, &good, &report, err);
+
+    (void)t;
+    assert_true(code != PL_OK || (good && strstr(pl_text_str(&report), "BAD") == NULL));
+    pl_text_free(&report);
+    return code;
+}
+
+static pl_code copies(pl_store *s, toy *t, pl_error *err)
+{
+    return pl_store_copy(s, pl_sprintf(t->mem, "%s/copy.db", t->dir), err);
+}
+
+static pl_code prunes(pl_store *s, toy *t, pl_error *err)
+{
+    int64_t n = 0;
+
+    (void)t;
+    return pl_store_prune(s, NULL, 0, &n, err);
+}
+
+static pl_code marks(pl_store *s, toy *t, pl_error *err)
+{
+    (void)t;
+    s->stage_out = true;
+    const pl_code code = pl_store_mark(s, err);
+    s->stage_out = false;
+    return code;
+}
+
+/* s NULL: opens it, for reading or writing. */
+static pl_code one_call(pl_store *s, toy *t, bool writes, reading *one, pl_error *err)
+{
+    pl_code code;
+
+    if (one != NULL)
+        return one(s, t, err);
+    code = writes ? pl_store_open(&s, &t->wf, &toy_schema, err) : pl_store_open_read(&s, t->wf.storage.results, &toy_schema, err);
+    if (code == PL_OK)
+        code = pl_store_features(s, err);
+    pl_store_close(s);
+    return code;
+}
+
+static void refuse_each(toy *t, const char *name, bool writes, reading *one)
+{
+    static const char *const without[] = { "ROLLBACK", "PRAGMA wal_checkpoint(", NULL }; /* of a check that only read, too */
+    static const char *const allowed[] = { "ROLLBACK", NULL };
+    pl_store *s = NULL;
+    bool met = true;
+    int n = 0;
+
+    if (one != NULL) {
+        assert_int_equal(writes ? pl_store_open(&s, &t->wf, &toy_schema, NULL)
+                                : pl_store_open_read(&s, t->wf.storage.results, &toy_schema, NULL),
+                         PL_OK);
+        assert_int_equal(pl_store_features(s, NULL), PL_OK);
+    }
+    for (long nth = 1; met; nth++) {
+        pl_error err = { 0 };
+        arm(nth);
+        const pl_code code = one_call(s, t, writes, one, &err);
+        met = refused;
+        countdown = 0;
+        refused = false;
+        if (met)
+            judge(code, &err, name, without, allowed);
+        n += met;
+    }
+    pl_store_close(s);
+    assert_true(n > 0);
+}
+
+static void a_refused_call_ends_what_reads_the_results(void **state)
+{
+    char dir[256];
+    toy t;
+
+    (void)state;
+    toy_directory(dir);
+    toy_make(&t, dir, UNITS);
+    assert_int_equal(toy_run(&t, 1, NULL), PL_OK);
+    refuse_each(&t, "opening to read", false, NULL);
+    refuse_each(&t, "opening to write", true, NULL);
+    refuse_each(&t, "digest", false, digests);
+    refuse_each(&t, "digest of blocks", false, digests_blocks);
+    refuse_each(&t, "check", false, checks);
+    refuse_each(&t, "copy", false, copies);
+    refuse_each(&t, "prune", true, prunes);
+    refuse_each(&t, "mark", true, marks);
+    assert_true(toy_sound(&t));
+    toy_free(&t);
+    toy_remove(dir);
+    assert_int_equal(statements_left, 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = { cmocka_unit_test(a_refused_call_ends_the_run_and_the_next_goes_on),
+                                        cmocka_unit_test(a_refused_call_ends_what_reads_the_results) };
+
+    return cmocka_run_group_tests_name("engine, refused calls", tests, NULL, NULL);
+}
