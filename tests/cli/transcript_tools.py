@@ -220,6 +220,7 @@ campaign c.yaml -j 2 workdir=parts --parts 2|campaign c.yaml workdir=parts --par
 campaign c.yaml workdir=parts --parts 2 --missing|campaign c.yaml -j 2 workdir=parts --part 1/2|campaign c.yaml -j 2 workdir=parts --parts 2|campaign c.yaml -j 2 workdir=parts --part 0/2
 campaign c.yaml -j 2 workdir=parts --parts 2|campaign c.yaml -j 2 workdir=parts --part 5/2|campaign c.yaml -j 2 workdir=parts --part 0/3|campaign c.yaml --missing
 campaign c.yaml -j 2 workdir=far 'stages.acquire.answers={table: far.csv}'
+campaign c.yaml -j 2 workdir=gain 'stages.acquire.campaign={rounds: 5, no_gain: 1, first: diverse}'
 """
 
 
