@@ -94,7 +94,7 @@ def measured(name, test, lanes, tree, build, code):
     try:
         shutil.rmtree(raw, ignore_errors=True)
         os.makedirs(raw)
-        status, cpu, wall = test.run(LONG, os.path.join(os.path.dirname(tree), "tmp%d" % lane), LLVM_PROFILE_FILE=raw + "/%m%c")
+        status, cpu, wall = test.run(LONG, "%d" % lane, LLVM_PROFILE_FILE=raw + "/%m%c")
         hit, with_code = executed(raw, test, tree, build)
     finally:
         lanes.put(lane)
@@ -105,7 +105,8 @@ def measured(name, test, lanes, tree, build, code):
     return {"status": status, "cpu": round(cpu, 2), "wall": round(wall, 2), "lines": {p: packed(x) for p, x in hit.items()}}
 
 
-def measure(work, tree, build, tests):
+def measure(work, tree, build, tests, near):
+    """Programs of C first, then the tests of `near` and the quick ones, so that much is known when it is stopped."""
     before = json.load(open(kept(work))) if os.path.exists(kept(work)) else {"tests": {}, "code": {}}
     keys, known, lanes = {}, {}, queue.Queue()
     for name, test in tests.items():
@@ -115,8 +116,9 @@ def measure(work, tree, build, tests):
         lanes.put(n)
     found = {n: before["tests"][n] for n, key in keys.items() if before["tests"].get(n, {}).get("key") == key and before["tests"][n]["status"] != HANGS}
     code = {p: {n for a, b in x for n in range(a, b + 1)} for p, x in before["code"].items()} if found else {}
+    order = sorted(keys, key=lambda n: (tests[n].command[1].endswith(".py"), "long" in tests[n].labels, n not in near))
     with concurrent.futures.ThreadPoolExecutor(LANES) as pool:
-        running = {n: pool.submit(measured, n, tests[n], lanes, tree, build, code) for n in sorted(keys, key=lambda n: tests[n].command[1].endswith('.py')) if n not in found}
+        running = {n: pool.submit(measured, n, tests[n], lanes, tree, build, code) for n in order if n not in found}
         for i, (name, one) in enumerate(running.items()):
             found[name] = dict(one.result(), key=keys[name])
             if i % 20 == 0:
@@ -180,9 +182,6 @@ class Cover:
 
     def wall(self, name):
         return self.tests[name]["wall"] if name in self.tests else 30
-
-    def passed(self, name):
-        return name in self.tests and self.tests[name]["status"] == 0
 
     @functools.lru_cache(None)
     def cost(self, name):
