@@ -563,6 +563,16 @@ def doctor_finds_no_fault_on_this_machine():
         env = {k: v for k, v in os.environ.items() if k != "MOLSIEVE_CHEM"}
         done = subprocess.run([alone, "doctor"], capture_output=True, text=True, env=dict(env, PATH="/nonexistent"), cwd=p.dir)
         assert done.returncode == 1 and re.search(r"bad +worker +.*molsieve-chem", done.stdout), done.stdout
+        # The GPU part is looked for in the named folder, beside the program and in ../lib/molsieve.
+        own, lib = p.path("bin/molsieve"), "libmolsieve_cuda.so"
+        for folder in ("bin", "lib/molsieve", "named"):
+            os.makedirs(p.path(folder))
+        shutil.move(alone, own)
+        for folder in ("lib/molsieve", "bin", "named"):
+            p.put("%s/%s" % (folder, lib), "no library")
+            said = subprocess.run([own, "doctor"], capture_output=True, text=True, cwd=p.dir,
+                                  env=dict(env, MOLSIEVE_PLUGINS=p.path("named") if folder == "named" else "")).stdout
+            assert re.search(r"engine cuda: \S*/%s/%s: file too short" % (folder, lib), said), (folder, said)
 
 
 def bench_measures_what_it_is_asked_for():

@@ -355,6 +355,7 @@ def folds_test_each_molecule_once():
             assert all(n[part] > 0 for part in ("train", "valid", "test", "calibration")), (method, n)
             want = {"train": 0.5, "valid": 0.75 / 9, "test": 0.25, "calibration": 1.5 / 9}
             assert method == "scaffold" or all(abs(n[part] - share * whole) <= 3 for part, share in want.items()), (n, want)
+            assert abs(n["valid"] - (whole - n["test"]) / 9) <= 1, "single molecules fill the parts to their shares of the rest: %s" % n
         # What cannot be is told with all other problems, or when the molecules are known.
         said = p.run("check", "w.yaml", "stages.split={method: scaffold, variant: balanced, folds: 4, fold: 5, limit: {test: 3}}",
                      "stages.train.optimiser.lr=0.0001", expect=2)[2]

@@ -269,9 +269,10 @@ def what_is_not_there_is_suggested():
         p.put("a.smi", "CCO ethanol\nCCN amine\n" + "".join("%s same\n" % ("C" * n) for n in range(1, 15)))
         p.run("run", p.workflow([p.path("a.smi")], FLAT), "-q")
         for word, says in (("etanol", "did you mean ethanol?"), ("CCCCCCCO", "BBMCTIGTTCKYKF-UHFFFAOYSA-N is not a molecule of"),
-                           ("AAAAAAAAAAAAAA-UHFFFAOYSA-N", "is not a molecule of"), ("?!", "and not a SMILES"), ("999", "999"), ("", "")):
+                           ("AAAAAAAAAAAAAA-UHFFFAOYSA-N", "is not a molecule of"), ("?!", "and not a SMILES"), ("999", "999"), ("", ""),
+                           ("thanol", "'thanol' is not in")):
             _, out, err = p.run("show", word, "run", expect=2)
-            assert out == "" and says in err, (word, err)
+            assert out == "" and says in err and ("did you mean" in err) == (word == "etanol"), (word, err)
         _, out, err = p.run("show", "same", "run")
         assert out.count("\nSMILES ") == 10 and "4 more have the title same" in err, err
         p.run("show", expect=2)

@@ -81,12 +81,21 @@ def any_number_of_shards_gives_the_rows_of_one_run():
         want = rows(p, "one")
         for n, order in ((1, None), (3, [2, 0, 1]), (8, None)):  # 6 units: the last shards are empty
             where = "of%d" % n
+            if order:
+                shards(p, n, where, order[:1])
+                time.sleep(1.1)  # times are stored in seconds
             merged(p, n, where, order)
             same(want, rows(p, where), "%d shards" % n)
             assert digest(p, where) == digest(p, "one"), n
             accounted(p, where)
             p.run("db", "check", where)
             assert open(p.path(where, "hits.csv")).read() == open(p.path("one", "hits.csv")).read()
+        # A stage began when the first of its shards did, and was done when the last was.
+        each = [p.rows("SELECT name, created_utc, done_utc FROM stage ORDER BY stage_id", workdir="of3/shards/%05d-of-00003" % k) for k in range(3)]
+        assert each[2][0][1] < each[0][0][1]
+        for of_stage in zip(*each):
+            want = (min(s[1] for s in of_stage), max(s[2] for s in of_stage))
+            assert p.rows("SELECT created_utc, done_utc FROM stage WHERE name=?", of_stage[0][0], workdir="of3") == [want], of_stage
         # A second merge has nothing to do, also after the later stages.
         before = p.rows("SELECT run_id, command, state FROM run", workdir="of3")
         assert "were merged already" in p.run("merge", "w.yaml", "workdir=of3")[1]
