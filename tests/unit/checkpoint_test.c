@@ -330,10 +330,14 @@ static void another_model_is_refused(void **state)
     nn_train_state s;
     nn_checkpoint_from from;
     pl_error why, err = { 0 };
+    char want[300];
 
     assert_int_equal(nn_checkpoint_save(b->dir, "this", &b->s, true, NULL), PL_OK);
     state_make(&s, b->mem, false, 1); /* without EMA */
     assert_int_equal(nn_checkpoint_load(b->dir, "this", &s, &from, &why, &err), PL_EDATA);
+    (void)snprintf(want, sizeof want,
+                   "%s: latest.ckpt: is of a model with %d parameters, this one has %d; previous.ckpt: is missing", b->dir, N, N);
+    assert_string_equal(err.text, want);
 }
 
 /* A previous.ckpt.tmp that a killed run left, and the two names of one file that are left by a kill between them. */
@@ -403,9 +407,17 @@ static void numbers_that_no_training_has_are_refused(void **state)
         int at; /* in the numbers, of 8 bytes */
         int64_t value;
         const char *why;
-    } wrong[] = { { 2, -1, "negative" },      { 3, -1, "negative" },  { 4, -1, "negative" },  { 5, -2, "negative" },
-                  { 8, -1, "negative" },      { 16, -1, "negative" }, { 18, -1, "negative" }, { 20, -1, "negative" },
-                  { 0, N + 1, "parameters" }, { 1, 2, "parameters" }, { 10, 0, "parameters" } };
+    } wrong[] = { { 2, -1, "damaged: a counter is negative" },
+                  { 3, -1, "damaged: a counter is negative" },
+                  { 4, -1, "damaged: a counter is negative" },
+                  { 5, -2, "damaged: a counter is negative" },
+                  { 8, -1, "damaged: a counter is negative" },
+                  { 16, -1, "damaged: a counter is negative" },
+                  { 18, -1, "damaged: a counter is negative" },
+                  { 20, -1, "damaged: a counter is negative" },
+                  { 0, N + 1, "this one has" },
+                  { 1, 2, "this one has" },
+                  { 10, 0, "this one has" } };
     static const double seconds[] = { -1, (double)INFINITY, (double)NAN };
     bench *b = *state;
     unsigned char *file;

@@ -281,18 +281,43 @@ static void a_classifier_says_so_and_gives_probabilities(void **state)
     assert_true(strstr(text, "\"format_version\":\"1\"") && !strstr(text, "task"));
 }
 
+static void graph_says(const nn_model_file *m, const ch_graph_opts *o, const char *want)
+{
+    pl_error err = { 0 };
+
+    assert_int_equal(nn_model_graph_check(m, o, &err), want[0] != '\0' ? PL_ECONFIG : PL_OK);
+    assert_string_equal(err.text, want);
+}
+
 static void other_graphs_are_refused_by_name(void **state)
 {
     bench *b = *state;
-    ch_graph_opts o = b->m.graph;
-    pl_error err = { 0 };
+    nn_model_file m = b->m;
+    ch_graph_opts o = m.graph;
 
+    o.k = 5; /* has no meaning here */
+    graph_says(&m, &o, "");
     o.cutoff = 5.0f;
-    assert_int_equal(nn_model_graph_check(&b->m, &o, &err), PL_ECONFIG);
-    assert_non_null(strstr(err.text, "cutoff: 5 Angstrom"));
+    graph_says(&m, &o, "cutoff: 5 Angstrom, but model tiny was trained with 4.5");
+    o = m.graph;
+    o.max_neighbours = 21;
+    graph_says(&m, &o, "max_neighbours: 21, but model tiny was trained with 20");
     o.edges = CH_EDGES_BONDS;
-    assert_int_equal(nn_model_graph_check(&b->m, &o, &err), PL_ECONFIG);
-    assert_non_null(strstr(err.text, "edges: bonds"));
+    graph_says(&m, &o, "edges: bonds, but model tiny was trained with edges: radius");
+    o.edges = CH_EDGES_TOPOLOGY;
+    graph_says(&m, &o, "edges: topology has no positions, but model tiny is a network that was trained with edges: radius");
+    m.graph = (ch_graph_opts){ .edges = CH_EDGES_KNN, .k = 4 };
+    o = (ch_graph_opts){ .edges = CH_EDGES_KNN, .k = 6, .cutoff = 7, .max_neighbours = 8 };
+    graph_says(&m, &o, "k: 6, but model tiny was trained with 4");
+    o.k = 4;
+    graph_says(&m, &o, "");
+    m.model = NULL; /* members read bonds */
+    o.k = 6;
+    graph_says(&m, &o, "k: 6, but model tiny was trained with 4");
+    o.edges = CH_EDGES_TOPOLOGY;
+    graph_says(&m, &o, "");
+    o.edges = CH_EDGES_RADIUS;
+    graph_says(&m, &o, "");
 }
 
 /* Reads the file as tensors, changes them by `how`, writes and reads it back as a model. */
@@ -335,6 +360,13 @@ static void add_one(nn_tensor *t, int *n, nn_meta *meta)
     t[(*n)++].name = "stowaway";
 }
 
+static void other_type(nn_tensor *t, int *n, nn_meta *meta)
+{
+    (void)n;
+    (void)meta;
+    t[0].dtype = NN_I32; /* as many bytes */
+}
+
 static void turn_one(nn_tensor *t, int *n, nn_meta *meta)
 {
     (void)meta;
@@ -363,6 +395,13 @@ static nn_meta *meta_named(nn_meta *meta, const char *key)
     while (strcmp(meta->key, key) != 0)
         meta++;
     return meta;
+}
+
+static void no_positions(nn_tensor *t, int *n, nn_meta *meta)
+{
+    (void)t;
+    (void)n;
+    meta_named(meta, "graph")->value = "{\"edges\":\"topology\"}";
 }
 
 static void break_json(nn_tensor *t, int *n, nn_meta *meta)
@@ -501,6 +540,8 @@ static void whatever_is_wrong_is_named(void **state)
 
     refused_with(b, drop_first, "is missing");
     refused_with(b, add_one, "tensor stowaway does not belong");
+    refused_with(b, other_type, " has type I32, F32 or BF16 is needed");
+    refused_with(b, no_positions, "metadata graph.edges: topology has no positions, which a network needs");
     refused_with(b, turn_one, "the model needs");
     refused_with(b, poison_one, "is not finite");
     refused_with(b, break_json, "metadata scale is not JSON");
