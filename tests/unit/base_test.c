@@ -467,6 +467,51 @@ static void a_refused_request_is_null_and_nothing_else_changes(void **unused)
     pl_arena_free(NULL);
 }
 
+/* ---- linked with -Wl,--wrap=realloc ---- */
+
+static bool no_memory;
+
+void *__real_realloc(void *p, size_t n);
+void *__wrap_realloc(void *p, size_t n);
+
+void *__wrap_realloc(void *p, size_t n) { return no_memory ? NULL : __real_realloc(p, n); }
+
+/* It keeps what it has and takes nothing more, until it is begun again. */
+static void a_text_without_memory_says_so(void **unused)
+{
+    char many[200];
+    pl_text t = { 0 };
+
+    (void)unused;
+    memset(many, 'm', sizeof many - 1);
+    many[sizeof many - 1] = '\0';
+    pl_text_add(&t, "kept");
+    no_memory = true;
+    pl_text_add(&t, many);
+    no_memory = false;
+    for (int k = 0; k < 3; k++) {
+        assert_false(pl_text_ok(&t));
+        assert_string_equal(pl_text_str(&t), "kept");
+        if (k == 0)
+            pl_text_add(&t, "x"); /* there would be room */
+        else
+            pl_text_addf(&t, "%d", k);
+    }
+    pl_text_reset(&t);
+    assert_true(pl_text_ok(&t));
+    assert_string_equal(pl_text_str(&t), "");
+    pl_text_addf(&t, "%s%s", many, "!");
+    assert_true(pl_text_ok(&t));
+    assert_int_equal(strlen(pl_text_str(&t)), sizeof many);
+    no_memory = true;
+    pl_text_addf(&t, "%s%s", many, many);
+    no_memory = false;
+    assert_false(pl_text_ok(&t));
+    assert_int_equal(strlen(pl_text_str(&t)), sizeof many);
+    pl_text_free(&t);
+    assert_true(pl_text_ok(&t));
+}
+
 /* Reads the byte at `away` of an object of 5 bytes, with another one behind it. True: the child ended well. */
 static bool may_be_read(long away, bool after_reset)
 {
@@ -518,6 +563,7 @@ int main(void)
         cmocka_unit_test(the_smallest_rank_is_computed_first),
         cmocka_unit_test(closing_drops_what_waits),
         cmocka_unit_test(a_refused_request_is_null_and_nothing_else_changes),
+        cmocka_unit_test(a_text_without_memory_says_so),
         cmocka_unit_test(the_sanitizer_sees_a_byte_behind_an_object),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
