@@ -53,6 +53,7 @@ set_source_files_properties(unit/emulator_test.cpp PROPERTIES COMPILE_OPTIONS -W
 molsieve_emulated_test(cuda_ops unit/cuda_ops_test.c LABEL unit USES molsieve::models)
 molsieve_emulated_test(cuda_engine twin/cuda_engine_test.c LABEL twin USES molsieve_made_batch)
 molsieve_emulated_test(cuda_products twin/cuda_products_test.c LABEL twin USES molsieve_made_batch ${CMAKE_DL_LIBS})
+molsieve_emulated_test(cuda_units twin/cuda_units_test.c LABEL twin USES molsieve_made_batch)
 molsieve_emulated_test(cuda_few twin/cuda_few_test.c LABEL twin USES molsieve_made_batch)
 molsieve_test(cublaslt unit/cublaslt_test.c LABEL unit)
 target_include_directories(test_cublaslt PRIVATE ${PROJECT_SOURCE_DIR})

@@ -38,7 +38,7 @@ static void inputs_back(nn_cuda_step *s)
 
     if (s->dx == NULL)
         return;
-    for (; nn_cuda_chunk_next(e, c, &k); k.first = k.end)
+    for (; nn_cuda_product_next(e, c, &k); k.first = k.end)
         nn_cuda_product(e, c, &k, true, s->edge, e->dx_edge);
     nn_cuda_near_wait(e);
     sum.add = true;

@@ -182,6 +182,7 @@ static void cells_cut(nn_cuda_prep *p)
         p->n_rows += rows;
     }
     p->cell[p->n_cells] = (nn_cuda_cell){ { p->n_nodes, -1 }, p->n_rows, p->n_tiles };
+    p->n_whole = exact ? (p->n_rows + NN_GPU_TILE - 1) / NN_GPU_TILE : 0;
 }
 
 /* ---- the block -------------------------------------------------------------------- */
@@ -223,6 +224,7 @@ static size_t block_cut(nn_cuda_prep *p, const nn_batch *in, char *host)
     p->target = cut(&c, (size_t)p->n_targets, sizeof(float));
     p->high = cut(&c, (size_t)p->n_targets, sizeof(float));
     p->tile = cut(&c, (size_t)p->n_tiles, sizeof(nn_gpu_tile));
+    p->whole = cut(&c, (size_t)p->n_whole, sizeof(nn_gpu_tile));
     p->span = cut(&c, nodes, sizeof(nn_gpu_span));
     if (!enveloped)
         p->log_envelope = NULL;
@@ -306,6 +308,14 @@ static void tiles_fill(nn_cuda_prep *p, const nn_cuda_cell *cell, int32_t pair)
     }
 }
 
+static void whole_fill(nn_cuda_prep *p)
+{
+    nn_gpu_tile *tile = (nn_gpu_tile *)p->whole;
+
+    for (int32_t i = 0, left = p->n_rows; i < p->n_whole; i++, left -= NN_GPU_TILE)
+        tile[i] = (nn_gpu_tile){ i * NN_GPU_TILE, left < NN_GPU_TILE ? left : NN_GPU_TILE, { -1, -1 } };
+}
+
 /* Groups rows by node, in the batch's order of edges. */
 static void rows_group(const nn_cuda_prep *p, const nn_batch *in, const int32_t *node, int32_t *first, int32_t *row)
 {
@@ -348,6 +358,7 @@ static void block_fill(nn_cuda_prep *p, const nn_batch *in)
     int32_t row = 0, cell = 0;
 
     memset((void *)p->span, 0, (size_t)p->n_nodes * sizeof *p->span);
+    whole_fill(p);
     for (int32_t i = 0; i < p->n_pairs; i++) {
         if (row == p->cell[cell].row) {
             cell_fill(p, in, &p->cell[cell], i);

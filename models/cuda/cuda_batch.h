@@ -26,23 +26,23 @@ typedef struct nn_cuda_kind {
 typedef struct nn_cuda_prep {
     nn_radial radial;
     double width;
-    const nn_radial_conf *inputs;                                  /* of the model: what radial networks read */
-    int32_t n_pairs, n_rows, n_nodes, n_tiles, n_cells, n_scalars; /* n_nodes: radial */
-    int32_t n_targets;                                             /* set by the caller, who also fills the next two */
-    char *host;                                                    /* the block: the arrays below up to `span`, end to end */
-    size_t bytes, room, max;                                       /* bytes used, allocated, needed by the largest batch so far */
-    const float *vec, *stored;                                     /* [n_pairs][3]; [n_pairs][83] or NULL          */
-    const float *scalar;                                           /* [n_nodes][n_scalars]                         */
-    const float *node;                                             /* [batch nodes][features]                      */
-    const float *phi;                                              /* [n_rows][2] weights of the cell's two nodes  */
-    const int32_t *src, *dst, *frame;                              /* [n_rows] frame: as in nn_gpu_turn      */
-    const int32_t *in_first, *in_row, *out_first, *out_row;        /* rows by dst, and by src: first [nodes+1], row [n_rows] */
-    const float *log_envelope, *in_sum;                            /* [n_rows] or NULL; [batch nodes] envelopes by dst, summed */
-    const int32_t *graph;                                          /* [n_graphs+1]                                 */
-    float *target, *high;                                          /* [n_targets]                                  */
-    const nn_gpu_tile *tile;
-    const nn_gpu_span *span; /* [n_nodes]                                    */
-    nn_cuda_cell *cell;      /* [n_cells+1]; this and all below are on the host only */
+    const nn_radial_conf *inputs;                                           /* of the model: what radial networks read */
+    int32_t n_pairs, n_rows, n_nodes, n_tiles, n_whole, n_cells, n_scalars; /* n_nodes: radial */
+    int32_t n_targets;                                                      /* set by the caller, who also fills the next two */
+    char *host;                                             /* the block: the arrays below up to `span`, end to end */
+    size_t bytes, room, max;                                /* bytes used, allocated, needed by the largest batch so far */
+    const float *vec, *stored;                              /* [n_pairs][3]; [n_pairs][83] or NULL          */
+    const float *scalar;                                    /* [n_nodes][n_scalars]                         */
+    const float *node;                                      /* [batch nodes][features]                      */
+    const float *phi;                                       /* [n_rows][2] weights of the cell's two nodes  */
+    const int32_t *src, *dst, *frame;                       /* [n_rows] frame: as in nn_gpu_turn      */
+    const int32_t *in_first, *in_row, *out_first, *out_row; /* rows by dst, and by src: first [nodes+1], row [n_rows] */
+    const float *log_envelope, *in_sum;                     /* [n_rows] or NULL; [batch nodes] envelopes by dst, summed */
+    const int32_t *graph;                                   /* [n_graphs+1]                                 */
+    float *target, *high;                                   /* [n_targets]                                  */
+    const nn_gpu_tile *tile, *whole; /* whole: in exact mode all rows, whatever their cells, in tiles of NN_GPU_TILE */
+    const nn_gpu_span *span;         /* [n_nodes]                                    */
+    nn_cuda_cell *cell;              /* [n_cells+1]; this and all below are on the host only */
     struct nn_cuda_pair *pair, *spare;
     nn_cuda_kind *kind; /* [2^kind_bits]                                */
     int kind_bits;

@@ -51,15 +51,19 @@ static pl_code model_open(nn_engine *e, pl_error *err)
     const nn_cuda_plan *p = e->plan;
     nn_cuda_cutter c = { 0 }; /* read-only arrays need no fences */
     nn_gpu_frame_rule *rule = PL_NEW(e->mem, nn_gpu_frame_rule, 1);
+    float *unity = PL_NEW(e->mem, float, (NN_GPU_H * NN_GPU_H));
 
     nn_cuda_model_cut(e, &c);
     e->model_bytes = c.at;
-    e->model = rule != NULL ? e->ops->alloc(e->gpu, c.at) : NULL;
+    e->model = rule != NULL && unity != NULL ? e->ops->alloc(e->gpu, c.at) : NULL;
     if (e->model == NULL)
         return nn_cuda_no_memory(e, "a model", c.at, 0, err);
     c = (nn_cuda_cutter){ NULL, e->model, 0 };
     nn_cuda_model_cut(e, &c);
     rule_make(rule);
+    for (int i = 0; i < NN_GPU_H; i++)
+        unity[i * NN_GPU_H + i] = 1;
+    e->ops->upload(e->gpu, e->unity, unity, (size_t)NN_GPU_H * NN_GPU_H * sizeof *unity);
     e->ops->upload(e->gpu, e->path, p->path, (size_t)p->n_paths * sizeof *p->path);
     e->ops->upload(e->gpu, e->tile, p->tile, (size_t)p->n_tiles * sizeof *p->tile);
     e->ops->upload(e->gpu, e->net, p->net, (size_t)p->n_nets * sizeof *p->net);
@@ -107,6 +111,7 @@ static pl_code engine_fill(nn_engine *e, const nn_se3 *model, pl_error *err)
     e->fences = getenv("MOLSIEVE_CUDA_FENCES") != NULL;
     e->graphs = getenv("MOLSIEVE_CUDA_GRAPHS") == NULL || strcmp(getenv("MOLSIEVE_CUDA_GRAPHS"), "0") != 0;
     e->parts = getenv("MOLSIEVE_CUDA_PARTS") != NULL;
+    e->units = nn_cuda_units_asked(&e->conf);
     e->table_bytes = nn_cuda_table_bytes();
     code = nn_cuda_products_open(e, err);
     return code == PL_OK ? model_open(e, err) : code;

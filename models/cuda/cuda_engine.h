@@ -125,6 +125,7 @@ struct nn_engine {
     int64_t passes; /* forward passes so far         */
     nn_gpu_provider by[NN_CUDA_KINDS];
     bool parts;         /* compute a convolution by separate kernels instead of the fused one */
+    bool units;         /* in exact mode compute it with tables of hidden units, where there are such kernels (parts.c) */
     size_t table_bytes; /* maximum bytes of one table                 */
     nn_cuda_slot slot[NN_CUDA_SLOTS];
     nn_cuda_training training;
@@ -140,8 +141,8 @@ struct nn_engine {
     nn_gpu_fold_tile *tile;
     nn_gpu_net *net;
     nn_gpu_frame_rule *rule;
-    float *params, *fold;
-    float *grad; /* the current row of grads; allocated by the first backward */
+    float *params, *fold, *unity; /* unity: [NN_GPU_H][NN_GPU_H], hidden vectors that choose a unit each */
+    float *grad;                  /* the current row of grads; allocated by the first backward */
     int32_t grad_rows;
     int64_t grad_stride; /* floats from row to row                     */
     float *host;         /* pinned, for downloads of results and gradients */
@@ -198,6 +199,7 @@ typedef struct nn_cuda_cutter {
 void *nn_cuda_cut(nn_cuda_cutter *c, size_t n, size_t size);
 int64_t nn_cuda_pieces(int64_t n);                         /* ceil(n / NN_GPU_SQUARES): pieces of n numbers */
 size_t nn_cuda_table_bytes(void);                          /* maximum bytes of one table  */
+bool nn_cuda_units_asked(const nn_engine_conf *c);         /* tables of hidden units: MOLSIEVE_CUDA_UNITS in exact mode */
 pl_code nn_cuda_modules_open(nn_engine *e, pl_error *err); /* allocates act, edge, alpha, z, q [n_modules] */
 void nn_cuda_model_cut(nn_engine *e, nn_cuda_cutter *c);
 /* Floats of e->grads with this many rows. Each row has room at its end, because sums over ranks round up (to one number
@@ -326,13 +328,17 @@ nn_gpu_turn nn_cuda_turn(const nn_engine *e, const int32_t *node, const nn_gpu_n
 nn_gpu_sum nn_cuda_sum(const nn_engine *e, int32_t n_nodes, bool out, const nn_gpu_nodes *nodes, const nn_gpu_edges *edges,
                        const float *y);
 
-/* A chunk: cells first .. end-1, whose tables (radial nodes node .. node+n_nodes-1) are in memory together. */
+/* A chunk: cells first .. end-1, whose tables (radial nodes node .. node+n_nodes-1) are in memory together. units: all cells, and
+ * the tables are those of the hidden units. */
 typedef struct nn_cuda_chunk {
     int32_t first, end, node, n_nodes;
+    bool units;
 } nn_cuda_chunk;
 
 /* The chunk that begins at cell `first`; false at the end. */
 bool nn_cuda_chunk_next(const nn_engine *e, const nn_cuda_conv *c, nn_cuda_chunk *k);
+/* The same for products, with the tables of hidden units where the convolution has them. */
+bool nn_cuda_product_next(const nn_engine *e, const nn_cuda_conv *c, nn_cuda_chunk *k);
 /* Computes a chunk's tables and the products of its tiles (ops 5, 7). turned: the transpose, x has layout out_edges and y
  * in_edges. */
 void nn_cuda_product(nn_engine *e, const nn_cuda_conv *c, const nn_cuda_chunk *k, bool turned, const float *x, float *y);

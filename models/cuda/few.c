@@ -19,11 +19,12 @@ static void mix(uint64_t *key, const void *p, size_t n)
 static void places_mix(uint64_t *key, const nn_engine *e)
 {
     const nn_cuda_prep *p = &e->prep;
-    const void *const place[] = { e->batch,     e->arena,   e->host,         p->host,   p->vec,    p->stored,   p->scalar,
-                                  p->node,      p->phi,     p->src,          p->dst,    p->frame,  p->in_first, p->in_row,
-                                  p->out_first, p->out_row, p->log_envelope, p->in_sum, p->graph,  p->tile,     p->span,
-                                  e->frames,    e->h,       e->logit,        e->x_edge, e->pooled, e->hidden,   e->y,
-                                  e->table[0],  e->table[1] };
+    const void *const place[] = {
+        e->batch,        e->arena,  e->host,   p->host,   p->vec,      p->stored,   p->scalar,    p->node,
+        p->phi,          p->src,    p->dst,    p->frame,  p->in_first, p->in_row,   p->out_first, p->out_row,
+        p->log_envelope, p->in_sum, p->graph,  p->tile,   p->whole,    p->span,     e->frames,    e->h,
+        e->logit,        e->x_edge, e->pooled, e->hidden, e->y,        e->table[0], e->table[1]
+    };
 
     mix(key, place, sizeof place);
     for (int i = 0; i < e->plan->n_modules; i++) {

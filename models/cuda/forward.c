@@ -46,7 +46,7 @@ static void conv_parts(nn_engine *e, const nn_cuda_conv *c, const float *x, floa
 
     e->ops->turn(e->gpu, &t);
     nn_cuda_lap(e, NN_OP_EDGES);
-    for (; nn_cuda_chunk_next(e, c, &k); k.first = k.end)
+    for (; nn_cuda_product_next(e, c, &k); k.first = k.end)
         nn_cuda_product(e, c, &k, false, e->x_edge, y);
 }
 
@@ -73,7 +73,7 @@ static bool conv_fused(nn_cuda_step *s, bool attention)
     nn_cuda_chunk k = { 0 };
 
     all.q.heads = attention ? s->m->heads : 1;
-    for (; nn_cuda_chunk_next(e, c, &k); k.first = k.end)
+    for (; nn_cuda_product_next(e, c, &k); k.first = k.end)
         if (!nn_cuda_conv_fused(e, c, &k, &all))
             return false;
     return true;

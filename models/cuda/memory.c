@@ -4,6 +4,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "models/cuda/cuda_engine.h"
 
@@ -14,6 +15,13 @@ size_t nn_cuda_table_bytes(void)
     const char *kb = getenv("MOLSIEVE_CUDA_TABLE_KB");
 
     return kb != NULL ? (size_t)strtoul(kb, NULL, 10) << 10 : TABLE_BYTES;
+}
+
+bool nn_cuda_units_asked(const nn_engine_conf *c)
+{
+    const char *asked = getenv("MOLSIEVE_CUDA_UNITS");
+
+    return c->radial == NN_RADIAL_EXACT && asked != NULL && strcmp(asked, "0") != 0;
 }
 
 void *nn_cuda_cut(nn_cuda_cutter *c, size_t n, size_t size)
@@ -58,6 +66,7 @@ void nn_cuda_model_cut(nn_engine *e, nn_cuda_cutter *c)
     e->rule = nn_cuda_cut(c, 1, sizeof *e->rule);
     e->params = cut_floats(c, (size_t)nn_cuda_pieces((int64_t)p->model->n_floats) * NN_GPU_SQUARES); /* ranks send whole pieces */
     e->fold = cut_floats(c, p->fold_size);
+    e->unity = cut_floats(c, (size_t)NN_GPU_H * NN_GPU_H);
 }
 
 size_t nn_cuda_grads_floats(const nn_engine *e, int32_t rows, size_t *stride)
@@ -112,14 +121,16 @@ static void acts_cut(nn_engine *e, const nn_batch *in, bool keep, nn_cuda_cutter
     }
 }
 
-/* Floats of one table: of all radial nodes or as many as the limit allows, but at least two nodes. */
+/* Floats of one table: of all radial nodes or as many as the limit allows, but at least two nodes, or all hidden units. */
 static size_t table_floats(const nn_engine *e)
 {
     size_t one = (size_t)e->plan->max_table, all = one * (size_t)e->prep.n_nodes, max = e->table_bytes / sizeof(float);
+    size_t of_units = e->units ? NN_GPU_H * one : 0, n;
 
-    if (all < max)
-        return all;
-    return max > 2 * one ? max : 2 * one;
+    if (max < 2 * one)
+        max = 2 * one;
+    n = all < max ? all : max;
+    return n > of_units ? n : of_units;
 }
 
 static void works_cut(nn_engine *e, nn_cuda_cutter *c)
@@ -275,6 +286,7 @@ pl_code nn_cuda_memory(nn_cuda_need *out, const nn_se3 *model, const nn_engine_c
     counted c = { .e = { .conf = *conf,
                          .prep = { .radial = conf->radial, .width = conf->width, .inputs = &model->conf.radial },
                          .table_bytes = nn_cuda_table_bytes(),
+                         .units = nn_cuda_units_asked(conf),
                          .mem = pl_arena_new(1 << 16) } };
     nn_cuda_plan *plan;
     pl_code code =

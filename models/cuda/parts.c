@@ -155,6 +155,61 @@ nn_gpu_sum nn_cuda_sum(const nn_engine *e, int32_t n_nodes, bool out, const nn_g
                          .row = nn_cuda_at(e, out ? p->out_row : p->in_row) };
 }
 
+static void so2_sides(nn_gpu_so2 *a, const nn_gpu_edges *x, const nn_gpu_edges *y)
+{
+    a->x_size = x->size;
+    a->y_size = y->size;
+    a->n_orders = y->n_degrees;
+    for (int m = 0; m < NN_GPU_DEGREES; m++) {
+        a->k[m] = x->half[m];
+        a->n[m] = y->half[m];
+        a->x_at[m] = x->order[m];
+        a->y_at[m] = y->order[m];
+        a->max_k = a->max_k > x->half[m] ? a->max_k : x->half[m];
+        a->max_n = a->max_n > y->half[m] ? a->max_n : y->half[m];
+    }
+}
+
+/* What both kinds of tables have. */
+static nn_gpu_so2 so2_base(const nn_engine *e, const nn_cuda_conv *c, bool turned)
+{
+    nn_gpu_so2 a = { .sign = turned ? -1.0f : 1.0f,
+                     .precision = precision_of(e->conf.of_contract),
+                     .table_size = c->size,
+                     .phi = nn_cuda_at(e, e->prep.phi) };
+
+    for (int m = 0; m < NN_GPU_DEGREES; m++)
+        a.table_at[m] = c->at[m];
+    so2_sides(&a, turned ? &c->out_edges : &c->in_edges, turned ? &c->in_edges : &c->out_edges);
+    return a;
+}
+
+static nn_gpu_so2 so2_of(const nn_engine *e, const nn_cuda_conv *c, const nn_cuda_chunk *k, bool turned)
+{
+    const nn_cuda_cell *cell = e->prep.cell;
+    nn_gpu_so2 a = so2_base(e, c, turned);
+
+    a.n_tiles = cell[k->end].tile - cell[k->first].tile;
+    a.tile = (const nn_gpu_tile *)nn_cuda_at(e, e->prep.tile) + cell[k->first].tile;
+    a.span = nn_cuda_at(e, e->prep.span);
+    a.first_node = k->node;
+    a.n_nodes = k->n_nodes;
+    a.first_row = cell[k->first].row;
+    a.end_row = cell[k->end].row;
+    return a;
+}
+
+static nn_gpu_so2 so2_by_units(const nn_engine *e, const nn_cuda_conv *c, bool turned)
+{
+    nn_gpu_so2 a = so2_base(e, c, turned);
+
+    a.n_tiles = e->prep.n_whole;
+    a.tile = nn_cuda_at(e, e->prep.whole);
+    a.unit = e->h + (int64_t)c->net * e->prep.n_nodes * NN_GPU_H;
+    a.frame = nn_cuda_at(e, e->prep.frame);
+    return a;
+}
+
 /* ---- tables ----------------------------------------------------------------------------- */
 
 bool nn_cuda_chunk_next(const nn_engine *e, const nn_cuda_conv *c, nn_cuda_chunk *k)
@@ -174,8 +229,42 @@ bool nn_cuda_chunk_next(const nn_engine *e, const nn_cuda_conv *c, nn_cuda_chunk
     return true;
 }
 
+/* In exact mode every pair has a table of its own, W = sum over hidden units of h[unit] W[unit]: written, read once, and far more
+ * numbers than the edges have. The products by units are the sum over units of W[unit] (h[unit] x): 32 times the products of a
+ * row, no tables of pairs, and tiles of 64 rows in place of two. This is so where one radial network makes all of a table. */
+static bool by_units(const nn_engine *e, const nn_cuda_conv *c)
+{
+    nn_gpu_so2 forward, turned;
+
+    if (!e->units || c->n_regions != 1)
+        return false;
+    forward = so2_by_units(e, c, false);
+    turned = so2_by_units(e, c, true);
+    forward.n_tiles = turned.n_tiles = 0;
+    return e->ops->so2(e->gpu, &forward) && e->ops->so2(e->gpu, &turned);
+}
+
+bool nn_cuda_product_next(const nn_engine *e, const nn_cuda_conv *c, nn_cuda_chunk *k)
+{
+    if (!by_units(e, c))
+        return nn_cuda_chunk_next(e, c, k);
+    if (k->first >= e->prep.n_cells)
+        return false;
+    k->end = e->prep.n_cells;
+    k->node = 0;
+    k->n_nodes = NN_GPU_H;
+    k->units = true;
+    return true;
+}
+
 /* Number format of a table, as the edge products of a precision read it. */
 static nn_gpu_precision kept_as(nn_gpu_precision p) { return p == NN_GPU_BF16X3 ? NN_GPU_FP32 : p; }
+
+/* The hidden vectors of the chunk's tables. */
+static const float *hidden_of(const nn_engine *e, const nn_cuda_chunk *k, const nn_cuda_region *r)
+{
+    return k->units ? e->unity : e->h + ((int64_t)r->net * e->prep.n_nodes + k->node) * NN_GPU_H;
+}
 
 /* Tensor cores read a table along the sum, other kernels along its results. */
 static void *table_make(nn_engine *e, const nn_cuda_conv *c, const nn_cuda_chunk *k, bool turned, nn_gpu_precision as)
@@ -195,7 +284,7 @@ static void *table_make(nn_engine *e, const nn_cuda_conv *c, const nn_cuda_chunk
                                           .by = e->by[NN_CUDA_OF_TABLES],
                                           .precision = precision_of(e->conf.of_radial),
                                           .c_as = kept_as(as),
-                                          .a = e->h + ((int64_t)r->net * e->prep.n_nodes + k->node) * NN_GPU_H,
+                                          .a = hidden_of(e, k, r),
                                           .a_m = step(NN_GPU_H),
                                           .a_k = one,
                                           .b = e->fold + c->fold[t] + r->at,
@@ -208,42 +297,6 @@ static void *table_make(nn_engine *e, const nn_cuda_conv *c, const nn_cuda_chunk
     nn_cuda_group_run(&all);
     nn_cuda_table_made(e);
     return table;
-}
-
-static void so2_sides(nn_gpu_so2 *a, const nn_gpu_edges *x, const nn_gpu_edges *y)
-{
-    a->x_size = x->size;
-    a->y_size = y->size;
-    a->n_orders = y->n_degrees;
-    for (int m = 0; m < NN_GPU_DEGREES; m++) {
-        a->k[m] = x->half[m];
-        a->n[m] = y->half[m];
-        a->x_at[m] = x->order[m];
-        a->y_at[m] = y->order[m];
-        a->max_k = a->max_k > x->half[m] ? a->max_k : x->half[m];
-        a->max_n = a->max_n > y->half[m] ? a->max_n : y->half[m];
-    }
-}
-
-static nn_gpu_so2 so2_of(const nn_engine *e, const nn_cuda_conv *c, const nn_cuda_chunk *k, bool turned)
-{
-    const nn_cuda_cell *cell = e->prep.cell;
-    nn_gpu_so2 a = { .n_tiles = cell[k->end].tile - cell[k->first].tile,
-                     .sign = turned ? -1.0f : 1.0f,
-                     .precision = precision_of(e->conf.of_contract),
-                     .table_size = c->size,
-                     .tile = (const nn_gpu_tile *)nn_cuda_at(e, e->prep.tile) + cell[k->first].tile,
-                     .span = nn_cuda_at(e, e->prep.span),
-                     .phi = nn_cuda_at(e, e->prep.phi),
-                     .first_node = k->node,
-                     .n_nodes = k->n_nodes,
-                     .first_row = cell[k->first].row,
-                     .end_row = cell[k->end].row };
-
-    for (int m = 0; m < NN_GPU_DEGREES; m++)
-        a.table_at[m] = c->at[m];
-    so2_sides(&a, turned ? &c->out_edges : &c->in_edges, turned ? &c->in_edges : &c->out_edges);
-    return a;
 }
 
 static bool product_run(nn_engine *e, const nn_cuda_conv *c, const nn_cuda_chunk *k, bool turned, nn_gpu_so2 *a)
@@ -260,7 +313,7 @@ static bool product_run(nn_engine *e, const nn_cuda_conv *c, const nn_cuda_chunk
 
 void nn_cuda_product(nn_engine *e, const nn_cuda_conv *c, const nn_cuda_chunk *k, bool turned, const float *x, float *y)
 {
-    nn_gpu_so2 a = so2_of(e, c, k, turned);
+    nn_gpu_so2 a = k->units ? so2_by_units(e, c, turned) : so2_of(e, c, k, turned);
 
     a.x = x;
     a.y = y;
@@ -274,7 +327,7 @@ bool nn_cuda_conv_fused(nn_engine *e, const nn_cuda_conv *c, const nn_cuda_chunk
 {
     bool done;
 
-    all->s = so2_of(e, c, k, false);
+    all->s = k->units ? so2_by_units(e, c, false) : so2_of(e, c, k, false);
     if (e->parts || all->s.precision == NN_GPU_FP32)
         return false;
     all->s.y = all->q.y;

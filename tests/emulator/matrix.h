@@ -63,6 +63,17 @@ static uint32_t fp16_round(float x) /* to nearest even; clang 14 and gcc 11 lack
 
 static uint32_t fp16_pair(float low, float high) { return fp16_round(low) | fp16_round(high) << 16; }
 
+/* The products are exact in float32, so they are rounded once. */
+[[maybe_unused]] static uint32_t fp16_times(uint32_t a, uint32_t b)
+{
+    return fp16_pair(emu_fp16(a, 0) * emu_fp16(b, 0), emu_fp16(a, 1) * emu_fp16(b, 1));
+}
+
+[[maybe_unused]] static uint32_t bf16_times(uint32_t a, uint32_t b)
+{
+    return bf16_pair(emu_bf16(a, 0) * emu_bf16(b, 0), emu_bf16(a, 1) * emu_bf16(b, 1));
+}
+
 static uint32_t tf32_round(float x) /* to nearest, halves away from zero */
 {
     uint32_t u;

@@ -73,7 +73,7 @@ UNROLL
     }
 }
 
-template <int P, int L, int W>
+template <int P, bool U, int L, int W>
 static __device__ __forceinline__ void degree_put(const nn_gpu_conv &c, const so2_part &p, const tile_memory &t,
                                                   int row, int k, const float q[][W])
 {
@@ -84,9 +84,9 @@ static __device__ __forceinline__ void degree_put(const nn_gpu_conv &c, const so
         return;
     at = c.x.edges.at[L][L + p.m] - c.x.edges.order[p.m] + k;
     degree_turn<L, W>(t.heads->col[row], q, v);
-    tile_put<P, W>(t, row, 0, at, v[0]);
+    tile_put<P, U, W>(t, row, 0, at, v[0]);
     if (p.m)
-        tile_put<P, W>(t, row, 1, at, v[1]);
+        tile_put<P, U, W>(t, row, 1, at, v[1]);
 }
 
 /* A work item of a thread: channels k .. k+W-1 of a row, degrees 0 to 2, or, if high, degrees 3 and 4. */
@@ -112,7 +112,7 @@ template <int W> static __device__ __forceinline__ tile_item tile_item_of(const 
 }
 
 /* Rotates the features of the rows' nodes into the frames and stores them, times phi, in shared memory (tile_put). */
-template <int P, int W>
+template <int P, bool U, int W>
 static __device__ __forceinline__ void tile_turn(const nn_gpu_conv &c, const so2_part &p, const tile_memory &t)
 {
     int wide = (c.channels + W - 1) / W, n = tile_items(p, c.x.edges.n_degrees, wide);
@@ -126,16 +126,16 @@ UNROLL_BY(1)
             degree_get<0, W>(c.x, node, p.m, at.k, q0);
             degree_get<1, W>(c.x, node, p.m, at.k, q1);
             degree_get<2, W>(c.x, node, p.m, at.k, q2);
-            degree_put<P, 0, W>(c, p, t, at.row, at.k, q0);
-            degree_put<P, 1, W>(c, p, t, at.row, at.k, q1);
-            degree_put<P, 2, W>(c, p, t, at.row, at.k, q2);
+            degree_put<P, U, 0, W>(c, p, t, at.row, at.k, q0);
+            degree_put<P, U, 1, W>(c, p, t, at.row, at.k, q1);
+            degree_put<P, U, 2, W>(c, p, t, at.row, at.k, q2);
             continue;
         }
         degree_get<3, W>(c.x, node, p.m, at.k, q3);
-        degree_put<P, 3, W>(c, p, t, at.row, at.k, q3);
+        degree_put<P, U, 3, W>(c, p, t, at.row, at.k, q3);
         if (c.x.edges.n_degrees > 4) {
             degree_get<4, W>(c.x, node, p.m, at.k, q4);
-            degree_put<P, 4, W>(c, p, t, at.row, at.k, q4);
+            degree_put<P, U, 4, W>(c, p, t, at.row, at.k, q4);
         }
     }
 }
@@ -243,14 +243,14 @@ static __device__ __forceinline__ void tile_attend(const nn_gpu_conv &c, const s
  * Grid: n_tiles x n_orders; block: TILE_THREADS. Before and after the products thread = row, degrees, W channels
  * (tile_item); in the products warps and lanes as in tiles.cuh. Dynamic shared memory: tile_memory, with tile_heads at its end;
  * the stages are reused for the parts of the logits. P: precision. fours: TILE_X4, TILE_Y4.
- * Equals: conv_forward (models/ref/conv.inc) before the rotation back, and the terms of score (models/ref/layers.inc)
+ * U: tiles.cuh. Equals: conv_forward (models/ref/conv.inc) before the rotation back, and the terms of score (models/ref/layers.inc)
  * that belong to order m. */
-template <int P>
+template <int P, bool U>
 __global__ void __launch_bounds__(TILE_THREADS, tile_kind<P>::resident)
     tile_conv(const __grid_constant__ nn_gpu_conv c, int fours)
 {
     tile_memory t;
-    so2_part p = tile_open<P>(c.s, &t);
+    so2_part p = tile_open<P, U>(c.s, &t);
 
     heads_make(c.x, p, t.heads);
     nodes_make(c.x, p, t.heads->node[0]);
@@ -258,10 +258,10 @@ __global__ void __launch_bounds__(TILE_THREADS, tile_kind<P>::resident)
         nodes_make(c.q, p, t.heads->node[1]);
     __syncthreads();
     if (fours & TILE_X4)
-        tile_turn<P, 4>(c, p, t);
+        tile_turn<P, U, 4>(c, p, t);
     else
-        tile_turn<P, 1>(c, p, t);
-    tile_products<P>(c.s, p, t, fours & TILE_Y4);
+        tile_turn<P, U, 1>(c, p, t);
+    tile_products<P, U>(c.s, p, t, fours & TILE_Y4);
     if (c.logit) {
         p.first = p.tile->first; /* again: registers are few between */
         tile_attend(c, p, t, fours & TILE_Y4);

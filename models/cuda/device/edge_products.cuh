@@ -205,24 +205,9 @@ static __device__ __forceinline__ int outer_stages(const outer_part &o, int j, i
     return n > 0 ? (n + rows - 1) / rows : 0;
 }
 
-static __device__ __forceinline__ float float_of(uint32_t bits)
-{
-    union {
-        uint32_t u;
-        float f;
-    } v = { bits };
-
-    return v.f;
-}
-
 template <int P> static __device__ __forceinline__ uint32_t outer_word(float x, float y)
 {
-    union {
-        float f;
-        uint32_t u;
-    } v = { x };
-
-    return P == NN_GPU_FP32 ? v.u : word_of<P>(x, y);
+    return P == NN_GPU_FP32 ? bits_of(x) : word_of<P>(x, y);
 }
 
 /* A thread's part of the next stage: four columns of x and of y in two rows, and their phi. x_left, y_left: columns that

@@ -36,6 +36,49 @@ template <int P> static __device__ __forceinline__ uint32_t word_negative(uint32
     return word ^ (P == NN_GPU_TF32 ? 0x80000000u : 0x80008000u);
 }
 
+static __device__ __forceinline__ float float_of(uint32_t bits)
+{
+    union {
+        uint32_t u;
+        float f;
+    } v = { bits };
+
+    return v.f;
+}
+
+static __device__ __forceinline__ uint32_t bits_of(float x)
+{
+    union {
+        float f;
+        uint32_t u;
+    } v = { x };
+
+    return v.u;
+}
+
+/* A weight as words_times takes it. */
+template <int P> static __device__ __forceinline__ uint32_t weight_of(float x)
+{
+    return P == NN_GPU_FP16 || P == NN_GPU_BF16 ? word_of<P>(x, x) : bits_of(x);
+}
+
+/* word times weight, rounded; with bf16x3 `rest` has the rounding remainders, before and after. */
+template <int P> static __device__ __forceinline__ void word_times(uint32_t *word, uint32_t *rest, uint32_t weight)
+{
+    if constexpr (P == NN_GPU_FP16) {
+        *word = fp16_times(*word, weight);
+    } else if constexpr (P == NN_GPU_BF16) {
+        *word = bf16_times(*word, weight);
+    } else if constexpr (P == NN_GPU_TF32) {
+        *word = tf32_round(float_of(*word) * float_of(weight));
+    } else {
+        float low = (float_of(*word << 16) + float_of(*rest << 16)) * float_of(weight);
+        float high = (float_of(*word & 0xffff0000u) + float_of(*rest & 0xffff0000u)) * float_of(weight);
+        *word = bf16_pair(low, high);
+        *rest = word_rest(low, high, *word);
+    }
+}
+
 template <int P> static __device__ __forceinline__ void mma_step(float c[4], const uint32_t a[4], const uint32_t b[2])
 {
     if (P == NN_GPU_TF32)

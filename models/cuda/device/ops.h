@@ -28,7 +28,7 @@ extern "C" {
 #endif
 
 enum {
-    NN_GPU_ABI = 17,
+    NN_GPU_ABI = 18,
     NN_GPU_DEGREES = 5,        /* NN_DEGREES                                   */
     NN_GPU_FREQS = 9,          /* 2 NN_MAX_DEGREE + 1                          */
     NN_GPU_H = 32,             /* NN_RADIAL_HIDDEN: one warp has one hidden vector */
@@ -245,6 +245,10 @@ typedef struct nn_gpu_so2 {
     float *y;
     void *table; /* [n_nodes][table_size]                        */
     float *work; /* outer: [2 slots][table_size]                 */
+    /* so2, conv: with `unit` the table has a matrix for each hidden unit of the radial network instead of each radial node, the same
+     * for all rows: a row's weights are unit[frame / 2] times phi[0]. Exact mode, where radial node = pair = frame / 2. Not fp32. */
+    const float *unit;    /* [radial node][NN_GPU_H] or NULL              */
+    const int32_t *frame; /* [rows], as in nn_gpu_turn                    */
 } nn_gpu_so2;
 
 /* Ops 6, 7 and 8 in one kernel: product s, whose x is made from node features by `x` (x.y is unused).
@@ -476,7 +480,8 @@ typedef struct nn_gpu_ops {
     void (*dot)(nn_gpu *g, const nn_gpu_dot *a);
     void (*sum)(nn_gpu *g, const nn_gpu_sum *a);
     void (*scale)(nn_gpu *g, const nn_gpu_scale *a);
-    bool (*so2)(nn_gpu *g, const nn_gpu_so2 *a); /* false: such a tile does not fit into shared memory in this precision */
+    /* false: such a tile does not fit into shared memory in this precision, which a call without tiles tells, too */
+    bool (*so2)(nn_gpu *g, const nn_gpu_so2 *a);
     void (*so2_outer)(nn_gpu *g, const nn_gpu_so2 *a);
     bool (*conv)(nn_gpu *g, const nn_gpu_conv *a); /* false, and nothing done: it does not fit, as above, or fp32 */
     void (*attend)(nn_gpu *g, const nn_gpu_attend *a);

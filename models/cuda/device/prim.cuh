@@ -5,6 +5,7 @@
  *   warp_get(v, lane), warp_xor(v, mask)   a value of another lane; all 32 lanes must call it
  *   bf16_pair(low, high), fp16_pair(..)    two floats -> 16 bits each, to nearest even
  *   tf32_round(x)                          float -> the bits of a tf32 number, to nearest
+ *   fp16_times(a, b), bf16_times(a, b)     the products of both numbers of a word, to nearest even
  *   mma_bf16(c, a, b), mma_fp16(..)        c += a b, m16n8k16, fragments as in PTX
  *   mma_tf32(c, a, b)                      c += a b, m16n8k8
  *   load2(v, p), store2(p, x, y)           8 bytes at once; p is a multiple of 8
@@ -69,6 +70,22 @@ static __device__ __forceinline__ uint32_t tf32_round(float x)
     uint32_t out;
 
     asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(out) : "f"(x));
+    return out;
+}
+
+static __device__ __forceinline__ uint32_t fp16_times(uint32_t a, uint32_t b)
+{
+    uint32_t out;
+
+    asm("mul.rn.f16x2 %0, %1, %2;" : "=r"(out) : "r"(a), "r"(b));
+    return out;
+}
+
+static __device__ __forceinline__ uint32_t bf16_times(uint32_t a, uint32_t b) /* a b - 0: a plain product needs 9.0 */
+{
+    uint32_t out;
+
+    asm("fma.rn.bf16x2 %0, %1, %2, %3;" : "=r"(out) : "r"(a), "r"(b), "r"(0x80008000u));
     return out;
 }
 

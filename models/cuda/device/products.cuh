@@ -46,15 +46,15 @@ template <int P> static void group_launch(nn_gpu *g, const gemm_group s[GEMM_KIN
 }
 
 /* Shared memory of a tile's block, the most of all orders. */
-template <int P> static size_t tile_bytes(const nn_gpu_so2 *s, size_t more)
+template <int P, bool U> static size_t tile_bytes(const nn_gpu_so2 *s, size_t more)
 {
     int max = 0;
 
     for (int m = 0; m < s->n_orders; m++) {
-        int side = tile_memory_of<P>(NULL, s->k[m], m).side;
+        int side = tile_memory_of<P, U>(NULL, s->k[m], m).side;
         max = side > max ? side : max;
     }
-    return (size_t)(TILE_STAGES * tile_stage() + 2 * NN_GPU_TILE + 2 * max) * sizeof(uint32_t) + more;
+    return (size_t)(TILE_STAGES * tile_stage() + tile_weights<U>() + tile_sides<U>() * max) * sizeof(uint32_t) + more;
 }
 
 static bool by_fours(const float *p, int size, const int *at, const int *n)
@@ -91,37 +91,52 @@ static int conv_fours(const nn_gpu_conv *c)
 
 template <int P> static cudaError_t tile_allow(const nn_gpu *g)
 {
-    cudaError_t e = SHARED_ALLOW(so2_mma<P>, (int)g->shared);
+    cudaError_t e = SHARED_ALLOW((so2_mma<P, false>), (int)g->shared);
 
     if (e == cudaSuccess)
-        e = SHARED_ALLOW(tile_conv<P>, (int)g->shared);
+        e = SHARED_ALLOW((so2_mma<P, true>), (int)g->shared);
+    if (e == cudaSuccess)
+        e = SHARED_ALLOW((tile_conv<P, false>), (int)g->shared);
+    if (e == cudaSuccess)
+        e = SHARED_ALLOW((tile_conv<P, true>), (int)g->shared);
     return e;
 }
 
 /* On tensor cores, where the tile fits in shared memory. */
-template <int P> static bool tile_launch(nn_gpu *g, const nn_gpu_so2 *s)
+template <int P, bool U> static bool tile_launch_of(nn_gpu *g, const nn_gpu_so2 *s)
 {
-    size_t bytes = tile_bytes<P>(s, 0);
+    size_t bytes = tile_bytes<P, U>(s, 0);
 
     if (bytes > g->shared)
         return false;
-    LAUNCH(so2_mma<P>, dim3((unsigned)s->n_tiles, (unsigned)s->n_orders), TILE_THREADS, bytes, g->stream, *s,
-           so2_fours(s));
+    if (s->n_tiles)
+        LAUNCH((so2_mma<P, U>), dim3((unsigned)s->n_tiles, (unsigned)s->n_orders), TILE_THREADS, bytes, g->stream, *s,
+               so2_fours(s));
     launched(g, "so2");
+    return true;
+}
+
+template <int P> static bool tile_launch(nn_gpu *g, const nn_gpu_so2 *s)
+{
+    return s->unit ? tile_launch_of<P, true>(g, s) : tile_launch_of<P, false>(g, s);
+}
+
+template <int P, bool U> static bool conv_launch_of(nn_gpu *g, const nn_gpu_conv *c)
+{
+    size_t bytes = tile_bytes<P, U>(&c->s, sizeof(tile_heads));
+
+    if (bytes > g->shared || (int64_t)c->key_channels * NN_GPU_TILE * 2 > TILE_STAGES * tile_stage())
+        return false;
+    if (c->s.n_tiles)
+        LAUNCH((tile_conv<P, U>), dim3((unsigned)c->s.n_tiles, (unsigned)c->s.n_orders), TILE_THREADS, bytes, g->stream, *c,
+               conv_fours(c));
+    launched(g, "conv");
     return true;
 }
 
 template <int P> static bool conv_launch(nn_gpu *g, const nn_gpu_conv *c)
 {
-    size_t bytes = tile_bytes<P>(&c->s, sizeof(tile_heads));
-
-    if (bytes > g->shared || (int64_t)c->key_channels * NN_GPU_TILE * 2 > TILE_STAGES * tile_stage())
-        return false;
-    if (c->s.n_tiles)
-        LAUNCH(tile_conv<P>, dim3((unsigned)c->s.n_tiles, (unsigned)c->s.n_orders), TILE_THREADS, bytes, g->stream, *c,
-               conv_fours(c));
-    launched(g, "conv");
-    return true;
+    return c->s.unit ? conv_launch_of<P, true>(g, c) : conv_launch_of<P, false>(g, c);
 }
 
 template <int P> static void outer_launch(nn_gpu *g, const nn_gpu_so2 *a)

@@ -8,7 +8,11 @@
  *   shared  stages [TILE_STAGES][TILE_COLS][MMA_LD] words of tables | phi [64][2] |
  *           features [node 2][word set][row 64][plus, then minus] words, already multiplied by phi | conv only: tile_heads
  * A stage has MMA_WORDS words along k of up to TILE_COLS columns. Asynchronous copies run TILE_STAGES - 1 stages ahead; the
- * first ones are issued before the features are loaded. The order of a sum does not depend on which rows share a tile. */
+ * first ones are issued before the features are loaded. The order of a sum does not depend on which rows share a tile.
+ *
+ * U: tables of hidden units (nn_gpu_so2.unit). Instead of a cell's nodes there are the units of the radial network, with the same
+ * tables for all rows, so a tile has any rows. Instead of phi there are the rows' weights [unit][TILE_WEIGHT_LD]; features are
+ * there once, without a factor, and fragments are multiplied by the weights of a unit when they are loaded. */
 #ifndef NN_CUDA_TILES_CUH
 #define NN_CUDA_TILES_CUH
 
@@ -18,6 +22,7 @@ enum {
     TILE_COLS = 192,
     TILE_STAGES = 3,
     TILE_HALVES = NN_GPU_TILE / 16 * 4 / (TILE_THREADS / 32),
+    TILE_WEIGHT_LD = NN_GPU_TILE + 1,
     TILE_COPIES = (TILE_COLS * (MMA_WORDS / 4) + TILE_THREADS - 1) / TILE_THREADS
 };
 
@@ -54,11 +59,12 @@ typedef struct tile_heads {
 
 typedef struct tile_memory {  /* sizes in words */
     int wide, ld, side;       /* words of a sign, of a row, of one radial node   */
-    int nodes;                /* 2, or 1 without interpolation                   */
+    int nodes;                /* 2, or 1 without interpolation; U: hidden units  */
     int apart;                /* distance of their tables, in units of 16 bytes  */
     const char *table;        /* matrix a of the first node                      */
     uint32_t *x, *stage;
     float (*phi)[2];          /* [row]                                           */
+    uint32_t *weight;         /* U, in its place: [unit][TILE_WEIGHT_LD] weight_of */
     tile_heads *heads;
 } tile_memory;
 
@@ -72,7 +78,18 @@ static __host__ __device__ __forceinline__ int tile_stage(void)
     return TILE_COLS * MMA_LD;
 }
 
-template <int P> static __host__ __device__ __forceinline__ tile_memory tile_memory_of(char *bytes, int n_k, int m)
+/* Words of weights, and sides of features. */
+template <bool U> static __host__ __device__ __forceinline__ int tile_weights(void)
+{
+    return U ? NN_GPU_H * TILE_WEIGHT_LD : 2 * NN_GPU_TILE;
+}
+
+template <bool U> static __host__ __device__ __forceinline__ int tile_sides(void)
+{
+    return U ? 1 : 2;
+}
+
+template <int P, bool U> static __host__ __device__ __forceinline__ tile_memory tile_memory_of(char *bytes, int n_k, int m)
 {
     tile_memory t = {};
 
@@ -80,22 +97,25 @@ template <int P> static __host__ __device__ __forceinline__ tile_memory tile_mem
     t.ld = (m ? 2 : 1) * t.wide + 4;
     t.side = NN_GPU_TILE * t.ld * (1 + mma_kind<P>::x3);
     t.stage = (uint32_t *)bytes;
-    t.phi = (float(*)[2])(t.stage + TILE_STAGES * tile_stage());
-    t.x = (uint32_t *)(t.phi + NN_GPU_TILE);
-    t.heads = (tile_heads *)(t.x + 2 * t.side);
+    t.weight = t.stage + TILE_STAGES * tile_stage();
+    t.phi = (float(*)[2])t.weight;
+    t.x = t.weight + tile_weights<U>();
+    t.heads = (tile_heads *)(t.x + tile_sides<U>() * t.side);
     return t;
 }
 
 /* ---- the features ------------------------------------------------------------------- */
 
-/* Stores numbers k .. k+W-1 of one sign of a row, times phi, for each of the cell's nodes. */
-template <int P, int W>
+/* Stores numbers k .. k+W-1 of one sign of a row, times phi, for each of the cell's nodes; U: once. */
+template <int P, bool U, int W>
 static __device__ __forceinline__ void tile_put(const tile_memory &t, int row, int sign, int k, const float v[W])
 {
     uint32_t *to = t.x + row * t.ld + sign * t.wide;
 
+    if constexpr (U)
+        words_put<P, W>(to, NN_GPU_TILE * t.ld, k, v);
 UNROLL
-    for (int j = 0; j < 2; j++) {
+    for (int j = 0; j < (U ? 0 : 2); j++) {
         float u[W];
         if (j >= t.nodes)
             break;
@@ -106,20 +126,33 @@ UNROLL
     }
 }
 
-/* Loads the weights phi, and zeros the padding of channels and the rows that only fill up fragments; the sums of those
+/* The weights of the rows: phi, or of the hidden units, times phi, which has the envelope; zero for rows that only fill up. */
+template <int P, bool U>
+static __device__ __forceinline__ void tile_weigh(const nn_gpu_so2 &s, const so2_part &p, const tile_memory &t)
+{
+    for (int i = (int)threadIdx.x; !U && i < 2 * p.rows; i += TILE_THREADS)
+        t.phi[i / 2][i % 2] = s.phi[2 * (int64_t)p.first + i];
+    for (int i = (int)threadIdx.x; U && i < NN_GPU_TILE * NN_GPU_H; i += TILE_THREADS) {
+        int row = i / NN_GPU_H, unit = i % NN_GPU_H;
+        int64_t at = p.first + (row < p.rows ? row : 0);
+        float w = s.unit[(int64_t)(s.frame[at] / 2) * NN_GPU_H + unit] * s.phi[2 * at];
+        t.weight[unit * TILE_WEIGHT_LD + row] = weight_of<P>(row < p.rows ? w : 0);
+    }
+}
+
+/* Loads the weights, and zeros the padding of channels and the rows that only fill up fragments; the sums of those
  * rows are never stored. */
-template <int P>
+template <int P, bool U>
 static __device__ __forceinline__ void tile_begin(const nn_gpu_so2 &s, const so2_part &p, const tile_memory &t)
 {
     const int fill_to = 16 * TILE_HALVES;
-    int fill = t.wide * mma_kind<P>::per - p.n_k, signs = p.m ? 2 : 1;
+    int fill = t.wide * mma_kind<P>::per - p.n_k, signs = p.m ? 2 : 1, sides = U ? 1 : t.nodes;
 
-    for (int i = (int)threadIdx.x; i < 2 * p.rows; i += TILE_THREADS)
-        t.phi[i / 2][i % 2] = s.phi[2 * (int64_t)p.first + i];
+    tile_weigh<P, U>(s, p, t);
     for (int i = p.rows * t.ld + (int)threadIdx.x; i < (p.rows + fill_to - 1) / fill_to * fill_to * t.ld; i += TILE_THREADS)
-        for (int part = 0; part < t.nodes * (1 + mma_kind<P>::x3); part++)
+        for (int part = 0; part < sides * (1 + mma_kind<P>::x3); part++)
             t.x[part * NN_GPU_TILE * t.ld + i] = 0;
-    for (int i = (int)threadIdx.x; i < p.rows * signs * t.nodes * fill; i += TILE_THREADS) {
+    for (int i = (int)threadIdx.x; i < p.rows * signs * sides * fill; i += TILE_THREADS) {
         int row = i / fill, sign = row / p.rows % signs;
         float zero[1] = { 0 };
         words_put<P, 1>(t.x + row / p.rows / signs * t.side + row % p.rows * t.ld + sign * t.wide, NN_GPU_TILE * t.ld,
@@ -128,7 +161,7 @@ static __device__ __forceinline__ void tile_begin(const nn_gpu_so2 &s, const so2
 }
 
 /* Stores features that are already in the edges' frames. */
-template <int P, int W>
+template <int P, bool U, int W>
 static __device__ __forceinline__ void tile_rows(const nn_gpu_so2 &s, const so2_part &p, const tile_memory &t)
 {
     int wide = (p.m ? 2 : 1) * p.n_k / W;
@@ -139,7 +172,7 @@ UNROLL_BY(4)
         int row = i / wide, k = i % wide * W;
         float v[W];
         some_get<W>(v, x + row * s.x_size + k);
-        tile_put<P, W>(t, row, k >= p.n_k, k < p.n_k ? k : k - p.n_k, v);
+        tile_put<P, U, W>(t, row, k >= p.n_k, k < p.n_k ? k : k - p.n_k, v);
     }
 }
 
@@ -230,11 +263,11 @@ UNROLL_BY(1)
 }
 
 /* The feed that continues after these first stages. */
-template <int P>
+template <int P, bool U>
 static __device__ __forceinline__ tile_feed feed_ahead(const so2_part &p, const tile_memory &t)
 {
     tile_feed f = feed_of<P>(p, t, 0);
-    int stages = tile_stages<P>(t), at = TILE_STAGES - 1, node = at >= stages;
+    int stages = tile_stages<P>(t), at = TILE_STAGES - 1, node = U && stages ? at / stages : at >= stages;
 
     f.to += at * tile_stage();
     f.word = (at - node * stages) * 8 * tile_kind<P>::steps;
@@ -271,12 +304,22 @@ UNROLL
     }
 }
 
+/* U: multiplies a fragment by the weights of its rows. */
+template <int P>
+static __device__ __forceinline__ void frag_times(uint32_t f[1 + tile_kind<P>::x3][4], const uint32_t weight[2])
+{
+UNROLL
+    for (int i = 0; i < 4; i++)
+        word_times<P>(&f[0][i], &f[tile_kind<P>::x3][i], weight[i % 2]);
+}
+
 /* Multiplies eight words along k. x: this lane's words of one sign; those of the other sign are `other` words further on.
  * PAIR (m > 0): acc[0] += a x - b x_other, acc[1] += a x_other + b x. Otherwise acc[1] belongs to the second group of
- * eight columns. */
-template <int P, bool PAIR, int TURNS>
+ * eight columns. weight (U): of this lane's rows. */
+template <int P, bool U, bool PAIR, int TURNS>
 static __device__ __forceinline__ void tile_step(float acc[2][TURNS][TILE_HALVES][4], const tile_memory &t,
-                                                 const uint32_t *x, int other, const uint32_t *stage)
+                                                 const uint32_t *x, int other, const uint32_t *stage,
+                                                 const uint32_t weight[TILE_HALVES][2])
 {
     const int words = 1 + tile_kind<P>::x3, all = TILE_HALVES * words;
     uint32_t a[2][TILE_HALVES][words][4], minus[TILE_HALVES][words][4], b[TURNS][2][words][2];
@@ -285,6 +328,9 @@ UNROLL
     for (int q = 0; q < (PAIR ? 2 : 1) * all; q++)
         load_words(a[q / all][q / words % TILE_HALVES][q % words],
                    x + (q / words % TILE_HALVES * 16 + q % words * NN_GPU_TILE) * t.ld + (q / all ? other : 0));
+UNROLL
+    for (int q = 0; U && q < (PAIR ? 2 : 1) * TILE_HALVES; q++)
+        frag_times<P>(a[q / TILE_HALVES][q % TILE_HALVES], weight[q % TILE_HALVES]);
 UNROLL
     for (int j = 0; j < TURNS; j++)
         stage_frag<P>(b[j], stage + (PAIR ? 1 : 2) * j * 32 * MMA_LD, PAIR ? TURNS * 32 : 32);
@@ -329,8 +375,16 @@ UNROLL
     }
 }
 
+/* U: the weights of this lane's rows for a unit. */
+static __device__ __forceinline__ void weights_get(uint32_t weight[TILE_HALVES][2], const uint32_t *from)
+{
+UNROLL
+    for (int q = 0; q < 2 * TILE_HALVES; q++)
+        weight[q / 2][q % 2] = from[q * 8];
+}
+
 /* All columns of a tile. The copies of the first stages have been started. */
-template <int P, bool PAIR, int TURNS>
+template <int P, bool U, bool PAIR, int TURNS>
 static __device__ __forceinline__ void tile_product(const nn_gpu_so2 &s, const so2_part &p, const tile_memory &t,
                                                     bool together)
 {
@@ -339,7 +393,9 @@ static __device__ __forceinline__ void tile_product(const nn_gpu_so2 &s, const s
     int row = warp / 4 * (16 * TILE_HALVES), flip = PAIR && s.sign < 0 ? t.wide : 0, other = flip ? -t.wide : t.wide;
     const uint32_t *x = t.x + (row + lane % 16) * t.ld + lane / 16 * 4 + flip;
     const uint32_t *stage0 = t.stage + warp % 4 * 8 * MMA_LD + stage_lane<P>(apart);
-    tile_feed f = feed_ahead<P>(p, t);
+    const uint32_t *of_row = U ? t.weight + row + lane / 4 : NULL;
+    uint32_t weight[TILE_HALVES][2] = { { 0 } };
+    tile_feed f = feed_ahead<P, U>(p, t);
 
     for (int col0 = 0; col0 < p.n_n; col0 += TURNS * (PAIR ? 32 : 64)) {
         float acc[2][TURNS][TILE_HALVES][4] = { { { { 0 } } } };
@@ -355,49 +411,53 @@ UNROLL_BY(1)
             if (left >= TILE_STAGES)
                 stage_begin<P>(p, t, &f);
             copy_close();
+            if (U && !word)
+                weights_get(weight, of_row);
 UNROLL
             for (int step = 0; step < steps; step++)
                 if (row < p.rows && word + 8 * step < t.wide)
-                    tile_step<P, PAIR, TURNS>(acc, t, x + 8 * step, other, stage0 + stage + 8 * step);
+                    tile_step<P, U, PAIR, TURNS>(acc, t, x + 8 * step, other, stage0 + stage + 8 * step, weight);
             stage = ring_next(stage);
             x += 8 * steps;
             word += 8 * steps;
             if (word >= t.wide) {
-                x += t.side - word;
+                x += (U ? 0 : t.side) - word;
+                of_row += U ? TILE_WEIGHT_LD : 0;
                 word = 0;
             }
         }
-        x -= t.nodes * t.side;
+        x -= U ? 0 : t.nodes * t.side;
+        of_row -= U ? t.nodes * TILE_WEIGHT_LD : 0;
         tile_store<PAIR, TURNS>(s, p, col0, together, acc);
     }
 }
 
-template <int P>
+template <int P, bool U>
 static __device__ __forceinline__ void tile_products(const nn_gpu_so2 &s, const so2_part &p, const tile_memory &t,
                                                      bool together)
 {
     switch (tile_turns(p) + (p.m ? 3 : 0)) {
     case 1:
-        tile_product<P, false, 1>(s, p, t, together);
+        tile_product<P, U, false, 1>(s, p, t, together);
         break;
     case 2:
-        tile_product<P, false, 2>(s, p, t, together);
+        tile_product<P, U, false, 2>(s, p, t, together);
         break;
     case 3:
-        tile_product<P, false, 3>(s, p, t, together);
+        tile_product<P, U, false, 3>(s, p, t, together);
         break;
     case 4:
-        tile_product<P, true, 1>(s, p, t, together);
+        tile_product<P, U, true, 1>(s, p, t, together);
         break;
     case 5:
-        tile_product<P, true, 2>(s, p, t, together);
+        tile_product<P, U, true, 2>(s, p, t, together);
         break;
     default:
-        tile_product<P, true, 3>(s, p, t, together);
+        tile_product<P, U, true, 3>(s, p, t, together);
     }
 }
 
-template <int P>
+template <int P, bool U>
 static __device__ __forceinline__ so2_part tile_open(const nn_gpu_so2 &s, tile_memory *t)
 {
     SHARED_BYTES(bytes);
@@ -409,30 +469,30 @@ static __device__ __forceinline__ so2_part tile_open(const nn_gpu_so2 &s, tile_m
     p.first = p.tile->first;
     p.rows = p.tile->n;
     part_order(s, &p, m, true);
-    *t = tile_memory_of<P>(bytes, p.n_k, m);
-    t->nodes = p.tile->node[1] < 0 ? 1 : 2;
-    t->table = (const char *)s.table + table_of(s, p, 0) * (4 / tile_kind<P>::per);
-    t->apart = (int)((table_of(s, p, t->nodes - 1) - table_of(s, p, 0)) * (4 / tile_kind<P>::per) / 16);
+    *t = tile_memory_of<P, U>(bytes, p.n_k, m);
+    t->nodes = U ? NN_GPU_H : 1 + (p.tile->node[1] >= 0);
+    t->table = (const char *)s.table + (U ? s.table_at[m] : table_of(s, p, 0)) * (4 / tile_kind<P>::per);
+    t->apart = (int)((U ? s.table_size : table_of(s, p, t->nodes - 1) - table_of(s, p, 0)) * (4 / tile_kind<P>::per) / 16);
     stages_begin<P>(p, *t, 0);
-    tile_begin<P>(s, p, *t);
+    tile_begin<P, U>(s, p, *t);
     return p;
 }
 
 /* Op 7 alone, for features that are in the edges' frames already. Map: the head of this file. P: precision. fours: TILE_X4,
  * TILE_Y4. Equals: the products of conv_forward (models/ref/conv.inc), taken in the edge's frame. */
-template <int P>
+template <int P, bool U>
 __global__ void __launch_bounds__(TILE_THREADS, tile_kind<P>::resident)
     so2_mma(const __grid_constant__ nn_gpu_so2 s, int fours)
 {
     tile_memory t;
-    so2_part p = tile_open<P>(s, &t);
+    so2_part p = tile_open<P, U>(s, &t);
 
     __syncthreads();
     if (fours & TILE_X4)
-        tile_rows<P, 4>(s, p, t);
+        tile_rows<P, U, 4>(s, p, t);
     else
-        tile_rows<P, 1>(s, p, t);
-    tile_products<P>(s, p, t, fours & TILE_Y4);
+        tile_rows<P, U, 1>(s, p, t);
+    tile_products<P, U>(s, p, t, fours & TILE_Y4);
 }
 
 #endif
