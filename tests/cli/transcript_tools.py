@@ -253,7 +253,7 @@ conformers a.smi --force-field mmff94s -o s.sdf --seed 5 -j 1|conformers big.smi
 energy c.sdf|energy c.sdf --csv|energy c.sdf --json|energy c.sdf --minimise|energy c.sdf --force-field mmff94s --csv|energy c.sdf --force-field uff|energy a.smi|energy none.sdf
 energy boron.sdf --csv|energy boron.sdf --json|energy c.sdf -f none|energy|energy c.sdf --csv --json|energy mixed.sdf --minimise --csv|energy a.sdf|energy a.sdf --csv
 init|init demo|init demo|init x --kind none|init tr --kind train|init a b|doctor --nothing|help nothing|completion|completion bash|completion zsh|completion fish|help topics
-help conformers|help campaign|help environment|help query|help schema
+help conformers|help campaign|help query|help schema
 """
 
 
