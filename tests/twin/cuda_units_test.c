@@ -119,17 +119,31 @@ static void units_are_near(const nn_se3_conf *conf, const made_opts *batch, nn_p
 }
 
 /* Several tiles of edges, some without their reverse or past the envelope. */
-static const nn_se3_conf enveloped = { 2, 2, 8, 2, 2, false, true, NN_POOL_SUM, NN_FUSE_FULL, 6, 4, 1, NN_PARITY_BOTH,
-                                       { NN_BASIS_BESSEL, 5, NN_ENVELOPE_POLYNOMIAL, 2.2 }, false };
+static const nn_se3_conf enveloped = { 2,
+                                       2,
+                                       8,
+                                       2,
+                                       2,
+                                       false,
+                                       true,
+                                       NN_POOL_SUM,
+                                       NN_FUSE_FULL,
+                                       6,
+                                       4,
+                                       1,
+                                       NN_PARITY_BOTH,
+                                       { NN_BASIS_BESSEL, 5, NN_ENVELOPE_POLYNOMIAL, 2.2 },
+                                       false };
 static const made_opts many = { 6, 8, 6, 4, 2.6, true, 4 };
 
 /* Smooth networks, where no choice between numbers moves the gradient by a step. The others: channels that fill no words, and more
  * than a tile computes at a time. */
 static void products_by_units_are_as_near_as_tables_of_pairs(void **state)
 {
-    static const nn_se3_conf plain = { 2, 3, 8, 2, 2, false, false, NN_POOL_MEAN, NN_FUSE_FULL, 6, 4, 1, NN_PARITY_BOTH, { 0 }, false },
-                             odd = { 2, 4, 3, 1, 1, false, true, NN_POOL_SUM, NN_FUSE_FULL, 6, 4, 1, NN_PARITY_NATURAL, { 0 }, false },
-                             wide = { 2, 2, 52, 2, 1, false, true, NN_POOL_MEAN, NN_FUSE_FULL, 6, 4, 1, NN_PARITY_BOTH, { 0 }, false };
+    static const nn_se3_conf
+        plain = { 2, 3, 8, 2, 2, false, false, NN_POOL_MEAN, NN_FUSE_FULL, 6, 4, 1, NN_PARITY_BOTH, { 0 }, false },
+        odd = { 2, 4, 3, 1, 1, false, true, NN_POOL_SUM, NN_FUSE_FULL, 6, 4, 1, NN_PARITY_NATURAL, { 0 }, false },
+        wide = { 2, 2, 52, 2, 1, false, true, NN_POOL_MEAN, NN_FUSE_FULL, 6, 4, 1, NN_PARITY_BOTH, { 0 }, false };
     static const made_opts some = { 4, 8, 6, 4, 2.0, false, 4 }, few = { 3, 5, 6, 4, 3.0, false, 1 };
     (void)state;
 
