@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 #include <sys/stat.h>
@@ -187,7 +188,9 @@ static void read_text(const pl_settings *ctx, const pl_field *f, void *at, const
 
 /* ---- files ---- */
 
-/* The file in the folder of `absolute` whose name is nearest to it. */
+static int names_order(const void *a, const void *b) { return strcmp(*(const char *const *)a, *(const char *const *)b); }
+
+/* The file in the folder of `absolute` whose name is nearest to it; of several the first by name. */
 static const char *nearest_file(const pl_settings *ctx, const char *absolute)
 {
     const char *slash = strrchr(absolute, '/'), *best = NULL;
@@ -201,6 +204,7 @@ static const char *nearest_file(const pl_settings *ctx, const char *absolute)
         if (e->d_name[0] != '.' && (names[n] = pl_strdup(ctx->mem, e->d_name)) != NULL)
             n++;
     if (dir != NULL) {
+        qsort(names, (size_t)n, sizeof *names, names_order);
         best = pl_nearest(slash + 1, names, n);
         (void)closedir(dir);
     }
