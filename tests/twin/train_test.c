@@ -271,6 +271,15 @@ static void the_law_is_learned(void **state)
     assert_true(b->train.largest <= 7 && b->train.max_edges <= 30 && b->train.max_edges > 20);
 }
 
+/* Behind `best` there is padding, which no assignment has to copy. */
+static void same_reports(const nn_epoch_report *a, const nn_epoch_report *b, int n)
+{
+    for (int i = 0; i < n; i++) {
+        assert_memory_equal(&a[i], &b[i], offsetof(nn_epoch_report, best));
+        assert_int_equal(a[i].best, b[i].best);
+    }
+}
+
 static void same_bits(const nn_train_state *a, const nn_train_state *b)
 {
     assert_memory_equal(a->params, b->params, FEATURES * sizeof(float));
@@ -323,7 +332,7 @@ static void stopped_anywhere_it_ends_with_the_same_bits(void **state)
             assert_int_equal(train(b, &err), PL_OK);
         }
         same_bits(&b->s, &whole);
-        assert_memory_equal(&b->report[EPOCHS - 1], &reports[EPOCHS - 1], sizeof reports[0]);
+        same_reports(&b->report[EPOCHS - 1], &reports[EPOCHS - 1], 1);
     }
     assert_true(in_epoch > EPOCHS);
 }
@@ -417,7 +426,7 @@ static void a_kill_epochs_after_a_checkpoint_changes_no_bit(void **state)
     assert_int_equal(train(b, NULL), PL_OK);
     assert_int_equal(b->n_saves, 2); /* and the last */
     same_bits(&b->s, &whole);
-    assert_memory_equal(b->report, reports, sizeof reports);
+    same_reports(b->report, reports, EPOCHS);
 }
 
 static void stopped_anywhere_with_lamb_too(void **state)
