@@ -586,6 +586,41 @@ static void more_addresses_than_there_is_room_for_do_no_harm(void **state)
     check_end(&b->rank[0], 0, "");
 }
 
+/* ---- a closed standard input ---- */
+
+static int at_start; /* descriptors before the ranks met */
+
+static pl_code work_count(nn_ranks *r, pl_error *err)
+{
+    struct stat at = { 0 };
+    int more = descriptors() - at_start;
+
+    if (fstat(0, &at) != 0 || !S_ISSOCK(at.st_mode) || more != 1)
+        return pl_fail(err, PL_EBUG, "%d more descriptors, and 0 is %s", more, S_ISSOCK(at.st_mode) ? "a socket" : "none");
+    return work_sum(r, err);
+}
+
+/* Then the connection may have the descriptor 0, and it is the only one. */
+static void a_rank_without_standard_input_connects_once(void **state)
+{
+    bench *b = *state;
+    int input = dup(0);
+
+    masters_set(b);
+    b->rank[0].launch.size = b->rank[1].launch.size = 2;
+    b->rank[0].work = work_sum;
+    b->rank[1].work = work_count;
+    rank_start(&b->rank[0]);
+    (void)close(0);
+    at_start = descriptors();
+    rank_start(&b->rank[1]);
+    if (input >= 0)
+        assert_int_equal(dup2(input, 0), 0);
+    (void)close(input);
+    check_end(&b->rank[1], 0, "");
+    check_end(&b->rank[0], 0, "");
+}
+
 /* ---- lost ranks ---- */
 
 /* The last rank dies or stops while the others sum. */
@@ -686,6 +721,7 @@ int main(void)
         WITH_BENCH(a_folder_with_too_long_a_name_is_named),
         WITH_BENCH(many_missing_ranks_are_counted_and_some_named),
         WITH_BENCH(more_addresses_than_there_is_room_for_do_no_harm),
+        WITH_BENCH(a_rank_without_standard_input_connects_once),
         WITH_BENCH(a_dead_rank_ends_all_at_once),
         WITH_BENCH(a_silent_rank_ends_all_when_patience_is_spent),
         WITH_BENCH(a_rank_that_gives_up_ends_all),

@@ -12,6 +12,7 @@
 
 #include <cmocka.h>
 
+#include "models/comm/collective.h"
 #include "models/comm/tcp/tcp_wire.h"
 
 typedef struct pair {
@@ -197,11 +198,35 @@ static void a_rank_that_is_lost_meanwhile_is_the_one_named(void **state)
     nn_wires_free(NULL);
 }
 
+/* Rank 0 sends to the ranks one after another; that the next one is well does not make up for one that is lost. */
+static void a_broadcast_to_a_lost_rank_fails_and_goes_no_further(void **state)
+{
+    nn_wires *w = nn_wires_new(0, 3);
+    nn_ranks r = { .kind = &nn_collective_tcp, .rank = 0, .size = 3, .patience = 5, .ctx = w };
+    int one[2], two[2];
+    char byte;
+    pl_error err = { 0 };
+
+    (void)state;
+    assert_non_null(w);
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, one), 0);
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, two), 0);
+    w->fd[1] = one[0];
+    w->fd[2] = two[0];
+    (void)close(one[1]);
+    assert_int_equal(r.kind->broadcast(&r, "abc", 3, &err), PL_EDEVICE);
+    assert_non_null(strstr(err.text, "rank 1 is gone"));
+    assert_int_equal(recv(two[1], &byte, 1, MSG_DONTWAIT), -1);
+    (void)close(two[1]);
+    nn_wires_free(w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_message_of_any_kind_is_taken_up_to_its_room),
         cmocka_unit_test(a_rank_that_is_lost_meanwhile_is_the_one_named),
+        cmocka_unit_test(a_broadcast_to_a_lost_rank_fails_and_goes_no_further),
         cmocka_unit_test(a_message_larger_than_the_socket_holds_arrives_whole),
         cmocka_unit_test(a_message_arrives_as_it_was_sent),
         cmocka_unit_test(a_message_that_is_cut_tells_of_a_lost_rank),
