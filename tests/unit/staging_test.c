@@ -7,11 +7,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cmocka.h>
 
+#include "pipeline/base/file.h"
 #include "pipeline/base/log.h"
+#include "pipeline/base/sha256.h"
 #include "toy.h"
 
 enum { UNITS = 3, BLOCKS = 2 * UNITS };
@@ -311,6 +314,31 @@ static void a_run_without_copies_makes_the_copy_an_older_one(void **unused)
     ends_as(6);
 }
 
+/* The copy has the log of a program that was killed: it is removed only when the next copy is complete. */
+static void a_copy_that_fails_leaves_the_earlier_one(void **unused)
+{
+    pl_error err = { 0 };
+    char log[400], tmp[400], before[65], after[65];
+
+    (void)unused;
+    must_run();
+    (void)snprintf(log, sizeof log, "%s-journal", copy);
+    (void)snprintf(tmp, sizeof tmp, "%s.tmp", copy);
+    assert_int_equal(pl_file_write(log, (pl_bytes){ "", 0 }, NULL), PL_OK);
+    assert_int_equal(mkdir(tmp, 0755), 0); /* nothing can be written there */
+    t.conf[1].offset = 5;
+    assert_int_equal(pl_sha256_file(copy, before, &err), PL_OK);
+    assert_int_not_equal(run(&err), PL_OK);
+    assert_int_equal(pl_sha256_file(copy, after, &err), PL_OK);
+    assert_string_equal(after, before);
+    assert_int_equal(access(log, F_OK), 0);
+    assert_int_equal(rmdir(tmp), 0);
+    must_run();
+    must_say("features are copied to ");
+    assert_int_equal(access(log, F_OK), -1);
+    ends_as(5);
+}
+
 #define OF_RUN(f) cmocka_unit_test_setup_teardown(f, make, drop)
 
 int main(void)
@@ -321,6 +349,7 @@ int main(void)
         OF_RUN(what_only_the_lost_node_had_is_made_again),       OF_RUN(a_run_that_fails_is_copied_too),
         OF_RUN(a_kill_between_the_marks_loses_nothing),          OF_RUN(features_of_a_run_without_copies_are_not_taken),
         OF_RUN(a_damaged_copy_is_named_and_replaced_at_the_end), OF_RUN(a_run_without_copies_makes_the_copy_an_older_one),
+        OF_RUN(a_copy_that_fails_leaves_the_earlier_one),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
