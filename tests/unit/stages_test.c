@@ -74,19 +74,47 @@ static void every_column_of_every_table_and_view_has_one_document(void **state)
     sqlite3_close(db);
 }
 
-static bool is_kept(const char *name, const ch_prepared *p)
+static bool meets(const char *condition, const ch_prepared *p)
 {
-    char condition[80];
     st_prefilter *keep = NULL;
     pl_error err = { 0 };
     bool yes = false;
 
-    (void)snprintf(condition, sizeof condition, "%s = 3", name);
     assert_int_equal(st_prefilter_open(&keep, condition, NULL, &err), PL_OK);
     assert_int_equal(st_prefilter_ask(keep, p, &yes, &err), PL_OK);
     st_prefilter_close(keep);
     assert_int_equal(st_row_filter_check(condition, NULL, NULL, &err), PL_OK);
     return yes;
+}
+
+static bool is_kept(const char *name, const ch_prepared *p)
+{
+    char condition[80];
+
+    (void)snprintf(condition, sizeof condition, "%s = 3", name);
+    return meets(condition, p);
+}
+
+/* A condition meets the values of the molecule that it asks about; what the worker did not do is unknown. */
+static void conditions_ask_what_the_worker_did(void **state)
+{
+    ch_prepared salt = { .smiles = "C[NH3+]",
+                         .inchikey = "K",
+                         .formula = "CH6N",
+                         .removed = "[Cl-]",
+                         .n_heavy = 2,
+                         .charge = 1,
+                         .n_neutralised = 2,
+                         .charge_read = -1,
+                         .undefined_stereo = 4 };
+    ch_prepared pure = { .smiles = "C", .inchikey = "", .formula = "CH4", .removed = "" };
+
+    (void)state;
+    assert_true(meets("removed = '[Cl-]' and smiles = 'C[NH3+]' and inchikey = 'K' and formula = 'CH6N'", &salt));
+    assert_false(meets("removed is null", &salt));
+    assert_true(meets("n_heavy = 2 and charge = 1 and neutralised = -1 and undefined_stereo = 4", &salt));
+    assert_true(meets("removed is null and neutralised is null", &pure));
+    assert_false(meets("removed = '[Cl-]'", &pure));
 }
 
 /* In the schema, its documents, both kinds of conditions, objectives and files. */
@@ -621,6 +649,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_column_of_every_table_and_view_has_one_document),
         cmocka_unit_test(every_descriptor_is_wherever_molecules_are),
+        cmocka_unit_test(conditions_ask_what_the_worker_did),
         cmocka_unit_test(every_digest_query_fits_the_schema_and_names_no_row_id),
         cmocka_unit_test(records_come_back_from_their_block_byte_for_byte),
         cmocka_unit_test(any_damage_to_a_block_is_bad_data),
