@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Trees and forests that learn with weights of classes, and trees that learn from limits. */
+/* Trees and forests that learn with weights of classes, trees that learn from limits; a wrong answer of the library. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <cmocka.h>
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "family_toy.h"
@@ -189,6 +190,69 @@ static void equal_limits_are_values_and_limits_alone_teach_nothing(void **state)
     assert_int_equal(nn_trees.fit(&m, &t->a.x, t->low, &(nn_fit_conf){ .high = t->high }, t->mem, NULL), PL_ECONFIG);
 }
 
+/* ---- the library ---- */
+
+/* The library's own prediction, which says that it has `more` numbers than it has. */
+typedef int predicting(void *booster, void *rows, const char *settings, const uint64_t **shape, uint64_t *n_dims,
+                       const float **out);
+
+static predicting *predict_really;
+static uint64_t more;
+
+void *__real_dlsym(void *from, const char *name);
+void *__wrap_dlsym(void *from, const char *name);
+
+static int predict_more(void *booster, void *rows, const char *settings, const uint64_t **shape, uint64_t *n_dims,
+                        const float **out)
+{
+    static uint64_t longer;
+    const int rc = predict_really(booster, rows, settings, shape, n_dims, out);
+
+    if (rc == 0 && more > 0) {
+        longer = **shape + more;
+        *shape = &longer;
+        *n_dims = 1;
+    }
+    return rc;
+}
+
+void *__wrap_dlsym(void *from, const char *name)
+{
+    predicting *ours = predict_more;
+    void *is = __real_dlsym(from, name);
+
+    if (is == NULL || strcmp(name, "XGBoosterPredictFromDMatrix") != 0)
+        return is;
+    memcpy(&predict_really, &is, sizeof is);
+    memcpy(&is, &ours, sizeof is);
+    return is;
+}
+
+static void another_number_of_predictions_is_refused(void **state)
+{
+    static const size_t first[] = { 0, 1, 2 };
+    static const unsigned column[] = { 0, 0 };
+    static const float value[] = { 1, 2 }, y[] = { 0, 1 };
+    const nn_sparse x = { 2, 1, first, column, value };
+    float is[] = { 77, 77 };
+    char want[80];
+    pl_error err = { 0 };
+    nn_booster *b = NULL;
+
+    (void)state;
+    need_library();
+    assert_int_equal(nn_booster_open(&b, &x, y, 0, NULL, 0, &err), PL_OK);
+    more = 3;
+    assert_int_equal(nn_booster_learned(b, is, &err), PL_EBUG);
+    more = 0;
+    (void)snprintf(want, sizeof want, "XGBoost %s predicts 5 numbers, not 2", nn_xgboost_version());
+    assert_string_equal(err.text, want);
+    assert_true(is[0] == 77 && is[1] == 77);
+    assert_int_equal(nn_booster_learned(b, is, &err), PL_OK);
+    assert_true(is[0] != 77 && is[1] != 77);
+    nn_booster_close(b);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -196,6 +260,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(limits_are_better_than_nothing_and_than_values, setup, teardown),
         cmocka_unit_test_setup_teardown(a_limit_that_always_holds_changes_little, setup, teardown),
         cmocka_unit_test_setup_teardown(equal_limits_are_values_and_limits_alone_teach_nothing, setup, teardown),
+        cmocka_unit_test(another_number_of_predictions_is_refused),
     };
 
     return cmocka_run_group_tests_name("trees_limits", tests, NULL, NULL);
