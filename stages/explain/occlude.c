@@ -166,16 +166,14 @@ pl_code st_occlude(st_occlusion *out, const nn_model_file *m, const st_compute *
                    const nn_table *x, pl_arena *mem, pl_error *err)
 {
     nn_model_file alone = network_of(m);
-    st_compute compute = *how;
     occluding o = { .mol = mol, .n_structures = n_structures };
     st_scorer scorer = { 0 };
     st_scorer_worker worker = { 0 };
     st_scored u = { 0 };
     pl_code code = cases_make(&o, m, x, mem, err);
 
-    st_compute_settle(&compute, m->conf.radial.basis != NN_BASIS_DISTANCE);
     if (code == PL_OK)
-        code = scorer_make(&scorer, &alone, &compute, err);
+        code = scorer_make(&scorer, &alone, how, err);
     if (code == PL_OK)
         code = st_scorer_worker_open(&worker, &scorer, err);
     if (code == PL_OK)

@@ -147,15 +147,6 @@ static pl_code models_read(st_predictor *p, const char *const *path, int n, pl_a
     return code == PL_OK ? models_agree(p, err) : code;
 }
 
-static bool has_basis(const st_predictor *p)
-{
-    bool has = false;
-
-    for (int k = 0; k < p->scorer.n_models; k++)
-        has |= p->scorer.model[k].m->model != NULL && p->scorer.model[k].m->conf.radial.basis != NN_BASIS_DISTANCE;
-    return has;
-}
-
 pl_code st_predictor_open(st_predictor *p, const char *const *path, int n, const st_predict_conf *conf, pl_arena *mem,
                           pl_error *err)
 {
@@ -163,9 +154,8 @@ pl_code st_predictor_open(st_predictor *p, const char *const *path, int n, const
     pl_code code;
 
     *p = (st_predictor){ .compute = conf->compute };
-    code = models_read(p, path, n, mem, err);
-    st_compute_settle(&p->compute, has_basis(p));
     engine = st_compute_conf(&p->compute, 1);
+    code = models_read(p, path, n, mem, err);
     if (code == PL_OK && p->has_network)
         code = st_compute_engine(&p->compute)->check(&engine, err);
     if (code == PL_OK)

@@ -305,8 +305,8 @@ def radial_nodes_work_and_a_coarse_grid_is_warned_of():
         p.run("run", "w.yaml", "-q", "stages.train.epochs=2")
         shutil.copy(p.path("run/models/e2e.safetensors"), p.path("one.safetensors"))
 
-        def scores(name, *settings):
-            extra = "models:\n  one: {path: one.safetensors}\n"
+        def scores(name, *settings, models="one"):
+            extra = "models:\n" + "".join("  %s: {path: %s.safetensors}\n" % (m, m) for m in models.split())
             p.workflow(["in.sdf"], READ + GRAPH + "  score: {}\n", name=name + ".yaml", workdir=name, extra=extra)
             p.run("run", name + ".yaml", "-q", *["stages.score." + s for s in settings])
             warnings = p.rows("SELECT message FROM event WHERE level='warn' AND message LIKE '%radial.width%'", workdir=name)
@@ -327,13 +327,20 @@ def radial_nodes_work_and_a_coarse_grid_is_warned_of():
 
         assert is_same("nodes.yaml", 0.01) and not is_same("nodes.yaml", 0.005) and is_same("w.yaml", 0.01, "stages.train.epochs=2")
         bessel = ("stages.train.epochs=1", "stages.train.model.radial={basis: bessel, number: 32}")
+        shutil.copy(p.path("one.safetensors"), p.path("plain.safetensors"))
         p.run("run", "w.yaml", "-q", *bessel)
         shutil.copy(p.path("run/models/e2e.safetensors"), p.path("one.safetensors"))
         # Functions of distances bend more: nodes are closer unless it says otherwise, for a model of a file and for one trained here.
         fine, _ = scores("fine")
-        assert is_same("fine.yaml", 0.005) and not is_same("fine.yaml", 0.01) and is_same("w.yaml", 0.005, *bessel)
+        assert is_same("fine.yaml", "auto") and not is_same("fine.yaml", 0.01) and is_same("w.yaml", "auto", *bessel)
         wide, _ = scores("wide", "radial.width=0.01")
-        assert len(fine) == 60 and fine != wide
+        assert len(fine) == 60 and fine != wide and fine == scores("near", "radial.width=0.005")[0]
+        # Each model has its own, so what stands beside it changes no score.
+        scores("both", models="plain one")
+        each = "SELECT mol_id, value FROM prediction JOIN model m USING(model_id) WHERE m.name=? ORDER BY 1"
+        assert p.rows(each, "one", workdir="both") == p.rows(each, "one", workdir="fine") != []
+        scores("alone", models="plain")
+        assert p.rows(each, "plain", workdir="both") == p.rows(each, "plain", workdir="alone") != []
         _, told = scores("bessel", "radial.width=0.1")
         assert told and "more than 0.02; set radial.width to 0.05" in told[0][0], told
 

@@ -63,7 +63,8 @@ static void what_is_written_is_read(void **state)
     same_target(back->target, b->target);
     assert_non_null(strstr(nn_model_metadata(back, b->mem), "\"format_version\":\"1\""));
     assert_string_equal(back->provenance, "{\"a\":1}");
-    assert_string_equal(nn_model_metadata(back, b->mem), nn_model_metadata(&b->m, b->mem)); /* bytes of structures differ in padding */
+    assert_string_equal(nn_model_metadata(back, b->mem),
+                        nn_model_metadata(&b->m, b->mem)); /* bytes of structures differ in padding */
     assert_int_equal(back->inputs.n_elements, 3);
     assert_memory_equal(back->inputs.element, b->m.inputs.element, 3);
     assert_true(back->inputs.z && back->inputs.bonds && !back->inputs.charge && !back->bf16);

@@ -203,6 +203,7 @@ static pl_code models_open(evaluate_state *s, const pl_step *train, pl_error *er
     if (code != PL_OK)
         return code;
     conf.device = device[0];
+    conf.width = st_compute_width(&s->conf->compute, &s->member->m->conf);
     st_compute_say(&s->conf->compute, "evaluate");
     s->kind = st_compute_engine(&s->conf->compute);
     return s->member->m->model != NULL ? s->kind->open(&s->engine, s->member->m->model, &conf, err) : PL_OK;

@@ -265,6 +265,7 @@ static pl_code errors_find(models_state *s, judged *j, pl_error *err)
     if (code != PL_OK)
         return code;
     conf.device = device[0];
+    conf.width = st_compute_width(&c->compute, &j->m->conf);
     if (j->m->model != NULL)
         code = kind->open(&judge.engine, j->m->model, &conf, err);
     if (code == PL_OK && j->m->model != NULL)

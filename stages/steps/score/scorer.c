@@ -110,6 +110,7 @@ pl_code st_scorer_worker_open(st_scorer_worker *w, st_scorer *scorer, pl_error *
     for (int k = 0; k < scorer->n_models && code == PL_OK; k++) {
         if (!has_network(scorer, k))
             continue;
+        conf.width = st_compute_width(scorer->compute, &scorer->model[k].m->conf);
         code = w->kind->open(&w->engine[k], scorer->model[k].m->model, &conf, err);
         if (code == PL_OK)
             code = w->kind->set_params(w->engine[k], scorer->model[k].m->params, err);

@@ -12,6 +12,9 @@
 /* Largest error of interpolated hidden units without a warning: outputs are then off by about 0.3 % of their spread (decision 0013). */
 static const double RADIAL_MOST = 2e-2;
 
+/* Angstrom between radial nodes where nothing else is asked for. */
+static const double COARSE = 0.01, FINE = 0.005;
+
 static nn_precision precision_of(const st_compute *c, int32_t own) { return (nn_precision)(own ? own - 1 : c->precision); }
 
 /* A settings struct with these fields alone. */
@@ -31,8 +34,15 @@ st_compute st_compute_defaults(void)
 
 void st_compute_settle(st_compute *c, bool functions)
 {
-    if (c->width < 0)
-        c->width = functions ? 0.005 : 0.01;
+    if (c->width < 0 && !functions)
+        c->width = COARSE;
+}
+
+double st_compute_width(const st_compute *c, const nn_se3_conf *model)
+{
+    if (c->width >= 0)
+        return c->width;
+    return model->radial.basis != NN_BASIS_DISTANCE ? FINE : COARSE;
 }
 
 /* The pinned set, or NULL. */
@@ -50,7 +60,7 @@ nn_engine_conf st_compute_conf(const st_compute *c, int threads)
     return (nn_engine_conf){ .threads = threads < 1 ? 1 : threads,
                              .kernels = kernels_of(c),
                              .radial = radial,
-                             .width = c->width,
+                             .width = c->width < 0 ? COARSE : c->width,
                              .products = (nn_products)c->products,
                              .of_radial = precision_of(c, c->of_radial),
                              .of_contract = precision_of(c, c->of_contract),
@@ -61,13 +71,15 @@ bool st_compute_is_coarse(double off) { return off > RADIAL_MOST; }
 
 pl_code st_compute_radial(pl_env *env, const st_compute *c, double off, double *worst)
 {
+    const double width = c->width < 0 ? FINE : c->width; /* auto: a model with a radial basis has the larger error */
+
     if (!st_compute_is_coarse(off) || off <= *worst)
         return PL_OK;
     *worst = off;
     return pl_event_add(env, PL_WARN,
                         "radial nodes %g Angstrom apart are too coarse: the interpolated hidden units have an error of %.2g (root "
                         "mean square), more than %g; set radial.width to %g",
-                        c->width, off, RADIAL_MOST, c->width / 2);
+                        width, off, RADIAL_MOST, width / 2);
 }
 
 const nn_engine_kind *st_compute_engine(const st_compute *c)

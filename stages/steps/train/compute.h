@@ -19,7 +19,7 @@ typedef struct st_compute {
     int32_t radial;                            /* nn_radial                                   */
     int32_t products;                          /* nn_products                                 */
     int32_t kernels;                           /* 0: the best; else of st_compute_kernels     */
-    double width;                              /* Angstrom, of the grid of radial nodes; -1: auto, until settled */
+    double width;                              /* Angstrom, of the grid of radial nodes; -1: that of each model, st_compute_width */
     int32_t precision;                         /* nn_precision of all operations ..           */
     int32_t of_radial, of_contract, of_linear; /* .. but these: 0 same, else 1 + nn_precision */
     pl_list devices;                           /* texts: numbers of GPUs, or all              */
@@ -85,9 +85,11 @@ enum { ST_DEVICES = 64 };
     }
 
 st_compute st_compute_defaults(void); /* engine cpu; to be settled */
-/* Replaces `auto` by a width. functions: a model reads functions of distances, which bend more between two nodes than those of
- * the distance itself; a training keeps the coarse grid. */
+/* Replaces `auto` by the usual width, so that keys are those of before `auto`, unless `functions`: a model reads functions of distances. */
 void st_compute_settle(st_compute *c, bool functions);
+/* Angstrom between the radial nodes of a model: less for functions of distances, which bend more between two nodes than those of the
+ * distance itself. So a score does not depend on the models beside it. For .width of a conf. */
+double st_compute_width(const st_compute *c, const nn_se3_conf *model);
 const nn_engine_kind *st_compute_engine(const st_compute *c);
 /* The GPUs to compute with; one, 0, where the engine is not cuda. device [ST_DEVICES]. ECONFIG
  * names a word that is no visible GPU. */
