@@ -12,8 +12,8 @@
 #include <unistd.h>
 
 #include <cmocka.h>
-#include <sqlite3.h>
 
+#include "golden/wrapped_sqlite.h"
 #include "toy.h"
 #include "unit/statements.h"
 
@@ -25,17 +25,6 @@ static long countdown;    /* calls until the one that is refused; 0: none */
 static bool refused;      /* since the last arm() */
 static char which[2000];  /* the statement that was refused */
 static char after[20000]; /* those that were asked for afterwards, each once and on a line */
-
-int __real_sqlite3_prepare_v2(sqlite3 *db, const char *sql, int n, sqlite3_stmt **st, const char **rest);
-int __real_sqlite3_step(sqlite3_stmt *st);
-int __real_sqlite3_exec(sqlite3 *db, const char *sql, int (*each)(void *, int, char **, char **), void *ctx, char **told);
-int __real_sqlite3_extended_errcode(sqlite3 *db);
-const char *__real_sqlite3_errmsg(sqlite3 *db);
-int __wrap_sqlite3_prepare_v2(sqlite3 *db, const char *sql, int n, sqlite3_stmt **st, const char **rest);
-int __wrap_sqlite3_step(sqlite3_stmt *st);
-int __wrap_sqlite3_exec(sqlite3 *db, const char *sql, int (*each)(void *, int, char **, char **), void *ctx, char **told);
-int __wrap_sqlite3_extended_errcode(sqlite3 *db);
-const char *__wrap_sqlite3_errmsg(sqlite3 *db);
 
 static void note(const char *sql)
 {

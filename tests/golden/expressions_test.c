@@ -26,7 +26,8 @@ static pl_text all;
 static void add(const char *text, int structural)
 {
     static const char *const marks[] = { "", "+ ", "- " };
-    st_structural s = { .smiles = structural == 1 ? "m.smiles" : NULL, .bits = structural == 1 ? "f.bits" : NULL };
+    static const st_structural known = { .smiles = "m.smiles", .bits = "f.bits" }, none = { 0 };
+    st_structural s = structural == 1 ? known : none;
     pl_arena *mem = pl_arena_new(0);
     pl_error err = { 0 };
     uint64_t used = 99;

@@ -136,8 +136,10 @@ static void numbers_add(pl_text *out)
         items_begin(item);
         assert_int_equal(st_ext_read(item, outputs[k].n, &conf, &(st_ext_given){ &re, NULL, mem }, text, strlen(text), &err),
                          PL_OK);
-        pl_text_addf(out, "== %s, %d, %s%s%s: ", format[outputs[k].output], outputs[k].n, better[outputs[k].better],
-                     outputs[k].value != NULL ? ", " : "", outputs[k].value != NULL ? outputs[k].value : "");
+        pl_text_addf(out, "== %s, %d, %s", format[outputs[k].output], outputs[k].n, better[outputs[k].better]);
+        if (outputs[k].value != NULL)
+            pl_text_addf(out, ", %s", outputs[k].value);
+        pl_text_add(out, ": ");
         golden_bytes(out, outputs[k].text, strlen(outputs[k].text), 200);
         pl_text_add(out, "\n");
         items_add(out, item, outputs[k].n);

@@ -37,7 +37,8 @@ static void histograms_add(pl_text *out)
     static const double ends[][2] = { { 0, 1 }, { -3, 40 }, { 100, 100 }, { 0, 12000 }, { -1e-3, 2e-3 }, { 0, 60 } };
 
     for (int k = 0; k < 12; k++) {
-        st_histogram h = { .name = k == 0 ? "a<b" : "mw", .unit = k % 2 ? "u" : "" };
+        const char *name = k == 0 ? "a<b" : "mw";
+        st_histogram h = { .name = name, .unit = k % 2 ? "u" : "" };
         st_histogram_init(&h, ends[k / 2][0], ends[k / 2][1], k % 2);
         for (int i = -2; i < 50; i++)
             st_histogram_put(&h, ends[k / 2][0] + (ends[k / 2][1] - ends[k / 2][0]) * i * i / 2200, i % 4 == 0);

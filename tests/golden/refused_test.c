@@ -13,10 +13,10 @@
 #include <unistd.h>
 
 #include <cmocka.h>
-#include <sqlite3.h>
 
 #include "golden/command.h"
 #include "golden/golden_text.h"
+#include "golden/wrapped_sqlite.h"
 #include "pipeline/base/arena.h"
 #include "pipeline/base/file.h"
 #include "toy.h"
@@ -28,17 +28,6 @@ enum { SQL, MEMORY, KINDS };
 
 static atomic_long countdown[KINDS], later; /* calls until the one that is refused; calls of SQLite since */
 static atomic_bool refused, refused_sql;
-
-int __real_sqlite3_prepare_v2(sqlite3 *db, const char *sql, int n, sqlite3_stmt **st, const char **rest);
-int __real_sqlite3_step(sqlite3_stmt *st);
-int __real_sqlite3_exec(sqlite3 *db, const char *sql, int (*each)(void *, int, char **, char **), void *ctx, char **told);
-int __real_sqlite3_extended_errcode(sqlite3 *db);
-const char *__real_sqlite3_errmsg(sqlite3 *db);
-int __wrap_sqlite3_prepare_v2(sqlite3 *db, const char *sql, int n, sqlite3_stmt **st, const char **rest);
-int __wrap_sqlite3_step(sqlite3_stmt *st);
-int __wrap_sqlite3_exec(sqlite3 *db, const char *sql, int (*each)(void *, int, char **, char **), void *ctx, char **told);
-int __wrap_sqlite3_extended_errcode(sqlite3 *db);
-const char *__wrap_sqlite3_errmsg(sqlite3 *db);
 
 void *__real_pl_arena_get(pl_arena *mem, size_t n, size_t size);
 void *__wrap_pl_arena_get(pl_arena *mem, size_t n, size_t size);

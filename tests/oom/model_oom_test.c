@@ -60,18 +60,7 @@ static int open_full(void **state)
         return 1;
     b->target[0] = (nn_target){ "gap", "eV", "low", { 1, 0.5, -3, { 0.1, 0.2, 1 } }, { "test", 1, { { 0, 1.5, 40 } } }, 0.25 };
     b->target[1] = (nn_target){ "mu", "D", "none", { -2, 4, 0, { 0 } }, { .n = 0 }, 0 };
-    b->m = (nn_model_file){ .name = "tiny", .target = b->target, .provenance = "{\"a\":1}" };
-    b->m.graph = (ch_graph_opts){ .edges = CH_EDGES_RADIUS, .cutoff = 4.5f, .max_neighbours = 20 };
-    b->m.conf = (nn_se3_conf){ .layers = 1,
-                               .degrees = 2,
-                               .channels = 4,
-                               .heads = 2,
-                               .channels_div = 2,
-                               .norm = true,
-                               .layer_norm = true,
-                               .pooling = NN_POOL_MEAN,
-                               .fusion = NN_FUSE_FULL,
-                               .outputs = 2 };
+    bench_describe(b, 1, 2, 2);
     add_columns(f);
     if (!bench_network(b))
         return 1;

@@ -37,6 +37,23 @@ static int bench_close(void **state)
     return 0;
 }
 
+/* A small network, without its parameters, and the graphs that it reads. */
+static __attribute__((unused)) void bench_describe(bench *b, int32_t layers, int32_t degrees, int32_t outputs)
+{
+    b->m = (nn_model_file){ .name = "tiny", .target = b->target, .provenance = "{\"a\":1}" };
+    b->m.graph = (ch_graph_opts){ .edges = CH_EDGES_RADIUS, .cutoff = 4.5f, .max_neighbours = 20 };
+    b->m.conf = (nn_se3_conf){ .layers = layers,
+                               .degrees = degrees,
+                               .channels = 4,
+                               .heads = 2,
+                               .channels_div = 2,
+                               .norm = true,
+                               .layer_norm = true,
+                               .pooling = NN_POOL_MEAN,
+                               .fusion = NN_FUSE_FULL,
+                               .outputs = outputs };
+}
+
 /* The network of b->m.conf, for the elements H, C and Br, with random weights. */
 static __attribute__((unused)) bool bench_network(bench *b)
 {

@@ -27,18 +27,7 @@ static int bench_open(void **state)
                                 0.1 + 0.2 };
     b->target[1] = (nn_target){ "mu", "D", "none", { -2, 4, 0, { 0 } }, { .n = 0 }, 0 };
     b->target[2] = (nn_target){ "alpha", "", "high", { 0, 1, 0.5, { 0, 0, 7 } }, { "valid", 1, { { 0, 0, 9 } } }, 1 };
-    b->m = (nn_model_file){ .name = "tiny", .target = b->target, .provenance = "{\"a\":1}" };
-    b->m.graph = (ch_graph_opts){ .edges = CH_EDGES_RADIUS, .cutoff = 4.5f, .max_neighbours = 20 };
-    b->m.conf = (nn_se3_conf){ .layers = 2,
-                               .degrees = 3,
-                               .channels = 4,
-                               .heads = 2,
-                               .channels_div = 2,
-                               .norm = true,
-                               .layer_norm = true,
-                               .pooling = NN_POOL_MEAN,
-                               .fusion = NN_FUSE_FULL,
-                               .outputs = 1 };
+    bench_describe(b, 2, 3, 1);
     return !bench_network(b);
 }
 

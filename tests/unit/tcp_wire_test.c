@@ -174,19 +174,27 @@ static void a_message_of_any_kind_is_taken_up_to_its_room(void **state)
     part(&p);
 }
 
-/* While one rank is waited for, another is lost. */
-static void a_rank_that_is_lost_meanwhile_is_the_one_named(void **state)
+/* Rank 0 of three: one and two get the other ends of its connections. */
+static nn_wires *wires_of_three(int one[2], int two[2])
 {
     nn_wires *w = nn_wires_new(0, 3);
-    int one[2], two[2];
-    pl_error err = { 0 };
 
-    (void)state;
     assert_non_null(w);
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, one), 0);
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, two), 0);
     w->fd[1] = one[0];
     w->fd[2] = two[0];
+    return w;
+}
+
+/* While one rank is waited for, another is lost. */
+static void a_rank_that_is_lost_meanwhile_is_the_one_named(void **state)
+{
+    int one[2], two[2];
+    nn_wires *w = wires_of_three(one, two);
+    pl_error err = { 0 };
+
+    (void)state;
     w->patience = 5;
     assert_int_equal(nn_wires_watch(w, &err), PL_OK);
     (void)close(two[1]);
@@ -201,18 +209,13 @@ static void a_rank_that_is_lost_meanwhile_is_the_one_named(void **state)
 /* Rank 0 sends to the ranks one after another; that the next one is well does not make up for one that is lost. */
 static void a_broadcast_to_a_lost_rank_fails_and_goes_no_further(void **state)
 {
-    nn_wires *w = nn_wires_new(0, 3);
-    nn_ranks r = { .kind = &nn_collective_tcp, .rank = 0, .size = 3, .patience = 5, .ctx = w };
     int one[2], two[2];
+    nn_wires *w = wires_of_three(one, two);
+    nn_ranks r = { .kind = &nn_collective_tcp, .rank = 0, .size = 3, .patience = 5, .ctx = w };
     char byte;
     pl_error err = { 0 };
 
     (void)state;
-    assert_non_null(w);
-    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, one), 0);
-    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, two), 0);
-    w->fd[1] = one[0];
-    w->fd[2] = two[0];
     (void)close(one[1]);
     assert_int_equal(r.kind->broadcast(&r, "abc", 3, &err), PL_EDEVICE);
     assert_non_null(strstr(err.text, "rank 1 is gone"));

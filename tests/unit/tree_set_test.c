@@ -201,7 +201,8 @@ static void trees_are_stored_in_five_tensors(void **unused)
         assert_string_equal(s.t[k].name, names[k]);
         assert_true(s.t[k].dtype == types[k] && (int)s.t[k].count == counts[k]);
         assert_int_equal(s.t[k].n_dims, k == 2 ? 2 : 1);
-        assert_true(s.t[k].dims[0] == (k == 2 ? NODES : counts[k]) && s.t[k].dims[1] == (k == 2 ? 3 : 1));
+        assert_int_equal(s.t[k].dims[0], k == 2 ? NODES : counts[k]);
+        assert_int_equal(s.t[k].dims[1], k == 2 ? 3 : 1);
     }
     assert_memory_equal(s.node, words, sizeof words);
     assert_memory_equal(s.left, left, sizeof left);
