@@ -180,7 +180,10 @@ static nn_gpu_so2 so2_base(const nn_engine *e, const nn_cuda_conv *c, bool turne
 
     for (int m = 0; m < NN_GPU_DEGREES; m++)
         a.table_at[m] = c->at[m];
-    so2_sides(&a, turned ? &c->out_edges : &c->in_edges, turned ? &c->in_edges : &c->out_edges);
+    if (turned)
+        so2_sides(&a, &c->out_edges, &c->in_edges);
+    else
+        so2_sides(&a, &c->in_edges, &c->out_edges);
     return a;
 }
 

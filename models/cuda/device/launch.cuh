@@ -19,8 +19,10 @@ static bool op_so2(nn_gpu *g, const nn_gpu_so2 *a)
 
     if (a->precision != NN_GPU_FP32)
         return gpu_products[a->precision]->tile(g, a);
-    if (a->unit || !a->n_tiles)
-        return !a->unit;
+    if (a->unit)
+        return false; /* tables of hidden units are not for fp32 */
+    if (!a->n_tiles)
+        return true;
     LAUNCH(so2_rows, dim3((unsigned)a->n_tiles * (NN_GPU_TILE / SO2_ROWS), orders * blocks(a->max_n, SO2_THREADS)),
            SO2_THREADS, 0, g->stream, *a);
     launched(g, "so2");

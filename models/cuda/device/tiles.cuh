@@ -146,7 +146,9 @@ template <int P, bool U>
 static __device__ __forceinline__ void tile_begin(const nn_gpu_so2 &s, const so2_part &p, const tile_memory &t)
 {
     const int fill_to = 16 * TILE_HALVES;
-    int fill = t.wide * mma_kind<P>::per - p.n_k, signs = p.m ? 2 : 1, sides = U ? 1 : t.nodes;
+    int fill = t.wide * mma_kind<P>::per - p.n_k;
+    int signs = p.m ? 2 : 1;
+    int sides = U ? 1 : t.nodes;
 
     tile_weigh<P, U>(s, p, t);
     for (int i = p.rows * t.ld + (int)threadIdx.x; i < (p.rows + fill_to - 1) / fill_to * fill_to * t.ld; i += TILE_THREADS)
