@@ -238,6 +238,8 @@ static pl_code import(settings *s, const pl_args *args, pl_arena *mem, pl_error 
 
     if (code == PL_OK)
         code = st_out_check(pl_arg(args, "--output"), path, err);
+    if (code == PL_OK && pl_arg(args, "--output") != NULL)
+        code = st_out_guard(pl_arg(args, "--output"), err);
     if (code == PL_OK)
         code = pl_file_read(&file, path, mem, err);
     if (code == PL_OK && (code = weights_read(s, file, mem, err)) != PL_OK)

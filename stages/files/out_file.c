@@ -51,6 +51,15 @@ pl_code st_out_check(const char *output, const char *input, pl_error *err)
                : PL_OK;
 }
 
+pl_code st_out_guard(const char *path, pl_error *err)
+{
+    if (st_is_database(path))
+        return pl_fail(err, PL_ECONFIG, "%s is a database and is not replaced; choose another name", path);
+    if (st_is_beside_results(path))
+        return pl_fail(err, PL_ECONFIG, "%s is a file of the run itself; choose another name", path);
+    return PL_OK;
+}
+
 pl_code st_out_open(st_out *out, const char *path, pl_arena *mem, pl_error *err)
 {
     const char *folder = folder_of(path, mem);
@@ -62,11 +71,11 @@ pl_code st_out_open(st_out *out, const char *path, pl_arena *mem, pl_error *err)
     errno = 0;
     if (out->stream)
         return open_fd(out, path, open(path, O_WRONLY | O_CLOEXEC), err);
-    if (st_is_database(path))
-        return pl_fail(err, PL_ECONFIG, "%s is a database and is not replaced; choose another name", path);
-    if (st_is_beside_results(path))
-        return pl_fail(err, PL_ECONFIG, "%s is a file of the run itself; choose another name", path);
-    code = pl_mkdirs(folder, err);
+    if (st_is_model(path))
+        return pl_fail(err, PL_ECONFIG, "%s is a model and is not replaced; choose another name", path);
+    code = st_out_guard(path, err);
+    if (code == PL_OK)
+        code = pl_mkdirs(folder, err);
     if (code != PL_OK)
         return code;
     errno = 0;

@@ -22,6 +22,9 @@ typedef struct st_out {
 
 /* Refuses (ECONFIG) an output that is the file which is read. Either may be missing. */
 pl_code st_out_check(const char *output, const char *input, pl_error *err);
+/* Refuses (ECONFIG) to replace a database or another file of a run. */
+pl_code st_out_guard(const char *path, pl_error *err);
+/* Refuses a model, too. */
 pl_code st_out_open(st_out *out, const char *path, pl_arena *mem, pl_error *err);
 pl_code st_out_add(st_out *out, const pl_text *text, pl_error *err);
 pl_code st_out_keep(st_out *out, pl_error *err);

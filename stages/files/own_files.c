@@ -135,16 +135,29 @@ bool st_is_own(const pl_workflow *wf, const char *path)
            is_of_database(folder, name, wf->storage.features);
 }
 
-bool st_is_database(const char *path)
+static bool head_read(char head[16], const char *path)
 {
-    static const char magic[] = "SQLite format 3";
-    char head[sizeof magic] = "";
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    bool is = fd >= 0 && read(fd, head, sizeof head) == (ssize_t)sizeof head && memcmp(head, magic, sizeof magic) == 0;
+    bool good = fd >= 0 && read(fd, head, 16) == 16;
 
     if (fd >= 0)
         (void)close(fd);
-    return is;
+    return good;
+}
+
+bool st_is_database(const char *path)
+{
+    char head[16];
+
+    return head_read(head, path) && memcmp(head, "SQLite format 3", 16) == 0;
+}
+
+/* Safetensors begin with the length of a JSON object, in eight bytes; its upper four are zero, and no text has such bytes. */
+bool st_is_model(const char *path)
+{
+    char head[16];
+
+    return head_read(head, path) && memcmp(head + 4, "\0\0\0\0{", 5) == 0;
 }
 
 bool st_is_beside_results(const char *path)

@@ -16,5 +16,7 @@ bool st_is_beside_results(const char *path);
 
 /* Whether the file is an SQLite database, by its first bytes; false if it cannot be read. */
 bool st_is_database(const char *path);
+/* Whether the file is one of tensors, as models are, by its first bytes; false if it cannot be read. */
+bool st_is_model(const char *path);
 
 #endif

@@ -105,6 +105,9 @@ def wrong_weights_are_refused_with_what_is_wrong():
                            (TINY + ("--graph", "knn"), "--graph knn"), (TINY[:-1] + ("layers=x",), "--network layers=x"),
                            (TINY[:-1] + ("channels=8,heads=3",), "--network: ")):
             bad(good, says, *args, expect=2)
+        p.put("results.db", b"SQLite format 3\0")
+        _, _, err = p.run("model", "import", "w.safetensors", "-o", "results.db", *TINY, expect=2)
+        assert "results.db is a database and is not replaced" in err and open(p.path("results.db"), "rb").read() == b"SQLite format 3\0", err
 
 
 def bf16_models_open_in_plain_safetensors():

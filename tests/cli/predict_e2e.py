@@ -7,6 +7,7 @@ import io
 import json
 import os
 import select
+import shutil
 import signal
 import subprocess
 
@@ -285,6 +286,9 @@ def mistakes_are_refused_before_any_work():
             _, out, err = p.run("predict", "esol", *args, expect=2)
             assert "there are no records" in err and not os.path.exists(p.path("out.csv")), err
         assert open(p.path("in.smi")).read() == "CCO\n"
+        shutil.copy(ESOL, p.path("own.safetensors"))
+        _, _, err = p.run("predict", "own.safetensors", "in.smi", "-o", "own.safetensors", expect=2)
+        assert "own.safetensors is a model and is not replaced" in err and open(p.path("own.safetensors"), "rb").read() == open(ESOL, "rb").read(), err
 
 
 def the_help_names_every_shipped_model():

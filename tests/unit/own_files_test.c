@@ -172,6 +172,18 @@ static void a_database_is_known_by_its_first_bytes(void **state)
                  st_is_database("real") || st_is_database("fifo"));
 }
 
+static void a_model_is_known_by_its_first_bytes(void **state)
+{
+    (void)state;
+    put("a", "\x10\x27\0\0\0\0\0\0{\"__met", 15);
+    put("b", "\x10\x27\0\0\0\0\0\0{\"__meta", 16);
+    put("c", "\x10\x27\0\0\0\0\0\1{\"__meta", 16);
+    put("d", "\x10\x27\0\0\0\0\0\0[\"__meta", 16);
+    put("e", "id,smiles,{value\n", 17);
+    assert_true(st_is_model("b"));
+    assert_false(st_is_model("a") || st_is_model("c") || st_is_model("d") || st_is_model("e") || st_is_model("none"));
+}
+
 static void an_output_is_not_the_file_that_is_read(void **state)
 {
     pl_error err = { 0 };
@@ -195,9 +207,8 @@ static void an_output_is_not_the_file_that_is_read(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        CASE(a_path_has_one_canonical_name),
-        CASE(a_run_knows_its_own_files),
-        CASE(a_database_is_known_by_its_first_bytes),
+        CASE(a_path_has_one_canonical_name),          CASE(a_run_knows_its_own_files),
+        CASE(a_database_is_known_by_its_first_bytes), CASE(a_model_is_known_by_its_first_bytes),
         CASE(an_output_is_not_the_file_that_is_read),
     };
 
