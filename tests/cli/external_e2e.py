@@ -15,6 +15,8 @@ from sieve import DUMP, Project, data, dump, lines_of, main, same, skip  # noqa:
 
 RANK = "  rank: {objectives: [{property: points, goal: maximise}]}\n"
 
+SLEEP = "sleep 300.%d" % os.getpid()  # of this test: others on the machine sleep, too
+
 # Counts the letters of each SMILES; how it fails is in the SMILES.
 PROGRAM = r"""
 smiles=$(cut -f1 "$1")
@@ -33,7 +35,7 @@ case $smiles in
   CN) echo $$ > pid; echo "$PWD/x $POINTS $OMP_NUM_THREADS $LC_ALL" >&2; exit 1 ;;
   *) echo "points ${#smiles}" ;;
 esac
-"""
+""".replace("sleep 300", SLEEP)
 STAGE = """  read: {unit: 3}
   prepare: {}
   external:
@@ -61,7 +63,7 @@ def project(p, smiles, stage=STAGE, extra="limits: {failures: {max_fraction: 1}}
 def no_sleepers():
     """What the programs left behind is gone."""
     out = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True).stdout
-    assert "sleep 300" not in out.splitlines(), out
+    assert SLEEP not in out.splitlines(), out
 
 
 def a_bad_molecule_costs_only_itself_and_tells_why():
@@ -275,7 +277,7 @@ def until(good, what, seconds=60):
 def a_killed_run_leaves_no_program_and_no_folder():
     """What a program started ends with the run, and the folder of the call is gone when the run went on."""
     with Project() as p:
-        sleep = [b"sleep", b"300.%d" % os.getpid()]
+        sleep = SLEEP.encode().split()
         slow = "[ -e %s ] && %s\n" % (p.path("slow"), b" ".join(sleep).decode())
         for molecules, batch in (("CCO a\nCCN b\nCCCN c\n", 1), ("CCO a\nCCN b\nCCCN c\nCCCCN d\n", 2)):
             p.put("a.smi", molecules)
