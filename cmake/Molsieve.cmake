@@ -29,7 +29,7 @@ function(molsieve_add_test name command)
   add_test(NAME ${name} COMMAND watch ${command} ${ARGN})
 endfunction()
 
-# A cmocka program; exit 77 means skipped, with a message that says why.
+# A cmocka program; exit 77 means skipped, with a message that says why. Status 0 counts only after its last test (tests/ended.c).
 function(molsieve_test name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "TIMEOUT" "LABEL;USES")
   list(POP_FRONT arg_UNPARSED_ARGUMENTS source)
@@ -37,8 +37,9 @@ function(molsieve_test name)
     set(arg_TIMEOUT 1200)
   endif()
   math(EXPR arg_TIMEOUT "${arg_TIMEOUT} * ${MOLSIEVE_PATIENCE}")
-  add_executable(test_${name} ${source})
+  add_executable(test_${name} ${source} $<TARGET_OBJECTS:cmocka_ended>)
   target_link_libraries(test_${name} PRIVATE ${arg_USES} molsieve::warnings PkgConfig::CMOCKA m)
+  target_link_options(test_${name} PRIVATE -Wl,--wrap=_cmocka_run_group_tests)
   molsieve_add_test(${name} test_${name})
   set_tests_properties(${name} PROPERTIES LABELS "${arg_LABEL}" SKIP_RETURN_CODE 77
     TIMEOUT ${arg_TIMEOUT} ENVIRONMENT "OMP_NUM_THREADS=1;OPENBLAS_NUM_THREADS=1")

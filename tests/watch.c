@@ -4,6 +4,8 @@
  * A test hangs when, for IDLE_S seconds, none of its processes wants a processor. A test on a slow machine does not:
  * its processes are running or have used some time. Exit status: that of the command, or HANGS after a hang, with a
  * line for each process that was left. A test that computes for ever is left to the limit of ctest.
+ * A cmocka program that ends with status 0 before all its tests were run fails with CUT, and so does one of whose tests a
+ * forked child ran the rest (ended.h).
  * Its last line says what the test cost: on a busy machine the time on the wall does not. */
 #include <ctype.h>
 #include <dirent.h>
@@ -19,7 +21,9 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { IDLE_S = 60, LOOK_S = 5, HANGS = 124, MAX = 4096 };
+#include "tests/ended.h"
+
+enum { IDLE_S = 60, LOOK_S = 5, CUT = 123, HANGS = 124, MAX = 4096 };
 
 /* 1 % of a processor over the whole time: heartbeats and polling loops stay below it. */
 static const double IDLE_SHARE = 0.01;
@@ -142,17 +146,49 @@ static int reap(pid_t child)
     return found;
 }
 
-static int watch(pid_t child, const sigset_t *ended)
+/* What the command told of its tests. */
+typedef struct told {
+    bool open, copied; /* tests were begun and not ended; a forked child ended them, too */
+} told;
+
+/* The signal that came within `seconds`; -1: none. */
+static int next_signal(told *t, pid_t child, const sigset_t *awaited, int seconds)
+{
+    const struct timespec time = { .tv_sec = seconds };
+    siginfo_t info;
+    const int got = sigtimedwait(awaited, &info, &time);
+
+    if (got == SIGRTMIN && info.si_value.sival_int == TEST_COPY_ENDS)
+        t->copied = true;
+    else if (got == SIGRTMIN && info.si_pid == child)
+        t->open = info.si_value.sival_int == TEST_BEGINS;
+    return got;
+}
+
+static int judge(told *t, int status, pid_t child, const sigset_t *awaited)
+{
+    while (next_signal(t, child, awaited, 0) > 0)
+        ;
+    if (t->copied)
+        fprintf(stderr, "cut: a forked child of a test came back and ran the tests behind it once more\n");
+    else if (t->open && status == 0)
+        fprintf(stderr, "cut: the program ended with status 0 before all its tests were run\n");
+    else
+        return status;
+    return CUT;
+}
+
+static int watch(pid_t child, const sigset_t *awaited)
 {
     static family f;
-    const struct timespec look = { .tv_sec = LOOK_S };
+    told t = { false, false };
     double used = 0, since = now();
     int status;
 
     while ((status = reap(child)) < 0) {
         bool running;
         double seconds;
-        if (sigtimedwait(ended, NULL, &look) == SIGCHLD)
+        if (next_signal(&t, child, awaited, LOOK_S) > 0)
             continue;
         family_read(&f);
         seconds = family_seconds(&f, &running);
@@ -164,20 +200,23 @@ static int watch(pid_t child, const sigset_t *ended)
             return HANGS;
         }
     }
-    return status;
+    return judge(&t, status, child, awaited);
 }
 
 int main(int argc, char **argv)
 {
-    sigset_t ended, before;
+    sigset_t awaited, before;
+    char own[16];
     pid_t child;
     int status;
 
-    if (argc < 2 || prctl(PR_SET_CHILD_SUBREAPER, 1) != 0)
+    (void)snprintf(own, sizeof own, "%ld", (long)getpid());
+    if (argc < 2 || prctl(PR_SET_CHILD_SUBREAPER, 1) != 0 || setenv(TEST_WATCHER, own, 1) != 0)
         return 2;
-    (void)sigemptyset(&ended);
-    (void)sigaddset(&ended, SIGCHLD);
-    (void)sigprocmask(SIG_BLOCK, &ended, &before);
+    (void)sigemptyset(&awaited);
+    (void)sigaddset(&awaited, SIGCHLD);
+    (void)sigaddset(&awaited, SIGRTMIN);
+    (void)sigprocmask(SIG_BLOCK, &awaited, &before);
     child = fork();
     if (child == 0) {
         (void)sigprocmask(SIG_SETMASK, &before, NULL);
@@ -186,7 +225,7 @@ int main(int argc, char **argv)
         fprintf(stderr, "%s: %s\n", argv[1], strerror(errno));
         _exit(127);
     }
-    status = child < 0 ? 2 : watch(child, &ended);
+    status = child < 0 ? 2 : watch(child, &awaited);
     printf("%.1f s of processor time\n", ended_seconds());
     return status;
 }

@@ -55,6 +55,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 }
 
 #ifndef MOLSIEVE_LIBFUZZER
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
 static const char *const seeds[] = {
     "format: 1\nvars: {a: 4.5, b: 'x${vars.a}'}\nstages:\n  read:\n  graph:\n    cutoff: ${vars.a}\n    unit: 1e3\n"
     "    neighbours: {max: auto, edges: knn}\n    cpu_limit: 1m30s\n    memory: 64MiB\n    strict: false\n"
@@ -91,24 +97,31 @@ static size_t mutate(char *to, size_t cap, pl_rng *r)
     return n;
 }
 
-int main(int argc, char **argv)
+static int64_t rounds = 4000;
+
+static void any_bytes_give_a_tree_or_a_problem(void **unused)
 {
-    int64_t rounds = 4000;
     char text[4096];
 
-    if (argc > 1 && !pl_parse_int(argv[1], &rounds))
-        return 2;
+    (void)unused;
     for (int64_t i = 0; i < rounds; i++) {
         pl_rng r = pl_rng_at(7, (uint64_t)i, 1);
         size_t n = mutate(text, sizeof text, &r);
         uint8_t *exact = malloc(n ? n : 1); /* so that ASan sees a read beyond the end */
-        if (exact == NULL)
-            return 1;
+        assert_non_null(exact);
         memcpy(exact, text, n);
         (void)LLVMFuzzerTestOneInput(exact, n);
         free(exact);
     }
-    (void)printf("%lld inputs\n", (long long)rounds);
-    return 0;
+    print_message("%lld inputs\n", (long long)rounds);
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = { cmocka_unit_test(any_bytes_give_a_tree_or_a_problem) };
+
+    if (argc > 1 && !pl_parse_int(argv[1], &rounds))
+        return 2;
+    return cmocka_run_group_tests(tests, NULL, NULL);
 }
 #endif
