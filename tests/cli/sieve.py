@@ -10,6 +10,7 @@ import sqlite3
 import subprocess
 import sys
 import tempfile
+import time
 
 SKIP = 77
 TESTS = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
@@ -100,6 +101,14 @@ class Project:
 
     def one(self, sql, *values, workdir="run"):
         return self.rows(sql, *values, workdir=workdir)[0][0]
+
+
+def until(good, what, seconds=120, pause=0.02):
+    """Waits for an event. The limit is for what never comes, not for a slow machine."""
+    end = time.time() + seconds
+    while not good():
+        assert time.time() < end, what
+        time.sleep(pause)
 
 
 def without_checksum(model):

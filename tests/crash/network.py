@@ -11,7 +11,7 @@ import subprocess
 import tempfile
 import time
 
-from victim import Victim, sieve
+from victim import Victim, sieve, workers_of
 
 QUIET = dict(stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
@@ -55,19 +55,6 @@ class Network:
     def unmount(self, name):
         subprocess.run([self.unmounter, "-u", "-z", self.at(name)], **QUIET)
         self.hosts.remove(name)
-
-
-def workers_of(parent):
-    found = []
-    for pid in filter(str.isdigit, os.listdir("/proc")):
-        try:
-            with open("/proc/%s/stat" % pid) as f:
-                name, rest = f.read().rsplit(")", 1)
-        except OSError:
-            continue
-        if name.endswith("(molsieve-chem") and int(rest.split()[1]) == parent:
-            found.append(int(pid))
-    return found
 
 
 class Remote(Victim):

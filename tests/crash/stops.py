@@ -10,7 +10,7 @@ import signal
 import subprocess
 import time
 
-from victim import LIMITS, STAGES, Victim, no_orphans, sieve
+from victim import LIMITS, STAGES, Victim, no_orphans, sieve, workers_of
 
 UNIT_POINTS = ["unit.after_features", "unit.before_commit", "unit.after_commit"]
 POINTS = ["finish.before_commit", "finish.after_commit"]
@@ -127,7 +127,7 @@ def a_second_signal_ends_the_run_and_its_workers_at_once():
             child = subprocess.Popen(p.command("run", "w.yaml", "-v", "-j", "2", "workdir=killed"), cwd=p.dir,
                                      stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
             assert wait_for(child, "prepare")
-            time.sleep(0.2)
+            sieve.until(lambda: workers_of(child.pid), "no worker")
             child.send_signal(signal.SIGTERM)
             time.sleep(pause)
             began = time.time()
