@@ -13,7 +13,7 @@ import subprocess
 import sys
 import time
 
-from sieve import Project, accounted, data, dump, lines_of, main, more, same, sdf_records, skip
+from sieve import Project, accounted, data, dump, lines_of, main, more, same, sdf_records, skip, until
 
 FLAT = "  read: {unit: 100}\n  prepare: {conformers: {source: none}}\n"
 
@@ -208,6 +208,13 @@ def faults_before_and_after_each_commit_change_nothing():
                 same(want, dump(p, workdir="f-%s-%d" % (point, n)), point)
 
 
+def n_units(p):
+    try:
+        return p.one("SELECT count(*) FROM unit")
+    except sqlite3.OperationalError:  # no file, no table yet
+        return 0
+
+
 def signals_stop_cleanly_and_the_run_goes_on():
     with Project() as p:
         p.put("b.smi", lines_of(data("library.smi"), 2000))
@@ -216,9 +223,10 @@ def signals_stop_cleanly_and_the_run_goes_on():
         p.run("run", whole, "-j", "2", "-q")
         w = p.workflow([p.path("b.smi")], stages)
         for sig in (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1, signal.SIGUSR2):
+            before = n_units(p)
             child = subprocess.Popen(p.command("run", w, "-j", "2", "-q"), cwd=p.dir, stdout=subprocess.DEVNULL,
                                      stderr=subprocess.PIPE)
-            time.sleep(0.7)
+            until(lambda: child.poll() is not None or n_units(p) > before, "no unit is stored")
             if child.poll() is not None:
                 break
             child.send_signal(sig)

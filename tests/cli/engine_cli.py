@@ -9,12 +9,11 @@ import shutil
 import signal
 import sqlite3
 import subprocess
-import sys
 import tempfile
 import time
 import unittest
 
-PROGRAM = os.environ.get("MOLSIEVE") or shutil.which("molsieve")
+from sieve import PROGRAM, until
 
 SMILES = """CCO ethanol
 c1ccccc1 benzene
@@ -238,14 +237,15 @@ class Engine(unittest.TestCase):
     def start(self, *words, **more):
         child = subprocess.Popen([PROGRAM, "run", "w.yaml", "-q", *words], cwd=self.dir, stderr=subprocess.PIPE, text=True,
                                  **more)
-        for _ in range(400):
-            time.sleep(0.02)
+        def begun():
+            self.assertIsNone(child.poll(), "the run ended before it could be stopped")
             try:
-                if self.sql("SELECT (SELECT count(*) FROM unit JOIN stage USING(stage_id) WHERE name='prepare')>2 AND "
-                            "EXISTS(SELECT 1 FROM run WHERE state='running')") == [(1,)]:
-                    break
+                return self.sql("SELECT (SELECT count(*) FROM unit JOIN stage USING(stage_id) WHERE name='prepare')>2 AND "
+                                "EXISTS(SELECT 1 FROM run WHERE state='running')") == [(1,)]
             except sqlite3.OperationalError:
-                pass
+                return False
+
+        until(begun, "no unit was stored", pause=0.005)
         return child
 
     def test_signals_stop_with_75_and_the_same_command_goes_on(self):
@@ -289,7 +289,4 @@ class Engine(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    if not PROGRAM:
-        print("engine_cli: no program; set MOLSIEVE")
-        sys.exit(77)
     unittest.main(verbosity=1)

@@ -11,7 +11,7 @@ import sys
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../crash"))
-from sieve import DUMP, Project, data, dump, lines_of, main, same, skip  # noqa: E402
+from sieve import DUMP, Project, data, dump, lines_of, main, same, skip, until  # noqa: E402
 
 RANK = "  rank: {objectives: [{property: points, goal: maximise}]}\n"
 
@@ -48,7 +48,7 @@ STAGE = """  read: {unit: 3}
     property: points
     unit: letters
     better: high
-    timeout: 1500ms
+    timeout: 5s
     limits: {disk: 20MB}
     env: {POINTS: 3}
 """
@@ -74,7 +74,7 @@ def a_bad_molecule_costs_only_itself_and_tells_why():
         assert re.search(r"14 molecules -> 4 scored -> 4 ranked", out), out
         assert "known domain" not in out, out
         want = {1: ("crash", "ended by signal 11 (Segmentation fault); its output ends with: before the end", signal.SIGSEGV),
-                2: ("timeout", "not done after 1.5s; it printed nothing", None),
+                2: ("timeout", "not done after 5.0s; it printed nothing", None),
                 3: ("not_a_number", "the value is 'nan'; a finite number is expected; its output ends with: points nan", None),
                 5: ("exit", "exit status 3; its output ends with: on stdout on stderr", None),
                 6: ("no_value", "no value '^points +([^ ]+)' in the output; its output ends with: no such thing", None),
@@ -203,7 +203,7 @@ def kills_shards_and_jobs_change_nothing():
     with Project() as p:
         lines = lines_of(data("library.smi"), 60).decode().splitlines()
         smiles = [line.split()[0] for line in lines] + ["C", "CCC", "CCCCC"]
-        w = project(p, smiles + smiles[3:9], STAGE.replace("unit: 3", "unit: 5"))
+        w = project(p, smiles + smiles[3:9], STAGE.replace("unit: 3", "unit: 5").replace("5s", "300s"))
         p.run("run", w, "-q", "-j", "1", "workdir=whole")
         want = dump(p, "whole")
         p.run("run", w, "-q", "-j", "4", "stages.external.cores=2", "workdir=jobs")
@@ -267,13 +267,6 @@ def processes(words):
     return found
 
 
-def until(good, what, seconds=60):
-    end = time.time() + seconds
-    while not good():
-        assert time.time() < end, what
-        time.sleep(0.02)
-
-
 def a_killed_run_leaves_no_program_and_no_folder():
     """What a program started ends with the run, and the folder of the call is gone when the run went on."""
     with Project() as p:
@@ -282,7 +275,7 @@ def a_killed_run_leaves_no_program_and_no_folder():
         for molecules, batch in (("CCO a\nCCN b\nCCCN c\n", 1), ("CCO a\nCCN b\nCCCN c\nCCCCN d\n", 2)):
             p.put("a.smi", molecules)
             p.put("count.sh", slow + "while read s i; do echo points $i ${#s}; done < $1\n")
-            stage = STAGE.replace("unit: 3", "unit: %d" % batch).replace("1500ms", "300s").replace('"^points +([^ ]+)"', '"^points +[0-9]+ ([0-9]+)"')
+            stage = STAGE.replace("unit: 3", "unit: %d" % batch).replace("5s", "300s").replace('"^points +([^ ]+)"', '"^points +[0-9]+ ([0-9]+)"')
             if batch > 1:
                 p.put("count.sh", slow + "echo id,points; while read s i; do echo $i,${#s}; done < $1\n")
                 stage = re.sub("output: regex\n    value: .*", "output: csv", stage) + "    batch: 2\n"
@@ -370,13 +363,13 @@ def the_example_with_a_python_script_gives_its_numbers():
 
 def a_file_that_changes_meanwhile_ends_the_run():
     with Project() as p:
-        p.put("count.sh", "touch began; sleep 1; echo points 1\n")
+        p.put("count.sh", "touch began; while [ ! -e %s ]; do sleep 0.02; done; echo points 1\n" % p.path("changed"))
         p.put("a.smi", "CCO one\n")
-        w = p.workflow(["a.smi"], STAGE.replace("1500ms", "20s").replace("unit: 3", "unit: 1") + RANK)
+        w = p.workflow(["a.smi"], STAGE.replace("5s", "300s").replace("unit: 3", "unit: 1") + RANK)
         child = subprocess.Popen(p.command("run", w, "-q", "-j", "1", "stages.external.keep=all"), cwd=p.dir, stderr=subprocess.PIPE, text=True)
-        while not os.path.exists(p.path("run", "scratch", "1", "began")):
-            time.sleep(0.02)
+        until(lambda: os.path.exists(p.path("run", "scratch", "1", "began")), "no call")
         p.put("count.sh", "echo points 2\n")
+        p.put("changed", "")
         err = child.communicate()[1]
         assert child.returncode == 1 and "count.sh was changed while external ran" in err, (child.returncode, err)
         p.run("run", w, "-q")

@@ -25,7 +25,7 @@ MODEL = "models:\n  esol: {path: '%s'}\n" % os.path.join(WORKFLOWS, "models/esol
 
 def status_counts_while_the_run_works():
     with sieve.Project() as p:
-        p.put("a.smi", sieve.lines_of(os.path.join(WORKFLOWS, "data/library.smi"), 300))
+        p.put("a.smi", sieve.lines_of(sieve.data("library.smi"), 2000))
         p.workflow(["a.smi"], SCREEN, extra=MODEL)
         run = subprocess.Popen(p.command("run", "w.yaml", "-q", "-j", "1"), cwd=p.dir)
         try:
@@ -38,7 +38,7 @@ def status_counts_while_the_run_works():
                     out = p.run("status", "run", expect=None)[1]
             stages = dict(re.findall(r"(?m)^  (\w+) +running +\d+ +([\d,]+) ", out))
             assert int(stages["prepare"].replace(",", "")) > 0 and "run 1 (run): running" in out, out
-            assert re.search(r"about \S+ left: \w+ has done \d+ of 300 (?:records|molecules), \d+ %", out), out
+            assert re.search(r"about \S+ left: \w+ has done [\d,]+ of [\d,]+ (?:records|molecules), \d+ %", out), out
             run.send_signal(signal.SIGSTOP)
             with subprocess.Popen(p.command("status", "run", "--watch"), cwd=p.dir, stdout=subprocess.PIPE) as watching:
                 look = os.read(watching.stdout.fileno(), 1 << 16).decode()

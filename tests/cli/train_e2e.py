@@ -159,10 +159,7 @@ def stop_when_training(p, sig):
 
     before = age()
     child = start(p, "stages.train.epochs=4000")
-    for _ in range(600):
-        if age() != before:
-            break
-        time.sleep(0.05)
+    sieve.until(lambda: age() != before or child.poll() is not None, "no checkpoint", pause=0.05)
     child.send_signal(sig)
     return child.wait()
 
