@@ -6,7 +6,6 @@ import os
 import shutil
 import subprocess
 import sys
-import time
 
 import sieve
 import slurm
@@ -271,11 +270,8 @@ def campaigns_as_jobs_give_what_one_machine_gives():
 # ---- a real Slurm
 
 
-def until(good, what, seconds=200):
-    end = time.time() + seconds
-    while not good():
-        assert time.time() < end, what
-        time.sleep(0.5)
+def until(good, what):
+    sieve.until(good, what, seconds=200, pause=0.5)
 
 
 def slurm_jobs_resubmit_until_nothing_more_can_be_done():

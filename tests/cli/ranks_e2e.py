@@ -48,7 +48,7 @@ class Launch:
         return found
 
     def started(self, n):
-        for _ in range(1500):
+        for _ in range(6000):
             found = self.ranks()
             if len(found) == n:
                 return found
@@ -58,7 +58,7 @@ class Launch:
 
     def end(self):
         out, err = self.child.communicate(timeout=600)
-        for _ in range(100):  # the launcher may end a moment before its ranks
+        for _ in range(600):  # the launcher may end a moment before its ranks
             if not self.ranks():
                 return self.child.returncode, out + err
             time.sleep(0.1)

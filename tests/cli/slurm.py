@@ -137,7 +137,7 @@ class Cluster:
         out = subprocess.run(["sinfo", "-h", "-t", "idle", "-o", "%D"], env=self.env, capture_output=True, text=True)
         return out.stdout.strip() == str(NODES)
 
-    def until(self, good, what, seconds=30, pause=0.05):
+    def until(self, good, what, seconds=120, pause=0.05):
         end = time.time() + seconds
         while not good():
             dead = [c.args[0] for c in self.children if c.poll() is not None]

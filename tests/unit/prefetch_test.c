@@ -41,7 +41,7 @@ static pl_code source_batch(void *ctx, int slot, nn_batch *out, nn_which which, 
 
 static void made_wait(const source *s, int n)
 {
-    for (int i = 0; i < 10000 && s->n_made < n; i++)
+    for (int i = 0; i < 60000 && s->n_made < n; i++)
         nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
     assert_int_equal(s->n_made, n);
 }

@@ -127,7 +127,7 @@ static void obey(const char *text, size_t n, double cpu, pl_text *t)
         (void)pause();
     if (n >= 4 && memcmp(text, "slow", 4) == 0)
         compute_slowly();
-    for (int i = 0; n >= 4 && memcmp(text, "idle", 4) == 0 && i < 4; i++)
+    for (int i = 0; n >= 4 && memcmp(text, "idle", 4) == 0 && i < 3; i++)
         (void)usleep(400000);
     if (n >= 7 && memcmp(text, "garbage", 7) == 0)
         ch_wire_put_u32(t, 12345);
