@@ -12,6 +12,9 @@ import subprocess
 from sieve import Project, forget, in_format, main
 
 FLAT = "  read: {}\n  prepare: {conformers: {source: none}}\n"
+# It has about a billion paths of 24 bonds: no machine finds them all in a moment.
+C60 = ("c12c3c4c5c1c1c6c7c2c2c8c3c3c9c4c4c%10c5c5c1c1c6c6c%11c7c2c2c7c8c3c3c8c9c4c4c9c%10c5c5c1c1c6c6c%11c2c2c7c3c3c8c4c4c9c5"
+       "c1c1c6c2c3c41")
 BONDS = "  read: {}\n  prepare: {}\n  graph: {edges: bonds%s}\n"
 
 
@@ -62,9 +65,8 @@ def a_closed_progress_pipe_does_not_stop_the_run():
 
 def workers_are_reaped_when_sigchld_is_ignored():
     with Project() as p:
-        slow = "C(C)" * 900 + ".CC slow\n"  # the names of the parts come before their counts
-        w = p.workflow([p.put("a.smi", "CCO one\n" + slow)], "  read: {}\n  prepare: {conformers: {source: none, "
-                       "cpu_limit: 50ms, retry_cpu_limit: 50ms}}\n", extra="limits: {failures: {max_fraction: 1}}\n")
+        w = p.workflow([p.put("a.smi", "CCO one\n%s slow\n" % C60)], "  read: {}\n  prepare: {conformers: {source: none, cpu_limit: 200ms, "
+                       "retry_cpu_limit: 200ms}, alerts: {rules: [\"*%s~[U] path\"]}}\n" % ("~*" * 24), extra="limits: {failures: {max_fraction: 1}}\n")
         p.run("run", w, "-q", preexec_fn=lambda: signal.signal(signal.SIGCHLD, signal.SIG_IGN))
         assert p.rows("SELECT code, signal FROM failure") == [("timeout", int(signal.SIGPROF))], p.rows("SELECT * FROM failure")
 
