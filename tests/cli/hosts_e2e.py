@@ -74,14 +74,14 @@ def ranks_on_two_hosts_agree_and_a_cut_cable_ends_all():
         where = ranks_e2e.copy(p, "cut")
         for i in (2, 0):
             seen = p.one("SELECT count(*) FROM metric", workdir="cut")
-            children = hosts.start(p, where, LONG, "stages.train.rank_timeout=2s", "stages.train.checkpoint.every=1s")
+            children = hosts.start(p, where, LONG, "stages.train.rank_timeout=5s", "stages.train.checkpoint.every=1s")
             ranks_e2e.wait_for_metrics(p, "cut", seen)
             hosts.cable(i, "down")
             began = time.time()
             status, text = ended(children)
             hosts.cable(i, "up")
             assert status == [7, 7, 7], (i, status, text)
-            assert time.time() - began < 30, time.time() - began
+            assert time.time() - began < 60, time.time() - began
             if i == 2:
                 assert "rank 2" in text[0], text
         children = hosts.start(p, where, LONG)

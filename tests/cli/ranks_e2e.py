@@ -189,14 +189,14 @@ def a_rank_that_is_stuck_ends_all_with_7():
     with sieve.Project() as p:
         prepare(p, 60)
         for who in (0, 1):
-            job = Launch(p, mpirun(2), copy(p, "stuck"), "stages.train.epochs=60000", "stages.train.rank_timeout=2s")
+            job = Launch(p, mpirun(2), copy(p, "stuck"), "stages.train.epochs=60000", "stages.train.rank_timeout=5s")
             ranks = job.started(2)
             wait_for_metrics(p, "stuck")
             os.kill(ranks[who], signal.SIGSTOP)
             began = time.time()
             status, text = job.end()
             assert status == 7 and "lost or stuck" in text, (who, status, text)
-            assert time.time() - began < 30
+            assert time.time() - began < 60
         p.run("run", "w.yaml", "-q", "workdir=stuck")
 
 
@@ -288,12 +288,12 @@ def a_rank_lost_over_tcp_ends_all_and_the_run_resumes():
         where = copy(p, "killed")
         for who, sig in ((1, signal.SIGKILL), (2, signal.SIGSTOP), (0, signal.SIGKILL)):
             seen = p.one("SELECT count(*) FROM metric", workdir="killed")
-            job = Started(p, 3, where, LONG, "stages.train.rank_timeout=2s", "stages.train.checkpoint.every=1s")
+            job = Started(p, 3, where, LONG, "stages.train.rank_timeout=5s", "stages.train.checkpoint.every=1s")
             wait_for_metrics(p, "killed", seen)
             job.children[who].send_signal(sig)
             began = time.time()
             others = [job.children[i].wait(60) for i in range(3) if i != who]
-            assert time.time() - began < 20
+            assert time.time() - began < 40
             if sig == signal.SIGSTOP:
                 job.children[who].send_signal(signal.SIGCONT)
             status, text = job.end()
@@ -377,7 +377,7 @@ def a_rank_killed_under_srun_ends_all_and_the_run_goes_on():
         for n, victim in ((2, 1), (4, 0), (4, 2)):
             seen = p.one("SELECT count(*) FROM metric", workdir="killed")
             srun = ["srun", "--mpi=pmix", "-N", "2", "-n", str(n)] + (["--kill-on-bad-exit=1"] if victim == 2 else [])
-            job = Launch(p, srun, where, LONG, "stages.train.checkpoint.every=1s", "stages.train.rank_timeout=3s", env=cluster.env)
+            job = Launch(p, srun, where, LONG, "stages.train.checkpoint.every=1s", "stages.train.rank_timeout=5s", env=cluster.env)
             ranks = job.started(n)
             wait_for_metrics(p, "killed", seen)
             try:
