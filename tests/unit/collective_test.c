@@ -3,6 +3,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,6 +11,25 @@
 
 #include "models/training/shards.h"
 #include "models/training/train_state.h"
+#include "tests/unit/held.h"
+
+/* ---- memory: linked with -Wl,--wrap=calloc ---- */
+
+static int until_refused; /* calls of calloc; 0: none is refused */
+void *__wrap_calloc(size_t n, size_t size);
+
+/* Behind the words of ranks there are no zeros. */
+void *__wrap_calloc(size_t n, size_t size)
+{
+    const size_t behind = size == sizeof(uint32_t) ? 64 : 0;
+    char *all = until_refused > 0 && --until_refused == 0 ? NULL : malloc(n * size + behind);
+
+    if (all != NULL) {
+        memset(all, 0, n * size);
+        memset(all + n * size, 0x55, behind);
+    }
+    return all;
+}
 
 static void shares_follow_each_other_and_differ_by_one(void **state)
 {
@@ -103,6 +123,183 @@ static void one_rank_sums_its_shards_in_their_order(void **state)
     r.kind->close(&r);
 }
 
+/* ---- three ranks, of which this process is one ---- */
+
+enum { RANKS = 3, ME = 1 };
+
+static uint32_t words[RANKS]; /* of the others */
+static int calls, failing;    /* calls so far; the one that fails, 0: none */
+static size_t sent[8];        /* bytes of each broadcast */
+static void *at[8];
+
+static pl_code others_gather(nn_ranks *r, void *all, const int64_t *first, size_t item, pl_error *err)
+{
+    uint32_t *to = all;
+
+    assert_int_equal(item, sizeof *to);
+    for (int i = 0; i <= RANKS; i++)
+        assert_int_equal(first[i], i);
+    words[ME] = to[ME];
+    for (int i = 0; i < RANKS; i++)
+        to[i] = r->rank == i ? to[i] : words[i];
+    return ++calls == failing ? pl_fail(err, PL_EDEVICE, "rank 2 is gone") : PL_OK;
+}
+
+static pl_code others_broadcast(nn_ranks *r, void *bytes, size_t n, pl_error *err)
+{
+    (void)r;
+    sent[calls] = n;
+    at[calls++] = bytes;
+    if (calls == 1) { /* what rank 0 says; its addresses mean nothing here */
+        float *other = (float *)(uintptr_t)&sent[7];
+        *(nn_train_state *)bytes = (nn_train_state){ .n = 2,
+                                                     .outputs = 3,
+                                                     .step = 8,
+                                                     .params = other,
+                                                     .m = other,
+                                                     .v = other,
+                                                     .best = other,
+                                                     .ema = other,
+                                                     .tensor = (const nn_param *)other };
+    }
+    return calls == failing ? pl_fail(err, PL_EDEVICE, "rank 0 is gone") : PL_OK;
+}
+
+static const nn_collective others = { .name = "others", .gather = others_gather, .broadcast = others_broadcast };
+
+/* Without calls that fail. */
+static nn_ranks three(void)
+{
+    calls = failing = 0;
+    memset(words, 0, sizeof words);
+    return (nn_ranks){ .kind = &others, .rank = ME, .size = RANKS };
+}
+
+static void flags_of_any_rank_are_those_of_all(void **state)
+{
+    nn_ranks r = three();
+    uint32_t flags = 4;
+    pl_error err = { 0 };
+
+    (void)state;
+    words[0] = 1;
+    words[2] = 16;
+    assert_int_equal(nn_ranks_any(&r, &flags, &err), PL_OK);
+    assert_int_equal(flags, 21);
+    assert_int_equal(words[ME], 4);
+    for (int n = 1; n <= 2; n++) {
+        until_refused = n;
+        flags = 4;
+        assert_int_equal(nn_ranks_any(&r, &flags, &err), PL_ENOMEM);
+        assert_true(flags == 4 && calls == 1);
+    }
+    until_refused = 0;
+    r.size = 1; /* alone: nobody is asked */
+    assert_int_equal(nn_ranks_any(&r, &flags, &err), PL_OK);
+    assert_true(flags == 4 && calls == 1);
+    r.size = RANKS;
+    failing = 2;
+    flags = 4;
+    assert_int_equal(nn_ranks_any(&r, &flags, &err), PL_EDEVICE);
+    assert_int_equal(flags, 4);
+    assert_string_equal(err.text, "rank 2 is gone");
+}
+
+static void the_rank_that_differs_is_named(void **state)
+{
+    nn_ranks r = three();
+    pl_error err = { 0 };
+    uint32_t sum;
+
+    (void)state;
+    assert_int_equal(nn_ranks_agree(&r, "abc", 3, "weights", &err), PL_EDATA); /* the others have 0 */
+    assert_string_equal(err.text, "rank 1 has other weights than rank 0; all ranks must use the same program, files and kind of processor");
+    sum = words[ME];
+    assert_int_equal(sum, 0x352441c2); /* CRC-32 of "abc" */
+    words[0] = words[2] = sum;
+    assert_int_equal(nn_ranks_agree(&r, "abc", 3, "weights", &err), PL_OK);
+    assert_int_equal(nn_ranks_agree(&r, "abd", 3, "weights", &err), PL_EDATA);
+    words[2]--;
+    assert_int_equal(nn_ranks_agree(&r, "abc", 3, "first batch", &err), PL_EDATA);
+    assert_non_null(strstr(err.text, "rank 2 has other first batch than rank 0"));
+    words[2] = sum;
+    failing = calls + 1;
+    assert_int_equal(nn_ranks_agree(&r, "abc", 3, "weights", &err), PL_EDEVICE);
+    r.size = 1; /* alone */
+    failing = calls = 0;
+    assert_int_equal(nn_ranks_agree(&r, "abd", 3, "weights", &err), PL_OK);
+    assert_int_equal(calls, 0);
+}
+
+static void ask_twice(void *ctx)
+{
+    nn_ranks r = three();
+    uint32_t flags = 1;
+
+    failing = *(int *)ctx;
+    (void)nn_ranks_any(&r, &flags, NULL);
+    (void)nn_ranks_agree(&r, "abc", 3, "weights", NULL);
+}
+
+static void what_the_ranks_said_is_not_kept(void **state)
+{
+    (void)state;
+    for (int k = 0; k < 3; k++)
+        assert_holds_nothing(ask_twice, &k);
+}
+
+/* Each array keeps its place, and an error ends it at once. */
+static bool says_stop(void *ctx) { return *(const bool *)ctx; }
+
+static void epochs_and_the_wish_to_stop(void **state)
+{
+    const nn_train_conf conf = { .epochs = 5 };
+    bool stop = false;
+    nn_train_host host = { .ctx = &stop };
+
+    (void)state;
+    for (int64_t planned = 0; planned < 4; planned++)
+        assert_int_equal(nn_train_epochs(&conf, &(nn_train_state){ .planned = planned }), planned > 0 ? planned : 5);
+    assert_false(nn_train_must_stop(NULL) || nn_train_must_stop(&host));
+    host.stop = says_stop;
+    assert_false(nn_train_must_stop(&host));
+    stop = true;
+    assert_true(nn_train_must_stop(&host));
+}
+
+static void a_state_is_sent_array_by_array(void **state)
+{
+    float array[5][2] = { { 1, 2 } };
+    const nn_train_state before = { .n = 2,
+                                    .outputs = 3,
+                                    .step = 7,
+                                    .params = array[0],
+                                    .m = array[1],
+                                    .v = array[2],
+                                    .best = array[3],
+                                    .ema = array[4],
+                                    .tensor = &(nn_param){ .name = "w" } };
+    nn_ranks r = three();
+    pl_error err = { 0 };
+
+    (void)state;
+    for (int with_ema = 0; with_ema < 2; with_ema++)
+        for (failing = with_ema ? 6 : 5; failing >= 0; failing--) {
+            nn_train_state s = before;
+            const int n = failing > 0 ? failing : 5 + with_ema;
+            s.ema = with_ema ? array[4] : NULL;
+            calls = 0;
+            assert_int_equal(nn_train_state_broadcast(&r, &s, &err), failing > 0 ? PL_EDEVICE : PL_OK);
+            assert_int_equal(calls, n);
+            assert_int_equal(sent[0], sizeof s);
+            for (int k = 1; k < n; k++)
+                assert_true(at[k] == array[k - 1] && sent[k] == sizeof array[0]);
+            assert_true(s.params == array[0] && s.m == array[1] && s.v == array[2] && s.best == array[3]);
+            assert_true(s.ema == (with_ema ? array[4] : NULL) && s.tensor == before.tensor);
+            assert_int_equal(s.step, failing > 0 ? 7 : 8);
+        }
+}
+
 static void check_refused(const char *path, const char *text)
 {
     const nn_collective *kind = NULL;
@@ -116,10 +313,17 @@ static void check_refused(const char *path, const char *text)
 
 static void plugins_that_do_not_fit_are_refused_in_one_line(void **state)
 {
+    const nn_collective *kind = NULL;
+    char text[200];
+
     (void)state;
-    check_refused("/nowhere/libmolsieve_mpi.so", "/nowhere/libmolsieve_mpi.so");
-    check_refused("libm.so.6", "is not a plugin");
-    check_refused(OLD_PLUGIN, "another version");
+    check_refused("/nowhere/libmolsieve_mpi.so", "plugin: /nowhere/libmolsieve_mpi.so: cannot open");
+    check_refused("libm.so.6", "libm.so.6 is not a plugin of this program");
+    (void)snprintf(text, sizeof text, " was made for another version of this program: its interface is %d, ours %d",
+                   (int)NN_COLLECTIVE_ABI + 1, (int)NN_COLLECTIVE_ABI);
+    check_refused(OLD_PLUGIN, text);
+    assert_int_equal(nn_collective_load(&kind, FIT_PLUGIN, NULL), PL_OK);
+    assert_string_equal(kind->name, "fits");
 }
 
 int main(void)
@@ -129,6 +333,11 @@ int main(void)
         cmocka_unit_test(a_batch_is_dealt_completely_and_evenly),
         cmocka_unit_test(one_shard_keeps_the_batch_as_it_is),
         cmocka_unit_test(one_rank_sums_its_shards_in_their_order),
+        cmocka_unit_test(flags_of_any_rank_are_those_of_all),
+        cmocka_unit_test(the_rank_that_differs_is_named),
+        cmocka_unit_test(what_the_ranks_said_is_not_kept),
+        cmocka_unit_test(epochs_and_the_wish_to_stop),
+        cmocka_unit_test(a_state_is_sent_array_by_array),
         cmocka_unit_test(plugins_that_do_not_fit_are_refused_in_one_line),
     };
 
