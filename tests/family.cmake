@@ -10,6 +10,7 @@ molsieve_test(tree_set unit/tree_set_test.c LABEL unit USES molsieve::models m)
 target_link_options(test_tree_set PRIVATE -Wl,--wrap=pl_arena_get)
 molsieve_test(family_parts unit/family_parts_test.c LABEL unit USES molsieve::models m)
 molsieve_test(gp unit/gp_test.c LABEL unit USES molsieve_family_toy molsieve::models m)
+molsieve_test(gp_parts unit/gp_parts_test.c LABEL unit USES molsieve::models m)
 molsieve_test(family_file unit/family_file_test.c LABEL unit USES molsieve_family_toy molsieve::models m)
 target_link_options(test_family_file PRIVATE -Wl,--wrap=pl_arena_get)
 

@@ -22,18 +22,21 @@ static int32_t place_of(const uint32_t *id, int32_t n, uint32_t wanted)
 
 static int32_t capped(uint32_t count) { return count < NN_GP_COUNT ? (int32_t)count : NN_GP_COUNT; }
 
-static pl_code store_environments(nn_gp_stored *out, const nn_table *x, const nn_columns *all, pl_arena *mem, pl_error *err)
+static int64_t count_environments(const nn_table *x)
 {
-    int32_t *first = PL_NEW(mem, int32_t, (size_t)x->n + 1), *which, at = 0;
-    uint8_t *count;
     int64_t n = 0;
 
     for (int32_t i = 0; i < x->n; i++)
         n += x->environments[i].n;
-    if (n > INT32_MAX)
-        return pl_fail(err, PL_ECONFIG, "%d molecules have more environments than a Gaussian process holds", (int)x->n);
-    which = PL_NEW(mem, int32_t, n + 1);
-    count = PL_NEW(mem, uint8_t, n + 1);
+    return n;
+}
+
+static pl_code store_environments(nn_gp_stored *out, const nn_table *x, const nn_columns *all, pl_arena *mem, pl_error *err)
+{
+    const int64_t n = count_environments(x);
+    int32_t *first = PL_NEW(mem, int32_t, (size_t)x->n + 1), *which = PL_NEW(mem, int32_t, n + 1), at = 0;
+    uint8_t *count = PL_NEW(mem, uint8_t, n + 1);
+
     if (first == NULL || which == NULL || count == NULL)
         return pl_fail(err, PL_ENOMEM, "no memory for the environments of %d molecules", (int)x->n);
     for (int32_t i = 0; i < x->n; i++) {
@@ -99,8 +102,11 @@ static pl_code store_numbers(nn_gp_stored *out, const nn_table *x, const nn_colu
 pl_code nn_gp_store(nn_gp_stored *out, const nn_table *x, pl_arena *mem, pl_error *err)
 {
     nn_columns all;
-    pl_code code = nn_columns_of(&all, x, 1, mem, err);
+    pl_code code;
 
+    if (count_environments(x) > INT32_MAX)
+        return pl_fail(err, PL_ECONFIG, "%d molecules have more environments than a Gaussian process holds", (int)x->n);
+    code = nn_columns_of(&all, x, 1, mem, err);
     if (code != PL_OK)
         return code;
     *out = (nn_gp_stored){ .n = x->n, .n_ids = all.n_environments, .id = all.id };

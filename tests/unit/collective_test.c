@@ -213,7 +213,8 @@ static void the_rank_that_differs_is_named(void **state)
 
     (void)state;
     assert_int_equal(nn_ranks_agree(&r, "abc", 3, "weights", &err), PL_EDATA); /* the others have 0 */
-    assert_string_equal(err.text, "rank 1 has other weights than rank 0; all ranks must use the same program, files and kind of processor");
+    assert_string_equal(err.text,
+                        "rank 1 has other weights than rank 0; all ranks must use the same program, files and kind of processor");
     sum = words[ME];
     assert_int_equal(sum, 0x352441c2); /* CRC-32 of "abc" */
     words[0] = words[2] = sum;
