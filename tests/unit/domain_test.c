@@ -234,20 +234,20 @@ static void tensors_that_are_wrong_are_refused(void **state)
     nn_tensor t[2];
 
     plain_tensors(t, b);
-    refused(b, t, 0, 1, "domain.inchikey is missing");
-    refused(b, t, 1, 1, "domain.fingerprint is missing");
+    refused(b, t, 0, 1, "tensor domain.inchikey is missing beside domain.fingerprint");
+    refused(b, t, 1, 1, "tensor domain.fingerprint is missing beside domain.inchikey");
     t[0].dtype = NN_BF16;
-    refused(b, t, 0, 2, "domain.fingerprint is not U8");
+    refused(b, t, 0, 2, "tensor domain.fingerprint is not U8 of molecules x 256");
     t[0].dims[1] = 128;
-    refused(b, t, 0, 2, "domain.fingerprint is not U8");
+    refused(b, t, 0, 2, "tensor domain.fingerprint is not U8 of molecules x 256");
     t[1].dims[0]--;
-    refused(b, t, 0, 2, "domain.inchikey is not U8");
+    refused(b, t, 0, 2, "tensor domain.inchikey is not U8 of molecules x 27");
     t[1].n_dims = 1;
-    refused(b, t, 0, 2, "domain.inchikey is not U8");
+    refused(b, t, 0, 2, "tensor domain.inchikey is not U8 of molecules x 27");
     t[0].dims[0] = t[1].dims[0] = NN_DOMAIN_MAX + 1;
-    refused(b, t, 0, 2, "more than 1000000");
+    refused(b, t, 0, 2, "tensor domain.fingerprint has more than 1000000 molecules");
     ((char *)(uintptr_t)t[1].data)[5 * NN_DOMAIN_KEY + 3] = '\n';
-    refused(b, t, 0, 2, "row 5 is no InChIKey");
+    refused(b, t, 0, 2, "tensor domain.inchikey: row 5 is no InChIKey, or not in order");
     ((char *)(uintptr_t)t[1].data)[5 * NN_DOMAIN_KEY] = 'Z';
     refused(b, t, 0, 2, "row 6 is no InChIKey, or not in order");
     ((char *)(uintptr_t)t[1].data)[1 * NN_DOMAIN_KEY + 26] = 'Z';
@@ -288,6 +288,7 @@ static void a_damaged_packed_tensor_is_refused(void **state)
             assert_int_equal(packed_with(b, at, 0), PL_EDATA);
     for (int64_t cut = 1; cut < 40; cut++)
         assert_int_equal(packed_with(b, -1, cut), PL_EDATA);
+    assert_string_equal(packed_error.text, "tensor domain.zlib is damaged: it does not hold 40 molecules");
     assert_int_equal(packed_with(b, 3, 0), PL_EDATA); /* the highest byte of the number */
     assert_string_equal(packed_error.text, "tensor domain.zlib is not U8 with a number of molecules");
     plain_tensors(t, b);

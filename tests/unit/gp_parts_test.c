@@ -83,6 +83,8 @@ static const found all[] = {
     { 40, 1, 1, 0.3, { 0.788972086815, 1.37942261768, 4.53999297624849e-5, 1.92472361419 }, 55 },
     { 70, 0, 1, 0.1, { 0.00247262315663477, 2.03878306557, 0.00073073313614, 4.23735891852 }, 225 },
     { 210, 0.3, 0.3, 0.3, { 0.065112745253, 2.1100020144, 0.0100308321065, 1.44477286808 }, 820 },
+    { 63, 1, 1, 0.3, { 0.240530888413, 1.46816941065, 5.11993609675e-5, 3.73493934175 }, 70 }, /* just below a tile, and one */
+    { 64, 1, 1, 0.3, { 0.235470254015, 1.49493439711, 4.53999297624849e-5, 3.78194027379 }, 92 },
     { 5, 1, 1, 0, { 0.982013790037908, 0.0497870683678639, 4.53999297624849e-5, 1.45115146546 }, 38 },
     { 40, 0, 0, 0, { 0.268941421369995, 0.49658530379141, 0.0183156388887342, 0 }, 373 }, /* the first point, exp(-4), stays */
 };
@@ -191,7 +193,8 @@ static void columns_that_differ_are_kept(void **unused)
         for (int32_t k = 0; k < m->environments[i].n; k++)
             total += (int32_t)m->at[i][k].count;
         assert_int_equal(g.total[i], total);
-        assert_true(g.z[(USED + 1) * NN_TILE + i] == (isnan(column[i][4]) ? 0 : ((double)column[i][4] - 0.5) * g.inverse[USED + 1]));
+        assert_true(g.z[(USED + 1) * NN_TILE + i] ==
+                    (isnan(column[i][4]) ? 0 : ((double)column[i][4] - 0.5) * g.inverse[USED + 1]));
     }
     pl_arena_free(mem);
 }
@@ -274,12 +277,9 @@ static void more_environments_than_numbers_are_refused(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_search_ends_where_it_did),
-        cmocka_unit_test(a_stop_ends_the_search_at_once),
-        cmocka_unit_test(columns_that_differ_are_kept),
-        cmocka_unit_test(matrices_say_why_they_have_no_factor),
-        cmocka_unit_test(a_stop_names_the_molecule),
-        cmocka_unit_test(more_environments_than_numbers_are_refused),
+        cmocka_unit_test(the_search_ends_where_it_did), cmocka_unit_test(a_stop_ends_the_search_at_once),
+        cmocka_unit_test(columns_that_differ_are_kept), cmocka_unit_test(matrices_say_why_they_have_no_factor),
+        cmocka_unit_test(a_stop_names_the_molecule),    cmocka_unit_test(more_environments_than_numbers_are_refused),
     };
 
     return cmocka_run_group_tests_name("gp_parts", tests, NULL, NULL);

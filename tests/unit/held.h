@@ -12,6 +12,7 @@ static void assert_holds_nothing(void (*f)(void *ctx), void *ctx)
     enum { FIRST = 3, CALLS = 40, SMALLEST = 16 }; /* bytes of the smallest piece */
     size_t before;
 
+    (void)mallopt(M_ARENA_MAX, 1);
     for (int i = 0; i < FIRST; i++)
         f(ctx);
     before = mallinfo2().uordblks;

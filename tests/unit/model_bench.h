@@ -69,7 +69,7 @@ static __attribute__((unused)) bool bench_network(bench *b)
     return true;
 }
 
-static nn_model_file *written_and_read(bench *b)
+static __attribute__((unused)) nn_model_file *written_and_read(bench *b)
 {
     nn_model_file *back = NULL;
     pl_error err = { 0 };

@@ -519,7 +519,7 @@ static void a_model_of_noise_alone_is_only_a_start(void **state)
     assert_memory_equal(back->params, b->m.params, b->m.model->n_floats * sizeof(float));
     text = nn_model_metadata(back, b->mem);
     assert_true(strstr(text, "\"format_version\":\"7\"") && strstr(text, "\"task\":\"denoise\""));
-    refused_with(b, as_format_six, "denoise in a model file of format 6");
+    refused_with(b, as_format_six, "metadata target.task: denoise in a model file of format 6");
     b->m.denoises = false;
     assert_false(written_and_read(b)->denoises);
 }
@@ -537,7 +537,7 @@ static void whatever_is_wrong_is_named(void **state)
     refused_with(b, break_json, "metadata scale is not JSON");
     refused_with(b, zero_scale, "scale.std");
     refused_with(b, odd_element, "inputs.elements");
-    refused_with(b, any_element, "any_element is true, but the model reads elements");
+    refused_with(b, any_element, "metadata inputs.any_element is true, but the model reads elements");
     refused_with(b, more_elements, "the model needs");
     refused_with(b, future_format, "model file format 9");
     refused_with(b, classifier_without_output, "metadata target has no task");
@@ -547,7 +547,7 @@ static void whatever_is_wrong_is_named(void **state)
     refused_with(b, bands_apart_from_0, "metadata interval.bands is not from 0 on");
     refused_with(b, a_band_below_0, "metadata interval.within is not a number from 0");
     refused_with(b, more_than_all_molecules, "metadata interval.molecules is not a number from 0");
-    refused_with(b, half_a_domain, "domain.fingerprint is missing");
+    refused_with(b, half_a_domain, "tensor domain.fingerprint is missing beside domain.inchikey");
     refused_with(b, rude_tensor, "tensor stow  away does not belong");
 }
 
@@ -608,7 +608,7 @@ static void several_targets_are_written_and_read(void **state)
     assert_true(nn_model_value(&b->m, 2, z, 2, 1.5) == 9); /* 1.5 + 0.5 + the 7 of bromine */
     refused_with(b, one_is_missing, "metadata scale.targets is not a list with an object for each output");
     refused_with(b, one_is_no_object, "metadata target has no name");
-    refused_with(b, two_of_a_name, "two are called a");
+    refused_with(b, two_of_a_name, "metadata target: two are called a");
     refused_with(b, an_older_format, "3 outputs in a model file of format 1");
 }
 

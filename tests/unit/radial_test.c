@@ -86,12 +86,13 @@ static void wrong_settings_are_named(void **state)
     static const struct {
         nn_radial_conf c;
         const char *what;
-    } wrong[] = { { { NN_BASIS_BESSEL, 1, 0, 3 }, "radial.number" },
-                  { { NN_BASIS_BESSEL, 65, 0, 3 }, "radial.number" },
-                  { { NN_BASIS_GAUSSIAN, 8, 0, 0 }, "radial.cutoff" },
-                  { { NN_BASIS_DISTANCE, 0, 1, NAN }, "radial.cutoff" },
-                  { { 3, 8, 0, 3 }, "radial.basis" },
-                  { { 0, 8, 2, 3 }, "radial.envelope" } };
+    } wrong[] = { { { NN_BASIS_BESSEL, 1, 0, 3 }, "radial.number is 1, must be 2 to 64" },
+                  { { NN_BASIS_BESSEL, 65, 0, 3 }, "radial.number is 65, must be 2 to 64" },
+                  { { NN_BASIS_GAUSSIAN, 8, 0, 0 }, "radial.cutoff is 0 Angstrom, must be above 0 and at most 1000" },
+                  { { NN_BASIS_DISTANCE, 0, 1, NAN }, "radial.cutoff is nan Angstrom" },
+                  { { NN_BASIS_DISTANCE, 0, 1, 1000.5 }, "radial.cutoff is 1000.5 Angstrom" },
+                  { { 3, 8, 0, 3 }, "radial.basis 3 is not known" },
+                  { { 0, 8, 2, 3 }, "radial.envelope 2 is not known" } };
     pl_error err;
     (void)state;
 
@@ -100,6 +101,8 @@ static void wrong_settings_are_named(void **state)
         assert_non_null(strstr(err.text, wrong[k].what));
     }
     assert_int_equal(nn_radial_check(&(nn_radial_conf){ 0 }, &err), PL_OK);
+    assert_int_equal(nn_radial_check(&(nn_radial_conf){ NN_BASIS_BESSEL, 2, NN_ENVELOPE_POLYNOMIAL, 1000 }, &err), PL_OK);
+    assert_int_equal(nn_radial_check(&(nn_radial_conf){ NN_BASIS_GAUSSIAN, 64, NN_ENVELOPE_NONE, 1e-9 }, &err), PL_OK);
     assert_true(nn_radial_same(&(nn_radial_conf){ 0, 5, 0, 2 }, &(nn_radial_conf){ 0 }));
     assert_false(nn_radial_same(&kinds[1], &kinds[2]));
 }

@@ -288,11 +288,12 @@ static void damage_is_named(void **state)
     bench *b = *state;
 
     prune_all(b);
-    refused_with(b, ".index", an_index_twice, "the indices of group 4 of");
+    refused_with(b, ".index", an_index_twice, ".index is damaged: the indices of group 4 of ");
+    refused_with(b, ".index", an_index_twice, " are not two that ascend");
     refused_with(b, ".index", another_name, ".index is missing");
     refused_with(b, ".values", another_name, ".values is missing");
-    refused_with(b, ".index", fewer, "the model needs");
-    refused_with(b, ".values", fewer, "the model needs");
+    refused_with(b, ".index", fewer, " numbers, the model needs ");
+    refused_with(b, ".values", fewer, " numbers, the model needs ");
     refused_with(b, ".values", not_finite, "is not finite");
     refused_with(b, ".values", bytes_for_numbers, "has type U8, F32 or BF16 is needed");
     refused_with(b, ".index", of_format_7, "is missing"); /* a program that knows no packed matrix lacks the weights */

@@ -14,6 +14,8 @@
 
 #include "models/optim/adam.h"
 #include "models/training/train.h"
+#include "pipeline/base/log.h"
+#include "tests/unit/held.h"
 
 enum { TRAIN = 12, VALID = 5, ALL = TRAIN + VALID, EPOCHS = 2 };
 
@@ -44,6 +46,8 @@ typedef struct bench {
     int32_t edges[ALL];
     const nn_engine_kind *kind;
     nn_engine second;            /* for validations beside the steps */
+    int64_t second_fails;        /* its call; -1: none, -2: there is no room for it */
+    int n_opened, n_closed;      /* second engines */
     int64_t stop_after, n_polls; /* stop_after < 0: it is not stopped */
     int64_t bad;                 /* a molecule without batch; -1: none */
     int64_t repair_at;           /* after this epoch x is finite      */
@@ -82,11 +86,20 @@ static pl_code backward(nn_engine *e, const nn_batch *in, const float *dy, float
     return count(&e->calls, "call", err);
 }
 
-static void engine_close(nn_engine *e) { (void)e; }
+static void engine_close(nn_engine *e) { b.n_closed += e == &b.second; }
 
 static const nn_engine_kind plain = {
     .name = "plain", .set_params = set_params, .forward = forward, .backward = backward, .close = engine_close
 };
+
+static void vectors(nn_engine *e, float (*v)[3])
+{
+    (void)e, (void)v;
+    fail_msg("asked for vectors");
+}
+
+/* It could predict noise. */
+static const nn_engine_kind with_vectors = { .name = "plain", .set_params = set_params, .vectors = vectors, .close = engine_close };
 
 /* ---- the same engine with whole steps ---- */
 
@@ -237,8 +250,13 @@ static bool stop(void *ctx)
 
 static nn_engine *beside(void *ctx, pl_error *err)
 {
-    (void)ctx, (void)err;
-    b.second = (nn_engine){ .calls.fails_at = -1 };
+    (void)ctx;
+    if (b.second_fails == -2) {
+        (void)pl_fail(err, PL_EDEVICE, "no room for a second engine");
+        return NULL;
+    }
+    b.n_opened++;
+    b.second = (nn_engine){ .calls.fails_at = b.second_fails };
     return &b.second;
 }
 
@@ -267,7 +285,7 @@ static void begin(void)
 static int make(void **state)
 {
     (void)state;
-    b = (bench){ .bad = -1, .kind = &plain, .stop_after = -1, .mem = pl_arena_new(1 << 12) };
+    b = (bench){ .bad = -1, .kind = &plain, .stop_after = -1, .second_fails = -1, .mem = pl_arena_new(1 << 12) };
     for (int i = 0; i < ALL; i++) {
         b.x[i] = 0.1f * (float)(i - 5);
         b.target[i] = 2 * b.x[i] + (i % 3 == 0 ? 0.3f : -0.1f);
@@ -376,6 +394,7 @@ static void what_cannot_be_trained_is_refused_before_it_begins(void **state)
     b.host.ranks = NULL;
     b.conf.noise.weight = 1;
     refused(train(&err), PL_ECONFIG, &err, "engine plain cannot predict noise (train.noise) yet; use engine cpu or ref");
+    refused(train_on(&with_vectors, TRAIN, &err), PL_EBUG, &err, "training with noise of a network that has no head for it");
     assert_true(b.engine.calls.n == 0 && b.calls.n == 0);
 }
 
@@ -486,6 +505,79 @@ static void stopped_anywhere_whole_steps_end_alike(void **state)
         }
 }
 
+static char logged[300]; /* the last line */
+
+static void keep_line(void *ctx, pl_level level, const char *line)
+{
+    (void)ctx;
+    assert_int_equal(level, PL_WARN);
+    (void)snprintf(logged, sizeof logged, "%s", line);
+}
+
+/* In the first validation it falls back to the engine that trains, and says so; later it ends the training. */
+static void an_error_of_the_second_engine_is_not_lost(void **state)
+{
+    const char *between = "train     held-out molecules are measured between epochs: ";
+    int n_fallen = 0, n_ended = 0;
+    bool fails = true; /* the engine had the call that fails */
+
+    (void)state;
+    settings(0);
+    b.host.beside = NULL;
+    const ended want = trained(&whole);
+    b.host.beside = beside;
+    pl_log_to(keep_line, NULL, PL_WARN);
+    for (b.second_fails = -2; fails; b.second_fails++) {
+        pl_error err = { 0 };
+        char why[300];
+        pl_code code;
+        logged[0] = '\0';
+        b.n_opened = b.n_closed = 0;
+        begin();
+        code = train(&err);
+        assert_int_equal(b.n_opened, b.n_closed);
+        fails = b.second_fails < 0 || b.second.calls.n > b.second_fails;
+        (void)snprintf(why, sizeof why, "call %d", (int)b.second_fails);
+        if (code != PL_OK) {
+            refused(code, PL_EDEVICE, &err, why);
+            n_ended++;
+            continue;
+        }
+        if (b.second_fails != -1 && fails) {
+            const ended got = end_of();
+            same(&want, &got);
+            assert_memory_equal(logged, between, strlen(between));
+            assert_string_equal(logged + strlen(between), b.second_fails == -2 ? "no room for a second engine" : why);
+            n_fallen++;
+        } else {
+            assert_string_equal(logged, "");
+        }
+    }
+    pl_log_to(NULL, NULL, PL_INFO);
+    assert_true(n_fallen >= 3 && n_ended >= 8);
+}
+
+static void train_once(void *ctx)
+{
+    (void)ctx;
+    begin();
+    (void)train(NULL);
+    pl_arena_free(b.mem);
+    b.mem = pl_arena_new(1 << 12);
+}
+
+/* Whether it ends well or not. */
+static void a_training_holds_nothing(void **state)
+{
+    (void)state;
+    for (int k = 0; k < 4; k++) {
+        b.kind = k % 2 ? &whole : &plain;
+        b.host.beside = k == 3 ? beside : NULL;
+        b.bad = k == 2 ? 3 : -1;
+        assert_holds_nothing(train_once, NULL);
+    }
+}
+
 /* ---- the best epoch ---- */
 
 static void without_finite_validations_there_is_no_model(void **state)
@@ -566,6 +658,8 @@ int main(void)
         OF(a_molecule_without_batch_ends_it),
         OF(what_cannot_be_trained_is_refused_before_it_begins),
         OF(whole_steps_give_the_training_of_single_ones),
+        OF(an_error_of_the_second_engine_is_not_lost),
+        OF(a_training_holds_nothing),
         OF(stopped_anywhere_whole_steps_end_alike),
         OF(without_finite_validations_there_is_no_model),
         OF(the_first_finite_validation_is_the_best_so_far),
