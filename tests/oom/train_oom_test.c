@@ -125,6 +125,8 @@ static void refused_in_turn(bench *b, call *what, const char *name)
         pl_error err = { 0 };
         pl_arena_refuse(++n);
         code = what(b, mem, &err);
+        if (code == PL_OK)
+            assert_null(pl_arena_get(mem, 1, 1)); /* none was refused so far */
         pl_arena_refuse(0);
         if (code != PL_OK && (code != PL_ENOMEM || !err.text[0]))
             fail_msg("%s, request %ld refused: code %d %s", name, n, (int)code, err.text);

@@ -180,7 +180,87 @@ static void the_scale_of_the_loss_is_new_in_the_numbers(void **state)
         memcpy(file + at + SCALE, &bad[i], sizeof bad[i]);
         checksums_make(file, at, SCALE + 16);
         assert_int_equal(nn_checkpoint_read(&s, "this", (pl_bytes){ file, whole.len }, &err), PL_EDATA);
-        assert_non_null(strstr(err.text, "scale of the loss"));
+        assert_non_null(strstr(err.text, "damaged: the scale of the loss is "));
+    }
+    free(file);
+}
+
+/* One byte of the table of sections, with the table's own checksum corrected. */
+static void table_says(bench *b, pl_bytes whole, size_t at, unsigned char value, const char *want)
+{
+    unsigned char *file = malloc(whole.len);
+    nn_train_state s;
+    pl_error err = { 0 };
+    uint32_t crc;
+
+    assert_non_null(file);
+    memcpy(file, whole.data, whole.len);
+    file[HEADER + at] = value;
+    crc = crc_of(file + HEADER, (size_t)SECTIONS * ENTRY);
+    memcpy(file + 12, &crc, 4);
+    state_make(&s, b->mem, true, 999);
+    assert_int_equal(nn_checkpoint_read(&s, "this", (pl_bytes){ file, whole.len }, &err), PL_EDATA);
+    assert_string_equal(err.text, want);
+    free(file);
+}
+
+static void a_damaged_section_is_named(void **state)
+{
+    static const char *const names[SECTIONS] = { "identity", "numbers", "params", "m", "v", "ema", "best" };
+    bench *b = *state;
+    pl_bytes whole;
+    char want[100];
+
+    assert_int_equal(nn_checkpoint_save(b->dir, "this", &b->s, true, NULL), PL_OK);
+    assert_int_equal(pl_file_read(&whole, b->latest, b->mem, NULL), PL_OK);
+    for (int k = 0; k < SECTIONS; k++) {
+        const size_t entry = (size_t)k * ENTRY;
+        uint64_t bytes;
+        uint32_t crc;
+        memcpy(&bytes, (const char *)whole.data + HEADER + entry + 24, 8);
+        memcpy(&crc, (const char *)whole.data + HEADER + entry + 32, 4);
+        (void)snprintf(want, sizeof want, "damaged: section %d is not %s", k, names[k]);
+        table_says(b, whole, entry, '?', want);
+        (void)snprintf(want, sizeof want, "torn: section %s ends after the file", names[k]);
+        table_says(b, whole, entry + 16 + 5, 1, want);
+        table_says(b, whole, entry + 24 + 5, 1, want);
+        (void)snprintf(want, sizeof want, "damaged: the checksum of section %s is wrong", names[k]);
+        table_says(b, whole, entry + 32, (unsigned char)~crc, want);
+    }
+}
+
+/* Sections of another model's size, with correct checksums. */
+static void sections_of_another_size_are_named(void **state)
+{
+    bench *b = *state;
+    nn_train_state larger;
+    pl_bytes whole;
+    unsigned char *file;
+    char want[100];
+
+    assert_int_equal(nn_checkpoint_save(b->dir, "this", &b->s, true, NULL), PL_OK);
+    assert_int_equal(pl_file_read(&whole, b->latest, b->mem, NULL), PL_OK);
+    file = malloc(whole.len);
+    assert_non_null(file);
+    for (int k = 2; k < SECTIONS; k++) {
+        static const char *const names[SECTIONS] = { "", "", "params", "m", "v", "ema", "best" };
+        unsigned char *entry = file + HEADER + (size_t)k * ENTRY;
+        uint64_t at, bytes;
+        uint32_t crc;
+        pl_error err = { 0 };
+        memcpy(file, whole.data, whole.len);
+        memcpy(&at, entry + 16, 8);
+        memcpy(&bytes, entry + 24, 8);
+        bytes -= 4;
+        crc = crc_of(file + at, bytes);
+        memcpy(entry + 24, &bytes, 8);
+        memcpy(entry + 32, &crc, 4);
+        crc = crc_of(file + HEADER, (size_t)SECTIONS * ENTRY);
+        memcpy(file + 12, &crc, 4);
+        state_make(&larger, b->mem, true, 999);
+        assert_int_equal(nn_checkpoint_read(&larger, "this", (pl_bytes){ file, whole.len }, &err), PL_EDATA);
+        (void)snprintf(want, sizeof want, "section %s has %d bytes, this model needs %d", names[k], 4 * N - 4, 4 * N);
+        assert_string_equal(err.text, want);
     }
     free(file);
 }
@@ -450,6 +530,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         WITH_BENCH(what_is_saved_comes_back),
+        WITH_BENCH(a_damaged_section_is_named),
+        WITH_BENCH(sections_of_another_size_are_named),
         WITH_BENCH(each_single_bit_of_a_file_is_noticed),
         WITH_BENCH(the_scale_of_the_loss_is_new_in_the_numbers),
         WITH_BENCH(a_torn_or_flipped_latest_gives_previous),

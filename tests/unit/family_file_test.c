@@ -229,6 +229,55 @@ static void names_of_tensors_are_those_of_members(void **state)
     assert_false(nn_members_has(all, "gp.x1.alpha") || nn_members_has(all, "trees.0.node") || nn_members_has(all, "gpp.0.x"));
 }
 
+/* Offsets of elements would make a wrong number of an element that they do not have. */
+static void only_models_without_offsets_read_any_element(void **state)
+{
+    bench *b = *state;
+    nn_model_file *back;
+
+    b->m.inputs.any_element = true;
+    assert_true(written_and_read(b)->inputs.any_element);
+    for (int k = 0; k < TARGETS; k++)
+        for (int e = 0; e < 2; e++) {
+            pl_error err = { 0 };
+            b->target[k].scale.offset[e] = 0.5;
+            assert_int_equal(nn_model_write(&b->m, b->path, NULL), PL_OK);
+            assert_int_equal(nn_model_read(&back, b->path, b->mem, &err), PL_EDATA);
+            assert_string_equal(err.text + strlen(b->path), ": metadata inputs.any_element is true, but the model reads elements");
+            b->target[k].scale.offset[e] = 0;
+        }
+}
+
+static pl_code save_many(const nn_member *m, const char *prefix, nn_tensor **out, int *n, const char **json, pl_arena *mem,
+                         pl_error *err)
+{
+    static nn_tensor none[NN_MEMBER_TENSORS_MAX + 1];
+
+    (void)m, (void)prefix, (void)mem, (void)err;
+    *out = none;
+    *n = (int)(sizeof none / sizeof *none);
+    *json = "{}";
+    return PL_OK;
+}
+
+static void a_member_with_too_many_tensors_is_refused(void **state)
+{
+    static const nn_member_kind many = { .name = "many", .save = save_many };
+    bench *b = *state;
+    nn_members all = b->m.members;
+    const char **json;
+    nn_tensor *t;
+    pl_error err = { 0 };
+    char want[80];
+    int n;
+
+    all.at[0].kind = &many;
+    assert_int_equal(nn_members_tensors(&t, &n, &json, &all, b->mem, &err), PL_EDATA);
+    (void)snprintf(want, sizeof want, "many.0 has %d tensors, at most %d", NN_MEMBER_TENSORS_MAX + 1, NN_MEMBER_TENSORS_MAX);
+    assert_string_equal(err.text, want);
+    assert_int_equal(n, 0);
+}
+
 /* ---- memory that is refused: linked with -Wl,--wrap=pl_arena_get ---- */
 
 static int until_refused; /* calls; 0: none is refused */
@@ -285,6 +334,8 @@ static void memory_that_is_refused_is_told(void **state)
             pl_error err = { 0 };
             until_refused = ++n;
             code = all[k](f, mem, &err);
+            if (code == PL_OK)
+                assert_int_equal(until_refused, 1); /* none was refused */
             until_refused = 0;
             if (code != PL_OK && (code != PL_ENOMEM || err.text[0] == '\0'))
                 fail_msg("%d, request %d: %d, \"%s\"", k, n, (int)code, err.text);
@@ -307,6 +358,8 @@ int main(void)
         WITH_BENCH(each_molecule_has_its_row_of_the_columns),
         WITH_BENCH(wrong_columns_are_named),
         WITH_BENCH(a_column_has_a_domain),
+        WITH_BENCH(only_models_without_offsets_read_any_element),
+        WITH_BENCH(a_member_with_too_many_tensors_is_refused),
         WITH_BENCH(names_of_tensors_are_those_of_members),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -223,6 +223,8 @@ static void plan_reports_refused_memory(void **state)
         c.layers = 1;
         pl_arena_refuse(nth);
         pl_code code = nn_se3_plan(&m, &c, mem, NULL);
+        if (code == PL_OK)
+            assert_null(pl_arena_get(mem, 1, 1)); /* none was refused so far */
         pl_arena_refuse(0);
         refused = code == PL_ENOMEM;
         assert_true(refused || (code == PL_OK && m && nth > 10));

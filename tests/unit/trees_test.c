@@ -433,7 +433,7 @@ static void a_stop_ends_learning_between_rounds(void **state)
     need_library();
     assert_true(family_toy_make(&a, 40, 1, mem));
     assert_int_equal(nn_trees.fit(&m, &a.x, a.y, &(nn_fit_conf){ .stop = third_time, .ctx = &asked }, mem, &err), PL_ESTOP);
-    assert_non_null(strstr(err.text, "after 2 of 600 rounds"));
+    assert_string_equal(err.text, "stopped after 2 of 600 rounds of trees");
 }
 
 static void a_missing_column_of_the_table_is_refused(void **state)
