@@ -6,6 +6,8 @@ target_link_libraries(molsieve_family_toy PUBLIC molsieve::models PRIVATE molsie
 molsieve_test(trees unit/trees_test.c LABEL unit USES molsieve_family_toy molsieve::models m)
 molsieve_test(trees_limits unit/trees_limits_test.c LABEL unit USES molsieve_family_toy molsieve::models m)
 target_link_options(test_trees_limits PRIVATE -Wl,--wrap=dlsym)
+molsieve_test(trees_refused unit/trees_refused_test.c LABEL unit USES molsieve_family_toy molsieve::models m)
+target_link_options(test_trees_refused PRIVATE -Wl,--wrap=dlsym)
 molsieve_test(tree_set unit/tree_set_test.c LABEL unit USES molsieve::models m)
 target_link_options(test_tree_set PRIVATE -Wl,--wrap=pl_arena_get)
 molsieve_test(family_parts unit/family_parts_test.c LABEL unit USES molsieve::models m)

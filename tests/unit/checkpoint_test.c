@@ -39,17 +39,18 @@ static void state_make(nn_train_state *s, pl_arena *mem, bool ema, uint64_t seed
             s->ema[i] = (float)pl_rng_normal(&r);
     }
     s->step = 100 + (int64_t)seed;
-    s->epoch = 3;
-    s->cursor = 17;
-    s->best_epoch = 2;
-    s->best_error = 0.1;
-    s->bad_run = 1;
-    s->bad_total = 4;
-    s->seen = (nn_loss_sum){ 1.5, 2.5, 3.5, 9 };
+    s->epoch = 3 + (int64_t)seed;
+    s->cursor = 17 + (int64_t)seed;
+    s->best_epoch = 2 + (int64_t)seed;
+    s->best_error = 0.1 + (double)seed;
+    s->bad_run = 1 + (int64_t)seed;
+    s->bad_total = 4 + (int64_t)seed;
+    s->done = seed % 2 == 0;
+    s->seen = (nn_loss_sum){ 1.5 + (double)seed, 2.5 + (double)seed, 3.5 + (double)seed, 9 + (int64_t)seed };
     s->scale = (nn_loss_scale){ 4096, 77 + (int64_t)seed };
-    s->seconds = 12.5;
+    s->seconds = 12.5 + (double)seed;
     s->planned = 30 + (int64_t)seed;
-    s->noise = (nn_noise_sum){ 4.5, 3 * (int64_t)seed };
+    s->noise = (nn_noise_sum){ 4.5 + (double)seed, 3 * (int64_t)seed };
 }
 
 static int bench_open(void **state)
@@ -93,6 +94,7 @@ static void same(const nn_train_state *a, const nn_train_state *b)
     assert_int_equal(a->epoch, b->epoch);
     assert_int_equal(a->cursor, b->cursor);
     assert_int_equal(a->best_epoch, b->best_epoch);
+    assert_int_equal(a->done, b->done);
     assert_int_equal(a->bad_run, b->bad_run);
     assert_int_equal(a->bad_total, b->bad_total);
     assert_memory_equal(&a->best_error, &b->best_error, sizeof a->best_error);
@@ -524,12 +526,34 @@ static void numbers_that_no_training_has_are_refused(void **state)
     free(file);
 }
 
+/* The least that each number can be. */
+static void a_state_before_its_first_step_is_kept(void **state)
+{
+    bench *b = *state;
+    nn_train_state s, back;
+    pl_bytes whole;
+
+    state_make(&s, b->mem, true, 2);
+    s.step = s.epoch = s.cursor = s.bad_run = s.bad_total = s.planned = 0;
+    s.best_epoch = -1;
+    s.best_error = s.seconds = 0;
+    s.seen = (nn_loss_sum){ 0 };
+    s.scale = (nn_loss_scale){ 0, 0 };
+    s.noise = (nn_noise_sum){ 0 };
+    assert_int_equal(nn_checkpoint_save(b->dir, "this", &s, true, NULL), PL_OK);
+    assert_int_equal(pl_file_read(&whole, b->latest, b->mem, NULL), PL_OK);
+    state_make(&back, b->mem, true, 999);
+    assert_int_equal(nn_checkpoint_read(&back, "this", whole, NULL), PL_OK);
+    same(&back, &s);
+}
+
 #define WITH_BENCH(f) cmocka_unit_test_setup_teardown(f, bench_open, bench_close)
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         WITH_BENCH(what_is_saved_comes_back),
+        WITH_BENCH(a_state_before_its_first_step_is_kept),
         WITH_BENCH(a_damaged_section_is_named),
         WITH_BENCH(sections_of_another_size_are_named),
         WITH_BENCH(each_single_bit_of_a_file_is_noticed),

@@ -169,6 +169,21 @@ static void columns_and_descriptors_are_written_and_read(void **state)
     assert_int_equal(nn_model_column_names((const char *[NN_COLUMNS_MAX]){ 0 }, "/dev/null", b->mem), 0);
 }
 
+static void descriptors_may_come_alone(void **state)
+{
+    static nn_moments all[CH_N_FEATURES];
+    bench *b = *state;
+    nn_model_file *back;
+
+    b->m.inputs.descriptors = true;
+    b->m.inputs.descriptor = all;
+    back = written_and_read(b);
+    assert_true(back->inputs.descriptors && back->inputs.n_columns == 0);
+    assert_null(strstr(nn_model_metadata(back, b->mem), "\"columns\""));
+    b->m.inputs.descriptors = false;
+    assert_false(written_and_read(b)->inputs.descriptors);
+}
+
 static void each_molecule_has_its_row_of_the_columns(void **state)
 {
     const float first[] = { 1, 2, 3 }, second[] = { 4, 5, 6 }, *const value[] = { first, second };
@@ -278,6 +293,30 @@ static void a_member_with_too_many_tensors_is_refused(void **state)
     assert_int_equal(n, 0);
 }
 
+static pl_code predict_wrongly(const nn_member *m, const nn_table *x, double *value, double *variance, pl_arena *mem, pl_error *err)
+{
+    (void)m, (void)mem;
+    for (int32_t i = 0; i < x->n; i++)
+        value[i] = variance[i] = 7;
+    return pl_fail(err, PL_EDATA, "no prediction");
+}
+
+/* What a member left behind before its error is no prediction. */
+static void a_prediction_that_failed_is_not_taken(void **state)
+{
+    static const nn_member_kind wrong = { .name = "wrong", .predict = predict_wrongly };
+    family_bench *f = *state;
+    nn_members all = f->b.m.members;
+    nn_member_outputs out;
+    pl_error err = { 0 };
+
+    all.at[0].kind = &wrong;
+    assert_int_equal(nn_members_predict(&out, &all, &f->toy.x, f->b.mem, &err), PL_EDATA);
+    assert_string_equal(err.text, "no prediction");
+    for (int i = 0; i < MOLECULES * TARGETS; i++)
+        assert_true(out.y[0][i] == 0 && isnan(out.variance[i]));
+}
+
 /* ---- memory that is refused: linked with -Wl,--wrap=pl_arena_get ---- */
 
 static int until_refused; /* calls; 0: none is refused */
@@ -355,9 +394,11 @@ int main(void)
         WITH_BENCH(whatever_is_wrong_is_named),
         WITH_BENCH(columns_and_descriptors_are_written_and_read),
         WITH_BENCH(memory_that_is_refused_is_told),
+        WITH_BENCH(descriptors_may_come_alone),
         WITH_BENCH(each_molecule_has_its_row_of_the_columns),
         WITH_BENCH(wrong_columns_are_named),
         WITH_BENCH(a_column_has_a_domain),
+        WITH_BENCH(a_prediction_that_failed_is_not_taken),
         WITH_BENCH(only_models_without_offsets_read_any_element),
         WITH_BENCH(a_member_with_too_many_tensors_is_refused),
         WITH_BENCH(names_of_tensors_are_those_of_members),

@@ -7,12 +7,14 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
 
 #include "models/family/columns.h"
 #include "models/family/labels.h"
+#include "models/family/xgboost.h"
 
 /* ---- values ---- */
 
@@ -71,6 +73,28 @@ static void values_that_cannot_be_learned_are_told_apart(void **unused)
     for (int i = 0; i < 12; i++)
         y[i] = i == 3 ? DBL_MAX : -DBL_MAX;
     assert_string_equal(says(y, 12, false), "the values of the training molecules span more than a number holds");
+}
+
+/* ---- the library of trees ---- */
+
+/* The user names a file that is not XGBoost's library: no other one is used in its place. */
+static void a_library_that_is_not_there_is_named(void **unused)
+{
+    static const char missing[] =
+        "libxgboost.so.0 (Debian: libxgboost0); MOLSIEVE_XGBOOST names /nowhere/xgboost.so, which is not XGBoost's library";
+    nn_booster *b = (nn_booster *)(void *)&b;
+    pl_error err = { 0 };
+    char want[300];
+
+    (void)unused;
+    assert_int_equal(setenv("MOLSIEVE_XGBOOST", "/nowhere/xgboost.so", 1), 0);
+    assert_string_equal(nn_xgboost_missing(), missing);
+    assert_string_equal(nn_xgboost_version(), "");
+    assert_false(nn_xgboost_has_cuda());
+    assert_int_equal(nn_booster_open(&b, &(nn_sparse){ 0 }, NULL, 0, NULL, 0, &err), PL_ECONFIG);
+    assert_null(b);
+    (void)snprintf(want, sizeof want, "trees are learned with XGBoost, which is not installed: %s", missing);
+    assert_string_equal(err.text, want);
 }
 
 /* ---- columns ---- */
@@ -187,11 +211,9 @@ static void rows_have_what_a_molecule_has(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(values_have_their_mean_and_deviation),
-        cmocka_unit_test(values_that_cannot_be_learned_are_told_apart),
-        cmocka_unit_test(columns_that_a_file_may_not_have_are_refused),
-        cmocka_unit_test(only_columns_that_are_used_are_kept),
-        cmocka_unit_test(rows_have_what_a_molecule_has),
+        cmocka_unit_test(values_have_their_mean_and_deviation), cmocka_unit_test(values_that_cannot_be_learned_are_told_apart),
+        cmocka_unit_test(a_library_that_is_not_there_is_named), cmocka_unit_test(columns_that_a_file_may_not_have_are_refused),
+        cmocka_unit_test(only_columns_that_are_used_are_kept),  cmocka_unit_test(rows_have_what_a_molecule_has),
     };
 
     return cmocka_run_group_tests_name("family_parts", tests, NULL, NULL);

@@ -7,6 +7,7 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "models/files/model_file_parts.h"
 #include "models/network/w3j.h"
 #include "models/tensors/safetensors.h"
 #include "pipeline/base/rng.h"
@@ -588,6 +589,7 @@ static void several_targets_are_written_and_read(void **state)
     const uint8_t z[] = { 1, 35 };
     nn_se3 *model;
     nn_model_file *back;
+    int n_lowest = 0;
 
     b->m.conf.outputs = 3;
     assert_int_equal(nn_se3_plan(&model, &b->m.conf, b->mem, NULL), PL_OK);
@@ -601,7 +603,10 @@ static void several_targets_are_written_and_read(void **state)
         for (int k = 0; k < 3; k++)
             same_target(&back->target[k], &b->target[k]);
         assert_memory_equal(back->params, b->m.params, model->n_floats * sizeof(float));
-        assert_non_null(strstr(nn_model_metadata(back, b->mem), "\"format_version\":\"3\""));
+        assert_non_null(strstr(nn_model_metadata(back, b->mem), "\"format\":\"molsieve-model\",\"format_version\":\"3\""));
+        for (const char *at = nn_model_metadata(back, b->mem); (at = strstr(at, nn_lowest_key)) != NULL; at++)
+            n_lowest++;
+        assert_int_equal(n_lowest, 2 * (classes + 1)); /* two of the three have one */
     }
     assert_true(nn_model_value(back, 1, z, 2, 0.5) == 0.5); /* 0.5 x 4 - 2, and its logistic function */
     b->m.classifies = false;

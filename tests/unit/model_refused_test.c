@@ -104,11 +104,15 @@ static void wrong_metadata_is_named_in_full(void **state)
         { "target", "{" TARGET ",\"task\":\"denoise\"}", "metadata target.task: denoise in a model file of format 5" },
         { "target", "{" TARGET ",\"task\":\"sorting\"}", "metadata target.task: sorting is not known" },
         { "interval", "{\"targets\":[{\"part\":\"test\",\"bands\":[" BAND("0") "," BAND("0.1") "," BAND("0.2") "]}]}", "" },
-        { "interval", "{\"targets\":[{\"part\":\"test\",\"bands\":[" BAND("0") "," BAND("0.1") "," BAND("0.2") "," BAND("0.3") "]}]}",
+        { "interval",
+          "{\"targets\":[{\"part\":\"test\",\"bands\":[" BAND("0") "," BAND("0.1") "," BAND("0.2") "," BAND("0.3") "]}]}",
           "metadata interval.bands is not a list of up to 3 bands" },
-        { "interval", "{\"targets\":[{\"part\":\"te\\nst\",\"bands\":[" BAND("0") "]}]}", "metadata interval.bands is not a list of up to 3 bands" },
-        { "interval", "{\"targets\":[{\"part\":\"test\",\"bands\":{}}]}", "metadata interval.bands is not a list of up to 3 bands" },
-        { "interval", "{\"targets\":[{\"part\":\"test\",\"bands\":[" BAND("0") "," BAND("0") "]}]}", "metadata interval.bands is not from 0 on" },
+        { "interval", "{\"targets\":[{\"part\":\"te\\nst\",\"bands\":[" BAND("0") "]}]}",
+          "metadata interval.bands is not a list of up to 3 bands" },
+        { "interval", "{\"targets\":[{\"part\":\"test\",\"bands\":{}}]}",
+          "metadata interval.bands is not a list of up to 3 bands" },
+        { "interval", "{\"targets\":[{\"part\":\"test\",\"bands\":[" BAND("0") "," BAND("0") "]}]}",
+          "metadata interval.bands is not from 0 on" },
     };
     bench *b = *state;
 
@@ -143,7 +147,8 @@ static void as_many_columns_as_there_may_be(void **state)
         const char *is;
         for (int k = 0; k < n; k++)
             at += (size_t)snprintf(inputs + at, sizeof inputs - at,
-                                   "%s{\"name\":\"c%d\",\"unit\":\"\",\"mean\":0,\"std\":1,\"low\":0,\"high\":0}", k > 0 ? "," : "", k);
+                                   "%s{\"name\":\"c%d\",\"unit\":\"\",\"mean\":0,\"std\":1,\"low\":0,\"high\":0}", k > 0 ? "," : "",
+                                   k);
         (void)snprintf(inputs + at, sizeof inputs - at, "]}");
         is = said(b, "inputs", inputs);
         if (n > NN_COLUMNS_MAX)
@@ -274,14 +279,10 @@ static void a_glance_at_a_file_holds_nothing(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        WITH_BENCH(wrong_metadata_is_named_in_full),
-        WITH_BENCH(names_have_at_most_200_characters),
-        WITH_BENCH(as_many_columns_as_there_may_be),
-        WITH_BENCH(a_changed_file_says_what_to_do),
-        WITH_BENCH(names_that_are_no_text_are_not_written),
-        WITH_BENCH(a_model_of_noise_alone_says_what_it_is_for),
-        WITH_BENCH(reading_and_writing_hold_nothing),
-        WITH_BENCH(a_glance_at_a_file_holds_nothing),
+        WITH_BENCH(wrong_metadata_is_named_in_full),        WITH_BENCH(names_have_at_most_200_characters),
+        WITH_BENCH(as_many_columns_as_there_may_be),        WITH_BENCH(a_changed_file_says_what_to_do),
+        WITH_BENCH(names_that_are_no_text_are_not_written), WITH_BENCH(a_model_of_noise_alone_says_what_it_is_for),
+        WITH_BENCH(reading_and_writing_hold_nothing),       WITH_BENCH(a_glance_at_a_file_holds_nothing),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

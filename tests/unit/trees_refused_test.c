@@ -1,0 +1,383 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The real library of XGBoost, each of whose calls fails in turn, and which says that it has a GPU: what is told, what it is asked
+ * for, and that all of it is given back. Linked with -Wl,--wrap=dlsym. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "family_toy.h"
+#include "models/family/xgboost.h"
+
+/* ---- the library's functions, each behind one of ours ---- */
+
+static int calls, failing;     /* calls that may fail so far; the one that does, 0: none */
+static const char *why;        /* the library's words for it */
+static int n_rows, n_boosters; /* that are open */
+static char options[2000];     /* NAME=VALUE, in the order in which they were set */
+static char global[100];       /* the last settings of the whole library */
+static bool on_gpu;
+
+static bool fails(void) { return ++calls == failing; }
+
+static struct {
+    const char *(*last_error)(void);
+    int (*set_global)(const char *json);
+    int (*rows_open)(const char *first, const char *column, const char *value, uint64_t n_columns, const char *settings,
+                     void **out);
+    int (*rows_floats)(void *rows, const char *field, const float *value, uint64_t n);
+    int (*rows_free)(void *rows);
+    int (*open)(void *const rows[], uint64_t n, void **out);
+    int (*option)(void *booster, const char *name, const char *value);
+    int (*config)(void *booster, uint64_t *n, const char **json);
+    int (*round)(void *booster, int round, void *rows);
+    int (*round_by)(void *booster, void *rows, float *first, float *second, uint64_t n);
+    int (*dump)(void *booster, const char *map, int with_covers, const char *format, uint64_t *n, const char ***out);
+    int (*predict)(void *booster, void *rows, const char *settings, const uint64_t **shape, uint64_t *n_dims, const float **out);
+    int (*free)(void *booster);
+} real;
+
+static const char *our_error(void) { return why != NULL ? why : real.last_error(); }
+
+static void our_version(int *major, int *minor, int *patch)
+{
+    *major = 2;
+    *minor = 1;
+    *patch = 3;
+}
+
+static int our_build(const char **json)
+{
+    *json = "{\"USE_CUDA\":true}";
+    return 0;
+}
+
+static int our_global(const char *json)
+{
+    (void)snprintf(global, sizeof global, "%s", json);
+    return real.set_global(json);
+}
+
+static int our_rows_open(const char *first, const char *column, const char *value, uint64_t n_columns, const char *settings,
+                         void **out)
+{
+    const int rc = fails() ? -1 : real.rows_open(first, column, value, n_columns, settings, out);
+
+    n_rows += rc == 0;
+    return rc;
+}
+
+static int our_rows_floats(void *rows, const char *field, const float *value, uint64_t n)
+{
+    return fails() ? -1 : real.rows_floats(rows, field, value, n);
+}
+
+static int our_rows_free(void *rows)
+{
+    n_rows--;
+    return real.rows_free(rows);
+}
+
+static int our_open(void *const rows[], uint64_t n, void **out)
+{
+    const int rc = fails() ? -1 : real.open(rows, n, out);
+
+    n_boosters += rc == 0;
+    return rc;
+}
+
+/* The library of the test is older and does not know `device`. */
+static int our_option(void *booster, const char *name, const char *value)
+{
+    const size_t at = strlen(options);
+
+    (void)snprintf(options + at, sizeof options - at, "%s=%s ", name, value);
+    if (fails())
+        return -1;
+    return strcmp(name, "device") == 0 ? 0 : real.option(booster, name, value);
+}
+
+static int our_config(void *booster, uint64_t *n, const char **json)
+{
+    if (fails())
+        return -1;
+    if (!on_gpu)
+        return real.config(booster, n, json);
+    *json = "{\"learner\":{\"generic_param\":{\"device\":\"cuda:0\"}}}";
+    *n = strlen(*json);
+    return 0;
+}
+
+static int our_round(void *booster, int round, void *rows) { return fails() ? -1 : real.round(booster, round, rows); }
+
+static int our_round_by(void *booster, void *rows, float *first, float *second, uint64_t n)
+{
+    return fails() ? -1 : real.round_by(booster, rows, first, second, n);
+}
+
+static int our_dump(void *booster, const char *map, int with_covers, const char *format, uint64_t *n, const char ***out)
+{
+    return fails() ? -1 : real.dump(booster, map, with_covers, format, n, out);
+}
+
+static int our_predict(void *booster, void *rows, const char *settings, const uint64_t **shape, uint64_t *n_dims, const float **out)
+{
+    return fails() ? -1 : real.predict(booster, rows, settings, shape, n_dims, out);
+}
+
+static int our_free(void *booster)
+{
+    n_boosters--;
+    return real.free(booster);
+}
+
+void *__real_dlsym(void *from, const char *name);
+void *__wrap_dlsym(void *from, const char *name);
+
+void *__wrap_dlsym(void *from, const char *name)
+{
+    typedef void any(void);
+    static const struct {
+        const char *name;
+        void *real; /* where the library's own goes */
+        any *ours;
+    } all[] = {
+        { "XGBGetLastError", &real.last_error, (any *)our_error },
+        { "XGBoostVersion", NULL, (any *)our_version },
+        { "XGBuildInfo", NULL, (any *)our_build },
+        { "XGBSetGlobalConfig", &real.set_global, (any *)our_global },
+        { "XGDMatrixCreateFromCSR", &real.rows_open, (any *)our_rows_open },
+        { "XGDMatrixSetFloatInfo", &real.rows_floats, (any *)our_rows_floats },
+        { "XGDMatrixFree", &real.rows_free, (any *)our_rows_free },
+        { "XGBoosterCreate", &real.open, (any *)our_open },
+        { "XGBoosterSetParam", &real.option, (any *)our_option },
+        { "XGBoosterSaveJsonConfig", &real.config, (any *)our_config },
+        { "XGBoosterUpdateOneIter", &real.round, (any *)our_round },
+        { "XGBoosterBoostOneIter", &real.round_by, (any *)our_round_by },
+        { "XGBoosterDumpModelEx", &real.dump, (any *)our_dump },
+        { "XGBoosterPredictFromDMatrix", &real.predict, (any *)our_predict },
+        { "XGBoosterFree", &real.free, (any *)our_free },
+    };
+    void *is = __real_dlsym(from, name);
+
+    for (size_t k = 0; is != NULL && k < sizeof all / sizeof *all; k++)
+        if (strcmp(name, all[k].name) == 0) {
+            if (all[k].real != NULL)
+                memcpy(all[k].real, &is, sizeof is);
+            memcpy(&is, &all[k].ours, sizeof is);
+            break;
+        }
+    return is;
+}
+
+static void need_library(void)
+{
+    if (nn_xgboost_missing() != NULL) {
+        print_message("%s\n", nn_xgboost_missing());
+        skip();
+    }
+}
+
+/* Nothing fails; on a processor. */
+static int setup(void **state)
+{
+    *state = pl_arena_new(0);
+    calls = failing = 0;
+    why = NULL;
+    on_gpu = false;
+    options[0] = '\0';
+    return *state != NULL ? 0 : -1;
+}
+
+static int teardown(void **state)
+{
+    pl_arena_free(*state);
+    return 0;
+}
+
+/* ---- each call in turn ---- */
+
+/* All functions of xgboost.h on two rows of one column, up to the first error. */
+static pl_code all_calls(pl_error *err)
+{
+    static const size_t first[] = { 0, 1, 2 };
+    static const unsigned column[] = { 0, 0 };
+    static const float value[] = { 1, 2 }, y[] = { 0, 1 }, weight[] = { 1, 3 };
+    static const nn_option three[] = { { "max_depth", "2" }, { "eta", "0.3" }, { "objective", "binary:logistic" } };
+    const nn_sparse x = { 2, 1, first, column, value };
+    float learned[2] = { 0, 0 }, margin[2] = { 1, 1 }, part[4] = { 2, 2, 2, 2 }, one[] = { 9, -9 }, second[] = { 1, 1 };
+    const char *const *tree;
+    nn_booster *b = NULL;
+    bool gpu = true;
+    int n;
+    pl_code code = nn_booster_open(&b, &x, y, 0.5F, three, 3, err);
+
+    if (code == PL_OK)
+        code = nn_booster_weights(b, weight, err);
+    if (code == PL_OK)
+        code = nn_booster_device(b, &gpu, err);
+    if (code == PL_OK)
+        code = nn_booster_labels(b, y, err);
+    if (code == PL_OK)
+        code = nn_booster_round(b, 0, err);
+    if (code == PL_OK)
+        code = nn_booster_round_by(b, one, second, err);
+    if (code == PL_OK)
+        code = nn_booster_learned(b, learned, err);
+    if (code == PL_OK)
+        code = nn_booster_margins(b, &x, 0.5F, margin, err);
+    if (code == PL_OK)
+        code = nn_booster_parts(b, &x, 0.5F, part, err);
+    if (code == PL_OK)
+        code = nn_booster_trees(b, &tree, &n, err);
+    nn_booster_close(b);
+    assert_true(code != PL_OK || !gpu);
+    for (int i = 0; code == PL_OK && i < 2; i++) /* margins, and no probabilities */
+        assert_true(learned[i] == margin[i] && fabsf(part[2 * i] + part[2 * i + 1] - margin[i]) < 1e-5F);
+    assert_true(code != PL_OK || learned[0] < 0 || learned[1] > 1);
+    return code;
+}
+
+static void an_error_of_the_library_ends_at_any_call(void **unused)
+{
+    static const char *const doing[] = { "reading the table", "reading the values", "reading the values", "beginning", "max_depth",
+                                         "eta", "objective", "reading the weights", "telling its device", "reading the values", "learning",
+                                         "learning", "predicting", "reading the table", "reading the values", "predicting",
+                                         "reading the table", "reading the values", "predicting", "writing its trees" };
+    enum { CALLS = sizeof doing / sizeof *doing };
+
+    (void)unused;
+    need_library();
+    for (int nth = 1; nth <= CALLS; nth++)
+        for (int memory = 0; memory < 2; memory++) {
+            pl_error err = { 0 };
+            char want[100];
+            calls = 0;
+            failing = nth;
+            why = memory ? "std::bad_alloc" : "injected\nStack trace:\n  somewhere";
+            assert_int_equal(all_calls(&err), memory ? PL_ENOMEM : PL_EBUG);
+            assert_int_equal(calls, nth);
+            (void)snprintf(want, sizeof want, memory ? "no memory for XGBoost %s" : "XGBoost 2.1.3, %s: injected", doing[nth - 1]);
+            assert_string_equal(err.text, want);
+            assert_true(n_rows == 0 && n_boosters == 0);
+        }
+    failing = 0;
+    calls = 0;
+    assert_int_equal(all_calls(NULL), PL_OK);
+    assert_true(calls == CALLS && n_rows == 0 && n_boosters == 0);
+    assert_string_equal(global, "{\"verbosity\":0}"); /* its warnings are not for the user */
+}
+
+/* ---- what it is asked for ---- */
+
+static bool at_once(void *ctx)
+{
+    (void)ctx;
+    return true;
+}
+
+/* The options of a recipe, whose numbers were chosen by measurements. */
+static void asked_for(const nn_member_kind *kind, bool cuda, bool classes, const char *want, pl_arena *mem)
+{
+    const nn_fit_conf conf = { .seed = 5, .classifies = classes, .cuda = cuda, .stop = at_once };
+    pl_error err = { 0 };
+    family_toy a;
+    nn_member *m;
+
+    assert_true(family_toy_make(&a, 10, 1, mem));
+    for (int i = 0; i < 10; i++)
+        a.classes[i] = i % 2;
+    options[0] = '\0';
+    assert_int_equal(kind->fit(&m, &a.x, classes ? a.classes : a.y, &conf, mem, &err), PL_ESTOP);
+    assert_string_equal(options, want);
+    assert_true(n_rows == 0 && n_boosters == 0);
+}
+
+#define COMMON "base_score=0.5 tree_method=hist nthread=1 seed=5 disable_default_eval_metric=1 "
+
+#define TREES "max_bin=64 eta=0.05 max_depth=5 subsample=0.8 colsample_bytree=0.3 min_child_weight=2 "
+#define FOREST "max_bin=64 eta=0.005 max_depth=40 lambda=0 min_child_weight=1 "
+
+static void recipes_are_those_that_were_measured(void **state)
+{
+    need_library();
+    asked_for(&nn_trees, false, false, "objective=reg:squarederror " COMMON "seed_per_iteration=1 " TREES, *state);
+    asked_for(&nn_trees, false, true, "objective=binary:logistic " COMMON "seed_per_iteration=1 " TREES, *state);
+    asked_for(&nn_trees, true, true, "objective=binary:logistic " COMMON "device=cuda seed_per_iteration=1 " TREES, *state);
+    asked_for(&nn_forest, false, false, "objective=reg:squarederror " COMMON "colsample_bynode=0.33333334 " FOREST, *state);
+    /* 1.5 / sqrt(131 columns + 2.25) */
+    asked_for(&nn_forest, true, true, "objective=reg:squarederror " COMMON "device=cuda colsample_bynode=0.12994443 " FOREST, *state);
+}
+
+/* ---- on a GPU ---- */
+
+static void a_library_on_a_gpu_is_named(void **state)
+{
+    pl_arena *mem = *state;
+    family_toy a;
+    nn_member *m;
+
+    need_library();
+    assert_true(nn_xgboost_has_cuda());
+    assert_string_equal(nn_xgboost_version(), "2.1.3");
+    assert_true(family_toy_make(&a, 10, 1, mem));
+    assert_int_equal(nn_forest.fit(&m, &a.x, a.y, &(nn_fit_conf){ .seed = 1 }, mem, NULL), PL_OK);
+    assert_memory_equal(nn_forest.describe(m, mem), "200 trees, ", 11);
+    for (int gpu = 0; gpu < 2; gpu++) {
+        on_gpu = gpu;
+        assert_int_equal(nn_trees.fit(&m, &a.x, a.y, &(nn_fit_conf){ .cuda = true }, mem, NULL), PL_OK);
+        assert_memory_equal(nn_trees.describe(m, mem), "600 trees, ", 11);
+        assert_non_null(strstr(nn_trees.describe(m, mem), gpu ? ", XGBoost 2.1.3 on a GPU" : ", XGBoost 2.1.3"));
+        assert_int_equal(strstr(nn_trees.describe(m, mem), "GPU") != NULL, gpu);
+    }
+}
+
+/* Each request for memory in turn, up to the first round. */
+static void refused_memory_before_the_rounds_is_said(void **state)
+{
+    const nn_fit_conf conf = { .cuda = true, .classifies = true, .weight = { 1, 2 }, .stop = at_once };
+    const nn_member_kind *const kinds[] = { &nn_trees, &nn_forest };
+    pl_arena *mem = *state;
+    family_toy a;
+
+    need_library();
+    on_gpu = true;
+    assert_true(family_toy_make(&a, 10, 1, mem));
+    for (int i = 0; i < 10; i++)
+        a.classes[i] = i % 2;
+    for (int k = 0; k < 2; k++) {
+        pl_code code = PL_ENOMEM;
+        long n = 0;
+        while (code == PL_ENOMEM) {
+            pl_arena *own = pl_arena_new(0);
+            pl_error err = { 0 };
+            nn_member *m;
+            pl_arena_refuse(++n);
+            code = kinds[k]->fit(&m, &a.x, a.classes, &conf, own, &err);
+            if (code == PL_ESTOP)
+                assert_null(pl_arena_get(own, 1, 1)); /* none was refused so far */
+            pl_arena_refuse(0);
+            assert_true(err.text[0] != '\0' && n_rows == 0 && n_boosters == 0);
+            pl_arena_free(own);
+        }
+        assert_int_equal(code, PL_ESTOP);
+        assert_true(n > 8);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(an_error_of_the_library_ends_at_any_call, setup, teardown),
+        cmocka_unit_test_setup_teardown(recipes_are_those_that_were_measured, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_library_on_a_gpu_is_named, setup, teardown),
+        cmocka_unit_test_setup_teardown(refused_memory_before_the_rounds_is_said, setup, teardown),
+    };
+
+    return cmocka_run_group_tests_name("trees_refused", tests, NULL, NULL);
+}
