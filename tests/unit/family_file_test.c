@@ -82,6 +82,7 @@ static void a_family_without_a_network_is_written_and_read(void **state)
     const uint8_t z[] = { 6, 1 };
 
     assert_null(back->model);
+    assert_true(!nn_model_may_have_network(b->path) && !nn_model_has_basis(b->path));
     assert_int_equal(back->conf.outputs, TARGETS);
     assert_int_equal(nn_model_components(back), 1);
     assert_int_equal(nn_members_predict(&before, &b->m.members, &((family_bench *)b)->toy.x, b->mem, NULL), PL_OK);
@@ -113,6 +114,7 @@ static void a_network_and_members_are_averaged(void **state)
     nn_se3_init(plan, b->m.params, 5);
     back = written_and_read(b);
     assert_non_null(back->model);
+    assert_true(nn_model_may_have_network(b->path));
     assert_memory_equal(back->params, b->m.params, plan->n_floats * sizeof(float));
     assert_int_equal(nn_model_components(back), 2);
     assert_int_equal(nn_members_predict(&y, &back->members, &((family_bench *)b)->toy.x, b->mem, NULL), PL_OK);

@@ -274,6 +274,26 @@ static void a_glance_at_a_file_holds_nothing(void **state)
     assert_holds_nothing(head_once, b);
 }
 
+static void a_glance_tells_networks_and_their_radial_basis(void **state)
+{
+    bench *b = *state;
+    nn_se3 *model;
+
+    assert_int_equal(nn_model_write(&b->m, b->path, NULL), PL_OK);
+    assert_true(nn_model_may_have_network(b->path) && !nn_model_has_basis(b->path));
+    b->m.conf.radial = (nn_radial_conf){ NN_BASIS_BESSEL, 6, NN_ENVELOPE_POLYNOMIAL, 4.5 };
+    assert_int_equal(nn_se3_plan(&model, &b->m.conf, b->mem, NULL), PL_OK);
+    b->m.params = PL_NEW(b->mem, float, model->n_floats);
+    b->m.model = model;
+    assert_int_equal(nn_model_write(&b->m, b->path, NULL), PL_OK);
+    assert_true(nn_model_may_have_network(b->path) && nn_model_has_basis(b->path));
+    write_with(b, "family", "{}", b->mem); /* members beside it */
+    assert_true(nn_model_may_have_network(b->path));
+    write_with(b, "model", NULL, b->mem);
+    assert_true(nn_model_may_have_network(b->path) && !nn_model_has_basis(b->path));
+    assert_true(nn_model_may_have_network("/nowhere/model") && !nn_model_has_basis("/nowhere/model"));
+}
+
 #define WITH_BENCH(f) cmocka_unit_test_setup_teardown(f, bench_open, bench_close)
 
 int main(void)
@@ -282,7 +302,8 @@ int main(void)
         WITH_BENCH(wrong_metadata_is_named_in_full),        WITH_BENCH(names_have_at_most_200_characters),
         WITH_BENCH(as_many_columns_as_there_may_be),        WITH_BENCH(a_changed_file_says_what_to_do),
         WITH_BENCH(names_that_are_no_text_are_not_written), WITH_BENCH(a_model_of_noise_alone_says_what_it_is_for),
-        WITH_BENCH(reading_and_writing_hold_nothing),       WITH_BENCH(a_glance_at_a_file_holds_nothing),
+        WITH_BENCH(reading_and_writing_hold_nothing),       WITH_BENCH(a_glance_tells_networks_and_their_radial_basis),
+        WITH_BENCH(a_glance_at_a_file_holds_nothing),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -299,6 +299,44 @@ static void damage_is_named(void **state)
     refused_with(b, ".index", of_format_7, "is missing"); /* a program that knows no packed matrix lacks the weights */
 }
 
+/* Beside the file's own tensors one more: the parts of a vector, which is never packed, and a matrix that is there twice. */
+static void a_tensor_that_is_not_packed_has_no_parts(void **state)
+{
+    bench *b = *state;
+    nn_tensors *all, out;
+    nn_tensor *t;
+    const nn_param *matrix = NULL, *vector = NULL;
+    char want[200];
+
+    prune_all(b);
+    for (int32_t k = 0; k < b->m.model->n_params; k++)
+        *(nn_sparse_fits(&b->m.model->param[k]) ? &matrix : &vector) = &b->m.model->param[k];
+    assert_true(matrix != NULL && vector != NULL);
+    assert_int_equal(nn_model_write(&b->m, b->path, NULL), PL_OK);
+    assert_int_equal(nn_tensors_read(&all, b->path, b->mem, NULL), PL_OK);
+    t = PL_NEW(b->mem, nn_tensor, all->n + 1);
+    memcpy(t, all->t, (size_t)all->n * sizeof *t);
+    out = *all;
+    out.t = t;
+    out.n++;
+    for (int k = 0; k < 2; k++) {
+        const nn_param *p = k ? matrix : vector;
+        nn_model_file *back;
+        pl_error err = { 0 };
+        t[all->n] = (nn_tensor){ .name = k ? p->name : pl_sprintf(b->mem, "%s.index", p->name),
+                                 .dtype = k ? NN_F32 : NN_U8,
+                                 .n_dims = p->n_dims,
+                                 .dims = { p->dims[0], p->dims[1] },
+                                 .count = p->size,
+                                 .data = b->m.params + p->at };
+        assert_int_equal(nn_tensors_write(b->path, &out, NULL), PL_OK);
+        assert_int_equal(nn_model_read(&back, b->path, b->mem, &err), PL_EDATA);
+        (void)snprintf(want, sizeof want, "tensor %s%s does not belong to this model", p->name, k ? ".values" : ".index");
+        if (strstr(err.text, want) == NULL)
+            fail_msg("'%s' does not say '%s'", err.text, want);
+    }
+}
+
 #define WITH_BENCH(f) cmocka_unit_test_setup_teardown(f, bench_open, bench_close)
 
 int main(void)
@@ -308,6 +346,7 @@ int main(void)
         WITH_BENCH(rows_that_are_mixed_share_their_zeros),    WITH_BENCH(pruning_twice_is_as_once_and_halves),
         cmocka_unit_test(what_is_packed_is_unpacked),         WITH_BENCH(a_file_has_all_weights_in_less_space),
         WITH_BENCH(weights_that_are_not_2_4_are_not_written), WITH_BENCH(damage_is_named),
+        WITH_BENCH(a_tensor_that_is_not_packed_has_no_parts),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -245,10 +245,16 @@ static pl_code all_calls(pl_error *err)
 
 static void an_error_of_the_library_ends_at_any_call(void **unused)
 {
-    static const char *const doing[] = { "reading the table", "reading the values", "reading the values", "beginning", "max_depth",
-                                         "eta", "objective", "reading the weights", "telling its device", "reading the values", "learning",
-                                         "learning", "predicting", "reading the table", "reading the values", "predicting",
-                                         "reading the table", "reading the values", "predicting", "writing its trees" };
+    static const char *const doing[] = { "reading the table",  "reading the values",
+                                         "reading the values", "beginning",
+                                         "max_depth",          "eta",
+                                         "objective",          "reading the weights",
+                                         "telling its device", "reading the values",
+                                         "learning",           "learning",
+                                         "predicting",         "reading the table",
+                                         "reading the values", "predicting",
+                                         "reading the table",  "reading the values",
+                                         "predicting",         "writing its trees" };
     enum { CALLS = sizeof doing / sizeof *doing };
 
     (void)unused;
@@ -311,7 +317,8 @@ static void recipes_are_those_that_were_measured(void **state)
     asked_for(&nn_trees, true, true, "objective=binary:logistic " COMMON "device=cuda seed_per_iteration=1 " TREES, *state);
     asked_for(&nn_forest, false, false, "objective=reg:squarederror " COMMON "colsample_bynode=0.33333334 " FOREST, *state);
     /* 1.5 / sqrt(131 columns + 2.25) */
-    asked_for(&nn_forest, true, true, "objective=reg:squarederror " COMMON "device=cuda colsample_bynode=0.12994443 " FOREST, *state);
+    asked_for(&nn_forest, true, true, "objective=reg:squarederror " COMMON "device=cuda colsample_bynode=0.12994443 " FOREST,
+              *state);
 }
 
 /* ---- on a GPU ---- */
