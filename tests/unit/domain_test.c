@@ -107,7 +107,8 @@ static void ties_of_the_nearest_go_to_the_smallest_key(void **state)
     assert_string_equal(near[1].key, seven);
     assert_string_equal(near[2].key, b->d.key[0]); /* all are equally dissimilar */
     nn_domain_nearest(near, &none, to, 3);
-    assert_true(isnan(near[2].alike) && near[2].key == NULL);
+    for (int i = 0; i < 3; i++)
+        assert_true(isnan(near[i].alike) && near[i].key == NULL);
 }
 
 /* A domain is searched in parts. */
@@ -133,6 +134,30 @@ static void a_large_domain_is_searched_to_its_end(void **state)
         while (memcmp(&d.print[first], &to[i], sizeof to[i]) != 0)
             first++;
         assert_true(near[i].alike == 1 && near[i].key == d.key[first]);
+    }
+}
+
+/* As many at once as are compared together, one more and one less: each is as if it were asked alone, and nothing is written behind. */
+static void many_candidates_are_asked_at_once(void **state)
+{
+    enum { MOST = 385 };
+    static ch_fingerprint to[MOST];
+    static nn_near near[MOST + 1];
+    bench *b = *state;
+
+    for (int i = 0; i < MOST; i++) {
+        to[i] = b->d.print[i % MANY];
+        to[i].word[20] = (uint64_t)i * 0x9E3779B97F4A7C15u;
+    }
+    for (int n = 127; n <= MOST; n += n % 128 == 1 ? 126 : 1) {
+        memset(near, 0, sizeof near);
+        nn_domain_nearest(near, &b->d, to, n);
+        for (int i = 0; i < n; i++) {
+            nn_near one;
+            nn_domain_nearest(&one, &b->d, &to[i], 1);
+            assert_true(near[i].alike == one.alike && near[i].key == one.key);
+        }
+        assert_true(near[n].alike == 0 && near[n].key == NULL);
     }
 }
 
@@ -252,6 +277,8 @@ static void tensors_that_are_wrong_are_refused(void **state)
     refused(b, t, 0, 2, "row 6 is no InChIKey, or not in order");
     ((char *)(uintptr_t)t[1].data)[1 * NN_DOMAIN_KEY + 26] = 'Z';
     refused(b, t, 0, 2, "row 1 is no InChIKey");
+    memcpy((char *)(uintptr_t)t[1].data, (const char *)t[1].data + 9 * NN_DOMAIN_KEY, NN_DOMAIN_KEY); /* before one that is empty */
+    refused(b, t, 0, 2, "row 1 is no InChIKey, or not in order");
 }
 
 /* Changes byte `at` of the packed tensor, or removes its last `cut` bytes. */
@@ -305,7 +332,7 @@ static void a_refused_allocation_is_an_error(void **state)
     bench *b = *state;
     nn_tensor t[NN_DOMAIN_TENSORS];
     nn_tensors all = { .n = 1, .t = t };
-    nn_domain d;
+    nn_domain d, with_values = b->d;
     int n;
 
     assert_int_equal(nn_domain_tensors(t, &n, &b->d, b->mem, NULL), PL_OK);
@@ -318,6 +345,40 @@ static void a_refused_allocation_is_an_error(void **state)
     pl_arena_refuse(1);
     assert_int_equal(nn_domain_tensors(t, &n, &b->d, b->mem, NULL), PL_ENOMEM);
     pl_arena_refuse(0);
+    with_values.value = PL_NEW(b->mem, float, MANY);
+    with_values.n_values = 1;
+    assert_int_equal(nn_domain_tensors(t, &n, &with_values, b->mem, NULL), PL_OK);
+    all.n = 2;
+    pl_arena_refuse(4); /* behind those of the molecules */
+    assert_int_equal(nn_domain_take(&d, &all, 1, b->mem, NULL), PL_ENOMEM);
+    pl_arena_refuse(0);
+    assert_int_equal(nn_domain_take(&d, &all, 1, b->mem, NULL), PL_OK);
+}
+
+static void refused_memory_of_validation_molecules_is_said(void **state)
+{
+    char key[2][NN_SEEN_KEY + 1] = { "AAAAAAAAAAAAAA", "BBBBBBBBBBBBBB" };
+    pl_arena *mem = pl_arena_new(0);
+    nn_seen s, back;
+    nn_tensor t;
+    pl_error err[3] = { { 0 } };
+
+    (void)state;
+    assert_int_equal(nn_seen_make(&s, key, 2, 2, true, mem, NULL), PL_OK);
+    assert_int_equal(nn_seen_tensor(&t, &s, mem, NULL), PL_OK);
+    pl_arena_refuse(1);
+    assert_int_equal(nn_seen_make(&back, key, 2, 2, true, mem, &err[0]), PL_ENOMEM);
+    pl_arena_refuse(1);
+    assert_int_equal(nn_seen_take(&back, &(nn_tensors){ .n = 1, .t = &t }, mem, &err[1]), PL_ENOMEM);
+    assert_false(back.known);
+    pl_arena_refuse(1);
+    assert_int_equal(nn_seen_tensor(&t, &s, mem, &err[2]), PL_ENOMEM);
+    pl_arena_refuse(2);
+    assert_int_equal(nn_seen_tensor(&t, &s, mem, NULL), PL_ENOMEM);
+    pl_arena_refuse(0);
+    for (int k = 0; k < 3; k++)
+        assert_string_equal(err[k].text, "the validation molecules of a model, 2: out of memory");
+    pl_arena_free(mem);
 }
 
 /* Keys of a few molecules, out of order, one twice, and one that has none. */
@@ -366,6 +427,7 @@ static void damaged_validation_molecules_are_refused(void **state)
     nn_seen s, back;
     nn_tensor t;
     unsigned char bytes[256];
+    pl_error err = { 0 };
 
     (void)state;
     assert_int_equal(nn_seen_make(&s, key, 2, 2, true, mem, NULL), PL_OK);
@@ -376,7 +438,9 @@ static void damaged_validation_molecules_are_refused(void **state)
         memcpy(bytes, t.data, t.count);
         bytes[at] ^= 0x15;
         wrong.data = bytes;
-        assert_int_equal(nn_seen_take(&back, &(nn_tensors){ .n = 1, .t = &wrong }, mem, NULL), PL_EDATA);
+        assert_int_equal(nn_seen_take(&back, &(nn_tensors){ .n = 1, .t = &wrong }, mem, &err), PL_EDATA);
+        if (at == 4) /* neither 0 nor 1 */
+            assert_string_equal(err.text, "tensor seen.zlib has something else than blocks of InChIKeys in order");
         wrong.dims[0] = (int64_t)at;
         assert_int_equal(nn_seen_take(&back, &(nn_tensors){ .n = 1, .t = &wrong }, mem, NULL), PL_EDATA);
     }
@@ -389,12 +453,14 @@ int main(void)
         cmocka_unit_test(any_order_makes_the_same_domain),
         cmocka_unit_test(ties_of_the_nearest_go_to_the_smallest_key),
         cmocka_unit_test(a_large_domain_is_searched_to_its_end),
+        cmocka_unit_test(many_candidates_are_asked_at_once),
         cmocka_unit_test(tensors_hold_all_of_it),
         cmocka_unit_test(values_are_kept_beside_the_molecules),
         cmocka_unit_test(tensors_of_earlier_versions_are_read),
         cmocka_unit_test(tensors_that_are_wrong_are_refused),
         cmocka_unit_test(a_damaged_packed_tensor_is_refused),
         cmocka_unit_test(a_refused_allocation_is_an_error),
+        cmocka_unit_test(refused_memory_of_validation_molecules_is_said),
         cmocka_unit_test(validation_molecules_are_found_by_their_first_block),
         cmocka_unit_test(damaged_validation_molecules_are_refused),
     };

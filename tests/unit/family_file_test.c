@@ -215,6 +215,32 @@ static void wrong_columns_are_named(void **state)
     refused(b, "temperaturE", "temperature", "two are called temperature");
 }
 
+static void wrong_descriptors_are_named(void **state)
+{
+    static nn_moments all[CH_N_FEATURES];
+    bench *b = *state;
+    char version[100];
+
+    for (int k = 0; k < CH_N_FEATURES; k++)
+        all[k] = (nn_moments){ 3, 5 };
+    all[1] = (nn_moments){ 2.75, 0 };
+    b->m.inputs.descriptors = true;
+    b->m.inputs.descriptor = all;
+    assert_true(written_and_read(b)->inputs.descriptor[1].stdev == 0); /* the same in all molecules */
+    refused(b, "3.0,2.75,", "3.0,null,", "metadata inputs.descriptors: number 1 is not a mean and a deviation");
+    refused(b, "5.0,0.0,5", "5.0,-.0,5", "metadata inputs is not JSON");
+    refused(b, "5.0,0.0,5", "5.0,-1 ,5", "metadata inputs.descriptors: number 1 is not a mean and a deviation");
+    refused(b, "5.0,0.0,5", "5.0,[] ,5", "metadata inputs.descriptors: number 1 is not a mean and a deviation");
+    refused(b, "3.0,2.75,", "3.0     ,", "metadata inputs.descriptors is not a list of ");
+    refused(b, "5.0,0.0,5", "5.0    ,5", " means and deviations");
+    (void)snprintf(version, sizeof version,
+                   "the model was trained with descriptors of version 9, this program computes those of version %d",
+                   (int)CH_FEATURES_VERSION);
+    refused(b, "\\\"descriptors\\\":{\\\"version\\\":1", "\\\"descriptors\\\":{\\\"version\\\":9", version);
+    columns_give(b); /* good descriptors do not excuse wrong columns */
+    refused(b, "\\\"std\\\":18.8123", "\\\"std\\\":-8.8123", "metadata inputs.columns: mean, std, low and high of temperature");
+}
+
 /* In its domain, at its limits, and outside of it. */
 static void a_column_has_a_domain(void **state)
 {
@@ -399,6 +425,7 @@ int main(void)
         WITH_BENCH(descriptors_may_come_alone),
         WITH_BENCH(each_molecule_has_its_row_of_the_columns),
         WITH_BENCH(wrong_columns_are_named),
+        WITH_BENCH(wrong_descriptors_are_named),
         WITH_BENCH(a_column_has_a_domain),
         WITH_BENCH(a_prediction_that_failed_is_not_taken),
         WITH_BENCH(only_models_without_offsets_read_any_element),

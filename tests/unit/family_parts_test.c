@@ -13,6 +13,7 @@
 #include <cmocka.h>
 
 #include "models/family/columns.h"
+#include "models/family/family.h"
 #include "models/family/labels.h"
 #include "models/family/xgboost.h"
 
@@ -73,6 +74,26 @@ static void values_that_cannot_be_learned_are_told_apart(void **unused)
     for (int i = 0; i < 12; i++)
         y[i] = i == 3 ? DBL_MAX : -DBL_MAX;
     assert_string_equal(says(y, 12, false), "the values of the training molecules span more than a number holds");
+}
+
+/* What the stage `train` may ask of each kind. */
+static void kinds_say_what_they_can(void **unused)
+{
+    static const struct {
+        const char *name;
+        bool averaged, weighs, limits;
+        int32_t most;
+    } want[] = { { "trees", true, true, true, 0 }, { "forest", true, true, false, 0 }, { "gp", true, false, false, 10000 } };
+
+    (void)unused;
+    for (size_t k = 0; k < sizeof want / sizeof *want; k++) {
+        const nn_member_kind *kind = nn_member_kind_of(want[k].name);
+        assert_non_null(kind);
+        assert_string_equal(kind->name, want[k].name);
+        assert_true(kind->averaged == want[k].averaged && kind->weighs == want[k].weighs && kind->limits == want[k].limits);
+        assert_int_equal(kind->most, want[k].most);
+    }
+    assert_null(nn_member_kind_of("tree"));
 }
 
 /* ---- the library of trees ---- */
@@ -211,9 +232,13 @@ static void rows_have_what_a_molecule_has(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(values_have_their_mean_and_deviation), cmocka_unit_test(values_that_cannot_be_learned_are_told_apart),
-        cmocka_unit_test(a_library_that_is_not_there_is_named), cmocka_unit_test(columns_that_a_file_may_not_have_are_refused),
-        cmocka_unit_test(only_columns_that_are_used_are_kept),  cmocka_unit_test(rows_have_what_a_molecule_has),
+        cmocka_unit_test(values_have_their_mean_and_deviation),
+        cmocka_unit_test(values_that_cannot_be_learned_are_told_apart),
+        cmocka_unit_test(kinds_say_what_they_can),
+        cmocka_unit_test(a_library_that_is_not_there_is_named),
+        cmocka_unit_test(columns_that_a_file_may_not_have_are_refused),
+        cmocka_unit_test(only_columns_that_are_used_are_kept),
+        cmocka_unit_test(rows_have_what_a_molecule_has),
     };
 
     return cmocka_run_group_tests_name("family_parts", tests, NULL, NULL);

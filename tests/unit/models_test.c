@@ -379,8 +379,11 @@ static void short_files_are_refused(void **state)
     nn_tensors *got;
     (void)state;
 
-    for (size_t n = 0; n < 8; n++)
-        assert_int_equal(nn_tensors_parse(&got, (pl_bytes){ "\0\0\0\0\0\0\0\0", n }, mem, NULL), PL_EDATA);
+    for (size_t n = 0; n <= 8; n++) {
+        pl_error err = { 0 };
+        assert_int_equal(nn_tensors_parse(&got, (pl_bytes){ "\0\0\0\0\0\0\0\0", n }, mem, &err), PL_EDATA);
+        assert_int_equal(strcmp(err.text, "too short for a safetensors file") == 0, n < 8);
+    }
     assert_int_equal(nn_tensors_read(&got, "no such file", mem, NULL), PL_EIO);
     pl_arena_free(mem);
 }

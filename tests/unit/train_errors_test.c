@@ -398,6 +398,30 @@ static void what_cannot_be_trained_is_refused_before_it_begins(void **state)
     assert_true(b.engine.calls.n == 0 && b.calls.n == 0);
 }
 
+/* Each request for memory in turn; then none. */
+static void refused_memory_ends_it(void **state)
+{
+    (void)state;
+    for (int with = 0; with < 3; with++) {
+        pl_code code = PL_ENOMEM;
+        long n = 0;
+        b.kind = with > 0 ? &whole : &plain;
+        b.host.beside = with == 2 ? beside : NULL;
+        while (code == PL_ENOMEM) {
+            pl_error err = { 0 };
+            begin();
+            pl_arena_refuse(++n);
+            code = train(&err);
+            if (code == PL_OK)
+                assert_null(pl_arena_get(b.mem, 1, 1)); /* none was refused so far */
+            pl_arena_refuse(0);
+            assert_int_equal(err.text[0] != '\0', code != PL_OK);
+        }
+        assert_int_equal(code, PL_OK);
+        assert_true(n > 8);
+    }
+}
+
 /* ---- whole steps: in the engine, several in flight ---- */
 
 /* What a training ended with. */
@@ -657,6 +681,7 @@ int main(void)
         OF(an_error_of_the_host_ends_it_at_any_call),
         OF(a_molecule_without_batch_ends_it),
         OF(what_cannot_be_trained_is_refused_before_it_begins),
+        OF(refused_memory_ends_it),
         OF(whole_steps_give_the_training_of_single_ones),
         OF(an_error_of_the_second_engine_is_not_lost),
         OF(a_training_holds_nothing),

@@ -165,6 +165,32 @@ static void a_first_layer_of_another_make_stays_new(void **state)
     pl_arena_free(mem);
 }
 
+/* With fewer channels most tensors have another size: they stay as they are, the others are taken. */
+static void tensors_of_another_size_stay_new(void **state)
+{
+    pl_arena *mem = pl_arena_new(0);
+    const nn_model_file from = made(&then, NN_FUSE_FULL, 8, 1, mem), to = made(&then, NN_FUSE_FULL, 4, 2, mem);
+    const size_t bytes = to.model->n_floats * sizeof(float);
+    float *before = PL_NEW(mem, float, to.model->n_floats);
+    size_t taken = 0;
+
+    (void)state;
+    memcpy(before, to.params, bytes);
+    const size_t said = nn_warm_start_fill(to.params, to.model, &then, &from, true);
+    for (int32_t k = 0; k < to.model->n_params; k++) {
+        const nn_param *p = &to.model->param[k];
+        const int32_t old = nn_se3_find(from.model, p->name);
+        const bool same = old >= 0 && from.model->param[old].size == p->size;
+        const float *want = same ? from.params + from.model->param[old].at : before + p->at;
+        if (memcmp(to.params + p->at, want, p->size * sizeof(float)) != 0)
+            fail_msg("%s", p->name);
+        taken += same ? p->size : 0;
+    }
+    assert_int_equal(said, taken);
+    assert_true(taken > 0 && taken < to.model->n_floats / 2);
+    pl_arena_free(mem);
+}
+
 static void a_start_model_of_another_shape_is_refused_by_setting(void **state)
 {
     pl_arena *mem = pl_arena_new(0);
@@ -214,6 +240,7 @@ int main(void)
         cmocka_unit_test(what_is_known_of_a_column_goes_with_it),
         cmocka_unit_test(features_may_become_fewer),
         cmocka_unit_test(a_first_layer_of_another_make_stays_new),
+        cmocka_unit_test(tensors_of_another_size_stay_new),
         cmocka_unit_test(a_start_model_of_another_shape_is_refused_by_setting),
     };
 
