@@ -95,6 +95,12 @@ int pl_cmd_fail(const pl_error *err)
     return pl_code_exit(err->code);
 }
 
+int pl_cmd_no_memory(void)
+{
+    pl_cmd_say("out of memory");
+    return pl_code_exit(PL_ENOMEM);
+}
+
 int pl_cmd_usage(const pl_args *args, const char *fmt, ...)
 {
     char text[512];
@@ -305,10 +311,8 @@ static int run_command(const pl_app *app, const pl_cmd *cmd, int argc, char **ar
     pl_args args = { .cmd = cmd, .arg = positional, .argc = argc, .argv = argv };
     int status;
 
-    if (positional == NULL) {
-        pl_cmd_say("out of memory");
-        return pl_code_exit(PL_ENOMEM);
-    }
+    if (positional == NULL)
+        return pl_cmd_no_memory();
     status = asks_help(cmd, argc - 2, argv + 2) ? -1 : parse(&args, argc - 2, argv + 2, positional);
     if (status < 0)
         status = print_cmd_help(cmd);
@@ -432,6 +436,10 @@ pl_workflow *pl_cmd_load(const pl_app *app, const pl_args *args, pl_arena *mem, 
     pl_problems problems = { .mem = mem };
     pl_workflow *wf;
 
+    if (mem == NULL) {
+        *status = pl_cmd_no_memory();
+        return NULL;
+    }
     for (int i = 1; i < args->n; i++)
         if (strchr(args->arg[i], '=') == NULL) {
             *status = pl_cmd_usage(args, "'%s' is not of the form stage.setting=value", args->arg[i]);

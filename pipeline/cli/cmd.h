@@ -70,6 +70,8 @@ void pl_cmd_say(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 void pl_cmd_say_lines(const char *lines);
 /* Prints the error and returns its exit status. */
 int pl_cmd_fail(const pl_error *err);
+/* The same where there was no memory even for an error's arena. */
+int pl_cmd_no_memory(void);
 /* Prints the text and the usage of the command; returns 2. */
 int pl_cmd_usage(const pl_args *args, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /* Whether `to` is a terminal on which a line can be overwritten (TERM is not dumb). */
@@ -77,8 +79,8 @@ bool pl_cmd_tty(FILE *to);
 /* The same, and NO_COLOR is not set. */
 bool pl_cmd_color(FILE *to);
 
-/* Loads the workflow args->arg[0] with the overrides that follow it. NULL: every
- * problem has been printed, and the command returns *status. */
+/* Loads the workflow args->arg[0] with the overrides that follow it. NULL: every problem has been printed, also that `mem`
+ * is NULL, and the command returns *status. */
 pl_workflow *pl_cmd_load(const pl_app *app, const pl_args *args, pl_arena *mem, int *status);
 /* Prints all problems and their number on stderr. */
 void pl_cmd_problems(const pl_problems *p);

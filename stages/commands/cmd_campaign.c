@@ -131,7 +131,7 @@ static int run_answers(const going *g, const char *folder)
     pl_args run = { .cmd = &st_cmd_run, .n = 3, .arg = word, .argc = g->args->argc, .argv = g->args->argv };
 
     if (word[0] == NULL || word[1] == NULL || word[2] == NULL)
-        return pl_code_exit(PL_ENOMEM);
+        return pl_cmd_no_memory();
     same_options(g, &run);
     return st_run_command(g->app, &run, "campaign", NULL);
 }
@@ -396,9 +396,9 @@ static int work(going *g)
 static int run(const pl_app *app, const pl_args *args)
 {
     going g = { .app = app, .args = args, .began = pl_clock(), .mem = pl_arena_new(1 << 18) };
-    int status = pl_code_exit(PL_ENOMEM);
+    int status;
 
-    g.wf = g.mem != NULL ? pl_cmd_load(app, args, g.mem, &status) : NULL;
+    g.wf = pl_cmd_load(app, args, g.mem, &status);
     if (g.wf != NULL)
         status = check(&g);
     if (g.wf != NULL && status == 0) {

@@ -93,7 +93,7 @@ int st_db_prune(const pl_app *app, const pl_args *args)
     pl_args rest = *args;
     pl_error err = { 0 };
     int64_t n = 0;
-    int status = pl_code_exit(PL_ENOMEM);
+    int status;
 
     if (args->n < 2) {
         pl_arena_free(p.mem);
@@ -101,6 +101,8 @@ int st_db_prune(const pl_app *app, const pl_args *args)
     }
     if (p.mem != NULL && sort_words(&p, args, &rest))
         p.wf = pl_cmd_load(app, &rest, p.mem, &status);
+    else
+        status = pl_cmd_no_memory();
     if (p.wf != NULL && prune(&p, &n, &err) != PL_OK)
         status = pl_cmd_fail(&err);
     else if (p.wf != NULL)

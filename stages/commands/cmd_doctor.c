@@ -44,10 +44,8 @@ static int run(const pl_app *app, const pl_args *args)
     int n_bad = 0;
 
     (void)app;
-    if (f.mem == NULL) {
-        pl_cmd_say("out of memory");
-        return pl_code_exit(PL_ENOMEM);
-    }
+    if (f.mem == NULL)
+        return pl_cmd_no_memory();
     st_doctor_machine(&f);
     if (args->n == 0 && getcwd(here, sizeof here) != NULL)
         folder = here;

@@ -58,8 +58,8 @@ static int explain_stage(const pl_app *app, const pl_args *args)
     bool named = args->n > 1 && !is_override(args->arg[1]);
     char *file[256];
     pl_args rest = *args;
-    int status = pl_code_exit(PL_ENOMEM);
-    pl_workflow *wf = NULL;
+    int status;
+    pl_workflow *wf;
 
     /* FILE STAGE k=v ...: the stage is not an override */
     rest.n = 0;
@@ -67,8 +67,7 @@ static int explain_stage(const pl_app *app, const pl_args *args)
         if (i != 1 || !named)
             file[rest.n++] = args->arg[i];
     rest.arg = file;
-    if (mem != NULL)
-        wf = pl_cmd_load(app, &rest, mem, &status);
+    wf = pl_cmd_load(app, &rest, mem, &status);
     if (wf != NULL)
         status = explain(app, wf, named ? args->arg[1] : NULL, mem);
     pl_arena_free(mem);

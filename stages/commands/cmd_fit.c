@@ -204,7 +204,7 @@ static int workflow_run(const pl_app *app, const pl_args *args, const fit *f)
         for (size_t i = 0; i < sizeof same / sizeof *same; i++)
             if (strcmp(st_cmd_run.opts[k].name, same[i]) == 0)
                 run.value[k] = pl_arg(args, same[i]);
-    return path[0] != NULL ? st_run_command(app, &run, "fit", NULL) : pl_code_exit(PL_ENOMEM);
+    return path[0] != NULL ? st_run_command(app, &run, "fit", NULL) : pl_cmd_no_memory();
 }
 
 static pl_code model_copy(const fit *f, pl_error *err)

@@ -164,7 +164,7 @@ static int run(const pl_app *app, const pl_args *args)
     if (l.ask.is_class && !l.ask.make)
         return pl_cmd_usage(args, "--class: only of a property that --new makes");
     l.mem = pl_arena_new(1 << 18);
-    status = l.mem != NULL ? run_with(&l) : pl_code_exit(PL_ENOMEM);
+    status = l.mem != NULL ? run_with(&l) : pl_cmd_no_memory();
     st_label_file_free(&l.file);
     pl_arena_free(l.mem);
     return status;

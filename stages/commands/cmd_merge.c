@@ -219,7 +219,7 @@ static int run(const pl_app *app, const pl_args *args)
         return pl_cmd_usage(args, "--of %s: write a number from 1 to %d", text, PL_SHARDS_MAX);
     q.of = (int32_t)of;
     q.mem = pl_arena_new(1 << 16);
-    status = q.mem != NULL ? with_arena(&q) : pl_code_exit(PL_ENOMEM);
+    status = q.mem != NULL ? with_arena(&q) : pl_cmd_no_memory();
     pl_arena_free(q.mem);
     return status;
 }

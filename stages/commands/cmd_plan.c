@@ -28,8 +28,8 @@ static int run(const pl_app *app, const pl_args *args)
     pl_arena *mem = pl_arena_new(1 << 16);
     pl_error err = { 0 };
     pl_run_opts none = { 0 };
-    int status = pl_code_exit(PL_ENOMEM);
-    pl_workflow *wf = mem != NULL ? pl_cmd_load(app, args, mem, &status) : NULL;
+    int status;
+    pl_workflow *wf = pl_cmd_load(app, args, mem, &status);
     st_plan plan;
 
     if (wf != NULL && st_plan_make(&plan, app, wf, &none, mem, &err) == PL_OK)

@@ -154,7 +154,7 @@ static int run_repeat(repeating *r, const pl_workflow *wf, int64_t k, const char
 {
     char *word[WORDS_MAX];
     pl_args run;
-    int status = words_of(r, k, word, &run) ? 0 : pl_code_exit(PL_ENOMEM);
+    int status = words_of(r, k, word, &run) ? 0 : pl_cmd_no_memory();
 
     *key = status == 0 ? key_of(r, &run, &status) : NULL;
     if (*key == NULL)
@@ -487,7 +487,7 @@ static int run(const pl_app *app, const pl_args *args)
     const char *number = pl_arg(args, "--number"), *folds = pl_arg(args, "--folds");
     repeating r = { .app = app, .args = args, .n = REPEATS, .folds = folds != NULL, .mem = pl_arena_new(1 << 16) };
     pl_workflow *wf;
-    int status = pl_code_exit(PL_ENOMEM);
+    int status;
 
     if (number != NULL && folds != NULL) {
         pl_arena_free(r.mem);
@@ -499,10 +499,10 @@ static int run(const pl_app *app, const pl_args *args)
         return pl_cmd_usage(args, "%s %s: a whole number from 2 to %d is expected", folds != NULL ? "--folds" : "-n", number,
                             REPEATS_MAX);
     }
-    wf = r.mem != NULL ? pl_cmd_load(app, args, r.mem, &status) : NULL;
+    wf = pl_cmd_load(app, args, r.mem, &status);
     status = wf != NULL ? check(args, wf, r.folds) : status;
     if (status == 0 && (r.path = pl_sprintf(r.mem, "%s/repeats.json", wf->workdir)) == NULL)
-        status = pl_code_exit(PL_ENOMEM);
+        status = pl_cmd_no_memory();
     if (status == 0) {
         read_known(&r);
         status = repeat(&r, wf);

@@ -61,10 +61,10 @@ static int run(const pl_app *app, const pl_args *args)
     pl_arena *mem = pl_arena_new(1 << 16);
     pl_error err = { 0 };
     const char *stage = NULL;
-    int status = pl_code_exit(PL_ENOMEM);
+    int status;
     int64_t n = 0, begun = 0;
     char name[64] = "";
-    pl_workflow *wf = mem != NULL ? pl_cmd_load(app, args, mem, &status) : NULL;
+    pl_workflow *wf = pl_cmd_load(app, args, mem, &status);
 
     if (wf != NULL && find_stage(app, wf, args, &stage, &n, &begun, &err) != PL_OK)
         status = pl_cmd_fail(&err);

@@ -183,8 +183,6 @@ int st_run_command(const pl_app *app, const pl_args *args, const char *command, 
 
     if (status == 0 && form != NULL && strcmp(form, "text") != 0 && strcmp(form, "json") != 0)
         status = pl_cmd_usage(args, "--log-format %s: write text or json", form);
-    if (status == 0 && mem == NULL)
-        status = pl_code_exit(PL_ENOMEM);
     wf = status == 0 ? pl_cmd_load(app, args, mem, &status) : NULL;
     if (wf != NULL && o.shard.n > 0 && begin_shard(app, args, wf, &o, &file, mem, &err) != PL_OK)
         status = pl_cmd_fail(&err);

@@ -166,9 +166,10 @@ bool st_job_open(st_job *job, const pl_app *app, const pl_args *args, pl_arena *
     char **word = mem != NULL ? words_of(args, &all.n, mem) : NULL;
 
     *job = (st_job){ 0 };
-    *status = pl_code_exit(PL_ENOMEM);
-    if (word == NULL)
+    if (word == NULL) {
+        *status = pl_cmd_no_memory();
         return false;
+    }
     all.arg = word;
     wf = pl_cmd_load(app, &all, mem, status);
     if (wf == NULL)

@@ -96,7 +96,7 @@ static int check(const asked *a)
     int status = 0;
 
     if (mem == NULL)
-        status = pl_code_exit(PL_ENOMEM);
+        status = pl_cmd_no_memory();
     else if (st_search_check(&a->search, &problems, mem, &err) != PL_OK)
         status = pl_cmd_fail(&err);
     for (int i = 0; i < problems.n && status == 0; i++)

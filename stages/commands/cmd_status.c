@@ -273,7 +273,7 @@ static int run(const pl_app *app, const pl_args *args)
         if (watch && form == ST_STATUS_TEXT && pl_cmd_tty(stdout))
             (void)printf("\033[H\033[2J");
         if (mem == NULL)
-            return pl_code_exit(PL_ENOMEM);
+            return pl_cmd_no_memory();
         status = show_once(app, where, form, mem, &running);
         pl_arena_free(mem);
         if (watch && running && status == 0)
