@@ -234,8 +234,14 @@ static pl_code identity_check(pl_bytes is, const char *want, pl_error *err)
 
 static pl_code numbers_check(const numbers *k, const nn_train_state *s, pl_error *err)
 {
-    if (k->n != (int64_t)s->n || k->outputs != s->outputs || (k->has_ema != 0) != (s->ema != NULL))
+    if (k->n != (int64_t)s->n)
         return pl_fail(err, PL_EDATA, "is of a model with %lld parameters, this one has %zu", (long long)k->n, s->n);
+    if (k->outputs != s->outputs)
+        return pl_fail(err, PL_EDATA, "is of a model with %lld outputs, this one has %lld", (long long)k->outputs,
+                       (long long)s->outputs);
+    if ((k->has_ema != 0) != (s->ema != NULL))
+        return pl_fail(err, PL_EDATA, "is of a training with%s a moving average, this one has %s", k->has_ema != 0 ? "" : "out",
+                       s->ema != NULL ? "one" : "none");
     if (k->step < 0 || k->epoch < 0 || k->cursor < 0 || k->best_epoch < -1 || k->seen_n < 0 || k->scale_good < 0 ||
         k->planned < 0 || k->noise_n < 0)
         return pl_fail(err, PL_EDATA, "damaged: a counter is negative");

@@ -409,17 +409,26 @@ static void another_training_is_refused(void **state)
 static void another_model_is_refused(void **state)
 {
     bench *b = *state;
-    nn_train_state s;
     nn_checkpoint_from from;
     pl_error why, err = { 0 };
-    char want[300];
+    char want[600], differs[4][100];
 
-    assert_int_equal(nn_checkpoint_save(b->dir, "this", &b->s, true, NULL), PL_OK);
-    state_make(&s, b->mem, false, 1); /* without EMA */
-    assert_int_equal(nn_checkpoint_load(b->dir, "this", &s, &from, &why, &err), PL_EDATA);
-    (void)snprintf(want, sizeof want,
-                   "%s: latest.ckpt: is of a model with %d parameters, this one has %d; previous.ckpt: is missing", b->dir, N, N);
-    assert_string_equal(err.text, want);
+    (void)snprintf(differs[0], sizeof *differs, "is of a model with %d parameters, this one has %d", N, N + 1);
+    (void)snprintf(differs[1], sizeof *differs, "is of a model with 1 outputs, this one has 2");
+    (void)snprintf(differs[2], sizeof *differs, "is of a training with a moving average, this one has none");
+    (void)snprintf(differs[3], sizeof *differs, "is of a training without a moving average, this one has one");
+    for (int i = 0; i < 4; i++) {
+        nn_train_state saved, s;
+        state_make(&saved, b->mem, i != 3, 1);
+        assert_int_equal(nn_checkpoint_save(b->dir, "this", &saved, false, NULL), PL_OK);
+        state_make(&s, b->mem, i != 2, 1);
+        s.n += i == 0;
+        s.outputs += i == 1;
+        (void)unlink(b->previous);
+        assert_int_equal(nn_checkpoint_load(b->dir, "this", &s, &from, &why, &err), PL_EDATA);
+        (void)snprintf(want, sizeof want, "%s: latest.ckpt: %s; previous.ckpt: is missing", b->dir, differs[i]);
+        assert_string_equal(err.text, want);
+    }
 }
 
 /* A previous.ckpt.tmp that a killed run left, and the two names of one file that are left by a kill between them. */
