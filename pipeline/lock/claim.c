@@ -221,9 +221,10 @@ static void beat(pl_claim *c)
     int why;
 
     if (is_lost(c, now, &why)) {
+        const char *nobody = why == ENOENT ? "the lock file is gone" : "the lock file is empty";
         now[strcspn(now, "\n")] = '\0';
         pl_log(PL_ERROR, "%s was taken over by another run while this process was suspended (%s); this process ends now", c->what,
-               now[0] ? now : "the lock file is gone");
+               now[0] ? now : nobody);
         _exit(pl_code_exit(PL_ELOCK));
     }
     c->beat++;

@@ -240,8 +240,10 @@ static void replace_claim(void)
     assert_int_equal(__real_rename(fresh, path), 0);
 }
 
+static void empty_claim(void) { (void)truncate(path, 0); }
+
 /* What a process says whose claim another host has, or nobody. */
-static void lose(const char *said, bool replaced)
+static void lose(const char *said, void (*how)(void))
 {
     pl_claim *c;
 
@@ -250,10 +252,7 @@ static void lose(const char *said, bool replaced)
     if (take_quickly(&c, NULL) != PL_OK)
         _exit(1);
     for (int i = 0; i < 3000; i++) { /* a beat may be between its look and its write */
-        if (replaced)
-            replace_claim();
-        else
-            remove_claim();
+        how();
         toy_sleep_ms(10);
     }
     _exit(2);
@@ -261,17 +260,22 @@ static void lose(const char *said, bool replaced)
 
 static void a_process_that_lost_its_claim_says_to_whom(void **state)
 {
-    static const char *const whom[] = { "the lock file is gone", "host there, pid 9, since now" };
+    static const struct {
+        void (*how)(void);
+        const char *whom;
+    } cases[] = { { remove_claim, "the lock file is gone" },
+                  { empty_claim, "the lock file is empty" },
+                  { replace_claim, "host there, pid 9, since now" } };
     char said[320], text[700], want[300];
     int status;
 
     (void)state;
     (void)snprintf(said, sizeof said, "%s/said", dir);
-    for (int replaced = 0; replaced < 2; replaced++) {
+    for (int i = 0; i < 3; i++) {
         const pid_t pid = fork();
 
         if (pid == 0)
-            lose(said, replaced);
+            lose(said, cases[i].how);
         assert_int_equal(waitpid(pid, &status, 0), pid);
         assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 4);
         FILE *f = fopen(said, "r");
@@ -280,7 +284,7 @@ static void a_process_that_lost_its_claim_says_to_whom(void **state)
         (void)fclose(f);
         (void)snprintf(want, sizeof want,
                        "screen was taken over by another run while this process was suspended (%s); this process ends now",
-                       whom[replaced]);
+                       cases[i].whom);
         assert_string_equal(text, want);
         (void)unlink(path);
     }
