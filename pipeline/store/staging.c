@@ -62,7 +62,7 @@ static pl_code marks_of_features(sqlite3 *db, marks *out, pl_error *err)
     return code == PL_OK ? text_of(db, "SELECT before FROM staged", out->before, err) : code;
 }
 
-/* A file that is not there has no marks. */
+/* A file that is not there has no marks. One that is empty, as a copy that was stopped early, counts as not there. */
 static pl_code marks_of_file(const char *path, marks *out, pl_error *err)
 {
     pl_identity is = { 0 };
@@ -73,9 +73,7 @@ static pl_code marks_of_file(const char *path, marks *out, pl_error *err)
     if (access(path, F_OK) != 0)
         return PL_OK;
     code = pl_open_reader(&db, path, &is, err);
-    if (code == PL_OK && is.n_tables == 0 && is.application_id == 0)
-        out->there = true;
-    else if (code == PL_OK)
+    if (code == PL_OK && (is.n_tables > 0 || is.application_id != 0))
         code = pl_open_ours(&is, path, PL_FEATURES_ID, PL_FEATURES_VERSION, err);
     if (code == PL_OK && is.n_tables > 0)
         code = marks_of_features(db, out, err);

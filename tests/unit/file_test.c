@@ -17,6 +17,7 @@
 
 #include "pipeline/base/file.h"
 #include "pipeline/base/folder.h"
+#include "tests/unit/long_name.h"
 
 /* ---- calls of the system that answer as they may ---- */
 
@@ -238,29 +239,14 @@ static void a_secret_is_for_its_owner_alone(void **unused)
 
 /* ---- names ---- */
 
-/* "DIR/./././NAME" of n bytes. */
-static const char *long_name(const char *name, size_t n)
-{
-    static char text[PATH_MAX + 16];
-    size_t at = (size_t)snprintf(text, sizeof text, "%s/", dir);
-
-    for (; at + 2 + strlen(name) <= n; at += 2)
-        memcpy(text + at, "./", 2);
-    if (at + strlen(name) < n)
-        text[at++] = '/';
-    (void)snprintf(text + at, sizeof text - at, "%s", name);
-    assert_int_equal(strlen(text), n);
-    return text;
-}
-
 static void names_are_refused_only_where_they_do_not_fit(void **unused)
 {
     (void)unused;
-    assert_int_equal(pl_file_write(long_name("g", PATH_MAX - 1 - strlen(".tmp")), (pl_bytes){ "x", 1 }, &err), PL_OK);
-    assert_int_equal(pl_file_write(long_name("g", PATH_MAX - strlen(".tmp")), (pl_bytes){ "y", 1 }, &err), PL_EIO);
+    assert_int_equal(pl_file_write(long_name(dir, "g", PATH_MAX - 1 - strlen(".tmp")), (pl_bytes){ "x", 1 }, &err), PL_OK);
+    assert_int_equal(pl_file_write(long_name(dir, "g", PATH_MAX - strlen(".tmp")), (pl_bytes){ "y", 1 }, &err), PL_EIO);
     said(dir, "/g: path too long");
-    assert_int_equal(pl_mkdirs(long_name("h", PATH_MAX - 1), &err), PL_OK);
-    assert_int_equal(pl_mkdirs(long_name("i", PATH_MAX), &err), PL_EIO);
+    assert_int_equal(pl_mkdirs(long_name(dir, "h", PATH_MAX - 1), &err), PL_OK);
+    assert_int_equal(pl_mkdirs(long_name(dir, "i", PATH_MAX), &err), PL_EIO);
     said(dir, "/i: path too long");
 }
 

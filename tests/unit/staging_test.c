@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* storage.stage_out: features on a disk of the node, their copy beside results.db, and which of them a run goes on with. */
+#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -15,6 +16,8 @@
 #include "pipeline/base/file.h"
 #include "pipeline/base/log.h"
 #include "pipeline/base/sha256.h"
+#include "pipeline/store/store_parts.h"
+#include "tests/unit/long_name.h"
 #include "toy.h"
 
 enum { UNITS = 3, BLOCKS = 2 * UNITS };
@@ -339,17 +342,125 @@ static void a_copy_that_fails_leaves_the_earlier_one(void **unused)
     ends_as(5);
 }
 
+/* ---- linked with -Wl,--wrap=rename ---- */
+
+static bool rename_fails;
+
+int __real_rename(const char *from, const char *to);
+int __wrap_rename(const char *from, const char *to);
+
+int __wrap_rename(const char *from, const char *to)
+{
+    const size_t n = strlen(to), tail = strlen(".staged");
+
+    if (!rename_fails || n < tail || strcmp(to + n - tail, ".staged") != 0)
+        return __real_rename(from, to);
+    errno = EIO;
+    return -1;
+}
+
+/* A copy that was written but has no name yet is removed. */
+static void a_copy_without_its_name_is_removed(void **unused)
+{
+    char want[700];
+    pl_error err = { 0 };
+
+    (void)unused;
+    rename_fails = true;
+    assert_int_equal(run(&err), PL_EIO);
+    rename_fails = false;
+    (void)snprintf(want, sizeof want, "features are not copied back (storage.stage_out): %s: Input/output error", copy);
+    assert_string_equal(err.text, want);
+    assert_true(pl_path_is_gone(copy));
+    assert_true(pl_path_is_gone(pl_sprintf(t.mem, "%s.tmp", copy)));
+    must_run();
+    must_say("features are copied to ");
+    ends_as(0);
+}
+
+/* What is not ours is neither used nor replaced. */
+static void a_copy_of_another_program_ends_the_run(void **unused)
+{
+    static const char *const others[] = { "CREATE TABLE block(a)", "PRAGMA application_id=1; CREATE TABLE a(b)",
+                                          "PRAGMA application_id=1" };
+
+    (void)unused;
+    must_run();
+    lose_node();
+    for (int i = 0; i < 3; i++) {
+        sqlite3 *db = NULL;
+        char before[65], after[65];
+        pl_error err = { 0 };
+        assert_int_equal(unlink(copy), 0);
+        assert_int_equal(sqlite3_open(copy, &db), SQLITE_OK);
+        assert_int_equal(sqlite3_exec(db, others[i], NULL, NULL, NULL), SQLITE_OK);
+        assert_int_equal(sqlite3_close(db), SQLITE_OK);
+        assert_int_equal(pl_sha256_file(copy, before, NULL), PL_OK);
+        t.conf[1].offset = 5 + i;
+        if (run(&err) != PL_EDATA)
+            fail_msg("%s: %s", others[i], err.text);
+        assert_non_null(
+            strstr(err.where, "the copy of storage.stage_out cannot be used; remove it, and what is missing is computed"));
+        assert_int_equal(pl_sha256_file(copy, after, NULL), PL_OK);
+        assert_string_equal(after, before);
+    }
+}
+
+/* As `cp` leaves it when it is stopped early. */
+static void an_empty_copy_is_replaced(void **unused)
+{
+    (void)unused;
+    must_run();
+    lose_node();
+    assert_int_equal(pl_file_write(copy, (pl_bytes){ "", 0 }, NULL), PL_OK);
+    t.conf[1].offset = 5;
+    must_run();
+    must_say("stage count"); /* its blocks are lost */
+    must_say("features are copied to ");
+    assert_int_equal(number_in(copy, "SELECT count(*) FROM block"), BLOCKS);
+    ends_as(5);
+}
+
+static void the_name_of_the_copy_must_fit(void **unused)
+{
+    pl_error err = { 0 };
+    pl_store *s = NULL;
+    const char *own;
+
+    (void)unused;
+    must_run();
+    assert_int_equal(pl_store_open(&s, &t.wf, &toy_schema, NULL), PL_OK);
+    own = s->results_path;
+    for (size_t over = 0; over < 2; over++) {
+        s->results_path = long_name(dir, "r.db", PATH_MAX - 1 - strlen(".staged") + over);
+        assert_int_equal(pl_staged_in(s, &err), over ? PL_EIO : PL_OK);
+    }
+    assert_non_null(strstr(err.text, "/r.db: path too long"));
+    assert_memory_equal(err.text, dir, strlen(dir));
+    s->results_path = own;
+    pl_store_close(s);
+}
+
 #define OF_RUN(f) cmocka_unit_test_setup_teardown(f, make, drop)
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        OF_RUN(a_run_leaves_a_copy_that_readers_find),           OF_RUN(a_new_node_fetches_them_and_goes_on),
-        OF_RUN(its_own_file_is_taken_before_the_copy),           OF_RUN(an_older_file_on_a_node_is_replaced),
-        OF_RUN(what_only_the_lost_node_had_is_made_again),       OF_RUN(a_run_that_fails_is_copied_too),
-        OF_RUN(a_kill_between_the_marks_loses_nothing),          OF_RUN(features_of_a_run_without_copies_are_not_taken),
-        OF_RUN(a_damaged_copy_is_named_and_replaced_at_the_end), OF_RUN(a_run_without_copies_makes_the_copy_an_older_one),
+        OF_RUN(a_run_leaves_a_copy_that_readers_find),
+        OF_RUN(a_new_node_fetches_them_and_goes_on),
+        OF_RUN(its_own_file_is_taken_before_the_copy),
+        OF_RUN(an_older_file_on_a_node_is_replaced),
+        OF_RUN(what_only_the_lost_node_had_is_made_again),
+        OF_RUN(a_run_that_fails_is_copied_too),
+        OF_RUN(a_kill_between_the_marks_loses_nothing),
+        OF_RUN(features_of_a_run_without_copies_are_not_taken),
+        OF_RUN(a_damaged_copy_is_named_and_replaced_at_the_end),
+        OF_RUN(a_run_without_copies_makes_the_copy_an_older_one),
         OF_RUN(a_copy_that_fails_leaves_the_earlier_one),
+        OF_RUN(a_copy_without_its_name_is_removed),
+        OF_RUN(a_copy_of_another_program_ends_the_run),
+        OF_RUN(an_empty_copy_is_replaced),
+        OF_RUN(the_name_of_the_copy_must_fit),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Everything that a run writes: rows, heartbeat, reserve, log and explanations. */
+#include <errno.h>
 #include <math.h>
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -557,6 +560,50 @@ static void the_log_of_a_run_names_its_stages_and_their_items(void **state)
     toy_free(&t);
 }
 
+/* ---- linked with -Wl,--wrap=pthread_cond_timedwait ---- */
+
+enum { BEATS = 4 };
+
+static struct timespec until[BEATS + 1]; /* what the thread of the heartbeat waits for: at once, BEATS times */
+static atomic_int n_until;
+static bool hurry;
+
+int __real_pthread_cond_timedwait(pthread_cond_t *wake, pthread_mutex_t *lock, const struct timespec *end);
+int __wrap_pthread_cond_timedwait(pthread_cond_t *wake, pthread_mutex_t *lock, const struct timespec *end);
+
+int __wrap_pthread_cond_timedwait(pthread_cond_t *wake, pthread_mutex_t *lock, const struct timespec *end)
+{
+    const int n = atomic_load(&n_until);
+
+    if (!hurry || n > BEATS)
+        return __real_pthread_cond_timedwait(wake, lock, end);
+    until[n] = *end;
+    atomic_store(&n_until, n + 1);
+    return n < BEATS ? ETIMEDOUT : __real_pthread_cond_timedwait(wake, lock, end);
+}
+
+static void the_heart_beats_every_five_seconds(void **state)
+{
+    struct timespec begin, end;
+    pl_heartbeat *h;
+
+    (void)state;
+    hurry = true;
+    (void)clock_gettime(CLOCK_MONOTONIC, &begin);
+    h = pl_heartbeat_start(dir, 1, NULL);
+    assert_non_null(h);
+    while (atomic_load(&n_until) <= BEATS)
+        toy_sleep_ms(1);
+    (void)clock_gettime(CLOCK_MONOTONIC, &end);
+    pl_heartbeat_end(h, PL_OK, NULL);
+    hurry = false;
+    for (int i = 1; i <= BEATS; i++) {
+        assert_int_equal(until[i].tv_sec - until[i - 1].tv_sec, PL_HEARTBEAT_S);
+        assert_int_equal(until[i].tv_nsec, until[0].tv_nsec);
+    }
+    assert_true(until[0].tv_sec - PL_HEARTBEAT_S >= begin.tv_sec && until[0].tv_sec - PL_HEARTBEAT_S <= end.tv_sec);
+}
+
 static void the_heartbeat_tells_what_is_done_and_how_it_ended(void **state)
 {
     pl_run_opts opts = { .workers = 1, .quiet = true, .command = "go" };
@@ -876,6 +923,7 @@ int main(void)
         CASE(a_disk_that_fills_up_in_mid_run_ends_it),
         CASE(limits_of_failures_hold_at_their_edges),
         CASE(the_log_of_a_run_names_its_stages_and_their_items),
+        CASE(the_heart_beats_every_five_seconds),
         CASE(the_heartbeat_tells_what_is_done_and_how_it_ended),
         CASE(explain_says_what_differs_setting_by_setting),
         CASE(only_hashes_are_shortened_in_an_explanation),
