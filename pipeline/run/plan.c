@@ -226,7 +226,7 @@ static void compare(diff *d, const char *path, json_t *was, json_t *now)
 {
     if (json_is_object(was) && json_is_object(now))
         compare_objects(d, path, was, now);
-    else if (was == NULL || now == NULL || !json_equal(was, now))
+    else if (!json_equal(was, now)) /* nor are they if one is not there */
         add_change(d, path, was, now);
 }
 

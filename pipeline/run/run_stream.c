@@ -146,7 +146,7 @@ static pl_code finish_ended(stream *s, int k, bool *moved, pl_error *err)
 typedef pl_code action(stream *s, int k, bool *moved, pl_error *err);
 
 /* Does one thing: a commit, else the end of a stage, else a read, each for the last stage that can. Then it chooses again, so
- * that no commit waits for several reads. */
+ * that no commit waits for several reads. What fails has moved, too. */
 static pl_code serve(stream *s, bool *moved, pl_error *err)
 {
     static action *const actions[] = { commit_oldest, finish_ended, read_next };
@@ -154,7 +154,7 @@ static pl_code serve(stream *s, bool *moved, pl_error *err)
 
     *moved = false;
     for (int d = 0; d < 3; d++)
-        for (int k = s->n - 1; k >= 0 && code == PL_OK && !*moved; k--) {
+        for (int k = s->n - 1; k >= 0 && !*moved; k--) {
             s->at = k;
             code = actions[d](s, k, moved, err);
         }
