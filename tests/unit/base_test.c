@@ -257,6 +257,13 @@ static void long_lines_are_wrapped_between_words(void **unused)
         { "\x1b[32mok\x1b[0m  \xc3\xa9 coloured line", "\x1b[32mok\x1b[0m  \xc3\xa9 coloured line" },
         { "no blank ends a line    \nx", "no blank ends a line\nx" },
         { "nor is a sign lost: 90 %", "nor is a sign lost:\n  90 %" },
+        { "twenty-one columns: no", "twenty-one columns:\n  no" }, /* 22, 21, 20 */
+        { "twenty-one columns: n", "twenty-one columns:\n  n" },
+        { "twenty columns: this", "twenty columns: this" },
+        { "\xc3\xa9 with an accent; n", "\xc3\xa9 with an accent; n" },
+        { "\xc3\xa9 with an accent; no!", "\xc3\xa9 with an accent;\n  no!" },
+        { "\x1b[32mok\x1b[0m twenty columns: n", "\x1b[32mok\x1b[0m twenty columns: n" },
+        { "\x1b[32mok\x1b[0m twenty columns: no", "\x1b[32mok\x1b[0m twenty columns:\n  no" },
     };
     pl_text t = { 0 };
 
@@ -541,6 +548,28 @@ static void the_sanitizer_sees_a_byte_behind_an_object(void **unused)
 #endif
 }
 
+/* Blocks of the usual size stay and are used again; one that was made for a large request is freed. */
+static void an_arena_that_is_reset_uses_its_blocks_again(void **unused)
+{
+    enum { BLOCK = 1 << 12, N = 9 };
+    char *first[N];
+    pl_arena *mem = pl_arena_new(BLOCK);
+
+    (void)unused;
+    for (int turn = 0; turn < 3; turn++) {
+        for (int i = 0; i < N; i++) {
+            char *p = PL_NEW(mem, char, BLOCK / 2 + 1), *large = i == 4 ? PL_NEW(mem, char, 3 * BLOCK) : p;
+            assert_true(p != NULL && large != NULL);
+            if (turn == 0)
+                first[i] = p;
+            assert_ptr_equal(p, first[i]);
+            memset(p, 1, BLOCK / 2 + 1);
+        }
+        pl_arena_reset(mem);
+    }
+    pl_arena_free(mem);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -555,6 +584,7 @@ int main(void)
         cmocka_unit_test(json_text_is_valid_for_any_bytes),
         cmocka_unit_test(terminal_controls_are_removed_from_messages),
         cmocka_unit_test(long_lines_are_wrapped_between_words),
+        cmocka_unit_test(an_arena_that_is_reset_uses_its_blocks_again),
         cmocka_unit_test(the_nearest_name_is_found_or_none),
         cmocka_unit_test(random_streams_have_the_right_moments_and_bounds),
         cmocka_unit_test(a_file_is_written_whole_and_read_back),

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Plans and runs: what is reused, what runs again, what is recorded. */
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -622,21 +623,96 @@ static void who_reads_holds_up_no_run(void **state)
     toy_free(&t);
 }
 
+/* ---- what happens in mid-run ---- */
+
+static pl_code (*in_unit_5)(void); /* before the work on this unit of square */
+
+static pl_code work_on_square(void *worker, pl_unit *unit, pl_error *err)
+{
+    const pl_code code = unit->index == 5 ? in_unit_5() : PL_OK;
+
+    return code == PL_OK ? toy_square.work(worker, unit, err) : code;
+}
+
+static void make_eventful(toy *t, pl_stage *square, pl_code (*event)(void))
+{
+    toy_make(t, dir, 40);
+    *square = toy_square;
+    square->work = work_on_square;
+    t->step[1].stage = square;
+    in_unit_5 = event;
+}
+
+static pl_code is_asked_to_stop(void)
+{
+    (void)raise(SIGTERM);
+    return PL_OK;
+}
+
+static pl_code gives_up(void)
+{
+    (void)raise(SIGTERM);
+    return PL_ESTOP;
+}
+
+/* The unit in which a stop is asked for counts if its work was done. A unit that was given up, and what follows it, does not. */
+static void a_unit_that_a_stop_leaves_undone_is_not_stored(void **state)
+{
+    static pl_code (*const events[])(void) = { gives_up, is_asked_to_stop };
+    char want[130], got[130];
+
+    (void)state;
+    digest_of(other, 40, 1, NULL, want);
+    for (int done = 0; done < 2; done++) {
+        pl_error err = { 0 };
+        pl_stage square;
+        toy t;
+
+        make_eventful(&t, &square, events[done]);
+        assert_int_equal(toy_run(&t, 1, &err), PL_ESTOP);
+        assert_string_equal(err.text, "stopped by signal TERM in stages count, square; run the same command again to continue");
+        assert_int_equal(toy_int(&t, "SELECT count(*) FROM unit WHERE stage_id=2"), 5 + done);
+        assert_int_equal(toy_int(&t, "SELECT max(unit) FROM unit WHERE stage_id=2"), 4 + done);
+        assert_int_equal(toy_int(&t, "SELECT count(*) FROM square"), 8 * (5 + done));
+        assert_int_equal(toy_int(&t,
+                                 "SELECT count(*) FROM event WHERE level='info' AND stage='square' AND message LIKE 'stopped by "
+                                 "signal TERM in %'"),
+                         1);
+        t.step[1].stage = &toy_square;
+        must_run(&t, 1);
+        toy_digest(&t, got);
+        assert_string_equal(got, want);
+        toy_free(&t);
+        toy_remove(dir);
+    }
+}
+
+static char results[300], away[320];
+
+static pl_code moves_results(void) { return rename(results, away) == 0 ? PL_OK : PL_EBUG; }
+
 /* SQLite would continue in a deleted file, and the results would be lost at the end, with status 0. */
 static void results_that_are_moved_away_end_the_run(void **state)
 {
-    char away[300];
-    pid_t pid;
+    char want[600];
+    pl_error err = { 0 };
+    pl_stage square;
     toy t;
 
     (void)state;
-    toy_make(&t, dir, 3000);
+    make_eventful(&t, &square, moves_results);
+    (void)snprintf(results, sizeof results, "%s", t.wf.storage.results);
     (void)snprintf(away, sizeof away, "%s/away.db", dir);
-    pid = toy_start(dir, 3000, 0.005, NULL);
-    while (toy_int(&t, "SELECT count(*) FROM unit") < 1)
-        toy_sleep_ms(5);
-    assert_int_equal(rename(t.wf.storage.results, away), 0);
-    assert_int_equal(toy_ended(pid), 6);
+    assert_int_equal(toy_run(&t, 1, &err), PL_EIO);
+    (void)snprintf(want, sizeof want,
+                   "%s was moved or deleted while this run wrote to it; put it back and run again, or the next run starts from the "
+                   "beginning",
+                   results);
+    assert_string_equal(err.text, want);
+    assert_int_equal(rename(away, results), 0);
+    t.step[1].stage = &toy_square;
+    must_run(&t, 1);
+    assert_true(toy_sound(&t));
     toy_free(&t);
 }
 
@@ -669,6 +745,7 @@ int main(void)
         CASE(no_units_at_all_is_a_finished_stage),
         CASE(a_full_enough_disk_is_refused_before_any_work),
         CASE(who_reads_holds_up_no_run),
+        CASE(a_unit_that_a_stop_leaves_undone_is_not_stored),
         CASE(results_that_are_moved_away_end_the_run),
     };
     return cmocka_run_group_tests_name("run", tests, NULL, NULL);

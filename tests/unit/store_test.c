@@ -19,6 +19,8 @@
 #include "pipeline/base/stop.h"
 #include "pipeline/store/insert.h"
 #include "pipeline/store/sums.h"
+#include "pipeline/run/runner.h"
+#include "tests/unit/long_name.h"
 #include "toy.h"
 
 static toy t;
@@ -437,6 +439,13 @@ static void a_flipped_bit_in_a_block_is_seen(void **state)
     assert_int_equal(pl_block_get(s, "number", t.step[0].key, 1, &got, t.mem, &err), PL_OK);
     assert_int_equal(pl_block_check(&got, &err), PL_EDATA);
     assert_non_null(strstr(err.text, "number, unit 1: checksum"));
+    /* the same digits one after another, in other columns */
+    assert_int_equal(pl_block_put(s, "digits", "key", 1, 12, 3, (pl_bytes){ "abc", 3 }, NULL), PL_OK);
+    assert_int_equal(pl_block_get(s, "digits", "key", 1, &got, t.mem, &err), PL_OK);
+    assert_int_equal(pl_block_check(&got, &err), PL_OK);
+    assert_int_equal(pl_db_exec(s->features, "UPDATE block SET first=1, n_items=23 WHERE kind='digits'", NULL), PL_OK);
+    assert_int_equal(pl_block_get(s, "digits", "key", 1, &got, t.mem, &err), PL_OK);
+    assert_int_equal(pl_block_check(&got, &err), PL_EDATA);
     assert_int_equal(pl_db_exec(s->features, "UPDATE block SET data=17 WHERE kind='number' AND unit=1", NULL), PL_OK);
     assert_int_equal(pl_block_get(s, "number", t.step[0].key, 1, &got, t.mem, &err), PL_EDATA);
     assert_non_null(strstr(err.text, "number, unit 1: cannot open"));
@@ -720,6 +729,172 @@ static void sums_that_were_given_up_are_made_again_for_good(void **state)
     assert_int_equal(sqlite3_close(db), SQLITE_OK);
 }
 
+/* ---- paths that do not fit ---- */
+
+/* The message has both ends of the path. */
+static void too_long(const char *end, pl_code code, const pl_error *err)
+{
+    const size_t n = strlen(err->text);
+    char want[60];
+    const size_t tail = (size_t)snprintf(want, sizeof want, "/%s: path too long", end);
+
+    assert_int_equal(code, PL_EIO);
+    assert_true(n > tail + strlen(dir));
+    assert_string_equal(err->text + n - tail, want);
+    assert_memory_equal(err->text, dir, strlen(dir));
+}
+
+static void fits(pl_code code, const pl_error *err)
+{
+    if (code != PL_OK)
+        fail_msg("%s", err->text);
+}
+
+static void names_of_copies_are_refused_only_where_they_do_not_fit(void **state)
+{
+    const size_t most = PATH_MAX - 1 - strlen(".tmp-journal");
+    pl_error err = { 0 };
+
+    (void)state;
+    fits(pl_store_copy(s, long_name(dir, "copy", most), &err), &err);
+    assert_int_equal(access(long_name(dir, "copy", most), F_OK), 0);
+    too_long("copy", pl_store_copy(s, long_name(dir, "copy", most + 1), &err), &err);
+}
+
+/* Without ".format1" the name fits; with it, it would fit, too, but not as the name of what is being copied. */
+static void a_copy_before_a_migration_needs_a_name_that_fits(void **state)
+{
+    static const char *const up[] = { NULL, "CREATE TABLE extra(x)" };
+    static const char *const names[] = { "y.db", "x.db" }, *const named[] = { "y.db.format1", "x.db" };
+    pl_schema two = toy_schema;
+
+    (void)state;
+    two.version = 2;
+    two.migrate = up;
+    for (size_t over = 0; over < 2; over++) {
+        pl_error err = { 0 };
+        t.wf.storage.results = pl_strdup(t.mem, long_name(dir, names[over], PATH_MAX - 1 - strlen(".format1") + over));
+        assert_int_equal(reopen(&toy_schema, &err), PL_OK);
+        too_long(named[over], reopen(&two, &err), &err);
+    }
+}
+
+static void a_folder_of_results_is_made_only_if_its_name_fits(void **state)
+{
+    const size_t most = PATH_MAX + strlen("r.db");
+    pl_error err = { 0 };
+
+    (void)state;
+    t.wf.storage.results = pl_strdup(t.mem, long_name(dir, "r.db", most));
+    fits(reopen(&toy_schema, &err), &err); /* SQLite shortens it */
+    t.wf.storage.results = pl_strdup(t.mem, long_name(dir, "r.db", most + 1));
+    too_long("r.db", reopen(&toy_schema, &err), &err);
+}
+
+static void features_beside_results_need_a_name_that_fits(void **state)
+{
+    const size_t most = PATH_MAX - 1 - strlen("features.db") + strlen("results.db");
+    pl_error err = { 0 };
+    pl_store *r = NULL;
+
+    (void)state;
+    fits(pl_store_open_read(&r, long_name(dir, "results.db", most), &toy_schema, &err), &err);
+    pl_store_close(r);
+    too_long("results.db", pl_store_open_read(&r, long_name(dir, "results.db", most + 1), &toy_schema, &err), &err);
+}
+
+static void the_copy_of_earlier_results_has_a_name_of_its_own(void **state)
+{
+    static const struct {
+        const char *results, *previous;
+    } cases[] = { { "a/results.db", "a/results.previous.db" },
+                  { "x.db", "x.previous.db" },
+                  { ".db", ".db.previous.db" },
+                  { "db", "db.previous.db" },
+                  { "results.dbx", "results.dbx.previous.db" } };
+    char out[100];
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const pl_store is = { .results_path = cases[i].results };
+        const size_t n = strlen(cases[i].previous) + 1;
+        assert_true(pl_previous_path(&is, out, n));
+        assert_string_equal(out, cases[i].previous);
+        assert_false(pl_previous_path(&is, out, n - 1));
+    }
+}
+
+static void a_run_that_cannot_keep_the_earlier_results_ends(void **state)
+{
+    static const char *const names[] = { "y.db", "x.db" }, *const named[] = { "y.previous.db", "x.db" };
+    const size_t most = PATH_MAX - 1 - strlen(".previous.db") + strlen(".db");
+
+    (void)state;
+    for (size_t over = 0; over < 2; over++) {
+        pl_error err = { 0 };
+        t.wf.storage.results = pl_strdup(t.mem, long_name(dir, names[over], most + over));
+        t.conf[1].offset = 0;
+        fits(toy_run(&t, 1, &err), &err);
+        t.conf[1].offset = 5;
+        too_long(named[over], toy_run(&t, 1, &err), &err);
+        assert_int_equal(toy_int(&t, "SELECT max(value) FROM square"), 168 * 168); /* nothing was removed */
+    }
+}
+
+/* ---- sums that are not there ---- */
+
+/* A database of before the sums, opened for reading, and one whose sums were given up: both are good, and nothing is said. */
+static void a_database_without_sums_is_checked_without_them(void **state)
+{
+    static const char *const without[] = { "DELETE FROM row_sum", "DROP TABLE row_sum" };
+
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        pl_text report = { 0 };
+        pl_error err = { 0 };
+        bool good = false;
+        assert_int_equal(reopen(&toy_schema, &err), PL_OK);
+        assert_int_equal(pl_db_exec(s->db, without[i], &err), PL_OK);
+        pl_store_close(s);
+        assert_int_equal(pl_store_open_read(&s, t.wf.storage.results, &toy_schema, &err), PL_OK);
+        if (pl_store_check(s, &good, &report, &err) != PL_OK)
+            fail_msg("%s", err.text);
+        assert_true(good);
+        assert_null(strstr(pl_text_str(&report), "checksums"));
+        assert_non_null(strstr(pl_text_str(&report), "good rows refer only to rows that exist\n"));
+        pl_text_free(&report);
+    }
+}
+
+/* It would have another row in its sum than in the table. The trigger that counts its rows stays. */
+static void no_statement_counts_rows_whose_columns_have_defaults(void **state)
+{
+    pl_text call = { 0 }, report = { 0 };
+    pl_error err = { 0 };
+    int at = 7, n = 0;
+
+    (void)state;
+    assert_int_equal(pl_db_exec(s->db, "CREATE TABLE later(a,b DEFAULT 3,c)", &err), PL_OK);
+    assert_int_equal(pl_sums_add(s->sums, "later", &err), PL_OK);
+    assert_int_equal(pl_sums_fill(s->db, &err), PL_OK);
+    assert_int_equal(pl_sums_claim(s->sums, "later", "c,a", &call, &at, &err), PL_EBUG);
+    assert_string_equal(err.text, "table later: a column that is left out has a default");
+    assert_int_equal(at, -1);
+    assert_int_equal(pl_db_exec(s->db, "INSERT INTO later(a) VALUES(1)", &err), PL_OK);
+    assert_int_equal(pl_sums_check(s->db, &n, &report, &err), PL_OK);
+    pl_text_reset(&call);
+    assert_int_equal(pl_sums_claim(s->sums, "later", "c,b", &call, &at, &err), PL_OK);
+    assert_true(at >= 0);
+    assert_non_null(strstr(pl_text_str(&call), ",NULL,column2,column1)"));
+    pl_sums_release(s->sums, at);
+    pl_text_reset(&call);
+    assert_int_equal(pl_sums_claim(s->sums, "nowhere", "a", &call, &at, &err), PL_OK);
+    assert_int_equal(at, -1);
+    assert_string_equal(pl_text_str(&call), "");
+    pl_text_free(&call);
+    pl_text_free(&report);
+}
+
 static void a_good_database_is_said_to_be_good_in_every_point(void **state)
 {
     char want[1400];
@@ -886,6 +1061,14 @@ int main(void)
         CASE(rows_in_groups_are_counted_by_their_statement),
         CASE(sums_that_were_given_up_are_made_again_for_good),
         CASE(rows_of_a_table_that_came_later_are_summed_too),
+        CASE(a_database_without_sums_is_checked_without_them),
+        CASE(no_statement_counts_rows_whose_columns_have_defaults),
+        CASE(names_of_copies_are_refused_only_where_they_do_not_fit),
+        CASE(a_copy_before_a_migration_needs_a_name_that_fits),
+        CASE(a_folder_of_results_is_made_only_if_its_name_fits),
+        CASE(features_beside_results_need_a_name_that_fits),
+        CASE(the_copy_of_earlier_results_has_a_name_of_its_own),
+        CASE(a_run_that_cannot_keep_the_earlier_results_ends),
         CASE(a_copy_is_whole_and_old_or_new),
         CASE(pruning_removes_only_what_no_stage_uses),
         CASE(a_files_hash_follows_its_content_and_not_its_time),

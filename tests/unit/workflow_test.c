@@ -209,6 +209,12 @@ static void variables_and_the_environment_are_put_in(void **state)
     assert_int_equal(wf->seed, 7);
     assert_true(conf_of(wf)->cutoff == 4.5);
     assert_string_equal(conf_of(wf)->label, "d e");
+    assert_int_equal(setenv("MOLSIEVE_TEST_X", "", 1), 0); /* set, but empty */
+    wf = good(f, "format: 1\nname: n\nstages:\n  read:\n  graph: {label: 'a${env:MOLSIEVE_TEST_X}b${env:MOLSIEVE_TEST_X:-c}'}\n");
+    assert_string_equal(conf_of(wf)->label, "abc");
+    assert_int_equal(setenv("MOLSIEVE_TEST_X", "d", 1), 0);
+    wf = good(f, "format: 1\nname: n\nstages:\n  read:\n  graph: {label: 'a${env:MOLSIEVE_TEST_X}b${env:MOLSIEVE_TEST_X:-c}'}\n");
+    assert_string_equal(conf_of(wf)->label, "adbd");
     assert_null(load(f,
                      "format: 1\nvars: {a: '${vars.b}', b: 1}\nname: ${vars.bb} ${env:MOLSIEVE_TEST_Y} ${x} ${\n"
                      "stages:\n  read:\n",
