@@ -1,5 +1,5 @@
 molsieve_test(base unit/base_test.c LABEL unit threads USES molsieve::base)
-target_link_options(test_base PRIVATE -Wl,--wrap=realloc)
+target_link_options(test_base PRIVATE -Wl,--wrap=realloc,--wrap=pthread_create)
 molsieve_test(files unit/file_test.c LABEL unit USES molsieve::base)
 target_link_options(test_files PRIVATE -Wl,--wrap=read,--wrap=write,--wrap=fsync)
 molsieve_test(program unit/program_test.c LABEL unit USES molsieve::base)

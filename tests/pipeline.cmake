@@ -13,7 +13,7 @@ molsieve_test(lock unit/lock_test.c LABEL unit USES toy)
 target_link_options(test_lock PRIVATE -Wl,--wrap=nanosleep,--wrap=flock)
 molsieve_test(recovery unit/recovery_test.c LABEL unit USES toy)
 set(seen_calls -Wl,--wrap=fsync,--wrap=rename,--wrap=nanosleep) # unit/calls.h
-target_link_options(test_recovery PRIVATE ${seen_calls} -Wl,--wrap=statfs)
+target_link_options(test_recovery PRIVATE ${seen_calls} -Wl,--wrap=statfs,--wrap=statvfs)
 molsieve_test(written unit/written_test.c LABEL unit USES toy)
 set(seen_statements -Wl,--wrap=sqlite3_close,--wrap=sqlite3_close_v2) # unit/statements.h
 target_link_options(test_written PRIVATE ${seen_statements} -Wl,--wrap=pthread_cond_timedwait)

@@ -230,7 +230,8 @@ void pl_pages_renew(sqlite3 *db)
     sqlite3_file *file = NULL;
     page_file *p;
 
-    if (sqlite3_file_control(db, "main", SQLITE_FCNTL_FILE_POINTER, &file) != SQLITE_OK || file == NULL)
+    (void)sqlite3_file_control(db, "main", SQLITE_FCNTL_FILE_POINTER, &file);
+    if (file == NULL)
         return;
     p = page_file_of(file);
     if (file->pMethods != &p->methods) /* a database in memory */

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
 #include <math.h>
+#include <pthread.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -9,6 +12,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -548,6 +552,97 @@ static void the_sanitizer_sees_a_byte_behind_an_object(void **unused)
 #endif
 }
 
+/* ---- linked with -Wl,--wrap=pthread_create ---- */
+
+static int threads_left = -1; /* that may be started; -1: any number */
+
+int __real_pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*work)(void *), void *ctx);
+int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*work)(void *), void *ctx);
+
+int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*work)(void *), void *ctx)
+{
+    if (threads_left == 0)
+        return EAGAIN;
+    threads_left -= threads_left > 0;
+    return __real_pthread_create(thread, attr, work, ctx);
+}
+
+static pl_code note_worker(void *ctx, int worker, int slot, pl_error *err)
+{
+    (void)err;
+    ((int *)ctx)[slot] = worker;
+    return PL_OK;
+}
+
+static void a_pool_does_with_fewer_threads_but_not_without_any(void **unused)
+{
+    enum { N_SLOTS = 5 };
+    pl_pool *p = NULL;
+    pl_error err = { 0 };
+    int by[N_SLOTS], n_taken = 0;
+
+    (void)unused;
+    threads_left = 0;
+    assert_int_equal(pl_pool_open(&p, 3, N_SLOTS, note_worker, by, &err), PL_ENOMEM);
+    assert_string_equal(err.text, "no thread could be started: out of memory");
+    assert_null(p);
+    threads_left = 1;
+    assert_int_equal(pl_pool_open(&p, 3, N_SLOTS, note_worker, by, &err), PL_OK);
+    threads_left = -1;
+    memset(by, -1, sizeof by);
+    for (int i = 0; i < N_SLOTS; i++)
+        pl_pool_put(p, i, i);
+    while (n_taken < N_SLOTS) {
+        pl_pool_wait(p);
+        for (int i = 0; i < N_SLOTS; i++) {
+            pl_code code = PL_EBUG;
+            if (!pl_pool_take(p, i, &code, &err))
+                continue;
+            assert_int_equal(code, PL_OK);
+            assert_int_equal(by[i], 0); /* the one that could be started */
+            n_taken++;
+        }
+    }
+    pl_pool_close(p);
+}
+
+static void *look_at_signals(void *blocked) { return (void)pthread_sigmask(SIG_SETMASK, NULL, blocked), NULL; }
+
+/* It takes no signals from the thread that handles them, and its condition has the steady clock: it never ends too early. */
+static void a_thread_is_started_without_signals_and_with_a_clock(void **unused)
+{
+    pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    pthread_cond_t wake;
+    pthread_t thread;
+    sigset_t blocked, mine;
+    struct timespec end, now;
+    int rc = 0;
+
+    (void)unused;
+    memset(&wake, 0, sizeof wake);
+    threads_left = 0;
+    assert_false(pl_thread_start(&thread, &wake, look_at_signals, &blocked));
+    threads_left = -1;
+    (void)sigemptyset(&blocked);
+    assert_true(pl_thread_start(&thread, &wake, look_at_signals, &blocked));
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    assert_true(sigismember(&blocked, SIGTERM) == 1 && sigismember(&blocked, SIGALRM) == 1);
+    (void)pthread_sigmask(SIG_SETMASK, NULL, &mine);
+    assert_int_equal(sigismember(&mine, SIGTERM), 0);
+    (void)pthread_mutex_lock(&lock);
+    (void)clock_gettime(CLOCK_MONOTONIC, &end);
+    end.tv_nsec += 20000000;
+    end.tv_sec += end.tv_nsec / 1000000000;
+    end.tv_nsec %= 1000000000;
+    while (rc == 0)
+        rc = pthread_cond_timedwait(&wake, &lock, &end);
+    (void)clock_gettime(CLOCK_MONOTONIC, &now);
+    (void)pthread_mutex_unlock(&lock);
+    assert_int_equal(rc, ETIMEDOUT);
+    assert_true(now.tv_sec > end.tv_sec || (now.tv_sec == end.tv_sec && now.tv_nsec >= end.tv_nsec));
+    (void)pthread_cond_destroy(&wake);
+}
+
 /* Blocks of the usual size stay and are used again; one that was made for a large request is freed. */
 static void an_arena_that_is_reset_uses_its_blocks_again(void **unused)
 {
@@ -585,6 +680,8 @@ int main(void)
         cmocka_unit_test(terminal_controls_are_removed_from_messages),
         cmocka_unit_test(long_lines_are_wrapped_between_words),
         cmocka_unit_test(an_arena_that_is_reset_uses_its_blocks_again),
+        cmocka_unit_test(a_pool_does_with_fewer_threads_but_not_without_any),
+        cmocka_unit_test(a_thread_is_started_without_signals_and_with_a_clock),
         cmocka_unit_test(the_nearest_name_is_found_or_none),
         cmocka_unit_test(random_streams_have_the_right_moments_and_bounds),
         cmocka_unit_test(a_file_is_written_whole_and_read_back),

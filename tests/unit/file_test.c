@@ -11,12 +11,14 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmocka.h>
 
 #include "pipeline/base/file.h"
 #include "pipeline/base/folder.h"
+#include "pipeline/base/sha256.h"
 #include "tests/unit/long_name.h"
 
 /* ---- calls of the system that answer as they may ---- */
@@ -239,6 +241,54 @@ static void a_secret_is_for_its_owner_alone(void **unused)
 
 /* ---- names ---- */
 
+static void a_hash_is_of_all_bytes_or_fails(void **unused)
+{
+    static const int cut[] = { -EINTR, 3, -EINTR, 1, ALL }, fails[] = { 3, -EIO };
+    char whole[65], is[65] = "";
+
+    (void)unused;
+    assert_int_equal(pl_file_write(path, (pl_bytes){ "0123456789", 10 }, &err), PL_OK);
+    assert_int_equal(pl_sha256_file(path, whole, &err), PL_OK);
+    answer(cut, 5);
+    assert_int_equal(pl_sha256_file(path, is, &err), PL_OK);
+    assert_string_equal(is, whole);
+    answer(fails, 2);
+    assert_int_equal(pl_sha256_file(path, is, &err), PL_EIO);
+    said(path, ": Input/output error");
+    answer(NULL, 0);
+}
+
+/* Where standard input is closed, a file has this descriptor. */
+static void descriptor_0_is_one_like_the_others(void **unused)
+{
+    int status;
+    pid_t pid;
+
+    (void)unused;
+    assert_int_equal(pl_file_write(path, (pl_bytes){ "abc", 3 }, &err), PL_OK);
+    pid = fork();
+    if (pid == 0) {
+        pl_bytes back;
+        char hex[65];
+        (void)close(0);
+        if (pl_file_read(&back, path, mem, NULL) != PL_OK || back.len != 3 || pl_sha256_file(path, hex, NULL) != PL_OK ||
+            pl_file_write(path, (pl_bytes){ "abcd", 4 }, NULL) != PL_OK)
+            _exit(1);
+        file_sync = EIO;
+        if (pl_file_write(path, (pl_bytes){ "abcde", 5 }, NULL) != PL_EIO)
+            _exit(2);
+        file_sync = 0;
+        dir_sync = EIO;
+        if (pl_file_sync_name(path, NULL) != PL_EIO || fcntl(0, F_GETFD) != -1)
+            _exit(3);
+        dir_sync = 0;
+        _exit(pl_file_read(&back, path, mem, NULL) == PL_OK && back.len == 4 ? 0 : 4);
+    }
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_true(WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), 0);
+}
+
 static void names_are_refused_only_where_they_do_not_fit(void **unused)
 {
     (void)unused;
@@ -349,6 +399,8 @@ int main(void)
         OF_FOLDER(what_a_killed_write_left_is_replaced),
         OF_FOLDER(a_link_at_the_temporary_name_is_not_followed),
         OF_FOLDER(a_secret_is_for_its_owner_alone),
+        OF_FOLDER(a_hash_is_of_all_bytes_or_fails),
+        OF_FOLDER(descriptor_0_is_one_like_the_others),
         OF_FOLDER(names_are_refused_only_where_they_do_not_fit),
         OF_FOLDER(a_message_that_is_too_long_keeps_both_ends),
         OF_FOLDER(the_bytes_of_a_folder_are_those_of_its_files),

@@ -7,12 +7,15 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <sys/statfs.h>
+#include <sys/statvfs.h>
 #include <sys/wait.h>
 
 #include <cmocka.h>
 
 #include "pipeline/base/file.h"
+#include "pipeline/base/log.h"
 #include "pipeline/lock/lock.h"
 #include "pipeline/workflow/shard.h"
 #include "toy.h"
@@ -134,8 +137,31 @@ static void on_a_network_a_lock_is_a_claim_for_other_hosts_too(void **state)
     network = false;
 }
 
+static char heard[4000];
+
+static void listen(void *ctx, pl_level level, const char *line)
+{
+    const size_t n = strlen(heard);
+
+    (void)ctx;
+    (void)snprintf(heard + n, sizeof heard - n, "%d %s\n", (int)level, line);
+}
+
+/* All that a run says that people see. */
+static pl_code heard_run(toy *t, pl_error *err)
+{
+    pl_code code;
+
+    heard[0] = '\0';
+    pl_log_to(listen, NULL, PL_INFO);
+    code = toy_run(t, 1, err);
+    pl_log_to(NULL, NULL, PL_ERROR);
+    return code;
+}
+
 static void a_run_on_a_network_is_told_what_is_safe(void **state)
 {
+    char want[600];
     int64_t wal;
     pl_error err = { 0 };
     pl_store *s = NULL;
@@ -149,9 +175,98 @@ static void a_run_on_a_network_is_told_what_is_safe(void **state)
     assert_int_equal(pl_db_int(s->db, &wal, &err, "SELECT journal_mode='wal' FROM pragma_journal_mode"), PL_OK);
     assert_int_equal(wal, 0);
     pl_store_close(s);
-    assert_int_equal(toy_run(&t, 1, &err), PL_OK);
-    assert_true(toy_sound(&t));
+    for (int journal = 0; journal < 3; journal++) {
+        t.wf.storage.journal = journal;
+        assert_int_equal(heard_run(&t, &err), PL_OK);
+        (void)snprintf(want, sizeof want,
+                       "1 %s is on a network file system: %s; on other hosts only `molsieve status` is safe until the run ends\n",
+                       t.wf.storage.results,
+                       journal == 1 ? "storage.journal wal is not safe there, leave it auto" : "commits are slower there");
+        assert_string_equal(heard, want);
+        assert_true(toy_sound(&t));
+    }
     network = false;
+    t.wf.storage.journal = 0;
+    assert_int_equal(heard_run(&t, &err), PL_OK);
+    assert_string_equal(heard, "");
+    toy_free(&t);
+}
+
+/* ---- linked with -Wl,--wrap=statvfs ---- */
+
+static unsigned long blocks_free; /* of 1,000 bytes, on every disk; 0: what is true */
+
+int __real_statvfs(const char *path, struct statvfs *out);
+int __wrap_statvfs(const char *path, struct statvfs *out);
+
+int __wrap_statvfs(const char *path, struct statvfs *out)
+{
+    int rc = __real_statvfs(path, out);
+
+    if (blocks_free > 0) {
+        out->f_bavail = blocks_free;
+        out->f_frsize = 1000;
+    }
+    return rc;
+}
+
+/* The size of the file, in thousands of bytes and rounded up, and a tenth of it. */
+static unsigned long needed(const char *path)
+{
+    struct stat st;
+
+    assert_int_equal(stat(path, &st), 0);
+    return (unsigned long)(1.1 * (double)st.st_size / 1000) + 1;
+}
+
+static void earlier_results_are_kept_only_where_there_is_room(void **state)
+{
+    char want[700], size[32], left[32];
+    pl_error err = { 0 };
+    struct stat st;
+    toy t;
+
+    (void)state;
+    toy_make(&t, dir, 2);
+    assert_int_equal(toy_run(&t, 1, &err), PL_OK);
+    t.conf[1].offset = 5;
+    assert_int_equal(stat(t.wf.storage.results, &st), 0);
+    blocks_free = needed(t.wf.storage.results) - 1;
+    assert_int_equal(heard_run(&t, &err), PL_EIO);
+    (void)snprintf(want, sizeof want,
+                   "%s: %s free, %s needed to keep the old results until the new ones are complete; free some space",
+                   in_dir("results.previous.db"), pl_size_str(1000.0 * (double)blocks_free, left),
+                   pl_size_str(1.1 * (double)st.st_size, size));
+    assert_string_equal(err.text, want);
+    assert_int_equal(toy_int(&t, "SELECT max(value) FROM square"), 112 * 112);
+    blocks_free = needed(t.wf.storage.results);
+    assert_int_equal(heard_run(&t, &err), PL_OK);
+    assert_int_equal(toy_int(&t, "SELECT max(value) FROM square"), 112 * 112 + 5);
+    blocks_free = 0;
+    (void)snprintf(want, sizeof want, "2 old results are kept in %s until the new ones are complete\n", in_dir("results.previous.db"));
+    assert_non_null(strstr(heard, want));
+    toy_free(&t);
+}
+
+static void features_are_copied_only_where_there_is_room(void **state)
+{
+    char copy[400], want[500];
+    pl_error err = { 0 };
+    toy t;
+
+    (void)state;
+    toy_make(&t, dir, 2);
+    (void)snprintf(copy, sizeof copy, "%s.staged", t.wf.storage.results);
+    t.wf.storage.stage_out = true;
+    blocks_free = 1;
+    assert_int_equal(toy_run(&t, 1, &err), PL_EIO);
+    blocks_free = 0;
+    (void)snprintf(want, sizeof want, "features are not copied back (storage.stage_out): %s: a copy of ", copy);
+    assert_memory_equal(err.text, want, strlen(want));
+    assert_non_null(strstr(err.text, ", but only 1.0 kB free; free some space and run again, nothing is lost"));
+    assert_int_not_equal(access(copy, F_OK), 0);
+    assert_int_equal(toy_run(&t, 1, &err), PL_OK);
+    assert_int_equal(access(copy, F_OK), 0);
     toy_free(&t);
 }
 
@@ -337,6 +452,8 @@ int main(void)
         CASE(a_lock_inherited_from_a_dead_holder_is_waited_for),
         CASE(on_a_network_a_lock_is_a_claim_for_other_hosts_too),
         CASE(a_run_on_a_network_is_told_what_is_safe),
+        CASE(earlier_results_are_kept_only_where_there_is_room),
+        CASE(features_are_copied_only_where_there_is_room),
         CASE(a_file_is_synced_before_and_its_folder_after_the_rename),
         CASE(a_results_copy_is_synced_before_and_after_its_rename),
         CASE(keep_going_ends_at_errors_of_disk_memory_and_program),

@@ -384,6 +384,30 @@ static void deleted_features_are_made_again_only_when_they_are_read(void **state
     toy_free(&t);
 }
 
+/* Of other kinds, and of another stage. */
+static void add_failures(toy *t)
+{
+    static const char *const codes[] = { "d", "b", "a", "c", "b", "c", "a", "c", "z", "z", "z", "z" };
+    pl_env env = { .run_id = 1 };
+
+    assert_int_equal(pl_store_open(&env.store, &t->wf, &toy_schema, NULL), PL_OK);
+    for (size_t i = 0; i < sizeof codes / sizeof *codes; i++) {
+        env.step = &t->step[codes[i][0] == 'z'];
+        assert_int_equal(pl_failure_add(&env, &(pl_failure){ .record_id = 1, .code = codes[i], .message = "" }, NULL), PL_OK);
+    }
+    pl_store_close(env.store);
+}
+
+/* Stages are begun again, and rows of failures are gone. */
+static void forget_failures(toy *t)
+{
+    pl_store *s = NULL;
+
+    assert_int_equal(pl_store_open(&s, &t->wf, &toy_schema, NULL), PL_OK);
+    assert_int_equal(pl_db_exec(s->db, "DELETE FROM failure WHERE stage='count'; UPDATE stage SET state='running'", NULL), PL_OK);
+    pl_store_close(s);
+}
+
 static void too_many_failures_stop_with_their_reasons(void **state)
 {
     toy t;
@@ -399,11 +423,16 @@ static void too_many_failures_stop_with_their_reasons(void **state)
     assert_non_null(strstr(err.text, "toy 20"));
     assert_int_equal(toy_int(&t, "SELECT exit_code FROM run"), 3);
     assert_int_equal(toy_int(&t, "SELECT count(*) FROM unit WHERE stage_id=1"), 5); /* the unit is finished */
-    assert_int_equal(toy_run(&t, 1, &err), PL_ELIMIT);                              /* the same command ends the same way */
+    add_failures(&t);
+    assert_int_equal(toy_run(&t, 1, &err), PL_ELIMIT); /* the same command ends the same way */
     assert_non_null(strstr(err.text, "20 of 40 failed"));
+    assert_non_null(strstr(err.text, " (toy 20, c 3, a 2); see")); /* the most frequent, then by name */
     assert_int_equal(toy_int(&t, "SELECT count(*) FROM unit WHERE run_id=2"), 0);
     assert_int_equal(pl_run(&t.wf, &toy_schema, &opts, t.mem, &err), PL_ELIMIT);
     assert_int_equal(toy_int(&t, "SELECT count(*) FROM stage WHERE state='done'"), 3);
+    forget_failures(&t);
+    assert_int_equal(pl_run(&t.wf, &toy_schema, &opts, t.mem, &err), PL_ELIMIT);
+    assert_non_null(strstr(err.text, " failed, more than limits.failures.max_fraction allows (no reasons); see"));
     toy_free(&t);
 }
 
@@ -623,6 +652,53 @@ static void who_reads_holds_up_no_run(void **state)
     toy_free(&t);
 }
 
+/* ---- workers ---- */
+
+enum { MANY = 4 };
+
+static void *worker_at[MANY];
+static int n_opened, n_closed[MANY];
+
+static pl_code open_worker(void *worker, void *state, pl_error *err)
+{
+    if (n_opened < MANY)
+        worker_at[n_opened] = worker;
+    n_opened++;
+    return n_opened == MANY ? pl_fail(err, PL_EDEVICE, "one too many") : toy_square.worker_open(worker, state, err);
+}
+
+static void close_worker(void *worker)
+{
+    for (int i = 0; i < MANY; i++)
+        n_closed[i] += worker_at[i] == worker;
+}
+
+/* Also one that could not be opened: what it has by then is given back. */
+static void each_worker_is_closed_once(void **state)
+{
+    (void)state;
+    for (int workers = MANY - 1; workers <= MANY + 1; workers++) {
+        pl_stage square = toy_square;
+        toy t;
+
+        square.worker_open = open_worker;
+        square.worker_close = close_worker;
+        square.worker_size = 65;
+        n_opened = 0;
+        memset(n_closed, 0, sizeof n_closed);
+        toy_make(&t, dir, 10);
+        t.step[1].stage = &square;
+        assert_int_equal(toy_run(&t, workers, NULL), workers < MANY ? PL_OK : PL_EDEVICE);
+        assert_int_equal(n_opened, workers < MANY ? workers : MANY);
+        for (int i = 0; i < n_opened; i++) {
+            assert_int_equal(n_closed[i], 1);
+            assert_true(i == 0 || (char *)worker_at[i] - (char *)worker_at[i - 1] == 128); /* no shared cache line */
+        }
+        toy_free(&t);
+        toy_remove(dir);
+    }
+}
+
 /* ---- what happens in mid-run ---- */
 
 static pl_code (*in_unit_5)(void); /* before the work on this unit of square */
@@ -745,6 +821,7 @@ int main(void)
         CASE(no_units_at_all_is_a_finished_stage),
         CASE(a_full_enough_disk_is_refused_before_any_work),
         CASE(who_reads_holds_up_no_run),
+        CASE(each_worker_is_closed_once),
         CASE(a_unit_that_a_stop_leaves_undone_is_not_stored),
         CASE(results_that_are_moved_away_end_the_run),
     };

@@ -170,6 +170,28 @@ static void a_new_node_fetches_them_and_goes_on(void **unused)
     ends_as(5);
 }
 
+/* Its results are gone, the copy is not. */
+static void a_copy_of_an_earlier_run_has_structures_only(void **unused)
+{
+    char tmp[400];
+    pl_error err = { 0 };
+
+    (void)unused;
+    must_run();
+    lose_node();
+    assert_int_equal(unlink(results), 0);
+    (void)snprintf(tmp, sizeof tmp, "%s.tmp", node);
+    assert_int_equal(mkdir(tmp, 0755), 0); /* nothing can be written there */
+    assert_int_not_equal(run(&err), PL_OK);
+    assert_non_null(strstr(err.where, "features are not fetched (storage.stage_out)"));
+    assert_int_equal(rmdir(tmp), 0);
+    must_run();
+    must_say(" is of an earlier run; of its features only the built structures are used");
+    must_not_say("are lost");
+    assert_int_equal(number_in(copy, "SELECT count(*) FROM block"), BLOCKS);
+    ends_as(0);
+}
+
 /* The file of the node stays while it is that of the last state. */
 static void its_own_file_is_taken_before_the_copy(void **unused)
 {
@@ -406,6 +428,37 @@ static void a_copy_of_another_program_ends_the_run(void **unused)
     }
 }
 
+static pl_code fails_in_mid_write(void *state, pl_error *err)
+{
+    pl_store *s = (*(pl_env **)state)->store;
+
+    if (pl_store_features(s, err) != PL_OK || pl_db_begin(s->features, err) != PL_OK || pl_db_begin(s->db, err) != PL_OK ||
+        pl_block_put(s, "half", "made", 0, 0, 1, (pl_bytes){ "x", 1 }, err) != PL_OK)
+        return PL_EBUG;
+    return pl_fail(err, PL_EINPUT, "in mid-write");
+}
+
+/* What a stage had begun to write is taken back before its features are copied, and before the run's end is written. */
+static void what_a_failed_stage_had_begun_is_taken_back(void **unused)
+{
+    pl_stage walk = toy_walk;
+    pl_error err = { 0 };
+
+    (void)unused;
+    walk.finish = fails_in_mid_write;
+    t.step[2].stage = &walk;
+    assert_int_equal(run(&err), PL_EINPUT);
+    assert_string_equal(err.text, "in mid-write");
+    must_say("features are copied to ");
+    must_not_say("not copied back");
+    assert_int_equal(number_in(copy, "SELECT count(*) FROM block"), BLOCKS);
+    assert_int_equal(number_in(copy, "SELECT count(*) FROM block WHERE kind='half'"), 0);
+    assert_int_equal(number_in(results, "SELECT count(*) FROM run WHERE state='failed' AND stop_reason='in mid-write'"), 1);
+    t.step[2].stage = &toy_walk;
+    must_run();
+    ends_as(0);
+}
+
 /* As `cp` leaves it when it is stopped early. */
 static void an_empty_copy_is_replaced(void **unused)
 {
@@ -448,6 +501,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         OF_RUN(a_run_leaves_a_copy_that_readers_find),
         OF_RUN(a_new_node_fetches_them_and_goes_on),
+        OF_RUN(a_copy_of_an_earlier_run_has_structures_only),
         OF_RUN(its_own_file_is_taken_before_the_copy),
         OF_RUN(an_older_file_on_a_node_is_replaced),
         OF_RUN(what_only_the_lost_node_had_is_made_again),
@@ -460,7 +514,7 @@ int main(void)
         OF_RUN(a_copy_without_its_name_is_removed),
         OF_RUN(a_copy_of_another_program_ends_the_run),
         OF_RUN(an_empty_copy_is_replaced),
-        OF_RUN(the_name_of_the_copy_must_fit),
+        OF_RUN(the_name_of_the_copy_must_fit),                   OF_RUN(what_a_failed_stage_had_begun_is_taken_back),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

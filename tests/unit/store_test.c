@@ -18,6 +18,7 @@
 #include "pipeline/base/log.h"
 #include "pipeline/base/stop.h"
 #include "pipeline/store/insert.h"
+#include "pipeline/store/open.h"
 #include "pipeline/store/sums.h"
 #include "pipeline/run/runner.h"
 #include "tests/unit/long_name.h"
@@ -112,6 +113,96 @@ static void another_programs_database_is_refused(void **state)
     assert_int_equal(pl_db_exec(s->db, "PRAGMA application_id=1", NULL), PL_OK);
     assert_int_equal(reopen(&toy_schema, &err), PL_EDATA);
     assert_non_null(strstr(err.text, "another program"));
+}
+
+/* Tables without an id, an id without tables, and both: neither results nor features are put there. */
+static void what_another_program_made_is_left_as_it_is(void **state)
+{
+    static const char *const others[] = { "CREATE TABLE a(b)", "PRAGMA application_id=1",
+                                          "PRAGMA application_id=1; CREATE TABLE a(b)" };
+    char path[400], before[65], after[65];
+
+    (void)state;
+    for (int i = 0; i < 6; i++) {
+        pl_error err = { 0 };
+        sqlite3 *db = NULL;
+        pl_code code;
+        pl_store_close(s);
+        s = NULL;
+        (void)snprintf(path, sizeof path, "%s/%s.db", dir, i < 3 ? "results" : "features");
+        (void)unlink(path);
+        assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
+        assert_int_equal(sqlite3_exec(db, others[i % 3], NULL, NULL, NULL), SQLITE_OK);
+        assert_int_equal(sqlite3_close(db), SQLITE_OK);
+        assert_int_equal(pl_sha256_file(path, before, NULL), PL_OK);
+        code = pl_store_open(&s, &t.wf, &toy_schema, &err);
+        assert_int_equal(code == PL_OK, i >= 3);
+        if (code == PL_OK)
+            code = pl_store_features(s, &err);
+        assert_int_equal(code, PL_EDATA);
+        assert_non_null(strstr(err.text, path));
+        assert_non_null(strstr(err.text, "another program"));
+        assert_int_equal(pl_sha256_file(path, after, NULL), PL_OK);
+        assert_string_equal(after, before);
+        (void)unlink(path);
+    }
+}
+
+/* docs/FORMATS.md: what a database of somebody else may not do. */
+static void no_opened_database_is_trusted(void **state)
+{
+    static const struct {
+        int what, value;
+    } want[] = { { SQLITE_DBCONFIG_ENABLE_TRIGGER, 0 },
+                 { SQLITE_DBCONFIG_ENABLE_FTS3_TOKENIZER, 0 },
+                 { SQLITE_DBCONFIG_ENABLE_LOAD_EXTENSION, 0 },
+                 { SQLITE_DBCONFIG_DEFENSIVE, 1 },
+                 { SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0 } };
+    sqlite3 *db = NULL;
+
+    (void)state;
+    assert_int_equal(pl_open_file(&db, t.wf.storage.results, SQLITE_OPEN_READONLY, 0, NULL), PL_OK);
+    for (size_t i = 0; i < sizeof want / sizeof *want; i++) {
+        int is = -1;
+        assert_int_equal(sqlite3_db_config(db, want[i].what, -1, &is), SQLITE_OK);
+        assert_int_equal(is, want[i].value);
+    }
+    (void)sqlite3_close(db);
+}
+
+static void not_open(pl_code code, pl_error *err)
+{
+    assert_int_equal(code, PL_EBUG);
+    assert_string_equal(err->text, "features.db is used before it is open");
+    err->text[0] = '\0';
+}
+
+static void features_are_not_used_before_they_are_open(void **state)
+{
+    static const unsigned char key[32];
+    pl_error err = { 0 };
+    pl_block block;
+    pl_bytes data;
+    int64_t n = 7;
+
+    (void)state;
+    assert_int_equal(reopen(&toy_schema, NULL), PL_OK);
+    not_open(pl_block_put(s, "kind", "key", 0, 0, 0, (pl_bytes){ "a", 1 }, &err), &err);
+    not_open(pl_block_get(s, "kind", "key", 0, &block, t.mem, &err), &err);
+    not_open(pl_block_count(s, "kind", "key", &n, &err), &err);
+    not_open(pl_block_count(s, NULL, "key", &n, &err), &err);
+    not_open(pl_cache_put(s, key, (pl_bytes){ "a", 1 }, &err), &err);
+    not_open(pl_cache_get(s, key, &data, t.mem, &err), &err);
+    assert_int_equal(n, 0);
+    assert_int_equal(pl_store_features(s, NULL), PL_OK);
+    for (int unit = 0; unit < 7; unit++)
+        assert_int_equal(pl_block_put(s, unit < 2 ? "few" : "many", unit < 6 ? "key" : "other", unit, 0, 0, (pl_bytes){ "a", 1 }, &err),
+                         PL_OK);
+    assert_true(pl_block_count(s, NULL, "key", &n, &err) == PL_OK && n == 6);
+    assert_true(pl_block_count(s, "few", "key", &n, &err) == PL_OK && n == 2);
+    assert_true(pl_block_count(s, "many", "key", &n, &err) == PL_OK && n == 4);
+    assert_true(pl_block_count(s, "many", "other", &n, &err) == PL_OK && n == 1);
+    assert_true(pl_block_count(s, "few", "other", &n, &err) == PL_OK && n == 0);
 }
 
 static void what_is_not_a_database_is_refused(void **state)
@@ -235,6 +326,7 @@ static void a_column_added_later_is_in_old_and_new_databases(void **state)
     assert_int_equal(pl_schema_create(fresh, &later, &err), PL_OK);
     assert_int_equal(count(fresh, columns), 2);
     assert_int_equal(count(fresh, "SELECT count(half) FROM v_half"), 0);
+    assert_int_equal(count(fresh, "SELECT count(*) FROM pragma_table_info('number')"), 4); /* `old` is of the first version */
     (void)sqlite3_close(fresh);
     later.version = 5; /* an unknown version */
     assert_int_equal(reopen(&later, &err), PL_EDATA);
@@ -418,6 +510,7 @@ static void blocks_come_back_as_they_were_put(void **state)
 
 static void a_flipped_bit_in_a_block_is_seen(void **state)
 {
+    char hex[65], want[600], large[2000] = "";
     pl_error err = { 0 };
     pl_block got;
     bool good;
@@ -438,7 +531,13 @@ static void a_flipped_bit_in_a_block_is_seen(void **state)
                      PL_OK);
     assert_int_equal(pl_block_get(s, "number", t.step[0].key, 1, &got, t.mem, &err), PL_OK);
     assert_int_equal(pl_block_check(&got, &err), PL_EDATA);
-    assert_non_null(strstr(err.text, "number, unit 1: checksum"));
+    assert_non_null(strstr(err.text, "number, unit 1: checksum differs; delete the file and run again: its blocks are then computed "
+                                     "again"));
+    assert_int_equal(pl_store_digest_blocks(s, hex, &err), PL_EDATA);
+    (void)snprintf(want, sizeof want,
+                   "%s: damaged (block number, unit 1 of stage count: checksum differs); delete the file and run again, it is made anew",
+                   s->features_path);
+    assert_string_equal(err.text, want);
     /* the same digits one after another, in other columns */
     assert_int_equal(pl_block_put(s, "digits", "key", 1, 12, 3, (pl_bytes){ "abc", 3 }, NULL), PL_OK);
     assert_int_equal(pl_block_get(s, "digits", "key", 1, &got, t.mem, &err), PL_OK);
@@ -453,6 +552,9 @@ static void a_flipped_bit_in_a_block_is_seen(void **state)
     assert_int_equal(pl_store_check(s, &good, &report, NULL), PL_OK);
     assert_false(good);
     assert_non_null(strstr(pl_text_str(&report), "block number, unit 1 of stage count"));
+    (void)sqlite3_limit(s->features, SQLITE_LIMIT_LENGTH, sizeof large - 1);
+    assert_int_equal(pl_block_put(s, "large", "key", 3, 0, 1, (pl_bytes){ large, sizeof large }, &err), PL_EDATA);
+    assert_string_equal(err.text, "block large, unit 3: 2000 bytes are too many for one row; use smaller units");
     pl_text_free(&report);
 }
 
@@ -891,6 +993,10 @@ static void no_statement_counts_rows_whose_columns_have_defaults(void **state)
     assert_int_equal(pl_sums_claim(s->sums, "nowhere", "a", &call, &at, &err), PL_OK);
     assert_int_equal(at, -1);
     assert_string_equal(pl_text_str(&call), "");
+    assert_int_equal(pl_db_exec(s->db, "DROP TABLE later", &err), PL_OK);
+    assert_int_equal(pl_sums_check(s->db, &n, &report, &err), PL_EDATA);
+    assert_string_equal(pl_text_str(&report), "the list of tables: the checksum of its rows differs\n"
+                                              "table later: the checksum of its rows differs\n");
     pl_text_free(&call);
     pl_text_free(&report);
 }
@@ -1042,6 +1148,9 @@ int main(void)
         CASE(a_newer_database_is_refused_untouched),
         CASE(another_programs_database_is_refused),
         CASE(what_is_not_a_database_is_refused),
+        CASE(what_another_program_made_is_left_as_it_is),
+        CASE(no_opened_database_is_trusted),
+        CASE(features_are_not_used_before_they_are_open),
         CASE(a_damaged_database_is_named),
         CASE(a_missing_database_and_an_empty_one_are_told_apart),
         CASE(an_older_database_is_migrated_after_a_copy),

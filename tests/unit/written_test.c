@@ -736,6 +736,14 @@ static void only_hashes_are_shortened_in_an_explanation(void **state)
     pl_text_free(&out);
 }
 
+static pl_code list_as_key(const pl_workflow *wf, const pl_step *step, pl_store *store, const char **json, pl_arena *mem,
+                           pl_error *err)
+{
+    (void)wf, (void)step, (void)store, (void)mem, (void)err;
+    *json = "[1]";
+    return PL_OK;
+}
+
 static void a_stage_whose_key_is_not_json_is_named(void **state)
 {
     pl_stage count = toy_count;
@@ -744,8 +752,12 @@ static void a_stage_whose_key_is_not_json_is_named(void **state)
 
     (void)state;
     toy_make(&t, dir, 2);
-    count.name = "c\xff";
     t.wf.step[0].stage = &count;
+    count.key = list_as_key;
+    assert_int_equal(pl_plan_keys(&t.wf, NULL, t.mem, &err), PL_EBUG);
+    assert_string_equal(err.text, "the key of stage count is not a JSON object: [1]");
+    count.key = NULL;
+    count.name = "c\xff";
     assert_int_equal(pl_plan_keys(&t.wf, NULL, t.mem, &err), PL_EBUG);
     assert_non_null(strstr(err.text, "the settings of stage c"));
     assert_non_null(strstr(err.text, " are not JSON"));
