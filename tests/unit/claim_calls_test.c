@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Claims that other hosts move, replace and remove at the worst moment, and disks that refuse a beat. */
 #include <errno.h>
+#include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -12,6 +13,7 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -226,6 +228,46 @@ static void keep_line(void *ctx, pl_level level, const char *line)
         (void)fclose(f);
 }
 
+/* ---- linked with -Wl,--wrap=pthread_cond_timedwait ---- */
+
+static struct timespec first_end; /* what the thread of the claim waits for first */
+static atomic_bool waited;
+
+int __real_pthread_cond_timedwait(pthread_cond_t *wake, pthread_mutex_t *lock, const struct timespec *end);
+int __wrap_pthread_cond_timedwait(pthread_cond_t *wake, pthread_mutex_t *lock, const struct timespec *end);
+
+int __wrap_pthread_cond_timedwait(pthread_cond_t *wake, pthread_mutex_t *lock, const struct timespec *end)
+{
+    if (!atomic_load(&waited)) {
+        first_end = *end;
+        atomic_store(&waited, true);
+    }
+    return __real_pthread_cond_timedwait(wake, lock, end);
+}
+
+static int64_t in_ms(const struct timespec *t) { return (int64_t)t->tv_sec * 1000 + t->tv_nsec / 1000000; }
+
+static void a_claim_is_renewed_after_the_time_that_was_asked_for(void **state)
+{
+    static const int beats[] = { 60000, 61999, 60001, 3600500, 60999 };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof beats / sizeof *beats; i++) {
+        struct timespec before, after;
+        pl_claim *c;
+
+        atomic_store(&waited, false);
+        (void)clock_gettime(CLOCK_MONOTONIC, &before);
+        assert_int_equal(pl_claim_take(&c, path, "screen", "host here, pid 1, since today", beats[i], NULL), PL_OK);
+        while (!atomic_load(&waited))
+            toy_sleep_ms(1);
+        (void)clock_gettime(CLOCK_MONOTONIC, &after);
+        pl_claim_drop(c);
+        assert_in_range(in_ms(&first_end) - beats[i], in_ms(&before), in_ms(&after));
+        assert_in_range(first_end.tv_nsec, 0, 999999999);
+    }
+}
+
 /* In one step, as another host does: a beat that looks at the same moment never finds an empty file. */
 static void replace_claim(void)
 {
@@ -324,6 +366,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_claim_is_dead_at_once_only_if_all_of_it_says_so, make_calm, drop),
         cmocka_unit_test_setup_teardown(a_dead_claim_that_others_move_first_is_no_error, make_calm, drop),
         cmocka_unit_test_setup_teardown(a_beat_that_cannot_be_written_loses_no_claim, make_calm, drop),
+        cmocka_unit_test_setup_teardown(a_claim_is_renewed_after_the_time_that_was_asked_for, make_calm, drop),
         cmocka_unit_test_setup_teardown(a_process_that_lost_its_claim_says_to_whom, make_calm, drop),
         cmocka_unit_test_setup_teardown(a_claim_works_where_standard_input_is_closed, make_calm, drop),
     };

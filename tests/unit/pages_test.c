@@ -211,14 +211,32 @@ static void damage_of_one_database_is_not_told_of_another(void **unused)
     toy_remove(other);
 }
 
+/* Another program wrote, and removed the table by which that is judged. */
+static void rows_without_the_table_of_their_sums_are_damaged(void **unused)
+{
+    sqlite3 *db = NULL;
+    pl_error err = { 0 };
+
+    (void)unused;
+    assert_int_equal(sqlite3_open(t.wf.storage.results, &db), SQLITE_OK);
+    assert_int_equal(sqlite3_exec(db, "UPDATE square SET value=1 WHERE id=1; DROP TABLE row_sum", NULL, NULL, NULL), SQLITE_OK);
+    assert_int_equal(sqlite3_close(db), SQLITE_OK);
+    assert_int_equal(toy_run(&t, 1, &err), PL_EDATA);
+    assert_non_null(strstr(err.text, "damaged, or changed by another program (table row_sum is gone); put back a copy"));
+}
+
 #define OF_RUN(f) cmocka_unit_test_setup_teardown(f, make, drop)
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        OF_RUN(every_page_of_a_run_has_its_checksum),           OF_RUN(a_writer_renews_what_another_program_left),
-        OF_RUN(a_page_in_the_place_of_another_is_damage),       OF_RUN(a_file_that_hides_its_checksums_is_damaged),
-        OF_RUN(a_flipped_bit_is_found_after_sums_were_renewed), OF_RUN(damage_of_one_database_is_not_told_of_another),
+        OF_RUN(every_page_of_a_run_has_its_checksum),
+        OF_RUN(a_writer_renews_what_another_program_left),
+        OF_RUN(a_page_in_the_place_of_another_is_damage),
+        OF_RUN(a_file_that_hides_its_checksums_is_damaged),
+        OF_RUN(rows_without_the_table_of_their_sums_are_damaged),
+        OF_RUN(a_flipped_bit_is_found_after_sums_were_renewed),
+        OF_RUN(damage_of_one_database_is_not_told_of_another),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

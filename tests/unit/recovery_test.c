@@ -243,7 +243,8 @@ static void earlier_results_are_kept_only_where_there_is_room(void **state)
     assert_int_equal(heard_run(&t, &err), PL_OK);
     assert_int_equal(toy_int(&t, "SELECT max(value) FROM square"), 112 * 112 + 5);
     blocks_free = 0;
-    (void)snprintf(want, sizeof want, "2 old results are kept in %s until the new ones are complete\n", in_dir("results.previous.db"));
+    (void)snprintf(want, sizeof want, "2 old results are kept in %s until the new ones are complete\n",
+                   in_dir("results.previous.db"));
     assert_non_null(strstr(heard, want));
     toy_free(&t);
 }

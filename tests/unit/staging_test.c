@@ -514,7 +514,8 @@ int main(void)
         OF_RUN(a_copy_without_its_name_is_removed),
         OF_RUN(a_copy_of_another_program_ends_the_run),
         OF_RUN(an_empty_copy_is_replaced),
-        OF_RUN(the_name_of_the_copy_must_fit),                   OF_RUN(what_a_failed_stage_had_begun_is_taken_back),
+        OF_RUN(the_name_of_the_copy_must_fit),
+        OF_RUN(what_a_failed_stage_had_begun_is_taken_back),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -20,6 +20,7 @@
 #include "pipeline/store/insert.h"
 #include "pipeline/store/open.h"
 #include "pipeline/store/sums.h"
+#include "pipeline/lock/lock.h"
 #include "pipeline/run/runner.h"
 #include "tests/unit/long_name.h"
 #include "toy.h"
@@ -196,8 +197,8 @@ static void features_are_not_used_before_they_are_open(void **state)
     assert_int_equal(n, 0);
     assert_int_equal(pl_store_features(s, NULL), PL_OK);
     for (int unit = 0; unit < 7; unit++)
-        assert_int_equal(pl_block_put(s, unit < 2 ? "few" : "many", unit < 6 ? "key" : "other", unit, 0, 0, (pl_bytes){ "a", 1 }, &err),
-                         PL_OK);
+        assert_int_equal(
+            pl_block_put(s, unit < 2 ? "few" : "many", unit < 6 ? "key" : "other", unit, 0, 0, (pl_bytes){ "a", 1 }, &err), PL_OK);
     assert_true(pl_block_count(s, NULL, "key", &n, &err) == PL_OK && n == 6);
     assert_true(pl_block_count(s, "few", "key", &n, &err) == PL_OK && n == 2);
     assert_true(pl_block_count(s, "many", "key", &n, &err) == PL_OK && n == 4);
@@ -531,12 +532,14 @@ static void a_flipped_bit_in_a_block_is_seen(void **state)
                      PL_OK);
     assert_int_equal(pl_block_get(s, "number", t.step[0].key, 1, &got, t.mem, &err), PL_OK);
     assert_int_equal(pl_block_check(&got, &err), PL_EDATA);
-    assert_non_null(strstr(err.text, "number, unit 1: checksum differs; delete the file and run again: its blocks are then computed "
-                                     "again"));
+    assert_non_null(strstr(err.text,
+                           "number, unit 1: checksum differs; delete the file and run again: its blocks are then computed "
+                           "again"));
     assert_int_equal(pl_store_digest_blocks(s, hex, &err), PL_EDATA);
-    (void)snprintf(want, sizeof want,
-                   "%s: damaged (block number, unit 1 of stage count: checksum differs); delete the file and run again, it is made anew",
-                   s->features_path);
+    (void)snprintf(
+        want, sizeof want,
+        "%s: damaged (block number, unit 1 of stage count: checksum differs); delete the file and run again, it is made anew",
+        s->features_path);
     assert_string_equal(err.text, want);
     /* the same digits one after another, in other columns */
     assert_int_equal(pl_block_put(s, "digits", "key", 1, 12, 3, (pl_bytes){ "abc", 3 }, NULL), PL_OK);
@@ -831,6 +834,40 @@ static void sums_that_were_given_up_are_made_again_for_good(void **state)
     assert_int_equal(sqlite3_close(db), SQLITE_OK);
 }
 
+/* A block that later stages would miss; what was begun of the file is removed. */
+static void a_packed_file_has_all_blocks_or_is_not_made(void **state)
+{
+    char to[300], part[320], want[400];
+    pl_error err = { 0 };
+    const char *shard = NULL;
+    pl_store *packed = NULL;
+
+    (void)state;
+    pl_store_close(s);
+    s = NULL;
+    assert_int_equal(toy_run(&t, 1, NULL), PL_OK);
+    assert_int_equal(pl_store_open(&s, &t.wf, &toy_schema, NULL), PL_OK);
+    (void)snprintf(to, sizeof to, "%s/packed.db", dir);
+    (void)snprintf(part, sizeof part, "%s.part", to);
+    for (int more = 1; more >= 0; more--) {
+        const pl_packed numbers = { .kind = "number", .key = t.step[0].key, .n = 3 + more };
+        assert_int_equal(pl_store_pack(s, to, "1/2", &numbers, 1, t.mem, &err), more ? PL_EDATA : PL_OK);
+        assert_int_equal(access(to, F_OK), more ? -1 : 0);
+        assert_int_equal(access(part, F_OK), -1);
+    }
+    (void)snprintf(want, sizeof want, "%s lacks number of unit 3, which later stages read; run again with --force and their stage",
+                   s->features_path);
+    assert_string_equal(err.text, want);
+    assert_int_equal(pl_store_open_read(&packed, to, &toy_schema, &err), PL_OK);
+    assert_int_equal(pl_store_shard(packed, &shard, t.mem, &err), PL_OK);
+    assert_string_equal(shard, "1/2");
+    assert_int_equal(pl_store_shard(s, &shard, t.mem, &err), PL_OK);
+    assert_string_equal(shard, "");
+    assert_int_equal(count(packed->db, "SELECT count(*) FROM block WHERE kind='number'"), 3);
+    assert_int_equal(count(packed->db, "SELECT count(*) FROM block"), 3);
+    pl_store_close(packed);
+}
+
 /* ---- paths that do not fit ---- */
 
 /* The message has both ends of the path. */
@@ -924,6 +961,20 @@ static void the_copy_of_earlier_results_has_a_name_of_its_own(void **state)
         assert_string_equal(out, cases[i].previous);
         assert_false(pl_previous_path(&is, out, n - 1));
     }
+}
+
+static void a_lock_of_results_elsewhere_needs_a_name_that_fits(void **state)
+{
+    const size_t most = PATH_MAX - 1 - strlen(".lock");
+    pl_error err = { 0 };
+    pl_locks locks;
+
+    (void)state;
+    t.wf.storage.results = pl_strdup(t.mem, long_name(dir, "r.db", most));
+    fits(pl_locks_take(&locks, &t.wf, &err), &err);
+    pl_locks_drop(&locks);
+    t.wf.storage.results = pl_strdup(t.mem, long_name(dir, "r.db", most + 1));
+    too_long("r.db", pl_locks_take(&locks, &t.wf, &err), &err);
 }
 
 static void a_run_that_cannot_keep_the_earlier_results_ends(void **state)
@@ -1172,11 +1223,13 @@ int main(void)
         CASE(rows_of_a_table_that_came_later_are_summed_too),
         CASE(a_database_without_sums_is_checked_without_them),
         CASE(no_statement_counts_rows_whose_columns_have_defaults),
+        CASE(a_packed_file_has_all_blocks_or_is_not_made),
         CASE(names_of_copies_are_refused_only_where_they_do_not_fit),
         CASE(a_copy_before_a_migration_needs_a_name_that_fits),
         CASE(a_folder_of_results_is_made_only_if_its_name_fits),
         CASE(features_beside_results_need_a_name_that_fits),
         CASE(the_copy_of_earlier_results_has_a_name_of_its_own),
+        CASE(a_lock_of_results_elsewhere_needs_a_name_that_fits),
         CASE(a_run_that_cannot_keep_the_earlier_results_ends),
         CASE(a_copy_is_whole_and_old_or_new),
         CASE(pruning_removes_only_what_no_stage_uses),
