@@ -606,6 +606,36 @@ static void a_pool_does_with_fewer_threads_but_not_without_any(void **unused)
     pl_pool_close(p);
 }
 
+static pl_code take_time(void *ctx, int worker, int slot, pl_error *err)
+{
+    const struct timespec moment = { 0, 20000000 };
+
+    (void)worker, (void)err;
+    if (slot > 0)
+        (void)nanosleep(&moment, NULL);
+    *(int *)ctx += 1;
+    return PL_OK;
+}
+
+/* What is computed is told once. */
+static void who_waits_for_a_pool_waits_for_what_is_new(void **unused)
+{
+    pl_pool *p = NULL;
+    int n_computed = 0;
+
+    (void)unused;
+    assert_int_equal(pl_pool_open(&p, 1, 2, take_time, &n_computed, NULL), PL_OK);
+    for (int slot = 0; slot < 2; slot++) {
+        pl_code code = PL_EBUG;
+        pl_pool_put(p, slot, slot);
+        pl_pool_wait(p);
+        assert_true(pl_pool_take(p, slot, &code, NULL));
+        assert_int_equal(code, PL_OK);
+    }
+    pl_pool_close(p);
+    assert_int_equal(n_computed, 2);
+}
+
 static void *look_at_signals(void *blocked) { return (void)pthread_sigmask(SIG_SETMASK, NULL, blocked), NULL; }
 
 /* It takes no signals from the thread that handles them, and its condition has the steady clock: it never ends too early. */
@@ -681,6 +711,7 @@ int main(void)
         cmocka_unit_test(long_lines_are_wrapped_between_words),
         cmocka_unit_test(an_arena_that_is_reset_uses_its_blocks_again),
         cmocka_unit_test(a_pool_does_with_fewer_threads_but_not_without_any),
+        cmocka_unit_test(who_waits_for_a_pool_waits_for_what_is_new),
         cmocka_unit_test(a_thread_is_started_without_signals_and_with_a_clock),
         cmocka_unit_test(the_nearest_name_is_found_or_none),
         cmocka_unit_test(random_streams_have_the_right_moments_and_bounds),

@@ -117,6 +117,23 @@ static void of_several_stages_the_slowest_is_shown_in_full(void **state)
     assert_null(strstr(text, "1,001 of"));
 }
 
+/* No share of nothing, and no time that is left. */
+static void of_nothing_no_share_is_told(void **state)
+{
+    char text[8192] = "";
+    FILE *f = fmemopen(text, sizeof text, "w");
+    pl_progress *p = pl_progress_new(f, true, false, NULL);
+
+    (void)state;
+    pl_progress_start(p, "rank", "rows", 0, 0, false);
+    pl_progress_end(p, "rank", "done in 0s");
+    pl_progress_free(p);
+    assert_int_equal(fclose(f), 0);
+    assert_non_null(strstr(text, "rank      0 of 0 rows"));
+    assert_null(strstr(text, "%"));
+    assert_null(strstr(text, "left"));
+}
+
 static void a_line_fits_a_usual_terminal(void **state)
 {
     static const char note[] = "epoch 43/60 loss 0.1131 valid MAE 0.4423 eV, and more that a model may tell";
@@ -181,6 +198,7 @@ int main(void)
         cmocka_unit_test(the_progress_line_is_flushed_at_once),
         cmocka_unit_test(what_an_earlier_run_did_is_not_in_the_rate),
         cmocka_unit_test(of_several_stages_the_slowest_is_shown_in_full),
+        cmocka_unit_test(of_nothing_no_share_is_told),
         cmocka_unit_test(a_line_fits_a_usual_terminal),
         cmocka_unit_test(elsewhere_the_log_gets_few_lines),
         cmocka_unit_test(quiet_says_nothing),

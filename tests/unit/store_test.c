@@ -276,6 +276,26 @@ static void an_older_database_is_migrated_after_a_copy(void **state)
     assert_int_equal(access(copy, F_OK), 0);
 }
 
+/* Nothing of the step stays, and its views are not made either. */
+static void a_migration_that_fails_changes_nothing(void **state)
+{
+    static const char *const up[] = { NULL, "CREATE TABLE extra(x); CREATE TABLE number(x)" };
+    pl_schema two = toy_schema;
+    pl_error err = { 0 };
+    int64_t version = 0, made = 7;
+
+    (void)state;
+    two.version = 2;
+    two.migrate = up;
+    two.views = "DROP VIEW IF EXISTS v_half; CREATE VIEW v_half AS SELECT value FROM number;";
+    assert_int_equal(reopen(&two, &err), PL_EBUG);
+    assert_non_null(strstr(err.text, "table number already exists"));
+    assert_int_equal(pl_store_open(&s, &t.wf, &toy_schema, &err), PL_OK);
+    assert_int_equal(pl_db_int(s->db, &version, &err, "PRAGMA user_version"), PL_OK);
+    assert_int_equal(pl_db_int(s->db, &made, &err, "SELECT count(*) FROM sqlite_master WHERE name IN('extra','v_half')"), PL_OK);
+    assert_true(version == 1 && made == 0);
+}
+
 static int64_t count(sqlite3 *db, const char *sql)
 {
     int64_t n = -1;
@@ -1158,6 +1178,18 @@ static void an_old_files_hash_is_remembered_until_it_changes(void **state)
     assert_string_equal(a, b);
 }
 
+static void what_has_no_hash_has_none_the_second_time(void **state)
+{
+    char hash[65] = "";
+    pl_error err = { 0 };
+
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(pl_file_hash(s, "/", hash, &err), PL_EIO); /* a folder that has not changed for long */
+        assert_non_null(strstr(err.text, "not a regular file"));
+    }
+}
+
 static void a_failed_commit_leaves_no_transaction_open(void **state)
 {
     pl_error err = { 0 };
@@ -1205,6 +1237,7 @@ int main(void)
         CASE(a_damaged_database_is_named),
         CASE(a_missing_database_and_an_empty_one_are_told_apart),
         CASE(an_older_database_is_migrated_after_a_copy),
+        CASE(a_migration_that_fails_changes_nothing),
         CASE(a_column_added_later_is_in_old_and_new_databases),
         CASE(an_older_database_reads_as_a_new_one_and_stays_as_it_is),
         CASE(a_directory_that_cannot_be_written_is_an_io_error),
@@ -1235,6 +1268,7 @@ int main(void)
         CASE(pruning_removes_only_what_no_stage_uses),
         CASE(a_files_hash_follows_its_content_and_not_its_time),
         CASE(an_old_files_hash_is_remembered_until_it_changes),
+        CASE(what_has_no_hash_has_none_the_second_time),
         CASE(a_failed_commit_leaves_no_transaction_open),
         CASE(metrics_are_replaced_and_never_nan),
     };

@@ -20,6 +20,7 @@
 
 #include "pipeline/base/file.h"
 #include "pipeline/base/log.h"
+#include "pipeline/base/stop.h"
 #include "pipeline/run/explain_words.h"
 #include "pipeline/run/heartbeat.h"
 #include "pipeline/run/level.h"
@@ -228,7 +229,9 @@ static void events_and_metrics_have_all_their_columns(void **state)
         pl_log_to(listen, NULL, PL_DEBUG);
         for (int level = PL_ERROR; level <= PL_DEBUG; level++)
             assert_int_equal(pl_event_add(&env, level, "level \x1b %d", level), PL_OK);
+        pl_stop_stuck(true);
         pl_further_add(&env, "step %d", 5);
+        assert_false(pl_stop_is_stuck());
         assert_int_equal(pl_metric_add(&env, 10, 0.5, "valid", "mae", 1.5, &err), PL_OK);
         assert_int_equal(pl_metric_add(&env, 11, 0.75, "train", "loss", 2, &err), PL_OK);
         assert_int_equal(pl_metric_add(&env, 11, 0.75, "train", "loss", NAN, &err), PL_EBUG);
