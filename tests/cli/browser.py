@@ -20,7 +20,7 @@ def program():
 class Browser:
     """One page. Calls wait for their answer; an exception in the page is one here."""
 
-    def __init__(self, limit=60):
+    def __init__(self, limit=180):
         self.limit, self.n, self.left, self.events = limit, 0, b"", []
         self.home = tempfile.mkdtemp(prefix="molsieve-browser-")
         to_child, self.to = os.pipe()

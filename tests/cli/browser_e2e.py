@@ -4,7 +4,6 @@
 import base64
 import os
 import re
-import time
 
 import sieve
 from browser import Browser, program
@@ -57,12 +56,9 @@ def downloaded(b, p, name):
     """What the button gives, once it is there as a whole."""
     path = p.path("got", name)
     b.js("Array.from(document.querySelectorAll('.tools button')).find(x => x.textContent === 'Download %s').click()" % name[-3:].upper())
-    for _ in range(200):
-        if os.path.exists(path) and not any(f.endswith(".crdownload") for f in os.listdir(p.path("got"))):
-            with open(path, newline="") as f:
-                return f.read()
-        time.sleep(0.05)
-    raise AssertionError("no download of " + name)
+    sieve.until(lambda: os.path.exists(path) and not any(f.endswith(".crdownload") for f in os.listdir(p.path("got"))), "no download of " + name)
+    with open(path, newline="") as f:
+        return f.read()
 
 
 def downloads_are_the_rows_that_are_shown():
