@@ -5,7 +5,6 @@ import os
 import random
 import shutil
 import signal
-import socket
 import subprocess
 import time
 import uuid
@@ -255,19 +254,13 @@ class Started:
         return [c.returncode for c in self.children], [a + b for a, b in ended]
 
 
-def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return str(s.getsockname()[1])
-
-
 def ranks_over_tcp_give_the_same_model():
     with sieve.Project() as p:
         prepare(p, mpi=False)
         p.run("run", "w.yaml", "-q", copy(p, "whole"))
         want = train_e2e.trained(p, "whole")
-        for n, more in ((2, {}), (3, {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": free_port()}),
-                        (2, {"MOLSIEVE_MASTER": "localhost:" + free_port()})):
+        for n, more in ((2, {}), (3, {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(sieve.free_port())}),
+                        (2, {"MOLSIEVE_MASTER": "localhost:%d" % sieve.free_port()})):
             status, text = Started(p, n, copy(p, "ranks"), **more).end()
             assert status == [0] * n, (status, text)
             assert train_e2e.trained(p, "ranks") == want, "%d ranks" % n
@@ -325,7 +318,7 @@ def ranks_that_do_not_fit_are_refused_over_tcp():
         status, text = Started(p, 3, copy(p, "mixed"), programs={1: other}).end()
         assert status[0] == 2 and "ranks run different builds" in text[0] and "rank 1 has other" in text[0], (status, text)
         status, text = Started(p, 2, "workdir=late", "stages.train.rank_timeout=1s",
-                               MOLSIEVE_MASTER="no.such.host.invalid:" + free_port()).end()
+                               MOLSIEVE_MASTER="no.such.host.invalid:%d" % sieve.free_port()).end()
         assert status == [7, 7] and "no.such.host.invalid" in text[1] and "rank 1" in text[0], (status, text)
         status, text = Started(p, 2, "workdir=no", "stages.train.ranks=mpi", MOLSIEVE_PLUGINS=p.dir,
                                programs={r: other for r in (0, 1)}).end()

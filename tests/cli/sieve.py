@@ -5,7 +5,9 @@ import gzip
 import hashlib
 import json
 import os
+import random
 import shutil
+import socket
 import sqlite3
 import subprocess
 import sys
@@ -109,6 +111,18 @@ def until(good, what, seconds=120, pause=0.02):
     while not good():
         assert time.time() < end, what
         time.sleep(pause)
+
+
+def free_port():
+    """A port that nobody listens at, and none that the system gives to a connection meanwhile: those begin at 32768."""
+    while True:
+        port = random.SystemRandom().randrange(20000, 32000)
+        with socket.socket() as s:
+            try:
+                s.bind(("127.0.0.1", port))
+                return port
+            except OSError:
+                pass
 
 
 def without_checksum(model):

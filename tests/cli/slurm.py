@@ -17,6 +17,8 @@ import subprocess
 import tempfile
 import time
 
+from sieve import free_port
+
 PROGRAMS = ("munged", "mungekey", "slurmctld", "slurmd", "srun", "sbatch", "squeue", "sinfo", "scontrol", "scancel")
 PLACES = os.environ.get("PATH", "") + ":/usr/sbin:/sbin"
 NODES = 2
@@ -62,12 +64,6 @@ def missing():
         return "starting a Slurm needs root"
     lacks = [p for p in PROGRAMS if shutil.which(p, path=PLACES) is None]
     return "packages slurm-wlm and munge: no " + ", ".join(lacks) if lacks else None
-
-
-def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
 
 
 class Cluster:
