@@ -286,7 +286,13 @@ static void tensors_read_back_as_written(void **state)
     assert_int_equal(nn_tensor_doubles(d, 2, nn_tensors_find(got, "bf16"), NULL), PL_OK);
     assert_true(d[0] == 1.0 && d[1] == -3.0);
     assert_int_equal(nn_tensor_ints(i, 5, nn_tensors_find(got, "u8"), NULL), PL_OK);
-    assert_int_equal(i[4], 255);
+    assert_true(i[0] == 0 && i[1] == 1 && i[4] == 255);
+    assert_int_equal(nn_tensor_ints(i, 3, nn_tensors_find(got, "i32"), NULL), PL_OK);
+    assert_true(i[0] == -1 && i[1] == 0 && i[2] == INT32_MAX);
+    assert_int_equal(nn_tensor_ints(i, 1, nn_tensors_find(got, t[5].name), NULL), PL_OK);
+    assert_true(i[0] == INT64_MIN);
+    assert_int_equal(nn_tensor_doubles(d, 2, nn_tensors_find(got, "f64"), NULL), PL_OK);
+    assert_true(d[0] == wide[0] && d[1] == 0 && signbit(d[1]));
     assert_int_equal(nn_tensor_doubles(d, 5, nn_tensors_find(got, "f32"), NULL), PL_EDATA);
     assert_int_equal(nn_tensor_doubles(d, 3, nn_tensors_find(got, "i32"), NULL), PL_EDATA);
     assert_int_equal(nn_tensor_ints(i, 2, nn_tensors_find(got, "f64"), NULL), PL_EDATA);

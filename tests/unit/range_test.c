@@ -7,11 +7,13 @@
 #include <cmocka.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "chem/common/protocol.h"
 #include "chem/molecule/element.h"
 #include "models/domain/range.h"
+#include "tests/unit/held.h"
 
 static pl_arena *mem;
 
@@ -581,19 +583,155 @@ static void only_so_many_kinds_of_atoms_are_kept(void **state)
     memset(&c, 0, sizeof c);
     for (int i = 0; i < 10; i++) {
         nn_traits t = { .n_kinds = 0 };
-        for (int z = 90; z > 90 - NN_KINDS_MAX; z--)
-            t.kind[t.n_kinds++] = (nn_kind){ (uint8_t)z, 0, false };
+        for (int k = 0; k < NN_KINDS_MAX; k++) /* in no order */
+            t.kind[t.n_kinds++] = (nn_kind){ (uint8_t)(90 - 37 * k % NN_KINDS_MAX), 0, false };
         nn_census_add(&c, &t, NN_SOURCE_INPUT);
     }
     for (int i = 0; i < 20; i++) {
-        const nn_traits t = { .n_kinds = 4, .kind = { { 8, -1, true }, { 8, -1, false }, { 8, -2, false }, { 7, 1, false } } };
+        const nn_traits t = {
+            .n_kinds = 6,
+            .kind = { { 8, -1, true }, { 8, -1, false }, { 8, -2, false }, { 7, 1, false }, { 9, 1, false }, { 9, 1, true } }
+        };
         nn_census_add(&c, &t, NN_SOURCE_INPUT);
     }
     nn_range_of(&r, &c, "neutral");
     assert_int_equal(r.n_kinds, NN_KINDS_MAX);
     assert_true(r.kind[0].z == 7 && r.kind[1].charge == -2 && r.kind[2].charge == -1 && !r.kind[2].paired && r.kind[3].paired);
-    for (int k = 4; k < NN_KINDS_MAX; k++)
-        assert_int_equal(r.kind[k].z, 90 - NN_KINDS_MAX + 1 + k - 4);
+    assert_true(r.kind[4].z == 9 && !r.kind[4].paired && r.kind[5].paired);
+    for (int k = 6; k < NN_KINDS_MAX; k++)
+        assert_int_equal(r.kind[k].z, 90 - NN_KINDS_MAX + 1 + k - 6);
+}
+
+/* More kinds than there is room for: those that came first are counted, and nothing is written behind them. */
+static void a_census_has_room_for_so_many_kinds(void **state)
+{
+    enum { ROOM = sizeof(((nn_census *)0)->kind) / sizeof(struct nn_kind_count), MOLECULES = 40, EACH = 30 };
+    static struct {
+        nn_census c;
+        int64_t behind[4];
+    } all;
+
+    (void)state;
+    memset(&all, 0, sizeof all);
+    for (int twice = 0; twice < 2; twice++)
+        for (int i = 0; i < MOLECULES; i++) {
+            nn_traits t = { .n_kinds = EACH };
+            for (int k = 0; k < EACH; k++)
+                t.kind[k] = (nn_kind){ (uint8_t)(1 + k), (int8_t)(i / 2 - 10), i % 2 };
+            nn_census_add(&all.c, &t, NN_SOURCE_INPUT);
+        }
+    assert_int_equal(all.c.n_kinds, ROOM);
+    for (int k = 0; k < ROOM; k++) {
+        const nn_kind is = all.c.kind[k].kind;
+        assert_true(is.z == 1 + k % EACH && is.charge == k / EACH / 2 - 10 && is.paired == k / EACH % 2);
+        assert_int_equal(all.c.kind[k].n, 2);
+    }
+    for (int k = 0; k < 4; k++)
+        assert_int_equal(all.behind[k], 0);
+}
+
+static int by_number(const void *a, const void *b)
+{
+    const int32_t x = *(const int32_t *)a, y = *(const int32_t *)b;
+
+    return (x > y) - (x < y);
+}
+
+/* The lowest and the highest number but for one in a hundred, 1 to 5 of them, in whatever order they come. */
+static void limits_are_those_of_sorted_numbers(void **state)
+{
+    enum { MOST = 620 };
+    static const int sizes[] = { 1, 2, 3, 4, 5, 6, 7, 99, 100, 199, 200, 299, 300, 399, 400, 499, 500, 599, MOST };
+    static nn_census c;
+
+    (void)state;
+    for (size_t case_of = 0; case_of < sizeof sizes / sizeof *sizes; case_of++) {
+        const int n = sizes[case_of];
+        int32_t sorted[MOST];
+        const int out = n >= 500 ? 5 : n / 100;
+        const int at = out > 1 ? out - 1 : 0;
+        nn_range r;
+        memset(&c, 0, sizeof c);
+        for (int i = 0; i < n; i++) {
+            nn_traits t = { .n_kinds = 0 };
+            sorted[i] = (int32_t)((i * 2654435761u >> 7) % 1000) - 400;
+            for (int k = 0; k < NN_NUMBERS; k++)
+                t.number[k] = sorted[i] + k;
+            nn_census_add(&c, &t, NN_SOURCE_INPUT);
+        }
+        qsort(sorted, (size_t)n, sizeof *sorted, by_number);
+        nn_range_of(&r, &c, "neutral");
+        for (int k = 0; k < NN_NUMBERS; k++) {
+            assert_int_equal(r.low[k], sorted[at] + k);
+            assert_int_equal(r.high[k], sorted[n - 1 - at] + k);
+        }
+    }
+}
+
+static void unknown_atoms_are_named_by_element_and_charge(void **state)
+{
+    static const nn_kind unknown[] = { { 7, -1, false }, { 7, -1, true },   { 7, 0, true },
+                                       { 7, 2, false },  { 16, -2, false }, { 16, 1, true } };
+    enum { N = sizeof unknown / sizeof *unknown };
+    const made m = chain(4);
+    nn_range r = range_of_chains(20);
+    const nn_traits all = traits_of(&m);
+    nn_traits t = all;
+
+    static const char want[] =
+        "atomic charge N-1 not in the training; atomic charge N-1 next to an opposite one not in the training; "
+        "element N rare in the training; atomic charge N+2 not in the training; atomic charge S-2 not in the "
+        "training; atomic charge S+1 next to an opposite one not in the training";
+
+    (void)state;
+    nn_range_ignore_sources(&r);
+    for (int turn = 0; turn < N; turn++) {
+        t.n_kinds = 0;
+        for (int k = 0; k < N; k++)
+            t.kind[t.n_kinds++] = unknown[(k * 5 + turn) % N];
+        for (int k = 0; k < all.n_kinds; k++)
+            t.kind[t.n_kinds++] = all.kind[k];
+        assert_string_equal(said_of(&r, &t, 1, 0), want);
+    }
+}
+
+static void any_numbers_are_kept(void **state)
+{
+    nn_range r = range_of_chains(20), back;
+
+    (void)state;
+    for (int k = 0; k < NN_NUMBERS; k++) {
+        r.low[k] = k % 2 ? INT32_MIN : -k;
+        r.high[k] = k % 2 ? -k : INT32_MAX;
+    }
+    for (int k = 0; k < NN_EXPANDED; k++)
+        r.expanded[k] = 0xFFFE; /* 1 bond to 15 or more */
+    r.ring_sizes = 0xFFFFFFF8;
+    nn_range_ignore_sources(&r);
+    assert_int_equal(nn_range_take(&back, nn_range_text(&r, mem), NULL), PL_OK);
+    assert_memory_equal(back.low, r.low, sizeof r.low);
+    assert_memory_equal(back.high, r.high, sizeof r.high);
+    assert_memory_equal(back.expanded, r.expanded, sizeof r.expanded);
+    assert_true(back.ring_sizes == r.ring_sizes && back.sources == r.sources);
+}
+
+static void text_once(void *ctx)
+{
+    pl_arena *own = pl_arena_new(0);
+    nn_range back;
+
+    (void)nn_range_take(&back, nn_range_text(ctx, own), NULL);
+    (void)nn_range_take(&back, "{\"molecules\":70}", NULL);
+    (void)nn_range_take(&back, "{", NULL);
+    pl_arena_free(own);
+}
+
+static void texts_of_a_range_hold_nothing(void **state)
+{
+    nn_range r = range_of_chains(20);
+
+    (void)state;
+    assert_holds_nothing(text_once, &r);
 }
 
 int main(void)
@@ -602,6 +740,11 @@ int main(void)
         cmocka_unit_test(rings_and_valences_of_every_size_are_told),
         cmocka_unit_test(numbers_are_inside_up_to_their_limits),
         cmocka_unit_test(similarities_are_rounded_away_from_each_other),
+        cmocka_unit_test(a_census_has_room_for_so_many_kinds),
+        cmocka_unit_test(any_numbers_are_kept),
+        cmocka_unit_test(texts_of_a_range_hold_nothing),
+        cmocka_unit_test(limits_are_those_of_sorted_numbers),
+        cmocka_unit_test(unknown_atoms_are_named_by_element_and_charge),
         cmocka_unit_test(only_so_many_kinds_of_atoms_are_kept),
         cmocka_unit_test(traits_are_counted),
         cmocka_unit_test(a_charge_beside_an_opposite_one_is_paired),

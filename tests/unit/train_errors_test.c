@@ -602,6 +602,52 @@ static void a_training_holds_nothing(void **state)
     }
 }
 
+/* ---- order and learning rate ---- */
+
+static void each_order_of_molecules_is_as_likely(void **state)
+{
+    enum { N = 5, EPOCHS_OF_ALL = 2000 };
+    int count[N][N] = { { 0 } };
+
+    (void)state;
+    for (int64_t e = 0; e < EPOCHS_OF_ALL; e++) {
+        int64_t order[N + 1], again[N], sum = 0;
+        order[N] = 77;
+        nn_train_order(order, N, 3, e);
+        nn_train_order(again, N, 3, e);
+        assert_memory_equal(order, again, sizeof again);
+        for (int i = 0; i < N; i++) {
+            count[i][order[i]]++;
+            sum += 1 << order[i];
+        }
+        assert_true(sum == (1 << N) - 1 && order[N] == 77);
+    }
+    for (int i = 0; i < N; i++)
+        for (int k = 0; k < N; k++)
+            assert_in_range(count[i][k], 320, 480); /* 400, 4.5 standard deviations */
+}
+
+/* By cos^2 of the half angle. */
+static void the_learning_rate_is_that_of_its_schedule(void **state)
+{
+    (void)state;
+    for (int schedule = NN_LR_CONSTANT; schedule <= NN_LR_COSINE_STEP; schedule++)
+        for (int budget = 0; budget < 2; budget++)
+            for (int warm = 0; warm < 2; warm++)
+                for (double at = 0; at < 8; at += 0.125) {
+                    const nn_train_conf c = {
+                        .lr = 0.75, .min_lr = 0.25, .schedule = schedule, .budget = budget, .warmup = 1.5 * warm
+                    };
+                    const double part = schedule == NN_LR_COSINE_EPOCH ? floor(at) : at;
+                    const double half = budget && at < 1 ? 1 : cos(acos(-1) * part / 16);
+                    double want = schedule == NN_LR_CONSTANT ? 0.75 : 0.25 + 0.5 * half * half;
+                    if (warm && at < 1.5)
+                        want *= at / 1.5;
+                    assert_true(fabs(nn_train_lr(&c, 8, at) - want) < 1e-15);
+                    assert_true(nn_train_lr(&c, 0, 2) == 0.75); /* without a number of epochs */
+                }
+}
+
 /* ---- the best epoch ---- */
 
 static void without_finite_validations_there_is_no_model(void **state)
@@ -635,6 +681,33 @@ static void the_first_finite_validation_is_the_best_so_far(void **state)
     assert_int_equal(b.s.best_epoch, 2);
     for (int i = 0; i < 4; i++)
         assert_int_equal(b.report[i].best, i == 2);
+    begin(); /* repaired by now */
+    assert_int_equal(train(NULL), PL_OK);
+    for (int i = 0; i < 4; i++)
+        assert_int_equal(b.report[i].best, i == 0);
+}
+
+static void a_stop_names_its_epoch(void **state)
+{
+    const char *want[] = { "stopped in epoch 1", "stopped in epoch 2", "stopped in epoch 3" };
+    int next = 0;
+
+    (void)state;
+    b.conf.epochs = 3;
+    for (int64_t after = 0; next < 3 && after < 40; after++) {
+        pl_error err = { 0 };
+        b.stop_after = after;
+        b.n_polls = 0;
+        begin();
+        if (train(&err) == PL_OK)
+            break;
+        if (next + 1 < 3 && strcmp(err.text, want[next + 1]) == 0)
+            next++;
+        else if (strcmp(err.text, "stopped while predicting") != 0)
+            assert_string_equal(err.text, want[next]);
+        assert_int_equal(b.s.epoch, next);
+    }
+    assert_int_equal(next, 2);
 }
 
 /* Epoch of the smallest sum, the first of equal ones. */
@@ -667,6 +740,8 @@ static void the_best_epoch_is_that_of_the_smallest_error(void **state)
             assert_int_equal(train(NULL), PL_OK);
             assert_int_equal(b.n_reports, 12);
             assert_int_equal(b.s.best_epoch, smallest(classes));
+            const nn_loss_sum *best = &b.report[b.s.best_epoch].valid;
+            assert_true(b.s.best_error == (classes ? best->loss : best->abs) / (double)best->n);
             differ = differ || (classes && smallest(false) != smallest(true));
         }
     assert_true(differ);
@@ -688,6 +763,9 @@ int main(void)
         OF(stopped_anywhere_whole_steps_end_alike),
         OF(without_finite_validations_there_is_no_model),
         OF(the_first_finite_validation_is_the_best_so_far),
+        OF(each_order_of_molecules_is_as_likely),
+        OF(the_learning_rate_is_that_of_its_schedule),
+        OF(a_stop_names_its_epoch),
         OF(the_best_epoch_is_that_of_the_smallest_error),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
