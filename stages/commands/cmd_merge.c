@@ -3,6 +3,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "pipeline/run/run.h"
 #include "stages/commands/commands.h"
 #include "stages/commands/output/run_words.h"
 #include "stages/files/own_files.h"
@@ -80,12 +81,28 @@ static pl_code find(const request *q, st_shards *shards, pl_workflow **wf, pl_er
                           : st_shards_find(shards, *wf, app->schema, q->of, q->mem, err);
 }
 
+/* Whether no stage is left: none works on the whole input, or a run did so after an earlier merge. */
+static bool is_run(const request *q, pl_workflow *wf)
+{
+    pl_step_plan *plan = PL_NEW(q->mem, pl_step_plan, wf->n_steps);
+    pl_store *s = NULL;
+    bool done = plan != NULL && pl_store_open_read(&s, wf->storage.results, q->app->schema, NULL) == PL_OK &&
+                pl_plan_steps(wf, s, plan, q->mem, NULL) == PL_OK;
+
+    for (int i = 0; i < wf->n_steps && done; i++)
+        done = plan[i].state == PL_STEP_DONE;
+    pl_store_close(s);
+    return done;
+}
+
 static void say_done(const request *q, const st_shards *shards, pl_workflow *wf, bool already)
 {
     pl_cmd_print("%d shards %s\n", (int)shards->n, already ? "were merged already" : "merged");
     st_summary_print(q->app, wf, already ? 0 : 1);
     if (shards->alone)
         pl_cmd_print("%s; with the workflow in front of the files they can be run\n", st_left_out(wf, q->mem));
+    else if (is_run(q, wf))
+        pl_cmd_print("every stage is done\n");
     else
         pl_cmd_print("%s; `molsieve run %s` runs them\n", st_left_out(wf, q->mem), q->args->arg[0]);
 }
