@@ -1,45 +1,136 @@
-/* tests/golden/refused_places.h - refuses once each place that asks SQLite, an arena or another room for something.
+/* tests/golden/refused_places.h - refuses each place that asks SQLite, an arena or another room for something: when a run comes to it, and
+ * in another run when it comes to it again. In a loop the first pass may do without what it got, or the last one may end it anyway.
  *
- * Link it with -rdynamic, -Wl,--wrap of pl_arena_get and pl_arena_new and of the functions of refused_functions.inc, and include it once. */
+ * Link it with -rdynamic, -Wl,--wrap of pl_arena_get and pl_arena_new and of the functions of refused_functions.inc, and include it once: functions_read
+ * first, then refusing before each run. Those of the pipeline have tests of their own. */
 #ifndef REFUSED_PLACES_H
 #define REFUSED_PLACES_H
 
+#include <dirent.h>
 #include <dlfcn.h>
+#include <elf.h>
+#include <malloc.h>
 #include <stdatomic.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "pipeline/base/arena.h"
 #include "pipeline/base/file.h"
+
+/* ---- whose code a place is ---- */
+
+typedef struct function {
+    uintptr_t at;
+    bool ours; /* it is of stages, or static and behind one that is */
+} function;
+
+static function *functions; /* all that are seen by other files, by address */
+static size_t n_functions;
+
+static int compare_functions(const void *a, const void *b)
+{
+    const function *x = a, *y = b;
+    return (x->at > y->at) - (x->at < y->at);
+}
+
+static bool is_ours(const char *name) { return strncmp(name, "st_", 3) == 0 && strcmp(name, "st_run_command") != 0; }
+
+/* The linker's table of this program, to look places up in; dladdr, which walks through it, takes longer than all else here. */
+static void functions_read(void)
+{
+    Dl_info here = { 0 };
+    pl_arena *mem = pl_arena_new(1 << 20);
+    pl_bytes file = { 0 };
+    const Elf64_Ehdr *head;
+    const Elf64_Shdr *part;
+
+    assert_true(dladdr((const void *)(uintptr_t)functions_read, &here) != 0 || here.dli_fbase == NULL);
+    assert_int_equal(pl_file_read(&file, "/proc/self/exe", mem, NULL), PL_OK);
+    head = (const Elf64_Ehdr *)(const void *)file.data;
+    part = (const Elf64_Shdr *)(const void *)(file.data + head->e_shoff);
+    for (int i = 0; i < head->e_shnum; i++) {
+        const Elf64_Sym *symbol = (const Elf64_Sym *)(const void *)(file.data + part[i].sh_offset);
+        size_t n = part[i].sh_type == SHT_SYMTAB ? part[i].sh_size / sizeof *symbol : 0;
+        const char *name = (const char *)file.data + part[part[i].sh_link].sh_offset;
+        functions = n > 0 ? calloc(n, sizeof *functions) : functions;
+        for (size_t k = 0; k < n; k++)
+            if (ELF64_ST_TYPE(symbol[k].st_info) == STT_FUNC && ELF64_ST_BIND(symbol[k].st_info) == STB_GLOBAL &&
+                symbol[k].st_value != 0)
+                functions[n_functions++] =
+                    (function){ (uintptr_t)here.dli_fbase + symbol[k].st_value, is_ours(name + symbol[k].st_name) };
+    }
+    pl_arena_free(mem);
+    assert_true(n_functions > 1000);
+    qsort(functions, n_functions, sizeof *functions, compare_functions);
+}
+
+static bool is_counted(const void *place)
+{
+    size_t low = 0, high = n_functions;
+
+    while (high - low > 1) {
+        const size_t mid = (low + high) / 2;
+        if (functions[mid].at <= (uintptr_t)place)
+            low = mid;
+        else
+            high = mid;
+    }
+    return n_functions > 0 && functions[low].ours;
+}
 
 /* ---- places: the addresses behind calls ---- */
 
 enum { PLACES_MAX = 1 << 13 };
 
-static uintptr_t seen[PLACES_MAX]; /* in a table by hash; 0: none */
-static int n_seen;
+static struct {
+    uintptr_t at;      /* 0: none */
+    uint16_t once : 1, /* it was refused when a run came to it */
+        twice : 1;     /* and when one came to it again */
+    int run;           /* the last that came to it */
+} seen[PLACES_MAX];    /* in a table by hash */
+static int n_seen, this_run;
 static atomic_bool armed;
 static const void *where;        /* the place that was refused */
+static int pass;                 /* 0: when the run came to it, 1: when it came to it again */
 static const char *_Atomic what; /* was refused in this run; NULL: nothing */
 static atomic_flag busy = ATOMIC_FLAG_INIT;
 
+/* Whether this run is at a place that no run was refused, or again at one that no run was refused again. */
 static bool is_new(uintptr_t place)
 {
     size_t i = (place * 0x9e3779b97f4a7c15u) >> 51;
+    bool again;
 
-    while (seen[i] != 0 && seen[i] != place)
+    while (seen[i].at != 0 && seen[i].at != place)
         i = (i + 1) % PLACES_MAX;
-    if (seen[i] == place)
+    if (seen[i].at == 0) {
+        assert_true(n_seen < PLACES_MAX / 2);
+        seen[i].at = place;
+        n_seen++;
+    }
+    again = seen[i].run == this_run;
+    seen[i].run = this_run;
+    if (again ? seen[i].twice : seen[i].once)
         return false;
-    assert_true(n_seen < PLACES_MAX / 2);
-    seen[i] = place;
-    n_seen++;
+    pass = again;
+    if (again)
+        seen[i].twice = true;
+    else
+        seen[i].once = true;
     return true;
 }
 
-static bool is_counted(const void *place); /* by the program that includes this */
+/* A run begins, in which the first new place is refused. */
+static void refusing(void)
+{
+    what = NULL;
+    where = NULL;
+    this_run++;
+    atomic_store(&armed, true);
+}
 
-/* The first new place of a run is refused. */
 static bool refuse(const void *place, const char *kind)
 {
     bool yes = false;
@@ -104,6 +195,55 @@ static const char *name_of(const void *place)
     if (place == NULL)
         return "nothing was refused";
     return dladdr(place, &at) != 0 && at.dli_sname != NULL ? at.dli_sname : "?";
+}
+
+/* ---- what a command leaves behind ---- */
+
+static int files_open(void)
+{
+    DIR *dir = opendir("/proc/self/fd");
+    int n = 0;
+
+    assert_non_null(dir);
+    while (readdir(dir) != NULL)
+        n++;
+    (void)closedir(dir);
+    return n;
+}
+
+/* Starts the program again, with one heap for all threads and nothing kept for each, so that what is used is what was not given back. */
+static void count_memory(char **argv)
+{
+    if (getenv("GLIBC_TUNABLES") == NULL) {
+        assert_int_equal(setenv("GLIBC_TUNABLES", "glibc.malloc.tcache_count=0:glibc.malloc.arena_max=1", 1), 0);
+        (void)execv("/proc/self/exe", argv);
+    }
+}
+
+static size_t memory_used(void)
+{
+#if defined __GLIBC_PREREQ && __GLIBC_PREREQ(2, 33)
+    return mallinfo2().uordblks;
+#else
+    return 0; /* not counted */
+#endif
+}
+
+/* A call may keep memory for the next one, but not each of three. */
+static void leaves_nothing(const char *words)
+{
+    const int open = files_open();
+    size_t used[4];
+
+    for (int i = 0; i < 4; i++) {
+        said s = say(words);
+        said_free(&s);
+        used[i] = memory_used();
+    }
+    if (files_open() != open)
+        fail_msg("%s: %d files are open, %d before", words, files_open(), open);
+    if (used[1] < used[2] && used[2] < used[3])
+        fail_msg("%s: %zu bytes are kept, then %zu, then %zu", words, used[1], used[2], used[3]);
 }
 
 static void write_text(const char *path, const char *text)

@@ -193,7 +193,7 @@ static pl_code members_run(outputs *o, const st_judge *j, const st_samples *s, p
 pl_code st_errors_find(st_errors *out, const st_judge *j, st_part part, pl_arena *mem, pl_error *err)
 {
     const int32_t n_targets = j->d->n_targets;
-    st_samples s;
+    st_samples s = { 0 };
     outputs o = { 0 };
     pl_code code = st_samples_open(&s, j->d, part, &j->m->inputs, err);
 
