@@ -8,6 +8,7 @@
 #include "stages/commands/output/cmd_json.h"
 #include "stages/steps/external/external.h"
 #include "stages/steps/ingest/label_scan.h"
+#include "stages/steps/train/train.h"
 
 static const pl_opt opts[] = { { "--show", 's', NULL, "print the whole effective file, each value with its origin" },
                                { "--json", 0, NULL, "print the verdict and all problems as JSON" },
@@ -62,7 +63,8 @@ static int print_summary(const pl_app *app, const pl_workflow *wf, pl_arena *mem
     pl_problems problems = { .mem = mem };
     pl_text labels = { 0 };
     pl_error err = { 0 };
-    const pl_code code = st_label_scan(wf, false, &problems, &labels, mem, &err);
+    const st_label_need need = st_train_need(wf, false);
+    const pl_code code = st_label_scan(wf, &need, &problems, &labels, mem, &err);
 
     st_campaign_answers_check(wf, app->stages, &problems, mem);
     if (code != PL_OK || problems.n != 0) {
@@ -111,7 +113,8 @@ static int print_json(const pl_app *app, const pl_args *args, pl_arena *mem)
     json_t *stages = json_array(), *whole;
     pl_text labels = { 0 };
     pl_error err = { 0 };
-    pl_code code = wf != NULL ? st_label_scan(wf, false, &problems, &labels, mem, &err) : PL_OK;
+    const st_label_need need = st_train_need(wf, false);
+    pl_code code = wf != NULL ? st_label_scan(wf, &need, &problems, &labels, mem, &err) : PL_OK;
     bool good;
 
     if (wf != NULL)

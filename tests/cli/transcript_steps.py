@@ -213,7 +213,7 @@ def programs_of_each_kind_give_the_same_as_before():
 
 # ---- what cannot be done ----
 
-MODELS = "models:\n" + "".join("  %s: {path: %s.safetensors}\n" % (x, x) for x in ("some", "cls", "col", "two", "bare"))
+MODELS = "models:\n" + "".join("  %s: {path: %s.safetensors}\n" % (x, x) for x in ("some", "cls", "col", "two", "bare", "half"))
 SCORE = """  read: {}
   prepare: {conformers: {source: generate}}
   graph: {edges: bonds}
@@ -355,8 +355,13 @@ learn; prepare.labels=[empty]; train.targets=[{name: empty}]
 learn; prepare={labels: [odd], properties: {odd: {task: classification}}}; train.targets=[{name: odd}]
 learn; prepare={labels: [ones], properties: {ones: {task: classification}}}; train.targets=[{name: ones}]
 learn; prepare.labels=[Logs]; train.targets=[{name: Logs}]
-learn; prepare.labels=[few]; train.targets=[{name: few}]!
-learn; prepare.labels=[few, logS]; train.targets=[{name: few, transform: composition}]; train.family=[gp]!
+learn; prepare.labels=[few]; train.targets=[{name: few}]
+learn; prepare.labels=[few, two]; train.targets=[{name: few}, {name: two}]
+learn; prepare.labels=[few, two]; train.targets=[{name: few}, {name: two}]; train.family=[se3]
+learn; prepare.labels=[ten]; train.targets=[{name: ten}]
+learn; prepare.labels=[ten]; train.targets=[{name: ten}]!
+learn; prepare.labels=[ten, few]; train.targets=[{name: ten}, {name: few}]!
+learn; prepare.labels=[few, logS]; train.targets=[{name: few, transform: composition}]; train.family=[se3]!
 learn; prepare.labels=[big]; train.targets=[{name: big}]; train.family=[gp]!
 learn; prepare.labels=[n_atoms, logS]; train.targets=[{name: n_atoms, transform: composition}]!
 learn; prepare.labels=[only, logS]; train.targets=[{name: only}, {name: logS}]; train.family=[se3]!
@@ -400,6 +405,11 @@ score; score.models=[bare]!
 score; score.models=[bare]; rank.domain=inside
 score; score.models=[bare]; rank={objectives: [{property: logS, goal: maximise, similarity_at_least: 0.5}]}
 score; score.models=[two, some]; rank={objectives: [{property: logS, goal: maximise, use: mean - stdev}]}!
+score; score.models=[two, some]; rank={objectives: [{property: logS (mol), goal: maximise, use: mean - stdev}]}
+score; score.models=[half, some]; rank={objectives: [{property: logS, goal: maximise, use: mean - stdev}]}
+score; score.models=[half, some, bare]; rank={objectives: [{property: logS, goal: maximise, use: mean - stdev}]}
+score; score.models=[some, bare]; rank={objectives: [{property: logS, goal: maximise, use: mean - stdev}]}
+score; score.models=[bare, some, two]; rank={objectives: [{property: logS, goal: maximise, use: mean - stdev}]}!
 score; score.models=[other]
 score; score.models=[]!
 judge!
@@ -445,8 +455,9 @@ def what_cannot_be_done_is_told_as_before():
         t = Transcript(p, "refused")
         molecules(p)
         lines = open(p.path("in.csv")).read().splitlines()
-        more = [("one", "huge", "same", "comma", "empty", "odd", "ones", "few", "big", "n_atoms", "only", "contrary")]
+        more = [("one", "huge", "same", "comma", "empty", "odd", "ones", "few", "big", "n_atoms", "only", "contrary", "ten", "two")]
         more += [(i == 3 and 5, (-1) ** i * 1.2e308, 7, '"1,%d"' % i, "", i % 3, 1, i < 4 and i, i * 1e200, 3 * i, i in (2, 5) and i, {5: "<1", 4: ">5", 3: ""}.get(len(lines) - 1 - i, i)) for i in range(len(lines) - 1)]
+        more[1:] = [some + (i < 10 and i, i < 2 and i) for i, some in enumerate(more[1:])]
         rows = [",".join([line] + [x if isinstance(x, str) else "" if x is False else repr(x) for x in some]) for line, some in zip(lines, more)]
         p.put("in.csv", "\n".join(rows) + "\n")
         p.put("new.csv", "smiles,name,logS,year,lim,cls\n" + "".join("%s,n%d,%g,%d,%g,%d\n" % (x, i, -0.3 * i, i, i, i % 2) for i, x in enumerate(
@@ -473,7 +484,7 @@ def what_cannot_be_done_is_told_as_before():
             p.workflow(inputs, stages, name=name + ".yaml", workdir="runs/" + name, extra=extra)
         for name, words in (("some", "split.fractions={train: 0.5, valid: 0.1, test: 0.1, calibration: 0.3}"), ("cls", "train.targets=[{name: cls}]; train.family=[forest]"),
                             ("col", "train.family=[gp]; train.inputs.columns=[T]"), ("two", "train.family=[se3]; train.targets=[{name: logS}, {name: year}]"),
-                            ("bare", "train.domain=0; train.targets=[{name: logS, unit: mol}]")):
+                            ("bare", "train.domain=0; train.targets=[{name: logS, unit: mol}]"), ("half", "train.targets=[{name: logS, unit: half, factor: 0.5}]; train.family=[gp]")):
             p.run("run", "learn.yaml", "-q", "-j", "1", "--until", "train", "workdir=runs/models", *["stages." + word for word in words.split("; ")])
             shutil.copy(p.path("runs/models/models/e2e.safetensors"), p.path(name + ".safetensors"))
         for line in REFUSED.strip().split("\n"):
@@ -483,6 +494,8 @@ def what_cannot_be_done_is_told_as_before():
             if line.endswith("!") and os.path.exists(p.path("runs", name, "results.db")):
                 t.add("events", "\n".join("|".join(r) for r in p.rows(EVENTS, workdir="runs/" + name) if r[0] in ("warn", "error") or r[1] in ("split", "train", "evaluate", "rank")) +
                       "\n" + "\n".join("|".join(str(x) for x in r) for r in p.rows(PROPERTIES, workdir="runs/" + name)))
+        t.say("run", "score.yaml", "-q", "-j", "1", "workdir=runs/units", "stages.score.models=[half, bare, some]",
+              "stages.rank={objectives: [{property: logS, goal: maximise, use: mean - stdev}]}")
         for words in ("export csv runs/score", "top runs/score --csv", "top runs/learn"):
             t.say(*words.split())
         t.say("run", "learn.yaml", "-q", "-j", "1")

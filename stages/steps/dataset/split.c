@@ -126,6 +126,29 @@ static pl_code key(const pl_workflow *wf, const pl_step *step, pl_store *store, 
     return *extra_json ? PL_OK : pl_fail(err, PL_ENOMEM, "key of split");
 }
 
+/* Of folds the test part is one; the other parts share the rest. */
+static void shares_fold(split_conf *c)
+{
+    const double test = 1 / (double)c->folds, rest = 1 - c->fraction[ST_TEST];
+
+    for (int p = 0; p < ST_SPLIT_PARTS; p++)
+        c->fraction[p] *= (1 - test) / rest;
+    c->fraction[ST_TEST] = test;
+}
+
+double st_split_share(const pl_workflow *wf)
+{
+    const pl_step *step = pl_workflow_step(wf, "split");
+    split_conf c;
+
+    if (step == NULL || !has_shares(step->conf))
+        return 1;
+    c = *(const split_conf *)step->conf;
+    if (c.folds > 0)
+        shares_fold(&c);
+    return c.fraction[ST_TRAIN];
+}
+
 /* ---- reading the molecules ----------------------------------------------- */
 
 /* A molecule without an InChIKey (more atoms than InChI takes) is a group of its own, identified by its SMILES. */
@@ -380,15 +403,10 @@ static pl_code finish(void *state, pl_error *err)
     return rows_write(s, err);
 }
 
-/* The test part is one of the folds; the others share the rest. */
 static void folds_open(split_state *s)
 {
-    const double test = 1 / (double)s->conf->folds, rest = 1 - s->conf->fraction[ST_TEST];
-
     s->folded = *s->conf;
-    for (int p = 0; p < ST_SPLIT_PARTS; p++)
-        s->folded.fraction[p] *= (1 - test) / rest;
-    s->folded.fraction[ST_TEST] = test;
+    shares_fold(&s->folded);
     s->conf = &s->folded;
 }
 

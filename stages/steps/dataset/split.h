@@ -10,6 +10,10 @@
 #define ST_SPLIT_H
 
 #include "pipeline/workflow/stage.h"
+#include "pipeline/workflow/workflow.h"
 #include "stages/registry/registry.h"
+
+/* The share of molecules that are for training, by the settings. 1: the settings do not tell. */
+double st_split_share(const pl_workflow *wf);
 
 #endif

@@ -26,6 +26,7 @@ typedef struct label {
 
 typedef struct scan {
     const pl_workflow *wf;
+    st_label_need need;
     label label[LABELS_MAX];
     int n;
     const char *field[NAMES_MAX]; /* names of data fields that were seen */
@@ -106,12 +107,12 @@ static void add_targets(scan *s)
     }
 }
 
-static void add_labels(scan *s, bool targets_only)
+static void add_labels(scan *s)
 {
     const pl_step *prepare = pl_workflow_step(s->wf, "prepare");
     const st_prepare_conf *c = prepare->conf;
     const char *const *name = c->labels.items;
-    const bool named = !targets_only && c->labels.n > 0 && strcmp(name[0], "all") != 0 && strcmp(name[0], "none") != 0;
+    const bool named = !s->need.targets_only && c->labels.n > 0 && strcmp(name[0], "all") != 0 && strcmp(name[0], "none") != 0;
 
     for (int32_t i = 0; named && i < c->labels.n; i++)
         add_label(s, name[i], false);
@@ -249,6 +250,27 @@ static bool is_single(const scan *s, const label *l)
     return l->learned && s->whole && l->numbers == 1 && l->limits == 0 && !st_label_comes_later(s->wf, l->name);
 }
 
+/* Values to learn from in all records, of which a molecule may have several. */
+static int64_t values_of(const label *l) { return l->numbers + l->limits; }
+
+static bool is_too_rare(const scan *s, const label *l)
+{
+    return l->learned && values_of(l) < s->need.fewest && !st_label_comes_later(s->wf, l->name);
+}
+
+/* A training leaves out what too few molecules have, unless nothing is left. */
+static void judge_rare(const scan *s, const pl_node *at, pl_problems *problems)
+{
+    bool all = s->whole;
+
+    for (int i = 0; i < s->n; i++)
+        all = all && (!s->label[i].learned || is_too_rare(s, &s->label[i]));
+    for (int i = 0; i < s->n && all; i++)
+        if (is_too_rare(s, &s->label[i]))
+            pl_problem_add(problems, at, "labels: %s has %lld values to learn from in %lld records; at least %d are needed",
+                           s->label[i].name, (long long)values_of(&s->label[i]), (long long)s->records, (int)s->need.fewest);
+}
+
 static void judge(const scan *s, const label *l, const pl_node *at, pl_problems *problems)
 {
     const bool there = l->numbers + l->limits + texts_of(l) > 0;
@@ -302,6 +324,7 @@ static void add_count(pl_text *out, bool *any, int64_t n, const char *what)
 
 static void say(const scan *s, const label *l, pl_text *out)
 {
+    const double for_training = ceil(s->need.share * (double)values_of(l) - 1e-9);
     char a[32], b[32];
     bool any = false;
 
@@ -318,6 +341,9 @@ static void say(const scan *s, const label *l, pl_text *out)
     pl_text_add(out, any ? ": they give no label" : "");
     if (l->text != NULL)
         pl_text_addf(out, "; the first text: %s", l->text);
+    if (l->learned && s->whole && !is_too_rare(s, l) && for_training < (double)s->need.fewest &&
+        !st_label_comes_later(s->wf, l->name))
+        pl_text_addf(out, "; about %.0f are for training, and at least %d are needed", for_training, (int)s->need.fewest);
     pl_text_add(out, "\n");
 }
 
@@ -341,17 +367,19 @@ static void say_gaps(const scan *s, pl_text *out)
     pl_text_add(out, "\n");
 }
 
-pl_code st_label_scan(const pl_workflow *wf, bool targets_only, pl_problems *problems, pl_text *out, pl_arena *mem, pl_error *err)
+pl_code st_label_scan(const pl_workflow *wf, const st_label_need *need, pl_problems *problems, pl_text *out, pl_arena *mem,
+                      pl_error *err)
 {
     const pl_step *prepare = pl_workflow_step(wf, "prepare");
     scan *s = PL_NEW(mem, scan, 1);
     const pl_node *at;
+    const int before = problems->n;
     pl_code code = s != NULL ? PL_OK : pl_fail(err, PL_ENOMEM, "the labels");
 
     if (code != PL_OK || prepare == NULL || pl_workflow_step(wf, "read") == NULL)
         return code;
-    *s = (scan){ .wf = wf, .whole = true, .mem = mem };
-    add_labels(s, targets_only);
+    *s = (scan){ .wf = wf, .need = *need, .whole = true, .mem = mem };
+    add_labels(s);
     for (int32_t i = 0; i < wf->inputs.n && s->n > 0 && code == PL_OK; i++)
         code = read_input(s, st_input_at(wf, i), err);
     at = pl_node_get(prepare->node, "labels") != NULL ? pl_node_get(prepare->node, "labels") : prepare->node;
@@ -362,6 +390,8 @@ pl_code st_label_scan(const pl_workflow *wf, bool targets_only, pl_problems *pro
     }
     if (code == PL_OK) {
         judge_empty(s, at, problems);
+        if (problems->n == before)
+            judge_rare(s, at, problems);
         say_gaps(s, out);
     }
     return code;

@@ -17,12 +17,20 @@ st_label_text st_label_text_of(const char *text);
 
 enum { ST_LABELS_LOOKED_AT = 100000 }; /* records of all inputs, at most */
 
+/* What a model needs. */
+typedef struct st_label_need {
+    bool targets_only; /* look only at what `train` learns, as a run needs it             */
+    int32_t fewest;    /* training molecules that a target needs; 0: nothing is learned   */
+    double share;      /* of the molecules, about, are for training                       */
+} st_label_need;
+
 /* Reads the inputs of wf, at most ST_LABELS_LOOKED_AT records, and looks at the labels that `prepare` names and `train` learns. Adds a
  * problem for each that no record has, that is no number anywhere, too large to compute with, learned and always the same or there
- * once, or a class with one value or a value other than 0 and 1, and one problem if the inputs have no records. Adds to out a line for
+ * once, or a class with one value or a value other than 0 and 1, one for each target if all are in too few records to be learned, and
+ * one problem if the inputs have no records. Adds to out a line for
  * each of the others: "pIC50: 812 numbers in 830 records; 12 limits (>10) and 6 empty give no label\n", and one that says how many
- * records have all of several targets. Formats that only Open Babel reads are not looked at. targets_only: only what `train` learns,
- * as a run needs it. */
-pl_code st_label_scan(const pl_workflow *wf, bool targets_only, pl_problems *problems, pl_text *out, pl_arena *mem, pl_error *err);
+ * records have all of several targets. Formats that only Open Babel reads are not looked at. */
+pl_code st_label_scan(const pl_workflow *wf, const st_label_need *need, pl_problems *problems, pl_text *out, pl_arena *mem,
+                      pl_error *err);
 
 #endif

@@ -219,6 +219,21 @@ static void check_property(const pl_list *terms, const char *list, const known_n
     }
 }
 
+/* The most models of a property that may predict it in one unit. Those of other units have properties of their own. */
+static int most_of_a_unit(const known_names *k, const char *property)
+{
+    int most = 0;
+
+    for (int i = 0; i < k->n_predicted; i++) {
+        int n = 0;
+        for (int j = 0; j < k->n_predicted; j++)
+            n += is_called(k, i, property) && is_called(k, j, property) &&
+                 (k->predicted[j].unit[0] == '\0' || strcmp(k->predicted[i].unit, k->predicted[j].unit) == 0);
+        most = n > most ? n : most;
+    }
+    return most;
+}
+
 /* One model has no stdev, a model without calibration has no interval: all of its molecules would be left out. */
 static void check_use(const pl_list *objectives, const known_names *k, const pl_step *step, pl_problems *problems)
 {
@@ -237,6 +252,10 @@ static void check_use(const pl_list *objectives, const known_names *k, const pl_
             pl_problem_add(problems, step->node, "rank: use: \"%s\" needs %s of %s%s; there is %s", o[i].use,
                            strcmp(use.column, "stdev") == 0 ? "two models" : "a model", o[i].property,
                            strcmp(use.column, "stdev") == 0 ? " or more" : "", n ? "one" : "none");
+        else if (strcmp(use.column, "stdev") == 0 && most_of_a_unit(k, o[i].property) < 2)
+            pl_problem_add(problems, step->node,
+                           "rank: use: \"%s\" needs two models or more of %s in one unit; each of the %d has another", o[i].use,
+                           o[i].property, n);
         else if (strcmp(use.column, "stdev") != 0 && n_silent > 0)
             pl_problem_add(problems, step->node,
                            "rank: use: \"%s\": a model of %s has no prediction interval: it predicts classes, had too few "

@@ -62,7 +62,7 @@ static void add_order(st_ranking *s, int i, const char *value)
     pl_text_addf(&s->order, "%s v%d%s", i ? "," : " ORDER BY", i, s->term[i]->goal == ST_MINIMISE ? "" : " DESC");
 }
 
-/* A model whose file was written without this value would give an empty ranking, and no reason. */
+/* A value that no score has would give an empty ranking, and no reason. */
 static pl_code check_told(st_ranking *s, const st_objective *o, int64_t id, const char *column, const char *asked, pl_error *err)
 {
     int64_t any = 0;
@@ -71,8 +71,10 @@ static pl_code check_told(st_ranking *s, const st_objective *o, int64_t id, cons
 
     if (code == PL_OK && !any)
         code = pl_fail(err, PL_ECONFIG,
-                       "%s: no score of %s has %s: the model file was written without it; train it again (--from train)", asked,
-                       o->property, column);
+                       strcmp(column, "stdev") == 0
+                           ? "%s: no score of %s has %s: fewer than two models predict it in its unit"
+                           : "%s: no score of %s has %s: the model file was written without it; train it again (--from train)",
+                       asked, o->property, column);
     return code;
 }
 
@@ -84,7 +86,7 @@ static pl_code check_scores(st_ranking *s, int i, int64_t id, pl_error *err)
 
     if (o->similarity_at_least > 0)
         code = check_told(s, o, id, "similarity", "similarity_at_least", err);
-    if (code == PL_OK && s->use[i].factor != 0 && strcmp(s->use[i].column, "interval90") == 0)
+    if (code == PL_OK && s->use[i].factor != 0)
         code = check_told(s, o, id, s->use[i].column, "use", err);
     if (code == PL_OK && s->conf->domain == ST_DOMAIN_INSIDE)
         code = check_told(s, o, id, "domain", "domain", err);

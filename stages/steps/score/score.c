@@ -62,6 +62,7 @@ static void check(const pl_workflow *wf, const pl_step *step, pl_problems *probl
 static int property_add(st_predicted *out, int n, st_predicted p, const char *unit, pl_arena *mem)
 {
     p.own = st_property_own_name(p.name, unit, mem);
+    p.unit = unit;
     out[n] = p;
     return p.own != NULL ? n + 1 : -1;
 }

@@ -161,7 +161,7 @@ static pl_code data_read_less(train_state *t, pl_error *err)
     if (code == PL_OK)
         code = data_read(t, err);
     if (code == PL_OK)
-        code = st_targets_leave(&t->less, &left, &n, t->conf, &t->train, t->family.n > 0 ? NN_FEWEST : 2, t->env->mem, err);
+        code = st_targets_leave(&t->less, &left, &n, t->conf, &t->train, st_family_fewest(t->family), t->env->mem, err);
     if (code != PL_OK || n == 0)
         return code;
     t->conf = &t->less;

@@ -17,6 +17,7 @@
 #include "stages/registry/registry.h"
 #include "stages/steps/dataset/dataset.h"
 #include "stages/steps/errors/errors.h"
+#include "stages/steps/ingest/label_scan.h"
 #include "stages/steps/train/distributed.h"
 #include "stages/steps/train/train_conf.h"
 
@@ -26,6 +27,8 @@ pl_code st_train_follow(st_team *team, const pl_workflow *wf, int workers, pl_er
 
 /* ---- train_check.c: mistakes in the settings ---- */
 void st_train_check(const pl_workflow *wf, const pl_step *step, pl_problems *problems);
+/* What the labels of a workflow must have for it; targets_only: as in st_label_need. wf may be NULL or have no training. */
+st_label_need st_train_need(const pl_workflow *wf, bool targets_only);
 /* Sizes of a network that take about as long as larger ones. */
 void st_train_advise(const pl_workflow *wf, const pl_step *step, pl_problems *advice);
 /* The seed of network number `member`, from 0. */
@@ -47,6 +50,8 @@ typedef struct st_family {
 void st_family_check(const pl_workflow *wf, const pl_step *step, pl_problems *problems);
 /* For n training molecules of a workflow. */
 st_family st_family_of(const pl_workflow *wf, const st_train_conf *c, int64_t n);
+/* Training molecules that a target needs. */
+int32_t st_family_fewest(st_family f);
 /* What is to be known before n training molecules are learned from, in mem: "gp learns from at most 10,000 ..."; "": nothing. */
 const char *st_family_note(const st_family *f, int64_t n, pl_arena *mem);
 /* Whether a network may be among them. */

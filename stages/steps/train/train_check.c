@@ -3,8 +3,8 @@
 
 #include "chem/molecule/element.h"
 #include "stages/steps/dataset/classes.h"
+#include "stages/steps/dataset/split.h"
 #include "stages/steps/features/graph.h"
-#include "stages/steps/ingest/label_scan.h"
 #include "stages/steps/ingest/limits.h"
 #include "stages/steps/ingest/prepare.h"
 #include "stages/steps/train/train.h"
@@ -119,14 +119,27 @@ static void target_check(const pl_workflow *wf, const pl_step *step, int32_t k, 
     }
 }
 
+st_label_need st_train_need(const pl_workflow *wf, bool targets_only)
+{
+    const pl_step *train = wf != NULL ? pl_workflow_step(wf, "train") : NULL;
+    st_label_need need = { targets_only, 0, 1 };
+
+    if (train != NULL && !st_train_denoises(train->conf)) {
+        need.fewest = st_family_fewest(st_family_of(wf, train->conf, 0));
+        need.share = st_split_share(wf);
+    }
+    return need;
+}
+
 /* What a training would refuse after all molecules were prepared. A file that cannot be read is told by others. */
 static void labels_check(const pl_workflow *wf, pl_problems *problems)
 {
     pl_arena *mem = pl_arena_new(1 << 16);
     pl_text counts = { 0 };
+    const st_label_need need = st_train_need(wf, true);
 
     if (mem != NULL)
-        (void)st_label_scan(wf, true, problems, &counts, mem, NULL);
+        (void)st_label_scan(wf, &need, problems, &counts, mem, NULL);
     pl_text_free(&counts);
     pl_arena_free(mem);
 }

@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "models/family/labels.h"
 #include "models/family/table.h"
 #include "pipeline/base/log.h"
 #include "pipeline/base/text.h"
@@ -56,6 +57,8 @@ st_family st_family_of(const pl_workflow *wf, const st_train_conf *c, int64_t n)
     }
     return f;
 }
+
+int32_t st_family_fewest(st_family f) { return f.n > 0 ? NN_FEWEST : 2; }
 
 /* ---- check --------------------------------------------------------------- */
 
