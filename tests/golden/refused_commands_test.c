@@ -100,6 +100,8 @@ static bool refuse_one(const char *words, const said *good, int *n_without)
     } else if (!met || (strstr(pl_text_str(&s.err), what) == NULL && strstr(pl_text_str(&s.out), what) == NULL)) {
         fail_msg("%s, %s in %s: status %d\n%s%s", words, what, name_of(where), s.status, pl_text_str(&s.out), pl_text_str(&s.err));
     }
+    if (!tells_for_what(pl_text_str(&s.err)))
+        fail_msg("%s, in %s: %s", words, name_of(where), pl_text_str(&s.err));
     if (met && getenv("SHOW") != NULL)
         print_message("  %s %p: %s, status %d\n", name_of(where), where, what, s.status);
     said_free(&s);

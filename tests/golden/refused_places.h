@@ -197,6 +197,22 @@ static const char *name_of(const void *place)
     return dladdr(place, &at) != 0 && at.dli_sname != NULL ? at.dli_sname : "?";
 }
 
+/* ---- messages ---- */
+
+/* Whether an error tells for what there was no memory: pl_fail adds ": out of memory" to a text without that word. */
+static bool tells_for_what(const char *text)
+{
+    static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
+    const char *end = strstr(text, ": out of memory"), *at = end;
+
+    while (at != NULL && at > text && at[-1] != '\n' && !(at[-1] == ' ' && at - 2 >= text && at[-2] == ':'))
+        at--;
+    for (; at != NULL && at < end; at += strspn(at, letters) + 1)
+        if (strspn(at, letters) >= 3)
+            return true;
+    return end == NULL;
+}
+
 /* ---- what a command leaves behind ---- */
 
 static int files_open(void)

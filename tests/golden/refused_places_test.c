@@ -101,6 +101,8 @@ static bool refuse_one(const char *again, const char *want, int *n_without)
     } else if (!met || strstr(pl_text_str(&s.err), what) == NULL || !(s.status == 6 || is_told_by_check(&s))) {
         fail_msg("%s: status %d\n%s", name_of(where), s.status, pl_text_str(&s.err));
     }
+    if (!tells_for_what(pl_text_str(&s.err)))
+        fail_msg("%s: %s", name_of(where), pl_text_str(&s.err));
     if (met && getenv("SHOW") != NULL)
         print_message("%s %p: %s, status %d\n", name_of(where), where, what, s.status);
     pl_text_free(&is);
