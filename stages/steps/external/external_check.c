@@ -63,7 +63,7 @@ static void check_arguments(const pl_workflow *wf, const st_external_conf *c, co
     struct stat st;
 
     for (int32_t i = 1; i < c->command.n; i++) {
-        const char *path = text[i] != NULL && text[i][0] != '\0' ? st_ext_path(wf, text[i], mem) : NULL;
+        const char *path = text[i] != NULL ? st_ext_path(wf, text[i], mem) : NULL; /* "": a folder */
         if (path == NULL || stat(path, &st) != 0 || !S_ISREG(st.st_mode) || has_file(wf, c, path, mem))
             continue;
         pl_problem_add(problems, at(step, "command", i),
