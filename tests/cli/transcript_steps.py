@@ -179,6 +179,7 @@ command.4=mode=sdf; output=sdf; value=points; input=sdf; poses=true; keep=none; 
 command=[ln, -s, '{input}', '{output}']; output=csv
 command=[sh, -c, 'mkdir {output} && cat {input} > {output}/x']; output=csv
 command.0=false
+command.0=./none
 files=[., in.csv]
 command.2=none.awk
 files=[none.awk]
@@ -337,6 +338,7 @@ learn; split={method: file, path: apart.txt}!
 learn; split={method: file, path: bad.txt}!
 learn; split={method: file, path: tests.txt}!
 learn; split={folds: 100, fold: 99}!
+learn; split={folds: 60, fold: 60, method: scaffold}!
 learn; split={method: time, column: same}!
 learn; split={method: column, column: year}!
 learn; split={method: column, column: cls}!
@@ -446,6 +448,7 @@ learn; train.family=[se3]; train.budget=1h; train.epochs=3!
 score!
 zipped; prepare.labels=[logS]?
 zipped; prepare.labels=[logS]!
+start; train.family=[se3]; train.start=two!
 places
 """
 
@@ -496,6 +499,12 @@ def what_cannot_be_done_is_told_as_before():
                       "\n" + "\n".join("|".join(str(x) for x in r) for r in p.rows(PROPERTIES, workdir="runs/" + name)))
         t.say("run", "score.yaml", "-q", "-j", "1", "workdir=runs/units", "stages.score.models=[half, bare, some]",
               "stages.rank={objectives: [{property: logS, goal: maximise, use: mean - stdev}]}")
+        t.say("model", "info", "runs/start/models/e2e.safetensors")
+        p.put("four.csv", "".join(open(p.path("new.csv")).readlines()[:5]))
+        for words in ("check score.yaml models.some.sha256=%s" % ("0" * 64), "check start.yaml stages.train.family=[se3] stages.train.start=two models.two.sha256=%s" % ("0" * 64),
+                      "check score.yaml stages.score.models=[col] inputs=axes.smi", "run judge.yaml -q -j 1 stages.evaluate.calibrate=true inputs=four.csv",
+                      "run judge.yaml -q -j 1 stages.evaluate.calibrate=true inputs=new.csv models.some.path=runs/judge/models/some-calibrated.safetensors"):
+            t.say(*[re.sub("^inputs=(.*)", r"inputs=[{path: \1}]", word) for word in words.split()])
         for words in ("export csv runs/score", "top runs/score --csv", "top runs/learn"):
             t.say(*words.split())
         t.say("run", "learn.yaml", "-q", "-j", "1")

@@ -55,7 +55,7 @@ def written(t, *names):
 # ---- a model of a table, and what it is asked ----
 
 FIT = r"""
-fit t.csv -t none|fit t.csv -t word|fit t.csv -t logS --family auto,gp|fit t.csv -t logS --family nothing|fit t.csv -t logS --seed x
+fit t.csv -t none|fit t.csv -t word|fit t.csv -t logS --family auto,gp|fit t.csv -t logS --family 'trees; gp'|fit t.csv -t logS --family nothing|fit t.csv -t logS --seed x
 fit t.csv -t logS --seed -1|fit t.csv -t word --task classification|fit t.csv -t logS --task classification|fit t.csv -t half --unit eV
 fit t.csv -t logS --better best|fit t.csv -t logS --split none|fit t.csv -t logS --engine none|fit t.csv -t logS --inputs temp,none
 fit t.csv -t logS --inputs temp,|fit t.csv -t logS -j x|fit t.csv -t logS --max-time x|fit t.csv -t logS --smiles-column 9|fit none.csv -t logS
@@ -391,10 +391,11 @@ export smi -o x.smi|search --similar CCO|top|run w.yaml -j 2|next|next -p half -
 next -p logS --goal maximize --by expected_improvement --best x|next -p logS --goal maximize -f sdf -n 2 -o n.sdf|show same|show same --json|explain M2|explain M2 --svg x.svg
 run w.yaml --grace x|run w.yaml --grace -1s|run w.yaml --log-format xml|run w.yaml --log runs/one/results.db|run w.yaml --log runs/one/heartbeat.json
 label runs/one l.csv|label runs/one l.csv -p logS --unit eV|label runs/one l.csv -p none|label runs/empty l.csv -p logS|label w2.yaml l.csv -p logS
-status bad.yaml|top bad.yaml|label bad.yaml l.csv|report bad.yaml|predict m.safetensors,esol t.csv -q|predict m.safetensors v.csv -q -c title,logS -o v.out
+status bad.yaml|top bad.yaml|label bad.yaml l.csv|report bad.yaml|predict m.safetensors,esol t.csv -q|predict m.safetensors v.csv -q -c title,logS -o v.out|predict m.safetensors v.csv -c title,logS|predict MANY t.csv
 db prune|db prune w.yaml runs/none|db backup runs/one|db backup runs/one --to a/b/c.db
 model import m.safetensors --from nvidia -o x.safetensors --target y --graph x|model import m.safetensors --from nvidia -o x.safetensors --target y --graph 99
 model import m.safetensors --from nvidia -o x.safetensors --target 'a' --network layers=x|model import m.safetensors --from nvidia -o x.safetensors --target y
+export csv --all -o m.safetensors|export csv --all -o runs/one/heartbeat.json|model import m.safetensors --from nvidia -o x.safetensors --target y --unit LONG
 model import m.safetensors --from nvidia -o x.safetensors --target y --network layers|model info x|model verify m.safetensors --sha256 xyz|model diff m.safetensors half.safetensors
 """
 LATER = r"""
@@ -420,8 +421,14 @@ def what_is_not_usual_is_told_as_before():
         extra = "models: {m: {path: m.safetensors}, half: {path: half.safetensors}}\nlimits: {failures: {max_fraction: 1}}\n"
         p.workflow(["lib.csv"], ODD_STAGES, workdir="runs/one", extra=extra)
         p.workflow(["lib.csv"], ODD_STAGES, workdir="runs/two", extra=extra, name="w2.yaml")
-        said(t, MADE)
+        said(t, MADE.replace("LONG", "u" * 201).replace("MANY", ",".join(["m.safetensors"] * 70)))
         written(t, "guess.fit/train.yaml", "v.out")
+        # A run that stopped while it read: how many records there are is not known.
+        said(t, "run w.yaml -q -j 2 workdir=part --until read|plan w.yaml workdir=part|label part l.csv -p logS")
+        db = sqlite3.connect(p.path("part/results.db"))
+        db.executescript("UPDATE stage SET state='running'; DELETE FROM record WHERE record_id > 5; DELETE FROM row_sum")
+        db.close()
+        said(t, "plan w.yaml workdir=part|status part")
         for more in ([], ["--alone"], ["--alone"]):
             t.say("db", "prune", "w.yaml", "storage.features=SHARED.db".replace("SHARED", os.path.realpath(p.path("shared"))), *more)
         # Results that an earlier version prepared, a model that was replaced, a heartbeat that is damaged, a workflow that was edited.
@@ -486,11 +493,22 @@ fit old.csv -t logS --unit 'log10(mol/L)' --better high --family gp -o old -j 2 
 status|top -n 4|top --csv -n 2|report runs/one -o r.html -n 4|show a3|show a3 --json|show x1|explain a3|explain r.yaml rank|failures|failures --csv|failures --stage prepare --code parse
 failures -n 1|failures --code none|export csv --top 3|export csv --all|export smi|export csv --where 'logp > 2'|search --smarts '[OX2H]' --where 'logp > 1' -n 4|search --scaffold c1ccccc1 --csv
 next -p logS -n 3|next -p size -n 3 --by ucb|next -p logS -n 3 --by ucb --sigma stdev|next -p size -n 3 -f csv --by expected_improvement|db digest runs/one|query v_funnel
-query 'SELECT * FROM v_hits ORDER BY rank, property'|query v_nearest|query v_scaffolds|query v_labels -f csv|query v_runs -f jsonl|run c.yaml -j 2|report runs/two -o c.html -n 2|status runs/two
+query 'SELECT * FROM v_hits ORDER BY rank, property'|query v_nearest|query v_scaffolds|query v_labels -f csv|query v_runs -f jsonl|run c.yaml -j 2|report runs/two -o c.html -n 2|status runs/two|next runs/two -p half --by ucb
 top -n 3 runs/two|run j.yaml -j 2|report runs/three -o j.html -n 2|next runs/three -p logS -n 3 --by ucb --sigma stdev|next runs/three -p logS -n 3 --by uncertainty|show a62 runs/three|explain a62 runs/three|top runs/three -n 3|report runs/one --training runs/two -o t.html -n 2|model diff runs/one/models/both.safetensors old.safetensors --all
 model info runs/one/models/both.safetensors|predict runs/one/models/both.safetensors,old.safetensors p.smi|predict runs/one/models/both.safetensors p.smi -f jsonl|predict runs/two/models/classes.safetensors p.smi
 predict runs/one/models/both.safetensors,old.safetensors p.smi -f sdf -c title,logS,logS_stdev,size
 """
+
+
+def unlike(t):
+    """Results in which one property has what the other lacks."""
+    shutil.copytree(t.p.path("runs/one"), t.p.path("runs/unlike"))
+    db = sqlite3.connect(t.p.path("runs/unlike/results.db"))
+    db.executescript("DELETE FROM row_sum; CREATE TEMP TABLE size AS SELECT property_id AS id FROM property WHERE name='size';"
+                     "UPDATE score SET reasons=NULL, domain=NULL, interval90=NULL, similarity=NULL WHERE property_id=(SELECT id FROM size);"
+                     "DELETE FROM label WHERE property_id=(SELECT id FROM size)")
+    db.close()
+    said(t, "export csv runs/unlike --top 3|top runs/unlike -n 3|show a3 runs/unlike|next runs/unlike -p size -n 3|next runs/unlike -p size -n 3 --measured")
 
 
 def two_models_of_two_properties_give_the_same_as_before():
@@ -509,6 +527,7 @@ def two_models_of_two_properties_give_the_same_as_before():
         p.workflow(["one.csv", "two.csv"], TWO_CLASSES, name="c.yaml", workdir="runs/two", extra="limits: {failures: {max_fraction: 1}}\n")
         p.workflow(["new.csv"], JUDGED, name="j.yaml", workdir="runs/three", extra=extra % ", both: {path: runs/one/models/both.safetensors}")
         said(t, LOOKED_AT)
+        unlike(t)
         written(t, "runs/one/hits.csv", "runs/one/hits.smi")
         pages(t, "r.html", "c.html", "j.html", "t.html")
         tables(t)
