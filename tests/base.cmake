@@ -1,9 +1,10 @@
 molsieve_test(base unit/base_test.c LABEL unit threads USES molsieve::base)
-target_link_options(test_base PRIVATE -Wl,--wrap=realloc,--wrap=pthread_create)
+set(seen_locks -Wl,--wrap=pthread_mutex_lock,--wrap=pthread_mutex_unlock,--wrap=pthread_cond_wait) # unit/locks.h
+target_link_options(test_base PRIVATE ${seen_locks} -Wl,--wrap=realloc,--wrap=pthread_create)
 molsieve_test(files unit/file_test.c LABEL unit USES molsieve::base)
 target_link_options(test_files PRIVATE -Wl,--wrap=read,--wrap=write,--wrap=fsync)
 molsieve_test(program unit/program_test.c LABEL unit USES molsieve::base)
-target_link_options(test_program PRIVATE -Wl,--wrap=syscall)
+target_link_options(test_program PRIVATE ${seen_locks} -Wl,--wrap=syscall)
 molsieve_test(ended unit/ended_test.c LABEL unit)
 target_compile_definitions(test_ended PRIVATE WATCH="$<TARGET_FILE:watch>")
 add_dependencies(test_ended watch)

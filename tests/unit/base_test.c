@@ -24,6 +24,7 @@
 #include "pipeline/base/sha256_blocks.h"
 #include "pipeline/base/text.h"
 #include "pipeline/base/wrap.h"
+#include "tests/unit/locks.h"
 
 static void sha256_gives_the_published_digests(void **unused)
 {
@@ -723,6 +724,7 @@ int main(void)
         cmocka_unit_test(a_refused_request_is_null_and_nothing_else_changes),
         cmocka_unit_test(a_text_without_memory_says_so),
         cmocka_unit_test(the_sanitizer_sees_a_byte_behind_an_object),
+        locks_test,
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

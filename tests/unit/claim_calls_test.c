@@ -20,6 +20,7 @@
 
 #include "pipeline/base/log.h"
 #include "tests/unit/claims.h"
+#include "tests/unit/locks.h"
 
 enum { QUICK_MS = 50 };
 
@@ -238,6 +239,7 @@ int __wrap_pthread_cond_timedwait(pthread_cond_t *wake, pthread_mutex_t *lock, c
 
 int __wrap_pthread_cond_timedwait(pthread_cond_t *wake, pthread_mutex_t *lock, const struct timespec *end)
 {
+    (void)locks_find(lock);
     if (!atomic_load(&waited)) {
         first_end = *end;
         atomic_store(&waited, true);
@@ -369,6 +371,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_claim_is_renewed_after_the_time_that_was_asked_for, make_calm, drop),
         cmocka_unit_test_setup_teardown(a_process_that_lost_its_claim_says_to_whom, make_calm, drop),
         cmocka_unit_test_setup_teardown(a_claim_works_where_standard_input_is_closed, make_calm, drop),
+        locks_test,
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

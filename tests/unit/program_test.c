@@ -22,6 +22,7 @@
 
 #include "pipeline/base/folder.h"
 #include "pipeline/base/program.h"
+#include "tests/unit/locks.h"
 
 enum { ROOM = 64 };
 
@@ -501,6 +502,7 @@ int main(void)
         cmocka_unit_test(a_missing_program_or_folder_is_told),
         cmocka_unit_test(it_begins_with_the_usual_signals_and_without_dumps),
         cmocka_unit_test(output_is_cut_only_where_it_does_not_fit),
+        locks_test,
     };
 
     return cmocka_run_group_tests(first, NULL, NULL) != 0 || cmocka_run_group_tests(tests, NULL, NULL) != 0;

@@ -26,6 +26,7 @@
 #include "pipeline/run/level.h"
 #include "pipeline/run/runner.h"
 #include "toy.h"
+#include "unit/locks.h"
 #include "unit/statements.h"
 
 static char dir[256];
@@ -578,6 +579,7 @@ int __wrap_pthread_cond_timedwait(pthread_cond_t *wake, pthread_mutex_t *lock, c
 {
     const int n = atomic_load(&n_until);
 
+    (void)locks_find(lock);
     if (!hurry || n > BEATS)
         return __real_pthread_cond_timedwait(wake, lock, end);
     until[n] = *end;
@@ -949,6 +951,7 @@ int main(void)
         CASE(from_a_stage_runs_it_and_all_after_it_once),
         CASE(a_fresh_directory_takes_along_what_lies_in_the_old_one),
         CASE(workers_are_those_of_command_workflow_or_machine),
+        locks_test,
     };
     return cmocka_run_group_tests_name("written", tests, NULL, NULL);
 }
