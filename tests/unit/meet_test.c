@@ -101,7 +101,7 @@ static void rank_live(const rank *k)
         code = k->work(&r, k->end);
     if (code != PL_OK)
         r.kind->give_up(&r, pl_code_exit(code));
-    else
+    for (int i = 0; code == PL_OK && i < 2; i++) /* the second time there is nothing to close, as after a meeting that failed */
         r.kind->close(&r);
     _exit(pl_code_exit(code));
 }
