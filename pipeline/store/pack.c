@@ -32,7 +32,7 @@ static pl_code copy_blocks(packing *p, const pl_packed *blocks, int n, pl_error 
 {
     pl_code code = n > 0 ? pl_store_features(p->from, err) : PL_OK;
 
-    for (int i = 0; i < n && code == PL_OK; i++)
+    for (int i = 0; i < n; i++)
         for (int64_t unit = 0; unit < blocks[i].n && code == PL_OK; unit++)
             code = copy_block(p, &blocks[i], unit, err);
     return code;

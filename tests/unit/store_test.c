@@ -67,6 +67,16 @@ static pl_code reopen(const pl_schema *schema, pl_error *err)
 
 static void a_new_store_says_what_it_is(void **state)
 {
+    static const struct {
+        const char *name;
+        int value[2]; /* of results.db and of features.db */
+    } pragmas[] = { { "page_size", { 4096, 16384 } },
+                    { "cache_size", { -32768, -2048 } },
+                    { "synchronous", { 1, 2 } },
+                    { "wal_autocheckpoint", { 2000, 2000 } },
+                    { "foreign_keys", { 1, 1 } },
+                    { "analysis_limit", { 1000, 1000 } },
+                    { "application_id", { 0x4d4f4c53, 0x4d4f4c46 } } };
     int64_t id, version, journal;
 
     (void)state;
@@ -76,6 +86,11 @@ static void a_new_store_says_what_it_is(void **state)
     assert_int_equal(id, 0x4d4f4c53);
     assert_int_equal(version, 1);
     assert_int_equal(journal, 1);
+    for (size_t i = 0; i < sizeof pragmas / sizeof *pragmas; i++)
+        for (int k = 0; k < 2; k++) {
+            assert_int_equal(pl_db_int(k == 0 ? s->db : s->features, &id, NULL, "PRAGMA %s", pragmas[i].name), PL_OK);
+            assert_int_equal(id, pragmas[i].value[k]);
+        }
     assert_false(s->network);
     assert_true(pl_is_network_fs("/proc")); /* not a file system we know to be local */
     assert_false(pl_is_network_fs("/tmp/not/there/at/all"));
@@ -283,6 +298,7 @@ static void a_migration_that_fails_changes_nothing(void **state)
     pl_schema two = toy_schema;
     pl_error err = { 0 };
     int64_t version = 0, made = 7;
+    sqlite3 *db = NULL;
 
     (void)state;
     two.version = 2;
@@ -294,6 +310,35 @@ static void a_migration_that_fails_changes_nothing(void **state)
     assert_int_equal(pl_db_int(s->db, &version, &err, "PRAGMA user_version"), PL_OK);
     assert_int_equal(pl_db_int(s->db, &made, &err, "SELECT count(*) FROM sqlite_master WHERE name IN('extra','v_half')"), PL_OK);
     assert_true(version == 1 && made == 0);
+    assert_int_equal(sqlite3_open(":memory:", &db), SQLITE_OK);
+    two.sql = "CREATE TABLE number(value); CREATE TABLE number(value)";
+    assert_int_equal(pl_schema_create(db, &two, &err), PL_EBUG);
+    assert_int_equal(sqlite3_close(db), SQLITE_OK);
+}
+
+/* Beside results.db, wherever that is now, or where they were; not what has the same name, or a folder of the same length. */
+static void features_are_found_where_they_are(void **state)
+{
+    static const char *const cases[][2] = { { "a/f.db", "c/f.db" }, { "b/f.db", "b/f.db" }, { "aa/f.db", "aa/f.db" } };
+
+    (void)state;
+    for (int i = 0; i < 3; i++) {
+        pl_error err = { 0 };
+        pl_store *r = NULL;
+        char *top = pl_sprintf(t.mem, "%s/%d", dir, i);
+        t.wf.storage.results = pl_sprintf(t.mem, "%s/a/results.db", top);
+        t.wf.storage.features = pl_sprintf(t.mem, "%s/%s", top, cases[i][0]);
+        assert_int_equal(reopen(&toy_schema, &err), PL_OK);
+        assert_int_equal(pl_store_features(s, &err), PL_OK);
+        pl_store_close(s);
+        s = NULL;
+        if (i > 0)
+            assert_int_equal(toy_copy(t.wf.storage.features, pl_sprintf(t.mem, "%s/a/f.db", top)), PL_OK);
+        assert_int_equal(rename(pl_sprintf(t.mem, "%s/a", top), pl_sprintf(t.mem, "%s/c", top)), 0);
+        assert_int_equal(pl_store_open_read(&r, pl_sprintf(t.mem, "%s/c/results.db", top), &toy_schema, &err), PL_OK);
+        assert_string_equal(r->features_path, pl_sprintf(t.mem, "%s/%s", top, cases[i][1]));
+        pl_store_close(r);
+    }
 }
 
 static int64_t count(sqlite3 *db, const char *sql)
@@ -870,10 +915,13 @@ static void a_packed_file_has_all_blocks_or_is_not_made(void **state)
     (void)snprintf(to, sizeof to, "%s/packed.db", dir);
     (void)snprintf(part, sizeof part, "%s.part", to);
     for (int more = 1; more >= 0; more--) {
+        write_file("packed.db.part", "what a killed run left"); /* and what it would have been rolled back to */
+        write_file("packed.db.part-journal", "of another file");
         const pl_packed numbers = { .kind = "number", .key = t.step[0].key, .n = 3 + more };
         assert_int_equal(pl_store_pack(s, to, "1/2", &numbers, 1, t.mem, &err), more ? PL_EDATA : PL_OK);
         assert_int_equal(access(to, F_OK), more ? -1 : 0);
         assert_int_equal(access(part, F_OK), -1);
+        assert_int_equal(access(pl_sprintf(t.mem, "%s-journal", part), F_OK), -1);
     }
     (void)snprintf(want, sizeof want, "%s lacks number of unit 3, which later stages read; run again with --force and their stage",
                    s->features_path);
@@ -1238,6 +1286,7 @@ int main(void)
         CASE(a_missing_database_and_an_empty_one_are_told_apart),
         CASE(an_older_database_is_migrated_after_a_copy),
         CASE(a_migration_that_fails_changes_nothing),
+        CASE(features_are_found_where_they_are),
         CASE(a_column_added_later_is_in_old_and_new_databases),
         CASE(an_older_database_reads_as_a_new_one_and_stays_as_it_is),
         CASE(a_directory_that_cannot_be_written_is_an_io_error),
