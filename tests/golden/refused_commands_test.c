@@ -71,6 +71,36 @@ static const struct {
     { "failures run --stage prepare --code parse", 3, 1 },
 };
 
+/* These are asked only what they leave behind. */
+static const char *const others[] = {
+    "run w.yaml -q -j 1",
+    "repeat w.yaml -n 2 -q -j 1 workdir=again",
+    "label run l.csv -p y",
+    "next run -n 3 -f smi -o next.smi",
+    "search run --smarts C -o found.csv",
+    "export jsonl run --all -o all.jsonl",
+    "explain a3 run --svg a3.svg",
+    "predict run/models/m.safetensors in.csv -j 1 -q -o out.csv",
+    "conformers p.smi -j 1 --device cpu -o two.sdf",
+    "energy one.sdf --minimise --csv",
+    "plan w.yaml --json",
+    "plan w.yaml --dag dot",
+    "check w.yaml --json",
+    "check w.yaml --show",
+    "model info m2.safetensors --json",
+    "script w.yaml -s slurm -a 2",
+    "run w.yaml -q -j 1 --shard 0/2 workdir=parts",
+    "merge w.yaml --of 2 workdir=parts",
+    "db prune w.yaml -n",
+    "db backup run --to copy.db",
+    "query -f jsonl v_funnel run",
+    "help rank",
+    "help nothing",
+    "completion bash",
+    "retry w.yaml --code parse",
+    "fit in.csv -t none",
+};
+
 /* A plan is compared without its numbers: seconds that this machine needs, and bytes that are free. */
 static bool differ(const char *words, const char *a, const char *b)
 {
@@ -164,6 +194,8 @@ static void every_place_of_a_command_that_is_refused_ends_it(void **state)
         leaves_nothing(commands[k].words);
         command_refuse(k);
     }
+    for (size_t k = 0; k < sizeof others / sizeof *others; k++)
+        leaves_nothing(others[k]);
     free(functions);
     assert_int_equal(chdir(back), 0);
     toy_remove(dir);
