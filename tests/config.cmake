@@ -5,6 +5,7 @@ target_compile_definitions(test_workflow_words PRIVATE MOLSIEVE_TESTS="${CMAKE_C
 target_include_directories(test_workflow_words PRIVATE ${CMAKE_CURRENT_SOURCE_DIR})
 molsieve_test(field unit/field_test.c LABEL unit USES molsieve::pipeline)
 molsieve_test(yaml unit/yaml_test.c LABEL unit USES molsieve::pipeline)
+target_link_options(test_yaml PRIVATE -Wl,--wrap=read)
 molsieve_test(sdf unit/sdf_test.c LABEL unit USES molsieve::chem)
 molsieve_test(valence unit/valence_test.c LABEL unit USES molsieve::chem)
 molsieve_test(cmd unit/cmd_test.c LABEL unit USES molsieve::pipeline)

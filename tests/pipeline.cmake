@@ -19,7 +19,7 @@ set(seen_statements -Wl,--wrap=sqlite3_close,--wrap=sqlite3_close_v2) # unit/sta
 target_link_options(test_written PRIVATE ${seen_statements} ${seen_locks} -Wl,--wrap=pthread_cond_timedwait)
 molsieve_test(claim unit/claim_test.c LABEL unit threads USES toy)
 molsieve_test(claim_calls unit/claim_calls_test.c LABEL unit threads USES toy)
-target_link_options(test_claim_calls PRIVATE ${seen_locks} -Wl,--wrap=rename,--wrap=write,--wrap=pthread_cond_timedwait)
+target_link_options(test_claim_calls PRIVATE ${seen_locks} -Wl,--wrap=rename,--wrap=write,--wrap=pthread_cond_timedwait,--wrap=clock_gettime)
 molsieve_test(progress unit/progress_test.c LABEL unit threads USES toy)
 molsieve_test(run unit/run_test.c LABEL unit threads USES toy)
 molsieve_test(plan_oom oom/plan_test.c LABEL oom USES toy)

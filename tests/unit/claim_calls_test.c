@@ -229,7 +229,20 @@ static void keep_line(void *ctx, pl_level level, const char *line)
         (void)fclose(f);
 }
 
-/* ---- linked with -Wl,--wrap=pthread_cond_timedwait ---- */
+/* ---- linked with -Wl,--wrap=pthread_cond_timedwait,--wrap=clock_gettime ---- */
+
+static struct timespec now; /* what the clock says; 0 s: what is true */
+
+int __real_clock_gettime(clockid_t clock, struct timespec *out);
+int __wrap_clock_gettime(clockid_t clock, struct timespec *out);
+
+int __wrap_clock_gettime(clockid_t clock, struct timespec *out)
+{
+    if (now.tv_sec == 0)
+        return __real_clock_gettime(clock, out);
+    *out = now;
+    return 0;
+}
 
 static struct timespec first_end; /* what the thread of the claim waits for first */
 static atomic_bool waited;
@@ -247,26 +260,33 @@ int __wrap_pthread_cond_timedwait(pthread_cond_t *wake, pthread_mutex_t *lock, c
     return __real_pthread_cond_timedwait(wake, lock, end);
 }
 
-static int64_t in_ms(const struct timespec *t) { return (int64_t)t->tv_sec * 1000 + t->tv_nsec / 1000000; }
-
 static void a_claim_is_renewed_after_the_time_that_was_asked_for(void **state)
 {
-    static const int beats[] = { 60000, 61999, 60001, 3600500, 60999 };
+    static const struct {
+        int beat_ms;
+        long nsec, s, ns; /* the clock's; how many seconds later, and where in the second */
+    } cases[] = { { 60000, 5, 60, 5 },
+                  { 61999, 1000001, 62, 1 },
+                  { 61999, 1000000, 62, 0 },
+                  { 61999, 999999, 61, 999999999 },
+                  { 3600500, 499999999, 3600, 999999999 },
+                  { 60001, 999999999, 61, 999999 } };
 
     (void)state;
-    for (size_t i = 0; i < sizeof beats / sizeof *beats; i++) {
-        struct timespec before, after;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         pl_claim *c;
 
         atomic_store(&waited, false);
-        (void)clock_gettime(CLOCK_MONOTONIC, &before);
-        assert_int_equal(pl_claim_take(&c, path, "screen", "host here, pid 1, since today", beats[i], NULL), PL_OK);
+        (void)__real_clock_gettime(CLOCK_MONOTONIC, &now);
+        now.tv_sec += 10; /* never 0, and not over while this test runs */
+        now.tv_nsec = cases[i].nsec;
+        assert_int_equal(pl_claim_take(&c, path, "screen", "host here, pid 1, since today", cases[i].beat_ms, NULL), PL_OK);
         while (!atomic_load(&waited))
             toy_sleep_ms(1);
-        (void)clock_gettime(CLOCK_MONOTONIC, &after);
         pl_claim_drop(c);
-        assert_in_range(in_ms(&first_end) - beats[i], in_ms(&before), in_ms(&after));
-        assert_in_range(first_end.tv_nsec, 0, 999999999);
+        assert_int_equal(first_end.tv_sec - now.tv_sec, cases[i].s);
+        assert_int_equal(first_end.tv_nsec, cases[i].ns);
+        now = (struct timespec){ 0, 0 };
     }
 }
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -232,6 +233,48 @@ static void refused_memory_never_looks_like_a_good_file(void **unused)
     }
 }
 
+/* ---- linked with -Wl,--wrap=read ---- */
+
+static bool read_fails;
+
+ssize_t __real_read(int fd, void *to, size_t n);
+ssize_t __wrap_read(int fd, void *to, size_t n);
+
+ssize_t __wrap_read(int fd, void *to, size_t n)
+{
+    if (!read_fails)
+        return __real_read(fd, to, n);
+    errno = EIO;
+    return -1;
+}
+
+static void a_file_that_cannot_be_read_is_a_problem(void **unused)
+{
+    char name[] = "/tmp/molsieve_yaml_XXXXXX", want[80];
+    const int fd = mkstemp(name);
+    pl_bytes bytes = { 0 };
+    bool was_read;
+
+    (void)unused;
+    assert_true(fd >= 0);
+    assert_int_equal(write(fd, "a: 1\n", 5), 5);
+    read_fails = true;
+    was_read = pl_yaml_bytes(&bytes, name, &problems, mem);
+    read_fails = false;
+    assert_false(was_read);
+    assert_int_equal(problems.n, 1);
+    assert_int_equal(pl_problems_code(&problems), PL_ECONFIG);
+    pl_problems_write(&problems, &report);
+    (void)snprintf(want, sizeof want, "%s: Input/output error", name);
+    says(want);
+    problems = (pl_problems){ .mem = mem };
+    assert_true(pl_yaml_bytes(&bytes, name, &problems, mem));
+    assert_int_equal(bytes.len, 5);
+    assert_int_equal(pl_problems_code(&problems), PL_OK);
+    (void)close(fd);
+    (void)unlink(name);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -245,6 +288,7 @@ int main(void)
         TEST(an_alias_bomb_is_refused),
         TEST(depth_is_limited),
         TEST(files_that_cannot_be_are_problems),
+        TEST(a_file_that_cannot_be_read_is_a_problem),
         TEST(problems_are_sorted_and_kept_once),
         TEST(refused_memory_never_looks_like_a_good_file),
     };
