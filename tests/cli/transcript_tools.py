@@ -496,7 +496,8 @@ next -p logS -n 3|next -p size -n 3 --by ucb|next -p logS -n 3 --by ucb --sigma 
 query 'SELECT * FROM v_hits ORDER BY rank, property'|query v_nearest|query v_scaffolds|query v_labels -f csv|query v_runs -f jsonl|run c.yaml -j 2|report runs/two -o c.html -n 2|status runs/two|next runs/two -p half --by ucb
 top -n 3 runs/two|run j.yaml -j 2|report runs/three -o j.html -n 2|next runs/three -p logS -n 3 --by ucb --sigma stdev|next runs/three -p logS -n 3 --by uncertainty|show a62 runs/three|explain a62 runs/three|top runs/three -n 3|report runs/one --training runs/two -o t.html -n 2|model diff runs/one/models/both.safetensors old.safetensors --all
 model info runs/one/models/both.safetensors|predict runs/one/models/both.safetensors,old.safetensors p.smi|predict runs/one/models/both.safetensors p.smi -f jsonl|predict runs/two/models/classes.safetensors p.smi
-predict runs/one/models/both.safetensors,old.safetensors p.smi -f sdf -c title,logS,logS_stdev,size
+predict runs/one/models/both.safetensors,old.safetensors p.smi -f sdf -c title,logS,logS_stdev,size|run j.yaml -q -j 2 stages.score.models=[old] 'stages.rank={objectives: [{property: logS, goal: maximise}]}'
+query 'SELECT p.name, count(*) AS n FROM score JOIN property p USING(property_id) GROUP BY 1' runs/three
 """
 
 
