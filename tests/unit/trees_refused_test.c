@@ -13,6 +13,7 @@
 
 #include "family_toy.h"
 #include "models/family/xgboost.h"
+#include "tests/unit/held.h"
 
 /* ---- the library's functions, each behind one of ours ---- */
 
@@ -344,6 +345,43 @@ static void a_library_on_a_gpu_is_named(void **state)
     }
 }
 
+typedef struct saved {
+    const nn_member_kind *kind;
+    nn_tensor *t;
+    int n;
+    const char *json;
+} saved;
+
+/* Good settings, and settings that are refused. */
+static void open_once(void *ctx)
+{
+    const saved *s = ctx;
+    const nn_tensors all = { .n = s->n, .t = s->t };
+    pl_arena *own = pl_arena_new(0);
+    nn_member *m;
+
+    assert_int_equal(s->kind->open(&m, "p", &all, s->json, own, NULL), PL_OK);
+    assert_int_equal(s->kind->open(&m, "p", &all, "{\"start\":1}", own, NULL), PL_EDATA);
+    pl_arena_free(own);
+}
+
+static void opening_holds_nothing(void **state)
+{
+    const nn_member_kind *const kinds[] = { &nn_trees, &nn_gp };
+    pl_arena *mem = *state;
+    family_toy a;
+
+    need_library();
+    assert_true(family_toy_make(&a, 10, 1, mem));
+    for (int k = 0; k < 2; k++) {
+        saved s = { .kind = kinds[k] };
+        nn_member *m;
+        assert_int_equal(kinds[k]->fit(&m, &a.x, a.y, &(nn_fit_conf){ 0 }, mem, NULL), PL_OK);
+        assert_int_equal(kinds[k]->save(m, "p", &s.t, &s.n, &s.json, mem, NULL), PL_OK);
+        assert_holds_nothing(open_once, &s);
+    }
+}
+
 /* Each request for memory in turn, up to the first round. */
 static void refused_memory_before_the_rounds_is_said(void **state)
 {
@@ -383,6 +421,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(an_error_of_the_library_ends_at_any_call, setup, teardown),
         cmocka_unit_test_setup_teardown(recipes_are_those_that_were_measured, setup, teardown),
         cmocka_unit_test_setup_teardown(a_library_on_a_gpu_is_named, setup, teardown),
+        cmocka_unit_test_setup_teardown(opening_holds_nothing, setup, teardown),
         cmocka_unit_test_setup_teardown(refused_memory_before_the_rounds_is_said, setup, teardown),
     };
 
