@@ -255,7 +255,7 @@ static void a_hash_is_of_all_bytes_or_fails(void **unused)
     answer(fails, 2);
     assert_int_equal(pl_sha256_file(path, is, &err), PL_EIO);
     said(path, ": Input/output error");
-    answer(NULL, 0);
+    n_answers = 0;
 }
 
 /* Where standard input is closed, a file has this descriptor. */
