@@ -727,6 +727,7 @@ static void explain_says_what_differs_setting_by_setting(void **state)
     t.wf.step[2].needs[0] = 0;
     t.conf[1].offset = 0;
     assert_int_equal(toy_run(&t, 1, &err), PL_OK);
+    toy_free(&t);
     toy_make(&t, dir, 2);
     assert_int_equal(pl_plan_keys(&t.wf, NULL, t.mem, &err), PL_OK);
     explained(&t, "walk", "walk will run again: the stage itself: version 4 -> 1 (and 2 more)\n");
