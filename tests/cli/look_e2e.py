@@ -361,7 +361,7 @@ def folds_test_each_molecule_once():
                      "stages.train.optimiser.lr=0.0001", expect=2)[2]
         assert all(what in said for what in ("fold 5 of 4", "variant random", "limit.test", "is above lr")), said
         assert "fold: 3 of no folds" in p.run("check", "w.yaml", "stages.split.fold=3", expect=2)[2]
-        p.put("few.csv", "".join(lines[:8]))
+        p.put("few.csv", "".join(lines[:21]))
         p.workflow(["few.csv"], FOLDED % "random", name="few.yaml", workdir="few")
         assert "take fewer folds" in p.run("run", "few.yaml", "-q", "stages.split={folds: 50, fold: 2}", expect=2)[2]
 
