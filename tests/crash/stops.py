@@ -133,7 +133,8 @@ def a_second_signal_ends_the_run_and_its_workers_at_once():
             began = time.time()
             child.send_signal(signal.SIGINT)
             child.communicate()
-            assert child.returncode in (128 + signal.SIGINT, 75), child.returncode
+            # Of two signals that wait, the system gives the lower number first: then SIGTERM is the second one.
+            assert child.returncode in (128 + signal.SIGINT, 128 + signal.SIGTERM, 75), child.returncode
             assert time.time() - began < 10, "a second signal was not obeyed"
             no_orphans()
         p.run("run", "w.yaml", "-q", "-j", "2", "workdir=killed")
