@@ -22,6 +22,8 @@ target_compile_definitions(test_predict_library PRIVATE MOLSIEVE_TESTS="${CMAKE_
 add_dependencies(test_predict_library molsieve-chem)
 molsieve_test(own_files unit/own_files_test.c LABEL unit USES molsieve::stages toy)
 molsieve_test(rows unit/rows_test.c LABEL unit USES molsieve::stages)
+molsieve_test(show_find unit/show_find_test.c LABEL unit USES molsieve::stages)
+add_dependencies(test_show_find molsieve-chem)
 molsieve_test(scored unit/scored_test.c LABEL unit USES molsieve::stages)
 molsieve_test(needs unit/needs_test.c LABEL unit USES molsieve::stages)
 molsieve_test(occlude unit/occlude_test.c LABEL unit USES molsieve_made_mol molsieve::stages m)
