@@ -221,7 +221,9 @@ campaign c.yaml workdir=parts --parts 2 --missing|campaign c.yaml -j 2 workdir=p
 campaign c.yaml -j 2 workdir=parts --parts 2|campaign c.yaml -j 2 workdir=parts --part 5/2|campaign c.yaml -j 2 workdir=parts --part 0/3|campaign c.yaml --missing
 campaign c.yaml -j 2 workdir=far 'stages.acquire.answers={table: far.csv}'
 campaign c.yaml -j 2 workdir=gain 'stages.acquire.campaign={rounds: 5, no_gain: 1, first: diverse}'
+campaign c.yaml -q -j 2 workdir=first stages.acquire.campaign.rounds=1|campaign c.yaml -q -j 2 workdir=all 'inputs=[{path: twice.csv}]' 'stages.acquire.campaign={first: diverse, calls: 30}'
 """
+PLANS = "rounds: 3|rounds: 4|rounds: 5, time: 300s|rounds: 5, time: 301s|calls: 36|rounds: 4, calls: 37|rounds: 4, no_gain: 1|rounds: 4, no_gain: 2|rounds: 0, calls: 37"
 
 
 def a_campaign_asks_and_learns_as_before():
@@ -229,8 +231,14 @@ def a_campaign_asks_and_learns_as_before():
         t = Transcript(p, "campaign")
         p.put("lib.csv", "id,smiles,logS\n" + "".join("M%d,%s,%s\n" % (k, s, y if k % 10 else "n.d.") for k, (s, y) in enumerate(esol(70))))
         p.put("far.csv", "id,logS\nX1,2\n")
+        p.put("twice.csv", "id,smiles\n" + "".join("M%d,%s\n" % (k, s) for k, (s, _) in enumerate(2 * esol(16))))
         p.workflow(["lib.csv"], ROUNDS, name="c.yaml", workdir="runs/one")
         said(t, TRIED)
+        for workdir in ("runs/one", "all", "far", "first"):
+            p.put(workdir + "/campaign.seconds", "300\n")
+        said(t, "campaign c.yaml --plan workdir=far 'stages.acquire.answers={table: far.csv}'|campaign c.yaml --plan workdir=first|campaign c.yaml --plan workdir=all")
+        for campaign in PLANS.split("|"): # what is left of three rounds, or why nothing is
+            t.say("campaign", "c.yaml", "--plan", "stages.acquire.campaign={first: diverse, %s}" % campaign)
         files(t, ("r.html",))
         tables(t)
         for oracle, more in ((COUNTED, []), (COUNTED.replace("better: high", "better: low"), []), (COUNTED.replace("better: high", "better: high, unit: cm"), []),
