@@ -25,14 +25,17 @@ typedef enum place { OPEN, WEIGHED, FINGERPRINT, COUNTED, PLACES } where; /* of 
 static struct {
     pl_stage stage;
     pl_code (*open)(void *state, pl_env *env, pl_error *err);
-    where place; /* it is asked to stop at the call of this place and number */
-    int at, n[PLACES];
+    where place;               /* it is asked to stop at the call of this place and number */
+    int at, n[PLACES], n_late; /* calls after that */
     bool is_open;
 } asked;
 
 static void met(where place)
 {
-    if (asked.is_open && ++asked.n[place] == asked.at && place == asked.place)
+    if (!asked.is_open)
+        return;
+    asked.n_late += *pl_stop_flag() != 0;
+    if (++asked.n[place] == asked.at && place == asked.place)
         pl_stop_cancel(true);
 }
 
@@ -169,6 +172,7 @@ static void a_stage_that_stops_says_in_what_and_the_next_run_goes_on(void **stat
         pl_code code = run_flow("parts", stages_with(stops[k].stage, stops[k].place, stops[k].at), is, &err);
         if (code != PL_ESTOP || strcmp(err.text, stops[k].says) != 0)
             fail_msg("row %d, %s: %d, '%s'", (int)k, stops[k].stage, code, err.text);
+        assert_int_equal(asked.n_late, 0);
         assert_int_not_equal(access("parts/hits.csv", F_OK), 0);
         assert_int_not_equal(access("parts/hits.csv.tmp", F_OK), 0);
     }
