@@ -79,6 +79,25 @@ static void stored(pl_text *out)
     file_read("run/hits.smi", out);
 }
 
+/* Stages that store their rows together with the mark that they are done. */
+static void undone_stages_have_no_rows(void)
+{
+    static const char *const pairs[][2] = { { "split", "split" }, { "rank", "hit" }, { "acquire", "acquired" } };
+    sqlite3 *db = NULL;
+    int64_t n = 0;
+
+    assert_int_equal(sqlite3_open_v2("run/results.db", &db, SQLITE_OPEN_READONLY, NULL), SQLITE_OK);
+    for (size_t k = 0; k < sizeof pairs / sizeof *pairs; k++) {
+        assert_int_equal(pl_db_int(db, &n, NULL,
+                                   "SELECT count(*) FROM %s WHERE NOT EXISTS(SELECT 1 FROM stage WHERE name=%Q AND state='done')",
+                                   pairs[k][1], pairs[k][0]),
+                         PL_OK);
+        if (n > 0)
+            fail_msg("%s: %lld rows of %s, which is not done", name_of(where), (long long)n, pairs[k][0]);
+    }
+    assert_int_equal(sqlite3_close(db), SQLITE_OK);
+}
+
 /* A file that cannot be read when the workflow is checked is a problem of the workflow; memory that is refused is not. */
 static bool is_told_by_check(const said *s) { return s->status == 2 && strcmp(what, "memory") != 0; }
 
@@ -101,6 +120,8 @@ static bool refuse_one(const char *again, const char *want, int *n_without)
     } else if (!met || strstr(pl_text_str(&s.err), what) == NULL || !(s.status == 6 || is_told_by_check(&s))) {
         fail_msg("%s: status %d\n%s", name_of(where), s.status, pl_text_str(&s.err));
     }
+    if (s.status != 0)
+        undone_stages_have_no_rows();
     if (!tells_for_what(pl_text_str(&s.err)))
         fail_msg("%s: %s", name_of(where), pl_text_str(&s.err));
     if (met && getenv("SHOW") != NULL)
