@@ -144,12 +144,9 @@ static void a_run_that_cannot_keep_the_earlier_results_ends(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        CASE(names_of_copies_are_refused_only_where_they_do_not_fit),
-        CASE(a_copy_before_a_migration_needs_a_name_that_fits),
-        CASE(a_folder_of_results_is_made_only_if_its_name_fits),
-        CASE(features_beside_results_need_a_name_that_fits),
-        CASE(the_copy_of_earlier_results_has_a_name_of_its_own),
-        CASE(a_lock_of_results_elsewhere_needs_a_name_that_fits),
+        CASE(names_of_copies_are_refused_only_where_they_do_not_fit), CASE(a_copy_before_a_migration_needs_a_name_that_fits),
+        CASE(a_folder_of_results_is_made_only_if_its_name_fits),      CASE(features_beside_results_need_a_name_that_fits),
+        CASE(the_copy_of_earlier_results_has_a_name_of_its_own),      CASE(a_lock_of_results_elsewhere_needs_a_name_that_fits),
         CASE(a_run_that_cannot_keep_the_earlier_results_ends),
     };
     return cmocka_run_group_tests_name("store_names", tests, NULL, NULL);
