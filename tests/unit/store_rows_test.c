@@ -54,11 +54,7 @@ static void a_flipped_bit_in_a_block_is_seen(void **state)
     pl_text report = { 0 };
 
     (void)state;
-    pl_store_close(s);
-    s = NULL;
-    assert_int_equal(toy_run(&t, 1, NULL), PL_OK);
-    assert_int_equal(pl_store_open(&s, &t.wf, &toy_schema, NULL), PL_OK);
-    assert_int_equal(pl_store_features(s, NULL), PL_OK);
+    run_all();
     assert_int_equal(pl_store_check(s, &good, &report, NULL), PL_OK);
     assert_true(good);
     assert_int_equal(pl_db_exec(s->features,

@@ -166,9 +166,11 @@ static void features_are_not_used_before_they_are_open(void **state)
     not_open(pl_cache_get(s, key, &data, t.mem, &err), &err);
     assert_int_equal(n, 0);
     assert_int_equal(pl_store_features(s, NULL), PL_OK);
-    for (int unit = 0; unit < 7; unit++)
-        assert_int_equal(
-            pl_block_put(s, unit < 2 ? "few" : "many", unit < 6 ? "key" : "other", unit, 0, 0, (pl_bytes){ "a", 1 }, &err), PL_OK);
+    for (int unit = 0; unit < 7; unit++) {
+        const char *kind = unit < 2 ? "few" : "many";
+        const char *of = unit < 6 ? "key" : "other";
+        assert_int_equal(pl_block_put(s, kind, of, unit, 0, 0, (pl_bytes){ "a", 1 }, &err), PL_OK);
+    }
     assert_true(pl_block_count(s, NULL, "key", &n, &err) == PL_OK && n == 6);
     assert_true(pl_block_count(s, "few", "key", &n, &err) == PL_OK && n == 2);
     assert_true(pl_block_count(s, "many", "key", &n, &err) == PL_OK && n == 4);
@@ -497,11 +499,7 @@ static void a_good_database_is_said_to_be_good_in_every_point(void **state)
     bool good = false;
 
     (void)state;
-    pl_store_close(s);
-    s = NULL;
-    assert_int_equal(toy_run(&t, 1, NULL), PL_OK);
-    assert_int_equal(pl_store_open(&s, &t.wf, &toy_schema, NULL), PL_OK);
-    assert_int_equal(pl_store_features(s, NULL), PL_OK);
+    run_all();
     assert_int_equal(pl_store_check(s, &good, &report, NULL), PL_OK);
     assert_true(good);
     (void)snprintf(want, sizeof want,
@@ -542,11 +540,7 @@ static void pruning_removes_only_what_no_stage_uses(void **state)
     int64_t n, left;
 
     (void)state;
-    pl_store_close(s);
-    s = NULL;
-    assert_int_equal(toy_run(&t, 1, NULL), PL_OK);
-    assert_int_equal(pl_store_open(&s, &t.wf, &toy_schema, NULL), PL_OK);
-    assert_int_equal(pl_store_features(s, NULL), PL_OK);
+    run_all();
     assert_int_equal(pl_block_put(s, "number", "an old key", 0, 1, 1, (pl_bytes){ "x", 1 }, NULL), PL_OK);
     assert_int_equal(pl_store_prune(s, NULL, 0, &n, NULL), PL_OK);
     assert_int_equal(n, 1);

@@ -55,6 +55,16 @@ static inline int64_t count(sqlite3 *db, const char *sql)
     return n;
 }
 
+/* All stages are run; results and features are open again. */
+static inline void run_all(void)
+{
+    pl_store_close(s);
+    s = NULL;
+    assert_int_equal(toy_run(&t, 1, NULL), PL_OK);
+    assert_int_equal(pl_store_open(&s, &t.wf, &toy_schema, NULL), PL_OK);
+    assert_int_equal(pl_store_features(s, NULL), PL_OK);
+}
+
 #define CASE(f) cmocka_unit_test_setup_teardown(f, make, drop)
 
 #endif
