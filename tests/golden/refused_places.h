@@ -6,10 +6,8 @@
 #ifndef REFUSED_PLACES_H
 #define REFUSED_PLACES_H
 
-#include <dirent.h>
 #include <dlfcn.h>
 #include <elf.h>
-#include <malloc.h>
 #include <stdatomic.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -18,6 +16,8 @@
 
 #include "pipeline/base/arena.h"
 #include "pipeline/base/file.h"
+#include "tests/unit/entries.h"
+#include "tests/unit/held.h"
 
 /* ---- whose code a place is ---- */
 
@@ -215,18 +215,6 @@ static bool tells_for_what(const char *text)
 
 /* ---- what a command leaves behind ---- */
 
-static int files_open(void)
-{
-    DIR *dir = opendir("/proc/self/fd");
-    int n = 0;
-
-    assert_non_null(dir);
-    while (readdir(dir) != NULL)
-        n++;
-    (void)closedir(dir);
-    return n;
-}
-
 /* Starts the program again, with one heap for all threads and nothing kept for each, so that what is used is what was not given back. */
 static void count_memory(char **argv)
 {
@@ -236,28 +224,19 @@ static void count_memory(char **argv)
     }
 }
 
-static size_t memory_used(void)
-{
-#if defined __GLIBC_PREREQ && __GLIBC_PREREQ(2, 33)
-    return mallinfo2().uordblks;
-#else
-    return 0; /* not counted */
-#endif
-}
-
 /* A call may keep memory for the next one, but not each of three. */
 static void leaves_nothing(const char *words)
 {
-    const int open = files_open();
+    const int open = count_in("/proc/self/fd");
     size_t used[4];
 
     for (int i = 0; i < 4; i++) {
         said s = say(words);
         said_free(&s);
-        used[i] = memory_used();
+        used[i] = held_bytes();
     }
-    if (files_open() != open)
-        fail_msg("%s: %d files are open, %d before", words, files_open(), open);
+    if (count_in("/proc/self/fd") != open)
+        fail_msg("%s: %d files are open, %d before", words, count_in("/proc/self/fd"), open);
     if (used[1] < used[2] && used[2] < used[3])
         fail_msg("%s: %zu bytes are kept, then %zu, then %zu", words, used[1], used[2], used[3]);
 }

@@ -2,12 +2,12 @@
 #ifndef CLAIMS_H
 #define CLAIMS_H
 
-#include <dirent.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "pipeline/lock/claim.h"
+#include "tests/unit/entries.h"
 #include "toy.h"
 
 static char dir[256], path[300];
@@ -49,19 +49,6 @@ static void read_claim(char out[700])
 static pl_code take_slowly(pl_claim **c, pl_error *err)
 {
     return pl_claim_take(c, path, "screen", "host here, pid 1, since today", 60000, err);
-}
-
-/* Entries of a folder, but for . and .. */
-static int count_in(const char *folder)
-{
-    DIR *d = opendir(folder);
-    int n = 0;
-
-    assert_non_null(d);
-    for (const struct dirent *e; (e = readdir(d)) != NULL;)
-        n += e->d_name[0] != '.' || strlen(e->d_name) > 2;
-    (void)closedir(d);
-    return n;
 }
 
 #endif

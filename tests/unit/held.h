@@ -6,7 +6,7 @@
 #include <malloc.h>
 
 /* Bytes of the heap that are in use; 0 where the C library does not tell. */
-static size_t held_bytes(void)
+static inline size_t held_bytes(void)
 {
 #if defined(__GLIBC__) && __GLIBC_PREREQ(2, 33)
     return mallinfo2().uordblks;
@@ -17,7 +17,7 @@ static size_t held_bytes(void)
 
 /* Fails if each call of f leaves memory behind: the first calls fill what is kept for good and the heap's own lists. With
  * AddressSanitizer, which has a heap of its own, the sanitizer looks for that. */
-static void assert_holds_nothing(void (*f)(void *ctx), void *ctx)
+static inline void assert_holds_nothing(void (*f)(void *ctx), void *ctx)
 {
     enum { FIRST = 3, CALLS = 40, SMALLEST = 16 }; /* bytes of the smallest piece */
     size_t before;

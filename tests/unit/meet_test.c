@@ -9,7 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <arpa/inet.h>
-#include <dirent.h>
 #include <ifaddrs.h>
 #include <net/if.h>
 #include <signal.h>
@@ -25,6 +24,7 @@
 #include "models/comm/collective.h"
 #include "models/comm/tcp/meet.h"
 #include "pipeline/base/file.h"
+#include "tests/unit/entries.h"
 
 enum { MAX = 4 };
 
@@ -503,18 +503,6 @@ static void idle_connections_do_not_keep_ranks_from_meeting(void **state)
 
 /* ---- what is left of a meeting that failed ---- */
 
-static int descriptors(void)
-{
-    DIR *d = opendir("/proc/self/fd");
-    int n = 0;
-
-    assert_non_null(d);
-    while (readdir(d) != NULL)
-        n++;
-    (void)closedir(d);
-    return n;
-}
-
 /* Rank 1 has connected, rank 2 has not: with the meeting the connection ends. */
 static void a_meeting_that_failed_keeps_no_connection(void **state)
 {
@@ -522,14 +510,14 @@ static void a_meeting_that_failed_keeps_no_connection(void **state)
     const nn_meeting m = { .job = b->rank[0].launch.job, .folder = b->folder, .host = "", .port = "", .size = 3, .patience = 3 };
     nn_wires *w = (nn_wires *)(void *)b;
     pl_error err = { 0 };
-    int before = descriptors();
+    int before = count_in("/proc/self/fd");
 
     b->rank[1].launch.size = 3;
     rank_start(&b->rank[1]);
     assert_int_equal(nn_meet(&w, &m, &err), PL_EDEVICE);
     assert_null(w);
     assert_non_null(strstr(err.text, "1 of 3 ranks did not connect within 3 s: rank 2"));
-    assert_int_equal(descriptors(), before);
+    assert_int_equal(count_in("/proc/self/fd"), before);
     check_end(&b->rank[1], 7, "rank 2");
 }
 
@@ -541,7 +529,7 @@ static void a_folder_with_too_long_a_name_is_named(void **state)
     nn_meeting m = { .job = "", .folder = folder, .host = "", .port = "", .size = 2, .patience = 0.2 };
     nn_wires *w = NULL;
     pl_error err = { 0 };
-    int before = descriptors();
+    int before = count_in("/proc/self/fd");
     size_t n = (size_t)snprintf(folder, sizeof folder, "%s", b->folder);
 
     for (; n + 2 < sizeof folder; n += 2)
@@ -552,7 +540,7 @@ static void a_folder_with_too_long_a_name_is_named(void **state)
         assert_null(w);
         assert_non_null(strstr(err.text, "cannot write the file by which the ranks find rank 0"));
         assert_non_null(strstr(err.text, b->folder));
-        assert_int_equal(descriptors(), before);
+        assert_int_equal(count_in("/proc/self/fd"), before);
     }
 }
 
@@ -603,7 +591,7 @@ static int at_start; /* descriptors before the ranks met */
 static pl_code work_count(nn_ranks *r, pl_error *err)
 {
     struct stat at = { 0 };
-    int more = descriptors() - at_start;
+    int more = count_in("/proc/self/fd") - at_start;
 
     if (fstat(0, &at) != 0 || !S_ISSOCK(at.st_mode) || more != 1)
         return pl_fail(err, PL_EBUG, "%d more descriptors, and 0 is %s", more, S_ISSOCK(at.st_mode) ? "a socket" : "none");
@@ -622,7 +610,7 @@ static void a_rank_without_standard_input_connects_once(void **state)
     b->rank[1].work = work_count;
     rank_start(&b->rank[0]);
     (void)close(0);
-    at_start = descriptors();
+    at_start = count_in("/proc/self/fd");
     rank_start(&b->rank[1]);
     if (input >= 0)
         assert_int_equal(dup2(input, 0), 0);
