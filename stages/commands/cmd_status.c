@@ -249,7 +249,6 @@ static int show_once(const pl_app *app, const char *where, st_status_form form, 
     if (code == PL_OK) {
         judge(&r, s->results_path);
         code = form == ST_STATUS_TEXT ? print_text(s, &r, &err) : print_json(s, &r, form, &err);
-        (void)fflush(stdout);
     }
     *running = strcmp(r.state, "running") == 0;
     pl_store_close(s);
@@ -275,6 +274,7 @@ static int run(const pl_app *app, const pl_args *args)
         if (mem == NULL)
             return pl_cmd_no_memory();
         status = show_once(app, where, form, mem, &running);
+        (void)fflush(stdout); /* --watch into a pipe */
         pl_arena_free(mem);
         if (watch && running && status == 0)
             (void)sleep(2);

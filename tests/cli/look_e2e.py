@@ -5,6 +5,7 @@ import csv
 import json
 import os
 import re
+import select
 import shutil
 import signal
 import subprocess
@@ -41,7 +42,8 @@ def status_counts_while_the_run_works():
             assert re.search(r"about \S+ left: \w+ has done [\d,]+ of [\d,]+ (?:records|molecules), \d+ %", out), out
             run.send_signal(signal.SIGSTOP)
             with subprocess.Popen(p.command("status", "run", "--watch"), cwd=p.dir, stdout=subprocess.PIPE) as watching:
-                look = os.read(watching.stdout.fileno(), 1 << 16).decode()
+                ready = select.select([watching.stdout], [], [], 60)[0]
+                look = os.read(watching.stdout.fileno(), 1 << 16).decode() if ready else ""
                 watching.kill()
             assert "run 1 (run): running" in look and look.endswith("\n"), look  # all of it at once, although it is no terminal
         finally:

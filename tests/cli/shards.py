@@ -6,6 +6,7 @@ import json
 import os
 import random
 import re
+import select
 import signal
 import sqlite3
 import subprocess
@@ -259,6 +260,11 @@ def the_heartbeat_shows_the_run_to_other_hosts():
             out = p.run("status", "w.yaml")[1]
             assert state + ", on elsewhere" in out and "by its heartbeat" in out and "rank " in out, out
             assert json.loads(p.run("status", "w.yaml", "--json")[1])["state"] == state
+            with subprocess.Popen(p.command("status", "w.yaml", "--watch"), cwd=p.dir, stdout=subprocess.PIPE) as watching:
+                ready = select.select([watching.stdout], [], [], 60)[0]  # each look at once, although it is no terminal
+                look = os.read(watching.stdout.fileno(), 1 << 16).decode() if ready else ""
+                watching.kill()
+            assert re.sub(", [^,]* ago", "", look) == re.sub(", [^,]* ago", "", out), look
             db.close()
         p.put("run/heartbeat.json", "{")  # the host of the heartbeat is another one
         assert "by its heartbeat" not in p.run("status", "w.yaml")[1]
