@@ -93,7 +93,9 @@ static void add_cells(st_report *r, sqlite3_stmt *st, const goal *g, int64_t *tr
     pl_text_add(r->out, "</td>");
     st_report_cell(r, st, g->is_class ? 5 : 4);
     pl_text_add(r->out, "<td class=\"n\">");
-    if (isfinite(*best))
+    if (g->is_class)
+        st_html_count(r->out, (int64_t)*best);
+    else if (isfinite(*best))
         st_html_real(r->out, *best, 4);
     pl_text_add(r->out, "</td>");
     for (int i = 6; i < 8; i++)
