@@ -147,6 +147,16 @@ def a_table_without_column_names_is_warned_of():
         assert p.one("SELECT count(*) FROM event WHERE level='warn' AND message LIKE '%bare.csv%'") == 1
 
 
+def a_record_without_a_smiles_fails_before_its_worker():
+    with Project() as p:
+        p.put("a.csv", b"smiles,name\n,nothing\n  ,blanks\nC\xc3\xa9C,accent\nC\x01C,control\nC\x7fC,delete\nCCO a title,good\n")
+        p.run("run", p.workflow(["a.csv"], FLAT, extra="limits: {failures: {max_fraction: 1}}\n"), "-q")
+        strange = ("parse", "not a SMILES: it holds bytes that are not printable ASCII")
+        assert p.rows("SELECT code, message FROM failure WHERE stage='read' ORDER BY record_id") == 2 * [("record", "csv: no SMILES in this row")] + 3 * [strange]
+        assert p.one("SELECT count(*) FROM failure") == 5
+        assert p.rows("SELECT raw_smiles, status FROM record WHERE record_id=6") == [("CCO", "ok")]
+
+
 def a_wrong_format_fails_records_and_is_reported():
     with Project() as p:
         good = p.put("water.sdf", WATER + METHANE)
@@ -400,7 +410,7 @@ def parents(path):
 
 
 main([an_unreadable_folder_is_an_error_and_not_empty, a_decimal_comma_is_reported_once, an_unusual_charge_in_an_xyz_comment_is_refused, one_bad_molecule_fails_alone, a_v3000_molfile_is_read_whole_or_refused, a_missing_file_is_reported_with_its_place,
-      an_empty_file_warns_and_no_record_is_an_error, a_table_without_column_names_is_warned_of, a_wrong_format_fails_records_and_is_reported,
+      an_empty_file_warns_and_no_record_is_an_error, a_table_without_column_names_is_warned_of, a_record_without_a_smiles_fails_before_its_worker, a_wrong_format_fails_records_and_is_reported,
       the_unread_rest_of_a_file_is_one_failed_record,
       binary_junk_of_every_name_is_refused_record_by_record, a_line_of_100_megabytes_is_one_record_and_little_memory,
       a_truncated_gzip_keeps_what_was_whole, bytes_after_gzip_data_are_reported,

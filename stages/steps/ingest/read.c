@@ -338,13 +338,6 @@ static pl_code next(void *state, pl_unit *unit, bool *more, pl_error *err)
 
 static bool is_space(char c) { return c == ' ' || c == '\t' || c == '\r' || c == '\n'; }
 
-static bool is_blank(const char *s, size_t n)
-{
-    while (n > 0 && is_space(s[n - 1]))
-        n--;
-    return n == 0;
-}
-
 /* A SMILES ends at the first blank and contains only printable ASCII. */
 static size_t smiles_length(const char *s, size_t n, bool *clean)
 {
@@ -366,11 +359,6 @@ static bool check_text(item *it, pl_arena *mem)
     it->code = "record"; /* the splitter's own finding */
     if (it->problem != NULL)
         return true;
-    if (is_blank(r->text, r->len)) {
-        it->code = ch_status_name(CH_EMPTY);
-        it->problem = "the record is blank";
-        return true;
-    }
     if (strcmp(r->format, "smi") != 0)
         return true;
     n = smiles_length(r->text, r->len, &clean);
