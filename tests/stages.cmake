@@ -24,6 +24,8 @@ molsieve_test(own_files unit/own_files_test.c LABEL unit USES molsieve::stages t
 molsieve_test(stops unit/stops_test.c LABEL unit USES molsieve::stages toy)
 add_dependencies(test_stops molsieve-chem)
 target_link_options(test_stops PRIVATE -Wl,--wrap=ch_fingerprint_of,--wrap=st_rank_count,--wrap=st_retrieval_count)
+molsieve_test(learning unit/learning_test.c LABEL unit USES molsieve::stages)
+target_link_options(test_learning PRIVATE -Wl,--wrap=pl_progress_set)
 molsieve_test(rows unit/rows_test.c LABEL unit USES molsieve::stages)
 molsieve_test(show_find unit/show_find_test.c LABEL unit USES molsieve::stages)
 add_dependencies(test_show_find molsieve-chem)
