@@ -62,7 +62,8 @@ static pl_code id_find(subject *s, const st_ask *ask, pl_error *err)
     if (code == PL_OK && found.n > 1)
         code = pl_fail(err, PL_ECONFIG, "several molecules are called %.100s, such as %lld and %lld; give a number", s->word,
                        (long long)found.mol_id[0], (long long)found.mol_id[1]);
-    s->id = code == PL_OK ? found.mol_id[0] : 0;
+    if (code == PL_OK)
+        s->id = found.mol_id[0];
     return code;
 }
 

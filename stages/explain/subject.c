@@ -70,7 +70,7 @@ static pl_code prepare_key(const char **out, pl_store *store, pl_arena *mem, pl_
 {
     sqlite3_stmt *st = NULL;
     bool row = false;
-    pl_code code = pl_db_prepare(store->db, &st, "SELECT key FROM stage WHERE name='prepare' ORDER BY stage_id DESC", err);
+    pl_code code = pl_db_prepare(store->db, &st, "SELECT key FROM stage WHERE name='prepare'", err);
 
     *out = NULL;
     if (code == PL_OK)
