@@ -223,6 +223,38 @@ campaign c.yaml -j 2 workdir=far 'stages.acquire.answers={table: far.csv}'
 campaign c.yaml -j 2 workdir=gain 'stages.acquire.campaign={rounds: 5, no_gain: 1, first: diverse}'
 campaign c.yaml -q -j 2 workdir=first stages.acquire.campaign.rounds=1|campaign c.yaml -q -j 2 workdir=all 'inputs=[{path: twice.csv}]' 'stages.acquire.campaign={first: diverse, calls: 30}'
 """
+CLASSES = ROUNDS.replace("labels: [none]", "labels: [none], properties: {half: {task: classification}}").replace("[gp]", "[forest]").replace(
+    '{name: logS, unit: "log10(mol/L)", better: high}', "{name: half, better: high}").replace("lib.csv", "class.csv").replace("strategy: ucb", "strategy: greedy").replace(
+    "rounds: 3, ", "rounds: 3, first_count: 15, ")
+MISTAKEN = """
+  acquire:
+    strategy: expected_improvement
+    sigma: stdev
+    property: none
+    goal: auto
+    where: "mw >"
+    count: 12
+    answers:
+      table: lib.csv
+      column: none
+      workflow: oracle.yaml
+    campaign:
+      rounds: 3
+      first_count: 9
+      calls: 8
+"""
+LIMITS = ("first_count: 10, rounds: 1|first_count: 10, rounds: 6|first_count: 11, rounds: 6|calls: 70|calls: 71|calls: 12|calls: 11|first_count: 10, calls: 72, rounds: 7|"
+          "rounds: 0, time: 1h|rounds: 0, no_gain: 1|rounds: 0, time: 0s")
+STOPPED = "campaign c.yaml -q -j 2 workdir=waits --parts 2"
+WAITING = """campaign c.yaml workdir=waits --part 0/2 -j 0|campaign c.yaml workdir=waits --part 0/2 -j 4097|campaign c.yaml workdir=waits --part 0/2 -j x|campaign c.yaml --parts 0
+campaign c.yaml --parts 100000|campaign c.yaml --max-time 0s|campaign w.yaml|campaign c.yaml -q workdir=waits --part 1/2
+campaign c.yaml -q workdir=waits --parts 2 --missing
+campaign k.yaml -j 2|report runs/class -o k.html|next -n 3 runs/class|campaign c.yaml -q -j 2 workdir=low 'stages.train.targets=[{name: logS, better: low}]'
+check mistaken.yaml|check mistaken.yaml stages.acquire.property=logS 'stages.train.targets=[{name: logS, factor: 2}]'
+"""
+LEFT = """campaign c.yaml --plan workdir=far 'stages.acquire.answers={table: far.csv}'|campaign c.yaml --plan workdir=first|campaign c.yaml --plan workdir=all
+campaign k.yaml --plan|campaign c.yaml --plan workdir=low 'stages.train.targets=[{name: logS, better: low}]'|campaign c.yaml workdir=waits --parts 99999 --missing --plan
+"""
 PLANS = "rounds: 3|rounds: 4|rounds: 5, time: 300s|rounds: 5, time: 301s|calls: 36|rounds: 4, calls: 37|rounds: 4, no_gain: 1|rounds: 4, no_gain: 2|rounds: 0, calls: 37"
 
 
@@ -234,12 +266,26 @@ def a_campaign_asks_and_learns_as_before():
         p.put("twice.csv", "id,smiles\n" + "".join("M%d,%s\n" % (k, s) for k, (s, _) in enumerate(2 * esol(16))))
         p.workflow(["lib.csv"], ROUNDS, name="c.yaml", workdir="runs/one")
         said(t, TRIED)
-        for workdir in ("runs/one", "all", "far", "first"):
+        assert os.path.exists(p.path("runs/one/campaign.seconds"))
+        said(t, STOPPED)
+        os.remove(p.path("waits/campaign.seconds"))
+        said(t, STOPPED)
+        assert os.path.exists(p.path("waits/campaign.seconds"))  # also of a round that waits for other jobs
+        p.put("class.csv", "id,smiles,half\n" + "".join("M%d,%s,%s\n" % (k, s, int(float(y) > -2) if k % 10 else "") for k, (s, y) in enumerate(esol(60))))
+        p.workflow(["class.csv"], CLASSES, name="k.yaml", workdir="runs/class")
+        p.workflow(["lib.csv"], ROUNDS[:ROUNDS.index("  acquire")].replace("none]}", "logS]}") + MISTAKEN, name="mistaken.yaml")
+        p.workflow(["lib.csv"], ROUNDS[:ROUNDS.index("  acquire")].replace("none]}", "logS]}"), name="w.yaml")
+        p.put("oracle.yaml", ORACLE % COUNTED)
+        said(t, WAITING)
+        for campaign in LIMITS.split("|"):
+            t.say("check", "c.yaml", "stages.acquire.count=12", "stages.acquire.campaign={%s}" % campaign)
+        for workdir in ("runs/one", "all", "far", "first", "runs/class", "low", "waits"):
             p.put(workdir + "/campaign.seconds", "300\n")
-        said(t, "campaign c.yaml --plan workdir=far 'stages.acquire.answers={table: far.csv}'|campaign c.yaml --plan workdir=first|campaign c.yaml --plan workdir=all")
+        said(t, LEFT)
         for campaign in PLANS.split("|"): # what is left of three rounds, or why nothing is
             t.say("campaign", "c.yaml", "--plan", "stages.acquire.campaign={first: diverse, %s}" % campaign)
         files(t, ("r.html",))
+        pages(t, "k.html")
         tables(t)
         for oracle, more in ((COUNTED, []), (COUNTED.replace("better: high", "better: low"), []), (COUNTED.replace("better: high", "better: high, unit: cm"), []),
                              (COUNTED.replace("[sh,", "[no-such,"), []), ("graph: {edges: topology}", []),
