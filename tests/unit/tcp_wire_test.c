@@ -158,6 +158,7 @@ static void a_message_of_any_kind_is_taken_up_to_its_room(void **state)
         assert_int_equal(code, n > 4 ? PL_EDEVICE : PL_OK);
         if (n > 4) {
             assert_string_equal(err.text, "the process that answered is not a rank of this program");
+            assert_int_equal(kind, 0);
         } else {
             assert_int_equal(kind, NN_WIRE_WELCOME);
             assert_memory_equal(got, "abcd", n);

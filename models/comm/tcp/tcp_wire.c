@@ -175,10 +175,13 @@ pl_code nn_wires_any(nn_wires *w, int from, uint32_t *kind, char *bytes, size_t 
     head h;
     pl_code code = head_get(w, from, &h, err);
 
+    *kind = 0;
     if (code == PL_OK && h.n > max)
-        return pl_fail(err, PL_EDEVICE, "the process that answered is not a rank of this program");
-    *kind = code != PL_OK ? 0 : h.kind;
-    if (code == PL_OK && h.n < max)
+        code = pl_fail(err, PL_EDEVICE, "the process that answered is not a rank of this program");
+    if (code != PL_OK)
+        return code;
+    *kind = h.kind;
+    if (h.n < max)
         bytes[h.n] = '\0';
-    return code != PL_OK ? code : get(w, from, bytes, (size_t)h.n, err);
+    return get(w, from, bytes, (size_t)h.n, err);
 }
