@@ -189,11 +189,10 @@ static pl_code device_note(nn_member *m, nn_booster *b, pl_arena *mem, pl_error 
     bool on_gpu = false;
     pl_code code = nn_booster_device(b, &on_gpu, err);
 
-    if (code == PL_OK && on_gpu)
-        m->library = pl_sprintf(mem, "%s on a GPU", m->library);
-    if (code == PL_OK && m->library == NULL)
-        code = pl_fail(err, PL_ENOMEM, "no memory for trees");
-    return code;
+    if (code != PL_OK || !on_gpu)
+        return code;
+    m->library = pl_sprintf(mem, "%s on a GPU", m->library);
+    return m->library != NULL ? PL_OK : pl_fail(err, PL_ENOMEM, "no memory for trees");
 }
 
 static pl_code learn(nn_member *m, const nn_recipe *recipe, const nn_table *x, const double *y, const nn_fit_conf *conf,

@@ -364,10 +364,8 @@ pl_code pl_explain(pl_workflow *wf, pl_store *store, const char *stage, pl_text 
     pl_stage_row row;
     pl_text lines = { 0 };
     int at, n = 0;
-    pl_code code = find_stage(wf, stage, "explain", &at, err);
+    pl_code code = plan != NULL ? find_stage(wf, stage, "explain", &at, err) : pl_fail(err, PL_ENOMEM, "the plan");
 
-    if (code == PL_OK && plan == NULL)
-        code = pl_fail(err, PL_ENOMEM, "the plan");
     if (code == PL_OK)
         code = pl_plan_steps(wf, store, plan, mem, err);
     if (code == PL_OK)

@@ -194,8 +194,8 @@ static int names_order(const void *a, const void *b) { return strcmp(*(const cha
 static const char *nearest_file(const pl_settings *ctx, const char *absolute)
 {
     const char *slash = strrchr(absolute, '/'), *best = NULL;
-    char *folder = pl_strndup(ctx->mem, absolute, slash != NULL ? (size_t)(slash - absolute) + 1 : 0);
-    DIR *dir = folder != NULL && slash != NULL ? opendir(folder) : NULL;
+    char *folder = slash != NULL ? pl_strndup(ctx->mem, absolute, (size_t)(slash - absolute) + 1) : NULL;
+    DIR *dir = folder != NULL ? opendir(folder) : NULL;
     const char *names[1024];
     struct dirent *e;
     int n = 0;

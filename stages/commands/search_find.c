@@ -368,12 +368,13 @@ static pl_code open_search(search *s, pl_error *err)
 {
     const ch_worker_opts limits = st_chemistry_limits();
     ch_mol mol;
-    pl_code code = ch_worker_open(&s->chem, &limits, err);
+    pl_code code;
 
     s->scratch = pl_arena_new(1 << 16);
     s->print = calloc(CHUNK, sizeof *s->print);
-    if (code == PL_OK && (s->scratch == NULL || s->print == NULL))
-        code = pl_fail(err, PL_ENOMEM, "a search");
+    if (s->scratch == NULL || s->print == NULL)
+        return pl_fail(err, PL_ENOMEM, "a search");
+    code = ch_worker_open(&s->chem, &limits, err);
     if (code == PL_OK && s->q->similar != NULL)
         code = read_query(s->chem, s->q->similar, &mol, s->mem, err);
     if (code == PL_OK && s->q->similar != NULL)

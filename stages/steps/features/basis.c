@@ -142,7 +142,6 @@ static pl_code basis_commit(void *state, pl_unit *unit, pl_error *err)
     unit->first = u->first;
     unit->last = u->last;
     unit->n_ok = u->n;
-    unit->n_failed = 0;
     return pl_block_put(s->env->store, "basis", s->env->step->key, unit->index, u->first, u->n_graphs, u->out, err);
 }
 
