@@ -163,6 +163,24 @@ static void the_lowest_calibrated_similarity_is_that_of_the_tenth(void **state)
     assert_true(lowest_of(50) == 0);
 }
 
+static void memory_that_is_refused_is_an_error(void **state)
+{
+    nn_conformal i;
+    double lowest;
+    pl_error err = { 0 };
+
+    (void)state;
+    (void)put(0, 40, 0.5, 1);
+    for (int k = 0; k < 2; k++) {
+        pl_arena_refuse(1);
+        const pl_code code =
+            k == 0 ? nn_conformal_fit(&i, y, p, alike, 40, mem, &err) : nn_conformal_lowest(&lowest, alike, 40, mem, &err);
+        pl_arena_refuse(0);
+        assert_int_equal(code, PL_ENOMEM);
+        assert_non_null(strstr(err.text, k == 0 ? "an interval of 40 predictions" : "similarities of 40 molecules"));
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -171,6 +189,7 @@ int main(void)
         cmocka_unit_test(no_interval_without_enough_molecules),
         cmocka_unit_test(nine_in_ten_further_molecules_are_within_in_each_band),
         cmocka_unit_test(the_lowest_calibrated_similarity_is_that_of_the_tenth),
+        cmocka_unit_test(memory_that_is_refused_is_an_error),
     };
 
     return cmocka_run_group_tests(tests, mem_open, mem_close);

@@ -155,6 +155,27 @@ static void every_flipped_bit_is_noticed(void **state)
     free(file);
 }
 
+/* Its checksum is looked for under its name, and by its digits: a damaged one is not taken for none. */
+static void a_damaged_checksum_is_not_taken_for_none(void **state)
+{
+    const char name[] = "sha256\":\"";
+    bench *b = *state;
+    size_t n;
+    char *file = bytes_of(b, &n), *at = memmem(file, n, name, sizeof name - 1);
+
+    assert_non_null(at);
+    for (size_t k = 0; k < sizeof name - 1 + 64; k++) {
+        if (at[k] == '"' || at[k] == ':')
+            continue;
+        const char was = at[k];
+        at[k] = '~'; /* neither of its name nor a digit */
+        assert_false(is_taken(b, file, n));
+        at[k] = was;
+    }
+    assert_true(is_taken(b, file, n));
+    free(file);
+}
+
 /* Files of earlier versions and of other programs. */
 static void a_file_without_a_checksum_is_read_and_known(void **state)
 {
@@ -770,6 +791,7 @@ int main(void)
         WITH_BENCH(bfloat16_holds_exactly_the_rounded_numbers),
         WITH_BENCH(the_same_model_gives_the_same_bytes),
         WITH_BENCH(every_flipped_bit_is_noticed),
+        WITH_BENCH(a_damaged_checksum_is_not_taken_for_none),
         WITH_BENCH(a_file_without_a_checksum_is_read_and_known),
         WITH_BENCH(an_interval_that_is_not_known_is_not_written),
         WITH_BENCH(the_range_is_written_and_read),

@@ -367,6 +367,25 @@ static void sums_that_were_given_up_are_made_again_for_good(void **state)
 }
 
 /* A block that later stages would miss; what was begun of the file is removed. */
+/* What a killed program leaves beside a database: SQLite would roll the next file of that name back to what was there. */
+static void leave_journal(const char *of)
+{
+    const char *from = pl_sprintf(t.mem, "%s/old.db", dir);
+    pl_bytes journal;
+    sqlite3 *db = NULL;
+
+    assert_int_equal(sqlite3_open(from, &db), SQLITE_OK);
+    assert_int_equal(sqlite3_exec(db,
+                                  "PRAGMA synchronous=OFF; CREATE TABLE IF NOT EXISTS old(x); INSERT INTO old VALUES(1);"
+                                  "BEGIN; UPDATE old SET x=2",
+                                  NULL, NULL, NULL),
+                     SQLITE_OK);
+    assert_int_equal(pl_file_read(&journal, pl_sprintf(t.mem, "%s-journal", from), t.mem, NULL), PL_OK);
+    assert_true(journal.len > 512);
+    assert_int_equal(pl_file_write(pl_sprintf(t.mem, "%s-journal", of), journal, NULL), PL_OK);
+    assert_int_equal(sqlite3_close(db), SQLITE_OK);
+}
+
 static void a_packed_file_has_all_blocks_or_is_not_made(void **state)
 {
     char to[300], part[320], want[400];
@@ -382,8 +401,8 @@ static void a_packed_file_has_all_blocks_or_is_not_made(void **state)
     (void)snprintf(to, sizeof to, "%s/packed.db", dir);
     (void)snprintf(part, sizeof part, "%s.part", to);
     for (int more = 1; more >= 0; more--) {
-        write_file("packed.db.part", "what a killed run left"); /* and what it would have been rolled back to */
-        write_file("packed.db.part-journal", "of another file");
+        write_file("packed.db.part", "what a killed run left");
+        leave_journal(part);
         const pl_packed numbers = { .kind = "number", .key = t.step[0].key, .n = 3 + more };
         assert_int_equal(pl_store_pack(s, to, "1/2", &numbers, 1, t.mem, &err), more ? PL_EDATA : PL_OK);
         assert_int_equal(access(to, F_OK), more ? -1 : 0);
