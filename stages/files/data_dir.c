@@ -14,26 +14,29 @@ const char *st_program_dir(char *buf, size_t size)
     return buf;
 }
 
-static bool has_workflows(const char *dir, pl_arena *mem)
-{
-    const char *path = pl_sprintf(mem, "%s/workflows", dir);
-    return path != NULL && access(path, R_OK | X_OK) == 0;
-}
-
 pl_code st_data_dir_find(const char **out, pl_arena *mem, pl_error *err)
 {
     char dir[4096];
-    const char *place[4];
+    const char *place[4], *workflows = "";
+    const bool is_guest = pl_is_guest();
 
     place[0] = getenv("MOLSIEVE_SHARE");
     place[1] = pl_sprintf(mem, "%s/../share/molsieve", st_program_dir(dir, sizeof dir));
-    place[2] = pl_is_guest() ? pl_sprintf(mem, "%s/../../share/molsieve", dir) : NULL; /* lib/x86_64-linux-gnu */
+    place[2] = is_guest ? pl_sprintf(mem, "%s/../../share/molsieve", dir) : NULL; /* lib/x86_64-linux-gnu */
     place[3] = st_source_dir;
-    for (int i = 0; i < 4; i++)
-        if (place[i] != NULL && place[i][0] != '\0' && has_workflows(place[i], mem)) {
+    if (place[1] == NULL || (is_guest && place[2] == NULL))
+        return pl_fail(err, PL_ENOMEM, "a folder");
+    for (int i = 0; i < 4 && workflows != NULL; i++) {
+        if (place[i] == NULL || place[i][0] == '\0')
+            continue;
+        workflows = pl_sprintf(mem, "%s/workflows", place[i]);
+        if (workflows != NULL && access(workflows, R_OK | X_OK) == 0) {
             *out = place[i];
             return PL_OK;
         }
-    return pl_fail(err, PL_EIO, "the demonstration's files are not in %s nor in %s; MOLSIEVE_SHARE can name their folder",
-                   place[1] != NULL ? place[1] : "../share/molsieve", st_source_dir);
+    }
+    if (workflows == NULL)
+        return pl_fail(err, PL_ENOMEM, "a folder");
+    return pl_fail(err, PL_EIO, "the demonstration's files are not in %s nor in %s; MOLSIEVE_SHARE can name their folder", place[1],
+                   st_source_dir);
 }

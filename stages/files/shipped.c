@@ -21,20 +21,25 @@ static pl_code names_find(names *out, pl_arena *mem)
 {
     glob_t found = { 0 };
     const char *dir, *pattern;
+    pl_code code;
 
     *out = (names){ .n = 0 };
-    if (st_data_dir_find(&dir, mem, NULL) != PL_OK)
-        return PL_OK;
+    code = st_data_dir_find(&dir, mem, NULL);
+    if (code != PL_OK)
+        return code == PL_ENOMEM ? code : PL_OK;
     pattern = pl_sprintf(mem, "%s/workflows/models/*%s", dir, ending);
     if (pattern == NULL)
         return PL_ENOMEM;
-    for (size_t k = glob(pattern, 0, NULL, &found) == 0 ? 0 : SHIPPED_MAX; k < found.gl_pathc && out->n < SHIPPED_MAX; k++) {
-        const char *base = strrchr(found.gl_pathv[k], '/') + 1;
-        out->name[out->n] = pl_strndup(mem, base, strlen(base) - strlen(ending));
-        out->n += out->name[out->n] != NULL;
+    for (size_t k = glob(pattern, 0, NULL, &found) == 0 ? 0 : SHIPPED_MAX;
+         k < found.gl_pathc && out->n < SHIPPED_MAX && code == PL_OK; k++) {
+        const char *base = strrchr(found.gl_pathv[k], '/') + 1, *name = pl_strndup(mem, base, strlen(base) - strlen(ending));
+        if (name != NULL)
+            out->name[out->n++] = name;
+        else
+            code = PL_ENOMEM;
     }
     globfree(&found);
-    return PL_OK;
+    return code;
 }
 
 const char *st_shipped_names(pl_arena *mem)
@@ -73,9 +78,11 @@ pl_code st_model_find(const char **path, const char *name, pl_arena *mem, pl_err
     if (*path == NULL || names_find(&all, mem) != PL_OK)
         return pl_fail(err, PL_ENOMEM, "a model");
     for (int k = 0; k < all.n; k++)
-        if (strcmp(all.name[k], name) == 0 && st_data_dir_find(&dir, mem, err) == PL_OK) {
-            *path = pl_sprintf(mem, "%s/workflows/models/%s%s", dir, name, ending);
-            return *path != NULL ? PL_OK : pl_fail(err, PL_ENOMEM, "a model");
+        if (strcmp(all.name[k], name) == 0) {
+            pl_code code = st_data_dir_find(&dir, mem, err);
+            if (code == PL_OK)
+                *path = pl_sprintf(mem, "%s/workflows/models/%s%s", dir, name, ending);
+            return code == PL_OK && *path == NULL ? pl_fail(err, PL_ENOMEM, "a model") : code;
         }
     return access(name, F_OK) == 0 ? PL_OK : fail_unknown(name, &all, mem, err);
 }

@@ -12,6 +12,7 @@
 
 #include "golden/command.h"
 #include "golden/refused_places.h"
+#include "pipeline/base/folder.h"
 #include "toy.h"
 #include "unit/statements.h"
 
@@ -169,6 +170,44 @@ static void table_write(void)
     pl_text_free(&text);
 }
 
+/* Whichever request for memory is refused: a project is there as a whole, or its folder `workflows` is not there. */
+static void a_project_is_whole_or_not_there(void **state)
+{
+    char dir[256], back[4096];
+    pl_arena *mem = pl_arena_new(0);
+    bool met = true;
+    int n = 0, n_failed = 0;
+    said good;
+
+    (void)state;
+    assert_non_null(mem);
+    assert_non_null(getcwd(back, sizeof back));
+    toy_directory(dir);
+    assert_int_equal(chdir(dir), 0);
+    good = say("init train demo");
+    assert_int_equal(good.status, 0);
+    for (; met; n++) {
+        said s;
+        assert_int_equal(pl_folder_remove("demo", NULL), PL_OK);
+        pl_arena_refuse(n + 1);
+        s = say("init train demo");
+        met = pl_arena_get(mem, 1, 1) != NULL; /* else this one is refused */
+        pl_arena_refuse(0);
+        n_failed += s.status != 0;
+        if (s.status != 0 && (strstr(pl_text_str(&s.err), "out of memory") == NULL || pl_text_str(&s.out)[0] != '\0'))
+            fail_msg("request %d: %s%s", n, pl_text_str(&s.out), pl_text_str(&s.err));
+        if (s.status == 0)
+            assert_string_equal(pl_text_str(&s.out), pl_text_str(&good.out));
+        assert_int_equal(s.status == 0 || access("demo/workflows", F_OK) == 0, access("demo/workflows/README.md", F_OK) == 0);
+        said_free(&s);
+    }
+    assert_true(n_failed > 30);
+    said_free(&good);
+    pl_arena_free(mem);
+    assert_int_equal(chdir(back), 0);
+    toy_remove(dir);
+}
+
 static void every_place_of_a_command_that_is_refused_ends_it(void **state)
 {
     char dir[256], back[4096];
@@ -204,7 +243,10 @@ static void every_place_of_a_command_that_is_refused_ends_it(void **state)
 
 int main(int argc, char **argv)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(every_place_of_a_command_that_is_refused_ends_it) };
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_project_is_whole_or_not_there),
+        cmocka_unit_test(every_place_of_a_command_that_is_refused_ends_it),
+    };
 
     (void)argc;
     count_memory(argv);
