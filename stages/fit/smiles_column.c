@@ -5,8 +5,8 @@
 
 enum { COLUMNS_MAX = 64, LOOKED_AT = 40 };
 
-/* Heavy atoms of the molecule that the text describes; 0: it is none. */
-static pl_code atoms_of(int32_t *out, ch_worker *w, const char *text, pl_arena *scratch, pl_error *err)
+/* Heavy atoms of the molecule that the field describes; 0: it is none. */
+static pl_code atoms_of(int32_t *out, ch_worker *w, const ch_field *f, pl_arena *scratch, pl_error *err)
 {
     ch_prepare_opts opts = ch_prepare_defaults();
     ch_prepared p;
@@ -14,9 +14,9 @@ static pl_code atoms_of(int32_t *out, ch_worker *w, const char *text, pl_arena *
 
     *out = 0;
     opts.conformer = CH_3D_NONE;
-    if (text[0] == '\0' || strpbrk(text, " \t") != NULL)
+    if (f->is_number || f->text[0] == '\0' || strpbrk(f->text, " \t") != NULL)
         return PL_OK;
-    code = ch_worker_prepare(w, text, strlen(text), "smi", &opts, &p, scratch, err);
+    code = ch_worker_prepare(w, f->text, strlen(f->text), "smi", &opts, &p, scratch, err);
     *out = code == PL_OK ? p.n_heavy : 0;
     return code == PL_EINPUT ? PL_OK : code;
 }
@@ -40,9 +40,8 @@ static pl_code columns_weigh(int64_t *weight, int n, ch_reader *r, ch_worker *w,
         pl_arena_reset(scratch);
         code = ch_record_fields(&field, &n_fields, r, &record, scratch, err);
         for (int k = 0; k < n_fields && k < n && code == PL_OK; k++) {
-            int32_t atoms = 0;
-            if (!field[k].is_number)
-                code = atoms_of(&atoms, w, field[k].text, scratch, err);
+            int32_t atoms;
+            code = atoms_of(&atoms, w, &field[k], scratch, err);
             weight[k] += atoms;
             good[k] += atoms > 0;
         }

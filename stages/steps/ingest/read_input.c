@@ -11,7 +11,7 @@
 
 const pl_input *st_input_at(const pl_workflow *wf, int32_t i) { return (const pl_input *)wf->inputs.items + i; }
 
-static const char *wanted_format(const pl_input *in)
+const char *st_input_format(const pl_input *in)
 {
     return in->format == NULL || strcmp(in->format, "auto") == 0 ? NULL : in->format;
 }
@@ -28,7 +28,7 @@ pl_code st_input_open(ch_reader **out, const pl_input *in, const st_read_conf *c
         .lister = lister,
         .stop = pl_stop_flag(),
     };
-    return ch_reader_open(out, in->path, wanted_format(in), &opts, err);
+    return ch_reader_open(out, in->path, st_input_format(in), &opts, err);
 }
 
 /* ---- what must not be written to ---- */
@@ -77,7 +77,7 @@ static void check_formats(const pl_workflow *wf, pl_problems *problems)
     ch_worker *worker = NULL;
 
     for (int32_t i = 0; i < wf->patterns.n; i++) {
-        const char *format = wanted_format((const pl_input *)wf->patterns.items + i);
+        const char *format = st_input_format((const pl_input *)wf->patterns.items + i);
         const pl_node *at = list != NULL && i < list->n ? pl_node_get(list->item[i], "format") : NULL;
         bool yes = false;
         /* Only other formats are worth starting the worker for. */
@@ -110,7 +110,7 @@ static void check_files(const pl_workflow *wf, pl_problems *problems)
             pl_problem_add(problems, at, "inputs: %s", err.text);
             continue;
         }
-        if (wanted_format(in) == NULL && !ch_format_is_ours(ch_reader_format(reader)) &&
+        if (st_input_format(in) == NULL && !ch_format_is_ours(ch_reader_format(reader)) &&
             (worker != NULL || ch_worker_open(&worker, NULL, NULL) == PL_OK) &&
             ch_worker_reads(worker, ch_reader_format(reader), &yes, NULL) == PL_OK && !yes)
             pl_problem_add(problems, at,

@@ -18,6 +18,9 @@ typedef struct st_read_conf {
     int32_t censored;            /* ST_CENSORED_..     */
 } st_read_conf;
 
+/* The format that the workflow names; NULL: it is to be recognised. */
+const char *st_input_format(const pl_input *in);
+
 const pl_input *st_input_at(const pl_workflow *wf, int32_t i);
 
 /* lister: reads formats that we do not split; NULL if only the format's name is wanted. With a lister the reader hashes

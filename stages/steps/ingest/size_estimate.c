@@ -124,13 +124,12 @@ static double unpacked_bytes(const char *path)
 static void sample_file(sample *s, const pl_input *in)
 {
     ch_reader_opts opts = { .title_from = in->title_from, .smiles_column = in->smiles_column, .title_column = in->title_column };
-    const char *format = in->format != NULL && strcmp(in->format, "auto") != 0 ? in->format : NULL;
     double n = 0, atoms = 0, flat = 0, end = 0, scale = 1;
     ch_reader *reader = NULL;
     ch_record r;
     bool more = true;
 
-    if (ch_reader_open(&reader, in->path, format, &opts, NULL) != PL_OK)
+    if (ch_reader_open(&reader, in->path, st_input_format(in), &opts, NULL) != PL_OK)
         return;
     while (n < SAMPLE_RECORDS && ch_reader_next(reader, &r, &more, NULL) == PL_OK && more) {
         n++;

@@ -1,0 +1,272 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What `plan` knows of inputs before anything has run: records, atoms and flat records of each format, by hand. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+#include <zlib.h>
+
+#include "stages/registry/registry.h"
+#include "stages/steps/ingest/size_estimate.h"
+#include "toy.h"
+
+static char dir[256];
+static pl_arena *mem;
+
+static int begin(void **state)
+{
+    (void)state;
+    toy_directory(dir);
+    mem = pl_arena_new(1 << 20);
+    return dir[0] == '\0' || mem == NULL;
+}
+
+static int end(void **state)
+{
+    (void)state;
+    pl_arena_free(mem);
+    toy_remove(dir);
+    return 0;
+}
+
+static void put(const char *name, const char *text)
+{
+    assert_int_equal(pl_file_write(pl_sprintf(mem, "%s/%s", dir, name), (pl_bytes){ text, strlen(text) }, NULL), PL_OK);
+}
+
+static const pl_workflow *workflow(const char *inputs, const char *stages)
+{
+    char *text = pl_sprintf(mem, "format: 1\ninputs: [%s]\nstages: {%s}\n", inputs, stages);
+    pl_problems problems = { .mem = mem };
+    const pl_workflow *wf;
+
+    put("w.yaml", text);
+    wf = pl_workflow_load(pl_sprintf(mem, "%s/w.yaml", dir), NULL, 0, st_stages, &problems, mem);
+    if (wf == NULL || problems.n > 0)
+        fail_msg("%s: %s", inputs, problems.n > 0 ? problems.list[0].text : "not loaded");
+    return wf;
+}
+
+static st_sizes sizes(const char *inputs, const char *stages)
+{
+    st_sizes s;
+
+    assert_int_equal(st_sizes_get(&s, workflow(inputs, stages), NULL, NULL), PL_OK);
+    return s;
+}
+
+static void near(const char *what, double got, double want)
+{
+    if (!(fabs(got - want) <= 1e-9 * (1 + fabs(want))))
+        fail_msg("%s: %.12g, not %.12g", what, got, want);
+}
+
+/* ---- formats ---- */
+
+#define HEAD "t\n\n\n"
+#define FLAT "    1.0000    2.0000    0.0000 C   0\n"
+#define HIGH "    1.0000    2.0000   -0.5000 C   0\n"
+#define FLATS FLAT FLAT FLAT FLAT FLAT FLAT FLAT FLAT FLAT
+#define V30(z) "M  V30 1 C 1.5 2.5 " z " 0\n"
+#define V3000(n, atoms) \
+    HEAD "  0  0  0     0  0              0 V3000\nM  V30 BEGIN CTAB\nM  V30 COUNTS " n " 0 0 0 0\nM  V30 BEGIN ATOM\n" atoms "M  V30 END ATOM\nM  END\n$$$$\n"
+#define SDF(counts, atoms) HEAD counts "\n" atoms "M  END\n$$$$\n"
+#define V2000 " 0  0  0  0  0  0  0  0999 V2000"
+
+/* Of one file: records, atoms and the share of flat records. In SMILES 1.9 atoms for each heavy one. */
+static const struct {
+    const char *name, *text;
+    double n, atoms, flat;
+} files[] = {
+    { "a.smi", "CCO a\nc1ccccc1 b\n", 2, 1.9 * 9, 1 },
+    { "hydrogen.smi", "[H][H] CCCC\n", 1, 0, 1 },
+    { "letters.smi", "ClCBr a\nC[nH]OPSFI b\nbsonpc\n", 3, 1.9 * (3 + 7 + 5), 1 },
+    { "two.sdf", SDF("  2  1 " V2000, FLAT FLAT) SDF(" 12  1 " V2000, FLAT HIGH), 2, 14, 0.5 },
+    { "ten.sdf", SDF(" 11  0 " V2000, FLATS HIGH HIGH), 1, 11, 0 },
+    { "eleven.sdf", SDF(" 11  0 " V2000, FLATS FLAT HIGH), 1, 11, 1 }, /* ten atoms are looked at */
+    { "hundred.sdf", SDF("123 12 " V2000, HIGH), 1, 123, 0 },
+    { "none.sdf", SDF("  0  0 " V2000, ""), 1, 1, 1 },
+    { "v3000.sdf", V3000("3", V30("0") V30("0.0")) V3000("1200", V30("0") V30("1.5")), 2, 1203, 0.5 },
+    { "a.xyz", "3\n\nC 0 0 0\nO 0 0 1\nO 0 0 2\n1\n\nC 0 0 0\n", 2, 4, 0 },
+    { "a.csv", "id,smiles\n1,CCO\n2,CCCC\n", 2, 1.9 * 7, 1 },
+};
+
+static void each_format_tells_its_atoms(void **state)
+{
+    (void)state;
+    for (size_t k = 0; k < sizeof files / sizeof *files; k++) {
+        char input[64];
+        st_sizes s;
+        put(files[k].name, files[k].text);
+        (void)snprintf(input, sizeof input, "{path: %s}", files[k].name);
+        s = sizes(input, "read: {}");
+        near(files[k].name, s.n_records, files[k].n);
+        near(files[k].name, s.atoms, files[k].atoms);
+        near(files[k].name, s.flat, files[k].flat);
+        near(files[k].name, s.bonds, s.atoms + s.n);
+        assert_true(s.n == s.n_records && s.structures == s.n && s.n_units == 1);
+    }
+}
+
+static void other_formats_count_their_bytes(void **state)
+{
+    static const char mol2[] = "@<TRIPOS>MOLECULE\nx\n3 0 0 0 0\nSMALL\nNO_CHARGES\n\n@<TRIPOS>ATOM\n"
+                               "1 C 0.0 0.0 0.0 C.3 1 L 0.0\n2 C 1.5 0.0 0.0 C.3 1 L 0.0\n3 O 2.0 1.2 0.0 O.3 1 L 0.0\n";
+    st_sizes s;
+
+    (void)state;
+    put("a.mol2", mol2);
+    put("b.mol2", "@<TRIPOS>MOLECULE\nx\n");
+    s = sizes("{path: a.mol2}", "read: {}");
+    assert_true(s.n == 1 && s.flat == 0);
+    near("a.mol2", s.atoms, (double)(sizeof mol2 - 1) / 60);
+    near("b.mol2", sizes("{path: b.mol2}", "read: {}").atoms, 1);
+}
+
+/* The format that the workflow names, and its column of SMILES. */
+static void a_format_and_a_column_are_read_as_they_are_named(void **state)
+{
+    st_sizes s;
+
+    (void)state;
+    put("names.txt", "CCO a\nCC b\n");
+    put("two.csv", "smiles,other\nCC,CCCCC\n");
+    s = sizes("{path: names.txt, format: smi}", "read: {}");
+    near("names.txt", s.atoms, 1.9 * 5);
+    near("two.csv", sizes("{path: two.csv, columns: {smiles: other}}", "read: {}").atoms, 1.9 * 5);
+    near("two.csv", sizes("{path: two.csv}", "read: {}").atoms, 1.9 * 2);
+}
+
+/* ---- what is not looked at ---- */
+
+static const char *lines(int n)
+{
+    char *text = pl_arena_get(mem, (size_t)n * 9 + 1, 1);
+
+    assert_non_null(text);
+    for (int i = 0; i < n; i++)
+        (void)snprintf(text + (ptrdiff_t)9 * i, 10, "CCO %04d\n", i % 10000);
+    return text;
+}
+
+/* 200 records are looked at; the rest of the file is like them. One that is compressed holds four times its bytes. */
+static void what_is_behind_the_first_records_is_like_them(void **state)
+{
+    const char *text = lines(300);
+    gzFile packed;
+    st_sizes s;
+
+    (void)state;
+    put("many.smi", text);
+    s = sizes("{path: many.smi}", "read: {unit: 100}");
+    near("many.smi", s.n, 300);
+    near("many.smi", s.atoms, 200 * 1.9 * 3 * 2700 / (1800 + 1));
+    assert_int_equal(s.n_units, 3);
+    assert_int_equal(sizes("{path: many.smi}", "read: {unit: 101}").n_units, 3);
+    assert_int_equal(sizes("{path: many.smi}", "read: {unit: 99}").n_units, 4);
+    put("exact.smi", lines(200));
+    near("exact.smi", sizes("{path: exact.smi}", "read: {}").n, 200);
+    packed = gzopen(pl_sprintf(mem, "%s/stored.smi.gz", dir), "wb0"); /* as large as the text: 2700, and 23 of its own */
+    assert_non_null(packed);
+    assert_int_equal(gzwrite(packed, text, 2700), 2700);
+    assert_int_equal(gzclose(packed), Z_OK);
+    near("stored.smi.gz", sizes("{path: stored.smi.gz}", "read: {}").n, round(200 * 4 * 2723.0 / (1800 + 1)));
+    packed = gzopen(pl_sprintf(mem, "%s/packed.smi.gz", dir), "wb9"); /* less than a quarter: as much as was looked at */
+    for (int i = 0; i < 300; i++)
+        assert_int_equal(gzwrite(packed, text, 9), 9);
+    assert_int_equal(gzclose(packed), Z_OK);
+    near("packed.smi.gz", sizes("{path: packed.smi.gz}", "read: {}").n, 200);
+}
+
+/* Eight files are looked at, in the order of their names; the others are like them. */
+static void what_is_behind_the_first_files_is_like_them(void **state)
+{
+    st_sizes s;
+
+    (void)state;
+    for (int i = 0; i < 10; i++)
+        put(pl_sprintf(mem, "part%d.smi", i), i < 8 ? "CC a\n" : "CCCCCCCCCC a\nCC b\nCC c\n");
+    s = sizes("{path: 'part*.smi'}", "read: {}");
+    near("ten files", s.n, 10);
+    near("ten files", s.atoms, 10 * 2 * 1.9);
+    s = sizes("{path: 'part[0-7].smi'}", "read: {}");
+    near("eight files", s.n, 8);
+    s = sizes("{path: part0.smi}, {path: part8.smi}", "read: {}");
+    near("two files", s.n, 4);
+}
+
+static void without_records_nothing_is_known(void **state)
+{
+    st_sizes s;
+
+    (void)state;
+    put("empty.smi", "");
+    s = sizes("{path: empty.smi}", "read: {}");
+    assert_true(s.n == 0 && s.n_records == 0 && s.atoms == 0 && s.n_units == -1);
+}
+
+/* ---- structures and units ---- */
+
+static void several_structures_are_fewer_than_asked_for(void **state)
+{
+    (void)state;
+    put("one.smi", "CC a\nCO b\n");
+    near("one", sizes("{path: one.smi}", "read: {}, prepare: {}").structures, 2);
+    near("nine", sizes("{path: one.smi}", "read: {}, prepare: {conformers: {count: 9}}").structures, 2 * (1 + 0.45 * 8));
+    assert_true(st_structures_a_molecule(workflow("{path: one.smi}", "read: {}")) == 1);
+}
+
+static int64_t unit_of(int n_records, const char *stages)
+{
+    put("n.smi", lines(n_records));
+    return st_unit_records(workflow("{path: n.smi}", stages));
+}
+
+#define BUILDS(how) "read: {}, prepare: {conformers: {" how "}}, graph: {}"
+
+/* A sixteenth of the records within limits where the native builder works; less where each takes longer. */
+static void units_are_as_large_as_their_work_allows(void **state)
+{
+    const pl_workflow *flat;
+
+    (void)state;
+    assert_int_equal(unit_of(10, "read: {}"), 1000);
+    assert_int_equal(unit_of(16000, "read: {}, prepare: {}, external: {command: [/bin/true, '{input}', '{output}'], input: smiles, output: csv, "
+                                    "property: y, better: low}"),
+                     16);
+    put("l.csv", "smiles,y\nC,1\nCC,2\nCCC,3\nO,4\nN,5\nCO,6\nCN,7\nCCO,8\nCCN,9\nOCO,10\nF,11\nCF,12\n");
+    flat = workflow("{path: l.csv}", "read: {}, prepare: {}, graph: {edges: topology}, split: {}, "
+                                     "train: {name: m, targets: [{name: y}], family: [gp]}");
+    assert_int_equal(st_unit_records(flat), 1000); /* no stage needs structures */
+    assert_int_equal(unit_of(10, "read: {}, prepare: {conformers: {source: none}}"), 1000);
+    assert_int_equal(unit_of(10, BUILDS("source: keep")), 1000);
+    assert_int_equal(unit_of(10, BUILDS("source: auto")), 200);
+    assert_int_equal(unit_of(10, BUILDS("source: generate")), 50);
+    assert_int_equal(unit_of(1610, BUILDS("source: generate")), 100);
+    assert_int_equal(unit_of(1610, BUILDS("source: auto")), 200);
+    assert_int_equal(unit_of(6410, BUILDS("source: auto")), 400);
+    assert_int_equal(unit_of(16000, BUILDS("source: auto")), 500);
+    assert_int_equal(unit_of(16000, BUILDS("source: auto, builder: openbabel")), 200);
+    assert_int_equal(unit_of(16000, BUILDS("source: generate, force_field: uff")), 50);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(each_format_tells_its_atoms, begin, end),
+        cmocka_unit_test_setup_teardown(other_formats_count_their_bytes, begin, end),
+        cmocka_unit_test_setup_teardown(a_format_and_a_column_are_read_as_they_are_named, begin, end),
+        cmocka_unit_test_setup_teardown(what_is_behind_the_first_records_is_like_them, begin, end),
+        cmocka_unit_test_setup_teardown(what_is_behind_the_first_files_is_like_them, begin, end),
+        cmocka_unit_test_setup_teardown(without_records_nothing_is_known, begin, end),
+        cmocka_unit_test_setup_teardown(several_structures_are_fewer_than_asked_for, begin, end),
+        cmocka_unit_test_setup_teardown(units_are_as_large_as_their_work_allows, begin, end),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
