@@ -7,6 +7,7 @@
 #include <cmocka.h>
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "models/cpu/kernels/kernels.h"
 #include "stages/bench/bench.h"
@@ -404,6 +405,82 @@ static void steps_go_on_until_the_time_is_over(void **state)
     pl_arena_free(mem);
 }
 
+/* ---- the reference formulation, by a BLAS ---- */
+
+typedef void sgemm_fn(int order, int turn_a, int turn_b, int m, int n, int k, float alpha, const float *a, int lda, const float *b,
+                      int ldb, float beta, float *c, int ldc);
+
+static sgemm_fn *real_sgemm;
+static double multiplied; /* operations of all calls */
+
+static void counted_sgemm(int order, int turn_a, int turn_b, int m, int n, int k, float alpha, const float *a, int lda,
+                          const float *b, int ldb, float beta, float *c, int ldc)
+{
+    multiplied += 2.0 * m * n * k;
+    real_sgemm(order, turn_a, turn_b, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);
+}
+
+void *__real_dlsym(void *library, const char *name);
+void *__wrap_dlsym(void *library, const char *name);
+
+void *__wrap_dlsym(void *library, const char *name)
+{
+    void *found = __real_dlsym(library, name);
+    sgemm_fn *instead = counted_sgemm;
+
+    if (found == NULL || strcmp(name, "cblas_sgemm") != 0)
+        return found;
+    memcpy(&real_sgemm, &found, sizeof found);
+    memcpy(&found, &instead, sizeof found);
+    return found;
+}
+
+/* It agrees with plain loops, and multiplies as often as the page counts: once along one edge, for that; then forward twice for each
+ * of four sizes of a chunk and once at the size that is best, and with the way back twice for each size and once, in each of two orders. */
+static void the_reference_formulation_does_the_work_that_is_counted(void **state)
+{
+    enum { EDGES = 20, CALLS = 2 * 4 + 1 };
+    pl_arena *mem = pl_arena_new(1 << 20);
+    const st_bench_case c = { .model = small_network(NN_PARITY_BOTH, mem), .batch = { .n_edges = EDGES } };
+    const st_bench_work w = st_bench_work_reference(&c);
+    st_bench_blas b = { 0 };
+    pl_error err = { 0 };
+
+    (void)state;
+    multiplied = 0;
+    if (st_bench_blas_run(&b, &c, 1, mem, &err) != PL_OK) {
+        if (strstr(err.text, "is not installed") == NULL)
+            fail_msg("%s", err.text);
+        pl_arena_free(mem);
+        skip();
+    }
+    assert_true(b.off > 0 && b.off < 1e-5);
+    assert_true(b.forward > 0 && b.train > 0 && b.train_cached > 0);
+    assert_true(multiplied == w.forward / EDGES + CALLS * w.forward + 2 * CALLS * w.train);
+    pl_arena_free(mem);
+}
+
+/* As many as fit, beside the arrays of one chunk. */
+static void edges_fit_into_the_memory_for_them(void **state)
+{
+    pl_arena *mem = pl_arena_new(1 << 20);
+    const nn_se3 *m = small_network(NN_PARITY_BOTH, mem);
+    st_bench_conv conv[ST_BENCH_CONVS];
+    double edge = 1, largest = 0;
+
+    (void)state;
+    for (int i = st_bench_convs(conv, m) - 1; i >= 0; i--) {
+        const double r = 4.0 * conv[i].c_out * conv[i].c_in * conv[i].f, t = 4.0 * conv[i].c_in * conv[i].f * conv[i].d_out;
+        edge += r + t + 4.0 * conv[i].d_in * conv[i].f * conv[i].d_out;
+        largest = r + t > largest ? r + t : largest;
+    }
+    assert_int_equal(st_bench_blas_edges(m, 306 * largest + 100 * edge), 100);
+    assert_int_equal(st_bench_blas_edges(m, 306 * largest + 100 * edge - 1), 99);
+    assert_int_equal(st_bench_blas_edges(m, 0), 1);
+    assert_int_equal(st_bench_blas_edges(m, 1e12), 1200);
+    pl_arena_free(mem);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -417,6 +494,8 @@ int main(void)
         cmocka_unit_test(the_machine_has_a_bandwidth),
         cmocka_unit_test(the_machine_has_a_peak),
         cmocka_unit_test(steps_go_on_until_the_time_is_over),
+        cmocka_unit_test(the_reference_formulation_does_the_work_that_is_counted),
+        cmocka_unit_test(edges_fit_into_the_memory_for_them),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

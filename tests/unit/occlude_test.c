@@ -36,10 +36,22 @@ static void table_of(nn_table *x, const ch_mol *mol, pl_arena *mem)
     assert_int_equal(nn_table_make(x, graph, 1, mem, NULL), PL_OK);
 }
 
+static bool network_plan(bench *b)
+{
+    nn_se3 *model;
+
+    b->m.conf.node_features = nn_inputs_node_features(&b->m.inputs);
+    b->m.conf.edge_features = nn_inputs_edge_features(&b->m.inputs);
+    if (nn_se3_plan(&model, &b->m.conf, b->mem, NULL) != PL_OK || (b->m.params = PL_NEW(b->mem, float, model->n_floats)) == NULL)
+        return false;
+    b->m.model = model;
+    nn_se3_init(model, b->m.params, 5);
+    return true;
+}
+
 static int bench_open(void **state)
 {
     bench *b = calloc(1, sizeof *b);
-    nn_se3 *model;
 
     if (b == NULL || (b->mem = pl_arena_new(0)) == NULL)
         return 1;
@@ -56,12 +68,8 @@ static int bench_open(void **state)
                                .pooling = NN_POOL_MEAN,
                                .parity = NN_PARITY_NATURAL,
                                .outputs = OUTPUTS };
-    b->m.conf.node_features = nn_inputs_node_features(&b->m.inputs);
-    b->m.conf.edge_features = nn_inputs_edge_features(&b->m.inputs);
-    if (nn_se3_plan(&model, &b->m.conf, b->mem, NULL) != PL_OK || (b->m.params = PL_NEW(b->mem, float, model->n_floats)) == NULL)
+    if (!network_plan(b))
         return 1;
-    b->m.model = model;
-    nn_se3_init(model, b->m.params, 5);
     b->mol = made_mol(ATOMS, 12, 3, b->mem);
     table_of(&b->x, &b->mol, b->mem);
     *state = b;
@@ -107,7 +115,7 @@ static void predicted(double value[OUTPUTS], const bench *b, const ch_mol *mol)
     nn_engine *engine;
     nn_engine_conf conf = { .threads = 1, .radial = NN_RADIAL_EXACT };
     ch_graph g;
-    nn_item item = { .graph = &g };
+    nn_item item = { .graph = &g, .feature = b->x.features[0] };
     float y[OUTPUTS];
 
     st_graph_limits(&opts);
@@ -182,6 +190,21 @@ static void a_part_is_what_the_prediction_loses(void **state)
     }
     assert_in_range(n_heavy, 4, ATOMS - 2);
     assert_true(fabs(is.by[0]) + fabs(is.by[1]) + fabs(is.by[2]) > 1e-3);
+}
+
+/* The descriptors stay those of the whole molecule: a part is what the network loses with the atom's place in the graph. */
+static void descriptors_stay_those_of_the_whole(void **state)
+{
+    bench *b = *state;
+    nn_moments *all = PL_NEW(b->mem, nn_moments, CH_N_FEATURES);
+
+    assert_non_null(all);
+    for (int32_t k = 0; k < CH_N_FEATURES; k++)
+        all[k] = (nn_moments){ 1, 2 };
+    b->m.inputs.descriptors = true;
+    b->m.inputs.descriptor = all;
+    assert_true(network_plan(b));
+    a_part_is_what_the_prediction_loses(state);
 }
 
 static void classes_have_log_odds(void **state)
@@ -349,6 +372,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(a_part_is_what_the_prediction_loses, bench_open, bench_close),
+        cmocka_unit_test_setup_teardown(descriptors_stay_those_of_the_whole, bench_open, bench_close),
         cmocka_unit_test_setup_teardown(classes_have_log_odds, bench_open, bench_close),
         cmocka_unit_test_setup_teardown(several_structures_have_the_mean, bench_open, bench_close),
         cmocka_unit_test_setup_teardown(the_order_of_atoms_changes_nothing, bench_open, bench_close),

@@ -186,6 +186,33 @@ static void figures_are_bounded(void **state)
     assert_int_equal(sum(p.cell[0], ST_CELLS * ST_CELLS), 100000);
 }
 
+static int occurrences(const char *what)
+{
+    int n = 0;
+
+    for (const char *at = pl_text_str(&out); (at = strstr(at, what)) != NULL; at++)
+        n++;
+    return n;
+}
+
+/* Three steps are a little more than the end, by rounding. */
+static void an_axis_has_a_mark_at_both_of_its_ends(void **state)
+{
+    static const double steps[] = { 0.1, 1e-4 };
+
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        static st_parity p = { .name = "p", .unit = "eV" };
+        p.scale = (st_scale){ .lo = 0, .hi = i == 0 ? 0.3 : 3e-4, .step = steps[i] };
+        assert_true(3 * p.scale.step > p.scale.hi);
+        st_parity_put(&p, 0, 0);
+        pl_text_reset(&out);
+        st_plot_parity(&out, &p);
+        assert_int_equal(occurrences("class=\"tick\""), 4);
+        assert_int_equal(occurrences("class=\"grid\""), 4);
+    }
+}
+
 static void no_points_are_no_figure(void **state)
 {
     const st_curve c = { "train", NULL, NULL, 0 };
@@ -436,6 +463,7 @@ int main(void)
         CASE(whole_numbers_have_a_bin_each),
         CASE(names_in_figures_are_escaped),
         CASE(figures_are_bounded),
+        CASE(an_axis_has_a_mark_at_both_of_its_ends),
         CASE(no_points_are_no_figure),
         CASE(each_dot_of_a_roofline_has_a_label_of_its_own),
         CASE(the_roof_is_where_bandwidth_and_peak_meet),
