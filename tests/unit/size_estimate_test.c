@@ -1,17 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What `plan` knows of inputs before anything has run: records, atoms and flat records of each format, by hand. */
+/* What `plan` knows before anything has run: records, atoms and flat records of each format, and what stages take of them, by hand. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
 #include <zlib.h>
 
+#include "chem/graph/graph_block.h"
 #include "stages/registry/registry.h"
+#include "stages/steps/features/graph.h"
+#include "stages/steps/ingest/cost.h"
 #include "stages/steps/ingest/size_estimate.h"
 #include "toy.h"
 
@@ -255,6 +259,121 @@ static void units_are_as_large_as_their_work_allows(void **state)
     assert_int_equal(unit_of(16000, BUILDS("source: generate, force_field: uff")), 50);
 }
 
+/* ---- what stages take ---- */
+
+static pl_estimate estimate(const pl_workflow *wf, const char *stage)
+{
+    const pl_step *step = pl_workflow_step(wf, stage);
+    pl_estimate e = { 0 };
+
+    assert_non_null(step);
+    assert_int_equal(step->stage->estimate(wf, step, NULL, &e, mem, NULL), PL_OK);
+    return e;
+}
+
+static void reading_takes_as_long_as_its_bytes(void **state)
+{
+    pl_estimate e;
+
+    (void)state;
+    put("ten.smi", lines(10));
+    put("two.smi", lines(2));
+    e = estimate(workflow("{path: ten.smi}, {path: two.smi}", "read: {unit: 5}"), "read");
+    assert_true(e.guessed && e.n_items == 12 && e.n_units == 3);
+    near("bytes", e.bytes_features, 12 * 9);
+    near("rows", e.bytes_results, 1200);
+    near("seconds", e.seconds, 12 * 9 / 20e6);
+    assert_string_equal(e.note, "2 input files; what is not yet read is guessed from the first records");
+    e = estimate(workflow("{path: ten.smi}", "read: {}"), "read");
+    assert_string_equal(e.note, "1 input file; what is not yet read is guessed from the first records");
+}
+
+/* What a record costs is measured once; of flat records structures are built. */
+static void building_takes_as_long_as_was_measured(void **state)
+{
+    static const char *const how[] = { "count: 3", "source: keep", "source: generate" };
+    static const double built[] = { 0.5, 0, 1 }, bytes[] = { 1900 * 1.9, 900, 1900 };
+
+    (void)state;
+    assert_int_equal(setenv("XDG_CACHE_HOME", dir, 1), 0);
+    put("half.sdf", SDF("  2  1 " V2000, FLAT FLAT) SDF(" 12  1 " V2000, FLAT HIGH));
+    for (int k = 0; k < 3; k++) {
+        char stages[80];
+        const pl_workflow *wf;
+        pl_estimate e;
+        st_cost cost;
+        double read, more;
+        (void)snprintf(stages, sizeof stages, "read: {}, prepare: {conformers: {%s}}", how[k]);
+        wf = workflow("{path: half.sdf}", stages);
+        e = estimate(wf, "prepare");
+        cost = st_cost_get(pl_workflow_step(wf, "prepare")->conf, mem);
+        read = st_cost_seconds(&cost, 7, 0);
+        more = st_cost_seconds(&cost, 7, k == 0 ? 3 : 1) - read;
+        assert_true(cost.measured && more > 0);
+        near(how[k], e.seconds, 2 * (read + built[k] * more));
+        near(how[k], e.bytes_features, 2 * bytes[k]);
+        near(how[k], e.bytes_results, 2 * 660);
+        assert_true(e.guessed && e.n_items == 2 && e.n_units == -1 && e.note == NULL);
+    }
+}
+
+/* Of each kind of edges: those of an atom, for molecules of 5.7 atoms. */
+static void graphs_have_the_edges_of_their_atoms(void **state)
+{
+    static const double atoms = 5.7;
+    static const struct {
+        const char *how;
+        double edges, mutual;
+    } kinds[] = {
+        { "edges: full", 4.7, 0.5 },
+        { "edges: bonds", 2 * 6.7 / 5.7, 0.5 },
+        { "edges: knn, k: 3", 3, 0.65 },
+        { "edges: knn, k: 9", 4.7, 0.65 },
+        { "edges: radius, cutoff: 20, max_neighbours: 2", 2, 0.5 },
+        { "edges: radius, cutoff: 20", 4.7, 0.5 },
+        { "edges: radius, cutoff: 1.5", 4.7 * (1 - 0.6207573), 0.5 }, /* exp(-0.9 x 1.5^2.25 / 4.7) */
+    };
+
+    (void)state;
+    put("ten.smi", lines(10));
+    for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {
+        char stages[120];
+        const pl_workflow *wf;
+        st_graph_sizes s;
+        pl_estimate e;
+        (void)snprintf(stages, sizeof stages, "read: {unit: 5}, prepare: {conformers: {count: 5}}, graph: {%s}", kinds[k].how);
+        wf = workflow("{path: ten.smi}", stages);
+        assert_int_equal(st_graph_expect(&s, wf, pl_workflow_step(wf, "graph"), NULL, NULL), PL_OK);
+        e = estimate(wf, "graph");
+        assert_true(s.n == 10 && s.n_units == 2 && e.n_items == 10 && e.n_units == 2);
+        near("structures", s.structures, 28);
+        near("atoms", s.atoms, 28 * atoms);
+        if (!(fabs(s.edges - 28 * atoms * kinds[k].edges) <= 1e-4 * s.edges))
+            fail_msg("%s: %g edges an atom", kinds[k].how, s.edges / s.atoms);
+        near("pairs", s.pairs, s.edges * kinds[k].mutual);
+        near("bytes", e.bytes_features, ch_graph_block_bytes(s.structures, s.atoms, s.edges, s.pairs));
+        assert_true(e.seconds > 0);
+        if (k == 0)
+            assert_string_equal(e.note, "about 5.7 atoms and 27 edges a structure");
+    }
+    assert_non_null(strstr(estimate(workflow("{path: ten.smi}", "read: {}, prepare: {}, graph: {}"), "graph").note, " a molecule"));
+}
+
+static void a_program_takes_a_second_a_call_before_it_has_run(void **state)
+{
+    const pl_workflow *wf;
+    pl_estimate e;
+
+    (void)state;
+    put("ten.smi", lines(10));
+    wf = workflow("{path: ten.smi}", "read: {unit: 4}, prepare: {}, external: {command: [/bin/true, '{input}', '{output}'], input: smiles, "
+                                     "output: csv, property: y, better: low, batch: 4}");
+    e = estimate(wf, "external");
+    assert_true(e.n_items == 10 && e.n_units == 3 && e.bytes_results == 600 && e.bytes_features == 0);
+    near("seconds", e.seconds, 10 / 4.0);
+    assert_string_equal(e.note, "the time of the program is not known before it has run: 1 s a call is assumed");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -266,6 +385,10 @@ int main(void)
         cmocka_unit_test_setup_teardown(without_records_nothing_is_known, begin, end),
         cmocka_unit_test_setup_teardown(several_structures_are_fewer_than_asked_for, begin, end),
         cmocka_unit_test_setup_teardown(units_are_as_large_as_their_work_allows, begin, end),
+        cmocka_unit_test_setup_teardown(reading_takes_as_long_as_its_bytes, begin, end),
+        cmocka_unit_test_setup_teardown(building_takes_as_long_as_was_measured, begin, end),
+        cmocka_unit_test_setup_teardown(graphs_have_the_edges_of_their_atoms, begin, end),
+        cmocka_unit_test_setup_teardown(a_program_takes_a_second_a_call_before_it_has_run, begin, end),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
