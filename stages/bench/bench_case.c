@@ -9,16 +9,22 @@ enum { H = NN_RADIAL_HIDDEN };
 
 /* ---- molecules ----------------------------------------------------------- */
 
-static bool mol_take(st_bench_mols *m, ch_worker *w, const ch_record *r, pl_error *err)
+/* why: the last reason of a record that is not usable. */
+static pl_code mol_take(st_bench_mols *m, ch_worker *w, const ch_record *r, pl_error *why, pl_error *err)
 {
     ch_prepare_opts opts = ch_prepare_defaults();
     ch_prepared got = { 0 };
+    pl_error here = { 0 };
+    pl_code code;
 
-    if (r->problem != NULL || ch_worker_prepare(w, r->text, r->len, r->format, &opts, &got, m->mem, err) != PL_OK ||
-        got.mol.xyz == NULL)
-        return false;
-    m->mol[m->n++] = got.mol;
-    return true;
+    if (r->problem != NULL)
+        return PL_OK;
+    code = ch_worker_prepare(w, r->text, r->len, r->format, &opts, &got, m->mem, &here);
+    if (code == PL_OK && got.mol.xyz != NULL)
+        m->mol[m->n++] = got.mol;
+    else if (code == PL_EINPUT)
+        *why = here;
+    return code == PL_OK || code == PL_EINPUT ? PL_OK : pl_fail(err, code, "%s", here.text);
 }
 
 /* Unusable records are skipped; if all are unusable, the last reason is reported. */
@@ -32,7 +38,7 @@ static pl_code mols_read(st_bench_mols *m, ch_worker *w, ch_reader *r, int32_t m
     while (code == PL_OK && more && m->n < max) {
         code = ch_reader_next(r, &record, &more, err);
         if (code == PL_OK && more)
-            (void)mol_take(m, w, &record, &why);
+            code = mol_take(m, w, &record, &why, err);
     }
     if (code == PL_OK && m->n == 0)
         code = pl_fail(err, PL_ECONFIG, "no molecule with a 3D structure%s%s", why.text[0] ? ": " : "", why.text);
@@ -80,7 +86,7 @@ static pl_code items_make(nn_item **out, int32_t *n, const nn_inputs *inputs, co
         return pl_fail(err, PL_ENOMEM, "no memory for %d graphs", (int)mols->n);
     for (int32_t i = 0; i < mols->n; i++) {
         pl_code code = ch_graph_build(&graph[i], &mols->mol[i], opts, mem, err);
-        if (code == PL_ENOMEM || code == PL_ECONFIG)
+        if (code != PL_OK && code != PL_EINPUT)
             return code;
         if (code == PL_OK && !nn_inputs_unknown(inputs, &graph[i]))
             item[(*n)++] = (nn_item){ .graph = &graph[i], .column = zeros, .feature = zeros };
