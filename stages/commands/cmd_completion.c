@@ -11,9 +11,11 @@ static int run(const pl_app *app, const pl_args *args)
         pl_text_free(&out);
         return pl_cmd_usage(args, "'%s' is not a shell; allowed: bash, zsh or fish", args->arg[0]);
     }
-    (void)fputs(pl_text_str(&out), stdout);
+    const bool whole = pl_text_ok(&out);
+    if (whole)
+        (void)fputs(pl_text_str(&out), stdout);
     pl_text_free(&out);
-    return 0;
+    return whole ? 0 : pl_cmd_no_memory();
 }
 
 const pl_cmd st_cmd_completion = {

@@ -99,6 +99,7 @@ static void add_column(pl_text *out, sqlite3_stmt *st, bool first)
     pl_text_add_json(out, (const char *)sqlite3_column_text(st, 1));
     pl_text_add(out, ": ");
     pl_text_add_json(out, pl_text_str(&meaning));
+    out->refused = out->refused || !pl_text_ok(&meaning);
     pl_text_free(&meaning);
 }
 
@@ -167,6 +168,7 @@ static void add_name(pl_text *out, const char *path)
 
     pl_text_add_n(&stem, name, dot != NULL ? (size_t)(dot - name) : strlen(name));
     pl_text_add_json(out, pl_text_str(&stem));
+    out->refused = out->refused || !pl_text_ok(&stem);
     pl_text_free(&stem);
 }
 

@@ -57,6 +57,7 @@ static void add_models(pl_text *out)
     for (const char *c = names != NULL ? names : ""; *c != '\0'; c++)
         if (*c != ',')
             pl_text_add_n(out, c, 1);
+    out->refused = out->refused || names == NULL;
     pl_arena_free(mem);
 }
 
@@ -139,6 +140,7 @@ static void add_zsh_case(const pl_app *app, const pl_cmd *cmd, pl_text *out)
     if (words.len > 0)
         pl_text_addf(out, " \\\n        '1:word:(%s)'", pl_text_str(&words));
     pl_text_add(out, " \\\n        '*:file:_files'\n      ;;\n");
+    out->refused = out->refused || !pl_text_ok(&words);
     pl_text_free(&words);
 }
 
@@ -188,6 +190,7 @@ static void add_fish_command(const pl_app *app, const pl_cmd *cmd, pl_text *out)
     add_words(app, cmd, &words);
     if (words.len > 0)
         pl_text_addf(out, "complete -c molsieve -n '__fish_seen_subcommand_from %s' -a '%s'\n", cmd->name, pl_text_str(&words));
+    out->refused = out->refused || !pl_text_ok(&words);
     pl_text_free(&words);
 }
 
