@@ -19,6 +19,7 @@ EXACT = ["--variants", "portable exact fp32"]
 NUMBER = re.compile(r"\d+(\.\d+)?(e[-+]?\d+)?")
 MISTAKES = """--seconds -1|--seconds x|--batch x|--batch 100001|--graphs none|--threads 0|--threads 1,2,3,4,5,6,7,8,9|--threads 1,|--memory --ranks x|--parity odd
 --model none.safetensors|--molecules none.sdf|--molecules words.smi|--molecules boron.smi|--roofline --variants ref|--roofline --svg none/x/
+--roofline --molecules none.sdf|--roofline --model none.safetensors|--batch 0|--seconds 3601|--memory --ranks 0|--memory --ranks 1025|--threads 257
 --roofline --gpu-roof 1,2,x|--variants nothing --no-reference|--svg a.svg|--roofline --memory"""
 
 

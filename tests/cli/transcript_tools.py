@@ -65,6 +65,8 @@ fit t.csv -t logS --family trees,gp --unit 'log10(mol/L)' --better high -o m -j 
 fit t.csv -t logS --family trees,gp --unit 'log10(mol/L)' --better high -o m -j 2 --split random
 fit t.csv -t half --family forest -o half -j 2 --split random
 fit t.csv -t logS --family gp --inputs temp -o warm -j 2 --split random
+fit odd.csv -t '..pIC50 (nM)' -n|fit odd.csv -t '???' -n|fit odd.csv -t x.y-z_ -n|fit odd.csv -t x.y-z_ -n -o .safetensors|fit odd.csv -t x.y-z_ -n -o new/.fit|fit odd.csv -t class -n --task regression
+fit odd.csv -t class -n -o k|fit odd.csv -t class -n -o k --seed 0|fit odd.csv -t class -n -o k --family se3|fit odd.csv -t class -n -o k --family a.b|fit odd.csv t.csv -t class
 """
 ASKED = r"""
 predict m a.smi|predict m.safetensors a.smi -c title,smiles,logS,logS_unit,logS_domain,logS_reasons,problem,record,line,inchikey,formula,charge,n_heavy,removed,geometry,undefined_stereo,mw
@@ -81,7 +83,7 @@ predict none a.smi|predict m.safetensors|predict m.safetensors none.smi|predict 
 predict esol c.sdf --structures keep -c title,logS,geometry|predict esol a.smi --structures keep|predict esol a.smi --count 2 -c title,logS,geometry
 predict qm9-gap u.csv -c smiles,gap,gap_domain,gap_reasons
 model info m.safetensors|model info half.safetensors|model info warm.safetensors|model info m.safetensors --json|model verify warm.safetensors
-model verify m.safetensors --sha256 00|model diff m.safetensors warm.safetensors|model diff m.safetensors half.safetensors --all
+model verify m.safetensors --sha256 00|bench --memory --model m.safetensors|model diff m.safetensors warm.safetensors|model diff m.safetensors half.safetensors --all
 report m.fit/run -o r.html|report half.fit/run -o half.html|report m.fit/run -o r2.html --top x|report m.fit/run -o - --top 1001
 """
 
@@ -93,6 +95,7 @@ def a_model_is_fitted_and_asked_as_before():
         p.put("t.csv", "smiles,word,logS,half,temp\n" + "".join(
             "%s,%s,%s,%d,%d\n" % (s, "abc"[k % 3] + str(k), y, float(y) > -2, 20 + k % 5) for k, (s, y) in enumerate(rows)))
         p.put("u.csv", "smiles,T\nCCO,5\nCCC,6\n")
+        p.put("odd.csv", "smiles,..pIC50 (nM) ,???,x.y-z_,class\n" + "".join("%s,%d,%d,%d,%d\n" % (s, k, -k, 2 * k, k % 2) for k, (s, _) in enumerate(rows[:30])))
         p.put("a.smi", "CCO ethanol\nC(x bad\n[Na+].CC(=O)[O-] salt\nCC(O)C(F)Cl\n%s known\nC1CCC1CCBr\n[Fe] iron\n" % rows[0][0])
         p.put("t.smi", "CCO 1\nCCC 2\n")
         p.put("c.sdf", sdf_records(os.path.join(SOURCE, "workflows/data/qm9-30.sdf"), 4))
@@ -303,6 +306,10 @@ BUILT = r"""
 conformers a.smi -o a.sdf|conformers a.smi -o a.sdf.gz --count 2 --window 3|conformers a.smi --window x|conformers a.smi --window -1|conformers a.smi --dielectric 0
 conformers a.smi --dielectric x|conformers a.smi --force-field uff|conformers a.smi --device tpu|conformers a.smi -o a.smi|conformers a.smi -o none/x/|conformers none.smi
 conformers a.smi -f none|conformers t.csv -o t.sdf|conformers c.sdf -o c2.sdf|conformers c.sdf c.sdf|conformers
+conformers none.smi --count 1000|conformers none.smi --count 1001|conformers none.smi --count 0|conformers none.smi -j 1024|conformers none.smi -j 1025|conformers none.smi -j 0
+conformers none.smi --seed 0|conformers none.smi --seed -1|conformers none.smi --window 0|conformers none.smi --dielectric 1|conformers none.smi --dielectric 1000
+conformers none.smi --dielectric 1001|conformers none.smi --dielectric 0.9|conformers none.smi --device cpu
+energy odd.sdf|energy odd.sdf --csv|energy odd.sdf --json|init screen sc|init train le|init train le
 conformers a.smi --force-field mmff94s -o s.sdf --seed 5 -j 1|conformers big.smi|conformers a.smi --seed x|conformers a.smi --count x
 energy c.sdf|energy c.sdf --csv|energy c.sdf --json|energy c.sdf --minimise|energy c.sdf --force-field mmff94s --csv|energy c.sdf --force-field uff|energy a.smi|energy none.sdf
 energy boron.sdf --csv|energy boron.sdf --json|energy c.sdf -f none|energy|energy c.sdf --csv --json|energy mixed.sdf --minimise --csv|energy a.sdf|energy a.sdf --csv
@@ -320,6 +327,7 @@ def structures_are_built_and_measured_as_before():
         p.put("big.smi", "C" * 400 + " long\n")
         one = open(p.path("c.sdf")).read().split("$$$$\n")
         p.put("mixed.sdf", "$$$$\n".join([one[0], "broken\n\n\n  1\n", one[1]]) + "$$$$\n")
+        p.put("odd.sdf", 'a title, "longer" than its column\n' + one[0].split("\n", 1)[1] + "$$$$\n\n" + one[1].split("\n", 1)[1] + "$$$$\n")
         p.put("boron.sdf", one[0].replace(" C  ", " B  ", 1) + "$$$$\n" + one[1] + "$$$$\n")
         said(t, BUILT)
         for name in ("a.sdf", "s.sdf", "t.sdf", "c2.sdf"):
@@ -341,7 +349,7 @@ run w.yaml -j 1 --shard 1/3 --out s0.db|run w.yaml -j 1 --shard 1/3 --out w.yaml
 run w.yaml -j 1 --shard 1/3 --out runs/one/results.db|run w.yaml -j 1 --shard 1/3 --out s1.db|merge s0.db s1.db -o all.db|merge w.yaml|merge w.yaml --of 3|status
 run w.yaml -j 1 --shard 2/3 --out s2.db|merge s0.db s1.db s2.db|merge s0.db s1.db s2.db s1.db -o all.db|merge s0.db s1.db s2.db -o s1.db|merge s0.db s1.db s2.db -o ''
 merge s0.db s1.db s2.db -o a.smi|merge s0.db s1.db s2.db -o all.db|merge s2.db s1.db s0.db -o all.db|merge s0.db s1.db a.smi -o b.db|merge s0.db s1.db none.db -o b.db
-db digest all.db|db check all.db|db check s1.db|query v_funnel all.db|status all.db|run w.yaml -j 1 --shard 0/2|merge w.yaml|merge w.yaml --of 3|merge w.yaml --of 3|merge w.yaml --of 2
+db digest all.db|db schema all.db|db check all.db|db check s1.db|query v_funnel all.db|status all.db|run w.yaml -j 1 --shard 0/2|merge w.yaml|merge w.yaml --of 3|merge w.yaml --of 3|merge w.yaml --of 2
 run w.yaml -j 1|status|db digest runs/one|merge w.yaml --of 3|merge w.yaml s0.db s1.db s2.db workdir=other|merge w.yaml s0.db s1.db workdir=third|merge w.yaml s0.db --of 3 workdir=third
 run w.yaml -j 1 workdir=other|db digest other|run w.yaml -j 1 stages.prepare.max_heavy_atoms=4 --shard 1/3 --out u1.db|merge s0.db u1.db s2.db -o c.db|merge w.yaml s0.db u1.db s2.db workdir=fifth
 run w.yaml -j 1 --shard 0/3 --out s0.db storage.results=x.db|run w.yaml --shard 9/3|failures all.db|top all.db|export csv all.db|report all.db -o all.html|db backup all.db --to copy.db
@@ -548,7 +556,7 @@ status|top -n 4|top --csv -n 2|report runs/one -o r.html -n 4|show a3|show a3 --
 failures -n 1|failures --code none|export csv --top 3|export csv --all|export smi|export csv --where 'logp > 2'|search --smarts '[OX2H]' --where 'logp > 1' -n 4|search --scaffold c1ccccc1 --csv
 next -p logS -n 3|next -p size -n 3 --by ucb|next -p logS -n 3 --by ucb --sigma stdev|next -p size -n 3 -f csv --by expected_improvement|db digest runs/one|query v_funnel
 query 'SELECT * FROM v_hits ORDER BY rank, property'|query v_nearest|query v_scaffolds|query v_labels -f csv|query v_runs -f jsonl|run c.yaml -j 2|report runs/two -o c.html -n 2|status runs/two|next runs/two -p half --by ucb
-top -n 3 runs/two|run j.yaml -j 2|report runs/three -o j.html -n 2|next runs/three -p logS -n 3 --by ucb --sigma stdev|next runs/three -p logS -n 3 --by uncertainty|show a62 runs/three|explain a62 runs/three|top runs/three -n 3|report runs/one --training runs/two -o t.html -n 2|model diff runs/one/models/both.safetensors old.safetensors --all
+top -n 3 runs/two|explain a3 runs/two|run j.yaml -j 2|report runs/three -o j.html -n 2|next runs/three -p logS -n 3 --by ucb --sigma stdev|next runs/three -p logS -n 3 --by uncertainty|show a62 runs/three|explain a62 runs/three|top runs/three -n 3|report runs/one --training runs/two -o t.html -n 2|model diff runs/one/models/both.safetensors old.safetensors --all
 model info runs/one/models/both.safetensors|predict runs/one/models/both.safetensors,old.safetensors p.smi|predict runs/one/models/both.safetensors p.smi -f jsonl|predict runs/two/models/classes.safetensors p.smi
 predict runs/one/models/both.safetensors,old.safetensors p.smi -f sdf -c title,logS,logS_stdev,size|run j.yaml -q -j 2 stages.score.models=[old] 'stages.rank={objectives: [{property: logS, goal: maximise}]}'
 query 'SELECT p.name, count(*) AS n FROM score JOIN property p USING(property_id) GROUP BY 1' runs/three
@@ -601,7 +609,7 @@ model import w.safetensors --from nvidia -o x.safetensors --target y --network N
 model import w.safetensors --from nvidia -o x.safetensors --target y --network N,w3j=e3nn-0.5|model import w.safetensors --from nvidia -o x.safetensors --target y --network N,w3j=none
 model import w.safetensors --from nvidia -o x.safetensors --target y --network layers=2,,degrees=2|model import w.safetensors --from nvidia -o x.safetensors --target y --std nan --network N
 model import w.safetensors --from nvidia -o x.safetensors --target y --mean inf --network N|model import w.safetensors --from nvidia -o none/x/y.safetensors --target y --network N
-model import w.safetensors --from nvidia -o w.safetensors --target y --network N|model import other.safetensors --from nvidia -o o.safetensors --target y --network N|model diff x.safetensors o.safetensors
+model import w.safetensors --from nvidia -o w.safetensors --target y --network N|model import other.safetensors --from nvidia -o o.safetensors --target y --network N|model diff x.safetensors o.safetensors|model diff x.safetensors esol.safetensors|model diff esol.safetensors x.safetensors --all
 predict x.safetensors two.xyz -q -c title,smiles,y,y_domain|predict z.safetensors two.xyz -q -f jsonl
 """
 
@@ -614,6 +622,7 @@ def weights_of_another_program_are_imported_as_before():
         p.put("other.safetensors", import_e2e.weights(case, change=lambda parts: {
             k: (kind, shape, struct.pack("<f", 0.25 * (i % 5)) + part[4:] if kind == "F32" and i % 3 == 0 else part)
             for i, (k, (kind, shape, part)) in enumerate(parts.items())}))
+        shutil.copy(os.path.join(SOURCE, "workflows/models/esol.safetensors"), p.path("esol.safetensors"))
         p.put("two.xyz", "5\nmethane\nC 0 0 0\nH 0.63 0.63 0.63\nH -0.63 -0.63 0.63\nH -0.63 0.63 -0.63\nH 0.63 -0.63 -0.63\n")
         said(t, IMPORTED.replace("--network N", "--network " + import_e2e.TINY[-1]))
         t.end()
