@@ -5,6 +5,7 @@ molsieve_test(checkpoint unit/checkpoint_test.c LABEL unit USES molsieve::models
 molsieve_test(prefetch unit/prefetch_test.c LABEL unit threads USES molsieve::models)
 molsieve_test(steps unit/steps_test.c LABEL unit USES molsieve::models)
 molsieve_test(optimiser_lamb unit/optimiser_test.c LABEL unit threads USES molsieve::models)
+molsieve_test(optimiser_soap unit/soap_test.c LABEL unit threads USES molsieve::models)
 molsieve_test(train twin/train_test.c LABEL twin threads USES molsieve::models)
 molsieve_test(train_errors unit/train_errors_test.c LABEL unit threads USES molsieve::models)
 molsieve_test(model_refused unit/model_refused_test.c LABEL unit USES molsieve::models)

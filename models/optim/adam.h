@@ -12,7 +12,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-typedef enum nn_optimiser_kind { NN_ADAMW, NN_LAMB } nn_optimiser_kind; /* LAMB: models/optim/lamb.h */
+/* LAMB: models/optim/lamb.h; SOAP: models/optim/soap.h */
+typedef enum nn_optimiser_kind { NN_ADAMW, NN_LAMB, NN_SOAP } nn_optimiser_kind;
 
 typedef struct nn_adamw_conf {
     double beta1, beta2, eps, decay; /* 0.9, 0.999, 1e-8, 0.1 */

@@ -11,7 +11,7 @@
 
 #include "pipeline/base/text.h"
 
-enum { SECTIONS = 7, NAME_BYTES = 16, HEADER_BYTES = 16, ENTRY_BYTES = 40, TABLE_END = HEADER_BYTES + SECTIONS * ENTRY_BYTES };
+enum { SECTIONS = 8, NAME_BYTES = 16, HEADER_BYTES = 16, ENTRY_BYTES = 40 };
 
 static const char magic[8] = "MSCKPT01";
 
@@ -91,7 +91,13 @@ static void sections_of(section *list, const char *identity, numbers *k, const n
     list[4] = (section){ "v", s->v, bytes };
     list[5] = (section){ "ema", s->ema, s->ema != NULL ? bytes : 0 };
     list[6] = (section){ "best", s->best, bytes };
+    list[7] = (section){ "bases", s->bases, s->n_bases * sizeof(float) };
 }
+
+/* The last section is in files of optimisers with bases only. */
+static int sections_count(const nn_train_state *s) { return s->n_bases > 0 ? SECTIONS : SECTIONS - 1; }
+
+static size_t table_end(int n) { return HEADER_BYTES + (size_t)n * ENTRY_BYTES; }
 
 static uint32_t crc_of(const void *data, size_t n) { return (uint32_t)crc32_z(crc32_z(0, NULL, 0), data, n); }
 
@@ -103,12 +109,12 @@ static void put(unsigned char *to, size_t at, const void *from, size_t n)
         memcpy(to + at, from, n);
 }
 
-static void sections_put(unsigned char *out, const section *list)
+static void sections_put(unsigned char *out, const section *list, int count)
 {
-    uint64_t at = TABLE_END;
-    uint32_t n = SECTIONS, crc;
+    uint64_t at = table_end(count);
+    uint32_t n = (uint32_t)count, crc;
 
-    for (int i = 0; i < SECTIONS; i++) {
+    for (int i = 0; i < count; i++) {
         size_t entry = HEADER_BYTES + (size_t)i * ENTRY_BYTES;
         uint64_t bytes = list[i].bytes;
         put(out, entry, list[i].name, strlen(list[i].name));
@@ -121,7 +127,7 @@ static void sections_put(unsigned char *out, const section *list)
     }
     put(out, 0, magic, sizeof magic);
     put(out, 8, &n, 4);
-    crc = crc_of(out + HEADER_BYTES, TABLE_END - HEADER_BYTES);
+    crc = crc_of(out + HEADER_BYTES, table_end(count) - HEADER_BYTES);
     put(out, 12, &crc, 4);
 }
 
@@ -149,17 +155,18 @@ static pl_code save_in(const char *dir, const char *identity, const nn_train_sta
     const char *latest = pl_sprintf(mem, "%s/latest.ckpt", dir), *previous = pl_sprintf(mem, "%s/previous.ckpt", dir);
     numbers k = numbers_of(s);
     section list[SECTIONS];
-    size_t total = TABLE_END;
+    const int n = sections_count(s);
+    size_t total = table_end(n);
     unsigned char *out;
     pl_code code;
 
     sections_of(list, identity, &k, s);
-    for (int i = 0; i < SECTIONS; i++)
+    for (int i = 0; i < n; i++)
         total += list[i].bytes;
     out = PL_NEW(mem, unsigned char, total);
     if (latest == NULL || previous == NULL || out == NULL)
         return pl_fail(err, PL_ENOMEM, "a checkpoint of %zu bytes", total);
-    sections_put(out, list);
+    sections_put(out, list, n);
     code = pl_mkdirs(dir, err);
     if (code == PL_OK && rotate)
         code = rotate_files(latest, previous, mem, err);
@@ -177,19 +184,24 @@ pl_code nn_checkpoint_save(const char *dir, const char *identity, const nn_train
 
 /* ---- reading ------------------------------------------------------------- */
 
-static pl_code header_check(pl_bytes in, pl_error *err)
+/* sections: how many there must be; 0: as many as there can be. */
+static pl_code header_check(pl_bytes in, int sections, pl_error *err)
 {
     const unsigned char *p = in.data;
     uint32_t n, crc;
 
-    if (in.len < TABLE_END)
-        return pl_fail(err, PL_EDATA, "torn: %zu bytes, the header alone has %d", in.len, (int)TABLE_END);
+    if (in.len < table_end(SECTIONS - 1))
+        return pl_fail(err, PL_EDATA, "torn: %zu bytes, the header alone has %zu", in.len, table_end(SECTIONS - 1));
     memcpy(&n, p + 8, 4);
     memcpy(&crc, p + 12, 4);
     if (memcmp(p, magic, sizeof magic) != 0)
         return pl_fail(err, PL_EDATA, "not a checkpoint of this program");
-    if (n != SECTIONS || crc != crc_of(p + HEADER_BYTES, TABLE_END - HEADER_BYTES))
+    if (n < SECTIONS - 1 || n > SECTIONS || in.len < table_end((int)n) ||
+        crc != crc_of(p + HEADER_BYTES, table_end((int)n) - HEADER_BYTES))
         return pl_fail(err, PL_EDATA, "damaged: the checksum of the table of sections is wrong");
+    if (sections && (int)n != sections)
+        return pl_fail(err, PL_EDATA, "is of a training with%s bases of the optimiser, this one has %s", n < SECTIONS ? "out" : "",
+                       n < SECTIONS ? "them" : "none");
     return PL_OK;
 }
 
@@ -257,14 +269,15 @@ pl_code nn_checkpoint_read(nn_train_state *s, const char *identity, pl_bytes in,
     numbers k = { 0 };
     section list[SECTIONS];
     pl_bytes part[SECTIONS];
-    pl_code code = header_check(in, err);
+    const int n = sections_count(s);
+    pl_code code = header_check(in, n, err);
 
     sections_of(list, identity, &k, s);
-    for (int i = 0; i < SECTIONS && code == PL_OK; i++)
+    for (int i = 0; i < n && code == PL_OK; i++)
         code = section_get(&part[i], in, i, list[i].name, err);
     if (code == PL_OK)
         code = identity_check(part[0], identity, err);
-    for (int i = 1; i < SECTIONS && code == PL_OK; i++) {
+    for (int i = 1; i < n && code == PL_OK; i++) {
         if (!is_long_enough(part[i], &list[i], i))
             code =
                 pl_fail(err, PL_EDATA, "section %s has %zu bytes, this model needs %zu", list[i].name, part[i].len, list[i].bytes);
@@ -275,7 +288,7 @@ pl_code nn_checkpoint_read(nn_train_state *s, const char *identity, pl_bytes in,
     }
     if (code != PL_OK)
         return code;
-    for (int i = 2; i < SECTIONS; i++)
+    for (int i = 2; i < n; i++)
         if (list[i].bytes)
             memcpy(list[i].data, part[i].data, list[i].bytes);
     numbers_take(s, &k);
@@ -333,7 +346,7 @@ static const char *identity_in(const char *path, pl_arena *mem)
 {
     pl_bytes in, part;
 
-    if (pl_file_read(&in, path, mem, NULL) != PL_OK || header_check(in, NULL) != PL_OK ||
+    if (pl_file_read(&in, path, mem, NULL) != PL_OK || header_check(in, 0, NULL) != PL_OK ||
         section_get(&part, in, 0, "identity", NULL) != PL_OK)
         return NULL;
     return pl_strndup(mem, part.data, part.len);

@@ -6,7 +6,7 @@
  *
  *   char magic[8] "MSCKPT01", u32 n_sections, u32 crc32 of the n_sections table,
  *   table: n_sections times { char name[16], u64 at, u64 bytes, u32 crc32, u32 0 },
- *   then the sections: identity, numbers, params, m, v, ema, best
+ *   then the sections: identity, numbers, params, m, v, ema, best, and bases if the optimiser has any
  *
  * `identity` says which training it belongs to (stage key and when it began): a
  * checkpoint of another training is EDATA, never loaded and never overwritten. */

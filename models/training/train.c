@@ -41,12 +41,14 @@ static pl_code loop_alloc(nn_loop *l, pl_error *err)
 {
     int64_t wide = l->conf->molecules > 0 && l->conf->molecules < l->train->n ? l->conf->molecules : l->train->n;
     int64_t n = (wide + 1) * l->outputs;
+    nn_optimiser_conf optimiser = { (nn_optimiser_kind)l->conf->optimiser, 1, l->conf->kernels };
 
     l->mem = pl_arena_new(1 << 16);
     l->pool = nn_pool_new(l->conf->threads);
     l->prefetch = nn_prefetch_new();
     if (l->mem == NULL || l->pool == NULL || l->prefetch == NULL)
         return pl_fail(err, PL_ENOMEM, "training");
+    optimiser.threads = nn_pool_threads(l->pool);
     l->order = PL_NEW(l->mem, int64_t, l->train->n + 1);
     l->dealt = PL_NEW(l->mem, int64_t, l->train->n + 1);
     l->first = PL_NEW(l->mem, int64_t, l->ranks->size + 1);
@@ -57,7 +59,7 @@ static pl_code loop_alloc(nn_loop *l, pl_error *err)
     l->high = l->train->high != NULL ? PL_NEW(l->mem, float, n) : NULL;
     l->grad = PL_NEW(l->mem, float, (size_t)l->own.n * l->s->n);
     l->square = PL_NEW(l->mem, double, l->s->n / NN_LOOP_PIECE + 1);
-    l->optimiser = nn_optimiser_new((nn_optimiser_kind)l->conf->optimiser, l->s->n, l->s->tensor, l->s->n_tensors, l->mem);
+    l->optimiser = nn_optimiser_new(&optimiser, l->s->n, l->s->tensor, l->s->n_tensors, l->mem);
     if (l->optimiser == NULL || l->order == NULL || l->dealt == NULL || l->first == NULL || l->card == NULL || l->y == NULL ||
         l->t == NULL || l->dy == NULL || (l->train->high != NULL && l->high == NULL) || l->grad == NULL || l->square == NULL)
         return pl_fail(err, PL_ENOMEM, "training on %lld molecules", (long long)l->train->n);
@@ -91,7 +93,8 @@ static pl_code noise_alloc(nn_loop *l, pl_error *err)
 static pl_code steps_open(nn_loop *l, pl_error *err)
 {
     bool alone = l->ranks->size == 1;
-    bool whole = (alone || l->ranks->kind->device != NULL) && l->conf->sparsity == NN_DENSE; /* devices know no mask */
+    bool known = l->conf->sparsity == NN_DENSE && l->conf->optimiser != NN_SOAP; /* to devices: they have neither mask nor bases */
+    bool whole = known && (alone || l->ranks->kind->device != NULL);
     const nn_steps_of of = { .s = l->s,
                              .conf = l->conf,
                              .kind = l->kind,

@@ -29,6 +29,15 @@ pl_code nn_train_state_alloc(nn_train_state *s, const nn_se3 *model, bool ema, u
     return PL_OK;
 }
 
+pl_code nn_train_state_bases(nn_train_state *s, nn_optimiser_kind kind, pl_arena *mem, pl_error *err)
+{
+    s->n_bases = nn_optimiser_bases(kind, s->tensor, s->n_tensors);
+    s->bases = s->n_bases ? PL_NEW(mem, float, s->n_bases) : NULL;
+    if (s->n_bases && s->bases == NULL)
+        return pl_fail(err, PL_ENOMEM, "%zu numbers of the optimiser's bases", s->n_bases);
+    return PL_OK;
+}
+
 pl_code nn_train_state_again(nn_train_state *s, const nn_se3 *model, uint64_t seed, pl_arena *mem, pl_error *err)
 {
     nn_train_state old = *s;
@@ -40,6 +49,8 @@ pl_code nn_train_state_again(nn_train_state *s, const nn_se3 *model, uint64_t se
                            .m = old.m,
                            .v = old.v,
                            .ema = old.ema,
+                           .n_bases = old.n_bases,
+                           .bases = old.bases,
                            .best = PL_NEW(mem, float, old.n),
                            .best_epoch = -1,
                            .tensor = old.tensor,
@@ -49,19 +60,22 @@ pl_code nn_train_state_again(nn_train_state *s, const nn_se3 *model, uint64_t se
     memset(s->params, 0, bytes);
     memset(s->m, 0, bytes);
     memset(s->v, 0, bytes);
+    if (s->bases != NULL)
+        memset(s->bases, 0, s->n_bases * sizeof *s->bases);
     state_begin(s, model, seed);
     return PL_OK;
 }
 
 pl_code nn_train_state_broadcast(nn_ranks *r, nn_train_state *s, pl_error *err)
 {
-    float *array[] = { s->params, s->m, s->v, s->best, s->ema };
+    float *array[] = { s->params, s->m, s->v, s->best, s->ema, s->bases };
+    const size_t n[] = { s->n, s->n, s->n, s->n, s->n, s->n_bases };
     nn_train_state told = *s;
     pl_code code = r->kind->broadcast(r, &told, sizeof told, err);
 
-    for (int k = 0; code == PL_OK && k < 5; k++)
+    for (int k = 0; code == PL_OK && k < 6; k++)
         if (array[k] != NULL)
-            code = r->kind->broadcast(r, array[k], s->n * sizeof(float), err);
+            code = r->kind->broadcast(r, array[k], n[k] * sizeof(float), err);
     if (code != PL_OK)
         return code;
     told.tensor = s->tensor;
@@ -71,6 +85,7 @@ pl_code nn_train_state_broadcast(nn_ranks *r, nn_train_state *s, pl_error *err)
     s->v = array[2];
     s->best = array[3];
     s->ema = array[4];
+    s->bases = array[5];
     return PL_OK;
 }
 

@@ -21,16 +21,17 @@ typedef struct nn_train_conf {
     int64_t epochs, molecules, max_edges; /* molecules, max_edges: limits of a batch      */
     double lr, min_lr, warmup;            /* warmup: epochs over which lr rises from 0         */
     double beta1, beta2, eps, weight_decay;
-    double grad_clip;       /* global norm; 0: none                              */
-    double ema;             /* decay; 0: none                                    */
-    double budget;          /* seconds that decide the number of epochs, at most `epochs`; 0: none */
-    int64_t patience;       /* epochs without a better validation; 0: never stop */
-    int32_t schedule, loss; /* nn_schedule, nn_loss                              */
-    int32_t optimiser;      /* nn_optimiser_kind                                 */
-    int32_t threads;        /* of the optimiser, same bits for any number; 0 means 1 */
-    int64_t shards;         /* shards of a batch (models/comm/collective.h); 0 means 1 */
-    bool sharded;           /* as in nn_training; no effect unless the engine does whole steps with ranks */
-    int64_t scale_after;    /* good steps in a row that double the loss scale;
+    double grad_clip;              /* global norm; 0: none                              */
+    double ema;                    /* decay; 0: none                                    */
+    double budget;                 /* seconds that decide the number of epochs, at most `epochs`; 0: none */
+    int64_t patience;              /* epochs without a better validation; 0: never stop */
+    int32_t schedule, loss;        /* nn_schedule, nn_loss                              */
+    int32_t optimiser;             /* nn_optimiser_kind                                 */
+    int32_t threads;               /* of the optimiser, same bits for any number; 0 means 1 */
+    const nn_cpu_kernels *kernels; /* as in nn_optimiser_conf */
+    int64_t shards;                /* shards of a batch (models/comm/collective.h); 0 means 1 */
+    bool sharded;                  /* as in nn_training; no effect unless the engine does whole steps with ranks */
+    int64_t scale_after;           /* good steps in a row that double the loss scale;
                                        0: no loss scale (nn_engine_scale_after)           */
     uint64_t seed;
     int32_t sparsity; /* nn_sparsity (models/training/sparsity.h)                    */
@@ -44,6 +45,8 @@ typedef struct nn_train_state {
     size_t n;                           /* floats in each array                              */
     int32_t outputs;                    /* numbers per molecule                              */
     float *params, *m, *v, *ema, *best; /* [n]; ema NULL without moving average; best: weights of the best epoch */
+    size_t n_bases;                     /* 0: none                                          */
+    float *bases;                       /* [n_bases] of the optimiser (nn_optimiser_bases)   */
     int64_t step, epoch, cursor;        /* cursor: molecules of this epoch already seen      */
     int64_t best_epoch;                 /* -1: none yet                                      */
     double best_error;                  /* on validation: normalised MAE; with BCE the mean loss */
@@ -58,8 +61,11 @@ typedef struct nn_train_state {
     int32_t n_tensors;
 } nn_train_state;
 
-/* Allocates the arrays of s in mem: params from nn_se3_init(seed), the others zero. */
+/* Allocates the arrays of s in mem: params from nn_se3_init(seed), the others zero; no bases. */
 pl_code nn_train_state_alloc(nn_train_state *s, const nn_se3 *model, bool ema, uint64_t seed, pl_arena *mem, pl_error *err);
+
+/* Allocates what this optimiser stores besides moments, before the first step. */
+pl_code nn_train_state_bases(nn_train_state *s, nn_optimiser_kind kind, pl_arena *mem, pl_error *err);
 
 /* Resets s for another training from nn_se3_init(seed). The arrays are reused, except that best is allocated
  * again in mem: the old best keeps its contents. */

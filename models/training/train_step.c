@@ -78,6 +78,7 @@ static pl_code params_update(nn_loop *l, double norm, pl_error *err)
     if (c->grad_clip > 0 && norm > c->grad_clip)
         step.clip = c->grad_clip / norm;
     step.clip /= s->scale.by;
+    step.bases = s->bases;
     step.average = 1.0 - fmin(c->ema, (1.0 + (double)s->step) / (10.0 + (double)s->step));
     nn_optimiser_run(l->optimiser, l->pool, &arrays, &step);
     return l->kind->set_params(l->engine, s->params, err);

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """One change at a time to the small network, on a part of QM9: graphs, radial bases, envelopes, norms,
-noise on positions, 2:4 sparsity, several targets, weights learned by denoising.
+noise on positions, 2:4 sparsity, SOAP, several targets, weights learned by denoising.
 
     tests/bench/ladder.py --qm9 qm9_trainvalid.bin.gz --out DIR [--only NAME ..] [--seeds 1 2] [--train 5000] [--epochs 20]
 
@@ -36,6 +36,7 @@ RUNGS = {
 }
 GATED = "bonds, bessel, gate"
 
+RUNGS[GATED + ", soap"] = RUNGS[GATED]
 for rung in ("bonds, distance", "radius 3, bessel, envelope, gate"):
     for scale in ("0.02", "0.05"):
         for weight in ("0.1", "1"):
@@ -85,7 +86,7 @@ inputs: [{path: "%(input)s"}]
 %(targets)s    model: {layers: 4, degrees: 3, channels: 16, heads: 4, channels_div: 2, pooling: max%(model)s}
     batch: {molecules: 60}
     epochs: %(epochs)d
-    optimiser: {lr: 0.004, min_lr: 0.00002, weight_decay: 0.01, grad_clip: 5}
+    optimiser: {%(optimiser)s, min_lr: 0.00002, weight_decay: 0.01, grad_clip: 5}
     schedule: {type: cosine_step, warmup: 0.5}
     ema: 0.99
     threads: 1
@@ -189,6 +190,7 @@ def settings(name, seed, a, small):
     first = os.path.abspath(a.first or os.path.join(a.out, "%s, denoise, seed %d" % (GATED, seed)))
     return {
         "seed": seed, "input": small, "graph": graph, "model": model, "train": "".join(more), "epochs": a.epochs,
+        "optimiser": "type: soap, lr: 0.012" if last == "soap" else "lr: 0.004",
         "labels": ", ".join(TARGETS), "targets": targets(name),
         "models": 'models: {first: {path: "%s/run/models/ladder.safetensors"}}\n' % first if last == "denoised" else "",
         "evaluate": "" if last == "denoise" else "  evaluate: {on: [valid]}\n"

@@ -78,6 +78,7 @@ train.targets=[{name: cls, class_weight: 3}]; train.family=[forest, gp]; split.l
 train.targets=[{name: cls}]; train.class_weights=balanced; train.family=[se3, forest]; split.limit={train: 20, valid: 4, test: 5}
 train.targets=[{name: logS}, {name: yr, column: year, unit: y}]; train.family=[se3]; train.ema=0.9; train.loss=l2; train.members=2
 train.family=[se3]; train.inputs={descriptors: true, columns: [T]}; train.optimiser={type: lamb, lr: 0.01}; train.schedule={type: cosine_step, warmup: 1}; split={folds: 3, fold: 2}
+train.family=[se3]; train.optimiser={type: soap, lr: 0.01}; train.members=2; train.ema=0.9
 train.family=[se3]; train.noise={weight: 1}; train.model.pooling=mean; train.early_stop.patience=1; train.epochs=4; split.repeat=2
 train.family=[se3]; train.sparsity=2:4; train.dtype=bf16; train.domain=10; split={method: scaffold, variant: balanced}
 train.family=[se3]; train.model.elements=[C, O, H]; train.model.charge=true; train.batch={molecules: 8, shards: 2}; split={method: scaffold, variant: deterministic}

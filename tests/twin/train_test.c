@@ -186,10 +186,12 @@ static bool host_due(void *ctx, bool epoch_over)
 
 static void state_make(bench *b)
 {
+    static const nn_param matrix = { .n_dims = 2, .dims = { 2, 2 }, .size = FEATURES };
     static nn_se3 plan;
 
-    plan = (nn_se3){ .n_floats = FEATURES, .conf.outputs = 1, .head = { -1, -1, -1, -1 } };
+    plan = (nn_se3){ .n_floats = FEATURES, .conf.outputs = 1, .head = { -1, -1, -1, -1 }, .param = &matrix, .n_params = 1 };
     assert_int_equal(nn_train_state_alloc(&b->s, &plan, b->conf.ema > 0, 1, b->mem, NULL), PL_OK);
+    assert_int_equal(nn_train_state_bases(&b->s, (nn_optimiser_kind)b->conf.optimiser, b->mem, NULL), PL_OK);
     for (int k = 0; k < FEATURES; k++)
         b->s.params[k] = 0.1f * (float)k;
     if (b->s.ema != NULL)
@@ -287,6 +289,9 @@ static void same_bits(const nn_train_state *a, const nn_train_state *b)
     assert_memory_equal(a->v, b->v, FEATURES * sizeof(float));
     assert_memory_equal(a->ema, b->ema, FEATURES * sizeof(float));
     assert_memory_equal(a->best, b->best, FEATURES * sizeof(float));
+    assert_int_equal(a->n_bases, b->n_bases);
+    if (a->n_bases)
+        assert_memory_equal(a->bases, b->bases, a->n_bases * sizeof(float));
     assert_memory_equal(&a->best_error, &b->best_error, sizeof(double));
     assert_int_equal(a->step, b->step);
     assert_int_equal(a->best_epoch, b->best_epoch);
@@ -434,6 +439,17 @@ static void stopped_anywhere_with_lamb_too(void **state)
     bench *b = *state;
 
     b->conf.optimiser = NN_LAMB;
+    stopped_anywhere_it_ends_with_the_same_bits(state);
+}
+
+/* Its bases are in the checkpoints, and change every ten steps. */
+static void stopped_anywhere_with_soap_too(void **state)
+{
+    bench *b = *state;
+
+    b->conf.optimiser = NN_SOAP;
+    state_make(b);
+    assert_true(b->s.n_bases > 0);
     stopped_anywhere_it_ends_with_the_same_bits(state);
 }
 
@@ -666,6 +682,7 @@ int main(void)
         WITH_BENCH(seconds_before_a_kill_count),
         WITH_BENCH(a_kill_epochs_after_a_checkpoint_changes_no_bit),
         WITH_BENCH(stopped_anywhere_with_lamb_too),
+        WITH_BENCH(stopped_anywhere_with_soap_too),
         WITH_BENCH(stopped_anywhere_while_the_loss_is_scaled_too),
         WITH_BENCH(what_overflows_is_skipped_and_halves_the_scale),
         WITH_BENCH(a_scaled_loss_gives_the_same_bits),

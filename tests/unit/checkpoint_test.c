@@ -231,6 +231,64 @@ static void a_damaged_section_is_named(void **state)
     }
 }
 
+/* A matrix of SOAP has bases, which are a section of their own; a state and a file agree on whether there are any. */
+static void bases_come_back_and_states_without_refuse(void **state)
+{
+    static const nn_param matrix = { .n_dims = 2, .dims = { 37, 1 }, .size = N };
+    bench *b = *state;
+    nn_train_state s, none;
+    pl_error err = { 0 };
+    pl_bytes whole;
+
+    b->s.tensor = &matrix;
+    b->s.n_tensors = 1;
+    assert_int_equal(nn_train_state_bases(&b->s, NN_SOAP, b->mem, NULL), PL_OK);
+    assert_int_equal(b->s.n_bases, 2 * 37 * 48);
+    for (size_t k = 0; k < b->s.n_bases; k++)
+        b->s.bases[k] = (float)k;
+    s = b->s;
+    assert_int_equal(nn_checkpoint_save(b->dir, "this", &b->s, true, NULL), PL_OK);
+    assert_int_equal(pl_file_read(&whole, b->latest, b->mem, NULL), PL_OK);
+    assert_int_equal(nn_train_state_bases(&s, NN_SOAP, b->mem, NULL), PL_OK);
+    assert_true(s.bases[5] == 0);
+    assert_int_equal(nn_checkpoint_read(&s, "this", whole, &err), PL_OK);
+    assert_memory_equal(s.bases, b->s.bases, s.n_bases * sizeof *s.bases);
+    same(&s, &b->s);
+    assert_string_equal(nn_checkpoint_identity(b->dir, b->mem), "this");
+    state_make(&none, b->mem, true, 999);
+    assert_int_equal(nn_checkpoint_read(&none, "this", whole, &err), PL_EDATA);
+    assert_string_equal(err.text, "is of a training with bases of the optimiser, this one has none");
+    for (size_t at = whole.len - 1; at > whole.len - 3; at--) {
+        ((unsigned char *)(uintptr_t)whole.data)[at] ^= 1;
+        assert_int_equal(nn_checkpoint_read(&s, "this", whole, &err), PL_EDATA);
+        assert_string_equal(err.text, "damaged: the checksum of section bases is wrong");
+        ((unsigned char *)(uintptr_t)whole.data)[at] ^= 1;
+    }
+    none.done = false;
+    assert_int_equal(nn_checkpoint_save(b->dir, "this", &none, true, NULL), PL_OK);
+    assert_int_equal(pl_file_read(&whole, b->latest, b->mem, NULL), PL_OK);
+    assert_int_equal(nn_checkpoint_read(&s, "this", whole, &err), PL_EDATA);
+    assert_string_equal(err.text, "is of a training without bases of the optimiser, this one has them");
+}
+
+/* Another training of the same shape begins without what the last one learned of its gradients. */
+static void a_new_training_begins_without_bases(void **state)
+{
+    static const nn_param matrix = { .n_dims = 2, .dims = { 37, 1 }, .size = N };
+    static const nn_se3 plan = { .n_floats = N, .conf.outputs = 1, .head = { -1, -1, -1, -1 }, .param = &matrix, .n_params = 1 };
+    bench *b = *state;
+    nn_train_state s;
+
+    assert_int_equal(nn_train_state_alloc(&s, &plan, true, 1, b->mem, NULL), PL_OK);
+    assert_int_equal(nn_train_state_bases(&s, NN_SOAP, b->mem, NULL), PL_OK);
+    s.bases[0] = s.bases[s.n_bases - 1] = 3;
+    assert_int_equal(nn_train_state_again(&s, &plan, 2, b->mem, NULL), PL_OK);
+    assert_int_equal(s.n_bases, 2 * 37 * 48);
+    assert_true(s.bases[0] == 0 && s.bases[s.n_bases - 1] == 0);
+    assert_int_equal(nn_train_state_bases(&s, NN_ADAMW, b->mem, NULL), PL_OK);
+    assert_true(s.n_bases == 0 && s.bases == NULL);
+}
+
 /* Sections of another model's size, with correct checksums. */
 static void sections_of_another_size_are_named(void **state)
 {
@@ -564,6 +622,8 @@ int main(void)
         WITH_BENCH(what_is_saved_comes_back),
         WITH_BENCH(a_state_before_its_first_step_is_kept),
         WITH_BENCH(a_damaged_section_is_named),
+        WITH_BENCH(bases_come_back_and_states_without_refuse),
+        WITH_BENCH(a_new_training_begins_without_bases),
         WITH_BENCH(sections_of_another_size_are_named),
         WITH_BENCH(each_single_bit_of_a_file_is_noticed),
         WITH_BENCH(the_scale_of_the_loss_is_new_in_the_numbers),

@@ -100,7 +100,7 @@ static void published_step(bench *b, const nn_param *tensor, int t, double clip)
 
 static void steps_run(bench *b, nn_optimiser_kind kind, int threads, double clip, bool published)
 {
-    nn_optimiser *o = nn_optimiser_new(kind, ALL, b->tensor, TENSORS, b->mem);
+    nn_optimiser *o = nn_optimiser_new(&(nn_optimiser_conf){ kind, threads, NULL }, ALL, b->tensor, TENSORS, b->mem);
     nn_pool *pool = nn_pool_new(threads);
     const nn_adamw_arrays arrays = { b->p, b->m, b->v, b->ema, b->g };
 
@@ -135,7 +135,7 @@ static void without_tensors_all_numbers_are_one_tensor(void **state)
     float *first = PL_NEW(b->mem, float, ALL), *const p = b->p;
 
     for (int tensors = 1; tensors >= 0; tensors--) {
-        nn_optimiser *o = nn_optimiser_new(NN_LAMB, ALL, &whole, tensors, b->mem);
+        nn_optimiser *o = nn_optimiser_new(&(nn_optimiser_conf){ NN_LAMB, 1, NULL }, ALL, &whole, tensors, b->mem);
         nn_pool *pool = nn_pool_new(1);
         const nn_adamw_arrays arrays = { p, b->m, b->v, b->ema, b->g };
         const nn_optimiser_step step = { conf, 1, lr_of(1), 0.5, 0.25 };

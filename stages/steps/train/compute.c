@@ -176,6 +176,14 @@ static const char *set_name(const st_compute *c)
     return !strcmp(k->name, "amx") && is_float32(&conf) ? "avx512" : k->name;
 }
 
+const nn_cpu_kernels *st_compute_kernels(const st_compute *c)
+{
+    const nn_engine_conf conf = st_compute_conf(c, 1);
+    const nn_cpu_kernels *k = NULL;
+
+    return st_compute_engine(c) != &nn_engine_ref && nn_cpu_kernels_pick(&k, conf.kernels, NULL) == PL_OK ? k : NULL;
+}
+
 /* "A100, compute capability 8.0, 80 GB, driver ..." without the memory, which changes no digit. */
 static void drop_memory(char *text)
 {

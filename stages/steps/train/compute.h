@@ -7,6 +7,7 @@
 
 #include "models/comm/launcher_env.h"
 #include "models/comm/numa.h"
+#include "models/cpu/kernels/kernels.h"
 #include "models/engine/engine.h"
 #include "pipeline/base/field.h"
 #include "pipeline/workflow/stage.h"
@@ -108,6 +109,8 @@ pl_code st_compute_radial(pl_env *env, const st_compute *c, double off, double *
 bool st_compute_is_coarse(double off); /* whether it is above that */
 /* Logs one line: what engine `auto` is on this machine, and why; also a warning if the precision is slower than fp32 here. */
 void st_compute_say(const st_compute *c, const char *stage);
+/* Products that are computed on the processor beside the engine; NULL: in plain C. */
+const nn_cpu_kernels *st_compute_kernels(const st_compute *c);
 /* What the last digits depend on besides the settings, in mem: "cpu avx2 (x86_64 with fma, glibc 2.36)". NULL: no memory. */
 const char *st_compute_level(const st_compute *c, pl_arena *mem);
 void st_compute_check(const st_compute *c, const pl_step *step, pl_problems *problems);

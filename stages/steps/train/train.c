@@ -258,6 +258,7 @@ static pl_code model_open(train_state *t, pl_error *err)
     t->m.model = t->keeps;
     st_compute_say(&t->conf->compute, "train");
     t->kind = st_compute_engine(&t->conf->compute);
+    t->loop.kernels = st_compute_kernels(&t->conf->compute);
     t->beside = conf;
     t->beside.yields = true;
     if (t->conf->beside && t->valid.samples.n + t->test.samples.n > 0)
@@ -400,6 +401,8 @@ static pl_code member_begin(train_state *t, int64_t k, pl_error *err)
     };
     code = k ? nn_train_state_again(&t->s, t->model, t->loop.seed, t->env->mem, err)
              : nn_train_state_alloc(&t->s, t->model, t->loop.ema > 0, t->loop.seed, t->env->mem, err);
+    if (code == PL_OK && k == 0)
+        code = nn_train_state_bases(&t->s, (nn_optimiser_kind)t->loop.optimiser, t->env->mem, err);
     if (code == PL_OK)
         start_take(t);
     if (k)

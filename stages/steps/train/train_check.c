@@ -40,10 +40,11 @@ static void sharded_check(const st_train_conf *c, const pl_step *step, pl_proble
 {
     const pl_node *optimiser = pl_node_get(step->node, "optimiser");
 
-    if (c->loop.sharded && c->loop.optimiser == NN_LAMB)
-        pl_problem_add(problems, pl_node_get(optimiser, "sharded"),
-                       "optimiser.sharded: lamb needs norms of whole tensors, but each rank then "
-                       "has only parts of them; use adamw, or sharded: false");
+    if (c->loop.sharded && c->loop.optimiser != NN_ADAMW)
+        pl_problem_add(
+            problems, pl_node_get(optimiser, "sharded"),
+            "optimiser.sharded: %s of whole tensors, but each rank then has only parts of them; use adamw, or sharded: false",
+            c->loop.optimiser == NN_LAMB ? "lamb needs norms" : "soap needs bases");
 }
 
 static void loss_check(const pl_workflow *wf, const pl_step *step, const st_target *t, pl_problems *problems)
@@ -229,6 +230,9 @@ static void sparsity_check(const pl_step *step, pl_problems *problems)
     if (st_train_denoises(c))
         pl_problem_add(problems, at,
                        "sparsity: task: denoise makes weights for another training to start from, which prunes its own; remove it");
+    if (c->loop.optimiser == NN_SOAP)
+        pl_problem_add(problems, at,
+                       "sparsity: soap moves all weights of a tensor together, so none would stay 0; use another optimiser.type");
     if (c->loop.eps == 0)
         pl_problem_add(problems, at, "sparsity: the step of a weight that stays 0 needs optimiser.eps above 0, such as 1e-8");
 }
