@@ -77,8 +77,9 @@ static void near(const char *what, double got, double want)
 #define HIGH "    1.0000    2.0000   -0.5000 C   0\n"
 #define FLATS FLAT FLAT FLAT FLAT FLAT FLAT FLAT FLAT FLAT
 #define V30(z) "M  V30 1 C 1.5 2.5 " z " 0\n"
-#define V3000(n, atoms) \
-    HEAD "  0  0  0     0  0              0 V3000\nM  V30 BEGIN CTAB\nM  V30 COUNTS " n " 0 0 0 0\nM  V30 BEGIN ATOM\n" atoms "M  V30 END ATOM\nM  END\n$$$$\n"
+#define V3000(n, atoms)                                                                                                       \
+    HEAD "  0  0  0     0  0              0 V3000\nM  V30 BEGIN CTAB\nM  V30 COUNTS " n " 0 0 0 0\nM  V30 BEGIN ATOM\n" atoms \
+         "M  V30 END ATOM\nM  END\n$$$$\n"
 #define SDF(counts, atoms) HEAD counts "\n" atoms "M  END\n$$$$\n"
 #define V2000 " 0  0  0  0  0  0  0  0999 V2000"
 
@@ -240,9 +241,10 @@ static void units_are_as_large_as_their_work_allows(void **state)
 
     (void)state;
     assert_int_equal(unit_of(10, "read: {}"), 1000);
-    assert_int_equal(unit_of(16000, "read: {}, prepare: {}, external: {command: [/bin/true, '{input}', '{output}'], input: smiles, output: csv, "
-                                    "property: y, better: low}"),
-                     16);
+    assert_int_equal(
+        unit_of(16000, "read: {}, prepare: {}, external: {command: [/bin/true, '{input}', '{output}'], input: smiles, output: csv, "
+                       "property: y, better: low}"),
+        16);
     put("l.csv", "smiles,y\nC,1\nCC,2\nCCC,3\nO,4\nN,5\nCO,6\nCN,7\nCCO,8\nCCN,9\nOCO,10\nF,11\nCF,12\n");
     flat = workflow("{path: l.csv}", "read: {}, prepare: {}, graph: {edges: topology}, split: {}, "
                                      "train: {name: m, targets: [{name: y}], family: [gp]}");
@@ -366,8 +368,9 @@ static void a_program_takes_a_second_a_call_before_it_has_run(void **state)
 
     (void)state;
     put("ten.smi", lines(10));
-    wf = workflow("{path: ten.smi}", "read: {unit: 4}, prepare: {}, external: {command: [/bin/true, '{input}', '{output}'], input: smiles, "
-                                     "output: csv, property: y, better: low, batch: 4}");
+    wf = workflow("{path: ten.smi}",
+                  "read: {unit: 4}, prepare: {}, external: {command: [/bin/true, '{input}', '{output}'], input: smiles, "
+                  "output: csv, property: y, better: low, batch: 4}");
     e = estimate(wf, "external");
     assert_true(e.n_items == 10 && e.n_units == 3 && e.bytes_results == 600 && e.bytes_features == 0);
     near("seconds", e.seconds, 10 / 4.0);

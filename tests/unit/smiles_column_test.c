@@ -57,15 +57,15 @@ static const char *found(const char *table)
 static const struct {
     const char *table, *column;
 } tables[] = {
-    { "what,in\ntwo words,C\nthree more words,O\n", "in" },  /* words with blanks are none, however large the others */
-    { "what,in\n,C\n,O\n", "in" },                             /* nor is nothing */
-    { "no,in\n7,C\n8,O\n", "in" },                             /* nor are numbers */
-    { "in,solvent\nCCO,O\nCCCO,O\nCC,O\n", "in" },             /* the larger ones */
+    { "what,in\ntwo words,C\nthree more words,O\n", "in" }, /* words with blanks are none, however large the others */
+    { "what,in\n,C\n,O\n", "in" },                          /* nor is nothing */
+    { "no,in\n7,C\n8,O\n", "in" },                          /* nor are numbers */
+    { "in,solvent\nCCO,O\nCCCO,O\nCC,O\n", "in" },          /* the larger ones */
     { "solvent,in\nO,CCO\nO,CCCO\nO,CC\n", "in" },
-    { "one,two\nCC,CO\nCN,CF\n", "one" },                      /* the first of equal ones */
-    { "some,in\nCCCCCCCC,C\nx,O\nz,N\n", "in" },               /* of most rows: one of three is not */
-    { "some,in\nCCCCCCCC,C\nCCCCCCCC,O\nz,N\n", "some" },      /* two are */
-    { "some,in\nCCCCCCCC,C\nx,O\n", "in" },                    /* a half is not */
+    { "one,two\nCC,CO\nCN,CF\n", "one" },                 /* the first of equal ones */
+    { "some,in\nCCCCCCCC,C\nx,O\nz,N\n", "in" },          /* of most rows: one of three is not */
+    { "some,in\nCCCCCCCC,C\nCCCCCCCC,O\nz,N\n", "some" }, /* two are */
+    { "some,in\nCCCCCCCC,C\nx,O\n", "in" },               /* a half is not */
     { "in,bad\nC,Cq\nO,((\n", "in" },
     { "one,two\nx1,no\ny1,none\n", "" },
     { "one,two\n", "" },
