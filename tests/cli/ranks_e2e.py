@@ -274,8 +274,11 @@ def ranks_over_tcp_give_the_same_model():
 
 
 def a_rank_lost_over_tcp_ends_all_and_the_run_resumes():
+    """With an optimiser that keeps more than moments."""
     with sieve.Project() as p:
         prepare(p, mpi=False)
+        text = open(p.path("w.yaml")).read()
+        p.put("w.yaml", text.replace("    epochs:", "    optimiser: {type: soap, lr: 0.005}\n    epochs:"))
         p.run("run", "w.yaml", "-q", copy(p, "whole"), LONG)
         want = train_e2e.trained(p, "whole")
         where = copy(p, "killed")

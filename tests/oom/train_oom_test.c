@@ -100,8 +100,9 @@ static pl_code checkpoint_load(bench *b, pl_arena *mem, pl_error *err)
 static pl_code state_alloc(bench *b, pl_arena *mem, pl_error *err)
 {
     nn_train_state s;
+    pl_code code = nn_train_state_alloc(&s, b->m.model, true, 1, mem, err);
 
-    return nn_train_state_alloc(&s, b->m.model, true, 1, mem, err);
+    return code != PL_OK ? code : nn_train_state_bases(&s, NN_SOAP, mem, err);
 }
 
 static pl_code metrics(bench *b, pl_arena *mem, pl_error *err)

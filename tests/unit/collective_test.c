@@ -270,7 +270,7 @@ static void epochs_and_the_wish_to_stop(void **state)
 
 static void a_state_is_sent_array_by_array(void **state)
 {
-    float array[5][2] = { { 1, 2 } };
+    float array[5][2] = { { 1, 2 } }, bases[3];
     const nn_train_state before = { .n = 2,
                                     .outputs = 3,
                                     .step = 7,
@@ -284,19 +284,22 @@ static void a_state_is_sent_array_by_array(void **state)
     pl_error err = { 0 };
 
     (void)state;
-    for (int with_ema = 0; with_ema < 2; with_ema++)
-        for (failing = with_ema ? 6 : 5; failing >= 0; failing--) {
+    for (int more = 0; more < 3; more++) /* than four arrays: a moving average, then bases, too */
+        for (failing = 5 + more; failing >= 0; failing--) {
             nn_train_state s = before;
-            const int n = failing > 0 ? failing : 5 + with_ema;
-            s.ema = with_ema ? array[4] : NULL;
+            const int n = failing > 0 ? failing : 5 + more;
+            s.ema = more > 0 ? array[4] : NULL;
+            s.bases = more > 1 ? bases : NULL;
+            s.n_bases = more > 1 ? 3 : 0;
             calls = 0;
             assert_int_equal(nn_train_state_broadcast(&r, &s, &err), failing > 0 ? PL_EDEVICE : PL_OK);
             assert_int_equal(calls, n);
             assert_int_equal(sent[0], sizeof s);
-            for (int k = 1; k < n; k++)
+            for (int k = 1; k < n && k < 6; k++)
                 assert_true(at[k] == array[k - 1] && sent[k] == sizeof array[0]);
+            assert_true(n < 7 || (at[6] == bases && sent[6] == sizeof bases));
             assert_true(s.params == array[0] && s.m == array[1] && s.v == array[2] && s.best == array[3]);
-            assert_true(s.ema == (with_ema ? array[4] : NULL) && s.tensor == before.tensor);
+            assert_true(s.ema == (more > 0 ? array[4] : NULL) && s.bases == (more > 1 ? bases : NULL) && s.tensor == before.tensor);
             assert_int_equal(s.step, failing > 0 ? 7 : 8);
         }
 }

@@ -18,7 +18,9 @@ enum { STEPS = 25, LARGEST = 24, TENSORS = 5, RADIAL = 0, MATRIX, LONG, VECTOR, 
 
 /* The last layer of a radial network; a matrix; one with a mode that is too large, and one number in the other; a
  * vector; a matrix of which some rows get no gradient. */
-static const int32_t dims[TENSORS][4] = { { 6, 5, 3, 20 }, { 1, 1, 6, 5 }, { 1, 1, 2, NN_SOAP_LARGEST + 2 }, { 1, 1, 1, 7 }, { 1, 1, 9, 4 } };
+static const int32_t dims[TENSORS][4] = {
+    { 6, 5, 3, 20 }, { 1, 1, 6, 5 }, { 1, 1, 2, NN_SOAP_LARGEST + 2 }, { 1, 1, 1, 7 }, { 1, 1, 9, 4 }
+};
 static const nn_group group = { .c_out = 6, .c_in = 5, .n_freq = 3 };
 enum { ALL = 6 * 5 * 3 * 20 + 6 * 5 + 2 * (NN_SOAP_LARGEST + 2) + 7 + 9 * 4 };
 
@@ -360,12 +362,9 @@ static void any_number_of_threads_gives_the_same_bits(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        WITH_BENCH(steps_are_the_published_ones),
-        WITH_BENCH(bases_have_the_numbers_of_their_modes),
-        WITH_BENCH(bases_stay_orthonormal),
-        WITH_BENCH(the_first_step_moves_nothing),
-        WITH_BENCH(a_vector_has_steps_of_adam),
-        WITH_BENCH(any_number_of_threads_gives_the_same_bits),
+        WITH_BENCH(steps_are_the_published_ones), WITH_BENCH(bases_have_the_numbers_of_their_modes),
+        WITH_BENCH(bases_stay_orthonormal),       WITH_BENCH(the_first_step_moves_nothing),
+        WITH_BENCH(a_vector_has_steps_of_adam),   WITH_BENCH(any_number_of_threads_gives_the_same_bits),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
