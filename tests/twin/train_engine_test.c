@@ -180,6 +180,23 @@ static void ref_and_cpu_learn_several_targets_alike_also_resumed(void **state)
     ref_and_cpu_learn_alike(state);
 }
 
+/* ---- SOAP, whose steps are the processor's with every engine ---- */
+
+static void soap_learns_also_resumed(void **state)
+{
+    bench *b = *state;
+    run whole;
+
+    b->conf.optimiser = NN_SOAP;
+    b->conf.shards = 2 - (engine_kind == &nn_engine_cuda); /* less for the emulator */
+    whole = fresh(b, -1);
+    assert_true(whole.s.n_bases > 1000);
+    assert_int_equal(run_train(&whole, engine_kind, 1), PL_OK);
+    assert_true(whole.s.best_error < whole.first_valid && whole.s.bases[0] != 0);
+    for (int64_t at = 1; at < 14; at += 12)
+        goes_on(b, &whole, at, engine_kind, 1 + (int)(at % 2));
+}
+
 /* ---- 2:4 sparsity ---- */
 
 /* Whether all matrices that fit have two numbers of four at most; the zeros of them all. */
@@ -738,6 +755,7 @@ static const struct CMUnitTest host_tests[] = {
     WITH_BENCH(ref_and_cpu_learn_several_targets_alike_also_resumed),
     WITH_BENCH(noise_is_learned_alike_also_resumed),
     WITH_BENCH(pruned_weights_stay_zero_also_resumed),
+    WITH_BENCH(soap_learns_also_resumed),
     WITH_BENCH(pruning_is_a_new_begin),
     WITH_BENCH(limits_cost_less_than_values_and_resume_with_the_same_bits),
     WITH_BENCH(limits_of_ref_and_cpu_are_alike),
@@ -747,6 +765,7 @@ static const struct CMUnitTest host_tests[] = {
 
 static const struct CMUnitTest device_tests[] = {
     WITH_BENCH(pruned_weights_stay_zero_also_resumed),
+    WITH_BENCH(soap_learns_also_resumed),
     WITH_BENCH(the_losses_are_those_of_the_cpu),
     WITH_BENCH(losses_of_several_targets_are_those_of_the_cpu),
     WITH_BENCH(losses_of_limits_are_those_of_the_cpu),

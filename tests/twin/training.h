@@ -345,6 +345,7 @@ static run fresh(bench *b, int64_t stop_at)
     run r = { .b = b, .stop_at = stop_at };
 
     assert_int_equal(nn_train_state_alloc(&r.s, b->model, b->conf.ema > 0, b->conf.seed, b->mem, NULL), PL_OK);
+    assert_int_equal(nn_train_state_bases(&r.s, (nn_optimiser_kind)b->conf.optimiser, b->mem, NULL), PL_OK);
     return r;
 }
 
@@ -355,6 +356,9 @@ static void same_weights(const nn_train_state *x, const nn_train_state *y)
     assert_memory_equal(x->v, y->v, x->n * sizeof(float));
     assert_memory_equal(x->ema, y->ema, x->n * sizeof(float));
     assert_memory_equal(x->best, y->best, x->n * sizeof(float));
+    assert_int_equal(x->n_bases, y->n_bases);
+    if (x->n_bases)
+        assert_memory_equal(x->bases, y->bases, x->n_bases * sizeof(float));
     assert_int_equal(x->step, y->step);
     assert_int_equal(x->bad_total, y->bad_total);
     assert_true(x->scale.by == y->scale.by && x->scale.good == y->scale.good);
