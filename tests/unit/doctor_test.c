@@ -149,7 +149,9 @@ static const nn_cpu_kernels sets[] = { { .name = "wide" }, { .name = "plain" }, 
 
 WRAPS(const nn_cpu_kernels *, nn_cpu_kernels_choose, (void))
 {
-    return made.kernels == NULL ? &sets[0] : made.kernels[0] != '\0' ? &sets[1] : NULL;
+    if (made.kernels == NULL)
+        return &sets[0];
+    return made.kernels[0] != '\0' ? &sets[1] : NULL;
 }
 
 WRAPS(const nn_cpu_kernels *, nn_cpu_kernels_find, (const char *name))
