@@ -34,9 +34,9 @@ static struct {
     long pages; /* of memory, each of 1,000 bytes; 0: as it is here */
     bool timed; /* the clock is at 10.9 s, then at 12.15 s */
     int looks;
-    rlim_t limit;        /* 0: it cannot be asked for */
-    bool has_device;     /* /dev/nvidia0 */
-    int gpus;            /* -1: no plugin */
+    rlim_t limit;    /* 0: it cannot be asked for */
+    bool has_device; /* /dev/nvidia0 */
+    int gpus;        /* -1: no plugin */
     bool found, cublaslt;
     int node;
     const char *plugin, *broken; /* of ranks: its path, and why it does not open */
@@ -52,16 +52,16 @@ static struct {
     const char *missing;         /* why the worker does not start */
     const char *silent;          /* why it says nothing */
     ch_worker_info info;
-    const char *refused, *key;   /* why aspirin is not prepared; its InChIKey */
+    const char *refused, *key; /* why aspirin is not prepared; its InChIKey */
     int atoms;
     bool flat;
 } made;
 
 /* What the linker puts in place of `name` (tests/stages.cmake), and the function itself. */
 #define REAL(name) __real_##name
-#define WRAPS(type, name, parameters)       \
-    extern type __real_##name parameters;   \
-    extern type __wrap_##name parameters;   \
+#define WRAPS(type, name, parameters)     \
+    extern type __real_##name parameters; \
+    extern type __wrap_##name parameters; \
     type __wrap_##name parameters
 
 WRAPS(long, sysconf, (int what))
@@ -220,22 +220,23 @@ WRAPS(pid_t, waitpid, (pid_t pid, int *status, int options))
     return made.lost ? -1 : got;
 }
 
-WRAPS(pl_code, ch_worker_open, (ch_worker **out, const ch_worker_opts *opts, pl_error *err))
+WRAPS(pl_code, ch_worker_open, (ch_worker * *out, const ch_worker_opts *opts, pl_error *err))
 {
     (void)opts;
     *out = NULL;
     return made.missing != NULL ? pl_fail(err, PL_ECONFIG, "%s", made.missing) : PL_OK;
 }
 
-WRAPS(pl_code, ch_worker_hello, (ch_worker *w, ch_worker_info *out, pl_error *err))
+WRAPS(pl_code, ch_worker_hello, (ch_worker * w, ch_worker_info *out, pl_error *err))
 {
     (void)w;
     *out = made.info;
     return made.silent != NULL ? pl_fail(err, PL_EIO, "%s", made.silent) : PL_OK;
 }
 
-WRAPS(pl_code, ch_worker_prepare, (ch_worker *w, const char *text, size_t len, const char *format, const ch_prepare_opts *opts,
-                                   ch_prepared *out, pl_arena *mem, pl_error *err))
+WRAPS(pl_code, ch_worker_prepare,
+      (ch_worker * w, const char *text, size_t len, const char *format, const ch_prepare_opts *opts, ch_prepared *out,
+       pl_arena *mem, pl_error *err))
 {
     static float xyz[3];
 
@@ -481,9 +482,9 @@ static void kinds_of_file_systems_have_names(void **state)
     static const struct {
         long type;
         const char *name;
-    } known[] = { { 0x58465342, "xfs" },  { 0x9123683E, "btrfs" },     { 0x01021994, "tmpfs" }, { 0x6969, "nfs" },
-                  { 0x0BD00BD0, "lustre" }, { 0x47504653, "gpfs" },    { 0x794C7630, "overlayfs" }, { 0xFF534D42, "cifs" },
-                  { 0x65735546, "fuse" }, { 0x2FC12FC1, "zfs" },       { 0x19830326, "beegfs" } };
+    } known[] = { { 0x58465342, "xfs" },    { 0x9123683E, "btrfs" }, { 0x01021994, "tmpfs" },     { 0x6969, "nfs" },
+                  { 0x0BD00BD0, "lustre" }, { 0x47504653, "gpfs" },  { 0x794C7630, "overlayfs" }, { 0xFF534D42, "cifs" },
+                  { 0x65735546, "fuse" },   { 0x2FC12FC1, "zfs" },   { 0x19830326, "beegfs" } };
     char want[64];
 
     (void)state;
@@ -583,8 +584,7 @@ static void aspirin_must_come_back_whole(void **state)
     assert_string_equal(found("chemistry"), "ok: aspirin: right InChIKey, 21 atoms, 3D by mmff94 in 0.25 CPU s");
     made.flat = true;
     chemistry();
-    assert_string_equal(found("chemistry"),
-                        "bad: aspirin came back with 21 atoms and no 3D structure: is BABEL_DATADIR right?");
+    assert_string_equal(found("chemistry"), "bad: aspirin came back with 21 atoms and no 3D structure: is BABEL_DATADIR right?");
     made.flat = false;
     made.atoms = 20;
     setenv("BABEL_DATADIR", "/tables", 1);
