@@ -27,7 +27,7 @@ typedef struct shape {
 /* Work of one thread. */
 typedef struct work {
     float *x, *y; /* [numbers of the largest tensor] */
-    float *cov, *by[MODES];
+    float *cov, *old, *by[MODES];
     double *columns; /* [NN_SOAP_LARGEST][NN_SOAP_LARGEST] */
 } work;
 
@@ -90,12 +90,13 @@ static bool work_make(work *w, size_t largest, pl_arena *mem)
     w->x = PL_NEW(mem, float, largest);
     w->y = PL_NEW(mem, float, largest);
     w->cov = PL_NEW(mem, float, MATRIX);
+    w->old = PL_NEW(mem, float, MATRIX);
     w->columns = PL_NEW(mem, double, MATRIX);
     for (int d = 0; d < MODES; d++) {
         w->by[d] = PL_NEW(mem, float, MATRIX);
         made = made && w->by[d] != NULL;
     }
-    return made && w->x != NULL && w->y != NULL && w->cov != NULL && w->columns != NULL;
+    return made && w->x != NULL && w->y != NULL && w->cov != NULL && w->old != NULL && w->columns != NULL;
 }
 
 nn_soap *nn_soap_new(const nn_param *tensor, int32_t n, int workers, const nn_cpu_kernels *kernels, pl_arena *mem)
@@ -206,48 +207,49 @@ static void turn_all(const nn_soap *s, const shape *of, work *w, float *bases)
 
 /* ---- bases --------------------------------------------------------------- */
 
+/* Four partial sums, so that the compiler can vectorise; the order is fixed. */
+static double dot(const double *x, const double *y, int32_t n)
+{
+    double s[4] = { 0 };
+    int32_t i = 0;
+
+    for (; i + 4 <= n; i += 4)
+        for (int k = 0; k < 4; k++)
+            s[k] += x[i + k] * y[i + k];
+    for (; i < n; i++)
+        s[0] += x[i] * y[i];
+    return (s[0] + s[1]) + (s[2] + s[3]);
+}
+
 /* Takes from the vector what lies along columns 0 .. n-1; returns its norm. */
 static double column_clear(double *x, const double *columns, int32_t n, int32_t len)
 {
-    double square = 0;
-
     for (int32_t k = 0; k < n; k++) {
         const double *q = columns + (size_t)k * NN_SOAP_LARGEST;
-        double along = 0;
-        for (int32_t i = 0; i < len; i++)
-            along += q[i] * x[i];
+        double along = dot(q, x, len);
         for (int32_t i = 0; i < len; i++)
             x[i] -= along * q[i];
     }
-    for (int32_t i = 0; i < len; i++)
-        square += x[i] * x[i];
-    return sqrt(square);
+    return sqrt(dot(x, x, len));
 }
 
-/* Candidate k for column j: the matrix times the old column, the old column, then axes. */
-static void column_try(double *x, const mode *m, const float *cov, const float *basis, int32_t j, int32_t k)
+/* Candidate k for column j: that of the matrix times the old basis, that of the old basis, then axes. */
+static void column_try(double *x, const mode *m, const float *product, const float *basis, int32_t j, int32_t k)
 {
-    for (int32_t i = 0; i < m->n; i++) {
-        if (k > 1)
-            x[i] = i == k - 2;
-        else if (k == 1)
-            x[i] = (double)basis[i * m->pad + j];
-        else {
-            x[i] = 0;
-            for (int32_t l = 0; l < m->n; l++)
-                x[i] += (double)cov[i * m->pad + l] * (double)basis[l * m->pad + j];
-        }
-    }
+    const float *from = k == 0 ? product : basis;
+
+    for (int32_t i = 0; i < m->n; i++)
+        x[i] = k > 1 ? i == k - 2 : (double)from[i * m->pad + j];
 }
 
 /* The new column j: of the first candidate of which the earlier columns leave more than rounding errors. */
-static void column_make(double *columns, const mode *m, const float *cov, const float *basis, int32_t j)
+static void column_make(double *columns, const mode *m, const float *product, const float *basis, int32_t j)
 {
     double *x = columns + (size_t)j * NN_SOAP_LARGEST, whole, left = 0;
     bool found = false;
 
     for (int32_t k = 0; !found && k < m->n + 2; k++) {
-        column_try(x, m, cov, basis, j, k);
+        column_try(x, m, product, basis, j, k);
         whole = column_clear(x, NULL, 0, m->n);
         left = column_clear(x, columns, j, m->n);
         found = left > 1e-6 * whole && whole > 1e-30;
@@ -257,40 +259,47 @@ static void column_make(double *columns, const mode *m, const float *cov, const 
         x[i] /= left;
 }
 
-static void basis_iterate(double *columns, const mode *m, const float *cov, float *basis)
+/* out = x y, all [n][pad]. */
+static void matrices_multiply(const nn_cpu_kernels *kernels, const mode *m, const float *x, const float *y, float *out)
 {
+    const float *a[NN_SOAP_LARGEST];
+    float *c[NN_SOAP_LARGEST];
+    const nn_cpu_gemm g = { m->n, m->n, m->pad, a, c, y, false };
+
+    for (int32_t i = 0; i < m->n; i++) {
+        a[i] = x + i * m->pad;
+        c[i] = out + i * m->pad;
+    }
+    kernels->gemm(&g);
+}
+
+static void basis_iterate(const nn_soap *s, const work *w, const mode *m, const float *cov, float *basis)
+{
+    matrices_multiply(s->kernels, m, cov, basis, w->cov);
     for (int32_t j = 0; j < m->n; j++)
-        column_make(columns, m, cov, basis, j);
+        column_make(w->columns, m, w->cov, basis, j);
     for (int32_t i = 0; i < m->n; i++)
         for (int32_t j = 0; j < m->n; j++)
-            basis[i * m->pad + j] = (float)columns[(size_t)j * NN_SOAP_LARGEST + (size_t)i];
+            basis[i * m->pad + j] = (float)w->columns[(size_t)j * NN_SOAP_LARGEST + (size_t)i];
 }
 
 /* The new basis; by: turns numbers of the old one into numbers of the new one. */
-static void basis_renew(work *w, const mode *m, float *bases, float *by)
+static void basis_renew(const nn_soap *s, work *w, const mode *m, float *bases, float *by)
 {
-    float *basis = bases + m->basis;
+    float *basis = bases + m->basis, *old = w->old;
 
-    memcpy(by, basis, (size_t)m->n * (size_t)m->pad * sizeof *by);
-    basis_iterate(w->columns, m, bases + m->cov, basis);
-    for (int32_t i = 0; i < m->n; i++) {
-        float row[NN_SOAP_LARGEST] = { 0 };
-        for (int32_t j = 0; j < m->n; j++) {
-            double sum = 0;
-            for (int32_t k = 0; k < m->n; k++)
-                sum += (double)by[k * m->pad + i] * (double)basis[k * m->pad + j];
-            row[j] = (float)sum;
-        }
-        memcpy(w->cov + i * m->pad, row, (size_t)m->pad * sizeof *row);
-    }
-    memcpy(by, w->cov, (size_t)m->n * (size_t)m->pad * sizeof *by);
+    for (int32_t i = 0; i < m->n; i++)
+        for (int32_t j = 0; j < m->pad; j++)
+            old[i * m->pad + j] = j < m->n ? basis[j * m->pad + i] : 0;
+    basis_iterate(s, w, m, bases + m->cov, basis);
+    matrices_multiply(s->kernels, m, old, basis, by);
 }
 
 static void bases_renew(const nn_soap *s, const shape *of, work *w, float *bases, float *moment)
 {
     for (int32_t d = 0; d < of->n_modes; d++)
         if (of->mode[d].turned)
-            basis_renew(w, &of->mode[d], bases, w->by[d]);
+            basis_renew(s, w, &of->mode[d], bases, w->by[d]);
     memcpy(w->x, moment, of->size * sizeof *moment);
     turn_all(s, of, w, NULL);
     memcpy(moment, w->x, of->size * sizeof *moment);
@@ -322,7 +331,7 @@ static void bases_begin(const nn_soap *s, const shape *of, work *w, float *bases
             bases[m->cov + k] /= 1 - NN_SOAP_KEEPS;
         memcpy(bases + m->basis, w->by[d], n * sizeof *bases);
         for (int i = 0; i < FIRST_ITERATIONS; i++)
-            basis_iterate(w->columns, m, bases + m->cov, bases + m->basis);
+            basis_iterate(s, w, m, bases + m->cov, bases + m->basis);
     }
 }
 
