@@ -313,6 +313,16 @@ static int go(going *g)
 
 /* ---- the plan ---- */
 
+/* Rounds that the limits of rounds and of calls leave; -1: there is neither. */
+static int64_t rounds_left(const st_acquire_conf *c, const st_campaign_state *s)
+{
+    int64_t by_rounds = c->rounds - s->ended - 1, by_calls = (c->calls - s->tried + c->count - 1) / c->count;
+
+    if (c->calls <= 0)
+        return c->rounds > 0 ? by_rounds : -1;
+    return c->rounds > 0 && by_rounds < by_calls ? by_rounds : by_calls;
+}
+
 static int plan(going *g)
 {
     const st_acquire_conf *c = g->x.c;
@@ -334,9 +344,9 @@ static int plan(going *g)
                      c->patience > 0 ? ", or fewer without a gain" : "");
     pl_cmd_print("so far: %lld rounds, %lld molecules asked for, %lld values, %.0f s\n", (long long)s.ended + 1, (long long)s.tried,
                  (long long)s.n_values, s.seconds);
-    if (s.ended > 0 && c->rounds > 0 && why == NULL)
+    if (s.ended > 0 && rounds_left(c, &s) > 0 && why == NULL)
         pl_cmd_print("the other rounds take about %.0f s at the speed of these\n",
-                     s.seconds / (double)(s.ended + 1) * (double)(c->rounds - s.ended - 1));
+                     s.seconds / (double)(s.ended + 1) * (double)rounds_left(c, &s));
     if (why != NULL)
         pl_cmd_print("over: %s\n", why);
     return 0;
