@@ -150,6 +150,24 @@ def what_cannot_be_learned_is_refused_before_any_work():
         assert os.path.exists(p.path("a_x_b.safetensors"))
 
 
+def a_model_without_a_unit_is_not_averaged_with_one_that_has_one():
+    """Whatever the order of the models: nothing says that its numbers are of that unit."""
+    with Project() as p:
+        p.put("in.csv", table(esol(40)))
+        for name, more in (("bare", ()), ("mol", ("--unit", "mol"))):
+            p.run("fit", "in.csv", "-t", "logS", "--family", "gp", "-q", "-o", name, *more)
+        p.put("new.smi", "CCCCO a\nc1ccccc1Cl b\n")
+        for models in ("bare, mol", "mol, bare"):
+            p.workflow(["new.smi"], "  read: {}\n  prepare: {neutralise: true, conformers: {source: none}}\n  graph: {edges: topology}\n"
+                       "  score: {models: [%s]}\n" % models, workdir=models[:3],
+                       extra="models: {bare: {path: bare.safetensors}, mol: {path: mol.safetensors}}\n")
+            p.run("run", "w.yaml", "-q")
+            got = p.rows("SELECT DISTINCT p.name, unit, n_models, m.name FROM score JOIN property p USING(property_id) JOIN prediction USING(mol_id, property_id) "
+                         "JOIN model m USING(model_id) ORDER BY 1", workdir=models[:3])
+            assert [row[:3] for row in got] == [("logS", "mol", 1), ("logS (model)", "", 1)], (models, got)
+            assert len({row[3] for row in got}) == 2, got
+
+
 main([a_table_becomes_a_model_with_its_errors, its_workflow_is_kept_and_can_be_edited_and_run,
       a_network_is_part_of_it_where_it_is_asked_for, classes_are_recognised_and_said, data_fields_of_sdf_are_learned, a_stop_costs_nothing,
-      what_cannot_be_learned_is_refused_before_any_work])
+      what_cannot_be_learned_is_refused_before_any_work, a_model_without_a_unit_is_not_averaged_with_one_that_has_one])

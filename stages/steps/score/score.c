@@ -246,6 +246,22 @@ static bool is_converted(const score_state *s, const nn_target *target)
     return t != NULL && st_target_converts(t);
 }
 
+/* Targets with a unit come first, so that what a model without one predicts does not become a number of that unit,
+ * whatever the order of the models. */
+static pl_code properties_put(score_state *s, bool with_unit, pl_error *err)
+{
+    pl_code code = PL_OK;
+
+    for (int j = 0; j < s->scorer.n_targets && code == PL_OK; j++) {
+        st_scored_target *t = &s->scorer.target[j];
+        const nn_model_file *m = s->scorer.model[t->model].m;
+        const nn_target *target = &m->target[t->output];
+        if ((target->unit[0] != '\0') == with_unit)
+            code = st_property_put(s->env->store, m, t->output, is_converted(s, target), &t->property_id, s->env->mem, err);
+    }
+    return code;
+}
+
 static pl_code rows_open(score_state *s, pl_error *err)
 {
     pl_store *store = s->env->store;
@@ -253,11 +269,10 @@ static pl_code rows_open(score_state *s, pl_error *err)
 
     if (code == PL_OK)
         code = pl_db_exec(store->db, "DROP INDEX IF EXISTS score_rank", err);
-    for (int j = 0; j < s->scorer.n_targets && code == PL_OK; j++) {
-        st_scored_target *t = &s->scorer.target[j];
-        const nn_model_file *m = s->scorer.model[t->model].m;
-        code = st_property_put(store, m, t->output, is_converted(s, &m->target[t->output]), &t->property_id, s->env->mem, err);
-    }
+    if (code == PL_OK)
+        code = properties_put(s, true, err);
+    if (code == PL_OK)
+        code = properties_put(s, false, err);
     for (int k = 0; k < s->scorer.n_models && code == PL_OK; k++)
         code = st_model_put(store, s->scorer.model[k].m, s->path[k], &s->model_id[k], s->env->mem, err);
     if (code != PL_OK) {
