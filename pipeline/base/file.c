@@ -133,6 +133,15 @@ bool pl_path_is_gone(const char *path)
     return stat(path, &st) != 0 && (errno == ENOENT || errno == ENOTDIR);
 }
 
+bool pl_stat_is_same(const struct stat *a, const struct stat *b) { return a->st_dev == b->st_dev && a->st_ino == b->st_ino; }
+
+bool pl_path_is_same(const char *a, const char *b)
+{
+    struct stat x, y;
+
+    return stat(a, &x) == 0 && stat(b, &y) == 0 && pl_stat_is_same(&x, &y);
+}
+
 bool pl_path_is_in(const char *path, const char *dir)
 {
     const size_t n = strlen(dir);

@@ -4,6 +4,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/stat.h>
 
 #include "pipeline/base/arena.h"
 #include "pipeline/base/error.h"
@@ -31,6 +32,12 @@ bool pl_path_leaves(const char *path);
 
 /* Whether nothing exists at path; false if stat fails for another reason. */
 bool pl_path_is_gone(const char *path);
+
+/* Whether both are of one file, under whatever names. */
+bool pl_stat_is_same(const struct stat *a, const struct stat *b);
+
+/* Whether both lead to one file that exists; symbolic links are followed. */
+bool pl_path_is_same(const char *a, const char *b);
 
 /* Whether path begins with dir and a slash; compares names only, not files. */
 bool pl_path_is_in(const char *path, const char *dir);

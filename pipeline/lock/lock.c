@@ -104,7 +104,7 @@ static bool is_at(int fd, const char *path)
 {
     struct stat held, there;
 
-    return fstat(fd, &held) == 0 && lstat(path, &there) == 0 && held.st_dev == there.st_dev && held.st_ino == there.st_ino;
+    return fstat(fd, &held) == 0 && lstat(path, &there) == 0 && pl_stat_is_same(&held, &there);
 }
 
 /* Whether the file is empty or has the line of a holder. Any other file under this name is not ours and is not changed. */
@@ -210,7 +210,7 @@ static bool is_held(const char *path, const pl_lock *own)
 {
     struct stat x, y;
 
-    return stat(path, &x) == 0 && fstat(own->fd, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
+    return stat(path, &x) == 0 && fstat(own->fd, &y) == 0 && pl_stat_is_same(&x, &y);
 }
 
 static pl_code share_folder(pl_lock *lock, const char *folder, const pl_lock *own, pl_error *err)

@@ -46,7 +46,7 @@ pl_code st_out_check(const char *output, const char *input, pl_error *err)
 
     if (output == NULL || stat(input, &in) != 0 || stat(output, &out) != 0)
         return PL_OK;
-    return in.st_dev == out.st_dev && in.st_ino == out.st_ino && S_ISREG(in.st_mode)
+    return pl_stat_is_same(&in, &out) && S_ISREG(in.st_mode)
                ? pl_fail(err, PL_ECONFIG, "--output %s is the file that is read; choose another name", output)
                : PL_OK;
 }

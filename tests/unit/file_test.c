@@ -349,6 +349,26 @@ static void gone_is_what_is_not_there(void **unused)
     assert_false(pl_path_is_gone(loop)); /* it cannot be told */
 }
 
+static void a_file_is_the_same_under_all_its_names(void **unused)
+{
+    char hard[80], soft[80];
+    struct stat a = { .st_dev = 1, .st_ino = 2 }, b = a;
+
+    (void)unused;
+    (void)snprintf(hard, sizeof hard, "%s/hard", dir);
+    (void)snprintf(soft, sizeof soft, "%s/soft", dir);
+    assert_int_equal(link(path, hard), 0);
+    assert_int_equal(symlink(hard, soft), 0);
+    assert_true(pl_path_is_same(path, path) && pl_path_is_same(path, hard) && pl_path_is_same(soft, path));
+    assert_false(pl_path_is_same(path, dir));
+    assert_false(pl_path_is_same(path, tmp) || pl_path_is_same(tmp, path) || pl_path_is_same(tmp, tmp)); /* it is not there */
+    assert_true(pl_stat_is_same(&a, &b));
+    b.st_ino = 3;
+    assert_false(pl_stat_is_same(&a, &b));
+    b = (struct stat){ .st_dev = 2, .st_ino = 2 };
+    assert_false(pl_stat_is_same(&a, &b));
+}
+
 static void a_path_is_in_a_folder_below_its_slash(void **unused)
 {
     (void)unused;
@@ -406,6 +426,7 @@ int main(void)
         OF_FOLDER(the_bytes_of_a_folder_are_those_of_its_files),
         OF_FOLDER(a_path_leaves_by_two_dots_alone),
         OF_FOLDER(gone_is_what_is_not_there),
+        OF_FOLDER(a_file_is_the_same_under_all_its_names),
         OF_FOLDER(a_path_is_in_a_folder_below_its_slash),
         OF_FOLDER(a_folder_in_the_place_of_a_file_is_named),
     };

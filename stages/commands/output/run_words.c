@@ -6,6 +6,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "pipeline/base/file.h"
 #include "pipeline/base/wrap.h"
 #include "stages/commands/output/run_words.h"
 #include "stages/files/out_file.h"
@@ -74,7 +75,7 @@ static bool is_own(const pl_workflow *wf, FILE *file)
     bool is = false;
 
     for (int i = 0; i < 2 && fstat(fileno(file), &log) == 0; i++)
-        is = is || (there[i] && own[i].st_dev == log.st_dev && own[i].st_ino == log.st_ino);
+        is = is || (there[i] && pl_stat_is_same(&own[i], &log));
     return is;
 }
 

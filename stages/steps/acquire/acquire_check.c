@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What can be wrong with a choice and with a campaign, before any work. */
-#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
+#include "pipeline/base/file.h"
 #include "pipeline/base/text.h"
 #include "pipeline/workflow/settings.h"
 #include "pipeline/workflow/workflow.h"
@@ -125,23 +125,13 @@ static void where_check(const checking *x)
 
 /* ---- the campaign ---- */
 
-static bool same_file(const char *a, const char *b)
-{
-    char *x = realpath(a, NULL), *y = realpath(b, NULL);
-    const bool same = x != NULL && y != NULL && strcmp(x, y) == 0;
-
-    free(x);
-    free(y);
-    return same;
-}
-
 /* The answers must not be learned before they are asked for. */
 static void answers_hidden_check(const checking *x, const char *label)
 {
     const pl_step *prepare = pl_workflow_step(x->wf, "prepare");
 
     for (int32_t i = 0; prepare != NULL && x->c->answers.table != NULL && i < x->wf->inputs.n; i++)
-        if (same_file(x->c->answers.table, st_input_at(x->wf, i)->path) && st_label_wanted(prepare->conf, label)) {
+        if (pl_path_is_same(x->c->answers.table, st_input_at(x->wf, i)->path) && st_label_wanted(prepare->conf, label)) {
             pl_problem_add(
                 x->problems, at(x, "answers", "table"),
                 "acquire: answers.table is an input of this workflow, so all answers would be labels from the start; set "

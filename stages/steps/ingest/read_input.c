@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "pipeline/base/file.h"
 #include "pipeline/base/stop.h"
 #include "pipeline/store/store.h"
 
@@ -37,7 +38,7 @@ static bool is_same(const struct stat *at, const char *path)
 {
     struct stat other;
 
-    return path != NULL && stat(path, &other) == 0 && at->st_dev == other.st_dev && at->st_ino == other.st_ino;
+    return path != NULL && stat(path, &other) == 0 && pl_stat_is_same(at, &other);
 }
 
 static bool is_setting(const pl_step *step, const struct stat *at)

@@ -2,8 +2,8 @@
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
+#include "pipeline/base/file.h"
 #include "pipeline/base/text.h"
 #include "pipeline/store/store.h"
 #include "pipeline/workflow/workflow.h"
@@ -144,9 +144,7 @@ static pl_code range_make(nn_model_file *m, const pl_env *env, const st_dataset 
 /* The file that is read must not be overwritten. */
 static pl_code write_to(const nn_model_file *m, const char *path, const char *from, pl_error *err)
 {
-    struct stat a, b;
-
-    if (stat(path, &a) == 0 && stat(from, &b) == 0 && a.st_dev == b.st_dev && a.st_ino == b.st_ino)
+    if (pl_path_is_same(path, from))
         return pl_fail(err, PL_ECONFIG, "calibrate would overwrite %s, which it reads; copy that file, or take another workdir",
                        from);
     return nn_model_write(m, path, err);
