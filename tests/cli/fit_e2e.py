@@ -153,7 +153,7 @@ def what_cannot_be_learned_is_refused_before_any_work():
 def a_model_without_a_unit_is_not_averaged_with_one_that_has_one():
     """Whatever the order of the models: nothing says that its numbers are of that unit."""
     with Project() as p:
-        p.put("in.csv", table(esol(40)))
+        p.put("in.csv", table(esol(40), "name,smiles,logS"))
         for name, more in (("bare", ()), ("mol", ("--unit", "mol"))):
             p.run("fit", "in.csv", "-t", "logS", "--family", "gp", "-q", "-o", name, *more)
         p.put("new.smi", "CCCCO a\nc1ccccc1Cl b\n")
@@ -166,6 +166,11 @@ def a_model_without_a_unit_is_not_averaged_with_one_that_has_one():
                          "JOIN model m USING(model_id) ORDER BY 1", workdir=models[:3])
             assert [row[:3] for row in got] == [("logS", "mol", 1), ("logS (model)", "", 1)], (models, got)
             assert len({row[3] for row in got}) == 2, got
+            p.workflow(["in.csv"], "  read: {}\n  prepare: {neutralise: true, conformers: {source: none}, labels: [logS]}\n  graph: {edges: topology}\n"
+                       "  evaluate: {models: [%s]}\n" % models, name="judge.yaml", workdir="judge", extra="models: {bare: {path: bare.safetensors}, mol: {path: mol.safetensors}}\n")
+            p.run("run", "judge.yaml", "-q", "--fresh")
+            assert p.rows("SELECT DISTINCT m.name, p.name, p.unit FROM evaluation JOIN property p USING(property_id) JOIN model m USING(model_id) ORDER BY 1",
+                          workdir="judge") == [("bare", "logS (model)", ""), ("mol", "logS", "mol")], models
 
 
 main([a_table_becomes_a_model_with_its_errors, its_workflow_is_kept_and_can_be_edited_and_run,

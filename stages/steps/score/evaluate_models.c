@@ -361,6 +361,22 @@ static pl_code model_put(models_state *s, st_evaluation *rows, judged *j, pl_err
     return code != PL_OK ? code : st_unseen_put(s->env, &j->d, parts, &m->inputs, j->name, err);
 }
 
+/* Properties of targets with a unit come first, so that those of a model without one do not become numbers of that unit,
+ * whatever the order of the models. */
+static pl_code units_put(models_state *s, pl_error *err)
+{
+    pl_code code = PL_OK;
+    int64_t id;
+
+    for (int i = 0; i < s->n; i++) {
+        const judged *j = &s->one[i];
+        for (int32_t k = 0; k < j->m->conf.outputs && code == PL_OK; k++)
+            if (j->label[k].name != NULL && j->m->target[k].unit[0] != '\0')
+                code = st_property_put(s->env->store, j->m, k, j->converts[k], &id, s->env->mem, err);
+    }
+    return code;
+}
+
 static int64_t count_of(const judged *j, st_part part)
 {
     int64_t n = 0;
@@ -421,6 +437,8 @@ pl_code st_evaluate_models(pl_env *env, st_evaluation *rows, const nn_train_host
         code = counts_tell(s);
     if (code == PL_OK)
         code = st_evaluation_begin(rows, env->store->db, err);
+    if (code == PL_OK)
+        code = units_put(s, err);
     for (int k = 0; k < s->n && code == PL_OK; k++)
         code = model_put(s, rows, &s->one[k], err);
     for (int k = 0; k < s->n; k++)
