@@ -257,6 +257,12 @@ check mistaken.yaml|check mistaken.yaml stages.acquire.property=logS 'stages.tra
 """
 LEFT = """campaign c.yaml --plan workdir=far 'stages.acquire.answers={table: far.csv}'|campaign c.yaml --plan workdir=first|campaign c.yaml --plan workdir=all
 campaign k.yaml --plan|campaign c.yaml --plan workdir=low 'stages.train.targets=[{name: logS, better: low}]'|campaign c.yaml workdir=waits --parts 99999 --missing --plan
+campaign k.yaml --plan 'stages.acquire.campaign={first: diverse, first_count: 15, rounds: 4, no_gain: 1}'
+campaign k.yaml --plan stages.acquire.goal=minimise 'stages.acquire.campaign={first: diverse, first_count: 15, rounds: 4, no_gain: 1}'
+campaign c.yaml --plan workdir=low 'stages.train.targets=[{name: logS, better: low}]' 'stages.acquire.campaign={first: diverse, rounds: 4, no_gain: 1}'
+campaign c.yaml --plan workdir=low 'stages.train.targets=[{name: logS, better: low}]' 'stages.acquire.campaign={first: diverse, rounds: 4, no_gain: 2}'
+campaign c.yaml --plan workdir=low stages.acquire.goal=minimise 'stages.acquire.campaign={first: diverse, rounds: 4, no_gain: 2}'
+campaign c.yaml --plan workdir=low stages.acquire.goal=maximise 'stages.acquire.campaign={first: diverse, rounds: 4, no_gain: 2}'
 """
 PLANS = "rounds: 3|rounds: 4|rounds: 5, time: 300s|rounds: 5, time: 301s|calls: 36|rounds: 4, calls: 37|rounds: 4, no_gain: 1|rounds: 4, no_gain: 2|rounds: 0, calls: 37|rounds: 9, calls: 49"
 
