@@ -467,6 +467,11 @@ def standard_input_is_read():
         got = records(done.stdout)
         assert done.returncode == 0 and [t for t, _, _ in got] == ["ethanol", "amide"], done.stderr
         assert all(f["force_field"] == "mmff94s" for _, f, _ in got)
+        # A GPU that is asked for by name, where there may be none: then it is said before the file is opened.
+        status, _, err = p.run("conformers", "none.smi", "--device", "cuda", expect=None)
+        without = re.fullmatch("molsieve: --device cuda: .+; --device cpu builds without\n", err)
+        assert (status, without is not None) in ((2, True), (6, False)) and ("none.smi" in err) == (status == 6), err
+        assert "--device" not in p.run("conformers", "none.smi", "--device", "auto", expect=6)[2]
 
 
 def each_group_of_structures_is_written_when_it_is_built():
