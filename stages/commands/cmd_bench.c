@@ -500,7 +500,7 @@ static void foot_print(const setup *s)
     (void)printf("Load average at the end: %.2f.\n", load);
 }
 
-static void json_print(const setup *s)
+static pl_code json_print(const setup *s, pl_error *err)
 {
     json_t *peaks = json_array();
 
@@ -511,7 +511,7 @@ static void json_print(const setup *s)
     json_object_set_new(s->json, "peak", peaks);
     json_object_set_new(s->json, "load_before", json_real(s->load));
     json_object_set_new(s->json, "commit", json_string(st_commit));
-    st_json_print(s->json, JSON_REAL_PRECISION(5));
+    return st_json_print(s->json, JSON_REAL_PRECISION(5), err);
 }
 
 static pl_code measure(setup *s, pl_error *err)
@@ -544,8 +544,10 @@ static pl_code measure(setup *s, pl_error *err)
     for (int g = 0; g < 2 && code == PL_OK; g++)
         if (wanted == NULL || !strcmp(wanted, "both") || !strcmp(wanted, graphs[g].name))
             code = graph_table(s, graphs[g].name, &graphs[g].opts, err);
-    if (code == PL_OK && (s->json != NULL || !only))
-        (s->json != NULL ? json_print : foot_print)(s);
+    if (code == PL_OK && s->json != NULL)
+        code = json_print(s, err);
+    else if (code == PL_OK && !only)
+        foot_print(s);
     if (code == PL_OK && pl_arg(s->args, "--svg") != NULL)
         code = st_bench_roof_keep(&s->file, &s->svg, s->n_svg, err);
     return code;

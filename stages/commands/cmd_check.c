@@ -134,9 +134,9 @@ static int print_json(const pl_app *app, const pl_args *args, pl_arena *mem)
     whole = json_pack("{s:s, s:b, s:o, s:o, s:s*, s:s*, s:o}", "workflow", args->arg[0], "ok", good, "problems",
                       problem_list(&problems), "advice", problem_list(&advice), "name", wf != NULL ? wf->name : NULL, "workdir",
                       wf != NULL ? wf->workdir : NULL, "stages", stages);
-    st_json_print(whole, 0);
+    code = st_json_print(whole, 0, &err);
     json_decref(whole);
-    return pl_code_exit(good ? PL_OK : pl_problems_code(&problems));
+    return code != PL_OK ? pl_cmd_fail(&err) : pl_code_exit(good ? PL_OK : pl_problems_code(&problems));
 }
 
 static int try_program(const pl_workflow *wf)

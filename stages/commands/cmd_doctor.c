@@ -23,17 +23,19 @@ static void print_people(const st_findings *f)
     }
 }
 
-static void print_json(const st_findings *f, int n_bad)
+static pl_code print_json(const st_findings *f, int n_bad, pl_error *err)
 {
     json_t *list = json_array(), *whole;
+    pl_code code;
 
     for (int i = 0; i < f->n; i++)
         (void)json_array_append_new(list,
                                     json_pack("{s:s, s:s, s:s}", "name", f->list[i].name, "health", health_name[f->list[i].health],
                                               "text", f->list[i].text != NULL ? f->list[i].text : ""));
     whole = json_pack("{s:b, s:o}", "ok", n_bad == 0, "findings", list);
-    st_json_print(whole, 0);
+    code = st_json_print(whole, 0, err);
     json_decref(whole);
+    return code;
 }
 
 static int run(const pl_app *app, const pl_args *args)
@@ -42,6 +44,8 @@ static int run(const pl_app *app, const pl_args *args)
     char here[4096];
     const char *folder = ".";
     int n_bad = 0;
+    pl_error err = { 0 };
+    pl_code code = PL_OK;
 
     (void)app;
     if (f.mem == NULL)
@@ -54,10 +58,12 @@ static int run(const pl_app *app, const pl_args *args)
     for (int i = 0; i < f.n; i++)
         n_bad += f.list[i].health == ST_BAD;
     if (pl_arg(args, "--json") != NULL)
-        print_json(&f, n_bad);
+        code = print_json(&f, n_bad, &err);
     else
         print_people(&f);
     pl_arena_free(f.mem);
+    if (code != PL_OK)
+        return pl_cmd_fail(&err);
     return n_bad > 0 ? 1 : 0;
 }
 

@@ -421,6 +421,8 @@ static void print_info(const nn_model_file *m, const char *path, pl_arena *mem)
 static int print_json(const nn_model_file *m, pl_arena *mem)
 {
     json_t *all = json_loads(nn_model_metadata(m, mem), 0, NULL);
+    pl_error err = { 0 };
+    pl_code code;
 
     if (all != NULL) {
         json_object_set_new(all, "sha256", json_string(m->sha256));
@@ -428,9 +430,9 @@ static int print_json(const nn_model_file *m, pl_arena *mem)
         json_object_set_new(all, "domain", json_integer(m->domain.n));
         json_object_set_new(all, "validation", m->seen.known ? json_integer(m->seen.n) : json_null());
     }
-    st_json_print(all, 0);
+    code = st_json_print(all, 0, &err);
     json_decref(all);
-    return 0;
+    return code == PL_OK ? 0 : pl_cmd_fail(&err);
 }
 
 /* ---- verify -------------------------------------------------------------- */

@@ -439,6 +439,8 @@ static int repeat(repeating *r, const pl_workflow *wf)
 {
     const char *key[REPEATS_MAX + 1];
     json_t *table;
+    pl_error err = { 0 };
+    pl_code code = PL_OK;
     int status = 0;
 
     for (int64_t k = r->folds ? r->n : r->n - 1; k >= 0 && status == 0; k--)
@@ -447,11 +449,11 @@ static int repeat(repeating *r, const pl_workflow *wf)
         return status;
     table = table_of(r, r->folds ? key + 1 : key);
     if (pl_arg(r->args, "--json") != NULL)
-        st_json_print(table, 0);
+        code = st_json_print(table, 0, &err);
     else
         print_table(table, r->mem);
     json_decref(table);
-    return 0;
+    return code == PL_OK ? 0 : pl_cmd_fail(&err);
 }
 
 static const char *text_or(const pl_node *node, const char *missing)

@@ -164,7 +164,7 @@ static pl_code print_json(pl_store *s, const last_run *r, st_status_form form, p
     if (code == PL_OK && form == ST_STATUS_PROMETHEUS)
         code = print_metrics(all, s->results_path, err);
     else if (code == PL_OK)
-        st_json_print(all, 0);
+        code = st_json_print(all, 0, err);
     json_decref(all);
     return code;
 }
@@ -238,9 +238,12 @@ static int show_once(const pl_app *app, const char *where, st_status_form form, 
     pl_error err = { 0 };
     last_run r = { 0 };
     const char *path = NULL;
+    bool shown = false;
     pl_code code = st_results_find(app, where, &path, mem, &err);
 
-    if (code == PL_OK && st_beat_show(path, form, running))
+    if (code == PL_OK)
+        code = st_beat_show(&shown, path, form, running, &err);
+    if (code == PL_OK && shown)
         return 0;
     if (code == PL_OK)
         code = pl_store_open_read(&s, path, app->schema, &err);

@@ -88,10 +88,12 @@ bool st_coloured_add(pl_text *out, const ch_drawn *drawn, const char *alt, const
 {
     double(*at)[2] = pl_arena_get(mem, ATOMS_MAX, sizeof *at), bond = 1;
     st_mark *mark = PL_NEW(mem, st_mark, ATOMS_MAX);
-    const int n_drawn = at != NULL && mark != NULL ? positions(at, &bond, drawn->molfile) : -1;
+    const bool good = at != NULL && mark != NULL;
+    const int n_drawn = good ? positions(at, &bond, drawn->molfile) : -1;
     const double *by = colours->by, most = most_of(by, colours->n);
     int n_marks = 0;
 
+    out->refused = out->refused || !good;
     if (n_drawn > 0 && n_drawn <= colours->n && bond > 0) {
         place(at, n_drawn, bond);
         for (int i = 0; i < n_drawn; i++) {

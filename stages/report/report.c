@@ -219,12 +219,12 @@ static const char *scalar(st_report *r, const char *at)
     if (json_is_string(quoted))
         text = pl_strdup(r->mem, json_string_value(quoted));
     json_decref(quoted);
-    return text;
+    return st_report_has_memory(r, text != NULL ? PL_OK : PL_ENOMEM, "the name") ? text : "";
 }
 
 static const char *workflow_name(st_report *r)
 {
-    const char *name = NULL;
+    const char *name = "run";
 
     for (sqlite3_stmt *st = st_report_query(r, "SELECT config_yaml FROM run ORDER BY run_id DESC LIMIT 1");
          st_report_row(r, &st);) {
@@ -232,7 +232,7 @@ static const char *workflow_name(st_report *r)
         if (at != NULL)
             name = scalar(r, at + 7);
     }
-    return name != NULL ? name : "run";
+    return name;
 }
 
 static void add_page(st_report *r)

@@ -27,8 +27,7 @@ static goal goal_of(st_report *r)
             "coalesce((SELECT params_json LIKE '%%\"goal\":\"maximise\"%%' FROM stage WHERE name='acquire'),0) FROM acquired a LEFT JOIN "
             "property p ON p.name=a.property ORDER BY a.round DESC LIMIT 1");
         st_report_row(r, &st);) {
-        const char *property = pl_strdup(r->mem, st_column(st, 0)), *unit = pl_strdup(r->mem, st_column(st, 1));
-        g = (goal){ property != NULL ? property : "", unit != NULL ? unit : "", sqlite3_column_int(st, 2) != 0,
+        g = (goal){ st_report_copy(r, st_column(st, 0)), st_report_copy(r, st_column(st, 1)), sqlite3_column_int(st, 2) != 0,
                     sqlite3_column_int(st, 3) != 0 };
         g.low = (g.low || sqlite3_column_int(st, 4) != 0) && sqlite3_column_int(st, 5) == 0;
     }

@@ -34,6 +34,7 @@ static void add_roc(st_report *r, const char *part, const char *of)
     int64_t n = st_report_int(r, "SELECT count(*) FROM evaluated WHERE %s", of);
     int64_t actives = st_report_int(r, "SELECT sum(measured) FROM evaluated WHERE %s", of);
     double *x, *y, hits = 0, misses = 0;
+    const char *title;
     st_curve c = { .name = "the model" };
 
     if (actives == 0 || actives == n || !curve_alloc(r, &x, &y, n))
@@ -53,7 +54,9 @@ static void add_roc(st_report *r, const char *part, const char *of)
     }
     c.x = x;
     c.y = y;
-    add_figure(r, pl_sprintf(r->mem, "ROC curve, part %s", part), "false positive rate", "true positive rate", c);
+    title = pl_sprintf(r->mem, "ROC curve, part %s", part);
+    if (st_report_has_memory(r, title != NULL ? PL_OK : PL_ENOMEM, "a name"))
+        add_figure(r, title, "false positive rate", "true positive rate", c);
     pl_text_add(r->out, "<figcaption>ROC curve, part ");
     st_html_cut(r->out, part, 40);
     pl_text_addf(r->out, ", %lld molecules, %lld of class 1: from the most probable on.</figcaption></figure>\n", (long long)n,

@@ -60,14 +60,15 @@ static void add_csv(st_report *r)
 static void add_record(st_report *r, pl_text *sdf, sqlite3_stmt *st, const st_hit *h)
 {
     const char *body = strchr(h->structure.molfile, '\n');
-    const char *value;
 
     for (const char *c = h->title; *c != '\0' && c < h->title + 200; c++)
         pl_text_add_n(sdf, (unsigned char)*c < ' ' ? " " : c, 1);
     pl_text_add(sdf, body != NULL ? body : "");
-    for (int i = 0; i < sqlite3_column_count(st); i++)
-        if ((value = st_cell_str(st, i, r->mem)) != NULL && value[0] != '\0')
+    for (int i = 0; i < sqlite3_column_count(st); i++) {
+        const char *value = st_cell_str(st, i, r->mem);
+        if (st_report_has_memory(r, value != NULL ? PL_OK : PL_ENOMEM, "a file") && value[0] != '\0')
             ch_sdf_write_field(sdf, sqlite3_column_name(st, i), value);
+    }
     if (strstr(h->structure.molfile, "\n" CH_NO_STEREO "\n") != NULL)
         ch_sdf_write_field(sdf, "drawing", CH_NO_STEREO);
     pl_text_add(sdf, "$$$$\n");

@@ -218,17 +218,17 @@ static void add_found_verdict(st_report *r, int64_t model_id, int64_t property_i
             (long long)model_id, (long long)property_id, metric, metric, (long long)model_id, (long long)property_id, metric,
             metric);
         st_report_row(r, &st);) {
-        const char *who = pl_strdup(r->mem, st_column(st, 3));
+        const char *who = st_report_copy(r, st_column(st, 3));
         if (part == NULL) {
-            part = pl_strdup(r->mem, st_column(st, 0));
-            unit = pl_strdup(r->mem, st_column(st, 1));
+            part = st_report_copy(r, st_column(st, 0));
+            unit = st_report_copy(r, st_column(st, 1));
         }
-        if (who != NULL && (!who[0] || strcmp(who, "ensemble") == 0))
+        if (!who[0] || strcmp(who, "ensemble") == 0)
             v.model = sqlite3_column_double(st, 2);
-        else if (who != NULL && st_verdict_counts(who))
+        else if (st_verdict_counts(who))
             st_verdict_compare(&v, who, sqlite3_column_double(st, 2));
     }
-    if (part != NULL && unit != NULL)
+    if (part != NULL)
         add_verdict(r, &v, part, unit);
 }
 
@@ -510,7 +510,7 @@ static const char *what_was_learned(st_report *r)
                                 "FROM evaluation) HAVING count(*)=1");
          st_report_row(r, &st);)
         words = pl_sprintf(r->mem, " of %s%s%s", st_column(st, 0), st_column(st, 1)[0] ? " / " : "", st_column(st, 1));
-    return words != NULL ? words : "";
+    return st_report_has_memory(r, words != NULL ? PL_OK : PL_ENOMEM, "what was learned") ? words : "";
 }
 
 static void add_curves(st_report *r, const char *stage)
@@ -535,7 +535,8 @@ static void add_curves(st_report *r, const char *stage)
             continue;
         pl_text_add(r->out, "<figure>");
         y_name = pl_sprintf(r->mem, "%s%s", metrics[m][1], strcmp(metrics[m][0], "mae") == 0 ? what_was_learned(r) : "");
-        st_plot_curves(r->out, metrics[m][1], "epoch", y_name != NULL ? y_name : metrics[m][1], c, 3);
+        if (st_report_has_memory(r, y_name != NULL ? PL_OK : PL_ENOMEM, "a name"))
+            st_plot_curves(r->out, metrics[m][1], "epoch", y_name, c, 3);
         pl_text_add(r->out, "</figure>\n");
     }
     pl_text_add(r->out, "</div>\n");

@@ -103,6 +103,7 @@ static void add_figure(st_report *r, moved *v, long long rank, const st_moves *m
         st_html_cut(r->out, pl_text_str(&caption), 300);
         pl_text_add(r->out, "</figcaption></figure>\n");
     }
+    (void)st_report_has_memory(r, pl_text_ok(&caption) && pl_text_ok(&picture) ? PL_OK : PL_ENOMEM, "a drawing");
     pl_text_free(&caption);
     pl_text_free(&picture);
 }

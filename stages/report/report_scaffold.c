@@ -102,8 +102,8 @@ static void look_up(st_report *r, sqlite3 *db, const char *key, known *out)
     if (r->code == PL_OK)
         (void)sqlite3_bind_text(st, 1, key, -1, SQLITE_STATIC);
     while (st_report_row(r, &st))
-        *out = (known){ pl_strdup(r->mem, st_column(st, 0)), pl_strdup(r->mem, st_column(st, 1)),
-                        pl_strdup(r->mem, st_column(st, 2)) };
+        *out = (known){ st_report_copy(r, st_column(st, 0)), st_report_copy(r, st_column(st, 1)),
+                        st_report_copy(r, st_column(st, 2)) };
 }
 
 static void add_near_words(st_report *r, const known *k, const char *key, double similarity)
@@ -139,7 +139,7 @@ static void add_near(st_report *r, near_list *near, const st_hit *h)
                              "similarity DESC, nearest LIMIT 1",
                              (long long)h->mol_id);
          st_report_row(r, &st);) {
-        key = pl_strdup(r->mem, st_column(st, 0));
+        key = st_report_copy(r, st_column(st, 0));
         similarity = sqlite3_column_double(st, 1);
     }
     if (key == NULL)

@@ -25,6 +25,13 @@ bool st_report_has_memory(st_report *r, pl_code code, const char *what)
     return code != PL_ENOMEM;
 }
 
+const char *st_report_copy(st_report *r, const char *s)
+{
+    const char *copy = pl_strdup(r->mem, s);
+
+    return st_report_has_memory(r, copy != NULL ? PL_OK : PL_ENOMEM, "a text") ? copy : "";
+}
+
 /* Anything but EINPUT: the worker failed, not the molecule, and is asked no more. */
 static void judge(st_report *r, pl_code code)
 {
@@ -58,7 +65,7 @@ static bool draw(st_report *r, const char *smiles, const char *id, st_structure 
     if (!good)
         (void)snprintf(r->drawn->why, sizeof r->drawn->why, "%s", why.text);
     if (good && is_molfile(drawn.molfile))
-        out->molfile = pl_strdup(r->mem, drawn.molfile);
+        out->molfile = st_report_copy(r, drawn.molfile);
     r->drawn->n_overlapping += good && drawn.overlaps > 0;
     r->drawn->n_no_stereo += good && strstr(drawn.svg, CH_NO_STEREO) != NULL;
     judge(r, code);

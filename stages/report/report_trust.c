@@ -72,9 +72,9 @@ void st_report_trust_found(st_report *r, int64_t model_id, int64_t property_id, 
             (long long)property_id, (long long)model_id, (long long)property_id, (long long)model_id, (long long)property_id);
         st_report_row(r, &st);) {
         st_trust_add(&t, st_column(st, 0), sqlite3_column_double(st, 1), sqlite3_column_int64(st, 2));
-        part = part != NULL ? part : pl_strdup(r->mem, st_column(st, 3));
-        unit = unit != NULL ? unit : pl_strdup(r->mem, st_column(st, 4));
+        part = part != NULL ? part : st_report_copy(r, st_column(st, 3));
+        unit = unit != NULL ? unit : st_report_copy(r, st_column(st, 4));
     }
-    if (part != NULL && unit != NULL)
+    if (part != NULL)
         st_report_trust(r, &t, part, unit);
 }

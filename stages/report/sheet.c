@@ -41,7 +41,7 @@ pl_code st_sheet_add(st_sheet *sheet, const ch_drawn *drawn, const st_subject *s
     const st_colours colours = { s->graph.n_nodes, s->graph.z, moves->atom };
     pl_text caption = { 0 }, picture = { 0 };
     st_picture frame = { .width = 0 };
-    bool good = st_coloured_add(&picture, drawn, s->smiles, &colours, &frame, mem);
+    bool good = st_coloured_add(&picture, drawn, s->smiles, &colours, &frame, mem), complete;
     long wide;
 
     st_sheet_caption(&caption, s, moves, component, target);
@@ -57,8 +57,11 @@ pl_code st_sheet_add(st_sheet *sheet, const ch_drawn *drawn, const st_subject *s
         sheet->high += CAPTION + frame.height + BORDER;
         sheet->n++;
     }
+    complete = pl_text_ok(&caption) && pl_text_ok(&picture);
     pl_text_free(&caption);
     pl_text_free(&picture);
+    if (!complete)
+        return pl_fail(err, PL_ENOMEM, "a drawing");
     return good ? PL_OK : pl_fail(err, PL_EINPUT, "%.100s cannot be drawn", s->smiles);
 }
 

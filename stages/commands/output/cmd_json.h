@@ -4,7 +4,10 @@
 
 #include <jansson.h>
 
-/* Prints json indented, ending its line, with terminal control characters escaped; NULL prints null. flags: more flags of json_dumps. */
-void st_json_print(const json_t *json, size_t flags);
+#include "pipeline/base/error.h"
+
+/* Prints json indented, ending its line, with terminal control characters escaped. flags: more flags of json_dumps. ENOMEM, and nothing
+ * is printed, also where json is NULL. */
+pl_code st_json_print(const json_t *json, size_t flags, pl_error *err);
 
 #endif

@@ -71,23 +71,24 @@ static json_t *read_beat(const char *path, bool *damaged)
 
 /* ---- one run ---- */
 
-static void print_metrics(const json_t *status, const char *results)
+static pl_code print_metrics(const json_t *status, const char *results, pl_error *err)
 {
     pl_text t = { 0 };
+    bool good;
 
     st_prometheus_add(&t, status, results);
-    pl_cmd_print("%s", pl_text_str(&t));
+    good = status != NULL && pl_text_ok(&t);
+    if (good)
+        pl_cmd_print("%s", pl_text_str(&t));
     pl_text_free(&t);
+    return good ? PL_OK : pl_fail(err, PL_ENOMEM, "metrics");
 }
 
-static void print_json(json_t *beat, const char *results, st_status_form form)
+static pl_code print_json(json_t *beat, const char *results, st_status_form form, pl_error *err)
 {
     (void)json_object_set_new(beat, "results", json_string(results));
     (void)json_object_set_new(beat, "state", json_string(state_of(beat)));
-    if (form == ST_STATUS_JSON)
-        st_json_print(beat, 0);
-    else
-        print_metrics(beat, results);
+    return form == ST_STATUS_JSON ? st_json_print(beat, 0, err) : print_metrics(beat, results, err);
 }
 
 static void print_text(const json_t *beat, const char *results)
@@ -193,24 +194,26 @@ static void count_shard(shard_counts *c, const json_t *beat)
             c->items += json_integer_value(json_object_get(stage, "done"));
 }
 
-static void print_shards(const shard_counts *c, const char *results)
+static pl_code print_shards(const shard_counts *c, const char *results, pl_error *err)
 {
     json_t *all = json_pack("{s:{s:i, s:i, s:i, s:i, s:i, s:i}}", "shards", "running", c->running, "done", c->done, "stopped",
                             c->stopped, "failed", c->failed, "lost", c->lost, "damaged", c->damaged);
+    pl_code code = print_metrics(all, results, err);
 
-    print_metrics(all, results);
     json_decref(all);
+    return code;
 }
 
-static bool show_shards(const char *dir, const char *results, st_status_form form, bool *running)
+static pl_code show_shards(bool *shown, const char *dir, const char *results, st_status_form form, bool *running, pl_error *err)
 {
     char pattern[PATH_MAX + 40], n[32];
     shard_counts c = { 0 };
     glob_t found = { 0 };
 
     (void)snprintf(pattern, sizeof pattern, "%s/shards/*/heartbeat.json", dir);
-    if (glob(pattern, 0, NULL, &found) != 0)
-        return false;
+    *shown = glob(pattern, 0, NULL, &found) == 0;
+    if (!*shown)
+        return PL_OK;
     for (size_t i = 0; i < found.gl_pathc; i++) {
         bool damaged;
         json_t *beat = read_beat(found.gl_pathv[i], &damaged);
@@ -222,8 +225,8 @@ static bool show_shards(const char *dir, const char *results, st_status_form for
     globfree(&found);
     *running = c.running > 0;
     if (form == ST_STATUS_PROMETHEUS)
-        print_shards(&c, results);
-    else if (form == ST_STATUS_JSON)
+        return print_shards(&c, results, err);
+    if (form == ST_STATUS_JSON)
         (void)printf("{\"shards\":{\"running\":%d,\"done\":%d,\"stopped\":%d,\"failed\":%d,\"lost\":%d,\"damaged\":%d}}\n",
                      c.running, c.done, c.stopped, c.failed, c.lost, c.damaged);
     else
@@ -231,29 +234,33 @@ static bool show_shards(const char *dir, const char *results, st_status_form for
             "shards: %d running, %d done, %d stopped, %d failed, %d lost, %d with a damaged heartbeat; %s records prepared "
             "by their latest runs\n`molsieve merge FILE --missing` prints the shards that are not finished\n",
             c.running, c.done, c.stopped, c.failed, c.lost, c.damaged, pl_count_str(c.items, n));
-    return true;
+    return PL_OK;
 }
 
-bool st_beat_show(const char *results, st_status_form form, bool *running)
+pl_code st_beat_show(bool *shown, const char *results, st_status_form form, bool *running, pl_error *err)
 {
     const char *slash = strrchr(results, '/');
     char dir[PATH_MAX], path[PATH_MAX + 20];
     json_t *beat;
-    bool show, damaged;
+    bool damaged;
+    pl_code code = PL_OK;
 
+    *shown = false;
     (void)snprintf(dir, sizeof dir, "%.*s", slash != NULL ? (int)(slash - results) : 1, slash != NULL ? results : ".");
-    if (access(results, F_OK) != 0 && show_shards(dir, results, form, running))
-        return true;
+    if (access(results, F_OK) != 0)
+        code = show_shards(shown, dir, results, form, running, err);
+    if (code != PL_OK || *shown)
+        return code;
     (void)snprintf(path, sizeof path, "%s/heartbeat.json", dir);
     beat = read_beat(path, &damaged);
-    show = beat != NULL && strcmp(text_of(beat, "state"), "running") == 0 && (is_elsewhere(beat) || pl_is_network_fs(results));
-    if (show) {
+    *shown = beat != NULL && strcmp(text_of(beat, "state"), "running") == 0 && (is_elsewhere(beat) || pl_is_network_fs(results));
+    if (*shown) {
         *running = strcmp(state_of(beat), "running") == 0;
         if (form != ST_STATUS_TEXT)
-            print_json(beat, results, form);
+            code = print_json(beat, results, form, err);
         else
             print_text(beat, results);
     }
     json_decref(beat);
-    return show;
+    return code;
 }

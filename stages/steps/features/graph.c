@@ -339,10 +339,11 @@ static pl_code graph_estimate(const pl_workflow *wf, const pl_step *step, pl_sto
     out->n_units = s.n_units;
     out->bytes_features = ch_graph_block_bytes(s.structures, s.atoms, s.edges, s.pairs);
     out->seconds = MOLECULE_S * s.structures + EDGE_S * s.edges;
-    if (s.n > 0)
-        out->note = pl_sprintf(mem, "about %.1f atoms and %.0f edges a %s", s.atoms / s.structures, s.edges / s.structures,
-                               s.structures > s.n ? "structure" : "molecule");
-    return PL_OK;
+    if (!(s.n > 0))
+        return PL_OK;
+    out->note = pl_sprintf(mem, "about %.1f atoms and %.0f edges a %s", s.atoms / s.structures, s.edges / s.structures,
+                           s.structures > s.n ? "structure" : "molecule");
+    return out->note != NULL ? PL_OK : pl_fail(err, PL_ENOMEM, "the estimate");
 }
 
 static const char *const needs[] = { "prepare", NULL };

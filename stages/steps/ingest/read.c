@@ -85,7 +85,7 @@ static pl_code estimate(const pl_workflow *wf, const pl_step *step, pl_store *st
     out->seconds = bytes / 20e6;
     out->note = pl_sprintf(mem, "%d input file%s; what is not yet read is guessed from the first records", (int)wf->inputs.n,
                            wf->inputs.n == 1 ? "" : "s");
-    return code;
+    return code == PL_OK && out->note == NULL ? pl_fail(err, PL_ENOMEM, "the estimate") : code;
 }
 
 /* Small units, for many workers: building a structure takes longer than the rest of a record. */

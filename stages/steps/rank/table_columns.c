@@ -93,14 +93,16 @@ static size_t plain_length(const char *name, const char *unit)
     return has ? n - n_unit - 3 : n;
 }
 
-/* used: each name between line ends. A name of a property cannot have one (pl_text_wrap in messages, CSV heads). */
-static bool is_used(const pl_text *used, const char *name)
+/* used: each name between line ends. A name of a property cannot have one (pl_text_wrap in messages, CSV heads). Refused memory is noted
+ * in it. */
+static bool is_used(pl_text *used, const char *name)
 {
     pl_text line = { 0 };
     bool found;
 
     pl_text_addf(&line, "\n%s\n", name);
     found = st_table_column_is_ours(name) || strstr(pl_text_str(used), pl_text_str(&line)) != NULL;
+    used->refused = used->refused || !pl_text_ok(&line);
     pl_text_free(&line);
     return found;
 }
@@ -108,7 +110,7 @@ static bool is_used(const pl_text *used, const char *name)
 static bool has(sqlite3_stmt *st, size_t i) { return sqlite3_column_int(st, parts[i].at) > parts[i].above; }
 
 /* Whether no other column has the name of one that the property at st needs. */
-static bool is_free(const pl_text *used, const char *base, sqlite3_stmt *st)
+static bool is_free(pl_text *used, const char *base, sqlite3_stmt *st)
 {
     bool taken = false;
 
@@ -117,14 +119,15 @@ static bool is_free(const pl_text *used, const char *base, sqlite3_stmt *st)
         if (!has(st, i))
             continue;
         pl_text_addf(&name, "%s%s", base, parts[i].suffix);
-        taken = !pl_text_ok(&name) || is_used(used, pl_text_str(&name));
+        taken = is_used(used, pl_text_str(&name));
+        used->refused = used->refused || !pl_text_ok(&name);
         pl_text_free(&name);
     }
     return !taken;
 }
 
 /* The property's own name; if another column has it, with "_predicted" or a number behind it. */
-static void choose_base(pl_text *base, const pl_text *used, sqlite3_stmt *st)
+static void choose_base(pl_text *base, pl_text *used, sqlite3_stmt *st)
 {
     const char *name = (const char *)sqlite3_column_text(st, 1);
     const int n = (int)plain_length(name, (const char *)sqlite3_column_text(st, 2));
@@ -134,7 +137,7 @@ static void choose_base(pl_text *base, const pl_text *used, sqlite3_stmt *st)
         pl_text_reset(base);
         pl_text_addf(base, "%.*s_predicted", n, name);
     }
-    for (int k = 2; k < 1000 && pl_text_ok(base) && !is_free(used, pl_text_str(base), st); k++) {
+    for (int k = 2; k < 1000 && !base->refused && !is_free(used, pl_text_str(base), st); k++) {
         pl_text_reset(base);
         pl_text_addf(base, "%.*s_%d", n, name, k);
     }

@@ -131,7 +131,9 @@ static const char *members_note(const pl_workflow *wf, const st_train_conf *c, i
     for (int32_t k = 0; k < f.n && note != NULL; k++)
         note = pl_sprintf(mem, "%s%s%s", note, k ? ", " : "", f.kind[k]->name);
     more = st_family_note(&f, n, mem);
-    if (note != NULL && more != NULL && more[0] != '\0')
+    if (more == NULL)
+        return NULL;
+    if (note != NULL && more[0] != '\0')
         note = pl_sprintf(mem, "%s; %s", note, more);
     return note != NULL && f.n && f.network ? pl_sprintf(mem, "%s, ", note) : note;
 }
@@ -175,6 +177,7 @@ static pl_code network_estimate(const pl_workflow *wf, const st_train_conf *c, i
     cost found = { .threads = c->threads > 0 ? (int)c->threads : (int)wf->workers };
     nn_se3 *model;
     char each[32];
+    const char *networks = "network of about ", *epochs = st_budget_plan(c, mem);
     pl_code code = nn_se3_plan(&model, &network, mem, err);
 
     found.threads = found.threads > 0 ? found.threads : pl_cpu_count();
@@ -182,16 +185,18 @@ static pl_code network_estimate(const pl_workflow *wf, const st_train_conf *c, i
         out->seconds = found.seconds * edges * HELD_OUT * (double)out->n_items;
     if (code != PL_OK)
         return code;
-    out->note = pl_sprintf(mem, "%s%s%s parameters, %s", out->note,
-                           c->members > 1 ? pl_sprintf(mem, "%lld networks of about ", (long long)c->members) : "network of about ",
-                           pl_count_str((int64_t)model->n_floats, each), st_budget_plan(c, mem));
+    if (c->members > 1)
+        networks = pl_sprintf(mem, "%lld networks of about ", (long long)c->members);
+    if (networks == NULL || epochs == NULL)
+        return pl_fail(err, PL_ENOMEM, "the estimate");
+    out->note = pl_sprintf(mem, "%s%s%s parameters, %s", out->note, networks, pl_count_str((int64_t)model->n_floats, each), epochs);
     if (c->loop.budget > 0)
         st_budget_cut(out, c->loop.budget);
-    else if (out->seconds > 0)
+    else if (out->note != NULL && out->seconds > 0)
         out->note = pl_sprintf(mem, "%s of %s with %d thread%s, by a step measured here; early_stop may end it before", out->note,
                                pl_duration_str(found.seconds * edges * HELD_OUT * (double)n, each), found.threads,
                                found.threads == 1 ? "" : "s");
-    return PL_OK;
+    return out->note != NULL ? PL_OK : pl_fail(err, PL_ENOMEM, "the estimate");
 }
 
 pl_code st_train_estimate(const pl_workflow *wf, const pl_step *step, pl_store *store, pl_estimate *out, pl_arena *mem,
@@ -210,5 +215,7 @@ pl_code st_train_estimate(const pl_workflow *wf, const pl_step *step, pl_store *
     out->note = members_note(wf, c, n, mem);
     if (n > 0)
         out->n_items = network ? n * c->loop.epochs * c->members : n;
-    return network && n > 0 && out->note != NULL ? network_estimate(wf, c, n, edges, out, mem, err) : PL_OK;
+    if (out->note == NULL)
+        return pl_fail(err, PL_ENOMEM, "the estimate");
+    return network && n > 0 ? network_estimate(wf, c, n, edges, out, mem, err) : PL_OK;
 }
