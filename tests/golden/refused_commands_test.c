@@ -47,12 +47,12 @@ static const struct {
     { "next run -n 3 --measured", 10, 1 },
     { "next run -n 3 --measured --max-similarity 0.9 --per-scaffold 2 --by ucb -f csv", 14, 1 },
     { "explain a3 run", 14, 1 },
-    { "explain w.yaml rank", 14, 15 },
+    { "explain w.yaml rank", 14, 18 },
     { "export csv run --all", 5, 1 },
     { "export sdf run --top 2", 9, 1 },
-    { "label run l.csv -p y -n", 12, 3 },
+    { "label run l.csv -p y -n", 12, 4 },
     { "label run l.csv -p other --new -n", 11, 3 },
-    { "retry w.yaml -n", 23, 25 },
+    { "retry w.yaml -n", 23, 32 },
     { "db metadata run", 5, 1 },
     { "db digest run", 1, 1 },
     { "query v_hits run --csv", 3, 5 },
@@ -64,11 +64,11 @@ static const struct {
     { "predict run/models/m.safetensors p.smi -j 1 -q", 25, 1 },
     { "conformers p.smi -j 1 --device cpu", 9, 1 },
     { "energy one.sdf", 5, 1 },
-    { "check w.yaml", 9, 15 },
-    { "plan w.yaml", 14, 15 },
-    { "run w.yaml -n", 14, 15 },
+    { "check w.yaml", 9, 20 },
+    { "plan w.yaml", 14, 20 },
+    { "run w.yaml -n", 14, 20 },
     { "db check run", 1, 1 },
-    { "report run -o r.html -n 1", 28, 12 },
+    { "report run -o - -n 1", 100, 40 },
     { "failures run --stage prepare --code parse", 3, 1 },
     { "explain a3 run --svg a3.svg", 16, 3 },
     { "bench --memory --batch 1 --graphs bonds", 6, 1 },
@@ -120,6 +120,15 @@ static bool differ(const char *words, const char *a, const char *b)
     }
 }
 
+/* A page shows the SMILES of what the chemistry worker cannot draw, and lacks what a model that cannot be read would say; model info
+ * prints ? for a word without memory. */
+static bool may_differ(const char *words)
+{
+    const bool page = strncmp(words, "report ", 7) == 0, info = strncmp(words, "model info ", 11) == 0;
+
+    return what != NULL && (page ? strcmp(what, "memory") != 0 : info && strcmp(name_of(where), "st_model_plain") == 0);
+}
+
 static bool refuse_one(const char *words, const said *good, int *n_without)
 {
     said s;
@@ -130,7 +139,7 @@ static bool refuse_one(const char *words, const said *good, int *n_without)
     atomic_store(&armed, false);
     met = what != NULL;
     if (s.status == good->status) {
-        if (differ(words, pl_text_str(&good->out), pl_text_str(&s.out)))
+        if (!may_differ(words) && differ(words, pl_text_str(&good->out), pl_text_str(&s.out)))
             fail_msg("%s, %s in %s: status %d and\n%s", words, what, name_of(where), s.status, pl_text_str(&s.out));
         n_without[pass] += met;
     } else if (!met || (strstr(pl_text_str(&s.err), what) == NULL && strstr(pl_text_str(&s.out), what) == NULL)) {

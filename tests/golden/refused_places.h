@@ -1,7 +1,7 @@
 /* tests/golden/refused_places.h - refuses each place that asks SQLite, an arena or another room for something: when a run comes to it, and
  * in another run when it comes to it again. In a loop the first pass may do without what it got, or the last one may end it anyway.
  *
- * Link it with -rdynamic, -Wl,--wrap of pl_arena_get and pl_arena_new and of the functions of refused_functions.inc, and include it once: functions_read
+ * Link it with -rdynamic, -Wl,--wrap of what asks for memory and of the functions of refused_functions.inc, and include it once: functions_read
  * first, then refusing before each run. Those of the pipeline have tests of their own. */
 #ifndef REFUSED_PLACES_H
 #define REFUSED_PLACES_H
@@ -186,6 +186,47 @@ void *__wrap_pl_arena_get(pl_arena *mem, size_t n, size_t size)
 }
 
 pl_arena *__wrap_pl_arena_new(size_t block_bytes) { return refuse(HERE, "memory") ? NULL : __real_pl_arena_new(block_bytes); }
+
+int memory_refused_here(const void *const *frame);
+int memory_refused_here(const void *const *frame) { return refuse(frame[1], "memory"); }
+
+int text_refused_here(const void *const *frame);
+
+/* The text lacks its second half from now on. */
+int text_refused_here(const void *const *frame)
+{
+    pl_text *t = (pl_text *)(uintptr_t)frame[-1];
+
+    if (t->refused || !refuse(frame[1], "memory"))
+        return 0;
+    t->refused = true;
+    t->len /= 2;
+    if (t->s != NULL)
+        t->s[t->len] = '\0';
+    return 1;
+}
+
+/* A function that returns NULL or false, as it does without memory, where `refused` says so. It may have any arguments. */
+#define MEMORY(name, refused)                                                                                            \
+    __asm__(".text\n.globl __wrap_" #name "\n.type __wrap_" #name ", @function\n__wrap_" #name ":\n"                     \
+            "push %rbp\nmov %rsp, %rbp\nsub $128, %rsp\nmov %rdi, -8(%rbp)\nmov %rsi, -16(%rbp)\nmov %rdx, -24(%rbp)\n"  \
+            "mov %rcx, -32(%rbp)\nmov %r8, -40(%rbp)\nmov %r9, -48(%rbp)\nmov %rax, -56(%rbp)\nmovsd %xmm0, -64(%rbp)\n" \
+            "movsd %xmm1, -72(%rbp)\nmovsd %xmm2, -80(%rbp)\nmovsd %xmm3, -88(%rbp)\nmovsd %xmm4, -96(%rbp)\n"           \
+            "movsd %xmm5, -104(%rbp)\nmovsd %xmm6, -112(%rbp)\nmovsd %xmm7, -120(%rbp)\n"                                \
+            "mov %rbp, %rdi\ncall " #refused "@PLT\ntest %eax, %eax\njnz 1f\n"                                           \
+            "mov -8(%rbp), %rdi\nmov -16(%rbp), %rsi\nmov -24(%rbp), %rdx\nmov -32(%rbp), %rcx\nmov -40(%rbp), %r8\n"    \
+            "mov -48(%rbp), %r9\nmov -56(%rbp), %rax\nmovsd -64(%rbp), %xmm0\nmovsd -72(%rbp), %xmm1\n"                  \
+            "movsd -80(%rbp), %xmm2\nmovsd -88(%rbp), %xmm3\nmovsd -96(%rbp), %xmm4\nmovsd -104(%rbp), %xmm5\n"          \
+            "movsd -112(%rbp), %xmm6\nmovsd -120(%rbp), %xmm7\nleave\njmp __real_" #name                                 \
+            "@PLT\n1:\nxor %eax, %eax\nleave\nret\n");
+
+MEMORY(pl_sprintf, memory_refused_here)
+MEMORY(pl_strdup, memory_refused_here)
+MEMORY(pl_strndup, memory_refused_here)
+MEMORY(pl_text_ok, text_refused_here)
+MEMORY(calloc, memory_refused_here)
+MEMORY(malloc, memory_refused_here)
+MEMORY(realloc, memory_refused_here)
 
 /* Of the function that the linker exports before a place: what is static is called as that before it. */
 static const char *name_of(const void *place)
