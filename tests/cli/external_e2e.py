@@ -363,12 +363,13 @@ def the_example_with_a_python_script_gives_its_numbers():
 
 def a_file_that_changes_meanwhile_ends_the_run():
     with Project() as p:
-        p.put("count.sh", "touch began; while [ ! -e %s ]; do sleep 0.02; done; echo points 1\n" % p.path("changed"))
+        waits = "touch began; while [ ! -e %s ]; do sleep 0.02; done; echo points 1\n" % p.path("changed")
+        p.put("count.sh", waits)
         p.put("a.smi", "CCO one\n")
         w = p.workflow(["a.smi"], STAGE.replace("5s", "300s").replace("unit: 3", "unit: 1") + RANK)
         child = subprocess.Popen(p.command("run", w, "-q", "-j", "1", "stages.external.keep=all"), cwd=p.dir, stderr=subprocess.PIPE, text=True)
         until(lambda: os.path.exists(p.path("run", "scratch", "1", "began")), "no call")
-        p.put("count.sh", "echo points 2\n")
+        p.put("count.sh", "echo points 2 ".ljust(len(waits) - 1, "#") + "\n")  # in place, and as long
         p.put("changed", "")
         err = child.communicate()[1]
         assert child.returncode == 1 and "count.sh was changed while external ran" in err, (child.returncode, err)

@@ -584,8 +584,8 @@ def two_models_of_two_properties_give_the_same_as_before():
     with Project() as p:
         t = Transcript(p, "both")
         shutil.copy(os.path.join(SOURCE, "workflows/data/alerts.smarts"), p.path("alerts.smarts"))
-        head, odd = "id,smiles,logS,size,half,ring\n", "x1,C(x,-1,3,1,0\nx2,[Na+].CC(=O)[O-],0.5,4,1,0\nx3,CC(=O)Cl,,5,,1\nx4,O=N(=O)c1ccccc1,-2,9,0,1\nx5,OC(=O)C,0.7,4,1,0\n"
-        rows = ["%s,%s,%s,%d,%d,%d" % ("a%d" % k, s, y, len(s) + k % 7, float(y) > -2, "1" in s) for k, (s, y) in enumerate(esol(80))]
+        head, odd = "id,smiles,size,logS,ring,half\n", "x1,C(x,3,-1,0,1\nx2,[Na+].CC(=O)[O-],4,0.5,0,1\nx3,CC(=O)Cl,5,,1,\nx4,O=N(=O)c1ccccc1,9,-2,1,0\nx5,OC(=O)C,4,0.7,0,1\n"
+        rows = ["%s,%s,%d,%s,%d,%d" % ("a%d" % k, s, len(s) + k % 7, y, "1" in s, float(y) > -2) for k, (s, y) in enumerate(esol(80))]  # not in the order of their names
         p.put("one.csv", head + "\n".join(rows[:45]) + "\n")
         p.put("two.csv", head + "\n".join(rows[45:70]) + "\n" + odd + rows[3].replace("a3", "again") + "\n")
         p.put("old.csv", head + "\n".join(rows[20:80]) + "\n")

@@ -13,6 +13,8 @@
 #include <zlib.h>
 
 #include "chem/graph/graph_block.h"
+#include "pipeline/store/store_parts.h"
+#include "stages/database/schema.h"
 #include "stages/registry/registry.h"
 #include "stages/steps/features/graph.h"
 #include "stages/steps/ingest/cost.h"
@@ -377,6 +379,59 @@ static void a_program_takes_a_second_a_call_before_it_has_run(void **state)
     assert_string_equal(e.note, "the time of the program is not known before it has run: 1 s a call is assumed");
 }
 
+/* ---- after stages have run ---- */
+
+/* Molecule 1 has no structure, 3 has two; `external` took 3 s for 4 molecules, one of which failed. */
+static const char rows[] =
+    "INSERT INTO stage(stage_id,name,key,params_json,extra_json,needs_json,code_version,state,n_units,created_utc) VALUES"
+    "(1,'read','r','','','',1,'done',9,''),(2,'prepare','p','','','',1,'done',7,''),(3,'external','e','','','',1,'running',NULL,'');"
+    "INSERT INTO unit(stage_id,unit,n_ok,n_failed,wall_s) VALUES(1,0,50,0,100),(3,0,1,1,2),(3,1,2,0,1);"
+    "INSERT INTO molecule(mol_id,inchikey,smiles,formula,n_atoms,n_heavy,charge,rings,geometry,structures,unit) VALUES"
+    "(1,'','C','',5,1,0,NULL,'none',NULL,0),(2,'','CC','',8,2,0,NULL,'built',NULL,0),(3,'','C1CC1','',9,3,0,1,'built',2,0);"
+    "INSERT INTO record(record_id,file_id,ordinal,byte_offset,line,status) VALUES(1,1,0,0,1,'ok'),(2,1,1,0,2,'ok'),(3,1,2,0,3,'ok'),"
+    "(4,1,3,0,4,'failed');";
+
+static void what_is_stored_is_not_guessed(void **state)
+{
+    static const char outer[] = "external: {command: [/bin/true, '{input}', '{output}'], input: smiles, output: csv, property: y, "
+                                "better: low}";
+    pl_store s = { .results_path = "the.db" };
+    const pl_workflow *built, *flat;
+    pl_estimate e;
+    st_sizes is;
+    pl_error err = { 0 };
+
+    (void)state;
+    put("ten.smi", lines(10));
+    built = workflow("{path: ten.smi}", pl_sprintf(mem, "read: {}, prepare: {conformers: {source: generate}}, %s", outer));
+    flat = workflow("{path: ten.smi}", pl_sprintf(mem, "read: {}, prepare: {conformers: {source: none}}, %s", outer));
+    assert_int_equal(sqlite3_open(":memory:", &s.db), SQLITE_OK);
+    assert_int_equal(sqlite3_exec(s.db, pl_engine_sql, NULL, NULL, NULL), SQLITE_OK);
+    assert_int_equal(pl_schema_create(s.db, &st_schema, &err), PL_OK);
+    if (pl_db_exec(s.db, rows, &err) != PL_OK)
+        fail_msg("%s", err.text);
+    assert_int_equal(st_sizes_get(&is, built, &s, &err), PL_OK);
+    assert_true(is.n == 2 && is.atoms == 17 && is.bonds == 16 && is.structures == 3 && is.n_units == 7 && is.n_records == 4);
+    assert_int_equal(st_sizes_get(&is, flat, &s, &err), PL_OK);
+    assert_true(is.n == 3 && is.atoms == 22 && is.bonds == 20 && is.structures == 4);
+    e = (pl_estimate){ 0 };
+    assert_int_equal(
+        pl_workflow_step(built, "external")->stage->estimate(built, pl_workflow_step(built, "external"), &s, &e, mem, &err), PL_OK);
+    near("seconds", e.seconds, 0.75 * 2);
+    assert_true(e.note == NULL && e.n_items == 2 && e.n_units == 7);
+    e = (pl_estimate){ 0 };
+    assert_int_equal(
+        pl_workflow_step(built, "prepare")->stage->estimate(built, pl_workflow_step(built, "prepare"), &s, &e, mem, &err), PL_OK);
+    assert_true(!e.guessed && e.n_items == 4 && e.bytes_results == 4 * 660);
+    assert_int_equal(pl_db_exec(s.db, "UPDATE stage SET state='running'", &err), PL_OK); /* neither is done */
+    assert_int_equal(
+        pl_workflow_step(built, "prepare")->stage->estimate(built, pl_workflow_step(built, "prepare"), &s, &e, mem, &err), PL_OK);
+    assert_true(e.guessed && e.n_items == 10);
+    assert_int_equal(st_sizes_get(&is, built, &s, &err), PL_OK);
+    assert_true(is.n == 10 && is.n_records == 10);
+    assert_int_equal(sqlite3_close(s.db), SQLITE_OK);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -392,6 +447,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(building_takes_as_long_as_was_measured, begin, end),
         cmocka_unit_test_setup_teardown(graphs_have_the_edges_of_their_atoms, begin, end),
         cmocka_unit_test_setup_teardown(a_program_takes_a_second_a_call_before_it_has_run, begin, end),
+        cmocka_unit_test_setup_teardown(what_is_stored_is_not_guessed, begin, end),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
