@@ -62,9 +62,11 @@ static pl_code targets_move(targets *t, nn_booster *b, pl_error *err)
 {
     pl_code code = nn_booster_learned(b, t->margin, err);
 
-    for (int32_t i = 0; code == PL_OK && i < t->n; i++)
+    if (code != PL_OK)
+        return code;
+    for (int32_t i = 0; i < t->n; i++)
         t->now[i] = fminf(fmaxf(t->margin[i], t->low[i]), t->high[i]);
-    return code == PL_OK ? nn_booster_labels(b, t->now, err) : code;
+    return nn_booster_labels(b, t->now, err);
 }
 
 typedef struct settings {

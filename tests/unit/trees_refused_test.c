@@ -280,6 +280,34 @@ static void an_error_of_the_library_ends_at_any_call(void **unused)
     assert_string_equal(global, "{\"verbosity\":0}"); /* its warnings are not for the user */
 }
 
+/* The first calls of trees, of trees in limits and of a forest: their beginning and several rounds. */
+static void an_error_of_the_library_ends_a_training(void **state)
+{
+    enum { MOLECULES = 14, CALLS = 30 };
+    double low[MOLECULES], limit[MOLECULES];
+    pl_arena *mem = *state;
+    family_toy a;
+    nn_member *m;
+
+    need_library();
+    assert_true(family_toy_make(&a, MOLECULES, 1, mem));
+    for (int i = 0; i < MOLECULES; i++) {
+        low[i] = a.y[i];
+        limit[i] = i < 3 ? INFINITY : a.y[i]; /* three are not measured */
+    }
+    for (int way = 0; way < 3; way++)
+        for (int nth = 1; nth <= CALLS; nth++) {
+            const nn_fit_conf conf = { .seed = 1, .high = way == 1 ? limit : NULL };
+            pl_error err = { 0 };
+            calls = 0;
+            failing = nth;
+            why = "injected";
+            if ((way == 2 ? &nn_forest : &nn_trees)->fit(&m, &a.x, low, &conf, mem, &err) != PL_EBUG || calls != nth)
+                fail_msg("way %d, call %d: %d calls, \"%s\"", way, nth, calls, err.text);
+            assert_true(n_rows == 0 && n_boosters == 0);
+        }
+}
+
 /* ---- what it is asked for ---- */
 
 static bool at_once(void *ctx)
@@ -419,6 +447,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(an_error_of_the_library_ends_at_any_call, setup, teardown),
+        cmocka_unit_test_setup_teardown(an_error_of_the_library_ends_a_training, setup, teardown),
         cmocka_unit_test_setup_teardown(recipes_are_those_that_were_measured, setup, teardown),
         cmocka_unit_test_setup_teardown(a_library_on_a_gpu_is_named, setup, teardown),
         cmocka_unit_test_setup_teardown(opening_holds_nothing, setup, teardown),
