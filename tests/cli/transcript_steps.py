@@ -105,7 +105,7 @@ def trainings_of_each_kind_give_the_same_as_before():
     with Project() as p:
         t = Transcript(p, "trainings")
         molecules(p)
-        p.put("parts.txt", "# by title\nm1 test\nm2 valid\n" + "".join("m%d train\n" % k for k in range(3, 40)) + "m99 train\n")
+        p.put("parts.txt", "# by title\nm1,test\r\nm2\tvalid \t\nm3 , train,\nm4 0\n" + "".join("m%d train\n" % k for k in range(5, 40)) + "m99 train\n")
         p.workflow(["{path: in.csv, format: csv, columns: {smiles: smiles, title: name}}"], LEARN, workdir="runs/one")
         t.say("run", "w.yaml", "-j", "1", "--until", "prepare")
         stored(t, "properties", PROPERTIES)

@@ -172,6 +172,7 @@ static void what_is_behind_the_first_records_is_like_them(void **state)
     put("many.smi", text);
     s = sizes("{path: many.smi}", "read: {unit: 100}");
     near("many.smi", s.n, 300);
+    near("many.smi", s.flat, 1);
     near("many.smi", s.atoms, 200 * 1.9 * 3 * 2700 / (1800 + 1));
     assert_int_equal(s.n_units, 3);
     assert_int_equal(sizes("{path: many.smi}", "read: {unit: 101}").n_units, 3);
