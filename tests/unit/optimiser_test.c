@@ -106,7 +106,7 @@ static void steps_run(bench *b, nn_optimiser_kind kind, int threads, double clip
 
     assert_true(o && pool);
     for (int t = 1; t <= STEPS; t++) {
-        const nn_optimiser_step step = { conf, t, lr_of(t), clip, 0.25 };
+        const nn_optimiser_step step = { conf, t, lr_of(t), clip, 0.25, NULL };
         gradient_make(b, t);
         nn_optimiser_run(o, pool, &arrays, &step);
         for (int k = 0; published && k < TENSORS; k++)
@@ -138,7 +138,7 @@ static void without_tensors_all_numbers_are_one_tensor(void **state)
         nn_optimiser *o = nn_optimiser_new(&(nn_optimiser_conf){ NN_LAMB, 1, NULL }, ALL, &whole, tensors, b->mem);
         nn_pool *pool = nn_pool_new(1);
         const nn_adamw_arrays arrays = { p, b->m, b->v, b->ema, b->g };
-        const nn_optimiser_step step = { conf, 1, lr_of(1), 0.5, 0.25 };
+        const nn_optimiser_step step = { conf, 1, lr_of(1), 0.5, 0.25, NULL };
         assert_true(o && pool && first);
         bench_reset(b);
         gradient_make(b, 1);
