@@ -156,8 +156,11 @@ static const char *lines(int n)
     char *text = pl_arena_get(mem, (size_t)n * 9 + 1, 1);
 
     assert_non_null(text);
-    for (int i = 0; i < n; i++)
-        (void)snprintf(text + (ptrdiff_t)9 * i, 10, "CCO %04d\n", i % 10000);
+    for (int i = 0; i < n; i++) {
+        char line[32];
+        (void)snprintf(line, sizeof line, "CCO %04d\n", i % 10000);
+        memcpy(text + (ptrdiff_t)9 * i, line, 10);
+    }
     return text;
 }
 
