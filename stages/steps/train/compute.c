@@ -181,7 +181,7 @@ const nn_cpu_kernels *st_compute_kernels(const st_compute *c)
     const nn_engine_conf conf = st_compute_conf(c, 1);
     const nn_cpu_kernels *k = NULL;
 
-    return st_compute_engine(c) != &nn_engine_ref && nn_cpu_kernels_pick(&k, conf.kernels, NULL) == PL_OK ? k : NULL;
+    return st_compute_engine(c) == &nn_engine_cpu && nn_cpu_kernels_pick(&k, conf.kernels, NULL) == PL_OK ? k : NULL;
 }
 
 /* "A100, compute capability 8.0, 80 GB, driver ..." without the memory, which changes no digit. */

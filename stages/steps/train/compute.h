@@ -109,7 +109,8 @@ pl_code st_compute_radial(pl_env *env, const st_compute *c, double off, double *
 bool st_compute_is_coarse(double off); /* whether it is above that */
 /* Logs one line: what engine `auto` is on this machine, and why; also a warning if the precision is slower than fp32 here. */
 void st_compute_say(const st_compute *c, const char *stage);
-/* Products that are computed on the processor beside the engine; NULL: in plain C. */
+/* Products of an optimiser that runs on the processor. NULL: plain C, so that what another engine trains does not depend on the
+ * kind of the processor, which st_compute_level does not tell then. */
 const nn_cpu_kernels *st_compute_kernels(const st_compute *c);
 /* What the last digits depend on besides the settings, in mem: "cpu avx2 (x86_64 with fma, glibc 2.36)". NULL: no memory. */
 const char *st_compute_level(const st_compute *c, pl_arena *mem);
