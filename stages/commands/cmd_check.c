@@ -136,7 +136,9 @@ static int print_json(const pl_app *app, const pl_args *args, pl_arena *mem)
                       wf != NULL ? wf->workdir : NULL, "stages", stages);
     code = st_json_print(whole, 0, &err);
     json_decref(whole);
-    return code != PL_OK ? pl_cmd_fail(&err) : pl_code_exit(good ? PL_OK : pl_problems_code(&problems));
+    if (code != PL_OK)
+        return pl_cmd_fail(&err);
+    return pl_code_exit(good ? PL_OK : pl_problems_code(&problems));
 }
 
 static int try_program(const pl_workflow *wf)
