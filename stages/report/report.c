@@ -219,7 +219,7 @@ static const char *scalar(st_report *r, const char *at)
     if (json_is_string(quoted))
         text = pl_strdup(r->mem, json_string_value(quoted));
     json_decref(quoted);
-    return st_report_has_memory(r, text != NULL ? PL_OK : PL_ENOMEM, "the name") ? text : "";
+    return st_report_text(r, text, "the name");
 }
 
 static const char *workflow_name(st_report *r)

@@ -55,8 +55,7 @@ static void add_roc(st_report *r, const char *part, const char *of)
     c.x = x;
     c.y = y;
     title = pl_sprintf(r->mem, "ROC curve, part %s", part);
-    if (st_report_has_memory(r, title != NULL ? PL_OK : PL_ENOMEM, "a name"))
-        add_figure(r, title, "false positive rate", "true positive rate", c);
+    add_figure(r, st_report_text(r, title, "a name"), "false positive rate", "true positive rate", c);
     pl_text_add(r->out, "<figcaption>ROC curve, part ");
     st_html_cut(r->out, part, 40);
     pl_text_addf(r->out, ", %lld molecules, %lld of class 1: from the most probable on.</figcaption></figure>\n", (long long)n,

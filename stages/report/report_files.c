@@ -65,8 +65,8 @@ static void add_record(st_report *r, pl_text *sdf, sqlite3_stmt *st, const st_hi
         pl_text_add_n(sdf, (unsigned char)*c < ' ' ? " " : c, 1);
     pl_text_add(sdf, body != NULL ? body : "");
     for (int i = 0; i < sqlite3_column_count(st); i++) {
-        const char *value = st_cell_str(st, i, r->mem);
-        if (st_report_has_memory(r, value != NULL ? PL_OK : PL_ENOMEM, "a file") && value[0] != '\0')
+        const char *value = st_report_text(r, st_cell_str(st, i, r->mem), "a file");
+        if (value[0] != '\0')
             ch_sdf_write_field(sdf, sqlite3_column_name(st, i), value);
     }
     if (strstr(h->structure.molfile, "\n" CH_NO_STEREO "\n") != NULL)

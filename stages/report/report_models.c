@@ -510,7 +510,7 @@ static const char *what_was_learned(st_report *r)
                                 "FROM evaluation) HAVING count(*)=1");
          st_report_row(r, &st);)
         words = pl_sprintf(r->mem, " of %s%s%s", st_column(st, 0), st_column(st, 1)[0] ? " / " : "", st_column(st, 1));
-    return st_report_has_memory(r, words != NULL ? PL_OK : PL_ENOMEM, "what was learned") ? words : "";
+    return st_report_text(r, words, "what was learned");
 }
 
 static void add_curves(st_report *r, const char *stage)
@@ -535,8 +535,7 @@ static void add_curves(st_report *r, const char *stage)
             continue;
         pl_text_add(r->out, "<figure>");
         y_name = pl_sprintf(r->mem, "%s%s", metrics[m][1], strcmp(metrics[m][0], "mae") == 0 ? what_was_learned(r) : "");
-        if (st_report_has_memory(r, y_name != NULL ? PL_OK : PL_ENOMEM, "a name"))
-            st_plot_curves(r->out, metrics[m][1], "epoch", y_name, c, 3);
+        st_plot_curves(r->out, metrics[m][1], "epoch", st_report_text(r, y_name, "a name"), c, 3);
         pl_text_add(r->out, "</figure>\n");
     }
     pl_text_add(r->out, "</div>\n");

@@ -63,6 +63,8 @@ void st_report_draw(st_report *r, const char *smiles, const char *id, st_structu
 bool st_report_scaffold(st_report *r, const char *smiles, uint64_t *scaffold);
 /* A page that lacks something for want of memory is no page: ends the report. true: there was memory. */
 bool st_report_has_memory(st_report *r, pl_code code, const char *what);
+/* s; "" where it is NULL for want of memory, which ends the report. */
+const char *st_report_text(st_report *r, const char *s, const char *what);
 /* A copy that lasts as long as the report; "" without memory, which ends the report. */
 const char *st_report_copy(st_report *r, const char *s);
 

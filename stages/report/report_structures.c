@@ -25,12 +25,13 @@ bool st_report_has_memory(st_report *r, pl_code code, const char *what)
     return code != PL_ENOMEM;
 }
 
-const char *st_report_copy(st_report *r, const char *s)
+const char *st_report_text(st_report *r, const char *s, const char *what)
 {
-    const char *copy = pl_strdup(r->mem, s);
-
-    return st_report_has_memory(r, copy != NULL ? PL_OK : PL_ENOMEM, "a text") ? copy : "";
+    (void)st_report_has_memory(r, s != NULL ? PL_OK : PL_ENOMEM, what);
+    return s != NULL ? s : "";
 }
+
+const char *st_report_copy(st_report *r, const char *s) { return st_report_text(r, pl_strdup(r->mem, s), "a text"); }
 
 /* Anything but EINPUT: the worker failed, not the molecule, and is asked no more. */
 static void judge(st_report *r, pl_code code)
