@@ -175,6 +175,8 @@ void pl_text_add_json_text(pl_text *t, const char *json)
     }
 }
 
+void pl_text_depend(pl_text *t, const pl_text *part) { t->refused = t->refused || part->refused; }
+
 bool pl_text_ok(const pl_text *t) { return !t->refused; }
 const char *pl_text_str(const pl_text *t) { return t->s != NULL ? t->s : ""; }
 

@@ -34,8 +34,9 @@ void pl_text_add_json_text(pl_text *t, const char *json);
 void pl_text_add_clean(pl_text *t, const char *s, size_t n, size_t max);
 /* The same in place, for a message to a terminal: each byte of a control character becomes a blank, a byte that is not UTF-8 '?'. */
 void pl_clean_line(char *s);
-bool pl_text_ok(const pl_text *t);         /* false: memory was refused, the text is incomplete */
-const char *pl_text_str(const pl_text *t); /* never NULL; valid until the text changes */
+void pl_text_depend(pl_text *t, const pl_text *part); /* t is incomplete if part is */
+bool pl_text_ok(const pl_text *t);                    /* false: memory was refused, the text is incomplete */
+const char *pl_text_str(const pl_text *t);            /* never NULL; valid until the text changes */
 
 /* A copy in the arena; NULL when memory is refused. */
 char *pl_strdup(pl_arena *mem, const char *s);

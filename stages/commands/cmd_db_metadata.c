@@ -99,7 +99,7 @@ static void add_column(pl_text *out, sqlite3_stmt *st, bool first)
     pl_text_add_json(out, (const char *)sqlite3_column_text(st, 1));
     pl_text_add(out, ": ");
     pl_text_add_json(out, pl_text_str(&meaning));
-    out->refused = out->refused || !pl_text_ok(&meaning);
+    pl_text_depend(out, &meaning);
     pl_text_free(&meaning);
 }
 
@@ -153,7 +153,7 @@ static pl_code add_queries(pl_text *out, sqlite3 *db, pl_error *err)
     pl_text_add(&wide, " FROM molecule m LEFT JOIN hit h ON h.mol_id=m.mol_id ORDER BY h.rank IS NULL, h.rank, m.mol_id");
     if (code == PL_OK)
         add_query(out, "wide", "All molecules, a column for each property", NULL, pl_text_str(&wide));
-    out->refused = out->refused || !pl_text_ok(&wide);
+    pl_text_depend(out, &wide);
     pl_text_free(&wide);
     for (size_t i = 0; i < sizeof queries / sizeof *queries && code == PL_OK; i++)
         add_query(out, queries[i].name, queries[i].title, extension, queries[i].sql);
@@ -168,7 +168,7 @@ static void add_name(pl_text *out, const char *path)
 
     pl_text_add_n(&stem, name, dot != NULL ? (size_t)(dot - name) : strlen(name));
     pl_text_add_json(out, pl_text_str(&stem));
-    out->refused = out->refused || !pl_text_ok(&stem);
+    pl_text_depend(out, &stem);
     pl_text_free(&stem);
 }
 

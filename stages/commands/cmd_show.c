@@ -106,7 +106,7 @@ static pl_code add_section(pl_text *out, sqlite3 *db, const section *s, int64_t 
         pl_text_add_clean(&line, text, strlen(text), 4000);
         pl_text_add(&line, "\n");
         pl_text_wrap(out, pl_text_str(&line), PL_COLUMNS);
-        out->refused = out->refused || !pl_text_ok(&line);
+        pl_text_depend(out, &line);
         pl_text_free(&line);
         heading = "";
     }

@@ -57,7 +57,7 @@ static void add_quoted(pl_text *out, const char *s)
             pl_text_add(out, "$");
         pl_text_add_n(out, c, 1);
     }
-    out->refused = out->refused || !pl_text_ok(&json);
+    pl_text_depend(out, &json);
     pl_text_free(&json);
 }
 
@@ -199,7 +199,7 @@ void st_recipe_write(pl_text *out, const st_fit_table *t, const st_recipe_ask *a
     sum_of(pl_text_str(&body), body.len, sum);
     pl_text_addf(out, "%s%.*s).\n", head, (int)SUM_DIGITS, sum);
     pl_text_add_n(out, pl_text_str(&body), body.len);
-    out->refused = out->refused || !pl_text_ok(&body);
+    pl_text_depend(out, &body);
     pl_text_free(&body);
 }
 

@@ -376,7 +376,7 @@ void st_answer_add(const st_answers *a, pl_text *out, const st_asked *asked, con
     pl_text scratch = { 0 };
 
     add[a->format](a, out, asked, got, &scratch);
-    out->refused = out->refused || !pl_text_ok(&scratch);
+    pl_text_depend(out, &scratch);
     pl_text_free(&scratch);
 }
 

@@ -333,7 +333,7 @@ bool st_drawing_add_marked(pl_text *out, const char *svg, const char *alt, const
     drawing d = { .n_shapes = 0 };
     bool good = read_all(&d, svg);
 
-    out->refused = out->refused || !pl_text_ok(&d.body);
+    pl_text_depend(out, &d.body);
     for (int k = 0; k < n && good; k++)
         see(&d, lround(10 * mark[k].x), lround(10 * mark[k].y), MARK, MARK);
     if (good) {

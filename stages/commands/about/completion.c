@@ -140,7 +140,7 @@ static void add_zsh_case(const pl_app *app, const pl_cmd *cmd, pl_text *out)
     if (words.len > 0)
         pl_text_addf(out, " \\\n        '1:word:(%s)'", pl_text_str(&words));
     pl_text_add(out, " \\\n        '*:file:_files'\n      ;;\n");
-    out->refused = out->refused || !pl_text_ok(&words);
+    pl_text_depend(out, &words);
     pl_text_free(&words);
 }
 
@@ -190,7 +190,7 @@ static void add_fish_command(const pl_app *app, const pl_cmd *cmd, pl_text *out)
     add_words(app, cmd, &words);
     if (words.len > 0)
         pl_text_addf(out, "complete -c molsieve -n '__fish_seen_subcommand_from %s' -a '%s'\n", cmd->name, pl_text_str(&words));
-    out->refused = out->refused || !pl_text_ok(&words);
+    pl_text_depend(out, &words);
     pl_text_free(&words);
 }
 

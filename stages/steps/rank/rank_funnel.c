@@ -28,7 +28,7 @@ static void add_counts(st_ranking *s, pl_text *sql)
             pl_text_addf(&all, "%s%s", all.len > 0 ? " AND " : "", pl_text_str(&s->rule[i]));
             pl_text_addf(sql, ", sum(coalesce(%s,0)<>0)", pl_text_str(&all));
         }
-    sql->refused = sql->refused || !pl_text_ok(&all);
+    pl_text_depend(sql, &all);
     pl_text_free(&all);
 }
 

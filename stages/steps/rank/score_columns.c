@@ -20,7 +20,7 @@ static void add_head(pl_text *sql, const char *name, const char *unit)
     for (const char *c = pl_text_str(&head); *c != '\0'; c++)
         pl_text_add_n(sql, *c == '"' ? "\"\"" : c, *c == '"' ? 2 : 1);
     pl_text_add(sql, "\"");
-    sql->refused = sql->refused || !pl_text_ok(&head);
+    pl_text_depend(sql, &head);
     pl_text_free(&head);
 }
 

@@ -102,7 +102,7 @@ static bool is_used(pl_text *used, const char *name)
 
     pl_text_addf(&line, "\n%s\n", name);
     found = st_table_column_is_ours(name) || strstr(pl_text_str(used), pl_text_str(&line)) != NULL;
-    used->refused = used->refused || !pl_text_ok(&line);
+    pl_text_depend(used, &line);
     pl_text_free(&line);
     return found;
 }
@@ -120,7 +120,7 @@ static bool is_free(pl_text *used, const char *base, sqlite3_stmt *st)
             continue;
         pl_text_addf(&name, "%s%s", base, parts[i].suffix);
         taken = is_used(used, pl_text_str(&name));
-        used->refused = used->refused || !pl_text_ok(&name);
+        pl_text_depend(used, &name);
         pl_text_free(&name);
     }
     return !taken;
@@ -173,7 +173,7 @@ static void add_part(pl_text *sql, pl_text *used, size_t i, sqlite3_stmt *st, co
     pl_text_add(sql, " AS ");
     add_quoted(sql, pl_text_str(&name), '"');
     pl_text_addf(used, "%s\n", pl_text_str(&name));
-    sql->refused = sql->refused || !pl_text_ok(&name);
+    pl_text_depend(sql, &name);
     pl_text_free(&name);
 }
 
@@ -185,7 +185,7 @@ static void add_property(pl_text *sql, pl_text *used, sqlite3_stmt *st)
     for (size_t i = 0; i < COUNT(parts); i++)
         if (has(st, i))
             add_part(sql, used, i, st, pl_text_str(&base));
-    sql->refused = sql->refused || !pl_text_ok(&base);
+    pl_text_depend(sql, &base);
     pl_text_free(&base);
 }
 
@@ -202,7 +202,7 @@ static pl_code add_properties(sqlite3 *db, pl_text *sql, pl_error *err)
         if (code == PL_OK && row)
             add_property(sql, &used, st);
     }
-    sql->refused = sql->refused || !pl_text_ok(&used);
+    pl_text_depend(sql, &used);
     (void)sqlite3_finalize(st);
     pl_text_free(&used);
     return code;
