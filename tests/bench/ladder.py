@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""One change at a time to the small network, on a part of QM9: graphs, radial bases, envelopes, norms,
+"""One change at a time to the small network (or --network), on a part of QM9: graphs, radial bases, envelopes, norms,
 noise on positions, 2:4 sparsity, SOAP, several targets, weights learned by denoising.
 
     tests/bench/ladder.py --qm9 qm9_trainvalid.bin.gz --out DIR [--only NAME ..] [--seeds 1 2] [--train 5000] [--epochs 20]
 
-Trains HOMO with the network of workflows/train-qm9-gap.yaml, unless the name says other targets. Stop it at any time:
+Trains HOMO with the network of workflows/train-qm9-gap.yaml, unless --network or the name say otherwise. Stop it at any time:
 the same command continues, and what is done is not run again. Prints a table with the validation error and CPU seconds
 of each run. "denoised" starts from the weights of a run "denoise".
 """
@@ -57,9 +57,11 @@ TARGETS = {
     "mu": "{name: mu, unit: Debye, better: none}",
     "alpha": "{name: alpha, unit: bohr^3, better: none}",
 }
+COMPOSITION = "alpha by composition"
 for target in TARGETS:
     RUNGS["%s, %s" % (GATED, target)] = RUNGS[GATED]
 RUNGS[GATED + ", all"] = RUNGS[GATED]
+RUNGS["%s, all, %s" % (GATED, COMPOSITION)] = RUNGS[GATED]
 
 
 def targets(name):
@@ -67,8 +69,11 @@ def targets(name):
     last = name.split(", ")[-1]
     if last == "denoise":
         return ""
-    which = list(TARGETS) if last == "all" else [last if last in TARGETS else "homo"]
-    return "    targets: [%s]\n" % ", ".join(TARGETS[t] for t in which)
+    which = list(TARGETS) if last in ("all", COMPOSITION) else [last if last in TARGETS else "homo"]
+    lines = [TARGETS[t] for t in which]
+    if last == COMPOSITION:
+        lines[-1] = lines[-1].replace("}", ", transform: composition}")
+    return "    targets: [%s]\n" % ", ".join(lines)
 
 
 WORKFLOW = """format: 1
@@ -83,7 +88,7 @@ inputs: [{path: "%(input)s"}]
   split: {method: column, column: split, leaks: allow}
   train:
     name: ladder
-%(targets)s    model: {layers: 4, degrees: 3, channels: 16, heads: 4, channels_div: 2, pooling: max%(model)s}
+%(targets)s    model: {%(network)s, pooling: max%(model)s}
     batch: {molecules: 60}
     epochs: %(epochs)d
     optimiser: {%(optimiser)s, min_lr: 0.00002, weight_decay: 0.01, grad_clip: 5}
@@ -190,7 +195,7 @@ def settings(name, seed, a, small):
     first = os.path.abspath(a.first or os.path.join(a.out, "%s, denoise, seed %d" % (GATED, seed)))
     return {
         "seed": seed, "input": small, "graph": graph, "model": model, "train": "".join(more), "epochs": a.epochs,
-        "optimiser": "type: soap, lr: 0.012" if last == "soap" else "lr: 0.004",
+        "network": a.network, "optimiser": "type: soap, lr: 0.012" if last == "soap" else "lr: %g" % a.rate,
         "labels": ", ".join(TARGETS), "targets": targets(name),
         "models": 'models: {first: {path: "%s/run/models/ladder.safetensors"}}\n' % first if last == "denoised" else "",
         "evaluate": "" if last == "denoise" else "  evaluate: {on: [valid]}\n"
@@ -220,6 +225,8 @@ def main():
     p.add_argument("--train", type=int, default=5000)
     p.add_argument("--valid", type=int, default=1500)
     p.add_argument("--epochs", type=int, default=20)
+    p.add_argument("--network", default="layers: 4, degrees: 3, channels: 16, heads: 4, channels_div: 2", help="default: %(default)s")
+    p.add_argument("--rate", type=float, default=0.004, help="learning rate of AdamW (default: %(default)s)")
     a = p.parse_args()
     os.makedirs(a.out, exist_ok=True)
     small = os.path.abspath(os.path.join(a.out, "qm9_%d_%d.bin.gz" % (a.train, a.valid)))
