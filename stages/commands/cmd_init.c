@@ -15,6 +15,7 @@ enum { MAX_DEPTH = 3 };
 typedef struct copier {
     const char *kind; /* workflows of this name only: "screen", "train"; "": all */
     pl_arena *mem;
+    pl_text workflows; /* texts of those that are copied */
     int n_files;
     double bytes;
     bool kept_ignored; /* the .gitignore that was there */
@@ -30,9 +31,51 @@ static bool is_of_kind(const char *kind, const char *name)
     return strcmp(kind, "train") != 0 || (strcmp(name, "snakemake") != 0 && strcmp(name, "nextflow") != 0);
 }
 
+/* Models are large: one that no copied workflow names is not copied. `molsieve predict` finds it without. */
+static bool is_unused_model(const copier *c, const char *name)
+{
+    const char *dot = strrchr(name, '.');
+
+    return dot != NULL && strcmp(dot, ".safetensors") == 0 && strstr(pl_text_str(&c->workflows), name) == NULL;
+}
+
 static bool is_wanted(const copier *c, const char *name, int depth)
 {
-    return name[0] != '.' && (depth > 0 || is_of_kind(c->kind, name));
+    return name[0] != '.' && (depth > 0 ? !is_unused_model(c, name) : is_of_kind(c->kind, name));
+}
+
+static bool is_workflow(const char *name)
+{
+    const char *dot = strrchr(name, '.');
+
+    return dot != NULL && strcmp(dot, ".yaml") == 0;
+}
+
+static pl_code add_workflow(copier *c, const char *from, const char *name, pl_error *err)
+{
+    const char *path = pl_sprintf(c->mem, "%s/%s", from, name);
+    pl_bytes bytes = { 0 };
+    pl_code code = path != NULL ? pl_file_read(&bytes, path, c->mem, err) : pl_fail(err, PL_ENOMEM, "out of memory");
+
+    if (code == PL_OK)
+        pl_text_add_n(&c->workflows, bytes.data, bytes.len);
+    return code;
+}
+
+static pl_code read_workflows(copier *c, const char *from, pl_error *err)
+{
+    DIR *dir = opendir(from);
+    struct dirent *e;
+    pl_code code = dir != NULL ? PL_OK : pl_fail_errno(err, from);
+
+    while (code == PL_OK && (e = readdir(dir)) != NULL)
+        if (is_workflow(e->d_name) && is_wanted(c, e->d_name, 0))
+            code = add_workflow(c, from, e->d_name, err);
+    if (dir != NULL)
+        (void)closedir(dir);
+    if (code == PL_OK && !pl_text_ok(&c->workflows))
+        code = pl_fail(err, PL_ENOMEM, "out of memory");
+    return code;
 }
 
 static pl_code write_counted(copier *c, const char *to, pl_bytes bytes, pl_error *err)
@@ -154,6 +197,8 @@ static pl_code make_project(copier *c, const char *to, pl_error *err)
     if (code == PL_OK)
         code = pl_folder_remove(part, err); /* of one that was stopped, perhaps of another kind */
     if (code == PL_OK)
+        code = read_workflows(c, from, err);
+    if (code == PL_OK)
         code = copy_dir(c, from, part, 0, err);
     if (code == PL_OK)
         code = copy_readme(c, from, part, err);
@@ -197,6 +242,7 @@ static int run(const pl_app *app, const pl_args *args)
     code = c.mem != NULL ? make_project(&c, to, &err) : pl_fail(&err, PL_ENOMEM, "out of memory");
     if (code == PL_OK)
         print_next(&c, to);
+    pl_text_free(&c.workflows);
     pl_arena_free(c.mem);
     return code == PL_OK ? 0 : pl_cmd_fail(&err);
 }

@@ -465,6 +465,7 @@ def a_demonstration_names_only_files_it_has_and_has_one_kind():
             assert found and all(f.startswith(kind) and "left" not in f for f in found) and not os.path.exists(p.path(folder, "workflows.part")), found
             pages = glob.glob(p.path(folder, "workflows/**/README.md"), recursive=True)
             assert len(pages) == (2 if kind == "train" else 4), pages
+            assert os.listdir(p.path(folder, "workflows/models")) == ["esol.safetensors"]  # of the supplied models that which they name
             there = ["/" + f for f in glob.glob("**", root_dir=p.path(folder), recursive=True)]
             for page in pages:
                 text = open(page).read()
