@@ -29,6 +29,7 @@ typedef struct going {
     st_campaign x;
     double max_time, began; /* seconds; max_time 0: none */
     int32_t parts;          /* jobs that score the library; 0: this one does */
+    int jobs;               /* threads; 0: not said */
     pl_arena *mem;
 } going;
 
@@ -204,14 +205,11 @@ static int part_run(const going *g)
     pl_run_opts workers = { 0 };
     pl_error err = { 0 };
     st_log log = { .max = quiet(g) ? PL_WARN : PL_INFO };
-    int64_t n = 0;
     pl_code code;
 
     if (pl_shard_parse(&o.part, pl_arg(g->args, "--part"), &err) != PL_OK)
         return pl_cmd_usage(g->args, "--part %s", err.text + strlen("--shard "));
-    if (pl_arg(g->args, "--jobs") != NULL && (!pl_parse_int(pl_arg(g->args, "--jobs"), &n) || n < 1 || n > 4096))
-        return pl_cmd_usage(g->args, "--jobs %s: write a number from 1 to 4096", pl_arg(g->args, "--jobs"));
-    workers.workers = (int)n;
+    workers.workers = g->jobs;
     o.workers = pl_workers(g->wf, &workers);
     o.max_time = g->max_time;
     if (st_log_open(&log, g->wf, NULL, &err) != PL_OK)
@@ -342,8 +340,8 @@ static int plan(going *g)
     if (c->rounds > 0 || c->calls > 0)
         pl_cmd_print("at most %lld molecules are asked for%s\n", (long long)most,
                      c->patience > 0 ? ", or fewer without a gain" : "");
-    pl_cmd_print("so far: %lld rounds, %lld molecules asked for, %lld values, %.0f s\n", (long long)s.ended + 1, (long long)s.tried,
-                 (long long)s.n_values, s.seconds);
+    pl_cmd_print("so far: %lld round%s, %lld molecules asked for, %lld values, %.0f s\n", (long long)s.ended + 1,
+                 s.ended == 0 ? "" : "s", (long long)s.tried, (long long)s.n_values, s.seconds);
     if (s.ended > 0 && rounds_left(c, &s) > 0 && why == NULL)
         pl_cmd_print("the other rounds take about %.0f s at the speed of these\n",
                      s.seconds / (double)(s.ended + 1) * (double)rounds_left(c, &s));
@@ -355,10 +353,13 @@ static int plan(going *g)
 static int check(going *g)
 {
     const st_acquire_conf *c = st_acquire_conf_of(g->wf);
-    const char *time = pl_arg(g->args, "--max-time"), *parts = pl_arg(g->args, "--parts");
+    const char *time = pl_arg(g->args, "--max-time"), *parts = pl_arg(g->args, "--parts"), *jobs = pl_arg(g->args, "--jobs");
     pl_problems problems = { .mem = g->mem };
-    int64_t n = 0;
+    int64_t n = 0, n_jobs = 0;
 
+    if (jobs != NULL && (!pl_parse_int(jobs, &n_jobs) || n_jobs < 1 || n_jobs > 4096))
+        return pl_cmd_usage(g->args, "--jobs %s: write a number from 1 to 4096", jobs);
+    g->jobs = (int)n_jobs;
     if (parts != NULL && (!pl_parse_int(parts, &n) || n < 1 || n > PL_SHARDS_MAX))
         return pl_cmd_usage(g->args, "--parts %s: write a number from 1 to %d", parts, (int)PL_SHARDS_MAX);
     g->parts = (int32_t)n;
