@@ -40,7 +40,7 @@ static void print_line(sqlite3_stmt *st)
                  text_of(st, 4)[0] ? " " : "", text_of(st, 5), text_of(st, 0), text_of(st, 1), text_of(st, 6));
 }
 
-/* The failures that the options ask for; limit <= 0: all. */
+/* The failures that the options ask for, and one more than `limit`, if there is one; limit <= 0: all. */
 static pl_code prepare(sqlite3_stmt **st, pl_store *s, const char *sql, const pl_args *args, int64_t limit, pl_error *err)
 {
     pl_code code = pl_db_prepare(s->db, st, sql, err);
@@ -52,10 +52,11 @@ static pl_code prepare(sqlite3_stmt **st, pl_store *s, const char *sql, const pl
     if (pl_arg(args, "--code") != NULL)
         (void)sqlite3_bind_text(*st, 2, pl_arg(args, "--code"), -1, SQLITE_STATIC);
     if (sqlite3_bind_parameter_count(*st) > 2)
-        (void)sqlite3_bind_int64(*st, 3, limit > 0 ? limit : -1);
+        (void)sqlite3_bind_int64(*st, 3, limit > 0 && limit < INT64_MAX ? limit + 1 : -1);
     return PL_OK;
 }
 
+/* *n: how many rows there are, of which at most `limit` are printed. */
 static pl_code each_row(pl_store *s, const char *sql, const pl_args *args, int64_t limit, print_row *print, int64_t *n,
                         pl_error *err)
 {
@@ -65,7 +66,8 @@ static pl_code each_row(pl_store *s, const char *sql, const pl_args *args, int64
 
     *n = 0;
     while (code == PL_OK && (code = pl_db_step(st, &row, err)) == PL_OK && row) {
-        print(st);
+        if (limit == 0 || *n < limit)
+            print(st);
         (*n)++;
     }
     (void)sqlite3_finalize(st);
@@ -89,7 +91,7 @@ static pl_code print_people(pl_store *s, const pl_args *args, int64_t limit, pl_
     }
     pl_cmd_print("\n");
     code = each_row(s, list_sql, args, limit, print_line, &listed, err);
-    if (code == PL_OK && limit > 0 && listed == limit)
+    if (code == PL_OK && limit > 0 && listed > limit)
         pl_cmd_print("... the first %lld; --limit 0 lists all\n", (long long)limit);
     return code;
 }
