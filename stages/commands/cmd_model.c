@@ -211,7 +211,7 @@ static const char *epochs_words(const json_t *t, pl_arena *mem)
 static void print_training(const json_t *p, pl_arena *mem)
 {
     const json_t *t = json_object_get(p, "training");
-    const json_t *file;
+    const json_t *file, *start = json_object_get(p, "start");
     size_t k;
 
     if (t == NULL)
@@ -220,9 +220,10 @@ static void print_training(const json_t *p, pl_arena *mem)
                  (long long)json_integer_value(json_object_get(t, "molecules")), epochs_words(t, mem));
     if (json_object_get(p, "molecules") != NULL)
         pl_cmd_print("  molecules   acids and bases %s\n", st_model_plain(json_string_value(json_object_get(p, "molecules")), mem));
-    if (json_object_get(p, "start") != NULL)
-        pl_cmd_print("  start       the weights of %s\n",
-                     st_model_plain(json_string_value(json_object_get(json_object_get(p, "start"), "model")), mem));
+    if (start != NULL)
+        pl_cmd_print("  start       the weights of %s, sha256 %.12s\n",
+                     st_model_plain(json_string_value(json_object_get(start, "model")), mem),
+                     st_model_plain(json_string_value(json_object_get(start, "sha256")), mem));
     json_array_foreach(json_object_get(p, "data"), k, file)
         if (k < FILES_SHOWN)
             pl_cmd_print("  data        %s\n", st_model_plain(json_string_value(json_object_get(file, "file")), mem));
