@@ -2,6 +2,7 @@
 #include "stages/files/shipped.h"
 
 #include <glob.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -15,6 +16,8 @@ typedef struct names {
     const char *name[SHIPPED_MAX];
     int n;
 } names;
+
+static int by_name(const void *a, const void *b) { return strcmp(*(const char *const *)a, *(const char *const *)b); }
 
 /* In the order of the alphabet. */
 static pl_code names_find(names *out, pl_arena *mem)
@@ -30,7 +33,7 @@ static pl_code names_find(names *out, pl_arena *mem)
     pattern = pl_sprintf(mem, "%s/workflows/models/*%s", dir, ending);
     if (pattern == NULL)
         return PL_ENOMEM;
-    for (size_t k = glob(pattern, 0, NULL, &found) == 0 ? 0 : SHIPPED_MAX;
+    for (size_t k = glob(pattern, GLOB_NOSORT, NULL, &found) == 0 ? 0 : SHIPPED_MAX;
          k < found.gl_pathc && out->n < SHIPPED_MAX && code == PL_OK; k++) {
         const char *base = strrchr(found.gl_pathv[k], '/') + 1, *name = pl_strndup(mem, base, strlen(base) - strlen(ending));
         if (name != NULL)
@@ -39,6 +42,7 @@ static pl_code names_find(names *out, pl_arena *mem)
             code = PL_ENOMEM;
     }
     globfree(&found);
+    qsort(out->name, (size_t)out->n, sizeof *out->name, by_name);
     return code;
 }
 
