@@ -64,10 +64,11 @@ static pl_code scored_names(choosing *x, const char **out, pl_error *err)
 {
     sqlite3_stmt *st = NULL;
     bool row = true;
-    pl_code code = pl_db_prepare(x->db, &st,
-                                 "SELECT group_concat(name, ', ') FROM property p WHERE EXISTS(SELECT 1 FROM score s "
-                                 "WHERE s.property_id=p.property_id)",
-                                 err);
+    pl_code code =
+        pl_db_prepare(x->db, &st,
+                      "SELECT group_concat(name, ', ') FROM (SELECT name FROM property p WHERE EXISTS(SELECT 1 FROM score "
+                      "s WHERE s.property_id=p.property_id) ORDER BY name)",
+                      err);
 
     if (code == PL_OK)
         code = pl_db_step(st, &row, err);

@@ -6,6 +6,7 @@
 #include "stages/commands/export_found.h"
 #include "stages/database/results.h"
 #include "stages/database/rows.h"
+#include "stages/database/schema.h"
 #include "stages/expression/chemistry.h"
 #include "stages/expression/row_filter.h"
 #include "stages/files/out_file.h"
@@ -113,7 +114,7 @@ static pl_code prepare_smi(const exporting *x, sqlite3_stmt **st, pl_error *err)
     pl_text sql = { 0 };
     pl_code code;
 
-    pl_text_add(&sql, "SELECT m.smiles, (SELECT group_concat(title,'; ') FROM record r WHERE r.mol_id=m.mol_id), m.inchikey");
+    pl_text_add(&sql, "SELECT m.smiles, " ST_TITLES ", m.inchikey");
     code = x->found ? add_found(&sql) : add_from(x, &sql, err);
     if (code == PL_OK)
         code =

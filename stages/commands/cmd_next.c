@@ -6,6 +6,7 @@
 #include "stages/commands/commands.h"
 #include "stages/commands/export_found.h"
 #include "stages/database/rows.h"
+#include "stages/database/schema.h"
 #include "stages/expression/row_filter.h"
 #include "stages/steps/errors/domain_words.h"
 
@@ -126,7 +127,7 @@ static void say(const st_ask *ask, const st_chosen *said)
 static pl_code print_table(const st_ask *ask, const st_chosen *said, pl_error *err)
 {
     char *sql = sqlite3_mprintf(
-        "SELECT x.place, (SELECT group_concat(title,'; ') FROM record r WHERE r.mol_id=m.mol_id) AS title, s.mean AS \"%w\", s.interval90 "
+        "SELECT x.place, " ST_TITLES " AS title, s.mean AS \"%w\", s.interval90 "
         "AS \"+- 90 %%\", x.similarity AS acquisition, s.similarity, s.domain, m.smiles, m.inchikey FROM temp.found x CROSS JOIN "
         "molecule m ON m.mol_id=x.mol_id JOIN score s ON s.mol_id=x.mol_id AND s.property_id=(SELECT property_id FROM property "
         "WHERE name=%Q) ORDER BY x.place",

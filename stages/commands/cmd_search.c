@@ -7,6 +7,7 @@
 #include "stages/commands/export_found.h"
 #include "stages/commands/search_find.h"
 #include "stages/database/rows.h"
+#include "stages/database/schema.h"
 #include "stages/steps/rank/score_columns.h"
 
 enum { TABLE_ROWS = 50, ALL_HITS = 1000000000 }; /* of a table without --limit */
@@ -36,8 +37,7 @@ static pl_code print_table(const st_ask *ask, bool similar, pl_error *err)
     sqlite3_stmt *st = NULL;
     pl_code code;
 
-    pl_text_addf(&sql, "SELECT %sh.rank, (SELECT group_concat(title,'; ') FROM record r WHERE r.mol_id=m.mol_id) AS title",
-                 similar ? "x.similarity AS query_similarity, " : "");
+    pl_text_addf(&sql, "SELECT %sh.rank, " ST_TITLES " AS title", similar ? "x.similarity AS query_similarity, " : "");
     code = st_score_columns(db, ALL_HITS, false, &sql, err);
     pl_text_add(&sql,
                 ", m.smiles, m.mw, m.inchikey FROM temp.found x CROSS JOIN molecule m ON m.mol_id=x.mol_id LEFT JOIN hit h ON "

@@ -34,9 +34,9 @@ static const section molecule_sections[] = {
     { "scaffold", "SELECT CASE scaffold WHEN '' THEN 'none: no rings' ELSE scaffold END FROM fingerprint WHERE mol_id=?1" },
     { "state",
       "SELECT CASE WHEN EXISTS(SELECT 1 FROM hit WHERE mol_id=?1) THEN (SELECT 'rank '||rank||' of '||(SELECT count(*) FROM hit) FROM "
-      "hit WHERE mol_id=?1) WHEN EXISTS(SELECT 1 FROM failure WHERE mol_id=?1) THEN 'failed in '||(SELECT group_concat(DISTINCT stage) "
-      "FROM failure WHERE mol_id=?1) WHEN EXISTS(SELECT 1 FROM score WHERE mol_id=?1) THEN 'scored'||CASE WHEN EXISTS(SELECT 1 FROM "
-      "hit) THEN ', not in the ranking' ELSE '' END ELSE 'prepared' END" },
+      "hit WHERE mol_id=?1) WHEN EXISTS(SELECT 1 FROM failure WHERE mol_id=?1) THEN 'failed in '||(SELECT group_concat(stage) "
+      "FROM (SELECT stage FROM failure WHERE mol_id=?1 GROUP BY stage ORDER BY min(failure_id))) WHEN EXISTS(SELECT 1 FROM score "
+      "WHERE mol_id=?1) THEN 'scored'||CASE WHEN EXISTS(SELECT 1 FROM hit) THEN ', not in the ranking' ELSE '' END ELSE 'prepared' END" },
     { "records", "SELECT " PLACE "||coalesce('  '||r.title,'')||'  '||r.status||coalesce(': '||r.reason,'') FROM record r JOIN "
                  "input_file i USING(file_id) WHERE r.mol_id=?1 ORDER BY r.record_id LIMIT 20" },
     { "", "SELECT 'and '||(count(*)-20)||' more' FROM record WHERE mol_id=?1 HAVING count(*)>20" },
@@ -54,8 +54,8 @@ static const section molecule_sections[] = {
       "coalesce(', '||steps||' steps','')||CASE converged WHEN 0 THEN ', not converged' ELSE '' END||coalesce(', '||round(energy,2)||' kcal/mol','')||coalesce('; not by the native builder: '||fallback,'') END FROM molecule WHERE mol_id=?1" },
     { "descriptors", descriptors_sql },
     { "features",
-      "SELECT group_concat(s.name||' (unit '||u.unit||')',', ') FROM unit u JOIN stage s USING(stage_id) WHERE s.name IN "
-      "('prepare','graph','basis') AND ?1 BETWEEN u.first AND u.last" },
+      "SELECT group_concat(one,', ') FROM (SELECT s.name||' (unit '||u.unit||')' AS one FROM unit u JOIN stage s USING(stage_id) WHERE "
+      "s.name IN ('prepare','graph','basis') AND ?1 BETWEEN u.first AND u.last ORDER BY s.stage_id, u.unit)" },
     { "measured",
       "SELECT p.name||' '||printf('%.4g',l.value)||coalesce(' '||nullif(p.unit,''),'')||CASE WHEN l.n_measurements>1 THEN "
       "printf(' (mean of %d, deviation %.3g)',l.n_measurements,l.spread) ELSE '' END FROM label l JOIN property p "
@@ -66,7 +66,7 @@ static const section molecule_sections[] = {
       "nullif(p.unit,''),'')||coalesce(', '||s.domain||' of the domain','')||coalesce(': '||nullif(s.reasons,''),'') FROM "
       "score s JOIN property p USING(property_id) WHERE s.mol_id=?1 ORDER BY p.name" },
     { "models",
-      "SELECT d.name||': '||p.name||' '||printf('%.4g',x.value)||coalesce('; nearest training molecule '||x.nearest||coalesce(' '||(SELECT n.smiles FROM molecule n WHERE n.inchikey=x.nearest),'')||', similarity '||round(x.similarity,2),'') FROM prediction x JOIN "
+      "SELECT d.name||': '||p.name||' '||printf('%.4g',x.value)||coalesce('; nearest training molecule '||x.nearest||coalesce(' '||(SELECT n.smiles FROM molecule n WHERE n.inchikey=x.nearest ORDER BY n.mol_id LIMIT 1),'')||', similarity '||round(x.similarity,2),'') FROM prediction x JOIN "
       "property p USING(property_id) JOIN model d USING(model_id) WHERE x.mol_id=?1 ORDER BY 1" },
     { "ranking",
       "SELECT printf('rank %d, objective %.4g',rank,objective)||coalesce(', front '||front,'')||coalesce(', cluster of rank '||cluster,'')||coalesce(', '||nullif(n_similar,0)||' similar left out','') FROM hit WHERE "

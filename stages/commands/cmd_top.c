@@ -3,6 +3,7 @@
 #include "stages/database/descriptor_columns.h"
 #include "stages/database/results.h"
 #include "stages/database/rows.h"
+#include "stages/database/schema.h"
 #include "stages/steps/errors/domain_words.h"
 #include "stages/steps/rank/score_columns.h"
 #include "stages/steps/rank/table_columns.h"
@@ -16,7 +17,7 @@ static pl_code select_for_people(pl_text *sql, sqlite3 *db, int64_t n, pl_error 
 {
     pl_code code;
 
-    pl_text_add(sql, "SELECT h.rank, (SELECT group_concat(title,'; ') FROM record r WHERE r.mol_id=m.mol_id) AS title");
+    pl_text_add(sql, "SELECT h.rank, " ST_TITLES " AS title");
     code = st_score_columns(db, n, false, sql, err);
     pl_text_add(sql, ", m.smiles");
     st_descriptors_in_top(sql);

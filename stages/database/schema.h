@@ -12,4 +12,7 @@
 
 extern const pl_schema st_schema;
 
+/* SQL: the titles of molecule m in the order of its records. Without ORDER BY an index of another program may change the order. */
+#define ST_TITLES "(SELECT group_concat(title,'; ') FROM (SELECT title FROM record r WHERE r.mol_id=m.mol_id ORDER BY r.record_id))"
+
 #endif

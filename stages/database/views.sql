@@ -3,7 +3,7 @@ DROP VIEW IF EXISTS v_hits;
 CREATE VIEW v_hits AS SELECT -- one row for each hit and property, in order; without scores the property is NULL
   h.rank, m.inchikey, m.smiles, p.name AS property, p.unit, s.mean AS score, s.stdev, s.interval90, s.similarity, s.domain, s.reasons, h.objective,
     $DESCRIPTORSm.charge, m.formula,
-    (SELECT group_concat(title,'; ') FROM record r WHERE r.mol_id=m.mol_id) AS titles, h.front, h.cluster, h.n_similar, m.alerts,
+    (SELECT group_concat(title,'; ') FROM (SELECT title FROM record r WHERE r.mol_id=m.mol_id ORDER BY r.record_id)) AS titles, h.front, h.cluster, h.n_similar, m.alerts,
     m.undefined_stereo
   FROM hit h CROSS JOIN molecule m ON m.mol_id=h.mol_id
   LEFT JOIN property p ON EXISTS(SELECT 1 FROM score e WHERE e.property_id=p.property_id AND e.mol_id=h.mol_id)
@@ -23,27 +23,30 @@ CREATE VIEW v_funnel AS SELECT
 DROP VIEW IF EXISTS v_scaffolds;
 CREATE VIEW v_scaffolds AS SELECT -- one row for each scaffold of the ranking, with its best hit; the others take their values from that one
   f.scaffold, min(h.rank) AS best_rank, count(*) AS hits, h.objective, m.inchikey, m.smiles,
-    (SELECT group_concat(title,'; ') FROM record r WHERE r.mol_id=m.mol_id) AS titles
+    (SELECT group_concat(title,'; ') FROM (SELECT title FROM record r WHERE r.mol_id=m.mol_id ORDER BY r.record_id)) AS titles
   FROM hit h CROSS JOIN molecule m ON m.mol_id=h.mol_id CROSS JOIN fingerprint f ON f.mol_id=h.mol_id
   GROUP BY f.scaffold ORDER BY best_rank;
 DROP VIEW IF EXISTS v_properties;
 CREATE VIEW v_properties AS SELECT -- one row for each molecule
-  m.mol_id, h.rank, (SELECT group_concat(title,'; ') FROM record r WHERE r.mol_id=m.mol_id) AS titles, m.smiles, m.inchikey,
-    (SELECT group_concat(p.name||' '||printf('%.6g',s.mean),'; ') FROM property p JOIN score s USING(property_id) WHERE s.mol_id=m.mol_id) AS scores,
-    (SELECT group_concat(p.name||' '||printf('%.6g',l.value),'; ') FROM property p JOIN label l USING(property_id) WHERE l.mol_id=m.mol_id) AS measured,
+  m.mol_id, h.rank, (SELECT group_concat(title,'; ') FROM (SELECT title FROM record r WHERE r.mol_id=m.mol_id ORDER BY r.record_id)) AS titles, m.smiles, m.inchikey,
+    (SELECT group_concat(one,'; ') FROM (SELECT p.name||' '||printf('%.6g',s.mean) AS one FROM property p JOIN score s USING(property_id)
+      WHERE s.mol_id=m.mol_id ORDER BY p.name)) AS scores,
+    (SELECT group_concat(one,'; ') FROM (SELECT p.name||' '||printf('%.6g',l.value) AS one FROM property p JOIN label l USING(property_id)
+      WHERE l.mol_id=m.mol_id ORDER BY p.name)) AS measured,
     $DESCRIPTORSm.charge, m.formula, f.scaffold
   FROM molecule m LEFT JOIN hit h ON h.mol_id=m.mol_id LEFT JOIN fingerprint f ON f.mol_id=m.mol_id;
 DROP VIEW IF EXISTS v_nearest;
 CREATE VIEW v_nearest AS SELECT -- one row for each molecule and model that knows its training molecules
   h.rank, m.inchikey, m.smiles, p.name AS property, d.name AS model, x.value AS score, p.unit, x.similarity, x.nearest,
-    (SELECT n.smiles FROM molecule n WHERE n.inchikey=x.nearest) AS nearest_smiles,
-    (SELECT l.value FROM molecule n JOIN label l ON l.mol_id=n.mol_id AND l.property_id=x.property_id WHERE n.inchikey=x.nearest)
+    (SELECT n.smiles FROM molecule n WHERE n.inchikey=x.nearest ORDER BY n.mol_id LIMIT 1) AS nearest_smiles,
+    (SELECT l.value FROM molecule n JOIN label l ON l.mol_id=n.mol_id AND l.property_id=x.property_id WHERE n.inchikey=x.nearest
+      ORDER BY n.mol_id LIMIT 1)
       AS nearest_measured
   FROM prediction x CROSS JOIN molecule m ON m.mol_id=x.mol_id JOIN property p ON p.property_id=x.property_id
   JOIN model d ON d.model_id=x.model_id LEFT JOIN hit h ON h.mol_id=x.mol_id WHERE x.nearest IS NOT NULL;
 DROP VIEW IF EXISTS v_acquired;
 CREATE VIEW v_acquired AS SELECT -- what each round chose, why, and what came of it
-  a.round, a.place, (SELECT group_concat(title,'; ') FROM record r WHERE r.mol_id=m.mol_id) AS titles, m.smiles, a.inchikey, a.property, a.strategy,
+  a.round, a.place, (SELECT group_concat(title,'; ') FROM (SELECT title FROM record r WHERE r.mol_id=m.mol_id ORDER BY r.record_id)) AS titles, m.smiles, a.inchikey, a.property, a.strategy,
     a.acquisition, a.mean, a.deviation, a.rank, a.similarity,
     CASE a.outcome WHEN 'measured' THEN coalesce((SELECT x.value FROM measured x WHERE x.property=a.property AND x.inchikey=a.inchikey),
       (SELECT x.value FROM measured x WHERE x.inchikey=a.inchikey AND x.round=a.round ORDER BY x.property LIMIT 1)) END AS value, -- the label may have another name

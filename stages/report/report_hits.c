@@ -25,8 +25,8 @@ static bool load(st_report *r)
     for (sqlite3_stmt *st =
              st_report_query(r,
                              "SELECT rank, mol_id, smiles, coalesce((SELECT group_concat(title,'; ') FROM (SELECT title FROM "
-                             "record r WHERE r.mol_id=m.mol_id LIMIT 20)),'') FROM hit JOIN molecule m USING(mol_id) ORDER BY "
-                             "rank LIMIT %lld",
+                             "record r WHERE r.mol_id=m.mol_id ORDER BY r.record_id LIMIT 20)),'') FROM hit JOIN molecule m "
+                             "USING(mol_id) ORDER BY rank LIMIT %lld",
                              (long long)n);
          st_report_row(r, &st) && r->n_hits < n;)
         r->hit[r->n_hits++] = (st_hit){ .rank = sqlite3_column_int64(st, 0),
@@ -68,8 +68,8 @@ static sqlite3_stmt *query_hits(st_report *r)
     sqlite3_stmt *st = NULL;
 
     pl_text_add(&sql,
-                "SELECT h.rank, m.mol_id, m.smiles, m.inchikey, "
-                "(SELECT group_concat(title,'; ') FROM (SELECT title FROM record r WHERE r.mol_id=m.mol_id LIMIT 20)), m.formula");
+                "SELECT h.rank, m.mol_id, m.smiles, m.inchikey, (SELECT group_concat(title,'; ') FROM (SELECT title FROM record r "
+                "WHERE r.mol_id=m.mol_id ORDER BY r.record_id LIMIT 20)), m.formula");
     if (r->code == PL_OK)
         r->code = st_score_columns(r->db, r->top, true, &sql, r->err);
     st_descriptors_in_report(&sql);

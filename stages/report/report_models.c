@@ -385,7 +385,7 @@ static void add_worst(st_report *r, int64_t model, int64_t property)
     for (
         sqlite3_stmt *st = st_report_query(
             r,
-            "SELECT e.part, m.smiles, (SELECT title FROM record WHERE record.mol_id=m.mol_id LIMIT 1), e.measured, e.predicted, "
+            "SELECT e.part, m.smiles, (SELECT title FROM record r WHERE r.mol_id=m.mol_id ORDER BY r.record_id LIMIT 1), e.measured, e.predicted, "
             "e.predicted-e.measured, p.unit FROM evaluated e JOIN molecule m USING(mol_id) JOIN property p USING(property_id) "
             "WHERE e.model_id=%lld AND e.property_id=%lld AND e.part<>'train' ORDER BY abs(e.predicted-e.measured) DESC, e.mol_id LIMIT %d",
             (long long)model, (long long)property, N_WORST);

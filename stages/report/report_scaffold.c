@@ -92,9 +92,10 @@ typedef struct known {
 static void look_up(st_report *r, sqlite3 *db, const char *key, known *out)
 {
     static const char sql[] =
-        "SELECT smiles, coalesce((SELECT title FROM record r WHERE r.mol_id=m.mol_id LIMIT 1),''), coalesce((SELECT "
-        "group_concat(trim(p.name||' '||round(l.value,3)||' '||p.unit),', ') FROM label l JOIN property p USING(property_id) WHERE "
-        "l.mol_id=m.mol_id),'') FROM molecule m WHERE inchikey=?1 LIMIT 1";
+        "SELECT smiles, coalesce((SELECT title FROM record r WHERE r.mol_id=m.mol_id ORDER BY r.record_id LIMIT 1),''), "
+        "coalesce((SELECT group_concat(one,', ') FROM (SELECT trim(p.name||' '||round(l.value,3)||' '||p.unit) AS one FROM label l "
+        "JOIN property p USING(property_id) WHERE l.mol_id=m.mol_id ORDER BY p.name)),'') FROM molecule m WHERE inchikey=?1 "
+        "ORDER BY mol_id LIMIT 1";
     sqlite3_stmt *st = NULL;
 
     if (r->code == PL_OK)

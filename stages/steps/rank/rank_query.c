@@ -21,8 +21,8 @@ static pl_code fail_unknown(st_ranking *s, const char *name, pl_error *err)
     sqlite3_stmt *st = NULL;
     char known[128] = "nothing is scored";
     pl_code code = pl_db_prepare(s->env->store->db, &st,
-                                 "SELECT group_concat(name,', ') FROM property WHERE property_id IN "
-                                 "(SELECT property_id FROM score)",
+                                 "SELECT group_concat(name,', ') FROM (SELECT name FROM property WHERE property_id IN "
+                                 "(SELECT property_id FROM score) ORDER BY name)",
                                  err);
     bool row = false;
 

@@ -5,6 +5,7 @@
 
 #include "pipeline/store/store.h"
 #include "stages/database/descriptor_columns.h"
+#include "stages/database/schema.h"
 #include "stages/steps/ingest/alerts.h"
 
 typedef struct column {
@@ -12,9 +13,8 @@ typedef struct column {
 } column;
 
 static const column before[] = {
-    { "rank", "h.rank" },       { "title", "(SELECT group_concat(title,'; ') FROM record r WHERE r.mol_id=m.mol_id)" },
-    { "smiles", "m.smiles" },   { "inchikey", "m.inchikey" },
-    { "formula", "m.formula" }, { "objective", "h.objective" },
+    { "rank", "h.rank" },         { "title", ST_TITLES },     { "smiles", "m.smiles" },
+    { "inchikey", "m.inchikey" }, { "formula", "m.formula" }, { "objective", "h.objective" },
 };
 
 /* Present if the query finds something. */
