@@ -202,11 +202,11 @@ static pl_code property_of(int64_t *id, const st_campaign *x, pl_store *from, pl
 {
     const char *asked = x->c->answers.property;
     sqlite3_stmt *st = NULL;
-    bool row = false, more = false;
+    bool row = false;
     pl_code code = pl_db_prepare(
         from->db, &st,
-        "SELECT property_id, unit, name FROM property p WHERE (?1 IS NULL OR name=?1) AND EXISTS(SELECT 1 FROM score s "
-        "WHERE s.property_id=p.property_id) ORDER BY property_id",
+        "SELECT property_id, unit, name, count(*) OVER () FROM property p WHERE (?1 IS NULL OR name=?1) AND EXISTS(SELECT 1 FROM "
+        "score s WHERE s.property_id=p.property_id)",
         err);
 
     *id = 0;
@@ -214,6 +214,8 @@ static pl_code property_of(int64_t *id, const st_campaign *x, pl_store *from, pl
         (void)sqlite3_bind_text(st, 1, asked, -1, SQLITE_STATIC);
         code = pl_db_step(st, &row, err);
     }
+    if (code == PL_OK && row && sqlite3_column_int(st, 3) > 1)
+        code = pl_fail(err, PL_ECONFIG, "%s scores several properties; name one with answers.property", x->c->answers.workflow);
     if (code == PL_OK && row) {
         const char *unit = (const char *)sqlite3_column_text(st, 1);
         *id = sqlite3_column_int64(st, 0);
@@ -222,11 +224,7 @@ static pl_code property_of(int64_t *id, const st_campaign *x, pl_store *from, pl
                 pl_fail(err, PL_ECONFIG, "%s scores %s in %s, and %s is learned in %s; set answers.unit, or the unit of the target",
                         x->c->answers.workflow, (const char *)sqlite3_column_text(st, 2), unit, x->label, x->unit);
     }
-    if (code == PL_OK && row)
-        code = pl_db_step(st, &more, err);
     (void)sqlite3_finalize(st);
-    if (code == PL_OK && more)
-        code = pl_fail(err, PL_ECONFIG, "%s scores several properties; name one with answers.property", x->c->answers.workflow);
     return code;
 }
 
