@@ -252,10 +252,10 @@ static pl_code finish(st_merging *m, pl_error *err)
 /* results.db -> results.merging.db */
 static const char *merging_path(const pl_workflow *wf, pl_arena *mem)
 {
-    size_t n = strlen(wf->storage.results);
-    int stem = (int)(n > 3 && strcmp(wf->storage.results + n - 3, ".db") == 0 ? n - 3 : n);
+    const char *results = wf->storage.results, *end = strrchr(results, '.');
+    const size_t stem = end != NULL && strcmp(end, ".db") == 0 ? (size_t)(end - results) : strlen(results);
 
-    return pl_sprintf(mem, "%.*s.merging.db", stem, wf->storage.results);
+    return pl_sprintf(mem, "%.*s.merging.db", (int)stem, results);
 }
 
 static void remove_file(const char *path, pl_arena *mem)

@@ -91,6 +91,12 @@ def any_number_of_shards_gives_the_rows_of_one_run():
             accounted(p, where)
             p.run("db", "check", where)
             assert open(p.path(where, "hits.csv")).read() == open(p.path("one", "hits.csv")).read()
+        # Failures are in the order in which their shards met them, which is that of no index.
+        for n in (1, 3):
+            met = [row for k in range(n) for row in
+                   p.rows("SELECT stage, record_id, code FROM failure ORDER BY failure_id", workdir="of%d/shards/%05d-of-%05d" % (n, k, n))]
+            assert n > 1 or met != sorted(met, key=lambda row: (row[0], row[2])), met
+            assert p.rows("SELECT stage, record_id, code FROM failure ORDER BY failure_id", workdir="of%d" % n) == met, n
         # A stage began when the first of its shards did, and was done when the last was.
         each = [p.rows("SELECT name, created_utc, done_utc FROM stage ORDER BY stage_id", workdir="of3/shards/%05d-of-00003" % k) for k in range(3)]
         assert each[2][0][1] < each[0][0][1]
