@@ -37,6 +37,9 @@ st_scale st_scale_nice(double lo, double hi, int steps)
 
 /* ---- the frame: ticks at the multiples of a scale's step ---- */
 
+/* Of a step: more than the rounding of an end, which is up to 3e-6 where values differ by one in 10^9 (st_scale_nice). */
+static const double ROUNDING = 1e-5;
+
 static double x_of(const frame *f, double x) { return LEFT + (x - f->x.lo) / (f->x.hi - f->x.lo) * (f->wide - LEFT - RIGHT); }
 
 static double y_of(const frame *f, double y)
@@ -73,15 +76,15 @@ static void svg_go_on(const frame *f) { pl_text_add(f->out, "\">"); }
 
 static void add_grid(const frame *f)
 {
-    double x = ceil(f->x.lo / f->x.step - 1e-6), y = ceil(f->y.lo / f->y.step - 1e-6);
+    double x = ceil(f->x.lo / f->x.step - ROUNDING), y = ceil(f->y.lo / f->y.step - ROUNDING);
 
-    for (double v; (v = x * f->x.step) <= f->x.hi + 1e-6 * f->x.step; x++) {
+    for (double v; (v = x * f->x.step) <= f->x.hi + ROUNDING * f->x.step; x++) {
         pl_text_addf(f->out, "<path class=\"tick\" d=\"M%.1f %dv4\"/><text class=\"x\" x=\"%.1f\" y=\"%d\">", x_of(f, v),
                      f->high - BOTTOM, x_of(f, v), f->high - BOTTOM + 16);
         add_number(f->out, v, f->x.step);
         pl_text_add(f->out, "</text>");
     }
-    for (double v; (v = y * f->y.step) <= f->y.hi + 1e-6 * f->y.step; y++) {
+    for (double v; (v = y * f->y.step) <= f->y.hi + ROUNDING * f->y.step; y++) {
         pl_text_addf(f->out, "<path class=\"grid\" d=\"M%d %.1fH%d\"/><text class=\"y\" x=\"%d\" y=\"%.1f\">", LEFT, y_of(f, v),
                      f->wide - RIGHT, LEFT - 6, y_of(f, v) + 4);
         add_number(f->out, v, f->y.step);

@@ -13,6 +13,7 @@
 #include "stages/report/drawing.h"
 #include "stages/report/html.h"
 #include "stages/report/plot.h"
+#include "stages/report/report_parts.h"
 
 static pl_text out;
 
@@ -211,6 +212,37 @@ static void an_axis_has_a_mark_at_both_of_its_ends(void **state)
         assert_int_equal(occurrences("class=\"tick\""), 4);
         assert_int_equal(occurrences("class=\"grid\""), 4);
     }
+}
+
+/* Values that differ by one in 10^8 or less: their ends are rounded by up to 3e-6 of a step. */
+static void the_last_mark_of_close_values_is_drawn(void **state)
+{
+    static const struct {
+        double lo, hi;
+        int marks;
+    } cases[] = { { 2.010112367203398, 2.0101123699706887, 6 },
+                  { 0.06339772653412734, 0.06339772757635569, 6 },
+                  { 64.95094970051687, 64.95094983744094, 8 } };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        st_histogram h = { .name = "x", .unit = "" };
+        st_histogram_init(&h, cases[i].lo, cases[i].hi, false);
+        st_histogram_put(&h, cases[i].lo, false);
+        pl_text_reset(&out);
+        st_plot_histogram(&out, &h);
+        assert_int_equal(occurrences("class=\"tick\""), cases[i].marks);
+    }
+}
+
+static void a_query_that_has_ended_has_no_more_rows(void **state)
+{
+    st_report r = { .code = PL_OK };
+    sqlite3_stmt *none = NULL;
+
+    (void)state;
+    assert_false(st_report_row(&r, &none));
+    assert_true(r.code == PL_OK && none == NULL);
 }
 
 static void no_points_are_no_figure(void **state)
@@ -464,6 +496,8 @@ int main(void)
         CASE(names_in_figures_are_escaped),
         CASE(figures_are_bounded),
         CASE(an_axis_has_a_mark_at_both_of_its_ends),
+        CASE(the_last_mark_of_close_values_is_drawn),
+        CASE(a_query_that_has_ended_has_no_more_rows),
         CASE(no_points_are_no_figure),
         CASE(each_dot_of_a_roofline_has_a_label_of_its_own),
         CASE(the_roof_is_where_bandwidth_and_peak_meet),
