@@ -165,7 +165,7 @@ static bool expanded_one(nn_range *r, const char *text)
         if (strncmp(text, symbol, strlen(symbol)) != 0 || strspn(digits, "0123456789") != strlen(digits) || *digits == '\0')
             continue;
         const long bonds = strtol(digits, NULL, 10);
-        if (bonds > NN_EXPANDED_MAX)
+        if (bonds < 1 || bonds > NN_EXPANDED_MAX)
             return false;
         r->expanded[k] |= (uint16_t)(1u << bonds);
         return true;

@@ -460,6 +460,7 @@ static void wrong_metadata_is_refused(void **state)
                                             { "\"high_valences\":[]", "\"high_valences\":3" },
                                             { "\"high_valences\":[]", "\"high_valences\":[\"S\"]" },
                                             { "\"high_valences\":[]", "\"high_valences\":[\"S16\"]" },
+                                            { "\"high_valences\":[]", "\"high_valences\":[\"S0\"]" },
                                             { "\"high_valences\":[]", "\"high_valences\":[\"C5\"]" },
                                             { "\"high_valences\":[]", "\"high_valences\":[6]" },
                                             { "\"mmff94\"]", "\"mmff94\"" } };
