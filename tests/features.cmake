@@ -14,6 +14,7 @@ molsieve_test(graph_block_fuzz fuzz/graph_block_test.c LABEL fuzz
 molsieve_test(codec fuzz/codec_test.c LABEL fuzz USES molsieve_made_mol ZLIB::ZLIB)
 molsieve_test(graph_oom oom/graph_oom_test.c LABEL oom USES molsieve_made_mol molsieve::models)
 molsieve_test(basis_stored prop/basis_stored_test.c LABEL prop USES molsieve_made_mol molsieve::models)
+target_link_options(test_basis_stored PRIVATE -Wl,--wrap=malloc)
 if(TARGET molsieve::stages)
   molsieve_test(feature_stages unit/feature_stages_test.c LABEL unit USES molsieve_made_mol toy molsieve::stages)
 endif()

@@ -31,7 +31,7 @@ enum { PL_PROGRAM_LAST = 1024 };
 typedef struct pl_program_result {
     pl_program_end end;             /* TIMEOUT: killed after timeout_s; FULL: killed for dir_bytes              */
     int status;                     /* exit status, or number of the signal                            */
-    char *out;                      /* the caller's: the first `size` bytes of stdout, not terminated  */
+    char *out;                      /* the caller's: the first `size` bytes of stdout, not terminated; may be NULL if size is 0 */
     size_t size, n_out;             /* size: set by the caller; n_out: bytes of out that are filled    */
     bool cut;                       /* stdout was longer than size                                     */
     char last[PL_PROGRAM_LAST + 1]; /* the last bytes of stdout and stderr as they came, terminated    */

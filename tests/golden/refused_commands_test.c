@@ -147,6 +147,8 @@ static bool refuse_one(const char *words, const said *good, int *n_without)
     }
     if (!tells_for_what(pl_text_str(&s.err)))
         fail_msg("%s, in %s: %s", words, name_of(where), pl_text_str(&s.err));
+    if (strstr(pl_text_str(&s.out), "(null)") != NULL)
+        fail_msg("%s, %s in %s: %s", words, what != NULL ? what : "nothing", name_of(where), pl_text_str(&s.out));
     if (met && getenv("SHOW") != NULL)
         print_message("  %s %p: %s, status %d\n", name_of(where), where, what, s.status);
     said_free(&s);

@@ -186,9 +186,60 @@ static void mirror_images_with_stored_frames_are_those_of_computed_ones(void **s
     assert_true(off(stored, image) < 2e-4);
 }
 
+/* ---- linked with -Wl,--wrap=malloc ---- */
+
+static bool refuses;
+
+void *__real_malloc(size_t n);
+void *__wrap_malloc(size_t n);
+
+void *__wrap_malloc(size_t n) { return refuses ? NULL : __real_malloc(n); }
+
+static nn_batch first_of(const world *w, int32_t n, nn_collate *c)
+{
+    nn_inputs in = nn_inputs_qm9();
+    nn_item items[N_GRAPHS];
+    nn_collated out;
+    pl_error err;
+
+    for (int32_t i = 0; i < n; i++)
+        items[i] = nn_item_of(&w->graphs, &w->f32, i);
+    must(nn_collate_run(c, &out, items, n, &in, &err), &err);
+    return out.batch;
+}
+
+/* Once there was room for a batch, one of its size or smaller needs no memory. */
+static void a_mirror_keeps_its_room(void **state)
+{
+    static const struct {
+        int32_t n;
+        bool refused;
+        pl_code code;
+    } calls[] = {
+        { 2, true, PL_ENOMEM }, { 3, false, PL_OK }, { 3, true, PL_OK }, { 2, true, PL_OK }, { N_GRAPHS, true, PL_ENOMEM }
+    };
+    nn_mirror *m = nn_mirror_new();
+    nn_collate *c = nn_collate_new();
+    pl_error err;
+
+    for (size_t k = 0; k < sizeof calls / sizeof *calls; k++) {
+        const nn_batch in = first_of(*state, calls[k].n, c);
+        nn_batch other;
+        pl_code code;
+        assert_non_null(in.frame);
+        refuses = calls[k].refused;
+        code = nn_mirror_batch(m, &other, &in, &err);
+        refuses = false;
+        assert_int_equal(code, calls[k].code);
+    }
+    nn_collate_free(c);
+    nn_mirror_free(m);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_mirror_keeps_its_room),
         cmocka_unit_test(float_frames_give_the_same_bits),
         cmocka_unit_test(sixteen_bit_frames_give_the_same_to_their_accuracy),
         cmocka_unit_test(mirror_images_with_stored_frames_are_those_of_computed_ones),

@@ -4,6 +4,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <cmocka.h>
+#include <malloc.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -111,7 +112,18 @@ static void ties_of_the_nearest_go_to_the_smallest_key(void **state)
         assert_true(isnan(near[i].alike) && near[i].key == NULL);
 }
 
-/* A domain is searched in parts. */
+/* Bytes of the heap and of what it maps by itself; 0 where the C library does not tell. */
+static size_t heap_bytes(void)
+{
+#if defined(__GLIBC__) && __GLIBC_PREREQ(2, 33)
+    const struct mallinfo2 m = mallinfo2();
+    return m.uordblks + m.hblkhd;
+#else
+    return 0;
+#endif
+}
+
+/* A domain is searched in parts. It takes less than 1 kB a molecule. */
 static void a_large_domain_is_searched_to_its_end(void **state)
 {
     enum { LARGE = 3000 };
@@ -120,12 +132,15 @@ static void a_large_domain_is_searched_to_its_end(void **state)
     ch_fingerprint to[LARGE / 100];
     nn_near near[LARGE / 100];
     nn_domain d;
+    size_t before;
 
     for (int i = 0; i < LARGE; i++) {
         all[i].print.word[i % 32] = (uint64_t)(1 + i / 32);
         key_of(all[i].key, 2 + i % 600);
     }
+    before = heap_bytes();
     assert_int_equal(nn_domain_make(&d, all, LARGE, b->mem, NULL), PL_OK);
+    assert_in_range(heap_bytes() - before, 0, LARGE * 1000);
     for (int i = 0; i < LARGE / 100; i++)
         to[i] = d.print[100 * i + 99];
     nn_domain_nearest(near, &d, to, LARGE / 100);

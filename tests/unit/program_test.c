@@ -51,6 +51,7 @@ long __wrap_syscall(long number, ...)
 }
 
 static char out[ROOM];
+static size_t out_bytes = ROOM; /* for the output of the next runs; 0: out is NULL */
 static pl_program_result got;
 static const char *folder = "/tmp";
 static double folder_bytes; /* the limit of the next runs */
@@ -62,7 +63,7 @@ static pl_code run(const char *script, double timeout_s, size_t memory, size_t f
     pl_program p = { "/bin/sh", argv, env, folder, timeout_s, 0, memory, file, folder_bytes };
 
     (void)snprintf(text, sizeof text, "%s", script);
-    got = (pl_program_result){ .out = out, .size = sizeof out };
+    got = (pl_program_result){ .out = out_bytes > 0 ? out : NULL, .size = out_bytes };
     return pl_program_run(&p, stop, &got, NULL);
 }
 
@@ -478,6 +479,11 @@ static void output_is_cut_only_where_it_does_not_fit(void **state)
         assert_int_equal(got.n_last, n);
         assert_int_equal(strspn(got.last, "b"), n);
     }
+    out_bytes = 0;
+    assert_int_equal(run("echo much", 30, 0, 0, NULL), PL_OK);
+    out_bytes = ROOM;
+    assert_true(got.n_out == 0 && got.cut);
+    assert_string_equal(got.last, "much\n");
 }
 
 int main(void)

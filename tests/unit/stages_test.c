@@ -495,9 +495,19 @@ static pl_code prepare_and_append(void *state, pl_unit *unit, pl_error *err)
 /* A file that changes during the first of two runs. */
 typedef struct change {
     const char *file, *before, *flow, *says, *count; /* says: the first run; count: an SQL query */
+    const char *between;                             /* SQL of another program, or NULL */
     const pl_stage *const *known[2];                 /* of the first run and of the second       */
     int64_t rows;                                    /* that it counts after the second; before 0 */
 } change;
+
+static void by_another_program(const char *path, const char *sql)
+{
+    sqlite3 *db = NULL;
+
+    assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
+    assert_int_equal(sqlite3_exec(db, sql, NULL, NULL, NULL), SQLITE_OK);
+    assert_int_equal(sqlite3_close(db), SQLITE_OK);
+}
 
 static void the_second_run_is_right(const change *c)
 {
@@ -525,6 +535,8 @@ static void the_second_run_is_right(const change *c)
         assert_int_equal(pl_db_int(s->db, &n, NULL, "%s", c->count), PL_OK);
         assert_int_equal(n, i ? c->rows : 0);
         pl_store_close(s);
+        if (i == 0 && c->between != NULL)
+            by_another_program(wf->storage.results, c->between);
     }
     pl_arena_free(mem);
     toy_remove(dir);
@@ -544,6 +556,7 @@ static void a_split_file_that_changes_under_its_key_is_refused(void **state)
         .flow = "format: 1\nname: x\nworkdir: run\ninputs: [{path: a.smi}]\nlimits: {disk_free_min: 0B}\nstages:\n  read:\n"
                 "  prepare: {conformers: {source: none}}\n  split: {method: file, path: parts.txt}\n",
         .count = "SELECT count(*) FROM split WHERE part='test'",
+        .between = "CREATE INDEX theirs ON molecule(inchikey,smiles)", /* SQLite reads all of the query from it, in its order */
         .known = { known, known },
         .rows = 1 });
 }
@@ -573,6 +586,30 @@ static void a_file_that_grows_while_it_is_read_is_read_again(void **state)
                                        .count = "SELECT count(*) FROM record JOIN stage ON state='done'",
                                        .known = { known, plain },
                                        .rows = 3 });
+}
+
+/* ---- a library without molecules ---- */
+
+static void why_a_library_is_empty_is_told_or_the_error_of_its_database(void **state)
+{
+    static const char *const tables[] = { "failure", "record" };
+    pl_store s = { .db = open_schema() };
+    const pl_env env = { .store = &s };
+    pl_error err = { 0 };
+    char want[60];
+
+    (void)state;
+    assert_int_equal(st_prepare_fail_empty(&env, &err), PL_EINPUT);
+    assert_string_equal(err.text,
+                        "none of the 0 records gave a molecule, most often: unknown: ; check `format` of `inputs` and see "
+                        "`molsieve failures`");
+    for (size_t k = 0; k < sizeof tables / sizeof *tables; k++) {
+        assert_int_equal(pl_db_execf(s.db, &err, "DROP TABLE %s", tables[k]), PL_OK);
+        assert_int_equal(st_prepare_fail_empty(&env, &err), PL_EBUG);
+        (void)snprintf(want, sizeof want, "no such table: %s", tables[k]);
+        assert_non_null(strstr(err.text, want));
+    }
+    assert_int_equal(sqlite3_close(s.db), SQLITE_OK);
 }
 
 /* ---- how long a job has ---- */
@@ -660,6 +697,7 @@ int main(void)
         cmocka_unit_test(a_condition_of_any_depth_is_answered),
         cmocka_unit_test(an_objective_adds_a_multiple_of_spread_or_interval),
         cmocka_unit_test(a_file_that_grows_while_it_is_read_is_read_again),
+        cmocka_unit_test(why_a_library_is_empty_is_told_or_the_error_of_its_database),
         cmocka_unit_test(a_line_of_the_log_has_time_level_and_message),
         cmocka_unit_test(auto_keeps_what_the_warning_says_and_a_quarter_at_most),
         cmocka_unit_test(a_split_file_that_changes_under_its_key_is_refused),

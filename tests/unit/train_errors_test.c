@@ -645,6 +645,46 @@ static void a_clipped_gradient_has_the_norm_that_was_asked_for(void **state)
     }
 }
 
+/* The first number of the gradient is 1, the others are of this size. */
+static float far_below;
+
+static pl_code backward_far(nn_engine *e, const nn_batch *in, const float *dy, float *grad, pl_error *err)
+{
+    (void)in, (void)dy;
+    for (int64_t k = 0; k < wide; k++)
+        grad[k] = k == 0 ? 1.0f : far_below;
+    return count(&e->calls, "call", err);
+}
+
+/* Of a whole group of four each number has a sum of its own; numbers after the last group are added to the first sum. The limit lies
+ * between two floats, so the last bit of the norm decides by which of them the gradient is multiplied. */
+static void the_squares_of_a_gradient_are_added_in_a_fixed_order(void **state)
+{
+    static const struct {
+        int64_t n;
+        float far_below, clip;
+    } cases[] = { { 8, 0x1.1p-27f, 0x1.fffffep-1f }, { 11, 0x1.f6p-28f, 1 } }; /* norms 1 + 2^-52 and 1 */
+    const nn_engine_kind kind = { .name = "far", .set_params = set_params, .forward = forward, .backward = backward_far };
+
+    (void)state;
+    b.conf.epochs = 1;
+    b.conf.molecules = TRAIN;
+    b.conf.grad_clip = 1 - 0x1p-25;
+    b.conf.beta1 = 0;
+    b.conf.ema = 0;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const nn_se3 plan = { .n_floats = (size_t)cases[i].n, .conf.outputs = 1, .head = { -1, -1, -1, -1 } };
+        begin();
+        wide = cases[i].n;
+        far_below = cases[i].far_below;
+        assert_int_equal(nn_train_state_alloc(&b.s, &plan, false, 1, b.mem, NULL), PL_OK);
+        b.s.params[0] = 0.25f;
+        assert_int_equal(train_on(&kind, TRAIN, NULL), PL_OK);
+        assert_int_equal(b.s.step, 1);
+        assert_true(b.s.m[0] == cases[i].clip);
+    }
+}
+
 /* ---- order and learning rate ---- */
 
 static void each_order_of_molecules_is_as_likely(void **state)
@@ -812,6 +852,7 @@ int main(void)
         OF(without_finite_validations_there_is_no_model),
         OF(the_first_finite_validation_is_the_best_so_far),
         OF(a_clipped_gradient_has_the_norm_that_was_asked_for),
+        OF(the_squares_of_a_gradient_are_added_in_a_fixed_order),
         OF(each_order_of_molecules_is_as_likely),
         OF(the_learning_rate_is_that_of_its_schedule),
         OF(a_stop_names_its_epoch),

@@ -271,6 +271,9 @@ static void a_file_that_cannot_be_read_is_a_problem(void **unused)
     assert_true(pl_yaml_bytes(&bytes, name, &problems, mem));
     assert_int_equal(bytes.len, 5);
     assert_int_equal(pl_problems_code(&problems), PL_OK);
+    pl_text_reset(&report);
+    pl_problems_write(&problems, &report);
+    assert_string_equal(pl_text_str(&report), "");
     (void)close(fd);
     (void)unlink(name);
 }
