@@ -29,6 +29,7 @@ SKIPPED = re.compile(r'//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n]
 SQL = re.compile(r"\b(SELECT|INSERT|UPDATE|DELETE|WHERE|JOIN|ORDER BY|GROUP BY|HAVING)\b")
 SPEAKS = re.compile(r"\b(pl_fail|pl_at|pl_event_add|pl_log|pl_problem_add|pl_cmd_say|pl_cmd_usage|ch_reader_set_problem|"
                     r"fprintf|printf|fputs)\s*\(")
+FUNCTION = re.compile(r"([A-Za-z_]\w*)\(")
 CONVERSION = re.compile(r"%[-+ #0]*[\d*]*(?:\.[\d*]+)?(?:hh|h|ll|l|z|j|t)?[a-zA-Z]")
 CALL = re.compile(r"^\s+(?:\(void\))?[a-z_][\w.>\-]*\(.*\);$")
 ASSIGN = re.compile(r"^\s+\*?[a-zA-Z_][\w.\[\]>\-]*(?: [-+|&^*/]?= .*|\+\+|--);$")
@@ -55,7 +56,7 @@ class Mutant:
         self.line = text.count("\n", 0, at) + 1
         self.before = " ".join(text[begin:stop].split())
         self.after = " ".join((text[begin:at] + new + text[end:stop]).split())
-        self.nth = 1
+        self.nth, self.function = 1, None
 
     def key(self):
         return "%s: %s: %s -> %s%s" % (self.path, self.kind, self.before, self.after, " #%d" % self.nth if self.nth > 1 else "")
@@ -82,6 +83,19 @@ def lines_of(code):
     for line in code.split("\n"):
         yield at, line
         at += len(line) + 1
+
+
+def functions(code):
+    """The function that each line is in, None between functions: what begins at a line's first character and ends with a brace there."""
+    inside = None
+    for _, line in lines_of(code):
+        begins = re.sub(r"__attribute__\(\(.*?\)\)", "", line) if re.match(r"[A-Za-z_]", line) else ""
+        if begins:
+            named = FUNCTION.search(begins.split("=")[0])
+            inside = named[1] if named and not begins.rstrip().endswith(";") else None
+        yield inside
+        if line.startswith("}") or begins.rstrip().endswith("}"):
+            inside = None
 
 
 def swaps(code):
@@ -168,9 +182,10 @@ def of_file(top, path):
     code, strings = masked(text)
     found = [Mutant(path, text, *site) for part in (swaps, constants, truths, statements, checks, syncs, binds) for site in part(code)]
     found += [Mutant(path, text, *site) for site in texts(text, code, strings)]
-    seen = {}
+    seen, inside = {}, list(functions(code))
     for m in sorted(found, key=lambda m: (m.at, m.kind, m.new)):
         m.nth = seen[m.key()] = seen.get(m.key(), 0) + 1
+        m.function = inside[m.line - 1]
         yield m
 
 
@@ -196,9 +211,21 @@ def shuffled(sites, rng):
 
 
 def argued(path):
-    """Keys of mutants that cannot be told from the program; the lines below each say why."""
+    """The function of each mutant that cannot be told from the program, by its key; the lines below, or above its group, say why."""
     with open(path) as f:
-        return {line.rstrip("\n") for line in f if line.strip() and not line.startswith((" ", "#"))}
+        lines = [line.rstrip("\n") for line in f if line.strip() and not line.startswith((" ", "#"))]
+    return dict(re.fullmatch(r"(.*?)(?: @(\w+))?", line).groups() for line in lines)
+
+
+def is_argued(m, arguments):
+    """A line may be in several functions: the argument is of one, also when another function comes before it."""
+    return arguments.get(m.key(), "") == m.function
+
+
+def idle(top, arguments):
+    """Keys of arguments that are of no mutant of the tree: a line or its function has changed, so the argument is read again, or removed."""
+    there = {m.key() for room in ROOMS for m in of_room(top, room) if is_argued(m, arguments)}
+    return sorted(k for k in arguments if k not in there and runs_here(k.split(":")[0]))
 
 
 @functools.lru_cache(None)
