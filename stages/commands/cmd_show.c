@@ -21,7 +21,7 @@ static const char descriptors_sql[] =
     CH_DESCRIPTORS(WHEN) " END AS v FROM molecule m, column_doc d WHERE m.mol_id=?1 AND d.tbl='molecule' "
                          "AND d.col IN (''"
 #define IN_LIST(name, ...) ",'" #name "'"
-    CH_DESCRIPTORS(IN_LIST) ")) WHERE v IS NOT NULL";
+    CH_DESCRIPTORS(IN_LIST) ") ORDER BY d.col) WHERE v IS NOT NULL";
 
 #define PLACE "i.path||':'||r.line"
 
