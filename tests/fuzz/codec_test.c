@@ -194,6 +194,8 @@ static void a_refused_allocation_is_reported(void **state)
         code = ch_block_unpack(&item, &n, good, turn, NULL);
         if (code == PL_OK)
             code = ch_block_pack(&again, item, n, turn, NULL);
+        if (code == PL_OK)
+            assert_null(pl_arena_get(turn, 1, 1)); /* none was refused so far */
         pl_arena_refuse(0);
         pl_arena_reset(turn);
     }

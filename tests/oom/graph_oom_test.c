@@ -48,6 +48,8 @@ static void a_refused_allocation_is_reported(void **state)
         for (; code != PL_OK && nth < 1000; nth++) {
             pl_arena_refuse(nth);
             code = whole_way(&mol, kinds[k], turn);
+            if (code == PL_OK)
+                assert_null(pl_arena_get(turn, 1, 1)); /* none was refused so far */
             pl_arena_refuse(0);
             assert_true(code == PL_OK || code == PL_ENOMEM);
             pl_arena_reset(turn);

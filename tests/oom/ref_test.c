@@ -67,6 +67,8 @@ static void a_refused_allocation_is_an_error_and_no_more(void **state)
     for (long nth = 1;; nth++) {
         pl_arena_refuse(nth);
         pl_code code = step(e, y, grad);
+        if (code == PL_OK)
+            assert_null(pl_arena_get(mem, 1, 1)); /* none was refused so far */
         pl_arena_refuse(0);
         if (code == PL_OK)
             break;
@@ -94,6 +96,8 @@ static void a_tensor_file_reports_refused_memory(void **state)
         nn_tensors *got;
         pl_arena_refuse(nth);
         code = nn_tensors_parse(&got, (pl_bytes){ file, 8 + sizeof header + 1 }, mem, NULL);
+        if (code == PL_OK)
+            assert_null(pl_arena_get(mem, 1, 1)); /* none was refused so far */
         pl_arena_refuse(0);
         assert_true(code == PL_ENOMEM || (code == PL_OK && nth > 3));
         pl_arena_free(mem);

@@ -64,6 +64,8 @@ static long refuse_in_turn(const sdf_mol *m, pl_code (*way)(const sdf_mol *, pl_
     for (; code != PL_OK && nth < 5000; nth++) {
         pl_arena_refuse(nth);
         code = way(m, turn);
+        if (code == PL_OK)
+            assert_null(pl_arena_get(turn, 1, 1)); /* none was refused so far */
         pl_arena_refuse(0);
         pl_arena_reset(turn);
         assert_true(code == PL_OK || code == PL_ENOMEM);
@@ -113,6 +115,8 @@ static void more_rings_than_there_was_room_for_are_found_or_refused(void **state
         pl_arena_reset(turn);
         pl_arena_refuse(nth);
         code = ch_perceive(&p, &mol, turn, NULL);
+        if (code == PL_OK)
+            assert_null(pl_arena_get(turn, 1, 1)); /* none was refused so far */
         pl_arena_refuse(0);
         assert_true(code == PL_OK || code == PL_ENOMEM);
     }

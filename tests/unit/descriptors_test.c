@@ -291,12 +291,16 @@ static void a_refused_allocation_is_an_error(void **state)
     do {
         pl_arena_refuse(++n);
         code = ch_features_of(x, &g, b->mem, NULL);
+        if (code == PL_OK)
+            assert_null(pl_arena_get(b->mem, 1, 1)); /* none was refused so far */
         pl_arena_refuse(0);
         assert_true(code == PL_OK || code == PL_ENOMEM);
     } while (code != PL_OK);
     do {
         pl_arena_refuse(++m);
         code = ch_environments_of(&e, &g, b->mem, NULL);
+        if (code == PL_OK)
+            assert_null(pl_arena_get(b->mem, 1, 1)); /* none was refused so far */
         pl_arena_refuse(0);
         assert_true(code == PL_OK || code == PL_ENOMEM);
     } while (code != PL_OK);

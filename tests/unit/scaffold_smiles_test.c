@@ -131,6 +131,8 @@ static void a_refused_allocation_is_an_error(void **state)
     do {
         pl_arena_refuse(++n);
         code = ch_scaffold_smiles(&out, &mol, b->mem, NULL);
+        if (code == PL_OK)
+            assert_null(pl_arena_get(b->mem, 1, 1)); /* none was refused so far */
         pl_arena_refuse(0);
         assert_true(code == PL_OK || code == PL_ENOMEM);
     } while (code != PL_OK);

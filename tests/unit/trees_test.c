@@ -474,6 +474,8 @@ static void refused_memory_is_said(void **state)
             code = nn_trees.predict(m, &a.x, is, NULL, own, NULL);
         if (code == PL_OK)
             code = nn_trees.explain(m, &a.x, 0, &p, own, NULL);
+        if (code == PL_OK)
+            assert_null(pl_arena_get(own, 1, 1)); /* none was refused so far */
         pl_arena_refuse(0);
         pl_arena_free(own);
         if (code == PL_OK)
