@@ -131,7 +131,7 @@ pl_code pl_stage_row_get(pl_store *s, const char *name, pl_stage_row *out, pl_ar
         (void)sqlite3_bind_text(st, 1, name, -1, SQLITE_STATIC);
         code = pl_db_step(st, &row, err);
     }
-    if (code == PL_OK && row) {
+    if (row) {
         *out = (pl_stage_row){ .stage_id = sqlite3_column_int64(st, 0),
                                .key = column(st, 1, mem),
                                .done = sqlite3_column_int(st, 2) != 0,

@@ -62,7 +62,7 @@ static pl_code get(pl_store *s, sqlite3_stmt *st, const unsigned char *key, pl_b
 
     (void)sqlite3_bind_blob(st, 1, key, KEY, SQLITE_STATIC);
     code = pl_db_step(st, &row, err);
-    if (code == PL_OK && row)
+    if (row)
         code = copy_row(s, st, key, data, mem, err);
     (void)sqlite3_reset(st);
     (void)sqlite3_clear_bindings(st);

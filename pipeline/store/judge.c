@@ -44,7 +44,7 @@ static pl_code check_structure(sqlite3 *db, pl_error *err)
 
     if (code == PL_OK)
         code = pl_db_step(st, &row, err);
-    if (code == PL_OK && row && strcmp((const char *)sqlite3_column_text(st, 0), "ok") != 0)
+    if (row && strcmp((const char *)sqlite3_column_text(st, 0), "ok") != 0)
         code = pl_fail(err, PL_EDATA, "%s", (const char *)sqlite3_column_text(st, 0));
     (void)sqlite3_finalize(st);
     return code;

@@ -118,7 +118,7 @@ pl_code pl_store_shard(pl_store *s, const char **out, pl_arena *mem, pl_error *e
     *out = "";
     if (code == PL_OK)
         code = pl_db_step(st, &row, err);
-    if (code == PL_OK && row)
+    if (row)
         *out = pl_strdup(mem, (const char *)sqlite3_column_text(st, 0));
     (void)sqlite3_finalize(st);
     return code == PL_OK && *out == NULL ? pl_fail(err, PL_ENOMEM, "a shard") : code;

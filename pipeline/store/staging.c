@@ -34,7 +34,7 @@ static pl_code text_of(sqlite3 *db, const char *sql, char out[MARK], pl_error *e
     out[0] = '\0';
     if (code == PL_OK)
         code = pl_db_step(st, &row, err);
-    if (code == PL_OK && row && sqlite3_column_type(st, 0) == SQLITE_TEXT)
+    if (row && sqlite3_column_type(st, 0) == SQLITE_TEXT)
         (void)snprintf(out, MARK, "%s", (const char *)sqlite3_column_text(st, 0));
     (void)sqlite3_finalize(st);
     return code;
@@ -51,7 +51,7 @@ static pl_code marks_of_features(sqlite3 *db, marks *out, pl_error *err)
     pl_code code = pl_db_int(db, &has, err, "SELECT count(*) FROM sqlite_master WHERE name='block'");
 
     *out = (marks){ .there = true };
-    if (code == PL_OK && has > 0)
+    if (has > 0)
         code = pl_db_int(db, &has, err, "SELECT count(*) FROM (SELECT 1 FROM block LIMIT 1)");
     out->has_blocks = has > 0;
     if (code == PL_OK)

@@ -199,9 +199,8 @@ static pl_code check_blocks(pl_store *s, const char *name, const char *key, void
     bool row = true;
     pl_code code = pl_db_prepare(s->features, &st, sql, err);
 
-    if (code != PL_OK)
-        return code;
-    (void)sqlite3_bind_text(st, 1, key, -1, SQLITE_STATIC);
+    if (code == PL_OK)
+        (void)sqlite3_bind_text(st, 1, key, -1, SQLITE_STATIC);
     while (code == PL_OK && (code = pl_db_step(st, &row, err)) == PL_OK && row) {
         uLong crc = crc32_z(0, sqlite3_column_blob(st, 3), (size_t)sqlite3_column_bytes(st, 3));
         n++;
@@ -306,7 +305,7 @@ static pl_code blocks_must_hold(pl_store *s, pl_error *err)
     if (code == PL_OK && c.good)
         code = each_stage(s, check_blocks, &c, err);
     bad = strstr(pl_text_str(&report), "BAD  ");
-    if (code == PL_OK && !c.good)
+    if (!c.good)
         code = pl_fail(err, PL_EDATA, "%s: damaged (%.*s); delete the file and run again, it is made anew", s->features_path,
                        bad != NULL ? (int)strcspn(bad + 5, "\n") : 0, bad != NULL ? bad + 5 : "");
     pl_text_free(&report);

@@ -123,7 +123,7 @@ static bool ready(const pl_step *step, const int *new_place)
     return true;
 }
 
-/* Reports a cycle of needs: follows them from a step that can never run until a step repeats. */
+/* Reports a cycle of needs: follows them from a step that can never run, and so needs another such step, until a step repeats. */
 static void say_cycle(const pl_workflow *wf, const int *new_place, int at, const pl_settings *ctx)
 {
     pl_text path = { 0 };
@@ -139,8 +139,6 @@ static void say_cycle(const pl_workflow *wf, const int *new_place, int at, const
                 if (new_place[wf->step[at].needs[i]] < 0)
                     next = wf->step[at].needs[i];
             at = next;
-            if (next == at && wf->step[at].n_needs == 0)
-                break;
         }
     pl_text_add(&path, wf->step[at].stage->name);
     pl_problem_add(ctx->problems, wf->step[at].node, "stages: the needs go in a circle: %s", pl_text_str(&path));

@@ -17,7 +17,7 @@ static bool is_plain(const char *s)
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
         if (strcasecmp(words[i], s) == 0)
             return false;
-    return n > 0 && safe == n && strchr("+-.", s[0]) == NULL && strspn(s, "0123456789.eE+-_") != n;
+    return safe == n && strchr("+-.", s[0]) == NULL /* nor empty */ && strspn(s, "0123456789.eE+-_") != n;
 }
 
 void pl_yaml_add_scalar(pl_text *out, const char *s)
