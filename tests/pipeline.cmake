@@ -18,7 +18,7 @@ set(seen_calls -Wl,--wrap=fsync,--wrap=rename,--wrap=nanosleep) # unit/calls.h
 target_link_options(test_recovery PRIVATE ${seen_calls} -Wl,--wrap=statfs,--wrap=statvfs)
 molsieve_test(written unit/written_test.c LABEL unit USES toy)
 set(seen_statements -Wl,--wrap=sqlite3_close,--wrap=sqlite3_close_v2) # unit/statements.h
-target_link_options(test_written PRIVATE ${seen_statements} ${seen_locks} -Wl,--wrap=pthread_cond_timedwait)
+target_link_options(test_written PRIVATE ${seen_statements} ${seen_locks} -Wl,--wrap=pthread_cond_timedwait,--wrap=getrusage)
 molsieve_test(claim unit/claim_test.c LABEL unit threads USES toy)
 molsieve_test(claim_calls unit/claim_calls_test.c LABEL unit threads USES toy)
 target_link_options(test_claim_calls PRIVATE ${seen_locks} -Wl,--wrap=rename,--wrap=write,--wrap=pthread_cond_timedwait,--wrap=clock_gettime)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
+#include <limits.h>
 #include <math.h>
 #include <pthread.h>
 #include <setjmp.h>
@@ -19,6 +20,7 @@
 
 #include "pipeline/base/file.h"
 #include "pipeline/base/par.h"
+#include "pipeline/base/place.h"
 #include "pipeline/base/rng.h"
 #include "pipeline/base/sha256.h"
 #include "pipeline/base/sha256_blocks.h"
@@ -312,6 +314,15 @@ static void random_streams_have_the_right_moments_and_bounds(void **unused)
         assert_in_range(count[i], 19400, 20600);
 }
 
+/* What is called next finds no zeros in its arrays. */
+__attribute__((noinline)) static void fill_stack(void)
+{
+    volatile char a[4 * PATH_MAX];
+
+    for (size_t i = 0; i < sizeof a; i++)
+        a[i] = 'x';
+}
+
 static void a_file_is_written_whole_and_read_back(void **unused)
 {
     char dir[] = "/tmp/molsieve-base-XXXXXX", path[128];
@@ -322,6 +333,7 @@ static void a_file_is_written_whole_and_read_back(void **unused)
     (void)unused;
     assert_non_null(mkdtemp(dir));
     (void)snprintf(path, sizeof path, "%s/a/b/c", dir);
+    fill_stack();
     assert_int_equal(pl_mkdirs(path, &err), PL_OK);
     (void)snprintf(path, sizeof path, "%s/a/b/c/f", dir);
     assert_int_equal(pl_file_write(path, (pl_bytes){ "one\0two", 7 }, &err), PL_OK);
@@ -696,6 +708,23 @@ static void an_arena_that_is_reset_uses_its_blocks_again(void **unused)
     pl_arena_free(mem);
 }
 
+static void the_own_folder_is_known_where_it_fits(void **unused)
+{
+    char dir[PATH_MAX], same[PATH_MAX], self[PATH_MAX];
+    const ssize_t len = readlink("/proc/self/exe", self, sizeof self - 1);
+
+    (void)unused;
+    assert_true(len > 0 && pl_own_dir(dir, sizeof dir));
+    self[len] = '\0';
+    *strrchr(self, '/') = '\0';
+    assert_string_equal(dir, self);
+    assert_true(pl_own_dir(same, strlen(dir) + 1));
+    assert_string_equal(same, dir);
+    assert_false(pl_own_dir(same, strlen(dir)));
+    assert_string_equal(same, "");
+    assert_false(pl_is_guest());
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -718,6 +747,7 @@ int main(void)
         cmocka_unit_test(random_streams_have_the_right_moments_and_bounds),
         cmocka_unit_test(a_file_is_written_whole_and_read_back),
         cmocka_unit_test(a_pipe_is_refused_and_not_waited_for),
+        cmocka_unit_test(the_own_folder_is_known_where_it_fits),
         cmocka_unit_test(every_slot_gets_its_own_result_with_any_workers),
         cmocka_unit_test(the_smallest_rank_is_computed_first),
         cmocka_unit_test(closing_drops_what_waits),

@@ -3,6 +3,7 @@
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -222,6 +223,7 @@ static void a_finished_workflow_is_reused_and_nothing_is_opened(void **state)
     assert_int_equal(toy_int(&t, "SELECT count(*) FROM unit"), units);
     assert_int_equal(toy_int(&t, "SELECT count(*) FROM event"), events);
     assert_int_equal(toy_int(&t, "SELECT count(*) FROM run WHERE state='done'"), 2);
+    assert_true(toy_int(&t, "SELECT count(*) FROM sqlite_stat1 WHERE tbl='unit'") > 0); /* what the planner of queries reads */
     plan_of(&t, plan);
     for (int i = 0; i < 3; i++)
         assert_int_equal(plan[i].state, PL_STEP_DONE);
@@ -763,6 +765,55 @@ static void a_unit_that_a_stop_leaves_undone_is_not_stored(void **state)
     }
 }
 
+static atomic_int at_unit_6; /* 0: not yet; 1: a worker is; 2: it was told to end; 3: it was not, for 20 s */
+
+static void wait_until(bool (*is)(void))
+{
+    for (int ms = 0; !is() && ms < 20000; ms++)
+        toy_sleep_ms(1);
+}
+
+static bool unit_6_has_begun(void) { return at_unit_6 != 0; }
+static bool is_told_to_end(void) { return *pl_stop_flag() != 0; }
+
+/* Unit 5 fails once the other worker is at unit 6, which takes as long as it may. */
+static pl_code work_beside_a_failure(void *worker, pl_unit *unit, pl_error *err)
+{
+    if (unit->index == 5) {
+        wait_until(unit_6_has_begun);
+        return pl_fail(err, PL_EINPUT, "unit 5 is meant to fail");
+    }
+    if (unit->index == 6) {
+        at_unit_6 = 1;
+        wait_until(is_told_to_end);
+        at_unit_6 = is_told_to_end() ? 2 : 3;
+        return PL_ESTOP;
+    }
+    return toy_square.work(worker, unit, err);
+}
+
+/* A molecule may take minutes: what other workers do when a stage has failed is not waited for. */
+static void an_error_ends_the_work_on_other_units(void **state)
+{
+    pl_error err = { 0 };
+    pl_stage square;
+    toy t;
+
+    (void)state;
+    make_eventful(&t, &square, NULL);
+    square.work = work_beside_a_failure;
+    at_unit_6 = 0;
+    assert_int_equal(toy_run(&t, 2, &err), PL_EINPUT);
+    assert_string_equal(err.text, "unit 5 is meant to fail");
+    assert_int_equal(at_unit_6, 2);
+    assert_int_equal(*pl_stop_flag(), 0);
+    assert_int_equal(toy_int(&t, "SELECT count(*) FROM unit WHERE stage_id=2"), 5);
+    t.step[1].stage = &toy_square;
+    must_run(&t, 2);
+    assert_true(toy_sound(&t));
+    toy_free(&t);
+}
+
 static char results[300], away[320];
 
 static pl_code moves_results(void) { return rename(results, away) == 0 ? PL_OK : PL_EBUG; }
@@ -823,6 +874,7 @@ int main(void)
         CASE(who_reads_holds_up_no_run),
         CASE(each_worker_is_closed_once),
         CASE(a_unit_that_a_stop_leaves_undone_is_not_stored),
+        CASE(an_error_ends_the_work_on_other_units),
         CASE(results_that_are_moved_away_end_the_run),
     };
     return cmocka_run_group_tests_name("run", tests, NULL, NULL);

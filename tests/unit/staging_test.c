@@ -2,6 +2,7 @@
 /* storage.stage_out: features on a disk of the node, their copy beside results.db, and which of them a run goes on with. */
 #include <errno.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -9,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/time.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -367,6 +369,7 @@ static void a_copy_that_fails_leaves_the_earlier_one(void **unused)
 /* ---- linked with -Wl,--wrap=rename ---- */
 
 static bool rename_fails;
+static void (*at_rename)(void); /* NULL: nothing happens then */
 
 int __real_rename(const char *from, const char *to);
 int __wrap_rename(const char *from, const char *to);
@@ -375,7 +378,11 @@ int __wrap_rename(const char *from, const char *to)
 {
     const size_t n = strlen(to), tail = strlen(".staged");
 
-    if (!rename_fails || n < tail || strcmp(to + n - tail, ".staged") != 0)
+    if (n < tail || strcmp(to + n - tail, ".staged") != 0)
+        return __real_rename(from, to);
+    if (at_rename != NULL)
+        at_rename();
+    if (!rename_fails)
         return __real_rename(from, to);
     errno = EIO;
     return -1;
@@ -397,6 +404,48 @@ static void a_copy_without_its_name_is_removed(void **unused)
     assert_true(pl_path_is_gone(pl_sprintf(t.mem, "%s.tmp", copy)));
     must_run();
     must_say("features are copied to ");
+    ends_as(0);
+}
+
+static int n_warned;
+
+static pl_code is_warned(void *state, pl_error *err)
+{
+    (void)state;
+    (void)raise(SIGUSR1);
+    return pl_fail(err, PL_ESTOP, "warned");
+}
+
+/* What schedulers send once more before they kill. */
+static void is_warned_again(void)
+{
+    static const int warnings[] = { SIGUSR1, SIGUSR2, SIGXCPU };
+    struct itimerval left;
+
+    for (size_t i = 0; i < sizeof warnings / sizeof *warnings; i++)
+        n_warned += raise(warnings[i]) == 0;
+    assert_int_equal(getitimer(ITIMER_REAL, &left), 0);
+    assert_true(left.it_value.tv_sec == 0 && left.it_value.tv_usec == 0);
+}
+
+/* A second signal and the grace period end a run at once, but not while it copies: the copy is what the next node needs. */
+static void warnings_do_not_end_a_copy(void **unused)
+{
+    const pl_run_opts opts = { .workers = 1, .quiet = true, .max_time = 1000, .grace = 1000 };
+    pl_stage walk = toy_walk;
+    pl_error err = { 0 };
+
+    (void)unused;
+    walk.finish = is_warned;
+    t.step[2].stage = &walk;
+    at_rename = is_warned_again;
+    n_warned = 0;
+    assert_int_equal(pl_run(&t.wf, &toy_schema, &opts, t.mem, &err), PL_ESTOP);
+    at_rename = NULL;
+    assert_int_equal(n_warned, 3);
+    assert_int_equal(number_in(copy, "SELECT count(*) FROM block"), BLOCKS);
+    t.step[2].stage = &toy_walk;
+    must_run();
     ends_as(0);
 }
 
@@ -428,14 +477,35 @@ static void a_copy_of_another_program_ends_the_run(void **unused)
     }
 }
 
-static pl_code fails_in_mid_write(void *state, pl_error *err)
+static pl_code begins_to_write(void *state, pl_error *err)
 {
     pl_store *s = (*(pl_env **)state)->store;
+    pl_code code = pl_store_features(s, err);
 
-    if (pl_store_features(s, err) != PL_OK || pl_db_begin(s->features, err) != PL_OK || pl_db_begin(s->db, err) != PL_OK ||
-        pl_block_put(s, "half", "made", 0, 0, 1, (pl_bytes){ "x", 1 }, err) != PL_OK)
-        return PL_EBUG;
-    return pl_fail(err, PL_EINPUT, "in mid-write");
+    if (code == PL_OK)
+        code = pl_db_begin(s->features, err);
+    if (code == PL_OK)
+        code = pl_db_begin(s->db, err);
+    return code == PL_OK ? pl_block_put(s, "half", "made", 0, 0, 1, (pl_bytes){ "x", 1 }, err) : code;
+}
+
+static pl_code fails_in_mid_write(void *state, pl_error *err)
+{
+    return begins_to_write(state, err) == PL_OK ? pl_fail(err, PL_EINPUT, "in mid-write") : PL_EBUG;
+}
+
+/* A stage that works on everything at once may end in the middle of its transactions. */
+static void what_a_stage_leaves_open_is_stored(void **unused)
+{
+    pl_stage walk = toy_walk;
+
+    (void)unused;
+    walk.finish = begins_to_write;
+    t.step[2].stage = &walk;
+    must_run();
+    assert_int_equal(number_in(node, "SELECT count(*) FROM block WHERE kind='half'"), 1);
+    assert_int_equal(number_in(copy, "SELECT count(*) FROM block WHERE kind='half'"), 1);
+    assert_int_equal(number_in(results, "SELECT count(*) FROM stage WHERE name='walk' AND state='done'"), 1);
 }
 
 /* What a stage had begun to write is taken back before its features are copied, and before the run's end is written. */
@@ -512,9 +582,11 @@ int main(void)
         OF_RUN(a_run_without_copies_makes_the_copy_an_older_one),
         OF_RUN(a_copy_that_fails_leaves_the_earlier_one),
         OF_RUN(a_copy_without_its_name_is_removed),
+        OF_RUN(warnings_do_not_end_a_copy),
         OF_RUN(a_copy_of_another_program_ends_the_run),
         OF_RUN(an_empty_copy_is_replaced),
         OF_RUN(the_name_of_the_copy_must_fit),
+        OF_RUN(what_a_stage_leaves_open_is_stored),
         OF_RUN(what_a_failed_stage_had_begun_is_taken_back),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -18,6 +18,7 @@
 #include "pipeline/base/log.h"
 #include "pipeline/base/stop.h"
 #include "pipeline/store/open.h"
+#include "tests/unit/entries.h"
 #include "tests/unit/stores.h"
 
 static void a_new_store_says_what_it_is(void **state)
@@ -273,6 +274,28 @@ static void a_migration_that_fails_changes_nothing(void **state)
     assert_int_equal(sqlite3_close(db), SQLITE_OK);
 }
 
+/* The second of two steps fails: the database is that of the first, without the views, which are of the last. */
+static void views_are_made_by_the_last_step_only(void **state)
+{
+    static const char *const up[] = { NULL, "CREATE TABLE extra(x)", "CREATE TABLE number(x)" };
+    pl_schema two = toy_schema, three;
+    pl_error err = { 0 };
+    int64_t version = 0, tables = 7, views = 7;
+
+    (void)state;
+    two.version = 2;
+    two.migrate = up;
+    three = two;
+    three.version = 3;
+    three.views = "DROP VIEW IF EXISTS v_half; CREATE VIEW v_half AS SELECT value FROM number;";
+    assert_int_equal(reopen(&three, &err), PL_EBUG);
+    assert_int_equal(pl_store_open(&s, &t.wf, &two, &err), PL_OK);
+    assert_int_equal(pl_db_int(s->db, &version, &err, "PRAGMA user_version"), PL_OK);
+    assert_int_equal(pl_db_int(s->db, &tables, &err, "SELECT count(*) FROM sqlite_master WHERE name='extra'"), PL_OK);
+    assert_int_equal(pl_db_int(s->db, &views, &err, "SELECT count(*) FROM sqlite_master WHERE name='v_half'"), PL_OK);
+    assert_true(version == 2 && tables == 1 && views == 0);
+}
+
 /* Beside results.db, wherever that is now, or where they were; not what has the same name, or a folder of the same length. */
 static void features_are_found_where_they_are(void **state)
 {
@@ -464,6 +487,7 @@ static void start_reader(reader *r)
 static void one_who_reads_is_named_and_waited_for_until_a_stop(void **state)
 {
     reader r = { .said = "" };
+    int open_files;
     pl_stop stop;
     pl_error err = { 0 };
     char want[64];
@@ -477,7 +501,9 @@ static void one_who_reads_is_named_and_waited_for_until_a_stop(void **state)
     start_reader(&r);
     (void)snprintf(want, sizeof want, "pid %ld; this run waits", (long)r.pid);
     pl_log_to(let_go, &r, PL_INFO);
+    open_files = count_in("/proc/self/fd");
     assert_int_equal(pl_db_exec(s->db, "INSERT INTO walk VALUES(1,10)", &err), PL_OK);
+    assert_int_equal(count_in("/proc/self/fd"), open_files);
     pl_log_to(NULL, NULL, PL_ERROR);
     assert_non_null(strstr(r.said, want));
     assert_int_equal(waitpid(r.pid, &status, 0), r.pid);
@@ -647,6 +673,7 @@ int main(void)
         CASE(a_damaged_database_is_named),
         CASE(a_missing_database_and_an_empty_one_are_told_apart),
         CASE(an_older_database_is_migrated_after_a_copy),
+        CASE(views_are_made_by_the_last_step_only),
         CASE(a_migration_that_fails_changes_nothing),
         CASE(features_are_found_where_they_are),
         CASE(a_column_added_later_is_in_old_and_new_databases),

@@ -574,6 +574,19 @@ static void values_in_quotes_are_text_and_null_is_not_set(void **state)
     says(f, "stages.graph.unit.x: unknown setting");
 }
 
+static void where_nothing_is_allowed_it_is_said(void **state)
+{
+    fixture *f = *state;
+    const pl_node *at;
+
+    f->problems = (pl_problems){ .mem = f->mem };
+    at = pl_yaml_parse("a: 1\n", 5, "w.yaml", &f->problems, f->mem);
+    assert_non_null(at);
+    pl_unknown_name(&f->problems, at, "no column b", "b", NULL, 0);
+    assert_int_equal(f->problems.n, 1);
+    assert_string_equal(f->problems.list[0].text, "no column b; allowed: nothing");
+}
+
 static void refused_memory_is_an_error_and_never_half_a_workflow(void **state)
 {
     fixture *f = *state;
@@ -629,6 +642,7 @@ int main(void)
         TEST(a_model_the_run_makes_itself_need_not_exist_yet),
         TEST(the_effective_file_names_origins_and_reads_back_the_same),
         TEST(values_in_quotes_are_text_and_null_is_not_set),
+        TEST(where_nothing_is_allowed_it_is_said),
         TEST(refused_memory_is_an_error_and_never_half_a_workflow),
         TEST(params_are_canonical_and_leave_out_how_and_paths),
         TEST(later_settings_enter_the_key_unless_at_their_default),

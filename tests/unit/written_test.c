@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -108,6 +109,19 @@ static void hear_timed(const char *before, const char *after)
 
 /* ---- rows ---- */
 
+static bool usage_known; /* of the processor */
+int __real_getrusage(int who, struct rusage *use);
+int __wrap_getrusage(int who, struct rusage *use);
+
+int __wrap_getrusage(int who, struct rusage *use)
+{
+    if (!usage_known)
+        return __real_getrusage(who, use);
+    use->ru_utime = (struct timeval){ who == RUSAGE_SELF ? 3 : 70, 250000 };
+    use->ru_stime = (struct timeval){ who == RUSAGE_SELF ? 1 : 20, 500000 };
+    return 0;
+}
+
 /* A child that uses 30 ms of processor time. */
 static void child_burns(void)
 {
@@ -161,6 +175,10 @@ static void the_row_of_a_run_has_all_that_is_known_of_it(void **state)
                              " host<>'?', sqlite_version=sqlite_version() FROM run"),
                         "1|1|1|1|1|1\n");
     assert_string_equal(rows("SELECT cpu_s>0, worker_cpu_s>=0.02, cpu_s<>worker_cpu_s FROM run"), "1|1|1\n");
+    usage_known = true;
+    assert_int_equal(pl_run(&t.wf, &toy_schema, &opts, t.mem, NULL), PL_OK);
+    usage_known = false;
+    assert_string_equal(rows("SELECT round(cpu_s,6), round(worker_cpu_s,6) FROM run WHERE run_id=2"), "4.75|90.75\n");
     toy_free(&t);
 }
 
