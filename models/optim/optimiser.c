@@ -67,7 +67,7 @@ nn_optimiser *nn_optimiser_new(const nn_optimiser_conf *conf, size_t n, const nn
     o->kind = conf->kind;
     o->n_tensors = one ? 1 : n_tensors;
     o->n_pieces = cut(NULL, tensor, o->n_tensors);
-    o->piece = PL_NEW(mem, piece, o->n_pieces + 1);
+    o->piece = PL_NEW(mem, piece, o->n_pieces);
     o->ratio = PL_NEW(mem, float, o->n_tensors);
     if (conf->kind == NN_SOAP)
         o->soap = nn_soap_new(tensor, o->n_tensors, conf->threads, kernels, mem);

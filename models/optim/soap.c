@@ -44,7 +44,8 @@ static int32_t dims_of(const nn_param *p, int32_t dims[MODES])
     const nn_group *g = p->last_of;
 
     if (g == NULL) {
-        memcpy(dims, p->dims, 2 * sizeof *dims);
+        dims[0] = p->dims[0];
+        dims[1] = p->dims[1];
         return p->n_dims;
     }
     dims[0] = g->c_out;
@@ -337,7 +338,7 @@ static void bases_begin(const nn_soap *s, const shape *of, work *w, float *bases
 
 /* ---- steps --------------------------------------------------------------- */
 
-/* w->by: into the bases, or back. */
+/* w->by: into the bases, or back. Columns behind n have any numbers, and so has what comes of them, which rows_turn leaves out. */
 static void by_bases(const shape *of, work *w, const float *bases, bool back)
 {
     for (int32_t d = 0; d < of->n_modes; d++) {
@@ -345,7 +346,6 @@ static void by_bases(const shape *of, work *w, const float *bases, bool back)
         const float *q = bases + m->basis;
         if (!m->turned)
             continue;
-        memset(w->by[d], 0, (size_t)m->n * (size_t)m->pad * sizeof(float));
         for (int32_t i = 0; i < m->n; i++)
             for (int32_t j = 0; j < m->n; j++)
                 w->by[d][i * m->pad + j] = back ? q[j * m->pad + i] : q[i * m->pad + j];

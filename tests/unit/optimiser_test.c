@@ -11,8 +11,10 @@
 #include <cmocka.h>
 
 #include "models/optim/lamb.h"
+#include "models/optim/loss.h"
 #include "models/optim/optimiser.h"
 #include "pipeline/base/rng.h"
+#include "tests/unit/locks.h"
 
 enum { TENSORS = 4, STEPS = 8 };
 
@@ -75,6 +77,38 @@ static void gradient_make(bench *b, int step)
 }
 
 static double lr_of(int step) { return 0.02 / step; }
+
+/* Algorithm 2 of Loshchilov and Hutter 2019 on all numbers at once, and the average of what it gives, in double. */
+static void adamw_takes_the_published_step(void **state)
+{
+    static double average[ALL];
+    bench *b = *state;
+    nn_optimiser *o = nn_optimiser_new(&(nn_optimiser_conf){ NN_ADAMW, 1, NULL }, ALL, b->tensor, TENSORS, b->mem);
+    nn_pool *pool = nn_pool_new(1);
+    const nn_adamw_arrays arrays = { b->p, b->m, b->v, b->ema, b->g };
+
+    assert_true(o && pool);
+    memcpy(average, b->dp, sizeof average);
+    for (int t = 1; t <= STEPS; t++) {
+        const nn_optimiser_step step = { conf, t, lr_of(t), 0.5, 0.25, NULL };
+        gradient_make(b, t);
+        nn_optimiser_run(o, pool, &arrays, &step);
+        for (size_t k = 0; k < ALL; k++) {
+            const double g = 0.5 * b->g[k];
+            b->dm[k] = 0.9 * b->dm[k] + (1 - 0.9) * g;
+            b->dv[k] = 0.999 * b->dv[k] + (1 - 0.999) * g * g;
+            b->dp[k] -= lr_of(t) * (b->dm[k] / (1 - pow(0.9, t)) / (sqrt(b->dv[k] / (1 - pow(0.999, t))) + 1e-8) + 0.1 * b->dp[k]);
+            average[k] += 0.25 * (b->dp[k] - average[k]);
+        }
+    }
+    nn_pool_free(pool);
+    for (size_t k = 0; k < ALL; k++) {
+        if (!(fabs((double)b->p[k] - b->dp[k]) <= 2e-6 * (1 + fabs(b->dp[k]))))
+            fail_msg("parameter %zu: %.9g, published %.9g", k, (double)b->p[k], b->dp[k]);
+        assert_true(fabs((double)b->m[k] - b->dm[k]) <= 1e-6);
+        assert_true(fabs((double)b->ema[k] - average[k]) <= 2e-6 * (1 + fabs(average[k])));
+    }
+}
 
 /* Algorithm 2 of You et al. 2020, line by line. */
 static void published_step(bench *b, const nn_param *tensor, int t, double clip)
@@ -208,17 +242,64 @@ static void any_number_of_threads_gives_the_same_bits(void **state)
         }
 }
 
+/* Doubled after so many good steps in a row, halved after each bad one, from 1 to a maximum; without a number it stays 1. */
+static void the_scale_of_a_loss_follows_the_steps_taken(void **state)
+{
+    enum { AFTER = 3, MOST = NN_LOSS_SCALE_MAX };
+    static const struct {
+        nn_loss_scale was;
+        bool taken;
+        nn_loss_scale next;
+    } cases[] = { { { 4, 0 }, true, { 4, 1 } },
+                  { { 4, 1 }, true, { 4, 2 } },
+                  { { 4, 2 }, true, { 8, 0 } },
+                  { { MOST, 2 }, true, { MOST, 0 } },
+                  { { MOST / 2, 2 }, true, { MOST, 0 } },
+                  { { 4, 2 }, false, { 2, 0 } },
+                  { { MOST, 1 }, false, { MOST / 2, 0 } },
+                  { { 2, 2 }, false, { 1, 0 } },
+                  { { 1, 2 }, false, { 1, 0 } } };
+    static const nn_loss_scale begun[] = { { 1, 2 }, { 4, 2 }, { MOST, 0 } };
+    nn_loss_scale s;
+
+    (void)state;
+    for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
+        s = nn_loss_scale_next(cases[k].was, AFTER, cases[k].taken);
+        assert_true(s.by == cases[k].next.by && s.good == cases[k].next.good);
+        s = nn_loss_scale_next(cases[k].was, 0, cases[k].taken);
+        assert_true(s.by == cases[k].was.by && s.good == cases[k].was.good);
+    }
+    for (size_t k = 0; k < sizeof begun / sizeof *begun; k++) { /* a training that goes on */
+        s = nn_loss_scale_begin(begun[k], AFTER);
+        assert_true(s.by == begun[k].by && s.good == begun[k].good);
+        s = nn_loss_scale_begin(begun[k], 0);
+        assert_true(s.by == 1 && s.good == 0);
+    }
+    s = nn_loss_scale_begin((nn_loss_scale){ 0, 0 }, AFTER);
+    assert_true(s.by == NN_LOSS_SCALE_FIRST && s.good == 0);
+}
+
+static void no_pool_is_nothing_to_free(void **state)
+{
+    (void)state;
+    nn_pool_free(NULL);
+}
+
 #define WITH_BENCH(f) cmocka_unit_test_setup_teardown(f, bench_open, bench_close)
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        WITH_BENCH(adamw_takes_the_published_step),
+        cmocka_unit_test(the_scale_of_a_loss_follows_the_steps_taken),
         WITH_BENCH(lamb_takes_the_published_step),
         WITH_BENCH(a_tensor_of_zeros_without_gradient_stays),
         WITH_BENCH(without_tensors_all_numbers_are_one_tensor),
         cmocka_unit_test(a_step_is_as_long_as_the_tensor),
         WITH_BENCH(the_average_follows_the_parameters),
         WITH_BENCH(any_number_of_threads_gives_the_same_bits),
+        cmocka_unit_test(no_pool_is_nothing_to_free),
+        locks_test,
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* SOAP against the published equations in double, as nested sums over the four indices of a tensor. */
+/* SOAP against the published equations in double, as nested sums over the four indices of a tensor. Linked with
+ * -Wl,--wrap=pl_arena_get. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -13,16 +14,16 @@
 #include "models/optim/optimiser.h"
 #include "models/optim/soap.h"
 #include "pipeline/base/rng.h"
+#include "tests/unit/guarded.h"
 
-enum { STEPS = 25, LARGEST = 24, TENSORS = 5, RADIAL = 0, MATRIX, LONG, VECTOR, SILENT };
+enum { STEPS = 25, LARGEST = 24, TENSORS = 6, RADIAL = 0, WIDE, MATRIX, LONG, VECTOR, SILENT };
 
-/* The last layer of a radial network; a matrix; one with a mode that is too large, and one number in the other; a
- * vector; a matrix of which some rows get no gradient. */
-static const int32_t dims[TENSORS][4] = {
-    { 6, 5, 3, 20 }, { 1, 1, 6, 5 }, { 1, 1, 2, NN_SOAP_LARGEST + 2 }, { 1, 1, 1, 7 }, { 1, 1, 9, 4 }
-};
-static const nn_group group = { .c_out = 6, .c_in = 5, .n_freq = 3 };
-enum { ALL = 6 * 5 * 3 * 20 + 6 * 5 + 2 * (NN_SOAP_LARGEST + 2) + 7 + 9 * 4 };
+/* The last layers of two radial networks, one of whose modes fills its rows and one is a number longer; a matrix; one with a mode that is
+ * too large, and one number in the other; a vector; a matrix of which some rows get no gradient. */
+static const int32_t dims[TENSORS][4] = { { 6, 5, 3, 20 }, { 17, 5, 3, 16 }, { 1, 1, 6, 5 }, { 1, 1, 2, NN_SOAP_LARGEST + 2 },
+                                          { 1, 1, 1, 7 },  { 1, 1, 9, 4 } };
+static const nn_group groups[] = { { .c_out = 6, .c_in = 5, .n_freq = 3 }, { .c_out = 17, .c_in = 5, .n_freq = 3 } };
+enum { ALL = 6 * 5 * 3 * 20 + 17 * 5 * 3 * 16 + 6 * 5 + 2 * (NN_SOAP_LARGEST + 2) + 7 + 9 * 4 };
 
 typedef struct published {
     double p[ALL], m[ALL], v[ALL], cov[4][LARGEST][LARGEST], q[4][LARGEST][LARGEST];
@@ -35,6 +36,15 @@ typedef struct bench {
     size_t n_bases;
     published want[TENSORS];
 } bench;
+
+static bool guards; /* arrays of arenas have nothing behind them */
+void *__real_pl_arena_get(pl_arena *mem, size_t n, size_t size);
+void *__wrap_pl_arena_get(pl_arena *mem, size_t n, size_t size);
+
+void *__wrap_pl_arena_get(pl_arena *mem, size_t n, size_t size)
+{
+    return guards ? guarded(n, size) : __real_pl_arena_get(mem, n, size);
+}
 
 static const nn_adamw_conf conf = { 0.9, 0.98, 1e-8, 0.1 };
 
@@ -50,9 +60,9 @@ static void bench_reset(bench *b)
     for (int t = 0; t < TENSORS; at += (size_t)size_of(t++)) {
         pl_rng r = pl_rng_at(5, (uint64_t)t, 0);
         b->tensor[t] = (nn_param){ .at = at, .size = (size_t)size_of(t), .n_dims = 2, .dims = { dims[t][2], dims[t][3] } };
-        if (t == RADIAL) {
-            b->tensor[t].dims[0] = 6 * 5 * 3;
-            b->tensor[t].last_of = &group;
+        if (t <= WIDE) {
+            b->tensor[t].dims[0] = dims[t][0] * dims[t][1] * dims[t][2];
+            b->tensor[t].last_of = &groups[t];
         }
         if (t == VECTOR) {
             b->tensor[t].n_dims = 1;
@@ -250,8 +260,10 @@ static void steps_are_the_published_ones(void **state)
     const nn_cpu_kernels *kernels[] = { NULL, nn_cpu_kernels_choose() };
 
     for (int i = 0; i < 2; i++) {
+        guards = true;
         bench_reset(b);
         steps_run(b, kernels[i], 1, true);
+        guards = false;
         for (int t = 0; t < TENSORS; t++)
             for (int32_t k = 0; k < size_of(t); k++) {
                 size_t at = b->tensor[t].at + (size_t)k;
@@ -261,11 +273,22 @@ static void steps_are_the_published_ones(void **state)
     }
 }
 
-/* Of all C and Q: n rows, which are padded to 16 or 32. */
+/* Of all C and Q: n rows, which are padded to a multiple of 16. */
 static void bases_have_the_numbers_of_their_modes(void **state)
 {
+    static const struct {
+        int32_t rows, columns;
+        size_t bases;
+    } edges[] = { { 15, 2, 2 * 16 * (15 + 2) },           { 16, 2, 2 * 16 * (16 + 2) },
+                  { 17, 2, 2 * (32 * 17 + 16 * 2) },      { NN_SOAP_LARGEST, 2, 2 * (NN_SOAP_LARGEST * NN_SOAP_LARGEST + 16 * 2) },
+                  { NN_SOAP_LARGEST + 1, 2, 2 * 16 * 2 }, { 1, 7, 2 * 16 * 7 } };
     bench *b = *state;
 
+    for (size_t k = 0; k < sizeof edges / sizeof *edges; k++) {
+        const nn_param p = { .n_dims = 2, .dims = { edges[k].rows, edges[k].columns } };
+        assert_int_equal(nn_optimiser_bases(NN_SOAP, &p, 1), edges[k].bases);
+    }
+    assert_int_equal(nn_optimiser_bases(NN_SOAP, &b->tensor[WIDE], 1), 2 * (32 * 17 + 16 * (5 + 3 + 16)));
     assert_int_equal(nn_optimiser_bases(NN_SOAP, b->tensor, 1), 2 * (16 * (6 + 5 + 3) + 32 * 20));
     assert_int_equal(nn_optimiser_bases(NN_SOAP, &b->tensor[MATRIX], 1), 2 * 16 * (6 + 5));
     assert_int_equal(nn_optimiser_bases(NN_SOAP, &b->tensor[LONG], 1), 2 * 2 * 16);
@@ -274,7 +297,7 @@ static void bases_have_the_numbers_of_their_modes(void **state)
     assert_int_equal(nn_optimiser_bases(NN_LAMB, b->tensor, TENSORS), 0);
 }
 
-/* Q^T Q = 1 for each basis, of rows without gradient too. */
+/* Q^T Q = 1 for each basis, of rows without gradient too; behind the rows of C and Q are zeros. */
 static void bases_stay_orthonormal(void **state)
 {
     bench *b = *state;
@@ -287,7 +310,10 @@ static void bases_stay_orthonormal(void **state)
             int32_t n = dims[t][d], pad = (n + 15) / 16 * 16;
             if (!turned(t, d))
                 continue;
-            const float *q = b->bases + at + (size_t)n * (size_t)pad;
+            const float *c = b->bases + at, *q = c + (size_t)n * (size_t)pad;
+            for (int32_t i = 0; i < n; i++)
+                for (int32_t j = n; j < pad; j++)
+                    assert_true(c[i * pad + j] == 0 && q[i * pad + j] == 0);
             for (int32_t i = 0; i < n; i++)
                 for (int32_t j = 0; j < n; j++) {
                     double sum = 0;
@@ -298,8 +324,99 @@ static void bases_stay_orthonormal(void **state)
             at += 2 * (size_t)n * (size_t)pad;
             seen++;
         }
-    assert_int_equal(seen, 9);
+    assert_int_equal(seen, 13);
     assert_int_equal(at, b->n_bases);
+}
+
+/* The eigenvalues of this gradient are near each other, so that one iteration more or less is seen. */
+static void the_first_bases_are_those_of_twenty_iterations(void **state)
+{
+    bench *b = *state;
+    nn_optimiser *o = nn_optimiser_new(&(nn_optimiser_conf){ NN_SOAP, 1, NULL }, ALL, b->tensor, TENSORS, b->mem);
+    nn_pool *pool = nn_pool_new(1);
+    const nn_adamw_arrays arrays = { b->p, b->m, b->v, b->ema, b->g };
+    const nn_optimiser_step step = { conf, 1, 0.02, 1, 0.25, b->bases };
+    published *want = &b->want[RADIAL];
+    double off = 0, further = 0;
+    pl_rng r = pl_rng_at(7, 0, 0);
+
+    assert_true(o && pool);
+    for (int k = 0; k < ALL; k++)
+        b->g[k] = (float)pl_rng_normal(&r);
+    nn_optimiser_run(o, pool, &arrays, &step);
+    nn_pool_free(pool);
+    published_step(RADIAL, want, b->g, 1, 0, 1);
+    for (int again = 0; again < 2; again++) {
+        size_t at = 0;
+        for (int d = 0; d < 4; d++) {
+            int32_t n = dims[RADIAL][d], pad = (n + 15) / 16 * 16;
+            const float *q = b->bases + at + (size_t)n * (size_t)pad;
+            for (int32_t i = 0; i < n; i++)
+                for (int32_t j = 0; j < n; j++)
+                    *(again ? &further : &off) = fmax(again ? further : off, fabs((double)q[i * pad + j] - want->q[d][i][j]));
+            iterate(n, want->cov[d], want->q[d]);
+            at += 2 * (size_t)n * (size_t)pad;
+        }
+    }
+    if (!(off < 1e-3 && further > 1e-2))
+        fail_msg("%g from those of 20 iterations, %g from those of 21", off, further);
+}
+
+/* The basis of three rows whose gradients are u. Columns for which C has nothing new are those of the old basis, which is the
+ * identity, less what lies along earlier ones; where that is nothing too, they are axes. Worked out by hand. */
+static void a_basis_is_whole_whatever_the_gradient_lacks(void **state)
+{
+    static const struct {
+        float u[3];
+        double q[3][3];
+    } cases[] = {
+        { { 0, 0, 0 }, { { 1, 0, 0 }, { 0, 1, 0 }, { 0, 0, 1 } } },
+        { { 1, 1, 1 },
+          { { 0.5773502691896258, -0.4082482904638630, -0.7071067811865475 },
+            { 0.5773502691896258, 0.8164965809277260, 0 },
+            { 0.5773502691896258, -0.4082482904638630, 0.7071067811865475 } } },
+        { { 1e-8F, 1, 0 }, { { 0, 1, 0 }, { 1, 0, 0 }, { 0, 0, 1 } } },
+        { { 0, 0, -2 }, { { 1, 0, 0 }, { 0, 1, 0 }, { 0, 0, 1 } } },
+    };
+    const nn_param rows = { .n_dims = 2, .dims = { 3, 1 }, .size = 3 };
+    nn_adamw_rule rule = nn_adamw_rule_make(&conf, 1, 0.02f);
+    bench *b = *state;
+    nn_soap *s = nn_soap_new(&rows, 1, 1, &nn_cpu_portable, b->mem);
+
+    assert_non_null(s);
+    rule.clip = 1;
+    for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
+        float p[3] = { 0 }, m[3] = { 0 }, v[3] = { 0 }, bases[2 * 3 * 16] = { 0 };
+        nn_soap_step(s, 0, 0, &(nn_adamw_arrays){ .p = p, .m = m, .v = v, .g = cases[k].u }, bases, 1, &rule);
+        for (int j = 0; j < 3; j++) {
+            double along = 0; /* 1, or -1: either is such a column */
+            for (int i = 0; i < 3; i++)
+                along += (double)bases[3 * 16 + i * 16 + j] * cases[k].q[i][j];
+            for (int i = 0; i < 3; i++)
+                if (!(fabs(along * (double)bases[3 * 16 + i * 16 + j] - cases[k].q[i][j]) <= 1e-6))
+                    fail_msg("case %d, row %d, column %d: %g", (int)k, i, j, (double)bases[3 * 16 + i * 16 + j]);
+        }
+    }
+}
+
+/* Each request in turn; then none. */
+static void refused_memory_gives_no_optimiser(void **state)
+{
+    enum { OWN = 3, OF_SOAP = 3, OF_A_WORKER = 9 };
+    const bench *b = *state;
+
+    for (nn_optimiser_kind kind = NN_ADAMW; kind <= NN_SOAP; kind++) {
+        bool made = false;
+        int nth = 0;
+        while (!made) {
+            pl_arena *mem = pl_arena_new(0);
+            pl_arena_refuse(++nth);
+            made = nn_optimiser_new(&(nn_optimiser_conf){ kind, 2, NULL }, ALL, b->tensor, TENSORS, mem) != NULL;
+            pl_arena_refuse(0);
+            pl_arena_free(mem);
+        }
+        assert_int_equal(nth, 1 + OWN + (kind == NN_SOAP ? OF_SOAP + 2 * OF_A_WORKER : 0));
+    }
 }
 
 static void the_first_step_moves_nothing(void **state)
@@ -362,9 +479,15 @@ static void any_number_of_threads_gives_the_same_bits(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        WITH_BENCH(steps_are_the_published_ones), WITH_BENCH(bases_have_the_numbers_of_their_modes),
-        WITH_BENCH(bases_stay_orthonormal),       WITH_BENCH(the_first_step_moves_nothing),
-        WITH_BENCH(a_vector_has_steps_of_adam),   WITH_BENCH(any_number_of_threads_gives_the_same_bits),
+        WITH_BENCH(steps_are_the_published_ones),
+        WITH_BENCH(bases_have_the_numbers_of_their_modes),
+        WITH_BENCH(bases_stay_orthonormal),
+        WITH_BENCH(the_first_step_moves_nothing),
+        WITH_BENCH(the_first_bases_are_those_of_twenty_iterations),
+        WITH_BENCH(a_basis_is_whole_whatever_the_gradient_lacks),
+        WITH_BENCH(refused_memory_gives_no_optimiser),
+        WITH_BENCH(a_vector_has_steps_of_adam),
+        WITH_BENCH(any_number_of_threads_gives_the_same_bits),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
