@@ -4,6 +4,7 @@
 #include <math.h>
 
 #include "pipeline/base/rng.h"
+#include "tests/unit/guarded.h"
 
 enum { KINDS = 300, MAX = 40, VARIED = 2, FACTOR = 40503 /* id of kind k: FACTOR * (k + 1) */ };
 
@@ -28,13 +29,13 @@ static double effect(const ch_environments *e)
 
 bool family_toy_make(family_toy *out, int32_t n, uint64_t seed, pl_arena *mem)
 {
-    ch_environments *e = PL_NEW(mem, ch_environments, n + 1);
+    ch_environments *e = guarded((size_t)n, sizeof *e);
     ch_environment *room = PL_NEW(mem, ch_environment, (size_t)MAX * (size_t)n + 1);
-    float(*features)[CH_N_FEATURES] = (float(*)[CH_N_FEATURES])PL_NEW(mem, float, (size_t)CH_N_FEATURES *(size_t)(n + 1));
-    float *column = PL_NEW(mem, float, FAMILY_COLUMNS *(size_t)n + 1);
+    float(*features)[CH_N_FEATURES] = guarded((size_t)n, sizeof *features);
+    float *column = guarded((size_t)n, FAMILY_COLUMNS * sizeof *column);
 
-    out->y = PL_NEW(mem, double, n + 1);
-    out->classes = PL_NEW(mem, double, n + 1);
+    out->y = guarded((size_t)n, sizeof *out->y);
+    out->classes = guarded((size_t)n, sizeof *out->classes);
     if (e == NULL || room == NULL || features == NULL || column == NULL || out->y == NULL || out->classes == NULL)
         return false;
     for (int32_t i = 0; i < n; i++) {

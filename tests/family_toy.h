@@ -12,7 +12,8 @@ typedef struct family_toy {
     double *classes; /* [x.n] 1 if y is above its middle                                 */
 } family_toy;
 
-/* n molecules, the same for the same seed; molecules of different seeds follow the same function. In mem; false: no memory. */
+/* n molecules, the same for the same seed; molecules of different seeds follow the same function. Whoever reads behind the arrays of x, y or
+ * classes ends the program (tests/unit/guarded.h). In mem, and in memory that is kept; false: no memory. */
 bool family_toy_make(family_toy *out, int32_t n, uint64_t seed, pl_arena *mem);
 
 /* Saves m, opens what was saved; false: one of both failed. In mem. */

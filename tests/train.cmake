@@ -1,4 +1,5 @@
 molsieve_test(metric unit/metric_test.c LABEL unit USES molsieve::models)
+target_link_options(test_metric PRIVATE -Wl,--wrap=pl_arena_get)
 molsieve_test(conformal unit/conformal_test.c LABEL unit USES molsieve::models)
 molsieve_test(budget unit/budget_test.c LABEL unit USES molsieve::models)
 molsieve_test(checkpoint unit/checkpoint_test.c LABEL unit USES molsieve::models)

@@ -30,7 +30,7 @@ struct nn_member {
 typedef struct targets {
     int32_t n;
     float *low, *high;   /* high NULL: all are measured */
-    float *now, *margin; /* of a round with limits; now is finite, as the library wants it */
+    float *now, *margin; /* of a round with limits; now is finite, as the library wants it, and 0 before the first */
 } targets;
 
 static float *standardised(const nn_member *m, const double *y, int32_t n, pl_arena *mem)
@@ -53,11 +53,10 @@ static pl_code targets_make(targets *t, const nn_member *m, const double *y, con
     }
     if (t->low == NULL || (high != NULL && (t->high == NULL || t->now == NULL || t->margin == NULL)))
         return pl_fail(err, PL_ENOMEM, "no memory for the values of %d molecules", (int)n);
-    for (int32_t i = 0; i < n && high != NULL; i++)
-        t->now[i] = fminf(fmaxf(m->start, t->low[i]), t->high[i]);
     return PL_OK;
 }
 
+/* Before each round. */
 static pl_code targets_move(targets *t, nn_booster *b, pl_error *err)
 {
     pl_code code = nn_booster_learned(b, t->margin, err);
@@ -213,7 +212,7 @@ static pl_code learn(nn_member *m, const nn_recipe *recipe, const nn_table *x, c
 
     if (code == PL_OK)
         weight = weights_of(m, t.low, x->n, scratch);
-    if (code == PL_OK && weight == NULL)
+    if (weight == NULL)
         code = pl_fail(err, PL_ENOMEM, "no memory for the values of %d molecules", (int)x->n);
     if (code == PL_OK && recipe->forest)
         code = grove_make(&drawn, t.low, weight, x->n, scratch, err);
@@ -245,7 +244,7 @@ static pl_code learn(nn_member *m, const nn_recipe *recipe, const nn_table *x, c
 static pl_code measured_check(double *mean, double *stdev, const double *y, int32_t n, const nn_fit_conf *conf, pl_arena *scratch,
                               pl_error *err)
 {
-    double *measured = conf->high != NULL ? PL_NEW(scratch, double, n + 1) : NULL;
+    double *measured = conf->high != NULL ? PL_NEW(scratch, double, n) : NULL;
     int32_t some = 0;
 
     if (conf->high == NULL)
@@ -375,7 +374,7 @@ pl_code nn_boosted_predict(const nn_member *m, const nn_table *x, double *value,
     float *number = PL_NEW(mem, float, TOGETHER *width), margin[TOGETHER];
     pl_code code = nn_columns_fit(&m->set.columns, x, err);
 
-    if (code == PL_OK && number == NULL)
+    if (number == NULL)
         code = pl_fail(err, PL_ENOMEM, "no memory to predict with trees");
     for (int32_t i = 0; code == PL_OK && i < x->n; i += TOGETHER) {
         const int32_t n = x->n - i < TOGETHER ? x->n - i : TOGETHER;
@@ -413,11 +412,11 @@ pl_code nn_boosted_explain(const nn_member *m, const nn_table *x, int32_t row, n
 {
     const nn_columns *c = &m->set.columns;
     const int32_t n = nn_columns_count(c);
-    float *number = PL_NEW(mem, float, n + 1);
-    double *moved = PL_NEW(mem, double, n + 1), base = 0;
+    float *number = PL_NEW(mem, float, n);
+    double *moved = PL_NEW(mem, double, n), base = 0;
     pl_code code = nn_columns_fit(c, x, err);
 
-    if (code == PL_OK && (number == NULL || moved == NULL))
+    if (number == NULL || moved == NULL)
         code = pl_fail(err, PL_ENOMEM, "no memory to explain a prediction");
     if (code == PL_OK)
         code = nn_parts_make(out, x, row, mem, err);

@@ -55,7 +55,7 @@ pl_code nn_columns_of(nn_columns *out, const nn_table *x, int min, pl_arena *mem
 pl_code nn_columns_used(nn_columns *out, const nn_columns *c, const bool *used, int32_t *place, pl_arena *mem, pl_error *err)
 {
     const int32_t n = nn_columns_count(c), environments = c->n_environments, features = environments + c->n_features;
-    uint32_t *id = PL_NEW(mem, uint32_t, n + 1);
+    uint32_t *id = PL_NEW(mem, uint32_t, n);
     int32_t kept = 0;
 
     *out = (nn_columns){ .id = id };
@@ -147,8 +147,8 @@ pl_code nn_columns_rows(nn_sparse *out, const nn_columns *c, const nn_table *x, 
     const int32_t n_columns = nn_columns_count(c);
     const size_t max = max_values(c, x);
     size_t *first = PL_NEW(mem, size_t, (size_t)x->n + 1), n = 0;
-    unsigned *column = PL_NEW(mem, unsigned, max + 1);
-    float *value = PL_NEW(mem, float, max + 1), *row = PL_NEW(mem, float, (size_t)n_columns + 1);
+    unsigned *column = PL_NEW(mem, unsigned, max);
+    float *value = PL_NEW(mem, float, max), *row = PL_NEW(mem, float, n_columns);
 
     if (first == NULL || column == NULL || value == NULL || row == NULL)
         return pl_fail(err, PL_ENOMEM, "no memory for the table of %d molecules", (int)x->n);

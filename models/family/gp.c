@@ -19,7 +19,7 @@ static const char *missing(void) { return NULL; }
 static pl_code choose(nn_member *m, uint64_t seed, pl_arena *mem, pl_error *err)
 {
     const int32_t n = m->g.s.n, wanted = n < NN_GP_SUBSET ? n : NN_GP_SUBSET;
-    int32_t *subset = PL_NEW(mem, int32_t, wanted + 1);
+    int32_t *subset = PL_NEW(mem, int32_t, wanted);
     pl_rng rng = pl_rng_at(seed, 0, 0);
 
     if (subset == NULL)
@@ -40,7 +40,7 @@ static pl_code fill(const nn_tiles *a, const nn_member *m, const int32_t *which,
     nn_gp_query q;
     pl_code code = nn_gp_query_make(&q, g, g->s.n_ids, mem, err);
 
-    if (code == PL_OK && (t == NULL || d == NULL))
+    if (t == NULL || d == NULL)
         code = pl_fail(err, PL_ENOMEM, "no memory to compare %d molecules", (int)g->s.n);
     for (int32_t i = 0; code == PL_OK && i < a->n; i++) {
         const int32_t mine = which != NULL ? which[i] : i;
@@ -82,7 +82,7 @@ static pl_code learn_mean(nn_member *m, const double *y, const nn_fit_conf *conf
     nn_tiles l;
     pl_code code = factor(&l, m, NULL, n, conf, scratch, err);
 
-    if (code == PL_OK && alpha == NULL)
+    if (alpha == NULL)
         code = pl_fail(err, PL_ENOMEM, "no memory for a Gaussian process");
     if (code != PL_OK)
         return code;
@@ -102,7 +102,7 @@ static pl_code learn_variance(nn_member *m, const nn_fit_conf *conf, pl_arena *m
     nn_tiles l;
     pl_code code = factor(&l, m, m->subset, m->m, conf, scratch, err);
 
-    if (code == PL_OK && to == NULL)
+    if (to == NULL)
         code = pl_fail(err, PL_ENOMEM, "no memory for a Gaussian process");
     m->factor = to;
     for (int32_t i = 0; code == PL_OK && i < m->m; i++)
@@ -117,7 +117,7 @@ static pl_code learn(nn_member *m, const double *y, const nn_fit_conf *conf, pl_
     double *standard = PL_NEW(scratch, double, n), *part = PL_NEW(scratch, double, n);
     pl_code code = choose(m, conf->seed, mem, err);
 
-    if (code == PL_OK && (standard == NULL || part == NULL))
+    if (standard == NULL || part == NULL)
         code = pl_fail(err, PL_ENOMEM, "no memory for a Gaussian process");
     for (int32_t i = 0; code == PL_OK && i < n; i++)
         standard[i] = (y[i] - m->mean) / m->scale;

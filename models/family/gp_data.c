@@ -34,8 +34,8 @@ static int64_t count_environments(const nn_table *x)
 static pl_code store_environments(nn_gp_stored *out, const nn_table *x, const nn_columns *all, pl_arena *mem, pl_error *err)
 {
     const int64_t n = count_environments(x);
-    int32_t *first = PL_NEW(mem, int32_t, (size_t)x->n + 1), *which = PL_NEW(mem, int32_t, n + 1), at = 0;
-    uint8_t *count = PL_NEW(mem, uint8_t, n + 1);
+    int32_t *first = PL_NEW(mem, int32_t, (size_t)x->n + 1), *which = PL_NEW(mem, int32_t, n), at = 0;
+    uint8_t *count = PL_NEW(mem, uint8_t, n);
 
     if (first == NULL || which == NULL || count == NULL)
         return pl_fail(err, PL_ENOMEM, "no memory for the environments of %d molecules", (int)x->n);
@@ -77,8 +77,8 @@ static bool differs(const nn_columns *all, const nn_table *x, int32_t column)
 static pl_code store_numbers(nn_gp_stored *out, const nn_table *x, const nn_columns *all, pl_arena *mem, pl_error *err)
 {
     const int32_t n_columns = nn_columns_count(all), environments = all->n_environments;
-    bool *used = PL_NEW(mem, bool, n_columns + 1);
-    int32_t *place = PL_NEW(mem, int32_t, n_columns + 1), d;
+    bool *used = PL_NEW(mem, bool, n_columns);
+    int32_t *place = PL_NEW(mem, int32_t, n_columns), d;
     float *number;
     pl_code code;
 
@@ -90,7 +90,7 @@ static pl_code store_numbers(nn_gp_stored *out, const nn_table *x, const nn_colu
     if (code != PL_OK)
         return code;
     d = nn_columns_count(&out->numbers);
-    number = PL_NEW(mem, float, (size_t)x->n *(size_t)d + 1);
+    number = PL_NEW(mem, float, (size_t)x->n *(size_t)d);
     if (number == NULL)
         return pl_fail(err, PL_ENOMEM, "no memory for the descriptors of %d molecules", (int)x->n);
     for (int32_t i = 0; i < x->n; i++)
@@ -119,8 +119,8 @@ pl_code nn_gp_store(nn_gp_stored *out, const nn_table *x, pl_arena *mem, pl_erro
 /* The molecules of each environment. */
 static bool derive_posts(nn_gp_data *out, const nn_gp_stored *s, pl_arena *mem)
 {
-    int32_t *first = PL_NEW(mem, int32_t, (size_t)s->n_ids + 2), *total = PL_NEW(mem, int32_t, (size_t)s->n + 1);
-    nn_gp_post *post = PL_NEW(mem, nn_gp_post, (size_t)s->first[s->n] + 1);
+    int32_t *first = PL_NEW(mem, int32_t, (size_t)s->n_ids + 2), *total = PL_NEW(mem, int32_t, s->n);
+    nn_gp_post *post = PL_NEW(mem, nn_gp_post, s->first[s->n]);
 
     if (first == NULL || total == NULL || post == NULL)
         return false;
@@ -163,8 +163,8 @@ static double scaled(float x, double mean, double inverse) { return isnan(x) ? 0
 static bool derive_numbers(nn_gp_data *out, const nn_gp_stored *s, pl_arena *mem)
 {
     const int32_t d = nn_columns_count(&s->numbers), n_tiles = (s->n + NN_TILE - 1) / NN_TILE;
-    double *mean = PL_NEW(mem, double, d + 1), *inverse = PL_NEW(mem, double, d + 1);
-    double *z = PL_NEW(mem, double, (size_t)n_tiles *(size_t)d *NN_TILE + 1);
+    double *mean = PL_NEW(mem, double, d), *inverse = PL_NEW(mem, double, d);
+    double *z = PL_NEW(mem, double, (size_t)n_tiles *(size_t)d *NN_TILE);
 
     if (mean == NULL || inverse == NULL || z == NULL)
         return false;
@@ -195,11 +195,11 @@ pl_code nn_gp_derive(nn_gp_data *out, const nn_gp_stored *s, pl_arena *mem, pl_e
 
 pl_code nn_gp_query_make(nn_gp_query *out, const nn_gp_data *g, int32_t most_environments, pl_arena *mem, pl_error *err)
 {
-    *out = (nn_gp_query){ .which = PL_NEW(mem, int32_t, most_environments + 1),
-                          .count = PL_NEW(mem, int32_t, most_environments + 1),
-                          .number = PL_NEW(mem, float, g->d + 1),
-                          .z = PL_NEW(mem, double, g->d + 1),
-                          .common = PL_NEW(mem, int32_t, g->s.n + 1) };
+    *out = (nn_gp_query){ .which = PL_NEW(mem, int32_t, most_environments),
+                          .count = PL_NEW(mem, int32_t, most_environments),
+                          .number = PL_NEW(mem, float, g->d),
+                          .z = PL_NEW(mem, double, g->d),
+                          .common = PL_NEW(mem, int32_t, g->s.n) };
     if (out->which == NULL || out->count == NULL || out->number == NULL || out->z == NULL || out->common == NULL)
         return pl_fail(err, PL_ENOMEM, "no memory to compare with %d molecules", (int)g->s.n);
     return PL_OK;

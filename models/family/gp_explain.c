@@ -111,12 +111,12 @@ static pl_code place_base(nn_parts *out, const nn_member *m, const nn_table *x, 
 pl_code nn_gp_explain(const nn_member *m, const nn_table *x, int32_t row, nn_parts *out, pl_arena *mem, pl_error *err)
 {
     const ch_environments *e = &x->environments[row];
-    double *known = PL_NEW(mem, double, e->n + 1), *slope = PL_NEW(mem, double, m->g.d + 1), alone = 0;
+    double *known = PL_NEW(mem, double, e->n), *slope = PL_NEW(mem, double, m->g.d), alone = 0;
     nn_gp_query q;
     way at = { m, &q, 0, PL_NEW(mem, double, m->g.s.n) };
     pl_code code = nn_columns_fit(&m->g.s.numbers, x, err);
 
-    if (code == PL_OK && (known == NULL || slope == NULL || at.common == NULL))
+    if (known == NULL || slope == NULL || at.common == NULL)
         code = pl_fail(err, PL_ENOMEM, "no memory to explain a prediction");
     if (code == PL_OK)
         code = nn_gp_query_make(&q, &m->g, e->n, mem, err);

@@ -30,7 +30,7 @@ static bool pack(const nn_gp_stored *s, uint8_t **which, int32_t **sizes, pl_are
 {
     const int32_t n = s->first[s->n];
 
-    *which = PL_NEW(mem, uint8_t, BYTES * (size_t)n + 1);
+    *which = PL_NEW(mem, uint8_t, BYTES * (size_t)n);
     *sizes = PL_NEW(mem, int32_t, s->n);
     if (*which == NULL || *sizes == NULL)
         return false;
@@ -107,7 +107,7 @@ static pl_code find_all(file *f, const nn_tensors *all, pl_error *err)
 static void *copy(const file *f, int k, pl_arena *mem)
 {
     const size_t bytes = f->t[k]->count * nn_dtype_bytes(types[k]);
-    void *out = PL_NEW(mem, char, bytes + 1);
+    void *out = PL_NEW(mem, char, bytes);
 
     if (out != NULL)
         memcpy(out, f->t[k]->data, bytes);
@@ -124,7 +124,7 @@ static pl_code take_environments(nn_gp_stored *s, const file *f, pl_arena *mem, 
     const size_t n = f->t[COUNTS]->count;
     const uint8_t *packed = f->t[WHICH]->data;
     const int32_t *sizes = copy(f, SIZES, mem);
-    int32_t *first = PL_NEW(mem, int32_t, s->n + 1), *which = PL_NEW(mem, int32_t, n + 1);
+    int32_t *first = PL_NEW(mem, int32_t, s->n + 1), *which = PL_NEW(mem, int32_t, n);
     int64_t sum = 0;
 
     s->id = copy(f, IDS, mem);
@@ -177,7 +177,7 @@ static pl_code take_numbers(nn_gp_stored *s, const file *f, int64_t n_features, 
     if (s->numbers.id == NULL || s->number == NULL)
         return pl_fail(err, PL_ENOMEM, "no memory for a Gaussian process");
     code = nn_columns_check(&s->numbers, err);
-    for (size_t k = 0; code == PL_OK && k < f->t[NUMBERS]->count; k++)
+    for (size_t k = 0; k < f->t[NUMBERS]->count; k++)
         if (isinf(s->number[k]))
             code = damaged(f, NUMBERS, err);
     return code;

@@ -188,7 +188,7 @@ static pl_code compare(search *s, double *t, double *d, const nn_gp_data *g, con
     for (int32_t i = 0; i < g->s.n; i++)
         max = g->s.first[i + 1] - g->s.first[i] > max ? g->s.first[i + 1] - g->s.first[i] : max;
     code = nn_gp_query_make(&q, g, max, mem, err);
-    if (code == PL_OK && (ti == NULL || di == NULL))
+    if (ti == NULL || di == NULL)
         code = pl_fail(err, PL_ENOMEM, "no memory to compare %d molecules", (int)g->s.n);
     for (int32_t i = 0; code == PL_OK && i < s->n; i++) {
         nn_gp_query_own(&q, g, which[i]);
@@ -216,7 +216,7 @@ pl_code nn_gp_search(nn_gp_kernel *out, const nn_gp_data *g, const int32_t *whic
         s.scratch = PL_NEW(mem, double, (size_t)s.tiles.n_tiles *NN_TILE *NN_TILE);
         s.x = PL_NEW(mem, double, n);
     }
-    if (code == PL_OK && (t == NULL || d == NULL || s.scratch == NULL || s.x == NULL))
+    if (t == NULL || d == NULL || s.scratch == NULL || s.x == NULL)
         code = pl_fail(err, PL_ENOMEM, "no memory for a Gaussian process of %d molecules", (int)n);
     if (code == PL_OK)
         code = compare(&s, t, d, g, which, mem, err);

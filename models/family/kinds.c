@@ -16,8 +16,8 @@ const nn_member_kind *nn_member_kind_of(const char *name)
 pl_code nn_parts_make(nn_parts *out, const nn_table *x, int32_t row, pl_arena *mem, pl_error *err)
 {
     *out = (nn_parts){ .feature = PL_NEW(mem, double, CH_N_FEATURES),
-                       .environment = PL_NEW(mem, double, x->environments[row].n + 1),
-                       .column = PL_NEW(mem, double, x->n_columns + 1) };
+                       .environment = PL_NEW(mem, double, x->environments[row].n),
+                       .column = PL_NEW(mem, double, x->n_columns) };
     if (out->feature == NULL || out->environment == NULL || out->column == NULL)
         return pl_fail(err, PL_ENOMEM, "no memory to explain a prediction");
     return PL_OK;

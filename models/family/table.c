@@ -21,8 +21,8 @@ static pl_code rows_make(ch_environments *environments, float (*features)[CH_N_F
 
 pl_code nn_table_make(nn_table *out, const ch_graph *const *graph, int32_t n, pl_arena *mem, pl_error *err)
 {
-    ch_environments *environments = PL_NEW(mem, ch_environments, n + 1);
-    float(*features)[CH_N_FEATURES] = pl_arena_get(mem, (size_t)n + 1, sizeof *features);
+    ch_environments *environments = PL_NEW(mem, ch_environments, n);
+    float(*features)[CH_N_FEATURES] = pl_arena_get(mem, (size_t)n, sizeof *features);
 
     *out = (nn_table){ .n = n, .environments = environments, .features = (const float(*)[CH_N_FEATURES])features };
     if (environments == NULL || features == NULL)
@@ -40,9 +40,9 @@ static void columns_take(float *to, const nn_table *all, const int32_t *at, int3
 
 pl_code nn_table_take(nn_table *out, const nn_table *all, const int32_t *at, int32_t n, pl_arena *mem, pl_error *err)
 {
-    ch_environments *environments = PL_NEW(mem, ch_environments, n + 1);
-    float(*features)[CH_N_FEATURES] = pl_arena_get(mem, (size_t)n + 1, sizeof *features);
-    float *column = PL_NEW(mem, float, (size_t)n *(size_t)all->n_columns + 1);
+    ch_environments *environments = PL_NEW(mem, ch_environments, n);
+    float(*features)[CH_N_FEATURES] = pl_arena_get(mem, (size_t)n, sizeof *features);
+    float *column = PL_NEW(mem, float, (size_t)n *(size_t)all->n_columns);
 
     if (environments == NULL || features == NULL || column == NULL)
         return pl_fail(err, PL_ENOMEM, "features of %d molecules", (int)n);

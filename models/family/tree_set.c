@@ -100,7 +100,7 @@ static void read_tree(reader *r, const char *text)
 /* Renumbers the columns of all nodes to those that are used. */
 static pl_code keep_used(nn_tree_set *out, reader *r, const nn_columns *c, pl_arena *mem, pl_error *err)
 {
-    int32_t *place = PL_NEW(mem, int32_t, r->n_columns + 1);
+    int32_t *place = PL_NEW(mem, int32_t, r->n_columns);
     pl_code code;
 
     if (place == NULL)
@@ -119,8 +119,8 @@ pl_code nn_tree_set_parse(nn_tree_set *out, const char *const *tree, int n, cons
 
     for (int t = 0; t < n; t++)
         r.room += count_nodes(tree[t]);
-    r.node = PL_NEW(mem, nn_node, r.room + 1);
-    r.used = PL_NEW(mem, bool, r.n_columns + 1);
+    r.node = PL_NEW(mem, nn_node, r.room);
+    r.used = PL_NEW(mem, bool, r.n_columns);
     if (first == NULL || r.node == NULL || r.used == NULL)
         return pl_fail(err, PL_ENOMEM, "no memory for %d trees", n);
     for (int t = 0; t < n; t++) {
@@ -328,7 +328,7 @@ pl_code nn_tree_set_take(nn_tree_set *out, const nn_tensors *all, const char *pr
         code = take_nodes(out, &s, mem, err);
     if (code != PL_OK)
         return code;
-    id = PL_NEW(mem, uint32_t, s.n_columns + 1);
+    id = PL_NEW(mem, uint32_t, s.n_columns);
     if (id == NULL)
         return pl_fail(err, PL_ENOMEM, "no memory for %d columns", (int)s.n_columns);
     memcpy(id, s.t[0]->data, sizeof *id * (size_t)s.n_columns);

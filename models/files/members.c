@@ -46,8 +46,8 @@ pl_code nn_members_tensors(nn_tensor **out, int *n, const char ***json, const nn
     pl_code code = PL_OK;
 
     *n = 0;
-    *out = PL_NEW(mem, nn_tensor, max * NN_MEMBER_TENSORS_MAX + 1);
-    *json = PL_NEW(mem, const char *, max + 1);
+    *out = PL_NEW(mem, nn_tensor, max * NN_MEMBER_TENSORS_MAX);
+    *json = PL_NEW(mem, const char *, max);
     if (*out == NULL || *json == NULL)
         return pl_fail(err, PL_ENOMEM, "a model file");
     for (int32_t k = 0; k < max && code == PL_OK; k++) {
@@ -163,15 +163,15 @@ static pl_code predict_one(nn_member_outputs *out, const nn_members *all, int32_
 pl_code nn_members_predict(nn_member_outputs *out, const nn_members *all, const nn_table *x, pl_arena *mem, pl_error *err)
 {
     const size_t size = (size_t)x->n * (size_t)all->outputs;
-    double *scratch = PL_NEW(mem, double, 2 * (size_t)x->n + 1);
+    double *scratch = PL_NEW(mem, double, 2 * (size_t)x->n);
     pl_code code;
 
-    *out = (nn_member_outputs){ .n = x->n, .outputs = all->outputs, .variance = PL_NEW(mem, double, size + 1) };
+    *out = (nn_member_outputs){ .n = x->n, .outputs = all->outputs, .variance = PL_NEW(mem, double, size) };
     code = scratch != NULL && out->variance != NULL ? PL_OK : pl_fail(err, PL_ENOMEM, "scores of %d molecules", (int)x->n);
     for (size_t i = 0; i < size && code == PL_OK; i++)
         out->variance[i] = NAN;
-    for (int32_t k = 0; k < all->n && code == PL_OK; k++) {
-        out->y[k] = PL_NEW(mem, double, size + 1);
+    for (int32_t k = 0; k < all->n; k++) {
+        out->y[k] = PL_NEW(mem, double, size);
         if (out->y[k] == NULL)
             return pl_fail(err, PL_ENOMEM, "scores of %d molecules", (int)x->n);
         for (int32_t i = 0; i < all->outputs && code == PL_OK; i++)
@@ -183,7 +183,7 @@ pl_code nn_members_predict(nn_member_outputs *out, const nn_members *all, const 
 pl_code nn_members_columns(nn_table *x, const nn_inputs *in, const float *const *value, pl_arena *mem, pl_error *err)
 {
     const size_t width = (size_t)in->n_columns;
-    float *column = width > 0 ? PL_NEW(mem, float, (size_t)x->n *width + 1) : NULL;
+    float *column = width > 0 ? PL_NEW(mem, float, (size_t)x->n *width) : NULL;
 
     if (width > 0 && column == NULL)
         return pl_fail(err, PL_ENOMEM, "columns of %d molecules", (int)x->n);

@@ -59,7 +59,7 @@ static const nn_band *band_of(const nn_conformal *i, double alike)
 pl_code nn_conformal_fit(nn_conformal *out, const double *y, const double *p, const double *alike, int64_t n, pl_arena *mem,
                          pl_error *err)
 {
-    double *error = PL_NEW(mem, double, n + 1);
+    double *error = PL_NEW(mem, double, n);
 
     out->n = 0;
     if (error == NULL)
@@ -95,7 +95,7 @@ static int compare_reals(const void *a, const void *b)
 pl_code nn_conformal_lowest(double *out, const double *alike, int64_t n, pl_arena *mem, pl_error *err)
 {
     const int64_t rank = n < 10 * NN_LOWEST_RANK ? n / 10 : NN_LOWEST_RANK;
-    double *sorted = PL_NEW(mem, double, n + 1);
+    double *sorted = PL_NEW(mem, double, n);
 
     *out = 0;
     if (sorted == NULL)

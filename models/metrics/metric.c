@@ -91,8 +91,8 @@ static const nn_fit nothing = {
 
 pl_code nn_metric_fit(nn_fit *out, const double *y, const double *p, int64_t n, pl_arena *mem, pl_error *err)
 {
-    double *ry = PL_NEW(mem, double, n + 1), *rp = PL_NEW(mem, double, n + 1);
-    ranked *sorted = PL_NEW(mem, ranked, n + 1);
+    double *ry = PL_NEW(mem, double, n), *rp = PL_NEW(mem, double, n);
+    ranked *sorted = PL_NEW(mem, ranked, n);
     double mean, stdev, abs = 0, square = 0;
 
     *out = nothing;
@@ -137,8 +137,8 @@ static int64_t ties_make(nn_tie *tie, const double *y, const ranked *sorted, int
 
 pl_code nn_metric_class(nn_fit *out, const double *y, const double *p, int64_t n, bool probabilities, pl_arena *mem, pl_error *err)
 {
-    nn_tie *tie = PL_NEW(mem, nn_tie, n + 1);
-    ranked *sorted = PL_NEW(mem, ranked, n + 1);
+    nn_tie *tie = PL_NEW(mem, nn_tie, n);
+    ranked *sorted = PL_NEW(mem, ranked, n);
     double loss = 0, square = 0;
 
     *out = nothing;
@@ -239,12 +239,12 @@ static void normal_solve(normal *s)
 pl_code nn_metric_linear(double *coef, const double *x, const double *y, int64_t n, int32_t k, pl_arena *mem, pl_error *err)
 {
     normal s = { .k = k };
-    double *row = PL_NEW(mem, double, k + 1);
+    double *row = PL_NEW(mem, double, k);
 
-    s.mean = PL_NEW(mem, double, k + 1);
-    s.scale = PL_NEW(mem, double, k + 1);
-    s.a = PL_NEW(mem, double, k *k + 1);
-    s.b = PL_NEW(mem, double, k + 1);
+    s.mean = PL_NEW(mem, double, k);
+    s.scale = PL_NEW(mem, double, k);
+    s.a = PL_NEW(mem, double, k *k);
+    s.b = PL_NEW(mem, double, k);
     if (row == NULL || s.mean == NULL || s.scale == NULL || s.a == NULL || s.b == NULL)
         return pl_fail(err, PL_ENOMEM, "a linear fit of %d columns", (int)k);
     if (n > 0) {

@@ -66,6 +66,17 @@ static void each_similarity_band_has_its_own_interval(void **state)
     assert_true(isnan(nn_conformal_within(&i, NAN)));
 }
 
+static void a_similarity_that_is_unknown_is_in_the_lowest_band(void **state)
+{
+    static const double lowest[] = { NAN, -INFINITY, -0.1, 0, 0.299 };
+
+    (void)state;
+    for (size_t k = 0; k < sizeof lowest / sizeof *lowest; k++)
+        assert_int_equal(nn_conformal_band(lowest[k]), 0);
+    assert_true(nn_conformal_band(0.3) == 1 && nn_conformal_band(0.499) == 1);
+    assert_true(nn_conformal_band(0.5) == 2 && nn_conformal_band(1) == 2);
+}
+
 static void a_band_with_few_molecules_joins_its_neighbour(void **state)
 {
     int64_t n = put(0, 40, 0.1, 1);
@@ -185,6 +196,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_similarity_band_has_its_own_interval),
+        cmocka_unit_test(a_similarity_that_is_unknown_is_in_the_lowest_band),
         cmocka_unit_test(a_band_with_few_molecules_joins_its_neighbour),
         cmocka_unit_test(no_interval_without_enough_molecules),
         cmocka_unit_test(nine_in_ten_further_molecules_are_within_in_each_band),

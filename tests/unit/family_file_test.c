@@ -10,6 +10,7 @@
 
 #include "family_toy.h"
 #include "pipeline/base/file.h"
+#include "tests/unit/guarded.h"
 #include "tests/unit/model_bench.h"
 
 enum { MOLECULES = 60, TARGETS = 2 };
@@ -97,13 +98,9 @@ static void a_family_without_a_network_is_written_and_read(void **state)
     assert_null(strstr(nn_model_metadata(back, b->mem), "\"model\":"));
 }
 
-static void a_network_and_members_are_averaged(void **state)
+static void network_add(bench *b)
 {
-    bench *b = *state;
     nn_se3 *plan;
-    nn_model_file *back;
-    nn_member_outputs y;
-    const uint8_t z[] = { 6, 1 };
 
     b->m.conf = (nn_se3_conf){ .layers = 1, .degrees = 1, .channels = 4, .heads = 1, .channels_div = 1, .outputs = TARGETS };
     b->m.conf.node_features = nn_inputs_node_features(&b->m.inputs);
@@ -112,10 +109,20 @@ static void a_network_and_members_are_averaged(void **state)
     b->m.model = plan;
     b->m.params = PL_NEW(b->mem, float, plan->n_floats);
     nn_se3_init(plan, b->m.params, 5);
+}
+
+static void a_network_and_members_are_averaged(void **state)
+{
+    bench *b = *state;
+    nn_model_file *back;
+    nn_member_outputs y;
+    const uint8_t z[] = { 6, 1 };
+
+    network_add(b);
     back = written_and_read(b);
     assert_non_null(back->model);
     assert_true(nn_model_may_have_network(b->path));
-    assert_memory_equal(back->params, b->m.params, plan->n_floats * sizeof(float));
+    assert_memory_equal(back->params, b->m.params, b->m.model->n_floats * sizeof(float));
     assert_int_equal(nn_model_components(back), 2);
     assert_int_equal(nn_members_predict(&y, &back->members, &((family_bench *)b)->toy.x, b->mem, NULL), PL_OK);
     assert_true(nn_model_mean(back, 0, z, 2, 7.0, &y, 5) == (7.0 + (2 + 3 * y.y[0][5 * TARGETS])) / 2);
@@ -148,6 +155,7 @@ static void columns_give(bench *b)
 static void columns_and_descriptors_are_written_and_read(void **state)
 {
     static nn_moments all[CH_N_FEATURES];
+    const char *name[NN_COLUMNS_MAX] = { NULL };
     bench *b = *state;
     nn_model_file *back;
 
@@ -167,8 +175,13 @@ static void columns_and_descriptors_are_written_and_read(void **state)
     }
     assert_memory_equal(back->inputs.descriptor, all, sizeof all);
     assert_non_null(strstr(nn_model_metadata(back, b->mem), "\"format_version\":\"5\""));
-    assert_int_equal(nn_model_column_names((const char *[NN_COLUMNS_MAX]){ 0 }, b->path, b->mem), 2);
-    assert_int_equal(nn_model_column_names((const char *[NN_COLUMNS_MAX]){ 0 }, "/dev/null", b->mem), 0);
+    assert_int_equal(nn_model_column_names(name, b->path, b->mem), 2);
+    for (int k = 0; k < NN_COLUMNS_MAX; k++)
+        if (k < 2)
+            assert_string_equal(name[k], b->m.inputs.column[k].name);
+        else
+            assert_null(name[k]);
+    assert_int_equal(nn_model_column_names(name, "/dev/null", b->mem), 0);
 }
 
 static void descriptors_may_come_alone(void **state)
@@ -348,6 +361,7 @@ static void a_prediction_that_failed_is_not_taken(void **state)
 /* ---- memory that is refused: linked with -Wl,--wrap=pl_arena_get ---- */
 
 static int until_refused; /* calls; 0: none is refused */
+static bool guards;       /* requests get memory with nothing behind it */
 void *__real_pl_arena_get(pl_arena *mem, size_t n, size_t size);
 void *__wrap_pl_arena_get(pl_arena *mem, size_t n, size_t size);
 
@@ -355,7 +369,7 @@ void *__wrap_pl_arena_get(pl_arena *mem, size_t n, size_t size)
 {
     if (until_refused > 0 && --until_refused == 0)
         return NULL;
-    return __real_pl_arena_get(mem, n, size);
+    return guards ? guarded(n, size) : __real_pl_arena_get(mem, n, size);
 }
 
 static pl_code learns(family_bench *f, pl_arena *mem, pl_error *err)
@@ -386,6 +400,47 @@ static pl_code predicts(family_bench *f, pl_arena *mem, pl_error *err)
     return nn_members_predict(&out, &f->b.m.members, &f->toy.x, mem, err);
 }
 
+static bool third_time(void *ctx)
+{
+    int *asked = ctx;
+
+    return ++*asked == 3;
+}
+
+/* Two trees of it. */
+static pl_code learns_a_forest(family_bench *f, pl_arena *mem, pl_error *err)
+{
+    int asked = 0;
+    const nn_fit_conf conf = { .seed = 3, .stop = third_time, .ctx = &asked };
+    nn_member *m;
+
+    if (nn_forest.missing() != NULL)
+        return PL_OK;
+    return nn_forest.fit(&m, &f->toy.x, f->toy.y, &conf, mem, err) == PL_ESTOP ? PL_OK : PL_EBUG;
+}
+
+static pl_code is_explained(family_bench *f, pl_arena *mem, pl_error *err)
+{
+    nn_parts parts;
+
+    return nn_gp.explain(f->one[0], &f->toy.x, 3, &parts, mem, err);
+}
+
+static void memory_is_used_to_its_end_and_no_further(void **state)
+{
+    pl_code (*const all[])(family_bench *, pl_arena *, pl_error *) = { learns,  learns_a_forest, is_written,
+                                                                       is_read, predicts,        is_explained };
+    family_bench *f = *state;
+
+    for (size_t k = 0; k < sizeof all / sizeof *all; k++) {
+        pl_arena *mem = pl_arena_new(0);
+        guards = true;
+        assert_int_equal(all[k](f, mem, NULL), PL_OK);
+        guards = false;
+        pl_arena_free(mem);
+    }
+}
+
 /* Each request for memory in turn. */
 static void memory_that_is_refused_is_told(void **state)
 {
@@ -393,14 +448,16 @@ static void memory_that_is_refused_is_told(void **state)
     family_bench *f = *state;
 
     f->toy.x.n = 12; /* enough to learn from, and quick */
-    for (int k = 0; k < 4; k++) {
+    for (int k = 0; k < 8; k++) {
         pl_code code = PL_ENOMEM;
         int n = 0;
+        if (k == 4) /* once more, with a network beside the members */
+            network_add(&f->b);
         while (code != PL_OK) {
             pl_arena *mem = pl_arena_new(0);
             pl_error err = { 0 };
             until_refused = ++n;
-            code = all[k](f, mem, &err);
+            code = all[k % 4](f, mem, &err);
             if (code == PL_OK)
                 assert_int_equal(until_refused, 1); /* none was refused */
             until_refused = 0;
@@ -421,6 +478,7 @@ int main(void)
         WITH_BENCH(a_network_and_members_are_averaged),
         WITH_BENCH(whatever_is_wrong_is_named),
         WITH_BENCH(columns_and_descriptors_are_written_and_read),
+        WITH_BENCH(memory_is_used_to_its_end_and_no_further),
         WITH_BENCH(memory_that_is_refused_is_told),
         WITH_BENCH(descriptors_may_come_alone),
         WITH_BENCH(each_molecule_has_its_row_of_the_columns),

@@ -72,6 +72,9 @@ static void values_that_cannot_be_learned_are_told_apart(void **unused)
     assert_string_equal(says(y, 12, true), "all 12 training molecules are of class 1; both classes are needed");
     assert_string_equal(says(y, 12, false), "all 12 training molecules have the value 1: nothing can be learned");
     for (int i = 0; i < 12; i++)
+        y[i] = -1;
+    assert_string_equal(says(y, 12, false), "all 12 training molecules have the value -1: nothing can be learned");
+    for (int i = 0; i < 12; i++)
         y[i] = i == 3 ? DBL_MAX : -DBL_MAX;
     assert_string_equal(says(y, 12, false), "the values of the training molecules span more than a number holds");
 }
@@ -196,7 +199,7 @@ static void rows_have_what_a_molecule_has(void **unused)
     pl_arena *mem = pl_arena_new(0);
     ch_environment at[2][2] = { { { .id = 5, .count = 1 }, { .id = 9, .count = 4 } },
                                 { { .id = 8, .count = 3 }, { .id = 9, .count = 2 } } };
-    const ch_environments all[3] = { { .n = 2, .at = at[0] }, { .n = 2, .at = at[1] }, { .n = 0 } };
+    const ch_environments all[4] = { { .n = 2, .at = at[0] }, { .n = 2, .at = at[1] }, { .n = 0 }, { .n = 1 /* of no table */ } };
     const float features[3][CH_N_FEATURES] = { { 0.5F } };
     float row[CH_N_FEATURES + 3];
     const float table[3][2] = { { 1, INFINITY }, { NAN, 2 }, { 3, 4 } };

@@ -39,6 +39,8 @@ static void exponential_and_logarithm_agree_with_libm(void **state)
     for (double x = 0.5; x < 2; x += 0.001)
         assert_true(fabs(nn_log(x) - log(x)) < 3e-16);
     assert_true(nn_exp(-INFINITY) == 0 && nn_exp(-1e9) == 0 && isinf(nn_exp(710)) && isnan(nn_exp(NAN)) && nn_exp(0) == 1);
+    assert_true(fabs(nn_exp(-708) / exp(-708) - 1) < 1e-15 && nn_exp(nextafter(-708, -INFINITY)) == 0);
+    assert_true(fabs(nn_exp(709) / exp(709) - 1) < 1e-15 && isinf(nn_exp(nextafter(709, INFINITY))));
     assert_true(nn_log(1) == 0);
 }
 
@@ -276,6 +278,19 @@ static double error_of(const double *is, const double *y, int n)
     return sqrt(sum);
 }
 
+/* Each in turn is taken with the share of those that are still wanted (Knuth, The Art of Computer Programming, 3.4.2, algorithm S). */
+static void subset_check(const nn_member *m, int n, uint64_t seed)
+{
+    pl_rng rng = pl_rng_at(seed, 0, 0);
+    int taken = 0;
+
+    for (int i = 0; i < n; i++)
+        if ((int64_t)pl_rng_below(&rng, (uint64_t)(n - i)) < NN_GP_SUBSET - taken)
+            assert_int_equal(m->subset[taken++], i);
+    assert_int_equal(m->m, taken);
+    assert_int_equal(taken, NN_GP_SUBSET);
+}
+
 static void a_process_learns_and_is_the_same_again(void **state)
 {
     enum { LEARN = 760, NEW = 150 };
@@ -301,6 +316,7 @@ static void a_process_learns_and_is_the_same_again(void **state)
         assert_memory_equal(variance[0], variance[1], sizeof variance[0]);
     }
     assert_string_equal(nn_gp.describe(m[0], mem), nn_gp.describe(m[2], mem));
+    subset_check(m[0], LEARN, conf.seed);
     for (int i = 0; i < NEW; i++) {
         spread += b.y[i] * b.y[i] / NEW;
         z += (first[i] - b.y[i]) * (first[i] - b.y[i]) / variance[0][i] / NEW;
@@ -373,6 +389,124 @@ static void parts_add_up_to_the_prediction(void **state)
     assert_true(column > 1); /* the more of column 0, the higher */
 }
 
+/* ---- parts, by definition: slopes along the way from nothing to the molecule, in the middle of 64 steps ---- */
+
+enum { WAY_LEARN = 40, WAY_MOST = 50, WAY_STEPS = 64 };
+
+/* The counts of a molecule's environments in those that were learned, and sums. */
+typedef struct way {
+    const nn_member *m;
+    const ch_environments *e;
+    double its[WAY_MOST], in[WAY_LEARN][WAY_MOST], all[WAY_LEARN]; /* at most 255 each */
+} way;
+
+static void way_make(way *w, const nn_member *m, const nn_table *learned, const ch_environments *e)
+{
+    *w = (way){ .m = m, .e = e };
+    assert_true(learned->n == WAY_LEARN && e->n <= WAY_MOST);
+    for (int k = 0; k < e->n; k++)
+        w->its[k] = count_of(e, e->at[k].id);
+    for (int i = 0; i < WAY_LEARN; i++) {
+        for (int k = 0; k < e->n; k++)
+            w->in[i][k] = count_of(&learned->environments[i], e->at[k].id);
+        for (int k = 0; k < learned->environments[i].n; k++)
+            w->all[i] += count_of(&learned->environments[i], learned->environments[i].at[k].id);
+    }
+}
+
+/* The sum of alpha T with all counts times t, that of environment k a little more. */
+static double likeness_at(const way *w, double t, int more, double little)
+{
+    double sum = 0;
+
+    for (int i = 0; i < WAY_LEARN; i++) {
+        double both = 0, total = 0;
+        for (int k = 0; k < w->e->n; k++) {
+            const double count = t * w->its[k] + (k == more ? little : 0);
+            both += fmin(count, w->in[i][k]);
+            total += count;
+        }
+        sum += w->m->alpha[i] * both / (total + w->all[i] - both);
+    }
+    return sum;
+}
+
+/* The sum of alpha exp(-D / (2 length^2)) with all numbers times t, number k a little more. */
+static double nearness_at(const way *w, const double *z, double t, int more, double little)
+{
+    const nn_gp_data *g = &w->m->g;
+    double sum = 0;
+
+    for (int i = 0; i < WAY_LEARN; i++) {
+        double d = 0;
+        for (int k = 0; k < g->d; k++) {
+            const float number = g->s.number[i * g->d + k];
+            const double of_it = isnan(number) ? 0 : ((double)number - g->mean[k]) * g->inverse[k];
+            const double off = t * z[k] + (k == more ? little : 0) - of_it;
+            d += off * off;
+        }
+        sum += w->m->alpha[i] * exp(-d / (2 * w->m->k.length * w->m->k.length));
+    }
+    return sum;
+}
+
+static double part_of_environment(const way *w, int k)
+{
+    double slope = 0;
+
+    for (int s = 0; s < WAY_STEPS; s++) {
+        const double t = (s + 0.5) / WAY_STEPS;
+        slope += (likeness_at(w, t, k, 1e-5) - likeness_at(w, t, k, -1e-5)) / 2e-5 / WAY_STEPS;
+    }
+    return w->m->scale * w->m->k.w * w->its[k] * slope;
+}
+
+static double part_of_number(const way *w, const double *z, int k)
+{
+    double slope = 0;
+
+    for (int s = 0; s < WAY_STEPS; s++) {
+        const double t = (s + 0.5) / WAY_STEPS;
+        slope += (nearness_at(w, z, t, k, 1e-5) - nearness_at(w, z, t, k, -1e-5)) / 2e-5 / WAY_STEPS;
+    }
+    return w->m->scale * (1 - w->m->k.w) * z[k] * slope;
+}
+
+/* The molecule has an environment that was never learned, one of which it has more than count, and a gap. */
+static void parts_are_integrated_gradients(void **state)
+{
+    pl_arena *mem = *state;
+    way *w = PL_NEW(mem, way, 1);
+    double z[CH_N_FEATURES + FAMILY_COLUMNS], largest = 0;
+    float row[CH_N_FEATURES + FAMILY_COLUMNS];
+    family_toy a, b;
+    nn_member *m;
+    nn_parts p;
+
+    assert_true(family_toy_make(&a, WAY_LEARN, 1, mem) && family_toy_make(&b, 1, 2, mem));
+    assert_int_equal(nn_gp.fit(&m, &a.x, a.y, &(nn_fit_conf){ 0 }, mem, NULL), PL_OK);
+    m->k.w = 0.5; /* both kinds of numbers count */
+    b.x.environments[0].at[0].count = 1000;
+    b.x.environments[0].at[1].id--; /* no kind's number; they still ascend */
+    ((float *)(uintptr_t)b.x.column)[1] = NAN;
+    way_make(w, m, &a.x, b.x.environments);
+    nn_columns_row(row, &m->g.s.numbers, &b.x, 0);
+    for (int k = 0; k < m->g.d; k++)
+        z[k] = isnan(row[k]) ? 0 : ((double)row[k] - m->g.mean[k]) * m->g.inverse[k];
+    assert_int_equal(nn_gp.explain(m, &b.x, 0, &p, mem, NULL), PL_OK);
+    for (int k = 0; k < w->e->n; k++) {
+        assert_true(fabs(p.environment[k] - part_of_environment(w, k)) < 1e-6 * m->scale);
+        largest = fmax(largest, fabs(p.environment[k]));
+    }
+    assert_true(p.environment[1] != 0 && largest > 1e-3 * m->scale);
+    for (int k = 0; k < m->g.d; k++) {
+        const int id = (int)m->g.s.numbers.id[k];
+        const double is = k < m->g.s.numbers.n_features ? p.feature[id] : p.column[id];
+        assert_true(fabs(is - part_of_number(w, z, k)) < 1e-6 * m->scale && (is != 0) == (z[k] != 0));
+    }
+    assert_true(p.column[1] == 0 && p.absent == 0 && !p.log_odds);
+}
+
 static void classes_are_between_their_limits(void **state)
 {
     enum { LEARN = 300, NEW = 200 };
@@ -423,6 +557,11 @@ static void values_that_teach_nothing_are_refused(void **state)
     assert_non_null(strstr(err.text, "both classes"));
     assert_int_equal(fit_rows(&a.x, MANY, many, false, &err, mem), PL_ECONFIG); /* before any of them is looked at */
     assert_non_null(strstr(err.text, "10001 training molecules; a Gaussian process learns from at most 10000: use trees"));
+    assert_int_equal(fit_rows(&a.x, MANY - 1, many, false, &err, mem), PL_ECONFIG);
+    assert_string_equal(err.text, "all 10000 training molecules have the value 0: nothing can be learned");
+    pl_arena_refuse(1);
+    assert_int_equal(fit_rows(&a.x, MANY, many, false, &err, mem), PL_ENOMEM);
+    pl_arena_refuse(0);
 }
 
 /* Ten molecules without descriptors or environments; the same molecules with different values. */
@@ -589,6 +728,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_process_learns_and_is_the_same_again, setup, teardown),
         cmocka_unit_test_setup_teardown(predictions_depend_on_no_other_molecule, setup, teardown),
         cmocka_unit_test_setup_teardown(parts_add_up_to_the_prediction, setup, teardown),
+        cmocka_unit_test_setup_teardown(parts_are_integrated_gradients, setup, teardown),
         cmocka_unit_test_setup_teardown(classes_are_between_their_limits, setup, teardown),
         cmocka_unit_test_setup_teardown(values_that_teach_nothing_are_refused, setup, teardown),
         cmocka_unit_test_setup_teardown(molecules_without_differences_are_learned, setup, teardown),

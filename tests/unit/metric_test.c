@@ -9,6 +9,18 @@
 #include "models/metrics/metric.h"
 #include "models/optim/loss.h"
 #include "pipeline/base/rng.h"
+#include "tests/unit/guarded.h"
+
+/* ---- memory: linked with -Wl,--wrap=pl_arena_get ---- */
+
+static bool guards; /* requests get memory with nothing behind it */
+void *__real_pl_arena_get(pl_arena *mem, size_t n, size_t size);
+void *__wrap_pl_arena_get(pl_arena *mem, size_t n, size_t size);
+
+void *__wrap_pl_arena_get(pl_arena *mem, size_t n, size_t size)
+{
+    return guards ? guarded(n, size) : __real_pl_arena_get(mem, n, size);
+}
 
 static void close_to(double got, double want, double tol)
 {
@@ -113,6 +125,28 @@ static void a_linear_law_is_found_back(void **state)
         close_to(coef[k], want[k], 1e-9);
 }
 
+static void memory_is_used_to_its_end_and_no_further(void **state)
+{
+    enum { N = 33, K = 3 };
+    double *x = guarded(N * K, sizeof *x), *coef = guarded(K + 1, sizeof *coef);
+    double *y = guarded(N, sizeof *y), *p = guarded(N, sizeof *p);
+    pl_rng r = pl_rng_at(7, 0, 0);
+    nn_fit f;
+
+    assert_true(x != NULL && y != NULL && p != NULL && coef != NULL);
+    for (int i = 0; i < N * K; i++)
+        x[i] = pl_rng_normal(&r);
+    for (int i = 0; i < N; i++) {
+        y[i] = i % 2;
+        p[i] = pl_rng_real(&r);
+    }
+    guards = true;
+    assert_int_equal(nn_metric_linear(coef, x, y, N, K, *state, NULL), PL_OK);
+    assert_int_equal(nn_metric_fit(&f, y, p, N, *state, NULL), PL_OK);
+    assert_int_equal(nn_metric_class(&f, y, p, N, true, *state, NULL), PL_OK);
+    guards = false;
+}
+
 /* An element that never occurs, one that always occurs once, and a column that
  * is the sum of two others. */
 static void constant_and_dependent_columns_get_nothing(void **state)
@@ -137,13 +171,17 @@ static void constant_and_dependent_columns_get_nothing(void **state)
 
 static void moments_are_those_of_the_population(void **state)
 {
-    const double y[] = { 1, 3 };
+    const double y[] = { 1, 3 },
+                 far[] = { 1e14, 1e14 + 0.0625, 1e14 + 0.125, 1e14 + 0.1875 }; /* not by squares of the numbers themselves */
     double mean, stdev;
 
     (void)state;
     nn_metric_moments(y, 2, &mean, &stdev);
     close_to(mean, 2, 0);
     close_to(stdev, 1, 0);
+    nn_metric_moments(far, 4, &mean, &stdev);
+    close_to(mean, 1e14 + 0.09375, 0);
+    close_to(stdev, sqrt(5) / 32, 1e-15);
 }
 
 /* Two of four atoms of a batch: (1 + 0 + 4 + 0 + 0 + 9) and its slope / 12. */
@@ -398,6 +436,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(nine_in_ten_further_values_are_in_the_interval, arena_open, arena_close),
         cmocka_unit_test_setup_teardown(any_increasing_function_has_spearman_one, arena_open, arena_close),
         cmocka_unit_test_setup_teardown(a_linear_law_is_found_back, arena_open, arena_close),
+        cmocka_unit_test_setup_teardown(memory_is_used_to_its_end_and_no_further, arena_open, arena_close),
         cmocka_unit_test_setup_teardown(constant_and_dependent_columns_get_nothing, arena_open, arena_close),
         cmocka_unit_test(moments_are_those_of_the_population),
         cmocka_unit_test(losses_and_gradients_are_as_by_hand),

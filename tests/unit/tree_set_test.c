@@ -13,6 +13,7 @@
 #include "models/family/boosted.h"
 #include "pipeline/base/rng.h"
 #include "pipeline/base/text.h"
+#include "tests/unit/guarded.h"
 
 static pl_arena *mem;
 
@@ -122,6 +123,8 @@ static void text_of_another_form_is_refused(void **unused)
         "{\"leaf\":1}",
         SPLIT("\"f5\"", LEAVES),
         SPLIT("\"f-1\"", LEAVES),
+        SPLIT("\"f-4294967296\"", LEAVES), /* 0 in 32 bits */
+        SPLIT("\"f4294967296\"", LEAVES),
         SPLIT("\"f\"", LEAVES),
         SPLIT("\"g1\"", LEAVES),
         SPLIT("\"f1x\"", LEAVES),
@@ -635,6 +638,7 @@ static void a_member_is_described_and_saved_as_it_was(void **unused)
 /* ---- memory that is refused: linked with -Wl,--wrap=pl_arena_get ---- */
 
 static int until_refused; /* calls; 0: none is refused */
+static bool guards;       /* requests get memory with nothing behind it */
 void *__real_pl_arena_get(pl_arena *from, size_t n, size_t size);
 void *__wrap_pl_arena_get(pl_arena *from, size_t n, size_t size);
 
@@ -642,7 +646,7 @@ void *__wrap_pl_arena_get(pl_arena *from, size_t n, size_t size)
 {
     if (until_refused > 0 && --until_refused == 0)
         return NULL;
-    return __real_pl_arena_get(from, n, size);
+    return guards ? guarded(n, size) : __real_pl_arena_get(from, n, size);
 }
 
 typedef struct works {
@@ -707,24 +711,50 @@ static pl_code makes_rows(works *w, pl_error *err)
     return code == PL_OK ? nn_columns_rows(&rows_of, &c, &w->x, mem, err) : code;
 }
 
-/* Each request in turn. */
-static void memory_that_is_refused_is_told(void **unused)
+/* Descriptors only: all that was asked for is used. */
+static pl_code makes_columns(works *w, pl_error *err)
 {
-    pl_code (*const all[])(works *, pl_error *) = { parses, stores, opens, saves, predicts, explains, makes_rows };
+    const ch_environments none = { 0 };
+    nn_columns c;
+
+    return nn_columns_of(&c, &(nn_table){ .n = 1, .environments = &none, .features = w->x.features }, 1, mem, err);
+}
+
+static pl_code (*const all_works[])(works *, pl_error *) = { parses,   stores,   opens,      saves,
+                                                             predicts, explains, makes_rows, makes_columns };
+enum { WORKS = sizeof all_works / sizeof *all_works };
+
+static void memory_is_used_to_its_end_and_no_further(void **unused)
+{
     works w = { .set = made(), .m = opened("false", "false"), .x = molecules() };
 
     (void)unused;
     store(&w.s, "p");
-    for (size_t k = 0; k < sizeof all / sizeof *all; k++) {
+    guards = true;
+    for (int k = 0; k < WORKS; k++)
+        assert_int_equal(all_works[k](&w, NULL), PL_OK);
+    guards = false;
+}
+
+/* Each request in turn. */
+static void memory_that_is_refused_is_told(void **unused)
+{
+    works w = { .set = made(), .m = opened("false", "false"), .x = molecules() };
+
+    (void)unused;
+    store(&w.s, "p");
+    for (int k = 0; k < WORKS; k++) {
         pl_code code = PL_ENOMEM;
         int n = 0;
         while (code != PL_OK) {
             pl_error err = { 0 };
             until_refused = ++n;
-            code = all[k](&w, &err);
+            code = all_works[k](&w, &err);
+            if (code == PL_OK)
+                assert_int_equal(until_refused, 1); /* none was refused so far */
             until_refused = 0;
             if (code != PL_OK && (code != PL_ENOMEM || err.text[0] == '\0'))
-                fail_msg("%d, request %d: %d, \"%s\"", (int)k, n, (int)code, err.text);
+                fail_msg("%d, request %d: %d, \"%s\"", k, n, (int)code, err.text);
         }
         assert_true(n > 1);
     }
@@ -751,6 +781,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(shares_of_a_class_stay_off_0_and_1, setup, teardown),
         cmocka_unit_test_setup_teardown(a_prediction_is_explained_by_what_the_molecule_has, setup, teardown),
         cmocka_unit_test_setup_teardown(a_member_is_described_and_saved_as_it_was, setup, teardown),
+        cmocka_unit_test_setup_teardown(memory_is_used_to_its_end_and_no_further, setup, teardown),
         cmocka_unit_test_setup_teardown(memory_that_is_refused_is_told, setup, teardown),
     };
 
