@@ -16,7 +16,9 @@ molsieve_test(model_file unit/model_file_test.c LABEL unit USES molsieve::models
 molsieve_test(sparse unit/sparse_test.c LABEL unit USES molsieve::models)
 molsieve_test(warm_start unit/warm_start_test.c LABEL unit USES molsieve::models molsieve_made_mol)
 molsieve_test(domain unit/domain_test.c LABEL unit USES molsieve::models)
+target_link_options(test_domain PRIVATE -Wl,--wrap=pl_arena_get)
 molsieve_test(range unit/range_test.c LABEL unit USES molsieve::models)
+target_link_options(test_range PRIVATE -Wl,--wrap=pl_arena_get)
 molsieve_test(train_engine twin/train_engine_test.c LABEL twin threads USES molsieve::models)
 target_link_options(test_train_engine PRIVATE
   -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=aligned_alloc,--wrap=pthread_create)

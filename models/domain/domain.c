@@ -27,9 +27,9 @@ bool nn_domain_has(const char *tensor)
 static pl_code rooms(nn_domain *d, ch_fingerprint **print, ch_folds **folds, char (**key)[NN_DOMAIN_KEY + 1], pl_arena *mem,
                      pl_error *err)
 {
-    *print = PL_NEW(mem, ch_fingerprint, d->n + 1);
+    *print = PL_NEW(mem, ch_fingerprint, d->n);
     *folds = PL_NEW(mem, ch_folds, d->n / CH_FOLD + 1);
-    *key = pl_arena_get(mem, (size_t)d->n + 1, sizeof **key);
+    *key = pl_arena_get(mem, (size_t)d->n, sizeof **key);
     d->print = *print;
     d->folds = *folds;
     d->key = (const char(*)[NN_DOMAIN_KEY + 1]) * key;
@@ -142,7 +142,7 @@ static pl_code packed_take(nn_domain *out, const nn_tensor *t, pl_arena *mem, pl
 
 static pl_code values_take(nn_domain *out, const nn_tensor *t, int32_t targets, pl_arena *mem, pl_error *err)
 {
-    float *value = PL_NEW(mem, float, (size_t)out->n *(size_t)targets + 1);
+    float *value = PL_NEW(mem, float, (size_t)out->n *(size_t)targets);
 
     if (value == NULL)
         return pl_fail(err, PL_ENOMEM, "the domain of a model, %d molecules", (int)out->n);
@@ -179,7 +179,7 @@ pl_code nn_domain_take(nn_domain *out, const nn_tensors *all, int32_t targets, p
 pl_code nn_domain_tensors(nn_tensor out[NN_DOMAIN_TENSORS], int *n, const nn_domain *d, pl_arena *mem, pl_error *err)
 {
     const size_t prints = (size_t)d->n * CH_FINGERPRINT_BYTES;
-    char *rows = PL_NEW(mem, char, (size_t)d->n *ROW_BYTES + 1);
+    char *rows = PL_NEW(mem, char, (size_t)d->n *ROW_BYTES);
 
     if (rows == NULL)
         return pl_fail(err, PL_ENOMEM, "the domain of a model, %d molecules", (int)d->n);

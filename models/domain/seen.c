@@ -12,7 +12,7 @@ static int compare_keys(const void *a, const void *b) { return strcmp(a, b); }
 
 pl_code nn_seen_make(nn_seen *out, char (*key)[NN_SEEN_KEY + 1], int64_t n, int64_t max, bool all, pl_arena *mem, pl_error *err)
 {
-    char(*to)[NN_SEEN_KEY + 1] = pl_arena_get(mem, (size_t)n + 1, sizeof *to);
+    char(*to)[NN_SEEN_KEY + 1] = pl_arena_get(mem, (size_t)n, sizeof *to);
 
     if (to == NULL)
         return pl_fail(err, PL_ENOMEM, "the validation molecules of a model, %lld", (long long)n);
@@ -71,7 +71,7 @@ pl_code nn_seen_take(nn_seen *out, const nn_tensors *all, pl_arena *mem, pl_erro
     *out = (nn_seen){ 0 };
     if (code != PL_OK || t == NULL)
         return code;
-    to = pl_arena_get(mem, (size_t)n + 1, sizeof *to);
+    to = pl_arena_get(mem, (size_t)n, sizeof *to);
     if (to == NULL)
         code = pl_fail(err, PL_ENOMEM, "the validation molecules of a model, %d", (int)n);
     else if (*(const unsigned char *)extra > 1 || !keys_fill(to, rows, n))
@@ -85,7 +85,7 @@ pl_code nn_seen_take(nn_seen *out, const nn_tensors *all, pl_arena *mem, pl_erro
 pl_code nn_seen_tensor(nn_tensor *out, const nn_seen *s, pl_arena *mem, pl_error *err)
 {
     const unsigned char all = s->all;
-    char *rows = PL_NEW(mem, char, (size_t)s->n *NN_SEEN_KEY + 1);
+    char *rows = PL_NEW(mem, char, (size_t)s->n *NN_SEEN_KEY);
 
     if (rows == NULL)
         return pl_fail(err, PL_ENOMEM, "the validation molecules of a model, %d", (int)s->n);

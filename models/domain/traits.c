@@ -162,9 +162,9 @@ static void kind_add(nn_traits *t, nn_kind k)
 pl_code nn_traits_of(nn_traits *out, const ch_graph *g, pl_arena *mem, pl_error *err)
 {
     walk w = { .g = g,
-               .root = PL_NEW(mem, int32_t, g->n_nodes + 1),
-               .far = PL_NEW(mem, int32_t, g->n_nodes + 1),
-               .queue = PL_NEW(mem, int32_t, g->n_nodes + 1) };
+               .root = PL_NEW(mem, int32_t, g->n_nodes),
+               .far = PL_NEW(mem, int32_t, g->n_nodes),
+               .queue = PL_NEW(mem, int32_t, g->n_nodes) };
 
     *out = (nn_traits){ 0 };
     if (w.root == NULL || w.far == NULL || w.queue == NULL)

@@ -71,7 +71,6 @@ static pl_code maker_open(maker *m, nn_basis_kind kind, int32_t max_degree, pl_a
     m->kind = kind;
     m->max_degree = max_degree;
     m->width = nn_basis_width(kind, max_degree);
-    m->q = NULL;
     if (kind == NN_BASIS_FRAME_Q15 || kind == NN_BASIS_FRAME_F32)
         nn_frame_rule_make(&m->rule);
     if (kind != NN_BASIS_PAIRWISE_F32)

@@ -152,17 +152,17 @@ static void cut_sheet(nn_collate *c, sheet *s, int32_t n_graphs, sheet_has has)
     c->used = 0;
     s->first = cut(c, (size_t)n_graphs + 1, sizeof(int32_t));
     s->row = cut(c, nodes + 1, sizeof(int32_t));
-    s->node = cut(c, nodes * (size_t)s->node_width + 1, sizeof(float));
-    s->src = cut(c, edges + 1, sizeof(int32_t));
-    s->dst = cut(c, edges + 1, sizeof(int32_t));
-    s->rev = cut(c, edges + 1, sizeof(int32_t));
-    s->pair = cut(c, edges + 1, sizeof(int32_t));
-    s->pair_edge = cut(c, pairs + 1, sizeof(int32_t));
-    s->edge = cut(c, edges * (size_t)s->edge_width + 1, sizeof(float));
-    s->vec = cut(c, edges + 1, sizeof *s->vec);
-    s->dist = cut(c, edges + 1, sizeof(float));
-    s->frame = has.frames ? cut(c, pairs * NN_FRAME_FLOATS + 1, sizeof(float)) : NULL;
-    s->noise = has.noise ? cut(c, nodes + 1, sizeof *s->noise) : NULL;
+    s->node = cut(c, nodes * (size_t)s->node_width, sizeof(float));
+    s->src = cut(c, edges, sizeof(int32_t));
+    s->dst = cut(c, edges, sizeof(int32_t));
+    s->rev = cut(c, edges, sizeof(int32_t));
+    s->pair = cut(c, edges, sizeof(int32_t));
+    s->pair_edge = cut(c, pairs, sizeof(int32_t));
+    s->edge = cut(c, edges * (size_t)s->edge_width, sizeof(float));
+    s->vec = cut(c, edges, sizeof *s->vec);
+    s->dist = cut(c, edges, sizeof(float));
+    s->frame = has.frames ? cut(c, pairs * NN_FRAME_FLOATS, sizeof(float)) : NULL;
+    s->noise = has.noise ? cut(c, nodes, sizeof *s->noise) : NULL;
 }
 
 static pl_code room_for_sheet(nn_collate *c, sheet *s, int32_t n_graphs, sheet_has has, pl_error *err)

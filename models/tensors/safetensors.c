@@ -135,7 +135,7 @@ static pl_code tensor_parse(nn_tensor *t, const json_t *j, pl_bytes data, pl_err
 
 static pl_code meta_parse(nn_tensors *all, json_t *j, pl_arena *mem, pl_error *err)
 {
-    nn_meta *m = PL_NEW(mem, nn_meta, json_object_size(j) + 1);
+    nn_meta *m = PL_NEW(mem, nn_meta, json_object_size(j));
     const char *key;
     json_t *value;
 
@@ -158,7 +158,7 @@ static pl_code meta_parse(nn_tensors *all, json_t *j, pl_arena *mem, pl_error *e
 
 static pl_code header_parse(nn_tensors *all, json_t *root, pl_bytes data, pl_arena *mem, pl_error *err)
 {
-    nn_tensor *t = PL_NEW(mem, nn_tensor, json_object_size(root) + 1);
+    nn_tensor *t = PL_NEW(mem, nn_tensor, json_object_size(root));
     const char *key;
     json_t *value;
     pl_code code = PL_OK;

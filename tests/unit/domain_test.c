@@ -12,6 +12,16 @@
 #include "models/domain/domain.h"
 #include "models/domain/seen.h"
 #include "pipeline/base/rng.h"
+#include "tests/unit/guarded.h"
+
+static bool guards; /* arrays of arenas have nothing behind them; linked with -Wl,--wrap=pl_arena_get */
+void *__real_pl_arena_get(pl_arena *from, size_t n, size_t size);
+void *__wrap_pl_arena_get(pl_arena *from, size_t n, size_t size);
+
+void *__wrap_pl_arena_get(pl_arena *from, size_t n, size_t size)
+{
+    return guards ? guarded(n, size) : __real_pl_arena_get(from, n, size);
+}
 
 enum { MANY = 40 };
 
@@ -141,6 +151,9 @@ static void a_large_domain_is_searched_to_its_end(void **state)
     before = heap_bytes();
     assert_int_equal(nn_domain_make(&d, all, LARGE, b->mem, NULL), PL_OK);
     assert_in_range(heap_bytes() - before, 0, LARGE * 1000);
+    guards = true;
+    assert_int_equal(nn_domain_make(&d, all, LARGE, b->mem, NULL), PL_OK);
+    guards = false;
     for (int i = 0; i < LARGE / 100; i++)
         to[i] = d.print[100 * i + 99];
     nn_domain_nearest(near, &d, to, LARGE / 100);
@@ -215,9 +228,11 @@ static void tensors_hold_all_of_it(void **state)
     nn_domain back;
     int n;
 
+    guards = true;
     assert_int_equal(nn_domain_tensors(t, &n, &b->d, b->mem, NULL), PL_OK);
     assert_true(nn_domain_has(t[0].name) && !nn_domain_has("domain"));
     assert_int_equal(nn_domain_take(&back, &all, 1, b->mem, NULL), PL_OK);
+    guards = false;
     assert_true(nn_domain_same(&b->d, &back) && memcmp(b->d.folds, back.folds, MANY / CH_FOLD * sizeof *back.folds) == 0);
     all.n = 0;
     assert_int_equal(nn_domain_take(&back, &all, 1, b->mem, NULL), PL_OK);
@@ -340,6 +355,30 @@ static void a_damaged_packed_tensor_is_refused(void **state)
     all = (nn_tensors){ .n = 2, .t = t + 1 };
     assert_int_equal(nn_domain_take(&d, &all, 1, b->mem, &err), PL_EDATA);
     assert_string_equal(err.text, "tensors domain.zlib and domain.inchikey are both there");
+}
+
+/* Its bytes are right. */
+static void a_packed_tensor_of_another_form_is_refused(void **state)
+{
+    bench *b = *state;
+    nn_tensor t[NN_DOMAIN_TENSORS];
+
+    for (int k = 0; k < 3; k++) {
+        const nn_tensors all = { .n = 1, .t = t };
+        nn_domain d;
+        pl_error err = { 0 };
+        int n;
+        assert_int_equal(nn_domain_tensors(t, &n, &b->d, b->mem, NULL), PL_OK);
+        assert_int_equal(nn_domain_take(&d, &all, 1, b->mem, NULL), PL_OK);
+        if (k == 0)
+            t[0].dtype = NN_I32;
+        else if (k == 1)
+            t[0].n_dims = 2;
+        else
+            t[0].dims[0] = 3; /* and no room for the number */
+        assert_int_equal(nn_domain_take(&d, &all, 1, b->mem, &err), PL_EDATA);
+        assert_string_equal(err.text, "tensor domain.zlib is not U8 with a number of molecules");
+    }
 }
 
 static void a_refused_allocation_is_an_error(void **state)
@@ -474,6 +513,7 @@ int main(void)
         cmocka_unit_test(tensors_of_earlier_versions_are_read),
         cmocka_unit_test(tensors_that_are_wrong_are_refused),
         cmocka_unit_test(a_damaged_packed_tensor_is_refused),
+        cmocka_unit_test(a_packed_tensor_of_another_form_is_refused),
         cmocka_unit_test(a_refused_allocation_is_an_error),
         cmocka_unit_test(refused_memory_of_validation_molecules_is_said),
         cmocka_unit_test(validation_molecules_are_found_by_their_first_block),

@@ -14,6 +14,8 @@
 #include "models/network/basis.h"
 #include "models/network/frame.h"
 #include "models/network/sh.h"
+#include "tests/unit/guarded.h"
+#include "tests/unit/held.h"
 
 enum { N_GRAPHS = 5 };
 
@@ -153,6 +155,16 @@ static void inputs_are_checked(void **state)
     assert_int_equal(nn_inputs_check(&in, NULL), PL_ECONFIG);
     in.element[4] = 0;
     assert_int_equal(nn_inputs_check(&in, NULL), PL_ECONFIG);
+    in.element[4] = 118;
+    assert_int_equal(nn_inputs_check(&in, NULL), PL_OK);
+    in.element[4] = 119;
+    assert_int_equal(nn_inputs_check(&in, NULL), PL_ECONFIG);
+    for (int k = 0; k < NN_MAX_ELEMENTS; k++)
+        in.element[k] = (uint8_t)(k + 1);
+    in.n_elements = NN_MAX_ELEMENTS;
+    assert_int_equal(nn_inputs_check(&in, NULL), PL_OK);
+    in.n_elements = NN_MAX_ELEMENTS + 1;
+    assert_int_equal(nn_inputs_check(&in, NULL), PL_ECONFIG);
     in.n_elements = 0;
     assert_int_equal(nn_inputs_check(&in, NULL), PL_ECONFIG);
 }
@@ -218,6 +230,95 @@ static void a_batch_is_its_molecules_end_to_end(void **state)
     nn_collate_free(c);
 }
 
+/* One atom that n others point at: that many edges, none of which has another back. */
+static ch_graph star(int n)
+{
+    uint8_t *z = PL_NEW(mem, uint8_t, n + 1), *type = PL_NEW(mem, uint8_t, n);
+    int32_t *row = PL_NEW(mem, int32_t, n + 2), *rev = PL_NEW(mem, int32_t, n), *pair = PL_NEW(mem, int32_t, n);
+    uint16_t *src = PL_NEW(mem, uint16_t, n);
+    float(*vec)[3] = pl_arena_get(mem, (size_t)n, sizeof *vec), *dist = PL_NEW(mem, float, n);
+
+    z[0] = 7;
+    for (int i = 0; i < n; i++) {
+        z[i + 1] = (uint8_t)(6 + i % 3);
+        row[i + 1] = n;
+        src[i] = (uint16_t)(i + 1);
+        rev[i] = -1;
+        pair[i] = i;
+        type[i] = (uint8_t)(i % 4);
+        vec[i][i % 3] = dist[i] = (float)(i + 1);
+    }
+    row[n + 1] = n;
+    return (ch_graph){ n + 1, n, n, z, PL_NEW(mem, int8_t, n + 1), row, src, rev, pair, pair, type, (const float(*)[3])vec, dist };
+}
+
+/* The arrays lie one behind another, rounded up to 64 bytes: whatever the number of edges, none reaches into the next. */
+static void arrays_of_any_number_of_edges_have_their_room(void **state)
+{
+    nn_inputs in = nn_inputs_qm9();
+
+    (void)state;
+    in.charge = true;
+    for (int n = 1; n <= 50; n++) {
+        const ch_graph g = star(n);
+        const nn_item item = { .graph = &g };
+        nn_collate *c = nn_collate_new();
+        nn_collated out;
+        assert_int_equal(nn_collate_run(c, &out, &item, 1, &in, NULL), PL_OK);
+        check_molecule(&out.batch, 0, &g, 0);
+        assert_memory_equal(out.batch.row, g.row, (size_t)(n + 2) * sizeof *g.row);
+        assert_memory_equal(out.batch.rev, g.rev, (size_t)n * sizeof *g.rev);
+        assert_memory_equal(out.batch.pair, g.pair, (size_t)n * sizeof *g.pair);
+        assert_memory_equal(out.batch.pair_edge, g.pair_edge, (size_t)n * sizeof *g.pair);
+        assert_memory_equal(out.batch.vec, g.vec, (size_t)n * sizeof *g.vec);
+        nn_collate_free(c);
+    }
+}
+
+static void collate(void *ctx)
+{
+    const nn_inputs in = nn_inputs_qm9();
+    const nn_item item = { .graph = ctx };
+    nn_collate *c = nn_collate_new();
+    nn_collated out;
+
+    assert_int_equal(nn_collate_run(c, &out, &item, 1, &in, NULL), PL_OK);
+    nn_collate_free(c);
+}
+
+static void a_collation_that_ended_holds_no_memory(void **state)
+{
+    ch_graph g = star(3);
+
+    (void)state;
+    assert_holds_nothing(collate, &g);
+}
+
+/* The rotation of the same x axis whose y axis is the other direction; D_2 and those behind it follow from D_1. */
+static void the_frame_of_the_other_direction_differs_by_signs(void **state)
+{
+    const float vec[3] = { 1, -2, 2 };
+    nn_frame_rule rule;
+
+    (void)state;
+    nn_frame_rule_make(&rule);
+    for (int l_max = 1; l_max <= NN_MAX_DEGREE; l_max++) {
+        const size_t n = (size_t)nn_frame_size(l_max);
+        float *sign = guarded(n, sizeof *sign), *d = guarded(n, sizeof *d), *other = guarded(n, sizeof *other);
+        nn_frame_reverse(l_max, sign);
+        nn_frame_make(&rule, vec, l_max, d);
+        for (int k = 0; k < 9; k++)
+            other[k] = sign[k] * d[k];
+        for (int i = 0; i < 3; i++) {
+            assert_true(fabsf(other[3 * i + 1] + vec[i] / 3) <= 1e-6f);
+            assert_true(other[3 * i] == d[3 * i]);
+        }
+        nn_frame_extend(&rule, 2, l_max, other);
+        for (size_t k = 0; k < n; k++)
+            assert_true(fabsf(other[k] - sign[k] * d[k]) <= 1e-5f && fabsf(sign[k]) == 1);
+    }
+}
+
 /* The same numbers on every atom of a molecule, behind what is its own. */
 static void columns_and_descriptors_are_read_by_every_atom(void **state)
 {
@@ -270,6 +371,13 @@ static void a_column_has_a_mean_and_a_domain(void **state)
     assert_true(in.column[0].low == 4 && in.column[0].high == 995); /* the outermost four are left out on either side */
     assert_int_equal(nn_input_column_fit(&in.column[1], value, 3, &err), PL_OK);
     assert_true(in.column[1].low == 0 && in.column[1].high == 2 && in.column[1].over.mean == 1);
+    assert_int_equal(nn_input_column_fit(&in.column[1], same, 1, &err), PL_ECONFIG);
+    assert_int_equal(nn_input_column_fit(&in.column[1], same, 0, &err), PL_ECONFIG);
+    for (int k = 0; k < 3; k++) { /* one of three is another */
+        float other_one[3] = { 2, 2, 2 };
+        other_one[k] = k % 2 ? 1 : 3;
+        assert_int_equal(nn_input_column_fit(&in.column[1], other_one, 3, &err), PL_OK);
+    }
     assert_int_equal(nn_input_column_fit(&in.column[1], same, 3, &err), PL_ECONFIG);
     assert_string_equal(err.text, "the column pH is the same for all 3 training molecules: a model learns nothing from it");
     assert_int_equal(nn_inputs_place(&in, names, 2, &err), PL_OK);
@@ -494,6 +602,9 @@ int main(void)
         cmocka_unit_test_setup_teardown(bases_of_other_graphs_are_refused, fresh, done),
         cmocka_unit_test_setup_teardown(inputs_are_checked, fresh, done),
         cmocka_unit_test_setup_teardown(a_batch_is_its_molecules_end_to_end, fresh, done),
+        cmocka_unit_test_setup_teardown(arrays_of_any_number_of_edges_have_their_room, fresh, done),
+        cmocka_unit_test_setup_teardown(a_collation_that_ended_holds_no_memory, fresh, done),
+        cmocka_unit_test(the_frame_of_the_other_direction_differs_by_signs),
         cmocka_unit_test_setup_teardown(columns_and_descriptors_are_read_by_every_atom, fresh, done),
         cmocka_unit_test_setup_teardown(a_column_has_a_mean_and_a_domain, fresh, done),
         cmocka_unit_test_setup_teardown(inputs_that_differ_in_one_member_are_not_the_same, fresh, done),

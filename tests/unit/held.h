@@ -19,7 +19,7 @@ static inline size_t held_bytes(void)
  * AddressSanitizer, which has a heap of its own, the sanitizer looks for that. */
 static inline void assert_holds_nothing(void (*f)(void *ctx), void *ctx)
 {
-    enum { FIRST = 3, CALLS = 40, SMALLEST = 16 }; /* bytes of the smallest piece */
+    enum { FIRST = 8, CALLS = 40, SMALLEST = 16 }; /* bytes of the smallest piece */
     size_t before;
 
 #ifdef M_ARENA_MAX

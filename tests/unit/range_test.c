@@ -13,7 +13,17 @@
 #include "chem/common/protocol.h"
 #include "chem/molecule/element.h"
 #include "models/domain/range.h"
+#include "tests/unit/guarded.h"
 #include "tests/unit/held.h"
+
+static bool guards; /* arrays of arenas have nothing behind them; linked with -Wl,--wrap=pl_arena_get */
+void *__real_pl_arena_get(pl_arena *from, size_t n, size_t size);
+void *__wrap_pl_arena_get(pl_arena *from, size_t n, size_t size);
+
+void *__wrap_pl_arena_get(pl_arena *from, size_t n, size_t size)
+{
+    return guards ? guarded(n, size) : __real_pl_arena_get(from, n, size);
+}
 
 static pl_arena *mem;
 
@@ -44,12 +54,11 @@ typedef struct made {
     } bond[BONDS];
 } made;
 
-static nn_traits traits_of(const made *m)
+static ch_graph graph_of(const made *m)
 {
     const ch_graph_opts opts = { .edges = CH_EDGES_BONDS };
     ch_mol mol;
     ch_graph g;
-    nn_traits t;
 
     assert_int_equal(ch_mol_alloc(&mol, m->n_atoms, m->n_bonds, mem, NULL), PL_OK);
     for (int i = 0; i < m->n_atoms; i++) {
@@ -63,6 +72,14 @@ static nn_traits traits_of(const made *m)
         mol.order[k] = (uint8_t)m->bond[k].order;
     }
     assert_int_equal(ch_graph_build(&g, &mol, &opts, mem, NULL), PL_OK);
+    return g;
+}
+
+static nn_traits traits_of(const made *m)
+{
+    const ch_graph g = graph_of(m);
+    nn_traits t;
+
     assert_int_equal(nn_traits_of(&t, &g, mem, NULL), PL_OK);
     return t;
 }
@@ -115,7 +132,9 @@ static void traits_are_counted(void **state)
     m.atom[11].z = 11;
     m.atom[11].charge = 1;
     bond_add(&m, 9, 10, 1);
+    guards = true;
     t = traits_of(&m);
+    guards = false;
     assert_int_equal(t.number[NN_HEAVY], 11);
     assert_int_equal(t.number[NN_CHARGE], 1);
     assert_int_equal(t.number[NN_RINGS], 2);
@@ -126,6 +145,22 @@ static void traits_are_counted(void **state)
     m = chain(7); /* a ring of six and an atom beside it, whose bond is in none */
     bond_add(&m, 0, 5, 1);
     assert_int_equal(traits_of(&m).ring_sizes, 1u << 6);
+}
+
+static void refused_memory_for_traits_is_said(void **state)
+{
+    const made m = ring(6);
+    const ch_graph g = graph_of(&m);
+    nn_traits t;
+
+    (void)state;
+    for (int nth = 1; nth <= 4; nth++) {
+        pl_error err = { 0 };
+        pl_arena_refuse(nth);
+        assert_int_equal(nn_traits_of(&t, &g, mem, &err), nth < 4 ? PL_ENOMEM : PL_OK);
+        pl_arena_refuse(0);
+        assert_int_equal(strstr(err.text, "the traits of a molecule of 6 atoms") != NULL, nth < 4);
+    }
 }
 
 static void a_charge_beside_an_opposite_one_is_paired(void **state)
@@ -748,6 +783,7 @@ int main(void)
         cmocka_unit_test(unknown_atoms_are_named_by_element_and_charge),
         cmocka_unit_test(only_so_many_kinds_of_atoms_are_kept),
         cmocka_unit_test(traits_are_counted),
+        cmocka_unit_test(refused_memory_for_traits_is_said),
         cmocka_unit_test(a_charge_beside_an_opposite_one_is_paired),
         cmocka_unit_test(radicals_have_unusual_valences),
         cmocka_unit_test(aromatic_carbon_has_three_neighbours),

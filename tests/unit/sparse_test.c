@@ -12,6 +12,7 @@
 #include "models/network/sparse.h"
 #include "models/tensors/safetensors.h"
 #include "pipeline/base/text.h"
+#include "tests/unit/guarded.h"
 #include "tests/unit/model_bench.h"
 
 static int bench_open(void **state)
@@ -151,6 +152,20 @@ static void what_is_packed_is_unpacked(void **state)
     index[0] = 0xCD;
     index[1] = 0x14; /* something behind the end */
     assert_int_equal(nn_sparse_unpack(back, value, index, 12), 4);
+}
+
+static void nothing_is_read_behind_two_groups(void **state)
+{
+    float *w = guarded(8, sizeof *w), *value = guarded(4, sizeof *value), *back = guarded(8, sizeof *back);
+    uint8_t *index = guarded(nn_sparse_index_bytes(8), sizeof *index);
+
+    (void)state;
+    w[1] = 2;
+    w[4] = w[7] = 3;
+    assert_int_equal(nn_sparse_index_bytes(8), 1);
+    assert_true(nn_sparse_pack(value, index, w, 8));
+    assert_int_equal(nn_sparse_unpack(back, value, index, 8), 2);
+    assert_memory_equal(back, w, 8 * sizeof *w);
 }
 
 /* ---- files ---------------------------------------------------------------- */
@@ -299,7 +314,7 @@ static void damage_is_named(void **state)
     refused_with(b, ".index", of_format_7, "is missing"); /* a program that knows no packed matrix lacks the weights */
 }
 
-/* Beside the file's own tensors one more: the parts of a vector, which is never packed, and a matrix that is there twice. */
+/* Beside the file's own tensors one more: the parts of a vector, which is never packed, a matrix that is there twice, a stranger. */
 static void a_tensor_that_is_not_packed_has_no_parts(void **state)
 {
     bench *b = *state;
@@ -319,11 +334,12 @@ static void a_tensor_that_is_not_packed_has_no_parts(void **state)
     out = *all;
     out.t = t;
     out.n++;
-    for (int k = 0; k < 2; k++) {
+    for (int k = 0; k < 3; k++) {
         const nn_param *p = k ? matrix : vector;
+        const char *const names[] = { pl_sprintf(b->mem, "%s.index", p->name), p->name, "stranger" };
         nn_model_file *back;
         pl_error err = { 0 };
-        t[all->n] = (nn_tensor){ .name = k ? p->name : pl_sprintf(b->mem, "%s.index", p->name),
+        t[all->n] = (nn_tensor){ .name = names[k],
                                  .dtype = k ? NN_F32 : NN_U8,
                                  .n_dims = p->n_dims,
                                  .dims = { p->dims[0], p->dims[1] },
@@ -331,7 +347,7 @@ static void a_tensor_that_is_not_packed_has_no_parts(void **state)
                                  .data = b->m.params + p->at };
         assert_int_equal(nn_tensors_write(b->path, &out, NULL), PL_OK);
         assert_int_equal(nn_model_read(&back, b->path, b->mem, &err), PL_EDATA);
-        (void)snprintf(want, sizeof want, "tensor %s%s does not belong to this model", p->name, k ? ".values" : ".index");
+        (void)snprintf(want, sizeof want, "tensor %s%s does not belong to this model", names[k], k == 1 ? ".values" : "");
         if (strstr(err.text, want) == NULL)
             fail_msg("'%s' does not say '%s'", err.text, want);
     }
@@ -342,10 +358,15 @@ static void a_tensor_that_is_not_packed_has_no_parts(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_two_largest_of_four_are_kept),   WITH_BENCH(vectors_and_short_rows_stay_dense),
-        WITH_BENCH(rows_that_are_mixed_share_their_zeros),    WITH_BENCH(pruning_twice_is_as_once_and_halves),
-        cmocka_unit_test(what_is_packed_is_unpacked),         WITH_BENCH(a_file_has_all_weights_in_less_space),
-        WITH_BENCH(weights_that_are_not_2_4_are_not_written), WITH_BENCH(damage_is_named),
+        cmocka_unit_test(the_two_largest_of_four_are_kept),
+        WITH_BENCH(vectors_and_short_rows_stay_dense),
+        WITH_BENCH(rows_that_are_mixed_share_their_zeros),
+        WITH_BENCH(pruning_twice_is_as_once_and_halves),
+        cmocka_unit_test(nothing_is_read_behind_two_groups),
+        cmocka_unit_test(what_is_packed_is_unpacked),
+        WITH_BENCH(a_file_has_all_weights_in_less_space),
+        WITH_BENCH(weights_that_are_not_2_4_are_not_written),
+        WITH_BENCH(damage_is_named),
         WITH_BENCH(a_tensor_that_is_not_packed_has_no_parts),
     };
 
