@@ -11,6 +11,7 @@ molsieve_test(optimiser_soap unit/soap_test.c LABEL unit threads USES molsieve::
 target_link_options(test_optimiser_soap PRIVATE -Wl,--wrap=pl_arena_get)
 molsieve_test(train twin/train_test.c LABEL twin threads USES molsieve::models)
 molsieve_test(train_errors unit/train_errors_test.c LABEL unit threads USES molsieve::models)
+target_link_options(test_train_errors PRIVATE -Wl,--wrap=pl_arena_get)
 molsieve_test(model_refused unit/model_refused_test.c LABEL unit USES molsieve::models)
 molsieve_test(model_file unit/model_file_test.c LABEL unit USES molsieve::models)
 molsieve_test(sparse unit/sparse_test.c LABEL unit USES molsieve::models)
@@ -21,7 +22,7 @@ molsieve_test(range unit/range_test.c LABEL unit USES molsieve::models)
 target_link_options(test_range PRIVATE -Wl,--wrap=pl_arena_get)
 molsieve_test(train_engine twin/train_engine_test.c LABEL twin threads USES molsieve::models)
 target_link_options(test_train_engine PRIVATE
-  -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=aligned_alloc,--wrap=pthread_create)
+  -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=aligned_alloc,--wrap=pthread_create,--wrap=pl_arena_get)
 molsieve_test(train_oom oom/train_oom_test.c LABEL oom USES molsieve::models)
 foreach(case a_split_depends_on_the_seed_and_the_molecules_alone whole_scaffolds_are_in_one_part scaffold_splits_of_others_are_theirs shares_that_whole_groups_cannot_have_are_warned_of a_split_by_time_trains_on_what_came_first the_weights_are_the_same_after_kills a_budget_ends_with_a_whole_schedule every_fault_point_of_training_is_survived
         a_missing_model_file_is_written_again

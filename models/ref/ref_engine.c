@@ -70,7 +70,7 @@ static pl_code engine_set_params(nn_engine *e, const float *params, pl_error *er
 
 static double *widen(pl_arena *mem, const float *x, size_t n)
 {
-    double *y = PL_NEW(mem, double, n + 1);
+    double *y = PL_NEW(mem, double, n);
 
     for (size_t k = 0; y != NULL && k < n; k++)
         y[k] = x[k];

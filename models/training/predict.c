@@ -3,7 +3,7 @@
 
 const int64_t *nn_predict_numbers(int64_t n, pl_arena *mem)
 {
-    int64_t *all = PL_NEW(mem, int64_t, n + 1);
+    int64_t *all = PL_NEW(mem, int64_t, n);
 
     for (int64_t i = 0; all != NULL && i < n; i++)
         all[i] = i;
@@ -59,7 +59,7 @@ static pl_code predict(float *y, nn_predictor p, const nn_samples *samples, bool
     p.all = mem != NULL ? nn_predict_numbers(samples->n, mem) : NULL;
     if (mem != NULL && mirror) {
         p.mirror = nn_mirror_new();
-        p.image = PL_NEW(mem, float, samples->n * samples->outputs + 1);
+        p.image = PL_NEW(mem, float, samples->n * samples->outputs);
         ready = p.mirror != NULL && p.image != NULL;
     }
     code = ready && p.prefetch != NULL && p.all != NULL

@@ -40,8 +40,8 @@ double nn_train_lr(const nn_train_conf *c, int64_t epochs, double at)
 static pl_code loop_alloc(nn_loop *l, pl_error *err)
 {
     int64_t wide = l->conf->molecules > 0 && l->conf->molecules < l->train->n ? l->conf->molecules : l->train->n;
-    int64_t n = (wide + 1) * l->outputs;
-    nn_optimiser_conf optimiser = { (nn_optimiser_kind)l->conf->optimiser, 1, l->conf->kernels };
+    int64_t n = wide * l->outputs;
+    nn_optimiser_conf optimiser = { .kind = (nn_optimiser_kind)l->conf->optimiser, .kernels = l->conf->kernels };
 
     l->mem = pl_arena_new(1 << 16);
     l->pool = nn_pool_new(l->conf->threads);
@@ -49,10 +49,10 @@ static pl_code loop_alloc(nn_loop *l, pl_error *err)
     if (l->mem == NULL || l->pool == NULL || l->prefetch == NULL)
         return pl_fail(err, PL_ENOMEM, "training");
     optimiser.threads = nn_pool_threads(l->pool);
-    l->order = PL_NEW(l->mem, int64_t, l->train->n + 1);
-    l->dealt = PL_NEW(l->mem, int64_t, l->train->n + 1);
+    l->order = PL_NEW(l->mem, int64_t, l->train->n);
+    l->dealt = PL_NEW(l->mem, int64_t, l->train->n);
     l->first = PL_NEW(l->mem, int64_t, l->ranks->size + 1);
-    l->card = PL_NEW(l->mem, nn_card, wide + 1);
+    l->card = PL_NEW(l->mem, nn_card, wide);
     l->y = PL_NEW(l->mem, float, n);
     l->t = PL_NEW(l->mem, float, n);
     l->dy = PL_NEW(l->mem, float, n);
@@ -82,8 +82,8 @@ static pl_code noise_alloc(nn_loop *l, pl_error *err)
         most = l->train->atoms[i] > most ? l->train->atoms[i] : most;
     }
     all = most < all / wide ? wide * most : all;
-    l->v = (float(*)[3])PL_NEW(l->mem, float, 3 * all + 1);
-    l->dv = (float(*)[3])PL_NEW(l->mem, float, 3 * all + 1);
+    l->v = (float(*)[3])PL_NEW(l->mem, float, 3 * all);
+    l->dv = (float(*)[3])PL_NEW(l->mem, float, 3 * all);
     l->noise = PL_NEW(l->mem, nn_noise_sum, l->shards);
     return l->v != NULL && l->dv != NULL && l->noise != NULL ? PL_OK
                                                              : pl_fail(err, PL_ENOMEM, "the noise of %lld atoms", (long long)all);

@@ -33,7 +33,7 @@ pl_code nn_validation_new(nn_validation **out, const nn_validation_of *of, pl_ar
     h->first = PL_NEW(mem, int64_t, of->ranks->size + 1);
     h->dy = PL_NEW(mem, float, outputs);
     for (int k = 0; k < NN_VALIDATION_PARTS; k++)
-        there = (h->y[k] = PL_NEW(mem, float, (n_of(h, k) + 1) * outputs)) != NULL && there;
+        there = (h->y[k] = PL_NEW(mem, float, n_of(h, k) * outputs)) != NULL && there;
     *out = h;
     return there && h->of.now.all != NULL && h->first != NULL && h->dy != NULL
                ? PL_OK

@@ -107,12 +107,14 @@ static pl_code state_alloc(bench *b, pl_arena *mem, pl_error *err)
 
 static pl_code metrics(bench *b, pl_arena *mem, pl_error *err)
 {
-    const double y[] = { 1, 2, 4 }, x[] = { 1, 2, 3 };
+    const double y[] = { 1, 2, 4 }, x[] = { 1, 2, 3 }, classes[] = { 0, 1, 1 };
     double coef[2];
     nn_fit f;
     pl_code code = nn_metric_fit(&f, y, x, 3, mem, err);
 
     (void)b;
+    if (code == PL_OK)
+        code = nn_metric_class(&f, classes, x, 3, false, mem, err);
     return code != PL_OK ? code : nn_metric_linear(coef, x, y, 3, 1, mem, err);
 }
 

@@ -195,6 +195,7 @@ typedef struct run {
     slow_save *slow; /* in place of a checkpoint; or NULL */
     bool beside;     /* with a second engine for the validation molecules */
     const nn_engine_kind *kind;
+    nn_noise_sum noise[2];                    /* of the first epoch, of the last */
     double last_valid, first_valid, min_loss; /* of valid; min_loss: of all epochs */
 } run;
 
@@ -285,6 +286,7 @@ static pl_code run_epoch(void *ctx, const nn_epoch_report *report, pl_error *err
     }
     if (report->epoch == 1)
         r->first_valid = r->last_valid;
+    r->noise[report->epoch > 1] = report->noise;
     r->min_loss = fmin(report->epoch == 1 ? INFINITY : r->min_loss, report->valid.loss / (double)report->valid.n);
     return PL_OK;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The training loop. An error of the engine, of the batches or of the host, at any call, is the error of the training, and nothing
  * is done after it. An engine with whole steps gives the training of one without, stopped anywhere. Which epoch is the best, also
- * without numbers. The network is y = w x. */
+ * without numbers. The network is y = w x. Linked with -Wl,--wrap=pl_arena_get. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -14,8 +14,19 @@
 
 #include "models/optim/adam.h"
 #include "models/training/train.h"
+#include "models/training/train_parts.h"
 #include "pipeline/base/log.h"
+#include "tests/unit/guarded.h"
 #include "tests/unit/held.h"
+
+static bool guards; /* arrays of arenas have nothing behind them */
+void *__real_pl_arena_get(pl_arena *mem, size_t n, size_t size);
+void *__wrap_pl_arena_get(pl_arena *mem, size_t n, size_t size);
+
+void *__wrap_pl_arena_get(pl_arena *mem, size_t n, size_t size)
+{
+    return guards ? guarded(n, size) : __real_pl_arena_get(mem, n, size);
+}
 
 enum { TRAIN = 12, VALID = 5, ALL = TRAIN + VALID, EPOCHS = 2 };
 
@@ -52,7 +63,9 @@ typedef struct bench {
     int64_t bad;                 /* a molecule without batch; -1: none */
     int64_t repair_at;           /* after this epoch x is finite      */
     nn_epoch_report report[64];
-    int n_reports;
+    int n_reports, n_steps;
+    size_t n, place[2]; /* parameters, and those that w is the sum of */
+    int n_places;
     pl_arena *mem;
 } bench;
 
@@ -67,7 +80,9 @@ static pl_code count(calls *c, const char *who, pl_error *err)
 
 static pl_code set_params(nn_engine *e, const float *params, pl_error *err)
 {
-    e->w = params[0];
+    e->w = 0;
+    for (int k = 0; k < b.n_places; k++)
+        e->w += params[b.place[k]];
     return count(&e->calls, "call", err);
 }
 
@@ -82,7 +97,8 @@ static pl_code forward(nn_engine *e, const nn_batch *in, bool keep, float *y, pl
 static pl_code backward(nn_engine *e, const nn_batch *in, const float *dy, float *grad, pl_error *err)
 {
     for (int32_t g = 0; g < in->n_graphs; g++)
-        grad[0] += dy[g] * in->node[g];
+        for (int k = 0; k < b.n_places; k++)
+            grad[b.place[k]] += dy[g] * in->node[g];
     return count(&e->calls, "call", err);
 }
 
@@ -215,15 +231,26 @@ static pl_code valid_batch(void *ctx, int slot, nn_batch *out, nn_which which, p
 
 /* ---- the host ---- */
 
+static const char *last; /* call of the host that has to do with saving */
+
 static pl_code save(void *ctx, const nn_train_state *s, pl_error *err)
 {
     (void)ctx, (void)s;
+    last = "save";
     return count(&b.calls, "host", err);
+}
+
+static void step_seen(void *ctx, const nn_train_state *s, int64_t n)
+{
+    (void)ctx;
+    assert_true(n == TRAIN && s->cursor > 0 && s->cursor <= TRAIN);
+    b.n_steps++;
 }
 
 static pl_code saved(void *ctx, pl_error *err)
 {
     (void)ctx;
+    last = "saved";
     return count(&b.calls, "host", err);
 }
 
@@ -272,20 +299,24 @@ static void begin(void)
 {
     static nn_se3 plan;
 
-    plan = (nn_se3){ .n_floats = 1, .conf.outputs = 1, .head = { -1, -1, -1, -1 } };
+    plan = (nn_se3){ .n_floats = b.n, .conf.outputs = 1, .head = { -1, -1, -1, -1 } };
     assert_int_equal(nn_train_state_alloc(&b.s, &plan, b.conf.ema > 0, 1, b.mem, NULL), PL_OK);
-    b.s.params[0] = 0.25f;
-    if (b.s.ema != NULL)
-        b.s.ema[0] = 0.25f;
+    for (int k = 0; k < b.n_places; k++) {
+        b.s.params[b.place[k]] = 0.25f / (float)b.n_places;
+        if (b.s.ema != NULL)
+            b.s.ema[b.place[k]] = 0.25f / (float)b.n_places;
+    }
     b.engine = (nn_engine){ .calls.fails_at = -1 };
     b.calls = (calls){ .fails_at = -1 };
-    b.n_reports = 0;
+    b.n_reports = b.n_steps = 0;
 }
 
 static int make(void **state)
 {
     (void)state;
-    b = (bench){ .bad = -1, .kind = &plain, .stop_after = -1, .second_fails = -1, .mem = pl_arena_new(1 << 12) };
+    b = (bench){
+        .bad = -1, .kind = &plain, .stop_after = -1, .second_fails = -1, .n = 1, .n_places = 1, .mem = pl_arena_new(1 << 12)
+    };
     for (int i = 0; i < ALL; i++) {
         b.x[i] = 0.1f * (float)(i - 5);
         b.target[i] = 2 * b.x[i] + (i % 3 == 0 ? 0.3f : -0.1f);
@@ -294,7 +325,9 @@ static int make(void **state)
     b.conf = (nn_train_conf){
         .epochs = EPOCHS, .molecules = 5, .lr = 0.05, .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8, .ema = 0.5, .loss = NN_LOSS_L2
     };
-    b.host = (nn_train_host){ .save = save, .saved = saved, .epoch = epoch, .planned = planned, .clock = now, .stop = stop };
+    b.host = (nn_train_host){
+        .save = save, .saved = saved, .step = step_seen, .epoch = epoch, .planned = planned, .clock = now, .stop = stop
+    };
     begin();
     return b.mem == NULL;
 }
@@ -370,6 +403,33 @@ static void an_error_of_the_host_ends_it_at_any_call(void **state)
     assert_true(each_fails(&b.calls, "host") > without);
 }
 
+/* The state is in the file, and no error of the host is lost, before it says that it stopped. */
+static void a_stop_waits_for_what_it_saves(void **state)
+{
+    (void)state;
+    for (int with = 0; with < 2; with++)
+        for (int after = 0; after < 3; after++) { /* steps */
+            pl_code code = PL_OK;
+            b.kind = with ? &whole : &plain;
+            for (int at = -1; code != PL_ESTOP || at == 0; at++) {
+                pl_error err = { 0 };
+                char want[32];
+                begin();
+                b.stop_after = after;
+                b.n_polls = 0;
+                b.calls.fails_at = at;
+                last = "";
+                code = train(&err);
+                (void)snprintf(want, sizeof want, "host %d", at);
+                if (at >= 0 && b.calls.n > at)
+                    refused(code, PL_EDEVICE, &err, want);
+                else
+                    refused(code, PL_ESTOP, &err, "stopped in epoch ");
+                assert_true(code != PL_ESTOP || strcmp(last, "saved") == 0);
+            }
+        }
+}
+
 static void a_molecule_without_batch_ends_it(void **state)
 {
     (void)state;
@@ -424,6 +484,21 @@ static void refused_memory_ends_it(void **state)
     }
 }
 
+static void memory_is_used_to_its_end_and_no_further(void **state)
+{
+    (void)state;
+    for (int with = 0; with < 6; with++) {
+        b.kind = with % 3 > 0 ? &whole : &plain;
+        b.host.beside = with % 3 == 2 ? beside : NULL;
+        b.conf.molecules = with < 3 ? 5 : 0; /* of a batch; 0: as many as there are */
+        b.conf.shards = with < 3 ? 1 : 2;
+        guards = true;
+        begin();
+        assert_int_equal(train(NULL), PL_OK);
+        guards = false;
+    }
+}
+
 /* ---- whole steps: in the engine, several in flight ---- */
 
 /* What a training ended with. */
@@ -431,7 +506,7 @@ typedef struct ended {
     nn_train_state s;
     float number[5];
     nn_epoch_report report[64];
-    int n_reports;
+    int n_reports, n_steps;
 } ended;
 
 static ended end_of(void)
@@ -440,6 +515,7 @@ static ended end_of(void)
 
     memcpy(e.report, b.report, sizeof e.report);
     e.n_reports = b.n_reports;
+    e.n_steps = b.n_steps;
     return e;
 }
 
@@ -447,7 +523,7 @@ static void same(const ended *x, const ended *y)
 {
     assert_true(x->number[3] == y->number[3]);
     if (b.conf.patience == 0) /* else steps of a further epoch may be in the arrays, which nobody reads */
-        assert_memory_equal(x->number, y->number, sizeof x->number);
+        assert_true(x->n_steps == y->n_steps && memcmp(x->number, y->number, sizeof x->number) == 0);
     assert_true(x->s.step == y->s.step && x->s.epoch == y->s.epoch && x->s.best_epoch == y->s.best_epoch);
     assert_true(x->s.best_error == y->s.best_error && x->s.done && y->s.done);
     assert_int_equal(x->n_reports, y->n_reports);
@@ -490,10 +566,38 @@ static void whole_steps_give_the_training_of_single_ones(void **state)
         b.host.beside = NULL;
         const ended one = trained(&plain), all = trained(&whole);
         same(&one, &all);
+        assert_int_equal(one.n_steps, one.s.step);
         b.host.beside = beside; /* validations beside the steps of the next epoch */
         const ended two = trained(&whole);
         same(&one, &two);
         assert_true(b.second.calls.n > 0);
+    }
+}
+
+/* w as the sum of two parameters that are beside each other, in the first and the last piece, and on both sides of a border. The
+ * others stay as they are. */
+static void parameters_in_any_piece_are_learned_alike(void **state)
+{
+    static const size_t places[][3] = { { 2, 0, 1 },
+                                        { 2 * NN_LOOP_PIECE + 5, 0, 2 * NN_LOOP_PIECE + 4 },
+                                        { 2 * NN_LOOP_PIECE, NN_LOOP_PIECE - 1, NN_LOOP_PIECE } };
+    float first = 0;
+
+    (void)state;
+    settings(1);
+    b.n_places = 2;
+    for (int i = 0; i < 3; i++) {
+        size_t others = 0;
+        b.n = places[i][0];
+        memcpy(b.place, places[i] + 1, sizeof b.place);
+        guards = true;
+        (void)trained(&plain);
+        guards = false;
+        first = i == 0 ? b.s.params[0] : first;
+        assert_true(first != 0.125f && b.s.params[b.place[0]] == first && b.s.params[b.place[1]] == first);
+        for (size_t k = 0; k < b.n; k++)
+            others += b.s.params[k] != 0;
+        assert_int_equal(others, 2);
     }
 }
 
@@ -842,10 +946,13 @@ int main(void)
     const struct CMUnitTest tests[] = {
         OF(an_error_of_the_engine_ends_it_at_any_call),
         OF(an_error_of_the_host_ends_it_at_any_call),
+        OF(a_stop_waits_for_what_it_saves),
         OF(a_molecule_without_batch_ends_it),
         OF(what_cannot_be_trained_is_refused_before_it_begins),
         OF(refused_memory_ends_it),
+        OF(memory_is_used_to_its_end_and_no_further),
         OF(whole_steps_give_the_training_of_single_ones),
+        OF(parameters_in_any_piece_are_learned_alike),
         OF(an_error_of_the_second_engine_is_not_lost),
         OF(a_training_holds_nothing),
         OF(stopped_anywhere_whole_steps_end_alike),

@@ -220,6 +220,9 @@ static void a_start_model_of_another_shape_is_refused_by_setting(void **state)
     assert_string_equal(err.text, "model.bonds is 0 here and 1 in the start model");
     assert_int_equal(nn_warm_start_check(&conf, &other, &err), PL_ECONFIG);
     assert_string_equal(err.text, "model.bonds is 1 here and 0 in the start model");
+    other.edge_features = 1;
+    assert_int_equal(nn_warm_start_check(&other, &conf, &err), PL_OK);
+    assert_int_equal(nn_warm_start_check(&conf, &other, &err), PL_OK);
     other = conf;
     other.norm = NN_NORMS_GATE;
     assert_int_equal(nn_warm_start_check(&other, &conf, &err), PL_ECONFIG);
