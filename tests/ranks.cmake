@@ -12,7 +12,9 @@ add_dependencies(test_collective old_plugin fit_plugin)
 
 molsieve_test(launcher_env unit/launcher_env_test.c LABEL unit USES molsieve::models)
 molsieve_test(ranks_wire unit/tcp_wire_test.c LABEL unit USES molsieve::models)
+target_link_options(test_ranks_wire PRIVATE -Wl,--wrap=send,--wrap=recv,--wrap=malloc,--wrap=calloc)
 molsieve_test(ranks_meet unit/meet_test.c LABEL unit USES molsieve::models)
+target_link_options(test_ranks_meet PRIVATE -Wl,--wrap=calloc)
 
 # Ranks that need no launcher.
 add_executable(collective_ranks hpc/collective_ranks.c)

@@ -74,7 +74,7 @@ nn_binding nn_numa_bind(const char *sys, const char *pci)
     cpu_set_t near;
 
     CPU_ZERO(&b.was);
-    if (b.node < 0 || sched_getaffinity(0, sizeof b.was, &b.was) != 0)
+    if (sched_getaffinity(0, sizeof b.was, &b.was) != 0)
         return b;
     if (is_free(sys, &b.was) && nn_numa_processors(sys, b.node, &near)) {
         CPU_AND(&near, &near, &b.was);

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Messages between two ranks over a pair of sockets: whole, cut at every byte, of another kind or length, and farewells. */
+/* Messages between two ranks over a pair of sockets: whole, cut at every byte, of another kind or length, and farewells. Linked with
+ * -Wl,--wrap=send,--wrap=recv,--wrap=malloc,--wrap=calloc. */
+#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -14,6 +16,35 @@
 
 #include "models/comm/collective.h"
 #include "models/comm/tcp/tcp_wire.h"
+
+static bool refuses;      /* malloc */
+static int until_refused; /* calls of calloc; 0: none is refused */
+static int broken;        /* the error of the next call of send or recv; 0: none */
+
+ssize_t __real_send(int fd, const void *bytes, size_t n, int flags);
+ssize_t __wrap_send(int fd, const void *bytes, size_t n, int flags);
+ssize_t __real_recv(int fd, void *bytes, size_t n, int flags);
+ssize_t __wrap_recv(int fd, void *bytes, size_t n, int flags);
+
+void *__real_malloc(size_t n);
+void *__wrap_malloc(size_t n);
+
+void *__wrap_malloc(size_t n) { return refuses ? NULL : __real_malloc(n); }
+
+void *__real_calloc(size_t n, size_t size);
+void *__wrap_calloc(size_t n, size_t size);
+
+void *__wrap_calloc(size_t n, size_t size) { return until_refused > 0 && --until_refused == 0 ? NULL : __real_calloc(n, size); }
+
+static bool fails(void)
+{
+    errno = broken;
+    broken = 0;
+    return errno != 0;
+}
+
+ssize_t __wrap_send(int fd, const void *bytes, size_t n, int flags) { return fails() ? -1 : __real_send(fd, bytes, n, flags); }
+ssize_t __wrap_recv(int fd, void *bytes, size_t n, int flags) { return fails() ? -1 : __real_recv(fd, bytes, n, flags); }
 
 typedef struct pair {
     nn_wires *zero, *one;
@@ -132,6 +163,29 @@ static void another_message_is_a_fault_of_the_program(void **state)
     part(&p);
 }
 
+/* One that asks to wait is waited for; after any other nothing more is sent or read. */
+static void an_error_of_the_system_is_a_lost_rank(void **state)
+{
+    pair p = joined();
+    pl_error err = { 0 };
+    char got[4] = "";
+
+    (void)state;
+    broken = EAGAIN;
+    assert_int_equal(nn_wires_send(p.one, 0, NN_WIRE_DATA, "abc", 3, NULL), PL_OK);
+    broken = EAGAIN;
+    assert_int_equal(nn_wires_recv(p.zero, 1, NN_WIRE_DATA, got, 3, NULL), PL_OK);
+    assert_string_equal(got, "abc");
+    broken = EIO;
+    assert_int_equal(nn_wires_send(p.one, 0, NN_WIRE_DATA, "abc", 3, &err), PL_EDEVICE);
+    assert_string_equal(err.text, "rank 0 is gone: its connection is closed");
+    assert_int_equal(__real_recv(p.zero->fd[1], got, 1, MSG_DONTWAIT), -1);
+    assert_int_equal(nn_wires_send(p.one, 0, NN_WIRE_DATA, "abc", 3, NULL), PL_OK);
+    broken = EIO;
+    must_fail(p.zero, NN_WIRE_DATA, 3, PL_EDEVICE, "rank 1 is gone: its connection is closed");
+    part(&p);
+}
+
 static void a_silent_rank_is_named(void **state)
 {
     pair p = joined();
@@ -203,7 +257,11 @@ static void a_rank_that_is_lost_meanwhile_is_the_one_named(void **state)
     must_fail(w, NN_WIRE_DATA, 3, PL_EDEVICE, "rank 2 is gone");
     assert_int_equal(nn_wires_watch(w, &err), PL_EDEVICE);
     assert_string_equal(err.text, "rank 2 is gone: its connection is closed");
+    w->patience = 1e-9; /* at its end, too */
+    must_fail(w, NN_WIRE_DATA, 3, PL_EDEVICE, "rank 2 is gone");
     (void)close(one[1]);
+    assert_int_equal(nn_wires_watch(w, &err), PL_EDEVICE);
+    assert_string_equal(err.text, "rank 1 is gone: its connection is closed"); /* the first of several */
     nn_wires_free(w);
     nn_wires_free(NULL);
 }
@@ -226,6 +284,65 @@ static void a_broadcast_to_a_lost_rank_fails_and_goes_no_further(void **state)
     nn_wires_free(w);
 }
 
+/* Rank 1 sends a byte too many; what rank 2 sends is right. */
+static void a_wrong_message_is_not_made_good_by_the_next(void **state)
+{
+    static const int64_t first[] = { 0, 1, 2, 3 };
+    const float number[2] = { 1, 2 };
+    nn_wires *ends[2] = { nn_wires_new(1, 3), nn_wires_new(2, 3) };
+    int one[2], two[2];
+    nn_wires *w = wires_of_three(one, two);
+    nn_ranks r = { .kind = &nn_collective_tcp, .rank = 0, .size = 3, .patience = 5, .ctx = w };
+    char all[4] = "abc";
+    float sum[1] = { 4 };
+    pl_error err = { 0 };
+
+    (void)state;
+    assert_true(ends[0] != NULL && ends[1] != NULL);
+    ends[0]->fd[0] = one[1];
+    ends[1]->fd[0] = two[1];
+    assert_int_equal(nn_wires_send(ends[0], 0, NN_WIRE_DATA, "de", 2, NULL), PL_OK);
+    assert_int_equal(nn_wires_send(ends[1], 0, NN_WIRE_DATA, "f", 1, NULL), PL_OK);
+    assert_int_equal(r.kind->gather(&r, all, first, 1, &err), PL_EBUG);
+    assert_string_equal(err.text, "rank 1 sent message 4 of 2 bytes, 4 of 1 was expected");
+    assert_string_equal(all, "abc");
+    assert_int_equal(nn_wires_recv(w, 2, NN_WIRE_DATA, all, 1, NULL), PL_OK);
+    assert_int_equal(__real_recv(one[0], all, 2, 0), 2);
+    assert_int_equal(nn_wires_send(ends[0], 0, NN_WIRE_DATA, number, sizeof number, NULL), PL_OK);
+    assert_int_equal(nn_wires_send(ends[1], 0, NN_WIRE_DATA, number, sizeof *number, NULL), PL_OK);
+    assert_int_equal(r.kind->sum(&r, sum, 1, 3, &err), PL_EBUG);
+    assert_string_equal(err.text, "rank 1 sent message 4 of 8 bytes, 4 of 4 was expected");
+    refuses = true;
+    assert_int_equal(r.kind->sum(&r, sum, 1, 3, &err), PL_ENOMEM);
+    refuses = false;
+    assert_string_equal(err.text, "gradients of other ranks: out of memory");
+    nn_wires_free(ends[0]);
+    nn_wires_free(ends[1]);
+    nn_wires_free(w);
+    r.ctx = NULL; /* nobody was met: there is nobody to wait for */
+    r.kind->give_up(&r, 1);
+    r.kind->close(&r);
+    assert_null(r.ctx);
+}
+
+static void refused_memory_is_no_connection(void **state)
+{
+    pl_error err = { 0 };
+    nn_wires *w = NULL;
+
+    (void)state;
+    for (int nth = 1; nth <= 3; nth++) {
+        until_refused = nth;
+        w = nn_wires_new(0, 3);
+        assert_int_equal(w != NULL, nth == 3);
+    }
+    until_refused = 1;
+    assert_int_equal(nn_wires_watch(w, &err), PL_ENOMEM);
+    assert_string_equal(err.text, "ranks: out of memory");
+    until_refused = 0;
+    nn_wires_free(w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -238,6 +355,9 @@ int main(void)
         cmocka_unit_test(a_rank_that_gives_up_is_named),
         cmocka_unit_test(another_message_is_a_fault_of_the_program),
         cmocka_unit_test(a_silent_rank_is_named),
+        cmocka_unit_test(an_error_of_the_system_is_a_lost_rank),
+        cmocka_unit_test(a_wrong_message_is_not_made_good_by_the_next),
+        cmocka_unit_test(refused_memory_is_no_connection),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -170,7 +170,7 @@ static pl_code notice_write(const nn_meeting *m, int listening, const char *key,
     return code;
 }
 
-/* Reads one word after `label ` at the beginning of a line. */
+/* Reads one word after `label ` at the beginning of a line. to: zeros. */
 static bool after(const char *line, const char *label, char *to, size_t size)
 {
     size_t n = strlen(label), len;
@@ -180,7 +180,6 @@ static bool after(const char *line, const char *label, char *to, size_t size)
     len = strcspn(line + n + 1, "\n");
     len = len < size ? len : size - 1;
     memcpy(to, line + n + 1, len);
-    to[len] = '\0';
     return true;
 }
 

@@ -79,7 +79,7 @@ static pl_code rows_add(nn_ranks *r, float *sum, float *row, int64_t n, int shar
 {
     pl_code code = PL_OK;
 
-    for (int i = 1; i < r->size && code == PL_OK; i++)
+    for (int i = 1; i < r->size; i++)
         for (int64_t k = 0; k < nn_share(shards, r->size, i).n && code == PL_OK; k++) {
             code = nn_wires_recv(wires(r), i, NN_WIRE_DATA, row, (size_t)n * sizeof *row, err);
             for (int64_t j = 0; j < n && code == PL_OK; j++)

@@ -106,7 +106,8 @@ bool nn_wires_whole(int fd, size_t n)
 
 /* ---- bytes --------------------------------------------------------------- */
 
-static bool try_again(void) { return errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR; }
+/* A call with MSG_DONTWAIT does not sleep, so no signal interrupts it. */
+static bool try_again(void) { return errno == EAGAIN; }
 
 static pl_code put(nn_wires *w, int to, const void *bytes, size_t n, pl_error *err)
 {
