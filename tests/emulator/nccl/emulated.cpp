@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <nccl.h>
 
+#include <atomic>
+#include <csignal>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -147,8 +149,19 @@ static bool is_mute(const emu_comm *c, uint64_t number)
     return mute && atoi(mute) == c->rank && number != LAST && number > strtoull(strchr(mute, ':') + 1, nullptr, 10);
 }
 
+/* Stops the process once, in the middle of its work, until a test continues it. */
+static void pause_at(uint64_t number)
+{
+    static std::atomic<bool> paused;
+    const char *at = getenv("MOLSIEVE_EMULATOR_NCCL_PAUSE");
+
+    if (at && number != LAST && number >= strtoull(at, nullptr, 10) && !paused.exchange(true))
+        raise(SIGSTOP);
+}
+
 static bool message_put(emu_comm *c, int to, uint64_t number, const void *p, size_t bytes)
 {
+    pause_at(number);
     if (is_mute(c, number))
         return true;
     std::string name = message(c, c->rank, to, number), half = name + ".half";

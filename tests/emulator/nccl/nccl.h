@@ -4,7 +4,8 @@
  * sends and receives; a rank that is gone shows as nothing at all.
  *
  * MOLSIEVE_EMULATOR_NCCL=VERSION: what ncclGetVersion says. MOLSIEVE_EMULATOR_NCCL_MUTE=1:20:
- * nobody hears of rank 1 after its message 20. */
+ * nobody hears of rank 1 after its message 20. MOLSIEVE_EMULATOR_NCCL_PAUSE=20: the process stops
+ * itself (SIGSTOP) before it sends its message 20. */
 #ifndef EMU_NCCL_H
 #define EMU_NCCL_H
 
