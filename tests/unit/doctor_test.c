@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What `doctor` finds on machines that this one is not: each finding with its health, word for word. */
-#include <errno.h>
+/* What `doctor` finds on other machines than this one (made_machine.h): each finding with its health, word for word. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -8,251 +7,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
-#include <sys/statvfs.h>
-#include <sys/vfs.h>
-#include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <cmocka.h>
 
-#include "chem/common/confine.h"
-#include "chem/worker/worker_client.h"
-#include "models/comm/collective.h"
-#include "models/cpu/kernels/kernels.h"
-#include "models/cuda/plugin.h"
-#include "pipeline/base/text.h"
 #include "stages/commands/about/doctor.h"
-#include "stages/steps/train/distributed.h"
+#include "tests/unit/made_machine.h"
 #include "toy.h"
-
-/* ---- the machine that is made ---- */
-
-static struct {
-    long pages; /* of memory, each of 1,000 bytes; 0: as it is here */
-    bool timed; /* the clock is at 10.9 s, then at 12.15 s */
-    int looks;
-    rlim_t limit;    /* 0: it cannot be asked for */
-    bool has_device; /* /dev/nvidia0 */
-    int gpus;        /* -1: no plugin */
-    bool found, cublaslt;
-    int node;
-    const char *plugin, *broken; /* of ranks: its path, and why it does not open */
-    const char *kernels;         /* "": none of that name */
-    const char *amx;
-    long type;
-    bool network;
-    unsigned long blocks, files; /* free ones; files 0: not counted */
-    int locks;                   /* that are given to who asks */
-    int forked;                  /* 0: as here; -1: no process */
-    bool lost;                   /* it cannot be waited for */
-    int ended;                   /* its status */
-    const char *missing;         /* why the worker does not start */
-    const char *silent;          /* why it says nothing */
-    ch_worker_info info;
-    const char *refused, *key; /* why aspirin is not prepared; its InChIKey */
-    int atoms;
-    bool flat;
-} made;
-
-/* What the linker puts in place of `name` (tests/stages.cmake), and the function itself. */
-#define REAL(name) __real_##name
-#define WRAPS(type, name, parameters)     \
-    extern type __real_##name parameters; \
-    extern type __wrap_##name parameters; \
-    type __wrap_##name parameters
-
-WRAPS(long, sysconf, (int what))
-{
-    if (made.pages == 0 || (what != _SC_PHYS_PAGES && what != _SC_PAGESIZE))
-        return REAL(sysconf)(what);
-    return what == _SC_PHYS_PAGES ? made.pages : 1000;
-}
-
-WRAPS(int, getrlimit, (int which, struct rlimit *out))
-{
-    if (made.limit == 0)
-        return -1;
-    if (REAL(getrlimit)(which, out) != 0)
-        return -1;
-    out->rlim_cur = made.limit;
-    return 0;
-}
-
-WRAPS(int, access, (const char *path, int mode))
-{
-    if (strcmp(path, "/dev/nvidia0") != 0)
-        return REAL(access)(path, mode);
-    return made.has_device ? 0 : -1;
-}
-
-WRAPS(int, clock_gettime, (clockid_t clock, struct timespec *out))
-{
-    static const struct timespec looked[] = { { 10, 900000000 }, { 12, 150000000 } };
-
-    if (!made.timed)
-        return REAL(clock_gettime)(clock, out);
-    *out = looked[made.looks++ % 2];
-    return 0;
-}
-
-static int32_t gpus_count(void) { return made.gpus; }
-
-static void gpu_pci(int32_t device, char *text, size_t n) { (void)snprintf(text, n, "%s", device == 1 ? "" : "0000:3b:00.0"); }
-
-static bool gpu_find(int32_t device, char *text, size_t n)
-{
-    (void)snprintf(text, n, made.found ? "GPU %d" : "no driver for %d", (int)device);
-    return made.found;
-}
-
-static bool gpu_products(nn_gpu *g, char *text, size_t n)
-{
-    (void)g;
-    (void)snprintf(text, n, made.cublaslt ? "cuBLASLt 13" : "not there");
-    return made.cublaslt;
-}
-
-WRAPS(pl_code, nn_cuda_plugin, (const nn_gpu_ops **out, pl_error *err))
-{
-    static nn_gpu_ops ops = { .count = gpus_count, .pci = gpu_pci, .find = gpu_find, .cublaslt = gpu_products };
-
-    *out = &ops;
-    return made.gpus < 0 ? pl_fail(err, PL_EDEVICE, "no plugin") : PL_OK;
-}
-
-WRAPS(int, nn_numa_node, (const char *sys, const char *pci))
-{
-    (void)sys, (void)pci;
-    return made.node;
-}
-
-WRAPS(const char *, st_plugin_path, (const char *file, pl_arena *mem))
-{
-    return made.plugin != NULL ? pl_sprintf(mem, "%s/%s", made.plugin, file) : NULL;
-}
-
-static const char *ranks_about(void) { return "Open MPI 4"; }
-
-WRAPS(pl_code, nn_collective_load, (const nn_collective **out, const char *path, pl_error *err))
-{
-    static const nn_collective kind = { .about = ranks_about };
-
-    (void)path;
-    *out = &kind;
-    return made.broken != NULL ? pl_fail(err, PL_EDEVICE, "%s", made.broken) : PL_OK;
-}
-
-static const nn_cpu_kernels sets[] = { { .name = "wide" }, { .name = "plain" }, { .name = "strange" }, { .name = "other" } };
-
-WRAPS(const nn_cpu_kernels *, nn_cpu_kernels_choose, (void))
-{
-    if (made.kernels == NULL)
-        return &sets[0];
-    return made.kernels[0] != '\0' ? &sets[1] : NULL;
-}
-
-WRAPS(const nn_cpu_kernels *, nn_cpu_kernels_find, (const char *name))
-{
-    assert_null(name);
-    return &sets[0];
-}
-
-WRAPS(bool, nn_cpu_kernels_list, (int i, nn_cpu_choice *out))
-{
-    if (i >= 4)
-        return false;
-    *out = (nn_cpu_choice){ .kernels = &sets[i], .needs = i == 2 ? "tiles" : "wings", .here = i < 2 };
-    return true;
-}
-
-WRAPS(const char *, nn_amx_missing, (void)) { return made.amx; }
-
-WRAPS(int, statfs, (const char *path, struct statfs *out))
-{
-    const int status = REAL(statfs)(path, out);
-
-    out->f_type = made.type;
-    return status;
-}
-
-WRAPS(bool, pl_is_network_fs, (const char *path))
-{
-    (void)path;
-    return made.network;
-}
-
-WRAPS(int, statvfs, (const char *path, struct statvfs *out))
-{
-    const int status = REAL(statvfs)(path, out);
-
-    out->f_frsize = 1000;
-    out->f_bavail = made.blocks;
-    out->f_files = made.files > 0 ? 1000 : 0;
-    out->f_favail = made.files;
-    return status;
-}
-
-WRAPS(int, flock, (int fd, int what))
-{
-    (void)fd, (void)what;
-    if (made.locks-- > 0)
-        return 0;
-    errno = ENOLCK;
-    return -1;
-}
-
-WRAPS(pid_t, fork, (void))
-{
-    errno = EAGAIN;
-    return made.forked == 0 ? REAL(fork)() : -1;
-}
-
-WRAPS(pid_t, waitpid, (pid_t pid, int *status, int options))
-{
-    const pid_t got = REAL(waitpid)(pid, status, options);
-
-    if (made.ended != 0)
-        *status = made.ended;
-    errno = ECHILD;
-    return made.lost ? -1 : got;
-}
-
-WRAPS(pl_code, ch_worker_open, (ch_worker * *out, const ch_worker_opts *opts, pl_error *err))
-{
-    (void)opts;
-    *out = NULL;
-    return made.missing != NULL ? pl_fail(err, PL_ECONFIG, "%s", made.missing) : PL_OK;
-}
-
-WRAPS(pl_code, ch_worker_hello, (ch_worker * w, ch_worker_info *out, pl_error *err))
-{
-    (void)w;
-    *out = made.info;
-    return made.silent != NULL ? pl_fail(err, PL_EIO, "%s", made.silent) : PL_OK;
-}
-
-WRAPS(pl_code, ch_worker_prepare,
-      (ch_worker * w, const char *text, size_t len, const char *format, const ch_prepare_opts *opts, ch_prepared *out,
-       pl_arena *mem, pl_error *err))
-{
-    static float xyz[3];
-
-    (void)w, (void)opts, (void)mem;
-    assert_string_equal(text, "CC(=O)Oc1ccccc1C(=O)O aspirin");
-    assert_int_equal(len, strlen(text));
-    assert_string_equal(format, "smi");
-    if (made.refused != NULL)
-        return pl_fail(err, PL_EINPUT, "%s", made.refused);
-    *out = (ch_prepared){ .inchikey = made.key, .geometry = "mmff94", .cpu_s = 0.25 };
-    out->mol.n_atoms = made.atoms;
-    out->mol.xyz = made.flat ? NULL : (float(*)[3])xyz;
-    return PL_OK;
-}
-
-/* ---- what is found ---- */
 
 static st_findings all;
 static char folder[256];
@@ -260,15 +22,7 @@ static char folder[256];
 static int begin(void **state)
 {
     (void)state;
-    memset(&made, 0, sizeof made);
-    made.limit = RLIM_INFINITY;
-    made.gpus = -1;
-    made.blocks = 1000000;
-    made.files = 1000;
-    made.locks = 1;
-    made.info = (ch_worker_info){ .openbabel = "3.1.1", .n_formats = 140, .confined = CH_CONFINED_ALL };
-    made.key = "BSYNRYMUTXBXSQ-UHFFFAOYSA-N";
-    made.atoms = 21;
+    made_usual();
     unsetenv("MOLSIEVE_CPU");
     unsetenv("BABEL_DATADIR");
     all = (st_findings){ .mem = pl_arena_new(1 << 12) };
@@ -320,16 +74,18 @@ static void chemistry(void)
 static void limits_that_are_too_low_are_noted_with_a_remedy(void **state)
 {
     static const struct {
+        int resource;
         const char *name, *remedy;
         rlim_t least;
-    } limits[] = { { "open files", "raise it with ulimit -n 1024", 256 },
-                   { "address space", "a chemistry worker takes up to 2 GiB; ulimit -v unlimited", 4000000000 },
-                   { "file size", "databases may grow beyond it; ulimit -f unlimited", 10000000000 },
-                   { "cpu seconds", "the program is killed when they are used up; run it as a job", 3600 } };
+    } limits[] = { { RLIMIT_NOFILE, "open files", "raise it with ulimit -n 1024", 256 },
+                   { RLIMIT_AS, "address space", "a chemistry worker takes up to 2 GiB; ulimit -v unlimited", 4000000000 },
+                   { RLIMIT_FSIZE, "file size", "databases may grow beyond it; ulimit -f unlimited", 10000000000 },
+                   { RLIMIT_CPU, "cpu seconds", "the program is killed when they are used up; run it as a job", 3600 } };
     char want[128];
 
     (void)state;
     for (int k = 0; k < 4; k++) {
+        made.limited = limits[k].resource;
         made.limit = limits[k].least;
         machine();
         (void)snprintf(want, sizeof want, "ok: %llu", (unsigned long long)made.limit);
@@ -338,6 +94,7 @@ static void limits_that_are_too_low_are_noted_with_a_remedy(void **state)
         machine();
         (void)snprintf(want, sizeof want, "note: %llu; %s", (unsigned long long)made.limit, limits[k].remedy);
         assert_string_equal(found(limits[k].name), want);
+        assert_string_equal(found(limits[(k + 1) % 4].name), "ok: unlimited");
         made.limit = RLIM_INFINITY;
         machine();
         assert_string_equal(found(limits[k].name), "ok: unlimited");
