@@ -20,6 +20,7 @@
 #include "models/tensors/safetensors.h"
 #include "models/training/checkpoint.h"
 #include "pipeline/base/sha256.h"
+#include "tests/unit/made_network.h"
 
 /* Files are written a thousand times: linked with -Wl,--wrap=fsync, so that the test does not wait for a disk. */
 int __wrap_fsync(int fd);
@@ -61,7 +62,6 @@ static void add_extras(bench *b)
 
 static void bench_open(bench *b, int outputs, bool extras)
 {
-    nn_se3 *model;
     int fd;
 
     *b = (bench){ .mem = pl_arena_new(1 << 16) };
@@ -86,12 +86,7 @@ static void bench_open(bench *b, int outputs, bool extras)
                              .kind = { { 6, 0, false }, { 7, 1, true } },
                              .form = "neutral" };
     b->m.conf = (nn_se3_conf){ 1, 2, 4, 2, 2, true, true, NN_POOL_MEAN, NN_FUSE_FULL, 0, 0, outputs, NN_PARITY_BOTH, { 0 }, false };
-    b->m.conf.node_features = nn_inputs_node_features(&b->m.inputs);
-    b->m.conf.edge_features = nn_inputs_edge_features(&b->m.inputs);
-    DONE(nn_se3_plan(&model, &b->m.conf, b->mem, &why));
-    b->m.params = PL_NEW(b->mem, float, model->n_floats);
-    b->m.model = model;
-    nn_se3_init(model, b->m.params, 5);
+    assert_true(made_network(&b->m, 5, b->mem));
     DONE(nn_model_write(&b->m, b->path, &why));
 }
 

@@ -61,17 +61,10 @@ static int open_full(void **state)
     b->target[0] = (nn_target){ "gap", "eV", "low", { 1, 0.5, -3, { 0.1, 0.2, 1 } }, { "test", 1, { { 0, 1.5, 40 } } }, 0.25 };
     b->target[1] = (nn_target){ "mu", "D", "none", { -2, 4, 0, { 0 } }, { .n = 0 }, 0 };
     bench_describe(b, 1, 2, 2);
+    b->m.inputs = (nn_inputs){ .n_elements = 3, .element = { 1, 6, 35 }, .z = true, .bonds = true };
     add_columns(f);
-    if (!bench_network(b))
+    if (!made_network(&b->m, 5, b->mem) || !add_molecules(f))
         return 1;
-    add_columns(f); /* bench_network names other inputs */
-    b->m.conf.node_features = nn_inputs_node_features(&b->m.inputs);
-    nn_se3 *model;
-    if (nn_se3_plan(&model, &b->m.conf, b->mem, NULL) != PL_OK || !add_molecules(f))
-        return 1;
-    b->m.model = model;
-    b->m.params = PL_NEW(b->mem, float, model->n_floats);
-    nn_se3_init(model, b->m.params, 5);
     back = written_and_read(b);
     f->metadata = nn_model_metadata(back, b->mem);
     return pl_file_read(&f->file, b->path, b->mem, NULL) != PL_OK || f->metadata == NULL;

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "models/files/model_file.h"
+#include "tests/unit/made_network.h"
 
 typedef struct bench {
     pl_arena *mem;
@@ -57,16 +57,8 @@ static __attribute__((unused)) void bench_describe(bench *b, int32_t layers, int
 /* The network of b->m.conf, for the elements H, C and Br, with random weights. */
 static __attribute__((unused)) bool bench_network(bench *b)
 {
-    nn_se3 *model;
-
     b->m.inputs = (nn_inputs){ .n_elements = 3, .element = { 1, 6, 35 }, .z = true, .bonds = true };
-    b->m.conf.node_features = nn_inputs_node_features(&b->m.inputs);
-    b->m.conf.edge_features = nn_inputs_edge_features(&b->m.inputs);
-    if (nn_se3_plan(&model, &b->m.conf, b->mem, NULL) != PL_OK || (b->m.params = PL_NEW(b->mem, float, model->n_floats)) == NULL)
-        return false;
-    b->m.model = model;
-    nn_se3_init(model, b->m.params, 5);
-    return true;
+    return made_network(&b->m, 5, b->mem);
 }
 
 static __attribute__((unused)) nn_model_file *written_and_read(bench *b)

@@ -608,22 +608,18 @@ static void several_targets_are_written_and_read(void **state)
 {
     bench *b = *state;
     const uint8_t z[] = { 1, 35 };
-    nn_se3 *model;
     nn_model_file *back;
     int n_lowest = 0;
 
     b->m.conf.outputs = 3;
-    assert_int_equal(nn_se3_plan(&model, &b->m.conf, b->mem, NULL), PL_OK);
-    b->m.model = model;
-    b->m.params = PL_NEW(b->mem, float, model->n_floats);
-    nn_se3_init(model, b->m.params, 6);
+    assert_true(made_network(&b->m, 6, b->mem));
     for (int classes = 0; classes < 2; classes++) {
         b->m.classifies = classes;
         back = written_and_read(b);
         assert_true(back->conf.outputs == 3 && back->classifies == (classes == 1));
         for (int k = 0; k < 3; k++)
             same_target(&back->target[k], &b->target[k]);
-        assert_memory_equal(back->params, b->m.params, model->n_floats * sizeof(float));
+        assert_memory_equal(back->params, b->m.params, b->m.model->n_floats * sizeof(float));
         assert_non_null(strstr(nn_model_metadata(back, b->mem), "\"format\":\"molsieve-model\",\"format_version\":\"3\""));
         for (const char *at = nn_model_metadata(back, b->mem); (at = strstr(at, nn_lowest_key)) != NULL; at++)
             n_lowest++;
@@ -754,25 +750,17 @@ static void a_radial_basis_and_an_envelope_are_kept(void **state)
     pl_error err = { 0 };
 
     for (int k = 0; k < 3; k++) {
-        nn_se3 *model;
         b->m.conf.radial = kinds[k];
-        assert_int_equal(nn_se3_plan(&model, &b->m.conf, b->mem, NULL), PL_OK);
-        b->m.params = PL_NEW(b->mem, float, model->n_floats);
-        b->m.model = model;
-        nn_se3_init(model, (float *)b->m.params, 1);
+        assert_true(made_network(&b->m, 1, b->mem));
         back = written_and_read(b);
         assert_true(nn_radial_same(&back->conf.radial, &kinds[k]));
         assert_int_equal(back->conf.radial.number, kinds[k].number);
         assert_non_null(strstr(nn_model_metadata(back, b->mem), "\"format_version\":\"6\""));
-        assert_memory_equal(back->params, b->m.params, model->n_floats * sizeof(float));
+        assert_memory_equal(back->params, b->m.params, b->m.model->n_floats * sizeof(float));
     }
     b->m.conf.norm = NN_NORMS_GATE;
-    {
-        nn_se3 *model;
-        assert_int_equal(nn_se3_plan(&model, &b->m.conf, b->mem, NULL), PL_OK);
-        b->m.model = model;
-        assert_int_equal(written_and_read(b)->conf.norm, NN_NORMS_GATE);
-    }
+    assert_true(made_network(&b->m, 1, b->mem));
+    assert_int_equal(written_and_read(b)->conf.norm, NN_NORMS_GATE);
     model_section_change(b, "polynomial", "cosine");
     assert_int_equal(nn_model_read(&back, b->path, b->mem, &err), PL_EDATA);
     assert_non_null(strstr(err.text, "cosine is not known"));

@@ -22,7 +22,6 @@ static int bench_open(void **state)
     nn_domain_molecule two[2] = { { .print = { { 5, 6 } }, .key = "ZZZZZZZZZZZZZZ-UHFFFAOYSA-N" },
                                   { .print = { { 7 } }, .key = "AAAAAAAAAAAAAA-UHFFFAOYSA-N" } };
     char met[1][NN_SEEN_KEY + 1] = { "MMMMMMMMMMMMMM" };
-    nn_se3 *model;
 
     if (b == NULL || !bench_make(b))
         return 1;
@@ -37,13 +36,7 @@ static int bench_open(void **state)
                                .descriptors = true,
                                .descriptor = moments };
     b->m.range = (nn_range){ .molecules = 70, .high = { 9 }, .n_kinds = 1, .kind = { { 7, 1, true } }, .form = "neutral" };
-    b->m.conf.node_features = nn_inputs_node_features(&b->m.inputs);
-    b->m.conf.edge_features = nn_inputs_edge_features(&b->m.inputs);
-    if (nn_se3_plan(&model, &b->m.conf, b->mem, NULL) != PL_OK || (b->m.params = PL_NEW(b->mem, float, model->n_floats)) == NULL)
-        return 1;
-    b->m.model = model;
-    nn_se3_init(model, b->m.params, 5);
-    return nn_domain_make(&b->m.domain, two, 2, b->mem, NULL) != PL_OK ||
+    return !made_network(&b->m, 5, b->mem) || nn_domain_make(&b->m.domain, two, 2, b->mem, NULL) != PL_OK ||
            nn_seen_make(&b->m.seen, met, 1, 1, true, b->mem, NULL) != PL_OK;
 }
 
@@ -277,14 +270,11 @@ static void a_glance_at_a_file_holds_nothing(void **state)
 static void a_glance_tells_networks_and_their_radial_basis(void **state)
 {
     bench *b = *state;
-    nn_se3 *model;
 
     assert_int_equal(nn_model_write(&b->m, b->path, NULL), PL_OK);
     assert_true(nn_model_may_have_network(b->path) && !nn_model_has_basis(b->path));
     b->m.conf.radial = (nn_radial_conf){ NN_BASIS_BESSEL, 6, NN_ENVELOPE_POLYNOMIAL, 4.5 };
-    assert_int_equal(nn_se3_plan(&model, &b->m.conf, b->mem, NULL), PL_OK);
-    b->m.params = PL_NEW(b->mem, float, model->n_floats);
-    b->m.model = model;
+    assert_true(made_network(&b->m, 5, b->mem));
     assert_int_equal(nn_model_write(&b->m, b->path, NULL), PL_OK);
     assert_true(nn_model_may_have_network(b->path) && nn_model_has_basis(b->path));
     write_with(b, "family", "{}", b->mem); /* members beside it */

@@ -14,6 +14,7 @@
 #include "stages/explain/occlude.h"
 #include "stages/explain/same_atoms.h"
 #include "stages/steps/features/graph.h"
+#include "tests/unit/made_network.h"
 
 enum { ATOMS = 14, OUTPUTS = 2 };
 
@@ -36,19 +37,6 @@ static void table_of(nn_table *x, const ch_mol *mol, pl_arena *mem)
     assert_int_equal(nn_table_make(x, graph, 1, mem, NULL), PL_OK);
 }
 
-static bool network_plan(bench *b)
-{
-    nn_se3 *model;
-
-    b->m.conf.node_features = nn_inputs_node_features(&b->m.inputs);
-    b->m.conf.edge_features = nn_inputs_edge_features(&b->m.inputs);
-    if (nn_se3_plan(&model, &b->m.conf, b->mem, NULL) != PL_OK || (b->m.params = PL_NEW(b->mem, float, model->n_floats)) == NULL)
-        return false;
-    b->m.model = model;
-    nn_se3_init(model, b->m.params, 5);
-    return true;
-}
-
 static int bench_open(void **state)
 {
     bench *b = calloc(1, sizeof *b);
@@ -68,7 +56,7 @@ static int bench_open(void **state)
                                .pooling = NN_POOL_MEAN,
                                .parity = NN_PARITY_NATURAL,
                                .outputs = OUTPUTS };
-    if (!network_plan(b))
+    if (!made_network(&b->m, 5, b->mem))
         return 1;
     b->mol = made_mol(ATOMS, 12, 3, b->mem);
     table_of(&b->x, &b->mol, b->mem);
@@ -203,7 +191,7 @@ static void descriptors_stay_those_of_the_whole(void **state)
         all[k] = (nn_moments){ 1, 2 };
     b->m.inputs.descriptors = true;
     b->m.inputs.descriptor = all;
-    assert_true(network_plan(b));
+    assert_true(made_network(&b->m, 5, b->mem));
     a_part_is_what_the_prediction_loses(state);
 }
 
