@@ -26,7 +26,7 @@ static const nn_group groups[] = { { .c_out = 6, .c_in = 5, .n_freq = 3 }, { .c_
 enum { ALL = 6 * 5 * 3 * 20 + 17 * 5 * 3 * 16 + 6 * 5 + 2 * (NN_SOAP_LARGEST + 2) + 7 + 9 * 4 };
 
 typedef struct published {
-    double p[ALL], m[ALL], v[ALL], cov[4][LARGEST][LARGEST], q[4][LARGEST][LARGEST];
+    double p[ALL], m[ALL], v[ALL], ema[ALL], cov[4][LARGEST][LARGEST], q[4][LARGEST][LARGEST];
 } published;
 
 typedef struct bench {
@@ -47,6 +47,7 @@ void *__wrap_pl_arena_get(pl_arena *mem, size_t n, size_t size)
 }
 
 static const nn_adamw_conf conf = { 0.9, 0.98, 1e-8, 0.1 };
+static const double AVERAGE = 0.25;
 
 static int32_t size_of(int t) { return dims[t][0] * dims[t][1] * dims[t][2] * dims[t][3]; }
 
@@ -69,32 +70,14 @@ static void bench_reset(bench *b)
             b->tensor[t].dims[0] = 7;
         }
         for (int32_t k = 0; k < size_of(t); k++)
-            b->want[t].p[k] = b->ema[at + (size_t)k] = b->p[at + (size_t)k] = (float)pl_rng_normal(&r);
+            b->want[t].p[k] = b->want[t].ema[k] = b->ema[at + (size_t)k] = b->p[at + (size_t)k] = (float)pl_rng_normal(&r);
     }
     b->n_bases = nn_optimiser_bases(NN_SOAP, b->tensor, TENSORS);
     b->bases = PL_NEW(b->mem, float, b->n_bases);
     assert_non_null(b->bases);
 }
 
-static int bench_open(void **state)
-{
-    bench *b = calloc(1, sizeof *b);
-
-    if (b == NULL || (b->mem = pl_arena_new(0)) == NULL)
-        return 1;
-    bench_reset(b);
-    *state = b;
-    return 0;
-}
-
-static int bench_close(void **state)
-{
-    bench *b = *state;
-
-    pl_arena_free(b->mem);
-    free(b);
-    return 0;
-}
+#include "tests/unit/optimiser_bench.h"
 
 /* ---- the equations ------------------------------------------------------- */
 
@@ -107,7 +90,7 @@ static const int32_t *index_of(int t, int32_t k)
     return i;
 }
 
-static bool turned(int t, int d) { return t != VECTOR && dims[t][d] > 1 && dims[t][d] <= NN_SOAP_LARGEST; }
+static bool is_rotated(int t, int d) { return t != VECTOR && dims[t][d] > 1 && dims[t][d] <= NN_SOAP_LARGEST; }
 
 static int32_t stride(int t, int d)
 {
@@ -118,7 +101,7 @@ static int32_t stride(int t, int d)
     return n;
 }
 
-/* Directions differ in length, so that eigenvectors are apart; they mix indices, so that these are no axes. */
+/* Directions differ in length, so that eigenvalues differ; they mix indices, so that eigenvectors are not the axes. */
 static void gradient_make(bench *b, int step)
 {
     pl_rng r = pl_rng_at(6, (uint64_t)step, 0);
@@ -133,12 +116,13 @@ static void gradient_make(bench *b, int step)
         }
 }
 
-static void turn(int t, double *x, double (*q)[LARGEST][LARGEST], bool back)
+/* Into the eigenbases, or back. */
+static void rotate(int t, double *x, double (*q)[LARGEST][LARGEST], bool back)
 {
     static double y[ALL];
 
     for (int d = 0; d < 4; d++) {
-        if (!turned(t, d))
+        if (!is_rotated(t, d))
             continue;
         for (int32_t k = 0; k < size_of(t); k++) {
             int32_t i = index_of(t, k)[d], first = k - i * stride(t, d);
@@ -150,7 +134,7 @@ static void turn(int t, double *x, double (*q)[LARGEST][LARGEST], bool back)
     }
 }
 
-/* Gram and Schmidt on the columns of cov q; a column of nothing keeps its direction. */
+/* The Gram-Schmidt process on the columns of cov q; a column of zeros keeps its direction. */
 static void iterate(int32_t n, double (*cov)[LARGEST], double (*q)[LARGEST])
 {
     double w[LARGEST][LARGEST] = { { 0 } };
@@ -199,7 +183,7 @@ static void bases_begin(int t, published *want)
     for (int d = 0; d < 4; d++) {
         for (int32_t i = 0; i < LARGEST; i++)
             want->q[d][i][i] = 1;
-        for (int k = 0; turned(t, d) && k < 20; k++)
+        for (int k = 0; is_rotated(t, d) && k < 20; k++)
             iterate(dims[t][d], want->cov[d], want->q[d]);
     }
 }
@@ -211,28 +195,30 @@ static void published_step(int t, published *want, const float *g, int step, dou
     for (int32_t k = 0; k < size_of(t); k++)
         x[k] = clip * (double)g[k];
     for (int d = 0; d < 4; d++)
-        if (turned(t, d))
+        if (is_rotated(t, d))
             moments_add(t, d, x, want, step == 1);
     if (step == 1) {
         bases_begin(t, want);
         return;
     }
-    turn(t, x, want->q, false);
+    rotate(t, x, want->q, false);
     for (int32_t k = 0; k < size_of(t); k++) {
         want->m[k] = 0.9 * want->m[k] + 0.1 * x[k];
         want->v[k] = 0.98 * want->v[k] + 0.02 * x[k] * x[k];
         x[k] = want->m[k] / (1 - pow(0.9, step - 1)) / (sqrt(want->v[k] / (1 - pow(0.98, step - 1))) + 1e-8);
     }
-    turn(t, x, want->q, true);
-    for (int32_t k = 0; k < size_of(t); k++)
+    rotate(t, x, want->q, true);
+    for (int32_t k = 0; k < size_of(t); k++) {
         want->p[k] -= lr * (x[k] + 0.1 * want->p[k]);
+        want->ema[k] += AVERAGE * (want->p[k] - want->ema[k]);
+    }
     if (step % 10)
         return;
-    turn(t, want->m, want->q, true);
+    rotate(t, want->m, want->q, true);
     for (int d = 0; d < 4; d++)
-        if (turned(t, d))
+        if (is_rotated(t, d))
             iterate(dims[t][d], want->cov[d], want->q[d]);
-    turn(t, want->m, want->q, false);
+    rotate(t, want->m, want->q, false);
 }
 
 /* ---- tests --------------------------------------------------------------- */
@@ -245,7 +231,7 @@ static void steps_run(bench *b, const nn_cpu_kernels *kernels, int threads, bool
 
     assert_true(o && pool);
     for (int t = 1; t <= STEPS; t++) {
-        const nn_optimiser_step step = { conf, t, 0.02 / t, 0.5, 0.25, b->bases };
+        const nn_optimiser_step step = { conf, t, 0.02 / t, 0.5, AVERAGE, b->bases };
         gradient_make(b, t);
         nn_optimiser_run(o, pool, &arrays, &step);
         for (int k = 0; compared && k < TENSORS; k++)
@@ -269,6 +255,8 @@ static void steps_are_the_published_ones(void **state)
                 size_t at = b->tensor[t].at + (size_t)k;
                 if (!(fabs((double)b->p[at] - b->want[t].p[k]) <= 2e-5))
                     fail_msg("tensor %d, parameter %d: %.9g, published %.9g", t, (int)k, (double)b->p[at], b->want[t].p[k]);
+                if (!(fabs((double)b->ema[at] - b->want[t].ema[k]) <= 2e-5))
+                    fail_msg("tensor %d, average %d: %.9g, not %.9g", t, (int)k, (double)b->ema[at], b->want[t].ema[k]);
             }
     }
 }
@@ -308,7 +296,7 @@ static void bases_stay_orthonormal(void **state)
     for (int t = 0; t < TENSORS; t++)
         for (int d = 0; d < 4; d++) {
             int32_t n = dims[t][d], pad = (n + 15) / 16 * 16;
-            if (!turned(t, d))
+            if (!is_rotated(t, d))
                 continue;
             const float *c = b->bases + at, *q = c + (size_t)n * (size_t)pad;
             for (int32_t i = 0; i < n; i++)
@@ -425,7 +413,7 @@ static void the_first_step_moves_nothing(void **state)
     nn_optimiser *o = nn_optimiser_new(&(nn_optimiser_conf){ NN_SOAP, 1, NULL }, ALL, b->tensor, TENSORS, b->mem);
     nn_pool *pool = nn_pool_new(1);
     const nn_adamw_arrays arrays = { b->p, b->m, b->v, b->ema, b->g };
-    const nn_optimiser_step step = { conf, 1, 0.02, 1, 0.25, b->bases };
+    const nn_optimiser_step step = { conf, 1, 0.02, 1, AVERAGE, b->bases };
 
     assert_true(o && pool);
     gradient_make(b, 1);
@@ -473,8 +461,6 @@ static void any_number_of_threads_gives_the_same_bits(void **state)
     }
     assert_memory_not_equal(p, ema, sizeof p);
 }
-
-#define WITH_BENCH(f) cmocka_unit_test_setup_teardown(f, bench_open, bench_close)
 
 int main(void)
 {
