@@ -7,6 +7,7 @@ molsieve_test(input_change unit/input_change_test.c LABEL unit USES molsieve::st
 add_dependencies(test_input_change molsieve-chem)
 molsieve_test(structures unit/structures_test.c LABEL unit USES molsieve::stages toy)
 molsieve_test(size_estimate unit/size_estimate_test.c LABEL unit USES molsieve::stages toy ZLIB::ZLIB)
+add_dependencies(test_size_estimate molsieve-chem)
 molsieve_test(smiles_column unit/smiles_column_test.c LABEL unit USES molsieve::stages toy)
 add_dependencies(test_smiles_column molsieve-chem)
 molsieve_test(cost unit/cost_test.c LABEL unit USES molsieve::stages)

@@ -51,7 +51,7 @@ static const struct {
     { "export csv run --all", 5, 1 },
     { "export sdf run --top 2", 9, 1 },
     { "label run l.csv -p y -n", 12, 4 },
-    { "label run l.csv -p other --new -n", 11, 3 },
+    { "label run known.csv -p other -c y --new -n", 11, 4 },
     { "retry w.yaml -n", 23, 32 },
     { "db metadata run", 5, 1 },
     { "db digest run", 1, 1 },
@@ -84,27 +84,30 @@ static const struct {
     { "export smi run --top 3", 2, 1 },
 };
 
-/* These are asked only what they leave behind. */
-static const char *const others[] = {
-    "run w.yaml -q -j 1",
-    "repeat w.yaml -n 2 -q -j 1 workdir=again",
-    "label run l.csv -p y",
-    "next run -n 3 -f smi -o next.smi",
-    "search run --smarts C -o found.csv",
-    "export jsonl run --all -o all.jsonl",
-    "predict run/models/m.safetensors in.csv -j 1 -q -o out.csv",
-    "conformers p.smi -j 1 --device cpu -o two.sdf",
-    "energy one.sdf --minimise --csv",
-    "plan w.yaml --json",
-    "run w.yaml -q -j 1 --shard 0/2 workdir=parts",
-    "merge w.yaml --of 2 workdir=parts",
-    "db prune w.yaml -n",
-    "db backup run --to copy.db",
-    "query -f jsonl v_funnel run",
-    "help rank",
-    "help nothing",
-    "retry w.yaml --code parse",
-    "fit in.csv -t none",
+/* Of these the test sees only what they leave behind, and the status of the last of four calls. */
+static const struct {
+    const char *words;
+    int status;
+} others[] = {
+    { "run w.yaml -q -j 1", 0 },
+    { "repeat w.yaml -n 2 -q -j 1 workdir=again", 0 },
+    { "label run known.csv -p y --replace", 0 },
+    { "next run -n 3 -f smi -o next.smi", 0 },
+    { "search run --smarts C -f csv -o found.csv", 0 },
+    { "export sdf run --all -o all.sdf", 0 },
+    { "predict run/models/m.safetensors in.csv -j 1 -q -o out.csv", 3 }, /* one record is bad, here and in p.smi */
+    { "conformers p.smi -j 1 --device cpu -o two.sdf", 3 },
+    { "energy one.sdf --minimise --csv", 0 },
+    { "plan w.yaml --json", 0 },
+    { "run w.yaml -q -j 1 --shard 0/2 workdir=parts", 0 },
+    { "merge w.yaml --of 2 workdir=parts", 75 }, /* the other shard is missing */
+    { "db schema run", 0 },
+    { "db backup run --to copy.db", 6 }, /* the first of four calls wrote it */
+    { "query -f jsonl v_funnel run", 0 },
+    { "help rank", 0 },
+    { "help nothing", 2 },
+    { "retry w.yaml --code parse", 0 },
+    { "fit in.csv -t none", 2 },
 };
 
 /* A plan is compared without its numbers: seconds that this machine needs, and bytes that are free. */
@@ -237,6 +240,7 @@ static void every_place_of_a_command_that_is_refused_ends_it(void **state)
     table_write();
     write_text("w.yaml", workflow);
     write_text("l.csv", "id,y\na3,0.5\nnobody,1\n");
+    write_text("known.csv", "id,y\na3,0.5\na4,1\n");
     write_text("p.smi", "CCO e\nC(x bad\nc1ccccc1 b\n");
     s = say("run w.yaml -q -j 1");
     if (s.status != 0)
@@ -246,11 +250,14 @@ static void every_place_of_a_command_that_is_refused_ends_it(void **state)
     s = say("conformers p.smi -j 1 -o one.sdf --device cpu");
     said_free(&s);
     for (size_t k = 0; k < sizeof commands / sizeof *commands; k++) {
-        leaves_nothing(commands[k].words);
+        (void)leaves_nothing(commands[k].words);
         command_refuse(k);
     }
-    for (size_t k = 0; k < sizeof others / sizeof *others; k++)
-        leaves_nothing(others[k]);
+    for (size_t k = 0; k < sizeof others / sizeof *others; k++) {
+        const int status = leaves_nothing(others[k].words);
+        if (status != others[k].status)
+            fail_msg("%s: status %d", others[k].words, status);
+    }
     free(functions);
     assert_int_equal(chdir(back), 0);
     toy_remove(dir);

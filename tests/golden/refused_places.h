@@ -1,8 +1,10 @@
-/* tests/golden/refused_places.h - refuses each place that asks SQLite, an arena or another room for something: when a run comes to it, and
- * in another run when it comes to it again. In a loop the first pass may do without what it got, or the last one may end it anyway.
+/* tests/golden/refused_places.h - makes each call of SQLite, an arena or another room fail once, by its place in the code: in one run
+ * when the run first reaches that place, in another when it reaches it again. In a loop, the first pass may do without what it asked for
+ * where a later one ends the run.
  *
- * Link it with -rdynamic, -Wl,--wrap of what asks for memory and of the functions of refused_functions.inc, and include it once: functions_read
- * first, then refusing before each run. Those of the pipeline have tests of their own. */
+ * Link it with -rdynamic, -Wl,--wrap of what asks for memory and of the functions of refused_functions.inc, and include it once. Call
+ * functions_read first, then refusing before each run. With SHOW=1 in the environment the tests print every place. Functions of the
+ * pipeline have tests of their own. */
 #ifndef REFUSED_PLACES_H
 #define REFUSED_PLACES_H
 
@@ -265,14 +267,16 @@ static void count_memory(char **argv)
     }
 }
 
-/* A call may keep memory for the next one, but not each of three. */
-static void leaves_nothing(const char *words)
+/* A call may keep memory for the next one, but not each of three. Returns the status of the last one. */
+static int leaves_nothing(const char *words)
 {
     const int open = count_in("/proc/self/fd");
     size_t used[4];
+    int status = -1;
 
     for (int i = 0; i < 4; i++) {
         said s = say(words);
+        status = s.status;
         said_free(&s);
         used[i] = held_bytes();
     }
@@ -280,6 +284,7 @@ static void leaves_nothing(const char *words)
         fail_msg("%s: %d files are open, %d before", words, count_in("/proc/self/fd"), open);
     if (used[1] < used[2] && used[2] < used[3])
         fail_msg("%s: %zu bytes are kept, then %zu, then %zu", words, used[1], used[2], used[3]);
+    return status;
 }
 
 static void write_text(const char *path, const char *text)

@@ -57,8 +57,9 @@ static training *usual(void)
     return &t;
 }
 
-static void said(const training *t, int64_t done, int64_t total, const char *note)
+static void says(const training *t, int64_t done, int64_t total, const char *note)
 {
+    memset(&line, 0, sizeof line);
     st_learning_step(&t->l, &t->s, N_TRAIN);
     assert_string_equal(line.note, note);
     assert_int_equal(line.done, done);
@@ -70,13 +71,13 @@ static void the_error_of_one_target_has_its_unit(void **state)
     training *t = usual();
 
     (void)state;
-    said(t, 90, 200, "epoch 3/5 loss 0.5000 valid MAE 0.25 eV");
+    says(t, 90, 200, "epoch 3/5 loss 0.5000 valid MAE 0.25 eV");
     t->target[0].unit = "";
-    said(t, 90, 200, "epoch 3/5 loss 0.5000 valid MAE 0.25");
+    says(t, 90, 200, "epoch 3/5 loss 0.5000 valid MAE 0.25");
     t->l.valid_error = NAN;
-    said(t, 90, 200, "epoch 3/5 loss 0.5000");
+    says(t, 90, 200, "epoch 3/5 loss 0.5000");
     t->s.seen.n = 0;
-    said(t, 90, 200, "epoch 3/5 loss nan");
+    says(t, 90, 200, "epoch 3/5 loss nan");
 }
 
 static void a_loss_of_several_targets_or_of_classes_has_no_unit(void **state)
@@ -85,10 +86,10 @@ static void a_loss_of_several_targets_or_of_classes_has_no_unit(void **state)
 
     (void)state;
     t->conf.targets.n = 2;
-    said(t, 90, 200, "epoch 3/5 loss 0.5000 valid loss 0.25");
+    says(t, 90, 200, "epoch 3/5 loss 0.5000 valid loss 0.25");
     t->conf.targets.n = 1;
     t->m.classifies = true;
-    said(t, 90, 200, "epoch 3/5 loss 0.5000 valid log loss 0.25");
+    says(t, 90, 200, "epoch 3/5 loss 0.5000 valid log loss 0.25");
 }
 
 static void noise_is_said_beside_the_loss_or_alone(void **state)
@@ -97,10 +98,10 @@ static void noise_is_said_beside_the_loss_or_alone(void **state)
 
     (void)state;
     t->s.noise = (nn_noise_sum){ .n = 5, .square = 1 };
-    said(t, 90, 200, "epoch 3/5 loss 0.5000 noise 0.2000 valid MAE 0.25 eV");
+    says(t, 90, 200, "epoch 3/5 loss 0.5000 noise 0.2000 valid MAE 0.25 eV");
     t->m.denoises = true;
     t->l.valid_error = NAN;
-    said(t, 90, 200, "epoch 3/5 noise 0.2000");
+    says(t, 90, 200, "epoch 3/5 noise 0.2000");
 }
 
 static void members_are_counted_in_the_line_and_in_what_is_left(void **state)
@@ -110,7 +111,7 @@ static void members_are_counted_in_the_line_and_in_what_is_left(void **state)
     (void)state;
     t->conf.members = 3;
     t->l.member = 1;
-    said(t, 290, 600, "member 2/3 epoch 3/5 loss 0.5000 valid MAE 0.25 eV");
+    says(t, 290, 600, "member 2/3 epoch 3/5 loss 0.5000 valid MAE 0.25 eV");
 }
 
 static void a_budget_decides_the_epochs_in_the_first(void **state)
@@ -120,10 +121,10 @@ static void a_budget_decides_the_epochs_in_the_first(void **state)
     (void)state;
     t->loop.budget = 7200;
     t->s.epoch = 0;
-    said(t, 10, -1, "epoch 1, then as many as fit into 2h00m, loss 0.5000 valid MAE 0.25 eV");
+    says(t, 10, -1, "epoch 1, then as many as fit into 2h00m, loss 0.5000 valid MAE 0.25 eV");
     t->s.epoch = 1;
     t->s.planned = 4;
-    said(t, 50, 160, "epoch 2/4 loss 0.5000 valid MAE 0.25 eV");
+    says(t, 50, 160, "epoch 2/4 loss 0.5000 valid MAE 0.25 eV");
 }
 
 static void later_members_have_their_number_in_a_metric(void **state)

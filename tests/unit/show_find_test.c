@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a word means that is shown: titles, numbers, InChIKeys and SMILES that are there once, often, in part or not. */
+/* What `show` finds by its argument: titles, numbers, InChIKeys and SMILES that are there once, several times, in part or not at all. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include <cmocka.h>
-#include <string.h>
 
 #include "stages/commands/show_find.h"
 #include "stages/database/schema.h"

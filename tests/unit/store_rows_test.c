@@ -413,7 +413,6 @@ static void sums_that_were_given_up_are_made_again_for_good(void **state)
     assert_int_equal(sqlite3_close(db), SQLITE_OK);
 }
 
-/* A block that later stages would miss; what was begun of the file is removed. */
 /* What a killed program leaves beside a database: SQLite would roll the next file of that name back to what was there. */
 static void leave_journal(const char *of)
 {
@@ -433,6 +432,7 @@ static void leave_journal(const char *of)
     assert_int_equal(sqlite3_close(db), SQLITE_OK);
 }
 
+/* One that lacks a block is removed: later stages would miss that. */
 static void a_packed_file_has_all_blocks_or_is_not_made(void **state)
 {
     char to[300], part[320], want[400];
