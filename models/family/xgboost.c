@@ -9,29 +9,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "models/family/xgboost_calls.h"
 #include "pipeline/base/refused.h"
 
 /* ---- the library ------------------------------------------------------------- */
 
-/* The functions that are used, as xgboost/c_api.h declares them. A handle is a void *; a result other than 0 is an error. */
-static struct {
-    const char *(*last_error)(void);
-    void (*version)(int *major, int *minor, int *patch);
-    int (*build)(const char **json);
-    int (*set_global)(const char *json);
-    int (*rows_open)(const char *first, const char *column, const char *value, uint64_t n_columns, const char *settings,
-                     void **out);
-    int (*rows_floats)(void *rows, const char *field, const float *value, uint64_t n);
-    int (*rows_free)(void *rows);
-    int (*open)(void *const rows[], uint64_t n, void **out);
-    int (*option)(void *booster, const char *name, const char *value);
-    int (*config)(void *booster, uint64_t *n, const char **json);
-    int (*round)(void *booster, int round, void *rows);
-    int (*round_by)(void *booster, void *rows, float *first, float *second, uint64_t n);
-    int (*dump)(void *booster, const char *map, int with_covers, const char *format, uint64_t *n, const char ***out);
-    int (*predict)(void *booster, void *rows, const char *settings, const uint64_t **shape, uint64_t *n_dims, const float **out);
-    int (*free)(void *booster);
-} xgb;
+static nn_xgboost_calls xgb;
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static bool opened, has_cuda;
@@ -56,34 +39,31 @@ static void *library(void)
     return found;
 }
 
+const nn_xgboost_name nn_xgboost_names[NN_XGBOOST_CALLS] = {
+    { offsetof(nn_xgboost_calls, last_error), "XGBGetLastError" },
+    { offsetof(nn_xgboost_calls, version), "XGBoostVersion" },
+    { offsetof(nn_xgboost_calls, build), "XGBuildInfo" },
+    { offsetof(nn_xgboost_calls, set_global), "XGBSetGlobalConfig" },
+    { offsetof(nn_xgboost_calls, rows_open), "XGDMatrixCreateFromCSR" },
+    { offsetof(nn_xgboost_calls, rows_floats), "XGDMatrixSetFloatInfo" },
+    { offsetof(nn_xgboost_calls, rows_free), "XGDMatrixFree" },
+    { offsetof(nn_xgboost_calls, open), "XGBoosterCreate" },
+    { offsetof(nn_xgboost_calls, option), "XGBoosterSetParam" },
+    { offsetof(nn_xgboost_calls, config), "XGBoosterSaveJsonConfig" },
+    { offsetof(nn_xgboost_calls, round), "XGBoosterUpdateOneIter" },
+    { offsetof(nn_xgboost_calls, round_by), "XGBoosterBoostOneIter" },
+    { offsetof(nn_xgboost_calls, dump), "XGBoosterDumpModelEx" },
+    { offsetof(nn_xgboost_calls, predict), "XGBoosterPredictFromDMatrix" },
+    { offsetof(nn_xgboost_calls, free), "XGBoosterFree" },
+};
+
 static bool bind_all(void *from)
 {
-    const struct {
-        void *to;
-        const char *name;
-    } wanted[] = {
-        { &xgb.last_error, "XGBGetLastError" },
-        { &xgb.version, "XGBoostVersion" },
-        { &xgb.build, "XGBuildInfo" },
-        { &xgb.set_global, "XGBSetGlobalConfig" },
-        { &xgb.rows_open, "XGDMatrixCreateFromCSR" },
-        { &xgb.rows_floats, "XGDMatrixSetFloatInfo" },
-        { &xgb.rows_free, "XGDMatrixFree" },
-        { &xgb.open, "XGBoosterCreate" },
-        { &xgb.option, "XGBoosterSetParam" },
-        { &xgb.config, "XGBoosterSaveJsonConfig" },
-        { &xgb.round, "XGBoosterUpdateOneIter" },
-        { &xgb.round_by, "XGBoosterBoostOneIter" },
-        { &xgb.dump, "XGBoosterDumpModelEx" },
-        { &xgb.predict, "XGBoosterPredictFromDMatrix" },
-        { &xgb.free, "XGBoosterFree" },
-    };
-
-    for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++) {
-        void *symbol = dlsym(from, wanted[i].name);
+    for (int i = 0; i < NN_XGBOOST_CALLS; i++) {
+        void *symbol = dlsym(from, nn_xgboost_names[i].name);
         if (symbol == NULL)
             return false;
-        memcpy(wanted[i].to, &symbol, sizeof symbol);
+        memcpy((char *)&xgb + nn_xgboost_names[i].at, &symbol, sizeof symbol);
     }
     return true;
 }

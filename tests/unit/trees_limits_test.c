@@ -11,30 +11,11 @@
 
 #include "family_toy.h"
 #include "models/family/table.h"
-#include "models/family/xgboost.h"
 #include "pipeline/base/rng.h"
+#include "tests/unit/own_xgboost.h"
+#include "tests/unit/trees.h"
 
 enum { LEARN = 500, NEW = 200 };
-
-static int setup(void **state)
-{
-    *state = pl_arena_new(0);
-    return *state != NULL ? 0 : -1;
-}
-
-static int teardown(void **state)
-{
-    pl_arena_free(*state);
-    return 0;
-}
-
-static void need_library(void)
-{
-    if (nn_xgboost_missing() != NULL) {
-        print_message("%s\n", nn_xgboost_missing());
-        skip();
-    }
-}
 
 static double error_of(const double *is, const double *y, int n)
 {
@@ -192,21 +173,14 @@ static void equal_limits_are_values_and_limits_alone_teach_nothing(void **state)
 
 /* ---- the library ---- */
 
-/* The library's own prediction, which says that it has `more` numbers than it has. */
-typedef int predicting(void *booster, void *rows, const char *settings, const uint64_t **shape, uint64_t *n_dims,
-                       const float **out);
-
-static predicting *predict_really;
 static uint64_t more;
 
-void *__real_dlsym(void *from, const char *name);
-void *__wrap_dlsym(void *from, const char *name);
-
+/* The library's own prediction, which says that it has `more` numbers than it has. */
 static int predict_more(void *booster, void *rows, const char *settings, const uint64_t **shape, uint64_t *n_dims,
                         const float **out)
 {
     static uint64_t longer;
-    const int rc = predict_really(booster, rows, settings, shape, n_dims, out);
+    const int rc = real.predict(booster, rows, settings, shape, n_dims, out);
 
     if (rc == 0 && more > 0) {
         longer = **shape + more;
@@ -214,18 +188,6 @@ static int predict_more(void *booster, void *rows, const char *settings, const u
         *n_dims = 1;
     }
     return rc;
-}
-
-void *__wrap_dlsym(void *from, const char *name)
-{
-    predicting *ours = predict_more;
-    void *is = __real_dlsym(from, name);
-
-    if (is == NULL || strcmp(name, "XGBoosterPredictFromDMatrix") != 0)
-        return is;
-    memcpy(&predict_really, &is, sizeof is);
-    memcpy(&is, &ours, sizeof is);
-    return is;
 }
 
 static void another_number_of_predictions_is_refused(void **state)
@@ -256,12 +218,13 @@ static void another_number_of_predictions_is_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(weighted_classes_keep_their_probabilities, setup, teardown),
-        cmocka_unit_test_setup_teardown(limits_are_better_than_nothing_and_than_values, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_limit_that_always_holds_changes_little, setup, teardown),
-        cmocka_unit_test_setup_teardown(equal_limits_are_values_and_limits_alone_teach_nothing, setup, teardown),
+        cmocka_unit_test_setup_teardown(weighted_classes_keep_their_probabilities, trees_setup, trees_teardown),
+        cmocka_unit_test_setup_teardown(limits_are_better_than_nothing_and_than_values, trees_setup, trees_teardown),
+        cmocka_unit_test_setup_teardown(a_limit_that_always_holds_changes_little, trees_setup, trees_teardown),
+        cmocka_unit_test_setup_teardown(equal_limits_are_values_and_limits_alone_teach_nothing, trees_setup, trees_teardown),
         cmocka_unit_test(another_number_of_predictions_is_refused),
     };
 
+    ours.predict = predict_more;
     return cmocka_run_group_tests_name("trees_limits", tests, NULL, NULL);
 }

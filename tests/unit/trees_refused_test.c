@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The real library of XGBoost, each of whose calls fails in turn, and which says that it has a GPU: what is told, what it is asked
- * for, and that all of it is given back. Linked with -Wl,--wrap=dlsym. */
+/* XGBoost's library, each of whose calls fails in turn, and which says that it has a GPU: what the user is told, which options it gets,
+ * and that all it made is freed. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -12,8 +12,9 @@
 #include <string.h>
 
 #include "family_toy.h"
-#include "models/family/xgboost.h"
 #include "tests/unit/held.h"
+#include "tests/unit/own_xgboost.h"
+#include "tests/unit/trees.h"
 
 /* ---- the library's functions, each behind one of ours ---- */
 
@@ -25,23 +26,6 @@ static char global[100];       /* the last settings of the whole library */
 static bool on_gpu;
 
 static bool fails(void) { return ++calls == failing; }
-
-static struct {
-    const char *(*last_error)(void);
-    int (*set_global)(const char *json);
-    int (*rows_open)(const char *first, const char *column, const char *value, uint64_t n_columns, const char *settings,
-                     void **out);
-    int (*rows_floats)(void *rows, const char *field, const float *value, uint64_t n);
-    int (*rows_free)(void *rows);
-    int (*open)(void *const rows[], uint64_t n, void **out);
-    int (*option)(void *booster, const char *name, const char *value);
-    int (*config)(void *booster, uint64_t *n, const char **json);
-    int (*round)(void *booster, int round, void *rows);
-    int (*round_by)(void *booster, void *rows, float *first, float *second, uint64_t n);
-    int (*dump)(void *booster, const char *map, int with_covers, const char *format, uint64_t *n, const char ***out);
-    int (*predict)(void *booster, void *rows, const char *settings, const uint64_t **shape, uint64_t *n_dims, const float **out);
-    int (*free)(void *booster);
-} real;
 
 static const char *our_error(void) { return why != NULL ? why : real.last_error(); }
 
@@ -137,68 +121,30 @@ static int our_free(void *booster)
     return real.free(booster);
 }
 
-void *__real_dlsym(void *from, const char *name);
-void *__wrap_dlsym(void *from, const char *name);
-
-void *__wrap_dlsym(void *from, const char *name)
-{
-    typedef void any(void);
-    static const struct {
-        const char *name;
-        void *real; /* where the library's own goes */
-        any *ours;
-    } all[] = {
-        { "XGBGetLastError", &real.last_error, (any *)our_error },
-        { "XGBoostVersion", NULL, (any *)our_version },
-        { "XGBuildInfo", NULL, (any *)our_build },
-        { "XGBSetGlobalConfig", &real.set_global, (any *)our_global },
-        { "XGDMatrixCreateFromCSR", &real.rows_open, (any *)our_rows_open },
-        { "XGDMatrixSetFloatInfo", &real.rows_floats, (any *)our_rows_floats },
-        { "XGDMatrixFree", &real.rows_free, (any *)our_rows_free },
-        { "XGBoosterCreate", &real.open, (any *)our_open },
-        { "XGBoosterSetParam", &real.option, (any *)our_option },
-        { "XGBoosterSaveJsonConfig", &real.config, (any *)our_config },
-        { "XGBoosterUpdateOneIter", &real.round, (any *)our_round },
-        { "XGBoosterBoostOneIter", &real.round_by, (any *)our_round_by },
-        { "XGBoosterDumpModelEx", &real.dump, (any *)our_dump },
-        { "XGBoosterPredictFromDMatrix", &real.predict, (any *)our_predict },
-        { "XGBoosterFree", &real.free, (any *)our_free },
-    };
-    void *is = __real_dlsym(from, name);
-
-    for (size_t k = 0; is != NULL && k < sizeof all / sizeof *all; k++)
-        if (strcmp(name, all[k].name) == 0) {
-            if (all[k].real != NULL)
-                memcpy(all[k].real, &is, sizeof is);
-            memcpy(&is, &all[k].ours, sizeof is);
-            break;
-        }
-    return is;
-}
-
-static void need_library(void)
-{
-    if (nn_xgboost_missing() != NULL) {
-        print_message("%s\n", nn_xgboost_missing());
-        skip();
-    }
-}
+static const nn_xgboost_calls all_of_ours = { .last_error = our_error,
+                                              .version = our_version,
+                                              .build = our_build,
+                                              .set_global = our_global,
+                                              .rows_open = our_rows_open,
+                                              .rows_floats = our_rows_floats,
+                                              .rows_free = our_rows_free,
+                                              .open = our_open,
+                                              .option = our_option,
+                                              .config = our_config,
+                                              .round = our_round,
+                                              .round_by = our_round_by,
+                                              .dump = our_dump,
+                                              .predict = our_predict,
+                                              .free = our_free };
 
 /* Nothing fails; on a processor. */
 static int setup(void **state)
 {
-    *state = pl_arena_new(0);
     calls = failing = 0;
     why = NULL;
     on_gpu = false;
     options[0] = '\0';
-    return *state != NULL ? 0 : -1;
-}
-
-static int teardown(void **state)
-{
-    pl_arena_free(*state);
-    return 0;
+    return trees_setup(state);
 }
 
 /* ---- each call in turn ---- */
@@ -446,13 +392,14 @@ static void refused_memory_before_the_rounds_is_said(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(an_error_of_the_library_ends_at_any_call, setup, teardown),
-        cmocka_unit_test_setup_teardown(an_error_of_the_library_ends_a_training, setup, teardown),
-        cmocka_unit_test_setup_teardown(recipes_are_those_that_were_measured, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_library_on_a_gpu_is_named, setup, teardown),
-        cmocka_unit_test_setup_teardown(opening_holds_nothing, setup, teardown),
-        cmocka_unit_test_setup_teardown(refused_memory_before_the_rounds_is_said, setup, teardown),
+        cmocka_unit_test_setup_teardown(an_error_of_the_library_ends_at_any_call, setup, trees_teardown),
+        cmocka_unit_test_setup_teardown(an_error_of_the_library_ends_a_training, setup, trees_teardown),
+        cmocka_unit_test_setup_teardown(recipes_are_those_that_were_measured, setup, trees_teardown),
+        cmocka_unit_test_setup_teardown(a_library_on_a_gpu_is_named, setup, trees_teardown),
+        cmocka_unit_test_setup_teardown(opening_holds_nothing, setup, trees_teardown),
+        cmocka_unit_test_setup_teardown(refused_memory_before_the_rounds_is_said, setup, trees_teardown),
     };
 
+    ours = all_of_ours;
     return cmocka_run_group_tests_name("trees_refused", tests, NULL, NULL);
 }

@@ -12,26 +12,7 @@
 #include "models/family/tree_set.h"
 #include "pipeline/base/rng.h"
 #include "pipeline/base/text.h"
-
-static int setup(void **state)
-{
-    *state = pl_arena_new(0);
-    return *state != NULL ? 0 : -1;
-}
-
-static int teardown(void **state)
-{
-    pl_arena_free(*state);
-    return 0;
-}
-
-static void need_library(void)
-{
-    if (nn_xgboost_missing() != NULL) {
-        print_message("%s\n", nn_xgboost_missing());
-        skip();
-    }
-}
+#include "tests/unit/trees.h"
 
 static bool never(void *ctx)
 {
@@ -549,21 +530,21 @@ static void damaged_trees_are_refused_or_harmless(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(our_margins_are_the_librarys, setup, teardown),
-        cmocka_unit_test_setup_teardown(trees_learn_and_are_the_same_again, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_gpu_is_used_where_there_is_one, setup, teardown),
-        cmocka_unit_test_setup_teardown(another_unit_changes_nothing, setup, teardown),
-        cmocka_unit_test_setup_teardown(parts_add_up_to_the_prediction, setup, teardown),
-        cmocka_unit_test_setup_teardown(classes_are_probabilities, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_forest_learns_values_and_classes, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_forest_predicts_means_of_what_it_learned, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_forest_learns_from_every_molecule, setup, teardown),
-        cmocka_unit_test_setup_teardown(values_that_teach_nothing_are_refused, setup, teardown),
-        cmocka_unit_test_setup_teardown(ten_molecules_without_differences_are_learned, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_stop_ends_learning_between_rounds, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_missing_column_of_the_table_is_refused, setup, teardown),
-        cmocka_unit_test_setup_teardown(refused_memory_is_said, setup, teardown),
-        cmocka_unit_test_setup_teardown(damaged_trees_are_refused_or_harmless, setup, teardown),
+        cmocka_unit_test_setup_teardown(our_margins_are_the_librarys, trees_setup, trees_teardown),
+        cmocka_unit_test_setup_teardown(trees_learn_and_are_the_same_again, trees_setup, trees_teardown),
+        cmocka_unit_test_setup_teardown(a_gpu_is_used_where_there_is_one, trees_setup, trees_teardown),
+        cmocka_unit_test_setup_teardown(another_unit_changes_nothing, trees_setup, trees_teardown),
+        cmocka_unit_test_setup_teardown(parts_add_up_to_the_prediction, trees_setup, trees_teardown),
+        cmocka_unit_test_setup_teardown(classes_are_probabilities, trees_setup, trees_teardown),
+        cmocka_unit_test_setup_teardown(a_forest_learns_values_and_classes, trees_setup, trees_teardown),
+        cmocka_unit_test_setup_teardown(a_forest_predicts_means_of_what_it_learned, trees_setup, trees_teardown),
+        cmocka_unit_test_setup_teardown(a_forest_learns_from_every_molecule, trees_setup, trees_teardown),
+        cmocka_unit_test_setup_teardown(values_that_teach_nothing_are_refused, trees_setup, trees_teardown),
+        cmocka_unit_test_setup_teardown(ten_molecules_without_differences_are_learned, trees_setup, trees_teardown),
+        cmocka_unit_test_setup_teardown(a_stop_ends_learning_between_rounds, trees_setup, trees_teardown),
+        cmocka_unit_test_setup_teardown(a_missing_column_of_the_table_is_refused, trees_setup, trees_teardown),
+        cmocka_unit_test_setup_teardown(refused_memory_is_said, trees_setup, trees_teardown),
+        cmocka_unit_test_setup_teardown(damaged_trees_are_refused_or_harmless, trees_setup, trees_teardown),
     };
 
     return cmocka_run_group_tests_name("trees", tests, NULL, NULL);
