@@ -19,6 +19,10 @@ target_link_options(test_recovery PRIVATE ${seen_calls} -Wl,--wrap=statfs,--wrap
 molsieve_test(written unit/written_test.c LABEL unit USES toy)
 set(seen_statements -Wl,--wrap=sqlite3_close,--wrap=sqlite3_close_v2) # unit/statements.h
 target_link_options(test_written PRIVATE ${seen_statements} ${seen_locks} -Wl,--wrap=pthread_cond_timedwait,--wrap=getrusage)
+molsieve_test(run_limits unit/run_limits_test.c LABEL unit USES toy)
+target_link_options(test_run_limits PRIVATE ${seen_statements})
+molsieve_test(run_plans unit/run_plans_test.c LABEL unit USES toy)
+target_link_options(test_run_plans PRIVATE ${seen_statements})
 molsieve_test(claim unit/claim_test.c LABEL unit threads USES toy)
 molsieve_test(claim_calls unit/claim_calls_test.c LABEL unit threads USES toy)
 target_link_options(test_claim_calls PRIVATE ${seen_locks} -Wl,--wrap=rename,--wrap=write,--wrap=pthread_cond_timedwait,--wrap=clock_gettime)
