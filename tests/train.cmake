@@ -21,7 +21,8 @@ molsieve_test(warm_start unit/warm_start_test.c LABEL unit USES molsieve::models
 molsieve_test(domain unit/domain_test.c LABEL unit USES molsieve::models)
 target_link_options(test_domain PRIVATE -Wl,--wrap=pl_arena_get)
 molsieve_test(range unit/range_test.c LABEL unit USES molsieve::models)
-target_link_options(test_range PRIVATE -Wl,--wrap=pl_arena_get)
+molsieve_test(traits unit/traits_test.c LABEL unit USES molsieve::models)
+target_link_options(test_traits PRIVATE -Wl,--wrap=pl_arena_get)
 molsieve_test(train_engine twin/train_engine_test.c LABEL twin threads USES molsieve::models)
 target_link_options(test_train_engine PRIVATE
   -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=aligned_alloc,--wrap=pthread_create,--wrap=pl_arena_get)
