@@ -15,6 +15,8 @@ molsieve_test(ranks_wire unit/tcp_wire_test.c LABEL unit USES molsieve::models)
 target_link_options(test_ranks_wire PRIVATE -Wl,--wrap=send,--wrap=recv,--wrap=malloc,--wrap=calloc)
 molsieve_test(ranks_meet unit/meet_test.c LABEL unit USES molsieve::models)
 target_link_options(test_ranks_meet PRIVATE -Wl,--wrap=calloc)
+molsieve_test(ranks_lost unit/lost_ranks_test.c LABEL unit USES molsieve::models)
+target_link_options(test_ranks_lost PRIVATE -Wl,--wrap=calloc)
 
 # Ranks that need no launcher.
 add_executable(collective_ranks hpc/collective_ranks.c)

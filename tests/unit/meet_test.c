@@ -1,19 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Ranks that find each other over TCP: real processes, on loopback and in a folder. Linked with -Wl,--wrap=calloc. */
+/* Ranks that find each other over TCP, or do not. */
+#include <arpa/inet.h>
+#include <ifaddrs.h>
+#include <net/if.h>
 #include <pthread.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <arpa/inet.h>
-#include <ifaddrs.h>
-#include <net/if.h>
-#include <netinet/tcp.h>
-#include <signal.h>
-#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -22,161 +20,10 @@
 
 #include <cmocka.h>
 
-#include "models/comm/collective.h"
 #include "models/comm/tcp/meet.h"
-#include "models/comm/tcp/tcp_wire.h"
 #include "pipeline/base/file.h"
 #include "tests/unit/entries.h"
-
-/* Behind what is asked for are no zeros: there, a connection that a rank lacks. */
-void *__wrap_calloc(size_t n, size_t size);
-
-void *__wrap_calloc(size_t n, size_t size)
-{
-    const size_t behind = 64;
-    char *all = malloc(n * size + behind);
-
-    if (all != NULL) {
-        memset(all, 0, n * size);
-        memset(all + n * size, 0xff, behind);
-    }
-    return all;
-}
-
-enum { MAX = 4 };
-
-/* The task of one process, and (in memory shared with the test) how it ended. */
-typedef struct rank {
-    nn_launcher launch;
-    const char *folder;
-    double patience, late; /* seconds; late: it starts after these */
-    pl_code (*work)(nn_ranks *r, pl_error *err);
-    pid_t pid;
-    pl_error *end;
-} rank;
-
-typedef struct bench {
-    char folder[64];
-    rank rank[MAX];
-    pl_error *end;
-} bench;
-
-static void nap(double seconds)
-{
-    struct timespec t = { (time_t)seconds, (long)(1e9 * (seconds - (double)(time_t)seconds)) };
-
-    (void)nanosleep(&t, NULL);
-}
-
-static int bench_open(void **state)
-{
-    bench *b = calloc(1, sizeof *b);
-
-    if (b == NULL)
-        return 1;
-    b->end = mmap(NULL, MAX * sizeof *b->end, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    strcpy(b->folder, "/tmp/molsieve-meet-XXXXXX");
-    if (b->end == MAP_FAILED || mkdtemp(b->folder) == NULL)
-        return 1;
-    for (int i = 0; i < MAX; i++) {
-        b->rank[i] = (rank){ .folder = b->folder, .patience = 20, .end = &b->end[i] };
-        b->rank[i].launch = (nn_launcher){ .by = "a test", .rank = i, .size = MAX, .local_rank = i };
-    }
-    *state = b;
-    return 0;
-}
-
-static int bench_close(void **state)
-{
-    bench *b = *state;
-    int rc = rmdir(b->folder); /* no file is left there */
-
-    (void)munmap(b->end, MAX * sizeof *b->end);
-    free(b);
-    return rc;
-}
-
-/* Sends at once, and notices within half a minute that the other machine is gone. */
-static bool is_tuned(int fd)
-{
-    static const int options[][3] = { { IPPROTO_TCP, TCP_NODELAY, 1 },   { SOL_SOCKET, SO_KEEPALIVE, 1 },
-                                      { IPPROTO_TCP, TCP_KEEPIDLE, 10 }, { IPPROTO_TCP, TCP_KEEPINTVL, 5 },
-                                      { IPPROTO_TCP, TCP_KEEPCNT, 4 },   { IPPROTO_TCP, TCP_USER_TIMEOUT, 30000 } };
-    bool is = true;
-
-    for (size_t k = 0; k < sizeof options / sizeof *options; k++) {
-        int value = 0;
-        socklen_t n = sizeof value;
-        is = is && getsockopt(fd, options[k][0], options[k][1], &value, &n) == 0 && value == options[k][2];
-    }
-    return is;
-}
-
-/* All ranks sum 1 + 2 + ... and must get the same result. */
-static pl_code work_sum(nn_ranks *r, pl_error *err)
-{
-    const nn_wires *w = r->ctx;
-    float x = (float)(r->rank + 1);
-
-    for (int i = 0; w != NULL && i < r->size; i++)
-        if (w->fd[i] >= 0 && !is_tuned(w->fd[i]))
-            return pl_fail(err, PL_EBUG, "the connection to rank %d has other options", i);
-    if (r->kind->sum(r, &x, 1, r->size, err) != PL_OK)
-        return err->code;
-    return x == (float)(r->size * (r->size + 1) / 2) ? PL_OK : pl_fail(err, PL_EBUG, "the sum is %g", (double)x);
-}
-
-static void rank_live(const rank *k)
-{
-    nn_join join = { .launch = k->launch, .folder = k->folder, .patience = k->patience };
-    nn_ranks r = { .kind = &nn_collective_tcp, .patience = k->patience };
-    pl_code code;
-
-    nap(k->late);
-    code = r.kind->open(&r, &join, k->end);
-    if (code == PL_OK && k->work != NULL)
-        code = k->work(&r, k->end);
-    if (code != PL_OK)
-        r.kind->give_up(&r, pl_code_exit(code));
-    for (int i = 0; code == PL_OK && i < 2; i++) /* the second time there is nothing to close, as after a meeting that failed */
-        r.kind->close(&r);
-    _exit(pl_code_exit(code));
-}
-
-static void rank_start(rank *k)
-{
-    *k->end = (pl_error){ 0 };
-    k->pid = fork();
-    assert_true(k->pid >= 0);
-    if (k->pid == 0)
-        rank_live(k);
-}
-
-/* The exit status, or minus the signal. */
-static int rank_end(const rank *k)
-{
-    int status = 0;
-
-    assert_int_equal(waitpid(k->pid, &status, 0), k->pid);
-    return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
-}
-
-static void check_end(const rank *k, int status, const char *text)
-{
-    int got = rank_end(k);
-
-    if (got != status || strstr(k->end->text, text) == NULL)
-        fail_msg("rank %d ended with %d, \"%s\"; %d, \"%s\" expected", k->launch.rank, got, k->end->text, status, text);
-}
-
-static void all_start(bench *b, int size, pl_code (*work)(nn_ranks *r, pl_error *err))
-{
-    for (int i = 0; i < size; i++) {
-        b->rank[i].launch.size = size;
-        b->rank[i].work = work;
-        rank_start(&b->rank[i]);
-    }
-}
+#include "tests/unit/made_ranks.h"
 
 /* ---- they meet ---- */
 
@@ -538,89 +385,6 @@ static void idle_connections_do_not_keep_ranks_from_meeting(void **state)
         (void)close(fd[i]);
 }
 
-/* ---- what is left of a meeting that failed ---- */
-
-/* Rank 1 has connected, rank 2 has not: with the meeting the connection ends. */
-static void a_meeting_that_failed_keeps_no_connection(void **state)
-{
-    bench *b = *state;
-    const nn_meeting m = { .job = b->rank[0].launch.job, .folder = b->folder, .host = "", .port = "", .size = 3, .patience = 3 };
-    nn_wires *w = (nn_wires *)(void *)b;
-    pl_error err = { 0 };
-    int before = count_in("/proc/self/fd");
-
-    b->rank[1].launch.size = 3;
-    rank_start(&b->rank[1]);
-    assert_int_equal(nn_meet(&w, &m, &err), PL_EDEVICE);
-    assert_null(w);
-    assert_non_null(strstr(err.text, "1 of 3 ranks did not connect within 3 s: rank 2"));
-    assert_int_equal(count_in("/proc/self/fd"), before);
-    check_end(&b->rank[1], 7, "rank 2");
-}
-
-/* The folder is there, but the name of a file in it is longer than the system allows. */
-static void a_folder_with_too_long_a_name_is_named(void **state)
-{
-    bench *b = *state;
-    char folder[4081] = "";
-    nn_meeting m = { .job = "", .folder = folder, .host = "", .port = "", .size = 2, .patience = 0.2 };
-    nn_wires *w = NULL;
-    pl_error err = { 0 };
-    int before = count_in("/proc/self/fd");
-    size_t n = (size_t)snprintf(folder, sizeof folder, "%s", b->folder);
-
-    for (; n + 2 < sizeof folder; n += 2)
-        memcpy(folder + n, "/.", 3);
-    for (m.rank = 0; m.rank < 2; m.rank++) {
-        err = (pl_error){ 0 };
-        assert_int_equal(nn_meet(&w, &m, &err), PL_EIO);
-        assert_null(w);
-        assert_non_null(strstr(err.text, "cannot write the file by which the ranks find rank 0"));
-        assert_non_null(strstr(err.text, b->folder));
-        assert_int_equal(count_in("/proc/self/fd"), before);
-    }
-}
-
-/* Of many that are missing the first twenty are named, each once. */
-static void many_missing_ranks_are_counted_and_some_named(void **state)
-{
-    bench *b = *state;
-    const nn_meeting m = { .job = "", .folder = b->folder, .host = "", .port = "", .size = 40, .patience = 0.2 };
-    nn_wires *w = NULL;
-    pl_error err = { 0 };
-
-    assert_int_equal(nn_meet(&w, &m, &err), PL_EDEVICE);
-    assert_string_equal(err.text,
-                        "39 of 40 ranks did not connect within 0 s: rank 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, "
-                        "17, 18, 19, 20");
-}
-
-/* A machine with many addresses; only so many of them are kept, and nothing is written behind them. */
-static void more_addresses_than_there_is_room_for_do_no_harm(void **state)
-{
-    bench *b = *state;
-    const nn_meeting m = { .job = b->rank[0].launch.job, .folder = b->folder };
-    char path[256], text[8192] = "";
-    FILE *f = NULL;
-    size_t n;
-
-    assert_true(nn_meet_path(path, sizeof path, &m));
-    b->rank[0].launch.size = b->rank[1].launch.size = 2;
-    b->rank[0].work = b->rank[1].work = work_sum;
-    rank_start(&b->rank[0]);
-    for (int i = 0; i < 6000 && (f = fopen(path, "r")) == NULL; i++)
-        nap(0.01);
-    assert_non_null(f);
-    n = fread(text, 1, sizeof text - 1, f);
-    (void)fclose(f);
-    for (int i = 0; i < 60; i++)
-        n += (size_t)snprintf(text + n, sizeof text - n, "at 127.0.0.1\n");
-    assert_int_equal(pl_file_write(path, (pl_bytes){ text, n }, NULL), PL_OK);
-    rank_start(&b->rank[1]);
-    check_end(&b->rank[1], 0, "");
-    check_end(&b->rank[0], 0, "");
-}
-
 /* ---- a closed standard input ---- */
 
 static int at_start; /* descriptors before the ranks met */
@@ -656,86 +420,6 @@ static void a_rank_without_standard_input_connects_once(void **state)
     check_end(&b->rank[0], 0, "");
 }
 
-/* ---- lost ranks ---- */
-
-/* The last rank dies or stops while the others sum. */
-static pl_code work_die(nn_ranks *r, pl_error *err)
-{
-    if (r->rank == r->size - 1)
-        (void)raise(SIGKILL);
-    return work_sum(r, err);
-}
-
-static pl_code work_stop(nn_ranks *r, pl_error *err)
-{
-    r->patience = 1;
-    if (r->rank == r->size - 1)
-        nap(6);
-    return work_sum(r, err);
-}
-
-static pl_code work_fail(nn_ranks *r, pl_error *err)
-{
-    r->patience = 0; /* as long as it takes */
-    return r->rank == r->size - 1 ? pl_fail(err, PL_EDEVICE, "I cannot") : work_sum(r, err);
-}
-
-static void check_lost(bench *b, pl_code (*work)(nn_ranks *r, pl_error *err), int last, const char *text)
-{
-    double began = nn_wires_clock();
-
-    all_start(b, 3, work);
-    check_end(&b->rank[0], 7, text);
-    check_end(&b->rank[1], 7, "rank 0");
-    assert_true(nn_wires_clock() - began < 5);
-    assert_int_equal(rank_end(&b->rank[2]), last);
-}
-
-static void a_dead_rank_ends_all_at_once(void **state) { check_lost(*state, work_die, -SIGKILL, "rank 2 is gone"); }
-
-static void a_silent_rank_ends_all_when_patience_is_spent(void **state)
-{
-    check_lost(*state, work_stop, 7, "rank 2 has been silent for ");
-}
-
-static void a_rank_that_gives_up_ends_all(void **state) { check_lost(*state, work_fail, 7, "rank 2"); }
-
-static pl_code work_differ(nn_ranks *r, pl_error *err)
-{
-    char build[32];
-
-    snprintf(build, sizeof build, "0.1.0 %s", r->rank == 1 ? "0ld" : "new");
-    return nn_ranks_agree(r, build, sizeof build, "version and commit", err);
-}
-
-static void ranks_of_different_builds_are_refused_by_all(void **state)
-{
-    bench *b = *state;
-
-    all_start(b, 3, work_differ);
-    for (int i = 0; i < 3; i++)
-        check_end(&b->rank[i], 5, "rank 1 has other version and commit than rank 0");
-}
-
-/* The others have ended long ago: they wait, so that no rank takes another for lost. */
-static pl_code work_late(nn_ranks *r, pl_error *err)
-{
-    if (r->rank > 0)
-        nap(0.4 * r->rank);
-    return r->kind->watch(r, err);
-}
-
-static void the_first_rank_to_end_waits_for_the_last(void **state)
-{
-    bench *b = *state;
-
-    all_start(b, 3, work_late);
-    for (int i = 0; i < 3; i++)
-        check_end(&b->rank[i], 0, "");
-}
-
-#define WITH_BENCH(f) cmocka_unit_test_setup_teardown(f, bench_open, bench_close)
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -752,16 +436,7 @@ int main(void)
         WITH_BENCH(a_rank_of_another_size_is_refused),
         WITH_BENCH(a_rank_that_left_while_it_waited_may_come_again),
         WITH_BENCH(idle_connections_do_not_keep_ranks_from_meeting),
-        WITH_BENCH(a_meeting_that_failed_keeps_no_connection),
-        WITH_BENCH(a_folder_with_too_long_a_name_is_named),
-        WITH_BENCH(many_missing_ranks_are_counted_and_some_named),
-        WITH_BENCH(more_addresses_than_there_is_room_for_do_no_harm),
         WITH_BENCH(a_rank_without_standard_input_connects_once),
-        WITH_BENCH(a_dead_rank_ends_all_at_once),
-        WITH_BENCH(a_silent_rank_ends_all_when_patience_is_spent),
-        WITH_BENCH(a_rank_that_gives_up_ends_all),
-        WITH_BENCH(the_first_rank_to_end_waits_for_the_last),
-        WITH_BENCH(ranks_of_different_builds_are_refused_by_all),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
