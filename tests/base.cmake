@@ -1,6 +1,8 @@
-molsieve_test(base unit/base_test.c LABEL unit threads USES molsieve::base)
+molsieve_test(base unit/base_test.c LABEL unit USES molsieve::base)
+target_link_options(test_base PRIVATE -Wl,--wrap=realloc)
+molsieve_test(pool unit/pool_test.c LABEL unit threads USES molsieve::base)
 set(seen_locks -Wl,--wrap=pthread_mutex_lock,--wrap=pthread_mutex_unlock,--wrap=pthread_cond_wait) # unit/locks.h
-target_link_options(test_base PRIVATE ${seen_locks} -Wl,--wrap=realloc,--wrap=pthread_create)
+target_link_options(test_pool PRIVATE ${seen_locks} -Wl,--wrap=pthread_create)
 molsieve_test(text unit/text_test.c LABEL unit USES molsieve::base)
 molsieve_test(files unit/file_test.c LABEL unit USES molsieve::base)
 target_link_options(test_files PRIVATE -Wl,--wrap=read,--wrap=write,--wrap=fsync)
