@@ -13,6 +13,7 @@ molsieve_test(golden_appendix golden/appendix_test.c LABEL golden USES molsieve_
 molsieve_test(ref_gradient twin/ref_gradient_test.c LABEL twin USES molsieve_golden)
 molsieve_test(radial unit/radial_test.c LABEL unit USES molsieve::models m)
 molsieve_test(ref_model prop/ref_model_test.c LABEL prop USES molsieve_golden)
+molsieve_test(ref_order prop/ref_order_test.c LABEL prop USES molsieve_golden)
 molsieve_test(models unit/models_test.c LABEL unit USES molsieve::models)
 molsieve_test(ref_oom oom/ref_test.c LABEL oom USES molsieve::models)
 molsieve_test(model_words golden/model_words_test.c LABEL golden USES molsieve_family_toy molsieve::models PkgConfig::JANSSON m)
