@@ -1,0 +1,285 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Records of tables with columns and of compressed files, and reading that continues at a place. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <zlib.h>
+
+#include <cmocka.h>
+
+#include "tests/unit/seen_records.h"
+
+static void csv_quotes_may_hold_commas_and_line_ends(void **state)
+{
+    seen s;
+    (void)state;
+
+    read_text(&s, ".csv", "name,SMILES,y\n\"a, \"\"b\"\"\",CCO,1\n\"two\nlines\",CC,2\nshort\nc,,3\n");
+    assert_int_equal(s.n, 4);
+    assert_string_equal(s.text[0], "CCO\ta, \"b\"");
+    assert_string_equal(s.title[0], "a, \"b\"");
+    assert_string_equal(s.text[1], "CC\ttwo lines");
+    assert_non_null(s.problem[2]);
+    assert_non_null(s.problem[3]);
+    assert_int_equal(s.line[3], 6);
+    forget(&s);
+}
+
+static void a_csv_cell_with_several_lines_of_smiles_is_bad(void **state)
+{
+    seen s;
+    (void)state;
+
+    read_text(&s, ".csv", "smiles,y\n\"CCO\nCCC\",1\n\"CCO name\r\n \",2\n\"\nCC\",3\nC |x|,4\n\"C\r\nc1\",5\n");
+    assert_int_equal(s.n, 5);
+    assert_string_equal(s.problem[0], "csv: several lines in the column of SMILES");
+    for (int i = 1; i < 4; i++)
+        assert_null(s.problem[i]);
+    assert_string_equal(s.text[2], "CC\t");
+    assert_string_equal(s.problem[4], "csv: several lines in the column of SMILES");
+    forget(&s);
+}
+
+static void a_quote_that_is_not_closed_costs_one_row(void **state)
+{
+    seen s;
+    (void)state;
+
+    read_text(&s, ".csv", "smiles,id\nCC,\"oops\nCCC,2\nCCCC,3\n");
+    assert_int_equal(s.n, 3);
+    assert_non_null(s.problem[0]);
+    assert_string_equal(s.text[1], "CCC\t2");
+    assert_string_equal(s.text[2], "CCCC\t3");
+    assert_int_equal(s.line[2], 4);
+    forget(&s);
+}
+
+/* The quote of the second row would end at that of the fourth, and swallow two rows. */
+static void a_quote_that_ends_where_another_begins_costs_one_row(void **state)
+{
+    static const char text[] = "name,smiles\n\"one\"\",C\ntwo,CC\n\"three, really\",CCC\n\"fo\"ur,CCCC\n";
+    seen s;
+
+    (void)state;
+    read_text(&s, ".csv", text);
+    assert_int_equal(s.n, 4);
+    assert_string_equal(s.problem[0], "csv: a quote that is not closed");
+    for (int i = 1; i < 4; i++)
+        assert_null(s.problem[i]);
+    assert_string_equal(s.text[1], "CC\ttwo");
+    assert_string_equal(s.text[2], "CCC\tthree, really");
+    assert_string_equal(s.text[3], "CCCC\tfour");
+    forget(&s);
+}
+
+/* 1,5 would be read as the label 1. */
+static void a_csv_row_with_more_values_than_names_is_bad(void **state)
+{
+    seen s;
+
+    (void)state;
+    read_text(&s, ".csv", "smiles,logS\nC,1,5\nCC,2\nCCC,3,, \nCCCC,\"1,5\"\nCCCCC\n");
+    assert_int_equal(s.n, 5);
+    assert_string_equal(s.problem[0], "csv: 3 columns, but the first row names 2; put values with ',' in quotes");
+    for (int i = 1; i < 5; i++)
+        assert_null(s.problem[i]);
+    forget(&s);
+}
+
+static void a_csv_table_may_have_any_number_of_columns(void **state)
+{
+    enum { COLUMNS = 5000, ROOM = 64 << 10 };
+    char *text = calloc(1, ROOM);
+    size_t n = 0;
+    seen s;
+
+    (void)state;
+    assert_non_null(text);
+    for (int i = 0; i < COLUMNS; i++)
+        n += (size_t)snprintf(text + n, ROOM - n, "x%d,", i);
+    n += (size_t)snprintf(text + n, ROOM - n, "smiles\n");
+    for (int i = 0; i < COLUMNS; i++)
+        n += (size_t)snprintf(text + n, ROOM - n, "C,");
+    (void)snprintf(text + n, ROOM - n, "CCO\n");
+    read_text(&s, ".csv", text);
+    assert_int_equal(s.n, 1);
+    assert_null(s.problem[0]);
+    assert_string_equal(s.text[0], "CCO\t");
+    forget(&s);
+    free(text);
+}
+
+static void a_csv_header_longer_than_a_record_is_refused(void **state)
+{
+    const ch_reader_opts opts = { .max_record_bytes = 20 };
+    static const char text[] = "first,second,third,fourth,smiles\nC,C,C,C,CCO\n";
+    ch_reader *r = NULL;
+    pl_error err = { 0 };
+
+    (void)state;
+    write_file(".csv", text, strlen(text), false);
+    assert_int_equal(ch_reader_open(&r, path, NULL, &opts, &err), PL_ECONFIG);
+    assert_non_null(strstr(err.text, "longer than 20 bytes"));
+    (void)unlink(path);
+}
+
+static void reading_stops_within_a_line(void **state)
+{
+    static const char *const endings[] = { ".smi", ".sdf", ".mol2", ".xyz", ".pdb", ".cif", ".csv", ".inchi" };
+    enum { LONG = 4 << 20 };
+    char *data = calloc(1, LONG);
+    atomic_int stop;
+
+    (void)state;
+    assert_non_null(data);
+    memset(data, 'C', LONG);
+    memcpy(data, "smiles\n", 7);
+    for (size_t i = 0; i < sizeof endings / sizeof *endings; i++)
+        for (int gz = 0; gz < 2; gz++) {
+            const ch_reader_opts opts = { .stop = &stop };
+            ch_reader *r;
+            ch_record rec;
+            bool more;
+            stop = 0;
+            write_file(endings[i], data, LONG, gz);
+            assert_int_equal(ch_reader_open(&r, path, NULL, &opts, NULL), PL_OK);
+            stop = 1;
+            assert_int_equal(ch_reader_next(r, &rec, &more, NULL), PL_ESTOP);
+            stop = 0;
+            ch_reader_close(r);
+            (void)unlink(path);
+        }
+    free(data);
+}
+
+static void a_missing_csv_column_is_a_wrong_setting(void **state)
+{
+    const ch_reader_opts o = { .smiles_column = "structure" }, two = { .smiles_column = "2" };
+    ch_reader *r;
+    pl_error err = { 0 };
+    (void)state;
+
+    write_file(".csv", "a,b\nCC,CCC\n", 11, false);
+    assert_int_equal(ch_reader_open(&r, path, NULL, &o, &err), PL_ECONFIG);
+    assert_int_equal(ch_reader_open(&r, path, NULL, &two, &err), PL_OK);
+    ch_reader_close(r);
+    (void)unlink(path);
+}
+
+static void gzip_is_known_by_content_and_damage_is_a_record(void **state)
+{
+    char text[4096] = "";
+    seen s;
+    (void)state;
+
+    for (int i = 0; i < 40; i++)
+        (void)snprintf(text + strlen(text), 64, "C%dCCC%d n%d\n", i % 9 + 1, i % 9 + 1, i * 7919);
+    write_file(".smi", text, strlen(text), true); /* no .gz in the name */
+    read_path(&s, NULL);
+    assert_int_equal(s.n, 40);
+    forget(&s);
+    assert_int_equal(truncate(path, 150), 0);
+    read_path(&s, NULL);
+    assert_true(s.n >= 1 && s.n < 40);
+    assert_non_null(s.problem[s.n - 1]);
+    for (int i = 0; i < s.n - 1; i++)
+        assert_null(s.problem[i]);
+    forget(&s);
+    (void)unlink(path);
+}
+
+/* A gzip file cut between two lines, longer than the first read. */
+static void write_cut_between_lines(int n)
+{
+    struct stat at;
+    gzFile f;
+
+    (void)snprintf(path, sizeof path, "/tmp/molsieve_record_%ld.smi.gz", (long)getpid());
+    f = gzopen(path, "wb");
+    for (int i = 0; i < n; i++)
+        (void)gzprintf(f, "C m%05d\n", i);
+    assert_int_equal(gzflush(f, Z_FULL_FLUSH), Z_OK);
+    assert_int_equal(stat(path, &at), 0);
+    assert_int_equal(gzclose(f), Z_OK);
+    assert_int_equal(truncate(path, at.st_size), 0);
+}
+
+static void a_run_that_goes_on_after_damage_does_not_meet_it_again(void **state)
+{
+    enum { N = 10000 };
+    ch_record rec = { 0 };
+    bool more = true;
+    ch_reader *r;
+    (void)state;
+
+    write_cut_between_lines(N);
+    assert_int_equal(ch_reader_open(&r, path, NULL, NULL, NULL), PL_OK);
+    for (int i = 0; i <= N; i++)
+        assert_true(ch_reader_next(r, &rec, &more, NULL) == PL_OK && more && (rec.problem != NULL) == (i == N));
+    assert_true(rec.offset == 9 * N && rec.line == N + 1 && rec.ordinal == N + 1);
+    ch_reader_close(r);
+    assert_int_equal(ch_reader_open(&r, path, NULL, NULL, NULL), PL_OK);
+    assert_int_equal(ch_reader_seek(r, 9 * N, N + 1, N + 1, NULL), PL_OK);
+    assert_true(ch_reader_next(r, &rec, &more, NULL) == PL_OK && more && rec.problem != NULL && rec.len == 0);
+    assert_int_equal(ch_reader_next(r, &rec, &more, NULL), PL_OK);
+    assert_false(more);
+    ch_reader_close(r);
+    (void)unlink(path);
+}
+
+static void seek_gives_the_record_it_was_told(void **state)
+{
+    static const char text[] = "1\na\nC 0 0 0\n1\nb\nN 0 0 0\n1\nc\nO 0 0 0\n";
+    (void)state;
+
+    for (int gz = 0; gz < 2; gz++) {
+        ch_reader *r;
+        ch_record rec;
+        bool more;
+        int64_t offset, line;
+
+        write_file(".xyz", text, strlen(text), gz == 1);
+        assert_int_equal(ch_reader_open(&r, path, NULL, NULL, NULL), PL_OK);
+        assert_int_equal(ch_reader_next(r, &rec, &more, NULL), PL_OK);
+        assert_int_equal(ch_reader_next(r, &rec, &more, NULL), PL_OK);
+        offset = rec.offset;
+        line = rec.line;
+        assert_int_equal(ch_reader_next(r, &rec, &more, NULL), PL_OK);
+        assert_true(more);
+        assert_int_equal(ch_reader_next(r, &rec, &more, NULL), PL_OK);
+        assert_false(more);
+        assert_int_equal(ch_reader_seek(r, offset, 2, line, NULL), PL_OK);
+        assert_int_equal(ch_reader_next(r, &rec, &more, NULL), PL_OK);
+        assert_true(more);
+        assert_string_equal(rec.title, "b");
+        assert_int_equal(rec.ordinal, 2);
+        assert_int_equal(rec.line, 4);
+        ch_reader_close(r);
+        (void)unlink(path);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(csv_quotes_may_hold_commas_and_line_ends),
+        cmocka_unit_test(a_csv_cell_with_several_lines_of_smiles_is_bad),
+        cmocka_unit_test(a_quote_that_is_not_closed_costs_one_row),
+        cmocka_unit_test(a_quote_that_ends_where_another_begins_costs_one_row),
+        cmocka_unit_test(a_csv_row_with_more_values_than_names_is_bad),
+        cmocka_unit_test(a_csv_table_may_have_any_number_of_columns),
+        cmocka_unit_test(a_csv_header_longer_than_a_record_is_refused),
+        cmocka_unit_test(reading_stops_within_a_line),
+        cmocka_unit_test(a_missing_csv_column_is_a_wrong_setting),
+        cmocka_unit_test(gzip_is_known_by_content_and_damage_is_a_record),
+        cmocka_unit_test(a_run_that_goes_on_after_damage_does_not_meet_it_again),
+        cmocka_unit_test(seek_gives_the_record_it_was_told),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
