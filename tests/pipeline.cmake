@@ -4,6 +4,7 @@ target_link_libraries(toy PUBLIC molsieve::pipeline PRIVATE molsieve::warnings)
 target_include_directories(toy PUBLIC ${CMAKE_CURRENT_SOURCE_DIR})
 
 molsieve_test(store unit/store_test.c LABEL unit USES toy)
+molsieve_test(store_use unit/store_use_test.c LABEL unit USES toy)
 molsieve_test(store_names unit/store_names_test.c LABEL unit USES toy)
 molsieve_test(store_rows unit/store_rows_test.c LABEL unit USES toy)
 molsieve_test(pages unit/pages_test.c LABEL unit USES toy)

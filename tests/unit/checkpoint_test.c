@@ -1,115 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* What a checkpoint stores, section by section, and which states are refused. */
+#include <math.h>
+#include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <setjmp.h>
 #include <stdint.h>
-#include <cmocka.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 #include <zlib.h>
 
-#include "models/training/checkpoint.h"
-#include "pipeline/base/rng.h"
+#include <cmocka.h>
 
-enum { N = 37 };
-
-typedef struct bench {
-    pl_arena *mem;
-    nn_train_state s;
-    char dir[64], latest[96], previous[96];
-} bench;
-
-static void state_make(nn_train_state *s, pl_arena *mem, bool ema, uint64_t seed)
-{
-    static nn_se3 plan;
-    pl_rng r = pl_rng_at(seed, 0, 0);
-
-    plan = (nn_se3){ .n_floats = N, .conf.outputs = 1, .head = { -1, -1, -1, -1 } };
-    assert_int_equal(nn_train_state_alloc(s, &plan, ema, 1, mem, NULL), PL_OK);
-    for (int i = 0; i < N; i++) {
-        s->params[i] = (float)pl_rng_normal(&r);
-        s->m[i] = (float)pl_rng_normal(&r);
-        s->v[i] = (float)pl_rng_normal(&r);
-        s->best[i] = (float)pl_rng_normal(&r);
-        if (ema)
-            s->ema[i] = (float)pl_rng_normal(&r);
-    }
-    s->step = 100 + (int64_t)seed;
-    s->epoch = 3 + (int64_t)seed;
-    s->cursor = 17 + (int64_t)seed;
-    s->best_epoch = 2 + (int64_t)seed;
-    s->best_error = 0.1 + (double)seed;
-    s->bad_run = 1 + (int64_t)seed;
-    s->bad_total = 4 + (int64_t)seed;
-    s->done = seed % 2 == 0;
-    s->seen = (nn_loss_sum){ 1.5 + (double)seed, 2.5 + (double)seed, 3.5 + (double)seed, 9 + (int64_t)seed };
-    s->scale = (nn_loss_scale){ 4096, 77 + (int64_t)seed };
-    s->seconds = 12.5 + (double)seed;
-    s->planned = 30 + (int64_t)seed;
-    s->noise = (nn_noise_sum){ 4.5 + (double)seed, 3 * (int64_t)seed };
-}
-
-static int bench_open(void **state)
-{
-    bench *b = calloc(1, sizeof *b);
-
-    if (b == NULL || (b->mem = pl_arena_new(0)) == NULL)
-        return 1;
-    strcpy(b->dir, "/tmp/molsieve-ckpt-XXXXXX");
-    if (mkdtemp(b->dir) == NULL)
-        return 1;
-    snprintf(b->latest, sizeof b->latest, "%s/latest.ckpt", b->dir);
-    snprintf(b->previous, sizeof b->previous, "%s/previous.ckpt", b->dir);
-    state_make(&b->s, b->mem, true, 1);
-    *state = b;
-    return 0;
-}
-
-static int bench_close(void **state)
-{
-    bench *b = *state;
-
-    (void)unlink(b->latest);
-    (void)unlink(b->previous);
-    if (rmdir(b->dir) != 0) /* nothing else is left there */
-        return 1;
-    pl_arena_free(b->mem);
-    free(b);
-    return 0;
-}
-
-static void same(const nn_train_state *a, const nn_train_state *b)
-{
-    assert_memory_equal(a->params, b->params, N * sizeof(float));
-    assert_memory_equal(a->m, b->m, N * sizeof(float));
-    assert_memory_equal(a->v, b->v, N * sizeof(float));
-    assert_memory_equal(a->best, b->best, N * sizeof(float));
-    if (a->ema != NULL)
-        assert_memory_equal(a->ema, b->ema, N * sizeof(float));
-    assert_int_equal(a->step, b->step);
-    assert_int_equal(a->epoch, b->epoch);
-    assert_int_equal(a->cursor, b->cursor);
-    assert_int_equal(a->best_epoch, b->best_epoch);
-    assert_int_equal(a->done, b->done);
-    assert_int_equal(a->bad_run, b->bad_run);
-    assert_int_equal(a->bad_total, b->bad_total);
-    assert_memory_equal(&a->best_error, &b->best_error, sizeof a->best_error);
-    assert_memory_equal(&a->seen, &b->seen, sizeof a->seen);
-    assert_true(a->scale.by == b->scale.by && a->scale.good == b->scale.good);
-    assert_int_equal(a->done, b->done);
-    assert_true(a->seconds == b->seconds && a->planned == b->planned);
-    assert_true(a->noise.square == b->noise.square && a->noise.n == b->noise.n);
-}
-
-static pl_code load(bench *b, nn_train_state *s, nn_checkpoint_from *from, pl_error *why, pl_error *err)
-{
-    state_make(s, b->mem, true, 999);
-    return nn_checkpoint_load(b->dir, "this", s, from, why, err);
-}
+#include "tests/unit/saved_state.h"
 
 static void what_is_saved_comes_back(void **state)
 {
@@ -348,208 +251,6 @@ static void each_single_bit_of_a_file_is_noticed(void **state)
     free(file);
 }
 
-static void save_two(bench *b, nn_train_state *second)
-{
-    state_make(second, b->mem, true, 2);
-    assert_int_equal(nn_checkpoint_save(b->dir, "this", &b->s, true, NULL), PL_OK);
-    assert_int_equal(nn_checkpoint_save(b->dir, "this", second, true, NULL), PL_OK);
-}
-
-static void write_file(const char *path, const void *data, size_t len)
-{
-    assert_int_equal(pl_file_write(path, (pl_bytes){ data, len }, NULL), PL_OK);
-}
-
-/* The state in one of the two files. */
-static void in_file(bench *b, const char *path, nn_train_state *s)
-{
-    pl_bytes whole;
-
-    state_make(s, b->mem, true, 999);
-    assert_int_equal(pl_file_read(&whole, path, b->mem, NULL), PL_OK);
-    assert_int_equal(nn_checkpoint_read(s, "this", whole, NULL), PL_OK);
-}
-
-/* Cut after every byte; then flip a bit of every byte. */
-static void a_torn_or_flipped_latest_gives_previous(void **state)
-{
-    bench *b = *state;
-    nn_train_state second, s;
-    pl_bytes whole;
-
-    save_two(b, &second);
-    assert_int_equal(pl_file_read(&whole, b->latest, b->mem, NULL), PL_OK);
-    for (size_t at = 0; at < 2 * whole.len; at++) {
-        unsigned char *copy = malloc(whole.len);
-        nn_checkpoint_from from;
-        pl_error why = { 0 }, err = { 0 };
-        bool cut = at < whole.len;
-
-        assert_non_null(copy);
-        memcpy(copy, whole.data, whole.len);
-        if (!cut)
-            copy[at - whole.len] ^= (unsigned char)(1u << at % 8);
-        if (at % 7 == 0) { /* sometimes through a file on disk, always through the parser */
-            write_file(b->latest, copy, cut ? at : whole.len);
-            assert_int_equal(load(b, &s, &from, &why, &err), PL_OK);
-            assert_int_equal(from, NN_FROM_PREVIOUS);
-            assert_true(why.text[0] != '\0');
-            same(&s, &b->s);
-        }
-        state_make(&s, b->mem, true, 5);
-        pl_bytes in = { copy, cut ? at : whole.len };
-        if (nn_checkpoint_read(&s, "this", in, &err) != PL_EDATA)
-            fail_msg("byte %zu", at);
-        free(copy);
-    }
-}
-
-static void a_missing_latest_gives_previous(void **state)
-{
-    bench *b = *state;
-    nn_train_state second, s;
-    nn_checkpoint_from from;
-    pl_error why, err;
-
-    save_two(b, &second);
-    assert_int_equal(unlink(b->latest), 0);
-    assert_int_equal(load(b, &s, &from, &why, &err), PL_OK);
-    assert_int_equal(from, NN_FROM_PREVIOUS);
-    assert_string_equal(why.text, "latest.ckpt is missing");
-    same(&s, &b->s);
-}
-
-static void two_bad_ones_are_an_error_that_names_both(void **state)
-{
-    bench *b = *state;
-    nn_train_state second, s, before;
-    nn_checkpoint_from from;
-    pl_error why, err = { 0 };
-
-    save_two(b, &second);
-    write_file(b->latest, "junk", 4);
-    write_file(b->previous, "", 0);
-    assert_int_equal(load(b, &s, &from, &why, &err), PL_EDATA);
-    assert_non_null(strstr(err.text, "latest.ckpt: torn"));
-    assert_non_null(strstr(err.text, "previous.ckpt: torn"));
-    state_make(&before, b->mem, true, 999);
-    same(&s, &before); /* untouched */
-}
-
-static void a_good_previous_is_not_overwritten_by_a_bad_latest(void **state)
-{
-    bench *b = *state;
-    nn_train_state second, s;
-    nn_checkpoint_from from;
-    pl_error why, err;
-
-    save_two(b, &second);
-    write_file(b->latest, "junk", 4);
-    assert_int_equal(nn_checkpoint_save(b->dir, "this", &second, false, &err), PL_OK);
-    write_file(b->latest, "junk", 4);
-    assert_int_equal(load(b, &s, &from, &why, &err), PL_OK);
-    same(&s, &b->s);
-}
-
-static void another_training_is_refused(void **state)
-{
-    bench *b = *state;
-    nn_train_state s;
-    nn_checkpoint_from from;
-    pl_error why, err = { 0 };
-
-    assert_int_equal(nn_checkpoint_save(b->dir, "that", &b->s, true, NULL), PL_OK);
-    assert_int_equal(load(b, &s, &from, &why, &err), PL_EDATA);
-    assert_non_null(strstr(err.text, "another training (that)"));
-    assert_string_equal(nn_checkpoint_identity(b->dir, b->mem), "that");
-}
-
-static void another_model_is_refused(void **state)
-{
-    bench *b = *state;
-    nn_checkpoint_from from;
-    pl_error why, err = { 0 };
-    char want[600], differs[4][100];
-
-    (void)snprintf(differs[0], sizeof *differs, "is of a model with %d parameters, this one has %d", N, N + 1);
-    (void)snprintf(differs[1], sizeof *differs, "is of a model with 1 outputs, this one has 2");
-    (void)snprintf(differs[2], sizeof *differs, "is of a training with a moving average, this one has none");
-    (void)snprintf(differs[3], sizeof *differs, "is of a training without a moving average, this one has one");
-    for (int i = 0; i < 4; i++) {
-        nn_train_state saved, s;
-        state_make(&saved, b->mem, i != 3, 1);
-        assert_int_equal(nn_checkpoint_save(b->dir, "this", &saved, false, NULL), PL_OK);
-        state_make(&s, b->mem, i != 2, 1);
-        s.n += i == 0;
-        s.outputs += i == 1;
-        (void)unlink(b->previous);
-        assert_int_equal(nn_checkpoint_load(b->dir, "this", &s, &from, &why, &err), PL_EDATA);
-        (void)snprintf(want, sizeof want, "%s: latest.ckpt: %s; previous.ckpt: is missing", b->dir, differs[i]);
-        assert_string_equal(err.text, want);
-    }
-}
-
-/* A previous.ckpt.tmp that a killed run left, and the two names of one file that are left by a kill between them. */
-static void what_a_killed_rotation_left_is_in_no_ones_way(void **state)
-{
-    bench *b = *state;
-    nn_train_state second, third, s;
-    char tmp[120];
-
-    (void)snprintf(tmp, sizeof tmp, "%s.tmp", b->previous);
-    write_file(tmp, "left", 4);
-    save_two(b, &second);
-    assert_true(pl_path_is_gone(tmp));
-    in_file(b, b->previous, &s);
-    same(&s, &b->s);
-    assert_int_equal(unlink(b->previous), 0);
-    assert_int_equal(link(b->latest, b->previous), 0);
-    state_make(&third, b->mem, true, 3);
-    assert_int_equal(nn_checkpoint_save(b->dir, "this", &third, true, NULL), PL_OK);
-    assert_true(pl_path_is_gone(tmp));
-    in_file(b, b->previous, &s);
-    same(&s, &second);
-    in_file(b, b->latest, &s);
-    same(&s, &third);
-}
-
-/* What cannot be read is not what is damaged: the training does not go on from an older state. */
-static void a_latest_that_cannot_be_read_is_an_error(void **state)
-{
-    bench *b = *state;
-    nn_train_state second, s, before;
-    nn_checkpoint_from from;
-    pl_error why = { 0 }, err = { 0 };
-
-    save_two(b, &second);
-    assert_int_equal(unlink(b->latest), 0);
-    assert_int_equal(mkdir(b->latest, 0700), 0);
-    assert_int_equal(load(b, &s, &from, &why, &err), PL_EIO);
-    assert_non_null(strstr(err.text, b->latest));
-    assert_string_equal(why.text, "");
-    state_make(&before, b->mem, true, 999);
-    same(&s, &before);
-    assert_int_equal(nn_checkpoint_save(b->dir, "this", &second, true, &err), PL_EIO); /* nor is it written over */
-    in_file(b, b->previous, &s);
-    same(&s, &b->s);
-    assert_int_equal(rmdir(b->latest), 0);
-}
-
-static void the_name_of_a_training_is_in_either_file(void **state)
-{
-    bench *b = *state;
-    nn_train_state second;
-
-    assert_string_equal(nn_checkpoint_identity(b->dir, b->mem), "");
-    save_two(b, &second);
-    assert_int_equal(nn_checkpoint_save(b->dir, "another", &second, true, NULL), PL_OK);
-    assert_string_equal(nn_checkpoint_identity(b->dir, b->mem), "another");
-    write_file(b->latest, "junk", 4);
-    assert_string_equal(nn_checkpoint_identity(b->dir, b->mem), "this");
-    write_file(b->previous, "junk", 4);
-    assert_string_equal(nn_checkpoint_identity(b->dir, b->mem), "");
-}
-
 static void numbers_that_no_training_has_are_refused(void **state)
 {
     static const struct {
@@ -614,8 +315,6 @@ static void a_state_before_its_first_step_is_kept(void **state)
     same(&back, &s);
 }
 
-#define WITH_BENCH(f) cmocka_unit_test_setup_teardown(f, bench_open, bench_close)
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -627,15 +326,6 @@ int main(void)
         WITH_BENCH(sections_of_another_size_are_named),
         WITH_BENCH(each_single_bit_of_a_file_is_noticed),
         WITH_BENCH(the_scale_of_the_loss_is_new_in_the_numbers),
-        WITH_BENCH(a_torn_or_flipped_latest_gives_previous),
-        WITH_BENCH(a_missing_latest_gives_previous),
-        WITH_BENCH(two_bad_ones_are_an_error_that_names_both),
-        WITH_BENCH(a_good_previous_is_not_overwritten_by_a_bad_latest),
-        WITH_BENCH(another_training_is_refused),
-        WITH_BENCH(another_model_is_refused),
-        WITH_BENCH(what_a_killed_rotation_left_is_in_no_ones_way),
-        WITH_BENCH(a_latest_that_cannot_be_read_is_an_error),
-        WITH_BENCH(the_name_of_a_training_is_in_either_file),
         WITH_BENCH(numbers_that_no_training_has_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
