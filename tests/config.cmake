@@ -1,5 +1,6 @@
 # Configuration, commands and help.
 molsieve_test(workflow unit/workflow_test.c LABEL unit USES molsieve::pipeline)
+molsieve_test(workflow_settings unit/workflow_settings_test.c LABEL unit USES molsieve::pipeline)
 molsieve_test(workflow_words golden/workflow_words_test.c LABEL golden USES molsieve::pipeline m)
 target_compile_definitions(test_workflow_words PRIVATE MOLSIEVE_TESTS="${CMAKE_CURRENT_SOURCE_DIR}")
 target_include_directories(test_workflow_words PRIVATE ${CMAKE_CURRENT_SOURCE_DIR})

@@ -1,4 +1,4 @@
-/* The message for each kind of value in each type of setting: tests/unit/workflow_test.c. */
+/* The message for each kind of value in each type of setting: tests/unit/workflow_settings_test.c. */
 #ifndef TESTS_SETTINGS_SAID_H
 #define TESTS_SETTINGS_SAID_H
 
