@@ -1,59 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Single operations of the cuda engine's table against plain loops in double. Operations
- * that are only useful together are tested in twin/cuda_engine_test.c. */
+/* Single operations of the cuda engine's table against plain loops in double. Operations that are only useful together are
+ * tested in twin/cuda_engine_test.c. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
 
 #include "models/network/frame.h"
-#include "pipeline/base/arena.h"
-#include "pipeline/base/rng.h"
-#include "tests/twin/device.h"
-
-static pl_rng rng;
-static pl_arena *mem;
-static void *kept_there[120];
-static int n_kept;
-
-static float *random_floats(size_t n)
-{
-    float *x = PL_NEW(mem, float, n + 1);
-
-    for (size_t i = 0; i < n; i++)
-        x[i] = (float)pl_rng_normal(&rng);
-    return x;
-}
-
-/* Stays on the device until the end of the test. */
-static void *bytes_kept(const void *x, size_t bytes)
-{
-    void *p = room(bytes);
-
-    assert_true(n_kept < (int)(sizeof kept_there / sizeof *kept_there));
-    ops->upload(gpu, p, x, bytes);
-    return kept_there[n_kept++] = p;
-}
-
-static float *kept(const float *x, size_t n) { return bytes_kept(x, n * sizeof *x); }
-
-static float *from_device(const float *p, size_t n)
-{
-    float *x = PL_NEW(mem, float, n + 1);
-
-    ops->download(gpu, x, p, n * sizeof *x);
-    works(ops->status(gpu));
-    return x;
-}
-
-static int64_t at(const nn_gpu_axis *x, int i) { return i / x->inner * x->outer_step + i % x->inner * x->inner_step; }
-
+#include "tests/unit/device_arrays.h"
 #include "tests/unit/products.h"
 
 /* One order pair (0, 1) of K channels in and N out; cells of 1100 and 200 rows on three nodes. */
@@ -431,14 +390,6 @@ static void products_wider_than_shared_memory(void **state)
     }
 }
 
-static int open_device(void **state)
-{
-    (void)state;
-    mem = pl_arena_new(1 << 20);
-    rng = pl_rng_at(11, 0, 1);
-    return mem != NULL ? gpu_open() : -1;
-}
-
 /* So many rows that a warp sums several. */
 static void a_norm_of_many_nodes_is_that_of_few(void **state)
 {
@@ -587,16 +538,6 @@ static void norms_of_every_width(void **state)
                 norm_degree(&a, l, params, x, dy, out, from_device(a.dx, (size_t)n), grad);
         ops->free(gpu, a.work);
     }
-}
-
-static int close_device(void **state)
-{
-    (void)state;
-    while (n_kept)
-        ops->free(gpu, kept_there[--n_kept]);
-    ops->close(gpu);
-    pl_arena_free(mem);
-    return 0;
 }
 
 /* An argument names the tests to run. */

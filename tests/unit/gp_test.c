@@ -14,18 +14,7 @@
 #include "models/family/gp_parts.h"
 #include "pipeline/base/rng.h"
 #include "pipeline/base/text.h"
-
-static int setup(void **state)
-{
-    *state = pl_arena_new(0);
-    return *state != NULL ? 0 : -1;
-}
-
-static int teardown(void **state)
-{
-    pl_arena_free(*state);
-    return 0;
-}
+#include "tests/unit/arena_state.h"
 
 /* ---- exact functions ---- */
 
@@ -721,20 +710,20 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(exponential_and_logarithm_agree_with_libm),
-        cmocka_unit_test_setup_teardown(factors_have_the_bits_of_plain_loops, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_matrix_that_is_not_definite_is_said, setup, teardown),
-        cmocka_unit_test_setup_teardown(predictions_are_those_of_the_definition, setup, teardown),
-        cmocka_unit_test_setup_teardown(the_kernel_is_the_most_likely_one, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_process_learns_and_is_the_same_again, setup, teardown),
-        cmocka_unit_test_setup_teardown(predictions_depend_on_no_other_molecule, setup, teardown),
-        cmocka_unit_test_setup_teardown(parts_add_up_to_the_prediction, setup, teardown),
-        cmocka_unit_test_setup_teardown(parts_are_integrated_gradients, setup, teardown),
-        cmocka_unit_test_setup_teardown(classes_are_between_their_limits, setup, teardown),
-        cmocka_unit_test_setup_teardown(values_that_teach_nothing_are_refused, setup, teardown),
-        cmocka_unit_test_setup_teardown(molecules_without_differences_are_learned, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_stop_ends_learning_anywhere, setup, teardown),
-        cmocka_unit_test_setup_teardown(refused_memory_is_said, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_damaged_process_is_refused_or_harmless, setup, teardown),
+        WITH_ARENA(factors_have_the_bits_of_plain_loops),
+        WITH_ARENA(a_matrix_that_is_not_definite_is_said),
+        WITH_ARENA(predictions_are_those_of_the_definition),
+        WITH_ARENA(the_kernel_is_the_most_likely_one),
+        WITH_ARENA(a_process_learns_and_is_the_same_again),
+        WITH_ARENA(predictions_depend_on_no_other_molecule),
+        WITH_ARENA(parts_add_up_to_the_prediction),
+        WITH_ARENA(parts_are_integrated_gradients),
+        WITH_ARENA(classes_are_between_their_limits),
+        WITH_ARENA(values_that_teach_nothing_are_refused),
+        WITH_ARENA(molecules_without_differences_are_learned),
+        WITH_ARENA(a_stop_ends_learning_anywhere),
+        WITH_ARENA(refused_memory_is_said),
+        WITH_ARENA(a_damaged_process_is_refused_or_harmless),
     };
 
     return cmocka_run_group_tests_name("gp", tests, NULL, NULL);

@@ -218,10 +218,10 @@ static void another_number_of_predictions_is_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(weighted_classes_keep_their_probabilities, trees_setup, trees_teardown),
-        cmocka_unit_test_setup_teardown(limits_are_better_than_nothing_and_than_values, trees_setup, trees_teardown),
-        cmocka_unit_test_setup_teardown(a_limit_that_always_holds_changes_little, trees_setup, trees_teardown),
-        cmocka_unit_test_setup_teardown(equal_limits_are_values_and_limits_alone_teach_nothing, trees_setup, trees_teardown),
+        WITH_ARENA(weighted_classes_keep_their_probabilities),
+        WITH_ARENA(limits_are_better_than_nothing_and_than_values),
+        WITH_ARENA(a_limit_that_always_holds_changes_little),
+        WITH_ARENA(equal_limits_are_values_and_limits_alone_teach_nothing),
         cmocka_unit_test(another_number_of_predictions_is_refused),
     };
 

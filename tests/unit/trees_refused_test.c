@@ -144,7 +144,7 @@ static int setup(void **state)
     why = NULL;
     on_gpu = false;
     options[0] = '\0';
-    return trees_setup(state);
+    return arena_setup(state);
 }
 
 /* ---- each call in turn ---- */
@@ -392,12 +392,12 @@ static void refused_memory_before_the_rounds_is_said(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(an_error_of_the_library_ends_at_any_call, setup, trees_teardown),
-        cmocka_unit_test_setup_teardown(an_error_of_the_library_ends_a_training, setup, trees_teardown),
-        cmocka_unit_test_setup_teardown(recipes_are_those_that_were_measured, setup, trees_teardown),
-        cmocka_unit_test_setup_teardown(a_library_on_a_gpu_is_named, setup, trees_teardown),
-        cmocka_unit_test_setup_teardown(opening_holds_nothing, setup, trees_teardown),
-        cmocka_unit_test_setup_teardown(refused_memory_before_the_rounds_is_said, setup, trees_teardown),
+        cmocka_unit_test_setup_teardown(an_error_of_the_library_ends_at_any_call, setup, arena_teardown),
+        cmocka_unit_test_setup_teardown(an_error_of_the_library_ends_a_training, setup, arena_teardown),
+        cmocka_unit_test_setup_teardown(recipes_are_those_that_were_measured, setup, arena_teardown),
+        cmocka_unit_test_setup_teardown(a_library_on_a_gpu_is_named, setup, arena_teardown),
+        cmocka_unit_test_setup_teardown(opening_holds_nothing, setup, arena_teardown),
+        cmocka_unit_test_setup_teardown(refused_memory_before_the_rounds_is_said, setup, arena_teardown),
     };
 
     ours = all_of_ours;

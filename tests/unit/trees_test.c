@@ -530,21 +530,21 @@ static void damaged_trees_are_refused_or_harmless(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(our_margins_are_the_librarys, trees_setup, trees_teardown),
-        cmocka_unit_test_setup_teardown(trees_learn_and_are_the_same_again, trees_setup, trees_teardown),
-        cmocka_unit_test_setup_teardown(a_gpu_is_used_where_there_is_one, trees_setup, trees_teardown),
-        cmocka_unit_test_setup_teardown(another_unit_changes_nothing, trees_setup, trees_teardown),
-        cmocka_unit_test_setup_teardown(parts_add_up_to_the_prediction, trees_setup, trees_teardown),
-        cmocka_unit_test_setup_teardown(classes_are_probabilities, trees_setup, trees_teardown),
-        cmocka_unit_test_setup_teardown(a_forest_learns_values_and_classes, trees_setup, trees_teardown),
-        cmocka_unit_test_setup_teardown(a_forest_predicts_means_of_what_it_learned, trees_setup, trees_teardown),
-        cmocka_unit_test_setup_teardown(a_forest_learns_from_every_molecule, trees_setup, trees_teardown),
-        cmocka_unit_test_setup_teardown(values_that_teach_nothing_are_refused, trees_setup, trees_teardown),
-        cmocka_unit_test_setup_teardown(ten_molecules_without_differences_are_learned, trees_setup, trees_teardown),
-        cmocka_unit_test_setup_teardown(a_stop_ends_learning_between_rounds, trees_setup, trees_teardown),
-        cmocka_unit_test_setup_teardown(a_missing_column_of_the_table_is_refused, trees_setup, trees_teardown),
-        cmocka_unit_test_setup_teardown(refused_memory_is_said, trees_setup, trees_teardown),
-        cmocka_unit_test_setup_teardown(damaged_trees_are_refused_or_harmless, trees_setup, trees_teardown),
+        WITH_ARENA(our_margins_are_the_librarys),
+        WITH_ARENA(trees_learn_and_are_the_same_again),
+        WITH_ARENA(a_gpu_is_used_where_there_is_one),
+        WITH_ARENA(another_unit_changes_nothing),
+        WITH_ARENA(parts_add_up_to_the_prediction),
+        WITH_ARENA(classes_are_probabilities),
+        WITH_ARENA(a_forest_learns_values_and_classes),
+        WITH_ARENA(a_forest_predicts_means_of_what_it_learned),
+        WITH_ARENA(a_forest_learns_from_every_molecule),
+        WITH_ARENA(values_that_teach_nothing_are_refused),
+        WITH_ARENA(ten_molecules_without_differences_are_learned),
+        WITH_ARENA(a_stop_ends_learning_between_rounds),
+        WITH_ARENA(a_missing_column_of_the_table_is_refused),
+        WITH_ARENA(refused_memory_is_said),
+        WITH_ARENA(damaged_trees_are_refused_or_harmless),
     };
 
     return cmocka_run_group_tests_name("trees", tests, NULL, NULL);
