@@ -9,6 +9,7 @@
 #include "models/metrics/metric.h"
 #include "models/optim/loss.h"
 #include "pipeline/base/rng.h"
+#include "tests/unit/arena_state.h"
 #include "tests/unit/guarded.h"
 
 /* ---- memory: linked with -Wl,--wrap=pl_arena_get ---- */
@@ -26,18 +27,6 @@ static void close_to(double got, double want, double tol)
 {
     if (!(fabs(got - want) <= tol))
         fail_msg("got %.17g, want %.17g", got, want);
-}
-
-static int arena_open(void **state)
-{
-    *state = pl_arena_new(0);
-    return *state ? 0 : 1;
-}
-
-static int arena_close(void **state)
-{
-    pl_arena_free(*state);
-    return 0;
 }
 
 /* By hand: errors 0.5, -0.5, 0, 1; y has mean 2.5 and sum of squares 5. */
@@ -431,13 +420,13 @@ static void one_class_alone_has_no_order(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(errors_of_four_numbers_are_as_by_hand, arena_open, arena_close),
-        cmocka_unit_test_setup_teardown(a_constant_has_no_correlation, arena_open, arena_close),
-        cmocka_unit_test_setup_teardown(nine_in_ten_further_values_are_in_the_interval, arena_open, arena_close),
-        cmocka_unit_test_setup_teardown(any_increasing_function_has_spearman_one, arena_open, arena_close),
-        cmocka_unit_test_setup_teardown(a_linear_law_is_found_back, arena_open, arena_close),
-        cmocka_unit_test_setup_teardown(memory_is_used_to_its_end_and_no_further, arena_open, arena_close),
-        cmocka_unit_test_setup_teardown(constant_and_dependent_columns_get_nothing, arena_open, arena_close),
+        WITH_ARENA(errors_of_four_numbers_are_as_by_hand),
+        WITH_ARENA(a_constant_has_no_correlation),
+        WITH_ARENA(nine_in_ten_further_values_are_in_the_interval),
+        WITH_ARENA(any_increasing_function_has_spearman_one),
+        WITH_ARENA(a_linear_law_is_found_back),
+        WITH_ARENA(memory_is_used_to_its_end_and_no_further),
+        WITH_ARENA(constant_and_dependent_columns_get_nothing),
         cmocka_unit_test(moments_are_those_of_the_population),
         cmocka_unit_test(losses_and_gradients_are_as_by_hand),
         cmocka_unit_test(the_loss_of_noise_is_as_by_hand),
@@ -445,9 +434,9 @@ int main(void)
         cmocka_unit_test(limits_cost_nothing_on_the_allowed_side),
         cmocka_unit_test(a_class_counts_by_its_weight),
         cmocka_unit_test(a_batch_of_classes_leaves_out_what_is_not_measured),
-        cmocka_unit_test_setup_teardown(enrichments_are_those_of_the_definitions, arena_open, arena_close),
-        cmocka_unit_test_setup_teardown(the_best_the_worst_and_no_order_are_as_by_hand, arena_open, arena_close),
-        cmocka_unit_test_setup_teardown(one_class_alone_has_no_order, arena_open, arena_close),
+        WITH_ARENA(enrichments_are_those_of_the_definitions),
+        WITH_ARENA(the_best_the_worst_and_no_order_are_as_by_hand),
+        WITH_ARENA(one_class_alone_has_no_order),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
