@@ -249,7 +249,6 @@ static void what_the_ranks_said_is_not_kept(void **state)
         assert_holds_nothing(ask_twice, &k);
 }
 
-/* Each array keeps its place, and an error ends it at once. */
 static bool says_stop(void *ctx) { return *(const bool *)ctx; }
 
 static void epochs_and_the_wish_to_stop(void **state)
@@ -268,6 +267,7 @@ static void epochs_and_the_wish_to_stop(void **state)
     assert_true(nn_train_must_stop(&host));
 }
 
+/* Each array keeps its place, and an error ends it at once. */
 static void a_state_is_sent_array_by_array(void **state)
 {
     float array[5][2] = { { 1, 2 } }, bases[3];

@@ -123,7 +123,7 @@ static void a_read_goes_on_after_parts_and_signals(void **unused)
     assert_string_equal(got.data, "before");
 }
 
-static void a_file_that_becomes_shorter_is_said_to(void **unused)
+static void a_file_that_becomes_shorter_is_an_error(void **unused)
 {
     pl_bytes got = { 0 };
 
@@ -410,7 +410,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         OF_FOLDER(a_read_goes_on_after_parts_and_signals),
-        OF_FOLDER(a_file_that_becomes_shorter_is_said_to),
+        OF_FOLDER(a_file_that_becomes_shorter_is_an_error),
         OF_FOLDER(a_read_that_fails_is_said_with_its_reason),
         OF_FOLDER(a_write_goes_on_after_parts_and_signals),
         OF_FOLDER(a_write_that_fails_leaves_the_file_and_nothing_else),

@@ -300,7 +300,7 @@ static void check_fields(const char *ending, const char *text, const char *name,
     assert_string_equal(f->text, want);
     assert_int_equal(f->is_number, !isnan(value));
     if (f->is_number)
-        assert_false(!(fabs(f->value - value) <= 1e-12 * fabs(value)));
+        assert_true(fabs(f->value - value) <= 1e-12 * fabs(value));
     ch_reader_close(r);
     pl_arena_free(mem);
     (void)unlink(path);

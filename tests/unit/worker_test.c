@@ -112,9 +112,9 @@ static void aspirin_gets_its_known_properties(void **state)
     assert_true(p.descriptor[CH_D_hba] == 4);
     assert_true(p.descriptor[CH_D_rotb] == 3);
     assert_true(p.descriptor[CH_D_rings] == 1);
-    assert_false(!(fabs(p.descriptor[CH_D_logp] - 1.3101) <= 1e-6));
-    assert_false(!(fabs(p.descriptor[CH_D_tpsa] - 63.6) <= 1e-6));
-    assert_false(!(fabs(p.descriptor[CH_D_mw] - 180.1574) <= 1e-3));
+    assert_true(fabs(p.descriptor[CH_D_logp] - 1.3101) <= 1e-6);
+    assert_true(fabs(p.descriptor[CH_D_tpsa] - 63.6) <= 1e-6);
+    assert_true(fabs(p.descriptor[CH_D_mw] - 180.1574) <= 1e-3);
     assert_int_equal(p.mol.n_atoms, 21);
     assert_int_equal(p.mol.n_bonds, 21);
     assert_int_equal(ch_mol_check(&p.mol, &err), PL_OK);
@@ -141,8 +141,8 @@ static void log_p_and_polar_surface_are_those_of_the_papers(void **state)
                 o.conformer = (ch_conformer)conformer;
                 assert_int_equal(ch_worker_prepare(b->w, known[i].smiles, strlen(known[i].smiles), "smi", &o, &p, b->mem, NULL),
                                  PL_OK);
-                assert_false(!(fabs(p.descriptor[CH_D_logp] - known[i].logp) <= 1e-6));
-                assert_false(!(fabs(p.descriptor[CH_D_tpsa] - known[i].tpsa) <= 1e-6));
+                assert_true(fabs(p.descriptor[CH_D_logp] - known[i].logp) <= 1e-6);
+                assert_true(fabs(p.descriptor[CH_D_tpsa] - known[i].tpsa) <= 1e-6);
             }
 }
 
@@ -161,7 +161,7 @@ static void a_nitrile_is_relaxed_although_it_is_built_on_a_line(void **state)
     assert_int_equal(prepare(*state, "CC#N", &p, &err), PL_OK);
     for (int b = 0; b < p.mol.n_bonds; b++)
         if (p.mol.order[b] == 3) {
-            assert_false(!(fabs(bond_length(&p.mol, b) - 1.16) <= 0.01));
+            assert_true(fabs(bond_length(&p.mol, b) - 1.16) <= 0.01);
             seen++;
         }
     assert_int_equal(seen, 1);
@@ -260,7 +260,7 @@ static void arrays_written_as_sdf_come_back_the_same(void **state)
     assert_memory_equal(p.mol.order, q.mol.order, (size_t)p.mol.n_bonds);
     for (int i = 0; i < p.mol.n_atoms; i++)
         for (int k = 0; k < 3; k++)
-            assert_false(!(fabs(p.mol.xyz[i][k] - q.mol.xyz[i][k]) <= 1e-4));
+            assert_true(fabs(p.mol.xyz[i][k] - q.mol.xyz[i][k]) <= 1e-4);
 }
 
 static void a_drawing_is_one_svg_element(void **state)

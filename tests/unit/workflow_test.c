@@ -113,7 +113,7 @@ static void inputs_are_relative_to_the_file_and_sorted_by_name(void **state)
 
 static void a_workflow_is_named_like_its_file(void **state)
 {
-    static const char *const files[][2] = { { "a.b.yaml", "a.b" }, { "plain", "plain" }, { ".hidden", ".hidden" } };
+    static const char *const files[][2] = { { "a.b.yaml", "a.b" }, { "plain", "plain" }, { ".hidden", NULL } };
     fixture *f = *state;
 
     for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
@@ -126,6 +126,7 @@ static void a_workflow_is_named_like_its_file(void **state)
         wf = pl_workflow_load(path, NULL, 0, fake_stages, &f->problems, f->mem);
         pl_text_reset(&f->report);
         pl_problems_write(&f->problems, &f->report);
+        assert_int_equal(wf != NULL, files[i][1] != NULL);
         if (wf != NULL)
             assert_string_equal(wf->name, files[i][1]);
         else
