@@ -22,12 +22,16 @@ if(TARGET molsieve)
                every_command_stage_and_topic_has_help completion_scripts_are_valid_and_complete
                committed_files_match_the_tables_they_are_made_from the_demonstration_is_copied_and_runs
                a_demonstration_that_was_not_copied_in_full_is_copied_again a_demonstration_names_only_files_it_has_and_has_one_kind
-               a_workflow_writes_where_it_says_and_nowhere_else doctor_finds_no_fault_on_this_machine bench_measures_what_it_is_asked_for bench_shows_each_row_when_it_is_measured results_can_be_asked_and_exported
+               a_workflow_writes_where_it_says_and_nowhere_else
                common_mistakes_are_answered_with_what_to_write american_spellings_are_read_as_british_ones
                graphs_without_positions_are_refused_where_a_network_reads a_path_with_blanks_can_be_copied_from_the_screen
                a_dumb_terminal_gets_lines_and_a_full_disk_one_message)
     molsieve_script_test(cli_${name} cli/config_cli.py LABEL cli ARGS ${name})
   endforeach()
+  foreach(name doctor_finds_no_fault_on_this_machine bench_measures_what_it_is_asked_for bench_shows_each_row_when_it_is_measured)
+    molsieve_script_test(cli_${name} cli/machine_cli.py LABEL cli ARGS ${name})
+  endforeach()
+  molsieve_script_test(cli_results_can_be_asked_and_exported cli/results_cli.py LABEL cli ARGS results_can_be_asked_and_exported)
   foreach(name help_fits_80_columns_in_terminals_and_pipes output_of_a_screen_fits_80_columns output_about_molecules_fits_80_columns a_pipe_gets_each_message_on_one_line)
     molsieve_script_test(cli_${name} cli/columns_cli.py LABEL cli ARGS ${name})
   endforeach()

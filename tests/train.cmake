@@ -28,7 +28,12 @@ molsieve_test(train_engine twin/train_engine_test.c LABEL twin threads USES mols
 target_link_options(test_train_engine PRIVATE
   -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=aligned_alloc,--wrap=pthread_create,--wrap=pl_arena_get)
 molsieve_test(train_oom oom/train_oom_test.c LABEL oom USES molsieve::models)
-foreach(case a_split_depends_on_the_seed_and_the_molecules_alone whole_scaffolds_are_in_one_part scaffold_splits_of_others_are_theirs shares_that_whole_groups_cannot_have_are_warned_of a_split_by_time_trains_on_what_came_first the_weights_are_the_same_after_kills a_budget_ends_with_a_whole_schedule every_fault_point_of_training_is_survived
+foreach(case a_split_depends_on_the_seed_and_the_molecules_alone whole_scaffolds_are_in_one_part
+        scaffold_splits_of_others_are_theirs shares_that_whole_groups_cannot_have_are_warned_of
+        a_split_by_time_trains_on_what_came_first)
+  molsieve_script_test(${case} cli/split_e2e.py LABEL cli ARGS ${case})
+endforeach()
+foreach(case the_weights_are_the_same_after_kills a_budget_ends_with_a_whole_schedule every_fault_point_of_training_is_survived
         a_missing_model_file_is_written_again
         a_signal_ends_with_75_and_nothing_is_lost
         one_torn_checkpoint_is_survived_and_two_are_an_error the_gap_of_2500_molecules_is_learned
