@@ -9,7 +9,7 @@ import resource
 import shutil
 import subprocess
 
-from sieve import PROGRAM, Project, data, main
+from sieve import PROGRAM, Project, main
 
 SOURCE = os.environ.get("MOLSIEVE_SOURCE", os.path.join(os.path.dirname(__file__), "../.."))
 
