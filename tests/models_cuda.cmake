@@ -70,6 +70,10 @@ target_compile_definitions(test_cuda_structures PRIVATE MOLSIEVE_TESTS="${CMAKE_
 
 molsieve_emulated_test(cuda_train twin/cuda_train_test.c LABEL twin threads USES molsieve::models)
 
+set(seen_requests -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=aligned_alloc,--wrap=pthread_create) # twin/requests.h
+molsieve_emulated_test(cuda_beside twin/cuda_beside_test.c LABEL twin USES molsieve::models)
+target_link_options(test_cuda_beside PRIVATE ${seen_requests})
+set_tests_properties(cuda_beside PROPERTIES TIMEOUT 1200)
 molsieve_add_test(cuda_train_engine $<TARGET_FILE:test_train_engine> cuda) # its target comes later
 molsieve_add_test(cuda_golden test_cpu_golden cuda)
 molsieve_add_test(cuda_golden_layers test_golden_layers cuda)

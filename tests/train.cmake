@@ -25,8 +25,7 @@ molsieve_test(range unit/range_test.c LABEL unit USES molsieve::models)
 molsieve_test(traits unit/traits_test.c LABEL unit USES molsieve::models)
 target_link_options(test_traits PRIVATE -Wl,--wrap=pl_arena_get)
 molsieve_test(train_engine twin/train_engine_test.c LABEL twin threads USES molsieve::models)
-target_link_options(test_train_engine PRIVATE
-  -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=aligned_alloc,--wrap=pthread_create,--wrap=pl_arena_get)
+target_link_options(test_train_engine PRIVATE ${seen_requests} -Wl,--wrap=pl_arena_get)
 molsieve_test(train_oom oom/train_oom_test.c LABEL oom USES molsieve::models)
 foreach(case a_split_depends_on_the_seed_and_the_molecules_alone whole_scaffolds_are_in_one_part
         scaffold_splits_of_others_are_theirs shares_that_whole_groups_cannot_have_are_warned_of

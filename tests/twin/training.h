@@ -48,7 +48,7 @@ typedef struct part {
 } part;
 
 /* Chains of 3 to 8 atoms; the target is their end-to-end distance. */
-static void molecule_make(bench *b, int i)
+static inline void molecule_make(bench *b, int i)
 {
     static const uint8_t elements[] = { 1, 6, 7, 8 };
     const ch_graph_opts opts = { .edges = CH_EDGES_BONDS };
@@ -75,7 +75,7 @@ static void molecule_make(bench *b, int i)
     b->target[i] = (float)(0.3 * (hypot(hypot(m.xyz[n - 1][0], m.xyz[n - 1][1]), m.xyz[n - 1][2]) - 5.0));
 }
 
-static int bench_open(void **state)
+static inline int bench_open(void **state)
 {
     bench *b = calloc(1, sizeof *b);
     nn_se3_conf conf = { .layers = 2,
@@ -119,7 +119,7 @@ static int bench_open(void **state)
     return 0;
 }
 
-static int bench_close(void **state)
+static inline int bench_close(void **state)
 {
     static const char *const name[] = { "latest", "previous" };
     bench *b = *state;
@@ -141,7 +141,7 @@ static struct {
     int n_seeds, n_noisy_valid;
 } noise_seen;
 
-static void noise_see(const part *p, nn_which which)
+static inline void noise_see(const part *p, nn_which which)
 {
     if (!(which.noise > 0))
         return;
@@ -150,7 +150,7 @@ static void noise_see(const part *p, nn_which which)
     noise_seen.seed = which.seed;
 }
 
-static pl_code part_batch(void *ctx, int slot, nn_batch *out, nn_which which, pl_error *err)
+static inline pl_code part_batch(void *ctx, int slot, nn_batch *out, nn_which which, pl_error *err)
 {
     part *p = ctx;
     nn_item item[ALL];
@@ -199,7 +199,7 @@ typedef struct run {
     double last_valid, first_valid, min_loss; /* of valid; min_loss: of all epochs */
 } run;
 
-static bool run_stop(void *ctx)
+static inline bool run_stop(void *ctx)
 {
     run *r = ctx;
 
@@ -208,7 +208,7 @@ static bool run_stop(void *ctx)
 }
 
 /* Called after a step: only the step is between this and the poll of stop. */
-static void run_step(void *ctx, const nn_train_state *s, int64_t n_train)
+static inline void run_step(void *ctx, const nn_train_state *s, int64_t n_train)
 {
     run *r = ctx;
 
@@ -219,7 +219,7 @@ static void run_step(void *ctx, const nn_train_state *s, int64_t n_train)
         r->scale[r->n_scales++] = s->scale.by;
 }
 
-static uint32_t arrays_sum(const nn_train_state *s)
+static inline uint32_t arrays_sum(const nn_train_state *s)
 {
     const float *const array[] = { s->params, s->m, s->v, s->ema, s->best };
     uLong sum = crc32_z(0, NULL, 0);
@@ -230,7 +230,7 @@ static uint32_t arrays_sum(const nn_train_state *s)
 }
 
 /* Reads the arrays late, like a writer in the background. */
-static void slow_run(void *ctx)
+static inline void slow_run(void *ctx)
 {
     slow_save *w = ctx;
 
@@ -238,7 +238,7 @@ static void slow_run(void *ctx)
     w->changed += arrays_sum(&w->s) != w->sum;
 }
 
-static pl_code slow_begin(slow_save *w, const nn_train_state *s)
+static inline pl_code slow_begin(slow_save *w, const nn_train_state *s)
 {
     w->changed += nn_background_busy(w->aside);
     w->s = *s;
@@ -249,14 +249,14 @@ static pl_code slow_begin(slow_save *w, const nn_train_state *s)
 }
 
 /* Every fourth step, and at the ends of epochs. */
-static bool slow_due(void *ctx, bool epoch_over)
+static inline bool slow_due(void *ctx, bool epoch_over)
 {
     const run *r = ctx;
 
     return epoch_over || r->polls % 4 == 0;
 }
 
-static pl_code run_saved(void *ctx, pl_error *err)
+static inline pl_code run_saved(void *ctx, pl_error *err)
 {
     run *r = ctx;
 
@@ -265,7 +265,7 @@ static pl_code run_saved(void *ctx, pl_error *err)
     return PL_OK;
 }
 
-static pl_code run_save(void *ctx, const nn_train_state *s, pl_error *err)
+static inline pl_code run_save(void *ctx, const nn_train_state *s, pl_error *err)
 {
     run *r = ctx;
 
@@ -274,7 +274,7 @@ static pl_code run_save(void *ctx, const nn_train_state *s, pl_error *err)
     return nn_checkpoint_save(r->b->dir, "engine", s, true, err);
 }
 
-static pl_code run_epoch(void *ctx, const nn_epoch_report *report, pl_error *err)
+static inline pl_code run_epoch(void *ctx, const nn_epoch_report *report, pl_error *err)
 {
     run *r = ctx;
 
@@ -291,7 +291,7 @@ static pl_code run_epoch(void *ctx, const nn_epoch_report *report, pl_error *err
     return PL_OK;
 }
 
-static nn_engine *run_beside(void *ctx, pl_error *err)
+static inline nn_engine *run_beside(void *ctx, pl_error *err)
 {
     run *r = ctx;
     const nn_engine_conf conf = { .threads = 1, .radial = NN_RADIAL_EXACT, .of_linear = r->b->precision, .yields = true };
@@ -301,9 +301,9 @@ static nn_engine *run_beside(void *ctx, pl_error *err)
 }
 
 /* A second later whenever it is read. */
-static double run_clock(void *ctx) { return (double)((run *)ctx)->seconds++; }
+static inline double run_clock(void *ctx) { return (double)((run *)ctx)->seconds++; }
 
-static pl_code run_train_err(run *r, const nn_engine_kind *kind, int threads, pl_error *err)
+static inline pl_code run_train_err(run *r, const nn_engine_kind *kind, int threads, pl_error *err)
 {
     bench *b = r->b;
     part train = { b, { nn_collate_new(), nn_collate_new() }, 0 };
@@ -332,7 +332,7 @@ static pl_code run_train_err(run *r, const nn_engine_kind *kind, int threads, pl
     return code;
 }
 
-static pl_code run_train(run *r, const nn_engine_kind *kind, int threads)
+static inline pl_code run_train(run *r, const nn_engine_kind *kind, int threads)
 {
     pl_error err = { 0 };
     pl_code code = run_train_err(r, kind, threads, &err);
@@ -342,7 +342,7 @@ static pl_code run_train(run *r, const nn_engine_kind *kind, int threads)
     return code;
 }
 
-static run fresh(bench *b, int64_t stop_at)
+static inline run fresh(bench *b, int64_t stop_at)
 {
     run r = { .b = b, .stop_at = stop_at };
 
@@ -351,7 +351,7 @@ static run fresh(bench *b, int64_t stop_at)
     return r;
 }
 
-static void same_weights(const nn_train_state *x, const nn_train_state *y)
+static inline void same_weights(const nn_train_state *x, const nn_train_state *y)
 {
     assert_memory_equal(x->params, y->params, x->n * sizeof(float));
     assert_memory_equal(x->m, y->m, x->n * sizeof(float));
@@ -366,5 +366,21 @@ static void same_weights(const nn_train_state *x, const nn_train_state *y)
     assert_true(x->scale.by == y->scale.by && x->scale.good == y->scale.good);
     assert_memory_equal(&x->best_error, &y->best_error, sizeof x->best_error);
 }
+
+static inline void curves_near(const curve *got, const curve *want, double tol)
+{
+    assert_int_equal(got->n, want->n);
+    assert_true(want->n >= 1 && want->train[want->n - 1] > 0);
+    for (int i = 0; i < want->n; i++) {
+        print_message("epoch %d: train %.9g and %.9g, valid %.9g and %.9g\n", i + 1, got->train[i], want->train[i], got->valid[i],
+                      want->valid[i]);
+        if (!(fabs(got->train[i] - want->train[i]) <= tol * want->train[i]) ||
+            !(fabs(got->valid[i] - want->valid[i]) <= tol * want->valid[i]))
+            fail_msg("epoch %d: losses %.9g, %.9g, should be %.9g, %.9g", i + 1, got->train[i], got->valid[i], want->train[i],
+                     want->valid[i]);
+    }
+}
+
+#define WITH_BENCH(f) cmocka_unit_test_setup_teardown(f, bench_open, bench_close)
 
 #endif
