@@ -13,7 +13,7 @@
 #include "golden/command.h"
 #include "golden/refused_places.h"
 #include "pipeline/base/folder.h"
-#include "toy.h"
+#include "toy_folder.h"
 #include "unit/statements.h"
 
 /* ---- which commands ---- */
@@ -192,7 +192,7 @@ static void table_write(void)
 /* Whichever request for memory is refused: a project is there as a whole, or its folder `workflows` is not there. */
 static void a_project_is_whole_or_not_there(void **state)
 {
-    char dir[256], back[4096];
+    toy_folder folder;
     pl_arena *mem = pl_arena_new(0);
     bool met = true;
     int n = 0, n_failed = 0;
@@ -200,9 +200,7 @@ static void a_project_is_whole_or_not_there(void **state)
 
     (void)state;
     assert_non_null(mem);
-    assert_non_null(getcwd(back, sizeof back));
-    toy_directory(dir);
-    assert_int_equal(chdir(dir), 0);
+    toy_enter(&folder);
     good = say("init train demo");
     assert_int_equal(good.status, 0);
     for (; met; n++) {
@@ -223,20 +221,17 @@ static void a_project_is_whole_or_not_there(void **state)
     assert_true(n_failed > 30);
     said_free(&good);
     pl_arena_free(mem);
-    assert_int_equal(chdir(back), 0);
-    toy_remove(dir);
+    toy_leave(&folder);
 }
 
 static void every_place_of_a_command_that_is_refused_ends_it(void **state)
 {
-    char dir[256], back[4096];
+    toy_folder folder;
     said s;
 
     (void)state;
-    assert_non_null(getcwd(back, sizeof back));
     functions_read();
-    toy_directory(dir);
-    assert_int_equal(chdir(dir), 0);
+    toy_enter(&folder);
     table_write();
     write_text("w.yaml", workflow);
     write_text("l.csv", "id,y\na3,0.5\nnobody,1\n");
@@ -259,8 +254,7 @@ static void every_place_of_a_command_that_is_refused_ends_it(void **state)
             fail_msg("%s: status %d", others[k].words, status);
     }
     free(functions);
-    assert_int_equal(chdir(back), 0);
-    toy_remove(dir);
+    toy_leave(&folder);
     assert_int_equal(statements_left, 0);
 }
 

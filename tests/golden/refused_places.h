@@ -287,11 +287,4 @@ static int leaves_nothing(const char *words)
     return status;
 }
 
-static void write_text(const char *path, const char *text)
-{
-    pl_error err = { 0 };
-
-    assert_int_equal(pl_file_write(path, (pl_bytes){ (const unsigned char *)text, strlen(text) }, &err), PL_OK);
-}
-
 #endif

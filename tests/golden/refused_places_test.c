@@ -13,7 +13,7 @@
 
 #include "golden/command.h"
 #include "golden/refused_places.h"
-#include "toy.h"
+#include "small_table.h"
 #include "unit/statements.h"
 
 /* ---- runs ---- */
@@ -50,19 +50,6 @@ static const struct {
     { "in.csv", "", outside, "run w.yaml -q -j 1 --from external", 20, 20 },
     { "new.csv", "models: {m: {path: m.safetensors}}\n", judged, "run w.yaml -q -j 1 --from evaluate", 20, 20 },
 };
-
-/* Twenty molecules, whose ends differ. */
-static void table_write(const char *path, const char *end)
-{
-    static const char *const rings[] = { "CO", "C1CC1", "C1CCC1", "c1ccccc1", "c1ccncc1" };
-    pl_text text = { 0 };
-
-    pl_text_add(&text, "smiles,y,z\n");
-    for (int i = 0; i < 20; i++)
-        pl_text_addf(&text, "%s%.*s%s,%d,%d\n", rings[i % 5], i / 5, "CCCC", end, i % 7, i % 2);
-    write_text(path, pl_text_str(&text));
-    pl_text_free(&text);
-}
 
 /* What the run stored. */
 static void stored(pl_text *out)
@@ -159,23 +146,20 @@ static void row_refuse(size_t k)
 
 static void every_place_of_a_run_that_is_refused_ends_it(void **state)
 {
-    char dir[256], back[4096];
+    toy_folder folder;
 
     (void)state;
-    assert_non_null(getcwd(back, sizeof back));
     functions_read();
-    toy_directory(dir);
-    assert_int_equal(chdir(dir), 0);
-    table_write("in.csv", "");
-    table_write("new.csv", "C(C)C");
+    toy_enter(&folder);
+    small_table_write("in.csv", "");
+    small_table_write("new.csv", "C(C)C");
     for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
         row_refuse(k);
         if (k == 1)
             assert_int_equal(rename("run/models/w.safetensors", "m.safetensors"), 0);
     }
     free(functions);
-    assert_int_equal(chdir(back), 0);
-    toy_remove(dir);
+    toy_leave(&folder);
     assert_int_equal(statements_left, 0);
 }
 

@@ -19,7 +19,7 @@
 #include "golden/wrapped_sqlite.h"
 #include "pipeline/base/arena.h"
 #include "pipeline/base/file.h"
-#include "toy.h"
+#include "toy_folder.h"
 #include "unit/statements.h"
 
 /* ---- what refuses ---- */
@@ -194,23 +194,14 @@ static const struct {
     { "run w.yaml -q -j 1 stages.rank.top=%ld", { 13, 41 } },
 };
 
-static void write_text(const char *path, const char *text)
-{
-    pl_error err = { 0 };
-
-    assert_int_equal(pl_file_write(path, (pl_bytes){ (const unsigned char *)text, strlen(text) }, &err), PL_OK);
-}
-
 static void every_refusal_ends_a_command_with_that_error(void **state)
 {
-    char dir[256], back[4096];
+    toy_folder folder;
     pl_text text = { 0 };
     said s;
 
     (void)state;
-    assert_non_null(getcwd(back, sizeof back));
-    toy_directory(dir);
-    assert_int_equal(chdir(dir), 0);
+    toy_enter(&folder);
     write_text("in.smi", input);
     write_text("w.yaml", workflow);
     assert_int_equal(symlink(MOLSIEVE_TESTS "/../workflows/models/esol.safetensors", "esol.safetensors"), 0);
@@ -223,8 +214,7 @@ static void every_refusal_ends_a_command_with_that_error(void **state)
         command_add(&text, commands[i].words, commands[i].step);
         print_message("%s: %.1f s\n", commands[i].words, (double)clock() / CLOCKS_PER_SEC - began);
     }
-    assert_int_equal(chdir(back), 0);
-    toy_remove(dir);
+    toy_leave(&folder);
     assert_int_equal(statements_left, 0);
     golden_check(MOLSIEVE_TESTS "/golden/refused.txt", &text);
 }
@@ -250,12 +240,11 @@ static void check_refused(const char *words, int status)
 static void a_check_without_memory_finds_nothing_good_or_wrong(void **state)
 {
     static const char stages[] = "stages:\n  read: {}\n  prepare: {conformers: {source: none}, labels: [y]}\n";
-    char dir[256], back[4096], text[400];
+    toy_folder folder;
+    char text[400];
 
     (void)state;
-    assert_non_null(getcwd(back, sizeof back));
-    toy_directory(dir);
-    assert_int_equal(chdir(dir), 0);
+    toy_enter(&folder);
     write_text("bad.csv", "smiles,y\nCC,many\nCO,few\n");
     write_text("good.csv", "smiles,y\nCC,1\nCO,2\n");
     for (int good = 0; good < 2; good++) {
@@ -265,8 +254,7 @@ static void a_check_without_memory_finds_nothing_good_or_wrong(void **state)
         check_refused("check labels.yaml", good ? 0 : 2);
         check_refused("check labels.yaml --json", good ? 0 : 2);
     }
-    assert_int_equal(chdir(back), 0);
-    toy_remove(dir);
+    toy_leave(&folder);
 }
 
 int main(void)

@@ -10,11 +10,8 @@
 #include <cmocka.h>
 
 #include "golden/command.h"
-#include "pipeline/base/file.h"
 #include "pipeline/base/folder.h"
-#include "toy.h"
-
-static char dir[256], back[4096];
+#include "toy_folder.h"
 
 /* Put in place of `time` by the linker (tests/stages.cmake): 2026-01-02T01:00:00Z. */
 enum { NOW = 1767315600 };
@@ -27,38 +24,34 @@ time_t __wrap_time(time_t *out)
     return NOW;
 }
 
+static toy_folder folder;
+
 static int begin(void **state)
 {
     (void)state;
-    toy_directory(dir);
-    return getcwd(back, sizeof back) == NULL || chdir(dir) != 0;
+    toy_enter(&folder);
+    return 0;
 }
 
 static int end(void **state)
 {
     (void)state;
-    assert_int_equal(chdir(back), 0);
-    toy_remove(dir);
+    toy_leave(&folder);
     return 0;
-}
-
-static void put(const char *path, const char *text)
-{
-    assert_int_equal(pl_file_write(path, (pl_bytes){ text, strlen(text) }, NULL), PL_OK);
 }
 
 enum { EVERY_S = 1000 }; /* between two heartbeats */
 
 /* The heartbeat of a run that wrote the last one so many seconds ago. */
-static void beat(const char *folder, const char *state, int ago)
+static void beat(const char *where, const char *state, int ago)
 {
     const time_t at = NOW - ago;
     char path[300], when[40], text[900];
     struct tm tm;
 
-    assert_int_equal(pl_mkdirs(folder, NULL), PL_OK);
+    assert_int_equal(pl_mkdirs(where, NULL), PL_OK);
     (void)strftime(when, sizeof when, "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&at, &tm));
-    (void)snprintf(path, sizeof path, "%s/heartbeat.json", folder);
+    (void)snprintf(path, sizeof path, "%s/heartbeat.json", where);
     (void)snprintf(
         text, sizeof text,
         "{\"run_id\": 3, \"command\": \"run\", \"state\": \"%s\", \"host\": \"else\\\"where\", \"job\": \"slurm 12\", "
@@ -66,7 +59,7 @@ static void beat(const char *folder, const char *state, int ago)
         "{\"stage\": \"read\", \"state\": \"done\", \"item\": \"records\", \"done\": 1234, \"total\": 1234, \"note\": \"\"}, "
         "{\"stage\": \"prepare\", \"state\": \"running\", \"item\": \"molecules\", \"done\": 70, \"total\": -1, \"note\": \"slow\"}]}",
         state, when, EVERY_S);
-    put(path, text);
+    write_text(path, text);
 }
 
 static void prints(const char *words, const char *want)
@@ -94,7 +87,7 @@ static void a_run_elsewhere_is_lost_without_its_heartbeat(void **state)
 
     (void)state;
     beat("far", "running", 3 * EVERY_S + 60);
-    put("far/results.db", "");
+    write_text("far/results.db", "");
     prints("status far", RUN("running", "51m00s") STAGES);
     beat("far", "running", 3 * EVERY_S + 61);
     prints("status far", lost);
@@ -114,7 +107,7 @@ static void its_json_is_that_of_its_heartbeat(void **state)
 
     (void)state;
     beat("far", "running", 10);
-    put("far/results.db", "");
+    write_text("far/results.db", "");
     prints("status far --json", want);
 }
 
@@ -144,7 +137,7 @@ static void its_metrics_are_those_of_its_heartbeat(void **state)
 
     (void)state;
     beat("far", "running", 0);
-    put("far/results.db", "");
+    write_text("far/results.db", "");
     prints("status far --prometheus", want);
 }
 
@@ -152,15 +145,15 @@ static void its_metrics_are_those_of_its_heartbeat(void **state)
 static void shard_beat(int n, int as)
 {
     static const char *const states[] = { "running", "done", "stopped", "failed", "running" };
-    char folder[60];
+    char where[60];
 
-    (void)snprintf(folder, sizeof folder, "all/shards/%05d-of-00021", n);
+    (void)snprintf(where, sizeof where, "all/shards/%05d-of-00021", n);
     if (as < 5) {
-        beat(folder, states[as], as == 4 ? 4 * EVERY_S : 0);
+        beat(where, states[as], as == 4 ? 4 * EVERY_S : 0);
         return;
     }
-    assert_int_equal(pl_mkdirs(folder, NULL), PL_OK);
-    put(strcat(folder, "/heartbeat.json"), "{}");
+    assert_int_equal(pl_mkdirs(where, NULL), PL_OK);
+    write_text(strcat(where, "/heartbeat.json"), "{}");
 }
 
 /* 1 running, 2 done, 3 stopped, 4 failed, 5 lost and 6 damaged: all counts differ. */
@@ -169,8 +162,8 @@ static void shards_are_counted_by_their_states(void **state)
     int n = 0;
 
     (void)state;
-    put("in.smi", "C\n");
-    put("w.yaml", "format: 1\nworkdir: all\ninputs: [{path: in.smi}]\nstages:\n  read: {}\n");
+    write_text("in.smi", "C\n");
+    write_text("w.yaml", "format: 1\nworkdir: all\ninputs: [{path: in.smi}]\nstages:\n  read: {}\n");
     for (int as = 0; as < 6; as++)
         for (int i = 0; i <= as; i++)
             shard_beat(n++, as);
@@ -196,12 +189,12 @@ static void otherwise_the_database_is_read(void **state)
 {
     (void)state;
     assert_int_equal(pl_mkdirs("far", NULL), PL_OK);
-    put("far/results.db", "");
+    write_text("far/results.db", "");
     beat("far", "done", 0);
     reads_the_database(false);
     beat("far", "failed", 0);
     reads_the_database(false);
-    put("far/heartbeat.json", "{\"state\": \"running\", \"crc32\": \"00000000\"}");
+    write_text("far/heartbeat.json", "{\"state\": \"running\", \"crc32\": \"00000000\"}");
     reads_the_database(true);
 }
 

@@ -10,12 +10,11 @@
 #include <cmocka.h>
 
 #include "chem/fingerprint/fingerprint.h"
-#include "pipeline/base/file.h"
 #include "pipeline/base/stop.h"
+#include "small_table.h"
 #include "stages/database/schema.h"
 #include "stages/registry/registry.h"
 #include "stages/steps/rank/rank_parts.h"
-#include "toy.h"
 
 /* ---- where the flag is set ---- */
 
@@ -91,24 +90,6 @@ static const char flow[] =
     "  rank: {objectives: [{property: y, goal: maximise}], actives: z, where: mw < 900, diversity: {by: similarity, threshold: 0.9}, top: 9}\n"
     "  write: {csv: hits.csv, smi: hits.smi}\n";
 
-static void write_text(const char *path, const char *text)
-{
-    assert_int_equal(pl_file_write(path, (pl_bytes){ (const unsigned char *)text, strlen(text) }, NULL), PL_OK);
-}
-
-/* Twenty molecules; their values and classes. */
-static void table_write(void)
-{
-    static const char *const rings[] = { "CO", "C1CC1", "C1CCC1", "c1ccccc1", "c1ccncc1" };
-    pl_text text = { 0 };
-
-    pl_text_add(&text, "smiles,y,z\n");
-    for (int i = 0; i < 20; i++)
-        pl_text_addf(&text, "%s%.*s,%d,%d\n", rings[i % 5], i / 5, "CCCC", i % 7, i % 2);
-    write_text("in.csv", pl_text_str(&text));
-    pl_text_free(&text);
-}
-
 static pl_code run_flow(const char *workdir, const pl_stage *const *known, char digest[130], pl_error *err)
 {
     const pl_run_opts opts = { .workers = 1, .quiet = true, .command = "run", .known = known };
@@ -158,14 +139,13 @@ static const struct {
 
 static void a_stage_that_stops_says_in_what_and_the_next_run_goes_on(void **state)
 {
-    char dir[256], back[4096], want[130], is[130];
+    char want[130], is[130];
+    toy_folder folder;
     pl_error err;
 
     (void)state;
-    assert_non_null(getcwd(back, sizeof back));
-    toy_directory(dir);
-    assert_int_equal(chdir(dir), 0);
-    table_write();
+    toy_enter(&folder);
+    small_table_write("in.csv", "");
     if (run_flow("whole", st_stages, want, &err) != PL_OK)
         fail_msg("%s", err.text);
     for (size_t k = 0; k < sizeof stops / sizeof *stops; k++) {
@@ -180,8 +160,7 @@ static void a_stage_that_stops_says_in_what_and_the_next_run_goes_on(void **stat
         fail_msg("%s", err.text);
     assert_string_equal(is, want);
     assert_int_equal(access("parts/hits.csv", F_OK), 0);
-    assert_int_equal(chdir(back), 0);
-    toy_remove(dir);
+    toy_leave(&folder);
 }
 
 int main(void)
