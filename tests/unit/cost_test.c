@@ -8,13 +8,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include <cmocka.h>
 
 #include "chem/common/protocol.h"
 #include "pipeline/workflow/workflow.h"
 #include "stages/steps/ingest/cost.h"
+#include "toy.h"
 
 static const st_cost known = { { 20, 80 }, { 0.001, 0.002 }, { 0.001, 0.016 }, 0.5, true };
 
@@ -81,12 +81,12 @@ static void a_damaged_or_foreign_cost_is_not_believed(void **state)
 /* The second call reads the file of the first: the same to the last digit, where two measurements never are. */
 static void a_cost_is_measured_once(void **state)
 {
-    char folder[] = "/tmp/cost-XXXXXX";
+    char folder[256];
     pl_arena *mem = pl_arena_new(1 << 16);
     st_prepare_conf conf;
 
     (void)state;
-    assert_non_null(mkdtemp(folder));
+    toy_directory(folder);
     assert_int_equal(setenv("XDG_CACHE_HOME", folder, 1), 0);
     pl_fields_default(st_prepare_fields, &conf);
     const st_cost first = st_cost_get(&conf, mem), again = st_cost_get(&conf, mem);
@@ -97,6 +97,7 @@ static void a_cost_is_measured_once(void **state)
     conf.builder = CH_OPENBABEL;
     const st_cost other = st_cost_get(&conf, mem);
     assert_true(other.measured && other.build[1] > 2 * first.build[1]);
+    toy_remove(folder);
     pl_arena_free(mem);
 }
 
