@@ -134,6 +134,30 @@ static void a_workflow_is_named_like_its_file(void **state)
     }
 }
 
+/* The name becomes that of a file, and is printed on terminals. */
+static void a_name_is_that_of_a_file_in_a_folder(void **state)
+{
+    static const struct {
+        const char *name;
+        bool good;
+    } names[] = { { "a.b", true }, { "a/b", false },       { "/", false },
+                  { ".a", false }, { "a\\x1b[2J", false }, { "\\u00e9t\\u00e9", true } };
+    fixture *f = *state;
+    char text[200];
+
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        (void)snprintf(text, sizeof text, "format: 1\nname: \"%s\"\nstages:\n  read:\n", names[i].name);
+        if ((load(f, text, NULL, 0) != NULL) != names[i].good)
+            fail_msg("%s: %s", names[i].name, pl_text_str(&f->report));
+        if (!names[i].good)
+            says(f, "at most 100 characters, no / and no dot in front, no control characters");
+    }
+    for (int n = 100; n <= 101; n++) {
+        (void)snprintf(text, sizeof text, "format: 1\nname: %0*d.x\nstages:\n  read:\n", n - 2, 7);
+        assert_int_equal(load(f, text, NULL, 0) != NULL, n == 100);
+    }
+}
+
 /* The exit status of a process that is not root: 0 if it is told about the folder. */
 static int told_as_a_user(fixture *f)
 {
@@ -236,6 +260,7 @@ int main(void)
         TEST(inputs_are_relative_to_the_file_and_sorted_by_name),
         TEST(a_folder_that_cannot_be_read_is_named),
         TEST(a_workflow_is_named_like_its_file),
+        TEST(a_name_is_that_of_a_file_in_a_folder),
         TEST(paths_are_written_without_detours),
         TEST(a_model_the_run_makes_itself_need_not_exist_yet),
         TEST(refused_memory_is_an_error_and_never_half_a_workflow),
