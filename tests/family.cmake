@@ -13,7 +13,9 @@ molsieve_test(tree_member unit/tree_member_test.c LABEL unit USES molsieve::mode
 target_link_options(test_tree_member PRIVATE -Wl,--wrap=pl_arena_get)
 molsieve_test(family_parts unit/family_parts_test.c LABEL unit USES molsieve::models m)
 molsieve_test(gp unit/gp_test.c LABEL unit USES molsieve_family_toy molsieve::models m)
+molsieve_test(gp_refused unit/gp_refused_test.c LABEL unit USES molsieve_family_toy molsieve::models m)
 molsieve_test(gp_parts unit/gp_parts_test.c LABEL unit USES molsieve::models m)
+molsieve_test(gp_file unit/gp_file_test.c LABEL unit USES molsieve::models m)
 molsieve_test(family_file unit/family_file_test.c LABEL unit USES molsieve_family_toy molsieve::models m)
 target_link_options(test_family_file PRIVATE -Wl,--wrap=pl_arena_get)
 
