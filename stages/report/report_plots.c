@@ -24,11 +24,12 @@ typedef struct range {
     int64_t n, fine[FINE];
 } range;
 
+/* In the order of the molecules, by which a mean is rounded. */
 static void find_ranges(st_report *r, const source *s, range *of)
 {
     for (int k = 0; k < s->n; k++)
         of[k] = (range){ .lo = INFINITY, .hi = -INFINITY };
-    for (sqlite3_stmt *st = st_report_query(r, "SELECT %s", s->rows); st_report_row(r, &st);)
+    for (sqlite3_stmt *st = st_report_query(r, "SELECT %s ORDER BY mol_id", s->rows); st_report_row(r, &st);)
         for (int k = 0; k < s->n; k++)
             if (sqlite3_column_type(st, k) != SQLITE_NULL) {
                 double x = sqlite3_column_double(st, k);
