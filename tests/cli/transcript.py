@@ -50,6 +50,8 @@ class Transcript:
 
     def say(self, *words):
         env = dict(os.environ, MOLSIEVE_CPU="portable", **({"LD_PRELOAD": STATEMENTS} if os.path.exists(STATEMENTS) else {}))
+        if words[0] != "query":  # whose order is that of the user's SQL
+            env["REVERSED"] = "1"
         status, out, err = self.p.run(*words, expect=None, env=env)
         line = "$ molsieve %s\n" % " ".join(w if re.fullmatch(r"[\w./=+:,-]+", w) else "'%s'" % w for w in words)
         self.put(line + plain(out, self.p) +

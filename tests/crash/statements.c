@@ -1,14 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* For LD_PRELOAD: prints on standard error the statements that are not finalized when their database is closed, and a progress handler
- * that is still there when another is set or the database is closed (cli/transcript.py). */
+ * that is still there when another is set or the database is closed (cli/transcript.py). With REVERSED=1 SQLite gives the rows of a query
+ * without ORDER BY in another order, as it may with an index of another program. */
 #include <dlfcn.h>
 #include <sqlite3.h>
 #include <stdio.h>
+#include <stdlib.h>
 
+typedef int open_one(const char *name, sqlite3 **db, int flags, const char *vfs);
 typedef int close_one(sqlite3 *db);
 typedef void set_handler(sqlite3 *db, int steps, int (*call)(void *), void *ctx);
 
 static sqlite3 *watched; /* the last database with a progress handler */
+
+int sqlite3_open_v2(const char *name, sqlite3 **db, int flags, const char *vfs)
+{
+    const int rc = ((open_one *)dlsym(RTLD_NEXT, "sqlite3_open_v2"))(name, db, flags, vfs);
+
+    if (rc == SQLITE_OK && getenv("REVERSED") != NULL)
+        (void)sqlite3_exec(*db, "PRAGMA reverse_unordered_selects=ON", NULL, NULL, NULL);
+    return rc;
+}
 
 static void look_at_handler(const sqlite3 *db)
 {
