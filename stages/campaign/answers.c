@@ -63,9 +63,17 @@ static int64_t find(const name *all, int64_t n, const char *text)
     return found != NULL ? found->at : -1;
 }
 
+/* A row has the source of its values, or why it has none. */
+static pl_code row_check(const st_outcome_row *o, pl_error *err)
+{
+    const char *said = o->n > 0 ? o->source : o->why;
+
+    return said != NULL ? PL_OK : pl_fail(err, PL_ENOMEM, "an answer");
+}
+
 /* ---- a table ---- */
 
-static void take(const st_campaign *x, st_outcome_row *o, const ch_field *f, int64_t line)
+static pl_code take(const st_campaign *x, st_outcome_row *o, const ch_field *f, int64_t line, pl_error *err)
 {
     if (f != NULL && f->is_number && isfinite(f->value)) {
         o->sum += f->value;
@@ -75,6 +83,7 @@ static void take(const st_campaign *x, st_outcome_row *o, const ch_field *f, int
         o->why = pl_sprintf(x->mem, "no number: '%.*s'", SHOWN, f->text);
     else if (o->why == NULL)
         o->why = "no value";
+    return row_check(o, err);
 }
 
 static int64_t whose(const ch_record *r, const ch_field *field, int n_fields, const name *all, int64_t n)
@@ -114,7 +123,7 @@ static pl_code records_read(const st_campaign *x, ch_reader *r, const name *all,
         code = ch_record_fields(&field, &n, r, &record, scratch, err);
         at = code == PL_OK ? whose(&record, field, n, all, n_names) : -1;
         if (at >= 0)
-            take(x, &row[at], ch_field_find(field, n, column), record.line);
+            code = take(x, &row[at], ch_field_find(field, n, column), record.line, err);
     }
     pl_arena_free(scratch);
     return code == PL_OK && *pl_stop_flag() ? pl_fail(err, PL_ESTOP, "stopped by %s", pl_stop_reason()) : code;
@@ -237,16 +246,16 @@ static pl_code result_read(const st_campaign *x, pl_store *from, int64_t propert
     (void)sqlite3_bind_text(get, 1, o->inchikey, -1, SQLITE_STATIC);
     (void)sqlite3_bind_int64(get, 2, property);
     code = pl_db_step(get, &found, err);
-    if (code == PL_OK && found && sqlite3_column_type(get, 0) != SQLITE_NULL) {
+    if (found && sqlite3_column_type(get, 0) != SQLITE_NULL) {
         o->n = 1;
         o->sum = sqlite3_column_double(get, 0);
         o->source = pl_strdup(x->mem, from->results_path);
-    } else if (code == PL_OK && found && sqlite3_column_type(get, 1) != SQLITE_NULL)
+    } else if (found && sqlite3_column_type(get, 1) != SQLITE_NULL)
         o->why = pl_sprintf(x->mem, "failed: %.200s", (const char *)sqlite3_column_text(get, 1));
     else
         o->why = "no value";
     (void)sqlite3_reset(get);
-    return code;
+    return code == PL_OK ? row_check(o, err) : code;
 }
 
 pl_code st_answers_of_results(const st_campaign *x, const char *folder, st_outcome_row *row, int64_t n, pl_error *err)
@@ -288,9 +297,7 @@ static pl_code row_store(const st_campaign *x, pl_store *s, int64_t round, st_ou
         o->n = 0;
     }
     if (o->n > 0)
-        code = st_measured_put(
-            s, &(st_measured){ x->label, x->unit, o->inchikey, o->source != NULL ? o->source : "", value, x->is_class, round },
-            err);
+        code = st_measured_put(s, &(st_measured){ x->label, x->unit, o->inchikey, o->source, value, x->is_class, round }, err);
     return code != PL_OK ? code
                          : pl_db_execf(s->db, err, "UPDATE acquired SET outcome=%Q WHERE round=%lld AND inchikey=%Q",
                                        o->n > 0 ? "measured" : o->why, (long long)round, o->inchikey);

@@ -163,20 +163,24 @@ pl_code st_campaign_look(st_campaign_state *out, const st_campaign *x, pl_error 
     return code;
 }
 
-const char *st_campaign_end(const st_campaign *x, const st_campaign_state *s)
+pl_code st_campaign_end(const char **why, const st_campaign *x, const st_campaign_state *s, pl_error *err)
 {
     const st_acquire_conf *c = x->c;
     char text[32];
 
     if (c->rounds > 0 && s->ended + 1 >= c->rounds)
-        return pl_sprintf(x->mem, "%lld rounds are done (campaign.rounds)", (long long)c->rounds);
-    if (c->calls > 0 && s->tried >= c->calls)
-        return pl_sprintf(x->mem, "%s molecules were tried (campaign.calls)", pl_count_str(s->tried, text));
-    if (c->hours > 0 && s->seconds >= c->hours)
-        return pl_sprintf(x->mem, "it has worked for %.0f s (campaign.time)", s->seconds);
-    if (c->patience > 0 && s->ended >= 0 && s->ended - (s->best_round > 0 ? s->best_round : 0) >= c->patience)
-        return pl_sprintf(x->mem, "no better value in %lld rounds (campaign.no_gain)", (long long)c->patience);
-    return NULL;
+        *why = pl_sprintf(x->mem, "%lld rounds are done (campaign.rounds)", (long long)c->rounds);
+    else if (c->calls > 0 && s->tried >= c->calls)
+        *why = pl_sprintf(x->mem, "%s molecules were tried (campaign.calls)", pl_count_str(s->tried, text));
+    else if (c->hours > 0 && s->seconds >= c->hours)
+        *why = pl_sprintf(x->mem, "it has worked for %.0f s (campaign.time)", s->seconds);
+    else if (c->patience > 0 && s->ended >= 0 && s->ended - (s->best_round > 0 ? s->best_round : 0) >= c->patience)
+        *why = pl_sprintf(x->mem, "no better value in %lld rounds (campaign.no_gain)", (long long)c->patience);
+    else {
+        *why = NULL;
+        return PL_OK;
+    }
+    return *why != NULL ? PL_OK : pl_fail(err, PL_ENOMEM, "the end of a campaign");
 }
 
 int64_t st_campaign_asked(const st_campaign *x, const st_campaign_state *s)

@@ -42,7 +42,7 @@ pl_code st_campaign_look(st_campaign_state *out, const st_campaign *x, pl_error 
 /* Adds to them, in WORKDIR/campaign.seconds; what a kill interrupts is not counted. */
 pl_code st_campaign_spend(const st_campaign *x, double seconds, pl_error *err);
 /* Why it is over, in mem; NULL: it goes on. */
-const char *st_campaign_end(const st_campaign *x, const st_campaign_state *s);
+pl_code st_campaign_end(const char **why, const st_campaign *x, const st_campaign_state *s, pl_error *err);
 
 /* Chooses a round without a model, from a prepared library: the first, and others until there are labels enough. */
 pl_code st_campaign_first(const st_campaign *x, pl_error *err);

@@ -294,8 +294,8 @@ static int go(going *g)
             return pl_cmd_fail(&err);
         if (!s.prepared) /* labels that the library has are not known before */
             status = run_until(g, "graph");
-        if (s.prepared)
-            why = st_campaign_end(&g->x, &s);
+        if (s.prepared && st_campaign_end(&why, &g->x, &s, &err) != PL_OK)
+            return pl_cmd_fail(&err);
         if (s.prepared && why == NULL)
             status = step(g, &s);
         if (status == 0 && s.prepared && why == NULL && s.pending == 0) {
@@ -333,7 +333,8 @@ static int plan(going *g)
         return pl_cmd_fail(&err);
     if (c->calls > 0 && c->rounds > 0 && st_acquire_first_count(c) + (c->rounds - 1) * c->count < most)
         most = st_acquire_first_count(c) + (c->rounds - 1) * c->count;
-    why = st_campaign_end(&g->x, &s);
+    if (st_campaign_end(&why, &g->x, &s, &err) != PL_OK)
+        return pl_cmd_fail(&err);
     pl_cmd_print("answers: %s\n", c->answers.workflow != NULL ? c->answers.workflow : c->answers.table);
     pl_cmd_print("rounds: the first of %lld molecules, chosen %s; then %lld each by %s\n", (long long)st_acquire_first_count(c),
                  c->first == ST_FIRST_DIVERSE ? "for diversity" : "at random", (long long)c->count, st_strategy_names[c->strategy]);

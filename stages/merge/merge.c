@@ -58,6 +58,14 @@ static pl_code plan_keys(pl_workflow *wf, const pl_schema *schema, int32_t n, pl
     return code;
 }
 
+/* What a stage lacks; never NULL, which would say that it lacks nothing. */
+static const char *lack(const char *stage, const char *what, pl_arena *mem)
+{
+    const char *words = pl_sprintf(mem, "stage %s %s", stage, what);
+
+    return words != NULL ? words : "no memory to look at its stages";
+}
+
 const char *st_merge_lacks(pl_store *s, const pl_workflow *wf, pl_arena *mem)
 {
     for (int i = 0; i < wf->n_steps; i++) {
@@ -69,36 +77,45 @@ const char *st_merge_lacks(pl_store *s, const pl_workflow *wf, pl_arena *mem)
         if (pl_stage_row_get(s, name, &row, mem, NULL) != PL_OK)
             return "its results.db cannot be read";
         if (row.stage_id == 0)
-            return pl_sprintf(mem, "stage %s has not begun", name);
+            return lack(name, "has not begun", mem);
         if (strcmp(row.key, wf->step[i].key) != 0)
-            return pl_sprintf(mem, "stage %s was run with other settings or inputs", name);
+            return lack(name, "was run with other settings or inputs", mem);
         if (!row.done)
-            return pl_sprintf(mem, "stage %s is not complete", name);
+            return lack(name, "is not complete", mem);
     }
     return NULL;
 }
 
-bool st_merge_is_older(pl_store *s)
+pl_code st_merge_is_older(bool *older, pl_store *s, pl_error *err)
 {
     int64_t version = 0;
+    const pl_code code = pl_db_int(s->db, &version, err, "PRAGMA user_version");
 
-    return pl_db_int(s->db, &version, NULL, "PRAGMA user_version") != PL_OK || version < s->schema->version;
+    *older = version < s->schema->version;
+    return code;
 }
 
 static const char *why_missing(const pl_workflow *wf, const pl_schema *schema, const char *path, pl_arena *mem)
 {
     pl_store *s = NULL;
     pl_error err = { 0 };
-    const char *why;
+    const char *why = NULL;
+    bool older = false;
+    pl_code code;
 
     if (access(path, F_OK) != 0)
         return "not begun";
-    if (pl_store_open_read(&s, path, schema, &err) != PL_OK)
-        return pl_strdup(mem, err.text);
-    why = st_merge_is_older(s) ? "made by an older molsieve: run the shard again, which only brings its results.db up to date"
-                               : st_merge_lacks(s, wf, mem);
+    code = pl_store_open_read(&s, path, schema, &err);
+    if (code == PL_OK)
+        code = st_merge_is_older(&older, s, &err);
+    if (code != PL_OK)
+        why = pl_strdup(mem, err.text);
+    else if (older)
+        why = "made by an older molsieve: run the shard again, which only brings its results.db up to date";
+    else
+        why = st_merge_lacks(s, wf, mem);
     pl_store_close(s);
-    return why;
+    return code != PL_OK && why == NULL ? "no memory to look at it" : why;
 }
 
 pl_code st_shards_find(st_shards *out, pl_workflow *wf, const pl_schema *schema, int32_t of, pl_arena *mem, pl_error *err)
@@ -138,7 +155,12 @@ pl_code st_merge_attach(st_merging *m, int32_t shard, pl_error *err)
     return pl_db_execf(m->store->db, err, "ATTACH %Q AS s", m->path[shard]);
 }
 
-void st_merge_detach(st_merging *m) { (void)pl_db_exec(m->store->db, "DETACH s", NULL); }
+pl_code st_merge_detach(st_merging *m, pl_code code, pl_error *err)
+{
+    const pl_code gone = pl_db_exec(m->store->db, "DETACH s", code == PL_OK ? err : NULL);
+
+    return code != PL_OK ? code : gone;
+}
 
 static pl_code fold_one(st_merging *m, int32_t k, pl_error *err)
 {
@@ -154,7 +176,7 @@ static pl_code fold_one(st_merging *m, int32_t k, pl_error *err)
         code = pl_db_commit(db, err);
     }
     pl_db_rollback(db);
-    st_merge_detach(m);
+    code = st_merge_detach(m, code, err);
     if (code != PL_OK)
         pl_at(err, "shard %d", (int)k);
     return code;

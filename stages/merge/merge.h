@@ -61,8 +61,8 @@ typedef struct st_merging {
 
 /* NULL: every stage of a shard is done with the keys of the workflow; else what is not. */
 const char *st_merge_lacks(pl_store *s, const pl_workflow *wf, pl_arena *mem);
-/* Whether rows cannot be copied as they are, because an older version wrote them. */
-bool st_merge_is_older(pl_store *s);
+/* *older: rows cannot be copied as they are, because an older version wrote them. */
+pl_code st_merge_is_older(bool *older, pl_store *s, pl_error *err);
 
 /* The blocks of shards that later stages read. Fills out[ST_MERGE_KINDS], with n units each (-1 where the stage is not in `s`);
  * returns their number. s may be NULL. */
@@ -71,7 +71,8 @@ int st_merge_read_blocks(pl_packed *out, const pl_workflow *wf, pl_store *s, pl_
 
 /* Attaches results.db of a shard as `s`, and lets it go. */
 pl_code st_merge_attach(st_merging *m, int32_t shard, pl_error *err);
-void st_merge_detach(st_merging *m);
+/* code: of what was done in between; returned if it is not PL_OK. */
+pl_code st_merge_detach(st_merging *m, pl_code code, pl_error *err);
 
 /* Prepares an empty database to merge into: what all shards have in common, without indexes. */
 pl_code st_merge_begin(st_merging *m, pl_error *err);

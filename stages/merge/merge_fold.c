@@ -89,7 +89,7 @@ pl_code st_merge_begin(st_merging *m, pl_error *err)
         code = st_merge_attach(m, k, err);
         if (code == PL_OK)
             code = note_properties(m, k, err);
-        st_merge_detach(m);
+        code = st_merge_detach(m, code, err);
     }
     if (code == PL_OK)
         code = pl_db_begin(db, err);

@@ -27,6 +27,9 @@ static void add_problem(given *g, pl_code code, const char *path, const char *wh
         g->out->worst = code;
 }
 
+/* Never NULL, which would say that nothing is wrong. */
+static const char *said(const char *text) { return text != NULL ? text : "no memory to look at it"; }
+
 /* ---- one file ---- */
 
 /* Reads all of it: pages, rows and blocks have checksums. */
@@ -42,9 +45,9 @@ static const char *find_damage(pl_store *s, pl_arena *mem)
         code = pl_store_check(s, &good, &report, &err);
     bad = strstr(pl_text_str(&report), "BAD  ");
     if (code != PL_OK)
-        why = pl_strdup(mem, err.text);
+        why = said(pl_strdup(mem, err.text));
     else if (!good)
-        why = bad != NULL ? pl_sprintf(mem, "damaged: %.*s", (int)strcspn(bad + 5, "\n"), bad + 5) : "damaged";
+        why = bad != NULL ? said(pl_sprintf(mem, "damaged: %.*s", (int)strcspn(bad + 5, "\n"), bad + 5)) : "damaged";
     pl_text_free(&report);
     return why;
 }
@@ -90,7 +93,7 @@ static const char *find_lacking_blocks(given *g, pl_store *s)
     for (int i = 0; i < n; i++) {
         int64_t has = 0;
         if (pl_block_count(s, want[i].kind, want[i].key, &has, NULL) != PL_OK || has < want[i].n)
-            return pl_sprintf(g->mem, "lacks %s blocks, which a later stage reads", want[i].kind);
+            return said(pl_sprintf(g->mem, "lacks %s blocks, which a later stage reads", want[i].kind));
     }
     return NULL;
 }
@@ -100,10 +103,11 @@ static void put_shard(given *g, pl_shard shard, const char *text, const char *pa
     const char *const *there = g->out->path;
 
     if (shard.n != g->out->n)
-        add_problem(g, PL_ECONFIG, path, pl_sprintf(g->mem, "shard %s, but %s is one of %d", text, g->first, (int)g->out->n),
+        add_problem(g, PL_ECONFIG, path, said(pl_sprintf(g->mem, "shard %s, but %s is one of %d", text, g->first, (int)g->out->n)),
                     "give the files of one number of shards");
     else if (there[shard.k] != NULL)
-        add_problem(g, PL_ECONFIG, path, pl_sprintf(g->mem, "shard %s, as is %s", text, there[shard.k]), "give each shard once");
+        add_problem(g, PL_ECONFIG, path, said(pl_sprintf(g->mem, "shard %s, as is %s", text, there[shard.k])),
+                    "give each shard once");
     else
         g->out->path[shard.k] = path;
 }
@@ -117,7 +121,9 @@ static bool count(given *g, pl_shard shard, const char *path)
     g->first = path;
     g->out->path = PL_NEW(g->mem, const char *, shard.n);
     g->out->why = PL_NEW(g->mem, const char *, shard.n);
-    return g->out->path != NULL && g->out->why != NULL;
+    if (g->out->path == NULL || g->out->why == NULL)
+        g->out->n = 0;
+    return g->out->n > 0;
 }
 
 static void look_inside(given *g, pl_store *s, const char *text, pl_shard shard, const char *path)
@@ -141,10 +147,14 @@ static void look_inside(given *g, pl_store *s, const char *text, pl_shard shard,
         }
         settle(g, wf, path);
     }
+    if (g->wf == NULL) {
+        add_problem(g, PL_EDATA, path, "no memory", "");
+        return;
+    }
     wrong = st_merge_lacks(s, g->wf, g->mem);
     if (wrong != NULL)
-        add_problem(g, PL_ECONFIG, path, pl_sprintf(g->mem, "%s (compared with %s)", wrong, g->out->alone ? g->first : g->wf->path),
-                    again);
+        add_problem(g, PL_ECONFIG, path,
+                    said(pl_sprintf(g->mem, "%s (compared with %s)", wrong, g->out->alone ? g->first : g->wf->path)), again);
     else if ((wrong = find_lacking_blocks(g, s)) != NULL)
         add_problem(g, PL_ECONFIG, path, wrong, again);
 }
@@ -155,6 +165,7 @@ static void look(given *g, const char *path)
     pl_error err = { 0 };
     const char *text = "";
     pl_shard shard;
+    bool older = false;
     pl_code code;
 
     if (access(path, R_OK) != 0) {
@@ -164,11 +175,13 @@ static void look(given *g, const char *path)
     code = pl_store_open_read(&s, path, g->schema, &err);
     if (code == PL_OK)
         code = pl_store_shard(s, &text, g->mem, &err);
+    if (code == PL_OK)
+        code = st_merge_is_older(&older, s, &err);
     if (code != PL_OK) /* it names the file */
         add_problem(g, PL_EDATA, "not usable", err.text, again);
     else if (!st_shard_read(&shard, text))
         add_problem(g, PL_ECONFIG, path, "not the file of a finished shard", "make it with `molsieve run FILE --shard K/N --out`");
-    else if (st_merge_is_older(s))
+    else if (older)
         add_problem(g, PL_EDATA, path, "made by an older molsieve", again);
     else
         look_inside(g, s, text, shard, path);
@@ -222,5 +235,5 @@ pl_code st_shards_given(st_shards *out, pl_workflow **wf, const st_shard_list *f
     if (code == PL_OK)
         find_missing(&g);
     *wf = g.wf;
-    return code == PL_OK && !pl_text_ok(&out->problems) ? pl_fail(err, PL_ENOMEM, "the shards") : code;
+    return !pl_text_ok(&out->problems) ? pl_fail(err, PL_ENOMEM, "the shards") : code;
 }

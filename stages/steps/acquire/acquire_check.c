@@ -148,13 +148,16 @@ static int64_t records_count(const checking *x, int64_t enough)
 
     for (int32_t i = 0; read != NULL && i < x->wf->inputs.n && n < enough; i++) {
         ch_reader *r = NULL;
-        bool more = st_input_open(&r, st_input_at(x->wf, i), read->conf, NULL, NULL) == PL_OK;
-        const bool ours = more && ch_format_is_ours(ch_reader_format(r));
-        ch_record record;
-        while (ours && more && n < enough && ch_reader_next(r, &record, &more, NULL) == PL_OK && more)
-            n++;
+        bool more = true;
+        pl_code code = st_input_open(&r, st_input_at(x->wf, i), read->conf, NULL, NULL);
+        const bool ours = code == PL_OK && ch_format_is_ours(ch_reader_format(r));
+        while (ours && code == PL_OK && more && n < enough) {
+            ch_record record;
+            code = ch_reader_next(r, &record, &more, NULL);
+            n += code == PL_OK && more;
+        }
         ch_reader_close(r);
-        if (!ours)
+        if (!ours || code != PL_OK)
             return -1;
     }
     return read != NULL ? n : -1;
