@@ -325,9 +325,11 @@ static bool scaffold_is_full(const choosing *x, const char *scaffold)
 {
     int64_t n = 0;
 
-    for (int64_t i = 0; x->c->per_scaffold > 0 && i < x->out->n_chosen; i++)
+    if (x->c->per_scaffold == 0) /* no limit */
+        return false;
+    for (int64_t i = 0; i < x->out->n_chosen; i++)
         n += strcmp(x->pick[i].scaffold, scaffold) == 0;
-    return x->c->per_scaffold > 0 && n >= x->c->per_scaffold;
+    return n >= x->c->per_scaffold;
 }
 
 static pl_code put(choosing *x, int64_t mol_id, double acquisition, pl_error *err)

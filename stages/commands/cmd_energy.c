@@ -239,6 +239,8 @@ static pl_code options_read(energy_work *w, const pl_args *args, pl_error *err)
 {
     const char *name = pl_arg(args, "--force-field");
 
+    if (args->n > 1)
+        return pl_fail(err, PL_ECONFIG, "only one file can be given; '%s' is a second one", args->arg[1]);
     w->file = args->arg[0];
     w->minimise = pl_arg(args, "--minimise") != NULL;
     if (pl_arg(args, "--csv") != NULL)
@@ -264,8 +266,6 @@ static int run(const pl_app *app, const pl_args *args)
         code = pl_fail(&err, PL_ENOMEM, "memory for molecules");
     if (code == PL_OK)
         code = options_read(&w, args, &err);
-    if (code == PL_OK && args->n > 1)
-        code = pl_fail(&err, PL_ECONFIG, "only one file can be given; '%s' is a second one", args->arg[1]);
     if (code == PL_OK)
         code = ch_worker_open(&w.worker, NULL, &err);
     if (code == PL_OK)

@@ -108,15 +108,17 @@ static pl_code names_other(bool *out, const copier *c, const char *dir, const ch
 static pl_code copy_readme(copier *c, const char *from, const char *to, pl_error *err)
 {
     const char *path = pl_sprintf(c->mem, "%s/README.md", from), *target = pl_sprintf(c->mem, "%s/README.md", to);
+    const char *line;
     pl_text kept = { 0 };
     pl_bytes all = { 0 };
     pl_code code =
         path != NULL && target != NULL ? pl_file_read(&all, path, c->mem, err) : pl_fail(err, PL_ENOMEM, "out of memory");
 
-    for (size_t at = 0, n; code == PL_OK && at < all.len; at += n) {
-        const char *line = (const char *)all.data + at, *end = memchr(line, '\n', all.len - at);
+    line = (const char *)all.data;
+    for (size_t n; code == PL_OK && *line != '\0'; line += n) {
         bool other;
-        n = end != NULL ? (size_t)(end - line) + 1 : all.len - at;
+        n = strcspn(line, "\n");
+        n += line[n] == '\n';
         code = names_other(&other, c, from, line, n, err);
         if (code == PL_OK && !other)
             pl_text_add_n(&kept, line, n);

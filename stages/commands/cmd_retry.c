@@ -70,7 +70,7 @@ static int run(const pl_app *app, const pl_args *args)
         status = pl_cmd_fail(&err);
     else if (wf != NULL && stage == NULL && !begun)
         status = (pl_cmd_say("nothing to retry: no such failures"), 0);
-    else if (wf != NULL && stage != NULL)
+    else if (stage != NULL)
         (void)snprintf(name, sizeof name, "%s", stage);
     pl_arena_free(mem);
     if (name[0] == '\0' && !begun)

@@ -34,7 +34,7 @@ static pl_code print_top(sqlite3 *db, int64_t n, st_format format, pl_error *err
     pl_text_add(&sql, format == ST_TABLE ? "" : "SELECT ");
     code = format == ST_TABLE ? select_for_people(&sql, db, n, err) : st_table_columns(db, &sql, err);
     pl_text_addf(&sql, " FROM hit h JOIN molecule m ON m.mol_id=h.mol_id ORDER BY h.rank LIMIT %lld", (long long)n);
-    if (code == PL_OK && !pl_text_ok(&sql))
+    if (!pl_text_ok(&sql))
         code = pl_fail(err, PL_ENOMEM, "out of memory");
     if (code == PL_OK)
         code = pl_db_prepare(db, &st, pl_text_str(&sql), err);

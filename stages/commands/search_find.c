@@ -276,10 +276,10 @@ static pl_code look_at(search *s, sqlite3_stmt *st, pl_error *err)
         return take(s, 0, mol_id, (const char *)sqlite3_column_text(st, 3), err);
     if (bits != NULL)
         ch_fingerprint_unpack(&s->print[s->n_chunk], bits);
-    else
-        code = ch_fingerprint_of(&s->print[s->n_chunk], &mol, s->scratch, err);
+    else if ((code = ch_fingerprint_of(&s->print[s->n_chunk], &mol, s->scratch, err)) != PL_OK)
+        return code;
     s->id[s->n_chunk++] = mol_id;
-    return code == PL_OK && s->n_chunk == CHUNK ? compare_chunk(s, err) : code;
+    return s->n_chunk == CHUNK ? compare_chunk(s, err) : PL_OK;
 }
 
 /* ---- all molecules ---- */
@@ -344,7 +344,7 @@ static pl_code find_similar(search *s, pl_error *err)
     pl_code code = PL_OK;
     bool dropped;
 
-    code = scan(s, "ORDER BY m.mol_id", err);
+    code = scan(s, "", err);
     if (code == PL_OK && s->n_chunk > 0)
         code = compare_chunk(s, err);
     dropped = s->said->more;

@@ -46,7 +46,7 @@ static pl_code by_number(st_shown *out, sqlite3 *db, const char *word, pl_error 
 {
     pl_code code;
 
-    if (word[0] == '\0' || word[strspn(word, "0123456789")] != '\0' || strlen(word) > 18)
+    if (word[strspn(word, "0123456789")] != '\0')
         return PL_OK;
     out->as = "number";
     code = add_all(out->mol_id, &out->n, &out->n_more, db,
@@ -103,12 +103,11 @@ static pl_code read_smiles(const char *word, const char **smiles, const char **k
 static pl_code by_smiles(st_shown *out, sqlite3 *db, const char *word, const char **key, pl_arena *mem, pl_error *err)
 {
     const char *smiles;
-    pl_code code = read_smiles(word, &smiles, key, mem, err);
+    pl_code code = read_smiles(word, &smiles, key, mem, err); /* both are empty if it fails */
 
-    out->as = "SMILES";
-    if (code == PL_OK && (*key)[0] != '\0')
+    if ((*key)[0] != '\0')
         code = by_inchikey(out, db, *key, err);
-    else if (code == PL_OK && smiles[0] != '\0')
+    else if (smiles[0] != '\0')
         code = add_all(out->mol_id, &out->n, &out->n_more, db, "SELECT mol_id FROM molecule WHERE inchikey='' AND smiles=?1",
                        smiles, err);
     out->as = "SMILES";

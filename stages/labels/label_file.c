@@ -325,7 +325,7 @@ static pl_code stored_value(double *value, const char **from, bool *there, readi
     (void)sqlite3_bind_text(x->get_label, 1, row->property, -1, SQLITE_STATIC);
     (void)sqlite3_bind_int64(x->get_label, 2, row->mol_id);
     code = pl_db_step(x->get_label, there, err);
-    *value = code == PL_OK && *there ? sqlite3_column_double(x->get_label, 0) : 0;
+    *value = *there ? sqlite3_column_double(x->get_label, 0) : 0;
     *from = "the library's file";
     (void)sqlite3_reset(x->get_label);
     return code;

@@ -152,7 +152,7 @@ pl_code st_answers_open(st_answers *a, const st_predictor *p, st_answer_format f
         code = columns != NULL ? columns_asked(a, &parts, columns, mem, err) : columns_usual(a, &parts, mem, err);
     if (code != PL_OK)
         return code;
-    a->seen = PL_NEW(mem, atomic_bool, a->n + 1);
+    a->seen = PL_NEW(mem, atomic_bool, a->n);
     return a->seen != NULL ? PL_OK : pl_fail(err, PL_ENOMEM, "columns");
 }
 

@@ -34,7 +34,7 @@ static ch_conformer source_of(const nn_model_file *m)
 
 static ch_force_field force_field_of(const nn_model_file *m)
 {
-    if (has_source(m, NN_SOURCE_MMFF94) || m->range.molecules == 0)
+    if (has_source(m, NN_SOURCE_MMFF94))
         return CH_FF_MMFF94;
     if (has_source(m, NN_SOURCE_MMFF94S))
         return CH_FF_MMFF94S;

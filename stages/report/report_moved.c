@@ -29,11 +29,11 @@ static void model_find(st_report *r, moved *v, const char *path, const char *sha
         return;
     v->path = pl_strdup(r->mem, path);
     const pl_code code = v->path != NULL ? nn_model_read(&v->m, path, r->mem, NULL) : PL_ENOMEM;
-    if (!st_report_has_memory(r, code, "a model") || code != PL_OK || strcmp(v->m->sha256, sha256) != 0)
+    (void)st_report_has_memory(r, code, "a model");
+    if (code != PL_OK || strcmp(v->m->sha256, sha256) != 0)
         v->m = NULL;
 }
 
-/* Whether s has the columns that the model reads. */
 /* Memory, or a database that cannot be read, ends the report; anything else leaves out a drawing. */
 static bool is_read(st_report *r, pl_code code, const pl_error *why)
 {
@@ -41,9 +41,11 @@ static bool is_read(st_report *r, pl_code code, const pl_error *why)
         r->code = code;
         *r->err = *why;
     }
-    return st_report_has_memory(r, code, "what moved a score") && code == PL_OK;
+    (void)st_report_has_memory(r, code, "what moved a score");
+    return code == PL_OK;
 }
 
+/* Whether s has the columns that the model reads. */
 static bool columns_find(st_report *r, moved *v, int64_t mol_id)
 {
     pl_error why = { 0 };
@@ -75,7 +77,8 @@ static void molecule_find(st_report *r, moved *v, const char *smiles)
     pl_code code = v->smiles != NULL ? st_subject_make(&v->s, r->worker, v->smiles, r->mem, NULL) : PL_ENOMEM;
     if (code == PL_OK)
         code = ch_worker_draw(r->worker, v->smiles, &v->drawn, r->mem, NULL);
-    v->known = st_report_has_memory(r, code, "a drawing") && code == PL_OK;
+    (void)st_report_has_memory(r, code, "a drawing");
+    v->known = code == PL_OK;
 }
 
 static void add_begin(st_report *r, moved *v)
@@ -119,7 +122,8 @@ static void add_component(st_report *r, moved *v, long long rank, int32_t compon
         return;
     code = network ? st_moves_of_network(&moves, &v->s, &v->network, target, r->mem, NULL)
                    : st_moves_of(&moves, &v->s, v->m, component, target, r->mem, NULL);
-    if (st_report_has_memory(r, code, "what moved a score") && code == PL_OK)
+    (void)st_report_has_memory(r, code, "what moved a score");
+    if (code == PL_OK)
         add_figure(r, v, rank, &moves, st_component_name(v->m, component), target);
 }
 

@@ -98,8 +98,8 @@ void st_report_funnel(st_report *r)
 static void add_examples(st_report *r, const char *stage, const char *code)
 {
     static const char sql[] =
-        "SELECT coalesce(i.path,''), coalesce(r.line,0), coalesce(r.title,''), f.message, coalesce(r.raw_smiles,m.smiles,'') "
-        "FROM failure f LEFT JOIN record r ON r.record_id=coalesce(f.record_id,f.mol_id) LEFT JOIN input_file i USING(file_id) "
+        "SELECT i.path, r.line, coalesce(r.title,''), f.message, coalesce(r.raw_smiles,m.smiles,'') "
+        "FROM failure f JOIN record r ON r.record_id=coalesce(f.record_id,f.mol_id) JOIN input_file i USING(file_id) "
         "LEFT JOIN molecule m ON m.mol_id=f.mol_id WHERE f.stage=%Q AND f.code=%Q ORDER BY f.failure_id LIMIT %d";
 
     for (sqlite3_stmt *st = st_report_query(r, sql, stage, code, MAX_EXAMPLES); st_report_row(r, &st);) {
@@ -108,8 +108,7 @@ static void add_examples(st_report *r, const char *stage, const char *code)
         st_html_cut(r->out, st_column(st, 3), 300);
         pl_text_add(r->out, " <span class=\"note\">");
         st_html_cut(r->out, slash != NULL ? slash + 1 : path, 100);
-        if (sqlite3_column_int64(st, 1) > 0)
-            pl_text_addf(r->out, ":%lld ", (long long)sqlite3_column_int64(st, 1));
+        pl_text_addf(r->out, ":%lld ", (long long)sqlite3_column_int64(st, 1));
         st_html_cut(r->out, st_column(st, 2), 80);
         pl_text_add(r->out, " <code>");
         st_html_cut(r->out, st_column(st, 4), 120);

@@ -18,7 +18,7 @@ static const char rows_sql[] =
 
 static const char simple_sql[] =
     "SELECT substr(metric,1,instr(metric,'.')-1),value FROM evaluation WHERE model_id=?1 AND property_id=?2 AND part=?3 AND "
-    "substr(metric,instr(metric,'.')+1)=?4 AND metric<>?4 AND metric<>'ensemble.'||?4 ORDER BY metric";
+    "substr(metric,instr(metric,'.')+1)=?4 ORDER BY metric";
 
 static const char *text(sqlite3_stmt *st, int i) { return (const char *)sqlite3_column_text(st, i); }
 

@@ -220,9 +220,9 @@ static void print_domain(pl_store *s)
 static const char *from_here(const char *path)
 {
     char *here = getcwd(NULL, 0);
-    size_t n = here != NULL ? strlen(here) : 0;
+    const size_t n = here != NULL ? strlen(here) : 0;
 
-    if (n > 1 && strncmp(path, here, n) == 0 && path[n] == '/')
+    if (here != NULL && strncmp(path, here, n) == 0 && path[n] == '/')
         path += n + 1;
     free(here);
     return path;

@@ -49,16 +49,16 @@ static const struct asked {
     { "LSB_JOBID", NULL, "LSB_JOBINDEX", "[", "]", "bjobs -noheader -o time_left '%s' 2>/dev/null", lsf_end },
 };
 
-static bool job_name(const struct asked *a, char *out, size_t size)
+static bool job_name(const struct asked *a, const char *job, char *out, size_t size)
 {
-    const char *job = getenv(a->job), *task = a->task != NULL ? getenv(a->task) : NULL;
+    const char *task = a->task != NULL ? getenv(a->task) : NULL;
     const char *whole = a->array_job != NULL ? getenv(a->array_job) : job;
     int n;
 
-    if (job != NULL && whole != NULL && task != NULL && (a->array_job != NULL || strcmp(task, "0") != 0))
+    if (whole != NULL && task != NULL && (a->array_job != NULL || strcmp(task, "0") != 0))
         n = snprintf(out, size, "%s%s%s%s", whole, a->open, task, a->close);
     else
-        n = snprintf(out, size, "%s", job != NULL ? job : "");
+        n = snprintf(out, size, "%s", job);
     return n > 0 && (size_t)n < size &&
            out[strspn(out, "0123456789abcdefghijklmnopqrstuvwxyz"
                            "ABCDEFGHIJKLMNOPQRSTUVWXYZ_.-[]")] == '\0';
@@ -94,9 +94,11 @@ double st_time_left(double limit, double warn)
         return limit;
     if (known != NULL && pl_parse_int(known, &seconds))
         end = (time_t)seconds;
-    for (size_t i = 0; i < sizeof schedulers / sizeof *schedulers && end == 0; i++)
-        if (getenv(schedulers[i].job) != NULL && job_name(&schedulers[i], name, sizeof name))
+    for (size_t i = 0; i < sizeof schedulers / sizeof *schedulers && end == 0; i++) {
+        const char *job = getenv(schedulers[i].job);
+        if (job != NULL && job_name(&schedulers[i], job, name, sizeof name))
             end = ask(&schedulers[i], name);
+    }
     if (end == 0)
         return 0;
     left = difftime(end, time(NULL));

@@ -71,14 +71,15 @@ pl_code st_acquire_round(int64_t *round, pl_store *s, pl_error *err)
 pl_code st_acquire_list(const st_acquire_conf *c, pl_store *s, int64_t round, pl_error *err)
 {
     sqlite3_stmt *st = NULL;
-    bool row = c->exclude == ST_EXCLUDE_TRIED;
+    bool row = false;
     pl_code code = pl_db_exec(s->db, "DROP TABLE IF EXISTS temp.listed", err);
 
-    if (code == PL_OK && row)
-        code = pl_db_prepare(s->db, &st, "SELECT inchikey FROM acquired WHERE round<?", err);
-    if (code == PL_OK && st != NULL)
+    if (code != PL_OK || c->exclude != ST_EXCLUDE_TRIED)
+        return code;
+    code = pl_db_prepare(s->db, &st, "SELECT inchikey FROM acquired WHERE round<?", err);
+    if (code == PL_OK)
         (void)sqlite3_bind_int64(st, 1, round);
-    while (code == PL_OK && row && (code = pl_db_step(st, &row, err)) == PL_OK && row)
+    while (code == PL_OK && (code = pl_db_step(st, &row, err)) == PL_OK && row)
         code = st_choose_list(s, (const char *)sqlite3_column_text(st, 0), err);
     (void)sqlite3_finalize(st);
     return code;

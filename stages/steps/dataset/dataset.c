@@ -341,10 +341,9 @@ static pl_code graphs_load(st_dataset *d, pl_env *env, nn_ranks *ranks, pl_error
     for (int64_t u = 0; code == PL_OK && there[0]; u++) {
         uint32_t stop = *env->stop != 0;
         code = nn_ranks_any(ranks, &stop, err);
-        if (code == PL_OK && stop)
-            return pl_fail(err, PL_ESTOP, "stopped while loading graphs");
         if (code == PL_OK)
-            code = unit_ahead(there, &graphs, &bases, u, ranks, err);
+            code =
+                stop ? pl_fail(err, PL_ESTOP, "stopped while loading graphs") : unit_ahead(there, &graphs, &bases, u, ranks, err);
         if (code == PL_OK && there[0])
             code = unit_load(d, &graphs, there[1] ? &bases : NULL, u, &cursor, ranks, err);
     }

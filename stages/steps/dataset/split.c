@@ -176,10 +176,7 @@ static pl_code members_read(split_state *s, pl_error *err)
     if (s->m == NULL)
         return pl_fail(err, PL_ENOMEM, "a split of %lld molecules", (long long)total);
     code = pl_db_prepare(s->env->store->db, &st, "SELECT mol_id, inchikey, smiles FROM molecule ORDER BY mol_id", err);
-    while (code == PL_OK && row && s->n < total) {
-        code = pl_db_step(st, &row, err);
-        if (code != PL_OK || !row)
-            break;
+    while (code == PL_OK && s->n < total && (code = pl_db_step(st, &row, err)) == PL_OK && row) {
         member *m = &s->m[s->n++];
         m->mol_id = sqlite3_column_int64(st, 0);
         member_fill(s, m, (const char *)sqlite3_column_text(st, 1), (const char *)sqlite3_column_text(st, 2));

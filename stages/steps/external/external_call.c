@@ -235,7 +235,7 @@ static pl_code read_output(call *c, pl_error *err)
     code = st_ext_read(c->item, c->n, c->conf,
                        &(st_ext_given){ &c->w->re, c->conf->input == ST_IN_PDBQT ? &c->given : NULL, c->w->mem }, c->w->out,
                        c->result.n_out, err);
-    for (int32_t i = 0; i < c->n && code == PL_OK; i++) {
+    for (int32_t i = 0; i < c->n; i++) {
         st_ext_item *m = &c->item[i];
         pl_text text = { 0 };
         if (m->code == NULL)

@@ -109,7 +109,7 @@ static pl_code call(trial *t, st_ext_stage *s, pl_text *out, bool *good, pl_erro
     if (code == PL_OK && st_ext_has_input(s->conf, &m))
         code = st_external_call(&w, &m, 1, err);
     st_external_worker_close(&w);
-    *good = code == PL_OK && m.code == NULL;
+    *good = m.code == NULL;
     if (code == PL_OK)
         say(t, s->conf, &m, pl_clock() - began, out);
     return code;

@@ -127,10 +127,11 @@ static pl_code basis_work(void *worker, pl_unit *unit, pl_error *err)
     if (code != PL_OK)
         return code;
     u->n_graphs = graphs.n;
-    for (int32_t i = 0; i < graphs.n; i++)
+    for (int32_t i = 0; i < graphs.n; i++) {
         u->n += i == 0 || graphs.id[i] != graphs.id[i - 1];
-    u->first = graphs.n > 0 ? graphs.id[0] : 0;
-    u->last = graphs.n > 0 ? graphs.id[graphs.n - 1] : 0;
+        u->first = graphs.id[0];
+        u->last = graphs.id[i];
+    }
     return st_basis_pack(&u->out, w->state->env->step, &graphs, unit->mem, err);
 }
 

@@ -479,7 +479,7 @@ static pl_code finish(void *state, pl_error *err)
     int64_t waiting = 0, any = 0;
     pl_code code = pl_db_int(s->env->store->db, &waiting, err, "SELECT count(*) FROM record WHERE status='read'");
 
-    if (code == PL_OK && waiting != 0)
+    if (waiting != 0)
         return pl_fail(err, PL_EBUG, "%lld records were not accounted for", (long long)waiting);
     if (code == PL_OK)
         code = pl_db_int(s->env->store->db, &any, err, "SELECT EXISTS(SELECT 1 FROM molecule)");

@@ -11,7 +11,7 @@
 pl_code st_prepare_fail_empty(const pl_env *env, pl_error *err)
 {
     sqlite3_stmt *st = NULL;
-    bool row = false, read = false; /* read: as a molecule of the format */
+    bool row = false, read; /* read: as a molecule of the format */
     int64_t n = 0, aside = 0;
     pl_code code = pl_db_int(env->store->db, &n, err, "SELECT count(*) FROM record");
 

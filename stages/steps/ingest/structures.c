@@ -13,26 +13,26 @@ enum { VERSION = 5 }; /* of an entry's bytes and of how structures are made */
 pl_code st_structures_open(st_structures *s, pl_store *store, const char *library, const ch_prepare_opts *opts,
                            const ch_worker_opts *budget, pl_error *err)
 {
-    char steps[128];
-    int n;
+    pl_text steps = { 0 };
     pl_sha256 sha;
+    bool good;
 
     *s = (st_structures){ .store = store, .first_s = budget->cpu_first_s, .retry_s = budget->cpu_retry_s };
-    n = snprintf(steps, sizeof steps, "%d %d %d", (int)VERSION, (int)opts->force_field,
-                 opts->builder == CH_NATIVE ? -1 : (int)opts->steps);
+    pl_text_addf(&steps, "%d %d %d", (int)VERSION, (int)opts->force_field, opts->builder == CH_NATIVE ? -1 : (int)opts->steps);
     if (opts->builder == CH_NATIVE) /* its limit of work: with another one, a structure may be another builder's */
-        n += snprintf(steps + n, sizeof steps - (size_t)n, " %.17g", s->retry_s);
+        pl_text_addf(&steps, " %.17g", s->retry_s);
     if (opts->n_structures > 1)
-        n += snprintf(steps + n, sizeof steps - (size_t)n, " %d%s %.17g", (int)opts->n_structures,
-                      opts->builder == CH_NATIVE ? " of twice" : "",
-                      opts->window); /* earlier ensembles were chosen by energy alone */
+        pl_text_addf(&steps, " %d%s %.17g", (int)opts->n_structures, opts->builder == CH_NATIVE ? " of twice" : "",
+                     opts->window); /* earlier ensembles were chosen by energy alone */
     if (opts->dielectric > 1)
-        (void)snprintf(steps + n, sizeof steps - (size_t)n, " dielectric %.17g", opts->dielectric);
+        pl_text_addf(&steps, " dielectric %.17g", opts->dielectric);
     pl_sha256_start(&sha);
-    pl_sha256_add_str(&sha, steps);
+    pl_sha256_add_str(&sha, pl_text_str(&steps));
     pl_sha256_add_str(&sha, library);
     pl_sha256_hex(&sha, s->settings);
-    return pl_store_features(store, err);
+    good = pl_text_ok(&steps);
+    pl_text_free(&steps);
+    return good ? pl_store_features(store, err) : pl_fail(err, PL_ENOMEM, "no memory for structures");
 }
 
 static void key_of(const st_structures *s, const char *built_from, unsigned char key[32])

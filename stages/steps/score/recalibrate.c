@@ -104,7 +104,7 @@ static pl_code provenance_make(nn_model_file *m, const pl_env *env, const char *
         (void)json_object_set_new(all, "calibration", json_calibration(env, m, from, hash, e, &code, err));
         text = json_dumps(all, JSON_COMPACT | JSON_REAL_PRECISION(9));
         m->provenance = text != NULL ? pl_strdup(env->mem, text) : NULL;
-        if (code == PL_OK && m->provenance == NULL)
+        if (m->provenance == NULL)
             code = pl_fail(err, PL_ENOMEM, "provenance of the model");
     }
     free(text);

@@ -214,13 +214,14 @@ static pl_code refusals_tell(const score_state *s, pl_error *err)
 {
     sqlite3_stmt *st = NULL;
     bool row = true;
-    pl_code code = s->scorer.n_models < 2 ? PL_OK
-                                          : pl_db_prepare(s->env->store->db, &st,
-                                                          "SELECT message, count(*) FROM failure WHERE stage='score' "
-                                                          "GROUP BY message ORDER BY 2 DESC, 1 LIMIT 3",
-                                                          err);
+    pl_code code;
 
-    while (code == PL_OK && st != NULL && (code = pl_db_step(st, &row, err)) == PL_OK && row)
+    if (s->scorer.n_models < 2)
+        return PL_OK;
+    code =
+        pl_db_prepare(s->env->store->db, &st,
+                      "SELECT message, count(*) FROM failure WHERE stage='score' GROUP BY message ORDER BY 2 DESC, 1 LIMIT 3", err);
+    while (code == PL_OK && (code = pl_db_step(st, &row, err)) == PL_OK && row)
         code = pl_event_add(s->env, PL_WARN, "%lld molecules have no prediction of one model: %s",
                             (long long)sqlite3_column_int64(st, 1), (const char *)sqlite3_column_text(st, 0));
     sqlite3_finalize(st);

@@ -209,7 +209,7 @@ static pl_code workers_open(part_run *x, pl_error *err)
     x->slot = calloc((size_t)x->n_slots, sizeof *x->slot);
     if (x->worker == NULL || x->slot == NULL)
         return pl_fail(err, PL_ENOMEM, "%d workers", x->opts->workers);
-    for (int i = 0; i < x->n_slots && code == PL_OK; i++)
+    for (int i = 0; i < x->n_slots; i++)
         if ((x->slot[i].unit.mem = pl_arena_new(1 << 18)) == NULL)
             code = pl_fail(err, PL_ENOMEM, "units in flight");
     while (code == PL_OK && x->n_workers < x->opts->workers)
