@@ -433,6 +433,9 @@ def a_dumb_terminal_gets_lines_and_a_full_disk_one_message():
         for args in (("report", "dumb", "-o", "-"), ("status", "dumb")):
             full = subprocess.run([PROGRAM, *args], cwd=p.dir, stdout=open("/dev/full", "w"), stderr=subprocess.PIPE)
             assert full.returncode == 6 and full.stderr.count(b"\n") == 1 and b"standard output" in full.stderr, full
+        # What is written molecule by molecule stops at the first.
+        full = subprocess.run([PROGRAM, "conformers", "lib.smi", "--device", "cpu"], cwd=p.dir, stdout=open("/dev/full", "w"), stderr=subprocess.PIPE)
+        assert full.returncode == 6 and full.stderr == b"molsieve: standard output: No space left on device\n", full
 
 
 def a_demonstration_that_was_not_copied_in_full_is_copied_again():

@@ -417,6 +417,8 @@ def outputs_are_never_files_of_the_run():
         for a, b in (("x.csv", "x.csv"), ("x.csv", "./x.csv"), ("sub/x.csv", "link/x.csv"), ("x.csv", p.path("run/x.csv")), ("x.csv", "X.CSV"),
                      ("x.csv", "self/x.csv"), ("x.csv", "x.csv.tmp"), ("x.csv.tmp", "x.csv"), ("new/x", "new/./x")):
             says("csv: '%s', sdf: '%s'" % (a, b), "is written twice")
+        for a, b in (("x.csv", "y.csv.tmp"), ("y.csv.tmp", "x.csv"), ("x.csv", "x.csv.tap")):
+            says("csv: '%s', sdf: '%s'" % (a, b), "")
         says("csv: sub", "is a folder")
         says("csv: new/", "is a folder")
         for good in ("hits.csv", "sub/hits.csv", "link/hits.csv", "results.csv", "a/models/x.csv", "model.csv", p.path("elsewhere/results.db-wal")):

@@ -31,7 +31,7 @@ def plain(text, p):
             (r"\b\d+(\.\d+)?(ms|s)\b", "Ns"), (r"\b\d+(\.\d+)? ?([kMGT]?B)\b", "SIZE"),
             (r'"(wall_s|cpu_s)": [\d.e-]+', r'"\1": N'), (r",[\d.e-]+,(\d),TIME", r",N,\1,TIME"), (r"; work Ns, database Ns|\+changes\b", ""),
             (r'("git_commit": )"[^"]*"', r'\1"KEY"'), (r"commit: <code>[^<]*", "commit: <code>KEY"),
-            (r"\bwith \d+ (worker|thread)s?\b", r"with N \1s"), (r'"workers": \d+', '"workers": N'), # processors of this machine
+            (r"\bwith \d+ (worker|thread)s?\b", r"with N \1s"), (r'"workers": ?\d+', '"workers": N'), (r'"seconds_one_worker":[\d.e+-]+', '"seconds_one_worker":N'), # processors of this machine
             (r"\d+ structures built, \d+ from the cache", "N structures built, N from the cache"),
             (r"(?<=\S)  +", "  "), (r"(?<=\S) +# ", " # "), (r"---+", "---"), (r"\b(avx2|avx512|amx|portable)\b", "KERNELS")):
         text = re.sub(pattern, new, text)
@@ -151,7 +151,7 @@ def a_screen_prints_and_stores_the_same_as_before():
     with Project() as p:
         screened(p)
         t = Transcript(p, "screen")
-        for words in (("check", "w.yaml"), ("plan", "w.yaml"), ("status", "w.yaml"), ("top", "w.yaml"), ("explain", "w.yaml", "rank"),
+        for words in (("check", "w.yaml"), ("plan", "w.yaml"), ("plan", "w.yaml", "--json"), ("status", "w.yaml"), ("top", "w.yaml"), ("explain", "w.yaml", "rank"),
                       ("run", "w.yaml", "-j", "1", "--until", "prepare"), ("status",), ("plan", "w.yaml"), ("run", "w.yaml", "-j", "2"),
                       ("run", "w.yaml", "-j", "2"), ("plan", "w.yaml", "stages.rank.top=3", "stages.score.batch=7")):
             t.say(*words)
@@ -242,7 +242,7 @@ def a_training_prints_and_stores_the_same_as_before():
         gap = ["?" if i == 7 else 0.2 * r.count(" C ") - 0.1 * (i % 3) for i, r in enumerate(records)]
         p.put("m.sdf", "".join("%s> <gap>\n%s\n\n$$$$\n" % one for one in zip(records, gap)))
         p.workflow(["m.sdf"], TRAIN % ("gap", "gap"), workdir="runs/one")
-        for words in ("check w.yaml", "plan w.yaml", "run w.yaml -j 1 --until train", "status", "plan w.yaml", "run w.yaml -j 1", "top",
+        for words in ("check w.yaml", "plan w.yaml", "plan w.yaml --json", "run w.yaml -j 1 --until train", "status", "plan w.yaml", "run w.yaml -j 1", "top",
                       "top -n 2 --json", "status", "explain w.yaml train", "explain w.yaml train stages.train.epochs=4",
                       "model info runs/one/models/e2e.safetensors", "model verify runs/one/models/e2e.safetensors",
                       "report runs/one -o r.html", "export csv runs/one", "db check runs/one", "query v_hits",
@@ -576,7 +576,8 @@ check; w.yaml; stages.prepare.conformers.source=none; +stages.external={command:
 check; w.yaml; stages.prepare.labels=[gap, none]|check; w.yaml; inputs=[{path: empty.sdf}]|script; w.yaml; --scheduler; slurm; --campaign; +stages.acquire={}
 script; w.yaml; --scheduler; sge; scheduler.nodes=2; stages.train.batch.shards=2|script; w.yaml; --scheduler; lsf; workdir=a b|top; w.yaml
 export; csv; w.yaml|label; w.yaml; b.csv; --property; gap|status; w.yaml|search; runs/one; --at-least; 0.5; --smarts; C|show; 1; runs/one; extra
-query; SELECT 1; runs/one; extra|merge; w.yaml; -o; d/
+query; SELECT 1; runs/one; extra|merge; w.yaml; -o; d/|script; w.yaml; --scheduler; slurm; --options; --comment=x: y; --partition; 1.0; --account; null
+script; w.yaml; --scheduler; pbs; name=1.b
 """
 TWO_ATOMS = """two
 
@@ -643,7 +644,7 @@ def shards_and_new_labels_give_the_same_as_before():
         records = open(os.path.join(SOURCE, "workflows/data/qm9-30.sdf")).read().split("$$$$\n")[:12]
         p.put("m.sdf", "".join("%s> <logS>\n%g\n\n$$$$\n" % (r, -0.4 * (i % 5)) for i, r in enumerate(records)))
         p.workflow(["m.sdf"], JUDGE % "true", extra=EXTRA, workdir="runs/one")
-        for words in ("check w.yaml", "run w.yaml -j 1", "model info runs/one/models/esol-calibrated.safetensors", "report runs/one -o r.html",
+        for words in ("check w.yaml", "plan w.yaml --json", "run w.yaml -j 1", "model info runs/one/models/esol-calibrated.safetensors", "report runs/one -o r.html",
                       "model diff esol.safetensors runs/one/models/esol-calibrated.safetensors",
                       "run w.yaml -j 1 stages.evaluate.targets=[{name:logS,column:half}]", "check w.yaml stages.evaluate.on=[valid]",
                       "check w.yaml stages.evaluate.targets=[{name:none}]", "check w.yaml stages.evaluate.targets=[{name:logS,column:none}]"):

@@ -194,7 +194,7 @@ def programs_of_each_kind_give_the_same_as_before():
             "CCO CC CCC CO CN CCCC OCC c1ccccc1 C#N CC(=O)O CCN CCCl C(".split())))
         p.workflow(["{path: in.csv, format: csv, columns: {smiles: smiles, title: name}}"], PROGRAMS, workdir="runs/one",
                    extra="limits: {failures: {max_fraction: 1}}\n")
-        for words in ("check w.yaml", "check w.yaml --try", "plan w.yaml", "run w.yaml -j 1", "plan w.yaml", "run w.yaml -j 1", "top", "export csv runs/one"):
+        for words in ("check w.yaml", "check w.yaml --try", "plan w.yaml", "plan w.yaml --json", "run w.yaml -j 1", "plan w.yaml", "run w.yaml -j 1", "top", "export csv runs/one"):
             t.say(*words.split())
         stored(t, "what it stored", EVENTS, SCORES.replace("mol_id % 9=1", "1"), FAILURES)
         for line in HOW.strip().split("\n"):
@@ -208,6 +208,9 @@ def programs_of_each_kind_give_the_same_as_before():
         p.put("bad.smi", "C( a\nC1 b\n" * 20)
         for name in ("late.smi", "bad.smi"):
             t.say("check", "w.yaml", "--try", "inputs=[{path: %s}]" % name, "stages.prepare={}")
+        os.environ["TMPDIR"] = p.path("no")
+        t.say("check", "w.yaml", "--try")
+        os.environ["TMPDIR"] = p.dir
         tables(t, "failure_id|event_id")
         t.end()
 
@@ -351,6 +354,7 @@ learn; train.inputs.columns=[nothing]
 learn; train.inputs.columns=[name]
 learn; train.inputs.columns=[year]; prepare.labels=[logS]; read.censored=bound!
 learn; prepare.labels=[one]; train.targets=[{name: one}]
+learn; prepare.labels=[one, logS]; train.targets=[{name: logS}]
 learn; prepare.labels=[huge]; train.targets=[{name: huge}]
 learn; prepare.labels=[same]; train.targets=[{name: same}]
 learn; prepare.labels=[comma]; train.targets=[{name: comma}]

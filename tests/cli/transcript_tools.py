@@ -209,8 +209,9 @@ stages:
   %s
 limits: {failures: {max_fraction: 1}}
 """
-COUNTED = """external: {name: counter, command: [sh, -c, 'echo id,n; while read s i; do case $s in *Cl*) ;; *) echo $i,${#s};; esac; done < {input}'],
+COUNTED = """external: {name: counter, command: [sh, -c, 'echo id,letters; while read s i; do case $s in *Cl*) ;; *) echo $i,$(expr length "$s");; esac; done < {input}'],
     input: smiles, output: csv, property: letters, better: high}"""
+TWO = "\n  graph: {edges: topology}\n  score: {models: [m]}\nmodels: {m: {path: runs/one/models/m.safetensors}}"
 WORKFLOW = "stages.acquire.answers={workflow: oracle.yaml}"
 TRIED = r"""
 campaign c.yaml --plan|campaign c.yaml --plan stages.acquire.campaign.first=random|campaign c.yaml --plan 'stages.acquire.campaign={calls: 30, first: diverse}'
@@ -298,9 +299,12 @@ def a_campaign_asks_and_learns_as_before():
         tables(t)
         for oracle, more in ((COUNTED, []), (COUNTED.replace("better: high", "better: low"), []), (COUNTED.replace("better: high", "better: high, unit: cm"), []),
                              (COUNTED.replace("[sh,", "[no-such,"), []), ("graph: {edges: topology}", []),
-                             (COUNTED, ["stages.acquire.answers={workflow: oracle.yaml, property: none}"]), (COUNTED, ["stages.acquire.answers={workflow: oracle.yaml, unit: cm}"])):
+                             (COUNTED, ["stages.acquire.answers={workflow: oracle.yaml, property: none}"]), (COUNTED, ["stages.acquire.answers={workflow: oracle.yaml, unit: cm}"]), (COUNTED + TWO, []),
+                             (COUNTED + TWO, ["stages.acquire.answers={workflow: oracle.yaml, property: letters}"])):
             p.put("oracle.yaml", ORACLE % oracle)
             t.say("check", "c.yaml", "workdir=asked", *(more or [WORKFLOW]))
+        p.put("oracle.yaml", ORACLE % COUNTED.replace("[sh,", "[no-such,"))
+        t.say("script", "c.yaml", "-s", "slurm", "--campaign", "workdir=asked", WORKFLOW)
         p.put("oracle.yaml", ORACLE % COUNTED)
         t.say("campaign", "c.yaml", "-j", "2", "workdir=asked", WORKFLOW, "stages.acquire.campaign.rounds=2", "stages.acquire.count=14")
         t.end()
@@ -316,7 +320,7 @@ conformers none.smi --count 1000|conformers none.smi --count 1001|conformers non
 conformers none.smi --seed 0|conformers none.smi --seed -1|conformers none.smi --window 0|conformers none.smi --dielectric 1|conformers none.smi --dielectric 1000
 conformers none.smi --dielectric 1001|conformers none.smi --dielectric 0.9|conformers none.smi --device cpu
 energy odd.sdf|energy odd.sdf --csv|energy odd.sdf --json|init screen sc|init train le|init train le
-conformers a.smi --force-field mmff94s -o s.sdf --seed 5 -j 1|conformers big.smi|conformers a.smi --seed x|conformers a.smi --count x
+conformers a.smi --force-field mmff94s -o s.sdf --seed 5 -j 1|conformers big.smi|conformers many.smi -o many.sdf -j 1|conformers a.smi --seed x|conformers a.smi --count x
 energy c.sdf|energy c.sdf --csv|energy c.sdf --json|energy c.sdf --minimise|energy c.sdf --force-field mmff94s --csv|energy c.sdf --force-field uff|energy a.smi|energy none.sdf
 energy boron.sdf --csv|energy boron.sdf --json|energy c.sdf -f none|energy|energy c.sdf --csv --json|energy mixed.sdf --minimise --csv|energy a.sdf|energy a.sdf --csv
 init|init demo|init demo|init x --kind none|init tr --kind train|init a b|doctor --nothing|help nothing|completion|completion bash|completion zsh|completion fish|help topics
@@ -331,6 +335,7 @@ def structures_are_built_and_measured_as_before():
         p.put("a.smi", "CCO ethanol\nC(x bad\n[Na+].CC(=O)[O-] salt\nCC(O)C(F)Cl\n[Fe] iron\nOCC\n")
         p.put("t.csv", "name,SMILES\nx,CCO\ny,C(\n")
         p.put("big.smi", "C" * 400 + " long\n")
+        p.put("many.smi", "".join("%s m%d\n" % ("C(x" if k == 3 else "C", k) for k in range(130)))  # more than are built ahead
         one = open(p.path("c.sdf")).read().split("$$$$\n")
         p.put("mixed.sdf", "$$$$\n".join([one[0], "broken\n\n\n  1\n", one[1]]) + "$$$$\n")
         p.put("odd.sdf", 'a title, "longer" than its column\n' + one[0].split("\n", 1)[1] + "$$$$\n\n" + one[1].split("\n", 1)[1] + "$$$$\n")
@@ -469,7 +474,7 @@ model import m.safetensors --from nvidia -o x.safetensors --target y --network l
 LATER = r"""
 next -p logS --goal maximize --max-similarity 0.4 -n 3|next -p logS --goal maximize --per-scaffold 1 -n 3|search --similar CCO --at-least 0.3|search --scaffold c1ccccc1 -n 2
 search --smarts CO --similar CCO --at-least 0.4|explain M2|fit t.csv -t logS --family gp -o m|fit t.csv -t logS --family gp -o there|report runs/one -o r.html --top 2
-retry w.yaml --code parse -n|retry w.yaml --stage score -n|retry w.yaml -n|query 'SELECT * FROM v_nearest LIMIT 2'|query v_properties|query v_labels|status runs/one|status runs/one --json
+retry w.yaml --code parse -n|retry w.yaml --stage score -n|retry w.yaml -n|query 'SELECT * FROM v_nearest LIMIT 2'|query v_properties|query v_labels|status runs/one|status runs/one --json|show M2|show M2 --json
 """
 ELSEWHERE = "init demo|predict none t.csv|fit t.csv -t logS --family se3 -n -o s|bench --memory|doctor"
 
@@ -492,7 +497,7 @@ def what_is_not_usual_is_told_as_before():
         said(t, MADE.replace("LONG", "u" * 201).replace("MANY", ",".join(["m.safetensors"] * 70)))
         written(t, "guess.fit/train.yaml", "v.out")
         # A run that stopped while it read: how many records there are is not known.
-        said(t, "run w.yaml -q -j 2 workdir=part --until read|plan w.yaml workdir=part|label part l.csv -p logS")
+        said(t, "run w.yaml -q -j 2 workdir=part --until read|plan w.yaml workdir=part|plan w.yaml workdir=part --json|label part l.csv -p logS")
         db = sqlite3.connect(p.path("part/results.db"))
         db.executescript("UPDATE stage SET state='running'; DELETE FROM record WHERE record_id > 5; DELETE FROM row_sum")
         db.close()
@@ -557,27 +562,28 @@ JUDGED = """  read: {unit: 40}
   rank: {objectives: [{property: logS, goal: maximise, use: "mean - 1.0*stdev"}, {property: size, goal: minimise, weight: 0.1}], diversity: {by: scaffold, at_most: 1}}
 """
 LOOKED_AT = r"""
-fit old.csv -t logS --unit 'log10(mol/L)' --better high --family gp -o old -j 2 --split random -q|run r.yaml -j 2 --until train|run r.yaml -j 2|run r.yaml -j 2 stages.rank.top=6
+fit old.csv -t logS --unit 'log10(mol/L)' --better high --family gp -o old -j 2 --split random -q|plan r.yaml --json|run r.yaml -j 2 --until train|run r.yaml -j 2|run r.yaml -j 2 stages.rank.top=6
 status|top -n 4|top --csv -n 2|report runs/one -o r.html -n 4|show a3|show a3 --json|show x1|explain a3|explain r.yaml rank|failures|failures --csv|failures --stage prepare --code parse
 failures -n 1|failures --code none|export csv --top 3|export csv --all|export smi|export csv --where 'logp > 2'|search --smarts '[OX2H]' --where 'logp > 1' -n 4|search --scaffold c1ccccc1 --csv
-next -p logS -n 3|next -p size -n 3 --by ucb|next -p logS -n 3 --by ucb --sigma stdev|next -p size -n 3 -f csv --by expected_improvement|db digest runs/one|query v_funnel
+next -p logS -n 3|next -p size -n 3 --by ucb|next -p logS -n 3 --by ucb --sigma stdev|next -p size -n 3 -f csv --by expected_improvement|db digest runs/one|db digest runs/one --results-only|query v_funnel
 query 'SELECT * FROM v_hits ORDER BY rank, property'|query v_nearest|query v_scaffolds|query v_labels -f csv|query v_runs -f jsonl|run c.yaml -j 2|report runs/two -o c.html -n 2|status runs/two|next runs/two -p half --by ucb
 top -n 3 runs/two|explain a3 runs/two|run j.yaml -j 2|report runs/three -o j.html -n 2|next runs/three -p logS -n 3 --by ucb --sigma stdev|next runs/three -p logS -n 3 --by uncertainty|show a62 runs/three|explain a62 runs/three|top runs/three -n 3|report runs/one --training runs/two -o t.html -n 2|model diff runs/one/models/both.safetensors old.safetensors --all
 model info runs/one/models/both.safetensors|predict runs/one/models/both.safetensors,old.safetensors p.smi|predict runs/one/models/both.safetensors p.smi -f jsonl|predict runs/two/models/classes.safetensors p.smi
 predict runs/one/models/both.safetensors,old.safetensors p.smi -f sdf -c title,logS,logS_stdev,size|run j.yaml -q -j 2 stages.score.models=[old] 'stages.rank={objectives: [{property: logS, goal: maximise}]}'
 query 'SELECT p.name, count(*) AS n FROM score JOIN property p USING(property_id) GROUP BY 1' runs/three
+query --file n.sql runs/two|query --file n.sql runs/three|query --file n.sql none|query --file n.sql runs/two runs/three|query runs|query runs/two -f csv
 """
 
 
 def unlike(t):
-    """Results in which one property has what the other lacks."""
+    """Results in which one property has what the other lacks, and names are in another order than numbers."""
     shutil.copytree(t.p.path("runs/one"), t.p.path("runs/unlike"))
     db = sqlite3.connect(t.p.path("runs/unlike/results.db"))
     db.executescript("DELETE FROM row_sum; CREATE TEMP TABLE size AS SELECT property_id AS id FROM property WHERE name='size';"
                      "UPDATE score SET reasons=NULL, domain=NULL, interval90=NULL, similarity=NULL WHERE property_id=(SELECT id FROM size);"
-                     "DELETE FROM label WHERE property_id=(SELECT id FROM size)")
+                     "DELETE FROM label WHERE property_id=(SELECT id FROM size); UPDATE property SET name='area' WHERE name='size'")
     db.close()
-    said(t, "export csv runs/unlike --top 3|top runs/unlike -n 3|show a3 runs/unlike|next runs/unlike -p size -n 3|next runs/unlike -p size -n 3 --measured")
+    said(t, "export csv runs/unlike --top 3|top runs/unlike -n 3|show a3 runs/unlike|show a3 runs/unlike --json|next runs/unlike -p area -n 3|next runs/unlike -p area -n 3 --measured")
 
 
 def two_models_of_two_properties_give_the_same_as_before():
@@ -591,6 +597,7 @@ def two_models_of_two_properties_give_the_same_as_before():
         p.put("old.csv", head + "\n".join(rows[20:80]) + "\n")
         p.put("new.csv", head + "\n".join(rows[60:80]) + "\n")
         p.put("p.smi", "CCO e\nC(x bad\nc1ccccc1CCN amine\nCCCCCCCCCCCCCCCCCCCCCCCC wax\n")
+        p.put("n.sql", "SELECT count(*) AS n FROM record\n")
         extra = "models: {old: {path: old.safetensors}%s}\nlimits: {failures: {max_fraction: 1}}\n"
         p.workflow(["one.csv", "two.csv"], RICH, name="r.yaml", workdir="runs/one", extra=extra % "")
         p.workflow(["one.csv", "two.csv"], TWO_CLASSES, name="c.yaml", workdir="runs/two", extra="limits: {failures: {max_fraction: 1}}\n")

@@ -25,6 +25,12 @@ static const char workflow[] =
     "  train: {name: m, targets: [{name: y, unit: u, better: high}], family: [gp]}\n  evaluate: {on: [valid, test]}\n"
     "  score: {}\n  rank: {objectives: [{property: y, goal: maximise}], top: 5}\n";
 
+static const char campaign[] =
+    "format: 1\nworkdir: rounds\nseed: 1\ninputs: [{path: in.csv}]\nlimits: {failures: {max_fraction: 1}, disk_free_min: 0B}\nstages:\n"
+    "  read: {}\n  prepare: {conformers: {source: none}, labels: [none]}\n  graph: {edges: topology}\n"
+    "  split: {fractions: {train: 1, valid: 0, test: 0}}\n  train: {name: m, targets: [{name: y, unit: u, better: high}], family: [gp]}\n"
+    "  score: {}\n  acquire: {strategy: ucb, count: 10, answers: {table: in.csv}, campaign: {rounds: 1, first: diverse}}\n";
+
 /* places: at least; without: those of each pass that the command does without, at most. Compilers differ. */
 static const struct {
     const char *words;
@@ -39,11 +45,12 @@ static const struct {
     { "failures run --csv", 2, 1 },
     { "search run --similar CCO --at-least 0.1", 11, 1 },
     { "search run --scaffold c1ccccc1 --csv", 13, 1 },
-    { "search run --smarts CO --where mw<900", 16, 1 },
+    { "search run --smarts CO --where (mw<900)AND(smarts('C'))", 16, 1 },
     { "search run --smarts C -f sdf", 17, 1 },
     { "show a3 run", 3, 1 },
     { "show a3 run --json", 3, 1 },
     { "show C1CC1 run", 4, 1 },
+    { "show UHOVQNZJYSORNB-UHFFFAOYSA-N run", 3, 1 },
     { "next run -n 3 --measured", 10, 1 },
     { "next run -n 3 --measured --max-similarity 0.9 --per-scaffold 2 --by ucb -f csv", 14, 1 },
     { "explain a3 run", 14, 1 },
@@ -82,6 +89,9 @@ static const struct {
     { "model info m2.safetensors --json", 1, 1 },
     { "failures run --json", 2, 1 },
     { "export smi run --top 3", 2, 1 },
+    { "export csv run --all -o all.csv", 5, 1 },
+    { "search run --smarts C -f smi -o found.smi", 12, 1 },
+    { "script c.yaml -s slurm --campaign -a 2", 8, 20 },
 };
 
 /* Of these the test sees only what they leave behind, and the status of the last of four calls. */
@@ -108,6 +118,9 @@ static const struct {
     { "help nothing", 2 },
     { "retry w.yaml --code parse", 0 },
     { "fit in.csv -t none", 2 },
+    { "next run -n 2 --exclude keys.csv", 0 },
+    { "init train d", 2 }, /* the first of four calls made it */
+    { "predict run/models/m.safetensors p.smi -c nothing", 2 },
 };
 
 /* A plan is compared without its numbers: seconds that this machine needs, and bytes that are free. */
@@ -234,14 +247,20 @@ static void every_place_of_a_command_that_is_refused_ends_it(void **state)
     toy_enter(&folder);
     table_write();
     write_text("w.yaml", workflow);
-    write_text("l.csv", "id,y\na3,0.5\nnobody,1\n");
+    write_text("l.csv", "id,y\na0,0.25\na3,0.5\nnobody,1\n");
     write_text("known.csv", "id,y\na3,0.5\na4,1\n");
+    write_text("keys.csv", "LFQSCWFLJHTTHZ-UHFFFAOYSA-N\n");
     write_text("p.smi", "CCO e\nC(x bad\nc1ccccc1 b\n");
     s = say("run w.yaml -q -j 1");
     if (s.status != 0)
         fail_msg("%s", pl_text_str(&s.err));
     said_free(&s);
     assert_int_equal(toy_copy("run/models/m.safetensors", "m2.safetensors"), PL_OK);
+    write_text("c.yaml", campaign);
+    s = say("campaign c.yaml -q -j 1");
+    if (s.status != 0)
+        fail_msg("%s", pl_text_str(&s.err));
+    said_free(&s);
     s = say("conformers p.smi -j 1 -o one.sdf --device cpu");
     said_free(&s);
     for (size_t k = 0; k < sizeof commands / sizeof *commands; k++) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The line of progress of a training, word for word (st_learning_step). */
+/* The line of progress of a training, word for word, and the rows of an epoch (st_learning_step, st_learning_epoch). */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -12,6 +12,7 @@
 #include <cmocka.h>
 
 #include "pipeline/run/progress.h"
+#include "pipeline/store/store.h"
 #include "stages/steps/train/learning.h"
 
 enum { N_TRAIN = 40 };
@@ -31,6 +32,50 @@ void WRAPPED(pl_progress_set)(pl_progress *p, int64_t done, int64_t total, const
     line.done = done;
     line.total = total;
     (void)snprintf(line.note, sizeof line.note, "%s", note);
+}
+
+/* Rows of `metric`, and how the transaction ended. */
+static struct {
+    int n, refused; /* the row that fails, from 1; 0: none */
+    bool open, kept, undone, locked;
+    char text[1200];
+} rows;
+
+pl_code WRAPPED(pl_db_begin)(sqlite3 *db, pl_error *err);
+pl_code WRAPPED(pl_db_begin)(sqlite3 *db, pl_error *err)
+{
+    (void)db;
+    rows.open = !rows.locked;
+    return rows.open ? PL_OK : pl_fail(err, PL_EIO, "locked");
+}
+
+pl_code WRAPPED(pl_db_commit)(sqlite3 *db, pl_error *err);
+pl_code WRAPPED(pl_db_commit)(sqlite3 *db, pl_error *err)
+{
+    (void)db, (void)err;
+    rows.kept = rows.open;
+    return PL_OK;
+}
+
+void WRAPPED(pl_db_rollback)(sqlite3 *db);
+void WRAPPED(pl_db_rollback)(sqlite3 *db)
+{
+    (void)db;
+    rows.undone = true;
+}
+
+pl_code WRAPPED(pl_metric_add)(pl_env *env, int64_t step, double epoch, const char *split, const char *name, double value,
+                               pl_error *err);
+pl_code WRAPPED(pl_metric_add)(pl_env *env, int64_t step, double epoch, const char *split, const char *name, double value,
+                               pl_error *err)
+{
+    const size_t at = strlen(rows.text);
+
+    (void)env;
+    if (++rows.n == rows.refused)
+        return pl_fail(err, PL_EIO, "row %d", rows.n);
+    (void)snprintf(rows.text + at, sizeof rows.text - at, "%lld %g %s %s %g\n", (long long)step, epoch, split, name, value);
+    return PL_OK;
 }
 
 /* The third of five epochs, at its 11th molecule, of one target in eV. */
@@ -137,6 +182,110 @@ static void later_members_have_their_number_in_a_metric(void **state)
     pl_arena_free(mem);
 }
 
+/* ---- the rows of an epoch ---- */
+
+static const nn_epoch_report report = { .epoch = 3,
+                                        .step = 70,
+                                        .train = { .loss = 8, .abs = 4, .square = 16, .n = 4 },
+                                        .valid = { .loss = 3, .abs = 1, .square = 18, .n = 2 },
+                                        .test = { .loss = 5, .abs = 10, .square = 45, .n = 5 },
+                                        .lr = 0.001 };
+static const char usual_rows[] = "70 3 train loss 2\n70 3 train mae 0.5\n70 3 train rmse 1\n"
+                                 "70 3 valid loss 1.5\n70 3 valid mae 0.25\n70 3 valid rmse 1.5\n"
+                                 "70 3 test loss 1\n70 3 test mae 1\n70 3 test rmse 1.5\n70 3 train lr 0.001\n";
+
+/* refused: the row that fails, or 0. */
+static pl_code stores(training *t, const nn_epoch_report *r, int refused, pl_error *err)
+{
+    static pl_store store;
+
+    memset(&rows, 0, sizeof rows);
+    rows.refused = refused;
+    t->env.store = &store;
+    t->env.mem = pl_arena_new(1 << 12);
+    t->target[0].scale.stdev = 0.5;
+    const pl_code code = st_learning_epoch(&t->l, r, err);
+    pl_arena_free(t->env.mem);
+    return code;
+}
+
+static void stores_rows(training *t, const nn_epoch_report *r, const char *want)
+{
+    assert_int_equal(stores(t, r, 0, NULL), PL_OK);
+    assert_string_equal(rows.text, want);
+    assert_true(rows.kept && !rows.undone);
+}
+
+static void an_epoch_has_its_losses_and_errors_in_rows(void **state)
+{
+    training *t = usual();
+    nn_epoch_report r = report;
+
+    (void)state;
+    stores_rows(t, &r, usual_rows);
+    assert_true(t->l.valid_error == 0.25);
+    t->l.limits = true; /* errors of the part that learns are not of measured values alone */
+    r.valid = r.test = (nn_loss_sum){ 0 };
+    r.noise = (nn_noise_sum){ .n = 4, .square = 2 };
+    stores_rows(t, &r, "70 3 train loss 2\n70 3 train noise_loss 0.5\n70 3 train lr 0.001\n");
+    assert_true(isnan(t->l.valid_error));
+}
+
+static void an_epoch_of_classes_or_of_several_targets_has_no_unit(void **state)
+{
+    training *t = usual();
+    nn_epoch_report r = report;
+
+    (void)state;
+    t->conf.targets.n = 2;
+    r.test = (nn_loss_sum){ 0 };
+    stores_rows(t, &r, "70 3 train loss 2\n70 3 valid loss 1.5\n70 3 train lr 0.001\n");
+    assert_true(t->l.valid_error == 1.5);
+    t->conf.targets.n = 0;
+    t->m.classifies = true;
+    t->l.member = 1;
+    stores_rows(t, &r,
+                "70 3 train member2.loss 2\n70 3 train member2.brier 4\n70 3 valid member2.loss 1.5\n"
+                "70 3 valid member2.brier 9\n70 3 train member2.lr 0.001\n");
+    assert_true(t->l.valid_error == 1.5);
+}
+
+/* Whichever row is refused: the transaction is undone, and the error before this epoch is still the last. */
+static void an_epoch_without_one_of_its_rows_has_none(void **state)
+{
+    enum { ROWS = 11 };
+    nn_epoch_report r = report;
+
+    (void)state;
+    r.noise = (nn_noise_sum){ .n = 4, .square = 2 };
+    for (int k = 1; k <= ROWS; k++) {
+        training *t = usual();
+        pl_error err = { 0 };
+        t->l.valid_error = 7;
+        assert_int_equal(stores(t, &r, k, &err), PL_EIO);
+        assert_true(rows.undone && !rows.kept && rows.n == k);
+        assert_non_null(strstr(err.text, "row "));
+        assert_true(t->l.valid_error == 7);
+    }
+    assert_int_equal(stores(usual(), &r, ROWS + 1, NULL), PL_OK);
+    assert_int_equal(rows.n, ROWS);
+}
+
+static void a_locked_database_gets_no_row(void **state)
+{
+    static pl_store store;
+    training *t = usual();
+    pl_error err = { 0 };
+
+    (void)state;
+    memset(&rows, 0, sizeof rows);
+    rows.locked = true;
+    t->env.store = &store;
+    assert_int_equal(st_learning_epoch(&t->l, &report, &err), PL_EIO);
+    assert_string_equal(err.text, "locked");
+    assert_true(rows.n == 0 && !rows.kept);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -146,6 +295,10 @@ int main(void)
         cmocka_unit_test(members_are_counted_in_the_line_and_in_what_is_left),
         cmocka_unit_test(a_budget_decides_the_epochs_in_the_first),
         cmocka_unit_test(later_members_have_their_number_in_a_metric),
+        cmocka_unit_test(an_epoch_has_its_losses_and_errors_in_rows),
+        cmocka_unit_test(an_epoch_of_classes_or_of_several_targets_has_no_unit),
+        cmocka_unit_test(an_epoch_without_one_of_its_rows_has_none),
+        cmocka_unit_test(a_locked_database_gets_no_row),
     };
     return cmocka_run_group_tests_name("learning", tests, NULL, NULL);
 }

@@ -7,10 +7,12 @@
 
 #include <cmocka.h>
 #include <math.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "pipeline/base/arena.h"
 #include "stages/library/molsieve_predict.h"
 
 #define ESOL MOLSIEVE_TESTS "/../workflows/models/esol.safetensors"
@@ -287,6 +289,43 @@ static void an_answer_fills_the_bytes_that_there_are(void **state)
     molsieve_answers_free(a);
 }
 
+/* Whichever request for memory is refused: there are all answers, or none. The next call has a new worker. */
+static void answers_without_memory_are_none(void **state)
+{
+    static const char *const smiles[] = { "", "C C" }, *const good[] = { "C" };
+    const molsieve_atoms atoms = { methane, around, 5, 0 };
+    pl_arena *other = pl_arena_new(0);
+    molsieve_answers *a = NULL;
+    molsieve_error e;
+    int n_refused = 0;
+
+    (void)state;
+    for (bool met = true; met;) {
+        int code;
+        pl_arena_refuse(++n_refused);
+        code = molsieve_predict_smiles(esol, smiles, 2, &a, &e);
+        met = pl_arena_get(other, 1, 1) != NULL; /* else this one is refused */
+        pl_arena_refuse(0);
+        if (code == MOLSIEVE_OK) {
+            no_value(a, 0, "parse: an empty SMILES");
+            no_value(a, 1, "parse: a SMILES has no blanks and no line ends");
+            molsieve_answers_free(a);
+        } else {
+            told(&e, code, MOLSIEVE_NO_MEMORY, "memory");
+            assert_true(met && a == NULL);
+        }
+    }
+    assert_true(n_refused > 2);
+    pl_arena_refuse(1);
+    told(&e, molsieve_predict_atoms(gap, &atoms, 1, &a, &e), MOLSIEVE_NO_MEMORY, "no memory for a molecule");
+    pl_arena_refuse(0);
+    assert_null(a);
+    assert_int_equal(molsieve_predict_smiles(esol, good, 1, &a, NULL), MOLSIEVE_OK);
+    assert_string_equal(answer_of(a, 0).smiles, "C");
+    molsieve_answers_free(a);
+    pl_arena_free(other);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -294,6 +333,7 @@ int main(void)
         cmocka_unit_test(a_model_without_columns_takes_none),      cmocka_unit_test(each_smiles_has_its_own_answer),
         cmocka_unit_test(outside_of_the_domain_there_is_a_reason), cmocka_unit_test(atoms_become_a_molecule_with_its_charge),
         cmocka_unit_test(calls_without_a_place_are_refused),       cmocka_unit_test(an_answer_fills_the_bytes_that_there_are),
+        cmocka_unit_test(answers_without_memory_are_none),
     };
 
     return cmocka_run_group_tests(tests, models_open, models_close);

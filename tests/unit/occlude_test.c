@@ -13,6 +13,7 @@
 #include "models/family/table.h"
 #include "stages/explain/occlude.h"
 #include "stages/explain/same_atoms.h"
+#include "stages/explain/subject.h"
 #include "stages/steps/features/graph.h"
 #include "tests/unit/made_network.h"
 
@@ -278,6 +279,30 @@ static void what_cannot_be_said_is_refused(void **state)
     assert_non_null(strstr(err.text, "no positions"));
 }
 
+/* Each request for memory is refused in turn; then atoms have what their places say, and hydrogens nothing. */
+static void parts_have_the_places_of_their_atoms(void **state)
+{
+    static const double value[] = { 1, 5 }, by[] = { 0.5, 0.25, 0.125, 2, 4, 8 };
+    bench *b = *state;
+    const st_occlusion of = { 3, true, value, by };
+    const st_subject s = { .graph.n_nodes = 3, .place = (int32_t[]){ 2, -1, 0 }, .x.n_columns = 1 };
+    st_moves is;
+    pl_error err = { 0 };
+
+    for (long nth = 1; nth <= 3; nth++) {
+        pl_arena_refuse(nth);
+        assert_int_equal(st_moves_of_network(&is, &s, &of, 1, b->mem, &err), PL_ENOMEM);
+        pl_arena_refuse(0);
+        assert_string_equal(err.text, "an explanation: out of memory");
+    }
+    assert_int_equal(st_moves_of_network(&is, &s, &of, 1, b->mem, NULL), PL_OK);
+    assert_true(is.log_odds && is.one_by_one && is.value == 5);
+    assert_true(is.atom[0] == 8 && is.atom[1] == 0 && is.atom[2] == 2);
+    for (int k = 0; k < CH_N_FEATURES; k++)
+        assert_true(is.feature[k] == 0);
+    assert_true(is.column[0] == 0);
+}
+
 /* ---- which atom is which ---- */
 
 static bool bonded_as(const ch_mol *m, int32_t i, int32_t j, uint8_t order)
@@ -337,6 +362,7 @@ static void another_molecule_is_refused(void **state)
     bench *b = *state;
     ch_mol six, threes;
     int32_t to[12];
+    pl_error err = { 0 };
 
     assert_int_equal(ch_mol_alloc(&six, 12, 12, b->mem, NULL), PL_OK);
     assert_int_equal(ch_mol_alloc(&threes, 12, 12, b->mem, NULL), PL_OK);
@@ -351,9 +377,29 @@ static void another_molecule_is_refused(void **state)
     }
     assert_int_equal(st_same_atoms(to, &six, &six, b->mem, NULL), PL_OK);
     assert_int_equal(st_same_atoms(to, &threes, &threes, b->mem, NULL), PL_OK);
-    assert_int_equal(st_same_atoms(to, &six, &threes, b->mem, NULL), PL_EINPUT);
+    assert_int_equal(st_same_atoms(to, &six, &threes, b->mem, &err), PL_EINPUT);
+    assert_string_equal(err.text, "its atoms are not those of its SMILES");
     six.charge[3] = 1;
     assert_int_equal(st_same_atoms(to, &six, &threes, b->mem, NULL), PL_EINPUT);
+}
+
+static void atoms_without_memory_are_not_compared(void **state)
+{
+    bench *b = *state;
+    const ch_mol one = made_mol(9, 12, 3, b->mem);
+    int32_t *to = PL_NEW(b->mem, int32_t, one.n_atoms);
+    pl_code code = PL_ENOMEM;
+    long nth = 0;
+
+    while (code == PL_ENOMEM) {
+        pl_error err = { 0 };
+        pl_arena_refuse(++nth);
+        code = st_same_atoms(to, &one, &one, b->mem, &err);
+        pl_arena_refuse(0);
+        assert_int_equal(code == PL_OK, err.text[0] == '\0');
+    }
+    assert_int_equal(code, PL_OK);
+    assert_true(nth > 10);
 }
 
 int main(void)
@@ -366,10 +412,12 @@ int main(void)
         cmocka_unit_test_setup_teardown(the_order_of_atoms_changes_nothing, bench_open, bench_close),
         cmocka_unit_test_setup_teardown(engines_agree, bench_open, bench_close),
         cmocka_unit_test_setup_teardown(an_atom_that_is_alone_has_no_part, bench_open, bench_close),
+        cmocka_unit_test_setup_teardown(parts_have_the_places_of_their_atoms, bench_open, bench_close),
         cmocka_unit_test_setup_teardown(what_cannot_be_said_is_refused, bench_open, bench_close),
         cmocka_unit_test_setup_teardown(renamed_atoms_are_found, bench_open, bench_close),
         cmocka_unit_test_setup_teardown(equal_atoms_keep_their_bonds, bench_open, bench_close),
         cmocka_unit_test_setup_teardown(another_molecule_is_refused, bench_open, bench_close),
+        cmocka_unit_test_setup_teardown(atoms_without_memory_are_not_compared, bench_open, bench_close),
     };
     return cmocka_run_group_tests_name("occlude", tests, NULL, NULL);
 }

@@ -5,12 +5,18 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
 
+#include "entries.h"
+#include "pipeline/base/file.h"
+#include "pipeline/store/open.h"
+#include "stages/database/schema.h"
 #include "stages/steps/score/score_parts.h"
+#include "toy.h"
 
 enum { MOLECULES = 3, TARGETS = 2 };
 
@@ -144,6 +150,109 @@ static void bytes_that_are_cut_or_of_another_scorer_are_refused(void **unused)
     pl_text_free(&bytes);
 }
 
+/* ---- files of parts ---- */
+
+static const char *here(const pl_step *step, pl_arena *to)
+{
+    (void)step;
+    return pl_strdup(to, "here");
+}
+
+/* A file of a part in `dir`, of this key and machine, with one unit. wrong: its hash is of other bytes (1), or cut (2). */
+static void part_make(const char *dir, const char *part, const char *key, const char *level, int64_t unit, const pl_text *data,
+                      int wrong)
+{
+    sqlite3 *db = NULL;
+    sqlite3_stmt *put = NULL;
+    const char *path = pl_sprintf(mem, "%s/parts/%s", dir, part);
+    pl_error err = { 0 };
+
+    assert_int_equal(pl_mkdirs(path, NULL), PL_OK);
+    path = pl_sprintf(mem, "%s/scores.db", path);
+    if (pl_open_file(&db, path, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, 1000, &err) != PL_OK ||
+        pl_db_execf(
+            db, &err,
+            "CREATE TABLE meta(key TEXT PRIMARY KEY, value TEXT); INSERT INTO meta VALUES('key',%Q),('level',%Q),('state','done');"
+            "CREATE TABLE scored(unit INTEGER PRIMARY KEY, data BLOB, sha256 BLOB)",
+            key, level) != PL_OK ||
+        pl_db_prepare(db, &put, "INSERT INTO scored VALUES(?,?,?)", &err) != PL_OK ||
+        st_score_part_put(put, unit, data, &err) != PL_OK)
+        fail_msg("%s", err.text);
+    assert_int_equal(sqlite3_finalize(put), SQLITE_OK);
+    if (wrong != 0)
+        assert_int_equal(
+            pl_db_exec(db, wrong == 1 ? "UPDATE scored SET sha256=zeroblob(32)" : "UPDATE scored SET sha256=substr(sha256,1,31)",
+                       NULL),
+            PL_OK);
+    assert_int_equal(sqlite3_close(db), SQLITE_OK);
+}
+
+static int64_t warnings(const pl_store *s)
+{
+    int64_t n = -1;
+    pl_error err = { 0 };
+
+    if (pl_db_int(s->db, &n, &err, "SELECT count(*) FROM event WHERE level='warn' AND message LIKE 'scores%%machine%%'") != PL_OK)
+        fail_msg("%s", err.text);
+    return n;
+}
+
+/* A unit is that of its part, of the same key and machine, and whole; nothing stays open. */
+static void a_unit_is_taken_from_the_file_of_its_part(void **unused)
+{
+    static const pl_stage stage = { .name = "score", .level = here };
+    const pl_step step = { .stage = &stage, .key = "key" };
+    const char *level = st_score_part_level(&step, mem);
+    const st_scorer *s = scorer();
+    const st_scored u = unit(s);
+    char dir[256];
+    st_score_taken t = { 0 };
+    pl_text bytes = { 0 }, cut = { 0 };
+    const int open_before = count_in("/proc/self/fd");
+
+    (void)unused;
+    toy_directory(dir);
+    const pl_workflow wf = { .workdir = dir,
+                             .storage = { pl_sprintf(mem, "%s/a.db", dir), pl_sprintf(mem, "%s/b.db", dir), 0, false } };
+    pl_env env = { .wf = &wf, .step = &step, .mem = mem, .run_id = 1 };
+    assert_int_equal(pl_store_open(&env.store, &wf, &st_schema, NULL), PL_OK);
+    assert_int_equal(pl_db_exec(env.store->db,
+                                "INSERT INTO run(run_id,uuid,command,argv_json,config_yaml,config_sha256,state,started_utc,"
+                                "program_version) VALUES(1,'u','run','[]','','','running','','0')",
+                                NULL),
+                     PL_OK);
+    st_score_taken_open(&t, &env); /* there are none */
+    assert_int_equal(t.n, 0);
+    st_score_bytes_put(&bytes, s, &u);
+    pl_text_add_n(&cut, bytes.s, bytes.len - 1);
+    part_make(dir, "00001-of-00002", "key", level, 3, &bytes, 0);
+    part_make(dir, "00000-of-00002", "key", level, 4, &bytes, 1);
+    part_make(dir, "00004-of-00007", "key", level, 25, &bytes, 2);
+    part_make(dir, "00001-of-00005", "other", level, 6, &bytes, 0);
+    part_make(dir, "00002-of-00003", "key", level, 20, &cut, 0);
+    part_make(dir, "00007-of-00011x", "key", level, 18, &bytes, 0);
+    part_make(dir, "junk", "key", level, 0, &bytes, 0);
+    st_score_taken_open(&t, &env);
+    assert_int_equal(t.n, 4);
+    for (int64_t k = 0; k < 30; k++) {
+        st_scored got = { 0 };
+        assert_int_equal(st_score_taken_unit(&got, &t, s, &env, k, mem), k == 3);
+        assert_true(k != 3 || (got.n == u.n && got.id[2] == u.id[2]));
+    }
+    assert_int_equal(warnings(env.store), 0);
+    part_make(dir, "00000-of-00013", "key", "there", 13, &bytes, 0); /* told of once */
+    t = (st_score_taken){ 0 };
+    st_score_taken_open(&t, &env);
+    for (int k = 0; k < 2; k++)
+        assert_false(st_score_taken_unit(&(st_scored){ 0 }, &t, s, &env, 13, mem));
+    assert_int_equal(warnings(env.store), 1);
+    pl_text_free(&bytes);
+    pl_text_free(&cut);
+    pl_store_close(env.store);
+    assert_int_equal(count_in("/proc/self/fd"), open_before);
+    toy_remove(dir);
+}
+
 /* ---- scores ---- */
 
 /* Three models of the properties 1, 1 and 2, the last with two outputs; intervals of half-width 1, 2, 3 and 4, at similarities from 0. */
@@ -256,9 +365,13 @@ static void models_may_predict_256_numbers(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        WITH_MEMORY(a_unit_is_the_same_after_it_was_kept),    WITH_MEMORY(bytes_that_are_cut_or_of_another_scorer_are_refused),
-        WITH_MEMORY(a_score_is_the_mean_of_what_is_good),     WITH_MEMORY(what_has_no_score_says_why),
-        WITH_MEMORY(structures_of_one_molecule_are_adjacent), WITH_MEMORY(models_may_predict_256_numbers),
+        WITH_MEMORY(a_unit_is_the_same_after_it_was_kept),
+        WITH_MEMORY(bytes_that_are_cut_or_of_another_scorer_are_refused),
+        WITH_MEMORY(a_score_is_the_mean_of_what_is_good),
+        WITH_MEMORY(what_has_no_score_says_why),
+        WITH_MEMORY(a_unit_is_taken_from_the_file_of_its_part),
+        WITH_MEMORY(structures_of_one_molecule_are_adjacent),
+        WITH_MEMORY(models_may_predict_256_numbers),
     };
 
     return cmocka_run_group_tests_name("scored", tests, NULL, NULL);

@@ -118,6 +118,52 @@ static void other_settings_are_other_structures(void **state)
     assert_true(has(&other, "C=O", &p));
 }
 
+static ch_prepare_opts with(ch_builder builder, ch_force_field force_field, int structures, double window, double dielectric)
+{
+    ch_prepare_opts o = ch_prepare_defaults();
+
+    o.builder = builder;
+    o.force_field = force_field;
+    o.n_structures = structures;
+    o.window = window;
+    o.dielectric = dielectric;
+    return o;
+}
+
+/* Every setting that changes a structure, and none that does not: a window without an ensemble, and for the native builder,
+ * which has its own limit of work, the number of steps. */
+static void each_setting_of_a_structure_is_told_apart(void **state)
+{
+    const struct {
+        ch_prepare_opts opts;
+        double retry;
+    } made[] = {
+        { with(CH_OPENBABEL, CH_FF_MMFF94, 1, 10, 1), 20 },   { with(CH_OPENBABEL, CH_FF_MMFF94S, 1, 10, 1), 20 },
+        { with(CH_OPENBABEL, CH_FF_MMFF94, 2, 10, 1), 20 },   { with(CH_OPENBABEL, CH_FF_MMFF94, 3, 10, 1), 20 },
+        { with(CH_OPENBABEL, CH_FF_MMFF94, 2, 10.5, 1), 20 }, { with(CH_OPENBABEL, CH_FF_MMFF94, 1, 10, 1.5), 20 },
+        { with(CH_OPENBABEL, CH_FF_MMFF94, 1, 10, 4), 20 },   { with(CH_NATIVE, CH_FF_MMFF94, 1, 10, 1), 20 },
+        { with(CH_NATIVE, CH_FF_MMFF94, 1, 10, 1), 20.5 },    { with(CH_NATIVE, CH_FF_MMFF94, 2, 10, 1), 20 },
+    };
+    enum { N_MADE = sizeof made / sizeof *made };
+    st_structures s[N_MADE], other;
+
+    (void)state;
+    for (int i = 0; i < N_MADE; i++) {
+        const ch_worker_opts budget = { .cpu_first_s = 1, .cpu_retry_s = made[i].retry };
+        ch_prepare_opts same = made[i].opts;
+        assert_int_equal(st_structures_open(&s[i], store, "{}", &made[i].opts, &budget, NULL), PL_OK);
+        assert_true(s[i].first_s == 1 && s[i].retry_s == made[i].retry);
+        for (int j = 0; j < i; j++)
+            assert_string_not_equal(s[j].settings, s[i].settings);
+        if (same.n_structures == 1)
+            same.window = 3;
+        if (same.builder == CH_NATIVE)
+            same.steps = 100;
+        assert_int_equal(st_structures_open(&other, store, "{}", &same, &budget, NULL), PL_OK);
+        assert_string_equal(other.settings, s[i].settings);
+    }
+}
+
 static void failures_hold_for_the_budget_they_were_given(void **state)
 {
     st_structures s, more, less;
@@ -203,6 +249,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(stored_structures_read_back_as_written, make, drop),
         cmocka_unit_test_setup_teardown(other_settings_are_other_structures, make, drop),
+        cmocka_unit_test_setup_teardown(each_setting_of_a_structure_is_told_apart, make, drop),
         cmocka_unit_test_setup_teardown(failures_hold_for_the_budget_they_were_given, make, drop),
         cmocka_unit_test_setup_teardown(any_thread_may_look_while_units_are_committed, make, drop),
     };
