@@ -3,7 +3,6 @@
 """A shard as one file, and files of shards merged: what workflow engines pass from job to job."""
 import os
 import random
-import re
 import shutil
 import signal
 import sqlite3
@@ -150,7 +149,6 @@ def what_is_wrong_with_files_is_told_before_any_work():
         for bad in ("flip.db", "cut.db", changed(p, "s1.db", "swapped.db", "UPDATE molecule SET charge=charge+1")):
             err = refused(p, "s0.db", bad, "s2.db", *to, status=5)
             assert bad in err and "run the shard again with --out" in err, err
-        assert re.search(r"swapped\.db: damaged: [^ ]*swapped\.db: [^ ]", err), err
         err = refused(p, "s0.db", changed(p, "s1.db", "newer.db", "DELETE FROM row_sum; PRAGMA user_version=99"), "s2.db", *to, status=5)
         assert "newer.db: written by a newer molsieve" in err, err
         in_format(p.path("s1.db"), p.path("older.db"))
