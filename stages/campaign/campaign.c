@@ -125,22 +125,34 @@ static pl_code counts_read(st_campaign_state *out, const st_campaign *x, pl_stor
 static const char *spent_path(const st_campaign *x) { return pl_sprintf(x->mem, "%s/campaign.seconds", x->wf->workdir); }
 
 /* 0 where nothing is known. */
-static double spent(const st_campaign *x)
+static pl_code spent(double *seconds, const st_campaign *x, pl_error *err)
 {
     const char *path = spent_path(x);
-    double seconds = 0;
     pl_bytes text;
+    pl_code code;
 
-    if (path == NULL || access(path, F_OK) != 0 || pl_file_read(&text, path, x->mem, NULL) != PL_OK)
-        return 0;
-    seconds = strtod(text.data, NULL);
-    return seconds > 0 && isfinite(seconds) ? seconds : 0;
+    *seconds = 0;
+    if (path == NULL)
+        return pl_fail(err, PL_ENOMEM, "the time of a campaign");
+    if (access(path, F_OK) != 0)
+        return PL_OK;
+    code = pl_file_read(&text, path, x->mem, err);
+    if (code != PL_OK)
+        return code;
+    *seconds = strtod(text.data, NULL);
+    if (!(*seconds > 0 && isfinite(*seconds)))
+        *seconds = 0;
+    return PL_OK;
 }
 
 pl_code st_campaign_spend(const st_campaign *x, double seconds, pl_error *err)
 {
-    const char *path = spent_path(x), *text = pl_sprintf(x->mem, "%.3f\n", spent(x) + seconds);
+    double before;
+    pl_code code = spent(&before, x, err);
+    const char *path = spent_path(x), *text = pl_sprintf(x->mem, "%.3f\n", before + seconds);
 
+    if (code != PL_OK)
+        return code;
     if (path == NULL || text == NULL)
         return pl_fail(err, PL_ENOMEM, "the time of a campaign");
     return pl_file_write(path, (pl_bytes){ text, strlen(text) }, err);
@@ -151,7 +163,10 @@ pl_code st_campaign_look(st_campaign_state *out, const st_campaign *x, pl_error 
     pl_store *s = NULL;
     pl_code code;
 
-    *out = (st_campaign_state){ .ended = -1, .best = NAN, .best_round = -1, .seconds = spent(x) };
+    *out = (st_campaign_state){ .ended = -1, .best = NAN, .best_round = -1 };
+    code = spent(&out->seconds, x, err);
+    if (code != PL_OK)
+        return code;
     if (access(x->wf->storage.results, F_OK) != 0)
         return PL_OK;
     code = pl_store_open_read(&s, x->wf->storage.results, x->schema, err);
