@@ -68,8 +68,8 @@ static pl_code guess(const pl_workflow *wf, const pl_step *step, pl_store *store
     return PL_OK;
 }
 
-#define STAGE(word, how, estimates)                                          \
-    {                                                                        \
+#define STAGE(word, how, estimates)                                                \
+    {                                                                              \
         .name = (word), .help = "does it", .scope = (how), .estimate = (estimates) \
     }
 static const pl_stage stages[STEPS] = {
