@@ -19,7 +19,7 @@ typedef struct trial {
     ch_prepared molecule;
     const char *title;
     const ch_mol *mol[1];
-    char folder[64];
+    char *folder;
 } trial;
 
 /* Built by Open Babel, which is slower: it is one molecule. */
@@ -68,7 +68,9 @@ static pl_code stage_make(trial *t, st_ext_stage *s, pl_error *err)
     const char *const *file = c->files.items;
     const char *tmp = getenv("TMPDIR");
 
-    (void)snprintf(t->folder, sizeof t->folder, "%s/molsieve-try-XXXXXX", tmp != NULL && strlen(tmp) < 32 ? tmp : "/tmp");
+    t->folder = pl_sprintf(t->mem, "%s/molsieve-try-XXXXXX", tmp != NULL && tmp[0] != '\0' ? tmp : "/tmp");
+    if (t->folder == NULL)
+        return pl_fail(err, PL_ENOMEM, "a temporary folder");
     s->scratch = mkdtemp(t->folder);
     if (s->scratch == NULL)
         return pl_fail_errno(err, t->folder);
