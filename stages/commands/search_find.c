@@ -13,7 +13,7 @@
 #include "stages/expression/needs.h"
 #include "stages/expression/row_filter.h"
 
-enum { CHUNK = 1024, KEEP_MORE = 100000 };
+enum { CHUNK = 1024, KEEP_MORE = 2048 };
 
 /* A molecule whose similarity is high enough. */
 typedef struct near {
@@ -36,6 +36,7 @@ typedef struct search {
     int32_t both[CHUNK], ones[CHUNK], n_chunk;
     near *near; /* [n_near] */
     size_t n_near, cap_near;
+    bool dropped;        /* some that are less similar than as many as are asked for */
     st_matcher *matcher; /* NULL: no pattern is asked for */
     st_needs needs;      /* of the pattern */
     sqlite3_stmt *put, *get_smiles;
@@ -199,10 +200,10 @@ static void drop_far(search *s)
 {
     const size_t limit = (size_t)s->q->limit;
 
-    if (s->q->smarts != NULL || limit == 0 || s->n_near < limit + KEEP_MORE)
+    if (s->q->smarts != NULL || limit == 0 || s->n_near / 2 < limit + KEEP_MORE)
         return;
     qsort(s->near, s->n_near, sizeof *s->near, by_similarity);
-    s->said->more = true;
+    s->dropped = true;
     s->n_near = limit;
 }
 
@@ -338,22 +339,17 @@ static pl_code scan(search *s, const char *hits, pl_error *err)
     return code;
 }
 
-/* All of them; whether some were left out because of the limit is noted again by `take`. */
 static pl_code find_similar(search *s, pl_error *err)
 {
-    pl_code code = PL_OK;
-    bool dropped;
+    pl_code code = scan(s, "", err);
 
-    code = scan(s, "", err);
     if (code == PL_OK && s->n_chunk > 0)
         code = compare_chunk(s, err);
-    dropped = s->said->more;
-    s->said->more = false;
     if (code == PL_OK && s->n_near > 0)
         qsort(s->near, s->n_near, sizeof *s->near, by_similarity);
     for (size_t i = 0; i < s->n_near && code == PL_OK && !s->said->more; i++)
         code = take(s, s->near[i].similarity, s->near[i].mol_id, NULL, err);
-    s->said->more = s->said->more || dropped;
+    s->said->more = s->said->more || s->dropped;
     return code;
 }
 

@@ -86,6 +86,17 @@ def similar_molecules_are_found_most_similar_first():
         assert "earlier version" in err and "--from prepare" in err, err
 
 
+def the_most_similar_of_thousands_is_found_wherever_it_is():
+    """More molecules are similar enough than a search keeps at once."""
+    with Project() as p:
+        p.put("lib.smi", "CCO ethanol\n" * 6200 + "Oc1ccccc1 phenol\n")
+        w = p.workflow([p.path("lib.smi")], "  read: {unit: 500}\n  prepare: {conformers: {source: none}, dedupe: {by: none}}\n")
+        p.run("run", w, "-q")
+        for limit, n in ((1, 1), (3, 3), (7000, 6201), (2**63 - 1, 6201)):
+            rows = found(p, "--similar", "Oc1ccccc1", "--at-least", "0", "-n", str(limit))
+            assert len(rows) == n and rows[0]["title"] == "phenol" and rows[0]["query_similarity"] == 1, (limit, rows[:2])
+
+
 def a_pattern_finds_what_an_alert_finds():
     patterns = ["[NX3;H2]c1ccccc1", "C(=O)[OH]", "[#7;+]", "[R2]", "C[H]", "[$(c1ccccc1);!$(*Cl)]", "S(=O)(=O)", "[C@H]"]
     patterns += ["Clc1ccccc1", "[F,Cl]", "BrC", "Sc1ccccc1", "Cn", "[nH]1cccc1", "[#7;!H0]aa", "[!#6;!#8]", "A=O", "Oc1ccc(Cl)cc1", "FC(F)F"]
@@ -380,7 +391,7 @@ def datasette_answers_with_metadata_and_extension():
 if __name__ == "__main__":
     sieve.main([sqlite_has_the_same_functions_as_an_extension, metadata_for_datasette_describe_every_column,
                 datasette_answers_with_metadata_and_extension, all_that_is_known_of_a_molecule_is_shown, what_is_not_there_is_suggested, fingerprints_and_scaffolds_of_all_molecules_are_stored, the_views_answer_what_people_ask,
-                similar_molecules_are_found_most_similar_first, a_pattern_finds_what_an_alert_finds,
+                similar_molecules_are_found_most_similar_first, the_most_similar_of_thousands_is_found_wherever_it_is, a_pattern_finds_what_an_alert_finds,
                 scaffolds_are_found_and_every_format_says_the_same, wrong_searches_are_refused_at_once,
                 hostile_patterns_cost_their_cpu_seconds_only, an_endless_pattern_fails_only_its_molecule, conditions_know_structures,
                 a_wrong_pattern_in_a_condition_is_refused_with_its_column])
