@@ -285,10 +285,11 @@ static void summary_prints(const pl_stage *const *of, int n, int ran, const char
     assert_int_equal(chdir(back), 0);
     for (char *from = printed, *dir; *from != '\0'; from = dir + strlen(at.dir)) { /* D: the folder */
         dir = strstr(from, at.dir);
-        (void)snprintf(told + strlen(told), sizeof told - strlen(told), "%.*s%s",
-                       dir != NULL ? (int)(dir - from) : (int)strlen(from), from, dir != NULL ? "D" : "");
-        if (dir == NULL)
+        if (dir == NULL) {
+            (void)snprintf(told + strlen(told), sizeof told - strlen(told), "%s", from);
             break;
+        }
+        (void)snprintf(told + strlen(told), sizeof told - strlen(told), "%.*sD", (int)(dir - from), from);
     }
     assert_string_equal(told, want);
 }
