@@ -16,6 +16,7 @@ target_link_options(test_train_errors PRIVATE -Wl,--wrap=pl_arena_get)
 molsieve_test(train_epochs unit/train_epochs_test.c LABEL unit threads USES molsieve::models)
 molsieve_test(model_refused unit/model_refused_test.c LABEL unit USES molsieve::models)
 molsieve_test(model_file unit/model_file_test.c LABEL unit USES molsieve::models)
+molsieve_test(model_join unit/model_join_test.c LABEL unit USES molsieve::models)
 molsieve_test(model_damage unit/model_damage_test.c LABEL unit USES molsieve::models)
 molsieve_test(sparse unit/sparse_test.c LABEL unit USES molsieve::models)
 molsieve_test(warm_start unit/warm_start_test.c LABEL unit USES molsieve::models molsieve_made_mol)
@@ -83,7 +84,8 @@ foreach(case scores_are_means_over_the_structures each_structure_gives_a_value_a
         defined_stereo_is_built_or_the_record_fails)
   molsieve_script_test(structures.${case} cli/structures_e2e.py LABEL cli ARGS ${case})
 endforeach()
-foreach(case members_are_learned_and_scored_together classes_have_members_too wrong_member_counts_and_names_are_refused)
+foreach(case members_are_learned_and_scored_together classes_have_members_too wrong_member_counts_and_names_are_refused
+        joined_networks_predict_their_mean classes_are_joined_by_their_log_odds)
   molsieve_script_test(members.${case} cli/members_e2e.py LABEL cli ARGS ${case})
 endforeach()
 foreach(case a_score_names_the_nearest_training_molecule a_similarity_minimum_ranks_the_same_with_shards

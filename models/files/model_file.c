@@ -13,6 +13,8 @@
 #include "pipeline/base/file.h"
 #include "pipeline/base/sha256.h"
 
+enum { NAME_SIZE = 160 };
+
 /* ---- reading ------------------------------------------------------------- */
 
 static bool same_shape(const nn_tensor *t, const nn_param *p)
@@ -63,11 +65,36 @@ static pl_code tensor_take(float *params, const nn_tensors *all, const nn_param 
     return code == PL_OK ? finite_check(p->name, params + p->at, p->size, err) : code;
 }
 
+/* Parameter k of a network as it is called in the file; name is its memory. */
+static nn_param named(char name[NAME_SIZE], const nn_model_file *m, int32_t network, int32_t k)
+{
+    nn_param p = m->model->param[k];
+
+    if (network > 0) {
+        (void)snprintf(name, NAME_SIZE, "networks.%d.%s", (int)network, p.name);
+        p.name = name;
+    }
+    return p;
+}
+
+/* Whether a parameter of some network is called so. */
+static bool is_parameter(const nn_model_file *m, const nn_tensors *all, const char *name)
+{
+    for (int32_t network = 0; network < nn_model_networks(m); network++) {
+        char prefix[NAME_SIZE] = "";
+        if (network > 0)
+            (void)snprintf(prefix, sizeof prefix, "networks.%d.", (int)network);
+        if (strncmp(name, prefix, strlen(prefix)) != 0)
+            continue;
+        if (nn_se3_find(m->model, name + strlen(prefix)) >= 0 || (m->sparse && nn_model_is_packed(m->model, all, name, prefix)))
+            return true;
+    }
+    return false;
+}
+
 static bool is_known(const nn_model_file *m, const nn_tensors *all, const char *name)
 {
-    if (m->model != NULL && nn_se3_find(m->model, name) >= 0)
-        return true;
-    if (m->model != NULL && m->sparse && nn_model_is_packed(m->model, all, name))
+    if (is_parameter(m, all, name))
         return true;
     return nn_domain_has(name) || nn_seen_is(name) || nn_members_has(&m->members, name);
 }
@@ -109,23 +136,36 @@ static void signs_move(const nn_se3 *model, float *params)
     }
 }
 
+static pl_code network_params_take(nn_model_file *m, int32_t network, const nn_tensors *all, pl_arena *mem, pl_error *err)
+{
+    float *params = nn_model_params(m, network);
+    char name[NAME_SIZE];
+    pl_code code = PL_OK;
+
+    for (int32_t k = 0; k < m->model->n_params && code == PL_OK; k++) {
+        const nn_param p = named(name, m, network, k);
+        const bool packed = m->sparse && nn_sparse_fits(&p) && nn_tensors_find(all, p.name) == NULL;
+        code = packed ? nn_model_unpack(params + p.at, all, &p, mem, err) : tensor_take(params, all, &p, err);
+        if (code == PL_OK && packed)
+            code = finite_check(p.name, params + p.at, p.size, err);
+    }
+    return code;
+}
+
 static pl_code params_take(nn_model_file *m, const nn_tensors *all, bool other_signs, pl_arena *mem, pl_error *err)
 {
     const nn_se3 *model = m->model;
+    const int32_t n = nn_model_networks(m);
     pl_code code = PL_OK;
 
-    m->params = PL_NEW(mem, float, model->n_floats);
+    m->params = PL_NEW(mem, float, (size_t)n * model->n_floats);
     if (m->params == NULL)
-        return pl_fail(err, PL_ENOMEM, "a model of %zu parameters", model->n_floats);
-    for (int32_t k = 0; k < model->n_params && code == PL_OK; k++) {
-        const nn_param *p = &model->param[k];
-        const bool packed = m->sparse && nn_sparse_fits(p) && nn_tensors_find(all, p->name) == NULL;
-        code = packed ? nn_model_unpack(m->params + p->at, all, p, mem, err) : tensor_take(m->params, all, p, err);
-        if (code == PL_OK && packed)
-            code = finite_check(p->name, m->params + p->at, p->size, err);
+        return pl_fail(err, PL_ENOMEM, "a model of %zu parameters", (size_t)n * model->n_floats);
+    for (int32_t k = 0; k < n && code == PL_OK; k++) {
+        code = network_params_take(m, k, all, mem, err);
+        if (code == PL_OK && other_signs)
+            signs_move(model, nn_model_params(m, k));
     }
-    if (code == PL_OK && other_signs)
-        signs_move(model, m->params);
     return code;
 }
 
@@ -232,7 +272,9 @@ static uint16_t bf16_of(float x)
 
 void nn_model_round(nn_model_file *m)
 {
-    for (size_t i = 0; m->bf16 && m->model != NULL && i < m->model->n_floats; i++) {
+    const size_t n = m->bf16 && m->model != NULL ? (size_t)nn_model_networks(m) * m->model->n_floats : 0;
+
+    for (size_t i = 0; i < n; i++) {
         uint32_t bits = (uint32_t)bf16_of(m->params[i]) << 16;
         memcpy(&m->params[i], &bits, sizeof bits);
     }
@@ -257,24 +299,29 @@ static pl_code tensor_round(nn_tensor *t, const nn_model_file *m, pl_arena *mem,
     return PL_OK;
 }
 
-/* Two tensors for a matrix that is packed. */
-static pl_code tensors_fill(nn_tensor *t, int *n, const nn_model_file *m, pl_arena *mem, pl_error *err)
+/* Two tensors for a matrix that is packed. Names are copied into mem. */
+static pl_code tensors_fill(nn_tensor *t, int *n, const nn_model_file *m, int32_t network, pl_arena *mem, pl_error *err)
 {
+    const float *params = nn_model_params(m, network);
+    char name[NAME_SIZE];
     pl_code code = PL_OK;
 
     for (int32_t k = 0; k < m->model->n_params && code == PL_OK; k++) {
-        const nn_param *p = &m->model->param[k];
+        nn_param p = named(name, m, network, k);
         nn_tensor *now = t + *n;
-        const bool packed = m->sparse && nn_sparse_fits(p);
+        const bool packed = m->sparse && nn_sparse_fits(&p);
+        p.name = pl_strdup(mem, p.name);
+        if (p.name == NULL)
+            return pl_fail(err, PL_ENOMEM, "a model file");
         if (packed)
-            code = nn_model_pack(now, p, m->params + p->at, mem, err);
+            code = nn_model_pack(now, &p, params + p.at, mem, err);
         else
-            *now = (nn_tensor){ .name = p->name,
+            *now = (nn_tensor){ .name = p.name,
                                 .dtype = NN_F32,
-                                .n_dims = p->n_dims,
-                                .dims = { p->dims[0], p->dims[1] },
-                                .count = p->size,
-                                .data = m->params + p->at };
+                                .n_dims = p.n_dims,
+                                .dims = { p.dims[0], p.dims[1] },
+                                .count = p.size,
+                                .data = params + p.at };
         *n += packed ? 2 : 1;
         if (code == PL_OK)
             code = tensor_round(now, m, mem, err);
@@ -284,7 +331,8 @@ static pl_code tensors_fill(nn_tensor *t, int *n, const nn_model_file *m, pl_are
 
 static pl_code write_in(const nn_model_file *m, const char *path, pl_arena *mem, pl_error *err)
 {
-    const int n_params = m->model != NULL ? m->model->n_params : 0;
+    const int32_t networks = nn_model_networks(m);
+    const int n_params = m->model != NULL ? networks * m->model->n_params : 0;
     const char **json = NULL;
     nn_tensor *t, *more = NULL;
     nn_tensors all = { 0 };
@@ -295,8 +343,8 @@ static pl_code write_in(const nn_model_file *m, const char *path, pl_arena *mem,
     all.t = t;
     if (code == PL_OK && t == NULL)
         code = pl_fail(err, PL_ENOMEM, "a model file");
-    if (code == PL_OK && n_params)
-        code = tensors_fill(t, &all.n, m, mem, err);
+    for (int32_t k = 0; k < networks && code == PL_OK; k++)
+        code = tensors_fill(t, &all.n, m, k, mem, err);
     if (code != PL_OK)
         return code;
     memcpy(t + all.n, more, (size_t)n_more * sizeof *t);
@@ -342,6 +390,15 @@ double nn_model_value(const nn_model_file *m, int32_t target, const uint8_t *z, 
 
     return m->classifies ? nn_logistic(x) : x;
 }
+
+int32_t nn_model_networks(const nn_model_file *m)
+{
+    if (m->model == NULL)
+        return 0;
+    return m->networks > 1 ? m->networks : 1;
+}
+
+float *nn_model_params(const nn_model_file *m, int32_t k) { return m->params + (size_t)k * m->model->n_floats; }
 
 int32_t nn_model_components(const nn_model_file *m) { return m->members.n + (m->model != NULL); }
 

@@ -1,15 +1,17 @@
 /* models/files/model_file.h - reads and writes a trained model, a single safetensors file.
  *
  * A model is a network, or members of other kinds (models/files/members.h), or both; it predicts their mean with equal weights.
+ * Instead of one network it can have several of the same settings, inputs and targets (models/files/join.h): the mean of their outputs, for classes of
+ * their log odds, is then what one network would give.
  *
  * A safetensors file (models/tensors/safetensors.h): the parameters under the names of
  * NVIDIA's SE3Transformer, float32 or rounded to bfloat16, and strings of
  * metadata, each a JSON object except the first four:
  *
- *   format "molsieve-model", format_version "1" to "8", name, w3j "e3nn-0.3.3" | "e3nn-0.5"
+ *   format "molsieve-model", format_version "1" to "9", name, w3j "e3nn-0.3.3" | "e3nn-0.5"
  *   model      the settings of the network (models/network/se3.h); absent where there is none
  *              and, in format 6, norm may be "gate", and there is what it reads of distances: radial {basis, envelope, cutoff, number} (models/network/radial.h)
- *              in format 8 also sparsity "2:4"
+ *              in format 8 also sparsity "2:4"; in format 9 networks, how many there are
  *   family     from format 4 on: the members (models/files/members.h); in formats 5 and 6 absent where there are none
  *   inputs     elements and features (models/features/feature.h); any_element true where nothing reads them;
  *              in format 5 also columns [{name, unit, mean, std, low, high}]
@@ -33,6 +35,7 @@
  * Models that learned noise alone have format 7 and task "denoise"; the file is otherwise as 6, and its target, scale and outputs mean nothing.
  * Models with weights of 2:4 sparsity have format 8, which is otherwise as 7: a matrix NAME [rows][k] that nn_sparse_fits is stored as
  * NAME.values [rows][k/2] and NAME.index U8 (nn_sparse_pack).
+ * Models of several networks have format 9, which is otherwise as 8; the parameters of those after the first are called networks.1.NAME and so on.
  * A file cannot contain executable code. Reading checks every tensor's name, shape and
  * numbers; PL_EDATA names the first one that is missing, unknown, of another shape or not
  * finite. Weights that were trained with the other sign convention of the 3j symbols are
@@ -55,7 +58,7 @@ typedef struct nn_scale {
     double offset[NN_MAX_ELEMENTS]; /* offset[element], elements in the order of inputs */
 } nn_scale;
 
-enum { NN_TARGETS_MAX = 64 };
+enum { NN_TARGETS_MAX = 64, NN_NETWORKS_MAX = 16 };
 
 /* One number that a model predicts. */
 typedef struct nn_target {
@@ -81,7 +84,8 @@ typedef struct nn_model_file {
     bool bf16;              /* parameters are stored as bfloat16              */
     bool sparse;            /* matrices of 2:4 are stored packed (models/network/sparse.h) */
     const nn_se3 *model;    /* the plan of conf; NULL: no network             */
-    float *params;          /* [model->n_floats]; after a read exactly the
+    int32_t networks;       /* how many, each with parameters of its own; 0 is 1 */
+    float *params;          /* [networks][model->n_floats]; after a read exactly the
                                              values in the file                             */
     char sha256[65];        /* of the file; read only                         */
     bool verified;          /* the file has a checksum and it matches; read only */
@@ -117,7 +121,13 @@ pl_code nn_model_write(const nn_model_file *m, const char *path, pl_error *err);
  * An element that the model does not know has offset 0. */
 double nn_model_offset(const nn_scale *scale, const nn_inputs *inputs, const uint8_t *z, int32_t n);
 
-/* How many are averaged: the members and the network. */
+/* How many networks there are: 0 for a model of members alone. */
+int32_t nn_model_networks(const nn_model_file *m);
+
+/* The parameters of network k. */
+float *nn_model_params(const nn_model_file *m, int32_t k);
+
+/* How many are averaged: the members and the network, or the mean of its networks. */
 int32_t nn_model_components(const nn_model_file *m);
 
 /* Converts the network's output y for a target (0..outputs-1) to the target's unit: x = y stdev + mean + linear

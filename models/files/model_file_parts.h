@@ -31,7 +31,7 @@ void nn_extras_put(json_t *inputs, const nn_inputs *in);
 pl_code nn_model_pack(nn_tensor to[2], const nn_param *p, const float *w, pl_arena *mem, pl_error *err);
 /* Reads such a matrix. EDATA: a tensor of it is missing or not what it must be. */
 pl_code nn_model_unpack(float *w, const nn_tensors *all, const nn_param *p, pl_arena *mem, pl_error *err);
-/* Whether `name` is one of the two of a matrix of the model. */
-bool nn_model_is_packed(const nn_se3 *model, const nn_tensors *all, const char *name);
+/* Whether `name` is one of the two of a matrix of a network whose parameters have this prefix. */
+bool nn_model_is_packed(const nn_se3 *model, const nn_tensors *all, const char *name, const char *prefix);
 
 #endif

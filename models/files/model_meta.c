@@ -183,6 +183,21 @@ static void take_conf(reader *r, nn_se3_conf *c)
         take_radial(r, &c->radial);
 }
 
+/* Absent where there is one. */
+static int32_t take_networks(reader *r)
+{
+    int32_t n;
+
+    if (r->version < 9)
+        return 1;
+    section_open(r, "model");
+    n = get_int(r, "networks");
+    if (r->code == PL_OK && (n < 2 || n > NN_NETWORKS_MAX))
+        wrong_type(r, "networks", "a number from 2 to 16");
+    return n;
+}
+
+/* In format 9 absent where nothing is packed. */
 static bool take_sparsity(reader *r)
 {
     static const char *const words[] = { "2:4", NULL };
@@ -190,6 +205,8 @@ static bool take_sparsity(reader *r)
     if (r->version < 8)
         return false;
     section_open(r, "model");
+    if (r->version > 8 && json_object_get(r->root, "sparsity") == NULL)
+        return false;
     (void)get_choice(r, "sparsity", words);
     return r->code == PL_OK;
 }
@@ -403,8 +420,8 @@ static void take_names(reader *r, nn_model_file *m, bool *other_signs)
     if (format == NULL || strcmp(format, "molsieve-model") != 0)
         r->code = pl_fail(r->err, PL_EDATA, "not a model file of this program (metadata format is %.40s)",
                           format != NULL ? format : "missing");
-    else if (version == NULL || version[0] < '1' || version[0] > '8' || version[1])
-        r->code = pl_fail(r->err, PL_EDATA, "model file format %.20s, this program reads 1 to 8", version != NULL ? version : "?");
+    else if (version == NULL || version[0] < '1' || version[0] > '9' || version[1])
+        r->code = pl_fail(r->err, PL_EDATA, "model file format %.20s, this program reads 1 to 9", version != NULL ? version : "?");
     else if (name != NULL && !nn_model_name_fits(name))
         r->code = pl_fail(r->err, PL_EDATA, "metadata name is not a name");
     else if (signs == NULL || (strcmp(signs, "e3nn-0.3.3") != 0 && strcmp(signs, "e3nn-0.5") != 0))
@@ -437,6 +454,7 @@ pl_code nn_model_meta_take(nn_model_file *m, bool *other_signs, const nn_tensors
 
     take_names(&r, m, other_signs);
     take_conf(&r, &m->conf);
+    m->networks = take_networks(&r);
     m->sparse = take_sparsity(&r);
     take_inputs(&r, &m->inputs);
     take_graph(&r, &m->graph);

@@ -31,6 +31,8 @@ static json_t *json_conf(const nn_model_file *m)
         json_object_set_new(o, "radial", json_radial(&c->radial));
     if (o != NULL && m->sparse)
         json_object_set_new(o, "sparsity", json_string("2:4"));
+    if (o != NULL && nn_model_networks(m) > 1)
+        json_object_set_new(o, "networks", json_integer(nn_model_networks(m)));
     return o;
 }
 
@@ -101,7 +103,8 @@ static bool is_packed(const nn_model_file *m) { return m->model != NULL && m->sp
 
 static bool has_list(const nn_model_file *m)
 {
-    return m->conf.outputs > 1 || m->members.n > 0 || has_extras(m) || has_new_network(m) || m->denoises || is_packed(m);
+    return m->conf.outputs > 1 || m->members.n > 0 || has_extras(m) || has_new_network(m) || m->denoises || is_packed(m) ||
+           nn_model_networks(m) > 1;
 }
 
 /* The targets as take_each reads them: one object, or a list. */
@@ -132,6 +135,8 @@ enum { META_KEYS = 13 };
 
 static const char *version_of(const nn_model_file *m)
 {
+    if (nn_model_networks(m) > 1)
+        return "9";
     if (is_packed(m))
         return "8";
     if (m->denoises)

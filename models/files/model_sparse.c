@@ -28,9 +28,9 @@ pl_code nn_model_pack(nn_tensor to[2], const nn_param *p, const float *w, pl_are
 /* One of the two, of n numbers. */
 static pl_code part_find(const nn_tensor **out, const nn_tensors *all, const nn_param *p, int k, size_t n, pl_error *err)
 {
-    char name[128];
+    char name[160];
 
-    (void)snprintf(name, sizeof name, "%.100s%s", p->name, ending[k]);
+    (void)snprintf(name, sizeof name, "%.130s%s", p->name, ending[k]);
     *out = nn_tensors_find(all, name);
     if (*out == NULL)
         return pl_fail(err, PL_EDATA, "tensor %s is missing", name);
@@ -63,16 +63,16 @@ pl_code nn_model_unpack(float *w, const nn_tensors *all, const nn_param *p, pl_a
                    ending[1], good + 1, groups);
 }
 
-bool nn_model_is_packed(const nn_se3 *model, const nn_tensors *all, const char *name)
+bool nn_model_is_packed(const nn_se3 *model, const nn_tensors *all, const char *name, const char *prefix)
 {
-    char of[128];
+    char of[160];
 
     for (int k = 0; k < 2; k++) {
         const size_t n = strlen(name), tail = strlen(ending[k]);
         if (n <= tail || n - tail >= sizeof of || strcmp(name + n - tail, ending[k]) != 0)
             continue;
         (void)snprintf(of, sizeof of, "%.*s", (int)(n - tail), name);
-        const int32_t at = nn_se3_find(model, of);
+        const int32_t at = nn_se3_find(model, of + strlen(prefix));
         return at >= 0 && nn_sparse_fits(&model->param[at]) && nn_tensors_find(all, of) == NULL;
     }
     return false;

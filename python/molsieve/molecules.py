@@ -22,7 +22,7 @@ def predict(model: "ModelLike | Sequence[ModelLike]", molecules: Molecules, *, s
             engine: Optional[str] = None, jobs: Optional[int] = None) -> "pandas.DataFrame":
     """Predicts with a model; one row for each molecule, in order, with the index of the input.
 
-    model      "esol", "qm9-gap", "qm9-homo", "qm9-homo-2", a model file, a `Model`; several are an ensemble
+    model      "esol", "qm9-gap", "qm9-homo", a model file, a `Model`; several are an ensemble
     molecules  SMILES as a list or Series, a DataFrame with a column of SMILES, or a file as pathlib.Path
 
     The columns of a property P are those of `molsieve help predict`: P, P_unit, P_interval90 (half-width of the 90 % prediction

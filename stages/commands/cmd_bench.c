@@ -172,6 +172,8 @@ static pl_code model_get(setup *s, pl_error *err)
         code = pl_fail(err, PL_ECONFIG, "%s has no network to measure", path);
     if (code != PL_OK)
         return code;
+    if (nn_model_networks(m) > 1)
+        pl_cmd_say("%s is the mean of %d networks; one of them is measured", path, (int)nn_model_networks(m));
     s->model = m->model;
     s->params = m->params;
     s->inputs = m->inputs;

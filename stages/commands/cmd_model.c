@@ -13,6 +13,7 @@
 #include "stages/commands/output/cmd_json.h"
 #include "stages/commands/model_diff.h"
 #include "stages/commands/model_import.h"
+#include "stages/commands/model_join.h"
 #include "stages/steps/errors/trust.h"
 #include "stages/steps/errors/verdict.h"
 
@@ -23,7 +24,7 @@ static const pl_opt opts[] = {
     { "--json", 0, NULL, "info: all metadata as JSON" },
     { "--sha256", 0, "HEX", "verify: the file must have this hash" },
     { "--from", 0, "PROGRAM", "import: nvidia" },
-    { "--output", 'o', "FILE", "import: the model file to write" },
+    { "--output", 'o', "FILE", "import, join: the model file to write" },
     { "--target", 't', "NAME", "import: what the network predicts" },
     { "--unit", 0, "UNIT", "import: of the predictions, such as eV" },
     { "--mean", 0, "X", "import: mean of the target in the training; added to the output (0)" },
@@ -202,10 +203,34 @@ static void print_graph(const nn_model_file *m)
 /* What the network learned, if there is one. */
 static const char *epochs_words(const json_t *t, pl_arena *mem)
 {
-    if (json_object_get(t, "epochs") == NULL)
+    if (json_object_get(t, "epochs") == NULL || json_object_get(t, "best_epoch") == NULL)
         return "";
     return pl_sprintf(mem, ", best of %lld epochs is %lld", (long long)json_integer_value(json_object_get(t, "epochs")),
                       (long long)json_integer_value(json_object_get(t, "best_epoch")));
+}
+
+/* The models whose networks it has, with their own errors; that of the mean is not in the file. */
+static void print_joined(const json_t *p, const char *unit, pl_arena *mem)
+{
+    const json_t *one;
+    size_t k;
+
+    json_array_foreach(json_object_get(p, "joined"), k, one) {
+        const json_t *errors = json_object_get(json_object_get(one, "provenance"), "errors");
+        const char *part = json_object_get(errors, "test") != NULL ? "test" : "valid";
+        pl_text row = { 0 };
+
+        add_real(&row, "MAE", json_object_get(errors, part), "mae", unit);
+        add_real(&row, "RMSE", json_object_get(errors, part), "rmse", unit);
+        add_classes(&row, json_object_get(errors, part));
+        pl_cmd_print("  %-11s %s, sha256 %.12s", k == 0 ? "joined" : "",
+                     st_model_plain(json_string_value(json_object_get(one, "name")), mem),
+                     st_model_plain(json_string_value(json_object_get(one, "sha256")), mem));
+        if (row.len > 0)
+            pl_cmd_print("; alone on %s: %s", part, pl_text_str(&row));
+        pl_cmd_print("\n");
+        pl_text_free(&row);
+    }
 }
 
 static void print_training(const json_t *p, pl_arena *mem)
@@ -350,6 +375,7 @@ static size_t weight_bytes(const nn_model_file *m, const nn_sparse_count *packed
     return (m->model->n_floats - packed->weights + kept) * each + index;
 }
 
+/* Of one of several networks. */
 static void print_sparsity(const nn_model_file *m)
 {
     const nn_sparse_count c = nn_sparse_count_of(m->model->param, m->model->n_params, m->params), none = { 0 };
@@ -367,6 +393,8 @@ static void print_network(const nn_model_file *m)
 
     pl_cmd_print("  network     SE(3)-Transformer, %d layers, %d degrees, %d channels, %d heads; %zu parameters as %s\n",
                  (int)c->layers, (int)c->degrees, (int)c->channels, (int)c->heads, m->model->n_floats, m->bf16 ? "bf16" : "f32");
+    if (nn_model_networks(m) > 1)
+        pl_cmd_print("              the mean of %d such networks\n", (int)nn_model_networks(m));
     print_sparsity(m);
     pl_cmd_print("  parity      %s\n", c->parity == NN_PARITY_NATURAL
                                            ? "natural: mirror images have the same score"
@@ -414,6 +442,7 @@ static void print_info(const nn_model_file *m, const char *path, pl_arena *mem)
     print_graph(m);
     pl_cmd_print("  sha256      %s\n", m->sha256);
     print_training(p, mem);
+    print_joined(p, m->target->unit, mem);
     if (!m->denoises)
         print_scores(m, p, mem);
     json_decref(p);
@@ -427,7 +456,8 @@ static int print_json(const nn_model_file *m, pl_arena *mem)
 
     if (all != NULL) {
         json_object_set_new(all, "sha256", json_string(m->sha256));
-        json_object_set_new(all, "parameters", json_integer(m->model != NULL ? (json_int_t)m->model->n_floats : 0));
+        json_object_set_new(all, "parameters",
+                            json_integer(m->model != NULL ? (json_int_t)(m->model->n_floats * (size_t)nn_model_networks(m)) : 0));
         json_object_set_new(all, "domain", json_integer(m->domain.n));
         json_object_set_new(all, "validation", m->seen.known ? json_integer(m->seen.n) : json_null());
     }
@@ -448,7 +478,8 @@ static int verify(const nn_model_file *m, const char *path, const char *wanted)
     }
     pl_cmd_print("%s: good\n", path);
     if (m->model != NULL)
-        pl_cmd_print("  %d tensors, %zu finite numbers\n", (int)m->model->n_params, m->model->n_floats);
+        pl_cmd_print("  %d tensors, %zu finite numbers\n", (int)(m->model->n_params * nn_model_networks(m)),
+                     m->model->n_floats * (size_t)nn_model_networks(m));
     for (int32_t k = 0; k < m->members.n; k++)
         pl_cmd_print("  %s\n", m->members.at[k].kind->name);
     print_domain(m);
@@ -463,15 +494,19 @@ static int verify(const nn_model_file *m, const char *path, const char *wanted)
 static int run_with(const pl_args *args, pl_arena *mem)
 {
     const char *what = args->arg[0];
-    bool two = !strcmp(what, "diff"), import = !strcmp(what, "import");
+    bool two = !strcmp(what, "diff"), import = !strcmp(what, "import"), join = !strcmp(what, "join");
     nn_model_file *m, *other;
     pl_error err = { 0 };
 
-    if (!two && !import && strcmp(what, "info") != 0 && strcmp(what, "verify") != 0) {
-        const char *near = pl_nearest(what, (const char *const[]){ "info", "verify", "diff", "import" }, 4);
-        return pl_cmd_usage(args, "%s: no such action; allowed: info, verify, diff, import%s%s%s", what,
+    if (!two && !import && !join && strcmp(what, "info") != 0 && strcmp(what, "verify") != 0) {
+        const char *near = pl_nearest(what, (const char *const[]){ "info", "verify", "diff", "import", "join" }, 5);
+        return pl_cmd_usage(args, "%s: no such action; allowed: info, verify, diff, import, join%s%s%s", what,
                             near != NULL ? "; did you mean " : "", near != NULL ? near : "", near != NULL ? "?" : "");
     }
+    if (join && args->n < 3)
+        return pl_cmd_usage(args, "model join needs two model files or more");
+    if (join)
+        return st_model_join(args, mem);
     if (args->n != (two ? 3 : 2))
         return pl_cmd_usage(args, "model %s needs %s", what, two ? "two model files" : "one model file");
     if (import)
@@ -508,8 +543,8 @@ static int run(const pl_app *app, const pl_args *args)
 
 const pl_cmd st_cmd_model = {
     .name = "model",
-    .args = "info|verify|diff|import FILE [FILE]",
-    .help = "show, verify, compare or import model files",
+    .args = "info|verify|diff|import|join FILE ..",
+    .help = "show, verify, compare, import or join model files",
     .about = "info    what it predicts, from which inputs, how it was trained, its errors\n"
              "verify  the file's own checksum, every tensor's name, shape and numbers;\n"
              "        --sha256 HEX also the file's hash\n"
@@ -518,11 +553,14 @@ const pl_cmd st_cmd_model = {
              "import  weights of the published implementation, NVIDIA's SE3Transformer, as\n"
              "        a model file: safetensors with the names of its state_dict; convert a\n"
              "        checkpoint of PyTorch with `python3 -m molsieve.nvidia IN OUT`\n"
+             "join    networks of one recipe, trained on the same molecules from other first\n"
+             "        weights, as one model that predicts their mean\n"
              "\n"
              "  molsieve model info workflows/models/esol.safetensors\n"
              "  molsieve model diff old.safetensors new.safetensors\n"
              "  molsieve model import homo-weights.safetensors --from nvidia \\\n"
-             "      --target homo --unit eV --mean -6.54 --std 0.6 -o homo.safetensors\n",
+             "      --target homo --unit eV --mean -6.54 --std 0.6 -o homo.safetensors\n"
+             "  molsieve model join a.safetensors b.safetensors -o mean.safetensors\n",
     .opts = opts,
     .min_args = 2,
     .run = run,

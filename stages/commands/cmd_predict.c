@@ -479,10 +479,9 @@ const pl_cmd st_cmd_predict = {
     .help = "predict with a model: a file or a stream in, a table out",
     .about = "MODEL is a model file, or a model that comes with molsieve:\n"
              "\n"
-             "  esol        aqueous solubility logS, log10(mol/L), of drug-like molecules\n"
-             "  qm9-gap     HOMO-LUMO gap, eV, of molecules of up to 9 heavy atoms with 3D\n"
-             "  qm9-homo    HOMO energy, eV, of the same, from structures of DFT\n"
-             "  qm9-homo-2  the same from other first weights; qm9-homo,qm9-homo-2 is better\n"
+             "  esol      aqueous solubility logS, log10(mol/L), of drug-like molecules\n"
+             "  qm9-gap   HOMO-LUMO gap, eV, of molecules of up to 9 heavy atoms with 3D\n"
+             "  qm9-homo  HOMO energy, eV, of the same, from structures of DFT\n"
              "\n"
              "Several models with commas between are an ensemble: their mean and its standard\n"
              "deviation. IN is SMILES, CSV with a column of SMILES, SDF or any format that\n"

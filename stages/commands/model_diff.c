@@ -61,7 +61,8 @@ static int object_diff(const char *prefix, json_t *a, json_t *b, pl_arena *mem)
 
 /* How a tensor differs. All numbers are finite, as files with others are refused. */
 typedef struct tensor_diff {
-    const char *name, *what; /* NULL: by numbers */
+    const char *name, *what; /* what NULL: by numbers */
+    int32_t network;         /* of which of several   */
     double max, relative;    /* largest difference; and as a part of the largest number of the first file */
 } tensor_diff;
 
@@ -72,14 +73,17 @@ static int compare_diffs(const void *a, const void *b)
 
     if (x->relative != y->relative)
         return x->relative < y->relative ? 1 : -1;
+    if (x->network != y->network)
+        return x->network < y->network ? -1 : 1;
     return strcmp(x->name, y->name);
 }
 
-static tensor_diff tensor_differs(const nn_model_file *a, const nn_model_file *b, int32_t k)
+static tensor_diff tensor_differs(const nn_model_file *a, const nn_model_file *b, int32_t network, int32_t k)
 {
     const nn_param *p = &a->model->param[k];
     const int32_t j = nn_se3_find(b->model, p->name);
-    tensor_diff d = { .name = p->name };
+    const float *one = nn_model_params(a, network) + p->at, *other;
+    tensor_diff d = { .name = p->name, .network = network };
     double largest = 0;
 
     if (j < 0 || b->model->param[j].size != p->size) {
@@ -87,9 +91,10 @@ static tensor_diff tensor_differs(const nn_model_file *a, const nn_model_file *b
         d.max = d.relative = INFINITY;
         return d;
     }
+    other = nn_model_params(b, network) + b->model->param[j].at;
     for (size_t i = 0; i < p->size; i++) {
-        const double x = (double)a->params[p->at + i];
-        d.max = fmax(d.max, fabs(x - (double)b->params[b->model->param[j].at + i]));
+        const double x = (double)one[i];
+        d.max = fmax(d.max, fabs(x - (double)other[i]));
         largest = fmax(largest, fabs(x));
     }
     d.relative = d.max > 0 ? d.max / largest : 0; /* infinite where the first has zeros only */
@@ -99,12 +104,16 @@ static tensor_diff tensor_differs(const nn_model_file *a, const nn_model_file *b
 static void print_tensors(const tensor_diff *d, int n, int n_all, int shown)
 {
     pl_cmd_print("weights: %d of %d tensors differ%s\n", n, n_all, n > shown ? "; those that differ most:" : "");
-    for (int k = 0; k < shown; k++)
+    for (int k = 0; k < shown; k++) {
+        char network[32] = "";
+        if (d[k].network > 0)
+            (void)snprintf(network, sizeof network, "networks.%d.", (int)d[k].network);
         if (d[k].what != NULL)
-            pl_cmd_print("  %s: %s\n", d[k].name, d[k].what);
+            pl_cmd_print("  %s%s: %s\n", network, d[k].name, d[k].what);
         else
-            pl_cmd_print("  %s: largest difference %.3g, %.3g %% of the largest number\n", d[k].name, d[k].max,
+            pl_cmd_print("  %s%s: largest difference %.3g, %.3g %% of the largest number\n", network, d[k].name, d[k].max,
                          100 * d[k].relative);
+    }
     if (n > shown)
         pl_cmd_print("  and %d more; --all for every one\n", n - shown);
 }
@@ -136,20 +145,24 @@ static int members_diff(const nn_model_file *a, const nn_model_file *b, pl_arena
     return n;
 }
 
+/* Of the networks that both have; that one has more is told with the settings. */
 static int tensors_diff(const nn_model_file *a, const nn_model_file *b, bool all, pl_arena *mem)
 {
-    int n = 0, n_all = a->model->n_params;
-    tensor_diff *d = PL_NEW(mem, tensor_diff, a->model->n_params + b->model->n_params);
+    const int32_t networks = nn_model_networks(a) < nn_model_networks(b) ? nn_model_networks(a) : nn_model_networks(b);
+    int n = 0, n_all = networks * a->model->n_params;
+    tensor_diff *d = PL_NEW(mem, tensor_diff, n_all + b->model->n_params);
 
     if (d == NULL)
         return -1;
-    for (int32_t k = 0; k < a->model->n_params; k++) {
-        d[n] = tensor_differs(a, b, k);
+    for (int32_t k = 0; k < n_all; k++) {
+        d[n] = tensor_differs(a, b, k / a->model->n_params, k % a->model->n_params);
         n += d[n].max > 0;
     }
     for (int32_t k = 0; k < b->model->n_params; k++)
         if (nn_se3_find(a->model, b->model->param[k].name) < 0) {
-            d[n++] = (tensor_diff){ b->model->param[k].name, "only in the second", INFINITY, INFINITY };
+            d[n++] = (tensor_diff){
+                .name = b->model->param[k].name, .what = "only in the second", .max = INFINITY, .relative = INFINITY
+            };
             n_all++;
         }
     qsort(d, (size_t)n, sizeof *d, compare_diffs);

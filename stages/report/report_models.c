@@ -8,131 +8,11 @@
 #include <string.h>
 
 #include "stages/report/plot.h"
+#include "stages/report/report_facts.h"
 #include "stages/steps/errors/errors.h"
 #include "stages/steps/errors/verdict.h"
 
-enum { N_WORST = 8, POINTS_MAX = 100000, FACT_MAX = 600, MODELS_MAX = 20 }; /* FACT_MAX: characters */
-
-/* ---- what a model is: from the metadata of its file ---- */
-
-static void add_fact(st_report *r, const char *what, const char *text)
-{
-    if (text == NULL && r->code == PL_OK)
-        r->code = pl_fail(r->err, PL_ENOMEM, "the report");
-    if (text == NULL || text[0] == '\0')
-        return;
-    pl_text_addf(r->out, "<tr><th scope=\"row\">%s</th><td>", what);
-    st_html_cut(r->out, text, FACT_MAX);
-    pl_text_add(r->out, "</td></tr>\n");
-}
-
-static const char *word(const json_t *o, const char *key)
-{
-    const char *s = json_string_value(json_object_get(o, key));
-    return s != NULL ? s : "";
-}
-
-static long long number(const json_t *o, const char *key) { return json_integer_value(json_object_get(o, key)); }
-
-/* The strings of a list, or one member of its objects, up to the number shown. */
-static const char *join(st_report *r, const json_t *list, const char *member)
-{
-    const json_t *one;
-    const char *copy;
-    pl_text all = { 0 };
-    size_t k;
-
-    json_array_foreach(list, k, one) {
-        const char *s = member != NULL ? word(one, member) : json_string_value(one);
-        if (all.len > 4 * FACT_MAX)
-            break;
-        pl_text_addf(&all, "%s%s", k ? " " : "", s != NULL ? s : "?");
-    }
-    copy = pl_text_ok(&all) ? pl_strdup(r->mem, pl_text_str(&all)) : NULL;
-    pl_text_free(&all);
-    return copy;
-}
-
-static bool is_class(const json_t *metadata)
-{
-    return strcmp(word(json_object_get(metadata, "target"), "task"), "classification") == 0;
-}
-
-static void add_target(st_report *r, const json_t *m, const json_t *target)
-{
-    const char *better = word(target, "better"), *unit = word(target, "unit");
-
-    add_fact(r, "predicts",
-             pl_sprintf(r->mem, "%s%s%s%s%s%s%s", is_class(m) ? "the probability of " : "", word(target, "name"),
-                        unit[0] ? ", " : "", unit, strcmp(better, "none") ? ", " : "", strcmp(better, "none") ? better : "",
-                        strcmp(better, "none") ? " is better" : ""));
-}
-
-/* "1.3 eV; 0.93 eV where the similarity is 0.3 or more; from the part test". */
-static void add_interval(st_report *r, const json_t *interval, const char *unit)
-{
-    pl_text all = { 0 };
-    const json_t *band;
-    size_t k;
-
-    json_array_foreach(json_object_get(interval, "bands"), k, band) {
-        pl_text_addf(&all, "%s%.4g%s%s", k ? "; " : "", json_number_value(json_object_get(band, "within")), unit[0] ? " " : "",
-                     unit);
-        if (k)
-            pl_text_addf(&all, " where the similarity is %g or more", json_number_value(json_object_get(band, "similarity")));
-    }
-    if (all.len > 0)
-        pl_text_addf(&all, "; from the part %s", word(interval, "part"));
-    add_fact(r, "90 % within", pl_text_str(&all));
-    pl_text_free(&all);
-}
-
-static const char *elements_of(st_report *r, const json_t *inputs)
-{
-    return json_is_true(json_object_get(inputs, "any_element")) ? "any; one that is rare in the training is outside of the domain"
-                                                                : join(r, json_object_get(inputs, "elements"), NULL);
-}
-
-static void add_facts(st_report *r, const json_t *m, const char *sha256)
-{
-    const json_t *target = json_object_get(m, "target"), *net = json_object_get(m, "model"), *p = json_object_get(m, "provenance");
-    const json_t *t = json_object_get(p, "training"), *interval = json_object_get(m, "interval"), *one;
-    size_t k;
-
-    if (json_object_get(target, "name") != NULL) {
-        add_target(r, m, target);
-        add_interval(r, interval, word(target, "unit"));
-    }
-    json_array_foreach(json_object_get(target, "targets"), k, one) {
-        add_target(r, m, one);
-        add_interval(r, json_array_get(json_object_get(interval, "targets"), k), word(one, "unit"));
-    }
-    add_fact(r, "network",
-             pl_sprintf(r->mem, "SE(3)-Transformer, %lld layers, %lld degrees, %lld channels, %lld heads; %lld parameters",
-                        number(net, "layers"), number(net, "degrees"), number(net, "channels"), number(net, "heads"),
-                        number(t, "parameters")));
-    add_fact(r, "graph", word(json_object_get(m, "graph"), "edges"));
-    add_fact(r, "elements", elements_of(r, json_object_get(m, "inputs")));
-    if (t != NULL)
-        add_fact(r, "trained",
-                 pl_sprintf(r->mem, "%s, %lld molecules, %lld epochs, the best was %lld; %lld steps, seed %lld", word(p, "date"),
-                            number(t, "molecules"), number(t, "epochs"), number(t, "best_epoch"), number(t, "steps"),
-                            number(p, "seed")));
-    add_fact(r, "data", join(r, json_object_get(p, "data"), "file"));
-    add_fact(r, "SHA-256 of the file", sha256);
-}
-
-static void add_recipe(st_report *r, const json_t *metadata)
-{
-    char *text = json_dumps(json_object_get(metadata, "provenance"), JSON_INDENT(1) | JSON_REAL_PRECISION(9));
-
-    if (text == NULL)
-        return;
-    pl_text_add(r->out, "<details><summary>Training recipe and provenance</summary><pre>");
-    st_html_cut(r->out, text, 20000);
-    pl_text_add(r->out, "</pre></details>\n");
-    free(text);
-}
+enum { N_WORST = 8, POINTS_MAX = 100000, TEXT_MAX = 600, MODELS_MAX = 20 }; /* TEXT_MAX: characters */
 
 /* ---- errors beside those of simple predictions ---- */
 
@@ -197,7 +77,7 @@ static void add_verdict(st_report *r, const st_verdict *v, const char *part, con
     st_verdict_add(&text, v, part, unit);
     if (text.len > 0) {
         pl_text_add(r->out, "<p class=\"warn\">");
-        st_html_cut(r->out, pl_text_str(&text), FACT_MAX);
+        st_html_cut(r->out, pl_text_str(&text), TEXT_MAX);
         pl_text_add(r->out, "</p>\n");
     }
     pl_text_free(&text);
@@ -296,7 +176,7 @@ static void add_by_domain(st_report *r, int64_t model_id, int64_t property_id)
 
 static void add_known_row(st_report *r, const measures *m, const char *part, const char *who, const json_t *e)
 {
-    errors_row row = row_begin(part, who, number(e, "n"));
+    errors_row row = row_begin(part, who, json_integer_value(json_object_get(e, "n")));
 
     for (int k = 0; k < ST_ERROR_KINDS; k++) {
         const json_t *value = json_object_get(e, st_error_name(k));
@@ -459,16 +339,16 @@ static void add_told(st_report *r, const json_t *m)
 {
     const json_t *errors = json_object_get(json_object_get(m, "provenance"), "errors"), *one;
     const json_t *targets = json_object_get(json_object_get(m, "target"), "targets");
-    const measures *how = is_class(m) ? &of_class : &of_number;
+    const measures *how = st_meta_is_class(m) ? &of_class : &of_number;
     size_t k;
 
     if (targets == NULL)
-        add_known_errors(r, errors, how, word(json_object_get(m, "target"), "unit"));
+        add_known_errors(r, errors, how, st_meta_word(json_object_get(m, "target"), "unit"));
     json_array_foreach(targets, k, one) {
         if (json_array_size(targets) > 1)
-            add_title(r, word(one, "name"));
-        add_known_errors(r, json_array_size(targets) > 1 ? json_object_get(errors, word(one, "name")) : errors, how,
-                         word(one, "unit"));
+            add_title(r, st_meta_word(one, "name"));
+        add_known_errors(r, json_array_size(targets) > 1 ? json_object_get(errors, st_meta_word(one, "name")) : errors, how,
+                         st_meta_word(one, "unit"));
     }
 }
 
@@ -567,13 +447,13 @@ static void add_model(st_report *r, sqlite3_stmt *st)
     pl_text_add(r->out, "</h3>\n");
     st_report_table(r, "", "");
     pl_text_add(r->out, "<tbody>\n");
-    add_facts(r, m, st_column(st, 2));
+    st_report_facts(r, m, st_column(st, 2));
     st_report_table_end(r);
     if (st_report_int(r, "SELECT EXISTS(SELECT 1 FROM evaluation WHERE model_id=%lld)", (long long)id))
-        add_found(r, id, is_class(m));
+        add_found(r, id, st_meta_is_class(m));
     else
         add_told(r, m);
-    add_recipe(r, m);
+    st_report_recipe(r, m);
     json_decref(m);
 }
 

@@ -1,6 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Ensembles: `train.members` networks of one workflow, trained one after the other, evaluated and scored together."""
+import csv
+import io
+import math
 import os
 import re
 import shutil
@@ -144,6 +147,85 @@ def classes_have_members_too():
         assert len(told) == 2 and all(abs(v - auc) < 1e-9 for v, in told), (auc, told)
 
 
+JUDGED = """  read: {}
+  prepare:
+    conformers: {source: keep}
+    labels: [gap, basic]
+    properties: {gap: {unit: hartree}, basic: {task: classification}}
+  graph: {edges: bonds}
+  evaluate:
+    on: [train, new]
+    targets: [{name: gap, factor: %s}]
+""" % EV
+
+
+def predicted(p, models):
+    """title -> row of `predict`."""
+    out = p.run("predict", models, "in.sdf", "-q")[1]
+    return {row["title"]: row for row in csv.DictReader(io.StringIO(out))}
+
+
+def joined_networks_predict_their_mean():
+    with sieve.Project() as p:
+        begin(p, GAP, "gap")
+        p.run("run", "w.yaml", "-q", "--until", "train")
+        paths = ["run/models/%s.safetensors" % n for n in NAMES]
+        out = p.run("model", "join", *paths, "-o", "mean.safetensors")[1]
+        assert out.startswith("mean.safetensors: the mean of 3 networks of ") and "widest" in out, out
+        info = p.run("model", "info", "mean.safetensors")[1]
+        assert "  name        mean\n" in info and "the mean of 3 such networks" in info, info
+        assert len(re.findall(r"(?:joined     |           ) e2e-[123], sha256 [0-9a-f]{12}; alone on test: MAE ", info)) == 3, info
+        # The same numbers as with three files, and no deviation between them.
+        one, several = predicted(p, "mean.safetensors"), predicted(p, ",".join(paths))
+        assert len(one) == len(several) == 90 and "gap_stdev" not in next(iter(one.values()))
+        for title, row in several.items():
+            mine = one[title]
+            assert abs(float(mine["gap"]) - float(row["gap"])) < 1e-5, (mine, row)
+            assert [mine[k] for k in ("gap_interval90", "gap_similarity", "gap_domain", "gap_reasons")] == \
+                [row[k] for k in ("gap_interval90", "gap_similarity", "gap_domain", "gap_reasons")]
+        # `evaluate` judges this mean.
+        p.workflow(["in.sdf"], JUDGED, name="judge.yaml", workdir="judge", extra="models: {mean: {path: mean.safetensors}}\n")
+        p.run("run", "judge.yaml", "-q")
+        rows = p.rows("SELECT r.title, e.predicted FROM evaluated e JOIN record r ON r.record_id=e.mol_id", workdir="judge")
+        assert len(rows) > 40 and all(abs(v - float(one[t]["gap"])) < 1e-5 for t, v in rows)
+        # In two steps it is the same model; it explains itself; a training does not start from it, nothing is overwritten.
+        p.run("model", "join", *paths[:2], "-o", "two.safetensors")
+        p.run("model", "join", "two.safetensors", paths[2], "-o", "three.safetensors")
+        assert "weights" not in p.run("model", "diff", "mean.safetensors", "three.safetensors", expect=1)[1]
+        told = p.run("model", "diff", "mean.safetensors", paths[1], expect=1)[1]
+        assert "model.networks: 3 -> nothing" in told and "weights: " in told, told
+        assert re.search(r"  \d+ tensors, \d+ finite numbers\n", p.run("model", "verify", "three.safetensors")[1])
+        refusals(p, paths)
+
+
+def refusals(p, paths):
+    p.workflow(["in.sdf"], STAGES + TRAIN % (GAP, 1) + "    start: mean\n", extra="models: {mean: {path: mean.safetensors}}\n")
+    err = p.run("check", "w.yaml", expect=2)[2]
+    assert "start: mean: it is the mean of 3 networks; a training starts from one of them" in err, err
+    shipped = [os.path.join(os.environ["MOLSIEVE_SOURCE"], "workflows/models/%s.safetensors" % n) for n in ("esol", "qm9-gap")]
+    for args, status, words in (((*paths[:2],), 2, "--output FILE is missing"), ((paths[0], "-o", "x"), 2, "two model files or more"),
+                                ((*paths[:2], "-o", paths[1]), 2, "is the file that is read"), ((paths[0], paths[0], "-o", "x"), 2, "the same file"),
+                                ((paths[0], shipped[1], "-o", "x"), 2, "model qm9-gap: "),
+                                ((shipped[0], paths[0], "-o", "x"), 2, "members besides its network"),
+                                ((paths[0], "none", "-o", "x"), 6, "none")):
+        err = p.run("model", "join", *args, expect=status)[2]
+        assert words in err and not os.path.exists(p.path("x")), (args, err)
+        assert all(len(line) < 200 for line in err.split("\n")), err
+
+
+def classes_are_joined_by_their_log_odds():
+    with sieve.Project() as p:
+        begin(p, "[{name: basic}]", "basic", members=2)
+        p.run("run", "w.yaml", "-q", "--until", "train")
+        paths = ["run/models/e2e-%d.safetensors" % k for k in (1, 2)]
+        out = p.run("model", "join", *paths, "-o", "mean.safetensors")[1]
+        assert "widest" not in out  # classes have no intervals
+        one, first, second = (predicted(p, m) for m in ["mean.safetensors"] + paths)
+        for title, row in one.items():
+            odds = [math.log(x / (1 - x)) for x in (float(first[title]["basic"]), float(second[title]["basic"]))]
+            assert abs(float(row["basic"]) - 1 / (1 + math.exp(-statistics.fmean(odds)))) < 1e-6, (row, odds)
+
+
 def wrong_member_counts_and_names_are_refused():
     with sieve.Project() as p:
         p.put("in.sdf", labelled(30)[0])
@@ -160,4 +242,5 @@ def wrong_member_counts_and_names_are_refused():
 
 
 if __name__ == "__main__":
-    sieve.main([members_are_learned_and_scored_together, classes_have_members_too, wrong_member_counts_and_names_are_refused])
+    sieve.main([members_are_learned_and_scored_together, classes_have_members_too, wrong_member_counts_and_names_are_refused,
+                joined_networks_predict_their_mean, classes_are_joined_by_their_log_odds])

@@ -268,7 +268,7 @@ def mistakes_are_refused_before_any_work():
         p.put("in.smi", "CCO\n")
         p.put("in.csv", "id,mol\n1,CCO\n")
         p.put("empty.smi", "")
-        cases = ((2, ("esoll", "in.smi"), "did you mean esol"), (2, ("nothing", "in.smi"), "a shipped model (esol, qm9-gap, qm9-homo, qm9-homo-2)"),
+        cases = ((2, ("esoll", "in.smi"), "did you mean esol"), (2, ("nothing", "in.smi"), "a shipped model (esol, qm9-gap, qm9-homo)"),
                  (5, ("in.smi", "in.smi"), "in.smi"), (6, ("esol", "CCO"), "echo 'SMILES' | molsieve predict esol -"),
                  (2, ("esol", "in.smi", "--format", "xlsx"), "allowed are csv, jsonl and sdf"), (2, ("esol", "in.smi", "in.csv"), "second one"),
                  (2, ("esol", "in.smi", "--columns", "title,,logS"), "a name is empty"),

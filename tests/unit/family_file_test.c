@@ -142,7 +142,8 @@ static void whatever_is_wrong_is_named(void **state)
     refused(b, "\"gp.0.alpha\"", "\"gq.0.alpha\"", "gp.0.alpha");
     refused(b, "\"family\":", "\"famili\":", "metadata has no family");
     refused(b, "\"format_version\":\"4\"", "\"format_version\":\"3\"", "metadata has no model");
-    refused(b, "\"format_version\":\"4\"", "\"format_version\":\"9\"", "this program reads 1 to 8");
+    refused(b, "\"format_version\":\"4\"", "\"format_version\":\"0\"", "this program reads 1 to 9");
+    refused(b, "\"format_version\":\"4\"", "\"format_version\":\"9\"", "metadata has no model");
 }
 
 static void columns_give(bench *b)

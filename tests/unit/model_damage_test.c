@@ -308,7 +308,7 @@ static void future_format(nn_tensor *t, int *n, nn_meta *meta)
 {
     (void)t;
     (void)n;
-    meta_named(meta, "format_version")->value = "9";
+    meta_named(meta, "format_version")->value = "10";
 }
 
 static void as_format_six(nn_tensor *t, int *n, nn_meta *meta)
@@ -355,7 +355,7 @@ static void whatever_is_wrong_is_named(void **state)
     refused_with(b, odd_element, "inputs.elements");
     refused_with(b, any_element, "metadata inputs.any_element is true, but the model reads elements");
     refused_with(b, more_elements, "the model needs");
-    refused_with(b, future_format, "model file format 9");
+    refused_with(b, future_format, "model file format 10");
     refused_with(b, classifier_without_output, "metadata target has no task");
     refused_with(b, rude_name, "metadata name is not a name");
     refused_with(b, rude_target, "metadata target.name is not a name");

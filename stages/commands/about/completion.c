@@ -48,7 +48,7 @@ static void add_choices(const char *args, pl_text *out)
     pl_text_add(out, word);
 }
 
-/* "esol qm9-gap qm9-homo qm9-homo-2" */
+/* "esol qm9-gap qm9-homo" */
 static void add_models(pl_text *out)
 {
     pl_arena *mem = pl_arena_new(1 << 12);

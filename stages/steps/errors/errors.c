@@ -145,16 +145,45 @@ static pl_code fits_of(st_errors *out, const st_judge *j, int32_t k, const st_sa
     return code != PL_OK ? code : baselines_of(out, j, k, part, mem, err);
 }
 
-static pl_code network_run(outputs *o, const st_judge *j, const st_samples *s, pl_arena *mem, pl_error *err)
+/* Of the network whose parameters the engine has. */
+static pl_code network_run(float *raw, const st_judge *j, const st_samples *s, pl_error *err)
 {
     pl_code (*predict)(float *, const nn_engine_kind *, nn_engine *, const nn_samples *, int64_t, int64_t, const nn_train_host *,
                        pl_error *) = nn_mirror_wanted(j->mirror, &j->m->conf) ? nn_predict_average : nn_predict;
 
-    if (j->m->model == NULL)
+    return predict(raw, j->kind, j->engine, &s->samples, j->molecules, j->max_edges, j->host, err);
+}
+
+/* The mean of n > 1 networks, as in `score`; the engine has the parameters of the first one before and after. */
+static pl_code networks_run(float *raw, const st_judge *j, const st_samples *s, int32_t n, pl_arena *mem, pl_error *err)
+{
+    const int64_t n_raw = s->samples.n * j->d->n_targets;
+    float *one = PL_NEW(mem, float, n_raw + 1);
+    pl_code code = one != NULL ? PL_OK : pl_fail(err, PL_ENOMEM, "errors of %lld molecules", (long long)s->samples.n);
+
+    for (int32_t k = 1; k < n && code == PL_OK; k++) {
+        code = j->kind->set_params(j->engine, nn_model_params(j->m, k), err);
+        if (code == PL_OK)
+            code = network_run(one, j, s, err);
+        for (int64_t i = 0; i < n_raw && code == PL_OK; i++)
+            raw[i] += one[i];
+    }
+    for (int64_t i = 0; i < n_raw; i++)
+        raw[i] /= (float)n;
+    return code == PL_OK ? j->kind->set_params(j->engine, nn_model_params(j->m, 0), err) : code;
+}
+
+static pl_code outputs_make(outputs *o, const st_judge *j, const st_samples *s, pl_arena *mem, pl_error *err)
+{
+    const int32_t n = nn_model_networks(j->m);
+    pl_code code;
+
+    if (n == 0)
         return PL_OK;
     o->raw = PL_NEW(mem, float, s->samples.n * j->d->n_targets + 1);
-    return o->raw != NULL ? predict(o->raw, j->kind, j->engine, &s->samples, j->molecules, j->max_edges, j->host, err)
+    code = o->raw != NULL ? network_run(o->raw, j, s, err)
                           : pl_fail(err, PL_ENOMEM, "errors of %lld molecules", (long long)s->samples.n);
+    return code == PL_OK && n > 1 ? networks_run(o->raw, j, s, n, mem, err) : code;
 }
 
 pl_code st_dataset_ready(st_dataset *d, nn_model_file *m, pl_error *err)
@@ -200,7 +229,7 @@ pl_code st_errors_find(st_errors *out, const st_judge *j, st_part part, pl_arena
     for (int32_t k = 0; k < n_targets; k++)
         out[k] = (st_errors){ .n_unknown = s.n_unknown };
     if (code == PL_OK)
-        code = network_run(&o, j, &s, mem, err);
+        code = outputs_make(&o, j, &s, mem, err);
     if (code == PL_OK)
         code = members_run(&o, j, &s, mem, err);
     for (int32_t k = 0; k < n_targets && code == PL_OK; k++)

@@ -27,7 +27,7 @@ const char *st_component_name(const nn_model_file *m, int32_t k);
 typedef struct st_judge {
     const nn_model_file *m;
     const nn_engine_kind *kind;
-    nn_engine *engine; /* has the parameters of m; NULL: m has no network */
+    nn_engine *engine; /* has the parameters of m, of its first network; NULL: m has none */
     const st_dataset *d;
     const st_baselines *base;     /* [d->n_targets]; NULL: compare with nothing      */
     const nn_train_host *host;    /* for stop; may be NULL                           */

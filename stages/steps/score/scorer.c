@@ -32,7 +32,10 @@ pl_code st_scorer_add(st_scorer *s, nn_model_file *m, nn_mirror_mode mirror, pl_
 
     if (s->n_targets + m->conf.outputs > ST_SCORES_MAX)
         return pl_fail(err, PL_ECONFIG, "models: they predict more than %d numbers", ST_SCORES_MAX);
-    s->model[k] = (st_scored_model){ .m = m, .mirrored = nn_mirror_wanted(mirror, &m->conf) };
+    if (s->n_networks + nn_model_networks(m) > ST_MODELS_MAX)
+        return pl_fail(err, PL_ECONFIG, "models: they have more than %d networks", ST_MODELS_MAX);
+    s->model[k] = (st_scored_model){ .m = m, .network = s->n_networks, .mirrored = nn_mirror_wanted(mirror, &m->conf) };
+    s->n_networks += nn_model_networks(m);
     for (int32_t i = 0; i < m->conf.outputs; i++)
         s->target[s->n_targets++] = (st_scored_target){ .model = k, .output = i };
     s->mirrors |= s->model[k].mirrored;
@@ -96,6 +99,22 @@ static pl_code collates_open(st_scorer_worker *w, pl_error *err)
     return PL_OK;
 }
 
+/* An engine for each network of model k. */
+static pl_code engines_open(st_scorer_worker *w, int k, nn_engine_conf *conf, pl_error *err)
+{
+    const st_scored_model *one = &w->scorer->model[k];
+    nn_engine **engine = w->engine + one->network;
+    pl_code code = PL_OK;
+
+    conf->width = st_compute_width(w->scorer->compute, &one->m->conf);
+    for (int32_t i = 0; i < nn_model_networks(one->m) && code == PL_OK; i++) {
+        code = w->kind->open(&engine[i], one->m->model, conf, err);
+        if (code == PL_OK)
+            code = w->kind->set_params(engine[i], nn_model_params(one->m, i), err);
+    }
+    return code;
+}
+
 pl_code st_scorer_worker_open(st_scorer_worker *w, st_scorer *scorer, pl_error *err)
 {
     nn_engine_conf conf = st_compute_conf(scorer->compute, 1);
@@ -107,14 +126,8 @@ pl_code st_scorer_worker_open(st_scorer_worker *w, st_scorer *scorer, pl_error *
     w->kind = st_compute_engine(scorer->compute);
     w->scratch = pl_arena_new(1 << 20);
     code = w->scratch != NULL ? collates_open(w, err) : pl_fail(err, PL_ENOMEM, "a worker");
-    for (int k = 0; k < scorer->n_models && code == PL_OK; k++) {
-        if (!has_network(scorer, k))
-            continue;
-        conf.width = st_compute_width(scorer->compute, &scorer->model[k].m->conf);
-        code = w->kind->open(&w->engine[k], scorer->model[k].m->model, &conf, err);
-        if (code == PL_OK)
-            code = w->kind->set_params(w->engine[k], scorer->model[k].m->params, err);
-    }
+    for (int k = 0; k < scorer->n_models && code == PL_OK; k++)
+        code = engines_open(w, k, &conf, err);
     return code;
 }
 
@@ -136,49 +149,75 @@ typedef struct score_batch {
     int32_t first, count;
     nn_collated made[ST_MODELS_MAX]; /* only at the first model with the same inputs */
     nn_batch image[ST_MODELS_MAX];   /* mirror images of `made`                       */
-    float *y[2][ST_MODELS_MAX]; /* [0]: predictions, [1]: of mirror images; each [structures of the unit][outputs of the model] */
+    float *y
+        [2]
+        [ST_MODELS_MAX]; /* of each network: [0] predictions, [1] of mirror images; each [structures of the unit][outputs of the model] */
 } score_batch;
 
-static void radial_note(st_scorer_worker *w, st_scored *u, int k)
+static void radial_note(st_scorer_worker *w, st_scored *u, int network)
 {
-    double off = w->kind->radial_error != NULL ? w->kind->radial_error(w->engine[k]) : 0;
+    double off = w->kind->radial_error != NULL ? w->kind->radial_error(w->engine[network]) : 0;
 
     if (!(off <= u->radial_error))
         u->radial_error = off;
 }
 
-/* Runs all models on the batch, together if the engine can. image: on the mirror images, only the models that average over them. */
-static pl_code forward_run(st_scorer_worker *w, score_batch *b, bool image, pl_error *err)
-{
+/* The networks of a run: those of all models, or on mirror images those of the models that average over them. */
+typedef struct networks {
     nn_engine *engine[ST_MODELS_MAX];
     const nn_batch *in[ST_MODELS_MAX];
     float *y[ST_MODELS_MAX];
-    int n = 0;
-    pl_code code = PL_OK;
+    int number[ST_MODELS_MAX], n;
+} networks;
 
-    for (int k = 0; k < w->scorer->n_models && code == PL_OK; k++) {
-        const nn_batch *batch = image ? &b->image[w->laid[k]] : &b->made[w->laid[k]].batch;
-        if (!has_network(w->scorer, k) || !batch->n_graphs || (image && !w->scorer->model[k].mirrored))
-            continue;
-        engine[n] = w->engine[k];
-        in[n] = batch;
-        y[n++] = b->y[image][k];
-        if (w->kind->forward_all != NULL)
-            continue;
-        code = w->kind->forward(w->engine[k], batch, false, b->y[image][k], err);
-        if (code == PL_OK && b->first == 0 && !image)
-            radial_note(w, b->u, k);
-    }
-    return code != PL_OK || w->kind->forward_all == NULL ? code : w->kind->forward_all(engine, in, y, n, err);
-}
-
-/* Means over a structure and its mirror image, of raw network outputs (before units and probabilities are applied). */
-static void images_join(const st_scorer_worker *w, score_batch *b)
+static void networks_take(networks *all, const st_scorer_worker *w, const score_batch *b, bool image)
 {
     for (int k = 0; k < w->scorer->n_models; k++) {
-        int32_t n = b->made[w->laid[k]].batch.n_graphs * w->scorer->model[k].m->conf.outputs;
-        for (int32_t i = 0; w->scorer->model[k].mirrored && i < n; i++)
-            b->y[0][k][i] = 0.5f * (b->y[0][k][i] + b->y[1][k][i]);
+        const st_scored_model *one = &w->scorer->model[k];
+        const nn_batch *batch = image ? &b->image[w->laid[k]] : &b->made[w->laid[k]].batch;
+        if (!has_network(w->scorer, k) || !batch->n_graphs || (image && !one->mirrored))
+            continue;
+        for (int i = one->network; i < one->network + nn_model_networks(one->m); i++) {
+            all->engine[all->n] = w->engine[i];
+            all->in[all->n] = batch;
+            all->number[all->n] = i;
+            all->y[all->n++] = b->y[image][i];
+        }
+    }
+}
+
+/* Runs them on the batch, together if the engine can. */
+static pl_code forward_run(st_scorer_worker *w, score_batch *b, bool image, pl_error *err)
+{
+    networks all = { .n = 0 };
+    pl_code code = PL_OK;
+
+    networks_take(&all, w, b, image);
+    if (w->kind->forward_all != NULL)
+        return w->kind->forward_all(all.engine, all.in, all.y, all.n, err);
+    for (int k = 0; k < all.n && code == PL_OK; k++) {
+        code = w->kind->forward(all.engine[k], all.in[k], false, all.y[k], err);
+        if (code == PL_OK && b->first == 0 && !image)
+            radial_note(w, b->u, all.number[k]);
+    }
+    return code;
+}
+
+/* Adds up what the networks of model k and the mirror images give, and divides: the mean is in y of its first network. These are outputs
+ * before units and probabilities are applied. */
+static void outputs_join(const st_scorer_worker *w, score_batch *b, int k)
+{
+    const st_scored_model *one = &w->scorer->model[k];
+    const int32_t n_networks = nn_model_networks(one->m), images = one->mirrored ? 2 : 1;
+    const int32_t n = b->made[w->laid[k]].batch.n_graphs * one->m->conf.outputs;
+    float *to = b->y[0][one->network];
+
+    for (int32_t i = 0; i < n && n_networks * images > 1; i++) {
+        float sum = 0;
+        for (int32_t image = 0; image < images; image++)
+            for (int32_t j = 0; j < n_networks; j++)
+                sum += b->y[image][one->network + j][i];
+        to[i] = sum / (float)(n_networks * images);
     }
 }
 
@@ -189,23 +228,20 @@ static pl_code images_run(st_scorer_worker *w, score_batch *b, pl_error *err)
     for (int k = 0; k < w->scorer->n_models && code == PL_OK; k++)
         if (has_network(w->scorer, k) && w->laid[k] == k)
             code = nn_mirror_batch(w->mirror[k], &b->image[k], &b->made[k].batch, err);
-    if (code == PL_OK)
-        code = forward_run(w, b, true, err);
-    if (code == PL_OK)
-        images_join(w, b);
-    return code;
+    return code == PL_OK ? forward_run(w, b, true, err) : code;
 }
 
 static void outcomes_take(score_batch *b, const st_scorer *s, int target, const nn_collated *c)
 {
     const st_scored_target *t = &s->target[target];
     const nn_model_file *m = s->model[t->model].m;
+    const float *y = b->y[0][s->model[t->model].network];
     st_outcome *o = b->u->outcome + (int64_t)b->first * s->n_targets + target;
 
     for (int32_t i = 0; i < c->batch.n_graphs; i++) {
         const ch_graph *g = b->item[b->first + c->item[i]].graph;
         o[(int64_t)c->item[i] * s->n_targets].value =
-            nn_model_value(m, t->output, g->z, g->n_nodes, (double)b->y[0][t->model][i * m->conf.outputs + t->output]);
+            nn_model_value(m, t->output, g->z, g->n_nodes, (double)y[i * m->conf.outputs + t->output]);
     }
     for (int32_t i = 0; i < c->n_left; i++)
         o[(int64_t)c->left[i].item * s->n_targets].unknown = c->left[i].element;
@@ -223,6 +259,9 @@ static pl_code batch_run(st_scorer_worker *w, score_batch *b, pl_error *err)
         code = forward_run(w, b, false, err);
     if (code == PL_OK && s->mirrors)
         code = images_run(w, b, err);
+    for (int k = 0; k < s->n_models && code == PL_OK; k++)
+        if (has_network(s, k))
+            outputs_join(w, b, k);
     for (int j = 0; j < s->n_targets && code == PL_OK; j++)
         if (has_network(s, s->target[j].model))
             outcomes_take(b, s, j, &b->made[w->laid[s->target[j].model]]);
@@ -372,6 +411,20 @@ static pl_code items_describe(const nn_item **out, st_scorer_worker *w, const st
     return code;
 }
 
+/* Room for what the networks of a model give. */
+static pl_code outputs_make(score_batch *b, const st_scored_model *one, pl_arena *mem, pl_error *err)
+{
+    const size_t n = (size_t)b->u->n_structures * (size_t)one->m->conf.outputs + 1;
+
+    for (int i = one->network; i < one->network + nn_model_networks(one->m); i++) {
+        b->y[0][i] = PL_NEW(mem, float, n);
+        b->y[1][i] = PL_NEW(mem, float, one->mirrored ? n : 1);
+        if (b->y[0][i] == NULL || b->y[1][i] == NULL)
+            return pl_fail(err, PL_ENOMEM, "scores of %d molecules", (int)b->u->n);
+    }
+    return PL_OK;
+}
+
 pl_code st_scorer_run(st_scorer_worker *w, st_scored *u, const nn_item *item, pl_arena *mem, pl_error *err)
 {
     const st_scorer *s = w->scorer;
@@ -386,12 +439,8 @@ pl_code st_scorer_run(st_scorer_worker *w, st_scored *u, const nn_item *item, pl
 
     if (code == PL_OK && s->has_range)
         code = traits_find(w, u, item, mem, err);
-    for (int k = 0; k < s->n_models && code == PL_OK; k++) {
-        size_t n = (size_t)u->n_structures * (size_t)s->model[k].m->conf.outputs + 1;
-        b.y[0][k] = PL_NEW(w->scratch, float, n);
-        b.y[1][k] = PL_NEW(w->scratch, float, s->model[k].mirrored ? n : 1);
-        code = b.y[0][k] != NULL && b.y[1][k] != NULL ? PL_OK : pl_fail(err, PL_ENOMEM, "scores of %d molecules", (int)u->n);
-    }
+    for (int k = 0; k < s->n_models && code == PL_OK; k++)
+        code = outputs_make(&b, &s->model[k], w->scratch, err);
     for (; any_network(s) && b.first < u->n_structures && code == PL_OK; b.first += b.count) {
         b.count = nn_collate_take(b.item, b.first, u->n_structures, (int32_t)s->molecules, s->max_edges);
         code = batch_run(w, &b, err);

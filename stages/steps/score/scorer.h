@@ -16,6 +16,7 @@
 typedef struct st_scored_model {
     nn_model_file *m;
     int domain;    /* index of the first model with the same domain; -1: no domain */
+    int network;   /* index of its first network among those of all models          */
     bool mirrored; /* scores are the mean over a structure and its mirror image */
 } st_scored_model;
 
@@ -29,7 +30,7 @@ typedef struct st_scored_target {
 typedef struct st_scorer {
     const st_compute *compute;
     int64_t molecules, max_edges; /* of a batch */
-    int n_models, n_targets;
+    int n_models, n_networks, n_targets;
     bool has_range; /* one of the models has a range (models/domain/range.h) */
     bool mirrors;   /* some model averages over mirror images */
     bool describes; /* some network reads descriptors         */
@@ -43,7 +44,7 @@ typedef struct st_scorer {
 /* Finds the devices. compute is borrowed; the scorer is zeroed before. */
 pl_code st_scorer_open(st_scorer *s, const st_compute *compute, int64_t molecules, int64_t max_edges, pl_error *err);
 
-/* Adds a model, which is borrowed, with its targets, whose property_id stays 0. ECONFIG: they predict too many numbers. */
+/* Adds a model, which is borrowed, with its targets, whose property_id stays 0. ECONFIG: they predict too many numbers, or have too many networks. */
 pl_code st_scorer_add(st_scorer *s, nn_model_file *m, nn_mirror_mode mirror, pl_error *err);
 
 /* The outcome for one molecule, or one of its structures, and one target. */
@@ -71,7 +72,7 @@ pl_code st_scored_make(st_scored *u, const st_scorer *s, const int64_t *id, int3
 typedef struct st_scorer_worker {
     const st_scorer *scorer;
     const nn_engine_kind *kind;
-    nn_engine *engine[ST_MODELS_MAX];
+    nn_engine *engine[ST_MODELS_MAX];   /* of each network                             */
     int laid[ST_MODELS_MAX];            /* index of the first model with the same inputs */
     nn_collate *collate[ST_MODELS_MAX]; /* only at these first models                    */
     nn_mirror *mirror[ST_MODELS_MAX];   /* the same, if some model averages over mirror images */

@@ -25,6 +25,9 @@ static pl_code fits(const nn_model_file *from, const pl_workflow *wf, const nn_s
         return PL_ECONFIG;
     if (from->model == NULL)
         return pl_fail(err, PL_ECONFIG, "it has no network to start from");
+    if (nn_model_networks(from) > 1)
+        return pl_fail(err, PL_ECONFIG, "it is the mean of %d networks; a training starts from one of them",
+                       (int)nn_model_networks(from));
     return nn_warm_start_check(network, &from->conf, err);
 }
 
