@@ -182,6 +182,11 @@ def molecules_that_chose_the_epoch_do_not_calibrate():
         # Validation molecules are not new either; a calibrated file still lists them.
         judge(p, MAP, name="new")
         assert stored(p, "new")["new", "mae"][1] == len(parts["test"])
+        # `on: [valid]` asks for them: the error is that of the training.
+        judge(p, MAP + ", on: [valid]", name="met")
+        told, trained = stored(p, "met"), dict(p.rows("SELECT metric, value FROM evaluation WHERE part='valid'", workdir="some"))
+        close(told["valid", "mae"], trained["mae"], len(parts["valid"]))
+        assert {part for part, _ in told} == {"valid"}
         assert blocks(p.path("judge/models/old-calibrated.safetensors")) == blocks(path)
         # A model that starts from another lists the molecules of that one, too.
         p.workflow(["in.sdf"], train_stages().replace("  train:\n", "  train:\n    start: some\n"), name="w2.yaml", extra="models: {some: {path: some.safetensors}}\n")
@@ -223,7 +228,7 @@ def labels_that_do_not_fit_are_refused():
                                ("targets: [{name: gap_ev, column: gap}]", "label gap is in Ha, model old predicts gap_ev in eV; say how to convert"),
                                ("targets: [{name: gip, column: gap}]", "none of the models predicts gip"),
                                ("targets: [{name: gap_ev, column: gip}]", "gip"),
-                               (MAP + ", on: [test]", "on: test is not train, calibration or new"),
+                               (MAP + ", on: [test]", "on: test is not train, valid, calibration or new"),
                                (MAP + ", models: [new]", "new is not in the workflow's `models`")):
             err = judge(p, settings, expect=2)[2]
             assert says in err, (settings, err)

@@ -647,7 +647,7 @@ def shards_and_new_labels_give_the_same_as_before():
         p.workflow(["m.sdf"], JUDGE % "true", extra=EXTRA, workdir="runs/one")
         for words in ("check w.yaml", "plan w.yaml --json", "run w.yaml -j 1", "model info runs/one/models/esol-calibrated.safetensors", "report runs/one -o r.html",
                       "model diff esol.safetensors runs/one/models/esol-calibrated.safetensors",
-                      "run w.yaml -j 1 stages.evaluate.targets=[{name:logS,column:half}]", "check w.yaml stages.evaluate.on=[valid]",
+                      "run w.yaml -j 1 stages.evaluate.targets=[{name:logS,column:half}]", "check w.yaml stages.evaluate.on=[test]",
                       "check w.yaml stages.evaluate.targets=[{name:none}]", "check w.yaml stages.evaluate.targets=[{name:logS,column:none}]"):
             t.say(*[w.replace(":", ": ") if w.startswith("stages.") else w for w in words.split()])
         files(t, ("r.html",))

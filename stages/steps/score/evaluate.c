@@ -35,7 +35,7 @@ static const pl_field target_fields[] = {
 static const pl_field fields[] = {
     { PL_TEXTS, "on", AT(on),
       .help =
-          "parts: train, valid, test, calibration; with `models`: train, calibration, new; if none is given: valid and test, or new" },
+          "parts: train, valid, test, calibration; with `models`: train, valid (molecules that the model has met besides), calibration, new; if none is given: valid and test, or new" },
     { PL_TEXTS, "models", AT(models), .flags = PL_LATER,
       .help =
           "names from the workflow's `models` to evaluate on the labels of the input, in a workflow that trains none; if none: all of "
@@ -102,12 +102,12 @@ static bool part_wanted(const evaluate_conf *c, st_part part)
 
 bool st_evaluate_wants(const st_evaluate_conf *c, st_part part) { return c->on.n == 0 ? part == ST_NEW : part_wanted(c, part); }
 
-/* In a workflow that trains, a model is evaluated on the parts of its split; in others on molecules it was not trained on. */
+/* In a workflow that trains, a model is evaluated on the parts of its split; in others on molecules that it was trained on, met besides or never met. */
 static bool is_part(const pl_workflow *wf, int part)
 {
     const bool trains = pl_workflow_step(wf, "train") != NULL;
 
-    return part >= 0 && (trains ? part != ST_NEW : part != ST_VALID && part != ST_TEST);
+    return part >= 0 && (trains ? part != ST_NEW : part != ST_TEST);
 }
 
 static void settle(const pl_workflow *wf, void *conf)
@@ -138,7 +138,7 @@ static void check(const pl_workflow *wf, const pl_step *step, pl_problems *probl
     for (int32_t k = 0; k < c->on.n; k++)
         if (!is_part(wf, part_of(word[k])))
             pl_problem_add(problems, step->node, "on: %s is not %s", word[k],
-                           trains ? "train, valid, test or calibration" : "train, calibration or new");
+                           trains ? "train, valid, test or calibration" : "train, valid, calibration or new");
     if (trains && (c->models.n || c->targets.n || c->calibrate))
         pl_problem_add(problems, step->node,
                        "evaluate: models, targets and calibrate are for a workflow without a train stage; this one evaluates "
