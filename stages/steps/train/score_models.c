@@ -120,9 +120,13 @@ static void names_check(const pl_workflow *wf, const pl_step *step, const pl_lis
         pl_problem_add(problems, step->node, "models: at most %d", ST_MODELS_MAX);
 }
 
-/* How many numbers it predicts. */
-static int model_check(const pl_workflow *wf, const pl_step *step, const st_model_list *l, int k, pl_arena *mem,
-                       pl_problems *problems)
+typedef struct counts {
+    int numbers, networks; /* that are predicted; that predict */
+} counts;
+
+/* Adds up what it has. */
+static void model_check(counts *all, const pl_workflow *wf, const pl_step *step, const st_model_list *l, int k, pl_arena *mem,
+                        pl_problems *problems)
 {
     const pl_step *graph = pl_workflow_step(wf, "graph");
     ch_graph_opts opts;
@@ -131,7 +135,7 @@ static int model_check(const pl_workflow *wf, const pl_step *step, const st_mode
 
     if (nn_model_read(&m, l->path[k], mem, &err) != PL_OK) {
         pl_problem_add(problems, step->node, "model %s: %s", l->name[k], err.text);
-        return 0;
+        return;
     }
     if (l->sha256[k] != NULL && strcasecmp(l->sha256[k], m->sha256) != 0)
         pl_problem_add(problems, step->node, "model %s: the file has sha256 %s, but the workflow expects %s", l->name[k], m->sha256,
@@ -141,26 +145,29 @@ static int model_check(const pl_workflow *wf, const pl_step *step, const st_mode
         if (nn_model_graph_check(m, &opts, &err) != PL_OK)
             pl_problem_add(problems, graph->node, "graph: %s", err.text);
     }
-    return m->conf.outputs;
+    all->numbers += m->conf.outputs;
+    all->networks += nn_model_networks(m);
 }
 
 void st_model_list_check(const pl_workflow *wf, const pl_step *step, const pl_list *wanted, pl_problems *problems)
 {
     pl_arena *mem = pl_arena_new(1 << 16);
     st_model_list l;
-    int n = 0;
+    counts all = { 0 };
 
     if (mem == NULL)
         return;
     names_check(wf, step, wanted, mem, problems);
     st_model_list_fill(&l, wf, wanted, mem);
     for (int k = 0; k < l.n && !l.trained_here; k++) {
-        n += model_check(wf, step, &l, k, mem, problems);
+        model_check(&all, wf, step, &l, k, mem, problems);
         pl_arena_reset(mem);
         st_model_list_fill(&l, wf, wanted, mem);
     }
-    if (n > ST_SCORES_MAX)
-        pl_problem_add(problems, step->node, "models: they predict %d numbers, at most %d", n, ST_SCORES_MAX);
+    if (all.numbers > ST_SCORES_MAX)
+        pl_problem_add(problems, step->node, "models: they predict %d numbers, at most %d", all.numbers, ST_SCORES_MAX);
+    if (all.networks > ST_MODELS_MAX)
+        pl_problem_add(problems, step->node, "models: they have %d networks, at most %d", all.networks, ST_MODELS_MAX);
     pl_arena_free(mem);
 }
 
