@@ -190,6 +190,13 @@ char *pl_strndup(pl_arena *mem, const char *s, size_t n)
 
 char *pl_strdup(pl_arena *mem, const char *s) { return pl_strndup(mem, s, strlen(s)); }
 
+bool pl_ends_with(const char *s, const char *end)
+{
+    const size_t n = strlen(s), n_end = strlen(end);
+
+    return n >= n_end && strcmp(s + n - n_end, end) == 0;
+}
+
 char *pl_sprintf(pl_arena *mem, const char *fmt, ...)
 {
     va_list ap, again;

@@ -43,6 +43,8 @@ char *pl_strdup(pl_arena *mem, const char *s);
 char *pl_strndup(pl_arena *mem, const char *s, size_t n);
 char *pl_sprintf(pl_arena *mem, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
+bool pl_ends_with(const char *s, const char *end);
+
 /* The whole of `s` must be the number. "1e-3" is accepted; "inf", "nan" and hexadecimal are not. */
 bool pl_parse_real(const char *s, double *out);
 bool pl_parse_int(const char *s, int64_t *out);

@@ -79,9 +79,7 @@ static bool is_number(const char *word) { return word[0] && word[strspn(word, "0
 /* A title, an InChIKey or a SMILES rather than the path of a workflow. */
 static bool is_molecule(const char *word)
 {
-    const char *dot = strrchr(word, '.');
-
-    return access(word, F_OK) != 0 && (dot == NULL || (strcmp(dot, ".yaml") != 0 && strcmp(dot, ".yml") != 0));
+    return access(word, F_OK) != 0 && !pl_ends_with(word, ".yaml") && !pl_ends_with(word, ".yml");
 }
 
 static int run(const pl_app *app, const pl_args *args)

@@ -24,9 +24,7 @@ typedef struct copier {
 /* Workflows of other kinds and their scripts are not copied, nor, beside a training, what runs a screen as jobs. Data and models are shared. */
 static bool is_of_kind(const char *kind, const char *name)
 {
-    const char *dot = strrchr(name, '.');
-
-    if (dot != NULL && (strcmp(dot, ".yaml") == 0 || strcmp(dot, ".py") == 0))
+    if (pl_ends_with(name, ".yaml") || pl_ends_with(name, ".py"))
         return strncmp(name, kind, strlen(kind)) == 0;
     return strcmp(kind, "train") != 0 || (strcmp(name, "snakemake") != 0 && strcmp(name, "nextflow") != 0);
 }
@@ -34,9 +32,7 @@ static bool is_of_kind(const char *kind, const char *name)
 /* Models are large: one that no copied workflow names is not copied. `molsieve predict` finds it without. */
 static bool is_unused_model(const copier *c, const char *name)
 {
-    const char *dot = strrchr(name, '.');
-
-    return dot != NULL && strcmp(dot, ".safetensors") == 0 && strstr(pl_text_str(&c->workflows), name) == NULL;
+    return pl_ends_with(name, ".safetensors") && strstr(pl_text_str(&c->workflows), name) == NULL;
 }
 
 static bool is_wanted(const copier *c, const char *name, int depth)
@@ -44,12 +40,7 @@ static bool is_wanted(const copier *c, const char *name, int depth)
     return name[0] != '.' && (depth > 0 ? !is_unused_model(c, name) : is_of_kind(c->kind, name));
 }
 
-static bool is_workflow(const char *name)
-{
-    const char *dot = strrchr(name, '.');
-
-    return dot != NULL && strcmp(dot, ".yaml") == 0;
-}
+static bool is_workflow(const char *name) { return pl_ends_with(name, ".yaml"); }
 
 static pl_code add_workflow(copier *c, const char *from, const char *name, pl_error *err)
 {

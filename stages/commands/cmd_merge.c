@@ -148,12 +148,7 @@ static int merge(const request *q, pl_workflow *wf)
 
 /* ---- the command line ---- */
 
-static bool is_shard_file(const char *arg)
-{
-    size_t n = strlen(arg);
-
-    return (n > 3 && strcmp(arg + n - 3, ".db") == 0) || st_is_database(arg);
-}
+static bool is_shard_file(const char *arg) { return pl_ends_with(arg, ".db") || st_is_database(arg); }
 
 /* A setting has a "=", unless a file has that name. */
 static bool is_setting(const char *arg) { return strchr(arg, '=') != NULL && access(arg, F_OK) != 0; }

@@ -14,7 +14,7 @@ static const char *name_of(const char *path, const char *first, pl_arena *mem)
     const char *slash = strrchr(path, '/'), *file = slash != NULL ? slash + 1 : path, *name;
     size_t n = strlen(file);
 
-    if (n > strlen(ending) && strcmp(file + n - strlen(ending), ending) == 0)
+    if (pl_ends_with(file, ending) && n > strlen(ending))
         n -= strlen(ending);
     name = pl_strndup(mem, file, n);
     return name != NULL && nn_model_name_fits(name) ? name : first;

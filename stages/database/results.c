@@ -7,12 +7,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static bool ends_with(const char *s, const char *end)
-{
-    size_t n = strlen(s), k = strlen(end);
-    return n >= k && strcmp(s + n - k, end) == 0;
-}
-
 /* The newest matching file, or NULL. */
 static const char *newest(const char *pattern, pl_arena *mem)
 {
@@ -23,7 +17,7 @@ static const char *newest(const char *pattern, pl_arena *mem)
     if (glob(pattern, 0, NULL, &found) == 0)
         for (size_t i = 0; i < found.gl_pathc; i++) {
             struct stat st;
-            if (ends_with(found.gl_pathv[i], ".previous.db") || stat(found.gl_pathv[i], &st) != 0)
+            if (pl_ends_with(found.gl_pathv[i], ".previous.db") || stat(found.gl_pathv[i], &st) != 0)
                 continue;
             if (best != NULL &&
                 (st.st_mtim.tv_sec < when.tv_sec || (st.st_mtim.tv_sec == when.tv_sec && st.st_mtim.tv_nsec <= when.tv_nsec)))
@@ -89,7 +83,7 @@ pl_code st_results_find(const pl_app *app, const char *where, const char **path,
         return find_below(".", path, mem, err);
     if (stat(where, &st) == 0 && S_ISDIR(st.st_mode))
         return find_below(where, path, mem, err);
-    if (ends_with(where, ".yaml") || ends_with(where, ".yml"))
+    if (pl_ends_with(where, ".yaml") || pl_ends_with(where, ".yml"))
         return find_of_workflow(app, where, path, mem, err);
     *path = where;
     return PL_OK;

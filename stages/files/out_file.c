@@ -29,10 +29,9 @@ static bool is_stream(const char *path)
 
 static pl_code open_fd(st_out *out, const char *path, int fd, pl_error *err)
 {
-    const size_t n = strlen(path);
+    const char *mode = pl_ends_with(path, ".gz") ? "wb6" : "wbT"; /* "T": zlib writes the bytes as they are */
 
-    /* "T": zlib writes the bytes as they are. */
-    out->file = fd < 0 ? NULL : gzdopen(fd, n > 3 && strcmp(path + n - 3, ".gz") == 0 ? "wb6" : "wbT");
+    out->file = fd < 0 ? NULL : gzdopen(fd, mode);
     if (out->file != NULL)
         return PL_OK;
     if (fd >= 0)

@@ -138,13 +138,21 @@ static void json_escapes_what_controls(void **state)
     }
 }
 
+static void an_ending_is_told_from_what_is_like_it(void **state)
+{
+    (void)state;
+    assert_true(pl_ends_with("a.gz", ".gz") && pl_ends_with(".gz", ".gz") && pl_ends_with("a.gz.gz", ".gz") &&
+                pl_ends_with("a", ""));
+    assert_false(pl_ends_with("a.gz.", ".gz") || pl_ends_with("gz", ".gz") || pl_ends_with("", ".gz") ||
+                 pl_ends_with("a.gx", ".gz"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(each_code_point_is_kept_or_a_space),
-        cmocka_unit_test(other_bytes_are_replaced_one_by_one),
-        cmocka_unit_test(a_sequence_that_the_end_cuts_is_none),
-        cmocka_unit_test(json_escapes_what_controls),
+        cmocka_unit_test(each_code_point_is_kept_or_a_space),     cmocka_unit_test(other_bytes_are_replaced_one_by_one),
+        cmocka_unit_test(a_sequence_that_the_end_cuts_is_none),   cmocka_unit_test(json_escapes_what_controls),
+        cmocka_unit_test(an_ending_is_told_from_what_is_like_it),
     };
     return cmocka_run_group_tests_name("text", tests, NULL, NULL);
 }

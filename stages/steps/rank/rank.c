@@ -135,13 +135,6 @@ static bool read_factor(char *middle, double *k)
     return pl_parse_real(middle, k) && *k >= 0;
 }
 
-static bool ends_with(const char *word, const char *end)
-{
-    size_t n = strlen(word), n_end = strlen(end);
-
-    return n >= n_end && strcmp(word + n - n_end, end) == 0;
-}
-
 pl_code st_rank_use(st_use *out, const char *use, pl_error *err)
 {
     static const char *const columns[] = { "stdev", "interval90" };
@@ -157,8 +150,8 @@ pl_code st_rank_use(st_use *out, const char *use, pl_error *err)
     *out = (st_use){ 0, columns[0] };
     if (strcmp(word, "mean") == 0)
         return PL_OK;
-    c = ends_with(word, columns[1]);
-    good = strncmp(word, "mean", 4) == 0 && (word[4] == '+' || word[4] == '-') && ends_with(word + 5, columns[c]);
+    c = pl_ends_with(word, columns[1]);
+    good = strncmp(word, "mean", 4) == 0 && (word[4] == '+' || word[4] == '-') && pl_ends_with(word + 5, columns[c]);
     if (good) {
         word[n - strlen(columns[c])] = '\0';
         good = read_factor(word + 5, &out->factor);
