@@ -202,6 +202,11 @@ def refusals(p, paths):
     p.workflow(["in.sdf"], STAGES + TRAIN % (GAP, 1) + "    start: mean\n", extra="models: {mean: {path: mean.safetensors}}\n")
     err = p.run("check", "w.yaml", expect=2)[2]
     assert "start: mean: it is the mean of 3 networks; a training starts from one of them" in err, err
+    many = ", ".join("m%d: {path: mean.safetensors}" % k for k in range(22))
+    p.workflow(["in.sdf"], STAGES + "  score: {}\n", extra="models: {%s}\n" % many)
+    assert "models: they have 66 networks, at most 64" in p.run("check", "w.yaml", expect=2)[2]
+    p.workflow(["in.sdf"], STAGES + "  score: {}\n", extra="models: {%s}\n" % many.rsplit(",", 1)[0])
+    assert "networks" not in p.run("check", "w.yaml")[2]
     shipped = [os.path.join(os.environ["MOLSIEVE_SOURCE"], "workflows/models/%s.safetensors" % n) for n in ("esol", "qm9-gap")]
     for args, status, words in (((*paths[:2],), 2, "--output FILE is missing"), ((paths[0], "-o", "x"), 2, "two model files or more"),
                                 ((*paths[:2], "-o", paths[1]), 2, "is the file that is read"), ((paths[0], paths[0], "-o", "x"), 2, "the same file"),
