@@ -149,9 +149,8 @@ typedef struct score_batch {
     int32_t first, count;
     nn_collated made[ST_MODELS_MAX]; /* only at the first model with the same inputs */
     nn_batch image[ST_MODELS_MAX];   /* mirror images of `made`                       */
-    float *y
-        [2]
-        [ST_MODELS_MAX]; /* of each network: [0] predictions, [1] of mirror images; each [structures of the unit][outputs of the model] */
+    /* Of each network: [0] predictions, [1] of mirror images; each [structures of the unit][outputs of the model]. */
+    float *y[2][ST_MODELS_MAX];
 } score_batch;
 
 static void radial_note(st_scorer_worker *w, st_scored *u, int network)
