@@ -151,7 +151,7 @@ static pl_code seen_join(nn_seen *out, nn_model_file *const *m, int32_t n, pl_ar
     *out = (nn_seen){ 0 };
     if (!known)
         return PL_OK;
-    key = pl_arena_get(mem, (size_t)n_keys + 1, sizeof *key);
+    key = pl_arena_get(mem, (size_t)n_keys, sizeof *key);
     if (key == NULL)
         return pl_fail(err, PL_ENOMEM, "models");
     for (int32_t k = 0; k < n; at += m[k++]->seen.n)

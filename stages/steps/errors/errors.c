@@ -158,7 +158,7 @@ static pl_code network_run(float *raw, const st_judge *j, const st_samples *s, p
 static pl_code networks_run(float *raw, const st_judge *j, const st_samples *s, int32_t n, pl_arena *mem, pl_error *err)
 {
     const int64_t n_raw = s->samples.n * j->d->n_targets;
-    float *one = PL_NEW(mem, float, n_raw + 1);
+    float *one = PL_NEW(mem, float, n_raw);
     pl_code code = one != NULL ? PL_OK : pl_fail(err, PL_ENOMEM, "errors of %lld molecules", (long long)s->samples.n);
 
     for (int32_t k = 1; k < n && code == PL_OK; k++) {
