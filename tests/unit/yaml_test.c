@@ -188,6 +188,13 @@ static void files_that_cannot_be_are_problems(void **unused)
     assert_false(pl_yaml_bytes(&bytes, "/nonexistent/x.yaml", &problems, mem));
     assert_false(pl_yaml_bytes(&bytes, "/tmp", &problems, mem));
     assert_int_equal(problems.n, 3);
+    assert_int_equal(ftruncate(fd, 0), 0);
+    assert_true(pl_yaml_bytes(&bytes, name, &problems, mem)); /* empty, which the parser says */
+    assert_int_equal(problems.n, 3);
+    assert_int_equal(pwrite(fd, "SQLite format 3\0\t\n\t", 19, 0), 19);
+    assert_false(pl_yaml_bytes(&bytes, name, &problems, mem)); /* once, not a line for each tab */
+    assert_int_equal(problems.n, 4);
+    assert_non_null(strstr(problems.list[3].text, "a database or another binary file"));
     (void)close(fd);
     (void)unlink(name);
 }
