@@ -119,9 +119,11 @@ static pl_code all_check(nn_model_file *const *m, int32_t n, pl_arena *mem, pl_e
 
 /* ---- what is joined ------------------------------------------------------ */
 
+static const char *part_of(const nn_conformal *i) { return i->part != NULL ? i->part : ""; }
+
 static bool same_bands(const nn_conformal *a, const nn_conformal *b)
 {
-    bool same = a->n == b->n && strcmp(a->part != NULL ? a->part : "", b->part != NULL ? b->part : "") == 0;
+    bool same = a->n == b->n && strcmp(part_of(a), part_of(b)) == 0;
 
     for (int32_t k = 0; k < a->n && same; k++)
         same = a->band[k].from == b->band[k].from && a->band[k].n == b->band[k].n;

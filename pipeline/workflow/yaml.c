@@ -386,7 +386,8 @@ bool pl_yaml_bytes(pl_bytes *out, const char *path, pl_problems *problems, pl_ar
     else if (code != PL_OK)
         pl_problem_add_file(problems, "", "%s", err.text);
     else if (out->len > 0 && memchr(out->data, '\0', out->len) != NULL) /* results.db in place of its workflow */
-        pl_problem_add_file(problems, path, "this is no text, but a database or another binary file: give the workflow");
+        pl_problem_add_file(problems, path,
+                            "this is not UTF-8 text, but a database, another binary file or UTF-16: give the workflow");
     else
         return true;
     return false;

@@ -38,7 +38,8 @@ static const char *join(st_report *r, const json_t *list, const char *member)
         const char *s = member != NULL ? st_meta_word(one, member) : json_string_value(one);
         if (all.len > 4 * FACT_MAX)
             break;
-        pl_text_addf(&all, "%s%s", k ? " " : "", s != NULL ? s : "?");
+        pl_text_add(&all, k ? " " : "");
+        pl_text_add(&all, s != NULL ? s : "?");
     }
     copy = pl_text_ok(&all) ? pl_strdup(r->mem, pl_text_str(&all)) : NULL;
     pl_text_free(&all);
@@ -53,29 +54,35 @@ bool st_meta_is_class(const json_t *metadata)
 static void add_target(st_report *r, const json_t *m, const json_t *target)
 {
     const char *better = st_meta_word(target, "better"), *unit = st_meta_word(target, "unit");
+    pl_text all = { 0 };
 
-    add_fact(r, "predicts",
-             pl_sprintf(r->mem, "%s%s%s%s%s%s%s", st_meta_is_class(m) ? "the probability of " : "", st_meta_word(target, "name"),
-                        unit[0] ? ", " : "", unit, strcmp(better, "none") ? ", " : "", strcmp(better, "none") ? better : "",
-                        strcmp(better, "none") ? " is better" : ""));
+    pl_text_add(&all, st_meta_is_class(m) ? "the probability of " : "");
+    pl_text_add(&all, st_meta_word(target, "name"));
+    if (unit[0])
+        pl_text_addf(&all, ", %s", unit);
+    if (strcmp(better, "none") != 0)
+        pl_text_addf(&all, ", %s is better", better);
+    add_fact(r, "predicts", pl_text_ok(&all) ? pl_text_str(&all) : NULL);
+    pl_text_free(&all);
 }
 
 /* "1.3 eV; 0.93 eV where the similarity is 0.3 or more; from the part test". */
 static void add_interval(st_report *r, const json_t *interval, const char *unit)
 {
+    const char *space = unit[0] ? " " : "";
     pl_text all = { 0 };
     const json_t *band;
     size_t k;
 
     json_array_foreach(json_object_get(interval, "bands"), k, band) {
-        pl_text_addf(&all, "%s%.4g%s%s", k ? "; " : "", json_number_value(json_object_get(band, "within")), unit[0] ? " " : "",
-                     unit);
+        pl_text_add(&all, k ? "; " : "");
+        pl_text_addf(&all, "%.4g%s%s", json_number_value(json_object_get(band, "within")), space, unit);
         if (k)
             pl_text_addf(&all, " where the similarity is %g or more", json_number_value(json_object_get(band, "similarity")));
     }
     if (all.len > 0)
         pl_text_addf(&all, "; from the part %s", st_meta_word(interval, "part"));
-    add_fact(r, "90 % within", pl_text_str(&all));
+    add_fact(r, "90 % within", pl_text_ok(&all) ? pl_text_str(&all) : NULL);
     pl_text_free(&all);
 }
 
