@@ -212,6 +212,39 @@ static bool add_bonds(pl_text *out, const ch_qm9 *q, size_t b0, size_t b1, size_
     return true;
 }
 
+/* The bonds that an atom has at least, if all of its hydrogens are there. */
+static int least_bonds(int z, int charge)
+{
+    switch (z) {
+    case 1:
+    case 9: return charge == 0 ? 1 : 0;
+    case 6: return 4 - abs(charge);
+    case 7: return 3 + charge;
+    case 8: return 2 + charge;
+    default: return 0;
+    }
+}
+
+/* All atoms are in the file: where bonds are missing, their orders are wrong, and hydrogens that are not there would be added. */
+static pl_code bonds_check(const ch_qm9 *q, size_t a0, size_t a1, size_t b0, size_t b1, unsigned gdb, pl_error *err)
+{
+    int bonds[MAX_ATOMS] = { 0 };
+
+    for (size_t b = b0; b < b1; b++) {
+        const unsigned char *bond = q->bytes + q->at[ORDER] + 3 * b;
+        bonds[bond[0]] += bond[2];
+        bonds[bond[1]] += bond[2];
+    }
+    for (size_t a = a0; a < a1; a++) {
+        const int z = q->bytes[q->at[Z] + a], least = least_bonds(z, (int8_t)q->bytes[q->at[CHARGE] + a]);
+        if (bonds[a - a0] < least)
+            return pl_fail(err, PL_EINPUT,
+                           "gdb_%u: atom %zu (%s) has bonds of order %d, but %d or more are needed: its bond orders are wrong", gdb,
+                           a - a0 + 1, ch_element_symbol(z), bonds[a - a0], least);
+    }
+    return PL_OK;
+}
+
 static void add_fields(pl_text *out, const ch_qm9 *q, size_t i)
 {
     static const char *const floats[N_FLOAT] = { "A", "B", "C", "mu", "alpha", "homo", "lumo", "gap", "r2", "zpve", "Cv" };
@@ -245,6 +278,8 @@ pl_code ch_qm9_record(pl_text *out, const ch_qm9 *q, int32_t which, pl_error *er
     pl_text_add(out, "M  V30 END ATOM\nM  V30 BEGIN BOND\n");
     if (!add_bonds(out, q, b0, b1, a1 - a0))
         return pl_fail(err, PL_EINPUT, "gdb_%u has a bond to an atom that is not there, or of no order", gdb);
+    if (bonds_check(q, a0, a1, b0, b1, gdb, err) != PL_OK)
+        return PL_EINPUT;
     pl_text_add(out, "M  V30 END BOND\nM  V30 END CTAB\nM  END\n");
     add_fields(out, q, i);
     pl_text_add(out, "$$$$\n");

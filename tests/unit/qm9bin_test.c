@@ -71,6 +71,42 @@ static void a_small_file_becomes_the_record_it_describes(void **state)
     ch_qm9_close(q);
 }
 
+/* Hydrogens that are not in the file would be added to fill its bonds. */
+static void atoms_with_too_few_bonds_are_bad_input(void **state)
+{
+    static const struct {
+        unsigned char z, charge, order;
+        const char *text; /* NULL: good */
+    } cases[] = { { 6, 0xFF, 3, NULL },
+                  { 6, 0xFF, 2, "gdb_42: atom 1 (C) has bonds of order 2, but 3 or more are needed: its bond orders are wrong" },
+                  { 6, 0, 3, "gdb_42: atom 1 (C) has bonds of order 3, but 4 or more are needed: its bond orders are wrong" },
+                  { 7, 0, 3, NULL },
+                  { 7, 1, 3, "gdb_42: atom 1 (N) has bonds of order 3, but 4 or more are needed: its bond orders are wrong" },
+                  { 7, 0xFF, 3, NULL },
+                  { 1, 0, 3, NULL },
+                  { 9, 0, 3, NULL },
+                  { 16, 0, 3, NULL } };
+
+    (void)state;
+    for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
+        unsigned char bytes[256];
+        size_t n = small_file(bytes);
+        pl_text text = { 0 };
+        pl_error err = { 0 };
+        ch_qm9 *q;
+
+        bytes[96] = cases[k].z;
+        bytes[104] = cases[k].charge;
+        bytes[138] = cases[k].order;
+        bytes[105] = cases[k].order == 3; /* O+ has three bonds, O two */
+        assert_int_equal(ch_qm9_open(&q, write_bytes(bytes, n), NULL), PL_OK);
+        assert_int_equal(ch_qm9_record(&text, q, 0, &err), cases[k].text == NULL ? PL_OK : PL_EINPUT);
+        assert_string_equal(err.text, cases[k].text != NULL ? cases[k].text : "");
+        pl_text_free(&text);
+        ch_qm9_close(q);
+    }
+}
+
 static void a_short_or_damaged_file_is_bad_input_and_never_read_beyond(void **state)
 {
     unsigned char bytes[256];
@@ -323,6 +359,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_small_file_becomes_the_record_it_describes),
+        cmocka_unit_test(atoms_with_too_few_bonds_are_bad_input),
         cmocka_unit_test(a_short_or_damaged_file_is_bad_input_and_never_read_beyond),
         cmocka_unit_test(each_damage_of_a_file_is_named),
         cmocka_unit_test(a_wrong_length_is_refused_before_the_file_is_read),
