@@ -148,8 +148,32 @@ static char *trimmed(char *s)
     return s;
 }
 
-/* One row; id and value: NULL where it has none. False at the end of the text. */
-static bool csv_row(char **at, char delimiter, int id_at, int value_at, char **id, char **value)
+/* The columns of a table. */
+typedef struct columns {
+    char delimiter;
+    int n, id_at, value_at; /* -1: there is none         */
+    bool twice;             /* one of these is there twice */
+} columns;
+
+/* Reads the first row. */
+static columns csv_columns(const reading *r, char **text)
+{
+    columns c = { delimiter_of(*text), 0, -1, -1, false };
+    bool last = **text == '\0';
+
+    for (; !last && c.n < COLUMNS_MAX; c.n++) {
+        const char *name = trimmed(csv_field(text, c.delimiter, &last));
+        int *at = strcmp(name, r->name) == 0 ? &c.value_at : NULL;
+        at = at == NULL && strcmp(name, "id") == 0 ? &c.id_at : at;
+        c.twice = c.twice || (at != NULL && *at >= 0);
+        if (at != NULL)
+            *at = c.n;
+    }
+    return c;
+}
+
+/* One row; id and value: NULL where it has none; wide: it has more values than there are columns. False at the end of the text. */
+static bool csv_row(char **at, const columns *c, char **id, char **value, bool *wide)
 {
     bool last = **at == '\0';
 
@@ -157,33 +181,30 @@ static bool csv_row(char **at, char delimiter, int id_at, int value_at, char **i
     if (last)
         return false;
     for (int k = 0; !last; k++) {
-        char *field = csv_field(at, delimiter, &last);
-        *id = k == id_at ? trimmed(field) : *id;
-        *value = k == value_at ? trimmed(field) : *value;
+        char *field = trimmed(csv_field(at, c->delimiter, &last));
+        *id = k == c->id_at ? field : *id;
+        *value = k == c->value_at ? field : *value;
+        *wide = *wide || (k >= c->n && field[0] != '\0');
     }
     return true;
 }
 
 static const char *read_csv(reading *r, char *text)
 {
-    const char delimiter = delimiter_of(text);
-    int id_at = -1, value_at = -1;
-    bool last = *text == '\0';
+    const columns c = csv_columns(r, &text);
     char *id, *value;
+    bool wide = false;
 
-    for (int k = 0; !last && k < COLUMNS_MAX; k++) {
-        char *name = trimmed(csv_field(&text, delimiter, &last));
-        id_at = id_at < 0 && strcmp(name, "id") == 0 ? k : id_at;
-        value_at = value_at < 0 && strcmp(name, r->name) == 0 ? k : value_at;
-    }
-    if (value_at < 0)
+    if (c.value_at < 0)
         return "the table has no such column";
-    if (id_at < 0 && !r->alone)
+    if (c.id_at < 0 && !r->alone)
         return "the table has no column id, which a batch needs";
-    while (csv_row(&text, delimiter, id_at, value_at, &id, &value))
+    if (c.twice)
+        return "the table has two columns of this name, or two called id";
+    while (csv_row(&text, &c, &id, &value, &wide))
         if (value != NULL && value[0] != '\0')
             take_text(r, id, value);
-    return NULL;
+    return wide ? "a row has more values than the first row has names; put texts with the delimiter in quotes" : NULL;
 }
 
 /* ---- json ---- */
@@ -244,23 +265,26 @@ static void take_document(reading *r, const json_t *v)
             take_object(r, one);
 }
 
-/* One JSON text, or one a line. NaN and Infinity, which Python writes, are no JSON. */
+/* One JSON text, or one a line. NaN and Infinity, which Python writes, are no JSON. A number by itself may be anything that the program
+ * printed ("3 conformers"), so it counts only where there is nothing else. */
 static const char *read_json(reading *r, char *text, size_t len)
 {
     json_error_t error;
     size_t at = 0;
+    int n = 0, n_numbers = 0;
 
-    while (at < len && at + strspn(text + at, " \t\r\n") < len) {
+    for (; at < len && at + strspn(text + at, " \t\r\n") < len; n++) {
         json_t *v = json_loadb(text + at, len - at, JSON_DISABLE_EOF_CHECK | JSON_DECODE_ANY, &error);
         if (v == NULL || error.position <= 0) {
             json_decref(v);
             return "the output is no JSON (NaN and Infinity are none)";
         }
         take_document(r, v);
+        n_numbers += json_is_number(v);
         json_decref(v);
         at += (size_t)error.position;
     }
-    return NULL;
+    return n > 1 && n_numbers > 0 ? "the output has a number without a key and something else" : NULL;
 }
 
 /* ---- sdf ---- */
@@ -393,13 +417,15 @@ static void set_others(reading *r)
     }
 }
 
+/* why: what is wrong with all of the output, of which no value is believed then. */
 static void set_missing(reading *r, const char *why)
 {
     for (int32_t i = 0; i < r->n; i++) {
         st_ext_item *m = &r->item[i];
-        if (r->found[i] || m->code != NULL)
+        if (why == NULL && (r->found[i] || m->code != NULL))
             continue;
         m->code = "no_value";
+        m->n_poses = 0;
         (void)snprintf(m->message, sizeof m->message, "no value '%.60s' in the output%s%s", r->name, why != NULL ? ": " : "",
                        why != NULL ? why : "");
     }
