@@ -12,6 +12,7 @@
 #include "pipeline/run/run.h"
 #include "stages/campaign/campaign.h"
 #include "stages/database/measured.h"
+#include "stages/labels/whose.h"
 #include "stages/steps/ingest/label_scan.h"
 
 enum { SHOWN = 60 };
@@ -22,12 +23,12 @@ pl_code st_campaign_chosen(st_outcome_row **out, int64_t *n, pl_store *s, int64_
 {
     sqlite3_stmt *st = NULL;
     bool row = true;
-    pl_code code = pl_db_prepare(
-        s->db, &st,
-        "SELECT a.inchikey, coalesce(r.title,''), coalesce(r.raw_smiles,''), m.smiles FROM acquired a JOIN molecule m ON "
-        "m.inchikey=a.inchikey OR (m.inchikey='' AND m.smiles=a.inchikey) LEFT JOIN record r ON r.record_id=m.mol_id "
-        "WHERE a.round=? GROUP BY a.place ORDER BY a.place LIMIT ?",
-        err);
+    pl_code code =
+        pl_db_prepare(s->db, &st,
+                      "SELECT a.inchikey, coalesce(nullif(r.raw_smiles,''),m.smiles) FROM acquired a JOIN molecule m ON "
+                      "m.inchikey=a.inchikey OR (m.inchikey='' AND m.smiles=a.inchikey) LEFT JOIN record r ON r.record_id=m.mol_id "
+                      "WHERE a.round=? GROUP BY a.place ORDER BY a.place LIMIT ?",
+                      err);
 
     *n = 0;
     *out = PL_NEW(mem, st_outcome_row, most + 1);
@@ -37,30 +38,13 @@ pl_code st_campaign_chosen(st_outcome_row **out, int64_t *n, pl_store *s, int64_
     (void)sqlite3_bind_int64(st, 2, most);
     while (code == PL_OK && (code = pl_db_step(st, &row, err)) == PL_OK && row) {
         st_outcome_row *o = &(*out)[(*n)++];
-        const char *raw = (const char *)sqlite3_column_text(st, 2);
         *o = (st_outcome_row){ .inchikey = pl_strdup(mem, (const char *)sqlite3_column_text(st, 0)),
-                               .title = pl_strdup(mem, (const char *)sqlite3_column_text(st, 1)),
-                               .smiles = pl_strdup(mem, raw[0] != '\0' ? raw : (const char *)sqlite3_column_text(st, 3)) };
-        if (o->inchikey == NULL || o->title == NULL || o->smiles == NULL)
+                               .smiles = pl_strdup(mem, (const char *)sqlite3_column_text(st, 1)) };
+        if (o->inchikey == NULL || o->smiles == NULL)
             code = pl_fail(err, PL_ENOMEM, "a round");
     }
     (void)sqlite3_finalize(st);
     return code;
-}
-
-/* Names of the molecules, sorted; a name is an InChIKey, a title or a SMILES. */
-typedef struct name {
-    const char *text;
-    int64_t at;
-} name;
-
-static int by_text(const void *a, const void *b) { return strcmp(((const name *)a)->text, ((const name *)b)->text); }
-
-static int64_t find(const name *all, int64_t n, const char *text)
-{
-    const name key = { text, 0 }, *found = text[0] != '\0' ? bsearch(&key, all, (size_t)n, sizeof *all, by_text) : NULL;
-
-    return found != NULL ? found->at : -1;
 }
 
 /* A row has the source of its values, or why it has none. */
@@ -71,42 +55,149 @@ static pl_code row_check(const st_outcome_row *o, pl_error *err)
     return said != NULL ? PL_OK : pl_fail(err, PL_ENOMEM, "an answer");
 }
 
+/* ---- names of the chosen molecules ---- */
+
+/* An InChIKey, a title or a SMILES. */
+typedef struct name {
+    const char *text;
+    int64_t at;
+} name;
+
+/* Sorted by text when all are there. */
+typedef struct names {
+    name *all; /* [n] */
+    int64_t n, cap;
+} names;
+
+static int by_text(const void *a, const void *b) { return strcmp(((const name *)a)->text, ((const name *)b)->text); }
+
+static int64_t find(const names *x, const char *text)
+{
+    const name key = { text, 0 }, *found = text[0] != '\0' ? bsearch(&key, x->all, (size_t)x->n, sizeof key, by_text) : NULL;
+
+    return found != NULL ? found->at : -1;
+}
+
+static pl_code name_add(names *x, const char *text, int64_t at, pl_arena *mem, pl_error *err)
+{
+    const char *own = pl_strdup(mem, text);
+
+    if (x->n == x->cap) {
+        const int64_t cap = x->cap > 0 ? 2 * x->cap : 256;
+        name *grown = realloc(x->all, (size_t)cap * sizeof *grown);
+        if (grown == NULL)
+            return pl_fail(err, PL_ENOMEM, "names of molecules");
+        x->all = grown;
+        x->cap = cap;
+    }
+    if (own == NULL)
+        return pl_fail(err, PL_ENOMEM, "names of molecules");
+    x->all[x->n++] = (name){ own, at };
+    return PL_OK;
+}
+
+/* Those of all records of the molecule. st: a row for each record, its title and its SMILES. */
+static pl_code names_add(names *x, sqlite3_stmt *st, const char *inchikey, int64_t at, pl_arena *mem, pl_error *err)
+{
+    bool row = true;
+    pl_code code = name_add(x, inchikey, at, mem, err);
+
+    (void)sqlite3_bind_text(st, 1, inchikey, -1, SQLITE_STATIC);
+    while (code == PL_OK && (code = pl_db_step(st, &row, err)) == PL_OK && row)
+        for (int k = 0; k < 3 && code == PL_OK; k++)
+            if (sqlite3_column_type(st, k) != SQLITE_NULL)
+                code = name_add(x, (const char *)sqlite3_column_text(st, k), at, mem, err);
+    (void)sqlite3_reset(st);
+    return code;
+}
+
+/* Titles that several molecules of the library have name none of them. */
+static pl_code names_of(names *out, const st_campaign *x, pl_store *s, const st_outcome_row *row, int64_t n, pl_error *err)
+{
+    sqlite3_stmt *st = NULL;
+    pl_code code = pl_db_exec(s->db,
+                              "CREATE TEMP TABLE IF NOT EXISTS shared_titles AS SELECT title FROM record WHERE mol_id IS NOT NULL "
+                              "AND title<>'' GROUP BY title HAVING count(DISTINCT mol_id)>1",
+                              err);
+
+    if (code == PL_OK)
+        code = pl_db_prepare(s->db, &st,
+                             "SELECT nullif(r.raw_smiles,''), m.smiles, CASE WHEN r.title NOT IN (SELECT title FROM "
+                             "temp.shared_titles) THEN nullif(r.title,'') END FROM molecule m JOIN record r ON r.mol_id=m.mol_id "
+                             "WHERE m.inchikey=?1 OR (m.inchikey='' AND m.smiles=?1)",
+                             err);
+    for (int64_t i = 0; i < n && code == PL_OK; i++)
+        code = names_add(out, st, row[i].inchikey, i, x->mem, err);
+    (void)sqlite3_finalize(st);
+    if (code == PL_OK && out->n > 0)
+        qsort(out->all, (size_t)out->n, sizeof *out->all, by_text);
+    return code;
+}
+
 /* ---- a table ---- */
 
-static pl_code take(const st_campaign *x, st_outcome_row *o, const ch_field *f, int64_t line, pl_error *err)
+typedef struct table {
+    const st_campaign *x;
+    ch_reader *reader;
+    const char *column;
+    st_outcome_row *row; /* of the chosen molecules */
+    names names;         /* of these                */
+    st_whose *whose;
+    bool has_smiles;
+} table;
+
+static pl_code take(const table *t, st_outcome_row *o, const ch_field *f, int64_t line, pl_error *err)
 {
     if (f != NULL && f->is_number && isfinite(f->value)) {
         o->sum += f->value;
         if (o->n++ == 0)
-            o->source = pl_sprintf(x->mem, "%s:%lld", x->c->answers.table, (long long)line);
+            o->source = pl_sprintf(t->x->mem, "%s:%lld", t->x->c->answers.table, (long long)line);
     } else if (o->why == NULL && f != NULL && f->text[0] != '\0')
-        o->why = pl_sprintf(x->mem, "no number: '%.*s'", SHOWN, f->text);
+        o->why = pl_sprintf(t->x->mem, "no number: '%.*s'", SHOWN, f->text);
     else if (o->why == NULL)
         o->why = "no value";
     return row_check(o, err);
 }
 
-static int64_t whose(const ch_record *r, const ch_field *field, int n_fields, const name *all, int64_t n)
+/* The chosen molecule that a name of the row has, -1: none. */
+static int64_t named(const ch_record *r, const ch_field *field, int n_fields, const names *all)
 {
     const ch_field *key = ch_field_find(field, n_fields, "inchikey");
-    int64_t at = key != NULL ? find(all, n, key->text) : -1;
+    int64_t at = key != NULL ? find(all, key->text) : -1;
     char smiles[1024];
     const size_t len = strcspn(r->text, "\t\n");
 
     if (at < 0)
-        at = find(all, n, r->title);
+        at = find(all, r->title);
     if (at < 0 && len < sizeof smiles) {
         memcpy(smiles, r->text, len);
         smiles[len] = '\0';
-        at = find(all, n, smiles);
+        at = find(all, smiles);
     }
     return at;
 }
 
-static pl_code records_read(const st_campaign *x, ch_reader *r, const name *all, int64_t n_names, st_outcome_row *row,
-                            pl_error *err)
+/* A table with numbers of its own for its molecules may have those of the library: all names of the row must mean one molecule. */
+static pl_code row_take(table *t, const ch_record *r, const ch_field *field, int n, st_outcome_row *o, pl_error *err)
 {
-    const char *column = x->c->answers.column != NULL ? x->c->answers.column : x->label;
+    const bool misread = r->problem != NULL && r->text[0] != '\t'; /* a row may lack a SMILES */
+    const char *problem = NULL;
+    st_found found;
+    pl_code code;
+
+    if (misread && o->why == NULL)
+        o->why = pl_sprintf(t->x->mem, "line %lld of the table: %s", (long long)r->line, r->problem);
+    if (misread)
+        return row_check(o, err);
+    code = st_whose_find(&found, &problem, t->whose, r, field, n, t->has_smiles, err);
+    if (code == PL_OK && found.two)
+        return pl_fail(err, PL_EINPUT, "%s:%lld: %s; if the table numbers its rows, call that column something else than %s",
+                       t->x->c->answers.table, (long long)r->line, problem, "id or name");
+    return code == PL_OK ? take(t, o, ch_field_find(field, n, t->column), r->line, err) : code;
+}
+
+static pl_code records_read(table *t, pl_error *err)
+{
     pl_arena *scratch = pl_arena_new(1 << 14);
     bool more = true;
     pl_code code = scratch != NULL ? PL_OK : pl_fail(err, PL_ENOMEM, "a table");
@@ -116,65 +207,46 @@ static pl_code records_read(const st_campaign *x, ch_reader *r, const name *all,
         ch_field *field = NULL;
         int n = 0;
         int64_t at;
-        code = ch_reader_next(r, &record, &more, err);
+        code = ch_reader_next(t->reader, &record, &more, err);
         if (code != PL_OK || !more)
             break;
         pl_arena_reset(scratch);
-        code = ch_record_fields(&field, &n, r, &record, scratch, err);
-        at = code == PL_OK ? whose(&record, field, n, all, n_names) : -1;
+        code = ch_record_fields(&field, &n, t->reader, &record, scratch, err);
+        at = code == PL_OK ? named(&record, field, n, &t->names) : -1;
         if (at >= 0)
-            code = take(x, &row[at], ch_field_find(field, n, column), record.line, err);
+            code = row_take(t, &record, field, n, &t->row[at], err);
     }
     pl_arena_free(scratch);
     return code == PL_OK && *pl_stop_flag() ? pl_fail(err, PL_ESTOP, "stopped by %s", pl_stop_reason()) : code;
 }
 
-/* Titles that several molecules of the library have name none of them. */
-static pl_code names_of(name **out, int64_t *n, const st_campaign *x, pl_store *s, const st_outcome_row *row, int64_t n_rows,
-                        pl_error *err)
+static pl_code table_open(table *t, pl_store *s, int64_t n, pl_error *err)
 {
-    sqlite3_stmt *st = NULL;
-    name *all = PL_NEW(x->mem, name, 3 * n_rows + 1);
-    pl_code code = all != NULL
-                       ? pl_db_exec(s->db,
-                                    "CREATE TEMP TABLE IF NOT EXISTS shared_titles AS SELECT title FROM record WHERE mol_id IS "
-                                    "NOT NULL AND title<>'' GROUP BY title HAVING count(DISTINCT mol_id)>1",
-                                    err)
-                       : pl_fail(err, PL_ENOMEM, "a table");
+    const ch_reader_opts opts = { .stop = pl_stop_flag() };
+    int n_columns = 0;
+    pl_code code = names_of(&t->names, t->x, s, t->row, n, err);
 
-    *n = 0;
-    *out = all;
     if (code == PL_OK)
-        code = pl_db_prepare(s->db, &st, "SELECT 1 FROM temp.shared_titles WHERE title=?", err);
-    for (int64_t i = 0; i < n_rows && code == PL_OK; i++) {
-        bool shared = false;
-        (void)sqlite3_bind_text(st, 1, row[i].title, -1, SQLITE_STATIC);
-        code = pl_db_step(st, &shared, err);
-        (void)sqlite3_reset(st);
-        all[(*n)++] = (name){ row[i].inchikey, i };
-        all[(*n)++] = (name){ row[i].smiles, i };
-        if (row[i].title[0] != '\0' && !shared)
-            all[(*n)++] = (name){ row[i].title, i };
-    }
-    (void)sqlite3_finalize(st);
+        code = st_whose_open(&t->whose, s, t->x->mem, err);
     if (code == PL_OK)
-        qsort(all, (size_t)*n, sizeof *all, by_text);
-    return code;
+        code = ch_reader_open(&t->reader, t->x->c->answers.table, NULL, &opts, err);
+    if (code != PL_OK)
+        return code;
+    (void)ch_reader_columns(t->reader, &n_columns);
+    t->has_smiles = n_columns == 0 || (ch_reader_smiles(t->reader) >= 0 && ch_reader_guessed(t->reader) == NULL);
+    return PL_OK;
 }
 
 pl_code st_answers_of_table(const st_campaign *x, pl_store *s, st_outcome_row *row, int64_t n, pl_error *err)
 {
-    const ch_reader_opts opts = { .stop = pl_stop_flag() };
-    ch_reader *r = NULL;
-    name *all = NULL;
-    int64_t n_names = 0;
-    pl_code code = names_of(&all, &n_names, x, s, row, n, err);
+    table t = { .x = x, .row = row, .column = x->c->answers.column != NULL ? x->c->answers.column : x->label };
+    pl_code code = table_open(&t, s, n, err);
 
     if (code == PL_OK)
-        code = ch_reader_open(&r, x->c->answers.table, NULL, &opts, err);
-    if (code == PL_OK)
-        code = records_read(x, r, all, n_names, row, err);
-    ch_reader_close(r);
+        code = records_read(&t, err);
+    ch_reader_close(t.reader);
+    st_whose_close(t.whose);
+    free(t.names.all);
     for (int64_t i = 0; i < n && code == PL_OK; i++)
         if (row[i].n == 0 && row[i].why == NULL)
             row[i].why = "not in the table of answers";

@@ -73,7 +73,7 @@ pl_code st_campaign_locked(const st_campaign *x, pl_code (*work)(const st_campai
 
 /* What came of one molecule. */
 typedef struct st_outcome_row {
-    const char *inchikey, *title, *smiles, *source;
+    const char *inchikey, *smiles, *source;
     double sum; /* of n values */
     int64_t n;
     const char *why; /* no value: the reason; NULL: not seen */

@@ -130,7 +130,7 @@ static pl_code look_up(st_found *out, int *n, st_whose *w, sqlite3_stmt *st, con
         if (*n > 0 && strcmp(out->inchikey, key) == 0)
             continue;
         if (++*n == 1)
-            *out = (st_found){ sqlite3_column_int64(st, 0), pl_strdup(w->mem, key) };
+            *out = (st_found){ .mol_id = sqlite3_column_int64(st, 0), .inchikey = pl_strdup(w->mem, key) };
         if (out->inchikey == NULL)
             code = pl_fail(err, PL_ENOMEM, "a molecule");
     }
@@ -186,6 +186,7 @@ typedef struct names {
     const char *key, *title; /* "": none */
     st_found found;
     const char *by;      /* the name that found it */
+    const char *alien;   /* InChIKey of the SMILES, if the library lacks it; NULL: no such */
     const char *tried;   /* "InChIKey X, title Y" */
     const char *problem; /* NULL: none         */
 } names;
@@ -213,17 +214,19 @@ static void take(names *x, st_whose *w, st_found f, const char *what)
     if (x->found.mol_id == 0) {
         x->found = f;
         x->by = what;
-    } else if (strncmp(x->found.inchikey, f.inchikey, SKELETON) != 0 && x->problem == NULL)
+    } else if (strncmp(x->found.inchikey, f.inchikey, SKELETON) != 0 && !x->found.two) {
+        x->found.two = true;
         x->problem = pl_sprintf(w->mem, "its %s is of %s, its %s of %s: two molecules", x->by, x->found.inchikey, what, f.inchikey);
+    }
 }
 
-static pl_code try_key(names *x, st_whose *w, const char *key, const char *what, const char *shown, pl_error *err)
+/* *n: how many molecules have it, at most 2. */
+static pl_code try_key(int *n, names *x, st_whose *w, const char *key, const char *what, const char *shown, pl_error *err)
 {
     st_found f;
-    int n = 0;
-    pl_code code = by_key(&f, &n, w, key, err);
+    pl_code code = by_key(&f, n, w, key, err);
 
-    if (code == PL_OK && n > 0)
+    if (code == PL_OK && *n > 0)
         take(x, w, f, what);
     else if (code == PL_OK)
         tried_add(x, w, what, shown);
@@ -233,14 +236,30 @@ static pl_code try_key(names *x, st_whose *w, const char *key, const char *what,
 static pl_code try_smiles(names *x, st_whose *w, const ch_record *r, pl_error *err)
 {
     char key[KEY + 1];
+    int n = 0;
     const char *why = "it has no InChIKey";
     pl_code code = key_of(key, &why, w, r, err);
 
-    if (code != PL_OK || key[0] != '\0')
-        return code != PL_OK ? code : try_key(x, w, key, "SMILES", r->text, err);
+    if (code == PL_OK && key[0] != '\0') {
+        code = try_key(&n, x, w, key, "SMILES", r->text, err);
+        x->alien = code == PL_OK && n == 0 ? pl_strdup(w->mem, key) : NULL;
+        return code == PL_OK && n == 0 && x->alien == NULL ? pl_fail(err, PL_ENOMEM, "a molecule") : code;
+    }
+    if (code != PL_OK)
+        return code;
     tried_add(x, w, "SMILES", r->text);
     x->tried = x->tried != NULL && why != NULL ? pl_sprintf(w->mem, "%s (%s)", x->tried, why) : x->tried;
     return PL_OK;
+}
+
+/* The SMILES of a row was prepared as the library was: it is of the molecule that the other names mean, or these mean another one. */
+static void compare_alien(names *x, st_whose *w)
+{
+    if (x->alien == NULL || x->found.mol_id == 0 || x->found.two || strncmp(x->alien, x->found.inchikey, SKELETON) == 0)
+        return;
+    x->found.two = true;
+    x->problem = pl_sprintf(w->mem, "its %s is of %s, its SMILES of %s, which the library lacks: two molecules", x->by,
+                            x->found.inchikey, x->alien);
 }
 
 /* A title that several molecules have says nothing, unless there is nothing else. */
@@ -266,16 +285,18 @@ pl_code st_whose_find(st_found *out, const char **problem, st_whose *w, const ch
 {
     static const char *const keys[] = { "inchikey", "inchi_key", "inchi key", "standard_inchi_key", NULL };
     names x = { .key = field_text(field, n, keys), .title = r->title };
+    int n_found = 0;
     pl_code code = PL_OK;
 
     if (x.key[0] != '\0' && is_key(x.key))
-        code = try_key(&x, w, x.key, "InChIKey", x.key, err);
+        code = try_key(&n_found, &x, w, x.key, "InChIKey", x.key, err);
     else if (x.key[0] != '\0')
         x.problem = pl_sprintf(w->mem, "'%.*s' is no InChIKey", SHOWN, x.key);
     if (code == PL_OK && has_smiles && r->len > 0 && r->problem == NULL)
         code = try_smiles(&x, w, r, err);
     if (code == PL_OK)
         code = try_title(&x, w, err);
+    compare_alien(&x, w);
     *out = x.found;
     *problem = x.problem;
     if (code == PL_OK && x.found.mol_id == 0 && x.problem == NULL)

@@ -11,6 +11,7 @@ typedef struct st_whose st_whose;
 typedef struct st_found {
     int64_t mol_id;       /* 0: none                                                  */
     const char *inchikey; /* its SMILES if it has none                                */
+    bool two;             /* another name of the row is of another molecule           */
 } st_found;
 
 pl_code st_whose_open(st_whose **out, pl_store *s, pl_arena *mem, pl_error *err);

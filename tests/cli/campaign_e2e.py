@@ -7,6 +7,7 @@ import io
 import math
 import os
 import random
+import re
 import shutil
 import sqlite3
 import struct
@@ -345,6 +346,32 @@ def mistakes_are_told_before_any_work():
         assert "none of its 12 molecules has an answer; the first: not in the table" in p.run("campaign", "far.yaml", expect=1)[2]
 
 
+def all_names_of_an_answer_mean_one_molecule():
+    n = 14
+    stages = STAGES.replace("count: 12", "count: %d" % n).replace("rounds: 4, first: diverse", "rounds: 1").replace("    diversity: {per_scaffold: 4}\n", "")
+    smiles = ["C" * (k + 1) + "O" for k in range(n)]
+    row = ["M%d,%s,%d" % (k, s, k) for k, s in enumerate(smiles)]
+
+    def answers(rows):
+        p.put("a.csv", "id,smiles,logS\n" + "".join(x + "\n" for x in rows))
+
+    with Project() as p:
+        p.put("lib.csv", "id,smiles\n" + "".join("M%d,%s\n" % (k, s) for k, s in enumerate(smiles)) + "B0,OC\n")
+        p.workflow([p.path("lib.csv")], stages.replace("lib.csv", "a.csv") % "gp", name="c.yaml")
+        # numbers of the table's own: its M1 is M0 of the library
+        answers("M%d,%s,%d" % ((k + 1) % n, s, k) for k, s in enumerate(smiles))
+        said = p.run("campaign", "c.yaml", expect=1)[2]
+        assert re.search(r"a\.csv:2: its SMILES is of OKKJLVBELUTLKV-\w+-N, its title of LFQSCWFLJHTTHZ-\w+-N: two molecules", said), said
+        assert p.one("SELECT count(*) FROM measured") == 0
+        # a row for each record of M0, and one that was misread: 1,5 for 1.5
+        answers(row[:3] + ["M3,%s,1,5" % smiles[3]] + row[4:] + ["B0,OC,3"])
+        p.run("campaign", "c.yaml", "-q")
+        got = {r[2].split("; ")[0]: (r[7], r[8]) for r in chosen(p) if r[0] == 0}
+        assert got.pop("M0") == (1.5, "measured") and got["M3"][0] is None, got
+        assert got.pop("M3")[1] == "line 5 of the table: csv: 4 columns, but the first row names 3; put values with ',' in quotes", got
+        assert got == {"M%d" % k: (k, "measured") for k in range(n) if k not in (0, 3)}, got
+
+
 def a_stage_of_a_run_chooses_and_labels_end_its_round():
     with Project() as p:
         value = table(p)
@@ -377,5 +404,5 @@ elif __name__ == "__main__" and len(sys.argv) == 3 and sys.argv[1] == "program":
     print("%s kills at any time, %d at named points: the same results; %.0f s" % (sys.argv[2], len(PROGRAM_POINTS), time.time() - began))
 else:
     sieve.main([each_round_is_what_the_model_before_it_said, a_campaign_ends_as_it_is_told, a_campaign_stops_after_its_time_and_goes_on, a_kill_at_any_point_changes_nothing, a_kill_of_a_campaign_with_a_program_changes_nothing,
-                a_program_of_the_user_gives_the_answers, mistakes_are_told_before_any_work, a_stage_of_a_run_chooses_and_labels_end_its_round,
+                a_program_of_the_user_gives_the_answers, mistakes_are_told_before_any_work, all_names_of_an_answer_mean_one_molecule, a_stage_of_a_run_chooses_and_labels_end_its_round,
                 parts_scored_by_other_jobs_change_nothing])

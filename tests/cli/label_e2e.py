@@ -118,6 +118,7 @@ def every_problem_is_told_and_nothing_is_stored():
         smiles = {i: s for i, s, _ in late}
         refused("id,smiles,logS\n%s,%s,1\n,C1CC(,2\n,,3\n" % (a, smiles[b]), "t.csv:2: its SMILES is of ", "two molecules", "t.csv:3: no molecule of the library has SMILES 'C1CC('",
                 "t.csv:4: it names no molecule")
+        refused("id,smiles,logS\n%s,C[Si](C)(C)CC[Si],1\n" % a, "t.csv:2: its title is of ", "its SMILES of ", "which the library lacks: two molecules")
         refused("inchikey,logS\nABC,1\nAAAAAAAAAAAAAA-AAAAAAAAAA-N,2\n", "t.csv:2: 'ABC' is no InChIKey", "t.csv:3: no molecule of the library has InChIKey 'AAAAAAAAAAAAAA-")
         refused(table([(a, 1)]), "--unit mg/L: logS is in log10(mol/L); give --factor", args=["--unit", "mg/L"])
         refused("id,logS,unit\n%s,1,log10(mol/L)\n%s,2,mM\n" % (a, b), "t.csv:3: the unit is 'mM', and logS is in log10(mol/L)", lines=1)

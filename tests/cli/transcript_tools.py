@@ -273,7 +273,7 @@ def a_campaign_asks_and_learns_as_before():
         t = Transcript(p, "campaign")
         p.put("lib.csv", "id,smiles,logS\n" + "".join("M%d,%s,%s\n" % (k, s, y if k % 10 else "n.d.") for k, (s, y) in enumerate(esol(70))))
         p.put("far.csv", "id,logS\nX1,2\n")
-        p.put("twice.csv", "id,smiles\n" + "".join("M%d,%s\n" % (k, s) for k, (s, _) in enumerate(2 * esol(16))))
+        p.put("twice.csv", "id,smiles\n" + "".join("%s%d,%s\n" % ("MT"[k // 16], k, s) for k, (s, _) in enumerate(2 * esol(16))))
         p.workflow(["lib.csv"], ROUNDS, name="c.yaml", workdir="runs/one")
         said(t, TRIED)
         assert os.path.exists(p.path("runs/one/campaign.seconds"))
