@@ -10,7 +10,7 @@
 #include "stages/database/schema.h"
 #include "stages/steps/rank/score_columns.h"
 
-enum { TABLE_ROWS = 50, ALL_HITS = 1000000000 }; /* of a table without --limit */
+enum { TABLE_ROWS = 50 }; /* of a table without --limit */
 
 static const pl_opt opts[] = { { "--smarts", 's', "PATTERN", "molecules that match this SMARTS" },
                                { "--similar", 0, "SMILES", "by similarity (Tanimoto, ECFP4) to this molecule" },
@@ -32,13 +32,14 @@ typedef struct asked {
 
 static pl_code print_table(const st_ask *ask, bool similar, pl_error *err)
 {
+    static const char found[] = "(SELECT * FROM temp.found LEFT JOIN hit USING(mol_id))";
     sqlite3 *db = ask->store->db;
     pl_text sql = { 0 };
     sqlite3_stmt *st = NULL;
     pl_code code;
 
     pl_text_addf(&sql, "SELECT %sh.rank, " ST_TITLES " AS title", similar ? "x.similarity AS query_similarity, " : "");
-    code = st_score_columns(db, ALL_HITS, false, &sql, err);
+    code = st_score_columns(db, found, false, &sql, err);
     pl_text_add(&sql,
                 ", m.smiles, m.mw, m.inchikey FROM temp.found x CROSS JOIN molecule m ON m.mol_id=x.mol_id LEFT JOIN hit h ON "
                 "h.mol_id=m.mol_id ORDER BY x.place");

@@ -18,7 +18,7 @@ static pl_code select_for_people(pl_text *sql, sqlite3 *db, int64_t n, pl_error 
     pl_code code;
 
     pl_text_add(sql, "SELECT h.rank, " ST_TITLES " AS title");
-    code = st_score_columns(db, n, false, sql, err);
+    code = st_score_columns_of_hits(db, n, false, sql, err);
     pl_text_add(sql, ", m.smiles");
     st_descriptors_in_top(sql);
     pl_text_add(sql, ", m.inchikey");

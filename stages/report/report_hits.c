@@ -71,7 +71,7 @@ static sqlite3_stmt *query_hits(st_report *r)
                 "SELECT h.rank, m.mol_id, m.smiles, m.inchikey, (SELECT group_concat(title,'; ') FROM (SELECT title FROM record r "
                 "WHERE r.mol_id=m.mol_id ORDER BY r.record_id LIMIT 20)), m.formula");
     if (r->code == PL_OK)
-        r->code = st_score_columns(r->db, r->top, true, &sql, r->err);
+        r->code = st_score_columns_of_hits(r->db, r->top, true, &sql, r->err);
     st_descriptors_in_report(&sql);
     pl_text_addf(&sql, " FROM hit h JOIN molecule m ON m.mol_id=h.mol_id ORDER BY h.rank LIMIT %lld", (long long)r->n_hits);
     if (r->code == PL_OK)

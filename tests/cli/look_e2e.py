@@ -80,12 +80,21 @@ def the_funnel_of_a_ranking_is_the_same_everywhere():
         page = p.run("report", "run", "-o", "-")[1]
         for name, n in got[1:-1]:
             assert '<th scope="row">%s</th><td class="n"><data value="%d">' % (name, n) in page, name
+        # A table of molecules that were found says who is outside, although no hit is.
+        outside = p.one("SELECT count(*) FROM score WHERE domain='outside'")
+        found = p.run("search", "run", "--where", "mw > 0", "-n", "1000")[1].splitlines()
+        assert outside > 0 and "domain" in found[0] and sum(" outside " in line for line in found) == outside, found
+        assert " domain " not in p.run("top", "run")[1]
         # The last words count what failed after prepare, too.
         failed = p.rows("SELECT stage, code, count(*) FROM failure GROUP BY 1, 2 ORDER BY 3 DESC, 1, 2")
         assert failed and "%d failure%s: " % (sum(n for *_, n in failed), "s" if sum(n for *_, n in failed) > 1 else "") + \
             ", ".join("%s %s %d" % f for f in failed) in out, (failed, out)
         p.run("run", "w.yaml", "-q", "stages.rank.objectives=[{property: logS, goal: maximise, at_least: 99}]", "limits.failures.max_fraction=1")
         assert [int(v) for _, v in p.rows("SELECT name, value FROM metric WHERE split='funnel' ORDER BY step")][2:] == [0] * 5
+        # Without any hit the table of all molecules has the same columns.
+        rows = list(csv.DictReader(p.run("export", "csv", "--all", "run")[1].splitlines()))
+        stereo = p.rows("SELECT undefined_stereo FROM molecule ORDER BY mol_id")
+        assert [(int(r["undefined_stereo"]),) for r in rows] == stereo and max(stereo) > (0,), stereo
 
 
 def tables_have_one_list_of_columns():

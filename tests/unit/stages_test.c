@@ -145,6 +145,35 @@ static void every_descriptor_is_wherever_molecules_are(void **state)
     sqlite3_close(db);
 }
 
+/* `next` writes a column acquisition behind the others, `search` query_similarity, and SDF begins with conformer or pose. */
+static void a_property_called_like_another_column_is_renamed(void **state)
+{
+    static const char *const want[] = { "\"acquisition_predicted\"", "\"conformer_predicted\"", "\"pose_predicted\"",
+                                        "\"query_predicted_similarity\"" };
+    sqlite3 *db = open_schema();
+    pl_text sql = { 0 };
+    pl_error err = { 0 };
+
+    (void)state;
+    assert_int_equal(pl_db_exec(db,
+                                "INSERT INTO molecule(mol_id, inchikey, smiles, formula, n_atoms, n_heavy, charge, geometry, unit) "
+                                "VALUES(1, '', 'C', 'CH4', 5, 1, 0, 'none', 0);"
+                                "INSERT INTO property(property_id, name, unit, task, better) VALUES(1, 'acquisition', '', "
+                                "'regression', 'high'), (2, 'conformer', '', 'regression', 'high'), (3, 'pose', '', 'regression', "
+                                "'high'), (4, 'query', '', 'regression', 'high');"
+                                "INSERT INTO score(mol_id, property_id, mean, n_models, similarity) SELECT 1, property_id, 1, 1, 1 "
+                                "FROM property",
+                                &err),
+                     PL_OK);
+    assert_int_equal(st_table_columns(db, &sql, &err), PL_OK);
+    for (size_t i = 0; i < sizeof want / sizeof *want; i++)
+        assert_non_null(strstr(pl_text_str(&sql), want[i]));
+    assert_null(strstr(pl_text_str(&sql), "\"acquisition\""));
+    assert_null(strstr(pl_text_str(&sql), "\"query_similarity\""));
+    pl_text_free(&sql);
+    sqlite3_close(db);
+}
+
 static void every_digest_query_fits_the_schema_and_names_no_row_id(void **state)
 {
     sqlite3 *db = open_schema();
@@ -457,6 +486,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_column_of_every_table_and_view_has_one_document),
         cmocka_unit_test(every_descriptor_is_wherever_molecules_are),
+        cmocka_unit_test(a_property_called_like_another_column_is_renamed),
         cmocka_unit_test(conditions_ask_what_the_worker_did),
         cmocka_unit_test(every_digest_query_fits_the_schema_and_names_no_row_id),
         cmocka_unit_test(records_come_back_from_their_block_byte_for_byte),

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "stages/steps/rank/score_columns.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "pipeline/store/store.h"
@@ -39,20 +40,21 @@ static void add_property(pl_text *sql, sqlite3_stmt *st, bool page)
     }
 }
 
-/* n: hits that are shown. */
-static pl_code add_properties(sqlite3 *db, int64_t n, bool page, pl_text *sql, pl_error *err)
+static pl_code add_properties(sqlite3 *db, const char *shown, bool page, pl_text *sql, pl_error *err)
 {
+    pl_text query = { 0 };
     sqlite3_stmt *st = NULL;
     bool row = true;
-    pl_code code = pl_db_prepare(
-        db, &st,
-        "SELECT property_id, name, unit, EXISTS(SELECT 1 FROM hit JOIN score s USING(mol_id) WHERE rank<=?1 AND "
+    pl_code code = PL_OK;
+
+    pl_text_addf(
+        &query,
+        "SELECT property_id, name, unit, EXISTS(SELECT 1 FROM %s h JOIN score s USING(mol_id) WHERE "
         "s.property_id=p.property_id AND s.interval90 IS NOT NULL) FROM property p WHERE EXISTS(SELECT 1 FROM score s WHERE "
         "s.property_id=p.property_id) ORDER BY name",
-        err);
-
-    if (code == PL_OK)
-        (void)sqlite3_bind_int64(st, 1, n);
+        shown);
+    code = pl_text_ok(&query) ? pl_db_prepare(db, &st, pl_text_str(&query), err) : pl_fail(err, PL_ENOMEM, "out of memory");
+    pl_text_free(&query);
     while (code == PL_OK && row) {
         code = pl_db_step(st, &row, err);
         if (code == PL_OK && row)
@@ -62,29 +64,29 @@ static pl_code add_properties(sqlite3 *db, int64_t n, bool page, pl_text *sql, p
     return code;
 }
 
-/* Columns that are shown if a hit above n has something to say there: what, and the query that asks. */
+/* Columns that are there if one that is shown has something to say in them: what, and the query that asks. */
 static const struct {
     const char *column, *there, *page; /* page: NULL: as elsewhere, "": not there; column: NULL: only on a page */
 } sometimes[] = {
     { "h.objective",
-      "SELECT 1 FROM hit h WHERE rank<=%lld AND NOT EXISTS(SELECT 1 FROM score s WHERE s.mol_id=h.mol_id AND "
+      "SELECT 1 FROM %s h WHERE h.objective IS NOT NULL AND NOT EXISTS(SELECT 1 FROM score s WHERE s.mol_id=h.mol_id AND "
       "abs(s.mean)=abs(h.objective))",
       NULL },
     { "(SELECT min(x.similarity) FROM score x WHERE x.mol_id=m.mol_id) AS similarity",
-      "SELECT 1 FROM hit h JOIN score s USING(mol_id) WHERE rank<=%lld AND s.similarity IS NOT NULL", NULL },
+      "SELECT 1 FROM %s h JOIN score s USING(mol_id) WHERE s.similarity IS NOT NULL", NULL },
     { "(SELECT CASE WHEN sum(x.domain='outside') THEN 'outside' ELSE min(x.domain) END FROM score x WHERE x.mol_id=m.mol_id) AS domain",
-      "SELECT 1 FROM hit h JOIN score s USING(mol_id) WHERE rank<=%lld AND s.domain='outside'",
+      "SELECT 1 FROM %s h JOIN score s USING(mol_id) WHERE s.domain='outside'",
       "(SELECT group_concat(DISTINCT CASE WHEN x.domain='outside' THEN 'outside: '||x.reasons ELSE x.domain END) FROM score x "
       "WHERE x.mol_id=m.mol_id) AS domain" },
-    { "h.front", "SELECT 1 FROM hit WHERE rank<=%lld AND front IS NOT NULL", NULL },
-    { "h.cluster", "SELECT 1 FROM hit WHERE rank<=%lld AND cluster IS NOT NULL", "" }, /* a page has the scaffold */
-    { "h.n_similar AS \"similar ones\"", "SELECT 1 FROM hit WHERE rank<=%lld AND n_similar IS NOT NULL", NULL },
-    { "nullif(m.alerts,'') AS alerts", "SELECT 1 FROM hit JOIN molecule USING(mol_id) WHERE rank<=%lld AND alerts<>''", NULL },
-    { NULL, "SELECT 1 FROM hit JOIN molecule USING(mol_id) WHERE rank<=%lld AND undefined_stereo>0",
+    { "h.front", "SELECT 1 FROM %s h WHERE h.front IS NOT NULL", NULL },
+    { "h.cluster", "SELECT 1 FROM %s h WHERE h.cluster IS NOT NULL", "" }, /* a page has the scaffold */
+    { "h.n_similar AS \"similar ones\"", "SELECT 1 FROM %s h WHERE h.n_similar IS NOT NULL", NULL },
+    { "nullif(m.alerts,'') AS alerts", "SELECT 1 FROM %s h JOIN molecule USING(mol_id) WHERE alerts<>''", NULL },
+    { NULL, "SELECT 1 FROM %s h JOIN molecule USING(mol_id) WHERE undefined_stereo>0",
       "nullif(m.undefined_stereo,0) AS \"undefined stereo\"" },
 };
 
-static pl_code add_sometimes(sqlite3 *db, int64_t n, bool page, pl_text *sql, pl_error *err)
+static pl_code add_sometimes(sqlite3 *db, const char *shown, bool page, pl_text *sql, pl_error *err)
 {
     pl_code code = PL_OK;
 
@@ -92,7 +94,7 @@ static pl_code add_sometimes(sqlite3 *db, int64_t n, bool page, pl_text *sql, pl
         const char *column = page && sometimes[i].page != NULL ? sometimes[i].page : sometimes[i].column;
         pl_text there = { 0 };
         int64_t has = 0;
-        pl_text_addf(&there, sometimes[i].there, (long long)n);
+        pl_text_addf(&there, sometimes[i].there, shown);
         code = pl_text_ok(&there) ? pl_db_int(db, &has, err, "SELECT EXISTS(%s)", pl_text_str(&there))
                                   : pl_fail(err, PL_ENOMEM, "out of memory");
         pl_text_free(&there);
@@ -102,8 +104,16 @@ static pl_code add_sometimes(sqlite3 *db, int64_t n, bool page, pl_text *sql, pl
     return code;
 }
 
-pl_code st_score_columns(sqlite3 *db, int64_t n, bool page, pl_text *sql, pl_error *err)
+pl_code st_score_columns(sqlite3 *db, const char *shown, bool page, pl_text *sql, pl_error *err)
 {
-    pl_code code = add_properties(db, n, page, sql, err);
-    return code == PL_OK ? add_sometimes(db, n, page, sql, err) : code;
+    pl_code code = add_properties(db, shown, page, sql, err);
+    return code == PL_OK ? add_sometimes(db, shown, page, sql, err) : code;
+}
+
+pl_code st_score_columns_of_hits(sqlite3 *db, int64_t n, bool page, pl_text *sql, pl_error *err)
+{
+    char shown[64];
+
+    (void)snprintf(shown, sizeof shown, "(SELECT * FROM hit WHERE rank<=%lld)", (long long)n);
+    return st_score_columns(db, shown, page, sql, err);
 }

@@ -25,10 +25,13 @@ static const struct {
     { { "front", "h.front" }, "SELECT 1 FROM hit WHERE front IS NOT NULL" },
     { { "cluster", "h.cluster" }, "SELECT 1 FROM hit WHERE cluster IS NOT NULL" },
     { { "n_similar", "h.n_similar" }, "SELECT 1 FROM hit WHERE n_similar IS NOT NULL" },
-    { { "undefined_stereo", "m.undefined_stereo" }, "SELECT 1 FROM hit JOIN molecule USING(mol_id) WHERE undefined_stereo>0" },
+    { { "undefined_stereo", "m.undefined_stereo" }, "SELECT 1 FROM molecule WHERE undefined_stereo>0" },
 };
 
 static const column alerts = { "alerts", "m.alerts" };
+
+/* What `search` and `next` write behind them, and SDF in front. */
+static const char *const others[] = { "query_similarity", "acquisition", "conformer", "pose" };
 
 static const column after[] = {
     { "n_heavy", "m.n_heavy" },   { "charge", "m.charge" },         { "removed", "m.removed" },
@@ -52,6 +55,8 @@ bool st_table_column_is_ours(const char *name)
 
     for (size_t i = 0; i < COUNT(sometimes) && !found; i++)
         found = is_in(&sometimes[i].c, 1, name);
+    for (size_t i = 0; i < COUNT(others) && !found; i++)
+        found = strcmp(others[i], name) == 0;
     return found || st_descriptor_is(name);
 }
 
