@@ -8,6 +8,7 @@ Needs pyarrow: pip install 'molsieve[parquet]'."""
 from __future__ import annotations
 
 import argparse
+import csv
 import os
 import sqlite3
 import subprocess
@@ -66,9 +67,13 @@ def _docs(where: Where, tables: str) -> Dict[str, Tuple[Optional[str], str]]:
 
 
 def _query(where: Where, sql: str) -> List[Dict[str, Any]]:
+    return _rows_of("query", "--json", sql, where=where)
+
+
+def _rows_of(*command: str, where: Where) -> List[Dict[str, Any]]:
     import json
 
-    rows: List[Dict[str, Any]] = json.loads(program.call("query", "--json", sql, os.fspath(where)).out)
+    rows: List[Dict[str, Any]] = json.loads(program.call(*command, os.fspath(where)).out)
     return rows
 
 
@@ -86,13 +91,22 @@ def _of_property(name: str, units: Dict[str, Optional[str]], docs: Dict[str, Any
     return None, ""
 
 
-def _molecule_field(name: str, units: Dict[str, Optional[str]], docs: Dict[str, Any]) -> "pyarrow.Field":
+def _unit_of(name: str, of: str, end: str, units: Dict[str, Optional[str]], one: Dict[str, Any]) -> Optional[str]:
+    """The unit of a column. A label and a prediction in another unit are two properties of one name, and `one`, any molecule, says whose
+    column it is; a property without a unit has no such column."""
+    if end not in _ENDS_WITH_UNIT:
+        return None
+    told = one.get(name[:len(name) - len(end)] + "_unit")
+    return str(told) if told else "1" if units[of] == "1" else None
+
+
+def _molecule_field(name: str, units: Dict[str, Optional[str]], docs: Dict[str, Any], one: Dict[str, Any]) -> "pyarrow.Field":
     import pyarrow
 
     of, end = _of_property(name, units, docs)
     if of is not None and name not in _TEXTS | _INTEGERS:
         kind = pyarrow.string() if end in _ENDS_OF_TEXT else pyarrow.float64()
-        return _field(name, kind, units[of] if end in _ENDS_WITH_UNIT else None, "property " + of if not end else None)
+        return _field(name, kind, _unit_of(name, of, end, units, one), "property " + of if not end else None)
     kind = pyarrow.string() if name in _TEXTS else pyarrow.int64() if name in _INTEGERS else pyarrow.float64()
     return _field(name, kind, *docs.get(name, (None, None)))
 
@@ -102,14 +116,15 @@ def _molecules(where: Where, everything: bool, condition: Optional[str]) -> "Tup
 
     docs = _docs(where, "'molecule','hit'")
     units = {r["name"]: r["unit"] for r in _query(where, "SELECT name, unit FROM property")}
+    one = (_rows_of("search", "--where", "n_atoms >= 0", "--limit", "1", "--json", where=where) or [{}])[0]
     options = (["--all"] if everything else []) + (["--where", condition] if condition is not None else [])
     command = [program.path(), "export", "csv", *options, os.fspath(where)]
     child = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     assert child.stdout is not None and child.stderr is not None
     try:
         head = child.stdout.readline()
-        names = head.decode().rstrip("\n").split(",") if head else []
-        schema = pyarrow.schema([_molecule_field(name.strip('"'), units, docs) for name in names])
+        names = next(csv.reader([head.decode()])) if head else []
+        schema = pyarrow.schema([_molecule_field(name, units, docs, one) for name in names])
     except BaseException:
         child.kill()
         raise

@@ -169,6 +169,22 @@ assert run("run", "-o", "no/x.parquet").returncode == 6 and run("nowhere", "-o",
 assert run("run", "-o", "x.parquet", "--table", "hit", "--all").returncode == 2
 """.replace("import csv,", "import csv, os,").replace('with open("all.csv"', 'subprocess.run([os.environ["MOLSIEVE"], "export", "csv", "--all", "-o", "all.csv", "run"], check=True)\nwith open("all.csv"'), p)
         assert not [x for x in os.listdir(p.dir) if x.startswith("x.") or x.endswith(".part")], os.listdir(p.dir)
+        # A label and a prediction of one name in two units, and a name with a comma: each column has the unit of its own numbers.
+        p.put("gap.csv", "smiles,name,gap\nCCO,a,0.25\nCCCO,b,0.5\n")
+        for name in ("gap", "gap, late"):
+            p.workflow([p.path("gap.csv")], "  read: {}\n  prepare: {conformers: {source: none}, properties: {gap: {unit: Eh}}}\n"
+                       "  external: {command: [sh, -c, \"printf 'n\\\\n7'\", '{input}'], input: smiles, output: csv, value: n, property: \"%s\", unit: eV, better: high}\n" % name,
+                       name="gap.yaml", workdir=name[:4])
+            p.run("run", "gap.yaml", "-q")
+        python("""
+import molsieve.parquet, pyarrow.parquet as pq
+def units(run):
+    molsieve.parquet.write(run, "gap.parquet", all=True)
+    schema = pq.read_schema("gap.parquet")
+    return {f.name: f.metadata[b"unit"].decode() for f in schema if f.name[:3] == "gap" and b"unit" in (f.metadata or {})}
+assert units("gap") == {"gap_measured": "Eh", "gap_predicted": "eV"}, units("gap")
+assert units("gap,") == {"gap_measured": "Eh", "gap, late": "eV"}, units("gap,")
+""", p)
 
 
 INTERRUPTED = """
