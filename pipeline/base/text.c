@@ -259,15 +259,14 @@ static bool parse_units(const char *s, const unit *units, bool many, double *out
         *out = 0;
         return true;
     }
-    if (!isdigit((unsigned char)*s) && *s != '.')
-        return false;
     do {
         char *end;
+        const bool hexadecimal = s[0] == '0' && (s[1] == 'x' || s[1] == 'X');
         double x = strtod(s, &end);
         size_t n = strspn(end, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ");
         const unit *u = units;
-        if (end == s || !isfinite(x))
-            return false;
+        if ((!isdigit((unsigned char)*s) && *s != '.') || hexadecimal || end == s || !isfinite(x))
+            return false; /* 1d-12h would be 12 hours */
         while (u->name != NULL && (strlen(u->name) != n || strncmp(u->name, end, n) != 0))
             u++;
         if (u->name == NULL)

@@ -144,6 +144,9 @@ static void durations_and_sizes_have_units(void **unused)
     assert_true(pl_parse_duration("0", &x) && x == 0 && !pl_parse_duration("90", &x) && !pl_parse_duration("1h30", &x));
     assert_true(pl_parse_duration("1.5h", &x) && x == 5400);
     assert_false(pl_parse_duration("2 s", &x) || pl_parse_duration("2x", &x) || pl_parse_duration("-1s", &x));
+    assert_false(pl_parse_duration("1d-12h", &x) || pl_parse_duration("1h+5m", &x) || pl_parse_duration("1h 5m", &x));
+    assert_false(pl_parse_duration("0x10s", &x) || pl_parse_duration("1h0X1m", &x) || pl_parse_size("0x10MiB", &x));
+    assert_true(pl_parse_duration(".5s", &x) && x == 0.5 && pl_parse_duration("1h.5m", &x) && x == 3630);
     assert_true(pl_parse_size("20GiB", &x) && x == 20.0 * 1024 * 1024 * 1024);
     assert_true(pl_parse_size("64MB", &x) && x == 64e6);
     assert_true(pl_parse_size("0", &x) && x == 0);
