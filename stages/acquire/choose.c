@@ -184,13 +184,23 @@ static pl_code check_strategy(choosing *x, pl_error *err)
     return settle_sigma(x, err);
 }
 
+/* The targets of the training: name, the label that it was trained on, and its factor. */
+#define TARGETS                                                                                                         \
+    "target(name, label, factor) AS (SELECT json_extract(t.value,'$.name'), coalesce(json_extract(t.value,'$.column')," \
+    "json_extract(t.value,'$.name')), coalesce(json_extract(t.value,'$.factor'),1) FROM stage s, "                      \
+    "json_each(s.params_json,'$.targets') t WHERE s.name='train')"
+
+/* The best label, in the unit of the score: its own, or that of the target by which it is trained; without any the best score. */
 static pl_code find_best(choosing *x, pl_error *err)
 {
-    const char *best = x->out->low ? "min" : "max";
+    const char *best = x->out->low ? "min" : "max", *name = x->out->property;
     const long long id = (long long)x->property_id;
-    char *sql = sqlite3_mprintf("SELECT v, 1 FROM (SELECT %s(value) AS v FROM label WHERE property_id=%lld) WHERE v IS NOT NULL "
+    char *sql = sqlite3_mprintf("WITH " TARGETS " SELECT v, 1 FROM (SELECT %s(v) AS v FROM (SELECT value AS v FROM label WHERE "
+                                "property_id=%lld UNION ALL SELECT l.value*t.factor FROM target t JOIN property q ON "
+                                "q.name=t.label AND q.property_id<>%lld JOIN label l ON l.property_id=q.property_id WHERE %Q IN "
+                                "(t.name, t.name||' ('||%Q||')'))) WHERE v IS NOT NULL "
                                 "UNION ALL SELECT %s(mean), 0 FROM score WHERE property_id=%lld",
-                                best, id, best, id);
+                                best, id, id, name, x->out->unit, best, id);
     sqlite3_stmt *st = NULL;
     bool row = false;
     pl_code code = sql != NULL ? pl_db_prepare(x->db, &st, sql, err) : pl_fail(err, PL_ENOMEM, "a query");
@@ -223,9 +233,9 @@ static pl_code find_labels(const choosing *x, pl_error *err)
 {
     static const char sql[] =
         "CREATE TEMP TABLE IF NOT EXISTS labels(property_id INTEGER PRIMARY KEY);"
-        "WITH target(name, label) AS (SELECT json_extract(t.value,'$.name'), json_extract(t.value,'$.column') FROM stage s, "
-        "json_each(s.params_json,'$.targets') t WHERE s.name='train' UNION SELECT name, name FROM property),"
-        "known(label) AS (SELECT label FROM target WHERE %Q IN (name, name||' ('||%Q||')'))"
+        "WITH " TARGETS
+        ", known(label) AS (SELECT label FROM (SELECT name, label FROM target UNION SELECT name, name FROM property) "
+        "WHERE %Q IN (name, name||' ('||%Q||')'))"
         "INSERT OR IGNORE INTO temp.labels SELECT q.property_id FROM property q, known k WHERE q.name IN (k.label, k.label||%Q, "
         "k.label||%Q)";
     const char *low = st_limit_name("", ST_AT_LEAST, x->mem), *high = st_limit_name("", ST_AT_MOST, x->mem);

@@ -154,6 +154,12 @@ def what_was_measured_in_any_form_is_no_candidate():
         limits = p.one("SELECT count(*) FROM label JOIN property USING(property_id) WHERE name='solubility at most'")
         got = {r["inchikey"] for r in chosen(p, "-n", "1000")[0]}
         assert len(blank) > 10 and limits > 10 and got == {k for m, k in p.rows("SELECT mol_id, inchikey FROM molecule") if m in blank}
+        # The value to beat is the best of them, in the unit of the score.
+        best = p.one("SELECT max(value) FROM label JOIN property USING(property_id) WHERE name='solubility'")
+        for factor in (1, 2):
+            p.run("run", w, "-q", "stages.train.targets=[{name: logS, column: solubility, unit: u, factor: %d}]" % factor)
+            said = chosen(p, "-n", "5", "--by", "expected_improvement", "--sigma", "interval")[1]
+            assert "above %g (the best that was measured)" % (factor * best) in said, said
 
 
 def wrong_wishes_are_refused():
