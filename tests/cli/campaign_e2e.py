@@ -370,6 +370,13 @@ def all_names_of_an_answer_mean_one_molecule():
         assert got.pop("M0") == (1.5, "measured") and got["M3"][0] is None, got
         assert got.pop("M3")[1] == "line 5 of the table: csv: 4 columns, but the first row names 3; put values with ',' in quotes", got
         assert got == {"M%d" % k: (k, "measured") for k in range(n) if k not in (0, 3)}, got
+        # Too few values for a model: the report knows all the same that low values are better.
+        answers(row[:5] + [x[:x.rindex(",")] + ",n.d." for x in row[5:]])
+        said = p.run("campaign", "c.yaml", "workdir=low", "stages.train.targets=[{name: logS, better: low}]")[1]
+        assert re.search(r"0  random +14 +14 +0 +0 ", said), said
+        page = p.run("report", "low", "-o", "-")[1]
+        cells = re.findall('data value="([^"]*)"', page[page.index("<td>random</td>"):page.index("The best that were found")])
+        assert cells == ["14", "5", "14", "0", "0"], cells
 
 
 def a_stage_of_a_run_chooses_and_labels_end_its_round():
