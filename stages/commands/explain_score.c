@@ -311,12 +311,28 @@ static pl_code rows_each(subject *s, const st_ask *ask, const char *sql, each_ro
     return code;
 }
 
+/* `show 3` looks for a title first, and titles are numbers in many files. */
+static pl_code title_note(const subject *s, const st_ask *ask, pl_error *err)
+{
+    int64_t other = 0;
+    pl_code code =
+        pl_db_int(ask->store->db, &other, err, "SELECT coalesce(min(mol_id),0) FROM record WHERE title='%lld' AND mol_id<>%lld",
+                  (long long)s->id, (long long)s->id);
+
+    if (code == PL_OK && other != 0)
+        pl_cmd_say("this is the molecule of number %lld; the one with the title %lld is explained by: molsieve explain %lld",
+                   (long long)s->id, (long long)s->id, (long long)other);
+    return code;
+}
+
 static pl_code answer(const st_ask *ask, pl_error *err)
 {
     subject *s = ask->ctx;
     int64_t n;
     pl_code code = subject_make(s, ask, err);
 
+    if (code == PL_OK && s->word == NULL)
+        code = title_note(s, ask, err);
     if (code != PL_OK)
         return code;
     pl_cmd_print("molecule %lld  %s\n", (long long)s->id, s->smiles);

@@ -277,7 +277,7 @@ def all_that_is_known_of_a_molecule_is_shown():
 
 def what_is_not_there_is_suggested():
     with Project() as p:
-        p.put("a.smi", "CCO ethanol\nCCN amine\n" + "".join("%s same\n" % ("C" * n) for n in range(1, 15)))
+        p.put("a.smi", "CCO ethanol\nCCN amine\n" + "".join("%s same\n" % ("C" * n) for n in range(1, 15)) + "CCCl 2\n")
         p.run("run", p.workflow([p.path("a.smi")], FLAT), "-q")
         for word, says in (("etanol", "did you mean ethanol?"), ("CCCCCCCO", "BBMCTIGTTCKYKF-UHFFFAOYSA-N is not a molecule of"),
                            ("AAAAAAAAAAAAAA-UHFFFAOYSA-N", "is not a molecule of"), ("?!", "and not a SMILES"), ("999", "999"), ("", ""),
@@ -286,6 +286,11 @@ def what_is_not_there_is_suggested():
             assert out == "" and says in err and ("did you mean" in err) == (word == "etanol"), (word, err)
         _, out, err = p.run("show", "same", "run")
         assert out.count("\nSMILES ") == 10 and "4 more have the title same" in err, err
+        # `show` takes a number for a title first, `explain` for a number, which says so.
+        assert p.run("show", "2", "run")[1].startswith("molecule 17\n")
+        _, out, err = p.run("explain", "2", "run")
+        assert out.startswith("molecule 2  CCN\n") and "the one with the title 2 is explained by: molsieve explain 17" in err, (out, err)
+        assert p.run("explain", "17", "run")[2] == ""
         p.run("show", expect=2)
         p.run("show", "a", "b", "c", expect=2)
         p.put("other.db", "no database, but long enough to be read as one" * 30)
