@@ -312,6 +312,18 @@ def models_and_a_program_score_side_by_side():
         digest = p.run("db", "digest", "run", "--results-only")[1]
         said = p.run("check", w, "stages.rank.domain=inside", expect=2)[2]
         assert re.findall("rank: domain: .*", said) == ["rank: domain: the program of points has no applicability domain"], said
+        # The same property: in one unit there would be two scores of a molecule; in two, which one does the ranking mean?
+        program = ("stages.external.property=logS", "stages.external.value=points +([^ ]+)", "stages.rank.objectives.1.property=mw")
+        for unit in ("log10(mol/L)", ""):
+            said = p.run("check", w, *program, "stages.external.unit=" + unit, expect=2)[2]
+            assert "score: logS is predicted by a model and scored by the program of `external`, in one unit" in said, said
+        said = p.run("check", w, *program, "stages.external.unit=letters", expect=2)[2]
+        names = {"logS (log10(mol/L))": "log10(mol/L)", "logS (letters)": "letters"}
+        assert 'rank: "logS" is predicted in log10(mol/L) and in letters: write "%s" or "%s"' % tuple(names) in said, said
+        for name, unit in names.items():
+            p.run("run", w, "-q", *program, "stages.external.unit=letters", "stages.rank.objectives.1.weight=1e-9", "stages.rank.objectives.0.property=" + name, "workdir=two")
+            means = [m for m, in p.rows("SELECT mean FROM hit JOIN score USING(mol_id) JOIN property p USING(property_id) WHERE p.unit='%s' ORDER BY rank" % unit, workdir="two")]
+            assert len(means) == 20 and means == sorted(means, reverse=True), (name, means)
         # Each runs again without the other.
         for what in ("score", "external"):
             p.run("run", w, "-q", "--from", what)

@@ -198,6 +198,24 @@ static bool is_known(const known_names *k, const char *property)
     return known;
 }
 
+/* Two predictions of one name in two units are two properties, and which of them has the plain name depends on what came first. */
+static void check_units(const known_names *k, const char *property, const pl_node *at, pl_problems *problems)
+{
+    const st_predicted *first = NULL;
+
+    for (int i = 0; i < k->n_predicted; i++) {
+        const st_predicted *p = &k->predicted[i];
+        if (strcmp(p->name, property) != 0 || p->unit[0] == '\0')
+            continue;
+        first = first != NULL ? first : p;
+        if (strcmp(first->unit, p->unit) == 0)
+            continue;
+        pl_problem_add(problems, at, "rank: \"%.60s\" is predicted in %s and in %s: write \"%s\" or \"%s\"", property, first->unit,
+                       p->unit, first->own, p->own);
+        return;
+    }
+}
+
 static void check_property(const pl_list *terms, const char *list, const known_names *k, const pl_step *step, pl_problems *problems)
 {
     const pl_node *nodes = pl_node_get(step->node, list);
@@ -209,6 +227,7 @@ static void check_property(const pl_list *terms, const char *list, const known_n
         (void)snprintf(what, sizeof what, "rank: \"%.60s\" is predicted by no model here and is no descriptor", property);
         if (!is_known(k, property))
             pl_unknown_name(problems, at != NULL ? at : step->node, what, property, k->name, k->n);
+        check_units(k, property, at != NULL ? at : step->node, problems);
     }
 }
 

@@ -39,14 +39,15 @@ static pl_code fail_unknown(st_ranking *s, const char *name, pl_error *err)
                    name, known);
 }
 
-/* The scored property with that name; else the only one that has it beside a label in another unit. */
+/* The scored property with that name; else the only one that has it beside a label in another unit, or whose name with its unit it is. */
 static pl_code find_property(st_ranking *s, const char *name, int64_t *id, pl_error *err)
 {
     return pl_db_int(s->env->store->db, id, err,
                      "SELECT coalesce(max(CASE name WHEN %Q THEN property_id END), CASE count(*) WHEN 1 THEN property_id END) "
-                     "FROM property p WHERE name IN (%Q, %Q||' ('||coalesce(nullif(unit,''),'model')||')') AND "
+                     "FROM property p WHERE (name IN (%Q, %Q||' ('||coalesce(nullif(unit,''),'model')||')') OR "
+                     "name||' ('||coalesce(nullif(unit,''),'model')||')'=%Q) AND "
                      "EXISTS(SELECT 1 FROM score s WHERE s.property_id=p.property_id)",
-                     name, name, name);
+                     name, name, name, name);
 }
 
 /* ---- the query ---- */

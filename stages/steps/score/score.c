@@ -51,14 +51,6 @@ static void names(const pl_workflow *wf, const pl_step *step, const char *what, 
     st_model_list_names(wf, &((const score_conf *)step->conf)->models, what, out);
 }
 
-static void check(const pl_workflow *wf, const pl_step *step, pl_problems *problems)
-{
-    const score_conf *c = step->conf;
-
-    st_compute_check(&c->compute, step, problems);
-    st_model_list_check(wf, step, &c->models, problems);
-}
-
 static int property_add(st_predicted *out, int n, st_predicted p, const char *unit, pl_arena *mem)
 {
     p.own = st_property_own_name(p.name, unit, mem);
@@ -117,6 +109,37 @@ int st_score_properties(const pl_workflow *wf, st_predicted *out, pl_arena *mem)
     if (n >= 0 && n < ST_SCORES_MAX && st_external_property(wf, &name, &unit))
         n = property_add(out, n, (st_predicted){ .name = name, .program = true }, unit, mem);
     return n;
+}
+
+/* A molecule has one score of a property. */
+static void check_program(const pl_workflow *wf, const pl_step *step, pl_problems *problems)
+{
+    pl_arena *mem = pl_arena_new(1 << 14);
+    st_predicted all[ST_SCORES_MAX];
+    const int n = mem != NULL ? st_score_properties(wf, all, mem) : 0;
+    const st_predicted *program = n > 0 && all[n - 1].program ? &all[n - 1] : NULL;
+    bool same = false;
+
+    if (mem == NULL)
+        pl_problem_refused(problems, step->node, NULL);
+    for (int k = 0; program != NULL && k < n - 1; k++)
+        same = same || (strcmp(all[k].name, program->name) == 0 &&
+                        (all[k].unit[0] == '\0' || program->unit[0] == '\0' || strcmp(all[k].unit, program->unit) == 0));
+    if (same)
+        pl_problem_add(problems, step->node,
+                       "score: %s is predicted by a model and scored by the program of `external`, in one unit; give "
+                       "external.property another name",
+                       program->name);
+    pl_arena_free(mem);
+}
+
+static void check(const pl_workflow *wf, const pl_step *step, pl_problems *problems)
+{
+    const score_conf *c = step->conf;
+
+    st_compute_check(&c->compute, step, problems);
+    st_model_list_check(wf, step, &c->models, problems);
+    check_program(wf, step, problems);
 }
 
 static pl_code key(const pl_workflow *wf, const pl_step *step, pl_store *store, const char **extra_json, pl_arena *mem,
