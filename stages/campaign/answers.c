@@ -57,28 +57,36 @@ static pl_code row_check(const st_outcome_row *o, pl_error *err)
 
 /* ---- names of the chosen molecules ---- */
 
-/* An InChIKey, a title or a SMILES. */
+/* The title of one molecule may be the SMILES of another. */
+typedef enum name_kind { INCHIKEY, SMILES, TITLE } name_kind;
+
 typedef struct name {
+    name_kind kind;
     const char *text;
     int64_t at;
 } name;
 
-/* Sorted by text when all are there. */
+/* Sorted by kind and text when all are there. */
 typedef struct names {
     name *all; /* [n] */
     int64_t n, cap;
 } names;
 
-static int by_text(const void *a, const void *b) { return strcmp(((const name *)a)->text, ((const name *)b)->text); }
-
-static int64_t find(const names *x, const char *text)
+static int compare(const void *a, const void *b)
 {
-    const name key = { text, 0 }, *found = text[0] != '\0' ? bsearch(&key, x->all, (size_t)x->n, sizeof key, by_text) : NULL;
+    const name *p = a, *q = b;
+
+    return p->kind != q->kind ? (int)p->kind - (int)q->kind : strcmp(p->text, q->text);
+}
+
+static int64_t find(const names *x, name_kind kind, const char *text)
+{
+    const name key = { kind, text, 0 }, *found = text[0] != '\0' ? bsearch(&key, x->all, (size_t)x->n, sizeof key, compare) : NULL;
 
     return found != NULL ? found->at : -1;
 }
 
-static pl_code name_add(names *x, const char *text, int64_t at, pl_arena *mem, pl_error *err)
+static pl_code name_add(names *x, name_kind kind, const char *text, int64_t at, pl_arena *mem, pl_error *err)
 {
     const char *own = pl_strdup(mem, text);
 
@@ -92,21 +100,21 @@ static pl_code name_add(names *x, const char *text, int64_t at, pl_arena *mem, p
     }
     if (own == NULL)
         return pl_fail(err, PL_ENOMEM, "names of molecules");
-    x->all[x->n++] = (name){ own, at };
+    x->all[x->n++] = (name){ kind, own, at };
     return PL_OK;
 }
 
-/* Those of all records of the molecule. st: a row for each record, its title and its SMILES. */
+/* Those of all records of the molecule. st: a row for each record, its two SMILES and its title. */
 static pl_code names_add(names *x, sqlite3_stmt *st, const char *inchikey, int64_t at, pl_arena *mem, pl_error *err)
 {
     bool row = true;
-    pl_code code = name_add(x, inchikey, at, mem, err);
+    pl_code code = name_add(x, INCHIKEY, inchikey, at, mem, err);
 
     (void)sqlite3_bind_text(st, 1, inchikey, -1, SQLITE_STATIC);
     while (code == PL_OK && (code = pl_db_step(st, &row, err)) == PL_OK && row)
         for (int k = 0; k < 3 && code == PL_OK; k++)
             if (sqlite3_column_type(st, k) != SQLITE_NULL)
-                code = name_add(x, (const char *)sqlite3_column_text(st, k), at, mem, err);
+                code = name_add(x, k < 2 ? SMILES : TITLE, (const char *)sqlite3_column_text(st, k), at, mem, err);
     (void)sqlite3_reset(st);
     return code;
 }
@@ -130,7 +138,7 @@ static pl_code names_of(names *out, const st_campaign *x, pl_store *s, const st_
         code = names_add(out, st, row[i].inchikey, i, x->mem, err);
     (void)sqlite3_finalize(st);
     if (code == PL_OK && out->n > 0)
-        qsort(out->all, (size_t)out->n, sizeof *out->all, by_text);
+        qsort(out->all, (size_t)out->n, sizeof *out->all, compare);
     return code;
 }
 
@@ -163,16 +171,18 @@ static pl_code take(const table *t, st_outcome_row *o, const ch_field *f, int64_
 static int64_t named(const ch_record *r, const ch_field *field, int n_fields, const names *all)
 {
     const ch_field *key = ch_field_find(field, n_fields, "inchikey");
-    int64_t at = key != NULL ? find(all, key->text) : -1;
+    int64_t at = key != NULL ? find(all, INCHIKEY, key->text) : -1;
     char smiles[1024];
     const size_t len = strcspn(r->text, "\t\n");
 
     if (at < 0)
-        at = find(all, r->title);
+        at = find(all, TITLE, r->title);
+    if (at < 0)
+        at = find(all, INCHIKEY, r->title);
     if (at < 0 && len < sizeof smiles) {
         memcpy(smiles, r->text, len);
         smiles[len] = '\0';
-        at = find(all, smiles);
+        at = find(all, SMILES, smiles);
     }
     return at;
 }
