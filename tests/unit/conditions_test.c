@@ -181,6 +181,22 @@ static void a_condition_says_at_which_character_it_is_wrong(void **state)
     }
 }
 
+/* What only SQLite knows is told in its words. */
+static void a_condition_that_sqlite_refuses_is_told_as_one(void **state)
+{
+    enum { TERMS = 1500 };
+    char *chain = malloc(TERMS * sizeof "mw > 0 or ");
+    pl_error err = { 0 };
+
+    (void)state;
+    *chain = '\0';
+    for (int i = 0; i < TERMS; i++)
+        strcat(chain, i + 1 < TERMS ? "mw > 0 or " : "mw > 0");
+    assert_int_equal(st_row_filter_check(chain, NULL, NULL, &err), PL_ECONFIG);
+    free(chain);
+    assert_ptr_equal(strstr(err.text, "where: Expression tree is too large"), err.text);
+}
+
 /* Any depth or length gives an answer and no crash. */
 static void a_condition_of_any_depth_is_answered(void **state)
 {
@@ -246,6 +262,7 @@ int main(void)
         cmocka_unit_test(a_condition_may_not_read_or_change_anything_else),
         cmocka_unit_test(a_condition_that_means_something_else_to_sql_is_refused),
         cmocka_unit_test(a_condition_says_at_which_character_it_is_wrong),
+        cmocka_unit_test(a_condition_that_sqlite_refuses_is_told_as_one),
         cmocka_unit_test(a_condition_of_any_depth_is_answered),
         cmocka_unit_test(an_objective_adds_a_multiple_of_spread_or_interval),
     };
