@@ -81,7 +81,7 @@ static pl_code begin(search *s, point *best, pl_error *err)
     for (int k = 0; code == PL_OK && k < 18; k++) {
         point p = { .at = { w[k / 9], length[k / 3 % 3], noise[k % 3] } };
         code = judge(s, &p, NULL, n, err);
-        if (code == PL_OK && (k == 0 || p.loss < best->loss))
+        if (k == 0 || p.loss < best->loss)
             *best = p;
     }
     return code;

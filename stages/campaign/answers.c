@@ -32,7 +32,7 @@ pl_code st_campaign_chosen(st_outcome_row **out, int64_t *n, pl_store *s, int64_
 
     *n = 0;
     *out = PL_NEW(mem, st_outcome_row, most + 1);
-    if (code == PL_OK && *out == NULL)
+    if (*out == NULL)
         code = pl_fail(err, PL_ENOMEM, "a round");
     (void)sqlite3_bind_int64(st, 1, round);
     (void)sqlite3_bind_int64(st, 2, most);

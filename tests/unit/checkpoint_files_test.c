@@ -201,6 +201,19 @@ static void a_latest_that_cannot_be_read_is_an_error(void **state)
     assert_int_equal(rmdir(b->latest), 0);
 }
 
+static void a_folder_that_cannot_be_made_is_named(void **state)
+{
+    bench *b = *state;
+    char folder[120], want[160];
+    pl_error err = { 0 };
+
+    write_file(b->latest, "", 0);
+    (void)snprintf(folder, sizeof folder, "%s/more", b->latest);
+    (void)snprintf(want, sizeof want, "%s: Not a directory", folder);
+    assert_int_equal(nn_checkpoint_save(folder, "this", &b->s, true, &err), PL_EIO);
+    assert_string_equal(err.text, want);
+}
+
 static void the_name_of_a_training_is_in_either_file(void **state)
 {
     bench *b = *state;
@@ -227,6 +240,7 @@ int main(void)
         WITH_BENCH(another_model_is_refused),
         WITH_BENCH(what_a_killed_rotation_left_is_in_no_ones_way),
         WITH_BENCH(a_latest_that_cannot_be_read_is_an_error),
+        WITH_BENCH(a_folder_that_cannot_be_made_is_named),
         WITH_BENCH(the_name_of_a_training_is_in_either_file),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

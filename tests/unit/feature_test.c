@@ -409,6 +409,22 @@ static void inputs_that_differ_in_one_member_are_not_the_same(void **state)
     assert_false(nn_inputs_same(&in, &other) || nn_inputs_same(&other, &in));
 }
 
+static void inputs_with_other_columns_are_not_the_same(void **state)
+{
+    const nn_inputs in = { .n_columns = 2, .column = { { .over = { 1, 2 }, .at = 0 }, { .over = { 3, 4 }, .at = 1 } } };
+
+    (void)state;
+    for (int k = 0; k < 2; k++) {
+        nn_inputs other[3] = { in, in, in };
+        other[0].column[k].at = 2;
+        other[1].column[k].over.mean = 9;
+        other[2].column[k].over.stdev = 9;
+        for (int i = 0; i < 3; i++)
+            assert_false(nn_inputs_same(&in, &other[i]));
+    }
+    assert_true(nn_inputs_same(&in, &in));
+}
+
 static void a_molecule_with_an_unknown_element_is_left_out_and_named(void **state)
 {
     nn_collate *c = nn_collate_new();
@@ -608,6 +624,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(columns_and_descriptors_are_read_by_every_atom, fresh, done),
         cmocka_unit_test_setup_teardown(a_column_has_a_mean_and_a_domain, fresh, done),
         cmocka_unit_test_setup_teardown(inputs_that_differ_in_one_member_are_not_the_same, fresh, done),
+        cmocka_unit_test_setup_teardown(inputs_with_other_columns_are_not_the_same, fresh, done),
         cmocka_unit_test_setup_teardown(molecules_that_a_batch_cannot_hold_are_refused, fresh, done),
         cmocka_unit_test_setup_teardown(a_molecule_with_an_unknown_element_is_left_out_and_named, fresh, done),
         cmocka_unit_test_setup_teardown(graphs_without_positions_are_refused, fresh, done),

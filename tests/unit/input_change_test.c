@@ -36,6 +36,7 @@ static struct {
     char path[300], aside[320];
     bool changed, undone;
     struct stat was;
+    int commits;
 } now;
 
 /* ---- the files ---- */
@@ -142,6 +143,7 @@ static void undo_change(void)
 
 static pl_code commit_and_meddle(void *state, pl_unit *unit, pl_error *err)
 {
+    now.commits++;
     if (unit->index == now.c.at && !now.changed)
         make_change();
     if (now.c.back > 0 && unit->index == now.c.back)
@@ -246,6 +248,26 @@ static void changed_then_the_run_dies_and_the_file_is_restored(void **state)
     for (how h = TRUNCATED; h <= REWRITTEN; h++)
         both_runs_are_refused_or_right(&(change){ .how = h, .cut = 18 });
     both_runs_are_refused_or_right(&(change){ .how = REWRITTEN, .cut = 18, .gzip = true });
+}
+
+static void what_an_unchanged_file_gave_is_not_read_again(void **state)
+{
+    pl_stage meddled = st_read;
+    pl_error err;
+    char dir[256], digest[130];
+
+    (void)state;
+    memset(&now, 0, sizeof now);
+    now.c = (change){ .at = -1, .cut = 18 };
+    meddled.commit = commit_and_meddle;
+    toy_directory(dir);
+    make_inputs(dir, false);
+    assert_int_equal(go(dir, "run", false, &meddled, digest, &err), PL_EIO);
+    assert_false(now.changed);
+    now.c.cut = now.commits = 0;
+    assert_int_equal(go(dir, "run", false, &meddled, digest, &err), PL_OK);
+    assert_int_equal(now.commits, (LINES + FEW) / UNIT - 18);
+    toy_remove(dir);
 }
 
 /* ---- other files that a key names ---- */
@@ -363,6 +385,7 @@ int main(void)
         cmocka_unit_test(changed_while_read_and_restored_before_the_next_run),
         cmocka_unit_test(changed_in_a_gzip_file_and_restored),
         cmocka_unit_test(changed_and_restored_while_the_run_goes_on),
+        cmocka_unit_test(what_an_unchanged_file_gave_is_not_read_again),
         cmocka_unit_test(rules_that_change_after_the_plan_are_refused),
         cmocka_unit_test(changed_then_the_run_dies_and_the_file_is_restored),
     };

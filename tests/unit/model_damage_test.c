@@ -192,6 +192,16 @@ static void turn_one(nn_tensor *t, int *n, nn_meta *meta)
         }
 }
 
+static void one_more_dimension(nn_tensor *t, int *n, nn_meta *meta)
+{
+    (void)meta;
+    for (int k = 0; k < *n; k++)
+        if (t[k].n_dims == 1) {
+            t[k].dims[t[k].n_dims++] = 1;
+            return;
+        }
+}
+
 static void poison_one(nn_tensor *t, int *n, nn_meta *meta)
 {
     static float poison[100000];
@@ -259,6 +269,13 @@ static void rude_target(nn_tensor *t, int *n, nn_meta *meta)
     (void)t;
     (void)n;
     meta_named(meta, "target")->value = "{\"name\":\"\\u001b[2J\",\"unit\":\"eV\",\"better\":\"low\"}";
+}
+
+static void rude_unit(nn_tensor *t, int *n, nn_meta *meta)
+{
+    (void)t;
+    (void)n;
+    meta_named(meta, "target")->value = "{\"name\":\"gap\",\"unit\":\"\\u001b[2J\",\"better\":\"low\"}";
 }
 
 static void bands_apart_from_0(nn_tensor *t, int *n, nn_meta *meta)
@@ -349,6 +366,7 @@ static void whatever_is_wrong_is_named(void **state)
     refused_with(b, other_type, " has type I32, F32 or BF16 is needed");
     refused_with(b, no_positions, "metadata graph.edges: topology has no positions, which a network needs");
     refused_with(b, turn_one, "the model needs");
+    refused_with(b, one_more_dimension, " x 1, the model needs ");
     refused_with(b, poison_one, "is not finite");
     refused_with(b, break_json, "metadata scale is not JSON");
     refused_with(b, zero_scale, "scale.std");
@@ -359,6 +377,7 @@ static void whatever_is_wrong_is_named(void **state)
     refused_with(b, classifier_without_output, "metadata target has no task");
     refused_with(b, rude_name, "metadata name is not a name");
     refused_with(b, rude_target, "metadata target.name is not a name");
+    refused_with(b, rude_unit, "metadata target.unit is not a unit");
     refused_with(b, no_target, "metadata target.name is not a name");
     refused_with(b, bands_apart_from_0, "metadata interval.bands is not from 0 on");
     refused_with(b, a_band_below_0, "metadata interval.within is not a number from 0");

@@ -15,6 +15,7 @@
 #include <cmocka.h>
 
 #include "models/comm/collective.h"
+#include "models/comm/tcp/meet.h"
 #include "models/comm/tcp/tcp_wire.h"
 
 static bool refuses;      /* malloc */
@@ -339,8 +340,13 @@ static void refused_memory_is_no_connection(void **state)
     until_refused = 1;
     assert_int_equal(nn_wires_watch(w, &err), PL_ENOMEM);
     assert_string_equal(err.text, "ranks: out of memory");
-    until_refused = 0;
     nn_wires_free(w);
+    err = (pl_error){ 0 };
+    until_refused = 1;
+    assert_int_equal(nn_meet(&w, &(nn_meeting){ .size = 2 }, &err), PL_ENOMEM);
+    until_refused = 0;
+    assert_null(w);
+    assert_string_equal(err.text, "ranks: out of memory");
 }
 
 int main(void)
