@@ -80,10 +80,12 @@ static pl_code label_find(models_state *s, judged *j, int32_t k, pl_error *err)
     bool found;
     pl_code code = unit_read(unit, sizeof unit, &found, s->env, label, err);
 
+    if (code != PL_OK)
+        return code;
     j->label[k] = (st_wanted_label){ .name = found ? label : NULL, .factor = factor != 0 ? factor : 1 };
     j->converts[k] = (factor != 0 && factor != 1) || strcmp(label, t->name) != 0;
-    if (code != PL_OK || (!found && said == NULL))
-        return code;
+    if (!found && said == NULL)
+        return PL_OK;
     if (!found)
         return pl_fail(err, PL_ECONFIG, "evaluate: no molecule has a label called %s, for target %s of model %s; there are: %s",
                        label, t->name, j->name, st_labels_stored(s->env->store, s->env->mem));
