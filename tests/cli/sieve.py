@@ -58,10 +58,13 @@ def sdf_records(path, n):
 
 
 class Project:
-    """A directory with a workflow; removed at the end of the block."""
+    """A directory with a workflow; removed at the end of the block. Its path has PATH bytes wherever temporary files lie, unless
+    these lie deep: texts are folded at 80 columns with the paths in them."""
+    PATH = 48
 
     def __enter__(self):
-        self.dir = tempfile.mkdtemp(prefix="molsieve-e2e-")
+        prefix, drawn = "molsieve-e2e-", 8
+        self.dir = tempfile.mkdtemp(prefix=prefix, suffix="-" * (self.PATH - len(os.path.join(tempfile.gettempdir(), prefix)) - drawn))
         os.chmod(self.dir, 0o755)
         return self
 
