@@ -7,6 +7,7 @@
 #include "pipeline/store/db.h"
 #include "stages/explain/same_atoms.h"
 #include "stages/steps/ingest/columns.h"
+#include "stages/steps/train/model_row.h"
 
 /* Its SMILES is that of the molecule as it was prepared: nothing is changed. */
 static pl_code molecule_read(st_subject *s, ch_worker *w, pl_arena *mem, pl_error *err)
@@ -196,6 +197,14 @@ static const double *scaled(const double *from, int32_t n, double scale, pl_aren
     for (int32_t k = 0; k < n && to != NULL; k++)
         to[k] = scale * from[k];
     return to;
+}
+
+bool st_predicts(const nn_model_file *m, int32_t target, const char *property, pl_arena *mem)
+{
+    const nn_target *t = &m->target[target];
+    const char *own = st_property_own_name(t->name, t->unit, mem);
+
+    return strcmp(t->name, property) == 0 || (own != NULL && strcmp(own, property) == 0);
 }
 
 pl_code st_moves_of(st_moves *out, const st_subject *s, const nn_model_file *m, int32_t member, int32_t target, pl_arena *mem,

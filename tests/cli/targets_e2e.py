@@ -333,12 +333,13 @@ def assays(p):
     """80 molecules of ESOL; every fifth to be tested. Of four assays only `act` has both classes in the training part."""
     with open(os.path.join(os.path.dirname(sieve.TESTS), "workflows/data/esol.csv")) as f:
         rows = list(csv.DictReader(f))[:80]
-    table, parts = "smiles,name,rare,few,act,gone,flat,logS\n", ""
+    table, parts = "smiles,name,rare,few,act,gone,flat,logS,logS B\n", ""
     for k, row in enumerate(rows):
         part = ("train", "train", "train", "valid", "test")[k % 5]
         rare = "" if k % 2 else int(part == "test" and k % 4 == 0)
         few = k % 2 if part == "train" and k < 8 or part == "valid" else ""
-        table += "%s,m%d,%s,%s,%d,%s,%d,%s\n" % (row["smiles"], k, rare, few, len(row["smiles"]) > 18, k % 2 if part == "test" else "", part != "train", row["logS"])
+        table += "%s,m%d,%s,%s,%d,%s,%d,%s,%d\n" % (row["smiles"], k, rare, few, len(row["smiles"]) > 18, k % 2 if part == "test" else "", part != "train",
+                                                    row["logS"], len(row["smiles"]))
         parts += "m%d %s\n" % (k, part)
     p.put("in.csv", table)
     p.put("parts.txt", parts)
@@ -388,6 +389,23 @@ def what_is_left_out_moves_no_other_target():
         pairs = p.rows("SELECT measured, l.value FROM evaluated e JOIN label l USING(mol_id) JOIN property q ON q.property_id=l.property_id "
                        "WHERE q.name='logS'")
         assert len(pairs) == 32 and all(abs(a - 2.302585093 * b) < 1e-9 for a, b in pairs), pairs[:3]
+
+
+def a_name_that_begins_with_another_is_explained_by_itself():
+    with sieve.Project() as p:
+        assays(p)
+        p.workflow(["{path: in.csv, format: csv, columns: {smiles: smiles, title: name}}"],
+                   FLAT % ("logS, logS B", "logS: {better: high}", "trees", "{name: logS}, {name: logS B, unit: letters}") +
+                   "  rank: {objectives: [{property: logS B, goal: maximise}], top: 2}\n")
+        p.run("run", "w.yaml", "-q")
+        first, second = p.run("explain", "1", "run/results.db")[1].split("\nmodel e2e: logS B ")
+        moved = [re.findall("what moved trees\n((?:    .*\n)+)", said) for said in (first + "\n", second)]
+        assert [len(m) for m in moved] == [1, 1] and moved[0] != moved[1], (first, second)
+        p.run("report", "run", "-o", "page.html")
+        with open(p.path("page.html")) as f:
+            page = f.read()
+        for name in ("logS", "logS B"):
+            assert page.count(", trees, %s: " % name) == 2, (name, page.count("<figcaption>Hit "))
 
 
 def censored(n=110):
@@ -508,5 +526,5 @@ def limits_are_learned_from_and_never_tested():
 if __name__ == "__main__":
     sieve.main([limits_are_learned_from_and_never_tested, targets_with_missing_values_are_learned_together, classes_with_missing_values_are_learned_together,
                 the_twelve_targets_of_qm9_are_learned_and_predicted, what_leaves_nothing_to_learn_is_refused_or_told, targets_that_cannot_be_learned_are_left_out,
-                what_is_left_out_moves_no_other_target,
+                what_is_left_out_moves_no_other_target, a_name_that_begins_with_another_is_explained_by_itself,
                 rankings_weigh_targets_and_models_share_a_property, conflicting_target_settings_are_refused_before_work])
