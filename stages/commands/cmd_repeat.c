@@ -188,28 +188,50 @@ static const char *error_of(const json_t *row)
 
 static bool is_rmse(const json_t *row) { return strcmp(error_of(row), "rmse") == 0; }
 
+/* Whether it is that error of the same property and part; who: of which prediction, "" of the model. */
+static bool is_error(const json_t *row, const json_t *like, const char *who, const char *metric)
+{
+    char name[80];
+
+    (void)snprintf(name, sizeof name, "%s%s%s", who, who[0] ? "." : "", metric);
+    return strcmp(word(row, "metric"), name) == 0 && strcmp(word(row, "property"), word(like, "property")) == 0 &&
+           strcmp(word(row, "part"), word(like, "part")) == 0;
+}
+
+/* An error in one split; of several members, each of which has a row, the mean of theirs. NAN: there is none. n: molecules. */
+static double value_in(const json_t *rows, const json_t *like, const char *who, const char *metric, int64_t *n)
+{
+    const json_t *one;
+    double sum = 0;
+    int members = 0;
+    size_t i;
+
+    *n = 0;
+    json_array_foreach(rows, i, one)
+        if (is_error(one, like, who, metric)) {
+            sum += json_number_value(json_object_get(one, "value"));
+            *n = json_integer_value(json_object_get(one, "n"));
+            members++;
+        }
+    return members > 0 ? sum / members : NAN;
+}
+
 /* Of one error over the splits in keys[n]. */
 static moments moments_of(const repeating *r, const char *const *key, const json_t *like)
 {
-    static const char *const same[] = { "property", "part", "metric" };
     moments m = { 0 };
-    const json_t *one;
-    size_t i;
 
-    for (int64_t k = 0; k < r->n; k++)
-        json_array_foreach(json_object_get(r->known, key[k]), i, one) {
-            bool equal = true;
-            for (size_t j = 0; j < 3; j++)
-                equal = equal && json_equal(json_object_get(one, same[j]), json_object_get(like, same[j]));
-            if (!equal)
-                continue;
-            const double x = json_number_value(json_object_get(one, "value"));
-            m.n++;
-            m.sum += x;
-            m.squares += x * x;
-            m.molecules += json_integer_value(json_object_get(one, "n"));
-            m.pooled += (double)json_integer_value(json_object_get(one, "n")) * (is_rmse(one) ? x * x : x);
-        }
+    for (int64_t k = 0; k < r->n; k++) {
+        int64_t n;
+        const double x = value_in(json_object_get(r->known, key[k]), like, "", word(like, "metric"), &n);
+        if (isnan(x))
+            continue;
+        m.n++;
+        m.sum += x;
+        m.squares += x * x;
+        m.molecules += n;
+        m.pooled += (double)n * (is_rmse(like) ? x * x : x);
+    }
     return m;
 }
 
@@ -257,13 +279,10 @@ static double half_width(const moments *m)
 static const json_t *row_of(const json_t *table, const json_t *like, const char *who, const char *metric)
 {
     const json_t *row;
-    char name[80];
     size_t i;
 
-    (void)snprintf(name, sizeof name, "%s%s%s", who, who[0] ? "." : "", metric);
     json_array_foreach(table, i, row)
-        if (strcmp(word(row, "metric"), name) == 0 && strcmp(word(row, "property"), word(like, "property")) == 0 &&
-            strcmp(word(row, "part"), word(like, "part")) == 0)
+        if (is_error(row, like, who, metric))
             return row;
     return NULL;
 }
@@ -275,10 +294,10 @@ static moments differences_of(const repeating *r, const char *const *key, const 
 
     for (int64_t k = 0; k < r->n; k++) {
         const json_t *rows = json_object_get(r->known, key[k]);
-        const json_t *model = row_of(rows, like, "", error_of(like)), *other = row_of(rows, like, "", word(like, "metric"));
-        if (model == NULL || other == NULL)
+        int64_t n;
+        const double d = value_in(rows, like, "", error_of(like), &n) - value_in(rows, like, "", word(like, "metric"), &n);
+        if (isnan(d))
             continue;
-        const double d = json_number_value(json_object_get(model, "value")) - json_number_value(json_object_get(other, "value"));
         m.n++;
         m.sum += d;
         m.squares += d * d;
@@ -296,28 +315,35 @@ static void set_difference(json_t *row, const repeating *r, const char *const *k
     (void)json_object_set_new(row, "difference95", real_or_null(half_width(&m)));
 }
 
-/* The errors of the last split name the rows. */
+static void row_add(json_t *table, const repeating *r, const char *const *key, const json_t *like)
+{
+    const moments m = moments_of(r, key, like);
+    json_t *row = json_deep_copy(like);
+
+    (void)json_object_del(row, "value");
+    (void)json_object_set_new(row, "mean", json_real(m.sum / (double)m.n));
+    (void)json_object_set_new(row, "stdev", real_or_null(deviation(&m)));
+    (void)json_object_set_new(row, "splits", json_integer(m.n));
+    if (strchr(word(like, "metric"), '.') != NULL)
+        set_difference(row, r, key);
+    if (r->folds) {
+        (void)json_object_set_new(row, "n", json_integer(m.molecules));
+        (void)json_object_set_new(row, "pooled", real_or_null(pooled_of(&m, like)));
+    }
+    (void)json_array_append_new(table, row);
+}
+
+/* One row for each error that some split has, those of the last split first. */
 static json_t *table_of(const repeating *r, const char *const *key)
 {
     json_t *table = json_array();
     const json_t *one;
     size_t i;
 
-    json_array_foreach(json_object_get(r->known, key[0]), i, one) {
-        const moments m = moments_of(r, key, one);
-        json_t *row = json_deep_copy(one);
-        (void)json_object_del(row, "value");
-        (void)json_object_set_new(row, "mean", json_real(m.sum / (double)m.n));
-        (void)json_object_set_new(row, "stdev", real_or_null(deviation(&m)));
-        (void)json_object_set_new(row, "splits", json_integer(m.n));
-        if (strchr(word(one, "metric"), '.') != NULL)
-            set_difference(row, r, key);
-        if (r->folds) {
-            (void)json_object_set_new(row, "n", json_integer(m.molecules));
-            (void)json_object_set_new(row, "pooled", real_or_null(pooled_of(&m, one)));
-        }
-        (void)json_array_append_new(table, row);
-    }
+    for (int64_t k = 0; k < r->n; k++)
+        json_array_foreach(json_object_get(r->known, key[k]), i, one)
+            if (row_of(table, one, "", word(one, "metric")) == NULL)
+                row_add(table, r, key, one);
     return table;
 }
 
@@ -528,7 +554,8 @@ const pl_cmd st_cmd_repeat = {
              "A second table has the model's errors less those of each other prediction: the\n"
              "mean of the differences on the same split, and its 95 % interval. A difference\n"
              "that is smaller than its interval shows nothing. Splits share molecules, so the\n"
-             "interval is rather too narrow.\n"
+             "interval is rather too narrow. Of several members (train.members) the model's\n"
+             "error is the mean of theirs; `ensemble` is the error of their mean.\n"
              "\n"
              "With --folds K the molecules are divided once, into K parts\n"
              "(stages.split.folds=K, stages.split.fold=K .. 1), and each part is tested by a\n"

@@ -414,6 +414,20 @@ def a_cross_validation_is_the_runs_of_its_folds():
         assert "use one of them" in p.run("repeat", "w.yaml", "--folds", "3", "-n", "3", expect=2)[2]
         assert "from 2 to 100" in p.run("repeat", "w.yaml", "--folds", "1", expect=2)[2]
         assert "variant random" in p.run("repeat", "w.yaml", "--folds", "3", "stages.split.variant=balanced", expect=2)[2]
+        # Of several members each fold counts once, with the mean of their errors, and each molecule, too.
+        two = ["stages.train={targets: [{name: logS}], family: [trees], members: 2}", "workdir=two"]
+        rows = [r for r in json.loads(p.run("repeat", "w.yaml", "--folds", "2", "-q", "--json", *two)[1]) if r["part"] == "test"]
+        table = {r["metric"]: r for r in rows}
+        assert len(rows) == len(table) and {(r["splits"], r["n"]) for m, r in table.items() if "mae" in m} == {(2, 120)}, rows
+        folds = [[r for r in kept if r["part"] == "test" and r["metric"] in ("mae", "ensemble.mae")]
+                 for kept in json.load(open(p.path("two/repeats.json"))).values()]
+        each = [[r["value"] for r in kept if r["metric"] == "mae"] for kept in folds[:3]]
+        both = [next(r["value"] for r in kept if r["metric"] == "ensemble.mae") for kept in folds[:3]]
+        assert all(len(e) == 2 and e[0] != e[1] for e in each), each
+        found = [i for i in ((0, 1), (0, 2), (1, 2)) if abs(statistics.fmean(statistics.fmean(each[k]) for k in i) - table["mae"]["mean"]) < 1e-9]
+        assert len(found) == 1 and abs(statistics.stdev([statistics.fmean(each[k]) for k in found[0]]) - table["mae"]["stdev"]) < 1e-9, table["mae"]
+        less = [statistics.fmean(each[k]) - both[k] for k in found[0]]
+        assert abs(table["ensemble.mae"]["difference"] - statistics.fmean(less)) < 1e-9, table["ensemble.mae"]
         p.workflow(["a.csv"], FOLDED % "scaffold, folds: 3")
         assert "remove them" in p.run("repeat", "w.yaml", "--folds", "3", expect=2)[2]
 
