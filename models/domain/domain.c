@@ -12,6 +12,7 @@ enum {
     ASKED = 128
 }; /* molecules in one part of a domain (folded: 40 kB); candidates that are compared with a part at once */
 
+enum { BLOCK = 14 }; /* letters of an InChIKey that know no stereo, isotopes and charges */
 enum { PLAIN = 2, ROW_BYTES = CH_FINGERPRINT_BYTES + NN_DOMAIN_KEY };
 static const nn_packed packed = { .name = "domain.zlib", .row = ROW_BYTES, .max = NN_DOMAIN_MAX };
 static const char values[] = "domain.value";
@@ -219,6 +220,20 @@ void nn_domain_nearest(nn_near *out, const nn_domain *d, const ch_fingerprint *t
             nearest_of(out + i, d, to + i, n - i < ASKED ? n - i : ASKED);
     for (int32_t i = 0; i < n && d->n == 0; i++)
         out[i] = (nn_near){ NAN, NULL };
+}
+
+bool nn_domain_knows(const nn_domain *d, const char *inchikey)
+{
+    int32_t low = 0, high = d->n;
+
+    while (low < high) {
+        const int32_t middle = low + (high - low) / 2;
+        if (strncmp(d->key[middle], inchikey, BLOCK) < 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < d->n && strlen(inchikey) >= BLOCK && strncmp(d->key[low], inchikey, BLOCK) == 0;
 }
 
 bool nn_domain_same(const nn_domain *a, const nn_domain *b)

@@ -57,6 +57,9 @@ typedef struct nn_near {
  * each block of d is compared with all of them while it is in the cache. */
 void nn_domain_nearest(nn_near *out, const nn_domain *d, const ch_fingerprint *to, int32_t n);
 
+/* Whether the domain has a molecule with the first block of this InChIKey: the same atoms and bonds, stereo and isotopes apart. */
+bool nn_domain_knows(const nn_domain *d, const char *inchikey);
+
 bool nn_domain_same(const nn_domain *a, const nn_domain *b); /* equal molecules in equal order */
 
 #endif

@@ -128,7 +128,9 @@ def an_existing_model_is_evaluated_on_new_labels():
     with sieve.Project() as p:
         prepared(p, 120)
         path = train(p, "some", "stages.split.fractions={train: 0.3, valid: 0.1, test: 0.6}", "stages.split.limit.train=36")
-        judge(p, MAP)
+        # The part test of these molecules made its interval.
+        again = "model old was calibrated on one of the input files: its coverage on these molecules is no independent test"
+        assert again in judge(p, MAP)[2]
         rows = seen(p, "judge", path)
         new = [r for r in rows if r[0]]
         assert len(rows) == 120 and 60 <= len(new) < 120
@@ -155,6 +157,9 @@ def an_existing_model_is_evaluated_on_new_labels():
         # `on: [train]` asks for the training molecules.
         judge(p, MAP + ", on: [train, new]")
         assert stored(p, "judge")["train", "mae"][1] == len(domain(path)) < 120 - len(new)
+        # Of another file the program does not know it.
+        p.put("in.sdf", sieve.sdf_records(sieve.data(SDF), 119))
+        assert again not in judge(p, MAP)[2] and ("new", "coverage90") in stored(p, "judge")
 
 
 def blocks(path):
@@ -193,6 +198,11 @@ def molecules_that_chose_the_epoch_do_not_calibrate():
         p.run("run", "w2.yaml", "-q", "workdir=next", "stages.train.epochs=1", "stages.split.fractions={train: 0.1, valid: 0.1, test: 0.8}")
         every, met = blocks(p.path("next/models/e2e.safetensors"))
         assert every and met >= parts["train"] | parts["valid"]
+        # Held-out molecules that it has met are counted: those of its training, and of its validation where they test.
+        held = p.rows("SELECT part, substr(inchikey,1,14) FROM split JOIN molecule USING(mol_id) WHERE part<>'train'", workdir="next")
+        n = sum(key in parts["train"] or (part == "test" and key in parts["valid"]) for part, key in held)
+        told = "the start model some was made with %d of the %d held-out molecules: errors on them are too small" % (n, len(held))
+        assert 40 < n < len(held) and p.one("SELECT count(*) FROM event WHERE level='warn' AND instr(message,?)", told, workdir="next") == 1, told
         # A file that lists only some, or is of an earlier version, causes a warning.
         train(p, "few", "stages.train.domain=5")
         assert blocks(p.path("few.safetensors"))[0] is False and len(blocks(p.path("few.safetensors"))[1]) == 5

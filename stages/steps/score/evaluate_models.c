@@ -17,8 +17,6 @@
 #include "stages/steps/train/model_row.h"
 #include "stages/steps/train/score_models.h"
 
-enum { SKELETON = 14 }; /* letters of an InChIKey that know no stereo, isotopes and charges */
-
 /* One model and what came of it. */
 typedef struct judged {
     nn_model_file *m, *calibrated; /* calibrated: NULL or the new one */
@@ -89,6 +87,12 @@ static pl_code label_find(models_state *s, judged *j, int32_t k, pl_error *err)
     if (!found)
         return pl_fail(err, PL_ECONFIG, "evaluate: no molecule has a label called %s, for target %s of model %s; there are: %s",
                        label, t->name, j->name, st_labels_stored(s->env->store, s->env->mem));
+    if (factor != 0 && factor != 1 && unit[0] && strcmp(unit, t->unit) == 0)
+        return pl_fail(
+            err, PL_ECONFIG,
+            "evaluate: label %s is in %s, in which model %s predicts %s; times %g it would be in another unit: leave factor "
+            "out of targets, or evaluate models of other units in a workflow of their own",
+            label, unit, j->name, t->name, factor);
     if (factor == 0 && unit[0] && strcmp(unit, t->unit) != 0)
         return pl_fail(err, PL_ECONFIG,
                        "evaluate: label %s is in %s, model %s predicts %s in %s; say how to convert: targets: [{name: %s, factor: "
@@ -132,38 +136,47 @@ static pl_code labels_find(models_state *s, judged *j, pl_error *err)
     return code;
 }
 
-/* Every target that is named belongs to a model. */
+static const nn_target *target_of(const nn_model_file *m, const char *name)
+{
+    for (int32_t k = 0; k < m->conf.outputs; k++)
+        if (strcmp(m->target[k].name, name) == 0)
+            return &m->target[k];
+    return NULL;
+}
+
+static const char *unit_or(const nn_target *t) { return t->unit[0] != '\0' ? t->unit : "no unit"; }
+
+/* A target that is named belongs to a model, and one factor is for one unit. */
+static pl_code name_check(const models_state *s, const st_evaluate_target *t, pl_error *err)
+{
+    const nn_target *first = NULL;
+    int of = 0;
+
+    for (int i = 0; i < s->n; i++) {
+        const nn_target *one = target_of(s->one[i].m, t->name);
+        if (one != NULL && first != NULL && t->factor != 0 && strcmp(first->unit, one->unit) != 0)
+            return pl_fail(
+                err, PL_ECONFIG,
+                "evaluate: targets: model %s predicts %s in %s, model %s in %s: one factor is not for both; evaluate them in "
+                "two workflows",
+                s->one[of].name, t->name, unit_or(first), s->one[i].name, unit_or(one));
+        of = first == NULL && one != NULL ? i : of;
+        first = first == NULL ? one : first;
+    }
+    return first != NULL ? PL_OK : pl_fail(err, PL_ECONFIG, "evaluate: targets: none of the models predicts %s", t->name);
+}
+
 static pl_code names_check(const models_state *s, pl_error *err)
 {
     const st_evaluate_target *t = s->conf->targets.items;
+    pl_code code = PL_OK;
 
-    for (int32_t k = 0; k < s->conf->targets.n; k++) {
-        bool found = false;
-        for (int i = 0; i < s->n; i++)
-            for (int32_t m = 0; m < s->one[i].m->conf.outputs; m++)
-                found = found || strcmp(s->one[i].m->target[m].name, t[k].name) == 0;
-        if (!found)
-            return pl_fail(err, PL_ECONFIG, "evaluate: targets: none of the models predicts %s", t[k].name);
-    }
-    return PL_OK;
+    for (int32_t k = 0; k < s->conf->targets.n && code == PL_OK; k++)
+        code = name_check(s, &t[k], err);
+    return code;
 }
 
 /* ---- parts --------------------------------------------------------------- */
-
-/* The training molecules' keys are in order. */
-static bool is_trained_on(const nn_domain *d, const char *key)
-{
-    int32_t low = 0, high = d->n;
-
-    while (low < high) {
-        const int32_t middle = low + (high - low) / 2;
-        if (strncmp(d->key[middle], key, SKELETON) < 0)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low < d->n && strlen(key) >= SKELETON && strncmp(d->key[low], key, SKELETON) == 0;
-}
 
 static pl_code parts_find(const models_state *s, judged *j, pl_error *err)
 {
@@ -178,7 +191,7 @@ static pl_code parts_find(const models_state *s, judged *j, pl_error *err)
         code = pl_db_step(st, &row, err);
         j->d.part[i] = calibrates ? ST_CALIBRATION : ST_NEW;
         const char *key = code == PL_OK && row ? (const char *)sqlite3_column_text(st, 0) : "";
-        if (is_trained_on(&j->m->domain, key))
+        if (nn_domain_knows(&j->m->domain, key))
             j->d.part[i] = ST_TRAIN;
         else if (nn_seen_has(&j->m->seen, key))
             j->d.part[i] = ST_VALID;
@@ -201,22 +214,68 @@ static pl_code seen_warn(const models_state *s, const judged *j)
         s->conf->calibrate ? " and the new intervals" : "");
 }
 
-/* Warns of what makes the numbers look better than they are. */
-static pl_code warn(models_state *s, const judged *j, pl_error *err)
+/* How many of the input files are among those in `data` of a provenance. */
+static pl_code files_count(int64_t *n, models_state *s, const json_t *data, pl_error *err)
 {
-    json_t *all = json_loads(j->m->provenance, 0, NULL), *file;
-    const long long trained = (long long)json_integer_value(json_object_get(json_object_get(all, "training"), "molecules"));
-    int64_t again = 0, n;
+    const json_t *file;
     size_t k;
     pl_code code = PL_OK;
 
-    json_array_foreach(json_object_get(json_object_get(all, "calibration"), "data"), k, file) {
+    json_array_foreach(data, k, file) {
         const char *hash = json_string_value(json_object_get(file, "sha256"));
+        int64_t found = 0;
         if (code == PL_OK)
-            code =
-                pl_db_int(s->env->store->db, &n, err, "SELECT count(*) FROM input_file WHERE sha256=%Q", hash != NULL ? hash : "");
-        again += n;
+            code = pl_db_int(s->env->store->db, &found, err, "SELECT count(*) FROM input_file WHERE sha256=%Q",
+                             hash != NULL ? hash : "");
+        *n += found;
     }
+    return code;
+}
+
+/* The files whose molecules made the intervals: those of a later calibration, else those of the training, of which a part did. Joined
+ * models have those of each. */
+static pl_code calibrating_count(int64_t *n, models_state *s, const json_t *provenance, pl_error *err)
+{
+    const json_t *later = json_object_get(provenance, "calibration"), *joined = json_object_get(provenance, "joined"), *one;
+    size_t k;
+    pl_code code = PL_OK;
+
+    if (joined == NULL)
+        return files_count(n, s, json_object_get(later != NULL ? later : provenance, "data"), err);
+    json_array_foreach(joined, k, one)
+        if (code == PL_OK)
+            code = calibrating_count(n, s, json_object_get(one, "provenance"), err);
+    return code;
+}
+
+/* Whether molecules that the model had not met made an interval of it; those of its validation are no new ones. */
+static bool has_interval_of_others(const nn_model_file *m)
+{
+    for (int32_t k = 0; k < m->conf.outputs; k++)
+        if (m->target[k].interval.n > 0 && strcmp(m->target[k].interval.part, st_part_name[ST_VALID]) != 0)
+            return true;
+    return false;
+}
+
+static int64_t count_of(const judged *j, st_part part)
+{
+    int64_t n = 0;
+
+    for (int64_t i = 0; i < j->d.n; i++)
+        n += j->d.part[i] == part;
+    return n;
+}
+
+/* Warns of what makes the numbers look better than they are. */
+static pl_code warn(models_state *s, const judged *j, pl_error *err)
+{
+    json_t *all = json_loads(j->m->provenance, 0, NULL);
+    const long long trained = (long long)json_integer_value(json_object_get(json_object_get(all, "training"), "molecules"));
+    int64_t again = 0;
+    pl_code code = PL_OK;
+
+    if (has_interval_of_others(j->m) && count_of(j, ST_NEW) > 0)
+        code = calibrating_count(&again, s, all, err);
     if (code == PL_OK && again)
         code = pl_event_add(s->env, PL_WARN,
                             "model %s was calibrated on one of the input files: its coverage on these molecules is no "
@@ -377,15 +436,6 @@ static pl_code units_put(models_state *s, pl_error *err)
                 code = st_property_put(s->env->store, j->m, k, j->converts[k], &id, s->env->mem, err);
     }
     return code;
-}
-
-static int64_t count_of(const judged *j, st_part part)
-{
-    int64_t n = 0;
-
-    for (int64_t i = 0; i < j->d.n; i++)
-        n += j->d.part[i] == part;
-    return n;
 }
 
 /* Logs, outside of the transaction, how many molecules each part has. */

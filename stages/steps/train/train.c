@@ -366,14 +366,17 @@ static void start_take(train_state *t)
         memcpy(s->ema, s->params, s->n * sizeof *s->ema);
 }
 
-static pl_code start_tell(const train_state *t)
+static pl_code start_tell(const train_state *t, pl_error *err)
 {
+    pl_code code;
+
     if (t->start == NULL || t->member || t->s.step || t->s.epoch)
         return PL_OK;
-    return pl_event_add(t->env, PL_INFO,
+    code = pl_event_add(t->env, PL_INFO,
                         "training starts from %s: %zu of %zu weights are taken from it; the others are "
                         "new",
                         t->start->name, t->n_started, t->s.n);
+    return code == PL_OK && !t->m.denoises ? st_start_met_tell(t->env, &t->d, t->start, err) : code;
 }
 
 static pl_code sparsity_tell(const train_state *t)
@@ -421,7 +424,7 @@ static pl_code member_learn(train_state *t, int64_t k, pl_error *err)
     if (code == PL_OK && reads)
         code = st_saves_load(&t->saves, &t->s, err);
     if (code == PL_OK && reads)
-        code = start_tell(t);
+        code = start_tell(t, err);
     if (code == PL_OK && reads)
         code = sparsity_tell(t);
     if (code == PL_OK)

@@ -107,6 +107,8 @@ pl_code st_train_key(const pl_workflow *wf, const pl_step *step, pl_store *store
                      pl_error *err);
 /* *out: the model to start from, NULL for random weights. ECONFIG: it does not fit. */
 pl_code st_start_open(nn_model_file **out, const pl_env *env, const nn_se3_conf *network, pl_error *err);
+/* Warns of held-out molecules that the start model learned from or, for test and calibration, met otherwise. */
+pl_code st_start_met_tell(pl_env *env, const st_dataset *d, const nn_model_file *start, pl_error *err);
 /* params: of m's network, initialised at random. Copies weights of `from` where they fit; returns how many. */
 size_t st_start_fill(float *params, const nn_model_file *m, const nn_model_file *from);
 

@@ -114,6 +114,38 @@ pl_code st_start_open(nn_model_file **out, const pl_env *env, const nn_se3_conf 
     return code != PL_OK ? code : fits(*out, env->wf, network, ref, err);
 }
 
+/* A validation molecule may have chosen the epoch of the start, too: it chooses one here. */
+static bool is_met(const nn_model_file *start, st_part part, const char *inchikey)
+{
+    return nn_domain_knows(&start->domain, inchikey) || (part != ST_VALID && nn_seen_has(&start->seen, inchikey));
+}
+
+pl_code st_start_met_tell(pl_env *env, const st_dataset *d, const nn_model_file *start, pl_error *err)
+{
+    sqlite3_stmt *st = NULL;
+    int64_t n = 0, n_met = 0;
+    pl_code code = pl_db_prepare(env->store->db, &st, "SELECT inchikey FROM molecule WHERE mol_id=?", err);
+
+    for (int64_t i = 0; i < d->n && code == PL_OK; i++) {
+        bool row = false;
+        if (d->part[i] == ST_TRAIN)
+            continue;
+        (void)sqlite3_bind_int64(st, 1, d->mol_id[i]);
+        code = pl_db_step(st, &row, err);
+        n++;
+        n_met += code == PL_OK && row && is_met(start, (st_part)d->part[i], (const char *)sqlite3_column_text(st, 0));
+        (void)sqlite3_reset(st);
+    }
+    (void)sqlite3_finalize(st);
+    return code != PL_OK || n_met == 0
+               ? code
+               : pl_event_add(
+                     env, PL_WARN,
+                     "the start model %s was made with %lld of the %lld held-out molecules: errors on them are too small; hold out "
+                     "others, such as those that it was tested on",
+                     start->name, (long long)n_met, (long long)n);
+}
+
 /* The last layer is that of the targets. */
 static bool same_targets(const nn_model_file *a, const nn_model_file *b)
 {
