@@ -8,6 +8,7 @@
 
 #include <cmocka.h>
 
+#include "stages/steps/errors/errors.h"
 #include "stages/steps/errors/trust.h"
 
 typedef struct given {
@@ -135,6 +136,19 @@ static void other_metrics_and_single_models_say_nothing(void **state)
     pl_text_free(&said);
 }
 
+/* The network is judged by the targets that some molecule of the part has. */
+static void a_target_without_molecules_has_no_part_in_a_ratio(void **state)
+{
+    const st_errors with[] = { { .model = { .rmse = 3 } }, { .model = { .rmse = NAN } }, { .model = { .rmse = 1 } } };
+    const st_errors without[] = { { .model = { .rmse = 2 } }, { .model = { .rmse = NAN } }, { .model = { .rmse = 4 } } };
+
+    (void)state;
+    assert_true(st_errors_ratio(with, without, 3, ST_ERROR_rmse) == (1.5 + 0.25) / 2);
+    assert_true(st_errors_ratio(with, without, 2, ST_ERROR_rmse) == 1.5);
+    assert_true(isnan(st_errors_ratio(with + 1, without + 1, 1, ST_ERROR_rmse)));
+    assert_true(isnan(st_errors_ratio(with, without, 0, ST_ERROR_rmse)));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -143,6 +157,7 @@ int main(void)
         cmocka_unit_test(few_molecules_show_nothing),
         cmocka_unit_test(the_threshold_is_that_of_students_distribution),
         cmocka_unit_test(other_metrics_and_single_models_say_nothing),
+        cmocka_unit_test(a_target_without_molecules_has_no_part_in_a_ratio),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

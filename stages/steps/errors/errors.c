@@ -264,3 +264,18 @@ pl_code st_errors_mean(st_errors *out, const st_errors *const *e, int64_t n, con
         code = mean_of(&out[k], e, n, k, j, mem, err);
     return code;
 }
+
+double st_errors_ratio(const st_errors *e, const st_errors *than, int32_t n, int kind)
+{
+    double sum = 0;
+    int32_t n_known = 0;
+
+    for (int32_t k = 0; k < n; k++) {
+        const double ratio = st_error_value(&e[k].model, kind) / st_error_value(&than[k].model, kind);
+        if (isnan(ratio))
+            continue;
+        sum += ratio;
+        n_known++;
+    }
+    return n_known > 0 ? sum / n_known : NAN;
+}

@@ -48,6 +48,9 @@ pl_code st_errors_find(st_errors *out, const st_judge *j, st_part part, pl_arena
 /* Errors of the mean prediction of n models. e[n]: their errors by st_errors_find, on the same molecules; out [d->n_targets]. */
 pl_code st_errors_mean(st_errors *out, const st_errors *const *e, int64_t n, const st_judge *j, pl_arena *mem, pl_error *err);
 
+/* The mean over n targets of an error of e divided by that of `than`; targets that no molecule has do not count. NAN: none counts. */
+double st_errors_ratio(const st_errors *e, const st_errors *than, int32_t n, int kind);
+
 /* The numbers of a fit: a line for each member of nn_fit (models/metrics/metric.h), and whether it has the target's unit. The
  * table `evaluation`, model files and the metrics of a training follow; behind them come the enrichments of a class. */
 #define ST_FIT_NUMBERS(X) \

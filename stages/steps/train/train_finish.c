@@ -438,23 +438,32 @@ static pl_code network_ratio(double *ratio, const st_trained *t, const st_errors
     m.model = NULL;
     judge = judge_of(t, &m);
     code = without != NULL ? st_errors_find(without, &judge, part, t->d->mem, err) : pl_fail(err, PL_ENOMEM, "errors");
-    *ratio = 0;
-    for (int32_t k = 0; k < n && code == PL_OK; k++)
-        *ratio += st_error_value(&with[k].model, kind) / st_error_value(&without[k].model, kind) / n;
+    *ratio = code == PL_OK ? st_errors_ratio(with, without, n, kind) : NAN;
     return code;
+}
+
+/* The molecules of a part that have the target that most have. */
+static int64_t most_of(const st_errors *e, int32_t n_targets)
+{
+    int64_t most = 0;
+
+    for (int32_t k = 0; k < n_targets; k++)
+        most = e[k].model.n > most ? e[k].model.n : most;
+    return most;
 }
 
 /* Leaves the network out of the mean, if it is there only to make it better and does not, on molecules that it did not learn from. */
 static pl_code network_judge(st_errors *e[ST_PARTS], st_trained *t, pl_error *err)
 {
-    const st_part part = e[ST_CALIBRATION]->model.n >= NN_BAND_MIN ? ST_CALIBRATION : ST_VALID;
+    const int32_t n = t->d->n_targets;
+    const st_part part = most_of(e[ST_CALIBRATION], n) >= NN_BAND_MIN ? ST_CALIBRATION : ST_VALID;
     double ratio;
     pl_code code;
 
-    if (t->m.model == NULL || !t->family->network_if_better || t->m.members.n == 0 || e[part]->model.n == 0)
+    if (t->m.model == NULL || !t->family->network_if_better || t->m.members.n == 0 || most_of(e[part], n) == 0)
         return PL_OK;
     code = network_ratio(&ratio, t, e[part], part, err);
-    if (code != PL_OK || ratio < 1)
+    if (code != PL_OK || !(ratio >= 1))
         return code;
     code = pl_event_add(t->env, PL_INFO,
                         "the network is left out of model %s: with it, the error on the part %s is %.3f times that without",
