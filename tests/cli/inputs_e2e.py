@@ -246,6 +246,12 @@ def what_lacks_a_column_is_told_before_any_work():
                 said = p.run(command, screen(p, table=table), expect=2)[2]
                 assert says in said and said.startswith("s.yaml:"), said
         assert not os.path.exists(p.path("screen/results.db"))
+        # A column that is stated in another unit; one without a unit is taken as it is.
+        p.put("all.csv", "smiles,temperature,pH\nCCO,25,7\n")
+        p.run("run", train(p, name="unit.yaml", workdir="unit"), "-q", "stages.prepare.properties={temperature: {unit: C}}")
+        for unit, status in (("K", 2), ("C", 0), ("''", 0)):
+            said = p.run("check", screen(p, table="all.csv", model="unit/" + MODEL), "stages.prepare.properties={temperature: {unit: %s}}" % unit, expect=status)[2]
+            assert ("the column temperature is in K here, and model m learned it in C" in said) == (status == 2), (unit, said)
         set_all = "--set pH=NUMBER,temperature=NUMBER"
         for args, says in ((["lib.csv"], "lib.csv has no columns pH, temperature"), (["lib.csv"], set_all), (["lib.smi"], "SMILES do not have"),
                            (["-"], set_all), (["-", "--set", "pH=7"], "--set temperature=NUMBER"),

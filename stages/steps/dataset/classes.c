@@ -9,7 +9,8 @@
 
 #define OF_LABEL(name) " WHERE l.property_id=(SELECT property_id FROM property WHERE name=" name ") AND l.value<>0 AND l.value<>1 "
 
-bool st_label_classifies(const pl_workflow *wf, const char *label)
+/* What the workflow says of a label; NULL: nothing. */
+static const st_property *stated(const pl_workflow *wf, const char *label)
 {
     const pl_step *prepare = pl_workflow_step(wf, "prepare");
     const st_prepare_conf *c = prepare != NULL ? prepare->conf : NULL;
@@ -17,8 +18,22 @@ bool st_label_classifies(const pl_workflow *wf, const char *label)
 
     for (int32_t i = 0; c != NULL && i < c->properties.n; i++)
         if (!strcmp(p[i].name, label))
-            return p[i].task == ST_CLASSIFICATION;
-    return false;
+            return &p[i];
+    return NULL;
+}
+
+bool st_label_classifies(const pl_workflow *wf, const char *label)
+{
+    const st_property *p = stated(wf, label);
+
+    return p != NULL && p->task == ST_CLASSIFICATION;
+}
+
+const char *st_label_unit(const pl_workflow *wf, const char *label)
+{
+    const st_property *p = stated(wf, label);
+
+    return p != NULL && p->unit != NULL ? p->unit : "";
 }
 
 static pl_code query(pl_env *env, sqlite3_stmt **st, const char *sql, const char *label, pl_error *err)

@@ -12,6 +12,9 @@
 /* Whether the workflow says that this label is a class. */
 bool st_label_classifies(const pl_workflow *wf, const char *label);
 
+/* The unit that the workflow says a column of the table has, in stages.prepare.properties; "" if it says none. */
+const char *st_label_unit(const pl_workflow *wf, const char *label);
+
 /* ECONFIG: a label is neither 0 nor 1 nor between two measurements. *undecided: molecules without a class. */
 pl_code st_classes_check(pl_env *env, const char *label, int64_t *undecided, pl_error *err);
 

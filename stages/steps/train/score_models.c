@@ -9,6 +9,7 @@
 #include "models/files/model_file.h"
 #include "pipeline/base/text.h"
 #include "pipeline/store/store.h"
+#include "stages/steps/dataset/classes.h"
 #include "stages/steps/features/graph.h"
 #include "stages/steps/ingest/columns.h"
 #include "stages/steps/ingest/prepare.h"
@@ -120,6 +121,22 @@ static void names_check(const pl_workflow *wf, const pl_step *step, const pl_lis
         pl_problem_add(problems, step->node, "models: at most %d", ST_MODELS_MAX);
 }
 
+/* A column that the model learned in one unit, and the workflow states in another. */
+static void columns_check(const pl_workflow *wf, const nn_model_file *m, const char *name, pl_problems *problems)
+{
+    const pl_step *prepare = pl_workflow_step(wf, "prepare");
+
+    for (int32_t k = 0; k < m->inputs.n_columns; k++) {
+        const nn_input_column *c = &m->inputs.column[k];
+        const char *stated = st_label_unit(wf, c->name);
+        if (stated[0] != '\0' && c->unit[0] != '\0' && strcmp(stated, c->unit) != 0)
+            pl_problem_add(
+                problems, prepare->node,
+                "properties: the column %s is in %s here, and model %s learned it in %s; convert the numbers of the table", c->name,
+                stated, name, c->unit);
+    }
+}
+
 typedef struct counts {
     int numbers, networks; /* that are predicted; that predict */
 } counts;
@@ -145,6 +162,7 @@ static void model_check(counts *all, const pl_workflow *wf, const pl_step *step,
         if (nn_model_graph_check(m, &opts, &err) != PL_OK)
             pl_problem_add(problems, graph->node, "graph: %s", err.text);
     }
+    columns_check(wf, m, l->name[k], problems);
     all->numbers += m->conf.outputs;
     all->networks += nn_model_networks(m);
 }

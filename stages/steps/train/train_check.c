@@ -103,6 +103,21 @@ static void limits_check(const pl_workflow *wf, const pl_step *step, pl_problems
             "stages.read.censored: gp and forest learn from measured values alone; add trees or se3 to family, or remove it");
 }
 
+/* The label is stated in one unit and the target in another, and nothing says what is between them. */
+static void unit_check(const pl_workflow *wf, const pl_step *step, int32_t k, pl_problems *problems)
+{
+    const st_target *t = st_train_target(step->conf) + k;
+    const char *stated = st_label_unit(wf, st_target_label(t));
+    const pl_node *list = pl_node_get(step->node, "targets"), *at = list != NULL && k < list->n ? list->item[k] : step->node;
+
+    if (stated[0] != '\0' && t->unit[0] != '\0' && strcmp(stated, t->unit) != 0 && pl_node_get(at, "factor") == NULL)
+        pl_problem_add(
+            problems, at,
+            "targets: the label %s is in %s (stages.prepare.properties), and the target %s in %s: say how to convert, factor: "
+            ".., which is 1 for two names of one unit",
+            st_target_label(t), stated, t->name, t->unit);
+}
+
 static void target_check(const pl_workflow *wf, const pl_step *step, int32_t k, pl_problems *problems)
 {
     const st_target *t = st_train_target(step->conf) + k;
@@ -117,6 +132,7 @@ static void target_check(const pl_workflow *wf, const pl_step *step, int32_t k, 
     else {
         st_label_check(wf, step, st_target_label(t), problems);
         loss_check(wf, step, t, problems);
+        unit_check(wf, step, k, problems);
     }
 }
 

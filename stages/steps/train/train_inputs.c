@@ -2,8 +2,8 @@
 /* What a model reads: elements, and besides atoms and bonds columns of the user's table and descriptors. */
 #include <string.h>
 
+#include "stages/steps/dataset/classes.h"
 #include "stages/steps/ingest/columns.h"
-#include "stages/steps/ingest/prepare.h"
 #include "stages/steps/train/train.h"
 
 /* ---- settings ------------------------------------------------------------ */
@@ -81,18 +81,6 @@ void st_train_elements_tell(pl_env *env, int64_t n_left, int32_t n_rare)
 
 /* ---- fitting ------------------------------------------------------------- */
 
-static const char *unit_of(const pl_workflow *wf, const char *name)
-{
-    const pl_step *prepare = pl_workflow_step(wf, "prepare");
-    const pl_list *all = prepare != NULL ? &((const st_prepare_conf *)prepare->conf)->properties : NULL;
-    const st_property *p = all != NULL ? all->items : NULL;
-
-    for (int32_t k = 0; all != NULL && k < all->n; k++)
-        if (strcmp(p[k].name, name) == 0 && p[k].unit != NULL)
-            return p[k].unit;
-    return "";
-}
-
 /* Limits do not widen the domain: of molecules with a measured value. */
 static pl_code columns_fit(nn_inputs *in, const st_samples *train, const pl_workflow *wf, pl_error *err)
 {
@@ -104,7 +92,7 @@ static pl_code columns_fit(nn_inputs *in, const st_samples *train, const pl_work
         for (int64_t i = 0; i < train->n; i++)
             if (st_dataset_is_labelled(train->d, train->at[i]))
                 value[n++] = train->item[i]->column[in->column[k].at];
-        in->column[k].unit = unit_of(wf, in->column[k].name);
+        in->column[k].unit = st_label_unit(wf, in->column[k].name);
         code = nn_input_column_fit(&in->column[k], value, n, err);
     }
     return code;
