@@ -48,20 +48,55 @@ static bool part_shown(const st_predict_property *p, int part)
     }
 }
 
+/* Whether a property with a unit has the name of this one, which has none: a workflow calls it "logS (model)" then. */
+static bool needs_own(const st_predictor *p, const st_predict_property *one)
+{
+    bool other = false;
+
+    for (int k = 0; k < p->n_properties && one->unit[0] == '\0'; k++)
+        other = other || (p->property[k].unit[0] != '\0' && strcmp(p->property[k].name, one->name) == 0);
+    return other;
+}
+
+/* Whether the columns of a property can begin with this. */
+static bool is_free(const list *all, const st_predict_property *one, const char *base, pl_arena *mem)
+{
+    bool free = !fixed_has(base);
+
+    for (int part = 0; part < N_PARTS && free; part++) {
+        const char *name = pl_sprintf(mem, "%s%s", base, suffix[part]);
+        for (int k = 0; k < all->n && free && name != NULL && part_shown(one, part); k++)
+            free = strcmp(all->column[k].name, name) != 0;
+    }
+    return free;
+}
+
+/* The property's name; if another column has it, with "_predicted" or a number behind it, as in tables of a workflow. NULL: no memory. */
+static const char *base_of(const list *all, const st_predictor *p, int i, pl_arena *mem)
+{
+    const st_predict_property *one = &p->property[i];
+    const char *name = needs_own(p, one) ? pl_sprintf(mem, "%s (model)", one->name) : one->name, *base = name;
+
+    for (int k = 1; base != NULL && name != NULL && k <= p->n_properties && !is_free(all, one, base, mem); k++)
+        base = k == 1 ? pl_sprintf(mem, "%s_predicted", name) : pl_sprintf(mem, "%s_%d", name, k);
+    return base;
+}
+
 /* All columns of the properties, in their order. */
 static pl_code parts_list(list *out, const st_predictor *p, pl_arena *mem, pl_error *err)
 {
     *out = (list){ .column = PL_NEW(mem, st_answer_column, p->n_properties * N_PARTS + 1) };
     if (out->column == NULL)
         return pl_fail(err, PL_ENOMEM, "columns");
-    for (int i = 0; i < p->n_properties * N_PARTS; i++) {
-        const st_predict_property *one = &p->property[i / N_PARTS];
-        const char *more = fixed_has(one->name) ? "_predicted" : "";
-        const char *name = pl_sprintf(mem, "%s%s%s", one->name, more, suffix[i % N_PARTS]);
-        if (name == NULL)
-            return pl_fail(err, PL_ENOMEM, "columns");
-        if (part_shown(one, i % N_PARTS))
-            out->column[out->n++] = (st_answer_column){ PARTS + i % N_PARTS, i / N_PARTS, name };
+    for (int i = 0; i < p->n_properties; i++) {
+        const char *base = base_of(out, p, i, mem);
+        for (int part = 0; part < N_PARTS; part++) {
+            const char *name = base != NULL ? pl_sprintf(mem, "%s%s", base, suffix[part]) : NULL;
+            if (name == NULL)
+                return pl_fail(err, PL_ENOMEM, "columns");
+            if (part_shown(&p->property[i], part))
+                out->column[out->n++] = (st_answer_column){ PARTS + part, i, name };
+        }
     }
     return PL_OK;
 }

@@ -212,10 +212,15 @@ def conflicting_target_settings_are_refused_before_work():
                               ("[{name: gap}, {name: basic}]", "the label basic is a class"),
                               ("[{name: basic}, {name: mu}]", "bce is for a class"),
                               ("[{name: gap}, {name: mu, factor: 0}]", "factor is 0"),
+                              ("[{name: mu}, {name: gap_ev, column: gap, unit: eV}]",
+                               "targets: the label gap is in hartree (stages.prepare.properties), and the target gap_ev in eV: say how to convert"),
                               ("[%s]" % ", ".join("{name: t%d, column: mu}" % i for i in range(65)), "65 given, a model learns 1 to 64")):
             p.workflow(["in.sdf"], STAGES + TRAIN % (targets, 1))
             err = p.run("check", "w.yaml", expect=2)[2]
             assert told in err, (targets, err)
+        for targets in ("[{name: gap, unit: hartree}]", "[{name: gap}]", "[{name: gap, unit: Ha, factor: 1}]"):
+            p.workflow(["in.sdf"], STAGES + TRAIN % (targets, 1))
+            p.run("check", "w.yaml")
         # More predictions than a screen may have, from few models.
         p.workflow(["in.sdf"], STAGES + TRAIN % ("[%s]" % ", ".join("{name: t%d, column: mu}" % i for i in range(64)), 1))
         p.run("run", "w.yaml", "-q")
@@ -408,6 +413,48 @@ def a_name_that_begins_with_another_is_explained_by_itself():
             assert page.count(", trees, %s: " % name) == 2, (name, page.count("<figcaption>Hit "))
 
 
+def models_of_one_name_and_other_units_stay_apart():
+    with sieve.Project() as p:
+        assays(p)
+        table = ["{path: in.csv, format: csv, columns: {smiles: smiles, title: name}}"]
+        for name, more in (("mol", ", unit: mol"), ("ln", ", unit: ln, factor: 2.302585093"), ("bare", "")):
+            p.workflow(table, FLAT % ("logS", "logS: {better: high}", "trees", "{name: act, column: logS%s}" % more), workdir=name)
+            p.run("run", "w.yaml", "-q")
+        flat(p, ["act"], "class")
+        p.run("run", "w.yaml", "-q")
+        path = {name: "%s/models/e2e.safetensors" % name for name in ("mol", "ln", "bare", "class")}
+        # Columns of a prediction have names of their own: those of a workflow.
+        models = "models: {%s}\n"
+        screen = "  read: {}\n  prepare: {conformers: {source: none}}\n  graph: {edges: topology}\n  score: {}\n"
+        p.workflow(table, screen, name="s.yaml", workdir="s", extra=models % ", ".join("%s: {path: %s}" % (k, path[k]) for k in ("bare", "ln", "mol")))
+        p.run("run", "s.yaml", "-q")
+        p.run("export", "csv", "s", "--all", "-o", "all.csv")
+        with open(p.path("all.csv")) as f:
+            want = {row["smiles"]: row for row in csv.DictReader(f)}
+        head, *rows = csv.reader(p.run("predict", ",".join(path[k] for k in ("bare", "ln", "mol")), "in.csv", "-q")[1].splitlines())
+        assert len(set(head)) == len(head) and len(rows) == 80, head
+        shown = [h for h in head if h.startswith("act") and not h.endswith("_reasons")]
+        assert {"act", "act_unit", "act_predicted", "act_predicted_unit", "act (model)"} <= set(shown) and "act (model)_unit" not in head, head
+        for row in (dict(zip(head, r)) for r in rows):
+            assert [row[h] for h in shown] == [want[row["smiles"]][h] for h in shown], row
+            assert row["act_unit"] == "ln" and row["act_predicted_unit"] == "mol"
+            assert abs(float(row["act"]) - 2.302585093 * float(row["act_predicted"])) < 1e-4, row
+        # A probability and a number have no mean.
+        said = p.run("predict", path["bare"] + "," + path["class"], "in.csv", expect=2)[2]
+        assert "predicts act as a number and" in said and "as the probability of a class, which have no mean" in said, said
+        p.workflow(table, screen, name="s.yaml", workdir="t", extra=models % ", ".join("%s: {path: %s}" % (k, path[k]) for k in ("class", "bare")))
+        assert "bare predicts act as a number and class as the probability" in p.run("run", "s.yaml", "-q", expect=2)[2]
+        # Nor do two units have one factor, and a label that has the unit of the model has none.
+        judge = "  read: {}\n  prepare: {conformers: {source: none}, labels: [logS], properties: {logS: {unit: mol}}}\n  graph: {edges: topology}\n" \
+                "  evaluate: {on: [train, new], targets: [{name: act, column: logS%s}]}\n"
+        for names, factor, told in ((("ln", "mol"), ", factor: 2", "model ln predicts act in ln, model mol in mol: one factor is not for both"),
+                                    (("mol",), ", factor: 2", "label logS is in mol, in which model mol predicts act; times 2 it would be in another unit"),
+                                    (("mol",), ", factor: 1", None), (("ln",), ", factor: 2.302585093", None)):
+            p.workflow(table, judge % factor, name="j.yaml", workdir="j", extra=models % ", ".join("%s: {path: %s}" % (k, path[k]) for k in names))
+            said = p.run("run", "j.yaml", "-q", expect=0 if told is None else 2)[2]
+            assert told is None or told in said, (names, factor, said)
+
+
 def censored(n=110):
     """The number of carbons: above 5 only known to be above 5, below 4 only known to be below 4, in several ways of writing."""
     out, known = [], []
@@ -526,5 +573,5 @@ def limits_are_learned_from_and_never_tested():
 if __name__ == "__main__":
     sieve.main([limits_are_learned_from_and_never_tested, targets_with_missing_values_are_learned_together, classes_with_missing_values_are_learned_together,
                 the_twelve_targets_of_qm9_are_learned_and_predicted, what_leaves_nothing_to_learn_is_refused_or_told, targets_that_cannot_be_learned_are_left_out,
-                what_is_left_out_moves_no_other_target, a_name_that_begins_with_another_is_explained_by_itself,
+                what_is_left_out_moves_no_other_target, a_name_that_begins_with_another_is_explained_by_itself, models_of_one_name_and_other_units_stay_apart,
                 rankings_weigh_targets_and_models_share_a_property, conflicting_target_settings_are_refused_before_work])

@@ -2,6 +2,7 @@
 #include "stages/steps/score/scorer.h"
 
 #include <math.h>
+#include <string.h>
 
 #include "models/family/table.h"
 #include "stages/steps/errors/domain.h"
@@ -26,10 +27,31 @@ static void domain_join(st_scorer *s, int k)
     s->model[k].domain = s->model[k].m->domain.n > 0 ? j : -1;
 }
 
+/* A target of m that an earlier model predicts as the probability of a class and m as a number, or the other way round; NULL: none. */
+static const nn_target *other_kind(const st_scorer *s, const nn_model_file *m, const char **model)
+{
+    for (int j = 0; j < s->n_targets; j++) {
+        const nn_model_file *other = s->model[s->target[j].model].m;
+        const nn_target *t = &other->target[s->target[j].output];
+        *model = other->name;
+        for (int32_t i = 0; i < m->conf.outputs && other->classifies != m->classifies; i++)
+            if (strcmp(t->name, m->target[i].name) == 0 && strcmp(t->unit, m->target[i].unit) == 0)
+                return t;
+    }
+    return NULL;
+}
+
 pl_code st_scorer_add(st_scorer *s, nn_model_file *m, nn_mirror_mode mirror, pl_error *err)
 {
+    const char *earlier;
+    const nn_target *t = other_kind(s, m, &earlier);
     const int k = s->n_models++;
 
+    if (t != NULL)
+        return pl_fail(err, PL_ECONFIG,
+                       "models: %s predicts %s as %s and %s as %s, which have no mean; predict with one after the other", earlier,
+                       t->name, m->classifies ? "a number" : "the probability of a class", m->name,
+                       m->classifies ? "the probability of a class" : "a number");
     if (s->n_targets + m->conf.outputs > ST_SCORES_MAX)
         return pl_fail(err, PL_ECONFIG, "models: they predict more than %d numbers", ST_SCORES_MAX);
     if (s->n_networks + nn_model_networks(m) > ST_MODELS_MAX)

@@ -44,7 +44,8 @@ typedef struct st_scorer {
 /* Finds the devices. compute is borrowed; the scorer is zeroed before. */
 pl_code st_scorer_open(st_scorer *s, const st_compute *compute, int64_t molecules, int64_t max_edges, pl_error *err);
 
-/* Adds a model, which is borrowed, with its targets, whose property_id stays 0. ECONFIG: they predict too many numbers, or have too many networks. */
+/* Adds a model, which is borrowed, with its targets, whose property_id stays 0. ECONFIG: they predict too many numbers, have too many networks,
+ * or one predicts a class that another predicts as a number. */
 pl_code st_scorer_add(st_scorer *s, nn_model_file *m, nn_mirror_mode mirror, pl_error *err);
 
 /* The outcome for one molecule, or one of its structures, and one target. */
