@@ -27,13 +27,15 @@ member *st_split_member(const split_state *s, int64_t mol_id)
 
 /* ---- a label ---- */
 
-static pl_code values_read(split_state *s, const char *what, pl_error *err)
+/* contrary: counts molecules whose records have several values, and these get none; NULL: they have the mean. */
+static pl_code values_read(split_state *s, const char *what, int64_t *contrary, pl_error *err)
 {
     sqlite3_stmt *st = NULL;
     int64_t found = 0;
     bool row = true;
-    pl_code code = pl_db_prepare(s->env->store->db, &st,
-                                 "SELECT l.mol_id, l.value FROM label l JOIN property p USING(property_id) WHERE p.name=?", err);
+    pl_code code =
+        pl_db_prepare(s->env->store->db, &st,
+                      "SELECT l.mol_id, l.value, l.spread>0 FROM label l JOIN property p USING(property_id) WHERE p.name=?", err);
 
     for (int64_t i = 0; i < s->n; i++)
         s->m[i].value = NAN;
@@ -42,7 +44,9 @@ static pl_code values_read(split_state *s, const char *what, pl_error *err)
     while (code == PL_OK && (code = pl_db_step(st, &row, err)) == PL_OK && row) {
         member *m = st_split_member(s, sqlite3_column_int64(st, 0));
         found++;
-        if (m != NULL)
+        if (m != NULL && contrary != NULL && sqlite3_column_int(st, 2) != 0)
+            ++*contrary;
+        else if (m != NULL)
             m->value = sqlite3_column_double(st, 1);
     }
     sqlite3_finalize(st);
@@ -52,15 +56,19 @@ static pl_code values_read(split_state *s, const char *what, pl_error *err)
     return code;
 }
 
-/* Duplicates average their labels: half a part is no part. */
+/* The mean of train and test would be valid: a molecule whose records are of several parts is in none. */
 pl_code st_split_column(split_state *s, pl_error *err)
 {
-    pl_code code = values_read(s, "0, 1, 2", err);
+    int64_t contrary = 0;
+    pl_code code = values_read(s, "0, 1, 2", &contrary, err);
 
     for (int64_t i = 0; i < s->n && code == PL_OK; i++) {
         const double value = s->m[i].value;
         s->m[i].part = value == ST_TRAIN || value == ST_VALID || value == ST_TEST ? (int)value : NO_PART;
     }
+    if (code == PL_OK && contrary > 0)
+        code = pl_event_add(s->env, PL_WARN, "%lld molecules are in no part, because their records have several values in %s",
+                            (long long)contrary, s->conf->column);
     return code;
 }
 
@@ -96,7 +104,7 @@ pl_code st_split_time(split_state *s, pl_error *err)
     int64_t n = 0;
     int k = 0;
     double end = s->conf->fraction[order[0]];
-    pl_code code = values_read(s, "the year, or any number that grows with time", err);
+    pl_code code = values_read(s, "the year, or any number that grows with time", NULL, err);
 
     if (code != PL_OK)
         return code;
