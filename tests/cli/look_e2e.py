@@ -428,6 +428,10 @@ def a_cross_validation_is_the_runs_of_its_folds():
         assert len(found) == 1 and abs(statistics.stdev([statistics.fmean(each[k]) for k in found[0]]) - table["mae"]["stdev"]) < 1e-9, table["mae"]
         less = [statistics.fmean(each[k]) - both[k] for k in found[0]]
         assert abs(table["ensemble.mae"]["difference"] - statistics.fmean(less)) < 1e-9, table["ensemble.mae"]
+        # What the intervals of two members hold is told of both.
+        out = p.run("run", "w.yaml", *two, "stages.evaluate.on=[valid]")[1]
+        held = [100 * v for v, in p.rows("SELECT value FROM evaluation WHERE metric='coverage90' ORDER BY 1", workdir="two")]
+        assert len(held) == 2 and re.search("MAE .* together, .*; interval90 of each holds %.1f to %.1f %% of " % tuple(held), out), (held, out)
         p.workflow(["a.csv"], FOLDED % "scaffold, folds: 3")
         assert "remove them" in p.run("repeat", "w.yaml", "--folds", "3", expect=2)[2]
 

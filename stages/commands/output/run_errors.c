@@ -45,23 +45,30 @@ static void simple_compare(pl_store *s, sqlite3_stmt *row, const char *metric, s
     (void)sqlite3_finalize(st);
 }
 
-/* The share of measured values within interval90, if it was evaluated. */
-static void print_coverage(pl_store *s, sqlite3_stmt *row)
+/* The share of measured values within interval90, if it was evaluated: of a model ?1, or of each member of its ensemble. */
+static void print_coverage(pl_store *s, sqlite3_stmt *row, const char *metric)
 {
+    static const char sql[] =
+        "SELECT min(value),max(value),max(n),count(*) FROM evaluation c WHERE property_id=?2 AND part=?3 AND metric='coverage90' AND (model_id=?1 OR "
+        "(?4 AND EXISTS(SELECT 1 FROM evaluation t WHERE t.model_id=c.model_id AND t.property_id=?2 AND t.part=?3 AND t.metric='ensemble.'||?5)))";
     sqlite3_stmt *st = NULL;
     bool more = false;
     char n[32];
 
-    if (pl_db_prepare(s->db, &st,
-                      "SELECT value,n FROM evaluation WHERE model_id=?1 AND property_id=?2 AND part=?3 AND metric='coverage90'",
-                      NULL) != PL_OK)
+    if (pl_db_prepare(s->db, &st, sql, NULL) != PL_OK)
         return;
     (void)sqlite3_bind_int64(st, 1, sqlite3_column_int64(row, 9));
     (void)sqlite3_bind_int64(st, 2, sqlite3_column_int64(row, 10));
     (void)sqlite3_bind_text(st, 3, text(row, 2), -1, SQLITE_TRANSIENT);
-    if (pl_db_step(st, &more, NULL) == PL_OK && more)
-        pl_cmd_print("; interval90 holds %.1f %% of %s inside of the domain", 100 * sqlite3_column_double(st, 0),
-                     pl_count_str(sqlite3_column_int64(st, 1), n));
+    (void)sqlite3_bind_int(st, 4, sqlite3_column_int64(row, 6) > 1);
+    (void)sqlite3_bind_text(st, 5, metric, -1, SQLITE_STATIC);
+    if (pl_db_step(st, &more, NULL) == PL_OK && more && sqlite3_column_int64(st, 3) > 0) {
+        pl_cmd_print("; interval90 %sholds %.1f ", sqlite3_column_int64(st, 3) > 1 ? "of each " : "",
+                     100 * sqlite3_column_double(st, 0));
+        if (sqlite3_column_int64(st, 3) > 1)
+            pl_cmd_print("to %.1f ", 100 * sqlite3_column_double(st, 1));
+        pl_cmd_print("%% of %s inside of the domain", pl_count_str(sqlite3_column_int64(st, 2), n));
+    }
     (void)sqlite3_finalize(st);
 }
 
@@ -80,7 +87,7 @@ static void print_row(pl_store *s, sqlite3_stmt *row, const char *metric, bool c
     simple_compare(s, row, metric, &v, who, sizeof who);
     if (v.who != NULL)
         pl_cmd_print("; the best simple prediction, %s: %.4g", st_verdict_words(who), v.best);
-    print_coverage(s, row);
+    print_coverage(s, row, metric);
     st_verdict_add(&says, &v, text(row, 2), unit);
     pl_cmd_print("\n%s%s", pl_text_str(&says), says.len > 0 ? "\n" : "");
     pl_text_free(&says);
