@@ -233,6 +233,15 @@ static void print_joined(const json_t *p, const char *unit, pl_arena *mem)
     }
 }
 
+/* Settings of the stage prepare that are not the default. */
+static const char *prepare_words(const json_t *told)
+{
+    static const char *const words[] = { "", "; all fragments kept", "; groups as drawn", "; all fragments kept; groups as drawn" };
+    const bool keeps = json_object_get(told, "fragment") != NULL, draws = json_object_get(told, "drawing") != NULL;
+
+    return words[keeps + 2 * draws];
+}
+
 static void print_training(const json_t *p, pl_arena *mem)
 {
     const json_t *t = json_object_get(p, "training");
@@ -244,7 +253,9 @@ static void print_training(const json_t *p, pl_arena *mem)
     pl_cmd_print("  trained     %s, %lld molecules%s\n", st_model_plain(json_string_value(json_object_get(p, "date")), mem),
                  (long long)json_integer_value(json_object_get(t, "molecules")), epochs_words(t, mem));
     if (json_object_get(p, "molecules") != NULL)
-        pl_cmd_print("  molecules   acids and bases %s\n", st_model_plain(json_string_value(json_object_get(p, "molecules")), mem));
+        pl_cmd_print("  molecules   acids and bases %s%s\n",
+                     st_model_plain(json_string_value(json_object_get(p, "molecules")), mem),
+                     prepare_words(json_object_get(p, "prepare")));
     if (start != NULL)
         pl_cmd_print("  start       the weights of %s, sha256 %.12s\n",
                      st_model_plain(json_string_value(json_object_get(start, "model")), mem),

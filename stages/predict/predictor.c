@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "stages/predict/predictor.h"
 
+#include <jansson.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -50,13 +51,26 @@ static const nn_model_file *leading_model(const st_predictor *p)
     return p->scorer.model[0].m;
 }
 
+/* What its file says of the settings of `prepare` besides the form; NULL: they are the defaults. To be released. */
+static json_t *told_by(const nn_model_file *m)
+{
+    json_t *all = m->provenance != NULL ? json_loads(m->provenance, 0, NULL) : NULL;
+    json_t *told = json_incref(json_object_get(all, "prepare"));
+
+    json_decref(all);
+    return told;
+}
+
 static void prepare_settle(st_predictor *p, const st_predict_conf *conf)
 {
     const nn_model_file *m = leading_model(p);
     st_prepare_conf *c = &p->prepare;
+    json_t *told = told_by(m);
     char form[32];
 
     pl_fields_default(st_prepare_fields, c);
+    st_prepare_take(c, told);
+    json_decref(told);
     c->neutralise = strcmp(m->range.form, "neutral") == 0;
     if (strncmp(m->range.form, "at pH ", 6) == 0)
         (void)pl_parse_real(m->range.form + 6, &c->ph);
@@ -78,6 +92,16 @@ static void prepare_settle(st_predictor *p, const st_predict_conf *conf)
 
 /* ---- models -------------------------------------------------------------- */
 
+static bool same_told(const nn_model_file *a, const nn_model_file *b)
+{
+    json_t *x = told_by(a), *y = told_by(b);
+    const bool same = x == y || json_equal(x, y);
+
+    json_decref(x);
+    json_decref(y);
+    return same;
+}
+
 static pl_code models_agree(const st_predictor *p, pl_error *err)
 {
     const nn_model_file *first = leading_model(p);
@@ -89,6 +113,11 @@ static pl_code models_agree(const st_predictor *p, pl_error *err)
             return pl_fail(err, PL_ECONFIG,
                            "model %s was trained on acids and bases %s, model %s on them %s; predict with one after the other",
                            first->name, first->range.form, m->name, m->range.form);
+        if (!same_told(m, first))
+            return pl_fail(
+                err, PL_ECONFIG,
+                "models %s and %s were trained with other settings of prepare (fragment, drawing); predict with one after the other",
+                first->name, m->name);
         if (m->model != NULL)
             code = nn_model_graph_check(m, &first->graph, err);
     }

@@ -85,29 +85,38 @@ LEARN = """  read: {}
 
 
 def molecules_are_prepared_as_in_the_training():
-    """Acids and bases in the form of the training; without a network no structures, whatever the training had."""
-    acids = "CC(=O)[O-].[Na+] a\nCCN b\nOC(=O)CC[NH3+] c\nc1ccncc1 d\nCCCCCC e\n"
+    """Acids and bases, fragments and drawings as in the training; without a network no structures, whatever the training had."""
+    acids = "CC(=O)[O-].[Na+] a\nCCN b\nOC(=O)CC[NH3+] c\nc1ccncc1 d\nCCCCN(=O)=O e\n"
     with open(os.path.join(os.path.dirname(MODELS), "data", "esol.csv")) as f:
         rows = list(csv.DictReader(f))[:60]
     with Project() as p:
         p.put("train.csv", "smiles,logS\n" + "".join("%s,%s\n" % (r["smiles"], r["logS"]) for r in rows))
         p.put("in.smi", acids)
-        for form, source, edges in (("ph: 7.4", "none", "topology"), ("neutralise: true", "generate", "bonds")):
-            p.workflow(["{path: train.csv, format: csv}"], LEARN % (source, form, edges), name="t.yaml", workdir=source)
+        for where, form, source, edges in (("run", "ph: 7.4", "none", "topology"), ("run-2", "neutralise: true", "generate", "bonds"),
+                                           ("run-3", "fragment: keep, drawing: as_drawn", "none", "topology")):
+            p.workflow(["{path: train.csv, format: csv}"], LEARN % (source, form, edges), name="t.yaml", workdir="of " + where)
             p.run("run", "t.yaml", "-q")
-            model = p.path(source, "models", "m.safetensors")
+            model = p.path("of " + where, "models", "m.safetensors")
             p.workflow(["in.smi"], "  read: {}\n  prepare: {conformers: {source: %s}, %s}\n  graph: {edges: %s}\n  score: {}\n" %
                        (source, form, edges), extra="models: {m: {path: %s}}\n" % model)
             p.run("run", "w.yaml", "-q", "--fresh")
             out = p.run("predict", model, "in.smi", "-c", "title,smiles,logS,logS_interval90,logS_similarity,logS_domain,logS_reasons,"
                         "geometry,problem")[1]
-            where = "run" if source == "none" else "run-2"
             stored = {r[0]: r[1:] for r in p.rows(SCORES, "logS", workdir=where)}
             assert len(stored) == 5
             for k, row in enumerate(table(out), 1):
                 assert row["geometry"] == "none" and row["smiles"] == p.one("SELECT smiles FROM molecule WHERE mol_id=?", k, workdir=where)
                 got = tuple(number(row["logS" + more]) for more in ("", "_interval90", "_similarity"))
                 assert got + (row["logS_domain"], row["logS_reasons"] or None) == stored[k], (row, stored[k])
+            assert ("CCCCN(=O)=O" in out) == ("[Na+]" in out) == ("keep" in form), out
+        # A workflow with other settings is warned, and models of both are not asked together.
+        assert "all fragments kept; groups as drawn" in p.run("model", "info", model)[1]
+        p.run("run", "w.yaml", "-q", "workdir=other", "stages.prepare.fragment=largest")
+        warned = "SELECT count(*) FROM event WHERE level='warn' AND instr(message,'trained with stages.prepare: {fragment: keep, drawing: as_drawn}')"
+        assert [p.one(warned, workdir=w) for w in ("other", "run-3")] == [1, 0]
+        p.run("run", "t.yaml", "-q", "workdir=plain", "stages.prepare.fragment=largest", "stages.prepare.drawing=standard")
+        said = p.run("predict", model + "," + p.path("plain/models/m.safetensors"), "in.smi", expect=2)[2]
+        assert "other settings of prepare (fragment, drawing)" in said, said
 
 
 def several_structures_and_models_are_averaged_as_in_a_workflow():

@@ -2,6 +2,7 @@
 #include "stages/steps/ingest/prepare_conf.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #include "chem/worker/worker_client.h"
 
@@ -127,6 +128,30 @@ ch_worker_opts st_prepare_budget(const st_prepare_conf *c, const atomic_int *sto
                              .cpu_retry_s = c->retry_cpu_limit * (double)c->structures,
                              .memory_bytes = (size_t)c->memory_limit,
                              .stop = stop };
+}
+
+json_t *st_prepare_told(const st_prepare_conf *c)
+{
+    json_t *told = c->fragment != 0 || c->drawing != ST_DRAWING_STANDARD ? json_object() : NULL;
+
+    if (c->fragment != 0)
+        (void)json_object_set_new(told, "fragment", json_string("keep"));
+    if (c->drawing != ST_DRAWING_STANDARD)
+        (void)json_object_set_new(told, "drawing", json_string("as_drawn"));
+    return told;
+}
+
+static bool says(const json_t *told, const char *key, const char *word)
+{
+    const char *said = json_string_value(json_object_get(told, key));
+
+    return said != NULL && strcmp(said, word) == 0;
+}
+
+void st_prepare_take(st_prepare_conf *c, const json_t *told)
+{
+    c->fragment = says(told, "fragment", "keep") ? 1 : 0;
+    c->drawing = says(told, "drawing", "as_drawn") ? ST_DRAWING_AS_DRAWN : ST_DRAWING_STANDARD;
 }
 
 const char *st_prepare_form(const st_prepare_conf *c, char out[32])

@@ -2,6 +2,8 @@
 #ifndef ST_PREPARE_CONF_H
 #define ST_PREPARE_CONF_H
 
+#include <jansson.h>
+
 #include "chem/worker/worker_client.h"
 #include "pipeline/workflow/stage.h"
 
@@ -57,6 +59,11 @@ double st_prepare_dielectric(const st_prepare_conf *c);
 /* What these settings ask of the chemistry worker; without alerts. Call it after the settings are settled. */
 ch_prepare_opts st_prepare_opts(const st_prepare_conf *c, uint64_t seed);
 ch_worker_opts st_prepare_budget(const st_prepare_conf *c, const atomic_int *stop);
+
+/* Of a model file: which of the settings `fragment` and `drawing` are not the default, as an object; NULL: none, or no memory. */
+json_t *st_prepare_told(const st_prepare_conf *c);
+/* Sets both as a model file tells them. */
+void st_prepare_take(st_prepare_conf *c, const json_t *told);
 
 /* The form of acids and bases after prepare: "as drawn", "neutral", "at pH 7.4"; out is its memory. */
 const char *st_prepare_form(const st_prepare_conf *c, char out[32]);

@@ -43,6 +43,7 @@ static const nn_target *other_kind(const st_scorer *s, const nn_model_file *m, c
 
 pl_code st_scorer_add(st_scorer *s, nn_model_file *m, nn_mirror_mode mirror, pl_error *err)
 {
+    static const char *const kinds[] = { "a number", "the probability of a class" };
     const char *earlier;
     const nn_target *t = other_kind(s, m, &earlier);
     const int k = s->n_models++;
@@ -50,8 +51,7 @@ pl_code st_scorer_add(st_scorer *s, nn_model_file *m, nn_mirror_mode mirror, pl_
     if (t != NULL)
         return pl_fail(err, PL_ECONFIG,
                        "models: %s predicts %s as %s and %s as %s, which have no mean; predict with one after the other", earlier,
-                       t->name, m->classifies ? "a number" : "the probability of a class", m->name,
-                       m->classifies ? "the probability of a class" : "a number");
+                       t->name, kinds[!m->classifies], m->name, kinds[m->classifies]);
     if (s->n_targets + m->conf.outputs > ST_SCORES_MAX)
         return pl_fail(err, PL_ECONFIG, "models: they predict more than %d numbers", ST_SCORES_MAX);
     if (s->n_networks + nn_model_networks(m) > ST_MODELS_MAX)

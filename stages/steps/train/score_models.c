@@ -258,6 +258,24 @@ pl_code st_model_list_key(const pl_workflow *wf, const pl_list *wanted, pl_store
     return code != PL_OK || *extra_json ? code : pl_fail(err, PL_ENOMEM, "key of the models");
 }
 
+/* A model that says nothing of it had the defaults, or is of an earlier version. */
+static pl_code told_check(pl_env *env, const nn_model_file *m, const json_t *then, const st_prepare_conf *c)
+{
+    static const char *const words[] = { "", "fragment: keep", "drawing: as_drawn", "fragment: keep, drawing: as_drawn" };
+    const bool keeps = json_object_get(then, "fragment") != NULL, draws = json_object_get(then, "drawing") != NULL;
+    json_t *now = st_prepare_told(c);
+    pl_code code = PL_OK;
+
+    if (then != NULL && (now == NULL || !json_equal(then, now)))
+        code = pl_event_add(
+            env, PL_WARN,
+            "model %s was trained with stages.prepare: {%s}, but here it has other settings: its scores may be far off; "
+            "use the same settings in both",
+            m->name, words[keeps + 2 * draws]);
+    json_decref(now);
+    return code;
+}
+
 pl_code st_model_form_check(pl_env *env, const nn_model_file *m)
 {
     const pl_step *prepare = pl_workflow_step(env->wf, "prepare");
@@ -272,6 +290,8 @@ pl_code st_model_form_check(pl_env *env, const nn_model_file *m)
                             "model %s was trained on acids and bases %.40s, but here they are %s (stages.prepare): its scores may "
                             "be far off; use the same settings in both",
                             m->name, then, now);
+    if (code == PL_OK && prepare != NULL)
+        code = told_check(env, m, json_object_get(all, "prepare"), prepare->conf);
     json_decref(all);
     return code;
 }

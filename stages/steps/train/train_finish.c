@@ -245,7 +245,7 @@ static json_t *json_targets(const st_trained *t, st_errors *const e[ST_PARTS])
 static pl_code provenance_make(st_trained *t, st_errors *const e[ST_PARTS], pl_error *err)
 {
     const pl_env *env = t->env;
-    json_t *errors = json_targets(t, e), *all;
+    json_t *errors = json_targets(t, e), *all, *told;
     const char *levels = "";
     pl_code code = pl_levels_of(env->store, env->stage_id, &levels, env->mem, err);
     char *text, form[32];
@@ -262,6 +262,8 @@ static pl_code provenance_make(st_trained *t, st_errors *const e[ST_PARTS], pl_e
                     "errors", errors, "seed", (json_int_t)st_train_seed(env, t->member));
     if (all != NULL)
         (void)json_object_set_new(all, "molecules", json_string(st_prepare_form(pl_workflow_step(env->wf, "prepare")->conf, form)));
+    if (all != NULL && (told = st_prepare_told(pl_workflow_step(env->wf, "prepare")->conf)) != NULL)
+        (void)json_object_set_new(all, "prepare", told);
     if (all != NULL && t->n_left > 0)
         (void)json_object_set_new(all, "left_out", json_left(t));
     if (all != NULL && t->d->limits)
