@@ -40,8 +40,8 @@ static void print_line(sqlite3_stmt *st)
                  text_of(st, 4)[0] ? " " : "", text_of(st, 5), text_of(st, 0), text_of(st, 1), text_of(st, 6));
 }
 
-/* The failures that the options ask for, and one more than `limit`, if there is one; limit <= 0: all. */
-static pl_code prepare(sqlite3_stmt **st, pl_store *s, const char *sql, const pl_args *args, int64_t limit, pl_error *err)
+/* The first n failures that the options ask for; n <= 0: all. */
+static pl_code prepare(sqlite3_stmt **st, pl_store *s, const char *sql, const pl_args *args, int64_t n, pl_error *err)
 {
     pl_code code = pl_db_prepare(s->db, st, sql, err);
 
@@ -52,7 +52,7 @@ static pl_code prepare(sqlite3_stmt **st, pl_store *s, const char *sql, const pl
     if (pl_arg(args, "--code") != NULL)
         (void)sqlite3_bind_text(*st, 2, pl_arg(args, "--code"), -1, SQLITE_STATIC);
     if (sqlite3_bind_parameter_count(*st) > 2)
-        (void)sqlite3_bind_int64(*st, 3, limit > 0 && limit < INT64_MAX ? limit + 1 : -1);
+        (void)sqlite3_bind_int64(*st, 3, n > 0 ? n : -1);
     return PL_OK;
 }
 
@@ -62,7 +62,7 @@ static pl_code each_row(pl_store *s, const char *sql, const pl_args *args, int64
 {
     sqlite3_stmt *st = NULL;
     bool row = true;
-    pl_code code = prepare(&st, s, sql, args, limit, err);
+    pl_code code = prepare(&st, s, sql, args, limit > 0 && limit < INT64_MAX ? limit + 1 : 0, err); /* to know of more */
 
     *n = 0;
     while (code == PL_OK && (code = pl_db_step(st, &row, err)) == PL_OK && row) {
@@ -96,10 +96,11 @@ static pl_code print_people(pl_store *s, const pl_args *args, int64_t limit, pl_
     return code;
 }
 
-static pl_code print_all(pl_store *s, const pl_args *args, st_format format, pl_error *err)
+/* All, or what --limit asks for. */
+static pl_code print_rows(pl_store *s, const pl_args *args, int64_t limit, st_format format, pl_error *err)
 {
     sqlite3_stmt *st = NULL;
-    pl_code code = prepare(&st, s, list_sql, args, 0, err);
+    pl_code code = prepare(&st, s, list_sql, args, pl_arg(args, "--limit") != NULL ? limit : 0, err);
 
     if (code == PL_OK)
         code = st_rows_print(st, format, 0, NULL, err);
@@ -109,11 +110,13 @@ static pl_code print_all(pl_store *s, const pl_args *args, st_format format, pl_
 
 static pl_code failures(const st_ask *ask, pl_error *err)
 {
+    const int64_t limit = *(int64_t *)ask->ctx;
+
     if (pl_arg(ask->args, "--csv") != NULL)
-        return print_all(ask->store, ask->args, ST_CSV, err);
+        return print_rows(ask->store, ask->args, limit, ST_CSV, err);
     if (pl_arg(ask->args, "--json") != NULL)
-        return print_all(ask->store, ask->args, ST_JSONL, err);
-    return print_people(ask->store, ask->args, *(int64_t *)ask->ctx, err);
+        return print_rows(ask->store, ask->args, limit, ST_JSONL, err);
+    return print_people(ask->store, ask->args, limit, err);
 }
 
 static int run(const pl_app *app, const pl_args *args)

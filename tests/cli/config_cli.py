@@ -412,6 +412,8 @@ def a_path_with_blanks_can_be_copied_from_the_screen():
         p.run("run", "bad.yaml", "-q")
         assert re.search(r"^ +3 +prepare +parse .*\n {33}and 2 other messages$", p.run("failures", "bad.yaml")[1], re.M), p.run("failures", "bad.yaml")[1]
         assert "no such failures; without" in p.run("failures", "M\u00e4rz 2/w.yaml", "--code", "odd")[1]
+        for words, n in ((("--csv",), 4), (("--csv", "-n", "2"), 3), (("--json", "--limit", "1"), 1), (("--csv", "-n", "0"), 4), (("--json", "-n", "9"), 3)):
+            assert len(p.run("failures", "bad.yaml", *words)[1].splitlines()) == n, words
         # the reason of a rerun is in the log
         _, _, err = p.run("run", "M\u00e4rz 2/w.yaml", "stages.prepare.max_atoms=99")
         assert "prepare: runs again: max_atoms: 1000 -> 99" in err, err
