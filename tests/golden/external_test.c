@@ -107,6 +107,8 @@ static const struct {
     { ST_OUT_PDBQT, 1, LOW, NULL, "MODEL 1\nREMARK VINA RESULT:    -6.47      0.000\nENDMDL\nREMARK VINA RESULT: -6.5 1\n" },
     { ST_OUT_PDBQT, 1, LOW, "dG", "REMARK dG = 5\nREMARK  x dG:\t4\nREMARK d 3\nATOM dG 2\n" },
     { ST_OUT_PDBQT, 1, LOW, "", "REMARK VINA RESULT: \n" },
+    { ST_OUT_PDBQT, 1, LOW, "dG", "REMARK minusdG -9\nREMARK dG_2 -8\nREMARK xdG dG -7\nREMARK dG 5\n" },
+    { ST_OUT_PDBQT, 1, LOW, "dG", "REMARK minusdG -9\nREMARKdG -8\nREMARK dG\n" },
 };
 
 static void items_begin(st_ext_item item[4])

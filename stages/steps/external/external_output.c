@@ -360,15 +360,25 @@ static const char *read_sdf(reading *r, char *text)
 
 /* ---- pdbqt ---- */
 
+/* What follows the name in the line, which has it as words of its own: score is not in rescore or score_2. NULL: it has not. */
+static const char *behind(const char *line, const char *name)
+{
+    const size_t n = strlen(name);
+
+    for (const char *at = line; n > 0 && (at = strstr(at, name)) != NULL; at++)
+        if ((at == line || strchr(" \t", at[-1]) != NULL) && strchr(" \t:=", at[n]) != NULL)
+            return at + n;
+    return NULL;
+}
+
 /* "REMARK VINA RESULT:    -6.47      0.000      0.000": the first number behind the name. */
 static void take_remark(reading *r, const char *line)
 {
-    const char *at = strncmp(line, "REMARK", 6) == 0 ? strstr(line, r->name) : NULL;
+    const char *at = strncmp(line, "REMARK", 6) == 0 ? behind(line + 6, r->name) : NULL;
     char number[WORD_MAX + 1];
 
     if (at == NULL)
         return;
-    at += strlen(r->name);
     at += strspn(at, " :=\t");
     (void)snprintf(number, sizeof number, "%.*s", (int)strcspn(at, " \t"), at);
     take_text(r, NULL, number);
