@@ -196,7 +196,7 @@ static pl_code open_conformers(exporting *x, pl_error *err)
     return code;
 }
 
-/* The columns of a row as data fields. place: of the structure, from 0; the energy in the row is that of the first. */
+/* The columns of a row that are not empty as data fields. place: of the structure, from 0; the energy in the row is that of the first. */
 static int fields_make(ch_sdf_field *field, exporting *x, sqlite3_stmt *st, int32_t place)
 {
     const int n_columns = sqlite3_column_count(st);
@@ -212,8 +212,9 @@ static int fields_make(ch_sdf_field *field, exporting *x, sqlite3_stmt *st, int3
         if (sqlite3_column_type(st, i) == SQLITE_NULL || ((place > 0 || x->poses) && strcmp(name, ST_COLUMN_ENERGY) == 0))
             continue;
         field[n] = (ch_sdf_field){ name, st_cell_str(st, i, x->row_mem) };
-        if (field[n++].value == NULL)
+        if (field[n].value == NULL)
             return -1;
+        n += field[n].value[0] != '\0';
     }
     return n;
 }

@@ -100,7 +100,7 @@ def the_funnel_of_a_ranking_is_the_same_everywhere():
 def tables_have_one_list_of_columns():
     with sieve.Project() as p:
         p.put("a.csv", "smiles,name,logS\nCCO,ethanol,1.1\nc1ccccc1O,phenol,0\nCCCCCCCC,octane,-5\n")
-        p.workflow(['{path: a.csv}'], "  read: {}\n  prepare: {conformers: {source: generate}, labels: [logS]}\n  graph: {edges: bonds}\n"
+        p.workflow(['{path: a.csv}'], "  read: {}\n  prepare: {conformers: {source: generate}, labels: [logS], alerts: {rules: ['cO phenol']}}\n  graph: {edges: bonds}\n"
                    "  basis: {kind: frame_q15}\n  score: {models: [esol]}\n"
                    "  rank: {objectives: [{property: logS, goal: maximise}]}\n  write: {csv: hits.csv, sdf: hits.sdf}\n", extra=MODEL)
         p.run("run", "w.yaml", "-q")
