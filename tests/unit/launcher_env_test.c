@@ -48,6 +48,9 @@ static void every_launcher_is_understood(void **state)
         { "SLURM_PROCID=0 SLURM_NTASKS=4", NULL, 0, 1, -1, false }, /* a batch script, not a step of it */
         { "RANK=2 WORLD_SIZE=2", NULL, 0, 1, -1, false },
         { "RANK=x WORLD_SIZE=2", NULL, 0, 1, -1, false },
+        { "RANK=16777214 WORLD_SIZE=16777215", "torchrun", 16777214, 16777215, -1, false },
+        { "RANK=1 WORLD_SIZE=16777216", NULL, 0, 1, -1, false },
+        { "RANK=-1 WORLD_SIZE=2", NULL, 0, 1, -1, false },
         { "A=1", NULL, 0, 1, -1, false },
     };
 
