@@ -305,6 +305,14 @@ static int parse(pl_args *args, int argc, char **argv, char **positional)
     return status;
 }
 
+/* The first word that the command has no use for, or NULL. */
+static const char *word_too_many(const pl_args *args)
+{
+    const int most = args->cmd->max_args == PL_ARGS_NONE ? 0 : args->cmd->max_args;
+
+    return args->cmd->max_args != PL_ARGS_ANY && args->n > most ? args->arg[most] : NULL;
+}
+
 static int run_command(const pl_app *app, const pl_cmd *cmd, int argc, char **argv)
 {
     char **positional = calloc((size_t)argc + 1, sizeof *positional);
@@ -318,6 +326,8 @@ static int run_command(const pl_app *app, const pl_cmd *cmd, int argc, char **ar
         status = print_cmd_help(cmd);
     else if (status == 0 && args.n < cmd->min_args)
         status = pl_cmd_usage(&args, args.n == 0 ? "an argument is missing" : "more arguments are needed");
+    else if (status == 0 && word_too_many(&args) != NULL)
+        status = pl_cmd_usage(&args, "'%s' is one word too many", word_too_many(&args));
     else if (status == 0)
         status = cmd->run(app, &args);
     free(positional);

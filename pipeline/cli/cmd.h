@@ -8,7 +8,7 @@
 #include "pipeline/workflow/stage.h"
 #include "pipeline/workflow/workflow.h"
 
-enum { PL_OPTS_MAX = 32 };
+enum { PL_OPTS_MAX = 32, PL_ARGS_ANY = 0, PL_ARGS_NONE = -1 };
 
 typedef struct pl_app pl_app;
 typedef struct pl_args pl_args;
@@ -24,7 +24,7 @@ typedef struct pl_cmd {
     const char *name, *args, *help; /* "run", "FILE [stage.setting=value ...]", one line */
     const char *about;              /* paragraphs and examples for `help run`            */
     const pl_opt *opts;             /* {0}-terminated or NULL                            */
-    int min_args;
+    int min_args, max_args;         /* max_args: PL_ARGS_ANY where the command itself looks at them */
     /* Returns the exit status (docs/design.md 3.4). */
     int (*run)(const pl_app *app, const pl_args *args);
 } pl_cmd;

@@ -592,5 +592,6 @@ const pl_cmd st_cmd_bench = {
              "  molsieve bench --graphs bonds --seconds 2\n"
              "  molsieve bench --model workflows/models/esol.safetensors --variants nodes\n",
     .opts = opts,
+    .max_args = PL_ARGS_NONE,
     .run = run,
 };

@@ -26,5 +26,6 @@ const pl_cmd st_cmd_completion = {
              "  zsh:   molsieve completion zsh > ~/.zfunc/_molsieve   # a folder of $fpath\n"
              "  fish:  molsieve completion fish > ~/.config/fish/completions/molsieve.fish\n",
     .min_args = 1,
+    .max_args = 1,
     .run = run,
 };

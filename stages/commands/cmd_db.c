@@ -121,6 +121,8 @@ static int run(const pl_app *app, const pl_args *args)
     int n = 0;
 
     for (size_t i = 0; i < sizeof actions / sizeof actions[0]; i++) {
+        if (strcmp(args->arg[0], actions[i].name) == 0 && args->n > 2)
+            return pl_cmd_usage(args, "db %s: '%s' is one word too many", args->arg[0], args->arg[2]);
         if (strcmp(args->arg[0], actions[i].name) == 0)
             return st_results_ask(app, args, args->n > 1 ? args->arg[1] : NULL, answer, (void *)&actions[i]);
         names[n++] = actions[i].name;

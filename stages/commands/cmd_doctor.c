@@ -74,5 +74,6 @@ const pl_cmd st_cmd_doctor = {
     .about = "DIR is where runs will be written; the current folder by default. Exit status 1\n"
              "if something is bad. Run it once on a cluster node before the first job.\n",
     .opts = opts,
+    .max_args = 1,
     .run = run,
 };

@@ -84,9 +84,13 @@ static bool is_molecule(const char *word)
 
 static int run(const pl_app *app, const pl_args *args)
 {
-    if (is_molecule(args->arg[0]) && !is_number(args->arg[0]))
+    const bool numbered = is_number(args->arg[0]), molecule = numbered || is_molecule(args->arg[0]);
+
+    if (molecule && args->n > 2)
+        return pl_cmd_usage(args, "one molecule and one database; '%s' is one word too many", args->arg[2]);
+    if (molecule && !numbered)
         return st_explain_score(app, args, -1);
-    if (is_number(args->arg[0]))
+    if (numbered)
         return st_explain_score(app, args, strtoll(args->arg[0], NULL, 10));
     if (pl_arg(args, "--svg") != NULL)
         return pl_cmd_usage(args, "--svg draws a molecule: give its number instead of a workflow");

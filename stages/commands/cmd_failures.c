@@ -141,5 +141,6 @@ const pl_cmd st_cmd_failures = {
              "  molsieve failures runs/screen --code timeout\n"
              "  molsieve failures --csv > failures.csv\n",
     .opts = opts,
+    .max_args = 1,
     .run = run,
 };

@@ -300,5 +300,6 @@ const pl_cmd st_cmd_status = {
              "  molsieve status workflows/screen.yaml --json\n"
              "  molsieve status runs/screen --prometheus > screen.prom\n",
     .opts = opts,
+    .max_args = 1,
     .run = run,
 };

@@ -476,7 +476,7 @@ model join esol.safetensors|model join esol.safetensors esol.safetensors -o x|mo
 model diff esol.safetensors|model verify a.smi|model info w.yaml|submit|submit none.yaml|submit w.yaml --array x|submit w.yaml --print
 script|submit w.yaml --dry-run --x|report none|report|report a b|export|export none|export csv none|export csv a b|db check none
 db check a.smi|db prune none|db backup|db digest a.smi|retry|retry none.yaml|retry w.yaml --code x|query x none
-query --file none w.yaml|status none|status a b|top none|failures none|help|help none none|help prapare|completion bash extra|completion
+query --file none w.yaml|status none|status a b|top none|failures none|help|help none none|help prapare|completion bash|completion bash extra|completion
 completion fish2|help screen|help workflow extra|help exit-codes|query|status -x|--nothing|nothing
 """
 
@@ -490,6 +490,10 @@ def mistakes_are_answered_as_before():
         p.put("m.sdf", "".join("%s> <gap>\n%s\n\n$$$$\n" % (r, i) for i, r in enumerate(records)))
         t.lines("w.yaml", SCREEN_MISTAKES)
         for line in COMMANDS.strip().replace("\n", "|").split("|"):
+            t.say(*line.split())
+        for command in re.findall(r"^  ([a-z]+) ", p.run("help")[1], re.M):
+            t.say(command, "a", "b", "c", "d")
+        for line in ("db check a b|db digest a b|db schema a b|db backup a b|db metadata a b|explain 1 a b|explain CCO a b|bench a|failures a b|doctor a b").split("|"):
             t.say(*line.split())
         for kind in ("slurm", "pbs", "lsf", "sge"):
             for more in ("", "tasks: 4, nodes: 2, launcher: mpirun", "array: 5, max_running: 2, time: 2h, partition: p, account: a",
