@@ -34,6 +34,14 @@ static const char *section_differs(const json_t *x, const json_t *y)
     return NULL;
 }
 
+/* What the training told of its settings of `prepare`; NULL: the defaults. Borrowed. */
+static const json_t *prepared(const json_t *x) { return json_object_get(json_object_get(x, "provenance"), "prepare"); }
+
+static bool same_prepared(const json_t *x, const json_t *y)
+{
+    return prepared(x) == prepared(y) || json_equal(prepared(x), prepared(y));
+}
+
 static bool same_scales(const nn_model_file *a, const nn_model_file *b)
 {
     bool same = true;
@@ -68,6 +76,8 @@ static const char *difference(const nn_model_file *a, const nn_model_file *b, co
         return strcmp(section, "model") == 0 ? "settings of the network" : section;
     if (!same_scales(a, b))
         return "scales";
+    if (!same_prepared(x, y))
+        return "settings of prepare";
     return nn_domain_same(&a->domain, &b->domain) ? NULL : "training molecules";
 }
 

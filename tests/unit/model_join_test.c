@@ -231,6 +231,7 @@ static void unlike_models_are_refused_by_name(void **state)
     DIFFERS(s.m[2].conf.outputs = 2, "targets");
     DIFFERS(s.m[2].classifies = true, "targets");
     DIFFERS(s.m[2].range.molecules = 7, "range");
+    DIFFERS(s.m[2].provenance = "{\"prepare\":{\"fragment\":\"keep\"}}", "settings of prepare");
     DIFFERS(assert_int_equal(nn_domain_make(&s.m[2].domain, one, 1, b->mem, NULL), PL_OK), "training molecules");
 #undef DIFFERS
     make(&s, b);
