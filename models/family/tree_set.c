@@ -91,7 +91,7 @@ static void read_node(reader *r, const json_t *j, int level)
 static void read_tree(reader *r, const char *text)
 {
     json_error_t why;
-    json_t *j = json_loads(text, 0, &why);
+    json_t *j = json_loads(text, JSON_REJECT_DUPLICATES, &why);
 
     read_node(r, j, 1);
     json_decref(j);

@@ -73,7 +73,7 @@ static bool is_with_cuda(int major)
 {
     const char *text = NULL;
     json_error_t why;
-    json_t *j = xgb.build(&text) == 0 ? json_loads(text, 0, &why) : NULL;
+    json_t *j = xgb.build(&text) == 0 ? json_loads(text, JSON_REJECT_DUPLICATES, &why) : NULL;
     const bool with = json_is_true(json_object_get(j, "USE_CUDA"));
 
     json_decref(j);
@@ -199,7 +199,7 @@ pl_code nn_booster_device(nn_booster *b, bool *on_gpu, pl_error *err)
 
     if (xgb.config(b->booster, &n, &text) != 0)
         return failed("telling its device", err);
-    j = json_loads(text, 0, &why);
+    j = json_loads(text, JSON_REJECT_DUPLICATES, &why);
     device = json_string_value(json_object_get(json_object_get(json_object_get(j, "learner"), "generic_param"), "device"));
     *on_gpu = device != NULL && strncmp(device, "cuda", 4) == 0;
     json_decref(j);

@@ -286,7 +286,7 @@ pl_code pl_store_check(pl_store *s, bool *good, pl_text *report, pl_error *err)
     if (code == PL_OK && s->features != NULL)
         code = check_cache(s, &c, err);
     *good = c.good;
-    if (code == PL_OK && !pl_text_ok(report))
+    if (!pl_text_ok(report))
         code = pl_fail(err, PL_ENOMEM, "the report");
     return code;
 }

@@ -52,7 +52,7 @@ static pl_code complete_table(sqlite3 *db, const char *const (*doc)[4], int n, p
         code = pl_db_int(db, &tables, err, "SELECT count(*) FROM main.sqlite_master WHERE type='table' AND name=%Q", doc[0][0]);
     if (code == PL_OK)
         code = add_lacking(db, doc, n, &lacking, err);
-    if (code == PL_OK && !pl_text_ok(&lacking))
+    if (!pl_text_ok(&lacking))
         code = pl_fail(err, PL_ENOMEM, "the columns of an older database");
     if (code == PL_OK && lacking.len > 0)
         code = tables > 0

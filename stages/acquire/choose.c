@@ -484,7 +484,7 @@ pl_code st_choose(st_chosen *out, st_choice *c, pl_store *s, pl_arena *mem, pl_e
     code = x.pick != NULL ? settle(&x, err) : pl_fail(err, PL_ENOMEM, "%lld molecules", (long long)c->n);
     if (code == PL_OK)
         code = add_reason(&x, &reason, err);
-    if (code == PL_OK && !pl_text_ok(&reason))
+    if (!pl_text_ok(&reason))
         code = pl_fail(err, PL_ENOMEM, "a query");
     if (code == PL_OK)
         code = count_reasons(&x, pl_text_str(&reason), err);

@@ -185,7 +185,7 @@ pl_code st_db_metadata(pl_store *s, pl_error *err)
     if (code == PL_OK)
         code = add_queries(&out, s->db, err);
     pl_text_add(&out, "\n  }\n}}}\n");
-    if (code == PL_OK && !pl_text_ok(&out))
+    if (!pl_text_ok(&out))
         code = pl_fail(err, PL_ENOMEM, "out of memory");
     if (code == PL_OK)
         (void)fputs(pl_text_str(&out), stdout);

@@ -100,7 +100,7 @@ static pl_code prepare(const exporting *x, bool hidden, sqlite3_stmt **st, pl_er
     pl_text_add(&sql, hidden ? ", m.mol_id, m.unit" : "");
     if (code == PL_OK)
         code = x->found ? add_found(&sql) : add_from(x, &sql, err);
-    if (code == PL_OK && !pl_text_ok(&sql))
+    if (!pl_text_ok(&sql))
         code = pl_fail(err, PL_ENOMEM, "out of memory");
     if (code == PL_OK)
         code = pl_db_prepare(x->store->db, st, pl_text_str(&sql), err);

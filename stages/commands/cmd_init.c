@@ -64,7 +64,7 @@ static pl_code read_workflows(copier *c, const char *from, pl_error *err)
             code = add_workflow(c, from, e->d_name, err);
     if (dir != NULL)
         (void)closedir(dir);
-    if (code == PL_OK && !pl_text_ok(&c->workflows))
+    if (!pl_text_ok(&c->workflows))
         code = pl_fail(err, PL_ENOMEM, "out of memory");
     return code;
 }
@@ -114,7 +114,7 @@ static pl_code copy_readme(copier *c, const char *from, const char *to, pl_error
         if (code == PL_OK && !other)
             pl_text_add_n(&kept, line, n);
     }
-    if (code == PL_OK && !pl_text_ok(&kept))
+    if (!pl_text_ok(&kept))
         code = pl_fail(err, PL_ENOMEM, "out of memory");
     if (code == PL_OK)
         code = write_counted(c, target, (pl_bytes){ pl_text_str(&kept), kept.len }, err);

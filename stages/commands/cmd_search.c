@@ -43,7 +43,7 @@ static pl_code print_table(const st_ask *ask, bool similar, pl_error *err)
     pl_text_add(&sql,
                 ", m.smiles, m.mw, m.inchikey FROM temp.found x CROSS JOIN molecule m ON m.mol_id=x.mol_id LEFT JOIN hit h ON "
                 "h.mol_id=m.mol_id ORDER BY x.place");
-    if (code == PL_OK && !pl_text_ok(&sql))
+    if (!pl_text_ok(&sql))
         code = pl_fail(err, PL_ENOMEM, "out of memory");
     if (code == PL_OK)
         code = pl_db_prepare(db, &st, pl_text_str(&sql), err);

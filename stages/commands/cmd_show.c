@@ -121,7 +121,7 @@ static pl_code print_sections(sqlite3 *db, const section *all, int64_t id, pl_er
 
     for (; all->heading != NULL && code == PL_OK; all++)
         code = add_section(&out, db, all, id, err);
-    if (code == PL_OK && !pl_text_ok(&out))
+    if (!pl_text_ok(&out))
         code = pl_fail(err, PL_ENOMEM, "out of memory");
     if (code == PL_OK)
         (void)fputs(pl_text_str(&out), stdout);
@@ -222,7 +222,7 @@ static pl_code print_json(const st_ask *ask, const st_shown *found, pl_error *er
         code = add_rows(&out, ask->store->db, record_rows, found->record[i], err);
     }
     pl_text_add(&out, "]\n");
-    if (code == PL_OK && !pl_text_ok(&out))
+    if (!pl_text_ok(&out))
         code = pl_fail(err, PL_ENOMEM, "out of memory");
     if (code == PL_OK)
         (void)fputs(pl_text_str(&out), stdout);

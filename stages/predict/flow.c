@@ -127,7 +127,7 @@ static void *worker_run(void *arg)
             break;
         pl_text_reset(&out);
         code = f->calls.work(f->calls.ctx, w->id, item, n, &out, &err);
-        if (code == PL_OK && !pl_text_ok(&out))
+        if (!pl_text_ok(&out))
             code = pl_fail(&err, PL_ENOMEM, "no memory for the answers");
         for (int32_t k = 0; k < n; k++)
             f->calls.drop(item[k]);
