@@ -12,7 +12,7 @@
 #include "stages/steps/ingest/label_scan.h"
 #include "stages/steps/ingest/limits.h"
 
-enum { PROBLEMS_MAX = 100, SHOWN = 60, NAMES_MAX = 64 };
+enum { PROBLEMS_MAX = 100, SHOWN = 60, NAMES_MAX = 1024 };
 
 typedef struct reading {
     st_label_file *out;
@@ -40,12 +40,25 @@ static void __attribute__((format(printf, 3, 4))) problem(reading *x, int64_t li
 
 /* ---- which property, which column ---- */
 
+/* IC50 before ic50, if a table has both. */
 static const char *column_named(const reading *x, const char *name)
 {
+    for (int k = 0; k < x->n_names; k++)
+        if (strcmp(x->names[k], name) == 0)
+            return x->names[k];
     for (int k = 0; k < x->n_names; k++)
         if (strcasecmp(x->names[k], name) == 0)
             return x->names[k];
     return NULL;
+}
+
+static int columns_named(const reading *x, const char *name)
+{
+    int n = 0;
+
+    for (int k = 0; k < x->n_names; k++)
+        n += strcmp(x->names[k], name) == 0;
+    return n;
 }
 
 static const char *joined(const char *const *names, int n, pl_arena *mem)
@@ -167,6 +180,9 @@ static pl_code column_find(reading *x, pl_error *err)
                 "their own and name it with --column",
                 x->out->path, name, other);
     }
+    if (x->out->column != NULL && columns_named(x, x->out->column) > 1)
+        return pl_fail(err, PL_ECONFIG, "%s has %d columns called %s: which one? give them different names", x->out->path,
+                       columns_named(x, x->out->column), x->out->column);
     if (x->out->column != NULL)
         return PL_OK;
     near = pl_nearest(name, x->names, x->n_names);

@@ -318,7 +318,7 @@ def a_program_of_the_user_gives_the_answers():
 def mistakes_are_told_before_any_work():
     with Project() as p:
         table(p)
-        p.put("other.csv", "id,value\nM1,2\n")
+        p.put("other.csv", "id,value,b,b\nM1,2,3,4\n")
         p.workflow([p.path("lib.csv")], STAGES % "trees", name="c.yaml")
         for words, said in ((["stages.train.family=[trees]"], "strategy: ucb needs a standard deviation, which this training does not give"),
                             (["stages.acquire.sigma=stdev"], "needs a standard deviation from stdev"),
@@ -328,6 +328,7 @@ def mistakes_are_told_before_any_work():
                             (["stages.acquire.campaign={calls: 500, rounds: 0}"], "the library has %d records, and the budget is 500 molecules" % N),
                             (["stages.prepare.labels=[logS]"], "all answers would be labels from the start"),
                             (["stages.acquire.answers={table: other.csv}"], "the table has no column logS"),
+                            (["stages.acquire.answers={table: other.csv, column: b}"], "the table has 2 columns called b: which one?"),
                             (["stages.acquire.answers={table: lib.csv, workflow: c.yaml}"], "table and workflow are given"),
                             (["stages.acquire.answers={table: none.csv}"], "none.csv"),
                             (["stages.acquire.property=logs"], "not scored by this workflow"),

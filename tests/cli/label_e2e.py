@@ -56,7 +56,8 @@ def labels_by_any_name_of_a_molecule_are_learned():
         assert len(stored(p)) == 100
         # by title, by InChIKey, by SMILES written backwards: the same labels
         seen = []
-        for name, text in (("id.csv", table([(i, v) for i, _, v in late])),
+        many = "".join(",c%d" % k for k in range(70))  # the column is the 73rd, and one in capitals comes first
+        for name, text in (("id.csv", table([(i, v) for i, _, v in late], "id,LOGS%s,logS" % many, "%s,77" + ",8" * 70 + ",%.17g")),
                            ("key.csv", table([(keys[i], v) for i, _, v in late], "InChIKey,logS")),
                            ("smi.csv", table([(s, v) for _, s, v in late], "smiles,logS"))):
             again(p)
@@ -118,6 +119,7 @@ def every_problem_is_told_and_nothing_is_stored():
         smiles = {i: s for i, s, _ in late}
         refused("id,smiles,logS\n%s,%s,1\n,C1CC(,2\n,,3\n" % (a, smiles[b]), "t.csv:2: its SMILES is of ", "two molecules", "t.csv:3: no molecule of the library has SMILES 'C1CC('",
                 "t.csv:4: it names no molecule")
+        refused("id,logs,logS,logS\n%s,1,2,3\n" % a, "t.csv has 2 columns called logS: which one?")
         refused("id,smiles,logS\n%s,C[Si](C)(C)CC[Si],1\n" % a, "t.csv:2: its title is of ", "its SMILES of ", "which the library lacks: two molecules")
         refused("inchikey,logS\nABC,1\nAAAAAAAAAAAAAA-AAAAAAAAAA-N,2\n", "t.csv:2: 'ABC' is no InChIKey", "t.csv:3: no molecule of the library has InChIKey 'AAAAAAAAAAAAAA-")
         refused(table([(a, 1)]), "--unit mg/L: logS is in log10(mol/L); give --factor", args=["--unit", "mg/L"])

@@ -189,13 +189,28 @@ static void budget_check(const checking *x)
             (long long)n, (long long)most);
 }
 
-/* The table has the column, and the target is in the unit of the answers. */
+/* The column of a table with columns: it is there, and once; of IC50 and ic50 that which is written so. */
+static void column_check(const checking *x, const char *column, const char *const *columns, int n)
+{
+    const pl_node *where = at(x, "answers", x->c->answers.column != NULL ? "column" : "table");
+    int exact = 0, any = 0;
+
+    for (int k = 0; k < n; k++) {
+        exact += strcmp(columns[k], column) == 0;
+        any += strcasecmp(columns[k], column) == 0;
+    }
+    if (any == 0)
+        pl_unknown_name(x->problems, where, pl_sprintf(x->mem, "acquire: answers: the table has no column %s", column), column,
+                        columns, n);
+    else if (exact > 1 || (exact == 0 && any > 1))
+        pl_problem_add(x->problems, where,
+                       "acquire: answers: the table has %d columns called %s: which one? give them different names", any, column);
+}
+
 static void answers_check(const checking *x, const char *label)
 {
-    const char *column = x->c->answers.column != NULL ? x->c->answers.column : label, *name[64];
     ch_reader *r = NULL;
     pl_error err = { 0 };
-    bool found = false;
     int n = 0;
 
     if (x->c->answers.table == NULL)
@@ -204,14 +219,8 @@ static void answers_check(const checking *x, const char *label)
         pl_problem_add(x->problems, at(x, "answers", "table"), "acquire: answers.table: %s", err.text);
     else {
         const char *const *columns = ch_reader_columns(r, &n);
-        n = n < 64 ? n : 64;
-        for (int k = 0; k < n; k++) {
-            name[k] = columns[k];
-            found = found || strcasecmp(columns[k], column) == 0;
-        }
-        if (n > 0 && !found)
-            pl_unknown_name(x->problems, at(x, "answers", x->c->answers.column != NULL ? "column" : "table"),
-                            pl_sprintf(x->mem, "acquire: answers: the table has no column %s", column), column, name, n);
+        if (n > 0)
+            column_check(x, x->c->answers.column != NULL ? x->c->answers.column : label, columns, n);
     }
     ch_reader_close(r);
 }
