@@ -178,6 +178,12 @@ def labels_are_looked_at_before_a_run():
         for values, want in (("same", "same is a class, but all its 28 values are 1"), ("pIC50", "pIC50 is a class, so its values are 0 and 1; found ")):
             p.workflow(["a.csv"], (TRAIN % ("[%s]" % values, values)).replace("active:", values + ":"))
             assert want in " ".join(p.run("check", "w.yaml", expect=2)[2].split()), want
+        # Two columns of one name: which one is meant?
+        p.put("two.csv", "smiles,same,pIC50,same,pIC50\n" + "".join("%s,1,%d,2,7\n" % ("C" * k, k) for k in range(1, 30)))
+        p.workflow(["two.csv"], TRAIN % ("[pIC50]", "pIC50"))
+        for command in ("check", "run"):
+            said = " ".join(p.run(command, "w.yaml", expect=2)[2].split())
+            assert "two.csv has several columns called pIC50: which one?" in said and "called same" not in said, said
         # Inputs without a record give no label; without labels there is nothing wrong with them.
         for name, text in (("none.csv", "smiles,pIC50\n"), ("none.sdf", "")):
             p.put(name, text)

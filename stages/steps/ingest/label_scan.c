@@ -22,6 +22,7 @@ typedef struct label {
     int64_t limits;         /* that are learned from */
     double low, high;       /* of the numbers */
     const char *text, *odd; /* the first text, and the first value that is no class: "a.csv:3: '>10'" */
+    const char *twice;      /* a table with several columns of this name; NULL: none */
 } label;
 
 typedef struct scan {
@@ -196,6 +197,21 @@ static pl_code read_record(scan *s, const pl_input *in, ch_reader *reader, const
     return code;
 }
 
+/* Of two columns of one name the first gives the labels, which may be the wrong one. */
+static void look_for_twins(scan *s, const pl_input *in, const ch_reader *reader)
+{
+    int n_columns = 0;
+    const char *const *column = ch_reader_columns(reader, &n_columns);
+
+    for (int i = 0; i < s->n; i++) {
+        int n = 0;
+        for (int k = 0; k < n_columns; k++)
+            n += strcmp(column[k], s->label[i].name) == 0;
+        if (n > 1)
+            s->label[i].twice = in->path;
+    }
+}
+
 static pl_code read_input(scan *s, const pl_input *in, pl_error *err)
 {
     const pl_step *read = pl_workflow_step(s->wf, "read");
@@ -206,6 +222,8 @@ static pl_code read_input(scan *s, const pl_input *in, pl_error *err)
 
     if (code == PL_OK && !ch_format_is_ours(ch_reader_format(reader)))
         s->whole = more = false;
+    if (code == PL_OK)
+        look_for_twins(s, in, reader);
     while (code == PL_OK && more && s->records < ST_LABELS_LOOKED_AT) {
         ch_record r;
         code = ch_reader_next(reader, &r, &more, err);
@@ -276,6 +294,9 @@ static void judge(const scan *s, const label *l, const pl_node *at, pl_problems 
     const bool there = l->numbers + l->limits + texts_of(l) > 0;
     bool named = there;
 
+    if (l->twice != NULL)
+        pl_problem_add(problems, at, "labels: %s has several columns called %s: which one? give them different names", l->twice,
+                       l->name);
     for (int i = 0; i < s->n_fields && !named; i++)
         named = strcasecmp(s->field[i], l->name) == 0;
     if (!there && st_label_comes_later(s->wf, l->name))
