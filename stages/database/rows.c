@@ -220,10 +220,10 @@ static pl_code write_plain(sqlite3_stmt *st, st_format format, int64_t *n_rows, 
 /* ---- rows for people ---- */
 
 typedef struct table {
-    int n_columns, max_cell, n_kept, digits;
-    int room, n_shown;      /* columns of the terminal, or 0; the columns of the table that fit */
-    int head_lines;         /* 1, or more if names stand one word a line */
-    int width[MAX_COLUMNS]; /* of the cells, then of the column */
+    int n_columns, n_all, max_cell, n_kept, digits; /* n_all: also those beyond MAX_COLUMNS, which are told */
+    int room, n_shown;                              /* columns of the terminal, or 0; the columns of the table that fit */
+    int head_lines;                                 /* 1, or more if names stand one word a line */
+    int width[MAX_COLUMNS];                         /* of the cells, then of the column */
     bool right[MAX_COLUMNS];
     char **cell; /* [n_kept][n_columns], the rows kept to measure */
     pl_text text;
@@ -321,9 +321,11 @@ static void add_not_shown(table *t, sqlite3_stmt *st)
 
     for (int i = t->n_shown; i < t->n_columns; i++)
         pl_text_addf(&names, "%s%s", i > t->n_shown ? ", " : "not shown: ", sqlite3_column_name(st, i));
+    if (t->n_all > t->n_columns)
+        pl_text_addf(&names, "%s%d columns", names.len > 0 ? " and " : "not shown: ", t->n_all - t->n_columns);
     if (names.len > 0) {
-        pl_text_add(&names, "; a wider terminal, --csv and --json show all columns\n");
-        pl_text_wrap(&t->text, pl_text_str(&names), t->room);
+        pl_text_addf(&names, "; %s--csv and --json show all columns\n", t->room > 0 ? "a wider terminal, " : "");
+        pl_text_wrap(&t->text, pl_text_str(&names), t->room > 0 ? t->room : PL_COLUMNS);
     }
     pl_text_free(&names);
 }
@@ -407,6 +409,7 @@ static pl_code write_table(sqlite3_stmt *st, shape as, int64_t *n_rows, st_sink 
     bool more = true;
     pl_code code = PL_OK;
 
+    t.n_all = t.n_columns;
     if (t.n_columns > MAX_COLUMNS)
         t.n_columns = MAX_COLUMNS;
     t.cell = calloc((size_t)LOOK_AHEAD * (size_t)t.n_columns, sizeof *t.cell);

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rows of a statement as text: a sink that fails once ends the writing with its error. */
+/* Rows of a statement as text: a sink that fails once ends the writing with its error; what a table leaves out is told. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include <cmocka.h>
+#include <string.h>
 
 #include "stages/database/rows.h"
 
@@ -58,9 +59,52 @@ static void a_sink_that_fails_once_is_not_called_again(void **state)
     assert_int_equal(sqlite3_close(db), SQLITE_OK);
 }
 
+static pl_code collect(void *ctx, const pl_text *text, pl_error *err)
+{
+    (void)err;
+    pl_text_add(ctx, pl_text_str(text));
+    return PL_OK;
+}
+
+/* The table of a query with n columns, the last of which is called "last". */
+static void table_of(pl_text *out, sqlite3 *db, int n)
+{
+    sqlite3_stmt *st = NULL;
+    pl_text sql = { 0 };
+    pl_error err = { 0 };
+
+    pl_text_add(&sql, "SELECT ");
+    for (int i = 1; i < n; i++)
+        pl_text_addf(&sql, "%d, ", i);
+    pl_text_add(&sql, "7 AS last");
+    assert_int_equal(sqlite3_prepare_v2(db, pl_text_str(&sql), -1, &st, NULL), SQLITE_OK);
+    pl_text_reset(out);
+    assert_int_equal(st_rows_write(st, ST_TABLE, 0, NULL, collect, out, &err), PL_OK);
+    assert_int_equal(sqlite3_finalize(st), SQLITE_OK);
+    pl_text_free(&sql);
+}
+
+static void a_table_says_how_many_columns_it_leaves_out(void **state)
+{
+    sqlite3 *db = NULL;
+    pl_text out = { 0 };
+
+    (void)state;
+    assert_int_equal(sqlite3_open(":memory:", &db), SQLITE_OK);
+    table_of(&out, db, 256);
+    assert_non_null(strstr(pl_text_str(&out), "last"));
+    assert_null(strstr(pl_text_str(&out), "not shown"));
+    table_of(&out, db, 300);
+    assert_null(strstr(pl_text_str(&out), "last"));
+    assert_non_null(strstr(pl_text_str(&out), "\nnot shown: 44 columns; --csv and --json show all columns\n"));
+    pl_text_free(&out);
+    assert_int_equal(sqlite3_close(db), SQLITE_OK);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(a_sink_that_fails_once_is_not_called_again) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(a_sink_that_fails_once_is_not_called_again),
+                                        cmocka_unit_test(a_table_says_how_many_columns_it_leaves_out) };
 
     return cmocka_run_group_tests_name("rows", tests, NULL, NULL);
 }
