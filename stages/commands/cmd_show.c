@@ -129,7 +129,7 @@ static pl_code print_sections(sqlite3 *db, const section *all, int64_t id, pl_er
     return code;
 }
 
-static pl_code print_all(const st_ask *ask, const st_shown *found, const char *word, pl_error *err)
+static pl_code print_all(const st_ask *ask, const st_shown *found, pl_error *err)
 {
     pl_code code = PL_OK;
 
@@ -141,8 +141,6 @@ static pl_code print_all(const st_ask *ask, const st_shown *found, const char *w
         pl_cmd_print("%srecord %lld, without molecule\n", i + found->n > 0 ? "\n" : "", (long long)found->record[i]);
         code = print_sections(ask->store->db, record_sections, found->record[i], err);
     }
-    if (code == PL_OK && found->n_more > 0)
-        pl_cmd_say("%lld more have the %s %.60s; `molsieve show NUMBER` shows one", (long long)found->n_more, found->as, word);
     return code;
 }
 
@@ -239,7 +237,9 @@ static pl_code show(const st_ask *ask, pl_error *err)
     if (code == PL_OK && pl_arg(ask->args, "--json") != NULL)
         code = print_json(ask, &found, err);
     else if (code == PL_OK)
-        code = print_all(ask, &found, word, err);
+        code = print_all(ask, &found, err);
+    if (code == PL_OK && found.n_more > 0)
+        pl_cmd_say("%lld more have the %s %.60s; `molsieve show NUMBER` shows one", (long long)found.n_more, found.as, word);
     return code;
 }
 

@@ -286,6 +286,8 @@ def what_is_not_there_is_suggested():
             assert out == "" and says in err and ("did you mean" in err) == (word == "etanol"), (word, err)
         _, out, err = p.run("show", "same", "run")
         assert out.count("\nSMILES ") == 10 and "4 more have the title same" in err, err
+        _, out, err = p.run("show", "same", "run", "--json")
+        assert len(json.loads(out)) == 10 and "4 more have the title same" in err, err
         # `show` takes a number for a title first, `explain` for a number, which says so.
         assert p.run("show", "2", "run")[1].startswith("molecule 17\n")
         _, out, err = p.run("explain", "2", "run")
