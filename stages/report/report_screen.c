@@ -35,11 +35,18 @@ static bool has_alerts(st_report *r)
 static void add_alerts(st_report *r)
 {
     static const char *const heads[] = { "structural alert", "#molecules that have it", "#records set aside for it", NULL };
-    static const char sql[] =
+    static const char of[] =
         "WITH a(names, aside) AS (SELECT alerts, 0 FROM molecule WHERE alerts<>'' UNION ALL SELECT substr(reason,%d), 1 FROM record "
-        "WHERE status='filtered' AND reason LIKE '" ST_ALERTS_REASON "%%') SELECT value, sum(1-aside), sum(aside) FROM a, "
-        "json_each('[\"'||replace(names,', ','\",\"')||'\"]') GROUP BY value ORDER BY count(*) DESC, value LIMIT %d";
+        "WHERE status='filtered' AND reason LIKE '" ST_ALERTS_REASON "%%'), each(name, aside) AS (SELECT value, aside FROM a, "
+        "json_each('[\"'||replace(names,', ','\",\"')||'\"]')) ";
+    const char *sql = pl_sprintf(
+        r->mem, "%sSELECT name, sum(1-aside), sum(aside) FROM each GROUP BY name ORDER BY count(*) DESC, name LIMIT %%d", of);
+    const char *count = pl_sprintf(r->mem, "%sSELECT count(DISTINCT name) FROM each", of);
+    int64_t n;
 
+    if (!st_report_has_memory(r, sql != NULL && count != NULL ? PL_OK : PL_ENOMEM, "the alerts"))
+        return;
+    n = st_report_int(r, count, (int)sizeof ST_ALERTS_REASON);
     st_report_table(r, "mid",
                     "Groups that react or disturb assays, by the rules of prepare.alerts: a reason to check the molecule, not to "
                     "reject it.");
@@ -51,6 +58,8 @@ static void add_alerts(st_report *r)
         pl_text_add(r->out, "</tr>\n");
     }
     st_report_table_end(r);
+    if (n > MAX_GROUPS)
+        pl_text_addf(r->out, "<p class=\"note\">The %d that are found most often, of %lld.</p>\n", MAX_GROUPS, (long long)n);
 }
 
 /* What the rules of the ranking leave, between the scored and the ranked. */

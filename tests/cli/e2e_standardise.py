@@ -291,6 +291,12 @@ def alerts_are_shown_wherever_molecules_are():
             "0 structures built, 5 from the cache"
         assert p.rows("SELECT titles FROM v_hits ORDER BY 1") == [("aldehyde",), ("both",), ("ethanol",), ("other",)]
         # Without rules nothing is shown.
+        # The report names the most frequent ones, and says how many there are.
+        for n, note in ((50, False), (52, True)):
+            rules = "[%s]" % ", ".join('"[#6] carbon%d"' % k for k in range(n))
+            p.run("run", w, "-q", "stages.prepare.alerts={rules: %s}" % rules, "stages.prepare.conformers.source=none", "stages.rank.where=mw > 0")
+            page = p.run("report", "run", "-o", "-")[1]
+            assert page.count("<td>carbon") == 50 and ("The 50 that are found most often, of 52." in page) == note, n
         plain = p.workflow([p.path("a.smi")], stages.replace(", alerts: {file: rules.smarts, rules: [\"OO per oxide\"]}", "") % "")
         p.run("run", plain, "-q")
         assert p.rows("SELECT DISTINCT alerts FROM molecule") == [(None,)]
