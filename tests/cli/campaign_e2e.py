@@ -331,6 +331,7 @@ def mistakes_are_told_before_any_work():
                             (["stages.acquire.answers={table: other.csv, column: b}"], "the table has 2 columns called b: which one?"),
                             (["stages.acquire.answers={table: lib.csv, workflow: c.yaml}"], "table and workflow are given"),
                             (["stages.acquire.answers={table: none.csv}"], "none.csv"),
+                            (["stages.acquire.answers={table: lib.csv, unit: mg/L}"], "the answers are in mg/L, and the target logS in log10(mol/L)"),
                             (["stages.acquire.property=logs"], "not scored by this workflow"),
                             (["stages.acquire.where=mw <"], "where"),
                             (["stages.train.targets=[{name: logS}]"], "neither high nor low values of logS are said to be better"),

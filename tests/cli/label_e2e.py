@@ -139,6 +139,11 @@ def every_problem_is_told_and_nothing_is_stored():
         p.run("label", "run", p.put("z.csv", table([(a, 1), (b, 0)], "id,toxic")), "-p", "toxic", "--new", "--class")
         assert p.rows("SELECT task FROM property WHERE name='toxic'") == [("classification",)]
         assert "a class is 0 or 1" in p.run("label", "run", p.put("z.csv", table([(c, 2)], "id,toxic")), "-p", "toxic", expect=2)[2]
+        # What was added in one unit is not learned as if it were in another.
+        p.run("label", "run", p.put("u.csv", table([(a, 1), (b, 2)], "id,sol")), "-p", "sol", "--new", "--unit", "mg/L")
+        for target, refused_too in (("unit: g/L", True), ("unit: g/L, factor: 0.001", False), ("unit: mg/L", False), ("better: high", False)):
+            said = p.run("check", "w.yaml", "stages.train.targets=[{name: sol, %s}]" % target, expect=None)[2]
+            assert ("the label sol is in mg/L (`molsieve label`), and the target sol in g/L: say how to convert" in said) == refused_too, (target, said)
         p.run("label", "nowhere", "x.csv", expect=6)
 
 

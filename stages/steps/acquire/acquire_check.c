@@ -225,6 +225,23 @@ static void answers_check(const checking *x, const char *label)
     ch_reader_close(r);
 }
 
+/* Values of another unit would be learned as if they were of this one. */
+static void unit_check(const checking *x, int32_t k)
+{
+    const st_target *t = st_train_target(x->train) + k;
+    const pl_node *list = pl_node_get(pl_workflow_step(x->wf, "train")->node, "targets");
+    const char *unit = x->c->answers.unit;
+
+    if (unit == NULL || unit[0] == '\0' || t->unit[0] == '\0' || strcmp(unit, t->unit) == 0)
+        return;
+    if (list == NULL || k >= list->n || pl_node_get(list->item[k], "factor") == NULL)
+        pl_problem_add(
+            x->problems, at(x, "answers", "unit"),
+            "acquire: answers.unit: the answers are in %s, and the target %s in %s: a campaign learns answers as they are; give them "
+            "in the unit of the target, or write factor: 1 for it if these are two names of one unit",
+            unit, t->name, t->unit);
+}
+
 static void target_check(const checking *x)
 {
     const st_target *t = st_train_target(x->train);
@@ -238,6 +255,7 @@ static void target_check(const checking *x)
                 x->problems, at(x, "answers", "table"),
                 "acquire: answers: the target has a factor; a campaign learns answers as they are: give them in the unit of the "
                 "prediction, and leave factor out");
+        unit_check(x, k);
         if (!any && strcmp(ends[t[k].better], "none") == 0)
             pl_problem_add(
                 x->problems, at(x, NULL, "goal"),

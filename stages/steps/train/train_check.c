@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "chem/molecule/element.h"
+#include "stages/database/measured.h"
 #include "stages/steps/dataset/classes.h"
 #include "stages/steps/dataset/split.h"
 #include "stages/steps/features/graph.h"
@@ -107,15 +108,21 @@ static void limits_check(const pl_workflow *wf, const pl_step *step, pl_problems
 static void unit_check(const pl_workflow *wf, const pl_step *step, int32_t k, pl_problems *problems)
 {
     const st_target *t = st_train_target(step->conf) + k;
-    const char *stated = st_label_unit(wf, st_target_label(t));
+    const char *stated = st_label_unit(wf, st_target_label(t)), *by = "stages.prepare.properties";
     const pl_node *list = pl_node_get(step->node, "targets"), *at = list != NULL && k < list->n ? list->item[k] : step->node;
+    char added[ST_UNIT_MAX];
 
+    if (stated[0] == '\0') {
+        st_measured_unit(added, wf, st_target_label(t));
+        stated = added;
+        by = "`molsieve label`";
+    }
     if (stated[0] != '\0' && t->unit[0] != '\0' && strcmp(stated, t->unit) != 0 && pl_node_get(at, "factor") == NULL)
         pl_problem_add(
             problems, at,
-            "targets: the label %s is in %s (stages.prepare.properties), and the target %s in %s: say how to convert, factor: "
-            ".., which is 1 for two names of one unit",
-            st_target_label(t), stated, t->name, t->unit);
+            "targets: the label %s is in %s (%s), and the target %s in %s: say how to convert, factor: .., which is 1 for "
+            "two names of one unit",
+            st_target_label(t), stated, by, t->name, t->unit);
 }
 
 static void target_check(const pl_workflow *wf, const pl_step *step, int32_t k, pl_problems *problems)
