@@ -278,8 +278,14 @@ V3000 v3000_of(const std::string &text);                                        
 
 // CH_PARSE where a position is no number or a bond is of no molecule: of a V2000 molfile, MOL2 or PDB.
 void text_check(const std::string &text, const std::string &format);
+std::vector<std::string> words_in(const std::string &line);
 void position_check(long atom, const std::string &field); // one of the three
 void molfile_bond_check(long bond, const std::string &type);
+
+// ---- worker_mol2.cpp
+
+// After the reader of MOL2: sets charges, and hydrogens that only records for docking lack. CH_VALENCE where they are not known.
+void mol2_complete(OpenBabel::OBMol &mol, const std::string &text);
 
 // ---- worker_drawing.cpp
 
@@ -446,6 +452,7 @@ struct Placed {
 };
 
 void mol_check_geometry(OpenBabel::OBMol &mol); // CH_GEOMETRY: atoms coincide, bonds of 5 Angstrom, positions not finite
+
 
 // Adds hydrogens and checks the positions, unless the conformer is none or must be built.
 Placed mol_place(OpenBabel::OBMol &mol, const std::string &format, const PrepareOpts &o);

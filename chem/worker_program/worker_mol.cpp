@@ -171,10 +171,12 @@ void mol_read(OBMol &mol, const std::string &text, const std::string &format)
         fail(CH_PARSE, said.empty() ? "not readable as " + format : said);
     if (mol.NumAtoms() == 0)
         fail(CH_EMPTY, said.empty() ? "no atoms" : said);
-    stereo_in_order(mol);
-    bonds_complete(mol, text, format);
     if (said.find("kekulize") != std::string::npos)
         fail(CH_PARSE, said); // Open Babel continues with a molecule that is not the one in the record
+    if (format == "mol2")
+        mol2_complete(mol, text);
+    stereo_in_order(mol);
+    bonds_complete(mol, text, format);
     if (v3000 && (mol.NumAtoms() != v.atoms || mol.NumBonds() != v.bonds))
         fail(CH_PARSE, "the library read " + number(mol.NumAtoms()) + " of " + number(v.atoms) + " atoms and " +
                            number(mol.NumBonds()) + " of " + number(v.bonds) + " bonds of a V3000 molfile");

@@ -23,7 +23,7 @@ static std::string columns(const std::string &line, size_t from, size_t n)
     return from < line.size() ? trimmed(line.substr(from, n)) : "";
 }
 
-static std::vector<std::string> words(const std::string &line)
+std::vector<std::string> words_in(const std::string &line)
 {
     std::istringstream in(line);
     std::vector<std::string> all;
@@ -66,7 +66,7 @@ static void check_mol2(std::istream &in)
     std::string section;
     long k = 0;
     for (std::string s; std::getline(in, s);) {
-        const std::vector<std::string> w = words(s);
+        const std::vector<std::string> w = words_in(s);
         if (s[0] == '@') {
             section = trimmed(s);
             k = 0;

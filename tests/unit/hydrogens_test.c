@@ -193,11 +193,67 @@ static void hydrogens_do_not_depend_on_the_order_of_atoms(void **state)
     }
 }
 
+/* ---- charges that a record does not write ---- */
+
+#define ATOM2(n, type, q) n " X" n " 0." n " 0 ." n " " type " 1 M " q "\n"
+#define MOL2(counts, atoms, bonds) \
+    "@<TRIPOS>MOLECULE\nm\n" counts "\nSMALL\nUSER_CHARGES\n\n@<TRIPOS>ATOM\n" atoms "@<TRIPOS>BOND\n" bonds
+#define THREE "1 1 2 1\n2 2 3 2\n3 2 4 1\n"
+#define ACETATE(q)                                                                                                        \
+    MOL2("7 6",                                                                                                           \
+         ATOM2("1", "C.3", q) ATOM2("2", "C.2", "0") ATOM2("3", "O.co2", q) ATOM2("4", "O.co2", "0") ATOM2("5", "H", "0") \
+             ATOM2("6", "H", "0") ATOM2("7", "H", "0"),                                                                   \
+         THREE "4 1 5 1\n5 1 6 1\n6 1 7 1\n")
+
+/* MOL2 has no charges: they follow from the bonds of a record with hydrogens. With hydrogens at N alone, as for docking, those of C are added. */
+static void charges_of_mol2_follow_from_its_bonds(void **state)
+{
+    static const struct {
+        const char *text, *smiles, *says;
+    } cases[] = {
+        { ACETATE("0"), "[O-]C(=O)C", NULL },
+        { ACETATE("-0.5"), "[O-]C(=O)C", NULL },
+        { ACETATE("0.5"), NULL, "partial charges of a MOL2 record add up to 1, its bonds and hydrogens to a charge of -1" },
+        { MOL2("4 3", ATOM2("1", "C.3", "0") ATOM2("2", "C.2", "0") ATOM2("3", "O.2", "0") ATOM2("4", "O.3", "0"), THREE),
+          "CC(=O)O", NULL },
+        { MOL2("4 3", ATOM2("1", "C.3", "0") ATOM2("2", "N.pl3", "0") ATOM2("3", "O.2", "0") ATOM2("4", "O.3", "0"), THREE),
+          "[O-][N+](=O)C", NULL },
+        { MOL2("5 4", ATOM2("1", "C.3", "0") ATOM2("2", "N.3", "0") ATOM2("3", "H", "0") ATOM2("4", "H", "0") ATOM2("5", "H", "0"),
+               "1 1 2 1\n2 2 3 1\n3 2 4 1\n4 2 5 1\n"),
+          "C[NH3+]", NULL },
+        { MOL2("6 5",
+               ATOM2("1", "C.3", "0") ATOM2("2", "N.1", "0") ATOM2("3", "C.1", "0") ATOM2("4", "H", "0") ATOM2("5", "H", "0")
+                   ATOM2("6", "H", "0"),
+               "1 1 2 1\n2 2 3 3\n3 1 4 1\n4 1 5 1\n5 1 6 1\n"),
+          "[C-]#[N+]C", NULL },
+        { MOL2("5 4", ATOM2("1", "C.3", "0") ATOM2("2", "C.3", "0") ATOM2("3", "H", "0") ATOM2("4", "H", "0") ATOM2("5", "H", "0"),
+               "1 1 2 1\n2 1 3 1\n3 1 4 1\n4 1 5 1\n"),
+          NULL, "atom 2 (C) of a MOL2 record has 1 bond and no charge: hydrogens are missing" },
+        { MOL2("2 1", ATOM2("7", "C.3", "0") ATOM2("9", "O.3", "0"), "1 1 2 1\n") "@<TRIPOS>UNITY_ATOM_ATTR\n9 1\ncharge -1\n",
+          "[O-]C", NULL },
+    };
+    ch_prepare_opts o = ch_prepare_defaults();
+
+    (void)state;
+    o.conformer = CH_3D_NONE;
+    for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
+        ch_prepared p;
+        pl_error err = { 0 };
+        const pl_code code = ch_worker_prepare(worker, cases[k].text, strlen(cases[k].text), "mol2", &o, &p, mem, &err);
+        assert_int_equal(code == PL_OK, cases[k].smiles != NULL);
+        if (cases[k].smiles != NULL)
+            assert_string_equal(p.smiles, cases[k].smiles);
+        else if (strstr(err.text, cases[k].says) == NULL)
+            fail_msg("%s, not %s", err.text, cases[k].says);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(added_hydrogens_do_not_depend_on_earlier_records),
         cmocka_unit_test(added_hydrogens_do_not_depend_on_alerts_or_title),
+        cmocka_unit_test(charges_of_mol2_follow_from_its_bonds),
         cmocka_unit_test(hydrogens_do_not_depend_on_the_order_of_atoms),
         cmocka_unit_test(protons_of_neutral_forms_do_not_depend_on_earlier_records),
     };
