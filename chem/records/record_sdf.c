@@ -43,12 +43,12 @@ static long count_at(const ch_line *line, size_t column)
     return n;
 }
 
-/* The fourth line of V2000. The obsolete atom lists and texts would follow the bonds. */
+/* The fourth line, if it is not of V3000. The obsolete atom lists and texts would follow the bonds. */
 static void watch_counts(sdf_watch *w, const ch_line *line)
 {
     const long atoms = count_at(line, 0), bonds = count_at(line, 3);
 
-    if (memmem(line->s, line->len, "V2000", 5) != NULL && atoms >= 0 && bonds >= 0 && count_at(line, 6) == 0 &&
+    if (memmem(line->s, line->len, "V3000", 5) == NULL && atoms >= 0 && bonds >= 0 && count_at(line, 6) == 0 &&
         count_at(line, 15) == 0)
         w->block_end = w->line + atoms + bonds;
 }

@@ -266,6 +266,7 @@ std::vector<Place> own_order(OpenBabel::OBMol &mol);
 struct V3000 {
     std::string text; // every atom and bond on a line of its own
     long atoms = 0, bonds = 0;
+    std::vector<std::pair<long, int>> valence; // of atoms with VAL, which Open Babel does not read; -1: none
 };
 
 bool is_molfile(const std::string &format);
@@ -276,11 +277,12 @@ V3000 v3000_of(const std::string &text);                                        
 
 // ---- worker_written.cpp
 
-// CH_PARSE where a position is no number or a bond is of no molecule: of a V2000 molfile, MOL2 or PDB.
+// CH_PARSE where a position is no number, or something is of no molecule (a query, a polymer): of a V2000 molfile, MOL2 or PDB.
 void text_check(const std::string &text, const std::string &format);
 std::vector<std::string> words_in(const std::string &line);
 void position_check(long atom, const std::string &field); // one of the three
 void molfile_bond_check(long bond, const std::string &type);
+void sgroup_check(const std::string &kind); // SRU, DAT, ...
 
 // ---- worker_mol2.cpp
 

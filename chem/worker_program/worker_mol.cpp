@@ -149,6 +149,19 @@ void stereo_in_order(OBMol &mol)
             data = sorted[n++];
 }
 
+// Hydrogens fill an atom up to the valence that a V3000 molfile states.
+static void set_valences(OBMol &mol, const V3000 &v)
+{
+    for (const auto &stated : v.valence) {
+        OBAtom *a = stated.first <= static_cast<long>(mol.NumAtoms()) ? mol.GetAtom(static_cast<int>(stated.first)) : nullptr;
+        const int missing = a == nullptr ? 0 : std::max(stated.second, 0) - static_cast<int>(a->GetExplicitValence());
+        if (missing < 0)
+            fail(CH_PARSE, "atom " + number(stated.first) + " has VAL=" + number(stated.second) + " and more bonds");
+        if (a != nullptr)
+            a->SetImplicitHCount(static_cast<unsigned>(missing));
+    }
+}
+
 void mol_read(OBMol &mol, const std::string &text, const std::string &format)
 {
     OBFormat *known = OBConversion::FindFormat(format.c_str());
@@ -175,6 +188,7 @@ void mol_read(OBMol &mol, const std::string &text, const std::string &format)
         fail(CH_PARSE, said); // Open Babel continues with a molecule that is not the one in the record
     if (format == "mol2")
         mol2_complete(mol, text);
+    set_valences(mol, v);
     stereo_in_order(mol);
     bonds_complete(mol, text, format);
     if (v3000 && (mol.NumAtoms() != v.atoms || mol.NumBonds() != v.bonds))

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // chem/worker_program/worker_v3000.cpp - checks and rewrites V3000 molfiles before Open Babel reads them.
 //
-// Open Babel 3.1.1 has four faults here. It reads words of a line without checking that they exist (what it finds depends on
+// Open Babel 3.1.1 has five faults here. It reads words of a line without checking that they exist (what it finds depends on
 // earlier records). It loses a word where a bond line continues on the next line. It does not compare the numbers of atoms and
-// bonds that it read with those in the counts line. And for the end of an unknown block it searches a name in freed memory:
+// bonds that it read with those in the counts line. It does not read VAL. And for the end of an unknown block it searches a name in freed memory:
 // such blocks (SGROUP, COLLECTION, RGROUP, ...), which it would ignore, are removed.
 #include "chem/worker_program/worker.hpp"
 
@@ -46,8 +46,9 @@ public:
 
 private:
     int n_ = 0;
-    std::string held_, block_; // the line read so far, if it continues; ATOM, BOND, ...
-    std::string unknown_;      // name of the block that is being removed
+    std::string held_, block_;      // the line read so far, if it continues; ATOM, BOND, ...
+    std::string unknown_;           // name of the block that is being removed
+    std::set<std::string> numbers_; // of atoms
     long said_atoms_ = -1, said_bonds_ = -1;
     bool over_ = false, ctab_over_ = false;
 
@@ -62,6 +63,7 @@ private:
     }
     bool left_out(const Words &w);
     void data(const Words &w);
+    void atom(const Words &w);
 };
 } // namespace
 
@@ -74,6 +76,8 @@ bool Walk::left_out(const Words &w)
             unknown_ = w[3];
         return !unknown_.empty();
     }
+    if (unknown_ == "SGROUP" && w.size() > 3)
+        sgroup_check(w[3]);
     if (over_)
         refuse("comes before the end of " + unknown_);
     if (w.size() > 3 && w[2] == "END" && w[3] == unknown_)
@@ -105,10 +109,29 @@ void Walk::data(const Words &w)
     } else if (!ctab_over_) {
         v.atoms += block_ == "ATOM";
         v.bonds += block_ == "BOND";
-        for (size_t k = 4; k < 7 && block_ == "ATOM"; k++)
-            position_check(v.atoms, w[k]);
+        if (block_ == "ATOM")
+            atom(w);
         if (block_ == "BOND")
             molfile_bond_check(v.bonds, w[3]);
+        if (w[2] == "LINKNODE")
+            refuse("has LINKNODE: a part that repeats, not a molecule");
+    }
+}
+
+void Walk::atom(const Words &w)
+{
+    for (size_t k = 4; k < 7; k++)
+        position_check(v.atoms, w[k]);
+    if (!numbers_.insert(w[2]).second)
+        refuse("has the number of another atom");
+    for (size_t k = 8; k < w.size(); k++) {
+        const long valence = w[k].compare(0, 4, "VAL=") == 0 ? std::atol(w[k].c_str() + 4) : 0;
+        if (valence < -1 || valence > 14)
+            refuse("has " + w[k]);
+        if (valence != 0)
+            v.valence.push_back({ v.atoms, static_cast<int>(valence) });
+        if (w[k].compare(0, 8, "ATTCHPT=") == 0 && w[k] != "ATTCHPT=0")
+            refuse("has ATTCHPT: a part, not a molecule");
     }
 }
 

@@ -2,10 +2,13 @@
 // chem/worker_program/worker_written.cpp - what Open Babel reads from the text of a record as something else.
 //
 // It reads a position that is no number as far as it is one ("1,36" as 1, "abc" as 0), the bonds of queries (types 5 to 8 of a molfile)
-// and between molecules (9, 10) as bonds of that order, and bonds of MOL2 that are not known or none ("un", "du", "nc") as single.
+// and between molecules (9, 10) as bonds of that order, and bonds of MOL2 that are not known or none ("un", "du", "nc") as single. Of the
+// fourth line of a molfile it reads as many columns as are numbers ("3 2" as 3 atoms without bonds), a polymer as one unit with hydrogen at
+// its ends, the atom of a list of elements as the first of them, a bond of order 0 as a single one, and the old code of a radical not at all.
 #include "chem/worker_program/worker.hpp"
 
 #include <cstdlib>
+#include <map>
 #include <set>
 #include <sstream>
 #include <vector>
@@ -42,22 +45,80 @@ void position_check(long atom, const std::string &field)
 
 void molfile_bond_check(long bond, const std::string &type)
 {
-    if (std::atol(type.c_str()) > 4)
+    const long n = std::atol(type.c_str());
+    if (!type.empty() && (n < 1 || n > 4)) // Open Babel refuses a blank
         fail(CH_PARSE, "bond " + number(bond) + " of a molfile has type " + type +
                            ", which is of queries or between molecules; 1 to 3 and 4 (aromatic) are read");
+}
+
+// Names of repeating units, monomers and copolymers; the others are of molecules (SUP, DAT, MUL, ...).
+void sgroup_check(const std::string &kind)
+{
+    static const std::set<std::string> polymers = { "SRU", "MON", "MER", "COP", "CRO", "GRA", "MOD", "ANY" };
+    if (polymers.count(kind) > 0)
+        fail(CH_PARSE, "a polymer (" + kind + " in a molfile), not a molecule");
+}
+
+// A number of a counts line; blank is 0.
+static long count_in(const std::string &line, size_t from)
+{
+    const std::string s = columns(line, from, 3);
+    if (s.find_first_not_of("0123456789") != std::string::npos)
+        fail(CH_PARSE, "the fourth line of a molfile has '" + s + "' in columns " + number(static_cast<long>(from) + 1) + " to " +
+                           number(static_cast<long>(from) + 3) + ", where a number of atoms or bonds has to be");
+    return std::atol(s.c_str());
+}
+
+// A line after the bonds. Kinds that no table here has are ignored, as by Open Babel.
+static void check_property(const std::string &s)
+{
+    static const std::set<std::string> read = { "CHG", "RAD", "ISO" };
+    static const std::map<std::string, std::string> refused = {
+        { "ALS", "a list of elements, which is of queries" },
+        { "LIN", "a part that repeats (link nodes), not a molecule" },
+        { "APO", "a point of attachment: a part, not a molecule" },
+        { "ZBO", "a bond of order 0, which is not read" },
+    };
+    const std::vector<std::string> word = words_in(s);
+    if (word.size() < 2 || word[0] != "M")
+        return;
+    if (read.count(word[1]) > 0 && s.compare(0, 6, "M  " + word[1]) != 0)
+        fail(CH_PARSE, "a line of a molfile begins with '" + s.substr(0, 6) + "', not with 'M  " + word[1] + "'");
+    if (refused.count(word[1]) > 0)
+        fail(CH_PARSE, "a molfile has M  " + word[1] + ": " + refused.at(word[1]));
+    for (size_t i = 4; i < word.size() && word[1] == "STY"; i += 2)
+        sgroup_check(word[i]);
+}
+
+// Lines of charges or radicals replace the codes of all atoms.
+static void check_properties(std::istream &in, long radical)
+{
+    for (std::string s; std::getline(in, s) && s.compare(0, 6, "M  END") != 0 && s.compare(0, 1, ">") != 0;) {
+        check_property(s);
+        if (s.compare(0, 6, "M  CHG") == 0 || s.compare(0, 6, "M  RAD") == 0)
+            radical = 0;
+    }
+    if (radical > 0)
+        fail(CH_PARSE, "atom " + number(radical) + " of a molfile has the charge code 4, a radical: write a line M  RAD");
 }
 
 static void check_molfile(std::istream &in)
 {
     std::string s;
+    long radical = 0; // an atom with the code of a radical
     for (int i = 0; i < 4 && std::getline(in, s); i++)
         continue;
-    const long atoms = std::atol(columns(s, 0, 3).c_str()), bonds = std::atol(columns(s, 3, 3).c_str());
-    for (long k = 1; k <= atoms && std::getline(in, s); k++)
+    const long atoms = count_in(s, 0), bonds = count_in(s, 3);
+    if (count_in(s, 6) > 0)
+        fail(CH_PARSE, "a molfile has lists of elements, which are of queries");
+    for (long k = 1; k <= atoms && std::getline(in, s); k++) {
         for (size_t from = 0; from < 30 && s.size() >= 34; from += 10) // Open Babel refuses shorter lines
             position_check(k, columns(s, from, 10));
+        radical = columns(s, 36, 3) == "4" ? k : radical;
+    }
     for (long k = 1; k <= bonds && std::getline(in, s); k++)
         molfile_bond_check(k, columns(s, 6, 3));
+    check_properties(in, radical);
 }
 
 static void check_mol2(std::istream &in)

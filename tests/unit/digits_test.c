@@ -123,6 +123,8 @@ static void molfiles_without_numbers_or_with_queries_fail(void **state)
         { "1.4000", "8", "has type 8, which is of queries" },
         { "1.4000", "9", "has type 9" },
         { "1.4000", "10", "has type 10" },
+        { "1.4000", "0", "has type 0" },
+        { "1.4000", "-1", "has type -1" },
     };
     const ch_prepare_opts o = ch_prepare_defaults();
 
@@ -142,6 +144,58 @@ static void molfiles_without_numbers_or_with_queries_fail(void **state)
             assert_int_equal(code == PL_OK, cases[k].says == NULL);
             assert_true(cases[k].says == NULL || strstr(err.text, cases[k].says) != NULL);
         }
+}
+
+#define V2000(counts, code, more)                                                                                      \
+    "O\n\n\n" counts " V2000\n    0.0000    0.0000    0.1000 C   0" code "\n    1.4000    0.0000    0.0000 C   0  0\n" \
+    "  1  2  1  0\n" more "M  END\n> <M  ALS>\nM  ALS\n\n"
+#define V3000(number, more, block)                                                                                    \
+    "O\n\n\n  0  0  0     0  0            999 V3000\nM  V30 BEGIN CTAB\nM  V30 COUNTS 2 1 0 0 0\nM  V30 BEGIN ATOM\n" \
+    "M  V30 1 C 0 0 0.1 0" more "\nM  V30 " number                                                                    \
+    " C 1.4 0 0 0\nM  V30 END ATOM\nM  V30 BEGIN BOND\nM  V30 1 1 1 2\nM  V30 END BOND\n" block "M  V30 END CTAB\nM  END\n"
+#define COUNTS "  2  1  0  0  0  0  0  0  0  0999"
+
+/* Polymers, queries, parts, and lines that are not in their columns: the library reads another molecule. */
+static void molfiles_of_no_molecule_fail(void **state)
+{
+    static const struct {
+        const char *text, *smiles, *says;
+    } cases[] = {
+        { V2000(COUNTS, "  0", ""), "CC", NULL },
+        { V2000("2 1 0 0 0 0 0 0 0 0 999", "  0", ""), NULL, "has '2 1' in columns 1 to 3" },
+        { V2000("  2\t1  0", "  0", ""), "CC", NULL },
+        { V2000("  2  1  1  0", "  0", "  1 F    2   6   7\n"), NULL, "lists of elements" },
+        { V2000(COUNTS, "  0", "M  ALS   1  2 F N   O   \n"), NULL, "M  ALS: a list of elements" },
+        { V2000(COUNTS, "  0", "M  STY  1   1 SRU\n"), NULL, "a polymer (SRU" },
+        { V2000(COUNTS, "  0", "M  STY  2   1 DAT   2 COP\n"), NULL, "a polymer (COP" },
+        { V2000(COUNTS, "  0", "M  STY  2   1 DAT   2 SUP\n"), "CC", NULL },
+        { V2000(COUNTS, "  0", "M  LIN  1   1   4   2   3\n"), NULL, "a part that repeats" },
+        { V2000(COUNTS, "  0", "M  APO  1   1   1\n"), NULL, "a point of attachment" },
+        { V2000(COUNTS, "  0", "M  ZBO  1   1   0\n"), NULL, "a bond of order 0" },
+        { V2000(COUNTS, "  0", "M CHG 1 1 -1\n"), NULL, "begins with 'M CHG '" },
+        { V2000(COUNTS, "  4", ""), NULL, "atom 1 of a molfile has the charge code 4" },
+        { V2000(COUNTS, "  4", "M  RAD  1   1   2\n"), "C[CH2]", NULL },
+        { V3000("2", "", ""), "CC", NULL },
+        { V3000("2", " VAL=3", ""), "[CH2]C", NULL },
+        { V3000("2", " VAL=-1", ""), NULL, "atom 1 has VAL=-1 and more bonds" },
+        { V3000("1", "", ""), NULL, "has the number of another atom" },
+        { V3000("2", " ATTCHPT=1", ""), NULL, "has ATTCHPT" },
+        { V3000("2", "", "M  V30 LINKNODE 1 4 2 1 2 2 1\n"), NULL, "a part that repeats" },
+        { V3000("2", "", "M  V30 BEGIN SGROUP\nM  V30 1 SRU 1 ATOMS=(1 1)\nM  V30 END SGROUP\n"), NULL, "a polymer (SRU" },
+        { V3000("2", "", "M  V30 BEGIN SGROUP\nM  V30 1 DAT 1 ATOMS=(1 1)\nM  V30 END SGROUP\n"), "CC", NULL },
+    };
+    ch_prepare_opts o = ch_prepare_defaults();
+
+    (void)state;
+    o.conformer = CH_3D_NONE;
+    for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
+        ch_prepared p;
+        pl_error err = { 0 };
+        const pl_code code = ch_worker_prepare(worker, cases[k].text, strlen(cases[k].text), "sdf", &o, &p, mem, &err);
+        if ((code == PL_OK) != (cases[k].smiles != NULL) || (code == PL_OK && strcmp(p.smiles, cases[k].smiles) != 0) ||
+            (code != PL_OK && strstr(err.text, cases[k].says) == NULL))
+            fail_msg("case %d: %s", (int)k, code == PL_OK ? p.smiles : err.text);
+    }
 }
 
 static void qm9bin_keeps_all_digits(void **state)
@@ -219,6 +273,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(texts_keep_all_digits),
         cmocka_unit_test(counts_of_v3000_are_those_of_its_lines),
+        cmocka_unit_test(molfiles_of_no_molecule_fail),
         cmocka_unit_test(molfiles_without_numbers_or_with_queries_fail),
         cmocka_unit_test(qm9bin_keeps_all_digits),
         cmocka_unit_test(a_file_without_molecules_is_told),
