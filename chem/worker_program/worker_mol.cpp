@@ -216,7 +216,7 @@ namespace {
 struct Part {
     OBMol mol;
     std::string smiles;
-    bool salt;
+    int rank;                   // 0: with carbon, 1: without, 2: a known counter-ion or solvent
     std::vector<unsigned> from; // of each atom: its number in the whole
 };
 } // namespace
@@ -259,11 +259,21 @@ template <class T> static void name_by_id(std::vector<T> &all, const OBMol &mol)
                 *id = mol.GetAtom(static_cast<int>(*id) + 1)->GetId();
 }
 
+static int rank_of(OBMol &mol, const std::string &smiles)
+{
+    if (salt_names().count(smiles) != 0)
+        return 2;
+    FOR_ATOMS_OF_MOL(a, mol)
+        if (a->GetAtomicNum() == 6)
+            return 0;
+    return 1;
+}
+
 // Largest: by heavy atoms, then mass, then SMILES, so that the order in the file does not matter.
 static bool part_before(Part &a, Part &b)
 {
-    if (a.salt != b.salt)
-        return b.salt;
+    if (a.rank != b.rank)
+        return a.rank < b.rank;
     if (a.mol.NumHvyAtoms() != b.mol.NumHvyAtoms())
         return a.mol.NumHvyAtoms() > b.mol.NumHvyAtoms();
     double d = a.mol.GetExactMass() - b.mol.GetExactMass();
@@ -291,7 +301,7 @@ std::string mol_keep_main_part(OBMol &mol, Marks &m)
                 ->mol.SetChiralityPerceived(); // the stereo was copied; perceived again, some would be lost (worker_marks.cpp)
         OBMol copy = parts.back()->mol;        // writing takes marks away
         parts.back()->smiles = canonical_smiles(copy);
-        parts.back()->salt = salt_names().count(parts.back()->smiles) != 0;
+        parts.back()->rank = rank_of(parts.back()->mol, parts.back()->smiles);
     }
     std::stable_sort(parts.begin(), parts.end(),
                      [](const std::unique_ptr<Part> &a, const std::unique_ptr<Part> &b) { return part_before(*a, *b); });

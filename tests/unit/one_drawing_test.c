@@ -247,6 +247,15 @@ static void counter_ions_are_known_in_any_drawing(void **state)
     assert_string_equal(q.smiles, "CC");
 }
 
+/* An anion that no list has is larger than the drug; a complex in a solvent is not organic. */
+static void an_organic_part_is_kept_before_a_larger_one_without_carbon(void **state)
+{
+    (void)state;
+    assert_string_equal(prepare("F[Sb-](F)(F)(F)(F)F.CC[NH3+]", "smi", NULL).smiles, "CC[NH3+]");
+    assert_string_equal(prepare("CS(=O)C.N[Pt](N)(Cl)Cl", "smi", NULL).removed, "CS(=O)C");
+    assert_string_equal(prepare("F[Sb-](F)(F)(F)(F)F.[NH4+]", "smi", NULL).removed, "[NH4+]");
+}
+
 static void charged_drawings_are_neutralised_like_others(void **state)
 {
     ch_prepare_opts o = ch_prepare_defaults();
@@ -336,6 +345,7 @@ int main(void)
         cmocka_unit_test(look_alikes_stay),
         cmocka_unit_test(a_chosen_oxygen_does_not_depend_on_the_order),
         cmocka_unit_test(counter_ions_are_known_in_any_drawing),
+        cmocka_unit_test(an_organic_part_is_kept_before_a_larger_one_without_carbon),
         cmocka_unit_test(charged_drawings_are_neutralised_like_others),
         cmocka_unit_test(a_3d_input_keeps_its_positions),
         cmocka_unit_test(of_two_oxygens_the_position_chooses),
