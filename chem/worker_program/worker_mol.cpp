@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <cmath>
 #include <cstdlib>
 #include <map>
@@ -118,6 +119,34 @@ static void refuse_incomplete(const std::string &text, const std::string &format
         fail(CH_PARSE, open > 0 ? "a SMILES with a '(' that is not closed" : "a SMILES that ends with a bond");
 }
 
+// Of each atom of a SMILES, in its order, whether it is written as aromatic, in lower case.
+static std::vector<bool> lower_case(const std::string &smiles)
+{
+    std::vector<bool> lower;
+    for (size_t i = 0; i < smiles.size(); i++) {
+        if (smiles[i] == '[') {
+            i = smiles.find_first_not_of("0123456789", i + 1);
+            lower.push_back(i != std::string::npos && std::islower(static_cast<unsigned char>(smiles[i])) != 0);
+            i = smiles.find(']', i);
+        } else if (std::isalpha(static_cast<unsigned char>(smiles[i])) != 0 || smiles[i] == '*') {
+            lower.push_back(std::islower(static_cast<unsigned char>(smiles[i])) != 0);
+            i += smiles.compare(i, 2, "Cl") == 0 || smiles.compare(i, 2, "Br") == 0;
+        }
+        if (i == std::string::npos)
+            break;
+    }
+    return lower;
+}
+
+// The library reads "cccc" as butadiene, and whoever wrote it may have meant butane.
+static void refuse_open_aromatic(OBMol &mol, const std::string &text)
+{
+    const std::vector<bool> lower = lower_case(first_word(text));
+    FOR_ATOMS_OF_MOL(a, mol)
+        if (lower.size() == mol.NumAtoms() && lower[a->GetIdx() - 1] && !a->IsInRing())
+            fail(CH_PARSE, "atom " + number(a->GetIdx()) + " of a SMILES is written in lower case, as aromatic, and is in no ring");
+}
+
 static bool read_by(OBFormat *format, OBMol &mol, const std::string &text)
 {
     static OBConversion *kept = nullptr; // as in identity_write
@@ -186,6 +215,8 @@ void mol_read(OBMol &mol, const std::string &text, const std::string &format)
         fail(CH_EMPTY, said.empty() ? "no atoms" : said);
     if (said.find("kekulize") != std::string::npos)
         fail(CH_PARSE, said); // Open Babel continues with a molecule that is not the one in the record
+    if (is_smiles(format))
+        refuse_open_aromatic(mol, text);
     if (format == "mol2")
         mol2_complete(mol, text);
     set_valences(mol, v);

@@ -256,6 +256,24 @@ static void an_organic_part_is_kept_before_a_larger_one_without_carbon(void **st
     assert_string_equal(prepare("F[Sb-](F)(F)(F)(F)F.[NH4+]", "smi", NULL).removed, "[NH4+]");
 }
 
+/* "cccc" was read as butadiene. */
+static void lower_case_outside_of_a_ring_is_refused(void **state)
+{
+    static const char *const wrong[] = { "cccc", "Cl[Si](C)C.co", "[13cH2][cH2]", "c1ccccc1cc" };
+    static const char *const right[] = { "c1ccccc1", "[nH]1cccc1.[13cH]1ccccc1", "Brc1cc[se]c1.Cl", "[H]C.[2H][2H].c1ccccc1" };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        ch_prepare_opts o = ch_prepare_defaults();
+        ch_prepared p;
+        pl_error err = { 0 };
+        o.conformer = CH_3D_NONE;
+        assert_int_equal(ch_worker_prepare(worker, wrong[i], strlen(wrong[i]), "smi", &o, &p, mem, &err), PL_EINPUT);
+        assert_non_null(strstr(err.text, "is written in lower case, as aromatic, and is in no ring"));
+        assert_int_equal(flat(right[i], true).code, CH_OK);
+    }
+}
+
 static void charged_drawings_are_neutralised_like_others(void **state)
 {
     ch_prepare_opts o = ch_prepare_defaults();
@@ -346,6 +364,7 @@ int main(void)
         cmocka_unit_test(a_chosen_oxygen_does_not_depend_on_the_order),
         cmocka_unit_test(counter_ions_are_known_in_any_drawing),
         cmocka_unit_test(an_organic_part_is_kept_before_a_larger_one_without_carbon),
+        cmocka_unit_test(lower_case_outside_of_a_ring_is_refused),
         cmocka_unit_test(charged_drawings_are_neutralised_like_others),
         cmocka_unit_test(a_3d_input_keeps_its_positions),
         cmocka_unit_test(of_two_oxygens_the_position_chooses),
