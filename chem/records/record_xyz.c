@@ -125,6 +125,21 @@ static void set_comment(ch_reader *r, const ch_line *line)
     pl_text_add(&r->text, "\n");
 }
 
+/* A symbol or an atomic number, and three numbers. */
+static bool is_atom(const ch_line *line)
+{
+    const char *at = line->s, *end = line->s + line->len, *word;
+    double x;
+    size_t n, numbers = 0;
+
+    word = ch_word(&at, end, &n);
+    if (word == NULL || memchr(word, '.', n) != NULL)
+        return false;
+    while (numbers < 3 && (word = ch_word(&at, end, &n)) != NULL && ch_word_real(word, n, &x))
+        numbers++;
+    return numbers == 3;
+}
+
 /* Skips lines up to the next count: QM9's frequencies and names, or other text. */
 static pl_code read_tail(ch_reader *r, bool is_qm9, bool wanted, pl_error *err)
 {
@@ -136,6 +151,10 @@ static pl_code read_tail(ch_reader *r, bool is_qm9, bool wanted, pl_error *err)
 
         if (code != PL_OK || !more)
             return code;
+        if (!wanted && !is_qm9 && is_atom(&line)) {
+            ch_reader_set_problem(r, "xyz: line %lld is one atom more than the record announces", (long long)line.number);
+            wanted = true;
+        }
         if (ch_line_is_count(line.s, line.len, &n) || (!wanted && !is_qm9 && !ch_line_blank(line.s, line.len))) {
             ch_source_unread(r->src);
             return PL_OK;

@@ -258,6 +258,22 @@ static void a_mol2_record_with_more_than_it_announces_is_bad(void **state)
     forget(&s);
 }
 
+/* Dioxygen would be read of hydrogen peroxide. Other text behind a record is one of its own, as before. */
+static void an_xyz_record_with_more_atoms_than_its_count_is_bad(void **state)
+{
+    seen s;
+
+    (void)state;
+    read_text(&s, ".xyz", "2\nmore\nO 0 0 0\nO 0 0 1.4\nH .9 0 0\n1 .9 0 1.4\n\n1\nnext\nO 0 0 0\n1.5 2 3 4\n1\nlast\nN 0 0 0\n\n");
+    assert_int_equal(s.n, 4);
+    assert_string_equal(s.problem[0], "xyz: line 5 is one atom more than the record announces");
+    assert_null(s.problem[1]);
+    assert_string_equal(s.title[1], "next");
+    assert_string_equal(s.problem[2], "xyz: line 11 is not a count of atoms");
+    assert_null(s.problem[3]);
+    forget(&s);
+}
+
 static void old_macintosh_line_ends_are_line_ends(void **state)
 {
     seen s;
@@ -349,6 +365,7 @@ int main(void)
         cmocka_unit_test(pdb_models_are_records),
         cmocka_unit_test(pdb_entries_without_an_end_are_records),
         cmocka_unit_test(a_mol2_record_with_more_than_it_announces_is_bad),
+        cmocka_unit_test(an_xyz_record_with_more_atoms_than_its_count_is_bad),
         cmocka_unit_test(old_macintosh_line_ends_are_line_ends),
         cmocka_unit_test(a_title_is_always_clean_utf8),
         cmocka_unit_test(fields_of_all_formats_are_found),
