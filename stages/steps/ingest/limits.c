@@ -60,6 +60,15 @@ static pl_code limit_add(st_record *out, st_field *to, const ch_field *from, pl_
     return PL_OK;
 }
 
+/* A record that names a field twice: the first counts, also if it is empty. */
+static bool is_repeated(const ch_field *found, int i)
+{
+    for (int k = 0; k < i; k++)
+        if (strcmp(found[k].name, found[i].name) == 0)
+            return true;
+    return false;
+}
+
 pl_code st_label_fields(st_record *out, const ch_field *found, int n, bool limits, pl_arena *mem, pl_error *err)
 {
     st_field *to = PL_NEW(mem, st_field, n + 1);
@@ -67,6 +76,8 @@ pl_code st_label_fields(st_record *out, const ch_field *found, int n, bool limit
 
     out->field = to;
     for (int i = 0; i < n && code == PL_OK; i++) {
+        if (is_repeated(found, i))
+            continue;
         if (found[i].is_number && isfinite(found[i].value))
             to[out->n_fields++] = (st_field){ found[i].name, found[i].value };
         if (limits)

@@ -338,11 +338,6 @@ static pl_code store_labels(st_molecules *m, int64_t mol_id, const st_record *r,
         return PL_OK;
     for (int32_t i = 0; i < r->n_fields && code == PL_OK; i++) {
         int64_t id;
-        bool twice = false; /* a record that names a field twice: the first counts */
-        for (int32_t k = 0; k < i; k++)
-            twice = twice || strcmp(r->field[k].name, r->field[i].name) == 0;
-        if (twice)
-            continue;
         code = property_id(m, r->field[i].name, r, &id, err);
         if (code == PL_OK && id != 0)
             code = store_label(m, mol_id, id, r->field[i].value, err);

@@ -431,6 +431,9 @@ static pl_code store_files(read_state *s, int32_t file, pl_error *err)
         }
         if (code == PL_OK)
             code = warn_guessed(s, in->path, ch_reader_guessed(reader));
+        if (code == PL_OK && st_input_repeats(reader) != NULL)
+            code = pl_event_add(s->env, PL_WARN, "%s: several columns are called \"%.60s\"; the first is read", in->path,
+                                st_input_repeats(reader));
         ch_reader_close(reader);
         s->files_stored++;
     }

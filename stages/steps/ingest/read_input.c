@@ -32,6 +32,18 @@ pl_code st_input_open(ch_reader **out, const pl_input *in, const st_read_conf *c
     return ch_reader_open(out, in->path, st_input_format(in), &opts, err);
 }
 
+const char *st_input_repeats(const ch_reader *reader)
+{
+    int n;
+    const char *const *name = ch_reader_columns(reader, &n);
+
+    for (int i = 1; i < n; i++)
+        for (int k = 0; k < i && name[i][0] != '\0'; k++)
+            if (strcmp(name[i], name[k]) == 0)
+                return name[i];
+    return NULL;
+}
+
 /* ---- what must not be written to ---- */
 
 static bool is_same(const struct stat *at, const char *path)

@@ -27,6 +27,9 @@ const pl_input *st_input_at(const pl_workflow *wf, int32_t i);
  * what it reads (ch_reader_hash). */
 pl_code st_input_open(ch_reader **out, const pl_input *in, const st_read_conf *conf, ch_worker *lister, pl_error *err);
 
+/* The first name that several columns of a table have; NULL: none. Names as in ch_reader_columns. */
+const char *st_input_repeats(const ch_reader *reader);
+
 /* Whether an existing file is one that the run reads, under any name: inputs, models, the workflow, files of
  * settings. Writing to it would destroy it. */
 bool st_is_read(const pl_workflow *wf, const char *path);
