@@ -63,8 +63,9 @@ def formats_and_their_records_add_up():
 
 
 def duplicates_are_one_molecule_with_the_mean_of_their_labels():
-    rows = ["smiles,name,x,y,note", "CCO,ethanol,1.0,5,a", "OCC,alcohol,2.0,,b", "C(O)C,spirit,6.0,7,c", "c1ccccc1,benzene,3,4,d",
-            "CC(=O)[O-].[Na+],acetate,1,1,e", "C[C@H](N)C(=O)O,L-ala,1,1,f", "C[C@@H](N)C(=O)O,D-ala,2,2,g", "Xx,broken,9,9,h"]
+    # Of two columns z the first counts, also where it is empty. The units of QM9 are those of its own files, not of this table.
+    rows = ["smiles,name,x,y,note,z,z,gap,gdb_index", "CCO,ethanol,1.0,5,a,,9,3", "OCC,alcohol,2.0,,b", "C(O)C,spirit,6.0,7,c", "c1ccccc1,benzene,3,4,d",
+            "CC(=O)[O-].[Na+],acetate,1,1,e,1,1,1,1", "C[C@H](N)C(=O)O,L-ala,1,1,f", "C[C@@H](N)C(=O)O,D-ala,2,2,g", "Xx,broken,9,9,h"]
 
     def labels(name, workdir):
         return p.rows("SELECT p.name, value, n_measurements, round(spread, 12) FROM label JOIN property p USING(property_id) "
@@ -80,12 +81,14 @@ def duplicates_are_one_molecule_with_the_mean_of_their_labels():
             return [s for (s,) in p.rows("SELECT status FROM record ORDER BY record_id", workdir=workdir)]
 
         assert run("", "mean") == ["ok", "duplicate", "duplicate", "ok", "ok", "ok", "ok", "failed"]
-        assert labels("ethanol", "mean") == [("x", 3.0, 3, round(7 ** 0.5, 12)), ("y", 6.0, 2, round(2 ** 0.5, 12))]
+        assert p.rows("SELECT message FROM event WHERE message LIKE '%several%'", workdir="mean") == \
+            [(p.path("a.csv") + ': several columns are called "z"; the first is read',)]
+        assert labels("ethanol", "mean") == [("gap", 3.0, 1, 0.0), ("x", 3.0, 3, round(7 ** 0.5, 12)), ("y", 6.0, 2, round(2 ** 0.5, 12))]
         assert labels("benzene", "mean") == [("x", 3.0, 1, 0.0), ("y", 4.0, 1, 0.0)]
         assert p.rows("SELECT removed, charge FROM molecule m JOIN record r ON r.record_id=m.mol_id WHERE title='acetate'",
                       workdir="mean")[0][0] == "[Na+]"
         assert p.rows("SELECT name, unit, task, better FROM property ORDER BY 1", workdir="mean") == \
-            [("x", "", "regression", "none"), ("y", "", "regression", "none")]
+            [(name, "", "regression", "none") for name in ("gap", "gdb_index", "x", "y", "z")]
         assert run(", dedupe: {by: none}", "none") == ["ok"] * 7 + ["failed"]
         assert labels("alcohol", "none") == [("x", 2.0, 1, 0.0)]
         run(", dedupe: {by: exact, on_conflict: first}", "first")
@@ -100,7 +103,7 @@ def duplicates_are_one_molecule_with_the_mean_of_their_labels():
         assert run(", dedupe: {by: skeleton}", "skeletons")[4:] == ["ok", "ok", "duplicate", "failed", "duplicate", "duplicate", "ok", "duplicate"]
         assert labels("L-ala", "skeletons")[0][1:3] == (4 / 3, 3)
         p.put("a.csv", "\n".join(rows[:9]) + "\n")
-        assert labels("ethanol", "first")[0] == ("x", 1.0, 3, round(((1 + 25) / 2) ** 0.5, 12))
+        assert labels("ethanol", "first")[1] == ("x", 1.0, 3, round(((1 + 25) / 2) ** 0.5, 12))
         run(", labels: [y], properties: {y: {unit: eV, better: low, task: classification}}", "named")
         assert p.rows("SELECT name, unit, task, better FROM property", workdir="named") == [("y", "eV", "classification", "low")]
         assert labels("ethanol", "named") == [("y", 6.0, 2, round(2 ** 0.5, 12))]

@@ -173,12 +173,17 @@ const char *st_labels_stored(pl_store *s, pl_arena *mem)
     return names != NULL ? names : "";
 }
 
+/* Records of QM9's files, SDF and XYZ. A table of the same names may have other units. */
 static bool is_qm9(const st_record *r)
 {
-    for (int32_t i = 0; i < r->n_fields; i++)
-        if (strncmp(r->field[i].name, "gdb", 3) == 0)
+    const char *comment = strchr(r->text, '\n');
+
+    if (strcmp(r->format, "xyz") == 0)
+        return comment != NULL && strncmp(comment, "\ngdb", 4) == 0;
+    for (int32_t i = 0; i < r->n_fields && strcmp(r->format, "sdf") == 0; i++)
+        if (strcmp(r->field[i].name, "gdb_index") == 0)
             return true;
-    return strcmp(r->format, "xyz") == 0 && strstr(r->text, "gdb") != NULL;
+    return false;
 }
 
 static const st_property *said(const st_prepare_conf *c, const char *name)
