@@ -296,6 +296,14 @@ def an_unreadable_format_is_refused_with_advice():
         _, _, err = p.run("run", p.workflow(["{path: b.txt}"], "  read: {}\n  prepare: {conformers: {source: none}, labels: [logS]}\n",
                                             workdir="some"))
         assert "2 of 5 molecules have a number in logS" in err, err
+        # settings of another format would have no effect
+        p.put("a.sdf", "\n\n\n  1  0  0  0  0  0  0  0  0  0999 V2000\n    0.0000    0.0000    0.0000 C   0\nM  END\n")
+        for item, want in (("{path: b.txt, title_from: SMILES}", "b.txt is csv, and `title_from` names a data field of SDF; write `columns: {title: ...}`"),
+                           ("{path: a.smi, title_from: x}", "a.smi is smi, and `title_from` names a data field of SDF"),
+                           ("{path: a.sdf, columns: {title: x}}", "a.sdf is sdf, and `columns` are of a table (csv, tsv); a title is named by `title_from`"),
+                           ("{path: b.txt, columns: {title: logS}}", ""), ("{path: a.sdf, title_from: x}", "")):
+            _, _, err = p.run("check", p.workflow([item], FLAT), expect=2 if want else 0)
+            assert want in err and ("title" in err) == (want != ""), (item, err)
         _, _, err = p.run("check", p.workflow(["{path: .}"], FLAT), expect=2)
         assert "is a folder; write a pattern such as" in err, err
 

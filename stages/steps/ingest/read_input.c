@@ -107,6 +107,20 @@ static void check_formats(const pl_workflow *wf, pl_problems *problems)
     ch_worker_close(worker);
 }
 
+/* Settings of another format would have no effect. */
+static void check_settings(const pl_input *in, const ch_reader *reader, const pl_node *at, pl_problems *problems)
+{
+    const char *format = ch_reader_format(reader);
+    const bool table = strcmp(format, "csv") == 0 || strcmp(format, "tsv") == 0;
+
+    if (in->title_from != NULL && strcmp(format, "sdf") != 0)
+        pl_problem_add(problems, at, "inputs: %s is %s, and `title_from` names a data field of SDF%s", in->path, format,
+                       table ? "; write `columns: {title: ...}`" : "");
+    if ((in->smiles_column != NULL || in->title_column != NULL) && !table)
+        pl_problem_add(problems, at, "inputs: %s is %s, and `columns` are of a table (csv, tsv)%s", in->path, format,
+                       strcmp(format, "sdf") == 0 ? "; a title is named by `title_from`" : "");
+}
+
 /* Checks that every file has a reader and the named columns, as far as its first bytes show. */
 static void check_files(const pl_workflow *wf, pl_problems *problems)
 {
@@ -123,6 +137,7 @@ static void check_files(const pl_workflow *wf, pl_problems *problems)
             pl_problem_add(problems, at, "inputs: %s", err.text);
             continue;
         }
+        check_settings(in, reader, at, problems);
         if (st_input_format(in) == NULL && !ch_format_is_ours(ch_reader_format(reader)) &&
             (worker != NULL || ch_worker_open(&worker, NULL, NULL) == PL_OK) &&
             ch_worker_reads(worker, ch_reader_format(reader), &yes, NULL) == PL_OK && !yes)
