@@ -25,7 +25,7 @@
  *     version  str library version; str protocol; str folder of the library's tables
  *     reads    i32 yes
  *     prepare  str smiles, inchikey, formula, removed, alerts, geometry, built_from;
- *              i32 n_heavy, charge, charge_read, n_neutralised, undefined_stereo, lost_stereo;
+ *              i32 n_heavy, charge, charge_read, n_neutralised, undefined_stereo, lost_stereo, lacking, present;
  *              f64 of each descriptor; f64 energy; mol (also when the status is not ok);
  *              stereo. geometry "build": this needs a structure; `build` asks for one of Open Babel. built_from is then the SMILES and, behind a
  *              blank, stereo that it leaves out. mol is then the SMILES with all hydrogens, heavy atoms first, without positions, and
@@ -60,7 +60,7 @@
 
 /* "8 mw logp ...": programs with different descriptors refuse each other. */
 #define CH_PROTOCOL_NAME(name, ...) " " #name
-#define CH_PROTOCOL_VERSION "16" CH_DESCRIPTORS(CH_PROTOCOL_NAME)
+#define CH_PROTOCOL_VERSION "17" CH_DESCRIPTORS(CH_PROTOCOL_NAME)
 
 /* Version of the answers: raise it when an unchanged request would get a different answer. It is part of the keys of stages and of
  * stored structures, where it is called "protocol" (formerly it was the same number). Do not raise it for a new descriptor: its name is

@@ -70,6 +70,7 @@ typedef struct ch_prepared {
     int32_t charge_read, n_neutralised;  /* net charge before neutralise and ph, and atoms whose charge they changed */
     int32_t undefined_stereo;            /* centres and double bonds that the structure has by chance */
     int32_t lost_stereo;                 /* of these, the ones that the record defines                */
+    int32_t lacking, present;            /* of a record with 3D positions: hydrogens that it lacks, and has; else 0 */
     double descriptor[CH_N_DESCRIPTORS]; /* of the kept part, chem/common/descriptors.h; NaN where there is none */
     /* The 3D structure; if there are several, the one with the lowest energy. */
     const char *geometry; /* "input", "mmff94", "uff", "none" or ""             */

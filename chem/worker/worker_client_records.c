@@ -45,8 +45,8 @@ static pl_code get_prepared(ch_prepared *out, ch_stereo *stereo, ch_wire *in, pl
     pl_code code;
     const char **strings[] = { &out->smiles, &out->inchikey, &out->formula,   &out->removed,
                                &out->alerts, &out->geometry, &out->built_from };
-    int32_t *ints[] = { &out->n_heavy,       &out->charge,           &out->charge_read,
-                        &out->n_neutralised, &out->undefined_stereo, &out->lost_stereo };
+    int32_t *ints[] = { &out->n_heavy,          &out->charge,      &out->charge_read, &out->n_neutralised,
+                        &out->undefined_stereo, &out->lost_stereo, &out->lacking,     &out->present };
 
     for (size_t i = 0; i < sizeof strings / sizeof *strings; i++) {
         size_t n;

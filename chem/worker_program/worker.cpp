@@ -93,6 +93,7 @@ bool write_all(int fd, const char *p, size_t n)
 struct Prepared {
     std::string smiles, inchikey, formula, removed, alerts, geometry, built_from;
     int32_t n_heavy = 0, charge = 0, charge_read = 0, n_neutralised = 0, undefined_stereo = 0, lost_stereo = 0;
+    int32_t lacking = 0, present = 0;
     double descriptor[CH_N_DESCRIPTORS] = {}, energy = NAN;
     std::string mol, stereo; // in the format of chem/common/protocol.h
 };
@@ -135,6 +136,8 @@ static void prepare(Prepared &p, const std::string &text, const std::string &for
         p.removed = mol_keep_main_part(mol, written);
     mol_check_size(mol, o, 1);
     p.charge_read = mol.GetTotalCharge();
+    if (is_real_3d(mol, format))
+        count_hydrogens(mol, p.lacking, p.present);
     if (o.ph >= 0)
         p.n_neutralised = mol_protonate(mol, o.ph);
     else if (o.neutralise)
@@ -175,7 +178,8 @@ static void put_prepared(Out &out, const Prepared &p)
 {
     for (const std::string *s : { &p.smiles, &p.inchikey, &p.formula, &p.removed, &p.alerts, &p.geometry, &p.built_from })
         out.str(*s);
-    for (int32_t n : { p.n_heavy, p.charge, p.charge_read, p.n_neutralised, p.undefined_stereo, p.lost_stereo })
+    for (int32_t n :
+         { p.n_heavy, p.charge, p.charge_read, p.n_neutralised, p.undefined_stereo, p.lost_stereo, p.lacking, p.present })
         out.put(n);
     for (double x : p.descriptor)
         out.put(x);

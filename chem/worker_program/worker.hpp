@@ -226,6 +226,7 @@ void mol_check_size(OpenBabel::OBMol &mol, const PrepareOpts &o, int factor);
 
 bool is_metal(unsigned z);
 bool all_hydrogens_there(OpenBabel::OBMol &mol);
+void count_hydrogens(OpenBabel::OBMol &mol, int32_t &lacking, int32_t &present);
 
 // Adds the missing hydrogens as atoms, in positions that do not depend on the order of the atoms. If the neighbours do not determine
 // a direction, Open Babel chooses one at random; another seed gives another direction.
@@ -455,6 +456,8 @@ struct Placed {
 
 void mol_check_geometry(OpenBabel::OBMol &mol); // CH_GEOMETRY: atoms coincide, bonds of 5 Angstrom, positions not finite
 
+// Whether positions are in the record. A flat molecule counts as 3D if its format has no 2D drawings or its header says 3D.
+bool is_real_3d(OpenBabel::OBMol &mol, const std::string &format);
 
 // Adds hydrogens and checks the positions, unless the conformer is none or must be built.
 Placed mol_place(OpenBabel::OBMol &mol, const std::string &format, const PrepareOpts &o);

@@ -75,8 +75,7 @@ static bool flat_is_impossible(OBMol &mol)
     return false;
 }
 
-// A flat molecule counts as 3D if its format has no 2D drawings or its header says 3D.
-static bool is_real_3d(OBMol &mol, const std::string &format)
+bool is_real_3d(OBMol &mol, const std::string &format)
 {
     if (is_smiles(format) || (!mol.HasNonZeroCoords() && mol.NumAtoms() > 1))
         return false;

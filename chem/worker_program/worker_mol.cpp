@@ -424,6 +424,15 @@ bool all_hydrogens_there(OBMol &mol)
     return true;
 }
 
+void count_hydrogens(OBMol &mol, int32_t &lacking, int32_t &present)
+{
+    lacking = present = 0;
+    FOR_ATOMS_OF_MOL(a, mol) {
+        lacking += static_cast<int32_t>(a->GetImplicitHCount());
+        present += a->GetAtomicNum() == 1;
+    }
+}
+
 void restart_chance(uint64_t seed) { srand(static_cast<unsigned>(seed ^ (seed >> 32))); }
 
 // The direction of an added hydrogen depends on the order of the atoms and bonds: in an alcohol it is opposite to a neighbour of its neighbour.

@@ -374,6 +374,37 @@ def an_exported_sdf_reads_back_as_the_same_molecules():
         assert [r[1] for r in before if "2H" in r[1] and r[4] != "mmff94"] == ["[2H][2H]"]
 
 
+ETHANE = ((0, 0, 0, "C"), (1.54, 0, 0, "C"), (-.36, 1.03, 0, "H"), (-.36, -.51, .89, "H"), (-.36, -.51, -.89, "H"), (1.9, -1.03, 0, "H"), (1.9, .51, .89, "H"),
+          (1.9, .51, -.89, "H"))
+
+
+def ethane(n):
+    """A record of its first n atoms."""
+    bonds = ((1, 2), (1, 3), (1, 4), (1, 5), (2, 6), (2, 7), (2, 8))[:n - 1]
+    return "ethane\n\n\n%3d%3d  0  0  0  0  0  0  0  0999 V2000\n" % (n, n - 1) + "".join("%10.4f%10.4f%10.4f %-3s 0  0\n" % a for a in ETHANE[:n]) + \
+        "".join("%3d%3d  1  0\n" % bond for bond in bonds) + "M  END\n$$$$\n"
+
+
+NONE = "methanol\n\n\n  2  1  0  0  0  0  0  0  0  0999 V2000\n    0.0000    0.0000    0.1000 C   0  0\n    1.4000    0.0000    0.0000 O   0  0\n" \
+    "  1  2  1  0\nM  END\n$$$$\n"
+
+
+def hydrogens_that_positions_lack_are_counted():
+    """Whoever gives all hydrogens and a wrong bond order would not know that a molecule got others."""
+    text = "records with 3D positions that lack hydrogens: %s; hydrogens added: %d"
+    some = "; records of these with other hydrogens: 1 (if a record has all, its bond orders or charges are wrong)"
+    with Project() as p:
+        p.put("in.sdf", ethane(6) + NONE)
+        p.put("none.sdf", NONE)
+        p.put("all.sdf", ethane(8))
+        for name, source, want in (("in", "keep", ("warn", text % ("2", 6) + some)),
+                                   ("in", "auto", ("warn", text % ("2; structures were built in place of these positions", 6) + some)),
+                                   ("none", "keep", ("info", text % ("1", 4))), ("all", "keep", None), ("in", "generate", None)):
+            p.run("run", p.workflow([p.path(name + ".sdf")], "  read: {}\n  prepare: {conformers: {source: %s}}\n" % source, workdir=name + source), "-q")
+            said = p.rows("SELECT level, message FROM event WHERE message LIKE '%that lack hydrogens%'", workdir=name + source)
+            assert said == ([want] if want else []), (name, source, said)
+
+
 def radicals_are_no_duplicates_of_closed_shells():
     """InChI ignores unpaired electrons: O=O and [O][O] have the same key; so do CO and its carbene, ethene and its biradical."""
     rows = ["smiles,name,x", "O=O,singlet,1", "[O][O],triplet,3", "[O][O],again,5", "O=O,too,2", "[CH2][CH2],biradical,7", "C=C,ethene,8",
@@ -395,7 +426,7 @@ def radicals_are_no_duplicates_of_closed_shells():
             assert p.rows(read, workdir=by + "-3") == one, p.rows(read, workdir=by + "-3")
 
 
-main([formats_and_their_records_add_up, radicals_are_no_duplicates_of_closed_shells, duplicates_are_one_molecule_with_the_mean_of_their_labels, workers_do_not_change_a_byte, kills_at_any_moment_change_nothing,
+main([formats_and_their_records_add_up, hydrogens_that_positions_lack_are_counted, radicals_are_no_duplicates_of_closed_shells, duplicates_are_one_molecule_with_the_mean_of_their_labels, workers_do_not_change_a_byte, kills_at_any_moment_change_nothing,
       faults_before_and_after_each_commit_change_nothing, signals_stop_cleanly_and_the_run_goes_on,
       every_messy_file_is_accounted_for, other_tools_read_the_database, structures_are_built_once,
       an_exported_sdf_reads_back_as_the_same_molecules])

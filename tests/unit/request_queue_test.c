@@ -70,7 +70,7 @@ static void put_prepared(pl_text *t, const char *text, size_t n)
         ch_wire_put_str(t, "", 0);
     ch_wire_put_str(t, build ? "build" : "input", 5);
     ch_wire_put_str(t, text, n);
-    for (int i = 0; i < 6; i++) /* n_heavy to lost_stereo */
+    for (int i = 0; i < 8; i++) /* n_heavy to present */
         ch_wire_put_u32(t, 0);
     for (int i = 0; i < CH_N_DESCRIPTORS + 1; i++) /* and the energy */
         ch_wire_put_f64(t, 0);

@@ -451,6 +451,24 @@ static pl_code commit(void *state, pl_unit *unit, pl_error *err)
     return code;
 }
 
+/* Hydrogens that records with positions lack: ligands without hydrogens, or wrong bond orders. */
+static pl_code say_hydrogens(prepare_state *s)
+{
+    const st_structures *t = &s->structures;
+    const char *built = s->opts.conformer == CH_3D_KEEP ? "" : "; structures were built in place of these positions";
+    char some[160] = "";
+
+    if (t->n_lacking == 0 || (s->opts.conformer != CH_3D_KEEP && s->opts.conformer != CH_3D_AUTO))
+        return PL_OK;
+    if (t->n_partly > 0)
+        (void)snprintf(some, sizeof some,
+                       "; records of these with other hydrogens: %lld (if a record has all, its bond orders or charges are wrong)",
+                       (long long)t->n_partly);
+    return pl_event_add(s->env, t->n_partly > 0 ? PL_WARN : PL_INFO,
+                        "records with 3D positions that lack hydrogens: %lld%s; hydrogens added: %lld%s", (long long)t->n_lacking,
+                        built, (long long)t->n_added, some);
+}
+
 /* Counts of this run; structures built before a stop are counted in the earlier run. */
 static pl_code say_structures(prepare_state *s)
 {
@@ -467,6 +485,8 @@ static pl_code say_structures(prepare_state *s)
                             "%lld records are duplicates with a biaryl that cannot turn: neither InChIKey nor SMILES tells its two "
                             "forms (atropisomers) apart, and the molecule has that of its first record",
                             (long long)st_molecules_twists(s->molecules));
+    if (code == PL_OK)
+        code = say_hydrogens(s);
     if (code != PL_OK || t->n_built + t->n_known == 0)
         return code;
     return pl_event_add(s->env, PL_INFO, "%lld structures built, %lld from the cache", (long long)t->n_built,

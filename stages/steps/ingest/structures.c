@@ -110,6 +110,15 @@ static bool is_kept(const ch_prepared *p)
            (p->code == CH_TIMEOUT && p->signal == SIGPROF); /* not of a wall clock */
 }
 
+static void count_lacking(st_structures *s, const ch_prepared *p)
+{
+    if (p->code != CH_OK || p->set_aside != NULL || p->lacking == 0)
+        return;
+    s->n_lacking++;
+    s->n_partly += p->present > 0;
+    s->n_added += p->lacking;
+}
+
 pl_code st_structure_keep(st_structures *s, const ch_prepared *p, pl_error *err)
 {
     unsigned char key[32];
@@ -119,6 +128,7 @@ pl_code st_structure_keep(st_structures *s, const ch_prepared *p, pl_error *err)
     s->n_known += p->known;
     s->n_built += p->built;
     s->n_lost += p->code == CH_OK && p->lost_stereo > 0 && p->set_aside == NULL;
+    count_lacking(s, p);
     if (!p->built || !is_kept(p))
         return PL_OK;
     key_of(s, p->built_from, key);

@@ -17,6 +17,9 @@ typedef struct st_structures {
     double first_s, retry_s;  /* CPU budgets of this run                         */
     int64_t n_built, n_known; /* committed in this run, those that failed too    */
     int64_t n_lost;           /* records whose structure may have other stereo   */
+    int64_t n_lacking;        /* records with positions that lack hydrogens      */
+    int64_t n_partly;         /* of these, those that have others                */
+    int64_t n_added;          /* the hydrogens that they lack                    */
 } st_structures;
 
 /* library: JSON of version and seed, as in the stage's key. Opens features.db. */
