@@ -72,6 +72,8 @@ static void odd_times_give_a_number_in_range(void **state)
     (void)state;
     b.step = b.evaluation = 0;
     assert_int_equal(nn_budget_epochs(&b), 1000);
+    b.used = b.seconds; /* 0 / 0 */
+    assert_int_equal(nn_budget_epochs(&b), 1000);
     b.step = NAN;
     assert_int_equal(nn_budget_epochs(&b), 1000);
     b = usual();
