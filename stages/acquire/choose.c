@@ -94,7 +94,7 @@ static pl_code find_property(choosing *x, pl_error *err)
         (void)sqlite3_bind_text(st, 1, x->c->property, -1, SQLITE_STATIC);
     if (code == PL_OK)
         code = pl_db_step(st, &row, err);
-    if (code == PL_OK && row)
+    if (row)
         code = sqlite3_column_int(st, 5) == 1 ? take_property(x, st, err)
                                               : pl_fail(err, PL_ECONFIG, "which property? give --property; scored are: %s", names);
     (void)sqlite3_finalize(st);
@@ -358,7 +358,7 @@ static pl_code read_pick(choosing *x, pick *p, int64_t mol_id, pl_error *err)
 
     (void)sqlite3_bind_int64(x->get, 1, mol_id);
     code = pl_db_step(x->get, &row, err);
-    if (code == PL_OK && row && sqlite3_column_bytes(x->get, 0) == CH_FINGERPRINT_BYTES) {
+    if (row && sqlite3_column_bytes(x->get, 0) == CH_FINGERPRINT_BYTES) {
         ch_fingerprint_unpack(&p->print, sqlite3_column_blob(x->get, 0));
         p->scaffold = text_of(x, x->get, 1);
         code = p->scaffold == NULL ? pl_fail(err, PL_ENOMEM, "a scaffold") : PL_OK;

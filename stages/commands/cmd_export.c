@@ -183,7 +183,7 @@ static pl_code open_conformers(exporting *x, pl_error *err)
 
     if (code == PL_OK)
         code = pl_db_step(st, &row, err);
-    if (code == PL_OK && row && (key = pl_strdup(x->mem, text_of(st, 0))) == NULL)
+    if (row && (key = pl_strdup(x->mem, text_of(st, 0))) == NULL)
         code = pl_fail(err, PL_ENOMEM, "a key");
     (void)sqlite3_finalize(st);
     if (code == PL_OK && key == NULL)

@@ -40,7 +40,7 @@ static pl_code units_check(pl_store *s, pl_error *err)
 
     if (code == PL_OK)
         code = pl_db_step(st, &row, err);
-    if (code == PL_OK && row)
+    if (row)
         code = pl_fail(
             err, PL_EINPUT,
             "%s: labels were added in the unit '%s' (`molsieve label`), and the library now has it in '%s'; set the unit in "

@@ -76,7 +76,7 @@ static pl_code prepare_key(const char **out, pl_store *store, pl_arena *mem, pl_
     *out = NULL;
     if (code == PL_OK)
         code = pl_db_step(st, &row, err);
-    if (code == PL_OK && row && (*out = pl_strdup(mem, (const char *)sqlite3_column_text(st, 0))) == NULL)
+    if (row && (*out = pl_strdup(mem, (const char *)sqlite3_column_text(st, 0))) == NULL)
         code = pl_fail(err, PL_ENOMEM, "a key");
     (void)sqlite3_finalize(st);
     return code;

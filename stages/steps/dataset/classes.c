@@ -64,7 +64,7 @@ pl_code st_classes_check(pl_env *env, const char *label, int64_t *undecided, pl_
 
     if (code == PL_OK)
         code = pl_db_step(st, &row, err);
-    if (code == PL_OK && row)
+    if (row)
         code = pl_fail(err, PL_ECONFIG, "%s of %s (%s:%lld) is %g; a class is 0 or 1", label,
                        column(st, 1)[0] ? column(st, 1) : "a molecule", column(st, 2), (long long)sqlite3_column_int64(st, 3),
                        sqlite3_column_double(st, 0));

@@ -21,7 +21,7 @@ static pl_code key_read(char key[NN_DOMAIN_KEY + 1], sqlite3_stmt *st, int64_t m
 
     (void)sqlite3_bind_int64(st, 1, mol_id);
     code = pl_db_step(st, &row, err);
-    if (code == PL_OK && row && sqlite3_column_bytes(st, 0) == NN_DOMAIN_KEY)
+    if (row && sqlite3_column_bytes(st, 0) == NN_DOMAIN_KEY)
         (void)snprintf(key, NN_DOMAIN_KEY + 1, "%s", (const char *)sqlite3_column_text(st, 0));
     (void)sqlite3_reset(st);
     return code;

@@ -307,7 +307,7 @@ static pl_code store_label(st_molecules *m, int64_t mol_id, int64_t prop, double
     (void)sqlite3_bind_int64(m->get_label, 1, mol_id);
     (void)sqlite3_bind_int64(m->get_label, 2, prop);
     code = pl_db_step(m->get_label, &row, err);
-    if (code == PL_OK && row) {
+    if (row) {
         l.value = sqlite3_column_double(m->get_label, 0);
         l.n = sqlite3_column_int64(m->get_label, 1);
         l.spread = sqlite3_column_double(m->get_label, 2);
@@ -370,7 +370,7 @@ static pl_code find_molecule(st_molecules *m, const st_record *r, const ch_prepa
     for (int k = 0; k < m->conf->columns.n; k++)
         bind_real(m->find, FIRST_COLUMN + k, *st_columns_value(r, m->conf->columns.name[k]));
     code = pl_db_step(m->find, &row, err);
-    if (code == PL_OK && row) {
+    if (row) {
         *mol_id = sqlite3_column_int64(m->find, 0);
         differs = strcmp((const char *)sqlite3_column_text(m->find, 1), p->smiles) != 0;
     }

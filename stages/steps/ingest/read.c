@@ -118,7 +118,7 @@ static pl_code go_on(read_state *s, pl_error *err)
 
     if (code == PL_OK)
         code = pl_db_step(st, &row, err);
-    if (code == PL_OK && row) {
+    if (row) {
         const pl_input *in;
         s->file = (int32_t)sqlite3_column_int64(st, 0) - 1;
         s->next_id = sqlite3_column_int64(st, 4) + 1;
@@ -518,7 +518,7 @@ static pl_code warn_of(read_state *s, const char *sql, pl_error *err)
 
     while (code == PL_OK && row) {
         code = pl_db_step(st, &row, err);
-        if (code == PL_OK && row)
+        if (row)
             code = pl_event_add(s->env, PL_WARN, "%s", (const char *)sqlite3_column_text(st, 0));
     }
     (void)sqlite3_finalize(st);

@@ -194,7 +194,7 @@ pl_code st_read_doubt(const pl_workflow *wf, const pl_step *step, pl_store *stor
     *why = NULL;
     if (code == PL_OK)
         code = pl_db_step(st, &row, err);
-    if (code == PL_OK && row) {
+    if (row) {
         const char *note = (const char *)sqlite3_column_text(st, 1);
         n_units = sqlite3_column_int64(st, 0);
         if (note == NULL || sscanf(note, "%lld %d %lld %64s", &units, &seen.file, &bytes, seen.sha256) < 3 || units != n_units)

@@ -197,7 +197,7 @@ pl_code st_sizes_get(st_sizes *out, const pl_workflow *wf, pl_store *store, pl_e
         (void)sqlite3_bind_int(st, 1, prepare != NULL && st_prepare_is_flat(prepare->conf));
         if (code == PL_OK)
             code = pl_db_step(st, &row, err);
-        if (code == PL_OK && row && sqlite3_column_type(st, 3) != SQLITE_NULL)
+        if (row && sqlite3_column_type(st, 3) != SQLITE_NULL)
             *out = (st_sizes){ .n = sqlite3_column_double(st, 0),
                                .atoms = sqlite3_column_double(st, 1),
                                .bonds = sqlite3_column_double(st, 2),

@@ -28,7 +28,7 @@ static pl_code fail_unknown(st_ranking *s, const char *name, pl_error *err)
 
     if (code == PL_OK)
         code = pl_db_step(st, &row, err);
-    if (code == PL_OK && row && sqlite3_column_text(st, 0) != NULL)
+    if (row && sqlite3_column_text(st, 0) != NULL)
         (void)snprintf(known, sizeof known, "scored: %s", (const char *)sqlite3_column_text(st, 0));
     (void)sqlite3_finalize(st);
     if (code != PL_OK)
