@@ -68,7 +68,7 @@ static pl_code read_errors(json_t *rows, pl_store *s, pl_error *err)
 
     while (code == PL_OK && row) {
         code = pl_db_step(st, &row, err);
-        if (row)
+        if (code == PL_OK && row)
             (void)json_array_append_new(rows, json_pack("{s:s,s:s,s:s,s:f,s:s,s:I}", "property", sqlite3_column_text(st, 0), "part",
                                                         sqlite3_column_text(st, 1), "metric", sqlite3_column_text(st, 2), "value",
                                                         sqlite3_column_double(st, 3), "unit", sqlite3_column_text(st, 4), "n",

@@ -259,7 +259,7 @@ static pl_code model_explain(subject *s, sqlite3_stmt *row, const char **last, p
         return code;
     pl_cmd_print("model %s: %s %.4g\n", name, property, sqlite3_column_double(row, 4));
     for (int32_t k = 0; k < m->conf.outputs && code == PL_OK; k++)
-        if (st_predicts(m, k, property, mem))
+        if (st_predicts(m, k, property))
             code = target_explain(s, m, k, sqlite3_column_double(row, 4), mem, err);
     if (code == PL_OK && (*last == NULL || strcmp(*last, path) != 0))
         nearest_print(s, m);

@@ -199,12 +199,11 @@ static const double *scaled(const double *from, int32_t n, double scale, pl_aren
     return to;
 }
 
-bool st_predicts(const nn_model_file *m, int32_t target, const char *property, pl_arena *mem)
+bool st_predicts(const nn_model_file *m, int32_t target, const char *property)
 {
     const nn_target *t = &m->target[target];
-    const char *own = st_property_own_name(t->name, t->unit, mem);
 
-    return strcmp(t->name, property) == 0 || (own != NULL && strcmp(own, property) == 0);
+    return strcmp(t->name, property) == 0 || st_property_is_own(property, t->name, t->unit);
 }
 
 pl_code st_moves_of(st_moves *out, const st_subject *s, const nn_model_file *m, int32_t member, int32_t target, pl_arena *mem,

@@ -49,8 +49,8 @@ typedef struct st_moves {
 } st_moves;
 
 /* Whether a property of results.db is what target `target` of the model predicts: it has its name, or, beside a label of another unit, its
- * name and unit. False also where memory is refused. */
-bool st_predicts(const nn_model_file *m, int32_t target, const char *property, pl_arena *mem);
+ * name and unit. */
+bool st_predicts(const nn_model_file *m, int32_t target, const char *property);
 
 /* member: of m->members, whose kind can explain. The linear part of the target is in base. */
 pl_code st_moves_of(st_moves *out, const st_subject *s, const nn_model_file *m, int32_t member, int32_t target, pl_arena *mem,

@@ -147,7 +147,7 @@ void st_report_moved(st_report *r)
         if (ready)
             network_find(r, &v, sqlite3_column_int64(st, 5));
         for (int32_t k = 0; ready && k < v.m->conf.outputs; k++)
-            for (int32_t c = 0; c <= v.m->members.n && st_predicts(v.m, k, st_column(st, 4), r->mem); c++)
+            for (int32_t c = 0; c <= v.m->members.n && st_predicts(v.m, k, st_column(st, 4)); c++)
                 add_component(r, &v, (long long)sqlite3_column_int64(st, 0), c, k);
     }
     st_conformers_close(&v.stored);

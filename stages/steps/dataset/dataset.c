@@ -118,7 +118,7 @@ static pl_code rows_query(st_dataset *d, pl_env *env, const st_wanted_label *lab
         code = sql != NULL ? pl_db_prepare(env->store->db, &st, sql, err) : pl_fail(err, PL_ENOMEM, "labels");
     while (code == PL_OK && row && d->n < n) {
         code = pl_db_step(st, &row, err);
-        if (row)
+        if (code == PL_OK && row)
             row_take(d, st);
     }
     sqlite3_finalize(st);

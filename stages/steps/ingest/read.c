@@ -518,7 +518,7 @@ static pl_code warn_of(read_state *s, const char *sql, pl_error *err)
 
     while (code == PL_OK && row) {
         code = pl_db_step(st, &row, err);
-        if (row)
+        if (code == PL_OK && row)
             code = pl_event_add(s->env, PL_WARN, "%s", (const char *)sqlite3_column_text(st, 0));
     }
     (void)sqlite3_finalize(st);

@@ -116,7 +116,7 @@ pl_code st_rank_funnel_words(pl_text *out, sqlite3 *db, pl_error *err)
 
     while (code == PL_OK && row) {
         code = pl_db_step(st, &row, err);
-        if (row)
+        if (code == PL_OK && row)
             pl_text_addf(out, "%14s  %s\n", pl_count_str(sqlite3_column_int64(st, 0), n), (const char *)sqlite3_column_text(st, 1));
     }
     (void)sqlite3_finalize(st);

@@ -57,7 +57,7 @@ static pl_code add_properties(sqlite3 *db, const char *shown, bool page, pl_text
     pl_text_free(&query);
     while (code == PL_OK && row) {
         code = pl_db_step(st, &row, err);
-        if (row)
+        if (code == PL_OK && row)
             add_property(sql, st, page);
     }
     (void)sqlite3_finalize(st);

@@ -204,7 +204,7 @@ static pl_code add_properties(sqlite3 *db, pl_text *sql, pl_error *err)
     pl_text_add(&used, "\n");
     while (code == PL_OK && row) {
         code = pl_db_step(st, &row, err);
-        if (row)
+        if (code == PL_OK && row)
             add_property(sql, &used, st);
     }
     pl_text_depend(sql, &used);

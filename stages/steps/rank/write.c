@@ -305,7 +305,7 @@ static pl_code finish(void *state, pl_error *err)
 
     while (code == PL_OK && row) {
         code = pl_db_step(s->hits, &row, err);
-        if (row)
+        if (code == PL_OK && row)
             code = write_row(s, err);
         if (++n % PROGRESS_EVERY == 0)
             pl_progress_set(s->env->progress, n, -1, NULL);

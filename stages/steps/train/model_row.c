@@ -11,6 +11,21 @@ const char *st_property_own_name(const char *target, const char *unit, pl_arena 
     return pl_sprintf(mem, "%s (%s)", target, unit[0] ? unit : "model");
 }
 
+/* What follows the beginning of a text; NULL: it begins otherwise, or is NULL. */
+static const char *behind(const char *text, const char *beginning)
+{
+    const size_t n = strlen(beginning);
+
+    return text != NULL && strncmp(text, beginning, n) == 0 ? text + n : NULL;
+}
+
+bool st_property_is_own(const char *property, const char *target, const char *unit)
+{
+    const char *end = behind(behind(behind(property, target), " ("), unit[0] ? unit : "model");
+
+    return end != NULL && strcmp(end, ")") == 0;
+}
+
 /* A property of that name has a unit, and not this one; or labels of no unit, which were converted to this one. */
 static pl_code has_other_unit(pl_store *s, const st_property_row *row, bool *other, pl_error *err)
 {

@@ -25,6 +25,8 @@ pl_code st_property_put(pl_store *s, const nn_model_file *m, int32_t k, bool con
 
 /* "gap (eV)". NULL: no memory. */
 const char *st_property_own_name(const char *target, const char *unit, pl_arena *mem);
+/* Whether a property has that name. */
+bool st_property_is_own(const char *property, const char *target, const char *unit);
 
 /* EDATA when m, read from path, is not what the training of this run stored as `name`. */
 pl_code st_model_same(pl_store *s, const char *name, const nn_model_file *m, const char *path, pl_error *err);
