@@ -29,6 +29,7 @@ struct ch_gunzip {
     int64_t given, taken; /* bytes returned of the decompressed file; bytes read of the file itself */
     bool started, gzip, inside /* a member */, ended, padded, hashing;
     bool live;     /* a pipe, a terminal: bytes come when their writer sends them */
+    bool over;     /* of a live file: its end was read. A terminal would wait for a second Ctrl-D */
     pl_sha256 sha; /* hash of the first sha.n_bytes of the file */
     char damage[128];
     const atomic_int *stop;
@@ -148,9 +149,9 @@ static pl_code wait_for_bytes(const ch_gunzip *g, pl_error *err)
 static pl_code take(ch_gunzip *g, pl_error *err)
 {
     ssize_t got;
-    pl_code code = wait_for_bytes(g, err);
+    pl_code code = g->over ? PL_OK : wait_for_bytes(g, err);
 
-    if (code != PL_OK)
+    if (code != PL_OK || g->over)
         return code;
     if (g->z.avail_in > 0)
         memmove(g->in, g->z.next_in, g->z.avail_in);
@@ -160,6 +161,7 @@ static pl_code take(ch_gunzip *g, pl_error *err)
     while (got < 0 && errno == EINTR);
     if (got < 0)
         return pl_fail_errno(err, g->path);
+    g->over = g->live && got == 0;
     hash_new(g, g->in + g->z.avail_in, got);
     g->z.avail_in += (unsigned)got;
     g->taken += got;
@@ -293,7 +295,7 @@ static pl_code rewind_to(ch_gunzip *g, int64_t offset, pl_error *err)
     g->left = 0;
     g->given = g->taken = offset;
     g->inside = g->gzip;
-    g->ended = g->padded = false;
+    g->ended = g->padded = g->over = false;
     g->damage[0] = '\0';
     if (offset == 0) /* start the hash again with what is read now */
         pl_sha256_start(&g->sha);
