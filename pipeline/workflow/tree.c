@@ -264,9 +264,11 @@ static void replace(const context *c, pl_node *node)
 
 static void substitute(const context *c, pl_node *node)
 {
-    if (*c->filled > PL_YAML_MAX_FILLED)
-        return; /* refused already */
-    if (node->kind == PL_SCALAR && strstr(node->text, "${") != NULL)
+    const bool named = node->kind == PL_SCALAR && strstr(node->text, "${") != NULL;
+
+    if (named && *c->filled > PL_YAML_MAX_FILLED)
+        node->faulty = true; /* refused already: nothing more is said of its text */
+    else if (named)
         replace(c, node);
     for (int i = 0; i < node->n; i++)
         substitute(c, node->item[i]);
