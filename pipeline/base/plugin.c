@@ -47,6 +47,6 @@ pl_code pl_plugin_cuda(void **function, const char *symbol, const char *who, pl_
         return pl_fail(err, PL_ECONFIG, "%s: %s", who, dlerror());
     *function = dlsym(handle, symbol);
     if (*function == NULL)
-        return pl_fail(err, PL_ECONFIG, "%s: %s is not the GPU part of this program", who, path);
+        return pl_fail(err, PL_ECONFIG, "%s: %s is not the GPU part of this program; install both from one build", who, path);
     return PL_OK;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "stages/steps/ingest/native.h"
 
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -19,7 +20,9 @@ pl_code st_native_tables(ch_mmff *out, const ch_kernels **kernels, const char *t
 {
     *kernels = ch_kernels_choose();
     if (*kernels == NULL)
-        return pl_fail(err, PL_ECONFIG, "MOLSIEVE_CPU names kernels that this processor cannot run");
+        return pl_fail(err, PL_ECONFIG,
+                       "MOLSIEVE_CPU=%s is not a set of kernels that this processor supports; `molsieve doctor` lists them",
+                       getenv("MOLSIEVE_CPU"));
     if (tables[0] == '\0')
         return pl_fail(
             err, PL_ECONFIG,
