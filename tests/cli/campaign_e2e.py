@@ -363,7 +363,8 @@ def all_names_of_an_answer_mean_one_molecule():
         # numbers of the table's own: its M1 is M0 of the library
         answers("M%d,%s,%d" % ((k + 1) % n, s, k) for k, s in enumerate(smiles))
         said = p.run("campaign", "c.yaml", expect=1)[2]
-        assert re.search(r"a\.csv:2: its SMILES is of OKKJLVBELUTLKV-\w+-N, its title of LFQSCWFLJHTTHZ-\w+-N: two molecules", said), said
+        assert re.search(r"a\.csv:2: its SMILES is of OKKJLVBELUTLKV-\w+-N, its title of LFQSCWFLJHTTHZ-\w+-N: two molecules; "
+                         "if the table numbers its rows, call that column something else than id or name\n", said), said
         assert p.one("SELECT count(*) FROM measured") == 0
         # a row for each record of M0, and one that was misread: 1,5 for 1.5
         answers(row[:3] + ["M3,%s,1,5" % smiles[3]] + row[4:] + ["B0,OC,3"])

@@ -260,7 +260,8 @@ def biaryls_that_cannot_turn_keep_the_form_of_their_positions():
         assert p.rows("SELECT title, undefined_stereo FROM molecule JOIN record USING(mol_id)", workdir="open") == [("open", 1), ("alike", 0), ("turns", 0)]
         for how in ("keep", "generate"):
             _, _, err = p.run("run", p.workflow(["0.sdf", "1.sdf"], stages % how, name=how + ".yaml", workdir=how))
-            assert "1 records are duplicates with a biaryl that cannot turn" in err, err
+            assert ("prepare: 1 records are duplicates with a biaryl that cannot turn: neither InChIKey nor SMILES tells its two forms "
+                    "(atropisomers) apart, and the molecule has that of its first record\n") in err, err
             assert p.rows("SELECT undefined_stereo FROM molecule", workdir=how) == [(0,)]
         # Open Babel's builder gives that form, or the record fails.
         for sign in (0, 1):

@@ -302,11 +302,48 @@ class Cuda(unittest.TestCase):
         self.sieve(*words, f"stages.score.batch.molecules={fit}", MOLSIEVE_EMULATOR_MB=str(memory))
 
     def test_devices_that_are_not_there_are_refused(self):
-        for word, text in (("[0, 2]", "there is no GPU 2; this machine shows 2"), ("some", "some is neither all nor"),
-                           ("-1", "-1 is neither all nor")):
+        for word, n, text in (("[0, 2]", 2, "there is no GPU 2; this machine shows 2"), ("some", 2, "some is neither all nor the number of a GPU"),
+                              ("-1", 2, "-1 is neither all nor the number of a GPU"), ("all", 65, "65 GPUs; 1 to 64 can be used")):
             said = self.sieve("check", "w.yaml", "stages.score.engine=cuda", f"stages.score.devices={word}", status=2,
-                              MOLSIEVE_EMULATOR_DEVICES="2")
-            self.assertIn(text, said)
+                              MOLSIEVE_EMULATOR_DEVICES=str(n))
+            self.assertEqual(said, f"w.yaml:12:10: devices: {text}\nmolsieve: 1 problem in the configuration; nothing was done\n")
+
+    def test_what_a_gpu_cannot_do_is_told_in_full(self):
+        with open(os.path.join(self.dir, "t.yaml"), "w") as f:
+            f.write(TRAIN)
+        with open(os.path.join(self.dir, "b.csv"), "w") as f:
+            f.write("smiles,name,logS\n" + "".join("%s,m%d,%g\n" % (s, k, -0.1 * k) for k, s in enumerate(SMALL)))
+        said = self.sieve("check", "t.yaml", "stages.train.noise={weight: 1}", status=2)
+        self.assertIn("command line: noise: engine cuda cannot predict it yet; use engine: cpu, or noise.weight: 0\n", said)
+        said = self.sieve("run", "t.yaml", "-j", "1", "stages.train.sparsity=2:4", "stages.train.epochs=2")
+        self.assertIn("train: sparsity 2:4: 6 matrices with 6848 of 8103 weights are pruned after half of the epochs; 9 matrices stay dense (below 8 "
+                      "rows, or k below 16 or not a multiple of 4); pruned weights are computed as zeros, at the time of dense ones; the optimiser's "
+                      "steps run on the processor\n", said)
+        said = self.sieve("run", "w.yaml", "-j", "1", "stages.score.engine=auto", MOLSIEVE_EMULATOR_DEVICES="2")
+        self.assertIn(" score     engine auto: the GPU\n", said)
+        self.assertIn(" score     2 GPUs, 1 workers: to use all GPUs, give -j at least as many\n", said)
+        said = self.sieve("bench", "--model", MODEL, "--molecules", "a.smi", "--batch", "2", "--graphs", "bonds", "--seconds", "0", "--threads", "1",
+                          "--roofline", "--svg", "x.svg", "--variants", "cuda nodes fp32", status=2)
+        self.assertIn("molsieve: --svg draws no roof of a GPU that is not known: give --gpu-roof, too\n", said)
+
+    def test_plugins_that_were_not_built_are_missed(self):
+        os.mkdir(os.path.join(self.dir, "bin"))
+        program = shutil.copy(PROGRAM, os.path.join(self.dir, "bin/molsieve"))  # beside which there are none
+        with open(os.path.join(self.dir, "t.yaml"), "w") as f:
+            f.write(TRAIN)
+        with open(os.path.join(self.dir, "b.csv"), "w") as f:
+            f.write("smiles,name,logS\n" + "".join("%s,m%d,%g\n" % (s, k, -0.1 * k) for k, s in enumerate(SMALL)))
+        where = "is not beside the program, in ../lib/molsieve or in $MOLSIEVE_PLUGINS: build it where"
+        for words, env, text in (
+                (("check", "w.yaml", "stages.score.engine=cuda"), {},
+                 f"w.yaml:9:12: prepare.conformers.device: building structures on a GPU: libmolsieve_cuda.so {where} nvcc is installed; set it to cpu "
+                 f"to build without\nw.yaml:12:10: engine cuda: libmolsieve_cuda.so {where} nvcc is installed\n"
+                 "molsieve: 2 problems in the configuration; nothing was done\n"),
+                (("run", "t.yaml", "stages.train.engine=cpu"), {"OMPI_COMM_WORLD_SIZE": "2", "OMPI_COMM_WORLD_RANK": "0"},
+                 f"molsieve: libmolsieve_mpi.so {where} an MPI is installed, or set stages.train.ranks=none\n")):
+            done = subprocess.run([program, *words], cwd=self.dir, capture_output=True, text=True,
+                                  env={**os.environ, "MOLSIEVE_PLUGINS": "", "MOLSIEVE_CHEM": PROGRAM + "-chem", **env})
+            self.assertEqual((done.returncode, done.stderr), (2, text))
 
     def test_doctor_says_what_there_is(self):
         self.assertIn("emulator, compute capability 8.0", self.sieve("doctor"))
