@@ -356,7 +356,7 @@ def slurm_rounds_and_arrays_give_what_one_machine_gives():
         assert out.startswith("Slurm job ") and "array" not in out, out
         until(lambda: not queue(), "the campaign did not end")
         log = p.logs("run")
-        assert "1 of 2 parts of the scores are not there, and jobs for all were submitted: 1;" in log, log
+        assert "1 of 2 parts of the scores are not there, and jobs for all were submitted: 1; see their logs, then submit the campaign again\n" in log, log
         assert "the campaign is over" not in log and p.run("campaign", "c.yaml", "--parts", "2", "--missing")[1] == "1\n"
         out = submit()
         assert out.startswith("Slurm array ") and "then the next round in job" in out, out

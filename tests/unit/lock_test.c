@@ -200,7 +200,8 @@ static void two_work_directories_do_not_share_a_database_elsewhere(void **state)
     b.workdir = path[1], b.storage.results = path[2], b.storage.features = path[4];
     assert_int_equal(pl_locks_take(&first, &a, NULL), PL_OK);
     assert_int_equal(pl_locks_take(&second, &b, &err), PL_ELOCK);
-    assert_non_null(strstr(err.text, "x/both.db is in use, held by host"));
+    assert_non_null(strstr(err.text, "x/both.db is in use, held by host "));
+    assert_string_equal(err.text + strlen(err.text) - strlen("Z; wait for it or stop it"), "Z; wait for it or stop it");
     b.storage.results = path[4];
     b.storage.features = path[2];
     assert_int_equal(pl_locks_take(&second, &b, &err), PL_ELOCK);

@@ -195,6 +195,12 @@ static void fails(sqlite3 *db, const char *sql, pl_code want, const char *text)
         fail_msg("%s: %d, \"%s\"", sql, (int)code, err.text);
 }
 
+static int stop_at_once(void *unused)
+{
+    (void)unused;
+    return 1;
+}
+
 enum { WRITE = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE };
 
 static void each_error_of_sqlite_says_what_to_do(void **unused)
@@ -208,6 +214,9 @@ static void each_error_of_sqlite_says_what_to_do(void **unused)
     assert_int_equal(pl_db_exec(other, "BEGIN IMMEDIATE", NULL), PL_OK);
     fails(db, "INSERT INTO t VALUES(2)", PL_EIO, "locked by another program (database is locked); close it and run again");
     assert_int_equal(pl_db_exec(other, "ROLLBACK", NULL), PL_OK);
+    sqlite3_progress_handler(db, 1, stop_at_once, NULL);
+    fails(db, "SELECT count(*) FROM t", PL_ESTOP, "some.db: interrupted");
+    sqlite3_progress_handler(db, 0, NULL, NULL);
     assert_int_equal(pl_db_exec(db, "PRAGMA max_page_count=4", NULL), PL_OK);
     fails(db, "INSERT INTO t SELECT randomblob(90000)", PL_EIO, "disk full (");
     fails(db, "INSERT INTO t SELECT randomblob(90000)", PL_EIO, " free); free some space and run again, nothing is lost");
@@ -352,7 +361,8 @@ static void files_that_are_no_database_or_damaged_are_told_apart(void **unused)
         assert_int_equal(fputc(0x5a, f), 0x5a);
     assert_int_equal(fclose(f), 0);
     db = open_db(WRITE);
-    fails(db, "SELECT count(a) FROM t", PL_EDATA, "put back a copy, or run with --fresh");
+    fails(db, "SELECT count(a) FROM t", PL_EDATA,
+          ": damaged (database disk image is malformed); put back a copy, or run with --fresh");
     (void)sqlite3_close(db);
 }
 
