@@ -194,7 +194,6 @@ static pl_code fold_all(st_merging *m, pl_error *err)
         code = pl_db_int(m->store->db, &there, err, "SELECT count(*) FROM merge_done WHERE shard=%d", (int)k);
         if (code == PL_OK && there == 0)
             code = fold_one(m, k, err);
-        pl_log(PL_DEBUG, "shard %d of %d is merged", (int)k, (int)m->n);
     }
     return code;
 }
