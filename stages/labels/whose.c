@@ -299,6 +299,8 @@ pl_code st_whose_find(st_found *out, const char **problem, st_whose *w, const ch
     compare_alien(&x, w);
     *out = x.found;
     *problem = x.problem;
+    if (code == PL_OK && x.found.two && x.problem == NULL)
+        code = pl_fail(err, PL_ENOMEM, "a row");
     if (code == PL_OK && x.found.mol_id == 0 && x.problem == NULL)
         *problem = x.tried != NULL ? pl_sprintf(w->mem, "no molecule of the library has %s", x.tried)
                                    : "it names no molecule: no InChIKey, title or SMILES";
