@@ -443,7 +443,9 @@ def models_of_one_name_and_other_units_stay_apart():
         said = p.run("predict", path["bare"] + "," + path["class"], "in.csv", expect=2)[2]
         assert "predicts act as a number and" in said and "as the probability of a class, which have no mean" in said, said
         p.workflow(table, screen, name="s.yaml", workdir="t", extra=models % ", ".join("%s: {path: %s}" % (k, path[k]) for k in ("class", "bare")))
-        assert "bare predicts act as a number and class as the probability" in p.run("run", "s.yaml", "-q", expect=2)[2]
+        for command in ("check", "run"):
+            said = p.run(command, "s.yaml", expect=2)[2]
+            assert "models: class predicts act as the probability of a class, another model otherwise" in said and said.startswith("s.yaml:"), said
         # Nor do two units have one factor, and a label that has the unit of the model has none.
         judge = "  read: {}\n  prepare: {conformers: {source: none}, labels: [logS], properties: {logS: {unit: mol}}}\n  graph: {edges: topology}\n" \
                 "  evaluate: {on: [train, new], targets: [{name: act, column: logS%s}]}\n"

@@ -139,7 +139,27 @@ static void columns_check(const pl_workflow *wf, const nn_model_file *m, const c
 
 typedef struct counts {
     int numbers, networks; /* that are predicted; that predict */
+    pl_text kinds;         /* a line for each number: name, unit, and whether it is a class */
 } counts;
+
+static void kind_add(pl_text *out, const nn_target *t, bool is_class) { pl_text_addf(out, "\n%s\t%s\t%d\n", t->name, t->unit, is_class); }
+
+/* A number of one model that is the probability of a class in another: `score` would average them. */
+static void kinds_check(counts *all, const nn_model_file *m, const char *name, const pl_step *step, pl_problems *problems)
+{
+    for (int32_t k = 0; k < m->conf.outputs && strcmp(step->stage->name, "score") == 0; k++) {
+        pl_text other = { 0 };
+        kind_add(&other, &m->target[k], !m->classifies);
+        if (strstr(pl_text_str(&all->kinds), pl_text_str(&other)) != NULL)
+            pl_problem_add(problems, step->node,
+                           "models: %s predicts %s as %s, another model otherwise; probabilities and numbers have no mean: score them in two "
+                           "workflows",
+                           name, m->target[k].name, m->classifies ? "the probability of a class" : "a number");
+        kind_add(&all->kinds, &m->target[k], m->classifies);
+        pl_text_depend(&all->kinds, &other);
+        pl_text_free(&other);
+    }
+}
 
 /* Adds up what it has. */
 static void model_check(counts *all, const pl_workflow *wf, const pl_step *step, const st_model_list *l, int k, pl_arena *mem,
@@ -163,6 +183,7 @@ static void model_check(counts *all, const pl_workflow *wf, const pl_step *step,
             pl_problem_add(problems, graph->node, "graph: %s", err.text);
     }
     columns_check(wf, m, l->name[k], problems);
+    kinds_check(all, m, l->name[k], step, problems);
     all->numbers += m->conf.outputs;
     all->networks += nn_model_networks(m);
 }
@@ -186,6 +207,9 @@ void st_model_list_check(const pl_workflow *wf, const pl_step *step, const pl_li
         pl_problem_add(problems, step->node, "models: they predict %d numbers, at most %d", all.numbers, ST_SCORES_MAX);
     if (all.networks > ST_MODELS_MAX)
         pl_problem_add(problems, step->node, "models: they have %d networks, at most %d", all.networks, ST_MODELS_MAX);
+    if (!pl_text_ok(&all.kinds))
+        pl_problem_refused(problems, step->node, NULL);
+    pl_text_free(&all.kinds);
     pl_arena_free(mem);
 }
 
