@@ -156,7 +156,7 @@ pl_code ch_near_radius(ch_neighbours *out, const float (*xyz)[3], int32_t n, flo
     int64_t total = 0;
     pl_code code = rows_start(out, n, mem, err);
 
-    if (code == PL_OK && fill == NULL)
+    if (fill == NULL)
         code = pl_fail(err, PL_ENOMEM, "rows of a graph");
     if (code == PL_OK)
         code = cells_make(&c, xyz, n, cutoff, mem, err);
@@ -215,7 +215,7 @@ pl_code ch_near_knn(ch_neighbours *out, const float (*xyz)[3], int32_t n, int32_
     best *list = PL_NEW(mem, best, max + 1);
     pl_code code = rows_start(out, n, mem, err);
 
-    if (code == PL_OK && list == NULL)
+    if (list == NULL)
         code = pl_fail(err, PL_ENOMEM, "nearest atoms");
     for (int32_t i = 0; code == PL_OK && i < n; i++)
         out->row[i + 1] = max;

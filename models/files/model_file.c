@@ -341,7 +341,7 @@ static pl_code write_in(const nn_model_file *m, const char *path, pl_arena *mem,
 
     t = PL_NEW(mem, nn_tensor, 2 * n_params + n_more + NN_DOMAIN_TENSORS + NN_SEEN_TENSORS);
     all.t = t;
-    if (code == PL_OK && t == NULL)
+    if (t == NULL)
         code = pl_fail(err, PL_ENOMEM, "a model file");
     for (int32_t k = 0; k < networks && code == PL_OK; k++)
         code = tensors_fill(t, &all.n, m, k, mem, err);

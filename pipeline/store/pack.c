@@ -66,7 +66,7 @@ static pl_code fill_file(packing *p, const char *path, const char *shard, const 
     p->to.features_version = PL_FEATURES_VERSION;
     p->to.features_path = path;
     p->mem = pl_arena_new(1 << 20);
-    if (code == PL_OK && p->mem == NULL)
+    if (p->mem == NULL)
         code = pl_fail(err, PL_ENOMEM, "a block");
     if (code == PL_OK)
         code = fill(p, shard, blocks, n, err);

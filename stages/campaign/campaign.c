@@ -297,7 +297,7 @@ pl_code st_campaign_rounds(st_round **out, int64_t *n, const st_campaign *x, pl_
     if (code == PL_OK)
         code = pl_db_int(s->db, n, err, "SELECT count(DISTINCT round) FROM acquired WHERE outcome IS NOT NULL");
     *out = PL_NEW(x->mem, st_round, *n + 1);
-    if (code == PL_OK && *out == NULL)
+    if (*out == NULL)
         code = pl_fail(err, PL_ENOMEM, "rounds");
     if (code == PL_OK)
         code = rounds_read(*out, *n, x, s, err);

@@ -249,7 +249,7 @@ static pl_code export_sdf(exporting *x, pl_error *err)
     pl_code code = open_conformers(x, err);
 
     x->row_mem = pl_arena_new(1 << 14);
-    if (code == PL_OK && x->row_mem == NULL)
+    if (x->row_mem == NULL)
         code = pl_fail(err, PL_ENOMEM, "out of memory");
     if (code == PL_OK)
         code = prepare(x, true, &st, err);

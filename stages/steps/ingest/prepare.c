@@ -341,7 +341,7 @@ static pl_code worker_open(void *worker, void *state, pl_error *err)
     if (code == PL_OK && w->state->device)
         code = ch_device_open(&w->device, st_device_number(w->state->env->wf), err);
     w->scratch = pl_arena_new(1 << 16);
-    if (code == PL_OK && w->scratch == NULL)
+    if (w->scratch == NULL)
         code = pl_fail(err, PL_ENOMEM, "no memory for structures");
     return code == PL_OK ? ch_worker_open(&w->chem, &w->state->budget, err) : code;
 }

@@ -196,7 +196,7 @@ static pl_code models_open(evaluate_state *s, const pl_step *train, pl_error *er
 
     s->n_members = ((const st_train_conf *)train->conf)->members;
     s->member = PL_NEW(s->env->mem, member, s->n_members);
-    if (code == PL_OK && s->member == NULL)
+    if (s->member == NULL)
         code = pl_fail(err, PL_ENOMEM, "evaluation");
     for (int64_t k = 0; k < s->n_members && code == PL_OK; k++)
         code = file_open(s, train, k, err);

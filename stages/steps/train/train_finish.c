@@ -491,7 +491,7 @@ pl_code st_train_write(st_trained *t, pl_error *err)
     if (t->m.model == NULL)
         nn_range_ignore_sources(&t->m.range);
     t->path = st_train_model_path(t->env->wf, t->env->step, t->member, t->env->mem);
-    if (code == PL_OK && t->path == NULL)
+    if (t->path == NULL)
         code = pl_fail(err, PL_ENOMEM, "the model file");
     if (code == PL_OK)
         code = intervals_find(t, e, err);
