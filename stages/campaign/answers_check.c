@@ -77,15 +77,19 @@ void st_campaign_answers_check(const pl_workflow *wf, const pl_stage *const *kno
     const st_acquire_conf *c = st_acquire_conf_of(wf);
     const pl_step *step = pl_workflow_step(wf, "acquire");
     looking x = { .c = c, .problems = problems, .mem = mem };
-    const char *tmp = getenv("TMPDIR");
+    const char *named = getenv("TMPDIR"), *tmp = named != NULL && named[0] != '\0' ? named : "/tmp";
     char *path, *inputs;
 
     if (c == NULL || c->answers.workflow == NULL)
         return;
-    path = pl_sprintf(mem, "%s/molsieve-XXXXXX", tmp != NULL && tmp[0] != '\0' ? tmp : "/tmp");
-    if (path == NULL || !stand_in(path)) {
-        pl_problem_add(problems, step->node, "acquire: answers.workflow cannot be checked: %s cannot be written (set TMPDIR)",
-                       path != NULL ? path : "a temporary file");
+    path = pl_sprintf(mem, "%s/molsieve-XXXXXX", tmp);
+    if (path == NULL) {
+        pl_problem_refused(problems, step->node, NULL);
+        return;
+    }
+    if (!stand_in(path)) {
+        pl_problem_add(problems, step->node,
+                       "acquire: answers.workflow cannot be checked: no file can be made in %s; set TMPDIR to another folder", tmp);
         return;
     }
     x.node = pl_node_get(pl_node_get(step->node, "answers"), "workflow");
