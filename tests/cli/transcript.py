@@ -48,12 +48,13 @@ class Transcript:
     def rows(self, sql):
         return self.p.rows(sql, workdir="runs/one")
 
-    def say(self, *words):
+    def say(self, *words, **more):
         env = dict(os.environ, MOLSIEVE_CPU="portable", **({"LD_PRELOAD": STATEMENTS} if os.path.exists(STATEMENTS) else {}))
+        env.update(more)
         if words[0] != "query":  # whose order is that of the user's SQL
             env["REVERSED"] = "1"
         status, out, err = self.p.run(*words, expect=None, env=env)
-        line = "$ molsieve %s\n" % " ".join(w if re.fullmatch(r"[\w./=+:,-]+", w) else "'%s'" % w for w in words)
+        line = "$ %smolsieve %s\n" % ("".join("%s=%s " % one for one in more.items()), " ".join(w if re.fullmatch(r"[\w./=+:,-]+", w) else "'%s'" % w for w in words))
         self.put(line + plain(out, self.p) +
                  plain("".join("! %s\n" % line for line in err.splitlines() if not PROGRESS.search(line)), self.p) + "= %d\n\n" % status)
 

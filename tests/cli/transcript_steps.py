@@ -441,6 +441,18 @@ start; train.family=[se3]; train.start=two; train.model.channels=4
 start; train.family=[se3]; train.start=none
 learn; train.family=[se3]; train.task=denoise; train.targets=[]; evaluate={}; score={}
 learn; prepare={labels: [ones, logS], properties: {ones: {task: classification}}}; rank.actives=ones!
+learn; split={method: time, column: cls}!
+learn; train.family=[se3]; train.model.radial={cutoff: 9, number: 9}
+learn; train.family=[se3]; train.precision=bf16; train.epochs=1!
+learn; train.family=[se3]; graph={edges: bonds, max_edges: 40}; train.epochs=1!
+learn; prepare.labels=[lost, logS]; rank.actives=lost!
+learn; prepare.labels=[heavy, logS]; train.targets=[{name: heavy, transform: composition}]; train.family=[gp]!
+learn; read.censored=bound; train.targets=[{name: lim}]; train.family=[gp, trees]; rank.objectives=[{property: lim, goal: maximise}]!
+learn; split.fractions={train: 0.6, valid: 0.2, test: 0.19, calibration: 0.01}; train.family=[gp]; rank.objectives=[{property: logS, goal: maximise, use: mean - interval90}]!
+learn; train.inputs.columns=[WIDE]
+gone; prepare={labels: [lost], conformers: {source: none}, keep: "mw < 100"}; graph={edges: topology}; train.targets=[{name: lost}]; train.family=[gp]!
+judge; prepare.labels=[year]!
+mixed; read.censored=bound; prepare.labels=[lim]!
 learn; prepare.labels=[logS]; rank={objectives: [{property: mw, goal: maximise}, {property: logp, goal: minimise}, {property: tpsa, goal: minimise}], method: pareto, top: 30}!
 learn; rank={objectives: [{property: mw, goal: maximise, at_least: 50}], constraints: [{property: hbd, at_least: 1, at_most: 1}], diversity: {by: similarity, threshold: 0.4}}!
 learn; rank={objectives: [{property: mw, goal: maximise}, {property: logS, goal: maximise, weight: 0.5}], where: "logp > 0 and (hbd = 0 or tpsa < 30)", diversity: {by: scaffold, at_most: 1}}!
@@ -464,9 +476,9 @@ def what_cannot_be_done_is_told_as_before():
         t = Transcript(p, "refused")
         molecules(p)
         lines = open(p.path("in.csv")).read().splitlines()
-        more = [("one", "huge", "same", "comma", "empty", "odd", "ones", "few", "big", "n_atoms", "only", "contrary", "ten", "two")]
+        more = [("one", "huge", "same", "comma", "empty", "odd", "ones", "few", "big", "n_atoms", "only", "contrary", "ten", "two", "lost", "heavy")]
         more += [(i == 3 and 5, (-1) ** i * 1.2e308, 7, '"1,%d"' % i, "", i % 3, 1, i < 4 and i, i * 1e200, 3 * i, i in (2, 5) and i, {5: "<1", 4: ">5", 3: ""}.get(len(lines) - 1 - i, i)) for i in range(len(lines) - 1)]
-        more[1:] = [some + (i < 10 and i, i < 2 and i) for i, some in enumerate(more[1:])]
+        more[1:] = [some + (i < 10 and i, i < 2 and i, i == len(lines) - 2 and 1, len(re.findall("Cl|Br|Se|[BCNOFSPIcnos]", lines[i + 1].split(",")[0]))) for i, some in enumerate(more[1:])]
         rows = [",".join([line] + [x if isinstance(x, str) else "" if x is False else repr(x) for x in some]) for line, some in zip(lines, more)]
         p.put("in.csv", "\n".join(rows) + "\n")
         p.put("new.csv", "smiles,name,logS,year,lim,cls\n" + "".join("%s,n%d,%g,%d,%g,%d\n" % (x, i, -0.3 * i, i, i, i % 2) for i, x in enumerate(
@@ -480,6 +492,8 @@ def what_cannot_be_done_is_told_as_before():
         told = {"learn": (["{path: in.csv, format: csv, columns: {smiles: smiles, title: name}}"], learn, ""), "none": (["none.smi"], learn, ""), "wrong": (["wrong.smi"], SCORE, MODELS),
                 "axes": (["axes.smi"], SCORE, MODELS), "score": (["new.csv"], SCORE, MODELS), "judge": (["new.csv"], JUDGE, MODELS)}
         told["clash"] = (["clash.csv"], learn.replace("cls, year, part, lim", "lim").replace("cls: {task: classification}", "lim: {unit: u}").replace("name: logS, unit: mol", "name: lim"), "")
+        told["gone"] = (["lacking.csv"], learn, "")
+        told["mixed"] = (["mixed.csv"],) + told["clash"][1:]
         told["start"] = told["learn"][:2] + (MODELS,)
         told["nothing"] = (["none.smi", "nothing.csv"], SCORE, MODELS)
         told["packed"] = (["a.tar.xz"], SCORE, MODELS)
@@ -488,6 +502,8 @@ def what_cannot_be_done_is_told_as_before():
         told["zipped"] = (["in.csv.gz", "in.csv"], learn, "")
         told["places"] = (["in.csv"], PLACES, MODELS)
         p.put("clash.csv", "smiles,name,lim,lim at least\n" + "".join("C%s,n%d,>%d,%d\n" % ("C" * i, i, i, i) for i in range(12)))
+        p.put("mixed.csv", "smiles,name,lim,lim at least\n" + "".join("C%s,n%d,%s%d,%d\n" % ("C" * i, i, ">" * (i % 2), i, i) for i in range(12)))
+        p.put("lacking.csv", "smiles,name,lost\n" + "".join("C%s,n%d,%s\n" % ("C" * i, i, i if i > 6 else "") for i in range(24)))
         p.put("in.csv.gz", gzip.compress(open(p.path("in.csv"), "rb").read(), mtime=0))
         for name, (inputs, stages, extra) in told.items():
             p.workflow(inputs, stages, name=name + ".yaml", workdir="runs/" + name, extra=extra)
@@ -499,7 +515,7 @@ def what_cannot_be_done_is_told_as_before():
             shutil.copy(p.path("runs/models/models/e2e.safetensors"), p.path(name + ".safetensors"))
         for line in REFUSED.strip().split("\n"):
             name, *words = line.rstrip("!?").split("; ")
-            words = [re.sub(r"^(\+?)", r"\1stages.", word).replace("LONG", "a/" * 2100 + "b").replace("MANY", "[%s]" % ", ".join(["{property: mw, goal: maximise}"] * 17)) for word in words]
+            words = [re.sub(r"^(\+?)", r"\1stages.", word).replace("LONG", "a/" * 2100 + "b").replace("MANY", "[%s]" % ", ".join(["{property: mw, goal: maximise}"] * 17)).replace("WIDE", "c" * 300) for word in words]
             t.say(*(["run", name + ".yaml", "-q", "-j", "1"] if line.endswith("!") else ["plan" if line.endswith("?") else "check", name + ".yaml"]), *words)
             if line.endswith("!") and os.path.exists(p.path("runs", name, "results.db")):
                 t.add("events", "\n".join("|".join(r) for r in p.rows(EVENTS, workdir="runs/" + name) if r[0] in ("warn", "error") or r[1] in ("split", "train", "evaluate", "rank")) +

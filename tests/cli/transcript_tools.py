@@ -3,6 +3,7 @@
 """What the commands beside `run` print, word for word, as transcript.py does for a screen: models that are fitted, asked and explained,
 molecules that are searched, chosen and labelled, campaigns, structures without a workflow, files of shards."""
 import csv
+import glob
 import os
 import re
 import shlex
@@ -78,7 +79,7 @@ predict m.safetensors a.smi --structures none|predict m.safetensors a.smi --engi
 predict m.safetensors a.smi --seed x|predict m.safetensors a.smi --count 0|predict m.safetensors a.smi --input-format none|predict m.safetensors a.smi -j 9999
 predict warm.safetensors a.smi|predict warm.safetensors t.csv -c id,warm,logS -q -o warm.csv|predict warm.safetensors u.csv|predict warm.safetensors a.smi --set temp
 predict warm.safetensors a.smi --set temp=x|predict warm.safetensors a.smi --set none=3|predict warm.safetensors a.smi --set temp=20 -c title,logS,temp
-predict warm.safetensors u.csv --set temp=20,temp=30|predict m.safetensors a.smi --set temp=20|predict m.safetensors,warm.safetensors a.smi -c title,logS
+label warm.fit/run t.csv -p logS|predict warm.safetensors u.csv --set temp=20,temp=30|predict m.safetensors a.smi --set temp=20|predict m.safetensors,warm.safetensors a.smi -c title,logS
 predict none a.smi|predict m.safetensors|predict m.safetensors none.smi|predict t.csv a.smi|predict m.safetensors a.smi -o out.sdf.gz|predict esol c.sdf -c title,logS,geometry
 predict esol c.sdf --structures keep -c title,logS,geometry|predict esol a.smi --structures keep|predict esol a.smi --count 2 -c title,logS,geometry
 predict qm9-gap u.csv -c smiles,gap,gap_domain,gap_reasons
@@ -294,6 +295,12 @@ def a_campaign_asks_and_learns_as_before():
         said(t, LEFT)
         for campaign in PLANS.split("|"): # what is left of three rounds, or why nothing is
             t.say("campaign", "c.yaml", "--plan", "stages.acquire.campaign={first: diverse, %s}" % campaign)
+        said(t, "campaign c.yaml -q workdir=waits --part 0/2|campaign c.yaml -q workdir=first --part 0/2|campaign c.yaml -q workdir=late --max-time 0.000001s")
+        for path in glob.glob(p.path("waits/parts/*/scores.db")):  # as if from another machine
+            db = sqlite3.connect(path)
+            db.executescript("UPDATE meta SET value='other' WHERE key='level'")
+            db.close()
+        said(t, STOPPED + " stages.acquire.campaign.rounds=1")
         files(t, ("r.html",))
         pages(t, "k.html")
         tables(t)
@@ -303,6 +310,7 @@ def a_campaign_asks_and_learns_as_before():
                              (COUNTED + TWO, ["stages.acquire.answers={workflow: oracle.yaml, property: letters}"])):
             p.put("oracle.yaml", ORACLE % oracle)
             t.say("check", "c.yaml", "workdir=asked", *(more or [WORKFLOW]))
+        t.say("check", "c.yaml", "workdir=asked", WORKFLOW, TMPDIR="/none")
         p.put("oracle.yaml", ORACLE % COUNTED.replace("[sh,", "[no-such,"))
         t.say("script", "c.yaml", "-s", "slurm", "--campaign", "workdir=asked", WORKFLOW)
         p.put("oracle.yaml", ORACLE % COUNTED)
@@ -571,7 +579,7 @@ top -n 3 runs/two|explain a3 runs/two|run j.yaml -j 2|report runs/three -o j.htm
 model info runs/one/models/both.safetensors|predict runs/one/models/both.safetensors,old.safetensors p.smi|predict runs/one/models/both.safetensors p.smi -f jsonl|predict runs/two/models/classes.safetensors p.smi
 predict runs/one/models/both.safetensors,old.safetensors p.smi -f sdf -c title,logS,logS_stdev,size|run j.yaml -q -j 2 stages.score.models=[old] 'stages.rank={objectives: [{property: logS, goal: maximise}]}'
 query 'SELECT p.name, count(*) AS n FROM score JOIN property p USING(property_id) GROUP BY 1' runs/three
-query --file n.sql runs/two|query --file n.sql runs/three|query --file n.sql none|query --file n.sql runs/two runs/three|query runs|query runs/two -f csv
+next runs/two -p half --by ucb --goal maximize|query --file n.sql runs/two|query --file n.sql runs/three|query --file n.sql none|query --file n.sql runs/two runs/three|query runs|query runs/two -f csv
 """
 
 
@@ -612,6 +620,7 @@ def two_models_of_two_properties_give_the_same_as_before():
 
 # ---- weights of another program
 
+DISTANCE = 4  # the column of the inputs of a radial network, after the kinds of bonds
 IMPORTED = r"""
 model import w.safetensors --from nvidia -o x.safetensors --target y --graph bonds --network N|model info x.safetensors|model info x.safetensors --json|model verify x.safetensors
 model import w.safetensors --from nvidia -o x.safetensors --target y --unit eV --mean -6.5 --std 0.5 --network N|model info x.safetensors --json|model diff x.safetensors z.safetensors
@@ -624,7 +633,21 @@ model import w.safetensors --from nvidia -o x.safetensors --target y --network l
 model import w.safetensors --from nvidia -o x.safetensors --target y --mean inf --network N|model import w.safetensors --from nvidia -o none/x/y.safetensors --target y --network N
 model import w.safetensors --from nvidia -o w.safetensors --target y --network N|model import other.safetensors --from nvidia -o o.safetensors --target y --network N|model diff x.safetensors o.safetensors|model diff x.safetensors esol.safetensors|model diff esol.safetensors x.safetensors --all
 predict x.safetensors two.xyz -q -c title,smiles,y,y_domain|predict z.safetensors two.xyz -q -f jsonl
+model import steep.safetensors --from nvidia -o s.safetensors --target y --graph bonds --network N
+model import other.safetensors --from nvidia -o b.safetensors --target y --graph bonds --network N
+predict x.safetensors two.xyz -c title,y|predict s.safetensors two.xyz -c title,y|run w.yaml -q -j 1|run w.yaml -q -j 1 stages.score.models=[s]
 """
+
+
+def steep(parts):
+    """The radial networks change their sign between two nodes of the interpolation, at the length of the C-H bonds of two.xyz."""
+    for name in [name for name in parts if name.endswith("radial_func.net.0.weight")]:
+        kind, shape, part = parts[name]
+        weight = [x if k % shape[1] == DISTANCE else 0 for k, (x,) in enumerate(struct.iter_unpack("<f", part))]
+        parts[name] = kind, shape, struct.pack("<%df" % len(weight), *weight)
+        name = name.replace("weight", "bias")
+        parts[name] = *parts[name][:2], struct.pack("<%df" % shape[0], *[-1.0915 * x for x in weight[DISTANCE::shape[1]]])
+    return parts
 
 
 def weights_of_another_program_are_imported_as_before():
@@ -635,6 +658,9 @@ def weights_of_another_program_are_imported_as_before():
         p.put("other.safetensors", import_e2e.weights(case, change=lambda parts: {
             k: (kind, shape, struct.pack("<f", 0.25 * (i % 5)) + part[4:] if kind == "F32" and i % 3 == 0 else part)
             for i, (k, (kind, shape, part)) in enumerate(parts.items())}))
+        p.put("steep.safetensors", import_e2e.weights(case, change=steep))
+        p.workflow(["two.xyz"], "  read: {}\n  prepare: {conformers: {source: keep}}\n  graph: {edges: bonds}\n  basis: {}\n  score: {models: [b, s]}\n", workdir="runs/one",
+                   extra="models: {%s}\n" % ", ".join("%s: {path: %s.safetensors}" % (x, x) for x in "bs"))
         shutil.copy(os.path.join(SOURCE, "workflows/models/esol.safetensors"), p.path("esol.safetensors"))
         p.put("two.xyz", "5\nmethane\nC 0 0 0\nH 0.63 0.63 0.63\nH -0.63 -0.63 0.63\nH -0.63 0.63 -0.63\nH 0.63 -0.63 -0.63\n")
         said(t, IMPORTED.replace("--network N", "--network " + import_e2e.TINY[-1]))
