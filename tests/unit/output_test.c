@@ -427,7 +427,7 @@ static void a_model_is_told_with_its_error_and_the_best_simple_one(void **state)
     assert_string_equal(
         printed,
         "model m and 1 more: logS, test MAE 0.4 mol together, each 0.5 to 0.7 (10 molecules); the best simple prediction, "
-        "nearest neighbours: 0.6; interval90 holds 87.5 % of 1,208 inside of the domain\n"
+        "nearest neighbours: 0.6; interval90 of each holds 20.0 to 87.5 % of 1,208 inside of the domain\n"
         "model m: gap, test MAE 0.3 (20 molecules); the best simple prediction, the mean: 0.03\n"
         "On the test part the model is no better than a simple prediction (the mean MAE 0.03, the model 0.3): do not screen "
         "with it.\n"

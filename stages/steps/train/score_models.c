@@ -142,7 +142,10 @@ typedef struct counts {
     pl_text kinds;         /* a line for each number: name, unit, and whether it is a class */
 } counts;
 
-static void kind_add(pl_text *out, const nn_target *t, bool is_class) { pl_text_addf(out, "\n%s\t%s\t%d\n", t->name, t->unit, is_class); }
+static void kind_add(pl_text *out, const nn_target *t, bool is_class)
+{
+    pl_text_addf(out, "\n%s\t%s\t%d\n", t->name, t->unit, is_class);
+}
 
 /* A number of one model that is the probability of a class in another: `score` would average them. */
 static void kinds_check(counts *all, const nn_model_file *m, const char *name, const pl_step *step, pl_problems *problems)
@@ -151,10 +154,11 @@ static void kinds_check(counts *all, const nn_model_file *m, const char *name, c
         pl_text other = { 0 };
         kind_add(&other, &m->target[k], !m->classifies);
         if (strstr(pl_text_str(&all->kinds), pl_text_str(&other)) != NULL)
-            pl_problem_add(problems, step->node,
-                           "models: %s predicts %s as %s, another model otherwise; probabilities and numbers have no mean: score them in two "
-                           "workflows",
-                           name, m->target[k].name, m->classifies ? "the probability of a class" : "a number");
+            pl_problem_add(
+                problems, step->node,
+                "models: %s predicts %s as %s, another model otherwise; probabilities and numbers have no mean: score them in two "
+                "workflows",
+                name, m->target[k].name, m->classifies ? "the probability of a class" : "a number");
         kind_add(&all->kinds, &m->target[k], m->classifies);
         pl_text_depend(&all->kinds, &other);
         pl_text_free(&other);
