@@ -145,20 +145,23 @@ bool st_measured_has(const pl_workflow *wf, const char *property)
     return any != 0;
 }
 
-void st_measured_unit(char unit[ST_UNIT_MAX], const pl_workflow *wf, const char *property)
+pl_code st_measured_unit(char unit[ST_UNIT_MAX], const pl_workflow *wf, const char *property, pl_error *err)
 {
     pl_store *s = NULL;
     sqlite3_stmt *st = NULL;
     bool row = false;
+    pl_code code;
 
     unit[0] = '\0';
     if (access(wf->storage.results, F_OK) != 0 || pl_store_open_read(&s, wf->storage.results, &st_schema, NULL) != PL_OK)
-        return;
-    if (pl_db_prepare(s->db, &st, "SELECT unit FROM measured WHERE property=? AND unit<>'' LIMIT 1", NULL) == PL_OK) {
-        (void)sqlite3_bind_text(st, 1, property, -1, SQLITE_STATIC);
-        if (pl_db_step(st, &row, NULL) == PL_OK && row)
-            (void)snprintf(unit, ST_UNIT_MAX, "%s", (const char *)sqlite3_column_text(st, 0));
-    }
+        return PL_OK;
+    code = pl_db_prepare(s->db, &st, "SELECT unit FROM measured WHERE property=? AND unit<>'' LIMIT 1", err);
+    (void)sqlite3_bind_text(st, 1, property, -1, SQLITE_STATIC);
+    if (code == PL_OK)
+        code = pl_db_step(st, &row, err);
+    if (row)
+        (void)snprintf(unit, ST_UNIT_MAX, "%s", (const char *)sqlite3_column_text(st, 0));
     (void)sqlite3_finalize(st);
     pl_store_close(s);
+    return code;
 }

@@ -39,7 +39,7 @@ pl_code st_measured_key(const char **extra, pl_store *store, const char *const *
 bool st_measured_has(const pl_workflow *wf, const char *property);
 
 enum { ST_UNIT_MAX = 128 };
-/* The unit that they were given in; "": none, or no results.db. */
-void st_measured_unit(char unit[ST_UNIT_MAX], const pl_workflow *wf, const char *property);
+/* The unit that they were given in; "": none, or no results.db that this version reads. */
+pl_code st_measured_unit(char unit[ST_UNIT_MAX], const pl_workflow *wf, const char *property, pl_error *err);
 
 #endif

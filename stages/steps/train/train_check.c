@@ -111,9 +111,11 @@ static void unit_check(const pl_workflow *wf, const pl_step *step, int32_t k, pl
     const char *stated = st_label_unit(wf, st_target_label(t)), *by = "stages.prepare.properties";
     const pl_node *list = pl_node_get(step->node, "targets"), *at = list != NULL && k < list->n ? list->item[k] : step->node;
     char added[ST_UNIT_MAX];
+    pl_error err = { 0 };
 
     if (stated[0] == '\0') {
-        st_measured_unit(added, wf, st_target_label(t));
+        if (st_measured_unit(added, wf, st_target_label(t), &err) != PL_OK)
+            pl_problem_add(problems, at, "%s", err.text);
         stated = added;
         by = "`molsieve label`";
     }
