@@ -187,9 +187,19 @@ static pl_code file_open(evaluate_state *s, const pl_step *train, int64_t k, pl_
     return code;
 }
 
+/* The first member with a network, or NULL: of family: auto each member decides whether its own stays. */
+static const nn_model_file *first_network(const evaluate_state *s)
+{
+    for (int64_t k = 0; k < s->n_members; k++)
+        if (s->member[k].m->model != NULL)
+            return s->member[k].m;
+    return NULL;
+}
+
 static pl_code models_open(evaluate_state *s, const pl_step *train, pl_error *err)
 {
     nn_engine_conf conf = st_compute_conf(&s->conf->compute, s->conf->threads > 0 ? (int)s->conf->threads : s->env->workers);
+    const nn_model_file *network;
     int32_t device[ST_DEVICES];
     int n;
     pl_code code = st_compute_devices(&s->conf->compute, device, &n, err);
@@ -202,11 +212,14 @@ static pl_code models_open(evaluate_state *s, const pl_step *train, pl_error *er
         code = file_open(s, train, k, err);
     if (code != PL_OK)
         return code;
-    conf.device = device[0];
-    conf.width = st_compute_width(&s->conf->compute, &s->member->m->conf);
     st_compute_say(&s->conf->compute, "evaluate");
     s->kind = st_compute_engine(&s->conf->compute);
-    return s->member->m->model != NULL ? s->kind->open(&s->engine, s->member->m->model, &conf, err) : PL_OK;
+    network = first_network(s);
+    if (network == NULL)
+        return PL_OK;
+    conf.device = device[0];
+    conf.width = st_compute_width(&s->conf->compute, &network->conf);
+    return s->kind->open(&s->engine, network->model, &conf, err);
 }
 
 static pl_code data_open(evaluate_state *s, pl_error *err)
