@@ -443,7 +443,7 @@ learn; train.family=[se3]; train.task=denoise; train.targets=[]; evaluate={}; sc
 learn; prepare={labels: [ones, logS], properties: {ones: {task: classification}}}; rank.actives=ones!
 learn; split={method: time, column: cls}!
 learn; train.family=[se3]; train.model.radial={cutoff: 9, number: 9}
-learn; train.family=[se3]; train.precision=bf16; train.epochs=1!
+learn; train.family=[se3]; train.precision=bf16; train.kernels=portable; train.epochs=1!
 learn; train.family=[se3]; graph={edges: bonds, max_edges: 40}; train.epochs=1!
 learn; prepare.labels=[lost, logS]; rank.actives=lost!
 learn; prepare.labels=[heavy, logS]; train.targets=[{name: heavy, transform: composition}]; train.family=[gp]!
