@@ -60,6 +60,7 @@ target_link_options(test_refused_calls PRIVATE ${seen_statements} -Wl,--wrap=sql
   -Wl,--wrap=sqlite3_exec,--wrap=sqlite3_extended_errcode,--wrap=sqlite3_errmsg,--wrap=pl_arena_get)
 if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
   file(STRINGS golden/refused_functions.inc refused_functions REGEX FUNCTION)
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS golden/refused_functions.inc) # its names are options of the linker
   string(REGEX REPLACE "FUNCTION\\(([a-z_0-9]+), [0-9]+\\)" "-Wl,--wrap=\\1" refused_functions "${refused_functions}")
   foreach(name pl_arena_get pl_arena_new pl_sprintf pl_strdup pl_strndup pl_text_ok calloc malloc realloc)
     list(APPEND refused_functions -Wl,--wrap=${name})

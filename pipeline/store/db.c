@@ -211,27 +211,47 @@ pl_code pl_db_run(sqlite3_stmt *st, pl_error *err)
     return code;
 }
 
+/* The first row of a query; *row = false: there is none. */
+static pl_code first_row(sqlite3_stmt **st, bool *row, sqlite3 *db, pl_error *err, const char *fmt, va_list ap)
+{
+    char *sql = sqlite3_vmprintf(fmt, ap);
+    pl_code code = sql != NULL ? pl_db_prepare(db, st, sql, err) : pl_fail(err, PL_ENOMEM, "a query");
+
+    *row = false;
+    if (code == PL_OK)
+        code = pl_db_step(*st, row, err);
+    sqlite3_free(sql);
+    return code;
+}
+
 pl_code pl_db_int(sqlite3 *db, int64_t *out, pl_error *err, const char *fmt, ...)
 {
     sqlite3_stmt *st = NULL;
-    bool row = false;
+    bool row;
     va_list ap;
-    char *sql;
     pl_code code;
 
-    *out = 0;
     va_start(ap, fmt);
-    sql = sqlite3_vmprintf(fmt, ap);
+    code = first_row(&st, &row, db, err, fmt, ap);
     va_end(ap);
-    if (sql == NULL)
-        return pl_fail(err, PL_ENOMEM, "a query");
-    code = pl_db_prepare(db, &st, sql, err);
-    if (code == PL_OK)
-        code = pl_db_step(st, &row, err);
-    if (row)
-        *out = sqlite3_column_int64(st, 0);
+    *out = row ? sqlite3_column_int64(st, 0) : 0;
     (void)sqlite3_finalize(st);
-    sqlite3_free(sql);
+    return code;
+}
+
+pl_code pl_db_text(sqlite3 *db, char *out, size_t size, pl_error *err, const char *fmt, ...)
+{
+    sqlite3_stmt *st = NULL;
+    bool row;
+    va_list ap;
+    pl_code code;
+
+    va_start(ap, fmt);
+    code = first_row(&st, &row, db, err, fmt, ap);
+    va_end(ap);
+    row = row && sqlite3_column_type(st, 0) == SQLITE_TEXT;
+    (void)snprintf(out, size, "%s", row ? (const char *)sqlite3_column_text(st, 0) : "");
+    (void)sqlite3_finalize(st);
     return code;
 }
 

@@ -5,6 +5,7 @@
 
 #include <sqlite3.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "pipeline/base/error.h"
@@ -23,6 +24,8 @@ pl_code pl_db_step(sqlite3_stmt *st, bool *row, pl_error *err);
 pl_code pl_db_run(sqlite3_stmt *st, pl_error *err);
 /* *out: the first column of the first row, 0 if there is none; fmt as in sqlite3_mprintf. */
 pl_code pl_db_int(sqlite3 *db, int64_t *out, pl_error *err, const char *fmt, ...);
+/* The same of a text; "" if there is none. */
+pl_code pl_db_text(sqlite3 *db, char *out, size_t size, pl_error *err, const char *fmt, ...);
 pl_code pl_db_fail(sqlite3 *db, pl_error *err); /* the last error of SQLite as pl_code and text */
 pl_code pl_db_begin(sqlite3 *db, pl_error *err);
 pl_code pl_db_commit(sqlite3 *db, pl_error *err); /* rolls back when it fails */

@@ -25,24 +25,9 @@ typedef struct marks {
 
 /* ---- reading the marks ---- */
 
-static pl_code text_of(sqlite3 *db, const char *sql, char out[MARK], pl_error *err)
-{
-    sqlite3_stmt *st = NULL;
-    bool row = false;
-    pl_code code = pl_db_prepare(db, &st, sql, err);
-
-    out[0] = '\0';
-    if (code == PL_OK)
-        code = pl_db_step(st, &row, err);
-    if (row && sqlite3_column_type(st, 0) == SQLITE_TEXT)
-        (void)snprintf(out, MARK, "%s", (const char *)sqlite3_column_text(st, 0));
-    (void)sqlite3_finalize(st);
-    return code;
-}
-
 static pl_code mark_of_results(const pl_store *s, char out[MARK], pl_error *err)
 {
-    return text_of(s->db, "SELECT value FROM meta WHERE key='features_mark'", out, err);
+    return pl_db_text(s->db, out, MARK, err, "SELECT value FROM meta WHERE key='features_mark'");
 }
 
 static pl_code marks_of_features(sqlite3 *db, marks *out, pl_error *err)
@@ -58,8 +43,8 @@ static pl_code marks_of_features(sqlite3 *db, marks *out, pl_error *err)
         code = pl_db_int(db, &has, err, "SELECT count(*) FROM sqlite_master WHERE name='staged'");
     if (code != PL_OK || has == 0)
         return code;
-    code = text_of(db, "SELECT mark FROM staged", out->mark, err);
-    return code == PL_OK ? text_of(db, "SELECT before FROM staged", out->before, err) : code;
+    code = pl_db_text(db, out->mark, MARK, err, "SELECT mark FROM staged");
+    return code == PL_OK ? pl_db_text(db, out->before, MARK, err, "SELECT before FROM staged") : code;
 }
 
 /* A file that is not there has no marks. One that is empty, as a copy that was stopped early, counts as not there. */

@@ -268,19 +268,7 @@ pl_code pl_store_open(pl_store **out, const pl_workflow *wf, const pl_schema *sc
 
 static pl_code recall(pl_store *s, const char *key, char *out, size_t size, pl_error *err)
 {
-    sqlite3_stmt *st;
-    bool row = false;
-    pl_code code = pl_db_prepare(s->db, &st, "SELECT value FROM meta WHERE key=?", err);
-
-    out[0] = '\0';
-    if (code == PL_OK)
-        (void)sqlite3_bind_text(st, 1, key, -1, SQLITE_STATIC);
-    if (code == PL_OK)
-        code = pl_db_step(st, &row, err);
-    if (row)
-        (void)snprintf(out, size, "%s", (const char *)sqlite3_column_text(st, 0));
-    (void)sqlite3_finalize(st);
-    return code;
+    return pl_db_text(s->db, out, size, err, "SELECT value FROM meta WHERE key=%Q", key);
 }
 
 static pl_code set_features_path(pl_store *s, const char *path, pl_error *err)

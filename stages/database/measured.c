@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "stages/database/measured.h"
 
-#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -148,20 +147,12 @@ bool st_measured_has(const pl_workflow *wf, const char *property)
 pl_code st_measured_unit(char unit[ST_UNIT_MAX], const pl_workflow *wf, const char *property, pl_error *err)
 {
     pl_store *s = NULL;
-    sqlite3_stmt *st = NULL;
-    bool row = false;
     pl_code code;
 
     unit[0] = '\0';
     if (access(wf->storage.results, F_OK) != 0 || pl_store_open_read(&s, wf->storage.results, &st_schema, NULL) != PL_OK)
         return PL_OK;
-    code = pl_db_prepare(s->db, &st, "SELECT unit FROM measured WHERE property=? AND unit<>'' LIMIT 1", err);
-    (void)sqlite3_bind_text(st, 1, property, -1, SQLITE_STATIC);
-    if (code == PL_OK)
-        code = pl_db_step(st, &row, err);
-    if (row)
-        (void)snprintf(unit, ST_UNIT_MAX, "%s", (const char *)sqlite3_column_text(st, 0));
-    (void)sqlite3_finalize(st);
+    code = pl_db_text(s->db, unit, ST_UNIT_MAX, err, "SELECT unit FROM measured WHERE property=%Q AND unit<>'' LIMIT 1", property);
     pl_store_close(s);
     return code;
 }
