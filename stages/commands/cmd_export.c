@@ -339,8 +339,6 @@ static int run(const pl_app *app, const pl_args *args)
 
     if (x.format < 0)
         return pl_cmd_usage(args, "'%s' is not a format; allowed: csv, sdf or smi", args->arg[0]);
-    if (args->n > 2)
-        return pl_cmd_usage(args, "at most one database, work directory or workflow");
     if (top != NULL && (!pl_parse_int(top, &x.top) || x.top < 1))
         return pl_cmd_usage(args, "--top %s: a whole number from 1 is expected", top);
     x.poses = which != NULL && strcmp(which, "poses") == 0;
@@ -365,5 +363,6 @@ const pl_cmd st_cmd_export = {
              "  molsieve export csv --all --where \"mw < 300\" -o light.csv.gz\n",
     .opts = opts,
     .min_args = 1,
+    .max_args = 2,
     .run = run,
 };

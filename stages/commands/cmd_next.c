@@ -304,8 +304,6 @@ static int run(const pl_app *app, const pl_args *args)
         status = read_numbers(&a, args);
     if (status != 0)
         return status;
-    if (args->n > 1)
-        return pl_cmd_usage(args, "at most one database, work directory or workflow");
     if (a.format[0] == '\0')
         return pl_cmd_usage(args, "--output %s: the name does not end in .csv, .json, .jsonl, .sdf or .smi; give --format", a.file);
     if (strcmp(a.format, "table") != 0 && !st_export_knows(a.format))
@@ -345,5 +343,6 @@ const pl_cmd st_cmd_next = {
              "\n"
              "CSV, JSON and SDF have the columns of `molsieve export`, and `acquisition`.\n",
     .opts = opts,
+    .max_args = 1,
     .run = run,
 };

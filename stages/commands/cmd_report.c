@@ -89,8 +89,6 @@ static int run(const pl_app *app, const pl_args *args)
 
     if (top_text != NULL && (!pl_parse_int(top_text, &a.top) || a.top < 0 || a.top > ST_REPORT_TOP_MAX))
         return pl_cmd_usage(args, "--top %s: a whole number from 0 to %d is expected", top_text, ST_REPORT_TOP_MAX);
-    if (args->n > 1)
-        return pl_cmd_usage(args, "at most one database, work directory or workflow");
     return st_results_ask(app, args, args->n ? args->arg[0] : NULL, report, &a);
 }
 
@@ -108,5 +106,6 @@ const pl_cmd st_cmd_report = {
              "  molsieve report runs/screen --top 200 -o screen.html\n"
              "  molsieve report runs/screen --training runs/train\n",
     .opts = opts,
+    .max_args = 1,
     .run = run,
 };

@@ -151,8 +151,6 @@ static int run(const pl_app *app, const pl_args *args)
     const bool table = strcmp(a.format, "table") == 0;
     int status;
 
-    if (args->n > 1)
-        return pl_cmd_usage(args, "at most one database, work directory or workflow");
     if (q->smarts == NULL && q->similar == NULL && q->scaffold == NULL && q->where == NULL)
         return pl_cmd_usage(args, "what to search for: give --smarts, --similar, --scaffold or --where");
     if (!table && !st_export_knows(a.format))
@@ -182,5 +180,6 @@ const pl_cmd st_cmd_search = {
              "where in `rank` and keep in `prepare` know the same as smarts('...'),\n"
              "similarity('...') and scaffold. Status 3: some molecules could not be compared.\n",
     .opts = opts,
+    .max_args = 1,
     .run = run,
 };

@@ -94,8 +94,6 @@ static int run(const pl_app *app, const pl_args *args)
 
     if (number != NULL && (!pl_parse_int(number, &n) || n < 1))
         return pl_cmd_usage(args, "-n %s: a whole number from 1 is expected", number);
-    if (args->n > 1)
-        return pl_cmd_usage(args, "at most one database, work directory or workflow");
     return st_results_ask(app, args, args->n ? args->arg[0] : NULL, top, &n);
 }
 
@@ -113,5 +111,6 @@ const pl_cmd st_cmd_top = {
              "the model's domain. --csv and --json have the columns of hits.csv\n"
              "(docs/FORMATS.md), in full precision.\n",
     .opts = opts,
+    .max_args = 1,
     .run = run,
 };
