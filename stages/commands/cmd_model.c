@@ -16,6 +16,7 @@
 #include "stages/commands/model_join.h"
 #include "stages/steps/errors/trust.h"
 #include "stages/steps/errors/verdict.h"
+#include "stages/steps/ingest/prepare_conf.h"
 
 enum { FILES_SHOWN = 20 }; /* files that it was trained on */
 
@@ -233,18 +234,9 @@ static void print_joined(const json_t *p, const char *unit, pl_arena *mem)
     }
 }
 
-/* Settings of the stage prepare that are not the default. */
-static const char *prepare_words(const json_t *told)
-{
-    static const char *const words[] = { "", "; all fragments kept", "; groups as drawn", "; all fragments kept; groups as drawn" };
-    const bool keeps = json_object_get(told, "fragment") != NULL, draws = json_object_get(told, "drawing") != NULL;
-
-    return words[keeps + 2 * draws];
-}
-
 static void print_training(const json_t *p, pl_arena *mem)
 {
-    const json_t *t = json_object_get(p, "training");
+    const json_t *t = json_object_get(p, "training"), *told = json_object_get(p, "prepare");
     const json_t *file, *start = json_object_get(p, "start");
     size_t k;
 
@@ -253,9 +245,9 @@ static void print_training(const json_t *p, pl_arena *mem)
     pl_cmd_print("  trained     %s, %lld molecules%s\n", st_model_plain(json_string_value(json_object_get(p, "date")), mem),
                  (long long)json_integer_value(json_object_get(t, "molecules")), epochs_words(t, mem));
     if (json_object_get(p, "molecules") != NULL)
-        pl_cmd_print("  molecules   acids and bases %s%s\n",
-                     st_model_plain(json_string_value(json_object_get(p, "molecules")), mem),
-                     prepare_words(json_object_get(p, "prepare")));
+        pl_cmd_print("  molecules   acids and bases %s%s%s\n",
+                     st_model_plain(json_string_value(json_object_get(p, "molecules")), mem), told != NULL ? "; " : "",
+                     st_prepare_told_words(told));
     if (start != NULL)
         pl_cmd_print("  start       the weights of %s, sha256 %.12s\n",
                      st_model_plain(json_string_value(json_object_get(start, "model")), mem),

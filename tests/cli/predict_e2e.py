@@ -110,7 +110,7 @@ def molecules_are_prepared_as_in_the_training():
                 assert got + (row["logS_domain"], row["logS_reasons"] or None) == stored[k], (row, stored[k])
             assert ("CCCCN(=O)=O" in out) == ("[Na+]" in out) == ("keep" in form), out
         # A workflow with other settings is warned, and models of both are not asked together.
-        assert "all fragments kept; groups as drawn" in p.run("model", "info", model)[1]
+        assert "; fragment: keep, drawing: as_drawn" in p.run("model", "info", model)[1]
         p.run("run", "w.yaml", "-q", "workdir=other", "stages.prepare.fragment=largest")
         warned = "SELECT count(*) FROM event WHERE level='warn' AND instr(message,'trained with stages.prepare: {fragment: keep, drawing: as_drawn}')"
         assert [p.one(warned, workdir=w) for w in ("other", "run-3")] == [1, 0]

@@ -141,6 +141,13 @@ json_t *st_prepare_told(const st_prepare_conf *c)
     return told;
 }
 
+const char *st_prepare_told_words(const json_t *told)
+{
+    static const char *const words[] = { "", "fragment: keep", "drawing: as_drawn", "fragment: keep, drawing: as_drawn" };
+
+    return words[(json_object_get(told, "fragment") != NULL) + 2 * (json_object_get(told, "drawing") != NULL)];
+}
+
 static bool says(const json_t *told, const char *key, const char *word)
 {
     const char *said = json_string_value(json_object_get(told, key));

@@ -62,6 +62,8 @@ ch_worker_opts st_prepare_budget(const st_prepare_conf *c, const atomic_int *sto
 
 /* Of a model file: which of the settings `fragment` and `drawing` are not the default, as an object; NULL: none, or no memory. */
 json_t *st_prepare_told(const st_prepare_conf *c);
+/* "fragment: keep, drawing: as_drawn", or less. */
+const char *st_prepare_told_words(const json_t *told);
 /* Sets both as a model file tells them. */
 void st_prepare_take(st_prepare_conf *c, const json_t *told);
 

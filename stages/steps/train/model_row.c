@@ -1,29 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "stages/steps/train/model_row.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "pipeline/base/text.h"
 #include "pipeline/workflow/workflow.h"
 
+#define OWN_NAME "%s (%s)"
+
 const char *st_property_own_name(const char *target, const char *unit, pl_arena *mem)
 {
-    return pl_sprintf(mem, "%s (%s)", target, unit[0] ? unit : "model");
-}
-
-/* What follows the beginning of a text; NULL: it begins otherwise, or is NULL. */
-static const char *behind(const char *text, const char *beginning)
-{
-    const size_t n = strlen(beginning);
-
-    return text != NULL && strncmp(text, beginning, n) == 0 ? text + n : NULL;
+    return pl_sprintf(mem, OWN_NAME, target, unit[0] ? unit : "model");
 }
 
 bool st_property_is_own(const char *property, const char *target, const char *unit)
 {
-    const char *end = behind(behind(behind(property, target), " ("), unit[0] ? unit : "model");
+    char own[512]; /* each at most 200 bytes: nn_model_name_fits */
 
-    return end != NULL && strcmp(end, ")") == 0;
+    (void)snprintf(own, sizeof own, OWN_NAME, target, unit[0] ? unit : "model");
+    return strcmp(property, own) == 0;
 }
 
 /* A property of that name has a unit, and not this one; or labels of no unit, which were converted to this one. */

@@ -289,8 +289,6 @@ pl_code st_model_list_key(const pl_workflow *wf, const pl_list *wanted, pl_store
 /* A model that says nothing of it had the defaults, or is of an earlier version. */
 static pl_code told_check(pl_env *env, const nn_model_file *m, const json_t *then, const st_prepare_conf *c)
 {
-    static const char *const words[] = { "", "fragment: keep", "drawing: as_drawn", "fragment: keep, drawing: as_drawn" };
-    const bool keeps = json_object_get(then, "fragment") != NULL, draws = json_object_get(then, "drawing") != NULL;
     json_t *now = st_prepare_told(c);
     pl_code code = PL_OK;
 
@@ -299,7 +297,7 @@ static pl_code told_check(pl_env *env, const nn_model_file *m, const json_t *the
             env, PL_WARN,
             "model %s was trained with stages.prepare: {%s}, but here it has other settings: its scores may be far off; "
             "use the same settings in both",
-            m->name, words[keeps + 2 * draws]);
+            m->name, st_prepare_told_words(then));
     json_decref(now);
     return code;
 }
