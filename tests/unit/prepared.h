@@ -44,4 +44,19 @@ static ch_prepared prepare(const char *text, const char *format, const ch_prepar
     return p;
 }
 
+/* Without a structure: the SMILES is that, or, where smiles is NULL, an error says that. */
+static inline void assert_reads_as(const char *text, const char *format, const char *smiles, const char *says)
+{
+    ch_prepare_opts o = ch_prepare_defaults();
+    ch_prepared p;
+    pl_error err = { 0 };
+    pl_code code;
+
+    o.conformer = CH_3D_NONE;
+    code = ch_worker_prepare(worker, text, strlen(text), format, &o, &p, mem, &err);
+    if ((code == PL_OK) != (smiles != NULL) || (code == PL_OK && strcmp(p.smiles, smiles) != 0) ||
+        (code != PL_OK && strstr(err.text, says) == NULL))
+        fail_msg("%s: %s", text, code == PL_OK ? p.smiles : err.text);
+}
+
 #endif
