@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "models/family/tree_set.h"
 
+#include <float.h>
 #include <jansson.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "pipeline/base/refused.h"
 #include "pipeline/base/text.h"
 
 /* ---- from the library's text --------------------------------------------------------- */
@@ -75,7 +78,7 @@ static void read_node(reader *r, const json_t *j, int level)
     left = child_of(j, "yes");
     right = child_of(j, "no");
     *node = (nn_node){ .column = column_of(j, r->n_columns),
-                       .value = (float)json_number_value(at),
+                       .value = (float)fmax(json_number_value(at), -FLT_MAX),
                        .left = share_of(j, left),
                        .absent_left =
                            json_integer_value(json_object_get(j, "missing")) == json_integer_value(json_object_get(j, "yes")) };
@@ -88,13 +91,30 @@ static void read_node(reader *r, const json_t *j, int level)
     read_node(r, right, level + 1);
 }
 
-static void read_tree(reader *r, const char *text)
+/* A split of all numbers from absent ones has " -inf", which JSON does not know; on a GPU, and from XGBoost 3.4 on. " -inf" and
+ * "-9e99" are as long. */
+static void minus_infinity_to_number(char *text)
+{
+    for (char *at = strstr(text, " -inf"); at != NULL; at = strstr(at, " -inf"))
+        memcpy(at, "-9e99", 5);
+}
+
+static pl_code read_tree(reader *r, const char *tree, pl_error *err)
 {
     json_error_t why;
-    json_t *j = json_loads(text, JSON_REJECT_DUPLICATES, &why);
+    char *text = strdup(tree);
+    json_t *j;
 
+    if (text == NULL) {
+        pl_refused(strlen(tree) + 1);
+        return pl_fail(err, PL_ENOMEM, "no memory for the text of a tree");
+    }
+    minus_infinity_to_number(text);
+    j = json_loads(text, JSON_REJECT_DUPLICATES, &why);
     read_node(r, j, 1);
     json_decref(j);
+    free(text);
+    return PL_OK;
 }
 
 /* Renumbers the columns of all nodes to those that are used. */
@@ -116,6 +136,7 @@ pl_code nn_tree_set_parse(nn_tree_set *out, const char *const *tree, int n, cons
 {
     reader r = { .n_columns = nn_columns_count(c) };
     int32_t *first = PL_NEW(mem, int32_t, n + 1);
+    pl_code code = PL_OK;
 
     for (int t = 0; t < n; t++)
         r.room += count_nodes(tree[t]);
@@ -123,10 +144,12 @@ pl_code nn_tree_set_parse(nn_tree_set *out, const char *const *tree, int n, cons
     r.used = PL_NEW(mem, bool, r.n_columns);
     if (first == NULL || r.node == NULL || r.used == NULL)
         return pl_fail(err, PL_ENOMEM, "no memory for %d trees", n);
-    for (int t = 0; t < n; t++) {
-        read_tree(&r, tree[t]);
+    for (int t = 0; code == PL_OK && t < n; t++) {
+        code = read_tree(&r, tree[t], err);
         first[t + 1] = r.n;
     }
+    if (code != PL_OK)
+        return code;
     if (r.damaged || r.n_columns > NN_TREE_COLUMNS)
         return pl_fail(err, PL_EBUG, "XGBoost %s writes its trees in an unknown form", nn_xgboost_version());
     *out = (nn_tree_set){ .n_trees = n, .n_nodes = r.n, .first = first, .node = r.node };

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Trees as arrays, by hand and without the library that learns them: from its text, in tensors, predicted, explained. */
+#include <float.h>
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -88,6 +89,26 @@ static void text_of_another_form_is_refused(void **unused)
     }
     for (int i = 0; i < 2; i++)
         assert_int_equal(nn_tree_set_parse(&s, &fine[i], 1, &all_columns, mem, NULL), PL_OK);
+}
+
+/* As XGBoost writes it (src/tree/tree_model.cc): every number goes to the right, and what is absent to the left. */
+static void a_split_from_absent_values_alone_is_read(void **unused)
+{
+    static const char *const text =
+        "{ \"nodeid\": 0, \"depth\": 0, \"split\": \"f1\", \"split_condition\": -inf, \"yes\": 1, \"no\": 2, \"missing\": 1, "
+        "\"gain\": 7, \"cover\": 2, \"children\": [{ \"nodeid\": 1, \"leaf\": 4, \"cover\": 1 }, "
+        "{ \"nodeid\": 2, \"depth\": 1, \"split\": \"f1\", \"split_condition\": -inf, \"yes\": 3, \"no\": 4, \"missing\": 4, "
+        "\"children\": [{ \"nodeid\": 3, \"leaf\": 5 }, { \"nodeid\": 4, \"leaf\": 6 }]}]}";
+    static const float numbers[] = { -FLT_MAX, -1, 0, FLT_MAX, INFINITY };
+    const float absent = NAN;
+    nn_tree_set s;
+
+    (void)unused;
+    assert_int_equal(nn_tree_set_parse(&s, &text, 1, &all_columns, mem, NULL), PL_OK);
+    assert_int_equal(s.n_nodes, 5);
+    assert_true(nn_tree_set_margin(&s, 0, &absent) == 4);
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
+        assert_true(nn_tree_set_margin(&s, 0, &numbers[i]) == 6);
 }
 
 /* A tree of `levels` levels whose left branches go down. */
@@ -393,6 +414,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(trees_are_taken_from_the_librarys_text, setup, teardown),
         cmocka_unit_test_setup_teardown(shares_are_kept_from_1_to_254, setup, teardown),
         cmocka_unit_test_setup_teardown(text_of_another_form_is_refused, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_split_from_absent_values_alone_is_read, setup, teardown),
         cmocka_unit_test_setup_teardown(trees_are_stored_in_five_tensors, setup, teardown),
         cmocka_unit_test_setup_teardown(tensors_that_are_missing_or_do_not_fit_are_named, setup, teardown),
         cmocka_unit_test_setup_teardown(a_prefix_that_is_too_long_names_no_tensor, setup, teardown),

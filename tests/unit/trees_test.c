@@ -144,6 +144,7 @@ static void a_gpu_is_used_where_there_is_one(void **state)
     family_toy a, b;
     nn_member *m;
     bool on_gpu = false;
+    pl_error err = { 0 };
 
     need_library();
     assert_true(family_toy_make(&a, N, 1, mem) && family_toy_make(&b, N, 2, mem));
@@ -151,7 +152,8 @@ static void a_gpu_is_used_where_there_is_one(void **state)
     assert_null(strstr(nn_trees.describe(m, mem), "GPU"));
     assert_int_equal(nn_trees.predict(m, &b.x, host, NULL, mem, NULL), PL_OK);
     for (int k = 0; k < 2; k++) {
-        assert_int_equal(nn_trees.fit(&m, &a.x, a.y, &(nn_fit_conf){ .seed = 5, .cuda = true }, mem, NULL), PL_OK);
+        if (nn_trees.fit(&m, &a.x, a.y, &(nn_fit_conf){ .seed = 5, .cuda = true }, mem, &err) != PL_OK)
+            fail_msg("%s", err.text);
         assert_int_equal(nn_trees.predict(m, &b.x, device[k], NULL, mem, NULL), PL_OK);
         on_gpu = strstr(nn_trees.describe(m, mem), "on a GPU") != NULL;
     }
