@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""tests/bench/moleculenet.py MOLSIEVE DATA WORK [--sets A,B] [--splits A,B] [--seeds N] [--first N] [--family F] [--peers A,B] [--table FILE]
+"""tests/bench/moleculenet.py MOLSIEVE DATA WORK [--sets A,B] [--splits A,B] [--seeds N] [--first N] [--family F] [--peers A,B] [--gpu] [--table FILE]
 
 Models of MOLSIEVE beside those of others on MoleculeNet's sets (DATA: a folder of NAME.csv.gz): same molecules, same split, several
 seeds. A run is a line of WORK/results.jsonl and is not computed twice: the same command continues.
@@ -12,6 +12,7 @@ seeds. A run is a line of WORK/results.jsonl and is not computed twice: the same
     --family  what train.family is; default trees+gp (regression) and trees+gp+forest (classes); none: only peers
     --peers   forest (scikit-learn, 200 trees, ECFP4 counts and RDKit's descriptors), xgboost (the same booster's settings as here, on
               MapLight's features), chemprop (2, defaults, as a command); default: forest,xgboost
+    --gpu     the network and Chemprop learn on the first GPU
     --table   writes the table as Markdown
     --check   instead of all this: molecules in another part by MOLSIEVE's scaffold splits than by DeepChem's and Chemprop's rules
 
@@ -117,8 +118,11 @@ stages:
         with open(os.path.join(self.dir, "w.yaml"), "w") as f:
             f.write(text)
 
+    def engine(self):
+        return ["stages.train.engine=cuda", "stages.evaluate.engine=cuda"] if self.o.gpu else []
+
     def run(self, *args):
-        p = subprocess.run([self.o.molsieve, "run", "w.yaml", "-q", "-j", str(self.o.jobs), *args], cwd=self.dir, capture_output=True,
+        p = subprocess.run([self.o.molsieve, "run", "w.yaml", "-q", "-j", str(self.o.jobs), *self.engine(), *args], cwd=self.dir, capture_output=True,
                            text=True, stdin=subprocess.DEVNULL)
         if p.returncode not in (0, 3):
             sys.exit("%s: %s" % (self.name, p.stderr))
@@ -309,13 +313,12 @@ def chemprop(s, parts, seed):
             out.writerow(["smiles"] + s.names)
             for k in which:
                 out.writerow([s.smiles[k]] + ["" if math.isnan(v) else v for v in s.y[k]])
-    program = os.path.join(os.path.dirname(sys.executable), "chemprop")
-    subprocess.run([program, "train", "-i", "train.csv", "valid.csv", "test.csv", "-t", "classification" if s.classes else "regression",
-                    "--smiles-columns", "smiles", "--target-columns", *s.names, "-o", "out", "--pytorch-seed", str(seed), "--num-workers",
-                    "0", "--accelerator", "cpu"], cwd=d, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    subprocess.run([program, "predict", "-i", "test.csv", "--model-paths", "out/model_0/best.pt", "-o", "pred.csv", "--smiles-columns",
-                    "smiles", "--num-workers", "0", "--accelerator", "cpu"], cwd=d, check=True, stdout=subprocess.DEVNULL,
-                   stderr=subprocess.DEVNULL)
+    program = [sys.executable, "-c", "from chemprop.cli.main import main; main()"]
+    device = ["--num-workers", "0", "--accelerator", "gpu" if s.o.gpu else "cpu"]
+    subprocess.run([*program, "train", "-i", "train.csv", "valid.csv", "test.csv", "-t", "classification" if s.classes else "regression",
+                    "--smiles-columns", "smiles", "--target-columns", *s.names, "-o", "out", "--pytorch-seed", str(seed), *device], cwd=d, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    subprocess.run([*program, "predict", "-i", "test.csv", "--model-paths", "out/model_0/best.pt", "-o", "pred.csv", "--smiles-columns",
+                    "smiles", *device], cwd=d, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     with open(os.path.join(d, "pred.csv")) as f:
         return "chemprop 2", np.array([[float(r[n]) for n in s.names] for r in csv.DictReader(f)]), {}
 
@@ -457,6 +460,7 @@ def main():
     p.add_argument("--structures", default="none", help="conformers.source; generate for a family with se3")
     p.add_argument("--peers", default="forest,xgboost")
     p.add_argument("--jobs", type=int, default=2)
+    p.add_argument("--gpu", action="store_true")
     p.add_argument("--table")
     p.add_argument("--check", action="store_true")
     o = p.parse_args()
