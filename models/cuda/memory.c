@@ -21,7 +21,7 @@ bool nn_cuda_units_asked(const nn_engine_conf *c)
 {
     const char *asked = getenv("MOLSIEVE_CUDA_UNITS");
 
-    return c->radial == NN_RADIAL_EXACT && asked != NULL && strcmp(asked, "0") != 0;
+    return c->radial == NN_RADIAL_EXACT && (asked == NULL || strcmp(asked, "0") != 0);
 }
 
 void *nn_cuda_cut(nn_cuda_cutter *c, size_t n, size_t size)
