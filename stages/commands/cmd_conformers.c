@@ -19,18 +19,17 @@ enum { GROUP = 256, CPU_GROUP = 32, AHEAD = 3, MAX_WORKERS = 1024, MAX_COUNT = 1
 
 static const double CPU_SECONDS = 30; /* of one molecule, as conformers.retry_cpu_limit */
 
-static const pl_opt opts[] = {
-    { "--output", 'o', "FILE", "SDF file, complete or not written at all; .gz is compressed; default: standard output" },
-    { "--count", 'c', "K", "structures of a molecule, at most (1)" },
-    { "--window", 0, "E", "leave out those that are E kcal/mol above the lowest (10; 0: none)" },
-    { "--dielectric", 0, "D", "divide electrostatics by D; 1: vacuum (1; with --count 4)" },
-    { "--device", 0, "NAME", "cpu or cuda, where structures are built; auto: the first GPU, if there is one (auto)" },
-    { "--force-field", 0, "NAME", "mmff94 or mmff94s (mmff94)" },
-    { "--seed", 0, "N", "other random numbers (1)" },
-    { "--format", 'f', "NAME", "format of the input: smi, csv, sdf ... (by its name or first bytes)" },
-    { "--jobs", 'j', "N", "threads (all processors)" },
-    { 0 }
-};
+static const pl_opt opts[] = { { "--output", 'o', "FILE",
+                                 "SDF file, complete or not written at all; .gz is compressed; default: standard output" },
+                               { "--count", 'c', "K", "structures of a molecule, at most (1)" },
+                               { "--window", 0, "E", "leave out those that are E kcal/mol above the lowest (10; 0: none)" },
+                               { "--dielectric", 0, "D", "divide electrostatics by D; 1: vacuum (1; with --count 4)" },
+                               { "--device", 0, "NAME", "where structures are built: cpu or cuda, the first GPU (cpu)" },
+                               { "--force-field", 0, "NAME", "mmff94 or mmff94s (mmff94)" },
+                               { "--seed", 0, "N", "other random numbers (1)" },
+                               { "--format", 'f', "NAME", "format of the input: smi, csv, sdf ... (by its name or first bytes)" },
+                               { "--jobs", 'j', "N", "threads (all processors)" },
+                               { 0 } };
 
 typedef struct {
     pl_arena *mem;
@@ -221,20 +220,17 @@ static bool number_of(const pl_args *args, const char *name, int64_t max, int64_
     return text == NULL || (pl_parse_int(text, out) && *out >= (strcmp(name, "--seed") == 0 ? 0 : 1) && *out <= max);
 }
 
-/* Without a GPU `auto` is the processor. */
 static pl_code device_read(conformers *c, const char *name, pl_error *err)
 {
-    const bool is_auto = name == NULL || strcmp(name, "auto") == 0;
     pl_error why = { 0 };
 
-    if (!is_auto && strcmp(name, "cpu") != 0 && strcmp(name, "cuda") != 0)
-        return pl_fail(err, PL_ECONFIG, "--device %s: allowed are auto, cpu and cuda", name);
-    if (!is_auto && strcmp(name, "cpu") == 0)
+    if (name == NULL || strcmp(name, "cpu") == 0)
         return PL_OK;
+    if (strcmp(name, "cuda") != 0)
+        return pl_fail(err, PL_ECONFIG, "--device %s: allowed are cpu and cuda", name);
     if (ch_device_find(0, c->gpu, sizeof c->gpu, &why) == PL_OK)
         return PL_OK;
-    c->gpu[0] = '\0';
-    return is_auto ? PL_OK : pl_fail(err, PL_ECONFIG, "--device cuda: %s; --device cpu builds without", why.text);
+    return pl_fail(err, PL_ECONFIG, "--device cuda: %s; --device cpu builds without", why.text);
 }
 
 static pl_code options_read(conformers *c, const pl_args *args, pl_error *err)

@@ -165,7 +165,7 @@ class Cuda(unittest.TestCase):
             db.close()
         return said, rows, level
 
-    def test_structures_are_built_on_the_device_where_the_engine_is(self):
+    def test_structures_are_built_on_the_device_that_is_asked_for(self):
         with open(os.path.join(self.dir, "a.smi"), "w") as f:
             f.write("CC(N)C(=O)O a\nc1ccccc1O b\nCCO c\nC[Si](C)(C)C d\nB(O)O e\nO=C1CCCCC1 f\n")
         cpu = self.structures("cpu")
@@ -179,9 +179,7 @@ class Cuda(unittest.TestCase):
             self.assertLess(abs(a[1] - b[1]), 5)
             self.assertTrue(b[4] or b[2] == "openbabel")
         self.assertEqual(cuda[1:], self.structures("units", "stages.prepare.conformers.device=cuda", "stages.read.unit=2", "-j", "3")[1:])
-        self.assertEqual(cuda[1:], self.structures("engine", "stages.score.engine=cuda")[1:])
-        self.assertEqual(cuda[1:], self.structures("auto", "stages.score.engine=auto")[1:])
-        self.assertEqual(cpu[1:], self.structures("none", "stages.score.engine=auto", MOLSIEVE_EMULATOR_NO_DRIVER="1")[1:])
+        self.assertEqual(cpu[1:], self.structures("engine", "stages.score.engine=cuda")[1:])
         # A stage's engine does not make structures again; `cuda` where they were the CPU's does, and from no cache of the CPU's.
         self.assertNotIn("structures built", self.structures("cpu", "stages.score.engine=cuda")[0])
         self.assertIn("6 structures built, 0 from the cache", self.structures("cpu", "stages.prepare.conformers.device=cuda")[0])
@@ -210,13 +208,13 @@ class Cuda(unittest.TestCase):
         cuda, cpu = self.conformers("--device", "cuda", said=on), self.conformers("--device", "cpu")
         self.assertNotEqual(cuda, cpu)
         self.assertEqual([r.split("\n")[0] for r in cuda.split("$$$$\n")], [r.split("\n")[0] for r in cpu.split("$$$$\n")])
-        self.assertEqual(cuda, self.conformers("-j", "3", said=on)) # auto
-        self.assertEqual(cpu, self.conformers("--device", "auto", MOLSIEVE_EMULATOR_NO_DRIVER="1"))
+        self.assertEqual(cuda, self.conformers("--device", "cuda", "-j", "3", said=on))
+        self.assertEqual(cpu, self.conformers())
         os.remove(os.path.join(self.dir, "built.sdf"))
         said = self.sieve("conformers", "a.smi", "-o", "built.sdf", "--device", "cuda", status=2, MOLSIEVE_EMULATOR_NO_DRIVER="1")
         self.assertIn("--device cuda: building structures on a GPU: no NVIDIA driver", said)
-        self.assertIn("an illegal memory access", self.sieve("conformers", "a.smi", "-o", "built.sdf", status=7, MOLSIEVE_EMULATOR_FAULT="7"))
-        self.assertIn("allowed are auto, cpu and cuda", self.sieve("conformers", "a.smi", "--device", "gpu", status=2))
+        self.assertIn("an illegal memory access", self.sieve("conformers", "a.smi", "-o", "built.sdf", "--device", "cuda", status=7, MOLSIEVE_EMULATOR_FAULT="7"))
+        self.assertIn("allowed are cpu and cuda", self.sieve("conformers", "a.smi", "--device", "gpu", status=2))
         self.assertFalse(os.path.exists(os.path.join(self.dir, "built.sdf")))
 
     def test_without_a_driver_cuda_is_refused_and_auto_is_the_cpu(self):
@@ -336,9 +334,8 @@ class Cuda(unittest.TestCase):
         where = "is not beside the program, in ../lib/molsieve or in $MOLSIEVE_PLUGINS: build it where"
         for words, env, text in (
                 (("check", "w.yaml", "stages.score.engine=cuda"), {},
-                 f"w.yaml:9:12: prepare.conformers.device: building structures on a GPU: libmolsieve_cuda.so {where} nvcc is installed; set it to cpu "
-                 f"to build without\nw.yaml:12:10: engine cuda: libmolsieve_cuda.so {where} nvcc is installed\n"
-                 "molsieve: 2 problems in the configuration; nothing was done\n"),
+                 f"w.yaml:12:10: engine cuda: libmolsieve_cuda.so {where} nvcc is installed\n"
+                 "molsieve: 1 problem in the configuration; nothing was done\n"),
                 (("run", "t.yaml", "stages.train.engine=cpu"), {"OMPI_COMM_WORLD_SIZE": "2", "OMPI_COMM_WORLD_RANK": "0"},
                  f"molsieve: libmolsieve_mpi.so {where} an MPI is installed, or set stages.train.ranks=none\n")):
             done = subprocess.run([program, *words], cwd=self.dir, capture_output=True, text=True,

@@ -43,44 +43,20 @@ int32_t st_device_number(const pl_workflow *wf)
     return 0;
 }
 
-enum st_device_wish st_device_wish_of(const pl_workflow *wf, int32_t device)
+void st_device_check(const pl_step *step, pl_problems *problems)
 {
-    enum st_device_wish wish = ST_WISH_CPU;
-
-    if (device != ST_DEVICE_AUTO)
-        return device == ST_DEVICE_CUDA ? ST_WISH_CUDA : ST_WISH_CPU;
-    for (int k = 0; k < wf->n_steps; k++) {
-        if (has_engine(&wf->step[k], "cuda"))
-            return ST_WISH_CUDA;
-        wish = has_engine(&wf->step[k], "auto") ? ST_WISH_IF_THERE : wish;
-    }
-    return wish;
-}
-
-bool st_device_builds(enum st_device_wish wish)
-{
-    char text[256];
-
-    return wish == ST_WISH_CUDA || (wish == ST_WISH_IF_THERE && ch_device_find(0, text, sizeof text, NULL) == PL_OK);
-}
-
-void st_device_check(const pl_step *step, enum st_device_wish wish, pl_problems *problems)
-{
-    const pl_node *node = pl_node_get(pl_node_get(step->node, "conformers"), "device");
     char text[256];
     pl_error err = { 0 };
 
-    if (wish == ST_WISH_CUDA && ch_device_find(0, text, sizeof text, &err) != PL_OK)
-        pl_problem_add(problems, node != NULL ? node : step->node, "prepare.conformers.device: %s; set it to cpu to build without",
-                       err.text);
+    if (ch_device_find(0, text, sizeof text, &err) != PL_OK)
+        pl_problem_add(problems, pl_node_get(pl_node_get(step->node, "conformers"), "device"),
+                       "prepare.conformers.device: %s; set it to cpu to build without", err.text);
 }
 
-const char *st_device_level(enum st_device_wish wish, const char *kernels, pl_arena *mem)
+const char *st_device_level(const char *kernels, pl_arena *mem)
 {
     char text[256] = "no GPU";
 
-    if (!st_device_builds(wish))
-        return kernels;
     (void)ch_device_find(0, text, sizeof text, NULL);
     return pl_sprintf(mem, "%s and cuda (%s)", kernels, text);
 }

@@ -93,7 +93,8 @@ static void check(const pl_workflow *wf, const pl_step *step, pl_problems *probl
         st_prepare_builds(c))
         pl_problem_add(problems, pl_node_get(pl_node_get(step->node, "conformers"), "dielectric"),
                        "prepare.conformers: only the native builder has `dielectric`; set builder to native");
-    st_device_check(step, (enum st_device_wish)c->device_wish, problems);
+    if (st_prepare_on_gpu(c))
+        st_device_check(step, problems);
     st_columns_check(wf, step, problems);
     check_keep(step, problems);
     check_alerts(step, problems);
@@ -162,7 +163,7 @@ static pl_code key(const pl_workflow *wf, const pl_step *step, pl_store *store, 
                                     : ",\"structures\":\"" ST_NATIVE_VERSION "\"";
     if (st_prepare_builds(c))
         (void)snprintf(seed, sizeof seed, ",\"seed\":%lld%s%s", (long long)wf->seed, version,
-                       c->device == ST_DEVICE_CUDA && c->builder == CH_NATIVE ? ",\"device\":\"cuda\"" : "");
+                       st_prepare_on_gpu(c) ? ",\"device\":\"cuda\"" : "");
     *extra_json = descriptors == NULL || columns == NULL
                       ? NULL
                       : pl_sprintf(mem, "{\"library\":\"%s\",\"protocol\":\"%s\"%s%s%s%s%s}", info.openbabel, CH_ANSWERS_VERSION,
@@ -217,7 +218,8 @@ static const char *level(const pl_step *step, pl_arena *mem)
 
     if (machine == NULL || kernels == NULL)
         return machine;
-    return pl_sprintf(mem, "%s, structures %s", machine, st_device_level((enum st_device_wish)c->device_wish, kernels->name, mem));
+    return pl_sprintf(mem, "%s, structures %s", machine,
+                      st_prepare_on_gpu(c) ? st_device_level(kernels->name, mem) : kernels->name);
 }
 
 static const char level_advice[] =
@@ -238,7 +240,7 @@ static void read_conf(prepare_state *s)
     const st_prepare_conf *c = s->env->step->conf;
 
     s->opts = st_prepare_opts(c, s->env->seed);
-    s->device = st_device_builds((enum st_device_wish)c->device_wish);
+    s->device = st_prepare_on_gpu(c);
     s->budget = st_prepare_budget(c, s->env->stop);
 }
 
@@ -545,7 +547,6 @@ static void settle(const pl_workflow *wf, void *conf)
     settle_dielectric(c, dflt.dielectric);
     if (!st_alerts_wanted(c))
         c->alert_action = ST_ALERT_FLAG;
-    c->device_wish = st_prepare_builds(c) && c->builder == CH_NATIVE ? (int32_t)st_device_wish_of(wf, c->device) : ST_WISH_CPU;
 }
 
 static const char *const needs[] = { "read", NULL };

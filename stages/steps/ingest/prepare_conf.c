@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "chem/worker/worker_client.h"
+#include "stages/steps/ingest/device.h"
 
 #define AT(member) offsetof(st_prepare_conf, member)
 #define OF(member) offsetof(st_property, member)
@@ -49,10 +50,10 @@ const pl_field st_prepare_fields[] = {
       .help =
           "who builds structures: native: this program's own builder, and Open Babel where that cannot (molecule.fallback says why); "
           "openbabel: Open Babel, more than ten times as slow" },
-    { PL_CHOICE, "conformers.device", AT(device), .choices = "auto|cpu|cuda", .flags = PL_HOW,
+    { PL_CHOICE, "conformers.device", AT(device), .choices = "cpu|cuda", .flags = PL_HOW,
       .help =
-          "where the native builder computes: cpu; cuda: the first GPU, other last digits, at times another conformer; auto: cuda "
-          "if a stage has `engine: cuda`, or `engine: auto` and there is a GPU; what a GPU does not take the CPU builds" },
+          "where the native builder computes: cpu; cuda: the first GPU, no faster than 16 cores, other last digits, at times another "
+          "conformer; what it does not take the CPU builds" },
     { PL_CHOICE, "conformers.force_field", AT(force_field), .choices = "mmff94|mmff94s|uff",
       .help = "minimises built structures; mmff94s has flatter nitrogens, as in crystals; uff is Open Babel's; where mmff94 has no "
               "parameters, Open Babel builds with uff" },
@@ -93,6 +94,11 @@ const pl_field st_prepare_fields[] = {
 bool st_prepare_is_flat(const st_prepare_conf *c) { return c->conformer == CH_3D_NONE; }
 
 bool st_prepare_builds(const st_prepare_conf *c) { return c->conformer == CH_3D_AUTO || c->conformer == CH_3D_GENERATE; }
+
+bool st_prepare_on_gpu(const st_prepare_conf *c)
+{
+    return c->device == ST_DEVICE_CUDA && c->builder == CH_NATIVE && st_prepare_builds(c);
+}
 
 double st_prepare_dielectric(const st_prepare_conf *c)
 {

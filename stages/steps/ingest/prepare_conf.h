@@ -25,7 +25,6 @@ enum { ST_ALERT_FLAG, ST_ALERT_FILTER };
 
 typedef struct st_prepare_conf {
     int32_t fragment, conformer, builder, device, force_field, dedupe, on_conflict;
-    int32_t device_wish;                             /* what `device` comes to: enum st_device_wish     */
     bool skips;                                      /* conformer is CH_3D_NONE because no stage needs positions */
     int64_t structures;                              /* maximum number built per molecule               */
     double window;                                   /* kcal/mol                                        */
@@ -53,6 +52,7 @@ extern const pl_field st_prepare_fields[]; /* of st_prepare_conf; ends with {0} 
 
 /* Does it build structures (conformers.source is auto or generate)? */
 bool st_prepare_builds(const st_prepare_conf *c);
+bool st_prepare_on_gpu(const st_prepare_conf *c);  /* whether it builds, and on a GPU */
 bool st_prepare_is_flat(const st_prepare_conf *c); /* no 3D structures at all: conformers.source is none */
 /* The dielectric constant that structures are built with. Of several, vacuum would fold too many onto themselves. */
 double st_prepare_dielectric(const st_prepare_conf *c);
