@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""tests/bench/moleculenet.py MOLSIEVE DATA WORK [--sets A,B] [--splits A,B] [--seeds N] [--first N] [--family F] [--peers A,B] [--gpu] [--table FILE]
+"""tests/bench/moleculenet.py MOLSIEVE DATA WORK [--sets A,B] [--splits A,B] [--seeds N] [--first N] [--family F] [--peers A,B]
+                            [--gpu] [--table FILE]
 
 Models of MOLSIEVE beside those of others on MoleculeNet's sets (DATA: a folder of NAME.csv.gz): same molecules, same split, several
 seeds. A run is a line of WORK/results.jsonl and is not computed twice: the same command continues.
@@ -122,8 +123,8 @@ stages:
         return ["stages.train.engine=cuda", "stages.evaluate.engine=cuda"] if self.o.gpu else []
 
     def run(self, *args):
-        p = subprocess.run([self.o.molsieve, "run", "w.yaml", "-q", "-j", str(self.o.jobs), *self.engine(), *args], cwd=self.dir, capture_output=True,
-                           text=True, stdin=subprocess.DEVNULL)
+        p = subprocess.run([self.o.molsieve, "run", "w.yaml", "-q", "-j", str(self.o.jobs), *self.engine(), *args], cwd=self.dir,
+                           capture_output=True, text=True, stdin=subprocess.DEVNULL)
         if p.returncode not in (0, 3):
             sys.exit("%s: %s" % (self.name, p.stderr))
 
@@ -313,12 +314,16 @@ def chemprop(s, parts, seed):
             out.writerow(["smiles"] + s.names)
             for k in which:
                 out.writerow([s.smiles[k]] + ["" if math.isnan(v) else v for v in s.y[k]])
-    program = [sys.executable, "-c", "from chemprop.cli.main import main; main()"]
-    device = ["--num-workers", "0", "--accelerator", "gpu" if s.o.gpu else "cpu"]
-    subprocess.run([*program, "train", "-i", "train.csv", "valid.csv", "test.csv", "-t", "classification" if s.classes else "regression",
-                    "--smiles-columns", "smiles", "--target-columns", *s.names, "-o", "out", "--pytorch-seed", str(seed), *device], cwd=d, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    subprocess.run([*program, "predict", "-i", "test.csv", "--model-paths", "out/model_0/best.pt", "-o", "pred.csv", "--smiles-columns",
-                    "smiles", *device], cwd=d, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+    def run(*args):
+        p = subprocess.run([sys.executable, "-c", "from chemprop.cli.main import main; main()", *args, "--smiles-columns", "smiles",
+                            "--num-workers", "0", "--accelerator", "gpu" if s.o.gpu else "cpu"], cwd=d, capture_output=True, text=True)
+        if p.returncode:
+            sys.exit("chemprop: " + p.stderr[-2000:])
+
+    run("train", "-i", "train.csv", "valid.csv", "test.csv", "-t", "classification" if s.classes else "regression", "--target-columns",
+        *s.names, "-o", "out", "--pytorch-seed", str(seed))
+    run("predict", "-i", "test.csv", "--model-paths", "out/model_0/best.pt", "-o", "pred.csv")
     with open(os.path.join(d, "pred.csv")) as f:
         return "chemprop 2", np.array([[float(r[n]) for n in s.names] for r in csv.DictReader(f)]), {}
 
