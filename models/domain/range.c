@@ -11,6 +11,15 @@
 
 static bool is_kind(nn_kind a, nn_kind b) { return a.z == b.z && a.charge == b.charge && a.paired == b.paired; }
 
+static bool has_kind(const nn_range *r, nn_kind k)
+{
+    int32_t j = 0;
+
+    while (j < r->n_kinds && !is_kind(r->kind[j], k))
+        j++;
+    return j < r->n_kinds;
+}
+
 /* ---- making ---------------------------------------------------------------- */
 
 static void kind_count(nn_census *c, nn_kind k)
@@ -100,6 +109,29 @@ void nn_range_of(nn_range *out, const nn_census *c, const char *form)
     }
 }
 
+void nn_range_meet(nn_range *r, const nn_range *all)
+{
+    int32_t n = 0;
+
+    for (int k = 0; k < NN_NUMBERS; k++) {
+        const int32_t low = r->low[k] > all->low[k] ? r->low[k] : all->low[k];
+        const int32_t high = r->high[k] < all->high[k] ? r->high[k] : all->high[k];
+        if (low > high) /* the few are among the extremes of all */
+            continue;
+        r->low[k] = low;
+        r->high[k] = high;
+    }
+    r->ring_sizes &= all->ring_sizes;
+    if ((r->sources & all->sources) != 0)
+        r->sources &= all->sources;
+    for (int k = 0; k < NN_EXPANDED; k++)
+        r->expanded[k] &= all->expanded[k];
+    for (int32_t k = 0; k < r->n_kinds; k++)
+        if (has_kind(all, r->kind[k]))
+            r->kind[n++] = r->kind[k];
+    r->n_kinds = n;
+}
+
 void nn_range_ignore_sources(nn_range *r) { r->sources = (1u << NN_SOURCES) - 1; }
 
 /* ---- using ------------------------------------------------------------------ */
@@ -155,15 +187,6 @@ static int by_element(const void *a, const void *b)
     if (x->z != y->z)
         return x->z - y->z;
     return x->charge != y->charge ? x->charge - y->charge : x->paired - y->paired;
-}
-
-static bool has_kind(const nn_range *r, nn_kind k)
-{
-    int32_t j = 0;
-
-    while (j < r->n_kinds && !is_kind(r->kind[j], k))
-        j++;
-    return j < r->n_kinds;
 }
 
 /* By element and charge: the order of atoms is not the same with and without structures. */

@@ -85,6 +85,9 @@ void nn_census_add(nn_census *c, const nn_traits *t, nn_source source);
 /* The range from all counts. form: at most NN_FORM_BYTES - 1 characters. */
 void nn_range_of(nn_range *out, const nn_census *c, const char *form);
 
+/* Leaves in r, the range of some of the molecules of `all`, what is inside of both: fewer molecules may have a wider range. */
+void nn_range_meet(nn_range *r, const nn_range *all);
+
 /* For a model that reads no positions: how a structure was made does not matter. */
 void nn_range_ignore_sources(nn_range *r);
 

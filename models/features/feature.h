@@ -75,6 +75,9 @@ int32_t nn_inputs_unknown(const nn_inputs *in, const ch_graph *graph);
  * largest and the smallest values as that of the molecules does: 1 %, at most 4. ECONFIG: all values are equal. */
 pl_code nn_input_column_fit(nn_input_column *c, float *value, int64_t n, pl_error *err);
 
+/* Its domain alone. n > 0. */
+void nn_input_column_limits(double *low, double *high, float *value, int64_t n);
+
 /* Finds the columns by name among name[n], those of the items to come. ECONFIG names one that is not there. */
 pl_code nn_inputs_place(nn_inputs *in, const char *const *name, int32_t n, pl_error *err);
 

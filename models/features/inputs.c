@@ -74,16 +74,25 @@ static int ascending(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-pl_code nn_input_column_fit(nn_input_column *c, float *value, int64_t n, pl_error *err)
+void nn_input_column_limits(double *low, double *high, float *value, int64_t n)
 {
     int64_t least = n / 100;
-    double sum = 0, square = 0;
 
     if (least < 1)
         least = 1;
     if (least > EXTREME_MOST)
         least = EXTREME_MOST;
     qsort(value, (size_t)n, sizeof *value, ascending);
+    *low = (double)value[least - 1];
+    *high = (double)value[n - least];
+}
+
+pl_code nn_input_column_fit(nn_input_column *c, float *value, int64_t n, pl_error *err)
+{
+    double sum = 0, square = 0;
+
+    if (n > 0)
+        nn_input_column_limits(&c->low, &c->high, value, n);
     if (n == 0 || value[0] == value[n - 1])
         return pl_fail(err, PL_ECONFIG, "the column %s is the same for all %lld training molecules: a model learns nothing from it",
                        c->name, (long long)n);
@@ -93,8 +102,6 @@ pl_code nn_input_column_fit(nn_input_column *c, float *value, int64_t n, pl_erro
     for (int64_t i = 0; i < n; i++)
         square += ((double)value[i] - c->over.mean) * ((double)value[i] - c->over.mean);
     c->over.stdev = sqrt(square / (double)n);
-    c->low = (double)value[least - 1];
-    c->high = (double)value[n - least];
     return PL_OK;
 }
 

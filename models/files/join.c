@@ -65,6 +65,28 @@ static bool same_targets(const nn_model_file *a, const nn_model_file *b)
     return same;
 }
 
+/* Target k of the metadata. Borrowed. */
+static const json_t *target_of(const json_t *x, int32_t k)
+{
+    const json_t *target = json_object_get(x, "target"), *list = json_object_get(target, "targets");
+
+    return list != NULL ? json_array_get(list, (size_t)k) : target;
+}
+
+/* What targets with gaps have of their own. */
+static bool same_domains(const json_t *x, const json_t *y, int32_t n)
+{
+    static const char *const key[] = { nn_range_section, "columns" };
+    bool same = true;
+
+    for (int32_t k = 0; k < n && same; k++)
+        for (size_t i = 0; i < sizeof key / sizeof *key && same; i++) {
+            json_t *one = json_object_get(target_of(x, k), key[i]), *other = json_object_get(target_of(y, k), key[i]);
+            same = one == other || json_equal(one, other);
+        }
+    return same;
+}
+
 /* What differs first; NULL: nothing. x and y: of settings_of. */
 static const char *difference(const nn_model_file *a, const nn_model_file *b, const json_t *x, const json_t *y)
 {
@@ -76,6 +98,8 @@ static const char *difference(const nn_model_file *a, const nn_model_file *b, co
         return strcmp(section, "model") == 0 ? "settings of the network" : section;
     if (!same_scales(a, b))
         return "scales";
+    if (!same_domains(x, y, a->conf.outputs))
+        return "ranges of the targets";
     if (!same_prepared(x, y))
         return "settings of prepare";
     return nn_domain_same(&a->domain, &b->domain) ? NULL : "training molecules";

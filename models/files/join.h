@@ -4,7 +4,7 @@
 
 #include "models/files/model_file.h"
 
-/* Fills *out with the networks of n models, which must be of the same settings, inputs, graph, targets, scale and training molecules. Name and
+/* Fills *out with the networks of n models, which must be of the same settings, inputs, graph, targets, scale, ranges and training molecules. Name and
  * what is borrowed are those of the first, the rest is in mem:
  *   interval    the widest half-width in each band, as `score` takes it of several models; none where the bands differ
  *   lowest      the highest of the lowest calibrated similarities

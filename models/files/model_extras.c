@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The user's columns and the descriptors among the inputs of a model: in its file, and its domain. */
+/* The user's columns and the descriptors among the inputs of a model, in its file. */
 #include <jansson.h>
 #include <math.h>
 #include <string.h>
@@ -111,20 +111,4 @@ void nn_extras_put(json_t *inputs, const nn_inputs *in)
         json_object_set_new(inputs, "columns", columns_json(in));
     if (in->descriptors)
         json_object_set_new(inputs, "descriptors", descriptors_json(in));
-}
-
-/* ---- domain ---------------------------------------------------------------- */
-
-void nn_model_reasons(pl_text *out, const nn_model_file *m, double lowest, const nn_case *c, const float *column)
-{
-    nn_range_reasons(out, &m->range, lowest, c);
-    for (int32_t k = 0; k < m->inputs.n_columns && column != NULL; k++) {
-        const nn_input_column *in = &m->inputs.column[k];
-        const double value = (double)column[in->at];
-        char number[32], limit[32];
-        if (value >= in->low && value <= in->high)
-            continue;
-        nn_reason_add(out, "column %.200s %s %s %s", in->name, pl_float_str((float)value, number), value > in->high ? ">" : "<",
-                      pl_float_str((float)(value > in->high ? in->high : in->low), limit));
-    }
 }

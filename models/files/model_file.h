@@ -18,7 +18,8 @@
  *              and descriptors {version, mean, std}
  *   graph      edges, cutoff, k, max_neighbours (chem/graph/graph.h)
  *   target     name, unit, better, similarity_at_least (the lowest calibrated similarity, if known); in format 2 also
- *              task "classification" and output "logistic"
+ *              task "classification" and output "logistic"; of several targets one that some molecules lack also has range (as below) and
+ *              columns ([[low, high], ..] as in inputs), both of the training molecules that have it
  *   scale      mean, std, constant, offsets: see nn_model_value
  *              in format 3 target, scale and interval are {"targets": [...]}, one entry per output, and the task holds for all
  *   interval   part and bands (similarity, within, molecules): models/metrics/conformal.h; absent for classifiers and where there
@@ -60,12 +61,18 @@ typedef struct nn_scale {
 
 enum { NN_TARGETS_MAX = 64, NN_NETWORKS_MAX = 16 };
 
+typedef struct nn_limits {
+    double low, high;
+} nn_limits;
+
 /* One number that a model predicts. */
 typedef struct nn_target {
     const char *name, *unit, *better; /* better: "low", "high" or "none"                */
     nn_scale scale;
     nn_conformal interval; /* prediction intervals; n = 0: none              */
     double lowest;         /* lowest calibrated similarity (models/metrics/conformal.h); 0: unknown  */
+    nn_range *range;       /* of the training molecules that have it; NULL: it is that of the model */
+    nn_limits *columns;    /* [inputs.n_columns] of the same molecules; NULL: they are those of the inputs */
 } nn_target;
 
 typedef struct nn_model_file {
@@ -142,8 +149,11 @@ double nn_model_member_value(const nn_model_file *m, int32_t target, const uint8
 double nn_model_mean(const nn_model_file *m, int32_t target, const uint8_t *z, int32_t n, double network,
                      const nn_member_outputs *members, int32_t i);
 
-/* Appends why a molecule is outside of the model's domain (nn_range_reasons), and of that of its columns: those of an nn_item, or NULL. */
-void nn_model_reasons(pl_text *out, const nn_model_file *m, double lowest, const nn_case *c, const float *column);
+/* Appends why a molecule is outside of the domain of a target (nn_range_reasons), and why its columns are: those of an nn_item, or NULL. */
+void nn_model_reasons(pl_text *out, const nn_model_file *m, int32_t target, const nn_case *c, const float *column);
+
+/* nn_range_ignore_sources of the ranges of a model without a network. */
+void nn_model_ignore_sources(nn_model_file *m);
 
 /* ECONFIG: graphs made with `opts` differ from those of the training; the text names
  * the setting: "cutoff 4 Angstrom, the model was trained with 5". */

@@ -27,6 +27,11 @@ pl_code nn_model_meta_list(const nn_meta **out, int *n, const nn_model_file *m, 
 pl_code nn_extras_take(nn_inputs *in, const json_t *inputs, pl_arena *mem, pl_error *err);
 void nn_extras_put(json_t *inputs, const nn_inputs *in);
 
+/* What a target has of its own of its training molecules; model_domain.c. EDATA names the key. */
+pl_code nn_own_domain_take(nn_target *t, const json_t *target, const nn_inputs *in, pl_arena *mem, pl_error *err);
+/* false: memory was refused. */
+bool nn_own_domain_put(json_t *target, const nn_target *t, const nn_inputs *in, pl_arena *mem);
+
 /* The matrix p as two tensors, numbers in float32 and indices, in mem; model_sparse.c. EBUG: it is not 2:4. */
 pl_code nn_model_pack(nn_tensor to[2], const nn_param *p, const float *w, pl_arena *mem, pl_error *err);
 /* Reads such a matrix. EDATA: a tensor of it is missing or not what it must be. */

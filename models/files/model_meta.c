@@ -286,7 +286,6 @@ static void take_target(reader *r, nn_target *t, const nn_inputs *in)
 {
     static const char *const better[] = { "low", "high", "none", NULL };
 
-    (void)in;
     t->name = get_text(r, "name");
     t->unit = get_text(r, "unit");
     t->better = better[get_choice(r, "better", better)];
@@ -297,6 +296,8 @@ static void take_target(reader *r, nn_target *t, const nn_inputs *in)
     t->lowest = json_object_get(r->root, nn_lowest_key) != NULL ? get_real(r, nn_lowest_key) : 0;
     if (!(t->lowest >= 0 && t->lowest <= 1))
         wrong_type(r, nn_lowest_key, "a similarity");
+    if (r->code == PL_OK)
+        r->code = nn_own_domain_take(t, r->root, in, r->mem, r->err);
 }
 
 static const double MAX = 1e15; /* upper limit of similarities, errors and counts of molecules */
@@ -463,7 +464,7 @@ pl_code nn_model_meta_take(nn_model_file *m, bool *other_signs, const nn_tensors
     take_members(&r, m);
     take_range(&r, &m->range);
     if (nn_tensors_meta(all, "model") == NULL)
-        nn_range_ignore_sources(&m->range);
+        nn_model_ignore_sources(m);
     json_decref(r.root);
     m->conf.node_features = nn_inputs_node_features(&m->inputs);
     m->conf.edge_features = nn_inputs_edge_features(&m->inputs);

@@ -120,6 +120,22 @@ static json_t *json_each(const nn_model_file *m, json_t *(*make)(const nn_target
     return json_pack("{s:o}", "targets", list);
 }
 
+/* With what each target has of its own; NULL: memory was refused. */
+static json_t *json_targets(const nn_model_file *m, pl_arena *mem)
+{
+    json_t *all = json_each(m, json_target);
+    bool done = all != NULL;
+
+    for (int32_t k = 0; k < m->conf.outputs && done; k++) {
+        json_t *one = has_list(m) ? json_array_get(json_object_get(all, "targets"), (size_t)k) : all;
+        done = nn_own_domain_put(one, &m->target[k], &m->inputs, mem);
+    }
+    if (done)
+        return all;
+    json_decref(all);
+    return NULL;
+}
+
 /* The value as text in mem; frees the value. NULL: memory was refused. */
 static const char *json_text(json_t *value, pl_arena *mem)
 {
@@ -157,7 +173,7 @@ static int meta_fill(nn_meta list[META_KEYS], const nn_model_file *m, const char
 {
     bool known = false;
     int n = 4;
-    json_t *target = json_each(m, json_target);
+    json_t *target = json_targets(m, mem);
 
     list[0] = (nn_meta){ "format", "molsieve-model" };
     if (m->classifies) {

@@ -354,6 +354,16 @@ static void print_interval(const nn_target *t)
         pl_cmd_print(" (%s)\n", t->interval.part);
 }
 
+/* What the molecules of a target with gaps have, which are not all of the model. */
+static void print_own_domain(const nn_model_file *m, const nn_target *t)
+{
+    if (t->range != NULL)
+        print_range(t->range);
+    for (int32_t k = 0; k < m->inputs.n_columns && t->columns != NULL; k++)
+        pl_cmd_print("  %-11s %s, %.6g to %.6g\n", k == 0 ? "columns" : "", m->inputs.column[k].name, t->columns[k].low,
+                     t->columns[k].high);
+}
+
 /* The errors of each target; if there are several, under their names. */
 static void print_all_errors(const nn_model_file *m, const json_t *provenance, pl_arena *mem)
 {
@@ -363,6 +373,7 @@ static void print_all_errors(const nn_model_file *m, const json_t *provenance, p
         const nn_target *t = &m->target[k];
         if (m->conf.outputs > 1)
             pl_cmd_print("%s\n", st_model_plain(t->name, mem));
+        print_own_domain(m, t);
         print_interval(t);
         print_errors(m->conf.outputs > 1 ? json_object_get(errors, t->name) : errors, t->unit, mem);
         print_verdict(m->conf.outputs > 1 ? json_object_get(errors, t->name) : errors, t->unit, m->classifies);

@@ -68,10 +68,10 @@ static void bench_open(bench *b, int outputs, bool extras)
     strcpy(b->path, "/tmp/molsieve-words-XXXXXX");
     fd = mkstemp(b->path);
     assert_true(fd >= 0 && close(fd) == 0);
-    b->target[0] = (nn_target){
-        "gap", "eV", "low", { 1.25, 0.5, -3, { 0.1, 0.2 } }, { "test", 2, { { 0, 1.5, 40 }, { 0.3, 0.3, 30 } } }, 0.3
-    };
-    b->target[1] = (nn_target){ "mu", "D", "none", { -2, 4, 0, { 0 } }, { .n = 0 }, 0 };
+    b->target[0] =
+        (nn_target){ "gap", "eV", "low", { 1.25, 0.5, -3, { 0.1, 0.2 } }, { "test", 2, { { 0, 1.5, 40 }, { 0.3, 0.3, 30 } } },
+                     0.3,   NULL, NULL };
+    b->target[1] = (nn_target){ "mu", "D", "none", { -2, 4, 0, { 0 } }, { .n = 0 }, 0, NULL, NULL };
     b->m = (nn_model_file){ .name = "tiny", .target = b->target, .provenance = "{\"a\":1}" };
     b->m.inputs = (nn_inputs){ .n_elements = 2, .element = { 1, 6 }, .z = true, .bonds = true };
     if (extras)

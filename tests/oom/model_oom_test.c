@@ -13,6 +13,8 @@
 typedef struct full {
     bench b; /* first */
     nn_moments descriptor[CH_N_FEATURES];
+    nn_range own; /* of a target with gaps */
+    nn_limits columns[2];
     pl_bytes file;        /* as it is written with memory enough */
     const char *metadata; /* as it is read                       */
 } full;
@@ -58,11 +60,15 @@ static int open_full(void **state)
 
     if (f == NULL || !bench_make(b))
         return 1;
-    b->target[0] = (nn_target){ "gap", "eV", "low", { 1, 0.5, -3, { 0.1, 0.2, 1 } }, { "test", 1, { { 0, 1.5, 40 } } }, 0.25 };
-    b->target[1] = (nn_target){ "mu", "D", "none", { -2, 4, 0, { 0 } }, { .n = 0 }, 0 };
+    b->target[0] =
+        (nn_target){ "gap", "eV", "low", { 1, 0.5, -3, { 0.1, 0.2, 1 } }, { "test", 1, { { 0, 1.5, 40 } } }, 0.25, NULL, NULL };
+    b->target[1] = (nn_target){ "mu", "D", "none", { -2, 4, 0, { 0 } }, { .n = 0 }, 0, NULL, NULL };
     bench_describe(b, 1, 2, 2);
     b->m.inputs = (nn_inputs){ .n_elements = 3, .element = { 1, 6, 35 }, .z = true, .bonds = true };
     add_columns(f);
+    f->own = (nn_range){ .molecules = 7, .high = { 9 }, .form = "neutral" };
+    b->target[1].range = &f->own;
+    b->target[1].columns = f->columns;
     if (!made_network(&b->m, 5, b->mem) || !add_molecules(f))
         return 1;
     back = written_and_read(b);

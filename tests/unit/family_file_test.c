@@ -40,8 +40,8 @@ static int bench_open(void **state)
         if (nn_gp.fit(&f->one[k], &f->toy.x, f->toy.y, &conf, b->mem, NULL) != PL_OK)
             return 1;
     }
-    b->target[0] = (nn_target){ "first", "eV", "low", { 2, 3, 0, { 0 } }, { .n = 0 }, 0 };
-    b->target[1] = (nn_target){ "second", "", "none", { 0, 1, 0, { 0 } }, { .n = 0 }, 0 };
+    b->target[0] = (nn_target){ "first", "eV", "low", { 2, 3, 0, { 0 } }, { .n = 0 }, 0, NULL, NULL };
+    b->target[1] = (nn_target){ "second", "", "none", { 0, 1, 0, { 0 } }, { .n = 0 }, 0, NULL, NULL };
     b->m = (nn_model_file){ .name = "family", .target = b->target, .provenance = "{}", .conf = { .outputs = TARGETS } };
     b->m.inputs = (nn_inputs){ .n_elements = 2, .element = { 1, 6 } };
     b->m.graph = (ch_graph_opts){ .edges = CH_EDGES_BONDS };
@@ -253,6 +253,47 @@ static void wrong_descriptors_are_named(void **state)
     refused(b, "\\\"descriptors\\\":{\\\"version\\\":1", "\\\"descriptors\\\":{\\\"version\\\":9", version);
     columns_give(b); /* good descriptors do not excuse wrong columns */
     refused(b, "\\\"std\\\":18.8123", "\\\"std\\\":-8.8123", "metadata inputs.columns: mean, std, low and high of temperature");
+}
+
+/* Of the molecules that have it. */
+static void a_target_has_a_domain_of_its_own(void **state)
+{
+    bench *b = *state;
+    nn_range own = {
+        .molecules = 5, .high = { 9 }, .ring_sizes = 1u << 6, .form = "neutral", .n_kinds = 1, .kind = { { .z = 6 } }
+    };
+    nn_limits columns[2] = { { 6.5, 7 }, { -0.1, 0 } };
+    const nn_traits traits = { .number = { 10 } };
+    const nn_case c = { .traits = &traits, .alike = 1, .form = "neutral" };
+    const float column[] = { 7.5f, -0.2f };
+    const nn_model_file *back;
+    pl_text why = { 0 };
+
+    nn_range_ignore_sources(&own); /* as a file without a network is read */
+    b->target[1].range = &own;
+    back = written_and_read(b);
+    assert_null(back->target[0].range);
+    assert_string_equal(nn_range_text(back->target[1].range, b->mem), nn_range_text(&own, b->mem));
+    nn_model_reasons(&why, back, 1, &c, NULL);
+    assert_string_equal(pl_text_str(&why), "heavy atoms 10 > 9");
+    refused(b, "\\\"molecules\\\":5,", "\\\"molecules\\\":0,", "metadata range is not valid");
+    b->target[1].range = NULL;
+    columns_give(b);
+    b->target[1].columns = columns;
+    back = written_and_read(b);
+    assert_null(back->target[0].columns);
+    pl_text_reset(&why);
+    nn_model_reasons(&why, back, 1, &c, column);
+    assert_string_equal(pl_text_str(&why), "heavy atoms 10 > 0; column temperature 7.5 > 7; column pH -0.2 < -0.1");
+    pl_text_reset(&why);
+    nn_model_reasons(&why, back, 0, &c, column);
+    assert_string_equal(pl_text_str(&why), "heavy atoms 10 > 0; column pH -0.2 < -0.1");
+    pl_text_free(&why);
+    refused(b, "[[6.5,", "[[7.5,", "metadata target.columns: number 1 is not the lowest and the highest value");
+    refused(b, "[[6.5,7.0]", "[[6.5,7,7]", "metadata target.columns: number 1 is not");
+    refused(b, "[[6.5,7.0]", "[[6.5,{ }]", "metadata target.columns: number 1 is not");
+    refused(b, "[[6.5,7.0],", "[[6,7],[7],", "metadata target.columns is not a list of 2 pairs of numbers");
+    b->target[1].columns = NULL;
 }
 
 /* In its domain, at its limits, and outside of it. */
@@ -486,6 +527,7 @@ int main(void)
         WITH_BENCH(wrong_columns_are_named),
         WITH_BENCH(wrong_descriptors_are_named),
         WITH_BENCH(a_column_has_a_domain),
+        WITH_BENCH(a_target_has_a_domain_of_its_own),
         WITH_BENCH(a_prediction_that_failed_is_not_taken),
         WITH_BENCH(only_models_without_offsets_read_any_element),
         WITH_BENCH(a_member_with_too_many_tensors_is_refused),

@@ -210,6 +210,8 @@ static void unlike_models_are_refused_by_name(void **state)
     bench *b = *state;
     several s;
     nn_domain_molecule one[1] = { { .print = { { 7 } }, .key = "AAAAAAAAAAAAAA-UHFFFAOYSA-N" } };
+    nn_range own = { .molecules = 7 };
+    nn_limits columns[1] = { { 0 } };
     static const char tail[] = " differ from those of model a; give both to `score` or `predict`, which take the mean";
 
 #define DIFFERS(change, what)                                                                        \
@@ -231,6 +233,8 @@ static void unlike_models_are_refused_by_name(void **state)
     DIFFERS(s.m[2].conf.outputs = 2, "targets");
     DIFFERS(s.m[2].classifies = true, "targets");
     DIFFERS(s.m[2].range.molecules = 7, "range");
+    DIFFERS(s.target[2][1].range = &own, "ranges of the targets");
+    DIFFERS(s.target[2][2].columns = columns, "ranges of the targets");
     DIFFERS(s.m[2].provenance = "{\"prepare\":{\"fragment\":\"keep\"}}", "settings of prepare");
     DIFFERS(assert_int_equal(nn_domain_make(&s.m[2].domain, one, 1, b->mem, NULL), PL_OK), "training molecules");
 #undef DIFFERS

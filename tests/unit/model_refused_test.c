@@ -25,7 +25,8 @@ static int bench_open(void **state)
 
     if (b == NULL || !bench_make(b))
         return 1;
-    b->target[0] = (nn_target){ "gap", "eV", "low", { 1, 2, 3, { 0 } }, { "test", 2, { { 0, 1.5, 40 }, { 0.3, 0.5, 30 } } }, 0.5 };
+    b->target[0] =
+        (nn_target){ "gap", "eV", "low", { 1, 2, 3, { 0 } }, { "test", 2, { { 0, 1.5, 40 }, { 0.3, 0.5, 30 } } }, 0.5, NULL, NULL };
     bench_describe(b, 1, 2, 1);
     b->m.inputs = (nn_inputs){ .n_elements = 3,
                                .element = { 1, 6, 35 },

@@ -44,8 +44,8 @@ static int bench_open(void **state)
 
     if (b == NULL || (b->mem = pl_arena_new(0)) == NULL)
         return 1;
-    b->target[0] = (nn_target){ "a", "eV", "low", { 1.25, 2, -3, { 0.5, -1, 2, 0.1, 0.2 } }, { .n = 0 }, 0 };
-    b->target[1] = (nn_target){ "b", "", "high", { 0, 1, 0, { 0 } }, { .n = 0 }, 0 };
+    b->target[0] = (nn_target){ "a", "eV", "low", { 1.25, 2, -3, { 0.5, -1, 2, 0.1, 0.2 } }, { .n = 0 }, 0, NULL, NULL };
+    b->target[1] = (nn_target){ "b", "", "high", { 0, 1, 0, { 0 } }, { .n = 0 }, 0, NULL, NULL };
     b->m = (nn_model_file){ .name = "tiny", .target = b->target, .inputs = nn_inputs_qm9() };
     b->m.graph = (ch_graph_opts){ .edges = CH_EDGES_RADIUS, .cutoff = 4 };
     b->m.conf = (nn_se3_conf){ .layers = 2,

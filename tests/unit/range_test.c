@@ -517,6 +517,36 @@ static void texts_of_a_range_hold_nothing(void **state)
     assert_holds_nothing(text_once, &r);
 }
 
+/* The range of some molecules is never wider than that of all; where nothing is in both, it stays. */
+static void two_ranges_meet(void **state)
+{
+    const nn_kind kinds[] = { { .z = 6 }, { .z = 7, .charge = 1 }, { .z = 7, .charge = 1, .paired = true }, { .z = 17 } };
+    nn_range all = {
+        .low = { 5, 0, 1 }, .high = { 20, 0, 3 }, .ring_sizes = 0x60, .sources = 6, .expanded = { 0x20, 0, 8 }, .n_kinds = 3
+    };
+    nn_range some = { .molecules = 7,
+                      .low = { 2, -1, 4 },
+                      .high = { 30, 1, 5 },
+                      .ring_sizes = 0x48,
+                      .sources = 2,
+                      .expanded = { 0, 8, 8 },
+                      .n_kinds = 2 };
+
+    (void)state;
+    memcpy(all.kind, kinds, 3 * sizeof *kinds);
+    some.kind[0] = kinds[3];
+    some.kind[1] = kinds[2];
+    nn_range_meet(&some, &all);
+    assert_true(some.low[0] == 5 && some.high[0] == 20 && some.low[1] == 0 && some.high[1] == 0);
+    assert_true(some.low[2] == 4 && some.high[2] == 5);
+    assert_true(some.ring_sizes == 0x40 && some.sources == 2 && some.molecules == 7);
+    assert_true(some.expanded[0] == 0 && some.expanded[1] == 0 && some.expanded[2] == 8);
+    assert_true(some.n_kinds == 1 && some.kind[0].z == 7 && some.kind[0].charge == 1 && some.kind[0].paired);
+    some.sources = 1;
+    nn_range_meet(&some, &all);
+    assert_int_equal(some.sources, 1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -537,6 +567,7 @@ int main(void)
         cmocka_unit_test(a_valence_that_the_training_never_had_is_outside),
         cmocka_unit_test(a_file_that_tells_no_valences_has_seen_none),
         cmocka_unit_test(wrong_metadata_is_refused),
+        cmocka_unit_test(two_ranges_meet),
     };
 
     return cmocka_run_group_tests(tests, mem_open, mem_close);

@@ -18,9 +18,11 @@ static inline int bench_open(void **state)
                                 "low",
                                 { 1.25, 0.5, -3.0, { 0.1, 0.2, 1.0 / 3 } },
                                 { "test", 2, { { 0, 1.5, 40 }, { 0.3, 0.1 + 0.2, 30 } } },
-                                0.1 + 0.2 };
-    b->target[1] = (nn_target){ "mu", "D", "none", { -2, 4, 0, { 0 } }, { .n = 0 }, 0 };
-    b->target[2] = (nn_target){ "alpha", "", "high", { 0, 1, 0.5, { 0, 0, 7 } }, { "valid", 1, { { 0, 0, 9 } } }, 1 };
+                                0.1 + 0.2,
+                                NULL,
+                                NULL };
+    b->target[1] = (nn_target){ "mu", "D", "none", { -2, 4, 0, { 0 } }, { .n = 0 }, 0, NULL, NULL };
+    b->target[2] = (nn_target){ "alpha", "", "high", { 0, 1, 0.5, { 0, 0, 7 } }, { "valid", 1, { { 0, 0, 9 } } }, 1, NULL, NULL };
     bench_describe(b, 2, 3, 1);
     return !bench_network(b);
 }

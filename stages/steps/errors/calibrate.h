@@ -15,4 +15,10 @@ pl_code st_errors_domain(st_errors *e, int32_t k, const pl_env *env, const st_da
 pl_code st_calibrate(nn_model_file *m, int32_t k, st_errors *e, st_part part, const pl_env *env, const st_dataset *d,
                      pl_error *err);
 
+/* The range of m, and of several targets with gaps that of each: of the molecules of s that have a value of it. ENOMEM. */
+pl_code st_ranges_make(nn_model_file *m, const pl_env *env, const st_samples *s, pl_error *err);
+
+/* The same of the columns that m reads, whose own limits are set. */
+pl_code st_columns_make(nn_model_file *m, const st_samples *s, pl_error *err);
+
 #endif

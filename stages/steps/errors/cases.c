@@ -61,7 +61,26 @@ pl_code st_cases_read(nn_case *out, st_cases *c, const int64_t *mol_id, int64_t 
     return code;
 }
 
-static pl_code one_count(nn_census *census, st_cases *c, const st_samples *train, int64_t i, pl_arena *scratch, pl_error *err)
+/* [n + 1]: of all molecules, and of those that have target k; NULL: not asked for. */
+typedef struct censuses {
+    nn_census **of;
+    int32_t n;
+} censuses;
+
+static bool censuses_open(censuses *c, const bool *own, int32_t n, pl_arena *mem)
+{
+    bool enough;
+
+    *c = (censuses){ .of = PL_NEW(mem, nn_census *, n + 1), .n = n };
+    enough = c->of != NULL;
+    for (int32_t k = 0; k <= n && enough; k++) {
+        c->of[k] = k == 0 || own[k - 1] ? PL_NEW(mem, nn_census, 1) : NULL;
+        enough = c->of[k] != NULL || (k > 0 && !own[k - 1]);
+    }
+    return enough;
+}
+
+static pl_code one_count(censuses *to, st_cases *c, const st_samples *train, int64_t i, pl_arena *scratch, pl_error *err)
 {
     const st_dataset *d = train->d;
     nn_traits traits;
@@ -72,23 +91,30 @@ static pl_code one_count(nn_census *census, st_cases *c, const st_samples *train
     code = nn_traits_of(&traits, d->item[train->at[i]].graph, scratch, err);
     if (code == PL_OK)
         code = st_cases_read(&one, c, &d->mol_id[train->at[i]], 1, err);
-    if (code == PL_OK)
-        nn_census_add(census, &traits, one.source);
+    for (int32_t k = 0; k <= to->n && code == PL_OK; k++)
+        if (to->of[k] != NULL && (k == 0 || !isnan(st_dataset_value(d, train->at[i], k - 1))))
+            nn_census_add(to->of[k], &traits, one.source);
     return code;
 }
 
-pl_code st_range_make(nn_range *out, const pl_env *env, const st_samples *train, pl_error *err)
+pl_code st_range_make(nn_range *out, const bool *own, const pl_env *env, const st_samples *train, pl_error *err)
 {
-    nn_census *census = PL_NEW(env->mem, nn_census, 1);
+    const int32_t n = train->d->n_targets;
     pl_arena *scratch = pl_arena_new(1 << 14);
+    censuses all;
     st_cases c = { 0 };
-    pl_code code =
-        census != NULL && scratch != NULL ? st_cases_open(&c, env, err) : pl_fail(err, PL_ENOMEM, "the range of a model");
+    pl_code code = censuses_open(&all, own, n, env->mem) && scratch != NULL ? st_cases_open(&c, env, err)
+                                                                            : pl_fail(err, PL_ENOMEM, "the range of a model");
 
     for (int64_t i = 0; i < train->n && code == PL_OK; i++)
-        code = one_count(census, &c, train, i, scratch, err);
-    if (code == PL_OK)
-        nn_range_of(out, census, c.form);
+        code = one_count(&all, &c, train, i, scratch, err);
+    for (int32_t k = 0; k <= n && code == PL_OK; k++) {
+        out[k] = (nn_range){ 0 };
+        if (all.of[k] != NULL)
+            nn_range_of(&out[k], all.of[k], c.form);
+        if (k > 0 && out[k].molecules > 0)
+            nn_range_meet(&out[k], &out[0]);
+    }
     st_cases_close(&c);
     pl_arena_free(scratch);
     return code;

@@ -21,7 +21,8 @@ void st_cases_close(st_cases *c); /* zeroed is fine */
 /* Of n molecules; fastest in the order of their numbers. Sets everything in out [n] except the traits and the similarity. EDATA: one has no row. */
 pl_code st_cases_read(nn_case *out, st_cases *c, const int64_t *mol_id, int64_t n, pl_error *err);
 
-/* The range of the molecules of a training. */
-pl_code st_range_make(nn_range *out, const pl_env *env, const st_samples *train, pl_error *err);
+/* The range of the molecules of a training in out[0], and in out[1 + k], if own[k], that of those with a value of target k; without one of
+ * them its number of molecules is 0. ENOMEM. */
+pl_code st_range_make(nn_range *out, const bool *own, const pl_env *env, const st_samples *train, pl_error *err);
 
 #endif

@@ -129,19 +129,31 @@ static pl_code enough_check(const nn_target *t, const st_errors *e, const char *
     return PL_OK;
 }
 
-/* The range is that of the calibration molecules: the intervals are not valid for others. */
-static pl_code range_make(nn_model_file *m, const pl_env *env, const st_dataset *d, pl_error *err)
+/* How many molecules the ranges were made of in the training: the ranges of the calibration keep these. */
+static void trained_keep(nn_model_file *m, const nn_model_file *before)
 {
-    const int64_t trained = m->range.molecules;
+    if (before->range.molecules == 0)
+        return;
+    m->range.molecules = before->range.molecules;
+    for (int32_t k = 0; k < m->conf.outputs; k++) {
+        const nn_range *own = before->target[k].range != NULL ? before->target[k].range : &before->range;
+        if (m->target[k].range != NULL)
+            m->target[k].range->molecules = own->molecules;
+    }
+}
+
+/* The range is that of the calibration molecules: the intervals are not valid for others. */
+static pl_code range_make(nn_model_file *m, const nn_model_file *before, const pl_env *env, const st_dataset *d, pl_error *err)
+{
     st_samples s = { 0 };
     pl_code code = st_samples_open(&s, d, ST_CALIBRATION, &m->inputs, err);
 
     if (code == PL_OK)
-        code = st_range_make(&m->range, env, &s, err);
-    if (trained > 0)
-        m->range.molecules = trained;
+        code = st_ranges_make(m, env, &s, err);
+    if (code == PL_OK)
+        trained_keep(m, before);
     if (m->model == NULL)
-        nn_range_ignore_sources(&m->range);
+        nn_model_ignore_sources(m);
     st_samples_close(&s);
     return code;
 }
@@ -173,7 +185,7 @@ pl_code st_recalibrate(nn_model_file **out, const char *path, const pl_env *env,
     for (int32_t k = 0; k < m->conf.outputs && code == PL_OK; k++)
         code = enough_check(&target[k], &e[k], m->name, err);
     if (code == PL_OK)
-        code = range_make(to, env, d, err);
+        code = range_make(to, m, env, d, err);
     for (int32_t k = 0; k < m->conf.outputs && code == PL_OK; k++)
         code = st_calibrate(to, k, &e[k], ST_CALIBRATION, env, d, err);
     if (code == PL_OK)

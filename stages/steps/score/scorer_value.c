@@ -62,7 +62,7 @@ static bool reasons_find(pl_text *reasons, const st_scorer *s, const st_scored *
         known = known && m->range.molecules > 0;
         c->alike = st_scored_near(u, i, t->model).alike;
         if (m->range.molecules > 0)
-            nn_model_reasons(reasons, m, m->target[t->output].lowest, c, u->column != NULL ? u->column[i] : NULL);
+            nn_model_reasons(reasons, m, t->output, c, u->column != NULL ? u->column[i] : NULL);
     }
     return known;
 }

@@ -15,7 +15,7 @@
 #include "pipeline/run/run.h"
 #include "stages/steps/dataset/classes.h"
 #include "stages/steps/dataset/unseen.h"
-#include "stages/steps/errors/cases.h"
+#include "stages/steps/errors/calibrate.h"
 #include "stages/steps/errors/domain.h"
 #include "stages/steps/features/graph.h"
 #include "stages/steps/ingest/limits.h"
@@ -342,7 +342,9 @@ static pl_code train_end(train_state *t, pl_error *err)
     if (code == PL_OK && predicts)
         code = st_seen_make(&t->m.seen, t->env, &t->d, t->start, t->conf->domain, err);
     if (code == PL_OK && predicts)
-        code = st_range_make(&t->m.range, t->env, &measured, err);
+        code = st_ranges_make(&t->m, t->env, &measured, err);
+    if (code == PL_OK && predicts)
+        code = st_columns_make(&t->m, &measured, err);
     for (int64_t k = 0; k < n && code == PL_OK; k++)
         code = member_write(&one[k], t, k, err);
     if (code == PL_OK)

@@ -477,6 +477,22 @@ static pl_code network_judge(st_errors *e[ST_PARTS], st_trained *t, pl_error *er
     return code == PL_OK ? errors_find(e, t, err) : code;
 }
 
+/* Other members may have a network: the ranges of targets are theirs, too. */
+static pl_code sources_ignore(st_trained *t, pl_error *err)
+{
+    for (int32_t k = 0; k < t->m.conf.outputs; k++) {
+        nn_range *own = t->m.target[k].range != NULL ? PL_NEW(t->env->mem, nn_range, 1) : NULL;
+        if (t->m.target[k].range == NULL)
+            continue;
+        if (own == NULL)
+            return pl_fail(err, PL_ENOMEM, "the range of a target");
+        *own = *t->m.target[k].range;
+        t->m.target[k].range = own;
+    }
+    nn_model_ignore_sources(&t->m);
+    return PL_OK;
+}
+
 pl_code st_train_write(st_trained *t, pl_error *err)
 {
     st_errors *e[ST_PARTS];
@@ -488,10 +504,10 @@ pl_code st_train_write(st_trained *t, pl_error *err)
         code = errors_find(e, t, err);
     if (code == PL_OK)
         code = network_judge(e, t, err);
-    if (t->m.model == NULL)
-        nn_range_ignore_sources(&t->m.range);
+    if (code == PL_OK && t->m.model == NULL)
+        code = sources_ignore(t, err);
     t->path = st_train_model_path(t->env->wf, t->env->step, t->member, t->env->mem);
-    if (t->path == NULL)
+    if (code == PL_OK && t->path == NULL)
         code = pl_fail(err, PL_ENOMEM, "the model file");
     if (code == PL_OK)
         code = intervals_find(t, e, err);

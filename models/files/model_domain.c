@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which molecules the targets of a model were measured for: what a target has of its own, in the file and in use. */
+#include <jansson.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "models/files/model_file_parts.h"
+#include "pipeline/base/text.h"
+
+static const char COLUMNS[] = "columns";
+
+/* ---- reading --------------------------------------------------------------- */
+
+static pl_code range_take(nn_target *t, const json_t *j, pl_arena *mem, pl_error *err)
+{
+    char *text = json_dumps(j, JSON_COMPACT | JSON_ENCODE_ANY);
+    pl_code code;
+
+    t->range = PL_NEW(mem, nn_range, 1);
+    code = text != NULL && t->range != NULL ? nn_range_take(t->range, text, err) : pl_fail(err, PL_ENOMEM, "metadata of a model");
+    free(text);
+    return code;
+}
+
+static pl_code columns_take(nn_target *t, const json_t *list, int32_t n, pl_arena *mem, pl_error *err)
+{
+    t->columns = PL_NEW(mem, nn_limits, n + 1);
+    if (t->columns == NULL)
+        return pl_fail(err, PL_ENOMEM, "metadata of a model");
+    if (!json_is_array(list) || json_array_size(list) != (size_t)n)
+        return pl_fail(err, PL_EDATA, "metadata target.columns is not a list of %d pairs of numbers", (int)n);
+    for (int32_t k = 0; k < n; k++) {
+        const json_t *pair = json_array_get(list, (size_t)k);
+        const double low = json_number_value(json_array_get(pair, 0)), high = json_number_value(json_array_get(pair, 1));
+        if (json_array_size(pair) != 2 || !json_is_number(json_array_get(pair, 0)) || !json_is_number(json_array_get(pair, 1)) ||
+            !(low <= high))
+            return pl_fail(err, PL_EDATA, "metadata target.columns: number %d is not the lowest and the highest value", (int)k + 1);
+        t->columns[k] = (nn_limits){ low, high };
+    }
+    return PL_OK;
+}
+
+pl_code nn_own_domain_take(nn_target *t, const json_t *target, const nn_inputs *in, pl_arena *mem, pl_error *err)
+{
+    const json_t *range = json_object_get(target, nn_range_section), *columns = json_object_get(target, COLUMNS);
+    pl_code code = range != NULL ? range_take(t, range, mem, err) : PL_OK;
+
+    return code == PL_OK && columns != NULL ? columns_take(t, columns, in->n_columns, mem, err) : code;
+}
+
+/* ---- writing --------------------------------------------------------------- */
+
+static json_t *columns_json(const nn_target *t, int32_t n)
+{
+    json_t *list = json_array();
+
+    for (int32_t k = 0; k < n; k++)
+        (void)json_array_append_new(list, json_pack("[f, f]", t->columns[k].low, t->columns[k].high));
+    return list;
+}
+
+bool nn_own_domain_put(json_t *target, const nn_target *t, const nn_inputs *in, pl_arena *mem)
+{
+    const char *range = t->range != NULL ? nn_range_text(t->range, mem) : NULL;
+    bool done =
+        t->range == NULL || (range != NULL && json_object_set_new(target, nn_range_section, json_loads(range, 0, NULL)) == 0);
+
+    if (t->columns != NULL)
+        done = json_object_set_new(target, COLUMNS, columns_json(t, in->n_columns)) == 0 && done;
+    return done;
+}
+
+/* ---- in use ---------------------------------------------------------------- */
+
+void nn_model_ignore_sources(nn_model_file *m)
+{
+    nn_range_ignore_sources(&m->range);
+    for (int32_t k = 0; m->target != NULL && k < m->conf.outputs; k++)
+        if (m->target[k].range != NULL)
+            nn_range_ignore_sources(m->target[k].range);
+}
+
+void nn_model_reasons(pl_text *out, const nn_model_file *m, int32_t target, const nn_case *c, const float *column)
+{
+    const nn_target *t = &m->target[target];
+
+    nn_range_reasons(out, t->range != NULL ? t->range : &m->range, t->lowest, c);
+    for (int32_t k = 0; k < m->inputs.n_columns && column != NULL; k++) {
+        const nn_input_column *in = &m->inputs.column[k];
+        const nn_limits of = t->columns != NULL ? t->columns[k] : (nn_limits){ in->low, in->high };
+        const double value = (double)column[in->at];
+        char number[32], limit[32];
+        if (value >= of.low && value <= of.high)
+            continue;
+        nn_reason_add(out, "column %.200s %s %s %s", in->name, pl_float_str((float)value, number), value > of.high ? ">" : "<",
+                      pl_float_str((float)(value > of.high ? of.high : of.low), limit));
+    }
+}

@@ -1,0 +1,110 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Targets with gaps: what was measured for molecules of one kind alone is outside of its domain for others, which another target knows."""
+import csv
+import json
+import os
+import struct
+
+import sieve
+from targets_e2e import FLAT, assays, metadata
+
+IN = "{path: in.csv, format: csv, columns: {smiles: smiles, title: name}}"
+PATH = "run/models/e2e.safetensors"
+WHY = ("element Cl rare in the training", "column T 80 > 40")
+SCORES = ("SELECT m.smiles, l.value, p.name, domain, coalesce(reasons,''), interval90 IS NULL FROM score JOIN molecule m USING(mol_id) JOIN "
+          "property p USING(property_id) JOIN label l USING(mol_id) JOIN property t ON t.property_id=l.property_id WHERE t.name='T'")
+
+
+def dry(p):
+    """Of ESOL's molecules, every third of them at 80 degrees, `dry` is known of those without chlorine, at 20 and 40; logS of all."""
+    assays(p)
+    with open(p.path("in.csv")) as f:
+        rows = list(csv.DictReader(f))
+    with open(p.path("in.csv"), "w") as f:
+        f.write("smiles,name,T,logS,dry\n")
+        for k, row in enumerate(rows):
+            known = "Cl" not in row["smiles"] and k % 3 > 0
+            f.write("%s,%s,%d,%s,%s\n" % (row["smiles"], row["name"], (80, 20, 40)[k % 3], row["logS"], row["logS"] if known else ""))
+
+
+def without_own(path, to):
+    """The same model as an earlier version wrote it."""
+    with open(path, "rb") as f:
+        data = f.read()
+    n = struct.unpack("<Q", data[:8])[0]
+    header = json.loads(data[8:8 + n])
+    meta = header["__metadata__"]
+    del meta["sha256"]
+    target = json.loads(meta["target"])
+    for one in target["targets"]:
+        one.pop("range", None), one.pop("columns", None)
+    meta["target"] = json.dumps(target)
+    text = json.dumps(header).encode()
+    text += b" " * (-len(text) % 8)
+    with open(to, "wb") as f:
+        f.write(struct.pack("<Q", len(text)) + text + data[8 + n:])
+
+
+def predicted(p, path):
+    """By target: domain and reasons of a molecule with chlorine, one at 80 degrees, and one that both know."""
+    p.put("new.csv", "smiles,name,T\nClc1ccccc1Cl,a,20\nOc1ccccc1,b,80\nOc1ccccc1,c,20\n")
+    _, out, said = p.run("predict", path, "new.csv")
+    rows = list(csv.DictReader(out.splitlines()))
+    assert all((r[k + "_interval90"] == "") == (r[k + "_domain"] == "outside") for r in rows for k in ("logS", "dry")), out
+    return {k: [(r[k + "_domain"], r[k + "_reasons"]) for r in rows] for k in ("logS", "dry")}, said
+
+
+def a_target_with_gaps_has_a_domain_of_its_own():
+    with sieve.Project() as p:
+        dry(p)
+        stages = FLAT % ("logS, dry, T", "logS: {better: high}", "trees, gp", "{name: logS}, {name: dry, transform: composition}")
+        p.workflow([IN], stages.replace("composition}]", "composition}], inputs: {columns: [T]}"))
+        p.run("run", "w.yaml", "-q")
+        inside = {"logS": set(), "dry": set()}
+        for smiles, at, name, domain, reasons, bare in p.rows(SCORES):
+            told = [name == "dry" and odd for odd in ("Cl" in smiles, at > 40)]
+            assert [why in reasons.split("; ") for why in WHY] == told, (smiles, at, name, reasons)
+            assert bare == (domain == "outside"), (smiles, name, domain)
+            if domain == "inside":
+                inside[name].add(("Cl" in smiles, at > 40))
+        assert {(True, False), (False, True)} <= inside["logS"] and inside["dry"] == {(False, False)}, inside
+        meta = metadata(p.path(PATH))
+        first, second = meta["target"]["targets"]
+        assert not {"range", "columns"} & set(first) and second["columns"] == [[20, 40]], (first, second)
+        assert "Cl" not in second["range"]["atoms"] and "Cl" in meta["range"]["atoms"] and second["range"]["molecules"] < meta["range"]["molecules"] == 48
+        said = p.run("model", "info", PATH)[1]
+        assert said.count("  range  ") == 2 and "\ndry\n  range  " in said and "  columns     T, 20 to 40\n" in said, said
+        want = {"logS": [("inside", "")] * 3, "dry": [("outside", WHY[0]), ("outside", WHY[1]), ("inside", "")]}
+        got, said = predicted(p, PATH)
+        assert got == want, (got, said)
+        # A file of an earlier version is read as it was.
+        without_own(p.path(PATH), p.path("old.safetensors"))
+        got, said = predicted(p, "old.safetensors")
+        assert got == {k: want["logS"] for k in got}, (got, said)
+
+
+def calibration_gives_each_target_the_domain_of_its_own():
+    with sieve.Project() as p:
+        dry(p)
+        p.workflow([IN], FLAT % ("logS, dry", "logS: {better: high}", "trees", "{name: logS}, {name: dry}"))
+        p.run("run", "w.yaml", "-q", "--until", "train")
+        before = metadata(p.path(PATH))
+        without_own(p.path(PATH), p.path("old.safetensors"))
+        stages = FLAT[:FLAT.index("  split:")] % ("logS, dry", "logS: {better: high}")
+        p.workflow([IN], stages + "  evaluate: {models: [old, now], calibrate: true, on: [calibration]}\n  score: {models: [old]}\n", name="c.yaml",
+                   workdir="c", extra="models:\n  old: {path: old.safetensors}\n  now: {path: %s}\n" % PATH)
+        p.run("run", "c.yaml", "-q")
+        learned = before["range"]["molecules"]
+        for name, molecules in (("old", learned), ("now", before["target"]["targets"][1]["range"]["molecules"])):
+            path = "c/models/%s-calibrated.safetensors" % name
+            meta = metadata(p.path(path))
+            first, second = meta["target"]["targets"]
+            assert "range" not in first and "Cl" not in second["range"]["atoms"] and "Cl" in meta["range"]["atoms"], (name, first, second)
+            assert meta["range"]["molecules"] == learned and second["range"]["molecules"] == molecules, (name, second)
+            assert meta["range"]["heavy_atoms"] != before["range"]["heavy_atoms"], name
+        assert molecules < learned
+
+
+if __name__ == "__main__":
+    sieve.main([a_target_with_gaps_has_a_domain_of_its_own, calibration_gives_each_target_the_domain_of_its_own])
