@@ -97,3 +97,61 @@ void nn_model_reasons(pl_text *out, const nn_model_file *m, int32_t target, cons
                       pl_float_str((float)(value > of.high ? of.high : of.low), limit));
     }
 }
+
+/* ---- files of earlier versions --------------------------------------------- */
+
+/* For how many molecules of a part each target was measured: equal numbers, as far as the file tells them. errors: {target: {part: {"n"}}}. */
+static bool same_counts(const json_t *errors, const nn_model_file *m, const char *part)
+{
+    const json_t *first = json_object_get(json_object_get(json_object_get(errors, m->target[0].name), part), "n");
+    bool same = true;
+
+    for (int32_t k = 1; k < m->conf.outputs && same; k++) {
+        const json_t *n = json_object_get(json_object_get(json_object_get(errors, m->target[k].name), part), "n");
+        same = json_integer_value(n) == json_integer_value(first);
+    }
+    return same;
+}
+
+/* calibrated: {target: molecules}. */
+static bool same_calibration(const json_t *calibrated, const nn_model_file *m)
+{
+    bool same = true;
+
+    for (int32_t k = 1; k < m->conf.outputs && same; k++)
+        same = json_integer_value(json_object_get(calibrated, m->target[k].name)) ==
+               json_integer_value(json_object_get(calibrated, m->target[0].name));
+    return same;
+}
+
+/* Of several networks in one file, what the first of them tells. */
+static bool tells_gaps(const json_t *provenance, const nn_model_file *m)
+{
+    const json_t *joined = json_array_get(json_object_get(provenance, "joined"), 0), *errors, *calibrated;
+
+    while (joined != NULL) {
+        provenance = json_object_get(joined, "provenance");
+        joined = json_array_get(json_object_get(provenance, "joined"), 0);
+    }
+    errors = json_object_get(provenance, "errors");
+    calibrated = json_object_get(json_object_get(provenance, "calibration"), "molecules");
+    if (calibrated != NULL) /* then the range is that of these molecules */
+        return !same_calibration(calibrated, m);
+    return !same_counts(errors, m, "valid") || !same_counts(errors, m, "calibration") || !same_counts(errors, m, "test");
+}
+
+bool nn_model_shares_domain(const nn_model_file *m)
+{
+    bool own = m->denoises || m->conf.outputs == 1 || m->range.molecules == 0;
+    json_t *provenance;
+    bool gaps;
+
+    for (int32_t k = 0; k < m->conf.outputs && !own; k++)
+        own = m->target[k].range != NULL;
+    if (own)
+        return false;
+    provenance = m->provenance != NULL ? json_loads(m->provenance, 0, NULL) : NULL;
+    gaps = tells_gaps(provenance, m);
+    json_decref(provenance);
+    return gaps;
+}

@@ -155,6 +155,10 @@ void nn_model_reasons(pl_text *out, const nn_model_file *m, int32_t target, cons
 /* nn_range_ignore_sources of the ranges of a model without a network. */
 void nn_model_ignore_sources(nn_model_file *m);
 
+/* Whether a model of an earlier version has targets that not all of its molecules had, and one domain for all: one may then be called inside
+ * for molecules of a kind that it was not measured for. As far as the counts in its provenance tell. */
+bool nn_model_shares_domain(const nn_model_file *m);
+
 /* ECONFIG: graphs made with `opts` differ from those of the training; the text names
  * the setting: "cutoff 4 Angstrom, the model was trained with 5". */
 pl_code nn_model_graph_check(const nn_model_file *m, const ch_graph_opts *opts, pl_error *err);

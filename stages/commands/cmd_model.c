@@ -442,6 +442,8 @@ static void print_scores(const nn_model_file *m, const json_t *provenance, pl_ar
     print_seen(&m->seen);
     print_calibration(provenance, mem);
     print_range(&m->range);
+    if (nn_model_shares_domain(m))
+        pl_cmd_print("              of all targets together, although some molecules lack some of them: train it again\n");
     print_all_errors(m, provenance, mem);
 }
 

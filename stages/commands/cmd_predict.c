@@ -417,6 +417,9 @@ static void warnings_print(const predict *c)
                 "model %s has no applicability domain, so the domain of its predictions is unknown and their intervals may not hold; train it "
                 "again",
                 c->p->scorer.model[k].m->name);
+    for (int k = 0; k < c->p->scorer.n_models; k++)
+        if (nn_model_shares_domain(c->p->scorer.model[k].m))
+            pl_cmd_say("model %s%s", c->p->scorer.model[k].m->name, st_shared_domain);
     for (int k = 0; k < c->workers; k++)
         off = c->worker[k].radial_error > off ? c->worker[k].radial_error : off;
     if (st_compute_is_coarse(off))

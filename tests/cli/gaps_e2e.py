@@ -12,6 +12,7 @@ from targets_e2e import FLAT, assays, metadata
 IN = "{path: in.csv, format: csv, columns: {smiles: smiles, title: name}}"
 PATH = "run/models/e2e.safetensors"
 WHY = ("element Cl rare in the training", "column T 80 > 40")
+SHARED = "model %s was trained by an earlier version on labels with gaps and has one applicability domain for all its targets"
 SCORES = ("SELECT m.smiles, l.value, p.name, domain, coalesce(reasons,''), interval90 IS NULL FROM score JOIN molecule m USING(mol_id) JOIN "
           "property p USING(property_id) JOIN label l USING(mol_id) JOIN property t ON t.property_id=l.property_id WHERE t.name='T'")
 
@@ -74,14 +75,15 @@ def a_target_with_gaps_has_a_domain_of_its_own():
         assert not {"range", "columns"} & set(first) and second["columns"] == [[20, 40]], (first, second)
         assert "Cl" not in second["range"]["atoms"] and "Cl" in meta["range"]["atoms"] and second["range"]["molecules"] < meta["range"]["molecules"] == 48
         said = p.run("model", "info", PATH)[1]
-        assert said.count("  range  ") == 2 and "\ndry\n  range  " in said and "  columns     T, 20 to 40\n" in said, said
+        assert said.count("  range  ") == 2 and "\ndry\n  range  " in said and "  columns     T, 20 to 40\n" in said and "together, although" not in said, said
         want = {"logS": [("inside", "")] * 3, "dry": [("outside", WHY[0]), ("outside", WHY[1]), ("inside", "")]}
         got, said = predicted(p, PATH)
-        assert got == want, (got, said)
-        # A file of an earlier version is read as it was.
+        assert got == want and "earlier version" not in said, (got, said)
+        # A file of an earlier version is read as it was, with a warning.
         without_own(p.path(PATH), p.path("old.safetensors"))
         got, said = predicted(p, "old.safetensors")
-        assert got == {k: want["logS"] for k in got}, (got, said)
+        assert got == {k: want["logS"] for k in got} and said.count(SHARED % "e2e") == 1, (got, said)
+        assert p.run("model", "info", "old.safetensors")[1].count("of all targets together, although some molecules lack some of them: train it again") == 1
 
 
 def calibration_gives_each_target_the_domain_of_its_own():
@@ -94,7 +96,8 @@ def calibration_gives_each_target_the_domain_of_its_own():
         stages = FLAT[:FLAT.index("  split:")] % ("logS, dry", "logS: {better: high}")
         p.workflow([IN], stages + "  evaluate: {models: [old, now], calibrate: true, on: [calibration]}\n  score: {models: [old]}\n", name="c.yaml",
                    workdir="c", extra="models:\n  old: {path: old.safetensors}\n  now: {path: %s}\n" % PATH)
-        p.run("run", "c.yaml", "-q")
+        said = p.run("run", "c.yaml", "-q")[2]
+        assert said.count(SHARED % "old") == 1, said
         learned = before["range"]["molecules"]
         for name, molecules in (("old", learned), ("now", before["target"]["targets"][1]["range"]["molecules"])):
             path = "c/models/%s-calibrated.safetensors" % name
@@ -103,6 +106,7 @@ def calibration_gives_each_target_the_domain_of_its_own():
             assert "range" not in first and "Cl" not in second["range"]["atoms"] and "Cl" in meta["range"]["atoms"], (name, first, second)
             assert meta["range"]["molecules"] == learned and second["range"]["molecules"] == molecules, (name, second)
             assert meta["range"]["heavy_atoms"] != before["range"]["heavy_atoms"], name
+            assert "together, although" not in p.run("model", "info", path)[1], name
         assert molecules < learned
 
 

@@ -296,6 +296,43 @@ static void a_target_has_a_domain_of_its_own(void **state)
     b->target[1].columns = NULL;
 }
 
+/* One domain for all targets, as earlier versions wrote it, although their counts differ. */
+static void a_shared_domain_is_told_by_counts(void **state)
+{
+    static const struct {
+        const char *provenance;
+        bool shares;
+    } all[] = {
+        { NULL, false },
+        { "{}", false },
+        { "{\"errors\":{\"first\":{\"valid\":{\"n\":9}},\"second\":{\"valid\":{\"n\":9}}}}", false },
+        { "{\"errors\":{\"first\":{\"valid\":{\"n\":9}},\"second\":{\"valid\":{\"n\":8}}}}", true },
+        { "{\"errors\":{\"first\":{\"calibration\":{\"n\":9}},\"second\":{}}}", true },
+        { "{\"errors\":{\"first\":{},\"second\":{\"test\":{\"n\":8}}}}", true },
+        { "{\"errors\":{\"first\":{\"test\":{\"n\":8}}},\"calibration\":{\"molecules\":{\"first\":7,\"second\":7}}}", false },
+        { "{\"calibration\":{\"molecules\":{\"first\":7,\"second\":6}}}", true },
+        { "{\"joined\":[{\"provenance\":{\"joined\":[{\"provenance\":{\"errors\":{\"first\":{\"test\":{\"n\":8}}}}}]}}]}", true },
+    };
+    bench *b = *state;
+    nn_range own = { .molecules = 5 };
+
+    b->m.range.molecules = 20;
+    for (size_t k = 0; k < sizeof all / sizeof *all; k++) {
+        b->m.provenance = all[k].provenance;
+        if (nn_model_shares_domain(&b->m) != all[k].shares)
+            fail_msg("case %zu", k);
+    }
+    b->target[0].range = &own; /* the other has all molecules */
+    assert_false(nn_model_shares_domain(&b->m));
+    b->target[0].range = NULL;
+    assert_true(nn_model_shares_domain(&b->m));
+    b->m.range.molecules = 0; /* told as a model without a domain */
+    assert_false(nn_model_shares_domain(&b->m));
+    b->m.range.molecules = 20;
+    b->m.conf.outputs = 1;
+    assert_false(nn_model_shares_domain(&b->m));
+}
+
 /* In its domain, at its limits, and outside of it. */
 static void a_column_has_a_domain(void **state)
 {
@@ -528,6 +565,7 @@ int main(void)
         WITH_BENCH(wrong_descriptors_are_named),
         WITH_BENCH(a_column_has_a_domain),
         WITH_BENCH(a_target_has_a_domain_of_its_own),
+        WITH_BENCH(a_shared_domain_is_told_by_counts),
         WITH_BENCH(a_prediction_that_failed_is_not_taken),
         WITH_BENCH(only_models_without_offsets_read_any_element),
         WITH_BENCH(a_member_with_too_many_tensors_is_refused),

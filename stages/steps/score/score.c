@@ -170,6 +170,21 @@ static pl_code estimate(const pl_workflow *wf, const pl_step *step, pl_store *st
     return PL_OK;
 }
 
+/* Adds one warning for all models whose targets share a domain that is not that of each. */
+static void shared_tell(score_state *s)
+{
+    const nn_model_file *first = NULL;
+    int n = 0;
+
+    for (int k = 0; k < s->scorer.n_models; k++)
+        if (nn_model_shares_domain(s->scorer.model[k].m)) {
+            first = first != NULL ? first : s->scorer.model[k].m;
+            n++;
+        }
+    if (first != NULL)
+        (void)pl_event_add(s->env, PL_WARN, "model %s%s%s", first->name, n > 1 ? " (and others)" : "", st_shared_domain);
+}
+
 /* Adds one warning for all models without a range. */
 static pl_code ranges_open(score_state *s, pl_error *err)
 {
@@ -188,6 +203,7 @@ static pl_code ranges_open(score_state *s, pl_error *err)
                            "model %s%s has no applicability domain, so the domain of its scores is unknown and their intervals "
                            "may not hold; train it again",
                            silent->name, n > 1 ? " (and others)" : "");
+    shared_tell(s);
     return st_cases_open(&s->cases, s->env, err);
 }
 

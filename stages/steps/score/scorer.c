@@ -17,6 +17,10 @@ pl_code st_scorer_open(st_scorer *s, const st_compute *compute, int64_t molecule
     return st_compute_devices(compute, s->device, &s->n_devices, err);
 }
 
+const char st_shared_domain[] =
+    " was trained by an earlier version on labels with gaps and has one applicability domain for all its targets, so a score may be inside for "
+    "molecules of a kind that its target was not measured for; train it again";
+
 /* Among models trained on the same molecules, only the first searches for nearest molecules. */
 static void domain_join(st_scorer *s, int k)
 {

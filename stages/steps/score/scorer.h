@@ -48,6 +48,9 @@ pl_code st_scorer_open(st_scorer *s, const st_compute *compute, int64_t molecule
  * or one predicts a class that another predicts as a number. */
 pl_code st_scorer_add(st_scorer *s, nn_model_file *m, nn_mirror_mode mirror, pl_error *err);
 
+/* What is said behind the name of a model of which nn_model_shares_domain is true. */
+extern const char st_shared_domain[];
+
 /* The outcome for one molecule, or one of its structures, and one target. */
 typedef struct st_outcome {
     double value, spread; /* spread: standard deviation over the structures; NaN if there is one */
