@@ -36,6 +36,33 @@ static int text_diff(const char *key, const json_t *a, const json_t *b, pl_arena
     return 1;
 }
 
+static int object_diff(const char *prefix, json_t *a, json_t *b, pl_arena *mem);
+
+/* What is said of two whole lists ends after 200 bytes: those of as many objects are compared one by one. */
+static bool are_lists(const json_t *a, const json_t *b)
+{
+    return json_array_size(a) > 0 && json_array_size(a) == json_array_size(b) && json_is_object(json_array_get(a, 0)) &&
+           json_is_object(json_array_get(b, 0));
+}
+
+static int value_diff(const char *path, json_t *a, json_t *b, pl_arena *mem)
+{
+    char one[280];
+    int n = 0;
+
+    if (strlen(path) >= 200)
+        return text_diff(path, a, b, mem);
+    if (json_is_object(a) && json_is_object(b))
+        return object_diff(path, a, b, mem);
+    if (!are_lists(a, b))
+        return text_diff(path, a, b, mem);
+    for (size_t k = 0; k < json_array_size(a); k++) {
+        (void)snprintf(one, sizeof one, "%s[%zu]", path, k);
+        n += value_diff(one, json_array_get(a, k), json_array_get(b, k), mem);
+    }
+    return n;
+}
+
 static int object_diff(const char *prefix, json_t *a, json_t *b, pl_arena *mem)
 {
     const char *key;
@@ -44,12 +71,8 @@ static int object_diff(const char *prefix, json_t *a, json_t *b, pl_arena *mem)
     int n = 0;
 
     json_object_foreach(a, key, value) {
-        json_t *other = json_object_get(b, key);
         (void)snprintf(path, sizeof path, "%s%s%s", prefix, prefix[0] ? "." : "", key);
-        if (json_is_object(value) && json_is_object(other) && strlen(path) < 200)
-            n += object_diff(path, value, other, mem);
-        else
-            n += text_diff(path, value, other, mem);
+        n += value_diff(path, value, json_object_get(b, key), mem);
     }
     json_object_foreach(b, key, value) {
         (void)snprintf(path, sizeof path, "%s%s%s", prefix, prefix[0] ? "." : "", key);

@@ -83,6 +83,9 @@ def a_target_with_gaps_has_a_domain_of_its_own():
         without_own(p.path(PATH), p.path("old.safetensors"))
         got, said = predicted(p, "old.safetensors")
         assert got == {k: want["logS"] for k in got} and said.count(SHARED % "e2e") == 1, (got, said)
+        said = p.run("model", "diff", "old.safetensors", PATH, expect=1)[1]
+        assert said.startswith("target.targets[1].range: nothing -> {") and "\ntarget.targets[1].columns: nothing -> [[20.0,40.0]]\n" in said, said
+        assert said.count("\n") == 2, said
         assert p.run("model", "info", "old.safetensors")[1].count("of all targets together, although some molecules lack some of them: train it again") == 1
 
 
