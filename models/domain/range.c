@@ -132,6 +132,17 @@ void nn_range_meet(nn_range *r, const nn_range *all)
     r->n_kinds = n;
 }
 
+void nn_ranges_of(nn_range *out, nn_census *const *of, int32_t n, const char *form)
+{
+    for (int32_t k = 0; k < n; k++) {
+        out[k] = (nn_range){ 0 };
+        if (of[k] != NULL)
+            nn_range_of(&out[k], of[k], form);
+        if (k > 0 && out[k].molecules > 0)
+            nn_range_meet(&out[k], &out[0]);
+    }
+}
+
 void nn_range_ignore_sources(nn_range *r) { r->sources = (1u << NN_SOURCES) - 1; }
 
 /* ---- using ------------------------------------------------------------------ */

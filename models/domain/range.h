@@ -88,6 +88,10 @@ void nn_range_of(nn_range *out, const nn_census *c, const char *form);
 /* Leaves in r, the range of some of the molecules of `all`, what is inside of both: fewer molecules may have a wider range. */
 void nn_range_meet(nn_range *r, const nn_range *all);
 
+/* The range of census of[0] in out[0], and in out[k] that of of[k], some of its molecules, as it meets the first; k < n. Without molecules, or
+ * with of[k] NULL, the number of molecules is 0. */
+void nn_ranges_of(nn_range *out, nn_census *const *of, int32_t n, const char *form);
+
 /* For a model that reads no positions: how a structure was made does not matter. */
 void nn_range_ignore_sources(nn_range *r);
 

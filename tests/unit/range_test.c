@@ -547,6 +547,28 @@ static void two_ranges_meet(void **state)
     assert_int_equal(some.sources, 1);
 }
 
+/* Of 300 molecules three are large, so that 28 atoms count as seen; for the 90 that the target has, one such molecule would be enough for 30. */
+static void a_target_does_not_widen_the_range(void **state)
+{
+    nn_census *const of[4] = { calloc(1, sizeof(nn_census)), calloc(1, sizeof(nn_census)), NULL, calloc(1, sizeof(nn_census)) };
+    nn_range out[4];
+
+    (void)state;
+    for (int32_t i = 0; i < 300; i++) {
+        nn_traits t = { .number = { [NN_HEAVY] = i < 297 ? 10 + i % 5 : 28 + i - 297 } };
+        nn_census_add(of[0], &t, NN_SOURCE_NONE);
+        if (i >= 210)
+            nn_census_add(of[1], &t, NN_SOURCE_NONE);
+    }
+    nn_ranges_of(out, of, 4, "neutral");
+    assert_true(out[0].molecules == 300 && out[0].low[NN_HEAVY] == 10 && out[0].high[NN_HEAVY] == 28);
+    assert_true(out[1].molecules == 90 && out[1].low[NN_HEAVY] == 10 && out[1].high[NN_HEAVY] == 28); /* alone: 30 */
+    assert_true(out[2].molecules == 0 && out[3].molecules == 0);
+    assert_string_equal(out[1].form, "neutral");
+    for (int k = 0; k < 4; k++)
+        free(of[k]);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -568,6 +590,7 @@ int main(void)
         cmocka_unit_test(a_file_that_tells_no_valences_has_seen_none),
         cmocka_unit_test(wrong_metadata_is_refused),
         cmocka_unit_test(two_ranges_meet),
+        cmocka_unit_test(a_target_does_not_widen_the_range),
     };
 
     return cmocka_run_group_tests(tests, mem_open, mem_close);

@@ -108,13 +108,8 @@ pl_code st_range_make(nn_range *out, const bool *own, const pl_env *env, const s
 
     for (int64_t i = 0; i < train->n && code == PL_OK; i++)
         code = one_count(&all, &c, train, i, scratch, err);
-    for (int32_t k = 0; k <= n && code == PL_OK; k++) {
-        out[k] = (nn_range){ 0 };
-        if (all.of[k] != NULL)
-            nn_range_of(&out[k], all.of[k], c.form);
-        if (k > 0 && out[k].molecules > 0)
-            nn_range_meet(&out[k], &out[0]);
-    }
+    if (code == PL_OK)
+        nn_ranges_of(out, all.of, n + 1, c.form);
     st_cases_close(&c);
     pl_arena_free(scratch);
     return code;
