@@ -4,7 +4,7 @@
  * to the next fiber, in an order that MOLSIEVE_EMULATOR_SEED chooses (0: first to
  * last, 1: last to first, blocks too, others: warps in any order, each as far as it comes,
  * and asynchronous copies arrive at once), so that a missing barrier changes results. Dynamic
- * shared memory is full of NaN before every block. A barrier that not all threads reach, or
+ * shared memory is full of NaN before every block, static before every launch. A barrier that not all threads reach, or
  * that some can no longer reach, ends the program with the kernel, block and thread; so do
  * vector accesses off their alignment, launches that no device takes and more dynamic shared
  * memory than a kernel was allowed. Products of matrices cut off what tensor cores cut off
@@ -53,11 +53,36 @@
 #include <ucontext.h>
 #endif
 
+/* Static shared memory. Threads of the host take turns (streams.h), so one copy is enough. ASan guards the ends of a variable only
+ * if it is neither thread-local nor in a section of its own. Without ASan the section is full of NaN before every launch; gcc keeps
+ * variables of templates elsewhere. Each source file has its own turns, and therefore its own section. */
+#if EMU_ASAN
+#define __shared__ static
+static void emu_static_clear() {}
+#else
+#ifndef EMU_SECTION
+#define EMU_SECTION emu_shared
+#endif
+#define EMU_TEXT_OF(word) #word
+#define EMU_TEXT(word) EMU_TEXT_OF(word)
+#define EMU_JOIN_OF(a, b) a##b
+#define EMU_JOIN(a, b) EMU_JOIN_OF(a, b)
+#define EMU_STATIC_BEGIN EMU_JOIN(__start_, EMU_SECTION)
+#define EMU_STATIC_END EMU_JOIN(__stop_, EMU_SECTION)
+#define __shared__ static __attribute__((section(EMU_TEXT(EMU_SECTION))))
+extern "C" char EMU_STATIC_BEGIN[] __attribute__((weak, visibility("hidden")));
+extern "C" char EMU_STATIC_END[] __attribute__((weak, visibility("hidden")));
+static void emu_static_clear()
+{
+    if (EMU_STATIC_BEGIN)
+        memset(EMU_STATIC_BEGIN, 0xff, (size_t)(EMU_STATIC_END - EMU_STATIC_BEGIN));
+}
+#endif
+
 #define __global__ static
 #define __device__
 #define __host__
 #define __forceinline__ inline
-#define __shared__ static thread_local
 #define __align__(n) __attribute__((aligned(n)))
 #define __launch_bounds__(...)
 #define __grid_constant__
@@ -465,12 +490,13 @@ static void emu_launch(const char *kernel, dim3 grid, dim3 block, size_t shared,
     if (emu.n > EMU_THREADS || shared > EMU_SHARED || !emu.n || !grid.x || !grid.y || !grid.z || grid.x > INT32_MAX ||
         grid.y > 65535 || grid.z > 65535)
         emu_fail("a launch that no device takes");
+    emu_static_clear();
     for (uint64_t i = 0, n = (uint64_t)grid.x * grid.y * grid.z; i < n; i++) {
         uint64_t at = emu.seed == 1 ? n - 1 - i : i;
         emu.block = { (unsigned)(at % grid.x), (unsigned)(at / grid.x % grid.y), (unsigned)(at / grid.x / grid.y) };
         memset(emu.shared, 0xff, shared);
 #if EMU_ASAN
-        __asan_poison_memory_region(emu.shared + (shared + 7) / 8 * 8, EMU_SHARED - (shared + 7) / 8 * 8);
+        __asan_poison_memory_region(emu.shared + shared, EMU_SHARED - shared);
 #endif
         emu_block_run();
 #if EMU_ASAN

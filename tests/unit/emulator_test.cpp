@@ -238,8 +238,8 @@ __global__ void two_shuffles(int *out)
         out[threadIdx.x] = warp_get((int)threadIdx.x, 1);
 }
 
-/* Runs it in a child process; true if the child ended by abort. */
-template <class F> static bool aborts(F f)
+/* Runs it in a child process; returns what waitpid says of its end: 0 if nothing was noticed. */
+template <class F> static int end_of(F f)
 {
     int status = 0;
     pid_t child = fork();
@@ -253,6 +253,13 @@ template <class F> static bool aborts(F f)
         _exit(0);
     }
     assert_true(waitpid(child, &status, 0) == child);
+    return status;
+}
+
+template <class F> static bool aborts(F f)
+{
+    int status = end_of(f);
+
     return WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT;
 }
 
@@ -288,6 +295,71 @@ static void shared_memory_is_allowed_for_good(void **)
     assert_int_equal(SHARED_ALLOW(one_byte, 100 << 10), cudaSuccess);
     assert_false(aborts([&] { LAUNCH(one_byte, 1, 1, 100 << 10, 0, &out); }));
     assert_true(aborts([] { (void)SHARED_ALLOW(one_byte, 60 << 10); }));
+}
+
+__global__ void static_put(int at, float value)
+{
+    __shared__ float part[8];
+    float *volatile hidden = part; /* so that UBSan does not see the array */
+
+    hidden[at] = value;
+}
+
+template <int N> __global__ void static_put_of(int at, float value)
+{
+    __shared__ float part[N];
+    float *volatile hidden = part;
+
+    hidden[at] = value;
+}
+
+/* Only ASan knows. */
+static void static_shared_memory_has_guarded_ends(void **)
+{
+    if (!EMU_ASAN)
+        skip();
+    assert_int_equal(end_of([] { LAUNCH(static_put, 1, 1, 0, 0, 7, 1.0f); }), 0);
+    assert_int_not_equal(end_of([] { LAUNCH(static_put, 1, 1, 0, 0, 8, 1.0f); }), 0);
+    assert_int_not_equal(end_of([] { LAUNCH(static_put, 1, 1, 0, 0, -1, 1.0f); }), 0);
+    assert_int_equal(end_of([] { LAUNCH(static_put_of<8>, 1, 1, 0, 0, 7, 1.0f); }), 0);
+    assert_int_not_equal(end_of([] { LAUNCH(static_put_of<8>, 1, 1, 0, 0, 8, 1.0f); }), 0);
+}
+
+__global__ void dynamic_put(int at)
+{
+    SHARED_BYTES(bytes);
+
+    bytes[at] = 1;
+}
+
+static void dynamic_shared_memory_has_a_guarded_end(void **)
+{
+    if (!EMU_ASAN)
+        skip();
+    assert_int_equal(end_of([] { LAUNCH(dynamic_put, 1, 1, 20, 0, 19); }), 0);
+    assert_int_not_equal(end_of([] { LAUNCH(dynamic_put, 1, 1, 20, 0, 20); }), 0);
+}
+
+/* What a launch left there. */
+__global__ void static_keep(float *out, bool put)
+{
+    __shared__ float kept;
+
+    if (put)
+        kept = 3;
+    *out = kept;
+}
+
+static void static_shared_memory_does_not_outlive_a_launch(void **)
+{
+    float out = 0;
+
+    if (EMU_ASAN)
+        skip(); /* which guards its ends instead */
+    LAUNCH(static_keep, 1, 1, 0, 0, &out, true);
+    assert_true(out == 3);
+    LAUNCH(static_keep, 1, 1, 0, 0, &out, false);
+    assert_true(isnan(out));
 }
 
 /* A thread without a device would make a context on the first one, which a capture need not permit. */
@@ -427,6 +499,9 @@ int main()
         cmocka_unit_test(numbers_are_rounded_to_nearest),
         cmocka_unit_test(a_barrier_that_some_threads_miss_ends_the_program),
         cmocka_unit_test(shared_memory_is_allowed_for_good),
+        cmocka_unit_test(static_shared_memory_has_guarded_ends),
+        cmocka_unit_test(dynamic_shared_memory_has_a_guarded_end),
+        cmocka_unit_test(static_shared_memory_does_not_outlive_a_launch),
         cmocka_unit_test(what_the_runtime_may_refuse_ends_the_program),
         cmocka_unit_test(streams_run_as_early_or_late_as_events_allow),
         cmocka_unit_test(captures_that_cuda_refuses_end_the_program),
