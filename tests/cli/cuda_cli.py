@@ -255,6 +255,9 @@ class Cuda(unittest.TestCase):
         self.assertEqual(self.curve("whole"), self.curve("between"))
         for point in ("epoch.before_commit:1", "checkpoint.after:1", "checkpoint.before:1"):
             self.sieve("run", "t.yaml", "-q", "workdir=runs/killed", status=137, MOLSIEVE_FAULT="train." + point)
+        said = self.sieve("run", "t.yaml", "-q", "workdir=runs/killed", status=7, MOLSIEVE_EMULATOR_FAULT="400")
+        self.assertIn("an illegal memory access was encountered (CUDA error 700 of an earlier kernel; MOLSIEVE_CUDA_GRAPHS=0", said)
+        self.assertRegex(said, "; the same command continues from the checkpoint at step [1-9]")
         self.sieve("run", "t.yaml", "-q", "workdir=runs/killed")
         self.assertEqual(self.weights("whole"), self.weights("killed"))
 

@@ -38,6 +38,7 @@ enum cudaError_t {
     cudaErrorInsufficientDriver = 35,
     cudaErrorNotReady = 600,
     cudaErrorIllegalAddress = 700,
+    cudaErrorLaunchFailure = 719,
     cudaErrorUnknown = 999,
     cudaErrorGraphExecUpdateFailure = 910
 };

@@ -65,14 +65,23 @@ static void streams_wait(nn_gpu *g)
         stream_wait(g, g->streams[i]);
 }
 
+/* Faults of kernels are noticed by a later call. */
+static bool is_of_kernel(cudaError_t e)
+{
+    return e >= cudaErrorIllegalAddress && e <= cudaErrorLaunchFailure;
+}
+
 static const char *first_fault(nn_gpu *g)
 {
+    static const char late[] = " of an earlier kernel; MOLSIEVE_CUDA_GRAPHS=0 and CUDA_LAUNCH_BLOCKING=1 name its operation";
+
     if (g->lost)
         return "waiting for other ranks was given up";
     if (g->first == cudaSuccess)
         return NULL;
     if (g->where)
-        snprintf(g->text, sizeof g->text, "%s: %s", g->where, cudaGetErrorString(g->first));
+        snprintf(g->text, sizeof g->text, "%s: %s (CUDA error %d%s)", g->where, cudaGetErrorString(g->first), (int)g->first,
+                 is_of_kernel(g->first) ? late : "");
     return g->text;
 }
 

@@ -476,6 +476,8 @@ static pl_code train_finish(void *state, pl_error *err)
         code = learn(t, err);
     if (code == PL_ENOMEM)
         code = say_less(t, err);
+    if (code == PL_EDEVICE)
+        code = st_saves_tell(&t->saves, err);
     if (code == PL_OK || code == PL_ESTOP || code == PL_ELIMIT) /* all ranks came to the same end */
         t->team->state = ST_TEAM_READY;
     return code != PL_OK ? code : train_end(t, err);

@@ -116,6 +116,17 @@ pl_code st_saves_wait(st_saves *v, pl_error *err)
     return v->code;
 }
 
+pl_code st_saves_tell(st_saves *v, pl_error *err)
+{
+    pl_error what = *err;
+
+    (void)st_saves_wait(v, NULL);
+    if (v->step == 0)
+        return what.code;
+    return pl_fail(err, what.code, "%.300s; the same command continues from the checkpoint at step %lld", what.text,
+                   (long long)v->step);
+}
+
 /* Epochs may take a second, and a checkpoint as long. */
 bool st_saves_due(st_saves *v, double every, bool epoch_over, size_t n)
 {

@@ -36,4 +36,7 @@ bool st_saves_due(st_saves *v, double every, bool epoch_over, size_t n);
 pl_code st_saves_write(st_saves *v, const nn_train_state *s, pl_error *err);
 pl_code st_saves_wait(st_saves *v, pl_error *err);
 
+/* Adds to the error of a device that failed, which ends the process, where the same command continues. Returns the error's code. */
+pl_code st_saves_tell(st_saves *v, pl_error *err);
+
 #endif
