@@ -109,7 +109,7 @@ static pl_code engine_fill(nn_engine *e, const nn_se3 *model, pl_error *err)
     if (e->gpu == NULL)
         return pl_fail(err, PL_EDEVICE, "engine cuda: %s", text);
     e->fences = getenv("MOLSIEVE_CUDA_FENCES") != NULL;
-    e->graphs = getenv("MOLSIEVE_CUDA_GRAPHS") == NULL || strcmp(getenv("MOLSIEVE_CUDA_GRAPHS"), "0") != 0;
+    e->graphs = !e->conf.yields && (getenv("MOLSIEVE_CUDA_GRAPHS") == NULL || strcmp(getenv("MOLSIEVE_CUDA_GRAPHS"), "0") != 0);
     e->parts = getenv("MOLSIEVE_CUDA_PARTS") != NULL;
     e->units = nn_cuda_units_asked(&e->conf);
     e->table_bytes = nn_cuda_table_bytes();

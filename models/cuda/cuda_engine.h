@@ -121,7 +121,7 @@ struct nn_engine {
     pl_arena *mem;
     nn_cuda_prep prep;
     bool fences, kept;
-    bool graphs;    /* MOLSIEVE_CUDA_GRAPHS is not 0 */
+    bool graphs;    /* of few molecules: MOLSIEVE_CUDA_GRAPHS is not 0, and the engine does not yield */
     int64_t passes; /* forward passes so far         */
     nn_gpu_provider by[NN_CUDA_KINDS];
     bool parts;         /* compute a convolution by separate kernels instead of the fused one */

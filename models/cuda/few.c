@@ -46,7 +46,8 @@ static uint64_t key_of(const nn_engine *e, const nn_batch *in)
     return key != 0 ? key : 1;
 }
 
-/* The first pass loads its kernels; one with stale weights folds them; one that is timed has marks. */
+/* The first pass loads its kernels; one with stale weights folds them; one that is timed has marks. An engine beside a training
+ * makes no graphs: it has few passes of few molecules, and no two threads of the process then capture at once. */
 static bool is_graph(const nn_engine *e, const nn_batch *in)
 {
     return e->graphs && e->passes > 0 && in->n_graphs <= FEW && !e->stale && e->clock == NULL;

@@ -120,11 +120,32 @@ static void graphs_of_many_shapes_give_the_same_bytes(void **state)
     pl_arena_free(f.mem);
 }
 
+/* A training captures its steps in another thread. */
+static void an_engine_beside_a_training_makes_no_graphs(void **state)
+{
+    const nn_engine_conf first = { .threads = 1, .radial = NN_RADIAL_EXACT };
+    nn_engine_conf conf = first;
+    fixture f = fixture_open(1);
+    nn_engine *e = engine_open(&f, &first, "1"), *beside;
+    (void)state;
+
+    conf.yields = true;
+    beside = engine_open(&f, &conf, "1");
+    for (int i = 0; i < 3; i++)
+        both(beside, e, &f.first, false);
+    assert_int_equal(beside->passes, 3);
+    assert_int_equal(e->passes, 2); /* and one again */
+    nn_engine_cuda.close(e);
+    nn_engine_cuda.close(beside);
+    pl_arena_free(f.mem);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(passes_as_graphs_give_the_same_bytes),
         cmocka_unit_test(graphs_of_many_shapes_give_the_same_bytes),
+        cmocka_unit_test(an_engine_beside_a_training_makes_no_graphs),
     };
 
     if (argc > 1)
