@@ -50,6 +50,7 @@ molsieve_test(emulator unit/emulator_test.cpp LABEL unit)
 target_include_directories(test_emulator PRIVATE ${CMAKE_CURRENT_SOURCE_DIR})
 # It uses parts of the runtime; listed after the warnings, where clang accepts it, too.
 set_source_files_properties(unit/emulator_test.cpp PROPERTIES COMPILE_OPTIONS -Wno-unused-function)
+molsieve_test(cuda_batch unit/cuda_batch_test.c LABEL unit USES molsieve_made_batch)
 molsieve_emulated_test(cuda_ops unit/cuda_ops_test.c LABEL unit USES molsieve::models)
 molsieve_emulated_test(cuda_engine twin/cuda_engine_test.c LABEL twin USES molsieve_made_batch)
 molsieve_emulated_test(cuda_products twin/cuda_products_test.c LABEL twin USES molsieve_made_batch ${CMAKE_DL_LIBS})
