@@ -62,7 +62,7 @@ if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
   file(STRINGS golden/refused_functions.inc refused_functions REGEX FUNCTION)
   set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS golden/refused_functions.inc) # its names are options of the linker
   string(REGEX REPLACE "FUNCTION\\(([a-z_0-9]+), [0-9]+\\)" "-Wl,--wrap=\\1" refused_functions "${refused_functions}")
-  foreach(name pl_arena_get pl_arena_new pl_sprintf pl_strdup pl_strndup pl_text_ok calloc malloc realloc)
+  foreach(name pl_arena_get pl_arena_new pl_db_next pl_sprintf pl_strdup pl_strndup pl_text_ok calloc malloc realloc)
     list(APPEND refused_functions -Wl,--wrap=${name})
   endforeach()
   molsieve_test(refused_places golden/refused_places_test.c LABEL golden USES molsieve::stages toy)

@@ -40,15 +40,12 @@ const char *pl_levels_json(const pl_workflow *wf, pl_arena *mem)
 pl_code pl_levels_of(pl_store *s, int64_t stage_id, const char **out, pl_arena *mem, pl_error *err)
 {
     sqlite3_stmt *st = NULL;
-    bool row = false;
     pl_code code = pl_db_prepare(s->db, &st, "SELECT coalesce(group_concat(level,'; '),'') FROM " LEVELS " WHERE stage_id=?1", err);
 
     *out = "";
-    if (code == PL_OK) {
+    if (code == PL_OK)
         (void)sqlite3_bind_int64(st, 1, stage_id);
-        code = pl_db_step(st, &row, err);
-    }
-    if (row)
+    if (pl_db_next(st, &code, err))
         *out = pl_strdup(mem, (const char *)sqlite3_column_text(st, 0));
     (void)sqlite3_finalize(st);
     return code == PL_OK && *out == NULL ? pl_fail(err, PL_ENOMEM, "the levels of a stage") : code;
@@ -77,11 +74,10 @@ pl_code pl_level_resume(pl_env *env, pl_error *err)
 pl_code pl_levels_compare(const pl_workflow *wf, pl_store *s, int64_t run_id, pl_error *err)
 {
     sqlite3_stmt *st = NULL;
-    bool row = true;
     pl_code code = pl_db_prepare(
         s->db, &st, "SELECT name, group_concat(level,' and '), count(*) FROM " LEVELS " GROUP BY stage_id HAVING count(*)>1", err);
 
-    while (code == PL_OK && (code = pl_db_step(st, &row, err)) == PL_OK && row) {
+    while (pl_db_next(st, &code, err)) {
         char text[512];
         const char *name = (const char *)sqlite3_column_text(st, 0);
         const pl_step *step = pl_workflow_step(wf, name);

@@ -120,18 +120,15 @@ pl_code pl_stage_row_get(pl_store *s, const char *name, pl_stage_row *out, pl_ar
     static const char sql[] = "SELECT stage_id,key,state='done',coalesce(n_units,-1),n_blocks,params_json,extra_json,"
                               "needs_json,code_version,coalesce(run_id,0) FROM stage WHERE name=? ORDER BY stage_id DESC LIMIT 1";
     sqlite3_stmt *st;
-    bool row = false;
     pl_code code;
 
     *out = (pl_stage_row){ 0 };
     if (s == NULL)
         return PL_OK;
     code = pl_db_prepare(s->db, &st, sql, err);
-    if (code == PL_OK) {
+    if (code == PL_OK)
         (void)sqlite3_bind_text(st, 1, name, -1, SQLITE_STATIC);
-        code = pl_db_step(st, &row, err);
-    }
-    if (row) {
+    if (pl_db_next(st, &code, err)) {
         *out = (pl_stage_row){ .stage_id = sqlite3_column_int64(st, 0),
                                .key = column(st, 1, mem),
                                .done = sqlite3_column_int(st, 2) != 0,

@@ -54,12 +54,12 @@ static pl_code find_dependents(const pl_runner *r, clear_list *d, pl_error *err)
 {
     static const char sql[] = "SELECT stage_id,name,needs_json,state='done' FROM stage ORDER BY stage_id";
     sqlite3_stmt *st;
-    bool row = true, changed = true;
+    bool changed = true;
     pl_code code = pl_db_prepare(r->store->db, &st, sql, err);
 
     while (code == PL_OK && changed) {
         changed = false;
-        while ((code = pl_db_step(st, &row, err)) == PL_OK && row) {
+        while (pl_db_next(st, &code, err)) {
             int64_t id = sqlite3_column_int64(st, 0);
             const char *name = (const char *)sqlite3_column_text(st, 1);
             bool known = false, named = strcmp(name, d->name[0]) == 0;

@@ -89,7 +89,6 @@ static pl_code fail_limit(const pl_runner *r, const pl_active *a, const char *li
 {
     sqlite3_stmt *st;
     char reasons[160] = "", bad[32], all[32];
-    bool row = true;
     int at = 0;
     pl_code code = pl_db_prepare(r->store->db, &st,
                                  "SELECT code,count(*) FROM failure WHERE stage=? GROUP BY code"
@@ -98,7 +97,7 @@ static pl_code fail_limit(const pl_runner *r, const pl_active *a, const char *li
 
     if (code == PL_OK)
         (void)sqlite3_bind_text(st, 1, a->stage->name, -1, SQLITE_STATIC);
-    while (code == PL_OK && (code = pl_db_step(st, &row, err)) == PL_OK && row && at < (int)sizeof reasons)
+    while (pl_db_next(st, &code, err) && at < (int)sizeof reasons)
         at += snprintf(reasons + at, sizeof reasons - (size_t)at, "%s%s %lld", at ? ", " : "",
                        (const char *)sqlite3_column_text(st, 0), (long long)sqlite3_column_int64(st, 1));
     (void)sqlite3_finalize(st);

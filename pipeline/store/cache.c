@@ -96,13 +96,13 @@ static pl_code is_there(pl_store *s, bool *there, pl_error *err)
 pl_code pl_cache_check(pl_store *s, int64_t *n, int64_t *n_bad, pl_error *err)
 {
     sqlite3_stmt *st = NULL;
-    bool row = true, there;
+    bool there;
     pl_code code = is_there(s, &there, err);
 
     *n = *n_bad = 0;
     if (code == PL_OK && there)
         code = pl_db_prepare(s->features, &st, "SELECT crc32,data,key FROM cache", err);
-    while (st != NULL && (code = pl_db_step(st, &row, err)) == PL_OK && row) {
+    while (st != NULL && pl_db_next(st, &code, err)) {
         const void *blob = sqlite3_column_blob(st, 1);
         size_t len = (size_t)sqlite3_column_bytes(st, 1);
         const void *key = sqlite3_column_blob(st, 2);

@@ -200,6 +200,15 @@ pl_code pl_db_step(sqlite3_stmt *st, bool *row, pl_error *err)
     return code;
 }
 
+bool pl_db_next(sqlite3_stmt *st, pl_code *code, pl_error *err)
+{
+    bool row = false;
+
+    if (*code == PL_OK)
+        *code = pl_db_step(st, &row, err);
+    return row;
+}
+
 pl_code pl_db_run(sqlite3_stmt *st, pl_error *err)
 {
     bool row = true;

@@ -20,6 +20,8 @@ pl_code pl_db_execf(sqlite3 *db, pl_error *err, const char *fmt, ...); /* fmt as
 pl_code pl_db_prepare(sqlite3 *db, sqlite3_stmt **out, const char *sql, pl_error *err);
 /* *row = true: the statement returned a row. Resets the statement when it is done or has failed. */
 pl_code pl_db_step(sqlite3_stmt *st, bool *row, pl_error *err);
+/* Steps a statement if *code is PL_OK, and stores what came of it there; true: the statement returned a row. */
+bool pl_db_next(sqlite3_stmt *st, pl_code *code, pl_error *err);
 /* Runs a statement to its end, resets it and clears its bindings. */
 pl_code pl_db_run(sqlite3_stmt *st, pl_error *err);
 /* *out: the first column of the first row, 0 if there is none; fmt as in sqlite3_mprintf. */

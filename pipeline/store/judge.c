@@ -39,12 +39,9 @@ static pl_code open_plain(sqlite3 **db, const char *path, int64_t *id, pl_error 
 static pl_code check_structure(sqlite3 *db, pl_error *err)
 {
     sqlite3_stmt *st;
-    bool row = false;
     pl_code code = pl_db_prepare(db, &st, "PRAGMA integrity_check(1)", err);
 
-    if (code == PL_OK)
-        code = pl_db_step(st, &row, err);
-    if (row && strcmp((const char *)sqlite3_column_text(st, 0), "ok") != 0)
+    if (pl_db_next(st, &code, err) && strcmp((const char *)sqlite3_column_text(st, 0), "ok") != 0)
         code = pl_fail(err, PL_EDATA, "%s", (const char *)sqlite3_column_text(st, 0));
     (void)sqlite3_finalize(st);
     return code;

@@ -112,13 +112,10 @@ pl_code pl_store_pack(pl_store *s, const char *to, const char *shard, const pl_p
 pl_code pl_store_shard(pl_store *s, const char **out, pl_arena *mem, pl_error *err)
 {
     sqlite3_stmt *st = NULL;
-    bool row = false;
     pl_code code = pl_db_prepare(s->db, &st, "SELECT value FROM meta WHERE key='" PL_SHARD_META "'", err);
 
     *out = "";
-    if (code == PL_OK)
-        code = pl_db_step(st, &row, err);
-    if (row)
+    if (pl_db_next(st, &code, err))
         *out = pl_strdup(mem, (const char *)sqlite3_column_text(st, 0));
     (void)sqlite3_finalize(st);
     return code == PL_OK && *out == NULL ? pl_fail(err, PL_ENOMEM, "a shard") : code;

@@ -50,10 +50,9 @@ static void hash_value(pl_sha256 *sha, sqlite3_stmt *st, int column)
 static pl_code sum_rows(sqlite3 *db, const char *sql, row_sum *sum, pl_error *err)
 {
     sqlite3_stmt *st;
-    bool row = true;
     pl_code code = pl_db_prepare(db, &st, sql, err);
 
-    while (code == PL_OK && (code = pl_db_step(st, &row, err)) == PL_OK && row) {
+    while (pl_db_next(st, &code, err)) {
         unsigned char h[32];
         pl_sha256 sha;
 
@@ -100,10 +99,9 @@ typedef pl_code per_stage(pl_store *s, const char *name, const char *key, void *
 static pl_code each_stage(pl_store *s, per_stage *call, void *ctx, pl_error *err)
 {
     sqlite3_stmt *st;
-    bool row = true;
     pl_code code = pl_db_prepare(s->db, &st, "SELECT name,key FROM stage ORDER BY name", err);
 
-    while (code == PL_OK && (code = pl_db_step(st, &row, err)) == PL_OK && row)
+    while (pl_db_next(st, &code, err))
         code = call(s, (const char *)sqlite3_column_text(st, 0), (const char *)sqlite3_column_text(st, 1), ctx, err);
     (void)sqlite3_finalize(st);
     return code;
@@ -161,10 +159,9 @@ typedef struct checker {
 static pl_code check_integrity(sqlite3 *db, const char *path, checker *c, pl_error *err)
 {
     sqlite3_stmt *st;
-    bool row = true;
     pl_code code = pl_db_prepare(db, &st, "PRAGMA integrity_check(20)", err);
 
-    while (code == PL_OK && (code = pl_db_step(st, &row, err)) == PL_OK && row) {
+    while (pl_db_next(st, &code, err)) {
         const char *says = (const char *)sqlite3_column_text(st, 0);
         bool fine = strcmp(says, "ok") == 0;
         c->good = c->good && fine;
@@ -196,12 +193,11 @@ static pl_code check_blocks(pl_store *s, const char *name, const char *key, void
     checker *c = ctx;
     int64_t n = 0, bad = 0;
     sqlite3_stmt *st;
-    bool row = true;
     pl_code code = pl_db_prepare(s->features, &st, sql, err);
 
     if (code == PL_OK)
         (void)sqlite3_bind_text(st, 1, key, -1, SQLITE_STATIC);
-    while (code == PL_OK && (code = pl_db_step(st, &row, err)) == PL_OK && row) {
+    while (pl_db_next(st, &code, err)) {
         uLong crc = crc32_z(0, sqlite3_column_blob(st, 3), (size_t)sqlite3_column_bytes(st, 3));
         n++;
         if (sqlite3_column_bytes(st, 3) == 0)

@@ -84,14 +84,13 @@ static pl_code sum_rows(sqlite3 *db, const char *sql, total *out, pl_error *err)
 {
     sqlite3_value *v[COLUMNS_MAX];
     sqlite3_stmt *st;
-    bool row = true;
     pl_code code = pl_db_prepare(db, &st, sql, err);
     int columns = sqlite3_column_count(st);
 
     *out = (total){ 0, 0 };
     if (code == PL_OK && columns > COLUMNS_MAX)
         code = pl_fail(err, PL_EDATA, "a table with %d columns", columns);
-    while (code == PL_OK && (code = pl_db_step(st, &row, err)) == PL_OK && row) {
+    while (pl_db_next(st, &code, err)) {
         for (int i = 0; i < columns; i++)
             v[i] = sqlite3_column_value(st, i);
         out->sum += hash_row(v, columns);
@@ -115,10 +114,9 @@ typedef pl_code per_table(sqlite3 *db, const char *table, void *ctx, pl_error *e
 static pl_code each_table(sqlite3 *db, const char *sql, per_table *call, void *ctx, pl_error *err)
 {
     sqlite3_stmt *st;
-    bool row = true;
     pl_code code = pl_db_prepare(db, &st, sql, err);
 
-    while (code == PL_OK && (code = pl_db_step(st, &row, err)) == PL_OK && row)
+    while (pl_db_next(st, &code, err))
         code = call(db, (const char *)sqlite3_column_text(st, 0), ctx, err);
     (void)sqlite3_finalize(st);
     return code;
@@ -166,11 +164,10 @@ pl_code pl_sums_fill(sqlite3 *db, pl_error *err)
 static pl_code list_columns(sqlite3 *db, const char *table, const char *row, pl_text *out, pl_error *err)
 {
     sqlite3_stmt *st;
-    bool more = true;
     pl_code code = pl_db_prepare(db, &st, "SELECT name FROM pragma_table_info(?,'main') ORDER BY cid", err);
 
     (void)sqlite3_bind_text(st, 1, table, -1, SQLITE_STATIC);
-    while (code == PL_OK && (code = pl_db_step(st, &more, err)) == PL_OK && more)
+    while (pl_db_next(st, &code, err))
         pl_text_addf(out, ",%s.\"%s\"", row, (const char *)sqlite3_column_text(st, 0));
     (void)sqlite3_finalize(st);
     return code == PL_OK && !pl_text_ok(out) ? pl_fail(err, PL_ENOMEM, "a trigger") : code;
@@ -352,11 +349,10 @@ static int place_in(const char *columns, const char *name)
 static pl_code list_values(sqlite3 *db, const char *table, const char *columns, pl_text *out, pl_error *err)
 {
     sqlite3_stmt *st;
-    bool more = true;
     pl_code code = pl_db_prepare(db, &st, "SELECT name, dflt_value IS NOT NULL FROM pragma_table_info(?,'main') ORDER BY cid", err);
 
     (void)sqlite3_bind_text(st, 1, table, -1, SQLITE_STATIC);
-    while (code == PL_OK && (code = pl_db_step(st, &more, err)) == PL_OK && more) {
+    while (pl_db_next(st, &code, err)) {
         const int at = place_in(columns, (const char *)sqlite3_column_text(st, 0));
         if (at > 0)
             pl_text_addf(out, ",column%d", at);

@@ -63,16 +63,13 @@ static pl_code take_property(choosing *x, sqlite3_stmt *st, pl_error *err)
 static pl_code scored_names(choosing *x, const char **out, pl_error *err)
 {
     sqlite3_stmt *st = NULL;
-    bool row = true;
     pl_code code =
         pl_db_prepare(x->db, &st,
                       "SELECT group_concat(name, ', ') FROM (SELECT name FROM property p WHERE EXISTS(SELECT 1 FROM score "
                       "s WHERE s.property_id=p.property_id) ORDER BY name)",
                       err);
 
-    if (code == PL_OK)
-        code = pl_db_step(st, &row, err);
-    *out = code == PL_OK && row ? text_of(x, st, 0) : "";
+    *out = pl_db_next(st, &code, err) ? text_of(x, st, 0) : "";
     (void)sqlite3_finalize(st);
     return code == PL_OK && *out == NULL ? pl_fail(err, PL_ENOMEM, "names") : code;
 }
@@ -81,7 +78,7 @@ static pl_code find_property(choosing *x, pl_error *err)
 {
     const char *names = "";
     sqlite3_stmt *st = NULL;
-    bool row = false;
+    bool row;
     pl_code code = scored_names(x, &names, err);
 
     if (code == PL_OK)
@@ -92,8 +89,7 @@ static pl_code find_property(choosing *x, pl_error *err)
             err);
     if (code == PL_OK)
         (void)sqlite3_bind_text(st, 1, x->c->property, -1, SQLITE_STATIC);
-    if (code == PL_OK)
-        code = pl_db_step(st, &row, err);
+    row = pl_db_next(st, &code, err);
     if (row)
         code = sqlite3_column_int(st, 5) == 1 ? take_property(x, st, err)
                                               : pl_fail(err, PL_ECONFIG, "which property? give --property; scored are: %s", names);
@@ -202,13 +198,12 @@ static pl_code find_best(choosing *x, pl_error *err)
                                 "UNION ALL SELECT %s(mean), 0 FROM score WHERE property_id=%lld",
                                 best, id, id, name, x->out->unit, best, id);
     sqlite3_stmt *st = NULL;
-    bool row = false;
+    bool row;
     pl_code code = sql != NULL ? pl_db_prepare(x->db, &st, sql, err) : pl_fail(err, PL_ENOMEM, "a query");
 
-    if (code == PL_OK)
-        code = pl_db_step(st, &row, err);
-    x->c->a.best = code == PL_OK && row ? sqlite3_column_double(st, 0) : 0;
-    x->out->best_of = code == PL_OK && row && sqlite3_column_int(st, 1) ? "the best that was measured" : "the best prediction";
+    row = pl_db_next(st, &code, err);
+    x->c->a.best = row ? sqlite3_column_double(st, 0) : 0;
+    x->out->best_of = row && sqlite3_column_int(st, 1) ? "the best that was measured" : "the best prediction";
     (void)sqlite3_finalize(st);
     sqlite3_free(sql);
     return code;
@@ -308,10 +303,9 @@ static pl_code count_reasons(choosing *x, const char *reason, pl_error *err)
                                  "s.property_id=%lld GROUP BY reason",
                                  reason, x->from, (long long)x->property_id);
     sqlite3_stmt *st = NULL;
-    bool row = true;
     pl_code code = sql != NULL ? pl_db_prepare(x->db, &st, sql, err) : pl_fail(err, PL_ENOMEM, "a query");
 
-    while (code == PL_OK && (code = pl_db_step(st, &row, err)) == PL_OK && row) {
+    while (pl_db_next(st, &code, err)) {
         const int k = sqlite3_column_int(st, 0);
         if (k > 0)
             *count[k] = sqlite3_column_int64(st, 1);
@@ -410,13 +404,9 @@ static pl_code choose_in_order(choosing *x, const char *reason, pl_error *err)
 {
     const char *sql = ordered_sql(x, reason);
     sqlite3_stmt *st = NULL;
-    bool row = true;
     pl_code code = sql != NULL ? pl_db_prepare(x->db, &st, sql, err) : pl_fail(err, PL_ENOMEM, "a query");
 
-    while (code == PL_OK && x->out->n_chosen < x->c->n) {
-        code = pl_db_step(st, &row, err);
-        if (code != PL_OK || !row)
-            break;
+    while (x->out->n_chosen < x->c->n && pl_db_next(st, &code, err)) {
         if (*pl_stop_flag())
             code = pl_fail(err, PL_ESTOP, "stopped by %s", pl_stop_reason());
         else

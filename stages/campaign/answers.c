@@ -22,7 +22,6 @@ enum { SHOWN = 60 };
 pl_code st_campaign_chosen(st_outcome_row **out, int64_t *n, pl_store *s, int64_t round, int64_t most, pl_arena *mem, pl_error *err)
 {
     sqlite3_stmt *st = NULL;
-    bool row = true;
     pl_code code =
         pl_db_prepare(s->db, &st,
                       "SELECT a.inchikey, coalesce(nullif(r.raw_smiles,''),m.smiles) FROM acquired a JOIN molecule m ON "
@@ -36,7 +35,7 @@ pl_code st_campaign_chosen(st_outcome_row **out, int64_t *n, pl_store *s, int64_
         code = pl_fail(err, PL_ENOMEM, "a round");
     (void)sqlite3_bind_int64(st, 1, round);
     (void)sqlite3_bind_int64(st, 2, most);
-    while (code == PL_OK && (code = pl_db_step(st, &row, err)) == PL_OK && row) {
+    while (pl_db_next(st, &code, err)) {
         st_outcome_row *o = &(*out)[(*n)++];
         *o = (st_outcome_row){ .inchikey = pl_strdup(mem, (const char *)sqlite3_column_text(st, 0)),
                                .smiles = pl_strdup(mem, (const char *)sqlite3_column_text(st, 1)) };
@@ -107,11 +106,10 @@ static pl_code name_add(names *x, name_kind kind, const char *text, int64_t at, 
 /* Those of all records of the molecule. st: a row for each record, its two SMILES and its title. */
 static pl_code names_add(names *x, sqlite3_stmt *st, const char *inchikey, int64_t at, pl_arena *mem, pl_error *err)
 {
-    bool row = true;
     pl_code code = name_add(x, INCHIKEY, inchikey, at, mem, err);
 
     (void)sqlite3_bind_text(st, 1, inchikey, -1, SQLITE_STATIC);
-    while (code == PL_OK && (code = pl_db_step(st, &row, err)) == PL_OK && row)
+    while (pl_db_next(st, &code, err))
         for (int k = 0; k < 3 && code == PL_OK; k++)
             if (sqlite3_column_type(st, k) != SQLITE_NULL)
                 code = name_add(x, k < 2 ? SMILES : TITLE, (const char *)sqlite3_column_text(st, k), at, mem, err);
@@ -293,7 +291,7 @@ static pl_code property_of(int64_t *id, const st_campaign *x, pl_store *from, pl
 {
     const char *asked = x->c->answers.property;
     sqlite3_stmt *st = NULL;
-    bool row = false;
+    bool row;
     pl_code code = pl_db_prepare(
         from->db, &st,
         "SELECT property_id, unit, name, count(*) OVER () FROM property p WHERE (?1 IS NULL OR name=?1) AND EXISTS(SELECT 1 FROM "
@@ -301,13 +299,12 @@ static pl_code property_of(int64_t *id, const st_campaign *x, pl_store *from, pl
         err);
 
     *id = 0;
-    if (code == PL_OK) {
+    if (code == PL_OK)
         (void)sqlite3_bind_text(st, 1, asked, -1, SQLITE_STATIC);
-        code = pl_db_step(st, &row, err);
-    }
-    if (code == PL_OK && row && sqlite3_column_int(st, 3) > 1)
+    row = pl_db_next(st, &code, err);
+    if (row && sqlite3_column_int(st, 3) > 1)
         code = pl_fail(err, PL_ECONFIG, "%s scores several properties; name one with answers.property", x->c->answers.workflow);
-    if (code == PL_OK && row) {
+    else if (row) {
         const char *unit = (const char *)sqlite3_column_text(st, 1);
         *id = sqlite3_column_int64(st, 0);
         if (unit[0] != '\0' && x->unit[0] != '\0' && strcmp(unit, x->unit) != 0)

@@ -67,14 +67,13 @@ static pl_code best_find(st_campaign_state *out, const st_campaign *x, pl_store 
         "x.property=p.name AND m.mol_id=l.mol_id),-1) FROM label l JOIN property p USING(property_id) WHERE p.name=%Q) "
         "SELECT value, round FROM v ORDER BY value %s, round LIMIT 1";
     sqlite3_stmt *st = NULL;
-    bool row = false;
+    bool row;
     char *text = sqlite3_mprintf(sql, x->label, x->low ? "ASC" : "DESC");
     pl_code code = text != NULL ? pl_db_prepare(s->db, &st, text, err) : pl_fail(err, PL_ENOMEM, "a query");
 
-    if (code == PL_OK)
-        code = pl_db_step(st, &row, err);
-    out->best = code == PL_OK && row ? sqlite3_column_double(st, 0) : NAN;
-    out->best_round = code == PL_OK && row ? sqlite3_column_int64(st, 1) : -1;
+    row = pl_db_next(st, &code, err);
+    out->best = row ? sqlite3_column_double(st, 0) : NAN;
+    out->best_round = row ? sqlite3_column_int64(st, 1) : -1;
     (void)sqlite3_finalize(st);
     sqlite3_free(text);
     return code;
@@ -264,7 +263,6 @@ static double real_or_nan(sqlite3_stmt *st, int i)
 static pl_code rounds_read(st_round *to, int64_t n, const st_campaign *x, pl_store *s, pl_error *err)
 {
     sqlite3_stmt *st = NULL;
-    bool row = true;
     int64_t k = 0;
     const char *best = x->low ? "min" : "max";
     char *sql = sqlite3_mprintf(
@@ -275,7 +273,7 @@ static pl_code rounds_read(st_round *to, int64_t n, const st_campaign *x, pl_sto
         !x->low, best, x->label);
     pl_code code = sql != NULL ? pl_db_prepare(s->db, &st, sql, err) : pl_fail(err, PL_ENOMEM, "a query");
 
-    while (code == PL_OK && k < n && (code = pl_db_step(st, &row, err)) == PL_OK && row) {
+    while (k < n && pl_db_next(st, &code, err)) {
         to[k] = (st_round){ sqlite3_column_int64(st, 0), sqlite3_column_int64(st, 1),
                             sqlite3_column_int64(st, 2), sqlite3_column_int64(st, 3),
                             real_or_nan(st, 4),          real_or_nan(st, 5),

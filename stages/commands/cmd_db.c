@@ -56,11 +56,10 @@ static pl_code do_schema(const pl_args *args, pl_store *s, pl_error *err)
         " WHERE m.type IN('table','view') AND m.name NOT LIKE 'sqlite_%' ORDER BY m.type,m.name,p.cid";
     sqlite3_stmt *st = NULL;
     char last[128] = "";
-    bool row = true;
     pl_code code = pl_db_prepare(s->db, &st, sql, err);
 
     (void)args;
-    while (code == PL_OK && (code = pl_db_step(st, &row, err)) == PL_OK && row) {
+    while (pl_db_next(st, &code, err)) {
         const char *text[6];
         for (int i = 0; i < 6; i++)
             text[i] = (const char *)sqlite3_column_text(st, i);

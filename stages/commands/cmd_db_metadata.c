@@ -107,14 +107,13 @@ static pl_code add_tables(pl_text *out, sqlite3 *db, pl_error *err)
 {
     char last[128] = "";
     sqlite3_stmt *st = NULL;
-    bool row = true;
     pl_code code =
         pl_db_prepare(db, &st,
                       "SELECT d.tbl, d.col, d.unit, d.description FROM sqlite_master m, pragma_table_info(m.name) p JOIN "
                       "column_doc d ON d.tbl=m.name AND d.col=p.name WHERE m.type IN('table','view') ORDER BY m.name, p.cid",
                       err);
 
-    while (code == PL_OK && (code = pl_db_step(st, &row, err)) == PL_OK && row) {
+    while (pl_db_next(st, &code, err)) {
         const char *table = (const char *)sqlite3_column_text(st, 0);
         const bool next = strcmp(last, table) != 0;
         if (next)

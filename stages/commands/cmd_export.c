@@ -150,15 +150,10 @@ static pl_code export_smi(exporting *x, pl_error *err)
 {
     sqlite3_stmt *st = NULL;
     pl_text line = { 0 };
-    bool row = true;
     pl_code code = prepare_smi(x, &st, err);
 
-    while (code == PL_OK) {
-        const char *title;
-        code = pl_db_step(st, &row, err);
-        if (code != PL_OK || !row)
-            break;
-        title = text_of(st, 1);
+    while (pl_db_next(st, &code, err)) {
+        const char *title = text_of(st, 1);
         pl_text_reset(&line);
         pl_text_addf(&line, "%s\t%s\n", text_of(st, 0), title[0] ? title : text_of(st, 2));
         code = put(x, &line, err);
@@ -175,15 +170,12 @@ static pl_code open_conformers(exporting *x, pl_error *err)
 {
     sqlite3_stmt *st = NULL;
     const char *key = NULL;
-    bool row = false;
     pl_code code = pl_db_prepare(x->store->db, &st,
                                  x->poses ? "SELECT key FROM stage WHERE name='external' ORDER BY stage_id DESC"
                                           : "SELECT key FROM stage WHERE name='prepare' ORDER BY stage_id DESC",
                                  err);
 
-    if (code == PL_OK)
-        code = pl_db_step(st, &row, err);
-    if (row && (key = pl_strdup(x->mem, text_of(st, 0))) == NULL)
+    if (pl_db_next(st, &code, err) && (key = pl_strdup(x->mem, text_of(st, 0))) == NULL)
         code = pl_fail(err, PL_ENOMEM, "a key");
     (void)sqlite3_finalize(st);
     if (code == PL_OK && key == NULL)
@@ -245,7 +237,6 @@ static pl_code export_sdf(exporting *x, pl_error *err)
 {
     sqlite3_stmt *st = NULL;
     pl_text record = { 0 };
-    bool row = true;
     pl_code code = open_conformers(x, err);
 
     x->row_mem = pl_arena_new(1 << 14);
@@ -253,12 +244,8 @@ static pl_code export_sdf(exporting *x, pl_error *err)
         code = pl_fail(err, PL_ENOMEM, "out of memory");
     if (code == PL_OK)
         code = prepare(x, true, &st, err);
-    while (code == PL_OK) {
-        code = pl_db_step(st, &row, err);
-        if (code != PL_OK || !row)
-            break;
+    while (pl_db_next(st, &code, err))
         code = write_sdf(x, st, &record, err);
-    }
     (void)sqlite3_finalize(st);
     pl_text_free(&record);
     pl_arena_free(x->row_mem);

@@ -61,11 +61,10 @@ static pl_code each_row(pl_store *s, const char *sql, const pl_args *args, int64
                         pl_error *err)
 {
     sqlite3_stmt *st = NULL;
-    bool row = true;
     pl_code code = prepare(&st, s, sql, args, limit > 0 && limit < INT64_MAX ? limit + 1 : 0, err); /* to know of more */
 
     *n = 0;
-    while (code == PL_OK && (code = pl_db_step(st, &row, err)) == PL_OK && row) {
+    while (pl_db_next(st, &code, err)) {
         if (limit == 0 || *n < limit)
             print(st);
         (*n)++;

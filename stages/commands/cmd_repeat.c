@@ -63,17 +63,13 @@ static pl_code read_errors(json_t *rows, pl_store *s, pl_error *err)
         "USING(property_id) WHERE part<>'train' AND metric NOT LIKE '%.domain %' AND metric NOT LIKE "
         "'%.similarity%' AND metric NOT LIKE 'coverage90%' ORDER BY 1, 2, 3, e.model_id";
     sqlite3_stmt *st = NULL;
-    bool row = true;
     pl_code code = pl_db_prepare(s->db, &st, sql, err);
 
-    while (code == PL_OK && row) {
-        code = pl_db_step(st, &row, err);
-        if (code == PL_OK && row)
-            (void)json_array_append_new(rows, json_pack("{s:s,s:s,s:s,s:f,s:s,s:I}", "property", sqlite3_column_text(st, 0), "part",
-                                                        sqlite3_column_text(st, 1), "metric", sqlite3_column_text(st, 2), "value",
-                                                        sqlite3_column_double(st, 3), "unit", sqlite3_column_text(st, 4), "n",
-                                                        (json_int_t)sqlite3_column_int64(st, 5)));
-    }
+    while (pl_db_next(st, &code, err))
+        (void)json_array_append_new(rows, json_pack("{s:s,s:s,s:s,s:f,s:s,s:I}", "property", sqlite3_column_text(st, 0), "part",
+                                                    sqlite3_column_text(st, 1), "metric", sqlite3_column_text(st, 2), "value",
+                                                    sqlite3_column_double(st, 3), "unit", sqlite3_column_text(st, 4), "n",
+                                                    (json_int_t)sqlite3_column_int64(st, 5)));
     (void)sqlite3_finalize(st);
     return code;
 }

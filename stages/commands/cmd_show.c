@@ -92,12 +92,11 @@ static pl_code add_section(pl_text *out, sqlite3 *db, const section *s, int64_t 
 {
     const char *heading = s->heading;
     sqlite3_stmt *st = NULL;
-    bool row = true;
     pl_code code = pl_db_prepare(db, &st, s->sql, err);
 
     if (code == PL_OK)
         (void)sqlite3_bind_int64(st, 1, id);
-    while (code == PL_OK && (code = pl_db_step(st, &row, err)) == PL_OK && row) {
+    while (pl_db_next(st, &code, err)) {
         const char *text = (const char *)sqlite3_column_text(st, 0);
         pl_text line = { 0 };
         if (text == NULL)

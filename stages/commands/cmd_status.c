@@ -33,13 +33,10 @@ static pl_code read_run(pl_store *s, last_run *out, pl_error *err)
     static const char sql[] = "SELECT run_id,state,command,coalesce(host,''),started_utc,coalesce(ended_utc,''),"
                               "coalesce(stop_reason,'') FROM run ORDER BY run_id DESC LIMIT 1";
     sqlite3_stmt *st = NULL;
-    bool row = false;
     pl_code code = pl_db_prepare(s->db, &st, sql, err);
 
     *out = (last_run){ 0 };
-    if (code == PL_OK)
-        code = pl_db_step(st, &row, err);
-    if (row) {
+    if (pl_db_next(st, &code, err)) {
         out->run_id = sqlite3_column_int64(st, 0);
         copy_column(out->state, sizeof out->state, st, 1);
         copy_column(out->command, sizeof out->command, st, 2);
@@ -115,11 +112,10 @@ static json_t *query_json(pl_store *s, const char *sql, pl_code *code, pl_error 
 {
     json_t *list = json_array();
     sqlite3_stmt *st = NULL;
-    bool row = true;
 
     if (*code == PL_OK)
         *code = pl_db_prepare(s->db, &st, sql, err);
-    while (*code == PL_OK && (*code = pl_db_step(st, &row, err)) == PL_OK && row) {
+    while (pl_db_next(st, code, err)) {
         json_t *o = json_object();
         for (int i = 0; i < sqlite3_column_count(st); i++)
             (void)json_object_set_new(o, sqlite3_column_name(st, i), value_json(st, i));
@@ -180,12 +176,11 @@ static const char *count_str(sqlite3_stmt *st, int column, char to[32])
 static pl_code print_stages(pl_store *s, const last_run *r, pl_error *err)
 {
     sqlite3_stmt *st = NULL;
-    bool row = false;
     char a[32], b[32], c[32], d[32];
     pl_code code = pl_db_prepare(s->db, &st, stages_sql(r), err);
 
     pl_cmd_print("  %-9s %-8s %8s %14s %10s %9s\n", "stage", "state", "units", "ok", "failed", "time");
-    while (code == PL_OK && (code = pl_db_step(st, &row, err)) == PL_OK && row)
+    while (pl_db_next(st, &code, err))
         pl_cmd_print("  %-9s %-8s %8s %14s %10s %9s\n", (const char *)sqlite3_column_text(st, 0),
                      (const char *)sqlite3_column_text(st, 1), count_str(st, 3, a), count_str(st, 4, b), count_str(st, 5, c),
                      pl_duration_str(sqlite3_column_double(st, 6), d));
@@ -203,12 +198,9 @@ static pl_code print_epoch(pl_store *s, pl_error *err)
         " AND split IN('train','valid') AND step=(SELECT max(step) FROM metric WHERE split='train') ORDER BY split,name)"
         " GROUP BY stage";
     sqlite3_stmt *st = NULL;
-    bool row = false;
     pl_code code = pl_db_prepare(s->db, &st, sql, err);
 
-    if (code == PL_OK)
-        code = pl_db_step(st, &row, err);
-    if (row)
+    if (pl_db_next(st, &code, err))
         pl_cmd_print("  %s: epoch %lld of %lld: %s\n", (const char *)sqlite3_column_text(st, 0),
                      (long long)sqlite3_column_int64(st, 1), (long long)sqlite3_column_int64(st, 2),
                      (const char *)sqlite3_column_text(st, 3));

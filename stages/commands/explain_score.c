@@ -35,12 +35,11 @@ typedef struct subject {
 static pl_code smiles_read(subject *s, const st_ask *ask, pl_error *err)
 {
     sqlite3_stmt *st = NULL;
-    bool row = false;
+    bool row;
     pl_code code = pl_db_prepare(ask->store->db, &st, "SELECT smiles FROM molecule WHERE mol_id=?", err);
 
     (void)sqlite3_bind_int64(st, 1, s->id);
-    if (code == PL_OK)
-        code = pl_db_step(st, &row, err);
+    row = pl_db_next(st, &code, err);
     if (code == PL_OK && !row)
         code =
             pl_fail(err, PL_ECONFIG,
@@ -298,12 +297,11 @@ static pl_code rows_each(subject *s, const st_ask *ask, const char *sql, each_ro
 {
     sqlite3_stmt *st = NULL;
     const char *last = NULL;
-    bool row = true;
     pl_code code = pl_db_prepare(ask->store->db, &st, sql, err);
 
     *n = 0;
     (void)sqlite3_bind_int64(st, 1, s->id);
-    while (code == PL_OK && (code = pl_db_step(st, &row, err)) == PL_OK && row) {
+    while (pl_db_next(st, &code, err)) {
         code = each(s, st, &last, ask->mem, err);
         (*n)++;
     }

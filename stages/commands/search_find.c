@@ -131,12 +131,11 @@ static pl_code store(search *s, const near *one, pl_error *err)
 
 static pl_code smiles_of(search *s, int64_t mol_id, const char **out, pl_error *err)
 {
-    bool row = false;
-    pl_code code;
+    pl_code code = PL_OK;
 
     (void)sqlite3_bind_int64(s->get_smiles, 1, mol_id);
-    code = pl_db_step(s->get_smiles, &row, err);
-    *out = code == PL_OK && row ? pl_strdup(s->scratch, (const char *)sqlite3_column_text(s->get_smiles, 0)) : NULL;
+    *out =
+        pl_db_next(s->get_smiles, &code, err) ? pl_strdup(s->scratch, (const char *)sqlite3_column_text(s->get_smiles, 0)) : NULL;
     (void)sqlite3_reset(s->get_smiles);
     return code == PL_OK && *out == NULL ? pl_fail(err, PL_ENOMEM, "a SMILES") : code;
 }
@@ -317,7 +316,7 @@ static const char *scan_sql(search *s, const char *condition, const char *hits)
 static pl_code scan(search *s, const char *hits, pl_error *err)
 {
     const char *condition = NULL;
-    bool functions = false, row = true;
+    bool functions = false;
     sqlite3_stmt *st = NULL;
     const char *sql;
     pl_code code = s->q->where != NULL ? st_row_filter_sql(&condition, s->q->where, &functions, s->mem, err) : PL_OK;
@@ -326,13 +325,10 @@ static pl_code scan(search *s, const char *hits, pl_error *err)
         return code;
     sql = scan_sql(s, condition, hits);
     code = sql != NULL ? pl_db_prepare(s->db, &st, sql, err) : pl_fail(err, PL_ENOMEM, "a query");
-    while (code == PL_OK && !s->said->more) {
-        code = pl_db_step(st, &row, err);
-        if (code != PL_OK || !row)
-            break;
+    while (!s->said->more && pl_db_next(st, &code, err)) {
         if (*pl_stop_flag())
             code = pl_fail(err, PL_ESTOP, "stopped by %s", pl_stop_reason());
-        if (code == PL_OK)
+        else
             code = look_at(s, st, err);
     }
     (void)sqlite3_finalize(st);

@@ -15,12 +15,11 @@ enum { NAMES_MAX = 20000 }; /* titles that suggestions are chosen from */
 static pl_code add_all(int64_t *to, int *n, int64_t *n_more, sqlite3 *db, const char *sql, const char *word, pl_error *err)
 {
     sqlite3_stmt *st = NULL;
-    bool row = true;
     pl_code code = pl_db_prepare(db, &st, sql, err);
 
     if (code == PL_OK)
         (void)sqlite3_bind_text(st, 1, word, -1, SQLITE_STATIC);
-    while (code == PL_OK && (code = pl_db_step(st, &row, err)) == PL_OK && row) {
+    while (pl_db_next(st, &code, err)) {
         if (*n < ST_SHOWN_MAX)
             to[(*n)++] = sqlite3_column_int64(st, 0);
         else

@@ -34,12 +34,9 @@ static pl_code units_check(pl_store *s, pl_error *err)
         "SELECT p.name, x.unit, p.unit FROM measured x JOIN property p ON p.name=x.property AND p.unit<>x.unit "
         "WHERE x.unit<>'' AND p.unit<>'' AND EXISTS(SELECT 1 FROM label l WHERE l.property_id=p.property_id) LIMIT 1";
     sqlite3_stmt *st = NULL;
-    bool row = false;
     pl_code code = pl_db_prepare(s->db, &st, sql, err);
 
-    if (code == PL_OK)
-        code = pl_db_step(st, &row, err);
-    if (row)
+    if (pl_db_next(st, &code, err))
         code = pl_fail(
             err, PL_EINPUT,
             "%s: labels were added in the unit '%s' (`molsieve label`), and the library now has it in '%s'; set the unit in "
@@ -78,7 +75,6 @@ pl_code st_measured_apply(pl_store *s, pl_error *err)
 static pl_code rows_add(pl_sha256 *sha, pl_store *store, const char *property, int64_t *n, pl_error *err)
 {
     sqlite3_stmt *st = NULL;
-    bool row = true;
     pl_code code =
         pl_db_prepare(store->db, &st,
                       "SELECT property, inchikey, quote(value), unit, task FROM measured WHERE ?1 IS NULL OR property=?1 OR "
@@ -87,7 +83,7 @@ static pl_code rows_add(pl_sha256 *sha, pl_store *store, const char *property, i
 
     if (code == PL_OK)
         (void)sqlite3_bind_text(st, 1, property, -1, SQLITE_STATIC);
-    while (code == PL_OK && (code = pl_db_step(st, &row, err)) == PL_OK && row) {
+    while (pl_db_next(st, &code, err)) {
         for (int k = 0; k < 5; k++)
             pl_sha256_add_str(sha, (const char *)sqlite3_column_text(st, k));
         ++*n;

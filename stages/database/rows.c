@@ -197,18 +197,14 @@ static pl_code flush(pl_text *text, size_t limit, st_sink *sink, void *ctx, pl_e
 static pl_code write_plain(sqlite3_stmt *st, st_format format, int64_t *n_rows, st_sink *sink, void *ctx, pl_error *err)
 {
     pl_text text = { 0 };
-    pl_code code;
-    bool row = true;
+    pl_code code = PL_OK;
 
     add_head(&text, st, format);
-    do {
-        code = pl_db_step(st, &row, err);
-        if (code != PL_OK || !row)
-            break;
+    while (pl_db_next(st, &code, err)) {
         add_row(&text, st, format, *n_rows == 0);
         *n_rows += 1;
         code = flush(&text, FLUSH_BYTES, sink, ctx, err);
-    } while (code == PL_OK);
+    }
     if (code == PL_OK && format == ST_JSON)
         pl_text_add(&text, *n_rows ? "\n]\n" : "]\n");
     if (code == PL_OK)
@@ -345,8 +341,8 @@ static pl_code keep_first_rows(table *t, sqlite3_stmt *st, bool *more, pl_error 
 
     while (code == PL_OK && *more && t->n_kept < LOOK_AHEAD) {
         char **cells = t->cell + (size_t)t->n_kept * (size_t)t->n_columns;
-        code = pl_db_step(st, more, err);
-        if (code != PL_OK || !*more)
+        *more = pl_db_next(st, &code, err);
+        if (!*more)
             break;
         code = read_row(t, st, cells, err);
         if (code == PL_OK)
@@ -383,10 +379,7 @@ static pl_code write_rest(table *t, sqlite3_stmt *st, bool more, int64_t *n_rows
     for (int r = 0; r < t->n_kept; r++)
         add_cells(t, t->cell + (size_t)r * (size_t)t->n_columns);
     *n_rows = t->n_kept;
-    while (code == PL_OK && more) {
-        code = pl_db_step(st, &more, err);
-        if (code != PL_OK || !more)
-            break;
+    while (more && pl_db_next(st, &code, err)) {
         code = read_row(t, st, t->cell, err);
         if (code == PL_OK)
             add_cells(t, t->cell);

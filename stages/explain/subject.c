@@ -70,13 +70,10 @@ pl_code st_subject_columns(st_subject *s, const nn_model_file *m, sqlite3 *db, i
 static pl_code prepare_key(const char **out, pl_store *store, pl_arena *mem, pl_error *err)
 {
     sqlite3_stmt *st = NULL;
-    bool row = false;
     pl_code code = pl_db_prepare(store->db, &st, "SELECT key FROM stage WHERE name='prepare'", err);
 
     *out = NULL;
-    if (code == PL_OK)
-        code = pl_db_step(st, &row, err);
-    if (row && (*out = pl_strdup(mem, (const char *)sqlite3_column_text(st, 0))) == NULL)
+    if (pl_db_next(st, &code, err) && (*out = pl_strdup(mem, (const char *)sqlite3_column_text(st, 0))) == NULL)
         code = pl_fail(err, PL_ENOMEM, "a key");
     (void)sqlite3_finalize(st);
     return code;

@@ -74,11 +74,10 @@ static const char *joined(const char *const *names, int n, pl_arena *mem)
 static pl_code properties_read(const char **name, int *n, reading *x, pl_error *err)
 {
     sqlite3_stmt *st = NULL;
-    bool row = true;
     pl_code code = pl_db_prepare(x->store->db, &st, "SELECT name FROM property ORDER BY property_id", err);
 
     *n = 0;
-    while (code == PL_OK && *n < NAMES_MAX && (code = pl_db_step(st, &row, err)) == PL_OK && row) {
+    while (*n < NAMES_MAX && pl_db_next(st, &code, err)) {
         const char *one = pl_strdup(x->mem, (const char *)sqlite3_column_text(st, 0));
         if (one == NULL)
             code = pl_fail(err, PL_ENOMEM, "properties");
@@ -130,16 +129,13 @@ static pl_code property_find(reading *x, pl_error *err)
 static pl_code property_read(reading *x, pl_error *err)
 {
     sqlite3_stmt *st = NULL;
-    bool row = false;
     pl_code code = pl_db_prepare(x->store->db, &st, "SELECT unit, task='classification' FROM property WHERE name=?", err);
 
     x->out->unit = x->ask->unit != NULL ? x->ask->unit : "";
     x->out->is_class = x->ask->is_class;
-    if (code == PL_OK) {
+    if (code == PL_OK)
         (void)sqlite3_bind_text(st, 1, x->out->property, -1, SQLITE_STATIC);
-        code = pl_db_step(st, &row, err);
-    }
-    if (code == PL_OK && row) {
+    if (pl_db_next(st, &code, err)) {
         x->out->unit = pl_strdup(x->mem, (const char *)sqlite3_column_text(st, 0));
         x->out->is_class = sqlite3_column_int(st, 1) != 0;
     }

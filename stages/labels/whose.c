@@ -39,7 +39,7 @@ static void setting_read(const pl_field *f, void *conf, const json_t *value)
 static pl_code settings_read(st_prepare_conf *c, pl_store *s, pl_arena *mem, pl_error *err)
 {
     sqlite3_stmt *st = NULL;
-    bool row = false;
+    bool row;
     json_t *params = NULL;
     pl_code code = pl_db_prepare(s->db, &st,
                                  "SELECT params_json, extra_json LIKE '%\"columns\"%' FROM stage WHERE name='prepare' "
@@ -48,8 +48,7 @@ static pl_code settings_read(st_prepare_conf *c, pl_store *s, pl_arena *mem, pl_
 
     (void)mem;
     pl_fields_default(st_prepare_fields, c);
-    if (code == PL_OK)
-        code = pl_db_step(st, &row, err);
+    row = pl_db_next(st, &code, err);
     if (code == PL_OK && !row)
         code = pl_fail(err, PL_ECONFIG, "%s: its library is not prepared yet; run the workflow first", s->results_path);
     if (code == PL_OK && sqlite3_column_int(st, 1))
@@ -118,13 +117,12 @@ void st_whose_close(st_whose *w)
 /* *n: how many there are, at most 2. Of copies with one InChIKey it counts one. */
 static pl_code look_up(st_found *out, int *n, st_whose *w, sqlite3_stmt *st, const char *text, pl_error *err)
 {
-    bool row = true;
     pl_code code = PL_OK;
 
     *n = 0;
     *out = (st_found){ 0 };
     (void)sqlite3_bind_text(st, 1, text, -1, SQLITE_STATIC);
-    while (code == PL_OK && (code = pl_db_step(st, &row, err)) == PL_OK && row) {
+    while (pl_db_next(st, &code, err)) {
         const char *key = (const char *)sqlite3_column_text(st, 1);
         key = key[0] != '\0' ? key : (const char *)sqlite3_column_text(st, 2);
         if (*n > 0 && strcmp(out->inchikey, key) == 0)

@@ -117,7 +117,6 @@ static pl_code without_gone(const copying *c, int64_t unit, int64_t unit_of_all,
 static pl_code find_gone(copying *c, int64_t unit_of_all, pl_error *err)
 {
     int64_t n = 0;
-    bool row = true;
     pl_code code = pl_db_int(c->m->store->db, &n, err, "SELECT count(*) FROM merge_same WHERE unit=%lld", (long long)unit_of_all);
 
     c->n_gone = 0;
@@ -125,7 +124,7 @@ static pl_code find_gone(copying *c, int64_t unit_of_all, pl_error *err)
     if (c->gone == NULL)
         return code == PL_OK ? pl_fail(err, PL_ENOMEM, "a block") : code;
     (void)sqlite3_bind_int64(c->same, 1, unit_of_all);
-    while ((code = pl_db_step(c->same, &row, err)) == PL_OK && row && c->n_gone < n)
+    while (pl_db_next(c->same, &code, err) && c->n_gone < n)
         c->gone[c->n_gone++] = sqlite3_column_int64(c->same, 0);
     (void)sqlite3_reset(c->same);
     return code;

@@ -12,7 +12,6 @@ static pl_code drop_indexes(st_merging *m, pl_error *err)
     sqlite3 *db = m->store->db;
     pl_text drops = { 0 };
     sqlite3_stmt *st = NULL;
-    bool row = true;
     pl_code code = pl_db_exec(db,
                               "CREATE TABLE merge_index AS SELECT name, sql FROM sqlite_master WHERE type='index' AND "
                               "sql IS NOT NULL",
@@ -22,7 +21,7 @@ static pl_code drop_indexes(st_merging *m, pl_error *err)
         code = pl_db_prepare(db, &st, "SELECT name FROM merge_index", err);
     if (code != PL_OK)
         return code;
-    while ((code = pl_db_step(st, &row, err)) == PL_OK && row)
+    while (pl_db_next(st, &code, err))
         pl_text_addf(&drops, "DROP INDEX %s;", (const char *)sqlite3_column_text(st, 0));
     (void)sqlite3_finalize(st);
     if (code == PL_OK)

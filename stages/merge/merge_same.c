@@ -9,14 +9,13 @@
 static pl_code make_indexes(st_merging *m, pl_error *err)
 {
     sqlite3_stmt *st = NULL;
-    bool row = true;
     pl_text sql = { 0 };
     pl_code code = pl_db_prepare(m->store->db, &st,
                                  "SELECT sql FROM merge_index WHERE name NOT IN (SELECT name FROM "
                                  "sqlite_master)",
                                  err);
 
-    while (code == PL_OK && (code = pl_db_step(st, &row, err)) == PL_OK && row)
+    while (pl_db_next(st, &code, err))
         pl_text_addf(&sql, "%s;\n", (const char *)sqlite3_column_text(st, 0));
     (void)sqlite3_finalize(st);
     if (code == PL_OK)
@@ -78,10 +77,9 @@ static pl_code add_labels(st_merging *m, sqlite3_stmt *get, sqlite3_stmt *put, p
     const st_prepare_conf *c = pl_workflow_step(m->wf, "prepare")->conf;
     int64_t mol = 0, property = 0;
     st_label l = { 0 };
-    bool row = true;
     pl_code code = PL_OK;
 
-    while (code == PL_OK && (code = pl_db_step(get, &row, err)) == PL_OK && row) {
+    while (pl_db_next(get, &code, err)) {
         if (sqlite3_column_int64(get, 0) != mol || sqlite3_column_int64(get, 1) != property) {
             code = put_label(put, mol, property, &l, err);
             mol = sqlite3_column_int64(get, 0);

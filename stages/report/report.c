@@ -35,11 +35,7 @@ sqlite3_stmt *st_report_query(st_report *r, const char *fmt, ...)
 
 bool st_report_row(st_report *r, sqlite3_stmt **st)
 {
-    bool row = false;
-
-    if (*st != NULL && r->code == PL_OK)
-        r->code = pl_db_step(*st, &row, r->err);
-    if (row && r->code == PL_OK)
+    if (*st != NULL && pl_db_next(*st, &r->code, r->err))
         return true;
     (void)sqlite3_finalize(*st);
     *st = NULL;

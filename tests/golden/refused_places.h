@@ -18,6 +18,7 @@
 
 #include "pipeline/base/arena.h"
 #include "pipeline/base/file.h"
+#include "pipeline/store/db.h"
 #include "tests/unit/entries.h"
 #include "tests/unit/held.h"
 
@@ -188,6 +189,17 @@ void *__wrap_pl_arena_get(pl_arena *mem, size_t n, size_t size)
 }
 
 pl_arena *__wrap_pl_arena_new(size_t block_bytes) { return refuse(HERE, "memory") ? NULL : __real_pl_arena_new(block_bytes); }
+
+bool __real_pl_db_next(sqlite3_stmt *st, pl_code *code, pl_error *err);
+bool __wrap_pl_db_next(sqlite3_stmt *st, pl_code *code, pl_error *err);
+
+bool __wrap_pl_db_next(sqlite3_stmt *st, pl_code *code, pl_error *err)
+{
+    if (*code != PL_OK || !refuse(HERE, "it was refused"))
+        return __real_pl_db_next(st, code, err);
+    *code = pl_fail(err, PL_EIO, "it was refused");
+    return false;
+}
 
 int memory_refused_here(const void *const *frame);
 int memory_refused_here(const void *const *frame) { return refuse(frame[1], "memory"); }

@@ -396,6 +396,37 @@ static void a_statement_is_ready_again_after_its_end(void **unused)
     (void)sqlite3_close(db);
 }
 
+static void a_statement_steps_while_nothing_has_failed(void **unused)
+{
+    sqlite3 *db = open_db(WRITE);
+    sqlite3_stmt *st = NULL;
+    pl_error err = { 0 };
+    pl_code code = PL_EDATA;
+
+    (void)unused;
+    assert_false(pl_db_next(NULL, &code, &err));
+    assert_int_equal(code, PL_EDATA);
+    assert_string_equal(err.text, "");
+    assert_int_equal(code = pl_db_prepare(db, &st, "SELECT 3 UNION SELECT abs(-9223372036854775807-1) ORDER BY 1 LIMIT 1", &err),
+                     PL_OK);
+    assert_false(pl_db_next(st, &code, &err)); /* a row that cannot be computed */
+    assert_int_equal(code, PL_EBUG);
+    assert_non_null(strstr(err.text, "integer overflow"));
+    (void)sqlite3_finalize(st);
+    assert_int_equal(code = pl_db_prepare(db, &st, "SELECT 3 UNION SELECT 4 ORDER BY 1", &err), PL_OK);
+    assert_true(pl_db_next(st, &code, &err));
+    code = PL_EDATA;
+    assert_false(pl_db_next(st, &code, &err)); /* it stays at its row */
+    assert_int_equal(sqlite3_column_int(st, 0), 3);
+    code = PL_OK;
+    assert_true(pl_db_next(st, &code, &err));
+    assert_int_equal(sqlite3_column_int(st, 0), 4);
+    assert_false(pl_db_next(st, &code, &err));
+    assert_int_equal(code, PL_OK);
+    (void)sqlite3_finalize(st);
+    (void)sqlite3_close(db);
+}
+
 static void a_commit_that_fails_leaves_no_transaction(void **unused)
 {
     sqlite3 *db = open_db(WRITE);
@@ -460,6 +491,7 @@ int main(void)
         OF_DB(a_stop_while_another_program_writes_is_a_stop),
         OF_DB(files_that_are_no_database_or_damaged_are_told_apart),
         OF_DB(a_statement_is_ready_again_after_its_end),
+        OF_DB(a_statement_steps_while_nothing_has_failed),
         OF_DB(a_commit_that_fails_leaves_no_transaction),
         OF_DB(folders_that_are_nested_too_deep_do_not_count),
     };

@@ -71,7 +71,6 @@ pl_code st_acquire_round(int64_t *round, pl_store *s, pl_error *err)
 pl_code st_acquire_list(const st_acquire_conf *c, pl_store *s, int64_t round, pl_error *err)
 {
     sqlite3_stmt *st = NULL;
-    bool row = false;
     pl_code code = pl_db_exec(s->db, "DROP TABLE IF EXISTS temp.listed", err);
 
     if (code != PL_OK || c->exclude != ST_EXCLUDE_TRIED)
@@ -79,7 +78,7 @@ pl_code st_acquire_list(const st_acquire_conf *c, pl_store *s, int64_t round, pl
     code = pl_db_prepare(s->db, &st, "SELECT inchikey FROM acquired WHERE round<?", err);
     if (code == PL_OK)
         (void)sqlite3_bind_int64(st, 1, round);
-    while (code == PL_OK && (code = pl_db_step(st, &row, err)) == PL_OK && row)
+    while (pl_db_next(st, &code, err))
         code = st_choose_list(s, (const char *)sqlite3_column_text(st, 0), err);
     (void)sqlite3_finalize(st);
     return code;
@@ -151,7 +150,6 @@ static pl_code row_put(storing *x, pl_error *err)
 static pl_code rows_put(storing *x, pl_error *err)
 {
     const char *sql = rows_sql(x->said, x->choice, x->mem);
-    bool row = true;
     pl_code code = sql != NULL ? pl_db_execf(x->store->db, err, "DELETE FROM acquired WHERE round>=%lld", (long long)x->round)
                                : pl_fail(err, PL_ENOMEM, "a round");
 
@@ -163,7 +161,7 @@ static pl_code rows_put(storing *x, pl_error *err)
             "INSERT INTO acquired(round,property,strategy,reason,place,inchikey,acquisition,mean,deviation,rank,similarity) "
             "VALUES(?,?,?,?,?,?,?,?,?,?,?)",
             err);
-    while (code == PL_OK && (code = pl_db_step(x->get, &row, err)) == PL_OK && row)
+    while (pl_db_next(x->get, &code, err))
         code = row_put(x, err);
     return code;
 }

@@ -55,16 +55,13 @@ static const char *column(sqlite3_stmt *st, int i)
 pl_code st_classes_check(pl_env *env, const char *label, int64_t *undecided, pl_error *err)
 {
     sqlite3_stmt *st = NULL;
-    bool row = false;
     pl_code code = query(env, &st,
                          "SELECT l.value, r.title, i.path, r.line FROM label l JOIN record r ON r.record_id=l.mol_id "
                          "JOIN input_file i USING(file_id)" OF_LABEL(
                              "?1") "AND NOT (l.n_measurements>1 AND l.value>0 AND l.value<1) ORDER BY l.mol_id LIMIT 1",
                          label, err);
 
-    if (code == PL_OK)
-        code = pl_db_step(st, &row, err);
-    if (row)
+    if (pl_db_next(st, &code, err))
         code = pl_fail(err, PL_ECONFIG, "%s of %s (%s:%lld) is %g; a class is 0 or 1", label,
                        column(st, 1)[0] ? column(st, 1) : "a molecule", column(st, 2), (long long)sqlite3_column_int64(st, 3),
                        sqlite3_column_double(st, 0));
@@ -83,13 +80,12 @@ void st_dataset_decided(st_dataset *d)
 pl_code st_classes_failures(pl_env *env, const char *label, pl_error *err)
 {
     sqlite3_stmt *st = NULL;
-    bool row = true;
     pl_code code =
         query(env, &st,
               "SELECT l.mol_id, l.value, l.n_measurements FROM label l JOIN split USING(mol_id)" OF_LABEL("?1") "ORDER BY l.mol_id",
               label, err);
 
-    while (code == PL_OK && (code = pl_db_step(st, &row, err)) == PL_OK && row) {
+    while (pl_db_next(st, &code, err)) {
         char message[320];
         (void)snprintf(message, sizeof message, "%.200s: the mean of %lld measurements is %.3g, so it is neither 0 nor 1; left out",
                        label, (long long)sqlite3_column_int64(st, 2), sqlite3_column_double(st, 1));

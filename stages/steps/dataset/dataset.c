@@ -101,7 +101,6 @@ static pl_code rows_query(st_dataset *d, pl_env *env, const st_wanted_label *lab
     const char *labelled, *sql;
     sqlite3_stmt *st = NULL;
     int64_t n = 0;
-    bool row = true;
     pl_code code = labelled_sql(&labelled, env, label, d->n_targets, err);
 
     if (code == PL_OK)
@@ -116,11 +115,8 @@ static pl_code rows_query(st_dataset *d, pl_env *env, const st_wanted_label *lab
                            d->from, labelled);
     if (code == PL_OK)
         code = sql != NULL ? pl_db_prepare(env->store->db, &st, sql, err) : pl_fail(err, PL_ENOMEM, "labels");
-    while (code == PL_OK && row && d->n < n) {
-        code = pl_db_step(st, &row, err);
-        if (code == PL_OK && row)
-            row_take(d, st);
-    }
+    while (d->n < n && pl_db_next(st, &code, err))
+        row_take(d, st);
     sqlite3_finalize(st);
     return code;
 }
@@ -134,13 +130,12 @@ static pl_code values_query(st_dataset *d, pl_env *env, const char *name, double
                                  d->from);
     sqlite3_stmt *st = NULL;
     int64_t at = 0;
-    bool row = true;
     pl_code code = sql != NULL && name != NULL ? pl_db_prepare(env->store->db, &st, sql, err) : pl_fail(err, PL_ENOMEM, "labels");
 
     *found = 0;
     if (code == PL_OK)
         (void)sqlite3_bind_text(st, 1, name, -1, SQLITE_STATIC);
-    while (code == PL_OK && (code = pl_db_step(st, &row, err)) == PL_OK && row) {
+    while (pl_db_next(st, &code, err)) {
         while (at < d->n && d->mol_id[at] < sqlite3_column_int64(st, 0))
             at++;
         if (at == d->n || d->mol_id[at] != sqlite3_column_int64(st, 0))

@@ -167,7 +167,6 @@ static pl_code members_read(split_state *s, pl_error *err)
 {
     sqlite3_stmt *st = NULL;
     int64_t total;
-    bool row = true;
     pl_code code = pl_db_int(s->env->store->db, &total, err, "SELECT count(*) FROM molecule");
 
     if (code != PL_OK)
@@ -176,7 +175,7 @@ static pl_code members_read(split_state *s, pl_error *err)
     if (s->m == NULL)
         return pl_fail(err, PL_ENOMEM, "a split of %lld molecules", (long long)total);
     code = pl_db_prepare(s->env->store->db, &st, "SELECT mol_id, inchikey, smiles FROM molecule ORDER BY mol_id", err);
-    while (code == PL_OK && s->n < total && (code = pl_db_step(st, &row, err)) == PL_OK && row) {
+    while (s->n < total && pl_db_next(st, &code, err)) {
         member *m = &s->m[s->n++];
         m->mol_id = sqlite3_column_int64(st, 0);
         member_fill(s, m, (const char *)sqlite3_column_text(st, 1), (const char *)sqlite3_column_text(st, 2));

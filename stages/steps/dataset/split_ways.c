@@ -32,7 +32,6 @@ static pl_code values_read(split_state *s, const char *what, int64_t *contrary, 
 {
     sqlite3_stmt *st = NULL;
     int64_t found = 0;
-    bool row = true;
     pl_code code =
         pl_db_prepare(s->env->store->db, &st,
                       "SELECT l.mol_id, l.value, l.spread>0 FROM label l JOIN property p USING(property_id) WHERE p.name=?", err);
@@ -41,7 +40,7 @@ static pl_code values_read(split_state *s, const char *what, int64_t *contrary, 
         s->m[i].value = NAN;
     if (code == PL_OK)
         (void)sqlite3_bind_text(st, 1, s->conf->column, -1, SQLITE_STATIC);
-    while (code == PL_OK && (code = pl_db_step(st, &row, err)) == PL_OK && row) {
+    while (pl_db_next(st, &code, err)) {
         member *m = st_split_member(s, sqlite3_column_int64(st, 0));
         found++;
         if (m != NULL && contrary != NULL && sqlite3_column_int(st, 2) != 0)
@@ -207,16 +206,14 @@ static pl_code lines_add(const split_state *s, pl_error *err)
 static pl_code lines_apply(split_state *s, pl_error *err)
 {
     sqlite3_stmt *find = NULL;
-    bool row = true;
     pl_code code = pl_db_prepare(s->env->store->db, &find,
                                  "SELECT mol_id, part, number FROM molecule JOIN temp.split_line ON word=inchikey UNION ALL "
                                  "SELECT mol_id, part, number FROM record JOIN temp.split_line ON word=title "
                                  "WHERE mol_id IS NOT NULL ORDER BY number",
                                  err);
 
-    while (code == PL_OK && row) {
-        code = pl_db_step(find, &row, err);
-        member *m = code == PL_OK && row ? st_split_member(s, sqlite3_column_int64(find, 0)) : NULL;
+    while (pl_db_next(find, &code, err)) {
+        member *m = st_split_member(s, sqlite3_column_int64(find, 0));
         if (m != NULL)
             m->part = sqlite3_column_int(find, 1);
     }

@@ -88,11 +88,10 @@ static void line_add(pl_text *out, sqlite3_stmt *st, bool hits)
 pl_code st_domain_words(pl_text *out, sqlite3 *db, bool hits, int64_t max, pl_error *err)
 {
     sqlite3_stmt *st = NULL;
-    bool row = true;
     const char *which = hits ? " AND s.mol_id IN (SELECT mol_id FROM hit WHERE rank<=?1)" : "";
     pl_code code = counts_prepare(&st, db, which, max, err);
 
-    while (code == PL_OK && (code = pl_db_step(st, &row, err)) == PL_OK && row)
+    while (pl_db_next(st, &code, err))
         line_add(out, st, hits);
     (void)sqlite3_finalize(st);
     return code;
@@ -101,13 +100,12 @@ pl_code st_domain_words(pl_text *out, sqlite3 *db, bool hits, int64_t max, pl_er
 pl_code st_domain_reasons(pl_text *out, sqlite3 *db, int64_t property_id, const char *among, pl_error *err)
 {
     sqlite3_stmt *st = NULL;
-    bool row = false;
     char which[128];
     pl_code code;
 
     (void)snprintf(which, sizeof which, " AND s.property_id=?1 AND s.mol_id IN (SELECT mol_id FROM %s)", among);
     code = counts_prepare(&st, db, which, property_id, err);
-    if (code == PL_OK && (code = pl_db_step(st, &row, err)) == PL_OK && row)
+    if (pl_db_next(st, &code, err))
         reasons_add(out, st);
     (void)sqlite3_finalize(st);
     return code;

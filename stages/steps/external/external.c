@@ -287,7 +287,6 @@ static bool item_take(st_ext_item *m, sqlite3_stmt *st, pl_arena *mem)
 static pl_code items_get(st_ext_stage *s, st_external_unit *u, pl_unit *unit, pl_error *err)
 {
     int64_t first = 0, last = 0;
-    bool row = true;
     pl_code code = unit_range(s, unit->index, &first, &last, err);
 
     if (code != PL_OK)
@@ -298,7 +297,7 @@ static pl_code items_get(st_ext_stage *s, st_external_unit *u, pl_unit *unit, pl
     (void)sqlite3_reset(s->get);
     (void)sqlite3_bind_int64(s->get, 1, first);
     (void)sqlite3_bind_int64(s->get, 2, last);
-    while ((code = pl_db_step(s->get, &row, err)) == PL_OK && row)
+    while (pl_db_next(s->get, &code, err))
         if (!item_take(&u->item[u->n++], s->get, unit->mem))
             return pl_fail(err, PL_ENOMEM, "a unit of molecules");
     (void)sqlite3_reset(s->get);

@@ -236,7 +236,6 @@ pl_code st_columns_read(st_column_rows *out, sqlite3 *db, const pl_names *column
                         pl_error *err)
 {
     sqlite3_stmt *st = NULL;
-    bool row = true;
     pl_code code;
 
     *out = (st_column_rows){ .n_columns = columns->n };
@@ -248,7 +247,7 @@ pl_code st_columns_read(st_column_rows *out, sqlite3 *db, const pl_names *column
                              err);
     (void)sqlite3_bind_int64(st, 1, first);
     (void)sqlite3_bind_int64(st, 2, last);
-    while (code == PL_OK && (code = pl_db_step(st, &row, err)) == PL_OK && row)
+    while (pl_db_next(st, &code, err))
         row_take(out, columns, st);
     (void)sqlite3_finalize(st);
     return code;

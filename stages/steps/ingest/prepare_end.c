@@ -11,7 +11,7 @@
 pl_code st_prepare_fail_empty(const pl_env *env, pl_error *err)
 {
     sqlite3_stmt *st = NULL;
-    bool row = false, read; /* read: as a molecule of the format */
+    bool row, read; /* read: as a molecule of the format */
     int64_t n = 0, aside = 0;
     pl_code code = pl_db_int(env->store->db, &n, err, "SELECT count(*) FROM record");
 
@@ -27,8 +27,7 @@ pl_code st_prepare_fail_empty(const pl_env *env, pl_error *err)
                              "SELECT code, message FROM failure WHERE stage IN('read','prepare') "
                              "GROUP BY code, message ORDER BY count(*) DESC, code, message LIMIT 1",
                              err);
-    if (code == PL_OK)
-        code = pl_db_step(st, &row, err);
+    row = pl_db_next(st, &code, err);
     read = row && strcmp((const char *)sqlite3_column_text(st, 0), "valence") == 0;
     if (code == PL_OK)
         code =

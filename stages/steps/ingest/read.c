@@ -110,15 +110,13 @@ static pl_code go_on(read_state *s, pl_error *err)
 {
     sqlite3_stmt *st = NULL;
     ch_record record;
-    bool row = false, more = true;
+    bool more = true;
     pl_code code = pl_db_prepare(s->env->store->db, &st,
                                  "SELECT file_id, byte_offset, ordinal, line, record_id FROM "
                                  "record ORDER BY record_id DESC LIMIT 1",
                                  err);
 
-    if (code == PL_OK)
-        code = pl_db_step(st, &row, err);
-    if (row) {
+    if (pl_db_next(st, &code, err)) {
         const pl_input *in;
         s->file = (int32_t)sqlite3_column_int64(st, 0) - 1;
         s->next_id = sqlite3_column_int64(st, 4) + 1;
@@ -513,14 +511,10 @@ static const char cut_sql[] =
 static pl_code warn_of(read_state *s, const char *sql, pl_error *err)
 {
     sqlite3_stmt *st = NULL;
-    bool row = true;
     pl_code code = pl_db_prepare(s->env->store->db, &st, sql, err);
 
-    while (code == PL_OK && row) {
-        code = pl_db_step(st, &row, err);
-        if (code == PL_OK && row)
-            code = pl_event_add(s->env, PL_WARN, "%s", (const char *)sqlite3_column_text(st, 0));
-    }
+    while (pl_db_next(st, &code, err))
+        code = pl_event_add(s->env, PL_WARN, "%s", (const char *)sqlite3_column_text(st, 0));
     (void)sqlite3_finalize(st);
     return code;
 }

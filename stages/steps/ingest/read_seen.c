@@ -85,10 +85,9 @@ static pl_code count_stored(const pl_env *env, int64_t *n, pl_error *err)
 {
     sqlite3_stmt *st = NULL;
     int64_t file = 0, last = 0;
-    bool row = true;
     pl_code code = pl_db_prepare(env->store->db, &st, "SELECT file_id-1, ordinal FROM record ORDER BY record_id", err);
 
-    while (code == PL_OK && (code = pl_db_step(st, &row, err)) == PL_OK && row) {
+    while (pl_db_next(st, &code, err)) {
         const int64_t next = sqlite3_column_int64(st, 0), ordinal = sqlite3_column_int64(st, 1);
         const bool known = next >= file && next < env->wf->inputs.n;
         last = next == file ? last : 0;
@@ -187,14 +186,11 @@ pl_code st_read_doubt(const pl_workflow *wf, const pl_step *step, pl_store *stor
     sqlite3_stmt *st = NULL;
     st_seen seen = { .file = -1 };
     long long n_units = 0, units = -1, bytes = 0;
-    bool row = false;
     pl_code code = pl_db_prepare(store->db, &st, sql, err);
 
     (void)step;
     *why = NULL;
-    if (code == PL_OK)
-        code = pl_db_step(st, &row, err);
-    if (row) {
+    if (pl_db_next(st, &code, err)) {
         const char *note = (const char *)sqlite3_column_text(st, 1);
         n_units = sqlite3_column_int64(st, 0);
         if (note == NULL || sscanf(note, "%lld %d %lld %64s", &units, &seen.file, &bytes, seen.sha256) < 3 || units != n_units)

@@ -188,16 +188,13 @@ pl_code st_sizes_get(st_sizes *out, const pl_workflow *wf, pl_store *store, pl_e
         " (SELECT n_units FROM stage WHERE name='prepare' AND state='done'),"
         " (SELECT count(*) FROM record), total(coalesce(structures,1)) FROM molecule WHERE ?1 OR geometry<>'none'";
     sqlite3_stmt *st = NULL;
-    bool row = false;
     pl_code code;
 
     *out = (st_sizes){ .n_units = -1 };
     if (store != NULL) {
         code = pl_db_prepare(store->db, &st, sql, err);
         (void)sqlite3_bind_int(st, 1, prepare != NULL && st_prepare_is_flat(prepare->conf));
-        if (code == PL_OK)
-            code = pl_db_step(st, &row, err);
-        if (row && sqlite3_column_type(st, 3) != SQLITE_NULL)
+        if (pl_db_next(st, &code, err) && sqlite3_column_type(st, 3) != SQLITE_NULL)
             *out = (st_sizes){ .n = sqlite3_column_double(st, 0),
                                .atoms = sqlite3_column_double(st, 1),
                                .bonds = sqlite3_column_double(st, 2),

@@ -47,12 +47,10 @@ typedef struct diverse {
 
 static pl_code find_unit(diverse *d, place *p, pl_error *err)
 {
-    bool row = false;
-    pl_code code;
+    pl_code code = PL_OK;
 
     (void)sqlite3_bind_int64(d->unit, 1, p->mol_id);
-    code = pl_db_step(d->unit, &row, err);
-    p->unit = code == PL_OK && row ? sqlite3_column_int64(d->unit, 0) : -1;
+    p->unit = pl_db_next(d->unit, &code, err) ? sqlite3_column_int64(d->unit, 0) : -1;
     (void)sqlite3_reset(d->unit);
     return code;
 }

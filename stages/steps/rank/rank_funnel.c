@@ -38,15 +38,14 @@ static pl_code read_counts(st_ranking *s, const char *sql, pl_error *err)
 {
     sqlite3 *db = s->env->store->db;
     sqlite3_stmt *st = NULL;
-    bool row = false;
+    bool row;
     int at = 1;
     pl_code code = pl_db_prepare(db, &st, sql, err);
 
     sqlite3_progress_handler(db, 1000000, is_stopped, s);
-    if (code == PL_OK)
-        code = pl_db_step(st, &row, err);
+    row = pl_db_next(st, &code, err);
     sqlite3_progress_handler(db, 0, NULL, NULL);
-    if (code == PL_OK && row) {
+    if (row) {
         s->n_molecules = sqlite3_column_int64(st, 0);
         for (int i = 0; i < ST_RULES; i++)
             if (s->rule[i].len > 0)
@@ -109,16 +108,12 @@ void st_rank_funnel_say(pl_text *out, const st_ranking *s)
 pl_code st_rank_funnel_words(pl_text *out, sqlite3 *db, pl_error *err)
 {
     sqlite3_stmt *st = NULL;
-    bool row = true;
     char n[32];
     pl_code code =
         pl_db_prepare(db, &st, "SELECT value, name FROM metric WHERE stage='rank' AND split='funnel' ORDER BY step", err);
 
-    while (code == PL_OK && row) {
-        code = pl_db_step(st, &row, err);
-        if (code == PL_OK && row)
-            pl_text_addf(out, "%14s  %s\n", pl_count_str(sqlite3_column_int64(st, 0), n), (const char *)sqlite3_column_text(st, 1));
-    }
+    while (pl_db_next(st, &code, err))
+        pl_text_addf(out, "%14s  %s\n", pl_count_str(sqlite3_column_int64(st, 0), n), (const char *)sqlite3_column_text(st, 1));
     (void)sqlite3_finalize(st);
     return code;
 }

@@ -24,11 +24,8 @@ static pl_code fail_unknown(st_ranking *s, const char *name, pl_error *err)
                                  "SELECT group_concat(name,', ') FROM (SELECT name FROM property WHERE property_id IN "
                                  "(SELECT property_id FROM score) ORDER BY name)",
                                  err);
-    bool row = false;
 
-    if (code == PL_OK)
-        code = pl_db_step(st, &row, err);
-    if (row && sqlite3_column_text(st, 0) != NULL)
+    if (pl_db_next(st, &code, err) && sqlite3_column_text(st, 0) != NULL)
         (void)snprintf(known, sizeof known, "scored: %s", (const char *)sqlite3_column_text(st, 0));
     (void)sqlite3_finalize(st);
     if (code != PL_OK)
@@ -321,12 +318,11 @@ static int is_stopped(void *ctx) { return *((const st_ranking *)ctx)->env->stop 
 
 pl_code st_rank_each(st_ranking *s, st_rank_give *give, void *ctx, pl_error *err)
 {
-    bool row = true;
     pl_code code = PL_OK;
 
     s->n_seen = s->n_candidates = 0;
     sqlite3_progress_handler(s->env->store->db, 1000000, is_stopped, s);
-    while ((code = pl_db_step(s->query, &row, err)) == PL_OK && row) {
+    while (pl_db_next(s->query, &code, err)) {
         st_candidate e = candidate_of(s, s->query);
         s->n_candidates += isfinite(e.objective);
         if (isfinite(e.objective))
@@ -377,14 +373,13 @@ static pl_code collect_labelled(st_ranking *s, pl_error *err)
 {
     sqlite3_stmt *st = NULL;
     int64_t label = 0;
-    bool row = true;
     pl_code code = find_label(s, &label, err);
 
     if (code == PL_OK)
         code = st_retrieval_new(&s->retrieval, lower_is_better(s), err);
     if (code == PL_OK)
         code = prepare_for(s, label, &st, err);
-    while (code == PL_OK && (code = pl_db_step(st, &row, err)) == PL_OK && row) {
+    while (pl_db_next(st, &code, err)) {
         double value = value_of(s, st);
         if (isfinite(value))
             code = st_retrieval_label(s->retrieval, value, sqlite3_column_double(st, sqlite3_column_count(st) - 1), err);

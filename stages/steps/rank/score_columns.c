@@ -44,7 +44,6 @@ static pl_code add_properties(sqlite3 *db, const char *shown, bool page, pl_text
 {
     pl_text query = { 0 };
     sqlite3_stmt *st = NULL;
-    bool row = true;
     pl_code code = PL_OK;
 
     pl_text_addf(
@@ -55,11 +54,8 @@ static pl_code add_properties(sqlite3 *db, const char *shown, bool page, pl_text
         shown);
     code = pl_text_ok(&query) ? pl_db_prepare(db, &st, pl_text_str(&query), err) : pl_fail(err, PL_ENOMEM, "out of memory");
     pl_text_free(&query);
-    while (code == PL_OK && row) {
-        code = pl_db_step(st, &row, err);
-        if (code == PL_OK && row)
-            add_property(sql, st, page);
-    }
+    while (pl_db_next(st, &code, err))
+        add_property(sql, st, page);
     (void)sqlite3_finalize(st);
     return code;
 }

@@ -198,15 +198,11 @@ static pl_code add_properties(sqlite3 *db, pl_text *sql, pl_error *err)
 {
     sqlite3_stmt *st = NULL;
     pl_text used = { 0 };
-    bool row = true;
     pl_code code = pl_db_prepare(db, &st, properties, err);
 
     pl_text_add(&used, "\n");
-    while (code == PL_OK && row) {
-        code = pl_db_step(st, &row, err);
-        if (code == PL_OK && row)
-            add_property(sql, &used, st);
-    }
+    while (pl_db_next(st, &code, err))
+        add_property(sql, &used, st);
     pl_text_depend(sql, &used);
     (void)sqlite3_finalize(st);
     pl_text_free(&used);

@@ -300,13 +300,10 @@ static pl_code finish(void *state, pl_error *err)
 {
     write_state *s = state;
     int64_t n = 0;
-    bool row = true;
     pl_code code = s->wanted[CSV] ? write_csv(s, s->name, err) : PL_OK;
 
-    while (code == PL_OK && row) {
-        code = pl_db_step(s->hits, &row, err);
-        if (code == PL_OK && row)
-            code = write_row(s, err);
+    while (pl_db_next(s->hits, &code, err)) {
+        code = write_row(s, err);
         if (++n % PROGRESS_EVERY == 0)
             pl_progress_set(s->env->progress, n, -1, NULL);
         if (code == PL_OK && *s->env->stop)
@@ -317,7 +314,7 @@ static pl_code finish(void *state, pl_error *err)
     for (int i = 0; i < FORMATS && code == PL_OK; i++)
         if (s->wanted[i])
             code = st_out_keep(&s->out[i], err);
-    pl_progress_set(s->env->progress, n - 1, n - 1, NULL);
+    pl_progress_set(s->env->progress, n, n, NULL);
     return code;
 }
 

@@ -56,12 +56,10 @@ static pl_code unit_read(char *out, size_t n, bool *found, pl_env *env, const ch
                                  "l.property_id=p.property_id)",
                                  err);
 
-    *found = false;
     if (code == PL_OK)
         (void)sqlite3_bind_text(st, 1, label, -1, SQLITE_STATIC);
-    if (code == PL_OK)
-        code = pl_db_step(st, found, err);
-    if (code == PL_OK && *found)
+    *found = pl_db_next(st, &code, err);
+    if (*found)
         (void)snprintf(out, n, "%s", (const char *)sqlite3_column_text(st, 0));
     sqlite3_finalize(st);
     return code;
@@ -185,12 +183,10 @@ static pl_code parts_find(const models_state *s, judged *j, pl_error *err)
     pl_code code = pl_db_prepare(s->env->store->db, &st, "SELECT inchikey FROM molecule WHERE mol_id=?", err);
 
     for (int64_t i = 0; i < j->d.n && code == PL_OK; i++) {
-        bool row = false;
         const bool calibrates = s->conf->calibrate && (!splits || j->d.part[i] == ST_CALIBRATION);
         (void)sqlite3_bind_int64(st, 1, j->d.mol_id[i]);
-        code = pl_db_step(st, &row, err);
         j->d.part[i] = calibrates ? ST_CALIBRATION : ST_NEW;
-        const char *key = code == PL_OK && row ? (const char *)sqlite3_column_text(st, 0) : "";
+        const char *key = pl_db_next(st, &code, err) ? (const char *)sqlite3_column_text(st, 0) : "";
         if (nn_domain_knows(&j->m->domain, key))
             j->d.part[i] = ST_TRAIN;
         else if (nn_seen_has(&j->m->seen, key))

@@ -24,11 +24,10 @@ static json_t *json_rows(const pl_env *env, const char *sql, pl_code *code, pl_e
 {
     json_t *list = json_array();
     sqlite3_stmt *st = NULL;
-    bool row = true;
 
     if (*code == PL_OK)
         *code = pl_db_prepare(env->store->db, &st, sql, err);
-    while (*code == PL_OK && (*code = pl_db_step(st, &row, err)) == PL_OK && row) {
+    while (pl_db_next(st, code, err)) {
         json_t *one = json_object();
         for (int k = 0; k < sqlite3_column_count(st); k++)
             (void)json_object_set_new(one, sqlite3_column_name(st, k),
@@ -46,7 +45,6 @@ static pl_code molecules_hash(char hex[65], const pl_env *env, const st_dataset 
 {
     sqlite3_stmt *st = NULL;
     pl_sha256 sum;
-    bool row = true;
     pl_code code = pl_db_exec(
         env->store->db, "CREATE TEMP TABLE IF NOT EXISTS calibrated(mol_id INTEGER PRIMARY KEY); DELETE FROM calibrated", err);
 
@@ -56,7 +54,7 @@ static pl_code molecules_hash(char hex[65], const pl_env *env, const st_dataset 
     if (code == PL_OK)
         code = pl_db_prepare(env->store->db, &st, "SELECT inchikey FROM calibrated JOIN molecule USING(mol_id) ORDER BY 1", err);
     pl_sha256_start(&sum);
-    while (code == PL_OK && (code = pl_db_step(st, &row, err)) == PL_OK && row)
+    while (pl_db_next(st, &code, err))
         pl_sha256_add_str(&sum, (const char *)sqlite3_column_text(st, 0));
     (void)sqlite3_finalize(st);
     pl_sha256_hex(&sum, hex);

@@ -252,7 +252,6 @@ static pl_code models_open(score_state *s, pl_error *err)
 static pl_code refusals_tell(const score_state *s, pl_error *err)
 {
     sqlite3_stmt *st = NULL;
-    bool row = true;
     pl_code code;
 
     if (s->scorer.n_models < 2)
@@ -260,7 +259,7 @@ static pl_code refusals_tell(const score_state *s, pl_error *err)
     code =
         pl_db_prepare(s->env->store->db, &st,
                       "SELECT message, count(*) FROM failure WHERE stage='score' GROUP BY message ORDER BY 2 DESC, 1 LIMIT 3", err);
-    while (code == PL_OK && (code = pl_db_step(st, &row, err)) == PL_OK && row)
+    while (pl_db_next(st, &code, err))
         code = pl_event_add(s->env, PL_WARN, "%lld molecules have no prediction of one model: %s",
                             (long long)sqlite3_column_int64(st, 1), (const char *)sqlite3_column_text(st, 0));
     sqlite3_finalize(st);

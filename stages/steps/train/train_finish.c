@@ -27,12 +27,11 @@ static const char *text_of(const pl_env *env, const char *sql, int64_t id, pl_co
 {
     sqlite3_stmt *st = NULL;
     const char *text = NULL;
-    bool row = false;
 
     if (*code == PL_OK)
         *code = pl_db_prepare(env->store->db, &st, sql, err);
     (void)sqlite3_bind_int64(st, 1, id);
-    if (*code == PL_OK && (*code = pl_db_step(st, &row, err)) == PL_OK && row && sqlite3_column_text(st, 0) != NULL)
+    if (pl_db_next(st, code, err) && sqlite3_column_text(st, 0) != NULL)
         text = pl_strdup(env->mem, (const char *)sqlite3_column_text(st, 0));
     sqlite3_finalize(st);
     return text != NULL ? text : "";
@@ -60,12 +59,11 @@ static json_t *json_data(const pl_env *env, pl_code *code, pl_error *err)
     sqlite3_stmt *st = NULL;
     pl_sha256 sum;
     char hex[65], name[64];
-    bool row = true;
 
     pl_sha256_start(&sum);
     if (*code == PL_OK)
         *code = pl_db_prepare(env->store->db, &st, "SELECT path, sha256, format, n_records FROM input_file ORDER BY file_id", err);
-    while (*code == PL_OK && (*code = pl_db_step(st, &row, err)) == PL_OK && row) {
+    while (pl_db_next(st, code, err)) {
         const char *path = column_text(st, 0), *slash = strrchr(path, '/');
         const char *sha256 = (const char *)sqlite3_column_text(st, 1);
         int64_t n = sqlite3_column_int64(st, 3);
@@ -100,13 +98,12 @@ static json_t *json_split(const pl_env *env, pl_code *code, pl_error *err)
     sqlite3_stmt *st = NULL;
     pl_sha256 sum;
     char hex[65];
-    bool row = true;
 
     pl_sha256_start(&sum);
     if (*code == PL_OK)
         *code = pl_db_prepare(env->store->db, &st,
                               "SELECT m.inchikey, s.part FROM split s JOIN molecule m USING(mol_id) ORDER BY 1, 2", err);
-    while (*code == PL_OK && (*code = pl_db_step(st, &row, err)) == PL_OK && row) {
+    while (pl_db_next(st, code, err)) {
         pl_sha256_add_str(&sum, (const char *)sqlite3_column_text(st, 0));
         pl_sha256_add_str(&sum, (const char *)sqlite3_column_text(st, 1));
     }

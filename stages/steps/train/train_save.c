@@ -25,14 +25,13 @@ static double clock_seconds(void)
 pl_code st_saves_begin_member(st_saves *v, pl_env *env, int64_t member, pl_error *err)
 {
     sqlite3_stmt *st = NULL;
-    bool row = false;
+    bool row;
     pl_code code = pl_db_prepare(env->store->db, &st, "SELECT uuid FROM stage JOIN run USING(run_id) WHERE stage_id=?", err);
 
     *v = (st_saves){ .env = env, .at = clock_seconds(), .aside = v->aside };
     if (code == PL_OK)
         (void)sqlite3_bind_int64(st, 1, env->stage_id);
-    if (code == PL_OK)
-        code = pl_db_step(st, &row, err);
+    row = pl_db_next(st, &code, err);
     if (code == PL_OK)
         v->identity = pl_sprintf(env->mem, "%s %s", env->step->key,
                                  row && sqlite3_column_text(st, 0) != NULL ? (const char *)sqlite3_column_text(st, 0) : "");

@@ -127,13 +127,11 @@ pl_code st_start_met_tell(pl_env *env, const st_dataset *d, const nn_model_file 
     pl_code code = pl_db_prepare(env->store->db, &st, "SELECT inchikey FROM molecule WHERE mol_id=?", err);
 
     for (int64_t i = 0; i < d->n && code == PL_OK; i++) {
-        bool row = false;
         if (d->part[i] == ST_TRAIN)
             continue;
         (void)sqlite3_bind_int64(st, 1, d->mol_id[i]);
-        code = pl_db_step(st, &row, err);
         n++;
-        n_met += code == PL_OK && row && is_met(start, (st_part)d->part[i], (const char *)sqlite3_column_text(st, 0));
+        n_met += pl_db_next(st, &code, err) && is_met(start, (st_part)d->part[i], (const char *)sqlite3_column_text(st, 0));
         (void)sqlite3_reset(st);
     }
     (void)sqlite3_finalize(st);
