@@ -48,7 +48,7 @@ pl_code pl_levels_of(pl_store *s, int64_t stage_id, const char **out, pl_arena *
     if (pl_db_next(st, &code, err))
         *out = pl_strdup(mem, (const char *)sqlite3_column_text(st, 0));
     (void)sqlite3_finalize(st);
-    return code == PL_OK && *out == NULL ? pl_fail(err, PL_ENOMEM, "the levels of a stage") : code;
+    return *out == NULL ? pl_fail(err, PL_ENOMEM, "the levels of a stage") : code;
 }
 
 static const char advice[] =

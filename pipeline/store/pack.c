@@ -118,5 +118,5 @@ pl_code pl_store_shard(pl_store *s, const char **out, pl_arena *mem, pl_error *e
     if (pl_db_next(st, &code, err))
         *out = pl_strdup(mem, (const char *)sqlite3_column_text(st, 0));
     (void)sqlite3_finalize(st);
-    return code == PL_OK && *out == NULL ? pl_fail(err, PL_ENOMEM, "a shard") : code;
+    return *out == NULL ? pl_fail(err, PL_ENOMEM, "a shard") : code;
 }

@@ -170,7 +170,7 @@ static pl_code list_columns(sqlite3 *db, const char *table, const char *row, pl_
     while (pl_db_next(st, &code, err))
         pl_text_addf(out, ",%s.\"%s\"", row, (const char *)sqlite3_column_text(st, 0));
     (void)sqlite3_finalize(st);
-    return code == PL_OK && !pl_text_ok(out) ? pl_fail(err, PL_ENOMEM, "a trigger") : code;
+    return pl_text_ok(out) ? code : pl_fail(err, PL_ENOMEM, "a trigger");
 }
 
 /* The SQL function row_now(sign, index in pl_sums, columns ...): while changes are gathered, adds the row and says no. */
@@ -362,7 +362,7 @@ static pl_code list_values(sqlite3 *db, const char *table, const char *columns, 
             code = pl_fail(err, PL_EBUG, "table %s: a column that is left out has a default", table);
     }
     (void)sqlite3_finalize(st);
-    return code == PL_OK && !pl_text_ok(out) ? pl_fail(err, PL_ENOMEM, "a query") : code;
+    return pl_text_ok(out) ? code : pl_fail(err, PL_ENOMEM, "a query");
 }
 
 static pl_code drop_insert_trigger(sqlite3 *db, const char *table, pl_error *err)

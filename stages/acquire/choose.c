@@ -71,7 +71,7 @@ static pl_code scored_names(choosing *x, const char **out, pl_error *err)
 
     *out = pl_db_next(st, &code, err) ? text_of(x, st, 0) : "";
     (void)sqlite3_finalize(st);
-    return code == PL_OK && *out == NULL ? pl_fail(err, PL_ENOMEM, "names") : code;
+    return *out == NULL ? pl_fail(err, PL_ENOMEM, "names") : code;
 }
 
 static pl_code find_property(choosing *x, pl_error *err)
@@ -164,7 +164,7 @@ static pl_code find_deviation(choosing *x, pl_error *err)
         code = has_sigma(x, ++k, &yes, err);
     x->out->deviation = yes && !x->c->blind ? sigma_sql(x, k) : "NULL";
     x->out->property_id = x->property_id;
-    return code == PL_OK && x->out->deviation == NULL ? pl_fail(err, PL_ENOMEM, "a query") : code;
+    return x->out->deviation == NULL ? pl_fail(err, PL_ENOMEM, "a query") : code;
 }
 
 static pl_code check_strategy(choosing *x, pl_error *err)

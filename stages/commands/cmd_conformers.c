@@ -122,7 +122,7 @@ static pl_code group_build(void *ctx, int worker, int slot, pl_error *err)
     code = ch_worker_prepare_all(c->builders[worker].chem, g->in, g->n, &c->opts, &known, result, g->mem, err);
     for (int32_t i = 0; i < g->n && code == PL_OK; i++)
         add_record(c, g, i, &result[i]);
-    return code == PL_OK && !pl_text_ok(&g->sdf) ? pl_fail(err, PL_ENOMEM, "memory for structures") : code;
+    return pl_text_ok(&g->sdf) ? code : pl_fail(err, PL_ENOMEM, "memory for structures");
 }
 
 /* ---- the file ---- */

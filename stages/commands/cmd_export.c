@@ -220,8 +220,8 @@ static pl_code write_sdf(exporting *x, sqlite3_stmt *st, pl_text *record, pl_err
     int32_t n;
     pl_code code = st_conformers_find(&x->conformers, unit, mol_id, &first, &n, err);
 
-    x->n_skipped += code == PL_OK && n == 0; /* no conformer could be made, or it is not kept */
-    x->n_written += code == PL_OK && n > 0;
+    x->n_skipped += n == 0; /* no conformer could be made, or it is not kept */
+    x->n_written += n > 0;
     for (int32_t k = 0; k < n && (k == 0 || x->all_structures) && code == PL_OK; k++) {
         pl_arena_reset(x->row_mem);
         const int n_fields = fields_make(field, x, st, k);

@@ -152,7 +152,7 @@ static pl_code get_sql(const pl_args *args, sqlite3 *db, const char **sql, pl_ar
     }
     code = pl_db_int(db, &is_name, err, "SELECT count(*) FROM sqlite_master WHERE type IN('table','view') AND name=%Q", word);
     *sql = word;
-    return code == PL_OK && is_name ? select_all(sql, word, mem, err) : code;
+    return is_name ? select_all(sql, word, mem, err) : code;
 }
 
 static pl_code list_tables(sqlite3 *db, pl_error *err)

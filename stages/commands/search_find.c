@@ -290,7 +290,7 @@ static pl_code look_for_gaps(search *s, pl_error *err)
     int64_t known = 0;
     pl_code code = pl_db_int(s->db, &known, err, "SELECT count(*) FROM row_sum WHERE tbl IN ('molecule','fingerprint')");
 
-    if (code == PL_OK && known == 2)
+    if (known == 2)
         return pl_db_int(s->db, &s->gaps, err, "SELECT count(DISTINCT n)-1 FROM row_sum WHERE tbl IN ('molecule','fingerprint')");
     return code == PL_OK
                ? pl_db_int(s->db, &s->gaps, err, "SELECT (SELECT count(*) FROM molecule)-(SELECT count(*) FROM fingerprint)")

@@ -140,7 +140,7 @@ static pl_code property_read(reading *x, pl_error *err)
         x->out->is_class = sqlite3_column_int(st, 1) != 0;
     }
     (void)sqlite3_finalize(st);
-    return code == PL_OK && x->out->unit == NULL ? pl_fail(err, PL_ENOMEM, "a unit") : code;
+    return x->out->unit == NULL ? pl_fail(err, PL_ENOMEM, "a unit") : code;
 }
 
 static pl_code unit_check(const reading *x, pl_error *err)
@@ -471,7 +471,7 @@ pl_code st_label_file_read(st_label_file *out, const st_label_ask *ask, pl_store
     (void)sqlite3_finalize(x.get_measured);
     (void)sqlite3_finalize(x.get_label);
     st_whose_close(x.whose);
-    return code == PL_OK && !pl_text_ok(&out->problems) ? pl_fail(err, PL_ENOMEM, "problems") : code;
+    return pl_text_ok(&out->problems) ? code : pl_fail(err, PL_ENOMEM, "problems");
 }
 
 void st_label_file_free(st_label_file *f)

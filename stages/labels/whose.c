@@ -240,8 +240,8 @@ static pl_code try_smiles(names *x, st_whose *w, const ch_record *r, pl_error *e
 
     if (code == PL_OK && key[0] != '\0') {
         code = try_key(&n, x, w, key, "SMILES", r->text, err);
-        x->alien = code == PL_OK && n == 0 ? pl_strdup(w->mem, key) : NULL;
-        return code == PL_OK && n == 0 && x->alien == NULL ? pl_fail(err, PL_ENOMEM, "a molecule") : code;
+        x->alien = n == 0 ? pl_strdup(w->mem, key) : NULL;
+        return n == 0 && x->alien == NULL ? pl_fail(err, PL_ENOMEM, "a molecule") : code;
     }
     if (code != PL_OK)
         return code;
@@ -299,7 +299,7 @@ pl_code st_whose_find(st_found *out, const char **problem, st_whose *w, const ch
     *problem = x.problem;
     if (code == PL_OK && x.found.two && x.problem == NULL)
         code = pl_fail(err, PL_ENOMEM, "a row");
-    if (code == PL_OK && x.found.mol_id == 0 && x.problem == NULL)
+    if (x.found.mol_id == 0 && x.problem == NULL)
         *problem = x.tried != NULL ? pl_sprintf(w->mem, "no molecule of the library has %s", x.tried)
                                    : "it names no molecule: no InChIKey, title or SMILES";
     return code == PL_OK && *problem == NULL && x.found.mol_id == 0 ? pl_fail(err, PL_ENOMEM, "a row") : code;

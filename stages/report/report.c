@@ -280,5 +280,5 @@ pl_code st_report_make(pl_text *out, pl_store *store, pl_store *training, int64_
     add_page(&r);
     ch_worker_close(r.worker);
     pl_db_rollback(r.db);
-    return r.code == PL_OK && !pl_text_ok(out) ? pl_fail(err, PL_ENOMEM, "the report") : r.code;
+    return pl_text_ok(out) ? r.code : pl_fail(err, PL_ENOMEM, "the report");
 }

@@ -94,7 +94,7 @@ static pl_code add_sometimes(sqlite3 *db, const char *shown, bool page, pl_text 
         code = pl_text_ok(&there) ? pl_db_int(db, &has, err, "SELECT EXISTS(%s)", pl_text_str(&there))
                                   : pl_fail(err, PL_ENOMEM, "out of memory");
         pl_text_free(&there);
-        if (code == PL_OK && has && column != NULL && column[0] != '\0')
+        if (has && column != NULL && column[0] != '\0')
             pl_text_addf(sql, ", %s", column);
     }
     return code;

@@ -217,7 +217,7 @@ static pl_code add_sometimes(sqlite3 *db, pl_text *sql, pl_error *err)
     for (size_t i = 0; i < COUNT(sometimes) && code == PL_OK; i++) {
         int64_t has = 0;
         code = pl_db_int(db, &has, err, "SELECT EXISTS(%s)", sometimes[i].there);
-        if (code == PL_OK && has)
+        if (has)
             add_column(sql, &sometimes[i].c);
     }
     if (code == PL_OK && searched)

@@ -151,7 +151,7 @@ static pl_code sizes_get(int64_t *n, double *edges, const pl_workflow *wf, pl_st
                          "part='train'");
     if (code == PL_OK)
         code = st_graph_expect(&sizes, wf, pl_workflow_step(wf, "graph"), store, err);
-    if (code == PL_OK && *n == 0)
+    if (*n == 0)
         *n = (int64_t)(TRAIN_SHARE * sizes.structures);
     *edges = sizes.structures > 0 ? sizes.edges / sizes.structures : 0;
     return code;
