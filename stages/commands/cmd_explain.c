@@ -38,7 +38,8 @@ static int explain(const pl_app *app, pl_workflow *wf, const char *stage, pl_are
         code = pl_explain(wf, store, stage, &out, mem, &err);
     if (code == PL_OK && store != NULL && (stage == NULL || strcmp(stage, "rank") == 0))
         code = add_funnel(&out, wf, store, &err);
-    pl_cmd_print("%s", pl_text_str(&out));
+    if (code == PL_OK)
+        pl_cmd_print("%s", pl_text_str(&out));
     pl_text_free(&out);
     pl_store_close(store);
     return code == PL_OK ? 0 : pl_cmd_fail(&err);

@@ -179,7 +179,8 @@ static pl_code print_stages(pl_store *s, const last_run *r, pl_error *err)
     char a[32], b[32], c[32], d[32];
     pl_code code = pl_db_prepare(s->db, &st, stages_sql(r), err);
 
-    pl_cmd_print("  %-9s %-8s %8s %14s %10s %9s\n", "stage", "state", "units", "ok", "failed", "time");
+    if (code == PL_OK)
+        pl_cmd_print("  %-9s %-8s %8s %14s %10s %9s\n", "stage", "state", "units", "ok", "failed", "time");
     while (pl_db_next(st, &code, err))
         pl_cmd_print("  %-9s %-8s %8s %14s %10s %9s\n", (const char *)sqlite3_column_text(st, 0),
                      (const char *)sqlite3_column_text(st, 1), count_str(st, 3, a), count_str(st, 4, b), count_str(st, 5, c),

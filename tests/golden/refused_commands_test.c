@@ -31,68 +31,68 @@ static const char campaign[] =
     "  split: {fractions: {train: 1, valid: 0, test: 0}}\n  train: {name: m, targets: [{name: y, unit: u, better: high}], family: [gp]}\n"
     "  score: {}\n  acquire: {strategy: ucb, count: 10, answers: {table: in.csv}, campaign: {rounds: 1, first: diverse}}\n";
 
-/* places: at least; without: those of each pass that the command does without, at most. Compilers differ, but for 0. */
+/* places: at least; without: those that the command does without, at most; again: those of the second pass. Compilers differ, but for 0. */
 static const struct {
     const char *words;
-    int places, without;
+    int places, without, again;
 } commands[] = {
-    { "top run", 5, 0 },
-    { "top run --json", 6, 0 },
-    { "status run", 5, 4 },
-    { "status run --json", 4, 4 },
-    { "status run --prometheus", 4, 4 },
-    { "failures run", 2, 0 },
-    { "failures run --csv", 2, 0 },
-    { "search run --similar CCO --at-least 0.1", 11, 0 },
-    { "search run --scaffold c1ccccc1 --csv", 13, 0 },
-    { "search run --smarts CO --where (mw<900)AND(smarts('C'))", 16, 0 },
-    { "search run --smarts C -f sdf", 17, 0 },
-    { "show a3 run", 3, 0 },
-    { "show a3 run --json", 3, 0 },
-    { "show C1CC1 run", 4, 0 },
-    { "show UHOVQNZJYSORNB-UHFFFAOYSA-N run", 3, 0 },
-    { "next run -n 3 --measured", 10, 0 },
-    { "next run -n 3 --measured --max-similarity 0.9 --per-scaffold 2 --by ucb -f csv", 14, 0 },
-    { "explain a3 run", 14, 1 },
-    { "explain w.yaml rank", 14, 18 },
-    { "export csv run --all", 5, 0 },
-    { "export sdf run --top 2", 9, 0 },
-    { "label run l.csv -p y -n", 12, 4 },
-    { "label run known.csv -p other -c y --new -n", 11, 4 },
-    { "retry w.yaml -n", 23, 32 },
-    { "db metadata run", 5, 0 },
-    { "db digest run", 1, 0 },
-    { "query v_hits run --csv", 3, 5 },
-    { "query run", 2, 0 },
-    { "model info run/models/m.safetensors", 1, 1 },
-    { "model verify run/models/m.safetensors", 1, 0 },
-    { "model diff run/models/m.safetensors m2.safetensors", 1, 0 },
-    { "fit in.csv -t y -n -o fitted", 4, 1 },
-    { "predict run/models/m.safetensors p.smi -j 1 -q", 25, 1 },
-    { "conformers p.smi -j 1 --device cpu", 9, 0 },
-    { "energy one.sdf", 5, 0 },
-    { "check w.yaml", 9, 20 },
-    { "plan w.yaml", 14, 20 },
-    { "run w.yaml -n", 14, 20 },
-    { "db check run", 1, 0 },
-    { "report run -o - -n 1", 100, 12 },
-    { "failures run --stage prepare --code parse", 3, 0 },
-    { "explain a3 run --svg a3.svg", 16, 3 },
-    { "bench --memory --batch 1 --graphs bonds", 6, 0 },
-    { "db prune w.yaml", 12, 20 },
-    { "merge w.yaml --of 2 --missing", 14, 26 },
-    { "check w.yaml --json", 9, 20 },
-    { "check w.yaml --show", 8, 20 },
-    { "plan w.yaml --dag dot", 14, 20 },
-    { "completion bash", 1, 0 },
-    { "script w.yaml -s slurm -a 2", 8, 20 },
-    { "model info m2.safetensors --json", 1, 0 },
-    { "failures run --json", 2, 0 },
-    { "export smi run --top 3", 2, 0 },
-    { "export csv run --all -o all.csv", 5, 0 },
-    { "search run --smarts C -f smi -o found.smi", 12, 0 },
-    { "campaign c.yaml --plan", 14, 20 },
-    { "script c.yaml -s slurm --campaign -a 2", 8, 20 },
+    { "top run", 5, 0, 0 },
+    { "top run --json", 6, 0, 0 },
+    { "status run", 5, 4, 1 },
+    { "status run --json", 4, 4, 1 },
+    { "status run --prometheus", 4, 4, 1 },
+    { "failures run", 2, 0, 0 },
+    { "failures run --csv", 2, 0, 0 },
+    { "search run --similar CCO --at-least 0.1", 11, 0, 0 },
+    { "search run --scaffold c1ccccc1 --csv", 13, 0, 0 },
+    { "search run --smarts CO --where (mw<900)AND(smarts('C'))", 16, 0, 0 },
+    { "search run --smarts C -f sdf", 17, 0, 0 },
+    { "show a3 run", 3, 0, 0 },
+    { "show a3 run --json", 3, 0, 0 },
+    { "show C1CC1 run", 4, 0, 0 },
+    { "show UHOVQNZJYSORNB-UHFFFAOYSA-N run", 3, 0, 0 },
+    { "next run -n 3 --measured --where (mw<900)AND(smarts('C'))", 10, 0, 0 },
+    { "next run -n 3 --measured --max-similarity 0.9 --per-scaffold 2 --by ucb -f csv", 14, 0, 0 },
+    { "explain a3 run", 14, 1, 1 },
+    { "explain w.yaml rank", 14, 18, 8 },
+    { "export csv run --all --where (mw<900)AND(smarts('C'))", 5, 0, 0 },
+    { "export sdf run --top 2", 9, 0, 0 },
+    { "label run l.csv -n", 12, 4, 3 },
+    { "label run known.csv -p other -c y --new -n", 11, 4, 2 },
+    { "retry w.yaml -n", 23, 30, 21 },
+    { "db metadata run", 5, 0, 0 },
+    { "db digest run", 1, 0, 0 },
+    { "query v_hits run --csv", 3, 5, 1 },
+    { "query run", 2, 0, 0 },
+    { "model info run/models/m.safetensors", 1, 1, 2 },
+    { "model verify run/models/m.safetensors", 1, 0, 0 },
+    { "model diff run/models/m.safetensors m2.safetensors", 1, 0, 0 },
+    { "fit in.csv -t y -n -o fitted", 4, 1, 2 },
+    { "predict run/models/m.safetensors p.smi -j 1 -q", 25, 1, 2 },
+    { "conformers p.smi -j 1 --device cpu", 9, 0, 0 },
+    { "energy one.sdf --minimise", 5, 0, 0 },
+    { "check w.yaml", 9, 20, 11 },
+    { "plan w.yaml", 14, 20, 8 },
+    { "run w.yaml -n", 14, 20, 8 },
+    { "db check run", 1, 0, 0 },
+    { "report run -o - -n 1", 100, 12, 5 },
+    { "failures run --stage prepare --code parse", 3, 0, 0 },
+    { "explain a3 run --svg a3.svg", 16, 3, 1 },
+    { "bench --memory --batch 1 --graphs bonds", 6, 0, 0 },
+    { "db prune w.yaml", 12, 20, 8 },
+    { "merge w.yaml --of 2 --missing", 14, 25, 13 },
+    { "check w.yaml --json", 9, 20, 11 },
+    { "check w.yaml --show", 8, 20, 8 },
+    { "plan w.yaml --dag dot", 14, 20, 8 },
+    { "completion bash", 1, 0, 0 },
+    { "script w.yaml -s slurm -a 2", 8, 20, 8 },
+    { "model info m2.safetensors --json", 1, 0, 0 },
+    { "failures run --json", 2, 0, 0 },
+    { "export smi run --top 3", 2, 0, 0 },
+    { "export csv run --all -o all.csv", 5, 0, 0 },
+    { "search run --smarts C -f smi -o found.smi", 12, 0, 0 },
+    { "campaign c.yaml --plan", 14, 20, 8 },
+    { "script c.yaml -s slurm --campaign -a 2", 8, 20, 8 },
 };
 
 /* Of these the test sees only what they leave behind, and the status of the last of four calls. */
@@ -146,6 +146,15 @@ static bool may_differ(const char *words)
     return what != NULL && (page ? strcmp(what, "memory") != 0 : info && strcmp(name_of(where), "st_model_plain") == 0);
 }
 
+/* Nothing is printed after a call has failed but that, once. `check --json` prints it as a problem, and `predict` may still print the
+ * answers before the one that fails. */
+static bool tells_it_alone(const char *words, const said *s)
+{
+    const bool more = s->out.len > told[0], by_list = more && strcmp(words, "check w.yaml --json") == 0;
+
+    return n_told(s) == !by_list && (!more || by_list || strncmp(words, "predict ", 8) == 0);
+}
+
 static bool refuse_one(const char *words, const said *good, int *n_without)
 {
     said s;
@@ -162,6 +171,9 @@ static bool refuse_one(const char *words, const said *good, int *n_without)
     } else if (!met || (strstr(pl_text_str(&s.err), what) == NULL && strstr(pl_text_str(&s.out), what) == NULL)) {
         fail_msg("%s, %s in %s: status %d\n%s%s", words, what, name_of(where), s.status, pl_text_str(&s.out), pl_text_str(&s.err));
     }
+    if (met && s.status != good->status && !tells_it_alone(words, &s))
+        fail_msg("%s, %s in %s, and more:\n%s%s", words, what, name_of(where), pl_text_str(&s.out) + told[0],
+                 pl_text_str(&s.err) + told[1]);
     if (!tells_for_what(pl_text_str(&s.err)))
         fail_msg("%s, in %s: %s", words, name_of(where), pl_text_str(&s.err));
     if (strstr(pl_text_str(&s.out), "(null)") != NULL)
@@ -186,7 +198,7 @@ static void command_refuse(size_t k)
         n++;
     print_message("%s: %d places, %d and %d without, %.2f s\n", commands[k].words, n, without[0], without[1],
                   (double)(clock() - began) / CLOCKS_PER_SEC);
-    assert_true(n >= commands[k].places && without[0] <= commands[k].without && without[1] <= commands[k].without);
+    assert_true(n >= commands[k].places && without[0] <= commands[k].without && without[1] <= commands[k].again);
     said_free(&good);
 }
 

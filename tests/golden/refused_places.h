@@ -14,6 +14,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "pipeline/base/arena.h"
@@ -99,6 +100,7 @@ static const void *where;        /* the place that was refused */
 static int pass;                 /* 0: when the run came to it, 1: when it came to it again */
 static const char *_Atomic what; /* was refused in this run; NULL: nothing */
 static atomic_flag busy = ATOMIC_FLAG_INIT;
+static size_t told[2]; /* bytes of standard output and of standard error when it was refused */
 
 /* Whether this run is at a place that no run was refused, or again at one that no run was refused again. */
 static bool is_new(uintptr_t place)
@@ -125,6 +127,15 @@ static bool is_new(uintptr_t place)
     return true;
 }
 
+static size_t bytes_told(int fd)
+{
+    struct stat s;
+
+    (void)fflush(stdout);
+    assert_int_equal(fstat(fd, &s), 0);
+    return (size_t)s.st_size;
+}
+
 /* A run begins, in which the first new place is refused. */
 static void refusing(void)
 {
@@ -146,6 +157,8 @@ static bool refuse(const void *place, const char *kind)
         what = kind;
         where = place;
         yes = true;
+        told[0] = bytes_told(STDOUT_FILENO);
+        told[1] = bytes_told(STDERR_FILENO);
     }
     atomic_flag_clear(&busy);
     return yes;
@@ -266,6 +279,16 @@ static bool tells_for_what(const char *text)
         if (strspn(at, letters) >= 3)
             return true;
     return end == NULL;
+}
+
+/* How often the program told something after the refusal; lists of problems, which begin with a place, end with one line that counts. */
+static int n_told(const said *s)
+{
+    int n = 0;
+
+    for (const char *at = pl_text_str(&s->err) + told[1]; (at = strstr(at, "molsieve: ")) != NULL; at++)
+        n++;
+    return n;
 }
 
 /* ---- what a command leaves behind ---- */
