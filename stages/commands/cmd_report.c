@@ -51,6 +51,19 @@ static pl_code open_training(pl_store **out, const st_ask *ask, pl_error *err)
     return code == PL_OK && where != NULL ? pl_store_open_read(out, path, a->app->schema, err) : code;
 }
 
+static void drawings_tell(const st_drawn *d)
+{
+    if (d->n_plain > 0)
+        pl_cmd_say("%lld structures are shown as SMILES only, %lld are drawn: %s", (long long)d->n_plain, (long long)d->n_drawn,
+                   d->why);
+    if (d->n_overlapping > 0)
+        pl_cmd_say("%lld of %lld drawings have atoms that touch or bonds that cross", (long long)d->n_overlapping,
+                   (long long)d->n_drawn);
+    if (d->n_no_stereo > 0)
+        pl_cmd_say("%lld of %lld drawings do not show the stereo of their molecule, and say so", (long long)d->n_no_stereo,
+                   (long long)d->n_drawn);
+}
+
 static pl_code report(const st_ask *ask, pl_error *err)
 {
     const char *path = pl_arg(ask->args, "--output");
@@ -67,15 +80,8 @@ static pl_code report(const st_ask *ask, pl_error *err)
     pl_store_close(training);
     if (code == PL_OK)
         code = put(path, &page, ask->mem, err);
-    if (code == PL_OK && drawn.n_plain > 0)
-        pl_cmd_say("%lld structures are shown as SMILES only, %lld are drawn: %s", (long long)drawn.n_plain,
-                   (long long)drawn.n_drawn, drawn.why);
-    if (code == PL_OK && drawn.n_overlapping > 0)
-        pl_cmd_say("%lld of %lld drawings have atoms that touch or bonds that cross", (long long)drawn.n_overlapping,
-                   (long long)drawn.n_drawn);
-    if (code == PL_OK && drawn.n_no_stereo > 0)
-        pl_cmd_say("%lld of %lld drawings do not show the stereo of their molecule, and say so", (long long)drawn.n_no_stereo,
-                   (long long)drawn.n_drawn);
+    if (code == PL_OK)
+        drawings_tell(&drawn);
     if (code == PL_OK && strcmp(path, "-") != 0)
         (void)fprintf(stderr, "%s (%s)\n", path, pl_size_str((double)page.len, size));
     pl_text_free(&page);

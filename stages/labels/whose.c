@@ -51,7 +51,7 @@ static pl_code settings_read(st_prepare_conf *c, pl_store *s, pl_arena *mem, pl_
     row = pl_db_next(st, &code, err);
     if (code == PL_OK && !row)
         code = pl_fail(err, PL_ECONFIG, "%s: its library is not prepared yet; run the workflow first", s->results_path);
-    if (code == PL_OK && sqlite3_column_int(st, 1))
+    else if (row && sqlite3_column_int(st, 1))
         code = pl_fail(err, PL_ECONFIG,
                        "%s: its molecules are observations with columns such as a temperature, so an identifier does not name one; "
                        "add the rows to an input of the workflow",

@@ -47,7 +47,7 @@ pl_code st_axes_text(pl_store *s, char text[256], pl_error *err)
                              "axes(smiles)<>'' GROUP BY smiles HAVING count(DISTINCT inchikey)>1)");
 
     text[0] = '\0';
-    if (code == PL_OK && n > 0)
+    if (n > 0)
         (void)snprintf(
             text, 256,
             "SMILES of allenes or longer cumulenes that are two molecules, because the InChIKeys of their records differ: "
@@ -72,9 +72,11 @@ pl_code st_prepare_warn_labels(pl_env *env, pl_error *err)
                          "SELECT count(*) FROM label JOIN property USING(property_id) "
                          "WHERE name=%Q",
                          name[i]);
-        if (code == PL_OK && have == 0)
+        if (code != PL_OK)
+            break;
+        if (have == 0)
             code = pl_event_add(env, PL_WARN, "labels: no molecule has a number in a data field called %s", name[i]);
-        else if (code == PL_OK && have < all)
+        else if (have < all)
             code = pl_event_add(env, PL_INFO,
                                 "labels: %lld of %lld molecules have a number in %s, the others have nothing or "
                                 "text there",

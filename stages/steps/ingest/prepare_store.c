@@ -537,7 +537,7 @@ pl_code st_drawings_text(pl_store *s, char text[256], pl_error *err)
         pl_db_int(s->db, &n, err, "SELECT count(DISTINCT mol_id) FROM record WHERE status='duplicate' AND reason IS NOT NULL");
 
     text[0] = '\0';
-    if (code == PL_OK && n > 0)
+    if (n > 0)
         (void)snprintf(
             text, 256,
             "molecules given in more than one drawing (such as tautomers): %lld; each is scored as in its first record; see "
@@ -548,12 +548,12 @@ pl_code st_drawings_text(pl_store *s, char text[256], pl_error *err)
 
 pl_code st_drawings_warn(pl_env *env, pl_error *err)
 {
-    char text[256], axes[256];
+    char text[256], axes[256] = "";
     pl_code code = st_drawings_text(env->store, text, err);
 
-    if (code == PL_OK && text[0] != '\0')
+    if (text[0] != '\0')
         code = pl_event_add(env, PL_WARN, "%s", text);
     if (code == PL_OK)
         code = st_axes_text(env->store, axes, err);
-    return code == PL_OK && axes[0] != '\0' ? pl_event_add(env, PL_WARN, "%s", axes) : code;
+    return axes[0] != '\0' ? pl_event_add(env, PL_WARN, "%s", axes) : code;
 }

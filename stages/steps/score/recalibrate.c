@@ -173,8 +173,8 @@ pl_code st_recalibrate(nn_model_file **out, const char *path, const pl_env *env,
     nn_target *target = PL_NEW(env->mem, nn_target, m->conf.outputs);
     pl_code code = dir != NULL && to != NULL && target != NULL ? pl_mkdirs(dir, err) : pl_fail(err, PL_ENOMEM, "a model");
 
-    if (code == PL_OK && m->classifies)
-        code = pl_fail(err, PL_ECONFIG, "calibrate: model %s predicts classes, which have no interval", m->name);
+    if (m->classifies)
+        return pl_fail(err, PL_ECONFIG, "calibrate: model %s predicts classes, which have no interval", m->name);
     if (code != PL_OK)
         return code;
     *to = *m;
