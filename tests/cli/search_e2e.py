@@ -235,7 +235,7 @@ def a_wrong_pattern_in_a_condition_is_refused_with_its_column():
                        "  rank: {objectives: [{property: mw, goal: minimise}], where: \"similarity('CXC') > 0.5\"}\n")
         err = p.run("run", w, expect=2)[2]
         lines = open(w).read().splitlines()
-        for text, shift, what in (("CC(", 3, "smarts: 'CC(' is not a valid SMARTS"), ("CXC", 0, "similarity: 'CXC' is not a SMILES")):
+        for text, shift, what in (("CC(", 3, "smarts: 'CC(' is not a valid SMARTS"), ("CXC", 0, "rank: where: similarity: 'CXC' is not a SMILES")):
             n = next(i for i, line in enumerate(lines) if "'" + text in line)
             assert ":%d:%d: " % (n + 1, lines[n].index("'" + text) + 2 + shift) in err and what in err, err
         assert not os.path.exists(p.path("run/results.db"))

@@ -58,6 +58,7 @@ static const struct {
     { "export csv run --all --where (mw<900)AND(smarts('C'))", 5, 0, 0 },
     { "export sdf run --top 2", 9, 0, 0 },
     { "label run l.csv -n", 12, 4, 3 },
+    { "label run known.csv -p y --replace", 11, 5, 4 },
     { "label run known.csv -p other -c y --new -n", 11, 4, 2 },
     { "retry w.yaml -n", 23, 30, 21 },
     { "db metadata run", 5, 0, 0 },
@@ -70,6 +71,7 @@ static const struct {
     { "fit in.csv -t y -n -o fitted", 4, 1, 2 },
     { "predict run/models/m.safetensors p.smi -j 1 -q", 25, 1, 2 },
     { "conformers p.smi -j 1 --device cpu", 9, 0, 0 },
+    { "conformers p.smi -j 1 --device cpu -o two.sdf", 9, 0, 0 },
     { "energy one.sdf --minimise", 5, 0, 0 },
     { "check w.yaml", 9, 20, 11 },
     { "plan w.yaml", 14, 20, 8 },
@@ -102,12 +104,10 @@ static const struct {
 } others[] = {
     { "run w.yaml -q -j 1", 0 },
     { "repeat w.yaml -n 2 -q -j 1 workdir=again", 0 },
-    { "label run known.csv -p y --replace", 0 },
     { "next run -n 3 -f smi -o next.smi", 0 },
     { "search run --smarts C -f csv -o found.csv", 0 },
     { "export sdf run --all -o all.sdf", 0 },
     { "predict run/models/m.safetensors in.csv -j 1 -q -o out.csv", 3 }, /* one record is bad, here and in p.smi */
-    { "conformers p.smi -j 1 --device cpu -o two.sdf", 3 },
     { "energy one.sdf --minimise --csv", 0 },
     { "plan w.yaml --json", 0 },
     { "run w.yaml -q -j 1 --shard 0/2 workdir=parts", 0 },
