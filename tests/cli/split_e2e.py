@@ -210,6 +210,18 @@ def a_split_depends_on_the_seed_and_the_molecules_alone():
         p.put("parts.txt", "m0 train\nnobody test\nm1 valid\nno one test\n")
         split("file", "a.csv", "method: file, path: parts.txt")
         assert p.one("SELECT message FROM event WHERE level='warn' AND stage='split'", workdir="file").startswith("2 lines of ")
+        # By title and InChIKey: the same part twice is one, of two neither is right.
+        key = p.one("SELECT inchikey FROM molecule JOIN record USING(mol_id) WHERE title='m1'", workdir="file")
+        p.put("parts.txt", "m0 train\nm1 valid\n%s valid\nm2 test\n" % key)
+        split("file", "a.csv", "method: file, path: parts.txt")
+        assert p.rows(by, workdir="file") == [("m0", "train"), ("m1", "valid"), ("m2", "test")]
+        p.put("bad.txt", "m0 train\n\nm1 valid\n%s test\n" % key)
+        told = split("bad", "a.csv", "method: file, path: bad.txt", expect=2)
+        assert "bad.txt:4 puts molecule %s in test, but " % key in told and "bad.txt:3 puts it in valid; a molecule" in told, told
+        assert p.rows("SELECT * FROM split", workdir="bad") == []
+        p.put("bad.txt", "m0 train\nm1 valid\nm0 test\nm1 train\n")
+        told = split("bad", "a.csv", "method: file, path: bad.txt", expect=2)
+        assert "bad.txt:3 puts" in told and "bad.txt:1 puts it in train (2 such lines in all)" in told, told
         p.put("bad.txt", "m0 train\n\nm1 often\n")
         assert "bad.txt:3" in split("bad", "a.csv", "method: file, path: bad.txt", expect=2)
         p.put("bad.txt", "m0 train\n,test\n")

@@ -202,23 +202,60 @@ static pl_code lines_add(const split_state *s, pl_error *err)
     return code;
 }
 
-/* If several lines name a molecule, the last one counts. */
+/* What two lines say of one molecule; n: of how many molecules they differ. */
+typedef struct contradiction {
+    const char *inchikey;
+    int line[2], part[2];
+    int64_t n;
+} contradiction;
+
+/* The part of a line for a molecule. first: [s->n] the first line that named each member, 0 none. */
+static void member_place(const split_state *s, contradiction *c, int *first, member *m, int part, int line)
+{
+    int *was = &first[m - s->m];
+
+    if (*was == 0) {
+        *was = line;
+        m->part = part;
+    } else if (m->part != part && c->n++ == 0)
+        *c = (contradiction){ m->key, { *was, line }, { m->part, part }, 1 };
+}
+
+static pl_code contradiction_tell(const split_state *s, const contradiction *c, pl_error *err)
+{
+    char more[64] = "";
+
+    if (c->n == 0)
+        return PL_OK;
+    if (c->n > 1)
+        snprintf(more, sizeof more, " (%lld such lines in all)", (long long)c->n);
+    return pl_fail(err, PL_ECONFIG,
+                   "%s:%d puts molecule %s in %s, but %s:%d puts it in %s%s; a molecule is in one part: remove one of the lines",
+                   s->conf->path, c->line[1], c->inchikey, st_part_name[c->part[1]], s->conf->path, c->line[0],
+                   st_part_name[c->part[0]], more);
+}
+
+/* Several lines may name a molecule, by its InChIKey and by the titles of its records. */
 static pl_code lines_apply(split_state *s, pl_error *err)
 {
     sqlite3_stmt *find = NULL;
-    pl_code code = pl_db_prepare(s->env->store->db, &find,
-                                 "SELECT mol_id, part, number FROM molecule JOIN temp.split_line ON word=inchikey UNION ALL "
-                                 "SELECT mol_id, part, number FROM record JOIN temp.split_line ON word=title "
-                                 "WHERE mol_id IS NOT NULL ORDER BY number",
-                                 err);
+    contradiction found = { 0 };
+    int *first = PL_NEW(s->env->mem, int, s->n + 1);
+    pl_code code = first == NULL
+                       ? pl_fail(err, PL_ENOMEM, "lines of %s", s->conf->path)
+                       : pl_db_prepare(s->env->store->db, &find,
+                                       "SELECT mol_id, part, number FROM molecule JOIN temp.split_line ON word=inchikey "
+                                       "UNION ALL SELECT mol_id, part, number FROM record JOIN temp.split_line ON word=title "
+                                       "WHERE mol_id IS NOT NULL ORDER BY number",
+                                       err);
 
     while (pl_db_next(find, &code, err)) {
         member *m = st_split_member(s, sqlite3_column_int64(find, 0));
         if (m != NULL)
-            m->part = sqlite3_column_int(find, 1);
+            member_place(s, &found, first, m, sqlite3_column_int(find, 1), sqlite3_column_int(find, 2));
     }
     sqlite3_finalize(find);
-    return code;
+    return code == PL_OK ? contradiction_tell(s, &found, err) : code;
 }
 
 /* Names that are misspelled, or whose records failed. */
