@@ -221,7 +221,6 @@ std::string inchikey(OpenBabel::OBMol &mol);
 // Keeps one part; returns the SMILES of the removed ones. m: axes and planes, which get the ids of the atoms that are kept.
 std::string mol_keep_main_part(OpenBabel::OBMol &mol, Marks &m);
 
-void mol_check_atoms(OpenBabel::OBMol &mol);
 void mol_check_size(OpenBabel::OBMol &mol, const PrepareOpts &o, int factor);
 
 bool is_metal(unsigned z);
@@ -296,10 +295,21 @@ void mol2_complete(OpenBabel::OBMol &mol, const std::string &text);
 // the number of changes.
 int mol_one_drawing(OpenBabel::OBMol &mol);
 
+// A nitrogen with four or five bonds in one of these groups, without the charges that they get: N(=O)=O, N=N#N, N#C.
+bool is_drawn_uncharged(OpenBabel::OBAtom *nitrogen);
+
 // Positions for a drawing, in the plane (worker_layout.cpp). Returns the number of overlaps that are left.
 // planes: C=C=C=C and the like, whose ends lie as they say, if that is possible. clear: the positions say of each double bond with stereo, and
 // of these, which isomer it is.
 int mol_lay_out(OpenBabel::OBMol &mol, const std::vector<OpenBabel::OBCisTransStereo::Config> &planes, bool &clear);
+
+// ---- worker_valence.cpp
+
+// Fails if an atom is no element, or has more bonds than its charge allows.
+void mol_check_atoms(OpenBabel::OBMol &mol);
+
+// Takes away the hydrogen that Open Babel adds to a neutral nitrogen with three bonds and one more to a metal or boron.
+void mol_drop_invented_hydrogens(OpenBabel::OBMol &mol);
 
 // ---- worker_wedges.cpp
 

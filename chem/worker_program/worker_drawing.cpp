@@ -140,23 +140,31 @@ bool separate(OBAtom *nitrogen, Order &order)
 
 // ---- isonitriles without charges
 
-bool separate_isonitrile(OBAtom *nitrogen)
+// The bond to the terminal carbon, or NULL.
+OBBond *isonitrile_bond(OBAtom *nitrogen)
 {
     if (nitrogen->GetAtomicNum() != 7 || nitrogen->GetFormalCharge() != 0 || nitrogen->GetTotalDegree() != 2)
-        return false;
+        return nullptr;
     FOR_BONDS_OF_ATOM(b, nitrogen) {
         OBAtom *c = b->GetNbrAtom(nitrogen);
         const unsigned bonds = b->GetBondOrder();
         if (c->GetAtomicNum() != 6 || c->GetFormalCharge() != 0 || !is_terminal(c) || beside_metal(nitrogen))
             continue;
-        if (!(bonds == 3 && valence(nitrogen) == 4) && !(bonds == 2 && valence(nitrogen) == 3))
-            continue;
-        b->SetBondOrder(3);
-        charge(nitrogen, 1);
-        charge(c, -1);
-        return true;
+        if ((bonds == 3 && valence(nitrogen) == 4) || (bonds == 2 && valence(nitrogen) == 3))
+            return &*b;
     }
-    return false;
+    return nullptr;
+}
+
+bool separate_isonitrile(OBAtom *nitrogen)
+{
+    OBBond *b = isonitrile_bond(nitrogen);
+    if (b == nullptr)
+        return false;
+    b->SetBondOrder(3);
+    charge(nitrogen, 1);
+    charge(b->GetNbrAtom(nitrogen), -1);
+    return true;
 }
 
 // ---- neighbours of opposite charge: S+-O-, P+-O-, Cl+-O-, C+-O-
@@ -435,6 +443,14 @@ int for_all(OBMol &mol, const std::function<bool(OBAtom *)> &rule)
 }
 
 } // namespace
+
+bool is_drawn_uncharged(OBAtom *nitrogen)
+{
+    FOR_NBORS_OF_ATOM(n, nitrogen)
+        if (has_five_bonds(nitrogen) && rank_of_partner(nitrogen, &*n) >= 0)
+            return true;
+    return isonitrile_bond(nitrogen) != nullptr;
+}
 
 int mol_one_drawing(OBMol &mol)
 {

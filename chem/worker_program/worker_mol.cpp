@@ -356,58 +356,6 @@ bool is_metal(unsigned z)
     return z > 0 && others.count(z) == 0;
 }
 
-// The maximum sum of bond orders in accepted structures; 0 = not checked. Nitro drawn with five bonds is fine.
-static int valence_max(unsigned z, int charge)
-{
-    switch (z) {
-    case 1: return 1;
-    case 5: return 4;
-    case 6: return 4;
-    case 7: return 5;
-    case 8: return charge > 0 ? 3 : 2;
-    case 9: return charge > 0 ? 2 : 1;
-    case 14: return 6;
-    case 15: return 6;
-    case 16: return 6;
-    case 17:
-    case 35:
-    case 53: return 7;
-    default: return 0;
-    }
-}
-
-// Bonds to metals and boron clusters do not count: organometallics are drawn in many ways.
-static int valence_of(OBAtom &atom)
-{
-    int sum = static_cast<int>(atom.GetImplicitHCount());
-    FOR_BONDS_OF_ATOM(b, &atom) {
-        unsigned z = b->GetNbrAtom(&atom)->GetAtomicNum();
-        if (!is_metal(z) && z != 5)
-            sum += static_cast<int>(b->GetBondOrder());
-    }
-    return sum;
-}
-
-static const int charge_max = 15; // the minimum range that OpenSMILES requires of readers; stored in one byte
-static const unsigned mass_max = 999;
-
-void mol_check_atoms(OBMol &mol)
-{
-    FOR_ATOMS_OF_MOL(a, mol) {
-        unsigned z = a->GetAtomicNum();
-        int max = valence_max(z, a->GetFormalCharge());
-        if (z == 0 || z > 118)
-            fail(CH_VALENCE, "atom " + number(a->GetIdx()) + " is not an element");
-        if (std::abs(a->GetFormalCharge()) > charge_max)
-            fail(CH_VALENCE, "atom " + number(a->GetIdx()) + " has the charge " + number(a->GetFormalCharge()));
-        if (a->GetIsotope() > mass_max)
-            fail(CH_VALENCE, "atom " + number(a->GetIdx()) + " has the mass number " + number(a->GetIsotope()));
-        if (max > 0 && z != 5 && valence_of(*a) > max)
-            fail(CH_VALENCE,
-                 "atom " + number(a->GetIdx()) + " (" + OBElements::GetSymbol(z) + ") has " + number(valence_of(*a)) + " bonds");
-    }
-}
-
 void mol_check_size(OBMol &mol, const PrepareOpts &o, int factor)
 {
     if (static_cast<int64_t>(mol.NumAtoms()) > static_cast<int64_t>(o.max_atoms) * factor)

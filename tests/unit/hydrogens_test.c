@@ -238,13 +238,76 @@ static void charges_of_mol2_follow_from_its_bonds(void **state)
         assert_reads_as(cases[k].text, "mol2", cases[k].smiles, cases[k].says);
 }
 
+/* ---- more bonds than the charge allows ---- */
+
+#define NO_CHARGE " bonds and no charge; only N+ has four (SMILES: [N+], molfile: M  CHG)"
+
+/* Open Babel makes C4H13N of CN(C)(C)C. Nitro, azide, N-oxide and isonitrile are often written without their charges. */
+static void no_hydrogen_is_invented_for_a_missing_charge(void **state)
+{
+    static const char molfile[] =
+        "amine" MOL_HEAD "  5  4  0  0  0  0  0  0  0  0999 V2000\n" ATOM("0.0000", "0.0000", "0.0000", "N", "0")
+            ATOM("1.4300", "0.0000", "0.0000", "C", "0") ATOM("-.5100", "1.4400", "0.0000", "C", "0")
+                ATOM("-.5100", "-.7200", "1.2500", "C", "0")
+                    ATOM("-.5100", "-.7200", "-1.250", "C", "0") "  1  2  1  0\n  1  3  1  0\n  1  4  1  0\n  1  5  1  0\nM  END\n";
+    static const struct {
+        const char *text, *smiles, *says;
+    } cases[] = {
+        { "CN(C)(C)C", NULL, "atom 2 (N) has 4" NO_CHARGE },
+        { "C[N](C)(C)C", NULL, "atom 2 (N) has 4" NO_CHARGE },
+        { "C=N(C)C", NULL, "atom 2 (N) has 4" NO_CHARGE },
+        { "C=N(C)(C)C", NULL, "atom 2 (N) has 5" NO_CHARGE },
+        { "C[NH3]", NULL, "atom 2 (N) has 4" NO_CHARGE },
+        { "NC(N)=[NH]c1ccccc1", NULL, "atom 4 (N) has 4" NO_CHARGE }, /* of BBBP */
+        { "O=N([O-])C", NULL, "atom 2 (N) has 4" NO_CHARGE },
+        { "C[N+](C)(C)C", "C[N+](C)(C)C", NULL },
+        { "CN(=O)=O", "[O-][N+](=O)C", NULL },
+        { "CN=N#N", "[N-]=[N+]=NC", NULL },
+        { "CN(C)(C)=O", "[O-][N+](C)(C)C", NULL },
+        { "O=n1ccccc1", "[O-][n+]1ccccc1", NULL },
+        { "C[N]#[C]", "[C-]#[N+]C", NULL },
+        { "CN(C)(C)B(F)(F)F", "F[B]([N](C)(C)C)(F)F", NULL }, /* no hydrogen either: bonds to boron and metals do not count */
+        { "C[N+](C)(C)(C)C", NULL, "atom 2 (N) has 5 bonds and the charge +1" },
+        { "C[O-]C", NULL, "atom 2 (O) has 2 bonds and the charge -1" },
+        { "C[O+](C)C", "C[O+](C)C", NULL },
+        { "C[C-](C)(C)C", NULL, "atom 2 (C) has 4 bonds and the charge -1" },
+        { "[C-]#[O+]", "[C-]#[O+]", NULL },
+        { "C[F-]", NULL, "atom 2 (F) has 1 bond and the charge -1" },
+        { "C[I]C", NULL, "atom 2 (I) has 2 bonds" },
+        { "C[I+]C", "C[I+]C", NULL },
+        { "C[I](C)C", "C[I](C)C", NULL },
+        { "[O-]Cl(=O)(=O)=O", "[O-][Cl](=O)(=O)=O", NULL },
+        { "F[P-](F)(F)(F)(F)F", "F[P-](F)(F)(F)(F)F", NULL },
+    };
+
+    (void)state;
+    for (size_t k = 0; k < sizeof cases / sizeof *cases; k++)
+        assert_reads_as(cases[k].text, "smi", cases[k].smiles, cases[k].says);
+    assert_reads_as(molfile, "sdf", NULL, "atom 1 (N) has 4" NO_CHARGE);
+}
+
+/* `drawing: as_drawn` keeps what is written, where it is one of these groups. */
+static void groups_without_charges_stay_as_drawn(void **state)
+{
+    static const char *const drawn[][2] = { { "CN(=O)=O", "CN(=O)=O" }, { "CN=N#N", "CN=N#N" }, { "C[N]#[C]", "C[N]#[C]" } };
+    ch_prepare_opts o = ch_prepare_defaults();
+
+    (void)state;
+    o.conformer = CH_3D_NONE;
+    o.one_drawing = false;
+    for (size_t k = 0; k < sizeof drawn / sizeof *drawn; k++)
+        assert_string_equal(prepare(drawn[k][0], "smi", &o).smiles, drawn[k][1]);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(added_hydrogens_do_not_depend_on_earlier_records),
         cmocka_unit_test(added_hydrogens_do_not_depend_on_alerts_or_title),
         cmocka_unit_test(charges_of_mol2_follow_from_its_bonds),
+        cmocka_unit_test(groups_without_charges_stay_as_drawn),
         cmocka_unit_test(hydrogens_do_not_depend_on_the_order_of_atoms),
+        cmocka_unit_test(no_hydrogen_is_invented_for_a_missing_charge),
         cmocka_unit_test(protons_of_neutral_forms_do_not_depend_on_earlier_records),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
