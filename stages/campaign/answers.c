@@ -6,6 +6,7 @@
 #include <strings.h>
 
 #include "chem/records/record.h"
+#include "chem/records/relation.h"
 #include "pipeline/base/file.h"
 #include "pipeline/base/stop.h"
 #include "pipeline/base/text.h"
@@ -165,6 +166,19 @@ static pl_code take(const table *t, st_outcome_row *o, const ch_field *f, int64_
     return row_check(o, err);
 }
 
+/* No relation beside the value may be meant for it. */
+static pl_code take_measured(const table *t, st_outcome_row *o, const ch_field *field, int n, int64_t line, pl_error *err)
+{
+    const ch_field *f = ch_field_find(field, n, t->column);
+    const ch_field *relation = f != NULL && f->is_number ? ch_relation_unclear(field, n, f) : NULL;
+    char what[CH_RELATION_BYTES];
+
+    if (relation == NULL)
+        return take(t, o, f, line, err);
+    ch_relation_say(what, relation, f->name);
+    return pl_fail(err, PL_EINPUT, "%s:%lld: %s", t->x->c->answers.table, (long long)line, what);
+}
+
 /* The chosen molecule that a name of the row has, -1: none. */
 static int64_t named(const ch_record *r, const ch_field *field, int n_fields, const names *all)
 {
@@ -201,7 +215,7 @@ static pl_code row_take(table *t, const ch_record *r, const ch_field *field, int
     if (code == PL_OK && found.two)
         return pl_fail(err, PL_EINPUT, "%s:%lld: %s; if the table numbers its rows, call that column something else than %s",
                        t->x->c->answers.table, (long long)r->line, problem, "id or name");
-    return code == PL_OK ? take(t, o, ch_field_find(field, n, t->column), r->line, err) : code;
+    return code == PL_OK ? take_measured(t, o, field, n, r->line, err) : code;
 }
 
 static pl_code records_read(table *t, pl_error *err)
@@ -219,7 +233,7 @@ static pl_code records_read(table *t, pl_error *err)
         if (code != PL_OK || !more)
             break;
         pl_arena_reset(scratch);
-        code = ch_record_fields(&field, &n, t->reader, &record, scratch, err);
+        code = ch_record_measured(&field, &n, t->reader, &record, scratch, err);
         at = code == PL_OK ? named(&record, field, n, &t->names) : -1;
         if (at >= 0)
             code = row_take(t, &record, field, n, &t->row[at], err);

@@ -7,6 +7,7 @@
 #include <strings.h>
 
 #include "chem/records/record.h"
+#include "chem/records/relation.h"
 #include "chem/worker/worker_client.h"
 #include "pipeline/base/file.h"
 #include "pipeline/base/stop.h"
@@ -125,6 +126,18 @@ static void value_count(st_fit_table *t, const ch_field *f, int64_t line, pl_are
     t->censored += f->text[0] == '<' || f->text[0] == '>';
 }
 
+/* The first number that may be a limit. */
+static void relation_look(st_fit_table *t, const ch_field *relation, const ch_field *f, int64_t line, pl_arena *mem)
+{
+    char what[CH_RELATION_BYTES];
+
+    if (relation == NULL || t->relation != NULL || !f->is_number)
+        return;
+    ch_relation_say(what, relation, f->name);
+    t->relation = pl_sprintf(mem, "%lld: %s", (long long)line, what);
+    t->relation = t->relation != NULL ? t->relation : "";
+}
+
 static void problem_count(st_fit_table *t, const ch_record *record, pl_arena *mem)
 {
     t->readable += record->problem == NULL;
@@ -150,7 +163,7 @@ static pl_code values_read(st_fit_table *t, const char *target, names *all, ch_r
             break;
         pl_arena_reset(scratch);
         if (record.problem == NULL)
-            code = ch_record_fields(&field, &n, r, &record, scratch, err);
+            code = ch_record_measured(&field, &n, r, &record, scratch, err);
         problem_count(t, &record, mem);
         for (int k = 0; k < n && t->records < 1000; k++)
             name_add(all, field[k].name, mem);
@@ -158,6 +171,7 @@ static pl_code values_read(st_fit_table *t, const char *target, names *all, ch_r
         if (f != NULL && t->target == NULL && (t->target = pl_strdup(mem, f->name)) == NULL)
             code = pl_fail(err, PL_ENOMEM, "a table");
         value_count(t, f, record.line, mem);
+        relation_look(t, ch_relation_unclear(field, n, f), f, record.line, mem);
         t->records++;
     }
     pl_arena_free(scratch);
@@ -216,6 +230,8 @@ static pl_code table_judge(const st_fit_table *t, const char *target, const name
                        (long long)t->problem_line, (long long)t->records, t->problem);
     if (t->target == NULL)
         return target_missing(t, target, all, err);
+    if (t->relation != NULL)
+        return pl_fail(err, PL_ECONFIG, "%s:%s", t->path, t->relation);
     if (t->texts > t->numbers)
         return texts_tell(t, err);
     if (t->numbers < FEWEST)

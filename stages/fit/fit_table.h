@@ -32,6 +32,7 @@ typedef struct st_fit_table {
     int64_t readable;         /* of the records: those that the reader found no problem in      */
     int64_t problem_line;     /* of the first problem */
     const char *problem;      /* it; NULL: none       */
+    const char *relation;     /* a number beside a relation such as ">" that may be meant for it: place and problem; NULL: none */
     const char *names;        /* "id, smiles, pIC50": columns or data fields, for messages */
 } st_fit_table;
 

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "chem/records/relation.h"
 #include "pipeline/base/stop.h"
 #include "stages/database/measured.h"
 #include "stages/labels/whose.h"
@@ -267,6 +268,19 @@ static bool unit_is_right(reading *x, const ch_field *field, int n, int64_t line
     return false;
 }
 
+/* No relation beside the value that may be meant for it. */
+static bool is_measured(reading *x, const ch_field *field, int n, const ch_field *f, int64_t line)
+{
+    const ch_field *relation = f->is_number ? ch_relation_unclear(field, n, f) : NULL;
+    char what[CH_RELATION_BYTES];
+
+    if (relation == NULL)
+        return true;
+    ch_relation_say(what, relation, f->name);
+    problem(x, line, "%s", what);
+    return false;
+}
+
 static pl_code row_read(reading *x, const ch_record *r, const ch_field *field, int n, pl_error *err)
 {
     const ch_field *f = ch_field_find(field, n, x->out->column);
@@ -284,7 +298,7 @@ static pl_code row_read(reading *x, const ch_record *r, const ch_field *field, i
         x->out->n_empty++;
         return PL_OK;
     }
-    if (!value_read(&row, x, f, r->line) || !unit_is_right(x, field, n, r->line))
+    if (!is_measured(x, field, n, f, r->line) || !value_read(&row, x, f, r->line) || !unit_is_right(x, field, n, r->line))
         return PL_OK;
     code = st_whose_find(&found, &why, x->whose, r, field, n, x->has_smiles, err);
     if (code == PL_OK && why != NULL)
@@ -404,7 +418,7 @@ static pl_code records_read(reading *x, ch_reader *r, pl_error *err)
         if (code != PL_OK || !more)
             break;
         pl_arena_reset(scratch);
-        code = ch_record_fields(&field, &n, r, &record, scratch, err);
+        code = ch_record_measured(&field, &n, r, &record, scratch, err);
         if (code == PL_OK && x->n_names == 0)
             code = fields_read(x, field, n, err);
         if (code == PL_OK && !settled)

@@ -373,6 +373,11 @@ def all_names_of_an_answer_mean_one_molecule():
         assert got.pop("M0") == (1.5, "measured") and got["M3"][0] is None, got
         assert got.pop("M3")[1] == "line 5 of the table: csv: 4 columns, but the first row names 3; put values with ',' in quotes", got
         assert got == {"M%d" % k: (k, "measured") for k in range(n) if k not in (0, 3)}, got
+        # A relation that may be meant for the value: a limit is no answer.
+        p.put("a.csv", "id,smiles,relation,logS\n" + "".join("M%d,%s,%s,%d\n" % (k, s, "=<"[k == 9], k) for k, s in enumerate(smiles)))
+        said = p.run("campaign", "c.yaml", "workdir=limit", expect=1)[2]
+        assert "a.csv:11: relation is '<' beside a number in logS: a limit is no measured value; if the column belongs to logS, call it" in said, said
+        assert p.one("SELECT count(*) FROM measured", workdir="limit") == 0
         # Too few values for a model: the report knows all the same that low values are better.
         answers(row[:5] + [x[:x.rindex(",")] + ",n.d." for x in row[5:]])
         said = p.run("campaign", "c.yaml", "workdir=low", "stages.train.targets=[{name: logS, better: low}]")[1]

@@ -125,6 +125,7 @@ def what_cannot_be_learned_is_refused_before_any_work():
         for name, text in (("commas", '"5,1"'), ("limits", ">10")):  # half of the texts
             p.put(name + ".csv", table([(s, text if k % 2 else "active") for k, (s, _) in enumerate(good)], "id,smiles,pIC50"))
         p.put("limit.csv", table([(s, ">10") for s, _ in good], "id,smiles,pIC50"))
+        p.put("beside.csv", table([("%s,%s" % (s, "=>"[k % 5 == 4]), y) for k, (s, y) in enumerate(good)], "id,smiles,relation,pIC50"))
         p.put("same.csv", table([(s, 1) for s, _ in good], "id,smiles,pIC50"))
         p.put("few.csv", table(good[:9], "id,smiles,pIC50"))
         p.put("no.csv", "id,what,pIC50\n" + "".join("%d,not a molecule,%d\n" % (k, k) for k in range(30)))
@@ -135,6 +136,7 @@ def what_cannot_be_learned_is_refused_before_any_work():
                  (2, ("good.csv", "-t", "50"), "did you mean pIC50"), (2, ("good.csv", "-t", "nothing"), "there are: id, smiles, pIC50"), (6, ("none.csv", "-t", "x"), "none.csv"),
                  (2, ("text.csv", "-t", "pIC50"), "text.csv:2: pIC50 is 'active'"), (2, ("comma.csv", "-t", "pIC50"), "decimal points"),
                  (2, ("limit.csv", "-t", "pIC50"), "limits such as >10"),
+                 (2, ("beside.csv", "-t", "pIC50"), "beside.csv:6: relation is '>' beside a number in pIC50: a limit is no"),
                  (2, ("commas.csv", "-t", "pIC50"), "write numbers, or 0 and 1"), (2, ("limits.csv", "-t", "pIC50"), "write numbers, or 0 and 1"),
                  (2, ("same.csv", "-t", "pIC50"), "nothing to learn"),
                  (2, ("few.csv", "-t", "pIC50"), "only 9 of 9 records"), (2, ("no.csv", "-t", "pIC50"), "no column has SMILES"),

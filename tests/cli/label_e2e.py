@@ -154,9 +154,17 @@ def limits_are_read_as_the_library_reads_them():
         p.put("t.csv", text)
         out = p.run("label", "run", "t.csv")[1]
         assert "logS: 1 label " in out and "2 limits such as >10 give no label" in out, out
+        text = "id,logS,logS relation\n%s,2,>\n%s,-3,'<='\n%s,0.5,=\n" % tuple(x[0] for x in late[:3])
+        p.put("t.csv", text)  # the same
+        out = p.run("label", "run", "t.csv")[1]
+        assert "logS: 0 labels " in out and "2 limits such as >10 give no label" in out, out
+        p.put("t.csv", text.replace(",logS relation", ",relation"))
+        said = p.run("label", "run", "t.csv", expect=2)[2]
+        assert said.count("a limit is no measured value") == 2 and "t.csv:2: relation is '>' beside a number in logS: " in said, said
         shutil.rmtree(p.path("run"))
         shutil.rmtree(p.path("fresh"))
         library(p, ", censored: bound", "trees")
+        p.put("t.csv", text)
         assert "3 labels" in p.run("label", "run", "t.csv")[1]
         assert sorted(p.rows("SELECT name, value FROM label JOIN property USING(property_id) WHERE name LIKE '% at %'")) == \
             [("logS at least", 2.0), ("logS at most", -3.0)]

@@ -167,6 +167,18 @@ def labels_are_looked_at_before_a_run():
         said = " ".join(out.split())
         assert "pIC50: 12 numbers in 28 records; 8 limits such as >10, 4 other texts, 4 empty: they give no label; the first text: " in said, said
         assert "a.csv:3: '>10'" in said and "active: 28 numbers in 28 records, 10 of class 1 " in said + " ", said
+        # As in exports of ChEMBL the relation stands in a column of its own, whose name says to which value it belongs.
+        p.put("a.csv", "smiles,Standard Relation,Standard Value,pIC50\n" + "".join(
+            "%s,'%s',%d,%s\n" % ("C" * (k + 1), "=>"[k % 4 == 3], 10000 - k, "" if k % 4 == 3 else 5 + k / 100) for k in range(28)))
+        said = " ".join(check("['Standard Value', pIC50]", "Standard Value")[1].split())
+        assert "Standard Value: 21 numbers in 28 records; 7 limits such as >10: they give no label; the first text: " in said, said
+        assert "a.csv:5: '>9997'" in said and "pIC50: 21 numbers in 28 records" in said, said
+        check("[pIC50]", "pIC50")
+        p.put("a.csv", "smiles,relation,pIC50\n" + "".join("%s,%s,%g\n" % ("C" * (k + 1), "=<"[k % 7 == 6], k / 9) for k in range(28)))
+        text = " ".join(check("[pIC50]", "pIC50", expect=2)[2].split())
+        assert "a.csv:8: relation is '<' beside a number in pIC50: a limit is no measured value; if the column belongs to pIC50, " \
+            'call it "pIC50 relation", otherwise remove it (4 in all)' in text, text
+        p.put("a.csv", "".join(rows))
         # Problems, all at once, at their place; `--json` has them, too.
         _, _, err = check("[pIC5O, empty, comma, pIC50]", "pIC50", expect=2)
         text = " ".join(err.split())

@@ -13,6 +13,8 @@
 
 #include <cmocka.h>
 
+#include "chem/records/relation.h"
+#include "pipeline/base/text.h"
 #include "tests/unit/seen_records.h"
 
 static void csv_quotes_may_hold_commas_and_line_ends(void **state)
@@ -265,6 +267,64 @@ static void seek_gives_the_record_it_was_told(void **state)
     }
 }
 
+/* The values of a table with one row, and the relation that is unclear for the last column. */
+static void assert_measured(const char *names, const char *row, const char *values, const char *unclear)
+{
+    pl_arena *mem = pl_arena_new(4096);
+    pl_text table = { 0 }, got = { 0 };
+    ch_reader *r;
+    ch_record rec;
+    ch_field *f;
+    bool more;
+    int n;
+
+    pl_text_addf(&table, "smiles,%s\nCC,%s\n", names, row);
+    write_file(".csv", table.s, table.len, false);
+    assert_int_equal(ch_reader_open(&r, path, NULL, NULL, NULL), PL_OK);
+    assert_true(ch_reader_next(r, &rec, &more, NULL) == PL_OK && more);
+    assert_int_equal(ch_record_measured(&f, &n, r, &rec, mem, NULL), PL_OK);
+    for (int i = 1; i < n; i++)
+        pl_text_addf(&got, "%s%s%s", i > 1 ? "|" : "", f[i].text, f[i].is_number ? " number" : "");
+    assert_string_equal(pl_text_str(&got), values);
+    const ch_field *beside = ch_relation_unclear(f, n, &f[n - 1]);
+    assert_string_equal(beside != NULL ? beside->name : "", unclear);
+    assert_null(ch_relation_unclear(f, n, NULL));
+    ch_reader_close(r);
+    (void)unlink(path);
+    pl_text_free(&table);
+    pl_text_free(&got);
+    pl_arena_free(mem);
+}
+
+static void a_relation_makes_its_value_a_limit(void **state)
+{
+    (void)state;
+    assert_measured("Standard Relation,Standard Value", ">,10000", ">|>10000", "");
+    assert_measured("standard_relation,standard_value", "'<=',10", "'<='|<=10", "");
+    assert_measured("standard_relation,standard_value", "'=',10", "'='|10 number", "");
+    assert_measured("standard_relation,standard_value", ",10", "|10 number", "");
+    assert_measured("Standard Relation,Standard Value", "'~',10", "'~'|~10", "");
+    assert_measured("Relation,Value", "about,10", "about|about 10", "");
+    assert_measured("Relation,Value", ">,>10", ">|>10", "");
+    assert_measured("Relation,Value", ">,", ">|", "");
+    assert_measured("IC50_qualifier,mw,IC50 (nM)", "\xe2\x89\xa5,300,5",
+                    "\xe2\x89\xa5|300 number|\xe2\x89\xa5"
+                    "5",
+                    "");
+    assert_measured("pIC50 relation,standard_relation,pIC50", "=,>,5", "=|>|5 number", "");
+}
+
+/* Not those of other values: a limit of IC50 is none of logD, and at least of IC50 is at most of pIC50. */
+static void a_relation_of_another_value_is_unclear(void **state)
+{
+    (void)state;
+    assert_measured("Standard Relation,Standard Value,pIC50", "'>',10000,5", "'>'|>10000|5 number", "Standard Relation");
+    assert_measured("relation,IC50", "<,7", "<|7 number", "relation");
+    assert_measured("relation,IC50", "=,7", "=|7 number", "");
+    assert_measured("relation,IC50", "parent,7", "parent|7 number", "");
+    assert_measured("correlation,IC50", "0.9,7", "0.9 number|7 number", "");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -280,6 +340,8 @@ int main(void)
         cmocka_unit_test(gzip_is_known_by_content_and_damage_is_a_record),
         cmocka_unit_test(a_run_that_goes_on_after_damage_does_not_meet_it_again),
         cmocka_unit_test(seek_gives_the_record_it_was_told),
+        cmocka_unit_test(a_relation_makes_its_value_a_limit),
+        cmocka_unit_test(a_relation_of_another_value_is_unclear),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -7,6 +7,7 @@
 #include <strings.h>
 
 #include "chem/records/record.h"
+#include "chem/records/relation.h"
 #include "pipeline/workflow/settings.h"
 #include "stages/steps/ingest/columns.h"
 #include "stages/steps/ingest/limits.h"
@@ -23,6 +24,8 @@ typedef struct label {
     double low, high;       /* of the numbers */
     const char *text, *odd; /* the first text, and the first value that is no class: "a.csv:3: '>10'" */
     const char *twice;      /* a table with several columns of this name; NULL: none */
+    int64_t unclear;        /* numbers beside a relation such as ">" that names no value */
+    const char *relation;   /* the first of these: "a.csv:3: Relation is '>' ..." */
 } label;
 
 typedef struct scan {
@@ -137,6 +140,18 @@ static const char *place(const scan *s, const pl_input *in, const ch_record *r, 
     return p != NULL ? p : "";
 }
 
+/* A relation that may be meant for a number: of two columns the names do not say it. */
+static void count_unclear(scan *s, label *l, const pl_input *in, const ch_record *r, const ch_field *relation)
+{
+    char what[CH_RELATION_BYTES];
+
+    if (relation == NULL || l->unclear++ > 0)
+        return;
+    ch_relation_say(what, relation, l->name);
+    l->relation = pl_sprintf(s->mem, "%s:%lld: %s", in->path, (long long)r->line, what);
+    l->relation = l->relation != NULL ? l->relation : "";
+}
+
 /* Whether there is something to learn from. */
 static bool count(scan *s, label *l, const pl_input *in, const ch_record *r, const ch_field *f)
 {
@@ -172,7 +187,10 @@ static void count_all(scan *s, const pl_input *in, const ch_record *r, const ch_
 
     for (int i = 0; i < s->n; i++) {
         label *l = &s->label[i];
-        const bool some = count(s, l, in, r, ch_field_find(field, n_fields, l->name));
+        const ch_field *f = ch_field_find(field, n_fields, l->name);
+        const bool some = count(s, l, in, r, f);
+        if (f != NULL && f->is_number)
+            count_unclear(s, l, in, r, ch_relation_unclear(field, n_fields, f));
         learned += l->learned;
         there += l->learned && some;
     }
@@ -189,7 +207,7 @@ static pl_code read_record(scan *s, const pl_input *in, ch_reader *reader, const
     s->records++;
     pl_arena_reset(scratch);
     if (r->problem == NULL)
-        code = ch_record_fields(&field, &n, reader, r, scratch, err);
+        code = ch_record_measured(&field, &n, reader, r, scratch, err);
     for (int i = 0; i < n && s->records < 1000; i++)
         add_field(s, field[i].name);
     if (r->problem == NULL && code == PL_OK)
@@ -289,6 +307,13 @@ static void judge_rare(const scan *s, const pl_node *at, pl_problems *problems)
                            s->label[i].name, (long long)values_of(&s->label[i]), (long long)s->records, (int)s->need.fewest);
 }
 
+/* A limit that is learned as if it were measured. */
+static void judge_relation(const label *l, const pl_node *at, pl_problems *problems)
+{
+    if (l->learned && l->unclear > 0)
+        pl_problem_add(problems, at, "labels: %s (%lld in all)", l->relation, (long long)l->unclear);
+}
+
 static void judge(const scan *s, const label *l, const pl_node *at, pl_problems *problems)
 {
     const bool there = l->numbers + l->limits + texts_of(l) > 0;
@@ -297,6 +322,7 @@ static void judge(const scan *s, const label *l, const pl_node *at, pl_problems 
     if (l->twice != NULL)
         pl_problem_add(problems, at, "labels: %s has several columns called %s: which one? give them different names", l->twice,
                        l->name);
+    judge_relation(l, at, problems);
     for (int i = 0; i < s->n_fields && !named; i++)
         named = strcasecmp(s->field[i], l->name) == 0;
     if (!there && st_label_comes_later(s->wf, l->name))

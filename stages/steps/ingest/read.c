@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 
 #include "chem/records/record.h"
+#include "chem/records/relation.h"
 #include "chem/worker/worker_client.h"
 #include "pipeline/base/log.h"
 #include "pipeline/store/store.h"
@@ -200,7 +201,7 @@ static pl_code copy_fields(const read_state *s, item *it, const ch_record *r, pl
 {
     ch_field *found;
     int n;
-    pl_code code = ch_record_fields(&found, &n, s->reader, r, mem, err);
+    pl_code code = ch_record_measured(&found, &n, s->reader, r, mem, err);
 
     if (code != PL_OK)
         return code;
@@ -564,7 +565,7 @@ const pl_stage st_read = {
     .name = "read",
     .help = "read molecule files into records, each accounted for",
     .scope = PL_PER_UNIT,
-    .version = 6,
+    .version = 7,
     .fields = fields,
     .conf_size = sizeof(st_read_conf),
     .state_size = sizeof(read_state),
