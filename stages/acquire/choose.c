@@ -329,7 +329,7 @@ static bool scaffold_is_full(const choosing *x, const char *scaffold)
 {
     int64_t n = 0;
 
-    if (x->c->per_scaffold == 0) /* no limit */
+    if (x->c->per_scaffold == 0 || scaffold[0] == '\0') /* no limit, or no rings: none, so none is shared */
         return false;
     for (int64_t i = 0; i < x->out->n_chosen; i++)
         n += strcmp(x->pick[i].scaffold, scaffold) == 0;

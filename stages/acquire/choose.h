@@ -19,7 +19,7 @@ typedef struct st_choice {
     bool has_best, inside, measured; /* inside: only inside of the domain; measured: those that were measured or learned, too */
     bool blind;            /* no model: all molecules, by greedy in the order of their InChIKeys or at random; property is given */
     double max_similarity; /* to any that is chosen before it; 1: any               */
-    int64_t n, per_scaffold; /* how many; at most so many of one scaffold, 0: any     */
+    int64_t n, per_scaffold; /* how many; at most so many of one scaffold, 0: any; a molecule without rings has none */
 } st_choice;
 
 /* What came of it. Texts live in mem. */

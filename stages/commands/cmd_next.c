@@ -21,7 +21,7 @@ static const pl_opt opts[] = {
     { "--best", 0, "X", "expected_improvement: the value to beat; default: the best that was measured, else the best prediction" },
     { "--sigma", 0, "FROM", "standard deviation from gp, stdev or interval; default: the first there is" },
     { "--max-similarity", 0, "X", "no two with a higher similarity (Tanimoto, ECFP4), 0 to 1" },
-    { "--per-scaffold", 0, "K", "at most K of one Bemis-Murcko scaffold; molecules without rings count as one" },
+    { "--per-scaffold", 0, "K", "at most K of one Bemis-Murcko scaffold; a molecule without rings has none" },
     { "--inside", 0, NULL, "only molecules inside of the model's domain" },
     { "--measured", 0, NULL, "also molecules that were measured, or that the model learned from" },
     { "--exclude", 'x', "FILE", "not those whose InChIKey is in this file, such as an earlier plate.csv" },

@@ -25,7 +25,7 @@ static const pl_field fields[] = {
     { PL_REAL, "diversity.max_similarity", AT(max_similarity), .dflt = 1, .min = 0, .max = 1,
       .help = "no two of a round with a higher similarity (Tanimoto, ECFP4)" },
     { PL_INT, "diversity.per_scaffold", AT(per_scaffold), .min = 0, .max = 1000000, .unit = "molecules",
-      .help = "of one Bemis-Murcko scaffold in a round, at most; molecules without rings count as one; 0: any number" },
+      .help = "of one Bemis-Murcko scaffold in a round, at most; a molecule without rings has none; 0: any number" },
     { PL_BOOL, "inside", AT(inside), .help = "only molecules inside of the model's domain" },
     { PL_TEXT, "where", AT(where), .help = "only molecules for which this condition holds, as in rank" },
     { PL_CHOICE, "exclude", AT(exclude), .choices = "tried|measured|none",
@@ -155,7 +155,7 @@ const pl_stage st_acquire = {
     .name = "acquire",
     .help = "choose which molecules to try next",
     .scope = PL_WHOLE,
-    .version = 2, /* 1 numbered the choice from 2 */
+    .version = 3, /* 1 numbered the choice from 2; 2 took molecules without rings for one scaffold */
     .fields = fields,
     .conf_size = sizeof(st_acquire_conf),
     .state_size = sizeof(acquire_state),
