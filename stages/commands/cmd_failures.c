@@ -84,7 +84,7 @@ static pl_code print_people(pl_store *s, const pl_args *args, int64_t limit, pl_
         pl_cmd_print(any_kind(args) ? "no failures\n" : "no such failures; without --stage and --code, all failures are shown\n");
     if (code != PL_OK || kinds == 0)
         return code;
-    if (any_kind(args)) {
+    if (any_kind(args) && pl_arg(args, "--limit") == NULL) {
         pl_cmd_print("to list those of one code: molsieve failures --code CODE; all: molsieve failures --csv\n");
         return code;
     }
@@ -133,8 +133,8 @@ const pl_cmd st_cmd_failures = {
     .args = "[WHERE]",
     .help = "records and molecules that failed, with reasons",
     .about = "Without options: the number of failures by stage and code, with an example of\n"
-             "each. Every failed record has a place (file:line), a code and a message. WHERE\n"
-             "as for `molsieve status`.\n"
+             "each. --stage, --code or --limit list them, too. Every failed record has a place\n"
+             "(file:line), a code and a message. WHERE is as for `molsieve status`.\n"
              "\n"
              "  molsieve failures\n"
              "  molsieve failures runs/screen --code timeout\n"
