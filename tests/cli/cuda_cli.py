@@ -304,7 +304,7 @@ class Cuda(unittest.TestCase):
 
     def test_devices_that_are_not_there_are_refused(self):
         for word, n, text in (("[0, 2]", 2, "there is no GPU 2; this machine shows 2"), ("some", 2, "some is neither all nor the number of a GPU"),
-                              ("-1", 2, "-1 is neither all nor the number of a GPU"), ("all", 65, "65 GPUs; 1 to 64 can be used")):
+                              ("[1, 0, 1]", 2, "GPU 1 is named twice"), ("-1", 2, "-1 is neither all nor the number of a GPU"), ("all", 65, "65 GPUs; 1 to 64 can be used")):
             said = self.sieve("check", "w.yaml", "stages.score.engine=cuda", f"stages.score.devices={word}", status=2,
                               MOLSIEVE_EMULATOR_DEVICES=str(n))
             self.assertEqual(said, f"w.yaml:12:10: devices: {text}\nmolsieve: 1 problem in the configuration; nothing was done\n")

@@ -114,6 +114,15 @@ static pl_code device_read(const char *word, int32_t count, int32_t *device, pl_
     return PL_OK;
 }
 
+/* Ranks and engines that share a GPU would only wait for each other. */
+static pl_code device_once(const int32_t *device, int i, pl_error *err)
+{
+    for (int k = 0; k < i; k++)
+        if (device[k] == device[i])
+            return pl_fail(err, PL_ECONFIG, "devices: GPU %d is named twice", (int)device[i]);
+    return PL_OK;
+}
+
 pl_code st_compute_devices(const st_compute *c, int32_t *device, int *n, pl_error *err)
 {
     const char *const *word = c->devices.items;
@@ -137,6 +146,8 @@ pl_code st_compute_devices(const st_compute *c, int32_t *device, int *n, pl_erro
         device[i] = i;
         if (!all)
             code = device_read(word[i], count, &device[i], err);
+        if (code == PL_OK)
+            code = device_once(device, i, err);
     }
     return code;
 }
