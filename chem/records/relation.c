@@ -65,7 +65,8 @@ static bool is_equal(const char *text, size_t n) { return n == 0 || (n <= 2 && s
 /* A sign that says that the value is not the measured one. */
 static bool is_sign(const char *text, size_t n)
 {
-    return n > 0 && (strchr("<>~", text[0]) != NULL || strncmp(text, "\xe2\x89\xa4", 3) == 0 || strncmp(text, "\xe2\x89\xa5", 3) == 0);
+    return n > 0 &&
+           (strchr("<>~", text[0]) != NULL || strncmp(text, "\xe2\x89\xa4", 3) == 0 || strncmp(text, "\xe2\x89\xa5", 3) == 0);
 }
 
 static pl_code join(ch_field *field, int n, const ch_field *relation, const char *stem, pl_arena *mem, pl_error *err)
@@ -117,8 +118,9 @@ const ch_field *ch_relation_unclear(const ch_field *fields, int n, const ch_fiel
 
 void ch_relation_say(char out[CH_RELATION_BYTES], const ch_field *relation, const char *label)
 {
-    (void)snprintf(out, CH_RELATION_BYTES,
-                   "%.60s is '%.20s' beside a number in %.60s: a limit is no measured value; if the column belongs to %.60s, call it "
-                   "\"%.60s relation\", otherwise remove it",
-                   relation->name, relation->text, label, label, label);
+    (void)snprintf(
+        out, CH_RELATION_BYTES,
+        "%.60s is '%.20s' beside a number in %.60s: a limit is no measured value; if the column belongs to %.60s, call it "
+        "\"%.60s relation\", otherwise remove it",
+        relation->name, relation->text, label, label, label);
 }

@@ -28,7 +28,7 @@ static const pl_opt opts[] = {
     { "--id-column", 0, "NAME", "of a table, or data field of SDF: becomes the title" },
     { "--input-format", 0, "NAME", "smi, csv, tsv, sdf ... (by the name of IN, else its first bytes)" },
     { "--structures", 0, "KIND", "3D: as in the training of the model; or auto, keep, generate (help prepare)" },
-    { "--count", 0, "K", "structures built of a molecule, at most; the score is their mean (1)" },
+    { "--count", 0, "K", "structures built of a molecule, at most; the score is their mean (as in training)" },
     { "--seed", 0, "N", "of the structures, as `seed` of a workflow (1)" },
     { "--engine", 0, "NAME", "cpu, cuda, auto or ref (exact, slow): how the network computes (cpu)" },
     { "--jobs", 'j', "N", "threads (all processors); the answer is the same for any" },

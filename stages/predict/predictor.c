@@ -17,7 +17,7 @@ enum { MOLECULES = 240, MAX_EDGES = 70000 }; /* of a batch; the result is the sa
 
 st_predict_conf st_predict_defaults(void)
 {
-    return (st_predict_conf){ .structures = ST_STRUCTURES_MODEL, .count = 1, .seed = 1, .compute = st_compute_defaults() };
+    return (st_predict_conf){ .structures = ST_STRUCTURES_MODEL, .seed = 1, .compute = st_compute_defaults() };
 }
 
 static bool has_source(const nn_model_file *m, nn_source source)
@@ -51,11 +51,12 @@ static const nn_model_file *leading_model(const st_predictor *p)
     return p->scorer.model[0].m;
 }
 
-/* What its file says of the settings of `prepare` besides the form; NULL: they are the defaults. To be released. */
-static json_t *told_by(const nn_model_file *m)
+/* What its file says of settings of `prepare` besides the form: under `prepare`, or of `conformers`; NULL: they are the defaults. To be
+ * released. */
+static json_t *told_by(const nn_model_file *m, const char *of)
 {
     json_t *all = m->provenance != NULL ? json_loads(m->provenance, 0, NULL) : NULL;
-    json_t *told = json_incref(json_object_get(all, "prepare"));
+    json_t *told = json_incref(json_object_get(all, of));
 
     json_decref(all);
     return told;
@@ -65,19 +66,24 @@ static void prepare_settle(st_predictor *p, const st_predict_conf *conf)
 {
     const nn_model_file *m = leading_model(p);
     st_prepare_conf *c = &p->prepare;
-    json_t *told = told_by(m);
+    json_t *told = told_by(m, "prepare"), *several = told_by(m, "conformers");
     char form[32];
 
     pl_fields_default(st_prepare_fields, c);
     st_prepare_take(c, told);
+    st_prepare_take_several(c, several);
     json_decref(told);
+    json_decref(several);
     c->neutralise = strcmp(m->range.form, "neutral") == 0;
     if (strncmp(m->range.form, "at pH ", 6) == 0)
         (void)pl_parse_real(m->range.form + 6, &c->ph);
     c->conformer = conf->structures == ST_STRUCTURES_MODEL ? (int32_t)source_of(m) : conf->structures;
     if (!p->has_network)
         c->conformer = CH_3D_NONE;
-    c->structures = st_prepare_builds(c) ? conf->count : 1;
+    if (conf->count > 0)
+        c->structures = conf->count;
+    if (!st_prepare_builds(c))
+        c->structures = 1;
     c->force_field = force_field_of(m);
     if (c->force_field == CH_FF_UFF)
         c->builder = CH_OPENBABEL;
@@ -92,9 +98,9 @@ static void prepare_settle(st_predictor *p, const st_predict_conf *conf)
 
 /* ---- models -------------------------------------------------------------- */
 
-static bool same_told(const nn_model_file *a, const nn_model_file *b)
+static bool same_told(const nn_model_file *a, const nn_model_file *b, const char *of)
 {
-    json_t *x = told_by(a), *y = told_by(b);
+    json_t *x = told_by(a, of), *y = told_by(b, of);
     const bool same = x == y || json_equal(x, y);
 
     json_decref(x);
@@ -102,7 +108,7 @@ static bool same_told(const nn_model_file *a, const nn_model_file *b)
     return same;
 }
 
-static pl_code models_agree(const st_predictor *p, pl_error *err)
+static pl_code models_agree(const st_predictor *p, const st_predict_conf *conf, pl_error *err)
 {
     const nn_model_file *first = leading_model(p);
     pl_code code = PL_OK;
@@ -113,10 +119,16 @@ static pl_code models_agree(const st_predictor *p, pl_error *err)
             return pl_fail(err, PL_ECONFIG,
                            "model %s was trained on acids and bases %s, model %s on them %s; predict with one after the other",
                            first->name, first->range.form, m->name, m->range.form);
-        if (!same_told(m, first))
+        if (!same_told(m, first, "prepare"))
             return pl_fail(
                 err, PL_ECONFIG,
                 "models %s and %s were trained with other settings of prepare (fragment, drawing); predict with one after the other",
+                first->name, m->name);
+        if (m->model != NULL && conf->count == 0 && conf->structures != CH_3D_KEEP && !same_told(m, first, "conformers"))
+            return pl_fail(
+                err, PL_ECONFIG,
+                "models %s and %s were trained on other numbers of structures of a molecule; say with --count how many to "
+                "build, or predict with one after the other",
                 first->name, m->name);
         if (m->model != NULL)
             code = nn_model_graph_check(m, &first->graph, err);
@@ -173,7 +185,7 @@ static pl_code models_read(st_predictor *p, const char *const *path, int n, pl_a
         property_join(p, k);
     if (code == PL_OK)
         code = columns_place(p, err);
-    return code == PL_OK ? models_agree(p, err) : code;
+    return code;
 }
 
 pl_code st_predictor_open(st_predictor *p, const char *const *path, int n, const st_predict_conf *conf, pl_arena *mem,
@@ -185,6 +197,8 @@ pl_code st_predictor_open(st_predictor *p, const char *const *path, int n, const
     *p = (st_predictor){ .compute = conf->compute };
     engine = st_compute_conf(&p->compute, 1);
     code = models_read(p, path, n, mem, err);
+    if (code == PL_OK)
+        code = models_agree(p, conf, err);
     if (code == PL_OK && p->has_network)
         code = st_compute_engine(&p->compute)->check(&engine, err);
     if (code == PL_OK)

@@ -18,7 +18,7 @@ enum { ST_STRUCTURES_MODEL = -1 };
 
 typedef struct st_predict_conf {
     int32_t structures; /* ST_STRUCTURES_MODEL, or a ch_conformer  */
-    int64_t count;      /* structures of a molecule, at most       */
+    int64_t count;      /* structures of a molecule, at most; 0: as in the training */
     uint64_t seed;
     st_compute compute;
 } st_predict_conf;

@@ -97,6 +97,23 @@ def scores_are_means_over_the_structures():
         assert "%d molecules" % part["train"] in p.run("model", "info", "run/models/e2e.safetensors")[1]
         assert p.rows("SELECT count(*) FROM evaluated e JOIN prediction p USING(mol_id, property_id) WHERE e.predicted=p.value") == [(N,)]
         assert dict(p.rows("SELECT part, n FROM evaluation WHERE metric='mae'")) == part
+        # `predict` builds as many as the training did, and a workflow that builds others is warned.
+        model = p.path("run/models/e2e.safetensors")
+        said = {r["title"]: float(r["logS"]) for r in csv.DictReader(io.StringIO(p.run("predict", model, "in.csv", "--seed", "11")[1]))}
+        stored = dict(p.rows("SELECT title, value FROM prediction JOIN record USING(mol_id)"))
+        assert said.keys() == stored.keys() and all(abs(said[t] - v) < 1e-4 for t, v in stored.items()), (said, stored)
+        one = {r["title"]: float(r["logS"]) for r in csv.DictReader(io.StringIO(p.run("predict", model, "in.csv", "--count", "1")[1]))}
+        assert max(abs(one[t] - v) for t, v in stored.items()) > 1e-3, one
+        p.put("few.csv", table(4))
+        p.workflow(["{path: few.csv, columns: {smiles: smiles, title: name}}"], "  read: {}\n  prepare: {conformers: {source: generate}}\n"
+                   "  graph: {edges: bonds}\n  basis: {}\n  score: {}\n", name="few.yaml", workdir="few", extra="models: {m: {path: %s}}\n" % model)
+        warned = "SELECT message FROM event WHERE level='warn' AND message LIKE '%trained on up to%'"
+        p.run("run", "few.yaml", "-q")
+        assert p.rows(warned, workdir="few") == [(
+            "model m was trained on up to 4 structures of a molecule, and here 1 is built (stages.prepare.conformers.count): its errors and "
+            "intervals are those of means over structures",)], p.rows(warned, workdir="few")
+        p.run("run", "few.yaml", "-q", "workdir=four", "stages.prepare.conformers.count=4")
+        assert p.rows(warned, workdir="four") == []
         # Killed at a unit of each stage and during training; with other numbers of workers; with two ranks.
         want = digest(p, "run"), tensors(p.path("run/models/e2e.safetensors"))
         for fault in ("train.checkpoint.after:2", "score.unit.before_commit:3"):

@@ -167,6 +167,27 @@ void st_prepare_take(st_prepare_conf *c, const json_t *told)
     c->drawing = says(told, "drawing", "as_drawn") ? ST_DRAWING_AS_DRAWN : ST_DRAWING_STANDARD;
 }
 
+json_t *st_prepare_several(const st_prepare_conf *c)
+{
+    if (!st_prepare_builds(c) || c->structures < 2)
+        return NULL;
+    return json_pack("{s:I, s:f, s:f}", "count", (json_int_t)c->structures, "window", c->window, "dielectric",
+                     st_prepare_dielectric(c));
+}
+
+void st_prepare_take_several(st_prepare_conf *c, const json_t *several)
+{
+    const double window = json_number_value(json_object_get(several, "window"));
+    const double dielectric = json_number_value(json_object_get(several, "dielectric"));
+    const json_int_t count = json_integer_value(json_object_get(several, "count"));
+
+    c->structures = count >= 1 && count <= 100 ? count : 1;
+    if (window >= 0 && window <= 1000 && several != NULL)
+        c->window = window;
+    if (dielectric >= 1 && dielectric <= 1000)
+        c->dielectric = dielectric;
+}
+
 const char *st_prepare_form(const st_prepare_conf *c, char out[32])
 {
     if (c->ph < 0)

@@ -67,6 +67,12 @@ const char *st_prepare_told_words(const json_t *told);
 /* Sets both as a model file tells them. */
 void st_prepare_take(st_prepare_conf *c, const json_t *told);
 
+/* Of a model file: how many structures of a molecule were built for its networks, and which, as an object; NULL: one, none were built, or
+ * no memory. */
+json_t *st_prepare_several(const st_prepare_conf *c);
+/* Sets it as a model file tells it; where it tells nothing (NULL), one is built. */
+void st_prepare_take_several(st_prepare_conf *c, const json_t *several);
+
 /* The form of acids and bases after prepare: "as drawn", "neutral", "at pH 7.4"; out is its memory. */
 const char *st_prepare_form(const st_prepare_conf *c, char out[32]);
 

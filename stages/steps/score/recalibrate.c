@@ -100,10 +100,14 @@ static pl_code provenance_make(nn_model_file *m, const pl_env *env, const char *
                                : pl_fail(err, PL_EDATA, "the provenance of model %s cannot be read", m->name);
 
     if (code == PL_OK) {
-        json_t *told = st_prepare_told(pl_workflow_step(env->wf, "prepare")->conf);
+        const st_prepare_conf *prepare = pl_workflow_step(env->wf, "prepare")->conf;
+        json_t *told = st_prepare_told(prepare), *several = st_prepare_several(prepare);
         (void)json_object_del(all, "prepare"); /* as the form in the range: of the molecules that calibrate */
         if (told != NULL)
             (void)json_object_set_new(all, "prepare", told);
+        (void)json_object_del(all, "conformers");
+        if (several != NULL)
+            (void)json_object_set_new(all, "conformers", several);
         (void)json_object_set_new(all, "calibration", json_calibration(env, m, from, hash, e, &code, err));
         text = json_dumps(all, JSON_COMPACT | JSON_REAL_PRECISION(9));
         m->provenance = text != NULL ? pl_strdup(env->mem, text) : NULL;

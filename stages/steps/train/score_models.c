@@ -302,6 +302,19 @@ static pl_code told_check(pl_env *env, const nn_model_file *m, const json_t *the
     return code;
 }
 
+/* Fewer or more structures of a molecule than a network learned from. A model that tells nothing had one, or is older. */
+static pl_code several_check(pl_env *env, const nn_model_file *m, const json_t *then, const st_prepare_conf *c)
+{
+    const json_int_t count = json_integer_value(json_object_get(then, "count"));
+
+    if (m->model == NULL || count < 2 || !st_prepare_builds(c) || count == c->structures)
+        return PL_OK;
+    return pl_event_add(env, PL_WARN,
+                        "model %s was trained on up to %lld structures of a molecule, and here %lld %s built "
+                        "(stages.prepare.conformers.count): its errors and intervals are those of means over structures",
+                        m->name, (long long)count, (long long)c->structures, c->structures == 1 ? "is" : "are");
+}
+
 pl_code st_model_form_check(pl_env *env, const nn_model_file *m)
 {
     const pl_step *prepare = pl_workflow_step(env->wf, "prepare");
@@ -318,6 +331,8 @@ pl_code st_model_form_check(pl_env *env, const nn_model_file *m)
                             m->name, then, now);
     if (code == PL_OK && prepare != NULL)
         code = told_check(env, m, json_object_get(all, "prepare"), prepare->conf);
+    if (code == PL_OK && prepare != NULL)
+        code = several_check(env, m, json_object_get(all, "conformers"), prepare->conf);
     json_decref(all);
     return code;
 }

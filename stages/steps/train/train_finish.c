@@ -261,6 +261,8 @@ static pl_code provenance_make(st_trained *t, st_errors *const e[ST_PARTS], pl_e
         (void)json_object_set_new(all, "molecules", json_string(st_prepare_form(pl_workflow_step(env->wf, "prepare")->conf, form)));
     if (all != NULL && (told = st_prepare_told(pl_workflow_step(env->wf, "prepare")->conf)) != NULL)
         (void)json_object_set_new(all, "prepare", told);
+    if (all != NULL && (told = st_prepare_several(pl_workflow_step(env->wf, "prepare")->conf)) != NULL)
+        (void)json_object_set_new(all, "conformers", told);
     if (all != NULL && t->n_left > 0)
         (void)json_object_set_new(all, "left_out", json_left(t));
     if (all != NULL && t->d->limits)
