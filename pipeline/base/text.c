@@ -384,6 +384,8 @@ const char *pl_count_str(int64_t n, char buf[32])
     return buf;
 }
 
+const char *pl_plural(int64_t n, const char *one, const char *several) { return n == 1 ? one : several; }
+
 static int min(int a, int b) { return a < b ? a : b; }
 
 static bool is_same_letter(char a, char b) { return tolower((unsigned char)a) == tolower((unsigned char)b); }

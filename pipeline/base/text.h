@@ -62,6 +62,8 @@ const char *pl_digits_str(double x, int digits, char buf[32]);
 const char *pl_size_str(double bytes, char buf[32]);
 const char *pl_duration_str(double seconds, char buf[32]);
 const char *pl_count_str(int64_t n, char buf[32]);
+/* The word that agrees with n: "molecule is", "molecules are". */
+const char *pl_plural(int64_t n, const char *one, const char *several);
 
 /* The entry of names[0..n-1] closest to `word`: at most 3 edits, and at most half the length of the word; or NULL. */
 const char *pl_nearest(const char *word, const char *const *names, int n);

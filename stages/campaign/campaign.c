@@ -183,13 +183,15 @@ pl_code st_campaign_end(const char **why, const st_campaign *x, const st_campaig
     char text[32];
 
     if (c->rounds > 0 && s->ended + 1 >= c->rounds)
-        *why = pl_sprintf(x->mem, "%lld rounds are done (campaign.rounds)", (long long)c->rounds);
+        *why = pl_sprintf(x->mem, "%lld %s done (campaign.rounds)", (long long)c->rounds,
+                          pl_plural(c->rounds, "round is", "rounds are"));
     else if (c->calls > 0 && s->tried >= c->calls)
         *why = pl_sprintf(x->mem, "%s molecules were tried (campaign.calls)", pl_count_str(s->tried, text));
     else if (c->hours > 0 && s->seconds >= c->hours)
         *why = pl_sprintf(x->mem, "it has worked for %.0f s (campaign.time)", s->seconds);
     else if (c->patience > 0 && s->ended >= 0 && s->ended - (s->best_round > 0 ? s->best_round : 0) >= c->patience)
-        *why = pl_sprintf(x->mem, "no better value in %lld rounds (campaign.no_gain)", (long long)c->patience);
+        *why = pl_sprintf(x->mem, "no better value in %lld %s (campaign.no_gain)", (long long)c->patience,
+                          pl_plural(c->patience, "round", "rounds"));
     else {
         *why = NULL;
         return PL_OK;

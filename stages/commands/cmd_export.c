@@ -298,7 +298,8 @@ static pl_code do_export(const st_ask *ask, pl_error *err)
         (void)fprintf(stderr, "%lld molecule%s of %s\n", (long long)x->n_written, x->n_written == 1 ? "" : "s",
                       x->store->results_path);
     if (code == PL_OK && x->n_skipped > 0)
-        pl_cmd_say("%lld molecules without a stored structure were left out", (long long)x->n_skipped);
+        pl_cmd_say("%lld %s without a stored structure left out", (long long)x->n_skipped,
+                   pl_plural(x->n_skipped, "molecule", "molecules"));
     return code;
 }
 

@@ -44,14 +44,16 @@ static void say(const labelling *l)
     const bool dry = pl_arg(l->args, "--dry-run") != NULL;
     const int64_t fresh = f->n - f->n_known - f->n_replaced, stored = fresh + f->n_replaced;
 
-    pl_cmd_print("%s: %lld %s of %s%s%s%s from %lld rows of %s%s\n", f->property, (long long)stored,
-                 stored == 1 ? "label" : "labels", l->results, f->unit[0] ? ", in " : "", f->unit, stored > 0 ? "," : "",
-                 (long long)f->n_rows, f->path, dry ? " (--dry-run: nothing was stored)" : "");
-    say_count(f->n_replaced, "of them replace another value");
+    pl_cmd_print("%s: %lld %s of %s%s%s%s from %lld %s of %s%s\n", f->property, (long long)stored, stored == 1 ? "label" : "labels",
+                 l->results, f->unit[0] ? ", in " : "", f->unit, stored > 0 ? "," : "", (long long)f->n_rows,
+                 pl_plural(f->n_rows, "row", "rows"), f->path, dry ? " (--dry-run: nothing was stored)" : "");
+    say_count(f->n_replaced, pl_plural(f->n_replaced, "of them replaces another value", "of them replace another value"));
     say_count(f->n_known, "known already");
-    say_count(f->n_twice, "rows repeat the value of an earlier row");
-    say_count(f->n_limits, "limits such as >10 give no label (read: {censored: bound} learns from them)");
-    say_count(f->n_empty, "rows without a value");
+    say_count(f->n_twice,
+              pl_plural(f->n_twice, "row repeats the value of an earlier row", "rows repeat the value of an earlier row"));
+    say_count(f->n_limits, pl_plural(f->n_limits, "limit such as >10 gives no label (read: {censored: bound} learns from it)",
+                                     "limits such as >10 give no label (read: {censored: bound} learns from them)"));
+    say_count(f->n_empty, pl_plural(f->n_empty, "row without a value", "rows without a value"));
     if (!dry && stored > 0)
         pl_cmd_print("round %lld; `molsieve run` trains on them, `molsieve next` leaves these molecules out\n",
                      (long long)f->round);

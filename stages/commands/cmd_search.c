@@ -61,11 +61,12 @@ static void say(const st_ask *ask, const st_search_said *said, int64_t limit, in
     if (said->more)
         pl_cmd_say("these are the first %lld, and there may be more; --limit N shows more", (long long)limit);
     if (said->n_computed > 0)
-        pl_cmd_say("%lld molecules were prepared by an earlier version; their fingerprints were computed from SMILES, 1 ms each. "
+        pl_cmd_say("%lld %s prepared by an earlier version; fingerprints were computed from SMILES, 1 ms each. "
                    "`molsieve run WORKFLOW --from prepare` stores them",
-                   (long long)said->n_computed);
+                   (long long)said->n_computed, pl_plural(said->n_computed, "molecule was", "molecules were"));
     if (n_skipped > 0)
-        pl_cmd_say("%lld molecules without a stored structure were left out", (long long)n_skipped);
+        pl_cmd_say("%lld %s without a stored structure left out", (long long)n_skipped,
+                   pl_plural(n_skipped, "molecule", "molecules"));
 }
 
 static pl_code answer(const st_ask *ask, pl_error *err)

@@ -304,7 +304,7 @@ def stereo_that_is_not_kept_is_counted():
     with Project() as p:
         p.put("in.smi", "CC=[C@]=CC marked\nCC=C=CC open\nCC=C=C(C)C none\nC[P@](CC)c1ccccc1 phosphine\nCC=[C@]=CC.Cl salt\nCC=C=[C@](C)F misplaced\nCC(/C)=C/C same\nC[P@](C)c1ccccc1 twice\nCC=[C@]=C(C)C methyls\n[2H][C@H](C)O isotope\n")
         _, _, err = p.run("run", p.workflow(["in.smi"], "  read: {}\n  prepare: {conformers: {source: generate}, dedupe: {by: none}}\n"))
-        assert "1 records define stereo that is not kept" in err, err
+        assert "1 record defines stereo that is not kept" in err, err
         got = dict(p.rows("SELECT title, undefined_stereo FROM molecule JOIN record USING(mol_id)"))
         assert got == {"marked": 0, "open": 1, "none": 0, "phosphine": 0, "salt": 0, "misplaced": 1, "same": 0, "twice": 0, "methyls": 0, "isotope": 0}, got
         _, out, err = p.run("conformers", "in.smi")

@@ -135,7 +135,7 @@ def every_problem_is_told_and_nothing_is_stored():
         p.run("label", "run", "x.csv", "--replace")
         assert stored(p)[one[0]] == 7 and stored(p)[a] == 1
         out = p.run("label", "run", p.put("y.csv", "id,nM\n%s,2\n%s,\n%s,3\n%s,3\n" % (b, c, d, d)), "-p", "logS", "-c", "nM", "--unit", "nM", "--factor", "0.5")[1]
-        assert stored(p)[b] == 1 and stored(p)[d] == 1.5 and "1 rows repeat" in out and "1 rows without a value" in out, out
+        assert stored(p)[b] == 1 and stored(p)[d] == 1.5 and "1 row repeats" in out and "1 row without a value" in out, out
         p.run("label", "run", p.put("z.csv", table([(a, 1), (b, 0)], "id,toxic")), "-p", "toxic", "--new", "--class")
         assert p.rows("SELECT task FROM property WHERE name='toxic'") == [("classification",)]
         assert "a class is 0 or 1" in p.run("label", "run", p.put("z.csv", table([(c, 2)], "id,toxic")), "-p", "toxic", expect=2)[2]

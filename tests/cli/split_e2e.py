@@ -127,11 +127,11 @@ def shares_that_whole_groups_cannot_have_are_warned_of():
             p.run("run", "w.yaml", "-q")
             where = "%s-%s" % (method, shares[0])
             return (dict(p.rows("SELECT part, count(*) FROM split GROUP BY 1", workdir=where)),
-                    [m for m, in p.rows("SELECT message FROM event WHERE level='warn' AND message LIKE 'split: asked%'", workdir=where)])
+                    [m for m, in p.rows("SELECT message FROM event WHERE level='warn' AND message LIKE 'asked for%'", workdir=where)])
 
         got, told = split("scaffold", 0.05, 0.05, 0.9)  # earlier versions: 20 of 40 to train
         assert got["train"] == 4 and sum(got.values()) == 40, got
-        assert told == ["split: asked for train 5 %%, valid 5 %%, test 90 %%, but there are train 10 %% (4), %stest %.3g %% (%d): molecules of one "
+        assert told == ["asked for train 5 %%, valid 5 %%, test 90 %%, but there are train 10 %% (4), %stest %.3g %% (%d): molecules of one "
                         "scaffold or skeleton stay together; a random split, or other fractions, may come nearer" %
                         ("valid %.3g %% (%d), " % (2.5 * got.get("valid", 0), got.get("valid", 0)), 2.5 * got["test"], got["test"])], told
         got, told = split("scaffold", 0.8, 0.1, 0.1)
@@ -158,7 +158,7 @@ def a_split_by_time_trains_on_what_came_first():
                                                                  1998: "test", 1999: "test"}
         assert dict(got) == want and all(want[y] == part for y, part in got), got
         told = p.one("SELECT message FROM event WHERE message LIKE '%train from%'", workdir="a")
-        assert told == "train from 1990, valid from 1994, calibration from 1996, test from 1998 to 1999; 1 molecules have no year", told
+        assert told == "train from 1990, valid from 1994, calibration from 1996, test from 1998 to 1999; 1 molecule has no year", told
         assert "add up to" in p.run("check", "a.yaml", "stages.split.fractions.train=0.9", expect=2)[2]
         assert "called month" in p.run("run", "a.yaml", "-q", "stages.split.column=month", expect=2)[2]
 
@@ -203,7 +203,7 @@ def a_split_depends_on_the_seed_and_the_molecules_alone():
         split("twice", "twice.csv", "method: column")
         assert p.rows(by, workdir="twice") == sorted([w for w in want if w[0] not in ("m0", "m2")] + [("m101", "valid")])
         assert p.one("SELECT message FROM event WHERE level='warn' AND stage='split'", workdir="twice") == (
-            "2 molecules are in no part, because their records have several values in split")
+            "2 molecules are in no part, because the records have several values in split")
         p.put("parts.txt", b"\xef\xbb\xbfm0 train\r\n# by title\n\nm1, valid \nm2\t2\n")
         split("file", "a.csv", "method: file, path: parts.txt")
         assert p.rows(by, workdir="file") == [("m0", "train"), ("m1", "valid"), ("m2", "test")]

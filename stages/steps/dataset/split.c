@@ -317,7 +317,7 @@ static pl_code shares_tell(const split_state *s)
                      (long long)count[p]);
     }
     if (max > 1.5 && max > (double)n / 30)
-        code = pl_event_add(s->env, PL_WARN, "split: asked for %s, but there are %s: %s", pl_text_str(&asked), pl_text_str(&got),
+        code = pl_event_add(s->env, PL_WARN, "asked for %s, but there are %s: %s", pl_text_str(&asked), pl_text_str(&got),
                             c->method == BY_TIME ? "molecules of one time stay together"
                                                  : "molecules of one scaffold or skeleton stay together; a random split, or other "
                                                    "fractions, may come nearer");

@@ -66,8 +66,8 @@ pl_code st_split_column(split_state *s, pl_error *err)
         s->m[i].part = value == ST_TRAIN || value == ST_VALID || value == ST_TEST ? (int)value : NO_PART;
     }
     if (code == PL_OK && contrary > 0)
-        code = pl_event_add(s->env, PL_WARN, "%lld molecules are in no part, because their records have several values in %s",
-                            (long long)contrary, s->conf->column);
+        code = pl_event_add(s->env, PL_WARN, "%lld %s in no part, because the records have several values in %s",
+                            (long long)contrary, pl_plural(contrary, "molecule is", "molecules are"), s->conf->column);
     return code;
 }
 
@@ -90,8 +90,8 @@ static pl_code times_tell(const split_state *s, int64_t n)
         if (i == 0 || s->m[i].part != s->m[i - 1].part)
             pl_text_addf(&text, "%s%s from %.10g", i ? ", " : "", st_part_name[s->m[i].part], s->m[i].value);
     if (n > 0)
-        code = pl_event_add(s->env, PL_INFO, "%s to %.10g; %lld molecules have no %s", pl_text_str(&text), s->m[n - 1].value,
-                            (long long)(s->n - n), s->conf->column);
+        code = pl_event_add(s->env, PL_INFO, "%s to %.10g; %lld %s no %s", pl_text_str(&text), s->m[n - 1].value,
+                            (long long)(s->n - n), pl_plural(s->n - n, "molecule has", "molecules have"), s->conf->column);
     pl_text_free(&text);
     return code;
 }
@@ -268,7 +268,8 @@ static pl_code lines_strange(const split_state *s, pl_error *err)
                   "word NOT IN (SELECT title FROM record WHERE mol_id IS NOT NULL AND title IS NOT NULL)");
 
     if (code == PL_OK && n)
-        code = pl_event_add(s->env, PL_WARN, "%lld lines of %s name no molecule that was read", (long long)n, s->conf->path);
+        code = pl_event_add(s->env, PL_WARN, "%lld %s of %s %s no molecule that was read", (long long)n,
+                            pl_plural(n, "line", "lines"), s->conf->path, pl_plural(n, "names", "name"));
     return code;
 }
 

@@ -479,9 +479,9 @@ static pl_code say_structures(prepare_state *s)
 
     if (t->n_lost > 0)
         code = pl_event_add(s->env, PL_WARN,
-                            "%lld records define stereo that is not kept, such as that of an allene: their structures have "
+                            "%lld %s stereo that is not kept, such as that of an allene: built structures have "
                             "either form, and undefined_stereo counts it",
-                            (long long)t->n_lost);
+                            (long long)t->n_lost, pl_plural(t->n_lost, "record defines", "records define"));
     if (code == PL_OK && st_molecules_twists(s->molecules) > 0)
         code = pl_event_add(s->env, PL_WARN,
                             "%lld records are duplicates with a biaryl that cannot turn: neither InChIKey nor SMILES tells its two "

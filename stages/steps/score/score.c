@@ -260,8 +260,9 @@ static pl_code refusals_tell(const score_state *s, pl_error *err)
         pl_db_prepare(s->env->store->db, &st,
                       "SELECT message, count(*) FROM failure WHERE stage='score' GROUP BY message ORDER BY 2 DESC, 1 LIMIT 3", err);
     while (pl_db_next(st, &code, err))
-        code = pl_event_add(s->env, PL_WARN, "%lld molecules have no prediction of one model: %s",
-                            (long long)sqlite3_column_int64(st, 1), (const char *)sqlite3_column_text(st, 0));
+        code = pl_event_add(s->env, PL_WARN, "%lld %s no prediction of one model: %s", (long long)sqlite3_column_int64(st, 1),
+                            pl_plural(sqlite3_column_int64(st, 1), "molecule has", "molecules have"),
+                            (const char *)sqlite3_column_text(st, 0));
     sqlite3_finalize(st);
     return code;
 }

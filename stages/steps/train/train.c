@@ -219,7 +219,8 @@ static pl_code data_open(train_state *t, pl_error *err)
     st_targets_fill(&t->test, &t->m, t->weight);
     t->host.test = &t->test.samples;
     if (t->env->store != NULL && t->d.n_no_graph)
-        (void)pl_event_add(t->env, PL_WARN, "left out: %lld molecules without a graph", (long long)t->d.n_no_graph);
+        (void)pl_event_add(t->env, PL_WARN, "left out: %lld %s without a graph", (long long)t->d.n_no_graph,
+                           pl_plural(t->d.n_no_graph, "molecule", "molecules"));
     if (t->env->store != NULL && t->n_rare > 0)
         st_train_elements_tell(t->env, t->train.n_unknown, t->n_rare);
     return t->env->store != NULL ? st_targets_tell(t->env, c, &t->train, &t->valid, &t->test) : PL_OK;

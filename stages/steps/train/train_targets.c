@@ -17,9 +17,8 @@ pl_code st_targets_check(pl_env *env, const st_train_conf *c, pl_error *err)
         int64_t undecided = 0;
         code = st_classes_check(env, label, &undecided, err);
         if (code == PL_OK && undecided)
-            code =
-                pl_event_add(env, PL_WARN, "left out: %lld molecules whose measurements of %s disagree, so that they have no class",
-                             (long long)undecided, label);
+            code = pl_event_add(env, PL_WARN, "left out: %lld %s whose measurements of %s disagree, so that no class is known",
+                                (long long)undecided, pl_plural(undecided, "molecule", "molecules"), label);
     }
     return code;
 }
