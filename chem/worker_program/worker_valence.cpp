@@ -83,9 +83,9 @@ void check_valence(OBAtom &a)
     const int q = a.GetFormalCharge(), drawn = bonds_of(a), all = drawn + static_cast<int>(a.GetImplicitHCount());
     if (all <= valence_max(z, q) && !is_odd_halogen(z, q, all))
         return;
-    if (z == 7 && q == 0 && is_drawn_uncharged(&a))
-        return;
     const bool nitrogen = z == 7 && q == 0;
+    if (nitrogen && (is_drawn_uncharged(&a) || (has_such_neighbour(a) && all <= 5))) // O=N(=O)[Cu]
+        return;
     const int n = nitrogen && drawn > 3 ? drawn : all; // without the hydrogen that Open Babel adds
     fail(CH_VALENCE, "atom " + number(a.GetIdx()) + " (" + OBElements::GetSymbol(z) + ") has " + number(n) +
                          (n == 1 ? " bond" : " bonds") + (q != 0 ? " and the charge " + signed_number(q) : "") +

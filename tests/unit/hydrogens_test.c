@@ -267,6 +267,7 @@ static void no_hydrogen_is_invented_for_a_missing_charge(void **state)
         { "O=n1ccccc1", "[O-][n+]1ccccc1", NULL },
         { "C[N]#[C]", "[C-]#[N+]C", NULL },
         { "CN(C)(C)B(F)(F)F", "F[B]([N](C)(C)C)(F)F", NULL }, /* no hydrogen either: bonds to boron and metals do not count */
+        { "O=N(=O)[Cu]", "[Cu]N(=O)=O", NULL },
         { "C[N+](C)(C)(C)C", NULL, "atom 2 (N) has 5 bonds and the charge +1" },
         { "C[O-]C", NULL, "atom 2 (O) has 2 bonds and the charge -1" },
         { "C[O+](C)C", "C[O+](C)C", NULL },

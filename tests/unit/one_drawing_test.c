@@ -144,7 +144,6 @@ static const char *const others[] = {
     "[O-]C(=O)C=[N+]=[N-]",
     "[O][N+](=O)C",
     "[CH2]C",
-    "[O-]N(=O)C",
     "[Na+].[Cl-]",
     "[O-]c1ccccc1.C[N+](C)(C)C",
 };
