@@ -69,19 +69,13 @@ bool has_such_neighbour(OBAtom &a)
     return false;
 }
 
-// Chlorine, bromine and iodine with an odd number of electrons: a chloronium or iodonium without its charge, or a chloride with a bond.
-bool is_odd_halogen(unsigned z, int charge, int bonds)
-{
-    return (z == 17 || z == 35 || z == 53) && ((charge == 0 && bonds == 2) || (charge == -1 && bonds == 1));
-}
-
 std::string signed_number(int q) { return (q > 0 ? "+" : "") + number(q); }
 
 void check_valence(OBAtom &a)
 {
     const unsigned z = a.GetAtomicNum();
     const int q = a.GetFormalCharge(), drawn = bonds_of(a), all = drawn + static_cast<int>(a.GetImplicitHCount());
-    if (all <= valence_max(z, q) && !is_odd_halogen(z, q, all))
+    if (all <= valence_max(z, q))
         return;
     const bool nitrogen = z == 7 && q == 0;
     if (nitrogen && (is_drawn_uncharged(&a) || (has_such_neighbour(a) && all <= 5))) // O=N(=O)[Cu]
