@@ -108,7 +108,7 @@ def each_round_is_what_the_model_before_it_said():
 def a_campaign_ends_as_it_is_told():
     with Project() as p:
         table(p)
-        for setting, said, tried in (("calls=30", "30 molecules were tried", 30), ("no_gain=1", "no better value in 1 rounds", None), ("time=0.001s", "it has worked for", 0)):
+        for setting, said, tried in (("calls=30", "30 molecules were tried", 30), ("no_gain=1", "no better value in 1 round", None), ("time=0.001s", "it has worked for", 0)):
             out = campaign(p, "-q", "workdir=" + setting[:3], "stages.acquire.campaign." + setting, "stages.acquire.campaign.rounds=9")[1]
             assert "the campaign is over: " + said in out, out
             n = p.one("SELECT count(*) FROM acquired WHERE outcome IS NOT NULL", workdir=setting[:3])

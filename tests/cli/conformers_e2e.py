@@ -335,7 +335,7 @@ AWKWARD = (("C" * 166, "native"), ("N" + "[C@@H](C)C(=O)N" * 45 + "C", "native")
            ("C1CC/C=C/C1", "native"), ("C1CC1.CCO", "native"), ("[CH2]C(C)C", "openbabel"), ("[O][O]", "openbabel"), ("FS(F)(F)(F)(F)F", "openbabel"),
            ("ClP(Cl)(Cl)(Cl)Cl", "openbabel"), ("FI(F)(F)(F)(F)(F)F", None), ("[2H]C([2H])([2H])[13C](=O)[18O]C([3H])([3H])[3H]", "native"),
            ("C12C3C4C1C5C2C3C45", "native"), ("C1CCCCC2CCCCCC1CCCC2", "native"), ("CC(C)(C)C(C(C)(C)C)(C(C)(C)C)C(C)(C)C", "native"),
-           ("C[Hg]C", "openbabel"), ("[Fe+2]", "native"), ("Cl[Pt](Cl)(N)N", "openbabel"), ("CC[Pb](CC)(CC)CC", "openbabel"), ("C[N+](C)(C)(C)C", "openbabel"),
+           ("C[Hg]C", "openbabel"), ("[Fe+2]", "native"), ("Cl[Pt](Cl)(N)N", "openbabel"), ("CC[Pb](CC)(CC)CC", "openbabel"), ("C[N+](C)(C)(C)C", None),
            ("O=Cl(=O)(=O)O", "openbabel"), ("OS(=O)(=O)(=O)O", None), ("[CH2]", "openbabel"), ("[N]=O", "openbabel"), ("CC1(C)CCCC(C)(C)N1[O]", "openbabel"),
            ("[238U]", "openbabel"), ("[2H]O[2H]", "native"), ("C1C=C=CC1", "native"), ("C1CC#CC1", "native"), ("c1c#cccc1", "native"), ("C1#CC#CC#C1", "native"),
            ("C12C3C1C23", "native"), ("F/C=C(/F)/F", "native"), ("C[C@](C)(C)O", "native"), ("[Na+].[O-]C(=O)c1ccccc1", "native"), ("[99*]C", None),

@@ -351,7 +351,7 @@ static void a_split_file_that_changes_under_its_key_is_refused(void **state)
     meddled.commit = prepare_and_append;
     the_second_run_is_right(&(change){
         .file = "parts.txt",
-        .before = "one train\ntwo train\n",
+        .before = "two train\n",
         .says = "parts.txt was changed since the run began",
         .flow = "format: 1\nname: x\nworkdir: run\ninputs: [{path: a.smi}]\nlimits: {disk_free_min: 0B}\nstages:\n  read:\n"
                 "  prepare: {conformers: {source: none}}\n  split: {method: file, path: parts.txt}\n",
