@@ -423,8 +423,8 @@ static void the_heartbeat_tells_what_is_done_and_how_it_ended(void **state)
         ",\"job\":\"pbs 12.server task 4\",\"run_id\":1,\"command\":\"go\",\"state\":\"failed\",\"reason\":\""
         "unit 1 is meant to fail\",\"started_utc\":\"20",
         "Z\",\"at_utc\":\"20",
-        ",\"stages\":[{\"stage\":\"count\",\"state\":\"done\",\"item\":\"numbers\",\"note\":\"\",\"done\":16,\"total\":16},{\"stage\":\"square\","
-        "\"state\":\"running\",\"item\":\"numbers\",\"note\":\"\",\"done\":8,\"total\":",
+        ",\"stages\":[{\"stage\":\"count\",\"state\":\"",
+        "\",\"item\":\"numbers\",\"note\":\"\",\"done\":16,\"total\":16},{\"stage\":\"square\",\"state\":\"running\",\"item\":\"numbers\",\"note\":\"\",\"done\":8,\"total\":",
         "],\"crc32\":\""
     };
     pl_error err = { 0 };
@@ -450,6 +450,8 @@ static void the_heartbeat_tells_what_is_done_and_how_it_ended(void **state)
     for (size_t i = 0; i < sizeof says / sizeof *says; i++)
         if (strstr(text, says[i]) == NULL)
             fail_msg("%s\nnot in: %s", says[i], text);
+    /* All numbers are counted; whether the stage is ended by then is a question of threads. */
+    assert_true(strstr(text, "\"count\",\"state\":\"done\"") != NULL || strstr(text, "\"count\",\"state\":\"running\"") != NULL);
     for (size_t i = 0; i + 30 < file.len; i += 7) { /* a flipped bit is seen */
         text[i] ^= 4;
         assert_false(pl_heartbeat_holds((pl_bytes){ text, file.len }));
