@@ -197,9 +197,8 @@ typedef struct nn_cuda_cutter {
 } nn_cuda_cutter;
 
 void *nn_cuda_cut(nn_cuda_cutter *c, size_t n, size_t size);
-int64_t nn_cuda_pieces(int64_t n);                 /* ceil(n / NN_GPU_SQUARES): pieces of n numbers */
-size_t nn_cuda_table_bytes(void);                  /* maximum bytes of one table  */
-bool nn_cuda_units_asked(const nn_engine_conf *c); /* tables of hidden units: in exact mode, unless MOLSIEVE_CUDA_UNITS is 0 */
+int64_t nn_cuda_pieces(int64_t n);                         /* ceil(n / NN_GPU_SQUARES): pieces of n numbers */
+size_t nn_cuda_table_bytes(void);                          /* maximum bytes of one table  */
 pl_code nn_cuda_modules_open(nn_engine *e, pl_error *err); /* allocates act, edge, alpha, z, q [n_modules] */
 void nn_cuda_model_cut(nn_engine *e, nn_cuda_cutter *c);
 /* Floats of e->grads with this many rows. Each row has room at its end, because sums over ranks round up (to one number

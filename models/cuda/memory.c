@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "models/cuda/cuda_engine.h"
+#include "models/cuda/plugin.h"
 
 enum { TABLE_BYTES = 256 << 20, MAX_RANKS = 1024 };
 

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """engine: cuda and auto from outside, with the emulated plugin and without a driver."""
+import glob
 import json
 import os
 import shutil
@@ -301,6 +302,14 @@ class Cuda(unittest.TestCase):
                                rf"{memory} MB are free; about \d+ molecules would fit: batch.molecules")
         fit = said.split("about ")[1].split()[0]
         self.sieve(*words, f"stages.score.batch.molecules={fit}", MOLSIEVE_EMULATOR_MB=str(memory))
+        self.assertIn("exact by hidden units", self.score_level())
+
+    def score_level(self):
+        db = sqlite3.connect(glob.glob(os.path.join(self.dir, "**/results.db"), recursive=True)[0])
+        try:
+            return db.execute("SELECT json_extract(kernels,'$.score') FROM run ORDER BY run_id DESC").fetchone()[0]
+        finally:
+            db.close()
 
     def test_devices_that_are_not_there_are_refused(self):
         for word, n, text in (("[0, 2]", 2, "there is no GPU 2; this machine shows 2"), ("some", 2, "some is neither all nor the number of a GPU"),

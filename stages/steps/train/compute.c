@@ -218,6 +218,16 @@ static const char *library_word(const st_compute *c, char word[272])
     return word;
 }
 
+/* Of exact radial networks; an earlier version had tables of pairs and said nothing. */
+static const char *exact_word(const st_compute *c)
+{
+    const nn_engine_conf conf = st_compute_conf(c, 1);
+
+    if (conf.radial != NN_RADIAL_EXACT)
+        return "";
+    return nn_cuda_units_asked(&conf) ? ", exact by hidden units" : ", exact by tables of pairs";
+}
+
 const char *st_compute_level(const st_compute *c, pl_arena *mem)
 {
     const nn_engine_kind *kind = st_compute_engine(c);
@@ -228,7 +238,7 @@ const char *st_compute_level(const st_compute *c, pl_arena *mem)
         if (nn_cuda_plugin(&ops, NULL) == PL_OK)
             (void)ops->find(0, text, sizeof text);
         drop_memory(text);
-        return pl_sprintf(mem, "cuda (%s%s)", text, library_word(c, library));
+        return pl_sprintf(mem, "cuda (%s%s%s)", text, library_word(c, library), exact_word(c));
     }
     return pl_sprintf(mem, "%s%s%s (%s)", kind->name, kind == &nn_engine_cpu ? " " : "", kind == &nn_engine_cpu ? set_name(c) : "",
                       nn_cpu_machine(machine));
