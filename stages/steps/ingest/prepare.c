@@ -10,7 +10,6 @@
 #include "pipeline/base/log.h"
 #include "pipeline/workflow/workflow.h"
 #include "stages/database/blocks.h"
-#include "stages/database/measured.h"
 #include "stages/expression/expression.h"
 #include "stages/steps/ingest/alerts.h"
 #include "stages/steps/ingest/columns.h"
@@ -495,18 +494,6 @@ static pl_code say_structures(prepare_state *s)
                         (long long)t->n_known);
 }
 
-/* What is known when all molecules are there; of shards `merge` does it. */
-static pl_code library_finish(pl_env *env, bool any, pl_error *err)
-{
-    pl_code code = any ? PL_OK : st_prepare_fail_empty(env, err);
-
-    if (code == PL_OK)
-        code = st_measured_apply(env->store, err);
-    if (code == PL_OK)
-        code = st_prepare_warn_labels(env, err);
-    return code == PL_OK ? st_drawings_warn(env, err) : code;
-}
-
 static pl_code finish(void *state, pl_error *err)
 {
     prepare_state *s = state;
@@ -518,7 +505,7 @@ static pl_code finish(void *state, pl_error *err)
     if (code == PL_OK)
         code = pl_db_int(s->env->store->db, &any, err, "SELECT EXISTS(SELECT 1 FROM molecule)");
     if (code == PL_OK && s->env->n_shards == 0)
-        code = library_finish(s->env, any != 0, err);
+        code = st_prepare_library_end(s->env, any != 0, err);
     return code == PL_OK ? say_structures(s) : code;
 }
 

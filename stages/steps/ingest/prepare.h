@@ -54,6 +54,9 @@ typedef struct st_prepared_unit {
 pl_code st_prepare_fail_empty(const pl_env *env, pl_error *err);
 /* Events about labels that were asked for by name and that molecules lack. */
 pl_code st_prepare_warn_labels(pl_env *env, pl_error *err);
+/* Both, where they hold, and what else is known when all molecules are there: labels that were added, drawings. Of shards `merge` does it. any:
+ * there is a molecule. */
+pl_code st_prepare_library_end(pl_env *env, bool any, pl_error *err);
 
 /* ---- prepare_store.c; main thread ---- */
 

@@ -5,6 +5,7 @@
 
 #include "pipeline/base/log.h"
 #include "pipeline/workflow/workflow.h"
+#include "stages/database/measured.h"
 #include "stages/steps/ingest/prepare.h"
 
 /* No molecule is left to continue with: most often the format or the settings are wrong. */
@@ -83,4 +84,15 @@ pl_code st_prepare_warn_labels(pl_env *env, pl_error *err)
                                 (long long)have, (long long)all, name[i]);
     }
     return code;
+}
+
+pl_code st_prepare_library_end(pl_env *env, bool any, pl_error *err)
+{
+    pl_code code = any ? PL_OK : st_prepare_fail_empty(env, err);
+
+    if (code == PL_OK)
+        code = st_measured_apply(env->store, err);
+    if (code == PL_OK)
+        code = st_prepare_warn_labels(env, err);
+    return code == PL_OK ? st_drawings_warn(env, err) : code;
 }
