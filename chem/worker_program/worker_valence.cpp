@@ -81,9 +81,12 @@ void check_valence(OBAtom &a)
     if (nitrogen && (is_drawn_uncharged(&a) || (has_such_neighbour(a) && all <= 5))) // O=N(=O)[Cu]
         return;
     const int n = nitrogen && drawn > 3 ? drawn : all; // without the hydrogen that Open Babel adds
-    fail(CH_VALENCE, "atom " + number(a.GetIdx()) + " (" + OBElements::GetSymbol(z) + ") has " + number(n) +
-                         (n == 1 ? " bond" : " bonds") + (q != 0 ? " and the charge " + signed_number(q) : "") +
-                         (nitrogen ? " and no charge; only N+ has four (SMILES: [N+], molfile: M  CHG)" : ""));
+    std::string what = n == 1 ? " bond" : " bonds";
+    if (q != 0)
+        what += " and the charge " + signed_number(q);
+    if (nitrogen)
+        what += " and no charge; only N+ has four (SMILES: [N+], molfile: M  CHG)";
+    fail(CH_VALENCE, "atom " + number(a.GetIdx()) + " (" + OBElements::GetSymbol(z) + ") has " + number(n) + what);
 }
 
 } // namespace

@@ -226,9 +226,7 @@ static pl_code first_row(sqlite3_stmt **st, bool *row, sqlite3 *db, pl_error *er
     char *sql = sqlite3_vmprintf(fmt, ap);
     pl_code code = sql != NULL ? pl_db_prepare(db, st, sql, err) : pl_fail(err, PL_ENOMEM, "a query");
 
-    *row = false;
-    if (code == PL_OK)
-        code = pl_db_step(*st, row, err);
+    *row = pl_db_next(*st, &code, err);
     sqlite3_free(sql);
     return code;
 }

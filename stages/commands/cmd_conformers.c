@@ -19,17 +19,18 @@ enum { GROUP = 256, CPU_GROUP = 32, AHEAD = 3, MAX_WORKERS = 1024, MAX_COUNT = 1
 
 static const double CPU_SECONDS = 30; /* of one molecule, as conformers.retry_cpu_limit */
 
-static const pl_opt opts[] = { { "--output", 'o', "FILE",
-                                 "SDF file, complete or not written at all; .gz is compressed; default: standard output" },
-                               { "--count", 'c', "K", "structures of a molecule, at most (1)" },
-                               { "--window", 0, "E", "leave out those that are E kcal/mol above the lowest (10; 0: none)" },
-                               { "--dielectric", 0, "D", "divide electrostatics by D; 1: vacuum (1; with --count 4)" },
-                               { "--device", 0, "NAME", "where structures are built: cpu or cuda, the first GPU (cpu)" },
-                               { "--force-field", 0, "NAME", "mmff94 or mmff94s (mmff94)" },
-                               { "--seed", 0, "N", "other random numbers (1)" },
-                               { "--format", 'f', "NAME", "format of the input: smi, csv, sdf ... (by its name or first bytes)" },
-                               { "--jobs", 'j', "N", "threads (all processors)" },
-                               { 0 } };
+static const pl_opt opts[] = {
+    { "--output", 'o', "FILE", "SDF file, complete or not written at all; .gz is compressed; default: standard output" },
+    { "--count", 'c', "K", "structures of a molecule, at most (1)" },
+    { "--window", 0, "E", "leave out those that are E kcal/mol above the lowest (10; 0: none)" },
+    { "--dielectric", 0, "D", "divide electrostatics by D; 1: vacuum (1; with --count 4)" },
+    { "--device", 0, "NAME", "where structures are built: cpu or cuda, the first GPU (cpu)" },
+    { "--force-field", 0, "NAME", "mmff94 or mmff94s (mmff94)" },
+    { "--seed", 0, "N", "other random numbers (1)" },
+    { "--format", 'f', "NAME", "format of the input: smi, csv, sdf ... (by its name or first bytes)" },
+    { "--jobs", 'j', "N", "threads (all processors)" },
+    { 0 },
+};
 
 typedef struct {
     pl_arena *mem;

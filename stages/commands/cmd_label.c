@@ -43,9 +43,11 @@ static void say(const labelling *l)
     const st_label_file *f = &l->file;
     const bool dry = pl_arg(l->args, "--dry-run") != NULL;
     const int64_t fresh = f->n - f->n_known - f->n_replaced, stored = fresh + f->n_replaced;
+    const char *in = f->unit[0] != '\0' ? ", in " : "";
+    const char *comma = stored > 0 ? "," : "";
 
-    pl_cmd_print("%s: %lld %s of %s%s%s%s from %lld %s of %s%s\n", f->property, (long long)stored, stored == 1 ? "label" : "labels",
-                 l->results, f->unit[0] ? ", in " : "", f->unit, stored > 0 ? "," : "", (long long)f->n_rows,
+    pl_cmd_print("%s: %lld %s of %s%s%s%s from %lld %s of %s%s\n", f->property, (long long)stored,
+                 pl_plural(stored, "label", "labels"), l->results, in, f->unit, comma, (long long)f->n_rows,
                  pl_plural(f->n_rows, "row", "rows"), f->path, dry ? " (--dry-run: nothing was stored)" : "");
     say_count(f->n_replaced, pl_plural(f->n_replaced, "of them replaces another value", "of them replace another value"));
     say_count(f->n_known, "known already");

@@ -283,8 +283,11 @@ static void assert_measured(const char *names, const char *row, const char *valu
     assert_int_equal(ch_reader_open(&r, path, NULL, NULL, NULL), PL_OK);
     assert_true(ch_reader_next(r, &rec, &more, NULL) == PL_OK && more);
     assert_int_equal(ch_record_measured(&f, &n, r, &rec, mem, NULL), PL_OK);
-    for (int i = 1; i < n; i++)
-        pl_text_addf(&got, "%s%s%s", i > 1 ? "|" : "", f[i].text, f[i].is_number ? " number" : "");
+    for (int i = 1; i < n; i++) {
+        pl_text_add(&got, i > 1 ? "|" : "");
+        pl_text_add(&got, f[i].text);
+        pl_text_add(&got, f[i].is_number ? " number" : "");
+    }
     assert_string_equal(pl_text_str(&got), values);
     const ch_field *beside = ch_relation_unclear(f, n, &f[n - 1]);
     assert_string_equal(beside != NULL ? beside->name : "", unclear);

@@ -228,7 +228,7 @@ static pl_code contradiction_tell(const split_state *s, const contradiction *c, 
     if (c->n == 0)
         return PL_OK;
     if (c->n > 1)
-        snprintf(more, sizeof more, " (%lld such lines in all)", (long long)c->n);
+        (void)snprintf(more, sizeof more, " (%lld such lines in all)", (long long)c->n);
     return pl_fail(err, PL_ECONFIG,
                    "%s:%d puts molecule %s in %s, but %s:%d puts it in %s%s; a molecule is in one part: remove one of the lines",
                    s->conf->path, c->line[1], c->inchikey, st_part_name[c->part[1]], s->conf->path, c->line[0],

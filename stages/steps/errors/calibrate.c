@@ -85,7 +85,7 @@ pl_code st_ranges_make(nn_model_file *m, const pl_env *env, const st_samples *s,
 {
     const int32_t n = s->d->n_targets;
     nn_range *range = PL_NEW(env->mem, nn_range, n + 1);
-    bool *own = PL_NEW(env->mem, bool, n + 1);
+    bool *own = PL_NEW(env->mem, bool, n);
     pl_code code = range != NULL && own != NULL ? PL_OK : pl_fail(err, PL_ENOMEM, "the range of a model");
 
     for (int32_t k = 0; k < n && code == PL_OK; k++)

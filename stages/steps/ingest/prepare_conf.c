@@ -52,7 +52,7 @@ const pl_field st_prepare_fields[] = {
           "openbabel: Open Babel, more than ten times as slow" },
     { PL_CHOICE, "conformers.device", AT(device), .choices = "cpu|cuda", .flags = PL_HOW,
       .help =
-          "where the native builder computes: cpu; cuda: the first GPU, no faster than 16 cores, other last digits, at times another "
+          "where the native builder computes: cpu; cuda: the first GPU, about as fast as 16 cores, other last digits, at times another "
           "conformer; what it does not take the CPU builds" },
     { PL_CHOICE, "conformers.force_field", AT(force_field), .choices = "mmff94|mmff94s|uff",
       .help = "minimises built structures; mmff94s has flatter nitrogens, as in crystals; uff is Open Babel's; where mmff94 has no "

@@ -312,7 +312,7 @@ static pl_code several_check(pl_env *env, const nn_model_file *m, const json_t *
     return pl_event_add(env, PL_WARN,
                         "model %s was trained on up to %lld structures of a molecule, and here %lld %s built "
                         "(stages.prepare.conformers.count): its errors and intervals are those of means over structures",
-                        m->name, (long long)count, (long long)c->structures, c->structures == 1 ? "is" : "are");
+                        m->name, (long long)count, (long long)c->structures, pl_plural(c->structures, "is", "are"));
 }
 
 pl_code st_model_form_check(pl_env *env, const nn_model_file *m)

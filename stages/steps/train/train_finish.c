@@ -480,9 +480,10 @@ static pl_code network_judge(st_errors *e[ST_PARTS], st_trained *t, pl_error *er
 static pl_code sources_ignore(st_trained *t, pl_error *err)
 {
     for (int32_t k = 0; k < t->m.conf.outputs; k++) {
-        nn_range *own = t->m.target[k].range != NULL ? PL_NEW(t->env->mem, nn_range, 1) : NULL;
+        nn_range *own;
         if (t->m.target[k].range == NULL)
             continue;
+        own = PL_NEW(t->env->mem, nn_range, 1);
         if (own == NULL)
             return pl_fail(err, PL_ENOMEM, "the range of a target");
         *own = *t->m.target[k].range;
