@@ -420,8 +420,7 @@ static void the_heartbeat_tells_what_is_done_and_how_it_ended(void **state)
     static const char *const says[] = {
         "{\"host\":\"",
         "\",\"pid\":",
-        ",\"job\":\"pbs 12.server task 4\",\"run_id\":1,\"command\":\"go\",\"state\":\"failed\",\"reason\":\""
-        "unit 1 is meant to fail\",\"started_utc\":\"20",
+        ",\"job\":\"pbs 12.server task 4\",\"run_id\":1,\"command\":\"go\",\"state\":\"failed\",\"reason\":\"unit 1 is meant to fail\",\"started_utc\":\"20",
         "Z\",\"at_utc\":\"20",
         ",\"stages\":[{\"stage\":\"count\",\"state\":\"",
         "\",\"item\":\"numbers\",\"note\":\"\",\"done\":16,\"total\":16},{\"stage\":\"square\",\"state\":\"running\",\"item\":\"numbers\",\"note\":\"\",\"done\":8,\"total\":",
