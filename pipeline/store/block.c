@@ -134,8 +134,8 @@ static pl_code get(pl_store *s, const char *kind, const char *key, int64_t unit,
     if (code != PL_OK)
         return code;
     bind_name(st, kind, key, unit);
-    code = pl_db_step(st, &out->found, err);
-    if (code == PL_OK && out->found) {
+    out->found = pl_db_next(st, &code, err);
+    if (out->found) {
         row = sqlite3_column_int64(st, 0);
         n = sqlite3_column_int64(st, 1);
         out->first = sqlite3_column_int64(st, 2);

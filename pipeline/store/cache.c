@@ -100,7 +100,7 @@ pl_code pl_cache_check(pl_store *s, int64_t *n, int64_t *n_bad, pl_error *err)
     pl_code code = is_there(s, &there, err);
 
     *n = *n_bad = 0;
-    if (code == PL_OK && there)
+    if (there)
         code = pl_db_prepare(s->features, &st, "SELECT crc32,data,key FROM cache", err);
     while (st != NULL && pl_db_next(st, &code, err)) {
         const void *blob = sqlite3_column_blob(st, 1);

@@ -211,11 +211,10 @@ bool pl_db_next(sqlite3_stmt *st, pl_code *code, pl_error *err)
 
 pl_code pl_db_run(sqlite3_stmt *st, pl_error *err)
 {
-    bool row = true;
     pl_code code = PL_OK;
 
-    while (row && code == PL_OK)
-        code = pl_db_step(st, &row, err);
+    while (pl_db_next(st, &code, err))
+        continue;
     (void)sqlite3_clear_bindings(st);
     return code;
 }

@@ -167,11 +167,21 @@ static pl_code check_room(sqlite3 *from, const char *to, pl_error *err)
                    pl_size_str((double)bytes, want), pl_size_str(left, have));
 }
 
+static pl_code remove_blocks(const char *path, pl_error *err)
+{
+    sqlite3 *db = NULL;
+    pl_code code = pl_open_file(&db, path, SQLITE_OPEN_READWRITE, 0, err);
+
+    if (code == PL_OK)
+        code = pl_db_exec(db, "DELETE FROM block", err);
+    (void)sqlite3_close(db);
+    return code;
+}
+
 /* A copy that is complete or not there. */
 static pl_code copy_db(sqlite3 *from, const char *to, bool blocks, pl_error *err)
 {
     char tmp[TMP];
-    sqlite3 *db = NULL;
     pl_code code;
 
     name_tmp(to, tmp);
@@ -180,10 +190,7 @@ static pl_code copy_db(sqlite3 *from, const char *to, bool blocks, pl_error *err
     if (code == PL_OK)
         code = pl_db_execf(from, err, "VACUUM INTO %Q", tmp);
     if (code == PL_OK && !blocks)
-        code = pl_open_file(&db, tmp, SQLITE_OPEN_READWRITE, 0, err);
-    if (code == PL_OK && !blocks)
-        code = pl_db_exec(db, "DELETE FROM block", err);
-    (void)sqlite3_close(db);
+        code = remove_blocks(tmp, err);
     if (code == PL_OK && has_log(to))
         remove_database(to);
     if (code == PL_OK)

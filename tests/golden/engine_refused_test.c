@@ -23,6 +23,7 @@ enum { UNITS = 1 };
 
 static long countdown;    /* calls until the one that is refused; 0: none */
 static bool refused;      /* since the last arm() */
+static int n_told;        /* errors since then */
 static char which[2000];  /* the statement that was refused */
 static char after[20000]; /* those that were asked for afterwards, each once and on a line */
 
@@ -58,12 +59,20 @@ int __wrap_sqlite3_exec(sqlite3 *db, const char *sql, int (*each)(void *, int, c
 }
 
 int __wrap_sqlite3_extended_errcode(sqlite3 *db) { return refused ? SQLITE_IOERR : __real_sqlite3_extended_errcode(db); }
-const char *__wrap_sqlite3_errmsg(sqlite3 *db) { return refused ? "it was refused" : __real_sqlite3_errmsg(db); }
+
+/* A second error after the refusal has another text. */
+const char *__wrap_sqlite3_errmsg(sqlite3 *db)
+{
+    if (!refused)
+        return __real_sqlite3_errmsg(db);
+    return n_told++ == 0 ? "it was refused" : "it was asked for more";
+}
 
 static void arm(long nth)
 {
     countdown = nth;
     refused = false;
+    n_told = 0;
     after[0] = '\0';
 }
 
@@ -206,25 +215,40 @@ static pl_code marks(pl_store *s, toy *t, pl_error *err)
 }
 
 /* s NULL: opens it, for reading or writing. */
-static pl_code one_call(pl_store *s, toy *t, bool writes, reading *one, pl_error *err)
+static pl_code one_call(pl_store *s, toy *t, bool writes, reading *one, const pl_schema *schema, pl_error *err)
 {
     pl_code code;
 
     if (one != NULL)
         return one(s, t, err);
-    code = writes ? pl_store_open(&s, &t->wf, &toy_schema, err) : pl_store_open_read(&s, t->wf.storage.results, &toy_schema, err);
+    code = writes ? pl_store_open(&s, &t->wf, schema, err) : pl_store_open_read(&s, t->wf.storage.results, schema, err);
     if (code == PL_OK)
         code = pl_store_features(s, err);
     pl_store_close(s);
     return code;
 }
 
+static const char *const without[] = { "ROLLBACK", "PRAGMA wal_checkpoint(", NULL }; /* of a check that only read, too */
+static const char *const allowed[] = { "ROLLBACK", NULL };
+
+/* False: it makes fewer calls. */
+static bool refuse_nth(long nth, const char *name, pl_store *s, toy *t, bool writes, reading *one, const pl_schema *schema)
+{
+    pl_error err = { 0 };
+
+    arm(nth);
+    const pl_code code = one_call(s, t, writes, one, schema, &err);
+    const bool met = refused;
+    countdown = 0;
+    refused = false;
+    if (met)
+        judge(code, &err, name, without, allowed);
+    return met;
+}
+
 static void refuse_each(toy *t, const char *name, bool writes, reading *one)
 {
-    static const char *const without[] = { "ROLLBACK", "PRAGMA wal_checkpoint(", NULL }; /* of a check that only read, too */
-    static const char *const allowed[] = { "ROLLBACK", NULL };
     pl_store *s = NULL;
-    bool met = true;
     int n = 0;
 
     if (one != NULL) {
@@ -233,17 +257,8 @@ static void refuse_each(toy *t, const char *name, bool writes, reading *one)
                          PL_OK);
         assert_int_equal(pl_store_features(s, NULL), PL_OK);
     }
-    for (long nth = 1; met; nth++) {
-        pl_error err = { 0 };
-        arm(nth);
-        const pl_code code = one_call(s, t, writes, one, &err);
-        met = refused;
-        countdown = 0;
-        refused = false;
-        if (met)
-            judge(code, &err, name, without, allowed);
-        n += met;
-    }
+    while (refuse_nth(n + 1, name, s, t, writes, one, &toy_schema))
+        n++;
     pl_store_close(s);
     assert_true(n > 0);
 }
@@ -272,10 +287,75 @@ static void a_refused_call_ends_what_reads_the_results(void **state)
     assert_int_equal(statements_left, 0);
 }
 
+/* ---- what makes results, and reads those of an older version ---- */
+
+static const char *const up[] = { NULL, "CREATE TABLE extra(x)", "CREATE TABLE more(y)" };
+static const pl_added added[] = { { "number", "half REAL", 2 }, { "number", "third REAL", 3 }, { NULL, NULL, 0 } };
+static const char *const docs[][4] = {
+    { "number", "value", "", "a number" }, { "number", "half", "", "its half" }, { "extra", "x", "", "new" }, { NULL, NULL, NULL, NULL }
+};
+
+static void removed(const toy *t)
+{
+    static const char *const ends[] = { "", "-wal", "-shm", ".format1" };
+
+    for (size_t k = 0; k < sizeof ends / sizeof *ends; k++)
+        (void)unlink(pl_sprintf(t->mem, "%s%s", t->wf.storage.results, ends[k]));
+    (void)unlink(t->wf.storage.features);
+}
+
+static void opened(toy *t, const pl_schema *schema)
+{
+    pl_store *s = NULL;
+
+    assert_int_equal(pl_store_open(&s, &t->wf, schema, NULL), PL_OK);
+    pl_store_close(s);
+}
+
+/* was: the schema of the results that are there; NULL: there are none. */
+static void refuse_each_new(toy *t, const char *name, bool writes, const pl_schema *was, const pl_schema *is)
+{
+    int n = -1;
+    bool met;
+
+    do {
+        removed(t);
+        if (was != NULL)
+            opened(t, was);
+        n++;
+        met = refuse_nth(n + 1, name, NULL, t, writes, NULL, is);
+    } while (met);
+    print_message("%s: %d calls\n", name, n);
+    assert_true(n > 10);
+}
+
+static void a_refused_call_ends_what_makes_or_converts_results(void **state)
+{
+    pl_schema three = toy_schema;
+    char dir[256];
+    toy t;
+
+    (void)state;
+    three.version = 3;
+    three.migrate = up;
+    three.added = added;
+    three.docs = docs;
+    three.views = "DROP VIEW IF EXISTS v_half; CREATE VIEW v_half AS SELECT value FROM number;";
+    toy_directory(dir);
+    toy_make(&t, dir, UNITS);
+    refuse_each_new(&t, "making", true, NULL, &three);
+    refuse_each_new(&t, "migrating", true, &toy_schema, &three);
+    refuse_each_new(&t, "reading older results", false, &toy_schema, &three);
+    toy_free(&t);
+    toy_remove(dir);
+    assert_int_equal(statements_left, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = { cmocka_unit_test(a_refused_call_ends_the_run_and_the_next_goes_on),
-                                        cmocka_unit_test(a_refused_call_ends_what_reads_the_results) };
+                                        cmocka_unit_test(a_refused_call_ends_what_reads_the_results),
+                                        cmocka_unit_test(a_refused_call_ends_what_makes_or_converts_results) };
 
     return cmocka_run_group_tests_name("engine, refused calls", tests, NULL, NULL);
 }
