@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What `doctor` finds on other machines than this one (made_machine.h): each finding with its health, word for word. */
+/* What `doctor` finds on other machines than this one (made_machine.h): each finding with its health, word for word; and which GPUs a
+ * model is computed on there. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -11,8 +12,10 @@
 #include <unistd.h>
 
 #include <cmocka.h>
+#include <sqlite3.h>
 
 #include "stages/commands/about/doctor.h"
+#include "stages/steps/train/compute.h"
 #include "tests/unit/made_machine.h"
 #include "toy.h"
 
@@ -35,7 +38,7 @@ static int end(void **state)
     (void)state;
     pl_arena_free(all.mem);
     toy_remove(folder);
-    return 0;
+    return sqlite3_memory_used() == 0 ? 0 : -1; /* no database is open */
 }
 
 /* "note: 255" of each finding of this name, with bars between; "" none. */
@@ -385,6 +388,119 @@ static void a_list_that_is_full_takes_no_more(void **state)
     assert_string_equal(all.list[47].text, "47");
 }
 
+/* "0 2" of the GPUs that are asked for, or why there are none; of no words, without a setting. */
+static const char *devices_of(int32_t engine, int n_words, const char *const *words)
+{
+    static char said[512];
+    st_compute c = st_compute_defaults();
+    const char *word[3] = { NULL };
+    int32_t device[ST_DEVICES];
+    pl_error err = { 0 };
+    int n = 0, at = 0;
+
+    for (int i = 0; i < n_words; i++)
+        word[i] = words[i];
+    c.engine = engine;
+    c.devices = (pl_list){ .n = n_words, .items = word };
+    if (st_compute_devices(&c, device, &n, &err) != PL_OK)
+        return strcpy(said, err.text);
+    for (int i = 0; i < n; i++)
+        at += snprintf(said + at, sizeof said - (size_t)at, "%s%d", i > 0 ? " " : "", (int)device[i]);
+    return said;
+}
+
+static void gpus_are_those_that_are_asked_for_or_all(void **state)
+{
+    static const struct {
+        const char *word[3], *said;
+    } cases[] = {
+        { { NULL }, "0 1 2" },
+        { { "all" }, "0 1 2" },
+        { { "0" }, "0" },
+        { { "2", "0" }, "2 0" },
+        { { "0", "1", "2" }, "0 1 2" },
+        { { "3" }, "devices: there is no GPU 3; this machine shows 3" },
+        { { "-1" }, "devices: -1 is neither all nor the number of a GPU" },
+        { { "x" }, "devices: x is neither all nor the number of a GPU" },
+        { { "all", "1" }, "devices: all is neither all nor the number of a GPU" },
+        { { "1", "0", "1" }, "devices: GPU 1 is named twice" },
+    };
+    static const char *const last[] = { "63" };
+
+    (void)state;
+    assert_string_equal(devices_of(ST_ENGINE_CUDA, 0, NULL), "no plugin");
+    made.gpus = 3;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        int n = 0;
+        while (n < 3 && cases[i].word[n] != NULL)
+            n++;
+        assert_string_equal(devices_of(ST_ENGINE_CUDA, n, cases[i].word), cases[i].said);
+        assert_string_equal(devices_of(ST_ENGINE_CPU, n, cases[i].word), "0");
+    }
+    made.gpus = 0;
+    assert_string_equal(devices_of(ST_ENGINE_CUDA, 0, NULL), "devices: 0 GPUs; 1 to 64 can be used");
+    made.gpus = 65;
+    assert_string_equal(devices_of(ST_ENGINE_CUDA, 0, NULL), "devices: 65 GPUs; 1 to 64 can be used");
+    made.gpus = 64;
+    assert_string_equal(strstr(devices_of(ST_ENGINE_CUDA, 0, NULL), " 61 "), " 61 62 63");
+    assert_string_equal(devices_of(ST_ENGINE_CUDA, 1, last), "63");
+}
+
+/* A rank has the GPU of its number on its machine; with one GPU, all have that. */
+static void each_rank_has_a_gpu_of_its_own(void **state)
+{
+    st_compute c = st_compute_defaults();
+    nn_launcher launch = { .rank = 7, .local_rank = 1 };
+    int32_t device = -1;
+    pl_error err = { 0 };
+
+    (void)state;
+    c.engine = ST_ENGINE_CUDA;
+    made.gpus = 2;
+    assert_int_equal(st_compute_device(&c, &launch, &device, &err), PL_OK);
+    assert_int_equal(device, 1);
+    launch.local_rank = -1; /* not told */
+    assert_int_equal(st_compute_device(&c, &launch, &device, &err), PL_OK);
+    assert_int_equal(device, 0);
+    launch.local_rank = 2;
+    assert_int_equal(st_compute_device(&c, &launch, &device, &err), PL_ECONFIG);
+    assert_string_equal(
+        err.text,
+        "rank 7 is number 2 on this machine, but there are only 2 GPUs for ranks: start fewer ranks, or use more machines");
+    made.gpus = 1;
+    assert_int_equal(st_compute_device(&c, &launch, &device, &err), PL_OK);
+    assert_int_equal(device, 0);
+    made.gpus = -1;
+    assert_int_equal(st_compute_device(&c, &launch, &device, &err), PL_EDEVICE);
+}
+
+/* What the last digits depend on: the GPU without its memory, its library where that multiplies, how radial networks are computed. */
+static void the_level_of_a_gpu_is_told_without_its_memory(void **state)
+{
+    st_compute c = st_compute_defaults();
+
+    (void)state;
+    unsetenv("MOLSIEVE_CUDA_UNITS");
+    c.engine = ST_ENGINE_CUDA;
+    c.radial = NN_RADIAL_NODES;
+    c.products = NN_PRODUCTS_OWN;
+    assert_string_equal(st_compute_level(&c, all.mem), "cuda (no GPU)");
+    made.gpus = 1;
+    made.found = made.cublaslt = true;
+    made.about = "A100, compute capability 8.0, 80 GB, driver 13.0";
+    assert_string_equal(st_compute_level(&c, all.mem), "cuda (A100, compute capability 8.0, driver 13.0)");
+    made.about = "A100, 80 GB, driver 13.0";
+    c.products = NN_PRODUCTS_CUBLASLT;
+    assert_string_equal(st_compute_level(&c, all.mem), "cuda (A100, driver 13.0, cuBLASLt 13)");
+    made.cublaslt = false;
+    made.about = "A100 of 80 GB";
+    c.radial = NN_RADIAL_EXACT;
+    assert_string_equal(st_compute_level(&c, all.mem), "cuda (A100 of 80 GB, exact by hidden units)");
+    setenv("MOLSIEVE_CUDA_UNITS", "0", 1);
+    assert_string_equal(st_compute_level(&c, all.mem), "cuda (A100 of 80 GB, exact by tables of pairs)");
+    unsetenv("MOLSIEVE_CUDA_UNITS");
+}
+
 #define CASE(name) cmocka_unit_test_setup_teardown(name, begin, end)
 
 int main(void)
@@ -405,6 +521,9 @@ int main(void)
         CASE(aspirin_must_come_back_whole),
         CASE(what_confines_the_worker_is_told),
         CASE(a_list_that_is_full_takes_no_more),
+        CASE(gpus_are_those_that_are_asked_for_or_all),
+        CASE(each_rank_has_a_gpu_of_its_own),
+        CASE(the_level_of_a_gpu_is_told_without_its_memory),
     };
     return cmocka_run_group_tests_name("doctor", tests, NULL, NULL);
 }

@@ -1,4 +1,4 @@
-/* tests/unit/made_machine.h - another machine for the tests of `doctor`: what the system, plugins and the chemistry worker say is what
+/* tests/unit/made_machine.h - another machine for the tests of `doctor` and of what computes a model: what the system, plugins and the chemistry worker say is what
  * `made` holds. For a program whose calls of the functions of WRAPS the linker replaces (tests/stages.cmake). Include it once, after
  * cmocka.h. */
 #ifndef TESTS_MADE_MACHINE_H
@@ -30,6 +30,7 @@ static struct {
     bool has_device; /* /dev/nvidia0 */
     int gpus;        /* -1: no plugin */
     bool found, cublaslt;
+    const char *about; /* each of them; NULL: its number */
     int node;
     const char *plugin, *broken; /* of ranks: its path, and why it does not open */
     const char *kernels;         /* "": none of that name */
@@ -96,7 +97,10 @@ static void gpu_pci(int32_t device, char *text, size_t n) { (void)snprintf(text,
 
 static bool gpu_find(int32_t device, char *text, size_t n)
 {
-    (void)snprintf(text, n, made.found ? "GPU %d" : "no driver for %d", (int)device);
+    if (made.about != NULL)
+        (void)snprintf(text, n, "%s", made.about);
+    else
+        (void)snprintf(text, n, made.found ? "GPU %d" : "no driver for %d", (int)device);
     return made.found;
 }
 
