@@ -53,13 +53,16 @@ static const char *column_named(const reading *x, const char *name)
     return NULL;
 }
 
+/* Of IC50 and ic50 the one that is written so; if none is, both. */
 static int columns_named(const reading *x, const char *name)
 {
-    int n = 0;
+    int exact = 0, any = 0;
 
-    for (int k = 0; k < x->n_names; k++)
-        n += strcmp(x->names[k], name) == 0;
-    return n;
+    for (int k = 0; k < x->n_names; k++) {
+        exact += strcmp(x->names[k], name) == 0;
+        any += strcasecmp(x->names[k], name) == 0;
+    }
+    return exact > 0 ? exact : any;
 }
 
 static const char *joined(const char *const *names, int n, pl_arena *mem)
@@ -177,9 +180,9 @@ static pl_code column_find(reading *x, pl_error *err)
                 "their own and name it with --column",
                 x->out->path, name, other);
     }
-    if (x->out->column != NULL && columns_named(x, x->out->column) > 1)
+    if (columns_named(x, name) > 1)
         return pl_fail(err, PL_ECONFIG, "%s has %d columns called %s: which one? give them different names", x->out->path,
-                       columns_named(x, x->out->column), x->out->column);
+                       columns_named(x, name), name);
     if (x->out->column != NULL)
         return PL_OK;
     near = pl_nearest(name, x->names, x->n_names);

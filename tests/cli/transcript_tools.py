@@ -157,13 +157,15 @@ label runs/one l4.csv -p logS --column value --factor x|label runs/one l4.csv -p
 label runs/one l4.csv -p depth --column value --unit mm|label runs/one l4.csv -p depth --column value --unit mm --factor 0.1 --replace|label runs/one l4.csv -p logS --new --column value
 label runs/one l5.csv -p logS|label runs/one none.csv -p logS|label runs/one a.smi -p logS|label runs/one l6.csv -p logS|label runs/one l7.csv -p logS|label runs/one l8.csv -p act --new --class
 label none l1.csv -p logS|label runs/one m.sdf -p logS|label runs/one l9.csv -p logS|label runs/one l1.csv -p '' --new|label runs/one l1.csv -p logS --class|label runs/one l10.csv -p logS
+label runs/one l11.csv -p logS|label runs/one l12.csv -p logS|label runs/one l12.csv -p logS --column LOGS --replace -n
 run w.yaml -j 2|query "SELECT name, value, titles FROM v_labels ORDER BY 1, 3"|status|show M61|next -n 3
 """
 LABEL_FILES = {
     "l1.csv": "id,logS\nM60,-1.5\nM61,-2.25\nM62,\n", "l2.csv": "id,logS\nM60,-1.75\nM63,-3\n",
     "l3.csv": "id,logS\nM60,-1.75\nnobody,1\nM64,abc\nM64,1\nM64,2\nsame,3\nM65,>4\nbad,1\nM66,inf\n", "l4.csv": "InChIKey,value\nLFQSCWFLJHTTHZ-UHFFFAOYSA-N,1\n",
     "l5.csv": "id,smiles,logS\nM60,CCO,-1.75\nM67,C(x,1\n,CCCCCCCCCC,1\n,,3\n", "l6.csv": "a,b\n1,2\n", "l7.csv": "id,logS,logS_unit\nM68,1,uM\n",
-    "l8.csv": "id,act\nM60,1\nM61,2\nM62,0\n", "l9.csv": "id,logS,logS_interval90,logS_domain\nM60,1,2,inside\n", "l10.csv": "id,logS\n" + "".join("X%d,1\n" % k for k in range(104))}
+    "l8.csv": "id,act\nM60,1\nM61,2\nM62,0\n", "l9.csv": "id,logS,logS_interval90,logS_domain\nM60,1,2,inside\n", "l10.csv": "id,logS\n" + "".join("X%d,1\n" % k for k in range(104)),
+    "l11.csv": "id,logS,x,logS\nM60,1,2,3\n", "l12.csv": "id,LOGS,logs\nM60,1,2\n"}
 
 
 def molecules_are_looked_up_chosen_and_labelled_as_before():
@@ -219,11 +221,12 @@ campaign c.yaml --plan|campaign c.yaml --plan stages.acquire.campaign.first=rand
 campaign c.yaml --plan 'stages.acquire.campaign={time: 1h, no_gain: 2, calls: 40}'|campaign c.yaml --max-time x|campaign c.yaml -j x|campaign c.yaml --part 0|campaign c.yaml --part x/2
 campaign c.yaml --parts x|campaign c.yaml --parts 2 --part 0/2|campaign c.yaml -j 2|campaign c.yaml -j 2|status|top|query v_acquired|query 'SELECT * FROM measured'
 campaign c.yaml stages.acquire.count=9|campaign c.yaml stages.acquire.campaign.rounds=2|next -n 3|report runs/one -o r.html|explain c.yaml acquire|db check runs/one
-script c.yaml --campaign -s lsf
-script c.yaml --campaign -s sge --array 2|script c.yaml --campaign -s slurm scheduler.nodes=2|script c.yaml --campaign -s slurm scheduler.tasks=3
+script c.yaml --campaign -s lsf|script c.yaml --campaign -s slurm --array 2 --merge|script c.yaml --campaign -s pbs --array 2 --merge
+script c.yaml --campaign -s sge --array 2 --merge|script c.yaml --campaign -s sge --array 2|script c.yaml --campaign -s slurm scheduler.nodes=2|script c.yaml --campaign -s slurm scheduler.tasks=3
 campaign c.yaml -j 2 workdir=parts --parts 2|campaign c.yaml workdir=parts --parts 2 --missing|campaign c.yaml -j 2 workdir=parts --part 1/2
 campaign c.yaml workdir=parts --parts 2 --missing|campaign c.yaml -j 2 workdir=parts --part 1/2|campaign c.yaml -j 2 workdir=parts --parts 2|campaign c.yaml -j 2 workdir=parts --part 0/2
 campaign c.yaml -j 2 workdir=parts --parts 2|campaign c.yaml -j 2 workdir=parts --part 5/2|campaign c.yaml -j 2 workdir=parts --part 0/3|campaign c.yaml --missing
+check c.yaml 'stages.acquire.answers={table: cases.csv}'|check c.yaml 'stages.acquire.answers={table: cases.csv, column: LOGS}'
 campaign c.yaml -j 2 workdir=far 'stages.acquire.answers={table: far.csv}'
 campaign c.yaml -j 2 workdir=gain 'stages.acquire.campaign={rounds: 5, no_gain: 1, first: diverse}'
 campaign c.yaml -q -j 2 workdir=first stages.acquire.campaign.rounds=1|campaign c.yaml -q -j 2 workdir=all 'inputs=[{path: twice.csv}]' 'stages.acquire.campaign={first: diverse, calls: 30}'
@@ -274,6 +277,7 @@ def a_campaign_asks_and_learns_as_before():
         t = Transcript(p, "campaign")
         p.put("lib.csv", "id,smiles,logS\n" + "".join("M%d,%s,%s\n" % (k, s, y if k % 10 else "n.d.") for k, (s, y) in enumerate(esol(70))))
         p.put("far.csv", "id,logS\nX1,2\n")
+        p.put("cases.csv", "id,LogS,LOGS\nM1,1,2\n")
         p.put("twice.csv", "id,smiles\n" + "".join("%s%d,%s\n" % ("MT"[k // 16], k, s) for k, (s, _) in enumerate(2 * esol(16))))
         p.workflow(["lib.csv"], ROUNDS, name="c.yaml", workdir="runs/one")
         said(t, TRIED)
