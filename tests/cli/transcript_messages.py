@@ -105,6 +105,8 @@ KEPT = """  read: {unit: 4}
   prepare: {conformers: {source: none}}
 """
 GONE = "DELETE FROM row_sum; DELETE FROM %s"
+RETRIED = """DELETE FROM row_sum; CREATE TEMP TABLE another AS SELECT * FROM run; UPDATE another SET run_id=run_id+100, uuid='u'||run_id;
+INSERT INTO run SELECT * FROM another; UPDATE run SET command='retry', state='stopped' WHERE run_id=(SELECT %s(run_id) FROM run)"""
 
 
 def results_that_were_changed_are_told_with_the_reason():
@@ -130,10 +132,18 @@ the next merge needs shards; run w.yaml -q --shard 1/2 workdir=lost
 """)
         changed(p.path("lost/shards/00001-of-00002/features.db"), "DELETE FROM block WHERE unit=1")
         told(t, "a shard lost a unit; merge w.yaml --of 2 workdir=lost")
+        shutil.rmtree(p.path("lost/shards"))
+        told(t, """what was begun with other shards is not continued; run w.yaml -q --shard 0/2 workdir=lost 'inputs=[{path: lib.csv}]'
+what was begun with other shards is not continued; run w.yaml -q --shard 1/2 workdir=lost 'inputs=[{path: lib.csv}]'
+what was begun with other shards is not continued; merge w.yaml --of 2 workdir=lost 'inputs=[{path: lib.csv}]'
+what was begun with other shards is not continued; status lost
+what was begun with other shards is not continued; db check lost
+""")
         t.say("run", "w.yaml", "-j", "1", "-q")
         shutil.copytree(p.path("runs/one"), p.path("first"))
         for why, name, statements, command in (
-                ("a retry was stopped", "results", ["DELETE FROM row_sum; UPDATE run SET command='retry', state='stopped'"], "retry w.yaml -q"),
+                ("a run was done, then a retry was stopped", "results", [RETRIED % "max"], "retry w.yaml -q"),
+                ("a retry was stopped, then a run was done", "results", [RETRIED % "min"], "retry w.yaml -q"),
                 ("a molecule was removed", "results", [GONE % "molecule WHERE mol_id=(SELECT min(mol_id) FROM molecule)"], "db check runs/one"),
                 ("a molecule was removed", "results", [GONE % "molecule WHERE mol_id=(SELECT min(mol_id) FROM molecule)"], "run w.yaml -q -j 1 --force score")):
             changed(p.path("runs/one/%s.db" % name), *statements)
