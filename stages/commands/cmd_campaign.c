@@ -100,13 +100,11 @@ static const char *time_left(const going *g)
 /* The options of `run` that both have. */
 static void same_options(const going *g, pl_args *run)
 {
-    static const char *const same[] = { "--jobs", "--quiet" };
-
     for (int i = 0; st_cmd_run.opts[i].name != NULL; i++) {
-        for (size_t j = 0; j < sizeof same / sizeof *same; j++)
-            if (strcmp(st_cmd_run.opts[i].name, same[j]) == 0)
-                run->value[i] = pl_arg(g->args, same[j]);
-        if (strcmp(st_cmd_run.opts[i].name, "--max-time") == 0)
+        const char *name = st_cmd_run.opts[i].name;
+        if (strcmp(name, "--jobs") == 0 || strcmp(name, "--quiet") == 0)
+            run->value[i] = pl_arg(g->args, name);
+        if (strcmp(name, "--max-time") == 0)
             run->value[i] = time_left(g);
     }
 }

@@ -122,10 +122,9 @@ pl_code st_search_check(const st_search *q, pl_problems *problems, pl_arena *mem
 static pl_code store(search *s, const near *one, pl_error *err)
 {
     s->said->n_found++;
-    (void)sqlite3_bind_int64(s->put, 1, s->said->n_found);
-    (void)sqlite3_bind_int64(s->put, 2, one->mol_id);
+    (void)sqlite3_bind_int64(s->put, 1, one->mol_id);
     if (s->q->similar != NULL)
-        (void)sqlite3_bind_double(s->put, 3, one->similarity);
+        (void)sqlite3_bind_double(s->put, 2, one->similarity);
     return pl_db_run(s->put, err);
 }
 
@@ -388,7 +387,7 @@ static pl_code open_search(search *s, pl_error *err)
     if (code == PL_OK)
         code = pl_db_exec(s->db, "CREATE TEMP TABLE found(place INTEGER PRIMARY KEY, mol_id INTEGER, similarity REAL)", err);
     if (code == PL_OK)
-        code = pl_db_prepare(s->db, &s->put, "INSERT INTO temp.found VALUES(?,?,?)", err);
+        code = pl_db_prepare(s->db, &s->put, "INSERT INTO temp.found(mol_id,similarity) VALUES(?,?)", err);
     return code == PL_OK ? pl_db_prepare(s->db, &s->get_smiles, "SELECT smiles FROM molecule WHERE mol_id=?", err) : code;
 }
 

@@ -60,8 +60,9 @@ static const struct {
 static const char measurement_sql[] = "CREATE TABLE IF NOT EXISTS measurement(record_id INTEGER NOT NULL, property_id INTEGER "
                                       "NOT NULL, value REAL NOT NULL, PRIMARY KEY(record_id, property_id)) WITHOUT ROWID";
 
-/* All ways use the index on inchikey; molecules without one are told apart by SMILES. What a key does not know: shells.h. A part of a key:
- * those that begin with it come before it with a letter behind that no key has. */
+/* All ways use the index on inchikey; molecules without one are told apart by SMILES. They find one row at most: two that are the same
+ * would have been one. What a key does not know: shells.h. A part of a key: those that begin with it come before it with a letter behind
+ * that no key has. */
 static const char *find_sql(const st_prepare_conf *conf, pl_arena *mem)
 {
     const int n = st_dedupe_letters(conf->dedupe);
@@ -70,10 +71,8 @@ static const char *find_sql(const st_prepare_conf *conf, pl_arena *mem)
     if (columns == NULL)
         return NULL;
     if (conf->dedupe == ST_DEDUPE_EXACT)
-        return pl_sprintf(mem, "SELECT mol_id, smiles FROM molecule WHERE inchikey=?1 AND smiles=?2%s ORDER BY mol_id LIMIT 1",
-                          columns);
-    same = pl_sprintf(mem,
-                      "CASE ?1 WHEN '' THEN smiles=?2 ELSE free_valences(smiles)=free_valences(?2)%s END%s ORDER BY mol_id LIMIT 1",
+        return pl_sprintf(mem, "SELECT mol_id, smiles FROM molecule WHERE inchikey=?1 AND smiles=?2%s", columns);
+    same = pl_sprintf(mem, "CASE ?1 WHEN '' THEN smiles=?2 ELSE free_valences(smiles)=free_valences(?2)%s END%s",
                       conf->dedupe == ST_DEDUPE_SKELETON ? "" : " AND axes(smiles)=axes(?2)", columns);
     if (same == NULL)
         return NULL;
