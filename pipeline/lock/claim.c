@@ -175,7 +175,7 @@ static pl_code clear_way(const pl_claim *c, int why, pl_error *err)
         dead = true;
     else
         code = watch_claim(c, seen, &dead, err);
-    return code == PL_OK && dead ? remove_dead(c, seen, err) : code;
+    return dead ? remove_dead(c, seen, err) : code;
 }
 
 static pl_code create_claim(const pl_claim *c, pl_error *err)

@@ -101,9 +101,9 @@ static pl_code stale_reason(const planner *p, int i, const char **out, pl_error 
     const char *text = pl_text_str(&lines);
     int first = (int)strcspn(text, "\n");
 
-    if (code == PL_OK && n > 1)
+    if (n > 1)
         *out = pl_sprintf(p->mem, "%.*s (and %d more)", first, text, n - 1);
-    else if (code == PL_OK)
+    else
         *out = n == 1 ? pl_sprintf(p->mem, "%.*s", first, text) : "its key changed";
     pl_text_free(&lines);
     return code;
@@ -152,7 +152,7 @@ static pl_code find_missing(const planner *p, int i, const char **reason, pl_err
     if (p->row[i].done && step->stage->missing != NULL)
         code = step->stage->missing(p->wf, step, &path, p->mem, err);
     *reason = path != NULL ? pl_sprintf(p->mem, "%s is missing", path) : NULL;
-    return code == PL_OK && path != NULL && *reason == NULL ? pl_fail(err, PL_ENOMEM, "the plan") : code;
+    return path != NULL && *reason == NULL ? pl_fail(err, PL_ENOMEM, "the plan") : code;
 }
 
 static pl_code judge_same_key(planner *p, int i, pl_error *err)

@@ -57,7 +57,7 @@ static pl_code find_dependents(const pl_runner *r, clear_list *d, pl_error *err)
     bool changed = true;
     pl_code code = pl_db_prepare(r->store->db, &st, sql, err);
 
-    while (code == PL_OK && changed) {
+    while (changed) {
         changed = false;
         while (pl_db_next(st, &code, err)) {
             int64_t id = sqlite3_column_int64(st, 0);

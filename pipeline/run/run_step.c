@@ -221,10 +221,12 @@ pl_code pl_steps_run(pl_runner *r, const int *step, int n, int *bad, pl_error *e
 {
     pl_active *a = calloc((size_t)n, sizeof *a);
     pl_error local = { 0 }, *e = err != NULL ? err : &local;
-    pl_code code = a != NULL ? PL_OK : pl_fail(e, PL_ENOMEM, "the stage");
+    pl_code code = PL_OK;
 
     *bad = 0;
-    if (code == PL_OK && *pl_stop_flag())
+    if (a == NULL)
+        return pl_fail(e, PL_ENOMEM, "the stage");
+    if (*pl_stop_flag())
         code = pl_fail(e, PL_ESTOP, "stopped by %s before stage %s; run the same command again to continue", pl_stop_reason(),
                        r->wf->step[step[0]].stage->name);
     for (int i = 0; i < n && code == PL_OK; i++)
@@ -233,13 +235,12 @@ pl_code pl_steps_run(pl_runner *r, const int *step, int n, int *bad, pl_error *e
         code = pl_store_mark(r->store, e);
     if (code == PL_OK)
         code = a->stage->scope == PL_WHOLE ? run_whole(r, a, e) : pl_stream_run(r, a, n, bad, e);
-    if (code == PL_ESTOP && a != NULL && a->opened && pl_stop_reason() != NULL)
+    if (code == PL_ESTOP && a->opened && pl_stop_reason() != NULL)
         code = fail_stopped(a, n, e);
-    for (int i = 0; a != NULL && i < n; i++)
+    for (int i = 0; i < n; i++)
         active_close(&a[i]);
-    if (a != NULL)
-        say_ends(r, a, n, *bad, code, e);
-    for (int i = 0; a != NULL && i < n; i++)
+    say_ends(r, a, n, *bad, code, e);
+    for (int i = 0; i < n; i++)
         if (a[i].done)
             r->plan[step[i]].state = PL_STEP_DONE;
     if (code == PL_OK)

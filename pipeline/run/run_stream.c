@@ -171,7 +171,9 @@ static pl_code loop(stream *s, pl_error *err)
             pl_pool_wait(s->pool);
         code = serve(s, &moved, err);
     }
-    for (s->at = code == PL_OK ? 0 : s->at; code == PL_OK && s->at < s->n; s->at++)
+    if (code != PL_OK)
+        return code;
+    for (s->at = 0; s->at < s->n; s->at++)
         if (!s->stage[s->at].done)
             return pl_fail(err, PL_ESTOP, "stopped");
     return code;

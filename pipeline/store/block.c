@@ -128,6 +128,7 @@ static pl_code get(pl_store *s, const char *kind, const char *key, int64_t unit,
                               " FROM block WHERE key=?1 AND kind=?2 AND unit=?3";
     sqlite3_stmt *st;
     int64_t row = 0, n = 0;
+    bool named = false;
     pl_code code = get_statement(s, GET, sql, &st, err);
 
     *out = (pl_block){ .unit = unit, .file = s->features_path, .kind = kind };
@@ -141,12 +142,13 @@ static pl_code get(pl_store *s, const char *kind, const char *key, int64_t unit,
         out->first = sqlite3_column_int64(st, 2);
         out->n_items = sqlite3_column_int64(st, 3);
         out->crc32 = sqlite3_column_int64(st, 4);
-        if (!is_named(st, kind, key, unit))
-            code = fail_damaged(out, "its row has another name", err);
+        named = is_named(st, kind, key, unit);
     }
     (void)sqlite3_reset(st);
     (void)sqlite3_clear_bindings(st);
-    return code == PL_OK && out->found ? blob_read(s, row, (size_t)n, out, mem, err) : code;
+    if (!out->found)
+        return code;
+    return named ? blob_read(s, row, (size_t)n, out, mem, err) : fail_damaged(out, "its row has another name", err);
 }
 
 pl_code pl_block_get(pl_store *s, const char *kind, const char *key, int64_t unit, pl_block *out, pl_arena *mem, pl_error *err)

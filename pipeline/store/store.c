@@ -135,7 +135,7 @@ static pl_code keep_sums(pl_store *s, bool migrated, pl_error *err)
     int64_t there = 0;
     pl_code code = pl_db_int(s->db, &there, err, "SELECT count(*) FROM sqlite_master WHERE name='row_sum'");
 
-    if (code == PL_OK && there > 0)
+    if (there > 0)
         code = pl_db_int(s->db, &there, err, "SELECT count(*) FROM row_sum");
     if (code == PL_OK && (there == 0 || migrated)) {
         code = pl_db_begin(s->db, err);

@@ -33,7 +33,7 @@ static pl_code add_lacking(sqlite3 *db, const char *const (*doc)[4], int n, pl_t
     for (int i = 0; i < n && code == PL_OK; i++) {
         int64_t has = 0;
         code = pl_db_int(db, &has, err, "SELECT count(*) FROM pragma_table_info(%Q,'main') WHERE name=%Q", doc[i][0], doc[i][1]);
-        if (code == PL_OK && !has)
+        if (!has)
             pl_text_addf(sql, ", NULL AS %s", doc[i][1]);
     }
     return code;
@@ -46,7 +46,7 @@ static pl_code complete_table(sqlite3 *db, const char *const (*doc)[4], int n, p
     int64_t tables = 0, views = 0;
     pl_code code = pl_db_int(db, &views, err, "SELECT count(*) FROM main.sqlite_master WHERE type='view' AND name=%Q", doc[0][0]);
 
-    if (code == PL_OK && views > 0)
+    if (views > 0)
         return PL_OK;
     if (code == PL_OK)
         code = pl_db_int(db, &tables, err, "SELECT count(*) FROM main.sqlite_master WHERE type='table' AND name=%Q", doc[0][0]);

@@ -88,7 +88,7 @@ static pl_code sum_rows(sqlite3 *db, const char *sql, total *out, pl_error *err)
     int columns = sqlite3_column_count(st);
 
     *out = (total){ 0, 0 };
-    if (code == PL_OK && columns > COLUMNS_MAX)
+    if (columns > COLUMNS_MAX)
         code = pl_fail(err, PL_EDATA, "a table with %d columns", columns);
     while (pl_db_next(st, &code, err)) {
         for (int i = 0; i < columns; i++)
@@ -421,7 +421,7 @@ static pl_code total_of(sqlite3 *db, const char *table, total *is, pl_error *err
     if (table[0] == '\0')
         return sum_definitions(db, is, err);
     code = pl_db_int(db, &there, err, "SELECT count(*) FROM main.sqlite_master WHERE type='table' AND name=%Q", table);
-    return code == PL_OK && there > 0 ? sum_table(db, table, is, err) : code;
+    return there > 0 ? sum_table(db, table, is, err) : code;
 }
 
 static pl_code compare(sqlite3 *db, const char *table, void *ctx, pl_error *err)
@@ -453,7 +453,7 @@ pl_code pl_sums_check(sqlite3 *db, int *n, pl_text *report, pl_error *err)
 
     if (code == PL_OK)
         code = each_table(db, "SELECT tbl FROM row_sum ORDER BY tbl", compare, &c, err);
-    if (code == PL_OK && without > 0)
+    if (without > 0)
         pl_text_addf(report, "%lld tables have no checksum in row_sum\n", (long long)without);
     *n = c.n;
     return code == PL_OK && (c.n_bad > 0 || without > 0) ? pl_fail(err, PL_EDATA, "the checksums of rows differ") : code;

@@ -192,9 +192,35 @@ static pl_code copies(pl_store *s, toy *t, pl_error *err)
 
 static pl_code packs(pl_store *s, toy *t, pl_error *err)
 {
-    const pl_packed numbers = { .kind = "number", .key = t->step[0].key, .n = UNITS };
+    const pl_packed both[] = { { .kind = "number", .key = t->step[0].key, .n = UNITS },
+                               { .kind = "square", .key = t->step[1].key, .n = UNITS } };
 
-    return pl_store_pack(s, pl_sprintf(t->mem, "%s/packed.db", t->dir), "0/1", &numbers, 1, t->mem, err);
+    return pl_store_pack(s, pl_sprintf(t->mem, "%s/packed.db", t->dir), "0/1", both, 2, t->mem, err);
+}
+
+/* A file that `packs` made. */
+static pl_code opens_packed(pl_store *s, toy *t, pl_error *err)
+{
+    pl_code code = pl_store_open_read(&s, pl_sprintf(t->mem, "%s/packed.db", t->dir), &toy_schema, err);
+
+    if (code == PL_OK)
+        code = pl_store_features(s, err);
+    pl_store_close(s);
+    return code;
+}
+
+/* Each time there is a copy of the last. */
+static pl_code stages_out(pl_store *s, toy *t, pl_error *err)
+{
+    pl_code code;
+
+    (void)t;
+    s->stage_out = true;
+    code = pl_store_mark(s, err);
+    if (code == PL_OK)
+        code = pl_store_stage_out(s, err);
+    s->stage_out = false;
+    return code;
 }
 
 static pl_code prunes(pl_store *s, toy *t, pl_error *err)
@@ -279,8 +305,10 @@ static void a_refused_call_ends_what_reads_the_results(void **state)
     refuse_each(&t, "check", false, checks);
     refuse_each(&t, "copy", false, copies);
     refuse_each(&t, "pack", false, packs);
+    refuse_each(&t, "opening a packed file", false, opens_packed);
     refuse_each(&t, "prune", true, prunes);
     refuse_each(&t, "mark", true, marks);
+    refuse_each(&t, "copy of the features", true, stages_out);
     assert_true(toy_sound(&t));
     toy_free(&t);
     toy_remove(dir);
