@@ -255,7 +255,7 @@ static pl_code square_commit(void *state, pl_unit *unit, pl_error *err)
 }
 
 static const char *const square_needs[] = { "count", NULL };
-static const char *const square_reset[] = { "DELETE FROM square", NULL };
+static const char *const square_reset[] = { "DELETE FROM square WHERE value<0", "DELETE FROM square", NULL };
 
 const pl_stage toy_square = {
     .name = "square",

@@ -160,7 +160,8 @@ static pl_code take_file(pl_lock *lock, const char *path, const char *what, int 
 
     if (code == PL_OK)
         code = write_holder(lock->fd, path, who, err);
-    if (code == PL_OK && (lock->path = strdup(path)) == NULL)
+    lock->path = strdup(path);
+    if (lock->path == NULL)
         code = pl_fail(err, PL_ENOMEM, "%s", path);
     (void)snprintf(claim, sizeof claim, "%s.host", path);
     if (code == PL_OK && how == LOCK_EX && pl_is_network_fs(path))

@@ -139,8 +139,10 @@ pl_code pl_stage_row_get(pl_store *s, const char *name, pl_stage_row *out, pl_ar
                                .needs_json = column(st, 7, mem),
                                .code_version = sqlite3_column_int64(st, 8),
                                .run_id = sqlite3_column_int64(st, 9) };
-        if (out->key == NULL || out->params_json == NULL || out->extra_json == NULL || out->needs_json == NULL)
+        if (out->key == NULL || out->params_json == NULL || out->extra_json == NULL || out->needs_json == NULL) {
+            *out = (pl_stage_row){ 0 };
             code = pl_fail(err, PL_ENOMEM, "the plan");
+        }
     }
     (void)sqlite3_finalize(st);
     return code;

@@ -361,7 +361,7 @@ pl_code pl_explain(pl_workflow *wf, pl_store *store, const char *stage, pl_text 
 {
     static const char *const words[] = { "is done and reused", "continues", "will run", "will run again" };
     pl_step_plan *plan = PL_NEW(mem, pl_step_plan, wf->n_steps);
-    pl_stage_row row;
+    pl_stage_row row = { 0 };
     pl_text lines = { 0 };
     int at, n = 0;
     pl_code code = plan != NULL ? find_stage(wf, stage, "explain", &at, err) : pl_fail(err, PL_ENOMEM, "the plan");
@@ -370,7 +370,7 @@ pl_code pl_explain(pl_workflow *wf, pl_store *store, const char *stage, pl_text 
         code = pl_plan_steps(wf, store, plan, mem, err);
     if (code == PL_OK)
         code = pl_stage_row_get(store, stage, &row, mem, err);
-    if (code == PL_OK && row.stage_id != 0)
+    if (row.stage_id != 0)
         code = pl_row_diff(&row, wf, &wf->step[at], &lines, &n, mem, err);
     if (code == PL_OK) {
         const char *reason = strncmp(plan[at].reason, "done: ", 6) == 0 ? plan[at].reason + 6 : plan[at].reason;

@@ -117,7 +117,7 @@ static pl_code find_resumed(pl_runner *r, pl_env *env, pl_error *err)
     pl_code code = pl_stage_row_get(r->store, env->step->stage->name, &row, r->mem, err);
 
     env->stage_id = row.stage_id;
-    if (code == PL_OK && row.done)
+    if (row.done)
         code = pl_db_execf(r->store->db, err, "UPDATE stage SET state='running' WHERE stage_id=%lld", (long long)row.stage_id);
     if (code == PL_OK)
         code = pl_db_int(r->store->db, &env->units_done, err, "SELECT count(*) FROM unit WHERE stage_id=%lld",

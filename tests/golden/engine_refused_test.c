@@ -223,6 +223,22 @@ static pl_code stages_out(pl_store *s, toy *t, pl_error *err)
     return code;
 }
 
+static pl_code plans(pl_store *s, toy *t, pl_error *err)
+{
+    pl_step_plan plan[3];
+
+    return pl_plan_steps(&t->wf, s, plan, t->mem, err);
+}
+
+static pl_code explains(pl_store *s, toy *t, pl_error *err)
+{
+    pl_text out = { 0 };
+    const pl_code code = pl_explain(&t->wf, s, "walk", &out, t->mem, err);
+
+    pl_text_free(&out);
+    return code;
+}
+
 static pl_code prunes(pl_store *s, toy *t, pl_error *err)
 {
     int64_t n = 0;
@@ -304,6 +320,8 @@ static void a_refused_call_ends_what_reads_the_results(void **state)
     refuse_each(&t, "digest of blocks", false, digests_blocks);
     refuse_each(&t, "check", false, checks);
     refuse_each(&t, "copy", false, copies);
+    refuse_each(&t, "plan", false, plans);
+    refuse_each(&t, "explanation", false, explains);
     refuse_each(&t, "pack", false, packs);
     refuse_each(&t, "opening a packed file", false, opens_packed);
     refuse_each(&t, "prune", true, prunes);
@@ -319,9 +337,10 @@ static void a_refused_call_ends_what_reads_the_results(void **state)
 
 static const char *const up[] = { NULL, "CREATE TABLE extra(x)", "CREATE TABLE more(y)" };
 static const pl_added added[] = { { "number", "half REAL", 2 }, { "number", "third REAL", 3 }, { NULL, NULL, 0 } };
-static const char *const docs[][4] = {
-    { "number", "value", "", "a number" }, { "number", "half", "", "its half" }, { "extra", "x", "", "new" }, { NULL, NULL, NULL, NULL }
-};
+static const char *const docs[][4] = { { "number", "value", "", "a number" },
+                                       { "number", "half", "", "its half" },
+                                       { "extra", "x", "", "new" },
+                                       { NULL, NULL, NULL, NULL } };
 
 static void removed(const toy *t)
 {

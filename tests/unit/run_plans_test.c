@@ -124,6 +124,33 @@ static void a_stage_whose_key_is_not_json_is_named(void **state)
     toy_free(&t);
 }
 
+static pl_code no_estimate(const pl_workflow *wf, const pl_step *step, pl_store *store, pl_estimate *out, pl_arena *mem,
+                           pl_error *err)
+{
+    (void)wf, (void)step, (void)store, (void)out, (void)mem;
+    return pl_fail(err, PL_EIO, "no estimate");
+}
+
+static void an_estimate_that_fails_is_told_before_one_that_does_not(void **state)
+{
+    pl_stage count = toy_count, square = toy_square;
+    pl_step_plan plan[3];
+    pl_error err = { 0 };
+    toy t;
+
+    (void)state;
+    toy_make(&t, dir, 2);
+    count.estimate = no_estimate;
+    square.estimate = toy_count.estimate;
+    t.wf.step[0].stage = &count;
+    t.wf.step[1].stage = &square;
+    assert_int_equal(pl_plan_keys(&t.wf, NULL, t.mem, &err), PL_OK);
+    assert_int_equal(pl_plan_steps(&t.wf, NULL, plan, t.mem, &err), PL_OK);
+    assert_int_equal(pl_plan_estimate(&t.wf, NULL, plan, t.mem, &err), PL_EIO);
+    assert_string_equal(err.text, "no estimate");
+    toy_free(&t);
+}
+
 static void estimates_are_asked_of_what_has_one_and_is_not_done(void **state)
 {
     pl_step_plan plan[3];
@@ -282,6 +309,7 @@ int main(void)
         CASE(explain_says_what_differs_setting_by_setting),
         CASE(only_hashes_are_shortened_in_an_explanation),
         CASE(a_stage_whose_key_is_not_json_is_named),
+        CASE(an_estimate_that_fails_is_told_before_one_that_does_not),
         CASE(estimates_are_asked_of_what_has_one_and_is_not_done),
         CASE(needs_that_changed_are_named),
         CASE(stages_that_are_not_there_are_named_with_those_that_are),
