@@ -278,7 +278,7 @@ static void an_open_file_does_not_grow(void **state)
     assert_true(reads(outside));
 }
 
-/* "Seccomp:	2" of /proc/PID/status. */
+/* "Seccomp:	2" of /proc/PID/status; masks of signals are hexadecimal. */
 static long status_of(pid_t pid, const char *name)
 {
     char path[64], line[128];
@@ -289,7 +289,7 @@ static long status_of(pid_t pid, const char *name)
     f = fopen(path, "r");
     while (f != NULL && fgets(line, sizeof line, f) != NULL)
         if (strncmp(line, name, strlen(name)) == 0 && line[strlen(name)] == ':')
-            value = atol(line + strlen(name) + 1);
+            value = strtol(line + strlen(name) + 1, NULL, 16);
     if (f != NULL)
         (void)fclose(f);
     return value;
@@ -403,6 +403,27 @@ static void the_worker_and_its_builder_are_confined(void **state)
     ch_worker_close(w);
 }
 
+/* What is sent to all processes of a terminal or a job must not end it during a molecule; it ends with the program. */
+static void signals_for_the_program_are_blocked_in_the_worker(void **state)
+{
+    static const int meant_for_us[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGTSTP };
+    ch_worker *w = NULL;
+    ch_worker_info info;
+    pid_t worker = 0;
+
+    (void)state;
+    assert_int_equal(ch_worker_open(&w, NULL, NULL), PL_OK);
+    assert_int_equal(ch_worker_hello(w, &info, NULL), PL_OK);
+    if (children(getpid(), &worker, 1) != 1) {
+        ch_worker_close(w);
+        skip();
+    }
+    for (size_t i = 0; i < sizeof meant_for_us / sizeof *meant_for_us; i++)
+        assert_int_equal(status_of(worker, "SigBlk") >> (meant_for_us[i] - 1) & 1, 1);
+    assert_int_equal(status_of(worker, "SigBlk") >> (SIGCHLD - 1) & 1, 0);
+    ch_worker_close(w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -414,6 +435,7 @@ int main(void)
         cmocka_unit_test(the_worker_closes_inherited_descriptors),
         cmocka_unit_test(the_worker_closes_descriptors_without_close_range),
         cmocka_unit_test(the_worker_and_its_builder_are_confined),
+        cmocka_unit_test(signals_for_the_program_are_blocked_in_the_worker),
     };
     us = getpid();
     return cmocka_run_group_tests(tests, setup, teardown);

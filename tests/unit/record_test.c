@@ -346,6 +346,7 @@ static void fields_of_all_formats_are_found(void **state)
     check_fields(".xyz", xyz, "gap", "0.25", 0.25);
     check_fields(".xyz", xyz, "name", "two words", NAN);
     check_fields(".xyz", xyz, "Energy", "-1.5*^2", -150);
+    check_fields(".xyz", "1\nname=\"not closed\nC 0 0 0\n", "name", "not closed", NAN);
     check_fields(".csv", "smiles,IC50 (nM)\nCC, 12 \n", "IC50 (nM)", "12", 12);
 }
 

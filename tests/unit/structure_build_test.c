@@ -283,12 +283,12 @@ static void seed_and_name_change_the_structure(void **state)
     assert_memory_not_equal(a.all[0].xyz, c.all[0].xyz, bytes);
 }
 
-static void assert_refused(const sdf_mol *m, const ch_stereo *s, const ch_structure_options *o, const char *text)
+static void assert_refused(const sdf_mol *m, const ch_stereo *s, const ch_structure_options *o, pl_code code, const char *text)
 {
     ch_structures out;
     pl_error err = { 0 };
 
-    assert_int_equal(ch_structure_build(&out, &m->mol, s, &m->terms, o, mem, mem, &err), PL_EINPUT);
+    assert_int_equal(ch_structure_build(&out, &m->mol, s, &m->terms, o, mem, mem, &err), code);
     if (strstr(err.text, text) == NULL)
         fail_msg("'%s' does not say '%s'", err.text, text);
 }
@@ -301,9 +301,23 @@ static void what_cannot_be_built_is_refused_with_a_reason(void **state)
     sdf_mol parts = all[0];
 
     (void)state;
-    assert_refused(&empty, &none, &usual, "no atoms");
+    assert_refused(&empty, &none, &usual, PL_EINPUT, "no atoms");
     parts.mol.n_bonds--;
-    assert_refused(&parts, &none, &usual, "several parts");
+    assert_refused(&parts, &none, &usual, PL_EINPUT, "several parts");
+}
+
+static void kernels_that_there_are_not_are_refused(void **state)
+{
+    const ch_stereo none = { 0 };
+    const ch_structure_options usual = { .seed = 1 };
+    const char *set = getenv("MOLSIEVE_CPU");
+    char before[32];
+
+    (void)state;
+    (void)snprintf(before, sizeof before, "%s", set != NULL ? set : "");
+    assert_int_equal(setenv("MOLSIEVE_CPU", "mmx", 1), 0);
+    assert_refused(&all[0], &none, &usual, PL_ECONFIG, "MOLSIEVE_CPU names a set of kernels that this processor lacks");
+    assert_int_equal(setenv("MOLSIEVE_CPU", before, 1), 0);
 }
 
 /* Norbornane with stereo of its two bridgeheads that no ring allows. */
@@ -319,14 +333,15 @@ static void stereo_that_cannot_be_is_refused_and_never_exchanged(void **state)
     memcpy(centres, s.centres, 2 * sizeof *centres);
     centres[0].sign = (int8_t)-centres[0].sign;
     s.centres = centres;
-    assert_refused(m, &s, &o, "no structure in 10 attempts");
-    assert_refused(m, &s, &little, "no structure within the limit of work; 1 attempts were made");
+    assert_refused(m, &s, &o, PL_EINPUT, "no structure in 10 attempts");
+    assert_refused(m, &s, &little, PL_EINPUT, "no structure within the limit of work; 1 attempts were made");
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_molecule_is_built_with_its_stereo),
+        cmocka_unit_test(kernels_that_there_are_not_are_refused),
         cmocka_unit_test(an_ensemble_is_sorted_distinct_and_within_its_window),
         cmocka_unit_test(an_ensemble_is_chosen_for_its_differences),
         cmocka_unit_test(shapes_are_compared_after_superposition),
