@@ -195,10 +195,11 @@ static const char *format_of(const pl_args *args)
 {
     static const char *const known[] = { "csv", "json", "jsonl", "sdf", "smi" };
     const char *format = pl_arg(args, "--format"), *file = pl_arg(args, "--output");
-    size_t len = file != NULL ? strlen(file) : 0;
+    size_t len;
 
     if (format != NULL || file == NULL)
         return format != NULL ? format : "table";
+    len = strlen(file);
     if (len > 3 && strcmp(file + len - 3, ".gz") == 0)
         len -= 3;
     for (size_t i = 0; i < sizeof known / sizeof *known; i++) {

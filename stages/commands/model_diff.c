@@ -207,28 +207,29 @@ static int32_t missing_from(const nn_domain *a, const nn_domain *b)
     return n;
 }
 
-static int domain_diff(const nn_domain *a, const nn_domain *b)
+static bool domain_diff(const nn_domain *a, const nn_domain *b)
 {
     if (nn_domain_same(a, b))
-        return 0;
+        return false;
     pl_cmd_print("domain: %d -> %d molecules; %d only in the first, %d only in the second\n", (int)a->n, (int)b->n,
                  (int)missing_from(a, b), (int)missing_from(b, a));
-    return 1;
+    return true;
 }
 
-static int seen_diff(const nn_seen *a, const nn_seen *b)
+static bool seen_diff(const nn_seen *a, const nn_seen *b)
 {
     if (nn_seen_same(a, b))
-        return 0;
+        return false;
     pl_cmd_print("validation: %d -> %d molecules%s\n", (int)a->n, (int)b->n, a->n == b->n ? ", not the same" : "");
-    return 1;
+    return true;
 }
 
 int st_model_diff(const nn_model_file *a, const nn_model_file *b, bool all, pl_arena *mem)
 {
     json_t *x = json_loads(nn_model_metadata(a, mem), 0, NULL), *y = json_loads(nn_model_metadata(b, mem), 0, NULL);
-    const int n_settings = object_diff("", x, y, mem),
-              n = n_settings + domain_diff(&a->domain, &b->domain) + seen_diff(&a->seen, &b->seen);
+    bool differ = object_diff("", x, y, mem) > 0;
+    differ |= domain_diff(&a->domain, &b->domain);
+    differ |= seen_diff(&a->seen, &b->seen);
     const int n_members = members_diff(a, b, mem);
     const int n_network = a->model != NULL && b->model != NULL ? tensors_diff(a, b, all, mem) : 0;
     const int n_tensors = n_members < 0 || n_network < 0 ? -1 : n_members + n_network;
@@ -240,7 +241,8 @@ int st_model_diff(const nn_model_file *a, const nn_model_file *b, bool all, pl_a
         (void)pl_fail(&err, PL_ENOMEM, "no memory");
         return pl_cmd_fail(&err);
     }
-    if (n + n_tensors == 0)
+    differ |= n_tensors > 0;
+    if (!differ)
         pl_cmd_print("no difference\n");
-    return n + n_tensors > 0 ? 1 : 0;
+    return differ ? 1 : 0;
 }

@@ -325,9 +325,12 @@ static pl_code open_or_begin(st_merging *m, const char *path, bool *complete, pl
     int64_t same = 0;
     pl_code code = what != NULL ? open_file(m, path, err) : pl_fail(err, PL_ENOMEM, "a merge");
 
-    *complete = code == PL_OK && st_merge_lacks(m->store, m->wf, m->mem) == NULL;
-    if (code != PL_OK || *complete)
+    *complete = false;
+    if (code != PL_OK)
         return code;
+    *complete = st_merge_lacks(m->store, m->wf, m->mem) == NULL;
+    if (*complete)
+        return PL_OK;
     code = pl_db_int(m->store->db, &same, err,
                      "SELECT count(*) FROM meta WHERE (key='merge_of' AND value=%Q) OR "
                      "key='merge_begun'",

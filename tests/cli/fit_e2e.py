@@ -112,7 +112,7 @@ def a_stop_costs_nothing():
             p.run("fit", "in.csv", "-t", "logS", "-o", "cut/whole", "-q", "-j", "3", env=dict(os.environ, MOLSIEVE_FAULT=point),
                   expect=137)
             assert not os.path.exists(p.path("cut/whole.safetensors")), point
-        p.run("fit", "in.csv", "-t", "logS", "-o", "cut/whole", "-q")
+        p.run("fit", "in.csv", "-t", "logS", "-o", "cut/whole.safetensors", "-q")
         assert read(p.path("cut/whole.safetensors")) == read(p.path("whole.safetensors"))
 
 
@@ -127,7 +127,8 @@ def what_cannot_be_learned_is_refused_before_any_work():
         p.put("limit.csv", table([(s, ">10") for s, _ in good], "id,smiles,pIC50"))
         p.put("beside.csv", table([("%s,%s" % (s, "=>"[k % 5 == 4]), y) for k, (s, y) in enumerate(good)], "id,smiles,relation,pIC50"))
         p.put("same.csv", table([(s, 1) for s, _ in good], "id,smiles,pIC50"))
-        p.put("few.csv", table(good[:9], "id,smiles,pIC50"))
+        p.put("few.csv", table(good[:19], "id,smiles,pIC50"))
+        p.put("enough.csv", table([(s, 1) for s, _ in good[:20]], "id,smiles,pIC50"))
         p.put("no.csv", "id,what,pIC50\n" + "".join("%d,not a molecule,%d\n" % (k, k) for k in range(30)))
         p.put("empty.csv", "")
         p.put("head.csv", "id,smiles,pIC50\n")
@@ -139,7 +140,7 @@ def what_cannot_be_learned_is_refused_before_any_work():
                  (2, ("beside.csv", "-t", "pIC50"), "beside.csv:6: relation is '>' beside a number in pIC50: a limit is no"),
                  (2, ("commas.csv", "-t", "pIC50"), "write numbers, or 0 and 1"), (2, ("limits.csv", "-t", "pIC50"), "write numbers, or 0 and 1"),
                  (2, ("same.csv", "-t", "pIC50"), "nothing to learn"),
-                 (2, ("few.csv", "-t", "pIC50"), "only 9 of 9 records"), (2, ("no.csv", "-t", "pIC50"), "no column has SMILES"),
+                 (2, ("few.csv", "-t", "pIC50"), "only 19 of 19 records"), (2, ("enough.csv", "-t", "pIC50"), "nothing to learn"), (2, ("no.csv", "-t", "pIC50"), "no column has SMILES"),
                  (2, ("empty.csv", "-t", "pIC50"), "no records"), (2, ("head.csv", "-t", "pIC50"), "no records"),
                  (2, ("list.smi", "-t", "pIC50"), "fit needs a table"), (2, ("good.csv", "-t", "pIC50", "--split", "leave"), "allowed are scaffold"),
                  (2, ("good.csv", "-t", "pIC50", "--task", "classification"), "values other than 0 and 1"),

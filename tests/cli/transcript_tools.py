@@ -163,7 +163,7 @@ run w.yaml -j 2|query "SELECT name, value, titles FROM v_labels ORDER BY 1, 3"|s
 LABEL_FILES = {
     "l1.csv": "id,logS\nM60,-1.5\nM61,-2.25\nM62,\n", "l2.csv": "id,logS\nM60,-1.75\nM63,-3\n",
     "l3.csv": "id,logS\nM60,-1.75\nnobody,1\nM64,abc\nM64,1\nM64,2\nsame,3\nM65,>4\nbad,1\nM66,inf\n", "l4.csv": "InChIKey,value\nLFQSCWFLJHTTHZ-UHFFFAOYSA-N,1\n",
-    "l5.csv": "id,smiles,logS\nM60,CCO,-1.75\nM67,C(x,1\n,CCCCCCCCCC,1\n,,3\n", "l6.csv": "a,b\n1,2\n", "l7.csv": "id,logS,logS_unit\nM68,1,uM\n",
+    "l5.csv": "id,smiles,logS\nM60,CCO,-1.75\nM67,C(x,1\n,CCCCCCCCCC,1\n,,3\n,C(x,2\n", "l6.csv": "a,b\n1,2\n", "l7.csv": "id,logS,logS_unit\nM68,1,uM\n",
     "l8.csv": "id,act\nM60,1\nM61,2\nM62,0\n", "l9.csv": "id,logS,logS_interval90,logS_domain\nM60,1,2,inside\n", "l10.csv": "id,logS\n" + "".join("X%d,1\n" % k for k in range(104)),
     "l11.csv": "id,logS,x,logS\nM60,1,2,3\n", "l12.csv": "id,LOGS,logs\nM60,1,2\n"}
 

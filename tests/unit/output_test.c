@@ -12,6 +12,7 @@
 #include <cmocka.h>
 
 #include "stages/commands/about/topics.h"
+#include "stages/commands/output/fit_words.h"
 #include "stages/commands/output/plan_print.h"
 #include "stages/commands/output/run_words.h"
 #include "stages/database/schema.h"
@@ -436,6 +437,72 @@ static void a_model_is_told_with_its_error_and_the_best_simple_one(void **state)
     assert_int_equal(sqlite3_close(s.db), SQLITE_OK); /* no statement is left */
 }
 
+/* The table that fit prints: the model and 23 more, without a name that is too long; of the first part that was held out. */
+static void errors_of_a_fit_are_told_for_the_first_24(void **state)
+{
+    const pl_app app = { .stages = st_stages, .schema = &st_schema };
+    pl_text sql = { 0 }, want = { 0 };
+    FILE *to;
+    int kept;
+
+    (void)state;
+    pl_text_add(&sql, "INSERT INTO model(model_id,name,path,sha256,metadata_json) VALUES(1,'m','','',''); INSERT INTO "
+                      "property(property_id,name,unit,task,better) VALUES(1,'logS','mol','regression','high');"
+                      "INSERT INTO evaluation(model_id,property_id,part,metric,unit,value,n) VALUES(1,1,'valid','mae','mol',9,99)");
+    pl_text_addf(&sql, ",(1,1,'test','r2','mol',0.75,40),(1,1,'test','mae','mol',0.5,40)");
+    for (int i = 0; i < 2; i++)
+        pl_text_addf(&sql, ",(1,1,'test','%0*d.mae','mol',0.25,40)", 47 + i, i);
+    for (int i = 1; i < 25; i++)
+        pl_text_addf(&sql, ",(1,1,'test','c%02d.mae','mol',%d,40)", i, i);
+    results_make(pl_text_str(&sql));
+    kept = stdout_begin(&to);
+    st_fit_errors_print(&app, at.path, false);
+    stdout_end(to, kept);
+    pl_text_addf(&want, "errors on 40 held-out molecules (test), in mol:\n%39s%9s%9s\n", "MAE", "RMSE", "R2");
+    pl_text_addf(&want, "  the model%28s%18s\n    its %047d    0.250%18s\n", "0.500", "0.750", 0, "");
+    for (int i = 1; i < 23; i++)
+        pl_text_addf(&want, "    its c%02d%19s%#9.3g%18s\n", i, "", (double)i, "");
+    assert_string_equal(printed, pl_text_str(&want));
+    pl_text_free(&sql), pl_text_free(&want);
+}
+
+/* Who reads the file of a run that goes on, or that is killed, finds what was said so far. */
+static void a_line_of_the_log_is_there_at_once(void **state)
+{
+    const pl_workflow wf = { .workdir = at.dir, .storage = { at.path, at.features, 0, false } };
+    pl_error err = { 0 };
+    char path[300], text[100];
+
+    (void)state;
+    for (int json = 0; json < 2; json++) {
+        st_log log = { .max = PL_INFO, .json = json == 1 };
+        (void)snprintf(path, sizeof path, "%s/b/%d.log", at.dir, json);
+        assert_int_equal(st_log_open(&log, &wf, path, &err), PL_OK);
+        pl_log(PL_INFO, "first");
+        FILE *f = fopen(path, "r");
+        assert_true(f != NULL && fgets(text, sizeof text, f) != NULL && fclose(f) == 0);
+        assert_string_equal(text + strlen(json ? "{'time':'2026-11-27T08:00:00Z'" : "2026-11-27T08:00:00Z"),
+                            json ? ",\"level\":\"info\",\"message\":\"first\"}\n" : " info  first\n");
+        st_log_close(&log);
+    }
+}
+
+static void a_log_is_no_database_that_is_still_to_be_made(void **state)
+{
+    const pl_workflow wf = { .workdir = at.dir, .storage = { at.path, at.features, 0, false } };
+    st_log log = { .max = PL_INFO };
+    pl_error err = { 0 };
+    char path[300], want[400];
+
+    (void)state;
+    (void)snprintf(path, sizeof path, "%s/b/to.db", at.dir);
+    (void)snprintf(want, sizeof want, "--log %s: a database of the run has that name; name another file", path);
+    assert_int_equal(symlink(path, at.path), 0); /* results.db is to be made there */
+    assert_int_equal(st_log_open(&log, &wf, path, &err), PL_ECONFIG);
+    assert_string_equal(err.text, want);
+    assert_true(log.file == NULL && access(path, F_OK) != 0);
+}
+
 /* ---- the manual page ---- */
 
 /* As troff reads it: line by line. */
@@ -522,6 +589,9 @@ int main(void)
         cmocka_unit_test_setup_teardown(without_hits_other_commands_come_next, folder_make, folder_drop),
         cmocka_unit_test_setup_teardown(without_results_a_run_ends_without_a_word, folder_make, folder_drop),
         cmocka_unit_test(a_model_is_told_with_its_error_and_the_best_simple_one),
+        cmocka_unit_test_setup_teardown(errors_of_a_fit_are_told_for_the_first_24, folder_make, folder_drop),
+        cmocka_unit_test_setup_teardown(a_line_of_the_log_is_there_at_once, folder_make, folder_drop),
+        cmocka_unit_test_setup_teardown(a_log_is_no_database_that_is_still_to_be_made, folder_make, folder_drop),
         cmocka_unit_test(the_manual_page_has_every_command_stage_and_topic),
     };
 
