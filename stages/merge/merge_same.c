@@ -29,8 +29,7 @@ static pl_code make_indexes(st_merging *m, pl_error *err)
 static const char same_sql[] =
     "CREATE TEMP TABLE merge_some AS SELECT mol_id, unit, %s AS inchikey, CASE WHEN inchikey='' OR %d THEN smiles ELSE "
     "free_valences(smiles)%s END%s AS smiles FROM molecule WHERE %s IN (SELECT %s FROM molecule GROUP BY 1 HAVING count(*)>1);"
-    "CREATE TEMP TABLE merge_first AS SELECT inchikey, smiles, min(mol_id) AS first FROM merge_some GROUP BY 1,2"
-    " HAVING count(*)>1;"
+    "CREATE TEMP TABLE merge_first AS SELECT inchikey, smiles, min(mol_id) AS first FROM merge_some GROUP BY 1,2;"
     "CREATE INDEX temp.merge_first_key ON merge_first(inchikey,smiles);"
     "INSERT INTO merge_same SELECT a.mol_id, b.first, a.unit FROM merge_some a JOIN merge_first b USING(inchikey,smiles)"
     " WHERE a.mol_id<>b.first ORDER BY 1;"

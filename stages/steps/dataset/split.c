@@ -187,16 +187,13 @@ static pl_code members_read(split_state *s, pl_error *err)
 static int compare_order(const void *a, const void *b)
 {
     const member *x = a, *y = b;
-    int by_key;
+    int by = (x->order > y->order) - (x->order < y->order);
 
-    if (x->order != y->order)
-        return x->order < y->order ? -1 : 1;
-    by_key = strncmp(x->key, y->key, SKELETON);
-    if (!by_key && x->own != y->own)
-        by_key = x->own < y->own ? -1 : 1;
-    if (by_key)
-        return by_key;
-    return (x->mol_id > y->mol_id) - (x->mol_id < y->mol_id);
+    if (by == 0)
+        by = strncmp(x->key, y->key, SKELETON);
+    if (by == 0)
+        by = (x->own > y->own) - (x->own < y->own);
+    return by != 0 ? by : (x->mol_id > y->mol_id) - (x->mol_id < y->mol_id);
 }
 
 static bool same_group(const member *a, const member *b) { return a->order == b->order && !strncmp(a->key, b->key, SKELETON); }

@@ -100,10 +100,10 @@ static void check_file(const pl_workflow *wf, const st_external_conf *c, const p
 
     if (base[0] == '\0' || path == NULL)
         pl_problem_add(problems, at(step, "files", i), "external.files: a name is empty");
-    else if (stat(path, &st) != 0 || access(path, R_OK) != 0)
+    else if (access(path, R_OK) != 0)
         pl_problem_add(problems, at(step, "files", i), "external.files: %s: %s; paths are relative to the workflow file", path,
                        strerror(errno));
-    else if (!S_ISREG(st.st_mode))
+    else if (stat(path, &st) != 0 || !S_ISREG(st.st_mode))
         pl_problem_add(problems, at(step, "files", i), "external.files: %s is no file", path);
     if (is_ours(base))
         pl_problem_add(problems, at(step, "files", i), "external.files: %s: names that begin with input. or output. are taken",

@@ -231,7 +231,7 @@ static const json_t *below(const json_t *object, const char *name)
 
     while (v == NULL && object != NULL && strchr(name, '.') != NULL) {
         size_t n = strcspn(name, ".");
-        (void)snprintf(part, sizeof part, "%.*s", (int)(n < sizeof part ? n : sizeof part - 1), name);
+        (void)snprintf(part, sizeof part, "%.*s", (int)n, name);
         object = json_object_get(object, part);
         name += n + 1;
         v = json_object_get(object, name);

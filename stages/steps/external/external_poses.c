@@ -189,8 +189,8 @@ static const float *at(const ch_mol *mol, int32_t i) { return i >= 0 ? mol->xyz[
 /* Puts atom h where it was in `mol` relative to its neighbour and two more atoms. */
 static bool place(ch_mol *out, const ch_mol *mol, const bool *known, int32_t h)
 {
-    const int32_t a = neighbour(mol, known, h, -1, -1), b = a >= 0 ? neighbour(mol, known, a, h, -1) : -1;
-    int32_t c = b >= 0 ? neighbour(mol, known, a, h, b) : -1;
+    const int32_t a = neighbour(mol, known, h, -1, -1), b = neighbour(mol, known, a, h, -1); /* -1 has none, too */
+    int32_t c = neighbour(mol, known, a, h, b);
     frame was, is;
     double d[3];
 
