@@ -306,6 +306,7 @@ static void refuse_each(toy *t, const char *name, bool writes, reading *one)
                                 : pl_store_open_read(&s, t->wf.storage.results, &toy_schema, NULL),
                          PL_OK);
         assert_int_equal(pl_store_features(s, NULL), PL_OK);
+        assert_int_equal(one(s, t, NULL), PL_OK); /* what it makes is there then */
     }
     while (refuse_nth(n + 1, name, s, t, writes, one, &toy_schema))
         n++;
