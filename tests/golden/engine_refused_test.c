@@ -231,6 +231,23 @@ static pl_code stages_out(pl_store *s, toy *t, pl_error *err)
     return code;
 }
 
+/* On a node that has no features yet. */
+static pl_code fetches(pl_store *s, toy *t, pl_error *err)
+{
+    static const char *const ends[] = { "", "-wal", "-shm" };
+    pl_code code;
+
+    for (size_t k = 0; k < sizeof ends / sizeof *ends; k++)
+        (void)unlink(pl_sprintf(t->mem, "%s%s", t->wf.storage.features, ends[k]));
+    t->wf.storage.stage_out = true;
+    code = pl_store_open(&s, &t->wf, &toy_schema, err);
+    if (code == PL_OK)
+        code = pl_store_features(s, err);
+    pl_store_close(s);
+    t->wf.storage.stage_out = false;
+    return code;
+}
+
 static pl_code plans(pl_store *s, toy *t, pl_error *err)
 {
     pl_step_plan plan[3];
@@ -334,9 +351,11 @@ static void a_refused_call_ends_what_reads_the_results(void **state)
     refuse_each(&t, "pack", false, packs);
     refuse_each(&t, "opening a packed file", false, opens_packed);
     refuse_each(&t, "prune", true, prunes);
-    refuse_each(&t, "mark", true, marks);
     refuse_each(&t, "copy of the features", true, stages_out);
+    refuse_each(&t, "fetching the copy", true, fetches);
+    refuse_each(&t, "mark", true, marks);
     assert_true(toy_sound(&t));
+    refuse_each(&t, "fetching what an older copy has", true, fetches);
     toy_free(&t);
     toy_remove(dir);
     assert_int_equal(statements_left, 0);
