@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What is read from tables of results, on rows that are made here: answers to a campaign, labels in keys, data sets, cumulenes. */
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -10,6 +11,7 @@
 #include <cmocka.h>
 
 #include "pipeline/base/file.h"
+#include "pipeline/base/stop.h"
 #include "stages/campaign/campaign.h"
 #include "stages/database/measured.h"
 #include "stages/database/schema.h"
@@ -234,6 +236,54 @@ static void an_answer_without_memory_is_no_outcome(void **state)
         assert_true(n_refused > 5);
         pl_store_close(s);
     }
+}
+
+/* What the linker puts in its place (tests/stages.cmake): after the second record somebody stops the campaign. */
+#define REAL(name) __real_##name
+#define WRAPPED(name) __wrap_##name
+
+static int n_records = -1; /* -1: nobody does */
+
+pl_code REAL(ch_reader_next)(ch_reader *r, ch_record *out, bool *more, pl_error *err);
+pl_code WRAPPED(ch_reader_next)(ch_reader *r, ch_record *out, bool *more, pl_error *err);
+pl_code WRAPPED(ch_reader_next)(ch_reader *r, ch_record *out, bool *more, pl_error *err)
+{
+    const pl_code code = REAL(ch_reader_next)(r, out, more, err);
+
+    if (n_records >= 0 && ++n_records == 2)
+        assert_int_equal(raise(SIGTERM), 0);
+    return code;
+}
+
+static void a_stop_while_answers_are_read_is_no_outcome(void **state)
+{
+    const st_acquire_conf conf = { .answers.table = table };
+    const char text[] = "inchikey,logS\nA,1\nB,2\nC,3\nD,4\n";
+    pl_arena *mem = pl_arena_new(1 << 16);
+    const st_campaign x = campaign(&conf, "cm", mem);
+    st_outcome_row row[ROWS];
+    pl_error err = { 0 };
+    pl_stop stop;
+    pl_store *s;
+
+    (void)state;
+    assert_int_equal(pl_file_write(table, (pl_bytes){ text, sizeof text - 1 }, NULL), PL_OK);
+    s = results_open("INSERT INTO stage(name,key,params_json,extra_json,needs_json,code_version,state,created_utc) "
+                     "VALUES('prepare','','{}','{}','[]',1,'done','')");
+    rows_make(row);
+    pl_stop_begin(&stop, 0, 0);
+    n_records = 0;
+    assert_int_equal(st_answers_of_table(&x, s, row, ROWS, &err), PL_ESTOP);
+    assert_string_equal(err.text, "stopped by signal TERM");
+    assert_int_equal(n_records, 2);
+    for (int i = 0; i < ROWS; i++)
+        assert_null(row[i].why);
+    n_records = -1;
+    pl_stop_end(&stop);
+    pl_stop_begin(&stop, 0, 0); /* which forgets the signal */
+    pl_stop_end(&stop);
+    pl_store_close(s);
+    pl_arena_free(mem);
 }
 
 /* ---- labels in keys ---- */
@@ -485,6 +535,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(the_only_property_answers_without_a_name, folder_make, folder_drop),
         cmocka_unit_test_setup_teardown(another_unit_or_another_property_is_no_answer, folder_make, folder_drop),
         cmocka_unit_test_setup_teardown(an_answer_without_memory_is_no_outcome, folder_make, folder_drop),
+        cmocka_unit_test_setup_teardown(a_stop_while_answers_are_read_is_no_outcome, folder_make, folder_drop),
         cmocka_unit_test(a_key_has_labels_of_its_property_and_its_limits),
         cmocka_unit_test_setup_teardown(records_that_are_lost_or_double_are_noticed, folder_make, folder_drop),
         cmocka_unit_test(molecules_that_are_kept_keep_what_is_theirs),
