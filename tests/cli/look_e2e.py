@@ -39,7 +39,10 @@ def status_counts_while_the_run_works():
                     out = p.run("status", "run", expect=None)[1]
             stages = dict(re.findall(r"(?m)^  (\w+) +running +\d+ +([\d,]+) ", out))
             assert int(stages["prepare"].replace(",", "")) > 0 and "run 1 (run): running" in out, out
-            assert re.search(r"about \S+ left: \w+ has done [\d,]+ of [\d,]+ (?:records|molecules), \d+ %", out), out
+            told = re.search(r"about \S+ left: \w+ has done ([\d,]+) of ([\d,]+) (?:records|molecules), (\d+) %", out)
+            assert told, out
+            done, total, share = (int(word.replace(",", "")) for word in told.groups())
+            assert share == 100 * done // total, out
             run.send_signal(signal.SIGSTOP)
             with subprocess.Popen(p.command("status", "run", "--watch"), cwd=p.dir, stdout=subprocess.PIPE) as watching:
                 ready = select.select([watching.stdout], [], [], 60)[0]

@@ -60,8 +60,18 @@ score has neither models nor a training; check w.yaml models={} stages.score={} 
 program and model score one property; check w.yaml "+stages.external={command: [cat, '{input}'], input: smiles, output: csv, property: logS, better: low}"
 texts of variables grow beyond the limit; check many.yaml
 Open Babel ends at the second rule; check w.yaml stages.prepare.alerts.file=deadly.smarts
+nine values are too few to learn from; check values.yaml 'inputs=[{path: 9.csv}]'
+ten values can be learned; check values.yaml 'inputs=[{path: 10.csv}]'
 a pattern is longer than any molecule; check w.yaml "stages.rank.where=smarts('LONG')"
 a pattern is longer than any molecule; search --where "smarts('LONG')" runs/one
+"""
+
+
+LEARNED = """  read: {}
+  prepare: {conformers: {source: none}, labels: [y]}
+  graph: {edges: topology}
+  split: {method: random}
+  train: {name: m, family: [gp], targets: [{name: y, better: high}]}
 """
 
 
@@ -73,6 +83,9 @@ def a_mistake_is_told_with_its_reason():
         p.put("many.yaml", "format: 1\nname: many\nvars:\n  a: %s\n" % ("x" * 1000) + "".join(
             "  %s: %s\n" % (b, ("${vars.%s}" % a) * 12) for a, b in ("ab", "bc", "cd")) + "inputs: [{path: '${vars.d}'}]\nstages: {read: {}}\n")
         p.put("deadly.smarts", "C=O fine\nn1nnnc2cccc1n:1:c(:c(:c(:c(:c:%12 dies\n")
+        for n in (9, 10):
+            p.put("%d.csv" % n, "id,smiles,y\n" + "".join("a%d,%s,%s\n" % (k, "C" * (k + 1), k if k < n else "") for k in range(20)))
+        p.workflow(["9.csv"], LEARNED, name="values.yaml")
         os.mkdir(p.path("plugins"))
         ctypes.CDLL("libm.so.6")
         with open("/proc/self/maps") as f:

@@ -133,7 +133,7 @@ show bad|show M3 none|show M3 --csv
 next -n 4|next -n 4 --csv|next -n 4 -f csv|next -n 4 -f json --by ucb|next -n 4 -f jsonl --by ucb --beta 1|next -n 3 -f smi --by random --seed 4|next -n 2 -f sdf
 next -n 4 --by ucb --beta x|next -n 4 --by thompson|next -n 4 --by expected_improvement|next -n 4 --by expected_improvement --best -1 -o plate.csv
 next -n 4 --exclude plate.csv|next -n 4 --exclude t.csv|next -n 4 --exclude none.csv|next -n 4 --goal up|next -n 4 --goal minimise --by uncertainty
-next -n 40 --max-similarity 0.3 --per-scaffold 1|next -n 4 --max-similarity 3|next -n 4 --per-scaffold 0|next -n 4 --per-scaffold x|next -n 40 --inside|next -n 90 --measured
+next -n 40 --max-similarity 0.3 --per-scaffold 1|next -n 4 --max-similarity 3|next -n 4 --max-similarity 0|next -n 4 --max-similarity 1|next -n 2 --by ucb --beta 0|next -n 2 --by ucb --beta 1000|next -n 2 --by ucb --beta 1001|next -n 4 --per-scaffold 0|next -n 4 --per-scaffold x|next -n 40 --inside|next -n 90 --measured
 next -n 4 --where 'mw < 100'|next -n 4 --where 'mw <'|next -n 4 --sigma stdev --by ucb|next -n 4 --sigma interval --by ucb|next -n 4 --sigma gp --by ucb
 next -n 4 --property none|next -n 4 --property logS|next -n 4 -o p.xyz|next -n 4 -o p.sdf|next -n 4 -o p.smi|next -n 0|next --seed x|next -n 5 --where 'mw > 9999'
 explain M3|explain 5 --svg five.svg|explain 5|explain M3 --svg none/x.svg|explain same|explain bad|explain 'OCC'|explain 999|explain LFQSCWFLJHTTHZ-UHFFFAOYSA-N
@@ -413,6 +413,7 @@ submit w.yaml -s lsf -a 2|submit w.yaml -s sge -a 2|submit w.yaml -s slurm -a 3 
 script w.yaml -s slurm -a 3 --missing|script w.yaml -s pbs -a 3 --missing|script w.yaml -s lsf -a 3 --missing|script w.yaml -s sge -a 3 --missing|script w.yaml -s slurm -a 3 --merge
 run w.yaml -j 1 --shard 0/3|run w.yaml -j 1 --shard 2/3|submit w.yaml -s slurm -a 3 --missing|script w.yaml -s slurm -m 3GiB -c 4 -g 1 -p long -A acc --options '-C x' -t 90m
 script w.yaml -s slurm -t x|script w.yaml -s slurm -m x|script w.yaml -s slurm -n 0|script w.yaml -s slurm -N 2|script w.yaml -s slurm --max-running 2|script none.yaml -s slurm
+script w.yaml -s slurm -m '[1'|script w.yaml -s slurm -p '[1' -A '{a'|script w.yaml -s pbs name=9lives|script w.yaml -s slurm name=9lives|script w.yaml -s pbs name=a9
 """
 
 

@@ -152,7 +152,7 @@ static const pl_node *node_of_rule(const pl_step *step, int32_t i)
 
     if (list == NULL)
         return step->node;
-    return list->kind == PL_SEQUENCE && i < list->n ? list->item[i] : list;
+    return list->kind == PL_SEQUENCE ? list->item[i] : list;
 }
 
 static void read_inline(reader *in, const pl_step *step)

@@ -73,7 +73,7 @@ static bool time_set(ch_worker *w, builder *b, int set, const ch_prepare_opts *o
 static bool time_all(st_cost *out, ch_worker *w, builder *b, ch_prepare_opts *opts, pl_arena *mem)
 {
     double none = 0, several = 0, all[2] = { 0 };
-    bool good = true;
+    bool good;
 
     out->more = 1;
     opts->conformer = CH_3D_NONE;
