@@ -63,7 +63,7 @@ foreach(case targets_with_missing_values_are_learned_together classes_with_missi
         limits_are_learned_from_and_never_tested rankings_weigh_targets_and_models_share_a_property conflicting_target_settings_are_refused_before_work)
   molsieve_script_test(targets.${case} cli/targets_e2e.py LABEL cli ARGS ${case})
 endforeach()
-foreach(case a_target_with_gaps_has_a_domain_of_its_own calibration_gives_each_target_the_domain_of_its_own)
+foreach(case a_similarity_is_to_molecules_that_have_the_target a_target_with_gaps_has_a_domain_of_its_own calibration_gives_each_target_the_domain_of_its_own)
   molsieve_script_test(gaps.${case} cli/gaps_e2e.py LABEL cli ARGS ${case})
 endforeach()
 foreach(case a_set_of_kernels_gives_the_same_bytes_for_any_jobs shards_and_resumes_with_other_kernels_are_reported

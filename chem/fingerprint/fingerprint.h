@@ -8,6 +8,7 @@
 #ifndef CH_FINGERPRINT_H
 #define CH_FINGERPRINT_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "chem/graph/graph.h"
@@ -71,11 +72,20 @@ typedef struct ch_sought {
 
 void ch_sought_open(ch_sought *s, const ch_fingerprint *print); /* borrows print */
 
+/* Those of many fingerprints that are searched. */
+typedef struct ch_among {
+    const ch_fingerprint *all;
+    const ch_folds *folds;
+    const uint8_t *only; /* bit k of byte b: whether fingerprint CH_FOLD b + k is one of them; NULL: all are */
+} ch_among;
+
+static inline bool ch_among_has(const ch_among *a, int32_t i) { return a->only == NULL || a->only[i / CH_FOLD] >> i % CH_FOLD & 1; }
+
 /* Searches all[from .. end-1]; call it for increasing ranges; from is a multiple of CH_FOLD. Of equally similar ones the first is kept. */
-void ch_sought_in(ch_sought *s, const ch_fingerprint *all, const ch_folds *folds, int32_t from, int32_t end);
+void ch_sought_in(ch_sought *s, const ch_among *a, int32_t from, int32_t end);
 
 /* Implementation k of ch_sought_in for this processor, the fastest (the one it uses) first; NULL after the last. */
-typedef void ch_look(ch_sought *s, const ch_fingerprint *all, const ch_folds *folds, int32_t from, int32_t end);
+typedef void ch_look(ch_sought *s, const ch_among *a, int32_t from, int32_t end);
 ch_look *ch_look_at(int k);
 
 double ch_sought_alike(const ch_sought *s); /* Tanimoto similarity, equal to that of ch_fingerprint_alike */

@@ -40,28 +40,28 @@ static void put(ch_nearest *s, ch_near one)
 }
 
 /* At least one of these eight is more similar than the bar. */
-static void take(ch_nearest *s, const ch_fingerprint *all, const ch_folds *folds, int32_t from, int32_t end)
+static void take(ch_nearest *s, const ch_among *a, int32_t from, int32_t end)
 {
     const ch_near none = { 0, 1, -1 };
 
     for (int32_t i = from; i < end; i++) {
-        const int64_t both = common(s->sought.print, &all[i]);
-        const ch_near one = { both, folds[i / CH_FOLD].ones[i % CH_FOLD] + s->sought.ones - both, i };
-        if (i != s->skip && is_more(&one, s->n == CH_NEAREST ? &s->near[CH_NEAREST - 1] : &none))
+        const int64_t both = common(s->sought.print, &a->all[i]);
+        const ch_near one = { both, a->folds[i / CH_FOLD].ones[i % CH_FOLD] + s->sought.ones - both, i };
+        if (i != s->skip && ch_among_has(a, i) && is_more(&one, s->n == CH_NEAREST ? &s->near[CH_NEAREST - 1] : &none))
             put(s, one);
     }
     bar_set(s);
 }
 
-void ch_nearest_in(ch_nearest *s, const ch_fingerprint *all, const ch_folds *folds, int32_t from, int32_t end)
+void ch_nearest_in(ch_nearest *s, const ch_among *a, int32_t from, int32_t end)
 {
     ch_look *look = ch_look_at(0);
 
     for (int32_t i = from; i < end; i += CH_FOLD) {
         const int32_t to = end - i < CH_FOLD ? end : i + CH_FOLD;
-        look(&s->sought, all, folds, i, to);
+        look(&s->sought, a, i, to);
         if (s->sought.at >= 0)
-            take(s, all, folds, i, to);
+            take(s, a, i, to);
     }
 }
 

@@ -21,7 +21,7 @@ typedef struct ch_nearest {
 void ch_nearest_open(ch_nearest *s, const ch_fingerprint *print, int32_t skip); /* borrows print */
 
 /* Searches all[from .. end-1]; call it for increasing ranges; from is a multiple of CH_FOLD. Of equally similar ones the first are kept. */
-void ch_nearest_in(ch_nearest *s, const ch_fingerprint *all, const ch_folds *folds, int32_t from, int32_t end);
+void ch_nearest_in(ch_nearest *s, const ch_among *a, int32_t from, int32_t end);
 
 /* Tanimoto similarity of near[k], equal to that of ch_fingerprint_alike. */
 double ch_nearest_alike(const ch_nearest *s, int32_t k);

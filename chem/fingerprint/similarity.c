@@ -91,9 +91,9 @@ INLINE unsigned may_be(const ch_sought *s, const ch_folds *f)
     return yes;
 }
 
-INLINE void look_at(ch_sought *s, const ch_fingerprint *all, const ch_folds *folds, int32_t i)
+INLINE void look_at(ch_sought *s, const ch_among *a, int32_t i)
 {
-    const int64_t both = common(s->print, &all[i]), either = folds[i / CH_FOLD].ones[i % CH_FOLD] + s->ones - both;
+    const int64_t both = common(s->print, &a->all[i]), either = a->folds[i / CH_FOLD].ones[i % CH_FOLD] + s->ones - both;
 
     if (both * s->either <= s->both * either)
         return;
@@ -104,19 +104,17 @@ INLINE void look_at(ch_sought *s, const ch_fingerprint *all, const ch_folds *fol
 
 typedef unsigned may_be_more(const ch_sought *s, const ch_folds *f);
 
-INLINE void look(ch_sought *s, const ch_fingerprint *all, const ch_folds *folds, int32_t from, int32_t end, may_be_more *ask)
+INLINE void look(ch_sought *s, const ch_among *a, int32_t from, int32_t end, may_be_more *ask)
 {
     for (int32_t i = from; i < end; i += CH_FOLD) {
         const int32_t n = end - i < CH_FOLD ? end - i : CH_FOLD;
-        for (unsigned which = ask(s, &folds[i / CH_FOLD]) & ((1u << n) - 1); which; which &= which - 1)
-            look_at(s, all, folds, i + __builtin_ctz(which));
+        const unsigned only = a->only != NULL ? a->only[i / CH_FOLD] : ~0u;
+        for (unsigned which = ask(s, &a->folds[i / CH_FOLD]) & ((1u << n) - 1) & only; which; which &= which - 1)
+            look_at(s, a, i + __builtin_ctz(which));
     }
 }
 
-static void look_plain(ch_sought *s, const ch_fingerprint *all, const ch_folds *folds, int32_t from, int32_t end)
-{
-    look(s, all, folds, from, end, may_be);
-}
+static void look_plain(ch_sought *s, const ch_among *a, int32_t from, int32_t end) { look(s, a, from, end, may_be); }
 
 #ifdef __x86_64__
 #define AVX512 __attribute__((target("avx512f,avx512vpopcntdq,popcnt")))
@@ -135,10 +133,7 @@ AVX512 INLINE unsigned may_be_avx512(const ch_sought *s, const ch_folds *f)
     return _mm512_cmpgt_epu64_mask(_mm512_mul_epu32(both, _mm512_set1_epi64(s->both + s->either)), enough);
 }
 
-AVX512 static void look_avx512(ch_sought *s, const ch_fingerprint *all, const ch_folds *folds, int32_t from, int32_t end)
-{
-    look(s, all, folds, from, end, may_be_avx512);
-}
+AVX512 static void look_avx512(ch_sought *s, const ch_among *a, int32_t from, int32_t end) { look(s, a, from, end, may_be_avx512); }
 
 AVX2 INLINE __m256i four(const void *from) { return _mm256_loadu_si256(from); }
 
@@ -170,15 +165,9 @@ AVX2 INLINE unsigned may_be_four(const ch_sought *s, const ch_folds *f, int at)
 
 AVX2 INLINE unsigned may_be_avx2(const ch_sought *s, const ch_folds *f) { return may_be_four(s, f, 0) | may_be_four(s, f, 4) << 4; }
 
-AVX2 static void look_avx2(ch_sought *s, const ch_fingerprint *all, const ch_folds *folds, int32_t from, int32_t end)
-{
-    look(s, all, folds, from, end, may_be_avx2);
-}
+AVX2 static void look_avx2(ch_sought *s, const ch_among *a, int32_t from, int32_t end) { look(s, a, from, end, may_be_avx2); }
 
-POPCNT static void look_popcnt(ch_sought *s, const ch_fingerprint *all, const ch_folds *folds, int32_t from, int32_t end)
-{
-    look(s, all, folds, from, end, may_be);
-}
+POPCNT static void look_popcnt(ch_sought *s, const ch_among *a, int32_t from, int32_t end) { look(s, a, from, end, may_be); }
 #endif
 
 ch_look *ch_look_at(int k)
@@ -194,7 +183,4 @@ ch_look *ch_look_at(int k)
     return k == 0 ? look_plain : NULL;
 }
 
-void ch_sought_in(ch_sought *s, const ch_fingerprint *all, const ch_folds *folds, int32_t from, int32_t end)
-{
-    ch_look_at(0)(s, all, folds, from, end);
-}
+void ch_sought_in(ch_sought *s, const ch_among *a, int32_t from, int32_t end) { ch_look_at(0)(s, a, from, end); }

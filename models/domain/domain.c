@@ -67,6 +67,42 @@ pl_code nn_domain_make(nn_domain *out, nn_domain_molecule *molecule, int32_t n, 
     return PL_OK;
 }
 
+static bool has_value(const nn_domain *d, int32_t i, int32_t k)
+{
+    return !isnan(d->value[(size_t)i * (size_t)d->n_values + (size_t)k]);
+}
+
+/* NULL in *out: all molecules have target k. */
+static pl_code only_make(const uint8_t **out, const nn_domain *d, int32_t k, pl_arena *mem, pl_error *err)
+{
+    uint8_t *only = NULL;
+    int32_t i = 0;
+
+    *out = NULL;
+    while (i < d->n && has_value(d, i, k))
+        i++;
+    if (i == d->n)
+        return PL_OK;
+    only = PL_NEW(mem, uint8_t, d->n / CH_FOLD + 1);
+    for (i = 0; i < d->n && only != NULL; i++)
+        only[i / CH_FOLD] |= (uint8_t)(has_value(d, i, k) << i % CH_FOLD);
+    *out = only;
+    return only != NULL ? PL_OK : pl_fail(err, PL_ENOMEM, "the domain of a model, %d molecules", (int)d->n);
+}
+
+pl_code nn_domain_measured(nn_domain *d, const float *value, int32_t n_values, pl_arena *mem, pl_error *err)
+{
+    const uint8_t **only = PL_NEW(mem, const uint8_t *, n_values + 1);
+    pl_code code = only != NULL ? PL_OK : pl_fail(err, PL_ENOMEM, "the domain of a model, %d molecules", (int)d->n);
+
+    d->value = value;
+    d->n_values = n_values;
+    d->only = only;
+    for (int32_t k = 0; k < n_values && code == PL_OK; k++)
+        code = only_make(&only[k], d, k, mem, err);
+    return code;
+}
+
 /* ---- reading ------------------------------------------------------------- */
 
 static pl_code check_shapes(const nn_tensor *const t[PLAIN], pl_error *err)
@@ -144,14 +180,14 @@ static pl_code packed_take(nn_domain *out, const nn_tensor *t, pl_arena *mem, pl
 static pl_code values_take(nn_domain *out, const nn_tensor *t, int32_t targets, pl_arena *mem, pl_error *err)
 {
     float *value = PL_NEW(mem, float, (size_t)out->n *(size_t)targets);
+    pl_code code;
 
     if (value == NULL)
         return pl_fail(err, PL_ENOMEM, "the domain of a model, %d molecules", (int)out->n);
     if (t->dtype != NN_F32 || t->n_dims != 2 || t->dims[0] != out->n || t->dims[1] != targets)
         return pl_fail(err, PL_EDATA, "tensor %s is not F32 of molecules x targets", values);
-    out->value = value;
-    out->n_values = targets;
-    return nn_tensor_floats(value, (size_t)out->n * (size_t)targets, t, err);
+    code = nn_tensor_floats(value, (size_t)out->n * (size_t)targets, t, err);
+    return code == PL_OK ? nn_domain_measured(out, value, targets, mem, err) : code;
 }
 
 static pl_code molecules_take(nn_domain *out, const nn_tensors *all, pl_arena *mem, pl_error *err)
@@ -200,7 +236,22 @@ pl_code nn_domain_tensors(nn_tensor out[NN_DOMAIN_TENSORS], int *n, const nn_dom
 
 /* ---- using --------------------------------------------------------------- */
 
-static void nearest_of(nn_near *out, const nn_domain *d, const ch_fingerprint *to, int32_t n)
+ch_among nn_domain_of(const nn_domain *d, int32_t k)
+{
+    return (ch_among){ .all = d->print, .folds = d->folds, .only = d->value != NULL ? d->only[k] : NULL };
+}
+
+/* The first molecule of a domain of n, which has the smallest key; n: there is none. */
+static int32_t first_of(const ch_among *a, int32_t n)
+{
+    int32_t i = 0;
+
+    while (i < n && !ch_among_has(a, i))
+        i++;
+    return i;
+}
+
+static void nearest_of(nn_near *out, const nn_domain *d, const ch_among *a, int32_t first, const ch_fingerprint *to, int32_t n)
 {
     ch_sought sought[ASKED];
 
@@ -208,17 +259,19 @@ static void nearest_of(nn_near *out, const nn_domain *d, const ch_fingerprint *t
         ch_sought_open(&sought[i], &to[i]);
     for (int32_t from = 0; from < d->n; from += PART)
         for (int32_t i = 0; i < n; i++)
-            ch_sought_in(&sought[i], d->print, d->folds, from, d->n - from < PART ? d->n : from + PART);
+            ch_sought_in(&sought[i], a, from, d->n - from < PART ? d->n : from + PART);
     for (int32_t i = 0; i < n; i++)
-        out[i] = (nn_near){ ch_sought_alike(&sought[i]), d->key[sought[i].at < 0 ? 0 : sought[i].at] };
+        out[i] = (nn_near){ ch_sought_alike(&sought[i]), d->key[sought[i].at < 0 ? first : sought[i].at] };
 }
 
-void nn_domain_nearest(nn_near *out, const nn_domain *d, const ch_fingerprint *to, int32_t n)
+void nn_domain_nearest(nn_near *out, const nn_domain *d, int32_t target, const ch_fingerprint *to, int32_t n)
 {
-    for (int32_t i = 0; i < n; i += ASKED)
-        if (d->n > 0)
-            nearest_of(out + i, d, to + i, n - i < ASKED ? n - i : ASKED);
-    for (int32_t i = 0; i < n && d->n == 0; i++)
+    const ch_among a = nn_domain_of(d, target);
+    const int32_t first = first_of(&a, d->n);
+
+    for (int32_t i = 0; i < n && first < d->n; i += ASKED)
+        nearest_of(out + i, d, &a, first, to + i, n - i < ASKED ? n - i : ASKED);
+    for (int32_t i = 0; i < n && first == d->n; i++)
         out[i] = (nn_near){ NAN, NULL };
 }
 
@@ -240,4 +293,14 @@ bool nn_domain_same(const nn_domain *a, const nn_domain *b)
 {
     return a->n == b->n && (a->n == 0 || (memcmp(a->print, b->print, (size_t)a->n * sizeof *a->print) == 0 &&
                                           memcmp(a->key, b->key, (size_t)a->n * sizeof *a->key) == 0));
+}
+
+bool nn_domain_same_of(const nn_domain *a, int32_t k, const nn_domain *b, int32_t j)
+{
+    const uint8_t *one = nn_domain_of(a, k).only, *other = nn_domain_of(b, j).only;
+    bool same = one != NULL && other != NULL;
+
+    for (int32_t i = 0; i < a->n / CH_FOLD + 1 && same; i++)
+        same = one[i] == other[i];
+    return same || (one == NULL && other == NULL);
 }

@@ -7,7 +7,8 @@
  *                            of byte k / 8) and n InChIKeys of 27 letters (zeros where InChI gives none), in ascending order of
  *                            these, as one zlib stream
  *
- *   domain.value F32 [n, targets]  in files of families: what was measured of each of these, in the order above; NaN: nothing
+ *   domain.value F32 [n, targets]  in files of families, and where training molecules lack targets: what was measured of each of these, in the
+ *                                  order above; NaN: nothing
  *
  * which is about 40 bytes a molecule. Files of earlier versions have domain.fingerprint U8 [n,256] and domain.inchikey U8 [n,27]. */
 #ifndef NN_DOMAIN_H
@@ -32,11 +33,18 @@ typedef struct nn_domain {
     const ch_folds *folds;                /* of each                       */
     const char (*key)[NN_DOMAIN_KEY + 1]; /* [n]                           */
     int32_t n_values;
-    const float *value; /* [n][n_values] measured, NaN: not; NULL: not in the file */
+    const float *value;         /* [n][n_values] measured, NaN: not; NULL: not in the file */
+    const uint8_t *const *only; /* [n_values] those that have a value (ch_among), NULL: all have; NULL with value */
 } nn_domain;
 
 /* Makes *out, in mem, from n molecules, without values; sorts molecule[]. The result does not depend on their order. ENOMEM. */
 pl_code nn_domain_make(nn_domain *out, nn_domain_molecule *molecule, int32_t n, pl_arena *mem, pl_error *err);
+
+/* Puts the values [n][n_values], in mem, of the molecules into d. ENOMEM. */
+pl_code nn_domain_measured(nn_domain *d, const float *value, int32_t n_values, pl_arena *mem, pl_error *err);
+
+/* The molecules of d that have target k; all where the file does not tell. */
+ch_among nn_domain_of(const nn_domain *d, int32_t k);
 
 /* Whether the tensor with this name belongs to the domain. */
 bool nn_domain_has(const char *tensor);
@@ -49,17 +57,19 @@ pl_code nn_domain_tensors(nn_tensor out[NN_DOMAIN_TENSORS], int *n, const nn_dom
 
 /* The nearest training molecule. */
 typedef struct nn_near {
-    double alike;    /* Tanimoto similarity, 0 to 1; NaN without a domain   */
-    const char *key; /* its InChIKey; of several equally near the smallest; NULL without a domain */
+    double alike;    /* Tanimoto similarity, 0 to 1; NaN: no molecule has the target */
+    const char *key; /* its InChIKey; of several equally near the smallest; NULL: as above */
 } nn_near;
 
-/* out[k]: the nearest molecule of d for fingerprint to[k], k = 0..n-1. Call it with many fingerprints at once:
+/* out[k]: the nearest molecule of d that has the target for fingerprint to[k], k = 0..n-1. Call it with many fingerprints at once:
  * each block of d is compared with all of them while it is in the cache. */
-void nn_domain_nearest(nn_near *out, const nn_domain *d, const ch_fingerprint *to, int32_t n);
+void nn_domain_nearest(nn_near *out, const nn_domain *d, int32_t target, const ch_fingerprint *to, int32_t n);
 
 /* Whether the domain has a molecule with the first block of this InChIKey: the same atoms and bonds, stereo and isotopes apart. */
 bool nn_domain_knows(const nn_domain *d, const char *inchikey);
 
 bool nn_domain_same(const nn_domain *a, const nn_domain *b); /* equal molecules in equal order */
+/* Whether the same of these equal molecules have target k of a and target j of b. */
+bool nn_domain_same_of(const nn_domain *a, int32_t k, const nn_domain *b, int32_t j);
 
 #endif

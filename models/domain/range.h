@@ -16,8 +16,9 @@
 enum { NN_RANGE_MIN = 5, NN_KINDS_MAX = 64, NN_RING_MAX = 31, NN_FORM_BYTES = 32, NN_EXPANDED = 9, NN_EXPANDED_MAX = 15 };
 
 /* Version of what is counted and judged here: raise it when a molecule could get another verdict. It is part of the keys of the
- * stages score and evaluate, so that scores stored under earlier rules are made again. 1: without unusual and high valences. */
-enum { NN_RANGE_RULES = 2 };
+ * stages score and evaluate, so that scores stored under earlier rules are made again. 1: without unusual and high valences; 2: with the similarity to
+ * the nearest training molecule of any target. */
+enum { NN_RANGE_RULES = 3 };
 
 /* Counted properties of a molecule. Conjugated atoms: heavy atoms with a double, triple or aromatic bond. Valences: atoms of the
  * common nonmetals with more or fewer bonds than closed shells take, as in radicals and carbenes. */

@@ -125,33 +125,69 @@ static bool same_calibration(const json_t *calibrated, const nn_model_file *m)
 }
 
 /* Of several networks in one file, what the first of them tells. */
-static bool tells_gaps(const json_t *provenance, const nn_model_file *m)
+static const json_t *first_of(const json_t *provenance)
 {
-    const json_t *joined = json_array_get(json_object_get(provenance, "joined"), 0), *errors, *calibrated;
+    const json_t *joined = json_array_get(json_object_get(provenance, "joined"), 0);
 
     while (joined != NULL) {
         provenance = json_object_get(joined, "provenance");
         joined = json_array_get(json_object_get(provenance, "joined"), 0);
     }
-    errors = json_object_get(provenance, "errors");
-    calibrated = json_object_get(json_object_get(provenance, "calibration"), "molecules");
-    if (calibrated != NULL) /* then the range is that of these molecules */
-        return !same_calibration(calibrated, m);
+    return provenance;
+}
+
+/* Whether the model met molecules that lack targets. */
+static bool learned_gaps(const json_t *first, const nn_model_file *m)
+{
+    const json_t *errors = json_object_get(first, "errors");
+
     return !same_counts(errors, m, "valid") || !same_counts(errors, m, "calibration") || !same_counts(errors, m, "test");
 }
 
-bool nn_model_shares_domain(const nn_model_file *m)
+/* Whether the molecules that made its range lack targets. */
+static bool range_gaps(const json_t *first, const nn_model_file *m)
 {
-    bool own = m->denoises || m->conf.outputs == 1 || m->range.molecules == 0;
-    json_t *provenance;
-    bool gaps;
+    const json_t *calibrated = json_object_get(json_object_get(first, "calibration"), "molecules");
 
-    for (int32_t k = 0; k < m->conf.outputs && !own; k++)
-        own = m->target[k].range != NULL;
-    if (own)
-        return false;
-    provenance = m->provenance != NULL ? json_loads(m->provenance, 0, NULL) : NULL;
-    gaps = tells_gaps(provenance, m);
+    return calibrated != NULL ? !same_calibration(calibrated, m) : learned_gaps(first, m);
+}
+
+static bool told(const nn_model_file *m, bool (*gaps)(const json_t *, const nn_model_file *))
+{
+    json_t *provenance = m->provenance != NULL ? json_loads(m->provenance, 0, NULL) : NULL;
+    const bool any = gaps(first_of(provenance), m);
+
     json_decref(provenance);
+    return any;
+}
+
+bool nn_model_has_gaps(const nn_model_file *m)
+{
+    bool gaps = false;
+
+    for (int32_t k = 0; k < m->conf.outputs && !gaps; k++)
+        gaps = m->target[k].range != NULL;
     return gaps;
+}
+
+/* Whether training molecules lack a target of those that have a range of their own. */
+static bool some_lack(const nn_model_file *m)
+{
+    bool lack = false;
+
+    for (int32_t k = 0; k < m->conf.outputs && !lack; k++)
+        lack = m->target[k].range != NULL && m->target[k].range->molecules < m->range.molecules;
+    return lack;
+}
+
+static bool has_several(const nn_model_file *m) { return !m->denoises && m->conf.outputs > 1; }
+
+bool nn_model_shares_range(const nn_model_file *m)
+{
+    return has_several(m) && m->range.molecules > 0 && !nn_model_has_gaps(m) && told(m, range_gaps);
+}
+
+bool nn_model_shares_similarity(const nn_model_file *m)
+{
+    return has_several(m) && m->domain.n > 0 && m->domain.value == NULL && (some_lack(m) || told(m, learned_gaps));
 }

@@ -155,9 +155,13 @@ void nn_model_reasons(pl_text *out, const nn_model_file *m, int32_t target, cons
 /* nn_range_ignore_sources of the ranges of a model without a network. */
 void nn_model_ignore_sources(nn_model_file *m);
 
-/* Whether a model of an earlier version has targets that not all of its molecules had, and one domain for all: one may then be called inside
- * for molecules of a kind that it was not measured for. As far as the counts in its provenance tell. */
-bool nn_model_shares_domain(const nn_model_file *m);
+/* Whether some target has a range of its own, as molecules of its table lack it. */
+bool nn_model_has_gaps(const nn_model_file *m);
+
+/* Whether a model of an earlier version has targets that not all of its molecules had, and one range, or one similarity, for all: a molecule may
+ * then be inside of the domain of a target that was not measured for molecules of its kind. As far as the counts in its provenance tell. */
+bool nn_model_shares_range(const nn_model_file *m);
+bool nn_model_shares_similarity(const nn_model_file *m);
 
 /* ECONFIG: graphs made with `opts` differ from those of the training; the text names
  * the setting: "cutoff 4 Angstrom, the model was trained with 5". */

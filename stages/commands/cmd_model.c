@@ -268,6 +268,20 @@ static void print_domain(const nn_model_file *m)
     if (m->range.molecules > m->domain.n)
         pl_cmd_print("; a lower bound, as the file has only %d of %lld", (int)m->domain.n, (long long)m->range.molecules);
     pl_cmd_print("\n");
+    if (nn_model_shares_similarity(m))
+        pl_cmd_print("              with any of the targets, although some molecules lack some of them: train it again\n");
+}
+
+/* Of how many a score of the target is the similarity to the nearest. */
+static void print_measured(const nn_model_file *m, int32_t target)
+{
+    const ch_among a = nn_domain_of(&m->domain, target);
+    int32_t n = 0;
+
+    for (int32_t i = 0; i < m->domain.n && a.only != NULL; i++)
+        n += ch_among_has(&a, i);
+    if (a.only != NULL)
+        pl_cmd_print("  domain      %d of the %d training molecules\n", (int)n, (int)m->domain.n);
 }
 
 static void print_seen(const nn_seen *s)
@@ -373,6 +387,7 @@ static void print_all_errors(const nn_model_file *m, const json_t *provenance, p
         const nn_target *t = &m->target[k];
         if (m->conf.outputs > 1)
             pl_cmd_print("%s\n", st_model_plain(t->name, mem));
+        print_measured(m, k);
         print_own_domain(m, t);
         print_interval(t);
         print_errors(m->conf.outputs > 1 ? json_object_get(errors, t->name) : errors, t->unit, mem);
@@ -442,7 +457,7 @@ static void print_scores(const nn_model_file *m, const json_t *provenance, pl_ar
     print_seen(&m->seen);
     print_calibration(provenance, mem);
     print_range(&m->range);
-    if (nn_model_shares_domain(m))
+    if (nn_model_shares_range(m))
         pl_cmd_print("              of all targets together, although some molecules lack some of them: train it again\n");
     print_all_errors(m, provenance, mem);
 }

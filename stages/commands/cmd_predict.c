@@ -418,7 +418,7 @@ static void warnings_print(const predict *c)
                 "again",
                 c->p->scorer.model[k].m->name);
     for (int k = 0; k < c->p->scorer.n_models; k++)
-        if (nn_model_shares_domain(c->p->scorer.model[k].m))
+        if (st_shares_domain(c->p->scorer.model[k].m))
             pl_cmd_say("model %s%s", c->p->scorer.model[k].m->name, st_shared_domain);
     for (int k = 0; k < c->workers; k++)
         off = c->worker[k].radial_error > off ? c->worker[k].radial_error : off;

@@ -88,17 +88,29 @@ static pl_code subject_make(subject *s, const st_ask *ask, pl_error *err)
 
 /* ---- the nearest training molecules -------------------------------------- */
 
-static void nearest_print(const subject *s, const nn_model_file *m)
+/* Whether targets of the model have training molecules of their own. */
+static bool targets_differ(const nn_model_file *m)
+{
+    bool differ = false;
+
+    for (int32_t k = 0; k < m->conf.outputs && !differ; k++)
+        differ = nn_domain_of(&m->domain, k).only != NULL;
+    return differ;
+}
+
+static void nearest_print(const subject *s, const nn_model_file *m, int32_t target)
 {
     const nn_domain *d = &m->domain;
+    const ch_among a = nn_domain_of(d, target);
+    const bool own = targets_differ(m);
     ch_nearest near;
 
     if (d->n == 0)
         return;
     ch_nearest_open(&near, &s->is.print, -1);
-    ch_nearest_in(&near, d->print, d->folds, 0, d->n);
-    pl_cmd_print("  nearest training molecules (Tanimoto similarity%s)\n",
-                 d->value != NULL ? ", InChIKey, measured" : ", InChIKey");
+    ch_nearest_in(&near, &a, 0, d->n);
+    pl_cmd_print("  nearest training molecules%s%s (Tanimoto similarity, InChIKey%s)\n", own ? " of " : "",
+                 own ? m->target[target].name : "", d->value != NULL ? ", measured" : "");
     for (int32_t k = 0; k < near.n && k < NEAREST; k++) {
         const int32_t at = near.near[k].at;
         pl_cmd_print("    %.2f  %-27s", ch_nearest_alike(&near, k), d->key[at]);
@@ -257,11 +269,13 @@ static pl_code model_explain(subject *s, sqlite3_stmt *row, const char **last, p
     if (code != PL_OK)
         return code;
     pl_cmd_print("model %s: %s %.4g\n", name, property, sqlite3_column_double(row, 4));
-    for (int32_t k = 0; k < m->conf.outputs && code == PL_OK; k++)
-        if (st_predicts(m, k, property))
-            code = target_explain(s, m, k, sqlite3_column_double(row, 4), mem, err);
-    if (code == PL_OK && (*last == NULL || strcmp(*last, path) != 0))
-        nearest_print(s, m);
+    for (int32_t k = 0; k < m->conf.outputs && code == PL_OK; k++) {
+        if (!st_predicts(m, k, property))
+            continue;
+        code = target_explain(s, m, k, sqlite3_column_double(row, 4), mem, err);
+        if (code == PL_OK && (*last == NULL || strcmp(*last, path) != 0 || targets_differ(m)))
+            nearest_print(s, m, k);
+    }
     *last = pl_strdup(mem, path);
     return code;
 }

@@ -216,6 +216,21 @@ static bool domain_diff(const nn_domain *a, const nn_domain *b)
     return true;
 }
 
+/* Of targets that both models have in the same place; nothing where the molecules differ. */
+static bool measured_diff(const nn_model_file *a, const nn_model_file *b)
+{
+    const int32_t n = a->conf.outputs < b->conf.outputs ? a->conf.outputs : b->conf.outputs;
+    bool differ = false;
+
+    for (int32_t k = 0; k < n && nn_domain_same(&a->domain, &b->domain); k++) {
+        if (nn_domain_same_of(&a->domain, k, &b->domain, k))
+            continue;
+        pl_cmd_print("domain: other training molecules have %s\n", b->target[k].name);
+        differ = true;
+    }
+    return differ;
+}
+
 static bool seen_diff(const nn_seen *a, const nn_seen *b)
 {
     if (nn_seen_same(a, b))
@@ -229,6 +244,7 @@ int st_model_diff(const nn_model_file *a, const nn_model_file *b, bool all, pl_a
     json_t *x = json_loads(nn_model_metadata(a, mem), 0, NULL), *y = json_loads(nn_model_metadata(b, mem), 0, NULL);
     bool differ = object_diff("", x, y, mem) > 0;
     differ |= domain_diff(&a->domain, &b->domain);
+    differ |= measured_diff(a, b);
     differ |= seen_diff(&a->seen, &b->seen);
     const int n_members = members_diff(a, b, mem);
     const int n_network = a->model != NULL && b->model != NULL ? tensors_diff(a, b, all, mem) : 0;

@@ -213,8 +213,8 @@ const char *const st_schema_docs[][4] = {
     { "prediction", "model_id", NULL, "model that predicted it" },
     { "prediction", "value", "property.unit", "predicted value" },
     { "prediction", "similarity", NULL,
-      "Tanimoto similarity (ECFP4) to the nearest molecule that the model was trained on, 0 to 1; NULL if the "
-      "model file has no fingerprints of these" },
+      "Tanimoto similarity (ECFP4) to the nearest molecule with a value of the property that the model was trained on, "
+      "0 to 1; NULL if the model file has no fingerprints of these" },
     { "prediction", "nearest", NULL, "InChIKey of that molecule; if several are equally near, of the first" },
     { "prediction", "spread", "property.unit",
       "sample standard deviation over the structures of the molecule; value is their mean; NULL for "

@@ -84,7 +84,7 @@ static double time_nearest(const bench *b, const nn_domain *d)
 
     for (int r = 0; r < ROUNDS; r++) {
         const double began = cpu_seconds();
-        nn_domain_nearest(near, d, b->asked, ASKED);
+        nn_domain_nearest(near, d, 0, b->asked, ASKED);
         best = cpu_seconds() - began < best ? cpu_seconds() - began : best;
     }
     return near[0].alike >= 0 ? best / ASKED * 1e6 : 0;

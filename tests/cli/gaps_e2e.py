@@ -7,12 +7,12 @@ import os
 import struct
 
 import sieve
-from targets_e2e import FLAT, assays, metadata
+from targets_e2e import FLAT, NUMBERS, assays, begin, metadata
 
 IN = "{path: in.csv, format: csv, columns: {smiles: smiles, title: name}}"
 PATH = "run/models/e2e.safetensors"
 WHY = ("element Cl rare in the training", "column T 80 > 40")
-SHARED = "model %s was trained by an earlier version on labels with gaps and has one applicability domain for all its targets"
+SHARED = "model %s was trained by an earlier version on labels with gaps and has one range of molecules, or one similarity, for all its targets"
 SCORES = ("SELECT m.smiles, l.value, p.name, domain, coalesce(reasons,''), interval90 IS NULL FROM score JOIN molecule m USING(mol_id) JOIN "
           "property p USING(property_id) JOIN label l USING(mol_id) JOIN property t ON t.property_id=l.property_id WHERE t.name='T'")
 
@@ -75,7 +75,7 @@ def a_target_with_gaps_has_a_domain_of_its_own():
         assert not {"range", "columns"} & set(first) and second["columns"] == [[20, 40]], (first, second)
         assert "Cl" not in second["range"]["atoms"] and "Cl" in meta["range"]["atoms"] and second["range"]["molecules"] < meta["range"]["molecules"] == 48
         said = p.run("model", "info", PATH)[1]
-        assert said.count("  range  ") == 2 and "\ndry\n  range  " in said and "  columns     T, 20 to 40\n" in said and "together, although" not in said, said
+        assert said.count("  range  ") == 2 and "of the 48 training molecules\n  range  " in said.split("\ndry\n  domain      ")[1] and "  columns     T, 20 to 40\n" in said and "together, although" not in said, said
         want = {"logS": [("inside", "")] * 3, "dry": [("outside", WHY[0]), ("outside", WHY[1]), ("inside", "")]}
         got, said = predicted(p, PATH)
         assert got == want and "earlier version" not in said, (got, said)
@@ -113,5 +113,37 @@ def calibration_gives_each_target_the_domain_of_its_own():
         assert molecules < learned
 
 
+def alike(one, other):
+    one, other = int.from_bytes(one, "little"), int.from_bytes(other, "little")
+    return (one & other).bit_count() / max(1, (one | other).bit_count())
+
+
+def a_similarity_is_to_molecules_that_have_the_target():
+    """Of a network whose targets share a third of their molecules: scores, evaluation, `explain`, and a file without what was measured."""
+    with sieve.Project() as p:
+        known = begin(p, NUMBERS, epochs=1)
+        p.run("run", "w.yaml", "-q")
+        prints = {m: (key, bits) for m, key, bits in p.rows("SELECT mol_id, inchikey, bits FROM fingerprint JOIN molecule USING(mol_id)")}
+        train = [m for m, in p.rows("SELECT mol_id FROM split WHERE part='train'") if {"gap", "mu"} & set(known.get(m, ()))]
+        tried = 0
+        for label, name in (("gap", "gap (eV)"), ("mu", "dipole")):
+            near = {m: [(alike(bits, prints[t][1]), t) for t in train if label in known[t]] for m, (_, bits) in prints.items()}
+            any_target = {m: max(alike(bits, prints[t][1]) for t in train) for m, (_, bits) in prints.items()}
+            for m, got, key in p.rows("SELECT mol_id, similarity, nearest FROM prediction JOIN property USING(property_id) WHERE name=?", name):
+                assert abs(got - max(near[m])[0]) < 1e-9 and key in [prints[t][0] for a, t in near[m] if abs(a - got) < 1e-9], (name, m)
+                tried += got < any_target[m] - 1e-9
+            for m, got in p.rows("SELECT mol_id, similarity FROM evaluated JOIN property USING(property_id) WHERE name=?", name):
+                assert abs(got - max(near[m])[0]) < 1e-9, (name, m)
+            told = p.run("explain", str(train[-1]), "run")[1].split("nearest training molecules of %s (" % name.split(" ")[0])
+            assert len(told) == 2, told
+            lines = told[1].split("\n")[1:4]
+            assert all("  %s " % name.split(" ")[0] in line for line in lines), lines
+            assert [line.split()[0] for line in lines] == ["%.2f" % a for a, _ in sorted(near[train[-1]], reverse=True)[:3]], lines
+        assert tried > 20, tried  # the nearest of any target lacks this one
+        said = p.run("model", "info", PATH)[1]
+        assert all("  domain      %d of the %d training molecules\n" % (sum(label in known[m] for m in train), len(train)) in said
+                   for label in ("gap", "mu")) and "with any of" not in said, said
+
+
 if __name__ == "__main__":
-    sieve.main([a_target_with_gaps_has_a_domain_of_its_own, calibration_gives_each_target_the_domain_of_its_own])
+    sieve.main([a_similarity_is_to_molecules_that_have_the_target, a_target_with_gaps_has_a_domain_of_its_own, calibration_gives_each_target_the_domain_of_its_own])

@@ -132,7 +132,7 @@ def targets_with_missing_values_are_learned_together():
         assert {"gap.mae", "dipole.mae"} <= {n for (n,) in p.rows("SELECT name FROM metric WHERE split='test'")}
         info = p.run("model", "info", "run/models/e2e.safetensors")[1]
         assert re.search(r"predicts    gap, eV, high is better\n              dipole, D\n", info), info
-        assert re.search(r"\ngap\n  range  .*\n  interval    90 % within [\d.]+ eV \(test\)\n  valid +MAE [\d.]+ eV; .*\n(.*\n)+dipole\n  range  .*\n  interval .*\n  valid +MAE [\d.]+ D; ", info), info
+        assert re.search(r"\ngap\n  domain  .*\n  range  .*\n  interval    90 % within [\d.]+ eV \(test\)\n  valid +MAE [\d.]+ eV; .*\n(.*\n)+dipole\n  domain  .*\n  range  .*\n  interval .*\n  valid +MAE [\d.]+ D; ", info), info
         page, _ = read_page(p, "run")
         assert page.text.count("Errors in the unit of the property") == 2 and "gap (eV)" in page.text
         # After a kill, with more workers, and with two ranks over TCP: the same bytes.

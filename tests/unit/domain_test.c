@@ -112,12 +112,12 @@ static void ties_of_the_nearest_go_to_the_smallest_key(void **state)
 
     key_of(seven, 7);
     to[1].word[31] = 1;
-    nn_domain_nearest(near, &b->d, to, 3);
+    nn_domain_nearest(near, &b->d, 0, to, 3);
     assert_true(near[0].alike == 1 && near[1].alike == ones / (ones + 1) && near[2].alike == 0);
     assert_string_equal(near[0].key, seven);
     assert_string_equal(near[1].key, seven);
     assert_string_equal(near[2].key, b->d.key[0]); /* all are equally dissimilar */
-    nn_domain_nearest(near, &none, to, 3);
+    nn_domain_nearest(near, &none, 0, to, 3);
     for (int i = 0; i < 3; i++)
         assert_true(isnan(near[i].alike) && near[i].key == NULL);
 }
@@ -156,7 +156,7 @@ static void a_large_domain_is_searched_to_its_end(void **state)
     guards = false;
     for (int i = 0; i < LARGE / 100; i++)
         to[i] = d.print[100 * i + 99];
-    nn_domain_nearest(near, &d, to, LARGE / 100);
+    nn_domain_nearest(near, &d, 0, to, LARGE / 100);
     for (int i = 0; i < LARGE / 100; i++) {
         int32_t first = 0;
         while (memcmp(&d.print[first], &to[i], sizeof to[i]) != 0)
@@ -179,10 +179,10 @@ static void many_candidates_are_asked_at_once(void **state)
     }
     for (int n = 127; n <= MOST; n += n % 128 == 1 ? 126 : 1) {
         memset(near, 0, sizeof near);
-        nn_domain_nearest(near, &b->d, to, n);
+        nn_domain_nearest(near, &b->d, 0, to, n);
         for (int i = 0; i < n; i++) {
             nn_near one;
-            nn_domain_nearest(&one, &b->d, &to[i], 1);
+            nn_domain_nearest(&one, &b->d, 0, &to[i], 1);
             assert_true(near[i].alike == one.alike && near[i].key == one.key);
         }
         assert_true(near[n].alike == 0 && near[n].key == NULL);
@@ -250,7 +250,7 @@ static void values_are_kept_beside_the_molecules(void **state)
     int n;
 
     for (int32_t i = 0; i < 2 * d.n; i++)
-        value[i] = (float)i / 3;
+        value[i] = i == 2 * d.n - 1 ? NAN : (float)i / 3;
     d.value = value;
     d.n_values = 2;
     assert_int_equal(nn_domain_tensors(t, &n, &d, b->mem, NULL), PL_OK);
@@ -259,6 +259,9 @@ static void values_are_kept_beside_the_molecules(void **state)
     assert_int_equal(nn_domain_take(&back, &all, 2, b->mem, NULL), PL_OK);
     assert_int_equal(back.n_values, 2);
     assert_memory_equal(back.value, value, 2 * (size_t)d.n * sizeof *value);
+    assert_null(back.only[0]);
+    for (int32_t i = 0; i < d.n; i++)
+        assert_true((back.only[1][i / CH_FOLD] >> i % CH_FOLD & 1) == (i < d.n - 1));
     assert_int_equal(nn_domain_take(&back, &all, 3, b->mem, &err), PL_EDATA);
     assert_non_null(strstr(err.text, "domain.value is not F32 of molecules x targets"));
     t[1].dims[0]--;
@@ -268,6 +271,35 @@ static void values_are_kept_beside_the_molecules(void **state)
     all.n = 1;
     t[1].name = "domain.value";
     assert_int_equal(nn_domain_take(&back, &all, 2, b->mem, NULL), PL_EDATA);
+}
+
+/* Target 0 is known of all, 1 of every third molecule but the first ones, 2 of none, 3 of the same as 1. */
+static void the_nearest_has_the_target(void **state)
+{
+    enum { TARGETS = 4 };
+    bench *b = *state;
+    nn_domain d = b->d;
+    float *value = PL_NEW(b->mem, float, TARGETS *MANY);
+    nn_near near[MANY];
+
+    for (int i = 0; i < TARGETS * MANY; i++)
+        value[i] = i % TARGETS == 2 || (i % TARGETS > 0 && i / TARGETS % 3 != 2) ? NAN : 1;
+    assert_int_equal(nn_domain_measured(&d, value, TARGETS, b->mem, NULL), PL_OK);
+    for (int k = 0; k < TARGETS; k++) {
+        nn_domain_nearest(near, &d, k, d.print, MANY);
+        for (int32_t i = 0; i < MANY; i++) {
+            int32_t want = k == 0 ? 0 : 2;
+            for (int32_t j = want; j < MANY; j += k == 0 ? 1 : 3)
+                if (ch_fingerprint_alike(&d.print[i], &d.print[j]) > ch_fingerprint_alike(&d.print[i], &d.print[want]))
+                    want = j;
+            assert_true(k == 2 ? isnan(near[i].alike) : near[i].alike == ch_fingerprint_alike(&d.print[i], &d.print[want]));
+            assert_ptr_equal(near[i].key, k == 2 ? NULL : d.key[want]);
+        }
+    }
+    nn_domain_nearest(near, &d, 1, &(ch_fingerprint){ { 0 } }, 1);
+    assert_true(near[0].alike == 0 && near[0].key == d.key[2]); /* all are equally dissimilar */
+    assert_true(nn_domain_same_of(&d, 1, &d, 3) && nn_domain_same_of(&d, 0, &b->d, 0));
+    assert_false(nn_domain_same_of(&d, 0, &d, 1) || nn_domain_same_of(&d, 1, &d, 0) || nn_domain_same_of(&d, 1, &d, 2));
 }
 
 /* t[from .. 2); t is whole again afterwards. */
@@ -401,10 +433,13 @@ static void a_refused_allocation_is_an_error(void **state)
     pl_arena_refuse(0);
     with_values.value = PL_NEW(b->mem, float, MANY);
     with_values.n_values = 1;
+    ((float *)(uintptr_t)with_values.value)[3] = NAN;
     assert_int_equal(nn_domain_tensors(t, &n, &with_values, b->mem, NULL), PL_OK);
     all.n = 2;
-    pl_arena_refuse(4); /* behind those of the molecules */
-    assert_int_equal(nn_domain_take(&d, &all, 1, b->mem, NULL), PL_ENOMEM);
+    for (int nth = 4; nth <= 6; nth++) { /* behind those of the molecules */
+        pl_arena_refuse(nth);
+        assert_int_equal(nn_domain_take(&d, &all, 1, b->mem, NULL), PL_ENOMEM);
+    }
     pl_arena_refuse(0);
     assert_int_equal(nn_domain_take(&d, &all, 1, b->mem, NULL), PL_OK);
 }
@@ -510,6 +545,7 @@ int main(void)
         cmocka_unit_test(many_candidates_are_asked_at_once),
         cmocka_unit_test(tensors_hold_all_of_it),
         cmocka_unit_test(values_are_kept_beside_the_molecules),
+        cmocka_unit_test(the_nearest_has_the_target),
         cmocka_unit_test(tensors_of_earlier_versions_are_read),
         cmocka_unit_test(tensors_that_are_wrong_are_refused),
         cmocka_unit_test(a_damaged_packed_tensor_is_refused),

@@ -319,18 +319,47 @@ static void a_shared_domain_is_told_by_counts(void **state)
     b->m.range.molecules = 20;
     for (size_t k = 0; k < sizeof all / sizeof *all; k++) {
         b->m.provenance = all[k].provenance;
-        if (nn_model_shares_domain(&b->m) != all[k].shares)
+        if (nn_model_shares_range(&b->m) != all[k].shares)
             fail_msg("case %zu", k);
     }
     b->target[0].range = &own; /* the other has all molecules */
-    assert_false(nn_model_shares_domain(&b->m));
+    assert_false(nn_model_shares_range(&b->m));
     b->target[0].range = NULL;
-    assert_true(nn_model_shares_domain(&b->m));
+    assert_true(nn_model_shares_range(&b->m));
     b->m.range.molecules = 0; /* told as a model without a domain */
-    assert_false(nn_model_shares_domain(&b->m));
+    assert_false(nn_model_shares_range(&b->m));
     b->m.range.molecules = 20;
     b->m.conf.outputs = 1;
-    assert_false(nn_model_shares_domain(&b->m));
+    assert_false(nn_model_shares_range(&b->m));
+}
+
+/* One similarity for all targets, as a network of an earlier version has it: without what was measured. */
+static void a_shared_similarity_is_told_by_ranges_and_counts(void **state)
+{
+    static const float value[3] = { 0 };
+    bench *b = *state;
+    nn_range own = { .molecules = 5 };
+
+    b->m.range.molecules = 20;
+    b->m.domain = (nn_domain){ .n = 1 };
+    b->m.provenance = "{}";
+    assert_false(nn_model_has_gaps(&b->m) || nn_model_shares_similarity(&b->m));
+    b->m.target[1].range = &own;
+    assert_true(nn_model_has_gaps(&b->m) && nn_model_shares_similarity(&b->m));
+    b->m.domain.value = value;
+    assert_false(nn_model_shares_similarity(&b->m));
+    b->m.domain.value = NULL;
+    own.molecules = 20; /* those that lack it are not of the training .. */
+    assert_true(nn_model_has_gaps(&b->m) && !nn_model_shares_similarity(&b->m));
+    b->m.target[1].range = NULL;
+    b->m.provenance = "{\"errors\":{\"first\":{\"valid\":{\"n\":9}},\"second\":{\"valid\":{\"n\":8}}},"
+                      "\"calibration\":{\"molecules\":{\"first\":7,\"second\":7}}}";
+    assert_true(nn_model_shares_similarity(&b->m) && !nn_model_shares_range(&b->m)); /* .. whatever calibrates */
+    b->m.domain.n = 0;
+    assert_false(nn_model_shares_similarity(&b->m));
+    b->m.domain.n = 1;
+    b->m.conf.outputs = 1;
+    assert_false(nn_model_shares_similarity(&b->m));
 }
 
 /* In its domain, at its limits, and outside of it. */
@@ -566,6 +595,7 @@ int main(void)
         WITH_BENCH(a_column_has_a_domain),
         WITH_BENCH(a_target_has_a_domain_of_its_own),
         WITH_BENCH(a_shared_domain_is_told_by_counts),
+        WITH_BENCH(a_shared_similarity_is_told_by_ranges_and_counts),
         WITH_BENCH(a_prediction_that_failed_is_not_taken),
         WITH_BENCH(only_models_without_offsets_read_any_element),
         WITH_BENCH(a_member_with_too_many_tensors_is_refused),

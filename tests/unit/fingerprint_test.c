@@ -182,17 +182,17 @@ static ch_fingerprint made_print(pl_rng *rng, int bits)
 }
 
 /* The same result from every implementation that this processor can run. */
-static ch_sought sought_in(const ch_fingerprint *to, const ch_fingerprint *all, const ch_folds *folds, int32_t n, int32_t part)
+static ch_sought sought_in(const ch_fingerprint *to, const ch_among *all, int32_t n, int32_t part)
 {
     ch_sought s, other;
 
     ch_sought_open(&s, to);
     for (int32_t from = 0; from < n; from += part)
-        ch_sought_in(&s, all, folds, from, n - from < part ? n : from + part);
+        ch_sought_in(&s, all, from, n - from < part ? n : from + part);
     for (int k = 0; ch_look_at(k) != NULL; k++) {
         ch_sought_open(&other, to);
         for (int32_t from = 0; from < n; from += part)
-            ch_look_at(k)(&other, all, folds, from, n - from < part ? n : from + part);
+            ch_look_at(k)(&other, all, from, n - from < part ? n : from + part);
         assert_true(other.at == s.at && other.both == s.both && other.either == s.either);
     }
     return s;
@@ -203,6 +203,7 @@ static void the_nearest_is_the_first_of_those_most_alike(void **state)
     enum { MANY = 203 };
     ch_fingerprint all[MANY], none = { { 0 } };
     ch_folds folds[MANY / CH_FOLD + 1];
+    uint8_t only[MANY / CH_FOLD + 1] = { 0 };
     pl_rng rng = pl_rng_at(3, 0, 0);
 
     (void)state;
@@ -210,31 +211,33 @@ static void the_nearest_is_the_first_of_those_most_alike(void **state)
     for (int i = 0; i < MANY; i++) {
         all[i] = i % 7 == 6 ? all[i - 5] : made_print(&rng, 1 + i % 90);
         ch_folds_put(folds, i, &all[i]);
+        only[i / CH_FOLD] |= (uint8_t)((i % 3 == 1) << i % CH_FOLD);
     }
     for (int k = 0; k < 300; k++) {
         const ch_fingerprint to = k < 50 ? all[k] : made_print(&rng, 1 + k % 120);
         const int32_t n = k % 3 ? MANY : MANY - k % 20;
-        ch_sought s = sought_in(&to, all, folds, n, k % 2 ? n : 64);
-        int32_t want = 0;
+        const ch_among a = { all, folds, k % 5 == 4 ? only : NULL };
+        ch_sought s = sought_in(&to, &a, n, k % 2 ? n : 64);
+        int32_t want = a.only != NULL;
         for (int32_t i = 1; i < n; i++)
-            if (ch_fingerprint_alike(&to, &all[i]) > ch_fingerprint_alike(&to, &all[want]))
+            if (ch_among_has(&a, i) && ch_fingerprint_alike(&to, &all[i]) > ch_fingerprint_alike(&to, &all[want]))
                 want = i;
         assert_int_equal(s.at, want);
         assert_true(ch_sought_alike(&s) == ch_fingerprint_alike(&to, &all[want]));
     }
-    assert_true(sought_in(&all[0], all, folds, 0, 1).at == -1);
-    assert_true(sought_in(&none, all, folds, MANY, MANY).at == -1);
+    assert_true(sought_in(&all[0], &(ch_among){ all, folds, NULL }, 0, 1).at == -1);
+    assert_true(sought_in(&none, &(ch_among){ all, folds, NULL }, MANY, MANY).at == -1);
 }
 
-/* The rank of number i among all[n], without number skip, by similarity to `to`; among equals, by index. */
-static int32_t place_of(int32_t i, const ch_fingerprint *to, const ch_fingerprint *all, int32_t n, int32_t skip)
+/* The rank of number i among n fingerprints, without number skip, by similarity to `to`; among equals, by index. */
+static int32_t place_of(int32_t i, const ch_fingerprint *to, const ch_among *a, int32_t n, int32_t skip)
 {
-    const double own = ch_fingerprint_alike(to, &all[i]);
+    const double own = ch_fingerprint_alike(to, &a->all[i]);
     int32_t before = 0;
 
     for (int32_t k = 0; k < n; k++) {
-        const double other = ch_fingerprint_alike(to, &all[k]);
-        before += k != skip && (other > own || (other == own && k < i));
+        const double other = ch_fingerprint_alike(to, &a->all[k]);
+        before += k != skip && ch_among_has(a, k) && (other > own || (other == own && k < i));
     }
     return before;
 }
@@ -244,25 +247,29 @@ static void the_five_nearest_are_those_of_a_full_sort(void **state)
     enum { MANY = 203 };
     ch_fingerprint all[MANY];
     ch_folds folds[MANY / CH_FOLD + 1];
+    uint8_t only[MANY / CH_FOLD + 1] = { 0 };
     pl_rng rng = pl_rng_at(5, 0, 0);
 
     (void)state;
     for (int i = 0; i < MANY; i++) {
         all[i] = i % 7 == 6 ? all[i - 5] : made_print(&rng, 1 + i % 90);
         ch_folds_put(folds, i, &all[i]);
+        only[i / CH_FOLD] |= (uint8_t)((i % 3 > 0) << i % CH_FOLD);
     }
     for (int k = 0; k < 200; k++) {
         const ch_fingerprint to = k < 50 ? all[k] : made_print(&rng, 1 + k % 120);
         const int32_t n = k % 3 ? MANY : k % 11, skip = k < 50 && k % 2 ? k : -1;
+        const ch_among a = { all, folds, k % 5 == 4 ? only : NULL };
         ch_nearest s;
         ch_nearest_open(&s, &to, skip);
-        ch_nearest_in(&s, all, folds, 0, n < 64 ? n : 64);
-        ch_nearest_in(&s, all, folds, 64, n);
+        ch_nearest_in(&s, &a, 0, n < 64 ? n : 64);
+        ch_nearest_in(&s, &a, 64, n);
         assert_true(s.n <= n && s.n <= CH_NEAREST);
         assert_true(n < MANY || s.n == CH_NEAREST);
         for (int32_t m = 0; m < s.n; m++) {
-            assert_int_equal(place_of(s.near[m].at, &to, all, n, skip), m);
-            assert_true(s.near[m].at != skip && ch_nearest_alike(&s, m) == ch_fingerprint_alike(&to, &all[s.near[m].at]));
+            assert_int_equal(place_of(s.near[m].at, &to, &a, n, skip), m);
+            assert_true(s.near[m].at != skip && ch_among_has(&a, s.near[m].at) &&
+                        ch_nearest_alike(&s, m) == ch_fingerprint_alike(&to, &all[s.near[m].at]));
         }
     }
 }

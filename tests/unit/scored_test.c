@@ -18,7 +18,7 @@
 #include "stages/steps/score/score_parts.h"
 #include "toy.h"
 
-enum { MOLECULES = 3, TARGETS = 2 };
+enum { MOLECULES = 3, TARGETS = 5 };
 
 static pl_arena *mem;
 
@@ -35,22 +35,21 @@ static int drop(void **unused)
     return 0;
 }
 
-/* Five models: two share the domain of the first, one has none, one has its own. */
+/* Five targets: two have the training molecules of the first, one of a model without any, one others. */
 static st_scorer *scorer(void)
 {
     st_scorer *s = PL_NEW(mem, st_scorer, 1);
-    static const int domain[] = { 0, 0, -1, 3, 0 };
+    static const int searched[] = { 0, 0, -1, 3, 0 };
 
     assert_non_null(s);
-    s->n_models = 5;
     s->n_targets = TARGETS;
     s->has_range = true;
-    for (int k = 0; k < 5; k++)
-        s->model[k].domain = domain[k];
+    for (int k = 0; k < TARGETS; k++)
+        s->target[k].searched = searched[k];
     return s;
 }
 
-static st_scored unit(const st_scorer *s)
+static st_scored unit(void)
 {
     static int64_t id[] = { 7, 9, 1LL << 40 };
     static st_outcome outcome[MOLECULES * TARGETS];
@@ -69,7 +68,7 @@ static st_scored unit(const st_scorer *s)
         for (int k = 0; k < traits[i].n_kinds; k++)
             traits[i].kind[k] = (nn_kind){ (uint8_t)(6 + k), (int8_t)(i - 1), k == 1 };
     }
-    for (int k = 0; k < s->n_models; k++)
+    for (int k = 0; k < TARGETS; k++)
         u.near[k] = k == 2 ? NULL : near[k == 3];
     return u;
 }
@@ -87,7 +86,7 @@ static void same_near(const nn_near *a, const nn_near *b)
 static void a_unit_is_the_same_after_it_was_kept(void **unused)
 {
     const st_scorer *s = scorer();
-    const st_scored u = unit(s);
+    const st_scored u = unit();
     pl_text bytes = { 0 };
     st_scored got;
 
@@ -101,7 +100,7 @@ static void a_unit_is_the_same_after_it_was_kept(void **unused)
         assert_memory_equal(&got.outcome[i], &u.outcome[i], offsetof(st_outcome, unknown));
         assert_int_equal(got.outcome[i].unknown, u.outcome[i].unknown);
     }
-    for (int k = 0; k < 5; k++) {
+    for (int k = 0; k < TARGETS; k++) {
         if (k == 2)
             assert_null(got.near[k]);
         else
@@ -117,7 +116,7 @@ static void a_unit_is_the_same_after_it_was_kept(void **unused)
 static void bytes_that_are_cut_or_of_another_scorer_are_refused(void **unused)
 {
     st_scorer *s = scorer();
-    const st_scored u = unit(s);
+    const st_scored u = unit();
     pl_text bytes = { 0 };
     st_scored got;
     char *copy;
@@ -204,7 +203,7 @@ static void a_unit_is_taken_from_the_file_of_its_part(void **unused)
     const pl_step step = { .stage = &stage, .key = "key" };
     const char *level = st_score_part_level(&step, mem);
     const st_scorer *s = scorer();
-    const st_scored u = unit(s);
+    const st_scored u = unit();
     char dir[256];
     st_score_taken t = { 0 };
     pl_text bytes = { 0 }, cut = { 0 };
@@ -272,7 +271,7 @@ static st_scorer *predicting(void)
         model[k] =
             (nn_model_file){ .name = (const char *[]){ "a", "b", "c" }[k], .target = target + k, .conf.outputs = 1 + (k == 2) };
         assert_int_equal(st_scorer_add(s, &model[k], NN_MIRROR_AS_IS, NULL), PL_OK);
-        assert_true(s->n_models == k + 1 && s->model[k].m == &model[k] && s->model[k].domain == -1);
+        assert_true(s->n_models == k + 1 && s->model[k].m == &model[k] && s->target[k].searched == -1);
     }
     assert_true(s->n_targets == 4 && !s->has_range && !s->describes && !s->mirrors);
     for (int k = 0; k < 4; k++) {
@@ -289,7 +288,7 @@ static void a_score_is_the_mean_of_what_is_good(void **unused)
                                         { { 0, NULL }, { 0.4, "B" } },
                                         { { 0, NULL }, { 0.9, "C" } } };
     st_outcome o[2][4] = { { { .value = 9 } }, { { .value = 1 }, { .value = 4 }, { .value = 7 }, { .value = 8 } } };
-    st_scored u = { .n = 2, .outcome = o[0], .near = { near[0], near[1], near[2] } };
+    st_scored u = { .n = 2, .outcome = o[0], .near = { near[0], near[1], near[2], near[2] } };
     pl_text reasons = { 0 };
     st_value v;
 

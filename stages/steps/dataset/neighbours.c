@@ -115,7 +115,7 @@ static pl_code some_find(st_pool *p, const int64_t *at, int32_t n, pl_arena *scr
     }
     for (int32_t from = 0; from < p->n && code == PL_OK; from += PART)
         for (int32_t i = 0; i < n; i++)
-            ch_nearest_in(&s[i], p->print, p->folds, from, p->n - from < PART ? p->n : from + PART);
+            ch_nearest_in(&s[i], &(ch_among){ p->print, p->folds, NULL }, from, p->n - from < PART ? p->n : from + PART);
     for (int32_t i = 0; i < n && code == PL_OK; i++)
         p->near[at[i]] = near_of(&s[i]);
     return code;

@@ -57,9 +57,7 @@ static pl_code values_make(nn_domain *out, const nn_domain_molecule *chosen, con
     for (int32_t i = 0; i < out->n; i++)
         for (int32_t k = 0; k < d->n_targets; k++)
             value[(size_t)i * (size_t)d->n_targets + (size_t)k] = (float)st_dataset_value(d, chosen[i].at, k);
-    out->value = value;
-    out->n_values = d->n_targets;
-    return PL_OK;
+    return nn_domain_measured(out, value, d->n_targets, mem, err);
 }
 
 pl_code st_domain_make(nn_domain *out, const pl_env *env, const st_samples *train, int64_t max, pl_error *err)
@@ -141,62 +139,80 @@ pl_code st_seen_make(nn_seen *out, const pl_env *env, const st_dataset *d, const
 
 /* ---- similarity ---- */
 
-pl_code st_domain_nearest(const nn_near **out, const nn_domain *domain, const nn_item *item, int32_t n, pl_arena *mem,
-                          pl_error *err)
+pl_code st_item_prints(const ch_fingerprint **out, const nn_item *item, int32_t n, pl_arena *mem, pl_error *err)
 {
     pl_arena *scratch = pl_arena_new(1 << 16);
     ch_fingerprint *print = PL_NEW(mem, ch_fingerprint, n + 1);
-    nn_near *near = PL_NEW(mem, nn_near, n + 1);
-    pl_code code =
-        scratch != NULL && print != NULL && near != NULL ? PL_OK : pl_fail(err, PL_ENOMEM, "the nearest of %d molecules", (int)n);
+    pl_code code = scratch != NULL && print != NULL ? PL_OK : pl_fail(err, PL_ENOMEM, "the nearest of %d molecules", (int)n);
 
-    *out = near;
-    for (int32_t i = 0; i < n && code == PL_OK && domain->n > 0; i++)
+    *out = print;
+    for (int32_t i = 0; i < n && code == PL_OK; i++)
         code = print_of(&print[i], item[i].graph, scratch, err);
-    if (code == PL_OK)
-        nn_domain_nearest(near, domain, print, n);
     pl_arena_free(scratch);
     return code;
 }
 
-/* (*out)[n]: the similarity of each molecule at[n], a position in d, to the nearest training molecule. */
-static pl_code alike_of(const double **out, const nn_domain *domain, const st_dataset *d, const int64_t *at, int64_t n,
+pl_code st_domain_nearest(const nn_near **out, const nn_domain *domain, int32_t target, const ch_fingerprint *print, int32_t n,
+                          pl_arena *mem, pl_error *err)
+{
+    nn_near *near = PL_NEW(mem, nn_near, n + 1);
+
+    if (near == NULL)
+        return pl_fail(err, PL_ENOMEM, "the nearest of %d molecules", (int)n);
+    nn_domain_nearest(near, domain, target, print, n);
+    *out = near;
+    return PL_OK;
+}
+
+/* Of the molecules at[n], positions in d; none for a model without a domain. */
+static pl_code prints_of(const ch_fingerprint **out, const nn_domain *domain, const st_dataset *d, const int64_t *at, int32_t n,
+                         pl_error *err)
+{
+    nn_item *item = PL_NEW(d->mem, nn_item, n + 1);
+
+    for (int32_t i = 0; i < n && item != NULL; i++)
+        item[i] = d->item[at[i]];
+    return item != NULL ? st_item_prints(out, item, domain->n > 0 ? n : 0, d->mem, err)
+                        : pl_fail(err, PL_ENOMEM, "the nearest of %d molecules", (int)n);
+}
+
+/* The nearest of n molecules for target k, as for an earlier target of which the same training molecules have a value. */
+static pl_code nears_of(const nn_near **near, const nn_domain *domain, int32_t k, const ch_fingerprint *print, int32_t n,
                         pl_arena *mem, pl_error *err)
 {
-    nn_item *item = PL_NEW(mem, nn_item, n + 1);
-    double *alike = PL_NEW(mem, double, n + 1);
-    const nn_near *near = NULL;
-    pl_code code = item != NULL && alike != NULL ? PL_OK : pl_fail(err, PL_ENOMEM, "the nearest of %lld molecules", (long long)n);
+    int32_t j = 0;
 
-    *out = alike;
-    for (int64_t i = 0; i < n && code == PL_OK; i++)
-        item[i] = d->item[at[i]];
-    if (code == PL_OK)
-        code = st_domain_nearest(&near, domain, item, (int32_t)n, mem, err);
-    for (int64_t i = 0; i < n && code == PL_OK; i++)
-        alike[i] = near[i].alike;
-    return code;
+    while (j < k && !nn_domain_same_of(domain, j, domain, k))
+        j++;
+    if (j == k)
+        return st_domain_nearest(&near[k], domain, k, print, n, mem, err);
+    near[k] = near[j];
+    return PL_OK;
 }
 
 pl_code st_domain_alike(st_errors *e, const st_dataset *d, st_part part, const nn_domain *domain, pl_error *err)
 {
-    int64_t *at = PL_NEW(d->mem, int64_t, d->n + 1), n = 0;
+    int64_t *at = PL_NEW(d->mem, int64_t, d->n + 1);
     double *of_target = PL_NEW(d->mem, double, d->n * d->n_targets + 1);
-    const double *alike = NULL;
-    pl_code code =
-        at != NULL && of_target != NULL ? PL_OK : pl_fail(err, PL_ENOMEM, "similarities of %lld molecules", (long long)d->n);
+    const nn_near **near = PL_NEW(d->mem, const nn_near *, d->n_targets + 1);
+    const ch_fingerprint *print = NULL;
+    int32_t n = 0;
+    pl_code code = at != NULL && of_target != NULL && near != NULL
+                       ? PL_OK
+                       : pl_fail(err, PL_ENOMEM, "similarities of %lld molecules", (long long)d->n);
 
     for (int64_t i = 0; i < d->n && code == PL_OK; i++)
         if (d->part[i] == part)
             at[n++] = i;
     if (code == PL_OK)
-        code = alike_of(&alike, domain, d, at, n, d->mem, err);
+        code = prints_of(&print, domain, d, at, n, err);
     for (int32_t k = 0; k < d->n_targets && code == PL_OK; k++) {
         e[k].alike = of_target + k * d->n;
-        for (int64_t i = 0, j = 0; i < e[k].model.n; i++) { /* both grow */
+        code = nears_of(near, domain, k, print, n, d->mem, err);
+        for (int64_t i = 0, j = 0; i < e[k].model.n && code == PL_OK; i++) { /* both grow */
             while (at[j] < e[k].at[i])
                 j++;
-            of_target[k * d->n + i] = alike[j];
+            of_target[k * d->n + i] = near[k][j].alike;
         }
     }
     return code;

@@ -152,7 +152,7 @@ static void place_by_similarity(const diverse *d, const feature *f, int64_t *fir
     ch_sought s;
 
     ch_sought_open(&s, &f->print);
-    ch_sought_in(&s, d->print, d->folds, 0, (int32_t)d->s->n_hits);
+    ch_sought_in(&s, &(ch_among){ d->print, d->folds, NULL }, 0, (int32_t)d->s->n_hits);
     *passed = s.at >= 0 && ch_sought_alike(&s) > d->s->conf->threshold;
     *first = *passed ? s.at : -1;
 }

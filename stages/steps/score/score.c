@@ -177,7 +177,7 @@ static void shared_tell(score_state *s)
     int n = 0;
 
     for (int k = 0; k < s->scorer.n_models; k++)
-        if (nn_model_shares_domain(s->scorer.model[k].m)) {
+        if (st_shares_domain(s->scorer.model[k].m)) {
             first = first != NULL ? first : s->scorer.model[k].m;
             n++;
         }

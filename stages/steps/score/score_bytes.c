@@ -39,8 +39,8 @@ void st_score_bytes_put(pl_text *out, const st_scorer *s, const st_scored *u)
     put(out, u->id, (size_t)u->n * sizeof *u->id);
     for (int64_t i = 0; i < (int64_t)u->n * s->n_targets; i++)
         outcome_put(out, &u->outcome[i]);
-    for (int k = 0; k < s->n_models; k++)
-        for (int32_t i = 0; s->model[k].domain == k && i < u->n; i++)
+    for (int k = 0; k < s->n_targets; k++)
+        for (int32_t i = 0; s->target[k].searched == k && i < u->n; i++)
             near_put(out, &u->near[k][i]);
     for (int32_t i = 0; has_traits && i < u->n; i++) {
         put(out, &u->traits[i].n_kinds, sizeof u->traits[i].n_kinds);
@@ -92,8 +92,8 @@ static void near_get(reading *r, nn_near *near, pl_arena *mem)
 
 static void nears_get(reading *r, st_scored *u, const st_scorer *s, pl_arena *mem)
 {
-    for (int k = 0; k < s->n_models && r->good; k++) {
-        const int j = s->model[k].domain;
+    for (int k = 0; k < s->n_targets && r->good; k++) {
+        const int j = s->target[k].searched;
         nn_near *near = j == k ? PL_NEW(mem, nn_near, u->n + 1) : NULL;
         r->good = j != k || near != NULL;
         for (int32_t i = 0; near != NULL && i < u->n && r->good; i++)

@@ -22,7 +22,7 @@ static pl_code predictions_put(score_state *s, const st_scored *u, int k, pl_err
 
     for (int32_t i = 0; i < u->n && code == PL_OK; i++) {
         const st_outcome *o = u->outcome + (int64_t)i * s->scorer.n_targets + k;
-        const nn_near near = st_scored_near(u, i, t->model); /* NaN and NULL are both stored as NULL */
+        const nn_near near = st_scored_near(u, i, k); /* NaN and NULL are both stored as NULL */
         const int at = pl_insert_at(&s->put_prediction);
         if (!st_outcome_is_good(o))
             continue;

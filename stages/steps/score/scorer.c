@@ -18,17 +18,27 @@ pl_code st_scorer_open(st_scorer *s, const st_compute *compute, int64_t molecule
 }
 
 const char st_shared_domain[] =
-    " was trained by an earlier version on labels with gaps and has one applicability domain for all its targets, so a score may be inside for "
-    "molecules of a kind that its target was not measured for; train it again";
+    " was trained by an earlier version on labels with gaps and has one range of molecules, or one similarity, for all its targets, so a score may "
+    "be inside for molecules of a kind that its target was not measured for; train it again";
 
-/* Among models trained on the same molecules, only the first searches for nearest molecules. */
-static void domain_join(st_scorer *s, int k)
+bool st_shares_domain(const nn_model_file *m) { return nn_model_shares_range(m) || nn_model_shares_similarity(m); }
+
+static bool same_molecules(const st_scorer *s, const st_scored_target *a, const st_scored_target *b)
 {
+    const nn_domain *x = &s->model[a->model].m->domain, *y = &s->model[b->model].m->domain;
+
+    return (a->model == b->model || nn_domain_same(x, y)) && nn_domain_same_of(x, a->output, y, b->output);
+}
+
+/* Among targets that the same training molecules have, only the first searches for nearest molecules. */
+static void search_join(st_scorer *s, int k)
+{
+    st_scored_target *t = &s->target[k];
     int j = 0;
 
-    while (j < k && !nn_domain_same(&s->model[j].m->domain, &s->model[k].m->domain))
+    while (j < k && !same_molecules(s, &s->target[j], t))
         j++;
-    s->model[k].domain = s->model[k].m->domain.n > 0 ? j : -1;
+    t->searched = s->model[t->model].m->domain.n > 0 ? j : -1;
 }
 
 /* A target of m that an earlier model predicts as the probability of a class and m as a number, or the other way round; NULL: none. */
@@ -62,12 +72,13 @@ pl_code st_scorer_add(st_scorer *s, nn_model_file *m, nn_mirror_mode mirror, pl_
         return pl_fail(err, PL_ECONFIG, "models: they have more than %d networks", ST_MODELS_MAX);
     s->model[k] = (st_scored_model){ .m = m, .network = s->n_networks, .mirrored = nn_mirror_wanted(mirror, &m->conf) };
     s->n_networks += nn_model_networks(m);
-    for (int32_t i = 0; i < m->conf.outputs; i++)
-        s->target[s->n_targets++] = (st_scored_target){ .model = k, .output = i };
+    for (int32_t i = 0; i < m->conf.outputs; i++) {
+        s->target[s->n_targets] = (st_scored_target){ .model = k, .output = i };
+        search_join(s, s->n_targets++);
+    }
     s->mirrors |= s->model[k].mirrored;
     s->describes |= m->model != NULL && m->inputs.descriptors;
     s->has_range = s->has_range || m->range.molecules > 0;
-    domain_join(s, k);
     return PL_OK;
 }
 
@@ -293,20 +304,25 @@ static pl_code batch_run(st_scorer_worker *w, score_batch *b, pl_error *err)
     return code;
 }
 
-/* Models with the same domain share one search. Only first structures are searched: all structures of a molecule have one fingerprint. */
+/* Targets of the same training molecules share one search. Only first structures are searched: all structures of a molecule have one
+ * fingerprint. */
 static pl_code nearest_find(st_scorer_worker *w, st_scored *u, const nn_item *item, pl_arena *mem, pl_error *err)
 {
+    const st_scorer *s = w->scorer;
     nn_item *first = PL_NEW(w->scratch, nn_item, u->n + 1);
+    const ch_fingerprint *print = NULL;
     pl_code code = first != NULL ? PL_OK : pl_fail(err, PL_ENOMEM, "scores of %d molecules", (int)u->n);
 
     for (int32_t i = 0; i < u->n && code == PL_OK; i++)
         first[i] = item[u->structure[i]];
-    for (int k = 0; k < w->scorer->n_models && code == PL_OK; k++) {
-        const int j = w->scorer->model[k].domain;
-        if (j == k)
-            code = st_domain_nearest(&u->near[k], &w->scorer->model[k].m->domain, first, u->n, mem, err);
-        else if (j >= 0)
-            u->near[k] = u->near[j];
+    for (int k = 0; k < s->n_targets && code == PL_OK; k++) {
+        const st_scored_target *t = &s->target[k];
+        if (t->searched >= 0 && print == NULL)
+            code = st_item_prints(&print, first, u->n, mem, err);
+        if (code == PL_OK && t->searched == k)
+            code = st_domain_nearest(&u->near[k], &s->model[t->model].m->domain, t->output, print, u->n, mem, err);
+        else if (t->searched >= 0)
+            u->near[k] = u->near[t->searched];
     }
     return code;
 }

@@ -15,7 +15,6 @@
 
 typedef struct st_scored_model {
     nn_model_file *m;
-    int domain;    /* index of the first model with the same domain; -1: no domain */
     int network;   /* index of its first network among those of all models          */
     bool mirrored; /* scores are the mean over a structure and its mirror image */
 } st_scored_model;
@@ -24,6 +23,7 @@ typedef struct st_scored_model {
 typedef struct st_scored_target {
     int model;
     int32_t output;      /* of the model */
+    int searched;        /* index of the first target with the same training molecules; -1: the model has none */
     int64_t property_id; /* equal for targets whose predictions are combined; set by the caller */
 } st_scored_target;
 
@@ -48,7 +48,8 @@ pl_code st_scorer_open(st_scorer *s, const st_compute *compute, int64_t molecule
  * or one predicts a class that another predicts as a number. */
 pl_code st_scorer_add(st_scorer *s, nn_model_file *m, nn_mirror_mode mirror, pl_error *err);
 
-/* What is said behind the name of a model of which nn_model_shares_domain is true. */
+/* Whether targets of a model share what they should not (nn_model_shares_range), and what is then said behind its name. */
+bool st_shares_domain(const nn_model_file *m);
 extern const char st_shared_domain[];
 
 /* The outcome for one molecule, or one of its structures, and one target. */
@@ -64,7 +65,7 @@ typedef struct st_scored {
     int64_t *id;                        /* [n]                                                         */
     int32_t *structure;                 /* [n + 1] first structure of each molecule; [n] is n_structures */
     st_outcome *outcome;                /* [n][n_targets]; [n_structures][n_targets] until structures are combined */
-    const nn_near *near[ST_MODELS_MAX]; /* [n]; NULL: the model has no fingerprints */
+    const nn_near *near[ST_SCORES_MAX]; /* [n] of each target; NULL: its model has no fingerprints */
     nn_traits *traits;                  /* [n]; NULL: no model has a range                             */
     const float **column;               /* [n] of the items; NULL: there are none                      */
     double radial_error;                /* largest of the engines, measured on the first batch */
@@ -106,7 +107,7 @@ typedef struct st_value {
 
 bool st_outcome_is_good(const st_outcome *o);
 /* Without a nearest molecule NaN and NULL. */
-nn_near st_scored_near(const st_scored *u, int32_t i, int model);
+nn_near st_scored_near(const st_scored *u, int32_t i, int target);
 /* Whether target k is the first of its property with a good outcome: o [n_targets] of a molecule. */
 bool st_scorer_is_first(const st_scorer *s, const st_outcome *o, int k);
 /* Why a molecule has no prediction of target k, as a failure of code and message; out is its memory. Only for outcomes that are not

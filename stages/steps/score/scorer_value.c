@@ -7,9 +7,9 @@
 
 bool st_outcome_is_good(const st_outcome *o) { return !o->unknown && isfinite(o->value); }
 
-nn_near st_scored_near(const st_scored *u, int32_t i, int model)
+nn_near st_scored_near(const st_scored *u, int32_t i, int target)
 {
-    return u->near[model] != NULL ? u->near[model][i] : (nn_near){ NAN, NULL };
+    return u->near[target] != NULL ? u->near[target][i] : (nn_near){ NAN, NULL };
 }
 
 bool st_scorer_is_first(const st_scorer *s, const st_outcome *o, int k)
@@ -41,7 +41,7 @@ static double within_of(const st_scorer *s, const st_scored *u, int32_t i, int k
 {
     const st_scored_target *t = &s->target[k];
 
-    return nn_conformal_within(&s->model[t->model].m->target[t->output].interval, st_scored_near(u, i, t->model).alike);
+    return nn_conformal_within(&s->model[t->model].m->target[t->output].interval, st_scored_near(u, i, k).alike);
 }
 
 /* The smaller or the larger; NaN if one of them is. */
@@ -60,7 +60,7 @@ static bool reasons_find(pl_text *reasons, const st_scorer *s, const st_scored *
         if (t->property_id != s->target[k].property_id || !st_outcome_is_good(&o[j]))
             continue;
         known = known && m->range.molecules > 0;
-        c->alike = st_scored_near(u, i, t->model).alike;
+        c->alike = st_scored_near(u, i, j).alike;
         if (m->range.molecules > 0)
             nn_model_reasons(reasons, m, t->output, c, u->column != NULL ? u->column[i] : NULL);
     }
@@ -93,13 +93,13 @@ pl_code st_scorer_value(st_value *out, const st_scorer *s, const st_scored *u, i
 {
     const st_outcome *o = u->outcome + (int64_t)i * s->n_targets;
     const int64_t property_id = s->target[k].property_id;
-    double mean = 0, square = 0, alike = st_scored_near(u, i, s->target[k].model).alike, within = within_of(s, u, i, k);
+    double mean = 0, square = 0, alike = st_scored_near(u, i, k).alike, within = within_of(s, u, i, k);
     int n = 0;
 
     for (int j = k; j < s->n_targets; j++)
         if (s->target[j].property_id == property_id && st_outcome_is_good(&o[j])) {
             mean += o[j].value;
-            alike = smaller(alike, st_scored_near(u, i, s->target[j].model).alike);
+            alike = smaller(alike, st_scored_near(u, i, j).alike);
             within = larger(within, within_of(s, u, i, j));
             n++;
         }

@@ -498,8 +498,8 @@ pl_code st_train_write(st_trained *t, pl_error *err)
     st_errors *e[ST_PARTS];
     pl_code code = st_family_fit(&t->m, t->family, t->env, t->train, t->weight, t->member, err);
 
-    if (t->family->n == 0)
-        t->m.domain.value = NULL; /* files of networks stay as they were */
+    if (t->family->n == 0 && !nn_model_has_gaps(&t->m))
+        t->m.domain.value = NULL; /* which a network does not need to say what is nearest */
     if (code == PL_OK)
         code = errors_find(e, t, err);
     if (code == PL_OK)
