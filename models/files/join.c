@@ -34,12 +34,19 @@ static const char *section_differs(const json_t *x, const json_t *y)
     return NULL;
 }
 
-/* What the training told of its settings of `prepare`; NULL: the defaults. Borrowed. */
-static const json_t *prepared(const json_t *x) { return json_object_get(json_object_get(x, "provenance"), "prepare"); }
-
+/* What the trainings told of `prepare`: settings, structures of a molecule, the form of acids and bases. What is not told is the default, or
+ * the file is older. */
 static bool same_prepared(const json_t *x, const json_t *y)
 {
-    return prepared(x) == prepared(y) || json_equal(prepared(x), prepared(y));
+    static const char *const keys[] = { "prepare", "conformers", "molecules" };
+    const json_t *one = json_object_get(x, "provenance"), *other = json_object_get(y, "provenance");
+    bool same = true;
+
+    for (size_t k = 0; k < sizeof keys / sizeof *keys && same; k++) {
+        const json_t *a = json_object_get(one, keys[k]), *b = json_object_get(other, keys[k]);
+        same = a == b || json_equal(a, b);
+    }
+    return same;
 }
 
 static bool same_scales(const nn_model_file *a, const nn_model_file *b)
@@ -87,6 +94,16 @@ static bool same_domains(const json_t *x, const json_t *y, int32_t n)
     return same;
 }
 
+/* The same training molecules, and of each target. */
+static bool same_molecules(const nn_model_file *a, const nn_model_file *b)
+{
+    bool same = nn_domain_same(&a->domain, &b->domain);
+
+    for (int32_t k = 0; k < a->conf.outputs && same; k++)
+        same = nn_domain_same_of(&a->domain, k, &b->domain, k);
+    return same;
+}
+
 /* What differs first; NULL: nothing. x and y: of settings_of. */
 static const char *difference(const nn_model_file *a, const nn_model_file *b, const json_t *x, const json_t *y)
 {
@@ -102,7 +119,7 @@ static const char *difference(const nn_model_file *a, const nn_model_file *b, co
         return "ranges of the targets";
     if (!same_prepared(x, y))
         return "settings of prepare";
-    return nn_domain_same(&a->domain, &b->domain) ? NULL : "training molecules";
+    return same_molecules(a, b) ? NULL : "training molecules";
 }
 
 static pl_code alike_check(const nn_model_file *first, const nn_model_file *m, pl_arena *mem, pl_error *err)

@@ -7,6 +7,8 @@
 
 #include <cmocka.h>
 
+#include <math.h>
+
 #include "models/files/join.h"
 #include "models/files/model_file_parts.h"
 #include "models/network/sparse.h"
@@ -210,6 +212,7 @@ static void unlike_models_are_refused_by_name(void **state)
     bench *b = *state;
     several s;
     nn_domain_molecule one[1] = { { .print = { { 7 } }, .key = "AAAAAAAAAAAAAA-UHFFFAOYSA-N" } };
+    static const float measured[3] = { 1, NAN, 1 };
     nn_range own = { .molecules = 7 };
     nn_limits columns[1] = { { 0 } };
     static const char tail[] = " differ from those of model a; give both to `score` or `predict`, which take the mean";
@@ -236,8 +239,15 @@ static void unlike_models_are_refused_by_name(void **state)
     DIFFERS(s.target[2][1].range = &own, "ranges of the targets");
     DIFFERS(s.target[2][2].columns = columns, "ranges of the targets");
     DIFFERS(s.m[2].provenance = "{\"prepare\":{\"fragment\":\"keep\"}}", "settings of prepare");
+    DIFFERS(s.m[2].provenance = "{\"conformers\":{\"count\":8}}", "settings of prepare");
+    DIFFERS(s.m[2].provenance = "{\"molecules\":\"neutral\"}", "settings of prepare");
     DIFFERS(assert_int_equal(nn_domain_make(&s.m[2].domain, one, 1, b->mem, NULL), PL_OK), "training molecules");
 #undef DIFFERS
+    make(&s, b); /* the same molecule, of which one has not all values */
+    for (int k = 0; k < N; k++)
+        assert_int_equal(nn_domain_make(&s.m[k].domain, one, 1, b->mem, NULL), PL_OK);
+    assert_int_equal(nn_domain_measured(&s.m[2].domain, measured, 3, b->mem, NULL), PL_OK);
+    assert_string_equal(refused(&s, N, b), pl_sprintf(b->mem, "model c: its training molecules%s", tail));
     make(&s, b);
     s.m[0].model = NULL;
     assert_string_equal(refused(&s, N, b), "model a: it has no network");
