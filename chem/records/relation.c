@@ -124,3 +124,108 @@ void ch_relation_say(char out[CH_RELATION_BYTES], const ch_field *relation, cons
         "\"%.60s relation\", otherwise remove it",
         relation->name, relation->text, label, label, label);
 }
+
+/* ---- units ---------------------------------------------------------------- */
+
+/* stem: what a field of units has before the ending. */
+static bool is_units(char stem[KEY], const char *name)
+{
+    key_of(stem, name);
+    return cut(stem, "units") || cut(stem, "unit");
+}
+
+/* Of ChEMBL and others, for the value of a row. */
+static bool is_of_any(const char *stem)
+{
+    static const char *const all[] = { "", "standard", "published", "activity", "result", "assay" };
+
+    for (size_t k = 0; k < sizeof all / sizeof *all; k++)
+        if (strcmp(stem, all[k]) == 0)
+            return true;
+    return false;
+}
+
+static bool belongs_to_some(const char *stem, const ch_field *fields, int n)
+{
+    for (int i = 0; i < n; i++)
+        if (belongs(stem, fields[i].name))
+            return true;
+    return false;
+}
+
+void ch_unit_plain(char unit[CH_UNIT_BYTES], const char *given)
+{
+    static const char *const micro[] = { "\xc2\xb5", "\xce\xbc" }; /* the sign and the letter */
+    size_t n, to = 0;
+    const char *text = relation_text(&n, given);
+
+    for (size_t i = 0; i < n && to + 1 < CH_UNIT_BYTES; i++) {
+        const bool is_micro = n - i > 1 && (strncmp(text + i, micro[0], 2) == 0 || strncmp(text + i, micro[1], 2) == 0);
+        unit[to] = text[i];
+        if (is_micro)
+            unit[to] = 'u';
+        to++;
+        i += is_micro;
+    }
+    unit[to] = '\0';
+}
+
+const ch_field *ch_unit_of(char unit[CH_UNIT_BYTES], const ch_field *fields, int n, const ch_field *label)
+{
+    const ch_field *own = NULL, *any = NULL;
+    char stem[KEY];
+
+    unit[0] = '\0';
+    for (int i = 0; i < n && label != NULL; i++) {
+        const ch_field *f = &fields[i];
+        if (f == label || f->is_number || f->text[0] == '\0' || strlen(f->text) >= CH_UNIT_BYTES || !is_units(stem, f->name))
+            continue;
+        if (own == NULL && belongs(stem, label->name))
+            own = f;
+        else if (any == NULL && is_of_any(stem) && !belongs_to_some(stem, fields, n))
+            any = f;
+    }
+    own = own != NULL ? own : any;
+    if (own != NULL)
+        ch_unit_plain(unit, own->text);
+    return own;
+}
+
+bool ch_units_add(ch_units *u, const ch_field *fields, int n, const ch_field *label, int64_t line)
+{
+    char unit[CH_UNIT_BYTES];
+    const ch_field *f = ch_unit_of(unit, fields, n, label);
+
+    if (f == NULL || unit[0] == '\0' || strcmp(unit, u->first) == 0)
+        return false;
+    if (u->first[0] == '\0') {
+        (void)snprintf(u->first, sizeof u->first, "%s", unit);
+        (void)snprintf(u->name, sizeof u->name, "%s", f->name);
+        u->line = line;
+        return false;
+    }
+    if (u->other[0] == '\0') {
+        (void)snprintf(u->other, sizeof u->other, "%s", unit);
+        u->other_line = line;
+    }
+    return true;
+}
+
+bool ch_units_say(char out[CH_RELATION_BYTES], const ch_units *u, const char *label, const char *wanted)
+{
+    char want[CH_UNIT_BYTES];
+
+    ch_unit_plain(want, wanted);
+    if (u->other[0] != '\0')
+        (void)snprintf(
+            out, CH_RELATION_BYTES,
+            "%lld: %s is '%s', and '%s' in line %lld: numbers of two units are not one column of %.60s; convert them, or remove "
+            "the column of units if it does not belong to them",
+            (long long)u->other_line, u->name, u->other, u->first, (long long)u->line, label);
+    else if (want[0] != '\0' && u->first[0] != '\0' && strcmp(want, u->first) != 0)
+        (void)snprintf(out, CH_RELATION_BYTES, "%lld: %s is '%s', and %.60s is said to be in %.60s", (long long)u->line, u->name,
+                       u->first, label, wanted);
+    else
+        return false;
+    return true;
+}

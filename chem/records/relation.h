@@ -1,9 +1,12 @@
-/* chem/records/relation.h - values whose relation stands in a field of its own, as in exports of ChEMBL: Standard Relation ">" beside
- * Standard Value "10000" is the limit ">10000".
+/* chem/records/relation.h - values whose relation or unit stands in a field of its own, as in exports of ChEMBL: Standard Relation ">"
+ * beside Standard Value "10000" is the limit ">10000", and Standard Units says of what.
  *
  * A relation field has a name that ends with "relation" or "qualifier". It belongs to the field whose name has in its place "value" or
  * nothing: "Standard Relation" to "Standard Value", "ic50_relation" to "IC50 (nM)", "relation" to "value". Letter case, blanks, signs and
- * a unit in brackets do not count. Relations may be quoted, as ChEMBL does ('>'). Not thread-safe with one arena. */
+ * a unit in brackets do not count. Relations may be quoted, as ChEMBL does ('>'). Not thread-safe with one arena.
+ *
+ * A field of units has a name that ends with "unit" or "units", and belongs to a value in the same way. One that is called "units" or
+ * "Standard Units" and belongs to no field of the record may be meant for any. */
 #ifndef CH_RELATION_H
 #define CH_RELATION_H
 
@@ -20,5 +23,25 @@ const ch_field *ch_relation_unclear(const ch_field *fields, int n, const ch_fiel
 enum { CH_RELATION_BYTES = 400 };
 /* Why such a field is a problem, and what to do: for messages that name the place. */
 void ch_relation_say(char out[CH_RELATION_BYTES], const ch_field *relation, const char *label);
+
+enum { CH_UNIT_BYTES = 64 };
+/* The field that says, or may say, in which unit `label` is, with the unit as it is compared: without quotes and blanks, "um" for the
+ * Greek letter before M. NULL: there is none, or it is empty, a number or longer; or label is NULL. */
+const ch_field *ch_unit_of(char unit[CH_UNIT_BYTES], const ch_field *fields, int n, const ch_field *label);
+/* The same of a unit that someone gave. */
+void ch_unit_plain(char unit[CH_UNIT_BYTES], const char *given);
+
+/* The units of a column, from record to record. Zeroed before the first. */
+typedef struct ch_units {
+    char first[CH_UNIT_BYTES], other[CH_UNIT_BYTES]; /* other: one that differs from the first; "": none */
+    char name[CH_UNIT_BYTES];                        /* of the field                                     */
+    int64_t line, other_line;                        /* where they are                                   */
+} ch_units;
+
+/* Adds that of `label` in a record that begins at `line`; returns whether it differs from the first. */
+bool ch_units_add(ch_units *u, const ch_field *fields, int n, const ch_field *label, int64_t line);
+
+/* What is wrong with them: several, or another than `wanted` ("": any); false: nothing. For messages that name the file. */
+bool ch_units_say(char out[CH_RELATION_BYTES], const ch_units *u, const char *label, const char *wanted);
 
 #endif

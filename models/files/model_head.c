@@ -58,6 +58,36 @@ int32_t nn_model_column_names(const char *name[NN_COLUMNS_MAX], const char *path
     return n;
 }
 
+/* The targets of the metadata; of one alone that one. NULL: there are none. */
+static json_t *targets_list(const json_t *head)
+{
+    const char *text = json_string_value(json_object_get(json_object_get(head, "__metadata__"), "target"));
+    json_t *target = text != NULL ? json_loads(text, 0, NULL) : NULL, *list = json_incref(json_object_get(target, "targets"));
+
+    if (list == NULL && target != NULL)
+        list = json_pack("[O]", target);
+    json_decref(target);
+    return list;
+}
+
+int32_t nn_model_target_names(const char *name[NN_TARGETS_MAX], const char *path, pl_arena *mem)
+{
+    FILE *f = fopen(path, "rbe");
+    json_t *head = f != NULL ? head_read(f) : NULL, *list = targets_list(head);
+    int32_t n = 0;
+
+    for (size_t k = 0; k < json_array_size(list) && n < NN_TARGETS_MAX; k++) {
+        const char *one = json_string_value(json_object_get(json_array_get(list, k), "name"));
+        if (one != NULL && (name[n] = pl_strdup(mem, one)) != NULL)
+            n++;
+    }
+    json_decref(list);
+    json_decref(head);
+    if (f != NULL)
+        (void)fclose(f);
+    return n;
+}
+
 bool nn_model_may_have_network(const char *path)
 {
     FILE *f = fopen(path, "rbe");

@@ -151,6 +151,7 @@ typedef struct table {
     names names;         /* of these                */
     st_whose *whose;
     bool has_smiles;
+    ch_units units; /* of the values */
 } table;
 
 static pl_code take(const table *t, st_outcome_row *o, const ch_field *f, int64_t line, pl_error *err)
@@ -166,17 +167,22 @@ static pl_code take(const table *t, st_outcome_row *o, const ch_field *f, int64_
     return row_check(o, err);
 }
 
-/* No relation beside the value may be meant for it. */
-static pl_code take_measured(const table *t, st_outcome_row *o, const ch_field *field, int n, int64_t line, pl_error *err)
+/* No relation beside the value may be meant for it, and its unit is that of the others and of the target. */
+static pl_code take_measured(table *t, st_outcome_row *o, const ch_field *field, int n, int64_t line, pl_error *err)
 {
     const ch_field *f = ch_field_find(field, n, t->column);
     const ch_field *relation = f != NULL && f->is_number ? ch_relation_unclear(field, n, f) : NULL;
     char what[CH_RELATION_BYTES];
 
-    if (relation == NULL)
-        return take(t, o, f, line, err);
-    ch_relation_say(what, relation, f->name);
-    return pl_fail(err, PL_EINPUT, "%s:%lld: %s", t->x->c->answers.table, (long long)line, what);
+    if (relation != NULL) {
+        ch_relation_say(what, relation, f->name);
+        return pl_fail(err, PL_EINPUT, "%s:%lld: %s", t->x->c->answers.table, (long long)line, what);
+    }
+    if (f != NULL && f->text[0] != '\0' && !t->x->is_class)
+        (void)ch_units_add(&t->units, field, n, f, line);
+    if (ch_units_say(what, &t->units, t->column, t->x->unit))
+        return pl_fail(err, PL_EINPUT, "%s:%s", t->x->c->answers.table, what);
+    return take(t, o, f, line, err);
 }
 
 /* The chosen molecule that a name of the row has, -1: none. */

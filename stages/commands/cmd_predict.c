@@ -311,7 +311,7 @@ static pl_code predict_run(predict *c, pl_error *err)
     if (code == PL_OK)
         code = st_answers_open(&c->answers, c->p, c->format, c->columns, c->mem, err);
     if (code == PL_OK)
-        code = st_given_open(&c->given, &c->p->columns, c->set, err);
+        code = st_given_open(&c->given, &c->p->columns, &c->p->scorer, c->set, err);
     if (code == PL_OK && !checked && !c->quiet && isatty(STDIN_FILENO))
         pl_cmd_say("%s; Ctrl-D ends", c->input_format == NULL || strcmp(c->input_format, "smi") == 0
                                           ? "type a SMILES, then Enter for its answer"

@@ -172,6 +172,8 @@ static pl_code values_read(st_fit_table *t, const char *target, names *all, ch_r
             code = pl_fail(err, PL_ENOMEM, "a table");
         value_count(t, f, record.line, mem);
         relation_look(t, ch_relation_unclear(field, n, f), f, record.line, mem);
+        if (f != NULL && f->text[0] != '\0')
+            (void)ch_units_add(&t->units, field, n, f, record.line);
         t->records++;
     }
     pl_arena_free(scratch);
@@ -221,17 +223,21 @@ static pl_code texts_tell(const st_fit_table *t, pl_error *err)
                    what);
 }
 
-static pl_code table_judge(const st_fit_table *t, const char *target, const names *all, pl_error *err)
+static pl_code table_judge(const st_fit_table *t, const st_fit_ask *ask, const names *all, pl_error *err)
 {
+    char what[CH_RELATION_BYTES];
+
     if (t->records == 0)
         return pl_fail(err, PL_ECONFIG, "%s has no records", t->path);
     if (t->readable == 0 && t->problem != NULL)
         return pl_fail(err, PL_ECONFIG, "%s:%lld: none of %lld records can be read; the first: %s", t->path,
                        (long long)t->problem_line, (long long)t->records, t->problem);
     if (t->target == NULL)
-        return target_missing(t, target, all, err);
+        return target_missing(t, ask->target, all, err);
     if (t->relation != NULL)
         return pl_fail(err, PL_ECONFIG, "%s:%s", t->path, t->relation);
+    if (!st_fit_is_class(t) && ch_units_say(what, &t->units, t->target, ask->unit != NULL ? ask->unit : ""))
+        return pl_fail(err, PL_ECONFIG, "%s:%s", t->path, what);
     if (t->texts > t->numbers)
         return texts_tell(t, err);
     if (t->numbers < FEWEST)
@@ -285,7 +291,7 @@ static pl_code table_read(st_fit_table *t, const st_fit_ask *ask, ch_worker *w, 
     t->names = code == PL_OK ? names_text(&all, mem) : "";
     if (code == PL_OK && t->names == NULL)
         return pl_fail(err, PL_ENOMEM, "a table");
-    return code == PL_OK ? table_judge(t, ask->target, &all, err) : code;
+    return code == PL_OK ? table_judge(t, ask, &all, err) : code;
 }
 
 pl_code st_fit_table_read(st_fit_table *out, const st_fit_ask *ask, pl_arena *mem, pl_error *err)

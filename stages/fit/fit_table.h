@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "chem/records/relation.h"
 #include "pipeline/base/arena.h"
 #include "pipeline/base/error.h"
 #include "pipeline/base/text.h"
@@ -14,6 +15,7 @@
 typedef struct st_fit_ask {
     const char *path, *target;
     const char *format, *smiles, *title; /* NULL: found out */
+    const char *unit;                    /* of the target; NULL: not said */
 } st_fit_ask;
 
 typedef struct st_fit_table {
@@ -33,6 +35,7 @@ typedef struct st_fit_table {
     int64_t problem_line;     /* of the first problem */
     const char *problem;      /* it; NULL: none       */
     const char *relation;     /* a number beside a relation such as ">" that may be meant for it: place and problem; NULL: none */
+    ch_units units;           /* of the target, by a column of units */
     const char *names;        /* "id, smiles, pIC50": columns or data fields, for messages */
 } st_fit_table;
 

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "chem/records/relation.h"
 #include "pipeline/base/field.h"
 #include "pipeline/base/text.h"
 
@@ -41,7 +42,18 @@ static pl_code set_one(st_given *g, char *word, pl_error *err)
     return PL_OK;
 }
 
-pl_code st_given_open(st_given *g, const pl_names *columns, const char *set, pl_error *err)
+static void units_take(st_given *g, const st_scorer *s)
+{
+    for (int k = 0; k < s->n_models; k++)
+        for (int32_t i = 0; i < s->model[k].m->inputs.n_columns; i++) {
+            const nn_input_column *in = &s->model[k].m->inputs.column[i];
+            const int at = pl_names_find(g->columns, in->name);
+            if (at >= 0 && in->unit[0] != '\0')
+                g->unit[at] = in->unit;
+        }
+}
+
+pl_code st_given_open(st_given *g, const pl_names *columns, const st_scorer *s, const char *set, pl_error *err)
 {
     char *words = strdup(set != NULL ? set : ""), *next = words;
     pl_code code = words != NULL ? PL_OK : pl_fail(err, PL_ENOMEM, "no memory for columns");
@@ -49,6 +61,7 @@ pl_code st_given_open(st_given *g, const pl_names *columns, const char *set, pl_
     g->columns = columns;
     for (int k = 0; k < PL_NAMES_MAX; k++)
         g->fixed[k] = NAN;
+    units_take(g, s);
     while (code == PL_OK && set != NULL && next != NULL)
         code = set_one(g, strsep(&next, ","), err);
     free(words);
@@ -117,12 +130,26 @@ pl_code st_given_check(const st_given *g, const char *path, const char *const *n
 }
 
 /* As prepare takes it: of the first field of that name that is a number. */
-static float value_of(const st_asked *a, const char *name)
+static const ch_field *field_of(const st_asked *a, const char *name)
 {
     for (int i = 0; i < a->n_fields; i++)
         if (a->field[i].is_number && isfinite(a->field[i].value) && strcmp(a->field[i].name, name) == 0)
-            return (float)a->field[i].value;
-    return NAN;
+            return &a->field[i];
+    return NULL;
+}
+
+/* Why the value of column k of a record is not what the models read; NULL: it is. In a->mem. */
+static const char *unit_differs(const st_given *g, int k, const ch_field *f, const st_asked *a)
+{
+    char unit[CH_UNIT_BYTES], want[CH_UNIT_BYTES];
+    const ch_field *beside = ch_unit_of(unit, a->field, a->n_fields, f);
+
+    if (beside == NULL || g->unit[k] == NULL || unit[0] == '\0')
+        return NULL;
+    ch_unit_plain(want, g->unit[k]);
+    return strcmp(unit, want) == 0 ? NULL
+                                   : pl_sprintf(a->mem, "column %s: %.60s is '%s', and the model reads it in %.60s", f->name,
+                                                beside->name, unit, g->unit[k]);
 }
 
 pl_code st_given_fill(const st_given *g, st_asked *asked, pl_error *err)
@@ -131,10 +158,14 @@ pl_code st_given_fill(const st_given *g, st_asked *asked, pl_error *err)
 
     asked->column = to;
     for (int k = 0; k < g->columns->n && to != NULL; k++) {
-        to[k] = isnan(g->fixed[k]) ? value_of(asked, g->columns->name[k]) : g->fixed[k];
-        if (isfinite(to[k]))
+        const ch_field *f = isnan(g->fixed[k]) ? field_of(asked, g->columns->name[k]) : NULL;
+        to[k] = f != NULL ? (float)f->value : g->fixed[k];
+        if (f != NULL)
+            asked->problem = unit_differs(g, k, f, asked);
+        if (isfinite(to[k]) && asked->problem == NULL)
             continue;
-        asked->problem = pl_sprintf(asked->mem, ST_COLUMN_MISSING, g->columns->name[k]);
+        if (asked->problem == NULL)
+            asked->problem = pl_sprintf(asked->mem, ST_COLUMN_MISSING, g->columns->name[k]);
         return asked->problem != NULL ? PL_OK : pl_fail(err, PL_ENOMEM, "no memory for a record");
     }
     return to != NULL ? PL_OK : pl_fail(err, PL_ENOMEM, "no memory for a record");

@@ -7,18 +7,19 @@
 
 typedef struct st_given {
     const pl_names *columns;
-    float fixed[PL_NAMES_MAX]; /* NaN: of each record */
+    float fixed[PL_NAMES_MAX];      /* NaN: of each record */
+    const char *unit[PL_NAMES_MAX]; /* that the models read; NULL: not known */
 } st_given;
 
-/* set: "temperature=25,pH=7.4", or NULL. ECONFIG: it is not that, or no model reads such a column. */
-pl_code st_given_open(st_given *g, const pl_names *columns, const char *set, pl_error *err);
+/* set: "temperature=25,pH=7.4", or NULL. s: the models, with their columns. ECONFIG: it is not that, or no model reads such a column. */
+pl_code st_given_open(st_given *g, const pl_names *columns, const st_scorer *s, const char *set, pl_error *err);
 
 bool st_given_reads(const st_given *g); /* whether records must have columns */
 
 /* ECONFIG: a column is none of name[n], the fields of the input. */
 pl_code st_given_check(const st_given *g, const char *path, const char *const *name, int n, pl_error *err);
 
-/* Sets asked->column, or the problem that a record has no number in a column. ENOMEM. */
+/* Sets asked->column, or the problem that a record has no number in a column, or one of another unit. ENOMEM. */
 pl_code st_given_fill(const st_given *g, st_asked *asked, pl_error *err);
 
 #endif

@@ -378,6 +378,11 @@ def all_names_of_an_answer_mean_one_molecule():
         said = p.run("campaign", "c.yaml", "workdir=limit", expect=1)[2]
         assert "a.csv:11: relation is '<' beside a number in logS: a limit is no measured value; if the column belongs to logS, call it" in said, said
         assert p.one("SELECT count(*) FROM measured", workdir="limit") == 0
+        # Neither are numbers of two units.
+        p.put("a.csv", "id,smiles,units,logS\n" + "".join("M%d,%s,%s,%d\n" % (k, s, ("log10(mol/L)", "M")[k == 9], k) for k, s in enumerate(smiles)))
+        said = p.run("campaign", "c.yaml", "workdir=units", expect=1)[2]
+        assert "a.csv:11: units is 'M', and 'log10(mol/L)' in line 2: numbers of two units are not one column of logS" in said, said
+        assert p.one("SELECT count(*) FROM measured", workdir="units") == 0
         # Too few values for a model: the report knows all the same that low values are better.
         answers(row[:5] + [x[:x.rindex(",")] + ",n.d." for x in row[5:]])
         said = p.run("campaign", "c.yaml", "workdir=low", "stages.train.targets=[{name: logS, better: low}]")[1]

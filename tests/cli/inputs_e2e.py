@@ -252,6 +252,11 @@ def what_lacks_a_column_is_told_before_any_work():
         for unit, status in (("K", 2), ("C", 0), ("''", 0)):
             said = p.run("check", screen(p, table="all.csv", model="unit/" + MODEL), "stages.prepare.properties={temperature: {unit: %s}}" % unit, expect=status)[2]
             assert ("the column temperature is in K here, and model m learned it in C" in said) == (status == 2), (unit, said)
+        p.put("k.csv", "smiles,temperature,temperature_unit,pH\nCCO,20,C,7\nCCO,293,K,7\nCCO,20,,7\n")
+        rows, _ = predicted(p, "k.csv", model="unit/" + MODEL, expect=3)
+        assert [r["problem"] for r in rows] == ["", "column temperature: temperature_unit is 'K', and the model reads it in C", ""], rows
+        assert rows[0]["y"] == rows[2]["y"] != "" and rows[1]["y"] == "", rows
+        assert len({r["y"] for r in predicted(p, "k.csv", "--set", "temperature=20", model="unit/" + MODEL)[0]}) == 1
         set_all = "--set pH=NUMBER,temperature=NUMBER"
         for args, says in ((["lib.csv"], "lib.csv has no columns pH, temperature"), (["lib.csv"], set_all), (["lib.smi"], "SMILES do not have"),
                            (["-"], set_all), (["-", "--set", "pH=7"], "--set temperature=NUMBER"),

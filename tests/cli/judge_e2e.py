@@ -154,6 +154,15 @@ def an_existing_model_is_evaluated_on_new_labels():
                          (len(new), 100 * told["new", "coverage90"][0], len(inside)), out), out
         assert "simple prediction" not in out and "Coverage of interval90" in read_page(p, "judge")[0].text
         assert "nothing ran" in out
+        # Numbers of two units, or that may be limits, are no labels to judge by.
+        with open(p.path("in.sdf"), "rb") as f:
+            before = f.read()
+        records = before.split(b"$$$$\n")[:-1]
+        for beside, first, other, words in ((b"gap units", b"hartree", b"eV", "gap units is 'eV', and 'hartree' in line 1: numbers of two units are not one column of gap"),
+                                            (b"relation", b"=", b">", "relation is '>' beside a number in gap")):
+            p.put("in.sdf", b"".join(r + b"> <%s>\n%s\n\n$$$$\n" % (beside, other if k == 3 else first) for k, r in enumerate(records)))
+            assert words in " ".join(judge(p, MAP, name="mixed", expect=2)[2].split())
+        p.put("in.sdf", before)
         # `on: [train]` asks for the training molecules.
         judge(p, MAP + ", on: [train, new]")
         assert stored(p, "judge")["train", "mae"][1] == len(domain(path)) < 120 - len(new)

@@ -161,6 +161,14 @@ def limits_are_read_as_the_library_reads_them():
         p.put("t.csv", text.replace(",logS relation", ",relation"))
         said = p.run("label", "run", "t.csv", expect=2)[2]
         assert said.count("a limit is no measured value") == 2 and "t.csv:2: relation is '>' beside a number in logS: " in said, said
+        # Units, as ChEMBL writes them: the database says one, or the rows have to agree.
+        late = late[3:]
+        p.put("t.csv", "id,Standard Value,Standard Units\n%s,2,log10(mol/L)\n%s,-3,nM\n%s,0.5,\n" % tuple(x[0] for x in late[:3]))
+        said = p.run("label", "run", "t.csv", "--column", "Standard Value", "--property", "logS", expect=2)[2]
+        assert "t.csv: 1 problem" in said and "t.csv:3: the unit is 'nM', and logS is in log10(mol/L)" in said, said
+        p.put("t.csv", "id,IC50,Units\n%s,2,nM\n%s,3,uM\n%s,5,nM\n" % tuple(x[0] for x in late[:3]))
+        said = p.run("label", "run", "t.csv", "--property", "IC50", "--new", expect=2)[2]
+        assert "t.csv: 1 problem" in said and "t.csv:3: Units is 'uM', and 'nM' in line 2: numbers of two units are not one" in said, said
         shutil.rmtree(p.path("run"))
         shutil.rmtree(p.path("fresh"))
         library(p, ", censored: bound", "trees")

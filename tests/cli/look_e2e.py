@@ -154,6 +154,33 @@ TRAIN = """  read: {}
 """
 
 
+KEPT = """  read: {}
+  prepare: {conformers: {source: none}, labels: [Standard Value]%s}
+  graph: {edges: topology}
+"""
+
+
+def units_are_looked_at(p):
+    """They stand in a column of their own, too: of a label that is learned, one that a screen keeps, and a column that a model reads."""
+    lines = ["%s,%d,%d,%s" % ("C" * (k + 1), k, 10000 - k, "nM" if k != 9 else "uM") for k in range(28)]
+    text = "\n".join(["smiles,y,Standard Value,Standard Units"] + lines) + "\n"
+    p.put("a.csv", text)
+    mixed = "a.csv:11: Standard Units is 'uM', and 'nM' in line 2: numbers of two units are not one column of Standard Value"
+    column = (TRAIN % ("[y]", "y")).replace("family: [trees]}", "family: [trees], inputs: {columns: [Standard Value]}}")
+    for stages in (TRAIN % ("['Standard Value']", "Standard Value"), KEPT % "", column):
+        p.workflow(["a.csv"], stages)
+        for command in ("check", "run"):
+            said = " ".join(p.run(command, "w.yaml", expect=2)[2].split())
+            assert said.count(mixed) == 1, (stages, command, said)
+    p.workflow(["a.csv"], TRAIN % ("[y]", "y"))
+    p.run("check", "w.yaml")
+    p.put("a.csv", text.replace("uM", "nM"))
+    for unit, expect in (("nM", 0), ("uM", 2)):
+        p.workflow(["a.csv"], KEPT % (", properties: {Standard Value: {unit: %s}}" % unit))
+        said = " ".join(p.run("check", "w.yaml", expect=expect)[2].split())
+        assert ("a.csv:2: Standard Units is 'nM', and Standard Value is said to be in uM" in said) == (expect == 2), said
+
+
 def labels_are_looked_at_before_a_run():
     with sieve.Project() as p:
         rows = ["smiles,name,pIC50,active,same,empty,comma\n"]
@@ -181,6 +208,7 @@ def labels_are_looked_at_before_a_run():
         text = " ".join(check("[pIC50]", "pIC50", expect=2)[2].split())
         assert "a.csv:8: relation is '<' beside a number in pIC50: a limit is no measured value; if the column belongs to pIC50, " \
             'call it "pIC50 relation", otherwise remove it (4 in all)' in text, text
+        units_are_looked_at(p)
         p.put("a.csv", "".join(rows))
         # Problems, all at once, at their place; `--json` has them, too.
         _, _, err = check("[pIC5O, empty, comma, pIC50]", "pIC50", expect=2)

@@ -328,6 +328,52 @@ static void a_relation_of_another_value_is_unclear(void **state)
     assert_measured("correlation,IC50", "0.9,7", "0.9 number|7 number", "");
 }
 
+/* What is said of the units of column `name` of a table; "": nothing. */
+static void assert_units(const char *table, const char *name, const char *wanted, const char *said)
+{
+    pl_arena *mem = pl_arena_new(4096);
+    char what[CH_RELATION_BYTES] = "";
+    ch_units u = { 0 };
+    ch_record rec;
+    ch_field *f;
+    ch_reader *r;
+    bool more = true;
+    int n;
+
+    write_file(".csv", table, strlen(table), false);
+    assert_int_equal(ch_reader_open(&r, path, NULL, NULL, NULL), PL_OK);
+    while (ch_reader_next(r, &rec, &more, NULL) == PL_OK && more) {
+        const ch_units before = u;
+        assert_int_equal(ch_record_measured(&f, &n, r, &rec, mem, NULL), PL_OK);
+        const bool differs = ch_units_add(&u, f, n, ch_field_find(f, n, name), rec.line);
+        assert_true(!differs || (before.first[0] != '\0' && u.other[0] != '\0'));
+    }
+    assert_true(ch_units_say(what, &u, name, wanted) == (said[0] != '\0'));
+    if (strncmp(what, said, strlen(said)) != 0)
+        fail_msg("'%s' is not '%s'", what, said);
+    ch_reader_close(r);
+    (void)unlink(path);
+    pl_arena_free(mem);
+}
+
+static void units_of_a_column_are_one(void **state)
+{
+    (void)state;
+    assert_units("smiles,Standard Value,Standard Units\nC,1,nM\nCC,2,\nCCC,3,nM\n", "Standard Value", "nM", "");
+    assert_units("smiles,Standard Value,Standard Units\nC,1,nM\nCC,2,uM\nCCC,3,%\n", "Standard Value", "",
+                 "3: Standard Units is 'uM', and 'nM' in line 2: numbers of two units are not one column of Standard Value");
+    assert_units("smiles,Standard Value,Standard Units\nC,1,uM\nCC,2,uM\n", "Standard Value", "nM",
+                 "2: Standard Units is 'uM', and Standard Value is said to be in nM");
+    assert_units("smiles,x_unit,x\nC,'\xc2\xb5M',1\nCC, \xce\xbcM ,2\nCCC,uM,4\n", "x", "\xc2\xb5M", "");
+    assert_units("smiles,x (old),units\nC,1,nM\nCC,2,%\n", "x (old)", "", "3: units is '%', and 'nM' in line 2");
+    /* Of another column, a number, a text, a row without the value. */
+    assert_units("smiles,x,value,units\nC,1,4,nM\nCC,2,5,%\n", "x", "", "");
+    assert_units("smiles,x,mw_unit\nC,1,Da\nCC,2,kDa\n", "x", "", "");
+    assert_units("smiles,x,units\nC,1,4\nCC,2,5\n", "x", "nM", "");
+    assert_units("smiles,x,community\nC,1,a\nCC,2,b\n", "x", "nM", "");
+    assert_units("smiles,x,units\nC,1,nM\nCC,2,nM\n", "y", "uM", "");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -345,6 +391,7 @@ int main(void)
         cmocka_unit_test(seek_gives_the_record_it_was_told),
         cmocka_unit_test(a_relation_makes_its_value_a_limit),
         cmocka_unit_test(a_relation_of_another_value_is_unclear),
+        cmocka_unit_test(units_of_a_column_are_one),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

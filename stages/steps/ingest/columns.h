@@ -14,6 +14,8 @@
 
 #define ST_LATER_LABELS "later labels" /* for pl_stage.names: labels that no input has, because a campaign gets them */
 
+#define ST_COMPARED_LABELS "compared labels" /* for pl_stage.names: labels that existing models are compared with */
+
 /* Whether the label comes later than the library: from a campaign, or it was added to the results (stages/database/measured.h). */
 bool st_label_comes_later(const pl_workflow *wf, const char *label);
 

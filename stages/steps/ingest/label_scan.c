@@ -19,6 +19,10 @@ enum { LABELS_MAX = 64, NAMES_MAX = 64, SHOWN = 60 };
 typedef struct label {
     const char *name;
     bool is_class, learned; /* learned: a target of `train` */
+    bool compared, read;    /* nothing but this: st_label_need */
+    const char *unit;       /* as the workflow says; ""    */
+    ch_units units;         /* of the numbers, by a column of units */
+    const char *units_path; /* the file with another unit than the first, or with the first */
     int64_t numbers, empty, texts[ST_TEXTS], zeros, ones;
     int64_t limits;         /* that are learned from */
     double low, high;       /* of the numbers */
@@ -91,9 +95,12 @@ static void add_label(scan *s, const char *name, bool learned)
         }
     if (s->n == LABELS_MAX)
         return;
-    s->label[s->n] = (label){ .name = name, .learned = learned };
+    s->label[s->n] = (label){ .name = name, .learned = learned, .unit = "" };
     for (int32_t i = 0; i < c->properties.n; i++)
-        s->label[s->n].is_class = s->label[s->n].is_class || (strcmp(p[i].name, name) == 0 && p[i].task == ST_CLASSIFICATION);
+        if (strcmp(p[i].name, name) == 0) {
+            s->label[s->n].is_class = s->label[s->n].is_class || p[i].task == ST_CLASSIFICATION;
+            s->label[s->n].unit = p[i].unit != NULL ? p[i].unit : "";
+        }
     s->n++;
 }
 
@@ -123,6 +130,20 @@ static void add_labels(scan *s)
     add_targets(s);
 }
 
+/* The labels of the need. */
+static void add_others(scan *s)
+{
+    const pl_names *const of[] = { s->need.compared, s->need.read };
+
+    for (int k = 0; k < 2; k++)
+        for (int i = 0; i < of[k]->n; i++) {
+            const int at = s->n;
+            add_label(s, of[k]->name[i], false);
+            if (s->n > at)
+                s->label[at].compared = k == 0, s->label[at].read = k == 1;
+        }
+}
+
 /* ---- the records ---- */
 
 static void add_field(scan *s, const char *name)
@@ -150,6 +171,16 @@ static void count_unclear(scan *s, label *l, const pl_input *in, const ch_record
     ch_relation_say(what, relation, l->name);
     l->relation = pl_sprintf(s->mem, "%s:%lld: %s", in->path, (long long)r->line, what);
     l->relation = l->relation != NULL ? l->relation : "";
+}
+
+/* One unit for all numbers of all inputs: the column of units may come in any of them. */
+static void count_units(label *l, const pl_input *in, const ch_record *r, const ch_field *field, int n, const ch_field *f)
+{
+    const ch_units before = l->units;
+
+    (void)ch_units_add(&l->units, field, n, f, r->line);
+    if (l->units.line != before.line || l->units.other_line != before.other_line)
+        l->units_path = in->path;
 }
 
 /* Whether there is something to learn from. */
@@ -191,6 +222,8 @@ static void count_all(scan *s, const pl_input *in, const ch_record *r, const ch_
         const bool some = count(s, l, in, r, f);
         if (f != NULL && f->is_number)
             count_unclear(s, l, in, r, ch_relation_unclear(field, n_fields, f));
+        if (f != NULL && f->text[0] != '\0' && !l->is_class)
+            count_units(l, in, r, field, n_fields, f);
         learned += l->learned;
         there += l->learned && some;
     }
@@ -275,7 +308,7 @@ static void judge_empty(const scan *s, const pl_node *at, pl_problems *problems)
     const label *wanted = NULL;
 
     for (int i = 0; i < s->n && wanted == NULL; i++)
-        if (!st_label_comes_later(s->wf, s->label[i].name))
+        if (s->need.compared == NULL && !st_label_comes_later(s->wf, s->label[i].name))
             wanted = &s->label[i];
     if (s->whole && s->records == 0 && wanted != NULL)
         pl_problem_add(problems, at, "labels: the inputs have no records, so none has %s; see inputs", wanted->name);
@@ -307,11 +340,15 @@ static void judge_rare(const scan *s, const pl_node *at, pl_problems *problems)
                            s->label[i].name, (long long)values_of(&s->label[i]), (long long)s->records, (int)s->need.fewest);
 }
 
-/* A limit that is learned as if it were measured. */
-static void judge_relation(const label *l, const pl_node *at, pl_problems *problems)
+/* A limit that is taken as if it were measured, and numbers of several units. */
+static void judge_beside(const label *l, const pl_node *at, pl_problems *problems)
 {
-    if (l->learned && l->unclear > 0)
+    char what[CH_RELATION_BYTES];
+
+    if ((l->learned || l->compared) && l->unclear > 0)
         pl_problem_add(problems, at, "labels: %s (%lld in all)", l->relation, (long long)l->unclear);
+    if (ch_units_say(what, &l->units, l->name, l->unit))
+        pl_problem_add(problems, at, "labels: %s:%s", l->units_path, what);
 }
 
 static void judge(const scan *s, const label *l, const pl_node *at, pl_problems *problems)
@@ -322,7 +359,9 @@ static void judge(const scan *s, const label *l, const pl_node *at, pl_problems 
     if (l->twice != NULL)
         pl_problem_add(problems, at, "labels: %s has several columns called %s: which one? give them different names", l->twice,
                        l->name);
-    judge_relation(l, at, problems);
+    judge_beside(l, at, problems);
+    if (l->compared || l->read)
+        return;
     for (int i = 0; i < s->n_fields && !named; i++)
         named = strcasecmp(s->field[i], l->name) == 0;
     if (!there && st_label_comes_later(s->wf, l->name))
@@ -426,13 +465,16 @@ pl_code st_label_scan(const pl_workflow *wf, const st_label_need *need, pl_probl
     if (code != PL_OK || prepare == NULL || pl_workflow_step(wf, "read") == NULL)
         return code;
     *s = (scan){ .wf = wf, .need = *need, .whole = true, .mem = mem };
-    add_labels(s);
+    if (need->compared != NULL)
+        add_others(s);
+    else
+        add_labels(s);
     for (int32_t i = 0; i < wf->inputs.n && s->n > 0 && code == PL_OK; i++)
         code = read_input(s, st_input_at(wf, i), err);
     at = pl_node_get(prepare->node, "labels") != NULL ? pl_node_get(prepare->node, "labels") : prepare->node;
     for (int i = 0; i < s->n && code == PL_OK; i++) {
         judge(s, &s->label[i], at, problems);
-        if (s->records > 0)
+        if (s->records > 0 && need->compared == NULL)
             say(s, &s->label[i], out);
     }
     if (code == PL_OK) {
@@ -442,4 +484,24 @@ pl_code st_label_scan(const pl_workflow *wf, const st_label_need *need, pl_probl
         say_gaps(s, out);
     }
     return code;
+}
+
+void st_label_scan_others(const pl_workflow *wf, pl_problems *problems)
+{
+    const st_prepare_conf *c = pl_workflow_step(wf, "prepare")->conf;
+    const char *const *name = c->labels.items;
+    pl_names compared = { 0 }, read = c->columns;
+    const st_label_need need = { .compared = &compared, .read = &read };
+    pl_arena *mem = pl_arena_new(1 << 16);
+    pl_text counts = { 0 };
+
+    for (int32_t i = 0; i < c->labels.n && pl_workflow_step(wf, "train") == NULL; i++) /* which looks at its targets */
+        pl_names_add(&read, name[i]);
+    for (int i = 0; i < wf->n_steps; i++)
+        if (wf->step[i].stage->names != NULL)
+            wf->step[i].stage->names(wf, &wf->step[i], ST_COMPARED_LABELS, &compared);
+    if (mem != NULL && compared.n + read.n > 0)
+        (void)st_label_scan(wf, &need, problems, &counts, mem, NULL);
+    pl_text_free(&counts);
+    pl_arena_free(mem);
 }

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "stages/steps/ingest/label_scan.h"
 #include "stages/steps/ingest/prepare.h"
 #include "stages/steps/ingest/size_estimate.h"
 
@@ -95,6 +96,7 @@ static void check(const pl_workflow *wf, const pl_step *step, pl_problems *probl
     if (st_prepare_on_gpu(c))
         st_device_check(step, problems);
     st_columns_check(wf, step, problems);
+    st_label_scan_others(wf, problems);
     check_keep(step, problems);
     check_alerts(step, problems);
 }

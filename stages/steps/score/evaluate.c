@@ -11,6 +11,7 @@
 #include "stages/steps/dataset/unseen.h"
 #include "stages/steps/errors/calibrate.h"
 #include "stages/steps/errors/domain.h"
+#include "stages/steps/ingest/columns.h"
 #include "stages/steps/errors/errors.h"
 #include "stages/steps/ingest/positions.h"
 #include "stages/steps/score/evaluate_models.h"
@@ -124,8 +125,11 @@ static bool wants(const pl_workflow *wf, const pl_step *step, const char *what)
 
 static void names(const pl_workflow *wf, const pl_step *step, const char *what, pl_names *out)
 {
-    if (pl_workflow_step(wf, "train") == NULL) /* else the models are its own */
-        st_model_list_names(wf, &((const evaluate_conf *)step->conf)->models, what, out);
+    if (pl_workflow_step(wf, "train") != NULL) /* then the models are its own */
+        return;
+    st_model_list_names(wf, &((const evaluate_conf *)step->conf)->models, what, out);
+    if (strcmp(what, ST_COMPARED_LABELS) == 0)
+        st_evaluate_labels(wf, step, out);
 }
 
 static void check(const pl_workflow *wf, const pl_step *step, pl_problems *problems)

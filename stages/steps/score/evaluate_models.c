@@ -507,6 +507,23 @@ void st_evaluate_models_check(const pl_workflow *wf, const pl_step *step, pl_pro
         st_label_check(wf, step, t[k].column != NULL ? t[k].column : t[k].name, problems);
 }
 
+void st_evaluate_labels(const pl_workflow *wf, const pl_step *step, pl_names *out)
+{
+    pl_arena *mem = pl_arena_new(1 << 16);
+    const char *name[NN_TARGETS_MAX];
+    st_model_list l;
+
+    if (mem == NULL)
+        return;
+    st_model_list_fill(&l, wf, &conf_of(step)->models, mem);
+    for (int k = 0; k < l.n; k++)
+        for (int32_t i = 0, n = nn_model_target_names(name, l.path[k], mem); i < n; i++) {
+            const st_evaluate_target *said = named(conf_of(step), name[i]);
+            pl_names_add(out, said != NULL && said->column != NULL ? said->column : name[i]);
+        }
+    pl_arena_free(mem);
+}
+
 pl_code st_evaluate_models_key(const pl_workflow *wf, const pl_step *step, pl_store *store, const char **extra_json, pl_arena *mem,
                                pl_error *err)
 {

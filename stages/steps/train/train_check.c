@@ -148,7 +148,7 @@ static void target_check(const pl_workflow *wf, const pl_step *step, int32_t k, 
 st_label_need st_train_need(const pl_workflow *wf, bool targets_only)
 {
     const pl_step *train = wf != NULL ? pl_workflow_step(wf, "train") : NULL;
-    st_label_need need = { targets_only, 0, 1 };
+    st_label_need need = { .targets_only = targets_only, .share = 1 };
 
     if (train != NULL && !st_train_denoises(train->conf)) {
         need.fewest = st_family_fewest(st_family_of(wf, train->conf, 0));
