@@ -130,7 +130,7 @@ static void prepare(Prepared &p, const std::string &text, const std::string &for
     Marks written;
     const int n_unread = is_smiles(format) ? take_unread(written, mol, text) : unread_marks();
     mol_check_size(mol, o, 8); // all parts together: far too large for screening
-    mol_drop_invented_hydrogens(mol);
+    mol_drop_invented_hydrogens(mol, text, format);
     if (o.one_drawing)
         (void)mol_one_drawing(mol);
     if (o.largest_fragment)

@@ -308,8 +308,9 @@ int mol_lay_out(OpenBabel::OBMol &mol, const std::vector<OpenBabel::OBCisTransSt
 // Fails if an atom is no element, or has more bonds than its charge allows.
 void mol_check_atoms(OpenBabel::OBMol &mol);
 
-// Takes away the hydrogen that Open Babel adds to a neutral nitrogen with three bonds and one more to a metal or boron.
-void mol_drop_invented_hydrogens(OpenBabel::OBMol &mol);
+// Takes away the hydrogen that Open Babel adds to neutral nitrogen, phosphorus, sulfur and their like with one bond more to a metal or boron.
+// One that a SMILES writes stays (but at nitrogen).
+void mol_drop_invented_hydrogens(OpenBabel::OBMol &mol, const std::string &text, const std::string &format);
 
 // ---- worker_wedges.cpp
 

@@ -2,11 +2,13 @@
 // chem/worker_program/worker_valence.cpp - how many bonds an atom may have.
 //
 // Open Babel fills nitrogen up to five bonds: it reads CN(C)(C)C, an ammonium without its charge, as a molecule
-// with one hydrogen more.
+// with one hydrogen more. It does the same with sulfur and phosphorus, and reads halogens with two bonds as radicals.
 #include "chem/worker_program/worker.hpp"
 
 #include <algorithm>
+#include <cctype>
 #include <cstdlib>
+#include <vector>
 
 #include <openbabel/atom.h>
 #include <openbabel/bond.h>
@@ -69,12 +71,49 @@ bool has_such_neighbour(OBAtom &a)
     return false;
 }
 
+bool is_halogen(unsigned z) { return z == 17 || z == 35 || z == 53; }
+
+bool is_chalcogen(unsigned z) { return z == 16 || z == 34 || z == 52; }
+
+bool has_only_carbons(OBAtom &a)
+{
+    FOR_BONDS_OF_ATOM(b, &a)
+        if (b->GetBondOrder() != 1 || b->GetNbrAtom(&a)->GetAtomicNum() != 6)
+            return false;
+    return true;
+}
+
+// As in ClO2, a radical that is stable.
+bool has_only_oxides(OBAtom &a)
+{
+    FOR_BONDS_OF_ATOM(b, &a)
+        if (b->GetBondOrder() != 2 || b->GetNbrAtom(&a)->GetAtomicNum() != 8)
+            return false;
+    return true;
+}
+
+// An onium ion without its charge: such bonds would leave a radical, or need a hydrogen. Not phosphorus with four bonds: MoleculeNet's HIV
+// has phosphonium ions as [PH].
+bool is_bare_onium(OBAtom &a)
+{
+    const unsigned z = a.GetAtomicNum();
+    if (a.GetFormalCharge() != 0 || has_such_neighbour(a))
+        return false;
+    if (is_halogen(z))
+        return bonds_of(a) > 0 && bonds_of(a) % 2 == 0 && !has_only_oxides(a);
+    return is_chalcogen(z) && a.GetExplicitDegree() == 3 && has_only_carbons(a);
+}
+
 std::string signed_number(int q) { return (q > 0 ? "+" : "") + number(q); }
 
 void check_valence(OBAtom &a)
 {
     const unsigned z = a.GetAtomicNum();
     const int q = a.GetFormalCharge(), drawn = bonds_of(a), all = drawn + static_cast<int>(a.GetImplicitHCount());
+    if (is_bare_onium(a))
+        fail(CH_VALENCE, "atom " + number(a.GetIdx()) + " (" + OBElements::GetSymbol(z) + ") has " + number(drawn) +
+                             " bonds and no charge, as only its ion has (SMILES: [" + OBElements::GetSymbol(z) +
+                             "+], molfile: M  CHG)");
     if (all <= valence_max(z, q))
         return;
     const bool nitrogen = z == 7 && q == 0;
@@ -105,12 +144,44 @@ void mol_check_atoms(OBMol &mol)
     }
 }
 
-void mol_drop_invented_hydrogens(OBMol &mol)
+// Which atoms of a SMILES are written in brackets, and so with the hydrogens that they have.
+static std::vector<bool> bracketed(const std::string &smiles)
 {
-    FOR_ATOMS_OF_MOL(a, mol)
-        if (a->GetAtomicNum() == 7 && a->GetFormalCharge() == 0 && a->GetImplicitHCount() > 0 && bonds_of(*a) == 3 &&
+    std::vector<bool> all;
+    for (size_t i = 0; i < smiles.size() && !std::isspace(static_cast<unsigned char>(smiles[i])); i++) {
+        if (smiles[i] == '[' || std::isalpha(static_cast<unsigned char>(smiles[i])))
+            all.push_back(smiles[i] == '[');
+        if (smiles[i] == '[')
+            i = std::min(smiles.find(']', i), smiles.size() - 1);
+        else if (smiles.compare(i, 2, "Cl") == 0 || smiles.compare(i, 2, "Br") == 0)
+            i++;
+    }
+    return all;
+}
+
+// Whether an atom with so many bonds, without that to a metal, is complete.
+static bool is_closed(unsigned z, int bonds)
+{
+    switch (z) {
+    case 7: return bonds == 3;
+    case 15:
+    case 33: return bonds == 3 || bonds == 5;
+    case 16:
+    case 34:
+    case 52: return bonds == 2 || bonds == 4 || bonds == 6;
+    default: return false;
+    }
+}
+
+void mol_drop_invented_hydrogens(OBMol &mol, const std::string &text, const std::string &format)
+{
+    const std::vector<bool> written = is_smiles(format) ? bracketed(text) : std::vector<bool>(mol.NumAtoms());
+    FOR_ATOMS_OF_MOL(a, mol) {
+        const bool own = a->GetAtomicNum() != 7 && (written.size() != mol.NumAtoms() || written[a->GetIdx() - 1]);
+        if (!own && a->GetFormalCharge() == 0 && a->GetImplicitHCount() > 0 && is_closed(a->GetAtomicNum(), bonds_of(*a)) &&
             has_such_neighbour(*a))
             a->SetImplicitHCount(0);
+    }
 }
 
 } // namespace worker

@@ -242,6 +242,8 @@ static void charges_of_mol2_follow_from_its_bonds(void **state)
 
 #define NO_CHARGE " bonds and no charge; only N+ has four (SMILES: [N+], molfile: M  CHG)"
 
+#define ONIUM(symbol) " bonds and no charge, as only its ion has (SMILES: [" symbol "+], molfile: M  CHG)"
+
 /* Open Babel makes C4H13N of CN(C)(C)C. Nitro, azide, N-oxide and isonitrile are often written without their charges. */
 static void no_hydrogen_is_invented_for_a_missing_charge(void **state)
 {
@@ -286,6 +288,53 @@ static void no_hydrogen_is_invented_for_a_missing_charge(void **state)
     assert_reads_as(molfile, "sdf", NULL, "atom 1 (N) has 4" NO_CHARGE);
 }
 
+/* Halogens, S, Se and Te, which Open Babel reads as radicals or with a hydrogen; none is added beside a metal. */
+static void onium_ions_have_their_charge(void **state)
+{
+    static const char molfile[] =
+        "iodonium" MOL_HEAD "  3  2  0  0  0  0  0  0  0  0999 V2000\n" ATOM("0.0000", "0.0000", "0.0000", "I", "0")
+            ATOM("2.1000", "0.0000", "0.0000", "C", "0")
+                ATOM("-.5100", "2.0400", "0.0000", "C", "0") "  1  2  1  0\n  1  3  1  0\nM  END\n";
+    static const struct {
+        const char *text, *smiles, *says;
+    } cases[] = {
+        { "C[Cl]C", NULL, "atom 2 (Cl) has 2" ONIUM("Cl") },
+        { "CI(C)", NULL, "atom 2 (I) has 2" ONIUM("I") },
+        { "CBrC", NULL, "atom 2 (Br) has 2" ONIUM("Br") },
+        { "C[I](C)(C)C", NULL, "atom 2 (I) has 4" ONIUM("I") },
+        { "CS(C)C", NULL, "atom 2 (S) has 3" ONIUM("S") },
+        { "C[Se](C)C", NULL, "atom 2 (Se) has 3" ONIUM("Se") },
+        { "CP(C)(C)c1ccccc1", "CP(c1ccccc1)(C)C", NULL }, /* with a hydrogen, as MoleculeNet writes phosphonium */
+        { "C[S+](C)C", "C[S+](C)C", NULL },
+        { "C[P+](C)(C)C", "C[P+](C)(C)C", NULL },
+        { "C[Br+]C", "C[Br+]C", NULL },
+        { "O=[Cl]=O", "O=[Cl]=O", NULL }, /* a radical that is stable */
+        { "O=Cl(=O)(=O)O", "O[Cl](=O)(=O)=O", NULL },
+        { "O=Ic1ccccc1", "O=[I]c1ccccc1", NULL },
+        { "O=C1OI(=O)(O)c2ccccc12", "O=C1O[I](=O)(c2c1cccc2)O", NULL }, /* IBX */
+        { "CC(=O)OI(OC(C)=O)c1ccccc1", "CC(=O)O[I](c1ccccc1)OC(=O)C", NULL },
+        { "FBr(F)(F)(F)F", "F[Br](F)(F)(F)F", NULL },
+        { "CS(C)(=O)=O", "CS(=O)(=O)C", NULL },
+        { "CS(C)=C", "CS(=C)C", NULL },
+        { "CP(C)(C)=C", "CP(=C)(C)C", NULL },
+        { "COP(OC)(OC)OC", "COP(OC)(OC)OC", NULL }, /* with a hydrogen, as spirophosphoranes */
+        { "FS(F)(F)F", "FS(F)(F)F", NULL },
+        { "[Zn]Cl[Zn]", "[Zn][Cl][Zn]", NULL },
+        /* No hydrogen beside a metal. */
+        { "CP(C)(C)[Zn]", "C[P]([Zn])(C)C", NULL },
+        { "CS(C)[Zn]", "C[S]([Zn])C", NULL },
+        { "CS(C)(=O)[Zn]", "C[S](=O)([Zn])C", NULL },
+        { "CP(C)[Zn]", "CP([Zn])C", NULL },
+        { "BrCC(Cl)[PH](C)(C)[Zn]", "BrCC(P([Zn])(C)C)Cl", NULL }, /* that is written stays */
+        { "CS[Zn]", "CS[Zn]", NULL },
+    };
+
+    (void)state;
+    for (size_t k = 0; k < sizeof cases / sizeof *cases; k++)
+        assert_reads_as(cases[k].text, "smi", cases[k].smiles, cases[k].says);
+    assert_reads_as(molfile, "sdf", NULL, "atom 1 (I) has 2" ONIUM("I"));
+}
+
 /* `drawing: as_drawn` keeps what is written, where it is one of these groups. */
 static void groups_without_charges_stay_as_drawn(void **state)
 {
@@ -308,6 +357,7 @@ int main(void)
         cmocka_unit_test(groups_without_charges_stay_as_drawn),
         cmocka_unit_test(hydrogens_do_not_depend_on_the_order_of_atoms),
         cmocka_unit_test(no_hydrogen_is_invented_for_a_missing_charge),
+        cmocka_unit_test(onium_ions_have_their_charge),
         cmocka_unit_test(protons_of_neutral_forms_do_not_depend_on_earlier_records),
     };
     return cmocka_run_group_tests(tests, setup, teardown);

@@ -54,7 +54,7 @@ static inline void assert_reads_as(const char *text, const char *format, const c
 
     o.conformer = CH_3D_NONE;
     code = ch_worker_prepare(worker, text, strlen(text), format, &o, &p, mem, &err);
-    if ((code == PL_OK) != (smiles != NULL) || (code == PL_OK && strcmp(p.smiles, smiles) != 0) ||
+    if ((code == PL_OK) != (smiles != NULL) || (code == PL_OK && smiles != NULL && strcmp(p.smiles, smiles) != 0) ||
         (code != PL_OK && strstr(err.text, says) == NULL))
         fail_msg("%s: %s", text, code == PL_OK ? p.smiles : err.text);
 }
