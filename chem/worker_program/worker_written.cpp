@@ -5,6 +5,7 @@
 // and between molecules (9, 10) as bonds of that order, and bonds of MOL2 that are not known or none ("un", "du", "nc") as single. Of the
 // fourth line of a molfile it reads as many columns as are numbers ("3 2" as 3 atoms without bonds), a polymer as one unit with hydrogen at
 // its ends, the atom of a list of elements as the first of them, a bond of order 0 as a single one, and the old code of a radical not at all.
+// Of an atom of a crystal in two places, and of all models of a CIF, it makes atoms of one molecule.
 #include "chem/worker_program/worker.hpp"
 
 #include <cstdlib>
@@ -141,15 +142,109 @@ static void check_mol2(std::istream &in)
     }
 }
 
+// An atom of a crystal in two places: Open Babel reads all of them as atoms. `where`: where the atom called so was first.
+static void check_place(std::map<std::string, std::string> &where, const std::string &name, const std::string &place)
+{
+    const auto first = where.emplace(name, place).first;
+    if (first->second == place)
+        return;
+    const std::string one = first->second.empty() ? "none" : first->second, other = place.empty() ? "none" : place;
+    fail(CH_PARSE, "atom " + name + " is in alternate locations (" + one + " and " + other +
+                       "), which are places of one atom: keep the atoms of one location");
+}
+
 static void check_pdb(std::istream &in)
 {
+    std::map<std::string, std::string> where;
     long k = 0;
     for (std::string s; std::getline(in, s);)
         if (s.compare(0, 6, "ATOM  ") == 0 || s.compare(0, 6, "HETATM") == 0) {
             k++;
             for (size_t from = 30; from < 54 && s.size() >= 54; from += 8)
                 position_check(k, columns(s, from, 8));
+            check_place(where, columns(s, 12, 4) + " " + columns(s, 17, 10), columns(s, 16, 1));
         }
+}
+
+// ---- CIF and mmCIF
+
+// The words of a CIF: quotes are taken off, and texts between lines that begin with a semicolon are one word.
+static std::vector<std::string> cif_words(std::istream &in)
+{
+    std::vector<std::string> all;
+    bool inside = false;
+    for (std::string s; std::getline(in, s);) {
+        if (s[0] == ';') {
+            inside = !inside;
+            if (inside)
+                all.emplace_back();
+            continue;
+        }
+        for (size_t i = 0; !inside && (i = s.find_first_not_of(" \t\r", i)) != std::string::npos && s[i] != '#';) {
+            const bool quoted = s[i] == '\'' || s[i] == '"';
+            size_t end = s.find_first_of(" \t\r", i);
+            for (end = std::min(end, s.size()); quoted && end < s.size() && (s[end - 1] != s[i] || end < i + 2);)
+                end = std::min(s.find_first_of(" \t\r", end + 1), s.size());
+            all.push_back(quoted && end > i + 1 ? s.substr(i + 1, end - i - 2) : s.substr(i, end - i));
+            i = end;
+        }
+    }
+    return all;
+}
+
+// One row of the table of atoms: the value of a column, "" where there is none.
+struct CifAtom {
+    const std::map<std::string, size_t> &column;
+    const std::string *word;
+
+    std::string value(const std::string &name) const
+    {
+        const auto at = column.find(name);
+        const std::string s = at != column.end() ? word[at->second] : "";
+        return s == "." || s == "?" ? "" : s;
+    }
+};
+
+// Models, and places of one atom: in mmCIF of an atom, in CIF of a part of the molecule.
+struct CifPlaces {
+    std::map<std::string, std::string> where;
+    std::string model, group;
+
+    void check(const CifAtom &a)
+    {
+        const std::string in = a.value("pdbx_PDB_model_num"), part = a.value("disorder_group");
+        if (!model.empty() && !in.empty() && in != model)
+            fail(CH_PARSE, "several models (" + model + " and " + in + "), which are structures of one molecule: keep one");
+        if (!group.empty() && !part.empty() && part != group)
+            fail(CH_PARSE,
+                 "disordered atoms (groups " + group + " and " + part + "), which are places of one atom: keep one group");
+        model = in.empty() ? model : in;
+        group = part.empty() ? group : part;
+        if (a.column.count("label_alt_id") > 0)
+            check_place(where,
+                        a.value("label_atom_id") + " " + a.value("label_comp_id") + " " + a.value("label_asym_id") + " " +
+                            a.value("label_seq_id") + a.value("auth_seq_id"),
+                        a.value("label_alt_id"));
+    }
+};
+
+static void check_cif(std::istream &in)
+{
+    static const std::string table = "_atom_site";
+    const std::vector<std::string> w = cif_words(in);
+    CifPlaces places;
+    for (size_t i = 0; i < w.size(); i++) {
+        std::map<std::string, size_t> column;
+        size_t n = 0;
+        if (w[i] != "loop_")
+            continue;
+        for (i++; i < w.size() && w[i][0] == '_'; i++, n++)
+            if (w[i].compare(0, table.size(), table) == 0 && w[i].size() > table.size() + 1)
+                column[w[i].substr(table.size() + 1)] = n;
+        for (; n > 0 && column.size() == n && i + n <= w.size() && w[i] != "loop_" && w[i][0] != '_'; i += n)
+            places.check({ column, &w[i] });
+        i -= 1;
+    }
 }
 
 void text_check(const std::string &text, const std::string &format)
@@ -161,6 +256,8 @@ void text_check(const std::string &text, const std::string &format)
         check_mol2(in);
     else if (format == "pdb")
         check_pdb(in);
+    else if (format == "cif" || format == "mmcif" || format == "mcif")
+        check_cif(in);
 }
 
 } // namespace worker

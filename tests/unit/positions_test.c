@@ -126,6 +126,65 @@ static void bonds_of_a_pdb_file_have_to_fit_its_positions(void **state)
     assert_non_null(strstr(bare.message, "hydrogens are missing"));
 }
 
+#define PLACE(n, name, altloc, x, y, z, element) \
+    "HETATM   " n " " name altloc "LIG A   1     " x " " y " " z "  1.00  0.00           " element "\n"
+#define ETHYL                                                      \
+    PLACE(" 1", " C1 ", " ", " -0.748", "  0.015", "  0.024", "C") \
+    PLACE(" 2", " C2 ", " ", "  0.558", " -0.420", " -0.620", "C") \
+    PLACE(" 3", " H1 ", " ", " -1.604", " -0.470", " -0.452", "H") \
+    PLACE(" 4", " H2 ", " ", " -0.746", " -0.250", "  1.085", "H") \
+    PLACE(" 5", " H3 ", " ", " -0.866", "  1.099", " -0.063", "H") PLACE(" 6", " H4 ", " ", "  0.600", " -0.160", " -1.680", "H")
+#define HYDROXYL(altloc)                                              \
+    PLACE(" 7", " O1 ", altloc, "  1.670", "  0.250", " -0.040", "O") \
+    PLACE(" 8", " HO ", altloc, "  2.480", " -0.080", " -0.460", "H")
+#define OTHER(name, altloc)                                                  \
+    PLACE(" 9", " " name "1 ", altloc, "  0.650", " -1.830", " -0.480", "O") \
+    PLACE("10", " " name "O ", altloc, "  1.520", " -2.110", " -0.800", "H")
+#define WATER(x, model, alt, group)                                                                                              \
+    "O O1 LIG A 1 " alt " " model " " group " " x ".00 0.00 0.00\nH H1 LIG A 1 " alt " " model " " group " " x ".96 0.00 0.00\n" \
+    "H H2 LIG A 1 " alt " " model " " group " " x ".24 -.93 0.00\n"
+#define CIF(columns, atoms)                                                                                              \
+    "data_x\n_cell.length_a 30\n_cell.length_b 30\n_cell.length_c 30\n_cell.angle_alpha 90\n_cell.angle_beta 90\n"       \
+    "_cell.angle_gamma 90\n_struct.title\n;loop_ 'of\n;\n_struct.other 'it''s' # loop_\nloop_\n_atom_site.type_symbol\n" \
+    "_atom_site.label_atom_id\n_atom_site.label_comp_id\n_atom_site.label_asym_id\n_atom_site.label_seq_id\n" columns    \
+    "_atom_site.Cartn_x\n_atom_site.Cartn_y\n_atom_site.Cartn_z\n" atoms
+#define MMCIF(atoms) CIF("_atom_site.label_alt_id\n_atom_site.pdbx_PDB_model_num\n_atom_site.details\n", atoms)
+
+/* Open Babel makes one molecule of all places: 1,1-ethanediol of ethanol. */
+static void an_atom_is_in_one_place(void **state)
+{
+    static const struct {
+        const char *format, *text, *smiles, *says;
+    } cases[] = {
+        { "pdb", ETHYL HYDROXYL("A") OTHER("O", "B") "END\n", NULL, "atom O1 LIG A   1 is in alternate locations (A and B)" },
+        { "pdb", ETHYL HYDROXYL(" ") OTHER("O", "B") "END\n", NULL,
+          "in alternate locations (none and B), which are places of one atom" },
+        { "pdb", ETHYL HYDROXYL("A") OTHER("X", "B") "END\n", "CC(O)O", NULL }, /* other atoms */
+        { "pdb", ETHYL HYDROXYL(" ") OTHER("O", " ") "END\n", "CC(O)O", NULL }, /* names that mean nothing */
+        { "mmcif", MMCIF(WATER("0", "1", "A", ".")), "O", NULL },
+        { "mmcif", MMCIF(WATER("0", "1", "A", ".") WATER("5", "1", "B", ".")), NULL,
+          "atom O1 LIG A 1 is in alternate locations (A and B)" },
+        { "mmcif", MMCIF(WATER("0", "1", ".", ".") WATER("5", "2", ".", ".")), NULL, "several models (1 and 2), which are" },
+        { "cif",
+          CIF("_atom_site.a\n_atom_site.b\n_atom_site.disorder_group\n", WATER("0", "?", "x", "1") WATER("5", "?", "y", "2")), NULL,
+          "disordered atoms (groups 1 and 2), which are places of one atom: keep one group" },
+        { "cif",
+          CIF("_atom_site.a\n_atom_site.b\n_atom_site.disorder_group\n", WATER("0", "?", "x", "1") WATER("5", "?", "y", ".")), "O",
+          NULL },
+    };
+    ch_prepare_opts o = ch_prepare_defaults();
+
+    (void)state;
+    o.conformer = CH_3D_NONE;
+    for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
+        const ch_prepared p = answer(cases[k].text, cases[k].format, &o);
+        if (cases[k].smiles != NULL && (p.code != CH_OK || strcmp(p.smiles, cases[k].smiles) != 0))
+            fail_msg("case %zu: %s (%s)", k, p.smiles, p.message);
+        if (cases[k].says != NULL && (p.code != CH_PARSE || strstr(p.message, cases[k].says) == NULL))
+            fail_msg("case %zu: %s (%s)", k, p.code == CH_OK ? p.smiles : "", p.message);
+    }
+}
+
 /* A formatted checkpoint file of Gaussian: fixed columns, positions in Bohr. */
 static const char *fchk(const atom *a, int n, const int *z, int charge)
 {
@@ -288,6 +347,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(pdb_and_listed_files_have_the_bonds_of_xyz),
+        cmocka_unit_test(an_atom_is_in_one_place),
         cmocka_unit_test(bonds_of_a_pdb_file_have_to_fit_its_positions),
         cmocka_unit_test(a_charge_that_a_listed_file_states_is_used),
         cmocka_unit_test(a_listed_radical_is_refused),
