@@ -117,6 +117,7 @@ LABELS = """  read: {unit: 4}
 KEPT = """  read: {unit: 4}
   prepare: {conformers: {source: none}}
 """
+LIBRARY = "SELECT json_extract(extra_json,'$.library') IS NOT NULL AS library, json_extract(extra_json,'$.positions') AS positions, n_ok FROM stage JOIN unit USING(stage_id)"
 GONE = "DELETE FROM row_sum; DELETE FROM %s"
 RETRIED = """DELETE FROM row_sum; CREATE TEMP TABLE another AS SELECT * FROM run; UPDATE another SET run_id=run_id+100, uuid='u'||run_id;
 INSERT INTO run SELECT * FROM another; UPDATE run SET command='retry', state='stopped' WHERE run_id=(SELECT %s(run_id) FROM run)"""
@@ -152,6 +153,12 @@ what was begun with other shards is not continued; merge w.yaml --of 2 workdir=l
 what was begun with other shards is not continued; status lost
 what was begun with other shards is not continued; db check lost
 """)
+        p.put("a.hin", "mol 1\natom 1 C C ** - 0.0 0 0 0 0\nendmol 1\n")
+        p.put("b.smi", "CC\n")
+        for inputs in ("{path: a.hin}, {path: b.smi}", "{path: b.smi}, {path: a.hin}", "{path: b.smi}"):
+            t.put("# because Open Babel reads the first format, the second, or none\n")
+            t.say("run", "b.yaml", "-q", "--until", "read", "workdir=read", "inputs=[%s]" % inputs)
+            t.say("query", LIBRARY, "read")
         t.say("run", "w.yaml", "-j", "1", "-q")
         shutil.copytree(p.path("runs/one"), p.path("first"))
         for why, name, statements, command in (

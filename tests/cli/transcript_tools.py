@@ -584,6 +584,8 @@ top -n 3 runs/two|explain a3 runs/two|run j.yaml -j 2|report runs/three -o j.htm
 model info runs/one/models/both.safetensors|predict runs/one/models/both.safetensors,old.safetensors p.smi|predict runs/one/models/both.safetensors p.smi -f jsonl|predict runs/two/models/classes.safetensors p.smi
 predict runs/one/models/both.safetensors,old.safetensors p.smi -f sdf -c title,logS,logS_stdev,size|run j.yaml -q -j 2 stages.score.models=[old] 'stages.rank={objectives: [{property: logS, goal: maximise}]}'
 query 'SELECT p.name, count(*) AS n FROM score JOIN property p USING(property_id) GROUP BY 1' runs/three
+run j.yaml -q -j 2 --until evaluate stages.evaluate.models=[old] stages.score.models=[old] 'stages.rank={objectives: [{property: logS, goal: maximise}]}'
+query 'SELECT name FROM model' runs/three|query 'SELECT name, unit FROM property ORDER BY 1' runs/three
 next runs/two -p half --by ucb --goal maximize|query --file n.sql runs/two|query --file n.sql runs/three|query --file n.sql none|query --file n.sql runs/two runs/three|query runs|query runs/two -f csv
 """
 
