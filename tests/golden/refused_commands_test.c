@@ -114,6 +114,8 @@ static const struct {
     { "plan w.yaml --json", 0 },
     { "run w.yaml -q -j 1 --shard 0/2 workdir=parts", 0 },
     { "merge w.yaml --of 2 workdir=parts", 75 }, /* the other shard is missing */
+    { "run w.yaml -q -j 1 --shard 0/2 workdir=file --out f0.db", 0 },
+    { "merge w.yaml f0.db", 2 }, /* the other file is missing */
     { "db schema run", 0 },
     { "db backup run --to copy.db", 6 }, /* the first of four calls wrote it */
     { "query -f jsonl v_funnel run", 0 },
