@@ -54,6 +54,32 @@ static void a_failing_stage_stops_the_others_and_all_go_on_later(void **state)
     toy_free(&t);
 }
 
+static pl_code count_published(void *ctx, pl_store *store, const pl_workflow *wf, pl_arena *mem, pl_error *err)
+{
+    (void)store, (void)wf, (void)mem, (void)err;
+    ++*(int *)ctx;
+    return PL_OK;
+}
+
+static void only_a_run_that_ends_well_is_published(void **state)
+{
+    int n = 0;
+    const pl_run_opts opts = { .workers = 1, .quiet = true, .publish = count_published, .publish_ctx = &n };
+    pl_error err = { 0 };
+    toy t;
+
+    (void)state;
+    toy_make(&t, dir, 4);
+    t.conf[1].fail_at = 3;
+    assert_int_equal(pl_run(&t.wf, &toy_schema, &opts, t.mem, &err), PL_EINPUT);
+    assert_string_equal(err.text, "unit 3 is meant to fail");
+    assert_int_equal(n, 0);
+    t.conf[1].fail_at = 0;
+    assert_int_equal(pl_run(&t.wf, &toy_schema, &opts, t.mem, &err), PL_OK);
+    assert_int_equal(n, 1);
+    toy_free(&t);
+}
+
 static void keep_going_finishes_stages_independent_of_the_failed(void **state)
 {
     pl_run_opts opts = { .workers = 2, .quiet = true, .keep_going = true };
@@ -434,6 +460,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         CASE(a_failing_stage_stops_the_others_and_all_go_on_later),
+        CASE(only_a_run_that_ends_well_is_published),
         CASE(keep_going_finishes_stages_independent_of_the_failed),
         CASE(too_many_failures_stop_with_their_reasons),
         CASE(two_restarts_of_a_job_that_got_nowhere_end_with_1),
