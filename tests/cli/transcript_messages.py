@@ -57,6 +57,8 @@ Open Babel does not find its tables; BABEL_DATADIR=/none conformers a.smi
 the GPU part is a library of another program; MOLSIEVE_PLUGINS=plugins check w.yaml stages.score.engine=cuda
 the GPU part is a library of another program; MOLSIEVE_PLUGINS=plugins check w.yaml stages.prepare.conformers.device=cuda
 score has neither models nor a training; check w.yaml models={} stages.score={} "stages.rank.objectives=[{property: mw, goal: maximise}]"
+nothing is scored, and acquire needs a property; check w.yaml models={} stages.score={} "stages.rank.objectives=[{property: mw, goal: maximise}]" "+stages.acquire={strategy: greedy, count: 2, property: logS}"
+acquire needs another property than what is scored; check w.yaml "+stages.acquire={strategy: greedy, count: 2, property: logs}"
 program and model score one property; check w.yaml "+stages.external={command: [cat, '{input}'], input: smiles, output: csv, property: logS, better: low}"
 texts of variables grow beyond the limit; check many.yaml
 Open Babel ends at the second rule; check w.yaml stages.prepare.alerts.file=deadly.smarts
