@@ -94,6 +94,9 @@ def a_mistake_is_told_with_its_reason():
             library = next(line.split()[-1] for line in f if "/libm.so" in line or "/libm-" in line)
         shutil.copy(library, p.path("plugins/libmolsieve_cuda.so"))
         told(t, CHECKED)
+        told(t, "some of twenty molecules have several structures; run values.yaml -q 'inputs=[{path: 10.csv}]' --until split")
+        changed(p.path("run/results.db"), "DELETE FROM row_sum; UPDATE molecule SET structures=mol_id WHERE mol_id>4")
+        told(t, "some of twenty molecules have several structures; plan values.yaml 'inputs=[{path: 10.csv}]' --json")
         with open("/dev/full", "w") as full:
             outside(t, "standard output is a full disk", "top", stdout=full)
             outside(t, "standard output is a full disk", "help", "rank", stdout=full)
