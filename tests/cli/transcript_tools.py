@@ -586,6 +586,8 @@ predict runs/one/models/both.safetensors,old.safetensors p.smi -f sdf -c title,l
 query 'SELECT p.name, count(*) AS n FROM score JOIN property p USING(property_id) GROUP BY 1' runs/three
 run j.yaml -q -j 2 --until evaluate stages.evaluate.models=[old] stages.score.models=[old] 'stages.rank={objectives: [{property: logS, goal: maximise}]}'
 query 'SELECT name FROM model' runs/three|query 'SELECT name, unit FROM property ORDER BY 1' runs/three
+run j.yaml -q -j 2 workdir=runs/cm stages.prepare.properties.size.unit=cm --until evaluate
+run j.yaml -q -j 2 workdir=runs/few 'inputs=[{path: few.csv}]' --until evaluate 'stages.evaluate={models: [both], on: [calibration], calibrate: true}'
 next runs/two -p half --by ucb --goal maximize|query --file n.sql runs/two|query --file n.sql runs/three|query --file n.sql none|query --file n.sql runs/two runs/three|query runs|query runs/two -f csv
 """
 
@@ -611,6 +613,7 @@ def two_models_of_two_properties_give_the_same_as_before():
         p.put("two.csv", head + "\n".join(rows[45:70]) + "\n" + odd + rows[3].replace("a3", "again") + "\n")
         p.put("old.csv", head + "\n".join(rows[20:80]) + "\n")
         p.put("new.csv", head + "\n".join(rows[60:80]) + "\n")
+        p.put("few.csv", "id,smiles,logS,size\n" + "".join("f%d,%s,%s,%d\n" % (k, s, y if k < 8 else "", len(s)) for k, (s, y) in enumerate(esol(60, 80))))
         p.put("p.smi", "CCO e\nC(x bad\nc1ccccc1CCN amine\nCCCCCCCCCCCCCCCCCCCCCCCC wax\n")
         p.put("n.sql", "SELECT count(*) AS n FROM record\n")
         extra = "models: {old: {path: old.safetensors}%s}\nlimits: {failures: {max_fraction: 1}}\n"
