@@ -252,6 +252,12 @@ def what_lacks_a_column_is_told_before_any_work():
         for unit, status in (("K", 2), ("C", 0), ("''", 0)):
             said = p.run("check", screen(p, table="all.csv", model="unit/" + MODEL), "stages.prepare.properties={temperature: {unit: %s}}" % unit, expect=status)[2]
             assert ("the column temperature is in K here, and model m learned it in C" in said) == (status == 2), (unit, said)
+        p.put("all.csv", "smiles,temperature,temperature_unit,pH\nCCO,25,K,7\n")
+        for command in ("check", "run"):
+            said = p.run(command, screen(p, table="all.csv", model="unit/" + MODEL), expect=2)[2]
+            assert said.count("all.csv:2: temperature_unit is 'K', and temperature is said to be in C") == 1, said
+        p.put("all.csv", "smiles,temperature,temperature_unit,pH\nCCO,25,C,7\n")
+        p.run("check", screen(p, table="all.csv", model="unit/" + MODEL))
         p.put("k.csv", "smiles,temperature,temperature_unit,pH\nCCO,20,C,7\nCCO,293,K,7\nCCO,20,,7\n")
         rows, _ = predicted(p, "k.csv", model="unit/" + MODEL, expect=3)
         assert [r["problem"] for r in rows] == ["", "column temperature: temperature_unit is 'K', and the model reads it in C", ""], rows

@@ -175,6 +175,10 @@ def units_are_looked_at(p):
     p.workflow(["a.csv"], TRAIN % ("[y]", "y"))
     p.run("check", "w.yaml")
     p.put("a.csv", text.replace("uM", "nM"))
+    for unit, factor, expect in (("nM", "", 0), ("uM", "", 2), ("uM", ", factor: 0.001", 0)):
+        p.workflow(["a.csv"], TRAIN % ("['Standard Value']", "s, column: Standard Value, unit: %s%s" % (unit, factor)))
+        said = " ".join(p.run("check", "w.yaml", expect=expect)[2].split())
+        assert ("a.csv:2: Standard Units is 'nM', and Standard Value is said to be in uM" in said) == (expect == 2), said
     for unit, expect in (("nM", 0), ("uM", 2)):
         p.workflow(["a.csv"], KEPT % (", properties: {Standard Value: {unit: %s}}" % unit))
         said = " ".join(p.run("check", "w.yaml", expect=expect)[2].split())

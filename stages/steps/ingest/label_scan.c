@@ -20,6 +20,7 @@ typedef struct label {
     const char *name;
     bool is_class, learned; /* learned: a target of `train` */
     bool compared, read;    /* nothing but this: st_label_need */
+    bool once;              /* only whether it has the unit of the need */
     const char *unit;       /* as the workflow says; ""    */
     ch_units units;         /* of the numbers, by a column of units */
     const char *units_path; /* the file with another unit than the first, or with the first */
@@ -104,6 +105,16 @@ static void add_label(scan *s, const char *name, bool learned)
     s->n++;
 }
 
+/* A target that is not converted has the unit of its label, if `prepare` does not say another. */
+static void target_unit(scan *s, const char *name, const pl_node *target)
+{
+    const pl_node *unit = pl_node_get(target, "unit"), *factor = pl_node_get(target, "factor");
+
+    for (int i = 0; i < s->n && unit != NULL && unit->text != NULL && factor == NULL; i++)
+        if (strcmp(s->label[i].name, name) == 0 && s->label[i].unit[0] == '\0')
+            s->label[i].unit = unit->text;
+}
+
 /* `targets: [{name: a}, {name: b, column: c}]`: the words of the file, because the table of `train` is not known here. */
 static void add_targets(scan *s)
 {
@@ -113,8 +124,10 @@ static void add_targets(scan *s)
     for (int i = 0; targets != NULL && i < targets->n; i++) {
         const pl_node *column = pl_node_get(targets->item[i], "column"), *name = pl_node_get(targets->item[i], "name");
         const pl_node *one = column != NULL ? column : name;
-        if (one != NULL && one->text != NULL)
-            add_label(s, one->text, true);
+        if (one == NULL || one->text == NULL)
+            continue;
+        add_label(s, one->text, true);
+        target_unit(s, one->text, targets->item[i]);
     }
 }
 
@@ -139,8 +152,13 @@ static void add_others(scan *s)
         for (int i = 0; i < of[k]->n; i++) {
             const int at = s->n;
             add_label(s, of[k]->name[i], false);
-            if (s->n > at)
-                s->label[at].compared = k == 0, s->label[at].read = k == 1;
+            if (s->n == at)
+                continue;
+            s->label[at].compared = k == 0;
+            s->label[at].read = k == 1;
+            if (s->need.unit != NULL)
+                s->label[at].unit = s->need.unit;
+            s->label[at].once = s->need.unit != NULL;
         }
 }
 
@@ -347,6 +365,8 @@ static void judge_beside(const label *l, const pl_node *at, pl_problems *problem
 
     if ((l->learned || l->compared) && l->unclear > 0)
         pl_problem_add(problems, at, "labels: %s (%lld in all)", l->relation, (long long)l->unclear);
+    if (l->once && l->units.other[0] != '\0') /* told by st_label_scan_others */
+        return;
     if (ch_units_say(what, &l->units, l->name, l->unit))
         pl_problem_add(problems, at, "labels: %s:%s", l->units_path, what);
 }
@@ -486,22 +506,35 @@ pl_code st_label_scan(const pl_workflow *wf, const st_label_need *need, pl_probl
     return code;
 }
 
+static void others_scan(const pl_workflow *wf, const st_label_need *need, pl_problems *problems)
+{
+    pl_arena *mem = need->compared->n + need->read->n > 0 ? pl_arena_new(1 << 16) : NULL;
+    pl_text counts = { 0 };
+
+    if (mem != NULL)
+        (void)st_label_scan(wf, need, problems, &counts, mem, NULL);
+    pl_text_free(&counts);
+    pl_arena_free(mem);
+}
+
 void st_label_scan_others(const pl_workflow *wf, pl_problems *problems)
 {
     const st_prepare_conf *c = pl_workflow_step(wf, "prepare")->conf;
     const char *const *name = c->labels.items;
     pl_names compared = { 0 }, read = c->columns;
-    const st_label_need need = { .compared = &compared, .read = &read };
-    pl_arena *mem = pl_arena_new(1 << 16);
-    pl_text counts = { 0 };
 
     for (int32_t i = 0; i < c->labels.n && pl_workflow_step(wf, "train") == NULL; i++) /* which looks at its targets */
         pl_names_add(&read, name[i]);
     for (int i = 0; i < wf->n_steps; i++)
         if (wf->step[i].stage->names != NULL)
             wf->step[i].stage->names(wf, &wf->step[i], ST_COMPARED_LABELS, &compared);
-    if (mem != NULL && compared.n + read.n > 0)
-        (void)st_label_scan(wf, &need, problems, &counts, mem, NULL);
-    pl_text_free(&counts);
-    pl_arena_free(mem);
+    others_scan(wf, &(st_label_need){ .compared = &compared, .read = &read }, problems);
+}
+
+void st_label_scan_column(const pl_workflow *wf, const char *column, const char *unit, pl_problems *problems)
+{
+    pl_names none = { 0 }, read = { 0 };
+
+    pl_names_add(&read, column);
+    others_scan(wf, &(st_label_need){ .compared = &none, .read = &read, .unit = unit }, problems);
 }

@@ -26,6 +26,7 @@ typedef struct st_label_need {
     /* In place of what `prepare` and `train` name; NULL: that. */
     const pl_names *compared; /* only whether they are measured values of one unit */
     const pl_names *read;     /* only whether they have one unit                   */
+    const char *unit;         /* of those, where the workflow does not say it; NULL: any */
 } st_label_need;
 
 /* Reads the inputs of wf, at most ST_LABELS_LOOKED_AT records, and looks at the labels that `prepare` names and `train` learns. Adds a
@@ -40,5 +41,8 @@ pl_code st_label_scan(const pl_workflow *wf, const st_label_need *need, pl_probl
 /* Numbers of several units, or that may be limits, where a run reads them without learning them: the labels that `prepare` names if there
  * is no training, columns that models read, and labels that models are compared with. Adds problems. */
 void st_label_scan_others(const pl_workflow *wf, pl_problems *problems);
+
+/* A column that a model learned in `unit`, where the workflow does not say its unit, and a column of the table may. Adds a problem. */
+void st_label_scan_column(const pl_workflow *wf, const char *column, const char *unit, pl_problems *problems);
 
 #endif

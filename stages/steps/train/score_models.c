@@ -11,6 +11,7 @@
 #include "pipeline/store/store.h"
 #include "stages/steps/dataset/classes.h"
 #include "stages/steps/features/graph.h"
+#include "stages/steps/ingest/label_scan.h"
 #include "stages/steps/ingest/columns.h"
 #include "stages/steps/ingest/prepare.h"
 #include "stages/steps/train/train_conf.h"
@@ -134,6 +135,8 @@ static void columns_check(const pl_workflow *wf, const nn_model_file *m, const c
                 problems, prepare->node,
                 "properties: the column %s is in %s here, and model %s learned it in %s; convert the numbers of the table", c->name,
                 stated, name, c->unit);
+        else if (stated[0] == '\0' && c->unit[0] != '\0')
+            st_label_scan_column(wf, c->name, c->unit, problems);
     }
 }
 
