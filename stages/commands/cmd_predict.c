@@ -16,6 +16,7 @@
 #include "stages/predict/answer.h"
 #include "stages/predict/flow.h"
 #include "stages/predict/given.h"
+#include "stages/steps/train/score_models.h"
 
 enum { MAX_WORKERS = 1024, MAX_COUNT = 100, RECORD_BYTES = 1 << 10 };
 
@@ -420,6 +421,9 @@ static void warnings_print(const predict *c)
     for (int k = 0; k < c->p->scorer.n_models; k++)
         if (st_shares_domain(c->p->scorer.model[k].m))
             pl_cmd_say("model %s%s", c->p->scorer.model[k].m->name, st_shared_domain);
+    for (int k = 0; k < c->p->scorer.n_models; k++)
+        if (c->p->opts.n_structures == 1 && st_prepare_builds(&c->p->prepare) && st_may_have_several(c->p->scorer.model[k].m))
+            pl_cmd_say("model %s%s (--count)", c->p->scorer.model[k].m->name, st_untold_several);
     for (int k = 0; k < c->workers; k++)
         off = c->worker[k].radial_error > off ? c->worker[k].radial_error : off;
     if (st_compute_is_coarse(off))

@@ -3,6 +3,7 @@
 """Several structures of one molecule: built, used in training, scored together."""
 import csv
 import io
+import json
 import os
 import shutil
 import sqlite3
@@ -80,6 +81,23 @@ def sdf(mol_id, xyz, z, charge, ends, order):
     return out + "M  END\n$$$$\n"
 
 
+def untold(path, to):
+    """The same model as an earlier version wrote it."""
+    with open(path, "rb") as f:
+        data = f.read()
+    n = struct.unpack("<Q", data[:8])[0]
+    header = json.loads(data[8:8 + n])
+    meta = header["__metadata__"]
+    del meta["sha256"]
+    provenance = json.loads(meta["provenance"])
+    del provenance["conformers"]
+    meta["provenance"] = json.dumps(provenance)
+    text = json.dumps(header).encode()
+    text += b" " * (-len(text) % 8)
+    with open(to, "wb") as f:
+        f.write(struct.pack("<Q", len(text)) + text + data[8 + n:])
+
+
 def scores_are_means_over_the_structures():
     with sieve.Project() as p:
         begin(p, 40, STAGES % "bonds" + LEARN + SCORE)
@@ -114,6 +132,15 @@ def scores_are_means_over_the_structures():
             "intervals are those of means over structures",)], p.rows(warned, workdir="few")
         p.run("run", "few.yaml", "-q", "workdir=four", "stages.prepare.conformers.count=4")
         assert p.rows(warned, workdir="four") == []
+        # A file of an earlier version does not tell it; its steps do.
+        untold(model, p.path("old.safetensors"))
+        told = "is of an earlier version and does not tell how many structures of a molecule it was trained on"
+        assert p.run("predict", "old.safetensors", "few.csv")[2].count("model e2e " + told) == 1
+        assert all(told not in p.run("predict", path, "few.csv", *more)[2] for path, more in (("old.safetensors", ("--count", "3")), (model, ())))
+        p.workflow(["{path: few.csv, columns: {smiles: smiles, title: name}}"], "  read: {}\n  prepare: {conformers: {source: generate}}\n"
+                   "  graph: {edges: bonds}\n  basis: {}\n  score: {}\n", name="old.yaml", workdir="old", extra="models: {m: {path: old.safetensors}}\n")
+        p.run("run", "old.yaml", "-q")
+        assert p.one("SELECT count(*) FROM event WHERE level='warn' AND instr(message, ?)", told, workdir="old") == 1
         # Killed at a unit of each stage and during training; with other numbers of workers; with two ranks.
         want = digest(p, "run"), tensors(p.path("run/models/e2e.safetensors"))
         for fault in ("train.checkpoint.after:2", "score.unit.before_commit:3"):

@@ -2,6 +2,7 @@
 #include "stages/steps/train/score_models.h"
 
 #include <jansson.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -305,11 +306,42 @@ static pl_code told_check(pl_env *env, const nn_model_file *m, const json_t *the
     return code;
 }
 
+const char st_untold_several[] =
+    " is of an earlier version and does not tell how many structures of a molecule it was trained on; its number of steps says that it were several, "
+    "and here one is built: its errors and intervals are then those of means over structures, which are built with a count above 1";
+
+/* Where edges cannot have cut batches into more steps. */
+static bool steps_say_several(const json_t *all)
+{
+    enum { EDGES = 1000 }; /* of a molecule, more than screened ones have */
+    const json_t *training = json_object_get(all, "training"), *settings = json_object_get(all, "settings");
+    const double molecules = json_number_value(json_object_get(training, "molecules")),
+                 steps = json_number_value(json_object_get(training, "steps")),
+                 epochs = json_number_value(json_object_get(training, "epochs")),
+                 batch = json_number_value(json_object_get(settings, "batch.molecules")),
+                 edges = json_number_value(json_object_get(settings, "batch.max_edges"));
+
+    return molecules > 0 && epochs > 0 && batch > 0 && edges >= EDGES * batch && steps / epochs >= 1.9 * ceil(molecules / batch);
+}
+
+bool st_may_have_several(const nn_model_file *m)
+{
+    json_t *all = m->model != NULL && m->provenance != NULL ? json_loads(m->provenance, 0, NULL) : NULL;
+    const json_t *told = json_object_get(all, "conformers");
+    const bool built = (m->range.sources & (1u << NN_SOURCE_INPUT | 1u << NN_SOURCE_NONE)) == 0;
+    const bool several = told == NULL && built && steps_say_several(all);
+
+    json_decref(all);
+    return several;
+}
+
 /* Fewer or more structures of a molecule than a network learned from. A model that tells nothing had one, or is older. */
 static pl_code several_check(pl_env *env, const nn_model_file *m, const json_t *then, const st_prepare_conf *c)
 {
     const json_int_t count = json_integer_value(json_object_get(then, "count"));
 
+    if (st_prepare_builds(c) && c->structures == 1 && st_may_have_several(m))
+        return pl_event_add(env, PL_WARN, "model %s%s", m->name, st_untold_several);
     if (m->model == NULL || count < 2 || !st_prepare_builds(c) || count == c->structures)
         return PL_OK;
     return pl_event_add(env, PL_WARN,

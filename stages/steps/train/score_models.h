@@ -40,6 +40,11 @@ void st_model_list_names(const pl_workflow *wf, const pl_list *wanted, const cha
 pl_code st_model_list_key(const pl_workflow *wf, const pl_list *wanted, pl_store *store, const char **extra_json, pl_arena *mem,
                           pl_error *err);
 
+/* Whether a network of an earlier version, which does not tell it, learned from several structures of a molecule, as its number of steps says;
+ * and what is then said behind the name of the model. */
+bool st_may_have_several(const nn_model_file *m);
+extern const char st_untold_several[];
+
 /* Adds a warning if m was trained on molecules in another form (neutral, at a pH) than this workflow makes. */
 pl_code st_model_form_check(pl_env *env, const nn_model_file *m);
 
