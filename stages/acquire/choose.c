@@ -435,7 +435,9 @@ pl_code st_choose_list(pl_store *s, const char *inchikey, pl_error *err)
 
 static pl_code settle(choosing *x, pl_error *err)
 {
-    pl_code code = make_tables(x->db, err);
+    const int rc = sqlite3_create_function_v2(x->db, "acquisition", 3, SQLITE_UTF8 | SQLITE_DETERMINISTIC, &x->c->a,
+                                              acquisition_sql, NULL, NULL, NULL);
+    pl_code code = rc == SQLITE_OK ? make_tables(x->db, err) : pl_db_fail(x->db, err);
 
     if (code == PL_OK)
         code = pl_db_exec(x->db, "DELETE FROM temp.found; DROP TABLE IF EXISTS temp.labels", err);
@@ -449,9 +451,6 @@ static pl_code settle(choosing *x, pl_error *err)
         code = settle_best(x, err);
     if (code == PL_OK)
         code = find_labels(x, err);
-    if (code == PL_OK && sqlite3_create_function_v2(x->db, "acquisition", 3, SQLITE_UTF8 | SQLITE_DETERMINISTIC, &x->c->a,
-                                                    acquisition_sql, NULL, NULL, NULL) != SQLITE_OK)
-        code = pl_db_fail(x->db, err);
     if (code == PL_OK)
         code = pl_db_prepare(x->db, &x->put, "INSERT INTO temp.found VALUES(?,?,?)", err);
     return code != PL_OK ? code : pl_db_prepare(x->db, &x->get, "SELECT bits, scaffold FROM fingerprint WHERE mol_id=?", err);

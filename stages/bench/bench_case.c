@@ -20,11 +20,13 @@ static pl_code mol_take(st_bench_mols *m, ch_worker *w, const ch_record *r, pl_e
     if (r->problem != NULL)
         return PL_OK;
     code = ch_worker_prepare(w, r->text, r->len, r->format, &opts, &got, m->mem, &here);
-    if (code == PL_OK && got.mol.xyz != NULL)
-        m->mol[m->n++] = got.mol;
-    else if (code == PL_EINPUT)
+    if (code == PL_EINPUT)
         *why = here;
-    return code == PL_OK || code == PL_EINPUT ? PL_OK : pl_fail(err, code, "%s", here.text);
+    else if (code != PL_OK)
+        return pl_fail(err, code, "%s", here.text);
+    else if (got.mol.xyz != NULL)
+        m->mol[m->n++] = got.mol;
+    return PL_OK;
 }
 
 /* Unusable records are skipped; if all are unusable, the last reason is reported. */

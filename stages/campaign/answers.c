@@ -136,7 +136,7 @@ static pl_code names_of(names *out, const st_campaign *x, pl_store *s, const st_
     for (int64_t i = 0; i < n && code == PL_OK; i++)
         code = names_add(out, st, row[i].inchikey, i, x->mem, err);
     (void)sqlite3_finalize(st);
-    if (code == PL_OK && out->n > 0)
+    if (out->n > 0)
         qsort(out->all, (size_t)out->n, sizeof *out->all, compare);
     return code;
 }
@@ -430,12 +430,14 @@ static pl_code answer_work(const st_campaign *x, pl_store *s, void *ctx, pl_erro
 
     if (code == PL_OK)
         code = a->folder != NULL ? st_answers_of_results(x, a->folder, row, n, err) : st_answers_of_table(x, s, row, n, err);
-    for (int64_t i = 0; i < n && code == PL_OK; i++)
+    if (code != PL_OK)
+        return code;
+    for (int64_t i = 0; i < n; i++)
         values += row[i].n > 0;
-    if (code == PL_OK && values == 0)
-        code = pl_fail(err, PL_EINPUT, "round %lld: none of its %lld molecules has an answer; the first: %s", (long long)a->round,
+    if (values == 0)
+        return pl_fail(err, PL_EINPUT, "round %lld: none of its %lld molecules has an answer; the first: %s", (long long)a->round,
                        (long long)n, n > 0 && row[0].why != NULL ? row[0].why : "nothing was chosen");
-    return code == PL_OK ? rows_store(x, s, a, row, n, err) : code;
+    return rows_store(x, s, a, row, n, err);
 }
 
 pl_code st_campaign_answer(const st_campaign *x, int64_t round, int64_t n, const char *folder, pl_error *err)

@@ -218,7 +218,7 @@ static pl_code choose_first(st_chosen *said, st_choice *choice, const st_campaig
     for (int k = diverse ? 2 : 10; k <= 10 && code == PL_OK; k++) {
         choice->max_similarity = k / 10.0 < asked ? k / 10.0 : asked;
         code = st_choose(said, choice, s, x->mem, err);
-        if (code == PL_OK && (said->n_chosen == choice->n || choice->max_similarity >= asked))
+        if (said->n_chosen == choice->n || choice->max_similarity >= asked)
             break;
     }
     return code;

@@ -439,11 +439,9 @@ static pl_code graph_table(setup *s, const char *name, const ch_graph_opts *grap
     table t = { .graph = name, .c = &c, .rows = s->json != NULL ? json_array() : NULL };
     pl_code code = st_bench_case_open(&c, s->model, s->params, &s->inputs, &s->mols, graph, limits, err);
 
-    if (code == PL_OK && pl_arg(s->args, "--roofline") != NULL)
-        code = roof_rows(s, &t, err);
-    else if (code == PL_OK)
-        code = rows_measure(s, &t, graph, err);
-    if (code == PL_OK && s->json != NULL)
+    if (code == PL_OK)
+        code = pl_arg(s->args, "--roofline") != NULL ? roof_rows(s, &t, err) : rows_measure(s, &t, graph, err);
+    if (s->json != NULL)
         json_object_set_new(json_object_get(s->json, "graphs"), name,
                             json_pack("{s:i, s:i, s:i, s:O}", "molecules", (int)c.batch.n_graphs, "atoms", (int)c.batch.n_nodes,
                                       "edges", (int)c.batch.n_edges, "rows", t.rows));
@@ -546,9 +544,11 @@ static pl_code measure(setup *s, pl_error *err)
     for (int g = 0; g < 2 && code == PL_OK; g++)
         if (wanted == NULL || !strcmp(wanted, "both") || !strcmp(wanted, graphs[g].name))
             code = graph_table(s, graphs[g].name, &graphs[g].opts, err);
-    if (code == PL_OK && s->json != NULL)
+    if (code != PL_OK)
+        return code;
+    if (s->json != NULL)
         code = json_print(s, err);
-    else if (code == PL_OK && !only)
+    else if (!only)
         foot_print(s);
     if (code == PL_OK && pl_arg(s->args, "--svg") != NULL)
         code = st_bench_roof_keep(&s->file, &s->svg, s->n_svg, err);

@@ -239,6 +239,8 @@ static pl_code options_read(conformers *c, const pl_args *args, pl_error *err)
     const char *field = pl_arg(args, "--force-field"), *window = pl_arg(args, "--window"), *constant = pl_arg(args, "--dielectric");
     int64_t count = 1, seed = 1, jobs = pl_cpu_count();
 
+    if (args->n > 1)
+        return pl_fail(err, PL_ECONFIG, "only one file can be given; '%s' is a second one", args->arg[1]);
     if (!number_of(args, "--count", MAX_COUNT, &count) || !number_of(args, "--jobs", MAX_WORKERS, &jobs) ||
         !number_of(args, "--seed", INT64_MAX, &seed))
         return pl_fail(err, PL_ECONFIG, "--count takes 1 to %d, --jobs 1 to %d, --seed 0 or more", MAX_COUNT, MAX_WORKERS);
@@ -339,8 +341,6 @@ static int run(const pl_app *app, const pl_args *args)
     pl_code code = c.mem != NULL ? PL_OK : pl_fail(&err, PL_ENOMEM, "memory for molecules");
 
     (void)app;
-    if (code == PL_OK && args->n > 1)
-        code = pl_fail(&err, PL_ECONFIG, "only one file can be given; '%s' is a second one", args->arg[1]);
     if (code == PL_OK)
         code = options_read(&c, args, &err);
     if (code == PL_OK)

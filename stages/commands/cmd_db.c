@@ -39,11 +39,13 @@ static pl_code do_digest(const pl_args *args, pl_store *s, pl_error *err)
 
     if (code == PL_OK)
         code = pl_store_digest(s, results, err);
+    if (code != PL_OK)
+        return code;
+    pl_cmd_print("%s  results\n", results);
+    if (s->features == NULL)
+        return PL_OK;
+    code = pl_store_digest_blocks(s, blocks, err);
     if (code == PL_OK)
-        pl_cmd_print("%s  results\n", results);
-    if (code == PL_OK && s->features != NULL)
-        code = pl_store_digest_blocks(s, blocks, err);
-    if (code == PL_OK && s->features != NULL)
         pl_cmd_print("%s  features\n", blocks);
     return code;
 }

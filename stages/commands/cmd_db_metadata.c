@@ -154,7 +154,7 @@ static pl_code add_queries(pl_text *out, sqlite3 *db, pl_error *err)
         add_query(out, "wide", "All molecules, a column for each property", NULL, pl_text_str(&wide));
     pl_text_depend(out, &wide);
     pl_text_free(&wide);
-    for (size_t i = 0; i < sizeof queries / sizeof *queries && code == PL_OK; i++)
+    for (size_t i = 0; i < sizeof queries / sizeof *queries; i++)
         add_query(out, queries[i].name, queries[i].title, extension, queries[i].sql);
     return code;
 }

@@ -87,20 +87,23 @@ static pl_code go_down(double (*xyz)[3], const ch_terms *terms, const energy_wor
     float(*at)[3] = pl_arena_get(w->mem, n, sizeof *at);
     ch_relaxer relaxer;
     ch_relaxed result;
-    pl_code code = at != NULL ? PL_OK : pl_fail(err, PL_ENOMEM, "positions of %zu atoms", n);
+    pl_code code;
 
-    for (size_t i = 0; i < 3 * n && code == PL_OK; i++)
+    if (at == NULL)
+        return pl_fail(err, PL_ENOMEM, "positions of %zu atoms", n);
+    for (size_t i = 0; i < 3 * n; i++)
         at[i / 3][i % 3] = (float)xyz[i / 3][i % 3];
-    if (code == PL_OK)
-        code = ch_relaxer_make(&relaxer, terms, w->kernels, w->mem, err);
+    code = ch_relaxer_make(&relaxer, terms, w->kernels, w->mem, err);
     if (code == PL_OK)
         code = ch_relax(&result, at, &relaxer, &options, err);
-    for (size_t i = 0; i < 3 * n && code == PL_OK; i++)
+    if (code != PL_OK)
+        return code;
+    for (size_t i = 0; i < 3 * n; i++)
         xyz[i / 3][i % 3] = (double)at[i / 3][i % 3];
-    if (code == PL_OK && !result.converged)
+    if (!result.converged)
         pl_cmd_say("%s:%lld: not at its minimum after %d steps: the gradient is %.3g kcal/mol/A", w->file, (long long)record->line,
                    result.steps, result.gradient);
-    return code;
+    return PL_OK;
 }
 
 static pl_code energy_of(double sums[CH_N_TERM_CLASSES], energy_work *w, const ch_record *record, pl_error *err)
@@ -228,11 +231,11 @@ static pl_code all_records(energy_work *w, pl_error *err)
         (void)printf("%s]\n", w->n_done > 0 ? "\n" : "");
     ch_reader_close(reader);
     const int64_t n = w->n_failed + w->n_done;
-    if (code == PL_OK && w->n_failed > 0)
+    if (code != PL_OK)
+        return code;
+    if (w->n_failed > 0)
         return pl_fail(err, PL_ELIMIT, "%lld of %lld records have no energy", (long long)w->n_failed, (long long)n);
-    if (code == PL_OK && w->n_done == 0)
-        return pl_fail(err, PL_ECONFIG, "%s: the file has no records", w->file);
-    return code;
+    return w->n_done > 0 ? PL_OK : pl_fail(err, PL_ECONFIG, "%s: the file has no records", w->file);
 }
 
 static pl_code options_read(energy_work *w, const pl_args *args, pl_error *err)

@@ -20,6 +20,18 @@ static pl_code add_funnel(pl_text *out, const pl_workflow *wf, const pl_store *s
     return code;
 }
 
+/* stage: NULL means all of the workflow. */
+static pl_code add_stages(pl_text *out, pl_workflow *wf, pl_store *store, const char *stage, pl_arena *mem, pl_error *err)
+{
+    pl_code code = PL_OK;
+
+    if (stage != NULL)
+        return pl_explain(wf, store, stage, out, mem, err);
+    for (int i = 0; i < wf->n_steps && code == PL_OK; i++)
+        code = pl_explain(wf, store, wf->step[i].stage->name, out, mem, err);
+    return code;
+}
+
 static int explain(const pl_app *app, pl_workflow *wf, const char *stage, pl_arena *mem)
 {
     pl_store *store = NULL;
@@ -31,11 +43,8 @@ static int explain(const pl_app *app, pl_workflow *wf, const char *stage, pl_are
         code = pl_store_open_read(&store, wf->storage.results, app->schema, &err);
     if (code == PL_OK)
         code = pl_plan_keys(wf, store, mem, &err);
-    for (int i = 0; code == PL_OK && i < wf->n_steps; i++)
-        if (stage == NULL)
-            code = pl_explain(wf, store, wf->step[i].stage->name, &out, mem, &err);
-    if (code == PL_OK && stage != NULL)
-        code = pl_explain(wf, store, stage, &out, mem, &err);
+    if (code == PL_OK)
+        code = add_stages(&out, wf, store, stage, mem, &err);
     if (code == PL_OK && store != NULL && (stage == NULL || strcmp(stage, "rank") == 0))
         code = add_funnel(&out, wf, store, &err);
     if (code == PL_OK)

@@ -58,20 +58,26 @@ static pl_code add_found(pl_text *sql)
     return PL_OK;
 }
 
+/* The SQL of --where, with the functions that it calls. */
+static pl_code condition_make(const char **sql, const char *where, const exporting *x, pl_error *err)
+{
+    bool functions = false;
+    pl_code code = st_row_filter_check(where, NULL, NULL, err);
+
+    if (code == PL_OK)
+        code = st_row_filter_sql(sql, where, &functions, x->mem, err);
+    return code == PL_OK && functions ? st_chemistry_add(x->store->db, NULL, err) : code;
+}
+
 static pl_code add_from(const exporting *x, pl_text *sql, pl_error *err)
 {
     const char *where = pl_arg(x->args, "--where"), *condition = NULL;
-    bool functions = false;
     int64_t n_hits = 0;
     pl_code code = pl_db_int(x->store->db, &n_hits, err, "SELECT count(*) FROM (SELECT 1 FROM hit LIMIT 1)");
     bool all = pl_arg(x->args, "--all") != NULL || n_hits == 0;
 
     if (code == PL_OK && where != NULL)
-        code = st_row_filter_check(where, NULL, NULL, err);
-    if (code == PL_OK && where != NULL)
-        code = st_row_filter_sql(&condition, where, &functions, x->mem, err);
-    if (code == PL_OK && functions)
-        code = st_chemistry_add(x->store->db, NULL, err);
+        code = condition_make(&condition, where, x, err);
     if (code != PL_OK)
         return code;
     if (all && x->top > 0)
@@ -294,13 +300,13 @@ static pl_code do_export(const st_ask *ask, pl_error *err)
     x->store = ask->store;
     x->mem = ask->mem;
     code = write_all(x, pl_arg(x->args, "--output"), err);
-    if (code == PL_OK)
-        (void)fprintf(stderr, "%lld molecule%s of %s\n", (long long)x->n_written, x->n_written == 1 ? "" : "s",
-                      x->store->results_path);
-    if (code == PL_OK && x->n_skipped > 0)
+    if (code != PL_OK)
+        return code;
+    (void)fprintf(stderr, "%lld molecule%s of %s\n", (long long)x->n_written, x->n_written == 1 ? "" : "s", x->store->results_path);
+    if (x->n_skipped > 0)
         pl_cmd_say("%lld %s without a stored structure left out", (long long)x->n_skipped,
                    pl_plural(x->n_skipped, "molecule", "molecules"));
-    return code;
+    return PL_OK;
 }
 
 bool st_export_knows(const char *format) { return format_of(format, N_FOUND) >= 0; }

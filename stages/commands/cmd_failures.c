@@ -80,10 +80,12 @@ static pl_code print_people(pl_store *s, const pl_args *args, int64_t limit, pl_
     int64_t kinds = 0, listed = 0;
     pl_code code = each_row(s, counts_sql, args, 0, print_count, &kinds, err);
 
-    if (code == PL_OK && kinds == 0)
-        pl_cmd_print(any_kind(args) ? "no failures\n" : "no such failures; without --stage and --code, all failures are shown\n");
-    if (code != PL_OK || kinds == 0)
+    if (code != PL_OK)
         return code;
+    if (kinds == 0) {
+        pl_cmd_print(any_kind(args) ? "no failures\n" : "no such failures; without --stage and --code, all failures are shown\n");
+        return PL_OK;
+    }
     if (any_kind(args) && pl_arg(args, "--limit") == NULL) {
         pl_cmd_print("to list those of one code: molsieve failures --code CODE; all: molsieve failures --csv\n");
         return code;

@@ -125,8 +125,13 @@ static pl_code paths_make(fit *f, const char *output, pl_error *err)
 static pl_code options_read(fit *f, const pl_args *args, pl_error *err)
 {
     const char *seed = pl_arg(args, "--seed"), *split = pl_arg(args, "--split");
-    pl_code code = words_check(args, err);
+    pl_code code;
 
+    if (args->n > 1)
+        return pl_fail(err, PL_ECONFIG, "only one table can be given; '%s' is a second one", args->arg[1]);
+    code = words_check(args, err);
+    if (code != PL_OK)
+        return code;
     f->ask = (st_fit_ask){ .path = args->arg[0],
                            .target = pl_arg(args, "--target"),
                            .format = pl_arg(args, "--input-format"),
@@ -141,11 +146,9 @@ static pl_code options_read(fit *f, const pl_args *args, pl_error *err)
                                  .split = split != NULL ? split : "scaffold",
                                  .seed = 1 };
     f->quiet = pl_arg(args, "--quiet") != NULL;
-    if (code == PL_OK && seed != NULL && (!pl_parse_int(seed, &f->recipe.seed) || f->recipe.seed < 0))
+    if (seed != NULL && (!pl_parse_int(seed, &f->recipe.seed) || f->recipe.seed < 0))
         return pl_fail(err, PL_ECONFIG, "--seed %s: write a whole number, 0 or more", seed);
-    if (code == PL_OK)
-        code = family_check(f->recipe.family, err);
-    return code;
+    return family_check(f->recipe.family, err);
 }
 
 /* Without a target the table is read all the same, so that the message has the names. */
@@ -180,16 +183,17 @@ static pl_code workflow_write(const fit *f, pl_error *err)
     const bool there = access(f->workflow, F_OK) == 0;
     pl_code code = there ? pl_file_read(&old, f->workflow, f->mem, err) : pl_mkdirs(f->folder, err);
 
-    if (code == PL_OK && there && !st_recipe_is_own(old.data, old.len))
+    if (code != PL_OK)
+        return code;
+    if (there && !st_recipe_is_own(old.data, old.len))
         return pl_fail(err, PL_ECONFIG,
                        "%s was edited; `molsieve run %s` runs it; to begin again choose another --output, or remove the folder",
                        f->workflow, f->workflow);
-    if (code == PL_OK && !there && access(f->model, F_OK) == 0)
+    if (!there && access(f->model, F_OK) == 0)
         return pl_fail(err, PL_ECONFIG, "%s is there already, and not from `fit`; choose another name with --output", f->model);
     st_recipe_write(&text, &f->table, &f->recipe);
-    if (code == PL_OK)
-        code = pl_text_ok(&text) ? pl_file_write(f->workflow, (pl_bytes){ text.s, text.len }, err)
-                                 : pl_fail(err, PL_ENOMEM, "a workflow");
+    code =
+        pl_text_ok(&text) ? pl_file_write(f->workflow, (pl_bytes){ text.s, text.len }, err) : pl_fail(err, PL_ENOMEM, "a workflow");
     pl_text_free(&text);
     return code;
 }
@@ -222,8 +226,6 @@ static pl_code prepare(fit *f, const pl_args *args, pl_error *err)
 {
     pl_code code = options_read(f, args, err);
 
-    if (code == PL_OK && args->n > 1)
-        return pl_fail(err, PL_ECONFIG, "only one table can be given; '%s' is a second one", args->arg[1]);
     if (code == PL_OK)
         code = table_read(f, pl_arg(args, "--task"), err);
     if (code == PL_OK)
@@ -236,15 +238,15 @@ static int finish(const pl_app *app, const fit *f)
     pl_error err = { 0 };
     pl_code code = model_copy(f, &err);
 
-    if (code == PL_OK && !f->quiet)
-        st_fit_errors_print(app, pl_sprintf(f->mem, "%s/run/results.db", f->folder), f->recipe.classes);
     if (code != PL_OK)
         return pl_cmd_fail(&err);
-    if (!f->quiet)
+    if (!f->quiet) {
+        st_fit_errors_print(app, pl_sprintf(f->mem, "%s/run/results.db", f->folder), f->recipe.classes);
         pl_cmd_print(
             "\nmodel: %s\nits workflow: %s; to change it: edit it, then `molsieve run` it\nnext:\n  molsieve predict %s library.smi -o "
             "predicted.csv\n  molsieve model info %s\n",
             f->model, f->workflow, f->model, f->model);
+    }
     return 0;
 }
 

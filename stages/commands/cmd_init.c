@@ -111,7 +111,7 @@ static pl_code copy_readme(copier *c, const char *from, const char *to, pl_error
         n = strcspn(line, "\n");
         n += line[n] == '\n';
         code = names_other(&other, c, from, line, n, err);
-        if (code == PL_OK && !other)
+        if (!other)
             pl_text_add_n(&kept, line, n);
     }
     if (!pl_text_ok(&kept))

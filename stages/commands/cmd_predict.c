@@ -207,11 +207,13 @@ static pl_code models_open(predict *c, pl_error *err)
             return pl_fail(err, PL_ECONFIG, "models: at most %d", ST_MODELS_MAX);
         code = st_model_find(&path[n++], name, c->mem, err);
     }
+    if (code != PL_OK)
+        return code;
     c->p = PL_NEW(c->mem, st_predictor, 1);
     c->worker = PL_NEW(c->mem, st_predict_worker, c->workers);
-    if (code == PL_OK && (c->p == NULL || c->worker == NULL))
-        code = pl_fail(err, PL_ENOMEM, "no memory for %d threads", c->workers);
-    return code == PL_OK ? st_predictor_open(c->p, path, n, &c->conf, c->mem, err) : code;
+    if (c->p == NULL || c->worker == NULL)
+        return pl_fail(err, PL_ENOMEM, "no memory for %d threads", c->workers);
+    return st_predictor_open(c->p, path, n, &c->conf, c->mem, err);
 }
 
 /* Records of the format are a molecule and a title. */
@@ -383,11 +385,15 @@ static pl_code options_read(predict *c, const pl_args *args, pl_error *err)
 {
     const char *format = pl_arg(args, "--format");
     int64_t jobs = pl_cpu_count(), seed = 1;
-    pl_code code = choices_read(c, args, err);
+    pl_code code;
 
-    if (code == PL_OK &&
-        (!number_of(args, "--jobs", 1, MAX_WORKERS, &jobs) || !number_of(args, "--count", 1, MAX_COUNT, &c->conf.count) ||
-         !number_of(args, "--seed", 0, INT64_MAX, &seed)))
+    if (args->n > 2)
+        return pl_fail(err, PL_ECONFIG, "only one input can be given; '%s' is a second one", args->arg[2]);
+    code = choices_read(c, args, err);
+    if (code != PL_OK)
+        return code;
+    if (!number_of(args, "--jobs", 1, MAX_WORKERS, &jobs) || !number_of(args, "--count", 1, MAX_COUNT, &c->conf.count) ||
+        !number_of(args, "--seed", 0, INT64_MAX, &seed))
         return pl_fail(err, PL_ECONFIG, "--jobs takes 1 to %d, --count 1 to %d, --seed 0 or more", MAX_WORKERS, MAX_COUNT);
     c->workers = (int)jobs;
     c->conf.seed = (uint64_t)seed;
@@ -402,9 +408,7 @@ static pl_code options_read(predict *c, const pl_args *args, pl_error *err)
     c->reading.smiles_column = pl_arg(args, "--smiles-column");
     c->reading.title_column = c->reading.title_from = pl_arg(args, "--id-column");
     c->format = c->output != NULL ? st_answer_format_of(c->output) : ST_ANSWER_CSV;
-    if (code == PL_OK && format != NULL)
-        code = st_answer_format_parse(&c->format, format, err);
-    return code;
+    return format != NULL ? st_answer_format_parse(&c->format, format, err) : PL_OK;
 }
 
 /* What a run says as events of the stage `score`. */
@@ -463,8 +467,6 @@ static int run(const pl_app *app, const pl_args *args)
     pl_code code = c.mem != NULL ? PL_OK : pl_fail(&err, PL_ENOMEM, "memory for molecules");
 
     (void)app;
-    if (code == PL_OK && args->n > 2)
-        code = pl_fail(&err, PL_ECONFIG, "only one input can be given; '%s' is a second one", args->arg[2]);
     if (code == PL_OK)
         code = options_read(&c, args, &err);
     pl_stop_begin(&stop, 0, 0);

@@ -190,8 +190,6 @@ static pl_code query(const st_ask *ask, pl_error *err)
     if (pl_arg(args, "--file") == NULL && (args->n == 0 || only_place(args)))
         return list_tables(db, err);
     code = get_sql(args, db, &sql, ask->mem, err);
-    if (code == PL_OK && sql == NULL)
-        code = pl_fail(err, PL_ENOMEM, "out of memory");
     declare(db);
     (void)st_chemistry_add(db, NULL, NULL); /* without a worker these functions are unknown */
     refuse_quoted_texts(db);

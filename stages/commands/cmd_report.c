@@ -45,10 +45,13 @@ static pl_code open_training(pl_store **out, const st_ask *ask, pl_error *err)
 {
     const asked *a = ask->ctx;
     const char *where = pl_arg(ask->args, "--training"), *path = NULL;
-    pl_code code = where != NULL ? st_results_find(a->app, where, &path, ask->mem, err) : PL_OK;
+    pl_code code;
 
     *out = NULL;
-    return code == PL_OK && where != NULL ? pl_store_open_read(out, path, a->app->schema, err) : code;
+    if (where == NULL)
+        return PL_OK;
+    code = st_results_find(a->app, where, &path, ask->mem, err);
+    return code == PL_OK ? pl_store_open_read(out, path, a->app->schema, err) : code;
 }
 
 static void drawings_tell(const st_drawn *d)
@@ -71,6 +74,7 @@ static pl_code report(const st_ask *ask, pl_error *err)
     pl_text page = { 0 };
     pl_store *training = NULL;
     char size[32];
+    size_t bytes;
     pl_code code = open_training(&training, ask, err);
 
     path = path != NULL ? path : beside(ask->store->results_path, ask->mem);
@@ -78,14 +82,16 @@ static pl_code report(const st_ask *ask, pl_error *err)
         code = path != NULL ? st_report_make(&page, ask->store, training, ((const asked *)ask->ctx)->top, &drawn, ask->mem, err)
                             : pl_fail(err, PL_ENOMEM, "out of memory");
     pl_store_close(training);
+    bytes = page.len;
     if (code == PL_OK)
         code = put(path, &page, ask->mem, err);
-    if (code == PL_OK)
-        drawings_tell(&drawn);
-    if (code == PL_OK && strcmp(path, "-") != 0)
-        (void)fprintf(stderr, "%s (%s)\n", path, pl_size_str((double)page.len, size));
     pl_text_free(&page);
-    return code;
+    if (code != PL_OK)
+        return code;
+    drawings_tell(&drawn);
+    if (strcmp(path, "-") != 0)
+        (void)fprintf(stderr, "%s (%s)\n", path, pl_size_str((double)bytes, size));
+    return PL_OK;
 }
 
 static int run(const pl_app *app, const pl_args *args)

@@ -46,7 +46,7 @@ static pl_code find_stage(const pl_app *app, const pl_workflow *wf, const pl_arg
         if (only != NULL && strcmp(only, name) != 0)
             continue;
         code = count(s, name, pl_arg(args, "--code"), n, err);
-        if (code == PL_OK && *n > 0)
+        if (*n > 0)
             *stage = name;
     }
     if (code == PL_OK)

@@ -80,9 +80,10 @@ static pl_code top(const st_ask *ask, pl_error *err)
         format = ST_CSV;
     if (code == PL_OK)
         code = print_top(ask->store->db, *(int64_t *)ask->ctx, format, err);
-    if (code == PL_OK && format == ST_TABLE)
-        code = print_domain(ask->store->db, *(int64_t *)ask->ctx, err);
-    if (code == PL_OK && format == ST_TABLE)
+    if (code != PL_OK || format != ST_TABLE)
+        return code;
+    code = print_domain(ask->store->db, *(int64_t *)ask->ctx, err);
+    if (code == PL_OK)
         (void)fprintf(stderr, "from %s\n", ask->store->results_path);
     return code;
 }

@@ -40,13 +40,13 @@ static pl_code smiles_read(subject *s, const st_ask *ask, pl_error *err)
 
     (void)sqlite3_bind_int64(st, 1, s->id);
     row = pl_db_next(st, &code, err);
-    if (code == PL_OK && !row)
+    if (row && (s->smiles = pl_strdup(ask->mem, (const char *)sqlite3_column_text(st, 0))) == NULL)
+        code = pl_fail(err, PL_ENOMEM, "a molecule");
+    else if (code == PL_OK && !row)
         code =
             pl_fail(err, PL_ECONFIG,
                     "there is no molecule %lld in these results; its title will do, too, and `molsieve show TITLE` says its number",
                     (long long)s->id);
-    if (code == PL_OK && (s->smiles = pl_strdup(ask->mem, (const char *)sqlite3_column_text(st, 0))) == NULL)
-        code = pl_fail(err, PL_ENOMEM, "a molecule");
     sqlite3_finalize(st);
     return code;
 }
@@ -56,14 +56,15 @@ static pl_code id_find(subject *s, const st_ask *ask, pl_error *err)
     st_shown found;
     pl_code code = st_show_find(&found, ask->store, s->word, ask->mem, err);
 
-    if (code == PL_OK && found.n == 0)
-        code = pl_fail(err, PL_ECONFIG, "%.100s gave no molecule; `molsieve show` says why", s->word);
-    if (code == PL_OK && found.n > 1)
-        code = pl_fail(err, PL_ECONFIG, "several molecules are called %.100s, such as %lld and %lld; give a number", s->word,
+    if (code != PL_OK)
+        return code;
+    if (found.n == 0)
+        return pl_fail(err, PL_ECONFIG, "%.100s gave no molecule; `molsieve show` says why", s->word);
+    if (found.n > 1)
+        return pl_fail(err, PL_ECONFIG, "several molecules are called %.100s, such as %lld and %lld; give a number", s->word,
                        (long long)found.mol_id[0], (long long)found.mol_id[1]);
-    if (code == PL_OK)
-        s->id = found.mol_id[0];
-    return code;
+    s->id = found.mol_id[0];
+    return PL_OK;
 }
 
 static pl_code subject_make(subject *s, const st_ask *ask, pl_error *err)

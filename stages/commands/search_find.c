@@ -112,7 +112,7 @@ pl_code st_search_check(const st_search *q, pl_problems *problems, pl_arena *mem
     if (code == PL_OK && q->scaffold != NULL && q->scaffold[0] != '\0')
         code = check_smiles(w, "--scaffold", q->scaffold, true, problems, mem, err);
     ch_worker_close(w);
-    if (code == PL_OK && q->where != NULL && st_row_filter_check(q->where, NULL, NULL, &said) != PL_OK)
+    if (q->where != NULL && st_row_filter_check(q->where, NULL, NULL, &said) != PL_OK)
         pl_problem_add(problems, &nowhere, "--%s", said.text);
     return code;
 }
@@ -340,7 +340,7 @@ static pl_code find_similar(search *s, pl_error *err)
 
     if (code == PL_OK && s->n_chunk > 0)
         code = compare_chunk(s, err);
-    if (code == PL_OK && s->n_near > 0)
+    if (s->n_near > 0)
         qsort(s->near, s->n_near, sizeof *s->near, by_similarity);
     for (size_t i = 0; i < s->n_near && code == PL_OK && !s->said->more; i++)
         code = take(s, s->near[i].similarity, s->near[i].mol_id, NULL, err);
@@ -355,10 +355,29 @@ static pl_code find_others(search *s, pl_error *err)
     return code == PL_OK ? scan(s, "WHERE m.mol_id NOT IN (SELECT mol_id FROM hit) ORDER BY m.mol_id", err) : code;
 }
 
+static pl_code read_similar(search *s, pl_error *err)
+{
+    ch_mol mol;
+    pl_code code = read_query(s->chem, s->q->similar, &mol, s->mem, err);
+
+    if (code == PL_OK)
+        code = ch_fingerprint_of(&s->query, &mol, s->mem, err);
+    s->query_ones = ch_fingerprint_ones(&s->query);
+    return code;
+}
+
+/* "" is the scaffold of molecules without rings. */
+static pl_code read_scaffold(search *s, pl_error *err)
+{
+    ch_mol mol;
+    pl_code code = read_query(s->chem, s->scaffold, &mol, s->mem, err);
+
+    return code == PL_OK ? ch_scaffold_smiles(&s->scaffold, &mol, s->mem, err) : code;
+}
+
 static pl_code open_search(search *s, pl_error *err)
 {
     const ch_worker_opts limits = st_chemistry_limits();
-    ch_mol mol;
     pl_code code;
 
     s->scratch = pl_arena_new(1 << 16);
@@ -366,22 +385,17 @@ static pl_code open_search(search *s, pl_error *err)
     if (s->scratch == NULL || s->print == NULL)
         return pl_fail(err, PL_ENOMEM, "a search");
     code = ch_worker_open(&s->chem, &limits, err);
-    if (code == PL_OK && s->q->similar != NULL)
-        code = read_query(s->chem, s->q->similar, &mol, s->mem, err);
-    if (code == PL_OK && s->q->similar != NULL)
-        code = ch_fingerprint_of(&s->query, &mol, s->mem, err);
-    s->query_ones = ch_fingerprint_ones(&s->query);
     s->scaffold = s->q->scaffold;
+    if (code == PL_OK && s->q->similar != NULL)
+        code = read_similar(s, err);
     if (code == PL_OK && s->scaffold != NULL && s->scaffold[0] != '\0')
-        code = read_query(s->chem, s->q->scaffold, &mol, s->mem, err);
-    if (code == PL_OK && s->scaffold != NULL && s->scaffold[0] != '\0')
-        code = ch_scaffold_smiles(&s->scaffold, &mol, s->mem, err);
+        code = read_scaffold(s, err);
     if (code == PL_OK && s->q->where != NULL)
         code = st_chemistry_add(s->db, &limits, err);
-    if (code == PL_OK && s->q->smarts != NULL)
-        code = st_matcher_open(&s->matcher, s->q->smarts, s->q->jobs, take_match, s, err);
-    if (code == PL_OK && s->q->smarts != NULL)
+    if (code == PL_OK && s->q->smarts != NULL) {
         s->needs = st_needs_of(s->q->smarts);
+        code = st_matcher_open(&s->matcher, s->q->smarts, s->q->jobs, take_match, s, err);
+    }
     if (code == PL_OK)
         code = look_for_gaps(s, err);
     if (code == PL_OK)

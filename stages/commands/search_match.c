@@ -66,7 +66,7 @@ static pl_code match(void *ctx, int worker, int slot, pl_error *err)
         code = match_each(m, m->chem[worker], b, err);
     else if (code != PL_OK)
         code = pl_fail(err, code, "%s", said.text);
-    for (int i = 0; i < b->n && code == PL_OK; i++)
+    for (int i = 0; i < b->n; i++)
         if (b->yes[i] < 0)
             b->why[i] = "the SMILES cannot be read";
     return code;

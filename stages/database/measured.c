@@ -16,13 +16,13 @@ pl_code st_measured_put(pl_store *s, const st_measured *m, pl_error *err)
     pl_code code = pl_db_prepare(
         s->db, &st, "INSERT OR REPLACE INTO measured(property,inchikey,unit,task,source,value,round) VALUES(?,?,?,?,?,?,?)", err);
 
-    for (int k = 0; k < 5 && code == PL_OK; k++)
+    if (code != PL_OK)
+        return code;
+    for (int k = 0; k < 5; k++)
         (void)sqlite3_bind_text(st, k + 1, text[k], -1, SQLITE_STATIC);
-    if (code == PL_OK) {
-        (void)sqlite3_bind_double(st, 6, m->value);
-        (void)sqlite3_bind_int64(st, 7, m->round);
-        code = pl_db_run(st, err);
-    }
+    (void)sqlite3_bind_double(st, 6, m->value);
+    (void)sqlite3_bind_int64(st, 7, m->round);
+    code = pl_db_run(st, err);
     (void)sqlite3_finalize(st);
     return code;
 }

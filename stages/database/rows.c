@@ -205,7 +205,7 @@ static pl_code write_plain(sqlite3_stmt *st, st_format format, int64_t *n_rows, 
         *n_rows += 1;
         code = flush(&text, FLUSH_BYTES, sink, ctx, err);
     }
-    if (code == PL_OK && format == ST_JSON)
+    if (format == ST_JSON)
         pl_text_add(&text, *n_rows ? "\n]\n" : "]\n");
     if (code == PL_OK)
         code = flush(&text, 0, sink, ctx, err);
@@ -339,11 +339,8 @@ static pl_code keep_first_rows(table *t, sqlite3_stmt *st, bool *more, pl_error 
 {
     pl_code code = PL_OK;
 
-    while (code == PL_OK && *more && t->n_kept < LOOK_AHEAD) {
+    while (t->n_kept < LOOK_AHEAD && (*more = pl_db_next(st, &code, err))) {
         char **cells = t->cell + (size_t)t->n_kept * (size_t)t->n_columns;
-        *more = pl_db_next(st, &code, err);
-        if (!*more)
-            break;
         code = read_row(t, st, cells, err);
         if (code == PL_OK)
             measure(t, st, cells);

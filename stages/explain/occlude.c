@@ -46,7 +46,9 @@ static pl_code without(ch_mol *out, int32_t *stays, const occluding *o, const ch
     for (int32_t k = 0; k < m->n_bonds; k++)
         n_bonds += stays[m->bond[k][0]] >= 0 && stays[m->bond[k][1]] >= 0;
     code = ch_mol_alloc(out, n, n_bonds, mem, err);
-    for (int32_t i = 0; i < m->n_atoms && code == PL_OK; i++) {
+    if (code != PL_OK)
+        return code;
+    for (int32_t i = 0; i < m->n_atoms; i++) {
         if (stays[i] < 0)
             continue;
         out->z[stays[i]] = m->z[i];
@@ -54,14 +56,14 @@ static pl_code without(ch_mol *out, int32_t *stays, const occluding *o, const ch
         for (int d = 0; d < 3; d++)
             out->xyz[stays[i]][d] = m->xyz[i][d];
     }
-    for (int32_t k = 0, to = 0; k < m->n_bonds && code == PL_OK; k++) {
+    for (int32_t k = 0, to = 0; k < m->n_bonds; k++) {
         if (stays[m->bond[k][0]] < 0 || stays[m->bond[k][1]] < 0)
             continue;
         for (int s = 0; s < 2; s++)
             out->bond[to][s] = stays[m->bond[k][s]];
         out->order[to++] = m->order[k];
     }
-    return code;
+    return PL_OK;
 }
 
 static pl_code graph_add(occluding *o, int32_t c, int32_t s, const nn_model_file *m, const nn_table *x, pl_arena *mem,

@@ -33,8 +33,8 @@ static pl_code names_find(names *out, pl_arena *mem)
     pattern = pl_sprintf(mem, "%s/workflows/models/*%s", dir, ending);
     if (pattern == NULL)
         return PL_ENOMEM;
-    for (size_t k = glob(pattern, GLOB_NOSORT, NULL, &found) == 0 ? 0 : SHIPPED_MAX;
-         k < found.gl_pathc && out->n < SHIPPED_MAX && code == PL_OK; k++) {
+    for (size_t k = glob(pattern, GLOB_NOSORT, NULL, &found) == 0 ? 0 : SHIPPED_MAX; k < found.gl_pathc && out->n < SHIPPED_MAX;
+         k++) {
         const char *base = strrchr(found.gl_pathv[k], '/') + 1, *name = pl_strndup(mem, base, strlen(base) - strlen(ending));
         if (name != NULL)
             out->name[out->n++] = name;

@@ -288,25 +288,26 @@ static pl_code table_read(st_fit_table *t, const st_fit_ask *ask, ch_worker *w, 
     if (code == PL_OK)
         code = values_read(t, ask->target, &all, r, mem, err);
     ch_reader_close(r);
-    t->names = code == PL_OK ? names_text(&all, mem) : "";
-    if (code == PL_OK && t->names == NULL)
-        return pl_fail(err, PL_ENOMEM, "a table");
-    return code == PL_OK ? table_judge(t, ask, &all, err) : code;
+    if (code != PL_OK)
+        return code;
+    t->names = names_text(&all, mem);
+    return t->names != NULL ? table_judge(t, ask, &all, err) : pl_fail(err, PL_ENOMEM, "a table");
 }
 
 pl_code st_fit_table_read(st_fit_table *out, const st_fit_ask *ask, pl_arena *mem, pl_error *err)
 {
     ch_worker *w = NULL;
     char *path = realpath(ask->path, NULL);
-    pl_code code = path != NULL ? ch_worker_open(&w, NULL, err) : pl_fail_errno(err, ask->path);
+    pl_code code;
 
     *out = (st_fit_table){ .title = ask->title, .text = "", .names = "" };
-    out->path = path != NULL ? pl_strdup(mem, path) : NULL;
-    if (code == PL_OK && out->path == NULL)
-        code = pl_fail(err, PL_ENOMEM, "a table");
+    if (path == NULL)
+        return pl_fail_errno(err, ask->path);
+    out->path = pl_strdup(mem, path);
+    free(path);
+    code = out->path != NULL ? ch_worker_open(&w, NULL, err) : pl_fail(err, PL_ENOMEM, "a table");
     if (code == PL_OK)
         code = table_read(out, ask, w, mem, err);
     ch_worker_close(w);
-    free(path);
     return code;
 }

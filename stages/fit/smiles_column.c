@@ -62,6 +62,6 @@ pl_code st_smiles_column(const char **out, ch_reader *r, ch_worker *w, pl_error 
 
     for (int k = 1; k < n && k < COLUMNS_MAX; k++)
         best = weight[k] > weight[best] ? k : best;
-    *out = code == PL_OK && n > 0 && weight[best] > 0 ? column[best] : NULL;
+    *out = n > 0 && weight[best] > 0 ? column[best] : NULL;
     return code;
 }

@@ -121,10 +121,12 @@ static pl_code property_find(reading *x, pl_error *err)
     x->out->property = x->ask->property;
     if (code == PL_OK && x->ask->property == NULL)
         code = property_guess(x, name, n, err);
-    for (int k = 0; k < n && code == PL_OK; k++)
-        x->out->exists = x->out->exists || strcmp(name[k], x->out->property) == 0;
-    if (code != PL_OK || x->out->exists || x->ask->make)
+    if (code != PL_OK)
         return code;
+    for (int k = 0; k < n; k++)
+        x->out->exists = x->out->exists || strcmp(name[k], x->out->property) == 0;
+    if (x->out->exists || x->ask->make)
+        return PL_OK;
     near = pl_nearest(x->out->property, name, n);
     return pl_fail(err, PL_ECONFIG, "--property %s: the database has no such property%s%s; there are: %s; --new makes one",
                    x->out->property, near != NULL ? "; did you mean " : "", near != NULL ? near : "",
@@ -310,11 +312,15 @@ static pl_code row_read(reading *x, const ch_record *r, const ch_field *field, i
     if (!is_measured(x, field, n, f, r->line) || !value_read(&row, x, f, r->line) || !unit_is_right(x, field, n, r->line))
         return PL_OK;
     code = st_whose_find(&found, &why, x->whose, r, field, n, x->has_smiles, err);
-    if (code == PL_OK && why != NULL)
+    if (code != PL_OK)
+        return code;
+    if (why != NULL) {
         problem(x, r->line, "%s", why);
+        return PL_OK;
+    }
     row.inchikey = found.inchikey;
     row.mol_id = found.mol_id;
-    return code != PL_OK || why != NULL ? code : row_add(x, &row, err);
+    return row_add(x, &row, err);
 }
 
 /* ---- against each other, and against what is stored ---- */
@@ -350,7 +356,7 @@ static pl_code stored_value(double *value, const char **from, bool *there, readi
     (void)sqlite3_bind_text(x->get_measured, 2, row->inchikey, -1, SQLITE_STATIC);
     code = pl_db_step(x->get_measured, &found, err);
     *there = found;
-    if (code == PL_OK && found) {
+    if (found) {
         *value = sqlite3_column_double(x->get_measured, 0);
         *from = pl_strdup(x->mem, (const char *)sqlite3_column_text(x->get_measured, 1));
     }
@@ -437,9 +443,11 @@ static pl_code records_read(reading *x, ch_reader *r, pl_error *err)
             code = row_read(x, &record, field, n, err);
     }
     pl_arena_free(scratch);
-    if (code == PL_OK && *pl_stop_flag())
+    if (code != PL_OK)
+        return code;
+    if (*pl_stop_flag())
         return pl_fail(err, PL_ESTOP, "stopped by %s; nothing was stored", pl_stop_reason());
-    return code == PL_OK && !settled ? pl_fail(err, PL_ECONFIG, "%s has no rows", x->out->path) : code;
+    return settled ? PL_OK : pl_fail(err, PL_ECONFIG, "%s has no rows", x->out->path);
 }
 
 /* The round whose choice they answer, else one of their own. */

@@ -58,7 +58,7 @@ static pl_code settings_read(st_prepare_conf *c, pl_store *s, pl_arena *mem, pl_
                        s->results_path);
     if (code == PL_OK)
         params = json_loads((const char *)sqlite3_column_text(st, 0), 0, NULL);
-    for (int k = 0; code == PL_OK && st_prepare_fields[k].type != PL_END; k++)
+    for (int k = 0; st_prepare_fields[k].type != PL_END; k++)
         setting_read(&st_prepare_fields[k], c, json_object_get(params, st_prepare_fields[k].key));
     c->conformer = CH_3D_NONE;
     json_decref(params);
@@ -224,11 +224,13 @@ static pl_code try_key(int *n, names *x, st_whose *w, const char *key, const cha
     st_found f;
     pl_code code = by_key(&f, n, w, key, err);
 
-    if (code == PL_OK && *n > 0)
+    if (code != PL_OK)
+        return code;
+    if (*n > 0)
         take(x, w, f, what);
-    else if (code == PL_OK)
+    else
         tried_add(x, w, what, shown);
-    return code;
+    return PL_OK;
 }
 
 static pl_code try_smiles(names *x, st_whose *w, const ch_record *r, pl_error *err)
@@ -238,13 +240,15 @@ static pl_code try_smiles(names *x, st_whose *w, const ch_record *r, pl_error *e
     const char *why = "it has no InChIKey";
     pl_code code = key_of(key, &why, w, r, err);
 
-    if (code == PL_OK && key[0] != '\0') {
-        code = try_key(&n, x, w, key, "SMILES", r->text, err);
-        x->alien = n == 0 ? pl_strdup(w->mem, key) : NULL;
-        return n == 0 && x->alien == NULL ? pl_fail(err, PL_ENOMEM, "a molecule") : code;
-    }
     if (code != PL_OK)
         return code;
+    if (key[0] != '\0') {
+        code = try_key(&n, x, w, key, "SMILES", r->text, err);
+        if (code != PL_OK || n > 0)
+            return code;
+        x->alien = pl_strdup(w->mem, key);
+        return x->alien != NULL ? PL_OK : pl_fail(err, PL_ENOMEM, "a molecule");
+    }
     tried_add(x, w, "SMILES", r->text);
     x->tried = x->tried != NULL && why != NULL ? pl_sprintf(w->mem, "%s (%s)", x->tried, why) : x->tried;
     return PL_OK;
@@ -294,13 +298,15 @@ pl_code st_whose_find(st_found *out, const char **problem, st_whose *w, const ch
         code = try_smiles(&x, w, r, err);
     if (code == PL_OK)
         code = try_title(&x, w, err);
+    if (code != PL_OK)
+        return code;
     compare_alien(&x, w);
     *out = x.found;
     *problem = x.problem;
-    if (code == PL_OK && x.found.two && x.problem == NULL)
-        code = pl_fail(err, PL_ENOMEM, "a row");
+    if (x.found.two && x.problem == NULL)
+        return pl_fail(err, PL_ENOMEM, "a row");
     if (x.found.mol_id == 0 && x.problem == NULL)
         *problem = x.tried != NULL ? pl_sprintf(w->mem, "no molecule of the library has %s", x.tried)
                                    : "it names no molecule: no InChIKey, title or SMILES";
-    return code == PL_OK && *problem == NULL && x.found.mol_id == 0 ? pl_fail(err, PL_ENOMEM, "a row") : code;
+    return *problem == NULL && x.found.mol_id == 0 ? pl_fail(err, PL_ENOMEM, "a row") : PL_OK;
 }

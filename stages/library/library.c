@@ -325,12 +325,14 @@ static pl_code part_predict(molsieve_model *m, molsieve_answers *a, const questi
     pl_code code = PL_OK;
 
     pl_arena_reset(m->texts);
-    for (size_t i = 0; i < n && code == PL_OK; i++) {
+    for (size_t i = 0; i < n; i++) {
         code = record_make(&in[n_in], &problem[i], q, from + i, m->texts, why);
-        n_in += code == PL_OK && problem[i] == NULL;
+        if (code != PL_OK)
+            return code;
+        n_in += problem[i] == NULL;
         column[i] = m->column;
     }
-    if (code == PL_OK && n_in > 0)
+    if (n_in > 0)
         code = st_predict(&m->worker, in, column, n_in, &got, why);
     for (size_t i = 0; i < n && code == PL_OK; i++)
         code = answer_keep(a, from + i, problem[i], problem[i] == NULL ? got++ : NULL, why);

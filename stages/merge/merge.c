@@ -136,16 +136,18 @@ pl_code st_shards_find(st_shards *out, pl_workflow *wf, const pl_schema *schema,
                               : "%s: shards of several numbers N were made; choose one with --of N",
                        dir);
     code = plan_keys(wf, schema, n, mem, err);
+    if (code != PL_OK)
+        return code;
     out->why = PL_NEW(mem, const char *, n);
     out->path = PL_NEW(mem, const char *, n);
-    if (code == PL_OK && (out->why == NULL || out->path == NULL))
-        code = pl_fail(err, PL_ENOMEM, "%d shards", (int)n);
-    for (int32_t k = 0; k < n && code == PL_OK; k++) {
+    if (out->why == NULL || out->path == NULL)
+        return pl_fail(err, PL_ENOMEM, "%d shards", (int)n);
+    for (int32_t k = 0; k < n; k++) {
         out->path[k] = results_of(wf, k, n, mem);
         out->why[k] = out->path[k] != NULL ? why_missing(wf, schema, out->path[k], mem) : "no memory";
         out->n_missing += out->why[k] != NULL;
     }
-    return code;
+    return PL_OK;
 }
 
 /* ---- shards, one after another ---- */
@@ -207,7 +209,7 @@ static pl_code check_whole(st_merging *m, pl_error *err)
                              "SELECT count(*) FROM (SELECT stage_id FROM unit GROUP BY stage_id "
                              "HAVING min(unit)<>0 OR max(unit)+1<>count(*))");
 
-    if (code == PL_OK && n_units != 0)
+    if (n_units != 0)
         return pl_fail(err, PL_EDATA, "the shards do not fit together: units are missing; remove the shards and run them again");
     if (code == PL_OK)
         code = pl_db_int(m->store->db, &n_mols, err, "SELECT EXISTS(SELECT 1 FROM molecule)");
@@ -225,12 +227,14 @@ static pl_code warn_drawings(st_merging *m, pl_error *err)
 
     if (code == PL_OK)
         code = st_axes_text(m->store, text[1], err);
-    for (int i = 0; i < 2 && code == PL_OK; i++)
+    if (code != PL_OK)
+        return code;
+    for (int i = 0; i < 2; i++)
         if (text[i][0] != '\0') {
             pl_log(PL_WARN, "%-9s %s", "prepare", text[i]);
             pl_event_row(m->store, m->run_id, "warn", "prepare", text[i]);
         }
-    return code;
+    return PL_OK;
 }
 
 static pl_code finish(st_merging *m, pl_error *err)
@@ -356,13 +360,24 @@ static pl_code fail_backup(sqlite3 *to, int rc, pl_error *err)
     return code != PL_OK ? pl_fail(err, code, "%s", local.text) : pl_fail(err, PL_EIO, "results.db: %s", sqlite3_errstr(rc));
 }
 
-/* Copies into an existing file, page by page in one transaction: readers see the old or the new content. */
+/* In one transaction: readers see the old or the new content. */
+static pl_code replace_pages(sqlite3 *to, sqlite3 *from, pl_error *err)
+{
+    sqlite3_backup *b = sqlite3_backup_init(to, "main", from, "main");
+    int rc = SQLITE_ERROR;
+
+    if (b != NULL) {
+        (void)sqlite3_backup_step(b, -1);
+        rc = sqlite3_backup_finish(b);
+    }
+    return rc == SQLITE_OK ? PL_OK : fail_backup(to, rc, err);
+}
+
+/* Copies into an existing file. */
 static pl_code replace(st_merging *m, pl_error *err)
 {
     pl_store *old = NULL;
-    sqlite3_backup *b;
     char keep[PATH_MAX];
-    int rc;
     pl_code code = pl_store_open(&old, m->wf, m->schema, err);
 
     if (code == PL_OK && pl_previous_path(old, keep, sizeof keep) && access(keep, F_OK) != 0) {
@@ -371,14 +386,8 @@ static pl_code replace(st_merging *m, pl_error *err)
     }
     if (code == PL_OK)
         code = pl_store_held(m->store, err);
-    b = code == PL_OK ? sqlite3_backup_init(old->db, "main", m->store->db, "main") : NULL;
-    if (code == PL_OK && b == NULL)
-        code = fail_backup(old->db, SQLITE_ERROR, err);
-    if (b != NULL) {
-        (void)sqlite3_backup_step(b, -1);
-        rc = sqlite3_backup_finish(b);
-        code = rc == SQLITE_OK ? PL_OK : fail_backup(old->db, rc, err);
-    }
+    if (code == PL_OK)
+        code = replace_pages(old->db, m->store->db, err);
     pl_store_close(old);
     return code;
 }
@@ -453,9 +462,11 @@ static pl_code look_whether_again(st_merging *m, pl_store *s, bool *again, pl_er
     pl_code code = plan != NULL ? pl_plan_steps(m->wf, s, plan, m->mem, err) : pl_fail(err, PL_ENOMEM, "the plan");
 
     *again = false;
-    for (int i = 0; i < m->wf->n_steps && code == PL_OK; i++)
+    if (code != PL_OK)
+        return code;
+    for (int i = 0; i < m->wf->n_steps; i++)
         *again = *again || (pl_step_in_shard(m->wf, i) && plan[i].state != PL_STEP_DONE);
-    return code;
+    return PL_OK;
 }
 
 /* Whether a finished results.db already has the results for these keys. */
@@ -483,10 +494,12 @@ static pl_code merge_locked(st_merging *m, const pl_run_opts *opts, bool *alread
     pl_stop stop;
     pl_code code = path != NULL ? look_whether_done(m, already, err) : pl_fail(err, PL_ENOMEM, "a path");
 
-    if (code == PL_OK && *already)
-        remove_file(path, m->mem);
-    if (code != PL_OK || *already)
+    if (code != PL_OK)
         return code;
+    if (*already) {
+        remove_file(path, m->mem);
+        return PL_OK;
+    }
     pl_stop_begin(&stop, opts->max_time, opts->grace);
     code = work(m, opts, path, err);
     pl_store_close(m->store);

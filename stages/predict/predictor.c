@@ -172,20 +172,22 @@ static pl_code columns_place(st_predictor *p, pl_error *err)
 
 static pl_code models_read(st_predictor *p, const char *const *path, int n, pl_arena *mem, pl_error *err)
 {
-    pl_code code = n <= ST_MODELS_MAX ? PL_OK : pl_fail(err, PL_ECONFIG, "models: at most %d", ST_MODELS_MAX);
+    pl_code code;
 
-    for (int k = 0; k < n && code == PL_OK; k++) {
+    if (n > ST_MODELS_MAX)
+        return pl_fail(err, PL_ECONFIG, "models: at most %d", ST_MODELS_MAX);
+    for (int k = 0; k < n; k++) {
         nn_model_file *m;
         code = nn_model_read(&m, path[k], mem, err);
         if (code == PL_OK)
             code = st_scorer_add(&p->scorer, m, NN_MIRROR_AVERAGE, err);
-        p->has_network |= code == PL_OK && m->model != NULL;
+        if (code != PL_OK)
+            return code;
+        p->has_network |= m->model != NULL;
     }
-    for (int k = 0; k < p->scorer.n_targets && code == PL_OK; k++)
+    for (int k = 0; k < p->scorer.n_targets; k++)
         property_join(p, k);
-    if (code == PL_OK)
-        code = columns_place(p, err);
-    return code;
+    return columns_place(p, err);
 }
 
 pl_code st_predictor_open(st_predictor *p, const char *const *path, int n, const st_predict_conf *conf, pl_arena *mem,
@@ -298,11 +300,10 @@ static pl_code value_take(st_value *out, st_predict_worker *w, const st_scored *
 {
     pl_code code = st_scorer_value(out, &w->p->scorer, u, i, k, c, &w->reasons, err);
 
-    if (code == PL_OK && out->reasons != NULL)
-        out->reasons = pl_strdup(w->mem, out->reasons);
-    return code == PL_OK && out->domain != NULL && strcmp(out->domain, "outside") == 0 && out->reasons == NULL
-               ? pl_fail(err, PL_ENOMEM, "a reason")
-               : code;
+    if (code != PL_OK || out->reasons == NULL)
+        return code;
+    out->reasons = pl_strdup(w->mem, out->reasons);
+    return out->reasons != NULL ? PL_OK : pl_fail(err, PL_ENOMEM, "a reason");
 }
 
 /* Molecule i of u is the record of `out`. */

@@ -136,7 +136,7 @@ static pl_code left_of(left *out, pl_store *s, int64_t run_id, const json_t *sta
     if (code == PL_OK)
         code = pl_db_int(s->db, &ms, err, "SELECT 1000*86400*(julianday('now')-julianday(started_utc)) FROM run WHERE run_id=%lld",
                          (long long)run_id);
-    if (code == PL_OK && n > 0 && out->total > out->done)
+    if (n > 0 && out->total > out->done)
         out->seconds = (double)(out->total - out->done) * (double)ms / 1000 / (double)n;
     return code;
 }
