@@ -132,6 +132,7 @@ static void a_slow_stream_stays_with_one_worker(void **state)
         (void)usleep(2000);
     }
     assert_int_equal(st_flow_close(flow, &err), PL_OK);
+    assert_int_equal(st_flow_close(NULL, &err), PL_OK); /* of one that could not be opened */
     for (int k = 0; k < 8; k++)
         used += log.workers_used[k];
     assert_int_equal(used, 1);
