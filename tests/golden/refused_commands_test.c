@@ -5,13 +5,11 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdlib.h>
-#include <time.h>
 
 #include <cmocka.h>
 #include <sqlite3.h>
 
-#include "golden/command.h"
-#include "golden/refused_places.h"
+#include "golden/refused_commands.h"
 #include "pipeline/base/folder.h"
 #include "toy_folder.h"
 #include "unit/statements.h"
@@ -31,11 +29,7 @@ static const char campaign[] =
     "  split: {fractions: {train: 1, valid: 0, test: 0}}\n  train: {name: m, targets: [{name: y, unit: u, better: high}], family: [gp]}\n"
     "  score: {}\n  acquire: {strategy: ucb, count: 10, answers: {table: in.csv}, campaign: {rounds: 1, first: diverse}}\n";
 
-/* places: at least; without: those that the command does without, at most; again: those of the second pass. Compilers differ, but for 0. */
-static const struct {
-    const char *words;
-    int places, without, again;
-} commands[] = {
+static const command commands[] = {
     { "top run", 5, 0, 0 },
     { "top run --json", 6, 0, 0 },
     { "status run", 5, 4, 1 },
@@ -128,85 +122,6 @@ static const struct {
     { "predict run/models/m.safetensors p.smi -c nothing", 2 },
 };
 
-/* A plan is compared without its numbers: seconds that this machine needs, and bytes that are free; so is what has a number of its own. */
-static bool differ(const char *words, const char *a, const char *b)
-{
-    const bool plan = strncmp(words, "plan", 4) == 0 || strncmp(words, "retry", 5) == 0 || strstr(words, "%ld") != NULL;
-    const char *const left_out = plan ? "0123456789. kMGTB" : "";
-
-    for (;; a++, b++) {
-        a += strspn(a, left_out);
-        b += strspn(b, left_out);
-        if (*a != *b || *a == '\0')
-            return *a != *b;
-    }
-}
-
-/* A page shows the SMILES of what the chemistry worker cannot draw, and lacks what a model that cannot be read would say; model info
- * prints ? for a word without memory. */
-static bool may_differ(const char *words)
-{
-    const bool page = strncmp(words, "report ", 7) == 0, info = strncmp(words, "model info ", 11) == 0;
-
-    return what != NULL && (page ? strcmp(what, "memory") != 0 : info && strcmp(name_of(where), "st_model_plain") == 0);
-}
-
-/* Nothing is printed after a call has failed but that, once. `check --json` prints it as a problem, and `predict` may still print the
- * answers before the one that fails. */
-static bool tells_it_alone(const char *words, const said *s)
-{
-    const bool more = s->out.len > told[0], by_list = more && strcmp(words, "check w.yaml --json") == 0;
-
-    return n_told(s) == !by_list && (!more || by_list || strncmp(words, "predict ", 8) == 0);
-}
-
-static bool refuse_one(const char *words, const said *good, int *n_without)
-{
-    said s;
-    bool met;
-
-    refusing();
-    s = say(words);
-    atomic_store(&armed, false);
-    met = what != NULL;
-    if (s.status == good->status) {
-        if (!may_differ(words) && differ(words, pl_text_str(&good->out), pl_text_str(&s.out)))
-            fail_msg("%s, %s in %s: status %d and\n%s", words, what, name_of(where), s.status, pl_text_str(&s.out));
-        n_without[pass] += met;
-    } else if (!met || (strstr(pl_text_str(&s.err), what) == NULL && strstr(pl_text_str(&s.out), what) == NULL)) {
-        fail_msg("%s, %s in %s: status %d\n%s%s", words, what, name_of(where), s.status, pl_text_str(&s.out), pl_text_str(&s.err));
-    }
-    if (met && s.status != good->status && !tells_it_alone(words, &s))
-        fail_msg("%s, %s in %s, and more:\n%s%s", words, what, name_of(where), pl_text_str(&s.out) + told[0],
-                 pl_text_str(&s.err) + told[1]);
-    if (!tells_for_what(pl_text_str(&s.err)))
-        fail_msg("%s, in %s: %s", words, name_of(where), pl_text_str(&s.err));
-    if (strstr(pl_text_str(&s.out), "(null)") != NULL)
-        fail_msg("%s, %s in %s: %s", words, what != NULL ? what : "nothing", name_of(where), pl_text_str(&s.out));
-    if (met && getenv("SHOW") != NULL)
-        print_message("  %s %p: %s, status %d\n", name_of(where), where, what, s.status);
-    said_free(&s);
-    return met;
-}
-
-static void command_refuse(size_t k)
-{
-    int n = 0, without[2] = { 0 };
-    clock_t began = clock();
-    said good = say(commands[k].words);
-
-    if (good.status > 3)
-        fail_msg("%s: status %d\n%s", commands[k].words, good.status, pl_text_str(&good.err));
-    memset(seen, 0, sizeof seen);
-    n_seen = 0;
-    while (refuse_one(commands[k].words, &good, without))
-        n++;
-    print_message("%s: %d places, %d and %d without, %.2f s\n", commands[k].words, n, without[0], without[1],
-                  (double)(clock() - began) / CLOCKS_PER_SEC);
-    assert_true(n >= commands[k].places && without[0] <= commands[k].without && without[1] <= commands[k].again);
-    said_free(&good);
-}
-
 static void table_write(void)
 {
     static const char *const rings[] = { "CO", "C1CC1", "C1CCC1", "c1ccccc1", "c1ccncc1" };
@@ -284,7 +199,7 @@ static void every_place_of_a_command_that_is_refused_ends_it(void **state)
     said_free(&s);
     for (size_t k = 0; k < sizeof commands / sizeof *commands; k++) {
         (void)leaves_nothing(commands[k].words);
-        command_refuse(k);
+        command_refuse(&commands[k]);
     }
     for (size_t k = 0; k < sizeof others / sizeof *others; k++) {
         const int status = leaves_nothing(others[k].words);
